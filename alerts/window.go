@@ -126,7 +126,7 @@ func (w Window) Next(open *Open, v Value, now time.Time) Step {
 		}
 	case Firing, Acknowledged:
 		switch {
-		case !reached && !(older && v.Partial):
+		case !reached && (!older || !v.Partial):
 			return Clear
 		case reached && open.State == Firing && w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
 			return Remind

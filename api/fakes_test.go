@@ -348,6 +348,24 @@ func (m *recordMemory) RetryAll(_ context.Context, _ string, order api.RetryOrde
 	return api.Retried{Retried: 3, Skipped: 1}, nil
 }
 
+func (m *recordMemory) Discard(_ context.Context, tenant string, id uuid.UUID, _ string) error {
+	for i := range m.records {
+		if r := &m.records[i]; r.ID == id && r.TenantID == tenant {
+			if r.Status == notify.Delivered {
+				return fault.New(fault.Conflict, "the message was delivered; there is nothing to discard")
+			}
+			r.Status = notify.Discarded
+			return nil
+		}
+	}
+	return fault.New(fault.NotFound, "there is no such notification")
+}
+
+func (m *recordMemory) DiscardAll(_ context.Context, _ string, order api.RetryOrder) (api.Discarded, error) {
+	m.orders = append(m.orders, order)
+	return api.Discarded{Discarded: 2, Skipped: 1}, nil
+}
+
 func (m *recordMemory) OfAlert(context.Context, string, uuid.UUID) ([]api.NotificationRecord, error) {
 	return m.records, nil
 }

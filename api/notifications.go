@@ -50,13 +50,14 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 	if q.Reasons, err = reasons("reason", p.Reason); err != nil {
 		return q, err
 	}
-	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted)
+	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded)
 	return q, err
 }
 
 func reasons(parameter string, given *[]notify.Reason) ([]notify.Reason, error) {
 	return oneOf(parameter, given, notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved,
-		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonWebhookOff, notify.ReasonDigest)
+		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonSourceFailing, notify.ReasonSourceRecovered,
+		notify.ReasonWebhookOff, notify.ReasonWebhookFailing, notify.ReasonUndelivered, notify.ReasonDigest)
 }
 
 // GetNotification answers GET /notifications/{id}.

@@ -33,6 +33,7 @@ import (
 const (
 	AttemptVerdictDELIVERED AttemptVerdict = "DELIVERED"
 	AttemptVerdictGONE      AttemptVerdict = "GONE"
+	AttemptVerdictNOTMADE   AttemptVerdict = "NOT_MADE"
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
@@ -46,6 +47,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictDELIVERED:
 		return true
 	case AttemptVerdictGONE:
+		return true
+	case AttemptVerdictNOTMADE:
 		return true
 	case AttemptVerdictREFUSED:
 		return true
@@ -386,7 +389,8 @@ type Attempt struct {
 	// Replica The process that made it.
 	Replica *string `json:"replica,omitempty"`
 
-	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	// Request What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+	// `host` is empty and own headers are left out where the webhook was edited since.
 	Request *RequestHead `json:"request,omitempty"`
 
 	// Response The beginning of the answer's body.
@@ -402,14 +406,16 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any.
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+	// been over.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any.
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+// been over.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -532,6 +538,37 @@ type Dependency struct {
 	// Name Examples: postgres, clickhouse
 	Name      string `json:"name"`
 	Reachable bool   `json:"reachable"`
+}
+
+// DiscardFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type DiscardFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// DiscardOrderBody Either `ids` or `filter`.
+type DiscardOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *DiscardFilter        `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// DiscardedAnswer In messages; a digest is one.
+type DiscardedAnswer struct {
+	// Discarded Messages that were given up.
+	Discarded int `json:"discarded"`
+
+	// Skipped Messages that were delivered or discarded before, or are being attempted.
+	Skipped int `json:"skipped"`
 }
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
@@ -713,7 +750,8 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -724,8 +762,9 @@ type Notification struct {
 	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
-	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-	// often as the schedule allows.
+	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+	// lasts, and `DISCARDED` given up by a person.
 	Status NotificationStatus `json:"status"`
 
 	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
@@ -744,7 +783,8 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 // notifications in one message.
 type NotificationReason = notify.Reason
 
@@ -754,8 +794,9 @@ type NotificationRetry struct {
 	By string    `json:"by"`
 }
 
-// NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-// often as the schedule allows.
+// NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+// lasts, and `DISCARDED` given up by a person.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -963,7 +1004,8 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
-// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+// RequestHead What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+// `host` is empty and own headers are left out where the webhook was edited since.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
@@ -2037,6 +2079,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
+// DiscardNotificationsJSONRequestBody defines body for DiscardNotifications for application/json ContentType.
+type DiscardNotificationsJSONRequestBody = DiscardOrderBody
+
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
@@ -2150,12 +2195,18 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// DiscardNotifications Give many up
+	// (POST /notifications/discard)
+	DiscardNotifications(ctx echo.Context) error
 	// RetryNotifications Send many again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// DiscardNotification Give a notification up
+	// (POST /notifications/{id}/discard)
+	DiscardNotification(ctx echo.Context, id ID) error
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx echo.Context, id ID) error
@@ -2948,6 +2999,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// DiscardNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) DiscardNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DiscardNotifications(ctx)
+	return err
+}
+
 // RetryNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
 	var err error
@@ -2970,6 +3030,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// DiscardNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) DiscardNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DiscardNotification(ctx, id)
 	return err
 }
 
@@ -3773,6 +3849,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/discard", wrapper.DiscardNotifications, options.OperationMiddlewares["discardNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/discard", wrapper.DiscardNotification, options.OperationMiddlewares["discardNotification"]...)
 	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
@@ -4620,6 +4698,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type DiscardNotificationsRequestObject struct {
+	Body *DiscardNotificationsJSONRequestBody
+}
+
+type DiscardNotificationsResponseObject interface {
+	VisitDiscardNotificationsResponse(w http.ResponseWriter) error
+}
+
+type DiscardNotifications200JSONResponse DiscardedAnswer
+
+func (response DiscardNotifications200JSONResponse) VisitDiscardNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DiscardNotificationsdefaultApplicationProblemPlusJSONResponse) VisitDiscardNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RetryNotificationsRequestObject struct {
 	Body *RetryNotificationsJSONRequestBody
 }
@@ -4687,6 +4804,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DiscardNotificationResponseObject interface {
+	VisitDiscardNotificationResponse(w http.ResponseWriter) error
+}
+
+type DiscardNotification200JSONResponse Notification
+
+func (response DiscardNotification200JSONResponse) VisitDiscardNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DiscardNotificationdefaultApplicationProblemPlusJSONResponse) VisitDiscardNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6599,12 +6755,18 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// DiscardNotifications Give many up
+	// (POST /notifications/discard)
+	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
 	// RetryNotifications Send many again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// DiscardNotification Give a notification up
+	// (POST /notifications/{id}/discard)
+	DiscardNotification(ctx context.Context, request DiscardNotificationRequestObject) (DiscardNotificationResponseObject, error)
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
@@ -7329,6 +7491,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// DiscardNotifications operation middleware
+func (sh *strictHandler) DiscardNotifications(ctx echo.Context) error {
+	var request DiscardNotificationsRequestObject
+
+	var body DiscardNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DiscardNotifications(ctx.Request().Context(), request.(DiscardNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiscardNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DiscardNotificationsResponseObject); ok {
+		return validResponse.VisitDiscardNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RetryNotifications operation middleware
 func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
 	var request RetryNotificationsRequestObject
@@ -7394,6 +7602,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DiscardNotification operation middleware
+func (sh *strictHandler) DiscardNotification(ctx echo.Context, id ID) error {
+	var request DiscardNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DiscardNotification(ctx.Request().Context(), request.(DiscardNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiscardNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DiscardNotificationResponseObject); ok {
+		return validResponse.VisitDiscardNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8848,372 +9081,380 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5kjZ6KwjuRvTu2TItu92909KPE7Itj7VjSz6SPN43Wl4TZIEkRkWAU0CJ5s5xxFzNXNhcyRvI",
-	"TKBQJIos0pS7e3fmz7RFsgofiUR+PPnkX3ojPZtrJZQ1veO/9KaC56KE/zy74RP3/7kwo1LOrdSqd9y7",
-	"mQp2L0ojtcrYWJdscD5+9Jbb0XTQ72W9Uvy5kqXIe8e2rETWM6OpmHH3GLuci95xz9hSqknvy5es90aP",
-	"OD519SUfpqIUzE4FU2LB7FSqCZNm1+dfC/tC6zsp0rMwwrhZ7PbUL1lvzks+E5ZW6UVVGl2m3zBQ4rPF",
-	"LwyYHsOE5nwi2FCMdSkyxg2Tli24YRN5L2Ao0v34z5Uol72sp/jMvX2E74jHNeOf3wg1sdPe8dOjo6Ms",
-	"Mf3XusIhNgf2Wi/YjKslm7rPmdWs0PqODfnoru398M3G63Mx5lVhe8dPn2VuLHJWzXrHT378XdabSUX/",
-	"CoOSyoqJKGFU5y/d7+Etc26n9UtkvnEjxrqccds77lUVfDMhTnImbXojJqXgVhjLVDUbitLthVC2lMKw",
-	"BVdW5G0zL+CZyZn/cBTN/Knbgi0zv1TF8nQ+L2Qt9alX8ugr8YulFTOzsvVPjmD9pQp/WFsYGOQ5/vZJ",
-	"JCi8LPkyjOutVIlT4j5hvBClNW7JyqoQhtkpt4yXgs0EVxZUgJPrES8KUbat48w9P3GuhloXgqswjitd",
-	"WdG2MiV8+M3W5Koq2odSFeI8T49li6R2e/m1uBeltMu2ARj/eXII/1yKce+490+Pa+X+GL9mHocnr4yk",
-	"bSByoritSpHS0twy8Xk05WoiDBtzWYicLaSdgmbjbFLqas7MVC+cnuszdxTFbG6XTCvBjOUqNyBAJGPu",
-	"p7qyjCsmylK3SpMJY+omDPvtgOU2NWkao7RZdDTcmi7djKxgw8qyd2cXL88vfp+5zxZTOZoypYc6X7Ip",
-	"N2wohGJWF61aB56z+86euuHgsLvt7Y34nFKY4rNlUjErbSGYLtlMGMMnImMjbgSTE6XLdo355w3XVEpr",
-	"u3G8V6Xg+Wb9A2qnVjSwkEpb5n7ZNpYKn7tR73zBS0cY+1znUsAiX4tCjCwsJ/x7pJUVCpYq0s6P/2RQ",
-	"i9dP37478GQ3u/Dm+rrDv5i5VgbH8a7Uw0LMNgxhjt/4t92G4p8LY0ic6YVQli1KrSZ9J0lOBYj8XB1s",
-	"Kd6K9Ku1O0awswZeySSYRJFNei3so9qmS72Dvvy4Nv6+wLvo3e5nsBPuP+alnovS0q7z0Z3Si0LkE5Gf",
-	"2oYmz7kVj6yciZQ6j3/3fJkwGrPeSFe4ZptW5YNUuV68gK/C4hTSaZVtP3tJ37uuZjNeglr3OhlmVRSX",
-	"497xz5sfcuZ/8eVjlrCfxGcxqty/62MIx5JJw/hQV7bPLseMM5inM2ml8da7s7rgRzPnI4gcrwbFxGc+",
-	"mxfOBlY540MDIufM/ltlwfqX7nwr0b9V8ZTel0WbuzAXel44sx49B/+LjA2XbOFGMLi5fHF9fvHp7D9f",
-	"vD69+P3Zp/dXbwbM8KXps3OFs1JmIUq4k9wVBZPMcFwsDMtUoynjt2pe8BGML4vu/FKmZGTsTvmpTQ1d",
-	"FsJfF+5FOA47LYWZ6iIH56AU3C1dP37RRpGcCl44nZuyhZsbB29z1gyT1ohinNF1NeLKadehYOKeFxW3",
-	"Ij+B79JlAMvGFtNln507JWx0ce+saT8B98hbNeKq8QjGJ1yqPnOXKBssxHCq9d15PiCR8SMCFQSf4equ",
-	"Ku3MOQtdLK0ieYXfRNLBhmLEZ4LdSyOHhfvnVKo8TOE7w9D5Qjl1f3be0iPnLbGxrlQOhs1pJL/uVuon",
-	"B+1G83x5LUZa5SY9LLehbFzqGYqwyr3bGMb7L9IaZ2g05JIZXZUjwXIt8Fa0oij8I/7V+XgDksCBH+yt",
-	"qn8dRML9FDfBSb9/54qI57oaFk7sgr9TX+zoX4H5gXKSVIezpLfxYSrcEXOCSBJp0j6GO6yFNNaEPUkd",
-	"2/QekKTupOD9b1C5Nwfd2HkYI6jAsVv/oSj0AqYTjnM/+Xx0JroItPvqBRg3KekhiZ2XAgblrKDWF/4R",
-	"YzgbAzx4FEsujchrQWmoIansj8966/5uVnsoO/gjxtvc3c1csFKTUla1WJVezlqMSTjQXyFhQaull5Y+",
-	"Ji3nTJ2FhIuR6fEYtFFlBJ4BMRLuZnfnYKKVOPHXpFRMwwzQNEa/yp8YN1g3wsVUG3GrvLqeCVSs+GU8",
-	"8E2tzdlclEYrJhQfoqMvmmp4ewimtmd/pniO95OD4DalL2s4suT24JbWKiTcZ/U9+jG8XQ//JEZgMIFc",
-	"nI6svCepa5p3w2p0J2ykfTeFazL6ekJNO0OnKHwwRE9AmMADWQsA+MORUJTRm5quWQYB2UKkLq5XvDAi",
-	"0jW6yJ15RR4Sx7sHNZDI09Lp7pZN8daxLI1lOHk2FBOpTHezA9ak3WWO4kekU5SG2G5j9TYd/auqEGGH",
-	"vyS82lgAYarZyr5Hy1vvsR95q1SBUW42uwx77PxYwsrt/sO5UPl+v/R32R4/bdOnl3OnPTp46d5MkoqJ",
-	"e7evyZtk0yBWdtgvQ1jJpjPWi6bburWvZGEFxO95nks3JV68izZ57M5cyieq0wDeRnM3hvtvXAuKgQ11",
-	"vuyzl3I8FqWb/FiKIsfDOtKzoXRu7nDJTi9eZmSwYVxaj0GND5fs8grV74rorUSSHyISmvU+P5roR+5v",
-	"j8ydnD/Sc1ygR3Pt9qSkuEVs0VF0nJZtRQF1f+CfG0/r9bItoaTuTy5DiPmXXbLa6jtM5Lj7m2PL7JAh",
-	"4x1GEAeVDxS33eHtB4jsdr6yOgdlu48/VsQHOW5f2pTj70tdzQ9+7YVoWPvvnhz0usQwVKed+sVu11od",
-	"rJmbkEYx7ipwX+pvt8Q3+YnJ56393mzJ+sQhiZXMj45fEJ7TZ2eQ+NmS7dngxH2NoYAS18FMyCKbImQP",
-	"SHw+bjwl7yjYsXJSzOU4ETQAzcJXDIYTCF0OqvmNHnS3uYMS6q6N8FQnPI8arpAGVDTcO3hdhjNsXZpd",
-	"VuXGm1BT7SwkVLzoqYJZCb6fEyo7FarPfi/vnd1paMVgHRXjkF3JmLTsTog5erH4R4yr4VrfKngkhP4K",
-	"bkXZZ8+X7J02dlIK851ho0KPVt3eQ+/Dzlvgrm5ejqYiv9Fpx5ThF/CYMSs+09pNtDMpnZnuztxkWkNR",
-	"pGFmqkvLdIm52eO2ledjC9E5iFoUWt+J/FZx22e/1+7RC4jpRoiX7qu3l2jVqbTdbPczCbGTgczNwE16",
-	"MAYPAI7c6jXnfpJSyk61xqJFSKhK5XrQZz6RZYTK8VvGyZlWI8FmgPvxYZ4osoSLamwGQRyI/E+5hWQI",
-	"OeW5zDEKTV6z+2LufAS7kCNxghvAFYaGjF8dH1pnI63GhRzZPnsx1UYod5Ju9MhIRREFH4N3PlqngI/T",
-	"p9552irs5GdB7N58hdWLOBv/7/1tqHnqCAFoy4ndoOHTrXq1KPzMyf5p5PfiMQF1Av5dIcaW8UIr4TMe",
-	"JGpMq2LZ7344Wg5A2owdkIU6AOebUkfNKHQGlqzzy0Fsx7p8WZXgSlKYZMCWwp60YhaEctfuzz16Uy/r",
-	"vTq/wv84ffGHi8sPb85e/v7sZS/rXZ1dX77549nL6BivO2xu+zCSeU0RwHoX5WyuKVnLnWPQsyCyj/EH",
-	"sDq4BWf3lJZe39GcWx7yKO5rbIA/T5z5UYj0bJVoCgqB92sMGn0bs97wrdN64GsWSksEylqnmFPwCMFe",
-	"39y8YwRg6LNza9hU8Hw1bv2dgTgESGUuCmFFzoyeUb4JFXuc3HOXgrDWGXX/8v0Ry/nSWXO3ivyNf8VU",
-	"YCmMdZ7R0jBQXmri/r/OEySiFjnJ2dvmye+WUgIrMWWQLhuDX1DMiRLoIs+CqWnEqBQYd0roMiXNNJ2l",
-	"DVkeWQhWqRz09TJz10fIeM5LPRLGsFzukqml2W0NR5cCwj1pAfevpjx77nR5OvGDgrI1zIpfe+3M3wiT",
-	"kn45BImVu4/oiDVErmUY+MDXZNpvHkv0XXTeS7tb/s4575V5ofOWGcAZwi+dRFAERRl/lCeaVj+Z67oX",
-	"ZS5H2z1MPMl/pG+v6gCShXiO9aM3aIY/1m9fuQreX7w8u/r04fT/DI4pFMt0ZUfu5C+F7bPB+wunri/C",
-	"x0qA5ljIomBTfi/gT1kjLRXLuTsAxmqdM2NlUdwqyNRqDcqgiReY8SU+EW4SsDHY4OXZm/M/nl2dvRwc",
-	"Mz4aibkVeZ8Nrs5urtyQub9McZ7wDFONRkLk/Vs1uHl9dXlz8wZ+jfqIEmbcuOsZbeC5Gzg889X7a/iq",
-	"s2Dd/BQYafhaZqeQbYax9tng95cXZ6tfvVX0Xa6WqNv8PRiWuZf1aEV7WS9MDu7Bmyv3aRgy/A1G1Mt6",
-	"7m3rNyRucCmHlRUAsN9q6DZ17Z1YpiB4W4KbGuI9fmZn/9/70zfXvax39p/n1zfuP96e3rx4fXadHO49",
-	"L6qWMwauiNsRfKIzZNnV2VMmPs9LxOHDp/T0zB9D+AW8ut8MAT9pAb3H58ktAExo7ew0jQ9I/vRX1rqL",
-	"EYJZI7BBqlzaM2XLZSpali5yGIwAlT7InAeb03/h7ez+ayhVDp8p+K8TNiDtPahxJuAGiMLAjX2n9AJS",
-	"9pS3J0/NuQj9NG7NthUuiEczLgvG89xtDgYrKiNKTFEo8Gbc36y+w6qF9MPRdUp/9gepEo7VwL3FzRqe",
-	"7P5jXupJyWcDuGwHzpQbciMGdLoJFAN3HmrroVMzKg20oPlsyn/SGmNkYFzqWfpB4405I6xdSITNCGyk",
-	"x80LOimVfzJa9a/44m3Ignf1bfgOdyNWouwxlQU3GcVcUHrBqUGgHe5K3mfXaG9haprPnCnmLDMz1Qv1",
-	"cPOX+R7BZRxDi8Tih15kWz728daEShVlS6GTO2zhYzSgpGGn7843mW8tg7yXPF3tQ3EKjUEGUBPHvvop",
-	"wzOcsTk3ZqHLPGOFVHeZs/8fVfOMaZmPMmYKPrrL2EjPZs4+0KUbdfrk30veEse2zaKrDvARbnuxuvA6",
-	"C+eaec3a2J+kneS0czoUuWPYrlbzBwmfpgb7XHC7mzM7FNwmXFk4FPe82A44rJSVBQF2PwP2r78r4G91",
-	"eivvTk60Ku6uhIH81V82hN62xod4UQqep8B5UXBm4TS80Yy+vDP0IOuRVtsrLTSuKECQHCBgtSjHGCCc",
-	"vED04B4jrVSu+bAQ792+dr8LKgW6YX2Y57mpC1kidPYGPOAOyZmw1/US13taL149vtUJpoTrBaF8lDDm",
-	"Gly7tG6kXJQ76+6SghhqM7lVg9czpu8pUIJQJo1QMCsUV9YEfAveqRGcCp8ujVbZrQL/ClHflG6IwNYe",
-	"6Z0IndAQW1DkQtGYQM4LHt66SzBiJo2hxOdKzDyxGuAoko+Iy3jCjghKWBROQBaiKPaQ3hYU2VWNHoPA",
-	"rJviYqoLwUrAYSen2+2N8JhrqUYJ5wX+jNPCvAgALUNI1L81BA7WNj8aY3+/fAguSL09WSwLSeEHxyK/",
-	"cTf7um7FIFhbYldD2gLyaqeVnepS/jcYJ8fsueClKNnf//q3AYD+CS8OxhwB+1NCZf0oNl2sONTVieNP",
-	"Mz/ilqnmQlnJC7Ojeyyci7PqIP+wHf3jDaW1n/64+adZb1FKKy5VsfRmdWd0RrwoOO5oHKllWS0KSm92",
-	"7Y5wQvB9B3sqx4QsM+tWRYiqNmKWaXgjwAISJxk1OrhwE61zcO0oxiNA9PTYYm4XTEanEd2hgxsRhrQN",
-	"7vHZUmjstMWKAjvHh5XAmtKQjqPSZr3YRW2WwpbLpN48DZMKEehqBNEzo9mYl9vnYrXlxbalXjs27jdZ",
-	"tFXRGMO2pMVmLlQu1CgRxtgQfVfantRwDnSyBeYgNkXcFTlMVApmANJJd6JTcoUc3U11ZUQy2ARXpTMC",
-	"WsrJG5FVQp6Hn6QmfxZVzW0tgfMHJpQtxWQOISeAX4ESLgA897fBONdtWx+V2qDeEj9bsd/ai9tCKrLV",
-	"Fd/ibI90WYqC1+b6+lgo53NhVjf7ydPvn/3w47//zm3H3J3G0o32vx79vz8fPfrp47/9c0pohMpvZArY",
-	"tFaJs1oTZfiy+5kW6l6WWs3ID1v/3J2GtxtqnOAL15aP7hL2dPf9WHngDfw19Tovni2bEFCvqexIadNL",
-	"eqMp3qe0AUeu+/qZYHN3KTslC33tqosmFQ+0uT3ZCmVGoInAhzYEMF7GlU1cFeVNKuIQsYS65PahIgn+",
-	"DVdivCNGBvEtjRrANc21InG7gqgfQuw6is+mtap9RZ8CuXp/cYHYhheXb9+9ObuBlM2r0/M322ENmFm4",
-	"9oK4S0bhFR8J+0Ya+7VyBg/6I2RmtlXMtItS9JC14QQ474qVB6wfiqIG0jI9GlWl2cM9C2mlzduNX/Pw",
-	"4uQspCjyszY7hsNlDrQHGAdw8g/lGimYSFsyeVg6pwW8xIwqxQ2mbtw4Bxkb6Mp+0uNPpRM392+l7SfS",
-	"YMMC00EY6PgELx+0oBVE0VJh6CQqejVijvqoDYX5+egj5lKamZxQzZJ8W1TMu2nVMLSBXmSut8d4cRIZ",
-	"rmb9li3pOoCg9F/Rb7efKbBXFC8eI1YeDtc+RT8wV47+f6H1HVDX9NlpUbjVs4bNKgKvnoB5iPaI+4ii",
-	"ZaVw6wDRroQh2DD0ukWjmxnLBlLuh6P1WyW+7l5oZblUiTjLC24Em4E1ZrokXZvPhaGkwjenq/nejOrn",
-	"uVoS/lDFgIEdXu1uc9NWSfJDh5z3Rjog+PhlGrcU9JfnAfvpKPrfNr02k+pBnuuPegK36lTaTHBlGF5g",
-	"jTIWf+N1uecaq/Z0DYZZKfnnStDH6RqT1E1J53LHm1KW4m1SHw/enV0Fto8B+mAmsrWd5e1cQgxoQi7d",
-	"mzts8OLy/cXNp/OLTx/OL15efmj8HOO33LJCcGPZICArB7eqjhxjmNRdJVKxwQLoXTzAElQwXDB+DFA0",
-	"0cSVxMMH+6Mxom7GR1id3RYVagRShAc3U7oUkVbF3e31jLGqEcqPM5wVXMowSeQXieGjV5fvb9y8Tt+9",
-	"e3P+4vTm/PKil/XOLv54fnV58fbs4qbbDP1Qd5vga+AJeuWv0aYyngGCqIUbAWYEkGoMbsBWArxJFzkD",
-	"vJS7CCk8eifmLUQBqi1f3NHegd+nzJw3Ut1dhyDvDiHROjK8C2joUIHNDVHetwmzM8RvE1UQlWkxZKbc",
-	"vIvit9t/usY5k8xqux95mwqC1icNSqMoZyakpwvYmtaUxlSiBaBzORfq/CV7oZUSI8vmpb6XOeSmKD0C",
-	"Ixpp58a1olju0hAcPRdqcByDv62GQi53Q7uJxGfYvaeXhUi9+23ysmgV9lIXWxk/rtx3oPoFLIezz3NZ",
-	"CtOaCHNqdWXYkJ7IWMgdWWFs92AGJvi2n8g7BCn4aKOGpDn9OCnWMSI8bVtTRpQZSEPVSX9LxqiwVQng",
-	"21Eh3d8NX0BqDChMpDWUhMIf+djSiuXZ8v617DmRNujSjwoWdKaNZc4828Ozm+lSbCRoKQVSjWJKjZBt",
-	"qeO5mlPGOdEbUmt/IRaxJthBS3ZNAD19KEW5MfNzIRYh77dLNqz9TJ3WUExC/KFMYJkeYkewdqgU9/pu",
-	"J/Q7aYUdMarddUZLHkAXrULx3nRwDDvdRB8authpIoyHSDtFurwaOpCBzoLvTSGNsOL9dMlLqmS5b4xx",
-	"4MQJ5q+4HVd93rg4W5gZ3CE4kNR/xT77HOnW/Y5ynen6Gg9f1wuRB5udlG8uJ8BuKIrC9NkZVk1SThFr",
-	"/6SlahGniWWeeR8XSSoDA94jmQ+wSAXr/WqWaoSk2nLpiemkXWFrArZMgayLmIRPkYU4CUih8hpnG+fT",
-	"yTaBB9546q0UrAy4Y8e0VCtsWY30lluuF+kQIqVPDRuKSaW2J0vpaSnSJmRKgssw5qFBki89Xs96d43A",
-	"QGlWisUJMRi71Kng+rcRh3lpA63iRA6xovHAswhJVmH+1S+JE48pNzFVoS8NhWLT4TJy0LZuP47lWv63",
-	"2MAv31hStCAmHO70nEllNU4FHwVHi/4ojUcgbkbsduaANPZsc+UYYIn8yc1lHpePpTPXmxEGtMbam2zx",
-	"SkS1dbsgDDgR7G6SxlibXeEvCJ0ghWmxlQNpaqRBMk8sRsclna5sTMpblp1OTXOcKTDtPiw6h1FstDW7",
-	"l5ftMmmf7gzVXaYduI2+Sn2Ohcpjw/vpUWK30lptt01arVVrxPv2565psCNu3Q36djvjJX1hhfTyhFjm",
-	"IyU3SVfBpEDn9RCbAwjHMEotN+6vWOlvszYOkUFuWC8PlkVOaJX1mMGr86tQhrcGemGDq7O35xcvz66w",
-	"pA5qBaFa3nhCgxBqiIlZgIlz4EvI6ek1v+qtShGsssHV+zdnn16dnr+BInj3fPzT1dmLSyw2RHpcrLvQ",
-	"ZQQqjYiQUwzIMFqiDpHWfQMV5gkbXF++v3qx+lr6Y/xiTwZRky8jTOWEDT6cPX99efmHT5evXg28ienZ",
-	"QnciCu2zwcvz359d3wzIUHDX8a1qKgOJcRKfbWnEnWE3oUIRty0u5M968fr6f4Yp9rJecynqP8Tfieba",
-	"y3o42m3RXhj/sn/lD+H2aC/+AmR9/c5ZrznYpWxquf1IQfHKcLn1ULXB02siB5Ths5ur/4P/9AjFuIAW",
-	"RMTX0GZsgImbASvXwJbwtLP/fH36/vrGfSNGXt6qjdDLleyEZ3/wQ1speqXcUdYLL+u4xTsAJlq2+EbO",
-	"REGchA+nYjvr0MvKDvXnto32SXTc0wbXwIYSgQQyd57ifL9oHHv3kKWw3gQ9ZuIzH1lWzZnV7MlRdnR0",
-	"lLGhWGrgj0CgozBWzrgVewT4/E830DAPYNwDyKhE7yKEOR/qe0EDA+InlF8gr0BwkGFNXu0oYo+G0elE",
-	"bCyBAvd+HBHqNkkAIrYd3KDnuDo0Jt/sgFvCUVMS6GsrqHA34xVMCdY7Xlq5SYmcAgBBoncIwR8lLfIa",
-	"wqUmtYKl9necaZa3IEmID1JB6Z9yIghoFYoAYrRqhWyZj+7GsiheJemGofua5aWN+O4xlagVvBJXnEop",
-	"cIXRaLDaHYE/VfmkcVQa29TdrUJq/zaMeDRCPB6pbOfKUNaqP+bcGFaX/CDtFm2Ip2RAwu18nd1v4+AL",
-	"PmkVa+c8jDmlg6SJuxqQndzfndFfL1RbOkrmdbAKRSOKEDcaJLhFAJqJXIs0Kjwsz46o9/p36YOCwcsX",
-	"dWOU7gHeUVWWQtl3bQHQ1fIGHBSyLKEHCqHdgJAPxbb9h4yeqmaG4xdJVcRjSG5LKe6lWLzRaaL+pg2s",
-	"q4IqziY6pXMqI4Wxb6Wq2rp+gMtMJq/xyAwwg+FH+1xwn0dC5OYqzSgbdRqg0dGb6GjEeS3BhoCHKgT6",
-	"M7qaTDNmKExWD5rLNjxBfNHvU6XKrXgnSlQq29xtGOsJOwptepL6ZE2HfJX7v9ncbnfbmwuTrQjK6sSb",
-	"e7pBaK9qMqUddEkuxlIF/baN7P5l/e0vGfXhXG2/uVN7z516dTbtkTCSDWtyPeVlivAzpJh3ZGVYKY9Z",
-	"qUr1QZ5SxD0Q0LVGQjWs2AXCa16kORV0Ulsc4Nmr7mCySIFWZsOSihyhSptQSvuAizZUz6DFhY/fPjFK",
-	"stFoNs4kOjIrulvnLViz4dL6sl+8AIYYrU5uJnWna62SiTrJdXL/VrcgEWSbamNbxSdc+L6PShpcbac6",
-	"367g6Hv0ynoyzWlnuJbpbQjtBJujpQ9YLiyXhWH/cvXqBfvp2Q///q+7IN/vpMqRCJU4e8wxk+qeFxJp",
-	"Xz4B3jcLRKSZs7ALkTmT1GleUC6fymA9Wa0/FbyciOxWVcpU87kurcg/zUQu+Sc3u4zhmnwCCH1RYJK2",
-	"UpwKlwWOZyjzXCh8oFONn4hHxcB377ksnP2dMQ8Uz5gub5VnUvUgTe7Tamjaounu5ox0Ps47VI12ZXE1",
-	"nm1HCEz5fC6U8EsH+ZimawPehNP37lQiZet3pr1GbIfSkLoe4isyMDEpTZomF6AhyKskVZgBK/Skvzmh",
-	"Em6rH376Kboqnh2la2Xb89ERxR9gMHSZp1fQkupYhUItgOXSaf/jYcHV3QkbuJMwCKlYlH/DuPNDACEX",
-	"FTpGP0yg41bLd/EY+y5IIddAVRL1eqfO+JXgeVfDZF9e5N8w629r54TmWrzl5R1s6oxxw/BXTCpjkRB+",
-	"764mv23WYZStNGFPRI6zBUUIpbiaIiVfyx3jX5s+CiOtRrKQwXxMGKVplLc2PiQ48+r+HoI3styT86at",
-	"89YKswpkdxkHNvaab11gsyCg/MjY3//6tx2CRFa8LPV83j7Pen4Ql4moyZes5EjLWGg1QXRx3d2TaqCG",
-	"QAzGVb7eSZOCyFHLzH0golSa0Y2UZp8XtJHeJJcnJtBfMjN1JumBeG9oINdwbWwjIZB5aDuFgcaxWESt",
-	"+fFRjWR/y1VXW7K6spfjK8FHlERwZhmG7lMkgFAHosuZKEMV4SCStsGexD8dIwM2oUb//te/kRxS2Lh7",
-	"LLVS4vNcjOxWjq7QhhUr+uhc8JlWk5hDBGTxJDBwEuO2pt6mehEYEr9S/YX2itTrzupedGKyoOJi7qCm",
-	"mDVVREMIGsuSVrAtnNSXKnBSIye5uzq5Ih9aj9cbbSQQi/J+Y4/Y0FoO+YRl4eE+BreFUjLu24ZZfifQ",
-	"XXcbsNDlXTqENiq4nIn8YjWStimj5tEA0njIGJ28Xenl8N1XafYrOP1RnsCffhPlE/aprfbu63r1SVtA",
-	"FsZpshqRVDdGnqAqkJYNl8BXC/Jxnge7xlvgdZtSyjGaBVWbJuF7zwVfyeLtmLoID0m46k4+AQA4Fby0",
-	"Q8F30Bv10reVYvvPg5hA4LehmHfrDjpvYTdNqFNdiFXKlZ97fC6dc0Lpvl7Wy6WZQ/3wx4+73BZ78LDf",
-	"1y2HO8CwKMoxh3/ch36xOKsmR3q0vUmByUidNDZs5cS1HP4Neu8Q5Axehe4PLYi5+tMHdkEIcWxXwEOb",
-	"dUilptsXUPLdWA0tl+qkpnNFku0U1sN5z5dUy75Zvt1Xr6f86Q8/rg//JUKeSXkARgxK0D73W5re7xTc",
-	"iytAOwf2qODv/dUb5DsGNL82lvooLdQDhfiiZcqi5U1LRLO7wrpaco9tdmuoAaXP2B/k8w5bfODVxpvh",
-	"DUF2SGP1jnuvb27ePX7Sf8KeHh2xyz8kbcGyUqM0xgRf6kkxnWMMve1LNqq6VJFFg6r3Ir3ktpQiP4W1",
-	"TPI9+fzdSV03UuPcmyuLgO3EbN76HGCw8/NK1MyLW0gB7mTaC2w+FVYq6pzi36JLNhRSTWK0GFK0UhcU",
-	"Z/v6TK2b2Xjs/k6mb39Hs5ZWoB5126IvayaPlVbZ3dvsUh8+7LTLfBfQAW7+IIvt+oCq0xhriWB0W8pu",
-	"DtPjtTWMQIyfjcgBxF3J8t6n1GAPLL+vOdjQ5vQBOt82QsZrbBYJFGKEWHxIQGI95u/XR5zyYP0uhgt3",
-	"nw1spNgPtMBf2o7fZZmL8nkyeXfoeHJ83B82npyeri7a+I+MngkwTmZ8yXJ9gswXzlClvxApEuiRGtQ2",
-	"48s+G3gUOnTACdj3jFFL0gzL//psIHKJX0P3DzBluNWmzwY8n0k1OAagkSFSf+ekVbm0PtHiTwSkNMue",
-	"b0wAhPr4dGcpuwdtbdcGJKb9K6xw34GCCX8IK3ylrRP2mqhiRSggtoSfBh7z5uLDn6MUGUajnFeJxbZW",
-	"61YehjXIysYKHzlRUk2uW4iTkVB2EehABoupEaNPiNseciN+fNadMHnVBGm8OnkNVkUKcVHORN5CaZ2M",
-	"OSd0DlxxU+m8gB2YM/cofKTARhrJ0E071IphHNEBbf4Ffe8LzGylA2I0lsiImtSsOJsenWKk2ZwYmgpe",
-	"IHh7GyLoNX6ze/1jog3E+sQKre+e89Hdxi+RDXsjZvOCt7CJtuJO8F68VFeo19J7XQqwJ5YIzWoZhhnp",
-	"+dbdvYYvrTS779rj3vJyImx33+YGvp9ya0JdUnoqkOPduJ7YW2ffMMuOaKsFBy4RsyGQ4CtMANsqDZuL",
-	"csrnqNhmgitbMw/WyE0PQ44rmKBQkQJ/AK4upRU71igeBL8Q7KUd7YnVrW7we6W2OxXkquNatdqMNz2L",
-	"FXngM/D6MlJ2kaD7ExJU56qcrZ/kxirU8r+uPNY1RSzjq4uwfurXj3hS+bbdc6cjK+/pMK+Cf0d3q0d2",
-	"x1B4u5uyRRbakjJ+TK2zaYIbdwGRlsurSm3HMQQAssaSx0UDRpcHrrJc+/qJ/tfAG+ZlpcROo8L4APJm",
-	"QZXJdwZzNmjlftVoWvqInDnjXPmG3J11zToaNybbTLpM6z08NkqCyDf1DvTGO+mJWktAnq5unEMRlyQJ",
-	"F5l9bUh7xZwXQLlJk9U0f4EEt/NKgWZ+kea33rWR2wagKrGxBommxelU6d9qqXzTW/AbXnVp2C5JWJtk",
-	"vmzA1XdnyyWWGn+7j2nLEnTitQ8QtAfiDr7SJei4PO5reibtf4tSBwE8nC8R5nSUAuxTwlrUdexIJlyX",
-	"e8ZJGCIvlaUwfXbEtGIxUWhGdWrwOQQESc0FMOXvfny2hUS2+xGNPCJeFJfj3vHP3XyjLx+z9MkmcD0v",
-	"irgJl57AnRGAsSuT7rPTujGTngvlQftO4jxHHdRrwoDNCSmQmS7FrYI1bq5/BkQFfAmdWqRiA/TQ+oFN",
-	"ZpDVPdbDq/DhMfQJXwowZmqWTrXV0Iwdg8bdKE23qMpUsz8SuScpkcM675r0wNQ0B332BIPkwG6bEWEw",
-	"t9QAy8rRHdW60k90mTFeGO2jLHJ0B6H3W2WmurQeOcapYhdnHcTx+x8b0pj0TBL+abriMdBkGYbVnat4",
-	"NeDbbQZAVoBrBZQfk5zh3N0QmVa3qilzcPZWWHn98cO3Qc7fUA8wNI4xOuict5V1+PHo2e86kEavO+Eb",
-	"ahHfVsY6/eEZUXA6bknoRwma7aMNsb9tJYf78fklYgPdLEgfAIVIFfBYhWgg8YTwonDnsSA2nYgn5JV7",
-	"8Joe+SqDcz160a72Q/PNobALIRQrxUwqzFaGUuFI028hSgmlePVzUD6bMtu8HKD2v1jiDdEUxidHR787",
-	"1B2xQ8Dmay7rbxvp2UC1331lGuGhzSYC1PRF3OLOPKCulIGH/MkGcyC0QYKD0V/Z66208jvMaTWmdWD1",
-	"tL922jfSs5H4ao3pfufxmLbCGT0OCi7z1QeAs60nMmgiyXZTuw82r9VIWLtkf8ASbOos69QhmEZOumO5",
-	"PiLtZ0mVD1bMnUFC8B/I5E17Uak4XKtLpUeV7yu2g0OF/U8j4xGo5Z1tOpYUKlnBkfx24h9xuGA9BjK2",
-	"bbwTUMy6nuNjOS0x0oDH6qTR8r77A4NvsfqwvfvwDE4S1ov7nv/rIGPDJWxU10Y6bav7OiSXEtzAMLXv",
-	"TMQHA0hmTbHAB6F1CWQkZKIn6V0yNhRG5gKDlsCdv+iza41Y61uFNZnUiQMAL5ze7j5QTFeWT0QbSUy2",
-	"QsrinaBcGohDoDm0C41MgsDrtjo6+n5ULwn8W/z/+Oe4lgM/GByThxWqDKwPOHnfBPE9NYYg9CEOa0aU",
-	"I27RbtUg3rCBZyo+tx6BTevvuVtQEiLCoEoVwpjmCYDiXvfXqOyVFvlWrfHf1GKVbVht3A03bsK238N2",
-	"4kXSUlQ75rJI1u3ErBvwogSTn18EjwkkZ76UIsfMPEov3kgavbVkxUA3Fp5Y0hNcPE16nNQCuV2nkmN8",
-	"0h78PV2JcCNN4LlwoWtt1OTaE2vmMu9v5NzdJW/pfnRVqTY6ptWxhbMx0rOZtHYXPt2NZXFvV5sBpcME",
-	"qfq29Z7o0Ba27v9u6g7z1J50vNYYvFu2yk3hDTf2ta7K1qIl6thArONY5aCrskMQZE1J99lNY6bYvMtO",
-	"xezkVi3oCdBvJI6jUORHWopjGt9Fyaebmmq249S1vpNq8pyP7nw57e61ag3NuEPHAvG5TUi3HuI96kq2",
-	"lJUQgGeNu60D3jZpKRyClRbwSA/GRgujRFaOTTQzG2qQaxYpqJze4+hhXnf/aqQoV50cJ9x+TjQyvIUG",
-	"Y7i9sWvgobLbIw0I77Ql5/4KrX4Y3tu8JoqXqM4KUXM04viCtTAIgPwdzpWHNXc9hQth2pF4QJhNpD3k",
-	"L+G2O80Rc2eDUpMlVNOCZoiy4N1Yst1bkmVabVwr7qrlvj9CGfpLQD+xMS8Kp5dWCSiVIFrDdWSis21S",
-	"l9gKxg9g/cRVuLvAmykvxc6sOcgFtTnOEIDQHRsxtZd6eKuPE42aswxmwmJ/Tjx75Gi5NS30QpT4TZM2",
-	"7OLgzC6zBiq7beVccblufBDjGdabm9XtjJqqp1YlYY/C2Yhm0KZHWzlD92Wg/Qr3sPYYPO8CNDbxXiGI",
-	"buzL7Q/m9YNMcwo0Smzr2v/mQJLOrCzJUoLkYnBZ3f/hwfP+rNyHPSJKj+/KO9HmJzXnihU8WxyA/lcZ",
-	"a19rqkk1GfR/W+aicYrG2DcdvUT6eqPSu/YZ9/D56IFX3ZkVol9ctCFkrLa82FkUV2mO4CENMCNJavOM",
-	"NkWoTZfd7M7E6B2gro36r8S43XI2rRCuQoztaaFVW6ckD3uLVA4nmhzy20I0E5ivLV/2O1FpmDQxg1C2",
-	"XNZtZ0HEKAAUXiSxd6Auc1FmeGM2etUG3zuq7+vsHPiV+tIpZJxFC5ja/GufXNwJmxSBxwqqoPl/Bm5t",
-	"VY4QAa6WrKyUW5nRlJd8ZIVT7FxRpgpKBru09a4xnq0tqp9+fYtqoe5lqZXbvId8DbBWPtwLOvWIXk8U",
-	"b2/2i+UzUHG0O9jW2WcFn6fyWZRW2gDoonsES4OoLonsAEtlQ1qJE3bE8lLPoU1XCrLVBRuSUk3Xwr6f",
-	"78p2TYC3Zt71gXoAZ3X3xD37HX5FF8NfhBKbaPxWWhRu7Ol5HSEbQpP2q/Ob8xenb3pZ78Pp1QV23zi/",
-	"eHXZrWn2dV0tsNNBkhN1nuBSg76/CaKcTS2E130u38Z4K4IDRvHOfxvbdlXzCyHylq7d3lFgUN4ojYW6",
-	"R7YULVzabqwiP1ebsguSWmpC3BTCupxRh2KW7JXahXHAv5daKTdnlpQNWIs3Ut0lWmTHTV07MmGVRdIh",
-	"1EVlBTleSODJ7pReGLAT5tWwkCP2/upNxkRhBDDc2+n2vKV7WxYNs32C7yLRWBmcauuGva34s7lY6f6p",
-	"oYnrsLJWK4CE9jsv3IeQQKafF4LnBqiRbFWqAdQHg4+BjSEmkG0a6ZkAXj1mdWf6Zff+5PIVfHR3Op+n",
-	"WoPAZ4zP56vtpubaQOwsQf875UqJIs2uzM1zbUP34fVTNeXmenMprT9dge4evG9cvJZADahaRLGbdzyV",
-	"5/bJ+EB5Mp9/Z1j43b20y8BPCzLs8YLQqrG8F+V3sYxv3xK/SM0lScw/MfpNe7g3GP8d7SdEx7BRTb35",
-	"DWwRdOAkfhuA+Eo10jOpJl42Tuq9Ab9grAsCV3puzCQfUC0WiQY8sB/PtWXvjSjZ5Wllpwy+n7HBZ/15",
-	"+Ojvf/3bYAUK9v0DmiSRkK+Plj78Dhv6enjHi6MnT79/9sOP//67nzJP9AcHmwJEnP3TOpZtq7GSKDxv",
-	"xdLVK0kyxvBnxAIrAcidOFUnXc4E4g0xdOokxWo2eGycBD2OJfjxXwIFTP5lkJrwA9lU4cAFSdt0js5y",
-	"uSv6yq3udnXJ3gQ8gUS0v6nTIlVZQJeribwXapczUj80Ag0gz4Gl6+irDsavXOJ3WArCka5KutLxFbKj",
-	"SLbJWlLAQkR91aXCjJkSZmuI5EX03bpRbC7mQuVCjeQOiZiX/kfLZEJWL7rbhRo62G17YaPP3RZ+xB2y",
-	"DN3yLyut0FIVvYKnmGq80YHgq7DSS2jw2RxJirKASC5b7A6i1dvKcxkidtvCZ/X0HpKCsZ5WXKQeky46",
-	"8fFLuiKfqaNByPndtO61Z9ZZTPXMWSNYECEhRreuQu8kNi7yPnJlsPpd8BkxRybLYveKJKysF7yaHvWx",
-	"SxiL1mM399vD6lsREKT3kub5tpS0+AzgwppqMU5Je9ySNAE41D1LXdYNCTp1W/ENDOKeDlt6JlCzBD//",
-	"+p1JWWwu436NnNwaNcscVij/5gUfhdB63TlLL9R6uYMTn+8MK/hSV8marKMUbc4+CYxmUWu3ms26vHWt",
-	"aDNG3LPhMmCj2am7nd3quhVYqZEDCiQnXTOei0fVvK5JWT8nr2pk/TepST1EMabXQ93e/gFF4w/uR+sL",
-	"/GG1h1AWBMatLLR5mAglSjmK1z/NYxe/qvt0dis5PPsWhYZllJ5sjGVVh+/7griYrNs21mVlHzsHXA9S",
-	"HXbpvPnVE4bpfCyC9NS0J6jEB436HOouTWdmgMR0d4QlxN/75rYNdOEvXzx29i1Lxjb2Q1xpTwb9WnJk",
-	"vodzCthymlSt67a3P9xUR/UwpU2Jq9LYuudLig6eEBLOgKibaya6UxMnwtt9EJNiM2zdg+gW1BIg4q9N",
-	"8BjvZhilzaE1JLw0BPqxpt7q1mBxSRTNLS3vxEQqiOA0OJqh62a+3NAy60Vrb7ao/1Vz6BgUx4Wj9/ST",
-	"bPL3oszlKAV7NhQpJGbgZld6vy7OOlxACwirmREi5qN8f/GHi8sPFyvd44GitZf1bl5fXd7cvKG/vXp/",
-	"Df/1+8uLs6Qx/4t0GPWLk8Vi/nHjcToEe3x0OPcnkA9Bp5WQxe40jvQTtLwS1urOyaipVLatFUYgMMeT",
-	"nTwVHRkSW5mASuJ83eiSa4S7V8YvVkvpSmVE5oQf2fd5quXw5n5ca+RxlPkpkYUVFivehJhTrnXjD4H4",
-	"Rwl6MMj/e5XrtrZjGHfueNhLgQ0N9gBRtrKnx6UFIzAAKHw1ryzbq+XVattYP8No/Jt50d+bVLPYPc6z",
-	"r1tJJ/MCbiOVB4wbjydSdh2ZS42p2ip/W1K+ddM86LiOBUnjUs/6D3bwfcp+4+H3BYQdk/DfjvRzMynl",
-	"CkiFNE2Qi+ZWt3FYtslopyzMihG5USL3RAR13+x05n11VdrmewhVC2f74TStqXjhyctScJJWAsHAUIKd",
-	"NkKnypTyS3Ea5ZKrC7OF7W8sFr6g8OkRvilUT86d9Vm6n/zXz0ePfvr4b/+ctPR/+uGijdfvpx/QjZlW",
-	"Ki+F58Rk2Aw+lB4QBQCOmOKdXd69sgf1Uqb2gcI06TbZG+mC99LyE2Hs6VCn+q2FfW300AfYyoJLG7HS",
-	"ISXFhINDkTOprKZGJ8ZzE4n7NufCn52r0Hxi3REj1FFgT4yiqp5JcUdi8Z0Y5nmAclJ2vQHpPBjVfAoi",
-	"kwDSQC8aYIlpKYLzBDLgPgYFy6iJzQnhNYDuAsuiajO6ew+wbqzlJM01cflUFHnLgl8EggZoWUXylcVd",
-	"SVkpRkICQYBxWmYMuefuK9zR+PAx3M6RWwjJvNBqVJUlsbusC3qrxeFbMZjNPQ8FL2Fbo2KBFLtBOlPJ",
-	"rXgHAq9Vng7CrNePYNjk3aYICR1MGgeQLxKEKPPyhpUL+KyVjMgxiaJQo3IJj2V3AqIt1Kgyo6TUEhkF",
-	"cz7jk0gh42mTsA59tiI/GfA2+qMC0QgCCHAIyyHhLeFTJ/JeIEoj/Ayjo7dq0IAluD+KRbYCo2IDj+Cg",
-	"kGrzNyeIjMRQEQ9N8PvsJeg+N2glRA5xGB+sShNfAOxmK0TWw/4gqDoTutpcsLy283vYoFVZvNZtZbnQ",
-	"JM2ty1yXIZr8/urNCZ1paqFGkCWM7RLFSxxknTeQbP1fH//9r4TXfj+yebJoKZnt97N532RNKySJaqxr",
-	"umq9tiaHqwpzVUM1TZNw22wwmB6ArJiEL93icEeWOyYV+4/ry4vW9K9eqF1SwN3TGF9l41XqUWj61mcf",
-	"6qgxJwLdbIv9l0H01wfpx7q8VdXcnY0fgByXCn5P4Ejnyzp8HigL+XxeLFn9wH5sUAIvCa2+++vTI2wD",
-	"XEBjclC6R+vklkfbmVZ3YaSOuiGmxa7hlT47+unHlCXexL7A7SbtlOr0EKTQZ8gNCMrQm8TuVpXWiGIM",
-	"m1CKcWWo6R7/HI8iqr8P0JS9UbKHsJDqSqo1NmjfXrhSuSjZgkPvTx11ll7Z0W3Kfc/owIph1qmvQeSZ",
-	"dLTYPJk0Bq8QebbaIWoPQtpVi69liYdiUkFpjmdoBuo5XhSMYGA1AXfNMwvkCWun70l8+LC6Xxo0kr4z",
-	"rJAzacOhTJczNw7ptvLmHfDR1+CoxWfJmRHXlquclzn74Mn4DF8ep1t4xQnnSmHcb0VR/3BAjPOOll6T",
-	"nHHd5qvpwNcQBM+BBwMOl0/ibd6bH9OnLbIefTVM63acKja1dg7EZtbODVRWsNPIpcfcOawBmOhC1oVX",
-	"umQD+ARo2JfUMwR+AEh1gP3K1Wv06dHDQdBj02mDibIH9LxpnDiP5X+PbULJZaiTDQUotsOF/z/mum9F",
-	"vBuAvJ8ELxYuj5m+F77UwGrGFR4M0BUiQydMl+CD3arY7wXKFXRrfaxlMdXOwAJDEN5Qu2JQtqaB1A05",
-	"4IKB9WDWxj9Mh9+G6fCrNxD2KSeh02gCM8fel/+utzrcF7+i+3z7Fb5lTet6KLy/GxVRa3f1bnVMqSt5",
-	"w13cxou8VoQ6hgpHHV25jAJC7i72sWpumNFaBcq5XCfKZ7UyQPt7L15xWVRlKoAfDhccqxKqKymrHWLf",
-	"npiphmxtvt22ZVgux2ygx+PBMVtsz7Wc1L30KTdCxslWPtgt1LOVwvlA8hAWgS24OUGm89Dao04AUJgN",
-	"1F3mFMtEWysUVePjxXg4glqTbqcLSzcXanDM4BuJgdaRjLBdHV9pk9UFA30HO4UsY3kl6oC3HMepJzZo",
-	"RvAHfTaYiiIfHLelUjibu9u/H+a0QewYoKR5AfAGc6u8vJ64p5R6KNjETdzJidIL3y9J4Y3ljg7QihnD",
-	"CmENll9h+N4duL4XyCBdYNmjmRZLJNoeHkyo73qYYaopFPR43LHP+6tCL64thjV3avVepdNZTjRouT1Q",
-	"VKjc9FkkM0FalPhsadmcfTXRjIztPfBhhiaR0jcbNOIfVgqo8KrKelRg0HEV26oMOqwj/fQQUAmfRH8w",
-	"tMQHgGe/0JVqw0ZzBHs7iUYicvcvETUpwnI2UH3UwXH9ygBk/oZuBT6Xgt0a4aao0fyQB64z0wSGxjZl",
-	"ScX4YB2u9RCoFPYB3zXqILZkcFYh8/XXt0PtwhA39bRdlwRMk1altMtr8LPgxcQE00KD6WlinG87LPXC",
-	"iPKEDT59eq2NfYTHYoA8wGBZQebI/Xik9Z0MnYD9Cao3ks/lHwTRqiZryU+JlQbeDFT+HLBx6CE6V0Hw",
-	"Eqsm8Ynu/b0vX4BoY6wTLJK11g5WykIMWUR8Bi5JruGC9u80/Vt1qx6x5zqXhED4j+vLi5qc9wl7K5/3",
-	"2Xt1p/RCoXSbjIAN7qIh13bEjcjYQFVFMaCsLg0Hm0I0CfRKcauYD5Afs0Lwe8E4nR13NJw/LBDG7+tJ",
-	"3DDBVsBhUrUAy4XlsjDsX65evWA/Pfvh3//1BPky7nkhcybVvMLUsg6ke1KxAZQymEHNpYfNVd1L3kjv",
-	"Ysz5xA1vzp2dXGurAVV8+euXGzYY1Z+ES2TEi8KTM3PfL9FNPBha7gXe/XKXjXMonasD4zjH9v84FDe7",
-	"77///ic3+Pc3L7CigmH+Rkkl2JjIH3jBcjmR1vTZqfKvlfgo6l3g/n8+F0rgfD9AVzzPzQu9EZF55el/",
-	"/fB93cpCcaXRtzR+yABYAZ0FDnIuRnJWvx+fzbFZkPtKFAlBusXaIBOfpbHH7NnRM/jZO5JOZ0zlgcLJ",
-	"rfNpZae6lP8NEn3MnsMxYXakPv39r38bnPhTTIwDNRMU2ER4bJGJw0lZCGX6rXSbIw17dvQEjaNnR9+T",
-	"qIP5pQvhK8gZRhXcowEvgNZPIUeC6klkLpSVY+l0b+90zkdT8ehp/6jWGdHfnOqqZjNeLoEy2neDC43n",
-	"vIw2G5JA2zF3aEM1GFXp9m68Ogo5+N4TioQoPpe94973/ScwFmcBgJ58XJO2T1IuOnZxxW2W47EonVjh",
-	"0jgpGOnZUCoBbYpPL146V30OuW0MkQ2X7PIKYxB1vwPgV/J3IR7Iawu+KII9uLWlHFZWmEGfNTspIFvB",
-	"UldI1oRMTas9T/BwGU0dEObgQyracxwfU7pk7sKEAs5bFTLlhGbvFdLYU8/6POclnwkLEceWKsT6K4+d",
-	"Q4xG7Jes25frhnidvk8M/52+G/c47/p4Xe0wdjlR3FZl5x/ciM+263ffStX5ue9VKYD5e+u3yfLs8M03",
-	"ciYt1JP6gjE4J0+PjiiWYH0bsXqVH/+J/Hs01ToR2IO5DXf8Ol0syLmzFojaCb5Ekaf0o8NYH3vY2JeG",
-	"nnHXHD0u82z9cHCcIuETA1UPKPpQSYs2ziOEafeAIQBtN1Idj6NWmOA0tGCQtEFcJOiKgczNAKBlvCgi",
-	"teb7dA2INmlQzW/0IEPEEZC+TjC1BJc5N5dj92HcX8L53qQtwAK5VfB3+K3TWBA64QUUbsfVI+6zRlPP",
-	"1WbBdPUuphqQSLBkJ6zEnqk56q65UDkUDqoGl0r83GAYFIWPylnhrCPffQp1P3R3qnvBu3u4RVVFDw8a",
-	"iwKmz3W+bBcT/xUpzONrUYiR13hfHlDgn1fFna+ZW5f4gPPKtRJ1h+cpV3kB3HyVyjUkFr/+HJzW64b4",
-	"G9+yAvlfO50Gn2JYOQ9ExiXzL4/dgNHl3uUOOX8Jaid9lN5V1hA/IRyqWPx9hzVn8JFLi1ExqH1bhCyF",
-	"OyZ4L4NdZqKjoXLvKB8D0T6AgkRhxK3iI7zZIeeUBaMuSCzUA/IZtd5xTwJ/1om7M0E8lJRIr5vpljqD",
-	"AicRqvSkYQtRFLcKEyrsnTbY2whbrGF+LHfWvs0YxIDYwC04HxYCEM6DEyRNW4d9vlfQY4/ZhRxBsK6i",
-	"P9TNeJvHzH0O5+MUO/Y/4BmJKu42nZG6xO3rD4N7JYqHP31OXqJj8XXH4Z6oHJImJmlh3PJgJgIGJggL",
-	"SAepdUh4sssxgN+wHuXJ0RFg2dz3dZELU5O4kyyjMhl4JrDBrZKGQS4wtdkTYcNe3yNrxMOaAOFFLWYA",
-	"emm1R4DVq1k8YbqQgo+JXyHRxjzsISTlBXFSBL1TNzmLRua1Qeh5tq9xAdsXuyfNjYKPo2vvIffoBQ4l",
-	"sUNQ8oE7FEy1sCBwwR9u5enpwyXzQea91hVjkK1nMtGpAFV5Pb/aaEMxxM9Df724DxTKZh+qRhmnbw6R",
-	"xR9CRfDEW1U353OXCFqCwQiAX31n2KCEbhoDBCF5/2OQPMbuJ21u3EpKxz11cOwnR4EecLDjt4QvIMFL",
-	"7dSOuSycFVjIOwGqC/xaZpdzvAgDR4abIgZKslslc6zN+HNF3Ph1S0ycD0Qd/1yJclkHEIbLXhw4RRxH",
-	"Lcc+eeDG3sMUPHpoHxNZi394s//wZg+sJiE30cWl9WmQr9eMr6B5c1CM3rz0p3BfHQl70OrRviIDFuiG",
-	"yuBSerWF5jgEysgoJwfSu7QzXt6Z2v11NnLh7mnCShkr5imd5gbV5ucdZBOvBK8ZAJs5Gg9Oeij5wVe3",
-	"Gb7NIme3fCI/hPS85eVd1K/QLTBGJpzlBDKwUX5CUTYhyzoJFgQN2mXrFAPPtWtPbERu+n32jqIMNOaY",
-	"sxWDEf2E1MAn/wgQ7CAXV7hmhw0O/EXmX1qtWe92PLgp22bEorW2QMJyMHKK2sg5zJryPBDJ7qSXs31C",
-	"KCsLvxaqPFxQ5lQ1o4e4kgC5c4oEAhCpCKK7MUIM0en9dNQwg4wFZ1GAMYJvPjv6qb81LvgLCxUuArX4",
-	"Unpx6BDeTkLVejQfN4rwWg9qSA9dNL7+gCscv+hGzkQB1uT6ggMeoFFKGGgIsB96HC04XDqBFv87s1LF",
-	"6D06WXpEofn2pz6+bg944qPYf9fDvvFe/h94QP0VeqDDWZmKF4/yiCEnHbwY1zAWjAvWfnojSq0hhhZD",
-	"ZZxBETXz88RiGDTMsziyAU/SBmOTt4q42WHXpWJPn0HYy8TpaX9EwoWajjw2aYAeMs7ceFGbtSUNg3UH",
-	"mxi6Bk/1go3FIlpVn3Ygxn7D5UEs89DKr35TIe9ErG5gaMWSWX4nvpFmqaiGrP1mgG9sCTgBJuLRjMuC",
-	"8TwvhaFSKyBOI9dS1eSu2I5HIEbEGQ3wl+8MwYcmklDXA/g7ZkyFsqUUyD5M1XipeBIfWfCRa6FZbWeS",
-	"CBu1mOWUc6rblGBcLWMDyvO4/4TNcf/h5ur+3495QKidQdtQEfNHyNbkeJ+0jLf9aec7P2uNM6c+5NJ4",
-	"zFXbFKj3eP3CbvDi1bc+7/5GaHO++/t+U4End+K6xJzoSBzM8FmsCX4bogJ0QkIfQUdEvOrEvVAboFig",
-	"MdxX6ASZAREsOo+U+T55gbzYXWWLqQCWBvhIqqH+HGeGTxBnyS2H7KhiA/Tvz9xLBpn79FbJPELCQcrB",
-	"36H4PKjQdi81Uew/5EKgKxGuCN157JSNChnuVuzEh7+9VYM33NhH8P5H50hfbDWSesL9Qq0u1nLcVLIG",
-	"UE9YoXGMLCGOoZk0xnNSswH+awA42Ghlh4Jbv67JJUWQhrv+alCk7xGgmFxdVDZ4LrjFFXVzN7YUfEag",
-	"FOMMRj8dN2R32XmOPbvQzI3GwOAxv5DBMJ3dUU2mTNX9PYXKRe50PMM2/+4lWDmqcgbAxeWtcmf9mI2I",
-	"s5MrsUhZIPjjM5TFDpeYzBvJPlxHI7CiDPQRluvWCqmxyW3K92lK+W7XIVZ8tniQHuFEmkqEvvlW5JLf",
-	"eMz2itbJ/Leuw8+4WnZoQRCdnla9GMJcXirQqlidaNJOxwkdKGBOXQPpFA+X1GrxEeCGhd99r77oD1vi",
-	"5g2GynSuf4admb3djHBdkN4+eyCsKeYVV8GmSdEXvBxNz8Istkj/KQzupFPv8rbLOXI2GifhgRp8P8QU",
-	"ogP0W50CeIK/xOA9Il3ajA019uxNDRB7B6RHGFpSX7599+bsBvj5X52evzl7mWTor0f4NDW+pJC6YwPq",
-	"ctsS/XD4JboRnwHt6ZQVJtV9kwv2ghvBZkD/2rq1f97pgsmSRhcvC+lMGPDx6zICt2mrfv7A6sEDm/7I",
-	"am3DgJxbOCoqI+9Fc2xKL/rslCIh3z9hOcSnoCxn4MYy+F/sMXgl38lp8BfCIa7ea7hjYpxbi8fQ4Cju",
-	"dOs+HvOR2OJAgCyMIben6J0Z6Uso19Yls5ppd/sCxq4uxqDGVwJ7qqxHPfyKvsJBrN2dyRMhsVJ4O5ql",
-	"eU82rxyvvWM1FcbdAntJxC+IjbcOpmRQ3cbkROmSOmEm5jAvxVh+/jotcyXcZyNsz9IIVkr7m7YvHm5i",
-	"39zq2KKzXrtb4Fei3OAIQoebFk8CRf1gURAbHknNykajqsTSO3/Cd9ZqSPnTliZ/Kx4yMP5WpKPhCDgf",
-	"8aI4yNqdmjvID2HrzmiRfPHy1iV6PI8afcyrhM4/c4cLYxZR1XPo0BFFbzyaH2BMF8CFHMooqXWdL8is",
-	"Cycp+4xIDKOZtAisjvD5dRMQLHmGRiGBhoYrBhEwaSwkfSCaYQQwrtHcUp6av7xD74uHQEL5x7/ANp/d",
-	"wVCbheGaOpYcAhKMZaFaie9MWK/dBakt6b2WVoON9/Q4WhWI0Kf2W+bECYxUk0I0E9DYbtTzTKeth9VE",
-	"egfjYZNP1DWVXndzjvV/V78o7kiWGMRWkvutd07SV0UKoa+aNtEQdZj2+t2BdGgxqMD02SlxA1OluRIn",
-	"cZBHWmZFUWBxdqsPDrDub7mSMPiHe2WqANJXORnhyZRhZdrWBL/zrYb4AmnJAeRWBv6Gb5bS8q8fPnhq",
-	"a5WFjt8TTdICaWNIlkFmoZIctg1L8ZFJwsSc2q3ZSlUs3xKJWWOcq2SEqwyXvzVnOlYtXRzqxn1zMCu0",
-	"8dRWt7p51+1yMT4uhS2XG0G7zu4BaN6YMviBww7qZoq61BgroXXpK2gI9W1LrgwWkEZKtSluSN+FhGNU",
-	"Gon10QDXzBgvjKa+HHBFG40ogkVDFROLRJ+99N1aMYyOzWiURVY3eO8QSSmgh8KtuoKoOxLOIPqdrcJA",
-	"sJQvugDcQ/PKXRel4PkyjWu35XIdTvcQ+HZbLi/LXJTw2G8OcbelFPkpWM8bUe5BdMLiIavoIUJQKidU",
-	"s3vkLoejic1qHo9t0OZ4c78VVLK1Wi/6zuFwzU2zN8CoE8jHzlpob5jS+t5E+utwKMi30KxcWpRQRMdn",
-	"3ltUYgHcx7kvB8dKVPzAI4IeyXxQX7Jp3kbL74D0AaJEtwoTf5jrC+7IxDnSgfENP/Sdo+MW6rzmzsXm",
-	"VuSJSgRyEDkVWEB1v+lbFdWRl8JNAzgfxIK4SJ2rbG0h8obxgAxX8GxS2gBnGC6pX8QJMdoAS1bQ9cbK",
-	"orhVeuERh/VHM56DMugzd5/aiIGSVOsKChXJoIjLM9QBU/+lZu29NLdKj8du4rkguCOU4tdV813U9q/p",
-	"ZD8IpvUaqama7/k6PerbPLS63ucYc9ElFYgh8h/YEgh3inUE8BjcTmP1HIqQ8UckiADTkMaeoLXhvphL",
-	"IjsBqcmdIkMqBRT2wOrqhAZyXeQZOM0GiA8jJxBUKuRYpJ37Kz+/B71Y4ZdtUU/ExdMKHTTwSaTmPvZZ",
-	"VrEgUIxii5kJLvVGSOkVfGPXy+BX5SS4KXRxDmAxDrZDGK0YLhk1iPAbg0u++eJtbaYGBabSWWZEZ+TO",
-	"AjT1Ars9AEjIbwRsFnm1TqNOpbG6hI5KMhEOw+5gV1i+/SAWcFWIuF1JFwv4yUHf3qa8kTfG3YA+4xa1",
-	"eji74ZO2h9PXHsN3vmS9N3oUagQ2fT98jwb0ddFY2Dji5esia5hwjXTAY2i11e5i4huQMwA7kSxQhY/H",
-	"ojQZkkoBcxQQRlHZcdq39EKMBJ8kxO6UHIdUAODPnV3g/4B8CFd1QwTPskL4jJjpM2LayiKjguCX87JS",
-	"YkDGkzS+sW94AEAj3avB/NOVsyKPYYjEbYhXVp+dwTIMl57ICDnAG89yZt2ilEBN7gam70VJ/z6ugYvA",
-	"Zl+yhVQmFJbeEiE6WXMB7QsU356iLC+XV5UaBO9XhrdhObgocgKu1EDaecFHYnXVAmr+VgFs3vz8/cc+",
-	"lpP38SIR5uejj4PItp3xJULonvwIhK0pfjAnUv7+eCh10mBm+MYetZsavF/kHUqGdckWunJGuDhM8fid",
-	"D4kPBYZhGjK8nxoQnz1Vd9IcJGMGaA7QqSFeVRnbiZ6S1gldBkVMHJwWd1oAz4FcJDj/mngEgeO+HRfd",
-	"nMfO7QoTQ5brd5fXNyzWWwPw00zGMPZUAih7gUeFNiiwkJG3Bf7MuNSzLKK78ycpJc24MrU4P6BQvaTp",
-	"brqsQHE55erX5hAydQZzxAZw/h21WO1ixNQSNS+F+2P71fIfVT4h5bRWLRdYnIKepvY3Tg87Jz1jU+xE",
-	"hEI5FKBpZ5hLwPLPgKKPuwTfKrrpiRQRetYgmZSVM4wZlHphjtnAlpUacSvyAd4NeP3gL1CURNJBpYmv",
-	"2DwPlDCmd/1C7BnOwKZtbtWDoPrgxoBNQvKuQwjtjSiKkD8JCx2/EN+1UXx34dJAufZBR7QuNpjr8PY6",
-	"RD3TZcJZxacE07uxUc82+wIT6DP/9ev4EoawhxGZtQZe0/M5+nYWfSgMwh7CvjCoViJ7W/pfDha67brc",
-	"XxWYzdIgnSsB9iCqViTdqI/QSSDIDzf0hDrOBo58z2Trg4DEybdKYdtnp2jI36rBWJbirc7FwClqU+tu",
-	"bEIHJUXUF90p+BpYPDgfP3rL7Wg6WIUBPf1dVu+05UBYwxWyGt0qb7Y/e/I0Sa8JbbBJUrfWHA3c7gfS",
-	"ff9o6y09dyQiwOZq/ZGfQSMnmyw1+nX43ke/Jd/7ICcS3SM8lN+Z6DDsZ05D9oNacB04/+FX7jvjKYLc",
-	"ocPcLbb8woVdCcuv3zz47V9cVf8qBOAlLsZXRVJwzytcqIfY9ZGeQ27J7zMGDTCvf9t74T7VY/b3v/7t",
-	"tpfYbj+w9IZ/m2gbzOA3G2176Zfw68UEm5odmh9m7Vo9QfsY48GY+CM3OOgKSX3qnCqBpI6ijmsd1Qh+",
-	"+R9aBNxodRglErvOBxQPqnmILrf+Jud15+QPFSR8/F/hcaKb8Q18zcelGGk1kodXF+bOsBeFHN291pVB",
-	"invE7bd0/wGmorxmHAL/apVyiEwT7FKVMYTcsxkvJ1K5V9wq38USQAfMajZ0764U3WfvtLGTUhi2oK6s",
-	"gIKccvQ/QE/1fbenEZ8Jdi+Roh+gZ3+qDPaenPEl0tBwc6tm0hipJieMmztCNcU5hRHyXHeAHtBOdPEa",
-	"XusFG3Mobiu0vgPi/IypmLvFO6ucEnttsE5Y5DSe8+mzuEHyj7/b3Nn6Yc8mrY5sRUu8RgaApQ8NH4aj",
-	"HB5Vm+6eLtv7haKZG52RH7b/MV1BUsQH9fBop1e6BN97MY16E4xA7az3BSduNxO1mqxZP4zG8zUD/FR4",
-	"FkB7PhDUaMxlYQjhmbHQzhyOBuCIEH+06mo0O120YXb+YSOAjUDb5a+QdX7XVmuhVfCsMPbAcnctoIzL",
-	"qV4KePtu0DEsGFC3nJWCF+GcIZMx5FkeVXMEJyN1MmYV3GD77EKTgEpzq/DuJHeGwqVDgWVcc153enH6",
-	"t8xDKtmTbITU0VY5dO9+YJjDzS8Qh3fvRAbjNjAS3JcjInfDrhm+kuBg+DTgB2iA1KCDOqllv0lfpXpj",
-	"e7nRbzUdiodSRNtsvwoQcujO2GydDcH0dHT+mt7UJUB/oT0C1EDRHXYuXYbof6R2roV99ALbu25RPtfC",
-	"0he/QgNRx9re8c8fG5sHWLrKdqvh42qpoalAa+i/dbEOJ+5uyOetBgZQ2cuJAiii293ME5P5YlPwYw+9",
-	"jqfmDmgq49fvuqZpVfycqmW9FGc1GJMkOQCNMTQ+4iVQzrEPpVaTUKVpCBCN8BuigBQG2t8GhtJnR0/6",
-	"t+oU8Ja+2XvAL4d+s26SziK3mi24tMfs2dOfCGYDxQ6P4AFJxiPEmsVScng9/KIU0BOVF+ZXVEO76QB6",
-	"Mk2+Y02tl51IIT4upLrb1BbRqcNRKbDZmbsXxsDNZdjgnwYez+Ge4VPkAE6v5ikq4VyI2Rv3uofZR/fo",
-	"axjrb24btcJyQFjJffbSYg/49CZisTwqgLyu8WSFnlDtc0D54+2mdLPonUz++PbL1ovs04xl9v38gfb7",
-	"Gp79q99qQGDV3X8bC7vHViNgu5W/DjbEsKdHR3BageHAGbpYVWEgxkAYGWoMAwUjIz1Rzqo+YUYINsjF",
-	"XKhcqJEUBtumDyBxC4BIJwRzoecFXl1MquxWqWDJ1A8jsQohmnoc1BajFp8fjr4/YQPoaLP87wHBGSG8",
-	"BI/1QSCKzLQQU1/7gvuHsyWoHL+N/zBiHzVLY8XsYLVbNv38naH87m4Gcq7tiKsrKCMyDLp3Z43qTtwU",
-	"1F1b3Tnsuo9ySenwJSOFQDCpW+UdRoyRToQFele6ewybcXMn8hiaBUWgGwBVN36iD6R9/PN/WUzVyija",
-	"JNOKz9aEY0fLcRBnbko0nV468HLxaw/ho4NFuYHcZXMdyg1+5TddiAJz6FKJgutR8/sikJGOzOFqiOAt",
-	"iRIV2o52zug2F+XcGua+GbKJQ30voivpO0M0wcHwBDsTOKDhwoBK7xZfAVbvgc78hVjg479xSQoxT0Tv",
-	"ThxxYD4KNb24dgcJmfuqEUsr23n/6zObgEGuOgf3+i7auy7IRpzxAaGNVzCIfWa6dxV0ZSi806rR3sM3",
-	"ftMKzU2hiz6DxTiY3oKnQY/FRheLaFtx8XfXXx5qWLvfNWEZhqElFCyt+HVEQiasoeJWodqUmFuxh9Nh",
-	"8PRvrMLqd64fZLdwv9laugq3qqtMhUO/FRm+mRmPktpB7nLpi6S1CpmPG18b0aSwg+9ta8+GwwqC2EUh",
-	"w0AeAmq+4xq3h5vT0zn69Uv54XDkO6/l4WDkCJt07pvYItstgkvtm5SQEJwPaWWlSzaR90KFylA3iWMK",
-	"Sn0dMpx1AoaTYP0PBoa7GZ7l8pt7uNuO1K8jT09El195HdTB+MOl5jEqb6Z6oVJuFBolU13kAe/HlxDF",
-	"QZINfyYj/k4MvthNtkuI8j9oTg/e0iIakJI4VP0sh8c5kw7vTOqCFvKGK5CMHTe9wZF7MGW7xXxIRurB",
-	"Tn9QytoLsQhv6KRIWkyNNVk8BC7B0samuWq77GqALWzy6D7U2IbfsFNHs+ji1/lVOVxXs5Xq72iXwg50",
-	"ok5J6S+a2AMdAHr6L0dv4qfXojd9HD7cqnV4MYrH/2a9tUXY3C4CEwOI/Pe2+m2nNW2ZpvuCquRLQeg4",
-	"cMBO1jOooUIHEiWzNqcsltAuytKP5yFcs/0WtN1Da53b0Tc+AYeV+8P5b7st+INXA0fVIYFMprUOGDoB",
-	"ibkN9LO0rMdsUJXFIGMDWjXKOTsDS6oJgjqgFcfyVkX1wthv0b8O3cY76Q9Yn535EuFRIXiJsOgbWB9m",
-	"FtKOpgIjdwGtOh6HQuJb9ZD+Yi3m/4NdRprkL+E1/rK33CGA37m0h7uvHqi42JNj6QUy50C1oFvAmKCR",
-	"6gMbdQB+/TtWHf9qLoVfscDUNcmHkpkHqToltiuns+AWQBkBLAd70a6lpXXK2WNzOa564OEFcIiHlzaK",
-	"UmlG0P4+lrQUc5P6h6jtWLh6KEkrhZWleIRTO3RJVKlnkGtjWhEfqjDYAhjQBUAAiKGcmkSEO9mcCQ+m",
-	"CGUmoc9eomRJll54CIT6DxHaoK1KPUdQJK0zWno0tK8XKG25fSCBQkZxIg8nGYoQbtJmGGTVaiT67JUu",
-	"2UDfi7Lg82tsyD3AkhqPgBuC0rMLDYvAbVUKk7HhkvDzi1sVvYX+TKsG8LokM/mIKxJWYJOkFttIWjYT",
-	"XAEyM1l7Byu3LsgPAd91D79y7/slmGZgnnmMF09wdYct/jXQzYDDdNhz8mClgKm6Pw8KrbGiq4V+gFBu",
-	"cJOHdh/HddFJwZfugc6FJJxhdqvC2cnYpOJljmBHORPgGGISRGkbenKH8sGWksE1U1UaGCLYGbqtWvAb",
-	"WA919d7Wyj2ninwhU153UQHm3UNX8tFmb5PIziV7TUD9XxCC1Tv++eOX7C8BK+/++dF9sbz3oluVRe+4",
-	"95jP5eP7JyCmNJ6kIUqke9QlrNnrC5tlpn4E0by4ChUsUoLE55oEHqmz41Ze6SeKUqzI/ET32furN0BU",
-	"CrrkO9+9EgBEDRWAJ4T4fDOmAPBfCp7319rApV5/E4QeSj0hXeTPLfZ3gDgHXFi+TYPVXpqac2w2Fdi4",
-	"eH+qcmxL5bvAhq6b6z+7EAtMTc55KMsH4jg9RwCVf8a9E9rEA17rhfcnsKsFsCJpqSb9tWZ9qVHrRn1m",
-	"/BsSw/SykjwsphrZJbBUIvo5JpTSP74TS2A3nZd6UvJZLJsERkyPFJcRJTIWvwpiMB+//N8AAAD//w==",
+	"7L3tchs5kjZ6Kwi+G9G7Z8u07Hb3Tks/TsiyPNaOLflI8vSeaPWaIAskMSoCnAJKNHeOI+Zq5sLmSk4g",
+	"M4FCkSiySFPu7tmZP9MW6wMFJBL58eSTf+mN9GyulVDW9I7/0psKnosS/vP8lk/c/+fCjEo5t1Kr3nHv",
+	"dirYgyiN1CpjY12ywcX4yTtuR9NBv5f1SvHnSpYi7x3bshJZz4ymYsbdY+xyLnrHPWNLqSa9z5+z3ls9",
+	"4vjU1Zf8OBWlYHYqmBILZqdSTZg0uz7/Rtgzre+lSH+FEcZ9xW5P/Zz15rzkM2Fpls6q0ugy/YaBEp8s",
+	"XjBgegwfNOcTwYZirEuRMW6YtGzBDZvIBwFDke7mP1eiXPaynuIz9/YRviMe14x/eivUxE57x8+Pjo6y",
+	"xOe/0RUOsTmwN3rBZlwt2dT9zqxmhdb3bMhH923vhysbr8/FmFeF7R0/f5G5schZNesdP/v+d1lvJhX9",
+	"KwxKKismooRRXbxy98Nb5txO65fIfONCjHU547Z33KsquDIhTnImbXohJqXgVhjLVDUbitKthVC2lMKw",
+	"BVdW5G1fXsAzk1/+3VH05c/dEmz58itVLE/n80LWUp96JY8uiV8srZiZlaV/dgTzL1X4w9rEwCAv8N5n",
+	"kaDwsuTLMK53UiV2ifuF8UKU1rgpK6tCGGan3DJeCjYTXFlQAU6uR7woRNk2jzP3/MS+GmpdCK7COK51",
+	"ZUXbzJTw41ebk+uqaB9KVYiLPD2WLZLa7eU34kGU0i7bBmD878kh/Espxr3j3v95Wiv3p3iZeRqevDKS",
+	"toHIieK2KkVKS3PLxKfRlKuJMGzMZSFytpB2CpqNs0mpqzkzU71weq7P3FYUs7ldMq0EM5ar3IAAkYy5",
+	"W3VlGVdMlKVulSYTxtRNGPZbActt6qNpjNJm0dZwc7p0X2QFG1aWvT+/fHVx+fvM/baYytGUKT3U+ZJN",
+	"uWFDIRSzumjVOvCc3Vf21A0Hh91tbW/Fp5TCFJ8sk4pZaQvBdMlmwhg+ERkbcSOYnChdtmvMP284plJa",
+	"243jgyoFzzfrH1A7taKBiVTaMndn21gqfO5GvfMZDx1h7EudSwGTfCMKMbIwnfDvkVZWKJiqSDs//ZNB",
+	"LV4/ffvqwJPd14U318cd/sXMtTI4jvelHhZitmEIc7zi33cbin8ujCGxpxdCWbYotZr0nSQ5FSDyC3Ww",
+	"qXgn0q/WbhvByhp4JZNgEkU26Y2wT2qbLvUOuvhpbfx9hnfRu91tsBLuP+alnovS0qrz0b3Si0LkE5Gf",
+	"2oYmz7kVT6yciZQ6j+97uUwYjVlvpCucs02z8qNUuV6cwaUwOYV0WmXbba/ouptqNuMlqHWvk+GriuJq",
+	"3Dv+afNDzv0dn3/OEvaT+CRGlft3vQ1hWzJpGB/qyvbZ1ZhxBt/pTFppvPXurC64aeZ8BJHj0aCY+MRn",
+	"88LZwCpnfGhA5JzZf6csWP/S7W8l+ncq/qQPZdHmLsyFnhfOrEfPwd+RseGSLdwIBrdXZzcXlx/P/+vs",
+	"zenl788/frh+O2CGL02fXSj8KmUWooQzyR1R8JEZjouFYZlqNGX8Ts0LPoLxZdGZX8qUjIzdLj+1qaHL",
+	"Qvjjwr0Ix2GnpTBTXeTgHJSCu6nrxy/aKJJTwQunc1O2cHPh4G3OmmHSGlGMMzquRlw57ToUTDzwouJW",
+	"5CdwLR0GMG1sMV322YVTwkYXD86a9h/gHnmnRlw1HsH4hEvVZ+4QZYOFGE61vr/IByQyfkSgguA3nN1V",
+	"pZ05Z6GLpVUkj/DbSDrYUIz4TLAHaeSwcP+cSpWHT/jGMHS+UE7dn5239MR5S2ysK5WDYXMaya87lfrJ",
+	"QbvRvFzeiJFWuUkPyy0oG5d6hiKscu82hvH+q7TGGRoNuWRGV+VIsFwLPBWtKAr/iH9zPt6AJHDgB3un",
+	"6ruDSLhbcRGc9Pt3roh4rqth4cQu+Dv1wY7+FZgfKCdJdThLehs/ToXbYk4QSSJN2sdwm7WQxpqwJqlt",
+	"m14DktSdFLy/B5V7c9CNlYcxggocu/kfikIv4HPCdu4nn4/ORBeBdpdegnGTkh6S2HkpYFDOCmp94R8x",
+	"hrMxwINbseTSiLwWlIYaksp+/6K37u9mtYeygz9ivM3d3cwFKzUpZVWLVenlrMWYhA39BRIWtFp6auln",
+	"0nLO1FlIOBiZHo9BG1VG4B4QI+FOdrcPJlqJE39MSsU0fAGaxuhX+R3jButGuJhqI+6UV9czgYoVL8YN",
+	"39TanM1FabRiQvEhOvqiqYa3h2Bqe/Yniud4PzkIblP6soYjS24PLmmtQsJ5Vp+jP4e36+GfxAgMJpCL",
+	"05GVDyR1TfNuWI3uhY2076ZwTUaXJ9S0M3SKwgdD9ASECTyQtQCA3xwJRRm9qemaZRCQLUTq4HrNCyMi",
+	"XaOL3JlX5CFxPHtQA4k8LZ3ubNkUbx3L0liGH8+GYiKV6W52wJy0u8xR/Ih0itIQ223M3qatf10VIqzw",
+	"54RXGwsgfGq2su7R9NZr7EfeKlVglJvNLsMeKz+WMHO73zgXKt/vTn+W7XFrmz69mjvt0cFL92aSVEw8",
+	"uHVNniSbBrGywn4awkw2nbFe9LmtS/taFlZA/J7nuXSfxIv30SKP3Z5L+UR1GsDbaO7EcP+Nc0ExsKHO",
+	"l332So7HonQfP5aiyHGzjvRsKJ2bO1yy08tXGRlsGJfWY1DjwyW7ukb1uyJ6K5Hkx4iEZr1PTyb6ifvb",
+	"E3Mv50/0HCfoyVy7NSkpbhFbdBQdp2lbUUDdH/jnxtN6vWxLKKn7k8sQYv5lp6y2+g4TOe7+5tgyO2TI",
+	"eIcRxEHlA8Vtd3j7ASK7nY+szkHZ7uOPFfFBttvnNuX4+1JX84MfeyEa1n7fs4MelxiG6rRSv9jpWquD",
+	"NXMT0ijGHQXuov52S3yTn5h83tr9ZkvWJw5JrGR+dPyC8Jw+O4fEz5ZszwYn7ksMBZS4DmZCFtkUIXtA",
+	"4vPzxl3ynoIdKzvFXI0TQQPQLHzFYDiB0OWgmt/qQXebOyih7toId3XC86jhCmlARcO9g9dl+IWtU7PL",
+	"rNx6E2qqnYWEihc9VTArwfdzQmWnQvXZ7+WDszsNzRjMo2IcsisZk5bdCzFHLxb/iHE1nOs7BY+E0F/B",
+	"rSj77OWSvdfGTkphvjFsVOjRqtt76HXYeQnc0c3L0VTktzrtmDK8ALcZs+ITzd1EO5PSmeluz02mNRRF",
+	"GmamurRMl5ibPW6beT62EJ2DqEWh9b3I7xS3ffZ77R69gJhuhHjpPnt7iVadStvNdj+XEDsZyNwM3EcP",
+	"xuABwJZbPebcLSml7FRrLFqEhKpUrgd95hNZRqgcrzJOzrQaCTYD3I8P80SRJZxUYzMI4kDkf8otJEPI",
+	"Kc9ljlFo8prdhbnzEexCjsQJLgBXGBoyfnZ8aJ2NtBoXcmT77GyqjVBuJ93qkZGKIgo+Bu98tE4BH6dP",
+	"vfO0VdjJz4LYvfkCqxdxNv7f+9tQ89QWAtCWE7tBw6db9WpR+JmT/dPI78VtAuoE/LtCjC3jhVbCZzxI",
+	"1JhWxbLffXO0bIC0GTsgC3UAzjeljppR6AwsWeeXg9iOdfmqKsGVpDDJgC2FPWnFLAjljt2fevSmXtZ7",
+	"fXGN/3F69ofLqx/fnr/6/fmrXta7Pr+5evvH81fRNl532NzyYSTzhiKA9SrK2VxTspY7x6BnQWSf4g0w",
+	"O7gE5w+Ull5f0ZxbHvIo7jI2wNsTe34UIj1bJZqCQuD9GoNG38asN1x1Wg98zUJpiUBZ6xRzCh4h2Jvb",
+	"2/eMAAx9dmENmwqer8atvzEQhwCpzEUhrMiZ0TPKN6Fij5N77lAQ1jqj7l+/PWI5Xzpr7k6Rv/FvmAos",
+	"hbHOM1oaBspLTdz/13mCRNQiJzl719z53VJKYCWmDNJlY/ALijlRAl3kWTA1jRiVAuNOCV2mpJmms7Qh",
+	"yyMLwSqVg75eZu74CBnPealHwhiWy10ytfR1W8PRpYBwT1rA/aspz547XZ5O/KCgbA2z4mVvnPkbYVLS",
+	"L4cgsXLnEW2xhsi1DAMf+IZM+81jia5F5720u+XvnPNemTOdt3wB7CG86CSCIijK+KM80Wf1k7muB1Hm",
+	"crTdw8Sd/Ee6elUHkCzE31g/eoNm+GP99pWj4MPlq/Prjz+e/r+DYwrFMl3Zkdv5S2H7bPDh0qnry/Cz",
+	"EqA5FrIo2JQ/CPhT1khLxXLuNoCxWufMWFkUdwoytVqDMmjiBWZ8iU+EkwRsDDZ4df724o/n1+evBseM",
+	"j0ZibkXeZ4Pr89trN2TuD1P8TniGqUYjIfL+nRrcvrm+ur19C3ejPqKEGTfueEYbeO4GDs98/eEGLnUW",
+	"rPs+BUYavpbZKWSbYax9Nvj91eX56qV3iq7latlng8ur24/vTl+5y5T2KhgzekLZpo3nk34KZwbUh7KU",
+	"VA3wOp/lLrichfm6UzBh+kGUqFD94RvWtpf1aBl7WS/MKBy+t9fu1zBP8DeYhl7Wc5/Yy3r+M9ZPaBSw",
+	"Ug4rKwDgv9XQbur6e7FMQQC3BFc1xJv8R57/Px9O3970st75f13c3Lr/eHd6e/bm/CY53AdeVC17HFwh",
+	"JxH4RGdIs+vz50x8mpdYBwC/0tMzrwbgDnh1vxmCftYCuo/3s5sA+KC1vds0fiD51F+Z6y5GEGatwAaq",
+	"cmnPlS2XqWhdushiMAJU/CBzHnRO/4XWgfuvoVQ5/Kbgv07YgGR8UONcwA0RhQGL4V7pBUAGCDdAnqJz",
+	"Ufpp3JxtK5wQT2ZcFoznuVscDJZURpSYIlHgTbm/WX2PVRPph6Prlv7tD1IlHLuBe4v7aniy+495qScl",
+	"nw1gew6cKTnkRgxIuxAoB85cPC2GbtuqNNCDvmdT/tXrEYhMjEs9Sz9ovDFnhbUTibAdgZ30uGkgJKXy",
+	"T0ar/jVfvAtZ+K6+Fd/hbMZKmD0+ZcFNRjEflF5wqhDoh6uS99kN2nuYGuczZwo6y9BM9UI93vfLfI/g",
+	"No6hRWLxRy+yLT/7eG9CpYqypdDKbbbwMxpw0rDT9xebzMeWQT5Inq42ojiJxiAHqIljX32V4R7O2Jwb",
+	"s9BlnrFCqvvM+R9PqnnGtMxHGTMFH91nbKRnM2ef6NKNOr3zHyRviaPbZtFXB/gKt71YXXidhd+aec3a",
+	"WJ+knea0czoUumPYsFbzBwnfpgb7UnC7mzM9FNwmXGnYFA+82A54rJSVBQGGPwH2sL8r4HD181benfzQ",
+	"qri/FgbyZ3/ZEPrbGp/iRSl4ngIHRsGhhdPwRjO6eGfoQ9YjrbZXWmpcUYAiOUDAilGOM0BIeYHoxT1G",
+	"Wqlc82EhPrh17X4WVAp0w/owL3JTF9JE6PANeMQdkkNhresprte0nrx6fKsfmBKuM0IZKWHMDbiWad1I",
+	"uTC3190hBTHcZnKtBs9n4AUEbDLaRUXBrFBcWRPwNXimRnAufLo0WmV3Cvw7RJ1TuiMCe3ukeSJ0Q0Ns",
+	"QbELRWMCOS94eOsuwZCZNIYSrysx+8RsgKNKPipO4wk7IihjUTgBWYii2EN6W1Bs1zV6DQLD7hMXU10I",
+	"VgIOPPm53d4Ij7mRapRwXuDP+FmYlwGgZwjJ+reGwMXa4kdj7O+Xj8EJqZcni2UhKfzgWOS37mRf160Y",
+	"hGtLLGtIm0Be77SyU13K/wHj5Ji9FLwUJfv7X/82gKIDwquDMUeFBSmhsn4Umw5WHOrqh+OtmR9xy6fm",
+	"QlnJC7Ojeyyci7PqIH+3HX3kDaW1W7/ffGvWW5TSiitVLL1Z3RkdEk8KjjsaR2paVouS0otduyOcEITf",
+	"wJrKMSHbzLpVEaK6jZhpGl4JsITETkaNDi7cROscXDuKMQkQPT22mFsGk9FpRLfp4ESEIW2Dm3yyFJo7",
+	"bbGiwM7xYS2wpjSEiqi0Wi92UZulsOUyqTdPw0eFCHg1guid0WzMy+3fYrXlxbapXts27p4sWqpojGFZ",
+	"0mIzFyoXapQIY2yI/ittT2o4CTrZAnMgmyL+ihwmKkUzACmlM9EpuUKO7qe6MiIZbIKj0hkBLeXsjcgu",
+	"Id/DLcmPl2bEy7wGpK6Av7sDRwlZgthR5nFtAwxxD7JY2gavTy/enr+CTLh79OD8v96cfri5PX81SKJO",
+	"3SY9JGqxFZJOZwjjgEzwKSppmFTGcmV32R7crIBkNx0Fl5H+ucZbt1RTHx7LGZIWjUeup10hwksZWFhH",
+	"iJTSAm7LuYKiXfbJOu0Sb8Q7QLrr0b9YH7vV7esZ7JN9lrJRW3M4woW2rXhV5qJ8qVOuXXcUSTeMRHPz",
+	"Py5KYtMni/wU8lwJJ0z5TIU5YZzlciIMGGHkrq8c0/5x6w+igFrsFwP7Davm288jZ6jMOz41nD9ugcKA",
+	"AvkOabyhkGpSH//93ZzH+jvrsaWU+3lUkr21vtpbQ6EmNmYKCglnvATqg6Gapr+tRmA9cOFTDhts18Rt",
+	"a3LRViAXcC6tcdYtkdSRLktR8DoWsz4WAhRcmtWT/Nnzb1989/1//M4tx9wtb+lG+99P/u+fjp788PO/",
+	"/0tqDwmV38oUanatzHO14NbwZXc1JtSDLLWaUZBt/Xdn6rzbUEALF9xYPrpP7tOu67HywFv4a+p1Xjxb",
+	"FiGUVKRS76VNT+mtpmSO0gaidN3nrz4bu3Aa0AG35sdEHxUPtLk82QofU+Ag8qdmJIDxNK4s4qoob1IR",
+	"hwgU13wOjxUm9m+4FuMdAZgInmwUmK9prhWJ27VC5zHErqP4bJqrOhDoTbnrD5eXaL+dXb17//b8Fkw4",
+	"suW22G+YNt7BfKvTxa/5SNi30tgvlTN40B8h7b6tHLNdlKKHrA0n1IqsuPBAKaUoJCwt06NRVZo9Ym8B",
+	"M7B5ufEyX7uS/Arnn523OakcDnPg1MEgr5N/qAVMYRDbkErDUt9TpDUjGhKDeXk3zkHGBrqyH/X4Y+nE",
+	"zf1bafuRNNiwwFw/RrE/wssHLVA4UbSUrzuJil6Nxm0ftaEwPx39PAg4ljpNH0olk2+LmCI2zRrGrTFE",
+	"mOvtCTz8iAxns37LFiwG4Bv7r+ne7XsK7BXFi6dYiAWba5+KUvhWjsHdQut74EXrs9OicLNnDZtVVBlx",
+	"AuYh2iPuJ0qFlMLNA6QyEoZgw9DrlmpswlEaDsZ3CX81Pu7OtLJcqkQQ/YwbwWZgjZkuiJrmc2Eoqdj8",
+	"6SqYJyNyFq6WBG5XMdZqh1e709y0lSl+1wHQtMXPn/FPr9Kg2KC/PMnkD0fR/7bptZlUj/Jcv9UTRRFO",
+	"pc0EV4bhAdaokfQnXpdzrjFrz9cw/pWSf64E/ZwuYEydlLQvdzwpZSneJfXx4P35daCSGqAPZiJb21ne",
+	"go+mmK0CoJQ3d9jg7OrD5e3Hi8uPP15cvrr6sXE7Jue4ZYXgxrJBgO0P7lSdFsQcmDtKpGKDBXCHefQ+",
+	"qGA4YPwYoCKviR+Mhw/2R2NE3YyPMDu7TSoUoKXYdG6ndCgiZ5c72+svxsgncFtk+FVwKMNHInlVXJtw",
+	"ffXh1n3X6fv3by/OTm8vri57We/88o8X11eX784vb7t9oR/qbh/4BkjoXvtjtKmMZwBPbSHegS+Ceh2M",
+	"XMNSAhZUFzkDMK47CCn3dS/mLSw0qg0M1NHegftTZs5bqe5vQgZvh3xXnfbbBRF6qKzVhhTeu4TZGZJz",
+	"iRK7yrQYMlNu3kfJue23rhGaJSFL7iZvU0FG8qTBlxcBIoT0XDRbo4XSmEq0oC+v5kJdvGJnWikxsmxe",
+	"6geZQ/idct8wopF2blwrRPE+ja/Uc6EAMR0qi6yGKmF3QrsPifewe08vC2lYd2/ysGgV9lIXW+mkrt01",
+	"UFoJlsP5p7kshWlFOTi1ujJsyD1nLAADrDA7xLQRvbF9R94jAs2nkjQgoujmpFjH5UZp25rgLswAxqBG",
+	"dFkyRoWtSqjsGBXS/d3wBeAegB9LWkMIA7zJx5YSCSPTARpFjEC69KOCCZ1pY5kzz/bw7Ga6FBvZv0qB",
+	"PNaYjyDYcmp7rgKG8JvoDam5vxSLWBPsoCW7ZvefP5ai3JjWvxSLAOrYBerQvqdOa5w9wblRJrAGHIGB",
+	"WJhaigd9v1NpFWmFHQsQuuuMliSvLlqF4oPp4Bh2Ool+bOhip4kwHiLtFLlYa1xYBjoLrptCGmHF++kC",
+	"OlFJLokYwMaJcNIfcTvO+rxxcLbQ/rhNcCCp/4J19gCYresdJZLTxZu+NkovRB5sdlK+lF+zoihMn51j",
+	"ST4BRrCwXFoqRXSaWOaZ93GRATnQqz6R+QArILGYvG6BgPUGtlx61lNpV6gAp1TN5H5BhNVmTMCGvY3f",
+	"08k2gQfeel7HFGYYiMnHNFUrVIyN9JabrrN0CJGwMYYNxaRS2zOP9LQUIyDS8MFhGJOcIYOkHq9DmrpG",
+	"YKDuN0URiMn0XYogcf7bWCm9tIFWcSKHCfp44FkEE64QXOOnxInHlJuYB9fzDgCTwXAZOWhblx/HciP/",
+	"R2xoXtKYUkoiczjTcyaV1fgp+CjYWvTHOl+9uRyjM8Gwseeby5IBKOp3bi7zuDY5DUvaDB+jOdbeZItn",
+	"Iirc3gcfszssxqkPKUyLrRwYuSMNknnWStou6XRl46O8ZbkHfCdVKbEPRdthFBstze61y7t8tE93htJh",
+	"016Vg75KvY+FymPD+/lRYrXSWm23RVothG7E+/YnRmvAg7auBl3dTqdMF6wwKp9QC5NIyU3SJY6piqJ6",
+	"iM0BhG0YpZYb51es9LdZG4fIIDesl0fLIie0ynrM4PXFdajxXgO9sMH1+buLy1fn11ivDYXoQMViPFtO",
+	"CDXErF9A8zzw/CT09Jq8+06l2LvZ4PrD2/OPr08v3gLDins+/un6/OwKK9mRex2L6nQZVQxELPspen0Y",
+	"LfFSSeuuQIV5wgY3Vx+uz1ZfS3+MX+yZhmpmf4SpnLDBj+cv31xd/eHj1evXA29i+qr0HVmow7PCeCww",
+	"FfnICBQPgTonjLUVis2kqqwwJww4CXzVvx9JTN1B9TbAR/VpyiuDnACvLn5/fnM7IOvE2QB3qqmBJAZn",
+	"fIqnEewGEQLAJMpKTE2T9eJF9f8M89rLes35r/8QXxNNcPSv+pbos3tZD7+mI0Lz2muGnRCa6wfhepXb",
+	"LoW6y+37HMolh8utO72tIKqmLlpwCY4riF0NzfeNADDu5IZ6QmwRdFd8cSCyGArfdyIinHAXe0YHt/kC",
+	"ELpcqw6IMNHdywTc2KeiwOcQ6QMEmaS9U84mJPU0eHVxc3Z6/co93MMgncHsfbDVpE0C+hsLVgIG7KSN",
+	"XvGokOB4hW/lTBTECfx4p1DnY+aqskP9qU3sPM4Aqi5Yg+tnQ4lcojJlnuq5ctlQUu4hS2G9lX7MxCc+",
+	"sm7NrWbPjrKjo6OMDcVSA38TYkGFsXLGrdgjBupv3dAGYQDjHsBGi95FFVZ8qB8EDQyIF1FqgTwK8VOG",
+	"NftaREkNtB1PJ2JjCTBEQMYRoX2ThCdiu8MFeomzQ2PyzYa4pToiypN9aQUxrmY8gynBes9LKzeptFPA",
+	"aEh0oCE+pqRFXmE496VWMNXeDDDN8k4k6fJxPCh9V04EAdBDQVIM6K00O+Cj+7EsitfJ2grofmp5aaN+",
+	"M5ht1QpeiTNOUH2cYbSrrHZb4E9VPmlslcYydfc8sbVOW41UNELcHqmE8MpQ1qof59wYVpe8Iu0lLYin",
+	"RMKGF/k6u+7GwRd80irWzr8ac8qYSRN3FSJXor97Rx29UG0ZO5nX8TwUjSiI3mhQ5CYBLLVci3RVVJie",
+	"Hau+6vvSGwXju2d1Y7LuMfBRVZZC2fdtMeLV8j4cFLIcopMO0e9QIRbIJvqPGWBWzSTQL5LNiceQXJZS",
+	"PEixeKvTjXKaboKuCqq4nuiUzqmMFMa+A0s/LacQVfBVJB68AkY73LTPAfdpJERurtOM7lGnHxodvYm2",
+	"Rpz6E2wIkLFCoMunq8k0Y4YiifWguWyDXMQH/T4sDdyK96JEpbItIgFjPWFHoU1eUp+s6ZAvipBsNv7b",
+	"IxvNiclWBGX1w5trukFor2sywx10SS7GUgX9tq3ZzKv66s8Z9cFebX+9U3vtnXplN+2RMJINc3Iz5WWK",
+	"cDtk4XdkJVqpIFqpgfNxsFLEPYgw+oCEpshYAQ0neJHmFNJJbXGAZ686p8k6DpqZDVMqckRzbQJy7YO/",
+	"2lBghBYXPn77h1Eekkaz8UuiLbOiu5NFjgA5X9pQVAcHwBAD+snFpO6wrYVEUSfXTu7f6hIk4pBTbWyr",
+	"+IQD3/cxS+PP7VTn2xUcXUevrD+m+dkZzmV6GUI73+Zo6QeWC8tlYdi/Xr8+Yz+8+O4//m2X4oB7qXIk",
+	"IifOOnPMpHrghUTas48Aic4CEXjmLOxCZM4kdZoXlMvHMlhPVuuPBS8nIrtTlTLVfK5LK/KPM5FL/tF9",
+	"XcZwTj5ClUFRYB67UpyIOwSOZyjzXCh8oFONH4lHzMC1D1wWzv7OmMfSZ0yXd8ozmXscK/eZRzRt0XR3",
+	"34x0ds47VI12oXHBom0HUUz5fC6U8FMHKaumawPehNP3blciZfo3pr2Mbofqmbpk5AuSVDEpW5qmHtAz",
+	"yCsoVfgCVuhJf3POKZxW3/3wQ3RUvDhKc0W0p+wjil2AqegyT8+gJdWxihZbAMu00/7Hw4Kr+xM2cDth",
+	"ELLVKP+GceeHAIgwqgWNbkwACFfpK3Ab+y6EIR1DhST1fKf2+LXgeVfD5HEryn+VrPutnYtWirl5eQ+L",
+	"OmPcMLwL2AKwIcveXcV+26z/KFtpwrqIHG4L0BKqlTVFSr6UO82/Nr0VRlqNZCGD+ZgwStNAeG18SHDm",
+	"1f0DBG9kuSfnWxvNyAqzGCTAG5wjkqbNU15l7O9//dsOQSIrXpU6TVlwW9OwBK7tmDZ6yUqu1vIHIZWI",
+	"ZWJDIMbkKl/vZE1B5Khl9T4oWqpe6UbKts8L2kjfktMTN7BZMjN1JumBeN9oIDdwbGzjaZB5aPuIgcax",
+	"WNT8TfSoBh6i5airLVld2avxteAjSiI4swxD9ykSXCiV0eVMlKHQchBJ22BP4ruOkYEUw8vf//o3kkMK",
+	"G3ePpVZKfJqLkd3KURnaoGPRI+0LPtNqErMagSyeBAZq6nihqbe4XgSG4C9Uf6G9MfWatboX7ZgsqLiY",
+	"O68pZk0V0RCCxrSkFWxLT4grFXpCYE8QItpBH1qP1xtdJUCd8mFjj/aQ6kc+f1l4RJTBZaGUjLvaMMvv",
+	"BbrrbgEWurxPh9CA+l7kl6uRtE0ZNQ+YkMaj6mjn7Uqviu++TrM/wu6P8gR+95son7BP+bl3X9cLdNoC",
+	"sjBOk9WgLR60/ARVgbRsuAS+dpCPizzYNd4Cr9uEU47RLKggN4lwfCn4ShZvx9RFeEjCVXfyCRjJqeCl",
+	"HQq+g96op76tWt3/HsQEAr8Nxbxbd+55C7t3Qp3qQqyy0vzU43PpnBNK9/WyXi7NHEqsf/55l9Nijz4o",
+	"D3XL/w5INYpyzOEfD6FfO35Vs0dJtLxJgclInTQWbGXHtWz+DXrvEPwVXoXuDy2Ie+WkN2zdEoQY0Ame",
+	"BanUZPug9YZFlI3PRSkfRI4ZW0xZ5MugACjIdXynBm7xIKWPWEVIHC8UlQaY2k9x76hJjWJAmMil9aVh",
+	"KdS/e/PLJTEKbN5C7tKbKX/+3ffrM/QKgeekn+BzoBDwU7rCcsf4YVyH2zl2SGWXH67fYksBqKnQyHW2",
+	"2jngkFHEaJqyaHrTQtdsoLSu+dxjmw2ZaljvC/YH+TLZFKu5xAeebTx83hIqiJRi77j35vb2/dNn/Wfs",
+	"+dERu/pD0twsKzVKw1jekEgj77SXaV2yUdWlli8aVL0W6Sm3pTwUOx7C5rey2EG7tkrU5MaPwI2Xhbfo",
+	"cpULz5PVU6MzZ157FeG+bDwGYj20rnfkzfMzsJk1D3CL/yRE/Sch6mZC1CToMQAkvw4N6rf/gDSosP2+",
+	"IglqvN1/AQrUa120sVAZPRNgnMz4kuX6BPlHnC1MfyFqKtAjNW5uxpd9NvC1ANDkLlQgZIy6jmdYhNln",
+	"A2dzwWXoYQJsDZfa9NmA5zOpBseAZTLUN8f5gVUurc/l+B0BWdOy53v/QM8afLozxt2DtnZkBZ7w/jXy",
+	"DOxAhIU3wgxfa+uEvaYLWREKCF/hr6FVSHPy4c9RFg4DXs5xxZJnq3UrG8YaKmZjnZWcKKkmNy29CZCz",
+	"fRFIWQaLqRGjj1iKMeRGfP+ie0+CVROk8erkMVgVKVBHORN5S9eIZFg7oXPgiJtKY3W5A3/pHuWnFDtJ",
+	"gyW6aYdaMYwjUqbNd9B1n+HLVpocR2OJjKhJzU206dEpXqDNuaep4AXiw7eBjt7gld2rUBOdltY/rND6",
+	"/iUf3W+8iGzYWzGbF7yF07UV2oLn4pW6Rr2WXutSgD2xRPRXyzDMSM+3ru4NXARllQ+ilHbrmt3465zy",
+	"5+VE2O6+zS1cn3JrQnVY+lMgjbxxPrF93b6RnB0BXQsOjC5mQ6zC18QAfFYaNhfllM9Rsc0EV7bmf6zB",
+	"oR7pHNeRQbkoxRYBv11KK3asFD0IRCLYSzvaE6tL3WBZSy13Ko5Wh85qtRkvehYr8sAq4fVlpOwiQfc7",
+	"JKjOVTlb38mNWajlf115rGuKWMZXJ2F9169v8aTybTvnTkdWPtBmXsUXj+5Xt+yO0fZ2N2WLLLTlffyY",
+	"Wr+miZ/cBadaLq8rtR0qETDOGgtPFw2kXh4Y43LtSzT6X4KgmJeVEjuNCuMDyF4GhSzfGEwLoZX7RaNp",
+	"adV17oxzzIqqkeisa9YBvzHladJlWm+TtVESRL6pPa833klP1FoCUoF1bzqKuCSp0MjsawPzK4jrUvrT",
+	"ZDXZYqAi7jxToJnP0izju/ZK3YCFJU7cINE0OZ34Flotla96Cn7Foy6NDCYJa5PMVw1E/O6cxcQV5E/3",
+	"MS1ZgtS99gGC9kBowxe6BB2nx12mZ9L+jyh1EMDD+RLhm45SNQGUExc1mwBSOtcVpXHxGlHIylKYPjti",
+	"WrGYrjWjUjj4HQKCpOYCXvN337/YQuXbfYtGHhEviqtx7/inbr7R55+z9M4m/D4virjPpZ7AmRGwtysf",
+	"3Wende9DPRfK1wU4ifNMgVASCgM2J6RAZroUdwrmuDn/GdBF8CU0Q5OKDdBD6wdOn0EWUmv1q/DhMboK",
+	"XwpIaWOZsXxJJeFL511j0LgbsewWVZnqp0si9ywlclieXlNPmJpsos+eYZAcOIYzom3mlnpMWjm6p3Ja",
+	"ukWXGeOF0T7KIkf3EHq/U2aqS+vBaZyKgvGrgzh++31DGpOeScI/TRdVBrIyw7CAdBUSB6zHzQDICjau",
+	"gApnkjP8djdEptWdasoc7L0VbmS//fBtACsw1GYTjWOMDjrnbWUevj968bsO1N3rTviGcsd3lbFOf3he",
+	"GvwcNyV0U4Ls/GhD7G9bVeN+rIqJ2EA3C9IHQCFSBWxiIRpIbC28KNx+LIjTKGJree0evKZHvsjgXI9e",
+	"tKv90N96KOxCCMVKMZMKs5WhGjnS9FvoakK1X/0clM+mzDYPB6AXKJZ4QjSF8dnR0e8OdUbsELD5ksP6",
+	"60Z6NjQ86D4zjfDQZhMBygYjhndnHlDj58AG/2yDORCaUcHG6K+s9VZy/x2+aTWmdWD1tL922jfSs5F+",
+	"bK3fwM7jMW21OXocFFzmCxwAylt/yKAJVttN7T7ad61Gwtol+0es8qbm7U4dgmnkpDuW6yPSfpZU+WDF",
+	"3BkkBP+RTN60F5WKw7W6VHpU+e5uOzhU2GI8Mh6B4N/ZpmNJoZIVHMlvJ/4RhwvWYyBj20ZtAfWy6zk+",
+	"ltMUIxl7rE4+Zz30pHZ7YPAtVh+2dzekwUnCenHX+b8OMjZcwkJ1bWfUNrtvQnIpwdAMn/aNiShnAEuo",
+	"KRb4KMwxge+ETPQkg0zGhsLIXGDQEjoYLPrsRiOc+05h2Sf1QwHAC6e3ux8U05XlE9HGQ5Ot8L54JyiX",
+	"BuIQaA7twlSTYCy7q46Ovh3VUwL/Fv8f/jkuF8EfBsfkYYVCBusDTt43QXxPjSEIrf7DnBGryQJY9wbx",
+	"gg08X/SF9SBvmn9PD4OSEHESVaoQxjR3ANQPu79GlbU0yXdqjWKnFqtsw2zjarhxE3z+AZYTD5KWut0x",
+	"l0WyNCgm9oAXJfgU/SR4TCA586UUOWbmCUULJ5JGby1ZlNCN6CeW9ATdT5OBJzVBQBiHVc34pD0ogrrS",
+	"EUeawDMSQ2N4kTe5tyQwFvc3Mh/vkrd0N11Xqo3xaXVsYW+M9Gwmrd2F1Xhj5d271ZZM6TBBqoQOpIjq",
+	"0dB5g+a8WB4oDbBRSzuNm8RC3f0etSHuE95yY9/oqmyti6K+GcT9joUUuio7BEHWlHSf3Ta+FFuo2amY",
+	"ndypBT0Bur7EcZRAa0hxTON7Wfl0U1PNdvx0re+lmrzko3tfsbt7OVxDM+7QN0J8ahPSrZt4j9KVLZUr",
+	"BOBZo4frgLdNWgqH4AYGPNKjcQLDKJH4YxOTzYYy55qoCoqz99h6mNfdv+ApylUnxwmnnxONDE+hwRhO",
+	"b+zdeKjs9kgDwjttybm/QsMlhuc2r+n6JaqzQtQ0kDi+YC0MAiB/h33lYc1dd+FCmHYkHtCWEy8Q+Uu4",
+	"7E5zxAzmoNRkCQW7oBmiLHg3rnL3lmQlWBudiztque9SUQZyY+jqNuZF4fTSKselEsScuI5MdLZN6hBb",
+	"wfgBrJ/oEHcXeDPlpdiZmAfppjbHGQIQumM7rPZSD2/1cWJqc5bBTFjskop7jxwtN6eFXogSrzRpwy4O",
+	"zuzy1cCWt61iLK4Ijjdi/IX14mZ1U6mm6qlVSVijsDeiL2jTo620pPuS3H6Be1h7DJ7aAdrLeK8QRDf2",
+	"5fYH8/pBpmkLGlW8Nb1AcyBJZ1aWZClBcjG4rO7/cON5f1buQ1ARpcd3pbZo85Oa34oVPFscgP4XGWtf",
+	"aqpJNRn0f1vmonGKxti3Hb1EurxRTF77jHv4fPTA6+7kDdEdl20IGastL3YWxVUmJXhIA8xIktrco00R",
+	"atNlt7uTPXoHaJti90fptRi3W86mFcJViLE9LbRq61flYW+RyuHExEN+W4hmArm25ct+J7YOk+Z+EMqW",
+	"y7r5L4gYBYDCiyR2cNRlLsoMT8xGx+Dge0f1fZ2dAz9TnzuFjLNoAlOLf+OTizthkyLwWEEVNP/XwM2t",
+	"yhEiwNWSlZVyMzOa8pKPrHCKnSvKVEHJYJfm6jXGs7VR+PMvbxQu1IMstXKL95ivAWLMx3tBp07d64ni",
+	"7S2XsXwGKo52B9s6+6zg81Q+i9JKGwBddI5gaRDVJZEdYKlsCPqmHLG81HNolpaCbHXBhqRU042wH+a7",
+	"EmoT4K2Zd32kTsxZ3cNyz66TX9BL8hdh3SamwJVGkRs7q95EyIbQKv/64vbi7PRtL+v9eHp9ic0+Li5f",
+	"X3VrXX5TVwvstJHkRF0k6Nqg+3KCi2dTI+d1n8s3k96K4IBRvPdXY/O0an4pRN7SO907CgzKG6WxUPfI",
+	"lqKFrtuNVeQXalN2QVJjU4ibQliXM+oTzZIda7swDvj3UkPr5pclZQPm4q1U94lG5XFr3Y5kW2WRdAh1",
+	"UVlBjhdyhLJ7pRcG7IR5NSzkiH24fpsxURgBJPp2uj1v6d6WRcNs/8D3kWisDE619STfVvzZnKx0F9vQ",
+	"SndYWasVQEL7nSfux5BAptsLwXMD7Eu2KtUA6oPBx8DeExPINo30TAB1H7O6M8Oze39y+go+uj+dz1Pd",
+	"R+A3xufz1aZfc20gdpZgGJ5ypUSRJnDm5qW2oQf0+q6acnOzuZTW767AqA/eN05eS6AGVC2i2M17nspz",
+	"+2R8oDyZz78xLNz3IO0yUOCCDHu8IDTMLB9E+U0s49uXxE9Sc0oS358Y/aY13BuM/57WE6Jj2AunXvwG",
+	"tgj6oBK/DUB8pRrpmVQTLxsn9dqAXzDWBYErPf1mQmqGkVgkevzAerzUln0womRXp5WdMrg+Y4NP+tPw",
+	"yd//+rfBChTs20c0SSIhXx8t/fgNtlX28I6zo2fPv33x3ff/8bsfMs8lCBubAkSc/Z91LNtWYyVReN6K",
+	"patnkmSM4W1ENCsByJ3YVSdd9gTiDTF06iTFajZ4apwEPY0l+OlfAgVM/nmQ+uBHsqnChguStmkfnedy",
+	"V/SVm93t6pK9DXgCiWh/U6dFqrIA1i1o5LbLHqkfGoEGkOfA0nH0RRvjVy7xO0wF4UhXJV3p+AjZUSTb",
+	"ZC0pYCGivupSYcZMCbM1RHIWXVu3683FXKhcqJHcIRHzyt+0TCZk9aK7XaihSd62FzZa6W2hYNwhy9At",
+	"/7LSbS1V0St4iqnGGx0IvgozvYQ2q82RpCgLiEezxe4g5r6tVJohYrctfFZ/3mOyPNafFRepx7yOTnz8",
+	"lK7IZ2prEHJ+N61745l1FlM9c9YIFkRIiNGtq9B7ib2RvI9cGax+F3xG5JTJsti9Igkr8wWvpkf93CWM",
+	"RfOxm/vtYfWtCAjSe0nzfFtKWnwCcGFNtRinpD1uSZoAHOqepS7rngedGrr4Hglx24gtbRmoH4P//vqd",
+	"SVlsTuN+vaLcHDXLHFYo/+YFH4XQet2cSy/UermDE59vDCv4UlfJmqyjFG3OPgmMZlFrt5rNurx1rWgz",
+	"Rtyz4TJgo9mpO53d7LoZWKmRAwokJ10znosn1byuSVnfJ69rZP1XqUk9RDGm10Pd3v4jisYf3E3rE/zj",
+	"apuiLAiMm1noJDERSpRyFM9/mscuflX3z9mt5PD8axQallF6sjGWVR2+7wviYrJuy1iXlf3cOeB6kOqw",
+	"K+fNr+4wTOdjEaSnpj1BJT5o1OdQw3jaMwMkprsnLCHe7/vnNtCFv3zx2PnXLBnb2HJxpQMatITJkVwf",
+	"9ilgy+mjal23vcPipjqqxyltShyVxtZtZVKM84SQcAZE3b8z0QCbOBHe7YOYFJth6x5Et6CuAxF/bYLH",
+	"eDfDKG0OrSHhpSHQjzX1UrcGi0uiaG7pqicmUkEEp8HRDI098+WGrlxnre3fohZbzaFjUBwnjt7TTxLW",
+	"P4gyl6MU7NlQpJCYgZuN9P28OOtwAV0mrGZGiJiP8sPlHy6vfrxcaVYPFK29rHf75vrq9vYt/e31hxv4",
+	"r99fXZ4njflfpImpn5wsFvOfN26nQxDUR5tzf476EHRaCVnsTuNIt6DllbBWd05GTaWybd02AoE57uzk",
+	"rujIkNjKBFQS5+tGl1wj3L0yfrJaSlcqIzIn/Ejwz1NdjTe3/Fojj6PMT4ksrDBZ8SLEnHKtC38IxD9K",
+	"0KNB/j+oXLd1NsO4c8fNXgpjdbkXiLKVPT0uLRiBAUDhq3ll2V5dtVY70/ovjMa/mRf9g0n1o91jP/u6",
+	"lXQyL+A2UnnAuLd5ImXXkbnUmKqt8rcl5Vv35YOm7liQNC71rP9oG9+n7Ddufl9A2DEJ//VIPzeTUq6A",
+	"VEjTBLloLnUbh2WbjHbKwqwYkRslck9EUPfFTmfeV2el7XsPoWphbz+epjUVLzx5WQpO0kogGBhKsNNG",
+	"aIaZUn4pTqNccnVptrD9jcXCFxQ+P8I3herJubM+S3fLf/909OSHn//9X5KW/g/fXbbx+v3wHbox00rl",
+	"pfCcmAz7zYfSA6IAwBFTvLPLu1fWoJ7K1DpQmCbdiXsjXfBeWn4ijD0d6lRLt7CujTb9AFtZcGkjVjqk",
+	"pJhwcChyJpXV1OjEeG4i8dDmXPi9cx2aT6w7YoQ6CuyJcU8iYlLckVh8J4Z5HqCclF1vQDoPRjWfgsgk",
+	"gDTQiwZYYlqK4DyBDLiPQcH6Hk8nhNcAugssi6rN6O5txrqxlpM018TlU1HkLRN+GQgaoCsWyVcWNz5l",
+	"pRgJCQQBxmmZMeSeu89wR+PDx3A7R24hJHOm1agqS2J3WRf0VovDt2Iwm9sqCl7CskbFAil2g3Smklvx",
+	"HgReqzwdhFmvH8GwyftNERLamDQOIF8kCFFW9xRTuQ/BrGREjkkUhRqVS3gsuxcQbaFemBklpZbIKJjz",
+	"GZ9EChl3m4R56LMV+cmAt9FvlbrnGdI9eMJbwqdO5INAlEa4DaOjd2rQgCW4P4pFtgKjYgOP4KCQavOe",
+	"E0RGYqiIhz77ffYKdJ8btBIihziMD1aliS8AdrMVIuthfxBUnQldbS5YXlv5PWzQqize6LayXGiS5uZl",
+	"rssQTf5w/faE9jS1UCPIEsZ2ieIlDrLOG0i2/q+P//5Xwmu/H9k8WbSUzPbr2TxvsqYVkkQ11jVdtV5b",
+	"k8NVhbmqoZqmSThtNhhMj0BWTMLX721P/25luWNSsf+8ubpsTf/qhdolBdw9jfFFNl6lnoSmb332Yx01",
+	"5kSgm22x/zKI/vog/ViXd6qau73xHZDjUsHvCWzpfFmHzwNlIZ/PiyWrH9iPDUrgJaHZd399foSdhgvo",
+	"fQ5K92id3PJoO9PqLozUUTfEtNg1vNIXRz98n7LEm9gXON2knVKdHoIU+gy5AUEZepPYnarSGlGMYRFK",
+	"Ma4MNd3jn+JRRPX3AZqyN0r2EBZSXUm1xgbtOxhXKhclW3Do/amj5tUrK7pNue8ZHVgxzDr1NYg8k44W",
+	"myeTxuAVIs9WO0TtQUi7avG1TPFQTCoozfEMzUA9x4uCEQysJuCueWaBPGFt9z2LNx9W90uDRtI3hhVy",
+	"Jm3YlOly5sYm3VbevAM++gYctXgvOTPixnKV8zJnP3oyPsOXx+kWXnHCuVIY91tR1N8dEOO8o6XXJGdc",
+	"t/lqOvA1BMFL4MGAzeWTeJvX5vv0bousR18N07ocp4pNrZ0DsZm1cwOVFew0cukxdw5zACa6kHXhlS7Z",
+	"AH4BGvYl9QyBGwCpDrBfuXqMPj96PAh6bDptMFH2gJ43jRPnsfzvsU0ouQx1sqEAxXY48P9hjvtWxLsB",
+	"yPtJ8GLh8JjpB+FLDaxmXOHGAF0hMnTCdAk+2J2K/V6gXEG31sdaFlPtDCwwBOENtSsGZWsaSN2QAy4Y",
+	"WI9mbfzTdPhtmA6/egNhn3IS2o0mMHPsffjveqrDefErOs+3H+Fb5rSuh8Lzu1ERtXZW71bHlDqSN5zF",
+	"bbzIa0WoY6hw1NGRyygg5M5iH6vmhhmtVaCcy3WifFYrA7S/D+I1l0VVpgL4YXPBtiqhupKy2iH27YmZ",
+	"asjW5tNtW4blaswGejweHLPF9lzLSd1Ln3IjZJxs5YPdQj1bKfweSB7CJLAFNyfIdB5ae9QJAAqzgbrL",
+	"nGKZaGuFomp8PBgPR1Br0u10YermQg2OGVyRGGgdyQjL1fGVNlldMND3sFLIMpZXog54y3GcemKDZgR/",
+	"0GeDqSjywXFbKoWzuTv9++GbNogdA5Q0LwDeYO6Ul9cT95RSDwWbuA93cqL0wvdLUnhiua0DtGLGsEJY",
+	"g+VXGL53G67vBTJIF1j2aKbFEom2hwcT6vseZphqCgU9Hnfs8/660Isbi2HNnVq9V+l0lhMNmm4PFBUq",
+	"N30WyUyQFiU+WZo2Z19NNCNjew98mKGPSOmbDRrxDysFVHhUZT0qMOg4i21VBh3mkW49BFTCJ9EfDS3x",
+	"I8Czz3Sl2rDRHMHeTqKRiNz9S0RNirCcDVQfdXBcPzIAmb+hW4HPpWC3RjgpajQ/5IHrzDSBobFNWVIx",
+	"PlqHaz0EKoV9wHeNOogtGZxVyHx9+XaoXRjipp6265KAadKqlHZ5A34WvJiYYFpoMD1NjPNth6VeGFGe",
+	"sMHHj2+0sU9wWwyQBxgsK8gcuZtHWt/L0AnY76B6Iflc/kEQrWqylvyUWGngzUDlzwEbhx6icxUEL7Fq",
+	"Ep/o3t/7/BmINsY6wSJZa+1gpSzEkEXEZ+CS5BoOaP9O079Td+oJe6lzSQiE/7y5uqzJeZ+xd/Jln31Q",
+	"90ovFEq3yQjY4A4acm1H3IiMDVRVFAPK6tJwsClEk0CvFHeK+QD5MSsEfxCM095xW8P5wwJh/L6exA0T",
+	"bAUcJlULsFxYLgvD/vX69Rn74cV3//FvJ8iX8cALmTOp5hWmlnUg3ZOKDaCUwQxqLj1srupe8lZ6F2PO",
+	"J254c+7s5FpbDajiyx+/3LDBqP4lHCIjXhSenJn7fonuw4Oh5V7g3S932DiH0rk6MI4LbP+PQ3Ff9+23",
+	"3/7gBv/h9gwrKhjmb5RUgo2J/IEXLJcTaU2fnSr/WomPot4F7v/nc6EEfu+P0BXPc/NCb0RkXnn+3999",
+	"W7eyUFxp9C2NHzIAVkBngYOci5Gc1e/HZ3NsFuQuiSIhSLdYG2TikzT2mL04egG3vSfpdMZUHiic3Dyf",
+	"VnaqS/k/INHH7CVsE2ZH6uPf//q3wYnfxcQ4UDNBgU2E2xaZOJyUhVCmX0q3ONKwF0fP0Dh6cfQtiTqY",
+	"X7oQvoKcYVTBPRrwAmj9FHIkqJ5E5kJZOZZO9/ZO53w0FU+e949qnRH9zamuajbj5RIoo303uNB4zsto",
+	"syEJtB1zmzZUg1GVbu/Wq6OQg+89o0iI4nPZO+59238GY3EWAOjJpzVp+yTlomMXV1xmOR6L0okVTo2T",
+	"gpGeDaUS0Kb49PKVc9XnkNvGENlwya6uMQZR9zsAfiV/FuKGvLHgiyLYg1tbymFlhRn0WbOTArIVLHWF",
+	"ZE3I1LTa8wQ3l9HUAWEOPqSiNcfxMaVL5g5MKOC8UyFTTmj2XiGNPfWsz3Ne8pmwEHFsqUKsL3nqHGI0",
+	"Yj9n3S6uG+J1up4Y/jtdG/c47/p4Xe0wdjlR3FZl5xtuxSfb9dp3UnV+7gdVCmD+3no1WZ4drnwrZ9JC",
+	"PakvGIN98vzoiGIJ1rcRq2f56Z/Iv0dTrROBPZjbcMav08WCnDtrgaid4CKKPKUfHcb61MPGPjf0jDvm",
+	"6HGZZ+uHjeMUCZ8YqHpA0YdKWrRxniBMuwcMAWi7kep4GrXCBKehBYOkDeIiQVcMZG4GAC3jRRGpNd+n",
+	"a0C0SYNqfqsHGSKOgPR1gqklOMy5uRq7H+P+Es73Jm0BFsidgr/DvU5jQeiEF1C4HVePuN8aTT1XmwXT",
+	"0buYakAiwZSdsBJ7puaou+ZC5VA4qBpcKvFzg2FQFD4qZ4Wzjnz3KdT90N2p7gXvzuEWVRU9PGgsCpi+",
+	"1PmyXUz8JVKYpzeiECOv8T4/osC/rIp7XzO3LvEB55VrJeoOz1Ou8gK4+SqVa0gsfvk+OK3nDfE3vmUF",
+	"8r922g0+xbCyH4iMS+afn7oBo8u9yxly8QrUTnorva+sIX5C2FSx+PsOa87gI5cWo2JQ+7YIWQq3TfBc",
+	"BrvMRFtD5d5RPgaifQAFicKIO8VHeLJDzikLRl2QWKgH5DNqveOeBP6sE3dngngoKZFeN9MtdQYFdiJU",
+	"6UnDFqIo7hQmVNh7bbC3EbZYw/xY7qx9mzGIAbGBm3A+LAQgnAcnSJq2Dvv8oKDHHrMLOYJgXUV/qJvx",
+	"NreZ+x32xyl27H/EPRJV3G3aI3WJ25dvBvdKFA+/+5y8RNviy7bDA1E5JE1M0sK45MFMBAxMEBaQDlLr",
+	"kPBkV2MAv2E9yrOjI8Cyuet1kQtTk7iTLKMyGXgmsMGdkoZBLjC12BNhw1o/IGvE45oA4UUtZgB6abVH",
+	"gNWrWfzBdCAFHxMvIdHGPOwhJOWMOCmC3qmbnEUj89og9Dzb17iA5Yvdk+ZCwc/RsfeYa3SGQ0msEJR8",
+	"4AoFUy1MCBzwh5t5evpwyXyQea95xRhk655MdCpAVV5/X220oRji76G/XtwHCmWzD1WjjNOVQ2Txh1AR",
+	"PPFO1c353CGClmAwAuCubwwblNBNY4AgJO9/DJLb2N3S5satpHTcUwfH/uMo0AMOdvyWcAESvNRO7ZjL",
+	"wlmBhbwXoLrAr2V2OceDMHBkuE/EQEl2p2SOtRl/rogbv26Jid8DUcc/V6Jc1gGE4bIXB04Rx1HLsU8e",
+	"uLH3MAWPHtrPiazFP73Zf3qzB1aTkJvo4tL6NMiXa8bX0Lw5KEZvXvpduK+OhDVo9WhfkwELdENlcCm9",
+	"2kJzHAJlZJSTA+ld2hkv703t/jobuXDnNGGljBXzlE5zg2rz8w6yiNeC1wyAzRyNByc9lvzgq9sM32aR",
+	"s5s+kR9Cet7x8j7qV+gmGCMTznICGdgoP6Eom5BlnQQLggbtsnWKgefatSc2Ivf5ffaeogw05pizFYMR",
+	"/YTUwC//DBDsIBfXOGeHDQ78ReafW61Z73Y8uinbZsSitbZAwnIwcorayDnMnPI8EMnupJezfUIoKxO/",
+	"Fqo8XFDmVDWjhziTALlzigQCEKkIojsxQgzR6f101DCDjAVnUYAxgm++OPqhvzUu+AsLFU4CtfhSenHo",
+	"EN5OQtW6NZ82ivBaN2pID102Ln/EGY5fdCtnogBrcn3CAQ/QKCUMNATYDz2OFhwunUCT/41ZqWL0Hp0s",
+	"PaLQfP1dHx+3B9zxUey/62bfeC7/A25Qf4QeaHNWpuLFkzxiyEkHL8Y1jAXjgrWf3ohSa4ihxVAZZ1BE",
+	"zfw8sRgGDfMsjmzAk7TB2OSdIm52WHWp2PMXEPYycXrab5FwoKYjj00aoMeMMzde1GZtScNg3sEmhq7B",
+	"U71gY7GIZtWnHYix33B5EMs8tPKr31TIexGrGxhasWSW34uvpFkqqiFrPxngii0BJ8BEPJlxWTCe56Uw",
+	"VGoFxGnkWqqa3BXb8QjEiDijAf7yjSH40EQS6noAf8eMqVC2lALZh6kaLxVP4iMLPnItNKvtTBJhoxaz",
+	"nHJOdZsSjKtlbEB5HvefsDjuP9y3uv/3Yx4QamfQNlTE/BGyNTneZy3jbX/axc7PWuPMqTe5NB5z1fYJ",
+	"1Hu8fmE3ePHqW192fyO0Od/9fb+pwJPbcV1iTrQlDmb4LNYEvw1RATohoY+gIyIedeJBqA1QLNAY7hLa",
+	"QWZABIvOI2W+T14gL3ZH2WIqgKUBfpJqqD/FmeETxFlyyyE7qtgA/ftz95JB5n69UzKPkHCQcvBnKD4P",
+	"KrTdS00U+w+5EOhKhDNCZx47ZaNChrMVO/HhvXdq8JYb+wTe/+QC6YutRlJPOF+o1cVajptK1gDqCTM0",
+	"jpElxDE0k8Z4Tmo2wH8NAAcbzexQcOvnNTmlCNJwx18NivQ9AhSTq5PKBi8Ftzij7tuNLQWfESjFOIPR",
+	"f44bsjvsPMeeXWjmRmNg8JhfyGCYzu6oJlOm6v6eQuUidzqeYZt/9xKsHFU5A+Di8k65vX7MRsTZyZVY",
+	"pCwQvPkcZbHDISbzRrIP59EIrCgDfYTlurVCaixym/J9nlK+23WIFZ8sbqQn+CFNJUJXvhO55Lces72i",
+	"dTJ/1U24jatlhxYE0e5p1YshzOWlAq2K1Q9N2un4QQcKmFPXQNrFwyW1WnwCuGHhV9+rL/rDlrh5g6Ey",
+	"neufYWdmbzcjXBekt88eCWuKecVVsGlS9AUvR9Pz8BVbpP8UBnfSqXd52+EcORuNnfBIDb4f4xOiDfRb",
+	"/QTwBH+JwXtEurQZG2rs2ZsaIPYOSI8wtKS+evf+7fkt8PO/Pr14e/4qydBfj/B5anxJIXXbBtTltin6",
+	"7vBTdCs+AdrTKStMqvsmF+yMG8FmQP/aurR/3umAyZJGFy8L6UwY8PHrMgK3aKt+/sDqwSOb/shqbcOA",
+	"nFs4KiojH0RzbEov+uyUIiHfPmM5xKegLGfgxjL4X+wxeCXfyWnwB8Ihjt4bOGNinFuLx9DgKO506j4d",
+	"85HY4kCALIwht6fonRnpSyjX1iWzmml3+gLGri7GoMZXAnuqrEc9/Iy+xkGsnZ3JHSGxUng7mqV5TjaP",
+	"HK+9YzUVxt0Ce0nEL4iNtw6mZFDdxuRE6ZI6YSa+YV6Ksfz0ZVrmWrjfRtiepRGslPY3bV883od9datj",
+	"i856406BX4lygy0IHW5aPAkU9YNFQWx4JDUrG42qEkvv/A7fWash5U9bmvydeMzA+DuRjoYj4HzEi+Ig",
+	"c3dq7iE/hK07o0nyxctbp+jpPGr0Ma8SOv/cbS6MWURVz6FDRxS98Wh+gDFdAhdyKKOk1nW+ILMunKTs",
+	"MyIxjGbSIrA6wufXTUCw5BkahQQaGq4YRMCksZD0gWiGEcC4Rt+W8tT84R16XzwGEso//gzbfHYHQ20W",
+	"hhvqWHIISDCWhWolvjFhvnYXpLak91paDRbe0+NoVSBCn9pvmRMnMFJNCtFMQGO7Uc8znbYeVhPpHYyH",
+	"TT5R11R63c051v9d/aK4I1liEFtJ7reeOUlfFSmEvuiziYaow2evnx1IhxaDCkyfnRI3MFWaK3ESB3mk",
+	"ZVYUBRZnt/rgAOv+mjMJg3+8V6YKIH2VkxGeTBlmpm1O8JqvNcQzpCUHkFsZ+Bu+WkrLv3746KmtVRY6",
+	"/kA0SQukjSFZBpmFSnJYNizFRyYJE3Nqt2YrVbF8RyRmjXGukhGuMlz+1pzpWLV0cagb583BrNDGU1vd",
+	"6uZZt8vB+DSXZsTLDZBwMLaijqiY0vdpKKhIgwJoXVK1Mzds8Ori5uz0+tX5q0Hmsd+25MpgGWmkWptC",
+	"hyRe5k4Bex+r5lgjDZDNwI9n4l6smBBERMdQQD7L88pnK+CllMlFX7+OeDu84fUKX3VV5qKEB39lHDq9",
+	"X+SnYORuBKOHpQZUul+MQwj176UHH1fzXQS4iZ9qinApbLnciDt3pjugS8cEQukoy/sIL3DmUXVvJL4Z",
+	"44XR1FoGrEyjEQizaFgTRITSZ6+8kGMmCPspKYvEhPDeIfKqQBuQO3UNiSPkTMICDraKZMJq1MiGcQ/N",
+	"K2fxlILny3Rphi2XX2N/XLsX/WK7w71d7rY3wuQhMe4hoqgqJ2C+e+Shtsc2dH68uF8L7dtacBpdczho",
+	"ftNzC5UACfBu54N0b6Td+to0juDDQXnh3HafGdRT41w+Qb22bhsG8lwWV75i1QReB2wfHhUZVFL/Tp2G",
+	"d9mWozq8M3VcA0dCTWfQ7bj+NUnso8CN4cRcEeHDnZ2EJfcH6OHE7x2/FzAboCKxwijzETclFsAfn3tK",
+	"Dazmxx88qvKJzAe1o5LmvrX8HohzINJ+pxA8gXiJENKZaKZVYM3EH333fYzsrsSAfINAiuZJlGQi+AMv",
+	"su7Zf6ciLo5SuM8A3hyxIHuVMyOsLUTe3GQF+mfSeqsBIGHDJfXcOSFWMGAaDMaGsbIo7pReeNR2/dOM",
+	"53Aa9dlVtMWis33VGAZCPeJDDlwK1MOuyV/i7HE9HrsPzwVBxrdv1TW74R9+o94gvV/zPV92kPtWOa3h",
+	"ywuMW+uSimyxegoYZwi7j7VY8BhcTmP1HIgc8CYSRIC6SWOjYyGXRBgFUpO7kxTpaFDYAzO2ExrAC1B0",
+	"xZ05gJozcgKB+UKORTpAeu2/71EtO7izLXOEtUU0QwdNHlFjCJ8/KqtYECjOu8VVh7DkRlj+NVyxqzXy",
+	"qwq0uE/oEmCByTjYCmHEd7hk1GTHLwxO+WbLr7UhJRTpS+caECWc2wvQGBEcxwDCo9gb4FspMug06lQa",
+	"q0voSicTKQXssHiNFBiP4oJVhYhbPnVxwZ4d9O1tyhu5t9wJ6FELUbuc81s+aXs4XfYUrvmc9d7qUaiz",
+	"2nR9uI4G9GUZLVg44jbtImsIWol0wFNoV9ge48A3IO8KdnNaoAofj0VpMiTmA/Y9IN0j6oZ0cMMLMZIk",
+	"kxC7XXIc0qlQw+PsAv8H5JS5rpvKeKYqwrjFbMkRW2EWGRUEYZ+XlRIDMp6k8c3RwwMAXu5eDeafrpwV",
+	"eQxDJH5YPLL67BymYbj0ZHDYR6HxLGfWLUoJ7R3cwPSDKOnfxzX4GzqClGwhlQnF+XfUVIKsuVAxAW0S",
+	"PM1jXi6vKzUI4RcZ3oaUGqLICfxXFyPMCz4Sq7MWKo/uFJQemZ++/bmPlBx9PEiE+eno50Fk2874EmHI",
+	"z74H0usUx6ITKX9+PJY6abDbfOWQjvs0eL/IO9Au6JItdOWMcHEYAo57n1YcCowDNmR4PzUgPvl2B0lz",
+	"kIwZoIpBp4a4qWVsJ3pabyd0GRSCcnBa3G4BTBzyOeH31+RNGGv3LQ3p5Dx2blf4MOwU8P7q5pbFemsA",
+	"fprJGAY/SyhsWeBWoQUKTI7kbYE/My71LIsoQ/1OSkkzzkwtzo8oVK/oczcdVqC4nHL1c3MImTqHb8Qm",
+	"mv4dtVjtYsTUEjUvhftj+9Hyn1U+IeW0VnEcmPCCnqYWYk4POyc9Y1Ps5oZCORSgaWeYj8US+lCJFHda",
+	"v1N00hOxLPT9QkI+K2cYMyj1whyzgS0rNeJW5AM8GyikBXegKImkg0ofvmLzPBLoht71CzEQOQOblrlV",
+	"D4LqgxMDFgkJEA8htLeiKEIOOkx0/EJ810bx3YWPCOXaR73RuthgrsPb6xzJTJcJZxWfEkzvxkK92OwL",
+	"TLQ6yIHyCoawhxGZtUb+099z9PUs+hBexj7svriyViJ7W/qfD5Y76DrdX5QZyNJAx2sB9qCJQ/BhC52E",
+	"JiPhhJ5Q1+7QZ8SzgfsgIPGartKA99kpGvJ3ajCWpXinczFwitrUuhsbeUJZJh8Wbqs4BV8XZwwuxk/e",
+	"cTuaDlahlM9/l9UrbTmQfnGFzHB3ypvtL549T1IUz/Pa6d1atzlwqx8al/hHh2yE2xIR6H21htN/QQPX",
+	"kizX/HX43ke/Jd/7IDsS3SPclN+YaDPsZ0779BsfFodm0vEz943xNGtu0yF4ANsm4sSuhOVTKS939S+u",
+	"qn8VAvAKJ+OLIim45hVO1GOs+kjPIbfk1xmDBggsueuduV/1mP39r3+76yWW2w8sveBfJ9oGX/Cbjba9",
+	"8lP45WKCjSEPzbG1dqyeoH2M8WBM/JEbHHSFpF6fTpVAUkdR18qOagQv/qcWATdaHUaJxK7zAcWD6sai",
+	"w62/yXndOflDRV0//6/wONHN+Aq+5tNSjLQaycOrC3Nv2FkhR/dvdGWwTQjWPrV0UAO2t7xmbQP/apW2",
+	"jUwT7PSXMSxbYjNeTqRyr7hTHlULoANmNRu6d1eKzrP32thJKQxbUGdrQJJPOfofoKf6vmPeiM8Ee5DY",
+	"5gSwj3+qDPbvnfElUnlxc6dm0hipJieMm3sCFcU5hRH2CugAPaCV6OI1vNELNuZQIFxofQ/NRzKmYv4r",
+	"76xySuy1QeNhktOY+Ocv4ibz3/8u29hz9HH3Js2ObEVLvEEWlaUPDR+mzwM8qjbdfcsB7xeKZm50Rn7Y",
+	"/tt0BUkRb9TDo51e6xJ878U06u8yArVDxLcU03DmIPFjmqhdb82cZDTurxngp8KzANrzI0GNxlwWhiDG",
+	"GfMfiohUwBEh/mjV1Wh2C2rD7PzTRgAbgZbLHyHrHNmt1kKr4Flh7IHl7kZAKaxTvRTw9h31Y1w6wL45",
+	"KwUvwj5DNnjIszyp5oiOR/p5zCpYAHpeahJQae4Unp3kzlC4dCiwFHbO625ZTv+WeUgle6KikDraKofu",
+	"3Y8Mc7j9BeLw7p3IAt8GRoLzckQEmdh5yFdjHQyfBhwrDZCa1bVa9ov0Rao3tpcbPavTofhQYbRSzI0d",
+	"bjMmx5hXp3qLtuj8Db2pS4D+UnsEqIHCZez+vAzR/0jt3Aj75AxbZG9RPjfC0oVfoIGo63fv+KefG4sH",
+	"WLrKdquD5mqpoTFLa+i/dbIOJ+5uyBetBga0A5ETBVBEt7q+lkv4gn3wYw89j6fmHqh+49fvOqdpVfyS",
+	"GAe8FGc1GJMkOQCNMTQ+4iXQdrIfS60modLdECAa4TdEoysMtBAPLM8vjp7179Qp4C2N8wZ4UeOXQ89u",
+	"95HOIreaLbi0x+zF8x8IZgPVNk/gAUnWOMSaxVJyeD18VgroK80L8yviIdi0AT0hMd+Rl8DLTqQQnxZS",
+	"3W9qLevU4agU2DDSnQtj4Dc0bPB/Bh7P4Z7hU+QATq/mKTr2XIjZW/e6x1lH9+gbGOtvbhm1wpJqmMl9",
+	"1tJW8/ZFRMIRVAB5XSfPCj0h/oiA8sfTTekmcQiZ/PHpl60TlaRZH+2H+SOt9w08+1e/1IDAqjuoNyZ2",
+	"j6VGwHYrBygsiGHPj45gtwJLjDN0sarCQIyBMDLUXAsKRkZ6opxVfcKMEGyQi7lQuVAjKcwAu3tC4hYA",
+	"kU4I5kLPCzy6mFTZnVLBkqkfRmIVQjT1OKi1UC0+3x19e8IG0BVs+T8DgjNCeAke64NAFJlpIfe/8aQl",
+	"j2dLEKVJG4dsxOBslsaK2cGKB236+TtD+d3ZDASH2xFX11BGZJiVtnBeWVRejIuCumurOwe1PCSXlA5f",
+	"MlIIBJO6U95hxBjpRFigyKazx7AZN/cij6FZUPK3AVB16z/0kbSPf/4vi6laGUWbZFrxyZqw7Wg6DuLM",
+	"TYnquFFxGYQMwkcHi3IDQdbmOpRbvOQ3XYgC39ClEgXno+ZIRyAjbZnD1RDBWxIlKrQc7bz7bS7KhTXM",
+	"XRmyiUP9IKIj6RtDVOvB8AQ7E3j04cAAqoEWXwFm75H2/KVY4OO/ckkKsfdE705scWCPC0XlOHcHCZn7",
+	"qhFLM9t5/es9m4BBrjoHD/o+WrsuyEb84gNCG69hEPt86d5l+JWh8E6rRvsAV/ymFZr7hC76DCbjYHoL",
+	"ngZ9ahudgKJlxcnfXX95qGHtftekjxiGllCwtOLXEZGjsIaKW4VqU2Juxh5Ph8HTv7IKq9+5vpHdxP1m",
+	"a+kqXKquMhU2/VZk+GZ2UUpqB7nLpS+S1ipkPm59bUSTBhSu29biEocVBLGLQoaBPAbUfMc5bg83pz/n",
+	"6Ncv5YfDke88l4eDkSNs0rlvYotstwgukb0oISE4H9LKSpfEFRMKQXUhjiko9WXIcNYJGE6C9Q8MDHdf",
+	"eJ7Lr+7hbttSv448PZEFf+FxUAfjD5eax6i8meqFSrlRaJRMdZEHvB9fQhQHSTb8now4kDH4YjfZLiHK",
+	"/6g5PXhLi2hASuJQ9bMcHudMOjwzqZNkyBuuQDJ2XPQGz/jBlO0W8yEZqQc7/VFpvy/FIryhkyJpMTXW",
+	"ZPEQuARLC5vm++6yqgG2sMmj+7HGNvyGnTr6ii5+nZ+Vw3WGXKn+jlYprEAn6pSU/qIPe6QNQE//5ehN",
+	"/Oe16E0fhw+nah1ejOLxv1lvbREWt4vAxAAif91Wv+20pi3TdF5QlXwpCB0HDtjJegY1VOhAomTW5pTF",
+	"EtpFWfrxPIZrtt+Etntord929JV3wGHl/nD+224T/ujVwFF1SCCTaa0Dhm5qYm4D/zFN6zEbVGUxyNiA",
+	"Zo1yzs7AkmqCoA5oZ7S8U1G9MPas9a9Dt/Fe+g3WZ+e+RHhUCF4iLPoW5oeZhbSjqcDIXUCrjsehkPhO",
+	"Paa/WIv5P7DLSB/5S3iNv+wpdwjgdy7t4c6rRyou9uRYeoHMOVAt6CYwJmik+sBGHYCf/45Vx7+aQ+FX",
+	"LDB1TfKhZOZRqk6J7crpLDgFUEYAy8HO2rW0tE45x30WrKl5eAEc4uGljaJU+qI7tb0HA97yT1HboXD1",
+	"UJJWCitL8QQ/7dAlUaWeQa6NaUV8qMJgG3VAFwABIIZyahIR7mRzJjyYIpSZhF6liZIlWXrhIRDqP0Vo",
+	"g7Yq9RxBkTTPaOnR0L5coLTl9pEEChnFiTycZChCuEmbYZBVq5Hos9e6ZAP9IMqCz2/ESKvcDLCkxiPg",
+	"hqD07ELDJHBblcJkbLgk/PziTkVvoT/TrAG8LslMPuKKhBXYJBm3UFcCueiZ4AqQmcnaO5i5dUF+DPiu",
+	"e/i1e98vwTQD35nHePEEV3dY4l8D3Qw4TIfdJ49WCpiq+/Og0BorulroBwjlBjd56DdzXBedFHzpHuhc",
+	"SMIZZncq7J2MTSpe5gh2lDMBjiEmQZS2DKn5o/LBlpLBNVNVGhgi2Bm6rVrwK1gPdfXe1so9p4p8IVNe",
+	"t/EB5t1DV/LRYm+TyM4le01A/V8QgtU7/unnz9lfAlbe/fNnd2H54EW3Kovece8pn8unD89ATGk8SUOU",
+	"SPeo02KzXyI2HE7dBNG8uAoVLFKCxOeaBB6ps+N2iOknilKsyPxE99mH67dAVAq65BvfARgARA0VgDuE",
+	"+HwzpgDwXwqe99daaaZefxuEHko9IV3k9y32d4A4BxxYvk2D1V6amt/YbCqwcfL+VOXY2s930g6di9dv",
+	"uxQLTE3OeSjLB+I4PUcAlX/GgxPaxAPe6IX3J7CrBbAiaakm/bWGp6lR60Z9ZnwPiWF6WkkeFlON7BJY",
+	"KhHdjgml9M33YgnspvNST0o+i2WTwIjpkeI0okTG4ldBDObnz/9/AAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -277,7 +277,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	d.Alert.ID = d.NotificationID
 	body, bodyProblem := s.Renderer.Render(&d)
 	d.Body = &body
-	answer := PreviewTemplates200JSONResponse{Title: a.Title, Message: a.Message, Request: previewedRequest(s.Sender.Prepare(&d).Head(), &body)}
+	answer := PreviewTemplates200JSONResponse{Title: a.Title, Message: a.Message, Request: previewedRequest(s.Sender.Head(&d), &body)}
 	if b.WebhookID == nil {
 		answer.Request.Host = ""
 	}

@@ -44,18 +44,54 @@ func (s *server) RetryNotifications(ctx context.Context, req RetryNotificationsR
 	return RetryNotifications200JSONResponse(done), nil
 }
 
-func retryOrder(b *RetryOrderBody) (order RetryOrder, err error) {
-	if (b.Ids == nil) == (b.Filter == nil) {
+// DiscardNotification answers POST /notifications/{id}/discard.
+func (s *server) DiscardNotification(ctx context.Context, req DiscardNotificationRequestObject) (DiscardNotificationResponseObject, error) {
+	i := identityOf(ctx)
+	if err := s.Notifications.Discard(ctx, i.Tenant, req.ID, i.Actor); err != nil {
+		return nil, fmt.Errorf("discard notification: %w", err)
+	}
+	n, err := s.Notifications.Get(ctx, i.Tenant, req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get notification: %w", err)
+	}
+	return DiscardNotification200JSONResponse(notificationAnswer(&n, true)), nil
+}
+
+// DiscardNotifications answers POST /notifications/discard.
+func (s *server) DiscardNotifications(ctx context.Context, req DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error) {
+	order, err := discardOrder(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	i := identityOf(ctx)
+	order.Actor = i.Actor
+	done, err := s.Notifications.DiscardAll(ctx, i.Tenant, order)
+	if err != nil {
+		return nil, fmt.Errorf("discard notifications: %w", err)
+	}
+	return DiscardNotifications200JSONResponse(done), nil
+}
+
+func retryOrder(b *RetryOrderBody) (RetryOrder, error) {
+	return order(b.Ids, b.Filter, notify.Failed, notify.Exhausted, notify.Retrying)
+}
+
+func discardOrder(b *DiscardOrderBody) (RetryOrder, error) {
+	return order(b.Ids, (*RetryFilter)(b.Filter), notify.Failed, notify.Exhausted, notify.Retrying, notify.Pending)
+}
+
+// order reads what selects notifications, of which some statuses can be chosen.
+func order(ids *[]uuid.UUID, f *RetryFilter, statuses ...notify.Status) (order RetryOrder, err error) {
+	if (ids == nil) == (f == nil) {
 		return order, fault.New(fault.Invalid, "give either ids or filter")
 	}
-	if b.Ids != nil {
-		if len(*b.Ids) == 0 || len(*b.Ids) > maxRetryIDs {
+	if ids != nil {
+		if len(*ids) == 0 || len(*ids) > maxRetryIDs {
 			return order, invalidField("ids", "out_of_range", fmt.Sprintf("Must be 1 to %d", maxRetryIDs))
 		}
-		order.IDs = *b.Ids
+		order.IDs = *ids
 		return order, nil
 	}
-	f := b.Filter
 	for field, ids := range map[string]*[]uuid.UUID{"webhookId": f.WebhookID, "ruleId": f.RuleID, "alertId": f.AlertID} {
 		if len(deref(ids)) > maxFilterIDs {
 			return order, invalidField("filter."+field, "out_of_range", fmt.Sprintf("Must be at most %d", maxFilterIDs))
@@ -67,7 +103,7 @@ func retryOrder(b *RetryOrderBody) (order RetryOrder, err error) {
 	if order.Filter.Reasons, err = reasons("filter.reason", f.Reason); err != nil {
 		return order, err
 	}
-	if order.Filter.Statuses, err = oneOf("filter.status", f.Status, notify.Failed, notify.Exhausted, notify.Retrying); err != nil {
+	if order.Filter.Statuses, err = oneOf("filter.status", f.Status, statuses...); err != nil {
 		return order, err
 	}
 	if len(order.Filter.Statuses) == 0 {

@@ -60,6 +60,35 @@ func TestRetryNotifications(t *testing.T) {
 	}
 }
 
+func TestDiscardNotification(t *testing.T) {
+	b := newBench(t)
+	id := b.records.records[0].ID.String()
+	if got := into[api.Notification](b.do("POST", "/api/v1/notifications/"+id+"/discard", "").want(200)); got.Status != notify.Discarded {
+		t.Errorf("%+v", got)
+	}
+	if list := into[api.NotificationPage](b.do("GET", "/api/v1/notifications?status=DISCARDED", "").want(200)); len(list.Items) != 1 {
+		t.Errorf("%+v", list.Items)
+	}
+	b.do("POST", "/api/v1/notifications/"+uuid.NewString()+"/discard", "").problem(404, "not_found")
+	b.records.records[0].Status = notify.Delivered
+	b.do("POST", "/api/v1/notifications/"+id+"/discard", "").problem(409, "conflict")
+}
+
+func TestDiscardNotifications(t *testing.T) {
+	b := newBench(t)
+	id := uuid.NewString()
+	for _, body := range []string{`{}`, `{"ids":[]}`, `{"filter":{"status":["DELIVERED"]}}`, `{"filter":{"status":["DISCARDED"]}}`} {
+		b.do("POST", "/api/v1/notifications/discard", body).problem(400, "invalid")
+	}
+	got := into[api.DiscardedAnswer](b.do("POST", "/api/v1/notifications/discard", `{"filter":{"webhookId":["`+id+`"],"status":["PENDING","EXHAUSTED"]}}`).want(200))
+	if got != (api.DiscardedAnswer{Discarded: 2, Skipped: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if order := b.records.orders[0]; order.Actor == "" || len(order.Filter.Statuses) != 2 || order.Filter.Webhooks[0].String() != id {
+		t.Errorf("order %+v", order)
+	}
+}
+
 func TestDigestsInTheRecord(t *testing.T) {
 	b := newBench(t)
 	digest := uuid.New()

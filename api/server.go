@@ -65,7 +65,7 @@ type Options struct {
 	ExchangeURL func(*alerts.Instance) string
 	// Renderer and Sender make and send the messages of tests and previews.
 	Renderer      notify.Renderer
-	Sender        notify.Sender
+	Sender        Sender
 	Notifications Notifications
 	Status        StatusSource
 	Replicas      Replicas

@@ -234,6 +234,7 @@ type Deed struct {
 type Notifications interface {
 	NotificationReader
 	Retrier
+	Discarder
 }
 
 // NotificationReader reads the record of messages owed.
@@ -284,7 +285,23 @@ type Retrier interface {
 	RetryAll(ctx context.Context, tenant string, order RetryOrder) (Retried, error)
 }
 
-// RetryOrder selects the notifications to send again: those of IDs or, when it is
+// Discarder gives up what a person wants given up.
+type Discarder interface {
+	// Discard ends the message of a notification as DISCARDED. One that was delivered, and
+	// an attempt under way, are faults of kind Conflict.
+	Discard(ctx context.Context, tenant string, id uuid.UUID, actor string) error
+	// DiscardAll does it for the messages of many, in one transaction.
+	DiscardAll(ctx context.Context, tenant string, order RetryOrder) (Discarded, error)
+}
+
+// Discarded is what became of an order, in messages: a digest is one.
+type Discarded struct {
+	Discarded int
+	// Skipped were delivered or discarded before, or are being attempted.
+	Skipped int
+}
+
+// RetryOrder selects the notifications to send again or to give up: those of IDs or, when it is
 // nil, those of Filter.
 type RetryOrder struct {
 	IDs    []uuid.UUID
@@ -343,6 +360,13 @@ type AttemptRecord struct {
 	// Request is nil where retention has deleted it, as is the head of the outcome.
 	Request *notify.RequestHead
 	Outcome notify.Outcome
+}
+
+// Sender sends messages, and tells what it would send.
+type Sender interface {
+	notify.Sender
+	// Head tells the request that an attempt sends, without secrets.
+	Head(d *notify.Delivery) notify.RequestHead
 }
 
 // Replicas tells which processes run.

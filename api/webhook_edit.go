@@ -232,7 +232,7 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(w.Timeout, testTimeout))
 	defer cancel()
-	o := s.Sender.Prepare(&d).Send(ctx)
+	o := s.Sender.Send(ctx, &d)
 	result := TestResult{
 		WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(o.Verdict.String()), StatusCode: optional(o.StatusCode),
 		DurationMs: float64(o.Duration) / float64(time.Millisecond), Error: optional(o.Error), Response: optional(o.Response),

@@ -53,17 +53,9 @@ type senderMemory struct {
 	outcome notify.Outcome
 }
 
-func (m *senderMemory) Prepare(d *notify.Delivery) notify.Request { return remembered{m, d} }
-
-// remembered is a request that is remembered when it is sent.
-type remembered struct {
-	by *senderMemory
-	d  *notify.Delivery
-}
-
-func (r remembered) Send(context.Context) notify.Outcome {
-	r.by.sent = append(r.by.sent, *r.d)
-	return r.by.outcome
+func (m *senderMemory) Send(_ context.Context, d *notify.Delivery) notify.Outcome {
+	m.sent = append(m.sent, *d)
+	return m.outcome
 }
 
 const firstSecret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -191,8 +183,8 @@ func TestWebhooksAreTested(t *testing.T) {
 	}
 }
 
-func (r remembered) Head() notify.RequestHead {
+func (m *senderMemory) Head(d *notify.Delivery) notify.RequestHead {
 	return notify.RequestHead{Method: "POST", Host: "example.com", Headers: []notify.HeaderField{
-		{Name: "Webhook-Id", Value: r.d.NotificationID.String()}, {Name: "X-Key", Masked: true},
+		{Name: "Webhook-Id", Value: d.NotificationID.String()}, {Name: "X-Key", Masked: true},
 	}}
 }

@@ -142,7 +142,7 @@ type Options struct {
 	// LeaseFor is how long a partition stays with a replica that does not commit, 15 s by
 	// default. A pass reads for a third of it at the most.
 	LeaseFor time.Duration
-	// Workers is how many passes may be under way at once, 4 by default.
+	// Workers is how many passes may be under way at once, 8 by default.
 	Workers int
 }
 
@@ -175,9 +175,9 @@ func New(o Options) (*Evaluator, error) {
 		o.PageSize = 1000
 	}
 	if o.Workers == 0 {
-		o.Workers = 4
+		o.Workers = 8
 	}
-	return &Evaluator{Options: o, partitions: map[int]*partition{}}, nil
+	return &Evaluator{Options: o, partitions: map[int]*partition{}, source: sourceHealth{failing: map[int]time.Time{}}}, nil
 }
 
 // Tick makes one pass over each partition that this replica holds, and waits for all.
@@ -283,6 +283,7 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	for number, p := range e.partitions {
 		if !held[number] && !p.busy {
 			delete(e.partitions, number)
+			e.source.gaveUp(number)
 			if e.Observer != nil {
 				e.Observer.GaveUp(number)
 			}
@@ -294,7 +295,7 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 // pass makes one pass, and notes what it says about the source.
 func (e *Evaluator) pass(ctx context.Context, p *partition) (Result, error) {
 	result, err := p.run(ctx)
-	e.health(ctx, &result, err)
+	e.health(ctx, p.number, &result, err)
 	e.mu.Lock()
 	p.busy = false
 	e.mu.Unlock()

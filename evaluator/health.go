@@ -23,8 +23,8 @@ func isTooMuch(err error) bool { return errors.Is(err, ErrTooMuch) }
 // sourceHealth is what the passes of this process found out about the source.
 type sourceHealth struct {
 	mu sync.Mutex
-	// since is when it began to fail, zero while it does not.
-	since time.Time
+	// failing holds since when each partition cannot read it.
+	failing map[int]time.Time
 	// open says that the failure is announced, and that this replica may end that.
 	open bool
 }
@@ -35,31 +35,38 @@ func (h *sourceHealth) announced(open bool) {
 	h.open = open
 }
 
-// health announces that the source cannot be read, once for all replicas and all rules,
-// and that it can again.
-func (e *Evaluator) health(ctx context.Context, result *Result, err error) {
+// gaveUp forgets a partition.
+func (h *sourceHealth) gaveUp(partition int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.failing, partition)
+}
+
+// health announces that the source cannot be read for a partition, once for all
+// replicas, partitions and rules, and that it can again for all of this replica's.
+func (e *Evaluator) health(ctx context.Context, partition int, result *Result, err error) {
 	var failed sourceError
 	isFailed := errors.As(err, &failed)
-	if err != nil && !isFailed {
+	if !isFailed && !result.Observed {
 		return // it says nothing about the source
 	}
 	h, now := &e.source, e.Clock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !isFailed {
+		delete(h.failing, partition)
+	} else if _, known := h.failing[partition]; !known {
+		h.failing[partition] = now
+	}
 	var notifications int
 	var problem error
 	switch {
-	case isFailed && h.since.IsZero():
-		h.since = now
-	case isFailed && !h.open && now.Sub(h.since) >= SourcePatience:
+	case isFailed && !h.open && now.Sub(h.failing[partition]) >= SourcePatience:
 		notifications, problem = e.Store.SourceFailed(ctx, e.Replica, rules.CleanText(failed.Error(), maxProblemBytes))
 		h.open = problem == nil
-	case !isFailed && result.Partitions > 0 && result.Observed:
-		h.since = time.Time{}
-		if h.open {
-			notifications, problem = e.Store.SourceRecovered(ctx, e.Replica)
-			h.open = problem != nil
-		}
+	case len(h.failing) == 0 && h.open:
+		notifications, problem = e.Store.SourceRecovered(ctx, e.Replica)
+		h.open = problem != nil
 	}
 	result.Notifications += notifications
 	if problem != nil {

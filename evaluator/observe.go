@@ -22,9 +22,10 @@ func (p *pass) observe(ctx context.Context) ([]stretch, error) {
 	if err != nil {
 		return nil, sourceError{err}
 	}
-	present := p.heldAt.Add(p.Clock().Sub(p.readAt))
-	p.server, p.clockOffset = seen.Server, time.Unix(0, seen.NowNS).Sub(present)
-	if ahead := time.Duration(p.watermarkNS - present.UnixNano()); ahead > mostAhead {
+	// No clock of this process is asked, which may jump: the store's clock was read some
+	// moments before the source's.
+	p.server, p.clockOffset = seen.Server, time.Unix(0, seen.NowNS).Sub(p.heldAt)
+	if ahead := time.Duration(p.watermarkNS - p.heldAt.UnixNano()); ahead > mostAhead {
 		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's: nothing is judged, or the cursor would pass over what begins meanwhile; "+
 			"set the clock that is wrong", ahead.Round(time.Minute))}
 	}

@@ -13,11 +13,10 @@ type partition struct {
 	number int
 	// at is the checkpoint as this process knows it.
 	at Checkpoint
-	// heldAt is the present by the store's clock when the lease was last confirmed,
-	// readAt the same instant by the clock of this process.
-	heldAt, readAt time.Time
-	rules          *ruleset
-	memory         *memory
+	// heldAt is the present by the store's clock when the lease was last confirmed.
+	heldAt time.Time
+	rules  *ruleset
+	memory *memory
 	// pageSize is how many exchanges a scan asks for; less while they are too large.
 	pageSize int
 	busy     bool
@@ -29,7 +28,8 @@ type partition struct {
 	reload    bool
 	confirmed int64
 	// watermarkNS is the last watermark, observedAt when it was observed by the clock of
-	// this process; clockOffset is the source's clock minus the store's.
+	// this process; clockOffset is the source's clock minus the store's, or more by the
+	// time from one reading to the other.
 	watermarkNS int64
 	observedAt  time.Time
 	clockOffset time.Duration
@@ -43,7 +43,7 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.memory, p.rules, p.extra = nil, nil, extra{}
 	}
-	p.at, p.heldAt, p.readAt = c, now, p.Clock()
+	p.at, p.heldAt = c, now
 }
 
 // pass is one pass over a partition.

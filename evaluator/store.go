@@ -139,7 +139,8 @@ type Batch struct {
 	// Cursor and Backfill replace those of the checkpoint.
 	Cursor   *cursor.Position
 	Backfill *Mark
-	// ClockOffset is the source's clock minus the store's, as last measured.
+	// ClockOffset is the source's clock minus the store's, as last measured; at most more
+	// by the time between the two readings.
 	ClockOffset time.Duration
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance

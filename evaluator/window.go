@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -16,7 +17,7 @@ func (p *pass) evaluateWindows(ctx context.Context) error {
 	}
 	request := WindowRequest{
 		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
-		WatermarkNS: p.watermarkNS, Now: p.heldAt.Add(p.Clock().Sub(p.readAt)), Over: p.over,
+		WatermarkNS: p.watermarkNS, Now: p.heldAt, Over: p.overSince(p.Clock()),
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {
@@ -58,4 +59,14 @@ func (p *pass) dueWindows() []*rule {
 	}
 	slices.SortStableFunc(due, func(a, b *rule) int { return int(min(max(a.evaluatedNS-b.evaluatedNS, -1), 1)) })
 	return due
+}
+
+// overSince returns when window rules have to end that begin at an instant: with the
+// interval, and after half of it where that is over already.
+func (p *pass) overSince(now time.Time) func() bool {
+	until := p.began.Add(p.Interval)
+	if least := now.Add(p.Interval / 2); least.After(until) {
+		until = least
+	}
+	return func() bool { return p.ending() || !p.Clock().Before(until) }
 }

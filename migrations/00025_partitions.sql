@@ -34,6 +34,9 @@ create unique index checkpoint_share_once on checkpoint (share_index) where shar
 
 insert into checkpoint (partition, share_index, share_of) select n, n, 8 from generate_series(0, 7) n;
 
+-- When the replica last asked for partitions: those that do are given shares.
+alter table replica add column evaluated_at timestamptz;
+
 create table tenant_partition (
     tenant_id text primary key,
     partition integer not null references checkpoint
@@ -189,7 +192,7 @@ with stored as (
     select r.rule_id, t.partition, coalesce(p.cursor, s.cursor) as cursor,
            least(p.owed_from_ns, s.owed_from_ns) as owed_from_ns, s.armed_since_ns, r.look_back_seconds::bigint * 1000000000 as look_back_ns,
            -- How long something within the look-back may take to be found.
-           case when r.look_back_seconds <= 3600 then 90 else 960 end * 1000000000::bigint as wait_ns,
+           case when r.look_back_seconds <= 3600 then 90 else 970 end * 1000000000::bigint as wait_ns,
            exists (select from rule_failing f where f.rule_id = r.rule_id) as failing,
            coalesce(p.cursor, s.cursor) ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\|' as readable
     from rule r

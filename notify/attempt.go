@@ -2,218 +2,142 @@ package notify
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-// entry is a delivery that has a slot, and what is known of its attempt.
-type entry struct {
+// attempt is a delivery whose attempt has begun in the store.
+type attempt struct {
 	delivery   *Delivery
-	ticket     *ticket
-	request    Request
-	begin      Begin
+	call       *call
 	settlement Settlement
+	// claimedAt is when its claim was about to be made, by this process's clock.
+	claimedAt time.Time
 }
 
-// enter takes slots for deliveries and keeps their claims.
-func (d *Dispatcher) enter(ctx context.Context, deliveries []*Delivery) []*entry {
-	entries := make([]*entry, len(deliveries))
-	now := d.Clock()
-	for i, delivery := range deliveries {
-		entries[i] = &entry{delivery: delivery, ticket: d.gate.enter(delivery.Webhook.ID, now)}
-		d.keeper.keep(ctx, delivery.held())
-	}
-	return entries
-}
+// errRender is the error of a message that cannot be rendered.
+var errRender = errors.New("the message cannot be rendered")
 
-// slowRender is how long one body may take before it is the only one to wait for it.
-const slowRender = 10 * time.Millisecond
-
-// begin renders, begins attempts by one statement, and makes the calls, each beside
-// the others. Where a body takes long, those behind it do not wait for
-// the rest of its webhook's. What cannot be begun together is begun one by one.
-func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
-	began := d.Clock()
-	for i, e := range entries {
-		d.prepare(ctx, e)
-		now := d.Clock()
-		if now.Sub(began) > slowRender && i+1 < len(entries) {
-			same, others := apartFrom(e.delivery.Webhook.ID, entries[i+1:])
-			d.alsoBegin(ctx, same)
-			d.alsoBegin(ctx, others)
-			entries = entries[:i+1]
-			break
+// render makes a body. Whatever a renderer does, other messages are claimed.
+func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errRender, r)
 		}
-		began = now
+	}()
+	body, why := d.Renderer.Render(delivery)
+	if why != nil {
+		problem = why.Error()
+		d.Logger.Warn("body is a fallback", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
 	}
-	begins := make([]Begin, len(entries))
-	for i, e := range entries {
-		begins[i] = e.begin
-	}
-	begun, err := d.commitBegins(ctx, begins)
-	var withheld []*entry
-	for i, e := range entries {
-		switch {
-		case err == nil && begun[i].Withheld:
-			withheld = append(withheld, e)
-		case err == nil:
-			d.begun(ctx, e, begun[i])
-		case len(entries) == 1:
-			// Nothing was sent: the row is offered again when its lease lapses.
-			d.log(&e.settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", err))
-			d.gate.owes(e.delivery.Webhook.ID)
-			d.leave(e)
-		default:
-			d.alsoBegin(ctx, []*entry{e})
-		}
-	}
-	d.giveBack(ctx, withheld)
+	return body, problem, nil
 }
 
-// giveBack ends claims on what was withheld, for new ones to judge it.
-func (d *Dispatcher) giveBack(ctx context.Context, withheld []*entry) {
-	deliveries := make([]*Delivery, len(withheld))
-	for i, e := range withheld {
-		deliveries[i] = e.delivery
-	}
-	d.desk.giveBack(ctx, deliveries)
-	for _, e := range withheld {
-		d.leave(e)
-	}
-}
-
-// apartFrom parts the entries of a webhook from the others.
-func apartFrom(webhook uuid.UUID, entries []*entry) (same, others []*entry) {
-	for _, e := range entries {
-		if e.delivery.Webhook.ID == webhook {
-			same = append(same, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	return same, others
-}
-
-func (d *Dispatcher) alsoBegin(ctx context.Context, entries []*entry) {
-	if len(entries) > 0 {
-		d.underWay.Go(func() { d.begin(ctx, entries) })
-	}
-}
-
-func (d *Dispatcher) commitBegins(ctx context.Context, begins []Begin) ([]Begun, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.Lease)
-	defer cancel()
-	return d.Store.Begin(ctx, begins)
-}
-
-// prepare renders the body, unless it is frozen already, and makes the request.
-func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
-	delivery := e.delivery
-	e.settlement = Settlement{
+// begin takes a slot for a claimed message and keeps its lease.
+func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt time.Time) *attempt {
+	a := &attempt{delivery: delivery, call: d.slots.begin(delivery.Webhook.ID, d.Clock()), claimedAt: claimedAt}
+	a.settlement = Settlement{
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	begin := Begin{
-		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt, Lease: d.Lease,
-		WebhookID: delivery.Webhook.ID, WebhookVersion: delivery.Webhook.Version,
-	}
-	if begin.Fresh, begin.Problem = e.begin.Fresh, e.begin.Problem; delivery.Body == nil {
-		body, problem := d.Renderer.Render(delivery)
-		if problem != nil {
-			begin.Problem = problem.Error()
-			d.log(&e.settlement).WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
-		}
-		begin.Fresh, delivery.Body = &body, &body
-	}
-	delivery.At = d.Clock()
-	e.request = d.Sender.Prepare(delivery)
-	begin.Request = e.request.Head()
-	e.begin = begin
-}
-
-// begun makes the call, if the claim stood.
-func (d *Dispatcher) begun(ctx context.Context, e *entry, begun Begun) {
-	if begun.Fenced {
-		d.Observer.Fenced()
-		d.log(&e.settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", ErrFenced))
-		d.leave(e)
-		return
-	}
-	if e.delivery.AfterUnknown {
+	d.leases.keep(ctx, delivery.held())
+	if delivery.AfterUnknown {
 		d.Observer.Unknown()
-		d.log(&e.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
+		d.log(&a.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
 	}
-	c := &call{ticket: e.ticket, most: e.delivery.Webhook.MaxConcurrent, make: func() { d.attempt(ctx, e) }}
-	if d.gate.call(c, d.Clock()) {
-		d.underWay.Go(func() { d.makeCalls(c) })
+	return a
+}
+
+// call makes the calls of a claim, each beside the others, at webhooks that still take
+// messages.
+func (d *Dispatcher) call(ctx context.Context, attempts []*attempt) {
+	refused := d.check(ctx, attempts)
+	for _, a := range attempts {
+		d.underWay.Go(func() { d.attempt(ctx, a, refused[a]) })
 	}
 }
 
-// makeCalls makes a call and those that wait for it to end, one after the other: a
-// goroutine that lives longer need not grow its stack for each.
-func (d *Dispatcher) makeCalls(c *call) {
-	for c != nil {
-		c.make()
-		c = d.gate.hungUp(c.ticket, d.Clock())
+// check asks once more, right before the calls, and returns why attempts are not made.
+func (d *Dispatcher) check(ctx context.Context, attempts []*attempt) map[*attempt]string {
+	ctx, cancel := context.WithTimeout(ctx, d.Lease/3)
+	defer cancel()
+	held, byClaim := make([]Held, len(attempts)), make(map[Held]*attempt, len(attempts))
+	for i, a := range attempts {
+		held[i] = a.delivery.held()
+		byClaim[held[i]] = a
 	}
-}
-
-// attempt makes the call and hands its outcome on to be stored. Its slot is free as
-// soon as the receiver has answered; until the outcome is stored, it counts as
-// under way.
-func (d *Dispatcher) attempt(ctx context.Context, e *entry) {
-	s, delivery := &e.settlement, e.delivery
-	s.Outcome = d.send(ctx, e)
-	d.Observer.Attempted(s.Outcome.Verdict)
-	s.Message = messageOf(delivery, e.begin.Fresh != nil, s.Outcome)
-	s.Decision = d.Policy.Decide(s.Outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64())
-	if !s.Outcome.Unmade {
-		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
-			return d.Policy.Breaker.Next(was, Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: rand.Float64()})
+	refused := map[*attempt]string{}
+	renewed, err := d.Store.Renew(ctx, held, d.Lease)
+	if err != nil {
+		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(held)), slog.Any("error", err))
+		for _, a := range attempts {
+			refused[a] = "Not sent: the database could not be asked whether the webhook still takes messages"
 		}
-		d.gate.ended(e.ticket, &s.Outcome)
+		return refused
 	}
-	d.free(func() { d.gate.answered(e.ticket, d.Clock()) })
-	d.keeper.settling(delivery, s.Decision.Status == Delivered)
+	for _, claim := range renewed.Lost {
+		refused[byClaim[claim]] = "Not sent: the claim has passed to another replica"
+	}
+	for _, claim := range renewed.Unwanted {
+		refused[byClaim[claim]] = "Not sent: the webhook was edited, switched off or held, or does not answer"
+	}
+	return refused
+}
+
+// attempt makes a call and hands its outcome on to be stored.
+func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
+	s, delivery := &a.settlement, a.delivery
+	arrived := d.leases.hasArrived(delivery)
+	switch {
+	case arrived:
+		// Storing that took longer than the lease. To send it again would be a repeat.
+		s.Outcome = notMade("Not sent: an attempt before has delivered it")
+	case refused != "":
+		s.Outcome = notMade(refused)
+	case d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2:
+		// The process has stood still, or Postgres has: others may have the claim.
+		s.Outcome = notMade("Not sent: it took so long to begin the attempt that its claim may be over")
+	default:
+		s.Outcome = d.Sender.Send(ctx, delivery)
+	}
+	d.Observer.Attempted(s.Outcome.Verdict)
+	s.Message = messageOf(delivery, s.Outcome)
+	s.Decision = d.Policy.Decide(s.Outcome, delivery, rand.Float64())
+	if arrived {
+		s.Decision = Decision{Status: Delivered}
+	}
+	if outcome := s.Outcome; outcome.Verdict != VerdictNotMade {
+		hold := s.Decision.Hold
+		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
+			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: rand.Float64()})
+		}
+	}
+	if d.slots.answered(a.call, s.Outcome.Verdict == VerdictDelivered) {
+		signal(d.freed)
+	}
+	d.leases.settling(delivery, s.Outcome.Verdict == VerdictDelivered)
 	d.settlements.add(ctx, *s, func(settled Settled, err error) {
 		if err == nil {
 			d.settled(ctx, s, settled)
-			d.stored(e)
+			d.end(a)
 			return
 		}
 		d.underWay.Go(func() {
-			defer d.stored(e)
+			defer d.end(a)
 			d.goOnStoring(ctx, s, err)
 		})
 	})
 }
 
-// stored ends an attempt that was made.
-func (d *Dispatcher) stored(e *entry) {
-	d.keeper.stored(e.delivery)
-	d.leave(e)
-}
-
-// leave ends an attempt.
-func (d *Dispatcher) leave(e *entry) {
-	d.keeper.drop(e.delivery.held())
-	d.free(func() { d.gate.leave(e.ticket, d.Clock()) })
-}
-
-// free makes room, and says so.
-func (d *Dispatcher) free(room func()) {
-	room()
-	signal(d.freed)
-}
-
-// signal leaves a signal, unless one is there.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// end ends an attempt.
+func (d *Dispatcher) end(a *attempt) {
+	d.leases.stored(a.delivery)
+	d.leases.drop(a.delivery.held())
+	if d.slots.stored(a.call) {
+		signal(d.freed)
 	}
 }
 
@@ -223,24 +147,8 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// send makes the call. It makes none when half of
-// the time has passed after which somebody else may be making it: the process has
-// stood still, or Postgres or the receiver has, and the lease under which the attempt
-// was begun may be over, or this process taken for dead.
-func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
-	delivery := e.delivery
-	if d.Clock().Sub(delivery.At) > min(d.Lease, d.DeadAfter)/2 {
-		return Outcome{
-			Verdict: VerdictRetry, NothingSent: true, Unmade: true,
-			Error: "Not sent: it took so long to begin the attempt that its claim may be over",
-		}
-	}
-	return e.request.Send(ctx)
-}
-
 // settled says what an outcome was whose storing succeeded, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
-	d.gate.settled(s.WebhookID, !settled.Fenced && s.Decision.Status == Delivered)
 	switch {
 	case settled.Fenced:
 		d.Observer.Fenced()
@@ -252,7 +160,7 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 }
 
 // storing is for how long a process that runs on tries to store that a message has
-// arrived. Meanwhile it sends it no second time, though it claims it.
+// arrived. Meanwhile it does not send it a second time, though it claims it.
 const storing = time.Hour
 
 // goOnStoring tries for two leases to store an outcome, and for an hour that a message
@@ -261,12 +169,11 @@ func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) 
 	began := d.Clock()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		<-time.After(pause)
-		patience := 2 * d.Lease
-		if s.Decision.Status == Delivered && d.running.Load() {
-			patience = max(patience, storing)
+		bound := 2 * d.Lease
+		if s.Outcome.Verdict == VerdictDelivered && d.running.Load() {
+			bound = max(bound, storing)
 		}
-		if d.Clock().Sub(began) > patience {
-			d.gate.owes(s.WebhookID)
+		if d.Clock().Sub(began) > bound {
 			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
 			return
 		}

@@ -45,6 +45,12 @@ type Breaker struct {
 	// LastError tells of the last failing attempt, also of one since made up for.
 	LastError   string
 	LastErrorAt time.Time
+	// Holds counts the pauses in a row that the receiver has asked for, HeldFor is how
+	// long the last one is, and HeldUntil when it ends. While Holds is not 0 and the pause
+	// is over, a probe goes first.
+	Holds     int
+	HeldFor   time.Duration
+	HeldUntil time.Time
 }
 
 // BreakerState is where a breaker stands.
@@ -89,6 +95,8 @@ func (b Breaker) State(now time.Time) BreakerState {
 // Evidence is what an attempt tells a breaker.
 type Evidence struct {
 	Outcome Outcome
+	// Hold is how long a receiver that asks for a pause is held at least.
+	Hold time.Duration
 	// Probe is true for the attempt that a half-open breaker let through.
 	Probe bool
 	// Now is the instant of the settlement.
@@ -99,12 +107,17 @@ type Evidence struct {
 
 // Next returns what becomes of was.
 //
-// Any answer below 500 closes it: a receiver that refuses is alive, and one that
-// asks for a pause is held, which is not the breaker's business. While it is
+// Any answer below 500 closes it: a receiver that refuses is alive. While it is
 // open, only the probe opens it for longer; failures of attempts that were on
-// their way when it opened are counted and change nothing else.
+// their way when it opened are counted and change nothing else. A receiver that asks for
+// a pause is held; pauses in a row grow, also where it asks for the same each time.
 func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	next := was
+	if e.Outcome.Verdict == VerdictThrottled {
+		next.hold(e)
+	} else if !e.Now.Before(was.HeldUntil) {
+		next.Holds, next.HeldFor, next.HeldUntil = 0, 0, time.Time{}
+	}
 	if !e.Outcome.Unanswered() {
 		next.Failures, next.Openings, next.OpenedAt, next.Until = 0, 0, time.Time{}, time.Time{}
 		return next
@@ -121,6 +134,25 @@ func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	next.Openings++
 	next.Until = e.Now.Add(p.pause(next.Openings, e.Random))
 	return next
+}
+
+// maxGrownHold is how far pauses grow beyond what a receiver asks for.
+const maxGrownHold = time.Hour
+
+// hold begins a pause. What was on its way when it began makes it no longer than asked.
+func (b *Breaker) hold(e Evidence) {
+	hold := e.Hold
+	if e.Now.Before(b.HeldUntil) {
+		if until := e.Now.Add(hold); until.After(b.HeldUntil) {
+			b.HeldUntil, b.HeldFor = until, hold
+		}
+		return
+	}
+	if b.Holds > 0 {
+		hold = max(hold, min(2*b.HeldFor, maxGrownHold))
+	}
+	b.Holds++
+	b.HeldFor, b.HeldUntil = hold, e.Now.Add(hold)
 }
 
 // pause returns how long the opening of a number, from 1, lasts.
@@ -141,7 +173,7 @@ func (o Outcome) Unanswered() bool {
 	switch o.Verdict {
 	case VerdictRetry, VerdictUnknown:
 		return o.StatusCode == 0 || o.StatusCode >= http.StatusInternalServerError
-	case VerdictDelivered, VerdictThrottled, VerdictRefused, VerdictGone:
+	case VerdictDelivered, VerdictThrottled, VerdictRefused, VerdictGone, VerdictNotMade:
 	}
 	return false
 }

@@ -25,6 +25,8 @@ func TestBreakerNext(t *testing.T) {
 		return b
 	}
 	forgiven := notify.Breaker{LastError: "no answer", LastErrorAt: now}
+	held := forgiven
+	held.Holds, held.HeldFor, held.HeldUntil = 1, 7*time.Second, now.Add(7*time.Second)
 	for name, c := range map[string]struct {
 		was     notify.Breaker
 		outcome notify.Outcome
@@ -42,8 +44,8 @@ func TestBreakerNext(t *testing.T) {
 		"closed, longest jitter":         {failed(4), timeout, false, 1, opened(5, 1, now, 36*time.Second)},
 		"closed, delivered after some":   {failed(4), answered(notify.VerdictDelivered, 200), false, middle, forgiven},
 		"closed, refused after some":     {failed(4), answered(notify.VerdictRefused, 400), false, middle, forgiven},
-		"closed, asked for a pause":      {failed(4), answered(notify.VerdictThrottled, 429), false, middle, forgiven},
-		"closed, in maintenance":         {failed(4), answered(notify.VerdictThrottled, 503), false, middle, forgiven},
+		"closed, asked for a pause":      {failed(4), answered(notify.VerdictThrottled, 429), false, middle, held},
+		"closed, in maintenance":         {failed(4), answered(notify.VerdictThrottled, 503), false, middle, held},
 		"closed, timed out over there":   {failed(4), answered(notify.VerdictRetry, 408), false, middle, forgiven},
 		"closed, gone":                   {failed(4), answered(notify.VerdictGone, 410), false, middle, forgiven},
 		"open, a latecomer fails":        {opened(5, 1, now, time.Second), timeout, false, middle, opened(6, 1, now, time.Second)},
@@ -57,7 +59,7 @@ func TestBreakerNext(t *testing.T) {
 		"half-open, for a year":          {opened(99999, 50000, earlier, 0), broken, true, middle, opened(100000, 50001, earlier, 10*time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := notify.Evidence{Outcome: c.outcome, Probe: c.probe, Now: now, Random: c.random}
+			e := notify.Evidence{Outcome: c.outcome, Hold: 7 * time.Second, Probe: c.probe, Now: now, Random: c.random}
 			if got := notify.DefaultPolicy().Breaker.Next(c.was, e); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
@@ -97,5 +99,37 @@ func TestBreakerState(t *testing.T) {
 				t.Errorf("since %v", got.Since)
 			}
 		})
+	}
+}
+
+// TestHoldsGrow has a receiver ask for a second each time: the pauses grow, a delivery
+// ends that, and what was on its way when a pause began makes it no longer.
+func TestHoldsGrow(t *testing.T) {
+	now := time.Unix(1_795_244_520, 0)
+	p := notify.DefaultPolicy().Breaker
+	var b notify.Breaker
+	answer := func(v notify.Verdict, hold time.Duration) {
+		b = p.Next(b, notify.Evidence{Outcome: notify.Outcome{Verdict: v, StatusCode: 429}, Hold: hold, Now: now})
+	}
+	var pauses []time.Duration
+	for range 14 {
+		answer(notify.VerdictThrottled, time.Second)
+		answer(notify.VerdictThrottled, time.Second)
+		answer(notify.VerdictDelivered, 0)
+		pauses = append(pauses, b.HeldUntil.Sub(now))
+		now = b.HeldUntil
+	}
+	for i, pause := range pauses {
+		if want := min(time.Second<<i, time.Hour); pause != want {
+			t.Errorf("pause %d is %v, want %v", i+1, pause, want)
+		}
+	}
+	// What a receiver asks for is believed, however long.
+	if answer(notify.VerdictThrottled, 5*time.Hour); b.HeldUntil.Sub(now) != 5*time.Hour || b.Holds != 15 {
+		t.Errorf("held for %v, want 5h", b.HeldUntil.Sub(now))
+	}
+	now = b.HeldUntil
+	if answer(notify.VerdictDelivered, 0); b.Holds != 0 {
+		t.Errorf("%d holds after a delivery, want none", b.Holds)
 	}
 }

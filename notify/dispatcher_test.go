@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,33 +19,35 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outbox is a store in memory that hands each notification out once.
+// outbox is a store in memory that hands each message out once.
 type outbox struct {
 	mu       sync.Mutex
 	due      []notify.Delivery
-	limits   notify.Limits
+	limits   notify.Due
 	most     int
 	next     time.Duration
 	claimErr error
-	beginErr error
-	// beginTakes is how long it takes to begin attempts.
-	beginTakes time.Duration
+	// claimTakes is how long a claim takes.
+	claimTakes time.Duration
 	settles    []error
-	begun      []notify.Begin
+	claimed    []notify.Delivery
 	settled    []notify.Settlement
-	renewals   int
-	renewErr   error
-	released   []notify.Held
-	// lost and fenced say that every claim has passed to somebody else, withheld that
-	// nothing may be sent.
-	lost, fenced, withheld bool
+	// checks counts the renewals right before calls, renewals all others.
+	checks, renewals int
+	renewErr         error
+	hints            []uuid.UUID
+	// lost says that every claim has passed to somebody else, unwanted that the webhook
+	// takes no message any more, lostLater that claims are lost once calls have begun.
+	lost, unwanted, lostLater bool
 	// lostAtEnd says that settlements come too late.
 	lostAtEnd bool
 }
 
 func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	<-time.After(o.claimTakes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.hints = append(o.hints, r.Webhooks...)
 	if o.claimErr != nil {
 		return notify.Claimed{}, o.claimErr
 	}
@@ -52,42 +55,41 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 		return notify.Claimed{Next: o.next}, nil
 	}
 	n := 0
-	for _, s := range r.Room([]notify.Limits{o.limits}) {
+	for _, s := range r.Deal([]notify.Due{o.limits}) {
 		n += min(s.Slots, len(o.due))
 	}
 	o.most = max(o.most, n)
-	claimed := o.due[:n]
+	claimed := o.due[:n:n]
 	o.due = o.due[n:]
+	for i := range claimed {
+		if d := &claimed[i]; d.Body == nil {
+			body, _, err := r.Render(d)
+			if err != nil {
+				return notify.Claimed{}, err
+			}
+			d.Body, d.Fresh = &body, true
+		}
+	}
+	o.claimed = append(o.claimed, claimed...)
 	return notify.Claimed{Deliveries: claimed, Next: o.next}, nil
 }
 
-func (o *outbox) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun, error) {
-	<-time.After(o.beginTakes)
+func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (notify.Renewed, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begun = append(o.begun, begins...)
-	begun := make([]notify.Begun, len(begins))
-	for i := range begun {
-		begun[i] = notify.Begun{Fenced: o.fenced, Withheld: o.withheld}
+	first := o.checks == 0
+	if o.checks < len(o.claimed) {
+		o.checks += len(held)
+	} else {
+		o.renewals++
 	}
-	return begun, o.beginErr
-}
-
-func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) ([]notify.Held, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.renewals++
-	if o.lost {
-		return held, nil
+	switch {
+	case o.lost, o.lostLater && !first:
+		return notify.Renewed{Lost: held}, nil
+	case o.unwanted:
+		return notify.Renewed{Unwanted: held}, nil
 	}
-	return nil, o.renewErr
-}
-
-func (o *outbox) Release(_ context.Context, held []notify.Held) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.released = append(o.released, held...)
-	return nil
+	return notify.Renewed{}, o.renewErr
 }
 
 func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
@@ -122,24 +124,15 @@ type calls struct {
 	at        []time.Time
 }
 
-// prepared is a request of a sender of these tests.
-type prepared struct {
-	head    notify.RequestHead
-	timeout time.Duration
-	send    func(ctx context.Context) notify.Outcome
-}
-
-func (p prepared) Head() notify.RequestHead { return p.head }
-
-func (p prepared) Send(ctx context.Context) notify.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+// waiting bounds a call by its webhook's timeout.
+func waiting(ctx context.Context, d *notify.Delivery, send func(ctx context.Context) notify.Outcome) notify.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, d.Webhook.Timeout)
 	defer cancel()
-	return p.send(ctx)
+	return send(ctx)
 }
 
-func (c *calls) Prepare(d *notify.Delivery) notify.Request {
-	head := notify.RequestHead{Method: "POST", Headers: []notify.HeaderField{{Name: "At", Value: d.At.String()}}}
-	return prepared{head, d.Webhook.Timeout, c.send}
+func (c *calls) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	return waiting(ctx, d, c.send)
 }
 
 func (c *calls) send(ctx context.Context) notify.Outcome {
@@ -192,11 +185,11 @@ func run(d *notify.Dispatcher, while time.Duration) {
 func TestNeverMoreThanTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
+		o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 4}}
 		c := &calls{takes: time.Second}
 		run(dispatcher(t, o, c, nil), 20*time.Second)
-		if c.most != 4 || o.most > 8 {
-			t.Errorf("%d calls under way at once, %d claimed at once; want 4, and as many ahead", c.most, o.most)
+		if c.most != 4 || o.most > 4 {
+			t.Errorf("%d calls under way at once, %d claimed at once; want 4", c.most, o.most)
 		}
 		// A freed slot is taken at once, not at the next look.
 		if len(o.settled) != 50 {
@@ -208,7 +201,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 func TestWakeUpCutsThePauseShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}
+		o := &outbox{limits: notify.Due{WebhookID: id, MaxConcurrent: 8}}
 		c := &calls{}
 		wakeUps := make(chan notify.Signal, 1)
 		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
@@ -233,7 +226,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -247,7 +240,7 @@ func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 func TestLostLeaseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, lost: true}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lostLater: true}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -261,7 +254,7 @@ func TestLostLeaseEndsTheRenewals(t *testing.T) {
 func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}}
+		o := &outbox{due: deliveries(1, id, 10*time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}}
 		if _, err := dispatcher(t, o, &calls{takes: time.Hour}, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -271,53 +264,59 @@ func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestNothingIsSentWithoutAnAttempt(t *testing.T) {
+// What the webhook does not want any more right before its call is not sent, which is
+// recorded, and costs nothing.
+func TestNothingIsSentThatIsNotWanted(t *testing.T) {
+	for name, spoil := range map[string]func(o *outbox){
+		"the webhook was edited":           func(o *outbox) { o.unwanted = true },
+		"the claim is lost":                func(o *outbox) { o.lost = true },
+		"nobody can be asked":              func(o *outbox) { o.renewErr = errors.New("away") },
+		"the lease may be over":            func(o *outbox) { o.claimTakes = 16 * time.Second },
+		"the last attempt of the schedule": func(o *outbox) { o.unwanted = true; o.due[0].Attempt, o.due[0].CountedAttempts = 6, 5 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				id := uuid.New()
+				o := &outbox{due: deliveries(3, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 3}}
+				spoil(o)
+				c := &calls{}
+				if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(c.at) != 0 || len(o.settled) != 3 {
+					t.Fatalf("%d calls, %d settlements; want none and 3", len(c.at), len(o.settled))
+				}
+				for _, s := range o.settled {
+					if s.Outcome.Verdict != notify.VerdictNotMade || s.Decision.Status != notify.Retrying || s.Decision.Counts || s.Breaker != nil || s.Outcome.Error == "" {
+						t.Errorf("settled %+v", s)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestARendererThatPanicsHarmsNoOther has one message that cannot be rendered.
+func TestARendererThatPanicsHarmsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, fenced: true}
-		c := &calls{}
-		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(c.at) != 0 || len(o.settled) != 0 {
-			t.Errorf("%d calls, %d settlements; want none", len(c.at), len(o.settled))
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 3}}
+		d := dispatcher(t, o, &calls{}, func(o *notify.Options) { o.Renderer = panics{} })
+		if _, err := d.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "index out of range") {
+			t.Errorf("Tick = %v, want the store to be told why", err)
 		}
 	})
 }
 
-func TestWhatIsWithheldGoesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		id := uuid.New()
-		o := &outbox{due: deliveries(3, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 3}, withheld: true}
-		c := &calls{}
-		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(c.at) != 0 || len(o.settled) != 0 || len(o.released) != 3 {
-			t.Errorf("%d calls, %d settlements, %d given back; want none, none, 3", len(c.at), len(o.settled), len(o.released))
-		}
-	})
-}
+type panics struct{}
 
-func TestNothingIsSentWhenTheLeaseMayBeOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, beginTakes: 16 * time.Second}
-		c := &calls{}
-		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(c.at) != 0 || len(o.settled) != 1 || !o.settled[0].Outcome.NothingSent || o.settled[0].Decision.Status != notify.Retrying {
-			t.Errorf("%d calls, settled %+v; want no call, and another attempt", len(c.at), o.settled)
-		}
-	})
-}
+func (panics) Render(*notify.Delivery) (notify.Body, error) { panic("index out of range") }
 
 func TestSettlementIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
 		down := errors.New("the database is away")
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, settles: []error{down, down, down, nil}}
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, settles: []error{down, down, down, nil}}
 		if _, err := dispatcher(t, o, &calls{}, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -330,11 +329,29 @@ func TestSettlementIsTriedAgain(t *testing.T) {
 func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(3, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 2}}
+		o := &outbox{due: deliveries(3, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 2}}
 		c := &calls{takes: 20 * time.Second}
 		run(dispatcher(t, o, c, nil), time.Second)
 		if len(o.settled) != 2 || len(o.due) != 1 {
 			t.Errorf("%d settled, %d never claimed; want 2 and 1", len(o.settled), len(o.due))
 		}
 	})
+}
+
+// running runs a dispatcher beside f.
+func running(t *testing.T, d *notify.Dispatcher, f func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { d.Run(ctx) })
+	synctest.Wait()
+	f()
+	cancel()
+	ended.Wait()
+}
+
+// pass lets time pass in a bubble.
+func pass(while time.Duration) {
+	<-time.After(while)
+	synctest.Wait()
 }

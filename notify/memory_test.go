@@ -17,7 +17,7 @@ import (
 func TestHoldsNothingOfWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 100}}
+		o := &outbox{limits: notify.Due{WebhookID: id, MaxConcurrent: 100}}
 		d := dispatcher(t, o, &calls{takes: time.Second}, nil)
 		var bodies []weak.Pointer[notify.Body]
 		o.due = deliveries(100, id, time.Minute)
@@ -33,7 +33,7 @@ func TestHoldsNothingOfWhatIsDone(t *testing.T) {
 		if len(o.settled) != 100 {
 			t.Fatalf("%d settled, want 100", len(o.settled))
 		}
-		o.due, o.begun, o.settled = nil, nil, nil
+		o.due, o.claimed, o.settled = nil, nil, nil
 		runtime.GC()
 		held := 0
 		for _, body := range bodies {

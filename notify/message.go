@@ -37,12 +37,12 @@ type Message struct {
 
 // messageOf returns what was posted; nil for what never changes, and where the
 // receiver did not say where the message stands.
-func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
+func messageOf(d *Delivery, o Outcome) *Message {
 	if o.Posted == nil || !d.Reason.Changes() {
 		return nil
 	}
 	m := &Message{Posted: *o.Posted, AlertID: d.Alert.ID, Reason: d.Reason}
-	if fresh {
+	if d.Fresh {
 		m.Shown = d.Alert.State
 	}
 	return m
@@ -52,9 +52,9 @@ func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
 // its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {
 	switch r {
-	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonWebhookOff:
+	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing:
 		return true
-	case ReasonResolved, ReasonRuleRecovered, ReasonDigest:
+	case ReasonResolved, ReasonRuleRecovered, ReasonSourceRecovered, ReasonUndelivered, ReasonDigest:
 	}
 	return false
 }

@@ -132,7 +132,7 @@ import (
 // Status is how far a notification has come.
 type Status string
 
-// The statuses. Delivered, Failed and Exhausted are terminal.
+// The statuses. Delivered, Failed, Exhausted and Discarded are terminal.
 const (
 	// Pending is owed and not yet attempted.
 	Pending Status = "PENDING"
@@ -144,6 +144,8 @@ const (
 	Failed Status = "FAILED"
 	// Exhausted was attempted as often as the schedule allows.
 	Exhausted Status = "EXHAUSTED"
+	// Discarded was given up by a person.
+	Discarded Status = "DISCARDED"
 )
 
 // Reason says why a message is owed.
@@ -168,6 +170,10 @@ const (
 	// ReasonWebhookOff tells operators that a webhook was switched off, because
 	// its receiver is gone for good.
 	ReasonWebhookOff Reason = "WEBHOOK_OFF"
+	// ReasonWebhookFailing tells operators that a webhook has not answered for long.
+	ReasonWebhookFailing Reason = "WEBHOOK_FAILING"
+	// ReasonUndelivered tells operators that a message was refused or exhausted.
+	ReasonUndelivered Reason = "UNDELIVERED"
 	// ReasonDigest tells many notifications at once; see [Digest].
 	ReasonDigest Reason = "DIGEST"
 )
@@ -211,6 +217,9 @@ type Webhook struct {
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.
 	Timeout time.Duration
+	// ClientCertificate is shown to the receiver: certificates and their key, as PEM.
+	// It is a secret like URL; empty means none.
+	ClientCertificate string
 	// MaxConcurrent bounds the attempts under way in one process.
 	MaxConcurrent int
 	// RatePerSecond bounds the attempts begun by all replicas together; 0 is no bound.
@@ -304,11 +313,18 @@ type Delivery struct {
 	// Digest is what a digest tells, nil for others and once the body is frozen.
 	Digest  *Digest
 	Webhook Webhook
-	// Body is the frozen body, nil before the first attempt.
-	Body *Body
+	// Body is what is sent: rendered by the claim of the first attempt, and frozen.
+	// Fresh says that this attempt is the first that sends it, and Problem then why it is
+	// a fallback; empty where it is none.
+	Body    *Body
+	Fresh   bool
+	Problem string
+	// Waited is how long ago the message became due for the first time, or a person sent
+	// it again.
+	Waited time.Duration
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
-	// At is the instant that the attempt tells its receiver; zero is that of the call.
+	// At is when the attempt began, which it tells its receiver; zero is the time of the call.
 	At time.Time
 }
 
@@ -334,18 +350,10 @@ type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }
 
-// Sender makes the requests of attempts.
+// Sender makes attempts.
 type Sender interface {
-	// Prepare makes the request of an attempt that begins at d.At, from what d says
-	// now. It does no input or output, and nothing is sent.
-	Prepare(d *Delivery) Request
-}
-
-// Request is an attempt that is ready to be made, once.
-type Request interface {
-	// Head tells what Send is about to send, without secrets.
-	Head() RequestHead
-	// Send returns when the answer has been read, the webhook's timeout is over or ctx
-	// has ended, and reports every failure as an outcome.
-	Send(ctx context.Context) Outcome
+	// Send makes one attempt, whose request bears the instant d.At. It returns when the
+	// answer has been read, the webhook's timeout is over or ctx has ended, and reports
+	// every failure as an outcome.
+	Send(ctx context.Context, d *Delivery) Outcome
 }

@@ -23,6 +23,9 @@ const (
 	VerdictRefused
 	// VerdictGone means that the endpoint will never accept any message.
 	VerdictGone
+	// VerdictNotMade means that no call was made, which tells nothing of the receiver:
+	// the webhook no longer wanted the message, or the claim may have been over.
+	VerdictNotMade
 )
 
 // String returns the verdict as it is stored and shown.
@@ -40,6 +43,8 @@ func (v Verdict) String() string {
 		return "REFUSED"
 	case VerdictGone:
 		return "GONE"
+	case VerdictNotMade:
+		return "NOT_MADE"
 	}
 	return fmt.Sprintf("VERDICT_%d", int(v))
 }
@@ -58,9 +63,6 @@ type Outcome struct {
 	// NothingSent is true when the failure came before the first byte of the
 	// request (name resolution, dial, TLS): a repeat cannot be a duplicate.
 	NothingSent bool
-	// Unmade is true when this process chose to make no call: it tells nothing of the
-	// receiver.
-	Unmade bool
 	// Error tells a person why the message was not delivered, without secrets;
 	// empty when it was.
 	Error string
@@ -70,9 +72,14 @@ type Outcome struct {
 	Duration time.Duration
 }
 
+// notMade is the outcome of an attempt without a call.
+func notMade(why string) Outcome {
+	return Outcome{Verdict: VerdictNotMade, NothingSent: true, Error: why}
+}
+
 // ParseVerdict returns the verdict that s names, [VerdictUnknown] for any other text.
 func ParseVerdict(s string) Verdict {
-	for v := VerdictDelivered; v <= VerdictGone; v++ {
+	for v := VerdictDelivered; v <= VerdictNotMade; v++ {
 		if v.String() == s {
 			return v
 		}

@@ -29,7 +29,7 @@ func DefaultPolicy() Policy {
 		Schedule:    []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour},
 		Jitter:      0.2,
 		DefaultHold: 30 * time.Second,
-		MaxHold:     time.Hour,
+		MaxHold:     24 * time.Hour,
 		Breaker:     BreakerPolicy{Threshold: 5, Pause: 30 * time.Second, MaxPause: 10 * time.Minute, Jitter: 0.2},
 	}
 }
@@ -50,9 +50,8 @@ func (p Policy) Validate() error {
 	return p.Breaker.Validate()
 }
 
-// unmadePause is how long a message rests that was not sent because the process, or
-// the database, was slow.
-const unmadePause = time.Second
+// notMadePause is how long a message rests whose call was not made.
+const notMadePause = time.Second
 
 // Decision is what a settlement writes.
 type Decision struct {
@@ -62,46 +61,61 @@ type Decision struct {
 	Wait time.Duration
 	// Counts tells whether the attempt counts against the schedule.
 	Counts bool
-	// Hold, when positive, holds the whole webhook for that long.
+	// Hold, when positive, holds the whole webhook for that long at least.
 	Hold time.Duration
+	// Expire, beside Hold, is how long a message of a held webhook may wait before it
+	// is EXHAUSTED.
+	Expire time.Duration
 	// Disable switches the webhook off, for the outcome's reason.
 	Disable bool
 }
 
-// Decide returns what follows the outcome of an attempt. Attempt is its number,
-// from 1; counted is the number of earlier attempts that count; random is
-// uniform in [0, 1) and places the jitter.
+// Span is how long the schedule lasts, without jitter.
+func (p Policy) Span() (span time.Duration) {
+	for _, pause := range p.Schedule {
+		span += pause
+	}
+	return span
+}
+
+// Decide returns what follows the outcome of an attempt at d; random is uniform in
+// [0, 1) and places the jitter.
 //
 // A first attempt of which nothing was sent is repeated at once and does not
 // count, because a broken idle connection or a restarting receiver is usual and
-// a repeat cannot be a duplicate. Nor does one that this process chose not to make,
-// whatever its number.
-func (p Policy) Decide(o Outcome, attempt, counted int, random float64) Decision {
+// a repeat cannot be a duplicate. Nor does one that was not made, whatever its number,
+// nor one that found the receiver gone: the message waits until a person has seen to
+// its webhook. A message whose receiver asks for pauses ends when it has waited for
+// longer than the schedule lasts.
+func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
 	switch o.Verdict {
 	case VerdictDelivered:
 		return Decision{Status: Delivered, Counts: true}
 	case VerdictRefused:
 		return Decision{Status: Failed, Counts: true}
 	case VerdictGone:
-		return Decision{Status: Failed, Counts: true, Disable: true}
+		return Decision{Status: Retrying, Disable: true}
+	case VerdictNotMade:
+		return Decision{Status: Retrying, Wait: notMadePause}
 	case VerdictThrottled:
 		hold := o.RetryAfter
 		if hold <= 0 {
 			hold = p.DefaultHold
 		}
 		hold = min(hold, p.MaxHold)
-		return Decision{Status: Retrying, Wait: hold, Hold: hold}
+		decision := Decision{Status: Retrying, Wait: hold, Hold: hold, Expire: p.Span()}
+		if d.Waited > decision.Expire {
+			decision.Status, decision.Wait = Exhausted, 0
+		}
+		return decision
 	case VerdictRetry, VerdictUnknown:
 	}
-	if o.Unmade {
-		return Decision{Status: Retrying, Wait: unmadePause}
-	}
-	if attempt == 1 && o.NothingSent {
+	if d.Attempt == 1 && o.NothingSent {
 		return Decision{Status: Retrying}
 	}
-	if counted >= len(p.Schedule) {
+	if d.CountedAttempts >= len(p.Schedule) {
 		return Decision{Status: Exhausted, Counts: true}
 	}
-	pause := p.Schedule[counted]
+	pause := p.Schedule[d.CountedAttempts]
 	return Decision{Status: Retrying, Counts: true, Wait: pause + time.Duration((2*random-1)*p.Jitter*float64(pause))}
 }

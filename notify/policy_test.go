@@ -10,34 +10,37 @@ import (
 func TestDecide(t *testing.T) {
 	retry := notify.Outcome{Verdict: notify.VerdictRetry}
 	unsent := notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: true}
-	const middle = 0.5
+	const middle, span = 0.5, 1*time.Minute + 5*time.Minute + 30*time.Minute + 26*time.Hour
 	for name, c := range map[string]struct {
 		outcome          notify.Outcome
 		attempt, counted int
 		random           float64
 		want             notify.Decision
+		waited           time.Duration
 	}{
-		"delivered":                   {notify.Outcome{Verdict: notify.VerdictDelivered}, 1, 0, middle, notify.Decision{Status: notify.Delivered, Counts: true}},
-		"refused":                     {notify.Outcome{Verdict: notify.VerdictRefused}, 1, 0, middle, notify.Decision{Status: notify.Failed, Counts: true}},
-		"gone":                        {notify.Outcome{Verdict: notify.VerdictGone}, 3, 2, middle, notify.Decision{Status: notify.Failed, Counts: true, Disable: true}},
-		"first retry":                 {retry, 1, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}},
-		"second retry":                {retry, 2, 1, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 5 * time.Minute}},
-		"fifth retry":                 {retry, 6, 4, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 24 * time.Hour}},
-		"after the schedule":          {retry, 7, 5, middle, notify.Decision{Status: notify.Exhausted, Counts: true}},
-		"shortest jitter":             {retry, 1, 0, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 48 * time.Second}},
-		"longest jitter":              {retry, 1, 0, 1, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 72 * time.Second}},
-		"nothing sent, first":         {unsent, 1, 0, middle, notify.Decision{Status: notify.Retrying}},
-		"nothing sent, second":        {unsent, 2, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}},
-		"nothing sent, exhausted":     {unsent, 7, 5, middle, notify.Decision{Status: notify.Exhausted, Counts: true}},
-		"not made":                    {notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: true, Unmade: true}, 7, 5, middle, notify.Decision{Status: notify.Retrying, Wait: time.Second}},
-		"throttled":                   {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 7 * time.Second}, 2, 1, middle, notify.Decision{Status: notify.Retrying, Wait: 7 * time.Second, Hold: 7 * time.Second}},
-		"throttled for no time":       {notify.Outcome{Verdict: notify.VerdictThrottled}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: 30 * time.Second, Hold: 30 * time.Second}},
-		"throttled for too long":      {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 1000 * time.Hour}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: time.Hour, Hold: time.Hour}},
-		"throttled at the very end":   {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Second}, 9, 5, middle, notify.Decision{Status: notify.Retrying, Wait: time.Second, Hold: time.Second}},
-		"an end that nobody has seen": {notify.Outcome{}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}},
+		"delivered":                   {notify.Outcome{Verdict: notify.VerdictDelivered}, 1, 0, middle, notify.Decision{Status: notify.Delivered, Counts: true}, 0},
+		"refused":                     {notify.Outcome{Verdict: notify.VerdictRefused}, 1, 0, middle, notify.Decision{Status: notify.Failed, Counts: true}, 0},
+		"gone":                        {notify.Outcome{Verdict: notify.VerdictGone}, 3, 2, middle, notify.Decision{Status: notify.Retrying, Disable: true}, 0},
+		"first retry":                 {retry, 1, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}, 0},
+		"second retry":                {retry, 2, 1, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 5 * time.Minute}, 0},
+		"fifth retry":                 {retry, 6, 4, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 24 * time.Hour}, 0},
+		"after the schedule":          {retry, 7, 5, middle, notify.Decision{Status: notify.Exhausted, Counts: true}, 0},
+		"shortest jitter":             {retry, 1, 0, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 48 * time.Second}, 0},
+		"longest jitter":              {retry, 1, 0, 1, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 72 * time.Second}, 0},
+		"nothing sent, first":         {unsent, 1, 0, middle, notify.Decision{Status: notify.Retrying}, 0},
+		"nothing sent, second":        {unsent, 2, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}, 0},
+		"nothing sent, exhausted":     {unsent, 7, 5, middle, notify.Decision{Status: notify.Exhausted, Counts: true}, 0},
+		"not made":                    {notify.Outcome{Verdict: notify.VerdictNotMade, NothingSent: true}, 7, 5, middle, notify.Decision{Status: notify.Retrying, Wait: time.Second}, 0},
+		"throttled":                   {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 7 * time.Second}, 2, 1, middle, notify.Decision{Status: notify.Retrying, Wait: 7 * time.Second, Hold: 7 * time.Second, Expire: span}, 0},
+		"throttled for no time":       {notify.Outcome{Verdict: notify.VerdictThrottled}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: 30 * time.Second, Hold: 30 * time.Second, Expire: span}, 0},
+		"throttled for hours":         {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 5 * time.Hour}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: 5 * time.Hour, Hold: 5 * time.Hour, Expire: span}, 0},
+		"throttled for too long":      {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 1000 * time.Hour}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: 24 * time.Hour, Hold: 24 * time.Hour, Expire: span}, 0},
+		"throttled until the end":     {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Second}, 9, 1, middle, notify.Decision{Status: notify.Exhausted, Hold: time.Second, Expire: span}, span + 1},
+		"throttled at the very end":   {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Second}, 9, 5, middle, notify.Decision{Status: notify.Retrying, Wait: time.Second, Hold: time.Second, Expire: span}, 0},
+		"an end that nobody has seen": {notify.Outcome{}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := notify.DefaultPolicy().Decide(c.outcome, c.attempt, c.counted, c.random); got != c.want {
+			if got := notify.DefaultPolicy().Decide(c.outcome, &notify.Delivery{Attempt: c.attempt, CountedAttempts: c.counted, Waited: c.waited}, c.random); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -45,7 +48,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestVerdictsReadBack(t *testing.T) {
-	for v := notify.VerdictDelivered; v <= notify.VerdictGone; v++ {
+	for v := notify.VerdictDelivered; v <= notify.VerdictNotMade; v++ {
 		if got := notify.ParseVerdict(v.String()); got != v {
 			t.Errorf("ParseVerdict(%q) = %v", v.String(), got)
 		}

@@ -66,15 +66,15 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		due   int
-		limit notify.Limits
+		limit notify.Due
 		err   error
 		left  bool
 	}{
-		{name: "nothing is due", limit: notify.Limits{MaxConcurrent: 4}},
-		{name: "all is taken", due: 3, limit: notify.Limits{MaxConcurrent: 4}},
-		{name: "there is no room for all", due: 5, limit: notify.Limits{MaxConcurrent: 4}, left: true},
-		{name: "a rate holds the rest back", due: 5, limit: notify.Limits{MaxConcurrent: 4, RatePerSecond: 1, Tokens: 1}},
-		{name: "the store is away", due: 5, limit: notify.Limits{MaxConcurrent: 4}, err: errors.New("away")},
+		{name: "nothing is due", limit: notify.Due{MaxConcurrent: 4}},
+		{name: "all is taken", due: 3, limit: notify.Due{MaxConcurrent: 4}},
+		{name: "there is no room for all", due: 5, limit: notify.Due{MaxConcurrent: 4}, left: true},
+		{name: "a rate holds the rest back", due: 5, limit: notify.Due{MaxConcurrent: 4, RatePerSecond: 1, Tokens: 1}},
+		{name: "the store is away", due: 5, limit: notify.Due{MaxConcurrent: 4}, err: errors.New("away")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func hears(t *testing.T, c *calls, f func(h *heard)) {
 func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
 	h.box.mu.Lock()
 	h.box.due = append(h.box.due, list...)
-	h.box.limits = notify.Limits{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
+	h.box.limits = notify.Due{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
 	h.box.mu.Unlock()
 	answered := make(chan bool, 1)
 	h.wakeUps <- notify.Signal{
@@ -166,9 +166,7 @@ func (h *heard) so() (looks, settled int) {
 func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
-		r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 4}})
-		r.HandOver(t.Context(), deliveries(4, hook, time.Minute))
-		synctest.Wait()
+		h.owe(deliveries(4, hook, time.Minute), hook)
 		before, _ := h.so()
 		for range 20 {
 			if left := h.owe(deliveries(1, hook, time.Minute), hook); !left {
@@ -207,41 +205,40 @@ func TestAWakeUpIsHeard(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndCauseNoLooks has messages be handed over, one after the other, while
-// the outbox holds nothing.
+// TestCallsThatEndCauseNoLooks has messages be claimed, one after the other, and nothing
+// more be due.
 func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
 		for range 50 {
-			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
-			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+			h.owe(deliveries(1, hook, time.Minute), hook)
 			pass(20 * time.Millisecond)
 		}
-		if looks, settled := h.so(); looks != 1 || settled != 50 {
-			t.Errorf("%d looks for %d messages that were handed over, want the one at the start for 50", looks, settled)
+		if looks, settled := h.so(); looks != 51 || settled != 50 {
+			t.Errorf("%d looks for %d messages, want the one at the start and one for each of 50", looks, settled)
 		}
 	})
 }
 
-// TestCallsOfOthersCauseNoLooks has calls end while a webhook without room is owed more.
-func TestCallsOfOthersCauseNoLooks(t *testing.T) {
-	full, other := uuid.New(), uuid.New()
-	hears(t, &calls{takes: time.Hour}, func(h *heard) {
-		h.owe(deliveries(5, full, 2*time.Hour), full)
-		h.calls.mu.Lock()
-		h.calls.takes = 5 * time.Millisecond
-		h.calls.mu.Unlock()
-		before, _ := h.so()
-		for range 50 {
-			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: other, MaxConcurrent: 4, Count: 1}})
-			r.HandOver(t.Context(), deliveries(1, other, time.Minute))
-			pass(20 * time.Millisecond)
+// TestTheOwnProcessWakesItsDispatcher has two commits of the same process be heard at once,
+// and the webhooks be named to the store.
+func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{}, func(h *heard) {
+		h.box.mu.Lock()
+		h.box.due, h.box.limits = deliveries(2, hook, time.Minute), notify.Due{WebhookID: hook, MaxConcurrent: 4}
+		h.box.mu.Unlock()
+		h.d.Wake([]uuid.UUID{hook})
+		h.d.Wake([]uuid.UUID{hook})
+		pass(10 * time.Millisecond)
+		if looks, settled := h.so(); looks > 3 || settled == 0 {
+			t.Errorf("%d looks, %d settled; want the message delivered by one or two looks more", looks, settled)
 		}
-		// One for the attempt that takes longer than a second.
-		if looks, settled := h.so(); looks > before+1 || settled != 50 {
-			t.Errorf("%d looks while %d calls of others ended, want one for 50", looks-before, settled)
+		h.box.mu.Lock()
+		defer h.box.mu.Unlock()
+		if len(h.box.hints) == 0 || h.box.hints[0] != hook {
+			t.Errorf("hints %v, want %v", h.box.hints, hook)
 		}
-		pass(time.Hour)
 	})
 }
 
@@ -263,9 +260,8 @@ func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	})
 }
 
-// TestLooksEndWithWhatIsOwed has a burst be claimed. When nothing more is due, calls that
-// end cause no looks.
-func TestLooksEndWithWhatIsOwed(t *testing.T) {
+// TestLooksEndWithWhatIsDue has a burst be claimed. When nothing more is due, nobody looks.
+func TestLooksEndWithWhatIsDue(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
 		h.owe(deliveries(100, hook, time.Minute))
@@ -274,13 +270,9 @@ func TestLooksEndWithWhatIsOwed(t *testing.T) {
 		if settled != 100 {
 			t.Fatalf("%d of 100 messages are settled", settled)
 		}
-		for range 50 {
-			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
-			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
-			pass(20 * time.Millisecond)
-		}
+		pass(10 * time.Minute)
 		if looks, _ := h.so(); looks != before {
-			t.Errorf("%d looks when nothing was owed any more", looks-before)
+			t.Errorf("%d looks when nothing was due any more", looks-before)
 		}
 	})
 }
@@ -289,28 +281,46 @@ func TestLooksEndWithWhatIsOwed(t *testing.T) {
 // nobody tells.
 func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 	hook := uuid.New()
-	for name, c := range map[string]struct {
-		// before makes the attempt one that does not just deliver.
-		before func(h *heard)
-	}{
-		"it is to be made again": {func(h *heard) { h.calls.verdict = notify.VerdictRetry }},
-		"it was refused":         {func(h *heard) { h.calls.verdict = notify.VerdictRefused }},
-		"its claim was lost":     {func(h *heard) { h.box.lostAtEnd = true }},
-		"it could not be begun":  {func(h *heard) { h.box.beginErr = errors.New("away") }},
-		"it was withheld":        {func(h *heard) { h.box.withheld = true }},
+	for name, before := range map[string]func(h *heard){
+		"it is to be made again": func(h *heard) { h.calls.verdict = notify.VerdictRetry },
+		"it was refused":         func(h *heard) { h.calls.verdict = notify.VerdictRefused },
+		"its claim was lost":     func(h *heard) { h.box.lost = true },
+		"it was not wanted":      func(h *heard) { h.box.unwanted = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
-				c.before(h)
-				r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
-				r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+				before(h)
+				h.owe(deliveries(1, hook, time.Minute), hook)
+				looked, _ := h.so()
 				pass(time.Second)
-				if looks, _ := h.so(); looks < 2 {
+				if looks, _ := h.so(); looks <= looked {
 					t.Errorf("%d looks, want one after the attempt", looks)
 				}
 			})
 		})
 	}
+}
+
+// TestNothingBeginsBeforeABadOutcomeIsStored has receivers answer 429 while more is due:
+// the store knows of it before anything else is claimed for the webhook.
+func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: time.Second / 10, verdict: notify.VerdictThrottled}, func(h *heard) {
+		h.box.settles = []error{errAway, errAway, errAway, errAway, errAway, errAway}
+		h.owe(deliveries(20, hook, time.Minute), hook)
+		pass(150 * time.Millisecond)
+		h.owe(deliveries(1, hook, time.Minute), hook)
+		h.calls.mu.Lock()
+		made := len(h.calls.at)
+		h.calls.mu.Unlock()
+		if _, settled := h.so(); settled > 0 || made != 4 {
+			t.Errorf("%d calls and %d outcomes stored, want the first 4 calls and no more before an outcome is stored", made, settled)
+		}
+		h.box.mu.Lock()
+		h.box.due = nil
+		h.box.mu.Unlock()
+		pass(time.Minute)
+	})
 }
 
 // TestAnAnsweredProbeIsFollowedByALook probes a webhook behind a breaker. The rest of
@@ -321,7 +331,7 @@ func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
 	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {
 		h.box.mu.Lock()
 		h.box.due = deliveries(1, hook, time.Minute)
-		h.box.limits = notify.Limits{WebhookID: hook, MaxConcurrent: 4, Probe: true}
+		h.box.limits = notify.Due{WebhookID: hook, MaxConcurrent: 4, Probe: true}
 		h.box.mu.Unlock()
 		wake := func() {
 			h.wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Webhooks: []uuid.UUID{other}}}

@@ -28,13 +28,15 @@ type cli struct {
 	LogLevel  string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
 	LogFormat string `help:"Form of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
 
-	Serve     serve     `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
-	Migrate   migrate   `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Rules     ruleFiles `cmd:"" help:"Rules as files: export, compare, apply."`
-	Source    source    `cmd:"" help:"About the source of exchanges."`
-	Users     users     `cmd:"" help:"The people who may sign in, for when nobody can."`
-	Reconcile reconcile `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
-	Version   version   `cmd:"" help:"Print the version."`
+	Serve      serve      `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
+	Migrate    migrate    `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
+	Rules      ruleFiles  `cmd:"" help:"Rules as files: export, compare, apply."`
+	Source     source     `cmd:"" help:"About the source of exchanges."`
+	Keys       keys       `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
+	Users      users      `cmd:"" help:"The people who may sign in, for when nobody can."`
+	Partitions partitions `cmd:"" help:"How evaluation is divided among replicas."`
+	Reconcile  reconcile  `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
+	Version    version    `cmd:"" help:"Print the version."`
 }
 
 type database struct {
@@ -52,12 +54,17 @@ type serve struct {
 	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 	ExchangeURL       string          `help:"Where people see an exchange, with {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId} in it; messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
 	OutgoingAllow     []network       `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	OutgoingProxy     string          `help:"Forward proxy through which webhooks are called, as http://proxy.example.com:3128." env:"TOCSIN_OUTGOING_PROXY" placeholder:"URL"`
+	OutgoingNoProxy   string          `help:"What is called without the proxy: hosts, .suffixes and networks, separated by commas." env:"TOCSIN_OUTGOING_NO_PROXY" placeholder:"HOST,…"`
+	OutgoingProxyDNS  bool            `help:"Leave names to the proxy, which then has to keep private networks apart." env:"TOCSIN_OUTGOING_PROXY_DNS" name:"outgoing-proxy-dns"`
+	OutgoingCA        string          `help:"File of certificates, as PEM, that verify receivers beside those of the system." env:"TOCSIN_OUTGOING_CA" type:"existingfile" placeholder:"FILE"`
+	DispatchSlots     int             `help:"How many calls of webhooks this replica makes at once." default:"256" env:"TOCSIN_DISPATCH_SLOTS" placeholder:"N"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
-	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"4" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
+	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
 	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
@@ -104,12 +111,17 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	roots, err := rootsOf(s.OutgoingCA)
+	if err != nil {
+		return err
+	}
 	replica, err := app.New(ctx, app.Options{
 		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
-		SlackAPIURL:  s.SlackAPIURL,
-		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
+		SlackAPIURL: s.SlackAPIURL, OutgoingCAs: roots, DispatchSlots: s.DispatchSlots,
+		OutgoingProxy: app.OutgoingProxy{URL: s.OutgoingProxy, Except: s.OutgoingNoProxy, Resolves: s.OutgoingProxyDNS},
+		TickInterval:  s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
@@ -145,6 +157,7 @@ func (s *serve) zeros() error {
 		{"TOCSIN_BREAKER_AFTER", s.BreakerAfter == 0},
 		{"TOCSIN_BREAKER_PAUSE", s.BreakerPause == 0},
 		{"TOCSIN_BREAKER_MAX_PAUSE", s.BreakerMaxPause == 0},
+		{"TOCSIN_DISPATCH_SLOTS", s.DispatchSlots == 0},
 		{"TOCSIN_BUS_LENGTH", s.BusLength == 0},
 		{"TOCSIN_POLL_INTERVAL", s.PollInterval != nil && *s.PollInterval == 0},
 		{"TOCSIN_RECONCILE_INTERVAL", s.ReconcileInterval == 0},

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/netip"
+	"os"
 )
 
 // network is a range of addresses, as 10.1.0.0/16.
@@ -27,4 +29,24 @@ func prefixes(networks []network) []netip.Prefix {
 		list = append(list, n.Prefix)
 	}
 	return list
+}
+
+// rootsOf returns the certificates of the system and those of a file; nil, which means
+// those of the system, without a file.
+func rootsOf(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // those of the system
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("TOCSIN_OUTGOING_CA: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("TOCSIN_OUTGOING_CA: %s holds no certificate in PEM", path)
+	}
+	return roots, nil
 }

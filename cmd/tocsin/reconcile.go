@@ -40,7 +40,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tOUT OF REACH\tUNEXPECTED"); err != nil {
+	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED"); err != nil {
 		return err
 	}
 	var missing, until int64

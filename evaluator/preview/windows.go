@@ -118,7 +118,7 @@ func (p *run) steps(name string, list []counted, shown []sample) []sample {
 	for at := p.out.CoveredFromNS; at < p.out.ToNS; {
 		for len(ahead) > 0 && ahead[0].atNS <= at {
 			value.Observed += ahead[0].delta
-			if ahead[0].counted.later(newest) {
+			if ahead[0].later(newest) {
 				newest = ahead[0].counted
 			}
 			ahead = ahead[1:]

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -117,8 +118,8 @@ const (
 	secondNS      = int64(1e9)
 	minuteNS      = 60 * secondNS
 	hourNS        = 60 * minuteNS
-	// recentNS is what every pass compares; it is also the least distance to the cursor.
-	recentNS = 2 * minuteNS
+	// leastMarginNS is the least distance to the rule's position.
+	leastMarginNS = 2 * minuteNS
 )
 
 // Rule compares the last stretch of time of one rule.
@@ -135,13 +136,17 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		return result, nil
 	}
 	at := progress.At
-	result.ToNS = at.StartTimeNS - max(recentNS, waitNS(lookBackNS(&rule)))
+	result.ToNS = at.StartTimeNS - max(leastMarginNS, evaluator.WaitNS(lookBackNS(&rule)))
 	result.FromNS = at.StartTimeNS - last.Nanoseconds()
 	if progress.BackfillFromNS != nil {
 		// What has ended before has begun before.
 		result.ToNS = min(result.ToNS, *progress.BackfillFromNS)
 	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
+	if result.ToNS <= eras[0].FromNS {
+		// What ended since it was armed is still to be judged.
+		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
+	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	var missing []string
 	for _, era := range eras {
@@ -170,26 +175,10 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 
 func lookBackNS(rule *rules.Rule) int64 { return int64(rule.LookBackSeconds) * secondNS }
 
-// waitNS is how long something within a look-back may take to be found.
-func waitNS(lookBackNS int64) int64 {
-	if lookBackNS <= hourNS {
-		return 90 * secondNS
-	}
-	return 16 * minuteNS
-}
-
-// reachNS is how long an exchange may have run and be found for certain, if it becomes
-// visible when it ends. What every pass compares is found at once; what lies further back
-// may take a while, in which the cursor goes on.
-func reachNS(lookBackNS int64) int64 {
-	return max(min(lookBackNS, recentNS), lookBackNS-waitNS(lookBackNS))
-}
-
 // era compares the exchanges on which one condition decides, and returns the
 // keys of those that should have an alert and have none.
 func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation) ([]string, error) {
 	lookBack := lookBackNS(rule)
-	reach := reachNS(lookBack)
 	var missing []string
 	// What ran for even longer than twice the look-back and an hour is not looked for.
 	within := MatchedQuery{
@@ -220,7 +209,7 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 		result.Matching += int64(len(keys))
 		result.Alerted += int64(len(keys) - len(without))
 		for _, key := range without {
-			if m := matched[key]; m.EndedNS-m.StartTimeNS > reach {
+			if m := matched[key]; m.EndedNS-m.StartTimeNS > lookBack {
 				result.lateDropped(m.EndedNS)
 				continue
 			}

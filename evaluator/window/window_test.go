@@ -375,9 +375,10 @@ func steps(t *testing.T, s *source, rule evaluator.WindowRule, open ...evaluator
 	return list
 }
 
-func openAlert(group string, state alerts.State, since time.Duration) evaluator.OpenAlert {
+// openAlert returns an alert that has stood for an hour; a resolved one is held.
+func openAlert(group string, state alerts.State) evaluator.OpenAlert {
 	return evaluator.OpenAlert{ID: uuid.New(), Group: group, Open: alerts.Open{
-		State: state, Since: time.Unix(0, watermark).Add(-since), Held: state == alerts.Resolved,
+		State: state, Since: time.Unix(0, watermark).Add(-time.Hour), Held: state == alerts.Resolved,
 	}}
 }
 
@@ -385,8 +386,8 @@ func TestStepsOfGroups(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve = rules.GroupByRoute, true
 	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
-	got := steps(t, s, rule, openAlert("open", alerts.Firing, time.Hour), openAlert("held", alerts.Resolved, time.Hour),
-		openAlert("below", alerts.Acknowledged, time.Hour), openAlert("gone", alerts.Firing, time.Hour), openAlert("released", alerts.Resolved, time.Hour))
+	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
+		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
 	want := []string{"raise new 7 FIRED", "raise hex:00 5 FIRED", "clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -417,7 +418,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 				plain(list)
 			}
 			r := request(list)
-			r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing, time.Hour)}
+			r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
 			r.Open[0].RuleID = rule.ID
 			_, outcome := evaluate(t, newEvaluator(s), r)
 			var got []string
@@ -463,7 +464,7 @@ func TestIDsAreDerived(t *testing.T) {
 	reminding := ruleOf(0, "default")
 	reminding.ReNotifyMinutes = 1
 	r = request([]evaluator.WindowRule{reminding})
-	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing, time.Hour)}
+	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing)}
 	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
 	_, reminded := evaluate(t, newEvaluator(&source{}), r)
 	if n := reminded.Changes[0].Notifications[0]; n.ID != notify.ID(r.Open[0].ID, uuid.UUID{1}, notify.ReasonReminder, 3) {
@@ -480,7 +481,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
 	}
 	r := request([]evaluator.WindowRule{rule})
-	r.Open = []evaluator.OpenAlert{openAlert("not counted", alerts.Firing, time.Hour)}
+	r.Open = []evaluator.OpenAlert{openAlert("not counted", alerts.Firing)}
 	r.Open[0].RuleID = rule.ID
 	_, outcome := evaluate(t, newEvaluator(s), r)
 	if len(outcome.Changes) != 999 || !strings.HasPrefix(outcome.Problems[rule.ID], "more than 1000 groups") {

@@ -54,13 +54,16 @@ type App struct {
 	refresher  *refresh.Refresher
 	member     *lease.Member
 	bus        *bus.Bus
-	sender     *webhook.Sender
-	renderer   *webhook.Renderer
-	metrics    *metrics
-	watch      *watch
-	sweeper    *retention.Sweeper
-	door       *access.Door
-	lifecycle  lifecycle
+	// dispatchers wakes them; outbox is their store.
+	dispatchers *dispatchers
+	outbox      *postgres.Outbox
+	sender      *webhook.Sender
+	renderer    *webhook.Renderer
+	metrics     *metrics
+	watch       *watch
+	sweeper     *retention.Sweeper
+	door        *access.Door
+	lifecycle   lifecycle
 }
 
 // New opens everything that the roles need and starts nothing. The database
@@ -106,8 +109,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := a.openBus(db); err != nil {
 		return nil, err
 	}
+	a.dispatchers = &dispatchers{bus: a.bus}
 	a.member, err = lease.New(lease.Options{
-		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
+		Store: replicas{db.Replicas(), a.dispatchers}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -161,7 +165,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 func (a *App) openOutgoing() (err error) {
 	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
-		SlackAPI: a.options.SlackAPIURL,
+		SlackAPI: a.options.SlackAPIURL, RootCAs: a.options.OutgoingCAs, Proxy: a.options.OutgoingProxy,
 	})
 	if err != nil {
 		return err
@@ -174,15 +178,17 @@ func (a *App) openOutgoing() (err error) {
 func (a *App) openDispatcher(db *postgres.DB) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
+	a.outbox = db.Outbox()
 	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
+		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, DeadAfter: a.options.DeadAfter, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
 	if err != nil {
 		return err
 	}
+	a.dispatchers.own = a.dispatcher
 	a.refresher, err = refresh.New(refresh.Options{
 		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: min(a.options.PollInterval, time.Second),
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
@@ -198,7 +204,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	logger := a.options.Logger.With(slog.String("part", "evaluator"))
 	a.evaluator, err = evaluator.New(evaluator.Options{
-		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.bus, Texts: texts, Observer: a.metrics,
+		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.dispatchers, Texts: texts, Observer: a.metrics,
 		Windows: window.New(window.Options{Source: source, Texts: texts, Logger: logger}),
 		Logger:  logger, Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
@@ -231,14 +237,14 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return err
 	}
 	who := a.options.Access
-	record := record{db.Record(), a.bus}
+	record := record{db.Record(a.sender.Head), a.dispatchers}
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
@@ -311,6 +317,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.dispatcher != nil {
 		parts.Go(func() { a.bus.Listen(ctx) })
 		parts.Go(func() { a.dispatcher.Run(ctx) })
+		parts.Go(func() { a.watchBreakers(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}
 	var serveErr error

@@ -143,9 +143,10 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"SELECT EXISTS": {0, 1}, "SELECT max(version_id)": {0, 1}, "LookBackLongest": {0, 1},
 		"ReplicaBeat": {10 * time.Second, 1}, "ReplicaSilent": {30 * time.Second, 0}, "SlackUpdateBacklog": {15 * time.Second, 1}, "SlackUpdateTrim": {time.Minute, 1},
 		// Once by itself and once because it listens from here on; once more after five quiet seconds.
-		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxBacklog": {30 * time.Second, 3},
+		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
+		"BreakersOpenFor": {15 * time.Second, 0},
 		// With each look, and in its transaction.
-		"select set_config('enable_seqscan',": {30 * time.Second, 3},
+		"select set_config('enable_seqscan',": {10 * time.Second, 3},
 		// Of each connection that listens.
 		"-- ping": {15 * time.Second, 0},
 		// A connection is told once what it will be asked; how many there are is left to the pool.

@@ -17,7 +17,7 @@ import (
 func TestClaimTellsHowLongNothingIsDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	store := w.db.Evaluation(nil)
+	store := w.db.Evaluation()
 	want := func(what string, claims int, idle time.Duration) {
 		t.Helper()
 		got, err := store.Load(t.Context(), evaluator.ClaimRequest{

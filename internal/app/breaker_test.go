@@ -48,10 +48,12 @@ func (w *world) forgive() {
 // both lets two dispatchers make a pass at once, and returns how much each claimed.
 func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	w.t.Helper()
+	hooks := w.hooks()
 	results := make([]notify.Result, 2)
 	errs := make([]error, 2)
 	var passes sync.WaitGroup
 	for i, d := range []*notify.Dispatcher{one, two} {
+		d.Wake(hooks)
 		passes.Go(func() { results[i], errs[i] = d.Tick(w.t.Context()) })
 	}
 	passes.Wait()
@@ -175,9 +177,6 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	}
 	w.wantColumn("closed by the other probe", breakers, "0 failures, opening 0")
 	// What the dead one tells when it wakes up is no probe's word any more.
-	if err := w.begin(&dead); err != nil {
-		t.Fatal(err)
-	}
 	if err := w.settle(w.unanswered(&dead)); err != nil {
 		t.Fatal(err)
 	}
@@ -249,11 +248,6 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 	w.owed(hook, names(8)...)
 	claimed := w.claim()
 	for i := range claimed {
-		if err := w.begin(&claimed[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range claimed {
 		if err := w.settle(w.unanswered(&claimed[i])); err != nil {
 			t.Fatal(err)
 		}
@@ -265,10 +259,10 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 // claimFor takes what is due of a webhook under a lease.
 func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery {
 	w.t.Helper()
-	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
-		Replica: "claimant", Lease: lease,
-		Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 100}} },
-	})
+	request := w.claimRequest()
+	request.Lease = lease
+	request.Deal = func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 100}} }
+	claimed, err := w.db.Outbox().Claim(w.t.Context(), request)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestATickThatStoodStillFindsNoFaultInTheClock(t *testing.T) {
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
 	w.fail(w.ch.Now(t), "new")
-	e := w.newEvaluator(evaluator.Options{Store: stood{w.db.Evaluation(nil)}})
+	e := w.newEvaluator(evaluator.Options{Store: stood{w.db.Evaluation()}})
 	if result, err := w.tickWith(e); err != nil || result.Failed != 0 || result.Alerts != 1 {
 		t.Errorf("Tick = %+v, %v; want an alert", result, err)
 	}

@@ -167,7 +167,7 @@ func TestKilledAtEveryStatement(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheFirstCall kills a replica whose commit has begun an attempt, while
+// TestKilledBeforeTheFirstCall kills a replica whose claim has begun an attempt, while
 // Postgres commits: the message is sent once, by the next replica, for which the
 // attempt before is of unknown outcome.
 func TestKilledBeforeTheFirstCall(t *testing.T) {
@@ -177,7 +177,7 @@ func TestKilledBeforeTheFirstCall(t *testing.T) {
 	first := w.serve()
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	w.untilDelivered(1)
-	goOn := w.pauseInside(`create constraint trigger pause after insert on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`)
+	goOn := w.pauseInside(`create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`)
 	w.fail(w.ch.Now(t), "b")
 	w.untilInside()
 	first.kill()

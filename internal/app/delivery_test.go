@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/webhook"
 	"tocsin/rules"
 )
 
@@ -35,11 +37,22 @@ func (w *world) owed(webhook uuid.UUID, ids ...string) {
 	w.tick()
 }
 
+// deliver has the dispatcher make a pass, as after a wake-up.
 func (w *world) deliver() {
 	w.t.Helper()
+	w.dispatcher.Wake(w.hooks())
 	if _, err := w.dispatcher.Tick(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// hooks returns all webhooks.
+func (w *world) hooks() (ids []uuid.UUID) {
+	w.t.Helper()
+	for _, id := range w.column(`select webhook_id::text from webhook`) {
+		ids = append(ids, uuid.MustParse(id))
+	}
+	return ids
 }
 
 // claim takes everything that is due, as a dispatcher does.
@@ -53,18 +66,31 @@ func (w *world) claimed() notify.Claimed {
 	return w.claimedFrom(w.db)
 }
 
+// claimRequest is one for as much as there is.
+func (w *world) claimRequest() notify.ClaimRequest {
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return notify.ClaimRequest{
+		Replica: "claimant", Lease: time.Minute, Webhooks: w.hooks(),
+		Deal: func(due []notify.Due) []notify.Slots {
+			var dealt []notify.Slots
+			for _, d := range due {
+				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: 100})
+			}
+			return dealt
+		},
+		Render: func(d *notify.Delivery) (notify.Body, string, error) {
+			body, err := renderer.Render(d)
+			return body, "", err
+		},
+	}
+}
+
 func (w *world) claimedFrom(db *postgres.DB) notify.Claimed {
 	w.t.Helper()
-	claimed, err := db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
-		Replica: "claimant", Lease: time.Minute,
-		Room: func(due []notify.Limits) []notify.Slots {
-			var rooms []notify.Slots
-			for _, d := range due {
-				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: 100})
-			}
-			return rooms
-		},
-	})
+	claimed, err := db.Outbox().Claim(w.t.Context(), w.claimRequest())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -77,24 +103,6 @@ func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) noti
 		Token: d.Token, Attempt: d.Attempt, Replica: "claimant",
 		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
 	}
-}
-
-func beginOf(d *notify.Delivery) notify.Begin {
-	return notify.Begin{
-		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Lease: time.Minute,
-		WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version,
-	}
-}
-
-func (w *world) begin(d *notify.Delivery) error {
-	begun, err := w.db.Outbox().Begin(w.t.Context(), []notify.Begin{beginOf(d)})
-	if err == nil && begun[0].Withheld {
-		w.t.Fatal("withheld")
-	}
-	if err == nil && begun[0].Fenced {
-		err = notify.ErrFenced
-	}
-	return err
 }
 
 // settle stores an outcome, as a dispatcher does.
@@ -175,6 +183,8 @@ func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
 	w.exec(`update webhook set held_until = now()`)
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
+	w.wantColumn("one goes first", statuses, "DELIVERED 1", "PENDING 1")
+	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 
@@ -184,14 +194,20 @@ func TestGoneSwitchesTheWebhookOff(t *testing.T) {
 	hook := w.webhook("ops")
 	w.owed(hook, "a")
 	w.deliver()
-	w.wantColumn("statuses", statuses, "FAILED 1")
+	w.wantColumn("its messages wait", statuses, "RETRYING 1")
 	got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
 	if err != nil || got.Enabled || got.DisabledReason == "" {
 		t.Errorf("webhook %+v, %v; want it off, with the reason", got, err)
 	}
 	w.owed(hook, "b")
 	w.deliver()
-	w.wantColumn("statuses", statuses, "FAILED 1", "PENDING 1")
+	w.wantColumn("statuses", statuses, "PENDING 1", "RETRYING 1")
+	w.receiver.respond(nil)
+	if _, err := w.db.Webhooks().SetEnabled(t.Context(), tenant, hook, true); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 
 func TestRefusedIsNotRepeated(t *testing.T) {
@@ -212,17 +228,14 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	if again := w.claim(); len(again) != 0 {
 		t.Fatalf("claimed twice: %+v", again)
 	}
-	if err := w.begin(&stale); err != nil {
-		t.Fatal(err)
-	}
 	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has lapsed
 	owner := w.claim()[0]
 	if owner.Token <= stale.Token || owner.Attempt != 2 {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
 	}
-	former, present := notify.Held{NotificationID: stale.NotificationID, Token: stale.Token}, notify.Held{NotificationID: owner.NotificationID, Token: owner.Token}
-	if lost, err := w.db.Outbox().Renew(t.Context(), []notify.Held{present, former}, time.Minute); err != nil || !slices.Equal(lost, []notify.Held{former}) {
-		t.Errorf("Renew found %v lost, %v; want the stale claim", lost, err)
+	former := heldOf(stale)
+	if renewed, err := w.db.Outbox().Renew(t.Context(), append(heldOf(owner), former...), time.Minute); err != nil || !slices.Equal(renewed.Lost, former) {
+		t.Errorf("Renew found %+v, %v; want the stale claim lost", renewed, err)
 	}
 	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
 		if err := w.settle(settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
@@ -230,9 +243,6 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 		}
 	}
 	w.wantColumn("claims", `select claim_token::text from outbox`, itoa(owner.Token))
-	if err := w.begin(&owner); err != nil {
-		t.Fatal(err)
-	}
 	if err := w.settle(settlement(&owner, notify.VerdictDelivered, notify.Delivered)); err != nil {
 		t.Fatal(err)
 	}
@@ -244,9 +254,6 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
 	stale := w.claim()[0]
-	if err := w.begin(&stale); err != nil {
-		t.Fatal(err)
-	}
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	owner := w.claim()[0]
 	err := w.settle(settlement(&stale, notify.VerdictDelivered, notify.Delivered))
@@ -254,8 +261,8 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 		t.Errorf("Settle by the stale claimant = %v", err)
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
-	if err := w.begin(&owner); !errors.Is(err, notify.ErrFenced) {
-		t.Errorf("Begin after the message has arrived = %v", err)
+	if renewed, err := w.db.Outbox().Renew(t.Context(), heldOf(owner), time.Minute); err != nil || len(renewed.Lost) != 1 {
+		t.Errorf("Renew after the message has arrived = %+v, %v", renewed, err)
 	}
 }
 
@@ -365,49 +372,51 @@ func TestDeletingAWebhook(t *testing.T) {
 	w.wantColumn("secrets", `select length(secrets)::text from webhook`, "0")
 }
 
-// What waits under a claim is not begun at a webhook that is not what it was when
-// the claim was made. It is owed as before, and judged by the next claim.
-func TestWithheld(t *testing.T) {
+// What the webhook does not want any more right before the call is not sent.
+func TestCheckedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	const open = `update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now() + interval '1 h'`
-	for name, c := range map[string]struct {
-		change, undo string
-	}{
-		"edited":       {`update webhook set version = version + 1`, `select`},
-		"off":          {`update webhook set enabled = false`, `update webhook set enabled = true`},
-		"held":         {`update webhook set held_until = now() + interval '1 h'`, `update webhook set held_until = null`},
-		"open breaker": {open, `update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null`},
+	for name, change := range map[string]string{
+		"edited":            `update webhook set version = version + 1`,
+		"off":               `update webhook set enabled = false`,
+		"held":              `update webhook set held_until = now() + interval '1 h'`,
+		"after a hold":      `update webhook_state set holds = 1`,
+		"open breaker":      open,
+		"deleted by a hand": `delete from webhook_state`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.owed(w.webhook("ops"), "a", "b")
-			stale := w.claim()
-			if len(stale) != 2 {
-				t.Fatalf("%d claimed", len(stale))
+			claimed := w.claim()
+			if len(claimed) != 2 {
+				t.Fatalf("%d claimed", len(claimed))
 			}
-			w.exec(c.change)
-			begun, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{beginOf(&stale[0]), beginOf(&stale[1])})
-			if err != nil || !begun[0].Withheld || !begun[1].Withheld || begun[0].Fenced {
-				t.Fatalf("begun %+v, %v", begun, err)
+			held := heldOf(claimed...)
+			if renewed, err := w.db.Outbox().Renew(t.Context(), held, time.Minute); err != nil || len(renewed.Lost)+len(renewed.Unwanted) > 0 {
+				t.Fatalf("renewed %+v, %v, before the change", renewed, err)
 			}
-			w.wantColumn("attempts", attempts)
-			w.wantColumn("statuses", statuses, "PENDING 2")
-			w.exec(`update outbox set claim_token = nextval('claim_token') where notification_id = $1`, stale[0].NotificationID)
-			begun, err = w.db.Outbox().Begin(t.Context(), []notify.Begin{beginOf(&stale[0]), beginOf(&stale[1])})
-			if err != nil || !begun[0].Fenced || begun[0].Withheld || !begun[1].Withheld {
-				t.Fatalf("of a lost claim and one that stands: begun %+v, %v", begun, err)
+			w.exec(change)
+			w.exec(`update outbox set claim_token = nextval('claim_token') where notification_id = $1`, claimed[0].NotificationID)
+			renewed, err := w.db.Outbox().Renew(t.Context(), held, time.Minute)
+			if err != nil || !slices.Equal(renewed.Lost, held[:1]) || !slices.Equal(renewed.Unwanted, held[1:]) {
+				t.Errorf("renewed %+v, %v; want the first lost and the second unwanted", renewed, err)
 			}
-			w.exec(`update outbox set due_at = now(), claim_token = null, claimed_by = null`)
-			w.exec(c.undo)
-			w.deliver()
-			w.wantColumn("attempts", attempts, "1 DELIVERED", "1 DELIVERED")
 		})
 	}
 }
 
-// A breaker lets its probe begin.
-func TestAProbeIsNotWithheld(t *testing.T) {
+// heldOf returns the claims of deliveries.
+func heldOf(deliveries ...notify.Delivery) (held []notify.Held) {
+	for i := range deliveries {
+		d := &deliveries[i]
+		held = append(held, notify.Held{NotificationID: d.NotificationID, Token: d.Token, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version})
+	}
+	return held
+}
+
+// A breaker lets its probe through.
+func TestAProbeIsWanted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a", "b")
@@ -416,7 +425,41 @@ func TestAProbeIsNotWithheld(t *testing.T) {
 	if len(probe) != 1 {
 		t.Fatalf("%d claimed, want the probe", len(probe))
 	}
-	if err := w.begin(&probe[0]); err != nil {
+	if renewed, err := w.db.Outbox().Renew(t.Context(), heldOf(probe...), time.Minute); err != nil || len(renewed.Lost)+len(renewed.Unwanted) > 0 {
+		t.Errorf("renewed %+v, %v; want the probe to go out", renewed, err)
+	}
+}
+
+// TestEditedBetweenClaimAndCall has a person move a webhook while its messages are being
+// claimed: nothing goes to the former address, which costs no attempt of the schedule.
+func TestEditedBetweenClaimAndCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.owed(hook, "a", "b", "c")
+	d := w.newDispatcher(notify.Options{Store: editingStore{w.db.Outbox(), func() { w.exec(`update webhook set version = version + 1`) }}})
+	if _, err := d.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if got := w.receiver.received(); len(got) > 0 {
+		t.Errorf("received %q after the edit", got)
+	}
+	w.wantColumn("attempts", attempts, "1 NOT_MADE", "1 NOT_MADE", "1 NOT_MADE")
+	w.wantColumn("counted", `select distinct counted::text from outbox`, "0")
+	w.wantColumn("breaker", breakers, "0 failures, opening 0")
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 3")
+}
+
+// editingStore is a store in which something happens between a claim and the calls.
+type editingStore struct {
+	notify.Store
+	edit func()
+}
+
+func (e editingStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	claimed, err := e.Store.Claim(ctx, r)
+	e.edit()
+	return claimed, err
 }

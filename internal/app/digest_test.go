@@ -434,7 +434,7 @@ func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 		rw.WriteHeader(http.StatusGone)
 	})
 	w.deliver()
-	w.wantColumn("statuses", statuses, "FAILED 31")
+	w.wantColumn("statuses", statuses, "RETRYING 31")
 	w.wantColumn("webhook", `select enabled::text from webhook`, "false")
 }
 

@@ -64,10 +64,9 @@ func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
 	first := w.claimed()
 	w.owed(hook, "second")
 	w.exec(`update outbox set due_at = now() - interval '1 ms' where claim_token is not null`)
-	again, err := w.db.Outbox().Claim(t.Context(), notify.ClaimRequest{
-		Replica: "claimant", Lease: time.Minute,
-		Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 1}} },
-	})
+	request := w.claimRequest()
+	request.Deal = func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 1}} }
+	again, err := w.db.Outbox().Claim(t.Context(), request)
 	if err != nil || len(again.Deliveries) != 1 || again.Deliveries[0].NotificationID != first.Deliveries[0].NotificationID {
 		t.Errorf("claimed %+v, %v, not the first one", again.Deliveries, err)
 	}

@@ -117,7 +117,7 @@ func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
 	ended := make(chan error, replicas)
 	for range replicas {
 		go func() {
-			_, err := w.db.Evaluation(nil).Announce(t.Context(), []alerts.Instance{failing()})
+			_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()})
 			ended <- err
 		}()
 	}
@@ -154,7 +154,7 @@ func TestTellingWhileTheWebhookIsDeleted(t *testing.T) {
 	go func() { ended <- w.db.Webhooks().Delete(t.Context(), tenant, hook) }()
 	w.until("the deletion waits", waiting(1))
 	go func() {
-		_, err := w.db.Evaluation(nil).Announce(t.Context(), []alerts.Instance{
+		_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{
 			{ID: w.newID(), TenantID: tenant, RuleID: rule.ID, RuleVersion: 1, Severity: "WARNING", Title: "t", Health: true},
 		})
 		ended <- err

@@ -28,11 +28,6 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 			w.owed(hook, "a", "b", "c")
 			both := w.claim()
 			// All three find it gone, from different replicas.
-			for i := range both {
-				if err := w.begin(&both[i]); err != nil {
-					t.Fatal(err)
-				}
-			}
 			var ended sync.WaitGroup
 			errs := make([]error, len(both))
 			for i := range both {

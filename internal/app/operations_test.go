@@ -252,6 +252,10 @@ func (s *stage) tries() map[string]func() try {
 		"retryNotifications": func() try {
 			return try{path: "/notifications/retry", body: map[string]any{"ids": []string{s.given()}}}
 		},
+		"discardNotification": func() try { return try{path: "/notifications/" + s.given() + "/discard"} },
+		"discardNotifications": func() try {
+			return try{path: "/notifications/discard", body: map[string]any{"ids": []string{s.given()}}}
+		},
 		"createSession": func() try {
 			email := s.emailOf(s.user())
 			return try{path: "/session", body: map[string]any{"email": email, "password": "somebody's password"}, by: newCaller(s.t, s.base), actor: email}

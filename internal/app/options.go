@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
 	"tocsin/notify"
+	"tocsin/notify/webhook"
 )
 
 // Role is a part of the work that a replica takes on.
@@ -28,6 +30,9 @@ const (
 
 // Roles returns every role.
 func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
+
+// OutgoingProxy says through which proxy webhooks are called.
+type OutgoingProxy = webhook.Proxy
 
 // Breaker says when a webhook is left alone.
 type Breaker = notify.BreakerPolicy
@@ -55,6 +60,13 @@ type Options struct {
 	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
+	// OutgoingCAs verify receivers, those of the system by default.
+	OutgoingCAs *x509.CertPool
+	// OutgoingProxy is the forward proxy through which webhooks are called; none by default.
+	OutgoingProxy webhook.Proxy
+	// DispatchSlots is how many calls of webhooks this replica makes at once,
+	// [notify.DefaultSlots] by default.
+	DispatchSlots int
 	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
 	SlackAPIURL string
 
@@ -67,7 +79,7 @@ type Options struct {
 	// PartitionLease is how long a partition stays with a replica that does not commit,
 	// 15 s by default.
 	PartitionLease time.Duration
-	// Workers is how many partitions a replica evaluates at once, 4 by default.
+	// Workers is how many partitions a replica evaluates at once, 8 by default.
 	Workers int
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
@@ -196,6 +208,7 @@ func (o *Options) validate() error {
 		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
 		{int64(o.ShutdownDelay), "TOCSIN_SHUTDOWN_DELAY"},
 		{int64(o.ShutdownTimeout), "TOCSIN_SHUTDOWN_TIMEOUT"},
+		{int64(o.DispatchSlots), "TOCSIN_DISPATCH_SLOTS"},
 	} {
 		if bounded.value < 0 {
 			errs = append(errs, fmt.Errorf("%s must not be negative", bounded.name))

@@ -120,7 +120,7 @@ func TestWhatACohortOwesGoesWithItsRules(t *testing.T) {
 // owe one, and from which start time on, in nanoseconds.
 func (w *world) wantLookingBack(fromNS string, ids ...uuid.UUID) {
 	w.t.Helper()
-	status, err := w.db.Record().Status(w.t.Context(), tenant)
+	status, err := w.db.Record(nil).Status(w.t.Context(), tenant)
 	if err != nil {
 		w.t.Fatal(err)
 	}

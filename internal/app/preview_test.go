@@ -12,6 +12,7 @@ import (
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
 	"tocsin/internal/clickhouse"
 	"tocsin/notify/template"
 	"tocsin/rules"
@@ -42,7 +43,7 @@ func (w *world) history(random *rand.Rand, n int, from, to time.Time) {
 	w.ch.Insert(w.t, list...)
 }
 
-func (w *world) previewer(change func(*evaluator.Previewer)) *evaluator.Previewer {
+func (w *world) previewer(change func(*preview.Previewer)) *preview.Previewer {
 	w.t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
 	if err != nil {
@@ -53,7 +54,7 @@ func (w *world) previewer(change func(*evaluator.Previewer)) *evaluator.Previewe
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := &evaluator.Previewer{Source: source, Texts: texts, Clock: time.Now}
+	p := &preview.Previewer{Source: source, Texts: texts, Clock: time.Now}
 	if change != nil {
 		change(p)
 	}
@@ -63,19 +64,23 @@ func (w *world) previewer(change func(*evaluator.Previewer)) *evaluator.Previewe
 // arm gives a rule the arming that a preview assumed.
 func (w *world) arm(rule rules.Rule, ns int64) {
 	w.t.Helper()
-	w.exec(`update rule_state set armed_since_ns = $1, cursor = null where rule_id = $2`, ns, rule.ID)
+	from := cursor.Position{StartTimeNS: ns - int64(rule.LookBackSeconds)*int64(time.Second)}
+	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)
+	w.exec(`update rule_backfill set position = $1 where rule_id = $2`, from.String(), rule.ID)
+	w.exec(`update checkpoint set rules_revision = rules_revision + 1`)
 }
 
-// raisedInTheEnd ticks until nothing of a rule's look-back is owed, and returns how many
-// alerts there are.
+// raisedInTheEnd ticks until a rule has no backfill, and returns how many alerts there are.
 func (w *world) raisedInTheEnd(rule rules.Rule) (alerts int) {
 	w.t.Helper()
+	e := w.newEvaluator(evaluator.Options{})
 	for range 1000 {
-		w.tick()
+		if _, err := w.tickWith(e); err != nil {
+			w.t.Fatal(err)
+		}
 		var done bool
 		err := w.conn.QueryRow(w.t.Context(), `
-			select owed_from_ns is null and last_run_at is not null, (select count(*) from alert where rule_id = p.rule_id)
-			from rule_progress p where rule_id = $1`, rule.ID).Scan(&done, &alerts)
+			select not exists (select from rule_backfill where rule_id = $1), (select count(*) from alert where rule_id = $1)`, rule.ID).Scan(&done, &alerts)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -83,7 +88,7 @@ func (w *world) raisedInTheEnd(rule rules.Rule) (alerts int) {
 			return alerts
 		}
 	}
-	w.t.Fatalf("after 1000 ticks some of the look-back is owed; there are %d alerts", alerts)
+	w.t.Fatalf("after 1000 ticks some of the backfill is left; there are %d alerts", alerts)
 	return 0
 }
 
@@ -106,7 +111,7 @@ func TestPreviewIsWhatEvaluationRaises(t *testing.T) {
 	} {
 		d.Name, d.WebhookIDs = fmt.Sprint("rule ", i), append(d.WebhookIDs, hook)
 		rule := w.ruleOf(d)
-		got, err := w.previewer(func(p *evaluator.Previewer) { p.PageSize = 100 + random.IntN(900) }).Preview(t.Context(), evaluator.PreviewRequest{
+		got, err := w.previewer(func(p *preview.Previewer) { p.PageSize = 100 + random.IntN(900) }).Preview(t.Context(), preview.Request{
 			TenantID: tenant, Definition: rule.Definition, RuleID: rule.ID, Version: rule.Version, Last: time.Hour,
 		})
 		if err != nil {
@@ -135,18 +140,24 @@ func TestPreviewIsWhatEvaluationRaises(t *testing.T) {
 		if !slices.Equal(shown, stored) {
 			t.Errorf("rule %d: the newest are\n%s\nnot\n%s", i, strings.Join(shown, "\n"), strings.Join(stored, "\n"))
 		}
-		w.exec(`update rule_state set next_run_at = null where rule_id = $1`, rule.ID)
+		if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, rule.ID, false); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// clock is a source and a store whose time is set by hand.
+// clock is a source whose time is set by hand.
 type clock struct {
 	*clickhouse.Source
 
 	ns int64
 }
 
-func (c *clock) Now(context.Context) (int64, error) { return c.ns, nil }
+func (c *clock) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+	seen, err := c.Source.Observe(ctx, q)
+	seen.NowNS = c.ns
+	return seen, err
+}
 
 func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 	w := newWorld(t)
@@ -170,14 +181,14 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 		{Threshold: 4, WindowSeconds: 45, GroupBy: rules.GroupByRoute, NotifyOnResolve: true},
 		{Threshold: 1, WindowSeconds: 10, GroupBy: rules.GroupByApplication},
 	} {
-		d.Name, d.Enabled, d.FireMode, d.Severity, d.IntervalSeconds = fmt.Sprint("count ", i), true, rules.CountInWindow, rules.Critical, 10
+		d.Name, d.Enabled, d.FireMode, d.Severity, d.IntervalSeconds = fmt.Sprint("count ", i), true, rules.CountInWindow, rules.Critical, 20
 		d.WebhookIDs = append(d.WebhookIDs, hook)
 		rule, err := w.db.Rules().Create(t.Context(), tenant, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		previewer := w.previewer(nil)
-		got, err := previewer.Preview(t.Context(), evaluator.PreviewRequest{TenantID: tenant, Definition: d, RuleID: rule.ID, Version: 1, Last: time.Hour})
+		got, err := previewer.Preview(t.Context(), preview.Request{TenantID: tenant, Definition: d, RuleID: rule.ID, Version: 1, Last: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +227,9 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 				t.Errorf("rule %d: %q is shown, but not among %q", i, s, stored)
 			}
 		}
-		w.exec(`update rule_state set next_run_at = null where rule_id = $1`, rule.ID)
+		if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, rule.ID, false); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -225,12 +238,12 @@ func TestPreviewIsBounded(t *testing.T) {
 	now := time.Now()
 	w.history(rand.New(rand.NewPCG(1, 1)), 5000, now.Add(-50*time.Minute), now.Add(-2*time.Second))
 	d := rules.Definition{Name: "n", FireMode: rules.PerExchange, Severity: rules.Critical, IntervalSeconds: 1, LookBackSeconds: 600}
-	r := evaluator.PreviewRequest{TenantID: tenant, Definition: d, Last: time.Hour}
-	got, err := w.previewer(func(p *evaluator.Previewer) { p.MaxRows, p.PageSize = 1000, 100 }).Preview(t.Context(), r)
+	r := preview.Request{TenantID: tenant, Definition: d, Last: time.Hour}
+	got, err := w.previewer(func(p *preview.Previewer) { p.MaxRows, p.PageSize = 1000, 100 }).Preview(t.Context(), r)
 	if err != nil || !got.Truncated || got.Scanned > 1100 || got.CoveredFromNS <= got.FromNS || got.Alerts == 0 {
 		t.Errorf("bounded by rows: %d scanned, truncated %v, %v", got.Scanned, got.Truncated, err)
 	}
-	got, err = w.previewer(func(p *evaluator.Previewer) { p.Budget = time.Nanosecond }).Preview(t.Context(), r)
+	got, err = w.previewer(func(p *preview.Previewer) { p.Budget = time.Nanosecond }).Preview(t.Context(), r)
 	if err != nil || !got.Truncated || got.Scanned != 0 {
 		t.Errorf("bounded by time: %d scanned, truncated %v, %v", got.Scanned, got.Truncated, err)
 	}
@@ -263,7 +276,7 @@ from numbers(1000000)`, time.Now().Add(-24*time.Hour).UnixNano()))
 	} {
 		d.Name, d.Severity, d.IntervalSeconds = name, rules.Critical, 1
 		begin := time.Now()
-		got, err := w.previewer(nil).Preview(t.Context(), evaluator.PreviewRequest{TenantID: tenant, Definition: d, Last: 24 * time.Hour})
+		got, err := w.previewer(nil).Preview(t.Context(), preview.Request{TenantID: tenant, Definition: d, Last: 24 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

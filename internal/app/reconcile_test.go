@@ -16,25 +16,26 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
 )
 
 // reconcile compares the last day of a rule.
-func (w *world) reconcile(rule rules.Rule) evaluator.Reconciliation {
+func (w *world) reconcile(rule rules.Rule) reconcile.Reconciliation {
 	w.t.Helper()
 	return w.reconcileLast(rule, 24*time.Hour)
 }
 
-func (w *world) reconcileLast(rule rules.Rule, last time.Duration) evaluator.Reconciliation {
+func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Reconciliation {
 	w.t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = source.Close() })
-	r := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
+	r := &reconcile.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
 	result, err := r.Rule(w.t.Context(), tenant, rule.ID, last)
 	if err != nil {
 		w.t.Fatal(err)
@@ -99,7 +100,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	all := evaluator.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, OutOfReach: 1}
+	all := reconcile.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, LateDropped: 1}
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
 	}
@@ -189,7 +190,7 @@ func TestReconciliationConfirms(t *testing.T) {
 			return w.column(`select count(*)::text from alert`)[0] == fmt.Sprint(exchanges)
 		})
 	}}
-	r := &evaluator.Reconciler{Source: source, Alerts: late, Confirm: time.Millisecond, PageSize: 205}
+	r := &reconcile.Reconciler{Source: source, Alerts: late, Confirm: time.Millisecond, PageSize: 205}
 	got, err := r.Rule(t.Context(), tenant, rule.ID, time.Hour)
 	if err != nil || got.Matching != exchanges || got.Alerted != exchanges || got.Missing != 0 || got.Unexpected != 0 {
 		t.Errorf("when they are found meanwhile: %+v, %v", got, err)
@@ -198,7 +199,7 @@ func TestReconciliationConfirms(t *testing.T) {
 
 // lateAlerts runs then after so many look-ups.
 type lateAlerts struct {
-	evaluator.AlertSet
+	reconcile.AlertSet
 	after int
 	then  func()
 }
@@ -239,7 +240,7 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 		if got.Missing != c.missing || got.ReconciledRules != c.rules || (got.ReconciledSince > since) != c.whole {
 			t.Errorf("after pass %d: %+v, formerly since %v", i, got, since)
 		}
-		status, err := w.db.Record().Status(t.Context(), "default")
+		status, err := w.db.Record(nil).Status(t.Context(), "default")
 		if err != nil {
 			t.Fatal(err)
 		}

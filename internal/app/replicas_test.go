@@ -235,8 +235,7 @@ func TestPausedInsideATransaction(t *testing.T) {
 	for name, trigger := range map[string]string{
 		"advancing the cursor":    `create trigger pause before update on rule_state for each row when (old.cursor is distinct from new.cursor) execute function pause()`,
 		"inserting notifications": `create trigger pause before insert on notification for each statement execute function pause()`,
-		"beginning an attempt": `update webhook set rate_per_second = 1000, version = version + 1; -- so that no commit begins it
-			create trigger pause before update on outbox for each row when (new.begun_at is not null) execute function pause()`,
+		"claiming a message":      `create trigger pause before update on outbox for each row when (new.begun_at is not null) execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +250,7 @@ func TestPausedInsideATransaction(t *testing.T) {
 			w.serve(brisk()...)
 			w.untilDelivered(1)
 			first.goOn(t)
-			w.untilLogged(first, "rule not evaluated", "tick failed", "attempt not begun")
+			w.untilLogged(first, "rule not evaluated", "tick failed", "claim failed")
 			w.fail(w.ch.Now(t), "b")
 			w.untilDelivered(2)
 			w.wantColumn("alerts", raised, "a", "b")
@@ -264,27 +263,39 @@ func TestPausedInsideATransaction(t *testing.T) {
 }
 
 // TestPausedWhileCommitting lets a process stand still before it hears that its
-// commit stands: the work is done, and nobody does it again.
+// commit stands: the work is done, and nobody does it again. What a claim has begun is
+// not sent after such a pause.
 func TestPausedWhileCommitting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	rule := w.rule(w.webhook("ops"))
-	w.fail(rule.ArmedSinceNS+1000, "a")
-	goOn := w.pauseInside(`create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`)
-	first := w.serve(brisk()...)
-	w.untilInside()
-	first.stop(t)
-	goOn()
-	w.serve(brisk()...)
-	w.untilDelivered(1)
-	first.goOn(t)
-	w.untilLogged(first, `msg="tick done"`)
-	w.fail(w.ch.Now(t), "b")
-	w.untilDelivered(2)
-	w.wantColumn("alerts", raised, "a", "b")
-	w.wantColumn("attempts", attemptVerdicts, "1 RETRY", "2 DELIVERED", "1 DELIVERED")
-	if got := strings.Join(w.receiver.received(), ""); got != "ab" {
-		t.Errorf("the receiver got %q, want each once", got)
+	for name, c := range map[string]struct {
+		trigger, logged string
+		attempts        []string
+	}{
+		"alerts":  {`after insert on outbox`, `msg="tick done"`, []string{"1 DELIVERED", "1 DELIVERED"}},
+		"a claim": {`after update on outbox`, `msg="settlement fenced"`, []string{"1 NOT_MADE", "2 DELIVERED", "1 DELIVERED"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rule := w.rule(w.webhook("ops"))
+			w.fail(rule.ArmedSinceNS+1000, "a")
+			goOn := w.pauseInside(`create constraint trigger pause ` + c.trigger + ` deferrable initially deferred for each row execute function pause()`)
+			first := w.serve(brisk()...)
+			w.untilInside()
+			first.stop(t)
+			goOn()
+			w.serve(brisk()...)
+			w.untilDelivered(1)
+			first.goOn(t)
+			w.untilLogged(first, c.logged)
+			w.fail(w.ch.Now(t), "b")
+			w.untilDelivered(2)
+			w.wantColumn("alerts", raised, "a", "b")
+			w.wantColumn("attempts", attemptVerdicts, c.attempts...)
+			if got := strings.Join(w.receiver.received(), ""); got != "ab" {
+				t.Errorf("the receiver got %q, want each once", got)
+			}
+		})
 	}
 }
 

@@ -28,8 +28,8 @@ func BenchmarkSweep(b *testing.B) {
 				now() - interval '35 days' - n * interval '1 s' from generate_series(1, $2::int) n`, rule.ID, rows)
 		w.exec(`insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 			select gen_random_uuid(), 'default', alert_id, rule_id, (select webhook_id from webhook), 'FIRED' from alert`)
-		w.exec(`insert into notification_body (notification_id, content_type, content, request)
-			select notification_id, 'application/json', convert_to(repeat('b', 1200), 'UTF8'), jsonb_build_object('headers', repeat('h', 400)) from notification`)
+		w.exec(`insert into notification_body (notification_id, content_type, content)
+			select notification_id, 'application/json', convert_to(repeat('b', 1200), 'UTF8') from notification`)
 		w.exec(`insert into settlement (notification_id, tenant_id, status, settled_at, attempt, claim_token, replica, started_at, verdict, status_code, error, response,
 				duration_us, response_head)
 			select notification_id, 'default', 'DELIVERED', now() - interval '34 days', 1, 1, 'r', now() - interval '34 days', 'DELIVERED', 200, '', 'ok',

@@ -324,21 +324,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	lost := w.claim()[0]
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := renderer.Render(&lost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost.Body = &body
-	begin := beginOf(&lost)
-	begin.Fresh = &body
-	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
-		t.Fatal(err)
-	}
-	if o := w.sender.Prepare(&lost).Send(t.Context()); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
+	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
 		t.Fatalf("posted %+v", o)
 	}
 	alert := w.firing()[0].ID
@@ -353,7 +339,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w.wantShown(showsFiring, showsAcknowledged)
 
 	// A press of a button of the first one tells where it stands.
-	err = w.db.Slack().Show(t.Context(), api.SlackPress{
+	err := w.db.Slack().Show(t.Context(), api.SlackPress{
 		Tenant: tenant, WebhookID: w.hook, AlertID: alert, At: notify.Posted{Channel: "C0123456", TS: "1795244520.000001"},
 	})
 	if err != nil {
@@ -514,9 +500,9 @@ func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
 func TestSlacksWordsAboutABot(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"channel_not_found": "FAILED 1 false", "not_in_channel": "FAILED 1 false", "is_archived": "FAILED 1 false",
-		"invalid_auth": "FAILED 1 false", "account_inactive": "FAILED 1 false", "token_revoked": "FAILED 1 false",
-		"missing_scope": "FAILED 1 false", "msg_too_long": "FAILED 1 true", "invalid_blocks": "FAILED 1 true",
+		"channel_not_found": "RETRYING 1 false", "not_in_channel": "RETRYING 1 false", "is_archived": "RETRYING 1 false",
+		"invalid_auth": "RETRYING 1 false", "account_inactive": "RETRYING 1 false", "token_revoked": "RETRYING 1 false",
+		"missing_scope": "RETRYING 1 false", "msg_too_long": "FAILED 1 true", "invalid_blocks": "FAILED 1 true",
 		"no_text": "FAILED 1 true", "internal_error": "RETRYING 1 true", "fatal_error": "RETRYING 1 true",
 		"service_unavailable": "RETRYING 1 true", "request_timeout": "RETRYING 1 true", "ratelimited": "RETRYING 1 true",
 		"a_word_of_tomorrow": "RETRYING 1 true",

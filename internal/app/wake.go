@@ -15,18 +15,33 @@ import (
 // The stores below are those of which a method makes messages due besides the
 // evaluator's commit. Each wakes the dispatchers when it has.
 
-// wake tells the dispatchers, if there is anything to tell.
-func wake(ctx context.Context, b *bus.Bus, notifications int) {
+// dispatchers wakes the dispatcher of this process directly, where there is one, and those
+// of the others over the bus.
+type dispatchers struct {
+	bus *bus.Bus
+	own *notify.Dispatcher
+}
+
+// Publish says that messages have become due. Its error is always nil.
+func (d *dispatchers) Publish(ctx context.Context, w notify.WakeUp) error {
+	if d.own != nil {
+		d.own.Wake(w.Webhooks)
+	}
+	return d.bus.Publish(ctx, w)
+}
+
+// wake says that messages have become due, if any have, perhaps for which webhooks.
+func (d *dispatchers) wake(ctx context.Context, notifications int, webhooks ...uuid.UUID) {
 	if notifications > 0 {
 		// It never fails.
-		_ = b.Publish(ctx, notify.WakeUp{Notifications: notifications})
+		_ = d.Publish(ctx, notify.WakeUp{Notifications: notifications, Webhooks: webhooks})
 	}
 }
 
 // replicas releases what dead replicas hold, or this one when it leaves.
 type replicas struct {
 	*postgres.Replicas
-	bus *bus.Bus
+	dispatchers *dispatchers
 }
 
 // Reap releases what dead replicas hold.
@@ -36,28 +51,28 @@ func (r replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Re
 	for _, dead := range reaped.Released {
 		released += dead.Notifications
 	}
-	wake(ctx, r.bus, released)
+	r.dispatchers.wake(ctx, released)
 	return reaped, err
 }
 
 // Leave releases what this replica holds.
 func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released, err := r.Replicas.Leave(ctx, id)
-	wake(ctx, r.bus, released.Notifications)
+	r.dispatchers.wake(ctx, released.Notifications)
 	return released, err
 }
 
 // record owes messages again when a person says so.
 type record struct {
 	*postgres.Record
-	bus *bus.Bus
+	dispatchers *dispatchers
 }
 
 // Retry owes one message again.
 func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
 	err := r.Record.Retry(ctx, tenant, id, actor)
 	if err == nil {
-		wake(ctx, r.bus, 1)
+		r.dispatchers.wake(ctx, 1)
 	}
 	return err
 }
@@ -65,14 +80,14 @@ func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor st
 // RetryAll owes many messages again.
 func (r record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
 	retried, err := r.Record.RetryAll(ctx, tenant, order)
-	wake(ctx, r.bus, retried.Retried)
+	r.dispatchers.wake(ctx, retried.Retried)
 	return retried, err
 }
 
 // webhooks lets go what waits for a webhook that is off, or owed by its limits.
 type webhooks struct {
 	*postgres.Webhooks
-	bus *bus.Bus
+	dispatchers *dispatchers
 }
 
 // Update changes a webhook.
@@ -89,7 +104,7 @@ func (w webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, e
 
 func (w webhooks) told(ctx context.Context, now notify.Webhook, err error) (notify.Webhook, error) {
 	if err == nil && now.Enabled {
-		wake(ctx, w.bus, 1)
+		w.dispatchers.wake(ctx, 1, now.ID)
 	}
 	return now, err
 }

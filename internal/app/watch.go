@@ -103,6 +103,9 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 		w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}
+	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {
+		w.logger.WarnContext(ctx, "late-dropped exchanges not counted", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+	}
 	pass.Rules++
 	pass.Missing += result.Missing
 	if result.Missing > 0 {

@@ -18,6 +18,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
@@ -87,10 +88,14 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 		o.Clock = time.Now
 	}
 	if o.Store == nil {
-		o.Store = w.db.Evaluation(nil)
+		o.Store = w.db.Evaluation(time.Minute)
 	}
-	if o.Cohorts == nil {
-		o.Cohorts = w.db.Evaluation(nil)
+	if o.Windows == nil {
+		reader, ok := o.Source.(window.Source)
+		if !ok {
+			w.t.Fatalf("%T counts no windows", o.Source)
+		}
+		o.Windows = window.New(window.Options{Source: reader, Texts: texts, Logger: slog.New(slog.DiscardHandler)})
 	}
 	if o.Replica == "" {
 		o.Replica = "test"
@@ -188,23 +193,7 @@ func (w *world) tick() evaluator.Result {
 
 func (w *world) tickWith(e *evaluator.Evaluator) (evaluator.Result, error) {
 	w.t.Helper()
-	w.dueIn("0")
 	return e.Tick(w.t.Context())
-}
-
-// dueIn makes all enabled rules due after a while, alone or in cohorts.
-func (w *world) dueIn(interval string) {
-	w.t.Helper()
-	w.exec(`update rule_state set next_run_at = now() + $1::interval where next_run_at is not null`, interval)
-	w.exec(`update cohort set next_run_at = now() + $1::interval`, interval)
-}
-
-// alone has all rules leave their cohorts.
-func (w *world) alone() {
-	w.t.Helper()
-	w.exec(`update rule_state s set cohort_id = null, cursor = c.cursor, next_run_at = c.next_run_at, last_run_at = c.last_run_at
-		from cohort c where s.cohort_id = c.cohort_id`)
-	w.exec(`delete from cohort`)
 }
 
 func (w *world) exec(sql string, args ...any) {

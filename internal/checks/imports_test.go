@@ -51,11 +51,11 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
-			may:      vocabulary("notify", "evaluator", "internal/clickhouse/...", "internal/chtest"),
+			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest"),
 		},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
-			may: vocabulary("notify/...", "evaluator", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
+			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
 				"internal/pgtest", "internal/socket", "migrations"),
 		},
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "web")},

@@ -5,16 +5,16 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"tocsin/rules"
 )
 
 // endColumn is the place of the end in [Mapping.columns]. groupArray leaves out NULL, so
 // noEnd stands for it: [earliest] is later.
-const endColumn = 6
-
-var noEnd = "toInt64(" + strconv.Itoa(math.MinInt64) + ")"
+const (
+	endColumn = 6
+	noEnd     = math.MinInt64
+)
 
 // arrays is the answer to a [pageQuery]: the columns of [Mapping.columns] and the tenant,
 // one element for each exchange.
@@ -53,7 +53,7 @@ func (a *arrays) exchanges() ([]rules.Exchange, error) {
 			DurationNS: int64(min(a.durations[i], math.MaxInt64)), ErrorType: a.errorTypes[i], ErrorMessage: a.messages[i],
 			ErrorStack: a.stacks[i], CorrelationID: a.related[i], Attributes: a.attributes[i],
 		}
-		if a.ends[i] != math.MinInt64 {
+		if a.ends[i] != noEnd {
 			e.EndTimeNS = &a.ends[i]
 		}
 	}

@@ -266,3 +266,49 @@ func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckSaysWhatManyTenantsCost checks tables of 1,000 tenants and of one, sorted by
+// tenant and by start time.
+func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
+	db := chtest.New(t)
+	now := db.Now(t)
+	if err := db.Conn.Exec(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		table, tenant string
+		tenants       uint64
+		// few and many are the most granules that are read of one tenant and of all.
+		few, many uint64
+		warns     bool
+	}{
+		{"exchanges", "toString(number % 1000)", 1000, 2, 2, false},
+		{"former", "toString(number % 1000)", 1000, 2, 100, true},
+		{"former", "'default'", 1, 2, 2, false},
+	} {
+		for _, statement := range []string{
+			"TRUNCATE TABLE " + c.table,
+			fmt.Sprintf(`INSERT INTO %s (tenant_id, start_time, execution_id, end_time, status)
+				SELECT %s, fromUnixTimestamp64Nano(toInt64(%d) - toInt64(number) * 1000000, 'UTC') AS s, toString(number), s, 'FAILED' FROM numbers(700000)`, c.table, c.tenant, now),
+			"OPTIMIZE TABLE " + c.table + " FINAL",
+		} {
+			if err := db.Conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := clickhouse.Exchanges()
+		m.Table = c.table
+		report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{})
+		if err != nil || report.Broken() {
+			t.Fatalf("%+v, %v", report.Err(), err)
+		}
+		tick := report.Tick
+		if report.Sample.Tenants != c.tenants || tick.Granules == 0 || tick.Granules > c.few || tick.AllTenants == 0 || tick.AllTenants > c.many {
+			t.Errorf("%s of %d tenants: %d seen, %+v", c.table, c.tenants, report.Sample.Tenants, tick)
+		}
+		f := finding(&report, "many tenants", clickhouse.Warn)
+		if (f != nil) != c.warns || f != nil && !strings.Contains(f.Remedy, "sort the table by start_time first and tenant_id second") {
+			t.Errorf("%s of %d tenants: %+v", c.table, c.tenants, report.Findings)
+		}
+	}
+}

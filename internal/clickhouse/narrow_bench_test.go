@@ -55,18 +55,18 @@ func BenchmarkNarrowedScan(b *testing.B) {
 				for b.Loop() {
 					at := cursor.Position{StartTimeNS: from + 990*second - 1}
 					for {
-						page, err := found(source.Scan(b.Context(), evaluator.Scan{
+						page, err := source.Scan(b.Context(), evaluator.Scan{
 							Tenants: tenants("default"), After: at, BeforeNS: from + 1000*second, Statuses: []rules.Status{rules.Failed},
 							Applications: applications, Limit: 1000,
-						}))
+						})
 						if err != nil {
 							b.Fatal(err)
 						}
-						read, pages = read+len(page), pages+1
-						if len(page) < 1000 {
+						read, pages = read+len(page.Exchanges), pages+1
+						if !page.More {
 							break
 						}
-						at = page[len(page)-1].Position()
+						at = page.Exchanges[len(page.Exchanges)-1].Position()
 					}
 				}
 				b.ReportMetric(float64(read)/float64(b.N), "rows/op")

@@ -14,14 +14,6 @@ type condition struct {
 	parameters map[string]string
 }
 
-// following returns what adds the condition to others.
-func (c *condition) following() string {
-	if c.sql == "" {
-		return ""
-	}
-	return "\n  AND " + c.sql
-}
-
 // predicate returns the condition that a terminal row meets exactly when the
 // [rules.Matcher] of scope and filter matches the exchange that is read from it.
 //

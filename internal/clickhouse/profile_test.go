@@ -140,7 +140,7 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 		"rows of a leaf":   {map[string]string{"max_rows_to_read_leaf": "20000", "read_overflow_mode_leaf": "break"}, []string{"observe", "scan"}},
 		"rows of a result": {map[string]string{"max_result_rows": "5", "result_overflow_mode": "break"}, nil},
 		"groups":           {map[string]string{"max_rows_to_group_by": "10", "group_by_overflow_mode": "any"}, []string{"observe"}},
-		"rows to sort":     {map[string]string{"max_rows_to_sort": "100", "sort_overflow_mode": "break", "max_block_size": "1000"}, []string{"scan"}},
+		"rows to sort":     {map[string]string{"max_rows_to_sort": "100", "sort_overflow_mode": "break", "max_block_size": "1000", "optimize_read_in_order": "0"}, []string{"scan"}},
 		"rows of a set":    {map[string]string{"max_rows_in_set": "1", "set_overflow_mode": "break"}, nil},
 		"limit":            {map[string]string{"limit": "1"}, nil},
 		"offset":           {map[string]string{"offset": "1"}, nil},
@@ -179,7 +179,7 @@ func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 	const rows = 5_000
 	db := chtest.New(t)
 	for _, statement := range []string{
-		"CREATE TABLE slow AS exchanges ENGINE = MergeTree ORDER BY start_time SETTINGS index_granularity = 100",
+		"CREATE TABLE slow AS exchanges ENGINE = MergeTree PRIMARY KEY start_time ORDER BY start_time SETTINGS index_granularity = 100",
 		fmt.Sprintf(`INSERT INTO slow (tenant_id, start_time, execution_id, status)
 			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), 'FAILED' FROM numbers(%d)`, base, rows),
 	} {

@@ -19,7 +19,7 @@ const maxStackBytes = 32 << 10
 // 1970, ClickHouse's conversions wrap around, and would prune what is there.
 const maxDateTimeNS = math.MaxUint32 * int64(1e9)
 
-// The first and the last end that is told. Their scale is the least, so that compared
+// The first and the last end that is known. Their scale is the least, so that compared
 // with an instant of another scale these are converted, which cannot overflow.
 const (
 	earliest = "toDateTime64('1900-01-01 00:00:00', 0, 'UTC')"
@@ -131,7 +131,7 @@ func (m *Mapping) hasStatus(statuses []rules.Status) string {
 }
 
 // end returns when an exchange ended, as nullable nanoseconds. An end beyond these is
-// taken for the first or the last that is told: columns that count in milliseconds hold
+// taken for the first or the last that is known: columns that count in milliseconds hold
 // some, as 2299-12-31 where there is none yet, and one would fail the query for all
 // rows. No least or greatest, which drop a NULL in some versions.
 func (m *Mapping) end() string {

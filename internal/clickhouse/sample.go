@@ -22,6 +22,8 @@ type Sample struct {
 	SharedIDs uint64 `json:"sharedIds"`
 	// Future are rows that began later than now.
 	Future uint64 `json:"future"`
+	// Tenants are those that the rows belong to.
+	Tenants uint64 `json:"tenants"`
 	// Pruned are rows that Prune hides although they are in its range.
 	Pruned uint64 `json:"pruned"`
 	// LongestSeconds is the longest time from start to end; nil where ends are
@@ -69,14 +71,15 @@ SELECT
     countIf(%[3]s > fromUnixTimestamp64Nano({now:Int64}, 'UTC')),
     max(%[1]s - toUnixTimestamp64Nano(%[3]s)),
     max(toUnixTimestamp64Nano(%[3]s)),
-    argMax(toString(%[4]s), %[3]s)
+    argMax(toString(%[4]s), %[3]s),
+    uniq(%[4]s)
 FROM %[5]s
 WHERE %[6]s`, m.end(), id, start, m.tenant(), m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
 	result := &Sample{WindowSeconds: window.Seconds()}
 	var longest *int64
 	row := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql)
 	err := row.Scan(&result.Rows, &result.WithoutEnd, &result.EmptyID, &result.Repeated, &result.SharedIDs, &result.Future,
-		&longest, &result.newestNS, &result.tenantID)
+		&longest, &result.newestNS, &result.tenantID, &result.Tenants)
 	if err != nil {
 		return nil, s.explain(err)
 	}

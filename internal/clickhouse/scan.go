@@ -28,6 +28,8 @@ type page struct {
 	condition condition
 	// strict leaves out an exchange without an id that begins where the range does.
 	strict bool
+	// ties reads all rows of the last position, too.
+	ties bool
 	// maxBytes bounds what is read, where it is not 0 and the limit not a single exchange.
 	maxBytes int
 }
@@ -95,7 +97,7 @@ func pageQuery(m *Mapping, p page) query {
 		start+" < fromUnixTimestamp64Nano({before:Int64}, 'UTC')",
 		p.condition.sql)
 	columns := append(m.columns(), m.tenant())
-	columns[endColumn] = fmt.Sprintf("ifNull(%s, %s)", columns[endColumn], noEnd)
+	columns[endColumn] = fmt.Sprintf("ifNull(%s, toInt64(%d))", columns[endColumn], int64(noEnd))
 	arrays := make([]string, len(columns))
 	for i, c := range columns {
 		columns[i], arrays[i] = fmt.Sprintf("%s AS tocsin_%d", c, i), fmt.Sprintf("groupArray(tocsin_%d)", i)
@@ -110,12 +112,13 @@ SELECT
 FROM %[4]s
 WHERE %[5]s
 ORDER BY %[6]s, %[7]s
-LIMIT {limit:UInt64} WITH TIES
-)`, server, strings.Join(arrays, ", "), strings.Join(columns, ",\n    "), m.Table, where, start, id)
+LIMIT {limit:UInt64}%[8]s
+)`, server, strings.Join(arrays, ", "), strings.Join(columns, ",\n    "), m.Table, where, start, id,
+		map[bool]string{true: " WITH TIES"}[p.ties])
 	q.parameters["after"] = strconv.FormatInt(p.after.StartTimeNS, 10)
 	q.parameters["after_id"] = hexadecimal(p.after.ExecutionID)
 	q.parameters["before"] = strconv.FormatInt(p.beforeNS, 10)
-	q.parameters["limit"] = strconv.Itoa(p.limit)
+	q.parameters["limit"] = strconv.Itoa(p.limit + 1)
 	if p.limit > 1 {
 		q.maxBytes = p.maxBytes
 	}
@@ -139,7 +142,10 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) (evaluator.Page,
 	return answer, err
 }
 
-// page reads a page.
+// page reads a page. It asks for one row more than the limit, and leaves out the last
+// position, unless it is complete: ClickHouse could read that to its end, but for LIMIT
+// WITH TIES it sorts all rows of the range, whole, instead of the first few. That is left
+// to a page that would hold nothing else.
 func (s *Source) page(ctx context.Context, p page) (evaluator.Page, error) {
 	q := pageQuery(&s.mapping, p)
 	var answer evaluator.Page
@@ -151,7 +157,19 @@ func (s *Source) page(ctx context.Context, p page) (evaluator.Page, error) {
 	if err != nil {
 		return evaluator.Page{}, err
 	}
-	answer.Exchanges, answer.More = list, len(list) >= p.limit
+	answer.Exchanges, answer.More = list, len(list) > p.limit
+	if !answer.More || p.ties {
+		return answer, nil
+	}
+	whole := p.limit
+	for whole > 0 && list[whole-1].Position() == list[p.limit].Position() {
+		whole--
+	}
+	if whole == 0 {
+		p.ties = true
+		return s.page(ctx, p)
+	}
+	answer.Exchanges = list[:whole]
 	return answer, nil
 }
 

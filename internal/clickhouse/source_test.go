@@ -142,11 +142,15 @@ func TestAPortForHTTPIsSuspected(t *testing.T) {
 	}
 }
 
+// former creates a table with the sort key that the default table had before.
+const former = "CREATE TABLE former AS exchanges ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(start_time) " +
+	"PRIMARY KEY (tenant_id, start_time) ORDER BY (tenant_id, start_time, environment, application_id, route_id, execution_id)"
+
 // TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
-// there twice, and shows that ClickHouse counts whole granules by their number.
+// there twice, and shows that ClickHouse counts whole granules by their number. Sorted
+// by start time, those of all tenants are counted.
 func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	db := chtest.New(t)
-	source := open(t, db)
 	db.KeepRows(t)
 	other, running := failed(base+3, "other"), failed(base+3, "running")
 	other.TenantID, running.Status, running.EndTimeNS = "other", rules.Running, nil
@@ -156,27 +160,31 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	}
 	db.Insert(t, append(many, failed(base, "a"), failed(base+1, "b"), other, running)...)
 	db.Insert(t, failed(base+1, "b"))
-	for name, c := range map[string]struct {
-		from, to int64
-		want     uint64
-	}{
-		"all":                 {base, base + 1e9, 4 + 3*8192},
-		"from is inclusive":   {base + 1, base + 4, 3},
-		"to is exclusive":     {base, base + 1, 1},
-		"nothing begins here": {base + 4, base + 10, 0},
+	for _, statement := range []string{
+		former, "SYSTEM STOP MERGES former", "INSERT INTO former SELECT * FROM exchanges",
+		// An insert merges rows of its own.
+		"INSERT INTO former SELECT * FROM exchanges WHERE execution_id = 'b'",
 	} {
-		got, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{
-			Tenants: tenants("default"), Ranges: []evaluator.Range{{FromNS: c.from, ToNS: c.to}},
-		})
-		if err != nil || !slices.Equal(got.Counts, []uint64{c.want}) {
-			t.Errorf("%s: %d rows, %v; want %d", name, got.Counts, err, c.want)
+		if err := db.Conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
 		}
 	}
-	plan, err := clickhouse.CountingPlan(t.Context(), source, evaluator.RowCountQuery{
-		Tenants: tenants("default"), Ranges: []evaluator.Range{{FromNS: base, ToNS: base + 1e9}},
-	})
-	if err != nil || !strings.Contains(plan, "_exact_count_projection") {
-		t.Errorf("%v; the rows are read:\n%s", err, plan)
+	for table, others := range map[string]uint64{"exchanges": 1, "former": 0} {
+		m := clickhouse.Exchanges()
+		m.Table = table
+		source := openWith(t, db, m)
+		q := evaluator.RowCountQuery{Tenants: tenants("default"), Ranges: []evaluator.Range{
+			{FromNS: base, ToNS: base + 1e9}, {FromNS: base + 1, ToNS: base + 4}, {FromNS: base, ToNS: base + 1}, {FromNS: base + 4, ToNS: base + 10},
+		}}
+		want := []uint64{4 + 3*8192 + others, 3 + others, 1, 0}
+		if got, err := source.RowCounts(t.Context(), q); err != nil || !slices.Equal(got.Counts, want) {
+			t.Errorf("%s: %v rows, %v; want %v", table, got.Counts, err, want)
+		}
+		q.Ranges = q.Ranges[:1]
+		plan, err := clickhouse.CountingPlan(t.Context(), source, q)
+		if err != nil || !strings.Contains(plan, "_exact_count_projection") {
+			t.Errorf("%v; the rows of %s are read:\n%s", err, table, plan)
+		}
 	}
 }
 
@@ -233,15 +241,15 @@ func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	for range 10 {
 		s := scan(at, base+2)
 		s.Limit = 2
-		page, err := found(source.Scan(t.Context(), s))
+		page, err := source.Scan(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range page {
+		for _, e := range page.Exchanges {
 			ids = append(ids, e.ExecutionID)
 			at = e.Position()
 		}
-		if len(page) < s.Limit {
+		if !page.More {
 			break
 		}
 	}
@@ -319,75 +327,22 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 		for limit := rapid.IntRange(1, 5).Draw(rt, "limit"); ; {
 			s := scan(at, base+10)
 			s.Tenants, s.Limit = tenants(tenant), limit
-			page, err := found(source.Scan(ctx, s))
+			page, err := source.Scan(ctx, s)
 			if err != nil {
 				rt.Fatal(err)
 			}
-			for i := range page {
-				got = append(got, page[i].Position())
+			for i := range page.Exchanges {
+				got = append(got, page.Exchanges[i].Position())
 			}
-			if len(page) < limit {
+			if !page.More {
 				break
 			}
-			at = page[len(page)-1].Position()
+			at = got[len(got)-1]
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			rt.Fatal(diff)
 		}
 	})
-}
-
-// TestReadingDoesNotGrowWithHistory shows, by ClickHouse's own account, that a
-// tick reads what is new and, of each part that it touches, at most one granule
-// more, however much lies before it. A granule is 8,192 rows, the last one of a
-// part up to twice as many.
-func TestReadingDoesNotGrowWithHistory(t *testing.T) {
-	const granule, perSecond = 8192, 1000
-	db := chtest.New(t)
-	ctx := t.Context()
-	fill := func(from, rows int) {
-		t.Helper()
-		err := db.Conn.Exec(ctx, fmt.Sprintf(`
-			INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status)
-			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * 1000000, 'UTC'), 'production', 'orders', 'r',
-			       toString(number), NULL, 1, if(number %% 50 = 0, 'FAILED', 'COMPLETED')
-			FROM numbers(%d, %d)`, base, from, rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec := func(statement string) {
-		t.Helper()
-		if err := db.Conn.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// hold checks the tick that reads the last rows of a table.
-	hold := func(what string, all, last int64) {
-		t.Helper()
-		end := base + all*1_000_000
-		read, err := clickhouse.Read(ctx, open(t, db), scan(cursor.Position{StartTimeNS: end - last*1_000_000, ExecutionID: "x"}, end))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if bound := (uint64(last)+granule-1)/granule + read.Parts; read.Granules == 0 || read.Granules > bound {
-			t.Errorf("%s: a tick over %d new rows reads %d granules of %d parts, want at most %d", what, last, read.Granules, read.Parts, bound)
-		}
-	}
-	fill(0, 100_000)
-	exec("OPTIMIZE TABLE exchanges FINAL")
-	hold("a hundred thousand rows", 100_000, perSecond)
-	fill(100_000, 900_000)
-	exec("OPTIMIZE TABLE exchanges FINAL")
-	hold("a million rows", 1_000_000, perSecond)
-	hold("a million rows", 1_000_000, 100*perSecond)
-	// What just arrived lies in parts of its own.
-	exec("SYSTEM STOP MERGES")
-	for i := range 5 {
-		fill(1_000_000+i*perSecond/5, perSecond/5)
-	}
-	hold("five small parts", 1_001_000, perSecond)
-	hold("five small parts and the one before", 1_001_000, 50*perSecond)
 }
 
 func TestReadsOnly(t *testing.T) {

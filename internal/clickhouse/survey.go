@@ -77,7 +77,7 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 		return r, err
 	}
 	if r.Tick != nil || r.Sample.Rows > 0 {
-		judgeTick(&r)
+		s.judgeTick(&r)
 	}
 	if r.Sample.ahead(now) {
 		return r, nil
@@ -155,21 +155,43 @@ func (s *Source) judgeAhead(r *Report, which string) {
 }
 
 // many is how many granules a tick may read without a word: 64 of them are half
-// a million rows, which take some ten milliseconds.
-const many = 64
+// a million rows, which take some ten milliseconds. granuleRows is how many rows one has
+// by default.
+const (
+	many        = 64
+	granuleRows = 8192
+)
 
-func judgeTick(r *Report) {
+func (s *Source) judgeTick(r *Report) {
 	if r.Tick == nil {
 		r.add(Warn, "tick", "the plan does not say how many granules a scan reads", "")
 		return
 	}
-	text := fmt.Sprintf("a scan of one second reads %d of %d granules", r.Tick.Granules, r.Tick.Of)
-	if r.Tick.Granules <= many {
-		r.add(OK, "tick", text, "")
+	const prune = "map start_time to the column of the sort key, or set prune to a condition on that key, " +
+		"as in toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})"
+	cost := func(about, of string, granules uint64, remedy string) {
+		text := fmt.Sprintf("a scan of one second%s reads %d of %d granules, some %d rows", of, granules, r.Tick.Of, granules*granuleRows)
+		if granules <= many {
+			r.add(OK, about, text, "")
+			return
+		}
+		r.add(Warn, about, text, remedy)
+	}
+	if s.mapping.TenantID == "" {
+		cost("tick", "", r.Tick.Granules, prune)
 		return
 	}
-	r.add(Warn, "tick", text, "map start_time to the column of the sort key, or set prune to a condition on that key, "+
-		"as in toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})")
+	cost("tick", " of one tenant", r.Tick.Granules, prune)
+	if r.Sample.Tenants < 2 {
+		return
+	}
+	all := fmt.Sprintf(" of all %d tenants", r.Sample.Tenants)
+	if r.Layout != nil && r.Layout.beginsWith(s.mapping.TenantID) {
+		cost("many tenants", all, r.Tick.AllTenants, fmt.Sprintf("sort the table by %s first and %s second, as `tocsin source ddl` does: "+
+			"a scan then reads a granule or two of each part, however many tenants there are; docs/sources.md says how to move", s.mapping.StartTime, s.mapping.TenantID))
+		return
+	}
+	cost("many tenants", all, r.Tick.AllTenants, prune)
 }
 
 func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int64) error {

@@ -121,13 +121,23 @@ func TestNoPositionIsCutInTwo(t *testing.T) {
 	s.Tenants = tenants(append(names, "default")...)
 	slices.Sort(s.Tenants.Names)
 	for _, c := range []struct {
+		after       cursor.Position
 		limit, want int
 		more        bool
-	}{{1, 1, true}, {2, 56, true}, {56, 56, true}, {57, 57, true}, {58, 57, false}} {
-		s.Limit = c.limit
+	}{
+		{s.After, 1, 1, true},
+		{s.After, 2, 1, true}, // and not a part of what follows
+		{s.After, 56, 56, true},
+		{s.After, 57, 57, false},
+		{cursor.Position{StartTimeNS: base, ExecutionID: "before"}, 1, 55, true},
+		{cursor.Position{StartTimeNS: base, ExecutionID: "before"}, 54, 55, true},
+		{cursor.Position{StartTimeNS: base, ExecutionID: "before"}, 55, 55, true},
+		{cursor.Position{StartTimeNS: base, ExecutionID: "same"}, 1, 1, false},
+	} {
+		s.After, s.Limit = c.after, c.limit
 		page, err := source.Scan(t.Context(), s)
 		if err != nil || len(page.Exchanges) != c.want || page.More != c.more {
-			t.Errorf("limit %d: %d exchanges, more %v, %v; want %d, %v", c.limit, len(page.Exchanges), page.More, err, c.want, c.more)
+			t.Errorf("%d after %v: %d exchanges, more %v, %v; want %d, %v", c.limit, c.after, len(page.Exchanges), page.More, err, c.want, c.more)
 		}
 	}
 }

@@ -26,8 +26,9 @@ import (
 type watchedSource struct {
 	*clickhouse.Source
 	// untallied makes each tally one that must not be summed up.
-	untallied               bool
-	exact, inexact, batches int
+	untallied bool
+	// tallies and batches count queries, exact and inexact tenants that were tallied.
+	tallies, batches, exact, inexact int
 }
 
 func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
@@ -35,6 +36,7 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]windo
 		return nil, q.Tenants.Names, nil
 	}
 	tallies, inexact, err := s.Source.Tally(ctx, q)
+	s.tallies++
 	s.inexact += len(inexact)
 	s.exact += len(q.Tenants.Names) - len(inexact)
 	return tallies, inexact, err
@@ -245,8 +247,8 @@ func TestWindowsAgree(t *testing.T) {
 		if diff := gocmp.Diff(want, evaluate(rt, tallying, tenants, list)); diff != "" {
 			rt.Fatalf("the naive count (-) and tallies (+) differ:\n%s", diff)
 		}
-		if draws%4 > 0 {
-			return // the tallying one sends some conditions as well
+		if rapid.IntRange(0, 3).Draw(rt, "by conditions alone as well") > 0 {
+			return // the tallying one sends some conditions, too
 		}
 		if diff := gocmp.Diff(want, evaluate(rt, asking, tenants, list)); diff != "" {
 			rt.Fatalf("the naive count (-) and conditions (+) differ:\n%s", diff)
@@ -254,7 +256,7 @@ func TestWindowsAgree(t *testing.T) {
 	})
 	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d not exactly, %d batches",
 		draws, compared, partial, long, tallying.exact, tallying.inexact, tallying.batches)
-	if tallying.exact < draws/4 || tallying.inexact < draws/10 || asking.batches < draws/4 || compared < draws || partial < draws || long < draws/4 {
+	if tallying.exact < draws/4 || tallying.inexact < draws/10 || asking.batches < draws/10 || compared < draws || partial < draws || long < draws/4 {
 		t.Error("the draws hardly tell")
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -9,59 +10,70 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// While anybody holds a transaction open in Postgres, which may be a report or a
-// backup of half an hour, the index of the queue keeps an entry of each row that was
-// settled meanwhile. A look that began at the first entry would pass over all of
-// them, each time. So a look at a webhook begins at a bound, before which nothing was
-// owed when it was looked at last.
+// A whole look passes through the queue from webhook to webhook, and costs as much as
+// there are webhooks with messages. While anybody holds a transaction open in Postgres,
+// which may be a report or a backup of half an hour, the index of the queue keeps an
+// entry of each row that was settled meanwhile, and a whole look passes over all of them.
+// So whole looks that are not quick take a hundredth of the time at most, as do those
+// after a wake-up that names webhooks. All other looks are at the webhooks that had
+// messages at the last look, or are named, each from a bound on before which there was
+// nothing.
 //
-// What exists when a bound is made lies behind it, leased or not, and keeps its place
-// when it is released. What is written later is ready at the instant at which its
-// transaction began or after that: also behind the bound, which stays a margin behind
-// the clock. Only a transaction that lasts longer than the margin writes a row before
-// the bound; so does a Postgres whose clock was set back, or one that has come back
-// from an older copy. Their rows are found by the next whole look, which knows no
-// bound. A bound is never truth: losing it costs one longer look.
+// What exists when a bound is made lies behind it, leased or not, and keeps its place.
+// What is written later is ready at the instant at which its transaction began or after
+// that: also behind the bound, which stays a margin behind the clock. What a transaction
+// that lasts longer than the margin writes, or one after Postgres's clock was set back, is
+// found by the next whole look. Nothing is decided by a bound: losing it costs a longer look.
 const (
 	// boundMargin is how far a bound stays behind the clock.
 	boundMargin = 2 * time.Second
-	// The period of whole looks is so many times as long as one takes, within limits;
-	// of the last two, the one that took less: Postgres may have stood still meanwhile,
-	// and with it a transaction whose rows the next one is to find.
-	wholeShare       = 100
-	leastWholePeriod = 5 * time.Second
-	mostWholePeriod  = 5 * time.Minute
+	// wholeShare is how many times as long as a whole look takes pass until the next, up
+	// to mostWholePeriod.
+	wholeShare      = 100
+	mostWholePeriod = 5 * time.Minute
+	// quickLook is what a look takes at most that is made whenever nobody names webhooks.
+	quickLook = 20 * time.Millisecond
 )
 
 // bounds are where looks begin. The zero value has the first look be a whole one.
-// All instants are Postgres's.
 type bounds struct {
 	mu sync.Mutex
-	at map[uuid.UUID]time.Time
-	// wholeAt is when the last whole look was, took how long it lasted, and period when
-	// the next one is due.
-	wholeAt time.Time
-	took    time.Duration
-	period  time.Duration
+	// at are the bounds, by Postgres's clock; busy are the webhooks that had messages.
+	at   map[uuid.UUID]time.Time
+	busy map[uuid.UUID]bool
+	// nextWhole is when the next whole look may be, by this process's clock. Took is how long
+	// the last one did, or the one before, former, if that was quicker: a process may have
+	// stood still.
+	nextWhole    time.Time
+	took, former time.Duration
 }
 
-// look returns what a look is to know.
-func (b *bounds) look() pgq.OutboxBacklogParams {
+// look returns what a look is to know that looks at some webhooks at least.
+func (b *bounds) look(hints []uuid.UUID) pgq.OutboxLookParams {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := pgq.OutboxBacklogParams{Margin: boundMargin, WholeAt: b.wholeAt, Period: b.period}
-	p.WebhookIds, p.Bounds = b.list()
+	quick := len(hints) == 0 && b.took < quickLook
+	p := pgq.OutboxLookParams{Whole: quick || !time.Now().Before(b.nextWhole), WebhookIds: []uuid.UUID{}, Bounds: []time.Time{}}
+	if p.Whole {
+		return p
+	}
+	named := make(map[uuid.UUID]bool, len(b.busy)+len(hints))
+	for id := range b.busy {
+		named[id] = true
+	}
+	for _, id := range hints {
+		named[id] = true
+	}
+	for id := range named {
+		p.WebhookIds, p.Bounds = append(p.WebhookIds, id), append(p.Bounds, b.at[id])
+	}
 	return p
 }
 
-// known returns the bounds of webhooks.
-func (b *bounds) known() ([]uuid.UUID, []time.Time) {
+// known returns the bounds of webhooks that had messages.
+func (b *bounds) known() (ids []uuid.UUID, at []time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.list()
-}
-
-func (b *bounds) list() (ids []uuid.UUID, at []time.Time) {
 	ids, at = make([]uuid.UUID, 0, len(b.at)), make([]time.Time, 0, len(b.at))
 	for id, instant := range b.at {
 		ids, at = append(ids, id), append(at, instant)
@@ -69,30 +81,31 @@ func (b *bounds) list() (ids []uuid.UUID, at []time.Time) {
 	return ids, at
 }
 
-// note keeps what a look has found, and returns the time until the next whole look
-// where this one was none; else 0.
-func (b *bounds) note(backlog []pgq.OutboxBacklogRow) time.Duration {
+// note keeps what a look has found that began at an instant, and returns the time until
+// the next whole look where this one was none; else 0.
+func (b *bounds) note(p pgq.OutboxLookParams, rows []pgq.OutboxLookRow, began time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(backlog) == 0 {
-		// There is no webhook to look at.
-		b.at = nil
+	if p.Whole {
+		took := time.Since(began)
+		b.took, b.former = min(took, cmp.Or(b.former, took)), took
+		b.nextWhole = time.Now().Add(min(wholeShare*b.took, mostWholePeriod))
+		b.at = map[uuid.UUID]time.Time{}
+	}
+	b.busy = make(map[uuid.UUID]bool, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		settled := row.At.Add(-boundMargin)
+		if b.at[row.WebhookID] = settled; !row.HasRows {
+			continue
+		}
+		b.busy[row.WebhookID] = true
+		if row.FirstAt.Before(settled) {
+			b.at[row.WebhookID] = row.FirstAt
+		}
+	}
+	if p.Whole {
 		return 0
 	}
-	// The last one knows how long all took.
-	last := &backlog[len(backlog)-1]
-	if last.Whole {
-		took := time.Duration(last.TookUs) * time.Microsecond
-		b.period = min(max(wholeShare*min(took, b.took), leastWholePeriod), mostWholePeriod)
-		b.wholeAt, b.took = last.At, took
-	}
-	// Webhooks that are deleted or off are forgotten.
-	b.at = make(map[uuid.UUID]time.Time, len(backlog))
-	for i := range backlog {
-		b.at[backlog[i].WebhookID] = backlog[i].Bound
-	}
-	if last.Whole {
-		return 0
-	}
-	return max(b.wholeAt.Add(b.period).Sub(last.At), time.Millisecond)
+	return max(time.Until(b.nextWhole), time.Millisecond)
 }

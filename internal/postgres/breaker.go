@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,44 +13,114 @@ import (
 	"tocsin/rules"
 )
 
-// beginEvidence bounds how long a settlement waits for the lock on a breaker.
+// beginEvidence bounds how long outcomes wait for the locks on breakers.
 const beginEvidence = begin + `; set local lock_timeout = '1s'`
 
-// testify lets a stored outcome change the breaker of its webhook, in a
-// transaction of its own: were it part of the settlement, a replica that stands
-// still with the lock in its hands would keep the settlements of all others
-// waiting, until their leases lapse and their messages are sent again. Whoever
-// does not get the lock in time goes without, as does one that dies in between.
-// That loses a piece of evidence, of which the next attempt gives another; of a
-// probe it costs the rest of its lease, after which another one goes out.
-func (s *Outbox) testify(ctx context.Context, settlement notify.Settlement) {
-	if settlement.Breaker == nil {
+// judge lets stored outcomes change the breakers and holds of their webhooks, folded by
+// webhook, in a transaction of its own: were it part of the settlement, a replica that
+// stands still with a lock in its hands would keep the settlements of all others waiting,
+// until their leases lapse and their messages are sent again. Whoever does not get the
+// locks in time goes without, as does one that dies in between. That loses a piece of
+// evidence, of which the next attempt gives another; of a probe it costs the rest of its
+// lease, after which another one goes out.
+func (s *Outbox) judge(ctx context.Context, st *settling) {
+	tells := func(i int) bool { return !st.results[i].Fenced && st.settlements[i].Breaker != nil }
+	asked := st.webhooksFor(tells)
+	if len(asked) == 0 {
 		return
 	}
-	_ = s.db.begun(ctx, beginEvidence, func(tx pgx.Tx) error { return judge(ctx, s.db.queries.WithTx(tx), settlement) })
+	_ = s.judgeAll(ctx, st, tells, asked)
 }
 
-// judge changes a breaker under a lock on it.
-func judge(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
-	row, err := q.BreakerLock(ctx, pgq.BreakerLockParams{
-		NotificationID: settlement.NotificationID, Token: settlement.Token, WebhookID: settlement.WebhookID,
-	})
-	if err != nil {
-		return fmt.Errorf("lock breaker: %w", err)
+func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) bool, asked []uuid.UUID) error {
+	bad := st.webhooksFor(func(i int) bool { return tells(i) && st.settlements[i].Outcome.Verdict != notify.VerdictDelivered })
+	if len(bad) < len(asked) {
+		// A delivery changes nothing where nothing is to be forgotten.
+		troubled, err := s.alone().BreakersTroubled(ctx, asked)
+		if err != nil {
+			return err
+		}
+		bad = append(bad, troubled...)
 	}
-	next := settlement.Breaker(breakerOf(pgq.WebhookFlowsRow{
+	if len(bad) == 0 {
+		return nil
+	}
+	return s.db.begun(ctx, beginEvidence, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		if held := st.webhooksFor(func(i int) bool { return tells(i) && st.settlements[i].Decision.Hold > 0 }); len(held) > 0 {
+			if err := q.WebhooksToHold(ctx, held); err != nil {
+				return fmt.Errorf("lock webhooks: %w", err)
+			}
+		}
+		rows, err := q.BreakerLock(ctx, bad)
+		if err != nil {
+			return fmt.Errorf("lock breakers: %w", err)
+		}
+		for i := range rows {
+			if err := st.judgeOne(ctx, q, &rows[i], tells); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// judgeOne folds the outcomes of a webhook into its breaker. Those of a version before an
+// edit tell nothing of it.
+func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, tells func(i int) bool) error {
+	was := breakerOf(pgq.WebhookFlowsRow{
 		Failures: row.Failures, Openings: row.Openings, OpenedAt: row.OpenedAt, OpenUntil: row.OpenUntil,
 		LastError: row.LastError, LastErrorAt: row.LastErrorAt,
-	}), row.Probe, row.At)
-	err = q.BreakerWrite(ctx, pgq.BreakerWriteParams{
-		WebhookID: settlement.WebhookID, Version: settlement.WebhookVersion, Failures: int32(next.Failures), Openings: int32(next.Openings),
-		OpenedAt: instant(next.OpenedAt), OpenUntil: instant(next.Until),
-		LastError: rules.CleanText(next.LastError, 500), LastErrorAt: instant(next.LastErrorAt), Probe: row.Probe,
+	})
+	was.Holds, was.HeldFor = int(row.Holds), row.HeldFor
+	if row.HeldUntil != nil {
+		was.HeldUntil = *row.HeldUntil
+	}
+	next, probed, expire := was, false, time.Duration(0)
+	for i := range st.settlements {
+		t := &st.settlements[i]
+		if t.WebhookID != row.WebhookID || t.WebhookVersion != row.Version || !tells(i) {
+			continue
+		}
+		probe := row.ProbeToken != nil && *row.ProbeToken == t.Token
+		probed = probed || probe
+		next = t.Breaker(next, probe, row.At)
+		expire = max(expire, t.Decision.Expire)
+	}
+	err := q.BreakerWrite(ctx, pgq.BreakerWriteParams{
+		WebhookID: row.WebhookID, Version: row.Version, Failures: int32(next.Failures), Openings: int32(next.Openings),
+		OpenedAt: instant(next.OpenedAt), OpenUntil: instant(next.Until), Holds: int32(next.Holds), HeldFor: next.HeldFor,
+		LastError: rules.CleanText(next.LastError, 500), LastErrorAt: instant(next.LastErrorAt),
+		Probe: probed || next.OpenedAt.IsZero() && next.Holds == 0,
 	})
 	if err != nil {
 		return fmt.Errorf("write breaker: %w", err)
 	}
-	return nil
+	if next.HeldUntil.After(was.HeldUntil) {
+		err := q.WebhookHold(ctx, pgq.WebhookHoldParams{Until: next.HeldUntil, WebhookID: row.WebhookID, Version: row.Version})
+		if err != nil {
+			return fmt.Errorf("hold webhook: %w", err)
+		}
+	}
+	if !was.OpenedAt.IsZero() && next.OpenedAt.IsZero() {
+		if err := endIncidents(ctx, q, incidentFailing, row.WebhookID); err != nil {
+			return err
+		}
+	}
+	return expireHeld(ctx, q, row.WebhookID, expire)
+}
+
+// expireHeld ends the messages of a held webhook that have waited for longer than their
+// schedule lasts.
+func expireHeld(ctx context.Context, q *pgq.Queries, webhook uuid.UUID, expire time.Duration) error {
+	if expire <= 0 {
+		return nil
+	}
+	expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{WebhookID: webhook, Expire: expire})
+	if err != nil {
+		return fmt.Errorf("end what has waited for too long: %w", err)
+	}
+	return notifyUndelivered(ctx, q, expired)
 }
 
 func breakerOf(row pgq.WebhookFlowsRow) notify.Breaker {
@@ -96,48 +165,15 @@ func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 	return nil
 }
 
-// switchOff switches the webhook of a settlement off and tells operators so, by
-// an alert and by messages to their other webhooks. Of those who find the
-// receiver gone at once, the first does it.
-func switchOff(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
-	reason := rules.CleanText(settlement.Outcome.Error, 500)
-	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: settlement.WebhookID, Version: settlement.WebhookVersion})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("switch webhook off: %w", err)
-	}
-	alert := pgq.AlertRaiseWebhookOffParams{
-		AlertID: uuid.Must(uuid.NewV7()), WebhookID: settlement.WebhookID, NotificationID: settlement.NotificationID,
-		Title:   "Webhook " + off.Name + " is switched off",
-		Message: "Its receiver is gone: " + reason + "\nNothing is sent to it until somebody enables it again; its messages stay owed.",
-	}
-	rule, err := q.AlertRaiseWebhookOff(ctx, alert)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("raise alert: %w", err)
-	}
-	_, err = tellOperators(ctx, q, telling{
-		tenant: off.TenantID, rule: rule, alert: alert.AlertID, reason: notify.ReasonWebhookOff, except: settlement.WebhookID,
-	})
-	return err
-}
-
 // revive forgets what attempts told of a webhook that a person has edited or
-// enabled: its breaker closes and, when it is enabled, the alert about its having
-// been switched off resolves.
+// enabled: its breaker closes, and the alerts about it resolve; that about its having
+// been switched off only when it is enabled.
 func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook) error {
 	if err := q.BreakerReset(ctx, w.ID); err != nil {
 		return fmt.Errorf("reset breaker: %w", err)
 	}
 	if !w.Enabled {
-		return nil
+		return endIncidents(ctx, q, incidentFailing, w.ID)
 	}
-	if err := q.AlertResolveWebhookOff(ctx, w.ID); err != nil {
-		return fmt.Errorf("resolve alert: %w", err)
-	}
-	return nil
+	return endIncidents(ctx, q, "", w.ID)
 }

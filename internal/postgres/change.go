@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
@@ -90,10 +91,8 @@ func (c ruleChange) reachedNS(position *string) *int64 {
 	return &reached
 }
 
-// waitNS is how long something within a look-back may take to be found.
-func waitNS(lookBack time.Duration) int64 {
-	if lookBack <= time.Hour {
-		return (90 * time.Second).Nanoseconds()
-	}
-	return (16 * time.Minute).Nanoseconds()
+// reachNS is how far behind a cursor a rule judges.
+func reachNS(lookBackSeconds int32) int64 {
+	lookBack := int64(lookBackSeconds) * int64(time.Second)
+	return lookBack + evaluator.WaitNS(lookBack)
 }

@@ -19,6 +19,7 @@ func isStale(err error) bool { return errors.Is(err, evaluator.ErrStale) }
 
 // TestStaleCommitsWriteNothing commits a page from another checkpoint than there is.
 func TestStaleCommitsWriteNothing(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*evaluator.Batch){
 		"another partition":      func(b *evaluator.Batch) { b.Partition = 1 },
 		"no such partition":      func(b *evaluator.Batch) { b.Partition = 999 },
@@ -100,6 +101,7 @@ func TestCommitStoresProgress(t *testing.T) {
 
 // TestRefusedCommits tells what the database refuses for good from what may pass.
 func TestRefusedCommits(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before  string
 		poison  func(*alerts.Instance)

@@ -17,22 +17,31 @@ import (
 // room for. What could not be gathered for one keeps nobody else waiting.
 //
 // There are never more digests made than can be claimed at once, so that what
-// keeps coming makes the next digest larger and not the line of them longer.
-func (s *Outbox) gatherStorms(ctx context.Context, backlog []pgq.OutboxBacklogRow, rooms []notify.Slots) error {
-	byID := make(map[uuid.UUID]*pgq.OutboxBacklogRow, len(backlog))
-	for i := range backlog {
-		byID[backlog[i].WebhookID] = &backlog[i]
+// keeps coming makes the next digest larger, and not the queue of them longer.
+func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []notify.Slots) error {
+	var p pgq.DigestWaitingParams
+	room := map[uuid.UUID]int{}
+	for _, slots := range dealt {
+		if row := due[slots.WebhookID]; row.DigestAbove > 0 {
+			room[slots.WebhookID] = slots.Slots
+			p.WebhookIds, p.FirstAt, p.Above = append(p.WebhookIds, slots.WebhookID), append(p.FirstAt, row.FirstAt), append(p.Above, row.DigestAbove)
+		}
+	}
+	if len(room) == 0 {
+		return nil
+	}
+	waiting, err := s.alone().DigestWaiting(ctx, p)
+	if err != nil {
+		return fmt.Errorf("look for storms: %w", err)
 	}
 	var failed error
-	for _, room := range rooms {
-		due := byID[room.WebhookID]
-		for due.Gather && due.Digests < int64(room.Slots) {
-			size, err := s.gather(ctx, due)
+	for _, w := range waiting {
+		for n := int(w.Digests); w.Gather && n < room[w.WebhookID]; n++ {
+			size, err := s.gather(ctx, due[w.WebhookID])
 			failed = errors.Join(failed, err)
 			if err != nil || size == 0 {
 				break
 			}
-			due.Digests++
 		}
 	}
 	return failed
@@ -40,7 +49,7 @@ func (s *Outbox) gatherStorms(ctx context.Context, backlog []pgq.OutboxBacklogRo
 
 // gather makes a digest of what waits for a webhook and returns its size, 0 when
 // there is no more than its bound.
-func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxBacklogRow) (int, error) {
+func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow) (int, error) {
 	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
 		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
 		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1),
@@ -52,8 +61,7 @@ func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxBacklogRow) (int, er
 }
 
 // digest sums up what a digest tells.
-func (s *Outbox) digest(ctx context.Context, id uuid.UUID) (*notify.Digest, error) {
-	q := s.db.queries
+func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*notify.Digest, error) {
 	d := notify.Digest{Reasons: map[notify.Reason]int{}}
 	reasons, err := q.DigestReasons(ctx, id)
 	if err != nil {
@@ -63,7 +71,7 @@ func (s *Outbox) digest(ctx context.Context, id uuid.UUID) (*notify.Digest, erro
 		d.Reasons[notify.Reason(row.Reason)] = int(row.Count)
 		d.Size += int(row.Count)
 	}
-	if err := s.addRanks(ctx, id, &d); err != nil {
+	if err := addRanks(ctx, q, id, &d); err != nil {
 		return nil, err
 	}
 	span, err := q.DigestSpan(ctx, id)
@@ -91,8 +99,8 @@ func (s *Outbox) digest(ctx context.Context, id uuid.UUID) (*notify.Digest, erro
 }
 
 // addRanks fills in the rules, places and errors that occur most often.
-func (s *Outbox) addRanks(ctx context.Context, id uuid.UUID, d *notify.Digest) error {
-	ruleRows, err := s.db.queries.DigestRules(ctx, pgq.DigestRulesParams{DigestID: id, Most: notify.DigestTop})
+func addRanks(ctx context.Context, q *pgq.Queries, id uuid.UUID, d *notify.Digest) error {
+	ruleRows, err := q.DigestRules(ctx, pgq.DigestRulesParams{DigestID: id, Most: notify.DigestTop})
 	if err != nil {
 		return fmt.Errorf("count rules: %w", err)
 	}
@@ -100,7 +108,7 @@ func (s *Outbox) addRanks(ctx context.Context, id uuid.UUID, d *notify.Digest) e
 		d.AllRules = int(row.OfAll)
 		d.Rules = append(d.Rules, notify.DigestRule{ID: row.RuleID, Name: row.Name, Severity: rules.Severity(row.Severity), Count: int(row.Count)})
 	}
-	places, err := s.db.queries.DigestPlaces(ctx, pgq.DigestPlacesParams{DigestID: id, Most: notify.DigestTop})
+	places, err := q.DigestPlaces(ctx, pgq.DigestPlacesParams{DigestID: id, Most: notify.DigestTop})
 	if err != nil {
 		return fmt.Errorf("count places: %w", err)
 	}
@@ -108,7 +116,7 @@ func (s *Outbox) addRanks(ctx context.Context, id uuid.UUID, d *notify.Digest) e
 		d.AllPlaces = int(row.OfAll)
 		d.Places = append(d.Places, notify.DigestPlace{Application: row.Application, Route: row.Route, Count: int(row.Count)})
 	}
-	failures, err := s.db.queries.DigestErrors(ctx, pgq.DigestErrorsParams{DigestID: id, Most: notify.DigestTop})
+	failures, err := q.DigestErrors(ctx, pgq.DigestErrorsParams{DigestID: id, Most: notify.DigestTop})
 	if err != nil {
 		return fmt.Errorf("count errors: %w", err)
 	}

@@ -26,34 +26,22 @@ func Asks(ctx context.Context, conn *pgx.Conn, idle time.Duration) bool {
 }
 
 // EndPeriod has the next look be a whole one.
-func (s *Outbox) EndPeriod() { s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(-s.db.bounds.period) }
+func (s *Outbox) EndPeriod() { s.db.bounds.nextWhole = time.Time{} }
 
-// SetBack leaves the outbox as it is when Postgres's clock has been set back.
-func (s *Outbox) SetBack(by time.Duration) {
-	s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(by)
-	for id, at := range s.db.bounds.at {
-		s.db.bounds.at[id] = at.Add(by)
-	}
-	for id, at := range s.db.places.of {
-		at.since = at.since.Add(by)
-		s.db.places.of[id] = at
-	}
+// BeginPeriod has the next looks not be whole ones.
+func (s *Outbox) BeginPeriod() {
+	s.db.bounds.took = time.Hour
+	s.db.bounds.nextWhole = time.Now().Add(time.Hour)
 }
-
-// KeepPlaces has places last so long.
-func (s *Outbox) KeepPlaces(last time.Duration) { s.db.places.last = last }
 
 // NextWhole is when the next whole look is due after whole looks that took so long.
 func NextWhole(took ...time.Duration) time.Duration {
 	var b bounds
 	for _, t := range took {
-		b.note([]pgq.OutboxBacklogRow{{Whole: true, TookUs: t.Microseconds()}})
+		b.note(pgq.OutboxLookParams{Whole: true}, nil, time.Now().Add(-t))
 	}
-	return b.period
+	return time.Until(b.nextWhole)
 }
-
-// KeepRecent has whoever claims be at work for so long.
-func (s *Outbox) KeepRecent(recent time.Duration) { s.db.recent = recent }
 
 // MigrateTo brings an empty database to an older schema.
 func MigrateTo(ctx context.Context, url string, version int64) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -47,14 +46,10 @@ func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, fa
 	for _, id := range batch.Recovered {
 		problems[id] = ""
 	}
-	for id, problem := range batch.Problems {
-		problems[id] = problem
-	}
+	maps.Copy(problems, batch.Problems)
 	// Who has a problem and does not fail is evaluated all the same.
 	recovered := slices.Collect(maps.Keys(problems))
-	for id, problem := range batch.Failed {
-		problems[id] = problem
-	}
+	maps.Copy(problems, batch.Failed)
 	recovered = slices.DeleteFunc(recovered, func(id uuid.UUID) bool { _, fails := batch.Failed[id]; return fails })
 	if err := recordProblems(ctx, q, problems); err != nil {
 		return nil, err
@@ -144,8 +139,7 @@ func failBackfills(ctx context.Context, q *pgq.Queries, failed []pgq.RulesToFail
 // backfillFrom returns the position of a rule that has judged nothing after its look-back
 // behind an instant, nor after what its partition has still to judge.
 func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
-	lookBack := time.Duration(lookBackSeconds) * time.Second
-	from := atNS - lookBack.Nanoseconds() - waitNS(lookBack)
+	from := atNS - reachNS(lookBackSeconds)
 	if markNS != nil {
 		from = min(from, *markNS)
 	}
@@ -156,7 +150,7 @@ func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
 // announced.
 func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(ids) == 0 {
-		return nil, nil
+		return map[uuid.UUID]int{}, nil
 	}
 	if err := q.BackfillRecover(ctx, ids); err != nil {
 		return nil, fmt.Errorf("mark rules as recovered: %w", err)
@@ -220,7 +214,7 @@ func (h *healthAlerts) write(ctx context.Context, q *pgq.Queries, source string,
 // operators, and returns how many, by webhook.
 func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, reason notify.Reason) (map[uuid.UUID]int, error) {
 	if len(about) == 0 {
-		return nil, nil
+		return map[uuid.UUID]int{}, nil
 	}
 	tenants := make([]string, len(about))
 	for i := range about {

@@ -16,12 +16,17 @@ import (
 // Hold renews leases, gives up partitions above the fair share of the replica, and takes
 // free ones below it. While nothing of that is needed it is one statement.
 func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
-	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, DeadAfter: s.deadAfter})
+	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, LeaseFor: request.LeaseFor, NoteAfter: request.LeaseFor / 3, DeadAfter: s.deadAfter})
 	if err != nil {
 		return evaluator.Holding{}, fmt.Errorf("read checkpoints: %w", err)
 	}
 	if len(rows) == 0 {
 		return evaluator.Holding{}, errNoPartitions
+	}
+	if !rows[0].Noted {
+		if err := s.db.queries.ReplicaEvaluates(ctx, request.Replica); err != nil {
+			return evaluator.Holding{}, fmt.Errorf("note that the replica evaluates: %w", err)
+		}
 	}
 	plan := planLeases(rows, request)
 	held := make(map[int32]pgq.Checkpoint)
@@ -47,7 +52,8 @@ var errNoPartitions = fmt.Errorf("there are no partitions; run `tocsin partition
 type leasePlan struct{ renew, release, take []int32 }
 
 // planLeases decides by what a replica sees. Its fair share is the number of partitions
-// divided by that of the live replicas; the first replicas by id have one more where that
+// divided by that of the replicas which ask for some, whether or not the heartbeats of
+// others go on: one whose evaluation stands still loses its share with its leases. The first replicas by id have one more where that
 // leaves a remainder. Replicas that see each other take no partition from one another:
 // they wait until it is given up.
 func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) leasePlan {

@@ -135,6 +135,7 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 		t.Error("a renewal changes tokens")
 	}
 	f.beat("a", "b")
+	f.want("a is known to evaluate now", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 	f.want("b comes", f.hold("b"))
 	f.want("a gives up what is not busy", f.hold("a", 7, 6), 0, 1, 6, 7)
 	b := f.hold("b")
@@ -157,16 +158,26 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("b keeps its own", f.hold("b"), 2, 3, 4, 5)
 
 	// b is silent, and its leases stand.
-	f.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'b'`)
+	f.exec(`update replica set beat_at = now() - interval '61 s', evaluated_at = now() - interval '61 s' where replica_id = 'b'`)
 	f.want("a takes over from the dead", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 	f.exec(`update replica set beat_at = now() where replica_id = 'b'`)
 	f.want("b comes back and holds nothing", f.hold("b"))
+	f.exec(`update checkpoint set lease_until = now() + interval '15 s'`)
 
 	// Leases expire although the heartbeat goes on.
 	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where partition < 2`)
 	f.want("b takes what has expired", f.hold("b"), 0, 1)
 	f.want("a does not believe in it any more, and gives up more", f.hold("a"), 2, 3, 4, 5)
 	f.want("b has its share", f.hold("b"), 0, 1, 6, 7)
+
+	// b does not ask any more: its leases have expired, although its heartbeat goes on.
+	f.exec(`update replica set evaluated_at = now() - interval '16 s' where replica_id = 'b'`)
+	f.want("a waits for leases", f.hold("a"), 2, 3, 4, 5)
+	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where owner = 'b'`)
+	f.want("a takes over what has expired", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+	f.want("b asks again", f.hold("b"))
+	f.hold("a")
+	f.want("b has a share again", f.hold("b"), 4, 5, 6, 7)
 
 	// An orderly end.
 	if released, err := f.db.Replicas().Leave(t.Context(), "b"); err != nil || released.Partitions != 4 {
@@ -186,7 +197,7 @@ func TestReaperReleasesPartitions(t *testing.T) {
 	}
 	f.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'a'`)
 	reaped, err := f.db.Replicas().Reap(t.Context(), reap)
-	if err != nil || len(reaped.Released) != 1 || reaped.Released[0] != (lease.Released{Replica: "a", Partitions: 4}) {
+	if err != nil || len(reaped.Released) != 1 || reaped.Released[0] != (lease.Released{Replica: "a", Partitions: 8}) {
 		t.Errorf("Reap = %+v, %v", reaped, err)
 	}
 	if owned := one[int](t, f.conn, `select count(*)::int from checkpoint where num_nonnulls(owner, token, lease_until) > 0`); owned != 0 {

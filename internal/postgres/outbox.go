@@ -23,347 +23,332 @@ type Outbox struct{ db *DB }
 // Outbox returns the dispatcher's store.
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
-// Claim takes due notifications. What a transaction of more than two seconds has
-// written may be passed over for a while, by default five seconds, and [notify.Claimed]
-// then tells when to look for it.
+// Claim takes due messages and begins their attempts. What a transaction of more than two
+// seconds has written may be passed over for a while, and [notify.Claimed] then tells
+// when to look for it.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	looking := s.db.bounds.look()
-	s.db.places.known(&looking)
-	looking.Lease, looking.Recent = request.Lease, s.db.recent
-	backlog, err := s.alone(eachOnce).OutboxBacklog(ctx, looking)
+	looked, err := s.look(ctx, request.Webhooks)
 	if err != nil {
-		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
+		return notify.Claimed{}, err
 	}
-	claimed := notify.Claimed{Next: s.db.bounds.note(backlog)}
-	due := make(map[uuid.UUID]*pgq.OutboxBacklogRow)
-	var limits []notify.Limits
-	for i := range backlog {
-		b := &backlog[i]
-		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
-			claimed.Next = next
-		}
-		if b.Due {
-			due[b.WebhookID] = b
-			limits = append(limits, notify.Limits{
-				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
-				Digests: b.DigestAbove > 0, Worker: b.Worker,
-			})
-		}
+	claimed := notify.Claimed{Next: looked.next}
+	webhooks, sealed, err := s.webhooksOf(ctx, looked)
+	if err != nil || len(looked.due) == 0 {
+		return claimed, err
 	}
-	if len(due) == 0 {
-		return claimed, nil
+	dealt := request.Deal(looked.limits())
+	gatherErr := s.gatherStorms(ctx, looked.due, dealt)
+	if len(dealt) > 0 {
+		claimed.Deliveries, err = s.claim(ctx, &claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks})
 	}
-	rooms := request.Room(limits)
-	s.db.places.leave(due, rooms, request.Replica)
-	gatherErr := s.gatherStorms(ctx, backlog, rooms)
-	if len(rooms) == 0 {
-		return claimed, gatherErr
-	}
-	rows, err := s.claim(ctx, request, rooms, due)
-	if err != nil {
-		err = fmt.Errorf("claim: %w", err)
-	}
-	var readErr error
-	claimed.Deliveries, readErr = s.deliveries(ctx, rows)
-	return claimed, errors.Join(gatherErr, err, readErr)
+	return claimed, errors.Join(sealed, gatherErr, err)
 }
 
-// claim takes what there is room for, behind the places of the last claims, and
-// before them where too little is behind.
-func (s *Outbox) claim(
-	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, due map[uuid.UUID]*pgq.OutboxBacklogRow,
-) ([]pgq.NotificationClaimRow, error) {
-	starts := s.db.places.start(due)
-	rows, err := s.claimFrom(ctx, request, rooms, starts)
+// looked is what a look at the outbox has found.
+type looked struct {
+	// due are the webhooks for which something may be claimed.
+	due  map[uuid.UUID]*pgq.OutboxLookRow
+	next time.Duration
+}
+
+// look looks for due messages, of some webhooks at least.
+func (s *Outbox) look(ctx context.Context, webhooks []uuid.UUID) (looked, error) {
+	p := s.db.bounds.look(webhooks)
+	began := time.Now()
+	rows, err := s.alone().OutboxLook(ctx, p)
 	if err != nil {
-		return nil, err
+		return looked{}, fmt.Errorf("look at the outbox: %w", err)
 	}
-	var rest []notify.Slots
-	for _, room := range rooms {
-		id := room.WebhookID
-		if room.Slots -= count(rows, id); room.Slots > 0 && starts[id].placed() {
-			starts[id] = headOf(due[id])
-			rest = append(rest, room)
+	l := looked{due: map[uuid.UUID]*pgq.OutboxLookRow{}, next: s.db.bounds.note(p, rows, began)}
+	for i := range rows {
+		row := &rows[i]
+		if next := time.Duration(row.NextUs) * time.Microsecond; next > 0 && (l.next == 0 || next < l.next) {
+			l.next = next
+		}
+		if row.Due {
+			l.due[row.WebhookID] = row
 		}
 	}
-	if len(rest) > 0 {
-		var before []pgq.NotificationClaimRow
-		before, err = s.claimFrom(ctx, request, rest, starts)
-		rows = append(rows, before...)
+	return l, nil
+}
+
+// limits are those of the webhooks for which something may be claimed.
+func (l *looked) limits() []notify.Due {
+	due := make([]notify.Due, 0, len(l.due))
+	for _, row := range l.due {
+		due = append(due, notify.Due{
+			WebhookID: row.WebhookID, MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, Tokens: row.Tokens, Probe: row.Probe,
+		})
 	}
-	for _, room := range rooms {
-		at := starts[room.WebhookID]
-		for i := range rows {
-			if rows[i].WebhookID == room.WebhookID {
-				at = at.behind(&rows[i])
+	return due
+}
+
+// webhooksOf reads the webhooks for which something is due. Those whose secrets cannot be
+// opened here are left alone, for a replica that has the key; sealed names them from time
+// to time.
+func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UUID]cachedWebhook, sealed, err error) {
+	versions := make(map[uuid.UUID]int64, len(l.due))
+	for id, row := range l.due {
+		versions[id] = row.Version
+	}
+	if webhooks, err = s.db.webhooks.get(ctx, versions); err != nil {
+		return nil, nil, err
+	}
+	for id := range versions {
+		if w, known := webhooks[id]; !known || w.err != nil || w.webhook.Version != versions[id] {
+			delete(l.due, id)
+			sealed = errors.Join(sealed, s.db.webhooks.complaint(id, w.err))
+		}
+	}
+	return webhooks, sealed, nil
+}
+
+// claiming is a claim that is being made.
+type claiming struct {
+	request  notify.ClaimRequest
+	looked   looked
+	dealt    []notify.Slots
+	webhooks map[uuid.UUID]cachedWebhook
+	// claimed are the rows taken, deliveries what was read of them.
+	claimed    []pgq.OutboxClaimRow
+	deliveries []notify.Delivery
+}
+
+// claim takes messages, stores their bodies and begins their attempts in one transaction.
+func (s *Outbox) claim(ctx context.Context, c *claiming) ([]notify.Delivery, error) {
+	err := s.db.begun(ctx, beginBatch+planOnce, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		if err := c.take(ctx, q); err != nil || len(c.claimed) == 0 {
+			return err
+		}
+		unreadable, err := c.read(ctx, q, s)
+		if err != nil {
+			return err
+		}
+		unreadable = append(unreadable, c.render()...)
+		if len(unreadable) > 0 {
+			if err := endUnreadable(ctx, q, c.request.Replica, unreadable); err != nil {
+				return err
 			}
 		}
-		b := due[room.WebhookID]
-		s.db.places.note(room.WebhookID, at, count(rows, room.WebhookID) >= room.Slots && b.RatePerSecond == 0 && !b.Probe)
+		return c.storeBodies(ctx, q)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
 	}
-	return rows, err
+	return c.deliveries, nil
 }
 
-// claimFrom takes what there is room for, from given places on.
-func (s *Outbox) claimFrom(
-	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, starts map[uuid.UUID]place,
-) ([]pgq.NotificationClaimRow, error) {
-	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
-	for _, room := range rooms {
-		start := starts[room.WebhookID]
-		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
-		p.Slots = append(p.Slots, int32(room.Slots))
-		p.FirstAt = append(p.FirstAt, start.at)
-		p.FirstIds = append(p.FirstIds, start.id)
+// take takes rows. Webhooks with a rate, or to which a probe goes first, need a grant.
+func (c *claiming) take(ctx context.Context, q *pgq.Queries) error {
+	p := pgq.OutboxClaimParams{Replica: c.request.Replica, Lease: c.request.Lease, Granted: []uuid.UUID{}}
+	granted, err := c.grants(ctx, q)
+	if err != nil {
+		return fmt.Errorf("ask for grants: %w", err)
 	}
-	return s.alone(rowByRow).NotificationClaim(ctx, p)
+	for _, dealt := range c.dealt {
+		row := c.looked.due[dealt.WebhookID]
+		if row.Probe || row.RatePerSecond > 0 {
+			g, ok := granted[dealt.WebhookID]
+			if !ok {
+				continue
+			}
+			if dealt.Slots = min(dealt.Slots, int(g.Slots)); g.Probe {
+				dealt.Slots = min(dealt.Slots, 1)
+			}
+			p.Granted = append(p.Granted, dealt.WebhookID)
+		}
+		p.WebhookIds, p.Versions = append(p.WebhookIds, dealt.WebhookID), append(p.Versions, row.Version)
+		p.Slots, p.FirstAt = append(p.Slots, int32(dealt.Slots)), append(p.FirstAt, row.FirstAt)
+	}
+	if len(p.WebhookIds) == 0 {
+		return nil
+	}
+	if c.claimed, err = q.OutboxClaim(ctx, p); err != nil || len(p.Granted) == 0 {
+		return err
+	}
+	return c.noteGranted(ctx, q, p.Granted)
 }
 
-// count returns how many rows are of a webhook.
-func count(rows []pgq.NotificationClaimRow, webhook uuid.UUID) (n int) {
-	for i := range rows {
-		if rows[i].WebhookID == webhook {
-			n++
+// grants asks for what webhooks with a rate, or to which a probe goes first, allow.
+func (c *claiming) grants(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]pgq.ClaimGrantRow, error) {
+	var ids []uuid.UUID
+	for _, dealt := range c.dealt {
+		if row := c.looked.due[dealt.WebhookID]; row.Probe || row.RatePerSecond > 0 {
+			ids = append(ids, dealt.WebhookID)
 		}
 	}
-	return n
+	if len(ids) == 0 {
+		return nil, nil //nolint:nilnil // nothing to ask for
+	}
+	rows, err := q.ClaimGrant(ctx, ids)
+	granted := make(map[uuid.UUID]pgq.ClaimGrantRow, len(rows))
+	for _, row := range rows {
+		granted[row.WebhookID] = row
+	}
+	return granted, err
 }
 
-// deliveries reads claimed rows. One that cannot be read is left out and named
-// in the error; it stays owed, and is offered again when its lease lapses.
-func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
-	versions := make(map[uuid.UUID]int64)
-	for i := range rows {
-		versions[rows[i].WebhookID] = rows[i].Version
+func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries, granted []uuid.UUID) error {
+	p := pgq.ClaimGrantedParams{Lease: c.request.Lease}
+	for _, id := range granted {
+		count, last := int32(0), pgq.OutboxClaimRow{}
+		for i := range c.claimed {
+			if c.claimed[i].WebhookID == id {
+				count, last = count+1, c.claimed[i]
+			}
+		}
+		if count > 0 {
+			p.WebhookIds, p.Rows = append(p.WebhookIds, id), append(p.Rows, count)
+			p.NotificationIds, p.Tokens = append(p.NotificationIds, last.NotificationID), append(p.Tokens, last.ClaimToken)
+		}
 	}
-	webhooks, err := s.db.webhooks.get(ctx, versions)
+	if len(p.WebhookIds) == 0 {
+		return nil
+	}
+	return q.ClaimGranted(ctx, p)
+}
+
+// unreadable is a message that cannot be sent, whatever is tried.
+type unreadable struct {
+	id  uuid.UUID
+	why error
+}
+
+// read reads what claimed rows are about.
+func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []unreadable, err error) {
+	ids := make([]uuid.UUID, len(c.claimed))
+	for i := range c.claimed {
+		ids[i] = c.claimed[i].NotificationID
+	}
+	rows, err := q.ClaimRead(ctx, ids)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read what was claimed: %w", err)
 	}
-	out := make([]notify.Delivery, 0, len(rows))
-	var unreadable []error
+	about := make(map[uuid.UUID]*pgq.ClaimReadRow, len(rows))
 	for i := range rows {
-		d, err := s.delivery(ctx, &rows[i], webhooks[rows[i].WebhookID])
+		about[rows[i].NotificationID] = &rows[i]
+	}
+	c.deliveries = make([]notify.Delivery, 0, len(rows))
+	for i := range c.claimed {
+		claimed := &c.claimed[i]
+		d, err := deliveryOf(claimed, about[claimed.NotificationID], c.webhooks[claimed.WebhookID].webhook)
 		if err != nil {
-			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", d.NotificationID, err))
+			bad = append(bad, unreadable{claimed.NotificationID, err})
 			continue
 		}
-		out = append(out, d)
+		if d.Reason == notify.ReasonDigest && d.Body == nil {
+			if d.Digest, err = s.digest(ctx, q, d.NotificationID); err != nil {
+				return nil, err
+			}
+		}
+		c.deliveries = append(c.deliveries, d)
 	}
-	return out, errors.Join(unreadable...)
+	return bad, nil
 }
 
-// delivery reads a claimed row and, of a digest whose body is still to be
-// rendered, what it tells.
-func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, webhook cachedWebhook) (notify.Delivery, error) {
+// deliveryOf puts together what an attempt needs; nothing of a message whose alert is gone
+// or cannot be read.
+func deliveryOf(claimed *pgq.OutboxClaimRow, about *pgq.ClaimReadRow, webhook notify.Webhook) (notify.Delivery, error) {
+	if about == nil {
+		return notify.Delivery{}, errors.New("the alert that it is about is gone")
+	}
 	d := notify.Delivery{
-		Webhook: webhook.webhook, NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation), AfterUnknown: row.Unknown,
+		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(about.Reason), Token: claimed.ClaimToken,
+		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
+		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
 	}
-	if row.Frozen {
-		d.Body = &notify.Body{ContentType: row.ContentType, Content: row.Content}
-	}
-	var contentErr error
-	switch {
-	case d.Reason != notify.ReasonDigest:
-		d.Alert, contentErr = alertOf(row.Alert, row.RuleName)
-	case d.Body == nil:
-		d.Digest, contentErr = s.digest(ctx, row.NotificationID)
-	}
-	return d, errors.Join(contentErr, webhook.err)
-}
-
-// beginWork is for statements that work on rows of the outbox by their ids. They
-// are to use its indexes whatever was known of the table's size when they were
-// planned: it is empty most of the time, and a plan made then, which reads all of
-// it, would be used when a hundred thousand rows wait.
-//
-// Nor does it help that a vacuum has looked, between two storms: what it then
-// believes to be a row or two is read whole for each row of a batch. So no statement
-// joins the outbox to its batch. Each names the ids, which alone leads to the rows,
-// and has the rest of what it knows looked up in a hash: (…) in (select …) is true.
-const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
-
-// planOnce is for statements whose plan is the same whatever their arguments are: each
-// connection would else make one for each of the first five times.
-const planOnce = `; set local plan_cache_mode = force_generic_plan`
-
-// beginBatch also bounds how long a batch waits for a lock: whatever holds one row
-// must not keep all the others. Alone, a row waits for as long as it takes.
-const beginBatch = beginWork + `; set local lock_timeout = '1s'`
-
-func beginOf(items int) string {
-	if items > 1 {
-		return beginBatch + planOnce
-	}
-	return beginWork + planOnce
-}
-
-// beginAttempts marks attempts as begun whose claims still stand, and freezes the
-// bodies that are fresh. Their leases begin anew. None begins at a webhook that is
-// not what it was when it was claimed: edited, off, held, or behind a breaker that
-// has opened, which lets only its probe pass.
-const beginAttempts = `
-with b as (
-    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @webhooks::uuid[], @versions::bigint[], @requests::json[],
-        @fresh::boolean[], @content_types::text[], @contents::bytea[], @problems::text[])
-        as b (notification_id, token, number, webhook_id, version, request, fresh, content_type, content, problem)
-), open as materialized (
-    select w.webhook_id, w.version, s.opened_at, s.probe_token
-    from webhook w join webhook_state s using (webhook_id)
-    where w.webhook_id = any(@webhooks::uuid[]) and w.enabled and (w.held_until is null or w.held_until <= now())
-), mine as (
-    update outbox o
-    set attempts = o.attempts + 1, begun_at = now(), due_at = now() + @lease::interval
-    where o.notification_id = any(@ids::uuid[])
-      and ((o.notification_id, o.claim_token, o.attempts + 1) in (
-          select b.notification_id, b.token, b.number
-          from b join open w on w.webhook_id = b.webhook_id and w.version = b.version and (w.opened_at is null or w.probe_token = b.token)
-      )) is true
-    returning o.notification_id, o.claim_token
-), begun as materialized (
-    select * from b where ((b.notification_id, b.token) in (select m.notification_id, m.claim_token from mine m)) is true
-), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem, request)
-    select b.notification_id, b.content_type, b.content, b.problem, b.request from begun b where b.fresh
-), again as (
-    update notification_body n
-    set request = (select b.request from begun b where b.notification_id = n.notification_id)
-    where n.notification_id = any(array(select b.notification_id from begun b where not b.fresh))
-)
-select m.notification_id, m.claim_token from mine m`
-
-// stillClaimed selects those of some claims that stand.
-const stillClaimed = `
-select o.notification_id, o.claim_token
-from outbox o
-where o.notification_id = any(@ids::uuid[])
-  and ((o.notification_id, o.claim_token) in (
-      select b.notification_id, b.token from unnest(@ids::uuid[], @tokens::bigint[]) as b (notification_id, token)
-  )) is true`
-
-// Begin commits attempts before they are made. It commits only once it has heard
-// that they are written: of a process that stands still, or dies, before that,
-// nothing is left.
-func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Begun, error) {
-	args, err := beginArgs(begins)
-	if err != nil {
-		return nil, fmt.Errorf("begin attempts: %w", err)
-	}
-	var begun, stand map[notify.Held]bool
-	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) (err error) {
-		if begun, err = claimsOf(ctx, tx, beginAttempts, args); err == nil && len(begun) < len(begins) {
-			stand, err = claimsOf(ctx, tx, stillClaimed, pgx.NamedArgs{"ids": args["ids"], "tokens": args["tokens"]})
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("begin attempts: %w", err)
-	}
-	results := make([]notify.Begun, len(begins))
-	for i := range begins {
-		claim := notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}
-		if !begun[claim] {
-			results[i] = notify.Begun{Fenced: !stand[claim], Withheld: stand[claim]}
+	if about.Frozen {
+		d.Body = &notify.Body{ContentType: about.ContentType, Content: about.Content}
+		if d.Reason == notify.ReasonDigest {
+			return d, nil
 		}
 	}
-	return results, nil
+	if d.Reason == notify.ReasonDigest {
+		return d, nil
+	}
+	alert, err := alertOf(about.Alert, about.RuleName)
+	d.Alert = alert
+	if d.Reason == notify.ReasonUndelivered {
+		d.Alert = notify.Undelivered{Webhook: about.FailedWebhook, Status: notify.Status(about.FailedStatus), Error: about.FailedError}.Tell(alert)
+	}
+	if d.Body != nil {
+		return d, nil // what is frozen needs no alert
+	}
+	return d, err
 }
 
-// claimsOf reads claims.
-func claimsOf(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs) (map[notify.Held]bool, error) {
-	rows, err := tx.Query(ctx, query, args)
-	if err != nil {
-		return nil, err
+// render makes the bodies that have not been made before.
+func (c *claiming) render() (bad []unreadable) {
+	readable := c.deliveries[:0]
+	for i := range c.deliveries {
+		d := c.deliveries[i]
+		if d.Body == nil {
+			body, problem, err := c.request.Render(&d)
+			if err != nil {
+				bad = append(bad, unreadable{d.NotificationID, err})
+				continue
+			}
+			d.Body, d.Fresh, d.Problem = &body, true, problem
+		}
+		readable = append(readable, d)
 	}
-	claims := make(map[notify.Held]bool)
-	var claim notify.Held
-	_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token}, func() error {
-		claims[claim] = true
+	c.deliveries = readable
+	return bad
+}
+
+func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
+	var p pgq.BodyInsertParams
+	for i := range c.deliveries {
+		d := &c.deliveries[i]
+		if d.Fresh {
+			p.NotificationIds, p.ContentTypes = append(p.NotificationIds, d.NotificationID), append(p.ContentTypes, d.Body.ContentType)
+			p.Contents, p.Problems = append(p.Contents, d.Body.Content), append(p.Problems, rules.CleanText(d.Problem, 2000))
+		}
+	}
+	if len(p.NotificationIds) == 0 {
 		return nil
-	})
-	return claims, err
+	}
+	if err := q.BodyInsert(ctx, p); err != nil {
+		return fmt.Errorf("store bodies: %w", err)
+	}
+	return nil
 }
 
-func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
-	n := len(begins)
-	tokens, numbers, webhooks, versions := make([]int64, n), make([]int32, n), make([]uuid.UUID, n), make([]int64, n)
-	for i := range begins {
-		b := &begins[i]
-		tokens[i], numbers[i], webhooks[i], versions[i] = b.Token, int32(b.Attempt), b.WebhookID, b.WebhookVersion
+// endUnreadable ends messages that cannot be sent, and notifies operators of them.
+func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []unreadable) error {
+	p := pgq.SettleUnreadableParams{Replica: replica}
+	for _, bad := range list {
+		p.Ids, p.Errors = append(p.Ids, bad.id), append(p.Errors, rules.CleanText("Not sent: "+bad.why.Error(), 2000))
 	}
-	rows, err := beginRows(begins)
-	if err != nil {
-		return nil, err
+	if err := q.SettleUnreadable(ctx, p); err != nil {
+		return fmt.Errorf("end what cannot be read: %w", err)
 	}
-	return pgx.NamedArgs{
-		"ids": rows.ids, "tokens": tokens, "numbers": numbers, "webhooks": webhooks, "versions": versions,
-		"requests": rows.requests, "fresh": rows.fresh, "content_types": rows.contentTypes, "contents": rows.contents,
-		"problems": rows.problems, "lease": begins[0].Lease,
-	}, nil
-}
-
-// beginnings are attempts as they are stored beside the outbox.
-type beginnings struct {
-	ids          []uuid.UUID
-	requests     [][]byte
-	fresh        []bool
-	contentTypes []string
-	contents     [][]byte
-	problems     []string
-}
-
-func beginRows(begins []notify.Begin) (beginnings, error) {
-	n := len(begins)
-	r := beginnings{make([]uuid.UUID, n), make([][]byte, n), make([]bool, n), make([]string, n), make([][]byte, n), make([]string, n)}
-	for i := range begins {
-		b := &begins[i]
-		request, err := json.Marshal(b.Request)
-		if err != nil {
-			return r, fmt.Errorf("encode request: %w", err)
-		}
-		r.ids[i], r.requests[i], r.problems[i] = b.NotificationID, request, rules.CleanText(b.Problem, 2000)
-		if b.Fresh != nil {
-			r.fresh[i], r.contentTypes[i], r.contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
-		}
-	}
-	return r, nil
+	return notifyUndelivered(ctx, q, p.Ids)
 }
 
 // Renew extends leases.
-func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
-	p := pgq.OutboxRenewParams{Lease: lease}
+func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+	p := pgq.OutboxRenewParams{Lease: lease, Fresh: lease * 2 / 3}
+	claims := make(map[int64]notify.Held, len(held))
 	for _, h := range held {
-		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
-		p.Tokens = append(p.Tokens, h.Token)
+		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
+		p.WebhookIds, p.Versions = append(p.WebhookIds, h.WebhookID), append(p.Versions, h.WebhookVersion)
+		claims[h.Token] = h
 	}
-	var rows []pgq.OutboxRenewRow
-	err := s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
-		rows, err = s.db.queries.WithTx(tx).OutboxRenew(ctx, p)
-		return err
-	})
+	rows, err := s.alone().OutboxRenew(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("renew leases: %w", err)
+		return notify.Renewed{}, fmt.Errorf("renew leases: %w", err)
 	}
-	lost := make([]notify.Held, len(rows))
-	for i, row := range rows {
-		lost[i] = notify.Held{NotificationID: row.NotificationID, Token: row.Token}
+	var renewed notify.Renewed
+	for _, row := range rows {
+		if row.Lost {
+			renewed.Lost = append(renewed.Lost, claims[row.Token])
+		} else {
+			renewed.Unwanted = append(renewed.Unwanted, claims[row.Token])
+		}
 	}
-	return lost, nil
-}
-
-// Release gives claims back on what was not begun.
-func (s *Outbox) Release(ctx context.Context, held []notify.Held) error {
-	var p pgq.OutboxReleaseParams
-	for _, h := range held {
-		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
-		p.Tokens = append(p.Tokens, h.Token)
-	}
-	if err := s.db.queries.OutboxRelease(ctx, p); err != nil {
-		return fmt.Errorf("release claims: %w", err)
-	}
-	s.db.places.forget()
-	return nil
+	return renewed, nil
 }
 
 // alertOf reads a stored alert.

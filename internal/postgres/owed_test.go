@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/api"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
 )
 
 // backlog is what is owed to some tenants, each with one webhook.
@@ -22,14 +24,19 @@ type backlog struct {
 func (b *backlog) owe(tenant string, count, settled int, age time.Duration) {
 	b.tb.Helper()
 	for _, statement := range []string{
-		// Neither alerts nor a rule are looked at.
+		// One alert, of one rule, is what all are about.
 		`set session_replication_role = replica`,
+		`insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
+			interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+		values ('` + oneRule + `', @tenant, 'all', false, 'PER_EXCHANGE', 'INFO', '{}', '{}', '', '', '[]', 1, 0, 0, 0) on conflict do nothing`,
+		`insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange)
+		values ('` + oneAlert + `', @tenant, '` + oneRule + `', 1, 'INFO', 'FIRING', '', '', 'a', 1, '', '', '{}') on conflict do nothing`,
 		`insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
 		select uuidv7(), @tenant, 'ops', 'generic', '', 'hooks.example', false, false, 1000, 10, 0
 		where not exists (select from webhook where tenant_id = @tenant)`,
 		`with made as (
-			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at)
-			select uuidv7(-@age::interval), @tenant, uuidv7(), uuidv7(), w.webhook_id, 'FIRED', now() - @age::interval
+			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, created_at)
+			select uuidv7(-@age::interval), @tenant, '` + oneAlert + `', '` + oneRule + `', w.webhook_id, 'FIRED', nextval('claim_token'), now() - @age::interval
 			from webhook w, generate_series(1, @count::int + @settled::int)
 			where w.tenant_id = @tenant
 			returning notification_id, webhook_id
@@ -42,6 +49,38 @@ func (b *backlog) owe(tenant string, count, settled int, age time.Duration) {
 		if _, err := b.conn.Exec(b.tb.Context(), statement, pgx.QueryExecModeExec, args); err != nil {
 			b.tb.Fatal(err)
 		}
+	}
+	b.seal()
+}
+
+const (
+	oneAlert = "00000000-0000-0000-0000-0000000000a1"
+	oneRule  = "00000000-0000-0000-0000-0000000000b1"
+)
+
+// box has a key that seals the secrets of these tests.
+func box(tb testing.TB) *seal.Box {
+	tb.Helper()
+	made, err := seal.New("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return made
+}
+
+// seal gives webhooks secrets that can be opened.
+func (b *backlog) seal() {
+	b.tb.Helper()
+	rows, err := b.conn.Query(b.tb.Context(), `select webhook_id from webhook where secrets = ''`)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	for _, id := range ids {
+		b.exec(`update webhook set secrets = $2 where webhook_id = $1`, id, box(b.tb).Seal([]byte(`{"url":"https://hooks.example"}`), "webhook/"+id.String()))
 	}
 }
 
@@ -61,7 +100,7 @@ func (b *backlog) counted(read string, f func(db *postgres.DB)) int64 {
 	// What this connection has read before is told now, and not later.
 	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
 	before := one[int64](b.tb, b.conn, read)
-	db, err := postgres.Open(b.tb.Context(), b.url, nil)
+	db, err := postgres.Open(b.tb.Context(), b.url, box(b.tb))
 	if err != nil {
 		b.tb.Fatal(err)
 	}
@@ -102,7 +141,7 @@ func TestOwedIsCountedUpToABound(t *testing.T) {
 		var status api.SystemStatus
 		read := b.rowsRead(func(db *postgres.DB) {
 			var err error
-			if status, err = db.Record().Status(t.Context(), tenant); err != nil {
+			if status, err = db.Record(nil).Status(t.Context(), tenant); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -149,7 +188,7 @@ func TestOwedAfterStatisticsWereLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.rowsRead(func(db *postgres.DB) {
-		status, err := db.Record().Status(t.Context(), "much")
+		status, err := db.Record(nil).Status(t.Context(), "much")
 		if err != nil || status.OutboxDepth != 10_001 || !status.OutboxEstimated {
 			t.Errorf("Status = %+v, %v; want more than was counted", status, err)
 		}

@@ -266,8 +266,7 @@ func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Chec
 		if err != nil {
 			return fmt.Errorf("read look-back: %w", err)
 		}
-		lookBack := time.Duration(seconds) * time.Second
-		mark = least(mark, &evaluator.Mark{FromNS: given.StartTimeNS - lookBack.Nanoseconds() - waitNS(lookBack), CursorNS: given.StartTimeNS})
+		mark = least(mark, &evaluator.Mark{FromNS: given.StartTimeNS - reachNS(seconds), CursorNS: given.StartTimeNS})
 	}
 	if mark != nil {
 		to.BackfillFromNs, to.BackfillCursorNs = &mark.FromNS, &mark.CursorNS

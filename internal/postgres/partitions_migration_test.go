@@ -147,7 +147,7 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	if set, err := store.Rules(t.Context(), initech.Partition, 0); err != nil || len(set.Rules) != 1 || set.Rules[0].Rule.ID != ahead || len(set.Backfills) != 0 {
 		t.Errorf("Rules of initech = %+v, %v", set, err)
 	}
-	if least := one[int64](t, b.conn, `select least from schema_compatibility`); least != 25 {
+	if least := one[int64](t, b.conn, `select least from schema_compatibility`); least < 25 {
 		t.Errorf("the schema works with programs that know %d", least)
 	}
 }

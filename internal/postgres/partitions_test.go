@@ -134,7 +134,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	if joined, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil || joined != home {
 		t.Fatalf("Join = %d, %v", joined, err)
 	}
-	lookBack := int64(60*time.Second + 90*time.Second)
+	lookBack := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
 	wantCheckpoint(t, m.checkpoint(home), startOf(minutesAgo(1)), &evaluator.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
 	m.reads(home, append(others, "acme")...)
 	_, err = m.store.Commit(t.Context(), evaluator.Batch{
@@ -149,7 +149,8 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 
 // TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
 func TestJoinMarksWhatIsLeft(t *testing.T) {
-	const lookBack = int64(150 * time.Second)
+	t.Parallel()
+	lookBack := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
 	at := func(n int64) *string { return new(startOf(minutesAgo(n)).String()) }
 	for name, c := range map[string]struct {
 		giver, receiver         *string

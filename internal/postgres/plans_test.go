@@ -26,7 +26,7 @@ func TestBatchesReadTheirRowsAlone(t *testing.T) {
 		t.Fatalf("Postgres believes that there are %v rows", rows)
 	}
 	b.owe("much", many, 0, time.Hour)
-	b.exec(`update outbox set claim_token = 7, claimed_by = 'replica' where notification_id in (
+	b.exec(`update outbox set claim_token = 7, claimed_by = 'replica', attempts = 1, begun_at = now() where notification_id in (
 		select notification_id from outbox order by notification_id offset 1000 limit $1)`, batch)
 	b.exec(`update webhook set enabled = true`)
 	b.exec(`set session_replication_role = origin`)
@@ -47,6 +47,10 @@ func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	}
 }
 
+func renderNothing(*notify.Delivery) (notify.Body, string, error) {
+	return notify.Body{Content: []byte("{}")}, "", nil
+}
+
 // step is one way to work on a batch.
 type step struct {
 	name string
@@ -65,10 +69,9 @@ func (b *backlog) steps(hook uuid.UUID, batch int) []step {
 	if err != nil {
 		b.tb.Fatal(err)
 	}
-	held, begins, settlements := make([]notify.Held, batch), make([]notify.Begin, batch), make([]notify.Settlement, batch)
+	held, settlements := make([]notify.Held, batch), make([]notify.Settlement, batch)
 	for i, id := range ids {
-		held[i] = notify.Held{NotificationID: id, Token: 7}
-		begins[i] = notify.Begin{NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, Lease: time.Minute, Fresh: &notify.Body{Content: []byte("{}")}}
+		held[i] = notify.Held{NotificationID: id, Token: 7, WebhookID: hook, WebhookVersion: 1}
 		settlements[i] = notify.Settlement{
 			NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
 			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},
@@ -77,14 +80,12 @@ func (b *backlog) steps(hook uuid.UUID, batch int) []step {
 	return []step{
 		{"claim", func(o *postgres.Outbox) error {
 			_, err := o.Claim(ctx, notify.ClaimRequest{
-				Replica: "another", Lease: time.Minute, Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
+				Replica: "another", Lease: time.Minute, Render: renderNothing, Deal: func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
 			})
 			return err
 		}},
 		{"renew", func(o *postgres.Outbox) error { _, err := o.Renew(ctx, held, time.Minute); return err }},
-		{"begin", func(o *postgres.Outbox) error { _, err := o.Begin(ctx, begins); return err }},
 		{"settle", func(o *postgres.Outbox) error { _, err := o.Settle(ctx, settlements); return err }},
-		{"release", func(o *postgres.Outbox) error { return o.Release(ctx, held) }},
 	}
 }
 
@@ -101,7 +102,7 @@ func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 	}
 	q.owe("much", batch, 0, 0)
 	q.exec(`set session_replication_role = origin`)
-	q.exec(`update outbox set claim_token = 7, claimed_by = 'replica'`)
+	q.exec(`update outbox set claim_token = 7, claimed_by = 'replica', attempts = 1, begun_at = now()`)
 	pages := one[int64](t, q.conn, `select min(pg_relation_size(indexrelid)) / 8192 from pg_stat_user_indexes where indexrelname in ('outbox_pkey', 'outbox_ready')`)
 	for _, step := range q.steps(q.hook, batch) {
 		if step.name == "claim" {

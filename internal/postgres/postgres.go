@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,10 +34,6 @@ type DB struct {
 	webhooks *webhookCache
 	// bounds are where looks at the queue begin.
 	bounds bounds
-	// places are where claims go on.
-	places places
-	// recent is how long a claim tells that somebody works on a backlog.
-	recent time.Duration
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
@@ -61,7 +56,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), box: box, places: places{last: placeFor}, recent: workFor}
+	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
 	db.webhooks = &webhookCache{db: db}
 	// A connection that was made is an answer.
 	conn, err := pool.Acquire(ctx)

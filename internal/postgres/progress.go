@@ -47,9 +47,11 @@ func (p progress) read() (reached, error) {
 	if r.at, err = positionOf(p.cursor); err != nil {
 		return r, fmt.Errorf("the stored cursor cannot be read: %w", err)
 	}
+	if r.at != nil {
+		r.at.ExecutionID = "" // it may be another tenant's
+	}
 	if mark := markOf(p.fromNS, p.atNS); mark != nil {
-		lookBack := time.Duration(p.lookBackSeconds) * time.Second
-		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-lookBack.Nanoseconds()-waitNS(lookBack)))
+		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-reachNS(p.lookBackSeconds)))
 	}
 	if own != nil && (r.backfillNS == nil || own.StartTimeNS < *r.backfillNS) {
 		r.backfillNS = &own.StartTimeNS

@@ -17,10 +17,15 @@ import (
 )
 
 // Record is the API's view of what is owed and what was attempted.
-type Record struct{ db *DB }
+type Record struct {
+	db   *DB
+	head func(d *notify.Delivery) notify.RequestHead
+}
 
-// Record returns the API's view of notifications.
-func (db *DB) Record() *Record { return &Record{db} }
+// Record returns the API's view of notifications. Head derives what an attempt has sent.
+func (db *DB) Record(head func(d *notify.Delivery) notify.RequestHead) *Record {
+	return &Record{db, head}
+}
 
 // listNotifications has a place for the conditions of a query.
 const listNotifications = `
@@ -178,12 +183,17 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
+	requests, err := s.requestsOf(ctx, ids)
+	if err != nil {
+		return err
+	}
 	for _, row := range attempts {
 		attempt, err := attemptOf(row.AttemptHistory)
 		if err != nil {
 			return fmt.Errorf("read attempts: %w", err)
 		}
 		attempt.UnderWay = row.AttemptHistory.FinishedAt == nil && row.Claimed
+		attempt.Request = requests.of(row.AttemptHistory)
 		told.add(row.AttemptHistory.NotificationID, attempt)
 	}
 	return nil
@@ -218,12 +228,6 @@ func attemptOf(row pgq.AttemptHistory) (api.AttemptRecord, error) {
 	}
 	if row.DurationUs != nil {
 		a.Outcome.Duration = time.Duration(*row.DurationUs) * time.Microsecond
-	}
-	if row.Request != nil {
-		a.Request = new(notify.RequestHead)
-		if err := json.Unmarshal(row.Request, a.Request); err != nil {
-			return a, fmt.Errorf("notification %s: the stored request cannot be read: %w", row.NotificationID, err)
-		}
 	}
 	if row.ResponseHead != nil {
 		a.Outcome.Head = new(notify.ResponseHead)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,6 +19,25 @@ type webhookCache struct {
 	db    *DB
 	mu    sync.Mutex
 	known map[uuid.UUID]cachedWebhook
+	// complained is when it was last said that the secrets of a webhook cannot be opened.
+	complained map[uuid.UUID]time.Time
+}
+
+// complainEvery is how often that is said of a webhook.
+const complainEvery = time.Minute
+
+// complaint returns why a webhook cannot be read, nil where that was said lately.
+func (c *webhookCache) complaint(id uuid.UUID, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil || time.Since(c.complained[id]) < complainEvery {
+		return nil
+	}
+	if c.complained == nil {
+		c.complained = map[uuid.UUID]time.Time{}
+	}
+	c.complained[id] = time.Now()
+	return err
 }
 
 // cachedWebhook is a webhook, or why it could not be read.
@@ -62,11 +82,4 @@ func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (m
 		}
 	}
 	return found, nil
-}
-
-// forget lets a webhook be read anew.
-func (c *webhookCache) forget(id uuid.UUID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, id)
 }

@@ -108,7 +108,7 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		if len(bound) > 0 {
 			return fault.New(fault.Conflict, "the webhook is bound to %s; unbind it there first", strings.Join(bound, ", "))
 		}
-		if err := q.AlertResolveWebhookOff(ctx, id); err != nil {
+		if err := endIncidents(ctx, q, "", id); err != nil {
 			return err
 		}
 		if err := q.OutboxAbandon(ctx, id); err != nil {

@@ -4,7 +4,7 @@
 //
 // A sealed value is version (1 byte), key id (4 bytes), nonce (12 bytes), and
 // ciphertext with its tag. Any of the keys opens; the first one seals. To rotate,
-// put a new key first and keep the old one until everything is sealed anew.
+// put a new key first, have everything sealed anew, and then remove the old one.
 package seal
 
 import (
@@ -13,6 +13,7 @@ import (
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,8 +23,11 @@ const (
 	version   = 1
 	keyBytes  = 32
 	idBytes   = 4
-	headBytes = 1 + idBytes
+	headBytes = HeadBytes
 )
+
+// HeadBytes is how long the head of a sealed value is, which names its format and its key.
+const HeadBytes = 1 + idBytes
 
 // ErrSealed is wrapped by every error about a value that does not open.
 var ErrSealed = errors.New("sealed value does not open")
@@ -86,6 +90,25 @@ func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 		return plain, nil
 	}
 	return nil, fmt.Errorf("%w: its key %x is not among the configured keys; add the key that was in use when it was stored", ErrSealed, head[1:])
+}
+
+// KeyOf returns the id of the key with which a value was sealed, empty for a value of
+// unknown format.
+func KeyOf(sealed []byte) string {
+	if len(sealed) < headBytes || sealed[0] != version {
+		return ""
+	}
+	return hex.EncodeToString(sealed[1:headBytes])
+}
+
+// Keys returns the ids of the keys, that of the sealing one first. An id tells nothing of
+// its key.
+func (b *Box) Keys() []string {
+	ids := make([]string, len(b.keys))
+	for i, k := range b.keys {
+		ids[i] = hex.EncodeToString(k.id[:])
+	}
+	return ids
 }
 
 func associated(head []byte, row string) []byte { return append(bytes.Clone(head), row...) }

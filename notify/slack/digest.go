@@ -92,12 +92,14 @@ func digestHeadline(d *Digest) string {
 		reason    notify.Reason
 		one, many string
 	}{
+		{notify.ReasonSourceFailing, "source cannot be read", "sources cannot be read"},
 		{notify.ReasonRuleFailing, "rule cannot be evaluated", "rules cannot be evaluated"},
 		{notify.ReasonWebhookOff, "webhook is switched off", "webhooks are switched off"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},
 		{notify.ReasonResolved, "resolved", "resolved"},
 		{notify.ReasonRuleRecovered, "rule recovered", "rules recovered"},
+		{notify.ReasonSourceRecovered, "source recovered", "sources recovered"},
 	} {
 		switch n := d.Reasons[p.reason]; n {
 		case 0:
@@ -111,7 +113,7 @@ func digestHeadline(d *Digest) string {
 	if told == "" {
 		told = grouped(d.Size) + " notifications"
 	}
-	trouble := d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff]
+	trouble := d.Reasons[notify.ReasonSourceFailing] + d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff]
 	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
 		told += " of rule " + line(d.Rules[0].Name)
 	}

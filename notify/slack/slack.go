@@ -123,8 +123,8 @@ func Message(a *Alert) ([]byte, error) {
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
 	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
-	case a.Reason == notify.ReasonRuleRecovered:
-	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonWebhookOff:
+	case a.Reason == notify.ReasonRuleRecovered, a.Reason == notify.ReasonSourceRecovered:
+	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonSourceFailing, a.Reason == notify.ReasonWebhookOff:
 		if strings.TrimSpace(a.Message) == "" {
 			break
 		}
@@ -223,7 +223,9 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonDigest:
+	case notify.ReasonSourceRecovered:
+		return "🟢 Recovered: the source of exchanges can be read again"
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonDigest:
 	}
 	switch {
 	case a.State == alerts.Resolved:
@@ -251,7 +253,7 @@ func badge(severity string) string {
 
 // notice is what notifications and lock screens show.
 func notice(a *Alert) string {
-	if a.Reason == notify.ReasonResolved || a.Reason == notify.ReasonRuleRecovered {
+	if a.Reason == notify.ReasonResolved || a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonSourceRecovered {
 		return Escape(headline(a), boundText)
 	}
 	told := strings.TrimSpace(a.Message)

@@ -3,6 +3,7 @@ package webhook
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,19 +20,29 @@ const (
 	maxHeadName  = 128
 )
 
-// Head tells the request byte for byte. Of a request that cannot be made it
-// tells only the method.
-func (r *request) Head() notify.RequestHead {
+// Head tells the request that an attempt sends, byte for byte; of an attempt that was
+// made before, at d.At, it derives the same. Of a request that cannot be made it tells
+// only the method.
+func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	head := notify.RequestHead{Method: http.MethodPost, Headers: []notify.HeaderField{}}
-	if r.err != nil {
+	now := d.At
+	if now.IsZero() {
+		now = s.now()
+	}
+	r, err := s.request(d, s.targets.get(&d.Webhook), now)
+	if err != nil {
 		return head
 	}
-	digest := sha256.Sum256(r.content)
-	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(r.content)
-	head.Host = rules.CleanText(r.http.URL.Host, maxHeadValue)
-	head.Headers = make([]notify.HeaderField, 0, len(r.http.Header))
-	for _, name := range sortedNames(r.http.Header) {
-		for _, value := range r.http.Header[name] {
+	content, err := io.ReadAll(r.Body)
+	if err != nil {
+		return head
+	}
+	digest := sha256.Sum256(content)
+	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(content)
+	head.Host = rules.CleanText(r.URL.Host, maxHeadValue)
+	head.Headers = make([]notify.HeaderField, 0, len(r.Header))
+	for _, name := range sortedNames(r.Header) {
+		for _, value := range r.Header[name] {
 			head.Headers = append(head.Headers, sentField(name, value))
 		}
 	}
@@ -45,7 +56,7 @@ func sortedNames[V any](m map[string]V) []string {
 	return names
 }
 
-// sentField is a header as it is kept. Only what is known to be harmless shows
+// sentField is a header as it is shown. Only what is known to be harmless shows
 // its value: a header of the webhook's own may hold anything.
 func sentField(name, value string) notify.HeaderField {
 	field := notify.HeaderField{Name: rules.CleanText(name, maxHeadName)}

@@ -39,7 +39,7 @@ func TestWhatIsKept(t *testing.T) {
 		d.At = instant()
 	})
 	o := send(t, s, d)
-	kept, err := json.Marshal(map[string]any{"request": s.Prepare(d).Head(), "response": o.Head, "body": o.Response})
+	kept, err := json.Marshal(map[string]any{"request": s.Head(d), "response": o.Head, "body": o.Response})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestDescribedIsWhatIsSent(t *testing.T) {
 		d.Webhook.Headers = map[string]string{"X-Team": "erp"}
 		d.At = instant()
 	})
-	head := s.Prepare(d).Head()
+	head := s.Head(d)
 	_ = send(t, s, d)
 	// What the transport adds tells nothing.
 	got.Del("Accept-Encoding")
@@ -84,7 +84,7 @@ func TestDescribesWhatCannotBeSent(t *testing.T) {
 		"no body":    delivery("http://x.example", func(d *notify.Delivery) { d.Body = nil }),
 		"bad secret": delivery("http://x.example", func(d *notify.Delivery) { d.Webhook.SigningSecret = "whsec_%%%" }),
 	} {
-		if head := s.Prepare(d).Head(); head.Method != http.MethodPost || head.Headers == nil || len(head.Headers) > 0 {
+		if head := s.Head(d); head.Method != http.MethodPost || head.Headers == nil || len(head.Headers) > 0 {
 			t.Errorf("%s: described as %+v", name, head)
 		}
 	}
@@ -155,11 +155,11 @@ func TestNothingKeptShowsASecret(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", padding)+text)
 		}
 		reply.Store(&answer)
-		kept, err := json.Marshal(map[string]any{"request": s.Prepare(d).Head(), "outcome": send2(t, s, d)})
+		kept, err := json.Marshal(map[string]any{"request": s.Head(d), "outcome": send2(t, s, d)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := string(kept) + fmt.Sprintf("%+v", s.Prepare(d).Head())
+		shown := string(kept) + fmt.Sprintf("%+v", s.Head(d))
 		for name, secret := range secrets {
 			for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
 				if strings.Contains(shown, form) {
@@ -173,7 +173,7 @@ func TestNothingKeptShowsASecret(t *testing.T) {
 func send2(t *rapid.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	t.Helper()
 	d.Webhook.Timeout = 10 * time.Second
-	return s.Prepare(d).Send(t.Context())
+	return s.Send(t.Context(), d)
 }
 
 // printable keeps what a header may hold.
@@ -187,7 +187,7 @@ func printable(r rune) rune {
 func TestDescribesABotsCall(t *testing.T) {
 	s := apiOf(t, answer(200, nil, `{"ok":true,"channel":"C1","ts":"1.2"}`))
 	d := delivery("", bot)
-	head := s.Prepare(d).Head()
+	head := s.Head(d)
 	kept := fmt.Sprintf("%+v %+v", head, send(t, s, d).Head)
 	if head.BodyBytes <= len(d.Body.Content) || !strings.Contains(kept, "{Name:Authorization Value: Masked:true}") || strings.Contains(kept, botToken) {
 		t.Errorf("kept %s", kept)

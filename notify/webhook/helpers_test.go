@@ -85,7 +85,7 @@ func answer(status int, header map[string]string, body string) http.HandlerFunc 
 func send(t *testing.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	t.Helper()
 	t.Helper()
-	return s.Prepare(d).Send(context.Background())
+	return s.Send(context.Background(), d)
 }
 
 // golden compares a body with the file that holds it; go test -update writes it.

@@ -234,10 +234,10 @@ func TestStoppedByItsCaller(t *testing.T) {
 	t.Cleanup(func() { close(released) })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	if o := newSender(t).Prepare(delivery(server.URL)).Send(ctx); o.Verdict != notify.VerdictUnknown || o.NothingSent || o.Error == "" {
+	if o := newSender(t).Send(ctx, delivery(server.URL)); o.Verdict != notify.VerdictUnknown || o.NothingSent || o.Error == "" {
 		t.Errorf("outcome after the request was sent: %+v, want unknown", o)
 	}
-	if o := newSender(t).Prepare(delivery(server.URL)).Send(ctx); o.Verdict != notify.VerdictRetry || !o.NothingSent {
+	if o := newSender(t).Send(ctx, delivery(server.URL)); o.Verdict != notify.VerdictRetry || !o.NothingSent {
 		t.Errorf("outcome before anything was sent: %+v, want a retry", o)
 	}
 }
@@ -270,7 +270,7 @@ func TestProxyIsNotTaken(t *testing.T) {
 	}
 }
 
-// A server that offers HTTP/2, too, is spoken to as any other.
+// A server that offers HTTP/2 is spoken to by it.
 func TestOwnAuthorities(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Proto) }))
 	server.EnableHTTP2 = true
@@ -279,7 +279,7 @@ func TestOwnAuthorities(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	s := newSender(t, func(o *webhook.Options) { o.RootCAs = roots })
-	if o := send(t, s, delivery(server.URL)); o.Verdict != notify.VerdictDelivered || o.Response != "HTTP/1.1" {
+	if o := send(t, s, delivery(server.URL)); o.Verdict != notify.VerdictDelivered || o.Response != "HTTP/2.0" {
 		t.Errorf("outcome %+v", o)
 	}
 }

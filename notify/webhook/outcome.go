@@ -18,6 +18,7 @@ import (
 //	2xx                            delivered; of Slack, unless it says "ok": false
 //	429, 503 with Retry-After      throttled: the whole webhook waits
 //	408, 425, 5xx                  retry
+//	401, 403, 404, not of Slack    retry: a receiver that was deployed badly answers so
 //	410                            gone: the endpoint takes no message any more
 //	3xx, other 4xx                 refused
 //
@@ -32,7 +33,7 @@ func judge(w *notify.Webhook, a answer, secrets secrets, now time.Time) notify.O
 		Response:   rules.CleanText(secrets.redact(clean(a.body[:min(len(a.body), maxResponse)])), maxResponse),
 	}
 	o.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
-	o.Verdict = byStatus(a.status, o.RetryAfter)
+	o.Verdict = byStatus(w.Kind, a.status, o.RetryAfter)
 	said := ""
 	switch {
 	case w.Slack.Used():
@@ -56,13 +57,15 @@ type answer struct {
 	body []byte
 }
 
-func byStatus(status int, wait time.Duration) notify.Verdict {
+func byStatus(kind notify.WebhookKind, status int, wait time.Duration) notify.Verdict {
 	switch {
 	case status >= 200 && status <= 299:
 		return notify.VerdictDelivered
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && wait > 0:
 		return notify.VerdictThrottled
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
+		return notify.VerdictRetry
+	case kind == notify.KindGeneric && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound):
 		return notify.VerdictRetry
 	case status == http.StatusGone:
 		return notify.VerdictGone
@@ -117,7 +120,7 @@ func redirectHost(location string) string {
 	return rules.CleanText(u.Scheme+"://"+u.Host, 200)
 }
 
-// maxRetryAfter bounds what is believed of a receiver.
+// maxRetryAfter bounds what is believed of a receiver: [notify.DefaultPolicy] holds for as long.
 const maxRetryAfter = 24 * time.Hour
 
 // retryAfter reads a Retry-After header, in seconds or as a date; 0 when there

@@ -75,7 +75,7 @@ func event(d *notify.Delivery, url string) []byte {
 	}
 	// Never when the attempt was made.
 	timestamp := fired
-	if resolved != "" && (d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered) {
+	if resolved != "" && (d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered || d.Reason == notify.ReasonSourceRecovered) {
 		timestamp = resolved
 	}
 	b := text(make([]byte, 0, 1024), `{"type":`, eventType(d.Reason))
@@ -141,8 +141,16 @@ func eventType(reason notify.Reason) string {
 		return "rule.failing"
 	case notify.ReasonRuleRecovered:
 		return "rule.recovered"
+	case notify.ReasonSourceFailing:
+		return "source.failing"
+	case notify.ReasonSourceRecovered:
+		return "source.recovered"
 	case notify.ReasonWebhookOff:
 		return "webhook.off"
+	case notify.ReasonWebhookFailing:
+		return "webhook.failing"
+	case notify.ReasonUndelivered:
+		return "message.undelivered"
 	case notify.ReasonDigest:
 		return "digest"
 	}

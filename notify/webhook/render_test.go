@@ -45,19 +45,22 @@ func TestRenderGolden(t *testing.T) {
 			slackKind, custom(`{"text": "{{alert.id}} *{{exchange.route}}* {{exchange.errorMessage}}"}`),
 			func(d *notify.Delivery) { d.Alert.Exchange.ErrorMessage = "<!channel> & \"quotes\"" },
 		}},
-		"generic-count":          {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonFired, 7)}},
-		"generic-count-reminder": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 9), ungrouped}},
-		"generic-count-resolved": {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonResolved, 0)}},
-		"slack-count":            {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonFired, 7)}},
-		"slack-count-reminder":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonReminder, 9), ungrouped}},
-		"slack-count-resolved":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonResolved, 0)}},
-		"generic-rule-failing":   {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonRuleFailing)}},
-		"slack-rule-failing":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleFailing)}},
-		"slack-rule-recovered":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleRecovered)}},
-		"generic-webhook-off":    {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonWebhookOff)}},
-		"slack-webhook-off":      {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonWebhookOff)}},
-		"generic-digest":         {"https://tocsin.example", []func(*notify.Delivery){digest, custom(`{"own": "{{alert.id}}"}`)}},
-		"slack-digest":           {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest}},
+		"generic-count":            {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonFired, 7)}},
+		"generic-count-reminder":   {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 9), ungrouped}},
+		"generic-count-resolved":   {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonResolved, 0)}},
+		"slack-count":              {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonFired, 7)}},
+		"slack-count-reminder":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonReminder, 9), ungrouped}},
+		"slack-count-resolved":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonResolved, 0)}},
+		"generic-rule-failing":     {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonRuleFailing)}},
+		"slack-rule-failing":       {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleFailing)}},
+		"slack-rule-recovered":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleRecovered)}},
+		"slack-source-failing":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonSourceFailing)}},
+		"slack-source-recovered":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonSourceRecovered)}},
+		"generic-source-recovered": {"", []func(*notify.Delivery){health(notify.ReasonSourceRecovered)}},
+		"generic-webhook-off":      {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonWebhookOff)}},
+		"slack-webhook-off":        {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonWebhookOff)}},
+		"generic-digest":           {"https://tocsin.example", []func(*notify.Delivery){digest, custom(`{"own": "{{alert.id}}"}`)}},
+		"slack-digest":             {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest}},
 		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
 			`{"id": "{{alert.id}}", "why": "{{alert.reason}}", "text": "{{count.group}}: {{count.observed}} of {{count.threshold}} in {{count.window}} ({{count.windowSeconds}})"}`)}},
 	} {
@@ -101,7 +104,10 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 			d.Alert.WebhookID = uuid.UUID{13: 1}
 			d.Alert.Title, d.Alert.Message = "Webhook ops is switched off", "Its receiver is gone: 410 Gone\nNothing is sent to it until somebody enables it again."
 		}
-		if reason == notify.ReasonRuleRecovered {
+		if reason == notify.ReasonSourceFailing || reason == notify.ReasonSourceRecovered {
+			d.Alert.Title, d.Alert.Message = "The source of exchanges cannot be read", "No rule is evaluated until it can be read again. connection refused"
+		}
+		if reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered {
 			at := d.Alert.FiredAt.Add(12 * time.Minute)
 			d.Alert.State, d.Alert.ResolvedAt = alerts.Resolved, &at
 		}

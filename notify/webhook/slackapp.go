@@ -39,11 +39,14 @@ func slackAPIURL(text string) (*url.URL, error) {
 func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome {
 	bounded := *w
 	bounded.Timeout = min(w.Timeout, maxUpdateTimeout)
-	r := s.slackRequest(w.Slack, slackCall{
+	t := s.targets.get(w)
+	r, err := s.slackRequest(w.Slack, slackCall{
 		method: "chat.update", body: body, place: map[string]string{"channel": at.Channel, "ts": at.TS},
 	})
-	r.webhook, r.at = &bounded, s.now()
-	return r.Send(ctx)
+	if err != nil {
+		return refused(t, err)
+	}
+	return s.attempt(ctx, t, &bounded, r, s.now())
 }
 
 // slackCall is a call of a method of the Web API.
@@ -58,15 +61,15 @@ type slackCall struct {
 
 // slackRequest makes the request of a call. The token goes to the API alone,
 // whatever headers a webhook has of its own.
-func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
+func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) (*http.Request, error) {
 	content, err := call.content()
 	if err != nil {
-		return &request{sender: s, err: err}
+		return nil, err
 	}
 	// A request is made of what the URL says when it is written out.
 	to, err := parseURL(s.slackAPI.JoinPath(call.method).String())
 	if err != nil {
-		return &request{sender: s, err: err}
+		return nil, err
 	}
 	header := http.Header{}
 	header.Set("Authorization", "Bearer "+app.BotToken)
@@ -75,7 +78,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
 	if call.id != "" {
 		header.Set(headerID, call.id)
 	}
-	return &request{sender: s, http: post(to, header, content), content: content}
+	return post(to, header, content), nil
 }
 
 // content is the body with the call's place in it.

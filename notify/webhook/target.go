@@ -1,9 +1,11 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -26,12 +28,15 @@ type target struct {
 	err  error
 	// present signs, former beside it while a secret is rotated; nil does not.
 	present, former *signer
+	// transport carries the requests; own says that nobody else uses it.
+	transport *http.Transport
+	own       bool
 }
 
 // of tells whether the target is that of a webhook as it is.
 func (t *target) of(w *notify.Webhook) bool {
 	return t.made.URL == w.URL && t.made.SigningSecret == w.SigningSecret && t.made.FormerSecret == w.FormerSecret &&
-		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && maps.Equal(t.made.Headers, w.Headers)
+		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && t.made.ClientCertificate == w.ClientCertificate && maps.Equal(t.made.Headers, w.Headers)
 }
 
 func newTarget(w *notify.Webhook) *target {
@@ -46,10 +51,45 @@ func newTarget(w *notify.Webhook) *target {
 	return t
 }
 
+// withTransport gives the target its transport.
+func (t *target) withTransport(of func(*tls.Certificate) *http.Transport) *target {
+	if t.made.ClientCertificate == "" {
+		t.transport = of(nil)
+		return t
+	}
+	certificate, err := tls.X509KeyPair([]byte(t.made.ClientCertificate), []byte(t.made.ClientCertificate))
+	if err != nil {
+		t.err = errors.New("the client certificate cannot be read; enter certificate and key anew, as PEM")
+		return t
+	}
+	t.transport, t.own = of(&certificate), true
+	return t
+}
+
+// close closes the connections that only this target uses.
+func (t *target) close() {
+	if t.own {
+		t.transport.CloseIdleConnections()
+	}
+}
+
 // targets remembers the targets of webhooks.
 type targets struct {
+	// transport returns one that shows a certificate.
+	transport func(*tls.Certificate) *http.Transport
+
 	mu   sync.Mutex
 	byID map[uuid.UUID]*target
+}
+
+// close closes the connections of targets that have their own, and forgets all.
+func (m *targets) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.byID {
+		t.close()
+	}
+	m.byID = nil
 }
 
 // maxTargets bounds what is remembered, beyond which it is worked out anew.
@@ -62,9 +102,15 @@ func (m *targets) get(w *notify.Webhook) *target {
 		return t
 	}
 	if len(m.byID) >= maxTargets || m.byID == nil {
+		for _, t := range m.byID {
+			t.close()
+		}
 		m.byID = make(map[uuid.UUID]*target)
 	}
-	t := newTarget(w)
+	if former := m.byID[w.ID]; former != nil {
+		former.close()
+	}
+	t := newTarget(w).withTransport(m.transport)
 	m.byID[w.ID] = t
 	return t
 }

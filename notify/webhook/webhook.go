@@ -1,19 +1,19 @@
 // Package webhook makes the bodies of messages and sends them over HTTP.
 //
-// A [Sender] makes one attempt and no more: redirects are not followed, and no
-// request is sent a second time when a reused connection dies (see package wire).
-// What came of it is one [notify.Outcome], decided in one table (outcome.go). An
-// attempt of which no byte left the process is marked as such, because its repeat
-// cannot be a duplicate.
+// A [Sender] makes one attempt and no more: redirects are not followed, and the
+// transport sends no request a second time when a reused connection dies. What came of
+// it is one [notify.Outcome], decided in one table (outcome.go). An attempt of which no
+// byte left the process is marked as such, because its repeat cannot be a duplicate.
 //
-// A URL is given by a person, and names resolve to whatever their owner likes,
-// so addresses are judged when a connection is dialled, after name resolution:
-// loopback, private, link-local, metadata, shared and multicast networks, and
-// IPv6 forms of them, are refused unless configured as allowed. No proxy is
-// taken from the environment, because a proxy would dial in our place.
+// A URL is given by a person, and names resolve to whatever their owner likes, so
+// addresses are judged when a connection is dialled, after name resolution (dialer.go):
+// loopback, private, link-local, metadata, shared and multicast networks, and IPv6 forms
+// of them, are refused unless configured as allowed. A forward proxy is used only if it
+// is configured, never from the environment; the guard judges the receiver before the
+// proxy is asked for it.
 //
-// URLs, headers and signing secrets are secrets. No error text, no kept answer
-// shows one, even where the receiver sends it back.
+// URLs, headers, signing secrets and client certificates are secrets. No error text, no
+// kept answer shows one, even where the receiver sends it back.
 package webhook
 
 import (
@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -35,7 +34,6 @@ import (
 	"code.dny.dev/ssrf"
 
 	"tocsin/notify"
-	"tocsin/notify/webhook/wire"
 	"tocsin/rules"
 )
 
@@ -46,11 +44,6 @@ const (
 	maxDrain          = 64 << 10
 	maxResponseHeader = 64 << 10
 )
-
-// idleFor is half of how long a connection waits for its next use at most. Many
-// servers close theirs after five seconds, and who sends at that very moment never
-// learns whether the message was read.
-const idleFor = 2 * time.Second
 
 // The headers of Standard Webhooks, spelled as net/http sends them.
 const (
@@ -69,17 +62,21 @@ type Options struct {
 	AllowedNetworks []netip.Prefix
 	// RootCAs verify receivers; nil means those of the system.
 	RootCAs *x509.CertPool
+	// Proxy is the forward proxy; none by default.
+	Proxy Proxy
 	// SlackAPI is where the methods of Slack's Web API are, [DefaultSlackAPI] when empty.
 	SlackAPI string
 }
 
 // Sender makes attempts over HTTP. It is safe for concurrent use.
 type Sender struct {
-	client   *wire.Client
-	now      func() time.Time
-	agent    string
-	slackAPI *url.URL
-	targets  targets
+	dialer    *dialer
+	tls       *tls.Config
+	transport *http.Transport
+	now       func() time.Time
+	agent     string
+	slackAPI  *url.URL
+	targets   targets
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -93,88 +90,76 @@ func New(o Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v4, v6 []netip.Prefix
-	for _, p := range o.AllowedNetworks {
-		switch {
-		case !p.IsValid():
-			return nil, errors.New("webhook sender: an allowed network is not valid; write it as 10.0.0.0/8")
-		case p.Addr().Is4():
-			v4 = append(v4, p)
-		default:
-			v6 = append(v6, p)
-		}
+	const sessions = 1024
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, ClientSessionCache: tls.NewLRUClientSessionCache(sessions)}
+	dialer, err := newDialer(o.AllowedNetworks, o.Proxy, config)
+	if err != nil {
+		return nil, err
 	}
-	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: guard.Safe}
-	return &Sender{
-		now:      o.Now,
-		agent:    "tocsin/" + o.Version,
-		slackAPI: slackAPI,
-		client: wire.New(wire.Options{
-			Dial: dialer.DialContext, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}, HandshakeTimeout: 10 * time.Second,
-			MaxHead: maxResponseHeader, MaxDrain: maxDrain, MaxIdle: 1024, MaxIdlePerHost: 256, IdleFor: idleFor,
-		}),
-	}, nil
+	s := &Sender{dialer: dialer, tls: config, transport: newTransport(dialer, config), now: o.Now, agent: "tocsin/" + o.Version, slackAPI: slackAPI}
+	s.targets.transport = s.transportFor
+	return s, nil
+}
+
+// transportFor returns the transport that shows a client certificate. Each certificate
+// has connections of its own.
+func (s *Sender) transportFor(certificate *tls.Certificate) *http.Transport {
+	if certificate == nil {
+		return s.transport
+	}
+	config := s.tls.Clone()
+	config.Certificates = []tls.Certificate{*certificate}
+	config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	return newTransport(s.dialer, config)
 }
 
 // Close closes the connections that wait for their next use. Those in use are
 // closed when their attempts end.
-func (s *Sender) Close() { s.client.Close() }
+func (s *Sender) Close() {
+	s.targets.close()
+	s.transport.CloseIdleConnections()
+}
 
-// Prepare makes the request of an attempt.
-func (s *Sender) Prepare(d *notify.Delivery) notify.Request {
+// Send makes one attempt, within the webhook's timeout.
+func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	now := d.At
 	if now.IsZero() {
 		now = s.now()
 	}
-	r := s.prepare(d, now)
-	r.webhook, r.at = &d.Webhook, now
-	return r
-}
-
-// request is an attempt that is ready to be made.
-type request struct {
-	sender  *Sender
-	webhook *notify.Webhook
-	// at is the instant of the signature.
-	at      time.Time
-	http    *http.Request
-	content []byte
-	// err says why there is no request. It shows no URL.
-	err error
-}
-
-// Send makes one attempt, within the webhook's timeout.
-func (r *request) Send(ctx context.Context) notify.Outcome {
-	begin := r.sender.now()
-	o := r.attempt(ctx)
-	o.Duration = max(r.sender.now().Sub(begin), 0)
-	return o
-}
-
-func (r *request) attempt(parent context.Context) notify.Outcome {
-	s, w := r.sender, r.webhook
-	secrets := s.targets.get(w).secrets
-	if r.err != nil {
-		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(r.err.Error())}
+	t := s.targets.get(&d.Webhook)
+	r, err := s.request(d, t, now)
+	if err != nil {
+		return refused(t, err)
 	}
+	return s.attempt(ctx, t, &d.Webhook, r, now)
+}
+
+// refused is the outcome of an attempt for which there is no request.
+func refused(t *target, err error) notify.Outcome {
+	return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: t.secrets.redact(err.Error())}
+}
+
+// attempt makes a call and judges what came of it.
+func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) (o notify.Outcome) {
+	began := s.now()
+	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
 	timeout := w.Timeout
 	if timeout <= 0 {
 		timeout = notify.DefaultTimeout
 	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-	limit := int64(maxResponse)
+	limit, transport := int64(maxResponse), t.transport
 	if w.Slack.Used() {
-		limit = maxSlackAnswer
+		limit, transport = maxSlackAnswer, s.transport
 	}
-	got, nothingSent, err := s.client.Call(ctx, r.http, limit)
+	head, body, nothingSent, err := call(ctx, transport, r, limit)
 	if err != nil {
 		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
-		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: secrets.redact(why)}
+		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}
 	}
-	o := judge(w, answer{got.Head.StatusCode, got.Head.Header, got.Body}, secrets, r.at)
-	o.Head = secrets.responseHead(got.Head)
+	o = judge(w, answer{head.StatusCode, head.Header, body}, t.secrets, at)
+	o.Head = t.secrets.responseHead(head)
 	return o
 }
 
@@ -198,21 +183,19 @@ func unanswered(stopped, over, err error, nothingSent bool, timeout time.Duratio
 
 const maxError = 500
 
-// prepare makes the request of a delivery.
-func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
+// request makes the request of a delivery.
+func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Request, error) {
 	if d.Body == nil {
-		return &request{sender: s, err: errors.New("there is no body to send")}
+		return nil, errors.New("there is no body to send")
 	}
 	if app := d.Webhook.Slack; app.Used() {
 		return s.slackRequest(app, slackCall{
 			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
 		})
 	}
-	t := s.targets.get(&d.Webhook)
 	if t.err != nil {
-		return &request{sender: s, err: t.err}
+		return nil, t.err
 	}
-	content := d.Body.Content
 	id := d.MessageID()
 	header := make(http.Header, len(d.Webhook.Headers)+6)
 	for name, value := range d.Webhook.Headers {
@@ -227,26 +210,22 @@ func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
 	header.Set("User-Agent", s.agent)
 	header.Set(headerID, id)
 	header.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
-	signature, err := t.signature(id, now, content)
+	signature, err := t.signature(id, now, d.Body.Content)
 	if err != nil {
-		return &request{sender: s, err: err}
+		return nil, err
 	}
 	if signature != "" {
 		header.Set(headerSignature, signature)
 	}
-	return &request{sender: s, http: post(t.url, header, content), content: content}
+	return post(t.url, header, d.Body.Content), nil
 }
 
-// post makes a request.
+// post makes a request. It has no GetBody, so that no transport can send it again.
 func post(to *url.URL, header http.Header, content []byte) *http.Request {
-	r := &http.Request{
+	return &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
 	}
-	if len(content) == 0 {
-		r.Body = http.NoBody
-	}
-	return r
 }
 
 func basicAuth(user, password string) string {

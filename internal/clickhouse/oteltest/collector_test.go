@@ -196,15 +196,15 @@ func everything(ctx context.Context, t *testing.T, source *clickhouse.Source) []
 	var all []rules.Exchange
 	for at := (cursor.Position{}); ; {
 		page, err := source.Scan(ctx, evaluator.Scan{
-			TenantID: clickhouse.DefaultTenant, After: at, BeforeNS: base + 1_000, Statuses: []rules.Status{rules.Completed, rules.Failed}, Limit: 1,
+			Tenants: evaluator.Tenants{Names: []string{clickhouse.DefaultTenant}}, After: at, BeforeNS: base + 1_000, Statuses: []rules.Status{rules.Completed, rules.Failed}, Limit: 1,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page) == 0 {
+		if len(page.Exchanges) == 0 {
 			return all
 		}
-		all, at = append(all, page...), page[0].Position()
+		all, at = append(all, page.Exchanges...), page.Exchanges[0].Position()
 	}
 }
 

@@ -17,4 +17,5 @@ CREATE TABLE IF NOT EXISTS exchanges
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(start_time)
-ORDER BY (tenant_id, start_time, environment, application_id, route_id, execution_id)
+PRIMARY KEY (start_time, tenant_id)
+ORDER BY (start_time, tenant_id, environment, application_id, route_id, execution_id)

@@ -4,6 +4,10 @@
 // It is a ReplacingMergeTree, so a row written at the start of an exchange with
 // status RUNNING and a row written at its end with the same sort key are one
 // exchange, of which the row inserted last stands once parts are merged.
+//
+// It is sorted by start time first, so that what is new lies together, whichever tenants
+// it belongs to: what a pass reads depends neither on the number of tenants nor on the
+// history. A preview of one tenant among many reads that column of all of them.
 package schema
 
 import _ "embed"

@@ -12,103 +12,74 @@ import (
 	"github.com/google/uuid"
 )
 
-const alertRaiseWebhookOff = `-- name: AlertRaiseWebhookOff :one
-insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, webhook_id,
-                   start_time_ns, application, route, exchange)
-select $1, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', $2, $3, true, $4::uuid, 0, '', '', '{}'
-from notification n
-join rule r on r.rule_id = coalesce(n.rule_id, (
-    select t.rule_id from digest_member m join notification t using (notification_id)
-    where m.digest_id = n.notification_id
-    limit 1))
-where n.notification_id = $5::uuid
-for key share of r
-on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
-returning rule_id
-`
-
-type AlertRaiseWebhookOffParams struct {
-	AlertID        uuid.UUID
-	Title          string
-	Message        string
-	WebhookID      uuid.UUID
-	NotificationID uuid.UUID
-}
-
-// Tells that a webhook was switched off; no row when an open alert tells so already.
-// Its rule is that of the notification that met it, or of one that a digest told.
-func (q *Queries) AlertRaiseWebhookOff(ctx context.Context, arg AlertRaiseWebhookOffParams) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, alertRaiseWebhookOff,
-		arg.AlertID,
-		arg.Title,
-		arg.Message,
-		arg.WebhookID,
-		arg.NotificationID,
-	)
-	var rule_id uuid.UUID
-	err := row.Scan(&rule_id)
-	return rule_id, err
-}
-
-const alertResolveWebhookOff = `-- name: AlertResolveWebhookOff :exec
-update alert
-set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
-where webhook_id = $1::uuid and state <> 'RESOLVED'
-`
-
-func (q *Queries) AlertResolveWebhookOff(ctx context.Context, webhookID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, alertResolveWebhookOff, webhookID)
-	return err
-}
-
-const breakerLock = `-- name: BreakerLock :one
-select s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at,
-       (s.probe_id is not null and s.probe_id = $1::uuid and s.probe_token = $2::bigint)::boolean as probe,
-       clock_timestamp()::timestamptz as at
+const breakerLock = `-- name: BreakerLock :many
+select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for, w.held_until,
+       s.probe_id, s.probe_token, w.version, clock_timestamp()::timestamptz as at
 from webhook_state s
-where s.webhook_id = $3
-for update
+join webhook w using (webhook_id)
+where s.webhook_id = any($1::uuid[])
+order by s.webhook_id
+for update of s
 `
-
-type BreakerLockParams struct {
-	NotificationID uuid.UUID
-	Token          int64
-	WebhookID      uuid.UUID
-}
 
 type BreakerLockRow struct {
+	WebhookID   uuid.UUID
 	Failures    int32
 	Openings    int32
 	OpenedAt    *time.Time
 	OpenUntil   *time.Time
 	LastError   string
 	LastErrorAt *time.Time
-	Probe       bool
+	Holds       int32
+	HeldFor     time.Duration
+	HeldUntil   *time.Time
+	ProbeID     *uuid.UUID
+	ProbeToken  *int64
+	Version     int64
 	At          time.Time
 }
 
-// The breaker of a webhook, held until the transaction ends, and whether a claim
-// is that of its probe.
-func (q *Queries) BreakerLock(ctx context.Context, arg BreakerLockParams) (BreakerLockRow, error) {
-	row := q.db.QueryRow(ctx, breakerLock, arg.NotificationID, arg.Token, arg.WebhookID)
-	var i BreakerLockRow
-	err := row.Scan(
-		&i.Failures,
-		&i.Openings,
-		&i.OpenedAt,
-		&i.OpenUntil,
-		&i.LastError,
-		&i.LastErrorAt,
-		&i.Probe,
-		&i.At,
-	)
-	return i, err
+// The breakers of webhooks, in one order, held until the transaction ends, and which
+// claims are those of their probes.
+func (q *Queries) BreakerLock(ctx context.Context, webhookIds []uuid.UUID) ([]BreakerLockRow, error) {
+	rows, err := q.db.Query(ctx, breakerLock, webhookIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BreakerLockRow{}
+	for rows.Next() {
+		var i BreakerLockRow
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.Failures,
+			&i.Openings,
+			&i.OpenedAt,
+			&i.OpenUntil,
+			&i.LastError,
+			&i.LastErrorAt,
+			&i.Holds,
+			&i.HeldFor,
+			&i.HeldUntil,
+			&i.ProbeID,
+			&i.ProbeToken,
+			&i.Version,
+			&i.At,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const breakerReset = `-- name: BreakerReset :exec
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
-    probe_id = null, probe_token = null
+    holds = 0, held_for = '0', probe_id = null, probe_token = null
 where webhook_id = $1
 `
 
@@ -121,11 +92,11 @@ func (q *Queries) BreakerReset(ctx context.Context, webhookID uuid.UUID) error {
 const breakerWrite = `-- name: BreakerWrite :exec
 update webhook_state s
 set failures = $1, openings = $2, opened_at = $3, open_until = $4,
-    last_error = $5, last_error_at = $6,
-    probe_id = case when $7::boolean or $3::timestamptz is null then null else s.probe_id end,
-    probe_token = case when $7::boolean or $3::timestamptz is null then null else s.probe_token end
+    last_error = $5, last_error_at = $6, holds = $7, held_for = $8,
+    probe_id = case when $9::boolean then null else s.probe_id end,
+    probe_token = case when $9::boolean then null else s.probe_token end
 from webhook w
-where s.webhook_id = $8 and w.webhook_id = s.webhook_id and w.version = $9
+where s.webhook_id = $10 and w.webhook_id = s.webhook_id and w.version = $11
 `
 
 type BreakerWriteParams struct {
@@ -135,12 +106,14 @@ type BreakerWriteParams struct {
 	OpenUntil   *time.Time
 	LastError   string
 	LastErrorAt *time.Time
+	Holds       int32
+	HeldFor     time.Duration
 	Probe       bool
 	WebhookID   uuid.UUID
 	Version     int64
 }
 
-// A breaker that is written after its probe, or closed, has no probe any more. Nothing
+// A breaker that is written after its probe, or has closed, has no probe any more. Nothing
 // is written where the webhook was edited, which waits for the lock, since the attempt.
 func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) error {
 	_, err := q.db.Exec(ctx, breakerWrite,
@@ -150,11 +123,85 @@ func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) erro
 		arg.OpenUntil,
 		arg.LastError,
 		arg.LastErrorAt,
+		arg.Holds,
+		arg.HeldFor,
 		arg.Probe,
 		arg.WebhookID,
 		arg.Version,
 	)
 	return err
+}
+
+const breakersTroubled = `-- name: BreakersTroubled :many
+select webhook_id from webhook_state
+where webhook_id = any($1::uuid[]) and (failures > 0 or opened_at is not null or holds > 0)
+`
+
+// Those of some webhooks that have something to forget after an answer.
+func (q *Queries) BreakersTroubled(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, breakersTroubled, webhookIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var webhook_id uuid.UUID
+		if err := rows.Scan(&webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, webhook_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const outboxExpire = `-- name: OutboxExpire :many
+with old as (
+    select o.notification_id from outbox o
+    where o.webhook_id = $1 and o.ready_at >= '-infinity' and o.since < now() - $2::interval
+      and (o.claim_token is null or o.due_at <= now())
+    order by o.ready_at limit 1000 for update skip locked
+), gone as (
+    delete from outbox o using old where o.notification_id = old.notification_id
+    returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+)
+insert into settlement (notification_id, tenant_id, status)
+select n.notification_id, n.tenant_id, 'EXHAUSTED' from gone join notification n using (notification_id)
+returning notification_id
+`
+
+type OutboxExpireParams struct {
+	WebhookID uuid.UUID
+	Expire    time.Duration
+}
+
+// Ends messages of a held webhook that have waited for too long, the oldest first.
+func (q *Queries) OutboxExpire(ctx context.Context, arg OutboxExpireParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, outboxExpire, arg.WebhookID, arg.Expire)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var notification_id uuid.UUID
+		if err := rows.Scan(&notification_id); err != nil {
+			return nil, err
+		}
+		items = append(items, notification_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webhookFlows = `-- name: WebhookFlows :many
@@ -201,4 +248,31 @@ func (q *Queries) WebhookFlows(ctx context.Context, webhookIds []uuid.UUID) ([]W
 		return nil, err
 	}
 	return items, nil
+}
+
+const webhookHold = `-- name: WebhookHold :exec
+update webhook
+set held_until = greatest(held_until, $1::timestamptz)
+where webhook_id = $2 and version = $3
+`
+
+type WebhookHoldParams struct {
+	Until     time.Time
+	WebhookID uuid.UUID
+	Version   int64
+}
+
+func (q *Queries) WebhookHold(ctx context.Context, arg WebhookHoldParams) error {
+	_, err := q.db.Exec(ctx, webhookHold, arg.Until, arg.WebhookID, arg.Version)
+	return err
+}
+
+const webhooksToHold = `-- name: WebhooksToHold :exec
+select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for no key update
+`
+
+// Locks webhooks in one order, before their states, as an edit does.
+func (q *Queries) WebhooksToHold(ctx context.Context, webhookIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, webhooksToHold, webhookIds)
+	return err
 }

@@ -136,7 +136,7 @@ from (
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
-    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF')
+    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
 ) e
 where e.error_type <> '' or e.message <> ''
 group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')
@@ -390,4 +390,51 @@ func (q *Queries) DigestSpan(ctx context.Context, digestID uuid.UUID) (DigestSpa
 	var i DigestSpanRow
 	err := row.Scan(&i.FirstAt, &i.LastAt)
 	return i, err
+}
+
+const digestWaiting = `-- name: DigestWaiting :many
+select d.webhook_id::uuid as webhook_id,
+       (select count(*) from outbox o
+        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()) as digests,
+       exists (
+           select from outbox o
+           where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+             and o.attempts = o.begun_before and not o.digest and not o.alone
+           offset d.above
+       )::boolean as gather
+from (select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as first_at, unnest($3::int[]) as above) d
+`
+
+type DigestWaitingParams struct {
+	WebhookIds []uuid.UUID
+	FirstAt    []time.Time
+	Above      []int32
+}
+
+type DigestWaitingRow struct {
+	WebhookID uuid.UUID
+	Digests   int64
+	Gather    bool
+}
+
+// Of webhooks: how many digests are due, and whether more waits un-attempted than their
+// bounds.
+func (q *Queries) DigestWaiting(ctx context.Context, arg DigestWaitingParams) ([]DigestWaitingRow, error) {
+	rows, err := q.db.Query(ctx, digestWaiting, arg.WebhookIds, arg.FirstAt, arg.Above)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DigestWaitingRow{}
+	for rows.Next() {
+		var i DigestWaitingRow
+		if err := rows.Scan(&i.WebhookID, &i.Digests, &i.Gather); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

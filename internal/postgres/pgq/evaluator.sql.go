@@ -367,15 +367,16 @@ with known as (
                select from announcement a
                where a.subject = 'source' and (a.replica = $1::text or not exists (
                    select from replica o where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
-           ) as source_failed
+           ) as source_failed,
+           coalesce(bool_and(r.evaluated_at > now() - $3::interval) filter (where r.replica_id = $1::text), false) as noted
     from replica r
-    where 'evaluate' = any(r.roles) and r.beat_at > now() - $2::interval
+    where r.evaluated_at > now() - $4::interval
 )
 select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
-       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
+       k.partitions, k.others, k.before, k.source_failed, k.noted::boolean as noted, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = $1::text or c.lease_until <= now()
@@ -387,6 +388,8 @@ order by c.partition
 type CheckpointsForParams struct {
 	Replica   string
 	DeadAfter time.Duration
+	NoteAfter time.Duration
+	LeaseFor  time.Duration
 }
 
 type CheckpointsForRow struct {
@@ -398,13 +401,20 @@ type CheckpointsForRow struct {
 	Others           int64
 	Before           int64
 	SourceFailed     bool
+	Noted            bool
 	Now              time.Time
 }
 
 // The partitions that a replica holds or may take, at least one row in any case, with
-// what it needs to know of the others. Owners that are silent hold nothing.
+// what it needs to know of the others: those who asked for partitions within the length
+// of a lease. Owners that are silent hold nothing.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
-	rows, err := q.db.Query(ctx, checkpointsFor, arg.Replica, arg.DeadAfter)
+	rows, err := q.db.Query(ctx, checkpointsFor,
+		arg.Replica,
+		arg.DeadAfter,
+		arg.NoteAfter,
+		arg.LeaseFor,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -433,6 +443,7 @@ func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) 
 			&i.Others,
 			&i.Before,
 			&i.SourceFailed,
+			&i.Noted,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -485,6 +496,15 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const replicaEvaluates = `-- name: ReplicaEvaluates :exec
+update replica set evaluated_at = now() where replica_id = $1
+`
+
+func (q *Queries) ReplicaEvaluates(ctx context.Context, replicaID string) error {
+	_, err := q.db.Exec(ctx, replicaEvaluates, replicaID)
+	return err
 }
 
 const ruleBackfills = `-- name: RuleBackfills :many

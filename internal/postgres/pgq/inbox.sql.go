@@ -270,7 +270,7 @@ func (q *Queries) AttemptVerdicts(ctx context.Context, notificationIds []uuid.UU
 }
 
 const attemptsOf = `-- name: AttemptsOf :many
-select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.request, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any($1::uuid[])
 order by t.started_at, t.notification_id, t.attempt
@@ -304,9 +304,52 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 			&i.AttemptHistory.Error,
 			&i.AttemptHistory.Response,
 			&i.AttemptHistory.DurationUs,
-			&i.AttemptHistory.Request,
 			&i.AttemptHistory.ResponseHead,
 			&i.Claimed,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const bodiesOf = `-- name: BodiesOf :many
+select b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
+from notification_body b
+join notification n using (notification_id)
+join webhook w on w.webhook_id = n.webhook_id
+where b.notification_id = any($1::uuid[])
+`
+
+type BodiesOfRow struct {
+	NotificationID uuid.UUID
+	ContentType    string
+	Content        []byte
+	WebhookID      uuid.UUID
+	Version        int64
+	UpdatedAt      time.Time
+}
+
+func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]BodiesOfRow, error) {
+	rows, err := q.db.Query(ctx, bodiesOf, notificationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BodiesOfRow{}
+	for rows.Next() {
+		var i BodiesOfRow
+		if err := rows.Scan(
+			&i.NotificationID,
+			&i.ContentType,
+			&i.Content,
+			&i.WebhookID,
+			&i.Version,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -410,6 +453,35 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.WebhookName,
 			&i.AlertTitle,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const retriesOfAll = `-- name: RetriesOfAll :many
+select notification_id, retried_at from retry where notification_id = any($1::uuid[]) order by generation
+`
+
+type RetriesOfAllRow struct {
+	NotificationID uuid.UUID
+	RetriedAt      time.Time
+}
+
+func (q *Queries) RetriesOfAll(ctx context.Context, notificationIds []uuid.UUID) ([]RetriesOfAllRow, error) {
+	rows, err := q.db.Query(ctx, retriesOfAll, notificationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RetriesOfAllRow{}
+	for rows.Next() {
+		var i RetriesOfAllRow
+		if err := rows.Scan(&i.NotificationID, &i.RetriedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

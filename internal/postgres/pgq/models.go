@@ -114,7 +114,6 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
-	Request        []byte
 	ResponseHead   []byte
 }
 
@@ -130,7 +129,6 @@ type AttemptHistory struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
-	Request        []byte
 	ResponseHead   []byte
 }
 
@@ -195,6 +193,7 @@ type Notification struct {
 	Reason         string
 	CreatedAt      time.Time
 	Generation     int32
+	About          *uuid.UUID
 }
 
 type NotificationBody struct {
@@ -202,7 +201,6 @@ type NotificationBody struct {
 	ContentType    string
 	Content        []byte
 	Problem        string
-	Request        []byte
 }
 
 type NotificationStatus struct {
@@ -234,6 +232,7 @@ type Outbox struct {
 	Alone          bool
 	BegunAt        *time.Time
 	ReadyAt        time.Time
+	Since          time.Time
 }
 
 type PartitionRule struct {
@@ -261,13 +260,14 @@ type Reconciliation struct {
 }
 
 type Replica struct {
-	ReplicaID string
-	Host      string
-	Pid       int32
-	Version   string
-	Roles     []string
-	StartedAt time.Time
-	BeatAt    time.Time
+	ReplicaID   string
+	Host        string
+	Pid         int32
+	Version     string
+	Roles       []string
+	StartedAt   time.Time
+	BeatAt      time.Time
+	EvaluatedAt *time.Time
 }
 
 type RetentionPass struct {
@@ -393,6 +393,7 @@ type Settlement struct {
 	Response       *string
 	DurationUs     *int64
 	ResponseHead   []byte
+	DiscardedBy    *string
 }
 
 type SignInFailure struct {
@@ -458,6 +459,13 @@ type Webhook struct {
 	FormerSecretUntil *time.Time
 }
 
+type WebhookIncident struct {
+	WebhookID uuid.UUID
+	Kind      string
+	AlertID   uuid.UUID
+	Since     time.Time
+}
+
 type WebhookState struct {
 	WebhookID   uuid.UUID
 	Failures    int32
@@ -469,4 +477,6 @@ type WebhookState struct {
 	ProbeID     *uuid.UUID
 	ProbeToken  *int64
 	NextSendAt  *time.Time
+	Holds       int32
+	HeldFor     time.Duration
 }

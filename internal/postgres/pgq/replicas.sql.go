@@ -65,7 +65,7 @@ func (q *Queries) ReplicaLeave(ctx context.Context, replicaID string) error {
 }
 
 const replicaList = `-- name: ReplicaList :many
-select r.replica_id, r.host, r.pid, r.version, r.roles, r.started_at, r.beat_at,
+select r.replica_id, r.host, r.pid, r.version, r.roles, r.started_at, r.beat_at, r.evaluated_at,
        greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
        array(select c.partition from checkpoint c where c.owner = r.replica_id and c.lease_until > now() order by c.partition)::integer[] as partitions,
        coalesce(rules.count, 0)::bigint as claimed_rules,
@@ -109,6 +109,7 @@ func (q *Queries) ReplicaList(ctx context.Context) ([]ReplicaListRow, error) {
 			&i.Replica.Roles,
 			&i.Replica.StartedAt,
 			&i.Replica.BeatAt,
+			&i.Replica.EvaluatedAt,
 			&i.SilentSeconds,
 			&i.Partitions,
 			&i.ClaimedRules,
@@ -132,9 +133,9 @@ with held as (
     where r.beat_at <= now() - $1::interval and r.replica_id <> $2::text
     for update of o skip locked
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from held t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), released as (
@@ -183,9 +184,9 @@ const replicaReleaseOwnNotifications = `-- name: ReplicaReleaseOwnNotifications 
 with held as (
     select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = $1::text for update
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from held t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )

@@ -260,7 +260,7 @@ with old as (
     delete from notification_body b using old where b.notification_id = old.notification_id
 ), heads as (
     update attempt t
-    set request = null, response_head = null, response = ''
+    set response_head = null, response = ''
     from old where t.notification_id = old.notification_id
 ), swept as (
     update settlement s

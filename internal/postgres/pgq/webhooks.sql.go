@@ -16,9 +16,9 @@ with gone as (
     delete from outbox o where o.webhook_id = $1 and o.ready_at >= '-infinity'
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from gone t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )
@@ -32,6 +32,94 @@ select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n us
 func (q *Queries) OutboxAbandon(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, outboxAbandon, webhookID)
 	return err
+}
+
+const secretKeys = `-- name: SecretKeys :many
+select substring(secrets from 1 for 5)::bytea as head, count(*) as secrets
+from webhook where secrets <> '' group by 1 order by 1
+`
+
+type SecretKeysRow struct {
+	Head    []byte
+	Secrets int64
+}
+
+// With which keys secrets are sealed, and how many.
+func (q *Queries) SecretKeys(ctx context.Context) ([]SecretKeysRow, error) {
+	rows, err := q.db.Query(ctx, secretKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SecretKeysRow{}
+	for rows.Next() {
+		var i SecretKeysRow
+		if err := rows.Scan(&i.Head, &i.Secrets); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const secretReplace = `-- name: SecretReplace :execrows
+update webhook set secrets = $1 where webhook_id = $2 and secrets = $3
+`
+
+type SecretReplaceParams struct {
+	Sealed    []byte
+	WebhookID uuid.UUID
+	Was       []byte
+}
+
+// Replaces secrets by themselves, sealed anew, unless somebody has changed them meanwhile.
+func (q *Queries) SecretReplace(ctx context.Context, arg SecretReplaceParams) (int64, error) {
+	result, err := q.db.Exec(ctx, secretReplace, arg.Sealed, arg.WebhookID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const secretsBehind = `-- name: SecretsBehind :many
+select webhook_id, secrets from webhook
+where secrets <> '' and substring(secrets from 1 for 5) <> $1::bytea and webhook_id > $2
+order by webhook_id
+limit 100
+`
+
+type SecretsBehindParams struct {
+	Head    []byte
+	AfterID uuid.UUID
+}
+
+type SecretsBehindRow struct {
+	WebhookID uuid.UUID
+	Secrets   []byte
+}
+
+// Secrets that are sealed with another key than that of the given head, after an id.
+func (q *Queries) SecretsBehind(ctx context.Context, arg SecretsBehindParams) ([]SecretsBehindRow, error) {
+	rows, err := q.db.Query(ctx, secretsBehind, arg.Head, arg.AfterID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SecretsBehindRow{}
+	for rows.Next() {
+		var i SecretsBehindRow
+		if err := rows.Scan(&i.WebhookID, &i.Secrets); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webhookDelete = `-- name: WebhookDelete :exec

@@ -1,29 +1,64 @@
--- name: BreakerLock :one
--- The breaker of a webhook, held until the transaction ends, and whether a claim
--- is that of its probe.
-select s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at,
-       (s.probe_id is not null and s.probe_id = @notification_id::uuid and s.probe_token = @token::bigint)::boolean as probe,
-       clock_timestamp()::timestamptz as at
+-- name: BreakerLock :many
+-- The breakers of webhooks, in one order, held until the transaction ends, and which
+-- claims are those of their probes.
+select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for, w.held_until,
+       s.probe_id, s.probe_token, w.version, clock_timestamp()::timestamptz as at
 from webhook_state s
-where s.webhook_id = @webhook_id
-for update;
+join webhook w using (webhook_id)
+where s.webhook_id = any(@webhook_ids::uuid[])
+order by s.webhook_id
+for update of s;
 
 -- name: BreakerWrite :exec
--- A breaker that is written after its probe, or closed, has no probe any more. Nothing
+-- A breaker that is written after its probe, or has closed, has no probe any more. Nothing
 -- is written where the webhook was edited, which waits for the lock, since the attempt.
 update webhook_state s
 set failures = @failures, openings = @openings, opened_at = sqlc.narg(opened_at), open_until = sqlc.narg(open_until),
-    last_error = @last_error, last_error_at = sqlc.narg(last_error_at),
-    probe_id = case when @probe::boolean or sqlc.narg(opened_at)::timestamptz is null then null else s.probe_id end,
-    probe_token = case when @probe::boolean or sqlc.narg(opened_at)::timestamptz is null then null else s.probe_token end
+    last_error = @last_error, last_error_at = sqlc.narg(last_error_at), holds = @holds, held_for = @held_for,
+    probe_id = case when @probe::boolean then null else s.probe_id end,
+    probe_token = case when @probe::boolean then null else s.probe_token end
 from webhook w
 where s.webhook_id = @webhook_id and w.webhook_id = s.webhook_id and w.version = @version;
+
+-- name: WebhooksToHold :exec
+-- Locks webhooks in one order, before their states, as an edit does.
+select from webhook where webhook_id = any(@webhook_ids::uuid[]) order by webhook_id for no key update;
+
+-- name: WebhookHold :exec
+update webhook
+set held_until = greatest(held_until, @until::timestamptz)
+where webhook_id = @webhook_id and version = @version;
+
+-- name: OutboxExpire :many
+-- Ends messages of a held webhook that have waited for too long, the oldest first.
+with old as (
+    select o.notification_id from outbox o
+    where o.webhook_id = @webhook_id and o.ready_at >= '-infinity' and o.since < now() - @expire::interval
+      and (o.claim_token is null or o.due_at <= now())
+    order by o.ready_at limit 1000 for update skip locked
+), gone as (
+    delete from outbox o using old where o.notification_id = old.notification_id
+    returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+)
+insert into settlement (notification_id, tenant_id, status)
+select n.notification_id, n.tenant_id, 'EXHAUSTED' from gone join notification n using (notification_id)
+returning notification_id;
+
+-- name: BreakersTroubled :many
+-- Those of some webhooks that have something to forget after an answer.
+select webhook_id from webhook_state
+where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is not null or holds > 0);
 
 -- name: BreakerReset :exec
 -- Forgets what attempts told; what the rate allows stays.
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
-    probe_id = null, probe_token = null
+    holds = 0, held_for = '0', probe_id = null, probe_token = null
 where webhook_id = @webhook_id;
 
 -- name: WebhookFlows :many
@@ -31,23 +66,3 @@ select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_e
 from webhook_state s
 where s.webhook_id = any(@webhook_ids::uuid[]);
 
--- name: AlertRaiseWebhookOff :one
--- Tells that a webhook was switched off; no row when an open alert tells so already.
--- Its rule is that of the notification that met it, or of one that a digest told.
-insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, webhook_id,
-                   start_time_ns, application, route, exchange)
-select @alert_id, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, @webhook_id::uuid, 0, '', '', '{}'
-from notification n
-join rule r on r.rule_id = coalesce(n.rule_id, (
-    select t.rule_id from digest_member m join notification t using (notification_id)
-    where m.digest_id = n.notification_id
-    limit 1))
-where n.notification_id = @notification_id::uuid
-for key share of r
-on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
-returning rule_id;
-
--- name: AlertResolveWebhookOff :exec
-update alert
-set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
-where webhook_id = @webhook_id::uuid and state <> 'RESOLVED';

@@ -1,3 +1,17 @@
+-- name: DigestWaiting :many
+-- Of webhooks: how many digests are due, and whether more waits un-attempted than their
+-- bounds.
+select d.webhook_id::uuid as webhook_id,
+       (select count(*) from outbox o
+        where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()) as digests,
+       exists (
+           select from outbox o
+           where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
+             and o.attempts = o.begun_before and not o.digest and not o.alone
+           offset d.above
+       )::boolean as gather
+from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
+
 -- name: DigestGather :one
 -- Gathers what waits un-attempted for a webhook into a digest, oldest first,
 -- unless it is no more than the webhook's bound: what another replica holds just
@@ -70,7 +84,7 @@ from (
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
-    where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF')
+    where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
 ) e
 where e.error_type <> '' or e.message <> ''
 group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')

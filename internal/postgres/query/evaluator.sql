@@ -1,6 +1,7 @@
 -- name: CheckpointsFor :many
 -- The partitions that a replica holds or may take, at least one row in any case, with
--- what it needs to know of the others. Owners that are silent hold nothing.
+-- what it needs to know of the others: those who asked for partitions within the length
+-- of a lease. Owners that are silent hold nothing.
 with known as (
     select count(*) filter (where r.replica_id <> @replica::text) as others,
            count(*) filter (where r.replica_id < @replica::text) as before,
@@ -9,21 +10,25 @@ with known as (
                select from announcement a
                where a.subject = 'source' and (a.replica = @replica::text or not exists (
                    select from replica o where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
-           ) as source_failed
+           ) as source_failed,
+           coalesce(bool_and(r.evaluated_at > now() - @note_after::interval) filter (where r.replica_id = @replica::text), false) as noted
     from replica r
-    where 'evaluate' = any(r.roles) and r.beat_at > now() - @dead_after::interval
+    where r.evaluated_at > now() - @lease_for::interval
 )
 select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> @replica::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)))::boolean as free,
-       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
+       k.partitions, k.others, k.before, k.source_failed, k.noted::boolean as noted, now()::timestamptz as now
 from checkpoint c
 cross join known k
 where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
    or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
    or c.partition = (select min(partition) from checkpoint)
 order by c.partition;
+
+-- name: ReplicaEvaluates :exec
+update replica set evaluated_at = now() where replica_id = @replica_id;
 
 -- name: CheckpointTake :many
 -- Takes partitions that are still free. Another replica that takes one at the same

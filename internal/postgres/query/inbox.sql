@@ -62,6 +62,16 @@ from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
+-- name: BodiesOf :many
+select b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
+from notification_body b
+join notification n using (notification_id)
+join webhook w on w.webhook_id = n.webhook_id
+where b.notification_id = any(@notification_ids::uuid[]);
+
+-- name: RetriesOfAll :many
+select notification_id, retried_at from retry where notification_id = any(@notification_ids::uuid[]) order by generation;
+
 -- name: AlertActivity :many
 -- Alerts by rule and minute, of the hour that ends with the present minute; one
 -- row without a rule where there are none. Of very many, only the newest.

@@ -1,240 +1,164 @@
--- name: OutboxBacklog :many
--- The enabled webhooks: whether any of what is owed to them may be sent now and,
--- rounded up, the microseconds until the next of it may; 0 when there is none.
--- Nothing may while the receiver has asked for a pause, nor while the breaker is
--- open or its probe, whose claim stands, is on its way. Leases count where all that
--- is ready is leased, which is never much.
---
--- The look at a webhook begins at its bound, unless it is a whole look: that is the
--- first one, one that comes a period after the last whole one, and one that finds
--- the clock set back. Beside comes the next bound. Whether anything may be sent is
--- looked for behind the place of the last claim first, before which it is unlikely.
---
--- The worker is whose claims stand right in front of the first row that may be sent, if
--- they are more than may be called at once. Who holds the last one of so many has
--- claimed, begun or renewed it of late, under a lease as long as that of who asks.
-with look as materialized (
-    select now() - @margin::interval as settled,
-           now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole,
-           now() + @lease::interval as leased, @recent::interval as recent
-), known as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
-), place as (
-    select unnest(@placed_ids::uuid[]) as webhook_id, unnest(@placed_at::timestamptz[]) as at, unnest(@placed_after::uuid[]) as after
+-- name: OutboxLook :many
+-- The enabled webhooks that have messages: their limits, whether any may be sent now
+-- and, rounded up, the microseconds until the next may; 0 when there is none. None may
+-- while the receiver has asked for a pause, nor while the breaker is open or a probe is
+-- on its way. A whole look finds the webhooks in the queue, passing from one to the
+-- next; another one looks at those named, each from its bound on.
+with recursive found as (
+    (select o.webhook_id from outbox o where @whole::boolean and o.ready_at >= '-infinity' order by o.webhook_id limit 1)
+    union all
+    select (select o.webhook_id from outbox o where o.webhook_id > f.webhook_id and o.ready_at >= '-infinity' order by o.webhook_id limit 1)
+    from found f where f.webhook_id is not null
+), candidate as (
+    select f.webhook_id, timestamptz '-infinity' as bound from found f where f.webhook_id is not null
+    union all
+    select unnest(@webhook_ids::uuid[]), unnest(@bounds::timestamptz[]) where not @whole::boolean
 )
-select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
-       (s.opened_at is not null)::boolean as probe,
-       (select count(*) from outbox o
-        where o.webhook_id = w.webhook_id and o.digest and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()) as digests,
-       case when w.digest_above > 0 and not held.now then exists (
-           select from outbox o
-           where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
-             and o.attempts = o.begun_before and not o.digest and not o.alone
-           offset w.digest_above
-       ) else false end::boolean as gather,
-       (ripe.at is not null and not held.now)::boolean as due,
-       coalesce(ahead.worker, '')::text as worker,
+       (s.opened_at is not null or s.holds > 0)::boolean as probe,
+       (coalesce(ripe.due_at <= now(), false) and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
-           case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
+           case when held.now then greatest(held.until, least(ripe.due_at, later.at)) when ripe.due_at <= now() then later.at
+                else least(ripe.due_at, later.at) end - now()
        ) * 1000000), 0), 0)::bigint as next_us,
-       coalesce(first.at, now())::timestamptz as first_at,
-       least(first.at, look.settled)::timestamptz as bound,
-       now()::timestamptz as at,
-       look.whole::boolean as whole,
-       (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000000)::bigint as took_us
-from webhook w
-join webhook_state s using (webhook_id)
-cross join look
-left join known using (webhook_id)
-left join place using (webhook_id)
-left join lateral (
-    -- Looked up by its id for each webhook, whatever is believed of the outbox's size.
-    select p.due_at from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token offset 0
-) probe on true
+       (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
+from candidate c
+join webhook w on w.webhook_id = c.webhook_id and w.enabled
+join webhook_state s on s.webhook_id = c.webhook_id
 cross join lateral (
-    select greatest(w.held_until, s.open_until, probe.due_at) as until,
-           coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
+    select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
+    from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p offset 0
 ) held
+cross join lateral (select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= c.bound) first
 cross join lateral (
-    select min(o.ready_at) as at
-    from outbox o
-    where o.webhook_id = w.webhook_id
-      and o.ready_at >= case when look.whole or known.at is null or known.at > look.settled then '-infinity' else known.at end
-) first
-left join lateral (
-    (select o.ready_at as at, o.notification_id as id from outbox o
-     where o.webhook_id = w.webhook_id and (o.ready_at, o.notification_id) > (place.at, place.after)
-       and o.ready_at <= now() and o.due_at <= now()
-     order by o.ready_at, o.notification_id limit 1)
-    union all
-    (select o.ready_at, o.notification_id from outbox o
-     where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
-     order by o.ready_at, o.notification_id limit 1)
-    limit 1
-) ripe on true
-left join lateral (
-    select o.claimed_by as worker from (
-        select o.claimed_by, o.due_at from outbox o
-        where o.webhook_id = w.webhook_id and o.ready_at >= first.at and (o.ready_at, o.notification_id) < (ripe.at, ripe.id)
-        order by o.ready_at desc, o.notification_id desc
-        offset w.max_concurrent limit 1
-    ) o
-    where o.due_at > greatest(now(), look.leased - look.recent) and o.due_at <= look.leased
-) ahead on true
-cross join lateral (
-    select least(
-        (select min(o.ready_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()),
-        case when ripe.at is null then (
-            select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now()
-        ) end
-    ) as at
-) later
-where w.enabled;
+    select coalesce((select o.due_at from outbox o
+                     where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
+                     order by o.ready_at limit 1),
+                    (select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now())) as due_at offset 0
+) ripe
+cross join lateral (select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()) later;
 
--- name: NotificationClaim :many
--- Takes at most the wanted number of due rows of each webhook, oldest first but
--- none before the given place in the queue, each under a token of its own, until the lease ends. A digest comes with the
--- alert of one of its members. Of webhooks it tells the version only. There is a
--- frozen body only where an attempt was begun.
---
--- Where the claimant before has begun an attempt and stored no outcome, that
--- attempt is recorded as it is: nobody knows its outcome.
---
--- A rate and a probe are granted here, under a lock on the state of the webhook,
--- which is read anew once it is held. Whoever finds it locked leaves the webhook
--- to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
---
--- What belongs to a row is looked up row by row, whatever is believed of the sizes of
--- the tables: the plan is made once, perhaps while they are empty.
-with wanted as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots, unnest(@first_at::timestamptz[]) as first_at,
-           unnest(@first_ids::uuid[]) as first_id
-), gated as (
-    select s.webhook_id, w.version, wanted.first_at, wanted.first_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
-           case when s.opened_at is null then wanted.slots else 1 end as slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where (w.rate_per_second > 0 or s.opened_at is not null)
-      and (s.opened_at is null
-           or (s.open_until <= now() and not exists (
-               select from outbox p
-               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
-    for update of s skip locked
-), room as (
-    select wanted.webhook_id, w.version, wanted.first_at, wanted.first_id, wanted.slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where w.rate_per_second = 0 and s.opened_at is null
-    union all
-    select g.webhook_id, g.version, g.first_at, g.first_id,
-           case when g.rate = 0 then g.slots
-                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
-    from gated g
+-- name: ClaimGrant :many
+-- How many messages may be claimed of webhooks with a rate, or to which a probe goes
+-- first, under a lock on their state, which is read anew once it is held. What somebody
+-- else holds is left to them.
+select s.webhook_id, (s.opened_at is not null or s.holds > 0)::boolean as probe,
+       case when w.rate_per_second = 0 then 1000
+            else greatest(0, floor(rate_tokens(w.rate_per_second, s.next_send_at, now()))) end::int as slots
+from webhook_state s
+join webhook w using (webhook_id)
+where s.webhook_id = any(@webhook_ids::uuid[])
+  and (w.rate_per_second > 0 or s.opened_at is not null or s.holds > 0)
+  and coalesce(s.open_until <= now(), true)
+  and not exists (select from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())
+for update of s skip locked;
+
+-- name: OutboxClaim :many
+-- Takes at most the wanted number of due rows of each webhook that is as it was looked
+-- at, oldest first, each under a token of its own, until the lease ends, and begins their
+-- attempts. Of what a claimant before has begun without storing an outcome, the attempt
+-- is recorded as it is. Granted are webhooks that [ClaimGrant] has admitted.
+with room as (
+    select r.webhook_id, r.slots, r.first_at, w.version
+    from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version, unnest(@slots::int[]) as slots,
+                 unnest(@first_at::timestamptz[]) as first_at) r
+    join webhook w on w.webhook_id = r.webhook_id and w.version = r.version and w.enabled and coalesce(w.held_until <= now(), true)
+    join webhook_state s on s.webhook_id = r.webhook_id
+    where r.webhook_id = any(@granted::uuid[]) or (w.rate_per_second = 0 and s.opened_at is null and s.holds = 0)
 ), due as (
-    select o.*, room.version
-    from room
-    cross join lateral (
-        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
-        from outbox b
-        where b.webhook_id = room.webhook_id and (b.ready_at, b.notification_id) >= (room.first_at, room.first_id)
-          and b.ready_at <= now() and b.due_at <= now()
-        order by b.ready_at, b.notification_id
-        limit room.slots
-        for update skip locked
+    select o.*
+    from room cross join lateral (
+        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at from outbox b
+        where b.webhook_id = room.webhook_id and b.ready_at >= room.first_at and b.ready_at <= now() and b.due_at <= now()
+        order by b.ready_at, b.notification_id limit room.slots for update skip locked
     ) o
-), claimed as (
-    update outbox o
-    set claim_token = nextval('claim_token'),
-        claimed_by = @replica::text,
-        due_at = now() + @lease::interval,
-        begun_at = null
-    where o.notification_id = any(array(select due.notification_id from due))
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, o.ready_at
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from due t
-    left join lateral (select n.request from notification_body n where n.notification_id = t.notification_id offset 0) b on true
-    where t.begun_at is not null and t.claim_token is not null
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from due t where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
-), granted as (
-    update webhook_state s
-    set next_send_at = case when g.rate = 0 then s.next_send_at
-            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
-        open_until = case when g.probe then now() + @lease::interval else s.open_until end,
-        probe_id = case when g.probe then c.notification_id else s.probe_id end,
-        probe_token = case when g.probe then c.claim_token else s.probe_token end
-    from gated g
-    join (
-        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
-               (array_agg(k.notification_id))[1] as notification_id
-        from claimed k group by k.webhook_id
-    ) c using (webhook_id)
-    where s.webhook_id = g.webhook_id
 )
-select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token, c.ready_at,
-       ((c.notification_id in (
-           select due.notification_id from due where due.begun_at is not null and due.claim_token is not null
-       )) is true)::boolean as unknown, n.reason,
-       coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       sqlc.embed(a), r.name as rule_name, c.webhook_id, room.version
-from claimed c
-join room using (webhook_id)
+update outbox o
+set claim_token = nextval('claim_token'), claimed_by = @replica::text, due_at = now() + @lease::interval,
+    attempts = o.attempts + 1, begun_at = now()
+where o.notification_id = any(array(select due.notification_id from due))
+returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at,
+          extract(epoch from now() - o.since)::double precision as waited,
+          exists (select from due t where t.notification_id = o.notification_id and t.begun_at is not null and t.claim_token is not null) as unknown;
+
+-- name: ClaimGranted :exec
+-- Notes what was claimed under grants: the rate is used up, the probe is on its way.
+update webhook_state s
+set next_send_at = case when w.rate_per_second = 0 then s.next_send_at
+        else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / w.rate_per_second end,
+    open_until = case when s.opened_at is not null then now() + @lease::interval else s.open_until end,
+    probe_id = case when s.opened_at is not null or s.holds > 0 then c.notification_id else s.probe_id end,
+    probe_token = case when s.opened_at is not null or s.holds > 0 then c.token else s.probe_token end
+from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@rows::int[]) as rows,
+             unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) c
+join webhook w using (webhook_id)
+where s.webhook_id = c.webhook_id;
+
+-- name: ClaimRead :many
+-- What claimed messages are about, and their bodies where they have been rendered. A
+-- digest comes with the alert of one of its members. What is read is looked up row by
+-- row, whatever is believed of the sizes of the tables.
+select n.notification_id, n.reason, coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
+       sqlc.embed(a), r.name as rule_name,
+       coalesce(f.name, '')::text as failed_webhook, coalesce(f.status, '')::text as failed_status, coalesce(f.error, '')::text as failed_error
+from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.created_at, n.notification_id,
+    select n.reason, n.about, n.notification_id,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
-           )) as tells
-    from notification n where n.notification_id = c.notification_id offset 0
+           )) as alert
+    from notification n where n.notification_id = c.id offset 0
 ) n
-cross join lateral (select * from alert a where a.alert_id = n.tells offset 0) a
+cross join lateral (select * from alert a where a.alert_id = n.alert offset 0) a
 cross join lateral (select r.name from rule r where r.rule_id = a.rule_id offset 0) r
+left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id offset 0) b on true
 left join lateral (
-    select b.content_type, b.content from notification_body b where c.attempts > 0 and b.notification_id = c.notification_id offset 0
-) b on true
-order by n.created_at, n.notification_id;
+    select w.name, s.status, coalesce(s.error, '') as error
+    from notification t join webhook w using (webhook_id) join settlement s on s.notification_id = t.notification_id
+    where t.notification_id = n.about offset 0
+) f on true;
+
+-- name: BodyInsert :exec
+insert into notification_body (notification_id, content_type, content, problem)
+select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]);
 
 -- name: OutboxRenew :many
--- Extends the leases of claims, and returns those that stand no longer. A row that
--- is locked just now, because it is being settled, is left out of both.
+-- Extends leases that end before a fresh one would, and returns the claims that stand no longer,
+-- or whose webhook does not want the message any more. A row that is locked just now,
+-- because it is being settled, is left out.
 with held as (
-    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token,
+           unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version
 ), free as (
-    select o.notification_id
-    from outbox o
-    where o.notification_id = any(@notification_ids::uuid[])
+    select o.notification_id from outbox o
+    where o.notification_id = any(@notification_ids::uuid[]) and o.due_at < now() + @fresh::interval
       and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true
     for update of o skip locked
 ), renewed as (
     update outbox o set due_at = now() + @lease::interval
     where o.notification_id = any(array(select free.notification_id from free))
+), standing as (
+    select h.*, ((h.notification_id, h.token) in (
+        select o.notification_id, o.claim_token from outbox o
+        where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
+    )) is true as stands
+    from held h
+), checked as (
+    select s.*, exists (
+        select from webhook w join webhook_state b using (webhook_id)
+        where w.webhook_id = s.webhook_id and w.version = s.version and w.enabled and coalesce(w.held_until <= now(), true)
+          and (b.opened_at is null and b.holds = 0 or b.probe_token = s.token)) as wanted
+    from standing s
 )
-select h.notification_id::uuid as notification_id, h.token::bigint as token
-from held h
-where ((h.notification_id, h.token) in (
-    select o.notification_id, o.claim_token
-    from outbox o
-    where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
-)) is not true;
-
--- name: OutboxRelease :exec
--- Gives claimed rows back, due at once.
-update outbox o
-set due_at = now(), claim_token = null, claimed_by = null
-where o.notification_id = any(@notification_ids::uuid[])
-  and ((o.notification_id, o.claim_token) in (
-      select held.notification_id, held.token
-      from (select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) held
-  )) is true;
-
--- name: WebhookHold :exec
-update webhook
-set held_until = greatest(held_until, now() + @hold::interval)
-where webhook_id = @webhook_id and version = @version;
+select c.notification_id::uuid as notification_id, c.token::bigint as token, (not c.stands)::boolean as lost
+from checked c where not c.stands or not c.wanted;
 
 -- name: WebhookDisable :one
 -- No row when it is off already, or was edited since the attempt that tells so.

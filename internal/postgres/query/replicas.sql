@@ -39,9 +39,9 @@ with held as (
     where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
     for update of o skip locked
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from held t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), released as (
@@ -70,9 +70,9 @@ where c.partition = held.partition;
 with held as (
     select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = @replica_id::text for update
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from held t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from held t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )

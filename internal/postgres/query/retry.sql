@@ -37,12 +37,12 @@ with revived as (
     returning s.*
 ), ended as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
-                         duration_us, request, response_head)
+                         duration_us, response_head)
     select r.notification_id, r.attempt, r.claim_token, r.replica, r.started_at, r.settled_at, r.verdict, r.status_code, r.error, r.response,
-           r.duration_us, b.request, r.response_head
-    from revived r left join notification_body b using (notification_id)
+           r.duration_us, r.response_head
+    from revived r
     where r.attempt is not null
-    on conflict (notification_id, attempt) do update set started_at = excluded.started_at, request = excluded.request
+    on conflict (notification_id, attempt) do update set started_at = excluded.started_at
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
            greatest(r.attempt, coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0)) as attempts,
@@ -78,14 +78,14 @@ with waiting as (
       and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
     for update
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from waiting t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from waiting t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), hastened as (
     update outbox o
-    set due_at = now(), ready_at = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
+    set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
         claim_token = null, claimed_by = null, begun_at = null
     from waiting
     where o.notification_id = waiting.notification_id
@@ -126,3 +126,24 @@ select notification_id, webhook_id, clock_timestamp(), attempts, attempts, gener
 
 -- name: RetriesOf :many
 select * from retry where notification_id = @notification_id order by generation;
+
+-- name: DiscardSettled :execrows
+-- Gives up messages that were refused or exhausted.
+update settlement s
+set status = 'DISCARDED', discarded_by = @actor::text
+where s.notification_id = any(@ids::uuid[]) and s.status in ('FAILED', 'EXHAUSTED');
+
+-- name: DiscardWaiting :execrows
+-- Gives up messages that wait. One that is being attempted is left alone.
+with gone as (
+    delete from outbox o
+    where o.notification_id = any(@ids::uuid[]) and (o.claim_token is null or o.due_at <= now())
+    returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+)
+insert into settlement (notification_id, tenant_id, status, discarded_by)
+select n.notification_id, n.tenant_id, 'DISCARDED', @actor::text from gone join notification n using (notification_id);

@@ -47,11 +47,27 @@ with gone as (
     delete from outbox o where o.webhook_id = @webhook_id and o.ready_at >= '-infinity'
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from gone t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )
 insert into settlement (notification_id, tenant_id, status)
 select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id);
+
+-- name: SecretKeys :many
+-- With which keys secrets are sealed, and how many.
+select substring(secrets from 1 for 5)::bytea as head, count(*) as secrets
+from webhook where secrets <> '' group by 1 order by 1;
+
+-- name: SecretsBehind :many
+-- Secrets that are sealed with another key than that of the given head, after an id.
+select webhook_id, secrets from webhook
+where secrets <> '' and substring(secrets from 1 for 5) <> @head::bytea and webhook_id > @after_id
+order by webhook_id
+limit 100;
+
+-- name: SecretReplace :execrows
+-- Replaces secrets by themselves, sealed anew, unless somebody has changed them meanwhile.
+update webhook set secrets = @sealed where webhook_id = @webhook_id and secrets = @was;

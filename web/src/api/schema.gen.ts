@@ -436,6 +436,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/{id}/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a notification up
+         * @description Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+         *     A message that was delivered, and one that is being attempted, are a conflict.
+         */
+        post: operations["discardNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/{id}/retry": {
         parameters: {
             query?: never;
@@ -456,6 +479,27 @@ export interface paths {
          *     off or deleted, are a conflict.
          */
         post: operations["retryNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give many up
+         * @description Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
+         *     given up as a whole. What was delivered, and what is being attempted, stays as it is.
+         */
+        post: operations["discardNotifications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1399,10 +1443,11 @@ export interface components {
          * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
          *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
          *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-         *     accept any.
+         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+         *     been over.
          * @enum {string}
          */
-        AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+        AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
         AttributeMatch: {
             key: string;
             /** @enum {string} */
@@ -1536,6 +1581,36 @@ export interface components {
              */
             name: string;
             reachable: boolean;
+        };
+        /** @description In messages; a digest is one. */
+        DiscardedAnswer: {
+            /** @description Messages that were given up. */
+            discarded: number;
+            /** @description Messages that were delivered or discarded before, or are being attempted. */
+            skipped: number;
+        };
+        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        DiscardFilter: {
+            alertId?: string[];
+            /**
+             * Format: date-time
+             * @description Created at or after this instant.
+             */
+            from?: string;
+            reason?: components["schemas"]["NotificationReason"][];
+            ruleId?: string[];
+            status?: ("PENDING" | "RETRYING" | "FAILED" | "EXHAUSTED")[];
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            to?: string;
+            webhookId?: string[];
+        };
+        /** @description Either `ids` or `filter`. */
+        DiscardOrderBody: {
+            filter?: components["schemas"]["DiscardFilter"];
+            ids?: string[];
         };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
@@ -1752,22 +1827,24 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+         *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
             by: string;
         };
         /**
-         * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-         *     often as the schedule allows.
+         * @description `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+         *     accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+         *     lasts, and `DISCARDED` given up by a person.
          * @enum {string}
          */
-        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED";
+        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED";
         NotificationTimeline: {
             items: components["schemas"]["Notification"][];
         };
@@ -1785,6 +1862,27 @@ export interface components {
              * @description The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
              */
             oldestAgeSeconds?: number;
+        };
+        /** @description A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it. */
+        PartitionStatus: {
+            /**
+             * Format: date-time
+             * @description The start time from which on something before it is still to be judged. Absent when nothing is.
+             */
+            backfillFrom?: string;
+            /**
+             * Format: date-time
+             * @description The start time up to which exchanges are judged. Absent before the first pass and while the partition has no enabled rule.
+             */
+            cursorAt?: string;
+            /**
+             * Format: double
+             * @description How far that is behind the present.
+             */
+            lagSeconds?: number;
+            /** @description The id of the replica that holds it. Absent while none does. */
+            owner?: string;
+            partition: number;
         };
         PasswordChange: {
             /**
@@ -1902,6 +2000,11 @@ export interface components {
             from: string;
             /**
              * Format: int64
+             * @description Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
+             */
+            lateDropped: number;
+            /**
+             * Format: int64
              * @description Exchanges that match.
              */
             matching: number;
@@ -1914,7 +2017,8 @@ export interface components {
             missingSample: string[];
             /**
              * Format: int64
-             * @description Those that have none because they ran for as long as the rule looks back.
+             * @deprecated
+             * @description The former name of `lateDropped`.
              */
             outOfReach: number;
             /** Format: uuid */
@@ -1941,7 +2045,7 @@ export interface components {
             claimedNotifications: number;
             /**
              * Format: int64
-             * @description Rules that it is evaluating.
+             * @description The enabled rules of these partitions.
              */
             claimedRules: number;
             host: string;
@@ -1951,9 +2055,11 @@ export interface components {
             lastBeatAgeSeconds: number;
             /**
              * Format: date-time
-             * @description Its last sign of life.
+             * @description Its last heartbeat.
              */
             lastBeatAt: string;
+            /** @description The partitions that it holds. */
+            partitions: number[];
             /** Format: int64 */
             pid: number;
             /**
@@ -1971,7 +2077,10 @@ export interface components {
         ReplicaList: {
             items: components["schemas"]["Replica"][];
         };
-        /** @description What was sent, or was about to be when the process died. It is stored before the call, without secrets. */
+        /**
+         * @description What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+         *     `host` is empty and own headers are left out where the webhook was edited since.
+         */
         RequestHead: {
             bodyBytes: number;
             /** @description Digest of the body in hex. */
@@ -2184,10 +2293,19 @@ export interface components {
         /** @description How a rule's evaluation is doing. */
         RuleHealth: {
             /**
+             * Format: date-time
+             * @description The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
+             *     for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+             */
+            backfillFrom?: string;
+            /**
              * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, but for what
-             *     `lookingBackTo` tells. Absent before the first evaluation.
+             *     `backfillFrom` tells. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+             *     before the first evaluation, while the rule is disabled, and for rules over a window.
              */
             cursor?: string;
+            /** @description Whether the rule cannot be evaluated. It is left out, and tried again from time to time. */
+            failing?: boolean;
             /**
              * Format: double
              * @description How far the cursor is behind the present. Absent while the rule is disabled or has no cursor.
@@ -2204,14 +2322,19 @@ export interface components {
             lastRunAt?: string;
             /**
              * Format: int64
+             * @description Matching exchanges that became visible beyond the look-back and have no alert, as comparisons with the source found.
+             */
+            lateDropped?: number;
+            /**
+             * Format: int64
              * @description Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
              *     what becomes visible later than it reaches raises nothing.
              */
             lateLastHour?: number;
             /**
              * Format: date-time
-             * @description What became visible behind the cursor is still to be judged from this start time on, beside what is new. So it is
-             *     for a while after a start or an outage. Absent when the look-back is done, and while the rule is disabled.
+             * @deprecated
+             * @description The former name of `backfillFrom`.
              */
             lookingBackTo?: string;
             /**
@@ -2219,6 +2342,8 @@ export interface components {
              * @description Absent while the rule is disabled.
              */
             nextRunAt?: string;
+            /** @description The partition that evaluates the rule. */
+            partition?: number;
         };
         RulePage: {
             items: components["schemas"]["Rule"][];
@@ -2265,6 +2390,16 @@ export interface components {
         };
         /** @description Absent while Postgres cannot be reached. */
         RuleStatus: {
+            /**
+             * Format: date-time
+             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             */
+            backfillFrom?: string;
+            /**
+             * Format: int64
+             * @description Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
+             */
+            backfilling: number;
             /** Format: int64 */
             enabled: number;
             /**
@@ -2274,12 +2409,14 @@ export interface components {
             failing: number;
             /**
              * Format: int64
-             * @description Enabled rules whose look-back is not done; what is new is judged beside it.
+             * @deprecated
+             * @description The former name of `backfilling`.
              */
             lookingBack: number;
             /**
              * Format: date-time
-             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             * @deprecated
+             * @description The former name of `backfillFrom`.
              */
             lookingBackTo?: string;
             /**
@@ -2375,6 +2512,8 @@ export interface components {
             /** Format: date-time */
             now: string;
             outbox?: components["schemas"]["OutboxStatus"];
+            /** @description Absent while Postgres cannot be reached. */
+            partitions?: components["schemas"]["PartitionStatus"][];
             /** @description Whether every dependency can be reached. */
             ready: boolean;
             /** @description The process that answers. */
@@ -3353,6 +3492,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    discardNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notification as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     retryNotification: {
         parameters: {
             query?: never;
@@ -3371,6 +3533,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    discardNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiscardOrderBody"];
+            };
+        };
+        responses: {
+            /** @description How many messages were given up. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiscardedAnswer"];
                 };
             };
             default: components["responses"]["Problem"];

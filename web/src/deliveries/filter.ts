@@ -11,7 +11,14 @@ export interface DeliverySearch {
   within?: string;
 }
 
-export const statuses: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];
+export const statuses: readonly NotificationStatus[] = [
+  "PENDING",
+  "RETRYING",
+  "DELIVERED",
+  "FAILED",
+  "EXHAUSTED",
+  "DISCARDED",
+];
 export const retriable: readonly Retriable[] = ["FAILED", "EXHAUSTED", "RETRYING"];
 
 /** How far back one looks, by the word in the address. */

@@ -8,7 +8,9 @@ const reasons: Record<string, string> = {
   RULE_FAILING: "Rule cannot be evaluated",
   RULE_RECOVERED: "Rule can be evaluated again",
   WEBHOOK_OFF: "Webhook switched off",
-} satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
+  WEBHOOK_FAILING: "Webhook does not answer",
+  UNDELIVERED: "Message not delivered",
+} satisfies Partial<Record<NotificationReason, string>>;
 
 /** What a message tells. */
 export function told({ reason, digestSize, digestId }: Notification): string {
@@ -29,6 +31,8 @@ export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: 
       return { sign: "✗", tone: "bad" };
     case "UNDER_WAY":
       return { sign: "…", tone: "open" };
+    case "NOT_MADE":
+      return { sign: "–", tone: "open" };
     case "UNKNOWN":
       return { sign: "?", tone: "open" };
   }
@@ -53,6 +57,7 @@ export function retryWord(status: NotificationStatus): string | undefined {
   switch (status) {
     case "FAILED":
     case "EXHAUSTED":
+    case "DISCARDED":
       return "Send again";
     case "RETRYING":
       return "Try now";

@@ -144,6 +144,7 @@ function lookOf(attempt: Attempt): { icon: Icon; hue: string } {
       return statusMeaning.FAILED;
     case "UNDER_WAY":
     case "UNKNOWN":
+    case "NOT_MADE":
       return { icon: IconUnknown, hue: "var(--text-2)" };
   }
 }

@@ -68,8 +68,11 @@ export function reasonWord({ reason }: Notification): string {
     case "FIRED":
     case "RULE_FAILING":
     case "WEBHOOK_OFF":
+    case "WEBHOOK_FAILING":
     case "DIGEST":
       return "";
+    case "UNDELIVERED":
+      return "not delivered";
   }
 }
 
@@ -117,6 +120,8 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
       return { word: "Gone", explanation: "The receiver will never accept any message; its webhook was switched off." };
     case "UNDER_WAY":
       return { word: "Under way", explanation: "" };
+    case "NOT_MADE":
+      return { word: "Not sent", explanation: "" };
     case "UNKNOWN":
       return {
         word: "Unknown",

@@ -27,6 +27,7 @@ export { default as IconKeyOff } from "@tabler/icons-react/dist/esm/icons/IconKe
 export { default as IconLock } from "@tabler/icons-react/dist/esm/icons/IconLock.mjs";
 export { default as IconSignOut } from "@tabler/icons-react/dist/esm/icons/IconLogout.mjs";
 export { default as IconDelivered } from "@tabler/icons-react/dist/esm/icons/IconMailCheck.mjs";
+export { default as IconDiscarded } from "@tabler/icons-react/dist/esm/icons/IconMailOff.mjs";
 export { default as IconExhausted } from "@tabler/icons-react/dist/esm/icons/IconMailX.mjs";
 export { default as IconDark } from "@tabler/icons-react/dist/esm/icons/IconMoon.mjs";
 export { default as IconPause } from "@tabler/icons-react/dist/esm/icons/IconPlayerPause.mjs";

@@ -4,6 +4,7 @@ import {
   IconAcknowledged,
   IconCritical,
   IconDelivered,
+  IconDiscarded,
   IconExhausted,
   IconFailed,
   IconFiring,
@@ -42,6 +43,7 @@ export const statusMeaning: Record<NotificationStatus, Meaning> = {
   DELIVERED: { icon: IconDelivered, word: "Delivered", hue: "var(--delivered)" },
   FAILED: { icon: IconFailed, word: "Failed", hue: "var(--failed)" },
   EXHAUSTED: { icon: IconExhausted, word: "Exhausted", hue: "var(--exhausted)" },
+  DISCARDED: { icon: IconDiscarded, word: "Discarded", hue: "var(--text-2)" },
 };
 
 function Mark({ meaning, text, short }: { meaning: Meaning; text?: string; short?: boolean }) {

@@ -169,7 +169,7 @@ func TestTocsinsBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Body = &body
-	outcome := sender.Prepare(&d).Send(context.Background())
+	outcome := sender.Send(context.Background(), &d)
 	if outcome.Posted == nil {
 		t.Fatalf("outcome %+v", outcome)
 	}

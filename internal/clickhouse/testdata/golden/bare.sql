@@ -24,12 +24,12 @@ WHERE false
   AND began >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
   AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY began, (toString(id))
-LIMIT {limit:UInt64} WITH TIES
+LIMIT {limit:UInt64}
 )
 -- after = 1795244520123456789
 -- after_id = 
 -- before = 1795244520123456799
--- limit = 1000
+-- limit = 1001
 
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
@@ -60,7 +60,7 @@ WHERE false
   AND app IN (unhex({application_0:String}), unhex({application_1:String}))
   AND ifNull(toUnixTimestamp64Micro(ended), toUnixTimestamp64Micro(began)) >= {ended_since:Int64}
 ORDER BY began, (toString(id))
-LIMIT {limit:UInt64} WITH TIES
+LIMIT {limit:UInt64}
 )
 -- after = 1795244520123456789
 -- after_id = 617c62
@@ -68,7 +68,7 @@ LIMIT {limit:UInt64} WITH TIES
 -- application_1 = 6f7264657273
 -- before = 1795244520123456799
 -- ended_since = 1795244520123456
--- limit = 1000
+-- limit = 1001
 
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
@@ -110,7 +110,7 @@ WHERE false
   AND mapContains(CAST(map(), 'Map(String, String)'), unhex({attribute_2_key:String}))
   AND match(if(isValidUTF8(mapValues(CAST(map(), 'Map(String, String)'))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(CAST(map(), 'Map(String, String)')))]), mapValues(CAST(map(), 'Map(String, String)'))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(CAST(map(), 'Map(String, String)')))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(CAST(map(), 'Map(String, String)'))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(CAST(map(), 'Map(String, String)')))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
 ORDER BY began, (toString(id))
-LIMIT {limit:UInt64} WITH TIES
+LIMIT {limit:UInt64}
 )
 -- after = 1795244520123456789
 -- after_id = 617c62
@@ -126,7 +126,7 @@ LIMIT {limit:UInt64} WITH TIES
 -- environment_0 = 70726f64756374696f6e
 -- error_type_0 = 54696d656f7574
 -- error_type_1 = 69742773
--- limit = 1000
+-- limit = 1001
 -- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
 -- max_duration = 60000000000
 -- min_duration = 100000000

@@ -10,12 +10,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Held is a claim on a notification.
-type Held struct {
-	NotificationID uuid.UUID
-	Token          int64
-}
-
 // message is what a receiver takes as one.
 type message struct {
 	notification uuid.UUID
@@ -24,13 +18,13 @@ type message struct {
 
 func (d *Delivery) message() message { return message{d.NotificationID, d.Generation} }
 
-// keeper renews the leases of all claims of a dispatcher, in one statement each
+// leases renews those of all claims of a dispatcher, in one statement each
 // third of a lease. A claim is kept from when it is taken until its outcome is
 // stored. One that is found lost is renewed no more; a renewal that fails is made
 // again a third later, while the lease may still stand. Renewals are made while
 // anything is held, and at no other time: with the last claim the goroutine ends.
-type keeper struct {
-	renew   func(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
+type leases struct {
+	renew   func(ctx context.Context, held []Held, lease time.Duration) (Renewed, error)
 	lease   time.Duration
 	logger  *slog.Logger
 	lostOne func()
@@ -47,7 +41,7 @@ type keeper struct {
 }
 
 // keep begins to renew a claim; one that is kept already stays so.
-func (k *keeper) keep(ctx context.Context, claim Held) {
+func (k *leases) keep(ctx context.Context, claim Held) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held == nil {
@@ -64,7 +58,7 @@ func (k *keeper) keep(ctx context.Context, claim Held) {
 
 // settling tells that the outcome of a claim is about to be stored, after which
 // a renewal finds the claim gone, and whether the message has arrived.
-func (k *keeper) settling(d *Delivery, arrived bool) {
+func (k *leases) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, kept := k.held[d.held()]; kept {
@@ -79,7 +73,7 @@ func (k *keeper) settling(d *Delivery, arrived bool) {
 }
 
 // stored tells that storing the outcome of a claim has come to its end.
-func (k *keeper) stored(d *Delivery) {
+func (k *leases) stored(d *Delivery) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.arrived[d.message()] == d.held() {
@@ -88,7 +82,7 @@ func (k *keeper) stored(d *Delivery) {
 }
 
 // hasArrived tells whether a message has arrived whose outcome is being stored.
-func (k *keeper) hasArrived(d *Delivery) bool {
+func (k *leases) hasArrived(d *Delivery) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, arrived := k.arrived[d.message()]
@@ -97,7 +91,7 @@ func (k *keeper) hasArrived(d *Delivery) bool {
 
 // drop ends the renewals of a claim. With the last one it waits for the renewal
 // at hand.
-func (k *keeper) drop(claim Held) {
+func (k *leases) drop(claim Held) {
 	k.mu.Lock()
 	delete(k.held, claim)
 	var ended *sync.WaitGroup
@@ -111,7 +105,7 @@ func (k *keeper) drop(claim Held) {
 	}
 }
 
-func (k *keeper) run(ctx context.Context) {
+func (k *leases) run(ctx context.Context) {
 	ticker := time.NewTicker(k.lease / 3)
 	defer ticker.Stop()
 	for {
@@ -124,7 +118,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *keeper) renewAll(ctx context.Context) {
+func (k *leases) renewAll(ctx context.Context) {
 	k.mu.Lock()
 	claims := make([]Held, 0, len(k.held))
 	for claim := range k.held {
@@ -136,14 +130,14 @@ func (k *keeper) renewAll(ctx context.Context) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
 	defer cancel()
-	lost, err := k.renew(bounded, claims, k.lease)
+	renewed, err := k.renew(bounded, claims, k.lease)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		k.logger.WarnContext(ctx, "leases not renewed", slog.Int("claims", len(claims)), slog.Any("error", err))
 	}
-	for _, claim := range lost {
+	for _, claim := range renewed.Lost {
 		k.mu.Lock()
 		settling, kept := k.held[claim]
 		if !settling {

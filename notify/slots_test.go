@@ -22,7 +22,7 @@ type fleet struct {
 
 // hook is a webhook and its receiver.
 type hook struct {
-	limits notify.Limits
+	limits notify.Due
 	takes  time.Duration
 	// owed is how many messages wait; rate what its tokens are made of.
 	owed      int
@@ -34,7 +34,7 @@ type hook struct {
 }
 
 func (f *fleet) hook(owed int, takes time.Duration) *hook {
-	h := &hook{owed: owed, takes: takes, limits: notify.Limits{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
+	h := &hook{owed: owed, takes: takes, limits: notify.Due{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
 	f.hooks = append(f.hooks, h)
 	return h
 }
@@ -52,7 +52,7 @@ func (f *fleet) find(id uuid.UUID) *hook {
 func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []notify.Limits
+	var due []notify.Due
 	for _, h := range f.hooks {
 		if h.owed == 0 {
 			continue
@@ -65,7 +65,7 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 		due = append(due, h.limits)
 	}
 	var claimed []notify.Delivery
-	for _, room := range r.Room(due) {
+	for _, room := range r.Deal(due) {
 		h := f.find(room.WebhookID)
 		for range min(room.Slots, h.owed) {
 			h.owed--
@@ -78,15 +78,9 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 	return notify.Claimed{Deliveries: claimed}, nil
 }
 
-func (f *fleet) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun, error) {
-	return make([]notify.Begun, len(begins)), nil
+func (f *fleet) Renew(context.Context, []notify.Held, time.Duration) (notify.Renewed, error) {
+	return notify.Renewed{}, nil
 }
-
-func (f *fleet) Renew(context.Context, []notify.Held, time.Duration) ([]notify.Held, error) {
-	return nil, nil
-}
-
-func (f *fleet) Release(context.Context, []notify.Held) error { return nil }
 
 func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	return make([]notify.Settled, len(settlements)), nil
@@ -94,8 +88,8 @@ func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]no
 
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
 
-func (f *fleet) Prepare(d *notify.Delivery) notify.Request {
-	return prepared{timeout: d.Webhook.Timeout, send: func(ctx context.Context) notify.Outcome { return f.send(ctx, d) }}
+func (f *fleet) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	return waiting(ctx, d, func(ctx context.Context) notify.Outcome { return f.send(ctx, d) })
 }
 
 func (f *fleet) send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {
@@ -159,11 +153,6 @@ func (f *fleet) during(t *testing.T, do func()) {
 	do()
 	cancel()
 	ended.Wait()
-}
-
-// pass lets time pass in the bubble.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a synctest bubble
 }
 
 func TestRateIsKept(t *testing.T) {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os/user"
+	"text/tabwriter"
+	"time"
+
+	"tocsin/internal/access"
+	"tocsin/internal/postgres"
+)
+
+// partitions is about how evaluation is divided.
+type partitions struct {
+	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each has come, who holds it, and whose rules it evaluates."`
+	Isolate partitionsIsolate `cmd:"" help:"Give a tenant a partition of its own, so that it neither delays others nor is delayed by them."`
+	Join    partitionsJoin    `cmd:"" help:"End the partition that a tenant has of its own."`
+	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that share the tenants."`
+}
+
+// withPartitions opens the database for as long as f runs.
+func withPartitions(ctx context.Context, url string, f func(*postgres.Partitions) error) error {
+	if _, err := postgres.CheckSchema(ctx, url); err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, url, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return f(db.Partitions())
+}
+
+// asOperator has the audit log of a tenant name the user of this machine.
+func asOperator(ctx context.Context, tenant, operation string) context.Context {
+	who := access.Actor{
+		Tenant: tenant, Kind: "program", Name: operation, Via: "command", Operation: operation, ObjectKind: "tenant", ObjectID: tenant,
+	}
+	if u, err := user.Current(); err == nil {
+		who.Name += ", by " + u.Username
+	}
+	return access.As(ctx, who)
+}
+
+type partitionsList struct{ database }
+
+// Run prints a table.
+func (p *partitionsList) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		list, err := store.List(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		if _, err := fmt.Fprintln(table, "PARTITION\tSHARE\tTENANTS\tRULES\tCURSOR\tLAG\tBACKFILL FROM\tOWNER"); err != nil {
+			return err
+		}
+		for i := range list {
+			if err := printPartition(table, &list[i]); err != nil {
+				return err
+			}
+		}
+		return table.Flush()
+	})
+}
+
+func printPartition(out io.Writer, p *postgres.Partition) error {
+	share := fmt.Sprintf("%d of %d", p.Index, p.Of)
+	if p.Of == 0 {
+		share = "only " + p.Tenant
+	}
+	at, lag, backfill := "-", "-", "-"
+	switch {
+	case p.CursorErr != nil:
+		at = "cannot be read"
+	case p.Cursor != nil:
+		at, lag = p.Cursor.StartTime().Format(time.RFC3339Nano), p.Lag.Round(time.Millisecond).String()
+	}
+	if p.Backfill != nil {
+		backfill = time.Unix(0, p.Backfill.FromNS).UTC().Format(time.RFC3339)
+	}
+	_, err := fmt.Fprintf(out, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Number, share, p.Tenants, p.Rules, at, lag, backfill, cmp.Or(p.Owner, "-"))
+	return err
+}
+
+type partitionsIsolate struct {
+	database
+	Tenant string `arg:"" help:"The tenant."`
+}
+
+// Run isolates a tenant.
+func (p *partitionsIsolate) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		number, err := store.Isolate(asOperator(ctx, p.Tenant, "tocsin partitions isolate"), p.Tenant)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "Partition %d evaluates the rules of %s from now on, and nothing else.\n", number, p.Tenant)
+		return err
+	})
+}
+
+type partitionsJoin struct {
+	database
+	Tenant string `arg:"" help:"The tenant."`
+}
+
+// Run has a tenant share a partition.
+func (p *partitionsJoin) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		number, err := store.Join(asOperator(ctx, p.Tenant, "tocsin partitions join"), p.Tenant)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "Partition %d evaluates the rules of %s from now on, with those of others.\n", number, p.Tenant)
+		return err
+	})
+}
+
+type partitionsCount struct {
+	database
+	Number int `arg:"" help:"The number of partitions, 1 to 1024. More than there are replicas, so that these can share them."`
+}
+
+// Run changes the number of partitions.
+func (p *partitionsCount) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		if err := store.Count(ctx, p.Number); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%d partitions share the tenants from now on. Replicas take them within seconds.\n", p.Number)
+		return err
+	})
+}

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+const (
+	// breakerOpenFor is how long a receiver does not answer before operators are notified,
+	// and breakersEvery how often a replica looks for such.
+	breakerOpenFor = 10 * time.Minute
+	breakersEvery  = 15 * time.Second
+)
+
+// watchBreakers notifies operators of webhooks that have not answered for long.
+func (a *App) watchBreakers(ctx context.Context) {
+	ticker := time.NewTicker(breakersEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		notifications, err := a.outbox.NotifyOpenBreakers(ctx, breakerOpenFor)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "operators not notified of open breakers", slog.Any("error", err))
+		}
+		a.dispatchers.wake(ctx, notifications)
+	}
+}

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// The kinds of incidents of webhooks. An incident is entered under its primary key by
+// whoever raises its alert, and deleted by whoever resolves it: operators are notified once.
+const (
+	incidentOff     = "OFF"
+	incidentFailing = "FAILING"
+)
+
+// incident is what operators are notified of about a webhook.
+type incident struct {
+	tenant, kind string
+	webhook      uuid.UUID
+	// message is one for the webhook, whose rule the alert names.
+	message     uuid.UUID
+	title, text string
+	reason      notify.Reason
+}
+
+// raise raises the alert of an incident and notifies operators, except by the webhook
+// itself, unless that was done before. It returns how many notifications it has written.
+func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int, err error) {
+	id := uuid.Must(uuid.NewV7())
+	claimed, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookIds: []uuid.UUID{i.webhook}, Kind: i.kind, AlertIds: []uuid.UUID{id}})
+	if err != nil || len(claimed) == 0 {
+		return 0, err
+	}
+	rule, err := q.AlertRaiseWebhook(ctx, pgq.AlertRaiseWebhookParams{AlertID: id, NotificationID: i.message, Title: i.title, Message: i.text})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("raise alert: %w", err)
+	}
+	return tellOperators(ctx, q, telling{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
+}
+
+// endIncidents ends the incidents of a webhook, of one kind or, without one, of all.
+func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid.UUID) error {
+	if err := q.IncidentEnd(ctx, pgq.IncidentEndParams{WebhookIds: []uuid.UUID{webhook}, Kind: kind}); err != nil {
+		return fmt.Errorf("resolve alerts about the webhook: %w", err)
+	}
+	return nil
+}
+
+// switchOff switches the webhook of a settlement off and notifies operators. Of those who
+// find the receiver gone at once, the first does it.
+func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error {
+	reason := rules.CleanText(t.Outcome.Error, 500)
+	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: t.WebhookID, Version: t.WebhookVersion})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("switch webhook off: %w", err)
+	}
+	found := incident{
+		tenant: off.TenantID, kind: incidentOff, webhook: t.WebhookID, message: t.NotificationID, reason: notify.ReasonWebhookOff,
+		title: "Webhook " + off.Name + " is switched off",
+		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until somebody enables it again; its messages wait.",
+	}
+	_, err = found.raise(ctx, q)
+	return err
+}
+
+// NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for so
+// long, once each. It returns how many notifications it has written.
+func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, err error) {
+	rows, err := s.alone().BreakersOpenFor(ctx, openFor)
+	if err != nil {
+		return 0, fmt.Errorf("look for open breakers: %w", err)
+	}
+	for _, row := range rows {
+		found := incident{
+			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
+			title: "Webhook " + row.Name + " does not answer",
+			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait; one is tried from time to time.",
+		}
+		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+			n, err := found.raise(ctx, q)
+			notifications += n
+			return err
+		})
+		if err != nil {
+			return notifications, fmt.Errorf("notify operators: %w", err)
+		}
+	}
+	return notifications, nil
+}
+
+// notifyUndelivered notifies operators of messages that were refused or exhausted, once
+// each: the id of a notification is derived from the message and the webhook. The webhook
+// to which a message could not be delivered is left out.
+func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	rows, err := q.UndeliveredRead(ctx, messages)
+	if err != nil {
+		return fmt.Errorf("read what was not delivered: %w", err)
+	}
+	tenants := make([]string, len(rows))
+	for i, row := range rows {
+		tenants[i] = row.TenantID
+	}
+	slices.Sort(tenants)
+	list, err := q.OperatorWebhooks(ctx, slices.Compact(tenants))
+	if err != nil {
+		return fmt.Errorf("find operators' webhooks: %w", err)
+	}
+	operators := map[string][]uuid.UUID{}
+	for _, w := range list {
+		operators[w.TenantID] = append(operators[w.TenantID], w.WebhookID)
+	}
+	var p pgq.UndeliveredInsertParams
+	for _, row := range rows {
+		for _, webhook := range operators[row.TenantID] {
+			if webhook == row.WebhookID {
+				continue
+			}
+			p.NotificationIds = append(p.NotificationIds, notify.ID(row.NotificationID, webhook, notify.ReasonUndelivered, 0))
+			p.TenantIds, p.AlertIds = append(p.TenantIds, row.TenantID), append(p.AlertIds, row.AlertID)
+			p.RuleIds, p.WebhookIds = append(p.RuleIds, row.RuleID), append(p.WebhookIds, webhook)
+			p.Abouts = append(p.Abouts, row.NotificationID)
+		}
+	}
+	if len(p.NotificationIds) == 0 {
+		return nil
+	}
+	if _, err := q.UndeliveredInsert(ctx, p); err != nil {
+		return fmt.Errorf("notify operators: %w", err)
+	}
+	return nil
+}

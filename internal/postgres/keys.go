@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/internal/seal"
+)
+
+// KeyUse tells with which key secrets are sealed.
+type KeyUse struct {
+	// Key is the id of the key, empty for values of unknown format.
+	Key string
+	// Secrets is how many are sealed with it.
+	Secrets int64
+	// Configured says that the key is there, Sealing that it is the first one.
+	Configured, Sealing bool
+}
+
+// Keys tells which keys are configured, the sealing one first, and which others are in use.
+func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
+	rows, err := db.queries.SecretKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count secrets by key: %w", err)
+	}
+	var uses []KeyUse
+	for i, key := range db.box.Keys() {
+		uses = append(uses, KeyUse{Key: key, Configured: true, Sealing: i == 0})
+	}
+	for _, row := range rows {
+		key, known := seal.KeyOf(row.Head), false
+		for i := range uses {
+			if uses[i].Key == key {
+				uses[i].Secrets += row.Secrets
+				known = true
+			}
+		}
+		if !known {
+			uses = append(uses, KeyUse{Key: key, Secrets: row.Secrets})
+		}
+	}
+	return uses, nil
+}
+
+// Resealed is what came of sealing secrets anew.
+type Resealed struct {
+	Resealed int
+	// Unopened are webhooks whose secrets cannot be opened: their key is missing.
+	Unopened []uuid.UUID
+}
+
+// Reseal seals all secrets with the first key. It may be stopped and begun again at any
+// time, beside replicas that run: a secret that somebody changes meanwhile stays as they
+// have left it.
+func (db *DB) Reseal(ctx context.Context) (done Resealed, err error) {
+	head := db.box.Seal(nil, "")[:seal.HeadBytes]
+	for after := uuid.Nil; ; {
+		rows, err := db.queries.SecretsBehind(ctx, pgq.SecretsBehindParams{Head: head, AfterID: after})
+		if err != nil {
+			return done, fmt.Errorf("read secrets: %w", err)
+		}
+		if len(rows) == 0 {
+			return done, nil
+		}
+		for _, row := range rows {
+			after = row.WebhookID
+			plain, err := db.box.Open(row.Secrets, webhookRow(row.WebhookID))
+			if err != nil {
+				done.Unopened = append(done.Unopened, row.WebhookID)
+				continue
+			}
+			replaced, err := db.queries.SecretReplace(ctx, pgq.SecretReplaceParams{
+				WebhookID: row.WebhookID, Was: row.Secrets, Sealed: db.box.Seal(plain, webhookRow(row.WebhookID)),
+			})
+			if err != nil {
+				return done, fmt.Errorf("webhook %s: store secrets: %w", row.WebhookID, err)
+			}
+			done.Resealed += int(replaced)
+		}
+	}
+}

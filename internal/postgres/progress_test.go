@@ -1,0 +1,159 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/postgres"
+	"tocsin/rules"
+)
+
+// TestHealthTellsProgress reads rules that go with their partition, by themselves, and not at all.
+func TestHealthTellsProgress(t *testing.T) {
+	e := newEditor(t)
+	together, alone, behind, disabled := e.create(definition("together")), e.create(definition("alone")), e.create(definition("behind")), e.create(definition("disabled"))
+	window := e.create(rules.Definition{
+		Name: "window", Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Info, IntervalSeconds: 30, Threshold: 1, WindowSeconds: 60,
+	})
+	e.enable(disabled, false)
+	now := time.Now()
+	at := func(ago time.Duration) cursor.Position { return cursor.At(now.Add(-ago)) }
+	c := e.hold("x").Checkpoints[e.partition]
+	foreign := at(time.Second)
+	foreign.ExecutionID = "of another tenant"
+	_, err := e.store.Commit(t.Context(), evaluator.Batch{
+		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &foreign,
+		Backfill:  &evaluator.Mark{FromNS: now.Add(-time.Hour).UnixNano(), CursorNS: now.Add(-5 * time.Second).UnixNano()},
+		Backfills: []evaluator.Backfill{{RuleID: alone.ID, At: at(time.Minute)}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}},
+		Finished:  []uuid.UUID{together.ID}, Evaluated: []uuid.UUID{window.ID},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []uuid.UUID{together.ID, alone.ID, behind.ID, disabled.ID, window.ID}
+	health, err := e.db.Rules().Health(t.Context(), tenantName, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The rules look back a minute: none judges what the partition marked an hour ago.
+	mark := now.Add(-5*time.Second).UnixNano() - int64(time.Minute) - evaluator.WaitNS(int64(time.Minute))
+	for _, want := range []struct {
+		rule   rules.Rule
+		cursor *cursor.Position
+		fromNS int64
+	}{
+		{together, new(at(time.Second)), mark}, {alone, new(at(time.Minute)), 0}, {behind, new(at(time.Second)), at(2 * time.Hour).StartTimeNS}, {disabled, nil, 0}, {window, nil, 0},
+	} {
+		h := health[want.rule.ID]
+		if (h.Cursor == nil) != (want.cursor == nil) || h.Cursor != nil && *h.Cursor != *want.cursor || (h.Lag == nil) != (want.cursor == nil) {
+			t.Errorf("%s: cursor %v, lag %v, want %v", want.rule.Name, h.Cursor, h.Lag, want.cursor)
+		}
+		if (h.LookingBackTo == nil) != (want.fromNS == 0) || h.LookingBackTo != nil && h.LookingBackTo.UnixNano() != want.fromNS {
+			t.Errorf("%s: backfill from %v, want %v", want.rule.Name, h.LookingBackTo, time.Unix(0, want.fromNS).UTC())
+		}
+		if h.Partition == nil || *h.Partition != e.partition || h.Failing || h.LastError != "" {
+			t.Errorf("%s: %+v", want.rule.Name, h)
+		}
+	}
+	if h := health[window.ID]; h.LastRunAt == nil || h.NextRunAt == nil || h.NextRunAt.Sub(*h.LastRunAt) != 30*time.Second {
+		t.Errorf("the window rule ran at %v, and next at %v", h.LastRunAt, h.NextRunAt)
+	}
+	if lag := *health[alone.ID].Lag; lag < time.Minute || lag > 2*time.Minute {
+		t.Errorf("a rule that is a minute behind has a lag of %v", lag)
+	}
+
+	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
+	if err != nil || status.Rules != 5 || status.EnabledRules != 4 || status.FailingRules != 0 || status.LookingBack != 2 {
+		t.Errorf("Status = %+v, %v", status, err)
+	}
+	if status.Slowest == nil || status.Slowest.RuleID != alone.ID || status.LookingBackTo == nil || status.LookingBackTo.UnixNano() != at(2*time.Hour).StartTimeNS {
+		t.Errorf("slowest %+v, backfill from %v", status.Slowest, status.LookingBackTo)
+	}
+	if p := status.Partitions; len(p) != 8 || p[e.partition].Owner != "x" || p[e.partition].CursorAt.UnixNano() != foreign.StartTimeNS || p[e.partition].BackfillFrom == nil {
+		t.Errorf("partitions %+v", p)
+	}
+}
+
+func TestReplicasShowTheirPartitions(t *testing.T) {
+	e := newEditor(t)
+	e.create(definition("a"))
+	e.beat("x", "y")
+	for range 2 {
+		e.hold("x")
+		e.hold("y")
+	}
+	list, err := e.db.Replicas().List(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("List = %+v, %v", list, err)
+	}
+	seen := map[int]bool{}
+	for _, r := range list {
+		owns := slices.Contains(r.Partitions, e.partition)
+		if len(r.Partitions) != 4 || (r.ClaimedRules == 1) != owns || (r.ClaimedRules == 0) == owns {
+			t.Errorf("replica %+v", r)
+		}
+		for _, number := range r.Partitions {
+			seen[number] = true
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("replicas show %d partitions", len(seen))
+	}
+	e.exec(`update checkpoint set lease_until = now() - interval '1 s'`)
+	list, err = e.db.Replicas().List(t.Context())
+	if err != nil || slices.ContainsFunc(list, func(r api.ReplicaRecord) bool { return len(r.Partitions) != 0 }) {
+		t.Errorf("expired leases are shown: %+v, %v", list, err)
+	}
+}
+
+// TestLateDroppedIsCountedOnce stores what comparisons find that cover the same hours.
+func TestLateDroppedIsCountedOnce(t *testing.T) {
+	e := newEditor(t)
+	rule, store := e.create(definition("a")), e.db.Reconciliation()
+	hour := func(n int64) int64 { return time.Now().Truncate(time.Hour).UnixNano() - n*int64(time.Hour) }
+	want := func(want int64) {
+		t.Helper()
+		gauges, err := store.Gauges(t.Context())
+		if err != nil || gauges.LateDropped != want || gauges.Backfills != 1 || len(gauges.Partitions) != 8 {
+			t.Errorf("gauges %+v, %v; want %d late-dropped", gauges, err, want)
+		}
+		health, err := e.db.Rules().Health(t.Context(), tenantName, []uuid.UUID{rule.ID})
+		if err != nil || health[rule.ID].LateDropped != want {
+			t.Errorf("health %+v, %v; want %d late-dropped", health[rule.ID], err, want)
+		}
+	}
+	want(0)
+	for _, found := range []struct {
+		byHour map[int64]int64
+		want   int64
+	}{
+		{map[int64]int64{hour(0): 2, hour(800): 5}, 7},
+		{map[int64]int64{hour(0): 2}, 7},
+		{map[int64]int64{hour(0): 3, hour(1): 1}, 9},
+		{map[int64]int64{hour(0): 1}, 9},
+		{nil, 9},
+	} {
+		if err := store.LateDropped(t.Context(), rule.ID, found.byHour); err != nil {
+			t.Fatal(err)
+		}
+		want(found.want)
+	}
+	// Old hours are added up, and count as before.
+	_, err := store.Pass(t.Context(), 0, noPass)
+	if n := one[int](t, e.conn, `select count(*)::int from late_dropped`); err != nil || n != 2 {
+		t.Errorf("%d hours are kept, %v", n, err)
+	}
+	want(9)
+}
+
+// noPass is a pass that compares nothing.
+func noPass(context.Context, uuid.UUID) (postgres.ReconcilePass, error) {
+	return postgres.ReconcilePass{}, nil
+}

@@ -1,0 +1,67 @@
+-- name: IncidentClaim :many
+-- Enters incidents of webhooks; those that are entered already are left out.
+insert into webhook_incident (webhook_id, kind, alert_id)
+select unnest(@webhook_ids::uuid[]), @kind::text, unnest(@alert_ids::uuid[])
+on conflict do nothing
+returning webhook_id, alert_id;
+
+-- name: IncidentEnd :exec
+-- Ends incidents of webhooks, and resolves their alerts; of one kind, or of all.
+with ended as (
+    delete from webhook_incident i
+    where i.webhook_id = any(@webhook_ids::uuid[]) and (@kind::text = '' or i.kind = @kind::text)
+    returning i.alert_id
+)
+update alert a
+set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
+from ended
+where a.alert_id = ended.alert_id and a.state <> 'RESOLVED';
+
+-- name: AlertRaiseWebhook :one
+-- Raises an alert about a webhook. Its rule is that of a message for the webhook, or of
+-- one that a digest tells; no row where there is none.
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, webhook_id,
+                   start_time_ns, application, route, exchange)
+select @alert_id, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, n.webhook_id, 0, '', '', '{}'
+from notification n
+join rule r on r.rule_id = coalesce(n.rule_id, (
+    select t.rule_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
+where n.notification_id = @notification_id::uuid
+for key share of r
+returning rule_id;
+
+-- name: BreakersOpenFor :many
+-- The enabled webhooks whose breaker has been open for so long, of which operators have
+-- not been notified, with a message that waits for each.
+select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
+from webhook_state s
+join webhook w on w.webhook_id = s.webhook_id and w.enabled
+cross join lateral (
+    select o.notification_id from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= '-infinity' order by o.ready_at limit 1
+) o
+where s.opened_at <= now() - @open_for::interval
+  and not exists (select from webhook_incident i where i.webhook_id = w.webhook_id and i.kind = 'FAILING')
+limit 100;
+
+-- name: UndeliveredRead :many
+-- What messages that ended are about: of a digest, one of its alerts. Notifications of
+-- operators about messages are left out: they would go on for ever.
+select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id
+from notification n
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id) where m.digest_id = n.notification_id limit 1))
+where n.notification_id = any(@notification_ids::uuid[]) and n.reason <> 'UNDELIVERED'
+order by n.notification_id;
+
+-- name: UndeliveredInsert :execrows
+-- Notifies of messages, once: their ids are derived.
+with written as (
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, about)
+    select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]), unnest(@rule_ids::uuid[]),
+           unnest(@webhook_ids::uuid[]), 'UNDELIVERED', unnest(@abouts::uuid[])
+    on conflict (notification_id) do nothing
+    returning notification_id, webhook_id
+)
+insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written;

@@ -1,0 +1,90 @@
+-- name: SettleEnded :many
+-- Ends messages under their claims: each leaves the outbox for a settlement that holds
+-- the attempt. Returns those whose claims stood.
+with s as (
+    select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
+           unnest(@tenants::text[]) as tenant_id, unnest(@statuses::text[]) as status, unnest(@verdicts::text[]) as verdict,
+           unnest(@codes::int[]) as code, unnest(@errors::text[]) as error, unnest(@responses::text[]) as response,
+           unnest(@heads::json[]) as head, unnest(@durations::bigint[]) as duration_us
+), gone as (
+    delete from outbox o
+    where o.notification_id = any(@ids::uuid[])
+      and ((o.notification_id, o.claim_token) in (select s.notification_id, s.token from s)) is true
+    returning o.notification_id, o.claim_token, o.begun_at
+)
+insert into settlement (notification_id, tenant_id, status, settled_at, attempt, claim_token, replica, started_at, verdict,
+                        status_code, error, response, duration_us, response_head)
+select s.notification_id, s.tenant_id, s.status, now(), s.number, s.token, @replica::text, g.begun_at, nullif(s.verdict, ''),
+       nullif(s.code, 0), s.error, s.response, s.duration_us, s.head
+from gone g join s on s.notification_id = g.notification_id and s.token = g.claim_token
+returning notification_id, claim_token::bigint as claim_token;
+
+-- name: SettleAgain :many
+-- Makes messages due again later under their claims, and records the attempts. Returns
+-- those whose claims stood.
+with s as (
+    select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
+           unnest(@waits::bigint[]) as wait_us, unnest(@counts::int[]) as counts, unnest(@verdicts::text[]) as verdict,
+           unnest(@codes::int[]) as code, unnest(@errors::text[]) as error, unnest(@responses::text[]) as response,
+           unnest(@heads::json[]) as head, unnest(@durations::bigint[]) as duration_us
+), later as (
+    update outbox o
+    set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null
+    from s
+    where o.notification_id = any(@ids::uuid[]) and o.notification_id = s.notification_id and o.claim_token = s.token
+    returning s.*, o.begun_at
+)
+insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
+                     duration_us, response_head)
+select l.notification_id, l.number, l.token, @replica::text, l.begun_at, now(), nullif(l.verdict, ''), nullif(l.code, 0), l.error,
+       l.response, l.duration_us, l.head
+from later l
+returning notification_id, claim_token;
+
+-- name: SettleLate :exec
+-- A success ends its message although the claim has passed to somebody else, because the
+-- message has arrived; but not when a person has sent it again since the attempt was
+-- begun. What the present claimant has begun is recorded without outcome.
+with s as (
+    select unnest(@ids::uuid[]) as notification_id, unnest(@numbers::int[]) as number
+), gone as (
+    delete from outbox o
+    where o.notification_id = any(@ids::uuid[])
+      and exists (select from s where s.notification_id = o.notification_id and s.number > o.begun_before)
+    returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select g.notification_id, g.attempts, g.claim_token, coalesce(g.claimed_by, ''), g.begun_at
+    from gone g where g.begun_at is not null and g.claim_token is not null
+    on conflict do nothing
+)
+insert into settlement (notification_id, tenant_id, status)
+select n.notification_id, n.tenant_id, 'DELIVERED' from gone join notification n using (notification_id);
+
+-- name: SettleFenced :exec
+-- Keeps the outcomes of attempts whose claims stand no longer.
+insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
+                     duration_us, response_head)
+select s.notification_id, s.number, s.token, @replica::text, now() - s.duration_us * interval '1 microsecond', now(),
+       nullif(s.verdict, ''), nullif(s.code, 0), s.error, s.response, s.duration_us, s.head
+from (
+    select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
+           unnest(@verdicts::text[]) as verdict, unnest(@codes::int[]) as code, unnest(@errors::text[]) as error,
+           unnest(@responses::text[]) as response, unnest(@heads::json[]) as head, unnest(@durations::bigint[]) as duration_us
+) s
+on conflict (notification_id, attempt) do update
+set finished_at = excluded.finished_at, verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error,
+    response = excluded.response, duration_us = excluded.duration_us, response_head = excluded.response_head;
+
+-- name: SettleUnreadable :exec
+-- Ends claimed messages that cannot be sent, whatever is tried: the attempt is recorded as not made.
+with gone as (
+    delete from outbox o where o.notification_id = any(@ids::uuid[])
+    returning o.notification_id, o.attempts, o.claim_token, o.begun_at
+)
+insert into settlement (notification_id, tenant_id, status, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
+select g.notification_id, n.tenant_id, 'FAILED', g.attempts, g.claim_token, @replica::text, g.begun_at, 'NOT_MADE', e.error, '', 0
+from gone g
+join notification n using (notification_id)
+join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as error) e using (notification_id);

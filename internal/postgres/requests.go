@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// requests are what the attempts at some messages have sent. Nothing is stored for it: a
+// request is derived from the frozen body, the instant at which the attempt began, and
+// the webhook. Where the webhook was edited since, host and own headers are left out.
+type requests struct {
+	head     func(d *notify.Delivery) notify.RequestHead
+	messages map[uuid.UUID]*sentMessage
+}
+
+// sentMessage is what all attempts at a message have in common.
+type sentMessage struct {
+	body     notify.Body
+	webhook  notify.Webhook
+	editedAt time.Time
+	retries  []time.Time
+}
+
+func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, error) {
+	r := &requests{head: s.head, messages: map[uuid.UUID]*sentMessage{}}
+	bodies, err := s.db.queries.BodiesOf(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read bodies: %w", err)
+	}
+	versions := map[uuid.UUID]int64{}
+	for _, row := range bodies {
+		versions[row.WebhookID] = row.Version
+	}
+	webhooks, err := s.db.webhooks.get(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range bodies {
+		if w := webhooks[row.WebhookID]; w.err == nil {
+			r.messages[row.NotificationID] = &sentMessage{
+				body: notify.Body{ContentType: row.ContentType, Content: row.Content}, webhook: w.webhook, editedAt: row.UpdatedAt,
+			}
+		}
+	}
+	retries, err := s.db.queries.RetriesOfAll(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read retries: %w", err)
+	}
+	for _, row := range retries {
+		if m := r.messages[row.NotificationID]; m != nil {
+			m.retries = append(m.retries, row.RetriedAt)
+		}
+	}
+	return r, nil
+}
+
+// of returns what an attempt has sent; nil where retention has deleted the body, or the
+// secrets of the webhook cannot be opened.
+func (r *requests) of(row pgq.AttemptHistory) *notify.RequestHead {
+	m := r.messages[row.NotificationID]
+	if m == nil || r.head == nil {
+		return nil
+	}
+	d := notify.Delivery{NotificationID: row.NotificationID, Webhook: m.webhook, Body: &m.body, At: row.StartedAt}
+	for _, at := range m.retries {
+		if !at.After(row.StartedAt) {
+			d.Generation++
+		}
+	}
+	edited := m.editedAt.After(row.StartedAt)
+	if edited {
+		d.Webhook.Headers = nil
+	}
+	head := r.head(&d)
+	if edited {
+		head.Host = ""
+	}
+	return &head
+}

@@ -1,0 +1,33 @@
+package notify
+
+import (
+	"strings"
+
+	"tocsin/alerts"
+)
+
+// Undelivered is a message that was refused or exhausted, of which operators are notified.
+type Undelivered struct {
+	// Webhook is the name of the one to which it could not be delivered.
+	Webhook string
+	Status  Status
+	Error   string
+}
+
+// Tell returns the alert of the message, whose texts say that the message was not
+// delivered, and why: every layout and template shows them.
+func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
+	what := "The message to " + u.Webhook + " was given up"
+	switch u.Status {
+	case Failed:
+		what = "The webhook " + u.Webhook + " refuses the message"
+	case Exhausted:
+		what = "All attempts to deliver the message to " + u.Webhook + " have failed"
+	case Pending, Retrying, Delivered, Discarded:
+	}
+	if u.Error != "" {
+		what += ": " + u.Error
+	}
+	a.Title, a.Message = "Not delivered: "+a.Title, strings.TrimSpace(what+"\n"+a.Message)
+	return a
+}

@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// idleFor is how long a connection waits for its next use at most. Many servers close
+// theirs after five seconds, and who sends at that very moment never learns whether the
+// message was read.
+const idleFor = 4 * time.Second
+
+// bodyWait bounds how long the body of an answer is read once its head is there: the
+// status says what became of the message.
+const bodyWait = time.Second
+
+// newTransport returns a transport that never sends a request again: no request has a
+// GetBody, without which net/http repeats no POST.
+func newTransport(d *dialer, config *tls.Config) *http.Transport {
+	return &http.Transport{
+		DialContext: d.dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		DisableCompression: true, MaxIdleConns: 1024, MaxIdleConnsPerHost: 256, IdleConnTimeout: idleFor,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		// A connection of HTTP/2 carries all calls of a host: one that is dead is to be noticed.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 10 * time.Second},
+	}
+}
+
+// call sends a request and reads the head of the answer and at most limit bytes of its
+// body, for which it waits no longer than bodyWait; what befalls the body is no error.
+// Of a call without answer it says whether nothing was sent: then the receiver cannot
+// have the message.
+func call(ctx context.Context, transport http.RoundTripper, r *http.Request, limit int64) (head *http.Response, body []byte, nothingSent bool, err error) {
+	if err := checkHeader(r.Header); err != nil {
+		return nil, nil, true, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var sent sending
+	head, err = transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, sent.trace())))
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, nil, !sent.any(), err
+	}
+	if head.StatusCode == http.StatusSwitchingProtocols {
+		_ = head.Body.Close()
+		return head, nil, false, nil
+	}
+	over := time.AfterFunc(bodyWait, cancel)
+	defer over.Stop()
+	body, _ = io.ReadAll(io.LimitReader(head.Body, limit))
+	// What is read to its end leaves a connection that can be used again.
+	_, _ = io.CopyN(io.Discard, head.Body, maxDrain)
+	_ = head.Body.Close()
+	return head, body, false, nil
+}
+
+// checkHeader refuses headers that cannot be sent, without repeating a value.
+func checkHeader(header http.Header) error {
+	for name, values := range header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return fmt.Errorf("the name of the header %q is not valid", name)
+		}
+		for _, value := range values {
+			if !httpguts.ValidHeaderFieldValue(value) {
+				return fmt.Errorf("the value of the header %q is not valid", name)
+			}
+		}
+	}
+	return nil
+}
+
+// sending observes whether anything of a request was handed to the network. HTTP/1.1
+// has a connection for itself, whose bytes are counted. One of HTTP/2 is shared: there
+// the request counts as sent once its head is about to be written.
+type sending struct {
+	mu   sync.Mutex
+	conn *counted
+	// before is what the connection had written when it was taken.
+	before int64
+	http2  bool
+	// head says that the head of the request was written, perhaps into a buffer only;
+	// earlier that something was sent on a connection before this one.
+	head, earlier bool
+}
+
+func (s *sending) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.earlier = s.onConn()
+			s.head, s.http2 = false, false
+			conn := info.Conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				s.http2 = secure.ConnectionState().NegotiatedProtocol == "h2"
+				conn = secure.NetConn()
+			}
+			if s.conn, _ = conn.(*counted); s.conn != nil {
+				s.before = s.conn.written.Load()
+			}
+		},
+		WroteHeaderField: func(string, []string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.head = true
+		},
+	}
+}
+
+// any reports whether anything may have been sent.
+func (s *sending) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.onConn()
+}
+
+func (s *sending) onConn() bool {
+	switch {
+	case s.earlier:
+		return true
+	case s.conn == nil || s.http2:
+		return s.head
+	default:
+		return s.conn.written.Load() > s.before
+	}
+}
+
+// counted counts the bytes that are handed to the network, before they are.
+type counted struct {
+	net.Conn
+
+	written atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.written.Add(int64(len(p)))
+	return c.Conn.Write(p)
+}
