@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -31,6 +30,7 @@ import (
 
 	"tocsin/internal/bench/child"
 	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/live"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/receiver"
@@ -134,7 +134,7 @@ func (r *run) Run(ctx context.Context) (err error) {
 }
 
 func (r *run) chosen() ([]lab.Workload, error) {
-	all := append(speed.Workloads(), strain.Workloads()...)
+	all := slices.Concat(speed.Workloads(), strain.Workloads(), live.Workloads())
 	if len(r.Only) == 0 {
 		return all, nil
 	}
@@ -163,11 +163,16 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 		return nil, nil, err
 	}
 	end := func() { _ = other.Stop(5 * time.Second) }
-	var at struct{ Base string }
-	if err := other.Read(ctx, &at); err != nil {
+	var at receiver.Listening
+	err = other.Read(ctx, &at)
+	if err == nil {
+		engines.Authority, err = authorityFile(at.Authority)
+	}
+	if err != nil {
 		end()
 		return nil, nil, err
 	}
+	end = func() { _ = errors.Join(other.Stop(5*time.Second), os.Remove(engines.Authority)) }
 	path, version := peers.FindAlertmanager(ctx)
 	m.Peers = []string{"River " + riverVersion()}
 	if path == "" {
@@ -175,10 +180,20 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 	}
 	m.Peers = append(m.Peers, version)
 	return &lab.Bench{
-		Engines: engines, Receiver: receiver.Client{Base: at.Base, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
+		Engines: engines, Receiver: receiver.Client{Base: at.Base, Hosts: at.Hosts, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
 		Trials: r.Trials, Quick: r.Quick, Soak: r.Soak, Huge: r.Huge,
 		Tell: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
 	}, end, nil
+}
+
+// authorityFile keeps a certificate where replicas find it.
+func authorityFile(certificate string) (path string, err error) {
+	file, err := os.CreateTemp("", "tocsin-bench-*.pem")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(certificate)
+	return file.Name(), errors.Join(err, file.Close())
 }
 
 func riverVersion() string {
@@ -255,16 +270,16 @@ func write(out *report.Run, dir string) error {
 
 type receive struct{}
 
+// hosts is how many receivers there are beside each other over TLS.
+const hosts = 202
+
 // Run is the receiver.
 func (receive) Run(ctx context.Context, parent *child.Parent) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	server, at, err := receiver.Serve(ctx, receiver.New(time.Now), hosts)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: receiver.New(time.Now), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(listener) }()
-	if err := parent.Say(map[string]string{"Base": "http://" + listener.Addr().String()}); err != nil {
+	if err := parent.Say(at); err != nil {
 		return err
 	}
 	if err := parent.Wait(); err != nil && !errors.Is(err, io.EOF) {

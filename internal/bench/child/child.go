@@ -117,6 +117,12 @@ func (p *Process) Tell(line string) error {
 	return err
 }
 
+// Pause has the child stand still until Resume.
+func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
+
+// Resume has the child go on; it does nothing to one that has not paused.
+func (p *Process) Resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
+
 // Kill ends the child at once and waits for it.
 func (p *Process) Kill() {
 	_ = p.command.Process.Kill()

@@ -28,6 +28,11 @@ func (p *Percentiles) Figures(name string, p50, p99 *report.Bound) []report.Figu
 
 // Latencies compares when messages came with when they might have, by exchange.
 func (b *Bench) Latencies(ctx context.Context, book string, from map[string]int64) ([]float64, error) {
+	return b.LatenciesBut(ctx, book, from, nil)
+}
+
+// LatenciesBut is the same without some exchanges, whose messages must have come all the same.
+func (b *Bench) LatenciesBut(ctx context.Context, book string, from map[string]int64, but map[string]bool) ([]float64, error) {
 	came, err := b.Receiver.Arrivals(ctx, book)
 	if err != nil {
 		return nil, err
@@ -41,7 +46,9 @@ func (b *Bench) Latencies(ctx context.Context, book string, from map[string]int6
 		if !ok {
 			return nil, fmt.Errorf("no message came of exchange %s", id)
 		}
-		latencies = append(latencies, float64(arrived-at)/float64(time.Millisecond))
+		if !but[id] {
+			latencies = append(latencies, float64(arrived-at)/float64(time.Millisecond))
+		}
 	}
 	return latencies, nil
 }

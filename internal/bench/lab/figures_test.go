@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/live"
 	"tocsin/internal/bench/speed"
 	"tocsin/internal/bench/strain"
 )
@@ -30,14 +31,14 @@ func TestPercentilesOfEachTrial(t *testing.T) {
 // TestEveryWorkloadHasItsOwnID holds the list to what docs/performance.md names.
 func TestEveryWorkloadHasItsOwnID(t *testing.T) {
 	var ids []string
-	for _, w := range append(speed.Workloads(), strain.Workloads()...) {
+	for _, w := range slices.Concat(speed.Workloads(), strain.Workloads(), live.Workloads()) {
 		if w.Run == nil {
 			t.Errorf("%v cannot be run", w.IDs)
 		}
 		ids = append(ids, w.IDs...)
 	}
 	slices.Sort(ids)
-	if want := []string{"B1", "B10", "B11", "B12", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "M"}; !slices.Equal(ids, want) {
+	if want := []string{"B1", "B10", "B11", "B12", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "L1", "L2", "L5", "L6", "L7", "L8", "M"}; !slices.Equal(ids, want) {
 		t.Errorf("workloads %v, want %v", ids, want)
 	}
 }

@@ -21,7 +21,7 @@ func PendingWith(ctx context.Context, world *product.World, address string, conc
 	if err != nil {
 		return hook, err
 	}
-	if _, err := world.Rule(ctx, 3600, []uuid.UUID{hook}); err != nil {
+	if _, err := world.Rule(ctx, []uuid.UUID{hook}); err != nil {
 		return hook, err
 	}
 	committer, err := world.Committer(ctx)

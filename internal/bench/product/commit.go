@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tocsin/alerts"
-	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
@@ -19,17 +18,26 @@ type Committer struct {
 	store *postgres.Evaluation
 	rule  rules.Rule
 	at    evaluator.Checkpoint
+	held  []int
 	next  int
 }
 
-const leaseFor = 10 * time.Minute
+const (
+	leaseFor = 10 * time.Minute
+	// committer names it in leases.
+	committer = "bench"
+)
 
-// Committer holds the partition of the only rule of the world.
+// Committer holds all partitions of the world, which has a single rule.
 func (w *World) Committer(ctx context.Context) (*Committer, error) {
 	store := w.DB.Evaluation(leaseFor)
-	holding, err := store.Hold(ctx, evaluator.HoldRequest{Replica: "bench", LeaseFor: leaseFor})
+	holding, err := store.Hold(ctx, evaluator.HoldRequest{Replica: committer, LeaseFor: leaseFor})
 	if err != nil {
 		return nil, err
+	}
+	var held []int
+	for _, at := range holding.Checkpoints {
+		held = append(held, at.Partition)
 	}
 	for _, at := range holding.Checkpoints {
 		set, err := store.Rules(ctx, at.Partition, 0)
@@ -38,7 +46,7 @@ func (w *World) Committer(ctx context.Context) (*Committer, error) {
 		}
 		if len(set.Rules) == 1 && set.Rules[0].Err == nil {
 			at.RulesRevision = set.Revision
-			return &Committer{store: store, rule: set.Rules[0].Rule, at: at}, nil
+			return &Committer{store: store, rule: set.Rules[0].Rule, at: at, held: held}, nil
 		}
 	}
 	return nil, fmt.Errorf("of %d partitions none has the only rule", len(holding.Checkpoints))
@@ -100,4 +108,9 @@ func (c *Committer) Pending(ctx context.Context, count int) error {
 		}
 	}
 	return nil
+}
+
+// Release gives up what the committer holds, so that replicas may evaluate it.
+func (c *Committer) Release(ctx context.Context) error {
+	return c.store.Release(ctx, committer, c.held)
 }

@@ -33,6 +33,8 @@ type Engines struct {
 	Program string
 	// PostgresPID and ClickHousePID are the processes whose descendants do the work.
 	PostgresPID, ClickHousePID int
+	// Authority is a file with the certificate that replicas trust, "" where there is none.
+	Authority string
 
 	postgres, clickHouse *url.URL
 	template             string

@@ -4,61 +4,96 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
+
+// changeRules begins a statement that stores rules of some tenants: it gives each of their
+// partitions its next rules revision, as every change of rules does.
+const changeRules = `
+	with changed as (
+		update checkpoint c
+		set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+		where c.partition in (select partition from tenant_partition where tenant_id = any($1::text[]))
+		returning c.partition, c.rules_revision
+	), `
+
+// storeRules ends it: of the rules in made it writes all but the rules themselves.
+const storeRules = `, armed as (
+		insert into rule_state (rule_id, armed_since_ns) select rule_id, (extract(epoch from now()) * 1e9)::bigint from made)
+	insert into partition_rule (partition, rule_id, changed)
+	select c.partition, m.rule_id, c.rules_revision
+	from made m join tenant_partition t using (tenant_id) join changed c using (partition)`
 
 // Crowd stores n enabled rules that match nothing which [World.Insert] writes:
 // each looks at an application and a route of its own, every tenth at routes by
-// wildcard, with an expression and an attribute.
+// wildcard, with an expression and an attribute. No pass was made before.
 func (w *World) Crowd(ctx context.Context, n int) error {
-	err := w.Exec(ctx, `
-		with made as (
+	err := w.Exec(ctx, changeRules+`made as (
 			insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
 			                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
-			select gen_random_uuid(), $2, 'rule ' || n, true, 'PER_EXCHANGE', 'WARNING',
+			select gen_random_uuid(), ($1::text[])[1], 'rule ' || n, true, 'PER_EXCHANGE', 'WARNING',
 			       jsonb_build_object('environments', jsonb_build_array('production'), 'applications', jsonb_build_array('app-' || n % 500),
 			                          'routes', jsonb_build_array('route-' || n % 97 || case when n % 10 = 0 then '*' else '' end)),
 			       '{"errorMessageMatches": "refused|timed out", "attributes": [{"key": "customer", "op": "EQUALS", "value": "42"}]}',
-			       '', '', '[]', 3600, 3600, 0, 0
-			from generate_series(1, $1::int) n
-			returning rule_id)
-		insert into rule_state (rule_id, armed_since_ns, next_run_at)
-		select rule_id, (extract(epoch from now()) * 1e9)::bigint, now() from made`, n, Tenant)
+			       '', '', '[]', 1, 3600, 0, 0
+			from generate_series(1, $2::int) n
+			returning rule_id, tenant_id)`+storeRules, []string{Tenant}, n)
 	if err != nil {
 		return err
 	}
 	return w.Exec(ctx, "vacuum analyze")
 }
 
-// Fresh writes exchanges that begin from now on, a microsecond apart, and waits
-// until the last has ended.
-func (w *World) Fresh(ctx context.Context, x Exchanges) error {
-	now, err := w.NowNS(ctx)
+// TenantName names one of several tenants.
+func TenantName(n int) string { return "tenant-" + strconv.Itoa(n) }
+
+// Tenants stores so many tenants with so many rules each, of which one matches what
+// [World.Insert] writes for its tenant, and gives them a number of partitions. No pass
+// was made before.
+func (w *World) Tenants(ctx context.Context, tenants, each, partitions int) error {
+	now, err := w.Number(ctx, "select count(*) from checkpoint where share_of > 0")
+	if err == nil && now != int64(partitions) {
+		err = w.DB.Partitions().Count(ctx, partitions)
+	}
 	if err != nil {
 		return err
 	}
-	x.StartNS, x.StepNS, x.EndNS = now, 1000, now+int64(x.Count)*1000
-	if err := w.Insert(ctx, x); err != nil {
+	names, shares := make([]string, tenants), make([]int32, tenants)
+	for n := range tenants {
+		names[n] = TenantName(n)
+		shares[n] = int32(xxhash.Sum64String(names[n]) % uint64(partitions)) //nolint:gosec // below the number of partitions
+	}
+	err = w.Exec(ctx, `
+		insert into tenant_partition (tenant_id, partition)
+		select t.name, c.partition from unnest($1::text[], $2::integer[]) t (name, share) join checkpoint c on c.share_of > 0 and c.share_index = t.share`,
+		names, shares)
+	if err != nil {
 		return err
 	}
-	_, err = Await(ctx, func() (bool, error) {
-		at, err := w.NowNS(ctx)
-		return at > x.EndNS, err
-	})
-	return err
+	err = w.Exec(ctx, changeRules+`made as (
+			insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
+			                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+			select gen_random_uuid(), t.name, 'rule ' || n, true, 'PER_EXCHANGE', 'WARNING',
+			       jsonb_build_object('applications', jsonb_build_array(case when n = 1 then 'orders' else 'app-' || n end)),
+			       '{}', '', '', '[]', 1, 3600, 0, 0
+			from unnest($1::text[]) t (name) cross join generate_series(1, $2::int) n
+			returning rule_id, tenant_id)`+storeRules, names, each)
+	if err != nil {
+		return err
+	}
+	return w.Exec(ctx, "vacuum analyze")
 }
 
-// DueIn makes all rules due after a while, and returns that instant by Postgres's clock.
-func (w *World) DueIn(ctx context.Context, after time.Duration) (due time.Time, err error) {
-	if err := w.Pool.QueryRow(ctx, "select clock_timestamp() + $1::interval", after).Scan(&due); err != nil {
-		return due, err
-	}
-	// In this order: rules that are just joining a cohort are waited for.
-	if err := w.Exec(ctx, "update rule_state set next_run_at = $1 where next_run_at is not null", due); err != nil {
-		return due, err
-	}
-	return due, w.Exec(ctx, "with company as (update cohort set next_run_at = $1) "+announce, due)
+// Fresh writes exchanges that begin from now on, a microsecond apart, and end at once.
+// The machine's clock is that of the databases.
+func (w *World) Fresh(ctx context.Context, x Exchanges) error {
+	x.StartNS, x.StepNS = time.Now().UnixNano(), 1000
+	x.EndNS = x.StartNS + int64(x.Count)*1000
+	return w.Insert(ctx, x)
 }
 
 // Reads is what ClickHouse says that it has read, of everything that asks it.
@@ -84,26 +119,51 @@ func (w *World) Reads(ctx context.Context) (Reads, error) {
 	return Reads(read), nil
 }
 
-// History writes exchanges of the month that ended two hours ago, before any rule was armed.
-func (w *World) History(ctx context.Context, count int64) error {
-	const span, ago = int64(30 * 24 * time.Hour), int64(2 * time.Hour)
+// Past describes exchanges of the past, of which every FailedEvery-th failed.
+type Past struct {
+	Count int64
+	// Tenants are as many as that, and [Tenant] alone where it is 0.
+	Tenants int
+	// The exchanges are spread evenly over Span, which ended Ago.
+	Span, Ago time.Duration
+	// FailedEvery is 50 by default, Applications 20, as many as are named app-0, app-1 …
+	FailedEvery, Applications int
+}
+
+// History writes exchanges of the past.
+func (w *World) History(ctx context.Context, p Past) error {
+	if p.FailedEvery == 0 {
+		p.FailedEvery = 50
+	}
+	if p.Applications == 0 {
+		p.Applications = 20
+	}
 	now, err := w.NowNS(ctx)
 	if err != nil {
 		return err
 	}
-	begin, step := now-ago-span, max(1, span/count)
+	begin, step := now-int64(p.Ago+p.Span), max(1, int64(p.Span)/p.Count)
 	const page = 5_000_000
-	for from := int64(0); from < count; from += page {
+	for from := int64(0); from < p.Count; from += page {
 		if _, err := w.ClickHouse(ctx, fmt.Sprintf(`
 			INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status,
 			                       error_type, error_message, correlation_id)
-			SELECT '%s', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * %d, 'UTC') AS s, 'production', concat('app-', toString(number %% 20)),
-			       concat('route-', toString(number %% 50)), toString(number), s + toIntervalMillisecond(2), 2000000,
-			       if(number %% 50 = 0, 'FAILED', 'COMPLETED'), if(number %% 50 = 0, 'ConnectException', ''),
-			       if(number %% 50 = 0, 'ERP refused', ''), ''
-			FROM numbers(%d, %d)`, Tenant, begin, step, from, min(page, count-from))); err != nil {
+			SELECT %[1]s, fromUnixTimestamp64Nano(toInt64(%[2]d) + toInt64(number) * %[3]d, 'UTC') AS s, 'production',
+			       concat('app-', toString(intDiv(number, %[4]d) %% %[5]d)),
+			       concat('route-', toString(number %% 50)), concat('past-', toString(number)), s + toIntervalMillisecond(2), 2000000,
+			       if(number %% %[4]d = 0, 'FAILED', 'COMPLETED'), if(number %% %[4]d = 0, 'ConnectException', ''),
+			       if(number %% %[4]d = 0, 'ERP refused', ''), ''
+			FROM numbers(%[6]d, %[7]d)`, tenantColumn(p.Tenants), begin, step, p.FailedEvery, p.Applications, from, min(page, p.Count-from))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tenantColumn is the tenant of an exchange by its number.
+func tenantColumn(tenants int) string {
+	if tenants == 0 {
+		return "'" + Tenant + "'"
+	}
+	return fmt.Sprintf("concat('tenant-', toString(number %% %d))", tenants)
 }

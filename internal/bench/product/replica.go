@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +33,7 @@ func (w *World) Start(ctx context.Context, settings ...string) (*Replica, error)
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
 		"TOCSIN_POSTGRES_URL=" + w.postgresURL, "TOCSIN_CLICKHOUSE_URL=" + w.clickHouseURL(w.clickHouseDatabase),
 		"TOCSIN_ENCRYPTION_KEY=" + key, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
-		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_SETTLE=0s", "TOCSIN_LOG_LEVEL=info",
+		"SSL_CERT_FILE=" + w.Authority, "TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_SETTLE=0s", "TOCSIN_LOG_LEVEL=info",
 		// What is done beside the work stays out of the minutes that are measured.
 		"TOCSIN_RECONCILE_INTERVAL=24h", "TOCSIN_SWEEP_INTERVAL=24h",
 	}, settings...)
@@ -73,22 +75,65 @@ func (r *Replica) ListInbox(ctx context.Context) error {
 	return nil
 }
 
-func (r *Replica) call(ctx context.Context, method, path string) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.Address+"/api/v1"+path, http.NoBody)
+// Passes is how many passes over partitions with rules a replica has made, and how long
+// they took together.
+type Passes struct {
+	Count int
+	Took  time.Duration
+}
+
+// Since returns what was done between an earlier reading and this one.
+func (p Passes) Since(earlier Passes) Passes {
+	return Passes{p.Count - earlier.Count, p.Took - earlier.Took}
+}
+
+// Passes asks the replica, which must have the role api.
+func (r *Replica) Passes(ctx context.Context) (p Passes, err error) {
+	text, err := r.get(ctx, http.MethodGet, "/metrics")
 	if err != nil {
-		return err
+		return p, fmt.Errorf("read metrics: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		var into func(float64)
+		switch {
+		case strings.HasPrefix(name, "tocsin_pass_duration_seconds_sum{"):
+			into = func(v float64) { p.Took += time.Duration(v * float64(time.Second)) }
+		case strings.HasPrefix(name, "tocsin_pass_duration_seconds_count{"):
+			into = func(v float64) { p.Count += int(v) }
+		default:
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return p, fmt.Errorf("read metrics: %w", err)
+		}
+		into(v)
+	}
+	return p, nil
+}
+
+func (r *Replica) call(ctx context.Context, method, path string) error {
+	_, err := r.get(ctx, method, "/api/v1"+path)
+	return err
+}
+
+func (r *Replica) get(ctx context.Context, method, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.Address+path, http.NoBody)
+	if err != nil {
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	got, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	said, err := io.ReadAll(got.Body)
 	err = errors.Join(err, got.Body.Close())
 	if err == nil && got.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %.300s", got.Status, said)
 	}
-	return err
+	return said, err
 }
 
 // running finds in a log that the replica runs, and where.

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,20 +110,29 @@ func (w *World) Number(ctx context.Context, query string, args ...any) (n int64,
 	return n, nil
 }
 
-// Hook stores a webhook of the generic kind without rate.
+// signingSecret signs all messages, as Standard Webhooks say.
+const signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+
+// Hook stores a signed webhook of the generic kind without rate.
 func (w *World) Hook(ctx context.Context, address string, concurrent int, enabled bool) (uuid.UUID, error) {
-	hook, err := w.DB.Webhooks().Create(ctx, Tenant, notify.Webhook{
-		Name: uuid.NewString(), Kind: notify.KindGeneric, URL: address, Enabled: enabled,
-		Timeout: notify.DefaultTimeout, MaxConcurrent: concurrent,
-	})
+	return w.AddHook(ctx, notify.Webhook{URL: address, Enabled: enabled, MaxConcurrent: concurrent})
+}
+
+// AddHook stores a webhook, signed, and of the generic kind where it has none.
+func (w *World) AddHook(ctx context.Context, hook notify.Webhook) (uuid.UUID, error) {
+	hook.Name, hook.SigningSecret = uuid.NewString(), signingSecret
+	hook.Kind = cmp.Or(hook.Kind, notify.KindGeneric)
+	hook.Timeout = cmp.Or(hook.Timeout, notify.DefaultTimeout)
+	hook.MaxConcurrent = cmp.Or(hook.MaxConcurrent, notify.DefaultMaxConcurrent)
+	hook, err := w.DB.Webhooks().Create(ctx, Tenant, hook)
 	return hook.ID, err
 }
 
 // Rule stores an enabled rule for every failure in some applications, all by default.
-func (w *World) Rule(ctx context.Context, intervalSeconds int, hooks []uuid.UUID, applications ...string) (rules.Rule, error) {
+func (w *World) Rule(ctx context.Context, hooks []uuid.UUID, applications ...string) (rules.Rule, error) {
 	return w.DB.Rules().Create(ctx, Tenant, rules.Definition{
 		Name: uuid.NewString(), Enabled: true, FireMode: rules.PerExchange, Severity: rules.Critical,
-		IntervalSeconds: intervalSeconds, LookBackSeconds: rules.DefaultLookBackSeconds, WebhookIDs: hooks,
+		IntervalSeconds: 1, LookBackSeconds: rules.DefaultLookBackSeconds, WebhookIDs: hooks,
 		Scope: rules.Scope{Applications: applications},
 	})
 }
@@ -137,18 +147,26 @@ type Exchanges struct {
 	StartNS, StepNS, EndNS int64
 	// Application is orders by default.
 	Application string
+	// Applications, when set, has them belong to app-0, app-1 … in turn, beginning with
+	// the First.
+	Applications, First int
+	// Tenants, when set, has them belong to so many tenants in turn.
+	Tenants int
 	// Completed has them succeed instead.
 	Completed bool
 }
 
 // Insert writes exchanges in one INSERT, so that they become visible together.
 func (w *World) Insert(ctx context.Context, x Exchanges) error {
-	status, application, end := "FAILED", "orders", "s + toIntervalMillisecond(1)"
+	status, application, end := "FAILED", "'orders'", "s + toIntervalMillisecond(1)"
 	if x.Completed {
 		status = "COMPLETED"
 	}
-	if x.Application != "" {
-		application = x.Application
+	switch {
+	case x.Applications > 0:
+		application = fmt.Sprintf("concat('app-', toString((number + %d) %% %d))", x.First, x.Applications)
+	case x.Application != "":
+		application = "'" + x.Application + "'"
 	}
 	if x.EndNS != 0 {
 		end = fmt.Sprintf("fromUnixTimestamp64Nano(toInt64(%d), 'UTC')", x.EndNS)
@@ -156,12 +174,12 @@ func (w *World) Insert(ctx context.Context, x Exchanges) error {
 	_, err := w.ClickHouse(ctx, fmt.Sprintf(`
 		INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status,
 		                       error_type, error_message, correlation_id, attributes)
-		SELECT '%s', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * %d, 'UTC') AS s, 'production', '%s', concat('route-', toString(number %% 50)),
+		SELECT %s, fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * %d, 'UTC') AS s, 'production', %s, concat('route-', toString(number %% 50)),
 		       concat('%s', toString(number)), %s, 1000000, '%s', 'ConnectException',
 		       concat('ERP refused order ', toString(number), ': 503 Service Unavailable'), concat('c-', toString(number)),
 		       map('customer', toString(number %% 1000), 'region', 'eu')
 		FROM numbers(%d) SETTINGS max_insert_block_size = 10000000, min_insert_block_size_rows = 10000000, max_block_size = 1000000, max_threads = 1`,
-		Tenant, x.StartNS, x.StepNS, application, x.Prefix, end, status, x.Count))
+		tenantColumn(x.Tenants), x.StartNS, x.StepNS, application, x.Prefix, end, status, x.Count))
 	return err
 }
 
@@ -188,6 +206,10 @@ func (w *World) AwaitRecorded(ctx context.Context, count int) (time.Time, error)
 
 // Await asks until the answer is yes, and returns when it was.
 func Await(ctx context.Context, holds func() (bool, error)) (time.Time, error) {
+	return awaitEvery(ctx, 2*time.Millisecond, holds)
+}
+
+func awaitEvery(ctx context.Context, pause time.Duration, holds func() (bool, error)) (time.Time, error) {
 	for {
 		asked := time.Now()
 		yes, err := holds()
@@ -198,7 +220,7 @@ func Await(ctx context.Context, holds func() (bool, error)) (time.Time, error) {
 		select {
 		case <-ctx.Done():
 			return answered, ctx.Err()
-		case <-time.After(max(2*time.Millisecond, 2*answered.Sub(asked))):
+		case <-time.After(max(pause, 2*answered.Sub(asked))):
 		}
 	}
 }

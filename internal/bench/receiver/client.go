@@ -12,7 +12,24 @@ import (
 type Client struct {
 	// Base is its address, as http://127.0.0.1:1234.
 	Base string
-	HTTP *http.Client
+	// Hosts are its addresses over TLS, each a host of its own.
+	Hosts []string
+	HTTP  *http.Client
+}
+
+// FarURL returns the address of a book at one of the hosts, the nth modulo their number.
+// Its messages name an exchange, and answers come as from far away.
+func (c *Client) FarURL(nth int, book string) string {
+	return c.Hosts[nth%len(c.Hosts)] + "/far/" + book
+}
+
+// FarHangURL returns an address over TLS that never answers.
+func (c *Client) FarHangURL(nth int) string { return c.Hosts[nth%len(c.Hosts)] + "/hang/" }
+
+// Failed returns the messages of a book of which an attempt was answered with an error.
+func (c *Client) Failed(ctx context.Context, book string) (ids map[string]bool, err error) {
+	err = c.ask(ctx, http.MethodGet, "/control/failed/"+book, &ids)
+	return ids, err
 }
 
 // URL returns the address of a book whose messages are told apart by webhook-id.

@@ -5,10 +5,12 @@
 // webhook-id, /execution/ by the exchange that its body names, as Tocsin's
 // messages and the alerts given to Alertmanager do. What follows is the name of
 // a book, kept apart from others. /slow/ is /id/ with an answer that takes [SlowFor];
-// /hang/ reads messages and never answers.
+// /hang/ reads messages and never answers. /far/ is /execution/ at the far end of a
+// network: see [Latency]; one answer of a hundred is an error.
 //
 // The instants are those of the machine's clock when the head of a request had
-// been read. All that is asked of it beside goes to paths under /control/.
+// been read; for /far/ when it was answered. All that is asked of it beside goes to
+// paths under /control/.
 package receiver
 
 import (
@@ -17,6 +19,8 @@ import (
 	"hash/maphash"
 	"io"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -47,6 +51,17 @@ type Sample struct {
 // SlowFor is how long a slow answer takes.
 const SlowFor = 10 * time.Millisecond
 
+// Latency draws how long an answer of a far receiver takes: log-normal, with a median of
+// 100 ms, and 98 of 100 from 20 to 500 ms, to which the others are cut.
+func Latency() time.Duration {
+	const median, sigma = 100 * time.Millisecond, 0.692                          // ln 5 / 2.326
+	drawn := time.Duration(float64(median) * math.Exp(sigma*rand.NormFloat64())) //nolint:gosec // not a secret
+	return min(max(drawn, 20*time.Millisecond), 500*time.Millisecond)
+}
+
+// errorsOf is of how many answers of a far receiver one is an error.
+const errorsOf = 100
+
 const shards = 64
 
 // book keeps when each message first came.
@@ -59,6 +74,8 @@ type book struct {
 	distinct, repeats, unknown, first, last atomic.Int64
 	sample                                  atomic.Pointer[Sample]
 	awaited                                 atomic.Pointer[awaited]
+	// failed holds the messages that were answered with an error.
+	failed sync.Map
 }
 
 // awaited is a number of messages that somebody waits for. Nobody looks again and
@@ -155,6 +172,14 @@ func New(now func() time.Time) *Server {
 	s.control.HandleFunc("GET /control/sample/{book}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, s.book(r.PathValue("book")).sample.Load())
 	})
+	s.control.HandleFunc("GET /control/failed/{book}", func(w http.ResponseWriter, r *http.Request) {
+		failed := map[string]bool{}
+		s.book(r.PathValue("book")).failed.Range(func(id, _ any) bool {
+			failed[id.(string)] = true //nolint:forcetypeassert // nothing else is stored
+			return true
+		})
+		answer(w, failed)
+	})
 	s.control.HandleFunc("DELETE /control/count/{book}", func(_ http.ResponseWriter, r *http.Request) {
 		s.books.Delete(r.PathValue("book"))
 	})
@@ -174,11 +199,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := s.now().UnixNano()
 	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch kind {
-	case "id", "execution":
-		s.receive(w, r, s.book(name), kind == "execution", at)
+	case "id":
+		s.receive(w, r, s.book(name), byID(at))
+	case "execution":
+		s.receive(w, r, s.book(name), byExecution(at))
 	case "slow":
 		time.Sleep(SlowFor) //nolint:forbidigo // it is slow
-		s.receive(w, r, s.book(name), false, at)
+		s.receive(w, r, s.book(name), byID(at))
+	case "far":
+		s.receive(w, r, s.book(name), s.far)
 	case "hang":
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -187,7 +216,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, byExecution bool, at int64) {
+// taken is what becomes of a message: who it is, when it counts as received, and whether
+// it is answered with an error instead.
+type taken func(r *http.Request, body []byte) (id string, at int64, failed bool)
+
+func byID(at int64) taken {
+	return func(r *http.Request, _ []byte) (string, int64, bool) { return r.Header.Get("webhook-id"), at, false }
+}
+
+func byExecution(at int64) taken {
+	return func(_ *http.Request, body []byte) (string, int64, bool) { return executionOf(body), at, false }
+}
+
+func (s *Server) far(_ *http.Request, body []byte) (id string, at int64, failed bool) {
+	id, failed = executionOf(body), rand.IntN(errorsOf) == 0 //nolint:gosec // not a secret
+	time.Sleep(Latency())                                    //nolint:forbidigo // it is far
+	return id, s.now().UnixNano(), failed
+}
+
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, take taken) {
 	buffer := s.buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is put there
 	defer s.buffers.Put(buffer)
 	buffer.Reset()
@@ -196,16 +243,18 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, byExec
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	id := r.Header.Get("webhook-id")
-	if byExecution {
-		id = executionOf(buffer.Bytes())
-	}
 	if b.sample.Load() == nil {
 		b.sample.CompareAndSwap(nil, &Sample{Header: r.Header.Clone(), Body: bytes.Clone(buffer.Bytes())})
 	}
-	if id == "" {
+	id, at, failed := take(r, buffer.Bytes())
+	switch {
+	case failed:
+		b.failed.Store(id, true)
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	case id == "":
 		b.unknown.Add(1)
-	} else {
+	default:
 		b.note(id, at)
 	}
 	w.WriteHeader(http.StatusOK)

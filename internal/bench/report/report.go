@@ -184,16 +184,23 @@ func (r *Result) measured() []Figure {
 	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Count == 0 })
 }
 
-// Sort puts the results in the order of their numbers, those without one last.
+// Sort puts the results in the order of their letters and numbers, those without a
+// number last.
 func (r *Run) Sort() {
-	number := func(id string) int {
-		n, err := strconv.Atoi(strings.TrimPrefix(id, "B"))
-		if err != nil {
-			return math.MaxInt
-		}
-		return n
+	slices.SortStableFunc(r.Results, func(a, b Result) int {
+		letterOfA, numberOfA := split(a.ID)
+		letterOfB, numberOfB := split(b.ID)
+		return cmp.Or(cmp.Compare(letterOfA, letterOfB), cmp.Compare(numberOfA, numberOfB))
+	})
+}
+
+// split parts an id, as B12.
+func split(id string) (letter string, number int) {
+	n, err := strconv.Atoi(strings.TrimLeft(id, "BL"))
+	if err != nil {
+		return "~", 0
 	}
-	slices.SortStableFunc(r.Results, func(a, b Result) int { return cmp.Compare(number(a.ID), number(b.ID)) })
+	return id[:1], n
 }
 
 // Keep adds the results of a former run but for the workloads that are measured

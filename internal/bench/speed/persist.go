@@ -95,7 +95,7 @@ func (p *persisting) fresh(ctx context.Context) error {
 	p.world = world
 	hook, err := world.Hook(ctx, p.Receiver.URL("none"), 64, false)
 	if err == nil {
-		_, err = world.Rule(ctx, 3600, []uuid.UUID{hook})
+		_, err = world.Rule(ctx, []uuid.UUID{hook})
 	}
 	return err
 }

@@ -13,48 +13,47 @@ import (
 	"tocsin/internal/bench/trial"
 )
 
-// several is B12: one, two and four dispatchers at the same backlog, and an idle one.
-func several(ctx context.Context, b bench) ([]report.Result, error) {
-	count := lab.Either(b.Quick, 2_000, 40_000)
-	sizes := lab.Either(b.Quick, []int{1, 2}, []int{1, 2, 4})
-	var sides []trial.Side
-	for _, n := range sizes {
+// Sides of B12; with one dispatcher it is the drain of B2.
+func (d *delivering) several() (sides []trial.Side) {
+	for _, n := range lab.Either(d.Quick, []int{2}, []int{2, 4}) {
 		sides = append(sides, trial.Side{Name: dispatchers(n), Run: func(ctx context.Context, _ int) (trial.Measure, error) {
-			return b.together(ctx, n, count)
+			return d.together(ctx, n, d.count)
 		}})
 	}
-	runs, err := trial.Alternate(ctx, sides, b.Trials, b.Tell)
-	r := report.Result{
-		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher",
-		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
-		Notes: []string{"A message that came twice refuses the run. What an idle replica asks is counted as transactions of its database, within 20 s, with no rule."},
-	}
-	for _, n := range sizes {
-		r.Figures = append(r.Figures, report.Of(dispatchers(n), "messages/s", runs.Of(dispatchers(n), (*trial.Measure).Rate), nil))
-		if n > 1 {
-			r.Figures = append(r.Figures, report.Of(dispatchers(n)+" over one", "×", runs.Ratios(dispatchers(n), dispatchers(1)), report.AtLeast(1)))
-		}
-		r.Notes = append(r.Notes, lab.CPUNotes(runs, dispatchers(n)))
-	}
-	if err != nil {
-		return []report.Result{r}, err
-	}
-	for _, roles := range []string{"dispatch", "api,dispatch", "api,evaluate,dispatch"}[:lab.Either(b.Quick, 1, 3)] {
-		asked, err := b.idleAsks(ctx, roles)
-		if err != nil {
-			return []report.Result{r}, err
-		}
-		r.Figures = append(r.Figures, report.One("an idle replica asks Postgres ("+roles+")", "/s", asked, report.AtMost(1)))
-	}
-	return []report.Result{r}, nil
+	return sides
 }
 
-func dispatchers(n int) string {
-	if n == 1 {
-		return "Tocsin, 1 dispatcher"
+// b12 is one, two and four dispatchers at the same backlog, and an idle one.
+func (d *delivering) b12(ctx context.Context, runs trial.Runs, sides []trial.Side) (report.Result, error) {
+	r := report.Result{
+		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher: the drain of B2",
+		Notes: []string{
+			"The sides are run in the alternation of B2. A message that came twice refuses the run.",
+			"What an idle replica asks is counted as transactions of its database, within 20 s, with no rule. One that evaluates asks once a tick, a second, what it holds.",
+		},
 	}
-	return fmt.Sprintf("Tocsin, %d dispatchers", n)
+	one := trial.Side{Name: sideDrain}
+	r.Bars, r.BarsUnit = lab.Bars(runs, append([]trial.Side{one}, sides...)), "messages/s"
+	r.Figures = append(r.Figures, report.Of(sideDrain, "messages/s", runs.Of(sideDrain, (*trial.Measure).Rate), nil))
+	for _, side := range sides {
+		r.Figures = append(r.Figures, report.Of(side.Name, "messages/s", runs.Of(side.Name, (*trial.Measure).Rate), nil),
+			report.Of(side.Name+" over one", "×", runs.Ratios(side.Name, sideDrain), report.AtLeast(1)))
+		r.Notes = append(r.Notes, lab.CPUNotes(runs, side.Name))
+	}
+	for _, idle := range []struct {
+		roles string
+		most  float64
+	}{{"dispatch", 1}, {"api,dispatch", 1}, {"api,evaluate,dispatch", 2}}[lab.Either(d.Quick, 2, 0):] {
+		asked, err := d.idleAsks(ctx, idle.roles)
+		if err != nil {
+			return r, err
+		}
+		r.Figures = append(r.Figures, report.One("an idle replica asks Postgres ("+idle.roles+")", "/s", asked, report.AtMost(idle.most)))
+	}
+	return r, nil
 }
+
+func dispatchers(n int) string { return fmt.Sprintf("Tocsin, %d dispatchers", n) }
 
 // together lets so many processes drain one backlog.
 func (b bench) together(ctx context.Context, replicas, count int) (m trial.Measure, err error) {

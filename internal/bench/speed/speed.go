@@ -20,9 +20,8 @@ func run(work func(context.Context, bench) ([]report.Result, error)) func(contex
 func Workloads() []lab.Workload {
 	return []lab.Workload{
 		{IDs: []string{"B1"}, Run: run(persist)},
-		{IDs: []string{"B2", "B3", "B5"}, Run: run(deliver)},
+		{IDs: []string{"B2", "B3", "B5", "B12"}, Run: run(deliver)},
 		{IDs: []string{"B4"}, Run: run(handOver)},
 		{IDs: []string{"B6"}, Run: run(detect)},
-		{IDs: []string{"B12"}, Run: run(several)},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/product"
@@ -18,10 +19,10 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 		sizes = append(sizes, 100_000_000)
 	}
 	r := report.Result{
-		ID: "B8", Title: "History: a tick over ever more exchanges", Unit: "a tick with 1,000 exchanges that completed and 10 that failed",
+		ID: "B8", Title: "History: a pass over ever more exchanges", Unit: "a pass with 1,000 exchanges that completed and 10 that failed",
 		Notes: []string{
-			"The history is the month before the rule was armed, of the same tenant. Rows and parts are ClickHouse's own counts, over all queries of a tick: the forward scan and the look-back.",
-			"A tick's time runs from the instant at which the rule is due; it includes up to 5 ms until the next tick begins.",
+			"The history is the month before the rule was armed, of the same tenant. Rows and parts are ClickHouse's own counts, over all queries of a pass.",
+			"A pass takes what the replica's own histogram says. The replicas of the other histories stand still meanwhile (SIGSTOP).",
 		},
 	}
 	eras := make([]*era, 0, len(sizes))
@@ -38,13 +39,13 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 		eras = append(eras, e)
 	}
 	const warm = 3
-	for nth := range warm + lab.Either(b.Quick, 5, 41) {
+	for nth := range warm + lab.Either(b.Quick, 5, 21) {
 		order := slices.Clone(eras)
 		if nth%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, e := range order {
-			p, err := b.tick(ctx, e, nth)
+			p, err := b.turn(ctx, e)
 			if err != nil {
 				return []report.Result{r}, fmt.Errorf("%d exchanges: %w", e.size, err)
 			}
@@ -57,14 +58,14 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 		name := report.Number(float64(e.size)) + " exchanges"
 		const fresh, granule = 1010, 8192
 		r.Figures = append(r.Figures,
-			report.Of(name+", a tick takes", "ms", lab.Of(e.passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
-			report.Of(name+", CPU of a tick", "ms", lab.Of(e.passes, func(p pass) float64 { return p.cpu.Seconds() * 1000 }), nil),
-			report.Of(name+", rows read", "rows", lab.Of(e.passes, func(p pass) float64 { return float64(p.read.Rows) }), nil),
+			report.Of(name+", a pass takes", "ms", lab.Of(e.passes, func(p lab.Pass) float64 { return p.Took.Seconds() * 1000 }), nil),
+			report.Of(name+", CPU of a pass", "ms", lab.Of(e.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() * 1000 }), nil),
+			report.Of(name+", rows read", "rows", lab.Of(e.passes, func(p lab.Pass) float64 { return float64(p.Read.Rows) }), nil),
 			report.Of(name+", rows read over new + 8,192 × parts", "×",
-				lab.Of(e.passes, func(p pass) float64 { return float64(p.read.Rows) / float64(fresh+granule*p.read.Parts) }), report.AtMost(1)))
+				lab.Of(e.passes, func(p lab.Pass) float64 { return float64(p.Read.Rows) / float64(fresh+granule*p.Read.Parts) }), report.AtMost(1)))
 		if i > 0 {
 			r.Figures = append(r.Figures, report.Of("time("+name+") over time("+report.Number(float64(sizes[0]))+")", "×",
-				lab.Ratios(e.passes, eras[0].passes, func(p pass) float64 { return p.took.Seconds() }), report.AtMost(1.2)))
+				lab.Ratios(e.passes, eras[0].passes, func(p lab.Pass) float64 { return p.Took.Seconds() }), report.AtMost(1.2)))
 		}
 	}
 	return []report.Result{r}, nil
@@ -72,16 +73,16 @@ func history(ctx context.Context, b bench) (results []report.Result, err error) 
 
 // era is a world with so much history, and a replica of its own.
 type era struct {
-	size      int64
-	world     *product.World
-	replica   *product.Replica
-	processes map[string]int
-	passes    []pass
+	size    int64
+	world   *product.World
+	replica *product.Replica
+	passing lab.Passing
+	passes  []lab.Pass
 }
 
 func (e *era) end(ctx context.Context) (err error) {
 	if e.replica != nil {
-		err = e.replica.End()
+		err = errors.Join(e.replica.Resume(), e.replica.End())
 	}
 	return errors.Join(err, e.world.Close(ctx))
 }
@@ -98,33 +99,36 @@ func (b bench) begin(ctx context.Context, size int64) (e *era, err error) {
 			err = errors.Join(err, e.end(ctx))
 		}
 	}()
-	if err := world.History(ctx, size); err != nil {
+	if err := world.History(ctx, product.Past{Count: size, Span: 30 * 24 * time.Hour, Ago: 2 * time.Hour}); err != nil {
 		return e, err
 	}
-	if _, err := world.Rule(ctx, 3600, nil); err != nil {
+	if _, err := world.Rule(ctx, nil); err != nil {
 		return e, err
 	}
-	if e.replica, err = world.Start(ctx, "TOCSIN_ROLES=evaluate", "TOCSIN_TICK_INTERVAL=5ms"); err != nil {
+	if e.replica, err = world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+lab.PassInterval.String(), "TOCSIN_PARTITION_LEASE=30m"); err != nil {
 		return e, err
 	}
-	e.processes = map[string]int{"Tocsin": e.replica.PID(), "Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID}
-	return e, nil
-}
-
-// tick measures one.
-func (b bench) tick(ctx context.Context, e *era, nth int) (pass, error) {
-	p, err := b.pass(ctx, e.world, e.processes, func() error {
-		if err := e.world.Fresh(ctx, product.Exchanges{Count: 1000, Prefix: fmt.Sprintf("done-%d-", nth), Completed: true}); err != nil {
+	e.passing = lab.Passing{World: world, Replica: e.replica, Partitions: 1, Alerts: 10, Write: func(nth int) error {
+		if err := world.Fresh(ctx, product.Exchanges{Count: 1000, Prefix: fmt.Sprintf("done-%d-", nth), Completed: true}); err != nil {
 			return err
 		}
-		return e.world.Fresh(ctx, product.Exchanges{Count: 10, Prefix: fmt.Sprintf("failed-%d-", nth)})
-	})
-	if err != nil {
+		return world.Fresh(ctx, product.Exchanges{Count: 10, Prefix: fmt.Sprintf("failed-%d-", nth)})
+	}}
+	if _, err := world.AwaitCaughtUp(ctx); err != nil {
+		return e, err
+	}
+	return e, e.replica.Pause()
+}
+
+// turn measures one pass, while the replicas of the other histories stand still.
+func (b bench) turn(ctx context.Context, e *era) (p lab.Pass, err error) {
+	if err := e.replica.Resume(); err != nil {
 		return p, err
 	}
-	n, err := e.world.Number(ctx, "select count(*) from alert")
-	if err == nil && n != int64(10*(nth+1)) {
-		err = fmt.Errorf("%d alerts, want %d", n, 10*(nth+1))
+	// The first pass after a pause looks at all of the look-back.
+	if _, err := e.world.AwaitCaughtUp(ctx); err != nil {
+		return p, err
 	}
-	return p, err
+	p, err = b.Next(ctx, &e.passing)
+	return p, errors.Join(err, e.replica.Pause())
 }

@@ -10,48 +10,40 @@ import (
 	"tocsin/internal/bench/meter"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
+	"tocsin/internal/bench/trial"
 )
 
-// pass is one evaluation of all rules of a world with new exchanges, or the mean
-// of several.
-type pass struct {
-	took time.Duration
-	cpu  time.Duration
-	// used is what each process has of the processor time.
-	used meter.Reading
-	read product.Reads
-}
-
-// mean returns the mean of passes; of the queries the most.
-func mean(passes []pass) pass {
-	m := pass{used: meter.Reading{}}
+// mean returns the mean of passes; of the queries the median, since every now and then a
+// pass looks at the older look-back, too.
+func mean(passes []lab.Pass) lab.Pass {
+	m := lab.Pass{Used: meter.Reading{}}
 	n := time.Duration(len(passes))
 	for _, p := range passes {
-		m.took += p.took / n
-		m.cpu += p.cpu / n
-		for name, used := range p.used {
-			m.used[name] += used / n
+		m.Took += p.Took / n
+		m.CPU += p.CPU / n
+		for name, used := range p.Used {
+			m.Used[name] += used / n
 		}
-		m.read.Queries = max(m.read.Queries, p.read.Queries)
 	}
+	m.Read.Queries = int64(trial.Summarise(lab.Of(passes, func(p lab.Pass) float64 { return float64(p.Read.Queries) })).Median)
 	return m
 }
 
 // crowd is a world with so many rules, of which one matches and raises alerts.
 type crowd struct {
-	world  *product.World
-	rules  int
-	passes []pass
-	rounds int
+	world   *product.World
+	rules   int
+	passing lab.Passing
+	passes  []lab.Pass
 }
 
 // manyRules is B7: the same new exchanges, judged by ever more rules.
 func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
-		ID: "B7", Title: "Rules: 1,000 new exchanges, judged by ever more rules", Unit: "a pass, in which every rule is due once",
+		ID: "B7", Title: "Rules: 1,000 new exchanges, judged by ever more rules", Unit: "a pass",
 		Notes: []string{
 			"One rule matches every exchange, and has no webhook; the others, each for an application and a route of its own and with an expression, match none. So each pass raises the same 1,000 alerts.",
-			"Before what is measured the rules have run, and share cursors: at most 20,000 of them one.",
+			"Every pass judges by all rules. What is measured begins when the exchanges are visible, shortly after a pass, and ends when the next one has committed them; a pass takes what the replica's own histogram says.",
 		},
 	}
 	var crowds []*crowd
@@ -70,9 +62,9 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	for _, c := range crowds {
 		name := report.Number(float64(c.rules)) + " rules"
 		r.Figures = append(r.Figures,
-			report.Of(name+", CPU of a pass", "ms", lab.Of(c.passes, func(p pass) float64 { return p.cpu.Seconds() * 1000 }), nil),
-			report.Of(name+", a pass takes", "ms", lab.Of(c.passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
-			report.Of(name+", queries of ClickHouse", "", lab.Of(c.passes, func(p pass) float64 { return float64(p.read.Queries) }), nil))
+			report.Of(name+", CPU of a pass", "ms", lab.Of(c.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() * 1000 }), nil),
+			report.Of(name+", a pass takes", "ms", lab.Of(c.passes, func(p lab.Pass) float64 { return p.Took.Seconds() * 1000 }), nil),
+			report.Of(name+", queries of ClickHouse", "", lab.Of(c.passes, func(p lab.Pass) float64 { return float64(p.Read.Queries) }), nil))
 		if c == one {
 			continue
 		}
@@ -84,8 +76,8 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 			queryBound = report.AtMost(1)
 		}
 		r.Figures = append(r.Figures,
-			report.Of("CPU("+name+") over CPU(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p pass) float64 { return p.cpu.Seconds() }), cpuBound),
-			report.Of("queries("+name+") over queries(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p pass) float64 { return float64(p.read.Queries) }), queryBound))
+			report.Of("CPU("+name+") over CPU(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() }), cpuBound),
+			report.Of("queries("+name+") over queries(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return float64(p.Read.Queries) }), queryBound))
 	}
 	return []report.Result{r}, nil
 }
@@ -96,8 +88,13 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 		if err != nil {
 			return err
 		}
-		*crowds = append(*crowds, &crowd{world: world, rules: rules})
-		if _, err := world.Rule(ctx, 3600, nil, "orders"); err != nil {
+		*crowds = append(*crowds, &crowd{world: world, rules: rules, passing: lab.Passing{
+			World: world, Partitions: 1, Alerts: newExchanges,
+			Write: func(nth int) error {
+				return world.Fresh(ctx, product.Exchanges{Count: newExchanges, Prefix: fmt.Sprintf("execution-%d-", nth)})
+			},
+		}})
+		if _, err := world.Rule(ctx, nil, "orders"); err != nil {
 			return err
 		}
 		if err := world.Crowd(ctx, rules-1); err != nil {
@@ -118,32 +115,24 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 	return nil
 }
 
+// newExchanges are found by each pass.
+const newExchanges = 1000
+
 // measured is how many passes a trial measures. The kernel counts processor time
 // by 10 ms, and a pass takes some 100.
 const measured = 5
 
 // passes starts a replica, lets it come to know the rules, and measures passes.
 func (b bench) passes(ctx context.Context, c *crowd) (err error) {
-	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=evaluate", "TOCSIN_TICK_INTERVAL=50ms", "TOCSIN_PARTITION_LEASE=5m")
+	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+lab.PassInterval.String(), "TOCSIN_PARTITION_LEASE=5m")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, replica.End()) }()
-	const exchanges = 1000
-	var passes []pass
+	c.passing.Replica = replica
+	var passes []lab.Pass
 	for nth := range 1 + measured {
-		c.rounds++
-		p, err := b.pass(ctx, c.world, map[string]int{"Tocsin": replica.PID(), "Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID},
-			func() error {
-				return c.world.Fresh(ctx, product.Exchanges{Count: exchanges, Prefix: fmt.Sprintf("execution-%d-", c.rounds)})
-			})
-		if err != nil {
-			return err
-		}
-		n, err := c.world.Number(ctx, "select count(*) from alert")
-		if err == nil && n != int64(c.rounds*exchanges) {
-			err = fmt.Errorf("%d alerts of %d exchanges", n, c.rounds*exchanges)
-		}
+		p, err := b.Next(ctx, &c.passing)
 		if err != nil {
 			return err
 		}
@@ -153,50 +142,6 @@ func (b bench) passes(ctx context.Context, c *crowd) (err error) {
 	}
 	p := mean(passes)
 	c.passes = append(c.passes, p)
-	b.Tell(fmt.Sprintf("%d rules: %v, %v of CPU (%v), %d queries", c.rules, p.took.Round(time.Millisecond), p.cpu, p.used, p.read.Queries))
+	b.Tell(fmt.Sprintf("%d rules: %v, %v of CPU (%v), %d queries", c.rules, p.Took.Round(time.Millisecond), p.CPU, p.Used, p.Read.Queries))
 	return nil
-}
-
-// pass writes what is new, has all rules become due at an instant that is still
-// to come, so that nothing of that is measured, and measures what they do then.
-func (b bench) pass(ctx context.Context, world *product.World, processes map[string]int, write func() error) (p pass, err error) {
-	if _, err := world.AwaitRun(ctx); err != nil {
-		return p, err
-	}
-	if err := write(); err != nil {
-		return p, err
-	}
-	due, err := world.DueIn(ctx, 300*time.Millisecond)
-	if err != nil {
-		return p, err
-	}
-	readBefore, err := world.Reads(ctx)
-	if err != nil {
-		return p, err
-	}
-	select {
-	case <-ctx.Done():
-		return p, ctx.Err()
-	case <-time.After(time.Until(due)):
-	}
-	before, err := meter.Read(processes)
-	if err != nil {
-		return p, err
-	}
-	ended, err := world.AwaitRun(ctx)
-	if err != nil {
-		return p, err
-	}
-	after, err := meter.Read(processes)
-	if err != nil {
-		return p, err
-	}
-	p.used = after.Since(before)
-	for _, used := range p.used {
-		p.cpu += used
-	}
-	p.took = ended.Sub(due)
-	p.read, err = world.Reads(ctx)
-	p.read = p.read.Since(readBefore)
-	return p, err
 }

@@ -1,0 +1,178 @@
+package product
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/cursor"
+)
+
+// Every rule is judged by every pass. So that work has an instant at which it begins,
+// exchanges are written that begin at an instant to come: no pass reads them before its
+// watermark has reached it.
+
+// lead is how long before they begin exchanges are written.
+const lead = time.Second
+
+// behind counts the partitions with rules whose cursor lies before a position.
+const behind = `
+	select count(*) from checkpoint
+	where partition in (select partition from tenant_partition) and (cursor is null or cursor < $1)`
+
+// AwaitJudged waits until the cursor of every partition with rules has reached an instant.
+func (w *World) AwaitJudged(ctx context.Context, ns int64) error {
+	_, err := w.await(ctx, "judged up to an instant", behind, cursor.Position{StartTimeNS: ns}.String())
+	return err
+}
+
+// caughtUp counts what keeps rules from being caught up since an instant.
+const caughtUp = `
+	select (` + behind + `) + (select count(*) from checkpoint where backfill_from_ns is not null)
+	     + (select count(*) from rule_backfill where not failing)`
+
+// AwaitCaughtUp waits until a pass that began after the call has judged all that is new,
+// and nothing behind the cursors is left to judge. It returns when that was seen.
+func (w *World) AwaitCaughtUp(ctx context.Context) (time.Time, error) {
+	return w.await(ctx, "caught up", caughtUp, cursor.At(time.Now()).String())
+}
+
+// CaughtUp reports whether the cursors have reached an instant, and nothing behind them is
+// left to judge.
+func (w *World) CaughtUp(ctx context.Context, ns int64) (bool, error) {
+	n, err := w.Number(ctx, caughtUp, cursor.Position{StartTimeNS: ns}.String())
+	return n == 0, err
+}
+
+// LeftBehind has the partition of the only tenant stand where it was a while ago, and its
+// rules be armed for two hours, as if a replica had evaluated them until then. No replica
+// may run.
+func (w *World) LeftBehind(ctx context.Context, ago time.Duration) error {
+	err := w.Exec(ctx, `update rule_state set armed_since_ns = ((extract(epoch from now()) - 7200) * 1e9)::bigint`)
+	if err == nil {
+		err = w.Exec(ctx, `delete from rule_backfill`)
+	}
+	if err == nil {
+		err = w.Exec(ctx, `update checkpoint set cursor = $1 where partition in (select partition from tenant_partition)`,
+			cursor.At(time.Now().Add(-ago)).String())
+	}
+	return err
+}
+
+// Owner names the replica that holds the partition of the only tenant, "" where none does.
+func (w *World) Owner(ctx context.Context) (owner string, err error) {
+	err = w.Pool.QueryRow(ctx, `select coalesce(owner, '') from checkpoint join tenant_partition using (partition)`).Scan(&owner)
+	return owner, err
+}
+
+// AwaitShares waits until all of a number of partitions are held, and no replica of so
+// many holds more than its part.
+func (w *World) AwaitShares(ctx context.Context, replicas, partitions int) (time.Time, error) {
+	return w.await(ctx, "been shared fairly", `
+		with share as (select count(*) as n from checkpoint where lease_until > now() group by owner)
+		select abs($1::bigint - (select count(*) from share)) + abs($2::bigint - (select coalesce(sum(n), 0)::bigint from share))
+		     + (select count(*) from share where n > ceil($2::numeric / $1::numeric))`, replicas, partitions)
+}
+
+// TrickleUntil writes a failure every 100 ms, of so many applications in turn, until
+// something holds, and returns when each became visible.
+func (w *World) TrickleUntil(ctx context.Context, prefix string, applications int, holds func() (bool, error)) (map[string]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	visible := map[string]int64{}
+	var next time.Time
+	_, err := awaitEvery(ctx, 10*time.Millisecond, func() (bool, error) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(100 * time.Millisecond)
+			n := len(visible)
+			err := w.Fresh(ctx, Exchanges{Count: 1, Prefix: fmt.Sprintf("%s%d-", prefix, n), Applications: applications, First: n})
+			if err != nil {
+				return false, err
+			}
+			visible[fmt.Sprintf("%s%d-0", prefix, n)] = time.Now().UnixNano()
+		}
+		return holds()
+	})
+	return visible, err
+}
+
+// await waits until a query answers 0. It asks rarely, since who asks uses the processors
+// that are measured.
+func (w *World) await(ctx context.Context, what, query string, args ...any) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	at, err := awaitEvery(ctx, 10*time.Millisecond, func() (bool, error) {
+		n, err := w.Number(ctx, query, args...)
+		return n == 0, err
+	})
+	if err != nil {
+		return at, fmt.Errorf("await that partitions have %s: %w", what, err)
+	}
+	return at, nil
+}
+
+// Prepare waits until all rules are caught up, writes exchanges that fail together at an
+// instant to come, and returns at that instant.
+func (w *World) Prepare(ctx context.Context, count int, prefix string) (time.Time, error) {
+	if _, err := w.AwaitCaughtUp(ctx); err != nil {
+		return time.Time{}, err
+	}
+	at, err := w.ahead(ctx, Exchanges{Count: count, Prefix: prefix}, lead)
+	if err != nil {
+		return at, err
+	}
+	select {
+	case <-ctx.Done():
+		return at, ctx.Err()
+	case <-time.After(time.Until(at)):
+		return at, nil
+	}
+}
+
+// Steady writes exchanges that fail one after the other from half a second on,
+// each so much later than the one before.
+func (w *World) Steady(ctx context.Context, count int, every time.Duration) error {
+	if _, err := w.AwaitCaughtUp(ctx); err != nil {
+		return err
+	}
+	_, err := w.ahead(ctx, Exchanges{Count: count, Prefix: "execution-", StepNS: int64(every)}, lead/2)
+	return err
+}
+
+// ahead writes exchanges of which the first begins after a while, and returns that instant.
+func (w *World) ahead(ctx context.Context, x Exchanges, after time.Duration) (time.Time, error) {
+	now, err := w.NowNS(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	x.StartNS = now + int64(after)
+	if err := w.Insert(ctx, x); err != nil {
+		return time.Time{}, err
+	}
+	if now, err = w.NowNS(ctx); err == nil && now >= x.StartNS {
+		err = fmt.Errorf("writing %d exchanges took longer than %v, after which the first one begins", x.Count, after)
+	}
+	return time.Unix(0, x.StartNS), err
+}
+
+// Commits returns when the alert of each exchange was committed, by Postgres's
+// record, in nanoseconds since the Unix epoch.
+func (w *World) Commits(ctx context.Context) (map[string]int64, error) {
+	rows, err := w.Pool.Query(ctx, `select execution_id, (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::bigint from alert where not health`)
+	if err != nil {
+		return nil, err
+	}
+	commits := make(map[string]int64)
+	var id string
+	var micros int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &micros}, func() error {
+		commits[id] = micros * int64(time.Microsecond)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("when alerts were committed: %w (start Postgres with --postgres-setting track_commit_timestamp=on)", err)
+	}
+	return commits, nil
+}
