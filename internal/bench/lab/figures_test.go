@@ -38,7 +38,7 @@ func TestEveryWorkloadHasItsOwnID(t *testing.T) {
 		ids = append(ids, w.IDs...)
 	}
 	slices.Sort(ids)
-	if want := []string{"B1", "B10", "B11", "B12", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "L1", "L2", "L5", "L6", "L7", "L8", "M"}; !slices.Equal(ids, want) {
+	if want := []string{"B1", "B10", "B11", "B12", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "M"}; !slices.Equal(ids, want) {
 		t.Errorf("workloads %v, want %v", ids, want)
 	}
 }

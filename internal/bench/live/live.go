@@ -27,6 +27,8 @@ func Workloads() []lab.Workload {
 	return []lab.Workload{
 		{IDs: []string{"L1"}, Run: run(steady)},
 		{IDs: []string{"L2"}, Run: run(outage)},
+		{IDs: []string{"L3"}, Run: run(only)},
+		{IDs: []string{"L4"}, Run: run(looking)},
 		{IDs: []string{"L5"}, Run: run(tenants)},
 		{IDs: []string{"L6"}, Run: run(restart)},
 		{IDs: []string{"L7"}, Run: run(source)},

@@ -2,6 +2,7 @@ package product
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,12 +11,13 @@ import (
 	"tocsin/cursor"
 )
 
-// Every rule is judged by every pass. So that work has an instant at which it begins,
-// exchanges are written that begin at an instant to come: no pass reads them before its
-// watermark has reached it.
+// Every rule is judged by every pass, and passes are made when the ticks of a replica
+// want them. Work begins at a tick, whose instant is that of the one before and the
+// interval; or exchanges are written that begin one after the other, from an instant to
+// come on: no pass reads them before its watermark has reached them.
 
-// lead is how long before they begin exchanges are written.
-const lead = time.Second
+// lead is how long before the first of them begins exchanges are written.
+const lead = 500 * time.Millisecond
 
 // behind counts the partitions with rules whose cursor lies before a position.
 const behind = `
@@ -113,22 +115,69 @@ func (w *World) await(ctx context.Context, what, query string, args ...any) (tim
 	return at, nil
 }
 
-// Prepare waits until all rules are caught up, writes exchanges that fail together at an
-// instant to come, and returns at that instant.
-func (w *World) Prepare(ctx context.Context, count int, prefix string) (time.Time, error) {
+// Prepare waits until all rules are caught up, writes exchanges that fail, and returns at
+// the next tick of the only replica, which has the role api. Its ticks are so far apart
+// that what passes cost which find nothing does not matter.
+func (w *World) Prepare(ctx context.Context, replica *Replica, tick time.Duration, x Exchanges) (next time.Time, err error) {
 	if _, err := w.AwaitCaughtUp(ctx); err != nil {
-		return time.Time{}, err
+		return next, err
 	}
-	at, err := w.ahead(ctx, Exchanges{Count: count, Prefix: prefix}, lead)
+	last, err := w.lastTick(ctx, replica)
 	if err != nil {
-		return at, err
+		return next, err
+	}
+	if err := w.Fresh(ctx, x); err != nil {
+		return next, err
+	}
+	next = last.Add(tick)
+	for !next.After(time.Now()) {
+		next = next.Add(tick)
 	}
 	select {
 	case <-ctx.Done():
-		return at, ctx.Err()
-	case <-time.After(time.Until(at)):
-		return at, nil
+		return next, ctx.Err()
+	case <-time.After(time.Until(next)):
+		return next, nil
 	}
+}
+
+// lastTick waits for a pass, and returns when it began: so long before its commit as the
+// replica's histogram says that it took.
+func (w *World) lastTick(ctx context.Context, replica *Replica) (time.Time, error) {
+	const query = `
+		select coalesce(max((extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::bigint), 0) from checkpoint
+		where partition in (select partition from tenant_partition)`
+	const tries = 5
+	for range tries {
+		before, err := replica.Passes(ctx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		was, err := w.Number(ctx, query)
+		if err != nil {
+			return time.Time{}, err
+		}
+		is := was
+		if _, err := awaitEvery(ctx, 5*time.Millisecond, func() (bool, error) {
+			is, err = w.Number(ctx, query)
+			return is != was, err
+		}); err != nil {
+			return time.Time{}, err
+		}
+		// The pass ends shortly after its commit.
+		var made Passes
+		if _, err := awaitEvery(ctx, 20*time.Millisecond, func() (bool, error) {
+			after, err := replica.Passes(ctx)
+			made = after.Since(before)
+			return made.Count > 0, err
+		}); err != nil {
+			return time.Time{}, err
+		}
+		if made.Count == 1 {
+			return time.UnixMicro(is).Add(-made.Took), nil
+		}
+	}
+	return time.Time{}, errors.New("the passes of a replica come too quickly to see when one begins")
 }
 
 // Steady writes exchanges that fail one after the other from half a second on,
@@ -137,7 +186,7 @@ func (w *World) Steady(ctx context.Context, count int, every time.Duration) erro
 	if _, err := w.AwaitCaughtUp(ctx); err != nil {
 		return err
 	}
-	_, err := w.ahead(ctx, Exchanges{Count: count, Prefix: "execution-", StepNS: int64(every)}, lead/2)
+	_, err := w.ahead(ctx, Exchanges{Count: count, Prefix: "execution-", StepNS: int64(every)}, lead)
 	return err
 }
 

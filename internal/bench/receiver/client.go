@@ -23,6 +23,11 @@ func (c *Client) FarURL(nth int, book string) string {
 	return c.Hosts[nth%len(c.Hosts)] + "/far/" + book
 }
 
+// HostURL is the same with answers at once.
+func (c *Client) HostURL(nth int, book string) string {
+	return c.Hosts[nth%len(c.Hosts)] + "/execution/" + book
+}
+
 // FarHangURL returns an address over TLS that never answers.
 func (c *Client) FarHangURL(nth int) string { return c.Hosts[nth%len(c.Hosts)] + "/hang/" }
 

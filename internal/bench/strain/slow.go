@@ -148,7 +148,7 @@ func (b bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float6
 	if _, err := world.Rule(ctx, hooks); err != nil {
 		return 0, err
 	}
-	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=10ms")
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=20ms")
 	if err != nil {
 		return 0, err
 	}

@@ -24,6 +24,9 @@ type soaking struct {
 	every        time.Duration
 }
 
+// soakTick is the time between ticks, the default.
+const soakTick = time.Second
+
 // soak is B11: rounds of whole work while somebody holds a transaction open in
 // Postgres, which keeps it from removing what is dead.
 func soak(ctx context.Context, b bench) ([]report.Result, error) {
@@ -34,7 +37,7 @@ func soak(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B11", Title: fmt.Sprintf("Soak: %v with a long transaction held open in Postgres", time.Duration(s.rounds)*s.every),
 		Unit:  fmt.Sprintf("a round of %s exchanges, alerted and received", report.Number(float64(s.size))),
-		Notes: []string{fmt.Sprintf("A round begins every %v; its rate is that from the start of the exchanges, which were written before, to the last message. The start and the end are a quarter of all rounds each, without the first, for memory as for rates: at the end of a single round the replica may just have collected its garbage, or be about to.", s.every)},
+		Notes: []string{fmt.Sprintf("A round begins every %v; its rate is that from the tick that finds the exchanges, which were written before, to the last message. The start and the end are a quarter of all rounds each, without the first, for memory as for rates: at the end of a single round the replica may just have collected its garbage, or be about to.", s.every)},
 	}
 	rounds, err := b.soak(ctx, s)
 	if err != nil {
@@ -89,7 +92,7 @@ func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) 
 	if _, err := world.Rule(ctx, []uuid.UUID{hook}); err != nil {
 		return nil, err
 	}
-	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2m")
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL="+soakTick.String(), "TOCSIN_PARTITION_LEASE=2m")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +105,7 @@ func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) 
 	processes := map[string]int{"Tocsin": replica.PID(), "Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID}
 	for nth := range s.rounds + 1 {
 		began := time.Now()
-		done, err := b.soakOnce(ctx, soakWorld{world, book, processes}, nth, s.size)
+		done, err := b.soakOnce(ctx, soakWorld{world, replica, book, processes}, nth, s.size)
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", nth, err)
 		}
@@ -128,13 +131,14 @@ func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) 
 
 type soakWorld struct {
 	*product.World
+	replica   *product.Replica
 	book      string
 	processes map[string]int
 }
 
 // soakOnce is the nth round.
 func (b bench) soakOnce(ctx context.Context, world soakWorld, nth, size int) (done round, err error) {
-	began, err := world.Prepare(ctx, size, fmt.Sprintf("execution-%d-", nth))
+	began, err := world.Prepare(ctx, world.replica, soakTick, product.Exchanges{Count: size, Prefix: fmt.Sprintf("execution-%d-", nth)})
 	if err != nil {
 		return done, err
 	}
