@@ -142,7 +142,10 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		result.ToNS = min(result.ToNS, *progress.BackfillFromNS)
 	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
-	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
+	result.FromNS = max(result.FromNS, eras[0].FromNS)
+	if result.FromNS >= result.ToNS {
+		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
+	}
 	var missing []string
 	for _, era := range eras {
 		era.FromNS, era.ToNS = max(era.FromNS, result.FromNS), min(era.ToNS, result.ToNS)

@@ -89,7 +89,7 @@ func TestCountNotifiesNoDeletedWebhook(t *testing.T) {
 	w.failIn("r", "a", "b", "c")
 	w.exec(`update webhook set deleted_at = now()`)
 	w.tick()
-	w.wantColumn("problem", problems, "commit: commit: insert notifications: refused by the database: a webhook of the rule does not exist")
+	w.wantColumn("problem", problems, "commit: write notifications: refused by the database: a webhook of the rule does not exist")
 	w.wantColumn("alerts", counts)
 	w.wantColumn("notifications", messages)
 	w.exec(`delete from rule_webhook`)
