@@ -126,6 +126,9 @@ type Backfill struct {
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
+	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
+	// come: it fails until a person arms it anew, and what is stored stays.
+	Err error
 }
 
 // Batch is what one transaction writes about a partition.

@@ -158,7 +158,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1},
 		// The first passes of all partitions, and then of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9},
-		"CheckpointCommit": {tick, 12}, "begin": {tick, 12}, "commit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2},
+		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {0, 4}, "commit -": {0, 4},
 	}
 	for name, c := range map[string]struct {
 		roles []app.Role
@@ -168,7 +168,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	}{
 		"dispatch":                {[]app.Role{app.RoleDispatch}, nil, 1},
 		"api, dispatch":           {[]app.Role{app.RoleAPI, app.RoleDispatch}, []map[string]share{withAPI}, 1},
-		"api, evaluate, dispatch": {app.Roles(), []map[string]share{withAPI, evaluating}, 6},
+		"api, evaluate, dispatch": {app.Roles(), []map[string]share{withAPI, evaluating}, 3},
 	} {
 		most := maps.Clone(most)
 		for _, more := range c.more {

@@ -54,6 +54,7 @@ func (w *world) serve(settings ...string) *process {
 // start starts a replica.
 func (w *world) start(settings ...string) *process {
 	w.t.Helper()
+	w.giveUp()
 	path, err := binary()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)

@@ -95,7 +95,6 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "moved", Scope: rules.Scope{Applications: []string{"orders"}}})
 	w.tick()
-	before := w.ch.Now(t)
 	definition := rule.Definition
 	definition.Scope.Applications = []string{"billing"}
 	edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition})
@@ -106,6 +105,7 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 		return rules.Exchange{TenantID: tenant, StartTimeNS: rule.ArmedSinceNS - 1000, EndTimeNS: &ended, ExecutionID: id, Status: rules.Failed, Application: application}
 	}
 	after := edited.ArmedSinceNS
+	before := after - 1
 	w.ch.Insert(t, failed("orders before", "orders", before), failed("billing before", "billing", before),
 		failed("orders after", "orders", after), failed("billing after", "billing", after),
 		failed("elsewhere", "elsewhere", before))
@@ -224,7 +224,12 @@ func TestAnotherFireModeArmsAnew(t *testing.T) {
 	w.wantColumn("a count that fires stays", all, "d FIRING", "e FIRING", "f FIRING", "count FIRING")
 	edit(counts)
 	w.tick()
-	w.wantColumn("and is decided on when it counts again", all, "d FIRING", "e FIRING", "f FIRING", "count RESOLVED")
+	w.wantColumn("and until a whole window has passed since it counts again", all, "d FIRING", "e FIRING", "f FIRING", "count FIRING")
+	w.exec(`update rule_state set armed_since_ns = armed_since_ns - 61 * 1000000000::bigint`)
+	w.empty()
+	w.changed()
+	w.tick()
+	w.wantColumn("then it is resolved", all, "d FIRING", "e FIRING", "f FIRING", "count RESOLVED")
 }
 
 // TestAnEditThatWaitedArmsWhenItsTurnComes holds the checkpoint of a rule, as a commit

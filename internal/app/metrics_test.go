@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -46,16 +47,24 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 	row := func(id string, at *int64) rules.Exchange {
 		return rules.Exchange{TenantID: tenant, StartTimeNS: *at, EndTimeNS: at, ExecutionID: id, Status: rules.Failed}
 	}
+	w.tick()
 	w.ch.Insert(t, row("a", ago(10*time.Minute)), row("b", ago(9*time.Minute)))
 	p := w.serve("TOCSIN_RECONCILE_INTERVAL=500ms")
 	partition := w.column(`select partition::text from tenant_partition`)[0]
 	want := func(what string, want map[string]string) {
 		t.Helper()
 		var got map[string]string
+		var last string
+		defer func() {
+			if t.Failed() {
+				t.Log(last)
+			}
+		}()
 		w.until(what, func() bool {
 			got = p.metrics(t)
 			for name, value := range want {
 				if got[name] != value {
+					last = fmt.Sprintf("%s is %q, want %q", name, got[name], value)
 					return false
 				}
 			}
@@ -73,11 +82,11 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 		}
 	}
 	want("everything is delivered", map[string]string{
-		`tocsin_alerts_raised_total{late="false"}`: "2", `tocsin_alerts_raised_total{late="true"}`: "0",
+		`tocsin_alerts_raised_total{late="false"}`: "0", `tocsin_alerts_raised_total{late="true"}`: "2",
 		`tocsin_attempts_total{verdict="DELIVERED"}`: "2", "tocsin_outbox_depth": "0", "tocsin_rule_missing": "0",
 	})
-	w.ch.Insert(t, row("late", ago(8*time.Minute)))
-	want("the late one is raised", map[string]string{`tocsin_alerts_raised_total{late="true"}`: "1", "tocsin_rule_missing": "0"})
+	w.fail(w.ch.Now(t), "in time")
+	want("what is in time is raised", map[string]string{`tocsin_alerts_raised_total{late="false"}`: "1", "tocsin_rule_missing": "0"})
 	w.exec(`delete from alert where execution_id in ('a', 'b')`)
 	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
 	w.wantColumn("the pass", `select rules || ' ' || missing || ' ' || next_after from reconciliation`, "1 2 00000000-0000-0000-0000-000000000000")

@@ -211,7 +211,6 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 			Status: rules.Failed, ErrorType: errorType,
 		}
 	}
-	before := w.ch.Now(t)
 	definition := rule.Definition
 	definition.Filter = rules.Filter{ErrorTypes: []string{"New"}}
 	edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition})
@@ -219,6 +218,7 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := edited.ArmedSinceNS
+	before := after - 1
 	w.ch.Insert(t,
 		failed("old before", "Old", before), failed("new before", "New", before),
 		failed("old after", "Old", after), failed("new after", "New", after),

@@ -225,6 +225,12 @@ func (w *world) tickWith(e *evaluator.Evaluator) (evaluator.Result, error) {
 	return e.Tick(w.t.Context())
 }
 
+// giveUp ends the leases of the world's own evaluators, so that replicas can start.
+func (w *world) giveUp() {
+	w.t.Helper()
+	w.exec(`update checkpoint set owner = null, token = null, lease_until = null where owner not in (select replica_id from replica)`)
+}
+
 // changed has rules that were changed by hand be read again.
 func (w *world) changed() {
 	w.t.Helper()
