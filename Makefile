@@ -22,7 +22,7 @@ endif
 
 # The tools are pinned in tools.mod and need no C compiler.
 tool      = CGO_ENABLED=0 go tool -modfile=$(CURDIR)/tools.mod
-GENERATED = internal/postgres/pgq api/openapi.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum
+GENERATED = internal/postgres/pgq api/openapi.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum docs/settings.md
 
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' -not -name '*.go' 2>/dev/null)
 
@@ -109,13 +109,14 @@ fmt: web/node_modules/.installed ## Format Go and web code
 	cd web && npm run fmt
 
 .PHONY: generate
-generate: web/node_modules/.installed ## Regenerate what is written from SQL and from the OpenAPI document
+generate: web/node_modules/.installed ## Regenerate what is written from SQL, the OpenAPI document and the settings
 	$(tool) sqlc compile
 	rm -f internal/postgres/pgq/*.go
 	$(tool) sqlc generate
 	cd api && $(tool) oapi-codegen -config oapi-codegen.yaml openapi.yaml
 	cd web && npm run generate
 	go run ./internal/checks record
+	go run ./cmd/tocsin config reference > docs/settings.md.new && mv docs/settings.md.new docs/settings.md
 
 .PHONY: verify
 verify: generate ## Check that generated code, modules, migrations, lock files and texts are as they must be
