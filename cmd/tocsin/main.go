@@ -102,6 +102,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := app.CheckPooling(ctx, o); err != nil {
+		return err
+	}
 	replica, err := app.New(ctx, o)
 	if err != nil {
 		return err
@@ -196,6 +199,9 @@ type migrate struct{ database }
 
 // Run migrates.
 func (m *migrate) Run(ctx context.Context, logger *slog.Logger) error {
+	if err := app.CheckMigrationPooling(ctx, m.PostgresURL); err != nil {
+		return err
+	}
 	return postgres.Migrate(ctx, m.PostgresURL, logger)
 }
 
