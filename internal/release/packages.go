@@ -24,7 +24,12 @@ func makePackages(o *cli, builds []build) (files []string, err error) {
 		variables := map[string]string{
 			"ARCH": b.arch, "VERSION": b.version, "BINARY": b.path, "SBOM": b.sbom, "ROOT": o.Root, "PACKAGES": dir,
 		}
-		config, err := nfpm.ParseFileWithEnvMapping(filepath.Join(dir, "nfpm.yaml"), func(name string) string { return variables[name] })
+		text, err := os.ReadFile(filepath.Join(dir, "nfpm.yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("packages: %w", err)
+		}
+		description := os.Expand(string(text), func(name string) string { return variables[name] })
+		config, err := nfpm.Parse(strings.NewReader(description))
 		if err != nil {
 			return nil, fmt.Errorf("packages: %w", err)
 		}
