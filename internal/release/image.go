@@ -35,43 +35,44 @@ type file struct {
 }
 
 // makeImage writes the image for all architectures as an OCI layout, and for each one as an archive that docker load
-// and podman load take.
-func makeImage(ctx context.Context, o *cli, builds []build, push string) error {
+// and podman load take. It returns the archives.
+func makeImage(ctx context.Context, o *cli, builds []build, push string) (archives []string, err error) {
 	tag := strings.ReplaceAll(builds[0].version, "+", "-")
 	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for i := range builds {
-		img, err := imageOf(&builds[i], o.Root)
+		b := &builds[i]
+		img, err := imageOf(b, o.Root)
 		if err != nil {
-			return fmt.Errorf("image for linux/%s: %w", builds[i].arch, err)
+			return nil, fmt.Errorf("image for linux/%s: %w", b.arch, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: builds[i].arch}},
+			Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}},
 		})
-		archive := filepath.Join(o.Out, fmt.Sprintf("tocsin_%s_linux_%s.image.tar", tag, builds[i].arch))
+		path := filepath.Join(o.Out, fmt.Sprintf("tocsin_%s_linux_%s.image.tar", tag, b.arch))
 		ref, err := name.NewTag("tocsin:" + tag)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := tarball.WriteToFile(archive, ref, img); err != nil {
-			return fmt.Errorf("write %s: %w", archive, err)
+		if err := writeFile(path, func(out io.Writer) error { return tarball.Write(ref, img, out) }); err != nil {
+			return nil, err
 		}
-		fmt.Println(archive)
+		archives = append(archives, path)
 	}
 	if err := writeLayout(filepath.Join(o.Out, "image"), tag, index); err != nil {
-		return err
+		return nil, err
 	}
 	if push == "" {
-		return nil
+		return archives, nil
 	}
 	ref, err := name.NewTag(push + ":" + tag)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-		return fmt.Errorf("push %s: %w", ref, err)
+		return nil, fmt.Errorf("push %s: %w", ref, err)
 	}
 	fmt.Println(ref)
-	return nil
+	return archives, nil
 }
 
 func writeLayout(dir, tag string, index v1.ImageIndex) error {

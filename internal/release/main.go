@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -37,7 +38,8 @@ func (c *imageCommand) Run(ctx context.Context, o *cli) error {
 	if err != nil {
 		return err
 	}
-	return makeImage(ctx, o, builds, c.Push)
+	_, err = makeImage(ctx, o, builds, c.Push)
+	return err
 }
 
 type packagesCommand struct{}
@@ -68,10 +70,11 @@ func (allCommand) Run(ctx context.Context, o *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := makeImage(ctx, o, builds, ""); err != nil {
+	images, err := makeImage(ctx, o, builds, "")
+	if err != nil {
 		return err
 	}
-	return writeSums(o, append(files, archives...))
+	return writeSums(o, slices.Concat(files, archives, images))
 }
 
 func main() {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,13 +101,8 @@ func makeArchives(o *cli, builds []build) (files []string, err error) {
 	return files, nil
 }
 
-// writeSums writes the SHA-256 of files, and of the archives of the image, as sha256sum -c reads it.
+// writeSums writes the SHA-256 of files, as sha256sum -c reads it.
 func writeSums(o *cli, files []string) error {
-	images, err := filepath.Glob(filepath.Join(o.Out, "*.image.tar"))
-	if err != nil {
-		return err
-	}
-	files = append(files, images...)
 	slices.Sort(files)
 	var sums strings.Builder
 	for _, path := range files {
@@ -128,12 +124,9 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := write(f); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := f.Close(); err != nil {
-		return err
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		// Nobody takes the half of a file for the whole.
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(path)))
 	}
 	fmt.Println(path)
 	return nil
