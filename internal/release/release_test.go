@@ -302,7 +302,11 @@ func TestTheUnitIsCorrectAndHardened(t *testing.T) {
 		t.Fatalf("systemd's targets: %v, %v (apt-get install systemd)", targets, err)
 	}
 	for _, target := range targets {
-		if err := os.Symlink(target, filepath.Join(root, target)); err != nil && !errors.Is(err, fs.ErrExist) {
+		text, err := os.ReadFile(target)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, target), text, 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
