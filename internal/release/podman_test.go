@@ -28,6 +28,9 @@ func newPodman(t *testing.T) *podman {
 	if _, err := exec.LookPath("runc"); err == nil {
 		config += "runtime = \"runc\"\n"
 	}
+	if _, err := os.Stat("/usr/lib/podman/netavark"); err == nil {
+		config += "[network]\nnetwork_backend = \"netavark\"\n"
+	}
 	// Machines that are containers themselves allow no more.
 	config += "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n"
 	file := filepath.Join(dir, "containers.conf")
@@ -56,9 +59,12 @@ func (p *podman) command(ctx context.Context, args ...string) *exec.Cmd {
 // do returns what podman prints.
 func (p *podman) do(args ...string) string {
 	p.t.Helper()
-	out, err := p.command(context.Background(), args...).CombinedOutput()
+	cmd := p.command(context.Background(), args...)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
 	if err != nil {
-		p.t.Fatalf("podman %s: %v: %s", strings.Join(args, " "), err, out)
+		p.t.Fatalf("podman %s: %v: %s%s", strings.Join(args, " "), err, out, complaints.String())
 	}
 	return strings.TrimSpace(string(out))
 }
