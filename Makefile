@@ -90,6 +90,7 @@ lint: lint-go lint-web lint-api ## Check style, types and the import map
 lint-go:
 	$(tool) golangci-lint run
 	cd internal/bench && $(tool) golangci-lint run --config ../../.golangci.yml
+	cd internal/release && $(tool) golangci-lint run --config ../../.golangci.yml
 
 .PHONY: lint-web
 lint-web: web/node_modules/.installed
@@ -127,6 +128,7 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	@# -e: of what the tests of the Collector's own dependencies import, not every proxy has everything.
 	go -C internal/clickhouse/oteltest mod tidy -e -diff
 	go -C internal/bench mod tidy -diff
+	go -C internal/release mod tidy -diff
 	go mod verify
 	go run ./internal/checks
 
@@ -137,6 +139,32 @@ pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin 
 .PHONY: vulnerabilities
 vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
 	$(tool) govulncheck ./...
+
+.PHONY: image
+image: web/dist/index.html ## Build the container image into dist (ARGS="--push registry.example.com/tocsin")
+	go -C internal/release run . image $(ARGS)
+
+.PHONY: packages
+packages: web/dist/index.html ## Build the Debian and RPM packages into dist
+	go -C internal/release run . packages $(ARGS)
+
+.PHONY: release
+release: web/dist/index.html ## Build image, packages and archives into dist, with their checksums
+	go -C internal/release run . all $(ARGS)
+
+.PHONY: test-release
+test-release: web/dist/index.html ## Test what make release builds (needs dpkg, rpm and systemd-analyze; no root)
+	go -C internal/release test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...
+
+.PHONY: test-image
+test-image: web/dist/index.html bin/devstack ## Run the image on real databases (needs podman, and root where it has no user namespaces)
+	@if command -v podman >/dev/null; then \
+		bin/devstack run -- go -C internal/release test -timeout $(TIMEOUT) -tags podman -run TestTheImageRuns ./...; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'No podman found: install the packages podman, runc and netavark.' >&2; exit 1; \
+	else \
+		echo 'THE IMAGE WAS NOT RUN: no podman found. Install the packages podman, runc and netavark.'; \
+	fi
 
 .PHONY: build
 build: web/dist/index.html bin/devstack bin/tocsin ## Build the web application, bin/tocsin and bin/devstack
