@@ -14,6 +14,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
+
+	"tocsin/internal/app"
 )
 
 type config struct {
@@ -45,7 +47,7 @@ func (c *configCheck) Run(_ context.Context, out io.Writer, k *kong.Context) err
 	}
 	o, err := c.replica(slog.New(slog.DiscardHandler))
 	if err == nil {
-		err = o.Validate()
+		err = app.CheckOptions(o)
 	}
 	for _, u := range unreadOf(os.Environ(), variables(k.Model.Node)) {
 		text := u.name + " is no setting"

@@ -34,7 +34,7 @@ const (
 func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error) (healthy bool, err error) {
 	d := &examination{Options: o, healthy: true}
 	d.applyDefaults()
-	if err := o.Validate(); err != nil {
+	if err := CheckOptions(o); err != nil {
 		for line := range strings.Lines(err.Error()) {
 			d.add(clickhouse.Broken, "settings", strings.TrimSpace(line), "docs/settings.md describes each setting")
 		}

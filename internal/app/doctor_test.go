@@ -111,7 +111,8 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"settings": {func(_ *testing.T, p *patient) { p.EncryptionKey, p.Lease = "s3cret", 1 }, []string{"BROKEN settings: TOCSIN_LEASE", "BROKEN settings: TOCSIN_ENCRYPTION_KEY"}, false},
 		"execution mode": {
 			func(_ *testing.T, p *patient) { p.PostgresURL += "&default_query_exec_mode=exec" },
-			[]string{"BROKEN settings: TOCSIN_POSTGRES_URL asks for default_query_exec_mode=exec"}, false,
+			[]string{"BROKEN settings: TOCSIN_POSTGRES_URL asks for default_query_exec_mode=exec"},
+			false,
 		},
 		"no Postgres": {func(_ *testing.T, p *patient) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
 		"read-only": {func(_ *testing.T, p *patient) {

@@ -11,9 +11,9 @@ import (
 	"tocsin/internal/seal"
 )
 
-// Validate returns everything that is wrong with the options as far as that can be
+// CheckOptions returns everything that is wrong with options as far as that can be
 // known without connecting to anything, or nil. Each error names its setting.
-func (o Options) Validate() error {
+func CheckOptions(o Options) error {
 	o.applyDefaults()
 	errs := []error{o.validate()}
 	if o.PostgresURL != "" {

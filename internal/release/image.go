@@ -38,7 +38,7 @@ type file struct {
 // and podman load take. It returns the archives.
 func makeImage(ctx context.Context, o *cli, builds []build, push string) (archives []string, err error) {
 	tag := strings.ReplaceAll(builds[0].version, "+", "-")
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for i := range builds {
 		b := &builds[i]
 		img, err := imageOf(b, o.Root)

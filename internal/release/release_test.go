@@ -30,14 +30,14 @@ import (
 // released builds everything once for all tests, and returns the folder.
 func released(t *testing.T) string {
 	t.Helper()
-	dir, err := build1()
+	dir, err := releasedOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-var build1 = sync.OnceValues(func() (string, error) {
+var releasedOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // one build serves all tests
 	dir, err := os.MkdirTemp("", "tocsin-release")
 	if err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func options(dir string) *cli {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, _ := build1(); dir != "" {
+	if dir, _ := releasedOnce(); dir != "" {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
@@ -114,7 +114,7 @@ func TestTheImageHoldsWhatIsNeededAndNoMore(t *testing.T) {
 	}
 	files := map[string][]byte{}
 	content := mutate.Extract(img)
-	defer content.Close()
+	defer content.Close() //nolint:errcheck // read to its end
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
