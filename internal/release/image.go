@@ -120,7 +120,7 @@ func imageOf(b *build, root string) (v1.Image, error) {
 	config.OS, config.Architecture, config.Created = "linux", b.arch, v1.Time{Time: b.at}
 	config.Config = v1.Config{
 		User: user + ":" + user, WorkingDir: "/", Entrypoint: []string{"/usr/bin/tocsin"}, Cmd: []string{"serve"},
-		Env:          []string{"PATH=/usr/bin", "TOCSIN_LISTEN=0.0.0.0:8080", "TOCSIN_LOG_FORMAT=json"},
+		Env:          []string{"PATH=/usr/bin", "TOCSIN_LISTEN=0.0.0.0:8080"},
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
 		Healthcheck: &v1.HealthConfig{
 			Test: []string{"CMD", "/usr/bin/tocsin", "healthcheck"}, Interval: 10 * time.Second, Timeout: 6 * time.Second, StartPeriod: 30 * time.Second, Retries: 3,
