@@ -91,6 +91,7 @@ lint-go:
 	$(tool) golangci-lint run
 	cd internal/bench && $(tool) golangci-lint run --config ../../.golangci.yml
 	cd internal/release && $(tool) golangci-lint run --config ../../.golangci.yml
+	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
 
 .PHONY: lint-web
 lint-web: web/node_modules/.installed
@@ -165,6 +166,14 @@ test-image: web/dist/index.html bin/devstack ## Run the image on real databases 
 	else \
 		echo 'THE IMAGE WAS NOT RUN: no podman found. Install the packages podman, runc and netavark.'; \
 	fi
+
+.PHONY: test-deploy
+test-deploy: bin/devstack bin/tocsin ## Test the folder deploy and a pooler (needs promtool and pgbouncer in the PATH)
+	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
+
+.PHONY: dashboard
+dashboard: ## Write the Grafana dashboard again
+	go -C internal/deploy run ./dashboard > deploy/grafana/tocsin.json
 
 .PHONY: build
 build: web/dist/index.html bin/devstack bin/tocsin ## Build the web application, bin/tocsin and bin/devstack
