@@ -22,7 +22,7 @@ endif
 
 # The tools are pinned in tools.mod and need no C compiler.
 tool      = CGO_ENABLED=0 go tool -modfile=$(CURDIR)/tools.mod
-GENERATED = internal/postgres/pgq api/openapi.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum docs/settings.md
+GENERATED = internal/postgres/pgq api/openapi.gen.go client/client.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum docs/settings.md
 
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' -not -name '*.go' 2>/dev/null)
 
@@ -116,6 +116,7 @@ generate: web/node_modules/.installed ## Regenerate what is written from SQL, th
 	rm -f internal/postgres/pgq/*.go
 	$(tool) sqlc generate
 	cd api && $(tool) oapi-codegen -config oapi-codegen.yaml openapi.yaml
+	cd client && $(tool) oapi-codegen -config oapi-codegen.yaml ../api/openapi.yaml
 	cd web && npm run generate
 	go run ./internal/checks record
 	go run ./cmd/tocsin config reference > docs/settings.md.new && mv docs/settings.md.new docs/settings.md
