@@ -85,6 +85,7 @@ torture: bin/devstack ## Break everything around Tocsin, seed after seed, and co
 .PHONY: lint
 lint: lint-go lint-web lint-api ## Check style, types and the import map
 	bash -n .ci/run
+	bash -n internal/release/boot.sh
 
 .PHONY: lint-go
 lint-go:
@@ -166,6 +167,17 @@ test-image: web/dist/index.html bin/devstack ## Run the image on real databases 
 		echo 'No podman found: install the packages podman, runc and netavark.' >&2; exit 1; \
 	else \
 		echo 'THE IMAGE WAS NOT RUN: no podman found. Install the packages podman, runc and netavark.'; \
+	fi
+
+.PHONY: test-boot
+test-boot: web/dist/index.html bin/devstack ## Install the Debian package under a real systemd (needs root and mmdebstrap)
+	@if [ "$$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then \
+		rm -rf bin/boot && go -C internal/release run . --out ../../bin/boot --arch $$(go env GOARCH) packages && \
+		bin/devstack run -- internal/release/boot.sh bin/boot/*.deb; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'The package was not installed: root and the package mmdebstrap are needed.' >&2; exit 1; \
+	else \
+		echo 'THE PACKAGE WAS NOT INSTALLED: root and the package mmdebstrap are needed.'; \
 	fi
 
 .PHONY: test-deploy
