@@ -37,7 +37,7 @@ func servers(t *testing.T) (postgres *url.URL, clickhouse string) {
 // freeAddress returns one at which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func pooler(t *testing.T, mode string, prepared int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "tocsin-pgbouncer")
+	dir, err := os.MkdirTemp("", "tocsin-pgbouncer") //nolint:usetesting // another user reads it
 	if err != nil {
 		t.Fatal(err)
 	}
