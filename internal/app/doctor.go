@@ -184,7 +184,7 @@ func (d *examination) judgePostgres(s server) {
 func (d *examination) pooler(ctx context.Context) {
 	found, err := FindPooler(ctx, d.PostgresURL)
 	if err != nil {
-		return // Told above.
+		return // Reported above.
 	}
 	if err := CheckPooling(ctx, d.Options); err != nil {
 		for line := range strings.Lines(err.Error()) {

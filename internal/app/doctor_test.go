@@ -74,7 +74,7 @@ func (p *patient) examined(t *testing.T) (lines string, healthy bool) {
 		t.Fatal(err)
 	}
 	if strings.Contains(lines, "s3cret") {
-		t.Errorf("a secret is told:\n%s", lines)
+		t.Errorf("a secret is shown:\n%s", lines)
 	}
 	return lines, healthy
 }
