@@ -132,6 +132,7 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go -C internal/clickhouse/oteltest mod tidy -e -diff
 	go -C internal/bench mod tidy -diff
 	go -C internal/release mod tidy -diff
+	go -C internal/deploy mod tidy -diff
 	go mod verify
 	go run ./internal/checks
 
