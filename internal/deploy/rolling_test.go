@@ -163,3 +163,11 @@ func TestARollingUpdateLosesNothing(t *testing.T) {
 	}
 	t.Logf("%d exchanges failed during the update, and each has one message", inserted)
 }
+
+// insertFailure writes one exchange that fails now.
+func insertFailure(ctx context.Context, clickhouse, application string) error {
+	statement := fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, environment, application_id, route_id, status, end_time)
+		VALUES ('default', now64(9), '%[1]s', 'test', '%[1]s', 'r', 'FAILED', now64(9))`, application)
+	_, err := post(ctx, strings.TrimSuffix(clickhouse, "/default"), []byte(statement))
+	return err
+}
