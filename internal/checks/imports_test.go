@@ -65,7 +65,7 @@ func layers() []layer {
 			may:      vocabulary("api/...", "client", "evaluator/...", "internal/...", "migrations", "notify/...", "web"),
 		},
 		{packages: []string{"internal/*"}, may: vocabulary("internal/...", "migrations")},
-		{packages: []string{"cmd/tocsin/..."}, may: vocabulary("cmd/tocsin/...", "internal/...", "migrations")},
+		{packages: []string{"cmd/tocsin/..."}, may: vocabulary("client", "cmd/tocsin/...", "internal/...", "migrations")},
 		{
 			packages: []string{"cmd/devstack/..."},
 			may:      vocabulary("cmd/devstack/...", "internal/...", "migrations", "notify/...", "evaluator"),

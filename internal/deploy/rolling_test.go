@@ -45,7 +45,15 @@ func (m *messages) exchanges() int {
 
 // post sends a body and returns the decoded answer, if it is JSON.
 func post(ctx context.Context, address string, body []byte) (answer map[string]any, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	return call(ctx, http.MethodPost, address, body)
+}
+
+func get(ctx context.Context, address string) (answer map[string]any, err error) {
+	return call(ctx, http.MethodGet, address, nil)
+}
+
+func call(ctx context.Context, method, address string, body []byte) (answer map[string]any, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
