@@ -139,7 +139,7 @@ func TestARollingUpdateLosesNothing(t *testing.T) {
 			// Ended just now, and began up to two seconds ago: some lie behind the cursor.
 			statement := fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, environment, application_id, route_id, status, end_time)
 				SELECT 'default', now64(9) - rand(number) %% 2000 / 1000, concat('%s ', toString(%d + number)), 'test', '%s', 'r', 'FAILED', now64(9) FROM numbers(10)`, name, inserted, name)
-			if _, insertErr = post(t.Context(), strings.TrimSuffix(clickhouse, "/default"), []byte(statement)); insertErr != nil {
+			if _, insertErr = post(t.Context(), strings.TrimSuffix(clickhouse, "/default"), []byte(statement)); insertErr != nil { //nolint:contextcheck // what is under way is finished
 				return
 			}
 			inserted += 10
