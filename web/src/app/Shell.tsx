@@ -4,6 +4,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { useSignOut } from "../access/signOut";
 import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
+import { ArrivalProvider } from "../frame/arrival";
 import { ExactTip } from "../ui/ExactTip";
 import {
   IconDark,
@@ -18,7 +19,6 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes, schemeWords } from "../ui/theme";
-import { ArrivalProvider } from "./arrival";
 import { usePrefetch } from "./chunk/prefetch";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";

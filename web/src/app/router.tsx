@@ -8,11 +8,11 @@ import {
   redirect,
 } from "@tanstack/react-router";
 import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
+import { Page } from "../frame/Page";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
 import { IconUnknown } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
-import { Page } from "./Page";
 import * as pages from "./pages";
 import { Shell } from "./Shell";
 import { parseAddress, writeAddress } from "./search";

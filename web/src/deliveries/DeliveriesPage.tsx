@@ -6,7 +6,7 @@ import { type NotificationFilter, notificationAny, notificationList } from "../a
 import { useMay } from "../api/operations";
 import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";

@@ -4,7 +4,7 @@ import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
 import { type AlertFilter, alertCounts, alertTotal, type Fold } from "../api/alerts";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { useKeys } from "../ui/keys";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";

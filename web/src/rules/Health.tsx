@@ -3,7 +3,7 @@ import type { Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
-import { lateSeconds } from "../system/health";
+import { lateSeconds } from "../frame/facts";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
 import table from "../ui/table.module.css";

@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { alertActivity } from "../api/activity";
 import { mostMoments, statusPast } from "../api/status";
+import { lateSeconds } from "../frame/facts";
 import { Bars } from "../ui/Bars";
 import { useNow } from "../ui/now";
 import { lag, minuteTime } from "../ui/time";
 import { number, peak } from "./charts";
-import { lateSeconds } from "./health";
 import styles from "./system.module.css";
 
 /** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */

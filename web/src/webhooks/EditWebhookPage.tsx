@@ -7,7 +7,7 @@ import { ApiError } from "../api/errors";
 import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";

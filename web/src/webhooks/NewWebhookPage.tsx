@@ -5,7 +5,7 @@ import { type Me, me } from "../api/access";
 import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { createWebhook, webhookKeys } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import styles from "../ui/form.module.css";

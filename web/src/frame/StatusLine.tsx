@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 import { useLive } from "../api/LiveProvider";
 import { systemStatus } from "../api/status";
-import { facts } from "./health";
+import { facts } from "./facts";
 import styles from "./StatusLine.module.css";
 
 /** One thin line that tells the truth about the connection and the engine. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Status } from "../api/client";
-import { facts } from "./health";
+import { facts } from "./facts";
 
 const healthy: Status = {
   replicaId: "a",
