@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ago } from "../ui/time";
 import { deliveryWords } from "./delivery";
 
 const now = Date.parse("2026-11-21T10:00:00Z");
@@ -21,6 +22,6 @@ test.each([
     ["failed", "1/3", "1 of 3 failed for good, 1 of 3 messages delivered"],
   ],
 ])("%j", (delivery, want) => {
-  const words = deliveryWords(delivery, now);
+  const words = deliveryWords(delivery, ago(delivery?.nextAttemptAt ?? "", now));
   expect(words && [words.tone, words.short, words.long]).toEqual(want);
 });

@@ -1,13 +1,13 @@
 import type { RulePreview } from "../api/client";
 import { Bars } from "../ui/Bars";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
 import { minuteTime } from "../ui/time";
 import styles from "./preview.module.css";
 import { chartWords } from "./previewText";
 
 /** Alerts over time, as small bars. */
 export function Histogram({ preview }: { preview: RulePreview }) {
-  const now = useNow();
+  const now = useMinute();
   const { buckets, from, to } = preview;
   const most = Math.max(0, ...buckets);
   return (

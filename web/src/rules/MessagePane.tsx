@@ -2,7 +2,7 @@ import { NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Exchange, RulePreview, TemplatePreview, Webhook } from "../api/client";
 import { recentExchanges } from "../api/exchanges";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
 import { SkeletonRows } from "../ui/states";
 import { shortTime } from "../ui/time";
 import type { Values } from "./definition";
@@ -22,7 +22,7 @@ interface Props {
 
 /** The message as a webhook would get it, about an exchange that the reader chooses. */
 export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Props) {
-  const now = useNow();
+  const now = useMinute();
   const { data, outdated, error, complaints, retry } = message;
   const key = ({ executionId, startTime }: Exchange) => `${startTime} ${executionId}`;
   const chosen = exchanges.find((exchange) => exchange.executionId === shown.exchange?.executionId);

@@ -2,7 +2,7 @@ import { NativeSelect } from "@mantine/core";
 import type { RulePreview } from "../api/client";
 import { explain } from "../api/errors";
 import { Ago } from "../ui/Instant";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
@@ -65,7 +65,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
 }
 
 function Told({ preview }: { preview: RulePreview }) {
-  const missing = shortfall(preview, useNow());
+  const missing = shortfall(preview, useMinute());
   return (
     <div className={styles.told}>
       <p className={styles.summary}>{summary(preview)}</p>

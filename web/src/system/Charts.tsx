@@ -4,14 +4,14 @@ import { alertActivity } from "../api/activity";
 import { mostMoments, statusPast } from "../api/status";
 import { lateSeconds } from "../frame/facts";
 import { Bars } from "../ui/Bars";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
 import { lag, minuteTime } from "../ui/time";
 import { number, peak } from "./charts";
 import styles from "./system.module.css";
 
 /** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */
 export function Charts() {
-  const now = useNow();
+  const now = useMinute();
   const { data: past = [] } = useQuery(statusPast());
   const first = past[0];
   const since = first && `seen since ${minuteTime(first.at, now)}`;
@@ -45,7 +45,7 @@ export function Charts() {
 }
 
 function Raised() {
-  const now = useNow();
+  const now = useMinute();
   const { data, isError } = useQuery(alertActivity());
   const total = data?.buckets.reduce((sum, count) => sum + count, 0) ?? 0;
   const said = data
