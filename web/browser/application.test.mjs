@@ -55,7 +55,7 @@ describe("the application", { timeout: 420_000 }, () => {
 
   test("a new installation says what to do first", async () => {
     await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
-    await page.getByRole("status", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
+    await page.getByRole("region", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
   });
 
   test("a webhook is made", async () => {
@@ -169,7 +169,7 @@ describe("the application", { timeout: 420_000 }, () => {
 
   test("the line of status tells when Tocsin is gone, and catches up when it is back", async () => {
     await tab("Firing").click();
-    const status = page.getByRole("status", { name: "State of Tocsin" });
+    const status = page.getByRole("region", { name: "State of Tocsin" });
     await world.stop();
     await status.getByText(/Reconnecting|Offline/).waitFor(visible);
     assert.equal(await rows().count(), 2);

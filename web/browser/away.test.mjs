@@ -41,7 +41,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     });
     return opened;
   };
-  const status = (opened) => opened.getByRole("status", { name: "State of Tocsin" });
+  const status = (opened) => opened.getByRole("region", { name: "State of Tocsin" });
   const live = (opened) => status(opened).getByText("Live", { exact: true }).waitFor(back);
   const go = (opened, name) =>
     opened

@@ -48,7 +48,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await page.getByRole("heading", { name: "No alert fits this filter" }).waitFor(visible);
 
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("37 alerts as before.").waitFor(visible);
+    await page.getByText("37 alerts restored.").waitFor(visible);
     await tab(/^Firing\s*40$/).waitFor(visible);
     await rows().first().waitFor(visible);
   });
@@ -77,7 +77,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await page.getByText("orders · export acknowledged.").waitFor(visible);
     await page.locator(`[data-alert="${alert}"]`).waitFor({ state: "detached" });
     await page.keyboard.press("z");
-    await page.getByText("1 alert as before.").waitFor(visible);
+    await page.getByText("1 alert restored.").waitFor(visible);
     await page.locator(`[data-alert="${alert}"]`).waitFor(visible);
     assert.equal(await rows().count(), before);
   });

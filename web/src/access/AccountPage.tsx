@@ -8,6 +8,7 @@ import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
+import { SingleKeysSwitch } from "../ui/SingleKeysSwitch";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
 import { schemes, schemeWords } from "../ui/theme";
@@ -61,6 +62,7 @@ function Account({ who }: { who: Me }) {
             )}
           </dl>
           <Theme />
+          <SingleKeysSwitch />
           {who.issuer && !who.hasPassword && (
             <p className={formStyles.hint}>You sign in at {who.issuer}, without a password of Tocsin's own.</p>
           )}

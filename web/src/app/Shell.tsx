@@ -1,6 +1,7 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
+import { useState } from "react";
 import { useSignOut } from "../access/signOut";
 import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
@@ -20,12 +21,16 @@ import {
 } from "../ui/icons";
 import { schemes, schemeWords } from "../ui/theme";
 import { usePrefetch } from "./chunk/prefetch";
+import { KeyHelp } from "./KeyHelp";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
+import { useAppCommands } from "./useAppCommands";
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {
   usePrefetch();
+  const [help, setHelp] = useState(false);
+  useAppCommands(() => setHelp(true));
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
@@ -68,6 +73,7 @@ export function Shell() {
         </ArrivalProvider>
       </main>
       <ExactTip />
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
     </div>
   );
 }

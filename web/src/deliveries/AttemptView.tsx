@@ -2,6 +2,7 @@ import type { Attempt } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
 import { When } from "../ui/Instant";
 import { took } from "../ui/time";
+import { counted } from "../ui/words";
 import styles from "./deliveries.module.css";
 import { attemptSign } from "./words";
 
@@ -45,8 +46,7 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
             </p>
             <Headers fields={request.headers} />
             <p className={styles.nothing}>
-              Body of {request.bodyBytes.toLocaleString("en")} bytes, SHA-256{" "}
-              <span className="mono">{request.bodySha256}</span>
+              Body of {counted(request.bodyBytes, "byte")}, SHA-256 <span className="mono">{request.bodySha256}</span>
             </p>
           </>
         ) : (

@@ -8,9 +8,9 @@ import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
+import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
-import { useKeys } from "../ui/keys";
 import { StatusMark, statusMeaning } from "../ui/marks";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
@@ -37,9 +37,16 @@ export function DeliveriesPage() {
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
   }, []);
-  useKeys({
-    escape: () => (openId === undefined ? false : navigate({ to: "/deliveries", search: true })),
-  });
+  useCommands([
+    {
+      id: "close",
+      section: "Actions",
+      label: "Close the message",
+      keys: ["escape"],
+      enabled: openId !== undefined,
+      run: () => navigate({ to: "/deliveries", search: true }),
+    },
+  ]);
 
   if (openId !== undefined && !split) {
     return (

@@ -12,11 +12,12 @@ import { IconBack, IconClose, IconRetrying } from "../ui/icons";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { messagesWord, number } from "../ui/words";
 import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { messagesWord, retryWord, steps, told } from "./words";
+import { retryWord, steps, told } from "./words";
 
 interface Props {
   id: string;
@@ -169,7 +170,7 @@ function Body({ notification }: { notification: Notification }) {
         {reason === "DIGEST" && (
           <Field name="Tells">
             <Link to="/deliveries" search={{ digest: [id] }}>
-              {(notification.digestSize ?? 0).toLocaleString("en")} notifications
+              {number(notification.digestSize ?? 0)} notifications
             </Link>
           </Field>
         )}

@@ -8,8 +8,8 @@ import {
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { statusMeaning } from "../ui/marks";
 import { useToast } from "../ui/toast";
+import { messagesWord } from "../ui/words";
 import { toRetry } from "./filter";
-import { messagesWord } from "./words";
 
 /** Says how many messages a retry is about, before it sends them. */
 export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onClose: () => void }) {

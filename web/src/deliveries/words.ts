@@ -1,5 +1,6 @@
 import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
+import { number } from "../ui/words";
 
 const reasons: Record<string, string> = {
   FIRED: "Alert",
@@ -12,7 +13,7 @@ const reasons: Record<string, string> = {
 
 /** What a message tells. */
 export function told({ reason, digestSize, digestId }: Notification): string {
-  if (reason === "DIGEST") return `Digest of ${(digestSize ?? 0).toLocaleString("en")}`;
+  if (reason === "DIGEST") return `Digest of ${number(digestSize ?? 0)}`;
   const word = reasons[reason] ?? reason;
   return digestId === undefined ? word : `${word}, in a digest`;
 }
@@ -42,10 +43,6 @@ export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
 export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
   if (attemptCount === 0) return "not tried yet";
   return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;
-}
-
-export function messagesWord(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "message" : "messages"}`;
 }
 
 /** What a person's retry does to a message of a status; undefined where it is due already. */

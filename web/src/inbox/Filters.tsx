@@ -8,10 +8,9 @@ import { ruleList } from "../api/rules";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
+import { number } from "../ui/words";
 import { countedAs, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
-
-const plain = new Intl.NumberFormat("en");
 
 export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | undefined }) {
   const { data: counts } = useQuery(alertCounts());
@@ -34,7 +33,7 @@ export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | 
           >
             <Icon size={15} stroke={2} aria-hidden="true" />
             {word}
-            <span className={styles.count}>{count === undefined ? "" : plain.format(count)}</span>
+            <span className={styles.count}>{count === undefined ? "" : number(count)}</span>
           </Link>
         );
       })}

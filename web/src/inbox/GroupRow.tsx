@@ -3,13 +3,12 @@ import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { IconChevron } from "../ui/icons";
 import { TryAgain } from "../ui/TryAgain";
+import { number } from "../ui/words";
 import styles from "./AlertRow.module.css";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
-
-const plain = new Intl.NumberFormat("en");
 
 interface Props extends RowLook {
   id: string;
@@ -31,10 +30,10 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   );
   const times = (
     <span className={styles.times}>
-      ×{plain.format(count)}
+      ×{number(count)}
       <span className="visually-hidden">
         {" "}
-        alerts{unread > 0 && `, ${plain.format(unread)} unread`}, {open ? "shown below" : "folded"}
+        alerts{unread > 0 && `, ${number(unread)} unread`}, {open ? "shown below" : "folded"}
       </span>
     </span>
   );
@@ -82,7 +81,7 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
     case "more":
       return (
         <p className={styles.rest}>
-          The newest {plain.format(row.shown)} of {plain.format(row.group.count)}.
+          The newest {number(row.shown)} of {number(row.group.count)}.
           <Link to="/inbox" search={toSearch(withinGroup(filter, row.group))}>
             Show all of them
           </Link>

@@ -103,7 +103,7 @@ describe("the inbox", () => {
     await screen.findByText("orders · a- resolved.");
     expect(screen.getByRole("button", { name: "Undo" })).toBeVisible();
     await user.keyboard("z");
-    await screen.findByText("1 alert as before.");
+    await screen.findByText("1 alert restored.");
     await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
     await user.keyboard("z");
     expect(undone).toHaveLength(1);

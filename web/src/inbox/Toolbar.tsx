@@ -3,14 +3,12 @@ import type { AlertFilter, Fold } from "../api/alerts";
 import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
 import { IconAcknowledged, IconClose, IconResolved } from "../ui/icons";
+import { alertsWord, number } from "../ui/words";
 import type { Action } from "./actions";
-import { alertsWord } from "./bulk";
 import { toSearch } from "./filter";
 import { folds } from "./fold";
 import type { Selection } from "./selection";
 import styles from "./Toolbar.module.css";
-
-const plain = new Intl.NumberFormat("en");
 
 interface Props {
   filter: AlertFilter;
@@ -99,7 +97,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
   return (
     <>
       <span className={styles.count} role="status">
-        {count === undefined ? "Counting…" : `${plain.format(count)} selected`}
+        {count === undefined ? "Counting…" : `${number(count)} selected`}
       </span>
       <Button
         look="quiet"

@@ -59,7 +59,7 @@ describe("many alerts", () => {
     await user.click(await screen.findByRole("button", { name: "Undo" }));
     await waitFor(() => expect(rows()).toHaveLength(3));
     expect(undone).toEqual([orders[0]?.actionId]);
-    expect(screen.getByText("2 alerts as before.")).toBeVisible();
+    expect(screen.getByText("2 alerts restored.")).toBeVisible();
   });
 
   test("are resolved by the filter, whose number is told before", async () => {
@@ -122,7 +122,7 @@ describe("many alerts", () => {
     expect(asked.map(({ ids }) => ids)).toEqual([undefined, [c?.id], [c?.id], [c?.id]]);
     expect(new Set(asked.map(({ actionId }) => actionId)).size).toBe(2);
     await user.click(screen.getByRole("button", { name: "Undo" }));
-    await screen.findByText("2 alerts as before.");
+    await screen.findByText("2 alerts restored.");
     expect(undone).toEqual([asked[0]?.actionId]);
   });
 
@@ -199,7 +199,7 @@ test("the question mark shows all keys", async () => {
   const { user } = open("/inbox");
   await waitFor(() => expect(rows()).toHaveLength(3));
   await user.keyboard("?");
-  const dialog = screen.getByRole("dialog", { name: "Keys of the inbox" });
+  const dialog = screen.getByRole("dialog", { name: "Keyboard shortcuts" });
   await user.click(within(dialog).getByRole("button", { name: "Close" }));
   expect(screen.queryByRole("dialog")).toBeNull();
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { DeliverySummary } from "../api/client";
 import { ago } from "../ui/time";
 import { deliveryWords } from "./delivery";
 
@@ -21,7 +22,7 @@ test.each([
     { total: 3, delivered: 1, retrying: 1, failed: 1, nextAttemptAt },
     ["failed", "1/3", "1 of 3 failed for good, 1 of 3 messages delivered"],
   ],
-])("%j", (delivery, want) => {
-  const words = deliveryWords(delivery, ago(delivery?.nextAttemptAt ?? "", now));
+])("%j", (delivery: DeliverySummary, want) => {
+  const words = deliveryWords(delivery, ago(delivery.nextAttemptAt ?? "", now));
   expect(words && [words.tone, words.short, words.long]).toEqual(want);
 });

@@ -1,4 +1,5 @@
 import type { Alert, Attempt, Notification } from "../api/client";
+import { number } from "../ui/words";
 
 /** One thing that happened to an alert, or that will. */
 export type Happening = { at: string } & (
@@ -76,7 +77,7 @@ export function reasonWord({ reason }: Notification): string {
 /** Which message tells it, where that is not its own: "" then. */
 export function digestWord({ digestId, digestSize }: Notification): string {
   if (digestId === undefined) return "";
-  return digestSize === undefined ? "in a digest" : `in a digest of ${digestSize.toLocaleString("en")}`;
+  return digestSize === undefined ? "in a digest" : `in a digest of ${number(digestSize)}`;
 }
 
 /** What was sent and what came back, as text; "" where it is not kept any more. */

@@ -9,6 +9,7 @@ import { Ago, ClockTime } from "../ui/Instant";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
+import { number } from "../ui/words";
 
 /** Whether a rule is evaluated, and how far it is behind. */
 export function Health({ rule }: { rule: Rule }) {
@@ -42,7 +43,7 @@ export function Health({ rule }: { rule: Rule }) {
       )}
       {health.lateLastHour ? (
         <span className={`${table.quiet} ${table.line} ${table.also}`} title="Found by looking back, in the last hour">
-          {health.lateLastHour.toLocaleString("en")} came late
+          {number(health.lateLastHour)} came late
         </span>
       ) : null}
     </>

@@ -6,6 +6,7 @@ import { useMinute } from "../ui/now";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
+import { number } from "../ui/words";
 import { Histogram } from "./Histogram";
 import styles from "./preview.module.css";
 import { loads, shortfall, spans, summary } from "./previewText";
@@ -94,7 +95,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
               {[application, route].filter(Boolean).join(" · ") || "Over several routes"}
             </span>
             <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
-            <span className={styles.number}>{part.toLocaleString("en")}</span>
+            <span className={styles.number}>{number(part)}</span>
           </li>
         ))}
       </ul>
@@ -115,9 +116,7 @@ function Newest({ preview: { newest } }: { preview: RulePreview }) {
           <li key={id}>
             <div className={styles.line}>
               <span className={styles.cut}>
-                {count
-                  ? `${count.observed.toLocaleString("en")} exchanges${count.group ? ` · ${count.group}` : ""}`
-                  : ""}
+                {count ? `${number(count.observed)} exchanges${count.group ? ` · ${count.group}` : ""}` : ""}
                 {!count && exchange && `${exchange.application} · ${exchange.route}`}
               </span>
               <span className={styles.quiet}>

@@ -18,6 +18,7 @@ import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { number } from "../ui/words";
 import { ruleKind } from "./drafts";
 import { Health } from "./Health";
 import { Raised } from "./Raised";
@@ -154,7 +155,7 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
   const state = firing > 0 ? {} : { state: "acknowledged" as const };
   return (
     <Link to="/inbox" search={{ rule: [rule.id], ...state }}>
-      {firing > 0 ? `${firing.toLocaleString("en")} firing` : `${acknowledged.toLocaleString("en")} acknowledged`}
+      {firing > 0 ? `${number(firing)} firing` : `${number(acknowledged)} acknowledged`}
       <span className="visually-hidden"> of {rule.name}</span>
     </Link>
   );

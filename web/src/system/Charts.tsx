@@ -6,7 +6,8 @@ import { lateSeconds } from "../frame/facts";
 import { Bars } from "../ui/Bars";
 import { useMinute } from "../ui/now";
 import { lag, minuteTime } from "../ui/time";
-import { number, peak } from "./charts";
+import { number } from "../ui/words";
+import { peak } from "./charts";
 import styles from "./system.module.css";
 
 /** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */

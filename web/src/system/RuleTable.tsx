@@ -13,6 +13,7 @@ import { useStanding } from "../ui/standing";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
+import { number } from "../ui/words";
 import { judgedUntil } from "./charts";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
@@ -59,7 +60,7 @@ export function RuleTable() {
       </table>
       {shown.length < sorted.length && (
         <p className={styles.fine}>
-          <Button onClick={() => setAll(true)}>Show all {sorted.length.toLocaleString("en")} rules</Button>
+          <Button onClick={() => setAll(true)}>Show all {number(sorted.length)} rules</Button>
         </p>
       )}
     </>
@@ -113,7 +114,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         <Raised ruleId={rule.id} ruleName={rule.name} />
         {lateLastHour > 0 && (
           <div className={table.sub} title="Found by looking back">
-            {lateLastHour.toLocaleString("en")} came late
+            {number(lateLastHour)} came late
           </div>
         )}
       </td>

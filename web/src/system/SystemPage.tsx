@@ -4,13 +4,14 @@ import { type ReactNode, useEffect, useId } from "react";
 import type { Replica, Status } from "../api/client";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
-import { owed } from "../frame/facts";
+import { pending } from "../frame/facts";
 import { Page } from "../frame/Page";
 import { Ago, ExactTime } from "../ui/Instant";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { span } from "../ui/time";
+import { number } from "../ui/words";
 import { Health } from "../webhooks/Health";
 import { Charts } from "./Charts";
 import { RuleTable } from "./RuleTable";
@@ -88,7 +89,7 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
         <Figure name="Owed" bad={(outbox.oldestAgeSeconds ?? 0) > 60}>
           <b>
             <Link to="/deliveries" search={{ status: ["pending", "retrying"] }}>
-              {owed(outbox)}
+              {pending(outbox)}
             </Link>
           </b>
           <span>
@@ -101,7 +102,7 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
       <Figure name="Completeness" bad={(completeness?.missing ?? 0) > 0}>
         {completeness ? (
           <>
-            <b>{completeness.missing.toLocaleString("en")} missing</b>
+            <b>{number(completeness.missing)} missing</b>
             <span>
               {completeness.wholeSince ? (
                 <>

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { judgedUntil, number, peak } from "./charts";
+import { number } from "../ui/words";
+import { judgedUntil, peak } from "./charts";
 
 test("the highest of what is known is told", () => {
   expect(peak([3, undefined, 1200], number)).toBe("at most 1,200");

@@ -1,7 +1,3 @@
-const plain = new Intl.NumberFormat("en");
-
-export const number = (count: number) => plain.format(count);
-
 /** "at most 412": the highest of numbers, some of which may not be known. */
 export function peak(values: readonly (number | undefined)[], say: (value: number) => string): string {
   const known = values.filter((value) => value !== undefined);

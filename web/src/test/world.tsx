@@ -131,8 +131,9 @@ export function startWorld() {
 export function open(address: string) {
   const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
   const user = userEvent.setup();
-  const { unmount } = render(<App cache={createCache()} router={router} />);
-  return { router, user, unmount };
+  const cache = createCache();
+  const { unmount } = render(<App cache={cache} router={router} />);
+  return { router, user, cache, unmount };
 }
 
 let made = 0;

@@ -84,3 +84,56 @@ test("gives the focus back", async () => {
   await user.keyboard("{Escape}");
   await waitFor(() => expect(screen.queryByRole("combobox", { name: "Find or do anything" })).toBeNull());
 });
+
+test("what the palette did is what z undoes, after something was done by key before", async () => {
+  const [first, second] = [anAlert(5, { route: "one" }), anAlert(6, { route: "two" })];
+  world.alerts = [first, second];
+  const actions: { actionId: string; ids: string[] }[] = [];
+  const undone: unknown[] = [];
+  server.use(
+    http.post(api("/alerts/acknowledge"), async ({ request }) => {
+      const asked = (await request.json()) as { actionId: string; ids: string[] };
+      actions.push(asked);
+      const undoableUntil = new Date(Date.now() + 600_000).toISOString();
+      return HttpResponse.json({ ...asked, changed: 1, already: 0, refused: 0, unknown: 0, undoableUntil });
+    }),
+    http.post(api("/alerts/actions/:id/undo"), ({ params }) => {
+      undone.push(params.id);
+      return HttpResponse.json({ actionId: params.id, restored: 1, skipped: 0 });
+    }),
+  );
+  const { user } = open("/inbox");
+  await screen.findByRole("list", { name: "Alerts" });
+  await user.keyboard("ja");
+  await screen.findByText("orders · one acknowledged.");
+  await user.keyboard("{Enter}");
+  await screen.findByRole("heading", { name: /two/ });
+  await user.keyboard("{Control>}k{/Control}");
+  await user.click(await option(/Acknowledge this alert/));
+  await screen.findByText("orders · two acknowledged.");
+  expect(actions.map(({ ids }) => ids)).toEqual([[first.id], [second.id]]);
+  await user.keyboard("z");
+  await screen.findByText("1 alert restored.");
+  expect(undone).toEqual([actions[1]?.actionId]);
+});
+
+test("single keys can be switched off, and what needs no letter still works", async () => {
+  world.alerts = [anAlert(5, { route: "one" })];
+  const { user, router } = open("/inbox");
+  await screen.findByRole("list", { name: "Alerts" });
+  await user.keyboard("?");
+  const help = await screen.findByRole("dialog", { name: "Keyboard shortcuts" });
+  expect(help).toHaveTextContent("Undo the last acknowledgement or resolution");
+  await user.click(await screen.findByRole("checkbox", { name: "Single-key shortcuts" }));
+  await user.keyboard("{Escape}");
+  await user.click(screen.getByRole("button", { name: "Close" }));
+  await user.keyboard("ja");
+  expect(world.alerts[0]?.state).toBe("FIRING");
+  await user.keyboard("{ArrowDown}{Enter}");
+  await waitFor(() => expect(router.state.location.pathname).toBe(`/inbox/${world.alerts[0]?.id}`));
+  expect(await screen.findByRole("button", { name: "Acknowledge" })).toHaveTextContent(/^Acknowledge$/);
+  await user.keyboard("{Control>}k{/Control}");
+  await user.click(await option(/Turn on single-key shortcuts/));
+  await user.keyboard("a");
+  await waitFor(() => expect(world.alerts[0]?.state).toBe("ACKNOWLEDGED"));
+});

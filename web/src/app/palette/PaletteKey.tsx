@@ -1,6 +1,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
 import { reasonOf } from "../../api/errors";
+import { useCommands } from "../../ui/commands";
 import { IconSearch } from "../../ui/icons";
 import { useToast } from "../../ui/toast";
 import { paletteChunk } from "./chunk";
@@ -19,17 +20,16 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       toast(reasonOf(failure), "failed");
     });
   }, [open, toast]);
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k")
-        return;
-      event.preventDefault();
+  useCommands([
+    {
+      id: "find",
+      section: "Actions",
+      label: "Find a page, a rule, an alert or an action",
+      keys: ["mod+k"],
       // Over another dialog it would hide what is asked there.
-      setOpen((before) => !before && !document.querySelector("dialog[open]"));
-    };
-    document.addEventListener("keydown", onKeyDown);
-    return () => document.removeEventListener("keydown", onKeyDown);
-  }, []);
+      run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
+    },
+  ]);
   return (
     <>
       <button
