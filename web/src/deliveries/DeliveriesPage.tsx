@@ -86,7 +86,7 @@ export function DeliveriesPage() {
 function Filters({ search }: { search: DeliverySearch }) {
   const navigate = useNavigate();
   const { data: webhooks } = useQuery(webhookList());
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const change = (next: Record<string, unknown>) =>
     void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
   const single = search.alert ? "alert" : search.digest ? "digest" : undefined;
@@ -146,7 +146,7 @@ interface ListProps {
 function List({ filter, openId, narrow }: ListProps) {
   const list = useInfiniteQuery(notificationList(filter));
   const failure = useStanding(list);
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.isPending && !failure)

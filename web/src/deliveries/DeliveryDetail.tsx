@@ -132,7 +132,7 @@ function Body({ notification }: { notification: Notification }) {
     lastError,
     attempts = [],
   } = notification;
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const rule = rules?.find((one) => one.id === ruleId);
   const line = steps(notification);
   const last = line.findLast((step) => step.kind === "attempt");

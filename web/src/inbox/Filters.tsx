@@ -48,7 +48,7 @@ interface Props {
 }
 
 export function Filters({ filter, onChange, searchRef }: Props) {
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const seen = useKnownApplications();
   const [asked, setAsked] = useState(false);
   const { data: frequent = [] } = useQuery({ ...applicationNames(), enabled: asked });

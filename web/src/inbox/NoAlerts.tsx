@@ -9,7 +9,7 @@ import { isNarrowed, toSearch, wide } from "./filter";
 
 /** Why nothing is listed, and what to do about it. */
 export function NoAlerts({ filter }: { filter: AlertFilter }) {
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   if (isNarrowed(filter)) {
     return (
       <Empty icon={IconSearch} title="No alert fits this filter">

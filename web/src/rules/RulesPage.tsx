@@ -6,7 +6,7 @@ import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
+import { deleteRule, openAlerts, ruleKeys, setRuleEnabled, useRuleHealth } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { useDrafted } from "../drafts/useDrafted";
 import { Page } from "../frame/Page";
@@ -25,7 +25,7 @@ import { Raised } from "./Raised";
 import { sentence } from "./sentence";
 
 export function RulesPage() {
-  const rules = useQuery(ruleList());
+  const rules = useRuleHealth();
   const failure = useStanding(rules);
   // What stands in a row comes with the row, unless it cannot be had.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(

@@ -1,10 +1,10 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { reconcileRule, ruleList } from "../api/rules";
+import { reconcileRule, useRuleHealth } from "../api/rules";
 import { lateSeconds } from "../frame/facts";
 import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
@@ -23,7 +23,7 @@ const shownFirst = 10;
 
 /** How far each rule is. There may be thousands; those in trouble stand first. */
 export function RuleTable() {
-  const rules = useQuery(ruleList());
+  const rules = useRuleHealth();
   const failure = useStanding(rules);
   const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);

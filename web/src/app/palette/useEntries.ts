@@ -58,7 +58,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
 
 function useRules(): Entry[] {
   const navigate = useNavigate();
-  const { data: rules = [] } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules = [] } = useQuery(ruleList());
   const { data: webhooks = [] } = useQuery({ ...webhookList(), refetchInterval: false });
   return [
     ...rules.map(
