@@ -139,6 +139,7 @@ func (e TestResultVerdict) Valid() bool {
 
 // Defines values for GroupAlertsParamsBy.
 const (
+	GroupAlertsParamsByIssue     GroupAlertsParamsBy = "issue"
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
 	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
 )
@@ -146,6 +147,8 @@ const (
 // Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
 func (e GroupAlertsParamsBy) Valid() bool {
 	switch e {
+	case GroupAlertsParamsByIssue:
+		return true
 	case GroupAlertsParamsByRule:
 		return true
 	case GroupAlertsParamsBySignature:
@@ -292,27 +295,48 @@ type AlertCounts struct {
 
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
-	Application []string             `json:"application,omitempty"`
-	Mine        bool                 `json:"mine,omitempty"`
-	Q           string               `json:"q,omitempty"`
-	Route       []string             `json:"route,omitempty"`
-	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
-	Severity    []Severity           `json:"severity,omitempty"`
-	Signature   []string             `json:"signature,omitempty"`
+	Application   []string             `json:"application,omitempty"`
+	Attribute     []string             `json:"attribute,omitempty"`
+	CorrelationID string               `json:"correlationId,omitempty"`
+	Environment   []string             `json:"environment,omitempty"`
+	ExecutionID   string               `json:"executionId,omitempty"`
+	From          *time.Time           `json:"from,omitempty"`
+	Mine          bool                 `json:"mine,omitempty"`
+	Q             string               `json:"q,omitempty"`
+	Route         []string             `json:"route,omitempty"`
+	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity      []Severity           `json:"severity,omitempty"`
+	Signature     []string             `json:"signature,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
+	To     *time.Time   `json:"to,omitempty"`
 	Unread bool         `json:"unread,omitempty"`
 }
 
 // AlertGroup defines model for AlertGroup.
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
-	Count        int64 `json:"count"`
-	Firing       int64 `json:"firing"`
-	Newest       Alert `json:"newest"`
-	Pending      int64 `json:"pending"`
-	Resolved     int64 `json:"resolved"`
+
+	// AcknowledgedAt Of groups by issue: when that was done last.
+	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
+
+	// AcknowledgedBy Of groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
+
+	// Application Of groups by issue.
+	Application *string `json:"application,omitempty"`
+	Count       int64   `json:"count"`
+	Firing      int64   `json:"firing"`
+
+	// FirstAt When the first alert of the group fired.
+	FirstAt  time.Time `json:"firstAt"`
+	Newest   Alert     `json:"newest"`
+	Pending  int64     `json:"pending"`
+	Resolved int64     `json:"resolved"`
+
+	// Route Of groups by issue.
+	Route *string `json:"route,omitempty"`
 
 	// RuleID Of groups by rule.
 	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
@@ -320,9 +344,12 @@ type AlertGroup struct {
 	// RuleName Of groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
-	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
-	Unread    int64   `json:"unread"`
+
+	// Trend Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	Trend  *[]int64 `json:"trend,omitempty"`
+	Unread int64    `json:"unread"`
 }
 
 // AlertGroupPage defines model for AlertGroupPage.
@@ -365,7 +392,10 @@ type AlertState = alerts.State
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	Counts AlertCounts `json:"counts"`
+	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
+	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
+	Counts  AlertCounts           `json:"counts"`
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
@@ -1705,6 +1735,21 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAttribute defines model for OnlyAttribute.
+type OnlyAttribute = []string
+
+// OnlyCorrelation defines model for OnlyCorrelation.
+type OnlyCorrelation = string
+
+// OnlyEnvironment defines model for OnlyEnvironment.
+type OnlyEnvironment = []string
+
+// OnlyExecution defines model for OnlyExecution.
+type OnlyExecution = string
+
+// OnlyFrom defines model for OnlyFrom.
+type OnlyFrom = time.Time
+
 // OnlyMine defines model for OnlyMine.
 type OnlyMine = bool
 
@@ -1726,6 +1771,9 @@ type OnlyState = []AlertState
 // OnlyText defines model for OnlyText.
 type OnlyText = string
 
+// OnlyTo defines model for OnlyTo.
+type OnlyTo = time.Time
+
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
@@ -1737,6 +1785,9 @@ type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
+	// ID Of these alerts, those that match the other parameters.
+	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
+
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
@@ -1746,6 +1797,24 @@ type ListAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -1766,7 +1835,8 @@ type ListAlertsParams struct {
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-	// ids and quotations left out.
+	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
+	// that is not about one exchange is a group of its own there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
@@ -1778,6 +1848,24 @@ type GroupAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -2254,6 +2342,13 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListAlertsParams
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", ctx.QueryParams(), &params.ID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
 	// ------------- Optional query parameter "state" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
@@ -2294,6 +2389,48 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "executionId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "executionId", ctx.QueryParams(), &params.ExecutionID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter executionId: %s", err))
+	}
+
+	// ------------- Optional query parameter "correlationId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "correlationId", ctx.QueryParams(), &params.CorrelationID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter correlationId: %s", err))
+	}
+
+	// ------------- Optional query parameter "attribute" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attribute", ctx.QueryParams(), &params.Attribute, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attribute: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
 	}
 
 	// ------------- Optional query parameter "q" -------------
@@ -2432,6 +2569,48 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "executionId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "executionId", ctx.QueryParams(), &params.ExecutionID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter executionId: %s", err))
+	}
+
+	// ------------- Optional query parameter "correlationId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "correlationId", ctx.QueryParams(), &params.CorrelationID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter correlationId: %s", err))
+	}
+
+	// ------------- Optional query parameter "attribute" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attribute", ctx.QueryParams(), &params.Attribute, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attribute: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
 	}
 
 	// ------------- Optional query parameter "q" -------------
@@ -8801,365 +8980,374 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5kjZ6KwjuRvTu2TItu92909KPE7Isj7VjSz6SPN43Wl4TZIEkRkWAU0CJ5s5xxFzNXNhcyRvI",
-	"TKBQJIosSpS7e3f2x05brA8UkEjkx5NP/qU30rO5VkJZ0zv8S28qeC5K+M/Taz5x/5sLMyrl3Eqteoe9",
-	"66lgd6I0UquMjXXJBmfjJ++4HU0H/V7WK8WfK1mKvHdoy0pkPTOaihl3j7HLuegd9owtpZr0vn7Nem/1",
-	"iONTV1/ycSpKwexUMCUWzE6lmjBpdn3+lbAnWt9Kkf4KI4z7it2e+jXrzXnJZ8LSLJ1UpdFl+g0DJb5Y",
-	"vGDA9Bg+aM4ngg3FWJciY9wwadmCGzaRdwKGIt3Nf65EuexlPcVn7u0jfEc8rhn/8laoiZ32Dp8fHBxk",
-	"ic9/oyscYnNgb/SCzbhasqn7nVnNCq1v2ZCPbtveD1c2Xp+LMa8K2zt8/iJzY5GzatY7fPbj77LeTCr6",
-	"VxiUVFZMRAmjOnvl7oe3zLmd1i+R+caFGOtyxm3vsFdVcGVCnORM2vRCTErBrTCWqWo2FKVbC6FsKYVh",
-	"C66syNu+vIBnJr/8h4Poy5+7Jdjy5ReqWB7P54WspT71Sh5dEr9YWjEzK0v/7ADmX6rwh7WJgUGe4b3P",
-	"IkHhZcmXYVzvpErsEvcL44UorXFTVlaFMMxOuWW8FGwmuLKgApxcj3hRiLJtHmfu+Yl9NdS6EFyFcVzq",
-	"yoq2mSnhx282J5dV0T6UqhBneXosWyS128uvxJ0opV22DcD435ND+OdSjHuHvX96Wiv3p3iZeRqevDKS",
-	"toHIieK2KkVKS3PLxJfRlKuJMGzMZSFytpB2CpqNs0mpqzkzU71weq7P3FYUs7ldMq0EM5ar3IAAkYy5",
-	"W3VlGVdMlKVulSYTxtRNGO63Apbb1EfTGKXNoq3h5nTpvsgKNqwse396/urs/PeZ+20xlaMpU3qo8yWb",
-	"csOGQihmddGqdeA5u6/ssRsODrvb2l6LLymFKb5YJhWz0haC6ZLNhDF8IjI24kYwOVG6bNeYf95wTKW0",
-	"thvHB1UKnm/WP6B2akUDE6m0Ze7OtrFU+NyNeucrHjrC2Jc6lwIm+UoUYmRhOuHfI62sUDBVkXZ++ieD",
-	"Wrx++vbVgSe7rwtvro87/IuZa2VwHO9LPSzEbMMQ5njFv+02FP9cGENiTy+EsmxRajXpO0lyKkDkZ2pv",
-	"U/FOpF+t3TaClTXwSibBJIps0ithn9Q2XeoddPHT2vj7Cu+id7vbYCXcf8xLPRelpVXno1ulF4XIJyI/",
-	"tg1NnnMrnlg5Eyl1Ht/3cpkwGrPeSFc4Z5tm5aNUuV6cwKUwOYV0WmXbba/ouqtqNuMlqHWvk+GriuJi",
-	"3Dv8efNDTv0dXz9lCftJfBGjyv273oawLZk0jA91ZfvsYsw4g+90Jq003np3VhfcNHM+gsjxaFBMfOGz",
-	"eeFsYJUzPjQgcs7sv1EWrH/p9rcS/RsVf9KHsmhzF+ZCzwtn1qPn4O/I2HDJFm4Eg+uLk6uz88+n/3ny",
-	"5vj896efP1y+HTDDl6bPzhR+lTILUcKZ5I4o+MgMx8XCsEw1mjJ+o+YFH8H4sujML2VKRsZulx/b1NBl",
-	"Ifxx4V6E47DTUpipLnJwDkrB3dT14xdtFMmp4IXTuSlbuLlw8DZnzTBpjSjGGR1XI66cdh0KJu54UXEr",
-	"8iO4lg4DmDa2mC777MwpYaOLO2dN+w9wj7xRI64aj2B8wqXqM3eIssFCDKda357lAxIZPyJQQfAbzu6q",
-	"0s6cs9DF0iqSR/h1JB1sKEZ8JtidNHJYuH9OpcrDJ3xnGDpfKKfuz85beuK8JTbWlcrBsDmO5NedSv3k",
-	"oN1oXi6vxEir3KSH5RaUjUs9QxFWuXcbw3j/RVrjDI2GXDKjq3IkWK4FnopWFIV/xL86H29AEjjwg71R",
-	"9d1BJNytuAhO+v07V0Q819WwcGIX/J36YEf/CswPlJOkOpwlvY2PU+G2mBNEkkiT9jHcZi2ksSasSWrb",
-	"pteAJHUnBe/vQeXeHHRj5WGMoALHbv6HotAL+JywnfvJ56Mz0UWg3aXnYNykpIckdl4KGJSzglpf+EeM",
-	"4WwM8OBWLLk0Iq8FpaGGpLI/vuit+7tZ7aHs4I8Yb3N3N3PBSk1KWdViVXo5azEmYUM/QMKCVktPLf1M",
-	"Ws6ZOgsJByPT4zFoo8oI3ANiJNzJ7vbBRCtx5I9JqZiGL0DTGP0qv2PcYN0IF1NtxI3y6nomULHixbjh",
-	"m1qbs7kojVZMKD5ER1801fD2EExtz/5M8RzvJwfBbUpf1nBkye3BJa1VSDjP6nP0U3i7Hv5JjMBgArk4",
-	"Hll5R1LXNO+G1ehW2Ej7bgrXZHR5Qk07Q6cofDBET0CYwANZCwD4zZFQlNGbmq5ZBgHZQqQOrte8MCLS",
-	"NbrInXlFHhLHswc1kMjT0unOlk3x1rEsjWX48WwoJlKZ7mYHzEm7yxzFj0inKA2x3cbsbdr6l1Uhwgp/",
-	"TXi1sQDCp2Yr6x5Nb73GfuStUgVGudnsMtxj5ccSZm73G+dC5fe7059l97i1TZ9ezJ326OClezNJKibu",
-	"3LomT5JNg1hZYT8NYSabzlgv+tzWpX0tCysgfs/zXLpP4sX7aJHHbs+lfKI6DeBtNHdiuP/GuaAY2FDn",
-	"yz57JcdjUbqPH0tR5LhZR3o2lM7NHS7Z8fmrjAw2jEvrMajx4ZJdXKL6XRG9lUjyY0RCs96XJxP9xP3t",
-	"ibmV8yd6jhP0ZK7dmpQUt4gtOoqO07StKKDuD/xz42m9XrYllNT9yWUIMf+yU1ZbffuJHHd/c2yZ7TNk",
-	"vMMI4qDynuK2O7x9D5HdzkdW56Bs9/HHingv2+1rm3L8famr+d6PvRANa7/v2V6PSwxDdVqpX+x0rdXB",
-	"mrkJaRTjjgJ3UX+7Jb7JT0w+b+1+syXrE4ckVjI/On5BeE6fnULiZ0u2Z4MT9xBDASWug5mQRTZFyB6Q",
-	"+HzauEveU7BjZaeYi3EiaACaha8YDEcQuhxU82s96G5zByXUXRvhrk54HjVcIQ2oaLh38LoMv7B1anaZ",
-	"lWtvQk21s5BQ8aKnCmYl+H5OqOxUqD77vbxzdqehGYN5VIxDdiVj0rJbIeboxeIfMa6Gc32j4JEQ+iu4",
-	"FWWfvVyy99rYSSnMd4aNCj1adXv3vQ47L4E7unk5mor8WqcdU4YX4DZjVnyhuZtoZ1I6M93tucm0hqJI",
-	"w8xUl5bpEnOzh20zz8cWonMQtSi0vhX5jeK2z36v3aMXENONEC/dZ+9eolWn0naz3U8lxE4GMjcD99GD",
-	"MXgAsOVWjzl3S0opO9UaixYhoSqV60Gf+USWESrHq4yTM61Ggs0A9+PDPFFkCSfV2AyCOBD5n3ILyRBy",
-	"ynOZYxSavGZ3Ye58BLuQI3GEC8AVhoaMnx0fWmcjrcaFHNk+O5lqI5TbSdd6ZKSiiIKPwTsfrVPAx+lT",
-	"7zxtFXbysyB2bx5g9SLOxv/7/jbUPLWFALTlxG7Q8OlWvVoUfuZk/zjye3GbgDoB/64QY8t4oZXwGQ8S",
-	"NaZVsex33xwtGyBtxg7IQh2A802po2YUOgNL1vnlILZjXb6qSnAlKUwyYEthj1oxC0K5Y/fnHr2pl/Ve",
-	"n13ifxyf/OH84uPb01e/P33Vy3qXp1cXb/94+iraxusOm1s+jGReUQSwXkU5m2tK1nLnGPQsiOxTvAFm",
-	"B5fg9I7S0usrmnPLQx7FXcYGeHtiz49CpGerRFNQCLxfY9Do25j1hquO64GvWSgtEShrnWJOwSMEe3N9",
-	"/Z4RgKHPzqxhU8Hz1bj1dwbiECCVuSiEFTkzekb5JlTscXLPHQrCWmfU/cv3ByznS2fN3SjyN/4VU4Gl",
-	"MNZ5RkvDQHmpifvfOk+QiFrkJGfvmju/W0oJrMSUQbpsDH5BMSdKoIs8C6amEaNSYNwpocuUNNN0ljZk",
-	"eWQhWKVy0NfLzB0fIeM5L/VIGMNyuUumlr5uazi6FBDuSQu4fzXl2XOny9OJHxSUrWFWvOyNM38jTEr6",
-	"5RAkVu48oi3WELmWYeAD35Bpv3ks0bXovJd2t/ydc94rc6Lzli+APYQXHUVQBEUZf5Qn+qx+Mtd1J8pc",
-	"jrZ7mLiT/0hXr+oAkoX4G+tHb9AMf6zfvnIUfDh/dXr5+ePx/xkcUiiW6cqO3M5fCttngw/nTl2fh5+V",
-	"AM2xkEXBpvxOwJ+yRloqlnO3AYzVOmfGyqK4UZCp1RqUQRMvMONLfCKcJGBjsMGr07dnfzy9PH01OGR8",
-	"NBJzK/I+G1yeXl+6IXN/mOJ3wjNMNRoJkfdv1OD6zeXF9fVbuBv1ESXMuHHHM9rAczdweObrD1dwqbNg",
-	"3fcpMNLwtcxOIdsMY+2zwe8vzk9XL71RdC1XS9Rt/hwM09zLejSjvawXPg7OwetL92sYMvwNRtTLeu5t",
-	"6yckLnAph5UVALDfaug2de2tWKYgeFuCmxriPf7LTv+/D8dvr3pZ7/Q/z66u3X+8O74+eXN6lRzuHS+q",
-	"lj0GrohbEXyiM2TZ5elzJr7MS8Thw6/09MxvQ7gDXt1vhoCftYDe4/3kJgA+aG3vNI0PSP70V+a6ixGC",
-	"WSOwQapc2lNly2UqWpYuchiMAJU+yJwHm9N/4ens/msoVQ6/KfivIzYg7T2ocSbgBojCwIl9q/QCUvaU",
-	"tydPzbkI/TRuzbYVLognMy4LxvPcLQ4GKyojSkxRKPBm3N+svsWqhfTD0XVK//YHqRKO1cC9xX01PNn9",
-	"x7zUk5LPBnDYDpwpN+RGDGh3EygGzjzU1kOnZlQaaEHfsyn/SXOMkYFxqWfpB4035oywdiERNiOwkR43",
-	"D+ikVP7JaNW/5It3IQve1bfhO5yNWIlyj09ZcJNRzAWlF5waBNrhquR9doX2Fqam+cyZYs4yM1O9UI/3",
-	"/TK/R3AZx9AisfijF9mWn328NaFSRdlS6OQ2W/gZDShp2PH7s03mW8sg7yRPV/tQnEJjkAHUxKGvfspw",
-	"D2dszo1Z6DLPWCHVbebs/yfVPGNa5qOMmYKPbjM20rOZsw906Uad3vl3krfEsW2z6KoDfITbXqwuvM7C",
-	"b828Zm2sT9JOcto5HYrcMWxXq/m9hE9Tg30puN3NmR0KbhOuLGyKO15sBxxWysqCALtfAPvX3xXwt/p5",
-	"K+9OfmhV3F4KA/mrv2wIvW2ND/GiFDxPgfOi4MzCaXijGV28M/Qg65FWu1daaFxRgCA5QMBqUY4xQDh5",
-	"gejBe4y0Urnmw0J8cOva/SyoFOiG9WGe5aYuZInQ2RvwgDskZ8Ja11Ncr2k9efX4Vj8wJVwnhPJRwpgr",
-	"cO3SupFyUW6vu0MKYqjN5FYNXs+YvqNACUKZNELBrFBcWRPwLXimRnAqfLo0WmU3CvwrRH1TuiECW3uk",
-	"dyJ0QkNsQZELRWMCOS94eOsuwYiZNIYSnysx88RsgKNIPiJO4xE7IChhUTgBWYiiuIf0tqDILmv0GARm",
-	"3ScuproQrAQcdvJzu70RHnMl1SjhvMCf8bMwLwJAyxAS9W8NgYO1xY/G2L9fPgQnpF6eLJaFpPCDY5Ff",
-	"u5N9XbdiEKwtsashbQF5tePKTnUp/xuMk0P2UvBSlOzvf/3bAED/hBcHY46A/Smhsn4Umw5WHOrqh+Ot",
-	"mR9xy6fmQlnJC7Ojeyyci7PqIP+wHf3jDaW1W3/cfGvWW5TSigtVLL1Z3RmdEU8KjjsaR2paVouC0otd",
-	"uyOcEHzfwZrKMSHLzLpVEaKqjZhlGt4IsIDETkaNDi7cROscXDuK8QgQPT22mNsFk9FpRLfp4ESEIW2D",
-	"e3yxFBo7brGiwM7xYSWwpjSk46i0WS92UZulsOUyqTePw0eFCHQ1guiZ0WzMy+3fYrXlxbapXts27p4s",
-	"WqpojGFZ0mIzFyoXapQIY2yIvittj2o4BzrZAnMQmyLuihwmKgUzAOmkM9EpuUKObqe6MiIZbIKj0hkB",
-	"LeXkjcgqIc/DLamPP42q5raWwPkNE8qWYjKHkBPAS6CECwDP/W0wznXb1kelNqi3xG0r9lt7cVtIRba6",
-	"4luc7ZEuS1Hw2lxfHwvlfM7N6mI/e/79ix9+/PffueWYu91YutH+15P/9+eDJz99+rd/TgmNUPm1TAGb",
-	"1ipxVmuiDF9239NC3clSqxn5Yeu/u93wbkONE1xwZfnoNmFPd1+PlQdew19Tr/Pi2bIIAfWayo6UNj2l",
-	"15rifUobcOS6z58JNneXslOy0NeOuuij4oE2lydbocwINBH40IYAxtO4soirorxJRewjllCX3D5WJMG/",
-	"4VKMd8TIIL6lUQO4prlWJG5XEPVjiF1H8dk0V7Wv6FMglx/OzxHbcHLx7v3b02tI2bw+Pnu7HdaAmYUr",
-	"L4i7ZBRe85Gwb6WxD5UzeNAfITOzrWKmXZSih6wNJ8B5V6w8YP1QFDWQlunRqCrNPdyzkFbavNx4mYcX",
-	"J79CiiI/bbNjOBzmQHuAcQAn/1CukYKJtCWTh6VzWsBLzKhS3GDqxo1zkLGBruxnPf5cOnFz/1bafiYN",
-	"NiwwHYSBjs/w8kELWkEULRWGTqKiVyPmqI/aUJifDz5hLqWZyQnVLMm3RcW8m2YNQxvoReZ6e4wXPyLD",
-	"2azfsiVdBxCU/mu6d/ueAntF8eIpYuVhc92n6Ae+laP/X2h9C9Q1fXZcFG72rGGzisCrR2Aeoj3ifqJo",
-	"WSncPEC0K2EINgy9btHoZsaygZT74WD9VImPuxOtLJcqEWc54UawGVhjpkvStflcGEoqfHO8mu/NqH6e",
-	"qyXhD1UMGNjh1e40N22VJD90yHlvpAOCn1+lcUtBf3kesJ8Oov/bptdmUj3Kc/1WT+BWnUqbCa4MwwOs",
-	"UcbiT7wu51xj1p6vwTArJf9cCfo5XWOSOilpX+54UspSvEvq48H708vA9jFAH8xEtrazvJ1LiAFNyKV7",
-	"c4cNTi4+nF9/Pjv//PHs/NXFx8btGL/llhWCG8sGAVk5uFF15BjDpO4okYoNFkDv4gGWoILhgPFjgKKJ",
-	"Jq4kHj7YH40RdTM+wuzsNqlQI5AiPLie0qGItCrubK+/GKsaofw4w6+CQxk+EvlFYvjo5cWHa/ddx+/f",
-	"vz07Ob4+uzjvZb3T8z+eXV6cvzs9v+72hX6ou33gG+AJeu2P0aYyngGCqIUbAb4IINUY3IClBHiTLnIG",
-	"eCl3EFJ49FbMW4gCVFu+uKO9A/enzJy3Ut1ehSDvDiHROjK8C2hoX4HNDVHedwmzM8RvE1UQlWkxZKbc",
-	"vI/it9tvXeOcSWa13U3epoKg9VGD0ijKmQnp6QK2pjWlMZVoAehczIU6e8VOtFJiZNm81Hcyh9wUpUdg",
-	"RCPt3LhWFMttGoKj50INDmPwt9VQyOVOaPch8R527+llIVLv7k0eFq3CXupiK+PHpbsGql/Acjj9Mpel",
-	"MK2JMKdWV4YN6YmMhdyRFcZ2D2Zggm/7jrxFkIKPNmpImtPNSbGOEeFp25oyosxAGqpO+lsyRoWtSgDf",
-	"jgrp/m74AlJjQGEiraEkFN7kY0srlmfL+9ey50TaoEs/KpjQmTaWOfPsHp7dTJdiI0FLKZBqFFNqhGxL",
-	"bc/VnDJ+E70hNffnYhFrgh20ZNcE0PPHUpQbMz/nYhHyfrtkw9r31HENxSTEH8oElukhdgRrh0pxp293",
-	"Qr+TVtgRo9pdZ7TkAXTRKhQfTAfHsNNJ9LGhi50mwniItFOky6uhAxnoLLhuCmmEFe+nS15SJct9Y4wD",
-	"J04wf8TtOOvzxsHZwszgNsGepP4B6+xzpFvXO8p1putrPHxdL0QebHZSvrmcALuhKArTZ6dYNUk5Raz9",
-	"k5aqRZwmlnnmfVwkqQwMeE9kPsAiFaz3q1mqEZJqy6UnppN2ha0J2DIFsi5iEj5FFuIkIIXKa+xt/J5O",
-	"tgk88NpTb6VgZcAdO6apWmHLaqS33HSdpEOIlD41bCgmldqeLKWnpUibkCkJDsOYhwZJvvR4PevdNQID",
-	"pVkpFifEYOxSp4Lz30Yc5qUNtIoTOcSKxgPPIiRZhflXPyVOPKbcxFSFvjQUik2Hy8hB27r8OJYr+d9i",
-	"A798Y0rRgphwONNzJpXV+Cn4KNha9EdpPAJxM2K3MweksaebK8cAS+R3bi7zuHwsnbnejDCgOdbeZItn",
-	"Iqqt2wVhwIlgd5M0xtrsEu8gdIIUpsVWDqSpkQbJPLEYbZd0urLxUd6y7LRrmuNMgWnvw6KzH8VGS7N7",
-	"edkuH+3TnaG6y7QDt9FXqfexUHlseD8/SKxWWqvttkirtWqNeN/9uWsa7IhbV4Oubme8pAtWSC+PiGU+",
-	"UnKTdBVMCnReD7E5gLANo9Ry4/yKlf42a2MfGeSG9fJoWeSEVlmPGbw+uwxleGugFza4PH13dv7q9BJL",
-	"6qBWEKrljSc0CKGGmJgFmDgHvoScnl7zq96oFMEqG1x+eHv6+fXx2VsognfPxz9dnp5cYLEh0uNi3YUu",
-	"I1BpRIScYkCG0RJ1iLTuClSYR2zw8fTlm4uLP3y+eP164O1DT/W5E8tnnw1enf3+9Op6QKe8O0tvVHMn",
-	"Swxy+FRJI2gMSwHlhTjncRV+1osnx/8zTEwv60Xf0ct6OJJtYVgY27J/6XfH9jAs3gFCuH4YrBcD7FLP",
-	"tNwu61BVMlxulfY23HjNsIDCdXp9+X/wnx46GFe2wvL74taMDTCjMmDlGgoSnnb6n2+OP1xduytiSOSN",
-	"2oiJXEkbeFoGP7SValRK6mS98LKOS7wDkqFlia/lTBREFvh4uq+zcruo7FB/aVton93GNW2QAGzA7icg",
-	"s/MUGft5Y0u7hyyF9bbhIRNf+Miyas6sZs8OsoODg4wNxVIDsQMiEIWxcsatuEfkzd+6gR95AOMeQKoj",
-	"ehdBv/lQ3wkaGDAyofwCqwSidgxrEl5HoXS0WI4nYmNtEvjd44jptlmdH9Hg4AK9xNmhMfkuBNwSwJmy",
-	"Mw8tbcLVjGcwJVg+tnhSN2LoHlAaVWUplH3fFnBZhVPj4JDVBS1eCCUFRG4o7us/ZrRGNSOqv0hoNB5D",
-	"cllKcSfF4q1OE4M3j21dFVThMkFK/1VCaSOFse+kqtq6DICJTqe08ZlgOLnhpvvs2y8jIXJzmWawjJjN",
-	"aXT0JgrWxnF0wYaAvygE2k+6mkwzZsgtrwfNZVv+MtZf96mK41a8FyWqgG3mPYz1iB2EtiDJXbxGGfMg",
-	"d2OzFdHuJjQnJlsRlNUPb67pBqG9rMlbdtAluRhLJX2Acxu59qv66q8Z9f1bbfe3UzvBnXoDNtVsGMmG",
-	"Obma8jJFMBhSWjtWga/A8Veq4LxTWYqYcx0bZiCBE1YIAsEuL9I13DqpLfbw7FUrNwmKppnZMKUiR2jE",
-	"JlTEfcAMG9D6eFTj47d/GAX1aTQbvyTaMiu6W+ct2Jbh0voyQzwAhhgdSy4mdcNqReVHnas6WbWrS5Bw",
-	"6qfa2FbxCQe+79uQBnPaqc63Kzi6jl5Zf0zzszOcy/QyhPZlzdHSDywXlsvCsH+5fH3Cfnrxw7//6y5I",
-	"21upciReJI4Qc8ikuuOFRJqJz4AvzALxYcaM5YXI2LwEzQvK5XMZrCer9eeClxOR3ahKmWruHBuRf56J",
-	"XPLP7usyhnPyGSC7zvNy91WKU6GkwPEMZZ4LhQ90qvEz8TYYuPaOy4IP3Tg8MDVjurxRnrnRg8K4D+Nj",
-	"shXZm9w3I32IM3pVoz1SXP1j2zOSUz6fCyX81EH8t5kWgNpVp+/drkSKyO9Me03KDlD0Gn/9gIhvTIKR",
-	"puWEVDTyuEgVvoAVetLfHMANp9UPP/0UHRUvDtK1ee35r4hSDHK+uszTM2hJdaxCLxbAque0/+Gw4Or2",
-	"iA3cThiE1A/Kv2F8zjG3FhdWRTcm0Dir5YK4jX3XlRDbJFR2Pd+pPX4peN7VMLkvD+tvmGW0lam9ORfv",
-	"eHkLizpj3DC8i0llLBJQ37uLwm+b5RRlK00QEpFxbEEtQemfprr8h3JV+Nemt8JIq5EsZDAfE0ZpGlWq",
-	"jY90zLy6v4PUoSzvybHR1ulnhckBskmMA/tzze8ssDkJUAxk7O9//Vt3BgkCUnejkLgPYqyNouK6ruAO",
-	"xIUNuuslM1Nn0O2JpYIGcgVKd1vJsMxDkxjE442hrb1vpI2PaqTmWg6K2g7Ulb0YXwo+mnaci4hzeslK",
-	"jnx7K7ytUW2Ld+Du3cZgq8K1CdX097/+DcKIxKIhdwBpVkp8mYuR3cqzE1opYlWO+36nymZuHiIeAJDQ",
-	"o8CiR6y5mvoT6kVgOXugSgkt0qhfldW9aB9lQW3E/B9N4WsIQ2Mi0mqqhUn2QgUmWWQSdgcQV+SJ6vE6",
-	"PX4CZyTvNnZ2DA2hkAVUFj5Jb3AhKF7rrjbM8luBTq+b8oUub9OBqFHB5Uzk56vxqE3hdp/Dk8YDPWgH",
-	"7koKhe++3MpZg++iVOL93uVdv3WkeFswE0Znsho9UDcxnWDxn7RsuARuSZCKszzYBN56rVsKUtrBLKgy",
-	"LAm1eSn4SmB/R5bn8JCEm+ukEsA6gOvWY1bIseiuIuYtzIAJNaYLsUpX8HOPz6UztCkd3Mt6uTRzqL37",
-	"9GkX3X0PDuO7ul1nBwgDeexz+Mdd6LWIX9XkF46mO7mAGW3qFVFv2XUbFM4+apm97rp/wi+mtk7vmQUB",
-	"KpHdm4euxM6EbGH7ppSYsRo6lNQMUM6STrKPr0ejXi6p9HOzDnCXXk358x9+XB/+K0QI0v4FSAVUbHzp",
-	"t/SI3ik2FRdMdY5LUX3Mh8u3SA8K4FdtLLUdWahHilBF05RF05uWiCYZ+bod5x7bJDev8Vcv2B/kyw5L",
-	"vOfZRuX8lhLppKR6h70319fvnz7rP2PPDw7YxR+SZldZqVE684sv9Rxyzq+DVtAlG1Vdii6iQdVrkZ5y",
-	"W0qRH8NcJulRfPrpqIZZ17DQ5swivjHxNe98CisY2nklaqKyLTW0t3I+3/5UmKmo0YB/iy7ZUEhnWNcY",
-	"DmQ0pKYBzsz0iUb3ZeOx+ztZmf0dLUiagXrUbZO+rAvfVzrLdu9KSW2rsDEl803zBrj4gyw2oQPWRWOo",
-	"IAK3bEGp76clYqsXTAR5DccXwoZk8t4HmXsP6KuH6G7oCvgIjSIbEc+14u8ENijCET0mTKge8/frI045",
-	"i34Vw4F7nwVsZIj3NMFf27bfRZmL8mUy97TvcGi83R83HJr+XF200YUYPRNgnMz4kuX6CAvFnW1KfyEO",
-	"EdAjIRDgfuuzgQdtQsOIABXNfC/zDKtl+mwgcomXIS0qUJPgUps+G/B8JtXgEHAyhjiwnZ9U5dL6PIHf",
-	"EZCRK3uexxv4p/Hpzjh2D9ra3Qg4//qXWBC6A2MJ3ggzfKmtE/a6rntFKHQ5A0hBKWyg/W1OPvw5yvDA",
-	"HeDYYW2a1bq1bHkNcbEREC8nSqrJVQvPKPIvLkL1/GAxNWL0GdGUQ27Ejy+684uumiCNVyePwapIAQbK",
-	"mchbGGCTIdOEzoEjbiqdF7AD0dw96oSwQX9LIr6bdqgVwzhiz9h8B133Fb5spWFYNJbIiJrUJBKbHp0i",
-	"cNic15gKXiCkchug5Q1e2b1cKMGavv5hhda3L/noduNFZMNei9m84C3ke62wCTwXL9Ql6rX0WpcC7Ikl",
-	"IotahmFGer51da/gopXe0F1bQlteToTt7ttcw/UptybA+NOfAinKjfOJrSjuG1nZESy04FB6bzYEEjzu",
-	"G6CZ0rC5KKd8joptJriyNVFXDTy0BDuOawagrodib8xqBnDJHUt69pJ+D/bSjvbE6lI36HBSy52Ka9Wh",
-	"rFptxouexYo8lP96fRkpu0jQ/Q4JqnNVztZ3cmMWavlfVx7rmiKW8dVJWN/161s8qXzbzrnjkZV3tJlX",
-	"sauj29Utu2M0ut1N2SILbfkPP6bWr2li83bBQJbLy0ptT8MH/KzGCqFFAwWWB2qfXHvwef8h2fl5WSmx",
-	"06gwPoA0M8Ac8J3BZAlauQ8aTQvt/qkzzpXvX9tZ16yDSWNuuqTLtE55v1ESRL6p1ZY33klP1FoCEmR1",
-	"nwmKuCQ5a8jsawOKK+a8AEoDmqxmxQqckZ1nCjTzSZoOdte+RxtwlkReGCSaJqdTYWyrpfJNT8FveNSl",
-	"UackYW2S+aqBtt6dXJJIHfzpPqYlS7Dv1j5A0B5YN/FAl6Dj9LjL9Eza/xalDgK4P18ifNNBCm9OmWJR",
-	"l30i92ZdhBUnYYjrT5bC9NkB04rFvHoZkdjB7xAQJDUXsIC/+/HFFs7F7ls08oh4UVyMe4c/d/ONvn7K",
-	"0jubsOG8KOKeNXoCZ0bAda58dJ8d131M9Fwojzl3EucpnaCKCgZsjkiBzHQpbhTMcXP+oeG+4UtobCAV",
-	"G6CH1g/kC4OsbkkcXoUPr6vaBL0UULjUW5igKdC7GIPG3RgAt6jKVG8sErlnKZHD6su6RtjUVcF99gyD",
-	"5EAGmRG/JrfUL8bK0S1VoNEtuswYL4z2URY5uoXQ+42CTvxI46aQX1AragYUxPH7HxvSmPRMEv7p+ieN",
-	"eVmzyhg2gkrxVRgQ0FM2AyDUNeROGjkskKAgyBl+uxsi0+pGNWUO9t4KiaXffvg2wEkYapmDxjFGB53z",
-	"tjIPPx68+F0HjtV1J3xDKd27ylinPzyBAH6OmxK6KcFKe7Ah9retYu5+9FeJ2EA3C9IHQCFSBbQvIRpI",
-	"ZfW8KNx+LIh8Iiqrf+0evKZHHmRwrkcv2tV+6FU3FHYhhGKlmEmF2UooyF3R9Ft4BUIlWf0clM+mzDYP",
-	"B6jILZZ4QjSF8dnBwe/2dUbsELB5yGH9bSM9G5ipu89MIzy02USAkrSIiteZB9TELdD2PttgDoSuIbAx",
-	"+itrvZWFeYdvWo1p7Vk93V873TfSs5EnZo0YeufxmLa6Dz0OCi7z4Hn3x0H9IYOGA7Gj2n2071qNhLVL",
-	"9kesIKZGjE4dgmnkpDuW6wPSfpZU+WDF3BkkBP+RTN60F5WKw7W6VHpU+TY8OzhUCL2MjEdgYna26VhS",
-	"qGQFR/LbiX/E4YL1GMjYtrEGQy3meo6P5TTFyJobq5NGh+juDwy+xerD7t22YnCUsF7cdf6vg4wNl7BQ",
-	"XftOtM3um5BcSlBpwqd9VwN5kdAt1xQLXONxMCneucFNdXDw/QhgmLCN4d/i/8c/x2UD+MPgkHyJAF23",
-	"PrTirXBEstTZ8tCg8k9VPom5IRZTbm/UwNnbUk2ck3CtB57Dsq2Baf21LRWHBZ9s9TXAzEQnQxrveSCW",
-	"Eqi7VhhWYl8rlwbCHe4bqRISn7QzmUd3PsBohT0lIDTvi3p9en6xXOb9jdSDu+Sj3E2XlWrrXLg6tiAJ",
-	"Iz2bSWt3oRV0JsdbbuwbXZWtRRPE+kzMpfD6qa7KDp5htMS0Wgy+QOvbJ0M+uqUGIHYqZkc3akFPAM7y",
-	"2Lkkd1haCu4Y34nBx+BBJHfMXjTkf3N7zNbPQcyvLAoCB+NWA751BAbUG5xplbGhMDIXmFUALvhFn11p",
-	"rAy4UVjzS50lAJHG6QHuB8V0ZfkkUalbTycoIp+jaN9EK/O1maBZfGkTxq2b9UGlf1WxlyZrgPZ4NGo8",
-	"GCWW7G/ioNhQoFhTzEBZ5T2KQjBrdv9yiygTmBwntryWM5GhYA/c/x8wbGG0r9zhSAN+9nUSrOn+Cn0H",
-	"GDLc8pq1VmLn7kLUvFQ4voxVqhDGsEGAOw+660UPGu26RxbCtOOcgL2TGD3IGsVldxs3JvIE7ShLKBYE",
-	"gzPKMXaj7HRvSU3vvI2IwR143JM1l4HsGpqbjHlROLWySrql3O/pOvoRVyqFmV5BUAFoGpXlPQTeTHkp",
-	"dqbUQKKYzV5cgJl27ArRDqT3ATdOHEvufJ4Ji83CcO+RGevmtNALUeKVJl3hFru+u3w18FxtK5aJ6w7j",
-	"jRh/Yb24Wd1boal6alUS1ijsjegL2vRoGwffvVn3ogzZrpXTXBbpGmZ8pO+0DwDVLbZi/0GmScchxBYA",
-	"UFdrJY5iO8P9D1knZIRI29+70XSNVYPe5IHjAkMVWkXOhC90B+Z6bz7B6GLj5gHwU7efjH3b0SWhy5mI",
-	"ZrZ2UO7hYNADL7tXQkd3nLel2UMj8IfUGvvO4BEiimS9KXZtm/R6d/4xEXXV7tIO91KM201C04r8KMTY",
-	"HhdatfUj8GiZsq7I5UQOQZ5NCIIAjaXFZtHbi91NupBaKFsu6+ZuIFRUQhZeJLFDjy5zUWZ4FDQ6wgXX",
-	"LioL6mz1+pn62inSlEUTmFr8K5+T2AnSEGFOCgLe/z8DN7cqx8wiV0tWVlDJO5ryko+sKA10z8QAN1Qa",
-	"dWmeWUPDWhtBPn94I8io6/Rjvga42h7vBZ06Ma7nl7a31EPUPRQq7I7Rc4ZHweepMDhFozfgQKiWASsK",
-	"qJyBDjpL1QZwJB6wvNRzaIaRQnp0SSmnVNOVsB/mu3K8Ek6mma55pE57Wd2j6J5dhR7QK+gXIYIl8qqV",
-	"RkAbO2ddRQnR0Ar18uz67OT4bS/rfTy+pD7gZ+evLzp2/q5BxjttJDlRZwkGIeiulyC22NSob92Z8M0C",
-	"tyZ+YRTv/dXYHKOanwuRt/TG9NYag6ooaSyUS7GlaGGQdWMV+ZnaxGQrqXEVhOKgLTdn1AeQJTuSdSlU",
-	"9u+lhoXNL0vKBszFW6luE40o49ZpHblqyiLp6eiisoKsX6StY7cK+qhbw+bVsJAj9uHybcZEYQTwOtvp",
-	"9nSHe1sWDbP9A99HorHWvrml5+S2mrHmZKW7lIVWacPKWq0ASdbvPHEfQ96Jbi8Ezw2QmtiqVAMoK4SI",
-	"CmQb+ES4jTLSMwEsR8zqzqSj7v3J6Sv46PZ4Pk9MHIPfGJ/PV/tCzLWBoFAicTR1znaR5hTl5qW2ocff",
-	"+q6acnO1uQLP765A8gwRSJy8lggEqFoEv5r33E7bc3iBKWE+/86wcN+dtMvAyggy7GFG0BCpvBPld7GM",
-	"b18SP0nNKUl8f2L0m9bw3hje97SeEPZB1vl68RuQBOhzRbQYgAyUaqRnUk28bBzVawN+wVgXhMnyjHBJ",
-	"GpFaLBJs+rAeL7VlH4wo2cVxZacMrs/Y4Iv+Mnzy97/+bbCCIPn+EU2SSMjXR0s/fodt83xW+OTg2fPv",
-	"X/zw47//7qfMU3HBxqbcDGf/tA6B2WqsJOpVWyE49UySjDG8jbgPJeA/E7vqqMueQJgSxgSdpFjNBk+N",
-	"k6CnsQQ//Utgjsi/DlIf/Eg2VdhwQdI27aPTXO4K2nCzu11dsrdETYKoY8uXpo73V2UBLSsm8k6oXfZI",
-	"/dAoJ43l0ZaOowdtjF+5xO8wFQQ/W5V0peMjZEeRbJO1pICFUPGqS4WpICXM1hDJSXRt3Y4tF3OhcqFG",
-	"cocMwyt/0zKZadSL7nahhnY0217YaFqDHCQpRgl/yiN0JHzaEvpWNSPnqdJi4oNrOeiJ/morJVwIkW2L",
-	"V9Wf85jsaPVnxcWkMR+aWy8/pSsCkZJFQrjupuauPAPGYqpn7vhH4LKEoNi6zvJ92ld7rgs+W29u+0DX",
-	"fUNH809d4kY0H7v5ux7+2ppLJ0WTtIe3JTfFF+tb8yMlWpzcRI8SbFAfqO6e7yxr3utOpP6eJzumDt9C",
-	"zU2c3P7763cmZbE5jffrF+LmqAlHXqHmmhd8FGLZdYMWvVDrsGQnPt8ZVvClrpK1Ewcpeov7ZAyaxWfd",
-	"aqvqMrS14qoYGcuGy4BhZMfuOHSz62ZgpZYFqEqcdM14Lp5U8xo7vr5PXtcI2G9SO7aPoimvh7q9/SOK",
-	"xh/cTesT/HG1VUUWBMbNLLCJT4QSpRzF85/mm4pf1f1zdisNOv0WBUFllAFsbbH+kBfERR/dlrEu//jU",
-	"OcK5lyqOC+c+r+4wTHhjsZKnkDxCJT5o4OipNyPtmQESSN2iO033+9ZwHrv2KynyOP2WpR0b226tdMGB",
-	"tgA5UkPDPoWCTvqoWtdt77K1qd7hcUoQEkelsXVrgRRzMiD+x2BA1D3cEr0dqXb53X2wd2IzDNnDsRbE",
-	"mR3xTCb4RnczjNLm0BqyWRqCkVhTL3VrdLYkKtWWzkpiIhWETBpcqtDcLV9u6Mxy0toCKGqz0hw6RqFx",
-	"4ug9/STRMzXgTsRtDYXmiMGz2dPVz4uzDhfAkW41M0LEvHEfzv9wfvHxfKX3KlAp9rLe9ZvLi+vrt/S3",
-	"1x+u4L9+f3F+mjTmf5FGdn5ysljMP23cTvtgeY425/2JnkOUZyVGsDvdGt3ycpl0P+6R/ZlK1QIXFSoQ",
-	"DePOTu6KjkxmrYwdJXEzbnTJNQKnK+Mnq6UUoTIic8KPLNk81dlyM/Z7jeSJUi0lsiXCZMWLsK3LOiz8",
-	"PrDjKEGPBh7/oHLd1t0GA70dN3spkHj8HkjHVpbjGKQ+AgOA4Jbzyt6vNchqd0L/hdH4N/MXfzCpnoT3",
-	"2M++PiGdPQtAiVTiLe5vm8iRdWQYNKZqq9BrybHWvZmgsS/WyIxLPes/2sb3OfKNmx9oGbp3aPl25Hyb",
-	"yeNWUCGkaYJcNJe6jWuuTUY7pT1WjMiNEnlPCE73xU6nuldnpe1796FqYW8/nqY1FS88yVAKv9FK9BWY",
-	"BJARPzRESym/FPdILrk6N1tYucZi4Wvcnh/gm6AwDpwNZ32W7pb/+vngyU+f/u2fk5b+Tz+ct/Fv/fQD",
-	"ujHTSuWl8Nx1DHsOB8A1leriiCne2eXdK2tQT2VqHShMk+7GupHW815afiKMPR7qVEOisK6NVs2AE1lw",
-	"GRfAYun4hINDkTOprKaGBMZziIi7NufC753LQBK/7ogRzCewnEVRVc94tiMB8E5M0DxgJymd3cBQ7o0S",
-	"OoVJSSBXoGcEsDm0lFN5ogdwH4OCZdRs4ogAElCWjgU2tRndvT1PN3ZhkuaaYHgqirxlws+xkgtCVnWB",
-	"dRb3ZGOlGAnn3jPoawzw6F3an3U0PnwMt3PkFkIyJ1qNqrIkFoZ1QW+1ODxlutncFEzwEpY1QufXFT41",
-	"0VY6U7naRr5DW3gKm7zfFCGhjUnjAJI0wuxkXt6wVACftZIROSRRFGpULuGx7FZAtIV6t2WUlFoi81fO",
-	"Z3wSKeTQGHvEVZ+tyE8G/Gp+q0A0gjLyHMJySExJgNCJvBMIiwi3YXT0Rg0aOAD3R7HIVnBLbOAhExRS",
-	"bd5zhFBEDBXx0Gu5z16B7nODVkLkEIfxwao0hQDgXLZiUj3ODoKqM6GrzaWvayt/Dxu0Kos3uq3AE5oZ",
-	"uXmZ6zJEkz9cvj2iPU2tjggjhLFdqvSOg6zzBnSs/+vjqf6V8E/fjxSaLFpKZvv1bJ43WdMKScII67Kp",
-	"Wq+tyeGqwlzVUE3TJJw2GwymRyAVjfrDb0v/bmWjYlKx/7i6OG9N/+qF2iUF3D2N8SAbr1JPQnOmPvtY",
-	"R405EV1mW+y/DKK/Pkg/1uWNquZub/wAJJZU5ngEWzpf1uHzQC3G5/NiyeoH9mODEqgyaPbdX58fYJ9M",
-	"pwAJ/32wTkJ3sJ0RcRfm2KhrWVrsGl7pi4Offkx2o29gX+B0k3ZKhXEIUugz37ud22ASu1NVWiOKMSxC",
-	"KcaVoeZY/Es8iqiSO0BT7g1L3YeFVJcurbG2+k6clcpFyRYcevTpqPXqyopuU+73jA6sGGad+Mcjz6Sj",
-	"xeZJXzF4hciz1U4u9yCOXLX4WqZ4KCYV1MJ4JlWgiOJFwQgGVhPl1nyQUIa/tvuexZsPa5qlQSPpO8MK",
-	"OZM2bMp0xXBjk26rIN4BkHwFjlq8l5wZcWW5ynmZs4+eNMvw5WG61U6ccK4Uxv1WFPUPewQV72jpNUnU",
-	"1m2+mrZ3DUHwEhgVYHP5JN7mtfkxvdsi69GXn7Qux7FiU2vnQFRl7dxAKQM7jlx6zJ3DHICJLmRd6aRL",
-	"NoBfgC55Sdz+cANAwwFnK1eP0ecHj4f5jk2nDSbKPbDeTePEeSz/e2wTSi5DYWqo+LAdDvz/Mcd9K8Qc",
-	"WLOWR8GLxV7s+k54bL/VjCvcGKArRIZOmC7BB7tRsd8LRBPo1vpYy2KqnYEFhiC8oXbFoE5MA88Y0pIF",
-	"A+vRrI1/mA6/DdPhV28g3Kd+g3ajCVQY9z78dz3V4bz4FZ3n24/wLXNaFyDh+d0oQVo7q3crHEodyRvO",
-	"4jb+0rWqzzGUFOroyGUUEHJnsY9Vc8OM1iqQl+U6Ua+qlQHS0jvxmsuiKlMB/LC5YFuVUM5IWe0Q+/bs",
-	"STVka/Ppti3DcjFmAz0eDw7ZYnuu5ajueU25ETJOtvJ7bqESrRR+DyQPYRLYgpsjZCQORI51AoDCbKDu",
-	"MqdYJtpaoaj8HQ/G/RGOmnTbS5i6uVCDQwZXJAZaRzLCcnV8pU1WFwz0LawU8lbllagD3nIcp57YoBnB",
-	"H/TZYCqKfHDYlkrhbO5O/374pg1ixwAlzQuAN5gb5eX1yD2l1EPBJu7DnZwovfB9TRSeWG7rAPeXMawQ",
-	"1mD5FYbv3Ybre4EM0gWWPZppsUSi7eHBhPq2hxmmmrNAj8cd+zG/LvTiymJYc6eWzFU6neVEg6bbA0WF",
-	"yk2fRTITpEWJL5amzdlXE83I2L4HPszQR6T0zQaN+IeVAio8qrIeFRh0nMW2KoMO80i37gMq4ZPoj4aW",
-	"+Ajw7BNdqTZsNEewt5No4HaCf4momQiWs4Hqo05r60cGIPM3sIr7XAp2VcN28gHND3ngOjNNYGhsJ5RU",
-	"jI/WiVYPgbvgPuC7Rh3ElgzOKmS+vnw71C4McVPvyXVJwDRpVUq7vAI/C15M1Cst5H+el8X5tsNSL4wo",
-	"j9jg8+c32tgnuC0GyCgLlhVkjtzNI61vZejY6XdQvZB8Lv8giKAzWbx9TDQw8OZ5qSclB2wceojOVRC8",
-	"xKpJfKJ7f+/rV2C2GCe4DE9rrR2slIUYsohpDFySXMMB7d9p+jfqRj1hL3UuCYHwH1cX5zXN6zP2Tr7s",
-	"sw/qVumFQuk2GQEb3EFDru2IG5GxgaqKYkBZXRoOckM3GetKcaOYD5AfskLwO8E47R23NZw/LBDG7+tJ",
-	"3DDBVsBhUrUAy4XlsjDsXy5fn7CfXvzw7/96hAQVd7yQOZNqXmFqWQeWO6nYAEoZzKAmr8MmiO4lb6V3",
-	"MeZ84oY3585OrrXVgCq+/PHLDRuM6l/CITLiReFpfrnva+Y+PBha7gXe/XKHjXMonasD4zjDNt04FPd1",
-	"33///U9u8B+uT7CigmH+Rkkl2JjYFnjBcjmR1vTZsfKv9R2/p1SZMeXzuVACv/cjdK/yLK/QwwypTp7/",
-	"1w/f10T8iiuNvqXxQwbACugscJBzMZKz+v34bI5NPdwlUSQE+Q1rg0x8kcYeshcHL+C29ySdzpjKA2eS",
-	"m+fjyk51Kf8bJPqQvYRtwuxIff77X/82OPK7mEr8a+olsIlw2yL1hZOyEMr0S+kWRxr24uAZGkcvDr4n",
-	"UQfzSxfCV5AzjCq4RwNeAK2fQo4E1ZPIXCgrx9Lp3t7xnI+m4snz/kGtM6K/OdVVzWa8XAL5sO/aFBpE",
-	"eRlttlOA9kBu04ZqMKrS7V17dRRy8L1nFAlRfC57h73v+89gLM4CAD35tKb/nqRcdOy2iMssx2NROrHC",
-	"qXFSMNKzoVQC2oken79yrvocctsYIhsu2cUlxiBqCn4gNPJnIW7IKwu+KII9uLWlHFZWmEGfNcn9kV13",
-	"qStkR0JqpNUmELi5jCZS/jn4kIrWHMfHlC6ZOzChgPNGhUw5odl7hTT22PMHz3nJZ8JCxLGlCrG+5Klz",
-	"iNGI/Zp1u7huXNXpeuKK73Rt3Iu46+N1tcPY5URxW5Wdb7gWX2zXa99J1fm5H1QpgEN669VkeXa48q2c",
-	"SQv1pL5gDPbJ84MDiiVY3+6nnuWnfyL/Hk21TlToYG7DGb/Ozwpy7qwF4lKCiyjylH50GOtTDxv72tAz",
-	"7pijx2We9x02DnQInxioekDRh0patHGeIEy7BwwBaLuR6ngatawDp6EFg6QN4iJBVwxkbgYALeNFEak1",
-	"309nQDxFg2p+rQcZIo6AZXWCqSU4zLm5GLsf404FzvcmbQEWyI2Cv8O9TmNB6IQXULgdV4+43xrN91ab",
-	"etLRu5hqQCLBlB2xEnsb5qi75kLlUDioGtzf8XODYVAUPipnhbOOfO8c1P16zOKeze4cblFV0cODxqKA",
-	"6UudL9vFxF8ihXl6JQox8hrv6yMK/MuquPU1c+sSH3BedX8Qp9enXOUFkOFVKteQWHz4Pjiu5w3xN775",
-	"ARKudtoNPsWwsh+I/UrmX5+6AaPLvcsZcvYK1E56K72vrCFCQNhUsfhTKwYw+MilxagY1L4tQpbCbRM8",
-	"l8EuM9HWULl3lA+Z8QQwojDiRvERnuyQc8qCURckFuoB+YxarLgngT/rxN2ZIB5KSizTzXRLnUGBnQhV",
-	"etKwhSiKG4UJFfZeG2xxgw2iMD+WO2vfZgxiQGzgJpwPCwEI58ERspStwz4/KOiFxexCjiBYV9Ef6qaZ",
-	"zW3mfof9cYydtR9xj0QVd5v2SF3i9vDN4F6J4uF3n5OXaFs8bDvcEZVD0sQkLYxLHsxEwMAEYQHpILUO",
-	"CU92MQbwG9ajPDs4ACybu14XuTA1azrJMiqTgafeGtwoaRjkAlOLPRE2rPUdskY8rgkQXtRiBqCXVnsE",
-	"WL2axR9MB1LwMfESEm3Mw+5DUk6IkyLonbrvVjQyrw1CG677GhfYNjySneZCwc/RsfeYa3SCQ0msEJR8",
-	"4AoFUy1MCBzw+5t5evpwyXyQ+V7zijHI1j2ZaA2Aqrz+vtpoQzHE34mnqtlRCGWzD1WjjNOVQ6TNh1AR",
-	"PPFGhZvhEEFLMBgBcNd3hg1KaFgxQBCS9z8GyW3sbmlz41ZSOu6pg8Oo6bvTgeBgx28JFyDBS+3Ujrks",
-	"nBVYyFsBqgv8WmaXczwIA0eG+0QMlGQ3SuZYm/HnisjoTUjt4fdA1PHPlSiXdQBhuOzFgVPEcdRy7JMH",
-	"buw9TMGjh/YpkbX4hzf7D292z2oSchNdXFqfBnm4ZnwNTVaDYvTmpd+F99WRsAatHu1rMmCBbqgMLqVX",
-	"W2iOQ6CMjHJyIL1LO+PlrandX2cjF+6cJqyUsWKe0mluUG1+3l4W8VLwmgGwmaMJDfEfSX7w1W2Gb7PI",
-	"2U2fyPchPe94eRt1vnMTjJEJZzmBDGyUn1CUTciyToIFQYN22TrGwHPt2hMbkfv8PntPUQYac9xjDIMR",
-	"/YTUwC//CBDsIBeXOGf7DQ78ReZfW61Z73Y8uinbZsSitbZAhnAwcorayNnPnPI8EMnupJez+4RQViZ+",
-	"LVS5v6DMsWpGD3EmAXLnFAkEIFIRRHdihBii0/vpqGEGGQvOogBjBN98cfBTf2tc8BcWKpwE6qml9GLf",
-	"IbydhKp1az5tFOG1btSQHjpvXP6IMxy/6FrORAHW5PqEAx6gUUoYaAjceLNGtGB/6QSa/O/MShWj9+hk",
-	"6RGF5tvv+vi43eOOj2L/XTf7xnP5f+AG9UfonjZnZSpePMkjhpx08GJcw1gwLlj76Y0otYYYWgyVcQZF",
-	"1D3PE4th0DDP4sgGPEkbjE3eKOJmh1WXij1/AWEvE6en/RYJB2o68tikAXrMOHPjRW3WljQM5h1sYuiV",
-	"OtULNhaLaFZ92oEY+w2Xe7HMQ++8+k2FvBWxuoGhFUtm+a34Rpqlohqy9pMBrtgScAJMxJMZlwXjeV4K",
-	"Q6VWQJxGrqWqyV2x/41AjIgzGuAv3xmCD00koa4H8HfMmAplSymQfZiq8VLxJD6y4CPXQrPaPyQRNmox",
-	"yynnVPcFwbhaxgaU53H/CYvj/sN9q/tfP+YBoXYGbUNFzB8hW5PjfdYy3vanne38rDXOnHqTS+MxV22f",
-	"QF2s6xd2gxevvvVl9zdCw+zd3/ebCjy5Hdcl5kRbYm+Gz2JN8NsQFaATEvoIWhDiUSfuhNoAxQKN4S6h",
-	"HWQGRLDoPFLmG9MF8mJ3lC2mAlga4CephvpLnBk+Qpwltxyyo4oN0L8/dS8ZZO7XGyXzCAkHKQd/huLz",
-	"oELbvdREsf+QC4E2QDgjdOaxYzYqZDhbsfUd3nujBm+5sU/g/U/OkL7YaiT1hPOFWl2s5bipZA2gnjBD",
-	"4xhZQhxDM2mM56RmA/zXAHCw0cwOBbd+XpNTiiANd/zVoEjfI0AxuTqpbPBScIsz6r7d2FLwGYFSjDMY",
-	"/ee4IbvDznPs2YVmbjQGBo/5hQyG6eyOajJlqm6oKVQucqfjGTY3dy/BylGVMwAuLm+U2+uHbEScnVyJ",
-	"RcoCwZtPURY7HGIybyT7cB6NwIoy0EdYrlsrpMYitynf5ynlu12HWPHF4kZ6gh/SVCJ05TuRS37tMdsr",
-	"WifzV12F27hadmhBEO2eVr0YwlxeKtCqWP3QpJ2OH7SngDm16aNdPFxSb8MngBsWfvW9+qI/bImbNxgq",
-	"07n+GbZC9nYzwnVBevvskbCmmFdcBZsmRV/wcjQ9DV+xRfqPYXBHnZqFtx3OkbPR2AmP1FH7MT4h2kC/",
-	"1U8AT/CXGLxHpEubsaHGJrmpAWLvgPQIQw/oi3fv355eAz//6+Ozt6evkgz99Qifp8aXFFK3bUBdbpui",
-	"H/Y/RdfiC6A9nbLCpLpvcsFOuBFsBvSvrUv7550OmCxpdPGykM6EAR+/LiNwi7bq5w+sHjyy6Y+s1jYM",
-	"yLmFo6Iy8k40x6b0os+OKRLy/TOWQ3wKynIGbiyD/8Ueg1fynZwGfyDs4+i9gjMmxrm1eAwNjuJOp+7T",
-	"MR+JLQ4EyMIYcnuK3pmRvoRybV0yq5l2py9g7OpiDGp8JbCnynrUw8/oaxzE2tmZ3BESK4W3o1ma52Tz",
-	"yPHaO1ZTYdwtsJdE/ILYeOtgSgbVbUxOlC4xqZr6hnkpxvLLw7TMpXC/jbA9SyNYKe1v2r54vA/75lbH",
-	"Fp31xp0CvxLlBlsQOty0eBIo6nuLgtjwSGpWNhpVJZbe+R2+s1ZDyp+2NPk78ZiB8XciHQ1HwPmIF8Ve",
-	"5u7Y3EJ+CFt3RpPki5e3TtHTedToY14ldP6p21wYs4iqnkOHjih649H8AGM6By7kUEZJret8QWZdOEnZ",
-	"Z0RiGM2kRWB1hM+vm4BgyTM0Cgk0NFwxiIBJYyHpA9EMI4Bxjb4t5an5wzv0vngMJJR//Am2+ewOhtos",
-	"DFfUsWQfkGAsC9VKfGfCfO0uSG1J77W0Giy8p8fRqkCEPrXfMkdOYKSaFKKZgMZ2o55nOm09rCbSOxgP",
-	"m3yirqn0uptzrP+7+kVxR7LEILaS3G89c5K+KlIIPeiziYaow2evnx1IhxaDCkyfHRM3MFWaK3EUB3mk",
-	"ZVYUBRZnt/rgAOv+ljMJg3+8V6YKIH2VkxGeTBlmpm1O8JpvNcQTpCUHkFsZ+Bu+WUrLv3746KmtVRY6",
-	"fkc0SQukjSFZBpmFSnJYNizFRyYJE3Nqt2YrVbF8RyRmjXGukhGuMlz+1pzpWLV0cagb583erNDGU1vd",
-	"6uZZt8vB+LQUtlxuBO06uwegeWPK4AcOO6ibKepSY6yE1qWvoCHUty25MlhAGinVprghfRcSjlFpJNZH",
-	"A1wzY7wwmvpywBFtNKIIFg1VTCwSffbKd2vFMDo2o1EWWd3gvUMkpYAeCjfqEqLuSDiD6He2CgPBUr7o",
-	"AHAPzSt3XJSC58s0rt2Wy3U43WPg2225vChzUcJjvznE3ZZS5MdgPW9EuQfRCZOHrKL7CEGpnFDN7pG7",
-	"bI4mNqu5PbZBm+PF/VZQydZqveia/eGam2ZvgFEnkI+dtdC9YUrraxPpr/2hIN9Bs3JpUUIRHZ95b1GJ",
-	"BXAf574cHCtR8QePCHoi80F9yKZ5Gy2/BdIHiBLdKEz8Ya4vuCMT50gHxjf80XeOjluo85o7F5tbkScq",
-	"EchB5FRgAdX9pm9UVEdeCvcZwPkgFsRF6lxlawuRN4wHZLiCZ5PSBjjDcEn9Io6I0QZYsoKuN1YWxY3S",
-	"C484rH+a8RyUQZ+589RGDJSkWldQqEgGRVyeoQ6Y+i81a++luVF6PHYfnguCO0Ipfl0130Vt/5p29qNg",
-	"Wq+Qmqr5nofpUd/modX1PsOYiy6pQAyR/8CWQLhTrCOAx+ByGqvnUISMN5EgAkxDGnuE1oa7MJdEdgJS",
-	"kztFhlQKKOyB1dUJDeS6yDNwmg0QH0ZOIKhUyLFIO/eX/vse9WCFO9uinoiLpxnaa+CTSM197LOsYkGg",
-	"GMUWMxNc6o2Q0ku4YtfD4FflJLhP6OIcwGTsbYUwWjFcMmoQ4RcGp3zzwdvaTA0KTKWzzIjOyO0FaOoF",
-	"dnsAkJDfCNgs8mqdRp1KY3UJHZVkIhyG3cEusXz7USzgqhBxu5IuFvCzvb69TXkjb4w7AX3GLWr1cHrN",
-	"J20Pp8uewjVfs95bPQo1ApuuD9fRgB4WjYWFI16+LrKGCddIBzyFVlvtLia+ATkDsBPJAlX4eCxKkyGp",
-	"FDBHAWEUlR2nfUsvxEjwSULsdslhSAUA/tzZBf4PyIdwWTdE8CwrhM+ImT4jpq0sMioIfjkvKyUGZDxJ",
-	"4xv7hgcANNK9Gsw/XTkr8hCGSNyGeGT12SlMw3DpiYyQA7zxLGfWLUoJ1ORuYPpOlPTvwxq4CGz2JVtI",
-	"ZUJh6Q0RopM1F9C+QPHtKcrycnlZqUHwfmV4G5aDiyIn4EoNpJ0XfCRWZy2g5m8UwObNz99/6mM5eR8P",
-	"EmF+Pvg0iGzbGV8ihO7Zj0DYmuIHcyLlz4/HUicNZoZv7FG7T4P3i7xDybAu2UJXzggX+ykev/Uh8aHA",
-	"MExDhu+nBsQXT9WdNAfJmAGaA3RqiFdVxnaip6R1QpdBERMHp8XtFsBzIBcJfn9NPILAcd+Oi07OQ+d2",
-	"hQ9Dluv3F1fXLNZbA/DTTMYw9lQCKHuBW4UWKLCQkbcF/sy41LMsorvzOyklzTgztTg/olC9os/ddFiB",
-	"4nLK1c/NPmTqFL4RG8D5d9RitYsRU0vUvBTuj+1Hy39U+YSU01q1XGBxCnqa2t84Peyc9IxNsRMRCuVQ",
-	"gKadYS4Byz8Dij7uEnyj6KQnUkToWYNkUlbOMGZQ6oU5ZANbVmrErcgHeDbg8YN3oCiJpINKH75i8zxS",
-	"wpje9QuxZzgDm5a5VQ+C6oMTAxYJybv2IbTXoihC/iRMdPxCfNdG8d2FSwPl2gcd0brYYK7D2+sQ9UyX",
-	"CWcVnxJM78ZCvdjsC0ygz/zD5/EVDOEeRmTWGnhNf8/Bt7PoQ2EQ9hD2hUG1Erm3pf91b6HbrtP9oMBs",
-	"lgbpXAqwB1G1IulGvYWOAkF+OKEn1HE2cOR7JlsfBCROvlUK2z47RkP+Rg3GshTvdC4GTlGbWndjEzoo",
-	"KaK+6E7B18Diwdn4yTtuR9PBKgzo+e+yeqUtB8IarpDV6EZ5s/3Fs+dJek1og02SurXmaOBWP5Du+0db",
-	"b+m5LREBNlfrj/wXNHKyyVKjX4fvffBb8r33siPRPcJN+Z2JNsP9zGnIflALrj3nP/zMfWc8RZDbdJi7",
-	"xZZfOLErYfn1kwev/sVV9a9CAF7hZDwokoJrXuFEPcaqj/Qcckt+nTFogHn9m96J+1WP2d//+rebXmK5",
-	"/cDSC/5tom3wBb/ZaNsrP4UPFxNsarZvfpi1Y/UI7WOMB2Pij9zgoCsk9alzqgSSOoo6rnVUI3jxP7QI",
-	"uNFqP0okdp33KB5U8xAdbv1NzuvOyR8qSPj0v8LjRDfjG/iaT0sx0mok968uzK1hJ4Uc3b7RlUGKe8Tt",
-	"t3T/AaaivGYcAv9qlXKITBPsUpUxhNyzGS8nUrlX3CjfxRJAB8xqNnTvrhSdZ++1sZNSGLagrqyAgpxy",
-	"9D9AT/V9t6cRnwl2J5GiH6Bnf6oM9p6c8SXS0HBzo2bSGKkmR4ybW0I1xTmFEfJcd4Ae0Ep08Rre6AUb",
-	"cyhuK7S+BeL8jKmYu8U7q5wSe22wTpjkNJ7z+Yu4QfKPv9vc2fpx9ybNjmxFS7xBBoClDw3vh6McHlWb",
-	"7p4u2/uFopkbnZEfdv9tuoKkiDfq/tFOr3UJvvdiGvUmGIHaWe8LTtxuJmo1WbN+GI37awb4qfAsgPZ8",
-	"JKjRmMvCEMIzY6GdOWwNwBEh/mjV1Wh2umjD7PzDRgAbgZbLHyHr/K6t1kKr4Flh7J7l7kpAGZdTvRTw",
-	"9t2gY1gwoG45KwUvwj5DJmPIszyp5ghORupkzCq4wfbZuSYBleZG4dlJ7gyFS4cCy7jmvO704vRvmYdU",
-	"sifZCKmjrXLo3v3IMIfrXyAO796JDMZtYCQ4L0dE7oZdM3wlwd7wacAP0ACpQQd1Ust+kR6kemN7udFv",
-	"NR2Kh1JE22y/ChBy6M7YbJ0NwfR0dP6K3tQlQH+uPQLUQNEddi5dhuh/pHauhH1ygu1dtyifK2Hpwgdo",
-	"IOpY2zv8+VNj8QBLV9luNXxcLTU0FWgN/bdO1v7E3Q35rNXAACp7OVEARXSrm3liMl9sCn7svufx2NwC",
-	"TWX8+l3nNK2KX1K1rJfirAZjkiQHoDGGxke8BMo59rHUahKqNA0BohF+QxSQwkD728BQ+uLgWf9GHQPe",
-	"0jd7D/jl0G/WfaSzyK1mCy7tIXvx/CeC2UCxwxN4QJLxCLFmsZTsXw+flAJ6ovLC/IpqaDdtQE+myXes",
-	"qfWyEynEp4VUt5vaIjp1OCoFNjtz58IYuLkMG/zTwOM53DN8ihzA6dU8RSWcCzF76173OOvoHn0FY/3N",
-	"LaNWWA4IM3mftbTYAz69iFgsjwogr2s8WaEnVPscUP54uindLHonkz8+/bL1Ivs0Y5n9MH+k9b6CZ//q",
-	"lxoQWHX338bE3mOpEbDdyl8HC2LY84MD2K3AcOAMXayqMBBjIIwMNYaBgpGRnihnVR8xIwQb5GIuVC7U",
-	"SAqDbdMHkLgFQKQTgrnQ8wKPLiZVdqNUsGTqh5FYhRBNPQ5qi1GLzw8H3x+xAXS0Wf73gOCMEF6Cx/og",
-	"EEVmWoipr3zB/ePZElSO38Z/GLGPmqWxYra32i2bfv7OUH53NgM513bE1SWUERkG3buzRnUnLgrqrq3u",
-	"HHbdR7mkdPiSkUIgmNSN8g4jxkgnwgK9K509hs24uRV5DM2CItANgKpr/6GPpH38839ZTNXKKNok04ov",
-	"1oRtR9OxF2duSjSdXjrwcPFzD+GjvUW5gdxlcx3KNV7ymy5EgW/oUomC81Hz+yKQkbbM/mqI4C2JEhVa",
-	"jnbO6DYX5cwa5q4M2cShvhPRkfSdIZrgYHiCnQkc0HBgQKV3i68As/dIe/5cLPDx37gkhZgnoncntjgw",
-	"H4WaXpy7vYTMfdWIpZntvP71nk3AIFedgzt9G61dF2QjfvEeoY2XMIj7fOm9q6ArQ+GdVo32Aa74TSs0",
-	"9wld9BlMxt70FjwNeiw2ulhEy4qTv7v+8lDD2v2uCcswDC2hYGnFryMSMmENFbcK1abE3Iw9ng6Dp39j",
-	"FVa/c30ju4n7zdbSVbhUXWUqbPqtyPDNzHiU1A5yl0tfJK1VyHxc+9qIJoUdXLetPRsOKwhiF4UMA3kM",
-	"qPmOc9webk5/zsGvX8r3hyPfeS73ByNH2KRz38QW2W4RXGrfpISE4HxIKytdsom8EypUhrqPOKSg1MOQ",
-	"4awTMJwE638wMNx94Wkuv7mHu21L/Try9ER0+cDjoA7G7y81j1F5M9ULlXKj0CiZ6iIPeD++hCgOkmz4",
-	"PRnxd2LwxW6yXUKU/1FzevCWFtGAlMS+6mc5PM6ZdHhmUhe0kDdcgWTsuOgNjty9Kdst5kMyUg92+qNS",
-	"1p6LRXhDJ0XSYmqsyeI+cAmWFjbNVdtlVQNsYZNH97HGNvyGnTr6ii5+nZ+V/XU1W6n+jlYprEAn6pSU",
-	"/qIPe6QNQE//5ehN/Oe16E0fhw+nah1ejOLxv1lvbREWt4vAxAAif91Wv+24pi3TdF5QlXwpCB0HDtjR",
-	"egY1VOhAomTW5pTFEtpFWfrxPIZrdr8JbffQWr/t4BvvgP3K/f78t90m/NGrgaPqkEAm01oHDJ2AxNwG",
-	"+lma1kM2qMpikLEBzRrlnJ2BJdUEQR3QimN5o6J6Yey36F+HbuOt9Busz059ifCoELxEWPQ1zA8zC2lH",
-	"U4GRu4BWHY9DIfGNekx/sRbz/8EuI33kL+E1/rKn3D6A37m0+zuvHqm42JNj6QUy50C1oJvAmKCR6gMb",
-	"dQB+/jtWHf9qDoVfscDUNcn7kplHqToltiuns+AUQBkBLAc7adfS0jrl7LG5HGc98PACOMTDSxtFqfRF",
-	"0P4+lrQUc5P6h6jtWLi6L0krhZWleIKftu+SqFLPINfGtCI+VGGwBTCgC4AAEEM5NYkId7I5Ex5MEcpM",
-	"Qp+9RMmSLL3wEAj1HyK0QVuVeo6gSJpntPRoaA8XKG25fSSBQkZxIg8nGYoQbtJmGGTVaiT67LUu2UDf",
-	"ibLg8ytsyD3AkhqPgBuC0rMLDZPAbVUKk7HhkvDzixsVvYX+TLMG8LokM/mIKxJWYJOkFttIWjYTXAEy",
-	"M1l7BzO3LsiPAd91D7907/slmGbgO/MYL57g6g5L/GugmwGHab/75NFKAVN1fx4UWmNFVwv9AKHc4CYP",
-	"7T4O66KTgi/dA50LSTjD7EaFvZOxScXLHMGOcibAMcQkiNI29OQO5YMtJYNrpqo0MESwM3RbteA3sB7q",
-	"6r2tlXtOFflCprzuogLMu/uu5KPF3iaRnUv2moD6vyAEq3f486ev2V8CVt7985O7sLzzoluVRe+w95TP",
-	"5dO7ZyCmNJ6kIUqke9QlrNnrC5tlpm6CaF5chQoWKUHic00Cj9TZcSuv9BNFKVZkfqL77MPlWyAqBV3y",
-	"ne9eCQCihgrAHUJ8vhlTAPgvBc/7a23gUq+/DkIPpZ6QLvL7Fvs7QJwDDizfpsFqL03Nb2w2Fdg4eX+q",
-	"cmxL5bvAhq6b67ediwWmJuc8lOUDcZyeI4DKP+POCW3iAW/0wvsT2NUCWJG0VJP+WrO+1Kh1oz4zvofE",
-	"MD2tJA+LqUZ2CSyViG7HhFL65luxBHbTeaknJZ/FsklgxPRIcRpRImPxqyAG8+nr/w0AAP//",
+	"7L3/chs5dj/6KigmVU5u2rTs8Ux2pLp1S5bltbK25CvJ63xrNHGDbJDEqglwG6BoZq+r9mn2wfZJbuGc",
+	"AzSaRJNNifLMJJs/smOxf6CBg4Pz43M+5y+9oZ7OtBLKmt7hX3oTwQtRwX+eXvOx+99CmGElZ1Zq1Tvs",
+	"XU8EuxOVkVplbKQrlp+Nnr7ndjjJ+72sV4k/z2Ulit6hreYi65nhREy5e4xdzkTvsGdsJdW49/Vr1nun",
+	"hxyfuvqSTxNRCWYngimxYHYi1ZhJs+vzr4Q90fpWivRXGGHcV+z21K9Zb8YrPhWWZulkXhldpd+QK/HF",
+	"4gU50yP4oBkfCzYQI12JjHHDpGULbthY3gkYinQ3/3kuqmUv6yk+dW8f4jvicU35l3dCje2kd/ji4OAg",
+	"S3z+Wz3HITYH9lYv2JSrJZu435nVrNT6lg348Lbt/XBl4/WFGPF5aXuHL15mbixyOp/2Dp//8LusN5WK",
+	"/hUGJZUVY1HBqM5eu/vhLTNuJ/VLZLFxIUa6mnLbO+zN53BlQpzkVNr0Qowrwa0wlqn5dCAqtxZC2UoK",
+	"wxZcWVG0fXkJz0x++fcH0Ze/cEuw5csvVLk8ns1KWUt96pU8uiR+sbRialaW/vmBm/+VqYBhneHVzyPR",
+	"4FXFl/VIrK3kYG4TmyO/Fcv/+46Xc5FnzMxKaRm3ILwjWRnLxJ/nvDTMyLE6hD/zUlTWMD7Qc8vEl+GE",
+	"q7EwzE64ZRN+53ayNIz7N/bZpZi5BSkyxsuSTefGsokui/6NalmHcO/WKXlx8BKFMPxh4wS9aJufE11V",
+	"omzRT9ftH72QdoLfO6yfwGSrhEVXnRVtWxzXOfqo56kN4IZ9qu5kpdVUqJatIOoLjNdJYfRtg4xuekyZ",
+	"PP0ihvOOMw5T7AfeOm7/wH1M7ZtKT9cH5n7xIwOBHzn95TaMrhgfWVHhUKUylivbNtKRe3hS3xXciqdW",
+	"TkWvbWDvpRKbB6ZHrJqXfkvySrCp4MrC+e0EYMjLUlRtY5u65ycOxYHWpeAqjONSkzpJPaTSXXbvA4Tn",
+	"cl62v3xeihURCG/fcrB0e/mVuBOVtMu2ARj/e3II/1yJUe+w90/PalvsGV5mnoUnr4ykbSByrLidVyJl",
+	"VPFYUY24LEUB+goMEc7GlZ7PmJnohTNL+gzUxXRml0wrwZz4FgZEhqTK3eq2IldMVJVulR8TxvSIy39l",
+	"eeos+0RjlDaLNoOb06X7IivYYG7Zh9Pz12fnv8/cb4uJHE6Y0gNdLNmEGzYQQjHrjqe274NX77yyx244",
+	"OOxua3stvqSUuvhimVTMSlsKp3Smwhg+FhkbciOYHCtdtRs4f95gVbbpm2u9oxpEc7eTHrT6vlrwo6oE",
+	"LzqMrFZ4sLxKW+bubBvRHJ+7Uf99RctVGPtKF1LA0l+JUgwtLDL8e6iVpVM5MvGe/cngcVc/fbvMwJPd",
+	"14U31zYz/sXMtDI4jg+VHpRiumEIM7zi33Ybin8ujCGhaRZCWbaotBr3nXw7xSSKM7W3qXgv0q/WbnPD",
+	"yhp4JZPgV0WO7ZWwT2vHMPUOuvhZ7UF+hXfRu91tsBLuP2aVnonK0qrz4a3Si1IUY1Ec264inDXue7VM",
+	"eJ5Zb6jnOGebZuWTVIVenMClMDmldLpu222v6bqr+XTKKzhs/EkBX1WWF6Pe4U+bH3Lq7/j6c5ayPL0x",
+	"Vm9D2JZMkk3XZxcjxhl8p/OLpfEhAOe6wU1TbocT8BsMHDtf+HRWOkdaFYwPDIjcRFTiRlkIIUi3v5Vw",
+	"jkX0SR+rsi3mMBN6VgpmhGhYxhkbLNnCjSC/vji5Ojv/fPqfJ2+Pz39/+vnj5bucGb40fXam8KuUWYgK",
+	"Tkp3cMJHZjguFoZl5sMJ4zdqVvKhQMentkQqmZIRUKnHNjV0WQp/iLkX4TjspBLG+VUQYagEd1PXj1+0",
+	"USQngpfuJGg1xcPCwducjcWkNaIcZXSIDrly2nUgmHDupPP4juBaOqJg2thisuyzM6eEjS7vnAvlP8A9",
+	"8kYNuWo8gvExl6rP3NHO8oUYTLS+PStyEhk/IlBB8BvO7qrSznqy6GT/lUnD4jqSDjYQQz4V7E4aOSjd",
+	"PydSFeETnhiGERyUU/fnUuvbpwM+vGUjPVcFmFvHkfy6U6mfHLQbzavllRhqVZj0sNyCMudQoAirYtXP",
+	"Y/8irXHmT0MumdHzaihYoQWeilaUpX/EvzKrWU4SmPvB3qj67iAS7lZcBCf9wUVrinih54PSiV0ImtTm",
+	"BgZpwChCOUmqw2nS6/k0EW6LOUEkiTRpX8dt1lIa50/SmqS2bXoNSFJ3UvD+HlTuzUE3Vh7GCCpw5OZ/",
+	"IEq9gM8J27mffD66OF0E2l16DsZNSnpIYmeVgEE5K6j1hX/EQPDGKDFuxYpLI4paUBpqSCr7w8veetAs",
+	"q/2mHbwk4z2B7sY32M5JKZu3WJVezlqMSdjQD5CwoNXSU0s/k5Zzps5CwsHI9GgE2mhuBO4BMRTuZHf7",
+	"YKyVOPLHpFRMwxegaYzent8xbrBuhIuJNuJGeXU9FahY8WLc8E2tzdlMVEYrJhQfYMBBNNXw9jhubc/+",
+	"REFh770HwW1KX9Zwr8kZwyWtVUg4z+pz9Ofwdj34kxiCwQRycTy08o6krmneDebDW2Ej7bsp5pvR5Qk1",
+	"7QydsvRBGT0GYQIPZC0s4TdHQlFGb2o6jBlkdUqROrje8NKISNfosnDmlQ+u4dmDGkgUaekcJSNhddIG",
+	"w8T48WwgxlKZ7mYHzEm7Ix/FsUinKA0Josbsbdr6l/NShBX+mvC1YwGkuFxz3aPprdfYj7xVqsAoN5td",
+	"hnus/EjCzO1+40yo4n53+rPsHre26dOLmdMeHbx0byZJxcSdW9fkSbJpECsr7KchzGTTGetFn9u6tG9k",
+	"aQUkAXlRSPdJvPwQLfLI7bmUT1TnEr2N5k4M9984FxSZG+hi2Wev5WgkKvfxIynKAjfrUE8H0rm5gyU7",
+	"Pn+dkcGGyS09AjU+WLKLS1S/K6K3ko7aT0gu6315OtZP3d+emls5e6pnOCVPZ9qtQkWRiixK6zxSNqf7",
+	"UJp5mO1z0P3JopmS+eaTHCdB9vld/hToptZrc53yp7QnVk6X7q//c+NpvV62JXrZ/cmV3iCRj7pUtRG/",
+	"n/RE9zfHhvY+8xI7jCDOXHzzmTd7SB90tkA6R/67j9/q7lsxPoP3shm/tp2Lv6/0fLZ3i2c9xrpmXEMq",
+	"y7iDTxozF4c+pkTuUuFOxZIb290sXQ/QdnmpBuMlvjcSI2nrfGzjEqUXDVlaG8yqtb9yjm8bWdKfD+Hl",
+	"9tV4vlf7E7yEdDiT4n/oR6CfSeYR5ijBg+u+dhhB7rQrfzHDOBw691q8+uDYcLu7qL/dBd8UIEo+b+1+",
+	"syUJ3cCcNBPROn5BeA5EUPDr2SlkpLekodd3TCVU0W3XTjxAjp6PmUznb/DhBFBzwVbnxrIXL7PYjwaZ",
+	"3acnX2vrh3g5uLs7+DhZ5BCF1KffqmEr/bxR43+gmO2K1jcXo0TsE1QhX/F7jiADk89n1zrvvs/DlHc/",
+	"hfGESkx7Dd1Mg0sbUSp4XYZf2Do1u8zKtfcEJ9o5emhwoCKMsuuDpZM81We/l3fOfTY0YzCPinFIEmfu",
+	"nLkVYobBOPwjpgdwrm8UPBIyGCW3ouqzV0v2QRs7roR5Ytiw1MPV6N2+12HnJXAmK6+GE1Ek4QhOpPAC",
+	"VBXMii80d2PtPGPFeOn0xnhSw3KlYWaiK8AsAPDlsG3mEdhF2N1S61tR3Chu++z32j0aQIAx+rf77N1L",
+	"tGpEwG4hiFMJIeBcFiZ3H52PIJABW27VZKs9yOYz3EERixahwueq0Hmf+Xy8EarAq4yTM62Ggk0BA+2j",
+	"1VGAHCfV2Axi0ZDAnHALOV2yCQpZYDKNgn/uQjDq7EIOxREuAFcY4TZ+dnyGkA21GpVyaPvsZKKNUG4n",
+	"XeuhkYoCoz6VaISyneLWTkf6GNBWYadwEaQgzQO8PcQc+3/f23dwOqMFwO7ELm+EplaDcyj8zMn+8Rr8",
+	"B9QJ2LelGDlLTivhE7ckakyrctnvvjlaNkDafcvJM8vBDKcMeDOZloEHpzQmCPORrl7PK7CkKdqbs6Ww",
+	"R62AMKHcAfxTj97Uy3pvzi7xP45P/nB+8end6evfn77uZb3L06uLd388fR1t4/XQhFs+TMhcUSKjXkU5",
+	"nWnCnHDnEPcsiOwzvAFmB5fg9K4V/ltwy0M62F3Gcrw9sefRQCs2gnEpz14JH43XFaP7mJFul9dvClUP",
+	"qmCcjaCywx08/nKnestljRbjK0lxOqgoxezMF+VeZ7Vm0/lwAlh0hRoblcKULxF/Tq/os3NQRjJ2L3Bs",
+	"YIMYWwk+JRT6Pbbki3V0IvlV3Q5ByhBAtMwYnPmNECi46rhe/jWLryUdYa073lJYOcHeXl9/YIRm67Mz",
+	"a9hE8GI1ifnEQFAa9nYhSmHdAuopgQ887rlGerijVVjrDP1/+e6AFXzpTO4bRRGIf0VcSOUsaGPdj3AE",
+	"qLH73zppnAhhF7Rb3zcXqxu+APyFlJOybAx+QQkIQlOJIgtOhxHDSmASInEiKGkm6RhFkGtZCjZXBZx6",
+	"y8zJc4C/zCo9FMawQu7k7OLXbc1NVgJiBund7V9NoKvCnYhpxxMFZWvODS9769yJCKCYfjlkDJXbwKSo",
+	"GiLXMgx84FtylTaPJboWQ3+V3Q3MYSy3c3Oii5YvgD2EFx1FuDRF8C+UJ/qsfhL4cCeqQg63xyxwJ/+R",
+	"rl7VASQL8TfWj96gGf5Yv33lQP14/vr08vOn4/+TH1Jejum5HbqdvxS2z/KP5+7QOw8/K3TeF7IsURe7",
+	"P2UNjEIs524DGKt1wYyVZXmjRqThnTJogseCdofzGCw1lr8+fXf2x9PL09f5IePDoZhZp/bzy9PrSzdk",
+	"7k0S/E54hpkPh0IU/RuVX7+9vLi+fgd3oz4i9AQ3zshBT2LmBg7PfPPxCi51foD7PgWnC74W0c401j7L",
+	"f39xfrp66Y2ia7laom7z1kSY5l7WoxntZb3wcWBNXF+6X8OQ4W8wol7Wc29btzNwgTHjBiWbW92Fpq69",
+	"FcsUSnxj8UzW0xAB9l92+v9+PH531ct6p/95dnXt/uP98fXJ29Or5HChCq0F5eYcOrci+ERnVrDL0xdM",
+	"fJlVWNkJv9LTM78N4Q54db+ZMnreUkYZ7yc3AfBBa3unacIBEqC/MtddTDmEEIAlNy+kPVW2Wqbi5+lI",
+	"bz6EOsc8Y/l8VtB/4ens/msgVQG/KfivI5aT9s5r0CHYTaI0cGKjiWUnnELnso6e99MxcttWCiueTrks",
+	"GS8Ktzhobs2NqDB2psAndH+z+hbrYNMPRwc0/dsfZCrCl7u3uK+GJ7v/mFV6XPFpDodt7gziATcip91N",
+	"CEk481BbD5yaUWnUHX3PJjAMzTHGV0aVnqYfNNoIIMBq2EQolZCnkE2IHpyUyj8ZrfqXfPE+QKK65+m7",
+	"n41ovt/jUxbcZBS5QukF1xBR18GAv0J7C3FKfOpMMWeZmYleqMf7flncIzGCY2iRWPzRi2zLzz4Gn1Cp",
+	"otpQmhp+RgNKGnb84WyT+dYyyDvJ0/XjFO3RGKoBNXHo6+kz3MMZm3FjFroqMlZKdZs5+//pfJYxLYth",
+	"xkzJh7cZG+rp1NkHunKjTu/8O8lbchu2WcbfAUvIbS9WF15n4bdmXrM21idpJzntnA7o7hj8rNX8XoLQ",
+	"qcG+EtzuFhIYCG4TAQHYFHe83I4+nysrS6re+AJA8P6u6O/Vz1t5d/JD5+XtpTCQ0f7LhgDmVpeel5Xg",
+	"RQqpvRr1MJrRxTvj0LI4wLJzonE0N6nQDA0QgLuEUAh4fl4ilPweI52rQvNBKT66dd0FaQC6YX2YZ4Wp",
+	"ay2jUp0N4PAdkl1hresprte0nrx6fKsfmBKuE4J8KmHMFbh2ad1IgTG3190hRXwAYpUXASqZMqbvKFCC",
+	"uFaNuGArFFfWhPBXCIn5oBU+XRqtshsF/hWWAFHSJqq88WU/idAJDbFozcHjmEDOIdXpb+gejJhKYyiV",
+	"vpJ5SMwGOIrkI+I0HrEDwpWXpROQhSjLe0hvC6T4soYSh2zuYqJLwSooykl+brc3wmOupBomnBf4M34W",
+	"ZpcAdR8Cy/6tIXCwtvjRGPv3yyrhhNTLk8WykBR+cCyKa3eyr+tWDIK1Jfs1JH8gO3k8txNdyf8G4+SQ",
+	"vRK8EhX7+1//lkMFGEV2wZijKq9kLt+PYtPBikNd/XC8NfMjbvnUQigreWl2dI+Fc3FWHeTvX251kL2h",
+	"tHbrD5tvzXqLSlpxocqlN6s747XiScFxR+NITctqhWh6sWt3hBOc+wmsqRwRPMmsWxUhqtqIWaYhQwAV",
+	"Sexk1Ojgwo21LsC1oxiPANHTI4sZcjAZnUZ0mw5ORBjS5vc6I4ZCY8ctVhTYOT6sBNaUNqLGd+nFLmqz",
+	"ErZaJvXmcfioEIGeDyF6ZjQb8Wr7t1htebltqte2jbsni5YqGmNYlrTYzIQqhBomwhgbou9K26Ma2INO",
+	"tsAcxKaIuyKHieqCDeD76Ux0Sq6Uw9uJnhuRDDbBUemMgBaOk0ZklcqQwi2pjz+NSqi31kP7DRNqWGN6",
+	"sJATwEugnhfybf1tmP5129ZHpTaot8RtK/Zbe6VzSOi2uuK7IvHXx0I5n3OzutjPX3z38vsf/v13bjlm",
+	"bjdWbrT/9fT/+eng6Y8//9s/p4RGqOJapsBua2WZqwWyhi+77+mVMoD1391ueL+h4BUuuLJ8eJuwp7uv",
+	"x8oDr+Gvqdc1ywbWd4sHLKayI5VNT+m1pnif0gYcue7zZ4LN3YWDgCz0taOuSQgVBpqtUFw1SdgCdxE+",
+	"tCGA8TSuLOKqKG9SEfuIJdT8C48VSfBvuBSjHZFGiBJqFISvaa5thSpbzKjHELuO4rNprmpf0adALj+e",
+	"nyNC5OTi/Yd3p9eQsnlzfPZuOzgEMwtXXhB3ySi84UNh30ljHypn8KA/QmZmW/lkuyhFD1kbToCir1h5",
+	"QEylKGogLdPD4bwy93DPQlpp83LjZR4an/wKKcritM2OQbAKcOBgHMDJP9TuJcA2rcnkQeWcFvASM6IN",
+	"MZi6cePMM5bruf2sR58rJ27u30rbz6TBBiWmgzDQ8RlenregFUTZgvVxEhW9GpFbfdSGwvx08DPmUpqZ",
+	"nFDamHxbxOywadYwtIFeZKG3x3jxIzKczfotW9J1AEHpv6F7t+8psFcUL59h9QxsrvtUgMK3cvT/S61v",
+	"gV2tz47L0s2eNTUz5hGYh2iPuJ8oWlYJNw8Q7UoYgg1Dr1s0upmxbICbvk9gm+Lj7kQry6VKxFlOuBFs",
+	"CtaY6ZJ0bT4XhpIK3xyv5nszIlPhakkoThUDBnZ4tTvNTVsd2vcdct4bGevg59dp3FLQX55Z9seD6P+2",
+	"6bWpVI/yXL/VE+hfp9KmgivD8ABrlD74E6/LOddE0q2BWedK/nku6Od01VnqpKR9ueNJKSvxPqmP8w+n",
+	"l4H6KUcfzES2trO8oUwEApqQS/fmDstPLj6eX38+O//86ez89cWnxu0Yv+WWlYIby/KAT81vVB05xjCp",
+	"O0qkYvkCuL48TBVUMBwwfgxQ2dLElcTDB/ujMaJuxkeYnd0mFSotUpVz1xM6FJFjy53t9RdjiTtwUWT4",
+	"VXAow0ci2VQMwr28+Hjtvuv4w4d3ZyfH12cX572sd3r+x7PLi/P3p+fX3b7QD3W3D3wLpHFv/DHaVMZT",
+	"QBC1EOXAFwEwHYMbsJQAb9JlwQAvhQVQCHwVsxbWGNWWL+5o78D9KTPnnVS3VyHIu0NItI4M7wIa2ldg",
+	"c0OU933C7Azx20Qtydy0GDITbj5E8dvtt64RkCWz2u4mb1NB0PqowW8X5cyE9NwxW9OaUODWAtC5mAl1",
+	"9pqdaKXE0LJZpe9kAbkpSo/AiIbauXGtKJbbNARHz4TKD2MIvdVQ3OdOaPch8R527+llIVLv7k0eFq3C",
+	"XulyK/3TpbsGaojAcjj9MpOVMK2JMKdWV4YN6YmMhdyRFbtUE2OCb/uOvEWQgo82akia081JsY4R4Wnb",
+	"ug2db8kYFXZeAfh2WEr3d8MXWCrNzhTANRuweYotrVieLe8/3lozABM61cYyZ57dw7Ob6kpsZOuqBPJf",
+	"U4kBBl9T23M1p4zfRG9Izf25WMSaYAct2TUB9OKxFOXGzM+5WIS83y7ZsPY9dVxDMQnxR70CoNgRsSNY",
+	"gVWJO327E/qdtMKOGNXuOqMlD6DLVqH4aDo4hp1Ook8NXew0EcZDpJ0gd2oNHchAZ8F1E0gjrHg/XfKS",
+	"KlkCHmMcOBFE+iNux1mfNQ7OFiYXtwn2JPUPWGefI9263lGuM11f4+HreiGKYLOT8i3kGKhuRVmaPjvF",
+	"2lPKKWIFpbRULeI0sSwy7+MiY3GgQ30qixyLVLBqsu57gpBUWy09S6m0K9R9QJ0skIIXk/Ap5ignASlU",
+	"XmNv4/d0sk3ggdeehzEFKwN68xFN1Qp1YiO95abrJB1CpPSpYQMxnqvtyVJ6WorBLy73j0jJkPFRj9az",
+	"3l0jMFCalaL0QwzGLnUqOP9tLJJe2kCrOJFDrGg88CxCks0x/+qnxInHhJu4RM8X2ELJ7mAZOWhblx/H",
+	"ciX/W2zoWNSYUrQgxhzO9IJJZTV+Cj4Kthb9URqPQNyM2O1MCGzs6ebKMcAS+Z1byCIuH0tnrjcjDGiO",
+	"tTfZ4pmIaut2QRhwYlvfJI2xNrvEOwidIIVpsZUDg3akQbImO0YLUXbjo7xl2WnXNMeZAtPeh4NrP4qN",
+	"lmb38rJdPtqnO0N1l2kHbqOvUu9joYrY8H5xkFittFbbbZFWa9X2RNzXoMrduhp0dTv9MV2wwoB8RI1Q",
+	"IiU3TlfBpEDn9RCbAwjbMEotN86vWOlvszb2kUFuWC+PlkVOaJX1mMGbs8tQhrcGemH55en7s/PXp5dY",
+	"Uge1gsA5YDwtRAg1NJi1pIV7sRCfnl6Tbd+oFNs2yy8/vjv9/Ob47B1QCbjn458uT08usNgQudKx7kJX",
+	"Eag0YsVP0eHDaH1du3VXoMI8Yvmn01dvLy7+8PnizZvc24ee93knyuc+y1+f/f706jqnU96dpTequZMl",
+	"Bjl8qqQRNIalgPJCnPOYyyDrxZPj/xkmppf1ou/oZT0cybYwLIxt2b/0u2N7GBbvACFcPwzWiwF2qWda",
+	"bpd1qCoZLLdKextuvOapQOE6vb78P/hPDx2MK1th+X1xa8ZyzKjkrFpDQcLTTv/z7fHHq2t3RQyJvFEb",
+	"MZEraQNPbuGHtlKNSkmdrBde1nGJd0AytCzxtZyKkshFH0/3dVZuF3M70F/aFtpnt3FNGyQAG7D7Ccjs",
+	"LNWZ47yxpd1DlsJ62/CQiS98aNl8xqxmzw+yg4ODjA3EUgOxAyIQhbFyyq24R+TN37qBLD+HceeQ6oje",
+	"RdBvPtB3ggYGVB4ov8Aqgagdw5rdD6JQOlosx2OxsTYJ/O5RRNfWrM6PyIRwgV7h7NCYfEsabgngTNmZ",
+	"h5Y24WrGM5gSLB9bPKm78nQPKA3nVSWU/dAWcFmFU+PgkBsHLV4IJQVEbiju6z9mtEY1I6q/SGg0HkNy",
+	"WSpxJ8XinU53iWge23peUoXLGPu7rHYXMFIY+16qeVvLGTDR6ZQ2PhMMJzfcdJ99+2UoRGEu0/y3UZsL",
+	"Gh29iYK1cRxdsAHgL0qB9pOejycZM+SW14Pmsi1/Geuv+1TFcSs+iApVwDbzHsZ6xA5Cj6jkLl6jjHmQ",
+	"u7HZimh3E5oTk60IyuqHN9d0g9Be1uQtO+iSQoykkj7Aua3Twuv66q8ZdZJebSC9U4PqnbpNN9VsGMmG",
+	"Obma8CpF0xhSWjtWgW+k5j31TmUl4gYc2D0JCZywQhDouXmZruFOM8fu4dmrVm4SFE0zs2FKRYHQiE2o",
+	"iPuAGTag9fGoxsdv/zAK6tNoNn5JtGVWdLcuWrAtg6X1ZYZ4AAwwOtbCwgytEVtR+VEbw05W7eoSJJz6",
+	"iTa2VXzCge+b+KTBnHaii+0Kjq6jV9Yf0/zsDOcyvQyhl2VztPQDK4TlsjTsXy7fnLAfX37/7/+6C9L2",
+	"VqoC6SuJI8QcMqnueCmRZuIz4AuzQB+ZMWN5KTI2q0DzgnL5XAXryWr9ueTVWGQ3aq7MfOYcG1F8nopC",
+	"8s/u6zKGc/IZILvO83L3zRWnQkmB4xnIohAKH+hU42fibTBw7R2XJR+4cXhgasZ0daM8/6UHhXEfxqfG",
+	"7AAhdd+M9CHO6FWNXnlx9Y9tz0hO+GwmlPBTB/HfZloAaledvne7Eok2n5j2mpQdoOg1/voBEd+YBCNN",
+	"bgqpaORxkSp8ASv1uL85gBtOq+9//DE6Kl4epGvz2vNfEaUY5Hx1VaRn0JLqWIVeLIBVz2n/w0HJ1e0R",
+	"y91OyEPqB+XfMD7jmFuLC6uiGxNonNVyQdzGvgVXiG0SKrue79QevxS86GqY3JfN9jfM1drau6E5F+95",
+	"dQuLOmXcMLwLei8jofe9u678trliUbbSBCGtbKdrqCUo/dNUl/9Qrgr/2vRWGGo1lKUM5mPCKE2jSrXx",
+	"kY6pV/d3kDqU1T05Ntravq0wOUA2ifp+1yzZAjtVAcVAxv7+1791Z5AgIHU3Con7IMbaKCqu6wruQFzY",
+	"IA1fMjNxBt2eWCpoIFegdLeVDMsidAxDPF6g0wV0Gz5qtyYiem4vRpeCDycd5yJi7l6yiiPf3gpva1Tb",
+	"4h24e5B3dPS2bUI1/f2vf4MwIrFoyB1AmnMlvszE0G7l2Ql9dbEqx32/U2VTNw8RDwBI6FFg0SPWXE3N",
+	"avUisJw9UKWEfpnUvBB66od9lAW1EfN/NIWvIQyNiUirqRYm2QsVmGSRSZia/6MnqkfrTQYSOCN5t7HN",
+	"b+gOiCygsvRJeoMLQfFad7Vhlt8KdHrdlC90dZsORA1LLqeiOF+NR20Kt/scnjQe6EE7cFdSKHz35VbO",
+	"GnwXpRLv9y7v+q0jxduCmTA6k9Xogbqj9RiL/6RlgyVwS4JUnBXBJvDWa91fltIOZkGVYUmozSvBVwL7",
+	"O7I8h4ck3FwnlQDWAVy3HrFSjkR3FTFrYQZM9fcpxSpdwU89PpPO0KZ0cC/rFdLMoPbu55930d334DC+",
+	"q3s3d4AwkMc+g3/chca7+FVNfuFoupMLmNGmXhH1ll23QeHso5bZ6677J/xiauv0nlkQoBLZvXloUe9M",
+	"yBa2b0qJGauhz0vNAOUs6ST7+Ho06tWSSj836wB36dWEv/j+h/Xhv0aEIO1fgFRAxcaXdCnMjrGpuGCq",
+	"c1yK6mM+Xr5DelAAv2pjqXnLQj1ShCqapiya3rRENMnI1+0499gmuXmNv3rJ/iBfdVjiPc82Kud3lEgn",
+	"JdU77L29vv7w7Hn/OXtxcMAu/pDurTVXw3TmF1/qOeScX+e+SVdsOO9SdBENql6L9JTbSoriGOYySY/i",
+	"009HNcy6hoU2ZxbxjYmvee9TWMHQLuaiJirbUkN7K2ez7U+FmYoaDfi36IoNhHSGdY3hQEZDahrgzEyf",
+	"aHRfNhq5v5OV2d/RgqQZqEfdNunLuvB9pc149xbF1PwLuxQz33Izx8XPs9iEDlgXjaGCCNyyBaW+n4aq",
+	"rV4wEeQ1HF8IG5LJex9k7j2grx6iu6Gn6CO0mW1EPNeKvxPYoAhH9JgwoXrM362POOUs+lUMB+59FrCR",
+	"Id7TBH9t234XVSGqV8nc077DofF2f9xwaPpzddlGF2L0VIBxMuVLVugjLBR3tin9hThEQI+EQID7rc9y",
+	"D9qEhhEBKpox6oiYYbVMn+WikHgZ0qICNQkutemznBdTqfJDwMkY4sB2ftK8kNbnCfyOgIxc1fM83sA/",
+	"jU93xrF70NYeUcD517/EgtAdGEvwRpjhS22dsNd13StCoaspQAoqYQPtb3Py4c9RhgfuAMcOa9Os1q1l",
+	"y2uIi42AeDlWUo2vWnhGkX9xEarn88XEiOFnRFMOuBE/vOzOL7pqgjRenTwG52UKMFBNRdHCAJsMmSZ0",
+	"DhxxE+m8gB2I5u5RJyQUH5Rtifhu2qFWDKOIPWPzHXTdV/iylbZr0VgiI2pck0hsenSKwGFzXmMieImQ",
+	"ym2Alrd4ZfdyoQRr+vqHlVrfvuLD240XkQ17LaazkreQ77XCJvBcvFCXqNfSa10JsCeWiCxqGYYZ6tnW",
+	"1b2Ci1Y6y3dtKG95NRa2u29zDden3JoA409/CqQoN84ntqK4b2RlR7DQgkPpvdkQSPC4b4BmSsNmoprw",
+	"GSq2qeDK1kRdNfDQ982Lawagrodib8xqBnDJHUt69pJ+D/bSjvbE6lI36HBSy52Ka9WhrFptxouexYo8",
+	"lP96fRkpu0jQ/Q4JqnNVztZ3cmMWavlfVx7rmiKW8dVJWN/161s8qXzbzrnjoZV3tJlXsavD29Ut+8DO",
+	"150zP235Dz+m1q9pYvN2wUBWy8u52p6GD/hZjRVCiwYKrAjUPoX24PP+Q7Lzs2quxE6jwvgA0swAc8AT",
+	"g8kStHIfNJoW2v1TZ5wr3wW4s65ZB5PG3HRJl2md8n6jJIhiU6stb7yTnqi1BCTI6j4TFHFJctaQ2dcG",
+	"FFfMeQGUBjRZzYoVOCM7zxRo5pM0HeyufY824CyJvDBINE1Op8LYVkvlm56C3/CoS6NOScLaJPN1A229",
+	"O7kkkTr4031ES5Zg3619gKA9sG7igS5Bx+lxl+mptP8tKh0EcH++RPimgxTenDLFoi77RO7NuggrTsIQ",
+	"15+shOmzA6YVi3n1MiKxg98hIEhqLmABf/fDyy2ci923aOQR8bK8GPUOf+rmG339OUvvbMKG87KMe9bo",
+	"MZwZAde58tF9dlz3MdEzoTzm3Emcp3SCKioYsDkiBTLVlbhRMMfN+c+grpcvobGBVCxHD60fyBfyrG5J",
+	"HF6FD6+r2gS9FFC41FuYoCnQuxiDxt0YALeoylRvLBK55ymRw+rLukbY1FXBffYcg+RABpkRvya31C/G",
+	"yuEtVaDRLbrKGC+N9lEWObyF0PuNgqbaSOOmkF9QK2oGFMTxux8a0pj0TBL+6fonjXhVs8oYNoRK8VUY",
+	"ENBTNgMg1DXkTho5KJGgIMgZfrsbItPqRjVlDvbeComl3374NsBJGGqZg8YxRged87YyDz8cvPxdB47V",
+	"dSd8Qynd+7mxTn94AgH8HDcldFOClfZgQ+xvW8Xc/eivErGBbhakD4BCpApoX0I0kMrqeVm6/VgS+URU",
+	"Vv/GPXhNjzzI4FyPXrSr/dCrbiDsQgjFKjGVCrOVUJC7oum38AqESrL6OSifTZltHg5QkVsu8YRoCuPz",
+	"g4Pf7euM2CFg85DD+ttGejYwU3efmUZ4aLOJACVpERWvMw+oiVug7X2+wRwIXUNgY/RX1norC/MO37Qa",
+	"09qzerq/drpvpGcjT8waMfTO4zFtdR96FBRc5sHz7o95/SF5w4HYUe0+2netRsLaJfsTVhBTI0anDsE0",
+	"ctIdy/UBaT9LqjxfMXfyhOA/ksmb9qJScbhWl0oP574Nzw4OFUIvI+MRmJidbTqSFCpZwZH8duIfcbhg",
+	"PQYysm2swVCLuZ7jYwVNMbLmxuqk0SG6+wODb7H6sHu3rciPEtaLu87/Nc/YYAkL1bXvRNvsvg3JpQSV",
+	"JnzakxrIi4RuhaZY4BqPg0nxzuU384OD74YAw4RtDP8W/x/+OS4bwB/yQ/IlAnTd+tCKt8IRyVJny0OD",
+	"yj/Ni3HMDbGYcHujcmdvSzV2TsK1zj2HZVsD0/prWyoOSz7e6muAmYlOhjTe80AsJVB3rTCsxL5WIQ2E",
+	"O9w3UiUkPmlnMo/ufIDRCntKQGjeF/X69PxihSz6G6kHd8lHuZsu56qtc+Hq2IIkDPV0Kq3dhVbQmRzv",
+	"uLFv9bxqLZog1mdiLoXXT/S86uAZRktMq8XgC7S+fTrgw1tqAGInYnp0oxb0BOAsj51LcoelpeCO8Z0Y",
+	"fAweRHLH7EVD/je3x2z9HMT8yrIkcDBuNeBbR2BAvcGZVhkbCCMLgVkF4IJf9NmVxsqAG4U1v9RZAhBp",
+	"nB7gflBMzy0fJyp16+kEReRzFO2baGW+NhM0iy9twrh1sz6o9G9e7qXJGqA9Ho0aD0aJJfubOCg2FCjW",
+	"FDNQVnmPohDMmt2/3CLKBCbHiS2v5VRkKNi5+/85wxZG+8odDjXgZ98kwZrur9B3gCHDLa9ZayV27i5F",
+	"zUuF48vYXJXCGJYHuHPeXS960GjXPbIQph3nBOydxOhB1iguu9u4MZEnaEdZQbEgGJxRjrEbZad7S2p6",
+	"Z21EDO7A456suQpk19DcZMTL0qmVVdIt5X5P19EPuVIpzPQKggpA06gs7yHwZsIrsTOlBhLFbPbiAsy0",
+	"Y1eIdiC9D7hx4lhy5/NUWGwWhnuPzFg3p6VeiAqvNOkKt9j13eWrgedqW7FMXHcYb8T4C+vFzereCk3V",
+	"U6uSsEZhb0Rf0KZH2zj47s26F2XIdq2c5rJM1zDjI32nfQCobrEV+w8yTToOIbYAgLpaK3EU2xnuf8g6",
+	"ISNE2v7ejaZrrBr0Jg8cFxiq0CpyJnyhOzDXe/MJRhcbNw+An7r9ZOy7ji4JXc5ENLO1g3IPB4MeeNm9",
+	"Ejq647wtzR4agT+k1th3Bo8QUSTrTbFr26TXu/OPiairdpd2uJdi1G4SmlbkRylG9rjUqq0fgUfLVHVF",
+	"LidyCPJsQhAEaCwtNoveXuxu0oXUQtlqWTd3A6GiErLwIokdenRViCrDo6DRES64dlFZUGer18/U106R",
+	"piyawNTiX/mcxE6QhghzUhLw/v/K3dyqAjOLXC1ZNYdK3uGEV3xoRWWgeyYGuKHSqEvzzBoa1toI8sXD",
+	"G0FGXacf8zXA1fZ4L+jUiXE9v7S9pR6i7qFQYXeMnjM8Sj5LhcEpGr0BB0K1DFhRQOUMdNBZqjaAI/GA",
+	"FZWeQTOMFNKjS0o5pZquhP0425XjlXAyzXTNI3Xay+oeRffsKvSAXkG/CBEskVetNALa2DnrKkqIhlao",
+	"l2fXZyfH73pZ79PxJfUBPzt/c9Gx83cNMt5pI8mxOkswCEF3vQSxxaZGfevOhG8WuDXxC6P44K/G5hjz",
+	"2bkQRUtvTG+tMaiKksZCuRRbihYGWTdWUZypTUy2khpXQSgO2nJzRn0AWbIjWZdCZf9ealjY/LKkbMBc",
+	"vJPqNtGIMm6d1pGrpiqTno4u51aQ9Yu0dexWQR91a9hsPijlkH28fJcxURoBvM52sj3d4d6WRcNs/8AP",
+	"kWistW9u6Tm5rWasOVnpLmWhVdpgbq1WgCTrd564TyHvRLeXghcGSE3svFI5lBVCRAWyDXws3EYZ6qkA",
+	"liNmdWfSUff+5PSVfHh7PJslJo7Bb4zPZqt9IWbaQFAokTiaOGe7THOKcvNK29Djb31XTbi52lyB53dX",
+	"IHmGCCROXksEAlQtgl/NB24n7Tm8wJQwmz0xLNx3J+0ysDKCDHuYETREqu5E9SSW8e1L4iepOSWJ70+M",
+	"ftMa3hvD+4HWE8I+yDpfL34DkgB9rogWA5CBUg31VKqxl42jem3ALxjpkjBZnhEuSSNSi0WCTR/W45W2",
+	"7KMRFbs4ntsJg+szln/RXwZP//7Xv+UrCJLvHtEkiYR8fbT04xNsm+ezwicHz1989/L7H/79dz9mnooL",
+	"NjblZjj7p3UIzFZjJVGv2grBqWeSZIzhbcR9KAH/mdhVR132BMKUMCboJMVqlj8zToKexRL87C+BOaL4",
+	"mqc++JFsqrDhgqRt2kenhdwVtOFmd7u6ZO+ImgRRx5YvTR3vn1cltKwYyzuhdtkj9UOjnDSWR1s6jh60",
+	"MX7lEr/DVBD8bFXSlY6PkB1Fsk3WkgIWQsWrLhWmgpQwW0MkJ9G1dTu2QsyEKoQayh0yDK/9TctkplEv",
+	"utuFGtrRbHtho2kNcpCkGCX8KY/QkfBpS+hb1Yycp0qLiQ+u5aAn+qutlHAhRLYtXlV/zmOyo9WfFReT",
+	"xnxobr38lK4IREoWCeG6m5q78gwYi4meuuMfgcsSgmLrOsv3aV/tuS74dL257QNd9w0dzX/uEjei+djN",
+	"3/Xw19ZcOimapD28Lbkpvljfmh8p0eLkJnqUYIP6QHX3fGdV8153IvX3PNkxdfgWam7i5PbfX78zKYvN",
+	"abxfvxA3R0048go116zkwxDLrhu06IVahyU78XliWMmXep6snThI0VvcJ2PQLD7rVltVl6GtFVfFyFg2",
+	"WAYMIzt2x6GbXTcDK7UsQFXipGvKC/F0Pqux4+v75E2NgP0mtWP7KJryeqjb2z+haPzB3bQ+wZ9WW1Vk",
+	"QWDczAKb+FgoUclhPP9pvqn4Vd0/Z7fSoNNvURBURRnA1hbrD3lBXPTRbRnr8o+fO0c491LFceHc59Ud",
+	"hglvLFbyFJJHqMTzBo6eejPSnsmRQOoW3Wm637eG89i1X0mRx+m3LO3Y2HZrpQsOtAUokBoa9ikUdNJH",
+	"1bpue5etTfUOj1OCkDgqja1bC6SYkwHxPwIDou7hlujtSLXL7++DvRObYcgejrUgzuyIZzLBN7qbYZQ2",
+	"h9aQzdIQjMSaeqlbo7MVUam2dFYSY6kgZNLgUoXmbsVyQ2eWk9YWQFGblebQMQqNE0fv6SeJnqkBdyJu",
+	"ayg0RwyezZ6ufl6cdbgAjnSrmREi5o37eP6H84tP5yu9V4FKsZf1rt9eXlxfv6O/vfl4Bf/1+4vz06Qx",
+	"/4s0svOTk8Vi/vPG7bQPludoc96f6DlEeVZiBLvTrdEtr5ZJ9+Me2Z+JVC1wUaEC0TDu7OSu6Mhk1srY",
+	"URE340aXXCNwem78ZLWUIsyNyJzwI0s2T3W23Iz9XiN5olRLhWyJMFnxImzrsg4Lvw/sOErQo4HHP6pC",
+	"t3W3wUBvx81eCSQevwfSsZXlOAapD8EAILjlbG7v1xpktTuh/8Jo/Jv5iz+aVE/Ce+xnX5+Qzp4FoEQq",
+	"8Rb3t03kyDoyDBozb6vQa8mx1r2ZoLEv1siMKj3tP9rG9znyjZsfaBm6d2j5duR8m8njVlAhpGmCXDSX",
+	"uo1rrk1GO6U9VozIjRJ5TwhO98VOp7pXZ6Xte/ehamFvP56mNXNeepKhFH6jlegrMAkgI35oiJZSfinu",
+	"kUJydW62sHKNxMLXuL04wDdBYRw4G876rNwt//XTwdMff/63f05a+j9+f97Gv/Xj9+jGTOaqqITnrmPY",
+	"czgArqlUF0dM8c4u715Zg3oqU+tAYZp0N9aNtJ730vJjYezxQKcaEoV1bbRqBpzIgsu4ABZLx8ccHIqC",
+	"SWU1NSQwnkNE3LU5F37vXAaS+HVHjGA+geUsiqp6xrMdCYB3YoLmATtJ6ewGhnJvlNApTEoCuQI9I4DN",
+	"oaWcyhM9gPsYFCyjZhNHBJCAsnQssKnN6O7tebqxC5M01wTDE1EWLRN+jpVcELKqC6yzuCcbq8RQOPee",
+	"QV9jgEfv0v6so/HhY7idI7cQkjnRajivKmJhWBf0VovDU6abzU3BBK9gWSN0fl3hUxNtpTOVq23kO7SF",
+	"p7DJh00REtqYNA4gSSPMTublDUsF8FkrGZFDEkWhhtUSHstuBURbqHdbRkmpJTJ/FXzKx5FCDo2xh1z1",
+	"2Yr8ZMCv5rcKRCMoI88hLIfElAQIHcs7gbCIcBtGR29U3sABuD+KRbaCW2K5h0xQSLV5zxFCETFUxEOv",
+	"5T57DbrPDVoJUUAcxger0hQCgHPZikn1ODsIqk6Fnm8ufV1b+XvYoPOqfKvbCjyhmZGbl5muQjT54+W7",
+	"I9rT1OqIMEIY26VK7zjIOmtAx/q/Pp7qXwn/9P1IocmipWS2X8/meZM1rZAkjLAum6r12pocrirMVQ3V",
+	"NE3CabPBYHoEUtGoP/y29O9WNiomFfuPq4vz1vSvXqhdUsDd0xgPsvHm6mloztRnn+qoMSeiy2yL/ZdB",
+	"9NcH6Ue6ulHzmdsb3wOJJZU5HsGWLpZ1+DxQi/HZrFyy+oH92KAEqgyafffXFwfYJ9MpQMJ/H6yT0B1s",
+	"Z0TchTk26lqWFruGV/ry4Mcfkt3oG9gXON2knVBhHIIU+sz3buc2mMTuVJXWiHIEi1CJ0dxQcyz+JR5F",
+	"VMkdoCn3hqXuw0KqS5fWWFt9J865KkTFFhx69Omo9erKim5T7veMDqwYZp34xyPPpKPF5klfMXiFyLPV",
+	"Ti73II5ctfhapnggxnOohfFMqkARxcuSEQysJsqt+SChDH9t9z2PNx/WNEuDRtITw0o5lTZsynTFcGOT",
+	"bqsg3gGQfAWOWryXnBlxZbkqeFWwT540y/DlYbrVTpxwniuM+60o6u/3CCre0dJrkqit23w1be8aguAV",
+	"MCrA5vJJvM1r80N6t0XWoy8/aV2OY8Um1s6AqMramYFSBnYcufSYO4c5ABNdyLrSSVcsh1+ALnlJ3P5w",
+	"A0DDAWcrV4/RFwePh/mOTacNJso9sN5N48R5LP97bBNKLkNhaqj4sB0O/P8xx30rxBxYs5ZHwYvFXuz6",
+	"Tnhsv9WMK9wYoCtEhk6YrsAHu1Gx3wtEE+jW+ljLYqKdgQWGILyhdsWgTkwDzxjSkgUD69GsjX+YDr8N",
+	"0+FXbyDcp36DdqMJVBj3Pvx3PdXhvPgVnefbj/Atc1oXIOH53ShBWjurdyscSh3JG87iNv7StarPEZQU",
+	"6ujIZRQQcmexj1Vzw4zWKpCXFTpRr6qVAdLSO/GGy3JepQL4YXPBtqqgnJGy2iH27dmTasjW5tNtW4bl",
+	"YsRyPRrlh2yxPddyVPe8ptwIGSdb+T23UInOFX4PJA9hEtiCmyNkJA5EjnUCgMJsoO4yp1jG2lqhqPwd",
+	"D8b9EY6adNtLmLqZUPkhgysSA60jGWG5Or7SJqsLcn0LK4W8VcVc1AFvOYpTTyxvRvDzPssnoizyw7ZU",
+	"Cmczd/r3wzdtEDsGKGleArzB3Cgvr0fuKZUeCDZ2H+7kROmF72ui8MRyWwe4v4xhpbAGy68wfO82XN8L",
+	"ZJAusOzRTIslEm0PDybUtz3MMNWcBXo06tiP+U2pF1cWw5o7tWSep9NZTjRouj1QVKjC9FkkM0FalPhi",
+	"adqcfTXWjIzte+DDDH1ESt9s0Ih/WCmgwqMq61GBQcdZbKsy6DCPdOs+oBI+if5oaIlPAM8+0XPVho3m",
+	"CPZ2Eg3cTvAvETUTwXI2UH3UaW39yABk/gZWcZ9Lwa5q2E4+oPkhD1xnpgkMje2Ekorx0TrR6gFwF9wH",
+	"fNeog9iSwVmFzNeXb4fahSFu6j25LgmYJp1X0i6vwM+CFxP1Sgv5n+dlcb7toNILI6ojln/+/FYb+xS3",
+	"RY6MsmBZQebI3TzU+laGjp1+B9ULyWfyD4IIOpPF28dEAwNvnlV6XHHAxqGH6FwFwSusmsQnuvf3vn4F",
+	"ZotRgsvwtNbawUpZiAGLmMbAJSk0HND+naZ/o27UU/ZKF5IQCP9xdXFe07w+Z+/lqz77qG6VXiiUbpMR",
+	"sMEdNOTaDrkRGcvVvCxzyurScJAbuslYV4kbxXyA/JCVgt8JxmnvuK3h/GGBMH5fT+KGCbYCDpOqBVgh",
+	"LJelYf9y+eaE/fjy+3//1yMkqLjjpSyYVLM5ppZ1YLmTiuVQymDymrwOmyC6l7yT3sWY8bEb3ow7O7nW",
+	"VjlVfPnjlxuWD+tfwiEy5GXpaX6572vmPjwYWu4F3v1yh41zKJ2rA+M4wzbdOBT3dd99992PbvAfr0+w",
+	"ooJh/kZJJdiI2BZ4yQo5ltb02bHyr/UdvydUmTHhs5lQAr/3E3Sv8iyv0MMMqU5e/Nf339VE/Iorjb6l",
+	"8UMGwAroLHCQCzGU0/r9+GyOTT3cJVEkBPkNa4NMfJHGHrKXBy/htg8knc6YKgJnkpvn47md6Er+N0j0",
+	"IXsF24TZofr897/+LT/yu5hK/GvqJbCJcNsi9YWTshDK9EvpFkca9vLgORpHLw++I1EH80uXwleQM4wq",
+	"uEcDXgCtn1IOBdWTyEIoK0fS6d7e8YwPJ+Lpi/5BrTOivznVNZ9OebUE8mHftSk0iPIy2mynAO2B3KYN",
+	"1WBUpdu79uoo5OB7zykSovhM9g573/Wfw1icBQB68llN/z1OuejYbRGXWY5GonJihVPjpGCopwOpBLQT",
+	"PT5/7Vz1GeS2MUQ2WLKLS4xB1BT8QGjkz0LckFcWfFEEe3BrKzmYW2HyPmuS+yO77lLPkR0JqZFWm0Dg",
+	"5jKaSPln4EMqWnMcH1O6Yu7AhALOGxUy5YRm75XS2GPPHzzjFZ8KCxHHnxI2pp0I49sFOrdbm3ilYGQo",
+	"/fWDwony57molrVwyMIfBvz+zYwSTIppc6IezzPnxqPp3fXiut1Wp+uJ4b7TtXEH5a6P1/Mdxi7Hitt5",
+	"1fmG05pQs/MtvjtK1xtOdFWJcqePPvY7pesNwJfd8dpr3flK8aXztLyXqvNoP6pKAC/41qvJm+hw5Ts5",
+	"lRZqhH0RIOyvFwcHFB+yvoVTLYPP/kQxm3pjbqW3BxcK7LZ1zl3QXc4CJH4suIiiielHh7E+81DAr42z",
+	"w5kuQQERlz8oQ+j6PjZQyYLqDKqj0W59itD7HrA+oD1Ox8GzqA0hOIItuDKn6ZzmAv2fy8LkABfkZRkr",
+	"QOqRlBP3VD6fXes8QxQZMOeOMV0IBho3FyP3Y9x9QlTCnwBgVd4o+Dvc604hCIfxEorx44og91ujoeJq",
+	"o1YypxYTDegymLIjVmG/ygLPo5lQBRSDqgafe/zcYOyVpY+0WuGUhe+HhOe5HrG4D7ezrVqOn+jh4RSi",
+	"IPgrXSzbxcRfIoV5diVKMfSn2NdHFPhX8/LW10GuS3zA7tU9X9yJOOGqKIHgcK4KDcnih++D43reEFPl",
+	"G1ogiW6n3eDTRiv7gRjNZPH1mRswhlEadsEWzXP2GtROeit9mFtDJI+wqWLxp/YaYMRTmAIjnVDPuAiZ",
+	"J7dN0NYCa8NEW0MVPvhxyIwn9RGlETeKD9FagzxiFgz1ILFQ48mn1DbHPQliFE7cnVnp4cHEHN5ModVZ",
+	"MdiJUHkpDVuIsrxRmCRjH7TBtkXY9AtznoXz4GzGIK7HcjfhfFAKQK3nR8g8tw7l/aigvxmzCzmEAOyc",
+	"/lA3Qm1uM/c77I9j7Jb+iHskqqLctEfqssWHbwb3ShQPv/ucvETb4mHb4Y7oOZJuA2lhXPJg+gOuKQgL",
+	"SAepdUhis4sRABqxxuj5wQHgE8F8LgthaiZ8kmVUJrmnU8tvlDQM8rupxR4LG9b6DplAHtcECC9qMQPQ",
+	"8669PKxIzuIPpgMpxA3wEhJtzK3vQ1JOiGck6J26l1o0Mq8NQmu1+xoX2Ao+kp3mQsHP0bH3mGt0gkNJ",
+	"rBCU8eAKBVMtTAgc8PubeXr6YMl84uBe84px5dY9mWj3gKq8/r7aaEMxxN+Je6zZJQplsw+VwIzTlQNs",
+	"hQDhP3jijQo3wyGClmAwAuCuJ4blFTQhyTOI/EHpBvhneeCSbPwtj1adqj2gF0Ge3PfuHd18eRhGfhh1",
+	"/ndKE6Is8QDCBcjyU0c2RlyWzmws5a0AXQfBDeaccRhlIEpxc4LRsuxGyQILdP48p44EJuR3+yyHKuz8",
+	"0A8mjCJrhHjd/TAFuG4QwoXsoPDrdEzsfWQ7UwceVNAQIvUxJjhUg2AA2m1BkHOc3lTcYrDsxcF8xBbV",
+	"+9AntNxU9hAWgv43VZknqET+EbP4R8ziHzGLbxqzgKxil8CFT2A+/Px7A+2Rw/HnnQivOu97EsIatMYt",
+	"3pCbAkRhVQgc+MMJnS4IcZPrRWECH7iY8urW1EEO5wmVzhojlKOxYpY6iNyg2rz5vSzipeA1d2czu+ph",
+	"hY8lP/jqNvemSU/gpk8U+5Ce97y6jXpWugnG+JOzj0EGNspPoFMgTGgnwYLQULtsHWPKqA7gEI+Y+/w+",
+	"+0CxJBpz3B0QQ079hNTAL/8IA+0gF5c4Z/sNAf1FFl9bfRbvXD66w9LmqqBNvkBuf7BMy9qm28+c8iJQ",
+	"QO+kl7P7BMpWJn4tIL2/0JszjOMYMc4kgGWdIoEwUypO7E6MECl2ej8dG84g18hZFEaOgNcvD37sb43+",
+	"/sJChZNA3fCUXuw7ULuTULVuzWeN8tnWjRoSu+eNyx9xhuMXXcupKMGaXJ9wQPI0ioADgYgbb9aICe0v",
+	"aUST/8Ss1B97v11WHgtsvv2uj4/bPe74KMPTdbNvPJf/B25Qf4TuaXPOzZyXT4uI2yodohrVADSM/tbB",
+	"lUYuAkMdqxGQqO+lpwTE0HCRxfEreJIHadwo6qoAqy4Ve/ESgpsmBpb4LRIO1HR8uUng9ZjZhMaL2qwt",
+	"aRjMO9jE0OV4ohdsJBbRrPrkEvXaMFzuxTIPXS/rN5XyVsTqBoZWLpnlt+IbaZY5VX+2nwxwxZYoIaCZ",
+	"nk65LBkvikoYKpIEykNyLVVNy4ydqwSiu5zRAH95Ygj4N5ZUL5HD3zEvLpStpEDecKqjTUXd+NCCj1wL",
+	"zWrnn0RQrcUsp8xi3dEHg6EZyymbB3FXtzjuP9y3uv/1Y84Jb5e3DRXRuoRJT473ect42592tvOz1tiu",
+	"6k0ujUdLtn0C9Z+vX9itMGD1ra+6vxFa3e/+vt9U4MntuC4xJ9oSezN8FmuC34abAZ2Q0EfQPBSPOnEn",
+	"1AYQJWgMdwntIJMTNarzSJlvKRlox91RtpgI4FeBn6Qa6C9x/v8IEdLccgjXK5ajf3/qXoJZlBsliwjD",
+	"Coklf4bi84Bbwb3URBmekPGCBl44I3TmsWM2LGU4W7FpJd57o/J33Nin8P6nZ0g8bjXS8cL5Qk1q1pAM",
+	"VGwKGQiYoVGMHyJ2sKk0xrPJsxz/lQOCPZrZgeDWz2tyShGK446/Gs7su3soJlcnleWvBLc4o+7bja0E",
+	"n1L6xDiD0X+OG7I77Dw7pl1o5kZjYPCYFMpgmM7umI8nTNWtcIUqROF0PCA38CVY860KBpDj5Y1ye/2Q",
+	"DYltlyuxSFkgePMpymKHQ0wWjZQuzqMRWAsK+ggL7WuF1FjkNuX7IqV8t+sQK75Y3EhP8UOaSoSufC8K",
+	"ya99tcWK1sn8VVfhNq6WHZqHRLunVS+GMJeXCrQqVj80aafjB+0pYE4NNmkXD5bUlfQpIP6FX32vvugP",
+	"W+LmDW7ZNKJjik3MA7gZgPYgvX32SChxzB6vwsSToi94NZychq/YIv3HMLijTm3+2w7nyNlIY7b32wv/",
+	"MT4h2kC/1U8AT/CXGLyvJZE2YwON7a1TA8SuH+kRhu7tF+8/vDu9hs4ab47P3p2+TvbWiDD+qfElhdRt",
+	"G1CX26bo+/1P0bX4Aphep6wQCeHb07ATbgSbAnFz69L+eacDJksaXbwqpTNhwMevC4Dcoq36+bnV+SOb",
+	"/shHb8OAnFs4LOdG3onm2JRe9NkxRUK+e84KiE9BQV3uxpL/L/YYvJLv5DT4A2EfR+8VnDExmrHFY2iw",
+	"i3c6dZ+N+FBscSBAFkaQ21P0zoz0JRAt6IpZzbQ7fQFJWZdRUcs6gd2Q1qMefkbf4CDWzs7kjpBY478d",
+	"89M8J5tHjtfesZoK424BBSXiF8SjXQdTMqhLZXKsdIVJ1dQ3zCoxkl8epmUuhfttiI2VGsFKaX/T9sXj",
+	"fdg3tzq26Ky37hT4lSg32ILQm6rFk0BR31sUxIZHUpvB4XBeYdGs3+E7azUk62pLk78XjxkYfy/S0XAs",
+	"KxjystzL3B2bW8gPYdPdaJI87cDWKXo2i1r0zOYJnX/qNhfGLCK+gtBbJ4re+JoNgDGdA4t5KICmppO+",
+	"lLoueabsMyIxjGbSInw+qsKo2/cgWQG0+AkEUlwxiIBJYyHpA9EMI4Arkb4t5an5wzt0rXkMJJR//Ak2",
+	"6O0OhtosDFfUa2gfwG8E22olnpgwX7sLUlvSO1WjHPK4wIaOWx8b55kjJzBSjUvRTEBjo2DPEJ+2HlYT",
+	"6R2Mh00+UddUet2HPdb/Xf2iuJfgw8qtW86cpK+K5F8P+mwiEOvw2etnBxIZxqAC02fHxOpNHBFKHMVB",
+	"HmmZFWWJtAqtPjiA97/lTMLgH++VqTJXX8tmhKdBh5lpmxO85lsN8QQbCgDIrQrMK98speVfP3j01NYq",
+	"fyS/I4KzBRI+kSyDzAIHBCwbkmggB4yJ2fBbs5WqXL4n+sHGOFdpRFe5aX9rznSsWro41I3zZm9WaOOp",
+	"rW5186zb5WB8VglbLTeCdp3dA9C8EWXwA/skVEeVdUE51rvrytdJEerbVlwZLBOOlGpT3JB4D6kCqQAW",
+	"q+ABrpkxXhpNHXXgiDYaUQSLhiom/pc+e+37LGMYHdtIKYt8jPDeAdLJQPeTG3UJUXekikL0O1uFgWA9",
+	"UHQAuIcWc3dcVIIXyzSu3VbLdTjdY+DbbbW8qApRwWO/OcTdVlIUx2A9b0S5B9EJk4d8wPsIQamCUM3u",
+	"kbtsjiY2q7k9tkGb48X9VlDJ1prM6Jr94ZqbZm+AUSeQj5210L1hSutrE+mv/aEg3/NbAcBBkFBEx2fe",
+	"W1RiAazlhS/6x3pj/MEjgp7KIq8P2TTjquW3QO0BUaIbhYk/zPUFd2TsHOnA1Yg/+p7vGJVY8V98Wzry",
+	"RCUCOYhWDiygulP8jYrYAirhPgOYPcSCWISdq2xtKYqG8YDcdPBsUtoAZxgsqdPLEXFRAb9d0PXGyrK8",
+	"UXrhEYf1T1NegDLoM3ee2og7llTrCgoVKzaJhTdUe1PntCbDgjQ3So9G7sMLQXBHIFyouRG6qO1f085+",
+	"FEzrFZLKNd/zMD3qG7S0ut5nGHPRFRWIIfIfODEId4p1BPAYXE5j9QxKzfEmEkSAaUhjj9DacBcWkiht",
+	"QGoKp8iQMAOFPfAxO6GBXBd5Bk6zAeLDyDEElUo5Emnn/tJ/36MerHBnW9QTcfE0Q3sNfFI7Ah/7rOax",
+	"IFCMYouZCS71RkjpJVyx62Hwq3IS3Cd0cQ5gMva2QhitGCwZtXbxC4NTvvngbW2DCAWm0llmRFrl9gK0",
+	"4wO7PQBIyG8EbBZ5tU6jTqSxuoJeaDIRDsO+fpdY5P4oFvC8FHGjoS4W8PO9vr1NeSM7kDsBfcYtatJy",
+	"es3HbQ+ny57BNV+z3js9DDUCm64P19GAHhaNhYUjRs0usoYJ10gHPIMmee0uJr4BiR6wh9ACVfhoJCqT",
+	"IXUY8IMBLRiVHad9Sy/ESM1LQux2yWFIBQD+3NkF/g9IYnFZtzLxXDqEz4g5eiM+tSwyKgh+OavmSuRk",
+	"PEnjW3KHBwA00r0azD89d1bkIQyRWEnxyOqzU5iGwdLTVSF7f+NZzqxbVBKaCriB6TtR0b8Pa+Ai9KGo",
+	"2EIqEwpLb6iVAVlzAe2LPBZERFdUy8u5yoP3K8PbsBxclAUBV2og7azkQ7E6awE1f6MANm9++u7nPpaT",
+	"9/EgEeang5/zyLad8iVC6J7/AFTLKRY4J1L+/HgsddLgrfjGHrX7NHi/KDqUDOuKLfTcGeFiP8Xjtz4k",
+	"PhAYhmnI8P3UgPjiSfaT5iAZM0BzgE4NMSLL2E70ZNJO6DIoYuLgtLjdAngOJJDB76/ZYhA47hvp0cl5",
+	"6Nyu8GHIT//h4uqaxXorBz/NZAxjTxWAshe4VWiBAtcceVvgz4wqPc0iUkO/k1LSjDNTi/MjCtVr+txN",
+	"hxUoLqdc/dzsQ6ZO4RuxdaN/Ry1WuxgxtUTNKuH+2H60/Me8GJNyWquWC1xdQU9T4yqnh52TnrEJ9hBD",
+	"oRwI0LRTzCVg+WdA0cf9vW8UnfREfQndppAyzMqpIEKihTlkua3masitKHI8G/D4wTtQlETSQaUPX7F5",
+	"HilhTO/6hdgznIFNy9yqB0H1wYkBi4QUbfsQ2mtRliF/EiY6fiG+a6P47sKlgXLtg45oXWww1+HtdYh6",
+	"qquEs4pPCaZ3Y6FebvYFxlrt5UB5DUO4hxGZtQZe099z8O0s+lAYhN2/fWFQrUTubel/3Vvotut0Pygw",
+	"m6VBOpcC7EFUrUi6UW+ho9DaIpzQY+oVHbpbeL5iHwQk5sVVouI+O0ZD/kblI1mJ97oQuVPUptbd2D4S",
+	"Sor4oHRbxSn4Glicn42evud2OMlXYUAvfpfVK205ENZwhaxGN8qb7S+fv0iSqEIDe5LUrTVHuVv90C7D",
+	"P9p6S89tiQiwuVp/5L+gkZNNlhr9Onzvg9+S772XHYnuEW7KJybaDPczpyH7Qc3z9pz/8DP3xHiKILfp",
+	"MHeLzfpwYlfC8usnD179i6vqX4UAvMbJeFAkBdd8jhP1GKs+1DPILfl1xqAB5vVveifuVz1if//r3256",
+	"ieX2A0sv+LeJtsEX/Gajba/9FD5cTLAd4b75YdaO1SO0jzEejIk/coODrvCEqk6VQFJHUa/EjmoEL/6H",
+	"FgE3Wu1HicSu8x7Fg2oeosOtv8l53Tn5QwUJP/+v8DjRzfgGvuazSgy1Gsr9qwtza9hJKYe3b/XcYCMD",
+	"xO239O0CpqKiZhwC/2qVcohME+wvlzGE3LMpr8ZSuVfcKN9/FkAHzGo2cO+eKzrPPmhjx5UwbEH9lAEF",
+	"OeHof4Ce6vs+bUM+FexOYiMGgJ79aW6wa+yUL5GGhpsbNZXGSDU+YtzcEqopzikMkc28A/SAVqKL1/BW",
+	"L9iIQ3FbqfUttEfImIq5W7yzyimx1wbrhElO4zlfvIxbm//wu8096R93b9LsyFa0xFtkAFj60PB+mOjh",
+	"UbXp7jnOvV8omrnRKflh99+mK0iKeKPuH+30Rlfgey8mUQeKIaid9Y7+xO1moiaxNeuH0bi/poCfCs8C",
+	"aM8nghqNuCwNITwz5j8UAYGAI0L80aqr0exn0obZ+YeNADYCLZc/Qtb5XVuthVbBs8LYPcvdlYAyLqd6",
+	"KeDt+7jHsGBA3XJWCV6GfYZMxpBneTqfITgZqZMxq+AG22fnmgRUmhuFZye5MxQuHQgs45rxup+P079V",
+	"EVLJnmQjpI62yqF79yPDHK5/gTi8eycyGLeBkeC8HBK5G/ZG8ZUEe8OnAT9AA6Rmda2W/SI9SPXG9nKj",
+	"U3I6FA+liLbZOBkg5NBXtdn0HoLp6ej8Fb2pS4D+XHsEqIGiO+w5vAzR/0jtXAn79AQbM29RPlfC0oUP",
+	"0EDUa7p3+NPPjcUDLN3cdqvh42qpoalAa+i/dbL2J+5uyGetBobvNgJQRLe6mScm88Wm4Mfuex6PzS3Q",
+	"VMav33VO06r4FVXLeinOajAmSXIAGmNofMgroJxjnyqtxqFK0xAgGuE3RAEpDDSuDgylLw+e92/UMeAt",
+	"oRELL2v8cugU7T7SWeRWswWX9pC9fPEjwWyg2OEpPCDJeIRYs1hK9q+HTyoB3Yx5aX5FNbSbNqAn0+Q7",
+	"1tR62YkU4rNSqttNzS+dOhxWAlvauXNhBNxchuX/lHs8h3uGT5EDOH0+S1EJF0JM37nXPc46ukdfwVh/",
+	"c8uoFZYDwkzeZy3tfNa+iFgsjwqgqGs8WanHVPscUP54uindLHonkz8+/bL1Ivs0Y5n9OHuk9b6CZ//q",
+	"lxoQWHXf7sbE3mOpEbDdyl8HC2LYi4MD2K3AcOAMXayqMBBjIIwMNYaBgpGhHitnVR8xIwTLCzETqhBq",
+	"KIXxrccEL5YAiHRCMBN6VuLRxaTKbpQKlkz9MBKrEKKpx0FtMWrx+f7guyOWQ0eb5X/nBGeE8BI81geB",
+	"KDLTQkx95QvuH8+WoHL8Nv7DiH3ULI0V073Vbtn083eG8ruzGci5tiOuLqGMyDDou581qjtxUVB3bXXn",
+	"oJaH5JLS4UtGCoFgUjfKO4wYIx0Li03y8OwxbMrNrShiaBYUgW4AVF37D30k7eOf/8tiqlZG0SaZVnyx",
+	"Jmw7mo69OHMToun00oGHi597CB/tLcoN5C6b61Cu8ZLfdCEKfEOXShScj5rfF4GMtGX2V0MEb0mUqNBy",
+	"tHNGt7koZ9Ywd2XUnvFOREfSE0M0wcHwBDsTOKDhwIBK7xZfAWbvkfb8uVjg479xSQoxT0TvTmxxYD4K",
+	"Nb04d3sJmfuqEUsz23n96z2bgEGuOgd3+jZauy7IRvziPUIbL2EQ9/nSe1dBzw2Fd1o12ke44jet0Nwn",
+	"dNFnMBl701vwNOix2OhiES0rTv7u+stDDWv3uyYswzC0hIKlFb+OSMiENVTcKlSbEnMz9ng6DJ7+jVVY",
+	"/c71jewm7jdbSzfHpeoqU2HTb0WGb2bGo6R2kLtC+iJprULm49rXRjQp7OC6be3ZcFhBELsoZBjIY0DN",
+	"d5zj9nBz+nMOfv1Svj8c+c5zuT8YOcImnfsmtsh2i+BS+yYlJATnQ1pZ6YqN5Z1QoTLUfcQhBaUehgxn",
+	"nYDhJFj/g4Hh7gtPC/nNPdxtW+rXkacnossHHgd1MH5/qXmMypuJXqiUG4VGyUSXRcD78SVEcZBkw+/J",
+	"iL8Tgy92k+0SovyPmtODt7SIBqQk9lU/y+FxzqTDM5O6oIW84QokY8dFb3Dk7k3ZbjEfkpF6sNMflbL2",
+	"XCzCGzopkhZTY00W94FLsLSwaa7aLqsaYAubPLpPNbbhN+zU0Vd08ev8rOyvq9lK9Xe0SmEFOlGnpPQX",
+	"fdgjbQB6+i9Hb+I/r0Vv+jh8OFXr8GIUj//NemuLsLhdBCYGEPnrtvptxzVtmabzgqrkK0HoOHDAjtYz",
+	"qKFCBxIl0zanLJbQLsrSj+cxXLP7TWi7h9b6bQffeAfsV+7357/tNuGPXg0cVYcEMpnWOmDoBCRmNtDP",
+	"0rQesnxelXnGcpo1yjk7A0uqMYI6oBXH8kZF9cLYb9G/Dt3GW+k3WJ+d+hLhYSl4hbDoa5gfZhbSDicC",
+	"I3cBrToahULiG/WY/mIt5v+DXUb6yF/Ca/xlT7l9AL8Lafd3Xj1ScbEnx9ILZM6BakE3gTFBI9UHNuoA",
+	"/Px3rDr+1RwKv2KBqWuS9yUzj1J1SmxXTmfBKYAyAlgOdtKupaV1ytljcznOeuDhBXCIh5c2ilLpi6D9",
+	"fSxpKeYm9Q9R27FwdV+SVgkrK/EUP23fJVGVnkKujWlFfKjCYAtgQBcAASCGcmoSEe5kcyo8mCKUmYQ+",
+	"e4mSJVl54SEQ6j9EaIO2qvQMQZE0z2jp0dAeLlDacvtIAoWM4kQeTjIUIdykzTDIqtVQ9NkbXbFc34mq",
+	"5LMrbMidY0mNR8ANQOnZhYZJ4HZeCZOxwZLw84sbFb2F/kyzBvC6JDP5kCsSVmCTpBbbSFo2FVwBMjNZ",
+	"ewczty7IjwHfdQ+/dO/7JZhm4DuLGC+e4OoOS/xroJsBh2m/++TRSgFTdX8eFFpjRVcL/QCh3OAmD+0+",
+	"Duuik5Iv3QOdC0k4w+xGhb2TsfGcVwWCHeVUgGOISRClbejJHcoHW0oG10xVaWCIYGfotmrBb2A91NV7",
+	"Wyv3nCryhUxF3UUFmHf3XclHi71NIjuX7DUB9X9BCFbv8Kefv2Z/CVh598+f3YXVnRfdeVX2DnvP+Ew+",
+	"u3sOYkrjSRqiRLpHXcKavb6wWWbqJojmxVWoYJESJL7QJPBInR238ko/UVRiRebHus8+Xr4DolLQJU98",
+	"90oAEDVUAO4Q4vPNmALAfyV40V9rA5d6/XUQeij1hHSR37fY3wHiHHBg+TYNVntpan5js6nAxsn707zA",
+	"tlS+C2zourl+27lYYGpyxkNZPhDH6RkCqPwz7pzQJh7wVi+8P4FdLYAVSUs17q8160uNWjfqM+N7SAzT",
+	"00rysJhoZJfAUonodkwopW++FUtgN51VelzxaSybBEZMjxSnESUyFr85xGB+/vr/BwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
