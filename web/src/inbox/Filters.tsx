@@ -1,7 +1,7 @@
 import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type CSSProperties, type Ref, useCallback, useEffect, useRef, useState } from "react";
-import { type AlertFilter, alertCounts, alertKeys, type Fold } from "../api/alerts";
+import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
 import { ruleList } from "../api/rules";
@@ -9,10 +9,10 @@ import { FilterMenu } from "../ui/FilterMenu";
 import { IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
 import { number } from "../ui/words";
-import { countedAs, severities, states, toSearch } from "./filter";
+import { countedAs, type Folding, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 
-export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | undefined }) {
+export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Folding }) {
   const { data: counts } = useQuery(alertCounts());
   // Few rules wait before they fire; nobody else needs the tab.
   const shown = states.filter((state) => state !== "PENDING" || filter.state === state || (counts?.pending ?? 0) > 0);

@@ -82,7 +82,7 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
       return (
         <p className={styles.rest}>
           The newest {number(row.shown)} of {number(row.group.count)}.
-          <Link to="/inbox" search={toSearch(withinGroup(filter, row.group))}>
+          <Link to="/inbox" search={toSearch(withinGroup(filter, row.group), "none")}>
             Show all of them
           </Link>
         </p>

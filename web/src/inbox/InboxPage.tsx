@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
-import { type AlertFilter, alertCounts, alertTotal, type Fold } from "../api/alerts";
+import { type AlertFilter, alertCounts, alertTotal } from "../api/alerts";
 import { Page } from "../frame/Page";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
@@ -11,7 +11,7 @@ import { AlertList, SearchedTo, type View } from "./AlertList";
 import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
-import { countedAs, isNarrowed, toFilter, toFold, toSearch } from "./filter";
+import { countedAs, type Folding, isNarrowed, toFilter, toFold, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 import { KeyLine } from "./KeyLine";
 import { NoAlerts } from "./NoAlerts";
@@ -61,7 +61,7 @@ export function InboxPage() {
         : navigate({ to: "/inbox/$alertId", params: { alertId: id }, search: true, replace }),
     [navigate],
   );
-  const narrow = (next: AlertFilter, nextFold: Fold | undefined) =>
+  const narrow = (next: AlertFilter, nextFold: Folding) =>
     void navigate({ to: ".", search: toSearch(next, nextFold), replace: true });
 
   const perform = (action: Action) => {

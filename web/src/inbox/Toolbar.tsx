@@ -1,19 +1,19 @@
 import { Link } from "@tanstack/react-router";
-import type { AlertFilter, Fold } from "../api/alerts";
+import type { AlertFilter } from "../api/alerts";
 import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
 import { IconAcknowledged, IconClose, IconResolved } from "../ui/icons";
 import { alertsWord, number } from "../ui/words";
 import type { Action } from "./actions";
-import { toSearch } from "./filter";
+import { type Folding, toSearch } from "./filter";
 import { folds } from "./fold";
 import type { Selection } from "./selection";
 import styles from "./Toolbar.module.css";
 
 interface Props {
   filter: AlertFilter;
-  fold: Fold | undefined;
-  onFilter: (filter: AlertFilter, fold: Fold | undefined) => void;
+  fold: Folding;
+  onFilter: (filter: AlertFilter, fold: Folding) => void;
   selection: Selection;
   /** How many alerts the selection means; undefined while that is being counted. */
   count: number | undefined;
@@ -76,8 +76,8 @@ export function Toolbar(props: Props) {
           <select
             className={styles.fold}
             aria-label="Fold"
-            value={fold ?? ""}
-            onChange={(event) => onFilter(filter, (event.currentTarget.value || undefined) as Fold | undefined)}
+            value={fold}
+            onChange={(event) => onFilter(filter, event.currentTarget.value as Folding)}
           >
             {folds.map(({ value, label }) => (
               <option key={value} value={value}>

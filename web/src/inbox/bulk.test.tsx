@@ -48,7 +48,7 @@ beforeEach(() => {
 
 describe("many alerts", () => {
   test("are selected by key, resolved at once, and put back", async () => {
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jx{Shift>}j{/Shift}");
     const ids = world.alerts.slice(0, 2).map(({ id }) => id);
@@ -63,7 +63,7 @@ describe("many alerts", () => {
   });
 
   test("are resolved by the filter, whose number is told before", async () => {
-    const { user } = open("/inbox?q=orders");
+    const { user } = open("/inbox?q=orders&fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.click(screen.getByRole("checkbox", { name: "Select everything that matches" }));
     const button = await screen.findByRole("button", { name: /Resolve 3 alerts/ });
@@ -84,7 +84,7 @@ describe("many alerts", () => {
         { once: true },
       ),
     );
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jxr");
     await screen.findByText("1 alert resolved.");
@@ -129,7 +129,7 @@ describe("many alerts", () => {
   test("that could not be put back are put back by a further try", async () => {
     const refuse = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
     server.use(http.post(api("/alerts/actions/:id/undo"), refuse));
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jrz");
     const said = await screen.findByText(/^Not undone\. Postgres cannot be reached\./, undefined, slow);
@@ -149,7 +149,7 @@ describe("many alerts", () => {
     server.use(
       http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Vi", role: "viewer", tenant: "default" })),
     );
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jxr");
     expect(screen.getByText("1 selected")).toBeVisible();
@@ -166,7 +166,7 @@ describe("folded alerts", () => {
         HttpResponse.json({ items: [{ signature: "E", count: 3, unread: 2, newest }], asOf: "T" }),
       ),
     );
-    const { user, router } = open("/inbox");
+    const { user, router } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.selectOptions(screen.getByRole("combobox", { name: "Fold" }), "Folded by error");
     const group = await screen.findByRole("button", { name: /×3/, expanded: false });
@@ -188,7 +188,7 @@ test("what is opened is read", async () => {
       return HttpResponse.json({ changed: 1 });
     }),
   );
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   await waitFor(() => expect(rows()).toHaveLength(1));
   expect(rows()[0]).toHaveTextContent("Unread.");
   await user.keyboard("j{Enter}");
@@ -196,7 +196,7 @@ test("what is opened is read", async () => {
 });
 
 test("the question mark shows all keys", async () => {
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   await waitFor(() => expect(rows()).toHaveLength(3));
   await user.keyboard("?");
   const dialog = screen.getByRole("dialog", { name: "Keyboard shortcuts" });

@@ -18,7 +18,7 @@ function who(role: string) {
 }
 
 test("opens by key, points at options while the field keeps the focus, and goes where it says", async () => {
-  const { user, router } = open("/inbox");
+  const { user, router } = open("/inbox?fold=none");
   await screen.findByRole("navigation", { name: "Tocsin" });
   await user.keyboard("{Control>}k{/Control}");
   const input = await field();
@@ -39,7 +39,7 @@ test("reaches rules and webhooks by name, and alerts by search", async () => {
     http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: "r1", name: "Failed orders", enabled: true }] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: "w1", name: "#ops", enabled: true }] })),
   );
-  const { user, router } = open("/inbox");
+  const { user, router } = open("/inbox?fold=none");
   await user.click(await screen.findByRole("button", { name: /Find/ }));
   const input = await field();
   await user.type(input, "failed ord");
@@ -57,7 +57,7 @@ test("reaches rules and webhooks by name, and alerts by search", async () => {
 test("acts on the alert that is open, and leaves to others what is not for one's role", async () => {
   const alert = anAlert(5, { route: "one" });
   world.alerts = [alert];
-  const opened = open(`/inbox/${alert.id}`);
+  const opened = open(`/inbox/${alert.id}?fold=none`);
   await screen.findByRole("heading", { name: /one/ });
   await opened.user.keyboard("{Meta>}k{/Meta}");
   await option(/New rule/);
@@ -67,7 +67,7 @@ test("acts on the alert that is open, and leaves to others what is not for one's
   opened.unmount();
 
   who("viewer");
-  const { user } = open(`/inbox/${alert.id}`);
+  const { user } = open(`/inbox/${alert.id}?fold=none`);
   await screen.findByRole("heading", { name: /one/ });
   await user.keyboard("{Control>}k{/Control}");
   await option(/Sign out/);
@@ -77,7 +77,7 @@ test("acts on the alert that is open, and leaves to others what is not for one's
 });
 
 test("gives the focus back", async () => {
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   const button = await screen.findByRole("button", { name: /Find/ });
   await user.click(button);
   await waitFor(async () => expect(await field()).toHaveFocus());
@@ -102,7 +102,7 @@ test("what the palette did is what z undoes, after something was done by key bef
       return HttpResponse.json({ actionId: params.id, restored: 1, skipped: 0 });
     }),
   );
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   await screen.findByRole("list", { name: "Alerts" });
   await user.keyboard("ja");
   await screen.findByText("orders · one acknowledged.");
@@ -119,7 +119,7 @@ test("what the palette did is what z undoes, after something was done by key bef
 
 test("single keys can be switched off, and what needs no letter still works", async () => {
   world.alerts = [anAlert(5, { route: "one" })];
-  const { user, router } = open("/inbox");
+  const { user, router } = open("/inbox?fold=none");
   await screen.findByRole("list", { name: "Alerts" });
   await user.keyboard("?");
   const help = await screen.findByRole("dialog", { name: "Keyboard shortcuts" });

@@ -48,7 +48,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
           navigate({
             to: "/inbox/$alertId",
             params: { alertId: alert.id },
-            search: toSearch({ ...wide(alert.state), q: asked }),
+            search: toSearch({ ...wide(alert.state), q: asked }, "none"),
           }),
       };
     }),
@@ -98,7 +98,7 @@ function useActions(text: string): Entry[] {
       label: `Search the inbox for “${text}”`,
       icon: IconSearch,
       found: true,
-      run: () => navigate({ to: "/inbox", search: toSearch({ ...wide("FIRING"), q: text }) }),
+      run: () => navigate({ to: "/inbox", search: toSearch({ ...wide("FIRING"), q: text }, "none") }),
     });
   }
   return entries;
