@@ -11,11 +11,11 @@ import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { Page } from "../frame/Page";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
+import { parseAddress, writeAddress } from "../ui/address";
 import { IconUnknown } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import * as pages from "./pages";
 import { Shell } from "./Shell";
-import { parseAddress, writeAddress } from "./search";
 
 const root = createRootRoute({
   component: Shell,

@@ -6,6 +6,7 @@ import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { Button, buttonClass, Key } from "../ui/Button";
+import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
 import { IconAcknowledged, IconBack, IconClose, IconExternal, IconResolved } from "../ui/icons";
 import { SeverityMark, StateMark } from "../ui/marks";
@@ -15,7 +16,10 @@ import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
+import { toSearch, wide } from "./filter";
 import { countWords } from "./headline";
+import { latenessSentence } from "./lateness";
+import { Owner } from "./Owner";
 import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
@@ -64,6 +68,7 @@ export function AlertDetail({ id, alone, may, onAct }: Props) {
         )}
         {alert && <Actions alert={alert} may={may} onAct={onAct} />}
         <span className={styles.grow} />
+        <CopyButton text={`${globalThis.location.origin}/inbox/${id}`} what="the link to this alert" />
         {!alone && (
           <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
             <IconClose size={17} aria-hidden="true" />
@@ -118,6 +123,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
               {alert.ruleName || "a deleted rule"}
             </Link>
           </span>
+          <Owner of={alert} stop />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
@@ -160,7 +166,10 @@ function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: str
       {errorType && <span className={styles.errorType}>{errorType}</span>}
       {errorMessage && <p className={styles.errorMessage}>{errorMessage}</p>}
       {errorStack ? (
-        <StackTrace stack={errorStack} />
+        <>
+          <CopyButton text={errorStack} what="the stack" />
+          <StackTrace stack={errorStack} />
+        </>
       ) : (
         !complete && <SkeletonRows count={8} height={28} label="Loading the stack" />
       )}
@@ -196,12 +205,22 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               <ExactTime at={exchange.endTime} />
             </Field>
           )}
+          {latenessSentence(alert) && <Field name="Alert raised">{latenessSentence(alert)}</Field>}
           <Field name="Execution">
             <span className="mono">{exchange.executionId}</span>
+            <CopyButton text={exchange.executionId} what="the execution id" />
           </Field>
           {exchange.correlationId && (
             <Field name="Correlation">
               <span className="mono">{exchange.correlationId}</span>
+              <CopyButton text={exchange.correlationId} what="the correlation id" />
+              <br />
+              <Link
+                to="/inbox"
+                search={toSearch({ ...wide(alert.state), correlationId: exchange.correlationId }, "none")}
+              >
+                Alerts with this correlation id
+              </Link>
             </Field>
           )}
         </dl>
@@ -213,6 +232,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
             {attributes.map(([name, value]) => (
               <Field key={name} name={name}>
                 <span className="mono">{value}</span>
+                <CopyButton text={value} what={name} />
               </Field>
             ))}
           </dl>

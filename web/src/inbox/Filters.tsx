@@ -5,12 +5,14 @@ import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
 import { ruleList } from "../api/rules";
+import { Button } from "../ui/Button";
 import { FilterMenu } from "../ui/FilterMenu";
-import { IconSearch } from "../ui/icons";
+import { IconFilter, IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
 import { number } from "../ui/words";
 import { countedAs, type Folding, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
+import { MoreFilters } from "./MoreFilters";
 
 export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Folding }) {
   const { data: counts } = useQuery(alertCounts());
@@ -51,6 +53,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
   const { data: rules } = useQuery(ruleList());
   const seen = useKnownApplications();
   const [asked, setAsked] = useState(false);
+  const [more, setMore] = useState(false);
   const { data: frequent = [] } = useQuery({ ...applicationNames(), enabled: asked });
   const applications = [...new Set([...seen, ...frequent])].sort();
   return (
@@ -81,6 +84,12 @@ export function Filters({ filter, onChange, searchRef }: Props) {
         chosen={filter.ruleId}
         onChange={(ruleId) => onChange({ ...filter, ruleId })}
       />
+      <Button onClick={() => setMore(true)}>
+        <IconFilter size={15} aria-hidden="true" />
+        <span className={styles.moreWord}>More</span>
+        <span className="visually-hidden"> filters</span>
+      </Button>
+      {more && <MoreFilters filter={filter} onChange={onChange} onClose={() => setMore(false)} />}
       <SearchField value={filter.q} onChange={(q) => onChange({ ...filter, q })} inputRef={searchRef} />
     </search>
   );

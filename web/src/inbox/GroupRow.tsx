@@ -1,13 +1,17 @@
 import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
+import { Bars } from "../ui/Bars";
+import { ClockTime } from "../ui/Instant";
 import { IconChevron } from "../ui/icons";
 import { TryAgain } from "../ui/TryAgain";
-import { number } from "../ui/words";
+import { number, sum } from "../ui/words";
 import styles from "./AlertRow.module.css";
+import { DeliveryMark } from "./DeliveryMark";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
+import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
 
 interface Props extends RowLook {
@@ -50,9 +54,35 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
         where={where}
         headline={headline(newest)}
         badge={times}
-        end={<IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />}
+        time={group.firstAt && <Lifetime group={group} />}
+        end={
+          <span className={styles.end}>
+            {look.wide && group.trend && <Trend counts={group.trend} />}
+            <Owner of={group} />
+            {newest.delivery && <DeliveryMark delivery={newest.delivery} />}
+            <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />
+          </span>
+        }
       />
     </button>
+  );
+}
+
+/** When the first alert of a group fired. The row ends with when the newest did. */
+function Lifetime({ group: { firstAt } }: { group: AlertGroup }) {
+  return (
+    <>
+      since <ClockTime at={firstAt} />
+    </>
+  );
+}
+
+function Trend({ counts }: { counts: readonly number[] }) {
+  const last = counts.at(-1) ?? 0;
+  return (
+    <span className={styles.trend} title="Alerts in each of the last 24 hours">
+      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last one`} />
+    </span>
   );
 }
 

@@ -139,7 +139,11 @@ describe("the inbox", () => {
     await user.keyboard("/");
     await user.keyboard("needle");
     await waitFor(() => expect(rows()).toHaveLength(1));
-    expect(router.state.location.href).toBe("/inbox?severity=critical&severity=warning&q=needle");
+    expect(router.state.location.search).toEqual({
+      severity: ["critical", "warning"],
+      q: "needle",
+      fold: "none",
+    });
   });
 
   test("says what to do when nothing fits the filter", async () => {

@@ -21,6 +21,7 @@ import { extend, nothing, order, present, type Selection, toggle } from "./selec
 import { canAll, Toolbar } from "./Toolbar";
 import { useInboxCommands } from "./useInboxCommands";
 import { useInboxRows } from "./useInboxRows";
+import { Views } from "./Views";
 
 /** The inbox: the list, and beside it the alert that is open. The address holds the filter and the open alert. */
 export function InboxPage() {
@@ -112,6 +113,7 @@ export function InboxPage() {
     search: () => searchField.current?.focus(),
   });
   useTitle();
+  const [views, setViews] = useState(false);
 
   if (openId !== undefined && !split) {
     return (
@@ -145,6 +147,7 @@ export function InboxPage() {
               reading.markMany(parts);
               select(nothing);
             }}
+            onViews={() => setViews(true)}
             busy={bulk.isPending}
             empty={rows.length === 0}
             may={may}
@@ -186,6 +189,7 @@ export function InboxPage() {
         </div>
         {openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />}
       </div>
+      {views && <Views search={search} onClose={() => setViews(false)} />}
     </Page>
   );
 }

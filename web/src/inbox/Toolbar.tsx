@@ -2,9 +2,11 @@ import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
-import { IconAcknowledged, IconClose, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconBookmark, IconClose, IconResolved } from "../ui/icons";
+import { Select } from "../ui/Select";
 import { alertsWord, number } from "../ui/words";
 import type { Action } from "./actions";
+import { chips } from "./chips";
 import { type Folding, toSearch } from "./filter";
 import { folds } from "./fold";
 import type { Selection } from "./selection";
@@ -20,6 +22,7 @@ interface Props {
   onAll: (all: boolean) => void;
   onAct: (to: Action["to"]) => void;
   onRead: () => void;
+  onViews: () => void;
   busy: boolean;
   /** Whether there is anything to select. */
   empty: boolean;
@@ -29,7 +32,7 @@ interface Props {
 
 /** Over the list: how it is narrowed and folded, and, once rows are selected, what can be done to them. */
 export function Toolbar(props: Props) {
-  const { filter, fold, onFilter, selection, onAll, empty } = props;
+  const { filter, fold, onFilter, onViews, selection, onAll, empty } = props;
   const some = selection.all || selection.ids.size > 0;
   return (
     <div className={styles.bar}>
@@ -61,30 +64,30 @@ export function Toolbar(props: Props) {
             on={filter.unread}
             onChange={(unread) => onFilter({ ...filter, unread }, fold)}
           />
-          {filter.signature.length > 0 && (
+          {chips(filter).map(({ part, text, empty }) => (
             <Link
+              key={part}
               to="/inbox"
-              search={toSearch({ ...filter, signature: [] }, fold)}
+              search={toSearch({ ...filter, ...empty }, fold)}
               className={styles.chip}
-              title={filter.signature.join("\n")}
+              title={text}
             >
-              <span>{filter.signature[0] || "Without an error"}</span>
-              <IconClose size={13} aria-label="Leave this filter out" />
+              <span>{text}</span>
+              <IconClose size={13} aria-label="Remove this filter" />
             </Link>
-          )}
+          ))}
           <span className={styles.grow} />
-          <select
-            className={styles.fold}
-            aria-label="Fold"
+          <Button look="quiet" onClick={onViews}>
+            <IconBookmark size={15} aria-hidden="true" />
+            Views
+          </Button>
+          <Select
+            bare
+            label="Group alerts"
+            options={folds}
             value={fold}
-            onChange={(event) => onFilter(filter, event.currentTarget.value as Folding)}
-          >
-            {folds.map(({ value, label }) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
+            onChange={(value) => onFilter(filter, value)}
+          />
         </>
       )}
     </div>

@@ -168,7 +168,7 @@ describe("folded alerts", () => {
     );
     const { user, router } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
-    await user.selectOptions(screen.getByRole("combobox", { name: "Fold" }), "Folded by error");
+    await user.selectOptions(screen.getByRole("combobox", { name: "Group alerts" }), "By error");
     const group = await screen.findByRole("button", { name: /×3/, expanded: false });
     expect(router.state.location.search).toEqual({ fold: "error" });
     await user.click(group);

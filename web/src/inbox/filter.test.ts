@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAddress, writeAddress } from "../app/search";
+import { parseAddress, writeAddress } from "../ui/address";
 import { isNarrowed, parseSearch, toFilter, toFold, toSearch, wide } from "./filter";
 
 const read = (address: string) => toFilter(parseSearch(parseAddress(address)));

@@ -4,10 +4,9 @@ import { useState } from "react";
 import type { Webhook } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { readWebhook, rotateSecret, webhookKeys } from "../api/webhooks";
-import { Button } from "../ui/Button";
+import { CopyButton } from "../ui/CopyButton";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { ExactTime } from "../ui/Instant";
-import { IconCopy } from "../ui/icons";
 
 const overlaps = [
   { value: "0", label: "Not at all: it was given away" },
@@ -39,7 +38,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
       <FormDialog title="The new signing secret" onClose={onClose}>
         <p>Give it to the receiver. It is not shown again.</p>
         <Secret>{signingSecret}</Secret>
-        <Copy text={signingSecret} />
+        <CopyButton text={signingSecret} what="the secret" />
         {formerSecretUntil && (
           <p>
             Until <ExactTime at={formerSecretUntil} /> each request is signed by the former one, too.
@@ -71,17 +70,5 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
         <p>Each request is then signed as Standard Webhooks say, so that the receiver knows that it comes from here.</p>
       )}
     </FormDialog>
-  );
-}
-
-/** Copies where the browser lets a page do so, which is over https; elsewhere the text is selected by a click. */
-function Copy({ text }: { text: string }) {
-  const [done, setDone] = useState(false);
-  if (!navigator.clipboard) return null;
-  return (
-    <Button onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>
-      <IconCopy size={16} aria-hidden="true" />
-      {done ? "Copied" : "Copy"}
-    </Button>
   );
 }
