@@ -1,18 +1,18 @@
-import { NativeSelect, PasswordInput, useMantineColorScheme } from "@mantine/core";
+import { PasswordInput, useMantineColorScheme } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { accessKeys, changePassword, type Me, me, roleLabel } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
+import { Select } from "../ui/Select";
 import { SingleKeysSwitch } from "../ui/SingleKeysSwitch";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
 import { schemes, schemeWords } from "../ui/theme";
 import { useToast } from "../ui/toast";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
 import { useSignOut } from "./signOut";
@@ -86,14 +86,11 @@ function Account({ who }: { who: Me }) {
 function Theme() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
-    <NativeSelect
+    <Select
       label="Theme"
-      data={schemes.map((value) => ({ value, label: schemeWords[value] }))}
+      options={schemes.map((value) => ({ value, label: schemeWords[value] }))}
       value={colorScheme}
-      onChange={(event) => {
-        const chosen = schemes.find((scheme) => scheme === event.currentTarget.value);
-        if (chosen) setColorScheme(chosen);
-      }}
+      onChange={setColorScheme}
     />
   );
 }
@@ -103,33 +100,19 @@ const fields = ["currentPassword", "newPassword"] as const;
 function Password({ who }: { who: Me }) {
   const cache = useQueryClient();
   const toast = useToast();
-  const [problems, setProblems] = useState<readonly string[]>([]);
-  const [refusals, setRefusals] = useState(0);
   const form = useForm({ initialValues: { currentPassword: "", newPassword: "" } });
-  const change = useMutation({
-    mutationFn: changePassword,
-    onSuccess: (now) => {
+  const change = useServerForm({
+    form,
+    fields,
+    send: changePassword,
+    onSaved: (now) => {
       form.reset();
       cache.setQueryData<Me>(accessKeys.me, now);
       toast("Your password is set. You are signed out everywhere else.", "done");
     },
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblems(placed.rest);
-      setRefusals((count) => count + 1);
-    },
   });
   return (
-    <Form
-      problems={problems}
-      refusals={refusals}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblems([]);
-        change.mutate(form.values);
-      }}
-    >
+    <Form problems={change.problems} refusals={change.refusals} onSubmit={() => change.submit(form.values)}>
       <FormSection title={who.hasPassword ? "Change the password" : "Set a password"}>
         {who.hasPassword && (
           <PasswordInput
@@ -146,7 +129,7 @@ function Password({ who }: { who: Me }) {
         />
       </FormSection>
       <div className={formStyles.actions}>
-        <Button type="submit" look="primary" disabled={change.isPending}>
+        <Button type="submit" look="primary" disabled={change.busy}>
           Set the password
         </Button>
       </div>

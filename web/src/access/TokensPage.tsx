@@ -1,6 +1,6 @@
-import { NativeSelect, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import {
   accessKeys,
@@ -12,16 +12,17 @@ import {
   type Token,
   tokenList,
 } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 
 export function TokensPage() {
@@ -112,27 +113,23 @@ const lifetimes = [
 
 function NewToken({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
-  const [problem, setProblem] = useState<string>();
   const form = useForm({ initialValues: { name: "", role: "viewer" as Role, days: "90" } });
-  const create = useMutation({
-    mutationFn: ({ name, role, days }: typeof form.values) =>
+  const create = useServerForm({
+    form,
+    fields: ["name", "role"],
+    send: ({ name, role, days }: typeof form.values) =>
       createToken({
         name,
         role,
         ...(days ? { expiresAt: new Date(Date.now() + Number(days) * dayMs).toISOString() } : {}),
       }),
-    onError: (error) => {
-      const placed = placeErrors(error, ["name", "role"]);
-      form.setErrors(placed.fields);
-      setProblem(placed.rest.join(" ") || undefined);
-    },
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.tokens }),
   });
-  if (create.data) {
+  if (create.answer) {
     return (
-      <FormDialog title={`Token “${create.data.token.name}”`} onClose={onClose}>
+      <FormDialog title={`Token “${create.answer.token.name}”`} onClose={onClose}>
         <p>Keep it where the program finds it: it is not shown again. It is sent as Authorization: Bearer.</p>
-        <Secret>{create.data.secret}</Secret>
+        <Secret>{create.answer.secret}</Secret>
       </FormDialog>
     );
   }
@@ -140,22 +137,18 @@ function NewToken({ onClose }: { onClose: () => void }) {
     <FormDialog
       title="New token"
       action="Create the token"
-      busy={create.isPending}
-      problem={problem}
+      busy={create.busy}
+      problem={create.problem}
       onClose={onClose}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblem(undefined);
-        create.mutate(form.values);
-      }}
+      onSubmit={() => create.submit(form.values)}
     >
       <TextInput label="Name" placeholder="Deployment" autoComplete="off" {...form.getInputProps("name")} />
-      <NativeSelect
+      <Select
         label="Role"
-        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        options={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
         {...form.getInputProps("role")}
       />
-      <NativeSelect label="Holds for" data={lifetimes} {...form.getInputProps("days")} />
+      <Select label="Expires" options={lifetimes} {...form.getInputProps("days")} />
     </FormDialog>
   );
 }

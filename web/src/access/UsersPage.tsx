@@ -1,4 +1,4 @@
-import { NativeSelect, PasswordInput, TextInput } from "@mantine/core";
+import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -15,17 +15,18 @@ import {
   userList,
 } from "../api/access";
 import { reasonOf } from "../api/errors";
-import { placeErrors } from "../api/fields";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 
 type Open = { what: "new" } | { what: "delete" | "link"; user: User };
@@ -100,12 +101,13 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
         </div>
       </td>
       <td>
-        <NativeSelect
-          aria-label={`Role of ${user.name}`}
-          data={roles.map(({ value, label }) => ({ value, label }))}
+        <Select
+          bare
+          label={`Role of ${user.name}`}
+          options={roles}
           value={user.role}
           disabled={change.isPending}
-          onChange={(event) => change.mutate({ role: event.currentTarget.value as Role })}
+          onChange={(role) => change.mutate({ role })}
         />
       </td>
       <td data-label="Last sign-in">
@@ -158,44 +160,36 @@ const fields = ["name", "email", "role", "password"] as const;
 function NewUser({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();
-  const [problem, setProblem] = useState<string>();
   const form = useForm({ initialValues: { name: "", email: "", role: "operator" as Role, password: "" } });
-  const create = useMutation({
-    mutationFn: async ({ password, ...user }: typeof form.values) => {
+  const create = useServerForm({
+    form,
+    fields,
+    send: async ({ password, ...user }: typeof form.values) => {
       const made = await createUser(password ? { ...user, password } : user);
       return password ? undefined : await createLink(made.id);
     },
-    onSuccess: (link) => {
+    onSaved: (link) => {
       if (link !== undefined) return;
       toast(`${form.values.name} can sign in.`, "done");
       onClose();
     },
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblem(placed.rest.join(" ") || undefined);
-    },
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
   });
-  if (create.data) return <LinkShown name={form.values.name} link={create.data} onClose={onClose} />;
+  if (create.answer) return <LinkShown name={form.values.name} link={create.answer} onClose={onClose} />;
   return (
     <FormDialog
       title="New user"
       action="Create the user"
-      busy={create.isPending}
-      problem={problem}
+      busy={create.busy}
+      problem={create.problem}
       onClose={onClose}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblem(undefined);
-        create.mutate(form.values);
-      }}
+      onSubmit={() => create.submit(form.values)}
     >
       <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
       <TextInput label="E-mail address" type="email" autoComplete="off" {...form.getInputProps("email")} />
-      <NativeSelect
+      <Select
         label="Role"
-        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        options={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
         {...form.getInputProps("role")}
       />
       <PasswordInput

@@ -1,4 +1,3 @@
-import { useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
@@ -11,7 +10,9 @@ import { Button } from "../ui/Button";
 import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
+import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { StatusMark, statusMeaning } from "../ui/marks";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { DeliveryDetail } from "./DeliveryDetail";
@@ -26,7 +27,7 @@ export function DeliveriesPage() {
   const { notificationId: openId } = useParams({ strict: false });
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
-  const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const split = useSplit();
   const may = useMay();
   const toSend = toRetry(filter);
   const any = useQuery({
@@ -70,14 +71,18 @@ export function DeliveriesPage() {
         )
       }
     >
-      <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
-        <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
-          <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
-        </section>
-        {openId !== undefined && (
-          <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
-        )}
-      </div>
+      <MasterDetail
+        list={
+          <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
+            <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
+          </section>
+        }
+        detail={
+          openId !== undefined && (
+            <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
+          )
+        }
+      />
       {retrying && <RetryAll filter={filter} onClose={() => setRetrying(false)} />}
     </Page>
   );
@@ -116,18 +121,13 @@ function Filters({ search }: { search: DeliverySearch }) {
         chosen={search.rule ?? []}
         onChange={(rule) => change({ rule })}
       />
-      <select
-        className={styles.span}
-        aria-label="Created"
+      <Select
+        bare
+        label="Created"
+        options={spans}
         value={search.within ?? ""}
-        onChange={(event) => change({ within: event.currentTarget.value })}
-      >
-        {spans.map(({ value, label }) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
+        onChange={(within) => change({ within })}
+      />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
           Not only of one {single}

@@ -1,14 +1,16 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import type { Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
 import { ruleList } from "../api/rules";
-import { Button, buttonClass } from "../ui/Button";
+import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconBack, IconClose, IconRetrying } from "../ui/icons";
+import { IconRetrying } from "../ui/icons";
+import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
@@ -29,48 +31,23 @@ interface Props {
 /** The open message: where it goes, each attempt, and what people did about it. */
 export function DeliveryDetail({ id, alone, may }: Props) {
   const { data: notification, error, refetch } = useQuery(oneNotification(id));
-  const reading = useRef<HTMLElement>(null);
-  // On a phone the message takes the list's place, and with it the focus, which was on a row that is gone.
-  useEffect(() => {
-    if (alone) reading.current?.focus();
-  }, [alone]);
   return (
-    <article className={styles.detail} aria-label="Message">
-      <div className={styles.bar}>
-        {alone && (
-          <Link
-            to="/deliveries"
-            search={true}
-            className={buttonClass("quiet", true)}
-            aria-label="Back to the deliveries"
-          >
-            <IconBack size={18} aria-hidden="true" />
-          </Link>
-        )}
-        {notification && may && <Retry notification={notification} />}
-        <span className={styles.grow} />
-        {!alone && (
-          <Link
-            to="/deliveries"
-            search={true}
-            className={buttonClass("quiet", true)}
-            aria-label="Close"
-            title="Close (Esc)"
-          >
-            <IconClose size={17} aria-hidden="true" />
-          </Link>
-        )}
-      </div>
-      <section ref={reading} className={styles.scroll} aria-label="What became of it" tabIndex={-1}>
-        {notification ? (
-          <Body notification={notification} />
-        ) : error ? (
-          <Failed error={error} onRetry={refetch} />
-        ) : (
-          <SkeletonRows count={6} height={60} label="Loading the message" />
-        )}
-      </section>
-    </article>
+    <DetailFrame
+      label="Message"
+      content="Attempts and responses"
+      list="/deliveries"
+      back="Back to the deliveries"
+      alone={alone}
+      actions={notification && may && <Retry notification={notification} />}
+    >
+      {notification ? (
+        <Body notification={notification} />
+      ) : error ? (
+        <Failed error={error} onRetry={refetch} />
+      ) : (
+        <SkeletonRows count={6} height={60} label="Loading the message" />
+      )}
+    </DetailFrame>
   );
 }
 
@@ -147,7 +124,7 @@ function Body({ notification }: { notification: Notification }) {
       </h2>
       {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
 
-      <dl className={styles.fields}>
+      <Fields>
         <Field name="Webhook">
           <Link to="/webhooks" hash={webhookId}>
             {webhookName || "a deleted webhook"}
@@ -197,8 +174,9 @@ function Body({ notification }: { notification: Notification }) {
         )}
         <Field name="Message id">
           <span className="mono">{id}</span>
+          <CopyButton text={id} what="the message id" />
         </Field>
-      </dl>
+      </Fields>
 
       <section className={styles.section}>
         <h3>Attempts</h3>
@@ -216,14 +194,5 @@ function Body({ notification }: { notification: Notification }) {
         </ol>
       </section>
     </>
-  );
-}
-
-function Field({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div className={styles.pair}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

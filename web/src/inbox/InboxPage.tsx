@@ -1,10 +1,10 @@
-import { useMediaQuery } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
 import { type AlertFilter, alertCounts, alertTotal } from "../api/alerts";
 import { Page } from "../frame/Page";
+import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList, SearchedTo, type View } from "./AlertList";
@@ -30,7 +30,7 @@ export function InboxPage() {
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
   const fold = toFold(search);
-  const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const split = useSplit();
   const may = isAtLeast(useQuery(me()).data, "operator");
 
   const open = useOpenAlert(openId);
@@ -133,62 +133,66 @@ export function InboxPage() {
         </>
       }
     >
-      <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
-        <div className={styles.list}>
-          <Toolbar
-            filter={filter}
-            fold={fold}
-            onFilter={narrow}
-            selection={selection}
-            count={count}
-            onAll={(all) => select(all ? { ...nothing, all } : nothing)}
-            onAct={(to) => actOn(to)?.()}
-            onRead={() => {
-              reading.markMany(parts);
-              select(nothing);
-            }}
-            onViews={() => setViews(true)}
-            busy={bulk.isPending}
-            empty={rows.length === 0}
-            may={may}
-          />
-          <div className={styles.grow}>
-            {list.isPending ? (
-              <SkeletonRows
-                count={12}
-                height={split && openId === undefined ? rowHeight.wide : rowHeight.narrow}
-                label="Loading alerts"
-              />
-            ) : rows.length > 0 ? (
-              <AlertList
-                key={list.key}
-                view={view}
-                rows={rows}
-                filter={filter}
-                openId={openId}
-                selection={selection}
-                onSelect={(id, range) => select((range ? extend : toggle)(selection, rows, id))}
-                onToggle={list.toggleGroup}
-                onRetry={list.retryGroup}
-                cursorId={cursorId}
-                onPoint={setCursorId}
-                hasMore={list.hasMore}
-                loadingMore={list.loadingMore}
-                onMore={list.onMore}
-                search={list.search}
-              />
-            ) : list.isError ? (
-              <Failed error={list.error} onRetry={list.refetch} />
-            ) : list.search ? (
-              <SearchedTo search={list.search} />
-            ) : (
-              <NoAlerts filter={filter} />
-            )}
-          </div>
-          <KeyLine />
-        </div>
-        {openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />}
-      </div>
+      <MasterDetail
+        list={
+          <>
+            <Toolbar
+              filter={filter}
+              fold={fold}
+              onFilter={narrow}
+              selection={selection}
+              count={count}
+              onAll={(all) => select(all ? { ...nothing, all } : nothing)}
+              onAct={(to) => actOn(to)?.()}
+              onRead={() => {
+                reading.markMany(parts);
+                select(nothing);
+              }}
+              onViews={() => setViews(true)}
+              busy={bulk.isPending}
+              empty={rows.length === 0}
+              may={may}
+            />
+            <div className={styles.grow}>
+              {list.isPending ? (
+                <SkeletonRows
+                  count={12}
+                  height={split && openId === undefined ? rowHeight.wide : rowHeight.narrow}
+                  label="Loading alerts"
+                />
+              ) : rows.length > 0 ? (
+                <AlertList
+                  key={list.key}
+                  view={view}
+                  rows={rows}
+                  filter={filter}
+                  openId={openId}
+                  selection={selection}
+                  onSelect={(id, range) => select((range ? extend : toggle)(selection, rows, id))}
+                  onToggle={list.toggleGroup}
+                  onRetry={list.retryGroup}
+                  cursorId={cursorId}
+                  onPoint={setCursorId}
+                  hasMore={list.hasMore}
+                  loadingMore={list.loadingMore}
+                  onMore={list.onMore}
+                  search={list.search}
+                />
+              ) : list.isError ? (
+                <Failed error={list.error} onRetry={list.refetch} />
+              ) : list.search ? (
+                <SearchedTo search={list.search} />
+              ) : (
+                <NoAlerts filter={filter} />
+              )}
+            </div>
+            <KeyLine />
+          </>
+        }
+        detail={
+          openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />
+        }
+      />
       {views && <Views search={search} onClose={() => setViews(false)} />}
     </Page>
   );

@@ -1,10 +1,11 @@
-import { Autocomplete, Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { Autocomplete, Checkbox, TextInput } from "@mantine/core";
 import { memo } from "react";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconPlus, IconTrash } from "../ui/icons";
+import { Select } from "../ui/Select";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { SuggestInput } from "./SuggestInput";
@@ -97,7 +98,7 @@ function Attributes({ editor }: { editor: Editor }) {
               data={keys}
               {...bound(editor, `${field}.key`)}
             />
-            <NativeSelect aria-label={`Comparison ${index + 1}`} data={comparisons} {...bound(editor, `${field}.op`)} />
+            <Select bare label={`Comparison ${index + 1}`} options={comparisons} {...bound(editor, `${field}.op`)} />
             {op === "EXISTS" ? (
               <span />
             ) : (

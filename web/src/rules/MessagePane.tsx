@@ -1,8 +1,8 @@
-import { NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Exchange, RulePreview, TemplatePreview, Webhook } from "../api/client";
 import { recentExchanges } from "../api/exchanges";
 import { useMinute } from "../ui/now";
+import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { shortTime } from "../ui/time";
 import type { Values } from "./definition";
@@ -32,10 +32,9 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
         <h2 id="message-title">The message</h2>
       </header>
       <div className={styles.choose}>
-        <NativeSelect
-          size="xs"
+        <Select
           label="About"
-          data={[
+          options={[
             { value: "", label: "a made-up exchange" },
             ...exchanges.map((exchange) => ({
               value: key(exchange),
@@ -43,19 +42,18 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
             })),
           ]}
           value={chosen ? key(chosen) : ""}
-          onChange={(event) => {
-            const next = exchanges.find((exchange) => key(exchange) === event.currentTarget.value);
+          onChange={(value) => {
+            const next = exchanges.find((exchange) => key(exchange) === value);
             const ref = next && { executionId: next.executionId, startTime: next.startTime };
             onShown({ ...shown, exchange: ref });
           }}
         />
         {webhooks.length > 0 && (
-          <NativeSelect
-            size="xs"
+          <Select
             label="As sent to"
-            data={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
+            options={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
             value={shown.webhookId ?? ""}
-            onChange={(event) => onShown({ ...shown, webhookId: event.currentTarget.value })}
+            onChange={(webhookId) => onShown({ ...shown, webhookId })}
           />
         )}
       </div>

@@ -1,8 +1,8 @@
-import { NativeSelect } from "@mantine/core";
 import type { RulePreview } from "../api/client";
 import { explain } from "../api/errors";
 import { Ago } from "../ui/Instant";
 import { useMinute } from "../ui/now";
+import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
@@ -25,12 +25,12 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
     <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
       <header className={styles.head}>
         <h2 id="preview-title">What it would have raised</h2>
-        <NativeSelect
-          size="xs"
-          aria-label="Time that the preview covers"
-          data={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
+        <Select
+          bare
+          label="Time that the preview covers"
+          options={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
           value={String(hours)}
-          onChange={(event) => onHours(Number(event.currentTarget.value))}
+          onChange={(chosen) => onHours(Number(chosen))}
         />
       </header>
       {data === undefined && error == null && complaints.length === 0 && (

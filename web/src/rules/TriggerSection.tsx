@@ -1,10 +1,11 @@
-import { Checkbox, Input, NativeSelect } from "@mantine/core";
+import { Checkbox, Input } from "@mantine/core";
 import { memo } from "react";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
+import { Select } from "../ui/Select";
 import { notApplicable } from "./check";
 import { amount, bound, type Editor } from "./editor";
 
@@ -86,10 +87,10 @@ function Counting({ editor }: { editor: Editor }) {
           units={[second, minute, hour]}
           {...amount(editor, "windowSeconds")}
         />
-        <NativeSelect
+        <Select
           label="Count"
           description="Each group has an alert of its own."
-          data={groups}
+          options={groups}
           {...bound(editor, "groupBy")}
         />
         <Amount

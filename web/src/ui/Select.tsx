@@ -7,8 +7,10 @@ export interface SelectProps<T extends string> {
   label: string;
   bare?: boolean;
   options: readonly { value: T; label: string }[];
-  value: T;
+  value?: T;
   onChange: (value: T) => void;
+  onFocus?: () => void;
+  onBlur?: () => void;
   description?: string;
   error?: ReactNode;
   disabled?: boolean;
@@ -16,7 +18,18 @@ export interface SelectProps<T extends string> {
 
 /** One of several, in the browser's own list: the same in forms, toolbars and tables, and at home on a phone. */
 export function Select<T extends string>(props: SelectProps<T>) {
-  const { label, bare = false, options, value, onChange, description, error, disabled = false } = props;
+  const {
+    label,
+    bare = false,
+    options,
+    value,
+    onChange,
+    onFocus,
+    onBlur,
+    description,
+    error,
+    disabled = false,
+  } = props;
   const id = useId();
   const field = (
     <select
@@ -25,6 +38,8 @@ export function Select<T extends string>(props: SelectProps<T>) {
       aria-label={bare ? label : undefined}
       aria-invalid={error ? true : undefined}
       disabled={disabled}
+      onFocus={onFocus}
+      onBlur={onBlur}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value as T)}
     >

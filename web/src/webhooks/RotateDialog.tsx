@@ -1,4 +1,3 @@
-import { NativeSelect } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Webhook } from "../api/client";
@@ -7,6 +6,7 @@ import { readWebhook, rotateSecret, webhookKeys } from "../api/webhooks";
 import { CopyButton } from "../ui/CopyButton";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { ExactTime } from "../ui/Instant";
+import { Select } from "../ui/Select";
 
 const overlaps = [
   { value: "0", label: "Not at all: it was given away" },
@@ -58,12 +58,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
     >
       {webhook.hasSigningSecret ? (
         <>
-          <NativeSelect
-            label="The present secret signs, too, for"
-            data={overlaps}
-            value={overlap}
-            onChange={(event) => setOverlap(event.currentTarget.value)}
-          />
+          <Select label="Keep the current secret valid for" options={overlaps} value={overlap} onChange={setOverlap} />
           {webhook.formerSecretUntil && <p>The one before it, which still signs, ends at once.</p>}
         </>
       ) : (
