@@ -133,8 +133,16 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 		return nil, fmt.Errorf("group alerts: %w", err)
 	}
 	answer := GroupAlerts200JSONResponse{Items: make([]AlertGroup, len(found)), AsOf: asOf.UTC()}
+	newest := make([]Alert, len(found))
+	for i := range found {
+		newest[i] = listedAlert(&found[i].Newest)
+	}
+	if err := s.annotate(ctx, newest); err != nil {
+		return nil, err
+	}
 	for i := range found {
 		answer.Items[i] = groupAnswer(q.By, &found[i])
+		answer.Items[i].Newest = newest[i]
 	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
@@ -148,7 +156,7 @@ func groupAnswer(by alerts.Fold, g *alerts.Group) AlertGroup {
 	answer := AlertGroup{
 		Count:   c.Pending + c.Firing + c.Acknowledged + c.Resolved,
 		Pending: c.Pending, Firing: c.Firing, Acknowledged: c.Acknowledged, Resolved: c.Resolved, Unread: g.Unread,
-		Newest: listedAlert(&g.Newest), FirstAt: g.FirstAt.UTC(),
+		FirstAt: g.FirstAt.UTC(),
 	}
 	switch by {
 	case alerts.ByRule:

@@ -64,10 +64,10 @@ function Account({ who }: { who: Me }) {
           <Theme />
           <SingleKeysSwitch />
           {who.issuer && !who.hasPassword && (
-            <p className={formStyles.hint}>You sign in at {who.issuer}, without a password of Tocsin's own.</p>
+            <p className={formStyles.hint}>You sign in with {who.issuer}, without a Tocsin password.</p>
           )}
           {who.kind === "open" ? (
-            <p className={formStyles.hint}>Access is open on this machine: nobody has to sign in.</p>
+            <p className={formStyles.hint}>Access is open on this machine. No sign-in is required.</p>
           ) : (
             <div>
               <Button onClick={() => signOut.mutate()} disabled={signOut.isPending}>
@@ -108,7 +108,7 @@ function Password({ who }: { who: Me }) {
     onSaved: (now) => {
       form.reset();
       cache.setQueryData<Me>(accessKeys.me, now);
-      toast("Your password is set. You are signed out everywhere else.", "done");
+      toast("Password changed. You are signed out everywhere else.", "done");
     },
   });
   return (
@@ -123,7 +123,7 @@ function Password({ who }: { who: Me }) {
         )}
         <PasswordInput
           label="New password"
-          description="At least 12 characters; a few words are good"
+          description="At least 12 characters, for example a few words"
           autoComplete="new-password"
           {...form.getInputProps("newPassword")}
         />

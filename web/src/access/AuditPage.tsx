@@ -63,7 +63,7 @@ export function AuditPage() {
       ) : log.data === undefined ? (
         <Failed error={failure} onRetry={log.refetch} />
       ) : entries.length === 0 ? (
-        <Empty icon={IconHistory} title="Nothing was changed" />
+        <Empty icon={IconHistory} title="No changes" />
       ) : (
         <table className={table.table}>
           <thead>
@@ -101,7 +101,7 @@ export function AuditPage() {
       {log.hasNextPage && (
         <div className={styles.more}>
           <Button disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Show older entries
+            Load older entries
           </Button>
         </div>
       )}

@@ -20,10 +20,7 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
   const make = useServerForm({ form, fields, send: setUp, onSaved: onEnter });
   return (
     <Entrance title="Set up Tocsin" problem={make.problem}>
-      <p>
-        There is no administrator yet. Make the first one with the code that Tocsin has written to its log when it
-        started.
-      </p>
+      <p>There is no administrator yet. Create the first one with the code that Tocsin wrote to its log at startup.</p>
       <form
         className={styles.fields}
         noValidate
@@ -35,7 +32,7 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
         <TextInput
           label="Code"
           ref={first}
-          description="In the log as set_up_code"
+          description="Logged as set_up_code"
           autoComplete="off"
           spellCheck={false}
           {...form.getInputProps("code")}
@@ -44,12 +41,12 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
         <TextInput label="E-mail address" type="email" autoComplete="username" {...form.getInputProps("email")} />
         <PasswordInput
           label="Password"
-          description="At least 12 characters; a few words are good"
+          description="At least 12 characters, for example a few words"
           autoComplete="new-password"
           {...form.getInputProps("password")}
         />
         <Button type="submit" look="primary" disabled={make.busy}>
-          Make the administrator
+          Create the administrator
         </Button>
       </form>
       <Button onClick={onSignIn}>Sign in instead</Button>

@@ -46,8 +46,8 @@ export function TokensPage() {
       ) : tokens.data === undefined ? (
         <Failed error={failure} onRetry={tokens.refetch} />
       ) : tokens.data.length === 0 ? (
-        <Empty icon={IconKey} title="No program has a key">
-          <p>A token lets a program use the API, within a role, until it expires or is revoked.</p>
+        <Empty icon={IconKey} title="No API tokens yet">
+          <p>A token gives a program access to the API with a role, until it expires or is revoked.</p>
         </Empty>
       ) : (
         <table className={table.table}>
@@ -56,7 +56,7 @@ export function TokensPage() {
               <th scope="col">Token</th>
               <th scope="col">Role</th>
               <th scope="col">Last use</th>
-              <th scope="col">Holds until</th>
+              <th scope="col">Expires</th>
               <th scope="col">
                 <span className="visually-hidden">Actions</span>
               </th>
@@ -68,7 +68,7 @@ export function TokensPage() {
                 <td>
                   <div className={table.name}>{token.name}</div>
                   <div className={table.sub}>
-                    <span className="mono">tcn_…{token.hint}</span> · made by {token.createdBy},{" "}
+                    <span className="mono">tcn_…{token.hint}</span> · created by {token.createdBy},{" "}
                     <Ago at={token.createdAt} />
                   </div>
                 </td>
@@ -76,7 +76,7 @@ export function TokensPage() {
                 <td data-label="Last use">
                   {token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}
                 </td>
-                <td data-label="Holds until">
+                <td data-label="Expires">
                   <End token={token} />
                 </td>
                 <td>
@@ -98,7 +98,7 @@ export function TokensPage() {
 }
 
 function End({ token }: { token: Token }) {
-  if (!token.expiresAt) return <span className={table.quiet}>No end</span>;
+  if (!token.expiresAt) return <span className={table.quiet}>Never</span>;
   if (Date.parse(token.expiresAt) <= Date.now()) return <span className={table.bad}>Expired</span>;
   return <ExactTime at={token.expiresAt} />;
 }
@@ -108,7 +108,7 @@ const lifetimes = [
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
   { value: "365", label: "1 year" },
-  { value: "", label: "No end" },
+  { value: "", label: "Never" },
 ];
 
 function NewToken({ onClose }: { onClose: () => void }) {
@@ -128,7 +128,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   if (create.answer) {
     return (
       <FormDialog title={`Token “${create.answer.token.name}”`} onClose={onClose}>
-        <p>Keep it where the program finds it: it is not shown again. It is sent as Authorization: Bearer.</p>
+        <p>Copy it now; it is not shown again. Send it as Authorization: Bearer.</p>
         <Secret>{create.answer.secret}</Secret>
       </FormDialog>
     );
@@ -159,11 +159,11 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
       title={`Revoke “${token.name}”?`}
       action="Revoke the token"
       remove={() => revokeToken(token.id)}
-      done={`“${token.name}” is revoked.`}
+      done={`“${token.name}” was revoked.`}
       stale={accessKeys.tokens}
       onClose={onClose}
     >
-      Whatever uses it is refused from the next request on.
+      Programs that use it lose access immediately.
     </RemoveDialog>
   );
 }

@@ -85,7 +85,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
     onError: (error) => toast(`${user.name} was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
   });
-  const word = user.disabled ? "Let sign in" : "Disable";
+  const word = user.disabled ? "Enable" : "Disable";
   return (
     <tr>
       <td>
@@ -194,7 +194,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
       />
       <PasswordInput
         label="Password"
-        description="Left empty, you get a link by which the user signs in once and sets one"
+        description="Leave blank to get a one-time sign-in link instead"
         autoComplete="new-password"
         {...form.getInputProps("password")}
       />
@@ -205,7 +205,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
 function LinkShown({ name, link, onClose }: { name: string; link: string; onClose: () => void }) {
   return (
     <FormDialog title={`Sign-in link for ${name}`} onClose={onClose}>
-      <p>Whoever opens it is signed in as {name}, once, within a day. It is not shown again.</p>
+      <p>Anyone who opens it is signed in as {name}. It works once, within a day, and is not shown again.</p>
       <Secret>{link}</Secret>
     </FormDialog>
   );
@@ -217,13 +217,13 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <FormDialog
       title={`Sign-in link for ${user.name}`}
-      action="Make the link"
+      action="Create the link"
       busy={make.isPending}
       problem={make.error?.message}
       onSubmit={() => make.mutate()}
       onClose={onClose}
     >
-      <p>For somebody who has no password, or has forgotten it. Setting a password ends the link.</p>
+      <p>For a user who has no password or has forgotten it. Setting a password invalidates the link.</p>
     </FormDialog>
   );
 }
@@ -234,11 +234,11 @@ function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
       title={`Delete ${user.name}?`}
       action="Delete the user"
       remove={() => deleteUser(user.id)}
-      done={`${user.name} is deleted.`}
+      done={`${user.name} was deleted.`}
       stale={accessKeys.users}
       onClose={onClose}
     >
-      {user.name}, {roleLabel(user.role)}, is signed out at once. What was done in this name stays on record.
+      {user.name}, {roleLabel(user.role)}, is signed out immediately. Their entries in the audit log remain.
     </RemoveDialog>
   );
 }

@@ -21,11 +21,11 @@ const requests: Record<string, string> = {
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
   resolveAlerts: "resolved alerts",
-  undoAlertAction: "put alerts back as they were",
+  undoAlertAction: "undid an action on alerts",
   slackInteraction: "pressed a button in Slack",
   retryNotification: "sent a message again",
   retryNotifications: "sent messages again",
-  retryRule: "had a rule evaluated at once",
+  retryRule: "evaluated a rule",
   applyRules: "applied a file of rules",
   "tocsin users": "was run on the server",
 };
@@ -34,8 +34,8 @@ const requests: Record<string, string> = {
 const alertVerbs: Record<string, string> = {
   ACKNOWLEDGED: "acknowledged",
   RESOLVED: "resolved",
-  FIRING: "put back",
-  PENDING: "put back",
+  FIRING: "restored",
+  PENDING: "restored",
 };
 
 interface AlertsAfter {

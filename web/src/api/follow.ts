@@ -1,6 +1,6 @@
 import type { InfiniteData, Query, QueryClient } from "@tanstack/react-query";
 import { type AlertFilter, alertKeys, alertPage, changedAlerts, isUndelivered, mostChanged } from "./alerts";
-import type { Alert, AlertCounts, AlertPage } from "./client";
+import type { Alert, AlertCounts, AlertGroupPage, AlertPage } from "./client";
 import { applyDelta } from "./delta";
 import { mergeHead } from "./head";
 import { Live } from "./live";
@@ -19,6 +19,7 @@ const deliveryMs = 5_000;
 const longPages = 20;
 
 type List = InfiniteData<AlertPage, string>;
+type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
  * Keeps the cache as fresh as the stream of events. Counts come with the event, and with it the ids of the alerts that
@@ -33,11 +34,15 @@ export function follow(cache: QueryClient): Live {
   let waiting: ReturnType<typeof setTimeout> | undefined;
 
   let foldMs = 0;
+  let groupsWaiting: ReturnType<typeof setTimeout> | undefined;
   const refreshGroups = throttle(
     async () => {
       const began = Date.now();
       await cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: (query) => !isTrying(query) });
       foldMs = Date.now() - began;
+      clearTimeout(groupsWaiting);
+      if (!hasUndeliveredGroups(cache)) return;
+      groupsWaiting = setTimeout(() => live.current() === "live" && refreshGroups(), deliveryMs);
     },
     () => Math.max(groupsGapMs, groupsShare * foldMs),
   );
@@ -118,6 +123,14 @@ function activeLists(cache: QueryClient): readonly Query[] {
 function undelivered(cache: QueryClient): string[] {
   const alerts = activeLists(cache).flatMap(({ state }) => (state.data as List).pages.flatMap(({ items }) => items));
   return alerts.filter(isUndelivered).map(({ id }: Alert) => id);
+}
+
+/** Whether the newest alert of a group on the page has messages to deliver. */
+function hasUndeliveredGroups(cache: QueryClient): boolean {
+  const groups = cache.getQueryCache().findAll({ queryKey: alertKeys.groups, type: "active" });
+  return groups.some(({ state }) =>
+    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(({ newest }) => isUndelivered(newest))),
+  );
 }
 
 async function refreshHeads(cache: QueryClient): Promise<void> {

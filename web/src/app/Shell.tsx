@@ -34,7 +34,7 @@ export function Shell() {
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <nav className={styles.rail} aria-label="Tocsin">
         <div className={styles.brand}>

@@ -27,7 +27,7 @@ const root = createRootRoute({
 function NotFound() {
   return (
     <Page title="Not found">
-      <Empty icon={IconUnknown} title="There is no page at this address">
+      <Empty icon={IconUnknown} title="Page not found">
         <p>
           <Link to="/inbox">Go to the inbox</Link>
         </p>

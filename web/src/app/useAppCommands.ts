@@ -89,7 +89,7 @@ export function useAppCommands(onHelp: () => void): void {
     {
       id: "auto",
       section,
-      label: "Theme: same as the system",
+      label: "Theme: same as system",
       icon: IconSystem,
       words: "colour auto",
       run: () => setColorScheme("auto"),

@@ -112,7 +112,7 @@ describe("deliveries", () => {
     );
     const { user } = open(`/deliveries/${id(1)}`);
     await user.click(await screen.findByRole("button", { name: "Send again" }));
-    expect(await screen.findByText("The message is due again.")).toBeVisible();
+    expect(await screen.findByText("The message will be sent again.")).toBeVisible();
     expect(retried).toBe(id(1));
   });
 
@@ -137,7 +137,7 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries?webhook=${id(7)}`);
-    await user.click(await screen.findByRole("button", { name: "Retry all that match" }));
+    await user.click(await screen.findByRole("button", { name: "Retry all matching" }));
     const dialog = screen.getByRole("dialog");
     await user.click(await within(dialog).findByRole("button", { name: "Send 2 messages again" }));
     expect(await screen.findByText(/2 messages due again. 1 message left alone/)).toBeVisible();
@@ -158,11 +158,11 @@ describe("deliveries", () => {
     const first = open("/deliveries");
     await row();
     await waitFor(() => expect(states).toContainEqual(["FAILED", "EXHAUSTED"]));
-    expect(screen.queryByRole("button", { name: "Retry all that match" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Retry all matching" })).toBeNull();
     first.unmount();
     failed = [exhausted];
     open("/deliveries");
-    expect(await screen.findByRole("button", { name: "Retry all that match" })).toBeVisible();
+    expect(await screen.findByRole("button", { name: "Retry all matching" })).toBeVisible();
   });
 
   test("offer nothing to whom may only read", async () => {
@@ -183,7 +183,7 @@ describe("deliveries", () => {
       [{ state: "held", until }, /held; goes on in 3 min/],
       [{ state: "open", until }, /next probe in 3 min/],
       [{ state: "open" }, /next probe soon/],
-      [{ state: "off" }, /webhook is off/],
+      [{ state: "off" }, /webhook disabled/],
     ] as const) {
       const webhook = { id: id(7), name: "#ops", kind: "slack", health };
       server.use(http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })));
@@ -196,6 +196,6 @@ describe("deliveries", () => {
   test("say that there are none", async () => {
     items = [];
     open("/deliveries");
-    expect(await screen.findByRole("heading", { name: "No message has been owed yet" })).toBeVisible();
+    expect(await screen.findByRole("heading", { name: "No messages yet" })).toBeVisible();
   });
 });

@@ -66,7 +66,7 @@ export function DeliveriesPage() {
         toSend.length > 0 && (
           <Button onClick={() => setRetrying(true)}>
             <IconRetrying size={16} aria-hidden="true" />
-            Retry all that match
+            Retry all matching
           </Button>
         )
       }
@@ -130,7 +130,7 @@ function Filters({ search }: { search: DeliverySearch }) {
       />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
-          Not only of one {single}
+          Clear the {single} filter
         </Button>
       )}
     </search>
@@ -159,10 +159,10 @@ function List({ filter, openId, narrow }: ListProps) {
       {!narrow && (
         <div className={`${styles.row} ${styles.heads}`} aria-hidden="true">
           <span>Status</span>
-          <span>Webhook, and what it is told</span>
+          <span>Webhook and message</span>
           <span>Attempts</span>
-          <span>Settled, or next try</span>
-          <span className={styles.ago}>Owed since</span>
+          <span>Settled or next attempt</span>
+          <span className={styles.ago}>Created</span>
         </div>
       )}
       <ul className={styles.rows}>
@@ -180,7 +180,7 @@ function List({ filter, openId, narrow }: ListProps) {
       {list.hasNextPage && (
         <div className={styles.more}>
           <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            Show older messages
+            Load older messages
           </Button>
         </div>
       )}
@@ -195,14 +195,14 @@ function NoMessages({
 }) {
   const narrowed = [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0;
   return narrowed ? (
-    <Empty icon={IconSearch} title="No message fits this filter">
+    <Empty icon={IconSearch} title="No matching messages">
       <p>
         <Link to="/deliveries">Show all messages</Link>
       </p>
     </Empty>
   ) : (
-    <Empty icon={IconPending} title="No message has been owed yet">
-      <p>An alert owes a message to each webhook that its rule is bound to.</p>
+    <Empty icon={IconPending} title="No messages yet">
+      <p>Each alert sends one message to each webhook of its rule.</p>
     </Empty>
   );
 }

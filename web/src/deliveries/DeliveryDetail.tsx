@@ -59,7 +59,7 @@ function Retry({ notification }: { notification: Notification }) {
     mutationFn: () => retryNotification(notification.id),
     onSuccess: () => {
       setAsking(false);
-      toast("The message is due again.", "done");
+      toast("The message will be sent again.", "done");
     },
     onError: (error) => {
       if (!asking) toast(`Not sent again. ${reasonOf(error)}`, "failed");
@@ -81,14 +81,15 @@ function Retry({ notification }: { notification: Notification }) {
       </Button>
       {asking && (
         <ConfirmDialog
-          title="Send it once more?"
-          action="Send it once more"
+          title="Send the message again?"
+          action="Send again"
           busy={retry.isPending}
           error={retry.error}
           onConfirm={() => retry.mutate()}
           onClose={() => setAsking(false)}
         >
-          The receiver has accepted this message. It gets it again, under a new id, and cannot tell the two apart.
+          The receiver has already accepted this message. It gets the message again under a new id and cannot recognise
+          the duplicate.
         </ConfirmDialog>
       )}
     </>
@@ -120,14 +121,14 @@ function Body({ notification }: { notification: Notification }) {
         <AttemptMarks verdicts={attempts.map(({ verdict }) => verdict)} count={attempts.length} />
       </div>
       <h2 className={styles.heading}>
-        {told(notification)} to {webhookName || "a deleted webhook"}
+        {told(notification)} to {webhookName || "deleted webhook"}
       </h2>
       {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
 
       <Fields>
         <Field name="Webhook">
           <Link to="/webhooks" hash={webhookId}>
-            {webhookName || "a deleted webhook"}
+            {webhookName || "deleted webhook"}
           </Link>
         </Field>
         {alertId && (
@@ -140,19 +141,19 @@ function Body({ notification }: { notification: Notification }) {
         {ruleId && (
           <Field name="Rule">
             <Link to="/rules" hash={ruleId}>
-              {rule?.name ?? (rules ? "a deleted rule" : "…")}
+              {rule?.name ?? (rules ? "deleted rule" : "…")}
             </Link>
           </Field>
         )}
         {reason === "DIGEST" && (
-          <Field name="Tells">
+          <Field name="Contains">
             <Link to="/deliveries" search={{ digest: [id] }}>
               {number(notification.digestSize ?? 0)} notifications
             </Link>
           </Field>
         )}
         {digestId && (
-          <Field name="Told by">
+          <Field name="Sent in">
             <Link to="/deliveries/$notificationId" params={{ notificationId: digestId }} search={true}>
               a digest of {messagesWord(notification.digestSize ?? 0).replace(/messages?$/, "notifications")}
             </Link>
@@ -162,7 +163,7 @@ function Body({ notification }: { notification: Notification }) {
           <ExactTime at={notification.createdAt} />
         </Field>
         {notification.nextAttemptAt && (
-          <Field name="Next try">
+          <Field name="Next attempt">
             <ExactTime at={notification.nextAttemptAt} /> ·{" "}
             <Due at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>

@@ -12,18 +12,18 @@ export function Due({ at, webhookId }: { at: string; webhookId: string }) {
   if (waits) {
     return (
       <>
-        next try <Ago at={at} />
+        retry <Ago at={at} />
       </>
     );
   }
   const until = health?.until && ends ? <Ago at={health.until} /> : "soon";
   switch (health?.state) {
     case "held":
-      return <>held; goes on {until}</>;
+      return <>held; resumes {until}</>;
     case "open":
       return <>next probe {until}</>;
     case "off":
-      return "webhook is off";
+      return "webhook disabled";
     default:
       return "due now";
   }

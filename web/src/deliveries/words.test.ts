@@ -24,7 +24,7 @@ test("attempts are told in words", () => {
 
 test("attempts are counted", () => {
   expect([0, 1, 6].map((attemptCount) => attemptsWord({ attemptCount }))).toEqual([
-    "not tried yet",
+    "no attempts yet",
     "1 attempt",
     "6 attempts",
   ]);

@@ -5,10 +5,10 @@ import { number } from "../ui/words";
 const reasons: Record<string, string> = {
   FIRED: "Alert",
   REMINDER: "Reminder",
-  RESOLVED: "End of an alert",
+  RESOLVED: "Resolved",
   RULE_FAILING: "Rule cannot be evaluated",
   RULE_RECOVERED: "Rule can be evaluated again",
-  WEBHOOK_OFF: "Webhook switched off",
+  WEBHOOK_OFF: "Webhook disabled",
 } satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
 
 /** What a message tells. */
@@ -41,7 +41,7 @@ export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
 }
 
 export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
-  if (attemptCount === 0) return "not tried yet";
+  if (attemptCount === 0) return "no attempts yet";
   return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;
 }
 
@@ -50,11 +50,11 @@ export function retryWord(status: NotificationStatus): string | undefined {
   switch (status) {
     case "FAILED":
     case "EXHAUSTED":
-      return "Send again";
+      return "Retry";
     case "RETRYING":
-      return "Try now";
+      return "Retry now";
     case "DELIVERED":
-      return "Send once more";
+      return "Send again";
     case "PENDING":
       return undefined;
   }

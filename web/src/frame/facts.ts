@@ -44,7 +44,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
     list.push({ key: "failing", text, tone: "bad", said: "Some rules cannot be evaluated." });
   }
   if (rules && rules.enabled === 0) {
-    list.push({ key: "lag", text: "No rule is enabled", tone: "warn" });
+    list.push({ key: "lag", text: "No rules enabled", tone: "warn" });
   } else if (rules?.slowestLagSeconds !== undefined) {
     const isLate = rules.slowestLagSeconds > lateSeconds;
     const whose = isLate && rules.slowestRuleName ? ` (${rules.slowestRuleName})` : "";

@@ -105,9 +105,9 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
           <SeverityMark severity={alert.severity} />
           <StateMark state={alert.state} />
           <span>
-            raised by{" "}
+            Rule:{" "}
             <Link to="/rules" hash={alert.ruleId}>
-              {alert.ruleName || "a deleted rule"}
+              {alert.ruleName || "deleted rule"}
             </Link>
           </span>
           <Owner of={alert} stop />
@@ -134,7 +134,7 @@ const groupNames: Record<GroupBy, string> = { ROUTE: "Route", APPLICATION: "Appl
 
 function Count({ count }: { count: WindowCount }) {
   return (
-    <Section title="Count, when the alert last changed">
+    <Section title="Count at the last change">
       <p className={styles.count}>{countWords(count)}</p>
       <Fields>
         {count.groupBy && <Field name={groupNames[count.groupBy]}>{count.group || "without a name"}</Field>}
@@ -241,11 +241,11 @@ function Deliveries({ alert }: { alert: Alert }) {
     <>
       <TimelineView alert={alert} notifications={data ?? []} />
       {data?.length === 0 && alert.state !== "PENDING" && (
-        <p className={styles.nothing}>No message is owed: the rule is bound to no webhook.</p>
+        <p className={styles.nothing}>No messages: the rule has no webhooks.</p>
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
-          The messages are not known. {reasonOf(error)} <TryAgain look="quiet" onRetry={refetch} />
+          The messages could not be loaded. {reasonOf(error)} <TryAgain look="quiet" onRetry={refetch} />
         </p>
       )}
     </>

@@ -26,9 +26,9 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       <b>{first}</b>
       {second && ` · ${second}`}
       {alert.mine && (
-        <span className={styles.mine} title="Meant for you">
+        <span className={styles.mine} title="Targets you">
           <IconPerson size={13} stroke={2} aria-hidden="true" />
-          <span className="visually-hidden"> meant for you</span>
+          <span className="visually-hidden"> targets you</span>
         </span>
       )}
     </>

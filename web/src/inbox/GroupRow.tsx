@@ -104,7 +104,7 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
     case "failed":
       return (
         <p className={styles.rest} role="alert">
-          The alerts could not be read.
+          The alerts could not be loaded.
           <TryAgain look="quiet" onRetry={onRetry} />
         </p>
       );
@@ -113,7 +113,7 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
         <p className={styles.rest}>
           The newest {number(row.shown)} of {number(row.group.count)}.
           <Link to="/inbox" search={toSearch(withinGroup(filter, row.group), "none")}>
-            Show all of them
+            Show all
           </Link>
         </p>
       );

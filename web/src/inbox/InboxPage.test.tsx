@@ -148,7 +148,7 @@ describe("the inbox", () => {
 
   test("says what to do when nothing fits the filter", async () => {
     open("/inbox?q=nothing&fold=none");
-    expect(await screen.findByRole("heading", { name: "No alert fits this filter" })).toBeVisible();
+    expect(await screen.findByRole("heading", { name: "No matching alerts" })).toBeVisible();
   });
 
   test("says what failed and offers to try again", async () => {

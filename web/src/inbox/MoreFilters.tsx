@@ -28,14 +28,6 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
   };
   return (
     <FormDialog title="Filters" action="Apply" problem={problem} onSubmit={submit} onClose={onClose}>
-      <TagsInput
-        comboboxProps={{ withinPortal: false }}
-        label="Environments"
-        placeholder={draft.environment.length === 0 ? "Any" : ""}
-        data={environments.filter(Boolean)}
-        value={[...draft.environment]}
-        onChange={(environment) => change({ environment })}
-      />
       <Select
         label="Fired"
         options={spans.map(({ label, hours }) => ({ value: String(hours), label }))}
@@ -53,6 +45,14 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         type="datetime-local"
         value={toLocal(draft.to)}
         onChange={(event) => change({ to: fromLocal(event.currentTarget.value) })}
+      />
+      <TagsInput
+        comboboxProps={{ withinPortal: false }}
+        label="Environments"
+        placeholder={draft.environment.length === 0 ? "Any" : ""}
+        data={environments.filter(Boolean)}
+        value={[...draft.environment]}
+        onChange={(environment) => change({ environment })}
       />
       <TextInput
         label="Execution id"

@@ -39,7 +39,7 @@ export function Toolbar(props: Props) {
       <label className={styles.check}>
         <input
           type="checkbox"
-          aria-label="Select everything that matches"
+          aria-label="Select all matching alerts"
           disabled={empty && !some}
           checked={selection.all}
           ref={(box) => {
@@ -54,13 +54,13 @@ export function Toolbar(props: Props) {
         <>
           <Toggle
             word="Mine"
-            title="Only alerts that are meant for you"
+            title="Only alerts of rules that target you"
             on={filter.mine}
             onChange={(mine) => onFilter({ ...filter, mine }, fold)}
           />
           <Toggle
             word="Unread"
-            title="Only alerts that you have not read"
+            title="Only unread alerts"
             on={filter.unread}
             onChange={(unread) => onFilter({ ...filter, unread }, fold)}
           />
@@ -79,7 +79,7 @@ export function Toolbar(props: Props) {
           <span className={styles.grow} />
           <Button look="quiet" onClick={onViews}>
             <IconBookmark size={15} aria-hidden="true" />
-            Views
+            <span className={styles.views}>Views</span>
           </Button>
           <Select
             bare
@@ -105,8 +105,8 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
       <Button
         look="quiet"
         iconOnly
-        aria-label="Select nothing"
-        title="Select nothing (Esc)"
+        aria-label="Clear the selection"
+        title="Clear the selection (Esc)"
         onClick={() => onAll(false)}
       >
         <IconClose size={16} aria-hidden="true" />
@@ -128,7 +128,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
       </Button>
       {!selection.all && (
         <Button look="quiet" disabled={busy} onClick={() => onAll(true)}>
-          Select all that match
+          Select all matching
         </Button>
       )}
     </>

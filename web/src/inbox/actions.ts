@@ -47,8 +47,8 @@ export function useAlertAction() {
     onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
       const undoable = { actions: [actionId], until: undoableUntil };
       if (changed > 0) offerUndo(`${nameOf(alert)} ${verbs[to]}.`, undoable, { forMs: offeredMs });
-      else if (already > 0) toast(`${nameOf(alert)} was ${verbs[to]} already.`, "done");
-      else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed meanwhile.`, "failed");
+      else if (already > 0) toast(`${nameOf(alert)} was already ${verbs[to]}.`, "done");
+      else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed in the meantime.`, "failed");
     },
     onSettled: async () => {
       // The last of several actions asks for the truth about all.

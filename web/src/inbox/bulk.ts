@@ -42,12 +42,12 @@ export function useBulkAction(onDone: () => void) {
     onSuccess: (_, { to, done }) => {
       onDone();
       const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
-      const rest = left > 0 ? ` ${alertsWord(left)} left as they were.` : "";
+      const rest = left > 0 ? ` ${alertsWord(left)} not changed.` : "";
       tell(`${alertsWord(changedBy(done))} ${verbs[to]}.${rest}`, done, "done");
     },
     onError: (error, { to, done }) => {
       const changed = changedBy(done);
-      const far = changed > 0 ? `${alertsWord(changed)} ${verbs[to]}, the rest not:` : `Not ${verbs[to]}.`;
+      const far = changed > 0 ? `${alertsWord(changed)} ${verbs[to]}, but not the rest.` : `Not ${verbs[to]}.`;
       tell(`${far} ${reasonOf(error)}`, done, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),

@@ -12,13 +12,13 @@ export function deliveryWords(
   // An attempt that is due, or a clock that differs, is no time in the past.
   const when = next.startsWith("in ") ? next : "now";
   if (failed > 0) {
-    return { tone: "failed", short: `${failed}/${total}`, long: `${failed} of ${total} failed for good, ${of}` };
+    return { tone: "failed", short: `${failed}/${total}`, long: `${failed} of ${total} failed permanently, ${of}` };
   }
   if (retrying > 0) {
     return {
       tone: "retrying",
-      short: nextAttemptAt === undefined ? "trying" : `next try ${when}`,
-      long: `${of}, ${retrying} to be tried again`,
+      short: nextAttemptAt === undefined ? "retrying" : `retry ${when}`,
+      long: `${of}, ${retrying} to be retried`,
     };
   }
   return { tone: delivered === total ? "delivered" : "owed", short: `${delivered}/${total}`, long: of };

@@ -83,7 +83,7 @@ export function digestWord({ digestId, digestSize }: Notification): string {
 /** What was sent and what came back, as text; "" where it is not kept any more. */
 export function exchangeText({ request, responseHead, response }: Attempt): string {
   const lines = (fields: readonly { name: string; value?: string; masked?: boolean }[]) =>
-    fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not kept)" : (value ?? "")}`);
+    fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not stored)" : (value ?? "")}`);
   const parts: string[] = [];
   if (request) {
     parts.push(
@@ -109,20 +109,19 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
     case "DELIVERED":
       return { word: "Delivered", explanation: "" };
     case "RETRY":
-      return { word: "Not delivered", explanation: "A later attempt may succeed." };
+      return { word: "Not delivered", explanation: "It will be tried again." };
     case "THROTTLED":
-      return { word: "Held back", explanation: "The receiver asked for a pause." };
+      return { word: "Throttled", explanation: "The receiver asked for a pause." };
     case "REFUSED":
-      return { word: "Refused", explanation: "The receiver will never accept this message." };
+      return { word: "Rejected", explanation: "The receiver rejects this message permanently." };
     case "GONE":
-      return { word: "Gone", explanation: "The receiver will never accept any message; its webhook was switched off." };
+      return { word: "Gone", explanation: "The receiver no longer exists. The webhook was disabled." };
     case "UNDER_WAY":
-      return { word: "Under way", explanation: "" };
+      return { word: "In progress", explanation: "" };
     case "UNKNOWN":
       return {
         word: "Unknown",
-        explanation:
-          "The process died or stood still before it could store what came of it. The message may have been sent.",
+        explanation: "The process stopped before it could store the result. The message may have been sent.",
       };
   }
 }

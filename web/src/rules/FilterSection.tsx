@@ -24,7 +24,7 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
     <FormSection
       title="Filter"
       name="filter"
-      hint="What the rule looks for. All parts must hold; an empty one holds for everything."
+      hint="What the rule matches. All conditions must hold; a blank one matches everything."
     >
       <Checkbox.Group label="Exchanges that" {...bound(editor, "filter.statuses")}>
         <div className={styles.choices}>
@@ -33,11 +33,11 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
         </div>
       </Checkbox.Group>
       {editor.form.values.filter.statuses.length === 0 && (
-        <p className={form.hint}>Neither is chosen: then it is those that failed.</p>
+        <p className={form.hint}>Neither is selected, so failed exchanges match.</p>
       )}
       <SuggestInput
         label="Error types"
-        description="One of these, exactly."
+        description="Exactly one of these."
         placeholder="any error"
         facet="errorType"
         within={{ environments, applications }}
@@ -46,7 +46,7 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
       <div className={form.two}>
         <TextInput
           label="Error message contains"
-          description="Case matters."
+          description="Case-sensitive."
           {...bound(editor, "filter.errorMessageContains")}
         />
         <TextInput

@@ -19,7 +19,7 @@ export function Health({ rule }: { rule: Rule }) {
   if (health?.lastError) {
     return (
       <>
-        <div className={table.bad}>Not evaluated: {health.lastError}</div>
+        <div className={table.bad}>Cannot be evaluated: {health.lastError}</div>
         {health.lastErrorAt && (
           <div className={table.quiet}>
             <Ago at={health.lastErrorAt} />
@@ -36,14 +36,14 @@ export function Health({ rule }: { rule: Rule }) {
       {health.lookingBackTo && (
         <span
           className={`${table.quiet} ${table.line} ${table.also}`}
-          title="What became visible behind is judged beside what is new, the oldest first"
+          title="Exchanges that arrived late are evaluated beside new ones, oldest first"
         >
-          Looking back to <ClockTime at={health.lookingBackTo} />
+          Catching up from <ClockTime at={health.lookingBackTo} />
         </span>
       )}
       {health.lateLastHour ? (
-        <span className={`${table.quiet} ${table.line} ${table.also}`} title="Found by looking back, in the last hour">
-          {number(health.lateLastHour)} came late
+        <span className={`${table.quiet} ${table.line} ${table.also}`} title="In the last hour, found by the look-back">
+          {number(health.lateLastHour)} arrived late
         </span>
       ) : null}
     </>
@@ -55,7 +55,7 @@ function RetryButton({ rule }: { rule: Rule }) {
   const toast = useToast();
   const retry = useMutation({
     mutationFn: () => retryRule(rule.id),
-    onError: (error) => toast(`“${rule.name}” was not tried. ${reasonOf(error)}`, "failed"),
+    onError: (error) => toast(`“${rule.name}” was not evaluated. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
   return (

@@ -29,13 +29,13 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
   return (
     <section className={styles.part} aria-labelledby="message-title">
       <header className={styles.head}>
-        <h2 id="message-title">The message</h2>
+        <h2 id="message-title">Message</h2>
       </header>
       <div className={styles.choose}>
         <Select
           label="About"
           options={[
-            { value: "", label: "a made-up exchange" },
+            { value: "", label: "a sample exchange" },
             ...exchanges.map((exchange) => ({
               value: key(exchange),
               label: `${shortTime(exchange.startTime, now)} · ${exchange.application} · ${exchange.route}`,
@@ -58,7 +58,7 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
         )}
       </div>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={6} height={44} label="Writing the message" />
+        <SkeletonRows count={6} height={44} label="Loading the message" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
       {complaints.length > 0 && <p className={styles.trouble}>{complaints.map((said) => said.message).join(" ")}</p>}

@@ -34,10 +34,10 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
         />
       </header>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={12} height={44} label="Counting what would have been raised" />
+        <SkeletonRows count={12} height={44} label="Loading the preview" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
-      {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}
+      {complaints.length > 0 && <p className={styles.trouble}>Correct the marked fields to see the preview.</p>}
       {/* There before it says something: what comes together with its region is not said. */}
       <div aria-live="polite" className={outdated ? `${styles.live} ${styles.outdated}` : styles.live}>
         {data && <Told preview={data} />}
@@ -91,9 +91,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
       <ul className={styles.shares}>
         {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
           <li key={`${application}\n${route}`}>
-            <span className={styles.cut}>
-              {[application, route].filter(Boolean).join(" · ") || "Over several routes"}
-            </span>
+            <span className={styles.cut}>{[application, route].filter(Boolean).join(" · ") || "Several routes"}</span>
             <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
             <span className={styles.number}>{number(part)}</span>
           </li>
@@ -110,7 +108,7 @@ function Newest({ preview: { newest } }: { preview: RulePreview }) {
   if (newest.length === 0) return null;
   return (
     <>
-      <h3>The newest</h3>
+      <h3>Newest</h3>
       <ul className={styles.newest}>
         {newest.slice(0, mostNewest).map(({ id, exchange, count, firedAt }) => (
           <li key={id}>

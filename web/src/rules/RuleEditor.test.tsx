@@ -68,7 +68,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   await user.type(await screen.findByLabelText("Name"), "Orders");
   const reason = "Per-exchange rules fire exactly once — re-notify does not apply.";
   expect(screen.getByText(reason)).toBeVisible();
-  expect(screen.queryByLabelText("Remind each")).toBeNull();
+  expect(screen.queryByLabelText("Remind every")).toBeNull();
 
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   expect(screen.queryByText(reason)).toBeNull();
@@ -80,9 +80,9 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   expect(screen.getByLabelText("Window")).toHaveValue(1.5);
   await user.selectOptions(screen.getByLabelText("Unit of Window"), "s");
   expect(screen.getByLabelText("Window")).toHaveValue(5400);
-  await user.selectOptions(screen.getByLabelText("Count"), "Each application for itself");
-  await user.clear(screen.getByLabelText("Remind each"));
-  await user.type(screen.getByLabelText("Remind each"), "30");
+  await user.selectOptions(screen.getByLabelText("Count"), "Per application");
+  await user.clear(screen.getByLabelText("Remind every"));
+  await user.type(screen.getByLabelText("Remind every"), "30");
   await user.click(await screen.findByLabelText("#ops"));
   expect(
     screen.getByText(

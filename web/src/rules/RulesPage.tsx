@@ -45,7 +45,7 @@ export function RulesPage() {
         mayWrite && (
           <Link to="/rules/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            {mayWrite && drafted(undefined) ? "Go on with the new rule" : "New rule"}
+            {mayWrite && drafted(undefined) ? "Continue the new rule" : "New rule"}
           </Link>
         )
       }
@@ -55,14 +55,14 @@ export function RulesPage() {
       ) : rules.data === undefined ? (
         <Failed error={failure} onRetry={rules.refetch} />
       ) : rules.data.length === 0 ? (
-        <Empty icon={IconRules} title="No rule looks at anything yet">
-          <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
+        <Empty icon={IconRules} title="No rules yet">
+          <p>A rule defines which exchanges raise an alert, and where messages go.</p>
           {mayWrite ? (
             <Link to="/rules/new" className={buttonClass("primary")}>
               Create the first rule
             </Link>
           ) : (
-            <p>Whoever has the role of an editor writes them.</p>
+            <p>Editors can create rules.</p>
           )}
         </Empty>
       ) : (
@@ -106,7 +106,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
               <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
                 {rule.name}
               </Link>
-              {mayWrite && drafted(rule.id) && <span className={table.draft}>changes not saved</span>}
+              {mayWrite && drafted(rule.id) && <span className={table.draft}>unsaved changes</span>}
               <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
             </td>
             <td>

@@ -15,12 +15,12 @@ export function Charts() {
   const now = useMinute();
   const { data: past = [] } = useQuery(statusPast());
   const first = past[0];
-  const since = first && `seen since ${minuteTime(first.at, now)}`;
+  const since = first && `since ${minuteTime(first.at, now)}`;
   return (
     <div className={styles.charts}>
       <Raised />
       <Chart
-        title="Messages owed"
+        title="Messages to deliver"
         values={past.map(({ owed = 0 }) => owed)}
         said={peak(
           past.map(({ owed }) => owed),
@@ -31,7 +31,7 @@ export function Charts() {
         full={10}
       />
       <Chart
-        title="Evaluation behind, the slowest rule"
+        title="Evaluation lag of the slowest rule"
         values={past.map(({ lagSeconds = 0 }) => lagSeconds)}
         said={peak(
           past.map(({ lagSeconds }) => lagSeconds),
@@ -52,11 +52,11 @@ function Raised() {
   const said = data
     ? `${data.complete ? "" : "more than "}${number(total)} in an hour, ${peak(data.buckets, number)} a minute`
     : isError
-      ? "Not known at present."
+      ? "Not available"
       : "…";
   return (
     <Chart
-      title="Alerts raised each minute"
+      title="Alerts per minute"
       values={data?.buckets ?? []}
       said={said}
       from={data ? `since ${minuteTime(data.from, now)}` : ""}

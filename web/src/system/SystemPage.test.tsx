@@ -75,7 +75,7 @@ describe("the page of the system", () => {
     expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
     const rules = await screen.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
-    expect(rules[1]).toHaveTextContent("3 came late");
+    expect(rules[1]).toHaveTextContent("3 arrived late");
     expect(screen.getByText(/the receiver answered 410/)).toBeVisible();
     expect(screen.queryByText("#ops")).toBeNull();
   });
@@ -109,7 +109,7 @@ describe("the page of the system", () => {
     open("/system");
     expect(await screen.findByText("0 missing")).toBeVisible();
     expect(
-      await screen.findByText(/Who runs is not known. Postgres cannot be reached./, {}, { timeout: 15_000 }),
+      await screen.findByText(/The replicas could not be loaded. Postgres cannot be reached./, {}, { timeout: 15_000 }),
     ).toBeVisible();
   });
 });

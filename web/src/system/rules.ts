@@ -19,12 +19,12 @@ export function comparison({
   outOfReach,
   unexpected,
 }: Reconciliation): string {
-  const parts = [`${number(alerted)} of ${number(matching)} matching exchanges have their alert`];
+  const parts = [`${number(alerted)} of ${number(matching)} matching exchanges have an alert`];
   if (missing > 0) {
     const more = missing > missingSample.length ? ", …" : "";
     parts.push(`${number(missing)} missing: ${missingSample.join(", ")}${more}`);
   } else parts.push("none is missing");
-  if (outOfReach > 0) parts.push(`${number(outOfReach)} ran for longer than the rule looks back`);
-  if (unexpected > 0) parts.push(`${number(unexpected)} alerts whose exchange does not match any more`);
+  if (outOfReach > 0) parts.push(`${number(outOfReach)} ran longer than the look-back`);
+  if (unexpected > 0) parts.push(`${number(unexpected)} alerts whose exchange no longer matches`);
   return `${parts.join("; ")}.`;
 }

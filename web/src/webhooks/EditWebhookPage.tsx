@@ -72,7 +72,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
     send: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
     onSaved: async (saved) => {
       const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
-      toast(`“${saved.name}” is saved. ${warnings}`.trim(), "done");
+      toast(`“${saved.name}” was saved. ${warnings}`.trim(), "done");
       leaving.current = true;
       edit.forget();
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
@@ -152,13 +152,13 @@ function Conflict({ mine, theirs, onMine, onTheirs }: ConflictProps) {
           </tbody>
         </table>
       ) : (
-        <p>What can be compared is the same; secrets cannot.</p>
+        <p>Everything that can be compared is the same. Secrets cannot be compared.</p>
       )}
       <div className={styles.actions}>
         <Button look="primary" onClick={onMine}>
-          Save mine over theirs
+          Overwrite with mine
         </Button>
-        <Button onClick={onTheirs}>Take theirs</Button>
+        <Button onClick={onTheirs}>Use theirs</Button>
       </div>
     </section>
   );

@@ -64,7 +64,7 @@ function NewWebhook({ who, taken, onTake }: Props) {
       const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");
       leaving.current = true;
       edit.forget();
-      toast(`“${webhook.name}” is ready. ${warnings}`.trim(), "done");
+      toast(`“${webhook.name}” was created. ${warnings}`.trim(), "done");
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
     },

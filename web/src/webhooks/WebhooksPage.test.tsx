@@ -147,7 +147,7 @@ test("a webhook that is not made yet is kept without its address, and is gone on
   expect(JSON.stringify({ ...localStorage })).not.toContain("hooks.slack.com");
 
   const second = open("/webhooks");
-  await second.user.click(await screen.findByRole("link", { name: "Go on with the new webhook" }));
+  await second.user.click(await screen.findByRole("link", { name: "Continue the new webhook" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("#later");
   expect(screen.getByLabelText("URL")).toHaveValue("");
   expect(screen.getByText(/Write its address and secrets again/)).toBeVisible();

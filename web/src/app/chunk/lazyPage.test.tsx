@@ -23,7 +23,7 @@ test("what has not come is told within the frame, other pages work, and it comes
   const { user } = open("/inbox");
   await user.click(await screen.findByRole("link", { name: "System" }));
   expect(await screen.findByRole("alert")).toHaveTextContent(
-    "Tocsin cannot be reached.Check your connection, and whether Tocsin runs.",
+    "Tocsin cannot be reached.Check your connection, and whether Tocsin is running.",
   );
   expect(screen.getByRole("heading", { level: 1 })).toHaveTextContent("System");
   expect(document.title).toBe("System · Tocsin");

@@ -5,7 +5,7 @@ import { anAlert, api, open, startWorld } from "../../test/world";
 
 const { server, world } = startWorld();
 
-const field = () => screen.findByRole("combobox", { name: "Find or do anything" });
+const field = () => screen.findByRole("combobox", { name: "Search or run a command" });
 const option = (name: RegExp) => screen.findByRole("option", { name });
 const pointed = (input: HTMLElement) => document.getElementById(input.getAttribute("aria-activedescendant") ?? "");
 
@@ -30,7 +30,7 @@ test("opens by key, points at options while the field keeps the focus, and goes 
   await waitFor(() => expect(pointed(input)).not.toHaveTextContent("Deliveries"));
   await user.keyboard("{ArrowUp}{Enter}");
   await waitFor(() => expect(router.state.location.pathname).toBe("/deliveries"));
-  expect(screen.queryByRole("combobox", { name: "Find or do anything" })).toBeNull();
+  expect(screen.queryByRole("combobox", { name: "Search or run a command" })).toBeNull();
 });
 
 test("reaches rules and webhooks by name, and alerts by search", async () => {
@@ -82,7 +82,7 @@ test("gives the focus back", async () => {
   await user.click(button);
   await waitFor(async () => expect(await field()).toHaveFocus());
   await user.keyboard("{Escape}");
-  await waitFor(() => expect(screen.queryByRole("combobox", { name: "Find or do anything" })).toBeNull());
+  await waitFor(() => expect(screen.queryByRole("combobox", { name: "Search or run a command" })).toBeNull());
 });
 
 test("what the palette did is what z undoes, after something was done by key before", async () => {

@@ -24,7 +24,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
     {
       id: "find",
       section: "Actions",
-      label: "Find a page, a rule, an alert or an action",
+      label: "Open the command palette",
       keys: ["mod+k"],
       // Over another dialog it would hide what is asked there.
       run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
@@ -35,7 +35,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       <button
         type="button"
         className={className}
-        title="Find or do anything (Ctrl K)"
+        title="Search or run a command (Ctrl K)"
         aria-keyshortcuts="Control+K Meta+K"
         onClick={() => setOpen(true)}
       >

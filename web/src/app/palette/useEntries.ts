@@ -76,7 +76,7 @@ function useRules(): Entry[] {
         id: `webhook ${webhook.id}`,
         section: "Webhooks",
         label: webhook.name,
-        hint: webhook.enabled ? "webhook" : "webhook, off",
+        hint: webhook.enabled ? "webhook" : "webhook, disabled",
         icon: IconWebhook,
         run: () => navigate({ to: "/webhooks/$webhookId", params: { webhookId: webhook.id } }),
       }),
