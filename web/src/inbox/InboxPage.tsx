@@ -100,6 +100,7 @@ export function InboxPage() {
   };
   useInboxCommands({
     alert,
+    open: openId !== undefined,
     selected: some ? (count ?? 0) : 0,
     act: actOn,
     move,

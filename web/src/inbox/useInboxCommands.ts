@@ -1,3 +1,4 @@
+import type { Icon } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
 import type { Alert } from "../api/client";
 import { useCommands } from "../ui/commands";
@@ -8,6 +9,8 @@ import type { Action } from "./actions";
 interface Options {
   /** The alert that is open, or under the cursor. */
   alert: Alert | undefined;
+  /** Whether an alert is open: the palette offers what it can see. */
+  open: boolean;
   /** How many alerts are selected; 0 where nothing is. */
   selected: number;
   /** Does it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
@@ -21,18 +24,19 @@ interface Options {
 }
 
 /** What keys and the palette do in the inbox. */
-export function useInboxCommands({ alert, selected, act, ...list }: Options): void {
+export function useInboxCommands({ alert, open, selected, act, ...list }: Options): void {
   const navigate = useNavigate();
   const which = selected > 0 ? alertsWord(selected) : "this alert";
   const acknowledge = act("ACKNOWLEDGED");
   const resolve = act("RESOLVED");
+  const offered = (icon: Icon) => (open || selected > 0 ? { icon } : {});
   const section = "Inbox" as const;
   useCommands([
     {
       id: "acknowledge",
       section: "This alert",
       label: `Acknowledge ${which}`,
-      icon: IconAcknowledged,
+      ...offered(IconAcknowledged),
       keys: ["a"],
       enabled: acknowledge !== undefined,
       run: () => acknowledge?.(),
@@ -41,7 +45,7 @@ export function useInboxCommands({ alert, selected, act, ...list }: Options): vo
       id: "resolve",
       section: "This alert",
       label: `Resolve ${which}`,
-      icon: IconResolved,
+      ...offered(IconResolved),
       keys: ["r"],
       enabled: resolve !== undefined,
       run: () => resolve?.(),
@@ -50,7 +54,7 @@ export function useInboxCommands({ alert, selected, act, ...list }: Options): vo
       id: "mark",
       section: "This alert",
       label: alert?.unread ? "Mark this alert as read" : "Mark this alert as unread",
-      icon: IconInbox,
+      ...offered(IconInbox),
       keys: ["u"],
       enabled: alert !== undefined,
       run: () => alert && list.mark(alert),
@@ -59,7 +63,7 @@ export function useInboxCommands({ alert, selected, act, ...list }: Options): vo
       id: "rule",
       section: "This alert",
       label: `Open its rule: ${alert?.ruleName || "deleted"}`,
-      icon: IconRules,
+      ...offered(IconRules),
       enabled: alert !== undefined,
       run: () => alert && navigate({ to: "/rules/$ruleId", params: { ruleId: alert.ruleId } }),
     },
