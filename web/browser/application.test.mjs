@@ -269,7 +269,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await context.close();
   });
 
-  test("a counting rule is made, and disabled and enabled in the list", async () => {
+  test("a counting rule was created, disabled and enabled in the list", async () => {
     await page.getByRole("link", { name: "Rules", exact: true }).click();
     await page.getByRole("link", { name: "New rule" }).click();
     await page.getByLabel("Name").fill("Many failures");

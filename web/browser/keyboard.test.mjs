@@ -105,7 +105,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await saidOnce(/this would have raised no alert/);
     await tabTo(/^Create the rule$/);
     await press("Enter");
-    await saidOnce(/“Failed orders” is watching\./);
+    await saidOnce(/“Failed orders” was created\./);
     assert.equal((await focusOn(/^Rules$/)).tag, "H1");
   });
 

@@ -147,7 +147,7 @@ test("whoever comes from a provider is not offered a password", async () => {
     http.get(api("/me"), () => HttpResponse.json({ ...ada, hasPassword: false, issuer: "https://login.example.com" })),
   );
   open("/account");
-  expect(await screen.findByText(/You sign in at https:\/\/login\.example\.com/)).toBeVisible();
+  expect(await screen.findByText(/You sign in with https:\/\/login\.example\.com/)).toBeVisible();
   expect(screen.queryByLabelText("New password")).toBeNull();
 });
 

@@ -30,7 +30,7 @@ test("what was done to alerts is told by where they were brought, and how many t
     before: { state: "RESOLVED" },
     after: { state: "FIRING", alerts: 2746, ids: ["a", "b", "c", "d"] },
   });
-  expect(deed(many)).toBe("put back 2,746 alerts");
+  expect(deed(many)).toBe("restored 2,746 alerts");
   expect(changes(many)).toEqual(["state: RESOLVED → FIRING", "a, b, c and 2,743 more"]);
   expect(deed({ ...many, after: { state: "RESOLVED", alerts: 2, ids: ["a", "b"] } })).toBe("resolved 2 alerts");
 });

@@ -165,8 +165,8 @@ test("a test message tells what came of it at each webhook", async () => {
   );
   const { user } = open(address);
   await user.click(await screen.findByRole("button", { name: "Send a test message" }));
-  expect(await screen.findByText("#ops has it, after 84.2 ms.")).toBeVisible();
-  expect(screen.getByText("desk did not take it: status 404: no")).toBeVisible();
+  expect(await screen.findByText("Delivered to #ops in 84.2 ms.")).toBeVisible();
+  expect(screen.getByText("Not delivered to desk: status 404: no")).toBeVisible();
 });
 
 test("who may not write can read", async () => {
@@ -176,7 +176,7 @@ test("who may not write can read", async () => {
     ),
   );
   open(address);
-  expect(await screen.findByText(/takes the role of an editor/)).toBeVisible();
+  expect(await screen.findByText(/requires the editor role/)).toBeVisible();
   expect(screen.getByLabelText("Name")).toBeDisabled();
   expect(save()).toBeDisabled();
 });

@@ -15,8 +15,8 @@ test("what is plainly wrong is said in the API's words, without asking it", asyn
 });
 
 test.each([
-  [true, "“Failed orders” is watching."],
-  [false, "“Failed orders” is made, and disabled."],
+  [true, "“Failed orders” was created."],
+  [false, "“Failed orders” was created, disabled."],
 ])("a rule that is made and enabled (%s) is told as what it does", async (enabled, said) => {
   server.use(
     http.post(api("/rules"), async ({ request }) =>
@@ -178,7 +178,7 @@ test("every part of the filter is sent, and complaints about it stand beside it"
   await waitFor(() =>
     expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Not a valid RE2 expression/),
   );
-  expect(screen.getByText(/preview waits/)).toBeVisible();
+  expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));
   await user.type(screen.getByLabelText("Shortest duration"), "2");
   await user.type(screen.getByLabelText("Longest duration"), "1");

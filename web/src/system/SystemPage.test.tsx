@@ -72,7 +72,7 @@ describe("the page of the system", () => {
     expect(screen.getByText("1,200 messages")).toHaveAttribute("href", "/deliveries?status=pending&status=retrying");
     expect(screen.getByText("0 missing")).toBeVisible();
     expect(await screen.findByRole("row", { name: /a-1.*answers this page.*alive, less than 1 s ago/ })).toBeVisible();
-    expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
+    expect(screen.getByRole("row", { name: /b-2.*Dead: no heartbeat for 2 min/ })).toBeVisible();
     const rules = await screen.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
     expect(rules[1]).toHaveTextContent("3 arrived late");
@@ -98,7 +98,7 @@ describe("the page of the system", () => {
     );
     const { user } = open("/system");
     await user.click(await screen.findByRole("button", { name: "Compare Quick" }));
-    expect(await screen.findByText(/4 of 5 matching exchanges have their alert; 1 missing: x-9/)).toBeVisible();
+    expect(await screen.findByText(/4 of 5 matching exchanges have an alert; 1 missing: x-9/)).toBeVisible();
     expect(screen.queryByRole("button", { name: "Compare Slow" })).toBeNull();
   });
 
