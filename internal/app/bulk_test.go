@@ -572,11 +572,11 @@ func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
 	inbox := w.db.Inbox()
 	pulse := func() string {
 		t.Helper()
-		fingerprint, _, err := w.db.Pulse(time.Now).Pulse(t.Context(), tenant)
+		state, err := w.db.Pulse(time.Now).Pulse(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fingerprint
+		return state.Fingerprint
 	}
 	want := func(since string, n int64, known bool) {
 		t.Helper()
