@@ -91,6 +91,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 		"3,000 rules of one tenant": {3000, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.manyRules(c.rules, c.tenants)
 			tap := newWiretap(t, w.pgURL)
