@@ -20,7 +20,7 @@ const backlogHooks = 100
 
 // only is L3: the only message of a webhook, beside others with backlogs.
 func only(ctx context.Context, b bench) ([]report.Result, error) {
-	each := lab.Either(b.Quick, 20, 500)
+	each := lab.Either(b.Quick, 40, 300)
 	r := report.Result{
 		ID: "L3", Title: "Fairness: the only message of a webhook, beside 100 webhooks with backlogs", Unit: "a message to a webhook that has no other",
 		Floor: "the same without backlogs",
@@ -35,7 +35,7 @@ func only(ctx context.Context, b bench) ([]report.Result, error) {
 		var p99 [2]float64
 		for i := range 2 {
 			backlog := (i + nth) % 2
-			latencies, err := b.single(ctx, backlog*each, lab.Either(b.Quick, 40, 400))
+			latencies, err := b.single(ctx, backlog*each, lab.Either(b.Quick, 40, 200))
 			if err != nil {
 				return []report.Result{r}, err
 			}
