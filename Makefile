@@ -22,7 +22,7 @@ endif
 
 # The tools are pinned in tools.mod and need no C compiler.
 tool      = CGO_ENABLED=0 go tool -modfile=$(CURDIR)/tools.mod
-GENERATED = internal/postgres/pgq api/openapi.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum
+GENERATED = internal/postgres/pgq api/openapi.gen.go client/client.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum docs/settings.md
 
 web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' -not -name '*.go' 2>/dev/null)
 
@@ -85,11 +85,13 @@ torture: bin/devstack ## Break everything around Tocsin, seed after seed, and co
 .PHONY: lint
 lint: lint-go lint-web lint-api ## Check style, types and the import map
 	bash -n .ci/run
+	bash -n internal/release/boot.sh
 
 .PHONY: lint-go
 lint-go:
 	$(tool) golangci-lint run
 	cd internal/bench && $(tool) golangci-lint run --config ../../.golangci.yml
+	cd internal/release && $(tool) golangci-lint run --config ../../.golangci.yml
 
 .PHONY: lint-web
 lint-web: web/node_modules/.installed
@@ -109,13 +111,15 @@ fmt: web/node_modules/.installed ## Format Go and web code
 	cd web && npm run fmt
 
 .PHONY: generate
-generate: web/node_modules/.installed ## Regenerate what is written from SQL and from the OpenAPI document
+generate: web/node_modules/.installed ## Regenerate what is written from SQL, the OpenAPI document and the settings
 	$(tool) sqlc compile
 	rm -f internal/postgres/pgq/*.go
 	$(tool) sqlc generate
 	cd api && $(tool) oapi-codegen -config oapi-codegen.yaml openapi.yaml
+	cd client && $(tool) oapi-codegen -config oapi-codegen.yaml ../api/openapi.yaml
 	cd web && npm run generate
 	go run ./internal/checks record
+	go run ./cmd/tocsin config reference > docs/settings.md.new && mv docs/settings.md.new docs/settings.md
 
 .PHONY: verify
 verify: generate ## Check that generated code, modules, migrations, lock files and texts are as they must be
@@ -126,6 +130,7 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	@# -e: of what the tests of the Collector's own dependencies import, not every proxy has everything.
 	go -C internal/clickhouse/oteltest mod tidy -e -diff
 	go -C internal/bench mod tidy -diff
+	go -C internal/release mod tidy -diff
 	go mod verify
 	go run ./internal/checks
 
@@ -136,6 +141,54 @@ pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin 
 .PHONY: vulnerabilities
 vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
 	$(tool) govulncheck ./...
+
+.PHONY: image
+image: web/dist/index.html ## Build the container image into dist (ARGS="--push registry.example.com/tocsin")
+	go -C internal/release run . image $(ARGS)
+
+.PHONY: packages
+packages: web/dist/index.html ## Build the Debian and RPM packages into dist
+	go -C internal/release run . packages $(ARGS)
+
+.PHONY: release
+release: web/dist/index.html ## Build image, packages and archives into dist, with their checksums
+	go -C internal/release run . all $(ARGS)
+
+.PHONY: test-release
+test-release: web/dist/index.html ## Test what make release builds (needs dpkg, rpm and systemd-analyze; no root)
+	go -C internal/release test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...
+
+.PHONY: test-image
+test-image: web/dist/index.html bin/devstack ## Run the image on real databases (needs podman, and root where it has no user namespaces)
+	@if command -v podman >/dev/null; then \
+		bin/devstack run -- go -C internal/release test -timeout $(TIMEOUT) -tags podman -run TestTheImageRuns ./...; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'No podman found: install the packages podman, runc and netavark.' >&2; exit 1; \
+	else \
+		echo 'THE IMAGE WAS NOT RUN: no podman found. Install the packages podman, runc and netavark.'; \
+	fi
+
+.PHONY: test-boot
+test-boot: web/dist/index.html bin/devstack ## Install the Debian package under a real systemd (needs root and mmdebstrap)
+	@if [ "$$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then \
+		rm -rf bin/boot && go -C internal/release run . --out ../../bin/boot --arch $$(go env GOARCH) packages && \
+		bin/devstack run -- internal/release/boot.sh bin/boot/*.deb; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'The package was not installed: root and the package mmdebstrap are needed.' >&2; exit 1; \
+	else \
+		echo 'THE PACKAGE WAS NOT INSTALLED: root and the package mmdebstrap are needed.'; \
+	fi
+
+.PHONY: test-deploy
+test-deploy: bin/devstack bin/tocsin ## Test the folder deploy, updates and poolers (needs prometheus, promtool and pgbouncer in the PATH)
+	@# Linted and tidied here alone: it needs several hundred modules that nothing else does.
+	go -C internal/deploy mod tidy -diff
+	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
+	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
+
+.PHONY: dashboard
+dashboard: ## Write the Grafana dashboard again
+	go -C internal/deploy run ./dashboard > deploy/grafana/tocsin.json
 
 .PHONY: build
 build: web/dist/index.html bin/devstack bin/tocsin ## Build the web application, bin/tocsin and bin/devstack

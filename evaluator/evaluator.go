@@ -322,9 +322,6 @@ func (e *Evaluator) release(ctx context.Context) {
 	clear(e.partitions)
 	e.mu.Unlock()
 	slices.Sort(held)
-	if len(held) == 0 {
-		return
-	}
 	if err := e.Store.Release(ctx, e.Replica, held); err != nil {
 		e.Logger.WarnContext(ctx, "partitions not released; their leases expire", slog.Any("error", err))
 	}

@@ -41,7 +41,7 @@ func (p *pass) judge(page []rules.Exchange) findings {
 			if r.failing || !r.reaches(e.StartTimeNS, p.memory.baseNS) || !r.Wants(e) {
 				continue
 			}
-			p.raise(&f, r, e)
+			p.raise(&f, r, e, e.StartTimeNS < p.memory.baseNS)
 		}
 	}
 	return f
@@ -54,15 +54,17 @@ func (p *pass) judgeFor(list []*rule, page []rules.Exchange) findings {
 		e := &page[i]
 		for _, r := range list {
 			if r.TenantID == e.TenantID && e.Position().After(r.backfill.At) && r.Wants(e) {
-				p.raise(&f, r, e)
+				// What the rule reads for itself is behind the partition's cursor, not its own.
+				p.raise(&f, r, e, e.StartTimeNS < r.ArmedSinceNS)
 			}
 		}
 	}
 	return f
 }
 
-// raise adds the alert of a rule about an exchange, unless it is known to exist.
-func (p *pass) raise(f *findings, r *rule, e *rules.Exchange) {
+// raise adds the alert of a rule about an exchange, unless it is known to exist. It is late
+// where the exchange was found behind a cursor.
+func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 	id := AlertID(r.ID, e)
 	if _, known := p.memory.raised[id]; known || f.ids[id] {
 		return // its row is stored twice, or its second is judged again
@@ -81,7 +83,7 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange) {
 	f.instances = append(f.instances, alerts.Instance{
 		ID: id, TenantID: r.TenantID, RuleID: r.ID, RuleVersion: r.Version, RuleName: r.Name,
 		Severity: r.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(),
-		Late: e.StartTimeNS < p.memory.baseNS,
+		Late: late,
 	})
 	for _, webhook := range r.WebhookIDs {
 		f.notifications = append(f.notifications, notify.Notification{

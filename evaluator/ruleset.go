@@ -90,9 +90,14 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	}
 	for i := range changed.Backfills {
 		b := changed.Backfills[i]
-		if r := s.byID[b.RuleID]; r != nil {
-			r.backfill, r.failing = &b, r.failing || b.Failing
+		r := s.byID[b.RuleID]
+		if r == nil {
+			continue
 		}
+		if b.Err != nil {
+			b.Failing, r.Judge, unusable[r.ID] = true, nil, b.Err
+		}
+		r.backfill, r.failing = &b, r.failing || b.Failing
 	}
 	s.revision = changed.Revision
 	s.index()

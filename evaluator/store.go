@@ -29,7 +29,7 @@ type Store interface {
 	// that wraps [ErrRefused] when the database refuses what the batch says, however
 	// often it is repeated. Every other error may be transient.
 	Commit(ctx context.Context, batch Batch) (Committed, error)
-	// Release gives up partitions that this replica holds.
+	// Release gives up partitions that this replica holds, and its share: it is about to end.
 	Release(ctx context.Context, replica string, partitions []int) error
 	// SourceFailed raises the alert about a source that cannot be read and notifies the
 	// operators, once across all replicas until SourceRecovered. It returns the number
@@ -126,6 +126,9 @@ type Backfill struct {
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
+	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
+	// come: it fails until a person arms it anew, and what is stored stays.
+	Err error
 }
 
 // Batch is what one transaction writes about a partition.

@@ -61,17 +61,20 @@ func printReport(out io.Writer, r *clickhouse.Report) error {
 		return err
 	}
 	for _, f := range r.Findings {
-		sign := map[clickhouse.Verdict]string{clickhouse.OK: "✓", clickhouse.Warn: "!", clickhouse.Broken: "✗"}[f.Verdict]
-		if _, err := fmt.Fprintf(out, "%s %-14s %s\n", sign, f.About, f.Text); err != nil {
+		if err := printFinding(out, f); err != nil {
 			return err
-		}
-		if f.Remedy != "" {
-			if _, err := fmt.Fprintf(out, "  %-14s → %s\n", "", f.Remedy); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func printFinding(out io.Writer, f clickhouse.Finding) error {
+	sign := map[clickhouse.Verdict]string{clickhouse.OK: "✓", clickhouse.Warn: "!", clickhouse.Broken: "✗"}[f.Verdict]
+	if _, err := fmt.Fprintf(out, "%s %-14s %s\n", sign, f.About, f.Text); err != nil || f.Remedy == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "  %-14s → %s\n", "", f.Remedy)
+	return err
 }
 
 // progress tells a person at a terminal how a watch goes on, once a second.

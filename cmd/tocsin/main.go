@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +26,8 @@ import (
 type cli struct {
 	LogLevel  string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
 	LogFormat string `help:"Form of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
+	// Settings is read before the others; see [settingsFile].
+	Settings settingsFile `help:"YAML file with settings: each key is the name of a flag, without its dashes. A flag or a variable wins over the file." env:"TOCSIN_CONFIG" placeholder:"FILE" name:"config"`
 
 	Serve      serve      `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate    migrate    `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
@@ -36,7 +37,11 @@ type cli struct {
 	Users      users      `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Partitions partitions `cmd:"" help:"How evaluation is divided among replicas."`
 	Reconcile  reconcile  `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
-	Version    version    `cmd:"" help:"Print the version."`
+	Doctor     doctor     `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
+	Config     config     `cmd:"" help:"About the settings."`
+
+	Healthcheck healthcheck `cmd:"" help:"Ask the replica of this machine whether it is ready; ends with 1 when it is not."`
+	Version     version     `cmd:"" help:"Print version, commit and schema."`
 }
 
 type database struct {
@@ -100,22 +105,40 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	var ballast strings.Builder
 	ballast.Grow(headroom)
 	defer runtime.KeepAlive(&ballast)
-	if err := s.zeros(); err != nil {
+	o, err := s.replica(logger)
+	if err != nil {
 		return err
+	}
+	if err := app.CheckPooling(ctx, o); err != nil {
+		return err
+	}
+	replica, err := app.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = replica.Run(ctx)
+	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
+}
+
+// replica returns what the settings make of a replica. It reads the files that they
+// name, and connects to nothing.
+func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
+	if err := s.zeros(); err != nil {
+		return app.Options{}, err
 	}
 	mapping, err := s.mapping()
 	if err != nil {
-		return err
+		return app.Options{}, err
 	}
 	who, err := s.options()
 	if err != nil {
-		return err
+		return app.Options{}, err
 	}
 	roots, err := rootsOf(s.OutgoingCA)
 	if err != nil {
-		return err
+		return app.Options{}, err
 	}
-	replica, err := app.New(ctx, app.Options{
+	return app.Options{
 		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
@@ -130,12 +153,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
 		Logger: logger, Clock: time.Now, Version: buildVersion(),
-	})
-	if err != nil {
-		return err
-	}
-	err = replica.Run(ctx)
-	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
+	}, nil
 }
 
 // zeros refuses a zero where [app.Options] take it for the default, which somebody
@@ -187,15 +205,10 @@ type migrate struct{ database }
 
 // Run migrates.
 func (m *migrate) Run(ctx context.Context, logger *slog.Logger) error {
+	if err := app.CheckMigrationPooling(ctx, m.PostgresURL); err != nil {
+		return err
+	}
 	return postgres.Migrate(ctx, m.PostgresURL, logger)
-}
-
-type version struct{}
-
-// Run prints the version.
-func (version) Run(out io.Writer) error {
-	_, err := fmt.Fprintln(out, buildVersion())
-	return err
 }
 
 func main() {
@@ -274,21 +287,4 @@ func newLogger(out io.Writer, level, format string) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))
-}
-
-// buildVersion is the module's version or, of a build from a checkout, its revision.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "dev"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "dev-" + s.Value[:12]
-		}
-	}
-	return "dev"
 }

@@ -42,6 +42,7 @@ func (l *log) String() string {
 // replica runs the whole app in this process, with some options changed.
 func (w *world) replica(change ...func(*app.Options)) (address string, logged *log) {
 	w.t.Helper()
+	w.giveUp()
 	logged = &log{}
 	o := app.Options{
 		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", OutgoingAllow: loopback(),

@@ -97,7 +97,7 @@ func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 	w.failIn("r", "a", "b", "c")
 	w.exec(`update webhook set deleted_at = now()`)
 	w.pass()
-	w.wantColumn("problem", problems, "commit: commit: write notifications: refused by the database: a webhook of the rule does not exist")
+	w.wantColumn("problem", problems, "commit: write notifications: refused by the database: a webhook of the rule does not exist")
 	w.wantColumn("alerts", counts)
 	w.wantColumn("owed", owed)
 	w.exec(`delete from rule_webhook`)

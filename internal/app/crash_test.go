@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"tocsin/internal/pgtest"
 )
 
 // binary builds the program once; it is killed here as an operator's would be.
@@ -56,6 +54,7 @@ func (w *world) serve(settings ...string) *process {
 // start starts a replica.
 func (w *world) start(settings ...string) *process {
 	w.t.Helper()
+	w.giveUp()
 	path, err := binary()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)
@@ -67,7 +66,7 @@ func (w *world) start(settings ...string) *process {
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
-		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2s", "TOCSIN_LEASE=2s")
+		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2s", "TOCSIN_LEASE=2s")
 	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
@@ -124,7 +123,9 @@ func (w *world) untilWithin(bound time.Duration, what string, holds func() bool)
 func TestKilledAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
-		"advancing the cursor":      `create trigger pause before update on rule_state for each row when (old.cursor is distinct from new.cursor) execute function pause()`,
+		"taking the partition":      `create trigger pause before update on checkpoint for each row when (new.owner is distinct from old.owner) execute function pause()`,
+		"advancing the cursor":      `create trigger pause before update on checkpoint for each row when (old.revision <> new.revision and new.cursor is not null) execute function pause()`,
+		"ending a backfill":         `create trigger pause before delete on rule_backfill for each row execute function pause()`,
 		"inserting alerts":          `create trigger pause before insert on alert for each statement execute function pause()`,
 		"inserting notifications":   `create trigger pause before insert on notification for each statement execute function pause()`,
 		"inserting into the outbox": `create trigger pause before insert on outbox for each statement execute function pause()`,
@@ -137,23 +138,12 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			w := newWorld(t)
 			rule := w.rule(w.webhook("ops"))
 			w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
-			w.exec(`create function pause() returns trigger language plpgsql as $$
-				begin perform pg_advisory_xact_lock_shared(4711); return new; end $$`)
-			w.exec(trigger)
-			holder := pgtest.Conn(t, w.pgURL)
-			if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(4711)`); err != nil {
-				t.Fatal(err)
-			}
+			goOn := w.pauseInside(trigger)
 			first := w.serve()
-			w.until("the replica is inside the statement", func() bool {
-				return len(w.column(`select pid::text from pg_stat_activity
-					where wait_event = 'advisory' and datname = current_database() and application_name = 'tocsin'`)) > 0
-			})
+			w.untilInside()
 			first.kill()
-			if _, err := holder.Exec(t.Context(), `select pg_advisory_unlock(4711)`); err != nil {
-				t.Fatal(err)
-			}
-			w.serve()
+			goOn()
+			w.serve("TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=1500ms", "TOCSIN_REAP_INTERVAL=500ms")
 			w.until("everything is delivered", func() bool {
 				return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 3
 			})
@@ -237,7 +227,7 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 	if err := first.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	w.wantColumn("claims", `select rule_id::text from rule_state where claim_token is not null`)
+	w.wantColumn("leases", `select partition::text from checkpoint where owner is not null`)
 	w.fail(w.ch.Now(t), "c")
 	w.serve()
 	w.until("the third message arrives", func() bool { return len(w.receiver.received()) == 3 })

@@ -402,9 +402,10 @@ func TestOutageTellsOperatorsOnce(t *testing.T) {
 		}
 		w.deliver()
 	}
-	blind := w.blind("blind")
+	w.refuse(`new.rule_id is not null`)
+	w.fail(w.ch.Now(t), "refused")
 	tick("outage", func() error {
-		result, err := w.tickWith(blind)
+		result, err := w.tickWith(w.evaluator)
 		if err == nil && result.Failed != rules {
 			err = errors.New("not every rule failed")
 		}
@@ -413,7 +414,15 @@ func TestOutageTellsOperatorsOnce(t *testing.T) {
 	if sum := got(); sum != (counted{digests: 1, told: rules}) {
 		t.Errorf("after the outage: %+v, want one message about all", sum)
 	}
-	tick("end", func() error { w.tick(); return nil })
+	w.accept()
+	tick("end", func() error {
+		w.until("every rule has recovered", func() bool {
+			w.later(time.Minute)
+			w.tick()
+			return len(w.column(`select rule_id::text from rule_failing`)) == 0
+		})
+		return nil
+	})
 	if sum := got(); sum != (counted{digests: 2, told: 2 * rules}) {
 		t.Errorf("after its end: %+v, want one more", sum)
 	}

@@ -2,16 +2,18 @@ package app_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -39,85 +41,115 @@ func (w *world) blind(replica string) *evaluator.Evaluator {
 	return w.newEvaluator(evaluator.Options{Replica: replica, Source: source})
 }
 
-const (
-	told         = `select reason from notification order by created_at, notification_id`
-	healthAlerts = `select state from alert where health order by fired_at, alert_id`
-)
+const healthAlerts = `select state from alert where health order by fired_at, alert_id`
 
-func TestFailingAndRecoveredAreToldOnce(t *testing.T) {
+// TestSourceThatIsAwayIsAnnouncedOnce has two replicas that cannot reach ClickHouse, with
+// rules of several tenants and partitions: each tenant's operators get one message about
+// the source when it has failed for a while, and one when it is back.
+func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.operators()
 	w.webhook("ops")
-	w.rule()
-	one, two := w.blind("one"), w.blind("two")
-	for range 2 {
-		for _, e := range []*evaluator.Evaluator{one, two} {
-			if result, err := w.tickWith(e); err != nil || result.Failed != 1 {
-				t.Fatalf("Tick = %+v, %v; want one failed rule", result, err)
-			}
-		}
+	for range 3 {
+		w.rule()
 	}
-	w.wantColumn("told", told, "RULE_FAILING")
-	w.wantColumn("inbox", healthAlerts, "FIRING")
-	w.tick()
-	w.tick()
-	w.wantColumn("told", told, "RULE_FAILING", "RULE_RECOVERED")
-	w.wantColumn("inbox", healthAlerts, "RESOLVED")
-	if _, err := w.tickWith(one); err != nil {
-		t.Fatal(err)
-	}
-	w.wantColumn("told anew", told, "RULE_FAILING", "RULE_RECOVERED", "RULE_FAILING")
-	w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
-}
-
-// TestNoRecoveryIsToldOfARuleThatWasNotCounted lets each of two queries take all the
-// time that a tick has: while one rule is counted, the other one is only given back.
-func TestNoRecoveryIsToldOfARuleThatWasNotCounted(t *testing.T) {
-	w := newWorld(t)
-	w.operators()
-	for _, text := range []string{"one", "two"} {
-		rule := w.counting(rules.Definition{Filter: rules.Filter{ErrorMessageContains: text}})
-		w.exec(`update rule set name = $1 where rule_id = $2`, text, rule.ID)
-	}
-	source, now := w.tapped(), time.Now()
-	source.onCount = func() error {
-		now = now.Add(time.Minute)
-		return errors.New("took too long")
-	}
-	engine := w.newEvaluator(evaluator.Options{Source: source, Clock: func() time.Time { return now }})
-	tick := func() {
-		t.Helper()
-		if _, err := w.tickWith(engine); err != nil {
+	w.counting(rules.Definition{})
+	for i := range 5 {
+		_, err := w.db.Rules().Create(t.Context(), fmt.Sprint("tenant ", i), rules.Definition{
+			Name: "r", Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1, LookBackSeconds: 3600,
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	tick() // both in one query, so neither is known to be at fault
-	w.wantColumn("last runs", `select last_run_at::text from rule_state where last_run_at is not null`)
-	for range 4 {
-		tick()
+	one, two := w.blind("one"), w.blind("two")
+	blind := func() {
+		t.Helper()
+		for _, e := range []*evaluator.Evaluator{one, two} {
+			if result, err := w.tickWith(e); err == nil || result.Failed > 0 {
+				t.Fatalf("Tick = %+v, %v; want an error, and no rule to fail", result, err)
+			}
+		}
 	}
-	const problem = "count exchanges: took too long"
-	w.wantColumn("problems", problems, problem, problem)
-	w.wantColumn("told", told, "RULE_FAILING", "RULE_FAILING")
-	w.wantColumn("inbox", healthAlerts, "FIRING", "FIRING")
-	source.onCount = nil
-	tick()
-	w.wantColumn("at last", told, "RULE_FAILING", "RULE_FAILING", "RULE_RECOVERED", "RULE_RECOVERED")
-	w.wantColumn("problems", problems, "", "")
+	blind()
+	w.later(evaluator.SourcePatience / 2)
+	w.tick() // a failure that is over in time
+	blind()
+	w.wantColumn("announced at first", announced)
+	w.tick()
+	w.wantColumn("announced of a short failure", announced)
+	one, two = w.blind("one"), w.blind("two")
+	blind()
+	w.later(evaluator.SourcePatience)
+	blind()
+	blind()
+	w.wantColumn("announced", announced, "SOURCE_FAILING 1")
+	w.wantColumn("inboxes", `select tenant_id || ' ' || state from alert where health order by 1`,
+		"default FIRING", "tenant 0 FIRING", "tenant 1 FIRING", "tenant 2 FIRING", "tenant 3 FIRING", "tenant 4 FIRING")
+	w.wantColumn("problems of rules", `select problem from rule_state where problem is not null`)
+	w.fail(w.ch.Now(t), "meanwhile")
+	w.tick()
+	w.tick()
+	w.wantColumn("announced in the end", announced, "SOURCE_FAILING 1", "SOURCE_RECOVERED 1")
+	w.wantColumn("alerts about health that are open", `select alert_id::text from alert where health and state <> 'RESOLVED'`)
+	w.wantColumn("alerts", `select execution_id || ' ' || count(*) from alert where not health group by execution_id`, "meanwhile 3")
+	blind()
+	w.later(evaluator.SourcePatience)
+	blind()
+	w.wantColumn("announced anew", announced, "SOURCE_FAILING 2", "SOURCE_RECOVERED 1")
 }
 
-func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
+// TestRecoveryOfManyRulesIsAHandfulOfStatements has 2,000 rules fail and recover with
+// their source: what Postgres is asked does not grow with their number.
+func TestRecoveryOfManyRulesIsAHandfulOfStatements(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.operators()
-	rule := w.rule()
-	failing := func() alerts.Instance {
-		return alerts.Instance{ID: w.newID(), TenantID: tenant, RuleID: rule.ID, RuleVersion: 1, Severity: "WARNING", Title: "t", Health: true}
+	w.manyRules(2000, 1)
+	tap := newWiretap(t, w.pgURL)
+	db, err := postgres.Open(t.Context(), tap.url, w.box)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(db.Close)
+	source := w.watched()
+	e := w.newEvaluator(evaluator.Options{Source: source, Store: db.Evaluation(time.Minute)})
+	tick := func(fails bool) int {
+		t.Helper()
+		before := sum(tap.counts())
+		if result, err := w.tickWith(e); (err != nil) != fails || result.Failed > 0 {
+			t.Fatalf("Tick = %+v, %v", result, err)
+		}
+		return sum(tap.counts()) - before
+	}
+	w.until("the rules have caught up", func() bool {
+		tick(false)
+		return len(w.column(`select rule_id::text from rule_backfill limit 1`)) == 0
+	})
+	source.before = func(string) error { return errors.New("away") }
+	tick(true)
+	w.later(evaluator.SourcePatience)
+	failing := tick(true)
+	source.before = nil
+	recovered := tick(false)
+	t.Logf("statements of the tick that announces: %d, of the recovery: %d", failing, recovered)
+	if failing > 60 || recovered > 60 {
+		t.Errorf("%d statements to announce, and %d to recover", failing, recovered)
+	}
+	w.wantColumn("announced", announced, "SOURCE_FAILING 1", "SOURCE_RECOVERED 1")
+}
+
+func TestReplicasAnnounceAtOnceAndOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	w.rule()
 	const replicas = 8
 	ended := make(chan error, replicas)
-	for range replicas {
+	for i := range replicas {
 		go func() {
-			_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()})
+			_, err := w.db.Evaluation(time.Minute).SourceFailed(t.Context(), fmt.Sprint("replica ", i), "away")
 			ended <- err
 		}()
 	}
@@ -126,16 +158,16 @@ func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.wantColumn("told", told, "RULE_FAILING")
+	w.wantColumn("announced", announced, "SOURCE_FAILING 1")
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 }
 
-// What operators are told is owed to no webhook of theirs that is deleted meanwhile.
-func TestTellingWhileTheWebhookIsDeleted(t *testing.T) {
+// No webhook of operators that is deleted meanwhile gets an announcement.
+func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.operators()
-	rule := w.rule()
+	w.rule()
 	hook := uuid.MustParse(w.column(`select webhook_id::text from webhook`)[0])
 	// Both wait for the webhook, and get it in this order.
 	held, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
@@ -154,12 +186,10 @@ func TestTellingWhileTheWebhookIsDeleted(t *testing.T) {
 	go func() { ended <- w.db.Webhooks().Delete(t.Context(), tenant, hook) }()
 	w.until("the deletion waits", waiting(1))
 	go func() {
-		_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{
-			{ID: w.newID(), TenantID: tenant, RuleID: rule.ID, RuleVersion: 1, Severity: "WARNING", Title: "t", Health: true},
-		})
+		_, err := w.db.Evaluation(time.Minute).SourceFailed(t.Context(), "test", "away")
 		ended <- err
 	}()
-	w.until("the telling waits, too", waiting(2))
+	w.until("the announcement waits, too", waiting(2))
 	if err := held.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -168,36 +198,80 @@ func TestTellingWhileTheWebhookIsDeleted(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.wantColumn("owed", unsettledOutbox)
+	w.wantColumn("outbox", unsettledOutbox)
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 }
 
+// TestRefusedRuleFailsAlone lets the database refuse what one of many rules wants to
+// write: it is announced once, left out, and recovers without losing anything.
+func TestRefusedRuleFailsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	var refused, last rules.Rule
+	for i := range 20 {
+		if last = w.rule(w.webhook(fmt.Sprint("ops-", i))); i == 13 {
+			refused = last
+		}
+	}
+	w.refuse(`new.rule_id = '` + refused.ID.String() + `'`)
+	w.tick()
+	w.fail(w.ch.Now(t), "a", "b")
+	if result := w.tick(); result.Failed != 1 || result.Alerts != 38 {
+		t.Errorf("Tick = %+v, want one failed rule and two alerts of each other", result)
+	}
+	w.later(time.Minute)
+	w.fail(w.ch.Now(t), "c")
+	if result := w.tick(); result.Failed != 0 || result.Alerts != 19 {
+		t.Errorf("Tick = %+v, want an alert of each other rule", result)
+	}
+	w.wantColumn("rules with a problem", `select rule_id::text from rule_state where problem is not null`, refused.ID.String())
+	w.wantColumn("announced", announced, "RULE_FAILING 1")
+	health, err := w.db.Rules().Health(t.Context(), tenant, []uuid.UUID{refused.ID, last.ID})
+	if err != nil || !health[refused.ID].Failing || health[last.ID].Failing || !strings.Contains(health[refused.ID].LastError, "refused") {
+		t.Errorf("health = %+v, %v", health, err)
+	}
+	w.accept()
+	w.later(10 * time.Minute)
+	if result := w.tick(); result.Failed != 0 || result.Alerts != 3 {
+		t.Errorf("Tick = %+v, want the three alerts that were refused", result)
+	}
+	w.wantColumn("rules with a problem", `select rule_id::text from rule_state where problem is not null`)
+	w.wantColumn("announced in the end", announced, "RULE_FAILING 1", "RULE_RECOVERED 1")
+	w.wantColumn("alerts", `select execution_id || ' ' || count(*) from alert where not health group by execution_id order by 1`, "a 20", "b 20", "c 20")
+	w.wantColumn("notifications", `select count(*)::text from notification where reason = 'FIRED'`, "60")
+	w.fail(w.ch.Now(t), "d")
+	if result := w.tick(); result.Alerts != 20 {
+		t.Errorf("Tick = %+v, want an alert of every rule", result)
+	}
+	w.wantColumn("backfills", `select rule_id::text from rule_backfill`)
+}
+
 func TestEditAndRetryForgetTheFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.operators()
 	rule := w.rule()
-	blind := w.blind("blind")
-	fail := func() {
-		t.Helper()
-		if _, err := w.tickWith(blind); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fail()
+	w.refuse(`true`)
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	w.tick()
 	if _, err := w.db.Rules().Retry(t.Context(), tenant, rule.ID); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("after the retry", healthAlerts, "RESOLVED")
 	w.wantColumn("problem", problems, "")
-	fail()
+	w.tick()
 	definition := rule.Definition
 	definition.Name = "another name"
 	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
 		t.Fatal(err)
 	}
-	fail()
-	w.wantColumn("told each time", told, "RULE_FAILING", "RULE_FAILING", "RULE_FAILING")
-	w.wantColumn("inbox", healthAlerts, "RESOLVED", "RESOLVED", "FIRING")
 	w.tick()
-	w.wantColumn("at last", told, "RULE_FAILING", "RULE_FAILING", "RULE_FAILING", "RULE_RECOVERED")
+	w.wantColumn("announced each time", announced, "RULE_FAILING 3")
+	w.wantColumn("inbox", healthAlerts, "RESOLVED", "RESOLVED", "FIRING")
+	w.accept()
+	w.later(time.Minute)
+	w.tick()
+	w.wantColumn("announced in the end", announced, "RULE_FAILING 3", "RULE_RECOVERED 1")
+	w.wantColumn("alerts", alertIDs, "a")
 }

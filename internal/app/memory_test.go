@@ -42,12 +42,11 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	p := w.serve("GOGC=25")
 	look := func() {
 		t.Helper()
-		since := w.column(`select coalesce(last_run_at, '-infinity')::text from rule_state`)[0]
+		const committed = `select coalesce(max(committed_at), '-infinity')::text from checkpoint`
+		since := w.column(committed)[0]
 		for range 3 {
-			w.until("the rule has been evaluated", func() bool {
-				return w.column(`select coalesce(last_run_at, '-infinity')::text from rule_state`)[0] != since
-			})
-			since = w.column(`select last_run_at::text from rule_state`)[0]
+			w.until("the rule has been evaluated", func() bool { return w.column(committed)[0] != since })
+			since = w.column(committed)[0]
 			for _, path := range []string{"/api/v1/alerts?limit=200", "/api/v1/alerts/counts", "/api/v1/notifications?limit=200", "/api/v1/status", "/metrics"} {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
 				if err != nil {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -39,57 +40,69 @@ func (p *process) metrics(t *testing.T) map[string]string {
 // back, and waits until its reconciliation tells.
 func TestMetricsTellWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
-	w.rule(w.webhook("ops"))
+	rule := w.rule(w.webhook("ops"))
 	now := w.ch.Now(t)
 	ago := func(d time.Duration) *int64 { return new(now - d.Nanoseconds()) }
-	w.exec(`update rule_state set armed_since_ns = $1`, *ago(50 * time.Minute))
+	w.armed(rule, *ago(50 * time.Minute))
 	row := func(id string, at *int64) rules.Exchange {
 		return rules.Exchange{TenantID: tenant, StartTimeNS: *at, EndTimeNS: at, ExecutionID: id, Status: rules.Failed}
 	}
+	w.tick()
 	w.ch.Insert(t, row("a", ago(10*time.Minute)), row("b", ago(9*time.Minute)))
 	p := w.serve("TOCSIN_RECONCILE_INTERVAL=500ms")
+	partition := w.column(`select partition::text from tenant_partition`)[0]
 	want := func(what string, want map[string]string) {
 		t.Helper()
 		var got map[string]string
+		var last string
+		defer func() {
+			if t.Failed() {
+				t.Log(last)
+			}
+		}()
 		w.until(what, func() bool {
 			got = p.metrics(t)
 			for name, value := range want {
 				if got[name] != value {
+					last = fmt.Sprintf("%s is %q, want %q", name, got[name], value)
 					return false
 				}
 			}
 			return true
 		})
-		for _, name := range []string{"tocsin_ticks_total", "tocsin_evaluation_lag_seconds", "tocsin_outbox_oldest_seconds", "tocsin_fenced_total"} {
+		for _, name := range []string{
+			"tocsin_commit_duration_seconds_count", "tocsin_detection_latency_seconds_count", "tocsin_evaluation_lag_seconds",
+			"tocsin_outbox_oldest_seconds", "tocsin_fenced_total", "tocsin_late_dropped_total",
+			`tocsin_watermark_lag_seconds{partition="` + partition + `"}`, `tocsin_backlog_seconds{partition="` + partition + `"}`,
+			`tocsin_pass_duration_seconds_count{partition="` + partition + `"}`,
+		} {
 			if got[name] == "" {
 				t.Errorf("%s is absent", name)
 			}
 		}
 	}
 	want("everything is delivered", map[string]string{
-		`tocsin_alerts_raised_total{late="false"}`: "2", `tocsin_alerts_raised_total{late="true"}`: "0",
+		`tocsin_alerts_raised_total{late="false"}`: "0", `tocsin_alerts_raised_total{late="true"}`: "2",
 		`tocsin_attempts_total{verdict="DELIVERED"}`: "2", "tocsin_outbox_depth": "0", "tocsin_rule_missing": "0",
 	})
-	w.ch.Insert(t, row("late", ago(8*time.Minute)))
-	want("the late one is raised", map[string]string{`tocsin_alerts_raised_total{late="true"}`: "1", "tocsin_rule_missing": "0"})
+	w.fail(w.ch.Now(t), "in time")
+	want("what is in time is raised", map[string]string{`tocsin_alerts_raised_total{late="false"}`: "1", "tocsin_rule_missing": "0"})
 	w.exec(`delete from alert where execution_id in ('a', 'b')`)
 	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
 	w.wantColumn("the pass", `select rules || ' ' || missing || ' ' || next_after from reconciliation`, "1 2 00000000-0000-0000-0000-000000000000")
 }
 
-// TestMetricsTellWhatIsOwed counts the rules that owe a look-back.
-func TestMetricsTellWhatIsOwed(t *testing.T) {
+// TestMetricsCountBackfills counts the rules that have progress of their own.
+func TestMetricsCountBackfills(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("ops")
-	w.rule(hook)
-	w.rule(hook)
-	w.tick()
+	w.rule()
+	w.rule()
 	p := w.serve("TOCSIN_ROLES=api")
-	for owed, set := range map[string]string{"2": "1", "0": "null"} {
-		w.exec(`update rule_state set owed_from_ns = ` + set)
-		w.exec(`update cohort set owed_from_ns = ` + set)
-		if got := p.metrics(t)["tocsin_rules_owing"]; got != owed {
-			t.Errorf("%s rules owe a look-back, want %s", got, owed)
+	for _, want := range []string{"2", "0"} {
+		if got := p.metrics(t)["tocsin_rules_backfilling"]; got != want {
+			t.Errorf("%s rules have a backfill, want %s", got, want)
 		}
+		w.tick()
 	}
 }

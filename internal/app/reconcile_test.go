@@ -40,7 +40,7 @@ func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Rec
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	result.RuleID, result.RuleName, result.FromNS, result.ToNS = rule.ID, "", 0, 0
+	result.RuleID, result.RuleName, result.FromNS, result.ToNS, result.LateDroppedByHour = rule.ID, "", 0, 0, nil
 	return result
 }
 
@@ -69,7 +69,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	now := w.ch.Now(t)
 	minute := time.Minute.Nanoseconds()
 	hour := 60 * minute
-	w.exec(`update rule_state set armed_since_ns = $1`, now-5*hour)
+	w.armed(rule, now-5*hour)
 	ended := func(id, errorType string, start, end int64) rules.Exchange {
 		return rules.Exchange{
 			TenantID: tenant, StartTimeNS: start, EndTimeNS: &end, ExecutionID: id, Status: rules.Failed, ErrorType: errorType,
@@ -135,7 +135,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "orders"})
 	now := w.ch.Now(t)
-	w.exec(`update rule_state set armed_since_ns = $1`, now-time.Hour.Nanoseconds())
+	w.armed(rule, now-time.Hour.Nanoseconds())
 	w.fail(now-30*time.Minute.Nanoseconds(), "a")
 	w.tick()
 	w.exec(`delete from alert`)
@@ -163,7 +163,7 @@ func TestReconciliationConfirms(t *testing.T) {
 	rule := w.rule()
 	now := w.ch.Now(t)
 	begin := now - 30*time.Minute.Nanoseconds()
-	w.exec(`update rule_state set armed_since_ns = $1`, begin)
+	w.armed(rule, begin)
 	w.tick()
 	// Ten exchanges in each nanosecond, so that pages end between ties.
 	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`

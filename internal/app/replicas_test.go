@@ -21,12 +21,12 @@ import (
 	"tocsin/rules"
 )
 
-// brisk are heartbeats that tell the dead apart soon, while claims hardly ever
-// lapse by themselves: what is taken over was released.
+// brisk are heartbeats that tell the dead apart soon, while leases hardly ever expire by
+// themselves: what is taken over was released.
 func brisk() []string {
 	return []string{
 		"TOCSIN_HEARTBEAT_INTERVAL=200ms", "TOCSIN_DEAD_AFTER=1s", "TOCSIN_REAP_INTERVAL=300ms",
-		"TOCSIN_CLAIM_FOR=10m", "TOCSIN_LEASE=10m",
+		"TOCSIN_PARTITION_LEASE=10m", "TOCSIN_LEASE=10m",
 	}
 }
 
@@ -35,8 +35,7 @@ const (
 	raised          = `select execution_id from alert where execution_id is not null order by execution_id`
 	attemptVerdicts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
 	settlements     = `select status || ' ' || count(*) from settlement group by status`
-	claimedBy       = `select claimed_by from rule_state where claimed_by is not null
-		union all select claimed_by from cohort where claimed_by is not null
+	leasedBy        = `select distinct owner from checkpoint where owner is not null
 		union all select claimed_by from outbox where claimed_by is not null`
 )
 
@@ -44,7 +43,7 @@ const (
 func (w *world) pauseInside(trigger string) (goOn func()) {
 	w.t.Helper()
 	w.exec(`create function pause() returns trigger language plpgsql as $$
-		begin perform pg_advisory_xact_lock_shared(4711); return new; end $$`)
+		begin perform pg_advisory_xact_lock_shared(4711); return coalesce(new, old); end $$`)
 	w.exec(trigger)
 	holder := pgtest.Conn(w.t, w.pgURL)
 	if _, err := holder.Exec(w.t.Context(), `select pg_advisory_lock(4711)`); err != nil {
@@ -104,7 +103,7 @@ func (p *process) terminate(t *testing.T) (exited chan struct{}) {
 }
 
 // id returns the replica's id, from its log.
-func (p *process) id(t *testing.T) string {
+func (p *process) id(t testing.TB) string {
 	t.Helper()
 	_, after, found := strings.Cut(p.logged.String(), "replica=")
 	if !found {
@@ -195,26 +194,26 @@ func (g *gate) shut() (open func()) {
 	})
 }
 
-// TestPausedWhileJudging lets a process stand still between its claim and its
-// commit. The commit that it makes when it goes on is fenced by its token.
+// TestPausedWhileJudging lets a process stand still between its lease and its commit. The
+// commit that it makes when it goes on is fenced by its token.
 func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
 	gate := w.gate()
 	first := w.serve(append(brisk(), "TOCSIN_CLICKHOUSE_URL="+gate.url)...)
-	w.until("it evaluates", func() bool { return len(w.column(`select cursor from rule_state where cursor is not null`)) == 1 })
+	w.until("it evaluates", func() bool { return len(w.column(cursors)) == 1 })
 	open := gate.shut()
 	defer open()
 	w.wait("ClickHouse is asked", gate.waiting)
-	w.until("it holds the rule", func() bool { return slices.Equal(w.column(claimedBy), []string{first.id(t)}) })
+	w.wantColumn("leases", leasedBy, first.id(t))
 	w.fail(w.ch.Now(t), "a")
 	first.stop(t)
 	second := w.serve(brisk()...)
 	w.untilDelivered(1)
 	first.goOn(t)
 	open()
-	w.untilLogged(first, "stale=1")
+	w.until("its commit is fenced", func() bool { return first.metrics(t)["tocsin_fenced_total"] == "1" })
 	if !strings.Contains(second.logged.String(), `msg="claims of a dead replica released"`) {
 		t.Errorf("nobody released anything: %s", second.logged.String())
 	}
@@ -233,7 +232,7 @@ func TestPausedWhileJudging(t *testing.T) {
 func TestPausedInsideATransaction(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
-		"advancing the cursor":    `create trigger pause before update on rule_state for each row when (old.cursor is distinct from new.cursor) execute function pause()`,
+		"advancing the cursor":    `create trigger pause before update on checkpoint for each row when (old.revision <> new.revision and new.cursor is not null) execute function pause()`,
 		"inserting notifications": `create trigger pause before insert on notification for each statement execute function pause()`,
 		"claiming a message":      `create trigger pause before update on outbox for each row when (new.begun_at is not null) execute function pause()`,
 	} {
@@ -250,7 +249,7 @@ func TestPausedInsideATransaction(t *testing.T) {
 			w.serve(brisk()...)
 			w.untilDelivered(1)
 			first.goOn(t)
-			w.untilLogged(first, "rule not evaluated", "tick failed", "claim failed")
+			w.untilLogged(first, "pass failed", "claim failed")
 			w.fail(w.ch.Now(t), "b")
 			w.untilDelivered(2)
 			w.wantColumn("alerts", raised, "a", "b")
@@ -271,7 +270,7 @@ func TestPausedWhileCommitting(t *testing.T) {
 		trigger, logged string
 		attempts        []string
 	}{
-		"alerts":  {`after insert on outbox`, `msg="tick done"`, []string{"1 DELIVERED", "1 DELIVERED"}},
+		"alerts":  {`after insert on outbox`, `msg="pass done"`, []string{"1 DELIVERED", "1 DELIVERED"}},
 		"a claim": {`after update on outbox`, `msg="settlement fenced"`, []string{"1 NOT_MADE", "2 DELIVERED", "1 DELIVERED"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -384,20 +383,21 @@ func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 	return answer
 }
 
-// TestClaimsOfTheDeadAreReleasedInTime kills a replica that holds a rule and a
+// TestLeasesOfTheDeadAreReleasedInTime kills a replica that holds partitions and a
 // notification for ten minutes.
-func TestClaimsOfTheDeadAreReleasedInTime(t *testing.T) {
+func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
-	// How long after its replica's last beat each claim ends.
+	// How long after its replica's last beat each lease ends.
 	w.exec(`create table released (what text, after_seconds double precision)`)
 	w.exec(`create function released() returns trigger language plpgsql as $$ begin
-		insert into released select tg_table_name, extract(epoch from clock_timestamp() - beat_at) from replica where replica_id = old.claimed_by;
+		insert into released select tg_table_name, extract(epoch from clock_timestamp() - beat_at) from replica
+		where replica_id = coalesce(to_jsonb(old)->>'owner', to_jsonb(old)->>'claimed_by');
 		return new; end $$`)
-	for _, table := range []string{"rule_state", "outbox"} {
+	for table, owner := range map[string]string{"checkpoint": "owner", "outbox": "claimed_by"} {
 		w.exec(`create trigger released after update on ` + table + ` for each row
-			when (old.claimed_by is not null and new.claimed_by is null) execute function released()`)
+			when (old.` + owner + ` is not null and new.` + owner + ` is null) execute function released()`)
 	}
 	called, release := w.receiver.hang()
 	defer release()
@@ -408,8 +408,8 @@ func TestClaimsOfTheDeadAreReleasedInTime(t *testing.T) {
 	w.fail(w.ch.Now(t), "b")
 	w.untilInside()
 	dead := first.id(t)
-	w.wantColumn("claims", claimedBy, dead, dead)
-	w.wantColumn("claims that lapse soon", `select claimed_by from rule_state where claimed_until < now() + interval '9 min'
+	w.wantColumn("leases", leasedBy, dead, dead)
+	w.wantColumn("leases that expire soon", `select owner from checkpoint where lease_until < now() + interval '5 min'
 		union all select claimed_by from outbox where due_at < now() + interval '9 min'`)
 	second := w.serve(append(brisk(), "TOCSIN_ROLES=api")...)
 	w.until("the second replica beats", func() bool { return len(w.column(`select replica_id from replica`)) == 2 })
@@ -417,8 +417,8 @@ func TestClaimsOfTheDeadAreReleasedInTime(t *testing.T) {
 	first.kill()
 	goOn()
 	w.receiver.respond(nil)
-	w.until("both claims are released", func() bool { return len(w.column(`select what from released`)) == 2 })
-	w.wantColumn("what was released", `select what from released order by what`, "outbox", "rule_state")
+	w.until("all leases are released", func() bool { return len(w.column(`select what from released`)) == 9 })
+	w.wantColumn("what was released", `select what || ' ' || count(*) from released group by what order by what`, "checkpoint 8", "outbox 1")
 	for _, text := range w.column(`select after_seconds::text from released`) {
 		// Dead after 1 s, looked for each 0.3 s; the rest is the machine's.
 		if after, err := strconv.ParseFloat(text, 64); err != nil || after < 1 || after > 5 {
@@ -436,9 +436,9 @@ func TestClaimsOfTheDeadAreReleasedInTime(t *testing.T) {
 		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
-// TestRollingRestart replaces three replicas one after the other while
-// exchanges fail. Claims hardly ever lapse here, and nobody is found dead in
-// time: what goes on was handed over.
+// TestRollingRestart replaces three replicas one after the other while exchanges fail.
+// Leases hardly ever expire here, and nobody is found dead in time: what goes on was handed
+// over.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -446,7 +446,7 @@ func TestRollingRestart(t *testing.T) {
 	for i := range 4 {
 		w.ruleOf(rules.Definition{Name: strconv.Itoa(i), WebhookIDs: []uuid.UUID{hook}})
 	}
-	settings := []string{"TOCSIN_CLAIM_FOR=10m", "TOCSIN_LEASE=10m"}
+	settings := []string{"TOCSIN_PARTITION_LEASE=10m", "TOCSIN_LEASE=10m"}
 	w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) { // each call takes a moment
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -492,7 +492,7 @@ func TestRollingRestart(t *testing.T) {
 	if got := len(w.receiver.received()); got != 4*len(ids) {
 		t.Errorf("the receiver got %d messages, want %d", got, 4*len(ids))
 	}
-	// A rule is due at each tick, each 0.1 s; what a hand-over may add is a tick. The rest is the machine's.
+	// There is a pass each 0.1 s; what a hand-over may add is a tick. The rest is the machine's.
 	for _, text := range w.column(`select max(extract(epoch from fired_at) - start_time_ns / 1e9)::text from alert`) {
 		longest, err := strconv.ParseFloat(text, 64)
 		if err != nil || longest > 3 {
@@ -500,11 +500,11 @@ func TestRollingRestart(t *testing.T) {
 		}
 		t.Logf("%d exchanges, 4 rules each; the longest time from failure to alert is %.2f s", len(ids), longest)
 	}
-	w.wantColumn("claims of replicas that have left", `select claimed_by from (`+claimedBy+`) c where claimed_by not in (select replica_id from replica)`)
+	w.wantColumn("leases of replicas that have left", `select owner from (`+leasedBy+`) c where owner not in (select replica_id from replica)`)
 }
 
-// TestLeavingInOrder ends a replica that has claims without knowing of them, as
-// after a claim whose answer was lost.
+// TestLeavingInOrder ends a replica that has leases without knowing of them, as after one
+// of which the answer was lost.
 func TestLeavingInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -513,13 +513,13 @@ func TestLeavingInOrder(t *testing.T) {
 	w.tick()
 	only := w.serve(append(brisk(), "TOCSIN_ROLES=api")...)
 	w.until("it beats", func() bool { return len(w.column(`select replica_id from replica`)) == 1 })
-	w.exec(`update rule_state set claim_token = nextval('claim_token'), claimed_by = $1, claimed_until = now() + interval '1 h'`, only.id(t))
+	w.exec(`update checkpoint set token = 1, owner = $1, lease_until = now() + interval '1 h'`, only.id(t))
 	w.exec(`update outbox set claim_token = nextval('claim_token'), claimed_by = $1, due_at = now() + interval '1 h'`, only.id(t))
 	w.wait("it has ended", only.terminate(t))
-	w.wantColumn("claims", claimedBy)
-	w.wantColumn("tokens", `select claim_token::text from rule_state where claim_token is not null
+	w.wantColumn("leases", leasedBy)
+	w.wantColumn("tokens", `select token::text from checkpoint where token is not null
 		union all select claim_token::text from outbox where claim_token is not null`)
-	w.wantColumn("due", `select rule_id::text from rule_state where claimed_until is not null union all select webhook_id::text from outbox where due_at > now()`)
+	w.wantColumn("what is due later", `select webhook_id::text from outbox where due_at > now()`)
 	w.wantColumn("replicas", `select replica_id from replica`)
 	if !strings.Contains(only.logged.String(), `msg="own claims released"`) {
 		t.Errorf("it does not say what it released: %s", only.logged.String())
@@ -583,6 +583,9 @@ func TestReplicasAreListed(t *testing.T) {
 	}
 	if age, _ := gone["lastBeatAgeSeconds"].(float64); age < 61 || age > 120 {
 		t.Errorf("the dead replica's last beat is %v s old", age)
+	}
+	if held, _ := own["partitions"].([]any); len(held) != 8 || own["claimedRules"] != 1. {
+		t.Errorf("it holds partitions %v with %v rules", own["partitions"], own["claimedRules"])
 	}
 	if own["version"] != "1.2.3" || own["alive"] != true || own["claimedNotifications"] != 1. || fmt.Sprint(own["roles"]) != "[api evaluate dispatch]" {
 		t.Errorf("the replica shows itself as %v", own)

@@ -20,7 +20,7 @@ func BenchmarkSweep(b *testing.B) {
 		b.StopTimer()
 		w := newWorld(b)
 		rule := w.rule(w.webhook("ops"))
-		w.exec(`update rule_state set cursor = to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`)
+		w.exec(`update checkpoint set cursor = to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`)
 		w.exec(`insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
 				application, route, exchange, fired_at, resolved_at)
 			select gen_random_uuid(), 'default', $1, 1, 'CRITICAL', 'RESOLVED', 'orders failed', repeat('m', 200), 'old-' || n, 0,

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/app"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
@@ -57,7 +58,7 @@ func (w *world) sweep() retention.Result {
 func (w *world) oldRule(ids ...string) rules.Rule {
 	w.t.Helper()
 	rule := w.rule(w.webhook(fmt.Sprint("ops ", len(w.column(`select name from webhook`)))))
-	w.exec(`update rule_state set armed_since_ns = armed_since_ns - 50 * 86400 * 1000000000::bigint where rule_id = $1`, rule.ID)
+	w.armed(rule, rule.ArmedSinceNS-50*24*time.Hour.Nanoseconds())
 	w.fail(w.ch.Now(w.t)-40*24*time.Hour.Nanoseconds(), ids...)
 	w.tick()
 	w.deliver()
@@ -102,8 +103,10 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	}
 	again("after the sweep")
 	w.exec(`update rule set look_back_seconds = 604800, version = version + 1`)
+	w.changed()
 	again("with the longest look-back")
-	w.exec(`update rule_state set cursor = null, armed_since_ns = armed_since_ns - 50 * 86400 * 1000000000::bigint`)
+	w.exec(`update checkpoint set cursor = null`)
+	w.armed(rule, rule.ArmedSinceNS-100*24*time.Hour.Nanoseconds())
 	again("with the cursor of a first run, armed long before")
 	w.fail(w.ch.Now(t), "c")
 	if result := w.tick(); result.Alerts != 1 {
@@ -114,9 +117,9 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = source.Close() })
-	reconciler := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
+	reconciler := &reconcile.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
 	result, err := reconciler.Rule(t.Context(), tenant, rule.ID, 100*24*time.Hour)
-	if err != nil || result.Missing > 0 || result.Unexpected > 0 || result.OutOfReach > 0 {
+	if err != nil || result.Missing > 0 || result.Unexpected > 0 || result.LateDropped > 0 {
 		t.Errorf("reconciled: %+v, %v", result, err)
 	}
 }
@@ -136,11 +139,11 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 		"a digest of it is owed":      {digested + `; insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from notification where reason = 'DIGEST'`, 1},
 		"a digest of it is settled":   {digested + `; insert into settlement (notification_id, tenant_id, status, settled_at) select notification_id, tenant_id, 'DELIVERED', now() - interval '31 days' from notification where reason = 'DIGEST'`, 0},
 		"the rule still fails":        {`insert into rule_failing (rule_id, alert_id) select rule_id, alert_id from alert`, 1},
-		"the rule stands still":       {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '69 days', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
-		"the rule has not run":        {`update rule_state set cursor = null`, 1},
-		"the cursor cannot be read":   {`update rule_state set cursor = 'nonsense'`, 1},
-		"the look-back reaches there": {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '9 days 23 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
-		"just behind the look-back":   {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '9 days 22 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 0},
+		"the rule stands still":       {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '69 days', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
+		"the rule has not run":        {`update checkpoint set cursor = null`, 1},
+		"the cursor cannot be read":   {`update checkpoint set cursor = 'nonsense'`, 1},
+		"the look-back reaches there": {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '9 days 23 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
+		"just behind the look-back":   {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '9 days 22 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 0},
 		"the rule is deleted":         {`with gone as (delete from rule_state) update rule set deleted_at = now(), enabled = false`, 0},
 		"the rule is switched off":    {`update rule set enabled = false`, 0},
 	} {

@@ -81,7 +81,7 @@ rules:
     groupBy: ROUTE
 `
 	ruleRows = `select name || ' v' || version || ' ' || cursor_or || ' ' || armed from (
-	select r.name, r.version, coalesce(s.cursor, 'none') cursor_or, s.armed_since_ns armed from rule r join rule_state s using (rule_id)
+	select r.name, r.version, coalesce(p.cursor, 'none') cursor_or, p.armed_since_ns armed from rule r join rule_progress p using (rule_id)
 	where deleted_at is null order by name collate "C") x`
 	auditTail = `select operation || ' ' || action || ' ' || coalesce(object_name, '') from audit where audit_id > $1::text::bigint order by audit_id`
 )
@@ -130,7 +130,7 @@ func TestRulesAsFiles(t *testing.T) {
 	if got := f.column(armed); !slices.Equal(got, since) {
 		t.Errorf("another text arms anew: %v, was %v", got, since)
 	}
-	f.wantColumn("the cursor", `select (s.cursor is not null)::text from rule_state s join rule r using (rule_id) where r.name = 'Orders failed'`, "true")
+	f.wantColumn("the cursor", `select (p.cursor is not null)::text from rule_progress p join rule r using (rule_id) where r.name = 'Orders failed'`, "true")
 
 	// A rename is another rule; the former one stays, or goes with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/alerts"
 	"tocsin/api"
@@ -39,44 +40,57 @@ func TestEqualStartTimes(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "a", "b", "c")
 }
 
+// TestFaultInTheCommitLeavesNothing lets the database fail in the middle of a commit, in
+// a way that may pass and in one that repeats.
 func TestFaultInTheCommitLeavesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.rule(w.webhook("ops"))
-	w.tick()
-	w.wantColumn("alerts before", alertIDs)
-	w.exec(`
-		create sequence fault;
-		create function fault() returns trigger language plpgsql as $$
-		begin
-			if nextval('fault') = 2 then raise exception 'the second notification fails'; end if;
-			return new;
-		end $$;
-		create trigger fault before insert on notification for each row execute function fault()`)
-	w.fail(w.ch.Now(t), "a", "b", "c")
-	w.exec(`update rule_state set next_run_at = now()`)
-	before := w.column(cursorAndNext)
-
-	result, err := w.evaluator.Tick(t.Context())
-	if err != nil || result.Failed != 1 || result.Alerts != 0 {
-		t.Fatalf("Tick = %+v, %v; want one failed rule", result, err)
-	}
-	w.wantColumn("alerts", alertIDs)
-	w.wantColumn("notifications", statuses)
-	w.wantColumn("outbox", unsettledOutbox)
-	w.wantColumn("cursor and next run", cursorAndNext, before...)
-	if got := w.column(problems); !strings.Contains(got[0], "the second notification fails") {
-		t.Errorf("the rule's problem is %q", got)
-	}
-
-	w.exec(`drop trigger fault on notification`)
-	if result, err = w.evaluator.Tick(t.Context()); err != nil || result.Alerts != 3 {
-		t.Fatalf("Tick = %+v, %v; want three alerts", result, err)
-	}
-	w.wantColumn("alerts", alertIDs, "a", "b", "c")
-	w.wantColumn("notifications", statuses, "PENDING 3")
-	w.wantColumn("problem", problems, "")
-	if after := w.column(cursorAndNext); slices.Equal(after, before) {
-		t.Errorf("cursor and next run stayed at %q", after)
+	t.Parallel()
+	for name, code := range map[string]string{"passes": "40001", "repeats": "23514"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.operators()
+			w.rule(w.webhook("ops"))
+			w.tick()
+			w.exec(`
+				create sequence fault;
+				create function fault() returns trigger language plpgsql as $$
+				begin
+					if nextval('fault') % 3 = 2 then raise exception 'the second notification fails' using errcode = '` + code + `'; end if;
+					return new;
+				end $$;
+				create trigger fault before insert on notification for each row when (new.reason = 'FIRED') execute function fault()`)
+			w.fail(w.ch.Now(t), "a", "b", "c")
+			before := w.column(cursors)
+			result, err := w.evaluator.Tick(t.Context())
+			w.wantColumn("alerts", alertIDs)
+			if name == "passes" {
+				if err == nil || result.Failed+result.Alerts+result.Notifications > 0 {
+					t.Errorf("Tick = %+v, %v; want an error, and nothing else", result, err)
+				}
+				w.wantColumn("notifications", statuses)
+				w.wantColumn("cursors", cursors, before...)
+				w.wantColumn("problems", problems, "")
+			} else {
+				if err != nil || result.Failed != 1 || result.Alerts > 0 {
+					t.Errorf("Tick = %+v, %v; want one failed rule", result, err)
+				}
+				w.wantColumn("announced", announced, "RULE_FAILING 1")
+				if got := w.column(problems); !strings.Contains(got[0], "the second notification fails") {
+					t.Errorf("the rule's problem is %q", got)
+				}
+			}
+			w.exec(`drop trigger fault on notification`)
+			w.later(time.Minute)
+			if result, err = w.evaluator.Tick(t.Context()); err != nil || result.Alerts != 3 {
+				t.Fatalf("Tick = %+v, %v; want three alerts", result, err)
+			}
+			w.wantColumn("alerts in the end", alertIDs, "a", "b", "c")
+			w.wantColumn("notifications in the end", `select reason || ' ' || count(*) from notification where reason = 'FIRED' group by reason`, "FIRED 3")
+			w.wantColumn("problem in the end", problems, "")
+			if after := w.column(cursors); slices.Equal(after, before) {
+				t.Errorf("the cursor stayed at %q", after)
+			}
+		})
 	}
 }
 
@@ -174,13 +188,14 @@ func TestEditingTextsKeepsTheCursor(t *testing.T) {
 	w := newWorld(t)
 	rule := w.rule()
 	w.tick()
-	before := w.column(`select cursor || armed_since_ns from rule_state`)
+	const progress = `select cursor || armed_since_ns from rule_progress`
+	before := w.column(progress)
 	definition := rule.Definition
 	definition.TitleTemplate = "{{exchange.route}} broke"
 	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
 		t.Fatal(err)
 	}
-	w.wantColumn("cursor and arming", `select cursor || armed_since_ns from rule_state`, before...)
+	w.wantColumn("cursor and arming", progress, before...)
 	w.fail(w.ch.Now(t), "a")
 	w.tick()
 	w.wantColumn("titles", `select title from alert`, "order-to-erp broke")
@@ -196,7 +211,6 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 			Status: rules.Failed, ErrorType: errorType,
 		}
 	}
-	before := w.ch.Now(t)
 	definition := rule.Definition
 	definition.Filter = rules.Filter{ErrorTypes: []string{"New"}}
 	edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition})
@@ -204,12 +218,37 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := edited.ArmedSinceNS
+	before := after - 1
 	w.ch.Insert(t,
 		failed("old before", "Old", before), failed("new before", "New", before),
 		failed("old after", "Old", after), failed("new after", "New", after),
 		failed("old before arming", "Old", rule.ArmedSinceNS-1))
 	w.tick()
 	w.wantColumn("alerts", alertIDs, "new after", "old before")
+}
+
+// TestUnreadableCheckpointHoldsUpNoOtherPartition stores a cursor that cannot be read: the
+// partition is not evaluated, rather than from a beginning that nobody knows.
+func TestUnreadableCheckpointHoldsUpNoOtherPartition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule()
+	_, err := w.db.Rules().Create(t.Context(), "other", rules.Definition{
+		Name: "other", Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1, LookBackSeconds: 3600,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Partitions().Isolate(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	w.exec(`update checkpoint set cursor = 'nonsense' where partition = (select partition from tenant_partition where tenant_id = 'other')`)
+	w.fail(w.ch.Now(t), "a")
+	if result, err := w.tickWith(w.evaluator); err == nil || !strings.Contains(err.Error(), "cannot be read") || result.Alerts != 1 {
+		t.Errorf("Tick = %+v, %v; want an alert, and the partition named", result, err)
+	}
+	w.wantColumn("the cursor", `select cursor from checkpoint where cursor = 'nonsense'`, "nonsense")
 }
 
 func TestNanosecondsSurviveTheWholeWay(t *testing.T) {
@@ -233,7 +272,7 @@ func TestPoisonIsKeptApart(t *testing.T) {
 	bad := w.rule()
 	unreadable := w.rule()
 	w.exec(`update rule set filter = '{"errorMessageMatches": "("}' where rule_id = $1`, bad.ID)
-	w.exec(`update rule_state set cursor = 'nonsense' where rule_id = $1`, unreadable.ID)
+	w.exec(`update rule_backfill set position = 'nonsense' where rule_id = $1`, unreadable.ID)
 	// Bytes that Postgres refuses in text, and an id too long for an index.
 	at := unreadable.ArmedSinceNS + 1000
 	w.ch.Insert(t,
@@ -248,5 +287,5 @@ func TestPoisonIsKeptApart(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[0], "errorMessageMatches") || !strings.Contains(got[1], "malformed cursor") {
 		t.Errorf("problems: %q", got)
 	}
-	w.wantColumn("the unreadable cursor", `select cursor from rule_state where rule_id = '`+unreadable.ID.String()+`'`, "nonsense")
+	w.wantColumn("the unreadable position", `select position from rule_backfill where rule_id = '`+unreadable.ID.String()+`'`, "nonsense")
 }

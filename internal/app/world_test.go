@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/window"
 	"tocsin/internal/chtest"
@@ -48,6 +50,8 @@ type world struct {
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
 	receiver   *receiver
+	// skipped is how far ahead the clock of evaluators is, in nanoseconds.
+	skipped atomic.Int64
 }
 
 func newWorld(tb testing.TB) *world {
@@ -71,12 +75,7 @@ func newWorld(tb testing.TB) *world {
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
 	if o.Source == nil {
-		source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.t.Cleanup(func() { _ = source.Close() })
-		o.Source = source
+		o.Source = w.source()
 	}
 	texts, err := template.NewTexts()
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	o.Publisher, o.Texts = bus.New(bus.Options{}), texts
 	o.Logger = slog.New(slog.DiscardHandler)
 	if o.Clock == nil {
-		o.Clock = time.Now
+		o.Clock = w.clock
 	}
 	if o.Store == nil {
 		o.Store = w.db.Evaluation(time.Minute)
@@ -100,12 +99,40 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if o.Replica == "" {
 		o.Replica = "test"
 	}
+	// Window rules of the least interval are due at every tick, however soon it comes,
+	// and a busy machine has time for a pass.
+	if o.Interval == 0 {
+		o.Interval = 4 * time.Second
+	}
+	if o.LeaseFor == 0 {
+		o.LeaseFor = time.Minute
+	}
+	if source, ok := o.Source.(window.Source); ok && o.Windows == nil {
+		o.Windows = window.New(window.Options{Source: source, Texts: texts, Logger: o.Logger})
+	}
 	e, err := evaluator.New(o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return e
 }
+
+// source opens the world's exchanges.
+func (w *world) source() *clickhouse.Source {
+	w.t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = source.Close() })
+	return source
+}
+
+// clock is that of the world's evaluators. It runs ahead by what [world.later] added.
+func (w *world) clock() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
+
+// later puts the clock of the world's evaluators ahead.
+func (w *world) later(d time.Duration) { w.skipped.Add(int64(d)) }
 
 func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	w.t.Helper()
@@ -181,7 +208,7 @@ func (w *world) fail(ns int64, ids ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// tick makes every rule due and evaluates.
+// tick makes a pass over every partition.
 func (w *world) tick() evaluator.Result {
 	w.t.Helper()
 	result, err := w.tickWith(w.evaluator)
@@ -191,9 +218,58 @@ func (w *world) tick() evaluator.Result {
 	return result
 }
 
+// tickWith is a tick of an evaluator that takes over from any other.
 func (w *world) tickWith(e *evaluator.Evaluator) (evaluator.Result, error) {
 	w.t.Helper()
+	w.exec(`update checkpoint set owner = null, token = null, lease_until = null where owner <> $1`, e.Replica)
 	return e.Tick(w.t.Context())
+}
+
+// giveUp ends the leases of the world's own evaluators, so that replicas can start.
+func (w *world) giveUp() {
+	w.t.Helper()
+	w.exec(`update checkpoint set owner = null, token = null, lease_until = null where owner not in (select replica_id from replica)`)
+}
+
+// changed has rules that were changed by hand be read again.
+func (w *world) changed() {
+	w.t.Helper()
+	w.exec(`with c as (update checkpoint set rules_revision = rules_revision + 1 returning partition, rules_revision)
+		update partition_rule p set changed = c.rules_revision from c where c.partition = p.partition`)
+}
+
+// armed has a rule be armed since an instant, and judge from then on what it has not
+// judged yet.
+func (w *world) armed(rule rules.Rule, ns int64) {
+	w.t.Helper()
+	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)
+	from := cursor.Position{StartTimeNS: ns - int64(rule.LookBackSeconds+90)*int64(time.Second)}.String()
+	w.exec(`insert into rule_backfill (rule_id, position) values ($1, $2)
+		on conflict (rule_id) do update set position = excluded.position`, rule.ID, from)
+	w.changed()
+}
+
+// namedRules stores rules that match every failed exchange.
+func (w *world) namedRules(names ...string) map[string]rules.Rule {
+	w.t.Helper()
+	hook := w.webhook("ops")
+	made := map[string]rules.Rule{}
+	for _, name := range names {
+		made[name] = w.ruleOf(rules.Definition{Name: name, WebhookIDs: []uuid.UUID{hook}})
+	}
+	return made
+}
+
+// refuse lets the database refuse the alerts of a condition, until accept is called.
+func (w *world) refuse(condition string) {
+	w.t.Helper()
+	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+		create trigger refuse before insert on alert for each row when (not new.health and (` + condition + `)) execute function refuse()`)
+}
+
+func (w *world) accept() {
+	w.t.Helper()
+	w.exec(`drop trigger refuse on alert; drop function refuse`)
 }
 
 func (w *world) exec(sql string, args ...any) {
@@ -229,11 +305,14 @@ func (w *world) newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // Queries of what stands.
 const (
-	alertIDs        = `select execution_id from alert where not health order by execution_id`
-	alertStates     = `select state || ' ' || count(*) from alert where not health group by state order by state`
-	statuses        = `select status || ' ' || count(*) from notification_status group by status order by status`
-	cursorAndNext   = `select coalesce(cursor, 'none') || ' ' || next_run_at::text from rule_state order by rule_id`
+	alertIDs    = `select execution_id from alert where not health order by execution_id`
+	alertStates = `select state || ' ' || count(*) from alert where not health group by state order by state`
+	statuses    = `select status || ' ' || count(*) from notification_status group by status order by status`
+	// Partitions without rules have no cursor.
+	cursors         = `select cursor from checkpoint where cursor is not null order by partition`
+	alertsOf        = `select r.name || ' ' || a.execution_id from alert a join rule r using (rule_id) where a.execution_id is not null order by 1`
 	problems        = `select coalesce(problem, '') from rule_state order by rule_id`
+	announced       = `select reason || ' ' || count(*) from notification where reason like 'RULE%' or reason like 'SOURCE%' group by reason order by reason`
 	unsettledOutbox = `select notification_id::text from outbox`
 )
 

@@ -32,6 +32,7 @@ func layers() []layer {
 	return []layer{
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
+		{packages: []string{"client"}},
 		{packages: []string{"internal/seal", "internal/socket"}},
 		{packages: []string{"internal/rulefile"}},
 		{packages: []string{"internal/retention"}},
@@ -61,10 +62,10 @@ func layers() []layer {
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "web")},
 		{
 			packages: []string{"internal/app/..."},
-			may:      vocabulary("api/...", "evaluator/...", "internal/...", "migrations", "notify/...", "web"),
+			may:      vocabulary("api/...", "client", "evaluator/...", "internal/...", "migrations", "notify/...", "web"),
 		},
 		{packages: []string{"internal/*"}, may: vocabulary("internal/...", "migrations")},
-		{packages: []string{"cmd/tocsin/..."}, may: vocabulary("cmd/tocsin/...", "internal/...", "migrations")},
+		{packages: []string{"cmd/tocsin/..."}, may: vocabulary("client", "cmd/tocsin/...", "internal/...", "migrations")},
 		{
 			packages: []string{"cmd/devstack/..."},
 			may:      vocabulary("cmd/devstack/...", "internal/...", "migrations", "notify/...", "evaluator"),
@@ -155,6 +156,7 @@ func TestMapRefuses(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []struct{ from, to string }{
 		{"cursor", module + "/notify"},
+		{"client", module + "/rules"},
 		{"rules", module + "/internal/postgres"},
 		{"alerts", module + "/evaluator"},
 		{"internal/fault", "github.com/labstack/echo/v4"},

@@ -53,8 +53,7 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 	return set, s.addBackfills(ctx, number, &set)
 }
 
-// addBackfills reads the progress of the rules that have some of their own. Nobody knows
-// how far a rule has come whose position cannot be read: it fails.
+// addBackfills reads the progress of the rules that have some of their own.
 func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *evaluator.RuleSet) error {
 	rows, err := s.db.queries.RuleBackfills(ctx, partition)
 	if err != nil {
@@ -67,15 +66,10 @@ func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *eva
 			backfill.At = *at
 			backfill.Until, err = positionOf(row.Until)
 		}
-		if err == nil {
-			set.Backfills = append(set.Backfills, backfill)
-			continue
+		if err != nil {
+			backfill.Err = fmt.Errorf("the stored position of the rule cannot be read; disable and enable the rule: %w", err)
 		}
-		for i := range set.Rules {
-			if set.Rules[i].Rule.ID == row.RuleID && set.Rules[i].Err == nil {
-				set.Rules[i].Err = fmt.Errorf("the stored position of the rule cannot be read; disable and enable the rule: %w", err)
-			}
-		}
+		set.Backfills = append(set.Backfills, backfill)
 	}
 	return nil
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// healthcheck asks a running replica of the same machine, container or pod. It needs
+// neither a shell nor another program in the image.
+type healthcheck struct {
+	Listen  string        `help:"Address at which the replica listens." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
+	Live    bool          `help:"Ask only whether the process answers (/healthz), whatever it depends on."`
+	Timeout time.Duration `help:"Time within which the answer must come." default:"5s"`
+}
+
+// Run asks, and prints the answer in one line.
+func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
+	address, err := reachable(h.Listen)
+	if err != nil {
+		return err
+	}
+	path := "/readyz"
+	if h.Live {
+		path = "/healthz"
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	// No proxy of the environment stands between a process and its neighbour.
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("no replica answers at %s, which TOCSIN_LISTEN or --listen names: %w", address, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
+	const most = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	var state struct {
+		Status  string   `json:"status"`
+		Missing []string `json:"missing"`
+	}
+	if err := json.Unmarshal(text, &state); err != nil || state.Status == "" {
+		return fmt.Errorf("what answers at %s is not Tocsin; is TOCSIN_LISTEN right? It answered %s", address, answer.Status)
+	}
+	if answer.StatusCode != http.StatusOK {
+		if len(state.Missing) > 0 {
+			return fmt.Errorf("%s: %s cannot be reached", state.Status, strings.Join(state.Missing, " and "))
+		}
+		return errors.New(state.Status)
+	}
+	_, err = fmt.Fprintln(out, state.Status)
+	return err
+}
+
+// reachable returns the address at which a server that listens at another one is
+// reached from its own machine.
+func reachable(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("TOCSIN_LISTEN or --listen must be of the form host:port, as 127.0.0.1:8080: %w", err)
+	}
+	if port == "0" {
+		return "", errors.New("TOCSIN_LISTEN names port 0, which is another one at each start; name a port for health checks")
+	}
+	switch ip := net.ParseIP(host); {
+	case host == "" || ip != nil && ip.IsUnspecified() && ip.To4() != nil:
+		host = "127.0.0.1"
+	case ip != nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port), nil
+}

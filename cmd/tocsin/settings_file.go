@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// settingsFile names a YAML file with settings. It is one mapping from flag names,
+// without dashes in front, to values: texts, numbers and booleans as a flag takes them,
+// lists for flags that take several values, mappings for those that take pairs. One file
+// serves every command; what a command does not have, it does not read.
+//
+// A flag wins over an environment variable, and that over the file. A key that no
+// command knows is an error.
+type settingsFile string
+
+// BeforeResolve reads the file, if one is named.
+func (settingsFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+	name, _ := ctx.FlagValue(trace.Flag).(settingsFile)
+	if name == "" {
+		return nil
+	}
+	text, err := os.ReadFile(string(name))
+	if err != nil {
+		return fmt.Errorf("--config or TOCSIN_CONFIG: %w", err)
+	}
+	values, err := parseSettings(text, settingsOf(app.Model.Node))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	ctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
+		value, given := values[f.Name]
+		if !given || fromEnvironment(f) {
+			return nil, nil //nolint:nilnil // kong's way to say: nothing
+		}
+		return value, nil
+	}))
+	return nil
+}
+
+// fromEnvironment reports whether a variable gives a flag's value.
+func fromEnvironment(f *kong.Flag) bool {
+	return slices.ContainsFunc(f.Envs, func(name string) bool { _, set := os.LookupEnv(name); return set })
+}
+
+// settingsOf returns the flags of all commands that are settings, by name: those that have an
+// environment variable.
+func settingsOf(n *kong.Node) map[string]*kong.Flag {
+	flags := map[string]*kong.Flag{}
+	_ = kong.Visit(n, func(v kong.Visitable, next kong.Next) error {
+		if f, ok := v.(*kong.Flag); ok && len(f.Envs) > 0 && flags[f.Name] == nil {
+			flags[f.Name] = f
+		}
+		return next(nil)
+	})
+	// A file does not name another one.
+	delete(flags, "config")
+	return flags
+}
+
+// parseSettings returns the values of a document as flags take them.
+func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		// The error may quote a value, which may be a secret.
+		return nil, errors.New("the file is not YAML" + lineOf(err))
+	}
+	if len(document.Content) == 0 {
+		return map[string]string{}, nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, errors.New("the file must be one mapping, with a line such as `listen: 0.0.0.0:8080` for each setting")
+	}
+	values := map[string]string{}
+	var errs []error
+	for i := 0; i < len(root.Content); i += 2 {
+		key, node := root.Content[i], root.Content[i+1]
+		flag := known[key.Value]
+		_, twice := values[key.Value]
+		switch {
+		case flag == nil:
+			errs = append(errs, fmt.Errorf("line %d: there is no setting %s%s", key.Line, key.Value, suggestion(key.Value, known)))
+			continue
+		case twice:
+			errs = append(errs, fmt.Errorf("line %d: %s is set twice", key.Line, key.Value))
+			continue
+		}
+		value, err := settingOf(flag, node)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("line %d: %s %w", node.Line, key.Value, err))
+		}
+		values[key.Value] = value
+	}
+	return values, errors.Join(errs...)
+}
+
+// lineOf returns where an error of YAML says that the text is wrong.
+func lineOf(err error) string {
+	_, rest, found := strings.Cut(err.Error(), "line ")
+	if !found {
+		return ""
+	}
+	number, _, _ := strings.Cut(rest, ":")
+	return ": see line " + number
+}
+
+func suggestion(name string, known map[string]*kong.Flag) string {
+	variable := func(name string) string { return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+	byVariable := map[string]string{}
+	var variables []string
+	for k := range known {
+		byVariable[variable(k)] = k
+		variables = append(variables, variable(k))
+	}
+	slices.Sort(variables)
+	// Somebody may have written the variable, or its name in another style.
+	written := strings.TrimPrefix(strings.ReplaceAll(strings.ToUpper(name), "_", "-"), "TOCSIN-")
+	if found := nearest(variable(strings.ToLower(written)), variables); found != "" {
+		return "; " + byVariable[found] + " is one"
+	}
+	return "; docs/settings.md lists them"
+}
+
+// settingOf returns the text that a flag takes for a value.
+func settingOf(f *kong.Flag, node *yaml.Node) (string, error) {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag != "!!null":
+		return node.Value, nil
+	case node.Kind == yaml.SequenceNode && f.IsSlice():
+		var list []string
+		for _, item := range node.Content {
+			if item.Kind != yaml.ScalarNode {
+				return "", errors.New("takes a list of single values")
+			}
+			list = append(list, item.Value)
+		}
+		return kong.JoinEscaped(list, f.Tag.Sep), nil
+	case node.Kind == yaml.MappingNode && f.IsMap():
+		var pairs []string
+		for i := 0; i < len(node.Content); i += 2 {
+			if node.Content[i+1].Kind != yaml.ScalarNode {
+				return "", errors.New("takes a mapping to single values")
+			}
+			pairs = append(pairs, node.Content[i].Value+"="+node.Content[i+1].Value)
+		}
+		return kong.JoinEscaped(pairs, f.Tag.MapSep), nil
+	case node.Kind == yaml.ScalarNode:
+		return "", errors.New("has no value; remove the line for the default")
+	case f.IsMap():
+		return "", errors.New("takes a mapping")
+	case f.IsSlice():
+		return "", errors.New("takes a list")
+	}
+	return "", errors.New("takes a single value")
+}

@@ -1,0 +1,277 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/clickhouse"
+	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
+)
+
+const (
+	// leastPostgres is the oldest version of Postgres that is supported, as server_version_num says it.
+	leastPostgres = 140000
+	// lookTimeout bounds each part of an examination.
+	lookTimeout = 15 * time.Second
+	// clockTolerance is by how much ClickHouse's clock may be ahead of Postgres's.
+	clockTolerance = time.Minute
+	// clockWarning is a difference of clocks that somebody should know of.
+	clockWarning = 5 * time.Second
+)
+
+// Doctor looks at everything that a replica with these options needs: settings, databases,
+// schema, clocks, table, keys, wake-up bus, and whether receivers can be reached. It changes
+// nothing; through the bus it sends one wake-up for nothing. Findings are handed to tell in
+// turn. It reports whether a replica would work.
+func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error) (healthy bool, err error) {
+	d := &examination{Options: o, healthy: true}
+	d.applyDefaults()
+	if err := CheckOptions(o); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			d.add(clickhouse.Broken, "settings", strings.TrimSpace(line), "docs/settings.md describes each setting")
+		}
+	} else {
+		d.add(clickhouse.OK, "settings", "valid", "")
+	}
+	parts := []func(ctx context.Context){d.postgres, d.pooler, d.clickhouse, d.clocks, d.keys, d.bus, d.egress}
+	if !d.healthy {
+		parts = nil
+	}
+	defer func() {
+		if d.db != nil {
+			d.db.Close()
+		}
+	}()
+	for {
+		for _, f := range d.findings {
+			if err := tell(f); err != nil {
+				return false, err
+			}
+		}
+		d.findings = nil
+		if len(parts) == 0 {
+			return d.healthy, ctx.Err()
+		}
+		within, cancel := context.WithTimeout(ctx, lookTimeout)
+		parts[0](within)
+		cancel()
+		parts = parts[1:]
+	}
+}
+
+// examination collects what a doctor finds out.
+type examination struct {
+	Options
+
+	findings []clickhouse.Finding
+	healthy  bool
+	// db is nil unless Postgres has the right schema.
+	db *postgres.DB
+	// postgresAhead and clickhouseAhead are by how much a database's clock is ahead of this
+	// machine's, nil while that is not known.
+	postgresAhead, clickhouseAhead *time.Duration
+	// receivers are the addresses of enabled webhooks.
+	receivers []string
+}
+
+func (d *examination) add(v clickhouse.Verdict, about, text, remedy string) {
+	d.healthy = d.healthy && v != clickhouse.Broken
+	d.findings = append(d.findings, clickhouse.Finding{Verdict: v, About: about, Text: text, Remedy: remedy})
+}
+
+// failed adds an error that names its remedy itself, or none is known.
+func (d *examination) failed(about string, err error, remedy string) {
+	d.add(clickhouse.Broken, about, err.Error(), remedy)
+}
+
+// server is what Postgres says about itself.
+type server struct {
+	number            int
+	version           string
+	standby           bool
+	readOnly          bool
+	fsync, syncCommit bool
+	encoding          string
+	now               time.Time
+}
+
+func (d *examination) postgres(ctx context.Context) {
+	// The product's own way to connect, which explains what it cannot.
+	schema, err := postgres.CheckSchema(ctx, d.PostgresURL)
+	s, seen := d.askPostgres(ctx)
+	if seen == nil {
+		d.judgePostgres(s)
+	}
+	if err != nil {
+		d.failed("postgres", err, "")
+		return
+	}
+	if seen != nil {
+		d.failed("postgres", seen, "")
+		return
+	}
+	d.add(clickhouse.OK, "schema", fmt.Sprintf("version %d, this program knows %d", schema.Version, schema.Known), "")
+	box, err := seal.New(d.EncryptionKey)
+	if err != nil {
+		d.failed("keys", err, "")
+		return
+	}
+	if d.db, err = postgres.Open(ctx, d.PostgresURL, box); err != nil {
+		d.failed("postgres", err, "")
+	}
+}
+
+func (d *examination) askPostgres(ctx context.Context) (s server, err error) {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer closeConn(ctx, conn)
+	before := time.Now()
+	err = conn.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
+		current_setting('transaction_read_only')::bool, current_setting('fsync')::bool, current_setting('synchronous_commit') <> 'off',
+		current_setting('server_encoding'), clock_timestamp()`, pgx.QueryExecModeSimpleProtocol).
+		Scan(&s.number, &s.version, &s.standby, &s.readOnly, &s.fsync, &s.syncCommit, &s.encoding, &s.now)
+	if err != nil {
+		return s, fmt.Errorf("ask Postgres about itself: %w", err)
+	}
+	ahead := aheadOf(before, s.now)
+	d.postgresAhead = &ahead
+	return s, nil
+}
+
+func (d *examination) connect(ctx context.Context) (*pgx.Conn, error) {
+	pool, err := pgxpool.ParseConfig(d.PostgresURL)
+	if err != nil {
+		return nil, errors.New("TOCSIN_POSTGRES_URL cannot be read")
+	}
+	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return conn, nil
+}
+
+func (d *examination) judgePostgres(s server) {
+	version, _, _ := strings.Cut(s.version, " ")
+	switch {
+	case s.number < leastPostgres:
+		d.add(clickhouse.Broken, "postgres", "version "+version, "run Postgres 14 or newer")
+	case s.standby || s.readOnly:
+		d.add(clickhouse.Broken, "postgres", "version "+version+", which takes no writes: a standby, or a read-only database",
+			"name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write")
+	case s.encoding != "UTF8":
+		d.add(clickhouse.Broken, "postgres", "the database is encoded as "+s.encoding+", which cannot hold every error message", "create the database with encoding UTF8")
+	default:
+		d.add(clickhouse.OK, "postgres", "version "+version, "")
+	}
+	if !s.fsync {
+		d.add(clickhouse.Warn, "postgres", "fsync is off: a crash of its machine can destroy the database", "switch fsync on")
+	}
+	if !s.syncCommit {
+		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, and what people did in them", "switch synchronous_commit on")
+	}
+}
+
+func (d *examination) pooler(ctx context.Context) {
+	found, err := FindPooler(ctx, d.PostgresURL)
+	if err != nil {
+		return // Reported above.
+	}
+	if err := CheckPooling(ctx, d.Options); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			text, remedy, _ := strings.Cut(strings.TrimSpace(line), "; ")
+			d.add(clickhouse.Broken, "pooler", text, remedy)
+		}
+		return
+	}
+	switch found.Mode {
+	case PoolingNone:
+		d.add(clickhouse.OK, "pooler", "none", "")
+	case PoolingSession:
+		d.add(clickhouse.OK, "pooler", "in session mode", "")
+	case PoolingTransaction:
+		d.add(clickhouse.Warn, "pooler", "in transaction mode, which suits tocsin serve", remedyMigrate)
+	}
+}
+
+func (d *examination) clickhouse(ctx context.Context) {
+	source, err := clickhouse.Open(clickhouse.Options{URL: d.ClickHouseURL, Mapping: d.Source, Version: d.Version})
+	if err != nil {
+		d.failed("clickhouse", err, "")
+		return
+	}
+	defer source.Close() //nolint:errcheck // nothing is pending on it
+	version, err := source.ServerVersion(ctx)
+	if err != nil {
+		d.failed("clickhouse", err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
+		return
+	}
+	d.add(clickhouse.OK, "clickhouse", "version "+version, "")
+	before := time.Now()
+	ns, err := source.Now(ctx)
+	if err != nil {
+		d.failed("clickhouse", err, "")
+		return
+	}
+	ahead := aheadOf(before, time.Unix(0, ns))
+	d.clickhouseAhead = &ahead
+	report, err := source.CheckMapping(ctx)
+	if err != nil {
+		d.failed("source", err, "")
+		return
+	}
+	broken := false
+	for _, f := range report.Findings {
+		if f.Verdict != clickhouse.OK {
+			broken = true
+			d.add(f.Verdict, "source", f.About+": "+f.Text, f.Remedy)
+		}
+	}
+	if !broken {
+		d.add(clickhouse.OK, "source", "table "+report.Table+" fits; `tocsin source check` also measures its delay and its cost", "")
+	}
+}
+
+// aheadOf returns by how much a clock that was read now, by a question that was asked
+// before, is ahead of this machine's.
+func aheadOf(before, read time.Time) time.Duration {
+	now := time.Now()
+	return read.Sub(before.Add(now.Sub(before) / 2))
+}
+
+func (d *examination) clocks(context.Context) {
+	if d.postgresAhead == nil || d.clickhouseAhead == nil {
+		return
+	}
+	between, here := *d.clickhouseAhead-*d.postgresAhead, -*d.postgresAhead
+	text := fmt.Sprintf("compared with Postgres, ClickHouse is %s and this machine %s", offset(between), offset(here))
+	const remedy = "synchronise the clocks, by NTP for instance"
+	switch {
+	case between > clockTolerance:
+		d.add(clickhouse.Broken, "clocks", text+"; rules fail while ClickHouse is more than a minute ahead", remedy)
+	case between.Abs() > clockWarning || here.Abs() > clockTolerance:
+		d.add(clickhouse.Warn, "clocks", text, remedy)
+	default:
+		d.add(clickhouse.OK, "clocks", text, "")
+	}
+}
+
+func offset(ahead time.Duration) string {
+	rounded := ahead.Round(time.Millisecond)
+	switch cmp.Compare(rounded, 0) {
+	case 1:
+		return rounded.String() + " ahead"
+	case -1:
+		return (-rounded).String() + " behind"
+	}
+	return "equal"
+}

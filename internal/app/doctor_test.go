@@ -1,0 +1,165 @@
+package app_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/app"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/seal"
+)
+
+// patient is what a doctor looks at: real databases, and a receiver on loopback.
+type patient struct {
+	app.Options
+
+	receiver string
+}
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return &patient{
+		receiver: "http://" + listener.Addr().String() + "/s3cret",
+		Options: app.Options{
+			PostgresURL: pgtest.URL(t), ClickHouseURL: chtest.New(t).URL, Source: clickhouse.Exchanges(), Logger: slog.New(slog.DiscardHandler),
+			EncryptionKey: base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes for the doctor")),
+			OutgoingAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		},
+	}
+}
+
+// webhook stores one whose secrets are sealed with a key.
+func (p *patient) webhook(t *testing.T, key, address string) {
+	t.Helper()
+	box, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.New()
+	plain, err := json.Marshal(map[string]string{"url": address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pgtest.Conn(t, p.PostgresURL).Exec(t.Context(), `insert into webhook
+		(webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
+		values ($1, 'default', $2, 'generic', $3, '', false, true, 10000, 1, 0)`, id, id.String(), box.Seal(plain, "webhook/"+id.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// examined returns the findings as lines "VERDICT about: text → remedy".
+func (p *patient) examined(t *testing.T) (lines string, healthy bool) {
+	t.Helper()
+	healthy, err := app.Doctor(t.Context(), p.Options, func(f clickhouse.Finding) error {
+		lines += string(f.Verdict) + " " + f.About + ": " + f.Text + " → " + f.Remedy + "\n"
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(lines, "s3cret") {
+		t.Errorf("a secret is shown:\n%s", lines)
+	}
+	return lines, healthy
+}
+
+func want(t *testing.T, lines string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(lines, part) {
+			t.Errorf("%q is not in:\n%s", part, lines)
+		}
+	}
+}
+
+func TestDoctorFindsAHealthyReplicaHealthy(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.webhook(t, p.EncryptionKey, p.receiver)
+	lines, healthy := p.examined(t)
+	if !healthy {
+		t.Errorf("not healthy:\n%s", lines)
+	}
+	want(t, lines, "OK settings: valid", "OK postgres: version ", "OK schema: version ", "OK pooler: none", "OK clickhouse: version ", "OK source: table exchanges fits",
+		"OK clocks: compared with Postgres", "OK keys: the secrets of all 1 webhooks open", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
+}
+
+func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
+	t.Parallel()
+	other := base64.StdEncoding.EncodeToString([]byte("another key of 32 bytes, long ag"))
+	for name, c := range map[string]struct {
+		change func(t *testing.T, p *patient)
+		want   []string
+		works  bool
+	}{
+		"settings": {func(_ *testing.T, p *patient) { p.EncryptionKey, p.Lease = "s3cret", 1 }, []string{"BROKEN settings: TOCSIN_LEASE", "BROKEN settings: TOCSIN_ENCRYPTION_KEY"}, false},
+		"execution mode": {
+			func(_ *testing.T, p *patient) { p.PostgresURL += "&default_query_exec_mode=exec" },
+			[]string{"BROKEN settings: TOCSIN_POSTGRES_URL asks for default_query_exec_mode=exec"},
+			false,
+		},
+		"no Postgres": {func(_ *testing.T, p *patient) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
+		"read-only": {func(_ *testing.T, p *patient) {
+			p.PostgresURL += "&options=-c%20default_transaction_read_only%3Don"
+		}, []string{"BROKEN postgres: version ", "takes no writes", "target_session_attrs=read-write"}, false},
+		"an old schema": {func(t *testing.T, p *patient) {
+			t.Helper()
+			p.exec(t, `delete from goose_db_version where version_id > 20`)
+		}, []string{"BROKEN postgres: the database schema is at version 20", "tocsin migrate"}, false},
+		"asynchronous commits": {func(_ *testing.T, p *patient) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
+		"no ClickHouse":        {func(_ *testing.T, p *patient) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
+		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere is not there", "create it"}, false},
+		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks do not open", "TOCSIN_ENCRYPTION_KEY"}, false},
+		"no bus": {func(_ *testing.T, p *patient) {
+			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
+		}, []string{"BROKEN wake-up bus: redis", "TOCSIN_BUS_URL"}, false},
+		"a private receiver": {func(t *testing.T, p *patient) {
+			t.Helper()
+			p.OutgoingAllow = nil
+			p.webhook(t, p.EncryptionKey, p.receiver)
+		}, []string{"WARN egress: http://127.0.0.1", "TOCSIN_OUTGOING_ALLOW"}, true},
+		"a receiver that is away": {func(t *testing.T, p *patient) {
+			t.Helper()
+			p.webhook(t, p.EncryptionKey, "http://127.0.0.1:1/")
+		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "open the way out"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			// Nothing outside this machine is asked.
+			p.webhook(t, p.EncryptionKey, p.receiver)
+			if name == "another key" {
+				p.exec(t, `delete from webhook`)
+			}
+			c.change(t, p)
+			lines, healthy := p.examined(t)
+			if healthy != c.works {
+				t.Errorf("healthy is %v:\n%s", healthy, lines)
+			}
+			want(t, lines, c.want...)
+		})
+	}
+}
+
+func (p *patient) exec(t *testing.T, statement string) {
+	t.Helper()
+	if _, err := pgtest.Conn(t, p.PostgresURL).Exec(context.WithoutCancel(t.Context()), statement); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,231 @@
+package deploy
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"go.yaml.in/yaml/v3"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const chartFolder = "../../deploy/helm/tocsin"
+
+// values are the least that the chart asks for, and changes to it.
+func values(changes map[string]any) map[string]any {
+	v := map[string]any{
+		"image":  map[string]any{"repository": "registry.example.com/tocsin"},
+		"secret": map[string]any{"name": "tocsin-secrets"},
+	}
+	maps.Copy(v, changes)
+	return v
+}
+
+// everything switches on what is off by default.
+func everything() map[string]any {
+	return map[string]any{
+		"replicas":         3,
+		"settings":         map[string]any{"public-url": "https://tocsin.example.com", "outgoing-allow": []any{"10.0.0.0/8"}, "log-format": "text"},
+		"source":           map[string]any{"preset": "otel_traces", "table": "otel.otel_traces"},
+		"extraEnv":         []any{map[string]any{"name": "TOCSIN_METRICS_TOKEN", "value": "x"}},
+		"podLabels":        map[string]any{"team": "platform"},
+		"podAnnotations":   map[string]any{"example.com/a": "b"},
+		"nodeSelector":     map[string]any{"kubernetes.io/arch": "arm64"},
+		"tolerations":      []any{map[string]any{"key": "a", "operator": "Exists"}},
+		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
+		"service":          map[string]any{"port": 8080, "annotations": map[string]any{"a": "b"}},
+		"ingress":          map[string]any{"enabled": true, "className": "nginx", "host": "tocsin.example.com", "tlsSecretName": "tls", "annotations": map[string]any{"a": "b"}},
+		"networkPolicy": map[string]any{
+			"enabled": true, "from": []any{map[string]any{"podSelector": map[string]any{}}},
+			"egress": []any{map[string]any{"ports": []any{map[string]any{"port": 5432}}}},
+		},
+		"serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "tokenSecret": map[string]any{"name": "s", "key": "k"}},
+		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+	}
+}
+
+// rendered returns the objects of the chart, decoded strictly against the types of Kubernetes, by kind.
+func rendered(t *testing.T, v map[string]any) (map[string]runtime.Object, error) {
+	t.Helper()
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "alerts", Namespace: "monitoring", Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(chart, v, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return nil, err
+	}
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, monitoring.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, known, known, json.SerializerOptions{Yaml: true, Strict: true})
+	objects := map[string]runtime.Object{}
+	for name, text := range files {
+		if strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".tpl") {
+			continue
+		}
+		for _, document := range regexp.MustCompile(`(?m)^---$`).Split(text, -1) {
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			object, kind, err := decoder.Decode([]byte(document), nil, nil)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, document)
+				continue
+			}
+			objects[kind.Kind] = object
+		}
+	}
+	return objects, nil
+}
+
+func TestTheChartIsLinted(t *testing.T) {
+	for name, v := range map[string]map[string]any{"least": values(nil), "everything": values(everything())} {
+		result := lint.RunAll(chartFolder, v, "monitoring")
+		for _, m := range result.Messages {
+			// An icon is all that may be missing.
+			if !strings.Contains(m.Error(), "icon is recommended") {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+func TestTheChartRendersWhatKubernetesTakes(t *testing.T) {
+	least, err := rendered(t, values(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kinds := slices.Sorted(maps.Keys(least)); !slices.Equal(kinds, []string{"ConfigMap", "Deployment", "Job", "PodDisruptionBudget", "Service"}) {
+		t.Errorf("by default there are %v", kinds)
+	}
+	all, err := rendered(t, values(everything()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]runtime.Object{
+		"Ingress": &networkingv1.Ingress{}, "NetworkPolicy": &networkingv1.NetworkPolicy{}, "PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
+		"ServiceMonitor": &monitoring.ServiceMonitor{}, "PrometheusRule": &monitoring.PrometheusRule{},
+	} {
+		if all[kind] == nil {
+			t.Errorf("with everything there is no %s (%T)", kind, want)
+		}
+	}
+	rules := all["PrometheusRule"].(*monitoring.PrometheusRule)
+	if len(rules.Spec.Groups) != 4 || len(rules.Spec.Groups[1].Rules) == 0 || !strings.Contains(rules.Spec.Groups[1].Rules[1].Annotations["summary"], "{{ $value }}") {
+		t.Errorf("the rules are %+v", rules.Spec)
+	}
+	one, err := rendered(t, values(map[string]any{"replicas": 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one["PodDisruptionBudget"] != nil {
+		t.Error("a single replica has a disruption budget, which would keep its node from being drained")
+	}
+}
+
+// TestPodsAreRestrictedAndEndInTime holds what the Pod Security Standard "restricted" asks for, and that a replica has the
+// time that its settings promise.
+func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
+	objects, err := rendered(t, values(map[string]any{"drainDelaySeconds": 7, "shutdownTimeoutSeconds": 20, "settings": map[string]any{"tick-interval": "2s"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := objects["Deployment"].(*appsv1.Deployment)
+	pods := map[string]corev1.PodSpec{"Deployment": deployment.Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec}
+	for kind, pod := range pods {
+		s, c := pod.SecurityContext, pod.Containers[0].SecurityContext
+		if !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
+			!slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || *pod.AutomountServiceAccountToken {
+			t.Errorf("the pod of the %s is not restricted: %+v, %+v", kind, s, c)
+		}
+	}
+	if got := *pods["Deployment"].TerminationGracePeriodSeconds; got != 7+20+5 {
+		t.Errorf("a replica has %d seconds to end", got)
+	}
+	if away := deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(); away != 0 {
+		t.Errorf("an update takes %d replicas away", away)
+	}
+	if job := objects["Job"].(*batchv1.Job); !strings.Contains(job.Annotations["helm.sh/hook"], "pre-upgrade") {
+		t.Errorf("the migration is %v", job.Annotations)
+	}
+	known := settings(t)
+	for kind, pod := range pods {
+		for _, e := range pod.Containers[0].Env {
+			if !known[e.Name] {
+				t.Errorf("%s of the %s is no setting", e.Name, kind)
+			}
+		}
+	}
+	var file map[string]any
+	if err := yaml.Unmarshal([]byte(objects["ConfigMap"].(*corev1.ConfigMap).Data["tocsin.yaml"]), &file); err != nil {
+		t.Fatal(err)
+	}
+	if file["shutdown-delay"] != "7s" || file["shutdown-timeout"] != "20s" || file["tick-interval"] != "2s" || file["log-format"] != "json" {
+		t.Errorf("the settings are %v", file)
+	}
+	for key := range file {
+		if !known["TOCSIN_"+strings.ToUpper(strings.ReplaceAll(key, "-", "_"))] {
+			t.Errorf("%s is no setting", key)
+		}
+	}
+}
+
+func TestTheChartRefusesWrongValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		change map[string]any
+		says   string
+	}{
+		"no image":              {map[string]any{"image": map[string]any{"repository": ""}}, "repository"},
+		"no secret":             {map[string]any{"secret": map[string]any{"name": ""}}, "name"},
+		"a key that is unknown": {map[string]any{"replcas": 3}, "replcas"},
+		"no replicas":           {map[string]any{"replicas": 0}, "replicas"},
+		"a secret setting":      {map[string]any{"settings": map[string]any{"encryption-key": "x"}}, "encryption-key"},
+		"a setting in capitals": {map[string]any{"settings": map[string]any{"publicUrl": "x"}}, "publicUrl"},
+		"an ingress, no host":   {map[string]any{"ingress": map[string]any{"enabled": true}}, "host"},
+		"a short digest":        {map[string]any{"image": map[string]any{"repository": "a", "digest": "sha256:12"}}, "digest"},
+	} {
+		if _, err := rendered(t, values(c.change)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTheChartHoldsTheRules holds that the chart's file is the one beside it.
+func TestTheChartHoldsTheRules(t *testing.T) {
+	inside, err := os.ReadFile(chartFolder + "/files/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := os.ReadFile("../../deploy/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(inside) != string(outside) {
+		t.Error("the rules of the chart differ from deploy/prometheus/rules.yaml")
+	}
+}

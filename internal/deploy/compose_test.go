@@ -1,0 +1,115 @@
+package deploy
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"go.yaml.in/yaml/v3"
+)
+
+const composeFile = "../../deploy/compose.yaml"
+
+func compose(t *testing.T, environment ...string) (*types.Project, error) {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(environment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+// settings returns the names of all settings, as the reference lists them.
+func settings(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `(TOCSIN_[A-Z_]+)`").FindAllStringSubmatch(string(text), -1) {
+		known[match[1]] = true
+	}
+	if len(known) < 30 {
+		t.Fatalf("the reference lists %d settings", len(known))
+	}
+	return known
+}
+
+func TestTheComposeFileStartsEverythingInOrder(t *testing.T) {
+	project, err := compose(t, "TOCSIN_IMAGE=tocsin:1.0.0", "POSTGRES_PASSWORD=pg", "CLICKHOUSE_PASSWORD=ch", "TOCSIN_ENCRYPTION_KEY=key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tocsin, migrate := project.Services["tocsin"], project.Services["migrate"]
+	for on, condition := range map[string]string{
+		"postgres": types.ServiceConditionHealthy, "clickhouse": types.ServiceConditionHealthy, "migrate": types.ServiceConditionCompletedSuccessfully,
+	} {
+		if tocsin.DependsOn[on].Condition != condition {
+			t.Errorf("tocsin depends on %s by %q, want %q", on, tocsin.DependsOn[on].Condition, condition)
+		}
+	}
+	if tocsin.Scale == nil && (tocsin.Deploy == nil || *tocsin.Deploy.Replicas != 2) || !tocsin.ReadOnly || len(tocsin.CapDrop) == 0 || strings.Join(migrate.Command, " ") != "migrate" {
+		t.Errorf("tocsin is %+v", tocsin)
+	}
+	known := settings(t)
+	for _, service := range []types.ServiceConfig{tocsin, migrate} {
+		for name, value := range service.Environment {
+			if !known[name] {
+				t.Errorf("%s of %s is no setting", name, service.Name)
+			}
+			if value != nil && strings.Contains(*value, "$") {
+				t.Errorf("%s is %q: something is not filled in", name, *value)
+			}
+		}
+		if service.Environment["TOCSIN_POSTGRES_URL"] == nil || *service.Environment["TOCSIN_POSTGRES_URL"] != "postgres://tocsin:pg@postgres:5432/tocsin" {
+			t.Errorf("%s reaches Postgres at %v", service.Name, service.Environment["TOCSIN_POSTGRES_URL"])
+		}
+	}
+}
+
+func TestTheComposeFileAsksForWhatItNeeds(t *testing.T) {
+	all := []string{"TOCSIN_IMAGE=tocsin:1.0.0", "POSTGRES_PASSWORD=pg", "CLICKHOUSE_PASSWORD=ch", "TOCSIN_ENCRYPTION_KEY=key"}
+	for i, entry := range all {
+		name, _, _ := strings.Cut(entry, "=")
+		rest := append(append([]string{}, all[:i]...), all[i+1:]...)
+		if _, err := compose(t, rest...); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// TestTheCollectorWritesWhereTocsinReads compares the two ends.
+func TestTheCollectorWritesWhereTocsinReads(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/collector.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var collector struct {
+		Exporters map[string]struct {
+			Endpoint string `yaml:"endpoint"`
+			Database string `yaml:"database"`
+			Username string `yaml:"username"`
+		} `yaml:"exporters"`
+		Service struct {
+			Pipelines map[string]struct {
+				Exporters []string `yaml:"exporters"`
+			} `yaml:"pipelines"`
+		} `yaml:"service"`
+	}
+	if err := yaml.Unmarshal(text, &collector); err != nil {
+		t.Fatal(err)
+	}
+	out := collector.Exporters["clickhouse"]
+	project, err := compose(t, "TOCSIN_IMAGE=tocsin:1.0.0", "POSTGRES_PASSWORD=pg", "CLICKHOUSE_PASSWORD=ch", "TOCSIN_ENCRYPTION_KEY=key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "clickhouse://" + out.Username + ":ch@" + strings.TrimPrefix(out.Endpoint, "tcp://") + "/" + out.Database
+	if got := *project.Services["tocsin"].Environment["TOCSIN_CLICKHOUSE_URL"]; got != want || len(collector.Service.Pipelines["traces"].Exporters) != 1 {
+		t.Errorf("Tocsin reads %s, the Collector writes %s", got, want)
+	}
+}

@@ -1,0 +1,177 @@
+// Command dashboard writes the Grafana dashboard of Tocsin to standard output. Panels are described here in a few words
+// each; everything that Grafana wants beside that is filled in.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// panel is one graph or figure.
+type panel struct {
+	title, text string
+	// kind is timeseries or stat.
+	kind string
+	unit string
+	// width is in 24ths of the page.
+	width   int
+	queries []query
+	// red is the value from which on a figure is bad; 0 is none.
+	red float64
+}
+
+type query struct{ expr, legend string }
+
+// row is a headed group of panels.
+type row struct {
+	title  string
+	panels []panel
+}
+
+func rows() []row {
+	return []row{
+		{"Is all well?", []panel{
+			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
+			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"})"), 60},
+			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
+			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
+			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, or that were switched off.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"})"), 1},
+			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
+		}},
+		{"Detection", []panel{
+			{"Alerts raised", "By whether the look-back found them behind the cursor.", "timeseries", "cps", 8, []query{
+				{"sum by (late) (rate(tocsin_alerts_raised_total{job=~\"$job\"}[$__rate_interval]))", "late {{late}}"},
+			}, 0},
+			{"Detection latency", "From the end of an exchange to the commit of its alert.", "timeseries", "s", 8, quantiles("tocsin_detection_latency_seconds"), 0},
+			{"Behind, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
+				{"max by (partition) (tocsin_watermark_lag_seconds{job=~\"$job\"})", "partition {{partition}}"},
+			}, 0},
+			{"Backlog, by partition", "Start times in the past that must still be judged.", "timeseries", "s", 8, []query{
+				{"max by (partition) (tocsin_backlog_seconds{job=~\"$job\"})", "partition {{partition}}"},
+			}, 0},
+			{"Time of a pass", "One look at a partition: observe, plan, judge, commit.", "timeseries", "s", 8, quantiles("tocsin_pass_duration_seconds"), 0},
+			{"Time of a commit", "The transaction that writes alerts, messages and checkpoint.", "timeseries", "s", 8, quantiles("tocsin_commit_duration_seconds"), 0},
+		}},
+		{"Delivery", []panel{
+			{"Attempts", "By their outcome.", "timeseries", "cps", 8, []query{
+				{"sum by (verdict) (rate(tocsin_attempts_total{job=~\"$job\"}[$__rate_interval]))", "{{verdict}}"},
+			}, 0},
+			{"Messages waiting", "How many, and the age of the oldest.", "timeseries", "none", 8, []query{{"max(tocsin_outbox_depth{job=~\"$job\"})", "messages"}}, 0},
+			{"Age of the oldest message", "", "timeseries", "s", 8, one("max(tocsin_outbox_oldest_seconds{job=~\"$job\"})"), 0},
+			{"Attempts of unknown outcome", "Each may have sent a message twice: a process ended between sending and storing.", "timeseries", "none", 8, []query{
+				{"sum(increase(tocsin_attempts_unknown_total{job=~\"$job\"}[$__rate_interval]))", "attempts"},
+			}, 0},
+			{"Wake-ups", "Through the bus, by event.", "timeseries", "cps", 8, []query{
+				{"sum by (event) (rate(tocsin_wake_ups_total{job=~\"$job\"}[$__rate_interval]))", "{{event}}"},
+			}, 0},
+		}},
+		{"Operation", []panel{
+			{"Replicas", "By state.", "timeseries", "none", 6, []query{{"max by (state) (tocsin_replicas{job=~\"$job\"})", "{{state}}"}}, 0},
+			{"Processor", "Cores in use, by replica.", "timeseries", "none", 6, []query{
+				{"rate(process_cpu_seconds_total{job=~\"$job\"}[$__rate_interval])", "{{instance}}"},
+			}, 0},
+			{"Memory", "Resident, by replica.", "timeseries", "bytes", 6, []query{{"process_resident_memory_bytes{job=~\"$job\"}", "{{instance}}"}}, 0},
+			{"Goroutines", "By replica.", "timeseries", "none", 6, []query{{"go_goroutines{job=~\"$job\"}", "{{instance}}"}}, 0},
+			{"Since the last reconciliation and sweep", "Both run all the time; an hour is too long.", "timeseries", "s", 12, []query{
+				{"time() - max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"})", "reconciliation"},
+				{"time() - max(tocsin_swept_timestamp_seconds{job=~\"$job\"})", "retention"},
+			}, 0},
+			{"Lost and failing", "Exchanges that became visible too late, failed sweeps, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
+				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
+				{"sum(increase(tocsin_sweep_failures_total{job=~\"$job\"}[$__rate_interval]))", "failed sweeps"},
+				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
+			}, 0},
+		}},
+	}
+}
+
+func one(expr string) []query { return []query{{expr, ""}} }
+
+// quantiles returns the median and the 99th percentile of a histogram.
+func quantiles(histogram string) []query {
+	rate := fmt.Sprintf("sum by (le) (rate(%s_bucket{job=~\"$job\"}[$__rate_interval]))", histogram)
+	return []query{{"histogram_quantile(0.5, " + rate + ")", "p50"}, {"histogram_quantile(0.99, " + rate + ")", "p99"}}
+}
+
+type object = map[string]any
+
+func main() {
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(dashboard()); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "dashboard:", err)
+		os.Exit(1)
+	}
+}
+
+const (
+	// pageWidth is that of a dashboard.
+	pageWidth = 24
+	// statHeight and graphHeight are those of panels.
+	statHeight, graphHeight = 4, 8
+)
+
+func dashboard() object {
+	var panels []object
+	id, y := 0, 0
+	add := func(o object, x, width, height int) {
+		id++
+		o["id"], o["gridPos"] = id, object{"x": x, "y": y, "w": width, "h": height}
+		panels = append(panels, o)
+	}
+	for _, r := range rows() {
+		add(object{"type": "row", "title": r.title, "collapsed": false, "panels": []any{}}, 0, pageWidth, 1)
+		y++
+		x, height := 0, 0
+		for _, p := range r.panels {
+			if x+p.width > pageWidth {
+				x, y = 0, y+height
+			}
+			height = graphHeight
+			if p.kind == "stat" {
+				height = statHeight
+			}
+			add(p.object(), x, p.width, height)
+			x += p.width
+		}
+		y += height
+	}
+	return object{
+		"uid": "tocsin", "title": "Tocsin", "tags": []string{"tocsin"}, "schemaVersion": 41, "version": 1, "editable": true, "graphTooltip": 1,
+		"time": object{"from": "now-6h", "to": "now"}, "refresh": "30s", "timezone": "browser", "panels": panels,
+		"templating": object{"list": []object{
+			{"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus", "hide": 0},
+			{
+				"type": "query", "name": "job", "label": "Job", "datasource": source(), "query": object{"query": "label_values(tocsin_outbox_depth, job)", "refId": "job"},
+				"refresh": 2, "includeAll": true, "multi": true, "allValue": ".+", "current": object{"text": "All", "value": "$__all"}, "hide": 0,
+			},
+		}},
+		"annotations": object{"list": []any{}},
+	}
+}
+
+func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
+
+func (p panel) object() object {
+	var targets []object
+	for i, q := range p.queries {
+		targets = append(targets, object{"refId": string(rune('A' + i)), "datasource": source(), "expr": q.expr, "legendFormat": q.legend, "range": true})
+	}
+	steps := []object{{"color": "green", "value": nil}}
+	if p.red > 0 {
+		steps = append(steps, object{"color": "red", "value": p.red})
+	}
+	options := object{"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi", "sort": "desc"}}
+	if p.kind == "stat" {
+		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "area"}
+	}
+	return object{
+		"type": p.kind, "title": p.title, "description": p.text, "datasource": source(), "targets": targets, "options": options,
+		"fieldConfig": object{
+			"defaults":  object{"unit": p.unit, "min": 0, "thresholds": object{"mode": "absolute", "steps": steps}},
+			"overrides": []any{},
+		},
+	}
+}

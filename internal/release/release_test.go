@@ -1,0 +1,336 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// released builds everything once for all tests, and returns the folder.
+func released(t *testing.T) string {
+	t.Helper()
+	dir, err := releasedOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var releasedOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // one build serves all tests
+	dir, err := os.MkdirTemp("", "tocsin-release")
+	if err != nil {
+		return "", err
+	}
+	return dir, (allCommand{}).Run(context.Background(), options(dir))
+})
+
+func options(dir string) *cli {
+	return &cli{Root: "../..", Out: dir, Arch: []string{"amd64", "arm64"}}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, _ := releasedOnce(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
+	first, second := released(t), t.TempDir()
+	if err := (allCommand{}).Run(t.Context(), options(second)); err != nil {
+		t.Fatal(err)
+	}
+	sums := func(dir string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if sums(first) != sums(second) || strings.Count(sums(first), "\n") != 8 {
+		t.Errorf("the sums are\n%s\nand\n%s", sums(first), sums(second))
+	}
+	cmd := exec.CommandContext(t.Context(), "sha256sum", "-c", "SHA256SUMS")
+	cmd.Dir = second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	layout := func(dir string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "image", "index.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if layout(first) != layout(second) {
+		t.Errorf("the layouts are\n%s\nand\n%s", layout(first), layout(second))
+	}
+}
+
+func loaded(t *testing.T, arch string) v1.Image {
+	t.Helper()
+	archives, err := filepath.Glob(filepath.Join(released(t), "*_"+arch+".image.tar"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("archives of %s: %v, %v", arch, archives, err)
+	}
+	img, err := tarball.ImageFromPath(archives[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func TestTheImageHoldsWhatIsNeededAndNoMore(t *testing.T) {
+	img := loaded(t, "arm64")
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != "arm64" || config.Config.User != "65532:65532" || strings.Join(config.Config.Entrypoint, " ") != "/usr/bin/tocsin" ||
+		config.Config.Labels["org.opencontainers.image.revision"] == "" {
+		t.Errorf("the configuration is %+v", config)
+	}
+	files := map[string][]byte{}
+	content := mutate.Extract(img)
+	defer content.Close() //nolint:errcheck // read to its end
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		if header.Uid != 0 || header.Mode&0o022 != 0 {
+			t.Errorf("%s belongs to %d and has mode %o: the user of the image could change it", header.Name, header.Uid, header.Mode)
+		}
+		if files[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{
+		"usr/bin/tocsin", "etc/passwd", "etc/group", "etc/ssl/certs/ca-certificates.crt", "usr/share/doc/tocsin/LICENSE", "usr/share/doc/tocsin/NOTICE",
+		"usr/share/doc/tocsin/tocsin.cdx.json",
+	} {
+		if len(files[want]) == 0 {
+			t.Errorf("%s is not there, or empty", want)
+		}
+	}
+	if len(files) != 7 {
+		t.Errorf("the image holds %d files", len(files))
+	}
+	roots := 0
+	for rest := files["etc/ssl/certs/ca-certificates.crt"]; ; roots++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+	}
+	if roots < 100 {
+		t.Errorf("the image knows %d authorities", roots)
+	}
+	checkBill(t, files["usr/share/doc/tocsin/tocsin.cdx.json"])
+}
+
+// checkBill compares a bill of materials with what the product is made of.
+func checkBill(t *testing.T, text []byte) {
+	t.Helper()
+	var bill cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bill); err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, c := range *bill.Components {
+		if has[c.BOMRef] || c.Version == "" {
+			t.Errorf("component %s, version %q, is there twice or has no version", c.BOMRef, c.Version)
+		}
+		has[c.BOMRef] = true
+	}
+	for _, prefix := range []string{"pkg:golang/stdlib@1.", "pkg:golang/github.com/jackc/pgx/v5@v5.", "pkg:golang/github.com/ClickHouse/clickhouse-go/v2@v2.", "pkg:npm/react@"} {
+		found := false
+		for ref := range has {
+			found = found || strings.HasPrefix(ref, prefix)
+		}
+		if !found {
+			t.Errorf("nothing of the bill begins with %s", prefix)
+		}
+	}
+	for ref := range has {
+		if strings.HasPrefix(ref, "pkg:npm/vite@") || strings.HasPrefix(ref, "pkg:npm/vitest@") {
+			t.Errorf("the bill names %s, which only builds and tests", ref)
+		}
+	}
+}
+
+func TestTheImageIsPushedAndPulledByArchitecture(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	o := options(t.TempDir())
+	repository := strings.TrimPrefix(server.URL, "http://") + "/tocsin"
+	if err := (&imageCommand{Push: repository}).Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	repo, err := name.NewRepository(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags, err := remote.List(repo)
+	if err != nil || len(tags) != 1 {
+		t.Fatalf("the registry has %v, %v", tags, err)
+	}
+	for _, arch := range o.Arch {
+		pulled, err := remote.Image(repo.Tag(tags[0]), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := pulled.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.Architecture != arch {
+			t.Errorf("asked for %s, got %s", arch, config.Architecture)
+		}
+	}
+}
+
+// staged installs the Debian package into a folder, as an administrator would into the root.
+func staged(t *testing.T) (root string, dpkg func(args ...string)) {
+	t.Helper()
+	root = t.TempDir()
+	admin := filepath.Join(root, "var", "lib", "dpkg")
+	for _, dir := range []string{"info", "updates", "triggers"} {
+		if err := os.MkdirAll(filepath.Join(admin, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(admin, "status"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dpkg = func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "dpkg", append([]string{
+			"--root=" + root, "--force-script-chrootless,not-root,bad-path,architecture", "--log=" + filepath.Join(root, "dpkg.log"),
+		}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s (dpkg is needed here: apt-get install dpkg)", cmd, err, out)
+		}
+	}
+	packages, err := filepath.Glob(filepath.Join(released(t), "*_amd64.deb"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("packages: %v, %v", packages, err)
+	}
+	dpkg("--install", packages[0])
+	return root, dpkg
+}
+
+func TestTheDebianPackageIsInstalledAndRemoved(t *testing.T) {
+	root, dpkg := staged(t)
+	binary, settings := filepath.Join(root, "usr/bin/tocsin"), filepath.Join(root, "etc/tocsin/tocsin.yaml")
+	out, err := exec.CommandContext(t.Context(), binary, "version", "--json").Output()
+	var said struct {
+		Version string `json:"version"`
+		Commit  string `json:"commit"`
+		Schema  int    `json:"schema"`
+	}
+	if err != nil || json.Unmarshal(out, &said) != nil || said.Commit == "" || said.Schema == 0 {
+		t.Errorf("tocsin version: %s, %v", out, err)
+	}
+	info, err := os.Stat(settings)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the settings: %v, %v; want them readable by their owner alone", info, err)
+	}
+	// The settings as they come are valid, but for what only the administrator knows.
+	out, err = exec.CommandContext(t.Context(), binary, "--config", settings, "config", "check").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "missing flags: --clickhouse-url") {
+		t.Errorf("config check: %s, %v", out, err)
+	}
+	if err := os.WriteFile(settings, []byte("listen: 127.0.0.1:9090\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dpkg("--remove", "tocsin")
+	if _, err := os.Stat(binary); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the binary after the removal: %v", err)
+	}
+	if text, err := os.ReadFile(settings); err != nil || !strings.Contains(string(text), "9090") {
+		t.Errorf("the settings after the removal: %q, %v; want them kept", text, err)
+	}
+	dpkg("--purge", "tocsin")
+	if _, err := os.Stat(settings); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the settings after the purge: %v", err)
+	}
+}
+
+func TestTheUnitIsCorrectAndHardened(t *testing.T) {
+	root, _ := staged(t)
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "systemd-analyze", args...)
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Fatal("systemd-analyze is missing: apt-get install systemd")
+		}
+		return string(out), err
+	}
+	const units, unit = "/usr/lib/systemd/system", "/usr/lib/systemd/system/tocsin.service"
+	// What every unit depends on.
+	targets, err := filepath.Glob(units + "/*.target")
+	if err != nil || len(targets) == 0 {
+		t.Fatalf("systemd's targets: %v, %v (apt-get install systemd)", targets, err)
+	}
+	for _, target := range targets {
+		text, err := os.ReadFile(target)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, target), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// It ends with 0 whatever it complains of.
+	if out, err := run("verify", "--man=no", "--root="+root, unit); err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	if out, err := run("security", "--offline=true", "--threshold=20", "--root="+root, unit); err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+}
+
+func TestTheRPMPackageHoldsTheSameFiles(t *testing.T) {
+	packages, err := filepath.Glob(filepath.Join(released(t), "*.x86_64.rpm"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("packages: %v, %v", packages, err)
+	}
+	out, err := exec.CommandContext(t.Context(), "rpm", "--query", "--list", "--package", packages[0]).Output()
+	if err != nil {
+		t.Fatalf("rpm: %v (rpm is needed here: apt-get install rpm)", err)
+	}
+	for _, file := range []string{"/usr/bin/tocsin", "/usr/lib/systemd/system/tocsin.service", "/etc/tocsin/tocsin.yaml", "/usr/share/doc/tocsin/install.md"} {
+		if !strings.Contains(string(out), file+"\n") {
+			t.Errorf("%s is not in the package:\n%s", file, out)
+		}
+	}
+}
