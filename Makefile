@@ -71,7 +71,7 @@ bench: bin/devstack bin/tocsin ## Measure Tocsin beside floors and peers into do
 	$(bench_run) --out ../../docs/performance $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: bin/devstack bin/tocsin ## The same, small: a minute or two, and nothing is written
+bench-quick: bin/devstack bin/tocsin ## The same, small: some minutes, and nothing is written
 	$(bench_run) --quick $(ARGS)
 
 .PHONY: bench-go

@@ -12,7 +12,7 @@ import (
 
 // PassInterval is the time between passes where one pass is measured: long enough for
 // all that is done beside it in between.
-const PassInterval = 500 * time.Millisecond
+const PassInterval = 400 * time.Millisecond
 
 // Pass is what the passes of one tick did that found new exchanges.
 type Pass struct {
@@ -64,8 +64,11 @@ func (b *Bench) once(ctx context.Context, p *Passing) (found Pass, passes int, e
 	if _, err := p.World.AwaitCaughtUp(ctx); err != nil {
 		return found, 0, err
 	}
-	// A tick has just ended; the next one begins in almost an interval.
+	// When the passes of a tick have ended, the next one begins in almost an interval.
 	passesBefore, err := p.Replica.Passes(ctx)
+	if err == nil {
+		passesBefore, err = p.Replica.AwaitPasses(ctx, passesBefore.Count+p.Partitions)
+	}
 	if err != nil {
 		return found, 0, err
 	}
@@ -98,7 +101,8 @@ func (b *Bench) once(ctx context.Context, p *Passing) (found Pass, passes int, e
 		return found, 0, err
 	}
 	found.Read = readAfter.Since(readBefore)
-	passesAfter, err := p.Replica.Passes(ctx)
+	// A pass ends shortly after its last commit.
+	passesAfter, err := p.Replica.AwaitPasses(ctx, passesBefore.Count+p.Partitions)
 	made := passesAfter.Since(passesBefore)
 	found.Took = made.Took
 	return found, made.Count, err

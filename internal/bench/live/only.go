@@ -20,12 +20,12 @@ const backlogHooks = 100
 
 // only is L3: the only message of a webhook, beside others with backlogs.
 func only(ctx context.Context, b bench) ([]report.Result, error) {
-	each := lab.Either(b.Quick, 20, 500)
+	each := lab.Either(b.Quick, 60, 400)
 	r := report.Result{
 		ID: "L3", Title: "Fairness: the only message of a webhook, beside 100 webhooks with backlogs", Unit: "a message to a webhook that has no other",
 		Floor: "the same without backlogs",
 		Notes: []string{
-			fmt.Sprintf("Each of the 100 has %d messages when the replica starts, and a receiver that answers within 20 to 500 ms, as in L1, as many at a time as a webhook's default allows. The messages of the other webhook come one by one, every 25 ms, to a receiver over TLS that answers at once; measured is the time from commit to receiver.", each),
+			fmt.Sprintf("Each of the 100 has %d messages when the replica starts, and a receiver that answers within 20 to 500 ms, as in L1, as many at a time as a webhook's default allows. The messages of the other webhook come one by one, every 100 ms, so that it waits for no other one of its webhook, to a receiver over TLS that answers at once; measured is the time from commit to receiver.", each),
 			"A run in which a backlog ended before the last of these messages came is refused.",
 		},
 	}
@@ -35,7 +35,7 @@ func only(ctx context.Context, b bench) ([]report.Result, error) {
 		var p99 [2]float64
 		for i := range 2 {
 			backlog := (i + nth) % 2
-			latencies, err := b.single(ctx, backlog*each, lab.Either(b.Quick, 40, 400))
+			latencies, err := b.single(ctx, backlog*each, lab.Either(b.Quick, 20, 100))
 			if err != nil {
 				return []report.Result{r}, err
 			}
@@ -81,7 +81,7 @@ func (b bench) single(ctx context.Context, backlog, count int) (latencies []floa
 		return nil, err
 	}
 	defer replica.Kill()
-	if err := world.Steady(ctx, count, 25*time.Millisecond); err != nil {
+	if err := world.Steady(ctx, count, 100*time.Millisecond); err != nil {
 		return nil, err
 	}
 	if _, err := b.AwaitReceived(ctx, book, count); err != nil {

@@ -15,7 +15,7 @@ const granule = 8192
 
 // source is L7: what an idle pass and a busy one cost ClickHouse.
 func source(ctx context.Context, b bench) ([]report.Result, error) {
-	history := lab.Either[int64](b.Quick, 100_000, 10_000_000)
+	history := lab.Either[int64](b.Quick, 100_000, 1_000_000)
 	r := report.Result{
 		ID: "L7", Title: fmt.Sprintf("ClickHouse's cost of a pass, over %s exchanges", report.Number(float64(history))), Unit: "a pass",
 		Notes: []string{
@@ -69,7 +69,7 @@ func (b bench) cost(ctx context.Context, history int64) (c costs, err error) {
 	if _, err := world.ClickHouse(ctx, "OPTIMIZE TABLE exchanges FINAL"); err != nil {
 		return c, err
 	}
-	lasting := lab.Either(b.Quick, 5*time.Second, 30*time.Second)
+	lasting := lab.Either(b.Quick, 5*time.Second, 20*time.Second)
 	without, err := b.resting(ctx, lasting)
 	if err != nil {
 		return c, err

@@ -38,7 +38,7 @@ func steady(ctx context.Context, b bench) ([]report.Result, error) {
 		var micros, again []float64
 		for range lab.Either(b.Quick, 1, min(2, b.Trials)) {
 			var s stream
-			if s, err = b.stream(ctx, tick.every, lab.Either(b.Quick, 5*time.Second, 20*time.Second)); err != nil {
+			if s, err = b.stream(ctx, tick.every, lab.Either(b.Quick, 5*time.Second, 15*time.Second)); err != nil {
 				break
 			}
 			found.Add(s.latencies)

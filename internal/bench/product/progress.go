@@ -165,15 +165,11 @@ func (w *World) lastTick(ctx context.Context, replica *Replica) (time.Time, erro
 			return time.Time{}, err
 		}
 		// The pass ends shortly after its commit.
-		var made Passes
-		if _, err := awaitEvery(ctx, 20*time.Millisecond, func() (bool, error) {
-			after, err := replica.Passes(ctx)
-			made = after.Since(before)
-			return made.Count > 0, err
-		}); err != nil {
+		after, err := replica.AwaitPasses(ctx, before.Count+1)
+		if err != nil {
 			return time.Time{}, err
 		}
-		if made.Count == 1 {
+		if made := after.Since(before); made.Count == 1 {
 			return time.UnixMicro(is).Add(-made.Took), nil
 		}
 	}

@@ -113,6 +113,17 @@ func (r *Replica) Passes(ctx context.Context) (p Passes, err error) {
 	return p, nil
 }
 
+// AwaitPasses waits until the replica has made so many passes.
+func (r *Replica) AwaitPasses(ctx context.Context, count int) (p Passes, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err = awaitEvery(ctx, 20*time.Millisecond, func() (bool, error) {
+		p, err = r.Passes(ctx)
+		return p.Count >= count, err
+	})
+	return p, err
+}
+
 func (r *Replica) call(ctx context.Context, method, path string) error {
 	_, err := r.get(ctx, method, "/api/v1"+path)
 	return err

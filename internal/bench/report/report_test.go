@@ -133,13 +133,13 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestResultsStandInTheirOrder(t *testing.T) {
-	run := report.Run{Results: []report.Result{{ID: "M"}, {ID: "B10"}, {ID: "B9"}, {ID: "B1"}}}
+	run := report.Run{Results: []report.Result{{ID: "M"}, {ID: "L2"}, {ID: "B10"}, {ID: "L1"}, {ID: "B9"}, {ID: "B1"}}}
 	run.Sort()
 	var ids []string
 	for _, r := range run.Results {
 		ids = append(ids, r.ID)
 	}
-	if want := []string{"B1", "B9", "B10", "M"}; !slices.Equal(ids, want) {
+	if want := []string{"B1", "B9", "B10", "L1", "L2", "M"}; !slices.Equal(ids, want) {
 		t.Errorf("order %v, want %v", ids, want)
 	}
 }

@@ -43,7 +43,7 @@ func (d *delivering) b12(ctx context.Context, runs trial.Runs, sides []trial.Sid
 	for _, idle := range []struct {
 		roles string
 		most  float64
-	}{{"dispatch", 1}, {"api,dispatch", 1}, {"api,evaluate,dispatch", 2}}[lab.Either(d.Quick, 2, 0):] {
+	}{{"api,dispatch", 1}, {"api,evaluate,dispatch", 2}}[lab.Either(d.Quick, 1, 0):] {
 		asked, err := d.idleAsks(ctx, idle.roles)
 		if err != nil {
 			return r, err

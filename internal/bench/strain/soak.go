@@ -30,7 +30,7 @@ const soakTick = time.Second
 // soak is B11: rounds of whole work while somebody holds a transaction open in
 // Postgres, which keeps it from removing what is dead.
 func soak(ctx context.Context, b bench) ([]report.Result, error) {
-	s := lab.Either(b.Quick, soaking{4, 2_000, 3 * time.Second}, soaking{12, 5_000, 10 * time.Second})
+	s := lab.Either(b.Quick, soaking{4, 2_000, 3 * time.Second}, soaking{12, 5_000, 7 * time.Second})
 	if b.Soak {
 		s.rounds = int(30 * time.Minute / s.every)
 	}
