@@ -124,7 +124,7 @@ func Message(a *Alert) ([]byte, error) {
 	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
 	case a.Reason == notify.ReasonRuleRecovered:
-	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonWebhookOff:
+	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonWebhookOff, a.Reason == notify.ReasonWebhookFailing, a.Reason == notify.ReasonUndelivered:
 		if strings.TrimSpace(a.Message) == "" {
 			break
 		}
@@ -223,7 +223,10 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonDigest:
+	case notify.ReasonUndelivered:
+		// Whatever became of the alert since.
+		return badge(a.Severity) + " " + title
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonWebhookFailing, notify.ReasonDigest:
 	}
 	switch {
 	case a.State == alerts.Resolved:
