@@ -109,7 +109,7 @@ func TestAClaimThatFailsTakesNothing(t *testing.T) {
 			q.exec(c.spoil)
 			_, err = db.Outbox().Claim(t.Context(), notify.ClaimRequest{
 				Replica: "r", Lease: time.Minute, Render: renderNothing, Webhooks: []uuid.UUID{q.hook},
-				Deal: func(due []notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: q.hook, Slots: 10}} },
+				Deal: func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: q.hook, Slots: 10}} },
 			})
 			if err == nil {
 				t.Error("the claim succeeded")
@@ -123,7 +123,7 @@ func TestAClaimThatFailsTakesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer another.Close()
-			if got := q.claims(another.Outbox(), 10); got != 3 {
+			if got := q.claims(another.Outbox()); got != 3 {
 				t.Errorf("then %d were claimed, want 3", got)
 			}
 		})
