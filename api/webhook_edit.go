@@ -101,6 +101,9 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 		// Whoever enters a secret means that one, and none beside it.
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
+	if b.ClientCertificate != nil {
+		w.ClientCertificate = *b.ClientCertificate
+	}
 	return w
 }
 

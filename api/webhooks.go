@@ -71,6 +71,7 @@ const (
 	maxWebhookName   = 200
 	maxBodyTemplate  = 100_000
 	maxSigningSecret = 500
+	maxCertificate   = 50_000
 	minTimeout       = time.Second
 	maxTimeout       = time.Minute
 	maxConcurrent    = 100
@@ -85,7 +86,7 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 		URL:           b.URL,
 		Headers:       b.Headers,
 		BodyTemplate:  b.BodyTemplate,
-		SigningSecret: b.SigningSecret,
+		SigningSecret: b.SigningSecret, ClientCertificate: b.ClientCertificate,
 		Enabled:       b.Enabled == nil || *b.Enabled,
 		Operators:     b.Operators,
 		Timeout:       notify.DefaultTimeout,
@@ -131,6 +132,7 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	text("name", w.Name, maxWebhookName)
 	text("bodyTemplate", w.BodyTemplate, maxBodyTemplate)
 	text("signingSecret", w.SigningSecret, maxSigningSecret)
+	text("clientCertificate", w.ClientCertificate, maxCertificate)
 	if w.Name == "" {
 		add("name", "required", "Must not be empty")
 	}
@@ -188,6 +190,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		answer.SecretsProblem, answer.URLHost, answer.HasSigningSecret = &w.Sealed.Why, w.Sealed.URLHost, w.Sealed.Signed
 	}
 	answer.FormerSecretUntil = formerUntil(w)
+	answer.HasClientCertificate = optional(w.ClientCertificate != "")
 	answer.HeldUntil = instantOf(w.HeldUntil)
 	return answer
 }

@@ -2045,8 +2045,9 @@ type Webhook struct {
 	Enabled        bool    `json:"enabled"`
 
 	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
-	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
-	HasSigningSecret  bool       `json:"hasSigningSecret"`
+	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
+	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
+	HasSigningSecret     bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -2088,6 +2089,9 @@ type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
+	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+	ClientCertificate string `json:"clientCertificate,omitempty"`
+
 	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
 	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
@@ -2124,6 +2128,9 @@ type WebhookDefinition struct {
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
+
+	// ClientCertificate Left out, the present one stays; empty, none is shown.
+	ClientCertificate *string `json:"clientCertificate,omitempty"`
 
 	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`

@@ -4,9 +4,8 @@ package notify
 // later what was sent and what came back. Nothing of it shows a secret: a
 // sender masks the values of all headers but those that it knows to be harmless.
 
-// RequestHead is what is kept of a request. It is stored before the call,
-// because the request of an attempt whose process dies is the very one that is
-// asked for later.
+// RequestHead is what a request sends. It is not stored, but derived from the frozen body,
+// the webhook, and the instant at which the attempt began.
 type RequestHead struct {
 	Method string `json:"method"`
 	// Host is where the request goes, with its port if the URL names one; the

@@ -114,7 +114,7 @@ type Evidence struct {
 func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	next := was
 	if e.Outcome.Verdict == VerdictThrottled {
-		next.hold(e)
+		next = held(was, e)
 	} else if !e.Now.Before(was.HeldUntil) {
 		next.Holds, next.HeldFor, next.HeldUntil = 0, 0, time.Time{}
 	}
@@ -139,20 +139,21 @@ func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 // maxGrownHold is how far pauses grow beyond what a receiver asks for.
 const maxGrownHold = time.Hour
 
-// hold begins a pause. What was on its way when it began makes it no longer than asked.
-func (b *Breaker) hold(e Evidence) {
+// held begins a pause. What was on its way when it began makes it no longer than asked.
+func held(b Breaker, e Evidence) Breaker {
 	hold := e.Hold
 	if e.Now.Before(b.HeldUntil) {
 		if until := e.Now.Add(hold); until.After(b.HeldUntil) {
 			b.HeldUntil, b.HeldFor = until, hold
 		}
-		return
+		return b
 	}
 	if b.Holds > 0 {
 		hold = max(hold, min(2*b.HeldFor, maxGrownHold))
 	}
 	b.Holds++
 	b.HeldFor, b.HeldUntil = hold, e.Now.Add(hold)
+	return b
 }
 
 // pause returns how long the opening of a number, from 1, lasts.

@@ -1,121 +1,83 @@
-// Package notify gets notifications to their receivers.
+// Package notify delivers notifications to their receivers.
 //
-// A notification is one message owed: one alert, one webhook, one reason. It is
-// written in the transaction that raises the alert, together with a row in the
-// outbox, which is the work that is left. The record (notifications, attempts,
-// settlements) only grows; the outbox is small and hot, and a row leaves it in
-// the transaction that settles its notification.
+// A notification is one message: one alert, one webhook, one reason. It is written in the
+// transaction that raises the alert, together with a row in the outbox, which is the work
+// that is left. The record (notifications, bodies, attempts, settlements) only grows; the
+// outbox is small and hot, and a row leaves it in the transaction that settles its message.
 //
-//	          ┌────────────── retry later ──────────────┐
-//	          ▼                                         │
-//	PENDING/RETRYING ──claim──▶ leased ──begin──▶ attempt ──settle──▶ DELIVERED
-//	          ▲                   │                     │             FAILED
-//	          └── lease lapses ◀──┴── process dies ◀────┘             EXHAUSTED
+//	          ┌─────────── repeated later ───────────┐
+//	          ▼                                      │
+//	PENDING/RETRYING ──claim──▶ attempt ──call──▶ settle ──▶ DELIVERED, FAILED, EXHAUSTED
+//	          ▲                    │
+//	          └── lease lapses ◀───┘ process dies
 //
-// Postgres is authoritative for all of it, and its clock alone is compared with
-// leases. Three steps, each a transaction of its own, and none open during a call:
+// Postgres is authoritative, and its clock alone is compared with leases. A [Dispatcher]
+// makes one pass after the other, each when something has become due or a call has ended,
+// and no transaction is open during a call:
 //
-//   - Claim takes due rows with SKIP LOCKED under a lease and a token of its own for
-//     each row: never more than there are free slots and, of a webhook of which
-//     nothing has to be judged then, that may wait at the desk (handover.go). It is
-//     made when something is known or said to be due, and there is room for it: where
-//     all that is due has no room, the end of one of its attempts causes the next.
-//   - Begin marks the attempt as begun in the row and writes the head of its request
-//     and, with the first attempt, the body, which is rendered once and frozen: every
-//     attempt sends the same bytes under the same webhook-id.
-//     What waited under its claim while the webhook was edited, switched off or held,
-//     or stopped answering, is withheld: its claim is given back, and a new one judges.
-//   - Settle records the attempt and demands the token. Whoever lost its lease settles
-//     nothing: its outcome is kept on its attempt, and the row belongs to the new
-//     claimant, whose claim has recorded that attempt without outcome.
+//   - Claim ([Store].Claim) takes due rows for the slots that are free, shared out over the
+//     webhooks (slots.go), with SKIP LOCKED, under a lease and a token of its own for each
+//     row. In the same transaction it renders and stores bodies that are not there yet, and
+//     records that the attempts begin. A body is rendered once: every attempt sends the same
+//     bytes under the same webhook-id. A message that cannot be read or rendered ends as FAILED.
+//   - Check: right before the calls, the renewal of their leases tells which webhooks have
+//     been edited, switched off or held since, or do not answer. Their attempts are recorded
+//     as not made, and cost nothing; neither is one made that took so long to begin that its
+//     lease may be over.
+//   - Call ([Sender]): the outcome is one [Verdict], and [Policy].Decide says what follows.
+//     Until it is stored, leases are renewed (leases.go), and nothing else begins at a webhook
+//     whose outcome was bad.
+//   - Settle stores many outcomes together (batch.go), each under its token. Whoever lost its
+//     lease settles nothing: its outcome is kept on its attempt. A success ends the message
+//     all the same, because it has arrived.
 //
-// Begin does what there are slots for in one statement (attempt.go), Settle what
-// many attempts want at the same time (batch.go), and all leases of a dispatcher are
-// renewed by one (keeper.go).
-//
-// # Handed over at birth
-//
-// Where evaluator and dispatcher are one process, a commit may write notifications
-// that are claimed already, and hand them to the dispatcher once it stands
-// ([Dispatcher.Reserve], reservation.go). It saves the claim and the reading, and
-// changes no promise: the row has lease and token like any other, Begin demands
-// the token, and if the process dies, or nobody knows whether the commit stands,
-// the lease lapses and anybody takes the row. Room is reserved before the commit,
-// so that no more is claimed than will soon be begun. Only a webhook whose receiver
-// has answered in time, for which nothing older waits, and which has neither rate
-// nor digests gets any: everything that has to be judged is judged by a claim.
-//
-// Of these, the same commit begins attempts at what can be called at once
-// ([Reservation.Begin]): it writes the body and the beginning as well, so that one
-// commit lies between a failure and its message, and not two. Where the process
-// dies after that commit, or nobody knows whether it stands, nothing was sent, and
-// the attempt stays without outcome all the same.
-//
-// What a crash does: before Begin, nothing was sent, and the lapsed lease offers
-// the row again. Between Begin and Settle, the message may have been sent; the
-// attempt stays without outcome, which is what an operator sees, and the row is
-// offered again. That is the one window in which a crash can send a message
-// twice; receivers can drop the repeat by its webhook-id. A process that runs on
-// while its store is away begins nothing again that it knows to have arrived.
+// What a crash does: before the claim commits, nothing has happened. Between the claim and
+// the settlement the message may have been sent; the attempt stays without outcome, which
+// an operator sees, and the message is claimed again when the lease lapses. That is the one
+// window in which a crash sends a message twice; receivers can drop the repeat by its
+// webhook-id. A process that runs on while its store is away sends nothing again that it
+// knows to have arrived.
 //
 // # Bad receivers
 //
-// Bad receivers are kept from harming anybody else. One that does not answer is
-// left alone by a breaker, one that asks for a pause is held, one that is gone is
-// switched off, and one that is slow shares what it may hold with all others that
-// are slow ([Options].Slots).
+// A receiver that does not answer is left alone by a breaker, one that asks for a pause is
+// held, and one that is gone is switched off; the messages wait. [BreakerPolicy.Next] folds
+// the outcomes of a batch into the state of the webhook, under a lock on it.
 //
 //	closed ──failures in a row──▶ open ──pause is over──▶ half-open
 //	   ▲                            ▲                      │   │
 //	   │                            └──probe fails, longer─┘   │
 //	   └──────────────────────answered─────────────────────────┘
 //
-// [BreakerPolicy.Next] decides in the transaction that settles an attempt, under
-// a lock on the webhook's state. While the breaker is open nothing of the webhook
-// is claimed. The claim that finds the pause over takes one row, the probe, and
-// marks the state with its token by compare-and-set, so that all replicas
-// together send one. There is no other probe while that claim stands; when it
-// lapses, there is. A rate is granted by the claim from the same state, so that
-// it holds over all replicas.
+// After a pause, of either kind, one message goes first, the probe. The claim grants it, and
+// what a rate allows, under the same lock, so that both hold over all replicas. Pauses in a
+// row grow, and a message whose receiver has asked for pauses for longer than the schedule
+// lasts is EXHAUSTED. Slow receivers share half of the slots. Operators are notified, once
+// each, of a message that is refused or exhausted, of a breaker that has been open for ten
+// minutes, and of a webhook that was switched off.
 //
 // # Storms
 //
-// When more notifications wait un-attempted for a webhook than its bound, the
-// next claim gathers them into digests, oldest first. A [Digest] is a notification
-// with a row in the outbox like any other: leases, attempts, the frozen body and
-// settlement hold for it unchanged. One statement writes it, names its members,
-// and takes their rows out of the outbox. So each notification is told by exactly
-// one message, its own or its digest's, whatever dies and however many gather at
-// once, and the status of a member is that of its digest: what becomes of the one
-// becomes of the others. What was attempted once is never gathered.
+// When more messages wait un-attempted for a webhook than its bound, the next look gathers
+// them into a [Digest], oldest first: a notification with a row in the outbox like any other.
+// One statement writes it, names its members, and takes their rows out of the outbox, so
+// that each notification belongs to exactly one message, its own or its digest's, and has
+// its status. What was attempted once is never gathered.
 //
-// # Several replicas
+// # Wake-ups
 //
-// One replica at a time works on the backlog of a webhook whose receiver is quick.
-// Several would share it in smaller batches, at a higher price for each message, and
-// it is the machines that set the pace, not the receiver. Nobody is appointed: the
-// look at the outbox tells whose claims stand right in front of what is due, if they
-// are more than may be called at once and one of them was made, begun or renewed
-// within the last second by Postgres's clock ([Limits].Worker). Who finds another there
-// leaves the webhook alone, looks again a second later, and passes on the wake-ups
-// for it. Of several at work, the first by name goes on. So a backlog waits for a
-// second or two when its worker dies, stands still, ends, or calls a receiver that
-// answers late; and after half a minute of it the others join, to its end.
+// A commit that writes messages wakes the dispatcher of its own process directly, and the
+// others over the bus; both name the webhooks. A wake-up carries no truth. Without any, a
+// dispatcher looks when something is known to become due, and from time to time.
 //
-// It is never truth: with two at work a message costs more, with none it waits until
-// the next look. A few messages concern nobody, because who calls all that it has
-// claimed does not count as at work. Nor is a webhook left alone that has a rate or
-// digests, or whose receiver this replica does not know to be quick.
+// # What a person does
 //
-// # A person's retry
-//
-// A person may send again what is settled, and make due what waits for its next
-// attempt. That begins a generation: the schedule starts anew, attempts go on
-// counting, and the webhook-id names the generation, so that no receiver takes the
-// message for a repeat. The body stays, unless it was refused, which it would be
-// again, or was a fallback. A late success of an earlier generation is kept on its
-// attempt and does not end the retry. Alone, a member leaves a settled digest and
-// is told by itself; in bulk, messages are retried, and a digest counts as one.
+// A person may send again what is settled, and make due what waits for its next attempt.
+// That begins a generation: the schedule starts anew, attempts go on counting, and the
+// webhook-id names the generation, so that no receiver takes the message for a repeat. A
+// body that was refused, or is a fallback, is rendered anew. A late success of an earlier
+// generation is kept on its attempt and does not end the retry. A person may also discard
+// what has not been delivered.
 package notify
 
 import (
@@ -134,9 +96,9 @@ type Status string
 
 // The statuses. Delivered, Failed, Exhausted and Discarded are terminal.
 const (
-	// Pending is owed and not yet attempted.
+	// Pending waits, or is attempted for the first time.
 	Pending Status = "PENDING"
-	// Retrying was attempted at least once and waits for its next attempt.
+	// Retrying was attempted and will be again.
 	Retrying Status = "RETRYING"
 	// Delivered was accepted by the receiver.
 	Delivered Status = "DELIVERED"
@@ -148,7 +110,7 @@ const (
 	Discarded Status = "DISCARDED"
 )
 
-// Reason says why a message is owed.
+// Reason says why a message is sent.
 type Reason string
 
 // The reasons.
@@ -267,7 +229,7 @@ const (
 	SlackDigestAbove = 20
 )
 
-// Notification is one message owed, as the record shows it.
+// Notification is one message, as the record shows it.
 type Notification struct {
 	ID       uuid.UUID
 	TenantID string

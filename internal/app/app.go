@@ -278,6 +278,7 @@ func checkWebhook(w *notify.Webhook) []fault.Field {
 	fields := webhook.CheckTarget(w)
 	fields = append(fields, webhook.CheckHeaders(w.Headers)...)
 	fields = append(fields, webhook.CheckSecret(w.SigningSecret)...)
+	fields = append(fields, webhook.CheckCertificate(w)...)
 	return append(fields, webhook.CheckBody(w.Kind, w.BodyTemplate)...)
 }
 

@@ -79,8 +79,8 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.operators()
 	hook := w.open(9)
+	w.operators()
 	look := func() {
 		t.Helper()
 		var replicas sync.WaitGroup

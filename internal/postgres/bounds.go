@@ -53,7 +53,9 @@ func (b *bounds) look(hints []uuid.UUID) pgq.OutboxLookParams {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	quick := len(hints) == 0 && b.took < quickLook
-	p := pgq.OutboxLookParams{Whole: quick || !time.Now().Before(b.nextWhole), WebhookIds: []uuid.UUID{}, Bounds: []time.Time{}}
+	//nolint:forbidigo // how long looks take, which is compared with nothing else
+	now := time.Now()
+	p := pgq.OutboxLookParams{Whole: quick || !now.Before(b.nextWhole), WebhookIds: []uuid.UUID{}, Bounds: []time.Time{}}
 	if p.Whole {
 		return p
 	}
@@ -89,7 +91,7 @@ func (b *bounds) note(p pgq.OutboxLookParams, rows []pgq.OutboxLookRow, began ti
 	if p.Whole {
 		took := time.Since(began)
 		b.took, b.former = min(took, cmp.Or(b.former, took)), took
-		b.nextWhole = time.Now().Add(min(wholeShare*b.took, mostWholePeriod))
+		b.nextWhole = began.Add(took + min(wholeShare*b.took, mostWholePeriod))
 		b.at = map[uuid.UUID]time.Time{}
 	}
 	b.busy = make(map[uuid.UUID]bool, len(rows))

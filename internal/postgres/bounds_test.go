@@ -99,12 +99,12 @@ func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 	}
 }
 
-// claims returns how many messages a look after a wake-up claims when it may claim so many.
-func (q *queue) claims(o *postgres.Outbox, most int) int {
+// claims returns how many messages a look after a wake-up claims that may claim ten.
+func (q *queue) claims(o *postgres.Outbox) int {
 	q.tb.Helper()
 	const claimed = `select count(*)::int from outbox where claim_token is not null and due_at > now()`
 	before := one[int](q.tb, q.conn, claimed)
-	q.look(o, most, q.hook)
+	q.look(o, 10, q.hook)
 	return one[int](q.tb, q.conn, claimed) - before
 }
 
@@ -199,12 +199,12 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 				c.before(q, o)
 				o.EndPeriod()
 			}
-			if got := q.claims(o, 10); got != c.first {
+			if got := q.claims(o); got != c.first {
 				t.Errorf("the first look claimed %d, want %d", got, c.first)
 			}
 			o.BeginPeriod()
 			c.after(q, o)
-			if got := q.claims(o, 10); got != c.then {
+			if got := q.claims(o); got != c.then {
 				t.Errorf("then %d were claimed, want %d", got, c.then)
 			}
 		})
@@ -232,7 +232,7 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 		t.Errorf("the next look is wanted in %v, later than a whole one is due", next)
 	}
 	o.EndPeriod()
-	if got := q.claims(o, 10); got != 3 {
+	if got := q.claims(o); got != 3 {
 		t.Errorf("a whole look claimed %d, want 3", got)
 	}
 }

@@ -54,7 +54,7 @@ type looked struct {
 // look looks for due messages, of some webhooks at least.
 func (s *Outbox) look(ctx context.Context, webhooks []uuid.UUID) (looked, error) {
 	p := s.db.bounds.look(webhooks)
-	began := time.Now()
+	began := time.Now() //nolint:forbidigo // how long a look takes, which is compared with nothing else
 	rows, err := s.alone().OutboxLook(ctx, p)
 	if err != nil {
 		return looked{}, fmt.Errorf("look at the outbox: %w", err)

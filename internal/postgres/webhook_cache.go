@@ -36,7 +36,7 @@ func (c *webhookCache) complaint(id uuid.UUID, err error) error {
 	if c.complained == nil {
 		c.complained = map[uuid.UUID]time.Time{}
 	}
-	c.complained[id] = time.Now()
+	c.complained[id] = time.Now() //nolint:forbidigo // how often something is logged
 	return err
 }
 

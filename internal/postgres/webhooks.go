@@ -133,12 +133,13 @@ type webhookSecrets struct {
 	FormerSecret  string            `json:"formerSecret,omitempty"`
 	BotToken      string            `json:"botToken,omitempty"`
 	SlackSecret   string            `json:"slackSecret,omitempty"`
+	Certificate   string            `json:"clientCertificate,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 	plain, err := json.Marshal(webhookSecrets{
 		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret, FormerSecret: w.FormerSecret,
-		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret,
+		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret, Certificate: w.ClientCertificate,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode webhook secrets: %w", err)
@@ -186,5 +187,6 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
 	}
 	w.Slack.BotToken, w.Slack.SigningSecret = secrets.BotToken, secrets.SlackSecret
+	w.ClientCertificate = secrets.Certificate
 	return w, nil
 }

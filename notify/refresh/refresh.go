@@ -269,7 +269,7 @@ const (
 func decide(u *Update, o notify.Outcome) Settlement {
 	s := Settlement{Update: u}
 	switch o.Verdict {
-	case notify.VerdictDelivered, notify.VerdictRefused, notify.VerdictGone:
+	case notify.VerdictDelivered, notify.VerdictRefused, notify.VerdictGone, notify.VerdictNotMade:
 	case notify.VerdictThrottled:
 		s.Hold = o.RetryAfter
 		if s.Hold <= 0 {

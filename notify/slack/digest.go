@@ -95,6 +95,8 @@ func digestHeadline(d *Digest) string {
 		{notify.ReasonSourceFailing, "source cannot be read", "sources cannot be read"},
 		{notify.ReasonRuleFailing, "rule cannot be evaluated", "rules cannot be evaluated"},
 		{notify.ReasonWebhookOff, "webhook is switched off", "webhooks are switched off"},
+		{notify.ReasonWebhookFailing, "webhook does not answer", "webhooks do not answer"},
+		{notify.ReasonUndelivered, "message was not delivered", "messages were not delivered"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},
 		{notify.ReasonResolved, "resolved", "resolved"},
@@ -113,7 +115,8 @@ func digestHeadline(d *Digest) string {
 	if told == "" {
 		told = grouped(d.Size) + " notifications"
 	}
-	trouble := d.Reasons[notify.ReasonSourceFailing] + d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff]
+	trouble := d.Reasons[notify.ReasonSourceFailing] + d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff] +
+		d.Reasons[notify.ReasonWebhookFailing] + d.Reasons[notify.ReasonUndelivered]
 	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
 		told += " of rule " + line(d.Rules[0].Name)
 	}

@@ -124,7 +124,8 @@ func Message(a *Alert) ([]byte, error) {
 	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
 	case a.Reason == notify.ReasonRuleRecovered, a.Reason == notify.ReasonSourceRecovered:
-	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonSourceFailing, a.Reason == notify.ReasonWebhookOff:
+	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonSourceFailing, a.Reason == notify.ReasonWebhookOff,
+		a.Reason == notify.ReasonWebhookFailing, a.Reason == notify.ReasonUndelivered:
 		if strings.TrimSpace(a.Message) == "" {
 			break
 		}
@@ -225,7 +226,11 @@ func headline(a *Alert) string {
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
 	case notify.ReasonSourceRecovered:
 		return "🟢 Recovered: the source of exchanges can be read again"
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonDigest:
+	case notify.ReasonUndelivered:
+		// Whatever became of the alert since.
+		return badge(a.Severity) + " " + title
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonReminder, notify.ReasonWebhookOff,
+		notify.ReasonWebhookFailing, notify.ReasonDigest:
 	}
 	switch {
 	case a.State == alerts.Resolved:

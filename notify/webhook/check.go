@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -79,6 +80,22 @@ func CheckTarget(w *notify.Webhook) []fault.Field {
 		add("slack.signingSecret", "secret", "Must be the 32 hexadecimal digits that the app shows under Basic Information, Signing Secret")
 	}
 	return fields
+}
+
+// CheckCertificate returns what is wrong with a webhook's client certificate, as the field
+// "clientCertificate". No message repeats it.
+func CheckCertificate(w *notify.Webhook) []fault.Field {
+	const field = "clientCertificate"
+	if w.ClientCertificate == "" {
+		return nil
+	}
+	if w.Slack.Used() || strings.HasPrefix(w.URL, "http://") {
+		return []fault.Field{{Field: field, Code: "not_applicable", Message: "Only a webhook with an https:// URL can show a certificate; remove it"}}
+	}
+	if _, err := tls.X509KeyPair([]byte(w.ClientCertificate), []byte(w.ClientCertificate)); err != nil {
+		return []fault.Field{{Field: field, Code: "certificate", Message: "Must be a certificate and its private key, without a passphrase, both as PEM"}}
+	}
+	return nil
 }
 
 func channelProblem(channel string) string {

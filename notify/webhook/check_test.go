@@ -119,3 +119,21 @@ func TestCheckBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) { only(t, webhook.CheckBody(c.kind, c.text), "bodyTemplate", c.message) })
 	}
 }
+
+func TestCheckCertificate(t *testing.T) {
+	pair, root := certificate(t, "client")
+	for name, c := range map[string]struct {
+		url, text, code string
+	}{
+		"none":          {"http://example.com", "", ""},
+		"a pair":        {"https://example.com", pair, ""},
+		"without TLS":   {"http://example.com", pair, "not_applicable"},
+		"without a key": {"https://example.com", string(root), "certificate"},
+		"nonsense":      {"https://example.com", "nonsense", "certificate"},
+	} {
+		fields := webhook.CheckCertificate(&notify.Webhook{URL: c.url, ClientCertificate: c.text})
+		if code := append(fields, fault.Field{})[0].Code; code != c.code || (code != "" && fields[0].Field != "clientCertificate") {
+			t.Errorf("%s: %+v, want %q", name, fields, c.code)
+		}
+	}
+}

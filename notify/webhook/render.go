@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 
 	"tocsin/alerts"
 	"tocsin/notify"
@@ -28,7 +29,37 @@ type RendererOptions struct {
 }
 
 // Renderer makes the bodies of notifications. It is safe for concurrent use.
-type Renderer struct{ publicURL, exchangeURL string }
+type Renderer struct {
+	publicURL, exchangeURL string
+
+	mu sync.Mutex
+	// bodies are the parsed body templates, by their texts.
+	bodies map[string]parsedBody
+}
+
+// parsedBody is a parsed template, or why it cannot be parsed.
+type parsedBody struct {
+	template *template.JSON
+	err      error
+}
+
+// maxBodies bounds the templates that are kept parsed, beyond which all are parsed anew.
+const maxBodies = 1000
+
+// body returns a parsed body template. It is parsed once.
+func (r *Renderer) body(text string) (*template.JSON, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.bodies[text]; ok {
+		return known.template, known.err
+	}
+	if r.bodies == nil || len(r.bodies) >= maxBodies {
+		r.bodies = make(map[string]parsedBody)
+	}
+	parsed, err := template.ParseJSON(text, template.InBody)
+	r.bodies[text] = parsedBody{parsed, err}
+	return parsed, err
+}
 
 var _ notify.Renderer = (*Renderer)(nil)
 
@@ -63,7 +94,7 @@ func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) 
 		return notify.Body{ContentType: contentType, Content: content}, problem
 	}
 	if d.Webhook.BodyTemplate != "" {
-		content, err := custom(&d.Webhook, template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert)))
+		content, err := r.custom(&d.Webhook, template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert)))
 		if err == nil {
 			if d.Webhook.Slack.Used() {
 				content = slack.WithState(content, slackAlert(d, r.AlertURL(&d.Alert)))
@@ -80,8 +111,8 @@ func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) 
 }
 
 // custom renders the webhook's own template and holds it to what its receiver takes.
-func custom(w *notify.Webhook, values *template.Values) ([]byte, error) {
-	parsed, err := template.ParseJSON(w.BodyTemplate, template.InBody)
+func (r *Renderer) custom(w *notify.Webhook, values *template.Values) ([]byte, error) {
+	parsed, err := r.body(w.BodyTemplate)
 	if err != nil {
 		return nil, err
 	}

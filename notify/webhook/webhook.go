@@ -153,7 +153,7 @@ func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r
 	if w.Slack.Used() {
 		limit, transport = maxSlackAnswer, s.transport
 	}
-	head, body, nothingSent, err := call(ctx, transport, r, limit)
+	head, body, nothingSent, err := call(ctx, transport, r, limit) //nolint:bodyclose // call has closed it
 	if err != nil {
 		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}

@@ -24,8 +24,8 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        ) * 1000000), 0), 0)::bigint as next_us,
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
-join webhook w on w.webhook_id = c.webhook_id and w.enabled
-join webhook_state s on s.webhook_id = c.webhook_id
+cross join lateral (select * from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
+cross join lateral (select * from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
     from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p offset 0

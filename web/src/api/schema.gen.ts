@@ -2715,6 +2715,7 @@ export interface components {
              * @description Until when a former signing secret signs too; absent where there is none.
              */
             formerSecretUntil?: string;
+            hasClientCertificate?: boolean;
             hasSigningSecret: boolean;
             /** @description The names of the additional headers; their values are secret. */
             headerNames: string[];
@@ -2758,6 +2759,11 @@ export interface components {
              * @default
              */
             bodyTemplate?: string;
+            /**
+             * @description Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+             * @default
+             */
+            clientCertificate?: string;
             /**
              * @description How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
              *     up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
@@ -2811,6 +2817,8 @@ export interface components {
              * @default
              */
             bodyTemplate?: string;
+            /** @description Left out, the present one stays; empty, none is shown. */
+            clientCertificate?: string;
             /** @description As of a new webhook; the default is 20 for slack, else 0. */
             digestAbove?: number;
             /** @default true */
