@@ -12,7 +12,7 @@ import (
 
 // PassInterval is the time between passes where one pass is measured: long enough for
 // all that is done beside it in between.
-const PassInterval = 400 * time.Millisecond
+const PassInterval = 500 * time.Millisecond
 
 // Pass is what the passes of one tick did that found new exchanges.
 type Pass struct {
