@@ -39,6 +39,12 @@ type Filter struct {
 	// Applications and Routes are compared for equality.
 	Applications []string
 	Routes       []string
+	Environments []string
+	// ExecutionID and CorrelationID are those of exchanges; empty is no restriction.
+	ExecutionID   string
+	CorrelationID string
+	// Attributes must all hold; nil is no restriction.
+	Attributes map[string]string
 	// Signatures are those of [Signature].
 	Signatures []string
 	// Text is looked for in title and message, case ignored.
@@ -48,6 +54,8 @@ type Filter struct {
 	MineOf []rules.Target
 	// UnreadBy restricts to what somebody has not read.
 	UnreadBy string
+	// From restricts to alerts that fired at or after it; nil is no restriction.
+	From *time.Time
 	// UpTo restricts to alerts that fired at or before it; nil is no restriction.
 	UpTo *time.Time
 }
@@ -65,21 +73,45 @@ type Fold string
 const (
 	ByRule      Fold = "rule"
 	BySignature Fold = "signature"
+	// ByIssue folds alerts of one signature, application and route, the most severe
+	// first. An alert that is not about one exchange is a group of its own.
+	ByIssue Fold = "issue"
 )
 
 // Group is alerts that are folded into one.
 type Group struct {
-	// Key is the rule's id or the signature.
+	// Key is the rule's id or the signature; of an issue it only tells groups apart.
 	Key string
+	// Rank orders issues: 2 for critical, 1 for warning, 0 for info and other folds.
+	Rank int64
 	// Counts holds the alerts of the group by state, Unread those not read.
 	Counts Counts
 	Unread int64
 	Newest Instance
+	// FirstAt is when the first alert of the group fired.
+	FirstAt time.Time
+	// Issue is nil of other folds.
+	Issue *Issue
 }
 
-// GroupMark is the place of a group in the order of groups: the newest alert
-// first, those of one instant by key.
+// TrendHours is how many hours the trend of an issue covers.
+const TrendHours = 24
+
+// Issue is what is known of a group of alerts that failed alike in one place.
+type Issue struct {
+	Signature, Application, Route string
+	// AcknowledgedBy is who has acknowledged alerts that are acknowledged now, and
+	// AcknowledgedAt when that was done last, nil where nobody has.
+	AcknowledgedBy []string
+	AcknowledgedAt *time.Time
+	// Trend counts the alerts that fired in each of the last hours, the oldest first.
+	Trend [TrendHours]int64
+}
+
+// GroupMark is the place of a group in the order of groups: by rank, the newest
+// alert first, those of one instant by key.
 type GroupMark struct {
+	Rank     int64
 	NewestAt time.Time
 	Key      string
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"tocsin/alerts"
@@ -16,6 +17,10 @@ const (
 	maxTextBytes = 800
 	// maxRepeated bounds the values of one repeated parameter.
 	maxRepeated = 100
+	// maxListed bounds the ids of one list.
+	maxListed = 200
+	// maxAttributes bounds the attributes of one filter.
+	maxAttributes = 20
 )
 
 // ListAlerts answers GET /alerts.
@@ -74,7 +79,12 @@ func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err e
 	q.Filter, err = alertFilter(ctx, "", &AlertFilter{
 		State: deref(p.State), Severity: deref(p.Severity), RuleID: deref(p.RuleID), Application: deref(p.Application), Route: deref(p.Route),
 		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Unread: deref(p.Unread),
+		Environment: deref(p.Environment), ExecutionID: deref(p.ExecutionID), CorrelationID: deref(p.CorrelationID),
+		Attribute: deref(p.Attribute), From: p.From, To: p.To,
 	})
+	if q.IDs = deref(p.ID); err == nil && len(q.IDs) > maxListed {
+		err = invalidField("id", "out_of_range", fmt.Sprintf("Must be at most %d ids", maxListed))
+	}
 	return q, err
 }
 
@@ -84,7 +94,8 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 	who := readerOf(ctx)
 	out := alerts.Filter{
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
-		Signatures: f.Signature, Text: f.Q,
+		Signatures: f.Signature, Text: f.Q, Environments: f.Environment, ExecutionID: f.ExecutionID,
+		CorrelationID: f.CorrelationID, From: f.From, UpTo: f.To,
 	}
 	if f.Mine {
 		out.MineOf = listed(who.Targets)
@@ -104,7 +115,41 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 	routeErr := texts(path+"route", f.Route, maxNameBytes)
 	signatureErr := texts(path+"signature", f.Signature, maxNameBytes)
 	textErr := texts(path+"q", []string{f.Q}, maxTextBytes)
-	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr)
+	environmentErr := texts(path+"environment", f.Environment, maxNameBytes)
+	executionErr := texts(path+"executionId", []string{f.ExecutionID}, maxNameBytes)
+	correlationErr := texts(path+"correlationId", []string{f.CorrelationID}, maxNameBytes)
+	var attributeErr, timeErr error
+	out.Attributes, attributeErr = attributesOf(path+"attribute", f.Attribute)
+	if f.From != nil && f.To != nil && f.To.Before(*f.From) {
+		timeErr = invalidField(path+"to", "range", "Must not be before from; nothing could match")
+	}
+	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr, environmentErr, executionErr,
+		correlationErr, attributeErr, timeErr)
+}
+
+// attributesOf reads attributes written key=value.
+func attributesOf(field string, values []string) (map[string]string, error) {
+	if len(values) > maxAttributes {
+		return nil, invalidField(field, "out_of_range", fmt.Sprintf("Must be at most %d values", maxAttributes))
+	}
+	if err := texts(field, values, 2*maxNameBytes); err != nil {
+		return nil, err
+	}
+	var found map[string]string
+	for _, v := range values {
+		key, value, split := strings.Cut(v, "=")
+		before, twice := found[key]
+		switch {
+		case !split || key == "":
+			return nil, invalidField(field, "text", "Must be a key, an equals sign and a value, such as region=eu")
+		case twice && before != value:
+			return nil, invalidField(field, "range", fmt.Sprintf("Names %q with two values; nothing could match", key))
+		case found == nil:
+			found = map[string]string{}
+		}
+		found[key] = value
+	}
+	return found, nil
 }
 
 // CountAlerts answers GET /alerts/counts.

@@ -66,7 +66,9 @@ func selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.
 		return alerts.Filter{IDs: ids}, nil
 	}
 	filter, err := alertFilter(ctx, "filter.", f)
-	filter.UpTo = upTo
+	if upTo != nil && (filter.UpTo == nil || upTo.Before(*filter.UpTo)) {
+		filter.UpTo = upTo
+	}
 	return filter, err
 }
 
@@ -102,13 +104,14 @@ func (s *server) ReadAlerts(ctx context.Context, req ReadAlertsRequestObject) (R
 // GroupAlerts answers GET /alerts/groups.
 func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) (GroupAlertsResponseObject, error) {
 	p := &req.Params
-	by, err := oneOf("by", &[]alerts.Fold{alerts.Fold(p.By)}, alerts.ByRule, alerts.BySignature)
+	by, err := oneOf("by", &[]alerts.Fold{alerts.Fold(p.By)}, alerts.ByRule, alerts.BySignature, alerts.ByIssue)
 	if err != nil {
 		return nil, err
 	}
 	list, err := alertQuery(ctx, &ListAlertsParams{
 		State: p.State, Severity: p.Severity, RuleID: p.RuleID, Application: p.Application, Route: p.Route, Signature: p.Signature,
-		Q: p.Q, Mine: p.Mine, Unread: p.Unread, Limit: p.Limit,
+		Q: p.Q, Mine: p.Mine, Unread: p.Unread, Limit: p.Limit, Environment: p.Environment, ExecutionID: p.ExecutionID,
+		CorrelationID: p.CorrelationID, Attribute: p.Attribute, From: p.From, To: p.To,
 	})
 	if err != nil {
 		return nil, err
@@ -119,7 +122,7 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 		return nil, err
 	}
 	if m != nil {
-		q.After = &alerts.GroupMark{NewestAt: m.At, Key: m.Name}
+		q.After = &alerts.GroupMark{Rank: m.Number, NewestAt: m.At, Key: m.Name}
 	}
 	asOf, err := s.Reading.AsOf(ctx)
 	if err != nil {
@@ -130,12 +133,20 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 		return nil, fmt.Errorf("group alerts: %w", err)
 	}
 	answer := GroupAlerts200JSONResponse{Items: make([]AlertGroup, len(found)), AsOf: asOf.UTC()}
+	newest := make([]Alert, len(found))
+	for i := range found {
+		newest[i] = listedAlert(&found[i].Newest)
+	}
+	if err := s.annotate(ctx, newest); err != nil {
+		return nil, err
+	}
 	for i := range found {
 		answer.Items[i] = groupAnswer(q.By, &found[i])
+		answer.Items[i].Newest = newest[i]
 	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
-		return mark{List: listGroups + string(q.By), Name: last.Key, At: last.Newest.FiredAt.UTC(), ID: last.Newest.ID}
+		return mark{List: listGroups + string(q.By), Name: last.Key, At: last.Newest.FiredAt.UTC(), ID: last.Newest.ID, Number: last.Rank}
 	})
 	return answer, err
 }
@@ -145,15 +156,28 @@ func groupAnswer(by alerts.Fold, g *alerts.Group) AlertGroup {
 	answer := AlertGroup{
 		Count:   c.Pending + c.Firing + c.Acknowledged + c.Resolved,
 		Pending: c.Pending, Firing: c.Firing, Acknowledged: c.Acknowledged, Resolved: c.Resolved, Unread: g.Unread,
-		Newest: listedAlert(&g.Newest),
+		FirstAt: g.FirstAt.UTC(),
 	}
 	switch by {
 	case alerts.ByRule:
 		answer.RuleID, answer.RuleName = &g.Newest.RuleID, &g.Newest.RuleName
 	case alerts.BySignature:
 		answer.Signature = &g.Key
+	case alerts.ByIssue:
+		i := g.Issue
+		answer.Signature, answer.Application, answer.Route = &i.Signature, &i.Application, &i.Route
+		answer.AcknowledgedBy, answer.AcknowledgedAt = listOrNil(i.AcknowledgedBy), utc(i.AcknowledgedAt)
+		trend := i.Trend[:]
+		answer.Trend = &trend
 	}
 	return answer
+}
+
+func listOrNil(list []string) *[]string {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list
 }
 
 // annotate fills in what alerts show to the caller and of their deliveries.

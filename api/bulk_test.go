@@ -159,6 +159,31 @@ func TestAlertsAreFolded(t *testing.T) {
 		t.Errorf("continued after %+v", after)
 	}
 	b.do("GET", "/api/v1/alerts/groups?by=rule&cursor="+*page.NextCursor, "").problem(400, "invalid")
+	for i := range b.bulk.found {
+		b.bulk.found[i].Issue = &alerts.Issue{Signature: "Refused", Application: "orders", Route: "import", AcknowledgedBy: []string{"ada"}}
+	}
+	issue := into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=issue&attribute=region%3Deu", "").want(200)).Items[0]
+	if *issue.Application != "orders" || *issue.Route != "import" || *issue.Signature != "Refused" || len(*issue.Trend) != alerts.TrendHours || len(*issue.AcknowledgedBy) != 1 {
+		t.Errorf("issue %+v", issue)
+	}
+	if diff := cmp.Diff(map[string]string{"region": "eu"}, b.bulk.groups.Filter.Attributes); diff != "" {
+		t.Error(diff)
+	}
+	for query, field := range map[string]string{
+		"attribute=region": "attribute",
+		"attribute=%3Deu":  "attribute",
+		"attribute=region%3Deu&attribute=region%3Dus":       "attribute",
+		"from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z": "to",
+		"executionId=" + strings.Repeat("a", 1025):          "executionId",
+		"environment=a%00b":                                 "environment",
+	} {
+		for _, list := range []string{"", "/groups"} {
+			p := b.do("GET", "/api/v1/alerts"+list+"?by=issue&"+query, "").problem(400, "invalid")
+			if list != "" && (len(p.Errors) != 1 || p.Errors[0].Field != field) {
+				t.Errorf("%s: %+v", query, p.Errors)
+			}
+		}
+	}
 	b.do("GET", "/api/v1/alerts/groups?by=colour", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/alerts/groups", "").problem(400, "invalid")
 	g = into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=rule", "").want(200)).Items[0]

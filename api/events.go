@@ -79,6 +79,9 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 			if first && seen != "" {
 				data.Missed = s.missed(ctx, seen)
 			}
+			if !first && ev.changed != nil {
+				data.Changed = &ev.changed
+			}
 			seen, first = ev.id, false
 			if err := out.event(ev.id, data); err != nil {
 				return err

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/api"
 )
 
@@ -103,6 +105,25 @@ func TestEventsReachEveryOpenPage(t *testing.T) {
 	if refused := b.open(address, "").answer; refused.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("status %d after shutdown", refused.StatusCode)
 	}
+}
+
+func TestEventsNameWhatChangedSinceTheEventBefore(t *testing.T) {
+	b := newBench(t, func(o *api.Options) { o.PulseInterval = 5 * time.Millisecond })
+	address := b.serve()
+	const counts = `{"acknowledged":0,"firing":1,"pending":0,"resolved":0}`
+	id := uuid.MustParse("00000000-0000-7000-8000-000000000001")
+
+	one := b.open(address, "")
+	one.want(began)
+	one.want(`id: 1|event: alerts|data: {"counts":` + counts + `}`)
+	b.beat.set("2", id)
+	one.want(`id: 2|event: alerts|data: {"changed":["` + id.String() + `"],"counts":` + counts + `}`)
+	// What changed before a page came is part of what it reads first.
+	late := b.open(address, "1")
+	late.want(began)
+	late.want(`id: 2|event: alerts|data: {"counts":` + counts + `}`)
+	b.beat.set("3")
+	one.want(`id: 3|event: alerts|data: {"counts":` + counts + `}`)
 }
 
 func TestEventsBeatWhileNothingHappens(t *testing.T) {

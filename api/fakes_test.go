@@ -390,16 +390,17 @@ func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last tim
 type beat struct {
 	mu          sync.Mutex
 	fingerprint string
+	changed     []uuid.UUID
 }
 
-func (b *beat) set(fingerprint string) {
+func (b *beat) set(fingerprint string, changed ...uuid.UUID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fingerprint = fingerprint
+	b.fingerprint, b.changed = fingerprint, changed
 }
 
-func (b *beat) Pulse(context.Context, string) (string, alerts.Counts, error) {
+func (b *beat) Pulse(context.Context, string) (api.InboxState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.fingerprint, alerts.Counts{Firing: 1}, nil
+	return api.InboxState{Fingerprint: b.fingerprint, Counts: alerts.Counts{Firing: 1}, Changed: b.changed}, nil
 }

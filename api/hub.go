@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 )
 
@@ -27,6 +29,8 @@ var (
 type event struct {
 	id     string
 	counts alerts.Counts
+	// changed are the alerts that changed since the event before; nil where any may have.
+	changed []uuid.UUID
 }
 
 // hub tells pages when an inbox has changed. It has one poller for each tenant
@@ -132,7 +136,7 @@ func (h *hub) poll(ctx context.Context, t *topic) {
 	defer ticker.Stop()
 	failing := false
 	for {
-		fingerprint, counts, err := h.look(ctx, t.tenant)
+		state, err := h.look(ctx, t.tenant)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -142,7 +146,7 @@ func (h *hub) poll(ctx context.Context, t *topic) {
 			h.log.LogAttrs(ctx, slog.LevelInfo, "inbox can be watched again", slog.String("tenant", t.tenant))
 		}
 		if failing = err != nil; !failing {
-			h.publish(ctx, t, event{id: fingerprint, counts: counts})
+			h.publish(ctx, t, event{id: state.Fingerprint, counts: state.Counts, changed: state.Changed})
 		}
 		select {
 		case <-ctx.Done():
@@ -153,7 +157,7 @@ func (h *hub) poll(ctx context.Context, t *topic) {
 	}
 }
 
-func (h *hub) look(ctx context.Context, tenant string) (string, alerts.Counts, error) {
+func (h *hub) look(ctx context.Context, tenant string) (InboxState, error) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
 	return h.pulse.Pulse(ctx, tenant)

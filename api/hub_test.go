@@ -20,16 +20,16 @@ type counter struct {
 	broken       atomic.Bool
 }
 
-func (c *counter) Pulse(_ context.Context, tenant string) (string, alerts.Counts, error) {
+func (c *counter) Pulse(_ context.Context, tenant string) (InboxState, error) {
 	if tenant != "acme" {
-		return "quiet", alerts.Counts{}, nil
+		return InboxState{Fingerprint: "quiet"}, nil
 	}
 	c.looks.Add(1)
 	if c.broken.Load() {
-		return "", alerts.Counts{}, errors.New("no connection")
+		return InboxState{}, errors.New("no connection")
 	}
 	n := c.state.Load()
-	return strconv.FormatInt(n, 10), alerts.Counts{Firing: n}, nil
+	return InboxState{Fingerprint: strconv.FormatInt(n, 10), Counts: alerts.Counts{Firing: n}}, nil
 }
 
 func testHub(c *counter, limit int) *hub {
@@ -185,9 +185,9 @@ func TestHubRefusesWhatItCannotServe(t *testing.T) {
 // stuck is an inbox whose look never ends, whatever its context says.
 type stuck struct{ release chan struct{} }
 
-func (s stuck) Pulse(context.Context, string) (string, alerts.Counts, error) {
+func (s stuck) Pulse(context.Context, string) (InboxState, error) {
 	<-s.release
-	return "1", alerts.Counts{}, nil
+	return InboxState{Fingerprint: "1"}, nil
 }
 
 func TestHubShutdownIsBounded(t *testing.T) {

@@ -142,6 +142,7 @@ func (e TestResultVerdict) Valid() bool {
 
 // Defines values for GroupAlertsParamsBy.
 const (
+	GroupAlertsParamsByIssue     GroupAlertsParamsBy = "issue"
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
 	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
 )
@@ -149,6 +150,8 @@ const (
 // Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
 func (e GroupAlertsParamsBy) Valid() bool {
 	switch e {
+	case GroupAlertsParamsByIssue:
+		return true
 	case GroupAlertsParamsByRule:
 		return true
 	case GroupAlertsParamsBySignature:
@@ -295,27 +298,48 @@ type AlertCounts struct {
 
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
-	Application []string             `json:"application,omitempty"`
-	Mine        bool                 `json:"mine,omitempty"`
-	Q           string               `json:"q,omitempty"`
-	Route       []string             `json:"route,omitempty"`
-	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
-	Severity    []Severity           `json:"severity,omitempty"`
-	Signature   []string             `json:"signature,omitempty"`
+	Application   []string             `json:"application,omitempty"`
+	Attribute     []string             `json:"attribute,omitempty"`
+	CorrelationID string               `json:"correlationId,omitempty"`
+	Environment   []string             `json:"environment,omitempty"`
+	ExecutionID   string               `json:"executionId,omitempty"`
+	From          *time.Time           `json:"from,omitempty"`
+	Mine          bool                 `json:"mine,omitempty"`
+	Q             string               `json:"q,omitempty"`
+	Route         []string             `json:"route,omitempty"`
+	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity      []Severity           `json:"severity,omitempty"`
+	Signature     []string             `json:"signature,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
+	To     *time.Time   `json:"to,omitempty"`
 	Unread bool         `json:"unread,omitempty"`
 }
 
 // AlertGroup defines model for AlertGroup.
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
-	Count        int64 `json:"count"`
-	Firing       int64 `json:"firing"`
-	Newest       Alert `json:"newest"`
-	Pending      int64 `json:"pending"`
-	Resolved     int64 `json:"resolved"`
+
+	// AcknowledgedAt Of groups by issue: when that was done last.
+	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
+
+	// AcknowledgedBy Of groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
+
+	// Application Of groups by issue.
+	Application *string `json:"application,omitempty"`
+	Count       int64   `json:"count"`
+	Firing      int64   `json:"firing"`
+
+	// FirstAt When the first alert of the group fired.
+	FirstAt  time.Time `json:"firstAt"`
+	Newest   Alert     `json:"newest"`
+	Pending  int64     `json:"pending"`
+	Resolved int64     `json:"resolved"`
+
+	// Route Of groups by issue.
+	Route *string `json:"route,omitempty"`
 
 	// RuleID Of groups by rule.
 	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
@@ -323,9 +347,12 @@ type AlertGroup struct {
 	// RuleName Of groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
-	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
-	Unread    int64   `json:"unread"`
+
+	// Trend Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	Trend  *[]int64 `json:"trend,omitempty"`
+	Unread int64    `json:"unread"`
 }
 
 // AlertGroupPage defines model for AlertGroupPage.
@@ -368,7 +395,10 @@ type AlertState = alerts.State
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	Counts AlertCounts `json:"counts"`
+	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
+	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
+	Counts  AlertCounts           `json:"counts"`
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
@@ -1794,6 +1824,21 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAttribute defines model for OnlyAttribute.
+type OnlyAttribute = []string
+
+// OnlyCorrelation defines model for OnlyCorrelation.
+type OnlyCorrelation = string
+
+// OnlyEnvironment defines model for OnlyEnvironment.
+type OnlyEnvironment = []string
+
+// OnlyExecution defines model for OnlyExecution.
+type OnlyExecution = string
+
+// OnlyFrom defines model for OnlyFrom.
+type OnlyFrom = time.Time
+
 // OnlyMine defines model for OnlyMine.
 type OnlyMine = bool
 
@@ -1815,6 +1860,9 @@ type OnlyState = []AlertState
 // OnlyText defines model for OnlyText.
 type OnlyText = string
 
+// OnlyTo defines model for OnlyTo.
+type OnlyTo = time.Time
+
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
@@ -1826,6 +1874,9 @@ type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
+	// ID Of these alerts, those that match the other parameters.
+	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
+
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
@@ -1835,6 +1886,24 @@ type ListAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -1855,7 +1924,8 @@ type ListAlertsParams struct {
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-	// ids and quotations left out.
+	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
+	// that is not about one exchange is a group of its own there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
@@ -1867,6 +1937,24 @@ type GroupAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -2352,6 +2440,13 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListAlertsParams
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", ctx.QueryParams(), &params.ID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
 	// ------------- Optional query parameter "state" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
@@ -2392,6 +2487,48 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "executionId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "executionId", ctx.QueryParams(), &params.ExecutionID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter executionId: %s", err))
+	}
+
+	// ------------- Optional query parameter "correlationId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "correlationId", ctx.QueryParams(), &params.CorrelationID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter correlationId: %s", err))
+	}
+
+	// ------------- Optional query parameter "attribute" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attribute", ctx.QueryParams(), &params.Attribute, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attribute: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
 	}
 
 	// ------------- Optional query parameter "q" -------------
@@ -2530,6 +2667,48 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "executionId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "executionId", ctx.QueryParams(), &params.ExecutionID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter executionId: %s", err))
+	}
+
+	// ------------- Optional query parameter "correlationId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "correlationId", ctx.QueryParams(), &params.CorrelationID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter correlationId: %s", err))
+	}
+
+	// ------------- Optional query parameter "attribute" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attribute", ctx.QueryParams(), &params.Attribute, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter attribute: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
 	}
 
 	// ------------- Optional query parameter "q" -------------
@@ -9081,380 +9260,390 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5kjZ6Kwi+G9G7Z8u07Hb3Tks/TsiyPNaOLflI8vSeaPWaIAskMSoCnAJKNHeOI+Zq5sLmSk4g",
-	"M4FCkSiySFPu7tmZP9MW6wMFJBL58eSTf+mN9GyulVDW9I7/0psKnosS/vP8lk/c/+fCjEo5t1Kr3nHv",
-	"dirYgyiN1CpjY12ywcX4yTtuR9NBv5f1SvHnSpYi7x3bshJZz4ymYsbdY+xyLnrHPWNLqSa9z5+z3ls9",
-	"4vjU1Zf8OBWlYHYqmBILZqdSTZg0uz7/Rtgzre+lSH+FEcZ9xW5P/Zz15rzkM2Fpls6q0ugy/YaBEp8s",
-	"XjBgegwfNOcTwYZirEuRMW6YtGzBDZvIBwFDke7mP1eiXPaynuIz9/YRviMe14x/eivUxE57x8+Pjo6y",
-	"xOe/0RUOsTmwN3rBZlwt2dT9zqxmhdb3bMhH923vhysbr8/FmFeF7R0/f5G5schZNesdP/v+d1lvJhX9",
-	"KwxKKismooRRXbxy98Nb5txO65fIfONCjHU547Z33KsquDIhTnImbXohJqXgVhjLVDUbitKthVC2lMKw",
-	"BVdW5G1fXsAzk1/+3VH05c/dEmz58itVLE/n80LWUp96JY8uiV8srZiZlaV/dgTzL1X4w9rEwCAv8N5n",
-	"kaDwsuTLMK53UiV2ifuF8UKU1rgpK6tCGGan3DJeCjYTXFlQAU6uR7woRNk2jzP3/MS+GmpdCK7COK51",
-	"ZUXbzJTw41ebk+uqaB9KVYiLPD2WLZLa7eU34kGU0i7bBmD878kh/Espxr3j3v95Wiv3p3iZeRqevDKS",
-	"toHIieK2KkVKS3PLxKfRlKuJMGzMZSFytpB2CpqNs0mpqzkzU71weq7P3FYUs7ldMq0EM5ar3IAAkYy5",
-	"W3VlGVdMlKVulSYTxtRNGPZbActt6qNpjNJm0dZwc7p0X2QFG1aWvT+/fHVx+fvM/baYytGUKT3U+ZJN",
-	"uWFDIRSzumjVOvCc3Vf21A0Hh91tbW/Fp5TCFJ8sk4pZaQvBdMlmwhg+ERkbcSOYnChdtmvMP284plJa",
-	"243jgyoFzzfrH1A7taKBiVTaMndn21gqfO5GvfMZDx1h7EudSwGTfCMKMbIwnfDvkVZWKJiqSDs//ZNB",
-	"LV4/ffvqwJPd14U318cd/sXMtTI4jvelHhZitmEIc7zi33cbin8ujCGxpxdCWbYotZr0nSQ5FSDyC3Ww",
-	"qXgn0q/WbhvByhp4JZNgEkU26Y2wT2qbLvUOuvhpbfx9hnfRu91tsBLuP+alnovS0qrz0b3Si0LkE5Gf",
-	"2oYmz7kVT6yciZQ6j+97uUwYjVlvpCucs02z8qNUuV6cwaUwOYV0WmXbba/ouptqNuMlqHWvk+GriuJq",
-	"3Dv+afNDzv0dn3/OEvaT+CRGlft3vQ1hWzJpGB/qyvbZ1ZhxBt/pTFppvPXurC64aeZ8BJHj0aCY+MRn",
-	"88LZwCpnfGhA5JzZf6csWP/S7W8l+ncq/qQPZdHmLsyFnhfOrEfPwd+RseGSLdwIBrdXZzcXlx/P/+vs",
-	"zenl788/frh+O2CGL02fXSj8KmUWooQzyR1R8JEZjouFYZlqNGX8Ts0LPoLxZdGZX8qUjIzdLj+1qaHL",
-	"Qvjjwr0Ix2GnpTBTXeTgHJSCu6nrxy/aKJJTwQunc1O2cHPh4G3OmmHSGlGMMzquRlw57ToUTDzwouJW",
-	"5CdwLR0GMG1sMV322YVTwkYXD86a9h/gHnmnRlw1HsH4hEvVZ+4QZYOFGE61vr/IByQyfkSgguA3nN1V",
-	"pZ05Z6GLpVUkj/DbSDrYUIz4TLAHaeSwcP+cSpWHT/jGMHS+UE7dn5239MR5S2ysK5WDYXMaya87lfrJ",
-	"QbvRvFzeiJFWuUkPyy0oG5d6hiKscu82hvH+q7TGGRoNuWRGV+VIsFwLPBWtKAr/iH9zPt6AJHDgB3un",
-	"6ruDSLhbcRGc9Pt3roh4rqth4cQu+Dv1wY7+FZgfKCdJdThLehs/ToXbYk4QSSJN2sdwm7WQxpqwJqlt",
-	"m14DktSdFLy/B5V7c9CNlYcxggocu/kfikIv4HPCdu4nn4/ORBeBdpdegnGTkh6S2HkpYFDOCmp94R8x",
-	"hrMxwINbseTSiLwWlIYaksp+/6K37u9mtYeygz9ivM3d3cwFKzUpZVWLVenlrMWYhA39BRIWtFp6auln",
-	"0nLO1FlIOBiZHo9BG1VG4B4QI+FOdrcPJlqJE39MSsU0fAGaxuhX+R3jButGuJhqI+6UV9czgYoVL8YN",
-	"39TanM1FabRiQvEhOvqiqYa3h2Bqe/Yniud4PzkIblP6soYjS24PLmmtQsJ5Vp+jP4e36+GfxAgMJpCL",
-	"05GVDyR1TfNuWI3uhY2076ZwTUaXJ9S0M3SKwgdD9ASECTyQtQCA3xwJRRm9qemaZRCQLUTq4HrNCyMi",
-	"XaOL3JlX5CFxPHtQA4k8LZ3ubNkUbx3L0liGH8+GYiKV6W52wJy0u8xR/Ih0itIQ223M3qatf10VIqzw",
-	"54RXGwsgfGq2su7R9NZr7EfeKlVglJvNLsMeKz+WMHO73zgXKt/vTn+W7XFrmz69mjvt0cFL92aSVEw8",
-	"uHVNniSbBrGywn4awkw2nbFe9LmtS/taFlZA/J7nuXSfxIv30SKP3Z5L+UR1GsDbaO7EcP+Nc0ExsKHO",
-	"l332So7HonQfP5aiyHGzjvRsKJ2bO1yy08tXGRlsGJfWY1DjwyW7ukb1uyJ6K5Hkx4iEZr1PTyb6ifvb",
-	"E3Mv50/0HCfoyVy7NSkpbhFbdBQdp2lbUUDdH/jnxtN6vWxLKKn7k8sQYv5lp6y2+g4TOe7+5tgyO2TI",
-	"eIcRxEHlA8Vtd3j7ASK7nY+szkHZ7uOPFfFBttvnNuX4+1JX84MfeyEa1n7fs4MelxiG6rRSv9jpWquD",
-	"NXMT0ijGHQXuov52S3yTn5h83tr9ZkvWJw5JrGR+dPyC8Jw+O4fEz5ZszwYn7ksMBZS4DmZCFtkUIXtA",
-	"4vPzxl3ynoIdKzvFXI0TQQPQLHzFYDiB0OWgmt/qQXebOyih7toId3XC86jhCmlARcO9g9dl+IWtU7PL",
-	"rNx6E2qqnYWEihc9VTArwfdzQmWnQvXZ7+WDszsNzRjMo2IcsisZk5bdCzFHLxb/iHE1nOs7BY+E0F/B",
-	"rSj77OWSvdfGTkphvjFsVOjRqtt76HXYeQnc0c3L0VTktzrtmDK8ALcZs+ITzd1EO5PSmeluz02mNRRF",
-	"GmamurRMl5ibPW6beT62EJ2DqEWh9b3I7xS3ffZ77R69gJhuhHjpPnt7iVadStvNdj+XEDsZyNwM3EcP",
-	"xuABwJZbPebcLSml7FRrLFqEhKpUrgd95hNZRqgcrzJOzrQaCTYD3I8P80SRJZxUYzMI4kDkf8otJEPI",
-	"Kc9ljlFo8prdhbnzEexCjsQJLgBXGBoyfnZ8aJ2NtBoXcmT77GyqjVBuJ93qkZGKIgo+Bu98tE4BH6dP",
-	"vfO0VdjJz4LYvfkCqxdxNv7f+9tQ89QWAtCWE7tBw6db9WpR+JmT/dPI78VtAuoE/LtCjC3jhVbCZzxI",
-	"1JhWxbLffXO0bIC0GTsgC3UAzjeljppR6AwsWeeXg9iOdfmqKsGVpDDJgC2FPWnFLAjljt2fevSmXtZ7",
-	"fXGN/3F69ofLqx/fnr/6/fmrXta7Pr+5evvH81fRNl532NzyYSTzhiKA9SrK2VxTspY7x6BnQWSf4g0w",
-	"O7gE5w+Ull5f0ZxbHvIo7jI2wNsTe34UIj1bJZqCQuD9GoNG38asN1x1Wg98zUJpiUBZ6xRzCh4h2Jvb",
-	"2/eMAAx9dmENmwqer8atvzEQhwCpzEUhrMiZ0TPKN6Fij5N77lAQ1jqj7l+/PWI5Xzpr7k6Rv/FvmAos",
-	"hbHOM1oaBspLTdz/13mCRNQiJzl719z53VJKYCWmDNJlY/ALijlRAl3kWTA1jRiVAuNOCV2mpJmms7Qh",
-	"yyMLwSqVg75eZu74CBnPealHwhiWy10ytfR1W8PRpYBwT1rA/aspz547XZ5O/KCgbA2z4mVvnPkbYVLS",
-	"L4cgsXLnEW2xhsi1DAMf+IZM+81jia5F5720u+XvnPNemTOdt3wB7CG86CSCIijK+KM80Wf1k7muB1Hm",
-	"crTdw8Sd/Ee6elUHkCzE31g/eoNm+GP99pWj4MPlq/Prjz+e/r+DYwrFMl3Zkdv5S2H7bPDh0qnry/Cz",
-	"EqA5FrIo2JQ/CPhT1khLxXLuNoCxWufMWFkUdwoytVqDMmjiBWZ8iU+EkwRsDDZ4df724o/n1+evBseM",
-	"j0ZibkXeZ4Pr89trN2TuD1P8TniGqUYjIfL+nRrcvrm+ur19C3ejPqKEGTfueEYbeO4GDs98/eEGLnUW",
-	"rPs+BUYavpbZKWSbYax9Nvj91eX56qV3iq7latlng8ur24/vTl+5y5T2KhgzekLZpo3nk34KZwbUh7KU",
-	"VA3wOp/lLrichfm6UzBh+kGUqFD94RvWtpf1aBl7WS/MKBy+t9fu1zBP8DeYhl7Wc5/Yy3r+M9ZPaBSw",
-	"Ug4rKwDgv9XQbur6e7FMQQC3BFc1xJv8R57/Px9O3970st75f13c3Lr/eHd6e/bm/CY53AdeVC17HFwh",
-	"JxH4RGdIs+vz50x8mpdYBwC/0tMzrwbgDnh1vxmCftYCuo/3s5sA+KC1vds0fiD51F+Z6y5GEGatwAaq",
-	"cmnPlS2XqWhdushiMAJU/CBzHnRO/4XWgfuvoVQ5/Kbgv07YgGR8UONcwA0RhQGL4V7pBUAGCDdAnqJz",
-	"Ufpp3JxtK5wQT2ZcFoznuVscDJZURpSYIlHgTbm/WX2PVRPph6Prlv7tD1IlHLuBe4v7aniy+495qScl",
-	"nw1gew6cKTnkRgxIuxAoB85cPC2GbtuqNNCDvmdT/tXrEYhMjEs9Sz9ovDFnhbUTibAdgZ30uGkgJKXy",
-	"T0ar/jVfvAtZ+K6+Fd/hbMZKmD0+ZcFNRjEflF5wqhDoh6uS99kN2nuYGuczZwo6y9BM9UI93vfLfI/g",
-	"No6hRWLxRy+yLT/7eG9CpYqypdDKbbbwMxpw0rDT9xebzMeWQT5Inq42ojiJxiAHqIljX32V4R7O2Jwb",
-	"s9BlnrFCqvvM+R9PqnnGtMxHGTMFH91nbKRnM2ef6NKNOr3zHyRviaPbZtFXB/gKt71YXXidhd+aec3a",
-	"WJ+knea0czoUumPYsFbzBwnfpgb7UnC7mzM9FNwmXGnYFA+82A54rJSVBQGGPwH2sL8r4HD181benfzQ",
-	"qri/FgbyZ3/ZEPrbGp/iRSl4ngIHRsGhhdPwRjO6eGfoQ9YjrbZXWmpcUYAiOUDAilGOM0BIeYHoxT1G",
-	"Wqlc82EhPrh17X4WVAp0w/owL3JTF9JE6PANeMQdkkNhresprte0nrx6fKsfmBKuM0IZKWHMDbiWad1I",
-	"uTC3190hBTHcZnKtBs9n4AUEbDLaRUXBrFBcWRPwNXimRnAufLo0WmV3Cvw7RJ1TuiMCe3ukeSJ0Q0Ns",
-	"QbELRWMCOS94eOsuwZCZNIYSrysx+8RsgKNKPipO4wk7IihjUTgBWYii2EN6W1Bs1zV6DQLD7hMXU10I",
-	"VgIOPPm53d4Ij7mRapRwXuDP+FmYlwGgZwjJ+reGwMXa4kdj7O+Xj8EJqZcni2UhKfzgWOS37mRf160Y",
-	"hGtLLGtIm0Be77SyU13K/wHj5Ji9FLwUJfv7X/82gKIDwquDMUeFBSmhsn4Umw5WHOrqh+OtmR9xy6fm",
-	"QlnJC7Ojeyyci7PqIH+3HX3kDaW1W7/ffGvWW5TSiitVLL1Z3RkdEk8KjjsaR2paVouS0otduyOcEITf",
-	"wJrKMSHbzLpVEaK6jZhpGl4JsITETkaNDi7cROscXDuKMQkQPT22mFsGk9FpRLfp4ESEIW2Dm3yyFJo7",
-	"bbGiwM7xYS2wpjSEiqi0Wi92UZulsOUyqTdPw0eFCHg1guid0WzMy+3fYrXlxbapXts27p4sWqpojGFZ",
-	"0mIzFyoXapQIY2yI/ittT2o4CTrZAnMgmyL+ihwmKkUzACmlM9EpuUKO7qe6MiIZbIKj0hkBLeXsjcgu",
-	"Id/DLcmPl2bEy7wGpK6Av7sDRwlZgthR5nFtAwxxD7JY2gavTy/enr+CTLh79OD8v96cfri5PX81SKJO",
-	"3SY9JGqxFZJOZwjjgEzwKSppmFTGcmV32R7crIBkNx0Fl5H+ucZbt1RTHx7LGZIWjUeup10hwksZWFhH",
-	"iJTSAm7LuYKiXfbJOu0Sb8Q7QLrr0b9YH7vV7esZ7JN9lrJRW3M4woW2rXhV5qJ8qVOuXXcUSTeMRHPz",
-	"Py5KYtMni/wU8lwJJ0z5TIU5YZzlciIMGGHkrq8c0/5x6w+igFrsFwP7Davm288jZ6jMOz41nD9ugcKA",
-	"AvkOabyhkGpSH//93ZzH+jvrsaWU+3lUkr21vtpbQ6EmNmYKCglnvATqg6Gapr+tRmA9cOFTDhts18Rt",
-	"a3LRViAXcC6tcdYtkdSRLktR8DoWsz4WAhRcmtWT/Nnzb1989/1//M4tx9wtb+lG+99P/u+fjp788PO/",
-	"/0tqDwmV38oUanatzHO14NbwZXc1JtSDLLWaUZBt/Xdn6rzbUEALF9xYPrpP7tOu67HywFv4a+p1Xjxb",
-	"FiGUVKRS76VNT+mtpmSO0gaidN3nrz4bu3Aa0AG35sdEHxUPtLk82QofU+Ag8qdmJIDxNK4s4qoob1IR",
-	"hwgU13wOjxUm9m+4FuMdAZgInmwUmK9prhWJ27VC5zHErqP4bJqrOhDoTbnrD5eXaL+dXb17//b8Fkw4",
-	"suW22G+YNt7BfKvTxa/5SNi30tgvlTN40B8h7b6tHLNdlKKHrA0n1IqsuPBAKaUoJCwt06NRVZo9Ym8B",
-	"M7B5ufEyX7uS/Arnn523OakcDnPg1MEgr5N/qAVMYRDbkErDUt9TpDUjGhKDeXk3zkHGBrqyH/X4Y+nE",
-	"zf1bafuRNNiwwFw/RrE/wssHLVA4UbSUrzuJil6Nxm0ftaEwPx39PAg4ljpNH0olk2+LmCI2zRrGrTFE",
-	"mOvtCTz8iAxns37LFiwG4Bv7r+ne7XsK7BXFi6dYiAWba5+KUvhWjsHdQut74EXrs9OicLNnDZtVVBlx",
-	"AuYh2iPuJ0qFlMLNA6QyEoZgw9DrlmpswlEaDsZ3CX81Pu7OtLJcqkQQ/YwbwWZgjZkuiJrmc2Eoqdj8",
-	"6SqYJyNyFq6WBG5XMdZqh1e709y0lSl+1wHQtMXPn/FPr9Kg2KC/PMnkD0fR/7bptZlUj/Jcv9UTRRFO",
-	"pc0EV4bhAdaokfQnXpdzrjFrz9cw/pWSf64E/ZwuYEydlLQvdzwpZSneJfXx4P35daCSGqAPZiJb21ne",
-	"go+mmK0CoJQ3d9jg7OrD5e3Hi8uPP15cvrr6sXE7Jue4ZYXgxrJBgO0P7lSdFsQcmDtKpGKDBXCHefQ+",
-	"qGA4YPwYoCKviR+Mhw/2R2NE3YyPMDu7TSoUoKXYdG6ndCgiZ5c72+svxsgncFtk+FVwKMNHInlVXJtw",
-	"ffXh1n3X6fv3by/OTm8vri57We/88o8X11eX784vb7t9oR/qbh/4BkjoXvtjtKmMZwBPbSHegS+Ceh2M",
-	"XMNSAhZUFzkDMK47CCn3dS/mLSw0qg0M1NHegftTZs5bqe5vQgZvh3xXnfbbBRF6qKzVhhTeu4TZGZJz",
-	"iRK7yrQYMlNu3kfJue23rhGaJSFL7iZvU0FG8qTBlxcBIoT0XDRbo4XSmEq0oC+v5kJdvGJnWikxsmxe",
-	"6geZQ/idct8wopF2blwrRPE+ja/Uc6EAMR0qi6yGKmF3QrsPifewe08vC2lYd2/ysGgV9lIXW+mkrt01",
-	"UFoJlsP5p7kshWlFOTi1ujJsyD1nLAADrDA7xLQRvbF9R94jAs2nkjQgoujmpFjH5UZp25rgLswAxqBG",
-	"dFkyRoWtSqjsGBXS/d3wBeAegB9LWkMIA7zJx5YSCSPTARpFjEC69KOCCZ1pY5kzz/bw7Ga6FBvZv0qB",
-	"PNaYjyDYcmp7rgKG8JvoDam5vxSLWBPsoCW7ZvefP5ai3JjWvxSLAOrYBerQvqdOa5w9wblRJrAGHIGB",
-	"WJhaigd9v1NpFWmFHQsQuuuMliSvLlqF4oPp4Bh2Ool+bOhip4kwHiLtFLlYa1xYBjoLrptCGmHF++kC",
-	"OlFJLokYwMaJcNIfcTvO+rxxcLbQ/rhNcCCp/4J19gCYresdJZLTxZu+NkovRB5sdlK+lF+zoihMn51j",
-	"ST4BRrCwXFoqRXSaWOaZ93GRATnQqz6R+QArILGYvG6BgPUGtlx61lNpV6gAp1TN5H5BhNVmTMCGvY3f",
-	"08k2gQfeel7HFGYYiMnHNFUrVIyN9JabrrN0CJGwMYYNxaRS2zOP9LQUIyDS8MFhGJOcIYOkHq9DmrpG",
-	"YKDuN0URiMn0XYogcf7bWCm9tIFWcSKHCfp44FkEE64QXOOnxInHlJuYB9fzDgCTwXAZOWhblx/HciP/",
-	"R2xoXtKYUkoiczjTcyaV1fgp+CjYWvTHOl+9uRyjM8Gwseeby5IBKOp3bi7zuDY5DUvaDB+jOdbeZItn",
-	"Iirc3gcfszssxqkPKUyLrRwYuSMNknnWStou6XRl46O8ZbkHfCdVKbEPRdthFBstze61y7t8tE93htJh",
-	"016Vg75KvY+FymPD+/lRYrXSWm23RVothG7E+/YnRmvAg7auBl3dTqdMF6wwKp9QC5NIyU3SJY6piqJ6",
-	"iM0BhG0YpZYb51es9LdZG4fIIDesl0fLIie0ynrM4PXFdajxXgO9sMH1+buLy1fn11ivDYXoQMViPFtO",
-	"CDXErF9A8zzw/CT09Jq8+06l2LvZ4PrD2/OPr08v3gLDins+/un6/OwKK9mRex2L6nQZVQxELPspen0Y",
-	"LfFSSeuuQIV5wgY3Vx+uz1ZfS3+MX+yZhmpmf4SpnLDBj+cv31xd/eHj1evXA29i+qr0HVmow7PCeCww",
-	"FfnICBQPgTonjLUVis2kqqwwJww4CXzVvx9JTN1B9TbAR/VpyiuDnACvLn5/fnM7IOvE2QB3qqmBJAZn",
-	"fIqnEewGEQLAJMpKTE2T9eJF9f8M89rLes35r/8QXxNNcPSv+pbos3tZD7+mI0Lz2muGnRCa6wfhepXb",
-	"LoW6y+37HMolh8utO72tIKqmLlpwCY4riF0NzfeNADDu5IZ6QmwRdFd8cSCyGArfdyIinHAXe0YHt/kC",
-	"ELpcqw6IMNHdywTc2KeiwOcQ6QMEmaS9U84mJPU0eHVxc3Z6/co93MMgncHsfbDVpE0C+hsLVgIG7KSN",
-	"XvGokOB4hW/lTBTECfx4p1DnY+aqskP9qU3sPM4Aqi5Yg+tnQ4lcojJlnuq5ctlQUu4hS2G9lX7MxCc+",
-	"sm7NrWbPjrKjo6OMDcVSA38TYkGFsXLGrdgjBupv3dAGYQDjHsBGi95FFVZ8qB8EDQyIF1FqgTwK8VOG",
-	"NftaREkNtB1PJ2JjCTBEQMYRoX2ThCdiu8MFeomzQ2PyzYa4pToiypN9aQUxrmY8gynBes9LKzeptFPA",
-	"aEh0oCE+pqRFXmE496VWMNXeDDDN8k4k6fJxPCh9V04EAdBDQVIM6K00O+Cj+7EsitfJ2grofmp5aaN+",
-	"M5ht1QpeiTNOUH2cYbSrrHZb4E9VPmlslcYydfc8sbVOW41UNELcHqmE8MpQ1qof59wYVpe8Iu0lLYin",
-	"RMKGF/k6u+7GwRd80irWzr8ac8qYSRN3FSJXor97Rx29UG0ZO5nX8TwUjSiI3mhQ5CYBLLVci3RVVJie",
-	"Hau+6vvSGwXju2d1Y7LuMfBRVZZC2fdtMeLV8j4cFLIcopMO0e9QIRbIJvqPGWBWzSTQL5LNiceQXJZS",
-	"PEixeKvTjXKaboKuCqq4nuiUzqmMFMa+A0s/LacQVfBVJB68AkY73LTPAfdpJERurtOM7lGnHxodvYm2",
-	"Rpz6E2wIkLFCoMunq8k0Y4YiifWguWyDXMQH/T4sDdyK96JEpbItIgFjPWFHoU1eUp+s6ZAvipBsNv7b",
-	"IxvNiclWBGX1w5trukFor2sywx10SS7GUgX9tq3ZzKv66s8Z9cFebX+9U3vtnXplN+2RMJINc3Iz5WWK",
-	"cDtk4XdkJVqpIFqpgfNxsFLEPYgw+oCEpshYAQ0neJHmFNJJbXGAZ686p8k6DpqZDVMqckRzbQJy7YO/",
-	"2lBghBYXPn77h1Eekkaz8UuiLbOiu5NFjgA5X9pQVAcHwBAD+snFpO6wrYVEUSfXTu7f6hIk4pBTbWyr",
-	"+IQD3/cxS+PP7VTn2xUcXUevrD+m+dkZzmV6GUI73+Zo6QeWC8tlYdi/Xr8+Yz+8+O4//m2X4oB7qXIk",
-	"IifOOnPMpHrghUTas48Aic4CEXjmLOxCZM4kdZoXlMvHMlhPVuuPBS8nIrtTlTLVfK5LK/KPM5FL/tF9",
-	"XcZwTj5ClUFRYB67UpyIOwSOZyjzXCh8oFONH4lHzMC1D1wWzv7OmMfSZ0yXd8ozmXscK/eZRzRt0XR3",
-	"34x0ds47VI12oXHBom0HUUz5fC6U8FMHKaumawPehNP3blciZfo3pr2Mbofqmbpk5AuSVDEpW5qmHtAz",
-	"yCsoVfgCVuhJf3POKZxW3/3wQ3RUvDhKc0W0p+wjil2AqegyT8+gJdWxihZbAMu00/7Hw4Kr+xM2cDth",
-	"ELLVKP+GceeHAIgwqgWNbkwACFfpK3Ab+y6EIR1DhST1fKf2+LXgeVfD5HEryn+VrPutnYtWirl5eQ+L",
-	"OmPcMLwL2AKwIcveXcV+26z/KFtpwrqIHG4L0BKqlTVFSr6UO82/Nr0VRlqNZCGD+ZgwStNAeG18SHDm",
-	"1f0DBG9kuSfnWxvNyAqzGCTAG5wjkqbNU15l7O9//dsOQSIrXpU6TVlwW9OwBK7tmDZ6yUqu1vIHIZWI",
-	"ZWJDIMbkKl/vZE1B5Khl9T4oWqpe6UbKts8L2kjfktMTN7BZMjN1JumBeN9oIDdwbGzjaZB5aPuIgcax",
-	"WNT8TfSoBh6i5airLVld2avxteAjSiI4swxD9ykSXCiV0eVMlKHQchBJ22BP4ruOkYEUw8vf//o3kkMK",
-	"G3ePpVZKfJqLkd3KURnaoGPRI+0LPtNqErMagSyeBAZq6nihqbe4XgSG4C9Uf6G9MfWatboX7ZgsqLiY",
-	"O68pZk0V0RCCxrSkFWxLT4grFXpCYE8QItpBH1qP1xtdJUCd8mFjj/aQ6kc+f1l4RJTBZaGUjLvaMMvv",
-	"BbrrbgEWurxPh9CA+l7kl6uRtE0ZNQ+YkMaj6mjn7Uqviu++TrM/wu6P8gR+95son7BP+bl3X9cLdNoC",
-	"sjBOk9WgLR60/ARVgbRsuAS+dpCPizzYNd4Cr9uEU47RLKggN4lwfCn4ShZvx9RFeEjCVXfyCRjJqeCl",
-	"HQq+g96op76tWt3/HsQEAr8Nxbxbd+55C7t3Qp3qQqyy0vzU43PpnBNK9/WyXi7NHEqsf/55l9Nijz4o",
-	"D3XL/w5INYpyzOEfD6FfO35Vs0dJtLxJgclInTQWbGXHtWz+DXrvEPwVXoXuDy2Ie+WkN2zdEoQY0Ame",
-	"BanUZPug9YZFlI3PRSkfRI4ZW0xZ5MugACjIdXynBm7xIKWPWEVIHC8UlQaY2k9x76hJjWJAmMil9aVh",
-	"KdS/e/PLJTEKbN5C7tKbKX/+3ffrM/QKgeekn+BzoBDwU7rCcsf4YVyH2zl2SGWXH67fYksBqKnQyHW2",
-	"2jngkFHEaJqyaHrTQtdsoLSu+dxjmw2ZaljvC/YH+TLZFKu5xAeebTx83hIqiJRi77j35vb2/dNn/Wfs",
-	"+dERu/pD0twsKzVKw1jekEgj77SXaV2yUdWlli8aVL0W6Sm3pTwUOx7C5rey2EG7tkrU5MaPwI2Xhbfo",
-	"cpULz5PVU6MzZ157FeG+bDwGYj20rnfkzfMzsJk1D3CL/yRE/Sch6mZC1CToMQAkvw4N6rf/gDSosP2+",
-	"IglqvN1/AQrUa120sVAZPRNgnMz4kuX6BPlHnC1MfyFqKtAjNW5uxpd9NvC1ANDkLlQgZIy6jmdYhNln",
-	"A2dzwWXoYQJsDZfa9NmA5zOpBseAZTLUN8f5gVUurc/l+B0BWdOy53v/QM8afLozxt2DtnZkBZ7w/jXy",
-	"DOxAhIU3wgxfa+uEvaYLWREKCF/hr6FVSHPy4c9RFg4DXs5xxZJnq3UrG8YaKmZjnZWcKKkmNy29CZCz",
-	"fRFIWQaLqRGjj1iKMeRGfP+ie0+CVROk8erkMVgVKVBHORN5S9eIZFg7oXPgiJtKY3W5A3/pHuWnFDtJ",
-	"gyW6aYdaMYwjUqbNd9B1n+HLVpocR2OJjKhJzU206dEpXqDNuaep4AXiw7eBjt7gld2rUBOdltY/rND6",
-	"/iUf3W+8iGzYWzGbF7yF07UV2oLn4pW6Rr2WXutSgD2xRPRXyzDMSM+3ru4NXARllQ+ilHbrmt3465zy",
-	"5+VE2O6+zS1cn3JrQnVY+lMgjbxxPrF93b6RnB0BXQsOjC5mQ6zC18QAfFYaNhfllM9Rsc0EV7bmf6zB",
-	"oR7pHNeRQbkoxRYBv11KK3asFD0IRCLYSzvaE6tL3WBZSy13Ko5Wh85qtRkvehYr8sAq4fVlpOwiQfc7",
-	"JKjOVTlb38mNWajlf115rGuKWMZXJ2F9169v8aTybTvnTkdWPtBmXsUXj+5Xt+yO0fZ2N2WLLLTlffyY",
-	"Wr+miZ/cBadaLq8rtR0qETDOGgtPFw2kXh4Y43LtSzT6X4KgmJeVEjuNCuMDyF4GhSzfGEwLoZX7RaNp",
-	"adV17oxzzIqqkeisa9YBvzHladJlWm+TtVESRL6pPa833klP1FoCUoF1bzqKuCSp0MjsawPzK4jrUvrT",
-	"ZDXZYqAi7jxToJnP0izju/ZK3YCFJU7cINE0OZ34Flotla96Cn7Foy6NDCYJa5PMVw1E/O6cxcQV5E/3",
-	"MS1ZgtS99gGC9kBowxe6BB2nx12mZ9L+jyh1EMDD+RLhm45SNQGUExc1mwBSOtcVpXHxGlHIylKYPjti",
-	"WrGYrjWjUjj4HQKCpOYCXvN337/YQuXbfYtGHhEviqtx7/inbr7R55+z9M4m/D4virjPpZ7AmRGwtysf",
-	"3Wende9DPRfK1wU4ifNMgVASCgM2J6RAZroUdwrmuDn/GdBF8CU0Q5OKDdBD6wdOn0EWUmv1q/DhMboK",
-	"XwpIaWOZsXxJJeFL511j0LgbsewWVZnqp0si9ywlclieXlNPmJpsos+eYZAcOIYzom3mlnpMWjm6p3Ja",
-	"ukWXGeOF0T7KIkf3EHq/U2aqS+vBaZyKgvGrgzh++31DGpOeScI/TRdVBrIyw7CAdBUSB6zHzQDICjau",
-	"gApnkjP8djdEptWdasoc7L0VbmS//fBtACsw1GYTjWOMDjrnbWUevj968bsO1N3rTviGcsd3lbFOf3he",
-	"GvwcNyV0U4Ls/GhD7G9bVeN+rIqJ2EA3C9IHQCFSBWxiIRpIbC28KNx+LIjTKGJree0evKZHvsjgXI9e",
-	"tKv90N96KOxCCMVKMZMKs5WhGjnS9FvoakK1X/0clM+mzDYPB6AXKJZ4QjSF8dnR0e8OdUbsELD5ksP6",
-	"60Z6NjQ86D4zjfDQZhMBygYjhndnHlDj58AG/2yDORCaUcHG6K+s9VZy/x2+aTWmdWD1tL922jfSs5F+",
-	"bK3fwM7jMW21OXocFFzmCxwAylt/yKAJVttN7T7ad61Gwtol+0es8qbm7U4dgmnkpDuW6yPSfpZU+WDF",
-	"3BkkBP+RTN60F5WKw7W6VHpU+e5uOzhU2GI8Mh6B4N/ZpmNJoZIVHMlvJ/4RhwvWYyBj20ZtAfWy6zk+",
-	"ltMUIxl7rE4+Zz30pHZ7YPAtVh+2dzekwUnCenHX+b8OMjZcwkJ1bWfUNrtvQnIpwdAMn/aNiShnAEuo",
-	"KRb4KMwxge+ETPQkg0zGhsLIXGDQEjoYLPrsRiOc+05h2Sf1QwHAC6e3ux8U05XlE9HGQ5Ot8L54JyiX",
-	"BuIQaA7twlSTYCy7q46Ovh3VUwL/Fv8f/jkuF8EfBsfkYYVCBusDTt43QXxPjSEIrf7DnBGryQJY9wbx",
-	"gg08X/SF9SBvmn9PD4OSEHESVaoQxjR3ANQPu79GlbU0yXdqjWKnFqtsw2zjarhxE3z+AZYTD5KWut0x",
-	"l0WyNCgm9oAXJfgU/SR4TCA586UUOWbmCUULJ5JGby1ZlNCN6CeW9ATdT5OBJzVBQBiHVc34pD0ogrrS",
-	"EUeawDMSQ2N4kTe5tyQwFvc3Mh/vkrd0N11Xqo3xaXVsYW+M9Gwmrd2F1Xhj5d271ZZM6TBBqoQOpIjq",
-	"0dB5g+a8WB4oDbBRSzuNm8RC3f0etSHuE95yY9/oqmyti6K+GcT9joUUuio7BEHWlHSf3Ta+FFuo2amY",
-	"ndypBT0Bur7EcZRAa0hxTON7Wfl0U1PNdvx0re+lmrzko3tfsbt7OVxDM+7QN0J8ahPSrZt4j9KVLZUr",
-	"BOBZo4frgLdNWgqH4AYGPNKjcQLDKJH4YxOTzYYy55qoCoqz99h6mNfdv+ApylUnxwmnnxONDE+hwRhO",
-	"b+zdeKjs9kgDwjttybm/QsMlhuc2r+n6JaqzQtQ0kDi+YC0MAiB/h33lYc1dd+FCmHYkHtCWEy8Q+Uu4",
-	"7E5zxAzmoNRkCQW7oBmiLHg3rnL3lmQlWBudiztque9SUQZyY+jqNuZF4fTSKselEsScuI5MdLZN6hBb",
-	"wfgBrJ/oEHcXeDPlpdiZmAfppjbHGQIQumM7rPZSD2/1cWJqc5bBTFjskop7jxwtN6eFXogSrzRpwy4O",
-	"zuzy1cCWt61iLK4Ijjdi/IX14mZ1U6mm6qlVSVijsDeiL2jTo620pPuS3H6Be1h7DJ7aAdrLeK8QRDf2",
-	"5fYH8/pBpmkLGlW8Nb1AcyBJZ1aWZClBcjG4rO7/cON5f1buQ1ARpcd3pbZo85Oa34oVPFscgP4XGWtf",
-	"aqpJNRn0f1vmonGKxti3Hb1EurxRTF77jHv4fPTA6+7kDdEdl20IGastL3YWxVUmJXhIA8xIktrco00R",
-	"atNlt7uTPXoHaJti90fptRi3W86mFcJViLE9LbRq61flYW+RyuHExEN+W4hmArm25ct+J7YOk+Z+EMqW",
-	"y7r5L4gYBYDCiyR2cNRlLsoMT8xGx+Dge0f1fZ2dAz9TnzuFjLNoAlOLf+OTizthkyLwWEEVNP/XwM2t",
-	"yhEiwNWSlZVyMzOa8pKPrHCKnSvKVEHJYJfm6jXGs7VR+PMvbxQu1IMstXKL95ivAWLMx3tBp07d64ni",
-	"7S2XsXwGKo52B9s6+6zg81Q+i9JKGwBddI5gaRDVJZEdYKlsCPqmHLG81HNolpaCbHXBhqRU042wH+a7",
-	"EmoT4K2Zd32kTsxZ3cNyz66TX9BL8hdh3SamwJVGkRs7q95EyIbQKv/64vbi7PRtL+v9eHp9ic0+Li5f",
-	"X3VrXX5TVwvstJHkRF0k6Nqg+3KCi2dTI+d1n8s3k96K4IBRvPdXY/O0an4pRN7SO907CgzKG6WxUPfI",
-	"lqKFrtuNVeQXalN2QVJjU4ibQliXM+oTzZIda7swDvj3UkPr5pclZQPm4q1U94lG5XFr3Y5kW2WRdAh1",
-	"UVlBjhdyhLJ7pRcG7IR5NSzkiH24fpsxURgBJPp2uj1v6d6WRcNs/8D3kWisDE619STfVvzZnKx0F9vQ",
-	"SndYWasVQEL7nSfux5BAptsLwXMD7Eu2KtUA6oPBx8DeExPINo30TAB1H7O6M8Oze39y+go+uj+dz1Pd",
-	"R+A3xufz1aZfc20gdpZgGJ5ypUSRJnDm5qW2oQf0+q6acnOzuZTW767AqA/eN05eS6AGVC2i2M17nspz",
-	"+2R8oDyZz78xLNz3IO0yUOCCDHu8IDTMLB9E+U0s49uXxE9Sc0oS358Y/aY13BuM/57WE6Jj2AunXvwG",
-	"tgj6oBK/DUB8pRrpmVQTLxsn9dqAXzDWBYErPf1mQmqGkVgkevzAerzUln0womRXp5WdMrg+Y4NP+tPw",
-	"yd//+rfBChTs20c0SSIhXx8t/fgNtlX28I6zo2fPv33x3ff/8bsfMs8lCBubAkSc/Z91LNtWYyVReN6K",
-	"patnkmSM4W1ENCsByJ3YVSdd9gTiDTF06iTFajZ4apwEPY0l+OlfAgVM/nmQ+uBHsqnChguStmkfnedy",
-	"V/SVm93t6pK9DXgCiWh/U6dFqrIA1i1o5LbLHqkfGoEGkOfA0nH0RRvjVy7xO0wF4UhXJV3p+AjZUSTb",
-	"ZC0pYCGivupSYcZMCbM1RHIWXVu3683FXKhcqJHcIRHzyt+0TCZk9aK7XaihSd62FzZa6W2hYNwhy9At",
-	"/7LSbS1V0St4iqnGGx0IvgozvYQ2q82RpCgLiEezxe4g5r6tVJohYrctfFZ/3mOyPNafFRepx7yOTnz8",
-	"lK7IZ2prEHJ+N61745l1FlM9c9YIFkRIiNGtq9B7ib2RvI9cGax+F3xG5JTJsti9Igkr8wWvpkf93CWM",
-	"RfOxm/vtYfWtCAjSe0nzfFtKWnwCcGFNtRinpD1uSZoAHOqepS7rngedGrr4Hglx24gtbRmoH4P//vqd",
-	"SVlsTuN+vaLcHDXLHFYo/+YFH4XQet2cSy/UermDE59vDCv4UlfJmqyjFG3OPgmMZlFrt5rNurx1rWgz",
-	"Rtyz4TJgo9mpO53d7LoZWKmRAwokJ10znosn1byuSVnfJ69rZP1XqUk9RDGm10Pd3v4jisYf3E3rE/zj",
-	"apuiLAiMm1noJDERSpRyFM9/mscuflX3z9mt5PD8axQallF6sjGWVR2+7wviYrJuy1iXlf3cOeB6kOqw",
-	"K+fNr+4wTOdjEaSnpj1BJT5o1OdQw3jaMwMkprsnLCHe7/vnNtCFv3zx2PnXLBnb2HJxpQMatITJkVwf",
-	"9ilgy+mjal23vcPipjqqxyltShyVxtZtZVKM84SQcAZE3b8z0QCbOBHe7YOYFJth6x5Et6CuAxF/bYLH",
-	"eDfDKG0OrSHhpSHQjzX1UrcGi0uiaG7pqicmUkEEp8HRDI098+WGrlxnre3fohZbzaFjUBwnjt7TTxLW",
-	"P4gyl6MU7NlQpJCYgZuN9P28OOtwAV0mrGZGiJiP8sPlHy6vfrxcaVYPFK29rHf75vrq9vYt/e31hxv4",
-	"r99fXZ4njflfpImpn5wsFvOfN26nQxDUR5tzf476EHRaCVnsTuNIt6DllbBWd05GTaWybd02AoE57uzk",
-	"rujIkNjKBFQS5+tGl1wj3L0yfrJaSlcqIzIn/Ejwz1NdjTe3/Fojj6PMT4ksrDBZ8SLEnHKtC38IxD9K",
-	"0KNB/j+oXLd1NsO4c8fNXgpjdbkXiLKVPT0uLRiBAUDhq3ll2V5dtVY70/ovjMa/mRf9g0n1o91jP/u6",
-	"lXQyL+A2UnnAuLd5ImXXkbnUmKqt8rcl5Vv35YOm7liQNC71rP9oG9+n7Ddufl9A2DEJ//VIPzeTUq6A",
-	"VEjTBLloLnUbh2WbjHbKwqwYkRslck9EUPfFTmfeV2el7XsPoWphbz+epjUVLzx5WQpO0kogGBhKsNNG",
-	"aIaZUn4pTqNccnVptrD9jcXCFxQ+P8I3herJubM+S3fLf/909OSHn//9X5KW/g/fXbbx+v3wHbox00rl",
-	"pfCcmAz7zYfSA6IAwBFTvLPLu1fWoJ7K1DpQmCbdiXsjXfBeWn4ijD0d6lRLt7CujTb9AFtZcGkjVjqk",
-	"pJhwcChyJpXV1OjEeG4i8dDmXPi9cx2aT6w7YoQ6CuyJcU8iYlLckVh8J4Z5HqCclF1vQDoPRjWfgsgk",
-	"gDTQiwZYYlqK4DyBDLiPQcH6Hk8nhNcAugssi6rN6O5txrqxlpM018TlU1HkLRN+GQgaoCsWyVcWNz5l",
-	"pRgJCQQBxmmZMeSeu89wR+PDx3A7R24hJHOm1agqS2J3WRf0VovDt2Iwm9sqCl7CskbFAil2g3Smklvx",
-	"HgReqzwdhFmvH8GwyftNERLamDQOIF8kCFFW9xRTuQ/BrGREjkkUhRqVS3gsuxcQbaFemBklpZbIKJjz",
-	"GZ9EChl3m4R56LMV+cmAt9FvlbrnGdI9eMJbwqdO5INAlEa4DaOjd2rQgCW4P4pFtgKjYgOP4KCQavOe",
-	"E0RGYqiIhz77ffYKdJ8btBIihziMD1aliS8AdrMVIuthfxBUnQldbS5YXlv5PWzQqize6LayXGiS5uZl",
-	"rssQTf5w/faE9jS1UCPIEsZ2ieIlDrLOG0i2/q+P//5Xwmu/H9k8WbSUzPbr2TxvsqYVkkQ11jVdtV5b",
-	"k8NVhbmqoZqmSThtNhhMj0BWTMLX721P/25luWNSsf+8ubpsTf/qhdolBdw9jfFFNl6lnoSmb332Yx01",
-	"5kSgm22x/zKI/vog/ViXd6qau73xHZDjUsHvCWzpfFmHzwNlIZ/PiyWrH9iPDUrgJaHZd399foSdhgvo",
-	"fQ5K92id3PJoO9PqLozUUTfEtNg1vNIXRz98n7LEm9gXON2knVKdHoIU+gy5AUEZepPYnarSGlGMYRFK",
-	"Ma4MNd3jn+JRRPX3AZqyN0r2EBZSXUm1xgbtOxhXKhclW3Do/amj5tUrK7pNue8ZHVgxzDr1NYg8k44W",
-	"myeTxuAVIs9WO0TtQUi7avG1TPFQTCoozfEMzUA9x4uCEQysJuCueWaBPGFt9z2LNx9W90uDRtI3hhVy",
-	"Jm3YlOly5sYm3VbevAM++gYctXgvOTPixnKV8zJnP3oyPsOXx+kWXnHCuVIY91tR1N8dEOO8o6XXJGdc",
-	"t/lqOvA1BMFL4MGAzeWTeJvX5vv0bousR18N07ocp4pNrZ0DsZm1cwOVFew0cukxdw5zACa6kHXhlS7Z",
-	"AH4BGvYl9QyBGwCpDrBfuXqMPj96PAh6bDptMFH2gJ43jRPnsfzvsU0ouQx1sqEAxXY48P9hjvtWxLsB",
-	"yPtJ8GLh8JjpB+FLDaxmXOHGAF0hMnTCdAk+2J2K/V6gXEG31sdaFlPtDCwwBOENtSsGZWsaSN2QAy4Y",
-	"WI9mbfzTdPhtmA6/egNhn3IS2o0mMHPsffjveqrDefErOs+3H+Fb5rSuh8Lzu1ERtXZW71bHlDqSN5zF",
-	"bbzIa0WoY6hw1NGRyygg5M5iH6vmhhmtVaCcy3WifFYrA7S/D+I1l0VVpgL4YXPBtiqhupKy2iH27YmZ",
-	"asjW5tNtW4blaswGejweHLPF9lzLSd1Ln3IjZJxs5YPdQj1bKfweSB7CJLAFNyfIdB5ae9QJAAqzgbrL",
-	"nGKZaGuFomp8PBgPR1Br0u10YermQg2OGVyRGGgdyQjL1fGVNlldMND3sFLIMpZXog54y3GcemKDZgR/",
-	"0GeDqSjywXFbKoWzuTv9++GbNogdA5Q0LwDeYO6Ul9cT95RSDwWbuA93cqL0wvdLUnhiua0DtGLGsEJY",
-	"g+VXGL53G67vBTJIF1j2aKbFEom2hwcT6vseZphqCgU9Hnfs8/660Isbi2HNnVq9V+l0lhMNmm4PFBUq",
-	"N30WyUyQFiU+WZo2Z19NNCNjew98mKGPSOmbDRrxDysFVHhUZT0qMOg4i21VBh3mkW49BFTCJ9EfDS3x",
-	"I8Czz3Sl2rDRHMHeTqKRiNz9S0RNirCcDVQfdXBcPzIAmb+hW4HPpWC3RjgpajQ/5IHrzDSBobFNWVIx",
-	"PlqHaz0EKoV9wHeNOogtGZxVyHx9+XaoXRjipp6265KAadKqlHZ5A34WvJiYYFpoMD1NjPNth6VeGFGe",
-	"sMHHj2+0sU9wWwyQBxgsK8gcuZtHWt/L0AnY76B6Iflc/kEQrWqylvyUWGngzUDlzwEbhx6icxUEL7Fq",
-	"Ep/o3t/7/BmINsY6wSJZa+1gpSzEkEXEZ+CS5BoOaP9O079Td+oJe6lzSQiE/7y5uqzJeZ+xd/Jln31Q",
-	"90ovFEq3yQjY4A4acm1H3IiMDVRVFAPK6tJwsClEk0CvFHeK+QD5MSsEfxCM095xW8P5wwJh/L6exA0T",
-	"bAUcJlULsFxYLgvD/vX69Rn74cV3//FvJ8iX8cALmTOp5hWmlnUg3ZOKDaCUwQxqLj1srupe8lZ6F2PO",
-	"J254c+7s5FpbDajiyx+/3LDBqP4lHCIjXhSenJn7fonuw4Oh5V7g3S932DiH0rk6MI4LbP+PQ3Ff9+23",
-	"3/7gBv/h9gwrKhjmb5RUgo2J/IEXLJcTaU2fnSr/WomPot4F7v/nc6EEfu+P0BXPc/NCb0RkXnn+3999",
-	"W7eyUFxp9C2NHzIAVkBngYOci5Gc1e/HZ3NsFuQuiSIhSLdYG2TikzT2mL04egG3vSfpdMZUHiic3Dyf",
-	"VnaqS/k/INHH7CVsE2ZH6uPf//q3wYnfxcQ4UDNBgU2E2xaZOJyUhVCmX0q3ONKwF0fP0Dh6cfQtiTqY",
-	"X7oQvoKcYVTBPRrwAmj9FHIkqJ5E5kJZOZZO9/ZO53w0FU+e949qnRH9zamuajbj5RIoo303uNB4zsto",
-	"syEJtB1zmzZUg1GVbu/Wq6OQg+89o0iI4nPZO+59238GY3EWAOjJpzVp+yTlomMXV1xmOR6L0okVTo2T",
-	"gpGeDaUS0Kb49PKVc9XnkNvGENlwya6uMQZR9zsAfiV/FuKGvLHgiyLYg1tbymFlhRn0WbOTArIVLHWF",
-	"ZE3I1LTa8wQ3l9HUAWEOPqSiNcfxMaVL5g5MKOC8UyFTTmj2XiGNPfWsz3Ne8pmwEHFsqUKsL3nqHGI0",
-	"Yj9n3S6uG+J1up4Y/jtdG/c47/p4Xe0wdjlR3FZl5xtuxSfb9dp3UnV+7gdVCmD+3no1WZ4drnwrZ9JC",
-	"PakvGIN98vzoiGIJ1rcRq2f56Z/Iv0dTrROBPZjbcMav08WCnDtrgaid4CKKPKUfHcb61MPGPjf0jDvm",
-	"6HGZZ+uHjeMUCZ8YqHpA0YdKWrRxniBMuwcMAWi7kep4GrXCBKehBYOkDeIiQVcMZG4GAC3jRRGpNd+n",
-	"a0C0SYNqfqsHGSKOgPR1gqklOMy5uRq7H+P+Es73Jm0BFsidgr/DvU5jQeiEF1C4HVePuN8aTT1XmwXT",
-	"0buYakAiwZSdsBJ7puaou+ZC5VA4qBpcKvFzg2FQFD4qZ4Wzjnz3KdT90N2p7gXvzuEWVRU9PGgsCpi+",
-	"1PmyXUz8JVKYpzeiECOv8T4/osC/rIp7XzO3LvEB55VrJeoOz1Ou8gK4+SqVa0gsfvk+OK3nDfE3vmUF",
-	"8r922g0+xbCyH4iMS+afn7oBo8u9yxly8QrUTnorva+sIX5C2FSx+PsOa87gI5cWo2JQ+7YIWQq3TfBc",
-	"BrvMRFtD5d5RPgaifQAFicKIO8VHeLJDzikLRl2QWKgH5DNqveOeBP6sE3dngngoKZFeN9MtdQYFdiJU",
-	"6UnDFqIo7hQmVNh7bbC3EbZYw/xY7qx9mzGIAbGBm3A+LAQgnAcnSJq2Dvv8oKDHHrMLOYJgXUV/qJvx",
-	"NreZ+x32xyl27H/EPRJV3G3aI3WJ25dvBvdKFA+/+5y8RNviy7bDA1E5JE1M0sK45MFMBAxMEBaQDlLr",
-	"kPBkV2MAv2E9yrOjI8Cyuet1kQtTk7iTLKMyGXgmsMGdkoZBLjC12BNhw1o/IGvE45oA4UUtZgB6abVH",
-	"gNWrWfzBdCAFHxMvIdHGPOwhJOWMOCmC3qmbnEUj89og9Dzb17iA5Yvdk+ZCwc/RsfeYa3SGQ0msEJR8",
-	"4AoFUy1MCBzwh5t5evpwyXyQea95xRhk655MdCpAVV5/X220oRji76G/XtwHCmWzD1WjjNOVQ2Txh1AR",
-	"PPFO1c353CGClmAwAuCubwwblNBNY4AgJO9/DJLb2N3S5satpHTcUwfH/uMo0AMOdvyWcAESvNRO7ZjL",
-	"wlmBhbwXoLrAr2V2OceDMHBkuE/EQEl2p2SOtRl/rogbv26Jid8DUcc/V6Jc1gGE4bIXB04Rx1HLsU8e",
-	"uLH3MAWPHtrPiazFP73Zf3qzB1aTkJvo4tL6NMiXa8bX0Lw5KEZvXvpduK+OhDVo9WhfkwELdENlcCm9",
-	"2kJzHAJlZJSTA+ld2hkv703t/jobuXDnNGGljBXzlE5zg2rz8w6yiNeC1wyAzRyNByc9lvzgq9sM32aR",
-	"s5s+kR9Cet7x8j7qV+gmGCMTznICGdgoP6Eom5BlnQQLggbtsnWKgefatSc2Ivf5ffaeogw05pizFYMR",
-	"/YTUwC//DBDsIBfXOGeHDQ78ReafW61Z73Y8uinbZsSitbZAwnIwcorayDnMnPI8EMnupJezfUIoKxO/",
-	"Fqo8XFDmVDWjhziTALlzigQCEKkIojsxQgzR6f101DCDjAVnUYAxgm++OPqhvzUu+AsLFU4CtfhSenHo",
-	"EN5OQtW6NZ82ivBaN2pID102Ln/EGY5fdCtnogBrcn3CAQ/QKCUMNATYDz2OFhwunUCT/41ZqWL0Hp0s",
-	"PaLQfP1dHx+3B9zxUey/62bfeC7/A25Qf4QeaHNWpuLFkzxiyEkHL8Y1jAXjgrWf3ohSa4ihxVAZZ1BE",
-	"zfw8sRgGDfMsjmzAk7TB2OSdIm52WHWp2PMXEPYycXrab5FwoKYjj00aoMeMMzde1GZtScNg3sEmhq7B",
-	"U71gY7GIZtWnHYix33B5EMs8tPKr31TIexGrGxhasWSW34uvpFkqqiFrPxngii0BJ8BEPJlxWTCe56Uw",
-	"VGoFxGnkWqqa3BXb8QjEiDijAf7yjSH40EQS6noAf8eMqVC2lALZh6kaLxVP4iMLPnItNKvtTBJhoxaz",
-	"nHJOdZsSjKtlbEB5HvefsDjuP9y3uv/3Yx4QamfQNlTE/BGyNTneZy3jbX/axc7PWuPMqTe5NB5z1fYJ",
-	"1Hu8fmE3ePHqW192fyO0Od/9fb+pwJPbcV1iTrQlDmb4LNYEvw1RATohoY+gIyIedeJBqA1QLNAY7hLa",
-	"QWZABIvOI2W+T14gL3ZH2WIqgKUBfpJqqD/FmeETxFlyyyE7qtgA/ftz95JB5n69UzKPkHCQcvBnKD4P",
-	"KrTdS00U+w+5EOhKhDNCZx47ZaNChrMVO/HhvXdq8JYb+wTe/+QC6YutRlJPOF+o1cVajptK1gDqCTM0",
-	"jpElxDE0k8Z4Tmo2wH8NAAcbzexQcOvnNTmlCNJwx18NivQ9AhSTq5PKBi8Ftzij7tuNLQWfESjFOIPR",
-	"f44bsjvsPMeeXWjmRmNg8JhfyGCYzu6oJlOm6v6eQuUidzqeYZt/9xKsHFU5A+Di8k65vX7MRsTZyZVY",
-	"pCwQvPkcZbHDISbzRrIP59EIrCgDfYTlurVCaixym/J9nlK+23WIFZ8sbqQn+CFNJUJXvhO55Lces72i",
-	"dTJ/1U24jatlhxYE0e5p1YshzOWlAq2K1Q9N2un4QQcKmFPXQNrFwyW1WnwCuGHhV9+rL/rDlrh5g6Ey",
-	"neufYWdmbzcjXBekt88eCWuKecVVsGlS9AUvR9Pz8BVbpP8UBnfSqXd52+EcORuNnfBIDb4f4xOiDfRb",
-	"/QTwBH+JwXtEurQZG2rs2ZsaIPYOSI8wtKS+evf+7fkt8PO/Pr14e/4qydBfj/B5anxJIXXbBtTltin6",
-	"7vBTdCs+AdrTKStMqvsmF+yMG8FmQP/aurR/3umAyZJGFy8L6UwY8PHrMgK3aKt+/sDqwSOb/shqbcOA",
-	"nFs4KiojH0RzbEov+uyUIiHfPmM5xKegLGfgxjL4X+wxeCXfyWnwB8Ihjt4bOGNinFuLx9DgKO506j4d",
-	"85HY4kCALIwht6fonRnpSyjX1iWzmml3+gLGri7GoMZXAnuqrEc9/Iy+xkGsnZ3JHSGxUng7mqV5TjaP",
-	"HK+9YzUVxt0Ce0nEL4iNtw6mZFDdxuRE6ZI6YSa+YV6Ksfz0ZVrmWrjfRtiepRGslPY3bV883od9datj",
-	"i856406BX4lygy0IHW5aPAkU9YNFQWx4JDUrG42qEkvv/A7fWash5U9bmvydeMzA+DuRjoYj4HzEi+Ig",
-	"c3dq7iE/hK07o0nyxctbp+jpPGr0Ma8SOv/cbS6MWURVz6FDRxS98Wh+gDFdAhdyKKOk1nW+ILMunKTs",
-	"MyIxjGbSIrA6wufXTUCw5BkahQQaGq4YRMCksZD0gWiGEcC4Rt+W8tT84R16XzwGEso//gzbfHYHQ20W",
-	"hhvqWHIISDCWhWolvjFhvnYXpLak91paDRbe0+NoVSBCn9pvmRMnMFJNCtFMQGO7Uc8znbYeVhPpHYyH",
-	"TT5R11R63c051v9d/aK4I1liEFtJ7reeOUlfFSmEvuiziYaow2evnx1IhxaDCkyfnRI3MFWaK3ESB3mk",
-	"ZVYUBRZnt/rgAOv+mjMJg3+8V6YKIH2VkxGeTBlmpm1O8JqvNcQzpCUHkFsZ+Bu+WkrLv3746KmtVRY6",
-	"/kA0SQukjSFZBpmFSnJYNizFRyYJE3Nqt2YrVbF8RyRmjXGukhGuMlz+1pzpWLV0cagb583BrNDGU1vd",
-	"6uZZt8vB+DSXZsTLDZBwMLaijqiY0vdpKKhIgwJoXVK1Mzds8Ori5uz0+tX5q0Hmsd+25MpgGWmkWptC",
-	"hyRe5k4Bex+r5lgjDZDNwI9n4l6smBBERMdQQD7L88pnK+CllMlFX7+OeDu84fUKX3VV5qKEB39lHDq9",
-	"X+SnYORuBKOHpQZUul+MQwj176UHH1fzXQS4iZ9qinApbLnciDt3pjugS8cEQukoy/sIL3DmUXVvJL4Z",
-	"44XR1FoGrEyjEQizaFgTRITSZ6+8kGMmCPspKYvEhPDeIfKqQBuQO3UNiSPkTMICDraKZMJq1MiGcQ/N",
-	"K2fxlILny3Rphi2XX2N/XLsX/WK7w71d7rY3wuQhMe4hoqgqJ2C+e+Shtsc2dH68uF8L7dtacBpdczho",
-	"ftNzC5UACfBu54N0b6Td+to0juDDQXnh3HafGdRT41w+Qb22bhsG8lwWV75i1QReB2wfHhUZVFL/Tp2G",
-	"d9mWozq8M3VcA0dCTWfQ7bj+NUnso8CN4cRcEeHDnZ2EJfcH6OHE7x2/FzAboCKxwijzETclFsAfn3tK",
-	"Dazmxx88qvKJzAe1o5LmvrX8HohzINJ+pxA8gXiJENKZaKZVYM3EH333fYzsrsSAfINAiuZJlGQi+AMv",
-	"su7Zf6ciLo5SuM8A3hyxIHuVMyOsLUTe3GQF+mfSeqsBIGHDJfXcOSFWMGAaDMaGsbIo7pReeNR2/dOM",
-	"53Aa9dlVtMWis33VGAZCPeJDDlwK1MOuyV/i7HE9HrsPzwVBxrdv1TW74R9+o94gvV/zPV92kPtWOa3h",
-	"ywuMW+uSimyxegoYZwi7j7VY8BhcTmP1HIgc8CYSRIC6SWOjYyGXRBgFUpO7kxTpaFDYAzO2ExrAC1B0",
-	"xZ05gJozcgKB+UKORTpAeu2/71EtO7izLXOEtUU0QwdNHlFjCJ8/KqtYECjOu8VVh7DkRlj+NVyxqzXy",
-	"qwq0uE/oEmCByTjYCmHEd7hk1GTHLwxO+WbLr7UhJRTpS+caECWc2wvQGBEcxwDCo9gb4FspMug06lQa",
-	"q0voSicTKQXssHiNFBiP4oJVhYhbPnVxwZ4d9O1tyhu5t9wJ6FELUbuc81s+aXs4XfYUrvmc9d7qUaiz",
-	"2nR9uI4G9GUZLVg44jbtImsIWol0wFNoV9ge48A3IO8KdnNaoAofj0VpMiTmA/Y9IN0j6oZ0cMMLMZIk",
-	"kxC7XXIc0qlQw+PsAv8H5JS5rpvKeKYqwrjFbMkRW2EWGRUEYZ+XlRIDMp6k8c3RwwMAXu5eDeafrpwV",
-	"eQxDJH5YPLL67BymYbj0ZHDYR6HxLGfWLUoJ7R3cwPSDKOnfxzX4GzqClGwhlQnF+XfUVIKsuVAxAW0S",
-	"PM1jXi6vKzUI4RcZ3oaUGqLICfxXFyPMCz4Sq7MWKo/uFJQemZ++/bmPlBx9PEiE+eno50Fk2874EmHI",
-	"z74H0usUx6ITKX9+PJY6abDbfOWQjvs0eL/IO9Au6JItdOWMcHEYAo57n1YcCowDNmR4PzUgPvl2B0lz",
-	"kIwZoIpBp4a4qWVsJ3pabyd0GRSCcnBa3G4BTBzyOeH31+RNGGv3LQ3p5Dx2blf4MOwU8P7q5pbFemsA",
-	"fprJGAY/SyhsWeBWoQUKTI7kbYE/My71LIsoQ/1OSkkzzkwtzo8oVK/oczcdVqC4nHL1c3MImTqHb8Qm",
-	"mv4dtVjtYsTUEjUvhftj+9Hyn1U+IeW0VnEcmPCCnqYWYk4POyc9Y1Ps5oZCORSgaWeYj8US+lCJFHda",
-	"v1N00hOxLPT9QkI+K2cYMyj1whyzgS0rNeJW5AM8GyikBXegKImkg0ofvmLzPBLoht71CzEQOQOblrlV",
-	"D4LqgxMDFgkJEA8htLeiKEIOOkx0/EJ810bx3YWPCOXaR73RuthgrsPb6xzJTJcJZxWfEkzvxkK92OwL",
-	"TLQ6yIHyCoawhxGZtUb+099z9PUs+hBexj7svriyViJ7W/qfD5Y76DrdX5QZyNJAx2sB9qCJQ/BhC52E",
-	"JiPhhJ5Q1+7QZ8SzgfsgIPGartKA99kpGvJ3ajCWpXinczFwitrUuhsbeUJZJh8Wbqs4BV8XZwwuxk/e",
-	"cTuaDlahlM9/l9UrbTmQfnGFzHB3ypvtL549T1IUz/Pa6d1atzlwqx8al/hHh2yE2xIR6H21htN/QQPX",
-	"kizX/HX43ke/Jd/7IDsS3SPclN+YaDPsZ0779BsfFodm0vEz943xNGtu0yF4ANsm4sSuhOVTKS939S+u",
-	"qn8VAvAKJ+OLIim45hVO1GOs+kjPIbfk1xmDBggsueuduV/1mP39r3+76yWW2w8sveBfJ9oGX/Cbjba9",
-	"8lP45WKCjSEPzbG1dqyeoH2M8WBM/JEbHHSFpF6fTpVAUkdR18qOagQv/qcWATdaHUaJxK7zAcWD6sai",
-	"w62/yXndOflDRV0//6/wONHN+Aq+5tNSjLQaycOrC3Nv2FkhR/dvdGWwTQjWPrV0UAO2t7xmbQP/apW2",
-	"jUwT7PSXMSxbYjNeTqRyr7hTHlULoANmNRu6d1eKzrP32thJKQxbUGdrQJJPOfofoKf6vmPeiM8Ee5DY",
-	"5gSwj3+qDPbvnfElUnlxc6dm0hipJieMm3sCFcU5hRH2CugAPaCV6OI1vNELNuZQIFxofQ/NRzKmYv4r",
-	"76xySuy1QeNhktOY+Ocv4ibz3/8u29hz9HH3Js2ObEVLvEEWlaUPDR+mzwM8qjbdfcsB7xeKZm50Rn7Y",
-	"/tt0BUkRb9TDo51e6xJ878U06u8yArVDxLcU03DmIPFjmqhdb82cZDTurxngp8KzANrzI0GNxlwWhiDG",
-	"GfMfiohUwBEh/mjV1Wh2C2rD7PzTRgAbgZbLHyHrHNmt1kKr4Flh7IHl7kZAKaxTvRTw9h31Y1w6wL45",
-	"KwUvwj5DNnjIszyp5oiOR/p5zCpYAHpeahJQae4Unp3kzlC4dCiwFHbO625ZTv+WeUgle6KikDraKofu",
-	"3Y8Mc7j9BeLw7p3IAt8GRoLzckQEmdh5yFdjHQyfBhwrDZCa1bVa9ov0Rao3tpcbPavTofhQYbRSzI0d",
-	"bjMmx5hXp3qLtuj8Db2pS4D+UnsEqIHCZez+vAzR/0jt3Aj75AxbZG9RPjfC0oVfoIGo63fv+KefG4sH",
-	"WLrKdquD5mqpoTFLa+i/dbIOJ+5uyBetBga0A5ETBVBEt7q+lkv4gn3wYw89j6fmHqh+49fvOqdpVfyS",
-	"GAe8FGc1GJMkOQCNMTQ+4iXQdrIfS60modLdECAa4TdEoysMtBAPLM8vjp7179Qp4C2N8wZ4UeOXQ89u",
-	"95HOIreaLbi0x+zF8x8IZgPVNk/gAUnWOMSaxVJyeD18VgroK80L8yviIdi0AT0hMd+Rl8DLTqQQnxZS",
-	"3W9qLevU4agU2DDSnQtj4Dc0bPB/Bh7P4Z7hU+QATq/mKTr2XIjZW/e6x1lH9+gbGOtvbhm1wpJqmMl9",
-	"1tJW8/ZFRMIRVAB5XSfPCj0h/oiA8sfTTekmcQiZ/PHpl60TlaRZH+2H+SOt9w08+1e/1IDAqjuoNyZ2",
-	"j6VGwHYrBygsiGHPj45gtwJLjDN0sarCQIyBMDLUXAsKRkZ6opxVfcKMEGyQi7lQuVAjKcwAu3tC4hYA",
-	"kU4I5kLPCzy6mFTZnVLBkqkfRmIVQjT1OKi1UC0+3x19e8IG0BVs+T8DgjNCeAke64NAFJlpIfe/8aQl",
-	"j2dLEKVJG4dsxOBslsaK2cGKB236+TtD+d3ZDASH2xFX11BGZJiVtnBeWVRejIuCumurOwe1PCSXlA5f",
-	"MlIIBJO6U95hxBjpRFigyKazx7AZN/cij6FZUPK3AVB16z/0kbSPf/4vi6laGUWbZFrxyZqw7Wg6DuLM",
-	"TYnquFFxGYQMwkcHi3IDQdbmOpRbvOQ3XYgC39ClEgXno+ZIRyAjbZnD1RDBWxIlKrQc7bz7bS7KhTXM",
-	"XRmyiUP9IKIj6RtDVOvB8AQ7E3j04cAAqoEWXwFm75H2/KVY4OO/ckkKsfdE705scWCPC0XlOHcHCZn7",
-	"qhFLM9t5/es9m4BBrjoHD/o+WrsuyEb84gNCG69hEPt86d5l+JWh8E6rRvsAV/ymFZr7hC76DCbjYHoL",
-	"ngZ9ahudgKJlxcnfXX95qGHtftekjxiGllCwtOLXEZGjsIaKW4VqU2Juxh5Ph8HTv7IKq9+5vpHdxP1m",
-	"a+kqXKquMhU2/VZk+GZ2UUpqB7nLpS+S1ipkPm59bUSTBhSu29biEocVBLGLQoaBPAbUfMc5bg83pz/n",
-	"6Ncv5YfDke88l4eDkSNs0rlvYotstwgukb0oISE4H9LKSpfEFRMKQXUhjiko9WXIcNYJGE6C9Q8MDHdf",
-	"eJ7Lr+7hbttSv448PZEFf+FxUAfjD5eax6i8meqFSrlRaJRMdZEHvB9fQhQHSTb8now4kDH4YjfZLiHK",
-	"/6g5PXhLi2hASuJQ9bMcHudMOjwzqZNkyBuuQDJ2XPQGz/jBlO0W8yEZqQc7/VFpvy/FIryhkyJpMTXW",
-	"ZPEQuARLC5vm++6yqgG2sMmj+7HGNvyGnTr6ii5+nZ+Vw3WGXKn+jlYprEAn6pSU/qIPe6QNQE//5ehN",
-	"/Oe16E0fhw+nah1ejOLxv1lvbREWt4vAxAAif91Wv+20pi3TdF5QlXwpCB0HDtjJegY1VOhAomTW5pTF",
-	"EtpFWfrxPIZrtt+Etntord929JV3wGHl/nD+224T/ujVwFF1SCCTaa0Dhm5qYm4D/zFN6zEbVGUxyNiA",
-	"Zo1yzs7AkmqCoA5oZ7S8U1G9MPas9a9Dt/Fe+g3WZ+e+RHhUCF4iLPoW5oeZhbSjqcDIXUCrjsehkPhO",
-	"Paa/WIv5P7DLSB/5S3iNv+wpdwjgdy7t4c6rRyou9uRYeoHMOVAt6CYwJmik+sBGHYCf/45Vx7+aQ+FX",
-	"LDB1TfKhZOZRqk6J7crpLDgFUEYAy8HO2rW0tE45x30WrKl5eAEc4uGljaJU+qI7tb0HA97yT1HboXD1",
-	"UJJWCitL8QQ/7dAlUaWeQa6NaUV8qMJgG3VAFwABIIZyahIR7mRzJjyYIpSZhF6liZIlWXrhIRDqP0Vo",
-	"g7Yq9RxBkTTPaOnR0L5coLTl9pEEChnFiTycZChCuEmbYZBVq5Hos9e6ZAP9IMqCz2/ESKvcDLCkxiPg",
-	"hqD07ELDJHBblcJkbLgk/PziTkVvoT/TrAG8LslMPuKKhBXYJBm3UFcCueiZ4AqQmcnaO5i5dUF+DPiu",
-	"e/i1e98vwTQD35nHePEEV3dY4l8D3Qw4TIfdJ49WCpiq+/Og0BorulroBwjlBjd56DdzXBedFHzpHuhc",
-	"SMIZZncq7J2MTSpe5gh2lDMBjiEmQZS2DKn5o/LBlpLBNVNVGhgi2Bm6rVrwK1gPdfXe1so9p4p8IVNe",
-	"t/EB5t1DV/LRYm+TyM4le01A/V8QgtU7/unnz9lfAlbe/fNnd2H54EW3Kovece8pn8unD89ATGk8SUOU",
-	"SPeo02KzXyI2HE7dBNG8uAoVLFKCxOeaBB6ps+N2iOknilKsyPxE99mH67dAVAq65BvfARgARA0VgDuE",
-	"+HwzpgDwXwqe99daaaZefxuEHko9IV3k9y32d4A4BxxYvk2D1V6amt/YbCqwcfL+VOXY2s930g6di9dv",
-	"uxQLTE3OeSjLB+I4PUcAlX/GgxPaxAPe6IX3J7CrBbAiaakm/bWGp6lR60Z9ZnwPiWF6WkkeFlON7BJY",
-	"KhHdjgml9M33YgnspvNST0o+i2WTwIjpkeI0okTG4ldBDObnz/9/AAAA//8=",
+	"7L3/chu5lT/6KijuVs3ud9u07PHMZqS6dUu25VgbW/KV5HhvjWbdIBskETUBpgGKZnJdlafJg+VJbuGc",
+	"AzSaRJNNmvLMZCf/ZCz2DzRwcHB+fM7n/LU31NOZVkJZ0zv+a28ieCEq+M+zGz52/18IM6zkzEqtese9",
+	"m4lg96IyUquMjXTF8vPRo7fcDid5v5f1KvHnuaxE0Tu21VxkPTOciCl3j7HLmegd94ytpBr3Pn/Oem/0",
+	"kONTV1/yYSIqwexEMCUWzE6kGjNpdn3+tbAvtL6TIv0VRhj3Fbs99XPWm/GKT4WlWXoxr4yu0m/Ilfhk",
+	"8YKc6RF80IyPBRuIka5Exrhh0rIFN2ws7wUMRbqb/zwX1bKX9RSfurcP8R3xuKb80xuhxnbSO356dHSU",
+	"JT7/tZ7jEJsDe60XbMrVkk3c78xqVmp9xwZ8eNf2friy8fpCjPi8tL3jp88yNxY5nU97x0++/13Wm0pF",
+	"/wqDksqKsahgVOcv3f3wlhm3k/olsti4ECNdTbntHffmc7gyIU5yKm16IcaV4FYYy9R8OhCVWwuhbCWF",
+	"YQuurCjavryEZya//Luj6MufuiXY8uWXqlyezmalrKU+9UoeXRK/WFoxNStL/+TIzf/KVMCwzvHqJ5Fo",
+	"8Kriy3ok1lZyMLeJzZHfieX/dc/LucgzZmaltIxbEN6RrIxl4s9zXhpm5Fgdw595KSprGB/ouWXi03DC",
+	"1VgYZifcsgm/dztZGsb9G/vsSszcghQZ42XJpnNj2USXRf9WtaxDuHfrlDw9eoZCGP6wcYKets3PC11V",
+	"omzRTzftH72QdoLfO6yfwGSrhEVXnRdtWxzXOfqoJ6kN4IZ9pu5lpdVUqJatIOoLjNdJYfRtg4xuekiZ",
+	"PPskhvOOMw5T7AfeOm7/wENM7atKT9cH5n7xIwOBHzn95TaMrhgfWVHhUKUylivbNtKRe3hS3xXcikdW",
+	"TkWvbWBvpRKbB6ZHrJqXfkvySrCp4MrC+e0EYMjLUlRtY5u65ycOxYHWpeAqjONKkzpJPaTSXXbvFwjP",
+	"1bxsf/m8FCsiEN6+5WDp9vJrcS8qaZdtAzD+9+QQ/rUSo95x718e17bYY7zMPA5PXhlJ20DkWHE7r0TK",
+	"qOKxohpxWYoC9BUYIpyNKz2fMTPRC2eW9Bmoi+nMLplWgjnxLQyIDEmVu9VtRa6YqCrdKj8mjOkBl//a",
+	"8tRZ9oHGKG0WbQY3p0v3RVawwdyyd2cXL88vfp+53xYTOZwwpQe6WLIJN2wghGLWHU9t3wev3nllT91w",
+	"cNjd1vZGfEopdfHJMqmYlbYUTulMhTF8LDI25EYwOVa6ajdw/rzBqmzTNzd6RzWI5m4nPWj1vlrwvaoE",
+	"LzqMrFZ4sLxKW+bubBvRHJ+7Uf99RstVGPtcF1LA0l+LUgwtLDL8e6iVpVM5MvEe/8ngcVc/fbvMwJPd",
+	"14U31zYz/sXMtDI4jneVHpRiumEIM7ziP3Ybin8ujCGhaRZCWbaotBr3nXw7xSSKc3WwqXgr0q/WbnPD",
+	"yhp4JZPgV0WO7bWwj2rHMPUOuvhx7UF+hnfRu91tsBLuP2aVnonK0qrz4Z3Si1IUY1Gc2q4inDXue75M",
+	"eJ5Zb6jnOGebZuWDVIVevIBLYXJK6XTdttte0nXX8+mUV3DY+JMCvqosL0e94x83P+TM3/H5pyxleXpj",
+	"rN6GsC2ZJJuuzy5HjDP4TucXS+NDAM51g5um3A4n4DcYOHY+8emsdI60KhgfGBC5iajErbIQQpBufyvh",
+	"HIvok95XZVvMYSb0rBTMCNGwjDM2WLKFG0F+c/ni+vzi49l/v3h9evH7s4/vr97kzPCl6bNzhV+lzEJU",
+	"cFK6gxM+MsNxsTAsMx9OGL9Vs5IPBTo+tSVSyZSMgEo9tamhy1L4Q8y9CMdhJ5Uwzq+CCEMluJu6fvyi",
+	"jSI5Ebx0J0GrKR4WDt7mbCwmrRHlKKNDdMiV064DwYRzJ53HdwLX0hEF08YWk2WfnTslbHR571wo/wHu",
+	"kbdqyFXjEYyPuVR95o52li/EYKL13XmRk8j4EYEKgt9wdleVdtaTRSf7r0waFjeRdLCBGPKpYPfSyEHp",
+	"/jmRqgif8I1hGMFBOXV/LrW+ezTgwzs20nNVgLl1GsmvO5X6yUG70TxfXouhVoVJD8stKHMOBYqwKlb9",
+	"PPZv0hpn/jTkkhk9r4aCFVrgqWhFWfpH/DuzmuUkgbkf7K2q7w4i4W7FRXDSH1y0pogXej4ondiFoElt",
+	"bmCQBowilJOkOpwmvZ4PE+G2mBNEkkiT9nXcZi2lcf4krUlq26bXgCR1JwXv70Hl3hx0Y+VhjKACR27+",
+	"B6LUC/icsJ37yeeji9NFoN2lF2DcpKSHJHZWCRiUs4JaX/hHDARvjBLjVqy4NKKoBaWhhqSy3z/rrQfN",
+	"stpv2sFLMt4T6G58g+2clLJ5i1Xp5azFmIQN/QUSFrRaemrpZ9JyztRZSDgYmR6NQBvNjcA9IIbCnexu",
+	"H4y1Eif+mJSKafgCNI3R2/M7xg3WjXAx0UbcKq+upwIVK16MG76ptTmbicpoxYTiAww4iKYa3h7Hre3Z",
+	"Hyko7L33ILhN6csa7jU5Y7iktQoJ51l9jv4U3q4HfxJDMJhALk6HVt6T1DXNu8F8eCdspH03xXwzujyh",
+	"pp2hU5Y+KKPHIEzggayFJfzmSCjK6E1NhzGDrE4pUgfXK14aEekaXRbOvPLBNTx7UAOJIi2do2QkrE7a",
+	"YJgYP54NxFgq093sgDlpd+SjOBbpFKUhQdSYvU1b/2peirDCnxO+diyAFJdrrns0vfUa+5G3ShUY5Waz",
+	"y7DHyo8kzNzuN86EKva7059le9zapk8vZ057dPDSvZkkFRP3bl2TJ8mmQayssJ+GMJNNZ6wXfW7r0r6S",
+	"pRWQBORFId0n8fJdtMgjt+dSPlGdS/Q2mjsx3H/jXFBkbqCLZZ+9lKORqNzHj6QoC9ysQz0dSOfmDpbs",
+	"9OJlRgYbJrf0CNT4YMkur1D9rojeSjrqMCG5rPfp0Vg/cn97ZO7k7JGe4ZQ8mmm3ChVFKrIorfNA2Zzu",
+	"Q2nmYbbPQfcni2ZK5qtPcpwEOeR3+VOgm1qvzXXKn9KeWDldur/+z42n9XrZluhl9ydXeoNEPuhS1Ub8",
+	"YdIT3d8cG9qHzEvsMII4c/HVZ94cIH3Q2QLpHPnvPn6ru2/F+Aw+yGb83HYu/r7S89nBLZ71GOuacQ2p",
+	"LOMOPmnMXBz7mBK5S4U7FUtubHezdD1A2+WlGoyX+N5IjKSt87GNS5ReNGRpbTCr1v7KOb5tZEl/PoSX",
+	"21fjyUHtT/AS0uFMiv+hH4F+JplHmKMED6772mEEudOu/NkM43Do7LV49cGx4XZ3UX+7C74pQJR83tr9",
+	"ZksSuoE5aSaidfyC8ByIoODXszPISG9JQ6/vmEqootuunXiAHD0fM5nO3+DDCaDmgq3OjWVPn2WxHw0y",
+	"e0hPvtbWX+Ll4O7u4ONkkUMUUp9+q4at9NNGjf+OYrYrWt9cjhKxT1CFfMXvOYEMTD6f3ei8+z4PU979",
+	"FMYTKjHtNXQzDS5tRKngdRl+YevU7DIrN94TnGjn6KHBgYowyq4Plk7yVJ/9Xt4799nQjME8KsYhSZy5",
+	"c+ZOiBkG4/CPmB7Aub5V8EjIYJTciqrPni/ZO23suBLmG8OGpR6uRu8OvQ47L4EzWXk1nIgiCUdwIoUX",
+	"oKpgVnyiuRtr5xkrxkunN8aTGpYrDTMTXQFmAYAvx20zj8Auwu6WWt+J4lZx22e/1+7RAAKM0b/dZ28v",
+	"0aoRAbuFIM4khIBzWZjcfXQ+gkAGbLlVk632IJvPcAdFLFqECp+rQud95vPxRqgCrzJOzrQaCjYFDLSP",
+	"VkcBcpxUYzOIRUMCc8It5HTJJihkgck0Cv65C8Gosws5FCe4AFxhhNv42fEZQjbUalTKoe2zFxNthHI7",
+	"6UYPjVQUGPWpRCOU7RS3djrSx4C2CjuFiyAFab7A20PMsf/33r6D0xktAHYndnkjNLUanEPhZ072T9fg",
+	"P6BOwL4txchZcloJn7glUWNalct+983RsgHS7ltOnlkOZjhlwJvJtAw8OKUxQZiPdPVyXoElTdHenC2F",
+	"PWkFhAnlDuAfe/SmXtZ7dX6F/3H64g8Xlx/enL38/dnLXta7Oru+fPPHs5fRNl4PTbjlw4TMNSUy6lWU",
+	"05kmzAl3DnHPgsg+xhtgdnAJzu5b4b8Ftzykg91lLMfbE3seDbRiIxiX8uyV8NF4XTG6jxnpdnn9plD1",
+	"oArG2QgqO9zB4y93qrdc1mgxvpIUp4OKUszOfFHudVZrNp0PJ4BFV6ixUSlM+RLx5/SKPrsAZSRj9wLH",
+	"BjaIsZXgU0Kh77Eln66jE8mv6nYIUoYAomXG4MxvhEDBVaf18q9ZfC3pCGvd8ZbCygn2+ubmHSM0W5+d",
+	"W8MmgherScxvDASlYW8XohTWLaCeEvjA455rpIc7WoW1ztD/t2+PWMGXzuS+VRSB+HfEhVTOgjbW/QhH",
+	"gBq7/6+TxokQdkG79W1zsbrhC8BfSDkpy8bgF5SAIDSVKLLgdBgxrAQmIRIngpJmko5RBLmWpWBzVcCp",
+	"t8ycPAf4y6zSQ2EMK+ROzi5+3dbcZCUgZpDe3f7VBLoq3ImYdjxRULbm3PCy186diACK6ZdDxlC5DUyK",
+	"qiFyLcPAB74mV2nzWKJrMfRX2d3AHMZyOzcvdNHyBbCH8KKTCJemCP6F8kSf1U8CH+5FVcjh9pgF7uQ/",
+	"0tWrOoBkIf7G+tEbNMMf67evHKjvL16eXX38cPr/5seUl2N6bodu5y+F7bP8/YU79C7Czwqd94UsS9TF",
+	"7k9ZA6MQy7nbAMZqXTBjZVneqhFpeKcMmuCxoN3hPAZLjeUvz96c//Hs6uxlfsz4cChm1qn9/Ors5soN",
+	"mXuTBL8TnmHmw6EQRf9W5Tevry5vbt7A3aiPCD3BjTNy0JOYuYHDM1+9v4ZLnR/gvk/B6YKvRbQzjbXP",
+	"8t9fXpytXnqr6Fquln2WX1zefHx7+tJdprRXwQjvEMo2LWWPAFE4M6A+lCWETUCAe8hTyeU0zNetggnT",
+	"96JChepNmLC2vaxHy9jLemFGwYS5uXK/hnmCv8E09LKe+8Re1vOfsW7noIBhxg9KRre6K01dfyeWKZT6",
+	"xuKdrKchAu0/8uz/eX/65rqX9c7++/z6xv3H29ObF6/PrpPDhSq4FpSdcyidROATnVnDrs6eMvFpVmFl",
+	"KfxKT8+8GoA74NX9ZsrqSUsZZ7yf3QTAB63t3aYJCUiE/spcdzElEcIAluS8kPZM2WqZit+nI835EOos",
+	"84zl81lB/4XWgfuvgVQF/Kbgv05YTjKe16BHsNtEacBiQBPPTjiF7mUdve+nY/S2rRRXPJpyWTJeFG5x",
+	"0NybG1Fh7E6BT+r+ZvUd1uGmH44OcPq3P8hUhDF3b3FfDU92/zGr9Lji0xy2Z+4M8gE3IiftQghNOHPx",
+	"tBi4bavSqD/6nk1gHK9HIL4zqvQ0/aDRRgADVuMmQrmEfIVsRvTgpFT+yWjVv+KLtwGS1R0n0P1sRvdh",
+	"j09ZcJNR5AylF1xTRH0HB+Ia7T3ESfGpMwWdZWgmeqEe7vtlsUdiBsfQIrH4oxfZlp99DiChUkW1oTQ2",
+	"/IwGnDTs9N35JvOxZZD3kqfr1ynapDFUBGri2NfzZ7iHMzbjxix0VWSslOouc/7Ho/ksY1oWw4yZkg/v",
+	"MjbU06mzT3TlRp3e+feSt+RWbJNGoAOWkdterC68zsJvzbxmbaxP0k5z2jkdUN4x+Fqr+YMEwVODfS64",
+	"3S0kMRDcJgISsCnuebkd/T5XVpZUPfIJgOj9XdHnq5+38u7kh87LuythIKP+1w0B1K0hBV5WghcppPhq",
+	"1MVoRhfvjIPL4gDPzonO0dykQkM0QAAOE0Ii1BPwEqHse4x0rgrNB6V479Z1F6QD6Ib1YZ4Xpq71jEqF",
+	"NoDTd0i2hbWup7he03ry6vGtfmBKuF4Q5FQJY67BtUzrRgrMub3uDiniIxCrvAxQSZWBFxAKVdAuKktm",
+	"heLKmhB+CyE5HzTDp0ujVXarwL/DEiRKGkWVP77sKBG6oSEWrRgAHBPIOaRa/Q3dgyFTaQyl8lcyH4nZ",
+	"AEeVfFScxhN2RLj2snQCshBluYf0tkCar2ooc8gmLya6FKyCoqDk53Z7IzzmWqphwnmBP+NnYXYLUP8h",
+	"sO3fGgIXa4sfjbG/X1YLJ6ReniyWhaTwg2NR3LiTfV23YhCuDWygIfkE2dHTuZ3oSv4FjJNj9lzwSlTs",
+	"H3/7ew4VaBRZBmOOqsySWAI/ik0HKw519cPx1syPuOVTC6Gs5KXZ0T0WzsVZdZC/e7bVQfaG0tqt32++",
+	"NestKmnFpSqX3qzujBeLJwXHHY0jNS2rFarpxa7dEU5w8m9gTeWI4FFm3aoIUd1GzDQNWQKoSmIno0YH",
+	"F26sdQGuHcWYBIieHlnM0IPJ6DSi23RwIsKQNr/XGTEUmjttsaLAzvFhLbCmtBE1vkwvdlGblbDVMqk3",
+	"T8NHhQj4fAjRO6PZiFfbv8Vqy8ttU722bdw9WbRU0RjDsqTFZiZUIdQwEcbYEP1X2p7UwCJ0sgXmQDZF",
+	"/BU5TFSXbKC+gM5Ep+RKObyb6LkRyWATHJXOCGjhWGlEdqkMKtyS/Hhphrwq6uqElUqg7lUEhM/BQgLm",
+	"UbE5hrjzLJa2/NXp+Zuzl4AncI/Oz/779en765uzl3myBMFt0kNinlvrk+gM2UjN03V7cLNSMbHpKLiI",
+	"9M8V3rqF8OPwSPCQtGg8cj15DRFeymPDOkKklBZwW+YaFO2yT9Zpl3gj3gHSXY/+2frYrW5fzxZ2kW5L",
+	"2Si0PBwnUNtWvKwKUT3XKdeuOxanG9KkufkfFmuy6ZNFcQp5roQTpnymwpwwzgo5FgaMMHLXV45p/7j1",
+	"B1FALfaLgU+RzWfbzyNnqMw6PjWcP26BwoACsIE03kBINa6P//5uzmP9nfXYUsr9LOLn2Eq24a2hQJAQ",
+	"c0+GhDNeAmQRAObobysYWw9c+JTDBts1cduaXLRVSwe0UGucddcyr/WxEKDgwqye5E+efvvsu+//83du",
+	"OWZueSs32v959H//ePToh5/+419Te0io4kamkNRrNf+r7AuGL7ursZUas/XfnanzdgObAlxwbfnwLrlP",
+	"u67HygNv4K+p1zVr0tZPWI+GT6XeK5ue0htNyRylDUTpus9ffTZ2IbihA27Nj2myDYaBZiv8iU2Gz0CM",
+	"50/NSADjaVxZxFVR3qQiDhEorsl9HipM7N9wJUY7wlgRgtpgG1nTXNuqILf4yA8hdh3FZ9Nc1YFAb8pd",
+	"vb+4QPvtxeXbd2/ObsCEI1tui/2GaeMdzLc6XfyKD4V9I439UjmDB/0R0u7bavPbRSl6yNpwQp3TigsP",
+	"rIeKQsLSMj0cziuzR+wtYAY2Lzde5uuukl/h/LOzNicVkZBAsIZBXif/UBieQHK2IpUGlb6jSGtGnFQG",
+	"8/JunHnGcj23H/XoY+XEzf1bafuRNNigxFw/RrE/wsvzFiicKFuApE6iolejcdtHbSjMj0c/5QHHUqfp",
+	"Q9188m0RbdCmWcO4NYYIC709gYcfkeFs1m/ZgsUAfGP/Fd27fU+BvaJ4+RhLM2Fz7UMvAN/KMbhban0H",
+	"1J19dlqWbvasqWmXT8A8RHvE/USpkEq4eYBURsIQbBh63VKNTThKw8H4LuGvxsfdC60slyoRRH/BjWBT",
+	"sMZMF0RN87kwlFRs/nQVzJMRUxdXSyoRUDHWaodXu9PctBU5f9cB0LTFz5/yTy/ToNigvzxt+Q9H0f+2",
+	"6bWpVA/yXL/VE6UlTqVNBVeG4QHWqKvzJ16Xc64J016rlJgr+ee5oJ/TJc2pk5L25Y4npazE26Q+zt+d",
+	"XQVewRx9MBPZ2s7yhhpEyFYBUMqbOyx/cfn+4ubj+cXHD+cXLy8/NG7H5By3rBTcWJaH4of8VtVpQcyB",
+	"uaNEKpYvgEjS10CACoYDxo8Byiab+MF4+GB/NEbUzfgIs7PbpEIZX6os+2ZChyISOLqzvf5ijHwC0VGG",
+	"XwWHMnwkMhnGFR5Xl+9v3Hedvnv35vzF6c355UUv651d/PH86vLi7dnFTbcv9EPd7QNfAyPpK3+MNpXx",
+	"FOCpLSxs8EVQ9YSRa1hKwILqsmAAxsXqWqyqELMWSjLVBgbqaO/A/Skz541Ud9chg7dDvqtO++2CCD1U",
+	"1mpDCu9twuwMyblEoeLctBgyE27eRcm57beusVsmIUvuJm9TQUbypEGeGgEihPTEZFujhVA93YK+vJwJ",
+	"df6SvdBKiaFls0rfywLC75T7hhENtXPjWiGKd2l8pZ4JBYjpUJ9lNVSOuxPafUi8h917ellIw7p7k4dF",
+	"q7BXutzKLXjlroECVbAczj7NZCVMK8rBqdWVYUPuOWMBGGDFLlQViN7YviPvEIHmU0kaEFF0c1Ks43Kj",
+	"tG3dVvplyRgVdl5BZcewlO7vhi+Qh4OdK6gFaNRkUWwpkTAyHaBRawVpMKFTbSxz5tkent1UV2IjFWQl",
+	"sLkC1a9h8DW1PVcBQ/hN9IbU3F+IRawJdtCSXbP7Tx9KUW5M61+IRQB17AJ1aN9TpzXOnuDc1IgGKukR",
+	"GIjlvZW413c7lVaRVtixAKG7zmhJ8uqyVSjemw6OYaeT6ENDFztNhPEQaSdIzF3jwjLQWXDdBNIIK95P",
+	"F9CJSvKLxAA2TuzD/ojbcdZnjYOzhSbMbYIDSf0XrLMHwGxd7yiRnC7e9LVReiGKYLOT8qX8mhVlafrs",
+	"DIkNCDCC5fnSUimi08SyyLyPi3T4gWv7kSxyrIDEkvy6qRbWG9hq6SmwpV3hhZ1QNZP7BRFWmzEBG/Y2",
+	"fk8n2wQeeONJflOYYeidMaKpWuHlbaS33HS9SIcQCRtj2ECM52p75pGelqKHjblkIsZLpBPWo3VIU9cI",
+	"DNT9pvhiMZm+SxEkzn8bRbGXNtAqTuQwQR8PPItgwnME1/gpceIx4Sau//bsDcAHMVhGDtrW5cexXMu/",
+	"iA3t8BpTSklkDmd6waSyGj8FHwVbi/5Y56s3l2N0Zps39mxzWTIARf3OLWQR1yanYUmb4WM0x9qbbPFM",
+	"RIXb++BjdofFOPUhhWmxlUN7hkiDZE3qpZYuDI2P8pblHvCdVKXEPgSPh1FstDS71y7v8tE+3RlKh017",
+	"VQ76KvU+FqqIDe+nR4nVSmu13RZptRD6QKywDXjQ1tWgq9u59emCFXr9E+qyFSm5cbrEMVVRVA+xOYCw",
+	"DaPUcuP8ipX+NmvjEBnkhvXyYFnkhFZZjxm8Or8KNd5roBeWX529Pb94eXaF9dpQiA6ENsZzDoVQQ4O2",
+	"UVq4F1le6Ol1J4dblWrlwPKr92/OPr46PX8DPDXu+finq7MXl1jJjo04sKhOV1HFQNRyJdVrBUbrSVOs",
+	"uwIV5gnLry/fX71YfS39MX6x52uq27wgTOWE5R/Onr++vPzDx8tXr3JvYvqq9B1bEoRnhfFY4HvykREo",
+	"HgJ1ThhrKxSbSjW3wpww4CTwVf9+JDF1B9XbAKvXpwmfG+QEeHn++7Prm5ysE2cD3KqmBpIYnPEpnkaw",
+	"G0QIAJMoKzHBT9aLF9X/M8xrL+s157/+Q3xNNMHRv+pbos/uZT38mo4IzSuvGXZCaK4fhOtVbrsU6i63",
+	"73Molxwst+70toKomgBqwSU4riB2NTTfd4XBuJMb6gmxRdBd8cWByGIgfBOiiHDCXewZHdzmC0Doaq06",
+	"IMJEdy8TcGOfiBKfQ6QPEGSS9lY5m5DUU/7y/PrF6dVL93APg3QGs/fBVpM2CehvLFgJGLCTNnrFg0KC",
+	"4xW+kVNREof4w51CnY+Zy7kd6E9tYudxBlB1wRpcPxtK5BKVKbNUA66LhpJyD1kK6630YyY+8aF1a241",
+	"e3KUHR0dZWwglhr4mxALKoyVU27FHjFQf+uGnjg5jDuHjRa9iyqs+EDfCxoYMHah1AJ5FOKnDGs2OYqS",
+	"Gmg7no7FxhJgiICMIlbWJglPxBmIC/QcZ4fG5DvPcUt1RJQn+9IKYlzNeAZTgvWOV1ZuUmmngNGQ6EBD",
+	"fExJi6zkcO5LrWCqvRlgmuWdSNLl43hQ+q6cCAKgh4KkGNBb6XzDh3cjWZbpLsjQT9/yykbNxzDbqhW8",
+	"EmecoPo4w2hXWe22wJ/mxbixVRrL1N3zxD5rbTVS0Qhxe6QSwitDWat+nHFjWF3yiuShtCCeEgm7HxXr",
+	"jMsbB1/ycatYO/9qxCljJk3cYo5cif7u7dX0QrVl7GRRx/NQNKIgeqNbnZsEsNQKLdJVUWF6dqz6qu9L",
+	"bxSM776ou1R2j4EP51UllH3XFiNeLe/DQSFXJDrpEP0OFWKBbKL/kAFm1UwC/SzZnHgMyWWpxL0Uizc6",
+	"3TWt6SboeUkV12Od0jlzI4Wxb8HST8spRBV8FYkHr4DRDjftc8B9GgpRmKt0P4io7RuNjt5EWyNO/Qk2",
+	"AMhYKdDl0/PxJGOGIon1oLlsg1zEB/0+LA3cineiQqWyLSIBYz1hR6FnalKfrOmQL4qQbDb+2yMbzYnJ",
+	"VgRl9cOba7pBaK9qMsMddEkhRlIF/bat89jL+urPWW+i55VpaJ+nz7K2CDVc7I6t0m0edyD3Y9Ddk+9/",
+	"tzkGvWaPhJFsmJPrCa9StOUhC78jK9HGVhVnPg5WibghHUYfkNAUGSugXQ0v05xC6U4KB3j2qnOarOOg",
+	"mdkwpaJANNcmINc++KsNBUZoceHjt38Y5SFpNBu/JNoyK7o7WeQIkPOlDUV1cAAMMKDf0pUEWoW3FhJF",
+	"bb07uX+rS5CIQ060sa3iEw5839QyjT+3E11sV3B0Hb2y/pjmZ2c4l+llCL3dm6OlH1ghLJelYf929eoF",
+	"++HZd//577sUB9xJVSCdO3HWmWMm1T0vJdKefQRIdBbo1DNnYZcicyap07ygXD5WwXqyWn8seTUW2a2a",
+	"KzOfzXRlRfFxKgrJP7qvyxjOyUeoMihLzGPPFSfiDoHjGciiEAof6FTjR+IRM3DtPZels78z5rH0GdPV",
+	"rfJ88B7Hyn3mEU1bNN3dNyOdnfMOVaN3dFywaNtBFBM+mwkl/NRByqrp2oA34fS925VIPP+NaS+j26F6",
+	"pi4Z+YIkVUzKlib7B/QM8gpKFb6AlXrc35xzCqfVdz/8EB0Vz47SXBHtKfuIYhdgKroq0jNoSXWsosUW",
+	"wDLttP/xoOTq7oTlbifkIVuN8m8Yd34IgAijWtDoxgSAcJW+Arexb0kb0jFUSFLPd2qPXwledDVMHrai",
+	"/BfZu6C1l9lKMTev7mBRp4wbhncBWwA2uNm7C+Gvu3cCylaasK6V/X8NaAnVypoiJV/KneZfm94KQ62G",
+	"spTBfEwYpWkgvDY+JDj16v4egjey2pPzrY1mZIVZDBLgDc4RSdPmKa8y9o+//X2HIJEVLyudpiy4qWlY",
+	"Atd2TBu9ZBVXa/mDkErEMrEBEGNyVXg2pXtp5KAUdRAZr3zkPZBdUbRUvdKNlG2fF7SRviWnJ24DtGRm",
+	"4kzSA/G+0UCu4djYxtMgi9ADGAONoUEGQIrxUbu1BdRzezm6EnxISQRnlmHoPkWCC6UyupqKKhRa5pG0",
+	"5XsS33WMDKQYXv7xt7+THFLYuHssda7Ep5kY2q0clT74S0WPtC/4VKtxzGoEsngSGKip4wXWCbFKLwJD",
+	"8Beqv9DrnhqPW92LdkwWVFzMndcUs6aKaAhBY1rSCralJ8SlCj0hsCcIEe2gD61H6+3CEqBOeb8hoiZt",
+	"SPUjn78sPSLK4LJQSsZdbZjldwLddbcAC13dpUNoQH0viovVSNqmjJoHTEjjUXW083alV8V3X6XZH2H3",
+	"R3kCv/tNlE/Yp/zcu6/rBTptAVkYp8lq0BYPWn6MqkBaNlgCXzvIx3kR7BpvgaPBXKONAa2RNshLbuxz",
+	"wVeyeDumLsJDEq66k0/ASE4Er+xA8B30Rj31bdXq/vcgJhD4bSjm3Ro8zlrYvVM9QkuxykrzY4/PpHNO",
+	"KN3Xy3qFNDMosf7pp11Oiz36oNyLyqSpgFJINYpyzOAf/lb/Vc0eJdHyJgUmI3XSWLCVHdey+TfovUPw",
+	"V3gVuj+0IO6Vk96wdUsQYkAneBakUpPtg9YbFlE2vhCVvBcFZmwxZVEsgwKgINfxrcrd4kFKH7GKkDhe",
+	"KCoNMLWf4t5RkxrFgDBRSOtLw1Kof/fm50tiFNi8hdyl1xP+9Lvv12foJQLPST/B50Ah4Kd0heWO8cO4",
+	"Drdz7JDKLt9fvcGWAlBToZHrbLVzwCGjiNE0ZdH0poWu2UBpXfO5xzYbMtWw3mfsD/J5silWc4kPPNt4",
+	"+LwhVBApxd5x7/XNzbvHT/pP2NOjI3b5h3Q/4LkapmEsr0mkkXfay7Su2HDepZYvGlS9Fukpt5U8FDse",
+	"wua3sthBu7a5qMmNH4AbLwtv0dUqF54nq6dGZ8689irCfdloBMR6aF3vyJvnZ2Azax7gFn8jRP2NEHUz",
+	"IWoS9BgAkl+HBvXbf0IaVNh+X5EENd7uPwMF6pUu21iojJ4KME6mfMkKfYL8I84Wpr8QNRXokRo3N+XL",
+	"Pst9LQA0uQsVCBmjLu4ZFmH2We5sLrgMPUyAreFSmz7LeTGVKj8GLJOhvjnOD5wX0vpcjt8RkDWter73",
+	"D/Sswac7Y9w9aGtfW+AJ718hz8AORFh4I8zwlbZO2Gu6kBWhgPAV/hpahTQnH/4cZeEw4OUcVyx5tlq3",
+	"smGsoWI21lnJsZJqfN3SmwA52xeBlCVfTIwYfsRSjAE34vtn3XsSrJogjVcnj8F5mQJ1VFNRtHSNSIa1",
+	"EzoHjriJNFZXO/CX7lF+SrGTNFiim3aoFcMoImXafAdd9xm+bKVVdDSWyIga19xEmx6d4gXanHuaCF4i",
+	"Pnwb6Og1Xtm9CjXRaWn9w0qt757z4d3Gi8iGvRHTWclbOF1boS14Ll6qK9Rr6bWuBNgTS0R/tQzDDPVs",
+	"6+pew0VQVnkvKmm3rtm1v84pf16Nhe3u29zA9Sm3JlSHpT8F0sgb5xPb1+0bydkR0LXgwOhiNsQqfE0M",
+	"wGelYTNRTfgMFdtUcGVr/scaHOqRznEdGZSLUmwR8NuVtGLHStGDQCSCvbSjPbG61A2WtdRyp+Jodeis",
+	"VpvxomexIg+sEl5fRsouEnS/Q4LqXJWz9Z3cmIVa/teVx7qmiGV8dRLWd/36Fk8q37Zz7nRo5T1t5lV8",
+	"8fBudcvuGG1vd1O2yEJb3sePqfVrmvjJXXCq1fJqrrZDJQLGWWPh6aKB1CsCY1yhfYlG/0sQFLNqrsRO",
+	"o8L4ALKXQSHLNwbTQmjlftFoWlp1nTnjHLOiaig665p1wG9MeZp0mdbbZG2UBFFsas/rjXfSE7WWgFRg",
+	"3ZuOIi5JKjQy+9rA/AriupT+NFlNthioiDvPFGjmF2mW8V17pW7AwhInbpBompxOfAutlspXPQW/4lGX",
+	"RgaThLVJ5ssGIn53zmLiCvKn+4iWLEHqXvsAQXsgtOELXYKO0+Mu01Np/yIqHQTwcL5E+KajVE0A5cRF",
+	"zSaAlM51RWlcvEYUsrISps+OmFYspmvNqBQOfoeAIKm5gNf83ffPtlD5dt+ikUfEy/Jy1Dv+sZtv9Pmn",
+	"LL2zCb/PyzLuc6nHcGYE7O3KR/fZad37UM+E8nUBTuI8UyCUhMKAzQkpkKmuxK2COW7OfwZ0EXwJzdCk",
+	"Yjl6aP3A6ZNnIbVWvwofHqOr8KWAlDaWGcuXVBK+dN41Bo27EctuUZWpfrokck9SIofl6TX1hKnJJvrs",
+	"CQbJgWM4I9pmbqnHpJXDOyqnpVt0lTFeGu2jLHJ4B6H3W2UmurIenMapKBi/Oojjt983pDHpmST803RR",
+	"ZSArMwwLSFchccB63AyArGDjSqhwJjnDb3dDZFrdqqbMwd5b4Ub22w/fBrACQ2020TjG6KBz3lbm4fuj",
+	"Z7/rQN297oRvKHd8OzfW6Q/PS4Of46aEbkqQnR9tiP1tq2rcj1UxERvoZkH6AChEqoBNLEQDia2Fl6Xb",
+	"jyVxGkVsLa/cg9f0yBcZnOvRi3a1H/pbD4RdCKFYJaZSYbYyVCNHmn4LXU2o9qufg/LZlNnm4QD0AuUS",
+	"T4imMD45Ovrdoc6IHQI2X3JYf91Iz4aGB91nphEe2mwiQNlgxPDuzANq/BzY4J9sMAdCMyrYGP2Vtd5K",
+	"7r/DN63GtA6snvbXTvtGejbSj631G9h5PKatNkePgoLLfIEDQHnrD8mbYLXd1O6DfddqJKxdsj9glTc1",
+	"b3fqEEwjJ92xXB+R9rOkyvMVcydPCP4DmbxpLyoVh2t1qfRw7ru77eBQYYvxyHgEgn9nm44khUpWcCS/",
+	"nvhHHC5Yj4GMbBu1BdTLruf4WEFTjGTssTr5nPXQk9rtgcG3WH3Y3t2Q8pOE9eKu83/NMzZYwkJ1bWfU",
+	"NruvQ3IpwdAMn/aNiShnAEuoKRb4IMwxge+ETPQkg0zGBsLIQmDQEjoYLPrsWiOc+1Zh2Sf1QwHAC6e3",
+	"ux8U03PLx6KNhyZb4X3xTlAhDcQh0BzahakmwVh2Oz86+nZYTwn8W/x/+Oe4XAR/yI/JwwqFDNYHnLxv",
+	"gvieGkMQWv2HOSNWkwWw7uXxguWeL/rcepA3zb+nh0FJiDiJ5qoUxjR3ANQPu79GlbU0ybdqjWKnFqts",
+	"w2zjarhxE3z+HpYTD5KWut0Rl2WyNCgm9oAXJfgU/SR4TCA585UUBWbmCUULJ5JGby1ZlNCN6CeW9ATd",
+	"T5OBJzVBQBiHVc34pD0ogrrSEUeawDMSQ2N4UTS5tyQwFvc3Mh/vkrd0N13NVRvj0+rYwt4Y6ulUWrsL",
+	"q/HGyru3qy2Z0mGCVAkdSBHVo6HzBs15sTxQGmCjlnYSN4mFuvs9akPcJ7zhxr7W86q1Lor6ZhD3OxZS",
+	"6HnVIQiypqT77KbxpdhCzU7E9ORWLegJ0PUljqMEWkOKYxrfy8qnm5pqtuOna30n1fg5H975it3dy+Ea",
+	"mnGHvhHiU5uQbt3Ee5SubKlcIQDPGj1cB7xt0lI4BDcw4JEejBMYRonEH5uYbDaUOddEVVCcvcfWw7zu",
+	"/gVPUa46OU44/ZxoZHgK5SM4vbF346Gy20MNCO+0Jef+Cg2XGJ7bvKbrl6jOSlHTQOL4grWQB0D+DvvK",
+	"w5q77sKFMO1IPKAtJ14g8pdw2Z3miBnMQanJCgp2QTNEWfBuXOXuLclKsDY6F3fUct+logrkxtDVbcTL",
+	"0umlVY5LJYg5cR2Z6Gyb1CG2gvEDWD/RIe4u8GbCK7EzMQ/STW2OMwQgdMd2WO2lHt7q48TU5iyDqbDY",
+	"JRX3Hjlabk5LvRAVXmnShl0cnNnlq4Etb1vFWFwRHG/E+Avrxc3qplJN1VOrkrBGYW9EX9CmR1tpSfcl",
+	"uf0C97D2GDy1A7SX8V4hiG7sy+0P5vWDTNMWNKp4a3qB5kCSzqysyFKC5GJwWd3/4cbz/qzch6AiSo/v",
+	"Sm3R5ic1vxUreLY4AP0vMta+1FSTapz3f13monGKxtg3Hb1EurxRTF77jHv4fPTAq+7kDdEdF20IGast",
+	"L3cWxVUmJXhIA8xIktrco00RatNlN7uTPXoHaJti90fplRi1W86mFcJVipE9LbVq61flYW+RyuHExEN+",
+	"W4hmArm25ct+J7YOk+Z+EMpWy7r5L4gYBYDCiyR2cNRVIaoMT8xGx+Dge0f1fZ2dAz9TnzuFjLNoAlOL",
+	"f+2TizthkyLwWEkVNP8nd3OrCoQIcLVk1Vy5mRlOeMWHVjjFzhVlqqBksEtz9Rrj2doo/OmXNwoX6l5W",
+	"WrnFe8jXADHmw72gU6fu9UTx9pbLWD4DFUe7g22dfVbyWSqfRWmlDYAuOkewNIjqksgOsFQ2BH1TjlhR",
+	"6Rk0S0tBtrpgQ1Kq6VrY97NdCbUJ8NbMuz5QJ+as7mG5Z9fJL+gl+bOwbhNT4EqjyI2dVa8jZENolX91",
+	"fnP+4vRNL+t9OL26wGYf5xevLru1Lr+uqwV22khyrM4TdG3QfTnBxbOpkfO6z+WbSW9FcMAo3vmrsXna",
+	"fHYhRNHSO907CgzKG6WxUPfIlqKFrtuNVRTnalN2QVJjU4ibQliXM+oTzZIda7swDvj3UkPr5pclZQPm",
+	"4o1Ud4lG5XFr3Y5kW1WZdAh1ObeCHC/kCGV3Si8M2Amz+aCUQ/b+6k3GRGkEkOjbyfa8pXtbFg2z/QPf",
+	"RaKxMjjV1pN8W/Fnc7LSXWxDK93B3FqtABLa7zxxH0ICmW4vBS8MsC/ZeaVyqA8GHwN7T4wh2zTUUwHU",
+	"fczqzgzP7v3J6Sv58O50Nkt1H4HfGJ/NVpt+zbSB2FmCYXjClRJlmsCZm+fahh7Q67tqws315lJav7sC",
+	"oz543zh5LYEaULWIYjfveCrP7ZPxgfJkNvvGsHDfvbTLQIELMuzxgtAws7oX1TexjG9fEj9JzSlJfH9i",
+	"9JvWcG8w/jtaT4iOYS+cevEb2CLog0r8NgDxlWqop1KNvWyc1GsDfsFIlwSu9PSbCakZRGKR6PED6/Fc",
+	"W/beiIpdns7thMH1Gcs/6U+DR//429/zFSjYtw9okkRCvj5a+vEbbKvs4R0vjp48/fbZd9//5+9+yDyX",
+	"IGxsChBx9i/rWLatxkqi8LwVS1fPJMkYw9uIaFYCkDuxq0667AnEG2Lo1EmK1Sx/bJwEPY4l+PFfAwVM",
+	"8TlPffAD2VRhwwVJ27SPzgq5K/rKze52dcneBDyBRLS/qdMi86oE1i1o5LbLHqkfGoEGkOfA0nH0RRvj",
+	"Fy7xO0wF4UhXJV3p+AjZUSTbZC0pYCGivupSYcZMCbM1RPIiurZu11uImVCFUEO5QyLmpb9pmUzI6kV3",
+	"u1BDk7xtL2y00ttCwbhDlqFb/mWl21qqolfwFFONNzoQfBVmegltVpsjSVEWEI9mi91BzH1bqTRDxG5b",
+	"+Kz+vIdkeaw/Ky5Sj3kdnfj4KV2Rz9TWIOT8blr32jPrLCZ66qwRLIiQEKNbV6F3EnsjeR95brD6XfAp",
+	"kVMmy2L3iiSszBe8mh71U5cwFs3Hbu63h9W3IiBI7yXN820pafEJwIU11WKckva4JWkCcKh7lrqqex50",
+	"aujieyTEbSO2tGWgfgz+++t3JmWxOY379Ypyc9Qsc1ih/JuVfBhC63VzLr1Q6+UOTny+MazkSz1P1mQd",
+	"pWhz9klgNItau9Vs1uWta0WbMeKeDZYBG81O3ensZtfNwEqNHFAgOema8kI8ms/qmpT1ffKqRtZ/lZrU",
+	"QxRjej3U7e0fUDT+4G5an+APq22KsiAwbmahk8RYKFHJYTz/aR67+FXdP2e3ksOzr1FoWEXpycZYVnX4",
+	"vi+Ii8m6LWNdVvZT54DrQarDLp03v7rDMJ2PRZCemvYElXjeqM+hhvG0Z3IkprsjLCHe7/vnNtCFP3/x",
+	"2NnXLBnb2HJxpQMatIQpkFwf9ilgy+mjal23vcPipjqqhyltShyVxtZtZVKM84SQcAZE3b8z0QCbOBHe",
+	"7oOYFJth6x5Et6CuAxF/bYLHeDfDKG0OrSHhpSHQjzX1UrcGiyuiaG7pqifGUkEEp8HRDI09i+WGrlwv",
+	"Wtu/RS22mkPHoDhOHL2nnySsvxdVIYcp2LOhSCExAzcb6ft5cdbhArpMWM2MEDEf5fuLP1xcfrhYaVYP",
+	"FK29rHfz+ury5uYN/e3V+2v4r99fXpwljfmfpYmpn5wsFvOfNm6nQxDUR5tzf476EHRaCVnsTuNIt6Dl",
+	"lbBWd05GTaSybd02AoE57uzkrujIkNjKBFQR5+tGl1wj3H1u/GS1lK7Mjcic8CPBP091Nd7c8muNPI4y",
+	"PxWysMJkxYsQc8q1LvwhEP8oQQ8G+X+vCt3W2Qzjzh03eyWM1dVeIMpW9vS4tGAIBgCFr2Zzy/bqqrXa",
+	"mdZ/YTT+zbzo702qH+0e+9nXraSTeQG3kcoDxr3NEym7jsylxszbKn9bUr51Xz5o6o4FSaNKT/sPtvF9",
+	"yn7j5vcFhB2T8F+P9HMzKeUKSIU0TZCL5lK3cVi2yWinLMyKEblRIvdEBHVf7HTmfXVW2r73EKoW9vbD",
+	"aVoz56UnL0vBSVoJBANDCXbaCM0wU8ovxWlUSK4uzBa2v5FY+ILCp0f4plA9OXPWZ+Vu+Z8fjx798NN/",
+	"/GvS0v/hu4s2Xr8fvkM3ZjJXRSU8JybDfvOh9IAoAHDEFO/s8u6VNainMrUOFKZJd+LeSBe8l5YfC2NP",
+	"BzrV0i2sa6NNP8BWFlzaiJUOKSnGHByKgkllNTU6MZ6bSNy3ORd+71yF5hPrjhihjgJ7YtyTiJgUdyQW",
+	"34lhngcoJ2XXG5DOg1HNpyAyCSAN9KIBlpiWIjhPIAPuY1CwvsfTCeE1gO4Cy6JqM7p7m7FurOUkzTVx",
+	"+USURcuEXwSCBuiKRfKVxY1PWSWGQgJBgHFaZgS55+4z3NH48DHczpFbCMm80Go4rypid1kX9FaLw7di",
+	"MJvbKgpewbJGxQIpdoN0ppJb8Q4EXqsiHYRZrx/BsMm7TRES2pg0DiBfJAhRVvcUU4UPwaxkRI5JFIUa",
+	"Vkt4LLsTEG2hXpgZJaWWyChY8CkfRwoZd5uEeeizFfnJgLfRb5W65xnSPXjCW8KnjuW9QJRGuA2jo7cq",
+	"b8AS3B/FIluBUbHcIzgopNq85wSRkRgq4qHPfp+9BN3nBq2EKCAO44NVaeILgN1shch62B8EVadCzzcX",
+	"LK+t/B426LwqX+u2slxokubmZaarEE1+f/XmhPY0tVAjyBLGdoniJQ6yzhpItv4vj//+F8Jrvx/ZPFm0",
+	"lMz269k8b7KmFZJENdY1XbVeW5PDVYW5qqGapkk4bTYYTA9AVkzC1+9tT/9uZbljUrH/ur68aE3/6oXa",
+	"JQXcPY3xRTbeXD0KTd/67EMdNeZEoJttsf8yiP76IP1IV7dqPnN74zsgx6WC3xPY0sWyDp8HykI+m5VL",
+	"Vj+wHxuUwEtCs+/++vQIOw2X0PsclO7ROrnl0Xam1V0YqaNuiGmxa3ilz45++D5liTexL3C6STuhOj0E",
+	"KfQZcgOCMvQmsTtVpTWiHMEiVGI0N9R0j3+KRxHV3wdoyt4o2UNYSHUl1RobtO9gPFeFqNiCQ+9PHTWv",
+	"XlnRbcp9z+jAimHWqa9B5Jl0tNg8mTQGrxB5ttohag9C2lWLr2WKB2I8h9Icz9AM1HO8LBnBwGoC7ppn",
+	"FsgT1nbfk3jzYXW/NGgkfWNYKafShk2ZLmdubNJt5c074KOvwVGL95IzI64tVwWvCvbBk/EZvjxOt/CK",
+	"E85zhXG/FUX93QExzjtaek1yxnWbr6YDX0MQPAceDNhcPom3eW2+T++2yHr01TCty3Gq2MTaGRCbWTsz",
+	"UFnBTiOXHnPnMAdgogtZF17piuXwC9CwL6lnCNwASHWA/crVY/Tp0cNB0GPTaYOJsgf0vGmcOI/lf49t",
+	"QsllqJMNBSi2w4H/T3PctyLeDUDeT4IXC4fHVN8LX2pgNeMKNwboCpGhE6Yr8MFuVez3AuUKurU+1rKY",
+	"aGdggSEIb6hdMShb00DqhhxwwcB6MGvjN9Ph12E6/OINhH3KSWg3msDMsffhv+upDufFL+g8336Eb5nT",
+	"uh4Kz+9GRdTaWb1bHVPqSN5wFrfxIq8VoY6gwlFHRy6jgJA7i32smhtmtFaBcq7QifJZrQzQ/t6LV1yW",
+	"8yoVwA+bC7ZVBdWVlNUOsW9PzFRDtjafbtsyLJcjluvRKD9mi+25lpO6lz7lRsg42coHu4V6dq7weyB5",
+	"CJPAFtycINN5aO1RJwAozAbqLnOKZaytFYqq8fFgPBxBrUm304WpmwmVHzO4IjHQOpIRlqvjK22yuiDX",
+	"d7BSyDJWzEUd8JajOPXE8mYEP++zfCLKIj9uS6VwNnOnfz980waxY4CS5iXAG8yt8vJ64p5S6YFgY/fh",
+	"Tk6UXvh+SQpPLLd1gFbMGFYKa7D8CsP3bsP1vUAG6QLLHs20WCLR9vBgQn3XwwxTTaGgR6OOfd5flXpx",
+	"bTGsuVOr93k6neVEg6bbA0WFKkyfRTITpEWJT5amzdlXY83I2N4DH2boI1L6ZoNG/MNKARUeVVmPCgw6",
+	"zmJblUGHeaRbDwGV8En0B0NLfAB49gs9V23YaI5gbyfRSETu/iWiJkVYzgaqjzo4rh8ZgMzf0K3A51Kw",
+	"WyOcFDWaH/LAdWaawNDYpiypGB+sw7UeAJXCPuC7Rh3ElgzOKmS+vnw71C4McVNP23VJwDTpvJJ2eQ1+",
+	"FryYmGBaaDA9TYzzbQeVXhhRnbD848fX2thHuC1y5AEGywoyR+7modZ3MnQC9juoXkg+k38QRKuarCU/",
+	"JVYaeDNQ+XPAxqGH6FwFwSusmsQnuvf3Pn8Goo2RTrBI1lo7WCkLMWAR8Rm4JIWGA9q/0/Rv1a16xJ7r",
+	"QhIC4b+uLy9qct4n7K183mfv1Z3SC4XSbTICNriDhlzbITciY7mal2VOWV0aDjaFaBLoVeJWMR8gP2al",
+	"4PeCcdo7bms4f1ggjN/Xk7hhgq2Aw6RqAVYIy2Vp2L9dvXrBfnj23X/++wnyZdzzUhZMqtkcU8s6kO5J",
+	"xXIoZTB5zaWHzVXdS95I72LM+NgNb8adnVxrq5wqvvzxyw3Lh/Uv4RAZ8rL05Mzc90t0Hx4MLfcC7365",
+	"w8Y5lM7VgXGcY/t/HIr7um+//fYHN/j3Ny+wooJh/kZJJdiIyB94yQo5ltb02anyr5X4KOpd4P5/NhNK",
+	"4Pd+gK54npsXeiMi88rT//nu27qVheJKo29p/JABsAI6CxzkQgzltH4/PptjsyB3SRQJQbrF2iATn6Sx",
+	"x+zZ0TO47R1JpzOmikDh5Ob5dG4nupJ/AYk+Zs9hmzA7VB//8be/5yd+FxPjQM0EBTYRbltk4nBSFkKZ",
+	"find4kjDnh09QePo2dG3JOpgfulS+ApyhlEF92jAC6D1U8qhoHoSWQhl5Ug63ds7nfHhRDx62j+qdUb0",
+	"N6e65tMpr5ZAGe27wYXGc15Gmw1JoO2Y27ShGoyqdHs3Xh2FHHzvCUVCFJ/J3nHv2/4TGIuzAEBPPq5J",
+	"28cpFx27uOIyy9FIVE6scGqcFAz1dCCVgDbFpxcvnas+g9w2hsgGS3Z5hTGIut8B8Cv5sxA35LUFXxTB",
+	"HtzaSg7mVpi8z5qdFJCtYKnnSNaETE2rPU9wcxlNHRBm4EMqWnMcH1O6Yu7AhALOWxUy5YRm75XS2FPP",
+	"+jzjFZ8KCxHHHxM2pp0I49uQOrdbm3ilYGQo/fWDwony57molrVwyMIfBnz/JmkJYse0OVGP57Fz49H0",
+	"7npx3cav0/XUl6DTtXFn9q6P1/Mdxi7Hitt51fmGs5rfs/Mtvr9Q1xte6KoS5U4ffep3StcbgBm847U3",
+	"uvOV4lPnaXkrVefRvleVADb3rVeTN9HhyjdyKi3UCPsiQNhfT4+OKD5kfWu4WgYf/4liNvXG3NqUAFwo",
+	"sNvWKYBBdzkLkOi64CKKJqYfHcb62EMBPzfODme6BAVEHRhAGTpVwccGKllQnUF1NNqtjxB63wPWB7TH",
+	"6Th4HLU3BUewBVfmNJ3TXKD/c1mYHOCCvCxjBUi913KiwsrnsxudZ4giAyLfMaYLwUDj5nLkfox7hohK",
+	"+BMArMpbBX+He90pBOEwXkIxflwR5H5rNGpdbQBN5tRiogFdBlN2wirsg1vgeTQTqoBiUNXgx4mfG4y9",
+	"svSRViucsvAdxfA8h45ddX9/Z1u1HD/Rw8MpREHw57pYtouJv0QK8/halGLoT7HPDyjwz+flna+DXJf4",
+	"gN0rtBJ11+4JV0UJfItzVWhIFn/5Pjit5w0xVb4NCXL6dtoNPm20sh+IYE0Wnx+7AWMYpWEXbNE85y9B",
+	"7aS30ru5NcQ5CZsqFn/fNc8Z8RSmwEgn1DMuQubJbRO0tcDaMNHWUIUPfhxD8wQAeonSiFvFh2itQR4x",
+	"C4Z6kFio8eRTaqfkngQxCifuzqz08GAiMm+m0OqsGOxEqLyUhi1EWd4qTJKxd9pgvypsm4c5z8J5cDZj",
+	"ENdjuZtwPigFoNbzEyTCW4fyvlfQN5HZhRxCAHZOf6gbLDe3mfsd9scpLG/vAfdIVEW5aY/UZYtfvhnc",
+	"K1E8/O5z8hJtiy/bDvdEz5F0G0gL45IH0x9wTUFYQDpIrUMSm12OANCINUZPjo4Anwjmc1kIUxPzkyyj",
+	"Msk9u1t+q6RhkN9NLfZY2LDW98gE8rAmQHhRixmAnnft5WFFchZ/MB1IIW6Al5BoY279EJLygnhGgt6p",
+	"G9dFI/PaIPSx29e4gOWLXc7mQsHP0bH3kGv0AoeSWCEo48EVCqZamBA44A838/T0wZL5xMFe84px5dY9",
+	"meg+gaq8/r7aaEMxxN9Dz8S4txfKZh8qgRmnKwfYmQHCf/DEW1U3XHSHCFqCwQiAu74xLK+gQ0qeQeQP",
+	"SjfAP8sDtWXjb3m06lTtAa0R8uS+d+/o5svDMPJjPxsU7YMoSzyAcAGy/NSRjRGXpTMbS3knQNdBcIM5",
+	"ZxxGGYhS3JxgtCy7VbLAAp0/z6lBQt0Xtc9yqMLOj/1gwiiyRojX3Q9TgOsGIVzIDgq/TqfE3ke2s6SE",
+	"KChoCJH6GBMcqkEwqMUsJjVxelNxi8GyFwfzEVtU70Of0HJT2UNYCPrfVGWeoBL5LWbxW8zit5jFV41Z",
+	"QFaxS+DCJzC//Px7BW3Xw/HnnQivOvc9CWENWuMWr8hNAaKwKgQO/OGETheEuMn1ojCBD1xMeXVn6iCH",
+	"84RKZ40RytFYMUsdRG5Qbd78QRbxSvCau7OZXfWwwoeSH3x1m3vTpCdw0yeKQ0jPW17dRZ1G3QRj/MnZ",
+	"xyADG+Un0CkQJrSTYEFoqF22TjFlVAdwiEfMfX6fvaNYEo05ZlvGkFM/ITXwy29hoB3k4grn7LAhoL/K",
+	"4nOrz+Kdywd3WNpcFbTJF9hqACzTsrbpDjOnvAgU0Dvp5WyfQNnKxK8FpA8XenOGcRwjxpkEsKxTJBBm",
+	"SsWJ3YkRIsVO76djwxnkGjmLwsgR8PrZ0Q/9rdHfn1mocBKoOZ/Si0MHancSqtat+bhRPtu6UUNi96Jx",
+	"+QPOcPyiGzkVJViT6xMOSJ5GEXAgEHHjzRoxocMljWjyvzEr9cfeb5eVxwKbr7/r4+P2gDs+yvB03ewb",
+	"z+V/wg3qj9ADbc65mfPyURFxW6VDVKMagIbR3zq40shFYKhjNQISteH0lIAYGi6yOH4FT/IgjVtFXRVg",
+	"1aViT59BcNPEwBK/RcKBmo4vNwm8HjKb0HhRm7UlDYN5B5sY+n1P9IKNxCKaVZ9col4bhsuDWOahCWf9",
+	"plLeiVjdwNDKJbP8TnwlzTKn6s/2kwGu2BIlBDTToymXJeNFUQlDRZJAeUiupappmbGRlkB0lzMa4C/f",
+	"GAL+jSXVS+Twd8yLC2UrKZA3nOpoU1E3PrTgI9dCs9qIKBFUazHLKbNYNxjCYGjGcsrmQdzVLY77D/et",
+	"7v/9mHPC2+VtQ0W0LmHSk+N90jLe9qed7/ysNbarepNL49GSbZ/gdlDjhd0KA1bf+rz7G63e632/qsCT",
+	"23FdYk60JQ5m+CzWBL8NNwM6IaGPoJcpHnXiXqgNIErQGO4S2kEmJ2pU55Ey3+Ey0I67o2wxEcCvAj9J",
+	"NdCf4vz/CSKkueUQrlcsR//+zL0Esyi3ShYRhhUSS/4MxecBt4J7qYkyPCHjBf3EcEbozGOnbFjKcLZi",
+	"D02891blb7ixj+D9j86ReNxqpOOF84Wa1KwhGajYFDIQMEOjGD9E7GBTaYxnk2c5/isHBHs0swPBrZ/X",
+	"5JQiFMcdfzWc2Xf3UEyuTirLnwtucUbdtxtbCT6l9IlxBqP/HDdkd9h5dky70MyNxsDgMSmUwTCd3TEf",
+	"T5iqO/MKVYjC6XhAbuBLsOZbFQwgx8tb5fb6MRsS2y5XYpGyQPDmM5TFDoeYLBopXZxHI7AWFPQRFtrX",
+	"CqmxyG3K92lK+W7XIVZ8sriRHuGHNJUIXflWFJLf+GqLFa2T+auuw21cLTs0D4l2T6teDGEuLxVoVax+",
+	"aNJOxw86UMCc+n3SLh4sqUnqI0D8C7/6Xn3RH7bEzRvcsmlExxR7qgdwMwDtQXr77IFQ4pg9XoWJJ0Vf",
+	"8Go4OQtfsUX6T2FwJyz/P7n3m0DvqCWr5uB3Dye84sNNUO3I2Uhjtg/bmv8hPiHaQL/WTwBP8OcYvK8l",
+	"kTZjA43dtlMDxK4f6RGGZvKXb9+9ObuBzhqvTs/fnL1M9taIMP6p8SWF1G0bUJfbpui7w0/RjfgEmF6n",
+	"rBAJ4dvTsBfcCDYF4ubWpf3zTgdMljS6eFVKZ8KAj18XALlFW/Xzc6vzBzb9kY/ehgE5t3BYzo28F82x",
+	"Kb3os1OKhHz7hBUQn4KCutyNJf9f7DF4Jd/JafAHwiGO3ms4Y2I0Y4vH0GAX73TqPh7xodjiQIAsjCC3",
+	"p+idGelLIFrQFbOaaXf6ApKyLqOilnUCuyGtRz38jL7CQaydnckdIbHGfzvmp3lONo8cr71jNRXG3QIK",
+	"SsQviEe7DqZkUJfK5FjpinrYJr5hVomR/PRlWuZKuN+G2FipEayU9ldtXzzch311q2OLznrtToFfiHKD",
+	"LQi9qVo8CRT1g0VBbHgktRkcDucVFs36Hb6zVkOyrrY0+VvxkIHxtyIdDceygiEvy4PM3am5g/wQNt2N",
+	"JsnTDmydosezqEXPbJ7Q+Wduc2HMIuIrCL11ouiNr9kAGNMFsJiHAmhqOulLqeuSZ8o+IxLDaCYtwuej",
+	"Koy6fQ+SFUCLn0AgxRWDCJg0FpI+EM0wArgS6dtSnpo/vEPXmodAQvnHv8AGvd3BUJuF4Zp6DR0C+I1g",
+	"W63ENybM1+6C1Jb0TtUohzwusKHj1sfGeebECYxU41I0E9DYKNgzxKeth9VEegfjYZNP1DWVXvdhj/V/",
+	"V78o7iX4ZeXWLWdO0ldF8q8v+mwiEOvw2etnBxIZxqAC02enxOpNHBFKnMRBHmmZFWWJtAqtPjiA97/m",
+	"TMLgH+6VqTJXX8tmhKdBh5lpmxO85msN8QU2FACQWxWYV75aSsu/fvDgqa1V/kh+TwRnCyR8IlkGmQUO",
+	"CFg2JNFADhgTs+G3ZitVuXxL9IONca7SiK5y0/7anOlYtXRxqBvnzcGs0MZTW93q5lm3y8H4uJBmyKsN",
+	"kHAwtqJexpjS92koqDuEMnddUU07Nyx/eX794vTq5dnLPPPYb1txZbBYOFKtTaFD+j1zq4B3k81nWAkP",
+	"kM3AbGniLsqYEEREx0BAPst3hMhWwEspk4u+fh3xdnjD6yW+6rIqRAUP/so4dHq/KE7ByN0IRg9LDah0",
+	"vxiHEOrfSw8+ns92EeAmfqopwpWw1XIj7tyZ7oAuHREIpaMs7yO8wHZJNdyR+GaMl0ZTUyiwMo1GIMyi",
+	"YU0QhVGfvfRCjpkg7ISmLFKKwnsHyIgEDXxu1RUkjpDtDAs42CqSCUvaIhvGPbSYO4unErxYpkszbLX8",
+	"Gvvjyr3oZ9sd7u1yt70RJg8prQ8RRVUFAfPdIw+1Pbah8+PF/Vpo39ay4uiaw0Hzm55bqARIgHc7H6R7",
+	"I+3W16ZxBB8OygvntvvMoJ4a5/IJ6rV12zDQXrO4vhmrJvA64HTxqMigkvq36jS8y7Yc1eGdqeMamDBq",
+	"0opux/UvSWIfBG4MJ+aKCB/u7CQsuT9ADyd+b/mdgNkAFYkVRpmPuCmxgM4PhSdOQc4G/MGjKh/JIq8d",
+	"lTRrteV3QI8EkfZbheAJxEuEkM5YM60C3y3+CBgj6SO7KzEg39qTonkSJZmoOcGLZCNelgM+vDu5VRHj",
+	"SiXcZwA7kliQvcqZEdaWomhushL9M2m91QCQsMGSumWdEJ8fcIQGY8NYWZa3Si88arv+acoLOI367DLa",
+	"YtHZvmoMQ9U7MZkHxgzqPtlkqXH2uB6N3IcXgiDj27fqmt3wT79Rr5GYs/meLzvIfZOr1vDlOcatdUVF",
+	"tlg9BbxChN3HWix4DC6nsXoGdB14EwkiQN2ksdGxUEiiBQOpKdxJiqRDKOyB094JDeAFKLrizhxAzRk5",
+	"hsB8KUciHSC98t/3oJYd3NmWOcLaIpqhgyaPqKWLzx9V81gQKM67xVWHsORGWP4VXLGrNfKLCrS4T+gS",
+	"YIHJONgKYcR3sGTUHssvDE75ZsuvtZUsFOlL5xoQ8Z/bC9DSFBzHAMKj2BvgWyky6DTqRBqrK+gnKRMp",
+	"BeyNeoVEIQ/igs1LETdr6+KCPTno29uUNzKsuRPQoxaiRldnN3zc9nC67DFc8znrvdHDUGe16fpwHQ3o",
+	"yzJasHDEStxF1hC0EumAx9BotD3GgW9Ashzsw7ZAFT4aicpkSL8IHItArUjUDenghhdipDcnIXa75Dik",
+	"U6GGx9kF/g9IBHRVt4PyfGSEcYt5ziNOyiwyKgjCPqvmSuRkPElDlJT1AwBe7l4N5p+eOyvyGIZIzM54",
+	"ZPXZGUzDYOkp/7ADSuNZzqxbVBIas7iB6XtR0b+Pa/A39PKp2EIqE4rzb6kdDFlzoWICuYCIzLOolldz",
+	"lYfwiwxvQ0oNURYE/quLEWYlH4rVWQuVR7cKSo/Mj9/+1EdKjj4eJML8ePRTHtm2U75EGPKT74GuPsWk",
+	"6UTKnx8PpU4a3D9fOaTjPg3eL4oOtAu6Ygs9d0a4OAwBx51PKw4ExgEbMryfGhCffKOSpDlIxgxQxaBT",
+	"Q6zyMrYTPSG/E7oMCkE5OC1utwAmDkm48Ptrxi2MtftmpHRyHju3K3wY9vh4d3l9w2K9lYOfZjKGwc8K",
+	"ClsWuFVogQJfJ3lb4M+MKj3NImJYv5NS0owzU4vzAwrVS/rcTYcVKC6nXP3cHEKmzuAbsf2tf0ctVrsY",
+	"MbVEzSrh/th+tPzXvBiTclqrOA58h0FPU/M/p4edk56xCfZhRKEcCNC0U8zHYgl9qETqs4ugKG8VnfRE",
+	"Hwwd+5B20cqpIFK3hTlmua3masitKHI8GyikBXegKImkg0ofvmLzPBDoht71MzEQOQOblrlVD4LqgxMD",
+	"FglpLg8htDeiLEMOOkx0/EJ810bx3YWPCOXaR73RuthgrsPb6xzJVFcJZxWfEkzvxkI92+wLjLU6yIHy",
+	"EoawhxGZtUb+099z9PUs+hBenkDDQ19cWSuRvS39zwfLHXSd7i/KDGRpoOOVAHvQxCH4sIVOQnugcEKP",
+	"qd9+6BDkOd99EJDYa1fJ3vvsFA35W5WPZCXe6kLkTlGbWndjC14oy+SD0m0Vp+Dr4oz8fPToLbfDSb4K",
+	"pXz6u6xeacuB9IsrZIa7Vd5sf/bkaZKIelbUTu/Wus3crX5oOeQfHbIRbktEoPfVGk7/BQ1cS7Jc85fh",
+	"ex/9mnzvg+xIdI9wU35jos2wnznt0298UB6aScfP3DfG06y5TYfgAWx4ihO7EpZPpbzc1T+7qv5FCMBL",
+	"nIwviqTgms9xoh5i1Yd6Brklv84YNEBgyW3vhftVj9g//vb3215iuf3A0gv+daJt8AW/2mjbSz+FXy4m",
+	"2NL10Bxba8fqCdrHGA/GxB+5wUFXeFJqp0ogqaOo32xHNYIX/6ZFwI1Wh1Eiset8QPGgurHocOtvcl53",
+	"Tv5QUddP/ys8TnQzvoKv+bgSQ62G8vDqwtwZ9qKUw7vXem6wGQzWPrX0PgS2t6JmbQP/apW2jUwT7NGZ",
+	"MSxbYlNejaVyr7hVHlULoANmNRu4d88VnWfvtLHjShi2oJ70gCSfcPQ/QE/1fa/LIZ8Kdi+xmQ1gH/80",
+	"N9h5e8qXSOXFza2aSmOkGp8wbu4IVBTnFIbYEaID9IBWoovX8Fov2IhDgXCp9R20mMmYivmvvLPKKbHX",
+	"Bo2HSU5j4p8+g8IFavj7/e+yjd2CH3Zv0uzIVrTEa2RRWfrQ8GG6ecCjatPd94nwfqFo5kan5Iftv01X",
+	"kBTxRj082umVrsD3XkyiLj5DUDtEfEsxDWcOEj+miRpt18xJRuP+mgJ+KjwLoD0fCGo04rI0BDHOmP9Q",
+	"RKQCjgjxR6uuRrMnVBtm5zcbAWwEWi5/hKxzZLdaC62CZ4WxB5a7awGlsE71UsCbkFsNXDrAvjmrBC/D",
+	"PkM2eMizPJrPEB2P9POYVbAA9LzQJKDS3Co8O8mdoXDpQGAp7IzXPdGc/q2KkEr2REUhdbRVDt27Hxjm",
+	"cPMzxOHdO5EFvg2MBOflkAgysb+Ur8Y6GD4NOFYaIDWra7XsF+mLVG9sLze6zadD8aHCaKWYG3tTZ0yO",
+	"MK9O9RZt0flrelOXAP2F9ghQA4XL2Ld9GaL/kdq5FvbRC2xuv0X5XAtLF36BBqJ+/b3jH39qLB5g6ea2",
+	"Wx00V0sNjVlaQ/+tk3U4cXdDPm81MHzHJoAiutX1tVzCF+yDH3voeTw1d0D1G79+1zlNq+LnxDjgpTir",
+	"wZgkyQFojKHxIa+AtpN9qLQah0p3Q4BohN8Qja4w0Pw/sDw/O3rSv1WngLeEZla8rPHLodu++0hnkVvN",
+	"FlzaY/bs6Q8Es4Fqm0fwgCRrHGLNYik5vB5+UQnoCM9L8wviIdi0AT0hMd+Rl8DLTqQQH5dS3W1qIOzU",
+	"4bAS2BbUnQsj4Dc0LP+X3OM53DN8ihzA6fNZio69EGL6xr3uYdbRPfoaxvqrW0atsKQaZnKftbTzWfsi",
+	"IuEIKoCirpNnpR4Tf0RA+ePppnSTOIRM/vj0y9aJStKsj/b97IHW+xqe/YtfakBgucmCaunmxO6x1AjY",
+	"buUAhQUx7OnREexWYIlxhi5WVRiIMRBGhpprQcHIUI+Vs6pPmBGC5YWYCVUINZTC+PaNghdLAEQ6IZgJ",
+	"PSvx6GJSZbdKBUumfhiJVQjR1OOg1kK1+Hx39O0Jy6Er2PIvOcEZIbwEj/VBIIrMtJD7X3vSkoezJYjS",
+	"pI1DNmJwNktjxfRgxYM2/fydofzubAaCw+2IqysoIzLMSls6rywqL8ZFQd211Z2DWh6SS0qHLxkpBIJJ",
+	"3SrvMGKMdCwsNhrFs8ewKTd3ooihWVDytwFQdeM/9IG0j3/+z4upWhlFm2Ra8cmasO1oOg7izE2I6rhR",
+	"cRmEDMJHB4tyA0HW5jqUG7zkV12IAt/QpRIF56PmSEcgI22Zw9UQwVsSJSq0HO28+20uyrk1zF0Ztbi9",
+	"F9GR9I0hqvVgeIKdCTz6cGAA1UCLrwCz90B7/kIs8PFfuSSF2Huidye2OLDHhaJynLuDhMx91Yilme28",
+	"/vWeTcAgV52De30XrV0XZCN+8QGhjVcwiH2+dO8y/Lmh8E6rRnsPV/yqFZr7hC76DCbjYHoLngZ9ahud",
+	"gKJlxcnfXX95qGHtftekjxiGllCwtOLXEZGjsIaKW4VqU2Juxh5Oh8HTv7IKq9+5vpHdxP1qa+nmuFRd",
+	"ZSps+q3I8M3sopTUDnJXSF8krVXIfNz42ogmDShct63FJQ4rCGIXhQwDeQio+Y5z3B5uTn/O0S9fyg+H",
+	"I995Lg8HI0fYpHPfxBbZbhFcIntRQkJwPqSVla6IKyYUgupSHFNQ6suQ4awTMJwE658YGO6+8KyQX93D",
+	"3balfhl5eiIL/sLjoA7GHy41j1F5M9ELlXKj0CiZ6LIIeD++hCgOkmz4PRlxIGPwxW6yXUKU/0FzevCW",
+	"FtGAlMSh6mc5PM6ZdHhmUifJkDdcgWTsuOgNnvGDKdst5kMyUg92+oPSfl+IRXhDJ0XSYmqsyeIhcAmW",
+	"FjbN991lVQNsYZNH96HGNvyKnTr6ii5+nZ+Vw3WGXKn+jlYprEAn6pSU/qIPe6ANQE//+ehN/Oe16E0f",
+	"hw+nah1ejOLxv1pvbREWt4vAxAAif91Wv+20pi3TdF5QlXwlCB0HDtjJegY1VOhAomTa5pTFEtpFWfrx",
+	"PIRrtt+Etntord929JV3wGHl/nD+224T/uDVwFF1SCCTaa0Dhm5qYmYD/zFN6zHL51WZZyynWaOcszOw",
+	"pBojqAPaGS1vVVQvjD1r/evQbbyTfoP12ZkvER6WglcIi76B+WFmIe1wIjByF9Cqo1EoJL5VD+kv1mL+",
+	"T+wy0kf+HF7jz3vKHQL4XUh7uPPqgYqLPTmWXiBzDlQLugmMCRqpPrBRB+Dnv2PV8S/mUPgFC0xdk3wo",
+	"mXmQqlNiu3I6C04BlBHAcrAX7VpaWqec4z4L1tQ8vAAO8fDSRlEqfdGt2t6DAW/5TdR2KFw9lKRVwspK",
+	"PMJPO3RJVKWnkGtjWhEfqjDYRh3QBUAAiKGcmkSEO9mcCg+mCGUmoVdpomRJVl54CIT6mwht0FaVniEo",
+	"kuYZLT0a2pcLlLbcPpBAIaM4kYeTDEUIN2kzDLJqNRR99kpXLNf3oir57FoMtSpMjiU1HgE3AKVnFxom",
+	"gdt5JUzGBkvCzy9uVfQW+jPNGsDrkszkQ65IWIFNknELdSWQi54KrgCZmay9g5lbF+SHgO+6h1+59/0c",
+	"TDPwnUWMF09wdYcl/iXQzYDDdNh98mClgKm6Pw8KrbGiq4V+gFBucJOHfjPHddFJyZfugc6FJJxhdqvC",
+	"3snYeM6rAsGOcirAMcQkiNKWITV/VD7YUjK4ZqpKA0MEO0O3VQt+Beuhrt7bWrnnVJEvZCrqNj7AvHvo",
+	"Sj5a7G0S2blkrwmo/ytCsHrHP/70OftrwMq7f/7kLqzuvejOq7J33HvMZ/Lx/RMQUxpP0hAl0j3qtNjs",
+	"l4gNh1M3QTQvrkIFi5Qg8YUmgUfq7LgdYvqJohIrMj/Wffb+6g0QlYIu+cZ3AAYAUUMF4A4hPt+MKQD8",
+	"V4IX/bVWmqnX3wShh1JPSBf5fYv9HSDOAQeWb9NgtZem5jc2mwpsnLw/zQts7ec7aYfOxeu3XYgFpiZn",
+	"PJTlA3GcniGAyj/j3glt4gGv9cL7E9jVAliRtFTj/lrD09SodaM+M76HxDA9rSQPi4lGdgkslYhux4RS",
+	"+uY7sQR201mlxxWfxrJJYMT0SHEaUSJj8ZtDDOanz/9/AAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -474,8 +474,20 @@ type Raised struct {
 
 // Pulse tells whether an inbox has changed.
 type Pulse interface {
-	// Pulse returns a fingerprint of the inbox, which differs whenever a list of
-	// alerts or an alert in it would differ, and its counts. A fingerprint is
-	// printable ASCII of at most 200 bytes.
-	Pulse(ctx context.Context, tenant string) (fingerprint string, counts alerts.Counts, err error)
+	// Pulse returns the present state of an inbox.
+	Pulse(ctx context.Context, tenant string) (InboxState, error)
 }
+
+// InboxState says how an inbox is, and what has changed in it.
+type InboxState struct {
+	// Fingerprint differs whenever a list of alerts or an alert in it would differ.
+	// It is printable ASCII of at most 200 bytes.
+	Fingerprint string
+	Counts      alerts.Counts
+	// Changed are at least the alerts that have changed since the state before, at
+	// most [MaxChanged]; nil where that is not known or too much.
+	Changed []uuid.UUID
+}
+
+// MaxChanged bounds the alerts that an [InboxState] names.
+const MaxChanged = 200

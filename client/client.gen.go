@@ -482,6 +482,7 @@ func (e WebhookKind) Valid() bool {
 
 // Defines values for GroupAlertsParamsBy.
 const (
+	GroupAlertsParamsByIssue     GroupAlertsParamsBy = "issue"
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
 	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
 )
@@ -489,6 +490,8 @@ const (
 // Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
 func (e GroupAlertsParamsBy) Valid() bool {
 	switch e {
+	case GroupAlertsParamsByIssue:
+		return true
 	case GroupAlertsParamsByRule:
 		return true
 	case GroupAlertsParamsBySignature:
@@ -635,27 +638,48 @@ type AlertCounts struct {
 
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
-	Application []string             `json:"application,omitempty"`
-	Mine        bool                 `json:"mine,omitempty"`
-	Q           string               `json:"q,omitempty"`
-	Route       []string             `json:"route,omitempty"`
-	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
-	Severity    []Severity           `json:"severity,omitempty"`
-	Signature   []string             `json:"signature,omitempty"`
+	Application   []string             `json:"application,omitempty"`
+	Attribute     []string             `json:"attribute,omitempty"`
+	CorrelationID string               `json:"correlationId,omitempty"`
+	Environment   []string             `json:"environment,omitempty"`
+	ExecutionID   string               `json:"executionId,omitempty"`
+	From          *time.Time           `json:"from,omitempty"`
+	Mine          bool                 `json:"mine,omitempty"`
+	Q             string               `json:"q,omitempty"`
+	Route         []string             `json:"route,omitempty"`
+	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity      []Severity           `json:"severity,omitempty"`
+	Signature     []string             `json:"signature,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
+	To     *time.Time   `json:"to,omitempty"`
 	Unread bool         `json:"unread,omitempty"`
 }
 
 // AlertGroup defines model for AlertGroup.
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
-	Count        int64 `json:"count"`
-	Firing       int64 `json:"firing"`
-	Newest       Alert `json:"newest"`
-	Pending      int64 `json:"pending"`
-	Resolved     int64 `json:"resolved"`
+
+	// AcknowledgedAt Of groups by issue: when that was done last.
+	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
+
+	// AcknowledgedBy Of groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
+
+	// Application Of groups by issue.
+	Application *string `json:"application,omitempty"`
+	Count       int64   `json:"count"`
+	Firing      int64   `json:"firing"`
+
+	// FirstAt When the first alert of the group fired.
+	FirstAt  time.Time `json:"firstAt"`
+	Newest   Alert     `json:"newest"`
+	Pending  int64     `json:"pending"`
+	Resolved int64     `json:"resolved"`
+
+	// Route Of groups by issue.
+	Route *string `json:"route,omitempty"`
 
 	// RuleID Of groups by rule.
 	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
@@ -663,9 +687,12 @@ type AlertGroup struct {
 	// RuleName Of groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
-	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
-	Unread    int64   `json:"unread"`
+
+	// Trend Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	Trend  *[]int64 `json:"trend,omitempty"`
+	Unread int64    `json:"unread"`
 }
 
 // AlertGroupPage defines model for AlertGroupPage.
@@ -708,7 +735,10 @@ type AlertState string
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	Counts AlertCounts `json:"counts"`
+	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
+	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
+	Counts  AlertCounts           `json:"counts"`
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
@@ -2189,6 +2219,21 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAttribute defines model for OnlyAttribute.
+type OnlyAttribute = []string
+
+// OnlyCorrelation defines model for OnlyCorrelation.
+type OnlyCorrelation = string
+
+// OnlyEnvironment defines model for OnlyEnvironment.
+type OnlyEnvironment = []string
+
+// OnlyExecution defines model for OnlyExecution.
+type OnlyExecution = string
+
+// OnlyFrom defines model for OnlyFrom.
+type OnlyFrom = time.Time
+
 // OnlyMine defines model for OnlyMine.
 type OnlyMine = bool
 
@@ -2210,6 +2255,9 @@ type OnlyState = []AlertState
 // OnlyText defines model for OnlyText.
 type OnlyText = string
 
+// OnlyTo defines model for OnlyTo.
+type OnlyTo = time.Time
+
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
@@ -2221,6 +2269,9 @@ type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
+	// ID Of these alerts, those that match the other parameters.
+	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
+
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
@@ -2230,6 +2281,24 @@ type ListAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -2250,7 +2319,8 @@ type ListAlertsParams struct {
 // GroupAlertsParams defines parameters for GroupAlerts.
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-	// ids and quotations left out.
+	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
+	// that is not about one exchange is a group of its own there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
@@ -2262,6 +2332,24 @@ type GroupAlertsParams struct {
 
 	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Environment The environments of the exchanges.
+	Environment *OnlyEnvironment `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// ExecutionID The alerts about this exchange.
+	ExecutionID *OnlyExecution `form:"executionId,omitempty" json:"executionId,omitempty"`
+
+	// CorrelationID The alerts about exchanges with this correlation id.
+	CorrelationID *OnlyCorrelation `form:"correlationId,omitempty" json:"correlationId,omitempty"`
+
+	// Attribute `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold.
+	Attribute *OnlyAttribute `form:"attribute,omitempty" json:"attribute,omitempty"`
+
+	// From Only alerts that fired at or after this instant.
+	From *OnlyFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only alerts that fired at or before this instant.
+	To *OnlyTo `form:"to,omitempty" json:"to,omitempty"`
 
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
@@ -2657,7 +2745,7 @@ type ClientInterface interface {
 	// GroupAlerts Fold alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId` or `signature`.
+	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
 	//
 	// Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 	GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3467,7 +3555,7 @@ func (c *Client) CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn)
 // GroupAlerts Fold alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId` or `signature`.
+// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
 //
 // Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5029,6 +5117,18 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.State != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
@@ -5092,6 +5192,78 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 		if params.Signature != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "signature", *params.Signature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Environment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "environment", *params.Environment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ExecutionID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "executionId", *params.ExecutionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CorrelationID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "correlationId", *params.CorrelationID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attribute != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attribute", *params.Attribute, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5402,6 +5574,78 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.Signature != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "signature", *params.Signature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Environment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "environment", *params.Environment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ExecutionID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "executionId", *params.ExecutionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.CorrelationID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "correlationId", *params.CorrelationID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Attribute != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attribute", *params.Attribute, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -8497,7 +8741,7 @@ type ClientWithResponsesInterface interface {
 	// GroupAlertsWithResponse Fold alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId` or `signature`.
+	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12748,7 +12992,7 @@ func (c *ClientWithResponses) CountAlertsWithResponse(ctx context.Context, reqEd
 // GroupAlertsWithResponse Fold alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId` or `signature`.
+// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

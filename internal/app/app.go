@@ -242,7 +242,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	if err != nil {
 		return err
 	}
-	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
+	metrics := a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,

@@ -66,7 +66,8 @@ func (w *world) start(settings ...string) *process {
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
-		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2s", "TOCSIN_LEASE=2s")
+		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2s", "TOCSIN_LEASE=2s",
+		"TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=6s")
 	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
@@ -143,7 +144,7 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			w.untilInside()
 			first.kill()
 			goOn()
-			w.serve("TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=1500ms", "TOCSIN_REAP_INTERVAL=500ms")
+			w.serve()
 			w.until("everything is delivered", func() bool {
 				return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 3
 			})

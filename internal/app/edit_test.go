@@ -49,9 +49,10 @@ func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 		"deletes": {func(ctx context.Context, w *world, rule rules.Rule) error {
 			return w.db.Rules().Delete(ctx, tenant, rule.ID)
 		}, []string{"b x", "b y"}},
-		"creates another": {func(_ context.Context, w *world, _ rules.Rule) error {
-			w.ruleOf(rules.Definition{Name: "c"})
-			return nil
+		"creates another": {func(ctx context.Context, w *world, rule rules.Rule) error {
+			rule.Name, rule.WebhookIDs = "c", nil
+			_, err := w.db.Rules().Create(ctx, tenant, rule.Definition)
+			return err
 		}, []string{"a x", "a y", "b x", "b y", "c y"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -164,13 +164,13 @@ const gaugesTimeout = 5 * time.Second
 
 // handler answers /metrics with what was counted and what is measured. While
 // the database does not answer, what is measured is absent.
-func (m *metrics) handler(store *postgres.Reconciliation, logger *slog.Logger) http.Handler {
+func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duration, logger *slog.Logger) http.Handler {
 	options := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), gaugesTimeout)
 		defer cancel()
 		all := prometheus.Gatherers{m.registry}
-		measured, err := store.Gauges(ctx)
+		measured, err := store.Gauges(ctx, deadAfter)
 		if err != nil {
 			logger.WarnContext(ctx, "metrics not measured", slog.Any("error", err))
 		} else {
@@ -197,16 +197,33 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_outbox_depth", "Messages that are owed: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
 		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
+		{"tocsin_source_failing", "1 while the source of exchanges is announced as failing.", number(measured.SourceFailing)},
+		{"tocsin_rules_failing", "Rules that cannot be evaluated.", float64(measured.RulesFailing)},
+		{"tocsin_dead_letters", "Messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
 		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
 		gauge.Set(g.value)
 		registry.MustRegister(gauge)
 	}
+	replicas := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tocsin_replicas", Help: "Replicas by state; dead ones are forgotten after an hour.",
+	}, []string{"state"})
+	replicas.WithLabelValues("alive").Set(float64(measured.ReplicasAlive))
+	replicas.WithLabelValues("dead").Set(float64(measured.ReplicasDead))
+	registry.MustRegister(replicas)
 	lateDropped := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible beyond its look-back, as reconciliation counted them; a replay can still raise them.",
 	})
 	lateDropped.Add(float64(measured.LateDropped))
 	registry.MustRegister(lateDropped)
 	return registry
+}
+
+// number returns 1 for true, and 0 for false.
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

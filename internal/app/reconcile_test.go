@@ -233,7 +233,7 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 		if err != nil || !ran {
 			t.Fatalf("pass %d: %v, %v", i, ran, err)
 		}
-		got, err := store.Gauges(t.Context())
+		got, err := store.Gauges(t.Context(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,11 +103,11 @@ func (p *process) terminate(t *testing.T) (exited chan struct{}) {
 }
 
 // id returns the replica's id, from its log.
-func (p *process) id(t testing.TB) string {
-	t.Helper()
+func (p *process) id(tb testing.TB) string {
+	tb.Helper()
 	_, after, found := strings.Cut(p.logged.String(), "replica=")
 	if !found {
-		t.Fatalf("the log names no replica: %s", p.logged.String())
+		tb.Fatalf("the log names no replica: %s", p.logged.String())
 	}
 	return strings.Fields(after)[0]
 }

@@ -89,7 +89,7 @@ func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 			if _, err := db.Record(nil).Status(t.Context(), "much"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Reconciliation().Gauges(t.Context()); err != nil {
+			if _, err := db.Reconciliation().Gauges(t.Context(), time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}

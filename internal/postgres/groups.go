@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,16 +13,18 @@ import (
 	"tocsin/api"
 )
 
-// foldAlerts has places for the key of a group and, twice, for conditions. The
-// newest alert of a group is looked up by the instant that is known by then.
+// foldAlerts has places for the key of a group, its rank and who acknowledged it,
+// and for conditions. The newest alert of a group is looked up by the instant that
+// is known by then.
 const foldAlerts = `
 with folded as (
-    select %[1]s as key, max(a.fired_at) as newest_at,
+    select %[1]s as key, %[4]s::bigint as rank, max(a.fired_at) as newest_at, min(a.fired_at) as first_at,
            count(*) filter (where a.state = 'PENDING') as pending,
            count(*) filter (where a.state = 'FIRING') as firing,
            count(*) filter (where a.state = 'ACKNOWLEDGED') as acknowledged,
            count(*) filter (where a.state = 'RESOLVED') as resolved,
-           count(*) filter (where not coalesce(x.read, a.fired_at <= @fold_mark)) as unread
+           count(*) filter (where not coalesce(x.read, a.fired_at <= @fold_mark)) as unread,
+           %[5]s
     from alert a
     left join alert_read x on x.tenant_id = @tenant and x.actor = @fold_reader and x.alert_id = a.alert_id
     where %[2]s
@@ -29,10 +32,11 @@ with folded as (
 ), page as (
     select * from folded f
     where %[3]s
-    order by f.newest_at desc, f.key::text collate "C"
+    order by f.rank desc, f.newest_at desc, f.key::text collate "C"
     limit @limit
 )
-select f.key::text, f.newest_at, f.pending, f.firing, f.acknowledged, f.resolved, f.unread, n.alert_id
+select f.key::text, f.rank, f.newest_at, f.first_at, f.pending, f.firing, f.acknowledged, f.resolved, f.unread,
+       f.acknowledged_by, f.acknowledged_at, n.alert_id
 from page f
 cross join lateral (
     select a.alert_id
@@ -41,7 +45,15 @@ cross join lateral (
     order by a.alert_id desc
     limit 1
 ) n
-order by f.newest_at desc, f.key::text collate "C"`
+order by f.rank desc, f.newest_at desc, f.key::text collate "C"`
+
+// foldTrends counts the alerts of some issues by the hours since they fired. It
+// has places for the key of a group and for conditions.
+const foldTrends = `
+select %[1]s as key, floor(extract(epoch from now() - a.fired_at) / 3600)::integer as hours, count(*)
+from alert a
+where a.fired_at > now() - @trend_hours * interval '1 hour' and a.fired_at <= now() and %[1]s = any(@keys) and %[2]s
+group by 1, 2`
 
 // Groups returns the groups of the alerts that match, the newest first.
 func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]alerts.Group, error) {
@@ -58,17 +70,59 @@ func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]
 	var newest []uuid.UUID
 	for rows.Next() {
 		var g alerts.Group
+		var issue alerts.Issue
 		var at time.Time
 		var id uuid.UUID
-		if err := rows.Scan(&g.Key, &at, &g.Counts.Pending, &g.Counts.Firing, &g.Counts.Acknowledged, &g.Counts.Resolved, &g.Unread, &id); err != nil {
+		if err := rows.Scan(&g.Key, &g.Rank, &at, &g.FirstAt, &g.Counts.Pending, &g.Counts.Firing, &g.Counts.Acknowledged,
+			&g.Counts.Resolved, &g.Unread, &issue.AcknowledgedBy, &issue.AcknowledgedAt, &id); err != nil {
 			return nil, fmt.Errorf("fold alerts: %w", err)
+		}
+		if q.By == alerts.ByIssue {
+			g.Issue = &issue
 		}
 		groups, newest = append(groups, g), append(newest, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("fold alerts: %w", err)
 	}
-	return s.withNewest(ctx, tenant, groups, newest)
+	if groups, err = s.withNewest(ctx, tenant, groups, newest); err != nil || q.By != alerts.ByIssue {
+		return groups, err
+	}
+	return groups, s.trends(ctx, tenant, q.Filter, groups)
+}
+
+// trends fills in the trends of issues.
+func (s *Inbox) trends(ctx context.Context, tenant string, f alerts.Filter, groups []alerts.Group) error {
+	c, err := s.selects(ctx, tenant, f)
+	if err != nil {
+		return err
+	}
+	byKey := make(map[string]*alerts.Issue, len(groups))
+	keys := make([]string, len(groups))
+	for i := range groups {
+		keys[i], byKey[groups[i].Key] = groups[i].Key, groups[i].Issue
+	}
+	c.args["keys"], c.args["trend_hours"] = keys, alerts.TrendHours
+	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(foldTrends, keyOf(alerts.ByIssue), c.where()), c.args)
+	if err != nil {
+		return fmt.Errorf("count trends: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var hours int
+		var n int64
+		if err := rows.Scan(&key, &hours, &n); err != nil {
+			return fmt.Errorf("count trends: %w", err)
+		}
+		if hours < alerts.TrendHours {
+			byKey[key].Trend[alerts.TrendHours-1-hours] = n
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("count trends: %w", err)
+	}
+	return nil
 }
 
 // folding returns the statement of a page of groups.
@@ -83,11 +137,16 @@ func (s *Inbox) folding(ctx context.Context, tenant string, q api.GroupQuery) (s
 	}
 	after := "true"
 	if q.After != nil {
-		after = `(f.newest_at < @after_at or f.newest_at = @after_at and f.key::text collate "C" > @after_key)`
-		c.args["after_at"], c.args["after_key"] = q.After.NewestAt, q.After.Key
+		after = `(f.rank < @after_rank or f.rank = @after_rank and
+      (f.newest_at < @after_at or f.newest_at = @after_at and f.key::text collate "C" > @after_key))`
+		c.args["after_rank"], c.args["after_at"], c.args["after_key"] = q.After.Rank, q.After.NewestAt, q.After.Key
 	}
 	c.args["fold_mark"], c.args["fold_reader"], c.args["limit"] = mark, q.Actor, q.Limit
-	return fmt.Sprintf(foldAlerts, keyOf(q.By), c.where(), after), c.args, nil
+	rank, acknowledged := "0", "null::text[] as acknowledged_by, null::timestamptz as acknowledged_at"
+	if q.By == alerts.ByIssue {
+		rank, acknowledged = rankOfIssue, acknowledgedOfIssue
+	}
+	return fmt.Sprintf(foldAlerts, keyOf(q.By), c.where(), after, rank, acknowledged), c.args, nil
 }
 
 // withNewest fills in the newest alert of each group; a group whose alert is
@@ -108,17 +167,34 @@ func (s *Inbox) withNewest(ctx context.Context, tenant string, groups []alerts.G
 	for i, g := range groups {
 		if a, there := byID[newest[i]]; there {
 			g.Newest = a
+			if g.Issue != nil {
+				g.Issue.Application, g.Issue.Route = a.Exchange.Application, a.Exchange.Route
+				if parts := strings.SplitN(g.Key, " ", 3); len(parts) == 3 {
+					g.Issue.Signature = parts[2]
+				}
+			}
 			kept = append(kept, g)
 		}
 	}
 	return kept, nil
 }
 
+const (
+	// issueKey takes hashes of names that may be long; who acts on an issue names them in full.
+	issueKey = `case when a.execution_id is null then a.alert_id::text
+                else hashtext(a.application) || ' ' || hashtext(a.route) || ' ' || a.signature end`
+	rankOfIssue         = `max(case a.severity when 'CRITICAL' then 2 when 'WARNING' then 1 else 0 end)`
+	acknowledgedOfIssue = `array_agg(distinct a.acknowledged_by) filter (where a.state = 'ACKNOWLEDGED' and a.acknowledged_by <> '') as acknowledged_by,
+           max(a.acknowledged_at) filter (where a.state = 'ACKNOWLEDGED') as acknowledged_at`
+)
+
 // keyOf returns the expression of a fold's key.
 func keyOf(by alerts.Fold) string {
 	switch by {
 	case alerts.ByRule:
 		return "a.rule_id"
+	case alerts.ByIssue:
+		return issueKey
 	case alerts.BySignature:
 	}
 	return "a.signature"

@@ -186,6 +186,29 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
+// TestNoShareIsKeptForWhoDoesNotUseIt has replicas of which one does not evaluate any more
+// although it is not dead: it was killed a while ago, or it is about to end.
+func TestNoShareIsKeptForWhoDoesNotUseIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.beat("a", "b", "c")
+	f.hold("a")
+	f.hold("b")
+	f.want("c has its share", f.hold("c"), 6, 7)
+	f.exec(`update replica set beat_at = now() - interval '21 s' where replica_id = 'b'`)
+	f.want("the leases of b stand", f.hold("a"), 0, 1, 2)
+	f.exec(`update checkpoint set lease_until = now() where owner = 'b'`)
+	f.want("a takes more when they have expired", f.hold("a"), 0, 1, 2, 3)
+	f.want("and c the rest", f.hold("c"), 4, 5, 6, 7)
+
+	// It still beats, as it waits for a receiver.
+	if err := f.store.Release(t.Context(), "c", []int{4, 5, 6, 7}); err != nil {
+		t.Fatal(err)
+	}
+	f.beat("c")
+	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+}
+
 func TestReaperReleasesPartitions(t *testing.T) {
 	f := newFleet(t)
 	f.beat("a", "b")
@@ -241,7 +264,10 @@ func TestNoPartitionHasTwoHolders(t *testing.T) {
 					}
 				}
 				if round%5 == n%5 {
-					if err := f.store.Release(context.Background(), id, held(holding)); err != nil {
+					if _, err := f.db.Replicas().Leave(context.Background(), id); err != nil {
+						t.Error(err)
+					}
+					if err := f.db.Replicas().Beat(context.Background(), lease.Replica{ID: id, Roles: []string{"evaluate"}}); err != nil {
 						t.Error(err)
 					}
 				}

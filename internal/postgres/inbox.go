@@ -43,7 +43,7 @@ select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, 
 from (%s) a join rule r using (rule_id)
 order by a.fired_at desc, a.alert_id desc`
 
-// maxWalk is how many alerts a page looks at for a text, of which no index tells.
+// maxWalk is how many alerts a page looks at for what no index tells, such as a text.
 const maxWalk = 10_000
 
 // List returns a page of alerts.
@@ -57,7 +57,7 @@ func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) (alerts
 
 func (s *Inbox) page(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error) {
 	var end *alerts.Mark
-	if q.Text != "" {
+	if walks(&q.Filter) {
 		var err error
 		if end, err = s.walkTo(ctx, tenant, q); err != nil {
 			return alerts.Page{}, err
@@ -117,7 +117,7 @@ func (s *Inbox) walkTo(ctx context.Context, tenant string, q alerts.Query) (*ale
 // walking returns the statement that tells where a page ends which looks at
 // maxWalk alerts.
 func (s *Inbox) walking(ctx context.Context, tenant string, q alerts.Query) (string, pgx.NamedArgs, error) {
-	q.Text, q.Limit = "", maxWalk
+	q.Filter, q.Limit = withoutWalk(q.Filter), maxWalk
 	c, err := s.selectsInState(ctx, tenant, q.Filter)
 	if err != nil {
 		return "", nil, err

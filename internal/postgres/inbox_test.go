@@ -146,7 +146,23 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 		}
 	}
 
+	t.Run("issues", func(t *testing.T) { issues(t, inbox, conn) })
 	t.Run("search", func(t *testing.T) { searched(t, inbox, conn) })
+}
+
+// issues folds by what no index holds: it reads each alert of the state, and no other.
+func issues(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
+	t.Helper()
+	q := api.GroupQuery{By: alerts.ByIssue, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 100, Actor: "ada"}
+	sql, args, err := postgres.Folding(inbox, t.Context(), tenant, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Some 43,000 alerts fire, four or so in a block, and their index is 700 blocks.
+	const most = 30_000
+	if p := does(t, conn, sql, args); p.Hit+p.Read > most {
+		t.Errorf("folded by issue: %d blocks", p.Hit+p.Read)
+	}
 }
 
 // searched looks for texts that many, few and no alerts have. Each page looks at

@@ -154,7 +154,7 @@ func TestOwedIsCountedUpToABound(t *testing.T) {
 	var all postgres.Gauges
 	checkRead(t, "all tenants", b.rowsRead(func(db *postgres.DB) {
 		var err error
-		if all, err = db.Reconciliation().Gauges(t.Context()); err != nil {
+		if all, err = db.Reconciliation().Gauges(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}))

@@ -120,7 +120,7 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 	hour := func(n int64) int64 { return time.Now().Truncate(time.Hour).UnixNano() - n*int64(time.Hour) }
 	want := func(want int64) {
 		t.Helper()
-		gauges, err := store.Gauges(t.Context())
+		gauges, err := store.Gauges(t.Context(), time.Minute)
 		if err != nil || gauges.LateDropped != want || gauges.Backfills != 1 || len(gauges.Partitions) != 8 {
 			t.Errorf("gauges %+v, %v; want %d late-dropped", gauges, err, want)
 		}

@@ -6,7 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
 	"tocsin/alerts"
+	"tocsin/api"
 )
 
 // Pulse tells whether inboxes have changed, and counts them. The number of the newest
@@ -15,6 +19,11 @@ import (
 // from time to time otherwise, because a transaction may commit after one that began
 // later and bears a greater number; and where counting takes long, it is done for a
 // part of the time only.
+//
+// The alerts that changed are those with a greater number than the newest of a
+// moment before the look before, so that a transaction which commits late is not
+// missed. A count that differs without a new change says that one took longer
+// than that, or that alerts are gone: then nobody knows what changed.
 type Pulse struct {
 	db    *DB
 	clock func() time.Time
@@ -35,11 +44,35 @@ type counted struct {
 	// began is zero before it was counted.
 	began time.Time
 	took  time.Duration
+	// looks are the newest changes of past looks, back to one that is older than
+	// lateCommit, the oldest first.
+	looks []look
+}
+
+// look is when an inbox was looked at, and its newest change then.
+type look struct {
+	at     time.Time
+	newest int64
+}
+
+// since returns the change after which changes are reported at a look, and
+// remembers the look; known is false at the first one.
+func (c *counted) since(newest int64, now time.Time) (change int64, known bool) {
+	for len(c.looks) > 1 && now.Sub(c.looks[1].at) >= lateCommit {
+		c.looks = c.looks[1:]
+	}
+	if known = len(c.looks) > 0; known {
+		change = c.looks[0].newest
+	}
+	c.looks = append(c.looks[:len(c.looks):len(c.looks)], look{now, newest})
+	return change, known
 }
 
 const (
 	// countAgain is how long a late transaction may stay unnoticed.
 	countAgain = 2 * time.Second
+	// lateCommit is how long before a look a change may have got its number.
+	lateCommit = 3 * time.Second
 	// Counting that takes longer than longCount is done for a countShare of the time.
 	longCount  = 100 * time.Millisecond
 	countShare = 10
@@ -54,25 +87,55 @@ func (c *counted) due(newest int64, now time.Time) bool {
 	return newest != c.newest || since >= countAgain
 }
 
-// Pulse returns a fingerprint of an inbox, and its counts as of a moment ago.
-func (p *Pulse) Pulse(ctx context.Context, tenant string) (string, alerts.Counts, error) {
+// Pulse returns the state of an inbox, with its counts as of a moment ago.
+func (p *Pulse) Pulse(ctx context.Context, tenant string) (api.InboxState, error) {
 	newest, err := p.db.queries.AlertNewestChange(ctx, tenant)
 	if err != nil {
-		return "", alerts.Counts{}, fmt.Errorf("read newest change: %w", err)
+		return api.InboxState{}, fmt.Errorf("read newest change: %w", err)
 	}
 	p.mu.Lock()
 	c := p.inboxes[tenant]
 	p.mu.Unlock()
+	before := c
 	if began := p.clock(); c.began.IsZero() || c.due(newest, began) {
 		counts, err := p.db.Inbox().Counts(ctx, tenant)
 		if err != nil {
-			return "", alerts.Counts{}, err
+			return api.InboxState{}, err
 		}
-		c = counted{newest, counts, began, p.clock().Sub(began)}
-		p.mu.Lock()
-		p.inboxes[tenant] = c
-		p.mu.Unlock()
+		c.newest, c.counts, c.began, c.took = newest, counts, began, p.clock().Sub(began)
 	}
 	n := c.counts
-	return fmt.Sprintf("%d-%d-%d-%d-%d", newest, n.Pending, n.Firing, n.Acknowledged, n.Resolved), n, nil
+	state := api.InboxState{
+		Fingerprint: fmt.Sprintf("%d-%d-%d-%d-%d", newest, n.Pending, n.Firing, n.Acknowledged, n.Resolved), Counts: n,
+	}
+	since, known := c.since(newest, p.clock())
+	explained := newest > before.newest || n == before.counts
+	if known && explained {
+		if state.Changed, err = p.changed(ctx, tenant, since); err != nil {
+			return api.InboxState{}, err
+		}
+	}
+	p.mu.Lock()
+	p.inboxes[tenant] = c
+	p.mu.Unlock()
+	return state, nil
+}
+
+// changed returns the alerts that changed after a change; nil where they are too many.
+func (p *Pulse) changed(ctx context.Context, tenant string, since int64) ([]uuid.UUID, error) {
+	rows, err := p.db.pool.Query(ctx, `
+select a.alert_id from alert a
+where a.tenant_id = $1 and a.change > $2
+order by a.change desc limit $3`, tenant, since, api.MaxChanged+1)
+	if err != nil {
+		return nil, fmt.Errorf("read changed alerts: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("read changed alerts: %w", err)
+	}
+	if len(ids) > api.MaxChanged {
+		return nil, nil
+	}
+	return ids, nil
 }

@@ -26,3 +26,30 @@ func TestWhenAnInboxIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesAreReportedFromAMomentBeforeTheLookBefore holds that a transaction
+// which commits late is reported, however often the inbox is looked at.
+func TestChangesAreReportedFromAMomentBeforeTheLookBefore(t *testing.T) {
+	var c counted
+	began := time.Now()
+	if _, known := c.since(10, began); known {
+		t.Error("the first look knows what changed")
+	}
+	for _, step := range []struct {
+		after  time.Duration
+		newest int64
+		want   int64
+	}{
+		{time.Second, 20, 10},
+		{2 * time.Second, 30, 10},
+		{3 * time.Second, 40, 10},
+		{4 * time.Second, 50, 20},
+		{5 * time.Second, 60, 30},
+		{time.Minute, 70, 60},
+		{2 * time.Minute, 70, 70},
+	} {
+		if got, known := c.since(step.newest, began.Add(step.after)); !known || got != step.want {
+			t.Errorf("after %s: %d, want %d", step.after, got, step.want)
+		}
+	}
+}

@@ -172,6 +172,15 @@ type Gauges struct {
 	LateDropped int64
 	// Partitions are those of all tenants.
 	Partitions []Partition
+	// SourceFailing says that the source is announced as failing; RulesFailing counts the
+	// rules that are.
+	SourceFailing bool
+	RulesFailing  int64
+	// DeadLetters counts the messages that were refused or exhausted, and neither sent
+	// again nor discarded.
+	DeadLetters int64
+	// ReplicasAlive and ReplicasDead count replicas; dead ones are forgotten after an hour.
+	ReplicasAlive, ReplicasDead int64
 	// Missing is what the last round of the reconciliation over all rules found,
 	// or the one under way, if that is more; ReconciledRules how many rules it
 	// compared.
@@ -183,9 +192,9 @@ type Gauges struct {
 	SweptAt float64
 }
 
-// Gauges measures.
-func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
-	row, err := s.db.queries.Gauges(ctx)
+// Gauges measures. A replica is dead when it was silent for deadAfter.
+func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (Gauges, error) {
+	row, err := s.db.queries.Gauges(ctx, deadAfter)
 	if err != nil {
 		return Gauges{}, fmt.Errorf("measure: %w", err)
 	}
@@ -202,6 +211,8 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
 		SweptAt: row.SweptAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
+		SourceFailing: row.SourceFailing, RulesFailing: row.RulesFailing, DeadLetters: row.DeadLetters,
+		ReplicasAlive: row.ReplicasAlive, ReplicasDead: row.ReplicasDead,
 	}
 	if owed.oldest != nil {
 		g.OutboxOldest = *owed.oldest

@@ -16,7 +16,8 @@ import (
 )
 
 // conditions are those of a statement over alert a. Values are parameters, never
-// text. All but the search for a text are told by the index alert_listed alone.
+// text. All but those of [walks] and the execution id are told by the index
+// alert_listed alone.
 type conditions struct {
 	list []string
 	args pgx.NamedArgs
@@ -64,6 +65,10 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 	if f.Text != "" {
 		c.also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", f.Text)
 	}
+	s.selectExchanges(c, &f)
+	if f.From != nil {
+		c.also("a.fired_at >= @from", "from", *f.From)
+	}
 	if f.UpTo != nil {
 		c.also("a.fired_at <= @up_to", "up_to", *f.UpTo)
 	}
@@ -87,6 +92,37 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 		c.args["unread_from"], c.args["reader"] = from, f.UnreadBy
 	}
 	return c, nil
+}
+
+// selectExchanges adds what holds for the exchanges of alerts. An exchange is found
+// by its id through the index of the constraint alert_once; no index tells the rest,
+// see [walks].
+func (*Inbox) selectExchanges(c *conditions, f *alerts.Filter) {
+	if f.ExecutionID != "" {
+		c.also(`a.rule_id = any(array(select r.rule_id from rule r where r.tenant_id = @tenant)) and a.execution_id = @execution_id`,
+			"execution_id", f.ExecutionID)
+	}
+	if len(f.Environments) > 0 {
+		c.also("a.exchange::jsonb->>'environment' = any(@environments)", "environments", f.Environments)
+	}
+	if f.CorrelationID != "" {
+		c.also("a.exchange::jsonb->>'correlationId' = @correlation_id", "correlation_id", f.CorrelationID)
+	}
+	if len(f.Attributes) > 0 {
+		c.also("a.exchange::jsonb->'attributes' @> @attributes::jsonb", "attributes", f.Attributes)
+	}
+}
+
+// walks reports whether a list has to look at alerts one after another, because no
+// index tells what it asks for.
+func walks(f *alerts.Filter) bool {
+	return f.Text != "" || len(f.Environments) > 0 || f.CorrelationID != "" || len(f.Attributes) > 0
+}
+
+// withoutWalk returns the part of a filter that an index tells.
+func withoutWalk(f alerts.Filter) alerts.Filter {
+	f.Text, f.Environments, f.CorrelationID, f.Attributes = "", nil, "", nil
+	return f
 }
 
 // ofMine holds for the alerts of rules with one of some targets.

@@ -54,8 +54,8 @@ describe("the application", { timeout: 420_000 }, () => {
   });
 
   test("a new installation says what to do first", async () => {
-    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
-    await page.getByRole("status", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
+    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
+    await page.getByRole("region", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
   });
 
   test("a webhook is made", async () => {
@@ -169,7 +169,7 @@ describe("the application", { timeout: 420_000 }, () => {
 
   test("the line of status tells when Tocsin is gone, and catches up when it is back", async () => {
     await tab("Firing").click();
-    const status = page.getByRole("status", { name: "State of Tocsin" });
+    const status = page.getByRole("region", { name: "State of Tocsin" });
     await world.stop();
     await status.getByText(/Reconnecting|Offline/).waitFor(visible);
     assert.equal(await rows().count(), 2);
@@ -187,7 +187,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Escape");
     const opened = await rows().first().getAttribute("data-alert");
     const scroller = page.getByRole("list", { name: "Alerts" }).locator("..");
-    const end = page.getByText("That is all of them: 133.");
+    const end = page.getByText("End of the list: 133 rows");
     await scroller.hover();
     for (let tries = 0; tries < 50 && !(await end.isVisible()); tries++) {
       await page.mouse.wheel(0, 4_000);
@@ -235,13 +235,13 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Enter");
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
-    await page.getByText(/^What you, .*, had not saved .* is back\.$/).waitFor(visible);
+    await page.getByText(/^Restored your unsaved changes from .*\.$/).waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
     await page.getByRole("button", { name: "Save the rule" }).click();
-    await page.getByText("“Failed orders” is saved.").waitFor(visible);
+    await page.getByText("“Failed orders” was saved.").waitFor(visible);
     const before = world.received.length;
     await page.getByRole("button", { name: "Send a test message" }).click();
-    await page.getByText(/Receiver has it, after/).waitFor(visible);
+    await page.getByText(/Delivered to Receiver in/).waitFor(visible);
     assert.equal(world.received.length, before + 1);
   });
 
@@ -252,7 +252,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await other.getByLabel("Name").fill("Failed orders of ours");
     await page.getByLabel("Error message contains").fill("ERP");
     await page.getByRole("button", { name: "Save the rule" }).click();
-    await page.getByText(/” is saved\./).waitFor(visible);
+    await page.getByText(/” was saved\./).waitFor(visible);
     await other.getByRole("button", { name: "Save the rule" }).click();
     const dialog = other.getByRole("dialog", { name: "Somebody else has changed this rule" });
     await dialog.waitFor(visible);
@@ -260,22 +260,22 @@ describe("the application", { timeout: 420_000 }, () => {
       await other.emulateMedia({ colorScheme: scheme });
       assert.deepEqual(await accessibility(other), [], `the conflict in ${scheme}`);
     }
-    await dialog.getByRole("button", { name: "Take these" }).click();
+    await dialog.getByRole("button", { name: "Use these" }).click();
     assert.equal(await other.getByLabel("Error message contains").inputValue(), "ERP");
     await other.getByLabel("Name").fill("Failed orders");
     await other.getByLabel("Error message contains").fill("");
     await other.getByRole("button", { name: "Save the rule" }).click();
-    await other.getByText(/” is saved\./).waitFor(visible);
+    await other.getByText(/” was saved\./).waitFor(visible);
     await context.close();
   });
 
-  test("a counting rule is made, and disabled and enabled in the list", async () => {
+  test("a counting rule was created, disabled and enabled in the list", async () => {
     await page.getByRole("link", { name: "Rules", exact: true }).click();
     await page.getByRole("link", { name: "New rule" }).click();
     await page.getByLabel("Name").fill("Many failures");
     await page.getByText("A number of exchanges", { exact: true }).click();
     await page.getByLabel("Threshold").fill("1000");
-    await page.getByLabel("Count", { exact: true }).selectOption("Each route for itself");
+    await page.getByLabel("Count", { exact: true }).selectOption("Per route");
     await page.getByRole("button", { name: "Create the rule" }).click();
     await page.getByRole("row", { name: /Many failures/ }).waitFor(visible);
     const enabled = page.getByRole("switch", { name: "Many failures is enabled" });
@@ -307,7 +307,7 @@ describe("the application", { timeout: 420_000 }, () => {
         const pages = {
           "/inbox": rows(opened).first(),
           [alert]: opened.getByText("ErpClient.post"),
-          "/inbox?q=nothing": opened.getByRole("heading", { name: "No alert fits this filter" }),
+          "/inbox?q=nothing": opened.getByRole("heading", { name: "No matching alerts" }),
           "/inbox?fold=error": opened.getByRole("button", { name: /×/ }).first(),
           "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
           "/system": opened.getByRole("row", { name: /answers this page/ }),
@@ -318,9 +318,9 @@ describe("the application", { timeout: 420_000 }, () => {
           "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
           "/account": opened.getByText("Administrator", { exact: true }),
           "/users": opened.getByRole("row", { name: /ada@example.com/ }),
-          "/tokens": opened.getByRole("heading", { name: "No program has a key" }),
+          "/tokens": opened.getByRole("heading", { name: "No API tokens yet" }),
           "/audit": opened.getByText(/created webhook/),
-          "/no/such": opened.getByRole("heading", { name: "There is no page at this address" }),
+          "/no/such": opened.getByRole("heading", { name: "Page not found" }),
         };
         const { items } = await (await opened.request.get(`${world.url}/api/v1/notifications?limit=1`)).json();
         pages[`/deliveries/${items[0].id}`] = opened.getByText(/^HTTP\/1.1 200/);
@@ -368,7 +368,7 @@ describe("the application", { timeout: 420_000 }, () => {
       assert.equal(timeline.y === error.y, width > 1920, `beside each other at ${width}, or one below the other`);
       await opened.goto(`${world.url}/rules/new`);
       const raised = await boxOf(opened.getByRole("heading", { name: "What it would have raised" }));
-      const message = await boxOf(opened.getByRole("heading", { name: "The message" }));
+      const message = await boxOf(opened.getByRole("heading", { name: "Message" }));
       assert.equal(message.x > raised.x, width > 1920, `the message at ${width}`);
     }
     for (const width of [360, 1280]) {
@@ -380,10 +380,10 @@ describe("the application", { timeout: 420_000 }, () => {
       assert.deepEqual([panel.x, panel.width], [name.x, name.width], `the panel at ${width}`);
     }
     await opened.setViewportSize({ width: 360, height: 800 });
-    await opened.goto(`${world.url}/inbox`);
-    await opened.getByRole("checkbox", { name: "Select everything that matches" }).check();
+    await opened.goto(`${world.url}/inbox?fold=none`);
+    await opened.getByRole("checkbox", { name: "Select all matching alerts" }).check();
     const many = await boxOf(opened.getByText(/^\d+ selected$/));
-    const none = await boxOf(opened.getByRole("button", { name: "Select nothing" }));
+    const none = await boxOf(opened.getByRole("button", { name: "Clear the selection" }));
     const act = await boxOf(opened.getByRole("button", { name: /^Acknowledge \d+/ }));
     assert.ok(
       many.y < none.y + none.height && none.y < many.y + many.height,
@@ -426,7 +426,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.getByRole("link", { name: "Rules" }).click();
     await page.getByRole("button", { name: "Delete Failed orders" }).click();
     await page.getByRole("button", { name: "Delete the rule" }).click();
-    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     await page.getByRole("link", { name: "Inbox" }).click();
     await rowOf("late").first().waitFor(visible);
   });

@@ -41,7 +41,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     });
     return opened;
   };
-  const status = (opened) => opened.getByRole("status", { name: "State of Tocsin" });
+  const status = (opened) => opened.getByRole("region", { name: "State of Tocsin" });
   const live = (opened) => status(opened).getByText("Live", { exact: true }).waitFor(back);
   const go = (opened, name) =>
     opened
@@ -87,7 +87,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.getByRole("button", { name: "Try again" }).click();
     await away(opened).waitFor(visible);
     await go(opened, "Inbox");
-    await opened.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await opened.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     await go(opened, "System");
     await away(opened).waitFor(visible);
     await opened.keyboard.press("Control+k");
@@ -134,7 +134,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       await opened.getByRole("heading", { name, level: 1 }).waitFor(visible);
     }
     await opened.keyboard.press("Control+k");
-    await opened.getByRole("combobox", { name: "Find or do anything" }).waitFor(visible);
+    await opened.getByRole("combobox", { name: "Search or run a command" }).waitFor(visible);
     await opened.keyboard.press("Escape");
     await world.start();
     await opened.getByRole("row", { name: /answers this page/ }).waitFor(back);
@@ -181,10 +181,10 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       .waitFor(visible);
 
     const said = opened.getByRole("region", { name: "Messages" });
-    const remedy = "Tocsin cannot be reached. Check your connection, and whether Tocsin runs.";
+    const remedy = "Tocsin cannot be reached. Check your connection, and whether Tocsin is running.";
     const puts = async (text) => {
       await said.getByText(`${text} ${remedy}`).waitFor(visible);
-      await said.getByRole("button", { name: "Put away" }).click();
+      await said.getByRole("button", { name: "Dismiss" }).click();
     };
     await opened.getByRole("switch", { name: "Failures is enabled" }).focus();
     await opened.keyboard.press("Space");
@@ -193,7 +193,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await row.focus();
     await opened.keyboard.press("a");
     await said.getByText(remedy).waitFor(visible);
-    await said.getByRole("button", { name: "Put away" }).click();
+    await said.getByRole("button", { name: "Dismiss" }).click();
     assert.equal(await row.count(), 1);
 
     // What was read before is shown; of what was not, it is said, and it stays said while the page polls.

@@ -78,7 +78,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await page.keyboard.type("correct horse battery");
     await press("Enter");
     assert.equal((await focusOn(/^Inbox$/)).tag, "H1", "who has signed in goes on from the page");
-    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     await page.request.post(`${world.url}/api/v1/webhooks`, {
       data: { name: "Receiver", kind: "generic", url: world.receiver },
     });
@@ -105,7 +105,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await saidOnce(/this would have raised no alert/);
     await tabTo(/^Create the rule$/);
     await press("Enter");
-    await saidOnce(/“Failed orders” is watching\./);
+    await saidOnce(/“Failed orders” was created\./);
     assert.equal((await focusOn(/^Rules$/)).tag, "H1");
   });
 
@@ -145,7 +145,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     assert.ok(row);
     for (const [key, first] of [
       ["?", /^Close$/],
-      ["Control+k", /^Find or do anything$/],
+      ["Control+k", /^Search or run a command$/],
     ]) {
       await press(key);
       await focusOn(first);

@@ -26,7 +26,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     page.on("pageerror", (error) => complaints.push(error.message));
     await page.goto(world.url);
     await world.signIn(page);
-    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
     const rule = { name: "Failures", fireMode: "PER_EXCHANGE", severity: "CRITICAL", webhookIds: [webhook.id] };
     await post("/rules", rule);
@@ -40,15 +40,15 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
       Array.from({ length: count }, (_, at) => ({ id: `${application}-${at}`, application, route: "export" }));
     await world.fail(...of("billing", 37), ...of("orders", 3));
     await tab(/^Firing\s*40$/).waitFor(visible);
-    await page.goto(`${world.url}/inbox?app=billing`);
-    await page.getByRole("checkbox", { name: "Select everything that matches" }).check();
+    await page.goto(`${world.url}/inbox?fold=none&app=billing`);
+    await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
     await page.getByRole("button", { name: "Resolve 37 alerts" }).click();
     await page.getByText("37 alerts resolved.").waitFor(visible);
     await tab(/^Firing\s*3$/).waitFor(visible);
-    await page.getByRole("heading", { name: "No alert fits this filter" }).waitFor(visible);
+    await page.getByRole("heading", { name: "No matching alerts" }).waitFor(visible);
 
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("37 alerts as before.").waitFor(visible);
+    await page.getByText("37 alerts restored.").waitFor(visible);
     await tab(/^Firing\s*40$/).waitFor(visible);
     await rows().first().waitFor(visible);
   });
@@ -68,7 +68,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
   });
 
   test("one that is acknowledged by key is put back by key", async () => {
-    await page.goto(`${world.url}/inbox?app=orders`);
+    await page.goto(`${world.url}/inbox?fold=none&app=orders`);
     await rows().first().waitFor(visible);
     const before = await rows().count();
     await rows().first().focus();
@@ -77,18 +77,18 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await page.getByText("orders · export acknowledged.").waitFor(visible);
     await page.locator(`[data-alert="${alert}"]`).waitFor({ state: "detached" });
     await page.keyboard.press("z");
-    await page.getByText("1 alert as before.").waitFor(visible);
+    await page.getByText("1 alert restored.").waitFor(visible);
     await page.locator(`[data-alert="${alert}"]`).waitFor(visible);
     assert.equal(await rows().count(), before);
   });
 
   test("the palette reaches everything, and gives the focus back", async () => {
-    await page.goto(`${world.url}/inbox`);
+    await page.goto(`${world.url}/inbox?fold=none`);
     await rows().first().focus();
     const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-alert"));
     const before = await focused();
     await page.keyboard.press("Control+k");
-    const field = page.getByRole("combobox", { name: "Find or do anything" });
+    const field = page.getByRole("combobox", { name: "Search or run a command" });
     await field.waitFor(visible);
     assert.equal(await field.evaluate((element) => element === document.activeElement), true);
     await page.keyboard.type("export");
@@ -114,17 +114,17 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
   });
 
   test("an alert says how long its exchange took, and that nothing is usual yet", async () => {
-    await page.goto(`${world.url}/inbox`);
+    await page.goto(`${world.url}/inbox?fold=none`);
     await rows().first().click();
     const detail = page.getByRole("article", { name: "Alert" });
     await detail.getByText("250 ms").waitFor(visible);
-    await detail.getByText(/Nothing is usual yet/).waitFor(visible);
+    await detail.getByText(/No usual duration yet/).waitFor(visible);
   });
 
   test("a long name of an attribute leaves the values their room, on a phone too", async () => {
     const name = `http.request.header.${"x".repeat(40)}`;
     await world.fail({ id: "named", application: "named", route: "export", attributes: { [name]: "4711" } });
-    await page.goto(`${world.url}/inbox?app=named`);
+    await page.goto(`${world.url}/inbox?fold=none&app=named`);
     await rows().first().click();
     const detail = page.getByRole("article", { name: "Alert" });
     await detail.getByText(name).waitFor(visible);
@@ -149,16 +149,16 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await world.fail({ id: "refused", application: "crm", route: "sync" });
     await page.goto(`${world.url}/deliveries?status=failed`);
     const row = page.getByRole("link", { name: /Receiver · Alert/ });
-    await row.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
+    await row.getByRole("img", { name: "1 attempt: rejected" }).waitFor(visible);
     await row.click();
     const message = page.getByRole("article", { name: "Message" });
-    await message.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
+    await message.getByRole("img", { name: "1 attempt: rejected" }).waitFor(visible);
     await message.getByText("HTTP/1.1 400 Bad Request").waitFor(visible);
     world.answers.status = 200;
     const before = world.received.length;
-    await message.getByRole("button", { name: "Send again" }).click();
-    await message.getByRole("img", { name: "2 attempts: refused, delivered" }).waitFor(visible);
-    await message.getByText("Sent again by").waitFor(visible);
+    await message.getByRole("button", { name: "Retry" }).click();
+    await message.getByRole("img", { name: "2 attempts: rejected, delivered" }).waitFor(visible);
+    await message.getByText("Retried by").waitFor(visible);
     assert.equal(world.received.length, before + 1);
   });
 

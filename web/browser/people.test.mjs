@@ -48,7 +48,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
     page = listen(await world.browser.newPage({ viewport: { width: 1440, height: 900 } }));
     await page.goto(world.url);
     await world.signIn(page);
-    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
     const failures = { name: "Failures", fireMode: "PER_EXCHANGE", severity: "CRITICAL", webhookIds: [webhook.id] };
     rule = await post("/rules", failures);
@@ -68,16 +68,16 @@ describe("people and pages", { timeout: 240_000 }, () => {
   test("what was not saved is there when the browser is opened again, for its person alone", async () => {
     await page.goto(`${world.url}/rules/new`);
     await page.getByLabel("Name").fill("Half a rule");
-    await page.getByText(/^Not saved yet; kept in this browser for /).waitFor(visible);
+    await page.getByText(/^Unsaved changes, kept as a draft in this browser for /).waitFor(visible);
     await page.getByRole("link", { name: "Webhooks" }).click();
-    await page.getByRole("button", { name: "Keep for later" }).click();
+    await page.getByRole("button", { name: "Save as draft" }).click();
     await page.getByRole("row", { name: /Receiver/ }).waitFor(visible);
     const kept = await page.context().storageState();
 
     const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
     await again.goto(`${world.url}/rules`);
-    await again.getByRole("link", { name: "Go on with the new rule" }).click();
-    await again.getByText(/^What you, .*, had not saved .* is back\.$/).waitFor(visible);
+    await again.getByRole("link", { name: "Continue the new rule" }).click();
+    await again.getByText(/^Restored your unsaved changes from .*\.$/).waitFor(visible);
     assert.equal(await again.getByLabel("Name").inputValue(), "Half a rule");
 
     const other = await enter("editor", { storageState: { ...kept, cookies: [] } });
@@ -85,7 +85,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
     await other.getByLabel("Name").waitFor(visible);
     assert.equal(await other.getByLabel("Name").inputValue(), "");
 
-    await again.getByRole("button", { name: "Give it up" }).click();
+    await again.getByRole("button", { name: "Discard" }).click();
     await again.getByRole("link", { name: "Rules", exact: true }).click();
     await again.getByRole("link", { name: "New rule" }).waitFor(visible);
     await Promise.all([again.context().close(), other.context().close()]);
@@ -101,21 +101,21 @@ describe("people and pages", { timeout: 240_000 }, () => {
       await tab.goto(`${world.url}/rules/new`);
       assert.equal(await tab.getByLabel("Name").inputValue(), "");
       await tab.getByLabel("Name").fill(name);
-      await tab.getByText(/^Not saved yet; kept in this browser for /).waitFor(visible);
+      await tab.getByText(/^Unsaved changes, kept as a draft in this browser for /).waitFor(visible);
     }
-    await one.getByText(/“Second” is open in another tab: not saved/).waitFor(visible);
+    await one.getByText(/“Second” is open in another tab, last changed/).waitFor(visible);
     assert.deepEqual(await accessibility(one), []);
     await Promise.all([one.reload(), two.reload()]);
     for (const [tab, name] of [
       [one, "First"],
       [two, "Second"],
     ]) {
-      await tab.getByText(/ had not saved .* is back\.$/).waitFor(visible);
+      await tab.getByText(/^Restored your unsaved changes from .*\.$/).waitFor(visible);
       assert.equal(await tab.getByLabel("Name").inputValue(), name);
     }
     await two.close({ runBeforeUnload: true });
-    await one.getByRole("button", { name: "Go on with it “Second”" }).click();
-    await one.getByRole("button", { name: "Go on with it “First”" }).waitFor(visible);
+    await one.getByRole("button", { name: "Continue “Second”" }).click();
+    await one.getByRole("button", { name: "Continue “First”" }).waitFor(visible);
     assert.equal(await one.getByLabel("Name").inputValue(), "Second");
     await one.context().close();
   });
@@ -131,7 +131,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
     await page.getByLabel("Threshold").fill("42");
     await page.getByText("44 exchanges within 10 min", { exact: false }).first().waitFor(visible);
     await page.getByRole("link", { name: "Rules", exact: true }).click();
-    await page.getByRole("button", { name: "Give up the changes" }).click();
+    await page.getByRole("button", { name: "Discard the changes" }).click();
     await page.getByRole("row", { name: /Failures/ }).waitFor(visible);
   });
 
@@ -141,7 +141,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
       storageState: await page.context().storageState(),
     });
     const tablet = listen(await context.newPage());
-    await tablet.goto(`${world.url}/inbox`);
+    await tablet.goto(`${world.url}/inbox?fold=none`);
     const box = (locator) => locator.boundingBox();
     const states = await box(tablet.getByRole("navigation", { name: "State" }));
     const filters = await box(tablet.getByRole("search"));
@@ -173,13 +173,13 @@ describe("people and pages", { timeout: 240_000 }, () => {
       const forbidden = (whose) => opened.getByRole("heading", { name: `This is for ${whose}` });
       const pages = {
         "/rules": opened.getByRole("row", { name: /Failures/ }),
-        [`/rules/${rule.id}`]: opened.getByText(/Writing them takes the role of an editor/),
+        [`/rules/${rule.id}`]: opened.getByText(/Editing requires the editor role/),
         "/rules/new": forbidden("editors"),
         "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
         "/webhooks/new": forbidden("editors"),
         "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
         [message]: opened.getByText(/^HTTP\/1.1 200/),
-        "/system": opened.getByRole("img", { name: /^Alerts raised each minute: 3 in an hour/ }),
+        "/system": opened.getByRole("img", { name: /^Alerts per minute: 3 in an hour/ }),
         "/users": forbidden("administrators"),
         "/tokens": forbidden("administrators"),
         "/audit": forbidden("administrators"),

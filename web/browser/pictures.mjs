@@ -48,11 +48,11 @@ try {
   const storageState = await first.storageState();
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 900 } });
-    await page.goto(`${origin}/inbox`);
+    await page.goto(`${origin}/inbox?fold=none`);
     await page.locator("[data-alert]").first().click();
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
     await page.getByText("Delivered").first().waitFor();
-    await page.getByText(/^Usual: /).waitFor();
+    await page.getByText(/^Median /).waitFor();
     await keep(`inbox-${colorScheme}`, page);
     await page.close();
     const editor = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 1100 } });

@@ -46,6 +46,11 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
+       exists (select from announcement where subject = 'source') as source_failing,
+       (select count(*) from rule_failing) as rules_failing,
+       (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,
+       (select count(*) from replica where beat_at > now() - $1::interval) as replicas_alive,
+       (select count(*) from replica where beat_at <= now() - $1::interval) as replicas_dead,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -60,12 +65,17 @@ type GaugesRow struct {
 	LateDropped     int64
 	Backfills       int64
 	Slowest         string
+	SourceFailing   bool
+	RulesFailing    int64
+	DeadLetters     int64
+	ReplicasAlive   int64
+	ReplicasDead    int64
 	NowNs           int64
 }
 
 // What is measured of all tenants together, but for the outbox and the partitions.
-func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
-	row := q.db.QueryRow(ctx, gauges)
+func (q *Queries) Gauges(ctx context.Context, deadAfter time.Duration) (GaugesRow, error) {
+	row := q.db.QueryRow(ctx, gauges, deadAfter)
 	var i GaugesRow
 	err := row.Scan(
 		&i.Missing,
@@ -78,6 +88,11 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.LateDropped,
 		&i.Backfills,
 		&i.Slowest,
+		&i.SourceFailing,
+		&i.RulesFailing,
+		&i.DeadLetters,
+		&i.ReplicasAlive,
+		&i.ReplicasDead,
 		&i.NowNs,
 	)
 	return i, err

@@ -71,6 +71,11 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
+       exists (select from announcement where subject = 'source') as source_failing,
+       (select count(*) from rule_failing) as rules_failing,
+       (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,
+       (select count(*) from replica where beat_at > now() - @dead_after::interval) as replicas_alive,
+       (select count(*) from replica where beat_at <= now() - @dead_after::interval) as replicas_dead,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;
 
 -- name: LateDroppedWrite :exec

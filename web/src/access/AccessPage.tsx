@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { me } from "../api/access";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Forbidden } from "../ui/states";
 import styles from "./access.module.css";
 

@@ -1,17 +1,18 @@
-import { NativeSelect, PasswordInput, useMantineColorScheme } from "@mantine/core";
+import { PasswordInput, useMantineColorScheme } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { accessKeys, changePassword, type Me, me, roleLabel } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
+import { Select } from "../ui/Select";
+import { SingleKeysSwitch } from "../ui/SingleKeysSwitch";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
 import { schemes, schemeWords } from "../ui/theme";
 import { useToast } from "../ui/toast";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
 import { useSignOut } from "./signOut";
@@ -61,11 +62,12 @@ function Account({ who }: { who: Me }) {
             )}
           </dl>
           <Theme />
+          <SingleKeysSwitch />
           {who.issuer && !who.hasPassword && (
-            <p className={formStyles.hint}>You sign in at {who.issuer}, without a password of Tocsin's own.</p>
+            <p className={formStyles.hint}>You sign in with {who.issuer}, without a Tocsin password.</p>
           )}
           {who.kind === "open" ? (
-            <p className={formStyles.hint}>Access is open on this machine: nobody has to sign in.</p>
+            <p className={formStyles.hint}>Access is open on this machine. No sign-in is required.</p>
           ) : (
             <div>
               <Button onClick={() => signOut.mutate()} disabled={signOut.isPending}>
@@ -84,14 +86,11 @@ function Account({ who }: { who: Me }) {
 function Theme() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
-    <NativeSelect
+    <Select
       label="Theme"
-      data={schemes.map((value) => ({ value, label: schemeWords[value] }))}
+      options={schemes.map((value) => ({ value, label: schemeWords[value] }))}
       value={colorScheme}
-      onChange={(event) => {
-        const chosen = schemes.find((scheme) => scheme === event.currentTarget.value);
-        if (chosen) setColorScheme(chosen);
-      }}
+      onChange={setColorScheme}
     />
   );
 }
@@ -101,33 +100,19 @@ const fields = ["currentPassword", "newPassword"] as const;
 function Password({ who }: { who: Me }) {
   const cache = useQueryClient();
   const toast = useToast();
-  const [problems, setProblems] = useState<readonly string[]>([]);
-  const [refusals, setRefusals] = useState(0);
   const form = useForm({ initialValues: { currentPassword: "", newPassword: "" } });
-  const change = useMutation({
-    mutationFn: changePassword,
-    onSuccess: (now) => {
+  const change = useServerForm({
+    form,
+    fields,
+    send: changePassword,
+    onSaved: (now) => {
       form.reset();
       cache.setQueryData<Me>(accessKeys.me, now);
-      toast("Your password is set. You are signed out everywhere else.", "done");
-    },
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblems(placed.rest);
-      setRefusals((count) => count + 1);
+      toast("Password changed. You are signed out everywhere else.", "done");
     },
   });
   return (
-    <Form
-      problems={problems}
-      refusals={refusals}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblems([]);
-        change.mutate(form.values);
-      }}
-    >
+    <Form problems={change.problems} refusals={change.refusals} onSubmit={() => change.submit(form.values)}>
       <FormSection title={who.hasPassword ? "Change the password" : "Set a password"}>
         {who.hasPassword && (
           <PasswordInput
@@ -138,13 +123,13 @@ function Password({ who }: { who: Me }) {
         )}
         <PasswordInput
           label="New password"
-          description="At least 12 characters; a few words are good"
+          description="At least 12 characters, for example a few words"
           autoComplete="new-password"
           {...form.getInputProps("newPassword")}
         />
       </FormSection>
       <div className={formStyles.actions}>
-        <Button type="submit" look="primary" disabled={change.isPending}>
+        <Button type="submit" look="primary" disabled={change.busy}>
           Set the password
         </Button>
       </div>

@@ -1,4 +1,4 @@
-import { NativeSelect, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type AuditFilter, auditLog } from "../api/access";
@@ -6,6 +6,7 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconHistory } from "../ui/icons";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
@@ -40,13 +41,12 @@ export function AuditPage() {
           setFilter(typed ? { ...rest, actor: typed } : rest);
         }}
       >
-        <NativeSelect
+        <Select
           label="About"
-          data={kinds}
+          options={kinds}
           value={filter.objectKind ?? ""}
-          onChange={(event) => {
+          onChange={(kind) => {
             const { objectKind: _, ...rest } = filter;
-            const kind = event.currentTarget.value;
             setFilter(kind ? { ...rest, objectKind: kind } : rest);
           }}
         />
@@ -63,7 +63,7 @@ export function AuditPage() {
       ) : log.data === undefined ? (
         <Failed error={failure} onRetry={log.refetch} />
       ) : entries.length === 0 ? (
-        <Empty icon={IconHistory} title="Nothing was changed" />
+        <Empty icon={IconHistory} title="No changes" />
       ) : (
         <table className={table.table}>
           <thead>
@@ -101,7 +101,7 @@ export function AuditPage() {
       {log.hasNextPage && (
         <div className={styles.more}>
           <Button disabled={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Show older entries
+            Load older entries
           </Button>
         </div>
       )}

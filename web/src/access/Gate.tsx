@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { accessKeys, type Me, type SessionState, session } from "../api/access";
 import { onSignedOut } from "../api/client";
-import { CameIn } from "./cameIn";
+import { CameIn } from "../frame/cameIn";
 import { SetUpPage } from "./SetUpPage";
 import { SignInPage, signInProblem } from "./SignInPage";
 

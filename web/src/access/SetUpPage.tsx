@@ -1,11 +1,10 @@
 import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import { type Me, setUp } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { useFocusAtFirst } from "../ui/useFocusAtFirst";
+import { useServerForm } from "../ui/useServerForm";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
@@ -13,41 +12,27 @@ const fields = ["code", "name", "email", "password"] as const;
 
 /** What is shown while there is no administrator. Others may have accounts: they go on to sign in. */
 export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; onSignIn: () => void }) {
-  const [problem, setProblem] = useState<string>();
   useEffect(() => {
     document.title = "Set up · Tocsin";
   }, []);
   const form = useForm({ initialValues: { code: "", name: "", email: "", password: "" } });
   const first = useFocusAtFirst<HTMLInputElement>();
-  const make = useMutation({
-    mutationFn: setUp,
-    onSuccess: onEnter,
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblem(placed.rest.join(" ") || undefined);
-    },
-  });
+  const make = useServerForm({ form, fields, send: setUp, onSaved: onEnter });
   return (
-    <Entrance title="Set up Tocsin" problem={problem}>
-      <p>
-        There is no administrator yet. Make the first one with the code that Tocsin has written to its log when it
-        started.
-      </p>
+    <Entrance title="Set up Tocsin" problem={make.problem}>
+      <p>There is no administrator yet. Create the first one with the code that Tocsin wrote to its log at startup.</p>
       <form
         className={styles.fields}
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          form.clearErrors();
-          setProblem(undefined);
-          make.mutate(form.values);
+          make.submit(form.values);
         }}
       >
         <TextInput
           label="Code"
           ref={first}
-          description="In the log as set_up_code"
+          description="Logged as set_up_code"
           autoComplete="off"
           spellCheck={false}
           {...form.getInputProps("code")}
@@ -56,12 +41,12 @@ export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; o
         <TextInput label="E-mail address" type="email" autoComplete="username" {...form.getInputProps("email")} />
         <PasswordInput
           label="Password"
-          description="At least 12 characters; a few words are good"
+          description="At least 12 characters, for example a few words"
           autoComplete="new-password"
           {...form.getInputProps("password")}
         />
-        <Button type="submit" look="primary" disabled={make.isPending}>
-          Make the administrator
+        <Button type="submit" look="primary" disabled={make.busy}>
+          Create the administrator
         </Button>
       </form>
       <Button onClick={onSignIn}>Sign in instead</Button>

@@ -10,12 +10,12 @@ import { Entrance } from "./Entrance";
 
 /** What can go wrong at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
-  expired: "That took too long, or began in another browser. Try again.",
-  cancelled: "The provider did not let you sign in.",
-  provider: "The provider cannot be used at present. Tocsin's log says why.",
-  unavailable: "Who you are cannot be checked at present. Try again.",
-  "not-admitted": "You have no account here. An administrator can let you in.",
-  "email-taken": "Your e-mail address belongs to an account with a password. An administrator can help.",
+  expired: "The sign-in took too long or started in another browser. Try again.",
+  cancelled: "The provider refused the sign-in.",
+  provider: "The provider is not available. See Tocsin's log for the reason.",
+  unavailable: "The sign-in cannot be checked right now. Try again.",
+  "not-admitted": "You do not have an account. Ask an administrator for one.",
+  "email-taken": "An account with a password already uses your e-mail address. Ask an administrator for help.",
 };
 
 /** What went wrong for whoever has just been at a provider. */
@@ -76,7 +76,7 @@ export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (
           Sign in
         </Button>
       </form>
-      <p className={styles.hint}>Forgotten? An administrator can give you a link by which you sign in once.</p>
+      <p className={styles.hint}>Forgot your password? Ask an administrator for a sign-in link.</p>
     </Entrance>
   );
 }

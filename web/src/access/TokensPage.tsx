@@ -1,6 +1,6 @@
-import { NativeSelect, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import {
   accessKeys,
@@ -12,16 +12,17 @@ import {
   type Token,
   tokenList,
 } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 
 export function TokensPage() {
@@ -45,8 +46,8 @@ export function TokensPage() {
       ) : tokens.data === undefined ? (
         <Failed error={failure} onRetry={tokens.refetch} />
       ) : tokens.data.length === 0 ? (
-        <Empty icon={IconKey} title="No program has a key">
-          <p>A token lets a program use the API, within a role, until it expires or is revoked.</p>
+        <Empty icon={IconKey} title="No API tokens yet">
+          <p>A token gives a program access to the API with a role, until it expires or is revoked.</p>
         </Empty>
       ) : (
         <table className={table.table}>
@@ -55,7 +56,7 @@ export function TokensPage() {
               <th scope="col">Token</th>
               <th scope="col">Role</th>
               <th scope="col">Last use</th>
-              <th scope="col">Holds until</th>
+              <th scope="col">Expires</th>
               <th scope="col">
                 <span className="visually-hidden">Actions</span>
               </th>
@@ -67,7 +68,7 @@ export function TokensPage() {
                 <td>
                   <div className={table.name}>{token.name}</div>
                   <div className={table.sub}>
-                    <span className="mono">tcn_…{token.hint}</span> · made by {token.createdBy},{" "}
+                    <span className="mono">tcn_…{token.hint}</span> · created by {token.createdBy},{" "}
                     <Ago at={token.createdAt} />
                   </div>
                 </td>
@@ -75,7 +76,7 @@ export function TokensPage() {
                 <td data-label="Last use">
                   {token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}
                 </td>
-                <td data-label="Holds until">
+                <td data-label="Expires">
                   <End token={token} />
                 </td>
                 <td>
@@ -97,7 +98,7 @@ export function TokensPage() {
 }
 
 function End({ token }: { token: Token }) {
-  if (!token.expiresAt) return <span className={table.quiet}>No end</span>;
+  if (!token.expiresAt) return <span className={table.quiet}>Never</span>;
   if (Date.parse(token.expiresAt) <= Date.now()) return <span className={table.bad}>Expired</span>;
   return <ExactTime at={token.expiresAt} />;
 }
@@ -107,32 +108,28 @@ const lifetimes = [
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
   { value: "365", label: "1 year" },
-  { value: "", label: "No end" },
+  { value: "", label: "Never" },
 ];
 
 function NewToken({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
-  const [problem, setProblem] = useState<string>();
   const form = useForm({ initialValues: { name: "", role: "viewer" as Role, days: "90" } });
-  const create = useMutation({
-    mutationFn: ({ name, role, days }: typeof form.values) =>
+  const create = useServerForm({
+    form,
+    fields: ["name", "role"],
+    send: ({ name, role, days }: typeof form.values) =>
       createToken({
         name,
         role,
         ...(days ? { expiresAt: new Date(Date.now() + Number(days) * dayMs).toISOString() } : {}),
       }),
-    onError: (error) => {
-      const placed = placeErrors(error, ["name", "role"]);
-      form.setErrors(placed.fields);
-      setProblem(placed.rest.join(" ") || undefined);
-    },
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.tokens }),
   });
-  if (create.data) {
+  if (create.answer) {
     return (
-      <FormDialog title={`Token “${create.data.token.name}”`} onClose={onClose}>
-        <p>Keep it where the program finds it: it is not shown again. It is sent as Authorization: Bearer.</p>
-        <Secret>{create.data.secret}</Secret>
+      <FormDialog title={`Token “${create.answer.token.name}”`} onClose={onClose}>
+        <p>Copy it now; it is not shown again. Send it as Authorization: Bearer.</p>
+        <Secret>{create.answer.secret}</Secret>
       </FormDialog>
     );
   }
@@ -140,22 +137,18 @@ function NewToken({ onClose }: { onClose: () => void }) {
     <FormDialog
       title="New token"
       action="Create the token"
-      busy={create.isPending}
-      problem={problem}
+      busy={create.busy}
+      problem={create.problem}
       onClose={onClose}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblem(undefined);
-        create.mutate(form.values);
-      }}
+      onSubmit={() => create.submit(form.values)}
     >
       <TextInput label="Name" placeholder="Deployment" autoComplete="off" {...form.getInputProps("name")} />
-      <NativeSelect
+      <Select
         label="Role"
-        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        options={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
         {...form.getInputProps("role")}
       />
-      <NativeSelect label="Holds for" data={lifetimes} {...form.getInputProps("days")} />
+      <Select label="Expires" options={lifetimes} {...form.getInputProps("days")} />
     </FormDialog>
   );
 }
@@ -166,11 +159,11 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
       title={`Revoke “${token.name}”?`}
       action="Revoke the token"
       remove={() => revokeToken(token.id)}
-      done={`“${token.name}” is revoked.`}
+      done={`“${token.name}” was revoked.`}
       stale={accessKeys.tokens}
       onClose={onClose}
     >
-      Whatever uses it is refused from the next request on.
+      Programs that use it lose access immediately.
     </RemoveDialog>
   );
 }

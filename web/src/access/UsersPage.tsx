@@ -1,4 +1,4 @@
-import { NativeSelect, PasswordInput, TextInput } from "@mantine/core";
+import { PasswordInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -15,17 +15,18 @@ import {
   userList,
 } from "../api/access";
 import { reasonOf } from "../api/errors";
-import { placeErrors } from "../api/fields";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
 
 type Open = { what: "new" } | { what: "delete" | "link"; user: User };
@@ -84,7 +85,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
     onError: (error) => toast(`${user.name} was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
   });
-  const word = user.disabled ? "Let sign in" : "Disable";
+  const word = user.disabled ? "Enable" : "Disable";
   return (
     <tr>
       <td>
@@ -100,12 +101,13 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
         </div>
       </td>
       <td>
-        <NativeSelect
-          aria-label={`Role of ${user.name}`}
-          data={roles.map(({ value, label }) => ({ value, label }))}
+        <Select
+          bare
+          label={`Role of ${user.name}`}
+          options={roles}
           value={user.role}
           disabled={change.isPending}
-          onChange={(event) => change.mutate({ role: event.currentTarget.value as Role })}
+          onChange={(role) => change.mutate({ role })}
         />
       </td>
       <td data-label="Last sign-in">
@@ -158,49 +160,41 @@ const fields = ["name", "email", "role", "password"] as const;
 function NewUser({ onClose }: { onClose: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();
-  const [problem, setProblem] = useState<string>();
   const form = useForm({ initialValues: { name: "", email: "", role: "operator" as Role, password: "" } });
-  const create = useMutation({
-    mutationFn: async ({ password, ...user }: typeof form.values) => {
+  const create = useServerForm({
+    form,
+    fields,
+    send: async ({ password, ...user }: typeof form.values) => {
       const made = await createUser(password ? { ...user, password } : user);
       return password ? undefined : await createLink(made.id);
     },
-    onSuccess: (link) => {
+    onSaved: (link) => {
       if (link !== undefined) return;
       toast(`${form.values.name} can sign in.`, "done");
       onClose();
     },
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblem(placed.rest.join(" ") || undefined);
-    },
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
   });
-  if (create.data) return <LinkShown name={form.values.name} link={create.data} onClose={onClose} />;
+  if (create.answer) return <LinkShown name={form.values.name} link={create.answer} onClose={onClose} />;
   return (
     <FormDialog
       title="New user"
       action="Create the user"
-      busy={create.isPending}
-      problem={problem}
+      busy={create.busy}
+      problem={create.problem}
       onClose={onClose}
-      onSubmit={() => {
-        form.clearErrors();
-        setProblem(undefined);
-        create.mutate(form.values);
-      }}
+      onSubmit={() => create.submit(form.values)}
     >
       <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
       <TextInput label="E-mail address" type="email" autoComplete="off" {...form.getInputProps("email")} />
-      <NativeSelect
+      <Select
         label="Role"
-        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        options={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
         {...form.getInputProps("role")}
       />
       <PasswordInput
         label="Password"
-        description="Left empty, you get a link by which the user signs in once and sets one"
+        description="Leave blank to get a one-time sign-in link instead"
         autoComplete="new-password"
         {...form.getInputProps("password")}
       />
@@ -211,7 +205,7 @@ function NewUser({ onClose }: { onClose: () => void }) {
 function LinkShown({ name, link, onClose }: { name: string; link: string; onClose: () => void }) {
   return (
     <FormDialog title={`Sign-in link for ${name}`} onClose={onClose}>
-      <p>Whoever opens it is signed in as {name}, once, within a day. It is not shown again.</p>
+      <p>Anyone who opens it is signed in as {name}. It works once, within a day, and is not shown again.</p>
       <Secret>{link}</Secret>
     </FormDialog>
   );
@@ -223,13 +217,13 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
   return (
     <FormDialog
       title={`Sign-in link for ${user.name}`}
-      action="Make the link"
+      action="Create the link"
       busy={make.isPending}
       problem={make.error?.message}
       onSubmit={() => make.mutate()}
       onClose={onClose}
     >
-      <p>For somebody who has no password, or has forgotten it. Setting a password ends the link.</p>
+      <p>For a user who has no password or has forgotten it. Setting a password invalidates the link.</p>
     </FormDialog>
   );
 }
@@ -240,11 +234,11 @@ function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
       title={`Delete ${user.name}?`}
       action="Delete the user"
       remove={() => deleteUser(user.id)}
-      done={`${user.name} is deleted.`}
+      done={`${user.name} was deleted.`}
       stale={accessKeys.users}
       onClose={onClose}
     >
-      {user.name}, {roleLabel(user.role)}, is signed out at once. What was done in this name stays on record.
+      {user.name}, {roleLabel(user.role)}, is signed out immediately. Their entries in the audit log remain.
     </RemoveDialog>
   );
 }

@@ -64,9 +64,9 @@ test("the first administrator is made with the code of the log", async () => {
   await user.type(screen.getByLabelText("Your name"), "Ada");
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "a long password");
-  await user.click(screen.getByRole("button", { name: "Make the administrator" }));
+  await user.click(screen.getByRole("button", { name: "Create the administrator" }));
   expect(await screen.findByText("Not a code that holds")).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Make the administrator" }));
+  await user.click(screen.getByRole("button", { name: "Create the administrator" }));
   expect(await screen.findByRole("navigation", { name: "Tocsin" })).toBeVisible();
   expect(sent).toEqual({ code: "aaaa", name: "Ada", email: "ada@example.com", password: "a long password" });
 });
@@ -93,8 +93,8 @@ test("a provider comes first, and knows where to return to", async () => {
 });
 
 test.each([
-  ["unavailable", "Who you are cannot be checked at present. Try again."],
-  ["provider", "The provider cannot be used at present. Tocsin's log says why."],
+  ["unavailable", "The sign-in cannot be checked right now. Try again."],
+  ["provider", "The provider is not available. See Tocsin's log for the reason."],
 ])("what went wrong on the way from a provider is told: %s", async (kind, words) => {
   globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);
   onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
@@ -130,7 +130,7 @@ test("a token is shown once", async () => {
     }),
   );
   const { user } = open("/tokens");
-  await screen.findByRole("heading", { name: "No program has a key" });
+  await screen.findByRole("heading", { name: "No API tokens yet" });
   await user.click(screen.getByRole("button", { name: "New token" }));
   await user.type(await screen.findByLabelText("Name"), "ci");
   await user.selectOptions(screen.getByLabelText("Role"), "editor");
@@ -147,7 +147,7 @@ test("whoever comes from a provider is not offered a password", async () => {
     http.get(api("/me"), () => HttpResponse.json({ ...ada, hasPassword: false, issuer: "https://login.example.com" })),
   );
   open("/account");
-  expect(await screen.findByText(/You sign in at https:\/\/login\.example\.com/)).toBeVisible();
+  expect(await screen.findByText(/You sign in with https:\/\/login\.example\.com/)).toBeVisible();
   expect(screen.queryByLabelText("New password")).toBeNull();
 });
 

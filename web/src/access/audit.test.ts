@@ -17,7 +17,7 @@ test("deeds are told in words", () => {
   expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
-  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("had a rule evaluated at once");
+  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("evaluated a rule");
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 
@@ -30,7 +30,7 @@ test("what was done to alerts is told by where they were brought, and how many t
     before: { state: "RESOLVED" },
     after: { state: "FIRING", alerts: 2746, ids: ["a", "b", "c", "d"] },
   });
-  expect(deed(many)).toBe("put back 2,746 alerts");
+  expect(deed(many)).toBe("restored 2,746 alerts");
   expect(changes(many)).toEqual(["state: RESOLVED → FIRING", "a, b, c and 2,743 more"]);
   expect(deed({ ...many, after: { state: "RESOLVED", alerts: 2, ids: ["a", "b"] } })).toBe("resolved 2 alerts");
 });

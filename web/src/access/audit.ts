@@ -1,4 +1,5 @@
 import type { AuditEntry } from "../api/access";
+import { number } from "../ui/words";
 
 const verbs: Record<string, string> = {
   create: "created",
@@ -20,11 +21,11 @@ const requests: Record<string, string> = {
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
   resolveAlerts: "resolved alerts",
-  undoAlertAction: "put alerts back as they were",
+  undoAlertAction: "undid an action on alerts",
   slackInteraction: "pressed a button in Slack",
   retryNotification: "sent a message again",
   retryNotifications: "sent messages again",
-  retryRule: "had a rule evaluated at once",
+  retryRule: "evaluated a rule",
   applyRules: "applied a file of rules",
   "tocsin users": "was run on the server",
 };
@@ -33,8 +34,8 @@ const requests: Record<string, string> = {
 const alertVerbs: Record<string, string> = {
   ACKNOWLEDGED: "acknowledged",
   RESOLVED: "resolved",
-  FIRING: "put back",
-  PENDING: "put back",
+  FIRING: "restored",
+  PENDING: "restored",
 };
 
 interface AlertsAfter {
@@ -49,7 +50,7 @@ export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
   const { state = "", alerts = 1 } = (entry.after ?? {}) as AlertsAfter;
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
-    const which = alerts > 1 ? `${alerts.toLocaleString("en")} alerts` : `alert “${objectName ?? ""}”`;
+    const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
   }
   const request = action === "request" ? requests[operation] : undefined;
@@ -74,7 +75,7 @@ const mostNamed = 3;
 /** The first of many alerts by their ids, and how many more there are. */
 function named(ids: readonly string[], all: number): string {
   const rest = all - Math.min(mostNamed, ids.length);
-  return ids.slice(0, mostNamed).join(", ") + (rest > 0 ? ` and ${rest.toLocaleString("en")} more` : "");
+  return ids.slice(0, mostNamed).join(", ") + (rest > 0 ? ` and ${number(rest)} more` : "");
 }
 
 const longest = 120;

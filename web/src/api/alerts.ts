@@ -20,13 +20,25 @@ export interface AlertFilter {
   ruleId: readonly string[];
   /** What exchanges failed with; the empty one stands for alerts without an error. */
   signature: readonly string[];
+  /** The routes of the exchanges; set where an issue is opened. */
+  route: readonly string[];
+  environment: readonly string[];
+  executionId: string;
+  correlationId: string;
+  /** Each as key=value; all must hold. */
+  attribute: readonly string[];
+  /** Fired within so many hours before now; 0 is no restriction. */
+  hours: number;
+  /** Fired between these instants; an empty one is no restriction. */
+  from: string;
+  to: string;
   q: string;
   mine: boolean;
   unread: boolean;
 }
 
 /** What alerts are folded by. */
-export type Fold = "rule" | "signature";
+export type Fold = "issue" | "rule" | "signature";
 
 export const alertKeys = {
   all: ["alerts"] as const,
@@ -45,13 +57,23 @@ export const alertKeys = {
 
 const pageSize = 100;
 
-function queryOf({ state, severity, application, ruleId, signature, q, mine, unread }: AlertFilter) {
+function queryOf(filter: AlertFilter) {
+  const { state, severity, application, ruleId, signature, route, environment, attribute, mine, unread } = filter;
+  const { q, executionId, correlationId, hours, to } = filter;
+  const from = filter.from || (hours > 0 ? new Date(Date.now() - hours * 3_600_000).toISOString() : "");
   return {
     state: [state],
     severity: [...severity],
     application: [...application],
     ruleId: [...ruleId],
     signature: [...signature],
+    route: [...route],
+    environment: [...environment],
+    attribute: [...attribute],
+    ...(executionId ? { executionId } : {}),
+    ...(correlationId ? { correlationId } : {}),
+    ...(from ? { from } : {}),
+    ...(to ? { to } : {}),
     ...(q ? { q } : {}),
     ...(mine ? { mine } : {}),
     ...(unread ? { unread } : {}),
@@ -66,6 +88,19 @@ export function alertPage(filter: AlertFilter, cursor: string, signal?: AbortSig
       params: { query: { ...queryOf(filter), limit: pageSize, ...(cursor ? { cursor } : {}) } },
     }),
   );
+}
+
+/** How many alerts are asked for by their ids at once. */
+export const mostChanged = 200;
+
+/** Of these alerts, those that match. */
+export function changedAlerts(filter: AlertFilter, ids: readonly string[]): Promise<AlertPage> {
+  return body(client.GET("/alerts", { params: { query: { ...queryOf(filter), id: [...ids], limit: mostChanged } } }));
+}
+
+/** Whether an alert has messages that are still to be delivered. */
+export function isUndelivered({ delivery }: Alert): boolean {
+  return delivery !== undefined && delivery.delivered + delivery.failed < delivery.total;
 }
 
 export function alertList(filter: AlertFilter) {

@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isKnownAway } from "./comeback";
 import { isPassing } from "./errors";
-import { pastKey } from "./status";
+import { firstVersionKey, pastKey } from "./status";
 
 /** The one place where server state is kept. What is on screen is refreshed by events or by polls, not by mounting. */
 export function createCache(): QueryClient {
@@ -17,7 +17,9 @@ export function createCache(): QueryClient {
       mutations: { networkMode: "always" },
     },
   });
-  // It grows by itself, and is bounded by itself.
-  cache.setQueryDefaults(pastKey, { gcTime: Number.POSITIVE_INFINITY, staleTime: Number.POSITIVE_INFINITY });
+  // Neither can be asked for again, and both are small.
+  for (const key of [pastKey, firstVersionKey]) {
+    cache.setQueryDefaults(key, { gcTime: Number.POSITIVE_INFINITY, staleTime: Number.POSITIVE_INFINITY });
+  }
   return cache;
 }

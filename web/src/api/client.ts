@@ -46,6 +46,7 @@ export type UndoResult = Schemas["UndoResult"];
 export type DeliverySummary = Schemas["DeliverySummary"];
 export type AlertState = Schemas["AlertState"];
 export type AlertActivity = Schemas["AlertActivity"];
+export type AlertsEvent = Schemas["AlertsEvent"];
 export type AlertCounts = Schemas["AlertCounts"];
 export type WindowCount = Schemas["WindowCount"];
 export type FireMode = Schemas["FireMode"];

@@ -28,27 +28,27 @@ export function unreachable(cause: unknown): ApiError {
 }
 
 /** What to tell a person about any error, and what they can do. What is shown is asked for again without them. */
-export function explain(error: unknown, again = "It tries again by itself."): { what: string; remedy: string } {
+export function explain(error: unknown, again = "It tries again automatically."): { what: string; remedy: string } {
   if (!(error instanceof ApiError)) {
     return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
   }
-  const named = error.requestId ? ` Tocsin's log names this request ${error.requestId}.` : "";
+  const named = error.requestId ? ` The request id in Tocsin's log is ${error.requestId}.` : "";
   switch (true) {
     case error.status === 0:
-      return { what: error.message, remedy: "Check your connection, and whether Tocsin runs." };
+      return { what: error.message, remedy: "Check your connection, and whether Tocsin is running." };
     case error.status === 401:
       return { what: error.message, remedy: "Sign in again." };
     case error.status === 403:
       return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
     // An id that the address holds, and that is none.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
-      return { what: "There is no such thing.", remedy: "The address is not quite right." };
+      return { what: "Not found.", remedy: "Check the address." };
     case error.status === 404:
-      return { what: error.message, remedy: "It may have been deleted meanwhile." };
+      return { what: error.message, remedy: "It may have been deleted." };
     case error.status === 503:
       return {
         what: error.message,
-        remedy: `Tocsin runs, but something that it needs does not. ${again}`,
+        remedy: `Tocsin is running, but a database is not available. ${again}`,
       };
     case error.status >= 500:
       return { what: error.message, remedy: `Try again.${named}` };
@@ -76,7 +76,7 @@ export function isPassing(error: unknown): boolean {
 
 function wording(status: number, title: string | undefined): string {
   if (status === 0) return "Tocsin cannot be reached.";
-  if (status === 404) return "There is no such thing.";
+  if (status === 404) return "Not found.";
   return title ? `Tocsin answered: ${title}.` : `Tocsin answered with status ${status}.`;
 }
 

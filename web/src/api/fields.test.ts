@@ -27,6 +27,6 @@ test("a refusal without fields is for the whole form", () => {
   expect(placeErrors(refusal(), ["name"])).toEqual({ fields: {}, rest: ["The rule is not valid."] });
   expect(placeErrors(unreachable(new TypeError("no")), ["name"])).toEqual({
     fields: {},
-    rest: ["Tocsin cannot be reached. Check your connection, and whether Tocsin runs."],
+    rest: ["Tocsin cannot be reached. Check your connection, and whether Tocsin is running."],
   });
 });

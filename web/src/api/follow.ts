@@ -1,59 +1,146 @@
 import type { InfiniteData, Query, QueryClient } from "@tanstack/react-query";
-import { type AlertFilter, alertKeys, alertPage } from "./alerts";
-import type { AlertCounts, AlertPage } from "./client";
+import { type AlertFilter, alertKeys, alertPage, changedAlerts, isUndelivered, mostChanged } from "./alerts";
+import type { Alert, AlertCounts, AlertGroupPage, AlertPage } from "./client";
+import { applyDelta } from "./delta";
 import { mergeHead } from "./head";
 import { Live } from "./live";
 import { throttle } from "./throttle";
 
 const refreshGapMs = 1_000;
+/** Folding reads every alert that matches: it is asked for a fifth of the time at most. */
+const groupsGapMs = 2_000;
+const groupsShare = 5;
+/** How often everything is read anew while something changes, in case that an event did not name a change. */
+const wholeMs = 60_000;
+/** No event announces a delivery: rows whose messages are not delivered yet are read again after so long. */
+const deliveryMs = 5_000;
 
-/** Of a list longer than this, only the beginning is asked again by itself: the rest would cost a call for each page. */
+/** Of a list longer than this, only the beginning is read anew as a whole: the rest would cost a call for each page. */
 const longPages = 20;
 
+type List = InfiniteData<AlertPage, string>;
+type Groups = InfiniteData<AlertGroupPage, string>;
+
 /**
- * Keeps the cache as fresh as the stream of events: counts come with the event; lists and open alerts are asked again, at
- * most once a second for each page that a list has loaded, so that a storm costs this page and the server little.
+ * Keeps the cache as fresh as the stream of events. Counts come with the event, and with it the ids of the alerts that
+ * changed: a list reads those, whatever its length, at most once a second. Where an event names none, everything that is on
+ * the page is read anew.
  */
 export function follow(cache: QueryClient): Live {
+  /** The alerts to read; undefined for all. */
+  let changed: Set<string> | undefined;
+  let wholeAt = Number.NEGATIVE_INFINITY;
+  let gapMs = refreshGapMs;
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+
+  let foldMs = 0;
+  let groupsWaiting: ReturnType<typeof setTimeout> | undefined;
+  const refreshGroups = throttle(
+    async () => {
+      const began = Date.now();
+      await cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: (query) => !isTrying(query) });
+      foldMs = Date.now() - began;
+      clearTimeout(groupsWaiting);
+      if (!hasUndeliveredGroups(cache)) return;
+      groupsWaiting = setTimeout(() => live.current() === "live" && refreshGroups(), deliveryMs);
+    },
+    () => Math.max(groupsGapMs, groupsShare * foldMs),
+  );
   const refresh = throttle(
     async () => {
-      // An action under way has changed the cache ahead of the server, and asks for the truth itself when it is done.
+      // An action under way has changed the cache ahead of the server, and reads everything anew when it is done.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 0) return;
-      await Promise.all([
-        cache.invalidateQueries({
-          queryKey: alertKeys.lists,
-          predicate: (query) => !isLong(query.state.data) && !isTrying(query),
-        }),
-        refreshHeads(cache),
-        cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: (query) => !isTrying(query) }),
-        cache.invalidateQueries({ queryKey: alertKeys.nested }),
-        cache.invalidateQueries({ queryKey: alertKeys.totals }),
-        cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => !isTrying(query) }),
-        // A count that goes on, or is over, owes new messages about an alert that is open here.
-        cache.invalidateQueries({ queryKey: alertKeys.timelines }),
-      ]);
+      const ids = changed;
+      changed = new Set();
+      const whole = ids === undefined || ids.size > mostChanged || Date.now() - wholeAt > wholeMs;
+      gapMs = whole ? refreshGapMs * loadedPages(cache) : refreshGapMs;
+      try {
+        if (whole) await refreshAll(cache);
+        else await refreshSome(cache, [...new Set([...ids, ...undelivered(cache)])].slice(0, mostChanged));
+        if (whole) wholeAt = Date.now();
+      } catch {
+        // What could not be read is unknown; the query cache has the error of what is on the page.
+        changed = undefined;
+      }
+      clearTimeout(waiting);
+      if (undelivered(cache).length > 0) waiting = setTimeout(() => live.current() === "live" && refresh(), deliveryMs);
     },
-    () => refreshGapMs * loadedPages(cache),
+    () => gapMs,
   );
-  return new Live({
-    onAlerts: (counts: AlertCounts | undefined) => {
+  const live = new Live({
+    onAlerts: (counts, ids) => {
       if (counts) cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => ({ ...old, ...counts }));
       else void cache.invalidateQueries({ queryKey: alertKeys.counts });
+      if (!ids) changed = undefined;
+      else for (const id of ids) changed?.add(id);
       refresh();
+      refreshGroups();
     },
   });
+  return live;
+}
+
+/** Reads everything that is on the page anew. */
+async function refreshAll(cache: QueryClient): Promise<void> {
+  await Promise.all([
+    cache.invalidateQueries({
+      queryKey: alertKeys.lists,
+      predicate: (query) => !isLong(query.state.data) && !isTrying(query),
+    }),
+    refreshHeads(cache),
+    cache.invalidateQueries({ queryKey: alertKeys.nested }),
+    cache.invalidateQueries({ queryKey: alertKeys.totals }),
+    cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => !isTrying(query) }),
+    // A count that continues, or ends, creates new messages about an alert that is open here.
+    cache.invalidateQueries({ queryKey: alertKeys.timelines }),
+  ]);
+}
+
+/** Reads some alerts for the lists on the page, and what else shows them. */
+async function refreshSome(cache: QueryClient, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const set = new Set(ids);
+  const shows = ({ queryKey }: Query) => set.has(String(queryKey[2]));
+  await Promise.all([
+    ...activeLists(cache).map(async ({ queryKey }) => {
+      const { items } = await changedAlerts(queryKey[2] as AlertFilter, ids);
+      cache.setQueryData<List>(queryKey, (old) => old && applyDelta(old, set, items));
+    }),
+    cache.invalidateQueries({ queryKey: alertKeys.lists, type: "inactive", refetchType: "none" }),
+    cache.invalidateQueries({ queryKey: alertKeys.nested }),
+    cache.invalidateQueries({ queryKey: alertKeys.totals }),
+    cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => shows(query) && !isTrying(query) }),
+    cache.invalidateQueries({ queryKey: alertKeys.timelines, predicate: shows }),
+  ]);
+}
+
+function activeLists(cache: QueryClient): readonly Query[] {
+  const lists = cache.getQueryCache().findAll({ queryKey: alertKeys.lists, type: "active" });
+  return lists.filter(({ state }) => state.data !== undefined);
+}
+
+/** The alerts on the page that have messages to deliver. */
+function undelivered(cache: QueryClient): string[] {
+  const alerts = activeLists(cache).flatMap(({ state }) => (state.data as List).pages.flatMap(({ items }) => items));
+  return alerts.filter(isUndelivered).map(({ id }: Alert) => id);
+}
+
+/** Whether the newest alert of a group on the page has messages to deliver. */
+function hasUndeliveredGroups(cache: QueryClient): boolean {
+  const groups = cache.getQueryCache().findAll({ queryKey: alertKeys.groups, type: "active" });
+  return groups.some(({ state }) =>
+    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(({ newest }) => isUndelivered(newest))),
+  );
 }
 
 async function refreshHeads(cache: QueryClient): Promise<void> {
-  const long = cache
-    .getQueryCache()
-    .findAll({ queryKey: alertKeys.lists, type: "active" })
-    .filter((query) => isLong(query.state.data));
   await Promise.all(
-    long.map(async ({ queryKey }) => {
-      const head = await alertPage(queryKey[2] as AlertFilter, "");
-      cache.setQueryData<InfiniteData<AlertPage, string>>(queryKey, (old) => old && mergeHead(old, head));
-    }),
+    activeLists(cache)
+      .filter(({ state }) => isLong(state.data))
+      .map(async ({ queryKey }) => {
+        const head = await alertPage(queryKey[2] as AlertFilter, "");
+        cache.setQueryData<List>(queryKey, (old) => old && mergeHead(old, head));
+      }),
   );
 }
 
@@ -67,19 +154,12 @@ function isTrying({ state }: Query): boolean {
 
 /** Whether a list is long, or of a search, each page of which is work. */
 function isLong(data: unknown): boolean {
-  const pages = (data as { pages?: AlertPage[] } | undefined)?.pages ?? [];
+  const pages = (data as List | undefined)?.pages ?? [];
   return pages.length > longPages || (pages.length > 1 && pages.some(({ searchedTo }) => searchedTo !== undefined));
 }
 
-function pagesOf(data: unknown): number {
-  return (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1;
-}
-
-/** How many calls a refresh of what is on the page costs. */
+/** How many calls it costs to read everything on the page anew. */
 function loadedPages(cache: QueryClient): number {
-  const loaded = cache
-    .getQueryCache()
-    .findAll({ queryKey: alertKeys.lists, type: "active" })
-    .map((query) => (isLong(query.state.data) ? 1 : pagesOf(query.state.data)));
+  const loaded = activeLists(cache).map(({ state }) => (isLong(state.data) ? 1 : (state.data as List).pages.length));
   return Math.max(1, ...loaded);
 }

@@ -24,10 +24,10 @@ describe("Live", () => {
     expect(live.current()).toBe("connecting");
     streams[0]?.onopen?.();
     expect(live.current()).toBe("live");
-    streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 });
-    expect(onAlerts).toHaveBeenLastCalledWith({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 });
+    streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 }, ["a1"]);
+    expect(onAlerts).toHaveBeenLastCalledWith({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 }, ["a1"]);
     streams[0]?.dispatchEvent(new MessageEvent("alerts", { data: "{" }));
-    expect(onAlerts).toHaveBeenLastCalledWith(undefined);
+    expect(onAlerts).toHaveBeenLastCalledWith(undefined, undefined);
   });
 
   test("waits twice as long after each failure, up to half a minute, and starts over once it was live", () => {

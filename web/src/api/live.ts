@@ -1,11 +1,11 @@
-import type { AlertCounts } from "./client";
+import type { AlertCounts, AlertsEvent } from "./client";
 
 /** What the page may claim about its freshness. `paused`: nobody looks, so nothing is asked. */
 export type Connection = "connecting" | "live" | "reconnecting" | "paused";
 
 export interface LiveOptions {
-  /** Called with each event of the stream: the inbox has, or may have, changed. */
-  onAlerts: (counts: AlertCounts | undefined) => void;
+  /** Called with each event of the stream: these alerts of the inbox have changed, or any where none are named. */
+  onAlerts: (counts: AlertCounts | undefined, changed: readonly string[] | undefined) => void;
   open?: (url: string) => EventSource;
   random?: () => number;
 }
@@ -91,7 +91,8 @@ export class Live {
     });
     source.addEventListener("alerts", (event) => {
       wait();
-      this.options.onAlerts(countsOf(event));
+      const { counts, changed } = dataOf(event);
+      this.options.onAlerts(counts, changed);
     });
     source.onerror = lose;
   }
@@ -121,12 +122,15 @@ function patienceOf(event: MessageEvent<string>): number | undefined {
   }
 }
 
-/** Counts are a convenience: an event without readable ones still says that something changed. */
-function countsOf(event: MessageEvent<string>): AlertCounts | undefined {
+/** What cannot be read is left out: the event still says that something changed. */
+function dataOf(event: MessageEvent<string>): Partial<AlertsEvent> {
   try {
-    const counts = (JSON.parse(event.data) as { counts?: AlertCounts }).counts;
-    return typeof counts?.firing === "number" ? counts : undefined;
+    const { counts, changed } = JSON.parse(event.data) as Partial<AlertsEvent>;
+    return {
+      ...(typeof counts?.firing === "number" ? { counts } : {}),
+      ...(Array.isArray(changed) ? { changed } : {}),
+    };
   } catch {
-    return undefined;
+    return {};
   }
 }

@@ -22,7 +22,8 @@ export const notificationKeys = {
 const pageSize = 50;
 const busyPollMs = 2_000;
 const idlePollMs = 10_000;
-const polledPages = 3;
+/** A longer list is asked for again less often, in proportion: it costs a call for each page. */
+const pagesAtFullPace = 3;
 
 function since({ hours }: NotificationFilter): { from?: string } {
   return hours > 0 ? { from: new Date(Date.now() - hours * 3_600_000).toISOString() } : {};
@@ -48,17 +49,20 @@ function page(
   return body(client.GET("/notifications", { signal, params: { query } }));
 }
 
-/** Notifications, newest first. No event tells of deliveries, so the list asks again while it is short. */
+/** How long until a list is asked for again, by what is loaded of it. No event announces deliveries. */
+export function pollMs(pages: readonly Pick<NotificationPage, "items">[]): number {
+  const pace = pages.some(({ items }) => items.some(isOwed)) ? busyPollMs : idlePollMs;
+  return pace * Math.max(1, pages.length / pagesAtFullPace);
+}
+
+/** Notifications, newest first. */
 export function notificationList(filter: NotificationFilter) {
   return infiniteQueryOptions({
     queryKey: [...notificationKeys.lists, filter],
     queryFn: ({ pageParam, signal }) => page(filter, pageParam, pageSize, signal),
     initialPageParam: "",
     getNextPageParam: (last) => last.nextCursor || undefined,
-    refetchInterval: ({ state: { data } }) => {
-      if ((data?.pages.length ?? 0) > polledPages) return false;
-      return data?.pages.some(({ items }) => items.some(isOwed)) ? busyPollMs : idlePollMs;
-    },
+    refetchInterval: ({ state: { data } }) => pollMs(data?.pages ?? []),
   });
 }
 

@@ -27,6 +27,8 @@ export const leastRole = {
   acknowledgeAlert: "operator",
   resolveAlert: "operator",
   retryNotifications: "operator",
+  discardNotification: "operator",
+  discardNotifications: "operator",
   retryNotification: "operator",
   listUsers: "admin",
   createUser: "admin",

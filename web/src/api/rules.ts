@@ -1,4 +1,5 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import {
   body,
   client,
@@ -10,20 +11,42 @@ import {
   type TestResult,
 } from "./client";
 import { allPages } from "./pages";
+import { systemStatus } from "./status";
 
 export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
 
-const healthPollMs = 5_000;
+const healthPollMs = 60_000;
+const troublePollMs = 15_000;
 const openPollMs = 15_000;
 
-/** Every rule by name, with its health, which changes by itself. */
+/** Every rule by name, with its health as of then. */
 export function ruleList() {
   return queryOptions({
     queryKey: ruleKeys.all,
     queryFn: ({ signal }) =>
       allPages<Rule>((cursor) => body(client.GET("/rules", { signal, params: { query: { limit: 200, ...cursor } } }))),
-    refetchInterval: healthPollMs,
   });
+}
+
+/**
+ * Every rule with its present health. The list holds whole definitions, so it is asked for again when the status, which is
+ * polled anyway, says that something about rules has changed, and otherwise seldom.
+ */
+export function useRuleHealth() {
+  const { data: status } = useQuery(systemStatus());
+  const { total, enabled, failing = 0, backfilling = 0 } = status?.rules ?? {};
+  const rules = useQuery({
+    ...ruleList(),
+    refetchInterval: failing + backfilling > 0 ? troublePollMs : healthPollMs,
+  });
+  const { refetch } = rules;
+  const sign = total === undefined ? undefined : [total, enabled, failing, backfilling > 0].join(" ");
+  const seen = useRef<string>(undefined);
+  useEffect(() => {
+    if (sign !== undefined && seen.current !== undefined && seen.current !== sign) void refetch();
+    seen.current = sign ?? seen.current;
+  }, [sign, refetch]);
+  return rules;
 }
 
 /** How many alerts of each rule are open; a rule without one is absent. */

@@ -224,7 +224,7 @@ export interface paths {
         /**
          * Fold alerts by rule or by error
          * @description One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-         *     with the same filter and the group's `ruleId` or `signature`.
+         *     with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
          */
         get: operations["groupAlerts"];
         put?: never;
@@ -1324,6 +1324,12 @@ export interface components {
         /** @description The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR. */
         AlertFilter: {
             application?: string[];
+            attribute?: string[];
+            correlationId?: string;
+            environment?: string[];
+            executionId?: string;
+            /** Format: date-time */
+            from?: string;
             /** @default false */
             mine?: boolean;
             /** @default  */
@@ -1334,21 +1340,39 @@ export interface components {
             signature?: string[];
             /** @description Without it, alerts of every state but PENDING. */
             state?: components["schemas"]["AlertState"][];
+            /** Format: date-time */
+            to?: string;
             /** @default false */
             unread?: boolean;
         };
         AlertGroup: {
             /** Format: int64 */
             acknowledged: number;
+            /**
+             * Format: date-time
+             * @description Of groups by issue: when that was done last.
+             */
+            acknowledgedAt?: string;
+            /** @description Of groups by issue: who has acknowledged alerts of it that are acknowledged now. */
+            acknowledgedBy?: string[];
+            /** @description Of groups by issue. */
+            application?: string;
             /** Format: int64 */
             count: number;
             /** Format: int64 */
             firing: number;
+            /**
+             * Format: date-time
+             * @description When the first alert of the group fired.
+             */
+            firstAt: string;
             newest: components["schemas"]["Alert"];
             /** Format: int64 */
             pending: number;
             /** Format: int64 */
             resolved: number;
+            /** @description Of groups by issue. */
+            route?: string;
             /**
              * Format: uuid
              * @description Of groups by rule.
@@ -1356,8 +1380,10 @@ export interface components {
             ruleId?: string;
             /** @description Of groups by rule. */
             ruleName?: string;
-            /** @description What the exchanges failed with, of groups by signature. Empty for alerts without an error. */
+            /** @description What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error. */
             signature?: string;
+            /** @description Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */
+            trend?: number[];
             /** Format: int64 */
             unread: number;
         };
@@ -1404,6 +1430,11 @@ export interface components {
         };
         /** @description The data of the event `alerts`. */
         AlertsEvent: {
+            /**
+             * @description The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
+             *     that is not known or too much: then everything may have changed. Never in the first event of a stream.
+             */
+            changed?: string[];
             counts: components["schemas"]["AlertCounts"];
             missed?: components["schemas"]["MissedAlerts"];
         };
@@ -2893,6 +2924,16 @@ export interface components {
         /** @description The greatest number of entries wanted. */
         Limit: number;
         OnlyApplication: string[];
+        /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+        OnlyAttribute: string[];
+        /** @description The alerts about exchanges with this correlation id. */
+        OnlyCorrelation: string;
+        /** @description The environments of the exchanges. */
+        OnlyEnvironment: string[];
+        /** @description The alerts about this exchange. */
+        OnlyExecution: string;
+        /** @description Only alerts that fired at or after this instant. */
+        OnlyFrom: string;
         /** @description Only alerts of rules that are meant for the caller. */
         OnlyMine: boolean;
         OnlyRoute: string[];
@@ -2904,6 +2945,8 @@ export interface components {
         OnlyState: components["schemas"]["AlertState"][];
         /** @description Text in title or message, case ignored. */
         OnlyText: string;
+        /** @description Only alerts that fired at or before this instant. */
+        OnlyTo: string;
         /** @description Only alerts that the caller has not read. */
         OnlyUnread: boolean;
     };
@@ -2930,8 +2973,20 @@ export interface operations {
         parameters: {
             query?: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+                attribute?: components["parameters"]["OnlyAttribute"];
+                /** @description The alerts about exchanges with this correlation id. */
+                correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description The environments of the exchanges. */
+                environment?: components["parameters"]["OnlyEnvironment"];
+                /** @description The alerts about this exchange. */
+                executionId?: components["parameters"]["OnlyExecution"];
+                /** @description Only alerts that fired at or after this instant. */
+                from?: components["parameters"]["OnlyFrom"];
+                /** @description Of these alerts, those that match the other parameters. */
+                id?: string[];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Only alerts of rules that are meant for the caller. */
@@ -2945,6 +3000,8 @@ export interface operations {
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
+                /** @description Only alerts that fired at or before this instant. */
+                to?: components["parameters"]["OnlyTo"];
                 /** @description Only alerts that the caller has not read. */
                 unread?: components["parameters"]["OnlyUnread"];
             };
@@ -3171,13 +3228,24 @@ export interface operations {
         parameters: {
             query: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
+                attribute?: components["parameters"]["OnlyAttribute"];
                 /**
                  * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
-                 *     ids and quotations left out.
+                 *     ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
+                 *     that is not about one exchange is a group of its own there.
                  */
-                by: "rule" | "signature";
+                by: "rule" | "signature" | "issue";
+                /** @description The alerts about exchanges with this correlation id. */
+                correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description The environments of the exchanges. */
+                environment?: components["parameters"]["OnlyEnvironment"];
+                /** @description The alerts about this exchange. */
+                executionId?: components["parameters"]["OnlyExecution"];
+                /** @description Only alerts that fired at or after this instant. */
+                from?: components["parameters"]["OnlyFrom"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Only alerts of rules that are meant for the caller. */
@@ -3191,6 +3259,8 @@ export interface operations {
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
+                /** @description Only alerts that fired at or before this instant. */
+                to?: components["parameters"]["OnlyTo"];
                 /** @description Only alerts that the caller has not read. */
                 unread?: components["parameters"]["OnlyUnread"];
             };

@@ -13,6 +13,7 @@ export function systemStatus() {
     queryFn: async ({ signal, client: cache }) => {
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
       const status = await body(client.GET("/status", { signal: bounded }));
+      cache.setQueryData<string>(firstVersionKey, (first) => first ?? status.version);
       cache.setQueryData<readonly Moment[]>(pastKey, (past = []) => [...past, momentOf(status)].slice(-mostMoments));
       return status;
     },
@@ -20,6 +21,9 @@ export function systemStatus() {
     retry: false,
   });
 }
+
+/** The version that answered first since the page was loaded. */
+export const firstVersionKey = ["firstVersion"] as const;
 
 /** What is remembered of a status, to show where it is going. */
 export interface Moment {

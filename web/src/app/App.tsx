@@ -3,6 +3,8 @@ import { type QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { Gate } from "../access/Gate";
 import { LiveProvider } from "../api/LiveProvider";
+import { UndoProvider } from "../inbox/undo";
+import { CommandProvider } from "../ui/commands";
 import { colorScheme, theme } from "../ui/theme";
 import { ToastProvider } from "../ui/toast";
 import type { createAppRouter } from "./router";
@@ -14,7 +16,11 @@ export function App({ cache, router }: { cache: QueryClient; router: ReturnType<
         <Gate>
           <LiveProvider>
             <ToastProvider>
-              <RouterProvider router={router} />
+              <CommandProvider>
+                <UndoProvider>
+                  <RouterProvider router={router} />
+                </UndoProvider>
+              </CommandProvider>
             </ToastProvider>
           </LiveProvider>
         </Gate>

@@ -1,9 +1,11 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
+import { useState } from "react";
 import { useSignOut } from "../access/signOut";
 import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
+import { ArrivalProvider } from "../frame/arrival";
 import { ExactTip } from "../ui/ExactTip";
 import {
   IconDark,
@@ -18,18 +20,21 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes, schemeWords } from "../ui/theme";
-import { ArrivalProvider } from "./arrival";
 import { usePrefetch } from "./chunk/prefetch";
+import { KeyHelp } from "./KeyHelp";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
+import { useAppCommands } from "./useAppCommands";
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {
   usePrefetch();
+  const [help, setHelp] = useState(false);
+  useAppCommands(() => setHelp(true));
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <nav className={styles.rail} aria-label="Tocsin">
         <div className={styles.brand}>
@@ -68,6 +73,7 @@ export function Shell() {
         </ArrivalProvider>
       </main>
       <ExactTip />
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
     </div>
   );
 }

@@ -8,14 +8,14 @@ import {
   redirect,
 } from "@tanstack/react-router";
 import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
+import { Page } from "../frame/Page";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
+import { parseAddress, writeAddress } from "../ui/address";
 import { IconUnknown } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
-import { Page } from "./Page";
 import * as pages from "./pages";
 import { Shell } from "./Shell";
-import { parseAddress, writeAddress } from "./search";
 
 const root = createRootRoute({
   component: Shell,
@@ -27,7 +27,7 @@ const root = createRootRoute({
 function NotFound() {
   return (
     <Page title="Not found">
-      <Empty icon={IconUnknown} title="There is no page at this address">
+      <Empty icon={IconUnknown} title="Page not found">
         <p>
           <Link to="/inbox">Go to the inbox</Link>
         </p>

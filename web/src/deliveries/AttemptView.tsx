@@ -2,6 +2,7 @@ import type { Attempt } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
 import { When } from "../ui/Instant";
 import { took } from "../ui/time";
+import { counted } from "../ui/words";
 import styles from "./deliveries.module.css";
 import { attemptSign } from "./words";
 
@@ -34,7 +35,7 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
         {explanation && <p className={styles.nothing}>{explanation}</p>}
         {replica && (
           <p className={styles.nothing}>
-            By replica <span className="mono">{replica}</span>
+            Sent by replica <span className="mono">{replica}</span>
           </p>
         )}
         {request ? (
@@ -45,19 +46,18 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
             </p>
             <Headers fields={request.headers} />
             <p className={styles.nothing}>
-              Body of {request.bodyBytes.toLocaleString("en")} bytes, SHA-256{" "}
-              <span className="mono">{request.bodySha256}</span>
+              Body of {counted(request.bodyBytes, "byte")}, SHA-256 <span className="mono">{request.bodySha256}</span>
             </p>
           </>
         ) : (
-          <p className={styles.nothing}>What was sent is not kept any more.</p>
+          <p className={styles.nothing}>The request is no longer stored.</p>
         )}
-        {(responseHead || response) && <h4>Answer</h4>}
+        {(responseHead || response) && <h4>Response</h4>}
         {responseHead && (
           <>
             <p className="mono">{responseHead.statusLine}</p>
             <Headers fields={responseHead.headers} />
-            {responseHead.truncated && <p className={styles.nothing}>Further headers were left out.</p>}
+            {responseHead.truncated && <p className={styles.nothing}>Some headers were omitted.</p>}
           </>
         )}
         {response && (
@@ -82,7 +82,7 @@ function Headers({ fields }: { fields: readonly { name: string; value?: string; 
         return (
           <div key={`${name} ${nth}`}>
             <dt>{name}</dt>
-            <dd>{masked ? <span title="A secret, or perhaps one; it is not kept">••••••</span> : value}</dd>
+            <dd>{masked ? <span title="May hold a secret, so it is not stored">••••••</span> : value}</dd>
           </div>
         );
       })}
@@ -94,7 +94,7 @@ function Headers({ fields }: { fields: readonly { name: string; value?: string; 
 export function RetryView({ at, by }: { at: string; by: string }) {
   return (
     <p className={styles.retry}>
-      Sent again by <b>{by}</b>
+      Retried by <b>{by}</b>
       <span className={styles.when}>
         <When at={at} stop />
       </span>

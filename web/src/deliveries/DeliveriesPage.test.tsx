@@ -94,7 +94,7 @@ describe("deliveries", () => {
     await user.click(await row());
     expect(await screen.findByText("attempt 2 · HTTP 500 · 12.5 ms")).toBeVisible();
     const steps = screen.getAllByRole("listitem").map((item) => item.textContent ?? "");
-    expect(steps.at(-2)).toMatch(/Sent again by Ada/);
+    expect(steps.at(-2)).toMatch(/Retried by Ada/);
     expect(screen.getByText("POST hooks.example.com")).toBeVisible();
     expect(screen.getByText("Authorization").nextSibling).toHaveTextContent("••••••");
     expect(screen.getByText("HTTP/1.1 500 Internal Server Error")).toBeVisible();
@@ -111,8 +111,8 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries/${id(1)}`);
-    await user.click(await screen.findByRole("button", { name: "Send again" }));
-    expect(await screen.findByText("The message is due again.")).toBeVisible();
+    await user.click(await screen.findByRole("button", { name: "Retry" }));
+    expect(await screen.findByText("The message will be sent again.")).toBeVisible();
     expect(retried).toBe(id(1));
   });
 
@@ -123,7 +123,7 @@ describe("deliveries", () => {
       ),
     );
     const { user } = open(`/deliveries/${id(1)}`);
-    await user.click(await screen.findByRole("button", { name: "Send again" }));
+    await user.click(await screen.findByRole("button", { name: "Retry" }));
     expect(await screen.findByText("Not sent again. The webhook is switched off.")).toBeVisible();
   });
 
@@ -137,10 +137,10 @@ describe("deliveries", () => {
       }),
     );
     const { user } = open(`/deliveries?webhook=${id(7)}`);
-    await user.click(await screen.findByRole("button", { name: "Retry all that match" }));
+    await user.click(await screen.findByRole("button", { name: "Retry all matching" }));
     const dialog = screen.getByRole("dialog");
     await user.click(await within(dialog).findByRole("button", { name: "Send 2 messages again" }));
-    expect(await screen.findByText(/2 messages due again. 1 message left alone/)).toBeVisible();
+    expect(await screen.findByText(/2 messages will be sent again. 1 message skipped/)).toBeVisible();
     expect(body).toEqual({ filter: { status: ["FAILED", "EXHAUSTED"], webhookId: [id(7)] } });
   });
 
@@ -158,11 +158,11 @@ describe("deliveries", () => {
     const first = open("/deliveries");
     await row();
     await waitFor(() => expect(states).toContainEqual(["FAILED", "EXHAUSTED"]));
-    expect(screen.queryByRole("button", { name: "Retry all that match" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Retry all matching" })).toBeNull();
     first.unmount();
     failed = [exhausted];
     open("/deliveries");
-    expect(await screen.findByRole("button", { name: "Retry all that match" })).toBeVisible();
+    expect(await screen.findByRole("button", { name: "Retry all matching" })).toBeVisible();
   });
 
   test("offer nothing to whom may only read", async () => {
@@ -180,10 +180,10 @@ describe("deliveries", () => {
     items = [due];
     for (const [health, words] of [
       [{ state: "ok" }, /due now/],
-      [{ state: "held", until }, /held; goes on in 3 min/],
+      [{ state: "held", until }, /held; resumes in 3 min/],
       [{ state: "open", until }, /next probe in 3 min/],
       [{ state: "open" }, /next probe soon/],
-      [{ state: "off" }, /webhook is off/],
+      [{ state: "off" }, /webhook disabled/],
     ] as const) {
       const webhook = { id: id(7), name: "#ops", kind: "slack", health };
       server.use(http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })));
@@ -196,6 +196,6 @@ describe("deliveries", () => {
   test("say that there are none", async () => {
     items = [];
     open("/deliveries");
-    expect(await screen.findByRole("heading", { name: "No message has been owed yet" })).toBeVisible();
+    expect(await screen.findByRole("heading", { name: "No messages yet" })).toBeVisible();
   });
 });

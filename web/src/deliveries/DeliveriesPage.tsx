@@ -1,4 +1,3 @@
-import { useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
@@ -6,12 +5,14 @@ import { type NotificationFilter, notificationAny, notificationList } from "../a
 import { useMay } from "../api/operations";
 import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
+import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
-import { useKeys } from "../ui/keys";
+import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { StatusMark, statusMeaning } from "../ui/marks";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { DeliveryDetail } from "./DeliveryDetail";
@@ -26,7 +27,7 @@ export function DeliveriesPage() {
   const { notificationId: openId } = useParams({ strict: false });
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
-  const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const split = useSplit();
   const may = useMay();
   const toSend = toRetry(filter);
   const any = useQuery({
@@ -37,9 +38,16 @@ export function DeliveriesPage() {
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
   }, []);
-  useKeys({
-    escape: () => (openId === undefined ? false : navigate({ to: "/deliveries", search: true })),
-  });
+  useCommands([
+    {
+      id: "close",
+      section: "Actions",
+      label: "Close the message",
+      keys: ["escape"],
+      enabled: openId !== undefined,
+      run: () => navigate({ to: "/deliveries", search: true }),
+    },
+  ]);
 
   if (openId !== undefined && !split) {
     return (
@@ -58,19 +66,23 @@ export function DeliveriesPage() {
         toSend.length > 0 && (
           <Button onClick={() => setRetrying(true)}>
             <IconRetrying size={16} aria-hidden="true" />
-            Retry all that match
+            Retry all matching
           </Button>
         )
       }
     >
-      <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
-        <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
-          <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
-        </section>
-        {openId !== undefined && (
-          <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
-        )}
-      </div>
+      <MasterDetail
+        list={
+          <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
+            <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
+          </section>
+        }
+        detail={
+          openId !== undefined && (
+            <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
+          )
+        }
+      />
       {retrying && <RetryAll filter={filter} onClose={() => setRetrying(false)} />}
     </Page>
   );
@@ -79,7 +91,7 @@ export function DeliveriesPage() {
 function Filters({ search }: { search: DeliverySearch }) {
   const navigate = useNavigate();
   const { data: webhooks } = useQuery(webhookList());
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const change = (next: Record<string, unknown>) =>
     void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
   const single = search.alert ? "alert" : search.digest ? "digest" : undefined;
@@ -109,21 +121,16 @@ function Filters({ search }: { search: DeliverySearch }) {
         chosen={search.rule ?? []}
         onChange={(rule) => change({ rule })}
       />
-      <select
-        className={styles.span}
-        aria-label="Created"
+      <Select
+        bare
+        label="Created"
+        options={spans}
         value={search.within ?? ""}
-        onChange={(event) => change({ within: event.currentTarget.value })}
-      >
-        {spans.map(({ value, label }) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
+        onChange={(within) => change({ within })}
+      />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
-          Not only of one {single}
+          Clear the {single} filter
         </Button>
       )}
     </search>
@@ -139,7 +146,7 @@ interface ListProps {
 function List({ filter, openId, narrow }: ListProps) {
   const list = useInfiniteQuery(notificationList(filter));
   const failure = useStanding(list);
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.isPending && !failure)
@@ -152,10 +159,10 @@ function List({ filter, openId, narrow }: ListProps) {
       {!narrow && (
         <div className={`${styles.row} ${styles.heads}`} aria-hidden="true">
           <span>Status</span>
-          <span>Webhook, and what it is told</span>
+          <span>Webhook and message</span>
           <span>Attempts</span>
-          <span>Settled, or next try</span>
-          <span className={styles.ago}>Owed since</span>
+          <span>Settled or next attempt</span>
+          <span className={styles.ago}>Created</span>
         </div>
       )}
       <ul className={styles.rows}>
@@ -173,7 +180,7 @@ function List({ filter, openId, narrow }: ListProps) {
       {list.hasNextPage && (
         <div className={styles.more}>
           <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            Show older messages
+            Load older messages
           </Button>
         </div>
       )}
@@ -188,14 +195,14 @@ function NoMessages({
 }) {
   const narrowed = [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0;
   return narrowed ? (
-    <Empty icon={IconSearch} title="No message fits this filter">
+    <Empty icon={IconSearch} title="No matching messages">
       <p>
         <Link to="/deliveries">Show all messages</Link>
       </p>
     </Empty>
   ) : (
-    <Empty icon={IconPending} title="No message has been owed yet">
-      <p>An alert owes a message to each webhook that its rule is bound to.</p>
+    <Empty icon={IconPending} title="No messages yet">
+      <p>Each alert sends one message to each webhook of its rule.</p>
     </Empty>
   );
 }

@@ -1,22 +1,25 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import type { Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
 import { ruleList } from "../api/rules";
-import { Button, buttonClass } from "../ui/Button";
+import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconBack, IconClose, IconRetrying } from "../ui/icons";
+import { IconRetrying } from "../ui/icons";
+import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { messagesWord, number } from "../ui/words";
 import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { messagesWord, retryWord, steps, told } from "./words";
+import { retryWord, steps, told } from "./words";
 
 interface Props {
   id: string;
@@ -28,48 +31,23 @@ interface Props {
 /** The open message: where it goes, each attempt, and what people did about it. */
 export function DeliveryDetail({ id, alone, may }: Props) {
   const { data: notification, error, refetch } = useQuery(oneNotification(id));
-  const reading = useRef<HTMLElement>(null);
-  // On a phone the message takes the list's place, and with it the focus, which was on a row that is gone.
-  useEffect(() => {
-    if (alone) reading.current?.focus();
-  }, [alone]);
   return (
-    <article className={styles.detail} aria-label="Message">
-      <div className={styles.bar}>
-        {alone && (
-          <Link
-            to="/deliveries"
-            search={true}
-            className={buttonClass("quiet", true)}
-            aria-label="Back to the deliveries"
-          >
-            <IconBack size={18} aria-hidden="true" />
-          </Link>
-        )}
-        {notification && may && <Retry notification={notification} />}
-        <span className={styles.grow} />
-        {!alone && (
-          <Link
-            to="/deliveries"
-            search={true}
-            className={buttonClass("quiet", true)}
-            aria-label="Close"
-            title="Close (Esc)"
-          >
-            <IconClose size={17} aria-hidden="true" />
-          </Link>
-        )}
-      </div>
-      <section ref={reading} className={styles.scroll} aria-label="What became of it" tabIndex={-1}>
-        {notification ? (
-          <Body notification={notification} />
-        ) : error ? (
-          <Failed error={error} onRetry={refetch} />
-        ) : (
-          <SkeletonRows count={6} height={60} label="Loading the message" />
-        )}
-      </section>
-    </article>
+    <DetailFrame
+      label="Message"
+      content="Attempts and responses"
+      list="/deliveries"
+      back="Back to the deliveries"
+      alone={alone}
+      actions={notification && may && <Retry notification={notification} />}
+    >
+      {notification ? (
+        <Body notification={notification} />
+      ) : error ? (
+        <Failed error={error} onRetry={refetch} />
+      ) : (
+        <SkeletonRows count={6} height={60} label="Loading the message" />
+      )}
+    </DetailFrame>
   );
 }
 
@@ -81,7 +59,7 @@ function Retry({ notification }: { notification: Notification }) {
     mutationFn: () => retryNotification(notification.id),
     onSuccess: () => {
       setAsking(false);
-      toast("The message is due again.", "done");
+      toast("The message will be sent again.", "done");
     },
     onError: (error) => {
       if (!asking) toast(`Not sent again. ${reasonOf(error)}`, "failed");
@@ -103,14 +81,15 @@ function Retry({ notification }: { notification: Notification }) {
       </Button>
       {asking && (
         <ConfirmDialog
-          title="Send it once more?"
-          action="Send it once more"
+          title="Send the message again?"
+          action="Send again"
           busy={retry.isPending}
           error={retry.error}
           onConfirm={() => retry.mutate()}
           onClose={() => setAsking(false)}
         >
-          The receiver has accepted this message. It gets it again, under a new id, and cannot tell the two apart.
+          The receiver has already accepted this message. It gets the message again under a new id and cannot recognise
+          the duplicate.
         </ConfirmDialog>
       )}
     </>
@@ -131,7 +110,7 @@ function Body({ notification }: { notification: Notification }) {
     lastError,
     attempts = [],
   } = notification;
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const rule = rules?.find((one) => one.id === ruleId);
   const line = steps(notification);
   const last = line.findLast((step) => step.kind === "attempt");
@@ -142,14 +121,14 @@ function Body({ notification }: { notification: Notification }) {
         <AttemptMarks verdicts={attempts.map(({ verdict }) => verdict)} count={attempts.length} />
       </div>
       <h2 className={styles.heading}>
-        {told(notification)} to {webhookName || "a deleted webhook"}
+        {told(notification)} to {webhookName || "deleted webhook"}
       </h2>
       {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
 
-      <dl className={styles.fields}>
+      <Fields>
         <Field name="Webhook">
           <Link to="/webhooks" hash={webhookId}>
-            {webhookName || "a deleted webhook"}
+            {webhookName || "deleted webhook"}
           </Link>
         </Field>
         {alertId && (
@@ -162,19 +141,19 @@ function Body({ notification }: { notification: Notification }) {
         {ruleId && (
           <Field name="Rule">
             <Link to="/rules" hash={ruleId}>
-              {rule?.name ?? (rules ? "a deleted rule" : "…")}
+              {rule?.name ?? (rules ? "deleted rule" : "…")}
             </Link>
           </Field>
         )}
         {reason === "DIGEST" && (
-          <Field name="Tells">
+          <Field name="Contains">
             <Link to="/deliveries" search={{ digest: [id] }}>
-              {(notification.digestSize ?? 0).toLocaleString("en")} notifications
+              {number(notification.digestSize ?? 0)} notifications
             </Link>
           </Field>
         )}
         {digestId && (
-          <Field name="Told by">
+          <Field name="Sent in">
             <Link to="/deliveries/$notificationId" params={{ notificationId: digestId }} search={true}>
               a digest of {messagesWord(notification.digestSize ?? 0).replace(/messages?$/, "notifications")}
             </Link>
@@ -184,7 +163,7 @@ function Body({ notification }: { notification: Notification }) {
           <ExactTime at={notification.createdAt} />
         </Field>
         {notification.nextAttemptAt && (
-          <Field name="Next try">
+          <Field name="Next attempt">
             <ExactTime at={notification.nextAttemptAt} /> ·{" "}
             <Due at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>
@@ -196,8 +175,9 @@ function Body({ notification }: { notification: Notification }) {
         )}
         <Field name="Message id">
           <span className="mono">{id}</span>
+          <CopyButton text={id} what="the message id" />
         </Field>
-      </dl>
+      </Fields>
 
       <section className={styles.section}>
         <h3>Attempts</h3>
@@ -215,14 +195,5 @@ function Body({ notification }: { notification: Notification }) {
         </ol>
       </section>
     </>
-  );
-}
-
-function Field({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div className={styles.pair}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

@@ -45,7 +45,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       </span>
       <span className={styles.what}>
         <span className={styles.title}>
-          <b>{webhookName || "a deleted webhook"}</b> · {told(notification)}
+          <b>{webhookName || "deleted webhook"}</b> · {told(notification)}
           {ruleName && ` · ${ruleName}`}
         </span>
         {alertTitle && <span className={styles.about}>{alertTitle}</span>}

@@ -1,28 +1,29 @@
 import { useQuery } from "@tanstack/react-query";
 import { webhookHealth } from "../api/webhooks";
 import { Ago } from "../ui/Instant";
-import { useNow } from "../ui/now";
+import { useAtNow } from "../ui/now";
 
 /** When a message is tried next. What is due waits for its turn, or for its webhook. */
 export function Due({ at, webhookId }: { at: string; webhookId: string }) {
-  const now = useNow();
+  const waits = useAtNow((now) => Date.parse(at) > now);
   const { data: webhooks } = useQuery(webhookHealth());
-  if (Date.parse(at) > now) {
+  const health = webhooks?.find(({ id }) => id === webhookId)?.health;
+  const ends = useAtNow((now) => Date.parse(health?.until ?? "") > now);
+  if (waits) {
     return (
       <>
-        next try <Ago at={at} />
+        retry <Ago at={at} />
       </>
     );
   }
-  const health = webhooks?.find(({ id }) => id === webhookId)?.health;
-  const until = health?.until && Date.parse(health.until) > now ? <Ago at={health.until} /> : "soon";
+  const until = health?.until && ends ? <Ago at={health.until} /> : "soon";
   switch (health?.state) {
     case "held":
-      return <>held; goes on {until}</>;
+      return <>held; resumes {until}</>;
     case "open":
       return <>next probe {until}</>;
     case "off":
-      return "webhook is off";
+      return "webhook disabled";
     default:
       return "due now";
   }

@@ -8,8 +8,8 @@ import {
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { statusMeaning } from "../ui/marks";
 import { useToast } from "../ui/toast";
+import { messagesWord } from "../ui/words";
 import { toRetry } from "./filter";
-import { messagesWord } from "./words";
 
 /** Says how many messages a retry is about, before it sends them. */
 export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onClose: () => void }) {
@@ -21,8 +21,8 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
     mutationFn: () => retryNotifications(filter, status),
     onSuccess: ({ retried, skipped }) => {
       onClose();
-      const rest = skipped > 0 ? ` ${messagesWord(skipped)} left alone: due already, or the webhook is off.` : "";
-      toast(`${messagesWord(retried)} due again.${rest}`, "done");
+      const rest = skipped > 0 ? ` ${messagesWord(skipped)} skipped: already due, or the webhook is disabled.` : "";
+      toast(`${messagesWord(retried)} will be sent again.${rest}`, "done");
     },
     onSettled: () => refreshDeliveries(cache),
   });
@@ -31,16 +31,16 @@ export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onCl
   const words = status.map((one) => statusMeaning[one].word.toLowerCase()).join(" or ");
   return (
     <ConfirmDialog
-      title="Retry all that match?"
-      action={count === 0 ? "Nothing to send" : `Send ${some} again`}
+      title="Retry all matching messages?"
+      action={count === 0 ? "Nothing to retry" : `Send ${some} again`}
       busy={retry.isPending || !count}
       error={retry.error ?? counted.error}
       onConfirm={() => retry.mutate()}
       onClose={onClose}
     >
       {count === 0
-        ? `No message that matches is ${words}.`
-        : `Messages that match and are ${words} become due at once. Their receivers get each under a new id; a receiver that has handled one already cannot tell.`}
+        ? `No matching message is ${words}.`
+        : `Matching messages that are ${words} are sent again now, each under a new id. A receiver that has already processed one cannot recognise the duplicate.`}
     </ConfirmDialog>
   );
 }

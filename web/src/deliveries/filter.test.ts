@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAddress, writeAddress } from "../app/search";
+import { parseAddress, writeAddress } from "../ui/address";
 import { parseSearch, toFilter, toRetry } from "./filter";
 
 const id = "0192f0c1-0000-7000-8000-000000000001";

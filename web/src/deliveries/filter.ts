@@ -57,7 +57,7 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
 /** The states that a retry of all that match is meant for; none where it means nothing. */
 export function toRetry({ status, digestId }: NotificationFilter): readonly Retriable[] {
   if (digestId.length > 0) return [];
-  // Those that are to be tried again anyway are meant only if somebody asks for them.
+  // Those that are to be retried anyway are meant only if somebody asks for them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }
 

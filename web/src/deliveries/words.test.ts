@@ -6,7 +6,7 @@ test.each([
   [{ reason: "FIRED" }, "Alert"],
   [{ reason: "REMINDER", digestId: "d" }, "Reminder, in a digest"],
   [{ reason: "DIGEST", digestSize: 1234 }, "Digest of 1,234"],
-  [{ reason: "WEBHOOK_OFF" }, "Webhook switched off"],
+  [{ reason: "WEBHOOK_OFF" }, "Webhook disabled"],
   [{ reason: "SOMETHING_ELSE" }, "SOMETHING_ELSE"],
 ])("%j tells: %s", (notification, want) => {
   expect(told(notification as Notification)).toBe(want);
@@ -24,7 +24,7 @@ test("attempts are told in words", () => {
 
 test("attempts are counted", () => {
   expect([0, 1, 6].map((attemptCount) => attemptsWord({ attemptCount }))).toEqual([
-    "not tried yet",
+    "no attempts yet",
     "1 attempt",
     "6 attempts",
   ]);
@@ -32,7 +32,7 @@ test("attempts are counted", () => {
 
 test("what is due already is not retried", () => {
   expect(retryWord("PENDING")).toBeUndefined();
-  expect(retryWord("EXHAUSTED")).toBe("Send again");
+  expect(retryWord("EXHAUSTED")).toBe("Retry");
 });
 
 test("retries stand between the attempts, by time and not by text", () => {

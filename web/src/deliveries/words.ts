@@ -1,20 +1,23 @@
 import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
+import { number } from "../ui/words";
 
 const reasons: Record<string, string> = {
   FIRED: "Alert",
   REMINDER: "Reminder",
-  RESOLVED: "End of an alert",
+  RESOLVED: "Resolved",
   RULE_FAILING: "Rule cannot be evaluated",
   RULE_RECOVERED: "Rule can be evaluated again",
-  WEBHOOK_OFF: "Webhook switched off",
+  SOURCE_FAILING: "Source cannot be read",
+  SOURCE_RECOVERED: "Source can be read again",
+  WEBHOOK_OFF: "Webhook disabled",
   WEBHOOK_FAILING: "Webhook does not answer",
   UNDELIVERED: "Message not delivered",
-} satisfies Partial<Record<NotificationReason, string>>;
+} satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
 
 /** What a message tells. */
 export function told({ reason, digestSize, digestId }: Notification): string {
-  if (reason === "DIGEST") return `Digest of ${(digestSize ?? 0).toLocaleString("en")}`;
+  if (reason === "DIGEST") return `Digest of ${number(digestSize ?? 0)}`;
   const word = reasons[reason] ?? reason;
   return digestId === undefined ? word : `${word}, in a digest`;
 }
@@ -44,12 +47,8 @@ export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
 }
 
 export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
-  if (attemptCount === 0) return "not tried yet";
+  if (attemptCount === 0) return "no attempts yet";
   return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;
-}
-
-export function messagesWord(count: number): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? "message" : "messages"}`;
 }
 
 /** What a person's retry does to a message of a status; undefined where it is due already. */
@@ -57,12 +56,13 @@ export function retryWord(status: NotificationStatus): string | undefined {
   switch (status) {
     case "FAILED":
     case "EXHAUSTED":
+      return "Retry";
     case "DISCARDED":
       return "Send again";
     case "RETRYING":
-      return "Try now";
+      return "Retry now";
     case "DELIVERED":
-      return "Send once more";
+      return "Send again";
     case "PENDING":
       return undefined;
   }

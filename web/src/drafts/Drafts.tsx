@@ -26,9 +26,9 @@ export function Drafts<V extends { name: string }, B>(props: Props<V, B>) {
       {restored && (
         <div className={styles.note} role="status">
           <span>
-            What you, {name}, had not saved <Ago at={restored} stop /> is back.{children && <> {children}</>}
+            Restored your unsaved changes from <Ago at={restored} stop />, {name}.{children && <> {children}</>}
           </span>
-          <Button onClick={onRestart}>Give it up</Button>
+          <Button onClick={onRestart}>Discard</Button>
         </div>
       )}
       {others.map((kept) => (
@@ -44,19 +44,19 @@ function Other<V extends { name: string }, B>({
   onGiveUp,
 }: { kept: Kept<V, B> } & Pick<Props<V, B>, "onTake" | "onGiveUp">) {
   const { draft, held } = kept;
-  const words = draft.values.name ? `“${draft.values.name}”` : "One without a name";
+  const words = draft.values.name ? `“${draft.values.name}”` : "An unnamed draft";
   return (
     <div className={styles.note} role="status">
       <span>
-        {words} is {held ? "open in another tab" : "kept, too"}: not saved, written <Ago at={draft.at} stop />.
+        {words} is {held ? "open in another tab" : "another draft"}, last changed <Ago at={draft.at} stop />.
       </span>
       {!held && (
         <>
           <Button onClick={() => onTake(kept)}>
-            Go on with it<span className="visually-hidden"> {words}</span>
+            Continue<span className="visually-hidden"> {words}</span>
           </Button>
           <Button onClick={() => onGiveUp(kept)}>
-            Give it up<span className="visually-hidden"> {words}</span>
+            Discard<span className="visually-hidden"> {words}</span>
           </Button>
         </>
       )}

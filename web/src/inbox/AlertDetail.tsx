@@ -1,13 +1,15 @@
 import type { InfiniteData } from "@tanstack/react-query";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useRef } from "react";
+import type { ReactNode } from "react";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
-import { Button, buttonClass, Key } from "../ui/Button";
+import { Button, Key } from "../ui/Button";
+import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconAcknowledged, IconBack, IconClose, IconExternal, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconExternal, IconResolved } from "../ui/icons";
+import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
@@ -15,7 +17,10 @@ import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
+import { toSearch, wide } from "./filter";
 import { countWords } from "./headline";
+import { latenessSentence } from "./lateness";
+import { Owner } from "./Owner";
 import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
@@ -49,37 +54,24 @@ interface Props {
 export function AlertDetail({ id, alone, may, onAct }: Props) {
   const { data: alert, error: newest, isPlaceholderData, refetch } = useOpenAlert(id);
   const error = useStanding({ data: alert, error: newest }, id);
-  const reading = useRef<HTMLElement>(null);
-  // On a phone the alert takes the list's place, and with it the focus, which was on a row that is gone.
-  useEffect(() => {
-    if (alone) reading.current?.focus();
-  }, [alone]);
   return (
-    <article className={styles.detail} aria-label="Alert">
-      <div className={styles.bar}>
-        {alone && (
-          <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Back to the inbox">
-            <IconBack size={18} aria-hidden="true" />
-          </Link>
-        )}
-        {alert && <Actions alert={alert} may={may} onAct={onAct} />}
-        <span className={styles.grow} />
-        {!alone && (
-          <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
-            <IconClose size={17} aria-hidden="true" />
-          </Link>
-        )}
-      </div>
-      <section ref={reading} className={styles.scroll} aria-label="What happened" tabIndex={-1}>
-        {alert ? (
-          <Body alert={alert} complete={!isPlaceholderData} />
-        ) : error ? (
-          <Failed error={error} onRetry={refetch} />
-        ) : (
-          <SkeletonRows count={6} height={60} label="Loading the alert" />
-        )}
-      </section>
-    </article>
+    <DetailFrame
+      label="Alert"
+      content="What happened"
+      list="/inbox"
+      back="Back to the inbox"
+      alone={alone}
+      actions={alert && <Actions alert={alert} may={may} onAct={onAct} />}
+      end={<CopyButton text={`${globalThis.location.origin}/inbox/${id}`} what="the link to this alert" />}
+    >
+      {alert ? (
+        <Body alert={alert} complete={!isPlaceholderData} />
+      ) : error ? (
+        <Failed error={error} onRetry={refetch} />
+      ) : (
+        <SkeletonRows count={6} height={60} label="Loading the alert" />
+      )}
+    </DetailFrame>
   );
 }
 
@@ -113,11 +105,12 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
           <SeverityMark severity={alert.severity} />
           <StateMark state={alert.state} />
           <span>
-            raised by{" "}
+            Rule:{" "}
             <Link to="/rules" hash={alert.ruleId}>
-              {alert.ruleName || "a deleted rule"}
+              {alert.ruleName || "deleted rule"}
             </Link>
           </span>
+          <Owner of={alert} stop />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
@@ -141,13 +134,13 @@ const groupNames: Record<GroupBy, string> = { ROUTE: "Route", APPLICATION: "Appl
 
 function Count({ count }: { count: WindowCount }) {
   return (
-    <Section title="Count, when the alert last changed">
+    <Section title="Count at the last change">
       <p className={styles.count}>{countWords(count)}</p>
-      <dl className={styles.fields}>
+      <Fields>
         {count.groupBy && <Field name={groupNames[count.groupBy]}>{count.group || "without a name"}</Field>}
         <Field name="Threshold">{count.threshold}</Field>
         <Field name="Window">{period(count.windowSeconds)}</Field>
-      </dl>
+      </Fields>
     </Section>
   );
 }
@@ -160,7 +153,10 @@ function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: str
       {errorType && <span className={styles.errorType}>{errorType}</span>}
       {errorMessage && <p className={styles.errorMessage}>{errorMessage}</p>}
       {errorStack ? (
-        <StackTrace stack={errorStack} />
+        <>
+          <CopyButton text={errorStack} what="the stack" />
+          <StackTrace stack={errorStack} />
+        </>
       ) : (
         !complete && <SkeletonRows count={8} height={28} label="Loading the stack" />
       )}
@@ -180,7 +176,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
             <span className="visually-hidden"> in a new tab</span>
           </a>
         )}
-        <dl className={styles.fields}>
+        <Fields>
           <Field name="Application">{exchange.application}</Field>
           <Field name="Route">{exchange.route}</Field>
           <Field name="Environment">{exchange.environment}</Field>
@@ -196,26 +192,37 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               <ExactTime at={exchange.endTime} />
             </Field>
           )}
+          {latenessSentence(alert) && <Field name="Alert raised">{latenessSentence(alert)}</Field>}
           <Field name="Execution">
             <span className="mono">{exchange.executionId}</span>
+            <CopyButton text={exchange.executionId} what="the execution id" />
           </Field>
           {exchange.correlationId && (
             <Field name="Correlation">
               <span className="mono">{exchange.correlationId}</span>
+              <CopyButton text={exchange.correlationId} what="the correlation id" />
+              <br />
+              <Link
+                to="/inbox"
+                search={toSearch({ ...wide(alert.state), correlationId: exchange.correlationId }, "none")}
+              >
+                Alerts with this correlation id
+              </Link>
             </Field>
           )}
-        </dl>
+        </Fields>
       </Section>
 
       {attributes.length > 0 && (
         <Section title="Attributes">
-          <dl className={styles.fields}>
+          <Fields>
             {attributes.map(([name, value]) => (
               <Field key={name} name={name}>
                 <span className="mono">{value}</span>
+                <CopyButton text={value} what={name} />
               </Field>
             ))}
-          </dl>
+          </Fields>
         </Section>
       )}
     </>
@@ -234,11 +241,11 @@ function Deliveries({ alert }: { alert: Alert }) {
     <>
       <TimelineView alert={alert} notifications={data ?? []} />
       {data?.length === 0 && alert.state !== "PENDING" && (
-        <p className={styles.nothing}>No message is owed: the rule is bound to no webhook.</p>
+        <p className={styles.nothing}>No messages: the rule has no webhooks.</p>
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
-          The messages are not known. {reasonOf(error)} <TryAgain look="quiet" onRetry={refetch} />
+          The messages could not be loaded. {reasonOf(error)} <TryAgain look="quiet" onRetry={refetch} />
         </p>
       )}
     </>
@@ -251,14 +258,5 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
       <h3>{title}</h3>
       {children}
     </section>
-  );
-}
-
-function Field({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div className={styles.pair}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

@@ -6,6 +6,7 @@ import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
 import { useWidth } from "../ui/useWidth";
+import { counted } from "../ui/words";
 import styles from "./AlertList.module.css";
 import { AlertRow } from "./AlertRow";
 import { groupTitle, type Row } from "./fold";
@@ -180,7 +181,7 @@ export function AlertList(props: Props) {
           </p>
         )}
         {search && <SearchedTo search={search} />}
-        {!hasMore && rows.length > 30 && <p className={styles.end}>That is all of them: {rows.length}.</p>}
+        {!hasMore && rows.length > 30 && <p className={styles.end}>End of the list: {counted(rows.length, "row")}</p>}
       </div>
     </div>
   );
@@ -212,12 +213,12 @@ export function SearchedTo({ search }: { search: Search }) {
   const { searchedTo, waiting, onContinue } = search;
   return (
     <p className={styles.end} role="status">
-      {waiting ? "Nothing more since " : "Searching… back to "}
+      {waiting ? "Nothing found since " : "Searching… back to "}
       <ClockTime at={searchedTo} stop />
       {waiting && (
         <>
           {" "}
-          <Button onClick={onContinue}>Search further back</Button>
+          <Button onClick={onContinue}>Continue searching</Button>
         </>
       )}
     </p>

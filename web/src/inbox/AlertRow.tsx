@@ -6,6 +6,8 @@ import { StateMark } from "../ui/marks";
 import styles from "./AlertRow.module.css";
 import { DeliveryMark } from "./DeliveryMark";
 import { headline, place } from "./headline";
+import { latenessWord } from "./lateness";
+import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
 
 interface Props extends RowLook {
@@ -24,13 +26,14 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       <b>{first}</b>
       {second && ` · ${second}`}
       {alert.mine && (
-        <span className={styles.mine} title="Meant for you">
+        <span className={styles.mine} title="Targets you">
           <IconPerson size={13} stroke={2} aria-hidden="true" />
-          <span className="visually-hidden"> meant for you</span>
+          <span className="visually-hidden"> targets you</span>
         </span>
       )}
     </>
   );
+  const lateness = latenessWord(alert);
   const state = left && <StateMark state={alert.state} />;
   return (
     <Link
@@ -48,10 +51,12 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
         badge={look.wide && state}
         time={<ClockTime at={alert.exchange && !alert.count ? alert.exchange.startTime : alert.firedAt} />}
         end={
-          <>
+          <span className={styles.end}>
             {!look.wide && state}
+            {lateness && <span className={styles.late}>{lateness}</span>}
+            {alert.state === "ACKNOWLEDGED" && <Owner of={alert} />}
             {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
-          </>
+          </span>
         }
       />
     </Link>

@@ -1,7 +1,8 @@
 import type { Icon } from "@tabler/icons-react";
 import type { DeliverySummary } from "../api/client";
 import { IconDelivered, IconFailed, IconPending, IconRetrying } from "../ui/icons";
-import { useNow } from "../ui/now";
+import { useAtNow } from "../ui/now";
+import { ago } from "../ui/time";
 import styles from "./AlertRow.module.css";
 import { type DeliveryTone, deliveryWords } from "./delivery";
 
@@ -14,7 +15,8 @@ const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
 
 /** What became of an alert's messages, at a glance. */
 export function DeliveryMark({ delivery }: { delivery: DeliverySummary }) {
-  const words = deliveryWords(delivery, useNow());
+  const next = useAtNow((now) => (delivery.nextAttemptAt ? ago(delivery.nextAttemptAt, now) : ""));
+  const words = deliveryWords(delivery, next);
   if (!words) return null;
   const { icon: Icon, hue } = looks[words.tone];
   return (

@@ -1,19 +1,20 @@
 import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type CSSProperties, type Ref, useCallback, useEffect, useRef, useState } from "react";
-import { type AlertFilter, alertCounts, alertKeys, type Fold } from "../api/alerts";
+import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
 import { ruleList } from "../api/rules";
+import { Button } from "../ui/Button";
 import { FilterMenu } from "../ui/FilterMenu";
-import { IconSearch } from "../ui/icons";
+import { IconFilter, IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
-import { countedAs, severities, states, toSearch } from "./filter";
+import { number } from "../ui/words";
+import { countedAs, type Folding, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
+import { MoreFilters } from "./MoreFilters";
 
-const plain = new Intl.NumberFormat("en");
-
-export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | undefined }) {
+export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Folding }) {
   const { data: counts } = useQuery(alertCounts());
   // Few rules wait before they fire; nobody else needs the tab.
   const shown = states.filter((state) => state !== "PENDING" || filter.state === state || (counts?.pending ?? 0) > 0);
@@ -34,7 +35,7 @@ export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | 
           >
             <Icon size={15} stroke={2} aria-hidden="true" />
             {word}
-            <span className={styles.count}>{count === undefined ? "" : plain.format(count)}</span>
+            <span className={styles.count}>{count === undefined ? "" : number(count)}</span>
           </Link>
         );
       })}
@@ -49,9 +50,10 @@ interface Props {
 }
 
 export function Filters({ filter, onChange, searchRef }: Props) {
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   const seen = useKnownApplications();
   const [asked, setAsked] = useState(false);
+  const [more, setMore] = useState(false);
   const { data: frequent = [] } = useQuery({ ...applicationNames(), enabled: asked });
   const applications = [...new Set([...seen, ...frequent])].sort();
   return (
@@ -82,6 +84,12 @@ export function Filters({ filter, onChange, searchRef }: Props) {
         chosen={filter.ruleId}
         onChange={(ruleId) => onChange({ ...filter, ruleId })}
       />
+      <Button onClick={() => setMore(true)}>
+        <IconFilter size={15} aria-hidden="true" />
+        <span className={styles.moreWord}>More</span>
+        <span className="visually-hidden"> filters</span>
+      </Button>
+      {more && <MoreFilters filter={filter} onChange={onChange} onClose={() => setMore(false)} />}
       <SearchField value={filter.q} onChange={(q) => onChange({ ...filter, q })} inputRef={searchRef} />
     </search>
   );

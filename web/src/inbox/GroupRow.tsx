@@ -1,15 +1,18 @@
 import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
+import { Bars } from "../ui/Bars";
+import { ClockTime } from "../ui/Instant";
 import { IconChevron } from "../ui/icons";
 import { TryAgain } from "../ui/TryAgain";
+import { number, sum } from "../ui/words";
 import styles from "./AlertRow.module.css";
+import { DeliveryMark } from "./DeliveryMark";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
+import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
-
-const plain = new Intl.NumberFormat("en");
 
 interface Props extends RowLook {
   id: string;
@@ -31,10 +34,10 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   );
   const times = (
     <span className={styles.times}>
-      ×{plain.format(count)}
+      ×{number(count)}
       <span className="visually-hidden">
         {" "}
-        alerts{unread > 0 && `, ${plain.format(unread)} unread`}, {open ? "shown below" : "folded"}
+        alerts{unread > 0 && `, ${number(unread)} unread`}, {open ? "shown below" : "folded"}
       </span>
     </span>
   );
@@ -51,9 +54,35 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
         where={where}
         headline={headline(newest)}
         badge={times}
-        end={<IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />}
+        time={group.firstAt && <Lifetime group={group} />}
+        end={
+          <span className={styles.end}>
+            {look.wide && group.trend && <Trend counts={group.trend} />}
+            <Owner of={group} />
+            {newest.delivery && <DeliveryMark delivery={newest.delivery} />}
+            <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />
+          </span>
+        }
       />
     </button>
+  );
+}
+
+/** When the first alert of a group fired. The row ends with when the newest did. */
+function Lifetime({ group: { firstAt } }: { group: AlertGroup }) {
+  return (
+    <>
+      since <ClockTime at={firstAt} />
+    </>
+  );
+}
+
+function Trend({ counts }: { counts: readonly number[] }) {
+  const last = counts.at(-1) ?? 0;
+  return (
+    <span className={styles.trend} title="Alerts in each of the last 24 hours">
+      <Bars small values={counts} label={`${number(sum(counts))} in 24 hours, ${number(last)} in the last one`} />
+    </span>
   );
 }
 
@@ -75,16 +104,16 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
     case "failed":
       return (
         <p className={styles.rest} role="alert">
-          The alerts could not be read.
+          The alerts could not be loaded.
           <TryAgain look="quiet" onRetry={onRetry} />
         </p>
       );
     case "more":
       return (
         <p className={styles.rest}>
-          The newest {plain.format(row.shown)} of {plain.format(row.group.count)}.
-          <Link to="/inbox" search={toSearch(withinGroup(filter, row.group))}>
-            Show all of them
+          The newest {number(row.shown)} of {number(row.group.count)}.
+          <Link to="/inbox" search={toSearch(withinGroup(filter, row.group), "none")}>
+            Show all
           </Link>
         </p>
       );

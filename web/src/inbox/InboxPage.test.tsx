@@ -19,7 +19,7 @@ function three() {
 describe("the inbox", () => {
   test("shows firing alerts, newest first, with the counts of all states", async () => {
     world.alerts = [anAlert(5), anAlert(60), anAlert(90, { state: "RESOLVED" })];
-    open("/");
+    open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(2));
     expect(rows()[0]).toHaveTextContent(/^CRITorders · order-to-erp\d s agoConnectException: ERP refused$/);
     expect(screen.getByRole("link", { name: /Firing\s*2/ })).toHaveAttribute("aria-current", "page");
@@ -29,7 +29,7 @@ describe("the inbox", () => {
 
   test("shows what comes in by itself, and keeps the open alert open", async () => {
     three();
-    const { user, router } = open("/inbox");
+    const { user, router } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("j{Enter}");
     await screen.findByRole("heading", { name: "orders · a-: FAILED" });
@@ -45,7 +45,7 @@ describe("the inbox", () => {
 
   test("acknowledges the row under the cursor by key, leaves the others and moves on", async () => {
     const [, b] = three();
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jja");
     await waitFor(() => expect(routes()).toEqual(["a-", "c-"]));
@@ -59,7 +59,7 @@ describe("the inbox", () => {
     three();
     const asked: unknown[] = [];
     server.use(http.post(api("/alerts/:action"), ({ params }) => void asked.push(params.action)));
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     const hold = (held: string) => {
       for (let times = 0; times < 5; times++) fireEvent.keyDown(document.body, { key: held, repeat: times > 0 });
@@ -76,7 +76,7 @@ describe("the inbox", () => {
 
   test("keeps the row of an acknowledged alert for as long as it is open", async () => {
     three();
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jj{Enter}");
     await user.click(await screen.findByRole("button", { name: /Acknowledge/ }));
@@ -89,7 +89,7 @@ describe("the inbox", () => {
 
   test("offers to undo what was done to one alert, by key too", async () => {
     three();
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     const undone: unknown[] = [];
     server.use(
@@ -103,7 +103,7 @@ describe("the inbox", () => {
     await screen.findByText("orders · a- resolved.");
     expect(screen.getByRole("button", { name: "Undo" })).toBeVisible();
     await user.keyboard("z");
-    await screen.findByText("1 alert as before.");
+    await screen.findByText("1 alert restored.");
     await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
     await user.keyboard("z");
     expect(undone).toHaveLength(1);
@@ -111,7 +111,7 @@ describe("the inbox", () => {
 
   test("brings a row back and says why when the server refuses", async () => {
     three();
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     // Nothing that the page could ask anew would bring the row back.
     const down = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
@@ -123,7 +123,7 @@ describe("the inbox", () => {
 
   test("searches at once on Enter, and gives the keys back to the list", async () => {
     three();
-    const { user, router } = open("/inbox");
+    const { user, router } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("/b-{Enter}");
     await waitFor(() => expect(router.state.location.search).toMatchObject({ q: "b-" }));
@@ -134,22 +134,26 @@ describe("the inbox", () => {
 
   test("keeps the filter in the address", async () => {
     world.alerts = [anAlert(5, { title: "Needle", severity: "WARNING" }), anAlert(6)];
-    const { user, router } = open("/inbox?severity=critical&severity=warning");
+    const { user, router } = open("/inbox?severity=critical&severity=warning&fold=none");
     await waitFor(() => expect(rows()).toHaveLength(2));
     await user.keyboard("/");
     await user.keyboard("needle");
     await waitFor(() => expect(rows()).toHaveLength(1));
-    expect(router.state.location.href).toBe("/inbox?severity=critical&severity=warning&q=needle");
+    expect(router.state.location.search).toEqual({
+      severity: ["critical", "warning"],
+      q: "needle",
+      fold: "none",
+    });
   });
 
   test("says what to do when nothing fits the filter", async () => {
-    open("/inbox?q=nothing");
-    expect(await screen.findByRole("heading", { name: "No alert fits this filter" })).toBeVisible();
+    open("/inbox?q=nothing&fold=none");
+    expect(await screen.findByRole("heading", { name: "No matching alerts" })).toBeVisible();
   });
 
   test("says what failed and offers to try again", async () => {
     server.use(http.get(api("/alerts"), () => problem(403, { code: "forbidden", detail: "You may not see alerts." })));
-    open("/inbox");
+    open("/inbox?fold=none");
     const failed = await screen.findByRole("alert");
     expect(failed).toHaveTextContent(/^You may not see alerts.\s*Ask an administrator for the role that may do this./);
     expect(within(failed).getByRole("button", { name: "Try again" })).toBeVisible();
@@ -162,7 +166,7 @@ describe("counts", () => {
 
   test("say how many of how many, and show the newest exchange as an example", async () => {
     world.alerts = [anAlert(5, { count, title })];
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()[0]).toHaveTextContent("7 / 5 within 10 min: ConnectException: ERP refused"));
     expect(screen.queryByRole("link", { name: /Pending/ })).toBeNull();
     await user.keyboard("j{Enter}");
@@ -174,7 +178,7 @@ describe("counts", () => {
     world.alerts = [anAlert(5, { count, title })];
     let items: unknown[] = [];
     server.use(http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items })));
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(1));
     await user.keyboard("j{Enter}");
     await screen.findByText("Fired");
@@ -190,7 +194,7 @@ describe("counts", () => {
   test("that wait have a tab while there are any, and cannot be acted upon", async () => {
     const { exchange: _, ...bare } = anAlert(5, { count, title, state: "PENDING" });
     world.alerts = [bare];
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await user.click(await screen.findByRole("link", { name: /Pending\s*1/ }));
     await waitFor(() => expect(rows()).toHaveLength(1));
     await user.keyboard("jr{Enter}");

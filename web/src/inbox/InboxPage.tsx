@@ -1,26 +1,27 @@
-import { useMediaQuery } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
-import { type AlertFilter, alertCounts, alertTotal, type Fold } from "../api/alerts";
-import { Page } from "../app/Page";
-import { useKeys } from "../ui/keys";
+import { type AlertFilter, alertCounts, alertTotal } from "../api/alerts";
+import { Page } from "../frame/Page";
+import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList, SearchedTo, type View } from "./AlertList";
 import { type Action, useAlertAction } from "./actions";
-import { useBulkAction, useReading, useUndo } from "./bulk";
+import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
-import { countedAs, isNarrowed, toFilter, toFold, toSearch } from "./filter";
+import { countedAs, type Folding, isNarrowed, toFilter, toFold, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
-import { KeyHelp, KeyLine } from "./KeyHelp";
+import { KeyLine } from "./KeyLine";
 import { NoAlerts } from "./NoAlerts";
 import { rowHeight } from "./RowParts";
 import { canBecome, step, successor } from "./rows";
 import { extend, nothing, order, present, type Selection, toggle } from "./selection";
 import { canAll, Toolbar } from "./Toolbar";
+import { useInboxCommands } from "./useInboxCommands";
 import { useInboxRows } from "./useInboxRows";
+import { Views } from "./Views";
 
 /** The inbox: the list, and beside it the alert that is open. The address holds the filter and the open alert. */
 export function InboxPage() {
@@ -29,7 +30,7 @@ export function InboxPage() {
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
   const fold = toFold(search);
-  const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const split = useSplit();
   const may = isAtLeast(useQuery(me()).data, "operator");
 
   const open = useOpenAlert(openId);
@@ -47,14 +48,12 @@ export function InboxPage() {
   const total = useTotal(filter, selection.all);
   const { parts, count } = order(selection, rows, { filter, asOf: list.asOf, total });
 
-  const undo = useUndo();
-  const act = useAlertAction(undo);
-  const bulk = useBulkAction(undo, () => setSelection({ key: "", selection: nothing }));
+  const act = useAlertAction();
+  const bulk = useBulkAction(() => setSelection({ key: "", selection: nothing }));
   const reading = useReading();
   useReadWhenOpen(open.data, open.isPlaceholderData, reading);
   const searchField = useRef<HTMLInputElement>(null);
   const view = useRef<View>(null);
-  const [help, setHelp] = useState(false);
 
   const show = useCallback(
     (id: string | undefined, replace = false) =>
@@ -63,7 +62,7 @@ export function InboxPage() {
         : navigate({ to: "/inbox/$alertId", params: { alertId: id }, search: true, replace }),
     [navigate],
   );
-  const narrow = (next: AlertFilter, nextFold: Fold | undefined) =>
+  const narrow = (next: AlertFilter, nextFold: Folding) =>
     void navigate({ to: ".", search: toSearch(next, nextFold), replace: true });
 
   const perform = (action: Action) => {
@@ -71,66 +70,51 @@ export function InboxPage() {
     if (action.alert.id !== openId) setCursorId(successor(ids, action.alert.id));
     act.mutate(action);
   };
-  const performAll = (to: Action["to"]) => {
-    if (!may || bulk.isPending || !count || !canAll(filter.state, to)) return false;
-    bulk.run(to, parts);
-    return true;
-  };
-  const here = () => rows.find((row) => row.id === cursorId);
-  const performHere = (to: Action["to"]) => {
-    if (!may) return false;
-    if (some) return performAll(to);
-    const row = here();
-    if (openId === undefined && row?.kind === "group") {
-      if (bulk.isPending || !canAll(filter.state, to)) return false;
-      setCursorId(successor(ids, row.id));
-      bulk.run(to, order({ ...nothing, ids: new Set([row.id]) }, rows, { filter, asOf: list.asOf, total }).parts);
-      return true;
+  const here = rows.find((row) => row.id === cursorId);
+  const alert = openId === undefined ? (here?.kind === "alert" ? here.alert : undefined) : open.data;
+  /** How to do it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
+  const actOn = (to: Action["to"]) => {
+    if (!may) return undefined;
+    if (some || (openId === undefined && here?.kind === "group")) {
+      if (bulk.isPending || !canAll(filter.state, to) || (some && !count)) return undefined;
+      if (some) return () => bulk.run(to, parts);
+      const group = order({ ...nothing, ids: new Set([here?.id ?? ""]) }, rows, { filter, asOf: list.asOf, total });
+      return () => {
+        setCursorId(successor(ids, here?.id ?? ""));
+        bulk.run(to, group.parts);
+      };
     }
-    const alert = openId === undefined ? (row?.kind === "alert" ? row.alert : undefined) : open.data;
-    if (!alert || !canBecome(alert, to)) return false;
-    perform({ alert, to });
-    return true;
+    return alert && canBecome(alert, to) ? () => perform({ alert, to }) : undefined;
   };
-  const move = (by: 1 | -1, event?: KeyboardEvent) => {
-    if (openId !== undefined && !split) return false;
-    // Whoever has scrolled away goes on where they look, but for an alert that is open, or a stretch of rows.
+  const move = (by: 1 | -1, range: boolean, event?: KeyboardEvent) => {
+    if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;
+    // Whoever has scrolled away continues where they look, except with an alert open or while selecting a range.
     const seen = view.current;
-    const away = openId === undefined && !event?.shiftKey && seen !== null && !seen.shows(cursorId);
+    const away = openId === undefined && !range && seen !== null && !seen.shows(cursorId);
     const to = step(ids, away ? undefined : cursorId, by, seen?.first());
     if (to === undefined) return false;
     setCursorId(to);
-    if (event?.shiftKey) select(extend(cursorId ? { ...selection, anchor: cursorId } : selection, rows, to));
+    if (range) select(extend(cursorId ? { ...selection, anchor: cursorId } : selection, rows, to));
     else if (openId !== undefined) void show(to, true);
     return true;
   };
-  useKeys({
-    j: (event) => move(1, event),
-    k: (event) => move(-1, event),
-    arrowdown: (event) => openId === undefined && move(1, event),
-    arrowup: (event) => openId === undefined && move(-1, event),
-    a: () => performHere("ACKNOWLEDGED"),
-    r: () => performHere("RESOLVED"),
-    x: (event) => {
-      if (cursorId === undefined) return false;
-      return select((event.shiftKey ? extend : toggle)(selection, rows, cursorId));
-    },
-    u: () => {
-      const row = here();
-      if (row?.kind !== "alert") return false;
-      return reading.mark({ alert: row.alert, unread: !row.alert.unread });
-    },
-    z: () => undo.last(),
-    enter: () => (openId === undefined && here()?.kind === "alert" ? show(cursorId) : false),
-    escape: () => {
+  useInboxCommands({
+    alert,
+    open: openId !== undefined,
+    selected: some ? (count ?? 0) : 0,
+    act: actOn,
+    move,
+    toggle: (range) => (cursorId === undefined ? false : select((range ? extend : toggle)(selection, rows, cursorId))),
+    openRow: () => (openId === undefined && here?.kind === "alert" ? show(cursorId) : false),
+    close: () => {
       if (some) return select(nothing);
-      if (openId === undefined) return false;
-      return show(undefined);
+      return openId === undefined ? false : show(undefined);
     },
-    "/": () => searchField.current?.focus(),
-    "?": () => setHelp(true),
+    mark: (marked) => reading.mark({ alert: marked, unread: !marked.unread }),
+    search: () => searchField.current?.focus(),
   });
   useTitle();
+  const [views, setViews] = useState(false);
 
   if (openId !== undefined && !split) {
     return (
@@ -150,62 +134,67 @@ export function InboxPage() {
         </>
       }
     >
-      <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
-        <div className={styles.list}>
-          <Toolbar
-            filter={filter}
-            fold={fold}
-            onFilter={narrow}
-            selection={selection}
-            count={count}
-            onAll={(all) => select(all ? { ...nothing, all } : nothing)}
-            onAct={performAll}
-            onRead={() => {
-              reading.markMany(parts);
-              select(nothing);
-            }}
-            busy={bulk.isPending}
-            empty={rows.length === 0}
-            may={may}
-          />
-          <div className={styles.grow}>
-            {list.isPending ? (
-              <SkeletonRows
-                count={12}
-                height={split && openId === undefined ? rowHeight.wide : rowHeight.narrow}
-                label="Loading alerts"
-              />
-            ) : rows.length > 0 ? (
-              <AlertList
-                key={list.key}
-                view={view}
-                rows={rows}
-                filter={filter}
-                openId={openId}
-                selection={selection}
-                onSelect={(id, range) => select((range ? extend : toggle)(selection, rows, id))}
-                onToggle={list.toggleGroup}
-                onRetry={list.retryGroup}
-                cursorId={cursorId}
-                onPoint={setCursorId}
-                hasMore={list.hasMore}
-                loadingMore={list.loadingMore}
-                onMore={list.onMore}
-                search={list.search}
-              />
-            ) : list.isError ? (
-              <Failed error={list.error} onRetry={list.refetch} />
-            ) : list.search ? (
-              <SearchedTo search={list.search} />
-            ) : (
-              <NoAlerts filter={filter} />
-            )}
-          </div>
-          <KeyLine onHelp={() => setHelp(true)} />
-        </div>
-        {openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />}
-      </div>
-      {help && <KeyHelp onClose={() => setHelp(false)} />}
+      <MasterDetail
+        list={
+          <>
+            <Toolbar
+              filter={filter}
+              fold={fold}
+              onFilter={narrow}
+              selection={selection}
+              count={count}
+              onAll={(all) => select(all ? { ...nothing, all } : nothing)}
+              onAct={(to) => actOn(to)?.()}
+              onRead={() => {
+                reading.markMany(parts);
+                select(nothing);
+              }}
+              onViews={() => setViews(true)}
+              busy={bulk.isPending}
+              empty={rows.length === 0}
+              may={may}
+            />
+            <div className={styles.grow}>
+              {list.isPending ? (
+                <SkeletonRows
+                  count={12}
+                  height={split && openId === undefined ? rowHeight.wide : rowHeight.narrow}
+                  label="Loading alerts"
+                />
+              ) : rows.length > 0 ? (
+                <AlertList
+                  key={list.key}
+                  view={view}
+                  rows={rows}
+                  filter={filter}
+                  openId={openId}
+                  selection={selection}
+                  onSelect={(id, range) => select((range ? extend : toggle)(selection, rows, id))}
+                  onToggle={list.toggleGroup}
+                  onRetry={list.retryGroup}
+                  cursorId={cursorId}
+                  onPoint={setCursorId}
+                  hasMore={list.hasMore}
+                  loadingMore={list.loadingMore}
+                  onMore={list.onMore}
+                  search={list.search}
+                />
+              ) : list.isError ? (
+                <Failed error={list.error} onRetry={list.refetch} />
+              ) : list.search ? (
+                <SearchedTo search={list.search} />
+              ) : (
+                <NoAlerts filter={filter} />
+              )}
+            </div>
+            <KeyLine />
+          </>
+        }
+        detail={
+          openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />
+        }
+      />
+      {views && <Views search={search} onClose={() => setViews(false)} />}
     </Page>
   );
 }

@@ -9,13 +9,13 @@ import { isNarrowed, toSearch, wide } from "./filter";
 
 /** Why nothing is listed, and what to do about it. */
 export function NoAlerts({ filter }: { filter: AlertFilter }) {
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules } = useQuery(ruleList());
   if (isNarrowed(filter)) {
     return (
-      <Empty icon={IconSearch} title="No alert fits this filter">
+      <Empty icon={IconSearch} title="No matching alerts">
         <p>
           <Link to="/inbox" search={toSearch(wide(filter.state))}>
-            Show all that are {filter.state.toLowerCase()}
+            Show all {filter.state.toLowerCase()} alerts
           </Link>
         </p>
       </Empty>
@@ -23,8 +23,8 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
   }
   if (rules?.length === 0) {
     return (
-      <Empty icon={IconRules} title="No rule looks at anything yet">
-        <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
+      <Empty icon={IconRules} title="No rules yet">
+        <p>A rule defines which exchanges raise an alert, and where messages go.</p>
         <Link to="/rules/new" className={buttonClass("primary")}>
           Create the first rule
         </Link>
@@ -35,22 +35,22 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
     case "FIRING":
       return (
         <Empty icon={IconResolved} title="Nothing is firing">
-          <p>New alerts appear here by themselves.</p>
+          <p>New alerts appear here automatically.</p>
         </Empty>
       );
     case "ACKNOWLEDGED":
       return (
-        <Empty icon={IconInbox} title="Nobody is on anything">
-          <p>Alerts that somebody has taken on, and not yet resolved, stand here.</p>
+        <Empty icon={IconInbox} title="No acknowledged alerts">
+          <p>Alerts that somebody has acknowledged and not yet resolved appear here.</p>
         </Empty>
       );
     case "PENDING":
       return (
-        <Empty icon={IconInbox} title="Nothing is pending">
-          <p>Counts that have reached their threshold, but not for long enough to fire, stand here.</p>
+        <Empty icon={IconInbox} title="No pending alerts">
+          <p>Alerts whose threshold is reached, but not for long enough to fire, appear here.</p>
         </Empty>
       );
     case "RESOLVED":
-      return <Empty icon={IconInbox} title="Nothing has been resolved yet" />;
+      return <Empty icon={IconInbox} title="No resolved alerts yet" />;
   }
 }

@@ -5,6 +5,7 @@ import { When } from "../ui/Instant";
 import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { took } from "../ui/time";
+import { counted, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
@@ -42,7 +43,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           look={stateMeaning.PENDING}
           at={h.at}
           what={<b>Reached the threshold</b>}
-          more="It fires if that lasts as long as the rule asks for; nobody has been told."
+          more="It fires if this continues for as long as the rule requires. No messages have been sent."
         />
       );
     case "reminded":
@@ -67,8 +68,8 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           }
           more={
             h.notification.status === "EXHAUSTED"
-              ? `All ${h.notification.attemptCount} attempts are used up; nobody was told.`
-              : "The receiver refused the message for good."
+              ? `All ${counted(h.notification.attemptCount, "attempt")} failed. The message was not delivered.`
+              : "The receiver rejected the message permanently."
           }
         />
       );
@@ -79,7 +80,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           at={h.at}
           what={
             <>
-              {h.notification.attemptCount === 0 ? "To be sent" : "Next attempt"} · {address(h.notification)}
+              {h.notification.attemptCount === 0 ? "Waiting to be sent" : "Next attempt"} · {address(h.notification)}
             </>
           }
         />
@@ -92,7 +93,7 @@ function resolution({ count, health }: Alert, by: string | undefined) {
   if (by || !(count || health)) return <Deed word="Resolved" by={by} />;
   return (
     <>
-      <b>Resolved</b> · {count ? `fewer than ${count.threshold} match` : "the rule can be evaluated again"}
+      <b>Resolved</b> · {count ? `fewer than ${number(count.threshold)} match` : "the rule can be evaluated again"}
     </>
   );
 }
@@ -150,7 +151,7 @@ function lookOf(attempt: Attempt): { icon: Icon; hue: string } {
 }
 
 function webhookName(notification: Notification): string {
-  return notification.webhookName || "a deleted webhook";
+  return notification.webhookName || "deleted webhook";
 }
 
 /** The webhook, what it is told, and by which message. */
@@ -182,7 +183,7 @@ function Line({ look, at, what, more, response, exchange }: LineProps) {
       {response && <pre className={styles.response}>{response}</pre>}
       {exchange && (
         <details className={styles.more}>
-          <summary>Request and answer</summary>
+          <summary>Request and response</summary>
           <pre className={styles.response}>{exchange}</pre>
         </details>
       )}

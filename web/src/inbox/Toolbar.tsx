@@ -1,27 +1,28 @@
 import { Link } from "@tanstack/react-router";
-import type { AlertFilter, Fold } from "../api/alerts";
+import type { AlertFilter } from "../api/alerts";
 import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
-import { IconAcknowledged, IconClose, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconBookmark, IconClose, IconResolved } from "../ui/icons";
+import { Select } from "../ui/Select";
+import { alertsWord, number } from "../ui/words";
 import type { Action } from "./actions";
-import { alertsWord } from "./bulk";
-import { toSearch } from "./filter";
+import { chips } from "./chips";
+import { type Folding, toSearch } from "./filter";
 import { folds } from "./fold";
 import type { Selection } from "./selection";
 import styles from "./Toolbar.module.css";
 
-const plain = new Intl.NumberFormat("en");
-
 interface Props {
   filter: AlertFilter;
-  fold: Fold | undefined;
-  onFilter: (filter: AlertFilter, fold: Fold | undefined) => void;
+  fold: Folding;
+  onFilter: (filter: AlertFilter, fold: Folding) => void;
   selection: Selection;
   /** How many alerts the selection means; undefined while that is being counted. */
   count: number | undefined;
   onAll: (all: boolean) => void;
   onAct: (to: Action["to"]) => void;
   onRead: () => void;
+  onViews: () => void;
   busy: boolean;
   /** Whether there is anything to select. */
   empty: boolean;
@@ -31,14 +32,14 @@ interface Props {
 
 /** Over the list: how it is narrowed and folded, and, once rows are selected, what can be done to them. */
 export function Toolbar(props: Props) {
-  const { filter, fold, onFilter, selection, onAll, empty } = props;
+  const { filter, fold, onFilter, onViews, selection, onAll, empty } = props;
   const some = selection.all || selection.ids.size > 0;
   return (
     <div className={styles.bar}>
       <label className={styles.check}>
         <input
           type="checkbox"
-          aria-label="Select everything that matches"
+          aria-label="Select all matching alerts"
           disabled={empty && !some}
           checked={selection.all}
           ref={(box) => {
@@ -53,40 +54,40 @@ export function Toolbar(props: Props) {
         <>
           <Toggle
             word="Mine"
-            title="Only alerts that are meant for you"
+            title="Only alerts of rules that target you"
             on={filter.mine}
             onChange={(mine) => onFilter({ ...filter, mine }, fold)}
           />
           <Toggle
             word="Unread"
-            title="Only alerts that you have not read"
+            title="Only unread alerts"
             on={filter.unread}
             onChange={(unread) => onFilter({ ...filter, unread }, fold)}
           />
-          {filter.signature.length > 0 && (
+          {chips(filter).map(({ part, text, empty }) => (
             <Link
+              key={part}
               to="/inbox"
-              search={toSearch({ ...filter, signature: [] }, fold)}
+              search={toSearch({ ...filter, ...empty }, fold)}
               className={styles.chip}
-              title={filter.signature.join("\n")}
+              title={text}
             >
-              <span>{filter.signature[0] || "Without an error"}</span>
-              <IconClose size={13} aria-label="Leave this filter out" />
+              <span>{text}</span>
+              <IconClose size={13} aria-label="Remove this filter" />
             </Link>
-          )}
+          ))}
           <span className={styles.grow} />
-          <select
-            className={styles.fold}
-            aria-label="Fold"
-            value={fold ?? ""}
-            onChange={(event) => onFilter(filter, (event.currentTarget.value || undefined) as Fold | undefined)}
-          >
-            {folds.map(({ value, label }) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
+          <Button look="quiet" onClick={onViews}>
+            <IconBookmark size={15} aria-hidden="true" />
+            <span className={styles.views}>Views</span>
+          </Button>
+          <Select
+            bare
+            label="Group alerts"
+            options={folds}
+            value={fold}
+            onChange={(value) => onFilter(filter, value)}
+          />
         </>
       )}
     </div>
@@ -99,13 +100,13 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
   return (
     <>
       <span className={styles.count} role="status">
-        {count === undefined ? "Counting…" : `${plain.format(count)} selected`}
+        {count === undefined ? "Counting…" : `${number(count)} selected`}
       </span>
       <Button
         look="quiet"
         iconOnly
-        aria-label="Select nothing"
-        title="Select nothing (Esc)"
+        aria-label="Clear the selection"
+        title="Clear the selection (Esc)"
         onClick={() => onAll(false)}
       >
         <IconClose size={16} aria-hidden="true" />
@@ -127,7 +128,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
       </Button>
       {!selection.all && (
         <Button look="quiet" disabled={busy} onClick={() => onAll(true)}>
-          Select all that match
+          Select all matching
         </Button>
       )}
     </>

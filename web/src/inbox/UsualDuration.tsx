@@ -26,15 +26,15 @@ export function UsualDuration({ alertId, took }: { alertId: string; took: string
             <span className={styles.usualTook} style={{ width: percent(bar.took) }} />
           </div>
           <span className={styles.usualWords}>
-            Usual: {duration(data.medianNs ?? "")}; 95 % within {duration(data.p95Ns ?? "")}
+            Median {duration(data.medianNs ?? "")}, 95th percentile {duration(data.p95Ns ?? "")}
           </span>
         </>
       ) : (
         <span className={styles.usualWords}>
           {isPending
-            ? "What is usual?"
+            ? "Loading the usual duration…"
             : data
-              ? "Nothing is usual yet: fewer than 20 completed in the day before."
+              ? "No usual duration yet: fewer than 20 exchanges completed in the day before."
               : ""}
         </span>
       )}

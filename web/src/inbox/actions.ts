@@ -4,10 +4,10 @@ import type { Alert, AlertCounts, AlertState } from "../api/client";
 import { isPassing, reasonOf } from "../api/errors";
 import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
-import type { Undo } from "./bulk";
 import { countedAs } from "./filter";
 import { headline, place } from "./headline";
 import { patchAlert } from "./patch";
+import { useOfferUndo } from "./undo";
 
 export interface Action {
   alert: Alert;
@@ -23,7 +23,8 @@ const offeredMs = 10_000;
  * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once; if the server does not agree, everything
  * returns to what it was, and the reader is told why.
  */
-export function useAlertAction(undo: Undo) {
+export function useAlertAction() {
+  const offerUndo = useOfferUndo();
   const cache = useQueryClient();
   const toast = useToast();
   const action = useMutation({
@@ -45,9 +46,9 @@ export function useAlertAction(undo: Undo) {
     },
     onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
       const undoable = { actions: [actionId], until: undoableUntil };
-      if (changed > 0) undo.offer(`${nameOf(alert)} ${verbs[to]}.`, undoable, { forMs: offeredMs });
-      else if (already > 0) toast(`${nameOf(alert)} was ${verbs[to]} already.`, "done");
-      else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed meanwhile.`, "failed");
+      if (changed > 0) offerUndo(`${nameOf(alert)} ${verbs[to]}.`, undoable, { forMs: offeredMs });
+      else if (already > 0) toast(`${nameOf(alert)} was already ${verbs[to]}.`, "done");
+      else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed in the meantime.`, "failed");
     },
     onSettled: async () => {
       // The last of several actions asks for the truth about all.

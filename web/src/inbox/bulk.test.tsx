@@ -48,7 +48,7 @@ beforeEach(() => {
 
 describe("many alerts", () => {
   test("are selected by key, resolved at once, and put back", async () => {
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jx{Shift>}j{/Shift}");
     const ids = world.alerts.slice(0, 2).map(({ id }) => id);
@@ -59,13 +59,13 @@ describe("many alerts", () => {
     await user.click(await screen.findByRole("button", { name: "Undo" }));
     await waitFor(() => expect(rows()).toHaveLength(3));
     expect(undone).toEqual([orders[0]?.actionId]);
-    expect(screen.getByText("2 alerts as before.")).toBeVisible();
+    expect(screen.getByText("2 alerts restored.")).toBeVisible();
   });
 
   test("are resolved by the filter, whose number is told before", async () => {
-    const { user } = open("/inbox?q=orders");
+    const { user } = open("/inbox?q=orders&fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
-    await user.click(screen.getByRole("checkbox", { name: "Select everything that matches" }));
+    await user.click(screen.getByRole("checkbox", { name: "Select all matching alerts" }));
     const button = await screen.findByRole("button", { name: /Resolve 3 alerts/ });
     await user.click(button);
     await screen.findByText("3 alerts resolved.");
@@ -84,7 +84,7 @@ describe("many alerts", () => {
         { once: true },
       ),
     );
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jxr");
     await screen.findByText("1 alert resolved.");
@@ -116,20 +116,20 @@ describe("many alerts", () => {
     await screen.findByRole("button", { name: /×2/ });
     await user.keyboard("jx{Shift>}j{/Shift}");
     await user.click(await screen.findByRole("button", { name: /Resolve 3 alerts/ }));
-    const said = await screen.findByText(/^2 alerts resolved, the rest not: /, undefined, slow);
-    expect(said).toHaveTextContent(/: Postgres cannot be reached\. .* Try again in a moment\.$/);
+    const said = await screen.findByText(/^2 alerts resolved, but not the rest\. /, undefined, slow);
+    expect(said).toHaveTextContent(/\. Postgres cannot be reached\. .* Try again in a moment\.$/);
     // What was done is not asked for again; what was refused is, by the same name.
     expect(asked.map(({ ids }) => ids)).toEqual([undefined, [c?.id], [c?.id], [c?.id]]);
     expect(new Set(asked.map(({ actionId }) => actionId)).size).toBe(2);
     await user.click(screen.getByRole("button", { name: "Undo" }));
-    await screen.findByText("2 alerts as before.");
+    await screen.findByText("2 alerts restored.");
     expect(undone).toEqual([asked[0]?.actionId]);
   });
 
   test("that could not be put back are put back by a further try", async () => {
     const refuse = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
     server.use(http.post(api("/alerts/actions/:id/undo"), refuse));
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jrz");
     const said = await screen.findByText(/^Not undone\. Postgres cannot be reached\./, undefined, slow);
@@ -149,7 +149,7 @@ describe("many alerts", () => {
     server.use(
       http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Vi", role: "viewer", tenant: "default" })),
     );
-    const { user } = open("/inbox");
+    const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.keyboard("jxr");
     expect(screen.getByText("1 selected")).toBeVisible();
@@ -166,9 +166,9 @@ describe("folded alerts", () => {
         HttpResponse.json({ items: [{ signature: "E", count: 3, unread: 2, newest }], asOf: "T" }),
       ),
     );
-    const { user, router } = open("/inbox");
+    const { user, router } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
-    await user.selectOptions(screen.getByRole("combobox", { name: "Fold" }), "Folded by error");
+    await user.selectOptions(screen.getByRole("combobox", { name: "Group alerts" }), "By error");
     const group = await screen.findByRole("button", { name: /×3/, expanded: false });
     expect(router.state.location.search).toEqual({ fold: "error" });
     await user.click(group);
@@ -188,7 +188,7 @@ test("what is opened is read", async () => {
       return HttpResponse.json({ changed: 1 });
     }),
   );
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   await waitFor(() => expect(rows()).toHaveLength(1));
   expect(rows()[0]).toHaveTextContent("Unread.");
   await user.keyboard("j{Enter}");
@@ -196,10 +196,10 @@ test("what is opened is read", async () => {
 });
 
 test("the question mark shows all keys", async () => {
-  const { user } = open("/inbox");
+  const { user } = open("/inbox?fold=none");
   await waitFor(() => expect(rows()).toHaveLength(3));
   await user.keyboard("?");
-  const dialog = screen.getByRole("dialog", { name: "Keys of the inbox" });
+  const dialog = screen.getByRole("dialog", { name: "Keyboard shortcuts" });
   await user.click(within(dialog).getByRole("button", { name: "Close" }));
   expect(screen.queryByRole("dialog")).toBeNull();
 });

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import type { DeliverySummary } from "../api/client";
+import { ago } from "../ui/time";
 import { deliveryWords } from "./delivery";
 
 const now = Date.parse("2026-11-21T10:00:00Z");
@@ -10,17 +12,17 @@ test.each([
   [{ total: 2, delivered: 0, retrying: 0, failed: 0 }, ["owed", "0/2", "0 of 2 messages delivered"]],
   [
     { total: 2, delivered: 1, retrying: 1, failed: 0, nextAttemptAt },
-    ["retrying", "next try in 48 s", "1 of 2 messages delivered, 1 to be tried again"],
+    ["retrying", "retry in 48 s", "1 of 2 messages delivered, 1 to be retried"],
   ],
   [
     { total: 1, delivered: 0, retrying: 1, failed: 0, nextAttemptAt: "2026-11-21T09:59:00Z" },
-    ["retrying", "next try now", "0 of 1 message delivered, 1 to be tried again"],
+    ["retrying", "retry now", "0 of 1 message delivered, 1 to be retried"],
   ],
   [
     { total: 3, delivered: 1, retrying: 1, failed: 1, nextAttemptAt },
-    ["failed", "1/3", "1 of 3 failed for good, 1 of 3 messages delivered"],
+    ["failed", "1/3", "1 of 3 failed permanently, 1 of 3 messages delivered"],
   ],
-])("%j", (delivery, want) => {
-  const words = deliveryWords(delivery, now);
+])("%j", (delivery: DeliverySummary, want) => {
+  const words = deliveryWords(delivery, ago(delivery.nextAttemptAt ?? "", now));
   expect(words && [words.tone, words.short, words.long]).toEqual(want);
 });

@@ -7,7 +7,7 @@ const { server } = startWorld();
 
 test("tells why there is nothing to show, however many events come meanwhile", async () => {
   server.use(http.get(api("/alerts"), () => problem(500, { code: "internal", detail: "An unexpected error." })));
-  open("/inbox");
+  open("/inbox?fold=none");
   const telling = setInterval(() => streams.at(-1)?.tell(countsOf([anAlert(1)])), 100);
   try {
     const told = await screen.findByText("An unexpected error.", {}, { timeout: 20_000 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAddress, writeAddress } from "../app/search";
+import { parseAddress, writeAddress } from "../ui/address";
 import { isNarrowed, parseSearch, toFilter, toFold, toSearch, wide } from "./filter";
 
 const read = (address: string) => toFilter(parseSearch(parseAddress(address)));
@@ -15,6 +15,14 @@ test.each([
   ["?state=FIRING&app=a&app=a", { application: ["a"] }],
   ["?mine=yes&unread=yes&error=none&error=x", { mine: true, unread: true, signature: ["", "x"] }],
   ["?mine=1&unread=no", {}],
+  [
+    "?attr=region&attr==eu&attr=a=b&within=never&from=yesterday&to=2026-11-21",
+    { attribute: ["a=b"], to: "2026-11-21T00:00:00.000Z" },
+  ],
+  [
+    "?env=production&execution=ID-1&correlation=c&within=7d",
+    { environment: ["production"], executionId: "ID-1", correlationId: "c", hours: 168 },
+  ],
 ])("the address %j is read", (address, want) => {
   expect(read(address)).toEqual({ ...wide("FIRING"), ...want });
 });
@@ -29,11 +37,19 @@ test("what is written is read back", () => {
     q: '"quoted" + ümlaut',
     mine: true,
     unread: true,
+    route: ["a/b"],
+    environment: ["production"],
+    executionId: "ID-1&2",
+    correlationId: "c=1",
+    attribute: ["region=eu", "note=a=b"],
+    hours: 24,
+    from: "2026-11-21T10:00:00.000Z",
+    to: "2026-11-22T10:00:00.000Z",
   } as const;
   expect(read(writeAddress({ ...toSearch(filter) }))).toEqual(filter);
 });
 
-test.each(["rule", "signature", undefined] as const)("folding by %s is written and read back", (fold) => {
+test.each(["issue", "rule", "signature", "none"] as const)("folding by %s is written and read back", (fold) => {
   expect(toFold(parseSearch(parseAddress(writeAddress({ ...toSearch(wide("FIRING"), fold) }))))).toBe(fold);
 });
 

@@ -1,18 +1,29 @@
 import type { AlertFilter, Fold } from "../api/alerts";
 import type { AlertState, Severity } from "../api/client";
 
+/** What the list is folded by; `none` shows each alert in a row of its own. */
+export type Folding = Fold | "none";
+
 /** How the address bar writes a filter: what is at its default is left out. */
 export interface InboxSearch {
   state?: "acknowledged" | "resolved" | "pending";
   severity?: string[];
   app?: string[];
+  route?: string[];
   rule?: string[];
   /** What exchanges failed with; `none` where they did not, and `~none` where they failed with something of that name. */
   error?: string[];
+  env?: string[];
+  execution?: string;
+  correlation?: string;
+  attr?: string[];
+  within?: string;
+  from?: string;
+  to?: string;
   q?: string;
   mine?: "yes";
   unread?: "yes";
-  fold?: "rule" | "error";
+  fold?: "none" | "rule" | "error";
 }
 
 const noError = "none";
@@ -36,7 +47,25 @@ export const countedAs = {
   RESOLVED: "resolved",
 } as const;
 
+/** How far back one looks, by the word in the address. */
+export const spans: readonly { value: string; label: string; hours: number }[] = [
+  { value: "", label: "Any time", hours: 0 },
+  { value: "1h", label: "Last hour", hours: 1 },
+  { value: "24h", label: "Last 24 hours", hours: 24 },
+  { value: "7d", label: "Last 7 days", hours: 7 * 24 },
+  { value: "30d", label: "Last 30 days", hours: 30 * 24 },
+];
+
 const longestText = 200;
+const longestName = 1024;
+
+/** The parts that are lists, by their names in the address and in the filter. */
+const lists = [
+  ["app", "application"],
+  ["route", "route"],
+  ["rule", "ruleId"],
+  ["env", "environment"],
+] as const;
 
 /** Reads an address that anybody may have typed: what makes no sense is left out, not an error. */
 export function parseSearch(raw: Record<string, unknown>): InboxSearch {
@@ -45,18 +74,38 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   if (state === "acknowledged" || state === "resolved" || state === "pending") search.state = state;
   const severity = texts(raw.severity).filter((s) => severities.some((known) => known.toLowerCase() === s));
   if (severity.length > 0) search.severity = severity;
-  const app = texts(raw.app);
-  if (app.length > 0) search.app = app;
-  const rule = texts(raw.rule);
-  if (rule.length > 0) search.rule = rule;
+  for (const [name] of lists) {
+    const values = texts(raw[name]);
+    if (values.length > 0) search[name] = values;
+  }
   const error = texts(raw.error);
   if (error.length > 0) search.error = error;
+  const attr = texts(raw.attr).filter(isAttribute);
+  if (attr.length > 0) search.attr = attr;
+  for (const name of ["execution", "correlation"] as const) {
+    const value = texts(raw[name])[0]?.slice(0, longestName);
+    if (value) search[name] = value;
+  }
+  const within = texts(raw.within)[0];
+  if (within && spans.some(({ value }) => value === within)) search.within = within;
+  for (const name of ["from", "to"] as const) {
+    const at = instant(texts(raw[name])[0]);
+    if (at) search[name] = at;
+  }
   if (raw.mine === "yes") search.mine = "yes";
   if (raw.unread === "yes") search.unread = "yes";
-  if (raw.fold === "rule" || raw.fold === "error") search.fold = raw.fold;
+  if (raw.fold === "rule" || raw.fold === "error" || raw.fold === "none") search.fold = raw.fold;
   const q = texts(raw.q)[0]?.slice(0, longestText);
   if (q) search.q = q;
   return search;
+}
+
+/** Whether a text is an attribute as the API reads one: a key, an equals sign and a value. */
+export const isAttribute = (text: string): boolean => text.indexOf("=") > 0;
+
+function instant(text: string | undefined): string | undefined {
+  const at = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
 }
 
 export function toFilter(search: InboxSearch): AlertFilter {
@@ -66,23 +115,36 @@ export function toFilter(search: InboxSearch): AlertFilter {
     application: search.app ?? [],
     ruleId: search.rule ?? [],
     signature: (search.error ?? []).map(signatureOf),
+    route: search.route ?? [],
+    environment: search.env ?? [],
+    executionId: search.execution ?? "",
+    correlationId: search.correlation ?? "",
+    attribute: search.attr ?? [],
+    hours: spans.find(({ value }) => value === search.within)?.hours ?? 0,
+    from: search.from ?? "",
+    to: search.to ?? "",
     q: search.q ?? "",
     mine: search.mine !== undefined,
     unread: search.unread !== undefined,
   };
 }
 
-export function toFold(search: InboxSearch): Fold | undefined {
-  return search.fold === "error" ? "signature" : search.fold;
+export function toFold({ fold }: InboxSearch): Folding {
+  return fold === "error" ? "signature" : (fold ?? "issue");
 }
 
-export function toSearch(filter: AlertFilter, fold?: Fold): InboxSearch {
+export function toSearch(filter: AlertFilter, fold: Folding = "issue"): InboxSearch {
   return parseSearch({
+    ...Object.fromEntries(lists.map(([name, part]) => [name, filter[part]])),
     state: filter.state,
     severity: filter.severity.map((s) => s.toLowerCase()),
-    app: filter.application,
-    rule: filter.ruleId,
     error: filter.signature.map(errorOf),
+    execution: filter.executionId,
+    correlation: filter.correlationId,
+    attr: filter.attribute,
+    within: spans.find(({ hours }) => hours === filter.hours)?.value,
+    from: filter.from,
+    to: filter.to,
     q: filter.q,
     mine: filter.mine ? "yes" : undefined,
     unread: filter.unread ? "yes" : undefined,
@@ -92,12 +154,12 @@ export function toSearch(filter: AlertFilter, fold?: Fold): InboxSearch {
 
 /** The filter that narrows by nothing but the state. */
 export function wide(state: AlertState): AlertFilter {
-  return { state, severity: [], application: [], ruleId: [], signature: [], q: "", mine: false, unread: false };
+  return toFilter(parseSearch({ state }));
 }
 
 /** Whether anything but the state narrows the list. */
-export function isNarrowed({ severity, application, ruleId, signature, q, mine, unread }: AlertFilter): boolean {
-  return severity.length + application.length + ruleId.length + signature.length > 0 || q !== "" || mine || unread;
+export function isNarrowed(filter: AlertFilter): boolean {
+  return JSON.stringify(filter) !== JSON.stringify(wide(filter.state));
 }
 
 function texts(value: unknown): string[] {

@@ -48,7 +48,7 @@ test("a group is named, and narrows the filter, by what its alerts share", () =>
   expect([groupTitle(byRule), groupTitle(group("E: x", 2)), groupTitle(group("", 2))]).toEqual([
     "Failed orders",
     "E: x",
-    "without an error",
+    "No error",
   ]);
   expect(withinGroup(wide("FIRING"), byRule)).toEqual({ ...wide("FIRING"), ruleId: ["r"] });
   expect(withinGroup({ ...wide("FIRING"), q: "x" }, group("", 2))).toEqual({

@@ -1,5 +1,6 @@
-import type { AlertFilter, Fold } from "../api/alerts";
+import type { AlertFilter } from "../api/alerts";
 import type { Alert, AlertGroup } from "../api/client";
+import type { Folding } from "./filter";
 
 /** One line of the inbox. Its id is the alert's own, or names the group. */
 export type Row =
@@ -19,7 +20,8 @@ export function alertRows(alerts: readonly Alert[], known = new WeakMap<Alert, R
   });
 }
 
-export function groupId({ ruleId, signature }: AlertGroup): string {
+export function groupId({ ruleId, signature, application, route }: AlertGroup): string {
+  if (application !== undefined) return `issue ${JSON.stringify([application, route, signature])}`;
   return ruleId === undefined ? `signature ${signature ?? ""}` : `rule ${ruleId}`;
 }
 
@@ -54,18 +56,23 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
 }
 
 /** The filter that the alerts of a group match, and no others. */
-export function withinGroup(filter: AlertFilter, { ruleId, signature }: AlertGroup): AlertFilter {
+export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter {
+  const { ruleId, signature, application, route = "" } = group;
+  if (application !== undefined) {
+    return { ...filter, application: [application], route: [route], signature: [signature ?? ""] };
+  }
   return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
 }
 
 /** What a folded row says the alerts have in common. */
 export function groupTitle({ ruleId, ruleName, signature }: AlertGroup): string {
-  if (ruleId !== undefined) return ruleName || "a deleted rule";
-  return signature || "without an error";
+  if (ruleId !== undefined) return ruleName || "Deleted rule";
+  return signature || "No error";
 }
 
-export const folds: readonly { value: Fold | ""; label: string }[] = [
-  { value: "", label: "Each alert" },
-  { value: "rule", label: "Folded by rule" },
-  { value: "signature", label: "Folded by error" },
+export const folds: readonly { value: Folding; label: string }[] = [
+  { value: "issue", label: "By issue" },
+  { value: "rule", label: "By rule" },
+  { value: "signature", label: "By error" },
+  { value: "none", label: "Each alert" },
 ];

@@ -37,7 +37,7 @@ export function countWords({ observed, threshold, windowSeconds }: WindowCount):
 /** Where an alert happened: what stands first in its row, and what beside it. */
 export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
   if (!count && exchange) return { first: exchange.application, second: exchange.route };
-  const rule = ruleName || "a deleted rule";
+  const rule = ruleName || "deleted rule";
   return count?.group ? { first: count.group, second: rule } : { first: rule, second: "" };
 }
 

@@ -45,7 +45,10 @@ describe("an order", () => {
     expect(count).toBe(37);
     expect(parts).toEqual([
       {
-        filter: { state: ["FIRING"], severity: [], application: [], ruleId: [], signature: [], q: "x" },
+        filter: {
+          ...{ state: ["FIRING"], severity: [], application: [], ruleId: [], signature: [], q: "x" },
+          ...{ route: [], environment: [], attribute: [] },
+        },
         upTo: "T",
       },
     ]);

@@ -53,7 +53,7 @@ test("an end without a deciding attempt is told; what is still to come stands la
 });
 
 test("an attempt without an end says that the message may have been sent", () => {
-  expect(verdictWords({ number: 1, startedAt: at(1), verdict: "UNDER_WAY" }).word).toBe("Under way");
+  expect(verdictWords({ number: 1, startedAt: at(1), verdict: "UNDER_WAY" }).word).toBe("In progress");
   const unknown = verdictWords({ number: 1, startedAt: at(1), verdict: "UNKNOWN" });
   expect(unknown.word).toBe("Unknown");
   expect(unknown.explanation).toContain("may have been sent");
@@ -78,7 +78,7 @@ test("what was sent and what came back is told as text, with masks", () => {
     truncated: true,
   };
   expect(exchangeText({ ...attempt, request, responseHead })).toBe(
-    "POST hooks.example\nAuthorization: (not kept)\nWebhook-Id: n1\n(body of 7 bytes, SHA-256 ab)\n\n" +
+    "POST hooks.example\nAuthorization: (not stored)\nWebhook-Id: n1\n(body of 7 bytes, SHA-256 ab)\n\n" +
       "HTTP/1.1 400 Bad Request\nServer: x\n…\n\nno",
   );
 });

@@ -1,4 +1,5 @@
 import type { Alert, Attempt, Notification } from "../api/client";
+import { number } from "../ui/words";
 
 /** One thing that happened to an alert, or that will. */
 export type Happening = { at: string } & (
@@ -64,9 +65,11 @@ export function reasonWord({ reason }: Notification): string {
     case "RESOLVED":
       return "end";
     case "RULE_RECOVERED":
+    case "SOURCE_RECOVERED":
       return "recovery";
     case "FIRED":
     case "RULE_FAILING":
+    case "SOURCE_FAILING":
     case "WEBHOOK_OFF":
     case "WEBHOOK_FAILING":
     case "DIGEST":
@@ -79,13 +82,13 @@ export function reasonWord({ reason }: Notification): string {
 /** Which message tells it, where that is not its own: "" then. */
 export function digestWord({ digestId, digestSize }: Notification): string {
   if (digestId === undefined) return "";
-  return digestSize === undefined ? "in a digest" : `in a digest of ${digestSize.toLocaleString("en")}`;
+  return digestSize === undefined ? "in a digest" : `in a digest of ${number(digestSize)}`;
 }
 
 /** What was sent and what came back, as text; "" where it is not kept any more. */
 export function exchangeText({ request, responseHead, response }: Attempt): string {
   const lines = (fields: readonly { name: string; value?: string; masked?: boolean }[]) =>
-    fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not kept)" : (value ?? "")}`);
+    fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not stored)" : (value ?? "")}`);
   const parts: string[] = [];
   if (request) {
     parts.push(
@@ -111,22 +114,21 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
     case "DELIVERED":
       return { word: "Delivered", explanation: "" };
     case "RETRY":
-      return { word: "Not delivered", explanation: "A later attempt may succeed." };
+      return { word: "Not delivered", explanation: "It will be tried again." };
     case "THROTTLED":
-      return { word: "Held back", explanation: "The receiver asked for a pause." };
+      return { word: "Throttled", explanation: "The receiver asked for a pause." };
     case "REFUSED":
-      return { word: "Refused", explanation: "The receiver will never accept this message." };
+      return { word: "Rejected", explanation: "The receiver rejects this message permanently." };
     case "GONE":
-      return { word: "Gone", explanation: "The receiver will never accept any message; its webhook was switched off." };
+      return { word: "Gone", explanation: "The receiver no longer exists. The webhook was disabled." };
     case "UNDER_WAY":
-      return { word: "Under way", explanation: "" };
+      return { word: "In progress", explanation: "" };
     case "NOT_MADE":
       return { word: "Not sent", explanation: "" };
     case "UNKNOWN":
       return {
         word: "Unknown",
-        explanation:
-          "The process died or stood still before it could store what came of it. The message may have been sent.",
+        explanation: "The process stopped before it could store the result. The message may have been sent.",
       };
   }
 }

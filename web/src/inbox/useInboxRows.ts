@@ -1,8 +1,9 @@
 import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { type AlertFilter, alertGroups, alertList, type Fold, nestedAlerts } from "../api/alerts";
+import { type AlertFilter, alertGroups, alertList, nestedAlerts } from "../api/alerts";
 import type { Alert, AlertGroup, AlertPage } from "../api/client";
 import { useStanding } from "../ui/standing";
+import type { Folding } from "./filter";
 import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
 import { withPinned } from "./rows";
 
@@ -11,15 +12,18 @@ const noGroups: readonly AlertGroup[] = [];
 const noneOpened: ReadonlySet<string> = new Set();
 
 /** The lines of the inbox: alerts, or groups of them, of which some are opened. An open alert keeps its place. */
-export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: Alert | undefined) {
+export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | undefined) {
   const cache = useQueryClient();
   const key = JSON.stringify([filter, fold]);
 
-  const list = useInfiniteQuery({ ...alertList(filter), enabled: fold === undefined });
+  const list = useInfiniteQuery({ ...alertList(filter), enabled: fold === "none" });
   const alerts = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? noAlerts, [list.data]);
   const pinned = usePinned(key, alerts, open);
 
-  const folded = useInfiniteQuery({ ...alertGroups(filter, fold ?? "rule"), enabled: fold !== undefined });
+  const folded = useInfiniteQuery({
+    ...alertGroups(filter, fold === "none" ? "rule" : fold),
+    enabled: fold !== "none",
+  });
   const groups = useMemo(() => folded.data?.pages.flatMap((page) => page.items) ?? noGroups, [folded.data]);
 
   const [opened, setOpened] = useState(noneOpened);
@@ -27,8 +31,8 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
   const nested = useQueries({ queries: openedGroups.map((group) => nestedAlerts(withinGroup(filter, group))) });
 
   const [known] = useState(() => new WeakMap<Alert, Row>());
-  const rows = useMemo((): readonly Row[] => {
-    if (fold === undefined) return alertRows(withPinned(alerts, pinned), known);
+  const listed = useMemo((): readonly Row[] => {
+    if (fold === "none") return alertRows(withPinned(alerts, pinned), known);
     const contents: Opened = new Map(
       openedGroups.map((group, at) => {
         const { data, isError } = nested[at] ?? {};
@@ -37,8 +41,9 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
     );
     return groupRows(groups, contents);
   }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
+  const rows = useHeldRow(key, listed, fold === "none" ? undefined : open);
 
-  const shown = fold === undefined ? list : folded;
+  const shown = fold === "none" ? list : folded;
   const failure = useStanding(shown, key);
   const { fetchNextPage } = shown;
   const onMore = useCallback(() => void fetchNextPage(), [fetchNextPage]);
@@ -84,6 +89,22 @@ function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, 
   }, [goOn, onMore]);
   if (searchedTo === undefined) return undefined;
   return { searchedTo, waiting, onContinue: () => setAllowed(inVain + patience) };
+}
+
+/** In a folded list the row of the open alert stays where it was, once it is gone from there. */
+function useHeldRow(filterKey: string, rows: readonly Row[], open: Alert | undefined): readonly Row[] {
+  const [held, setHeld] = useState({ key: "", at: 0 });
+  const key = open ? `${filterKey} ${open.id}` : "";
+  const at = open ? rows.findIndex(({ id }) => id === open.id) : -1;
+  if (at >= 0 && (held.key !== key || held.at !== at)) setHeld({ key, at });
+  return useMemo(() => {
+    if (!open || at >= 0 || held.key !== key) return rows;
+    return [
+      ...rows.slice(0, held.at),
+      { kind: "alert", id: open.id, alert: open, nested: false },
+      ...rows.slice(held.at),
+    ];
+  }, [rows, open, at, held, key]);
 }
 
 /** The open alert, once the list under this filter has held it: it keeps its row when it leaves the filter. */

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { usualBar } from "./usual";
 
 test.each([
-  ["100", "100", "200", "within the usual"],
-  ["200", "100", "200", "within the usual"],
+  ["100", "100", "200", "as usual"],
+  ["200", "100", "200", "as usual"],
   ["201", "150", "200", "longer than usual"],
   ["250", "100", "200", "2.5 times as long as usual"],
   ["30000", "100", "200", "300 times as long as usual"],

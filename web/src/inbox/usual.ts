@@ -24,5 +24,5 @@ function compared(took: number, median: number, p95: number): string {
       ? `${times >= 10 ? Math.round(times) : times.toFixed(1)} times as long as usual`
       : "longer than usual";
   }
-  return took < median / 2 ? "shorter than usual" : "within the usual";
+  return took < median / 2 ? "shorter than usual" : "as usual";
 }

@@ -35,7 +35,7 @@ export function ConflictDialog({ base, theirs, mine, webhookName, onTake, onClos
       onCancel={onClose}
     >
       <h2 id={titleId}>Somebody else has changed this rule</h2>
-      <p className={dialogStyles.body}>Choose what stands in each field. Nothing is saved until you save again.</p>
+      <p className={dialogStyles.body}>Choose a version for each field. Nothing is saved until you save again.</p>
       <div className={styles.all}>
         <Button look="quiet" onClick={() => all("theirs")}>
           All theirs
@@ -69,7 +69,7 @@ export function ConflictDialog({ base, theirs, mine, webhookName, onTake, onClos
       <div className={dialogStyles.actions}>
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" onClick={take}>
-          Take these
+          Use these
         </Button>
       </div>
     </dialog>

@@ -60,7 +60,7 @@ test("a version that somebody else has saved meanwhile is shown, and nothing is 
   expect(choice("Applications", /Theirs billing/)).toBeChecked();
   expect(choice("Severity", /Mine WARNING/)).toBeChecked();
   await user.click(choice("Name both changed it", /Theirs/));
-  await user.click(within(dialog).getByRole("button", { name: "Take these" }));
+  await user.click(within(dialog).getByRole("button", { name: "Use these" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders of theirs");
   await user.click(save());
   await waitFor(() => expect(stored.version).toBe(5));
@@ -81,13 +81,13 @@ test("leaving asks, staying keeps, and a draft is there after a reload until it 
   first.unmount();
 
   const { user, router } = open(address);
-  expect(await screen.findByText(/What you, Ada, had not saved/)).toBeVisible();
+  expect(await screen.findByText(/Restored your unsaved changes from/)).toBeVisible();
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders!");
-  await user.click(screen.getByRole("button", { name: "Give it up" }));
+  await user.click(screen.getByRole("button", { name: "Discard" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders");
   await user.type(screen.getByLabelText("Name"), "?");
   await user.click(screen.getByRole("link", { name: "Webhooks" }));
-  await user.click(await screen.findByRole("button", { name: "Give up the changes" }));
+  await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
   expect(localStorage).toHaveLength(0);
 });
@@ -165,8 +165,8 @@ test("a test message tells what came of it at each webhook", async () => {
   );
   const { user } = open(address);
   await user.click(await screen.findByRole("button", { name: "Send a test message" }));
-  expect(await screen.findByText("#ops has it, after 84.2 ms.")).toBeVisible();
-  expect(screen.getByText("desk did not take it: status 404: no")).toBeVisible();
+  expect(await screen.findByText("Delivered to #ops in 84.2 ms.")).toBeVisible();
+  expect(screen.getByText("Not delivered to desk: status 404: no")).toBeVisible();
 });
 
 test("who may not write can read", async () => {
@@ -176,7 +176,7 @@ test("who may not write can read", async () => {
     ),
   );
   open(address);
-  expect(await screen.findByText(/takes the role of an editor/)).toBeVisible();
+  expect(await screen.findByText(/requires the editor role/)).toBeVisible();
   expect(screen.getByLabelText("Name")).toBeDisabled();
   expect(save()).toBeDisabled();
 });

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { ruleOne } from "../api/rules";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { RuleEditor } from "./RuleEditor";

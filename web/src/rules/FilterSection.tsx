@@ -1,10 +1,11 @@
-import { Autocomplete, Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { Autocomplete, Checkbox, TextInput } from "@mantine/core";
 import { memo } from "react";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconPlus, IconTrash } from "../ui/icons";
+import { Select } from "../ui/Select";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { SuggestInput } from "./SuggestInput";
@@ -23,7 +24,7 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
     <FormSection
       title="Filter"
       name="filter"
-      hint="What the rule looks for. All parts must hold; an empty one holds for everything."
+      hint="What the rule matches. All conditions must hold; a blank one matches everything."
     >
       <Checkbox.Group label="Exchanges that" {...bound(editor, "filter.statuses")}>
         <div className={styles.choices}>
@@ -32,11 +33,11 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
         </div>
       </Checkbox.Group>
       {editor.form.values.filter.statuses.length === 0 && (
-        <p className={form.hint}>Neither is chosen: then it is those that failed.</p>
+        <p className={form.hint}>Neither is selected, so failed exchanges match.</p>
       )}
       <SuggestInput
         label="Error types"
-        description="One of these, exactly."
+        description="Exactly one of these."
         placeholder="any error"
         facet="errorType"
         within={{ environments, applications }}
@@ -45,7 +46,7 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
       <div className={form.two}>
         <TextInput
           label="Error message contains"
-          description="Case matters."
+          description="Case-sensitive."
           {...bound(editor, "filter.errorMessageContains")}
         />
         <TextInput
@@ -97,7 +98,7 @@ function Attributes({ editor }: { editor: Editor }) {
               data={keys}
               {...bound(editor, `${field}.key`)}
             />
-            <NativeSelect aria-label={`Comparison ${index + 1}`} data={comparisons} {...bound(editor, `${field}.op`)} />
+            <Select bare label={`Comparison ${index + 1}`} options={comparisons} {...bound(editor, `${field}.op`)} />
             {op === "EXISTS" ? (
               <span />
             ) : (

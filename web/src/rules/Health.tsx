@@ -3,12 +3,13 @@ import type { Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
-import { lateSeconds } from "../system/health";
+import { lateSeconds } from "../frame/facts";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
+import { number } from "../ui/words";
 
 /** Whether a rule is evaluated, and how far it is behind. */
 export function Health({ rule }: { rule: Rule }) {
@@ -18,7 +19,7 @@ export function Health({ rule }: { rule: Rule }) {
   if (health?.lastError) {
     return (
       <>
-        <div className={table.bad}>Not evaluated: {health.lastError}</div>
+        <div className={table.bad}>Cannot be evaluated: {health.lastError}</div>
         {health.lastErrorAt && (
           <div className={table.quiet}>
             <Ago at={health.lastErrorAt} />
@@ -32,17 +33,17 @@ export function Health({ rule }: { rule: Rule }) {
   return (
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
-      {health.lookingBackTo && (
+      {health.backfillFrom && (
         <span
           className={`${table.quiet} ${table.line} ${table.also}`}
-          title="What became visible behind is judged beside what is new, the oldest first"
+          title="Exchanges that arrived late are evaluated beside new ones, oldest first"
         >
-          Looking back to <ClockTime at={health.lookingBackTo} />
+          Catching up from <ClockTime at={health.backfillFrom} />
         </span>
       )}
       {health.lateLastHour ? (
-        <span className={`${table.quiet} ${table.line} ${table.also}`} title="Found by looking back, in the last hour">
-          {health.lateLastHour.toLocaleString("en")} came late
+        <span className={`${table.quiet} ${table.line} ${table.also}`} title="In the last hour, found by the look-back">
+          {number(health.lateLastHour)} arrived late
         </span>
       ) : null}
     </>
@@ -54,7 +55,7 @@ function RetryButton({ rule }: { rule: Rule }) {
   const toast = useToast();
   const retry = useMutation({
     mutationFn: () => retryRule(rule.id),
-    onError: (error) => toast(`“${rule.name}” was not tried. ${reasonOf(error)}`, "failed"),
+    onError: (error) => toast(`“${rule.name}” was not evaluated. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
   return (

@@ -1,8 +1,8 @@
-import { NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Exchange, RulePreview, TemplatePreview, Webhook } from "../api/client";
 import { recentExchanges } from "../api/exchanges";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
+import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { shortTime } from "../ui/time";
 import type { Values } from "./definition";
@@ -22,45 +22,43 @@ interface Props {
 
 /** The message as a webhook would get it, about an exchange that the reader chooses. */
 export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Props) {
-  const now = useNow();
+  const now = useMinute();
   const { data, outdated, error, complaints, retry } = message;
   const key = ({ executionId, startTime }: Exchange) => `${startTime} ${executionId}`;
   const chosen = exchanges.find((exchange) => exchange.executionId === shown.exchange?.executionId);
   return (
     <section className={styles.part} aria-labelledby="message-title">
       <header className={styles.head}>
-        <h2 id="message-title">The message</h2>
+        <h2 id="message-title">Message</h2>
       </header>
       <div className={styles.choose}>
-        <NativeSelect
-          size="xs"
+        <Select
           label="About"
-          data={[
-            { value: "", label: "a made-up exchange" },
+          options={[
+            { value: "", label: "a sample exchange" },
             ...exchanges.map((exchange) => ({
               value: key(exchange),
               label: `${shortTime(exchange.startTime, now)} · ${exchange.application} · ${exchange.route}`,
             })),
           ]}
           value={chosen ? key(chosen) : ""}
-          onChange={(event) => {
-            const next = exchanges.find((exchange) => key(exchange) === event.currentTarget.value);
+          onChange={(value) => {
+            const next = exchanges.find((exchange) => key(exchange) === value);
             const ref = next && { executionId: next.executionId, startTime: next.startTime };
             onShown({ ...shown, exchange: ref });
           }}
         />
         {webhooks.length > 0 && (
-          <NativeSelect
-            size="xs"
+          <Select
             label="As sent to"
-            data={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
+            options={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
             value={shown.webhookId ?? ""}
-            onChange={(event) => onShown({ ...shown, webhookId: event.currentTarget.value })}
+            onChange={(webhookId) => onShown({ ...shown, webhookId })}
           />
         )}
       </div>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={6} height={44} label="Writing the message" />
+        <SkeletonRows count={6} height={44} label="Loading the message" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
       {complaints.length > 0 && <p className={styles.trouble}>{complaints.map((said) => said.message).join(" ")}</p>}

@@ -34,7 +34,7 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
       hint={
         <>
           {"Type {{ to pick a variable"}
-          {counts && "; the exchange is the newest that matched"}. Left empty, the text shown in grey is sent.
+          {counts && "; the exchange is the newest match"}. Leave blank to use the text shown in grey.
         </>
       }
     >
@@ -65,8 +65,8 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
       />
       <Webhooks editor={editor} counts={counts} />
       <fieldset className={styles.attributes}>
-        <legend>For whom</legend>
-        <p className={form.hint}>Whose inbox shows these alerts as “mine”.</p>
+        <legend>Targets</legend>
+        <p className={form.hint}>Whose inbox shows these alerts under “Mine”.</p>
         <div className={form.three}>
           <TagsInput label="People" placeholder="ada" {...bound(editor, "targets.user")} />
           <TagsInput label="Teams" placeholder="integration" {...bound(editor, "targets.team")} />
@@ -84,14 +84,14 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   if (webhooks.data?.length === 0) {
     return (
       <p>
-        There is no webhook yet. <Link to="/webhooks/new">Create one</Link>, or go without: alerts appear in the inbox.
+        No webhooks yet. <Link to="/webhooks/new">Create one</Link>, or continue without: alerts appear in the inbox.
       </p>
     );
   }
   return (
     <Checkbox.Group
       label="Webhooks"
-      description={counts ? "Who is told, as said above." : "Who is told, once for each exchange."}
+      description={counts ? "Where messages go, as set under Trigger." : "Where messages go, one for each exchange."}
       {...bound(editor, "webhookIds")}
     >
       <div className={styles.list}>
@@ -100,15 +100,15 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
             key={webhook.id}
             size="xs"
             value={webhook.id}
-            label={`${webhook.name}${webhook.enabled ? "" : " (switched off)"}`}
+            label={`${webhook.name}${webhook.enabled ? "" : " (disabled)"}`}
           />
         ))}
         {webhooks.isError && webhooks.data === undefined && (
-          <p className={styles.error}>The webhooks could not be read. Those of the rule stay as they are.</p>
+          <p className={styles.error}>The webhooks could not be loaded. Those of the rule stay unchanged.</p>
         )}
         {mayCreate && (
           <p className={form.hint}>
-            Not there? <Link to="/webhooks/new">Create a webhook</Link>; what you have written here is kept.
+            Not listed? <Link to="/webhooks/new">Create a webhook</Link>; your changes here are kept as a draft.
           </p>
         )}
       </div>

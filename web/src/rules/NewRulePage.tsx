@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { me } from "../api/access";
 import { mayCall } from "../api/operations";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Forbidden } from "../ui/states";
 import { RuleEditor } from "./RuleEditor";
 

@@ -1,11 +1,12 @@
-import { NativeSelect } from "@mantine/core";
 import type { RulePreview } from "../api/client";
 import { explain } from "../api/errors";
 import { Ago } from "../ui/Instant";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
+import { Select } from "../ui/Select";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
+import { number } from "../ui/words";
 import { Histogram } from "./Histogram";
 import styles from "./preview.module.css";
 import { loads, shortfall, spans, summary } from "./previewText";
@@ -24,19 +25,19 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
     <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
       <header className={styles.head}>
         <h2 id="preview-title">What it would have raised</h2>
-        <NativeSelect
-          size="xs"
-          aria-label="Time that the preview covers"
-          data={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
+        <Select
+          bare
+          label="Time that the preview covers"
+          options={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
           value={String(hours)}
-          onChange={(event) => onHours(Number(event.currentTarget.value))}
+          onChange={(chosen) => onHours(Number(chosen))}
         />
       </header>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={12} height={44} label="Counting what would have been raised" />
+        <SkeletonRows count={12} height={44} label="Loading the preview" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
-      {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}
+      {complaints.length > 0 && <p className={styles.trouble}>Correct the marked fields to see the preview.</p>}
       {/* There before it says something: what comes together with its region is not said. */}
       <div aria-live="polite" className={outdated ? `${styles.live} ${styles.outdated}` : styles.live}>
         {data && <Told preview={data} />}
@@ -65,7 +66,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
 }
 
 function Told({ preview }: { preview: RulePreview }) {
-  const missing = shortfall(preview, useNow());
+  const missing = shortfall(preview, useMinute());
   return (
     <div className={styles.told}>
       <p className={styles.summary}>{summary(preview)}</p>
@@ -90,11 +91,9 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
       <ul className={styles.shares}>
         {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
           <li key={`${application}\n${route}`}>
-            <span className={styles.cut}>
-              {[application, route].filter(Boolean).join(" · ") || "Over several routes"}
-            </span>
+            <span className={styles.cut}>{[application, route].filter(Boolean).join(" · ") || "Several routes"}</span>
             <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
-            <span className={styles.number}>{part.toLocaleString("en")}</span>
+            <span className={styles.number}>{number(part)}</span>
           </li>
         ))}
       </ul>
@@ -109,15 +108,13 @@ function Newest({ preview: { newest } }: { preview: RulePreview }) {
   if (newest.length === 0) return null;
   return (
     <>
-      <h3>The newest</h3>
+      <h3>Newest</h3>
       <ul className={styles.newest}>
         {newest.slice(0, mostNewest).map(({ id, exchange, count, firedAt }) => (
           <li key={id}>
             <div className={styles.line}>
               <span className={styles.cut}>
-                {count
-                  ? `${count.observed.toLocaleString("en")} exchanges${count.group ? ` · ${count.group}` : ""}`
-                  : ""}
+                {count ? `${number(count.observed)} exchanges${count.group ? ` · ${count.group}` : ""}` : ""}
                 {!count && exchange && `${exchange.application} · ${exchange.route}`}
               </span>
               <span className={styles.quiet}>

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { alertActivity } from "../api/activity";
 import { Bars } from "../ui/Bars";
 import table from "../ui/table.module.css";
+import { number } from "../ui/words";
 import styles from "./rules.module.css";
 
 /** The alerts that a rule has raised in the last hour: how many, and when. */
@@ -17,14 +18,10 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
       </span>
     );
   }
-  const raised = `${total.toLocaleString("en")} raised`;
+  const raised = `${number(total)} raised`;
   return (
     <span className={styles.raised} title="In the last hour, by minute">
-      <Bars
-        values={minutes}
-        label={`${ruleName} raised ${total.toLocaleString("en")} in the last hour, by minute`}
-        small
-      />
+      <Bars values={minutes} label={`${ruleName} raised ${number(total)} in the last hour, by minute`} small />
       {raised}
     </span>
   );

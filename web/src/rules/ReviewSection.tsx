@@ -28,19 +28,19 @@ export function ReviewSection({ editor, rule, dirty, exchange }: Props) {
       <ul className={form.reasons}>
         {rule ? (
           <>
-            <li>Alerts that it has raised stay as they are.</li>
-            <li>What failed before a change of scope or filter was judged as it was then.</li>
+            <li>Alerts already raised do not change.</li>
+            <li>Exchanges that ended before a change of scope or filter are not evaluated again.</li>
           </>
         ) : (
           <>
-            <li>It looks at what ends from now on; what ended before is history to it.</li>
-            <li>Once it is made, you can send a test message from here.</li>
+            <li>It applies to exchanges that end from now on.</li>
+            <li>After creating it, you can send a test message from here.</li>
           </>
         )}
       </ul>
       <Checkbox
         size="xs"
-        label="Enabled: it raises alerts as soon as it is saved"
+        label="Enabled: raises alerts as soon as it is saved"
         {...bound(editor, "enabled", { type: "checkbox" })}
       />
       {rule && <Tries rule={rule} dirty={dirty} exchange={exchange} />}
@@ -55,7 +55,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
   const duplicate = useMutation({
     mutationFn: () => duplicateRule(rule.id),
     onSuccess: async (copy) => {
-      toast(`“${copy.name}” is made, and disabled.`, "done");
+      toast(`“${copy.name}” was created, disabled.`, "done");
       await navigate({ to: "/rules/$ruleId", params: { ruleId: copy.id } });
     },
     onError: (error) => toast(`“${rule.name}” was not duplicated. ${reasonOf(error)}`, "failed"),
@@ -73,8 +73,8 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
           Duplicate
         </Button>
       </div>
-      {silent && <p className={form.hint}>No webhook is bound to the saved rule, so there is nothing to test.</p>}
-      {!silent && dirty && <p className={form.hint}>Both take the rule as it is saved, without your changes.</p>}
+      {silent && <p className={form.hint}>The saved rule has no webhooks, so there is nothing to test.</p>}
+      {!silent && dirty && <p className={form.hint}>Both use the saved rule, without your changes.</p>}
       <div aria-live="polite">
         {test.isError && <p className={styles.error}>{reasonOf(test.error)}</p>}
         {test.data && (
@@ -91,7 +91,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
 
 /** "#ops has it, after 84.2 ms." or why it does not. */
 function outcome({ webhookName, verdict, durationMs, statusCode, error, response }: TestResult): string {
-  if (verdict === "DELIVERED") return `${webhookName} has it, after ${took(durationMs)}.`;
-  const why = error ?? (statusCode ? `status ${statusCode}${response ? `: ${response}` : ""}` : "no answer");
-  return `${webhookName} did not take it: ${why}`;
+  if (verdict === "DELIVERED") return `Delivered to ${webhookName} in ${took(durationMs)}.`;
+  const why = error ?? (statusCode ? `status ${statusCode}${response ? `: ${response}` : ""}` : "no response");
+  return `Not delivered to ${webhookName}: ${why}`;
 }

@@ -15,8 +15,8 @@ test("what is plainly wrong is said in the API's words, without asking it", asyn
 });
 
 test.each([
-  [true, "“Failed orders” is watching."],
-  [false, "“Failed orders” is made, and disabled."],
+  [true, "“Failed orders” was created."],
+  [false, "“Failed orders” was created, disabled."],
 ])("a rule that is made and enabled (%s) is told as what it does", async (enabled, said) => {
   server.use(
     http.post(api("/rules"), async ({ request }) =>
@@ -68,7 +68,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   await user.type(await screen.findByLabelText("Name"), "Orders");
   const reason = "Per-exchange rules fire exactly once — re-notify does not apply.";
   expect(screen.getByText(reason)).toBeVisible();
-  expect(screen.queryByLabelText("Remind each")).toBeNull();
+  expect(screen.queryByLabelText("Remind every")).toBeNull();
 
   await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
   expect(screen.queryByText(reason)).toBeNull();
@@ -80,9 +80,9 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   expect(screen.getByLabelText("Window")).toHaveValue(1.5);
   await user.selectOptions(screen.getByLabelText("Unit of Window"), "s");
   expect(screen.getByLabelText("Window")).toHaveValue(5400);
-  await user.selectOptions(screen.getByLabelText("Count"), "Each application for itself");
-  await user.clear(screen.getByLabelText("Remind each"));
-  await user.type(screen.getByLabelText("Remind each"), "30");
+  await user.selectOptions(screen.getByLabelText("Count"), "Per application");
+  await user.clear(screen.getByLabelText("Remind every"));
+  await user.type(screen.getByLabelText("Remind every"), "30");
   await user.click(await screen.findByLabelText("#ops"));
   expect(
     screen.getByText(
@@ -178,7 +178,7 @@ test("every part of the filter is sent, and complaints about it stand beside it"
   await waitFor(() =>
     expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Not a valid RE2 expression/),
   );
-  expect(screen.getByText(/preview waits/)).toBeVisible();
+  expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));
   await user.type(screen.getByLabelText("Shortest duration"), "2");
   await user.type(screen.getByLabelText("Longest duration"), "1");

@@ -6,9 +6,9 @@ import { type Me, me } from "../api/access";
 import type { ExchangeRef, Rule } from "../api/client";
 import { mayCall } from "../api/operations";
 import { webhookList } from "../api/webhooks";
-import { Page } from "../app/Page";
 import { Drafts } from "../drafts/Drafts";
 import { draftsOf } from "../drafts/draft";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
@@ -68,11 +68,11 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
     taking: taken,
     onCreated: (saved) => {
       leaving.current = true;
-      const does = saved.enabled ? "is watching" : "is made, and disabled";
+      const does = saved.enabled ? "was created" : "was created, disabled";
       toast(`“${saved.name}” ${does}. ${warned(saved)}`.trim(), "done");
       void navigate({ to: "/rules", hash: saved.id });
     },
-    onUpdated: (saved) => toast(`“${saved.name}” is saved. ${warned(saved)}`.trim(), "done"),
+    onUpdated: (saved) => toast(`“${saved.name}” was saved. ${warned(saved)}`.trim(), "done"),
   });
   const { form, dirty, base, saving } = edit;
   const title = rule ? rule.name : "New rule";
@@ -112,7 +112,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
           <div className={styles.left}>
             <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
               {!mayWrite && (
-                <p className={formStyles.note}>You can read rules. Writing them takes the role of an editor.</p>
+                <p className={formStyles.note}>You can view this rule. Editing requires the editor role.</p>
               )}
               <Drafts
                 name={who.name}
@@ -132,7 +132,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
               </fieldset>
               <div className={styles.bar}>
                 <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
-                  {saving ? "Saving …" : action}
+                  {saving ? "Saving…" : action}
                 </Button>
                 <Link to="/rules" className={buttonClass()}>
                   {dirty ? "Cancel" : "Back to the rules"}
@@ -140,8 +140,8 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
                 <span className={styles.state} role="status">
                   {dirty &&
                     (edit.kept
-                      ? `Not saved yet; kept in this browser for ${who.name}.`
-                      : "Not saved yet, and this browser keeps nothing.")}
+                      ? `Unsaved changes, kept as a draft in this browser for ${who.name}.`
+                      : "Unsaved changes. This browser cannot keep a draft.")}
                 </span>
               </div>
             </Form>
@@ -161,10 +161,10 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
       <LeaveGuard
         dirty={() => dirty && !leaving.current}
         losable={() => edit.losable && !leaving.current}
-        keep="Keep for later"
+        keep="Save as draft"
         onLeave={() => edit.restart(rule)}
       >
-        What you have changed in “{form.values.name || "the new rule"}” is not saved.
+        Your changes to “{form.values.name || "the new rule"}” are not saved.
       </LeaveGuard>
       {edit.theirs && (
         <ConflictDialog

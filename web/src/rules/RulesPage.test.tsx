@@ -20,14 +20,14 @@ test("a rule that cannot be evaluated says why, and is evaluated again at a pres
   server.use(
     http.get(api("/rules"), () => HttpResponse.json({ items: [{ ...rule, health }] })),
     http.post(api("/rules/:id/retry"), ({ params }) => {
-      if (params.id === "r1") health = { lagSeconds: 1, lookingBackTo: "2026-11-21T06:01:07Z" };
+      if (params.id === "r1") health = { lagSeconds: 1, backfillFrom: "2026-11-21T06:01:07Z" };
       return HttpResponse.json(rule);
     }),
   );
   const { user } = open("/rules");
-  expect(await screen.findByText("Not evaluated: ClickHouse cannot be reached")).toBeVisible();
+  expect(await screen.findByText("Cannot be evaluated: ClickHouse cannot be reached")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Evaluate Failed orders now" }));
   expect(await screen.findByText("1 s behind")).toBeVisible();
-  expect(screen.getByText(/^Looking back to/)).toBeVisible();
+  expect(screen.getByText(/^Catching up from/)).toBeVisible();
   expect(screen.queryByText(/Not evaluated/)).toBeNull();
 });

@@ -6,10 +6,10 @@ import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
+import { deleteRule, openAlerts, ruleKeys, setRuleEnabled, useRuleHealth } from "../api/rules";
 import { webhookList } from "../api/webhooks";
-import { Page } from "../app/Page";
 import { useDrafted } from "../drafts/useDrafted";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPlus, IconRules, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
@@ -18,13 +18,14 @@ import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { number } from "../ui/words";
 import { ruleKind } from "./drafts";
 import { Health } from "./Health";
 import { Raised } from "./Raised";
 import { sentence } from "./sentence";
 
 export function RulesPage() {
-  const rules = useQuery(ruleList());
+  const rules = useRuleHealth();
   const failure = useStanding(rules);
   // What stands in a row comes with the row, unless it cannot be had.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
@@ -44,7 +45,7 @@ export function RulesPage() {
         mayWrite && (
           <Link to="/rules/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            {mayWrite && drafted(undefined) ? "Go on with the new rule" : "New rule"}
+            {mayWrite && drafted(undefined) ? "Continue the new rule" : "New rule"}
           </Link>
         )
       }
@@ -54,14 +55,14 @@ export function RulesPage() {
       ) : rules.data === undefined ? (
         <Failed error={failure} onRetry={rules.refetch} />
       ) : rules.data.length === 0 ? (
-        <Empty icon={IconRules} title="No rule looks at anything yet">
-          <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
+        <Empty icon={IconRules} title="No rules yet">
+          <p>A rule defines which exchanges raise an alert, and where messages go.</p>
           {mayWrite ? (
             <Link to="/rules/new" className={buttonClass("primary")}>
               Create the first rule
             </Link>
           ) : (
-            <p>Whoever has the role of an editor writes them.</p>
+            <p>Editors can create rules.</p>
           )}
         </Empty>
       ) : (
@@ -105,7 +106,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
               <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
                 {rule.name}
               </Link>
-              {mayWrite && drafted(rule.id) && <span className={table.draft}>changes not saved</span>}
+              {mayWrite && drafted(rule.id) && <span className={table.draft}>unsaved changes</span>}
               <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
             </td>
             <td>
@@ -154,7 +155,7 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
   const state = firing > 0 ? {} : { state: "acknowledged" as const };
   return (
     <Link to="/inbox" search={{ rule: [rule.id], ...state }}>
-      {firing > 0 ? `${firing.toLocaleString("en")} firing` : `${acknowledged.toLocaleString("en")} acknowledged`}
+      {firing > 0 ? `${number(firing)} firing` : `${number(acknowledged)} acknowledged`}
       <span className="visually-hidden"> of {rule.name}</span>
     </Link>
   );

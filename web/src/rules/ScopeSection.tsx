@@ -11,7 +11,7 @@ export const ScopeSection = memo(function ScopeSection({ editor }: { editor: Edi
     <FormSection
       title="Scope"
       name="scope"
-      hint="Where the rule looks. * stands for any run of characters, as in billing-*; empty means everywhere."
+      hint="Where the rule applies. * matches any characters, as in billing-*. Leave blank for everywhere."
     >
       <div className={form.two}>
         <SuggestInput

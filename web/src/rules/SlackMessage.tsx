@@ -65,7 +65,7 @@ function BlockView({ block }: { block: Block }): ReactNode {
     case "divider":
       return <hr />;
     default:
-      return <p className={styles.quiet}>A block of type {block.type}, which only Slack shows.</p>;
+      return <p className={styles.quiet}>A block of type {block.type} is only shown in Slack.</p>;
   }
 }
 

@@ -3,6 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type FacetField, facets } from "../api/exchanges";
+import { number } from "../ui/words";
 import styles from "./editor.module.css";
 
 interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "value" | "onChange" | "error"> {
@@ -34,7 +35,7 @@ export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
       renderOption={({ option }) => (
         <span className={styles.suggestion}>
           <span>{option.value}</span>
-          <span className={styles.count}>{counts.get(option.value)?.toLocaleString("en")}</span>
+          <span className={styles.count}>{number(counts.get(option.value) ?? 0)}</span>
         </span>
       )}
     />

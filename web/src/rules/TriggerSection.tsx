@@ -1,10 +1,11 @@
-import { Checkbox, Input, NativeSelect } from "@mantine/core";
+import { Checkbox, Input } from "@mantine/core";
 import { memo } from "react";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
+import { Select } from "../ui/Select";
 import { notApplicable } from "./check";
 import { amount, bound, type Editor } from "./editor";
 
@@ -15,9 +16,9 @@ const modes: { value: FireMode; label: string }[] = [
 
 const groups: { value: GroupBy | ""; label: string }[] = [
   { value: "", label: "All together" },
-  { value: "ROUTE", label: "Each route for itself" },
-  { value: "APPLICATION", label: "Each application for itself" },
-  { value: "ENVIRONMENT", label: "Each environment for itself" },
+  { value: "ROUTE", label: "Per route" },
+  { value: "APPLICATION", label: "Per application" },
+  { value: "ENVIRONMENT", label: "Per environment" },
 ];
 
 const second = { size: 1, word: "s" };
@@ -47,20 +48,20 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
         <ul className={styles.reasons}>
           <li>{notApplicable.reNotify}.</li>
           <li>{notApplicable.forDuration}.</li>
-          <li>Such an alert stays until somebody resolves it — there is no end to tell.</li>
+          <li>The alert stays open until somebody resolves it.</li>
         </ul>
       )}
       <div className={styles.two}>
         <Amount
-          label="Look every"
-          description="How often the rule is evaluated; 1 s, which is at every tick, to 1 h."
+          label="Evaluate every"
+          description="From 1 s to 1 h."
           units={[second, minute]}
           {...amount(editor, "intervalSeconds")}
         />
         {!counts && (
           <Amount
             label="Look back"
-            description="For exchanges that become visible late; 0 is not at all, at most 7 d."
+            description="How long to look for exchanges that arrive late; 0 turns it off, at most 7 d."
             units={[second, minute, hour, day]}
             {...amount(editor, "lookBackSeconds")}
           />
@@ -82,36 +83,36 @@ function Counting({ editor }: { editor: Editor }) {
         />
         <Amount
           label="Window"
-          description="Within which time; 10 s to 24 h."
+          description="The time they are counted in; 10 s to 24 h."
           units={[second, minute, hour]}
           {...amount(editor, "windowSeconds")}
         />
-        <NativeSelect
+        <Select
           label="Count"
           description="Each group has an alert of its own."
-          data={groups}
+          options={groups}
           {...bound(editor, "groupBy")}
         />
         <Amount
           label="For"
-          description="How long it must last before it fires; 0 is at once."
+          description="How long the threshold must be exceeded before the alert fires; 0 means at once."
           units={[second, minute, hour]}
           {...amount(editor, "forDurationSeconds")}
         />
         <Amount
-          label="Remind each"
-          description="While it fires and nobody has acknowledged it; 0 is never."
+          label="Remind every"
+          description="While it fires and is not acknowledged; 0 means never."
           units={[minuteOfMinutes, hourOfMinutes]}
           {...amount(editor, "reNotifyMinutes")}
         />
       </div>
       <Checkbox
         size="xs"
-        label="Tell when it is over: fewer match, and the alert resolves by itself"
+        label="Send a message when fewer match and the alert resolves"
         {...bound(editor, "notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>
-        <li>Counting rules look at their whole window each time — a look-back does not apply.</li>
+        <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
       </ul>
     </>
   );

@@ -42,7 +42,7 @@ test("what does not apply to the fire mode of a side is absent there", () => {
     ["Alert on", "PER_EXCHANGE", "COUNT_IN_WINDOW"],
     ["Threshold", "–", "5"],
     ["Window", "–", "10 min"],
-    ["Tell when it is over", "–", "yes"],
+    ["Message on resolve", "–", "yes"],
     ["Look back", "1 h", "–"],
   ]);
 });

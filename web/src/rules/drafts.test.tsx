@@ -31,8 +31,8 @@ test("what another tab writes is told and left alone, and what waits can be gone
   sessionStorage.clear();
   const { user, unmount } = open("/rules/new");
   expect(await screen.findByLabelText("Name")).toHaveValue("Waiting");
-  expect(await screen.findByText(/“In another tab” is open in another tab: not saved, written/)).toBeVisible();
-  expect(screen.queryByRole("button", { name: /Give it up “In another tab”/ })).toBeNull();
+  expect(await screen.findByText(/“In another tab” is open in another tab, last changed/)).toBeVisible();
+  expect(screen.queryByRole("button", { name: /Discard “In another tab”/ })).toBeNull();
   await user.type(screen.getByLabelText("Name"), " for me");
   expect(names()).toEqual(["Waiting for me", "In another tab"]);
 
@@ -40,11 +40,11 @@ test("what another tab writes is told and left alone, and what waits can be gone
   localStorage.removeItem("tocsin.editing.other");
   keepDraft(ofNew, "third", named("Third"));
   fireEvent(window, new Event("storage"));
-  await user.click(await screen.findByRole("button", { name: "Give it up “Third”" }));
+  await user.click(await screen.findByRole("button", { name: "Discard “Third”" }));
   await waitFor(() => expect(screen.queryByText(/“Third”/)).toBeNull());
-  await user.click(screen.getByRole("button", { name: "Go on with it “In another tab”" }));
+  await user.click(screen.getByRole("button", { name: "Continue “In another tab”" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveValue("In another tab"));
-  expect(await screen.findByText(/“Waiting for me” is kept, too: not saved, written/)).toBeVisible();
+  expect(await screen.findByText(/“Waiting for me” is another draft, last changed/)).toBeVisible();
   expect(names()).toEqual(["In another tab", "Waiting for me"]);
   unmount();
 

@@ -1,5 +1,6 @@
 import type { RulePreview } from "../api/client";
 import { minuteTime, shortTime } from "../ui/time";
+import { counted, number } from "../ui/words";
 
 export const spans = [
   { value: "1", label: "hour" },
@@ -9,15 +10,12 @@ export const spans = [
 
 const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
 
-const count = (number: number) => number.toLocaleString("en");
-const many = (number: number, one: string) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
-
 /** "In the last 24 h this would have raised 412 alerts: 1,236 messages." It is of the time that the answer is about. */
 export function summary({ alerts, truncated, webhooks, from, to }: RulePreview): string {
   const hours = Math.round((Date.parse(to) - Date.parse(from)) / 3_600_000);
   const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
-  const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${many(alerts, "alert")}`;
-  const told = alerts > 0 && webhooks.length > 0 ? `: ${many(messages, "message")}` : "";
+  const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${counted(alerts, "alert")}`;
+  const told = alerts > 0 && webhooks.length > 0 ? `: ${counted(messages, "message")}` : "";
   return `In the last ${spanLabel(hours)} this would have raised ${raised}${told}.`;
 }
 
@@ -26,11 +24,11 @@ export function loads({ webhooks }: RulePreview): { id: string; text: string; ex
   return webhooks
     .filter(({ notifications }) => notifications > 0)
     .map(({ webhookId, webhookName, notifications, busiestMinute, ratePerSecond, exceedsRate }) => {
-      const takes = ratePerSecond > 0 ? `; it takes ${count(Math.round(ratePerSecond * 60))}` : "";
+      const takes = ratePerSecond > 0 ? `; it takes ${number(Math.round(ratePerSecond * 60))}` : "";
       const waits = exceedsRate ? ", so some would have waited" : "";
       return {
         id: webhookId,
-        text: `${webhookName}: ${many(notifications, "message")}, at most ${count(busiestMinute)} a minute${takes}${waits}.`,
+        text: `${webhookName}: ${counted(notifications, "message")}, at most ${number(busiestMinute)} a minute${takes}${waits}.`,
         exceeds: exceedsRate,
       };
     });
@@ -40,7 +38,7 @@ export function loads({ webhooks }: RulePreview): { id: string; text: string; ex
 export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
   const from = shortTime(coveredFrom, now).slice(0, -".000".length);
-  return `There are more exchanges than a preview reads: after ${count(scanned)} it is complete only from ${from} on.`;
+  return `There are more exchanges than a preview reads: after ${number(scanned)} it is complete only from ${from} on.`;
 }
 
 /** What a chart of the buckets says to those who do not see it. */
@@ -49,5 +47,5 @@ export function chartWords({ buckets, from, bucketSeconds }: RulePreview, now: n
   if (most === 0) return "Alerts over time: none.";
   const at = (index: number) => new Date(new Date(from).getTime() + index * bucketSeconds * 1000).toISOString();
   const peak = buckets.indexOf(most);
-  return `Alerts over time: the most, ${count(most)}, between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
+  return `Alerts over time: the most, ${number(most)}, between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { sentence } from "./sentence";
 
 test.each([
-  [{}, [], "Whenever an exchange fails, show it in the inbox and tell nobody."],
+  [{}, [], "Whenever an exchange fails, show it in the inbox and send no message."],
   [
     { scope: { applications: ["orders"], environments: ["production"] }, filter: { statuses: ["FAILED"] } },
     ["#ops"],
@@ -46,7 +46,7 @@ test.each([
   [
     { fireMode: "COUNT_IN_WINDOW", threshold: 1, windowSeconds: 30, reNotifyMinutes: 5, notifyOnResolve: true },
     [],
-    "Whenever at least 1 exchange fails within 30 s, show it in the inbox and tell nobody.",
+    "Whenever at least 1 exchange fails within 30 s, show it in the inbox and send no message.",
   ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
   [

@@ -98,7 +98,9 @@ function attribute({ key, op, value = "" }: AttributeMatch): string {
 }
 
 function consequence(webhookNames: readonly string[]): string {
-  return webhookNames.length === 0 ? "show it in the inbox and tell nobody" : `tell ${words(webhookNames, "and")} once`;
+  return webhookNames.length === 0
+    ? "show it in the inbox and send no message"
+    : `tell ${words(webhookNames, "and")} once`;
 }
 
 function words(list: readonly string[] | undefined, last: "and" | "or"): string {

@@ -1,13 +1,13 @@
 import { useForm } from "@mantine/form";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { FieldError, Rule } from "../api/client";
 import { ApiError } from "../api/errors";
-import { type Placed, placeErrors, placeFields } from "../api/fields";
+import { placeErrors, placeFields } from "../api/fields";
 import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
 import type { DraftOf } from "../drafts/draft";
 import { useDraft, useKeeping } from "../drafts/useDraft";
-import { useUntilBack } from "../ui/useUntilBack";
+import { useServerForm } from "../ui/useServerForm";
 import { check } from "./check";
 import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
 import { type KeptRule, ruleKind } from "./drafts";
@@ -38,16 +38,9 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
   const form = useForm<Values>({ initialValues: draft?.values ?? before });
   const dirty = !same(form.values, before);
   const [theirs, setTheirs] = useState<Rule>();
-  const [problems, setProblems] = useState<readonly string[]>([]);
-  const [refusals, setRefusals] = useState(0);
   const known = fieldsOf(form.values);
   const { restored, kept, forget } = useKeeping(drafts, { values: form.values, base, dirty });
 
-  const refuse = ({ fields, rest }: Placed) => {
-    form.setErrors(Object.fromEntries(Object.entries(fields).map(([field, said]) => [pathOf(field), said])));
-    setProblems(rest);
-    setRefusals((count) => count + 1);
-  };
   /** Begins anew with a rule as it is stored. */
   const restart = (stored: Rule | undefined) => {
     forget();
@@ -57,10 +50,13 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
     form.setInitialValues(next);
     form.reset();
   };
-  const save = useMutation({
-    mutationFn: (asked: ReturnType<typeof definition>) =>
+  const save = useServerForm({
+    form,
+    fields: known,
+    path: pathOf,
+    send: (asked: ReturnType<typeof definition>) =>
       base ? updateRule(base.id, base.version, asked) : createRule(asked),
-    onSuccess: (saved) => {
+    onSaved: (saved) => {
       forget();
       if (base) {
         cache.setQueryData(ruleOne(saved.id).queryKey, saved);
@@ -69,20 +65,16 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
       } else onCreated(saved);
       return cache.invalidateQueries({ queryKey: ruleKeys.all });
     },
-    onError: async (error) => {
-      if (base && error instanceof ApiError && error.status === 412) {
-        try {
-          setTheirs(await readRule(base.id));
-        } catch (cause) {
-          refuse(placeErrors(cause, known));
-        }
-        return;
+    onRefused: async (error) => {
+      if (!base || !(error instanceof ApiError && error.status === 412)) return false;
+      try {
+        setTheirs(await readRule(base.id));
+      } catch (cause) {
+        save.refuse(placeErrors(cause, known));
       }
-      refuse(placeErrors(error, known));
+      return true;
     },
   });
-
-  useUntilBack(save.error, () => setProblems([]));
 
   return {
     form,
@@ -99,18 +91,16 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
     others,
     giveUp,
     theirs,
-    problems,
-    refusals,
-    saving: save.isPending,
+    problems: save.problems,
+    refusals: save.refusals,
+    saving: save.busy,
     restart,
     /** Saves, unless it is already known to be refused for these complaints of the API, or by what a browser can tell. */
     submit: (complaints: readonly FieldError[]) => {
-      form.clearErrors();
-      setProblems([]);
       const asked = definition(form.values);
       const wrong = [...check(asked), ...complaints];
-      if (wrong.length > 0) refuse(placeFields(once(wrong), known));
-      else save.mutate(asked);
+      if (wrong.length > 0) save.refuse(placeFields(once(wrong), known));
+      else save.submit(asked);
     },
     /** Goes on with what was chosen of two versions, on top of theirs. */
     take: (chosen: Values) => {

@@ -2,24 +2,25 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { alertActivity } from "../api/activity";
 import { mostMoments, statusPast } from "../api/status";
+import { lateSeconds } from "../frame/facts";
 import { Bars } from "../ui/Bars";
-import { useNow } from "../ui/now";
+import { useMinute } from "../ui/now";
 import { lag, minuteTime } from "../ui/time";
-import { number, peak } from "./charts";
-import { lateSeconds } from "./health";
+import { number } from "../ui/words";
+import { peak } from "./charts";
 import styles from "./system.module.css";
 
 /** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */
 export function Charts() {
-  const now = useNow();
+  const now = useMinute();
   const { data: past = [] } = useQuery(statusPast());
   const first = past[0];
-  const since = first && `seen since ${minuteTime(first.at, now)}`;
+  const since = first && `since ${minuteTime(first.at, now)}`;
   return (
     <div className={styles.charts}>
       <Raised />
       <Chart
-        title="Messages owed"
+        title="Messages to deliver"
         values={past.map(({ owed = 0 }) => owed)}
         said={peak(
           past.map(({ owed }) => owed),
@@ -30,7 +31,7 @@ export function Charts() {
         full={10}
       />
       <Chart
-        title="Evaluation behind, the slowest rule"
+        title="Evaluation lag of the slowest rule"
         values={past.map(({ lagSeconds = 0 }) => lagSeconds)}
         said={peak(
           past.map(({ lagSeconds }) => lagSeconds),
@@ -45,17 +46,17 @@ export function Charts() {
 }
 
 function Raised() {
-  const now = useNow();
+  const now = useMinute();
   const { data, isError } = useQuery(alertActivity());
   const total = data?.buckets.reduce((sum, count) => sum + count, 0) ?? 0;
   const said = data
     ? `${data.complete ? "" : "more than "}${number(total)} in an hour, ${peak(data.buckets, number)} a minute`
     : isError
-      ? "Not known at present."
+      ? "Not available"
       : "…";
   return (
     <Chart
-      title="Alerts raised each minute"
+      title="Alerts per minute"
       values={data?.buckets ?? []}
       said={said}
       from={data ? `since ${minuteTime(data.from, now)}` : ""}

@@ -1,10 +1,11 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { reconcileRule, ruleList } from "../api/rules";
+import { reconcileRule, useRuleHealth } from "../api/rules";
+import { lateSeconds } from "../frame/facts";
 import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
@@ -12,8 +13,8 @@ import { useStanding } from "../ui/standing";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
+import { number } from "../ui/words";
 import { judgedUntil } from "./charts";
-import { lateSeconds } from "./health";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -22,18 +23,18 @@ const shownFirst = 10;
 
 /** How far each rule is. There may be thousands; those in trouble stand first. */
 export function RuleTable() {
-  const rules = useQuery(ruleList());
+  const rules = useRuleHealth();
   const failure = useStanding(rules);
   const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {
     return failure ? (
-      <Unknown what="How far rules are is not known." error={failure} onRetry={rules.refetch} />
+      <Unknown what="The rules could not be loaded." error={failure} onRetry={rules.refetch} />
     ) : (
       <SkeletonRows headed count={4} height={69} label="Loading rules" />
     );
   }
-  if (rules.data.length === 0) return <p className={styles.fine}>There is no rule yet.</p>;
+  if (rules.data.length === 0) return <p className={styles.fine}>No rules yet.</p>;
   const sorted = byTrouble(rules.data);
   const shown = all ? sorted : sorted.slice(0, shownFirst);
   return (
@@ -42,9 +43,9 @@ export function RuleTable() {
         <thead>
           <tr>
             <th scope="col">Rule</th>
-            <th scope="col">Evaluated</th>
-            <th scope="col">Judged until</th>
-            <th scope="col">Raised in the last hour</th>
+            <th scope="col">Lag</th>
+            <th scope="col">Evaluated through</th>
+            <th scope="col">Alerts in the last hour</th>
             <th scope="col">Last run</th>
             <th scope="col">
               <span className="visually-hidden">Actions</span>
@@ -59,7 +60,7 @@ export function RuleTable() {
       </table>
       {shown.length < sorted.length && (
         <p className={styles.fine}>
-          <Button onClick={() => setAll(true)}>Show all {sorted.length.toLocaleString("en")} rules</Button>
+          <Button onClick={() => setAll(true)}>Show all {number(sorted.length)} rules</Button>
         </p>
       )}
     </>
@@ -86,15 +87,15 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
         {compare.error && (
           <div className={table.bad} role="alert">
-            Not compared. {reasonOf(compare.error)}
+            Could not compare. {reasonOf(compare.error)}
           </div>
         )}
       </td>
       <td>
         {!rule.enabled ? (
-          <span className={table.quiet}>Off</span>
+          <span className={table.quiet}>Disabled</span>
         ) : lagSeconds === undefined ? (
-          <span className={table.quiet}>Not yet</span>
+          <span className={table.quiet}>Not evaluated yet</span>
         ) : (
           <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
         )}
@@ -102,7 +103,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
       <td>
         {judged ? (
           <span title={cursor}>
-            <span className={styles.word}>judged until </span>
+            <span className={styles.word}>evaluated through </span>
             <ClockTime at={judged} />
           </span>
         ) : (
@@ -112,8 +113,8 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
       <td>
         <Raised ruleId={rule.id} ruleName={rule.name} />
         {lateLastHour > 0 && (
-          <div className={table.sub} title="Found by looking back">
-            {lateLastHour.toLocaleString("en")} came late
+          <div className={table.sub} title="Found by the look-back">
+            {number(lateLastHour)} arrived late
           </div>
         )}
       </td>
@@ -123,7 +124,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
             ran <Ago at={lastRunAt} />
           </>
         ) : (
-          <span className={table.quiet}>never ran</span>
+          <span className={table.quiet}>never run</span>
         )}
       </td>
       <td>
@@ -131,7 +132,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
           {comparable && (
             <Button
               look="quiet"
-              title="Compares the alerts with the exchanges that match"
+              title="Compare the alerts with the matching exchanges"
               aria-label={`Compare ${rule.name}`}
               disabled={compare.isPending}
               onClick={() => compare.mutate()}

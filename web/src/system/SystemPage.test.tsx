@@ -8,7 +8,7 @@ const at = new Date(Date.now() - 60_000).toISOString();
 
 beforeEach(() => {
   const replica = { host: "a", pid: 7, version: "1.2", roles: ["api", "dispatch"], startedAt: at, lastBeatAt: at };
-  const idle = { claimedRules: 0, claimedNotifications: 1 };
+  const idle = { partitions: [], claimedRules: 0, claimedNotifications: 1 };
   server.use(
     http.get(api("/status"), () =>
       HttpResponse.json({
@@ -21,7 +21,7 @@ beforeEach(() => {
           { name: "postgres", reachable: true },
           { name: "clickhouse", reachable: false, error: "connection refused" },
         ],
-        rules: { total: 3, enabled: 2, failing: 1, lookingBack: 0, slowestLagSeconds: 40 },
+        rules: { total: 3, enabled: 2, failing: 1, backfilling: 0, slowestLagSeconds: 40 },
         outbox: { depth: 1200, estimated: false, oldestAgeSeconds: 90 },
         completeness: { rules: 2, missing: 0, comparedAt: at, wholeSince: at },
       }),
@@ -72,10 +72,10 @@ describe("the page of the system", () => {
     expect(screen.getByText("1,200 messages")).toHaveAttribute("href", "/deliveries?status=pending&status=retrying");
     expect(screen.getByText("0 missing")).toBeVisible();
     expect(await screen.findByRole("row", { name: /a-1.*answers this page.*alive, less than 1 s ago/ })).toBeVisible();
-    expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
+    expect(screen.getByRole("row", { name: /b-2.*Dead: no heartbeat for 2 min/ })).toBeVisible();
     const rules = await screen.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
-    expect(rules[1]).toHaveTextContent("3 came late");
+    expect(rules[1]).toHaveTextContent("3 arrived late");
     expect(screen.getByText(/the receiver answered 410/)).toBeVisible();
     expect(screen.queryByText("#ops")).toBeNull();
   });
@@ -91,14 +91,14 @@ describe("the page of the system", () => {
           alerted: 4,
           missing: 1,
           missingSample: ["x-9"],
-          outOfReach: 0,
+          lateDropped: 0,
           unexpected: 0,
         }),
       ),
     );
     const { user } = open("/system");
     await user.click(await screen.findByRole("button", { name: "Compare Quick" }));
-    expect(await screen.findByText(/4 of 5 matching exchanges have their alert; 1 missing: x-9/)).toBeVisible();
+    expect(await screen.findByText(/4 of 5 matching exchanges have an alert; 1 missing: x-9/)).toBeVisible();
     expect(screen.queryByRole("button", { name: "Compare Slow" })).toBeNull();
   });
 
@@ -109,7 +109,7 @@ describe("the page of the system", () => {
     open("/system");
     expect(await screen.findByText("0 missing")).toBeVisible();
     expect(
-      await screen.findByText(/Who runs is not known. Postgres cannot be reached./, {}, { timeout: 15_000 }),
+      await screen.findByText(/The replicas could not be loaded. Postgres cannot be reached./, {}, { timeout: 15_000 }),
     ).toBeVisible();
   });
 });

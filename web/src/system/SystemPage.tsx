@@ -4,15 +4,16 @@ import { type ReactNode, useEffect, useId } from "react";
 import type { Replica, Status } from "../api/client";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { pending } from "../frame/facts";
+import { Page } from "../frame/Page";
 import { Ago, ExactTime } from "../ui/Instant";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { span } from "../ui/time";
+import { counted, number } from "../ui/words";
 import { Health } from "../webhooks/Health";
 import { Charts } from "./Charts";
-import { owed } from "./health";
 import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -36,7 +37,7 @@ export function SystemPage() {
         )}
         <Charts />
         <Replicas answering={status.data?.replicaId} />
-        <Section title="Rules, the slowest first">
+        <Section title="Rules, slowest first">
           <RuleTable />
         </Section>
         <Webhooks />
@@ -45,7 +46,7 @@ export function SystemPage() {
   );
 }
 
-const figures = ["Postgres", "ClickHouse", "Rules", "Owed", "Completeness", "Version"] as const;
+const figures = ["Postgres", "ClickHouse", "Rules", "To deliver", "Completeness", "Version"] as const;
 
 /** The places of the figures, before they are known. */
 function FiguresToCome() {
@@ -78,46 +79,47 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
       ))}
       {rules && (
         <Figure name="Rules" bad={rules.failing > 0}>
-          <b>{rules.total > 0 ? `${rules.enabled} of ${rules.total} on` : "None yet"}</b>
+          <b>{rules.total > 0 ? `${rules.enabled} of ${rules.total} enabled` : "None yet"}</b>
           {rules.total > 0 && (
             <span>{rules.failing > 0 ? `${rules.failing} cannot be evaluated` : "All can be evaluated"}</span>
           )}
         </Figure>
       )}
       {outbox && (
-        <Figure name="Owed" bad={(outbox.oldestAgeSeconds ?? 0) > 60}>
+        <Figure name="To deliver" bad={(outbox.oldestAgeSeconds ?? 0) > 60}>
           <b>
             <Link to="/deliveries" search={{ status: ["pending", "retrying"] }}>
-              {owed(outbox)}
+              {pending(outbox)}
             </Link>
           </b>
           <span>
             {outbox.oldestAgeSeconds === undefined
-              ? "Nothing waits"
-              : `The oldest for ${span(outbox.oldestAgeSeconds)}`}
+              ? "All messages delivered"
+              : `Oldest waits for ${span(outbox.oldestAgeSeconds)}`}
           </span>
         </Figure>
       )}
       <Figure name="Completeness" bad={(completeness?.missing ?? 0) > 0}>
         {completeness ? (
           <>
-            <b>{completeness.missing.toLocaleString("en")} missing</b>
+            <b>{number(completeness.missing)} missing</b>
             <span>
               {completeness.wholeSince ? (
                 <>
-                  {completeness.rules} rules compared, all since <ExactTime at={completeness.wholeSince} />
+                  {counted(completeness.rules, "rule")} checked, complete since{" "}
+                  <ExactTime at={completeness.wholeSince} />
                 </>
               ) : (
                 <>
-                  The first round is under way, last step <Ago at={completeness.comparedAt} stop />
+                  First check in progress, last step <Ago at={completeness.comparedAt} stop />
                 </>
               )}
             </span>
           </>
         ) : (
           <>
-            <b>Not compared yet</b>
-            <span>Alerts are compared with exchanges from time to time</span>
+            <b>Not checked yet</b>
+            <span>Alerts are compared with exchanges regularly</span>
           </>
         )}
       </Figure>
@@ -158,8 +160,8 @@ function Replicas({ answering }: { answering: string | undefined }) {
             <tr>
               <th scope="col">Replica</th>
               <th scope="col">Roles</th>
-              <th scope="col">Last sign of life</th>
-              <th scope="col">At work on</th>
+              <th scope="col">Last heartbeat</th>
+              <th scope="col">Working on</th>
               <th scope="col">Started</th>
             </tr>
           </thead>
@@ -170,7 +172,7 @@ function Replicas({ answering }: { answering: string | undefined }) {
           </tbody>
         </table>
       ) : failure ? (
-        <Unknown what="Who runs is not known." error={failure} onRetry={replicas.refetch} />
+        <Unknown what="The replicas could not be loaded." error={failure} onRetry={replicas.refetch} />
       ) : (
         <SkeletonRows headed count={1} height={66} label="Loading replicas" />
       )}
@@ -179,8 +181,7 @@ function Replicas({ answering }: { answering: string | undefined }) {
 }
 
 function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }) {
-  const { id, host, version, roles, startedAt, lastBeatAgeSeconds, alive, claimedRules, claimedNotifications } =
-    replica;
+  const { id, host, version, roles, startedAt, lastBeatAgeSeconds, alive, partitions, claimedNotifications } = replica;
   return (
     <tr>
       <td>
@@ -195,11 +196,13 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         {alive ? (
           `alive, ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
         ) : (
-          <span className={table.bad}>Dead, silent for {span(lastBeatAgeSeconds)}; others take over its work</span>
+          <span className={table.bad}>
+            Dead: no heartbeat for {span(lastBeatAgeSeconds)}. Other replicas take over its work
+          </span>
         )}
       </td>
       <td>
-        {claimedRules} {claimedRules === 1 ? "rule" : "rules"}, {claimedNotifications}{" "}
+        {partitions.length} {partitions.length === 1 ? "partition" : "partitions"}, {claimedNotifications}{" "}
         {claimedNotifications === 1 ? "message" : "messages"}
       </td>
       <td>
@@ -215,16 +218,16 @@ function Webhooks() {
   const failure = useStanding(webhooks);
   const stopped = webhooks.data?.filter(({ health }) => health.state !== "ok") ?? [];
   return (
-    <Section title="Webhooks to which no message flows">
+    <Section title="Webhooks that are not sending">
       {webhooks.data === undefined ? (
         failure ? (
-          <Unknown what="Webhooks are not known." error={failure} onRetry={webhooks.refetch} />
+          <Unknown what="The webhooks could not be loaded." error={failure} onRetry={webhooks.refetch} />
         ) : (
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )
       ) : stopped.length === 0 ? (
         <p className={styles.fine}>
-          {webhooks.data.length === 0 ? "There is no webhook yet." : `None: all ${webhooks.data.length} take messages.`}
+          {webhooks.data.length === 0 ? "No webhooks yet." : `All ${counted(webhooks.data.length, "webhook")} work.`}
         </p>
       ) : (
         <ul className={styles.webhooks}>

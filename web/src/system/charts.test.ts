@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import { judgedUntil, number, peak } from "./charts";
+import { number } from "../ui/words";
+import { judgedUntil, peak } from "./charts";
 
 test("the highest of what is known is told", () => {
   expect(peak([3, undefined, 1200], number)).toBe("at most 1,200");
   expect(peak([0], number)).toBe("at most 0");
-  expect(peak([undefined], number)).toBe("not known yet");
+  expect(peak([undefined], number)).toBe("no data yet");
 });
 
 test.each([

@@ -17,16 +17,16 @@ test("what fails comes first, then what is farthest behind, and what is off last
 });
 
 test.each([
-  [{}, "37 of 37 matching exchanges have their alert; none is missing."],
+  [{}, "37 of 37 matching exchanges have an alert; none is missing."],
   [
     { alerted: 35, missing: 2, missingSample: ["x-1"] },
-    "35 of 37 matching exchanges have their alert; 2 missing: x-1, ….",
+    "35 of 37 matching exchanges have an alert; 2 missing: x-1, ….",
   ],
   [
-    { outOfReach: 1, unexpected: 1200 },
-    "37 of 37 matching exchanges have their alert; none is missing; 1 ran for longer than the rule looks back; 1,200 alerts whose exchange does not match any more.",
+    { lateDropped: 1, unexpected: 1200 },
+    "37 of 37 matching exchanges have an alert; none is missing; 1 ran longer than the look-back; 1,200 alerts whose exchange no longer matches.",
   ],
 ])("a comparison %j is told", (change, want) => {
-  const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], outOfReach: 0, unexpected: 0 };
+  const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };
   expect(comparison({ ...clean, ...change } as unknown as Reconciliation)).toBe(want);
 });

@@ -1,4 +1,5 @@
 import type { Reconciliation, Rule } from "../api/client";
+import { number } from "../ui/words";
 
 /** Rules in the order in which they deserve a look: those that fail, then those farthest behind. What is off comes last. */
 export function byTrouble(rules: readonly Rule[]): readonly Rule[] {
@@ -9,23 +10,21 @@ export function byTrouble(rules: readonly Rule[]): readonly Rule[] {
   );
 }
 
-const plain = new Intl.NumberFormat("en");
-
 /** What a comparison found, in a sentence. */
 export function comparison({
   matching,
   alerted,
   missing,
   missingSample,
-  outOfReach,
+  lateDropped,
   unexpected,
 }: Reconciliation): string {
-  const parts = [`${plain.format(alerted)} of ${plain.format(matching)} matching exchanges have their alert`];
+  const parts = [`${number(alerted)} of ${number(matching)} matching exchanges have an alert`];
   if (missing > 0) {
     const more = missing > missingSample.length ? ", …" : "";
-    parts.push(`${plain.format(missing)} missing: ${missingSample.join(", ")}${more}`);
+    parts.push(`${number(missing)} missing: ${missingSample.join(", ")}${more}`);
   } else parts.push("none is missing");
-  if (outOfReach > 0) parts.push(`${plain.format(outOfReach)} ran for longer than the rule looks back`);
-  if (unexpected > 0) parts.push(`${plain.format(unexpected)} alerts whose exchange does not match any more`);
+  if (lateDropped > 0) parts.push(`${number(lateDropped)} ran longer than the look-back`);
+  if (unexpected > 0) parts.push(`${number(unexpected)} alerts whose exchange no longer matches`);
   return `${parts.join("; ")}.`;
 }

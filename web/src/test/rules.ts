@@ -35,7 +35,6 @@ export const ruleHandlers = [
   http.post(api("/templates/preview"), () => HttpResponse.json(message)),
   http.get(api("/exchanges"), () => HttpResponse.json({ items: [] })),
   http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
-  http.get(api("/alerts/groups"), () => HttpResponse.json({ items: [], asOf: "2026-11-21T14:00:00Z" })),
 ];
 
 export function aRule(change: Partial<Rule> = {}): Rule {

@@ -5,7 +5,7 @@ import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { createCache } from "../api/cache";
-import type { Alert, AlertCounts, AlertSelection, Exchange, Problem } from "../api/client";
+import type { Alert, AlertCounts, AlertGroup, AlertSelection, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 import { ruleHandlers } from "./rules";
@@ -53,9 +53,56 @@ export class FakeStream extends EventTarget {
   beat(intervalSeconds: number) {
     this.dispatchEvent(new MessageEvent("beat", { data: JSON.stringify({ intervalSeconds }) }));
   }
-  tell(counts: AlertCounts) {
-    this.dispatchEvent(new MessageEvent("alerts", { data: JSON.stringify({ counts }) }));
+  tell(counts: AlertCounts, changed?: readonly string[]) {
+    this.dispatchEvent(new MessageEvent("alerts", { data: JSON.stringify({ counts, changed }) }));
   }
+}
+
+function matching(alerts: readonly Alert[], query: URLSearchParams): Alert[] {
+  const asked = (name: string, value: string) => {
+    const values = query.getAll(name);
+    return values.length === 0 || values.includes(value);
+  };
+  return alerts.filter(
+    ({ id, state, severity, title, message, exchange }) =>
+      asked("id", id) &&
+      asked("state", state) &&
+      asked("severity", severity) &&
+      asked("application", exchange?.application ?? "") &&
+      asked("route", exchange?.route ?? "") &&
+      `${title} ${message}`.toLowerCase().includes((query.get("q") ?? "").toLowerCase()),
+  );
+}
+
+/** Alerts of one error, application and route as one group each, in the order in which they come. */
+export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
+  const issues = new Map<string, Alert[]>();
+  for (const alert of alerts) {
+    const { application, route, errorType } = alert.exchange ?? {};
+    const key = alert.count ? alert.id : [application, route, errorType].join(" ");
+    issues.set(key, [...(issues.get(key) ?? []), alert]);
+  }
+  return [...issues.values()].flatMap((list) => {
+    const [newest] = list;
+    const first = list.at(-1);
+    if (!newest || !first) return [];
+    const { application = "", route = "", errorType = "" } = newest.exchange ?? {};
+    const unread = list.filter((alert) => alert.unread).length;
+    const trend = Array.from({ length: 24 }, (_, hour) => (hour === 23 ? list.length : 0));
+    return [
+      {
+        ...countsOf(list),
+        application,
+        route,
+        signature: errorType,
+        count: list.length,
+        unread,
+        newest,
+        firstAt: first.firedAt,
+        trend,
+      },
+    ];
+  });
 }
 
 /** Starts the server side of the tests in a file, and returns it with its data. */
@@ -64,15 +111,13 @@ export function startWorld() {
   const find = (id: unknown) => world.alerts.find((alert) => alert.id === id);
   const server = setupServer(
     ...ruleHandlers,
-    http.get(api("/alerts"), ({ request }) => {
+    http.get(api("/alerts"), ({ request }) =>
+      HttpResponse.json({ items: matching(world.alerts, new URL(request.url).searchParams) }),
+    ),
+    http.get(api("/alerts/groups"), ({ request }) => {
       const query = new URL(request.url).searchParams;
-      const items = world.alerts.filter(
-        (alert) =>
-          (query.getAll("state").length === 0 || query.getAll("state").includes(alert.state)) &&
-          (query.getAll("severity").length === 0 || query.getAll("severity").includes(alert.severity)) &&
-          `${alert.title} ${alert.message}`.toLowerCase().includes((query.get("q") ?? "").toLowerCase()),
-      );
-      return HttpResponse.json({ items });
+      const items = query.get("by") === "issue" ? issuesOf(matching(world.alerts, query)) : [];
+      return HttpResponse.json({ items, asOf: new Date().toISOString() });
     }),
     http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
@@ -131,8 +176,9 @@ export function startWorld() {
 export function open(address: string) {
   const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
   const user = userEvent.setup();
-  const { unmount } = render(<App cache={createCache()} router={router} />);
-  return { router, user, unmount };
+  const cache = createCache();
+  const { unmount } = render(<App cache={cache} router={router} />);
+  return { router, user, cache, unmount };
 }
 
 let made = 0;

@@ -1,6 +1,7 @@
-import { Input, NativeSelect } from "@mantine/core";
+import { Input } from "@mantine/core";
 import { type ReactNode, useId, useState } from "react";
 import styles from "./form.module.css";
+import { Select } from "./Select";
 
 interface Unit {
   /** How many of the smallest unit it holds. */
@@ -48,14 +49,12 @@ export function Amount({ label, description, units, value, error, onChange, plac
         {units.length === 1 ? (
           <span>{unit.word}</span>
         ) : (
-          <NativeSelect
-            aria-label={`Unit of ${label}`}
-            data={units.map(({ word }) => word)}
+          <Select
+            bare
+            label={`Unit of ${label}`}
+            options={units.map(({ word }) => ({ value: word, label: word }))}
             value={unit.word}
-            onChange={(event) => {
-              const next = units.find(({ word }) => word === event.currentTarget.value) ?? units[0];
-              setUnit(next);
-            }}
+            onChange={(chosen) => setUnit(units.find(({ word }) => word === chosen) ?? units[0])}
           />
         )}
       </div>

@@ -1,5 +1,6 @@
 import type { ComponentProps } from "react";
 import styles from "./Button.module.css";
+import { singleKeys, useSetting } from "./setting";
 
 type Look = "plain" | "primary" | "danger" | "quiet";
 
@@ -15,6 +16,7 @@ export function Button({ look, iconOnly, ...rest }: ComponentProps<"button"> & {
 
 /** The key that does the same as the control it stands in. */
 export function Key({ children }: { children: string }) {
+  if (useSetting(singleKeys) === "off") return null;
   return (
     <span className={styles.key} aria-hidden="true">
       {children}

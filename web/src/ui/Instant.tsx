@@ -1,5 +1,5 @@
 import type { ClipboardEvent, ReactNode } from "react";
-import { useNow } from "./now";
+import { useAtNow } from "./now";
 import { ago, exactTime, shortTime } from "./time";
 
 interface Props {
@@ -10,30 +10,31 @@ interface Props {
 
 /** How long ago something happened, with the exact instant on hover and on focus. */
 export function Ago({ at, stop }: Props) {
-  const now = useNow();
+  const said = useAtNow((now) => ago(at, now));
   return (
     <Instant at={at} stop={stop} exact={exactTime(at)}>
-      {ago(at, now)}
+      {said}
     </Instant>
   );
 }
 
 /** When something happened, by the reader's clock, with the exact instant on hover and on focus. */
 export function ClockTime({ at, stop }: Props) {
-  const now = useNow();
+  const clock = useAtNow((now) => shortTime(at, now));
   return (
     <Instant at={at} stop={stop} exact={exactTime(at)}>
-      <span className="mono">{shortTime(at, now)}</span>
+      <span className="mono">{clock}</span>
     </Instant>
   );
 }
 
 /** When something happened by the reader's clock, and how long ago that is. */
 export function When({ at, stop }: Props) {
-  const now = useNow();
+  const clock = useAtNow((now) => shortTime(at, now));
+  const said = useAtNow((now) => ago(at, now));
   return (
     <Instant at={at} stop={stop} exact={exactTime(at)}>
-      <span className="mono">{shortTime(at, now)}</span> · {ago(at, now)}
+      <span className="mono">{clock}</span> · {said}
     </Instant>
   );
 }

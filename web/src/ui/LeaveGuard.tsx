@@ -26,7 +26,7 @@ export function LeaveGuard({ dirty, losable = dirty, keep, onLeave, children }: 
   return (
     <ConfirmDialog
       title="Leave without saving?"
-      action="Give up the changes"
+      action="Discard the changes"
       busy={false}
       error={null}
       onConfirm={() => {

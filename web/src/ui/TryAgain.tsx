@@ -22,7 +22,7 @@ export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
   // It stays enabled: a button that is not loses the focus.
   return (
     <Button {...(look ? { look } : {})} aria-disabled={trying} onClick={() => void run()}>
-      {trying ? "Trying …" : children}
+      {trying ? "Trying…" : children}
     </Button>
   );
 }

@@ -6,6 +6,7 @@ export { default as IconBack } from "@tabler/icons-react/dist/esm/icons/IconArro
 export { default as IconNewer } from "@tabler/icons-react/dist/esm/icons/IconArrowUp.mjs";
 export { default as IconBan } from "@tabler/icons-react/dist/esm/icons/IconBan.mjs";
 export { default as IconReminder } from "@tabler/icons-react/dist/esm/icons/IconBell.mjs";
+export { default as IconBookmark } from "@tabler/icons-react/dist/esm/icons/IconBookmark.mjs";
 export { default as IconSlack } from "@tabler/icons-react/dist/esm/icons/IconBrandSlack.mjs";
 export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";
 export { default as IconChevron } from "@tabler/icons-react/dist/esm/icons/IconChevronDown.mjs";
@@ -17,6 +18,7 @@ export { default as IconWaiting } from "@tabler/icons-react/dist/esm/icons/IconC
 export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
 export { default as IconSystem } from "@tabler/icons-react/dist/esm/icons/IconDeviceDesktop.mjs";
 export { default as IconExternal } from "@tabler/icons-react/dist/esm/icons/IconExternalLink.mjs";
+export { default as IconFilter } from "@tabler/icons-react/dist/esm/icons/IconFilter.mjs";
 export { default as IconHeart } from "@tabler/icons-react/dist/esm/icons/IconHeartbeat.mjs";
 export { default as IconUnknown } from "@tabler/icons-react/dist/esm/icons/IconHelpCircle.mjs";
 export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconHistory.mjs";

@@ -19,13 +19,28 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Nothing moves it while nobody listens; who comes first after that sets it. */
+/** Nothing moves it while nobody listens; the first listener after that sets it. */
 function current(): number {
-  if (timer === undefined && Date.now() - now >= tickMs) now = Date.now();
+  if (timer === undefined && Math.abs(Date.now() - now) >= tickMs) now = Date.now();
   return now;
 }
 
-/** The present, in milliseconds, moving once a second for the whole page at the same moment. */
+/**
+ * What `read` makes of the present, in milliseconds, looked at once a second for the whole page at the same moment. The
+ * component renders again only when that changes: "12 min ago" once a minute.
+ */
+export function useAtNow<T extends string | number | boolean>(read: (now: number) => T): T {
+  return useSyncExternalStore(subscribe, () => read(current()));
+}
+
+/** The present to the second, in milliseconds. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, current);
+  return useAtNow((now) => now);
+}
+
+const minuteMs = 60_000;
+
+/** The minute that the present is in, in milliseconds. */
+export function useMinute(): number {
+  return useAtNow((now) => Math.floor(now / minuteMs) * minuteMs);
 }

@@ -52,7 +52,7 @@ export function Failed({ error, onRetry, again = "Try again", children }: Failed
 export function Forbidden({ role, least }: { role: string; least: string }) {
   return (
     <Empty icon={IconLock} title={`This is for ${least}`}>
-      <p>Your role is {role}. An administrator can give you another one.</p>
+      <p>Your role is {role}. Ask an administrator for access.</p>
     </Empty>
   );
 }

@@ -17,7 +17,7 @@ export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" 
 
 export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];
 
-export const schemeWords = { auto: "as the system", light: "light", dark: "dark" } as const satisfies Record<
+export const schemeWords = { auto: "same as system", light: "light", dark: "dark" } as const satisfies Record<
   MantineColorScheme,
   string
 >;

@@ -76,7 +76,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
                 {toast.remedy.word}
               </Button>
             )}
-            <button type="button" className={styles.away} aria-label="Put away" onClick={() => remove(toast.id)}>
+            <button type="button" className={styles.away} aria-label="Dismiss" onClick={() => remove(toast.id)}>
               <IconClose size={15} aria-hidden="true" />
             </button>
           </div>

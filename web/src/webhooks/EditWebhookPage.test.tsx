@@ -71,7 +71,7 @@ describe("a webhook", () => {
     const both = await screen.findByRole("region", { name: "Both versions" });
     expect(within(both).getByRole("row", { name: "Name erp of mine erp of theirs" })).toBeVisible();
     expect(await name()).toHaveValue("erp of mine");
-    await user.click(within(both).getByRole("button", { name: "Save mine over theirs" }));
+    await user.click(within(both).getByRole("button", { name: "Overwrite with mine" }));
     await waitFor(() => expect(webhook).toMatchObject({ name: "erp of mine", version: 5 }));
     expect(saved.map(({ match }) => match)).toEqual(['"3"', '"4"']);
   });
@@ -81,15 +81,17 @@ describe("a webhook", () => {
     await user.type(await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    await user.click(await screen.findByRole("button", { name: "Take theirs" }));
+    await user.click(await screen.findByRole("button", { name: "Use theirs" }));
     expect(await name()).toHaveValue("erp of theirs");
     expect(screen.queryByRole("region", { name: "Both versions" })).toBeNull();
   });
 
   test("that does not answer says so, and when it is tried next", async () => {
     open("/webhooks/w1");
-    expect(await screen.findByText("Does not answer")).toBeVisible();
-    expect(screen.getByText(/5 attempts in a row/)).toHaveTextContent(/next probe in \d+ s\. connection refused/);
+    expect(await screen.findByText("Not responding")).toBeVisible();
+    expect(screen.getByText(/5 failed attempts in a row/)).toHaveTextContent(
+      /next probe in \d+ s\. connection refused/,
+    );
   });
 
   test("is switched off without losing the edit under way", async () => {
@@ -102,7 +104,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.type(await name(), " 2");
     await user.click(screen.getByRole("button", { name: "Disable" }));
-    expect(await screen.findByText("Off")).toBeVisible();
+    expect(await screen.findByText("Disabled")).toBeVisible();
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
     await waitFor(() => expect(webhook.name).toBe("erp 2"));
     expect(saved.map(({ match, edit }) => [match, edit.enabled])).toEqual([['"4"', false]]);
@@ -119,7 +121,7 @@ describe("a webhook", () => {
     await user.type(await name(), " 2");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Disable" }));
-    expect(await screen.findByText("Off")).toBeVisible();
+    expect(await screen.findByText("Disabled")).toBeVisible();
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
     expect(await screen.findByRole("region", { name: "Both versions" })).toBeVisible();
     expect(webhook.name).toBe("erp of theirs");
@@ -155,9 +157,9 @@ describe("a webhook", () => {
     await first.user.type(screen.getByLabelText("Headers"), "Authorization: secret");
     await first.user.click(screen.getByRole("link", { name: "Cancel" }));
     const asks = await screen.findByRole("dialog", { name: "Leave without saving?" });
-    expect(asks).toHaveTextContent("This browser keeps all but its address, headers and secrets.");
-    await first.user.click(within(asks).getByRole("button", { name: "Keep for later" }));
-    expect(await screen.findByText("changes not saved")).toBeVisible();
+    expect(asks).toHaveTextContent("This browser keeps everything except its URL, headers and secrets.");
+    await first.user.click(within(asks).getByRole("button", { name: "Save as draft" }));
+    expect(await screen.findByText("unsaved changes")).toBeVisible();
     expect(JSON.stringify({ ...localStorage })).toContain("erp of mine");
     expect(JSON.stringify({ ...localStorage })).not.toContain("secret-path");
     expect(JSON.stringify({ ...localStorage })).not.toContain("Authorization: secret");
@@ -165,14 +167,14 @@ describe("a webhook", () => {
 
     const second = open("/webhooks/w1");
     expect(await name()).toHaveValue("erp of mine");
-    expect(screen.getByText(/What you, Ada, had not saved/)).toHaveTextContent(/is back/);
+    expect(screen.getByText(/Restored your unsaved changes from/)).toHaveTextContent(/Ada/);
     expect(screen.getByRole("checkbox", { name: "Replace the headers" })).not.toBeChecked();
-    await second.user.click(screen.getByRole("button", { name: "Give it up" }));
+    await second.user.click(screen.getByRole("button", { name: "Discard" }));
     expect(await name()).toHaveValue("erp");
     await second.user.type(await name(), " 2");
     await second.user.click(screen.getByRole("button", { name: "Save the webhook" }));
     await waitFor(() => expect(second.router.state.location.pathname).toBe("/webhooks"));
-    expect(screen.queryByText("changes not saved")).toBeNull();
+    expect(screen.queryByText("unsaved changes")).toBeNull();
     expect(Object.keys(localStorage).filter((key) => key.startsWith("tocsin.draft"))).toEqual([]);
   });
 
@@ -193,7 +195,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.click(await screen.findByRole("button", { name: "Test" }));
     await user.click(screen.getByRole("button", { name: "Send a test message" }));
-    expect(await screen.findByText("✗ Refused")).toBeVisible();
+    expect(await screen.findByText("✗ Rejected")).toBeVisible();
     expect(screen.getByText(/HTTP 400 · 12.3 ms/)).toBeVisible();
     expect(screen.getByText("no such field")).toBeVisible();
   });
@@ -209,7 +211,7 @@ describe("a webhook", () => {
     const { user } = open("/webhooks/w1");
     await user.click(await screen.findByRole("button", { name: "Rotate the secret" }));
     await user.selectOptions(screen.getByRole("combobox"), "1 hour");
-    await user.click(screen.getByRole("button", { name: "Make a new secret" }));
+    await user.click(screen.getByRole("button", { name: "Create a new secret" }));
     expect(await screen.findByText("whsec_new")).toBeVisible();
     expect(overlap).toEqual({ overlapSeconds: 3600 });
     await user.click(screen.getByRole("button", { name: "Close" }));
@@ -226,13 +228,15 @@ describe("a webhook", () => {
       }),
     );
     const { user } = open("/webhooks/w1");
-    expect(await screen.findByText(/Two secrets sign each request.*the former ends/)).toHaveTextContent("in 2 h");
-    await user.click(screen.getByRole("button", { name: "End the former secret" }));
-    const dialog = screen.getByRole("dialog", { name: "End the former secret?" });
-    await user.click(within(dialog).getByRole("button", { name: "End it now" }));
-    expect(await screen.findByText("Requests are signed by one secret.")).toBeVisible();
+    expect(await screen.findByText(/Requests are signed with two secrets.*the previous one expires/)).toHaveTextContent(
+      "in 2 h",
+    );
+    await user.click(screen.getByRole("button", { name: "Retire the previous secret" }));
+    const dialog = screen.getByRole("dialog", { name: "Retire the previous secret?" });
+    await user.click(within(dialog).getByRole("button", { name: "Retire it now" }));
+    expect(await screen.findByText("Requests are signed with one secret.")).toBeVisible();
     expect(screen.queryByRole("dialog")).toBeNull();
-    expect(screen.queryByRole("button", { name: "End the former secret" })).toBeNull();
+    expect(screen.queryByRole("button", { name: "Retire the previous secret" })).toBeNull();
   });
 
   test("is for editors to edit", async () => {

@@ -1,20 +1,19 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { type Me, me } from "../api/access";
 import type { Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
-import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { useUntilBack } from "../ui/useUntilBack";
+import { useServerForm } from "../ui/useServerForm";
 import { differences, editOf, fields, type KeptWebhook, type Values } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
@@ -63,44 +62,33 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
-  const [problems, setProblems] = useState<readonly string[]>([]);
-  const [refusals, setRefusals] = useState(0);
   const [theirs, setTheirs] = useState<Webhook>();
   const leaving = useRef(false);
   const edit = useWebhookForm(webhook, who, taken);
   const { form, base = webhook, setBase } = edit;
-  const save = useMutation({
-    mutationFn: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
-    onSuccess: async (saved) => {
+  const save = useServerForm({
+    form,
+    fields,
+    send: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
+    onSaved: async (saved) => {
       const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
-      toast(`“${saved.name}” is saved. ${warnings}`.trim(), "done");
+      toast(`“${saved.name}” was saved. ${warnings}`.trim(), "done");
       leaving.current = true;
       edit.forget();
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
     },
-    onError: async (error) => {
-      if (error instanceof ApiError && error.status === 412) {
-        setTheirs(await readWebhook(webhook.id).catch(() => undefined));
-        setProblems(["Somebody else has changed this webhook meanwhile. What you wrote is still here."]);
-      } else {
-        const placed = placeErrors(error, fields);
-        form.setErrors(placed.fields);
-        setProblems(placed.rest);
-      }
-      setRefusals((count) => count + 1);
+    onRefused: async (error) => {
+      if (!(error instanceof ApiError && error.status === 412)) return false;
+      setTheirs(await readWebhook(webhook.id).catch(() => undefined));
+      save.refuse({ fields: {}, rest: ["Somebody else has changed this webhook. Your changes are still here."] });
+      return true;
     },
   });
-  useUntilBack(save.error, () => setProblems([]));
-  const submit = (on: Webhook) => {
-    form.clearErrors();
-    setProblems([]);
-    save.mutate(on);
-  };
   return (
     <>
       <WebhookPanel webhook={webhook} onChanged={edit.follow} />
-      <Form problems={problems} refusals={refusals} onSubmit={() => submit(base)}>
+      <Form problems={save.problems} refusals={save.refusals} onSubmit={() => save.submit(base)}>
         <Unsaved edit={edit} webhook={webhook} who={who} onTake={onTake} isDone={() => leaving.current} />
         {theirs && (
           <Conflict
@@ -109,18 +97,18 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
             onMine={() => {
               setBase(theirs);
               setTheirs(undefined);
-              submit(theirs);
+              save.submit(theirs);
             }}
             onTheirs={() => {
               edit.restart(theirs);
               setTheirs(undefined);
-              setProblems([]);
+              save.clearProblems();
             }}
           />
         )}
         <WebhookFields form={form} webhook={base} />
         <div className={formStyles.actions}>
-          <Button type="submit" look="primary" disabled={save.isPending || theirs !== undefined}>
+          <Button type="submit" look="primary" disabled={save.busy || theirs !== undefined}>
             Save the webhook
           </Button>
           <Link to="/webhooks" className={buttonClass()}>
@@ -164,13 +152,13 @@ function Conflict({ mine, theirs, onMine, onTheirs }: ConflictProps) {
           </tbody>
         </table>
       ) : (
-        <p>What can be compared is the same; secrets cannot.</p>
+        <p>Everything that can be compared is the same. Secrets cannot be compared.</p>
       )}
       <div className={styles.actions}>
         <Button look="primary" onClick={onMine}>
-          Save mine over theirs
+          Overwrite with mine
         </Button>
-        <Button onClick={onTheirs}>Take theirs</Button>
+        <Button onClick={onTheirs}>Use theirs</Button>
       </div>
     </section>
   );

@@ -14,7 +14,7 @@ export function Health({ webhook }: { webhook: Webhook }) {
           <IconBan size={15} stroke={2} aria-hidden="true" /> Cannot send
         </p>
         <p className={styles.more}>
-          Its URL and secrets cannot be opened: {secretsProblem}, or enter all of them anew. What is owed waits.
+          Its URL and secrets cannot be decrypted: {secretsProblem}, or enter them again. Its messages wait.
         </p>
       </div>
       {health.state === "off" && <Flow webhook={webhook} />}
@@ -30,7 +30,7 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
         <div className={styles.health}>
           <p className={styles.ok}>
             <IconCheck size={15} stroke={2} aria-hidden="true" /> On
-            {ratePerSecond > 0 && <span className={styles.more}>at most {ratePerSecond} a second</span>}
+            {ratePerSecond > 0 && <span className={styles.more}>up to {ratePerSecond} per second</span>}
           </p>
         </div>
       );
@@ -41,7 +41,7 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
             <IconWaiting size={15} stroke={2} aria-hidden="true" /> Held
           </p>
           <p className={styles.more}>
-            The receiver asked for a pause{until && <>; it goes on {<Ago at={until} />}</>}.
+            The receiver asked for a pause{until && <>; sending resumes {<Ago at={until} />}</>}.
           </p>
         </div>
       );
@@ -49,10 +49,10 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
       return (
         <div className={styles.health}>
           <p className={styles.broken}>
-            <IconPause size={15} stroke={2} aria-hidden="true" /> Does not answer
+            <IconPause size={15} stroke={2} aria-hidden="true" /> Not responding
           </p>
           <p className={styles.more}>
-            {consecutiveFailures} attempts in a row{since && <>, since {<Ago at={since} />}</>}
+            {consecutiveFailures} failed attempts in a row{since && <>, since {<Ago at={since} />}</>}
             {until && <>; next probe {<Ago at={until} />}</>}.{lastError && ` ${lastError}`}
           </p>
         </div>
@@ -61,9 +61,9 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
       return (
         <div className={styles.health}>
           <p className={disabledReason ? styles.broken : styles.off}>
-            <IconBan size={15} stroke={2} aria-hidden="true" /> Off
+            <IconBan size={15} stroke={2} aria-hidden="true" /> Disabled
           </p>
-          <p className={styles.more}>{disabledReason || "Somebody switched it off"}. What is owed waits.</p>
+          <p className={styles.more}>{disabledReason || "Disabled by a user"}. Its messages wait.</p>
         </div>
       );
   }

@@ -1,18 +1,17 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { type Me, me } from "../api/access";
-import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { createWebhook, webhookKeys } from "../api/webhooks";
-import { Page } from "../app/Page";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { useUntilBack } from "../ui/useUntilBack";
+import { useServerForm } from "../ui/useServerForm";
 import { definition, fields, type KeptWebhook } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
@@ -55,39 +54,28 @@ function NewWebhook({ who, taken, onTake }: Props) {
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
-  const [problems, setProblems] = useState<readonly string[]>([]);
-  const [refusals, setRefusals] = useState(0);
   const edit = useWebhookForm(undefined, who, taken);
   const { form } = edit;
-  const create = useMutation({
-    mutationFn: createWebhook,
-    onSuccess: async (webhook) => {
+  const create = useServerForm({
+    form,
+    fields,
+    send: createWebhook,
+    onSaved: async (webhook) => {
       const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");
       leaving.current = true;
       edit.forget();
-      toast(`“${webhook.name}” is ready. ${warnings}`.trim(), "done");
+      toast(`“${webhook.name}” was created. ${warnings}`.trim(), "done");
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
     },
-    onError: (error) => {
-      const placed = placeErrors(error, fields);
-      form.setErrors(placed.fields);
-      setProblems(placed.rest);
-      setRefusals((count) => count + 1);
-    },
   });
-  useUntilBack(create.error, () => setProblems([]));
-  const submit = () => {
-    form.clearErrors();
-    setProblems([]);
-    create.mutate(definition(form.values));
-  };
+  const submit = () => create.submit(definition(form.values));
   return (
-    <Form problems={problems} refusals={refusals} onSubmit={submit}>
+    <Form problems={create.problems} refusals={create.refusals} onSubmit={submit}>
       <Unsaved edit={edit} webhook={undefined} who={who} onTake={onTake} isDone={() => leaving.current} />
       <WebhookFields form={form} />
       <div className={styles.actions}>
-        <Button type="submit" look="primary" disabled={create.isPending}>
+        <Button type="submit" look="primary" disabled={create.busy}>
           Create the webhook
         </Button>
         <Link to="/webhooks" className={buttonClass()}>

@@ -1,16 +1,15 @@
-import { NativeSelect } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Webhook } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { readWebhook, rotateSecret, webhookKeys } from "../api/webhooks";
-import { Button } from "../ui/Button";
+import { CopyButton } from "../ui/CopyButton";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { ExactTime } from "../ui/Instant";
-import { IconCopy } from "../ui/icons";
+import { Select } from "../ui/Select";
 
 const overlaps = [
-  { value: "0", label: "Not at all: it was given away" },
+  { value: "0", label: "Not at all: it was leaked" },
   { value: "3600", label: "1 hour" },
   { value: "86400", label: "1 day" },
   { value: "604800", label: "7 days" },
@@ -37,12 +36,12 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
     const { signingSecret, formerSecretUntil } = rotate.data;
     return (
       <FormDialog title="The new signing secret" onClose={onClose}>
-        <p>Give it to the receiver. It is not shown again.</p>
+        <p>Copy it to the receiver now. It is not shown again.</p>
         <Secret>{signingSecret}</Secret>
-        <Copy text={signingSecret} />
+        <CopyButton text={signingSecret} what="the secret" />
         {formerSecretUntil && (
           <p>
-            Until <ExactTime at={formerSecretUntil} /> each request is signed by the former one, too.
+            Until <ExactTime at={formerSecretUntil} /> requests are also signed with the previous secret.
           </p>
         )}
       </FormDialog>
@@ -50,8 +49,8 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   }
   return (
     <FormDialog
-      title={webhook.hasSigningSecret ? "Replace the signing secret?" : "Sign requests?"}
-      action={webhook.hasSigningSecret ? "Make a new secret" : "Make a secret"}
+      title={webhook.hasSigningSecret ? "Rotate the signing secret?" : "Sign requests?"}
+      action={webhook.hasSigningSecret ? "Create a new secret" : "Create a secret"}
       busy={rotate.isPending}
       problem={rotate.error ? reasonOf(rotate.error) : undefined}
       onSubmit={() => rotate.mutate()}
@@ -59,29 +58,14 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
     >
       {webhook.hasSigningSecret ? (
         <>
-          <NativeSelect
-            label="The present secret signs, too, for"
-            data={overlaps}
-            value={overlap}
-            onChange={(event) => setOverlap(event.currentTarget.value)}
-          />
-          {webhook.formerSecretUntil && <p>The one before it, which still signs, ends at once.</p>}
+          <Select label="Keep the current secret valid for" options={overlaps} value={overlap} onChange={setOverlap} />
+          {webhook.formerSecretUntil && <p>The previous secret, which is still valid, stops signing now.</p>}
         </>
       ) : (
-        <p>Each request is then signed as Standard Webhooks say, so that the receiver knows that it comes from here.</p>
+        <p>
+          Requests are then signed according to Standard Webhooks, so that the receiver can verify where they come from.
+        </p>
       )}
     </FormDialog>
-  );
-}
-
-/** Copies where the browser lets a page do so, which is over https; elsewhere the text is selected by a click. */
-function Copy({ text }: { text: string }) {
-  const [done, setDone] = useState(false);
-  if (!navigator.clipboard) return null;
-  return (
-    <Button onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>
-      <IconCopy size={16} aria-hidden="true" />
-      {done ? "Copied" : "Copy"}
-    </Button>
   );
 }

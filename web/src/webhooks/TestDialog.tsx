@@ -13,7 +13,7 @@ export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
   return (
     <FormDialog
       title={`Test “${webhook.name}”`}
-      action={test.data ? "Send another one" : "Send a test message"}
+      action={test.data ? "Send another" : "Send a test message"}
       {...(test.data ? { close: "Close" } : {})}
       busy={test.isPending}
       problem={test.error ? reasonOf(test.error) : undefined}
@@ -25,7 +25,7 @@ export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       ) : test.data ? (
         <Outcome result={test.data} />
       ) : (
-        <p>One message about a made-up exchange, marked as a test, goes out as every message does.</p>
+        <p>Sends one message about a sample exchange, marked as a test.</p>
       )}
     </FormDialog>
   );
@@ -44,7 +44,7 @@ function Outcome({ result }: { result: TestResult }) {
         {statusCode !== undefined && ` · HTTP ${statusCode}`} · {took(durationMs)}
       </p>
       {error && <p>{error}</p>}
-      {problem && <p>The message was a fallback: {problem}</p>}
+      {problem && <p>The fallback message was sent: {problem}</p>}
       {response && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key.
         <pre className={styles.excerpt} tabIndex={0}>

@@ -27,16 +27,16 @@ export function Unsaved({ edit, webhook, who, onTake, isDone }: Props) {
         onTake={onTake}
         onGiveUp={edit.giveUp}
       >
-        {webhook ? "Secrets and addresses are not kept in a browser." : "Write its address and secrets again."}
+        {webhook ? "Secrets and URLs are not kept in drafts." : "Enter its URL and secrets again."}
       </Drafts>
       <LeaveGuard
         dirty={() => edit.dirty && !isDone()}
         losable={() => edit.losable && !isDone()}
-        keep="Keep for later"
+        keep="Save as draft"
         onLeave={() => edit.restart(webhook)}
       >
-        {webhook ? `What you have changed in “${webhook.name}” is not saved.` : "The webhook is not made yet."} This
-        browser keeps all but its address, headers and secrets.
+        {webhook ? `Your changes to “${webhook.name}” are not saved.` : "The webhook is not created yet."} This browser
+        keeps everything except its URL, headers and secrets.
       </LeaveGuard>
     </>
   );

@@ -42,7 +42,7 @@ export function WebhookFields({ form, webhook }: Props) {
           <Input.Wrapper
             label="Posts as"
             labelElement="div"
-            description="A bot's messages follow their alerts, and can have buttons to acknowledge and resolve."
+            description="A bot updates its messages as alerts change, and can add buttons to acknowledge and resolve."
           >
             <Choice
               label="Posts as"
@@ -59,7 +59,7 @@ export function WebhookFields({ form, webhook }: Props) {
         )}
         <Checkbox
           label="For operators"
-          description="Is told when a rule cannot be evaluated, and when it can again."
+          description="Gets a message when a rule cannot be evaluated, and when it can be again."
           {...form.getInputProps("operators", { type: "checkbox" })}
         />
       </FormSection>
@@ -70,7 +70,7 @@ export function WebhookFields({ form, webhook }: Props) {
 }
 
 /** A secret that is there already stays when nothing is typed. */
-const kept = (is: boolean | undefined) => (is ? { placeholder: "Stays as it is" } : {});
+const kept = (is: boolean | undefined) => (is ? { placeholder: "Unchanged" } : {});
 
 function Bot({ form, webhook }: Props) {
   return (
@@ -84,15 +84,15 @@ function Bot({ form, webhook }: Props) {
       />
       <PasswordInput
         label="Bot token"
-        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. It is kept encrypted and never shown again."
+        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. It is stored encrypted and never shown again."
         autoComplete="off"
         {...kept(webhook?.slack?.hasBotToken)}
         {...form.getInputProps("slack.botToken")}
       />
       <PasswordInput
         label="Signing secret of the app"
-        description={`With it, messages have buttons. The list of webhooks then shows the request URL to enter in the app. ${
-          webhook?.slack?.hasSigningSecret ? "Empty, the present one stays." : "Empty means no buttons."
+        description={`Enables the buttons in messages. The list of webhooks then shows the request URL to enter in the Slack app. ${
+          webhook?.slack?.hasSigningSecret ? "Leave blank to keep the current one." : "Leave blank for no buttons."
         }`}
         autoComplete="off"
         {...kept(webhook?.slack?.hasSigningSecret)}
@@ -105,14 +105,14 @@ function Bot({ form, webhook }: Props) {
 function Url({ form, webhook }: Props) {
   const what =
     form.values.kind === "slack"
-      ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
-      : "An http or https address that takes a POST. It is kept encrypted and never shown again.";
+      ? "The address of an incoming webhook, from Slack's settings. Anyone who has it can post, so it is stored encrypted and never shown again."
+      : "An HTTP or HTTPS address that accepts POST. It is stored encrypted and never shown again.";
   const present = webhook?.secretsProblem === undefined ? webhook?.urlHost : undefined;
   return (
     <TextInput
       label="URL"
       type="url"
-      description={present ? `Empty, the present one at ${present} stays. ${what}` : what}
+      description={present ? `Leave blank to keep the current one at ${present}. ${what}` : what}
       autoComplete="off"
       spellCheck={false}
       {...kept(Boolean(present))}
@@ -129,7 +129,7 @@ function Request({ form, webhook }: Props) {
       {webhook && webhook.secretsProblem === undefined ? null : (
         <PasswordInput
           label="Signing secret"
-          description="whsec_ and base64, as Standard Webhooks say. Empty means unsigned."
+          description="whsec_ followed by base64, as defined by Standard Webhooks. Leave blank to send unsigned requests."
           autoComplete="off"
           {...form.getInputProps("signingSecret")}
         />
@@ -137,7 +137,7 @@ function Request({ form, webhook }: Props) {
       {present.length > 0 && (
         <Checkbox
           label="Replace the headers"
-          description={`Otherwise these stay, with values that nobody can read: ${present.join(", ")}.`}
+          description={`Otherwise the current ones stay: ${present.join(", ")}. Their values cannot be shown.`}
           {...form.getInputProps("replaceHeaders", { type: "checkbox" })}
           error={!writes && form.errors.headers}
         />
@@ -145,7 +145,7 @@ function Request({ form, webhook }: Props) {
       {writes && (
         <Textarea
           label="Headers"
-          description="One a line, such as Authorization: Bearer … The values are kept encrypted and never shown again."
+          description="One per line, such as Authorization: Bearer … Values are stored encrypted and never shown again."
           rows={3}
           spellCheck={false}
           classNames={{ input: styles.mono ?? "" }}
@@ -158,7 +158,7 @@ function Request({ form, webhook }: Props) {
       )}
       <Textarea
         label="Body"
-        description="JSON with Mustache in its texts. Empty means Tocsin's own layout."
+        description="JSON with Mustache templates in its strings. Leave blank to use the default layout."
         rows={6}
         spellCheck={false}
         classNames={{ input: styles.mono ?? "" }}
@@ -172,31 +172,31 @@ function Pace({ form }: { form: UseFormReturnType<Values> }) {
   const slack = form.values.kind === "slack";
   const number = { type: "number", min: 0, inputMode: "decimal" } as const;
   return (
-    <FormSection title="Pace" hint="Left empty, a field has its default.">
+    <FormSection title="Limits" hint="Leave a field blank to use the default.">
       <div className={styles.two}>
         <TextInput
-          label="Messages a second"
-          description={`At most, by all replicas together; 0 is no bound. The default is ${slack ? "1, as Slack asks for" : "0"}.`}
+          label="Messages per second"
+          description={`Limit for all replicas together; 0 means no limit. Default: ${slack ? "1, as Slack requires" : "0"}.`}
           step="any"
           {...number}
           {...form.getInputProps("ratePerSecond")}
         />
         <TextInput
           label="Digest above"
-          description={`When more wait, one message tells of many. 0 is never; the default is ${slack ? 20 : 0}.`}
+          description={`When more messages wait, they are combined. 0 means never. Default: ${slack ? 20 : 0}.`}
           {...number}
           {...form.getInputProps("digestAbove")}
         />
         <TextInput
           label="Timeout in seconds"
-          description="Bounds one attempt, 1 to 60. The default is 10."
+          description="For one attempt, 1 to 60. Default: 10."
           step="any"
           {...number}
           {...form.getInputProps("timeoutSeconds")}
         />
         <TextInput
-          label="At the same time"
-          description="Attempts under way in one replica, 1 to 100. The default is 8."
+          label="Concurrent requests"
+          description="Per replica, 1 to 100. Default: 8."
           {...number}
           {...form.getInputProps("maxConcurrent")}
         />

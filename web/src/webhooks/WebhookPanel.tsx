@@ -40,7 +40,7 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
         {webhook.formerSecretUntil && (
           <Button onClick={() => setOpen("retire")}>
             <IconKeyOff size={16} aria-hidden="true" />
-            End the former secret
+            Retire the previous secret
           </Button>
         )}
         <Button disabled={flip.isPending} onClick={() => flip.mutate(webhook)}>
@@ -58,10 +58,11 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
 /** By how many secrets requests are signed, and what to do while they are two. */
 function Signing({ webhook: { hasSigningSecret, formerSecretUntil } }: { webhook: Webhook }) {
   if (!hasSigningSecret) return <p className={styles.signing}>Requests are not signed.</p>;
-  if (!formerSecretUntil) return <p className={styles.signing}>Requests are signed by one secret.</p>;
+  if (!formerSecretUntil) return <p className={styles.signing}>Requests are signed with one secret.</p>;
   return (
     <p className={styles.signing}>
-      Two secrets sign each request. Give the receiver the new one; the former ends <Ago at={formerSecretUntil} stop />.
+      Requests are signed with two secrets. Copy the new one to the receiver; the previous one expires{" "}
+      <Ago at={formerSecretUntil} stop />.
     </p>
   );
 }
@@ -71,14 +72,14 @@ function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => 
   const retire = useRetireSecret(onChanged);
   return (
     <ConfirmDialog
-      title="End the former secret?"
-      action="End it now"
+      title="Retire the previous secret?"
+      action="Retire it now"
       busy={retire.isPending}
       error={retire.error}
       onConfirm={() => retire.mutate(webhook, { onSuccess: onClose })}
       onClose={onClose}
     >
-      From then on the new secret signs alone. A receiver that checks signatures and does not have it refuses every
+      From then on only the new secret signs. A receiver that verifies signatures and does not have it rejects every
       message.
     </ConfirmDialog>
   );

@@ -82,7 +82,7 @@ test("a webhook for operators is made and shown as one", async () => {
   await user.type(screen.getByLabelText("URL"), "https://hooks.slack.com/x");
   await user.click(screen.getByLabelText(/^For operators/));
   await user.click(screen.getByRole("button", { name: "Create the webhook" }));
-  expect(await screen.findByText(/for operators/)).toBeVisible();
+  expect(await screen.findByText(/notifies operators/)).toBeVisible();
   expect(sent).toEqual({ name: "Tocsin", kind: "slack", url: "https://hooks.slack.com/x", operators: true });
 });
 
@@ -147,8 +147,8 @@ test("a webhook that is not made yet is kept without its address, and is gone on
   expect(JSON.stringify({ ...localStorage })).not.toContain("hooks.slack.com");
 
   const second = open("/webhooks");
-  await second.user.click(await screen.findByRole("link", { name: "Go on with the new webhook" }));
+  await second.user.click(await screen.findByRole("link", { name: "Continue the new webhook" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("#later");
   expect(screen.getByLabelText("URL")).toHaveValue("");
-  expect(screen.getByText(/Write its address and secrets again/)).toBeVisible();
+  expect(screen.getByText(/Enter its URL and secrets again/)).toBeVisible();
 });

@@ -4,8 +4,8 @@ import { useEffect, useState } from "react";
 import type { Webhook } from "../api/client";
 import { useMay } from "../api/operations";
 import { deleteWebhook, webhookHealth, webhookKeys } from "../api/webhooks";
-import { Page } from "../app/Page";
 import { useDrafted } from "../drafts/useDrafted";
+import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
@@ -38,7 +38,7 @@ export function WebhooksPage() {
         may && (
           <Link to="/webhooks/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            {drafted(undefined) ? "Go on with the new webhook" : "New webhook"}
+            {drafted(undefined) ? "Continue the new webhook" : "New webhook"}
           </Link>
         )
       }
@@ -48,14 +48,14 @@ export function WebhooksPage() {
       ) : webhooks.data === undefined ? (
         <Failed error={failure} onRetry={webhooks.refetch} />
       ) : webhooks.data.length === 0 ? (
-        <Empty icon={IconWebhook} title="Nobody can be told yet">
-          <p>A webhook is where messages go: a Slack channel, or any address that takes JSON.</p>
+        <Empty icon={IconWebhook} title="No webhooks yet">
+          <p>A webhook is where messages are sent: a Slack channel, or any HTTP endpoint that accepts JSON.</p>
           {may ? (
             <Link to="/webhooks/new" className={buttonClass("primary")}>
               Create the first webhook
             </Link>
           ) : (
-            <p>Whoever has the role of an editor makes them.</p>
+            <p>Editors can create webhooks.</p>
           )}
         </Empty>
       ) : (
@@ -101,12 +101,12 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
                 ) : (
                   <div className={table.name}>{webhook.name}</div>
                 )}
-                {may && drafted(webhook.id) && <span className={table.draft}>changes not saved</span>}
+                {may && drafted(webhook.id) && <span className={table.draft}>unsaved changes</span>}
                 <div className={table.sub}>
                   <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
                   {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}
-                  {webhook.hasSigningSecret && (webhook.formerSecretUntil ? " · signed by two secrets" : " · signed")}
-                  {webhook.operators && " · for operators"}
+                  {webhook.hasSigningSecret && (webhook.formerSecretUntil ? " · signed with two secrets" : " · signed")}
+                  {webhook.operators && " · notifies operators"}
                 </div>
                 {webhook.slack?.hasSigningSecret && (
                   <div className={table.sub}>
@@ -176,11 +176,11 @@ function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => 
       title={`Delete “${webhook.name}”?`}
       action="Delete the webhook"
       remove={() => deleteWebhook(webhook.id)}
-      done={`“${webhook.name}” is deleted.`}
+      done={`“${webhook.name}” was deleted.`}
       stale={webhookKeys.all}
       onClose={onClose}
     >
-      Nothing more is sent there. Its address and secrets are forgotten.
+      No more messages are sent to it. Its URL and secrets are deleted.
     </RemoveDialog>
   );
 }

@@ -164,8 +164,8 @@ const names = {
   bodyTemplate: "Body",
   operators: "For operators",
   timeoutSeconds: "Timeout (s)",
-  maxConcurrent: "At the same time",
-  ratePerSecond: "Messages a second",
+  maxConcurrent: "Concurrent requests",
+  ratePerSecond: "Messages per second",
   digestAbove: "Digest above",
 } as const;
 

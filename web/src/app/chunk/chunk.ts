@@ -1,4 +1,4 @@
-import { ApiError, unreachable } from "../../api/errors";
+import { isOutdated } from "../../api/version";
 import { missingStyles } from "./styles";
 
 /** How far a part of the application has come. A failure stands until a later try has ended. */
@@ -63,20 +63,11 @@ export class Chunk<T> {
   }
 }
 
-/** Asks the server for its first page, which names the version that it has. Undefined where it is the one that runs here. */
+/** Why a part could not be loaded. Undefined where the server runs the version that is loaded here. */
 async function whyNot(): Promise<Error | undefined> {
-  let answer: Response;
-  let text: string;
   try {
-    answer = await fetch(new URL("/", globalThis.location.origin), { cache: "no-store" });
-    text = await answer.text();
-  } catch (cause) {
-    return unreachable(cause);
+    return (await isOutdated()) ? new Outdated("Tocsin was updated.") : undefined;
+  } catch (error) {
+    return error as Error;
   }
-  if (!answer.ok) return new ApiError(answer.status, undefined);
-  const theirs = new DOMParser().parseFromString(text, "text/html");
-  return scripts(theirs) === scripts(document) ? undefined : new Outdated("Tocsin was updated.");
 }
-
-const scripts = (page: Document) =>
-  [...page.querySelectorAll("script[src]")].map((script) => script.getAttribute("src")).join(" ");

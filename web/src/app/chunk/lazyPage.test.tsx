@@ -23,11 +23,11 @@ test("what has not come is told within the frame, other pages work, and it comes
   const { user } = open("/inbox");
   await user.click(await screen.findByRole("link", { name: "System" }));
   expect(await screen.findByRole("alert")).toHaveTextContent(
-    "Tocsin cannot be reached.Check your connection, and whether Tocsin runs.",
+    "Tocsin cannot be reached.Check your connection, and whether Tocsin is running.",
   );
   expect(screen.getByRole("heading", { level: 1 })).toHaveTextContent("System");
   expect(document.title).toBe("System · Tocsin");
-  expect(screen.getByRole("status", { name: "State of Tocsin" })).toHaveTextContent("Offline");
+  expect(screen.getByRole("region", { name: "State of Tocsin" })).toHaveTextContent("Offline");
 
   await user.click(screen.getByRole("link", { name: "Rules" }));
   await screen.findByRole("heading", { name: "Rules", level: 1 });

@@ -2,8 +2,8 @@ import { type QueryClient, useQuery } from "@tanstack/react-query";
 import { type ComponentType, useEffect, useRef, useSyncExternalStore } from "react";
 import { isAway } from "../../api/errors";
 import { systemStatus } from "../../api/status";
+import { Page } from "../../frame/Page";
 import { Failed, SkeletonRows } from "../../ui/states";
-import { Page } from "../Page";
 import { Chunk, Outdated } from "./chunk";
 import { reloadByItself } from "./reload";
 

@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import { IconSearch } from "../../ui/icons";
 import { useModal } from "../../ui/useModal";
+import { counted } from "../../ui/words";
 import styles from "./CommandPalette.module.css";
 import { type Entry, sift } from "./entries";
 import { useEntries } from "./useEntries";
@@ -58,7 +59,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
     <dialog
       ref={dialog}
       className={styles.palette}
-      aria-label="Find or do anything"
+      aria-label="Search or run a command"
       onCancel={onClose}
       onMouseDown={(event) => event.target === dialog.current && onClose()}
     >
@@ -67,12 +68,12 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         <input
           ref={field}
           role="combobox"
-          aria-label="Find or do anything"
+          aria-label="Search or run a command"
           aria-expanded={shown.length > 0}
           aria-controls={`${id}-list`}
           aria-autocomplete="list"
           aria-activedescendant={active ? optionId(active) : undefined}
-          placeholder="Find an alert, a rule, a page, an action…"
+          placeholder="Search alerts, rules, webhooks, pages and actions…"
           autoComplete="off"
           spellCheck={false}
           value={text}
@@ -84,7 +85,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         />
         <kbd>Esc</kbd>
       </div>
-      <div ref={list} id={`${id}-list`} role="listbox" aria-label="What fits" className={styles.list}>
+      <div ref={list} id={`${id}-list`} role="listbox" aria-label="Results" className={styles.list}>
         {groups.map(({ section, entries: some }) => (
           // biome-ignore lint/a11y/useSemanticElements: a group of options within a list box is no set of fields.
           <div key={section} role="group" aria-label={section}>
@@ -113,7 +114,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         ))}
       </div>
       <p className={styles.foot} role="status">
-        {searching ? "Looking for alerts…" : shown.length === 0 ? "Nothing fits." : `${shown.length} fit`}
+        {searching ? "Searching alerts…" : shown.length === 0 ? "No results" : counted(shown.length, "result")}
       </p>
     </dialog>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
 import { reasonOf } from "../../api/errors";
+import { useCommands } from "../../ui/commands";
 import { IconSearch } from "../../ui/icons";
 import { useToast } from "../../ui/toast";
 import { paletteChunk } from "./chunk";
@@ -19,23 +20,22 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       toast(reasonOf(failure), "failed");
     });
   }, [open, toast]);
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k")
-        return;
-      event.preventDefault();
+  useCommands([
+    {
+      id: "find",
+      section: "Actions",
+      label: "Open the command palette",
+      keys: ["mod+k"],
       // Over another dialog it would hide what is asked there.
-      setOpen((before) => !before && !document.querySelector("dialog[open]"));
-    };
-    document.addEventListener("keydown", onKeyDown);
-    return () => document.removeEventListener("keydown", onKeyDown);
-  }, []);
+      run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
+    },
+  ]);
   return (
     <>
       <button
         type="button"
         className={className}
-        title="Find or do anything (Ctrl K)"
+        title="Search or run a command (Ctrl K)"
         aria-keyshortcuts="Control+K Meta+K"
         onClick={() => setOpen(true)}
       >

@@ -1,4 +1,5 @@
 import type { Icon } from "@tabler/icons-react";
+import type { Section as CommandSection } from "../../ui/commands";
 
 /** Something that the palette reaches. */
 export interface Entry {
@@ -16,9 +17,9 @@ export interface Entry {
   run: () => unknown;
 }
 
-export type Section = "This alert" | "Pages" | "Alerts" | "Rules" | "Webhooks" | "Actions";
+export type Section = CommandSection | "Alerts" | "Rules" | "Webhooks";
 
-const order: readonly Section[] = ["This alert", "Pages", "Actions", "Rules", "Webhooks", "Alerts"];
+const order: readonly Section[] = ["This alert", "Inbox", "Pages", "Actions", "Rules", "Webhooks", "Alerts"];
 const mostOfSection = 8;
 
 /**

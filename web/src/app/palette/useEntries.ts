@@ -1,38 +1,14 @@
-import { useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams } from "@tanstack/react-router";
-import { useSignOut } from "../../access/signOut";
-import { isAtLeast, me } from "../../api/access";
+import { useNavigate } from "@tanstack/react-router";
 import { findAlerts } from "../../api/alerts";
 import type { Alert } from "../../api/client";
 import { ruleList } from "../../api/rules";
 import { webhookList } from "../../api/webhooks";
-import { useOpenAlert } from "../../inbox/AlertDetail";
-import { useAlertAction } from "../../inbox/actions";
-import { useReading, useUndo } from "../../inbox/bulk";
 import { toSearch, wide } from "../../inbox/filter";
 import { headline, place } from "../../inbox/headline";
-import { canBecome } from "../../inbox/rows";
-import {
-  IconAcknowledged,
-  IconDark,
-  IconFiring,
-  IconHeart,
-  IconHistory,
-  IconInbox,
-  IconKey,
-  IconLight,
-  IconPending,
-  IconPerson,
-  IconPlus,
-  IconResolved,
-  IconRules,
-  IconSearch,
-  IconSignOut,
-  IconSystem,
-  IconWebhook,
-} from "../../ui/icons";
+import { useCommandList } from "../../ui/commands";
+import { IconAcknowledged, IconFiring, IconResolved, IconRules, IconSearch, IconWebhook } from "../../ui/icons";
 import type { Entry } from "./entries";
 
 const pauseMs = 200;
@@ -72,7 +48,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
           navigate({
             to: "/inbox/$alertId",
             params: { alertId: alert.id },
-            search: toSearch({ ...wide(alert.state), q: asked }),
+            search: toSearch({ ...wide(alert.state), q: asked }, "none"),
           }),
       };
     }),
@@ -82,7 +58,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
 
 function useRules(): Entry[] {
   const navigate = useNavigate();
-  const { data: rules = [] } = useQuery({ ...ruleList(), refetchInterval: false });
+  const { data: rules = [] } = useQuery(ruleList());
   const { data: webhooks = [] } = useQuery({ ...webhookList(), refetchInterval: false });
   return [
     ...rules.map(
@@ -100,7 +76,7 @@ function useRules(): Entry[] {
         id: `webhook ${webhook.id}`,
         section: "Webhooks",
         label: webhook.name,
-        hint: webhook.enabled ? "webhook" : "webhook, off",
+        hint: webhook.enabled ? "webhook" : "webhook, disabled",
         icon: IconWebhook,
         run: () => navigate({ to: "/webhooks/$webhookId", params: { webhookId: webhook.id } }),
       }),
@@ -108,57 +84,13 @@ function useRules(): Entry[] {
   ];
 }
 
+/** What can be done here, and the search of the inbox for the text. */
 function useActions(text: string): Entry[] {
   const navigate = useNavigate();
-  const { data: who } = useQuery(me());
-  const { setColorScheme } = useMantineColorScheme();
-  const signOut = useSignOut();
-  const { alertId } = useParams({ strict: false });
-  const { data: alert } = useOpenAlert(alertId);
-  const act = useAlertAction(useUndo());
-  const reading = useReading();
-
-  const entries: Entry[] = [];
-  const add = (section: Entry["section"], label: string, icon: Entry["icon"], run: () => unknown, words = "") =>
-    entries.push({ id: `${section} ${label}`, section, label, icon, run, words });
-
-  if (alert) {
-    if (isAtLeast(who, "operator")) {
-      if (canBecome(alert, "ACKNOWLEDGED")) {
-        add("This alert", "Acknowledge this alert", IconAcknowledged, () => act.mutate({ alert, to: "ACKNOWLEDGED" }));
-      }
-      if (canBecome(alert, "RESOLVED")) {
-        add("This alert", "Resolve this alert", IconResolved, () => act.mutate({ alert, to: "RESOLVED" }));
-      }
-    }
-    const mark = alert.unread ? "Mark this alert as read" : "Mark this alert as unread";
-    add("This alert", mark, IconInbox, () => reading.mark({ alert, unread: !alert.unread }));
-    add("This alert", `Open its rule: ${alert.ruleName || "deleted"}`, IconRules, () =>
-      navigate({ to: "/rules/$ruleId", params: { ruleId: alert.ruleId } }),
-    );
-  }
-  const pages = [
-    ["Inbox", "/inbox", IconInbox, "alerts firing"],
-    ["Rules", "/rules", IconRules, ""],
-    ["Webhooks", "/webhooks", IconWebhook, "slack"],
-    ["Deliveries", "/deliveries", IconPending, "messages notifications attempts"],
-    ["System", "/system", IconHeart, "replicas lag health status"],
-    ["Account", "/account", IconPerson, "password me"],
-  ] as const;
-  for (const [label, to, icon, words] of pages) add("Pages", label, icon, () => navigate({ to }), words);
-  if (who?.role === "admin") {
-    add("Pages", "Users", IconPerson, () => navigate({ to: "/users" }), "people roles access");
-    add("Pages", "Tokens", IconKey, () => navigate({ to: "/tokens" }), "api keys access");
-    add("Pages", "Audit log", IconHistory, () => navigate({ to: "/audit" }), "changes history who");
-  }
-  if (isAtLeast(who, "editor")) {
-    add("Actions", "New rule", IconPlus, () => navigate({ to: "/rules/new" }), "create add");
-    add("Actions", "New webhook", IconPlus, () => navigate({ to: "/webhooks/new" }), "create add slack");
-  }
-  add("Actions", "Theme: light", IconLight, () => setColorScheme("light"), "colour bright");
-  add("Actions", "Theme: dark", IconDark, () => setColorScheme("dark"), "colour night");
-  add("Actions", "Theme: as the system", IconSystem, () => setColorScheme("auto"), "colour auto");
-  if (who?.kind === "user") add("Actions", "Sign out", IconSignOut, () => signOut.mutate(), "log out leave");
+  const commands = useCommandList()();
+  const entries = commands.flatMap(({ id, section, label, icon, words = "", enabled = true, run }): Entry[] =>
+    icon && enabled ? [{ id, section, label, icon, words, run: () => run() }] : [],
+  );
   if (text !== "") {
     entries.push({
       id: "search",
@@ -166,7 +98,7 @@ function useActions(text: string): Entry[] {
       label: `Search the inbox for “${text}”`,
       icon: IconSearch,
       found: true,
-      run: () => navigate({ to: "/inbox", search: toSearch({ ...wide("FIRING"), q: text }) }),
+      run: () => navigate({ to: "/inbox", search: toSearch({ ...wide("FIRING"), q: text }, "none") }),
     });
   }
   return entries;

@@ -1,6 +1,6 @@
 import { useRouter } from "@tanstack/react-router";
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
-import { CameIn } from "../access/cameIn";
+import { CameIn } from "./cameIn";
 
 interface Arrival {
   /** Whether the page was come to from another one or from the sign-in, rather than loaded. */

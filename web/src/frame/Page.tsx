@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
-import { StatusLine } from "../system/StatusLine";
 import { useArrival } from "./arrival";
 import styles from "./Page.module.css";
+import { StatusLine } from "./StatusLine";
 
 interface Props {
   title: string;

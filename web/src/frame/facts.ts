@@ -1,16 +1,25 @@
 import type { Status } from "../api/client";
 import type { Connection } from "../api/live";
 import { lag, minuteTime, span } from "../ui/time";
+import { counted } from "../ui/words";
 
 export interface Fact {
   key: string;
   text: string;
   tone: "good" | "quiet" | "warn" | "bad";
+  /** How a problem is announced: without figures, so that it is said once. */
+  said?: string;
 }
 
 /** Evaluation runs every second and settles a little; more than this behind deserves to be noticed. */
 export const lateSeconds = 15;
-const owedLongSeconds = 60;
+/** A message that waits longer deserves to be noticed. */
+export const waitingLongSeconds = 60;
+
+/** What a screen reader says: the problems that there are, until they are over. */
+export function announcement(shown: readonly Fact[]): string {
+  return shown.flatMap(({ said }) => said ?? []).join(" ");
+}
 
 /**
  * What the line under the header says, the most important first: whether what is on the page is fresh, whether Tocsin
@@ -18,18 +27,24 @@ const owedLongSeconds = 60;
  */
 export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];
-  // What was known last says nothing about the present.
+  // An old answer says nothing about the present.
   if (!status || !reachable) return list;
   for (const dependency of status.dependencies.filter((d) => !d.reachable)) {
     const why = dependency.error ? `: ${dependency.error}` : "";
-    list.push({ key: dependency.name, text: `${dependency.name} cannot be reached${why}`, tone: "bad" });
+    list.push({
+      key: dependency.name,
+      text: `${dependency.name} cannot be reached${why}`,
+      tone: "bad",
+      said: `${dependency.name} cannot be reached.`,
+    });
   }
   const { rules, outbox } = status;
   if (rules && rules.failing > 0) {
-    list.push({ key: "failing", text: `${count(rules.failing, "rule")} not evaluated`, tone: "bad" });
+    const text = `${counted(rules.failing, "rule")} cannot be evaluated`;
+    list.push({ key: "failing", text, tone: "bad", said: "Some rules cannot be evaluated." });
   }
   if (rules && rules.enabled === 0) {
-    list.push({ key: "lag", text: "No rule is enabled", tone: "warn" });
+    list.push({ key: "lag", text: "No rules enabled", tone: "warn" });
   } else if (rules?.slowestLagSeconds !== undefined) {
     const isLate = rules.slowestLagSeconds > lateSeconds;
     const whose = isLate && rules.slowestRuleName ? ` (${rules.slowestRuleName})` : "";
@@ -37,24 +52,27 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       key: "lag",
       text: `Evaluation ${lag(rules.slowestLagSeconds)}${whose}`,
       tone: isLate ? "warn" : "quiet",
+      ...(isLate ? { said: "Evaluation is behind." } : {}),
     });
   }
-  if (rules?.lookingBackTo) {
+  if (rules?.backfillFrom) {
     list.push({
-      key: "lookingBack",
-      text: `${count(rules.lookingBack, "rule")} looking back to ${minuteTime(rules.lookingBackTo, Date.parse(status.now))}`,
+      key: "backfilling",
+      text: `${counted(rules.backfilling, "rule")} catching up from ${minuteTime(rules.backfillFrom, Date.parse(status.now))}`,
       tone: "quiet",
     });
   }
   if (outbox) {
     const age = outbox.oldestAgeSeconds;
+    const isOld = (age ?? 0) > waitingLongSeconds;
     list.push({
       key: "outbox",
       text:
         outbox.depth === 0
-          ? "No message owed"
-          : `${owed(outbox)} owed${age === undefined ? "" : `, oldest ${span(age)}`}`,
-      tone: (age ?? 0) > owedLongSeconds ? "warn" : "quiet",
+          ? "All messages delivered"
+          : `${pending(outbox)} to deliver${age === undefined ? "" : `, oldest ${span(age)}`}`,
+      tone: isOld ? "warn" : "quiet",
+      ...(isOld ? { said: "Messages wait to be delivered." } : {}),
     });
   }
   return list;
@@ -63,7 +81,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
 function freshness(connection: Connection, reachable: boolean): Fact {
   if (!reachable) {
     const what = connection === "live" ? "Tocsin does not answer" : "Offline";
-    return { key: "connection", text: `${what}: showing what was known last`, tone: "bad" };
+    return { key: "connection", text: `${what}: showing the last known state`, tone: "bad", said: `${what}.` };
   }
   switch (connection) {
     case "live":
@@ -71,17 +89,13 @@ function freshness(connection: Connection, reachable: boolean): Fact {
     case "connecting":
       return { key: "connection", text: "Connecting…", tone: "quiet" };
     case "reconnecting":
-      return { key: "connection", text: "Reconnecting…", tone: "warn" };
+      return { key: "connection", text: "Reconnecting…", tone: "warn", said: "Reconnecting." };
     case "paused":
       return { key: "connection", text: "Paused", tone: "quiet" };
   }
 }
 
-/** How much is owed: what was counted, or what is estimated to the third digit. */
-export function owed({ depth, estimated }: NonNullable<Status["outbox"]>): string {
-  return estimated ? `about ${count(Number(depth.toPrecision(3)), "message")}` : count(depth, "message");
-}
-
-function count(n: number, noun: string): string {
-  return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+/** How many messages are pending: counted, or estimated to three digits. */
+export function pending({ depth, estimated }: NonNullable<Status["outbox"]>): string {
+  return estimated ? `about ${counted(Number(depth.toPrecision(3)), "message")}` : counted(depth, "message");
 }

@@ -1,11 +1,11 @@
 import { QueryObserver } from "@tanstack/react-query";
 import { delay, http } from "msw";
 import { expect, test, vi } from "vitest";
-import { facts } from "../system/health";
+import { createCache } from "../api/cache";
+import { isAway } from "../api/errors";
+import { systemStatus } from "../api/status";
 import { api, startWorld } from "../test/world";
-import { createCache } from "./cache";
-import { isAway } from "./errors";
-import { systemStatus } from "./status";
+import { facts } from "./facts";
 
 const { server } = startWorld();
 

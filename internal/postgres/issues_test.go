@@ -1,0 +1,215 @@
+package postgres_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
+)
+
+// inboxOf opens a database of its own, with one rule.
+func inboxOf(t *testing.T) (*postgres.DB, *pgx.Conn) {
+	t.Helper()
+	url := pgtest.URL(t)
+	box, err := seal.New(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), url, box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	conn := pgtest.Conn(t, url)
+	if _, err := conn.Exec(t.Context(), `
+insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
+                  interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+values ('00000000-0000-7000-8001-000000000001', 'default', 'rule', false, 'PER_EXCHANGE', 'WARNING', '{}', '{}', '', '', '[]', 10, 0, 0, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	return db, conn
+}
+
+// raised is an alert as a test writes it.
+type raised struct {
+	id                                       string
+	severity, application, route, error, env string
+	ago                                      time.Duration
+	exchange                                 string
+}
+
+func insert(t *testing.T, conn *pgx.Conn, list ...raised) {
+	t.Helper()
+	for _, r := range list {
+		if r.exchange == "" {
+			r.exchange = `{}`
+		}
+		if _, err := conn.Exec(t.Context(), `
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
+                   application, route, exchange, fired_at, signature)
+values (('00000000-0000-7000-8002-' || lpad($1, 12, '0'))::uuid, 'default', '00000000-0000-7000-8001-000000000001', 1, $2, 'FIRING', 'title', '',
+        'exec-' || $1, 1, $3, $4, $8::jsonb || jsonb_build_object('application', $3::text, 'route', $4::text, 'environment', $6::text), now() - $7::interval, $5)`,
+			r.id, r.severity, r.application, r.route, r.error, r.env, r.ago, r.exchange); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func alertID(n string) uuid.UUID {
+	return uuid.MustParse("00000000-0000-7000-8002-000000000000"[:36-len(n)] + n)
+}
+
+func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
+	db, conn := inboxOf(t)
+	insert(t, conn,
+		raised{id: "1", severity: "CRITICAL", application: "orders", route: "import", error: "Refused", ago: 5 * time.Hour},
+		raised{id: "2", severity: "CRITICAL", application: "orders", route: "import", error: "Refused", ago: 2 * time.Hour},
+		raised{id: "3", severity: "WARNING", application: "billing", route: "import", error: "Refused", ago: time.Minute},
+		raised{id: "4", severity: "INFO", application: "billing", route: "export", error: "Refused", ago: time.Second},
+		raised{id: "5", severity: "WARNING", application: "billing", route: "import", error: "Timeout", ago: 2 * time.Minute},
+	)
+	inbox := db.Inbox()
+	if _, err := inbox.ActOnMany(t.Context(), tenant, api.BulkDeed{
+		ID: uuid.New(), Action: alerts.Acknowledge, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	q := api.GroupQuery{By: alerts.ByIssue, Filter: alerts.Filter{States: alerts.States()}, Actor: "bob", Limit: 2}
+	var got []alerts.Group
+	for {
+		page, err := inbox.Groups(t.Context(), tenant, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, page...)
+		if len(page) < q.Limit {
+			break
+		}
+		last := page[len(page)-1]
+		q.After = &alerts.GroupMark{Rank: last.Rank, NewestAt: last.Newest.FiredAt, Key: last.Key}
+	}
+	var order []string
+	for _, g := range got {
+		order = append(order, g.Issue.Application+" "+g.Issue.Route+" "+g.Issue.Signature)
+	}
+	want := []string{"orders import Refused", "billing import Refused", "billing import Timeout", "billing export Refused"}
+	if !slices.Equal(order, want) {
+		t.Fatalf("issues %q, want %q", order, want)
+	}
+	first := got[0]
+	if first.Counts != (alerts.Counts{Firing: 1, Acknowledged: 1}) || first.Unread != 2 || first.Newest.ID != alertID("2") {
+		t.Errorf("the issue is %+v", first)
+	}
+	if !slices.Equal(first.Issue.AcknowledgedBy, []string{"ada"}) || first.Issue.AcknowledgedAt == nil {
+		t.Errorf("acknowledged by %q at %v", first.Issue.AcknowledgedBy, first.Issue.AcknowledgedAt)
+	}
+	if since := time.Since(first.FirstAt); since < 5*time.Hour || since > 6*time.Hour {
+		t.Errorf("first seen %s ago", since)
+	}
+	if trend := first.Issue.Trend; trend[18] != 1 || trend[21] != 1 {
+		t.Errorf("trend %v", trend)
+	}
+
+	// An action on one issue reaches no alert of another place.
+	done, err := inbox.ActOnMany(t.Context(), tenant, api.BulkDeed{ID: uuid.New(), Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
+		States: []alerts.State{alerts.Firing}, Applications: []string{"billing"}, Routes: []string{"import"}, Signatures: []string{"Refused"},
+	}})
+	if err != nil || done.Changed != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+func TestAlertsAreFoundByTheirExchanges(t *testing.T) {
+	db, conn := inboxOf(t)
+	insert(t, conn,
+		raised{id: "1", severity: "INFO", env: "production", ago: time.Hour, exchange: `{"correlationId": "c-1", "attributes": {"region": "eu", "tier": "gold"}}`},
+		raised{id: "2", severity: "INFO", env: "staging", ago: time.Minute, exchange: `{"correlationId": "c-2", "attributes": {"region": "eu"}}`},
+		raised{id: "3", severity: "INFO", env: "production", ago: time.Second},
+	)
+	before := time.Now().Add(-30 * time.Minute)
+	for name, c := range map[string]struct {
+		filter alerts.Filter
+		want   []string
+	}{
+		"environment":         {alerts.Filter{Environments: []string{"production"}}, []string{"3", "1"}},
+		"environments":        {alerts.Filter{Environments: []string{"production", "staging"}}, []string{"3", "2", "1"}},
+		"execution":           {alerts.Filter{ExecutionID: "exec-2"}, []string{"2"}},
+		"no such execution":   {alerts.Filter{ExecutionID: "exec-9"}, nil},
+		"correlation":         {alerts.Filter{CorrelationID: "c-1"}, []string{"1"}},
+		"attribute":           {alerts.Filter{Attributes: map[string]string{"region": "eu"}}, []string{"2", "1"}},
+		"attributes":          {alerts.Filter{Attributes: map[string]string{"region": "eu", "tier": "gold"}}, []string{"1"}},
+		"another value":       {alerts.Filter{Attributes: map[string]string{"region": "us"}}, nil},
+		"from":                {alerts.Filter{From: &before}, []string{"3", "2"}},
+		"to":                  {alerts.Filter{UpTo: &before}, []string{"1"}},
+		"ids and environment": {alerts.Filter{IDs: []uuid.UUID{alertID("1"), alertID("2")}, Environments: []string{"staging"}}, []string{"2"}},
+	} {
+		page, err := db.Inbox().List(t.Context(), tenant, alerts.Query{Filter: c.filter, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want []uuid.UUID
+		for i := range page.Alerts {
+			got = append(got, page.Alerts[i].ID)
+		}
+		for _, id := range c.want {
+			want = append(want, alertID(id))
+		}
+		if !slices.Equal(got, want) || page.Next != nil {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestAPulseNamesWhatChanged(t *testing.T) {
+	db, conn := inboxOf(t)
+	now := time.Now()
+	pulse := db.Pulse(func() time.Time { return now })
+	look := func() api.InboxState {
+		t.Helper()
+		now = now.Add(4 * time.Second)
+		state, err := pulse.Pulse(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	if first := look(); first.Changed != nil {
+		t.Errorf("the first look names %v", first.Changed)
+	}
+	look()
+	insert(t, conn, raised{id: "1", severity: "INFO"}, raised{id: "2", severity: "INFO"})
+	if state := look(); !slices.Equal(state.Changed, []uuid.UUID{alertID("2"), alertID("1")}) {
+		t.Errorf("two new alerts are %v", state.Changed)
+	}
+	look()
+	if _, err := conn.Exec(t.Context(), `update alert set state = 'RESOLVED', change = nextval('alert_change') where alert_id = $1`, alertID("1")); err != nil {
+		t.Fatal(err)
+	}
+	if state := look(); !slices.Equal(state.Changed, []uuid.UUID{alertID("1")}) {
+		t.Errorf("a resolved alert is %v", state.Changed)
+	}
+	if _, err := conn.Exec(t.Context(), `delete from alert where alert_id = $1`, alertID("1")); err != nil {
+		t.Fatal(err)
+	}
+	if state := look(); state.Changed != nil || state.Counts.Resolved != 0 {
+		t.Errorf("after alerts are gone: %+v", state)
+	}
+	if _, err := conn.Exec(t.Context(), `
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange)
+select gen_random_uuid(), 'default', '00000000-0000-7000-8001-000000000001', 1, 'INFO', 'FIRING', '', '', 'many-' || i, 1, '', '', '{}'
+from generate_series(0, $1::int) i`, api.MaxChanged); err != nil {
+		t.Fatal(err)
+	}
+	if state := look(); state.Changed != nil || state.Counts.Firing != api.MaxChanged+2 {
+		t.Errorf("more than can be named: %d named, %+v", len(state.Changed), state.Counts)
+	}
+}

@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, normalize } from "node:path";
+import { expect, test } from "vitest";
+
+/** Each folder may import those before it. `app` puts everything together. */
+const layers = ["api", "ui", "drafts", "frame", "access", "inbox", "webhooks", "deliveries", "rules", "system", "app"];
+
+const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
+  (file) => /\.tsx?$/.test(file) && !/\.test\.tsx?$/.test(file) && !file.startsWith("test/"),
+);
+
+test("a folder imports only the folders below it", () => {
+  const wrong = files.flatMap((file) => {
+    const from = layers.indexOf(file.split("/")[0] ?? "");
+    const text = readFileSync(join("src", file), "utf8");
+    return [...text.matchAll(/(?:from|import\() ?"(\.[^"]+)"/g)]
+      .map(([, target = ""]) => normalize(join(file, "..", target)))
+      .filter((target) => from >= 0 && layers.indexOf(target.split("/")[0] ?? "") > from)
+      .map((target) => `${file} imports ${target}`);
+  });
+  expect(files.length).toBeGreaterThan(100);
+  expect(wrong).toEqual([]);
+});

@@ -1,0 +1,90 @@
+import { TagsInput, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import type { AlertFilter } from "../api/alerts";
+import { facets } from "../api/exchanges";
+import { FormDialog } from "../ui/FormDialog";
+import { Select } from "../ui/Select";
+import { isAttribute, spans } from "./filter";
+
+interface Props {
+  filter: AlertFilter;
+  onChange: (filter: AlertFilter) => void;
+  onClose: () => void;
+}
+
+/** The filters that are needed less often: where and when exchanges ran, and which ones. */
+export function MoreFilters({ filter, onChange, onClose }: Props) {
+  const [draft, setDraft] = useState(filter);
+  const [problem, setProblem] = useState<string>();
+  const environments = useQuery(facets("environment", "", {})).data?.map(({ value }) => value) ?? [];
+  const change = (part: Partial<AlertFilter>) => setDraft((before) => ({ ...before, ...part }));
+  const submit = () => {
+    const wrong = draft.attribute.find((text) => !isAttribute(text));
+    if (wrong !== undefined) return setProblem(`Write “${wrong}” as key=value, such as region=eu.`);
+    if (draft.from && draft.to && draft.to < draft.from) return setProblem("The end is before the beginning.");
+    onChange({ ...draft, hours: draft.from || draft.to ? 0 : draft.hours });
+    onClose();
+  };
+  return (
+    <FormDialog title="Filters" action="Apply" problem={problem} onSubmit={submit} onClose={onClose}>
+      <Select
+        label="Fired"
+        options={spans.map(({ label, hours }) => ({ value: String(hours), label }))}
+        value={String(draft.hours)}
+        onChange={(hours) => change({ hours: Number(hours), from: "", to: "" })}
+      />
+      <TextInput
+        label="From"
+        type="datetime-local"
+        value={toLocal(draft.from)}
+        onChange={(event) => change({ from: fromLocal(event.currentTarget.value) })}
+      />
+      <TextInput
+        label="To"
+        type="datetime-local"
+        value={toLocal(draft.to)}
+        onChange={(event) => change({ to: fromLocal(event.currentTarget.value) })}
+      />
+      <TagsInput
+        comboboxProps={{ withinPortal: false }}
+        label="Environments"
+        placeholder={draft.environment.length === 0 ? "Any" : ""}
+        data={environments.filter(Boolean)}
+        value={[...draft.environment]}
+        onChange={(environment) => change({ environment })}
+      />
+      <TextInput
+        label="Execution id"
+        autoComplete="off"
+        spellCheck={false}
+        value={draft.executionId}
+        onChange={(event) => change({ executionId: event.currentTarget.value.trim() })}
+      />
+      <TextInput
+        label="Correlation id"
+        autoComplete="off"
+        spellCheck={false}
+        value={draft.correlationId}
+        onChange={(event) => change({ correlationId: event.currentTarget.value.trim() })}
+      />
+      <TagsInput
+        comboboxProps={{ withinPortal: false }}
+        label="Attributes"
+        description="Each as key=value. All of them must match."
+        placeholder={draft.attribute.length === 0 ? "region=eu" : ""}
+        value={[...draft.attribute]}
+        onChange={(attribute) => change({ attribute })}
+      />
+    </FormDialog>
+  );
+}
+
+/** An instant as the field shows it, by the reader's clock. */
+function toLocal(at: string): string {
+  if (!at) return "";
+  const date = new Date(at);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+const fromLocal = (text: string) => (text ? new Date(text).toISOString() : "");

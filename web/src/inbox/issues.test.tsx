@@ -1,0 +1,121 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import type { AlertSelection } from "../api/client";
+import { anAlert, api, open, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+
+const list = () => within(screen.getByRole("list", { name: "Alerts" }));
+
+test("alerts are folded by issue, and acting on one reaches no alert of another place", async () => {
+  world.alerts = [anAlert(5, { route: "import" }), anAlert(60, { route: "import" }), anAlert(90, { route: "export" })];
+  const asked: AlertSelection[] = [];
+  server.use(
+    http.post(api("/alerts/acknowledge"), async ({ request }) => {
+      const selection = (await request.json()) as AlertSelection;
+      asked.push(selection);
+      const undoableUntil = new Date(Date.now() + 600_000).toISOString();
+      const none = { already: 0, refused: 0, unknown: 0 };
+      return HttpResponse.json({ actionId: selection.actionId, changed: 2, ...none, undoableUntil });
+    }),
+  );
+  const { user } = open("/inbox");
+  const issue = await screen.findByRole("button", { name: /orders · import.*×2/ });
+  expect(list().getAllByRole("link")).toHaveLength(1);
+  await user.click(issue);
+  await waitFor(() => expect(list().getAllByRole("link")).toHaveLength(3));
+  await user.keyboard("a");
+  await screen.findByText("2 alerts acknowledged.");
+  expect(asked).toMatchObject([
+    {
+      filter: {
+        application: ["orders"],
+        route: ["import"],
+        signature: ["java.net.ConnectException"],
+        state: ["FIRING"],
+      },
+    },
+  ]);
+});
+
+test("rows and header say who has acknowledged, when, and how late the alert was", async () => {
+  const alert = anAlert(600, {
+    state: "ACKNOWLEDGED",
+    acknowledgedBy: "Bo",
+    acknowledgedAt: new Date(Date.now() - 300_000).toISOString(),
+    late: true,
+    lateBySeconds: 180,
+  });
+  world.alerts = [alert];
+  const { user } = open("/inbox?state=acknowledged");
+  const row = await screen.findByRole("link", { name: /Acknowledged by Bo 5 min ago/ });
+  expect(row).toHaveTextContent("3 min late");
+  await user.click(row);
+  const detail = await screen.findByRole("article", { name: "Alert" });
+  expect(await within(detail).findByText(/Acknowledged by/)).toBeInTheDocument();
+  expect(
+    await within(detail).findByText(/3 min after the exchange ended; the exchange became visible late/),
+  ).toBeVisible();
+  await user.click(within(detail).getByRole("button", { name: "Copy the execution id" }));
+  expect(await navigator.clipboard.readText()).toBe(alert.exchange.executionId);
+});
+
+test("the open alert of a folded list keeps its row when it is acknowledged", async () => {
+  world.alerts = [anAlert(5, { route: "a" }), anAlert(6, { route: "b" }), anAlert(7, { route: "c" })];
+  const { user } = open("/inbox");
+  await user.click(await screen.findByRole("link", { name: /orders · b/ }));
+  await user.click(await screen.findByRole("button", { name: /Acknowledge/ }));
+  await waitFor(() => expect(world.alerts[1]?.state).toBe("ACKNOWLEDGED"));
+  await waitFor(() => expect(list().getAllByRole("link")[1]).toHaveTextContent("Acknowledged"));
+  expect(list().getAllByRole("link")).toHaveLength(3);
+});
+
+test("filters that no menu shows are set in a dialog, kept in the address, and removed by their chips", async () => {
+  world.alerts = [anAlert(5)];
+  const asked: URLSearchParams[] = [];
+  server.use(
+    http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/alerts/groups"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams);
+      return HttpResponse.json({ items: [], asOf: new Date().toISOString() });
+    }),
+  );
+  const { user, router } = open("/inbox");
+  await user.click(await screen.findByRole("button", { name: "More filters" }));
+  const dialog = await screen.findByRole("dialog", { name: "Filters" });
+  await user.type(within(dialog).getByLabelText("Execution id"), "ID-7");
+  await user.selectOptions(within(dialog).getByLabelText("Fired"), "Last 24 hours");
+  await user.type(within(dialog).getByLabelText("Attributes"), "region{Enter}");
+  await user.click(within(dialog).getByRole("button", { name: "Apply" }));
+  expect(await within(dialog).findByText(/Write “region” as key=value/)).toBeVisible();
+  await user.type(within(dialog).getByLabelText("Attributes"), "{Backspace}region=eu{Enter}");
+  await user.click(within(dialog).getByRole("button", { name: "Apply" }));
+  await waitFor(() =>
+    expect(router.state.location.search).toEqual({ execution: "ID-7", within: "24h", attr: "region=eu" }),
+  );
+  await waitFor(() => expect(asked.at(-1)?.get("executionId")).toBe("ID-7"));
+  expect(asked.at(-1)?.getAll("attribute")).toEqual(["region=eu"]);
+  expect(Date.now() - Date.parse(asked.at(-1)?.get("from") ?? "")).toBeLessThan(25 * 3_600_000);
+  await user.click(screen.getByRole("link", { name: /Execution ID-7/ }));
+  await waitFor(() => expect(router.state.location.search).toEqual({ within: "24h", attr: "region=eu" }));
+});
+
+test("a view is saved, opened and deleted", async () => {
+  const { user, router } = open("/inbox?app=orders&severity=critical");
+  await user.click(await screen.findByRole("button", { name: "Views" }));
+  await user.type(screen.getByLabelText("Save these filters as"), "Mine");
+  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  expect(await screen.findByRole("link", { name: "Mine" })).toHaveAttribute(
+    "href",
+    "/inbox?severity=critical&app=orders",
+  );
+  await user.click(screen.getByRole("button", { name: "Close" }));
+  await router.navigate({ to: "/inbox" });
+  await user.click(screen.getByRole("button", { name: "Views" }));
+  await user.click(screen.getByRole("link", { name: "Mine" }));
+  await waitFor(() => expect(router.state.location.search).toEqual({ app: "orders", severity: "critical" }));
+  await user.click(screen.getByRole("button", { name: "Views" }));
+  await user.click(screen.getByRole("button", { name: "Delete Mine" }));
+  await waitFor(() => expect(screen.queryByRole("link", { name: "Mine" })).toBeNull());
+});

@@ -1,0 +1,96 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useMemo, useRef } from "react";
+import { alertKeys, undoAction } from "../api/alerts";
+import type { UndoResult } from "../api/client";
+import { isPassing, reasonOf } from "../api/errors";
+import { useCommands } from "../ui/commands";
+import { type Tone, useToast } from "../ui/toast";
+import { alertsWord, sum } from "../ui/words";
+
+export interface Undoable {
+  actions: readonly string[];
+  /** Until when the API undoes them. */
+  until: string;
+}
+
+interface OfferOptions {
+  tone?: Tone;
+  /** For how long it is offered; as long as the API undoes it unless it is given. */
+  forMs?: number;
+}
+
+/** Says what was done, or how far it came, and offers to undo it. */
+type Offer = (text: string, undoable: Undoable, options?: OfferOptions) => void;
+
+const OfferContext = createContext<Offer>(() => {});
+
+/** Every action on alerts offers its undo here, so that the undo key undoes the last one, wherever it was started. */
+export function useOfferUndo(): Offer {
+  return useContext(OfferContext);
+}
+
+interface Undoing extends Undoable {
+  /** The results of the actions that are undone, in their order. */
+  done: UndoResult[];
+}
+
+/** Restores what actions have changed, where nobody has changed it since. There is one in the application. */
+export function UndoProvider({ children }: { children: ReactNode }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const offered = useRef<{ undoing: Undoing; until: number; takeBack: () => void } | undefined>(undefined);
+  const isOffered = () => offered.current !== undefined && Date.now() <= offered.current.until;
+  const undo = useMutation({
+    // A retry continues where the attempt before it failed.
+    mutationFn: async ({ actions, done }: Undoing) => {
+      for (const id of actions.slice(done.length)) done.push(await undoAction(id));
+    },
+    retry: (count, error) => count < 2 && isPassing(error),
+    onSuccess: (_, { done }) => {
+      const skipped = sum(done.map((result) => result.skipped));
+      const rest = skipped > 0 ? ` ${alertsWord(skipped)} changed in the meantime and stay as they are.` : "";
+      toast(`${alertsWord(restoredBy(done))} restored.${rest}`, "done");
+    },
+    onError: (error, undoing) => {
+      const restored = restoredBy(undoing.done);
+      const far = restored > 0 ? `${alertsWord(restored)} restored, but not the rest.` : "Not undone.";
+      const text = `${far} ${reasonOf(error)}`;
+      // An action that was offered in the meantime is the one to undo next.
+      const again = isPassing(error) && !isOffered() && Date.now() < Date.parse(undoing.until);
+      if (again) offer(text, undoing, { tone: "failed" });
+      else toast(text, "failed");
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
+  });
+  const run = (undoing: Undoing) => {
+    offered.current?.takeBack();
+    offered.current = undefined;
+    undo.mutate(undoing);
+  };
+  const offer = (text: string, undoing: Undoing, { tone = "done", forMs = Infinity }: OfferOptions = {}) => {
+    const until = Math.min(Date.parse(undoing.until), Date.now() + forMs);
+    const remedy = { word: "Undo", until: new Date(until).toISOString(), run: () => run(undoing) };
+    offered.current = { undoing, until, takeBack: toast(text, tone, remedy) };
+  };
+  useCommands([
+    {
+      id: "undo",
+      section: "Inbox",
+      label: "Undo the last acknowledgement or resolution",
+      keys: ["z"],
+      run: () => {
+        if (!offered.current || !isOffered()) return false;
+        return run(offered.current.undoing);
+      },
+    },
+  ]);
+  const latest = useRef(offer);
+  latest.current = offer;
+  const say = useMemo<Offer>(
+    () => (text, undoable, options) => latest.current(text, { ...undoable, done: [] }, options),
+    [],
+  );
+  return <OfferContext value={say}>{children}</OfferContext>;
+}
+
+const restoredBy = (done: readonly UndoResult[]) => sum(done.map(({ restored }) => restored));

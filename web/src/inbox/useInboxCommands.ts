@@ -1,0 +1,98 @@
+import type { Icon } from "@tabler/icons-react";
+import { useNavigate } from "@tanstack/react-router";
+import type { Alert } from "../api/client";
+import { useCommands } from "../ui/commands";
+import { IconAcknowledged, IconInbox, IconResolved, IconRules } from "../ui/icons";
+import { alertsWord } from "../ui/words";
+import type { Action } from "./actions";
+
+interface Options {
+  /** The alert that is open, or under the cursor. */
+  alert: Alert | undefined;
+  /** Whether an alert is open: the palette offers what it can see. */
+  open: boolean;
+  /** How many alerts are selected; 0 where nothing is. */
+  selected: number;
+  /** Does it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
+  act: (to: Action["to"]) => (() => void) | undefined;
+  move: (by: 1 | -1, extend: boolean, event?: KeyboardEvent) => unknown;
+  toggle: (range: boolean) => unknown;
+  openRow: () => unknown;
+  close: () => unknown;
+  mark: (alert: Alert) => void;
+  search: () => void;
+}
+
+/** What keys and the palette do in the inbox. */
+export function useInboxCommands({ alert, open, selected, act, ...list }: Options): void {
+  const navigate = useNavigate();
+  const which = selected > 0 ? alertsWord(selected) : "this alert";
+  const acknowledge = act("ACKNOWLEDGED");
+  const resolve = act("RESOLVED");
+  const offered = (icon: Icon) => (open || selected > 0 ? { icon } : {});
+  const section = "Inbox" as const;
+  useCommands([
+    {
+      id: "acknowledge",
+      section: "This alert",
+      label: `Acknowledge ${which}`,
+      ...offered(IconAcknowledged),
+      keys: ["a"],
+      enabled: acknowledge !== undefined,
+      run: () => acknowledge?.(),
+    },
+    {
+      id: "resolve",
+      section: "This alert",
+      label: `Resolve ${which}`,
+      ...offered(IconResolved),
+      keys: ["r"],
+      enabled: resolve !== undefined,
+      run: () => resolve?.(),
+    },
+    {
+      id: "mark",
+      section: "This alert",
+      label: alert?.unread ? "Mark this alert as read" : "Mark this alert as unread",
+      ...offered(IconInbox),
+      keys: ["u"],
+      enabled: alert !== undefined,
+      run: () => alert && list.mark(alert),
+    },
+    {
+      id: "rule",
+      section: "This alert",
+      label: `Open its rule: ${alert?.ruleName || "deleted"}`,
+      ...offered(IconRules),
+      enabled: alert !== undefined,
+      run: () => alert && navigate({ to: "/rules/$ruleId", params: { ruleId: alert.ruleId } }),
+    },
+    { id: "down", section, label: "Move down", keys: ["j", "arrowdown"], run: (event) => list.move(1, false, event) },
+    { id: "up", section, label: "Move up", keys: ["k", "arrowup"], run: (event) => list.move(-1, false, event) },
+    { id: "open", section, label: "Open the alert, or expand the group", keys: ["enter"], run: list.openRow },
+    { id: "close", section, label: "Clear the selection, or close the alert", keys: ["escape"], run: list.close },
+    { id: "select", section, label: "Select the row", keys: ["x"], run: () => list.toggle(false) },
+    {
+      id: "selectTo",
+      section,
+      label: "Select all rows up to this one",
+      keys: ["shift+x"],
+      run: () => list.toggle(true),
+    },
+    {
+      id: "extendDown",
+      section,
+      label: "Extend the selection down",
+      keys: ["shift+j", "shift+arrowdown"],
+      run: (event) => list.move(1, true, event),
+    },
+    {
+      id: "extendUp",
+      section,
+      label: "Extend the selection up",
+      keys: ["shift+k", "shift+arrowup"],
+      run: (event) => list.move(-1, true, event),
+    },
+    { id: "search", section, label: "Search", keys: ["/"], run: () => list.search() },
+  ]);
+}

@@ -1,0 +1,16 @@
+import { Checkbox } from "@mantine/core";
+import { singleKeys, useSetting } from "./setting";
+
+/** Letters alone are pressed by accident, and by speech input with every word: a person can switch them off. */
+export function SingleKeysSwitch() {
+  const value = useSetting(singleKeys);
+  return (
+    <Checkbox
+      size="xs"
+      label="Single-key shortcuts"
+      description="Letters and signs act without Ctrl. Ctrl K, Enter, Esc and the arrow keys always work."
+      checked={value === "on"}
+      onChange={(event) => singleKeys.set(event.currentTarget.checked ? "on" : "off")}
+    />
+  );
+}

@@ -1,0 +1,57 @@
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { type Placed, placeErrors } from "../api/fields";
+import { useUntilBack } from "./useUntilBack";
+
+interface Options<Asked, Answer> {
+  /** The form whose fields show what the server says of them. */
+  form: { setErrors: (errors: Record<string, string>) => void; clearErrors: () => void };
+  /** The names by which the server complains of fields; the rest is for the top of the form. */
+  fields: readonly string[];
+  send: (asked: Asked) => Promise<Answer>;
+  onSaved?: (answer: Answer) => unknown;
+  /** Deals with a refusal that is no complaint, such as a conflict; returns whether it did. */
+  onRefused?: (error: Error) => boolean | Promise<boolean>;
+  onSettled?: () => unknown;
+  /** How the form names a field of the server. */
+  path?: (field: string) => string;
+}
+
+/** A form that the server checks: it is sent, and what the server refuses is shown beside the fields or on top. */
+export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
+  const { form, fields, send, onSaved, onRefused, onSettled, path = (field) => field } = options;
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [refusals, setRefusals] = useState(0);
+  const refuse = (placed: Placed) => {
+    form.setErrors(Object.fromEntries(Object.entries(placed.fields).map(([field, said]) => [path(field), said])));
+    setProblems(placed.rest);
+    setRefusals((count) => count + 1);
+  };
+  const sending = useMutation({
+    mutationFn: send,
+    onSuccess: onSaved ?? (() => undefined),
+    onError: async (error) => {
+      if (await onRefused?.(error)) return;
+      refuse(placeErrors(error, fields));
+    },
+    onSettled: onSettled ?? (() => undefined),
+  });
+  useUntilBack(sending.error, () => setProblems([]));
+  return {
+    /** What belongs to no field. */
+    problems,
+    problem: problems.join(" ") || undefined,
+    /** Changes with each refusal. */
+    refusals,
+    busy: sending.isPending,
+    /** The answer, once there is one. */
+    answer: sending.data,
+    refuse,
+    clearProblems: () => setProblems([]),
+    submit: (asked: Asked) => {
+      form.clearErrors();
+      setProblems([]);
+      sending.mutate(asked);
+    },
+  };
+}
