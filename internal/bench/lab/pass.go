@@ -12,7 +12,7 @@ import (
 
 // PassInterval is the time between passes where one pass is measured: long enough for
 // all that is done beside it in between.
-const PassInterval = 400 * time.Millisecond
+const PassInterval = 500 * time.Millisecond
 
 // Pass is what the passes of one tick did that found new exchanges.
 type Pass struct {
@@ -30,8 +30,8 @@ type Passing struct {
 	Replica *product.Replica
 	// Partitions is the number of those that have rules.
 	Partitions int
-	// Write writes the nth batch of exchanges, which fails as often as it says; a batch
-	// that was not read by exactly one tick is followed by another one.
+	// Write writes the nth batch of exchanges. Where more than the passes of one tick were
+	// measured, another batch is written.
 	Write func(nth int) error
 	// Alerts are raised by each batch.
 	Alerts int

@@ -1,6 +1,6 @@
-// Package live holds the workloads that ask what a team feels that runs Tocsin: how soon a
-// failure is told to receivers as they really are, what an outage costs, and what many
-// tenants and rules cost (L1 to L8).
+// Package live holds the workloads that measure what users notice: how soon a message
+// reaches receivers as they really are, how Tocsin recovers from an outage and a restart,
+// and what many tenants, webhooks and rules cost (L1 to L8).
 package live
 
 import (

@@ -22,7 +22,7 @@ const (
 // steady is L1: from visible in ClickHouse to answered by the receiver.
 func steady(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
-		ID: "L1", Title: "Steady: from visible in ClickHouse to delivered, 200 alerts a second", Unit: "an exchange that failed, told to one of 200 receivers",
+		ID: "L1", Title: "Steady: from visible in ClickHouse to delivered, 200 alerts a second", Unit: "an exchange that failed, with a message to one of 200 receivers",
 		Notes: []string{
 			about,
 			"An exchange counts as visible when its INSERT has been answered, and its message as delivered when the receiver has answered it.",
