@@ -55,7 +55,9 @@ func (p *pass) read(ctx context.Context, s stretch) error {
 		q.After = *at
 	}
 	read, conclusive, committed := map[string]int{}, true, false
-	for s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
+	// Of what lies after the cursor the observation may have shown that there is nothing.
+	nothing := s.forward && s.FromNS == p.forwardNS && len(p.fresh) == 0
+	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
 		page, matched, err := p.scan(ctx, q, s.server)
 		if err != nil {
 			return err

@@ -139,7 +139,7 @@ func newToken() int64 {
 
 // Release gives up partitions that a replica holds.
 func (s *Evaluation) Release(ctx context.Context, replica string, partitions []int) error {
-	p := pgq.CheckpointReleaseParams{Replica: replica}
+	p := pgq.CheckpointReleaseParams{Ends: true, Replica: replica}
 	for _, number := range partitions {
 		p.Partitions = append(p.Partitions, int32(number))
 	}

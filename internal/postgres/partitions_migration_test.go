@@ -119,13 +119,13 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	for _, r := range set.Rules {
 		loaded[r.Rule.ID] = r.Err
 	}
-	for _, id := range []uuid.UUID{alone, member, failing, never, window, slow} {
+	for _, id := range []uuid.UUID{alone, member, failing, never, window, slow, broken} {
 		if err, found := loaded[id]; !found || err != nil {
 			t.Errorf("rule %s is loaded: %t, %v", id, found, err)
 		}
 	}
-	if err := loaded[broken]; err == nil || !strings.Contains(err.Error(), "disable and enable the rule") || len(loaded) != 7 {
-		t.Errorf("%d rules are loaded, the broken one with %v", len(loaded), err)
+	if len(loaded) != 7 {
+		t.Errorf("%d rules are loaded, want 7", len(loaded))
 	}
 	if _, found := loaded[disabled]; found {
 		t.Error("a disabled rule is loaded")
@@ -136,6 +136,12 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 		slow:    {RuleID: slow, At: startOf(b.ns(4 * hour))},
 	}
 	for _, got := range set.Backfills {
+		if got.RuleID == broken {
+			if got.Err == nil || !strings.Contains(got.Err.Error(), "disable and enable the rule") {
+				t.Errorf("the broken position is read: %+v", got)
+			}
+			continue
+		}
 		if w, expected := want[got.RuleID]; !expected || got.At != w.At || got.Failing != w.Failing || got.Until != nil {
 			t.Errorf("backfill %+v, want %+v", got, w)
 		}

@@ -285,14 +285,15 @@ func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []r
 				judged = append(judged, all[i].ExecutionID)
 			}
 		}
-		page, err := source.Matching(ctx, clickhouse.MatchQuery{
-			TenantID: clickhouse.DefaultTenant, BeforeNS: base + 1_000, Limit: 100, Scope: c.scope, Filter: c.filter,
+		page, err := source.Scan(ctx, evaluator.Scan{
+			Tenants: evaluator.Tenants{Names: []string{clickhouse.DefaultTenant}}, BeforeNS: base + 1_000, Limit: 100,
+			Statuses: both, Narrow: &evaluator.Narrowing{Scope: c.scope, Filter: c.filter},
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for i := range page {
-			found = append(found, page[i].ExecutionID)
+		for i := range page.Exchanges {
+			found = append(found, page.Exchanges[i].ExecutionID)
 		}
 		if !slices.Equal(judged, found) || len(judged) != c.want {
 			t.Errorf("%s: the matcher takes %v, ClickHouse %v, want %d", name, judged, found, c.want)

@@ -229,6 +229,8 @@ with mine as (
     where partition = any($1::integer[]) and owner = $2::text
     order by partition
     for update
+), ended as (
+    update replica set evaluated_at = null where replica_id = $2::text and $3::boolean
 )
 update checkpoint c
 set owner = null, token = null, lease_until = null
@@ -239,10 +241,12 @@ where c.partition = mine.partition
 type CheckpointReleaseParams struct {
 	Partitions []int32
 	Replica    string
+	Ends       bool
 }
 
+// Gives up partitions, and the share of a replica that does not evaluate any more.
 func (q *Queries) CheckpointRelease(ctx context.Context, arg CheckpointReleaseParams) error {
-	_, err := q.db.Exec(ctx, checkpointRelease, arg.Partitions, arg.Replica)
+	_, err := q.db.Exec(ctx, checkpointRelease, arg.Partitions, arg.Replica, arg.Ends)
 	return err
 }
 

@@ -63,11 +63,14 @@ where c.partition = mine.partition
 returning c.partition;
 
 -- name: CheckpointRelease :exec
+-- Gives up partitions, and the share of a replica that does not evaluate any more.
 with mine as (
     select partition from checkpoint
     where partition = any(@partitions::integer[]) and owner = @replica::text
     order by partition
     for update
+), ended as (
+    update replica set evaluated_at = null where replica_id = @replica::text and @ends::boolean
 )
 update checkpoint c
 set owner = null, token = null, lease_until = null
