@@ -159,7 +159,7 @@ const mostBehind = 10_000
 func (p *pass) catchUp(ctx context.Context) error {
 	tried := map[uuid.UUID]bool{}
 	for first := true; ; first = false {
-		if p.stop.Err() != nil || (!first && p.over()) {
+		if p.stopping() || (!first && p.over()) {
 			return nil
 		}
 		list := p.rules.behind(p.Clock(), tried, mostBehind)

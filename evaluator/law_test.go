@@ -70,7 +70,7 @@ func TestExactlyOneAlertOfServersThatLag(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { law(t, 2) })
 }
 
-var tenants = []string{"tenant-0", "tenant-1", "tenant-2"}
+func tenantNames() []string { return []string{"tenant-0", "tenant-1", "tenant-2"} }
 
 func law(t *rapid.T, servers int) {
 	m := newModel(begin)
@@ -89,7 +89,7 @@ func law(t *rapid.T, servers int) {
 		i := len(m.state.rules)
 		armed := m.now + rapid.Int64Range(-2, 0).Draw(t, "armed")*quantum
 		m.change(rules.Rule{
-			ID: uuid.UUID{15: byte(i + 1)}, TenantID: rapid.SampledFrom(tenants).Draw(t, "tenant"), ArmedSinceNS: armed, Version: 1,
+			ID: uuid.UUID{15: byte(i + 1)}, TenantID: rapid.SampledFrom(tenantNames()).Draw(t, "tenant"), ArmedSinceNS: armed, Version: 1,
 			Definition: rules.Definition{
 				Name: fmt.Sprint(i), Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600, Scope: scope(t, "scope"),
 				Filter: rules.Filter{Statuses: rapid.SampledFrom([][]rules.Status{
@@ -147,7 +147,7 @@ func law(t *rapid.T, servers int) {
 			end := max(start, m.now-rapid.Int64Range(0, 8).Draw(t, "end")*quantum)
 			next++
 			r := row{Exchange: rules.Exchange{
-				TenantID: rapid.SampledFrom(tenants).Draw(t, "tenant"), StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start,
+				TenantID: rapid.SampledFrom(tenantNames()).Draw(t, "tenant"), StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start,
 				Application: rapid.SampledFrom([]string{"orders", "billing", "stock", "elsewhere"}).Draw(t, "application"),
 				ExecutionID: fmt.Sprintf("%c%d", 'a'+rune(rapid.IntRange(0, 3).Draw(t, "letter")), next),
 				Status:      rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
@@ -158,7 +158,7 @@ func law(t *rapid.T, servers int) {
 			m.rows = append(m.rows, r)
 			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
 				// The same id of another tenant at the same instant, or the row once more.
-				r.TenantID = rapid.SampledFrom(tenants).Draw(t, "tenant")
+				r.TenantID = rapid.SampledFrom(tenantNames()).Draw(t, "tenant")
 				m.rows = append(m.rows, r)
 			}
 		}

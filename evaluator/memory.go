@@ -56,7 +56,7 @@ func (f fingerprint) plus(g fingerprint) fingerprint {
 
 // unjudged is a bucket of the backlog: what was observed of it last.
 type unjudged struct {
-	print  fingerprint
+	seen   fingerprint
 	server string
 	// seenNS is the watermark of the observation.
 	seenNS int64
@@ -203,7 +203,7 @@ func (m *memory) compare(o Observation, r Range, watermarkNS int64) {
 		was, waiting := m.backlog[at]
 		// A server that lags shows less; what another one showed stays in the backlog,
 		// for a minute at the most.
-		holds := waiting && was.server != o.Server && was.print.count > now.count && watermarkNS-was.seenNS < minuteNS
+		holds := waiting && was.server != o.Server && was.seen.count > now.count && watermarkNS-was.seenNS < minuteNS
 		switch {
 		case holds:
 		case now == m.judged[at]:
@@ -212,7 +212,7 @@ func (m *memory) compare(o Observation, r Range, watermarkNS int64) {
 			delete(m.backlog, at)
 			delete(m.judged, at)
 		default:
-			m.backlog[at] = unjudged{print: now, server: o.Server, seenNS: watermarkNS}
+			m.backlog[at] = unjudged{seen: now, server: o.Server, seenNS: watermarkNS}
 		}
 	}
 	m.unlooked = subtract(m.unlooked, r)
@@ -222,7 +222,7 @@ func (m *memory) compare(o Observation, r Range, watermarkNS int64) {
 func (m *memory) concluded(r Range, server string) {
 	for at, u := range m.backlog {
 		if at >= r.FromNS && at < r.ToNS && u.server == server {
-			m.judged[at] = u.print
+			m.judged[at] = u.seen
 			delete(m.backlog, at)
 		}
 	}

@@ -80,7 +80,6 @@ type ruleState struct {
 type checkpoint struct {
 	evaluator.Checkpoint
 	owner string
-	index uint32
 }
 
 type alert struct {

@@ -50,9 +50,9 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 type pass struct {
 	*partition
 	began, deadline time.Time
-	// stop ends when the process does.
-	stop   context.Context
-	result Result
+	// stopping reports that the process ends.
+	stopping func() bool
+	result   Result
 	// recentFromNS is where that begins which every pass compares, forwardNS what lies
 	// after the cursor. The pass reads up to the watermark.
 	recentFromNS, forwardNS int64
@@ -66,7 +66,7 @@ func (p *partition) run(stop context.Context) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.LeaseFor*2/3)
 	defer cancel()
 	began := p.Clock()
-	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stop: stop, result: Result{Partitions: 1}}
+	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
 	err := s.run(ctx)
 	s.result.Took = p.Clock().Sub(began)
 	return s.result, err
@@ -93,7 +93,7 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.stop.Err() != nil {
+	if p.stopping() {
 		return nil
 	}
 	if err := p.evaluateWindows(ctx); err != nil {
@@ -123,7 +123,7 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) over() bool { return p.ending() || !p.Clock().Before(p.began.Add(p.Interval)) }
 
 // ending reports whether the pass has to end with the page at hand.
-func (p *pass) ending() bool { return p.stop.Err() != nil || !p.Clock().Before(p.deadline) }
+func (p *pass) ending() bool { return p.stopping() || !p.Clock().Before(p.deadline) }
 
 func (p *pass) cursorNS() int64 { return p.at.Cursor.StartTimeNS }
 

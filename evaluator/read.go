@@ -114,7 +114,7 @@ func (p *pass) stepTo(s stretch, end cursor.Position, conclusive bool) step {
 		}
 		if !conclusive || at >= judged.ToNS {
 			// The cursor passes it, and nothing shows that it was seen: it is judged again.
-			p.memory.backlog[floor(at, secondNS)] = unjudged{print: p.fresh[at], server: p.server, seenNS: p.watermarkNS}
+			p.memory.backlog[floor(at, secondNS)] = unjudged{seen: p.fresh[at], server: p.server, seenNS: p.watermarkNS}
 		}
 	}
 	if conclusive {
@@ -126,15 +126,15 @@ func (p *pass) stepTo(s stretch, end cursor.Position, conclusive bool) step {
 // concluded notes what a commit made final.
 func (p *pass) concluded(next step) {
 	p.memory.concluded(next.judged, next.server)
-	for at, print := range p.fresh {
+	for at, seen := range p.fresh {
 		if at < next.judged.FromNS || at >= next.judged.ToNS {
 			continue
 		}
 		bucket := floor(at, secondNS)
 		if at != bucket {
-			print = print.plus(p.memory.judged[bucket])
+			seen = seen.plus(p.memory.judged[bucket])
 		}
-		p.memory.judged[bucket] = print
+		p.memory.judged[bucket] = seen
 		delete(p.fresh, at)
 	}
 }

@@ -21,13 +21,14 @@ type scene struct {
 	e *evaluator.Evaluator
 }
 
-var theRule = uuid.UUID{15: 1}
+// theRule returns the id of that rule.
+func theRule() uuid.UUID { return uuid.UUID{15: 1} }
 
-func newScene(t *testing.T, lookBack time.Duration, o evaluator.Options) *scene {
+func newScene(t *testing.T, lookBack time.Duration) *scene {
 	t.Helper()
 	s := &scene{model: newModel(begin), t: t}
-	s.rule(theRule, "tenant-0", lookBack)
-	s.e = s.start("a", o)
+	s.rule(theRule(), "tenant-0", lookBack)
+	s.e = s.start("a", evaluator.Options{})
 	s.tick()
 	return s
 }
@@ -84,7 +85,7 @@ func (s *scene) wants(n int) {
 // A process that remembers seconds as judged must not trust that when a failover took the
 // alerts away: they come back, with the ids that they had.
 func TestFailoverBringsAlertsBack(t *testing.T) {
-	s := newScene(t, time.Hour, evaluator.Options{})
+	s := newScene(t, time.Hour)
 	s.tick()
 	commits := len(s.states)
 	s.fail("tenant-0", "new", 0)
@@ -111,13 +112,13 @@ func TestFailoverBringsAlertsBack(t *testing.T) {
 // What a replica judged while it held the partition is nothing that another one may
 // remember for it.
 func TestPartitionThatComesBackIsLookedAtAgain(t *testing.T) {
-	s := newScene(t, time.Hour, evaluator.Options{})
+	s := newScene(t, time.Hour)
 	other := s.start("b", evaluator.Options{})
 	s.tick()
 	s.free("")
 	s.fail("tenant-0", "while b holds it", 5*time.Minute)
 	s.now += second
-	s.refused = theRule // b finds it, and cannot commit it
+	s.refused = theRule() // b finds it, and cannot commit it
 	_, _ = other.Tick(context.Background())
 	s.refused = uuid.Nil
 	s.free("")
@@ -130,7 +131,7 @@ func TestPartitionThatComesBackIsLookedAtAgain(t *testing.T) {
 // A server that lags shows less: neither its fingerprints nor its pages may hide what the
 // other one showed.
 func TestServersInTurn(t *testing.T) {
-	s := newScene(t, time.Hour, evaluator.Options{})
+	s := newScene(t, time.Hour)
 	s.pick = func() int { return s.questions % 2 }
 	for i := range 40 {
 		s.fail("tenant-0", fmt.Sprint("x", i), time.Duration(i%4)*time.Second)
@@ -145,9 +146,9 @@ func TestServersInTurn(t *testing.T) {
 // One question that is not answered, and one commit that fails, announce nothing. A source
 // that stays away is announced once, whatever the number of rules, and its return once.
 func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {
-	s := newScene(t, time.Hour, evaluator.Options{})
+	s := newScene(t, time.Hour)
 	for i := range 50 {
-		s.rule(uuid.UUID{15: byte(i + 2)}, tenants[i%3], time.Hour)
+		s.rule(uuid.UUID{15: byte(i + 2)}, tenantNames()[i%3], time.Hour)
 	}
 	s.tick()
 	s.broken = true
@@ -181,7 +182,7 @@ func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {
 // A look at an old part of the look-back that fails holds up nothing that is new, and
 // fails no rule.
 func TestLookBackThatFailsHoldsUpNothing(t *testing.T) {
-	s := newScene(t, 7*24*time.Hour, evaluator.Options{})
+	s := newScene(t, 7*24*time.Hour)
 	s.tick()
 	s.deaf = true
 	s.e = s.start("c", evaluator.Options{})
@@ -205,7 +206,7 @@ func TestLookBackThatFailsHoldsUpNothing(t *testing.T) {
 // However long the look-back, what began some minutes ago is found within the time for
 // which the last hour waits.
 func TestLongLookBackFindsTheLastHourSoon(t *testing.T) {
-	s := newScene(t, 7*24*time.Hour, evaluator.Options{})
+	s := newScene(t, 7*24*time.Hour)
 	for range 30 {
 		s.tick()
 	}
@@ -228,7 +229,7 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 	var s *scene
 	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
 	s = &scene{model: newModel(begin), t: t}
-	s.rule(theRule, "tenant-0", time.Hour)
+	s.rule(theRule(), "tenant-0", time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
 	s.e = s.start("a", evaluator.Options{PageSize: 5, Interval: 40 * time.Millisecond, LeaseFor: time.Minute, Clock: clock})
 	s.tick()
@@ -257,17 +258,17 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 
 // A rule of which the database refuses an alert fails alone, and catches up when it can.
 func TestRefusedRuleFailsAlone(t *testing.T) {
-	s := newScene(t, time.Hour, evaluator.Options{})
+	s := newScene(t, time.Hour)
 	good := uuid.UUID{15: 2}
 	s.rule(good, "tenant-0", time.Hour)
 	s.tick()
-	s.refused = theRule
+	s.refused = theRule()
 	s.fail("tenant-0", "poison", 0)
 	for range 20 {
 		s.tick()
 	}
 	s.wants(1)
-	if s.state.rules[theRule].problem == "" || s.state.rules[good].problem != "" {
+	if s.state.rules[theRule()].problem == "" || s.state.rules[good].problem != "" {
 		t.Fatal("the wrong rule fails")
 	}
 	s.fail("tenant-0", "meanwhile", 0)
@@ -278,7 +279,7 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 		s.tick()
 	}
 	s.wants(4)
-	if s.state.rules[theRule].problem != "" || len(s.state.backfills) > 0 {
-		t.Errorf("problem %q, backfills %v", s.state.rules[theRule].problem, s.state.backfills)
+	if s.state.rules[theRule()].problem != "" || len(s.state.backfills) > 0 {
+		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
 	}
 }

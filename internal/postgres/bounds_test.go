@@ -48,8 +48,8 @@ func (q *queue) settle(count int) {
 	q.exec(`delete from outbox`)
 }
 
-// look claims at most so many, and returns what it claimed.
-func (q *queue) look(o *postgres.Outbox, most int, hints ...uuid.UUID) notify.Claimed {
+// look claims at most ten, and returns what it claimed.
+func (q *queue) look(o *postgres.Outbox, hints ...uuid.UUID) notify.Claimed {
 	q.tb.Helper()
 	claimed, err := o.Claim(q.tb.Context(), notify.ClaimRequest{
 		Replica: "another", Lease: time.Minute, Webhooks: hints,
@@ -59,7 +59,7 @@ func (q *queue) look(o *postgres.Outbox, most int, hints ...uuid.UUID) notify.Cl
 		Deal: func(due []notify.Due) []notify.Slots {
 			var rooms []notify.Slots
 			for _, d := range due {
-				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: most})
+				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: 10})
 			}
 			return rooms
 		},
@@ -70,7 +70,7 @@ func (q *queue) look(o *postgres.Outbox, most int, hints ...uuid.UUID) notify.Cl
 	return claimed
 }
 
-// A look after a wake-up reads what was settled before at most once, however often one
+// A look after a wake-up reads what was settled before at 10 once, however often one
 // is made while nothing dead can be removed; nor is it read to count what waits.
 func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 	const settled, looks = 20_000, 100
@@ -78,11 +78,11 @@ func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 	q.settle(settled)
 	read := q.rowsRead(func(db *postgres.DB) {
 		o := db.Outbox()
-		q.look(o, 10)
+		q.look(o)
 		o.BeginPeriod()
 		for i := range looks {
 			q.owe("much", 1, 0, 0)
-			q.look(o, 10, q.hook)
+			q.look(o, q.hook)
 			if i%10 > 0 {
 				continue
 			}
@@ -104,7 +104,7 @@ func (q *queue) claims(o *postgres.Outbox) int {
 	q.tb.Helper()
 	const claimed = `select count(*)::int from outbox where claim_token is not null and due_at > now()`
 	before := one[int](q.tb, q.conn, claimed)
-	q.look(o, 10, q.hook)
+	q.look(o, q.hook)
 	return one[int](q.tb, q.conn, claimed) - before
 }
 
@@ -141,7 +141,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 		"its own are released": {
 			before: func(q *queue, _ *postgres.Outbox) { q.owe("much", 3, 0, 0); q.exec(old) },
 			after: func(q *queue, o *postgres.Outbox) {
-				q.look(o, 10)
+				q.look(o)
 				q.exec(`update outbox set due_at = now(), claimed_by = null, claim_token = null`)
 			},
 			first: 3, then: 3,
@@ -178,7 +178,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 			after: func(q *queue, o *postgres.Outbox) {
 				q.owe("much", 3, 0, 0)
 				q.exec(old)
-				q.look(o, 10)
+				q.look(o)
 				q.exec(`update webhook set enabled = true`)
 			},
 			then: 3,
@@ -194,7 +194,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 			defer db.Close()
 			o := db.Outbox()
 			// One that is whole comes first.
-			q.look(o, 10)
+			q.look(o)
 			if c.before != nil {
 				c.before(q, o)
 				o.EndPeriod()
@@ -221,14 +221,14 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	}
 	defer db.Close()
 	o := db.Outbox()
-	if next := q.look(o, 10).Next; next != 0 {
+	if next := q.look(o).Next; next != 0 {
 		t.Errorf("after a whole look that found nothing, the next one is wanted in %v", next)
 	}
 	o.BeginPeriod()
-	q.look(o, 10, q.hook) // which gives the webhook a bound
+	q.look(o, q.hook) // which gives the webhook a bound
 	q.owe("much", 3, 0, 0)
 	q.exec(`update outbox set ready_at = now() - interval '1 min', due_at = now() - interval '1 min'`)
-	if next := q.look(o, 10, q.hook).Next; next <= 0 || next > time.Hour {
+	if next := q.look(o, q.hook).Next; next <= 0 || next > time.Hour {
 		t.Errorf("the next look is wanted in %v, later than a whole one is due", next)
 	}
 	o.EndPeriod()
@@ -274,9 +274,9 @@ func BenchmarkLook(b *testing.B) {
 			}
 			defer db.Close()
 			o := db.Outbox()
-			q.look(o, 10)
+			q.look(o)
 			for b.Loop() {
-				q.look(o, 10)
+				q.look(o)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (c *counted) since(newest int64, now time.Time) (change int64, known bool) 
 	if known = len(c.looks) > 0; known {
 		change = c.looks[0].newest
 	}
-	c.looks = append(c.looks[:len(c.looks):len(c.looks)], look{now, newest})
+	c.looks = append(slices.Clip(c.looks), look{now, newest})
 	return change, known
 }
 
