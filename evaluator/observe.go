@@ -15,6 +15,10 @@ import (
 // compared by every pass.
 const mostAhead = time.Minute
 
+// errStoodStill says that the process stood still since its lease was confirmed: the next
+// pass knows the time better.
+var errStoodStill = errors.New("the process stood still")
+
 // observe reads the source's clock and the fingerprints of what is recent, and returns
 // what to read first.
 func (p *pass) observe(ctx context.Context) ([]stretch, error) {
@@ -26,6 +30,9 @@ func (p *pass) observe(ctx context.Context) ([]stretch, error) {
 	// moments before the source's.
 	p.server, p.clockOffset = seen.Server, time.Unix(0, seen.NowNS).Sub(p.heldAt)
 	if ahead := time.Duration(p.watermarkNS - p.heldAt.UnixNano()); ahead > mostAhead {
+		if p.Clock().Sub(p.adoptedAt) > ahead-mostAhead {
+			return nil, errStoodStill
+		}
 		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's: nothing is judged, or the cursor would pass over what begins meanwhile; "+
 			"set the clock that is wrong", ahead.Round(time.Minute))}
 	}

@@ -2,6 +2,7 @@ package evaluator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,10 +14,11 @@ type partition struct {
 	number int
 	// at is the checkpoint as this process knows it.
 	at Checkpoint
-	// heldAt is the present by the store's clock when the lease was last confirmed.
-	heldAt time.Time
-	rules  *ruleset
-	memory *memory
+	// heldAt is the present by the store's clock when the lease was last confirmed,
+	// adoptedAt the same by the clock of this process.
+	heldAt, adoptedAt time.Time
+	rules             *ruleset
+	memory            *memory
 	// pageSize is how many exchanges a scan asks for; less while they are too large.
 	pageSize int
 	busy     bool
@@ -43,7 +45,7 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.memory, p.rules, p.extra = nil, nil, extra{}
 	}
-	p.at, p.heldAt = c, now
+	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
 
 // pass is one pass over a partition.
@@ -85,6 +87,9 @@ func (p *pass) run(ctx context.Context) error {
 		return p.rest(ctx)
 	}
 	recent, err := p.observe(ctx)
+	if errors.Is(err, errStoodStill) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

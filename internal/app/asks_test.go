@@ -155,7 +155,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	withAPI := map[string]share{"AdministratorExists": {0, 1}}
 	tick := time.Second
 	evaluating := map[string]share{
-		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1},
+		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1}, "ReplicaEvaluates": {5 * time.Second, 2},
 		// The first passes of all partitions, and then of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9},
 		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {0, 4}, "commit -": {0, 4},

@@ -168,7 +168,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 					q.tb.Fatal(err)
 				}
 				defer another.Close()
-				q.look(another.Outbox(), 10)
+				q.look(another.Outbox())
 				q.exec(`update outbox set due_at = now(), claimed_by = null, claim_token = null`)
 			},
 			then: 1,

@@ -374,7 +374,7 @@ with known as (
            ) as source_failed,
            coalesce(bool_and(r.evaluated_at > now() - $3::interval) filter (where r.replica_id = $1::text), false) as noted
     from replica r
-    where r.evaluated_at > now() - $4::interval
+    where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval
 )
 select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,

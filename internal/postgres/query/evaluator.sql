@@ -13,7 +13,7 @@ with known as (
            ) as source_failed,
            coalesce(bool_and(r.evaluated_at > now() - @note_after::interval) filter (where r.replica_id = @replica::text), false) as noted
     from replica r
-    where r.evaluated_at > now() - @lease_for::interval
+    where r.evaluated_at > now() - @lease_for::interval and r.beat_at > now() - @dead_after::interval
 )
 select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
