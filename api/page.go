@@ -40,7 +40,7 @@ type mark struct {
 	Name string    `json:"n,omitempty"`
 	At   time.Time `json:"t,omitzero"`
 	ID   uuid.UUID `json:"i,omitzero"`
-	// Number is the place in a list that is numbered.
+	// Number is the place in a list that is numbered, or the rank of a group.
 	Number int64 `json:"k,omitempty"`
 }
 
@@ -77,7 +77,9 @@ func (m mark) ordered() bool {
 	if m.List == listExchanges {
 		return strings.HasPrefix(m.Name, idPrefix) && m.At.Year() >= 1970 && m.ID == uuid.Nil && m.Number == 0
 	}
-	if m.Number != 0 || m.ID == uuid.Nil || !cleanText(m.Name) {
+	// Groups may be ranked before they are ordered by time.
+	ranked := strings.HasPrefix(m.List, listGroups) && m.Number >= 0
+	if (m.Number != 0 && !ranked) || m.ID == uuid.Nil || !cleanText(m.Name) {
 		return false
 	}
 	switch m.List {

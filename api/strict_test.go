@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
 )
@@ -93,4 +96,23 @@ func FuzzDecodeMark(f *testing.F) {
 			t.Fatalf("%+v becomes %+v, %v", m, back, err)
 		}
 	})
+}
+
+// Groups by issue are ranked by severity: the cursor of a page carries the rank.
+func TestMarkOfRankedGroups(t *testing.T) {
+	want := mark{List: listGroups + "issue", Name: "key", At: time.Unix(1_795_244_520, 0).UTC(), ID: uuid.UUID{1}, Number: 2}
+	text, err := want.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decodeMark(want.List, &text); err != nil || got == nil || *got != want {
+		t.Errorf("decoded %+v, %v; want %+v", got, err, want)
+	}
+	want.List, want.Name = listRules, "name"
+	if text, err = want.encode(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := decodeMark(listRules, &text); err == nil {
+		t.Error("a rank in the cursor of a list without ranks is taken")
+	}
 }

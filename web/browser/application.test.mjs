@@ -189,7 +189,7 @@ describe("the application", { timeout: 420_000 }, () => {
     const scroller = page.getByRole("list", { name: "Alerts" }).locator("..");
     const end = page.getByText("End of the list: 133 rows");
     await scroller.hover();
-    for (let tries = 0; tries < 50 && !(await end.isVisible()); tries++) {
+    for (const until = Date.now() + 30_000; Date.now() < until && !(await end.isVisible()); ) {
       await page.mouse.wheel(0, 4_000);
       await page.waitForFunction(() => new Promise(requestAnimationFrame).then(() => true));
     }
