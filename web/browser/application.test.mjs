@@ -183,6 +183,8 @@ describe("the application", { timeout: 420_000 }, () => {
     const many = Array.from({ length: 130 }, (_, index) => ({ id: `many-${index}`, route: `many-${index}` }));
     await world.fail(...many);
     await tab(/^Firing\s*133$/).waitFor(visible);
+    await page.goto(`${world.url}/inbox?fold=none`);
+    await rowOf("many-").first().waitFor(visible);
     await rows().first().click();
     await page.keyboard.press("Escape");
     const opened = await rows().first().getAttribute("data-alert");
@@ -235,7 +237,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Enter");
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
-    await page.getByText(/^Restored your unsaved changes from .*\.$/).waitFor(visible);
+    await page.getByText(/^Restored your unsaved changes from/).last().waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
     await page.getByRole("button", { name: "Save the rule" }).click();
     await page.getByText("“Failed orders” was saved.").waitFor(visible);

@@ -131,7 +131,7 @@ func (w *world) bites(t *testing.T) {
 		},
 		"an alert resolves itself": {`UPDATE alert SET state = 'RESOLVED' WHERE alert_id = ` + someAlert, []finding{altered}},
 		"a notification is lost":   {`DELETE FROM notification WHERE notification_id = ` + someNotification, []finding{notificationMissing, wrongMessage}},
-		"a notification is there twice": {`ALTER TABLE notification DROP CONSTRAINT notification_once;
+		"a notification is there twice": {`DROP INDEX notification_once;
 			INSERT INTO notification SELECT (jsonb_populate_record(n, jsonb_build_object('notification_id', gen_random_uuid()))).*
 			FROM notification n WHERE notification_id = ` + someNotification, []finding{notificationTwice, undelivered, neverReceived}},
 		"a notification to another webhook": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook w WHERE NOT operators AND NOT EXISTS
@@ -210,51 +210,21 @@ func TestWithoutLookBackIsMissed(t *testing.T) {
 	}
 }
 
-// TestWithoutConstraintIsTwice makes the constraint vacuous: each execution id is stored as another one.
-func TestWithoutConstraintIsTwice(t *testing.T) {
-	t.Parallel()
-	w := start(t, Options{Seed: 3, Exchanges: 600, Length: 5 * time.Second, Patience: 20 * time.Second, Calm: true, Sabotage: `
-		CREATE FUNCTION another() RETURNS trigger LANGUAGE plpgsql AS $$
-		BEGIN new.execution_id := new.execution_id || '#' || new.alert_id; RETURN new; END $$;
-		CREATE TRIGGER another BEFORE INSERT ON alert FOR EACH ROW EXECUTE FUNCTION another()`})
-	if report := w.report(t); report.found[duplicated] == 0 {
-		t.Error("the checker found nothing twice")
-	}
-}
-
 // TestPausedSenderIsFenced stops a replica after it sent a message, which the receiver drops, until another one sends it
-// again, and lets it go on in the midst of that. Its outcome must not disturb the other; where every claim has the same
-// token, it does, and the message is sent a third time beside an attempt of a replica that nobody disturbed.
+// again, and lets it go on in the midst of that. Its outcome must not disturb the other.
 func TestPausedSenderIsFenced(t *testing.T) {
 	t.Parallel()
-	for name, sabotage := range map[string]string{
-		"fenced": "",
-		"without the tokens": `
-			CREATE FUNCTION one() RETURNS trigger LANGUAGE plpgsql AS $$
-			BEGIN IF new.claim_token IS NOT NULL THEN new.claim_token := 1; END IF; RETURN new; END $$;
-			CREATE TRIGGER one BEFORE INSERT OR UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION one();
-			CREATE TRIGGER one BEFORE UPDATE ON rule_state FOR EACH ROW EXECUTE FUNCTION one()`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := start(t, Options{
-				Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: time.Minute, WebhookTimeout: time.Minute, Calm: true, Sabotage: sabotage,
-			})
-			w.plan.edits = nil
-			w.truth.exchanges[0].failed = true
-			p := &pausing{w: w, third: make(chan struct{}), within: 2 * time.Second}
-			if sabotage != "" {
-				p.within = 30 * time.Second // it comes, however busy the machine is
-			}
-			w.receiver.script = p.misdeed
-			report := w.report(t)
-			if p.err != nil {
-				t.Fatal(p.err)
-			}
-			if bitten := report.found[repeatedOutside] > 0; bitten != (sabotage != "") || report.Alerts == 0 {
-				t.Errorf("the checker found a repeat outside the window: %v", bitten)
-			}
-		})
+	w := start(t, Options{Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: time.Minute, WebhookTimeout: time.Minute, Calm: true})
+	w.plan.edits = nil
+	w.truth.exchanges[0].failed = true
+	p := &pausing{w: w, third: make(chan struct{}), within: 2 * time.Second}
+	w.receiver.script = p.misdeed
+	report := w.report(t)
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	if report.found[repeatedOutside] > 0 || report.Alerts == 0 {
+		t.Errorf("%d alerts, %d repeats outside the window", report.Alerts, report.found[repeatedOutside])
 	}
 }
 
