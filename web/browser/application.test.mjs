@@ -303,7 +303,7 @@ describe("the application", { timeout: 420_000 }, () => {
           storageState: await page.context().storageState(),
         });
         const opened = listen(await context.newPage());
-        const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
+        const alert = new URL(await rowOf("many-").first().getAttribute("href"), world.url).pathname;
         await opened.goto(`${world.url}/rules`);
         const rule = await opened.getByRole("link", { name: "Failed orders", exact: true }).getAttribute("href");
         const pages = {
@@ -343,7 +343,7 @@ describe("the application", { timeout: 420_000 }, () => {
   test("a wide screen is used to its edge, and a form's lines end where its fields do", async () => {
     const context = await world.browser.newContext({ storageState: await page.context().storageState() });
     const opened = listen(await context.newPage());
-    const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
+    const alert = new URL(await rowOf("many-").first().getAttribute("href"), world.url).pathname;
     const boxOf = async (locator) => {
       await locator.waitFor(visible);
       return locator.boundingBox();
@@ -430,7 +430,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.getByRole("button", { name: "Delete the rule" }).click();
     await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
     await page.getByRole("link", { name: "Inbox" }).click();
-    await rowOf("late").first().waitFor(visible);
+    await rowOf("many-").first().waitFor(visible);
   });
 
   test("the pages complained of nothing and asked no other host", () => {
