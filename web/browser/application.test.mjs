@@ -237,7 +237,10 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Enter");
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
-    await page.getByText(/^Restored your unsaved changes from/).last().waitFor(visible);
+    await page
+      .getByText(/^Restored your unsaved changes from/)
+      .last()
+      .waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
     await page.getByRole("button", { name: "Save the rule" }).click();
     await page.getByText("“Failed orders” was saved.").waitFor(visible);
@@ -370,7 +373,7 @@ describe("the application", { timeout: 420_000 }, () => {
       assert.equal(timeline.y === error.y, width > 1920, `beside each other at ${width}, or one below the other`);
       await opened.goto(`${world.url}/rules/new`);
       const raised = await boxOf(opened.getByRole("heading", { name: "What it would have raised" }));
-      const message = await boxOf(opened.getByRole("heading", { name: "Message" }));
+      const message = await boxOf(opened.getByRole("heading", { name: "Message preview" }));
       assert.equal(message.x > raised.x, width > 1920, `the message at ${width}`);
     }
     for (const width of [360, 1280]) {

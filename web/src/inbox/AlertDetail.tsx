@@ -203,6 +203,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               <CopyButton text={exchange.correlationId} what="the correlation id" />
               <br />
               <Link
+                className={styles.same}
                 to="/inbox"
                 search={toSearch({ ...wide(alert.state), correlationId: exchange.correlationId }, "none")}
               >

@@ -29,7 +29,7 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
   return (
     <section className={styles.part} aria-labelledby="message-title">
       <header className={styles.head}>
-        <h2 id="message-title">Message</h2>
+        <h2 id="message-title">Message preview</h2>
       </header>
       <div className={styles.choose}>
         <Select
