@@ -380,7 +380,7 @@ describe("the application", { timeout: 420_000 }, () => {
       await opened.setViewportSize({ width, height: 800 });
       await opened.goto(`${world.url}/webhooks`);
       await opened.getByRole("link", { name: "Receiver", exact: true }).click();
-      const panel = await boxOf(opened.getByRole("region", { name: "State" }));
+      const panel = await boxOf(opened.getByRole("region", { name: "State", exact: true }));
       const name = await boxOf(opened.getByLabel("Name"));
       assert.deepEqual([panel.x, panel.width], [name.x, name.width], `the panel at ${width}`);
     }
