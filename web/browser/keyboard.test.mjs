@@ -144,7 +144,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     const row = (await now()).alert;
     assert.ok(row);
     for (const [key, first] of [
-      ["?", /^Close$/],
+      ["?", /^Single-key shortcuts$/],
       ["Control+k", /^Search or run a command$/],
     ]) {
       await press(key);
