@@ -77,7 +77,10 @@ describe("people and pages", { timeout: 240_000 }, () => {
     const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
     await again.goto(`${world.url}/rules`);
     await again.getByRole("link", { name: "Continue the new rule" }).click();
-    await again.getByText(/^Restored your unsaved changes from/).last().waitFor(visible);
+    await again
+      .getByText(/^Restored your unsaved changes from/)
+      .last()
+      .waitFor(visible);
     assert.equal(await again.getByLabel("Name").inputValue(), "Half a rule");
 
     const other = await enter("editor", { storageState: { ...kept, cookies: [] } });
@@ -110,7 +113,10 @@ describe("people and pages", { timeout: 240_000 }, () => {
       [one, "First"],
       [two, "Second"],
     ]) {
-      await tab.getByText(/^Restored your unsaved changes from/).last().waitFor(visible);
+      await tab
+        .getByText(/^Restored your unsaved changes from/)
+        .last()
+        .waitFor(visible);
       assert.equal(await tab.getByLabel("Name").inputValue(), name);
     }
     await two.close({ runBeforeUnload: true });
