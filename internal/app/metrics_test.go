@@ -85,7 +85,7 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 		`tocsin_alerts_raised_total{late="false"}`: "0", `tocsin_alerts_raised_total{late="true"}`: "2",
 		`tocsin_attempts_total{verdict="DELIVERED"}`: "2", "tocsin_outbox_depth": "0", "tocsin_rule_missing": "0",
 	})
-	w.fail(w.ch.Now(t), "in time")
+	w.fail(w.ch.Now(t)+2*int64(time.Second), "in time")
 	want("what is in time is raised", map[string]string{`tocsin_alerts_raised_total{late="false"}`: "1", "tocsin_rule_missing": "0"})
 	w.exec(`delete from alert where execution_id in ('a', 'b')`)
 	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
