@@ -718,8 +718,8 @@ type AlertPage struct {
 
 // AlertSelection Either `ids` or `filter`.
 type AlertSelection struct {
-	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
-	// the first did, and nothing is done twice; with another selection it is a conflict. Chosen by Tocsin where it is absent.
+	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+	// the first request and does nothing again; with another selection it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
@@ -1143,7 +1143,7 @@ type Notification struct {
 	Attempts  *[]Attempt `json:"attempts,omitempty"`
 	CreatedAt time.Time  `json:"createdAt"`
 
-	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
 
 	// DigestSize How many notifications were gathered into that digest, or into this one.
@@ -1242,7 +1242,7 @@ type PartitionStatus struct {
 
 // PasswordChange defines model for PasswordChange.
 type PasswordChange struct {
-	// CurrentPassword Required, but for a user without a password.
+	// CurrentPassword Required, except for a user without a password.
 	CurrentPassword string `json:"currentPassword,omitempty"`
 	NewPassword     string `json:"newPassword,omitempty"`
 }
@@ -1590,7 +1590,7 @@ type RuleDefinition struct {
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 	Name            string `json:"name"`
 
-	// NotifyOnResolve Whether webhooks are told when the count falls below the threshold. False on PER_EXCHANGE.
+	// NotifyOnResolve Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
@@ -1630,7 +1630,7 @@ type RuleFieldChange struct {
 	// Before The value; absent where the rule has the default.
 	Before interface{} `json:"before,omitempty"`
 
-	// Field The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name.
+	// Field The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name.
 	Field string `json:"field"`
 }
 
@@ -1640,8 +1640,8 @@ type RuleHealth struct {
 	// for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, but for what
-	// `backfillFrom` tells. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
+	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
@@ -1691,7 +1691,7 @@ type RulePreview struct {
 	// Buckets Alerts over time, from `from` on.
 	Buckets []int64 `json:"buckets"`
 
-	// CoveredFrom From here on, what is told is complete. It is `from`, unless `truncated`.
+	// CoveredFrom The result is complete from here on. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
@@ -2949,8 +2949,8 @@ type ClientInterface interface {
 	//
 	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-	// then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
-	// owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
+	// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
 	// off or deleted, are a conflict.
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
@@ -3999,8 +3999,8 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 //
 // Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 // repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-// then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
-// owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
+// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
 // off or deleted, are a conflict.
 //
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
@@ -8973,8 +8973,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-	// then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
-	// owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
+	// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
 	// off or deleted, are a conflict.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -13368,8 +13368,8 @@ func (c *ClientWithResponses) DiscardNotificationWithResponse(ctx context.Contex
 //
 // Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 // repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-// then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
-// owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
+// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
 // off or deleted, are a conflict.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -99,7 +99,7 @@ func newMemory(statuses []rules.Status) *memory {
 	}
 }
 
-// owes puts a range behind the cursor into the backlog without looking at it.
+// lookAt puts a range behind the cursor into the backlog before it was looked at.
 func (m *memory) lookAt(r Range) {
 	if r.FromNS < r.ToNS {
 		m.unlooked = subtract(m.unlooked, r)

@@ -248,7 +248,7 @@ type Notification struct {
 	// LastError tells why the last attempt did not deliver; empty when none or when it did.
 	LastError string
 	// DigestID is the digest that tells this notification, whose status and
-	// attempts it has; nil when it is told by itself.
+	// attempts it has; nil when it is sent on its own.
 	DigestID *uuid.UUID
 	// DigestSize is how many notifications were gathered into that digest, or
 	// into this one when it is a digest; else 0.

@@ -474,8 +474,8 @@ export interface paths {
          * Send a notification again
          * @description Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
          *     repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-         *     then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
-         *     owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+         *     then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
+         *     pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
          *     off or deleted, are a conflict.
          */
         post: operations["retryNotification"];
@@ -1416,8 +1416,8 @@ export interface components {
         AlertSelection: {
             /**
              * Format: uuid
-             * @description Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
-             *     the first did, and nothing is done twice; with another selection it is a conflict. Chosen by Tocsin where it is absent.
+             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+             *     the first request and does nothing again; with another selection it is a conflict. Generated when absent.
              */
             actionId?: string;
             filter?: components["schemas"]["AlertFilter"];
@@ -1819,7 +1819,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: uuid
-             * @description The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+             * @description The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
              */
             digestId?: string;
             /** @description How many notifications were gathered into that digest, or into this one. */
@@ -1917,7 +1917,7 @@ export interface components {
         };
         PasswordChange: {
             /**
-             * @description Required, but for a user without a password.
+             * @description Required, except for a user without a password.
              * @default
              */
             currentPassword?: string;
@@ -2276,7 +2276,7 @@ export interface components {
             messageTemplate?: string;
             name: string;
             /**
-             * @description Whether webhooks are told when the count falls below the threshold. False on PER_EXCHANGE.
+             * @description Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
              * @default false
              */
             notifyOnResolve?: boolean;
@@ -2318,7 +2318,7 @@ export interface components {
             after?: unknown;
             /** @description The value; absent where the rule has the default. */
             before?: unknown;
-            /** @description The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name. */
+            /** @description The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name. */
             field: string;
         };
         /** @description How a rule's evaluation is doing. */
@@ -2330,8 +2330,8 @@ export interface components {
              */
             backfillFrom?: string;
             /**
-             * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, but for what
-             *     `backfillFrom` tells. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+             * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
+             *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
              *     before the first evaluation, while the rule is disabled, and for rules over a window.
              */
             cursor?: string;
@@ -2392,7 +2392,7 @@ export interface components {
             bucketSeconds: number;
             /**
              * Format: date-time
-             * @description From here on, what is told is complete. It is `from`, unless `truncated`.
+             * @description The result is complete from here on. Equal to `from`, unless `truncated`.
              */
             coveredFrom: string;
             /** Format: date-time */
