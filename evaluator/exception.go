@@ -194,8 +194,14 @@ func (p *pass) advance(ctx context.Context, list []*rule, tried map[uuid.UUID]bo
 	var page Page
 	if q.After.StartTimeNS < q.BeforeNS {
 		var err error
-		if page, _, err = p.scan(ctx, q, p.server); err != nil {
-			return p.advanceFailed(list, err)
+		page, _, err = p.scan(ctx, q, p.server)
+		if err != nil && q.Narrow != nil {
+			// The source may refuse these conditions alone; they are judged here anyway.
+			q.Narrow = nil
+			page, _, err = p.scan(ctx, q, p.server)
+		}
+		if err != nil {
+			return fmt.Errorf("catch up: %w", err)
 		}
 	}
 	at := end
@@ -244,14 +250,4 @@ func (p *pass) settleFound(r *rule, found *findings) {
 	if problem := found.problems[r.ID]; problem != "" {
 		p.settle(r, problem)
 	}
-}
-
-// advanceFailed is called when the source cannot be read on behalf of rules. Where one of
-// them alone is at fault, as by a condition that the source refuses, it fails alone.
-func (p *pass) advanceFailed(list []*rule, err error) error {
-	if len(list) == 1 && list[0].failing {
-		p.fail(list[0], err)
-		return nil
-	}
-	return fmt.Errorf("catch up: %w", err)
 }

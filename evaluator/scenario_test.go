@@ -283,3 +283,21 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
 	}
 }
+
+// A rule whose conditions the source refuses still catches up, and holds up no other rule.
+func TestRefusedConditionsHoldUpNothing(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.narrowless = true
+	s.tick()
+	s.refused = theRule()
+	s.fail("tenant-0", "behind", 0)
+	s.tick()
+	s.refused = uuid.Nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(1)
+	if s.state.rules[theRule()].problem != "" || len(s.state.backfills) > 0 {
+		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
+	}
+}
