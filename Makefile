@@ -10,6 +10,7 @@ RUN     ?=
 BENCH   ?= .
 ARGS    ?=
 SEEDS   ?=
+FORM    ?=
 TIMEOUT ?= 15m
 
 # The race detector needs a C compiler; without one the tests run without it, and say so. RACE= turns it off.
@@ -42,9 +43,12 @@ test: test-go test-web test-browser ## Run every test, against real databases an
 .PHONY: test-go
 test-go: bin/devstack ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
-	bin/devstack run -- go test $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG)
+	set -o pipefail; bin/devstack run -- go test -json $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG) | go run ./internal/checks tests
 	@# Modules of their own, without the race detector: what they compile is mostly others'.
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+	@# Without the race detector, which has goroutines run in an order of its own choice, so that no seed
+	@# repeats itself, and crashes in timers of bubbles (Go 1.26.8).
+	$(if $(filter ./...,$(PKG)),go test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./internal/simulate)
 	$(if $(filter ./...,$(PKG)),go -C internal/bench test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web
@@ -79,11 +83,19 @@ bench-go: bin/devstack ## Run the benchmarks of Go packages (PKG=./..., BENCH=pa
 	bin/devstack run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) $(PKG)
 
 .PHONY: torture
-torture: bin/devstack ## Break everything around Tocsin, seed after seed, and compare (SEEDS=20, ARGS="--seed 7 -v")
-	bin/devstack run -- bin/devstack torture $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+torture: bin/devstack ## Break everything around Tocsin, seed after seed, and compare (SEEDS=20, FORM=all, ARGS="--seed 7 -v")
+	bin/devstack run -- bin/devstack torture $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FORM),--form $(FORM)) $(ARGS)
+
+.PHONY: simulate
+simulate: ## Simulate the whole engine in virtual time, seed after seed (SEEDS=1000, ARGS="-seed 7 -history -steps 300")
+	go test -count=1 -timeout 0 -run 'TestSeeds$$' -v ./internal/simulate -progress -seeds $(or $(SEEDS),1000) $(ARGS)
+
+.PHONY: guards
+guards: ## Take away one guard after the other, and hold that the simulation notices each
+	go test -count=1 -timeout $(TIMEOUT) -tags guards -run 'TestGuards' -v ./internal/simulate
 
 .PHONY: lint
-lint: lint-go lint-web lint-api ## Check style, types and the import map
+lint: lint-go lint-web lint-api lint-rules ## Check style, types, the import map and Prometheus's rules
 	bash -n .ci/run
 	bash -n internal/release/boot.sh
 
@@ -100,6 +112,16 @@ lint-web: web/node_modules/.installed
 .PHONY: lint-api
 lint-api: api/lint/node_modules/.installed
 	cd api/lint && npx redocly lint --config redocly.yaml
+
+.PHONY: lint-rules
+lint-rules:
+	@if command -v promtool >/dev/null; then \
+		promtool check rules --lint=all --lint-fatal deploy/prometheus/rules.yaml && promtool test rules deploy/prometheus/rules_test.yaml; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'No promtool found: install the package prometheus.' >&2; exit 1; \
+	else \
+		echo 'THE RULES OF PROMETHEUS WERE NOT CHECKED: no promtool found. Install the package prometheus.'; \
+	fi
 
 api/lint/node_modules/.installed: api/lint/package-lock.json
 	cd api/lint && npm install --no-save
@@ -185,6 +207,32 @@ test-deploy: bin/devstack bin/tocsin ## Test the folder deploy, updates and pool
 	go -C internal/deploy mod tidy -diff
 	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
 	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
+
+# The version before: the last one whose replicas cannot work beside those of this version.
+BEFORE ?= 729f274
+
+.PHONY: test-update
+test-update: bin/devstack bin/tocsin ## Update a database at work from the version before (BEFORE=commit; needs its history)
+	@if git cat-file -e '$(BEFORE)^{commit}' 2>/dev/null; then \
+		set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+		git archive '$(BEFORE)' | tar -x -C "$$folder"; \
+		CGO_ENABLED=0 go -C "$$folder" build -o "$$folder/tocsin" ./cmd/tocsin; \
+		TOCSIN_TEST_BEFORE="$$folder/tocsin" bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestAnUpdate -v .; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'The update was not tested: the commit $(BEFORE) is missing. Clone with its history.' >&2; exit 1; \
+	else \
+		echo 'THE UPDATE WAS NOT TESTED: the commit $(BEFORE) is missing. Clone with its history.'; \
+	fi
+
+.PHONY: test-backup
+test-backup: bin/devstack bin/tocsin ## Dump a database at work, lose it, and restore it (needs Debian's package postgresql)
+	@if ls /usr/lib/postgresql/*/bin/pg_dump >/dev/null 2>&1; then \
+		bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestABackup -v .; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'The backup was not tested: the package postgresql is needed.' >&2; exit 1; \
+	else \
+		echo 'THE BACKUP WAS NOT TESTED: the package postgresql is needed.'; \
+	fi
 
 .PHONY: dashboard
 dashboard: ## Write the Grafana dashboard again

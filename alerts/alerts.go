@@ -73,6 +73,8 @@ type Instance struct {
 	RuleVersion int64
 	// RuleName is the rule's present name; it is read, never stored with the alert.
 	RuleName string
+	// About is what the rule tells at present, likewise.
+	About    rules.About
 	Severity rules.Severity
 	State    State
 	Title    string
@@ -80,6 +82,10 @@ type Instance struct {
 	// Exchange is the cleaned exchange; its execution id is the key under which
 	// the alert is unique for its rule. Of a count it is the newest that matched.
 	Exchange rules.Exchange
+	// Signature is what the alerts of its issue share beside application and route. It
+	// is set where one alert is read alone, and nil elsewhere and of an alert that is not
+	// about one exchange.
+	Signature *string
 	// Count is what a COUNT_IN_WINDOW rule counted, nil for other rules.
 	Count *Count
 	// Health says that the alert is about Tocsin itself; there is no exchange

@@ -33,35 +33,49 @@ func Signature(e *rules.Exchange) string {
 
 // generalized leaves out of the first line of a message what differs each time.
 func generalized(message string) string {
-	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
 	var b strings.Builder
-	for len(message) > 0 {
-		first, size := utf8.DecodeRuneInString(message)
-		if end := quotation(message, first, size); end > 0 && !wordBefore(b.String()) {
-			b.WriteRune(first)
-			b.WriteString("…")
-			b.WriteRune(closing(first))
-			message = message[end:]
-			continue
+	for _, p := range pieces(firstLine(message)) {
+		if p.shown != " " || !strings.HasSuffix(b.String(), " ") {
+			b.WriteString(p.shown)
 		}
-		if !inWord(first) {
-			if unicode.IsSpace(first) {
-				first = ' '
-			}
-			if first != ' ' || !strings.HasSuffix(b.String(), " ") {
-				b.WriteRune(first)
-			}
-			message = message[size:]
-			continue
-		}
-		end := strings.IndexFunc(message, func(r rune) bool { return !inWord(r) })
-		if end < 0 {
-			end = len(message)
-		}
-		b.WriteString(generalWord(message[:end]))
-		message = message[end:]
 	}
 	return strings.TrimSpace(b.String())
+}
+
+func firstLine(message string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return line
+}
+
+// piece is a part of a message, and what stands for it in a signature.
+type piece struct{ text, shown string }
+
+// pieces cuts a line at its words, quotations and the characters between them.
+func pieces(line string) []piece {
+	var list []piece
+	last := ""
+	for len(line) > 0 {
+		first, size := utf8.DecodeRuneInString(line)
+		end := quotation(line, first, size)
+		var shown string
+		switch {
+		case end > 0 && !wordBefore(last):
+			shown = string(first) + "…" + string(closing(first))
+		case !inWord(first):
+			end, shown = size, string(first)
+			if unicode.IsSpace(first) {
+				shown = " "
+			}
+		default:
+			if end = strings.IndexFunc(line, func(r rune) bool { return !inWord(r) }); end < 0 {
+				end = len(line)
+			}
+			shown = generalWord(line[:end])
+		}
+		list = append(list, piece{line[:end], shown})
+		line, last = line[end:], shown
+	}
+	return list
 }
 
 // generalWord keeps a word without a digit, and of one with digits what stands

@@ -5,7 +5,64 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/google/uuid"
 )
+
+// Activity tells how much happened lately.
+type Activity interface {
+	// Raised counts the alerts about exchanges that were raised in the hour that
+	// ends with the present minute, by Postgres's clock.
+	Raised(ctx context.Context, tenant string) (Raised, error)
+	// RaisedBy counts those of one rule in the 24 hours that end with the present step
+	// of [DayStep], by Postgres's clock.
+	RaisedBy(ctx context.Context, tenant string, rule uuid.UUID) (RaisedDay, error)
+}
+
+const (
+	// DayStep is a step of [RaisedDay].
+	DayStep = 15 * time.Minute
+	// DaySteps is how many steps a [RaisedDay] has.
+	DaySteps = 96
+)
+
+// RaisedDay are alerts by the step in which they were raised, the oldest first.
+type RaisedDay struct {
+	From time.Time
+	// Complete is false where there are too many to count them all: then the
+	// oldest are left out.
+	Complete bool
+	Steps    [DaySteps]int64
+}
+
+// RaisedMinutes is how many minutes [Raised] covers.
+const RaisedMinutes = 60
+
+// Raised are alerts by the minute in which they were raised, the oldest first.
+type Raised struct {
+	From time.Time
+	// Complete is false where there are too many to count them all: then the
+	// oldest are left out.
+	Complete bool
+	// Rules has no entry for a rule that raised nothing.
+	Rules map[uuid.UUID]*[RaisedMinutes]int64
+}
+
+// GetRuleActivity answers GET /rules/{id}/activity.
+func (s *server) GetRuleActivity(ctx context.Context, req GetRuleActivityRequestObject) (GetRuleActivityResponseObject, error) {
+	rule, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get rule: %w", err)
+	}
+	day, err := s.Activity.RaisedBy(ctx, tenantOf(ctx), rule.ID)
+	if err != nil {
+		return nil, fmt.Errorf("tell activity: %w", err)
+	}
+	return GetRuleActivity200JSONResponse{
+		From: day.From.UTC(), BucketSeconds: int(DayStep.Seconds()), Complete: day.Complete, Buckets: day.Steps[:],
+	}, nil
+}
 
 // GetAlertActivity answers GET /alerts/activity.
 func (s *server) GetAlertActivity(ctx context.Context, _ GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error) {

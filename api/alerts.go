@@ -174,6 +174,7 @@ func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 		return nil, fmt.Errorf("get alert: %w", err)
 	}
 	answer := []Alert{alertAnswer(&a)}
+	answer[0].ErrorPattern = optional(alerts.ErrorPattern(&a.Exchange))
 	if s.ExchangeURL != nil {
 		answer[0].ExchangeURL = optional(s.ExchangeURL(&a))
 	}
@@ -225,11 +226,16 @@ func alertAnswer(a *alerts.Instance) Alert {
 		ID:             a.ID,
 		RuleID:         a.RuleID,
 		RuleName:       a.RuleName,
+		Labels:         a.About.Labels,
+		Owner:          optional(a.About.Owner),
+		RunbookURL:     optional(a.About.RunbookURL),
+		Note:           optional(a.About.Note),
 		RuleVersion:    a.RuleVersion,
 		Severity:       a.Severity,
 		State:          a.State,
 		Title:          a.Title,
 		Message:        a.Message,
+		Signature:      a.Signature,
 		Count:          countAnswer(a.Count),
 		Health:         a.Health,
 		WebhookID:      optional(a.WebhookID),

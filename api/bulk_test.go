@@ -21,6 +21,7 @@ type bulkMemory struct {
 	undo   api.Undo
 	mark   api.ReadMark
 	groups api.GroupQuery
+	issue  api.IssueKey
 	found  []alerts.Group
 }
 

@@ -10,8 +10,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"tocsin/alerts"
 )
+
+// Pulse tells whether an inbox has changed.
+type Pulse interface {
+	// Pulse returns the present state of an inbox.
+	Pulse(ctx context.Context, tenant string) (InboxState, error)
+}
+
+// InboxState says how an inbox is, and what has changed in it.
+type InboxState struct {
+	// Fingerprint differs whenever a list of alerts or an alert in it would differ.
+	// It is printable ASCII of at most 200 bytes.
+	Fingerprint string
+	Counts      alerts.Counts
+	// Changed are at least the alerts that have changed since the state before, at
+	// most [MaxChanged]; nil where that is not known or too much.
+	Changed []uuid.UUID
+}
+
+// MaxChanged bounds the alerts that an [InboxState] names.
+const MaxChanged = 200
 
 // writeTimeout is how long a page may take to accept one event.
 const writeTimeout = 10 * time.Second

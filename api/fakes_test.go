@@ -245,6 +245,12 @@ func (m *inboxMemory) Counts(context.Context, string) (alerts.Counts, error) {
 }
 
 // Raised has two rules, one of which raised something in two minutes.
+func (m *inboxMemory) RaisedBy(context.Context, string, uuid.UUID) (api.RaisedDay, error) {
+	day := api.RaisedDay{From: instant(), Complete: true}
+	day.Steps[0], day.Steps[api.DaySteps-1] = 3, 1
+	return day, m.err
+}
+
 func (m *inboxMemory) Raised(context.Context, string) (api.Raised, error) {
 	quick, slow := new([api.RaisedMinutes]int64), new([api.RaisedMinutes]int64)
 	quick[0], quick[59], slow[59] = 1, 2, 40
@@ -293,6 +299,9 @@ func anAlert(firedAt time.Time) alerts.Instance {
 type recordMemory struct {
 	records []api.NotificationRecord
 	orders  []api.RetryOrder
+	// counted is what counts were asked for, searched how far a search comes.
+	counted  api.NotificationFilter
+	searched *api.NotificationMark
 }
 
 func newRecordMemory() *recordMemory {
@@ -313,12 +322,27 @@ func newRecordMemory() *recordMemory {
 	return &recordMemory{records: []api.NotificationRecord{retrying}}
 }
 
-func (m *recordMemory) List(_ context.Context, _ string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
+func (m *recordMemory) Counts(_ context.Context, _ string, f api.NotificationFilter) (map[notify.Status]int64, error) {
+	m.counted = f
+	return map[notify.Status]int64{notify.Retrying: 1, notify.Delivered: 10_000}, nil
+}
+
+func (m *recordMemory) Flow(context.Context, string, uuid.UUID) (api.WebhookFlow, error) {
+	median, p95 := 12*time.Millisecond, 250*time.Millisecond
+	flow := api.WebhookFlow{From: instant(), Complete: true, LastSuccessAt: new(instant())}
+	flow.Hours[0] = api.FlowHour{Delivered: 7, Failed: 1, Median: &median, P95: &p95}
+	return flow, nil
+}
+
+func (m *recordMemory) List(_ context.Context, _ string, q api.NotificationQuery) ([]api.NotificationRecord, *api.NotificationMark, error) {
+	if q.Text != "" {
+		return nil, m.searched, nil
+	}
 	return slices.DeleteFunc(slices.Clone(m.records), func(r api.NotificationRecord) bool {
 		return q.Before != nil && !r.CreatedAt.Before(q.Before.CreatedAt) ||
 			len(q.Rules) > 0 && !slices.Contains(q.Rules, r.RuleID) || len(q.Reasons) > 0 && !slices.Contains(q.Reasons, r.Reason) ||
 			q.From != nil && r.CreatedAt.Before(*q.From) || q.To != nil && !r.CreatedAt.Before(*q.To)
-	}), nil
+	}), nil, nil
 }
 
 func (m *recordMemory) Get(_ context.Context, tenant string, id uuid.UUID) (api.NotificationRecord, error) {

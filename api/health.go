@@ -9,8 +9,70 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 )
+
+// StatusSource tells how the system is doing.
+type StatusSource interface {
+	Status(ctx context.Context, tenant string) (SystemStatus, error)
+}
+
+// SystemStatus is the state of a tenant's rules and of the outbox.
+type SystemStatus struct {
+	Rules, EnabledRules int64
+	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
+	FailingRules int64
+	// LookingBack is the number of enabled rules that have still to judge something behind
+	// their cursors, and LookingBackTo the start time from which on; nil where there is none.
+	LookingBack   int64
+	LookingBackTo *time.Time
+	// Partitions are those of all tenants.
+	Partitions []PartitionRecord
+	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
+	Slowest *RuleLag
+	// OutboxDepth is the number of notifications not yet settled, OldestOwed the
+	// age of the oldest of them, by Postgres's clock; nil when there is none. The
+	// number is exact unless it is estimated.
+	OutboxDepth     int64
+	OutboxEstimated bool
+	OldestOwed      *time.Duration
+	// Completeness is nil before rules were first compared with the source.
+	Completeness *Completeness
+}
+
+// PartitionRecord is a partition as people see it.
+type PartitionRecord struct {
+	Partition int
+	// CursorAt is the start time of the cursor, nil before the first pass; Lag is how far
+	// that is behind the present, by Postgres's clock.
+	CursorAt *time.Time
+	Lag      *time.Duration
+	// BackfillFrom is the start time from which on something behind the cursor is still to
+	// be judged; nil when nothing is.
+	BackfillFrom *time.Time
+	// Owner is the replica that holds it; empty when none does.
+	Owner string
+}
+
+// Completeness is how the comparisons of the rules of all tenants with the
+// source have ended.
+type Completeness struct {
+	// Rules were compared in the last round, Missing the exchanges that match and
+	// have no alert, as it or the one under way found.
+	Rules, Missing int64
+	ComparedAt     time.Time
+	// WholeSince is since when every rule has been compared; nil before the first
+	// whole round.
+	WholeSince *time.Time
+}
+
+// RuleLag is how far a rule is behind.
+type RuleLag struct {
+	RuleID   uuid.UUID
+	RuleName string
+	Lag      time.Duration
+}
 
 const (
 	// checkTimeout bounds one look at a dependency.

@@ -64,12 +64,29 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 	if secret == "" {
 		return Identity{}, unauthorized("Sign in, or send a token")
 	}
+	if access.PlausibleToken(secret) {
+		return s.display(r.Context(), secret)
+	}
 	session, err := s.Door.Session(r.Context(), secret)
 	if err != nil {
 		return Identity{}, notIdentified(err, "The session is over; sign in again")
 	}
 	a := &session.Account
 	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
+}
+
+// display identifies a browser that shows pages with a token. Any page of another site
+// that the browser opens can make it send its cookie, and whoever stands before the screen
+// can use it: the token has to be one that only reads.
+func (s *server) display(ctx context.Context, secret string) (Identity, error) {
+	t, err := s.Door.Token(ctx, secret)
+	if err != nil {
+		return Identity{}, notIdentified(err, "The token of this screen does not hold any more: it was revoked or has expired")
+	}
+	if t.Role != access.Viewer {
+		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen shows pages with a token of the role viewer; this one's is "+string(t.Role))
+	}
+	return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 }
 
 func unauthorized(message string) error { return echo.NewHTTPError(http.StatusUnauthorized, message) }

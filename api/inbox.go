@@ -10,6 +10,26 @@ import (
 	"tocsin/rules"
 )
 
+// Inbox keeps what rules raised.
+type Inbox interface {
+	// List returns a page of alerts; stack and attributes of their exchanges may
+	// be missing.
+	List(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error)
+	Counts(ctx context.Context, tenant string) (alerts.Counts, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error)
+	// Act does what [alerts.State.After] allows and returns the whole alert as it
+	// stands afterwards. An alert that is already there keeps who was first.
+	Act(ctx context.Context, tenant string, deed Deed) (alerts.Instance, error)
+}
+
+// Deed is something that a person does about an alert.
+type Deed struct {
+	AlertID uuid.UUID
+	Action  alerts.Action
+	// Actor is who does it, as alerts show it.
+	Actor string
+}
+
 // Bulk acts on many alerts at once.
 type Bulk interface {
 	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose

@@ -3,10 +3,129 @@ package api
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"tocsin/notify"
 )
+
+// Notifications is the record of messages owed.
+type Notifications interface {
+	NotificationReader
+	Retrier
+	Discarder
+}
+
+// NotificationReader reads the record of messages owed.
+type NotificationReader interface {
+	// List returns notifications by (creation, id), newest first. Of their history
+	// it tells the numbers and verdicts, whether an attempt is under way, and errors.
+	// A search for a text looks at a bounded number of them; what is returned beside
+	// them is where it goes on, and nil where it is through.
+	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, *NotificationMark, error)
+	// Counts counts messages by status, of a filter by webhook and creation alone; what
+	// else it holds is ignored.
+	Counts(ctx context.Context, tenant string, f NotificationFilter) (map[notify.Status]int64, error)
+	// Flow tells how the attempts of the last 24 hours at a webhook went.
+	Flow(ctx context.Context, tenant string, webhook uuid.UUID) (WebhookFlow, error)
+	// Get returns one notification with its history.
+	Get(ctx context.Context, tenant string, id uuid.UUID) (NotificationRecord, error)
+	// OfAlert returns every notification of an alert with its history, oldest
+	// first. An unknown alert is a fault of kind NotFound.
+	OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]NotificationRecord, error)
+}
+
+// NotificationQuery selects a stretch of the record.
+type NotificationQuery struct {
+	NotificationFilter
+
+	// Before continues a listing after its last notification; nil begins it.
+	Before *NotificationMark
+	// Limit is the number of notifications wanted, 1 to 200.
+	Limit int
+}
+
+// NotificationFilter selects notifications. Each list restricts, and is no
+// restriction when empty.
+type NotificationFilter struct {
+	Statuses []notify.Status
+	Reasons  []notify.Reason
+	Webhooks []uuid.UUID
+	Rules    []uuid.UUID
+	Alerts   []uuid.UUID
+	// Digests selects the notifications that these digests tell.
+	Digests []uuid.UUID
+	// From and To bound the creation, From included, To not; nil is no bound.
+	From, To *time.Time
+	// OnlyMessages leaves out what a digest tells.
+	OnlyMessages bool
+	// Text is looked for in the titles of alerts, case ignored, or is the id of an
+	// execution or notification.
+	Text string
+}
+
+// FlowHours is how many hours a [WebhookFlow] covers.
+const FlowHours = 24
+
+// WebhookFlow is how the attempts at a webhook went, by hours, the oldest first. The
+// last hour is under way.
+type WebhookFlow struct {
+	From time.Time
+	// Complete is false where there are too many messages to look at them all.
+	Complete      bool
+	Hours         [FlowHours]FlowHour
+	LastSuccessAt *time.Time
+}
+
+// FlowHour is how the attempts of an hour went. Durations are those of accepted
+// attempts, and nil where there are none.
+type FlowHour struct {
+	Delivered, Failed int64
+	Median, P95       *time.Duration
+}
+
+// NotificationMark is the place of a notification in the record's order.
+type NotificationMark struct {
+	CreatedAt time.Time
+	ID        uuid.UUID
+}
+
+// NotificationRecord is a notification as people see it.
+type NotificationRecord struct {
+	notify.Notification
+
+	// WebhookName is the webhook's present name; empty when it is gone.
+	WebhookName string
+	// AlertTitle is the title of the alert; empty for a digest.
+	AlertTitle string
+	// History holds the attempts, oldest first, with those of the digest that tells
+	// the notification.
+	History []AttemptRecord
+	// Retries are those by people, oldest first; filled in for one notification alone.
+	Retries []RetryRecord
+	// Body is what the last attempt sent, or the next one will; nil in lists, before the
+	// first attempt, and where retention has deleted it.
+	Body *notify.Body
+}
+
+// AttemptRecord is one HTTP request, as the record shows it.
+type AttemptRecord struct {
+	Number    int
+	StartedAt time.Time
+	// FinishedAt is nil while the attempt is under way, or when its process died;
+	// the verdict of the outcome is then unknown.
+	FinishedAt *time.Time
+	// UnderWay is true while there is no outcome and the claim still stands,
+	// under which the attempt was begun.
+	UnderWay bool
+	// Replica is the process that made it.
+	Replica string
+	// Request is nil where retention has deleted it, as is the head of the outcome.
+	Request *notify.RequestHead
+	Outcome notify.Outcome
+}
 
 // mostVerdicts is how many a list tells of one notification.
 const mostVerdicts = 20
@@ -17,7 +136,7 @@ func (s *server) ListNotifications(ctx context.Context, req ListNotificationsReq
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Notifications.List(ctx, tenantOf(ctx), q)
+	found, next, err := s.Notifications.List(ctx, tenantOf(ctx), q)
 	if err != nil {
 		return nil, fmt.Errorf("list notifications: %w", err)
 	}
@@ -25,11 +144,57 @@ func (s *server) ListNotifications(ctx context.Context, req ListNotificationsReq
 	for i := range found {
 		answer.Items[i] = notificationAnswer(&found[i], false)
 	}
+	if len(found) < q.Limit && next != nil {
+		answer.SearchedTo = utc(&next.CreatedAt)
+		text, err := mark{List: listNotifications, At: next.CreatedAt.UTC(), ID: next.ID}.encode()
+		answer.NextCursor = &text
+		return answer, err
+	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
 		return mark{List: listNotifications, At: last.CreatedAt.UTC(), ID: last.ID}
 	})
 	return answer, err
+}
+
+// CountNotifications answers GET /notifications/counts.
+func (s *server) CountNotifications(ctx context.Context, req CountNotificationsRequestObject) (CountNotificationsResponseObject, error) {
+	p := req.Params
+	counts, err := s.Notifications.Counts(ctx, tenantOf(ctx), NotificationFilter{Webhooks: deref(p.WebhookID), From: p.From, To: p.To})
+	if err != nil {
+		return nil, fmt.Errorf("count notifications: %w", err)
+	}
+	return CountNotifications200JSONResponse{
+		Pending: counts[notify.Pending], Retrying: counts[notify.Retrying], Delivered: counts[notify.Delivered],
+		Failed: counts[notify.Failed], Exhausted: counts[notify.Exhausted], Discarded: counts[notify.Discarded],
+	}, nil
+}
+
+// GetWebhookActivity answers GET /webhooks/{id}/activity.
+func (s *server) GetWebhookActivity(ctx context.Context, req GetWebhookActivityRequestObject) (GetWebhookActivityResponseObject, error) {
+	webhook, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get webhook: %w", err)
+	}
+	flow, err := s.Notifications.Flow(ctx, tenantOf(ctx), webhook.ID)
+	if err != nil {
+		return nil, fmt.Errorf("tell activity of webhook: %w", err)
+	}
+	answer := GetWebhookActivity200JSONResponse{
+		From: flow.From.UTC(), BucketSeconds: int(time.Hour.Seconds()), Complete: flow.Complete, LastSuccessAt: utc(flow.LastSuccessAt),
+		Buckets: make([]DeliveryBucket, len(flow.Hours)),
+	}
+	for i, h := range flow.Hours {
+		answer.Buckets[i] = DeliveryBucket{Delivered: h.Delivered, Failed: h.Failed, MedianMs: milliseconds(h.Median), P95Ms: milliseconds(h.P95)}
+	}
+	return answer, nil
+}
+
+func milliseconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(float64(*d) / float64(time.Millisecond))
 }
 
 func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err error) {
@@ -46,6 +211,10 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 	q.NotificationFilter = NotificationFilter{
 		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID),
 		From: p.From, To: p.To, OnlyMessages: deref(p.OnlyMessages),
+	}
+	q.Text = deref(p.Q)
+	if err := texts("q", []string{q.Text}, maxTextBytes); err != nil {
+		return q, err
 	}
 	if q.Reasons, err = reasons("reason", p.Reason); err != nil {
 		return q, err
@@ -66,7 +235,22 @@ func (s *server) GetNotification(ctx context.Context, req GetNotificationRequest
 	if err != nil {
 		return nil, fmt.Errorf("get notification: %w", err)
 	}
-	return GetNotification200JSONResponse(notificationAnswer(&n, true)), nil
+	answer := notificationAnswer(&n, true)
+	answer.Body = bodyAnswer(n.Body)
+	return GetNotification200JSONResponse(answer), nil
+}
+
+// mostShown is how many bytes of a body are shown.
+const mostShown = 64 << 10
+
+func bodyAnswer(b *notify.Body) *MessageBody {
+	if b == nil {
+		return nil
+	}
+	shown := b.Content[:min(len(b.Content), mostShown)]
+	return &MessageBody{
+		ContentType: b.ContentType, Text: strings.ToValidUTF8(string(shown), "\uFFFD"), Truncated: len(shown) < len(b.Content),
+	}
 }
 
 func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
@@ -98,6 +282,13 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 		answer.Verdicts = make([]AttemptVerdict, len(latest))
 		for i := range latest {
 			answer.Verdicts[i] = verdictAnswer(&latest[i])
+			answered := &latest[i]
+			if answered.Outcome.StatusCode != 0 {
+				answer.LastStatusCode = &answered.Outcome.StatusCode
+			}
+			if answered.FinishedAt != nil {
+				answer.LastDurationMs = milliseconds(&answered.Outcome.Duration)
+			}
 		}
 	}
 	for _, retry := range n.Retries {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -217,6 +218,10 @@ type Alert struct {
 	// Delivery What became of an alert's notifications.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
+	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
+	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+	ErrorPattern *string `json:"errorPattern,omitempty"`
+
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
@@ -233,6 +238,9 @@ type Alert struct {
 	Health bool               `json:"health"`
 	ID     openapi_types.UUID `json:"id"`
 
+	// Labels The rule's present labels; absent where it has none.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not.
 	Late *bool `json:"late,omitempty"`
 
@@ -242,7 +250,13 @@ type Alert struct {
 	Message       string   `json:"message"`
 
 	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
-	Mine       *bool      `json:"mine,omitempty"`
+	Mine *bool `json:"mine,omitempty"`
+
+	// Note The rule's present note. In the answer for one alert.
+	Note *string `json:"note,omitempty"`
+
+	// Owner Who owns the rule at present.
+	Owner      *string    `json:"owner,omitempty"`
 	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
@@ -253,8 +267,15 @@ type Alert struct {
 	RuleName string `json:"ruleName"`
 
 	// RuleVersion The version that raised the alert.
-	RuleVersion int64    `json:"ruleVersion"`
-	Severity    Severity `json:"severity"`
+	RuleVersion int64 `json:"ruleVersion"`
+
+	// RunbookURL The rule's present runbook.
+	RunbookURL *string  `json:"runbookUrl,omitempty"`
+	Severity   Severity `json:"severity"`
+
+	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
+	// exchange; empty where the exchange has no error.
+	Signature *string `json:"signature,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -448,7 +469,8 @@ type Attempt struct {
 // been over.
 type AttemptVerdict string
 
-// AttributeMatch defines model for AttributeMatch.
+// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
+// each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
 type AttributeMatch = rules.AttributeMatch
 
 // AuditEntry defines model for AuditEntry.
@@ -516,6 +538,14 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
+// ChangedAlerts defines model for ChangedAlerts.
+type ChangedAlerts struct {
+	Alerts int64 `json:"alerts"`
+
+	// Newest The newest of them, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+}
+
 // CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
 // and while Postgres cannot be reached.
 type CompletenessStatus struct {
@@ -543,6 +573,21 @@ type CreatedToken struct {
 type Credentials struct {
 	Email    string `json:"email"`
 	Password string `json:"password,omitempty"`
+}
+
+// DeliveryBucket defines model for DeliveryBucket.
+type DeliveryBucket struct {
+	// Delivered Attempts that the receiver accepted.
+	Delivered int64 `json:"delivered"`
+
+	// Failed Attempts that it did not accept, or did not answer.
+	Failed int64 `json:"failed"`
+
+	// MedianMs How long the accepted ones took. Absent where there are none.
+	MedianMs *float64 `json:"medianMs,omitempty"`
+
+	// P95Ms What 95 % of them did not exceed.
+	P95Ms *float64 `json:"p95Ms,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -601,6 +646,11 @@ type DiscardedAnswer struct {
 	Skipped int `json:"skipped"`
 }
 
+// DisplayToken defines model for DisplayToken.
+type DisplayToken struct {
+	Token string `json:"token"`
+}
+
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
 	Application string `json:"application"`
@@ -628,6 +678,17 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangeExplanation defines model for ExchangeExplanation.
+type ExchangeExplanation struct {
+	Counts []ExplainCount `json:"counts"`
+
+	// Exchange The execution that an alert is about, as it was when the alert was raised.
+	Exchange Exchange `json:"exchange"`
+
+	// Rules The first 1,000; `counts` counts all.
+	Rules []RuleExplanation `json:"rules"`
+}
+
 // ExchangePage defines model for ExchangePage.
 type ExchangePage struct {
 	Items      []Exchange `json:"items"`
@@ -644,6 +705,23 @@ type ExchangeRef struct {
 
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus = rules.Status
+
+// ExplainCount defines model for ExplainCount.
+type ExplainCount struct {
+	Rules int `json:"rules"`
+
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+	// not meet the condition of its time.
+	Verdict ExplainVerdict `json:"verdict"`
+}
+
+// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+// not meet the condition of its time.
+type ExplainVerdict = explain.Verdict
 
 // FacetList defines model for FacetList.
 type FacetList struct {
@@ -676,6 +754,64 @@ type HeaderField struct {
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
+}
+
+// Issue The alerts of one signature in one application and route, taken together.
+type Issue struct {
+	Acknowledged int64  `json:"acknowledged"`
+	Application  string `json:"application"`
+	Count        int64  `json:"count"`
+
+	// Days How many alerts fired in each 24 hours of the last 14 days, the oldest first.
+	Days   []int64 `json:"days"`
+	Firing int64   `json:"firing"`
+
+	// FirstAt When its first alert fired.
+	FirstAt time.Time `json:"firstAt"`
+
+	// LastResolution The resolution of an alert.
+	LastResolution *Resolution `json:"lastResolution,omitempty"`
+
+	// NewestAt When its newest alert fired.
+	NewestAt time.Time `json:"newestAt"`
+
+	// PlaceCount How many places there are; `places` may hold fewer.
+	PlaceCount int64 `json:"placeCount"`
+
+	// Places Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error.
+	Places []IssuePlaceCount `json:"places"`
+
+	// RegressionCount How many regressions there are; `regressions` may hold fewer.
+	RegressionCount int64 `json:"regressionCount"`
+
+	// Regressions Alerts that fired when all alerts before them had been resolved, newest first.
+	Regressions []Regression `json:"regressions"`
+	Resolved    int64        `json:"resolved"`
+	Route       string       `json:"route"`
+
+	// Rules The rules that raised them, most alerts first.
+	Rules     []IssueRuleCount `json:"rules"`
+	Severity  Severity         `json:"severity"`
+	Signature string           `json:"signature"`
+
+	// Trend How many alerts fired in each hour of the last 24, the oldest first.
+	Trend []int64 `json:"trend"`
+}
+
+// IssuePlaceCount defines model for IssuePlaceCount.
+type IssuePlaceCount struct {
+	Application string    `json:"application"`
+	Count       int64     `json:"count"`
+	Firing      int64     `json:"firing"`
+	NewestAt    time.Time `json:"newestAt"`
+	Route       string    `json:"route"`
+}
+
+// IssueRuleCount defines model for IssueRuleCount.
+type IssueRuleCount struct {
+	Count    int64              `json:"count"`
+	RuleID   openapi_types.UUID `json:"ruleId"`
+	RuleName string             `json:"ruleName"`
 }
 
 // LinkSecret defines model for LinkSecret.
@@ -711,6 +847,16 @@ type Me struct {
 
 // MeKind `open`: nobody has to sign in here.
 type MeKind string
+
+// MessageBody What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
+// and once the retention has deleted it.
+type MessageBody struct {
+	ContentType string `json:"contentType"`
+
+	// Text Its first 64 KiB, as UTF-8.
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated"`
+}
 
 // MissedAlerts What changed since the event that a returning client saw last. In its first event only.
 type MissedAlerts struct {
@@ -762,8 +908,12 @@ type Notification struct {
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt `json:"attempts,omitempty"`
-	CreatedAt time.Time  `json:"createdAt"`
+	Attempts *[]Attempt `json:"attempts,omitempty"`
+
+	// Body What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
+	// and once the retention has deleted it.
+	Body      *MessageBody `json:"body,omitempty"`
+	CreatedAt time.Time    `json:"createdAt"`
 
 	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
@@ -772,8 +922,14 @@ type Notification struct {
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
+	// LastDurationMs How long the last attempt that has ended took.
+	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
+
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
+
+	// LastStatusCode What the receiver answered to the last attempt that it answered.
+	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
@@ -805,10 +961,23 @@ type Notification struct {
 	WebhookName string `json:"webhookName"`
 }
 
+// NotificationCounts defines model for NotificationCounts.
+type NotificationCounts struct {
+	Delivered int64 `json:"delivered"`
+	Discarded int64 `json:"discarded"`
+	Exhausted int64 `json:"exhausted"`
+	Failed    int64 `json:"failed"`
+	Pending   int64 `json:"pending"`
+	Retrying  int64 `json:"retrying"`
+}
+
 // NotificationPage defines model for NotificationPage.
 type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
+
+	// SearchedTo How far back a search for a text has looked. Absent where the page is full or the search is through.
+	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
@@ -1000,6 +1169,17 @@ type Reconciliation struct {
 	Unexpected int64 `json:"unexpected"`
 }
 
+// Regression defines model for Regression.
+type Regression struct {
+	AlertID openapi_types.UUID `json:"alertId"`
+
+	// At When the alert fired.
+	At time.Time `json:"at"`
+
+	// ResolvedAt When the last alert before it had been resolved.
+	ResolvedAt time.Time `json:"resolvedAt"`
+}
+
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
 	// Alive Whether it has not been silent for so long that others take over its work.
@@ -1046,6 +1226,15 @@ type RequestHead struct {
 	// Host Of the URL only the host is shown.
 	Host   string `json:"host"`
 	Method string `json:"method"`
+}
+
+// Resolution The resolution of an alert.
+type Resolution struct {
+	AlertID openapi_types.UUID `json:"alertId"`
+	At      time.Time          `json:"at"`
+
+	// By Absent where no person did it.
+	By *string `json:"by,omitempty"`
 }
 
 // ResponseHead The head of the answer, at most 4 KiB, without secrets.
@@ -1122,13 +1311,18 @@ type Rule struct {
 	Health          *RuleHealth        `json:"health,omitempty"`
 	ID              openapi_types.UUID `json:"id"`
 	IntervalSeconds int                `json:"intervalSeconds"`
+	Labels          map[string]string  `json:"labels,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
 	Name            string             `json:"name"`
+	Note            string             `json:"note,omitempty"`
 	NotifyOnResolve bool               `json:"notifyOnResolve"`
+	Owner           string             `json:"owner,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
+	RunbookURL      string             `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// out, whatever the other lists say.
 	Scope         Scope     `json:"scope"`
 	Severity      Severity  `json:"severity"`
 	Targets       []Target  `json:"targets"`
@@ -1157,6 +1351,12 @@ type RuleApplication struct {
 	// Prune Whether to delete the tenant's other rules.
 	Prune bool `json:"prune,omitempty"`
 
+	// PruneLabels With `prune`, only rules that have all of these labels are deleted. Empty means all.
+	PruneLabels map[string]string `json:"pruneLabels,omitempty"`
+
+	// PruneNames With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all.
+	PruneNames []string `json:"pruneNames,omitempty"`
+
 	// Rules Each name once.
 	Rules []RuleDefinition `json:"rules"`
 }
@@ -1178,6 +1378,48 @@ type RuleApplied struct {
 
 // RuleAppliedAction defines model for RuleApplied.Action.
 type RuleAppliedAction string
+
+// RuleChange defines model for RuleChange.
+type RuleChange struct {
+	// Action `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor string `json:"actor"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+	// the webhook's name as `webhook`.
+	Before json.RawMessage `json:"before,omitempty"`
+	ID     int64           `json:"id"`
+
+	// Operation The operation of this API; absent where it was done in another way.
+	Operation *string `json:"operation,omitempty"`
+}
+
+// RuleChangePage defines model for RuleChangePage.
+type RuleChangePage struct {
+	Items      []RuleChange `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// RuleDay defines model for RuleDay.
+type RuleDay struct {
+	BucketSeconds int     `json:"bucketSeconds"`
+	Buckets       []int64 `json:"buckets"`
+
+	// Complete False where the oldest alerts are not counted.
+	Complete bool `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+}
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
@@ -1201,6 +1443,9 @@ type RuleDefinition struct {
 	// shorter than a second.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
+	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
 	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
@@ -1209,14 +1454,24 @@ type RuleDefinition struct {
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 	Name            string `json:"name"`
 
+	// Note What people should know who handle its alerts.
+	Note string `json:"note,omitempty"`
+
 	// NotifyOnResolve Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
+
+	// Owner Who owns the rule, such as a team.
+	Owner string `json:"owner,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+	// RunbookURL Where people read what to do about its alerts, http or https.
+	RunbookURL string `json:"runbookUrl,omitempty"`
+
+	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
@@ -1235,10 +1490,56 @@ type RuleDefinition struct {
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
+// RuleDifference defines model for RuleDifference.
+type RuleDifference struct {
+	Added ChangedAlerts `json:"added"`
+
+	// After Alerts of the definition.
+	After int64 `json:"after"`
+
+	// Before Alerts of the rule as it is stored.
+	Before int64 `json:"before"`
+
+	// CoveredFrom What is compared begins here. Equal to `from`, unless `truncated`.
+	CoveredFrom time.Time     `json:"coveredFrom"`
+	From        time.Time     `json:"from"`
+	Removed     ChangedAlerts `json:"removed"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64     `json:"scanned"`
+	To      time.Time `json:"to"`
+
+	// Truncated Whether a bound was met.
+	Truncated bool `json:"truncated"`
+}
+
 // RuleDocument Rules as they are kept in files.
 type RuleDocument struct {
 	// Rules Each name once.
 	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleExplanation defines model for RuleExplanation.
+type RuleExplanation struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	AlertState *AlertState `json:"alertState,omitempty"`
+
+	// Detail Why.
+	Detail   string             `json:"detail"`
+	RuleID   openapi_types.UUID `json:"ruleId"`
+	RuleName string             `json:"ruleName"`
+
+	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
+	// those of its present condition.
+	Unmet []string `json:"unmet,omitempty"`
+
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+	// not meet the condition of its time.
+	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // RuleFieldChange defines model for RuleFieldChange.
@@ -1372,7 +1673,8 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+// out, whatever the other lists say.
 type Scope = rules.Scope
 
 // SecretRotation defines model for SecretRotation.
@@ -1486,6 +1788,33 @@ type Status struct {
 	Version   string      `json:"version"`
 }
 
+// SystemHistoryAnswer defines model for SystemHistoryAnswer.
+type SystemHistoryAnswer struct {
+	// From Where the first step begins.
+	From        time.Time    `json:"from"`
+	StepSeconds int          `json:"stepSeconds"`
+	Steps       []SystemStep `json:"steps"`
+}
+
+// SystemStep Empty where there is no sample, because nothing ran.
+type SystemStep struct {
+	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
+	LagSeconds *float64 `json:"lagSeconds,omitempty"`
+
+	// Messages Messages to be delivered.
+	Messages *int64 `json:"messages,omitempty"`
+
+	// OldestSeconds The age of the oldest of them; 0 where there was none.
+	OldestSeconds *float64 `json:"oldestSeconds,omitempty"`
+	Partitions    *int     `json:"partitions,omitempty"`
+
+	// PartitionsHeld Partitions that a replica held.
+	PartitionsHeld *int `json:"partitionsHeld,omitempty"`
+
+	// Replicas Replicas that were alive.
+	Replicas *int `json:"replicas,omitempty"`
+}
+
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
@@ -1512,11 +1841,15 @@ type TemplatePreviewRequest struct {
 	GroupBy  rules.GroupBy  `json:"groupBy,omitempty"`
 
 	// Kind Without a webhook, the kind of one. generic by default.
-	Kind notify.WebhookKind `json:"kind,omitempty"`
+	Kind   notify.WebhookKind `json:"kind,omitempty"`
+	Labels map[string]string  `json:"labels,omitempty"`
 
 	// MessageTemplate Empty means the default.
 	MessageTemplate string         `json:"messageTemplate,omitempty"`
+	Note            string         `json:"note,omitempty"`
+	Owner           string         `json:"owner,omitempty"`
 	RuleName        string         `json:"ruleName,omitempty"`
+	RunbookURL      string         `json:"runbookUrl,omitempty"`
 	Severity        rules.Severity `json:"severity,omitempty"`
 
 	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
@@ -1691,6 +2024,19 @@ type Webhook struct {
 
 	// Warnings What was accepted but is perhaps not meant. In answers to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
+}
+
+// WebhookActivity defines model for WebhookActivity.
+type WebhookActivity struct {
+	BucketSeconds int              `json:"bucketSeconds"`
+	Buckets       []DeliveryBucket `json:"buckets"`
+	Complete      bool             `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+
+	// LastSuccessAt When the newest message that was delivered in that time had been. Absent where none was.
+	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
 // WebhookDefinition What a person writes of a webhook.
@@ -1982,6 +2328,15 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// GetIssueParams defines parameters for GetIssue.
+type GetIssueParams struct {
+	Application string `form:"application" json:"application"`
+	Route       string `form:"route" json:"route"`
+
+	// Signature As groups of alerts show it; empty for alerts without an error.
+	Signature string `form:"signature" json:"signature"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -2044,6 +2399,18 @@ type SearchExchangesParams struct {
 // SearchExchangesParamsStatus defines parameters for SearchExchanges.
 type SearchExchangesParamsStatus string
 
+// ExplainExchangeParams defines parameters for ExplainExchange.
+type ExplainExchangeParams struct {
+	ExecutionID string `form:"executionId" json:"executionId"`
+
+	// StartTime When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
+	// that began within `hours`.
+	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+}
+
 // ListExchangeFacetsParams defines parameters for ListExchangeFacets.
 type ListExchangeFacetsParams struct {
 	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
@@ -2089,11 +2456,26 @@ type ListNotificationsParams struct {
 	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
+	// Q Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
+	// at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CountNotificationsParams defines parameters for CountNotifications.
+type CountNotificationsParams struct {
+	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
 // ListRulesParams defines parameters for ListRules.
@@ -2109,6 +2491,15 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// ListRuleHistoryParams defines parameters for ListRuleHistory.
+type ListRuleHistoryParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // PreviewRuleParams defines parameters for PreviewRule.
@@ -2192,11 +2583,17 @@ type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleEditJSONRequestBody defines body for PreviewRuleEdit for application/json ContentType.
+type PreviewRuleEditJSONRequestBody = PreviewRequest
+
 // TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
 type TestRuleJSONRequestBody = RuleTest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = Credentials
+
+// BeginDisplayJSONRequestBody defines body for BeginDisplay for application/json ContentType.
+type BeginDisplayJSONRequestBody = DisplayToken
 
 // RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
 type RedeemLinkJSONRequestBody = LinkSecret
@@ -2248,6 +2645,9 @@ type ServerInterface interface {
 	// GroupAlerts Fold alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// GetIssue Read an issue
+	// (GET /alerts/issue)
+	GetIssue(ctx echo.Context, params GetIssueParams) error
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx echo.Context) error
@@ -2278,6 +2678,9 @@ type ServerInterface interface {
 	// SearchExchanges Search exchanges, newest first
 	// (GET /exchanges)
 	SearchExchanges(ctx echo.Context, params SearchExchangesParams) error
+	// ExplainExchange Explain an exchange
+	// (GET /exchanges/explain)
+	ExplainExchange(ctx echo.Context, params ExplainExchangeParams) error
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
@@ -2290,6 +2693,9 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// CountNotifications Count messages by status
+	// (GET /notifications/counts)
+	CountNotifications(ctx echo.Context, params CountNotificationsParams) error
 	// DiscardNotifications Give many up
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx echo.Context) error
@@ -2332,6 +2738,9 @@ type ServerInterface interface {
 	// UpdateRule Replace a rule's definition
 	// (PUT /rules/{id})
 	UpdateRule(ctx echo.Context, id ID, params UpdateRuleParams) error
+	// GetRuleActivity Count the alerts that a rule raised in the last 24 hours
+	// (GET /rules/{id}/activity)
+	GetRuleActivity(ctx echo.Context, id ID) error
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx echo.Context, id ID) error
@@ -2341,9 +2750,15 @@ type ServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// ListRuleHistory List what was changed about a rule, newest first
+	// (GET /rules/{id}/history)
+	ListRuleHistory(ctx echo.Context, id ID, params ListRuleHistoryParams) error
 	// PreviewRule Tell what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
+	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// (POST /rules/{id}/preview/difference)
+	PreviewRuleEdit(ctx echo.Context, id ID) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
@@ -2362,6 +2777,9 @@ type ServerInterface interface {
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx echo.Context) error
+	// BeginDisplay Have a browser show pages with a token
+	// (POST /session/display)
+	BeginDisplay(ctx echo.Context) error
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx echo.Context) error
@@ -2371,6 +2789,9 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// GetSystemHistory How the system was in the last 24 hours
+	// (GET /status/history)
+	GetSystemHistory(ctx echo.Context) error
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
@@ -2419,6 +2840,9 @@ type ServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// (GET /webhooks/{id}/activity)
+	GetWebhookActivity(ctx echo.Context, id ID) error
 	// DisableWebhook Disable a webhook
 	// (POST /webhooks/{id}/disable)
 	DisableWebhook(ctx echo.Context, id ID) error
@@ -2758,6 +3182,38 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	return err
 }
 
+// GetIssue converts echo context to params.
+func (w *ServerInterfaceWrapper) GetIssue(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetIssueParams
+	// ------------- Required query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Required query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Required query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetIssue(ctx, params)
+	return err
+}
+
 // ReadAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
 	var err error
@@ -3026,6 +3482,38 @@ func (w *ServerInterfaceWrapper) SearchExchanges(ctx echo.Context) error {
 	return err
 }
 
+// ExplainExchange converts echo context to params.
+func (w *ServerInterfaceWrapper) ExplainExchange(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExplainExchangeParams
+	// ------------- Required query parameter "executionId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "executionId", ctx.QueryParams(), &params.ExecutionID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter executionId: %s", err))
+	}
+
+	// ------------- Optional query parameter "startTime" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "startTime", ctx.QueryParams(), &params.StartTime, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter startTime: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExplainExchange(ctx, params)
+	return err
+}
+
 // ListExchangeFacets converts echo context to params.
 func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
 	var err error
@@ -3166,6 +3654,13 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
 	}
 
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -3182,6 +3677,38 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListNotifications(ctx, params)
+	return err
+}
+
+// CountNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) CountNotifications(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CountNotificationsParams
+	// ------------- Optional query parameter "webhookId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "webhookId", ctx.QueryParams(), &params.WebhookID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CountNotifications(ctx, params)
 	return err
 }
 
@@ -3389,6 +3916,22 @@ func (w *ServerInterfaceWrapper) UpdateRule(ctx echo.Context) error {
 	return err
 }
 
+// GetRuleActivity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetRuleActivity(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetRuleActivity(ctx, id)
+	return err
+}
+
 // DisableRule converts echo context to params.
 func (w *ServerInterfaceWrapper) DisableRule(ctx echo.Context) error {
 	var err error
@@ -3437,6 +3980,38 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	return err
 }
 
+// ListRuleHistory converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRuleHistory(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRuleHistoryParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRuleHistory(ctx, id, params)
+	return err
+}
+
 // PreviewRule converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
 	var err error
@@ -3459,6 +4034,22 @@ func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.PreviewRule(ctx, id, params)
+	return err
+}
+
+// PreviewRuleEdit converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRuleEdit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRuleEdit(ctx, id)
 	return err
 }
 
@@ -3546,6 +4137,15 @@ func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
 	return err
 }
 
+// BeginDisplay converts echo context to params.
+func (w *ServerInterfaceWrapper) BeginDisplay(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.BeginDisplay(ctx)
+	return err
+}
+
 // RedeemLink converts echo context to params.
 func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
 	var err error
@@ -3570,6 +4170,15 @@ func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// GetSystemHistory converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSystemHistory(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSystemHistory(ctx)
 	return err
 }
 
@@ -3868,6 +4477,22 @@ func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
 	return err
 }
 
+// GetWebhookActivity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetWebhookActivity(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetWebhookActivity(ctx, id)
+	return err
+}
+
 // DisableWebhook converts echo context to params.
 func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
 	var err error
@@ -4007,7 +4632,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/apply", wrapper.ApplyRules, options.OperationMiddlewares["applyRules"]...)
 	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/preview/difference", wrapper.PreviewRuleEdit, options.OperationMiddlewares["previewRuleEdit"]...)
 	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
+	router.GET(options.BaseURL+"/rules/:id/activity", wrapper.GetRuleActivity, options.OperationMiddlewares["getRuleActivity"]...)
+	router.GET(options.BaseURL+"/rules/:id/history", wrapper.ListRuleHistory, options.OperationMiddlewares["listRuleHistory"]...)
 	router.POST(options.BaseURL+"/rules/:id/test", wrapper.TestRule, options.OperationMiddlewares["testRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
@@ -4015,6 +4643,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.GET(options.BaseURL+"/webhooks/:id/activity", wrapper.GetWebhookActivity, options.OperationMiddlewares["getWebhookActivity"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
@@ -4028,12 +4657,14 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/usual-duration", wrapper.GetUsualDuration, options.OperationMiddlewares["getUsualDuration"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/discard", wrapper.DiscardNotifications, options.OperationMiddlewares["discardNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/:id/discard", wrapper.DiscardNotification, options.OperationMiddlewares["discardNotification"]...)
@@ -4042,12 +4673,15 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
 	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
 	router.GET(options.BaseURL+"/exchanges/facets", wrapper.ListExchangeFacets, options.OperationMiddlewares["listExchangeFacets"]...)
+	router.GET(options.BaseURL+"/exchanges/explain", wrapper.ExplainExchange, options.OperationMiddlewares["explainExchange"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
+	router.GET(options.BaseURL+"/status/history", wrapper.GetSystemHistory, options.OperationMiddlewares["getSystemHistory"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
 	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
 	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
 	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/display", wrapper.BeginDisplay, options.OperationMiddlewares["beginDisplay"]...)
 	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
 	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
 	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
@@ -4298,6 +4932,45 @@ type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetIssueRequestObject struct {
+	Params GetIssueParams
+}
+
+type GetIssueResponseObject interface {
+	VisitGetIssueResponse(w http.ResponseWriter) error
+}
+
+type GetIssue200JSONResponse Issue
+
+func (response GetIssue200JSONResponse) VisitGetIssueResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetIssuedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetIssuedefaultApplicationProblemPlusJSONResponse) VisitGetIssueResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4728,6 +5401,45 @@ func (response SearchExchangesdefaultApplicationProblemPlusJSONResponse) VisitSe
 	return err
 }
 
+type ExplainExchangeRequestObject struct {
+	Params ExplainExchangeParams
+}
+
+type ExplainExchangeResponseObject interface {
+	VisitExplainExchangeResponse(w http.ResponseWriter) error
+}
+
+type ExplainExchange200JSONResponse ExchangeExplanation
+
+func (response ExplainExchange200JSONResponse) VisitExplainExchangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExplainExchangedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExplainExchangedefaultApplicationProblemPlusJSONResponse) VisitExplainExchangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListExchangeFacetsRequestObject struct {
 	Params ListExchangeFacetsParams
 }
@@ -4873,6 +5585,45 @@ type ListNotificationsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) VisitListNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CountNotificationsRequestObject struct {
+	Params CountNotificationsParams
+}
+
+type CountNotificationsResponseObject interface {
+	VisitCountNotificationsResponse(w http.ResponseWriter) error
+}
+
+type CountNotifications200JSONResponse NotificationCounts
+
+func (response CountNotifications200JSONResponse) VisitCountNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CountNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CountNotificationsdefaultApplicationProblemPlusJSONResponse) VisitCountNotificationsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5450,6 +6201,45 @@ func (response UpdateRuledefaultApplicationProblemPlusJSONResponse) VisitUpdateR
 	return err
 }
 
+type GetRuleActivityRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetRuleActivityResponseObject interface {
+	VisitGetRuleActivityResponse(w http.ResponseWriter) error
+}
+
+type GetRuleActivity200JSONResponse RuleDay
+
+func (response GetRuleActivity200JSONResponse) VisitGetRuleActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRuleActivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRuleActivitydefaultApplicationProblemPlusJSONResponse) VisitGetRuleActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DisableRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -5593,6 +6383,46 @@ func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableR
 	return err
 }
 
+type ListRuleHistoryRequestObject struct {
+	ID     ID `json:"id"`
+	Params ListRuleHistoryParams
+}
+
+type ListRuleHistoryResponseObject interface {
+	VisitListRuleHistoryResponse(w http.ResponseWriter) error
+}
+
+type ListRuleHistory200JSONResponse RuleChangePage
+
+func (response ListRuleHistory200JSONResponse) VisitListRuleHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRuleHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListRuleHistorydefaultApplicationProblemPlusJSONResponse) VisitListRuleHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PreviewRuleRequestObject struct {
 	ID     ID `json:"id"`
 	Params PreviewRuleParams
@@ -5622,6 +6452,46 @@ type PreviewRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PreviewRuledefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleEditRequestObject struct {
+	ID   ID `json:"id"`
+	Body *PreviewRuleEditJSONRequestBody
+}
+
+type PreviewRuleEditResponseObject interface {
+	VisitPreviewRuleEditResponse(w http.ResponseWriter) error
+}
+
+type PreviewRuleEdit200JSONResponse RuleDifference
+
+func (response PreviewRuleEdit200JSONResponse) VisitPreviewRuleEditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleEditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuleEditdefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleEditResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5876,6 +6746,45 @@ func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCrea
 	return err
 }
 
+type BeginDisplayRequestObject struct {
+	Body *BeginDisplayJSONRequestBody
+}
+
+type BeginDisplayResponseObject interface {
+	VisitBeginDisplayResponse(w http.ResponseWriter) error
+}
+
+type BeginDisplay204ResponseHeaders struct {
+	SetCookie string
+}
+
+type BeginDisplay204Response struct {
+	Headers BeginDisplay204ResponseHeaders
+}
+
+func (response BeginDisplay204Response) VisitBeginDisplayResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type BeginDisplaydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response BeginDisplaydefaultApplicationProblemPlusJSONResponse) VisitBeginDisplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RedeemLinkRequestObject struct {
 	Body *RedeemLinkJSONRequestBody
 }
@@ -5983,6 +6892,44 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSystemHistoryRequestObject struct {
+}
+
+type GetSystemHistoryResponseObject interface {
+	VisitGetSystemHistoryResponse(w http.ResponseWriter) error
+}
+
+type GetSystemHistory200JSONResponse SystemHistoryAnswer
+
+func (response GetSystemHistory200JSONResponse) VisitGetSystemHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSystemHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSystemHistorydefaultApplicationProblemPlusJSONResponse) VisitGetSystemHistoryResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6651,6 +7598,45 @@ func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpda
 	return err
 }
 
+type GetWebhookActivityRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetWebhookActivityResponseObject interface {
+	VisitGetWebhookActivityResponse(w http.ResponseWriter) error
+}
+
+type GetWebhookActivity200JSONResponse WebhookActivity
+
+func (response GetWebhookActivity200JSONResponse) VisitGetWebhookActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetWebhookActivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetWebhookActivitydefaultApplicationProblemPlusJSONResponse) VisitGetWebhookActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DisableWebhookRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -6899,6 +7885,9 @@ type StrictServerInterface interface {
 	// GroupAlerts Fold alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// GetIssue Read an issue
+	// (GET /alerts/issue)
+	GetIssue(ctx context.Context, request GetIssueRequestObject) (GetIssueResponseObject, error)
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
@@ -6929,6 +7918,9 @@ type StrictServerInterface interface {
 	// SearchExchanges Search exchanges, newest first
 	// (GET /exchanges)
 	SearchExchanges(ctx context.Context, request SearchExchangesRequestObject) (SearchExchangesResponseObject, error)
+	// ExplainExchange Explain an exchange
+	// (GET /exchanges/explain)
+	ExplainExchange(ctx context.Context, request ExplainExchangeRequestObject) (ExplainExchangeResponseObject, error)
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
@@ -6941,6 +7933,9 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// CountNotifications Count messages by status
+	// (GET /notifications/counts)
+	CountNotifications(ctx context.Context, request CountNotificationsRequestObject) (CountNotificationsResponseObject, error)
 	// DiscardNotifications Give many up
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
@@ -6983,6 +7978,9 @@ type StrictServerInterface interface {
 	// UpdateRule Replace a rule's definition
 	// (PUT /rules/{id})
 	UpdateRule(ctx context.Context, request UpdateRuleRequestObject) (UpdateRuleResponseObject, error)
+	// GetRuleActivity Count the alerts that a rule raised in the last 24 hours
+	// (GET /rules/{id}/activity)
+	GetRuleActivity(ctx context.Context, request GetRuleActivityRequestObject) (GetRuleActivityResponseObject, error)
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx context.Context, request DisableRuleRequestObject) (DisableRuleResponseObject, error)
@@ -6992,9 +7990,15 @@ type StrictServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// ListRuleHistory List what was changed about a rule, newest first
+	// (GET /rules/{id}/history)
+	ListRuleHistory(ctx context.Context, request ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error)
 	// PreviewRule Tell what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
+	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// (POST /rules/{id}/preview/difference)
+	PreviewRuleEdit(ctx context.Context, request PreviewRuleEditRequestObject) (PreviewRuleEditResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
@@ -7013,6 +8017,9 @@ type StrictServerInterface interface {
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// BeginDisplay Have a browser show pages with a token
+	// (POST /session/display)
+	BeginDisplay(ctx context.Context, request BeginDisplayRequestObject) (BeginDisplayResponseObject, error)
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
@@ -7022,6 +8029,9 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// GetSystemHistory How the system was in the last 24 hours
+	// (GET /status/history)
+	GetSystemHistory(ctx context.Context, request GetSystemHistoryRequestObject) (GetSystemHistoryResponseObject, error)
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
@@ -7070,6 +8080,9 @@ type StrictServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// (GET /webhooks/{id}/activity)
+	GetWebhookActivity(ctx context.Context, request GetWebhookActivityRequestObject) (GetWebhookActivityResponseObject, error)
 	// DisableWebhook Disable a webhook
 	// (POST /webhooks/{id}/disable)
 	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
@@ -7260,6 +8273,31 @@ func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams)
 		return err
 	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
 		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetIssue operation middleware
+func (sh *strictHandler) GetIssue(ctx echo.Context, params GetIssueParams) error {
+	var request GetIssueRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetIssue(ctx.Request().Context(), request.(GetIssueRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetIssue")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetIssueResponseObject); ok {
+		return validResponse.VisitGetIssueResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -7558,6 +8596,31 @@ func (sh *strictHandler) SearchExchanges(ctx echo.Context, params SearchExchange
 	return nil
 }
 
+// ExplainExchange operation middleware
+func (sh *strictHandler) ExplainExchange(ctx echo.Context, params ExplainExchangeParams) error {
+	var request ExplainExchangeRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExplainExchange(ctx.Request().Context(), request.(ExplainExchangeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExplainExchange")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExplainExchangeResponseObject); ok {
+		return validResponse.VisitExplainExchangeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListExchangeFacets operation middleware
 func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error {
 	var request ListExchangeFacetsRequestObject
@@ -7671,6 +8734,31 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 		return err
 	} else if validResponse, ok := response.(ListNotificationsResponseObject); ok {
 		return validResponse.VisitListNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CountNotifications operation middleware
+func (sh *strictHandler) CountNotifications(ctx echo.Context, params CountNotificationsParams) error {
+	var request CountNotificationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CountNotifications(ctx.Request().Context(), request.(CountNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CountNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CountNotificationsResponseObject); ok {
+		return validResponse.VisitCountNotificationsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8152,6 +9240,31 @@ func (sh *strictHandler) UpdateRule(ctx echo.Context, id ID, params UpdateRulePa
 	return nil
 }
 
+// GetRuleActivity operation middleware
+func (sh *strictHandler) GetRuleActivity(ctx echo.Context, id ID) error {
+	var request GetRuleActivityRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRuleActivity(ctx.Request().Context(), request.(GetRuleActivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRuleActivity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetRuleActivityResponseObject); ok {
+		return validResponse.VisitGetRuleActivityResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DisableRule operation middleware
 func (sh *strictHandler) DisableRule(ctx echo.Context, id ID) error {
 	var request DisableRuleRequestObject
@@ -8227,6 +9340,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListRuleHistory operation middleware
+func (sh *strictHandler) ListRuleHistory(ctx echo.Context, id ID, params ListRuleHistoryParams) error {
+	var request ListRuleHistoryRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRuleHistory(ctx.Request().Context(), request.(ListRuleHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRuleHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListRuleHistoryResponseObject); ok {
+		return validResponse.VisitListRuleHistoryResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // PreviewRule operation middleware
 func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error {
 	var request PreviewRuleRequestObject
@@ -8247,6 +9386,54 @@ func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRule
 		return err
 	} else if validResponse, ok := response.(PreviewRuleResponseObject); ok {
 		return validResponse.VisitPreviewRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewRuleEdit operation middleware
+func (sh *strictHandler) PreviewRuleEdit(ctx echo.Context, id ID) error {
+	var request PreviewRuleEditRequestObject
+
+	request.ID = id
+
+	var body PreviewRuleEditJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRuleEdit(ctx.Request().Context(), request.(PreviewRuleEditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRuleEdit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleEditResponseObject); ok {
+		return validResponse.VisitPreviewRuleEditResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8444,6 +9631,52 @@ func (sh *strictHandler) CreateSession(ctx echo.Context) error {
 	return nil
 }
 
+// BeginDisplay operation middleware
+func (sh *strictHandler) BeginDisplay(ctx echo.Context) error {
+	var request BeginDisplayRequestObject
+
+	var body BeginDisplayJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.BeginDisplay(ctx.Request().Context(), request.(BeginDisplayRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "BeginDisplay")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(BeginDisplayResponseObject); ok {
+		return validResponse.VisitBeginDisplayResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RedeemLink operation middleware
 func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
 	var request RedeemLinkRequestObject
@@ -8553,6 +9786,29 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSystemHistory operation middleware
+func (sh *strictHandler) GetSystemHistory(ctx echo.Context) error {
+	var request GetSystemHistoryRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSystemHistory(ctx.Request().Context(), request.(GetSystemHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSystemHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSystemHistoryResponseObject); ok {
+		return validResponse.VisitGetSystemHistoryResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -9114,6 +10370,31 @@ func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWeb
 	return nil
 }
 
+// GetWebhookActivity operation middleware
+func (sh *strictHandler) GetWebhookActivity(ctx echo.Context, id ID) error {
+	var request GetWebhookActivityRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetWebhookActivity(ctx.Request().Context(), request.(GetWebhookActivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetWebhookActivity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetWebhookActivityResponseObject); ok {
+		return validResponse.VisitGetWebhookActivityResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DisableWebhook operation middleware
 func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
 	var request DisableWebhookRequestObject
@@ -9267,392 +10548,465 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39chs5ki/6KgieE9G7Z8u07Hb3Tktx44Ysy2Pt2JKvJE/vjVavCbJAEqMiwCmgRHPnOmKeZh5snuQG",
-	"MhMoFIkiizTl7p6d+WfaYn2ggEQiP375y7/0Rno210ooa3rHf+lNBc9FCf95fssn7v9zYUalnFupVe+4",
-	"dzsV7EGURmqVsbEu2eBi/OQdt6PpoN/LeqX4cyVLkfeObVmJrGdGUzHj7jF2ORe9456xpVST3ufPWe+t",
-	"HnF86upLfpyKUjA7FUyJBbNTqSZMml2ffyPsmdb3UqS/wgjjvmK3p37OenNe8pmwNEtnVWl0mX7DQIlP",
-	"Fi8YMD2GD5rziWBDMdalyBg3TFq24IZN5IOAoUh3858rUS57WU/xmXv7CN8Rj2vGP70VamKnvePnR0dH",
-	"WeLz3+gKh9gc2Bu9YDOulmzqfmdWs0Lrezbko/u298OVjdfnYsyrwvaOn7/I3FjkrJr1jp99/7usN5OK",
-	"/hUGJZUVE1HCqC5eufvhLXNup/VLZL5xIca6nHHbO+5VFVyZECc5kza9EJNScCuMZaqaDUXp1kIoW0ph",
-	"2IIrK/K2Ly/gmckv/+4o+vLnbgm2fPmVKpan83kha6lPvZJHl8QvllbMzMrSPzty878yFTCsC7z6WSQa",
-	"vCz5sh6JtaUcVjaxOQb3Yvl/PfCiEoOMmXkhLeMWhHcsS2OZ+HPFC8OMnKhj+DMvRGkN40NdWSY+jaZc",
-	"TYRhdsotm/IHt5OlYdy/sc+uxdwtSJ4xXhRsVhnLprrI+3eqZR3CvVun5PnRCxTC8IeNE/S8bX7OdFmK",
-	"okU/3bZ/9ELaKX7vqH4Ck60SFl11kbdtcVzn6KOepTaAG/a5epClVjOhWraCqC8wXieF0bcNMrrpMWXy",
-	"/JMYVR1nHKbYD7x13P6Bh5ja16WerQ/M/eJHBgI/dvrLbRhdMj62osShSmUsV7ZtpGP38KS+y7kVT6yc",
-	"iV7bwN5JJTYPTI9ZWRV+S/JSsJngysL57QRgxItClG1jm7nnJw7FodaF4CqM41qTOkk9pNRddu8XCM91",
-	"VbS/vCrEigiEt285WLq9/EY8iFLaZdsAjP89OYT/XYpx77j3v57WtthTvMw8DU9eGUnbQOREcVuVImVU",
-	"8VhRjbksRA76CgwRzialrubMTPXCmSV9BupiNrdLppVgTnxzAyJDUuVudVuRKybKUrfKjwljesTlv7E8",
-	"dZb9SGOUNos2g5vTpfsiK9iwsuz9+eWri8vfZ+63xVSOpkzpoc6XbMoNGwqhmHXHU9v3wat3XtlTNxwc",
-	"dre1vRWfUkpdfLJMKmalLYRTOjNhDJ+IjI24EUxOlC7bDZw/b7Aq2/TNrd5RDaK520kPWr2vFvygSsHz",
-	"DiOrFR4sr9KWuTvbRlThczfqv89ouQpjX+pcClj6G1GIkYVFhn+PtLJ0Kkcm3tM/GTzu6qdvlxl4svu6",
-	"8ObaZsa/mLlWBsfxvtTDQsw2DGGOV/zbbkPxz4UxJDTNQijLFqVWk76Tb6eYRH6hDjYV70T61dptblhZ",
-	"A69kEvyqyLG9EfZJ7Rim3kEXP609yM/wLnq3uw1Wwv3HvNRzUVpadT66V3pRiHwi8lPbVYSzxn0vlwnP",
-	"M+uNdIVztmlWfpQq14szuBQmp5BO12277RVdd1PNZryEw8afFPBVRXE17h3/tPkh5/6Ozz9nKcvTG2P1",
-	"NoRtySTZdH12NWacwXc6v1gaHwJwrhvcNON2NAW/wcCx84nP5oVzpFXO+NCAyE1FKe6UhRCCdPtbCedY",
-	"RJ/0oSzaYg5zoeeFYEaIhmWcseGSLdwIBrdXZzcXlx/P//Pszenl788/frh+O2CGL02fXSj8KmUWooST",
-	"0h2c8JEZjouFYZlqNGX8Ts0LPhLo+NSWSClTMgIq9dSmhi4L4Q8x9yIch52Wwji/CiIMpeBu6vrxizaK",
-	"5FTwwp0EraZ4WDh4m7OxmLRGFOOMDtERV067DgUTzp10Ht8JXEtHFEwbW0yXfXbhlLDRxYNzofwHuEfe",
-	"qRFXjUcwPuFS9Zk72tlgIYZTre8v8gGJjB8RqCD4DWd3VWlnPZl3sv+KpGFxG0kHG4oRnwn2II0cFu6f",
-	"U6ny8AnfGIYRHJRT9+dC6/snQz66Z2NdqRzMrdNIft2p1E8O2o3m5fJGjLTKTXpYbkGZcyhQhFW+6uex",
-	"f5HWOPOnIZfM6KocCZZrgaeiFUXhH/GvzGo2IAkc+MHeqfruIBLuVlwEJ/3BRWuKeK6rYeHELgRNanMD",
-	"gzRgFKGcJNXhLOn1/DgVbos5QSSJNGlfx23WQhrnT9KapLZteg1IUndS8P4eVO7NQTdWHsYIKnDs5n8o",
-	"Cr2AzwnbuZ98Pro4XQTaXXoJxk1Kekhi56WAQTkrqPWFf8RA8MYoMW7Fkksj8lpQGmpIKvv9i9560Cyr",
-	"/aYdvCTjPYHuxjfYzkkpq1qsSi9nLcYkbOgvkLCg1dJTSz+TlnOmzkLCwcj0eAzaqDIC94AYCXeyu30w",
-	"0Uqc+GNSKqbhC9A0Rm/P7xg3WDfCxVQbcae8up4JVKx4MW74ptbmbC5KoxUTig8x4CCaanh7HLe2Z3+i",
-	"oLD33oPgNqUva7jX5IzhktYqJJxn9Tn6c3i7Hv5JjMBgArk4HVn5QFLXNO+G1ehe2Ej7bor5ZnR5Qk07",
-	"Q6cofFBGT0CYwANZC0v4zZFQlNGbmg5jBlmdQqQOrte8MCLSNbrInXnlg2t49qAGEnlaOsfJSFidtMEw",
-	"MX48G4qJVKa72QFz0u7IR3Es0ilKQ4KoMXubtv51VYiwwp8TvnYsgBSXa657NL31GvuRt0oVGOVms8uw",
-	"x8qPJczc7jfOhcr3u9OfZXvc2qZPr+ZOe3Tw0r2ZJBUTD25dkyfJpkGsrLCfhjCTTWesF31u69K+loUV",
-	"kATkeS7dJ/HifbTIY7fnUj5RnUv0Npo7Mdx/41xQZG6o82WfvZLjsSjdx4+lKHLcrCM9G0rn5g6X7PTy",
-	"VUYGGya39BjU+HDJrq5R/a6I3ko66jAhuaz36clEP3F/e2Lu5fyJnuOUPJlrtwolRSqyKK3zSNmc7kNp",
-	"5mG2z0H3J4tmSuarT3KcBDnkd/lToJtar811yp/Snlg5Xbq//s+Np/V62ZboZfcnl3qDRD7qUtVG/GHS",
-	"E93fHBvah8xL7DCCOHPx1WfeHCB90NkC6Rz57z5+q7tvxfgMPshm/Nx2Lv6+1NX84BbPeox1zbiGVJZx",
-	"B580phLHPqZE7lLuTsWCG9vdLF0P0HZ5qQbjJb43EiNp63xs4xKlFw1ZWhvMqrW/co5vG1nSnw/h5fbV",
-	"eHZQ+xO8hHQ4k+J/6Eegn0nmEeYowYPrvnYYQe60K38xwzgcOnstXn1wbLjdXdTf7oJvChAln7d2v9mS",
-	"hG5gTpqJaB2/IDwHIij49ewcMtJb0tDrO6YUKu+2a6ceIEfPx0ym8zf4aAqouWCrc2PZ8xdZ7EeDzB7S",
-	"k6+19Zd4Obi7O/g4WeQQhdSn36phK/28UeO/p5jtitY3V+NE7BNUIV/xe04gAzOo5rd60H2fhynvfgrj",
-	"CZWY9hq6mQaXNqJU8LoMv7B1anaZlVvvCU61c/TQ4EBFGGXXh0snearPfi8fnPtsaMZgHhXjkCTO3Dlz",
-	"L8Qcg3H4R0wP4FzfKXgkZDAKbkXZZy+X7L02dlIK841ho0KPVqN3h16HnZfAmay8HE1FnoQjOJHCC1BV",
-	"MCs+0dxNtPOMFeOF0xuTaQ3LlYaZqS4BswDAl+O2mUdgF2F3C63vRX6nuO2z32v3aAABxujf7rO3l2jV",
-	"iIDdQhDnEkLAA5mbgfvowRgCGbDlVk222oNsPuMiF8rKsRSxfDlr2WjEh1cq1wNMfc34vQDIs8zFbK6t",
-	"UPaYcVYKWy49clIw4yRR5u7PVanwsaUwVeEUBGR2yTIgzAU82metACsOGcITfCJXGOc2fo58npCNtBoX",
-	"cuRWTShRQm4Ro9gQYuoUr3a60cd+tgo5hYkg9Wi+wMtDrLH/994+g9MVLcB1J26DRkhqNSiHQs+czJ+u",
-	"wX5AjYBdW4ixs+C0Ej5hSyLGtCqW/e6bokXw027bgDyyAZjflPluJtEy8NyUxsTgYKzLV1UJFjRFeQds",
-	"KexJKxBMKHfw/tSjN/Wy3uuLa/yP07M/XF79+Pb81e/PX/Wy3vX5zdXbP56/irbvekjCLR8mYm4ogVGv",
-	"opzNNWFNuHOEe1aPjFRP8QaYHVyC84dW2G/OLQ9pYHcZG+Dtib2Ohlm+EYRL+fVS+Ci8Lhndx4xUIxG9",
-	"KVQ7qJxxNoaKDnfg+Mudyi2WNUqMryTD6YCi1LIzW5R7ndWazarRFDDoCjU1bv8ZXyLunF7RZ5cACpKx",
-	"W4FjA9vD2FLwGaHP99iSz9dRieRPdTv8KDMAUTJjcOY3Qp/gqtN6+dcsvZY0hLXuWEth5AR7c3v73mvU",
-	"Pruwhk0Fz1eTl98YCEbD3s5FIZzONHpGoAOPd64RHu5IFdY6A/9fvj1iOV86U/tOUeThX0+8drfMWPcj",
-	"nKdOhZsoWZwIXee0W981F6sbrgD8hJRzsmwMfkGJB0JRiTwLzoYRo1Jg8iFxIihppunYRJBrWQhWqVyU",
-	"bMGXmZPnAHuZl3okjGG53MnJxa/bmpMsBcQK0rvbv5rAVrlg0qYdThSUrbk2vOyNcyMiYGL65ZApVG4D",
-	"k6JqiFzLMPCBb8hF2jyW6FoM+ZV2NxCHsdxW5kznLV8AewgvOonwaIpgXyhP9Fn9JODhQZS5HG2PVeBO",
-	"/iNdvaoDSBbib6wfvUEz/LF++8qB+uHy1fn1xx9P/9/BMeXjmK7syO38pbB9Nvhw6Q69y/CzQqd9IYsC",
-	"dbH7U9bAJsRy7jaAsVrnzFhZFHdqTBreKYMmaCxodziPwVJjg1fnby/+eH59/mpwzPhoJObWqf3B9fnt",
-	"tRsy9yYJfic8w1SjkRB5/04Nbt9cX93evoW7UR8RaoIbZ+SgBzF3A4dnvv5wA5c6+999n4LTBV+LKGca",
-	"a58Nfn91eb566Z2ia7la9tng8ur247vTV+4ypYNRC7AOoWw9ZxGWwl3oZgbUh7KErAnIbw91Krichfm6",
-	"UzBh+kGUqFC9CRPWtpf1aBl7WS/MKJgwt9fu1zBP8DeYhl7Wc5/Yy3r+M9btHBQwzPRBqehWN6Wp6+/F",
-	"MoVO31i0k/U0RJ79R57/Px9O3970st75f17c3Lr/eHd6e/bm/CY5XKh+a0HXOUfSSQQ+0Zk17Pr8OROf",
-	"5iVWlMKv9PTMqwG4A17db6aqnrWUb8b72U0AfNDa3m2akIBA6K/MdRdTEqELYElWubTnypbLVNw+HWEe",
-	"jKC+cpCxQTXP6b/QOnD/NZQqh98U/NcJG5CMD2qwI9htojBgMaCJZ6ecQvayjtr307F521aCK57MuCwY",
-	"z3O3OGjuVUaUGLNTztOEv1l9j/W36Yej45v+7Q8yFVkcuLe4r4Ynu/+Yl3pS8tkAtufAGeRDbsSAtAsh",
-	"M+HMxdNi6LatSqP96Hs2gXC8HoG4zrjUs/SDxhuBC1iFmwjhEuIVshjRg5NS+SejVf+aL94FKFZ3fED3",
-	"sxndhz0+ZcFNRhEzlF5wTRHtHRyIG7T3EB/FZ84UdJahmeqFerzvl/keCRkcQ4vE4o9eZFt+9rH/hEoV",
-	"5YaS2PAzGnDSsNP3F5vMx5ZBPkierlunAJMzljmpiWNfx5/hHs7YnBuz0GWesUKq+8z5H0+qeca0zEcZ",
-	"MwUf3WdspGczZ5/o0o06vfMfJG/JqdgmfUAHDCO3vVhdeJ2F35p5zdpYn6Sd5rRzOpC8Y9C1VvMHCX6n",
-	"BvtScLtbSGIouE0EJGBTPPBiO+q9UlYWVDXyCQDo/V1R56uft/Lu5IdWxf01BCjbzsyOyGxelILnKYT4",
-	"atTFaEYX74x/y+IAz84JznFlUqEhGiAAhgkZEeoIeIEQ9j1GWqlc82EhPrh13QXhALohFaw2dY1nVCK0",
-	"AZS+Q5ItrHU9xfWa1pNXj2/1A1PCdUZQUyWMuQHXMq0bKTDn9ro7pEI0fYWPASqoMvACQoEK2kVFwaxQ",
-	"XFkTwm8hJOeDZvh0abTK7hT4d1h6RMmiqOLHlxslQjc0xLw1949jAjmHFKu/oXswZCaNoRT+SsYjMRvg",
-	"qJKPitN4wo4oE1AUTkAWoij2kN4WKPN1DWEOWeTFVBeClVAMlPzcbm+Ex9xINUo4L/Bn/CzMagHaPwS2",
-	"/VtD4GJt8aMx9vfLZuGE1MuTxbKQFH5wLPJbd7Kv61YMwrWBDLRzn3PIip5WdqpL+d9gnByzl4KXomR/",
-	"/+vfBlB5RpFlMOaouiyJIfCj2HSw4lBXPxxvzfyIWz4VMmm8MDu6x8K5OKsO8ncvtjrI3lBau/X7zbdm",
-	"vUUprbhSxdKb1Z1xYvGk4LijcaSmZbUyNb3YtTvCCUb+DaypHBMsyqxbFSGq24iZpqFKAFFJ7GTU6ODC",
-	"TbTOwbWjGJMA0dNji5l5MBmdRnSbDk5EGNLm9zojhkJzpy1WFNg5PqwF1pQ2osaV6cUuahMSsUm9eRo+",
-	"KkTAqxFE74xmY15u/xarLS+2TfXatnH3ZNFSRWMMy5IWm7lQuVCjRBhjQ/RfaXtSA4rQyRaYA9kU8Vfk",
-	"MFE9soG6AjoTnZIr5Oh+qisjksEmOCqdEdDCrdKI7FL5U7gl+fHSjHiZ11UJKxVA3asHCJeDBQTMo2EH",
-	"GOIeZLG0DV6fXrw9fwU4Avfowfl/vjn9cHN7/mqQLD1wm/SQWOfWuiQ6QzZS8nTdHtysVEpsOgouI/1z",
-	"jbduIfo4PAI8JC0aj1xPXkOEl/LYsI4QKaUF3Ja5BkW77JN12iXeiHeAdNejf7E+dqvb17OFVaTbUjYK",
-	"LA/HBdS2Fa/KXJQvdcq1647B6YY0aW7+x8WabPpkkZ9CnivhhCmfqTAnjLNcToQBI4zc9ZVj2j9u/UEU",
-	"UIv9YuBRZNV8+3nkDJV5x6eG88ctUBhQADaQxhsKwB75k7K/m/NYf2c9tpRyP494ObaSbHhrKBAjxJyT",
-	"IeGMlwBJBIA5+tsKxdYDFz7lsMF2Tdy2JhdtVdIBLdQaZ921vGt9LAQouDSrJ/mz59+++O77f/+dW465",
-	"W97Sjfa/nvzfPx09+eHnf/vfqT0kVH4rUwjqtVr/VdYFw5fd1dhKbdn6787UebeBRQEuuLF8dJ/cp13X",
-	"Y+WBt/DX1OuatWjrJ6xHwadS76VNT+mtpmSO0gaidN3nrz4buxDb0AG35sc0WQbDQLMV3sQms2cgxPOn",
-	"ZiSA8TSuLOKqKG9SEYcIFNekPo8VJvZvuBbjHeGrl3wGUF7RIIJcMfa3VD9u8ZEfQ+w6is+muaoDgd6U",
-	"u/5weYn229nVu/dvz2/BhCNbbov9hmnjHcy3Ol38mo+EfSuN/VI5gwf9EdLu22ry20UpesjacEJ904oL",
-	"D2yHikLC0jI9GlWl2SP2FjADm5cbL/P1VsmvcP7ZeZuTikhIIFbDIK+TfygITyA5W5FKw1LfU6Q1Iy4q",
-	"g3l5N85Bxga6sh/1+GPpxM39W2n7kTTYsMBcP0axP8LLBy1QOFG0AEmdREWvRuO2j9pQmJ+Ofh4EHEud",
-	"pg/18sm3RXRBm2YN49YYIsz19gQefkSGs1m/ZQsWA/CN/dd07/Y9BfaK4sVTLMmEzbUPrQB8K8fgbqH1",
-	"PVB29tlpUbjZs6amWz4B8xDtEfcTpUJK4eYBUhkJQ7Bh6HVLNTbhKA0H47uEvxofd2daWS5VIoh+xo1g",
-	"M7DGTBdETfO5MJRUbP50FcyTEUMXV0u02QhE7BFe3V/tTnPTVtz8XQdA0xY/f8Y/vUqDYoP+8nTlPxxF",
-	"/9um12ZSPcpz/VZfX4RLp9JmgivD8ABr1NP5E6/LOdeEaa9VSlRK/rkS9HO6lDl1UtK+3PGklKV4l9TH",
-	"g/fn14FPcIA+mIlsbWd5Q+0hZKsAKOXNHTY4u/pwefvx4vLjjxeXr65+bNyOyTluWSG4sWwQih8Gd6pO",
-	"C2IOzB0lUrHBAggkfQ0EqGA4YPwYoFyyiR+Mhw/2R2NE3YyPMDu7TSqU76XKsW+ndCgicaM72+svxsgn",
-	"EBxl+FVwKMNHIoNhXOFxffXh1n3X6fv3by/OTm8vri57We/88o8X11eX784vb7t9oR/qbh/4BphIX/tj",
-	"tKmMZwBPbWFfgy+COieMXMNSAhZUFzkDMC5W1WJVhZi3UJGpNjBQR3sH7k+ZOW+lur8JGbwd8l112m8X",
-	"ROihslYbUnjvEmZnSM4lChQr02LITLl5HyXntt+6xmqZhCy5m7xNBRnJkwZpagSIENITkm2NFkLVdAv6",
-	"8mou1MUrdqaVEiPL5qV+kDmE3yn3DSMaaefGtUIU79P4Sj0XChDToT7LaqgYdye0+5B4D7v39LKQhnX3",
-	"Jg+LVmEvdbGVU/DaXQOFqWA5nH+ay1KYVpSDU6srw4bcc8YCMMCKXSgqEL2xfUfeIwLNp5I0IKLo5qRY",
-	"x+VGadu6rfTLkjEKlZzu5BoV0v3d8AXyb7ALBbUAjZosii0lEkamAzRqrSANJnSmjWXOPNvDs5vpUmyk",
-	"gCwFNlWg+jUMvqa25ypgCL+J3pCa+0uxiDXBDlqya3b/+WMpyo1p/UuxCKCOXaAO7XvqtMbZE5ybGtBA",
-	"BT0CA7HytxQP+n6n0irSCjsWIHTXGS1JXl20CsUH08Ex7HQS/djQxU4TYTxE2ikScte4sAx0Flw3hTTC",
-	"ivfTBXSikrwiMYCNE+uwP+J2nPV54+BsoQdzm+BAUv8F6+wBMFvXO0okp4s3fW2UXog82OykfCm/ZkVR",
-	"mD47R0IDAowYoXLIB2EpotPEMs+8j4s0+IFj+4nMB1gBiUX4dTMtrDew5dJTX0u7wgc7pWom9wsirDZj",
-	"AjbsbfyeTrYJPPDWk/umMMPQM2NMU7XCx9tIb7npOkuHEAkbY9hQTCq1PfNIT0vRwsYcMhHTJdII6/E6",
-	"pKlrBAbqflM8sZhM36UIEue/jZrYSxtYBRS9wRx9PHakbBBWlDOpgBLCUN0kVonTDMV14J63waCJALdQ",
-	"8cVWOcBB3cj/Fhv64TXmlrLJHA73nEllNX4TPgr2GP2xTlxvrsvoTDdv7Pnm+mRAjPotnMs8LlJO45M2",
-	"48hokrW33RorVVdw7wOU2R0f4/SIFKbFaA79GSJVkjW5l1raMDQ+ypuYe+B4UiUT+zA8HkbD0dLsXsS8",
-	"y0f7vGeoITbt5TnotIQdzITKYwv8+VFitdLqbbdFWq2IPhAtbAMntHU16Op2cn26YIVf/4TabEVabpKu",
-	"dUyVFtVDbA4gbMMox9w4yGLtv83sOEQquWHGPFo6OaFV1oMHry+uQ7H3GvqFDa7P311cvjq/xsJtqEgH",
-	"ZhuDMbMo5tDgbZQW7kW6F3p63crhTqV6ObDB9Ye35x9fn168BcIa93z80/X52RWWtGMnDqyu02VUOhD1",
-	"XEk1W4HRevYU667wzEiDm6sP12err6U/xi/2dEx1nxfEq5ywwY/nL99cXf3h49Xr1wNva/ry9B17EoRn",
-	"hfG4590pHyKBKiJQ5wS2tkKxmVSVFeaEATmBL//3I4k5PKjwBmi9Pk15ZZAc4NXF789vbnF2DdgAd6qp",
-	"gSRGaXyupxH1BhEC5CTKSsz0k/XiRfX/DPPay3rN+a//EF8TTXD0r/qW6LN7WQ+/piNU89prhp2gmusH",
-	"4Xq52y4Vu8vt+xzqJofLrTu9rTKqZoJacAkeLIhdjdH3bWEwAOWGekK0EXRXfHFgtBgK34UoYp5wF3tq",
-	"B7f5AiK6XCsTiMDR3esF3NinosDnEPsDRJukvVPOJiT1NHh1cXN2ev3KPdzjIdlwGZyx1exNAgMcC1YC",
-	"D+ykjV7xqNjgeIVv5UwURCL+eKdQ52PmqrJD/alN7DzgAMovWIP0Z0OtXKJEZZ7qwHXZUFLuIUthvZV+",
-	"zMQnPrJuza1mz46yo6OjjA3FUgORE4JChbFyxq3YIxjqb93QFGcA4x7ARoveRaVWfKgfBA0MqLtQaoFF",
-	"CoFUhjW7HEXZDbQdTydiYy0whELGES1rk43H802EBXqJs0Nj8q3nuKWCIkqYfWkpMa5mPIMpwXrPSys3",
-	"qbRTAGtIpFmEQJmSFmnJ4dyXWsFUezPANOs8ka3LB/SgBl45EQRkD0VLMbK30vqGj+7HsijSbZChob7l",
-	"pY26j2HaVSt4Jc44YfbJkwe7ymq3Bf5U5ZPGVmksU3fPExuttRVLRSPE7ZHKDK8MZa0Mcs6NYXXtK7KH",
-	"0oJ4biRsf5SvUy5vHHzBJ61i7fyrMafUmTRxjzlyJfq791fTC9WWupN5HdhD0Yii6Y12dW4SwFLLtUiX",
-	"R4Xp2bH8q74vvVEw0HtWt6nsHgwfVWUplH3fFixerfPDQWVOVMTc++kQCQ/VYoF4ov+YwWbVTAj9Ipmd",
-	"eAzJlSnFgxSLtzrdOa3pKeiqoOrriU6pncpIYew7MPbTogqBBV9R4oEsYLfDTfuccZ9GQuTmOt0TImr9",
-	"RqOjN9HuiNOAgg0BPlYI9Pp0NZlmzFAwsR40l23wi/is34exgVvxXpSoV7YFJWCsJ+wo9E1NqpQ1NfJF",
-	"QZLN9n97cKM5MdmKoKx+eHNNNwjtdU1suIM6ycVYqqDitnUfe1Vf/TnrTXVVmoYCev4iawtSw8Xu5Crc",
-	"5nFncj8G4D37/nebw9BrJkkYyYY5uZnyMkVdHjLyOzIUbWxXce5DYaWIm9JhAALJTZG9AlrW8CLNL5Tu",
-	"pnCAZ6/6p8maDpqZDVMqckR2bQJ17YPF2lBshEYXPn77h1FOkkaz8UuiLbOiu5MFjwA/X9pQYAcHwBBj",
-	"+i2dSaBdeGtRUdTau5MHuLoEiVDkVBvbKj7hwPeNLdNYdDvV+XYFR9fRK+uPaX52hnOZXobQ3705WvqB",
-	"5cJyWRj2L9evz9gPL77793/dpVDgXqo8A3uH+OvMMZPqgRcSKdA+Ajw6C2TqmTOyC5E5q9RpXlAuH8tg",
-	"QFmtPxa8nIjsTlXKVPO5Lq3IP85ELvlH93UZwzn5CBUHRYE57UpxIvEQOJ6hzHOh8IFONX4kTjED1z5w",
-	"WTgTPGMeV58xXd4pzwbvMa3cpx3RukXr3X0zUtthijHuHx0XL9p2QMWUz+dCCT91kLVqejfgUDh973bl",
-	"LYQ+vjHtJXU7VNLU5SNfkKeKCdpSVVeQ9/Qcg1KFL2CFnvQ3p53CafXdDz9ER8WLozRvRHv6PqLbBciK",
-	"LvP0DFpSHavIsQUwTjvtfzwsuLo/YQO3E3xI2JL8G8adKwKAwqguNLoxASZcpbLAbezb0oaMDBWV1POd",
-	"2uPXguddDZPHrS7/VfYxaO1ntlLYzct7WNQZ44bhXcAcgE1u9u5E+Nvuo4CylSava+0EsAa6hMplTcGS",
-	"L+VR869Nb4WRViNZyGA+JozSNCheGx8VnHl1/wDxG1nuyf/WRjmywjIGOfAG/4ikafP0Vxn7+1//tkOc",
-	"yIpXpU7TF9zWlCyBdzumkF6ykqu1FELIJmLJ2BBIMrnKPbPSgzRyWIg6joxXPvEeyK6IWqpk6UbQts8L",
-	"2gjgktMTtwJaMjN1JumBOOBoIDdwbGzjbJB56AOMscbQLAPgxfio3VoD6speja8FH1EewZllGL1PEeJC",
-	"2YwuZ6IMRZeDSNoGe5LgdYwMpNhe/v7Xv5EcUuS4ezi1UuLTXIzsVr5KH/+lAkjaF3ym1SRmOAJZPAls",
-	"1NT9AmuGWKkXgS34C9Vf6HdPzcet7kU7JgsqLubRa4pZU0U0hKAxLWkF29If4kqF/hDYH4RId9CH1uP1",
-	"lmEJgKd82BBRkzZk+5HbXxYeFGVwWSgr4642zPJ7ge66W4CFLu/TITSgwRf55WokbVNSzWMmpPHAOtp5",
-	"u1Kt4ruv00yQsPujVIHf/SZKKexTiu7d1/VinbaALIzTZDVuiwctP0FVIC0bLoG7HeTjIg92jbfA0WCu",
-	"kccA2Egb5AU39qXgK4m8HbMX4SEJV93JJ8Akp4KXdij4Dnqjnvq2ynX/exATCPw2FPNuTR7nLUzfqT6h",
-	"hVhlqPmpx+fSOSeU8etlvVyaOZRb//zzLqfFHj1RHkRp0rRAKbAaRTnm8A9/q/+qZr+SaHmTApOROmks",
-	"2MqOa9n8G/TeIbgsvArdH10Q981Jb9i6PQixoRNCC7KpyVZC682LKCGfi1I+iByTtpiyyJdBAVCQ6/hO",
-	"DdziQVYf4YqQO14oKhMwtZ/i3lETHMWYMJFL68vEUhUA7s0vl8QusHkLuUtvpvz5d9+vz9ArBKGTfoLP",
-	"gaLAT+lqyx3jh3FNbufYIZVgfrh+i+0FoL5CI+/ZaheBQ0YRo2nKoulNC12zmdK65nOPbTZnqpG9L9gf",
-	"5Mtkg6zmEh94tvHweUvAIFKKvePem9vb90+f9Z+x50dH7OoP6Z7AlRqlkSxvSKSRg9rLtC7ZqOpS1xcN",
-	"ql6L9JTbUh6KKQ+R81sZ7aB1WyVqouNH4MnLwlt0ucqL54nrqemZM6+9inBfNh4DyR5a1zty6PkZ2Myg",
-	"B9DFf5Kj/pMcdTM5ahL3GDCSX4cS9dt/QEpU2H5fkRA13u6/AB3qtS7aGKmMngkwTmZ8yXJ9glwkzham",
-	"vxBNFeiRGjo348s+G/hyAGh4F4oQMkad3DMsyOyzgbO54DL0MAG5hktt+mzA85lUg2PAMhnqoeP8wCqX",
-	"1udy/I6ArGnZ832AoH8NPt0Z4+5BW3vcAmd4/xo5B3YgxcIbYYavtXXCXlOHrAgFhK/w19A2pDn58Oco",
-	"C4cBL+e4Yvmz1bqVGWMNFbOx1EpOlFSTm5Y+BcjfvggELYPF1IjRR6zGGHIjvn/RvT/BqgnSeHXyGKyK",
-	"FKijnIm8pYNEMqyd0DlwxE2lsbrcgct0j1JUip2kwRLdtEOtGMYRQdPmO+i6z/BlK22jo7FERtSk5ina",
-	"9OgUR9Dm3NNU8AIh4ttAR2/wyu6FqImuS+sfVmh9/5KP7jdeRDbsrZjNC97C79oKbcFz8Updo15Lr3Up",
-	"wJ5YIvqrZRhmpOdbV/cGLoLKygdRSrt1zW78dU7583IibHff5hauT7k1oUAs/SmQRt44n9jKbt9Izo6A",
-	"rgUHdhezIVbhy2Kg7bo0bC7KKZ+jYpsJrmzNBVmDQz3YOS4lg4pRii0ChLuUVuxYLHoQiESwl3a0J1aX",
-	"usG4llruVBytDp3VajNe9CxW5IFhwuvLSNlFgu53SFCdq3K2vpMbs1DL/7ryWNcUsYyvTsL6rl/f4knl",
-	"23bOnY6sfKDNvIovHt2vbtkdo+3tbsoWWWjL+/gxtX5NEz+5C061XF5XajtUImCcNdaeLhpIvTywx+Xa",
-	"V2n0vwRBMS8rJXYaFcYHkMkMalm+MZgWQiv3i0bT0rbr3BnnmBVVI9FZ16wDfmP606TLtN4ya6MkiHxT",
-	"q15vvJOeqLUEpALrPnUUcUnSopHZ1wbmVxDXpfSnyWrixUBL3HmmQDOfpRnHd+2bugELS/y4QaJpcjpR",
-	"LrRaKl/1FPyKR10aGUwS1iaZrxqI+N35i4k3yJ/uY1qyBMF77QME7YHQhi90CTpOj7tMz6T9b1HqIICH",
-	"8yXCNx2lagIoJy5qQgGkd66LSuP6NaKTlaUwfXbEtGIxdWtG1XDwOwQESc0FvObvvn+xhda3+xaNPCJe",
-	"FFfj3vFP3Xyjzz9n6Z1N+H1eFHHPSz2BMyNgb1c+us9O6z6Iei6UrwtwEudZA6EqFAZsTkiBzHQp7hTM",
-	"cXP+M2CM4EtojCYVG6CH1g+0PoMspNbqV+HDY3QVvhSQ0sYyY/mSqsKXzrvGoHE3ktktqjLVW5dE7llK",
-	"5LBCvWafMDXfRJ89wyA58A1nROHMLfWbtHJ0TxW1dIsuM8YLo32URY7uIfR+p8xUl9aD0zjVBeNXB3H8",
-	"9vuGNCY9k4R/mq6rDMRlhmEN6SokDhiQmwGQFWxcAUXOJGf47W6ITKs71ZQ52HsrPMl+++HbAFZgqOUm",
-	"GscYHXTO28o8fH/04ncdaLzXnfANFY/vKmOd/vDUNPg5bkropgTx+dGG2N+2qsb9GBYTsYFuFiRPcFzF",
-	"wHxibeFF4TZlQdxGEWvLa/f0NWXyRVbnegijXfeHhtdDYRdCKFaKmVSYsgxVyZG630JbE0r+6uegkDYF",
-	"t3lCAM1AscRjoimRz46Ofneog2KHqM2XnNhfN9yzoQNC95lpxIg22wlQOxhRvjsbgTpBB3r4ZxtsgtCd",
-	"CjZGf2Wtt7L97/BNq4GtA+uo/VXUvuGejTRkaw0Idh6PaSvQ0eOQ5sl8lQPgeesPGTQRa7vp3kf7rtVw",
-	"WLtk/4il3tTN3alDsI+cdMdyfUTaz5IqH6zYPIOE4D+S3Zt2pVLBuFa/So8q3+5tB68Ke45HFiQw/jsD",
-	"dSwpXrICJvntBEHimMF6IGRs2yguoGh2PdHHcppiZGeP1cnnrIfu1G4PDA7G6sP2bo80OAmbG2F30hCB",
-	"lN/eZpCx4RKWqmuHo7b5fRNyTAnSZvi4b0xEPgOQQk0hwUfhkAnMJ2SpJ7lkMjYURuYCY5fQ1GDRZzca",
-	"Ud13Cqs/qUUK4F44vd39oJiuLJ+INkaabIUBxvtCuTQQjkCDaBfOmgR32V11dPTtqJ4S+Lf4//DPcdUI",
-	"/jA4Jkcr1DNYH3fyLgrCfGooQej+7+eM+E0AckDMgYN41QY00yP9AEbihfW4b1oLTxqDUhExFVWqEMY0",
-	"9wOUFLu/RsW2NOF3ao14pxaxbMPM48q41SVE/QMsLR4rLaW8Yy6LZLVQzPUBL0qwLPpJ8DBB8u9L6Tbk",
-	"hDsVC8BaOJ80OnDJOoVu9D+x1CdIgJq8PKkJAho5LHTGJ+1BHNSVpDjSCp6nGPrGi7zJyCWBx7i/kQ95",
-	"l1Smu+m6Um08UKtjC/tkpGczae0uXMcbi/HerXZsSkcOUlV1IEVUooauHPTuxYpBaYCjWtpp3EMWSvH3",
-	"KBdxn/CWG/tGV2VrqRS11SBqeKyt0FXZIS6yprD77LbxpdhhzU7F7OROLegJ0BQmDq0EskMKbRrf6spn",
-	"oJoqt+Ona30v1eQlH937It7dK+QaCnKHthLiU5uQbt3Ee1SzbClmIUzPGmlcBwhu0mo4BGMwQJQejSkY",
-	"RolcIJvIbTZUPtfcVVCvvcfWw1Tv/jVQUfo6OU44/ZxoZHgKDcZwiGNrx0MlvMEYEHm7VVdCfbmTX7fI",
-	"kLmF0YCFrFWfnf+54mC+4fiCtTAIGP0d9pVHOnfdhQth2sF5QGZOVEHkPeGyO80R85qDUpMl1PCCZogS",
-	"490YzN1bksVhbQwv7qjlvolFGSiPoenbmBeF00urzJdKEJ/iOljR2TapQ2wF9gdIfyJJ3F3gzZSXYmeu",
-	"HmSg2hx1CNjojt2y2qs/6igxkrc5y2AmLDZRxb2Hbpd1c1rohSjxSpM27OJQzS5fDQR624rI4iLheCPG",
-	"X1gvblb3nGqqnlqVhDUKeyP6gjY92kpWui/17Re4irXH4NkeoPuM9xBBdGO/bn98rx9kmsmgUdhbMw40",
-	"B5J0bGVJlhLkG4P76v4PN573beU+nBVRxnxXtos2P6n5rVjUs8UB6H+RsfalpppUk0H/t2UuGqdojH3b",
-	"0Uukyxv15bXPuIfPRw+87s7nEN1x2QaasdryYmdRXCVXgoc08I0kqc092hShNl12uzv/o3eAtil2f5Re",
-	"i3G75WxaUV2FGNvTQqu2dlYeCRepHE7kPOS3hdgmUG5bvux3IvAwaToIoWy5rHsDg4hRACi8SFKrpjIX",
-	"ZYYnZqOhcPC9o5K/zs6Bn6nPnQLIWTSBqcW/8anGneBKEZ6soKKa/zNwc6tyRA1wtWRlpdzMjKa85CMr",
-	"nGLnivJWUEXYpfd6Dfts7SP+/Mv7iAv1IEut3OI95muAK/PxXtCpkfd62nh7R2asqIEipN3xt84+K/g8",
-	"ld2iJNMGjBedI1gtRKVKZAdYqiSCbipHLC/1HNr6pVBcXeAiKdV0I+yH+a4024SBa2ZhH6lRc1a3uNyz",
-	"KeUXtJr8RYi4iTxwpY/kxsarNxHOIXTSv764vTg7fdvLej+eXl9iC5CLy9dX3Tqb39QFBDttJDlRFwkG",
-	"N2jOnKDn2dTned3n8r2mt+I5YBTv/dXYUq2aXwqRt7RW944Cg4pHaSyUQrKlaGHwdmMV+YXalF2Q1PcU",
-	"4qYQ1uWM2kizZEPbLiQE/r3U77r5ZUnZgLl4K9V9oo953Hm3I/9WWSQdQl1UVpDjhbSh7F7pBXaBnFfD",
-	"Qo7Yh+u3GROFEcCrb6fbc5jubVk0zPYPfB+JxsrgVFvL8m31oM3JSje5DZ12h5W1WgFKtN954n4M6WS6",
-	"vRA8N0DIZKtSDaBkGHwM7EgxgWzTSM8EsPkxqzuTPrv3J6ev4KP70/k81ZMEfmN8Pl9tBTbXBmJnCdLh",
-	"KVdKFGlOZ25eahtaRK/vqik3N5ura/3uCiT74H3j5LUEakDVIrDdvOepnLdPzQcWlPn8G8PCfQ/SLgMr",
-	"LsiwRw8CxLB8EOU3sYxvXxI/Sc0pSXx/YvSb1nBvfP57Wk+IjmGHnHrxG0gj6I5KlDeA+pVqpGdSTbxs",
-	"nNRrA37BWBcEtfSMnAmpGUZikej8A+vxUlv2wYiSXZ1Wdsrg+owNPulPwyd//+vfBivAsG8f0SSJhHx9",
-	"tPTjN9h12YM9zo6ePf/2xXff//vvfsg8vSBsbAoQcfa/1pFtW42VRC16K7KunkmSMYa3EfesBGx3Yled",
-	"dNkTiD7E0KmTFKvZ4KlxEvQ0luCnfwmsMPnnQeqDH8mmChsuSNqmfXSey12xWG52t6tL9jbgCSQWAJg6",
-	"LVKVBRBxQXu3XfZI/dAINIDUB5aOoy/aGL9yid9hKghVuirpSsdHyI4i2SZrSQELEfVVlwozaEqYrSGS",
-	"s+jauolvLuZC5UKN5A6JmFf+pmUyIasX3e1CDa3ztr2w0WBvCyvjDlmGbvmXlR5sqSJfwVPkNd7oQCBW",
-	"mOklNF9tjiTFYkDUmi12B5H5bWXXDBG7beGz+vMek/ix/qy4bj2menTi46d0RT5TW4Nw9Ltp3RtPtrOY",
-	"6pmzRrA8QkKMbl2F3ktsl+R95MpgQbzgM+KrTFbK7hVJWJkveDU96ucuYSyaj93cbw+yb0VAkN5Lmufb",
-	"UtLiEwANa/bFOCXtcUvSBOBQ9yx1WbdB6NTjxbdNiDtJbOnUQC0a/PfX70zKYnMa92sf5eaoWfSwwgI4",
-	"L/gohNbrfl16odaLH5z4fGNYwZe6SpZpHaWYdPZJYDTrXLuVcdYVr2t1nDH+ng2XASnNTt3p7GbXzcBK",
-	"2RywIjnpmvFcPKnmdYXK+j55XePsv0qZ6iHqM70e6vb2H1E0/uBuWp/gH1c7F2VBYNzMQnOJiVCilKN4",
-	"/tPUdvGrun/OblWI51+j9rCM0pONsazq8H1fEJeWdVvGusjs584B14PUil05b351h2E6H0siPVvtCSrx",
-	"QaNah9rI054ZIFfdPWEJ8X7fVbeBLvzlS8nOv2YB2cYujCtN0aBLTI58+7BPAVtOH1Xruu1NFzdVVT1O",
-	"oVPiqDS27jSTIqEnhIQzIOqWnom22EST8G4fxKTYDFv3ILoFNSKIKG0T1Ma7GUZpc2gNCS8NgX6sqZe6",
-	"NVhcEmtzS6M9MZEKIjgN2mbo9ZkvNzTqOmvtCBd13WoOHYPiOHH0nn6Sw/5BlLkcpWDPhiKFRBbcbK/v",
-	"58VZhwtoPGE1M0LEFJUfLv9wefXj5UoLe2Bt7WW92zfXV7e3b+lvrz/cwH/9/uryPGnM/yJ9Tf3kZLGY",
-	"/7xxOx2Csz7anPvT1oeg00rIYndmR7oFLa+EtbpzMmoqlW1rwBE4zXFnJ3dFR9LEVnKgkmhgN7rkGuHu",
-	"lfGT1VK6UhmROeFHzn+eanS8uQvYGp8cZX5KJGaFyYoXIaaZa134QyD+UYIeDfL/QeW6rdkZxp07bvZS",
-	"GKvLvUCUrYTqcWnBCAwACl/NK8v2arS12qzWf2E0/s1U6R9MqkXtHvvZ162kk3kBt5HKA8btzhMpu45k",
-	"psZUbXXALSnfulUf9HnHgqRxqWf9R9v4PmW/cfP7AsKOSfivxwO6madyBaRCmibIRXOp22gt22S0UxZm",
-	"xYjcKJF7IoK6L3Y68746K23fewhVC3v78TStqXjh+cxScJJWTsHAV4LNN0J/zJTyS9Ec5ZKrS7OFAHAs",
-	"Fr6g8PkRvilUT86d9Vm6W/7rp6MnP/z8b/87aen/8N1lG9XfD9+hGzOtVF4KT5PJsAV9KD0gQgAcMcU7",
-	"u7x7ZQ3qqUytA4Vp0s25NzII76XlJ8LY06FOdXkL69ro3A+wlQWXNiKqQ4KKCQeHImdSWU29T4xnKhIP",
-	"bc6F3zvXoR/FuiNGqKNAqBi3KSJyxR25xncinecByknZ9Qak82Ds81NuzgoplD1zqw4zLrqDaRJXQSMb",
-	"YJdpKZfzxDPgaAZV7BtEnRCyA2gysICqNri79yjrRnlOcl+znk9FkbcszWWgdUAaMJTELO6aykoxEhKo",
-	"BIzTR2PIUndfi45mio/2do7xQvDmTKtRVZbECrO+JVptE9/HwWzuySh4CcsalRWkeBDSOU1uxXvYGlrl",
-	"6XDNeqUJBljeb4ql0BamcQBzI4GNsrohmcp9sGYld3JMoijUqFzCY9m9gLgMNdLMKH21RDrCnM/4JFLd",
-	"uC8lzEOfrchPBqSPfqvUDdOQGMKz5RKSdSIfBOI5wm0YR71TgwaAwf1RLLIVwBUbeKwHBV+b95wghhKD",
-	"Sjw06e+zV6Al3aCVEDlEbHxYK02RAQCdrWBaDxCE8OtM6GpzafPayu9hrVZl8Ua3FfBChzU3L3Ndhrjz",
-	"h+u3J7Snqf8agZswCkzEMHE4dt7AvPV/feT5vxJS/P2Y6sn2pbS3X8/meZM17ZUk/rGu/qr12pocrirM",
-	"VQ3VNGLCabPBtHoEpmMSvn5ve6J4Kzsek4r9x83VZWuiWC/ULsniHaCPKeNjw4hvoL8NoUbDeUuFa7dv",
-	"b9iUq9xM+b04cbqsfm4WNgTQt065VDXJ7ryUD9wKp9+BQOX9+Tu/03EqvFEVffl36Q/fGwT6RXZxpZ6E",
-	"3nl99mMdaefEQ5xtsZkziJj7xMZYl3eqmrt5/g44hqlI+gSUW76sUw6B9JHP58WS1Q/sx0Y4cLnQqrq/",
-	"Pj/Chs0FtJCH4+donR70aDth7S7E3lFTyfQGbHjyL45++D7lvTSlEc55aadU24jAjj5DdkU4Frwb4ewL",
-	"aY0oxrAIpRhXhnoX8k/xKCLOggDn2VuoDmEr1tVna6TavhF0pXJRsgWHFqo66gG+sqLbjrk9IyorJmqn",
-	"9hCRN9fRdvXqAgN+iNZbbbS1B6Xvqu3bMsVDMamgnMkTXQN1Hy8KRtC5mse8ZuoFwom13fcs3nzIiCAN",
-	"movfGFbImbRhU6ZLwBubdFtJ+A6Y8htwbuO95LTxjeUq52XOfvR0hoYvj9Od0GKlXSmMla4r7gOq7Z1s",
-	"3ia95br1W7Oqr6EuXgJ3CGwun/jcvDbfp3dbZEf7CqLW5ThVbGrtHMjgrJ0bqEZhp1EYBPEGMAfgrAhZ",
-	"F6vpkg3gF2CzX1LrFbgB0P0AlZarBsXzo8eD7cdG5AZjbQ+4ftNMc77b/wQrbR+kPOE2637WO5tU22wl",
-	"AghArXMoIrIdDJB/GPOjdS0MLMZJiC/AYTbTD8KXi1jNuMKNCrpLZOge6xK84zsVRySANgcDDj4Ktphq",
-	"Z/CBYQpvqJ1kKD3UQMyHPH7B4Hs06+efpsxvw5T51Rss+yg62o0msKvsbYzsamXA+fUrsi+2mxRb5rSu",
-	"aUN7olHVtmY77FaLljIRNtgGbTzXa4XEY6hS1ZEJwChU52wDn0XghhmtVaANzHWiBForAzTOD+I1l0VV",
-	"plIrYXPBtiqhQpaQCSFK4sm1atjd5tNtW5bsaswGejweHLPF9nzZSeA+9vktMpa2cvpuoQ+uFH4PJIBh",
-	"EtiCmxPkrg/NWurUDAVAQd1lTrFMtLVCEaMCHoyHIxk26S7JMHVzoQbHDK5IDLSOrITl6vhKmzTQBvoe",
-	"VgqZ4vJK1KkIOY7Th2zQzK0M+mwwFUU+OG5LcnE2d6d/P3zTBrFjgHTnBUBUzJ3y8nrinlLqoWAT9+FO",
-	"TpRe+Agdxerc1gFqOGNYIazBEjpMrLgN1/cCGaQLPA0002KJRNvDA0L1fQ9zfzUNhh6PO7bvf13oxY3F",
-	"gPNOHfyrdKLRiQZNtwf7CpWbPotkJkiLEp8sTZuzryaakfG/B8bP0Eek9M0GjfiHlSI4PKqyHhWJdJzF",
-	"tkqRDvNItx4C7uKBEI+GePkRIPZnulJt+HaOgH0n0Ugm7/4l8nrJsSQRVB815lw/MqC6YkP/CZ/lwiac",
-	"yOAfKjIgQ1+jCwjQjt3nkorx0RqX6yHQYewDoGzUsmzJra2WPdSXb4dLhiFualW8LgmYwK5KaZc34GfB",
-	"i4nNp4XK1FP9ON92WOqFEeUJG3z8+EYb+wS3xQC5nMGygpyeu3mk9b0MDZ79DqoXks/lHwRR4yb5AE6J",
-	"WQjeDO0YOOAb0UN0roLgJVa+4hPd+3ufPwNZylgnmEBrrR2slIUYsoi8DlySXMMB7d9p+nfqTj1hL3Uu",
-	"CRvyHzdXlzXB8jP2Tr7ssw/qXumFQuk2GUFO3EFDru2IG5GxgaqKYkD5dhoONvlokiCW4k4xH7A/ZoXg",
-	"D4Jx2jtuazh/WGAphq8JcsMEWwGHSRUfLBeWy8Kwf7l+fcZ+ePHdv//rCXKePPBC5kyqeYVJfx2IE6Vi",
-	"AyhHMYOaDxF75rqXvJXexZjziRvenDs7udZWA6ra88cvN2wwqn8Jh8iIF4XvUsF9G0z34cHQci/w7pc7",
-	"bJxD6VwdGMeFMhbKLdxQ3Nd9++23P7jBf7g9w6oYhvkkJZVgYyLw4AXL5URa02enyr9W4qOo/4T7//lc",
-	"KIHf+yM0O/T8ytDyEtlznv/Xd99mkPt2s6S40uhbGj9kgBKBzgIHORcjOavfj8/m2P7JXRJFQpAyszbI",
-	"xCdp7DF7cfQCbntP0umMqTzQcLl5Pq3sVJfyv0Gij9lL2CbMjtTHv//1b4MTv4uJNaJm8wKbCLctsqk4",
-	"KQuhVb+UbnGkYS+OnqFx9OLoWxJ1ML90ITwLAMOogns0IDnQ+inkSFBNkMyFsnIsne7tnc75aCqePO8f",
-	"1Toj+ptTXdVsxssl0H77/n6hlaCX0WaDGWgk5zZtqOijSuverVdHAR3Re0aREMXnsnfc+7b/DMbiLADQ",
-	"k09r4v1JykXH5ry4zHI8FqUTK5waJwUjPRtKJaD79OnlK+eqzwF1gCGy4ZJdXWMMou5ZARxZ/izEDXlj",
-	"wRdFGA63tpTDygoz6LNmNwxknFjqCgm3kG1rtW8Nbi6jqYvFHHxIRWuO42NKl8wdmFCEe6cChoEqEnqF",
-	"NPbUM3fPeclnwkLE8aeEjWmnwvjushn28olWCkaG0l8/KJwof65EuayFQ+b+MOD7t71LkHOmzYl6PE+d",
-	"G4+md9eL68aMna6n3hKdro0b7nd9vK52GLucKG6rsvMN5zVHa+dbfL+orjec6bIUxU4ffep3StcbgN29",
-	"47W3uvOV4lPnaXknVefRflClAEb+rVeTN9HhyrdyJi3UeftCTthfz4+OKD5kfbO/Wgaf/oliNvXG3NpY",
-	"AlwosNvWaZxBdzkLkCjX4CKKJqYfHcb61IM0PzfODme6BAVEXTRAGTpVwScGqpFQnUGFO9qtT7B8ogfM",
-	"HWiP03HwNGpYC45gC+LPaTqnuUD/D2RuBgDk5EURK0DqpjcgOrNBNb/VgwzxfUDGPMH0JRho3FyN3Y9x",
-	"3xdRCn8CgFVJndLgXmjHJ8bu84FQIa7qcr81Wu+u9vUmc2ox1YD7gyk7YSW2N87xPJoLlUNBr2pwHMXP",
-	"DcZeUfhIqxVOWfgOcXieQ9c18jQNTJRqOX6ih4dTiILgL3W+bBcTf4kU5umNKMTIn2KfH1HgX1bFva9l",
-	"XZf4gKrMtRI1TmzKVV4AZ2alcg3J6y/fB6f1vCHGy7eSQV7mTrvBp41W9gOR5Mn881M3YAyjNOyCLZrn",
-	"4hWonfRWel9ZQ7yhsKli8fddEJ0RT2EKjHRCTeoiZJ7cNkFbC6wNE20NlfvgxzE0wADgmSiMuFN8hNYa",
-	"5BGzYKgHiYU6XT6jlljuSRCjcOLuzEoP3CYy+mYKrc6KwU6E6llp2EIUxZ3CJBl7rw32HHPWrs955s6D",
-	"sxmDuB4buAnnw0JAPcHgBMkM10HWHxT0wWR2IUcQgK3oD3XL7OY2c7/D/jiF5e094h6JKmE37ZG69PTL",
-	"N4N7JYqH331OXqJt8WXb4YEoVpJuA2lhXPJg+gPOKggLSAepdUhis6sxACyxTuzZ0RHgJcF8LnJh6uYK",
-	"JMuoTAaeoW9wp6RhkN9NLfZE2LDWD8jm8rgmQHhRixmAnnft5WFVeRZ/MB1IIW6Al5BoY279EJJyRlwx",
-	"Qe/UzQejkXltEHoR7mtcwPLFLmdzoeDn6Nh7zDU6w6EkVggKrHCFgqkWJgQO+MPNPD19uGQ+cbDXvGJc",
-	"uXVPJjqIoCqvv6822lAM8ffQ9zLuz4ay2YdqbsbpyiF214DwHzzxTtVNM90hgpZgMALgrm8MG5TQ5WaQ",
-	"QeQPimrAPxsEetLG3wbRqlMdDrS3GCT3vXtHN18ehjE49rNB0T6IssQDCBcgU1Md2RhzWTizsZD3AnQd",
-	"BDeYc8ZhlIHsxs0JRsuyOyVzLJ36c0VNLuretn02gEr6wbEfTBhF1gjxuvthCnDdIIQL2UHh1+mUGBjJ",
-	"dpaUEAUFDSFSH2OCQzUIBrUJxqQmTm8qbjFc9uJgPmKL6n3oE1puKnsIC0H/m5gCEnQw/4xZ/DNm8c+Y",
-	"xVeNWUBWsUvgwicwv/z8e62LPDr+vBPhVee+JyGsQWvc4jW5KUD2VobAgT+c0OmCEDe5XhQm8IGLGS/v",
-	"TR3kcJ5QkWPpFHr/Yp46iNyg2rz5gyziteA1/2ozu+phhY8lP/jqNvemSTHhpk/kh5Ced7y8j7rFugnG",
-	"+JOzj0EGNspPoMQgTGgnwYLQULtsnWLKqA7gEBec+/w+e0+xJBpzzJiNIad+Qmrgl3+GgXaQi2ucs8OG",
-	"gP4i88+tPot3Lh/dYWlzVdAmX2C7CLBMi9qmO8yc8jzQeO+kl7N9AmUrE78WkD5c6M0ZxnGMGGcSwLJO",
-	"kUCYKRUndidGiBQ7vZ+ODWeQa+QsCiNHwOsXRz/0t0Z/f2GhwkmgBotKLw4dqN1JqFq35tNGOW/rRg2J",
-	"3cvG5Y84w/GLbuVMFGBNrk84IHkaRcmB2sWNN2vEhA6XNKLJ/8as1EN7v12WHgtsvv6uj4/bA+74KMPT",
-	"dbNvPJf/ATeoP0IPtDkrU/HiSR7xk6VDVOMagIbR3zq40shFYKhjNQIStVL1tI4YGs6zOH4FT/IgjTtF",
-	"nTFg1aViz19AcNPEwBK/RcKBmo4vN0nYHjOb0HhRm7UlDYN5B5sYerZP9YKNxSKaVZ9con4phsuDWOah",
-	"kWr9pkLei1jdwNCKJbP8XnwlzVJRNWr7yQBXbIkSAprpyYzLgvE8L4WhIkmgrSTXUtXU2tgMTSC6yxkN",
-	"8JdvDAH/JpLqJQbwd8yLC2VLKbCyk+p6U1E3PrLgI9dCs9pMKhFUazHLKbNYN4nCYGjGBpTNg7irWxz3",
-	"H+5b3f/7MQ8IbzdoGyqidQmTnhzvs5bxtj/tYudnrfGQ1ZtcGo+WbPsEt4MaL+xWGLD61pfd32j1Xu/7",
-	"TQWe3I7rEnOiLXEww2exJvhtuBnQCQl9BP1o8agTD0JtAFGCxnCX0A4yA6K3dR4p811KA3W8O8oWUwF8",
-	"L/CTVEP9Kc7/nyBCmlsO4XrFBujfn7uXYBblTsk8wrBCYsmfofg84HpwLzVRhidkvKAnHM4InXnslGHx",
-	"OmVuoQ8q3nunBm+5sU/g/U8ukDzeaqRUhvOFGg2tIRmo2BQyEDBD4xg/RLxtM2mM7wjABvivASDYo5kd",
-	"Cm79vCanFKE47vir4cy+Q4ticnVS2eCl4BZn1H27saXgM0qfGGcw+s9xQ3aHnWc4tQvN3GgMDB6TQhkM",
-	"09kd1WTKVN1dWahc5E7HA3IDX4I13ypnADle3im314/ZiBiTuRKLlAWCN5+jLHY4xGTeSOniPBqBtaCg",
-	"j7DQvlZIjUVuU77PU8p3uw6x4pPFjfQEP6SpROjKdyKX/NZXW6xoncxfdRNu42rZoQFMtHta9WIIc3mp",
-	"QKti9UOTdjp+0IEC5tSzlXbxcEmNbp8A4l/41ffqi/6wJW7e4AdOIzpm2Bc/gJsBaA/S22ePhBLH7PEq",
-	"TDwp+oKXo+l5+Iot0n8Kgzthg/8z8H4T6B21ZGUFfvdoyks+2gTVjpyNNGZ7R7qCGsH9LI3gPvwnRBvo",
-	"t/oJ4An+EoP3tSTSZmyosWN6aoDYuSU9Qp8WP7t69/7t+S10R3l9evH2/FWyP0qE8U+NLymkbtuAutw2",
-	"Rd8dfopuxSfr+QQRCeFbDLEzbgSbAfl269L+eacDJksaXbwspDNhwMevC4Dcoq36+QOrB49s+mNPARsG",
-	"5NzCUVEZ+SCaY1N60WenFAn59hnLIT4FBXUDN5bB/2CPwSv5Tk6DPxAOcfTewBkToxlbPIYGQ3ynU/fp",
-	"mI/EFgcCZGEMuT1F78xIXwLRgi6Z1Uy70xeQlHUZFbUdFNjRaj3q4Wf0NQ5i7exM7giJNf7bMT/Nc7J5",
-	"5HjtHaupMO4WUFAifkEM53UwJYO6VCYnSpfUhzjxDfNSjOWnL9My18L9NsLmWI1gpbS/afvi8T7sq1sd",
-	"W3TWG3cK/EqUG2xB6C/W4kmgqB8sCmLDI6lV5GhUlVg063f4zloNybra0uTvxGMGxt+JdDQcywpGvCgO",
-	"Mnen5h7yQ0jAF02Spx3YOkVP51GbpXmV0PnnbnNhzCLiKwj9kaLoja/ZABjTJfDLhwJoahzqS6nrkmfK",
-	"PiMSw2gmLcLnoyqMugUTkhVAm6ZAIMUVgwiYNBaSPhDNMAK4G+nbUp6aP7xD56HHQEL5x59hk+XuYKjN",
-	"wnBD/aIOAfxGsK1W4hsT5mt3QWpLeqdqlEMeF3jqcetj80Nz4gRGqkkhmglobPbsufvT1sNqIr2D8bDJ",
-	"J+qaSq976cf6v6tfFPeD/LJy65YzJ+mrIvnXF302EYh1+Oz1swOJDGNQgemzU2IZJ44IJU7iII+0zIqi",
-	"QFqFVh8cwPtfcyZh8I/3ylSZq69lM8LTssPMtM0JXvO1hniGrR4A5FYG5pWvltLyrx8+emprlT+SPxDB",
-	"2QIJn0iWQWaBAwKWDUk0kAPGxOz8rdlKVSzfEf1gY5yrNKKr3LS/NWc6Vi1dHOrGeXMwK7Tx1Fa3unnW",
-	"7XIwPs2lGfFyAyQcjK2oHzWm9H0aCuoOocxdl1TTzg0bvLq4OTu9fnX+apB57LctuTJYLByp1qbQIf2e",
-	"uVPAu8mqOVbCA2QzMFuauBM2JgQR0TEUkM/yHSqyFfBSyuSir19HvB3e8HqFr7oqc1HCg78yDp3eL/JT",
-	"MHI3gtHDUgMq3S/GIYT699KDj6v5LgLcxE81RbgUtlxuxJ070x3QpWMCoXSU5X2EF9guqYY7Et+M8cJo",
-	"atcFVqbRCIRZNKwJojDqs1deyDEThD3qlEVKUXjvEBmRoLXSnbqGxBGynWEBB1tFMmFJW2TDuIfmlbN4",
-	"SsHzZbo0w5bLr7E/rt2LfrHd4d4ud9sbYfKQ0voQUVSVEzDfPfJQ22MbOj9e3K+F9m0tK46uORw0v+m5",
-	"hUqABHi380G6N9JufW0aR/DhoLxwbrvPDOqpcS6foF5btw0D7TWL65uxagKvA04Xj4oMKql/p07Du2zL",
-	"UR3emTqugQmjJq3odlz/miT2UeDGcGKuiPDhzk7CkvsD9HDi947fC5gNUJFYYZT5iJsSC+j8kHviFORs",
-	"wB88qvKJzAe1o5Jmrbb8HuiRINJ+pxA8gXiJENKZaKZV4LvFHwFjJH1kdyUG5JuuUjRPoiQTNSd4kWzM",
-	"i2LIR/cndypiXCmF+wxgRxILZyeslixwZoS1hcj9jivQTQMqUPxLZES4YVOR+Qnx+0UXuousLIpAw5St",
-	"/DrjORxQfXYV7brouF+1j6EQnsjNA4kGtQptEtc4E12Px24uckEo8u27d82U+IffuzfI1dl8z5ed7b4P",
-	"V2tE8wJD2bqkulssqAKqIYLzY3kWPAaX01g9BwYPvCkSykIaG50UuSSmMJCa3B2uyEOE8h9o7p3QAISA",
-	"Ai5OigFIZ+QENkIhxyIdM7323/eoxh7c2ZZMwnIjmqGD5pOoy4tPKZVVLAgU+t3ivUOkciNS/xqu2NVA",
-	"+VXFXtwndIm5wGQcbIUwCDxcMurg5RcGp3yzMdja9xfq9qXzFogLEBqDlgJNXBZweRSOA8grBQudRp1K",
-	"Y3UJLS9lIsuAjWyvkTvkUbyyqhBxP7kuXtmzg769TXkj6Zo7BD2QIep9dX7LJ20Pp8uewjWfs95bPQql",
-	"V5uuD9fRgL4syQULR0TFXWQNcSyRDngKvVDbwx74BuTPwVZxC1Th47EoTYaMjEC7CGyLxOaQjnd4IUbG",
-	"cxJit0uOQ4YVynqcXeD/gNxA13WHKE9RRrC3mPo8oqnMIqOCUO3zslJiQPE/aYilsn4AIM7dq8Ei1JUz",
-	"LI9hiET2jEdWn53DNAyXngUQm6I0nuUsvUUpoVeLG5h+ECX9+7jGg0N7n5ItpDKhXv+OOsSQFxWKKJAe",
-	"iPg983J5XalBiMjI8DZk2RBFTnjAuj5hXvCRWJ21UIx0p6Aayfz07c99ZOno40EizE9HPw8ic3fGl4hM",
-	"fvY9MNinyDWdSPnz47HUSYMO6CtHedynwftF3oGJQZdsoavCKeTDcHLc+0zjUGBosCHD+6kB8cn3Lkma",
-	"g2TMAHsM+jlENC9jO9Fz9Duhy6A2lIMf43YLwOSQlwu/vybhwvC775dKJ+ex88TCh2Hbj/dXN7cs1lsD",
-	"cN1MxjAeWkKtywK3Ci1QoPAkBwz8mXGpZ1nEFet3UkqacWZqcX5EoXpFn7vpsALF5ZSrn5tDyNQ5fCN2",
-	"6PXvqMVqFyOmlqh5Kdwf24+W/6jyCSmntSLkQIEY9DT1A3R62PntGZtia0YUyqEATTvDFC1W1YfipD67",
-	"DIryTtFJT4zC0MQPmRitnAnieVuYYzawZaVG3Ip8gGcDRbngDhQlkXRQ6cNXbJ5HwuHQu34hUiJnYNMy",
-	"t+pBUH1wYsAiIfPlIYT2VhRFSEuHiY5fiO/aKL67UBShXPtAOFoXG8x1eHudNpnpMuGs4lOC6d1YqBeb",
-	"fYEJ9Pn/8nl8BUPYw4jMWpMB6e85+noWfYg4T6EHoq+3rJXI3pb+54OlE7pO9xclC7I09vFagD1o4qh8",
-	"2EInoWNQOKEnwppG0yBPA++DgERou8r/3menaMjfqcFYluKdzsXAKWpT627syguVmnxYuK3iFHxdrzG4",
-	"GD95x+1oOlhFVz7/XVavtOXAA8YVksXdKW+2v3j2PMlNPc9rp3drKefArX7oQuQfHRIUbktEOPjVsk7/",
-	"BQ2oS7KC89fhex/9lnzvg+xIdI9wU35jos2wnzntM3J8WByaXMfP3DfGM6+5TYd4AuyBihO7EpZPZcHc",
-	"1b+4qv5VCMArnIwviqTgmlc4UY+x6iM9h3STX2cMGiDW5K535n7VY/b3v/7trpdYbj+w9IJ/nWgbfMFv",
-	"Ntr2yk/hl4sJdnk9NO3W2rF6gvYxxoMx90ducNAVnqfaqRJI6ihqQdtRjeDF/9Qi4EarwyiR2HU+oHhQ",
-	"KVl0uPU3Oa87J3+ozuvn/xEeJ7oZX8HXfFqKkVYjeXh1Ye4NOyvk6P6Nrgz2h8FyqJZ2iEAAl9dEbuBf",
-	"rTK5kWmCbTszhpVMbMbLiVTuFXfKA20Bd8CsZkP37krRefZeGzsphWELalMP4PIpR/8D9FTft78c8Zlg",
-	"DxL72wAc8k+VwWbcM75Edi9u7tRMGiPV5IRxc084ozinMMImER2gB7QSXbyGN3rBxhxqhgut76HrTMZU",
-	"TInlnVVOib02tDxMchom//wF1DJQD+Dvf5dtbCD8uHuTZke2oiXeILHK0oeGD9PgAx5Vm+6+dYT3C0Uz",
-	"NzojP2z/bbqCpIg36uEBUK91Cb73Yho19hmB2iEuXIppOHOQKDNN1Hu7JlMyGvfXDCBV4VkA7fmR0Edj",
-	"LgtDqOOM+Q9FkCqwTXlIUtPVaLaJasPs/NNGABuBlssfIeu02a3WQqvgWWHsgeXuRkB1rFO9FPAm5FYD",
-	"qg5IcM5KwYuwz5AgHvIsT6o5AuaRkR6zChawn5eaBFSaO4VnJ7kzFC4dCqyOnfO6TZrTv2UeUsmeuyik",
-	"jrbKoXv3I8Mcbn+BOLx7JxLDt4GR4LwcEWcmtpzyBVoHw6cB7UoDpGZ1rZb9In2R6o3t5UYD+nQoPhQd",
-	"rdR3Y7vqjMkx5tWpBKMtOn9Db+oSoL/UHhRqoJYZW7kvQ/Q/Ujs3wj45w373W5TPjbB04RdoIGrh3zv+",
-	"6efG4gGWrrLdSqO5Wmro1dIa+m+drMOJuxvyRauB4Zs4ARTRra4v7xK+hh/82EPP46m5B/bf+PW7zmla",
-	"Fb8kEgIvxVkNxiRJDthjDI2PeAlMnuzHUqtJKH43hJFG+A0x6wrDJsLWxM8vjp7179Qp4C2hvxUvakhz",
-	"aMDvPtJZ5FazBZf2mL14/gPBbKAA5wk8IEkkh1izWEoOr4fPSgFN4nlhfkXUBJs2oOco5jtSFXjZiRTi",
-	"00Kq+009hZ06HJUCO4W6c2EMlIeGDf7XwOM53DN8ihzw6tU8xdCeCzF76173OOvoHn0DY/3NLaNWWGUN",
-	"M7nPWtpq3r6IyEGCCiCvS+dZoSdEKRGA/ni6Kd3kEiGTPz79snXukjQRpP0wf6T1voFn/+qXGhBYbrKg",
-	"gLo5sXssNQK2W2lBYUEMe350BLsViGOcoYtVFQZiDISRoX5bUEMy0hPlrOoTZoRgg1zMhcqFGklhfEdH",
-	"wfMlACKdEMyFnhd4dDGpsjulgiVTP4zEKoRo6nFQt6FafL47+vaEDaBR2PK/BwRnhPASPNYHgSgy08L3",
-	"f+N5TB7PliCWkzZa2YjU2SyNFbOD1RPa9PN3hvK7sxk4D7cjrq6hssgwK23hvLKo4hgXBXXXVncOanlI",
-	"LikdvmSkEAgmdae8w4gx0omw2HsUzx7DZtzcizyGZkG10gZA1a3/0EfSPv75vyymamUUbZJpxSdrwraj",
-	"6TiIMzcl9uNGEWYQMggfHSzKDZxZm+tQbvGS33QhCnxDl0oUnI+aNh2BjLRlDldDBG9JlKjQcrRT8be5",
-	"KBfWMHdl1PX2QURH0jeG2NeD4Ql2JlDrw4EB7AMtvgLM3iPt+UuxwMd/5ZIUIvSJ3p3Y4kAoF+rMce4O",
-	"EjL3VSOWZrbz+td7NgGDXHUOHvR9tHZdkI34xQeENl7DIPb50r0r8ytD4Z1WjfYBrvhNKzT3CV30GUzG",
-	"wfQWPA1a1zaaA0XLipO/u/7yUMPa/a55IDEMLaFgacWvI25HYQ0VtwrVpsTcjD2eDoOnf2UVVr9zfSO7",
-	"ifvN1tJVuFRdZSps+q3I8M2Eo5TUDnKXS18krVXIfNz62ogmMyhct63rJQ4rCGIXhQwDeQyo+Y5z3B5u",
-	"Tn/O0a9fyg+HI995Lg8HI0fYpHPfxBbZbhFc4n9RQkJwPqSVlS6JPiYUgupCHFNQ6suQ4awTMJwE6x8Y",
-	"GO6+8DyXX93D3balfh15euIP/sLjoA7GHy41j1F5M9ULlXKj0CiZ6iIPeD++hCgOkmz4PRnRImPwxW6y",
-	"XUKU/1FzevCWFtGAlMSh6mc5PM6ZdHhmUnPJkDdcgWTsuOgN6vGDKdst5kMyUg92+qMygV+KRXhDJ0XS",
-	"YmqsyeIhcAmWFjZNAd5lVQNsYZNH92ONbfgNO3X0FV38Oj8rh2sWuVL9Ha1SWIFO1Ckp/UUf9kgbgJ7+",
-	"y9Gb+M9r0Zs+Dh9O1Tq8GMXjf7Pe2iIsbheBiQFE/rqtfttpTVum6bygKvlSEDoOHLCT9QxqqNCBRMms",
-	"zSmLJbSLsvTjeQzXbL8JbffQWr/t6CvvgMPK/eH8t90m/NGrgaPqkEAm01oHDA3WxNwGSmSa1mM2qMpi",
-	"kLEBzRrlnJ2BJdUEQR3Q4Wh5p6J6YWxj61+HbuO99Busz859ifCoELxEWPQtzA8zC2lHU4GRu4BWHY9D",
-	"IfGdekx/sRbzf2CXkT7yl/Aaf9lT7hDA71zaw51Xj1Rc7Mmx9AKZc6Ba0E1gTNBI9YGNOgA//x2rjn81",
-	"h8KvWGDqmuRDycyjVJ0S25XTWXAKoIwAloOdtWtpaZ1yjlsvWFNT8wI4xMNLG0Wp9EV3antbBrzln6K2",
-	"Q+HqoSStFFaW4gl+2qFLoko9g1wb04r4UIXBzuqALgACQAzl1CQi3MnmTHgwRSgzCe1LEyVLsvTCQyDU",
-	"f4rQBm1V6jmCImme0dKjoX25QGnL7SMJFJKME584yVCEcJM2wyCrViPRZ691yQb6QZQFn9+IkVa5GWBJ",
-	"jUfADUHp2YWGSeC2KoXJ2HBJ+PnFnYreQn+mWQN4XZKsfMQVCSuwSTJuoa4EctEzwRUgM5O1dzBz64L8",
-	"GPBd9/Br975fgmkGvjOP8eIJru6wxL8GuhlwmA67Tx6tFDBV9+dBoTVWdLXQDxDKDW7y0ILmuC46KfjS",
-	"PdC5kIQzzO5U2DsZm1S8zBHsKGcCHENMgihtGbL1R+WDLSWDa6aqNDBEsDN0W7XgV7Ae6uq9rZV7ThX5",
-	"Qqa87uwDzLuHruSjxd4mkZ1L9pqA+r8gBKt3/NPPn7O/BKy8++fP7sLywYtuVRa9495TPpdPH56BmNJ4",
-	"koYoke5R88VmC0XsQZy6CaJ5cRUqWKQEic81CTxSZ8cdEtNPFKVYkfmJ7rMP12+BqBR0yTe+KTAAiBoq",
-	"AHcI8flmTAHgvxQ8769110y9/jYIPZR6QrrI71vn1VGcAw4s36bBai9NzW9sNhXYOHl/qnLs9ueba4dm",
-	"xuu3XYoFpibnPJTlA3GcniOAyj/jwQlt4gFv9ML7E9IaUYyBFUlLNemv9UBNjVo36jPje0gM09NK8rCY",
-	"amSXwFKJ6HZMKKVvvhdLYDedl3pS8lksmwRGTI8UpxElMha/CmIwP3/+/wMAAP//",
+	"7P2Nchs5ki+OvgpCZ2/07jllWna7e7uluHFDtuS2ztiSryRP77mjPi6QBYoYFQFOARTN3dsR+zT7YPsk",
+	"/0BmAoUqosgiRbm7d2djI6Yt1gcKSCTy45e//LeDkZ7OtBLKmoOjfzuYCF6ICv7z7Ibfuf8thBlVcmal",
+	"VgdHBzcTwR5EZaRWGRvriuXn42cfuB1N8sFBdlCJv81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R38",
+	"+mt28F6POD61/ZKfJ6ISzE4EU2LB7ESqOybNts+/FvaN1vdSpL/CCOO+Yrun/podzHjFp8LSLL2ZV0ZX",
+	"6TfkSnyxeEHO9Bg+aMbvBBuKsa5Exrhh0rIFN+xOPggYinQ3/20uquVBdqD41L19hO+IxzXlX94LdWcn",
+	"B0cvDw8Ps8Tnv9NzHGJzYO/0gk25WrKJ+51ZzUqt79mQj+673g9XNl5fiDGfl/bg6OWrzI1FTufTg6MX",
+	"3/+QHUylon+FQUllxZ2oYFTnp+5+eMuM20n9ElmsXYixrqbcHhwdzOdwZUKc5FTa9ELcVYJbYSxT8+lQ",
+	"VG4thLKVFIYtuLKi6PryEp6Z/PLvDqMvf+mWYMOXX6pyeTKblbKW+tQreXRJ/GJpxdS0lv7FoZv/1lTA",
+	"sM7x6heRaPCq4st6JNZWcji3ic2R34vl//uBl3ORZ8zMSmkZtyC8Y1kZy8Tf5rw0zMg7dQR/5qWorGF8",
+	"qOeWiS+jCVd3wjA74ZZN+IPbydIw7t84YFdi5hakyBgvSzadG8smuiwGt6pjHcK9G6fk5eErFMLwh7UT",
+	"9LJrft7oqhJlh3666f7ohbQT/N5R/QQmOyUsuuq86NriuM7RR71IbQA37DP1ICutpkJ1bAVRX2C8Tgqj",
+	"7xpkdNNTyuTZFzGa95xxmGI/8M5x+wfuY2rfVnq6OjD3ix8ZCPzY6S+3YXTF+NiKCocqlbFc2a6Rjt3D",
+	"k/qu4FY8s3IqDroG9kEqsX5gesyqeem3JK8EmwquLJzfTgBGvCxF1TW2qXt+4lAcal0KrsI4rjSpk9RD",
+	"Kt1n9z5CeK7mZffL56VoiUB4+4aDpd/Lr8WDqKRddg3A+N+TQ/iHSowPjg7+x/PaFnuOl5nn4cmtkXQN",
+	"RN4pbueVSBlVPFZUYy5LUYC+AkOEs7tKz2fMTPTCmSUDBupiOrNLppVgTnwLAyJDUuVudVuRKyaqSnfK",
+	"jwljesLlv7Y8dZb9TGOUNos2g5vTpfsiK9hwbtnHs4vT84ufMvfbYiJHE6b0UBdLNuGGDYVQzLrjqev7",
+	"4NVbr+yJGw4Ou9/a3ogvKaUuvlgmFbPSlsIpnakwht+JjI24EUzeKV11Gzh/W2NVdumbG72lGkRzt5ce",
+	"tHpXLfhJVYIXPUZWKzxYXqUtc3d2jWiOz12r/35Fy1UY+1oXUsDSX4tSjCwsMvx7pJWlUzky8Z7/1eBx",
+	"Vz99s8zAk93XhTfXNjP+xcy0MjiOj5UelmK6ZggzvOJ/bTcU/1wYQ0LTLISybFFpdTdw8u0UkyjO1d6m",
+	"4oNIv1q7zQ0ra+CVTIJfFTm218I+qx3D1Dvo4ue1B/krvIve7W6DlXD/Mav0TFSWVp2P7pVelKK4E8WJ",
+	"7SvCWeO+18uE55kdjPQc52zdrPwsVaEXb+BSmJxSOl236bZTuu56Pp3yCg4bUOkfubWiSthjJ4pdnb1k",
+	"4susQje6bUt+Y/BQqNURVwVepI3AnVjI8VhUzNk+zg+Wzk42GTlpJmN/m2sLomGcFpGKLSbc3qqxLkt3",
+	"RtmJkBX5JKVU6E/nY1laUQ3g5R/w3RfaQoRCmJxZfi/weDtX6Lwos3CD0BUcc6ApMrbwEYhKMOe7+M9A",
+	"F2VlbfxXgwiU5eX44Ogv62f8zN/x6y9Zykz3lmuts2BkMBhnAA/Y5ZhxBkIBk2d8vMT5uXDTFL65wNNd",
+	"MfGFT2clLQQfGtif7gNvVfhOpRV8YvRJn6qyK0AzE3pWCmaEaCx9xoZLWCqW31y+uT6/+Hz2L2/enVz8",
+	"dPb509X7nBm+NNtNv5mPJozfqlnJR7QEtdlWydSKwPlzYlNDl6XwJ757EY7DTiphnBMK4ZhKcDd1g/hF",
+	"a/fvRPDSHZudfktYOHibM0iZtEaU44wsjhFX7igaCiac7+3c42O4liQPpo0tJssBO3cnltHlg/M3/Qe4",
+	"R96qEVeNRzB+x6UaMGcHsXwhhhOt78+LnETGjwj0NfzWEPBwwmUHsuhlLJd8KErUhEUh3STw8mNDQ67c",
+	"sjph7lO+McypFiek+Mzjhsy68ePprcD7o6fq4V/FyPmoX57d6Wfuj8/MvZw90zMcyrOZlsqKis5KN17b",
+	"ER700syGYsSngj1II4el++dEqiJM+TeGYXgO95X7c6n1/bMhH92zsZ6rApTNSTx2pe0gOcluNK+X12Kk",
+	"VWHSw3ICiBoTtpzXqdF4/1Fa42zbxj5iRs+rkWCFFmjyWFGW/hH/xKx2ihN2TO4He6vqu4MIu1tRaNxu",
+	"Df53c0sWej4s3TYJEbHalkTlDhYvynVSJqZJl/bniXAqwW0c2kEm7cg65VJKY01Yk5SaSa+B0l0S0RJL",
+	"d+FaNTZIbRC9UKJKfZpmeqFMrR249W9KPocUwFZGhr8HDYzWgR4LKEwlnCxjJyZDUeoFzHrQkukxoZvd",
+	"R0+4Sy/AwO4z03wqOl/4Z0xGrM1UoIaruDSiqOW5od2lst+/OlgN3LqXqKHW98lzMDFYunx1vKSUyK24",
+	"oqdevXfvMFH8oG80wGxw9cN3fmOYNGaOBzyfioINlxkbCiMLwSIDHDYLxGl6ns48OkO0ErfK64NjihvU",
+	"0hS0EyptChikjSnjXfn+3jM4v0lNMu9wC70u6fAGvYW4qxYJJ21aZuhnOnmdr7KQYKwxPR7DiTM3AvWc",
+	"GAlnmruZvtNKhGNQKqbhC9C3xXCN14pusG6EC2ds3ypvQkwFHvZ4MSr1piXB2UxURismFB9ixFA0TYPN",
+	"iZjaIf0LZXV8+C3s+ubWzRrxMYqm4JLWx0SwsWrb7pf2uf9rhn7ZycjKB9pOTf9sOB/dCxudsOuSNhld",
+	"njiKnfFdlj6qqu9AmCCEsBJX9JolcRhGb2pGfDJIy5YidRS95aUR0dbSZeFMfh8dR/sC1bco0tI5Toay",
+	"66wr+lT48Wwo7qQy/U1hmJPuSFwUiCaFrDRkeBuzt27rX81LEVb410SwLBZACqw31z2a3nqN/cg7pQq8",
+	"arPe599h5ccSZm77G2dCFbvd6Q2BHW7t0qeXM6c9eoTZvCksFRMPbl2Tx/C6QbRW2E9DmMlmNOUg+tzO",
+	"pX0LQYNut2Xs9lzKVanBAN4OdyeG+2+cCwqtD3WxHLBTiHe4jx9LURa4WUd6OpQKDmV2cnGakVGO2Wk9",
+	"BjU+XLLLK1S/LdFr5ZP3E1Pv7z7xOIv8FOnY/kNpJlI3z0H/J4tmTvWrT3Kcxdznd/lToJ9ar10yAkDQ",
+	"nmidLv1f/7fG0w4Osg3ph/5PrvQaiXzSpao9oP3kF/u/OfYg9plY3GIEsT/y1Wfe7CH/19sC6Z266z9+",
+	"q/tvxfgM3stm/LXrXPyp0vPZ3i2e1STJinENuWjjDj5wXY98nJPcpcKdiiU3tr9Zupph6fNSDcZLfG8k",
+	"RtLWgIrGJUovGrK0Mpi2td86xzeNLBkMCfmh7tV4sVf7E7yEdIidYtLoR6CfSeYRggzAg+u/dpjV6LUr",
+	"fzPDOBw6Oy1efXCsud1dNNjsgq+LriWftxqB6RFa6kCS6PgF4TkQQcGvZ2cQGtqAI1ndMZVQRb9dO/EI",
+	"V3o+QhGcv8FHE4C9BludG8tevspiPxpkdp+efK2tH+Pl4O7u4eNkkUMUsAt+q4at9Mtajf+R4vItrW8u",
+	"x4nAMahC3vJ7jiErmM9nNzrvv8/DlPc/hfGESkx7jb1Oo8MbUSp4XYZf2Dk128zKjfcEJ9o5emhwoCKM",
+	"4DHDpZM8NWA/yQfnPhuaMZhHxTigPDJ3ztwLMcNgHP4RU0A417cKHglZqpJbUQ3Y6yX7qI29q4T5xrBR",
+	"qUft6N2+12HrJXAmK69GE1Ek8UROpPACVBXMii80d3faecaK8dLpjbtJjauXhpmJrgB0BBHoo66ZR2Qm",
+	"ge9Lre9Fcau4HbCftHs0oHhj+H7/2dtJtGpIz3YhiDMJIeBcFiZ3H03oB9hybZOt9iCbzzgvhLJyLEUs",
+	"X85aNhoLPOaq0DmmN6eEnmCyENOZtkLZI8ZZJWy19NBnwYyTRFm4P88rn9MSZl46BQFoA7IMCDQFj/aZ",
+	"SSj2gKz1MT6RK4xzGz9HPnfNRlqNSzlyqyaUqCDfjVFsCDH1ilc73ehjPxuFnMJEkA43j/DysFjA/3tn",
+	"n8Hpio7KEydueSMk1Q7KodAzJ/MnK7g9UCNg15Zi7Cw4rYQHEZCIMa3K5aD/pugQ/LTblpNHloP5TWiM",
+	"ZgYyA89NaUz+5mNdnc4rsKApypuzpbDHnUhOodzB+5cDetNBdvD2/Ar/4+TNny4uf35/dvrT2elBdnB1",
+	"dn35/s9np9H2XQ1JuOXDRMw1JTDqVZTTmSawGHeO8IHVIyPVc7wBZgeX4OyhE7dfcMtDqt9dxnK8PbHX",
+	"0TAr1qLoCfNRCR+F1xWj+5iRaiSiN4VyJVUwzsZQkuUOHH+5U7nlsoZ58hbggQ4ogg84s0W511mt2XQ+",
+	"mkARiUJNjdt/ypdYOEKvGLALQPXJ2K3AsYHtYWwl+JTKR3bYki9XYcXkT/U7/CgzAFEyY3Dm12IX4aqT",
+	"evlXLL2ONIS17lhLgVwFe3dz89Fr1AE7t4ZNBC/ayctvDASjYW8XohROZxo9JWCJL1ioUUfuSBXWOgP/",
+	"H789ZAVfOlP7VlHk4Z+OvXa3zFj3I5ynToWbKNOeCF0XtFs/NBerH3YE/ISUc7JsDH5BiQeCQYoiC86G",
+	"EaNKYPIhcSIoaSbp2ESQa1kKNleFqNiCLzMnzwGKNav0SBjDCrmVk4tftzEnWQmIFaR3t381AQALwWQX",
+	"fgQEZWOuDS9759yICFmcfjlkCpXbwKSoGiLXBWOBB74jF2n9WKJrMeRX2e0QMMZyOzdvdNHxBbCH8KIY",
+	"b6YIiojyRJ81SKJFHkRVyNHmWAXu5D/T1W0dQLIQf2P96DWa4c/121sH6qeL07Orzz+f/J/8yGMw9NyO",
+	"3M5fCjtg+acLd+hdhJ8VOu0LWZaoi92fsgY2IZZztwGM1bpgxsqyvFVj0vBOGTSBjEG7w3kMlhrLT8/e",
+	"n//57OrsND9ifDQSM+vUfn51dnPlhsy9SYLfCc8w89FIiGJwq/Kbd1eXNzfv4W7UR4Sa4MYZOehBzNzA",
+	"4ZlvP13Dpc7+d9+n4HTB12KZgof7svyny4uz9qW3iq7lajlg+cXlzecPJ6fuMqWDUQuwDqFsPWcRlsJd",
+	"6GYG1IeyBEsKWGkPZyu5nIb5ulUwYfpBEHLGmzBhbQ+yA1rGg+wgzCiYMDdX7tcwT/A3mIaD7MB94kF2",
+	"4D9j1c5BAcNMHyCpt3RTTpypjlcz+H8RV4P+dHV2cnN29fnm3clFxk5uPr8/O7m+ydj7s+tr+CMI4snN",
+	"5w+X1zfMbSY8vEZyykuPFmfiCx/ZcnnEnOLTxrIXP7BC3jk51epWQewHEE++ENsZ02TTKCa+4A5Fv/rZ",
+	"ix+Y1ezFDwN2ouqhstiMAY0AK+X+hQhlGkzGpkJY2kT4umnqCLwXy1TVzdpiRAAopkL/LWUWHK965nml",
+	"56oA+DAYXBSawHmrYbULPS8BlAEXIMhoIY0glzAChYZ5iaekC0CsIY/gRfbs//vp5P31QXZw7kT17F/O",
+	"r2/cvz6c3Lx5d+b+KxYKZ5KTVBxkB0Es8M9OKJISCxXMHSBa8QXdBhyGk4J2OYP7lUaThYUlRYIiKI1W",
+	"wc6Fh8FXgESdXwya+cwXqSJ9GqPpHqSpK9JWZhzUsXvv+QU5aLH1u/ndm6rq4vPISSos4S9roNZUaGkG",
+	"LV3RxxVC6A14QvNC2jNlq2Uq75TOkOQjKPDPM5bPZwX9F1q37r+GUhXwm4L/OmY56ei8BmSD3yFKA1OL",
+	"LoqdcEo5yTrrNEjnlmwXB4R4NuWyZLwonGShuzI3TkdAuQafCvyb1fdIAJF+OAZu0r/9SaYi47l7i/tq",
+	"eLL7j1ml7yo+zUFp5c6hHHIjci/UiM8EmxGtnaE7dlQa6kvfsw5E5s9BiEs6tZp+0Hgt8AZpIBIpCELl",
+	"QxZubQHAwdHBX91OveKLDwFK2B/f0t+2RPd3h09ZcJNRxBelF0IrWEETHOBr9FcQ38enzpWBc2eiF+rp",
+	"vl8WOyQUcQwdEos/epHt+NnnrlZ/nolqDSdD+BlPXWnYycfzde5PxyAfJE8Tp1CA1Dl7nNTEkSeSyXAP",
+	"Z2zGjVnoqshYKdV95vznZ/NZxrQsRhkzJR/dZ+4MmUJFXOVGnd75D5J35ARtk7+mBwaX24NYXXidhd+a",
+	"ec3aWJ+kn+G0czoRsmXSoFbze0nepAb7WnC7XUhtKLhNBNRgUzzwcnNlzlxZWVIl3hdAxQ+2rYxpf17r",
+	"3ckPnZf3VxBg7zoze5Zl8LISvEiVh7SjhkYzunhr/GYWByi3TtCP5yYV2qQBAuCdkD2h1omXWL+yw0jn",
+	"qtB8WIpPbl23QeiAbkglW5omnS+7XFORskWSOKx1PcX1mtaTV4+v/YEp4XqDT6or2VvyFf6+5dTWoI7V",
+	"vURlrOQ7ZcGne3kIpQuyYrLAYpat0eMd2cr2TOJXrc2XvyEMuRLGXEPMKH1oUMTdO64hTdZiSoJy3Qzc",
+	"+1AFhgZjWTIrFFfWBH8jxNp9NLz2SbJbBYEbrHOlLHBUXuprWxMOKQ2x6AT14JhAAQB2wt/QP8o5lcYQ",
+	"NqeVykzMBvhSFHzCaTxmh5TiK0u3cxaiLHfY1h01Cld1bUKAhywmuhQMXOf05/Z7IzzmWqpRwiWFP+Nn",
+	"YboaynhCxsq/NUQkVxY/GuNgtzQ1Tki9PFksC0nhB4+ruHEmz6pSwOh6F3pIMyNUAXCHk7md6Er+K1ht",
+	"R+y14JWo2H/++3/kEKegwAJYuVTKnAQH+VGs2/g41PaH462ZH3HHp0KKnK8rbKYoTHMahPP92iGe715t",
+	"DPF4C3Ll1u/X35odLCppxaUql97f6A0AjScFxx2NIzUtnjPiNdTPrMpASLokDmuM4kZbrQ7Y+tjv9lsM",
+	"cWib3iYtKyTGt/Bd4A6HP4XQ/pYvn4pCckpmrR4BkBFD5wE/z1mGhlmt71u14WgTYBXXDsZjdjD78bsP",
+	"pmPn/fgd+3/5QzV8svgCUfRHmqn1aoeFWCc0nmgkPc7auecq1LAqbeWYQLJm1UZviNtugnKF9hEERO60",
+	"LkAyKOMgQF/psUWcFjhg7hiFUm3gIxn0sHi+WBLGk07D54sNSY4mW4qTCb3Y5qwFWE7ysD0JHxXyofMR",
+	"5HKMZmNebf4Wqy0vN031iq5192QNWQlj3CA2M6EKoUaJoOCaXLDS9riGl2LISmBGfF3+V1H4gRhTDFSZ",
+	"kSHlTsZSju4nem5EMu4M9pUzqTuo8hp5PiqGDbckP16aEa+KukatVQ/av5aMUJpYTsZ8bUSOCc88i6Ut",
+	"f3ty/v7sFFBl7tH52b+8O/l0fXN2micL0dwm3WflS2eVKhkeaxkW+24Pblp1c+vsh4tI/1zhrRt42/Zf",
+	"DxRS2I1HrkKZIN9HqCZYR0iy0AJuwjGBol0OyKXpE73HO0C669G/Wh271d3r2UES128pG+X2+6N27NqK",
+	"l1Uhqtc6FSjpj8jshztsbv6nRR6u+2RRnIBplAhpKJ+3NseMs0LeOdcdE1SJY9o/bvVBFJ6Oo0xAi83m",
+	"s83nkbNuZz2fGs4ftPxoQAHmRhpvKACJ6k/KwXahmPo767F1KPdZyZcdflRwbLbKESddnNTLzyLaso0c",
+	"ZN4UC5wfMX95wD7hJcChBbjCwaaa5dUYpM8ePoZGag1/SQCu7soZtVJpvDoWwrZdmLYZ8eLlt6+++/6f",
+	"f3DLMfPkegf/99n/5y+Hz3785X/9Q5JcThU3MlXMs8LZ0yZ5MnzZX4e2ypxXf48Y9bovuLZ8dJ9UEn3X",
+	"o/XAG/hr6nXNsujV490XZKVQYJVNT+mNprys0gYC7v3nrz6Y+/D+0em64nk3GavDQLMWB3eTJT6QK/sj",
+	"OxLAeBpbi9gW5XUq4uzLrOQq7Np23NBDZXtZUvAsqQJLZdtMiNkU+3Eodkb0bkKM7EV2eHh4zHIca44E",
+	"Kcb5blsRj8TzkDhc1waVw3dlId62Buzrv24f2bZ4pp4m1+bfcCXGW4LDLvgU6nlEg8695eNtoEDYEE97",
+	"ig3fc+Oum6s6aeAt+KtPFxdotr+5/PDx/dkNWO5kwm8w2xF7s4XVXmNuGhtyRdTC1lqf9u+JfKV3dSFf",
+	"/VPWsfG0HrF6Lr4/u7o5Oz3yJJHBcqFkL9S9sjeXny78VaQMpGKcLYBCly76+eT85vziJ7gI+VRNRsWs",
+	"CHRlVrOhYH+dFwDTcEtF198qabB8xjnZdWIYgvttns4Be332fy4vTj+/v7z80+fXJ2/+tPrKFhElgGu5",
+	"FQN29i8fz6/oS+I7blUlrFBgwgXQrQf9S1B+orIDdnF58/nk6gM9QagidsdowM6i49XUjfT0/Prk9Xt3",
+	"dU1lavApiJjD5zgr5BaSTlMhbAuLCLgdAznzJpaV1g52AKzPQXZAi0A7Af+rPV3g4MI0EJIVPuggO/Cj",
+	"DQBXGOGmzSRQxAZ/DuK4eT/RYurqOd0Nwv2Wj4R9L419rA6HB/0ZQI2bspfdajp6SPoUT0RFoR+Aopy1",
+	"tEyPRvPK7BAjD4jM9aoUL/OEBsmvkKIszrrifojRBepxTLa6swUYlxKlUp2lAMPKuU0g3hnBew0CB904",
+	"84zlem4/6/Hnyqly92+l7Weyy4YlghExzf4ZXp531JqIsqNSy0lX9GoitkYbT5i/HP6SB6B4jSMMhFTJ",
+	"t0Wcq+tmDfPHmKor9GaEEX5EhrNZv2UDWBTwy4O3dO/m/QVemOLlcwQ+w+bahbcLvpWj4iq1voemFgN2",
+	"UpZu9qypGxIdw9GBXpb7ibAalXDzAFiLhHvbcF/7QRKaeNmGWfldIgQYG/FvtLJcqoTp+4Yb4Y4DK3Cz",
+	"bkYEx88lwvQezO8Z0RxztSQMuYqLGbZ/9YW23V91s4qKbvDMuzMGbsX8GWvPQjdAeoMNua5n1Mr4O2ev",
+	"OXUmbjiiAAq0cS6f8gOck2i66Ju+2+odydj1lH85TZf9hQPEd1T78TD6v43JV6me5LlK27PGvLRivSB4",
+	"7jaKLhYawi5gg0HpSKC9bXOcwF11pZUvEulY3z1MvT82Vr/iwg1gKrgyDB2Nxii8XdbHH2kK2UpZ+1zJ",
+	"v80F/ZzmnUp5NKTjt/No3spKfEie7fnHs6vQkCDHKKWJolFjXSFRDKwiVAV4t5TlYJN+Pr/4/PP5xenl",
+	"z43bEXDFLSsFN5bloVI9r4mRDeGanDhIxXL0NXzBOhznYKz4MQC3TdNAjofvreR6RP2cxDA7200qcK2k",
+	"uLMwyiLKAjs/OH1WfzEmJoGNNsOvAgMPPhJbIMTl+FeXn27cd518/Pj+/M3JzfklFAhd/Pn86vLiw9nF",
+	"jfvX1dXl1eeb//PxrN/n+nFv97XvoAnMW2+fNU/5KRQWdpCOw+cBQwVmmWFdwQGDgiolggsJ9fBi1kVF",
+	"3wWD72lIw/0p+/ncmK7SqJrdDJp+BQInSWV7KbrwDLqqqAYP8n4J4zakDHalPiv4cl2H1CR/1MtX1Dk1",
+	"5pB68Qoq45+WSOqJiNokfmIgatuSm819/5UwugydGzfUcPsrAwR47cgICbzT0KBdzJu0VxsWGS4yNe7q",
+	"mOX4p7zesmOxGygMH9RVJJVkUKsJdMLeyzApDg9jUo3KeeFUKQCiaxE1tie1Wi+XBDTEx3r+Nvoklbgj",
+	"o3bThNdXNmc9+vsepj562vpqBtzdAVNME1eHv6ZswgsE4nqOtcxL5eoWXy/7fkibzfF9EBH2ZWa/CWDz",
+	"VpuMaUrItpKgq3kpOtM8j2560Zck8N3viRCwXWiQTuTFLTPr3ghbkAC2Gf/gP3F+6Nyrk1CkphoKs7mD",
+	"Vvd3p1nxsaF0t0v9f3UK0/gA6gka69hdvZZ1Zf3C+zuns95B3fHaLWdrxzY9mwsI2j0+ugO476W6vw41",
+	"Alsg6uvCgm0QMfvCxa8pEviQCKgH+H+C23BuOkK0E24+RvD/zbeuNGlLVou6m3y0GABBrX5qdS2akN6G",
+	"3ygeQLjaUfh+ORPq/JS90UqJkWWzSj/IArCaBPmHEY301Nk/XdXh9+nSdj0TCshWArWb1WAvOaUOJBSR",
+	"R+nec5CFQg93bzJ00eltVbrcCEW4ctfAmQY68uzLTFbCdFq2zpVqDRuqWzIWSo+s2IbdGuvDNm/Teyz+",
+	"9bhjDSh/ujkt1hB4TGMdf24USnnUOnLe+MQEVcECeU5XW6kY2Y9ooM4yN3oJ1bhpz1NX5zndrNYpznSR",
+	"G3Sf7cQV2WSb5fPgJX3/iv1Jvgbw26ebt89+6KArnqsRt6LoAQKPB0Svjx+QXJaYQC69Ll1kfpayH8DN",
+	"KdUdG5XS/d3wBTKqu0WqfUJi2SOIVlfp54Zi4RWKwbqi88Xh4eEu5Ta6EmubelERzZQYCRHDmNKaXYWf",
+	"8IbU3F+IRaygtzi8+pZ1vXyq82ttPdeFWAQU6jY1bt2qLuLGIYITlAkkHkJEBHK5VuJB329FlkfKekvu",
+	"pP6qvKNQQ5edQvHJ9MhE9jIQfm4cke6AwAS8tBNs+1sXBGegQOG6CaBxW+m2PtWGKskUH1cuc+oV6i2P",
+	"LWd91rBnOhq+uE2wJ6l/xDr7yseN6x0dWWk6Tp+P1AtRhMA+KV/CyFtRlmbAzpCiuj4+C4BVI7mk08Sy",
+	"yHwiEDuTh06+z2SRI6cl0ioTTZXHOQEtMzWslbbV4W9C/HTuFyytXV/Xs2Zv4/f0MhnhgTe+XWOKRcOW",
+	"lA/jdk0fVZqujmBTKPkciru52lw9QE9LNfqLgwBR7zJsDKnHq2WJfVP+wOSaCIsMydZa3/y+Nsuc34w1",
+	"NNv4sbhkXf0pvYCCIeET6hCFbNhqwNstrKimUgEvuCHyTKTVo0mNK1w9ebdBqwJuIQajjaKDg7qW/yrW",
+	"hHgay0FFJBzsgYJJZbXvPO8elWFbefhjXa+y3nnu3Qfb2GZKek1RcMN8xhOSG8LhWeolu2UVsHvk2XqS",
+	"3MZbfTEwlcYMur7peg2B6s+rxdxg58NXdHyotOGiNJ/qhppZkqzgCDTEs+Yu3qUocPtaQKdvZUe8X9Xd",
+	"8iOVmzWDjL39o75qpjnOFNnSLr3N9nMS0NJsT9+7zUf7MosATzbdxF7ocwe1hRsw5p5JrFb6GNhukdpc",
+	"wHtqiNioidy4GnR1d09uuqDVljvq9OxV+12aJTFFSlYPsTmAsA2jkpbGgR8feZvMs662rQ3CgG7A0Is+",
+	"QKFGVeMjnyW+TPjc2L08q2Y6eOSD1rbU2upJMSnBox7V2QY2ohRIsFLEExwv3CYx2kcZTsNr2G/DHKfE",
+	"xrxiQz66T7bOmYRGN6uMI6F7znhelj50R4+AbuKVnt9NBo/pgLNpeq/CuduK9b49vwq03ivFpSy/Ovtw",
+	"fnF6doUU3ViSMZaVr5mIQsSNDn3Swr3Y2IOeDukKNhZleauGAinjooYj7oZP788+Uw1CDs/HP12dvblE",
+	"8nLw6YiHUlcxwQ2USQDcKeLiCvUfVK/hbaIRV74HTn59+enqTfu19Mf4xR43gP3463LQY5b/fPb63eXl",
+	"nz5fvn2bex/UE5Fv2X0+PCuMxz3vVvmIdk2iQ0QqVig2lWpuhTlmQEPvid79SOJuDURRBw2c/DYdsPz0",
+	"/Kez6xucXQOGPlSWRCcu4ZM8ULYBmXt77lnQUVbini7ZQbyo/p9hXg+yg+b813+Ir4kmOPpXfUv02VCS",
+	"4r6mJw3DlT8Jt6JhWDX8VpOx23DbLnukPN2xPFxu3OldVHl1z58FlxDZArGr+XfGpJgwMO2GekwNAuiu",
+	"+OLQu2AoKLoR9xhwF3sSf7f5AttJtUIBFBGf9OcCcmOfiBKfQzz/EIWW9lY5L4jUU356fv3m5OrUPdxz",
+	"HbDhMgRp2tDPBL9HLFgJrg8ogMJXPCnvR7zCN3IqSmoX/XTHZe9j5nJuh/pLl9j5yhegVmKN9i5ryBMT",
+	"9FMzO0mBq2Ml5R6yFNZ7pUdIvu/W3Gr24jBzNg8biqWGlj3IuSCMlVNuxQ5JEn9r0Z0pyWHcOWy06F3E",
+	"vceH+kHQwKBnAEot9AvCalnDqJ1WgvAffKWTO7GWNRdCpOMIb9Psu+KZ2cMCvcbZoTGhxwFThWRhBLB9",
+	"PJuZW814BlOC9ZFXVq5TaSdQNSSxoR4E0JW02IAazn2pFUy1NwNMk/gT+zL5QD8mPJ0IArSEsigY8W/K",
+	"orMBx7Is3yYJlNysQ30yMhZDwwvEbGsFr8QZp9QrhesSpa4nyWXqH2kZgaHbRYQWjRC3RwpW3hrKSrZ4",
+	"xo1hNRkqWrq0IL4LjlB8WIpitbnuBtTrXadYe1PcdwuhADx2hgLXeYeAnl6oLqSFLOqAP4pGlGWTtqXU",
+	"wFIrtEhTn4Xp2ZLarb4vvVEwAfQm0DpskSQbzatKKPuxK4nU5vDDQWXAazjzcSnIkAU0bKBoHzxlEko1",
+	"E8W/ScY3HkNyZSrxIMXiveZFx9EYeQrQGAaKyO90Su3MjRTGfgBjPy2qEEjzbFG+CgbsdrhplzMO2CvN",
+	"Vbr7f40HYDQ6ehPtjhgeINgQau9KYYPLmzFDGYN60Fx2lWvEZ/0uwF1uxUdRoV7ZFISDsR6zQ6wi6Trx",
+	"VtTIo4KC6+3/7mBec2KylqC0P7y5pmuE9qpuYbeFOinEWCrZq1ZhXorT+upfswMo/GgooJevsq5MFFaJ",
+	"WA1RF4jLDBoRru9/WJ9rWjFJwkjWzMn1hFdiN5L2Fz0qb1r1jz70W4W6IXcqYwCCKDWAzhwgzLwcrAXU",
+	"7v3ZvSC5NDNrplQUWAm2rghsl9qtNVxeaHTh4zd/GGEVaDRrvyTaMi3dnQT4AQ/C0gbyPDgAhpjDSi7m",
+	"Jmwdwhf6e4DtJUjETCc61USAxCcc+KSQOkgR7EQXmxUcXUevrD8mayH4YC7Ty6CHpUiY5PQDK4TlsjTs",
+	"H6/evmE/vvrun/9pG8aKe6kK7AhGnZ7MEZPqgZcSmwV9htryLLTNzpyRXYrMWaWBmeVzFQwoq/Xnkld3",
+	"IrtVc2Xms5murCg+A9X1Z/d1GcM5+QzUF2WJWJe54sTqLnA8Q1kUQuEDnWr8TN13DFz7wGXpTPCMeYKH",
+	"jOnqVvm+374glntsQciQKw3f7Mlk9EI1ms/F3IC2G2g14bOZUMJPHWRpm94NOBRO37tdeQOhj29MN2Pd",
+	"FpQuNY/JI/KycSujFLUWgBt8Ny6pwhewUt8N1qdZw2n13Y8/RkfFq8N0oUs3rCdqrApQNl0V6Rm0pDra",
+	"iNIF9BZ22v9oWHJ1D0xuhfAhYUvybxh3rgjgvyPaxejGBPa7zZdJQFz4migDSewm9Xyn9viV4EVfw+Rp",
+	"mWN/lx3rVSV4sbl95Qde3RusvuOG4V3ACuzuXrG9/7t0zEfZSrd56uz5vgLGBmJQTcGSx3Yc8q9Nb4WR",
+	"ViNZyg7WSDC90kX02gRODK/uHyB+I6sdOyV10Ym32s4g6CrmFpc0bb4fSsb+89//Y4s4kRWnlU5TE9/U",
+	"dOuhw3LcLHjJKq5WUgghm4jcRUNoJ5fghwtxZLzymfdAtkXaEw1Gv449u7ygqyNQcnp46Uy6uwnOj5k4",
+	"k3RPTYFoINdwbGyiRJZFYADAWONYLOo+DfSoBgSo46irLVk9t5fjK8FHlEdwZhlG71OtI4FzQ1dTUQX2",
+	"rzyStnzHrkg9IwMpJvf//Pf/IDmkyHH/cOpciS8zMbIbO7sFQh1k4qJ9wacIpQzyArJ4HPq2Uj0QEo6w",
+	"Si9CX81Hqr9Q9QjKBaYl2jFZUHFxY6WmmDVVREMIGtOSVrChoDytXPt2/esqU6sxF1syL/hC5JN1T0Y0",
+	"KDy+TjasFNvviDrx30+dL6MBpWcSYgNpJD+1uR+wcxtaE2A0Qo9DjvAbw0alRg3bXgn5sCY2KW3ATWA/",
+	"fFl6OKXRHiPsDiR3tQGmFQx8OFFe6Oo+HYyE1vGiuGjHJNelJz36RBqPAyYdtm17R3z3VTfdQJx08XrU",
+	"RMmZXdglfSBgtUq1K7QN4zRZjfjk4by8Q6UqLRsugZsC5OO8CBai92XQ9ahrOwD6Yjrx068Fb6VEdwB2",
+	"w0M6ahRhU00Er+xQ8C00cD31XWSU/vcgJhBCb1KWbcVnM+voLpyitChFm0r/Lwd8Jp2bR7lTBPPNgEHx",
+	"l1+2OXch1bgdEPlBVCZNYpCCuVK8aAb/8Lf6r4rf31jepMBkpE4aC9bacR2bf43e2wc9rVehu+M0yG1+",
+	"JzpzUQsqWQJsEOB9EOsGeekQqiF9zQrprPXQ4IoaPhG0oRCVfBAFpr8x+VMsgwKgcOHRrcrd4gE+AoHO",
+	"kIVfKCrEMrXH595RAypjdJ0opPWFuKkaK/fm10sremwhd+n1hL/87vvVGTrFmh3ST/A5UA3/JU0zsGUk",
+	"NmZD6x2FJe6BT1fvsaU5VLBp7A7T7ly+z3hsNE1ZNL1poYupqxLEOOH3uB3dYF2hXE97axvk3ZpcgdK+",
+	"oK+QRbMZfh/TqGNOZloZkd6JN1SG6CUNj7y6ToLK49v7bmXG9iyBeCC/J9gZHRQHRwfvbm4+Pn8xeMFe",
+	"Hh6yyz9tLNZvZfNom2PLW7/PdcVG8z7V5NGgavlMT7mt5L56LGEd0sZeSE51FXNR91V9gg5LWXiLrtod",
+	"lXwDcdTm4Lx5tem+bDyG9kzou23ZfcnPwPreSwCM/Xtbvb+31VvfVi+Jqg0I3K/TTO/b/4LN9GD7fcVW",
+	"evF2/w0a6V3psqto1uipAINtypes0MdITOf8A/oLsfGDHqljJVO+HLDcF5vkR3GJS+YDKBnSAAxY7uxQ",
+	"uAy9bsBF4lKbAct5MZUqPwKknMmQrsP5xvNCWp8p9DsCcvIVkinBu91v8HRnVLgHbdoWHLrNDq6QgGgL",
+	"7n+8EWb4Slsn7DWPWEsoIDiKv35SNpX/hT9HOV4Mp3riW+jP3EmTtYK5Wlu4Ku+UVHfXHW3RsfPvItAF",
+	"54uJEaPPWOsz5EZ8/6p/O/S2CdJ4dfIYnJcpyFA1FUVHw/pk0iShc+CIm0hjdbVFI7od2AwonpSG4vTT",
+	"DrViGEfc4evvoOt+hS/z5f5RbGfViLqrKbTXPTrFWL0+szkRvMQChE2Qtnd4ZX8uA3jRAy/XfljJh6Lc",
+	"rmPjrv0XS63vX/PR/drxkLl8I6azknfwoXZitJRO3bEF8heO8Et1hSo4LZYB0b3rWyoBttMScZQd81DN",
+	"1VDr+09V2fkqnIaDK7ry6v0WYzAjPdu4Ua7hoh0ZXy2v7sQWzQVv4PqUhxgqOdMzBXiPtfIynxV890Dh",
+	"lsjLBQd6NrMmFObr19hwDmfDTFQTPsMzYiq4snX3oBrF7asS4ppPoDKg0DXUWlTSii1ZDPaCZQqm55am",
+	"WXupG30VUsudCtPWkdn6BIoXPYvPxEAR5Y+e6NxocPbiDgmnUFvOVjVVYxZq+V/Vw6uaMJbx9iSsaqVV",
+	"DZI8x7pMhpORlQ+0mduFAKP79pZ9JPd979R0V4LWj6nza5pA520A5dXyaq42Y5pCMYLGIvFFA1JbhLYQ",
+	"2ERmQqm3naFOs2quxFajwlALMsRC0dk3BrOO6DA8fjTvN9oI7Z43G7o8I7wKnp1nGGKOiMwBNMLLss4v",
+	"opGCISmKKxFnPva/oWawU/4lHlbEwbK1rQJjAxhmQo93jT40rQsDVwDkjMZ9zPL/mTNnZBcG0bHK3Q1B",
+	"6tGEV3wEDa9SX5dqMPTykQ2GtmMRSrVScg4v4ljUSGzVkbdZohF3KdjYkLe7xWhQCSLR/IWPvJrwDjEd",
+	"GPVxAeAND44DHhLRRHFE7g66Ul3lVwryRwRYMVndZyd0NOw9U3BEv0k3Au6/grLYkJGg1npBtdHk9CKF",
+	"6jTJv6o59BVtnnQtB0lYl2TWdZRdgtmiVsAlgJaUIJ/uv1Am82OWD6UqiFdkrvAfENWmOTrGtpfC2BxU",
+	"zSKmF/aVv87HTxarwMfojtJV8WzKZcl4UVTCUCx9bkSVtbpaQjSq++F/StOEuye5L4W73X9QXQQ22soL",
+	"bvmQG5FTeQEhy6a88HGe4ZJNuOr4qvHazpMpyB5IKqE0oWYhenCyAdpfjVaDK76oG7b33aRbpRghcLPD",
+	"pyy4OaKsKIoVwSEhcWIjKcncTCJ6F08yaLTstMQ3htWFbccAYvQi6J6VB1M49wQ5cREkCAg34bK8Uf+x",
+	"5ymVxQ5eHAZIO7PL4Wc86qVhJx/PWyFHD2KEBpHOTUObbMGXPVnWAACHmzDeLz21zD54ryKd9WQN6MEU",
+	"4J3eSOQLrl+xJ3Be3Iw4XZtIMjqTPIKNEL9gVPDoDi/qnpcG+qXTeT+HRyI6Gb+KDcWdVGZHSCVhXJvz",
+	"GX3dZifrtFF7u33LXgI6+PDEmJTIakIoigcH9wfV2CPDwz3VhbtMT6X9V1HpoED2F1cO33SYreOVDcEA",
+	"7Ghc09fETBk1vtcM2CHTisUdJjPi3YDfITlM5nmoDPvh+1cbmPr6q9goOs7L8nJ8cPSXfnHyX3/J0hYp",
+	"VQo7L7CmDgl9Clmgj2189ICdoAk74capaBV1RQx9C4B/BgZsjmkHT3UlbhXMcXP+M+Cm40vDjHY6PMdo",
+	"/SCw9OZZgJ7Vr8KHx3Uc+FKoyTTWeX9L4p9aOl2Bh1+/9pcbjrrViH8QuRcpkUMurJrnztTMdgP2Aq05",
+	"aIuaeV8UOktUS2bl6J5siNA/P2O8NNqrRTm6B1V4q8xEV9aXwXBiIMKvDuL47fcNaUyq+HKbOEQf1zhV",
+	"denWE2q9DRGXAb5losGiLKO9Z4Dc3cN7MmYpEFjDkaUa6i8dgQnSe8sQY5hBr2s3jv/7l5Nn/z/+7F9/",
+	"of89fPbj58GzX/7tMPv+5a//sOcMTAcbpeeeNwzpftrVS9DptplNbJUxlcBHRRsVhcetMdPqVjU3LSiv",
+	"Vj9cr7/wbYBbhlIS559CeBRT7e78awnS94evfujReXo1zbSGnObD3FingD1rLn6OmxK6KdEs/TDbPQ21",
+	"W5MMn/1KHMGewxrKrti90otYpCVoWifSre949bjPWM2m9Ytp8gQdeFzTTYSfvCydli2JBjoi/ETzrH06",
+	"PCYO2kHj9PNEM71QNf9XHKqwgk9TXTf2mDfsNiiwJ8NUsKGwC6zLmUqFmMhAqhXZEBtYVwNjTf0c3LjN",
+	"zdw0O4Alr1yi7dHcpS8OD3/Yl/XRTJWm7GkSf6hGRkSOZoUmFHot/RmbWDsDDkhrZ2Z17boW7ytlYh9j",
+	"xH7dFO6anrP9Z6aR911vOgNxT9Ss3ZnNUM6X1Y3dX6wxkwstTO2yDVYYrfdmKa8kq/d86uyuXXZN4a7l",
+	"vJ8r+be5oN+3Y2HzELcudgw9Dii4zFMMQByq/pB8P2mTPX9XO8XdLdk/I88aiigoc3AZnHTHcn1IutvS",
+	"YZi33IA8IfhP5Aqmo+KpBHtnqEGOx6ISBF9rhckLYupfp4QwXuV77MUB32R5MhVD1MHMHSoY60DsuleA",
+	"9Qy9vpCZU1c71DFnByMNAP23HeEjzIp40gMKHGFvTXb2tzkHNtB8XOlpnrG5KoUxLA+FFHl/tJ+PX/UF",
+	"l0/1ww6LZ0ZcqVTxQgvKCNULRCu6/ZwiJLtnx87uopPafkVGwgU3bCr61JvEZejxAsevqycjSJwX7oy2",
+	"Rj3PndtLj+ZTobbluLlC5HEds2D3YgakRGNJEINWKcsfJ1189mVWcrWO66RveZi79trSwb6R4gevXMty",
+	"tRx0NXd+fB9od4hNu0DNMx4prsAxVjPrBDqHYDhNhYjytDlYtQOl7ZV2vkqO/Q9RB/rUbSENVpNTUSi0",
+	"IKimoshulfVUMs46941rwkDQmehZKdz/aKZWQ5tWDwRGqtD3p0dHbf/ksNhdwhin+leFMX2SuQWDiNUq",
+	"5p0VtN+xa3FsOq45t9Y9MMRX2w+D9GGXNNlJJBsYuB9g5Y4w+XEw5LAqVxpi6vemnMkhEen0xubUGY6j",
+	"a37fBbh1omumz2zWLN8gppogXU9C1h0opinOliTtzthQGFkIdF6h2fdiwK412hK3CvPg6NdjCRintwPC",
+	"iOm55Xeii/o7a1Ft+1Cw35+427YhB0/k9G/nh4ffjuopgX+L/z/+OabnwR/yI4ozB01jPVzEBxix4i1m",
+	"IDHIxOHnjIikQZVQi5Y8XrWcZhoO3FBgHq1FZLh9Y2JKeLKbGvsBMAoEhvCshjTht2qF4bwWsWzNzOPK",
+	"uNUlwg1ozkcR0A7OxDGXZZKWKSZVhhcl2tn4SfAVs5TeqKTbkHfcnfdQdw++iMbwazK72Y9nPZb6BNt6",
+	"kwA9NUEQq0FGSXzSE7ZcjLSC77po5qOREEWz9YGEroydTCLwqm2g6O6mq7nqItxvjy3sk5GeTqW129D/",
+	"rGU9+0D0SBvi/in6MpAi4gLDWBu0YUcvRRro+CntJGp+xIDzdAdT3n3Ce27sOz3vdvqor7mM+Iwmel71",
+	"yGqsKOwBu2l8KYwbCPCOb9WCnqCnwjQSI6GrDGV2aUgmIIibKrfnp2t9L9Xdaz6692yJ21ORNRTkFn29",
+	"xZcuId24iXcgu9nAdUPlbSvdOXpUoyethn1haZ4WRUOky+tYxNdQTNZNAlY5w3qGQdqAnS0VcYTgScdR",
+	"3OnnRCPDUwijGAxDNvvD/KwJrxCxCDEKewANjgYsZK1+0yiLEgthuutUY4gSufK47E5zxA1TQanJCsgS",
+	"QTNEhQ39WqO6tyS5o7qotN1Ry30X8Sr0lpOGccj0Ob3UbjGkBDWuWa3b/SphIzPhldiaFB2p/tdHmJ8+",
+	"JsVOypLazqPbZd2clnohKrzSpA27OCy/zVdDp5JNHFPbhsFIsa1i27wqCWsU9kb0BV16tLMr1K49xh7h",
+	"KtYeg6fVhfb/3kME0V3tC7pLqbsfZJoytsH7V1fpNAeSdGxlRZYSwK2C++r+Bzee923lLuTAEWBwW1rh",
+	"Lj+p+a3Ib7PBARg8ylh7rKkm1V0++GOZi8YpGmPf9/QS6fIG/WTtM+7g89EDr/pHUqM7OgOqVltebi2K",
+	"bRZ7eEijPpUktblHmyLUpctutm+04x2gzWFQvO5KjLstZ9NZjFWKsT0pteqIP4ZKxkjleFw1+W0htgm9",
+	"DS3i6jczJZs0W6xQtlqiBwgkLk7EfHLQv0gqDO1UBZW6qNDlgsCjvMFcvFWCw8/Ur72yGVk0ganFv/aw",
+	"kq3Q2lEZWEn8Mj3KFY8BBQoYBSDU8kAhtzNG2CyRgOC50jbHi6igBGNNtwqCTe58EA8Uo8JyCWzUb/gy",
+	"SbNVF/82DZI9lkjCIfMgK62cCDzla5S2J1/ng5S2Z1/tmzAD9ITvqJ72Bb+uL0xCrPYqQKuLEQm3r3sq",
+	"UvsAG9L21evOOi75LIUjITjHmgIDOsWRtog4k8gKs0RpBE3DD1lR6RlAFlIlBH2gtqmD4VrYT7Ntu0lS",
+	"AUYT77R+ZR/RA1JMKSXb6P74ajMGdzfo7uy37jdJPXLwswNHxmxdC8rrCFHo66nfXJ3fnL85eX+QHfx8",
+	"cnWBna7PL95ebuIVo11U029stZHknTpPJO/1TKgUd3oAuVoNwo98u1VHKmNW6QdZbK40wlF89FcD5tLO",
+	"ZxdCFOkmIsFNY0C9Jo0FTja2FB2NKt1YRXGu1uV2pIG2Nwyi1hBU58xgswFIBmJJbtRptg8bqn9vhlPa",
+	"/LKkbMBcvJfqfnVVxJeZrITZJgUyT0F7T4bA8OvL8LA7FmDbDaIG5sNSjtinq/cZE6UR0D7WTjZnkN3b",
+	"smiY3R/4MRKN1uAUu5wJdX7K3milxMgyL0abiOmak+X1SQLmhc1RrdUKSpQGvSeurjGk20vBCwPV4nZe",
+	"qRy4C8HDw8bLd5DrG+mpgKY1zOrevQ3d+5PTV/LR/clslmq9Db8xPpuR0R9K/mfaQOQy0VtvwpUSZbp1",
+	"ITevtb1xUp/m85pwc72e5s/vrtBLFmIfOHkdYTJQtVinaz7yFOLAAyMCHfNs9o1h4b4HaZeh+RvIsK90",
+	"gHKI6kFU38QyvnlJ/CQ1pyTx/YnRr1vDnYtDP9J6QmwSG8HXi9/A9Fpd85FDyZlUIz2V6q6mOpjWZMZC",
+	"sbEuqSzEN55KSM0wEotEg3tYj9fask9GVOzyZG4nDK7PWP5Ffxk++89//4+8BcH+9glNkkjIV0dLPzoJ",
+	"KmqozZvDFy+/ffXd9//8w4+Z76IDG5vCc5z9j1UM+UZjJUGK2Ylhr2eSZIzhbdRiTUJhYWJXHffZE4jz",
+	"x8C1kxSrWf7cOAl6Hkvw838L9NTFr3nqg5/IpgobLkjaun10VshtYZludjerS/Y+oDkkVp+aOik1r0ro",
+	"knAnH5Cpo+8eqR8aQTaQg9XScfSojfE7l/gtpoLqN9qSrnR8hGwpkl2ylhSwkM9ou1SYv1TCbAxQvYmu",
+	"pecBcnUmVCHUSG6RBjv1Ny2T6XC96G8X6rkd6i+bXngJV9WjXtcyZ4scT7/sl39X/fqV8IXgKRZtb3Qg",
+	"DC7M9NINpjWSVfMj9D3qsDuo08rG1kchXropeFl/3lN25ak/K2Z9jPvwOPHxU9qSz+TWWBorpu+Q6bhu",
+	"4tAipO7F1GGsmG3J0+GGLma9GU7cxf23GX7atRWzvmnXeDD+bd2TBk9e2/49cm2YgbYeWeiS6dGnFU8c",
+	"On3BgzXeZ8EjACHF4LH7c2UnwrShhAAdmHB3HOwMG/TKfF1fDYDwhp4aO+TokFemczLAuroLeQpioaFM",
+	"MXXXDAuBEPt2SrjXtzY15voh19e+SwLCP7YaknFGu5pNiBdvQwoHr07MBnWyiqEd0HRrF9QXlbJuZ45d",
+	"+3YAi4mehp5DbgeMUcSaYn5P7Gc+eDY3yDMr+JS6jCV5B3cKMbZ2/D0SScGjfukT36b52C4u5+tcO4Fp",
+	"tIeSfvsmpJD4AvjvumdWjBTycFJpAp6zP3ioqtuA9wC2iNA2PO6kvqFTObUonwYyM//OlL5tTWPfLuWr",
+	"zcqadcetPkWzko+CJqmp2vRCrdYfO/H5xrCSL/U8yX2RooDdKa/cZF/qRy5U8zCtsAvFJbBsuAwFLOzE",
+	"me1udt0MtLhIoG+Dk64pL8Sz+awuEl/dJ2/rUtevQp60D9Ygr4f6vf1nFA2goludYN9EKbihWRAYN7PQ",
+	"XP1OKFHJUTz/6eY78au2ILnZmiUolQ/cF5HwdkQzZ1+FXoZ4YvZG9BLIUfbGdBKhbBqztb8XxJQhX4Hk",
+	"I8qV9dtmNQ/HL70zZXuh04A6zbYGRBQc8u74HpDHeMjmDUIDoqMlnZZjt6N7guDj/dgVedwE5f/2bBtn",
+	"X5NjI23KN7iNaxpmXpZYmWVQj0JJFn1UfRZtRLCtJZ54Gi6IhClj7BUA6LtaO9fUwc6VIe25ajsXRK74",
+	"YZdCA7G+2stjz31NctQUMdEcczvDNW2urhSQSUNYWWvqpe7M8lXU9zMtVRCTgNB7o/HnNwYGkobPQzTn",
+	"DVldq498d3PzkTppN4cee5r0nkGyM3RUat0KwBnfrxXbTQ5Yfnr2/vzPZ1dnp3mYF2e9L6Cdu9XMCBE3",
+	"Oft08aeLy58vDrKDcKPv+3eQHdy8u7q8uXlPf3v76Rr+66fLi7Oks9XYsZu3GF7dARBtOQH1o5s3NqrF",
+	"azH/Ze122kcn6Ghz7t4MOmQLWrHm7XuD0S1oGSe8ia1RBBOpbFdb+9AVF3d2clf0bLvVSYVfUSPBtbFU",
+	"jVVic+Mnq6Pic25E5oQfOcw4mwIp3I4MwbKoMT8VtvaDyYoXIe6u07nw+yiUQwl6skq5T6rQ9RGU4uHv",
+	"y60hkMNnh9qDzpa8cUXeCAwAyjvM5hbAF1vHENs9pP0XRuNf32z3k0nFxHfYz77cM43CCIC7FIDjYwSP",
+	"S2AterbDM2beRZ/RgdWpCU/mRlQM63jHlZ4Onmzje6zV2s3v6+57oqe+Xvuz9e25WuhC0jRBLppL3dXN",
+	"q0tGe6XPW0bkWoncEcrZf7HTkKn2rHR97z5ULeztp9O0Zs5Lz4KewgF2dtAJlI7Yvl3re+hwnVR+KW7f",
+	"QnJ1YTa0uxmLha/Df3mIbwqkAzEZ8+GzH3/5X/+QtPR//O6iq7HNj9+hGzOZq6ISvjsYcJI4Z45GQmkq",
+	"HDHFo/u8u7UG9VSm1oHCaIkOC62Y8D46umKL+5OhfhBr1jXm9zWAN1xwaSN6eyQZu+PgUBRMKqupe77x",
+	"VLTiocu58HvnKnQ0X3XECC4a2gdFUW/fSmjLbrVbtS3mAYNPsKgGFn9v/Ysn3LwppVD2jVt1mHHRHwWZ",
+	"uErwQlQdfdFuJr7hmXc0gypmeCPCumTlCdbdGtcGd08+r95Nc0nu6765E1EWHUtzEdiQkGsaJbHOV0Ow",
+	"SoyEBAYe4/TRGOBF/deip5nio/G9Y/AQvHmj1WheVcTst7olOm0T3wncdCNQpHXLV8GyRtV4KfqgNBiF",
+	"W/ERtoZWRTpcs1qgiQGWj+tiKbSFaRzQ74FQopmXNywNxGe1cltHJIpCjaolPJbdC4jLTKUxUt1llF5c",
+	"YhODgk/5XaS6Q5OfEVcD1pKfDFpF+K0CcQvCgHEI4GFvOCpBuJMPAoF44TZDbZPyBvLM/VEsshZSluUe",
+	"pEfB1+Y9xwh+x6ASZyOtxqUc2QE7BS3pBq2EKBClQWGtNLMUICs3wk48shvCr1Oh5+sZQVZWfgdrdV6V",
+	"73QX78VEG6wQnekqxJ0/Xb0/pj2N9YqkhajvIvGpxeHYWQOsPPj99Qz+nfQC3q1BL9m+BEvw69k8b7Km",
+	"vZIErtdF07VeW5HDtsJsa6imERNOmzWm1aaWuo9qYrUeSwmh6eVruG9TD6uv2oQKicuu56ORMOYkXVWh",
+	"fLlhFOtvFFFj3B0LvjkRZEx4ATx/LU2sMCb82zTJIjl4gj5ZpIRSyOw2oGMjkbybx/99fXnRCejQC7UN",
+	"qGOL2oWUEbpmxNcTNxQq+wh2F9X937y/hs4lZsLvxbE70+rnZkExQu+aCZeqbtE0q+QDt8Kd88A/9/Hs",
+	"Q7PTrjeum+2M91gh8Ej/aK6eUVrEGSI/1xkXTl2ssg2+UwaZE7/Txrq6VfOZm+fvoENVQA5yTFKF1FOg",
+	"+eWzWblk9QMHsTMGVHi0qu6vLw/hJAW7gWrwDlf7gBxu7tazTVs4MqB64j9eHf74/cbGUNegZaSdEDUE",
+	"ArAGDBsRgGby7qSzM6U1ohzDIlRiPDdoF/fAlOwsVPvwGery8ZWWbChyhs1VgQ0s3U50gkQ48nYGf5O5",
+	"s2NkreWq9OqOHnn1PX0Yry4w8Itwe6A+fVT/oBUfqGOKh+JurrDNKrZJA+ZjXpYeJVt3watb8gBf18ru",
+	"exFvPiSUkgbdhm8MK+VU2rAp05DgxibdxKizRVHYNQQ54r3ktPG15argVcF+9mzQhi+PWL6YGDH6jL7N",
+	"kBvx/aum0p4rjJmvKu49qu2tfJ8mVf2qF1T35FtB37wG6jXYXD4Bvn5tvk/vtsif8iXAnctxopp9j6Cc",
+	"lJ1E4TDEncAcgNMqZF1triuWwy/QC3FJtC1wA5TnQa2TtL2aKe2n7i52JtYYazvU2zXNNOfD/3ew0nYp",
+	"dSN8NSLFdjKpNtlKBBQBspJQBWx7GCD/ZcyPzrUwsBjHIc4Eh9lUPwhf72l1aEcNuktkGCbRFURJblUc",
+	"mQLWQQw8+WjoYqKBpskZpvCGOlgC3AHaYq81d2sw+J7M+vm7KfPHMGV+9wbLLoqOdmPd9HtnY2RbKwPO",
+	"r9+RfbHZpNgwp3VROtoTjbL0Fdthu2LylImwxjboahOywgQyBpoJHZkAjEK2zjbw2SRumNFaBdblQic4",
+	"TLQy0AXjQbzlspxXqRRb2FywrSqguCCESoiSeG7SGn65/nTblC29HLNcj8f5EVtszpseh9YRPs9JxtLG",
+	"lggbui/MFX4PAAFgEtiCm2PsQxU6w9YpOgqEg7rLnGK509YKRZRIeDDur0eDkdSwLjF1M6HyIwZXJAZa",
+	"R1bCcvUtHU4aaLm+h5WiFktzUaek5LhRkps3c2z5gOUTURb5UVeyk7OZO/0H4ZvWiB2DigdeQsjW3Cov",
+	"r8fuKZUeCnbnPtzJidILH6GjWJ3bOgYDx6wU1mANPCbY3IYbeIEM0gWeBpppsUSi7eGBwfr+AHPANY+V",
+	"Ho83MZNRLdLbUi+wY1efGki8CYLM83TC2YkGTbcHfQtVGOiT5ed3UUfIv1iaNmdf3WlGxv8OgW5DH5HS",
+	"N2s04p9axap4VGUHVMzVcxa7Krp6zCPdug/YkwfEPBny6WcotXij56qrzoFj4QaUwEMvHvcvUdRLjqXD",
+	"oPoQ25PgFYcqmzXtu3y2E1pi4UlRV+YAUqNGmVBhA/ycrjKI6hT7VCduUT42BD6rXYC0jZqmDTnWdvlL",
+	"fflm2GwYYvzK9jNXJQGBDPNK2uU1+FnwYqLj62CC91x9zrcdVnphRHXM8s+f32ljn+G2yLEVRmhSLd3N",
+	"I63vpfC5VL+D6oXkM/knQZ0FkoQ+J0QNCG+GblbYvhw9ROcqCF5hhTo+0b3/4Ndfge1srBNcELXWDlbK",
+	"QgxZxNoLLkmh4YD27zSDW3WrnrHXupCEEfrf15cXdX+KF+yDfD1gn9S90guF0m0yTyisgms74kZkLFfz",
+	"sswJd0HDwR5pTQ7pStwq5gP2R6wU/EEwTnvHbQ3nDwssyfG1YW6YYCvgMKnyh2GPP8P+8ertG/bjq+/+",
+	"+Z+OkbTsgZeyYFLN5gj+0IF3WiqWQ1mSyWs6aXg3vOS99C7GjN+54c24s5NrbZVTda0/frlh+aj+JRwi",
+	"I16WvskXbX2t3IcHQ8u9wLtf7rBxDqVzdWAc58pYKLtxQ3Ff9+233/7oBv/p5g1WRzHMJympBBsTAxcv",
+	"WSHvpDUDdqL8ayU+itp3uf+dzYQS+L0/T3QpQnsK5x0Q/d3L//vdtxlgINwsKa40+pbGDxkgZaCzwEEu",
+	"xEhO6/fjszl2SnaXRJEQZByvDTLxRRp7xF4dvoLbPpJ0OmOqCDyabp5P5naiK/mvINFH7DVsE2ZH6vN/",
+	"/vt/5Md+FxPtU03HCTYRblukQ3NSFkKrfind4kjDXh2+QOPo1eG3JOpgfmnfUJMrhlEF92hA9KD1U8qR",
+	"oNowWQhl5Vg63XtwMuOjiXj2cnBY64zob051zadTXi2ha4pv5O8PpiCjzf580HPdbdpQ2UmMCAc3Xh0F",
+	"lMzBC4qEKD6TB0cH3w5ewFicBQB68nndt+gu5aK/hT6SuMzUNdrTijspGOnpUCpRsOGSnVycOld9BugT",
+	"DJENl+zyCmMQdcsvILn0ZyFuyGsLvijCsbi1lRxSR9NmMzFkllnqOTJmIl1mu+0fbi6jqQnYDHxIRWuO",
+	"42NKV8wdmFAsf6sCloUqUw5KaeyJb3wy4xWfCgsRx78kbEw7EYbWzGTYCjFaqYhnvX5QOFH+NhfVshYO",
+	"WfjDgO/eIT7Brp02J+rxPHduvG+W2+/iUDvd73pqzdXr2oihvffj9XyLscs7xe286n1DROTe+xbfbrPv",
+	"DW90VYlyq48+8Tul7w3QHKfntTe695XiS+9p+SBV79F+UpWAhkYbryZvoseV7+VUWqj39wW9sL9eHh5S",
+	"fMj6xt21DD7/K8Vs6o25sS8XuFBgt612wZgRnZTnTIWLKJqYfnQY63MP1v21cXY40yUoIIJ6gTJ0qoLf",
+	"GahKQ3UGTAdotz7DMpoDYNhBe5yOg+d85Oy+UhTkCHYgP52mc5oL9H8uC5MDoJeXZawAqRlxTnyk+Xx2",
+	"o/MMcZ7QpuIO05dgoHFzOXY/xm3zRCX8CQBWJTWahXuhm7EYu88H4pO4us/9Fn0JNjCJO6yTObWYaADD",
+	"wZQds0oYXT6IAs+jmVAFFHarBklh/Nxg7JWlj7Ra4ZSFb7CL5zk0rSVP08BEqY7jJ3p4OIUoCP5aF8tu",
+	"MfGXSGGeX4tSjGzd5v/JBP71vLz3Nc2rEh/QtYVWosaJTbgqSiC9nqtCQ/L68fvgpJ43xHj5TnzYWKHX",
+	"bvBpo9Z+IJZbWfz63A0YwygNu2CD5jk/BbWT3kof59YQ8Tdsqlj8PY2fM+IpTIGRTqhNXoTMk9smaGuB",
+	"tWGiraEKH/w4gv5hADwTpRG3io/QWoM8YhYM9SCxUK/Np9RR1D0JYhRO3J1Z6QH81MunmUKrs2KwE6GK",
+	"Whq2EGV5qzBJxj5qgy1bnbXrc56F8+BsxiCux3I34XxYCqgryY+RjXgVbP9JQRtxZhdyBAHYOf0Bmmok",
+	"tpn7HfbHCSzvwRPukagiet0eqUuQH78Z3CtRPPzuc/ISbYvHbQePxU66DaSFccmD6Q84qyAsIB2k1iGJ",
+	"zS7HALDEesEXh4eAl4xIF336j2QZlUnu4cP5rZKGQX43tdh3woa1fkBWn6c1AcKLOswA9LxrLw/ZBbL4",
+	"g+lACnEDvIREG3Pr+5CUN8QZFPRO3bs5GpnXBqGV867GBSxf7HI2Fwp+jo69p1yjNziUxApBoR2uUDDV",
+	"woTAAb+/maenD5fMJw52mleMK3fuyUQDNlTl9ffVRhuKIf4e2obH7W1RNgdQ1c84XTnE5mQQ/oMn3qq6",
+	"57g7RNASDEYA3PWNYXkFTQLzDCJ/UFwF/lke+MUbf8ujVad6LOhPlSf3vXtHP18ehpEf+dmgaB9EWeIB",
+	"hAuQsauObIy5LJ3ZWMp7AboOghvMOeMwykB65OYEo2XZrZIFltD9bU5dqkzI7w5YDowK+ZEfTBhF1gjx",
+	"uvthCnDdIIQL2UHh1+mEmFLJdpaUEAUFDSFSH2OCQzUIBqDvFgSBx+lNxS2Gy4M4mI/Yonof+oSWm8oD",
+	"hIWg/02MEQlaoL/HLP4es/h7zOKrxiwgq9gncOETmI8//97qsoiOP+9EeNW560mISqXTOFUMLvAuO08a",
+	"qyHZk1KzeFKSvgd13lLOelw32oRD/VYN55blH88uTs8vfsoHkG5C3GfziLSTSog4VJy2Zc/hE1cOtJRy",
+	"jr5grZZuoJxfvkqq5NTzYUYe/WRelnoBNQd/5qVbvVR75BNDwhcZLWaiF0xaD+UGFA2dz54oV6E4dUXd",
+	"4/PoER/xlBsUl7vLdZSGYZ6WTHQQ733szyvBoZRekrTttBtBI3ZGEd9S0AAoOKsQxvOmIoZAIOFEgRAK",
+	"2vkw4pRX96YOOUoDzlPlMcfGillqC7lBdcXW9rJibuoCa3kT6+BBvk8lLPjqrmBDk/jHTZ8o9iErH3h1",
+	"H3SpAXA6RoOdtwoysFZ+AlERIbR7CRYEartl6wQTuHU4lRg63ecP2EeK7NKY4wY0GAAeJKQGfvl7UHYr",
+	"HQJztt+A7L/J4tfOCIIP9Tx5+KArcIAe8gK7r4GfWNYe1j71MqfP7K+Xs13C1q2JX0kP7S8Q7tzUOGOD",
+	"MwnQdadIIOibytq4EyPkbZzeT2dqMsj8cxYldaIyiFeHPw425mJ+Y6HCSaBu8Uov9p022UqoOrfm80Zx",
+	"fedGDTCLi8blTzjD8Ytu5FSU4NutTjjg6hoUAYFwy403a0Ro95fCpcn/xrTYCbyLICuPzDdff9fHx+0e",
+	"d3yUb+272deey/8FN6g/Qve0OedmzstnRcQamQ4Yj2s4KOZiGs5xnRnEwGPbURZ1AMqT7WKipsjiaDI8",
+	"yUOmbhU1moNVl4q9fAWpBhPDvPwWCQdq2kNuUmM+ZW6v8aI1PhrMO9jE40pPmfNbx2IRzapP9VL7QcPl",
+	"XixzZ/GXWt1FbyrlvYjVDQytXDLL78VX0ixzqg3vPhngig0xe8AWPptyWTJeFJUwVLIMZMLkWqq64QH2",
+	"FhaItXRGA/zlG0Mw3DtJ1Us5/B1RKkLZSooQaOiKIvCRhYhVMmLwbaIHzq9ZJxMZ5fnrnquYmshYTrl1",
+	"yIK4xXH/4b7V/a8fc07o17xrqIidpwqRjgjHYe/4Dz7tfOtnrbBD1ptcGo9d7voE308xvLBfmU77ra/7",
+	"v9Hqnd73hwoDux3XJwJMW2Jvhs9iRfC7UGygExL6iBdTqfCoEw9CrYE0g8Zwl9AOMjmRjjuPlPmm/6Gh",
+	"hzvKFhMB7EsYXFND/SVG4xxjvQK3HCLKiuXo35+5l2BO81bJIkKUQ0Q4BOvgecC8AuRvUb415J+hxTLO",
+	"CJ157IQhlQThKISdV3Tvrcrfc2OfwfufnWNLD6uR6B7OF2rPt4IrotJvyAfCDI1jNB+xaU6lMb5PC8vx",
+	"XznUk0QzOxTc+nlNTikC49zxVxcX1OFa2Z5Ulr8W3OKMum83thJ8SslM4wxG/zluyO6w87zTdqGZG42B",
+	"wWPIPoNhOrtjfjdhSgMeCkhXVCEKp+MBR4UvQQYGVTAoAFjeKrfXj9iIeOy5EouUBYI3n6Es9jjEZNEA",
+	"WOA8GoGV2aCPkPaiVkiNRe5Svqnmaz10iBVfLG6kZ/ghTSVCV34QheQ3vvappXUyf9V1uI2rZY+2XNHu",
+	"6dSLIczlpQKtivaHJu10/KA9pa+gNj3s4uGSQRFb9Qzqb4Rffa++6A8b4uYN1vZ0CmuqoeIrlBpA2QtI",
+	"74A9Uc0GYjnaRRtJ0Re8Gk3OwldskP4TGNwxy/9n7v0m0Dtqyao5+N2jCa/4aF3hRORspCsotiQPqesp",
+	"XqTrKfb/Cc003R/yE3wm8KsP3ld2SZuxobaTzkwftlBPjtCDVN5cfvj4/uwGela9PTl/f3aa7FoVVdyk",
+	"xpcUUrdtQF1umqLv9j9FN+KL9eyeiEvyjd/YG24Em0JLhM6l/dtWB0yWNLp4VUoBbdx5ZetyPLdobT8/",
+	"tzp/YtMfO73YMCDnFo7KuZEPojk2pRcDdkKRkG9fsALiU1Demrux5P+NPQav5Hs5Df5A2MfRew1nTIwt",
+	"7vAYGn07ep26z8WXWclld2DsRpQlake0YgG2skAmFaT+CH3JVwF2deEHuwJmKc+WgjdATSN8gy8lBJTh",
+	"rXJGMjbil1EB7VQIZDDIENEJnIDDJejy1NFMn+aXrR+ARHhcGPW06o2Q2NAuPclWDS1K7rjKPDVxXYAc",
+	"b8s4hBiwi2BAO0++gG4A+K2iOIIFIDupXpza2yE/At7rI4856KO8G/MISuMGd/HeN/k79/Kvs3XP3DSp",
+	"9cFLJMVzYo6dZslT2WdK8wxXC8A6tXQ+YheP+UhsCAOARh9Dhl5Zv+vQ6gHyIl05IdTOhobqhLo0mVpu",
+	"C+wWuhq79JP7FgfRa5sBFUEvHG3T2m3hu8gGi42NMO4OoG1ixal7TB0SzYDrgck7pSuERqS+YVaJsfzy",
+	"OFvhSrjfRth4tJFykPYP7SU83Yd9dd+hn/r6XZgosAWhd2tHPABFfW+xTBseSW24R6N5hUQUfodvrdWm",
+	"Yh3Y5YN4yvTWhw7cIZbqjXhZ7mXuTsw9ZHmR1DaaJE/ls3GKns+iFpazeULnn7nNhTZbxAEUek9GMVhf",
+	"Bwl22gX07gmkItSU3dOT1DQihCFBPJXRTFosSYsqG+v2lkgABC0wAymjs0yKqVTSWEjdgrliBPAh07el",
+	"jDpvgoeujk+BZ/SPf4NHc39I43phuKZenPsopiIjUIlvTJiv7QWpC7qS4v0IaAzoAYRbHxtLm2MnMFLd",
+	"laIJIzETvTChL1LaemjDYXoYD+siG30BMdf4jJb+7xvdiHttP47CpOPMSUackFDzUZ9NpJw9Pnv17EBy",
+	"4BgaZAbshDp3EO+SEsdxqNb5LuBATviD6IykQUHc15xJGPzTvTJFHeHrw43wrU5gZrrmBK/5WkN8g220",
+	"AKpaBTazr5aY9q8fPnmCus3JzB+INHSBJIokyyCzwKtkg0dIvGom7njTiTlQ5fIDUfo2xtmm5m7zva8P",
+	"ZQL3VQubFzsqxx4Egvk1aQ0L4Qz3kydui/RBAx8CwatS63tzq7hlLxEI1UTnQW0nX7KJLgtIaVKEx/f6",
+	"QYNgKSywiqpjZoRgOWZJRHGj1wQZtg67/pGCh7ES7hNAbMz63uz1xlM7w4hNq2AbE2K13j3JVRpvszq+",
+	"B/cO2JnbbQQHgMgWH1liAURoXkYd2gLjKRLd5qG/G9VJF9KMeFXAvyuIewHdCKUTQ0SNxNxTcCeNTvem",
+	"HQyVJzcT/juq8a+1S7v5EkJVUaBtx5S0p0uYm/3xJYRXEGPC3Oxno9Lm6K4nAv8Rm4nTCKAMsazpppAN",
+	"S1dEfcUNy0/Pr9+cXJ2eneaZL0qzFVcGOYUia7F5jiJLt7lVQM/vNjsQZkEtSSDAjxo4ZoRUQqjpUADQ",
+	"xjeyy1qo6tSGpq9fheLv35c8xVddVoWo4MFfuUDu1GvBE/Db+8kzlMv5xdiHMP8kfVXUfLaNADeB3U0R",
+	"roStlmsL4sa6wrKXMRlGPWV5F+EFUnyieorEN2O8NJpOLHCcjUaE7qLhIBHT6YCdhi6lAFHBlubKYucB",
+	"eO8QiVOhE++tugJEi6QzbeS+qg2xxsRc5Ja5hxZzZ0NWghfLdM2orZZfY39cuRf9ZrvDvV1utzfC5GHn",
+	"m32kd8GmVkt85L62x6aywXhxv1YZUif7UHTN/moGm8GoUKKYqCrqfZDuXAKwujaNI3h/NUZwbrvPDOqp",
+	"cS4f1/nhlh3uu+OwmAYJyznxOqB+9OUaQSUNbtXJml7LeFSHd6aOayDMq7nt+h3XvyeJfZI6KDgxWyK8",
+	"v7OTitz8Abo/8fsAOXNpUUVi6XPmkwhKLKBBXOH5FZHaDX/w5R7PZJHXsZd0cxvL74FFFZKHtwpRnQjk",
+	"DFFqiD8EJxF/BPCz9MmqVlgb/ZaQoJAoycTgDx4VG/OyHPLR/bHzJgMxYyXcZwCJqlg4O6FdS8mZEdaW",
+	"ovA7rsTIE3QMwL9ERgQD3AtwUR0TDXh0obvIyrIMbK1Z69cpL+CAGrDLaNdFx33bPga+LOqBFLj2cN/y",
+	"Jr+lM9H1eOzmohBU3rZ5966YEv/l9+41Uvo33/O4s9236+0MrZxjjFBXRAiCld7ASEp1hlg3Do/B5TRW",
+	"z4DoD2+KhLKUxkYnRSGJUBikpnCHK9KVovyHblhOaADbSMEHJ8WA8DfyDjZCKccinQa68t/3pMYe3NmV",
+	"H8c6aJqhvabIqRmkz5JX81gQyKvf4L1D8mVtCSEg7A62NVB+V0FS9wl9gqMwGXtbIcxrEZAwWhic8vXG",
+	"YAdZONG+SuctEGW42wujSqCJy0LBAGUYoBaHAmdOo06ksbqCzvgykTiFB4krpBh8Eq9sXoq47XQfr+zF",
+	"Xt/epbyRm9kdgh6bFbXIPbvhd10Pp8uewzW/Zgfv9SjUhK+7PlxHA3pcUA8WjvqZ9JE1hOZFOuC5m9Y1",
+	"YQ98AyZqsKP0AlX4eCwqkyFxO7CzQ+aGaKbS8Q4vxEi4RULsdslRAI1AvbGzC/wfkEL0qm4k65mMKYkV",
+	"d0iK2OyzyKigcrtZNVcip/ifNERmXz8ASuHcq8Ei1HNnWB7BEKknDB5ZA3YG0zBcerJw7J3YeJaz9BaV",
+	"hJaObmD6QVT076O6UA26gFZsIZUJREK31EiSvKhQ3YksotQGoKiWV3OVh4iMDG9D+i9RFlSoUBdOzko+",
+	"Eu1ZC1XStwrKpM1fvv1lgPRhAzxIhPnL4S95ZO5Cto4/CPbie2h0leLgdyLlz4+nUicN1tCvHOVxnwbv",
+	"F0UPiihdsYWel04h74cs7N6DJ4YCQ4MNGd5NDYgvvsVh0hw8q9H65OdQPyoZ24k+I+yELgPSCg5+jNst",
+	"gPxF+l78/pqrF8Pv6BmEk/PIeWLhw7A74MfL6xsW660cXDeTMYyHVgBLX+BWoQUKTP/kgIE/M670NIta",
+	"Svid1IH715WtxfkJheqUPnfdYQWKyylXPzd7QpDryoIyD++oxWobI6aWqFkl3B+7j5b/PS/uSDmtsKME",
+	"pvSgp6ltuNPDzm/P2AQ7uKNQDgVo2immK5HuJ1RND9hFUJS3ik56ajwCvb6RsN3KqSCe0oU5Yrmt5mrE",
+	"rShyPBsoygV3oCiJpINKH96yeZ4IWkjv+o3YEp2BTcvcqQdB9cGJAYuEBPn7ENobUZYBaRMmOn4hvmut",
+	"+G7DnYhy7QPhaF2sMdfh7XXaZKqrhLOKTwmmd2OhXq33Be602suBcgpD2MGIzDqTAenvOfx6Fn2IOE+g",
+	"VXrALwUlsrOl/+ve0gl9p/tRyYIsDee+EmAPmjgqH7bQcWgsGk7oO2FNo7eo7xblg4DU96LdJmrATtCQ",
+	"v1X5WFbigy5E7hS1qXU3V2JBbEF8WLqt4hR8XbGWn4+ffeB2NMnbgPGXP2T1SlsOBKVcIYvtrfJm+6sX",
+	"L5MtbGZF7fRu5JjI3eqHZqX+0SFB4bZEVNrT5pvwX9CApySRKL8P3/vwj+R772VHonuEm/IbE22G3cxp",
+	"4vrc0OvnXAHJMlg9L76jZjHm0d182IZmPuA+fYVePiB5vHcXHzcVa3v4uAuevoMPmXn1EV54JwcG4cvt",
+	"n1xzt4SpkIYPy31TSPpt+I0JnPCWLxGcAu8rcCJaOZ5UStVd/Zuf+78LbXKKk/GosByu+Rwn6ilWfaRn",
+	"kLv064xKBIFLtwdv3K96zP7z3//j9iCx3H5g6QX/OqFb+II/bOj21E/h48UE7Ka9k8uu2GjH6GxhcgET",
+	"yRRTCbrC90ZyqgQyhAqNur5qBC/+uxaBmIzajxKh3E+nEfKTFtRAE0jeKh9wAb5AVmoyx9Np1nkp3tHz",
+	"//Cpwje96Vj2SMaS5HAkiCUufWddxVcxO+Io3h6VCxXqR3b2YF0cbWvh+gokIL+f4BdGPL5C2MtLw3NP",
+	"jjfa96nTMyYcN0P1pwmpbCxFx99r6cJwsZCQU9wQLD5RtyqmIIpoVRDsReTdCMImJNMxjHKhow6IC6kK",
+	"vcCAumckos5Y2CQQO2HJSnjiHPcT3jW4VXXM2h9G62PNZ0j5/F8zynxaC9z6vTYUjBcFiUElpvphr/tN",
+	"jiahEQsS3dB7eRG/8in2XiVGWo3k/g09c2/Ym1KO7t/puREROVeQ+rq5qUcCoA2IUgth1jbTPDmVIzjk",
+	"M4YcDWzKqzup3Ctula+3Afghs9ot3VjPFXkiH7Wxd5UwbpvBroUYwYRjGBLWgHL5QzFy2/FBYjdsqIr4",
+	"6xzKExeQrgb2cW5u1VQaI9XdMePmnuDGMbRghC1leyAQaSX6BA/f6QVYVVZDLSxYWhlTMWW3j1lzwvd0",
+	"lbf5uEOiABgow/gXOZ1PD45efP8D0NTQv0LNm1RW3IFkPem5SLMjO0GT75D4dekzxPsJ48Cj6ghe1Miu",
+	"dZzU0vyobdoCVMYbdf846Le6ghA8UeWhwIxA81CvHkptOEeeWnqYOqrFarJnozOqur4XkYMHCF/PIjfm",
+	"sjRUfJQx/6FYqwJs2B6Z3AwSNZvKd0F3/+7dgXdHy+XNt9W2Xp3mfafgWYGis0e5uxbA++NUL+W9CcDd",
+	"qFjz3orgZZOskQPc4tl8hnVz2DEPwQUWSkAuyGCCzDzarRSIIutnKJD3Z8arALF3+rcqAqLMcysHBMlG",
+	"OXTvfmK0481vYCi5d2Ljui5MMpyXI+rpgQ3qPfXE3mDqQAvbwKpbXatlv0iPUr1xpMNTE63JyIfa4xZz",
+	"1UjreykyJsc1/Sjk1NNJ+mt6U588/YX2tSEGWJqAxEwtAwggUjvXwj57AyPZpHyuhaULH6GBxGgOjbyP",
+	"/vJLY/EAUj+3/UifuFpq6OzciQDonKz9ibsb8nmngeG7CkNFgltdX+UtPDsZRCD3PY8n5h66E8Wv33ZO",
+	"06r4NdGreSnO6poMkuRQgoQZ8hGvoNMI+7nS6i7QehkqlUIULnX+EYbdCVv7tq8OXwxu1QmUXUA3fF7W",
+	"lU3IdvEFyXmdRW41W3Bpj9irlz8S2hbqcJ/BA5JE9wg5j6Vk/3r4TSUKoazkpfkdka6t24C+hxLfkoTN",
+	"y06kEJ8X0sxKvlzfPpgzM6ogHGJJnKilh5fdo43yheAL7A6Fj5g652uIzVD8ka1L56E5x3Zwq84tEP5Q",
+	"ENBghy0ePQlCzkesEg/6HmvRMfEAoR4ylQK0hG4BBsFvs6jMyJf3AbnQq8MXoAFuFWfDSi9MXNdk9FSs",
+	"Kux7IWboLhxBg8uEGEPY6JRm+skYH9zTb9xH9hPjDtyY/+pJPNO/y8PoHYdiVT9g8N9nyCQR0Udu2Bqb",
+	"jIjUnimluu/eMNABRYwqAXELiF+MoY2JYfn/yANKQKp7jy6FUs/5LNV1sRBi+t697mmkxj36Gsb6h1N9",
+	"WiFZD8zkLvrPzmfdi4iMpKjUippIDxJdSDAZamTRIlS6ySxKbnJsMWarTKbp5i720+yJ1vsanv27X2oo",
+	"XnCTBcms5sTusNRY69jZ6gcWxLCXh4ewW4FG1jmHWJDcyHZSD30ovx7pO+U8UWKbK8RMqEKokRSGuMAA",
+	"8wi1RE4IZkLPSjT3mFTZrVLB+q8fRmIVwpr1OKiDeC0+3x1+e8xyaP6//NecKoEgJAuP9YFTimZ2gLyu",
+	"PbvT09nfxHna1SoqatRmlsaK6d6oOGz6+VtXweJVGzPk7/ldBgEIWZMW+gJqjIn53E6NpsURZTXPS+Ma",
+	"lLZvDFXRUM80aH+FFS3OMOPTWSluFbrpAA0EYlwrZhET7kJX2AlWWkO3mC6JgCHV6fqnE4z4Rd1cOJdK",
+	"EA3mbwwBpHg0rRnE4Tcg/vqJl3OXoE3O5lqYK+B8MMjJmTW4oHDP49G4McIGLAuk9giovGR03hCy8Vb5",
+	"GB5mru6EzVB6wFwwbMrNvSjiohngkViTfrzxH/pEh5t//m+bh2yNokvxWfHFmqDVaTr2El+bkJw26HGC",
+	"kEFEf2+JR7Cw1zME3OAlf2jcD3xDH8gPzkfdaRNRA7Rl9sfuAG9JkAfQcnR3b+2KGp1bg863h+YN9YNo",
+	"nEH+8PF+Dag+aMQE9gjwwnWEb27IDXuKPX8hFlu4vC/2GTTiVhTRuxNbHAIOgQEM524vWUxfz992cDeu",
+	"f71nEwVqbd/zQd9Ha9cndhBCLPsqOruCQezypTuj2uaGghydGu0TXPGHVmjuE/roM5iMvekteJpTW81+",
+	"8tGy4uRvr798EVgdEa2bjmBmUAKVRCtsQI1EhDUUDxSqS4m5GXs6HQZP/8oqrH7n6kZ2E/eHZTmZ41L1",
+	"lamw6TfW7K7vbkM4oyB3hfT0VVqFZPSNdxeabWjgOh8Yp9BQR34xCGIfhQwDeYoi4C3nuDsDmP6cw9+/",
+	"lO+vwnfrudxfgS/WIHk6+3Wy3SG4xMypCDMbkD5KV0TsGSh6dCl8guRxNbusV8kuCdZ/4ZJd94UA5/3K",
+	"Hu6mLfX7gE5Rs6pHHgd1rmd/aClM+piJXqiUG4VGSZT5ZAVfQhQH6Q/9nox6cGHwxa6zXUIS6UlhFvCW",
+	"DtGAjNe+mI04PM6ZdIS2RskLUI4WSm7LRW/0udubst1gPiQTQWCnP2nbuQuxCG94TN54RRb3ARWztLDp",
+	"fnN9VjUgydZ5dD/XcLM/sFNHX9HHr/Ozsr/atBYvV7RKYQV6kVqm9Bd92BNtAHr6b0c86T+vQ2/6OHw4",
+	"VevwYhSP/8N6a4uwuH0EJsZ0+us2+m0nNaG0pvOC+MsqQYBlcMCOVxP0odwdEiXTLqcsltA+ytKP5ylc",
+	"s90mtNtD6/y2w6+8A/Yr9/vz37ab8CfnaYqKZQPNZydDU8bEl5GY2dCshqb1iOXzqswzltOsEaTBGVhS",
+	"3SFmCNppL29VxOTEFhOhwuvQbbyXfoMN2JknbxqV/w97167bNg+FX0XIkkV/gn/okrVAp7ZDmk61gTDW",
+	"scLWIgWKsmAEefeC5xxSlE1fikqxUWRMYIoS9ZHi5buAMKRUecD2yZpO2sUz0M5dEBAsl8HiaaamXC/2",
+	"MP+Hl4z8kOdYNZ73KzeGFqeQdrzv1XHbp+0AZGFjmojDGuYRcv6dZABaWUHulc3oij+05X+CUij0jhJM",
+	"K7lu4uvCTLGRwAcylELHZK1RkWM5mbvCyIrTraT43b+Fm9R2VacxSlxDHWSUUEtOwCjhzBpkSOso+qKD",
+	"3jZ3H79kss/MLlqn8ZXyJtu6IwdeNIpx3T0OemBrmIGQ0LfSiYZTFzOFueDhrbejGmuEm8RwiF2z3RcW",
+	"uy+bOoCyN9nH/XMKad1UIo5wtE0f8YNUJq9PGfgR8RPN1PF4RyryDrU/8CwaC2kGrDTwHz3a2Jpqoys8",
+	"Gc604lwVwMAk5sJgkABtPPZmpMJhswJP/Qk61WAJlNA8S+PBw4z8dwgdGK2Mrokhzu1M6xK+tb8HlLbC",
+	"TgSoL8zcxVwyxlDEx5Q2pyMBUi990iZ71GswK1F/g4VWRfNIcxbP13zCQc92GhtB2NZAE2aACrqZimrh",
+	"f3OrIRk0GXq2EIrBiqkUbvIp1IbMzysQCmnqSfE+ttwukKfQMriL37v6zuFYi89ZxOKZROZXeMWXYFuL",
+	"y/tx+8lkXgIp4wBPYe6ZzdtOASjXGGSchSjbu161uhIbd0FtAis2n6nQd/KsbIUhmx4Hd9zGoCM7pW1G",
+	"qX+R/8Aez4Gdqaps8BZxnqH32Q28weyhl/8flf67ocgroYs+IRgTfMa2AuCXfQyRJ2v+h+qiFyIMXt39",
+	"mL/mL0E45P6cux+atYdua1ZXd1e3opa36/8Rpnw/yYkom/eTi8xNv8dDrOrdtHoqhHvPsY0FzkhZH1Ro",
+	"BjxFcPEFqYbkFcHAFuZLfZN9v/+MgSc4llxna7Fq2ZVpOARQD+FcoDxTqH4yIIqo8vAmdqt/CKBHrwg8",
+	"3PT91q3qeFcOP1g+7tFqj6bhMw7DCQ823s+2KCEqGmx7EsW+QkcH6XW/dYIG9Lomup+/xhpUsondMp3X",
+	"E9I2sFqiIa6WqoxKs9Yjddd6oBeOyzAM083KeOieNdlTkW4sKk7Hn+nCv2CD7nK10aURVYxNps6m79Rb",
+	"SzpExvBrccdw/vo7AAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

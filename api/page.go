@@ -12,6 +12,21 @@ import (
 	"github.com/google/uuid"
 )
 
+// NameMark is the place of something in a list ordered by (name, id), names
+// compared as bytes.
+type NameMark struct {
+	Name string
+	ID   uuid.UUID
+}
+
+// NamePage is a stretch of a list ordered by (name, id).
+type NamePage struct {
+	// After is the last entry of the page before; nil begins the list.
+	After *NameMark
+	// Limit is the number of entries wanted, 1 to 200.
+	Limit int
+}
+
 const (
 	defaultLimit = 50
 	maxLimit     = 200
@@ -26,6 +41,7 @@ const (
 	listUsers         = "users"
 	listTokens        = "tokens"
 	listAuditLog      = "audit"
+	listRuleHistory   = "history of rule"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
 	// Exchanges are by start time and execution id, which the name holds.
@@ -71,7 +87,7 @@ func decodeMark(list string, text *string) (*mark, error) {
 
 // ordered reports whether m has what its list is ordered by, and nothing else.
 func (m mark) ordered() bool {
-	if m.List == listAuditLog {
+	if m.List == listAuditLog || m.List == listRuleHistory {
 		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
 	}
 	if m.List == listExchanges {

@@ -20,6 +20,7 @@ import (
 // Previewer tells what a rule would have raised.
 type Previewer interface {
 	Preview(ctx context.Context, r preview.Request) (preview.Result, error)
+	Difference(ctx context.Context, before, after preview.Request) (preview.Difference, error)
 }
 
 const (
@@ -91,14 +92,23 @@ func (s *server) PreviewRule(ctx context.Context, req PreviewRuleRequestObject) 
 	return PreviewRule200JSONResponse(answer), err
 }
 
-// preview makes a preview when there is room for one.
-func (s *server) preview(ctx context.Context, r preview.Request) (RulePreview, error) {
+// enterPreview waits until there is room for a preview. Leave gives the room back.
+func (s *server) enterPreview(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.previews <- struct{}{}:
-		defer func() { <-s.previews }()
+		return func() { <-s.previews }, nil
 	case <-ctx.Done():
-		return RulePreview{}, fmt.Errorf("preview: %w", ctx.Err())
+		return nil, fmt.Errorf("preview: %w", ctx.Err())
 	}
+}
+
+// preview makes a preview when there is room for one.
+func (s *server) preview(ctx context.Context, r preview.Request) (RulePreview, error) {
+	leave, err := s.enterPreview(ctx)
+	if err != nil {
+		return RulePreview{}, err
+	}
+	defer leave()
 	found, err := s.Previewer.Preview(ctx, r)
 	if err != nil {
 		return RulePreview{}, fromSource("preview", err)
@@ -222,6 +232,7 @@ func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (
 			return a, nil, err
 		}
 	}
+	a.About = r.About()
 	a.TenantID, a.RuleID, a.RuleVersion, a.RuleName, a.Severity, a.Exchange = r.TenantID, r.ID, r.Version, r.Name, r.Severity, e.Clean()
 	if a.Count != nil {
 		a.Count = &alerts.Count{
@@ -252,6 +263,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	r := rules.Rule{TenantID: tenantOf(ctx), Definition: rules.Definition{
 		Name: b.RuleName, FireMode: rules.PerExchange, Severity: rules.Critical, TitleTemplate: b.TitleTemplate, MessageTemplate: b.MessageTemplate,
 		Threshold: b.Threshold, WindowSeconds: b.WindowSeconds, GroupBy: b.GroupBy,
+		Labels: b.Labels, Owner: b.Owner, RunbookURL: b.RunbookURL, Note: b.Note,
 	}}
 	if b.FireMode != "" {
 		r.FireMode = b.FireMode
@@ -323,7 +335,7 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	}
 	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.PerExchange, rules.CountInWindow)
 	_, severityErr := oneOf("severity", &[]rules.Severity{d.Severity}, rules.Critical, rules.Warning, rules.Info)
-	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, "", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment)
+	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, "", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType)
 	_, kindErr := oneOf("kind", &[]notify.WebhookKind{w.Kind}, notify.KindSlack, notify.KindGeneric)
 	for _, err := range []error{modeErr, severityErr, groupErr, kindErr, within("threshold", d.Threshold, 1_000_000), within("windowSeconds", d.WindowSeconds, 86_400)} {
 		if err != nil {

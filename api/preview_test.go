@@ -15,6 +15,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/cursor"
+	"tocsin/evaluator/explain"
 	"tocsin/evaluator/preview"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -28,7 +29,35 @@ type pastMemory struct {
 	asked   rules.DurationQuery
 	usual   rules.Durations
 	found   []rules.Exchange
-	err     error
+	// standings and alertedNS answer explanations; key is what the former were asked for.
+	standings []explain.Standing
+	alertedNS *int64
+	key       string
+	compared  [2]preview.Request
+	err       error
+}
+
+func (m *pastMemory) Difference(_ context.Context, before, after preview.Request) (preview.Difference, error) {
+	m.compared = [2]preview.Request{before, after}
+	a := alerts.Instance{
+		ID: uuid.New(), Title: "orders", State: alerts.Firing, Severity: rules.Critical,
+		Exchange: rules.Exchange{ExecutionID: "x", Status: rules.Failed, ErrorStack: "long"},
+	}
+	return preview.Difference{
+		ToNS: 2, Before: 7, After: 8, Added: preview.Changed{Alerts: 3, Newest: []alerts.Instance{a}}, Removed: preview.Changed{Alerts: 2},
+	}, m.err
+}
+
+func (m *pastMemory) Standings(_ context.Context, _, key string) ([]explain.Standing, error) {
+	m.key = key
+	return m.standings, m.err
+}
+
+func (m *pastMemory) AlertedStart(context.Context, string, string) (startNS int64, found bool, err error) {
+	if m.alertedNS == nil {
+		return 0, false, nil
+	}
+	return *m.alertedNS, true, nil
 }
 
 func (m *pastMemory) Preview(_ context.Context, r preview.Request) (preview.Result, error) {
@@ -67,6 +96,28 @@ func (m *pastMemory) Exchange(_ context.Context, _ string, at cursor.Position) (
 		}
 	}
 	return rules.Exchange{}, false, nil
+}
+
+func TestEditsArePreviewed(t *testing.T) {
+	b := newBench(t)
+	r := into[api.Rule](b.do("POST", "/api/v1/rules", ruleBody).want(201))
+	path := "/api/v1/rules/" + r.ID.String() + "/preview/difference"
+	edited := `{"definition":{"name":"n","fireMode":"PER_EXCHANGE","severity":"INFO","scope":{"notRoutes":["health"]}},"hours":2}`
+	got := into[api.RuleDifference](b.do("POST", path, edited).want(200))
+	if got.Before != 7 || got.After != 8 || got.Added.Alerts != 3 || got.Removed.Alerts != 2 || len(got.Removed.Newest) != 0 ||
+		len(got.Added.Newest) != 1 || got.Added.Newest[0].Title != "orders" || got.Added.Newest[0].Exchange.ErrorStack != nil {
+		t.Errorf("difference %+v", got)
+	}
+	before, after := b.past.compared[0], b.past.compared[1]
+	if before.RuleID != r.ID || before.Definition.Name != r.Name || before.Last != 2*time.Hour || before.TenantID != "acme" ||
+		after.RuleID != r.ID || after.Version != r.Version+1 || len(after.Definition.Scope.NotRoutes) != 1 || after.Last != before.Last {
+		t.Errorf("compared %+v with %+v", before, after)
+	}
+	wrong := strings.Replace(edited, `"health"`, `""`, 1)
+	if p := b.do("POST", path, wrong).problem(400, "invalid"); len(p.Errors) != 1 || p.Errors[0].Field != "definition.scope.notRoutes[0]" {
+		t.Errorf("a definition that cannot be used: %+v", p.Errors)
+	}
+	b.do("POST", "/api/v1/rules/"+uuid.NewString()+"/preview/difference", edited).problem(404, "not_found")
 }
 
 func TestRulesArePreviewed(t *testing.T) {

@@ -4,7 +4,18 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator/reconcile"
 )
+
+// Reconciler compares a rule's alerts with the exchanges that match.
+type Reconciler interface {
+	// Rule compares the last stretch of time of one rule. A rule that counts is a
+	// fault of kind Conflict.
+	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error)
+}
 
 // Bounds of the hours that a reconciliation looks back.
 const (

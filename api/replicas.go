@@ -3,7 +3,30 @@ package api
 import (
 	"context"
 	"fmt"
+	"time"
 )
+
+// Replicas tells which processes run.
+type Replicas interface {
+	// List returns every replica that has not left and is not forgotten, in the
+	// order in which they started. Replicas belong to no tenant.
+	List(ctx context.Context) ([]ReplicaRecord, error)
+}
+
+// ReplicaRecord is a replica as people see it.
+type ReplicaRecord struct {
+	ID, Host, Version string
+	PID               int
+	Roles             []string
+	StartedAt, BeatAt time.Time
+	// Silent is the age of the last beat, by Postgres's clock.
+	Silent time.Duration
+	// Partitions are those that it holds.
+	Partitions []int
+	// ClaimedRules is the number of enabled rules of these partitions,
+	// ClaimedNotifications that of the leases on notifications.
+	ClaimedRules, ClaimedNotifications int64
+}
 
 // ListReplicas answers GET /replicas.
 func (s *server) ListReplicas(ctx context.Context, _ ListReplicasRequestObject) (ListReplicasResponseObject, error) {

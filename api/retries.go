@@ -3,12 +3,62 @@ package api
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
 	"tocsin/notify"
 )
+
+// Retrier sends again what a person wants sent again.
+type Retrier interface {
+	// Retry makes a notification due at once under a schedule of its own. One that
+	// is due already stays as it is. A webhook that takes nothing and an attempt
+	// under way are faults of kind Conflict.
+	Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error
+	// RetryAll does it for the messages of many, in one transaction.
+	RetryAll(ctx context.Context, tenant string, order RetryOrder) (Retried, error)
+}
+
+// Discarder gives up what a person wants given up.
+type Discarder interface {
+	// Discard ends the message of a notification as DISCARDED. One that was delivered, and
+	// an attempt under way, are faults of kind Conflict.
+	Discard(ctx context.Context, tenant string, id uuid.UUID, actor string) error
+	// DiscardAll does it for the messages of many, in one transaction.
+	DiscardAll(ctx context.Context, tenant string, order RetryOrder) (Discarded, error)
+}
+
+// Discarded is what became of an order, in messages: a digest is one.
+type Discarded struct {
+	Discarded int
+	// Skipped were delivered or discarded before, or are being attempted.
+	Skipped int
+}
+
+// RetryOrder selects the notifications to send again or to give up: those of IDs or, when it is
+// nil, those of Filter.
+type RetryOrder struct {
+	IDs    []uuid.UUID
+	Filter NotificationFilter
+	// Actor is who wants it, as the record shows it.
+	Actor string
+}
+
+// Retried is what became of an order, in messages: a digest is one.
+type Retried struct {
+	Retried int
+	// Skipped were delivered, are due or being attempted already, or their webhook
+	// takes nothing.
+	Skipped int
+}
+
+// RetryRecord is a person's retry.
+type RetryRecord struct {
+	At time.Time
+	By string
+}
 
 // maxRetryIDs bounds the notifications that an order can name, as openapi.yaml does.
 const maxRetryIDs = 1000

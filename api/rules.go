@@ -11,9 +11,87 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"tocsin/cursor"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
+
+// RuleStore keeps rules.
+type RuleStore interface {
+	RuleReader
+	RuleWriter
+	RuleRetrier
+	RuleApplier
+}
+
+// RuleRetrier has rules evaluated at once.
+type RuleRetrier interface {
+	// Retry forgets why a rule could not be evaluated; the next pass tries again. A
+	// disabled rule is a fault of kind Conflict.
+	Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
+}
+
+// RuleReader reads rules.
+type RuleReader interface {
+	List(ctx context.Context, tenant string, page NamePage) ([]rules.Rule, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
+	// Health returns how the evaluation of rules is doing, by their ids. A rule
+	// that is unknown or was never claimed may be missing.
+	Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error)
+}
+
+// RuleWriter writes rules. A definition that it is given is valid; a webhook
+// that vanished since it was checked is a fault of kind Conflict.
+type RuleWriter interface {
+	// Create stores a rule of version 1, armed by its creation.
+	Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error)
+	// Update replaces the definition. A version other than the stored one is a
+	// fault of kind Stale. Enabling by it arms the rule anew.
+	Update(ctx context.Context, tenant string, edit RuleEdit) (rules.Rule, error)
+	// SetEnabled enables, which arms anew, or disables. A rule that already is
+	// as wanted stays untouched.
+	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error)
+	Delete(ctx context.Context, tenant string, id uuid.UUID) error
+}
+
+// RuleEdit is a new definition for a version of a rule.
+type RuleEdit struct {
+	ID uuid.UUID
+	// Version is the version that was edited.
+	Version    int64
+	Definition rules.Definition
+}
+
+// EvaluationHealth is how the evaluation of a rule is doing.
+type EvaluationHealth struct {
+	// Partition evaluates the rule; nil before the tenant is assigned to one.
+	Partition *int
+	// Cursor is the rule's own position while it has one, else the start time of its
+	// partition's cursor. It is nil before the first evaluation, and for rules over a
+	// window and disabled ones.
+	Cursor *cursor.Position
+	// Lag is how far the cursor is behind the present, by Postgres's clock; nil where
+	// there is no cursor.
+	Lag *time.Duration
+	// LookingBackTo is the start time from which on something behind the cursor is still
+	// to be judged; nil when nothing is.
+	LookingBackTo *time.Time
+	// Failing says that the rule cannot be evaluated, and is left out until it can.
+	Failing bool
+	// LateLastHour is the number of alerts that the look-back raised in the last
+	// hour: exchanges that became visible behind the cursor.
+	LateLastHour int64
+	// LateDropped is the number of matching exchanges that became visible beyond the
+	// look-back and have no alert.
+	LateDropped int64
+	// LastRunAt is the last evaluation, NextRunAt when the rule is due; each is nil
+	// when there is none.
+	LastRunAt, NextRunAt *time.Time
+	// LastError tells a person why the last evaluation did not succeed, without
+	// secrets; empty when it did. LastErrorAt is nil then.
+	LastError   string
+	LastErrorAt *time.Time
+}
 
 // ListRules answers GET /rules.
 func (s *server) ListRules(ctx context.Context, req ListRulesRequestObject) (ListRulesResponseObject, error) {
@@ -150,6 +228,10 @@ func definition(b *RuleDefinition) rules.Definition {
 		ForDurationSeconds: b.ForDurationSeconds,
 		ReNotifyMinutes:    b.ReNotifyMinutes,
 		NotifyOnResolve:    b.NotifyOnResolve,
+		Labels:             b.Labels,
+		Owner:              b.Owner,
+		RunbookURL:         b.RunbookURL,
+		Note:               b.Note,
 	}
 	if d.FireMode != rules.CountInWindow {
 		d.LookBackSeconds = rules.DefaultLookBackSeconds
@@ -245,6 +327,10 @@ func ruleAnswer(r *rules.Rule) Rule {
 		ForDurationSeconds: r.ForDurationSeconds,
 		ReNotifyMinutes:    r.ReNotifyMinutes,
 		NotifyOnResolve:    r.NotifyOnResolve,
+		Labels:             r.Labels,
+		Owner:              r.Owner,
+		RunbookURL:         r.RunbookURL,
+		Note:               r.Note,
 	}
 }
 

@@ -15,6 +15,49 @@ import (
 	"tocsin/rules"
 )
 
+// RuleApplier knows a tenant's rules as a whole.
+type RuleApplier interface {
+	// All returns every rule as of one instant, by name.
+	All(ctx context.Context, tenant string) ([]rules.Rule, error)
+	// Apply creates and edits what differs from the set, by name, and deletes the
+	// others where the set says so: all of it in one transaction, or nothing. A
+	// rule that is as the set says is not touched. What others wrote meanwhile is
+	// overwritten; two calls at once happen one after the other.
+	Apply(ctx context.Context, tenant string, set RuleSet) (RulesDone, error)
+}
+
+// RuleSet is how rules are to be.
+type RuleSet struct {
+	// Definitions are valid, and no name is there twice.
+	Definitions []rules.Definition
+	// Prune deletes the tenant's other rules; where PruneNames has any, only those with such
+	// names, in which * stands for any run of characters, and only those with all of PruneLabels.
+	Prune       bool
+	PruneNames  []string
+	PruneLabels map[string]string
+	// DryRun tells what would be done, and does nothing.
+	DryRun bool
+}
+
+// RulesDone is what became of a [RuleSet].
+type RulesDone struct {
+	// Rules has an entry for each definition, in order, then one for each rule
+	// that was deleted.
+	Rules []RuleDone
+	// LeftAlone counts the rules that are not in the set and stay.
+	LeftAlone int
+}
+
+// RuleDone is what became of one rule.
+type RuleDone struct {
+	// ID is zero where a rule would be created.
+	ID     uuid.UUID
+	Name   string
+	Action RuleAppliedAction
+	// Before is what an edited rule said; nil for every other.
+	Before *rules.Definition
+}
+
 const (
 	// maxApplied bounds the rules of one document, and maxDocumentBytes its size.
 	maxApplied       = 5000
@@ -73,7 +116,7 @@ func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (A
 // ruleSet is what a document means, and what is worth a warning, by position.
 // Its error is a fault with what is wrong, each by its place in the document.
 func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet, map[int][]fault.Field, error) {
-	set := RuleSet{Definitions: make([]rules.Definition, len(document.Rules)), Prune: document.Prune, DryRun: document.DryRun}
+	set := RuleSet{Definitions: make([]rules.Definition, len(document.Rules)), Prune: document.Prune, PruneNames: document.PruneNames, PruneLabels: document.PruneLabels, DryRun: document.DryRun}
 	warnings := map[int][]fault.Field{}
 	first := map[string]int{}
 	var faults []fault.Field
@@ -165,9 +208,13 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate, Targets: d.Targets, Threshold: d.Threshold,
 		WindowSeconds: d.WindowSeconds, GroupBy: d.GroupBy, ForDurationSeconds: d.ForDurationSeconds,
 		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve,
+		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}
 	// Lists that are there and empty say no more than lists that are not there.
-	for _, list := range []*[]string{&b.Scope.Environments, &b.Scope.Applications, &b.Scope.Routes, &b.Filter.ErrorTypes} {
+	for _, list := range []*[]string{
+		&b.Scope.Environments, &b.Scope.NotEnvironments, &b.Scope.Applications, &b.Scope.NotApplications, &b.Scope.Routes, &b.Scope.NotRoutes,
+		&b.Filter.ErrorTypes, &b.Filter.NotErrorTypes, &b.Filter.ErrorMessageNotContains, &b.Filter.ErrorMessageNotMatches,
+	} {
 		*list = unlessEmpty(*list)
 	}
 	b.Filter.Statuses, b.Filter.Attributes = unlessEmpty(b.Filter.Statuses), unlessEmpty(b.Filter.Attributes)

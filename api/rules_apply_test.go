@@ -134,15 +134,26 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 	plain := rapid.StringMatching(`[a-z* \n:#'"\-]{1,20}`)
 	d := rules.Definition{
 		Name: name, Enabled: rapid.Bool().Draw(t, "enabled"), FireMode: rapid.SampledFrom([]rules.FireMode{rules.PerExchange, rules.CountInWindow}).Draw(t, "mode"),
-		Severity:        rapid.SampledFrom([]rules.Severity{rules.Info, rules.Warning, rules.Critical}).Draw(t, "severity"),
-		Scope:           rules.Scope{Routes: rapid.SliceOfN(text, 0, 2).Draw(t, "routes")},
-		Filter:          rules.Filter{ErrorMessageContains: text.Draw(t, "contains")},
+		Severity: rapid.SampledFrom([]rules.Severity{rules.Info, rules.Warning, rules.Critical}).Draw(t, "severity"),
+		Scope:    rules.Scope{Routes: rapid.SliceOfN(text, 0, 2).Draw(t, "routes"), NotRoutes: rapid.SliceOfN(text, 0, 2).Draw(t, "not routes")},
+		Filter: rules.Filter{
+			ErrorMessageContains: text.Draw(t, "contains"), NotErrorTypes: rapid.SliceOfN(text, 0, 2).Draw(t, "not error types"),
+			ErrorMessageNotContains: rapid.SliceOfN(text, 0, 2).Draw(t, "contains not"), ErrorMessageNotMatches: rapid.SliceOfN(rapid.Just("a+"), 0, 2).Draw(t, "matches not"),
+		},
 		MessageTemplate: plain.Draw(t, "message"), IntervalSeconds: rapid.IntRange(1, 10).Draw(t, "interval"),
+	}
+	if rapid.Bool().Draw(t, "explained") {
+		d.Labels = map[string]string{"team": "x" + text.Draw(t, "label"), "a.b": "y"}
+		d.Owner, d.RunbookURL, d.Note = text.Draw(t, "owner"), "https://wiki.example/x?y=1#z", text.Draw(t, "note")
 	}
 	if rapid.Bool().Draw(t, "bounded") {
 		least := rapid.Int64Range(0, 9_000_000_000_000).Draw(t, "least")
 		d.Filter.MinDurationMS = &least
-		d.Filter.Attributes = []rules.AttributeMatch{{Key: "k", Op: rules.AttributeEquals, Value: text.Draw(t, "value")}}
+		d.Filter.Attributes = []rules.AttributeMatch{
+			{Key: "k", Not: rapid.Bool().Draw(t, "not"), Op: rules.AttributeEquals, Value: text.Draw(t, "value")},
+			{Key: "l", Op: rules.AttributeIn, Values: rapid.SliceOfN(text, 1, 3).Draw(t, "values")},
+			{Key: "m", Op: rules.AttributeAtMost, Value: rapid.SampledFrom([]string{"0", "-1.5", "1e3"}).Draw(t, "number")},
+		}
 		d.Targets = []rules.Target{{Kind: rules.TargetTeam, Name: "x" + text.Draw(t, "target")}}
 	}
 	if d.FireMode == rules.PerExchange {

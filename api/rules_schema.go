@@ -10,9 +10,9 @@ import (
 // PathRulesSchema is where the JSON Schema of documents of rules is served.
 const PathRulesSchema = "/api/rules.schema.json"
 
-// RulesSchema returns the JSON Schema (draft 2020-12) of a document of rules, for
-// editors. It is made from the description of the API, and knows what that says
-// of each field; what depends on several fields only the server knows.
+// RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks and
+// users, for editors. It is made from the description of the API, and knows what that
+// says of each field; what depends on several fields only the server knows.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
 	if err != nil {
@@ -27,10 +27,12 @@ func RulesSchema() ([]byte, error) {
 		return nil, fmt.Errorf("parse API description: %w", err)
 	}
 	definitions := map[string]any{}
-	root := asSchema(spec.Components.Schemas["RuleDocument"], func(name string) { collect(name, spec.Components.Schemas, definitions) }).(map[string]any)
+	refer := func(name string) { collect(name, spec.Components.Schemas, definitions) }
+	root := asSchema(spec.Components.Schemas["RuleDocument"], refer).(map[string]any)
+	addSections(root, definitions, refer)
 	schema := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"title":   "Tocsin's rules",
+		"title":   "Tocsin's rules, webhooks and users",
 		"$defs":   definitions,
 	}
 	maps.Copy(schema, root)
@@ -39,6 +41,48 @@ func RulesSchema() ([]byte, error) {
 		return nil, fmt.Errorf("encode schema of rules: %w", err)
 	}
 	return append(text, '\n'), nil
+}
+
+// addSections adds what a file may have beside rules, which it need not have either. Secrets may stand elsewhere.
+func addSections(root, definitions map[string]any, refer func(name string)) {
+	const webhook, slack, elsewhere = "WebhookDefinition", "SlackAppDefinition", "Elsewhere"
+	refer(webhook)
+	refer("Role")
+	list := func(items any) map[string]any { return map[string]any{"type": "array", "items": items} }
+	sections := root["properties"].(map[string]any)
+	sections["webhooks"] = list(map[string]any{"$ref": "#/$defs/" + webhook})
+	text := map[string]any{"type": "string"}
+	sections["users"] = list(map[string]any{
+		"type": "object", "additionalProperties": false, "required": []string{"email", "name", "role"},
+		"properties": map[string]any{"email": text, "name": text, "role": map[string]any{"$ref": "#/$defs/Role"}, "disabled": map[string]any{"type": "boolean"}},
+	})
+	delete(root, "required")
+	root["minProperties"] = 1
+	one := func(name, description string) map[string]any {
+		return map[string]any{
+			"type": "object", "additionalProperties": false, "required": []string{name},
+			"properties": map[string]any{name: map[string]any{"type": "string", "description": description}},
+		}
+	}
+	definitions[elsewhere] = map[string]any{"oneOf": []any{one("env", "The environment variable that has it."), one("file", "The file that has it; its last line end does not count.")}}
+	or := func(schema any) map[string]any {
+		return map[string]any{"anyOf": []any{schema, map[string]any{"$ref": "#/$defs/" + elsewhere}}}
+	}
+	for _, name := range []string{webhook, slack} {
+		fields := definitions[name].(map[string]any)["properties"].(map[string]any)
+		for field, schema := range fields {
+			schema := schema.(map[string]any)
+			switch {
+			case schema["writeOnly"] != true:
+			case field == "headers":
+				schema["additionalProperties"] = or(schema["additionalProperties"])
+			default:
+				fields[field] = or(schema)
+			}
+		}
+	}
+	// A bot token that is left out stays.
+	definitions[slack].(map[string]any)["required"] = []string{"channel"}
 }
 
 // collect adds a schema of the description, and those that it refers to.

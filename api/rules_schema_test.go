@@ -61,6 +61,8 @@ func TestTheSchemaRefusesWhatTheServerRefuses(t *testing.T) {
 	judge := rulesSchema(t)
 	const good = `"name":"n","fireMode":"PER_EXCHANGE","severity":"INFO"`
 	for _, document := range []string{
+		`{"webhooks":[],"users":[]}`, `{"webhooks":[{"name":"a","kind":"slack","url":{"env":"URL"}}]}`, `{"webhooks":[{"name":"a","kind":"generic","url":"https://x","headers":{"A":"b","C":{"file":"c"}}}]}`,
+		`{"webhooks":[{"name":"a","kind":"slack","slack":{"channel":"C1"}}],"users":[{"email":"a@b.c","name":"A","role":"editor","disabled":true}]}`,
 		`{"rules":[]}`, `{"rules":[{` + good + `,"webhooks":["a"]}]}`,
 		`{"rules":[{` + good + `,"groupBy":"ROUTE","filter":{"attributes":[{"key":"k","op":"EXISTS"}],"minDurationMs":5},"scope":{"routes":["*"]}}]}`,
 	} {
@@ -69,6 +71,8 @@ func TestTheSchemaRefusesWhatTheServerRefuses(t *testing.T) {
 		}
 	}
 	for _, document := range []string{
+		`{"webhooks":[{"name":"a"}]}`, `{"webhooks":[{"name":"a","kind":"slack","url":{"env":"URL","file":"x"}}]}`, `{"users":[{"email":"a@b.c"}]}`,
+		`{"users":[{"email":"a@b.c","name":"A","role":"king"}]}`, `{"users":[{"email":"a@b.c","name":"A","role":"admin","password":"x"}]}`,
 		`{}`, `[]`, `{"rules":[],"prune":true}`, `{"rules":[{}]}`, `{"rules":[{` + good + `,"webhook":"a"}]}`, `{"rules":[{` + good + `,"scope":{"route":[]}}]}`,
 		`{"rules":[{` + good + `,"filter":{"statuses":["RUNNING"]}}]}`, `{"rules":[{` + good + `,"filter":{"attributes":[{"key":"k","op":"LIKE"}]}}]}`,
 		`{"rules":[{` + good + `,"enabled":"yes"}]}`, `{"rules":[{` + good + `,"intervalSeconds":0}]}`, `{"rules":[{` + good + `,"groupBy":"COLOUR"}]}`, `{"rules":[{` + good + `,"targets":[{"kind":"dog","name":"Rex"}]}]}`,

@@ -2,9 +2,14 @@
 //
 // openapi.yaml is the one description of what is said: the server's types and
 // its interface are generated from it, and so are the browser's. A handler
-// turns a request into a call of one of the small interfaces in stores.go and
-// the answer into generated types; it decides nothing that a store or a domain
-// package knows better.
+// turns a request into a call of one of the small interfaces that stand beside the
+// handlers, and the answer into generated types; it decides nothing that a store or a
+// domain package knows better.
+//
+// Every method of these interfaces acts for one tenant: what belongs to another one does not
+// exist and is a fault of kind NotFound. Errors that a caller can act upon are
+// faults; every other error is internal, logged and not shown. Slices may be
+// nil when they are empty. All methods are safe for concurrent use.
 //
 //	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
 //	                                                         ├──▶ /api/openapi.json, /api/docs
@@ -55,9 +60,11 @@ type Options struct {
 	Bulk      Bulk
 	Reading   Reading
 	Folder    Folder
+	Issues    Issues
 	Activity  Activity
 	Previewer Previewer
 	Exchanges Exchanges
+	Explainer Explainer
 	// Texts writes the titles and messages of tests and previews.
 	Texts evaluator.Texts
 	// ExchangeURL returns where people see an alert's exchange, "" for nowhere; nil
@@ -68,6 +75,7 @@ type Options struct {
 	Sender        Sender
 	Notifications Notifications
 	Status        StatusSource
+	Past          SystemPast
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
@@ -166,8 +174,8 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
-		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
-		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
+		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"Door": o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,

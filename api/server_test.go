@@ -60,9 +60,10 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
-		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
-		Previewer: b.past, Exchanges: b.past, Texts: texts,
+		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Issues: b.bulk, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
+		Previewer: b.past, Exchanges: b.past, Explainer: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
+		Past:         historyFunc(func() (api.SystemHistory, error) { return api.SystemHistory{}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
 		Reconciler:   reconcilerFunc(func(time.Duration) (reconcile.Reconciliation, error) { return reconcile.Reconciliation{}, nil }),
 		CheckRule:    template.CheckRule,
@@ -98,18 +99,23 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		}
 	})
 	b.server = server
-	description, err := api.GetSpec()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := description.Validate(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if b.routes, err = legacy.NewRouter(description); err != nil {
+	if b.routes, err = describedRoutes(); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
+
+// describedRoutes reads the description once: with the race detector that takes longer than most tests.
+var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:gochecknoglobals // The tests of one process share it.
+	description, err := api.GetSpec()
+	if err != nil {
+		return nil, err
+	}
+	if err := description.Validate(context.Background()); err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(description)
+})
 
 func checkWebhook(w *notify.Webhook) []fault.Field {
 	fields := append(webhook.CheckTarget(w), webhook.CheckHeaders(w.Headers)...)
@@ -215,7 +221,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Activity", "Previewer", "Exchanges", "Texts", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Issues", "Activity", "Previewer", "Exchanges", "Explainer", "Texts", "Renderer", "Sender", "Notifications", "Status", "Past", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

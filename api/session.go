@@ -71,6 +71,27 @@ func (s *server) CreateSession(ctx context.Context, req CreateSessionRequestObje
 	return CreateSession200JSONResponse{signedIn}, err
 }
 
+// displayFor is how long a browser keeps the token of a screen, which may end sooner.
+const displayFor = 400 * 24 * time.Hour
+
+// BeginDisplay answers POST /session/display.
+func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject) (BeginDisplayResponseObject, error) {
+	secret := req.Body.Token
+	if s.Door == nil || !access.PlausibleToken(secret) {
+		return nil, unauthorized("This is no token; it begins with " + access.TokenPrefix)
+	}
+	// A link that somebody sent may not take a person's session away.
+	this := callOf(ctx)
+	if this.secret != "" && !access.PlausibleToken(this.secret) && this.holds(ctx) == nil {
+		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before the token of a screen takes its place")
+	}
+	if _, err := s.display(ctx, secret); err != nil {
+		return nil, err
+	}
+	cookie := s.sessionCookie(secret, s.Now().Add(displayFor))
+	return BeginDisplay204Response{Headers: BeginDisplay204ResponseHeaders{SetCookie: cookie.String()}}, nil
+}
+
 // RedeemLink answers POST /session/link.
 func (s *server) RedeemLink(ctx context.Context, req RedeemLinkRequestObject) (RedeemLinkResponseObject, error) {
 	entry, err := s.Door.Redeem(ctx, callOf(ctx).from, req.Body.Secret)

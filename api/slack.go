@@ -19,6 +19,25 @@ import (
 	"tocsin/notify/slack"
 )
 
+// SlackStore knows what stands in Slack.
+type SlackStore interface {
+	// Webhook returns a webhook that posts as a bot, whosever it is: its tenant
+	// is that of a request which proves to come from its Slack app.
+	Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error)
+	// Show has the message brought in line with its alert soon. Where the alert
+	// is not the tenant's, it does nothing.
+	Show(ctx context.Context, press SlackPress) error
+}
+
+// SlackPress is a button that somebody pressed.
+type SlackPress struct {
+	Tenant    string
+	WebhookID uuid.UUID
+	AlertID   uuid.UUID
+	// At is the message with the button.
+	At notify.Posted
+}
+
 // prefixInteractions is where Slack tells of pressed buttons, below it by webhook.
 // Slack's servers send no session, no origin and no JSON; each request proves by
 // its signature that it comes from the webhook's Slack app, and until it has, no

@@ -9,9 +9,52 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"tocsin/internal/fault"
 	"tocsin/notify"
 )
+
+// WebhookStore keeps webhooks.
+type WebhookStore interface {
+	WebhookReader
+	WebhookWriter
+	WebhookEditor
+}
+
+// WebhookReader reads webhooks. The URL, the headers and the signing secret are
+// filled in; the API shows no more of them than a host, names, and whether
+// there is one.
+type WebhookReader interface {
+	List(ctx context.Context, tenant string, page NamePage) ([]notify.Webhook, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
+	// Names returns what rules have to know of every webhook.
+	Names(ctx context.Context, tenant string) ([]WebhookName, error)
+}
+
+// WebhookName is what a rule has to know of a webhook that it binds.
+type WebhookName struct {
+	ID      uuid.UUID
+	Name    string
+	Enabled bool
+}
+
+// WebhookWriter writes webhooks.
+type WebhookWriter interface {
+	// Create stores a valid webhook of version 1; its id, tenant and instants
+	// are the store's to choose.
+	Create(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
+	// Delete removes a webhook. One to which rules are bound stays: a fault of
+	// kind Conflict whose message names the rules.
+	Delete(ctx context.Context, tenant string, id uuid.UUID) error
+}
+
+// Sender sends messages, and tells what it would send.
+type Sender interface {
+	notify.Sender
+	// Head tells the request that an attempt sends, without secrets.
+	Head(d *notify.Delivery) notify.RequestHead
+}
 
 // ListWebhooks answers GET /webhooks.
 func (s *server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {

@@ -80,17 +80,32 @@ func (e AttemptVerdict) Valid() bool {
 
 // Defines values for AttributeMatchOp.
 const (
-	AttributeMatchOpEQUALS  AttributeMatchOp = "EQUALS"
-	AttributeMatchOpEXISTS  AttributeMatchOp = "EXISTS"
-	AttributeMatchOpMATCHES AttributeMatchOp = "MATCHES"
+	AttributeMatchOpATLEAST     AttributeMatchOp = "AT_LEAST"
+	AttributeMatchOpATMOST      AttributeMatchOp = "AT_MOST"
+	AttributeMatchOpEQUALS      AttributeMatchOp = "EQUALS"
+	AttributeMatchOpEXISTS      AttributeMatchOp = "EXISTS"
+	AttributeMatchOpGREATERTHAN AttributeMatchOp = "GREATER_THAN"
+	AttributeMatchOpIN          AttributeMatchOp = "IN"
+	AttributeMatchOpLESSTHAN    AttributeMatchOp = "LESS_THAN"
+	AttributeMatchOpMATCHES     AttributeMatchOp = "MATCHES"
 )
 
 // Valid indicates whether the value is a known member of the AttributeMatchOp enum.
 func (e AttributeMatchOp) Valid() bool {
 	switch e {
+	case AttributeMatchOpATLEAST:
+		return true
+	case AttributeMatchOpATMOST:
+		return true
 	case AttributeMatchOpEQUALS:
 		return true
 	case AttributeMatchOpEXISTS:
+		return true
+	case AttributeMatchOpGREATERTHAN:
+		return true
+	case AttributeMatchOpIN:
+		return true
+	case AttributeMatchOpLESSTHAN:
 		return true
 	case AttributeMatchOpMATCHES:
 		return true
@@ -144,6 +159,45 @@ func (e ExchangeStatus) Valid() bool {
 	}
 }
 
+// Defines values for ExplainVerdict.
+const (
+	ExplainVerdictALERTED        ExplainVerdict = "ALERTED"
+	ExplainVerdictBEYONDLOOKBACK ExplainVerdict = "BEYOND_LOOK_BACK"
+	ExplainVerdictCOUNTED        ExplainVerdict = "COUNTED"
+	ExplainVerdictDISABLED       ExplainVerdict = "DISABLED"
+	ExplainVerdictEXPIRED        ExplainVerdict = "EXPIRED"
+	ExplainVerdictFAILING        ExplainVerdict = "FAILING"
+	ExplainVerdictNOTARMED       ExplainVerdict = "NOT_ARMED"
+	ExplainVerdictNOTMATCHED     ExplainVerdict = "NOT_MATCHED"
+	ExplainVerdictWAITING        ExplainVerdict = "WAITING"
+)
+
+// Valid indicates whether the value is a known member of the ExplainVerdict enum.
+func (e ExplainVerdict) Valid() bool {
+	switch e {
+	case ExplainVerdictALERTED:
+		return true
+	case ExplainVerdictBEYONDLOOKBACK:
+		return true
+	case ExplainVerdictCOUNTED:
+		return true
+	case ExplainVerdictDISABLED:
+		return true
+	case ExplainVerdictEXPIRED:
+		return true
+	case ExplainVerdictFAILING:
+		return true
+	case ExplainVerdictNOTARMED:
+		return true
+	case ExplainVerdictNOTMATCHED:
+		return true
+	case ExplainVerdictWAITING:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for FilterStatuses.
 const (
 	FilterStatusesCOMPLETED FilterStatuses = "COMPLETED"
@@ -184,6 +238,7 @@ func (e FireMode) Valid() bool {
 const (
 	GroupByAPPLICATION GroupBy = "APPLICATION"
 	GroupByENVIRONMENT GroupBy = "ENVIRONMENT"
+	GroupByERRORTYPE   GroupBy = "ERROR_TYPE"
 	GroupByROUTE       GroupBy = "ROUTE"
 )
 
@@ -193,6 +248,8 @@ func (e GroupBy) Valid() bool {
 	case GroupByAPPLICATION:
 		return true
 	case GroupByENVIRONMENT:
+		return true
+	case GroupByERRORTYPE:
 		return true
 	case GroupByROUTE:
 		return true
@@ -557,6 +614,10 @@ type Alert struct {
 	// Delivery What became of an alert's notifications.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
+	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
+	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+	ErrorPattern *string `json:"errorPattern,omitempty"`
+
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
@@ -573,6 +634,9 @@ type Alert struct {
 	Health bool               `json:"health"`
 	ID     openapi_types.UUID `json:"id"`
 
+	// Labels The rule's present labels; absent where it has none.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not.
 	Late *bool `json:"late,omitempty"`
 
@@ -582,7 +646,13 @@ type Alert struct {
 	Message       string   `json:"message"`
 
 	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
-	Mine       *bool      `json:"mine,omitempty"`
+	Mine *bool `json:"mine,omitempty"`
+
+	// Note The rule's present note. In the answer for one alert.
+	Note *string `json:"note,omitempty"`
+
+	// Owner Who owns the rule at present.
+	Owner      *string    `json:"owner,omitempty"`
 	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
@@ -593,8 +663,15 @@ type Alert struct {
 	RuleName string `json:"ruleName"`
 
 	// RuleVersion The version that raised the alert.
-	RuleVersion int64    `json:"ruleVersion"`
-	Severity    Severity `json:"severity"`
+	RuleVersion int64 `json:"ruleVersion"`
+
+	// RunbookURL The rule's present runbook.
+	RunbookURL *string  `json:"runbookUrl,omitempty"`
+	Severity   Severity `json:"severity"`
+
+	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
+	// exchange; empty where the exchange has no error.
+	Signature *string `json:"signature,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -788,13 +865,20 @@ type Attempt struct {
 // been over.
 type AttemptVerdict string
 
-// AttributeMatch defines model for AttributeMatch.
+// AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
+// each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
 type AttributeMatch struct {
-	Key string           `json:"key"`
+	Key string `json:"key"`
+
+	// Not Turns the condition around. It then holds exactly where it would not hold otherwise, also where the attribute is not there.
+	Not *bool            `json:"not,omitempty"`
 	Op  AttributeMatchOp `json:"op"`
 
-	// Value The text for EQUALS, an RE2 expression for MATCHES, absent for EXISTS.
+	// Value The text for EQUALS, an RE2 expression for MATCHES, a number for a comparison. Absent for EXISTS and IN.
 	Value *string `json:"value,omitempty"`
+
+	// Values The texts of which the attribute is one, for IN alone.
+	Values *[]string `json:"values,omitempty"`
 }
 
 // AttributeMatchOp defines model for AttributeMatch.Op.
@@ -865,6 +949,14 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
+// ChangedAlerts defines model for ChangedAlerts.
+type ChangedAlerts struct {
+	Alerts int64 `json:"alerts"`
+
+	// Newest The newest of them, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+}
+
 // CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
 // and while Postgres cannot be reached.
 type CompletenessStatus struct {
@@ -892,6 +984,21 @@ type CreatedToken struct {
 type Credentials struct {
 	Email    string `json:"email"`
 	Password string `json:"password,omitempty"`
+}
+
+// DeliveryBucket defines model for DeliveryBucket.
+type DeliveryBucket struct {
+	// Delivered Attempts that the receiver accepted.
+	Delivered int64 `json:"delivered"`
+
+	// Failed Attempts that it did not accept, or did not answer.
+	Failed int64 `json:"failed"`
+
+	// MedianMs How long the accepted ones took. Absent where there are none.
+	MedianMs *float64 `json:"medianMs,omitempty"`
+
+	// P95Ms What 95 % of them did not exceed.
+	P95Ms *float64 `json:"p95Ms,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -953,6 +1060,11 @@ type DiscardedAnswer struct {
 	Skipped int `json:"skipped"`
 }
 
+// DisplayToken defines model for DisplayToken.
+type DisplayToken struct {
+	Token string `json:"token"`
+}
+
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
 	Application string `json:"application"`
@@ -980,6 +1092,17 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangeExplanation defines model for ExchangeExplanation.
+type ExchangeExplanation struct {
+	Counts []ExplainCount `json:"counts"`
+
+	// Exchange The execution that an alert is about, as it was when the alert was raised.
+	Exchange Exchange `json:"exchange"`
+
+	// Rules The first 1,000; `counts` counts all.
+	Rules []RuleExplanation `json:"rules"`
+}
+
 // ExchangePage defines model for ExchangePage.
 type ExchangePage struct {
 	Items      []Exchange `json:"items"`
@@ -996,6 +1119,23 @@ type ExchangeRef struct {
 
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus string
+
+// ExplainCount defines model for ExplainCount.
+type ExplainCount struct {
+	Rules int `json:"rules"`
+
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+	// not meet the condition of its time.
+	Verdict ExplainVerdict `json:"verdict"`
+}
+
+// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+// not meet the condition of its time.
+type ExplainVerdict string
 
 // FacetList defines model for FacetList.
 type FacetList struct {
@@ -1029,10 +1169,19 @@ type Filter struct {
 	ErrorMessageContains *string `json:"errorMessageContains,omitempty"`
 
 	// ErrorMessageMatches An RE2 expression, found anywhere in the message.
-	ErrorMessageMatches *string   `json:"errorMessageMatches,omitempty"`
-	ErrorTypes          *[]string `json:"errorTypes,omitempty"`
-	MaxDurationMs       *int64    `json:"maxDurationMs,omitempty"`
-	MinDurationMs       *int64    `json:"minDurationMs,omitempty"`
+	ErrorMessageMatches *string `json:"errorMessageMatches,omitempty"`
+
+	// ErrorMessageNotContains Texts of which the error message contains none. Case matters.
+	ErrorMessageNotContains *[]string `json:"errorMessageNotContains,omitempty"`
+
+	// ErrorMessageNotMatches RE2 expressions of which none is found anywhere in the message.
+	ErrorMessageNotMatches *[]string `json:"errorMessageNotMatches,omitempty"`
+	ErrorTypes             *[]string `json:"errorTypes,omitempty"`
+	MaxDurationMs          *int64    `json:"maxDurationMs,omitempty"`
+	MinDurationMs          *int64    `json:"minDurationMs,omitempty"`
+
+	// NotErrorTypes Error types that do not match. An exchange without an error type has none of them.
+	NotErrorTypes *[]string `json:"notErrorTypes,omitempty"`
 
 	// Statuses None means FAILED.
 	Statuses *[]FilterStatuses `json:"statuses,omitempty"`
@@ -1054,6 +1203,64 @@ type HeaderField struct {
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
+}
+
+// Issue The alerts of one signature in one application and route, taken together.
+type Issue struct {
+	Acknowledged int64  `json:"acknowledged"`
+	Application  string `json:"application"`
+	Count        int64  `json:"count"`
+
+	// Days How many alerts fired in each 24 hours of the last 14 days, the oldest first.
+	Days   []int64 `json:"days"`
+	Firing int64   `json:"firing"`
+
+	// FirstAt When its first alert fired.
+	FirstAt time.Time `json:"firstAt"`
+
+	// LastResolution The resolution of an alert.
+	LastResolution *Resolution `json:"lastResolution,omitempty"`
+
+	// NewestAt When its newest alert fired.
+	NewestAt time.Time `json:"newestAt"`
+
+	// PlaceCount How many places there are; `places` may hold fewer.
+	PlaceCount int64 `json:"placeCount"`
+
+	// Places Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error.
+	Places []IssuePlaceCount `json:"places"`
+
+	// RegressionCount How many regressions there are; `regressions` may hold fewer.
+	RegressionCount int64 `json:"regressionCount"`
+
+	// Regressions Alerts that fired when all alerts before them had been resolved, newest first.
+	Regressions []Regression `json:"regressions"`
+	Resolved    int64        `json:"resolved"`
+	Route       string       `json:"route"`
+
+	// Rules The rules that raised them, most alerts first.
+	Rules     []IssueRuleCount `json:"rules"`
+	Severity  Severity         `json:"severity"`
+	Signature string           `json:"signature"`
+
+	// Trend How many alerts fired in each hour of the last 24, the oldest first.
+	Trend []int64 `json:"trend"`
+}
+
+// IssuePlaceCount defines model for IssuePlaceCount.
+type IssuePlaceCount struct {
+	Application string    `json:"application"`
+	Count       int64     `json:"count"`
+	Firing      int64     `json:"firing"`
+	NewestAt    time.Time `json:"newestAt"`
+	Route       string    `json:"route"`
+}
+
+// IssueRuleCount defines model for IssueRuleCount.
+type IssueRuleCount struct {
+	Count    int64              `json:"count"`
+	RuleID   openapi_types.UUID `json:"ruleId"`
+	RuleName string             `json:"ruleName"`
 }
 
 // LinkSecret defines model for LinkSecret.
@@ -1089,6 +1296,16 @@ type Me struct {
 
 // MeKind `open`: nobody has to sign in here.
 type MeKind string
+
+// MessageBody What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
+// and once the retention has deleted it.
+type MessageBody struct {
+	ContentType string `json:"contentType"`
+
+	// Text Its first 64 KiB, as UTF-8.
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated"`
+}
 
 // MissedAlerts What changed since the event that a returning client saw last. In its first event only.
 type MissedAlerts struct {
@@ -1140,8 +1357,12 @@ type Notification struct {
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt `json:"attempts,omitempty"`
-	CreatedAt time.Time  `json:"createdAt"`
+	Attempts *[]Attempt `json:"attempts,omitempty"`
+
+	// Body What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
+	// and once the retention has deleted it.
+	Body      *MessageBody `json:"body,omitempty"`
+	CreatedAt time.Time    `json:"createdAt"`
 
 	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
@@ -1150,8 +1371,14 @@ type Notification struct {
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
+	// LastDurationMs How long the last attempt that has ended took.
+	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
+
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
+
+	// LastStatusCode What the receiver answered to the last attempt that it answered.
+	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
@@ -1183,10 +1410,23 @@ type Notification struct {
 	WebhookName string `json:"webhookName"`
 }
 
+// NotificationCounts defines model for NotificationCounts.
+type NotificationCounts struct {
+	Delivered int64 `json:"delivered"`
+	Discarded int64 `json:"discarded"`
+	Exhausted int64 `json:"exhausted"`
+	Failed    int64 `json:"failed"`
+	Pending   int64 `json:"pending"`
+	Retrying  int64 `json:"retrying"`
+}
+
 // NotificationPage defines model for NotificationPage.
 type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
+
+	// SearchedTo How far back a search for a text has looked. Absent where the page is full or the search is through.
+	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
@@ -1378,6 +1618,17 @@ type Reconciliation struct {
 	Unexpected int64 `json:"unexpected"`
 }
 
+// Regression defines model for Regression.
+type Regression struct {
+	AlertID openapi_types.UUID `json:"alertId"`
+
+	// At When the alert fired.
+	At time.Time `json:"at"`
+
+	// ResolvedAt When the last alert before it had been resolved.
+	ResolvedAt time.Time `json:"resolvedAt"`
+}
+
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
 	// Alive Whether it has not been silent for so long that others take over its work.
@@ -1424,6 +1675,15 @@ type RequestHead struct {
 	// Host Of the URL only the host is shown.
 	Host   string `json:"host"`
 	Method string `json:"method"`
+}
+
+// Resolution The resolution of an alert.
+type Resolution struct {
+	AlertID openapi_types.UUID `json:"alertId"`
+	At      time.Time          `json:"at"`
+
+	// By Absent where no person did it.
+	By *string `json:"by,omitempty"`
 }
 
 // ResponseHead The head of the answer, at most 4 KiB, without secrets.
@@ -1503,13 +1763,18 @@ type Rule struct {
 	Health          *RuleHealth        `json:"health,omitempty"`
 	ID              openapi_types.UUID `json:"id"`
 	IntervalSeconds int                `json:"intervalSeconds"`
+	Labels          map[string]string  `json:"labels,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
 	Name            string             `json:"name"`
+	Note            string             `json:"note,omitempty"`
 	NotifyOnResolve bool               `json:"notifyOnResolve"`
+	Owner           string             `json:"owner,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
+	RunbookURL      string             `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// out, whatever the other lists say.
 	Scope         Scope     `json:"scope"`
 	Severity      Severity  `json:"severity"`
 	Targets       []Target  `json:"targets"`
@@ -1538,6 +1803,12 @@ type RuleApplication struct {
 	// Prune Whether to delete the tenant's other rules.
 	Prune bool `json:"prune,omitempty"`
 
+	// PruneLabels With `prune`, only rules that have all of these labels are deleted. Empty means all.
+	PruneLabels map[string]string `json:"pruneLabels,omitempty"`
+
+	// PruneNames With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all.
+	PruneNames []string `json:"pruneNames,omitempty"`
+
 	// Rules Each name once.
 	Rules []RuleDefinition `json:"rules"`
 }
@@ -1559,6 +1830,48 @@ type RuleApplied struct {
 
 // RuleAppliedAction defines model for RuleApplied.Action.
 type RuleAppliedAction string
+
+// RuleChange defines model for RuleChange.
+type RuleChange struct {
+	// Action `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor string `json:"actor"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// After What became of it.
+	After map[string]interface{} `json:"after,omitempty"`
+	At    time.Time              `json:"at"`
+
+	// Before What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+	// the webhook's name as `webhook`.
+	Before map[string]interface{} `json:"before,omitempty"`
+	ID     int64                  `json:"id"`
+
+	// Operation The operation of this API; absent where it was done in another way.
+	Operation *string `json:"operation,omitempty"`
+}
+
+// RuleChangePage defines model for RuleChangePage.
+type RuleChangePage struct {
+	Items      []RuleChange `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// RuleDay defines model for RuleDay.
+type RuleDay struct {
+	BucketSeconds int     `json:"bucketSeconds"`
+	Buckets       []int64 `json:"buckets"`
+
+	// Complete False where the oldest alerts are not counted.
+	Complete bool `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+}
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
@@ -1582,6 +1895,9 @@ type RuleDefinition struct {
 	// shorter than a second.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
+	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
 	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
@@ -1590,14 +1906,24 @@ type RuleDefinition struct {
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 	Name            string `json:"name"`
 
+	// Note What people should know who handle its alerts.
+	Note string `json:"note,omitempty"`
+
 	// NotifyOnResolve Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
+
+	// Owner Who owns the rule, such as a team.
+	Owner string `json:"owner,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+	// RunbookURL Where people read what to do about its alerts, http or https.
+	RunbookURL string `json:"runbookUrl,omitempty"`
+
+	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
@@ -1616,10 +1942,56 @@ type RuleDefinition struct {
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
+// RuleDifference defines model for RuleDifference.
+type RuleDifference struct {
+	Added ChangedAlerts `json:"added"`
+
+	// After Alerts of the definition.
+	After int64 `json:"after"`
+
+	// Before Alerts of the rule as it is stored.
+	Before int64 `json:"before"`
+
+	// CoveredFrom What is compared begins here. Equal to `from`, unless `truncated`.
+	CoveredFrom time.Time     `json:"coveredFrom"`
+	From        time.Time     `json:"from"`
+	Removed     ChangedAlerts `json:"removed"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64     `json:"scanned"`
+	To      time.Time `json:"to"`
+
+	// Truncated Whether a bound was met.
+	Truncated bool `json:"truncated"`
+}
+
 // RuleDocument Rules as they are kept in files.
 type RuleDocument struct {
 	// Rules Each name once.
 	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleExplanation defines model for RuleExplanation.
+type RuleExplanation struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	AlertState *AlertState `json:"alertState,omitempty"`
+
+	// Detail Why.
+	Detail   string             `json:"detail"`
+	RuleID   openapi_types.UUID `json:"ruleId"`
+	RuleName string             `json:"ruleName"`
+
+	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
+	// those of its present condition.
+	Unmet []string `json:"unmet,omitempty"`
+
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+	// not meet the condition of its time.
+	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // RuleFieldChange defines model for RuleFieldChange.
@@ -1753,11 +2125,15 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
+// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+// out, whatever the other lists say.
 type Scope struct {
-	Applications *[]string `json:"applications,omitempty"`
-	Environments *[]string `json:"environments,omitempty"`
-	Routes       *[]string `json:"routes,omitempty"`
+	Applications    *[]string `json:"applications,omitempty"`
+	Environments    *[]string `json:"environments,omitempty"`
+	NotApplications *[]string `json:"notApplications,omitempty"`
+	NotEnvironments *[]string `json:"notEnvironments,omitempty"`
+	NotRoutes       *[]string `json:"notRoutes,omitempty"`
+	Routes          *[]string `json:"routes,omitempty"`
 }
 
 // SecretRotation defines model for SecretRotation.
@@ -1871,6 +2247,33 @@ type Status struct {
 	Version   string      `json:"version"`
 }
 
+// SystemHistoryAnswer defines model for SystemHistoryAnswer.
+type SystemHistoryAnswer struct {
+	// From Where the first step begins.
+	From        time.Time    `json:"from"`
+	StepSeconds int          `json:"stepSeconds"`
+	Steps       []SystemStep `json:"steps"`
+}
+
+// SystemStep Empty where there is no sample, because nothing ran.
+type SystemStep struct {
+	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
+	LagSeconds *float64 `json:"lagSeconds,omitempty"`
+
+	// Messages Messages to be delivered.
+	Messages *int64 `json:"messages,omitempty"`
+
+	// OldestSeconds The age of the oldest of them; 0 where there was none.
+	OldestSeconds *float64 `json:"oldestSeconds,omitempty"`
+	Partitions    *int     `json:"partitions,omitempty"`
+
+	// PartitionsHeld Partitions that a replica held.
+	PartitionsHeld *int `json:"partitionsHeld,omitempty"`
+
+	// Replicas Replicas that were alive.
+	Replicas *int `json:"replicas,omitempty"`
+}
+
 // Target Somebody whom an alert is for.
 type Target struct {
 	Kind TargetKind `json:"kind"`
@@ -1903,11 +2306,15 @@ type TemplatePreviewRequest struct {
 	GroupBy  GroupBy  `json:"groupBy,omitempty"`
 
 	// Kind Without a webhook, the kind of one. generic by default.
-	Kind WebhookKind `json:"kind,omitempty"`
+	Kind   WebhookKind       `json:"kind,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 
 	// MessageTemplate Empty means the default.
 	MessageTemplate string   `json:"messageTemplate,omitempty"`
+	Note            string   `json:"note,omitempty"`
+	Owner           string   `json:"owner,omitempty"`
 	RuleName        string   `json:"ruleName,omitempty"`
+	RunbookURL      string   `json:"runbookUrl,omitempty"`
 	Severity        Severity `json:"severity,omitempty"`
 
 	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
@@ -2082,6 +2489,19 @@ type Webhook struct {
 
 	// Warnings What was accepted but is perhaps not meant. In answers to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
+}
+
+// WebhookActivity defines model for WebhookActivity.
+type WebhookActivity struct {
+	BucketSeconds int              `json:"bucketSeconds"`
+	Buckets       []DeliveryBucket `json:"buckets"`
+	Complete      bool             `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+
+	// LastSuccessAt When the newest message that was delivered in that time had been. Absent where none was.
+	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
 // WebhookDefinition What a person writes of a webhook.
@@ -2377,6 +2797,15 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// GetIssueParams defines parameters for GetIssue.
+type GetIssueParams struct {
+	Application string `form:"application" json:"application"`
+	Route       string `form:"route" json:"route"`
+
+	// Signature As groups of alerts show it; empty for alerts without an error.
+	Signature string `form:"signature" json:"signature"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -2439,6 +2868,18 @@ type SearchExchangesParams struct {
 // SearchExchangesParamsStatus defines parameters for SearchExchanges.
 type SearchExchangesParamsStatus string
 
+// ExplainExchangeParams defines parameters for ExplainExchange.
+type ExplainExchangeParams struct {
+	ExecutionID string `form:"executionId" json:"executionId"`
+
+	// StartTime When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
+	// that began within `hours`.
+	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+}
+
 // ListExchangeFacetsParams defines parameters for ListExchangeFacets.
 type ListExchangeFacetsParams struct {
 	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
@@ -2484,11 +2925,26 @@ type ListNotificationsParams struct {
 	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
+	// Q Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
+	// at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CountNotificationsParams defines parameters for CountNotifications.
+type CountNotificationsParams struct {
+	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
 // ListRulesParams defines parameters for ListRules.
@@ -2504,6 +2960,15 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// ListRuleHistoryParams defines parameters for ListRuleHistory.
+type ListRuleHistoryParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // PreviewRuleParams defines parameters for PreviewRule.
@@ -2587,11 +3052,17 @@ type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleEditJSONRequestBody defines body for PreviewRuleEdit for application/json ContentType.
+type PreviewRuleEditJSONRequestBody = PreviewRequest
+
 // TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
 type TestRuleJSONRequestBody = RuleTest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = Credentials
+
+// BeginDisplayJSONRequestBody defines body for BeginDisplay for application/json ContentType.
+type BeginDisplayJSONRequestBody = DisplayToken
 
 // RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
 type RedeemLinkJSONRequestBody = LinkSecret
@@ -2757,6 +3228,14 @@ type ClientInterface interface {
 	// Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 	GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetIssue Read an issue
+	//
+	// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
+	// but `PENDING`. List them with the same three parameters.
+	//
+	// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
+	GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReadAlertsWithBody Mark alerts as read, or as unread
 	//
 	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
@@ -2851,6 +3330,14 @@ type ClientInterface interface {
 	// Corresponds with GET /exchanges (the `SearchExchanges` operationId).
 	SearchExchanges(ctx context.Context, params *SearchExchangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ExplainExchange Explain an exchange
+	//
+	// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
+	// condition it does not meet last, each kind by name.
+	//
+	// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
+	ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListExchangeFacets List the values that occur in a field
 	//
 	// The most frequent first, for an editor to offer. Of attributes, the keys.
@@ -2889,6 +3376,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /notifications (the `ListNotifications` operationId).
 	ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CountNotifications Count messages by status
+	//
+	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+	// those among the newest 20,000 messages.
+	//
+	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
+	CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DiscardNotificationsWithBody Give many up
 	//
@@ -3074,6 +3569,13 @@ type ClientInterface interface {
 	// Corresponds with PUT /rules/{id} (the `UpdateRule` operationId).
 	UpdateRule(ctx context.Context, id ID, params *UpdateRuleParams, body UpdateRuleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetRuleActivity Count the alerts that a rule raised in the last 24 hours
+	//
+	// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+	//
+	// Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
+	GetRuleActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DisableRule Disable a rule
 	//
 	// The rule's alerts stay. A disabled rule stays as it is.
@@ -3095,12 +3597,41 @@ type ClientInterface interface {
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListRuleHistory List what was changed about a rule, newest first
+	//
+	// Goes back as far as the audit log does.
+	//
+	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
+	ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PreviewRule Tell what a rule would have raised
 	//
 	// As for a definition.
 	//
 	// Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 	PreviewRule(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewRuleEditWithBody Tell which alerts an edit would add and remove
+	//
+	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+	// Nothing is stored.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+	PreviewRuleEditWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	//
+	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+	// Nothing is stored.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+	PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEditJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	//
@@ -3171,6 +3702,28 @@ type ClientInterface interface {
 	// Corresponds with POST /session (the `CreateSession` operationId).
 	CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// BeginDisplayWithBody Have a browser show pages with a token
+	//
+	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+	// a browser in which somebody is signed in keeps that: 409.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+	BeginDisplayWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BeginDisplay Have a browser show pages with a token
+	//
+	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+	// a browser in which somebody is signed in keeps that: 409.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+	BeginDisplay(ctx context.Context, body BeginDisplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RedeemLinkWithBody Sign in with a one-time link
 	//
 	// The secret is what follows `#` in the link. It is used up.
@@ -3214,6 +3767,14 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSystemHistory How the system was in the last 24 hours
+	//
+	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
+	// each minute; a step shows the worst of its samples.
+	//
+	// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
+	GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewTemplatesWithBody Show the message that templates make
 	//
@@ -3396,6 +3957,14 @@ type ClientInterface interface {
 	// Corresponds with PUT /webhooks/{id} (the `UpdateWebhook` operationId).
 	UpdateWebhook(ctx context.Context, id ID, params *UpdateWebhookParams, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	//
+	// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
+	// newest 50,000 are looked at; with more, `complete` is false.
+	//
+	// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
+	GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DisableWebhook Disable a webhook
 	//
 	// What is owed to it waits until it is enabled. A disabled webhook stays as it is.
@@ -3567,6 +4136,24 @@ func (c *Client) CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn)
 // Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGroupAlertsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetIssue Read an issue
+//
+// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
+// but `PENDING`. List them with the same three parameters.
+//
+// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
+func (c *Client) GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetIssueRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3791,6 +4378,24 @@ func (c *Client) SearchExchanges(ctx context.Context, params *SearchExchangesPar
 	return c.Client.Do(req)
 }
 
+// ExplainExchange Explain an exchange
+//
+// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
+// condition it does not meet last, each kind by name.
+//
+// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
+func (c *Client) ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExplainExchangeRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListExchangeFacets List the values that occur in a field
 //
 // The most frequent first, for an editor to offer. Of attributes, the keys.
@@ -3870,6 +4475,24 @@ func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequ
 // Corresponds with GET /notifications (the `ListNotifications` operationId).
 func (c *Client) ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListNotificationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CountNotifications Count messages by status
+//
+// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+// those among the newest 20,000 messages.
+//
+// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
+func (c *Client) CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCountNotificationsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4264,6 +4887,23 @@ func (c *Client) UpdateRule(ctx context.Context, id ID, params *UpdateRuleParams
 	return c.Client.Do(req)
 }
 
+// GetRuleActivity Count the alerts that a rule raised in the last 24 hours
+//
+// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+//
+// Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
+func (c *Client) GetRuleActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRuleActivityRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // DisableRule Disable a rule
 //
 // The rule's alerts stay. A disabled rule stays as it is.
@@ -4315,6 +4955,23 @@ func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEdi
 	return c.Client.Do(req)
 }
 
+// ListRuleHistory List what was changed about a rule, newest first
+//
+// Goes back as far as the audit log does.
+//
+// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
+func (c *Client) ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRuleHistoryRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // PreviewRule Tell what a rule would have raised
 //
 // As for a definition.
@@ -4322,6 +4979,48 @@ func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEdi
 // Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 func (c *Client) PreviewRule(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPreviewRuleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewRuleEditWithBody Tell which alerts an edit would add and remove
+//
+// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+// Nothing is stored.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+func (c *Client) PreviewRuleEditWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewRuleEditRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewRuleEdit Tell which alerts an edit would add and remove
+//
+// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+// Nothing is stored.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEditJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewRuleEditRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4481,6 +5180,48 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 	return c.Client.Do(req)
 }
 
+// BeginDisplayWithBody Have a browser show pages with a token
+//
+// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+// a browser in which somebody is signed in keeps that: 409.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBeginDisplayRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BeginDisplay Have a browser show pages with a token
+//
+// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+// a browser in which somebody is signed in keeps that: 409.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+func (c *Client) BeginDisplay(ctx context.Context, body BeginDisplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBeginDisplayRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RedeemLinkWithBody Sign in with a one-time link
 //
 // The secret is what follows `#` in the link. It is used up.
@@ -4565,6 +5306,24 @@ func (c *Client) SetUp(ctx context.Context, body SetUpJSONRequestBody, reqEditor
 // Corresponds with GET /status (the `GetStatus` operationId).
 func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetStatusRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSystemHistory How the system was in the last 24 hours
+//
+// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
+// each minute; a step shows the worst of its samples.
+//
+// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
+func (c *Client) GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSystemHistoryRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4976,6 +5735,24 @@ func (c *Client) UpdateWebhookWithBody(ctx context.Context, id ID, params *Updat
 // Corresponds with PUT /webhooks/{id} (the `UpdateWebhook` operationId).
 func (c *Client) UpdateWebhook(ctx context.Context, id ID, params *UpdateWebhookParams, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateWebhookRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+//
+// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
+// newest 50,000 are looked at; with more, `complete` is false.
+//
+// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
+func (c *Client) GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWebhookActivityRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5736,6 +6513,72 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 	return req, nil
 }
 
+// NewGetIssueRequest constructs an http.Request for the GetIssue method
+func NewGetIssueRequest(server string, params *GetIssueParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/issue")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "application", params.Application, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "route", params.Route, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "signature", params.Signature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewReadAlertsRequest calls the generic ReadAlerts builder with application/json body
 func NewReadAlertsRequest(server string, body ReadAlertsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -6316,6 +7159,80 @@ func NewSearchExchangesRequest(server string, params *SearchExchangesParams) (*h
 	return req, nil
 }
 
+// NewExplainExchangeRequest constructs an http.Request for the ExplainExchange method
+func NewExplainExchangeRequest(server string, params *ExplainExchangeParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/exchanges/explain")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "executionId", params.ExecutionID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.StartTime != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "startTime", *params.StartTime, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Hours != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "hours", *params.Hours, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListExchangeFacetsRequest constructs an http.Request for the ListExchangeFacets method
 func NewListExchangeFacetsRequest(server string, params *ListExchangeFacetsParams) (*http.Request, error) {
 	var err error
@@ -6629,6 +7546,18 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 
 		}
 
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -6644,6 +7573,84 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCountNotificationsRequest constructs an http.Request for the CountNotifications method
+func NewCountNotificationsRequest(server string, params *CountNotificationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/notifications/counts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.WebhookID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "webhookId", *params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -7219,6 +8226,40 @@ func NewUpdateRuleRequestWithBody(server string, id ID, params *UpdateRuleParams
 	return req, nil
 }
 
+// NewGetRuleActivityRequest constructs an http.Request for the GetRuleActivity method
+func NewGetRuleActivityRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/activity", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewDisableRuleRequest constructs an http.Request for the DisableRule method
 func NewDisableRuleRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -7321,6 +8362,79 @@ func NewEnableRuleRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListRuleHistoryRequest constructs an http.Request for the ListRuleHistory method
+func NewListRuleHistoryRequest(server string, id ID, params *ListRuleHistoryParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/history", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewPreviewRuleRequest constructs an http.Request for the PreviewRule method
 func NewPreviewRuleRequest(server string, id ID, params *PreviewRuleParams) (*http.Request, error) {
 	var err error
@@ -7378,6 +8492,53 @@ func NewPreviewRuleRequest(server string, id ID, params *PreviewRuleParams) (*ht
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewPreviewRuleEditRequest calls the generic PreviewRuleEdit builder with application/json body
+func NewPreviewRuleEditRequest(server string, id ID, body PreviewRuleEditJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewRuleEditRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewPreviewRuleEditRequestWithBody constructs an http.Request for the PreviewRuleEdit method, with any body, and a specified content type
+func NewPreviewRuleEditRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/preview/difference", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -7618,6 +8779,46 @@ func NewCreateSessionRequestWithBody(server string, contentType string, body io.
 	return req, nil
 }
 
+// NewBeginDisplayRequest calls the generic BeginDisplay builder with application/json body
+func NewBeginDisplayRequest(server string, body BeginDisplayJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBeginDisplayRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewBeginDisplayRequestWithBody constructs an http.Request for the BeginDisplay method, with any body, and a specified content type
+func NewBeginDisplayRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/session/display")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRedeemLinkRequest calls the generic RedeemLink builder with application/json body
 func NewRedeemLinkRequest(server string, body RedeemLinkJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -7708,6 +8909,33 @@ func NewGetStatusRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/status")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetSystemHistoryRequest constructs an http.Request for the GetSystemHistory method
+func NewGetSystemHistoryRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/status/history")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -8458,6 +9686,40 @@ func NewUpdateWebhookRequestWithBody(server string, id ID, params *UpdateWebhook
 	return req, nil
 }
 
+// NewGetWebhookActivityRequest constructs an http.Request for the GetWebhookActivity method
+func NewGetWebhookActivityRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s/activity", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewDisableWebhookRequest constructs an http.Request for the DisableWebhook method
 func NewDisableWebhookRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -8755,6 +10017,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 	GroupAlertsWithResponse(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*GroupAlertsResponse, error)
 
+	// GetIssueWithResponse Read an issue
+	//
+	// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
+	// but `PENDING`. List them with the same three parameters.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
+	GetIssueWithResponse(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*GetIssueResponse, error)
+
 	// ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 	//
 	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
@@ -8865,6 +10137,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /exchanges (the `SearchExchanges` operationId).
 	SearchExchangesWithResponse(ctx context.Context, params *SearchExchangesParams, reqEditors ...RequestEditorFn) (*SearchExchangesResponse, error)
 
+	// ExplainExchangeWithResponse Explain an exchange
+	//
+	// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
+	// condition it does not meet last, each kind by name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
+	ExplainExchangeWithResponse(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*ExplainExchangeResponse, error)
+
 	// ListExchangeFacetsWithResponse List the values that occur in a field
 	//
 	// The most frequent first, for an editor to offer. Of attributes, the keys.
@@ -8909,6 +10191,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /notifications (the `ListNotifications` operationId).
 	ListNotificationsWithResponse(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*ListNotificationsResponse, error)
+
+	// CountNotificationsWithResponse Count messages by status
+	//
+	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+	// those among the newest 20,000 messages.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
+	CountNotificationsWithResponse(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*CountNotificationsResponse, error)
 
 	// DiscardNotificationsWithBodyWithResponse Give many up
 	//
@@ -9110,6 +10402,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /rules/{id} (the `UpdateRule` operationId).
 	UpdateRuleWithResponse(ctx context.Context, id ID, params *UpdateRuleParams, body UpdateRuleJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateRuleResponse, error)
 
+	// GetRuleActivityWithResponse Count the alerts that a rule raised in the last 24 hours
+	//
+	// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
+	GetRuleActivityWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetRuleActivityResponse, error)
+
 	// DisableRuleWithResponse Disable a rule
 	//
 	// The rule's alerts stay. A disabled rule stays as it is.
@@ -9137,6 +10438,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRuleWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*EnableRuleResponse, error)
 
+	// ListRuleHistoryWithResponse List what was changed about a rule, newest first
+	//
+	// Goes back as far as the audit log does.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
+	ListRuleHistoryWithResponse(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*ListRuleHistoryResponse, error)
+
 	// PreviewRuleWithResponse Tell what a rule would have raised
 	//
 	// As for a definition.
@@ -9145,6 +10455,28 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 	PreviewRuleWithResponse(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*PreviewRuleResponse, error)
+
+	// PreviewRuleEditWithBodyWithResponse Tell which alerts an edit would add and remove
+	//
+	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+	// Nothing is stored.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+	PreviewRuleEditWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRuleEditResponse, error)
+
+	// PreviewRuleEditWithResponse Tell which alerts an edit would add and remove
+	//
+	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+	// Nothing is stored.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+	PreviewRuleEditWithResponse(ctx context.Context, id ID, body PreviewRuleEditJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewRuleEditResponse, error)
 
 	// ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
 	//
@@ -9223,6 +10555,28 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /session (the `CreateSession` operationId).
 	CreateSessionWithResponse(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSessionResponse, error)
 
+	// BeginDisplayWithBodyWithResponse Have a browser show pages with a token
+	//
+	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+	// a browser in which somebody is signed in keeps that: 409.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+	BeginDisplayWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BeginDisplayResponse, error)
+
+	// BeginDisplayWithResponse Have a browser show pages with a token
+	//
+	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+	// a browser in which somebody is signed in keeps that: 409.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+	BeginDisplayWithResponse(ctx context.Context, body BeginDisplayJSONRequestBody, reqEditors ...RequestEditorFn) (*BeginDisplayResponse, error)
+
 	// RedeemLinkWithBodyWithResponse Sign in with a one-time link
 	//
 	// The secret is what follows `#` in the link. It is used up.
@@ -9268,6 +10622,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error)
+
+	// GetSystemHistoryWithResponse How the system was in the last 24 hours
+	//
+	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
+	// each minute; a step shows the worst of its samples.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
+	GetSystemHistoryWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemHistoryResponse, error)
 
 	// PreviewTemplatesWithBodyWithResponse Show the message that templates make
 	//
@@ -9467,6 +10831,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /webhooks/{id} (the `UpdateWebhook` operationId).
 	UpdateWebhookWithResponse(ctx context.Context, id ID, params *UpdateWebhookParams, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookResponse, error)
+
+	// GetWebhookActivityWithResponse How deliveries to a webhook went in the last 24 hours
+	//
+	// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
+	// newest 50,000 are looked at; with more, `complete` is false.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
+	GetWebhookActivityWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetWebhookActivityResponse, error)
 
 	// DisableWebhookWithResponse Disable a webhook
 	//
@@ -9809,6 +11183,54 @@ func (r GroupAlertsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GroupAlertsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetIssueResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Issue
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetIssueResponse) GetJSON200() *Issue {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetIssueResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetIssueResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetIssueResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetIssueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetIssueResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10288,6 +11710,54 @@ func (r SearchExchangesResponse) ContentType() string {
 	return ""
 }
 
+type ExplainExchangeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ExchangeExplanation
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ExplainExchangeResponse) GetJSON200() *ExchangeExplanation {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExplainExchangeResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExplainExchangeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExplainExchangeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExplainExchangeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExplainExchangeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListExchangeFacetsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10481,6 +11951,54 @@ func (r ListNotificationsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListNotificationsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CountNotificationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NotificationCounts
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CountNotificationsResponse) GetJSON200() *NotificationCounts {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CountNotificationsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CountNotificationsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CountNotificationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CountNotificationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CountNotificationsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -11174,6 +12692,54 @@ func (r UpdateRuleResponse) ContentType() string {
 	return ""
 }
 
+type GetRuleActivityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleDay
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetRuleActivityResponse) GetJSON200() *RuleDay {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetRuleActivityResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetRuleActivityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRuleActivityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRuleActivityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetRuleActivityResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // DisableRuleResponse200Headers the declared response headers of an HTTP 200 response for DisableRule
 type DisableRuleResponse200Headers struct {
 	ETag string
@@ -11340,6 +12906,54 @@ func (r EnableRuleResponse) ContentType() string {
 	return ""
 }
 
+type ListRuleHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleChangePage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRuleHistoryResponse) GetJSON200() *RuleChangePage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListRuleHistoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRuleHistoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRuleHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRuleHistoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRuleHistoryResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type PreviewRuleResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11382,6 +12996,54 @@ func (r PreviewRuleResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PreviewRuleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PreviewRuleEditResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleDifference
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewRuleEditResponse) GetJSON200() *RuleDifference {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewRuleEditResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewRuleEditResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewRuleEditResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewRuleEditResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewRuleEditResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -11690,6 +13352,54 @@ func (r CreateSessionResponse) ContentType() string {
 	return ""
 }
 
+// BeginDisplayResponse204Headers the declared response headers of an HTTP 204 response for BeginDisplay
+type BeginDisplayResponse204Headers struct {
+	SetCookie string
+}
+
+type BeginDisplayResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *BeginDisplayResponse204Headers
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r BeginDisplayResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r BeginDisplayResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BeginDisplayResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BeginDisplayResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BeginDisplayResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // RedeemLinkResponse200Headers the declared response headers of an HTTP 200 response for RedeemLink
 type RedeemLinkResponse200Headers struct {
 	SetCookie string
@@ -11842,6 +13552,54 @@ func (r GetStatusResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetStatusResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSystemHistoryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SystemHistoryAnswer
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSystemHistoryResponse) GetJSON200() *SystemHistoryAnswer {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSystemHistoryResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSystemHistoryResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSystemHistoryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSystemHistoryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSystemHistoryResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12632,6 +14390,54 @@ func (r UpdateWebhookResponse) ContentType() string {
 	return ""
 }
 
+type GetWebhookActivityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WebhookActivity
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetWebhookActivityResponse) GetJSON200() *WebhookActivity {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetWebhookActivityResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetWebhookActivityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetWebhookActivityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetWebhookActivityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetWebhookActivityResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // DisableWebhookResponse200Headers the declared response headers of an HTTP 200 response for DisableWebhook
 type DisableWebhookResponse200Headers struct {
 	ETag string
@@ -13012,6 +14818,22 @@ func (c *ClientWithResponses) GroupAlertsWithResponse(ctx context.Context, param
 	return ParseGroupAlertsResponse(rsp)
 }
 
+// GetIssueWithResponse Read an issue
+//
+// An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
+// but `PENDING`. List them with the same three parameters.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
+func (c *ClientWithResponses) GetIssueWithResponse(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*GetIssueResponse, error) {
+	rsp, err := c.GetIssue(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetIssueResponse(rsp)
+}
+
 // ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 //
 // For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
@@ -13194,6 +15016,22 @@ func (c *ClientWithResponses) SearchExchangesWithResponse(ctx context.Context, p
 	return ParseSearchExchangesResponse(rsp)
 }
 
+// ExplainExchangeWithResponse Explain an exchange
+//
+// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
+// condition it does not meet last, each kind by name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
+func (c *ClientWithResponses) ExplainExchangeWithResponse(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*ExplainExchangeResponse, error) {
+	rsp, err := c.ExplainExchange(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExplainExchangeResponse(rsp)
+}
+
 // ListExchangeFacetsWithResponse List the values that occur in a field
 //
 // The most frequent first, for an editor to offer. Of attributes, the keys.
@@ -13267,6 +15105,22 @@ func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context,
 		return nil, err
 	}
 	return ParseListNotificationsResponse(rsp)
+}
+
+// CountNotificationsWithResponse Count messages by status
+//
+// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+// those among the newest 20,000 messages.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
+func (c *ClientWithResponses) CountNotificationsWithResponse(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*CountNotificationsResponse, error) {
+	rsp, err := c.CountNotifications(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCountNotificationsResponse(rsp)
 }
 
 // DiscardNotificationsWithBodyWithResponse Give many up
@@ -13589,6 +15443,21 @@ func (c *ClientWithResponses) UpdateRuleWithResponse(ctx context.Context, id ID,
 	return ParseUpdateRuleResponse(rsp)
 }
 
+// GetRuleActivityWithResponse Count the alerts that a rule raised in the last 24 hours
+//
+// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
+func (c *ClientWithResponses) GetRuleActivityWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetRuleActivityResponse, error) {
+	rsp, err := c.GetRuleActivity(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRuleActivityResponse(rsp)
+}
+
 // DisableRuleWithResponse Disable a rule
 //
 // The rule's alerts stay. A disabled rule stays as it is.
@@ -13634,6 +15503,21 @@ func (c *ClientWithResponses) EnableRuleWithResponse(ctx context.Context, id ID,
 	return ParseEnableRuleResponse(rsp)
 }
 
+// ListRuleHistoryWithResponse List what was changed about a rule, newest first
+//
+// Goes back as far as the audit log does.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
+func (c *ClientWithResponses) ListRuleHistoryWithResponse(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*ListRuleHistoryResponse, error) {
+	rsp, err := c.ListRuleHistory(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRuleHistoryResponse(rsp)
+}
+
 // PreviewRuleWithResponse Tell what a rule would have raised
 //
 // As for a definition.
@@ -13647,6 +15531,40 @@ func (c *ClientWithResponses) PreviewRuleWithResponse(ctx context.Context, id ID
 		return nil, err
 	}
 	return ParsePreviewRuleResponse(rsp)
+}
+
+// PreviewRuleEditWithBodyWithResponse Tell which alerts an edit would add and remove
+//
+// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+// Nothing is stored.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+func (c *ClientWithResponses) PreviewRuleEditWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRuleEditResponse, error) {
+	rsp, err := c.PreviewRuleEditWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewRuleEditResponse(rsp)
+}
+
+// PreviewRuleEditWithResponse Tell which alerts an edit would add and remove
+//
+// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+// Nothing is stored.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
+func (c *ClientWithResponses) PreviewRuleEditWithResponse(ctx context.Context, id ID, body PreviewRuleEditJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewRuleEditResponse, error) {
+	rsp, err := c.PreviewRuleEdit(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewRuleEditResponse(rsp)
 }
 
 // ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
@@ -13774,6 +15692,40 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 	return ParseCreateSessionResponse(rsp)
 }
 
+// BeginDisplayWithBodyWithResponse Have a browser show pages with a token
+//
+// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+// a browser in which somebody is signed in keeps that: 409.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BeginDisplayResponse, error) {
+	rsp, err := c.BeginDisplayWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBeginDisplayResponse(rsp)
+}
+
+// BeginDisplayWithResponse Have a browser show pages with a token
+//
+// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+// a browser in which somebody is signed in keeps that: 409.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /session/display (the `BeginDisplay` operationId).
+func (c *ClientWithResponses) BeginDisplayWithResponse(ctx context.Context, body BeginDisplayJSONRequestBody, reqEditors ...RequestEditorFn) (*BeginDisplayResponse, error) {
+	rsp, err := c.BeginDisplay(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBeginDisplayResponse(rsp)
+}
+
 // RedeemLinkWithBodyWithResponse Sign in with a one-time link
 //
 // The secret is what follows `#` in the link. It is used up.
@@ -13848,6 +15800,22 @@ func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEdit
 		return nil, err
 	}
 	return ParseGetStatusResponse(rsp)
+}
+
+// GetSystemHistoryWithResponse How the system was in the last 24 hours
+//
+// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
+// each minute; a step shows the worst of its samples.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
+func (c *ClientWithResponses) GetSystemHistoryWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemHistoryResponse, error) {
+	rsp, err := c.GetSystemHistory(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSystemHistoryResponse(rsp)
 }
 
 // PreviewTemplatesWithBodyWithResponse Show the message that templates make
@@ -14187,6 +16155,22 @@ func (c *ClientWithResponses) UpdateWebhookWithResponse(ctx context.Context, id 
 	return ParseUpdateWebhookResponse(rsp)
 }
 
+// GetWebhookActivityWithResponse How deliveries to a webhook went in the last 24 hours
+//
+// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
+// newest 50,000 are looked at; with more, `complete` is false.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
+func (c *ClientWithResponses) GetWebhookActivityWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetWebhookActivityResponse, error) {
+	rsp, err := c.GetWebhookActivity(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetWebhookActivityResponse(rsp)
+}
+
 // DisableWebhookWithResponse Disable a webhook
 //
 // What is owed to it waits until it is enabled. A disabled webhook stays as it is.
@@ -14462,6 +16446,39 @@ func ParseGroupAlertsResponse(rsp *http.Response) (*GroupAlertsResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest AlertGroupPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetIssueResponse parses an HTTP response from a GetIssueWithResponse call
+func ParseGetIssueResponse(rsp *http.Response) (*GetIssueResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetIssueResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Issue
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -14802,6 +16819,39 @@ func ParseSearchExchangesResponse(rsp *http.Response) (*SearchExchangesResponse,
 	return response, nil
 }
 
+// ParseExplainExchangeResponse parses an HTTP response from a ExplainExchangeWithResponse call
+func ParseExplainExchangeResponse(rsp *http.Response) (*ExplainExchangeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExplainExchangeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ExchangeExplanation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListExchangeFacetsResponse parses an HTTP response from a ListExchangeFacetsWithResponse call
 func ParseListExchangeFacetsResponse(rsp *http.Response) (*ListExchangeFacetsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -14930,6 +16980,39 @@ func ParseListNotificationsResponse(rsp *http.Response) (*ListNotificationsRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest NotificationPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCountNotificationsResponse parses an HTTP response from a CountNotificationsWithResponse call
+func ParseCountNotificationsResponse(rsp *http.Response) (*CountNotificationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CountNotificationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NotificationCounts
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -15451,6 +17534,39 @@ func ParseUpdateRuleResponse(rsp *http.Response) (*UpdateRuleResponse, error) {
 	return response, nil
 }
 
+// ParseGetRuleActivityResponse parses an HTTP response from a GetRuleActivityWithResponse call
+func ParseGetRuleActivityResponse(rsp *http.Response) (*GetRuleActivityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRuleActivityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleDay
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseDisableRuleResponse parses an HTTP response from a DisableRuleWithResponse call
 func ParseDisableRuleResponse(rsp *http.Response) (*DisableRuleResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -15596,6 +17712,39 @@ func ParseEnableRuleResponse(rsp *http.Response) (*EnableRuleResponse, error) {
 	return response, nil
 }
 
+// ParseListRuleHistoryResponse parses an HTTP response from a ListRuleHistoryWithResponse call
+func ParseListRuleHistoryResponse(rsp *http.Response) (*ListRuleHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRuleHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleChangePage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParsePreviewRuleResponse parses an HTTP response from a PreviewRuleWithResponse call
 func ParsePreviewRuleResponse(rsp *http.Response) (*PreviewRuleResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -15612,6 +17761,39 @@ func ParsePreviewRuleResponse(rsp *http.Response) (*PreviewRuleResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest RulePreview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewRuleEditResponse parses an HTTP response from a PreviewRuleEditWithResponse call
+func ParsePreviewRuleEditResponse(rsp *http.Response) (*PreviewRuleEditResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewRuleEditResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleDifference
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -15862,6 +18044,48 @@ func ParseCreateSessionResponse(rsp *http.Response) (*CreateSessionResponse, err
 	return response, nil
 }
 
+// ParseBeginDisplayResponse parses an HTTP response from a BeginDisplayWithResponse call
+func ParseBeginDisplayResponse(rsp *http.Response) (*BeginDisplayResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BeginDisplayResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		var headers BeginDisplayResponse204Headers
+		if values := rsp.Header.Values("Set-Cookie"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Set-Cookie", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.SetCookie = value
+		}
+		response.Headers204 = &headers
+	}
+
+	return response, nil
+}
+
 // ParseRedeemLinkResponse parses an HTTP response from a RedeemLinkWithResponse call
 func ParseRedeemLinkResponse(rsp *http.Response) (*RedeemLinkResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -15970,6 +18194,39 @@ func ParseGetStatusResponse(rsp *http.Response) (*GetStatusResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Status
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSystemHistoryResponse parses an HTTP response from a GetSystemHistoryWithResponse call
+func ParseGetSystemHistoryResponse(rsp *http.Response) (*GetSystemHistoryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSystemHistoryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SystemHistoryAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -16586,6 +18843,39 @@ func ParseUpdateWebhookResponse(rsp *http.Response) (*UpdateWebhookResponse, err
 			headers.ETag = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetWebhookActivityResponse parses an HTTP response from a GetWebhookActivityWithResponse call
+func ParseGetWebhookActivityResponse(rsp *http.Response) (*GetWebhookActivityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetWebhookActivityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WebhookActivity
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -21,24 +21,33 @@ type step struct {
 	// judged is the range that is judged as a server showed it, empty for none.
 	judged Range
 	server string
+	// behind are rules with progress of their own, which come to a position.
+	behind []*rule
+	to     cursor.Position
 }
+
+// stay is the step of a commit that takes the partition no further.
+func (p *pass) stay() step { return step{cursor: p.at.Cursor} }
 
 // commit writes what was found and how far the partition has come. Where the database
 // refuses what is found, the rules at fault are found by halves: they fail, and the
 // others go on.
 func (p *pass) commit(ctx context.Context, f findings, next step) error {
-	p.noteProblems(&f)
-	err := p.write(ctx, Batch{Instances: f.instances, Notifications: f.notifications}, next)
-	if !errors.Is(err, ErrRefused) || len(f.instances) == 0 {
+	ids := f.finders()
+	for _, id := range ids {
+		p.settle(p.rules.byID[id], f.problems[id])
+	}
+	err := p.write(ctx, f, next)
+	if !errors.Is(err, ErrRefused) || len(ids) == 0 {
 		return err
 	}
-	if err := p.isolate(ctx, &f, f.finders(), err); err != nil {
+	if err := p.isolate(ctx, &f, ids, err); err != nil {
 		return err
 	}
-	return p.write(ctx, Batch{}, next)
+	return p.write(ctx, findings{}, next)
 }
 
-// isolate commits the findings of rules half by half, without moving the cursor, and
+// isolate commits the findings of rules half by half, without moving any cursor, and
 // fails those of which the database refuses the findings alone.
 func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error) error {
 	if len(ids) == 1 {
@@ -46,12 +55,7 @@ func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why er
 		return nil
 	}
 	for _, half := range [][]uuid.UUID{ids[:len(ids)/2], ids[len(ids)/2:]} {
-		wanted := make(map[uuid.UUID]bool, len(half))
-		for _, id := range half {
-			wanted[id] = true
-		}
-		own := f.of(wanted)
-		err := p.write(ctx, Batch{Instances: own.instances, Notifications: own.notifications}, step{cursor: p.at.Cursor})
+		err := p.write(ctx, f.of(half), p.stay())
 		if errors.Is(err, ErrRefused) {
 			err = p.isolate(ctx, f, half, err)
 		}
@@ -62,41 +66,20 @@ func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why er
 	return nil
 }
 
-// commitChanges writes the steps of window rules, a bounded number at once. Where the
-// database refuses some, the rules at fault fail alone.
-func (p *pass) commitChanges(ctx context.Context, changes []Change) error {
-	const most = 500
-	for chunk := range slices.Chunk(changes, most) {
-		if err := p.writeChanges(ctx, chunk); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *pass) writeChanges(ctx context.Context, changes []Change) error {
-	err := p.write(ctx, Batch{Changes: changes}, step{cursor: p.at.Cursor})
-	if !errors.Is(err, ErrRefused) {
-		return err
-	}
-	if len(changes) == 1 {
-		p.fail(p.rules.byID[changes[0].Instance.RuleID], err)
-		return nil
-	}
-	middle := len(changes) / 2
-	return errors.Join(p.writeChanges(ctx, changes[:middle]), p.writeChanges(ctx, changes[middle:]))
-}
-
 // write makes one transaction of a batch, with all that waits for the next commit, and
 // takes over what it made final. After an error nothing is final: what is remembered of
 // rules is read again, and the next pass does the same work.
-func (p *pass) write(ctx context.Context, b Batch, next step) error {
-	b.Partition, b.Token, b.Revision, b.RulesRevision = p.number, p.at.Token, p.at.Revision, p.at.RulesRevision
-	b.LeaseFor, b.ClockOffset, b.Cursor = p.LeaseFor, p.clockOffset, next.cursor
+func (p *pass) write(ctx context.Context, f findings, next step) error {
+	b := Batch{
+		Partition: p.number, Token: p.at.Token, Revision: p.at.Revision, RulesRevision: p.at.RulesRevision,
+		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor,
+		Instances: f.instances, Notifications: f.notifications, Changes: f.changes,
+	}
 	if p.memory != nil && next.cursor != nil {
 		b.Backfill = p.memory.mark(next.judged, next.server)
 	}
-	p.extra.into(&b)
+	written := p.advanced(next)
+	written.into(&b)
 	began := p.Clock()
 	done, err := p.Store.Commit(ctx, b)
 	if err != nil {
@@ -109,7 +92,7 @@ func (p *pass) write(ctx context.Context, b Batch, next step) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision
-	p.extra.applied(p.rules)
+	written.applied(p.rules)
 	p.extra = extra{}
 	if p.memory != nil {
 		p.concluded(next)
@@ -151,13 +134,5 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 	}
 	if err := p.Publisher.Publish(context.WithoutCancel(ctx), wake); err != nil {
 		p.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
-	}
-}
-
-// noteProblems has the next commit record on rules what is wrong with their texts, or
-// that nothing is any more.
-func (p *pass) noteProblems(f *findings) {
-	for _, id := range f.finders() {
-		p.settle(p.rules.byID[id], f.problems[id])
 	}
 }

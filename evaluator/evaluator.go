@@ -127,7 +127,10 @@ type Options struct {
 	Windows Windows
 	// Observer may be nil.
 	Observer Observer
-	Logger   *slog.Logger
+	// Begin may be nil. It is called when a pass begins, and returns the context of what
+	// the pass does, and what is called at its end.
+	Begin  func(ctx context.Context, partition int) (context.Context, func(Result, error))
+	Logger *slog.Logger
 	// Clock measures how long passes take; it is never compared with a lease.
 	Clock func() time.Time
 	// Replica names this process in leases.
@@ -293,8 +296,13 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 }
 
 // pass makes one pass, and notes what it says about the source.
-func (e *Evaluator) pass(ctx context.Context, p *partition) (Result, error) {
-	result, err := p.run(ctx)
+func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err error) {
+	if e.Begin != nil {
+		begun, end := e.Begin(ctx, p.number)
+		ctx = begun
+		defer func() { end(result, err) }()
+	}
+	result, err = p.run(ctx)
 	e.health(ctx, p.number, &result, err)
 	e.mu.Lock()
 	p.busy = false

@@ -2,7 +2,6 @@ package evaluator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,13 +54,6 @@ func (x *extra) backfill(b Backfill) {
 func (x *extra) finish(id uuid.UUID) {
 	put(&x.finished, id, true)
 	delete(x.backfills, id)
-}
-
-// clone returns a copy, for what may have to be undone.
-func (x *extra) clone() extra {
-	return extra{
-		maps.Clone(x.backfills), maps.Clone(x.finished), maps.Clone(x.problems), maps.Clone(x.failed), maps.Clone(x.recovered), x.evaluated,
-	}
 }
 
 // into adds everything to a batch.
@@ -131,10 +123,10 @@ func (p *pass) fail(r *rule, why error) {
 		r.backfill = &b
 		p.extra.backfill(b)
 	}
+	delete(p.extra.recovered, r.ID)
+	delete(p.extra.problems, r.ID)
 	if r.problem != problem {
 		put(&p.extra.failed, r.ID, problem)
-		delete(p.extra.recovered, r.ID)
-		delete(p.extra.problems, r.ID)
 	}
 }
 
@@ -152,32 +144,23 @@ func (p *pass) judgedBy(r *rule) cursor.Position {
 	}
 }
 
-// mostBehind is how many rules read together what they are behind.
-const mostBehind = 10_000
-
 // catchUp reads on behalf of the rules that are behind, as far as there is time.
 func (p *pass) catchUp(ctx context.Context) error {
-	tried := map[uuid.UUID]bool{}
-	for first := true; ; first = false {
-		if p.stopping() || (!first && p.over()) {
+	for first := true; first || !p.over(); first = false {
+		list := p.rules.behind(p.Clock())
+		if p.stopping() || len(list) == 0 {
 			return nil
 		}
-		list := p.rules.behind(p.Clock(), tried, mostBehind)
-		if len(list) == 0 {
-			return nil
-		}
-		if err := p.advance(ctx, list, tried); err != nil {
+		if err := p.catchUpWith(ctx, list); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// advance reads and judges one page for rules that are behind, and commits how far they
-// have come.
-func (p *pass) advance(ctx context.Context, list []*rule, tried map[uuid.UUID]bool) error {
-	if list[0].failing {
-		tried[list[0].ID] = true
-	}
+// catchUpWith reads and judges one page for rules that are behind, and commits how far
+// they have come.
+func (p *pass) catchUpWith(ctx context.Context, list []*rule) error {
 	end := *p.at.Cursor
 	if !list[0].failing {
 		end = until(list)
@@ -188,66 +171,50 @@ func (p *pass) advance(ctx context.Context, list []*rule, tried map[uuid.UUID]bo
 	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
 		q.Tenants.Of = 0
 	}
-	if r := list[0]; len(list) == 1 && len(r.Former) == 0 {
-		q.Narrow = &Narrowing{Scope: r.Scope, Filter: r.Filter}
-	}
 	var page Page
 	if q.After.StartTimeNS < q.BeforeNS {
 		var err error
-		page, _, err = p.scan(ctx, q, p.server)
-		if err != nil && q.Narrow != nil {
-			// The source may refuse these conditions alone; they are judged here anyway.
-			q.Narrow = nil
-			page, _, err = p.scan(ctx, q, p.server)
-		}
-		if err != nil {
+		if page, _, err = p.scan(ctx, q, p.server); err != nil {
 			return fmt.Errorf("catch up: %w", err)
 		}
 	}
-	at := end
+	next := p.stay()
+	next.behind, next.to = list, end
 	if page.More && len(page.Exchanges) > 0 {
-		at = page.Exchanges[len(page.Exchanges)-1].Position()
+		next.to = page.Exchanges[len(page.Exchanges)-1].Position()
 	}
-	found := p.judgeFor(list, page.Exchanges)
-	before := p.extra.clone()
-	for _, r := range list {
-		p.advanced(r, at)
-		p.settleFound(r, &found)
-	}
-	err := p.write(ctx, Batch{Instances: found.instances, Notifications: found.notifications}, step{cursor: p.at.Cursor})
-	if !errors.Is(err, ErrRefused) {
-		return err
-	}
-	p.extra = before
-	if len(list) == 1 {
-		p.fail(list[0], err)
-		return nil
-	}
-	middle := len(list) / 2
-	return errors.Join(p.advance(ctx, list[:middle], tried), p.advance(ctx, list[middle:], tried))
+	return p.commit(ctx, p.judgeFor(list, page.Exchanges), next)
 }
 
-// advanced has the next commit record how far a rule that is behind has come.
-func (p *pass) advanced(r *rule, at cursor.Position) {
-	b := *r.backfill
-	if at.After(b.At) {
-		b.At = at
+// advanced returns all that the next commit writes beside what was found: what waits for
+// it, and how far the rules of a step come that have not just failed.
+func (p *pass) advanced(next step) extra {
+	if len(next.behind) == 0 {
+		return p.extra
 	}
-	if r.failing {
-		// The partition judges it again from its cursor on.
-		b.Failing, b.Until = false, p.at.Cursor
-		put(&p.extra.recovered, r.ID, true)
+	// A commit that is refused is followed by others.
+	x := extra{
+		maps.Clone(p.extra.backfills), maps.Clone(p.extra.finished), maps.Clone(p.extra.problems),
+		maps.Clone(p.extra.failed), maps.Clone(p.extra.recovered), p.extra.evaluated,
 	}
-	if !b.Until.After(b.At) {
-		p.extra.finish(r.ID)
-		return
+	for _, r := range next.behind {
+		if r.resting(p.Clock()) {
+			continue
+		}
+		b := *r.backfill
+		if next.to.After(b.At) {
+			b.At = next.to
+		}
+		if r.failing {
+			// The partition judges it again from its cursor on.
+			b.Failing, b.Until = false, next.cursor
+			put(&x.recovered, r.ID, true)
+		}
+		if b.Until.After(b.At) {
+			x.backfill(b)
+		} else {
+			x.finish(r.ID)
+		}
 	}
-	p.extra.backfill(b)
-}
-
-// settleFound records a problem of a rule's texts.
-func (p *pass) settleFound(r *rule, found *findings) {
-	if problem := found.problems[r.ID]; problem != "" {
-		p.settle(r, problem)
-	}
+	return x
 }

@@ -13,7 +13,8 @@ import (
 // SourcePatience is how long the source may be unreadable before anyone is notified.
 const SourcePatience = 30 * time.Second
 
-// sourceError says that the source could not be read.
+// sourceError says that the source could not be read, or not from where the partition
+// stands.
 type sourceError struct{ error }
 
 func (e sourceError) Unwrap() error { return e.error }

@@ -1,6 +1,9 @@
 package evaluator
 
 import (
+	"crypto/sha256"
+	"slices"
+
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
@@ -8,16 +11,15 @@ import (
 	"tocsin/rules"
 )
 
-// alertKey is the id of an alert about an exchange.
-type alertKey = uuid.UUID
-
-// findings are the alerts that a page raises, and their notifications.
+// findings are the alerts that a page raises, with their notifications, or what becomes
+// of those of window rules.
 type findings struct {
 	instances     []alerts.Instance
 	notifications []notify.Notification
+	changes       []Change
 	// problems are those of rules whose texts are a fallback.
 	problems map[uuid.UUID]string
-	ids      map[alertKey]bool
+	ids      map[uuid.UUID]bool
 }
 
 // reaches reports whether a rule judges an exchange that begins at an instant, where the
@@ -70,7 +72,7 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 		return // its row is stored twice, or its second is judged again
 	}
 	if f.ids == nil {
-		f.ids = map[alertKey]bool{}
+		f.ids = map[uuid.UUID]bool{}
 	}
 	f.ids[id] = true
 	title, message, problem := p.Texts.Texts(&r.Rule, e)
@@ -94,30 +96,68 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 }
 
 // of returns the findings of some rules.
-func (f *findings) of(wanted map[uuid.UUID]bool) findings {
-	own := findings{problems: f.problems}
+func (f *findings) of(ids []uuid.UUID) findings {
+	own := findings{}
 	for i := range f.instances {
-		if wanted[f.instances[i].RuleID] {
+		if slices.Contains(ids, f.instances[i].RuleID) {
 			own.instances = append(own.instances, f.instances[i])
 		}
 	}
 	for i := range f.notifications {
-		if wanted[f.notifications[i].RuleID] {
+		if slices.Contains(ids, f.notifications[i].RuleID) {
 			own.notifications = append(own.notifications, f.notifications[i])
+		}
+	}
+	for i := range f.changes {
+		if slices.Contains(ids, f.changes[i].Instance.RuleID) {
+			own.changes = append(own.changes, f.changes[i])
 		}
 	}
 	return own
 }
 
-// finders returns the rules that found anything, in the order of their findings.
+// finders returns the rules that found anything.
 func (f *findings) finders() []uuid.UUID {
-	var ids []uuid.UUID
-	seen := map[uuid.UUID]bool{}
+	found := map[uuid.UUID]bool{}
 	for i := range f.instances {
-		if id := f.instances[i].RuleID; !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
+		found[f.instances[i].RuleID] = true
 	}
-	return ids
+	for i := range f.changes {
+		found[f.changes[i].Instance.RuleID] = true
+	}
+	return sorted(found)
+}
+
+// AlertID returns the id of the alert of a rule about an exchange. It is derived, so
+// that an alert which a failover of the database took away comes back with the same
+// id, and with it its messages. It is a UUID of version 8 (RFC 9562, section 5.8): 48
+// bits of the exchange's start in milliseconds, as in version 7, so that ids ascend
+// roughly with time and indexes grow at their end, and 74 bits of SHA-256 over the rule
+// and the key of the exchange.
+func AlertID(rule uuid.UUID, e *rules.Exchange) uuid.UUID {
+	return derive(e.StartTimeNS/1e6, rule, []byte(e.Key()))
+}
+
+// WindowAlertID returns the id of the alert that a window rule raises for a group after
+// another one, uuid.Nil where it is the group's first, at an instant of which the
+// milliseconds go into the id.
+func WindowAlertID(rule uuid.UUID, group string, previous uuid.UUID, atNS int64) uuid.UUID {
+	return derive(atNS/1e6, rule, append(previous[:], group...))
+}
+
+func derive(ms int64, rule uuid.UUID, key []byte) uuid.UUID {
+	h := sha256.New()
+	h.Write(rule[:])
+	h.Write(key)
+	sum := h.Sum(nil)
+	var id uuid.UUID
+	copy(id[6:], sum)
+	// Instants before 1970 are not told apart from it: the hash does that.
+	ms = max(ms, 0)
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
 }

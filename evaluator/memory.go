@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/rules"
 )
 
@@ -89,13 +91,13 @@ type memory struct {
 	looks    map[int64]look
 	// raised are alerts that exist, with the starts of their exchanges: a change in
 	// their second offers them again.
-	raised map[alertKey]int64
+	raised map[uuid.UUID]int64
 }
 
 func newMemory(statuses []rules.Status) *memory {
 	return &memory{
 		statuses: statuses,
-		judged:   map[int64]fingerprint{}, backlog: map[int64]unjudged{}, looks: map[int64]look{}, raised: map[alertKey]int64{},
+		judged:   map[int64]fingerprint{}, backlog: map[int64]unjudged{}, looks: map[int64]look{}, raised: map[uuid.UUID]int64{},
 	}
 }
 

@@ -49,8 +49,6 @@ type model struct {
 	// refused is a rule whose alerts the store refuses; broken fails the source.
 	refused            uuid.UUID
 	broken, untellable bool
-	// narrowless refuses to narrow a scan by a rule's conditions.
-	narrowless bool
 	// deaf fails questions about more than the recent past.
 	deaf bool
 	// dieBefore and dieAfter are the number of commits until one never arrives, or is
@@ -191,9 +189,6 @@ func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluat
 func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
 	m.called()
 	if m.broken {
-		return evaluator.Page{}, errBroken
-	}
-	if m.narrowless && q.Narrow != nil {
 		return evaluator.Page{}, errBroken
 	}
 	number, name := m.server()

@@ -26,9 +26,12 @@ func (p *pass) observe(ctx context.Context) ([]stretch, error) {
 	if err != nil {
 		return nil, sourceError{err}
 	}
-	// No clock of this process is asked, which may jump: the store's clock was read some
-	// moments before the source's.
-	p.server, p.clockOffset = seen.Server, time.Unix(0, seen.NowNS).Sub(p.heldAt)
+	// The store's clock was read some moments before the source's. Where the process stood
+	// still between them, the former measure is the better one.
+	p.server = seen.Server
+	if p.Clock().Sub(p.adoptedAt) < time.Second {
+		p.clockOffset = time.Unix(0, seen.NowNS).Sub(p.heldAt)
+	}
 	if ahead := time.Duration(p.watermarkNS - p.heldAt.UnixNano()); ahead > mostAhead {
 		if p.Clock().Sub(p.adoptedAt) > ahead-mostAhead {
 			return nil, errStoodStill

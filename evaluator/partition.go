@@ -78,7 +78,7 @@ func (p *partition) run(stop context.Context) (Result, error) {
 // what is left of the interval the older look-back and the rules that are behind.
 func (p *pass) run(ctx context.Context) error {
 	if p.at.Err != nil {
-		return fmt.Errorf("partition %d: %w", p.number, p.at.Err)
+		return sourceError{fmt.Errorf("partition %d: %w", p.number, p.at.Err)}
 	}
 	if err := p.loadRules(ctx); err != nil {
 		return err

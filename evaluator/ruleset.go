@@ -36,6 +36,9 @@ func (r *rule) reachNS() int64 {
 	return back + WaitNS(back)
 }
 
+// resting reports whether the rule fails, and it is not yet time to try it again.
+func (r *rule) resting(now time.Time) bool { return r.failing && now.Before(r.retryAt) }
+
 // tenant is the PER_EXCHANGE rules of a tenant.
 type tenant struct {
 	rules []*rule
@@ -195,16 +198,18 @@ func (n *narrowing) scan(share Checkpoint) Scan {
 	}
 }
 
+// mostBehind is how many rules read together what they are behind.
+const mostBehind = 10_000
+
 // behind returns the rules with a backfill that the partition may read now: the one that
-// is furthest behind, and those that are near it, at most limit. Rules that fail come
-// alone, and only when it is time to try again.
-func (s *ruleset) behind(now time.Time, skip map[uuid.UUID]bool, limit int) []*rule {
+// is furthest behind, and those that are near it. Rules that fail come alone, and only
+// when it is time to try again.
+func (s *ruleset) behind(now time.Time) []*rule {
 	var waiting []*rule
 	for _, r := range s.byID {
-		if r.backfill == nil || r.Judge == nil || skip[r.ID] || (r.failing && now.Before(r.retryAt)) {
-			continue
+		if r.backfill != nil && r.Judge != nil && !r.resting(now) {
+			waiting = append(waiting, r)
 		}
-		waiting = append(waiting, r)
 	}
 	slices.SortFunc(waiting, func(a, b *rule) int {
 		return cmp.Or(a.backfill.At.Compare(b.backfill.At), slices.Compare(a.ID[:], b.ID[:]))
@@ -219,7 +224,7 @@ func (s *ruleset) behind(now time.Time, skip map[uuid.UUID]bool, limit int) []*r
 	if end < 0 {
 		end = len(waiting)
 	}
-	return waiting[:min(end, limit)]
+	return waiting[:min(end, mostBehind)]
 }
 
 // until returns the furthest end of some rules' backfills.

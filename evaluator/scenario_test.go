@@ -144,38 +144,56 @@ func TestServersInTurn(t *testing.T) {
 }
 
 // One question that is not answered, and one commit that fails, announce nothing. A source
-// that stays away is announced once, whatever the number of rules, and its return once.
+// that stays away is announced once, whatever the number of rules, and its return once; a
+// stored cursor that cannot be read likewise.
 func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {
-	s := newScene(t, time.Hour)
-	for i := range 50 {
-		s.rule(uuid.UUID{15: byte(i + 2)}, tenantNames()[i%3], time.Hour)
-	}
-	s.tick()
-	s.broken = true
-	attempt := func() {
-		s.now += second
-		if _, err := s.e.Tick(context.Background()); err != nil && !errors.Is(err, errBroken) {
-			t.Fatal(err)
-		}
-	}
-	attempt()
-	if len(s.announced) > 0 {
-		t.Fatalf("announced %v after one failure", s.announced)
-	}
-	for range 90 {
-		attempt()
-	}
-	s.broken = false
-	for range 5 {
-		attempt()
-	}
-	if s.announced["failed"] != 1 || s.announced["recovered"] != 1 {
-		t.Fatalf("announced %v, want one of each", s.announced)
-	}
-	for id, r := range s.state.rules {
-		if r.problem != "" {
-			t.Errorf("rule %s has the problem %q of the source", id, r.problem)
-		}
+	for name, breaks := range map[string]func(s *scene, broken bool){
+		"source": func(s *scene, broken bool) { s.broken = broken },
+		"cursor": func(s *scene, broken bool) {
+			c := s.state.checkpoints[0]
+			c.Err = nil
+			if broken {
+				c.Err = errBroken
+			}
+			s.state.checkpoints[0] = c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, time.Hour)
+			for i := range 50 {
+				s.rule(uuid.UUID{15: byte(i + 2)}, tenantNames()[i%3], time.Hour)
+			}
+			s.tick()
+			breaks(s, true)
+			attempt := func() {
+				s.now += second
+				if _, err := s.e.Tick(context.Background()); err != nil && !errors.Is(err, errBroken) {
+					t.Fatal(err)
+				}
+			}
+			attempt()
+			if len(s.announced) > 0 {
+				t.Fatalf("announced %v after one failure", s.announced)
+			}
+			s.fail("tenant-0", "meanwhile", 0)
+			for range 90 {
+				attempt()
+			}
+			s.wants(0)
+			breaks(s, false)
+			for range 5 {
+				attempt()
+			}
+			s.wants(18) // each rule of the tenant
+			if s.announced["failed"] != 1 || s.announced["recovered"] != 1 {
+				t.Fatalf("announced %v, want one of each", s.announced)
+			}
+			for id, r := range s.state.rules {
+				if r.problem != "" {
+					t.Errorf("rule %s has the problem %q of the source", id, r.problem)
+				}
+			}
+		})
 	}
 }
 
@@ -279,24 +297,6 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 		s.tick()
 	}
 	s.wants(4)
-	if s.state.rules[theRule()].problem != "" || len(s.state.backfills) > 0 {
-		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
-	}
-}
-
-// A rule whose conditions the source refuses still catches up, and holds up no other rule.
-func TestRefusedConditionsHoldUpNothing(t *testing.T) {
-	s := newScene(t, time.Hour)
-	s.narrowless = true
-	s.tick()
-	s.refused = theRule()
-	s.fail("tenant-0", "behind", 0)
-	s.tick()
-	s.refused = uuid.Nil
-	for range 400 {
-		s.tick()
-	}
-	s.wants(1)
 	if s.state.rules[theRule()].problem != "" || len(s.state.backfills) > 0 {
 		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
 	}

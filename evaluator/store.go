@@ -61,8 +61,8 @@ type Holding struct {
 	Checkpoints []Checkpoint
 	// Now is the present, by the store's clock.
 	Now time.Time
-	// SourceFailed says that this replica, or one that is dead, announced that the
-	// source cannot be read.
+	// SourceFailed says that this replica, or one that is dead or evaluates no rule any
+	// more, announced that the source cannot be read.
 	SourceFailed bool
 }
 
@@ -142,8 +142,8 @@ type Batch struct {
 	// Cursor and Backfill replace those of the checkpoint.
 	Cursor   *cursor.Position
 	Backfill *Mark
-	// ClockOffset is the source's clock minus the store's, as last measured; at most more
-	// by the time between the two readings.
+	// ClockOffset is the source's clock minus the store's, as last measured; more by the
+	// time between the two readings, which is less than a second.
 	ClockOffset time.Duration
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 )
 
@@ -105,18 +104,18 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	}
 	d.Observer.Attempted(s.Outcome.Verdict)
 	s.Message = messageOf(delivery, s.Outcome)
-	s.Decision = d.Policy.Decide(s.Outcome, delivery, rand.Float64())
+	s.Decision = d.Policy.Decide(s.Outcome, delivery, d.Random())
 	if arrived {
 		s.Decision = Decision{Status: Delivered}
 	}
 	if outcome := s.Outcome; outcome.Verdict != VerdictNotMade {
 		hold := s.Decision.Hold
 		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
-			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: rand.Float64()})
+			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Hold: hold, Probe: probe, Now: now, Random: d.Random()})
 		}
 	}
 	if d.slots.answered(a.call, s.Outcome.Verdict == VerdictDelivered) {
-		signal(d.freed)
+		d.signal()
 	}
 	d.leases.settling(delivery, s.Outcome.Verdict == VerdictDelivered)
 	d.settlements.add(ctx, *s, func(settled Settled, err error) {
@@ -137,7 +136,7 @@ func (d *Dispatcher) end(a *attempt) {
 	d.leases.stored(a.delivery)
 	d.leases.drop(a.delivery.held())
 	if d.slots.stored(a.call) {
-		signal(d.freed)
+		d.signal()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock tells how long attempts take; no lease is compared with it.
 	Clock func() time.Time
+	// Random returns numbers uniform in [0, 1), by which retries are spread and equal
+	// webhooks take turns; by default it is math/rand's. Many goroutines may call it.
+	Random func() float64
 	// Replica names this process in claims and attempts.
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
@@ -78,15 +82,17 @@ type Dispatcher struct {
 	slots       *slots
 	leases      *leases
 	settlements batcher[Settlement, Settled]
-	// woken holds a signal after something became due, freed after there is room for it.
-	woken, freed chan struct{}
-	underWay     sync.WaitGroup
+	// signals holds one after something became due, or there is room for it.
+	signals  chan struct{}
+	underWay sync.WaitGroup
 	// running says that Run goes on.
 	running atomic.Bool
 
 	mu sync.Mutex
 	// hints are webhooks for which something became due since the last claim.
 	hints map[uuid.UUID]bool
+	// woken says that something became due since Run last took a signal.
+	woken bool
 }
 
 // NewDispatcher returns a dispatcher. Its error names the option that cannot be used.
@@ -102,6 +108,9 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	if o.Observer == nil {
 		o.Observer = unobserved{}
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
 	}
 	if o.Slots == 0 {
 		o.Slots = DefaultSlots
@@ -119,7 +128,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		return nil, fmt.Errorf("dispatcher: Slots must be at least 1, Poll and DeadAfter positive, Lease at least %v", LeastLease)
 	}
 	d := &Dispatcher{
-		Options: o, slots: newSlots(o.Slots), woken: make(chan struct{}, 1), freed: make(chan struct{}, 1), hints: map[uuid.UUID]bool{},
+		Options: o, slots: newSlots(o.Slots, o.Random), signals: make(chan struct{}, 1), hints: map[uuid.UUID]bool{},
 		leases: &leases{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
 	}
 	d.settlements = batcher[Settlement, Settled]{
@@ -168,7 +177,18 @@ func (r Result) pause(poll time.Duration, err error) time.Duration {
 // Wake tells the dispatcher that something has become due for webhooks. It never blocks.
 func (d *Dispatcher) Wake(webhooks []uuid.UUID) {
 	d.hint(webhooks)
-	signal(d.woken)
+	d.mu.Lock()
+	d.woken = true
+	d.mu.Unlock()
+	d.signal()
+}
+
+// takeWoken reports whether something became due since it was called last.
+func (d *Dispatcher) takeWoken() (woken bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	woken, d.woken = d.woken, false
+	return woken
 }
 
 func (d *Dispatcher) hint(webhooks []uuid.UUID) {
@@ -213,13 +233,14 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
-		case <-d.woken:
-		case <-d.freed:
-			if !gathering {
-				gathering = true
-				pause.Reset(linger)
+		case <-d.signals:
+			if !d.takeWoken() {
+				if !gathering {
+					gathering = true
+					pause.Reset(linger)
+				}
+				continue
 			}
-			continue
 		case signal = <-d.WakeUps:
 			d.hint(signal.WakeUp.Webhooks)
 			if d.slots.full(signal.WakeUp.Webhooks, d.Clock()) {
@@ -228,6 +249,12 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			}
 		}
 		gathering = false
+		// What is signalled by now, this pass looks at.
+		select {
+		case <-d.signals:
+		default:
+		}
+		d.takeWoken()
 		result, err := d.pass(ctx)
 		signal.answer(result.Left, err)
 		if ctx.Err() != nil {
@@ -275,9 +302,9 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 }
 
 // signal leaves a signal, unless one is there.
-func signal(c chan struct{}) {
+func (d *Dispatcher) signal() {
 	select {
-	case c <- struct{}{}:
+	case d.signals <- struct{}{}:
 	default:
 	}
 }

@@ -3,7 +3,6 @@ package notify
 import (
 	"cmp"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -27,8 +26,9 @@ const (
 // have half as many calls as there are slots. One that has not answered in time yet
 // leaves some of the overcommitment to those that have.
 type slots struct {
-	mu   sync.Mutex
-	most int
+	mu     sync.Mutex
+	most   int
+	random func() float64
 	// total counts the attempts under way, until they are stored; young holds the calls
 	// that have a slot, oldest first.
 	total int
@@ -70,7 +70,9 @@ type call struct {
 	troubled, probe bool
 }
 
-func newSlots(most int) *slots { return &slots{most: most, shares: map[uuid.UUID]*share{}} }
+func newSlots(most int, random func() float64) *slots {
+	return &slots{most: most, random: random, shares: map[uuid.UUID]*share{}}
+}
 
 func (s *slots) share(webhook uuid.UUID) *share {
 	h := s.shares[webhook]
@@ -101,7 +103,7 @@ func (s *slots) deal(due []Due, now time.Time) room {
 		maps.DeleteFunc(s.shares, func(_ uuid.UUID, h *share) bool { return h.calls == 0 && h.troubled == 0 })
 	}
 	dealt, most := make([]int, len(due)), make([]int, len(due))
-	order := rand.Perm(len(due))
+	order := s.shuffled(len(due))
 	for i := range due {
 		var again time.Duration
 		most[i], again = s.may(&due[i])
@@ -147,6 +149,16 @@ func (s *slots) deal(due []Due, now time.Time) room {
 		r.sooner(s.young[0].began.Add(slowAfter).Sub(now))
 	}
 	return r
+}
+
+// shuffled returns the numbers below n in any order.
+func (s *slots) shuffled(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		at := int(s.random() * float64(i+1))
+		order[i], order[at] = order[at], i
+	}
+	return order
 }
 
 func (r *room) sooner(again time.Duration) {

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -53,6 +54,25 @@ func TestMatch(t *testing.T) {
 		"attribute exists not":         {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "absent", Op: rules.AttributeExists}}}},
 		"absent is not empty":          {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "absent", Op: rules.AttributeEquals}}}},
 		"attribute matches":            {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeMatches, Value: `^\d\d$`}}}, want: true},
+		"excluded application":         {scope: rules.Scope{NotApplications: []string{"ord*"}}},
+		"excluded and wanted":          {scope: rules.Scope{Routes: []string{"order-*"}, NotRoutes: []string{"order-to-erp"}}},
+		"other one excluded":           {scope: rules.Scope{NotEnvironments: []string{"staging"}, NotRoutes: []string{"x"}}, want: true},
+		"excluded error type":          {filter: rules.Filter{NotErrorTypes: []string{"X", "ConnectException"}}},
+		"excluded part of error type":  {filter: rules.Filter{NotErrorTypes: []string{"Connect*"}}, want: true},
+		"message must not contain":     {filter: rules.Filter{ErrorMessageNotContains: []string{"x", "refused"}}},
+		"message does not contain":     {filter: rules.Filter{ErrorMessageNotContains: []string{"x", "y"}}, want: true},
+		"message must not match":       {filter: rules.Filter{ErrorMessageNotMatches: []string{"x", `\d%`}}},
+		"message does not match":       {filter: rules.Filter{ErrorMessageNotMatches: []string{"x", `\d$`}}, want: true},
+		"attribute not equal":          {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Not: true, Op: rules.AttributeEquals, Value: "4"}}}, want: true},
+		"absent is not equal":          {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "absent", Not: true, Op: rules.AttributeEquals, Value: "4"}}}, want: true},
+		"attribute is absent":          {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "absent", Not: true, Op: rules.AttributeExists}}}, want: true},
+		"attribute in":                 {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeIn, Values: []string{"1", "42"}}}}, want: true},
+		"attribute not in":             {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Not: true, Op: rules.AttributeIn, Values: []string{"1", "42"}}}}},
+		"number above":                 {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeGreaterThan, Value: "41.9"}}}, want: true},
+		"number equal is not above":    {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeGreaterThan, Value: "42.0"}}}},
+		"number, not text":             {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeLessThan, Value: "1e2"}}}, want: true},
+		"empty is no number":           {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "empty", Op: rules.AttributeAtMost, Value: "5"}}}},
+		"not above includes absent":    {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "absent", Not: true, Op: rules.AttributeAtLeast, Value: "5"}}}, want: true},
 		"one attribute of two":         {filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeExists}, {Key: "x", Op: rules.AttributeExists}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,12 +89,37 @@ func TestMatch(t *testing.T) {
 
 func TestCompileNamesThePart(t *testing.T) {
 	for want, filter := range map[string]rules.Filter{
-		"filter.errorMessageMatches": {ErrorMessageMatches: "("},
-		"filter.attributes[1].value": {Attributes: []rules.AttributeMatch{{Key: "a", Op: rules.AttributeExists}, {Key: "b", Op: rules.AttributeMatches, Value: "["}}},
+		"filter.errorMessageMatches":       {ErrorMessageMatches: "("},
+		"filter.errorMessageNotMatches[1]": {ErrorMessageNotMatches: []string{"a", "("}},
+		"filter.attributes[0].value":       {Attributes: []rules.AttributeMatch{{Key: "a", Op: rules.AttributeAtMost, Value: "many"}}},
+		"filter.attributes[1].value":       {Attributes: []rules.AttributeMatch{{Key: "a", Op: rules.AttributeExists}, {Key: "b", Op: rules.AttributeMatches, Value: "["}}},
 	} {
 		if _, err := rules.Compile(rules.Scope{}, filter); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("err = %v, want it to begin with %s", err, want)
 		}
+	}
+}
+
+func TestUnmetNamesEachPart(t *testing.T) {
+	m, err := rules.Compile(
+		rules.Scope{Applications: []string{"billing"}, NotRoutes: []string{"order-*"}, NotEnvironments: []string{"test"}},
+		rules.Filter{
+			Statuses: []rules.Status{rules.Completed}, ErrorTypes: []string{"X"}, ErrorMessageNotContains: []string{"a", "refused"}, ErrorMessageNotMatches: []string{"b"},
+			MaxDurationMS: new(int64(1)), Attributes: []rules.AttributeMatch{{Key: "k", Not: true, Op: rules.AttributeExists}, {Key: "n", Op: rules.AttributeAtLeast, Value: "1"}},
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := m.Unmet(&rules.Exchange{
+		Application: "orders", Route: "order-to-erp", Environment: "production", Status: rules.Failed, DurationNS: 2e6, ErrorMessage: "refused",
+		Attributes: map[string]string{"n": "0"},
+	})
+	want := []string{
+		"filter.statuses", "scope.applications", "scope.notRoutes", "filter.errorTypes", "filter.maxDurationMs",
+		"filter.errorMessageNotContains[1]", "filter.attributes[1]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("unmet: %q, want %q", got, want)
 	}
 }
 

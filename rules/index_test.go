@@ -16,6 +16,7 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b"})
 	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})
 	patterns := rapid.SliceOfN(pattern, 0, 3)
+	without := rapid.OneOf(rapid.Just([]string(nil)), rapid.Just([]string(nil)), rapid.SliceOfN(pattern, 1, 2))
 	statuses := rapid.SampledFrom([][]rules.Status{nil, {rules.Completed}, {rules.Failed, rules.Completed}})
 	least := rapid.SampledFrom([]*int64{nil, new(int64), new(int64(1)), new(int64(2))})
 	rapid.Check(t, func(t *rapid.T) {
@@ -24,9 +25,14 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 				Environments: patterns.Draw(t, label+" environments"),
 				Applications: patterns.Draw(t, label+" applications"),
 				Routes:       patterns.Draw(t, label+" routes"),
+
+				NotEnvironments: without.Draw(t, label+" not environments"),
+				NotApplications: without.Draw(t, label+" not applications"),
+				NotRoutes:       without.Draw(t, label+" not routes"),
 			}
 		}
 		var judges []*rules.Judge
+		var all []rules.Rule
 		for range rapid.IntRange(0, 12).Draw(t, "judges") {
 			r := rules.Rule{ArmedSinceNS: rapid.Int64Range(0, 4).Draw(t, "armed")}
 			r.Scope, r.Filter = scope("present"), rules.Filter{Statuses: statuses.Draw(t, "statuses"), MinDurationMS: least.Draw(t, "least")}
@@ -39,7 +45,7 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			judges = append(judges, j)
+			judges, all = append(judges, j), append(all, r)
 		}
 		index := rules.NewIndex(judges)
 		for range rapid.IntRange(1, 10).Draw(t, "exchanges") {
@@ -54,6 +60,11 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 				t.Fatalf("candidates %v are not ascending", candidates)
 			}
 			for i, j := range judges {
+				if present, err := rules.Compile(all[i].Scope, all[i].Filter); err != nil {
+					t.Fatal(err)
+				} else if (len(present.Unmet(&e)) == 0) != present.Match(&e) {
+					t.Fatalf("condition %d matches %+v: %v, and %q are not met", i, e, present.Match(&e), present.Unmet(&e))
+				}
 				if j.Wants(&e) && !slices.Contains(candidates, int32(i)) {
 					t.Fatalf("judge %d wants %+v and is no candidate", i, e)
 				}
@@ -97,6 +108,24 @@ func TestApplicationsAreThoseOfAllConditions(t *testing.T) {
 		if got := of(c.lists...); !slices.Equal(got, c.want) {
 			t.Errorf("of %q: %q, want %q", c.lists, got, c.want)
 		}
+	}
+}
+
+// TestIndexLeavesOutWhoExcludes shows that an exclusion spares judging.
+func TestIndexLeavesOutWhoExcludes(t *testing.T) {
+	var judges []*rules.Judge
+	for _, scope := range []rules.Scope{
+		{}, {NotApplications: []string{"a*"}}, {NotRoutes: []string{"r"}}, {NotEnvironments: []string{"e"}}, {Applications: []string{"ab"}, NotRoutes: []string{"other"}},
+	} {
+		j, err := rules.NewJudge(&rules.Rule{Definition: rules.Definition{Scope: scope}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		judges = append(judges, j)
+	}
+	e := rules.Exchange{Application: "ab", Route: "r", Environment: "e", Status: rules.Failed}
+	if got := rules.NewIndex(judges).Candidates(&e); !slices.Equal(got, []int32{0, 4}) {
+		t.Errorf("candidates %v, want 0 and 4", got)
 	}
 }
 

@@ -68,6 +68,11 @@ type Definition struct {
 	MessageTemplate string      `json:"messageTemplate" validate:"max=10000"`
 	WebhookIDs      []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
 	Targets         []Target    `json:"targets" validate:"max=50,dive"`
+	// Labels, Owner, RunbookURL and Note are what [About] holds.
+	Labels     map[string]string `json:"labels,omitempty" validate:"max=20,dive,keys,label,endkeys,required,max=200,text"`
+	Owner      string            `json:"owner,omitempty" validate:"max=200,text"`
+	RunbookURL string            `json:"runbookUrl,omitempty" validate:"max=2000,address"`
+	Note       string            `json:"note,omitempty" validate:"max=4000,text"`
 	// IntervalSeconds is the time from one evaluation to the next.
 	IntervalSeconds int `json:"intervalSeconds" validate:"min=1,max=3600"`
 	// LookBackSeconds is how far behind the cursor late exchanges are looked for.
@@ -79,7 +84,7 @@ type Definition struct {
 	Threshold     int `json:"threshold" validate:"min=0,max=1000000"`
 	WindowSeconds int `json:"windowSeconds" validate:"min=0,max=86400"`
 	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
-	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT"`
+	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE"`
 	// ForDurationSeconds is how long the threshold must be reached before the
 	// alert fires; it is PENDING until then.
 	ForDurationSeconds int `json:"forDurationSeconds" validate:"min=0,max=86400"`
@@ -98,6 +103,7 @@ const (
 	GroupByRoute       GroupBy = "ROUTE"
 	GroupByApplication GroupBy = "APPLICATION"
 	GroupByEnvironment GroupBy = "ENVIRONMENT"
+	GroupByErrorType   GroupBy = "ERROR_TYPE"
 )
 
 // Defaults of a definition, for fields that its author left out.
@@ -158,6 +164,8 @@ func (g GroupBy) Of(e *Exchange) string {
 		return e.Application
 	case GroupByEnvironment:
 		return e.Environment
+	case GroupByErrorType:
+		return e.ErrorType
 	case GroupByNothing:
 	}
 	return ""

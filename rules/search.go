@@ -9,6 +9,8 @@ type ExchangeQuery struct {
 	FromNS, ToNS int64
 	Scope        Scope
 	Filter       Filter
+	// ExecutionID restricts to the exchanges of an id, where it is not empty.
+	ExecutionID string
 	// Before continues a listing after its last exchange; nil begins it.
 	Before *cursor.Position
 	// Limit is the number of exchanges wanted, at least 1.

@@ -40,6 +40,8 @@ func NewValidator() *Validator {
 	}
 	register("text", func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) })
 	register("regexp", func(s string) bool { return expressionProblem(s) == "" })
+	register("label", isLabel)
+	register("address", isAddress)
 	v.RegisterStructValidation(crossFields, Definition{})
 	v.RegisterStructValidation(crossAttribute, AttributeMatch{})
 	v.RegisterStructValidation(crossFilter, Filter{})
@@ -91,17 +93,24 @@ func crossFields(sl validator.StructLevel) {
 
 func crossAttribute(sl validator.StructLevel) {
 	a := sl.Current().Interface().(AttributeMatch)
+	report := func(wrong bool, value any, name, field, code, message string) {
+		if wrong {
+			sl.ReportError(value, name, field, code, message)
+		}
+	}
 	switch a.Op {
 	case AttributeExists:
-		if a.Value != "" {
-			sl.ReportError(a.Value, "value", "Value", "not_applicable", "EXISTS takes no value; leave it out or use EQUALS")
-		}
+		report(a.Value != "", a.Value, "value", "Value", "not_applicable", "EXISTS takes no value; leave it out or use EQUALS")
+	case AttributeIn:
+		report(a.Value != "", a.Value, "value", "Value", "not_applicable", "IN takes a list; give the values in values")
+		report(len(a.Values) == 0, a.Values, "values", "Values", "required", "")
 	case AttributeMatches:
-		if expressionProblem(a.Value) != "" {
-			sl.ReportError(a.Value, "value", "Value", "regexp", "")
-		}
+		report(expressionProblem(a.Value) != "", a.Value, "value", "Value", "regexp", "")
+	case AttributeGreaterThan, AttributeAtLeast, AttributeLessThan, AttributeAtMost:
+		report(Number(a.Value) == nil, a.Value, "value", "Value", "number", "Must be a decimal number, such as 100 or 0.5, with at most 18 digits on each side of the point")
 	case AttributeEquals:
 	}
+	report(a.Op != AttributeIn && len(a.Values) > 0, a.Values, "values", "Values", "not_applicable", "Only IN takes a list; give the value in value")
 }
 
 func crossFilter(sl validator.StructLevel) {
@@ -136,6 +145,10 @@ func message(b validator.FieldError) string {
 		return "Must not name the same thing twice"
 	case "text":
 		return "Must be valid UTF-8 text without NUL"
+	case "label":
+		return "A label's name is a letter, then up to 62 letters, digits, _, . or -"
+	case "address":
+		return "Must be an address such as https://wiki.example/orders"
 	case "regexp":
 		return expressionProblem(fmt.Sprint(b.Value()))
 	default:
@@ -148,7 +161,7 @@ func unit(b validator.FieldError) string {
 	switch b.Kind() { //nolint:exhaustive // every other kind is a number, which counts itself
 	case reflect.String:
 		return " characters"
-	case reflect.Slice:
+	case reflect.Slice, reflect.Map:
 		return " entries"
 	default:
 		return ""

@@ -175,6 +175,8 @@ func contentType(name string) string {
 		return "font/woff2"
 	case ".json":
 		return "application/json"
+	case ".webmanifest":
+		return "application/manifest+json"
 	case ".txt":
 		return "text/plain; charset=utf-8"
 	default:

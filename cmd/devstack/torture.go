@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,12 +18,15 @@ import (
 	"tocsin/cmd/devstack/internal/torture"
 )
 
-// tortureCommand runs the torture, seed after seed.
+// tortureCommand runs the torture, form after form and seed after seed.
 type tortureCommand struct {
+	Form      string        `default:"plain" help:"What Tocsin runs on: a form, or all of them."`
 	Seed      uint64        `default:"1" help:"The first seed."`
 	Seeds     uint64        `default:"1" help:"How many seeds, one after the other."`
 	Exchanges int           `default:"100000" help:"How many exchanges a seed makes."`
-	Length    time.Duration `default:"5m" help:"How long exchanges keep coming."`
+	Length    time.Duration `default:"1m" help:"How long exchanges keep coming."`
+	Replicas  int           `default:"3" help:"How many processes of Tocsin there are, at most three."`
+	Patience  time.Duration `help:"How long the end may take to come to rest; five minutes and the length by default."`
 	Calm      bool          `help:"Break nothing."`
 	Verbose   bool          `short:"v" help:"Say what happens, while it does."`
 	Keep      bool          `help:"Keep the databases and the logs. Those of a seed that failed are kept always."`
@@ -30,18 +34,34 @@ type tortureCommand struct {
 
 // Help is shown by devstack torture --help.
 func (tortureCommand) Help() string {
-	return `Three replicas of Tocsin, built from the checkout around the working directory, evaluate rules and deliver messages
+	var forms strings.Builder
+	for _, form := range torture.Forms() {
+		fmt.Fprintf(&forms, "\n  %-16s %s", form, form.About())
+	}
+	return `Replicas of Tocsin, built from the checkout around the working directory, evaluate rules and deliver messages
 while processes are killed and stopped, databases restarted, connections cut, and one clock jumps. A checker that shares no
 code with Tocsin then compares alerts, notifications and messages with what had to be. A seed makes the same exchanges, edits
 and faults again.
 
-It runs beside the engines of devstack run: bin/devstack run -- bin/devstack torture --seeds 20`
+The forms are:
+` + forms.String() + `
+
+A form that cannot run here says so: it fails, or, among all forms, is left out.
+
+It runs beside the engines of devstack run:
+
+  bin/devstack run -- bin/devstack torture --seeds 20
+  bin/devstack run -- bin/devstack torture --form async-standby --seeds 5 --exchanges 30000`
 }
 
 // Run tortures.
 func (c tortureCommand) Run(ctx context.Context) error {
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
+	forms, err := c.forms()
+	if err != nil {
+		return err
+	}
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -59,22 +79,32 @@ func (c tortureCommand) Run(ctx context.Context) error {
 		return errors.Join(err, os.RemoveAll(base))
 	}
 	options := torture.Options{
-		Exchanges: c.Exchanges, Length: c.Length, Calm: c.Calm, Programs: programs, Devstack: self,
+		Exchanges: c.Exchanges, Length: c.Length, Replicas: c.Replicas, Patience: c.Patience, Calm: c.Calm, Programs: programs, Devstack: self,
 		ClickHouse: os.Getenv(stack.ChDBVariable), PostgresBin: os.Getenv(stack.PostgresBinVariable),
 	}
 	if c.Verbose {
 		options.Tell = os.Stderr
 	}
 	kept := c.Keep
-	for seed := c.Seed; seed < c.Seed+c.Seeds && err == nil; seed++ {
-		options.Seed, options.Dir = seed, filepath.Join(base, fmt.Sprint(seed))
-		var failed bool
-		failed, err = c.once(ctx, options, os.Stdout)
-		switch {
-		case failed:
-			kept = true
-		case !c.Keep:
-			_ = os.RemoveAll(options.Dir)
+	for _, form := range forms {
+		options.Form = form
+		for nth := range c.Seeds {
+			if err != nil {
+				break
+			}
+			options.Seed = c.Seed + nth
+			options.Dir = filepath.Join(base, fmt.Sprintf("%s-%d", form, options.Seed))
+			options.Progress = func(text string) {
+				_, _ = fmt.Fprintf(os.Stderr, "%s seed %d (%d of %d) at %s\n", form, c.Seed+nth, nth+1, c.Seeds, text)
+			}
+			var failed bool
+			failed, err = c.once(ctx, options, os.Stdout)
+			switch {
+			case failed:
+				kept = true
+			case !c.Keep:
+				_ = os.RemoveAll(options.Dir)
+			}
 		}
 	}
 	if kept {
@@ -87,6 +117,26 @@ func (c tortureCommand) Run(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(base))
 }
 
+// forms are those to run. One that is asked for by name and cannot run is an error.
+func (c tortureCommand) forms() ([]torture.Form, error) {
+	if c.Form != "all" {
+		form := torture.Form(c.Form)
+		if err := form.Needs(); err != nil {
+			return nil, fmt.Errorf("THE FORM %s DID NOT RUN: %w", strings.ToUpper(c.Form), err)
+		}
+		return []torture.Form{form}, nil
+	}
+	var forms []torture.Form
+	for _, form := range torture.Forms() {
+		if err := form.Needs(); err != nil {
+			fmt.Printf("THE FORM %s DID NOT RUN: %v\n", strings.ToUpper(string(form)), err)
+			continue
+		}
+		forms = append(forms, form)
+	}
+	return forms, nil
+}
+
 // once tortures with one seed, prints its line, and says whether the seed failed.
 func (c tortureCommand) once(ctx context.Context, o torture.Options, out io.Writer) (failed bool, err error) {
 	if err := os.Mkdir(o.Dir, 0o711); err != nil { //nolint:gosec // Postgres may run as another user, who passes through
@@ -95,7 +145,7 @@ func (c tortureCommand) once(ctx context.Context, o torture.Options, out io.Writ
 	began := time.Now()
 	report, err := torture.Run(ctx, o)
 	if err != nil {
-		return true, fmt.Errorf("seed %d: %w", o.Seed, err)
+		return true, fmt.Errorf("%s seed %d: %w", o.Form, o.Seed, err)
 	}
 	_, err = fmt.Fprintf(out, "%v (%v)\n", report, time.Since(began).Round(time.Second))
 	if !report.OK() {
@@ -103,7 +153,11 @@ func (c tortureCommand) once(ctx context.Context, o torture.Options, out io.Writ
 		if o.Calm {
 			more = " --calm"
 		}
-		_, _ = fmt.Fprintf(out, "  again: make torture ARGS='--seed %d --exchanges %d --length %v%s -v'\n", o.Seed, o.Exchanges, o.Length, more)
+		if c.Replicas < 3 {
+			more += fmt.Sprintf(" --replicas %d", c.Replicas)
+		}
+		_, _ = fmt.Fprintf(out, "  again: make torture ARGS='--form %s --seed %d --exchanges %d --length %v%s -v'\n",
+			o.Form, o.Seed, o.Exchanges, o.Length, more)
 	}
 	return !report.OK(), err
 }

@@ -155,7 +155,7 @@ Durations are written as ` + "`500ms`, `30s`, `5m`, `12h`" + `, retention also a
 	}
 	for _, s := range []section{
 		{"Databases", []string{"postgres-", "clickhouse-", "source-"}},
-		{"Server", []string{"roles", "listen", "public-url", "exchange-url", "config", "log-", "shutdown-", "encryption-key"}},
+		{"Server", []string{"roles", "listen", "public-url", "exchange-url", "config", "log-", "traces-", "shutdown-", "encryption-key"}},
 		{"Wake-up bus", []string{"bus"}},
 		{"Retention", []string{"retention-", "sweep-", "audit-"}},
 		{"Access", []string{"access", "tenant", "admin-", "session-", "trusted-", "metrics-"}},

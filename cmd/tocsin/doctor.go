@@ -70,7 +70,7 @@ func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 }
 
 func (d *doctor) selfTest(ctx context.Context) (clickhouse.Finding, error) {
-	server, err := d.openAPI()
+	server, err := d.open()
 	if err != nil {
 		return clickhouse.Finding{}, err
 	}

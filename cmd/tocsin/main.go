@@ -29,16 +29,21 @@ type cli struct {
 	// Settings is read before the others; see [settingsFile].
 	Settings settingsFile `help:"YAML file with settings: each key is the name of a flag, without its dashes. A flag or a variable wins over the file." env:"TOCSIN_CONFIG" placeholder:"FILE" name:"config"`
 
-	Serve      serve      `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
-	Migrate    migrate    `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Rules      ruleFiles  `cmd:"" help:"Rules as files: export, compare, apply."`
-	Source     source     `cmd:"" help:"About the source of exchanges."`
-	Keys       keys       `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
-	Users      users      `cmd:"" help:"The people who may sign in, for when nobody can."`
-	Partitions partitions `cmd:"" help:"How evaluation is divided among replicas."`
-	Reconcile  reconcile  `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
-	Doctor     doctor     `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
-	Config     config     `cmd:"" help:"About the settings."`
+	Serve      serve           `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
+	Migrate    migrate         `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
+	Export     filesExport     `cmd:"" help:"Write webhooks, users and rules as YAML: defaults left out, webhooks by name, no secrets."`
+	Diff       filesDiff       `cmd:"" help:"Tell what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
+	Apply      filesApply      `cmd:"" help:"Make webhooks, users and rules be as files say, after telling what changes and why. What is not in the files is left alone."`
+	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
+	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
+	Source     source          `cmd:"" help:"About the source of exchanges."`
+	Keys       keys            `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
+	Users      users           `cmd:"" help:"The people who may sign in, for when nobody can."`
+	Partitions partitions      `cmd:"" help:"How evaluation is divided among replicas."`
+	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
+	Explain    explainExchange `cmd:"" help:"Tell for every rule why there is an alert about an exchange, or none."`
+	Doctor     doctor          `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
+	Config     config          `cmd:"" help:"About the settings."`
 
 	Healthcheck healthcheck `cmd:"" help:"Ask the replica of this machine whether it is ready; ends with 1 when it is not."`
 	Version     version     `cmd:"" help:"Print version, commit and schema."`
@@ -87,6 +92,8 @@ type serve struct {
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
 	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
+	TracesURL         string          `help:"Collector to which traces are exported by OTLP over HTTP, as http://collector:4318; without it nothing is traced. Headers and certificates are taken from OTEL_EXPORTER_OTLP_HEADERS and the like." env:"TOCSIN_TRACES_URL" placeholder:"URL"`
+	TracesShare       float64         `help:"Share of the traces that are exported, from 0 to 1. Passes that raise an alert or fail always are." default:"0.01" env:"TOCSIN_TRACES_SHARE" placeholder:"SHARE"`
 	ShutdownDelay     time.Duration   `help:"How long requests are still taken after a signal, while /readyz answers 503: what a load balancer needs to notice." default:"0s" env:"TOCSIN_SHUTDOWN_DELAY"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
@@ -152,6 +159,7 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
 		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
+		Traces: app.TraceOptions{URL: s.TracesURL, Share: s.TracesShare},
 		Logger: logger, Clock: time.Now, Version: buildVersion(),
 	}, nil
 }

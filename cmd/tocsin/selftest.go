@@ -134,19 +134,6 @@ func (s *selfTest) poll(ctx context.Context, ask func() (done bool, err error)) 
 	}
 }
 
-// openAPI returns a client of the generated API.
-func (f *serverFlags) openAPI() (*api.ClientWithResponses, error) {
-	token, err := secretOf("token", f.Token, f.TokenFile)
-	if err != nil {
-		return nil, err
-	}
-	c, err := api.New(f.URL, token)
-	if err != nil {
-		return nil, errors.New("--url or TOCSIN_URL must be of the form https://host, or http://127.0.0.1:8080")
-	}
-	return c, nil
-}
-
 // explainRefusal adds what a caller can do.
 func explainRefusal(err error) error {
 	if refused, ok := errors.AsType[*api.Problem](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {

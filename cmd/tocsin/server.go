@@ -6,128 +6,57 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
-	"time"
 
-	"tocsin/internal/rulefile"
+	api "tocsin/client"
 )
 
 // serverFlags say which server is meant, and who asks.
 type serverFlags struct {
 	URL       string `help:"Address of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
-	Token     string `help:"Token of a program: role viewer for export, editor for the others." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
+	Token     string `help:"Token of a program: role viewer for export and explain, admin for users, editor for the others." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
 	TokenFile string `help:"File with the token." env:"TOCSIN_TOKEN_FILE" placeholder:"FILE"`
 }
 
-// client speaks to a server's API.
-type client struct {
-	base, token string
-	http        *http.Client
-}
-
-const (
-	// callTimeout bounds a call; the server bounds it before.
-	callTimeout = 2 * time.Minute
-	// maxAnswer bounds what is read of an answer, in bytes.
-	maxAnswer = 64 << 20
-)
-
-func (f *serverFlags) open() (*client, error) {
+// open returns a client of the server.
+func (f *serverFlags) open() (*api.ClientWithResponses, error) {
 	token, err := secretOf("token", f.Token, f.TokenFile)
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(f.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+	c, err := api.New(f.URL, token)
+	if err != nil {
 		return nil, errors.New("--url or TOCSIN_URL must be of the form https://host, or http://127.0.0.1:8080")
 	}
-	return &client{
-		base: strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/"), token: token,
-		http: &http.Client{
-			Timeout: callTimeout,
-			// A token goes nowhere but where it was meant to go.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return c, nil
 }
 
-// problem is what the server says went wrong.
-type problem struct {
-	// asked is the request.
-	asked string
-	// remedy is what the caller can do; empty where the server says it all.
-	remedy string
-
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Detail string `json:"detail"`
-	Errors []struct {
-		Field   string `json:"field"`
-		Message string `json:"message"`
-	} `json:"errors"`
-}
-
-// Error is what a person has to know of it.
-func (p problem) Error() string {
-	text := p.Detail
-	if text == "" {
-		text = p.Title
+// answered returns what is wrong with an answer, and what the caller can do.
+func answered(answer api.Answer, err error) error {
+	err = api.Check(answer, err)
+	if err == nil {
+		return nil
 	}
-	for _, e := range p.Errors {
-		text += "; " + e.Field + ": " + e.Message
-	}
-	if p.remedy != "" {
-		text += "; " + p.remedy
-	}
-	return fmt.Sprintf("the server answers %d to %s: %s", p.Status, p.asked, text)
-}
-
-// call sends a body, if any, and reads the answer.
-func (c *client) call(ctx context.Context, method, path string, body, into any) error {
-	var content io.Reader = http.NoBody
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("encode request: %w", err)
-		}
-		content = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, content)
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	answer, err := c.http.Do(req)
-	if err != nil {
+	if _, unreachable := errors.AsType[*url.Error](err); unreachable {
 		return fmt.Errorf("no answer; is the server's address right, which --url or TOCSIN_URL gives, and does it run? %w", err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("read the server's answer: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		told := problem{Title: http.StatusText(answer.StatusCode)}
-		// A proxy may answer in a form of its own.
-		_ = json.Unmarshal(text, &told)
-		told.Status, told.asked = answer.StatusCode, method+" "+req.URL.Redacted()
-		switch {
-		case told.Status == http.StatusNotFound:
-			told.remedy = "is --url or TOCSIN_URL right? It is the server's address, without /api/v1"
-		case told.Status == http.StatusUnauthorized && c.token == "":
-			told.remedy = "give a token by TOCSIN_TOKEN, --token or --token-file"
+	if refused, ok := errors.AsType[*api.Problem](err); ok {
+		switch refused.Status {
+		case http.StatusNotFound:
+			return fmt.Errorf("%w; is --url or TOCSIN_URL right? It is the server's address, without /api/v1", err)
+		case http.StatusUnauthorized:
+			return fmt.Errorf("%w; give a token that holds by TOCSIN_TOKEN, --token or --token-file", err)
+		case http.StatusPreconditionFailed:
+			return fmt.Errorf("%w; somebody else has changed it meanwhile: run the command again", err)
 		}
-		return told
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	return err
+}
+
+// decode reads an answer whose numbers stay as they are.
+func decode(body []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
 		return fmt.Errorf("the server's answer is not that of Tocsin's API; is --url or TOCSIN_URL right? %w", err)
@@ -135,18 +64,49 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// export returns every rule.
-func (c *client) export(ctx context.Context) ([]any, error) {
-	var answer struct {
-		Rules []any `json:"rules"`
+// errForeign says that something else answers.
+var errForeign = errors.New("the server's answer is not that of Tocsin's API; is --url or TOCSIN_URL right?")
+
+// listed returns every page of a list.
+func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *string) (items []T, next *string, err error)) (all []T, err error) {
+	var cursor *string
+	for {
+		items, next, err := page(ctx, cursor)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if next == nil {
+			return all, nil
+		}
+		cursor = next
 	}
-	err := c.call(ctx, http.MethodGet, "/rules/export", nil, &answer)
-	return answer.Rules, err
 }
 
-// apply makes rules be as a document says, or tells what that would change.
-func (c *client) apply(ctx context.Context, d *rulefile.Document, prune, dryRun bool) (applied, error) {
-	var answer applied
-	err := c.call(ctx, http.MethodPost, "/rules/apply", map[string]any{"rules": d.Rules, "prune": prune, "dryRun": dryRun}, &answer)
-	return answer, err
+// webhooksOf returns the server's webhooks.
+func webhooksOf(ctx context.Context, server *api.ClientWithResponses) ([]api.Webhook, error) {
+	return listed(ctx, func(ctx context.Context, cursor *string) ([]api.Webhook, *string, error) {
+		page, err := server.ListWebhooksWithResponse(ctx, &api.ListWebhooksParams{Cursor: cursor})
+		if err := answered(page, err); err != nil {
+			return nil, nil, fmt.Errorf("list webhooks: %w", err)
+		}
+		if page.JSON200 == nil {
+			return nil, nil, errForeign
+		}
+		return page.JSON200.Items, page.JSON200.NextCursor, nil
+	})
+}
+
+// usersOf returns the server's users.
+func usersOf(ctx context.Context, server *api.ClientWithResponses) ([]api.User, error) {
+	return listed(ctx, func(ctx context.Context, cursor *string) ([]api.User, *string, error) {
+		page, err := server.ListUsersWithResponse(ctx, &api.ListUsersParams{Cursor: cursor})
+		if err := answered(page, err); err != nil {
+			return nil, nil, fmt.Errorf("list users: %w", err)
+		}
+		if page.JSON200 == nil {
+			return nil, nil, errForeign
+		}
+		return page.JSON200.Items, page.JSON200.NextCursor, nil
+	})
 }

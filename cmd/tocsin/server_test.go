@@ -17,7 +17,7 @@ func TestTheAddressOfAServerIsExplained(t *testing.T) {
 }
 
 // TestARefusalSaysWhatToDo holds that whoever is refused for an address or for the
-// want of a token reads which variable gives it, and what was asked.
+// want of a token reads which variable gives it.
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -34,15 +34,16 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		says  []string
 		not   string
 	}{
-		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "/api/v1/api/v1/rules/export", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
+		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
 		"no token":        {serverFlags{URL: server.URL}, []string{"401", "Sign in first", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
-		"another token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first"}, "TOCSIN_TOKEN"},
+		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a token that holds"}, "TOCSIN_URL"},
+		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"no answer", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
 	} {
 		client, err := c.flags.open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.export(t.Context())
+		_, err = exportedRules(t.Context(), client)
 		if err == nil || strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -106,38 +106,60 @@ const (
 // Preview makes a preview. A definition whose condition cannot be used is an error; one
 // that is cancelled returns the context's.
 func (p *Previewer) Preview(ctx context.Context, r Request) (Result, error) {
-	deadline := p.Clock().Add(cmp.Or(p.Budget, 8*time.Second))
-	tenants := evaluator.Tenants{Names: []string{r.TenantID}}
-	statuses := r.Definition.Filter.StatusesOrDefault()
-	// Of an empty range only the clock is returned.
-	seen, err := p.Source.Observe(ctx, evaluator.ObserveQuery{Tenants: tenants, Statuses: statuses, FromNS: 1, ToNS: 1, WidthNS: secondNS})
+	deadline := p.Clock().Add(p.budget())
+	to, err := p.end(ctx, &r)
 	if err != nil {
-		return Result{}, fmt.Errorf("preview: %w", err)
+		return Result{}, err
 	}
-	to := seen.NowNS - p.Settle.Nanoseconds()
+	run, err := p.begin(&r, to, deadline)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := run.read(ctx); err != nil {
+		return Result{}, err
+	}
+	return run.result(), nil
+}
+
+func (p *Previewer) budget() time.Duration { return cmp.Or(p.Budget, 8*time.Second) }
+
+// end returns where a stretch ends that ends now.
+func (p *Previewer) end(ctx context.Context, r *Request) (int64, error) {
+	// Of an empty range only the clock is returned.
+	seen, err := p.Source.Observe(ctx, evaluator.ObserveQuery{
+		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), FromNS: 1, ToNS: 1, WidthNS: secondNS,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("preview: %w", err)
+	}
+	return seen.NowNS - p.Settle.Nanoseconds(), nil
+}
+
+// begin prepares a preview of a stretch that ends at an instant.
+func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error) {
 	from := to - r.Last.Nanoseconds()
 	run := &run{
 		Previewer: p, deadline: deadline, shares: map[Share]int64{}, minutes: map[int64]int64{},
 		rule: rules.Rule{Definition: r.Definition, ID: r.RuleID, Version: r.Version, TenantID: r.TenantID, ArmedSinceNS: from},
 		out:  Result{FromNS: from, ToNS: to, CoveredFromNS: from, Buckets: make([]int64, bucketCount), WidthNS: max(1, (to-from+bucketCount-1)/bucketCount)},
 	}
+	var err error
 	if run.judge, err = rules.NewJudge(&run.rule); err != nil {
-		return Result{}, fmt.Errorf("preview: %w", err)
+		return nil, fmt.Errorf("preview: %w", err)
 	}
 	run.scan = evaluator.Scan{
-		Tenants: tenants, Statuses: statuses, EndedSinceNS: from, Limit: cmp.Or(p.PageSize, 5000),
-		Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: r.Definition.Filter},
+		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), EndedSinceNS: from,
+		Limit: cmp.Or(p.PageSize, 5000), Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: r.Definition.Filter},
 	}
-	switch r.Definition.FireMode {
-	case rules.PerExchange:
-		err = run.perExchange(ctx)
-	case rules.CountInWindow:
-		err = run.windows(ctx)
+	return run, nil
+}
+
+// read reads the stretch.
+func (p *run) read(ctx context.Context) error {
+	if p.rule.FireMode == rules.PerExchange {
+		return p.perExchange(ctx)
 	}
-	if err != nil {
-		return Result{}, err
-	}
-	return run.result(), nil
+	return p.windows(ctx)
 }
 
 // run is one preview at work.
@@ -151,6 +173,9 @@ type run struct {
 	out     Result
 	shares  map[Share]int64
 	minutes map[int64]int64
+	// samples holds every alert where comparing says so.
+	comparing bool
+	samples   []sample
 }
 
 // perExchange judges the stretch, and as far before it as the rule looks back.
@@ -164,6 +189,10 @@ func (p *run) perExchange(ctx context.Context) error {
 			return
 		}
 		seen[e.Key()] = true
+		if p.comparing {
+			p.samples = append(p.samples, sample{newest: counted{e.StartTimeNS, ended, e.Key()}, atNS: ended})
+			return
+		}
 		a := p.alert(e, ended)
 		a.ID = evaluator.AlertID(p.rule.ID, e)
 		var problem error
@@ -201,7 +230,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		if left <= 0 || p.out.Scanned >= cmp.Or(p.MaxRows, 200_000) {
 			return false, nil
 		}
-		page, spent, err := p.read(ctx, scan, left)
+		page, spent, err := p.page(ctx, scan, left)
 		switch {
 		case errors.Is(err, evaluator.ErrTooMuch) && scan.Limit > 1:
 			scan.Limit /= 2
@@ -224,9 +253,9 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 	}
 }
 
-// read makes a scan within what is left of the budget; spent says that this was too
+// page makes a scan within what is left of the budget; spent says that this was too
 // little.
-func (p *run) read(ctx context.Context, scan evaluator.Scan, left time.Duration) (page evaluator.Page, spent bool, err error) {
+func (p *run) page(ctx context.Context, scan evaluator.Scan, left time.Duration) (page evaluator.Page, spent bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	page, err = p.Source.Scan(bounded, scan)
@@ -239,7 +268,7 @@ func (p *run) read(ctx context.Context, scan evaluator.Scan, left time.Duration)
 // alert returns an alert that fired at an instant, without id and texts.
 func (p *run) alert(e *rules.Exchange, atNS int64) alerts.Instance {
 	return alerts.Instance{
-		TenantID: p.rule.TenantID, RuleID: p.rule.ID, RuleVersion: p.rule.Version, RuleName: p.rule.Name,
+		TenantID: p.rule.TenantID, RuleID: p.rule.ID, RuleVersion: p.rule.Version, RuleName: p.rule.Name, About: p.rule.About(),
 		Severity: p.rule.Severity, State: alerts.Firing, FiredAt: time.Unix(0, atNS).UTC(), Exchange: e.Clean(),
 	}
 }

@@ -68,6 +68,10 @@ func (p *run) windows(ctx context.Context) error {
 		}
 		shown = p.steps(name, distinct(groups[name]), shown)
 	}
+	if p.comparing {
+		p.samples = shown
+		return nil
+	}
 	return p.describe(ctx, shown)
 }
 
@@ -185,6 +189,8 @@ func (p *run) exampleOf(group string) *rules.Exchange {
 		return &rules.Exchange{Application: group}
 	case rules.GroupByEnvironment:
 		return &rules.Exchange{Environment: group}
+	case rules.GroupByErrorType:
+		return &rules.Exchange{ErrorType: group}
 	case rules.GroupByNothing:
 	}
 	return &rules.Exchange{}
@@ -195,22 +201,36 @@ func (p *run) describe(ctx context.Context, shown []sample) error {
 	slices.SortStableFunc(shown, func(a, b sample) int { return cmp.Compare(b.atNS, a.atNS) })
 	p.out.Newest = nil
 	for _, s := range shown[:min(len(shown), newestMost)] {
-		newest, err := p.newest(ctx, s)
+		a, err := p.alertOf(ctx, s)
 		if err != nil {
 			return err
 		}
-		a := p.alert(newest, s.atNS)
+		p.out.Newest = append(p.out.Newest, a)
+	}
+	return nil
+}
+
+// alertOf makes the alert of a sample.
+func (p *run) alertOf(ctx context.Context, s sample) (alerts.Instance, error) {
+	newest, err := p.newest(ctx, s)
+	if err != nil {
+		return alerts.Instance{}, err
+	}
+	a := p.alert(newest, s.atNS)
+	var problem error
+	if p.rule.FireMode == rules.PerExchange {
+		a.ID = evaluator.AlertID(p.rule.ID, newest)
+		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, newest)
+	} else {
 		a.Count = &alerts.Count{
 			Observed: s.observed, Threshold: p.rule.Threshold, WindowSeconds: p.rule.WindowSeconds,
 			GroupBy: p.rule.GroupBy, Group: cursor.Key(s.group),
 		}
 		a.ID = evaluator.WindowAlertID(p.rule.ID, a.Count.Group, uuid.Nil, s.atNS)
-		var problem error
 		a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, newest)
-		p.note(problem)
-		p.out.Newest = append(p.out.Newest, a)
 	}
-	return nil
+	p.note(problem)
+	return a, nil
 }
 
 // newest reads the newest exchange of an alert, or makes an example where it is gone.

@@ -102,10 +102,7 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 }
 
 // plain reports whether a condition looks at no more than a tally tells.
-func (it *item) plain() bool {
-	f := &it.query.Filter
-	return f.ErrorMessageContains == "" && f.ErrorMessageMatches == "" && f.MinDurationMS == nil && f.MaxDurationMS == nil && len(f.Attributes) == 0
-}
+func (it *item) plain() bool { return !rules.FieldsOf(&it.query.Scope, &it.query.Filter).Others }
 
 // cutNS is where the window begins, whenever the rule was armed.
 func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.WindowSeconds)*secondNS }
@@ -120,11 +117,11 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 	for _, it := range items {
 		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
 		q.FromNS = append(q.FromNS, it.cutNS())
-		scope, by := &it.query.Scope, it.query.GroupBy
-		q.Environment = q.Environment || len(scope.Environments) > 0 || by == rules.GroupByEnvironment
-		q.Application = q.Application || len(scope.Applications) > 0 || by == rules.GroupByApplication
-		q.Route = q.Route || len(scope.Routes) > 0 || by == rules.GroupByRoute
-		q.ErrorType = q.ErrorType || len(it.query.Filter.ErrorTypes) > 0
+		looksAt, by := rules.FieldsOf(&it.query.Scope, &it.query.Filter), it.query.GroupBy
+		q.Environment = q.Environment || looksAt.Environment || by == rules.GroupByEnvironment
+		q.Application = q.Application || looksAt.Application || by == rules.GroupByApplication
+		q.Route = q.Route || looksAt.Route || by == rules.GroupByRoute
+		q.ErrorType = q.ErrorType || looksAt.ErrorType || by == rules.GroupByErrorType
 	}
 	q.Tenants.Names = slices.Compact(q.Tenants.Names)
 	slices.Sort(q.FromNS)

@@ -44,6 +44,34 @@ func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
 	}
 }
 
+func TestTheDayOfARuleIsCountedByQuarterHour(t *testing.T) {
+	w := newWorld(t)
+	inbox := w.db.Inbox()
+	rule := w.rule()
+	if nothing, err := inbox.RaisedBy(t.Context(), tenant, rule.ID); err != nil || !nothing.Complete || nothing.Steps != [api.DaySteps]int64{} ||
+		time.Since(nothing.From) < 23*time.Hour {
+		t.Fatalf("before there are alerts: %+v, %v", nothing, err)
+	}
+	w.plenty(rule, 2*60*60)
+	day, err := inbox.RaisedBy(t.Context(), tenant, rule.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for i, n := range day.Steps {
+		if i > api.DaySteps-8 && i < api.DaySteps-1 && n != 900 {
+			t.Errorf("step %d has %d alerts", i, n)
+		}
+		total += n
+	}
+	if total != 2*60*60 {
+		t.Errorf("%d alerts in all", total)
+	}
+	if other, err := inbox.RaisedBy(t.Context(), "another", rule.ID); err != nil || other.Steps != [api.DaySteps]int64{} {
+		t.Errorf("another tenant sees %+v, %v", other, err)
+	}
+}
+
 func TestActivityOfAStormIsBounded(t *testing.T) {
 	w := newWorld(t)
 	rule := w.rule()
@@ -69,7 +97,7 @@ func TestAListTellsHowAttemptsEnded(t *testing.T) {
 	w.owed(w.webhook("ops"), "a")
 	wantVerdicts := func(when string, want ...notify.Verdict) (first api.NotificationRecord) {
 		t.Helper()
-		list, err := w.db.Record(nil).List(t.Context(), tenant, api.NotificationQuery{Limit: 10})
+		list, _, err := w.db.Record(nil).List(t.Context(), tenant, api.NotificationQuery{Limit: 10})
 		if err != nil || len(list) != 1 || len(list[0].History) != len(want) || list[0].Attempts != len(want) {
 			t.Fatalf("%s: %+v, %v", when, list, err)
 		}

@@ -31,6 +31,7 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
 	"tocsin/internal/seal"
+	"tocsin/internal/tracing"
 	"tocsin/notify"
 	"tocsin/notify/bus"
 	"tocsin/notify/refresh"
@@ -60,10 +61,13 @@ type App struct {
 	sender      *webhook.Sender
 	renderer    *webhook.Renderer
 	metrics     *metrics
-	watch       *watch
-	sweeper     *retention.Sweeper
-	door        *access.Door
-	lifecycle   lifecycle
+	// tracer is nil where nothing is traced.
+	tracer    *tracing.Tracer
+	watch     *watch
+	sweeper   *retention.Sweeper
+	samples   *postgres.Samples
+	door      *access.Door
+	lifecycle lifecycle
 }
 
 // New opens everything that the roles need and starts nothing. The database
@@ -81,6 +85,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 			err = errors.Join(err, a.lifecycle.close(ctx))
 		}
 	}()
+	if err := a.openTraces(ctx); err != nil {
+		return nil, err
+	}
 	box, err := seal.New(o.EncryptionKey)
 	if err != nil {
 		return nil, fmt.Errorf("TOCSIN_ENCRYPTION_KEY: %w", err)
@@ -116,6 +123,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	a.samples = db.Samples(a.options.heartbeat().DeadAfter)
 	if err := a.openRetention(ctx, db); err != nil {
 		return nil, err
 	}
@@ -138,6 +146,22 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		}
 	}
 	return a, nil
+}
+
+// openTraces makes what exports traces, if any are exported, and has the log name them.
+func (a *App) openTraces(ctx context.Context) (err error) {
+	if a.options.Traces.URL == "" {
+		return nil
+	}
+	a.options.Logger = slog.New(tracing.Handler(a.options.Logger.Handler()))
+	a.tracer, err = tracing.New(ctx, tracing.Options{
+		URL: a.options.Traces.URL, Share: a.options.Traces.Share, Replica: a.replica, Version: a.options.Version, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add("traces", func(ctx context.Context) error { a.tracer.Close(ctx); return nil })
+	return nil
 }
 
 // checkSource refuses a mapping that does not suit the table. ClickHouse and the
@@ -180,8 +204,12 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	a.outbox = db.Outbox()
 	var err error
+	var sender notify.Sender = a.sender
+	if a.tracer != nil {
+		sender = a.tracer.Sender(sender)
+	}
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
+		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, DeadAfter: a.options.DeadAfter, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -203,13 +231,17 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	logger := a.options.Logger.With(slog.String("part", "evaluator"))
-	a.evaluator, err = evaluator.New(evaluator.Options{
+	o := evaluator.Options{
 		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.dispatchers, Texts: texts, Observer: a.metrics,
 		Windows: window.New(window.Options{Source: source, Texts: texts, Logger: logger}),
 		Logger:  logger, Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		LeaseFor: a.options.PartitionLease, Workers: a.options.Workers,
-	})
+	}
+	if a.tracer != nil {
+		o.Begin, o.Source, o.Store, o.Windows = a.tracer.Pass, a.tracer.Source(o.Source), a.tracer.Store(o.Store), a.tracer.Windows(o.Windows)
+	}
+	a.evaluator, err = evaluator.New(o)
 	return err
 }
 
@@ -244,10 +276,10 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
-		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Issues: db.Inbox(), Activity: db.Inbox(),
+		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record, Past: a.samples,
 		Previewer: &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
-		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
+		Exchanges: source, Explainer: db.Rules(), Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
@@ -305,6 +337,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer member.Wait()
 	defer leave()
 	parts.Go(func() { a.sweeper.Run(ctx) })
+	parts.Go(func() { a.sample(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })

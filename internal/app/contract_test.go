@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -31,6 +32,28 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 	}
 }
 
+// issue returns the parameters that name the issue of the stage's alert.
+func (s *stage) issue() string {
+	s.t.Helper()
+	alert := s.admin.must(http.StatusOK, http.MethodGet, "/alerts/"+s.ids["alerts"], nil)
+	exchange, _ := alert.body["exchange"].(map[string]any)
+	named := url.Values{"signature": {alert.text("signature")}}
+	for _, part := range []string{"application", "route"} {
+		value, _ := exchange[part].(string)
+		named.Set(part, value)
+	}
+	return "?" + named.Encode()
+}
+
+// exchange returns the parameter that names the exchange of the stage's alert.
+func (s *stage) exchange() string {
+	s.t.Helper()
+	alert := s.admin.must(http.StatusOK, http.MethodGet, "/alerts/"+s.ids["alerts"], nil)
+	exchange, _ := alert.body["exchange"].(map[string]any)
+	id, _ := exchange["executionId"].(string)
+	return "?" + url.Values{"executionId": {id}}.Encode()
+}
+
 // success returns a call of an operation that succeeds.
 func (s *stage) success(op operation, tries map[string]func() try) try {
 	s.t.Helper()
@@ -40,7 +63,7 @@ func (s *stage) success(op operation, tries map[string]func() try) try {
 	} else {
 		collection, _, _ := strings.Cut(op.path, "{id}")
 		call.path = strings.ReplaceAll(op.path, "{id}", s.ids[strings.Trim(collection, "/")]) + map[string]string{
-			"groupAlerts": "?by=rule", "listExchangeFacets": "?field=route",
+			"groupAlerts": "?by=rule", "listExchangeFacets": "?field=route", "getIssue": s.issue(), "explainExchange": s.exchange(),
 		}[op.ID]
 	}
 	if call.by == nil {

@@ -243,10 +243,13 @@ func (s *stage) tries() map[string]func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
-		"retryNotification":     func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
-		"duplicateRule":         func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
-		"testRule":              func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },
-		"previewRule":           func() try { return try{path: "/rules/" + newRule() + "/preview"} },
+		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
+		"duplicateRule":     func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
+		"testRule":          func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },
+		"previewRule":       func() try { return try{path: "/rules/" + newRule() + "/preview"} },
+		"previewRuleEdit": func() try {
+			return try{path: "/rules/" + newRule() + "/preview/difference", body: map[string]any{"definition": rule("edited")}}
+		},
 		"previewRuleDefinition": func() try { return try{path: "/rules/preview", body: map[string]any{"definition": rule("n")}} },
 		"previewTemplates":      func() try { return try{path: "/templates/preview", body: map[string]any{}} },
 		"retryNotifications": func() try {
@@ -263,6 +266,10 @@ func (s *stage) tries() map[string]func() try {
 		"deleteSession": func() try {
 			c, email := person()
 			return try{path: "/session", by: c, actor: email}
+		},
+		"beginDisplay": func() try {
+			made := s.admin.must(http.StatusCreated, http.MethodPost, "/tokens", map[string]any{"name": s.newID().String(), "role": "viewer"})
+			return try{path: "/session/display", body: map[string]any{"token": made.text("secret")}, by: newCaller(s.t, s.base)}
 		},
 		"redeemLink": func() try {
 			user := s.user()

@@ -14,6 +14,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
+	"tocsin/internal/tracing"
 	"tocsin/notify"
 	"tocsin/notify/webhook"
 )
@@ -115,9 +116,20 @@ type Options struct {
 	// ShutdownTimeout bounds an orderly end after that delay, 30 s by default.
 	ShutdownTimeout time.Duration
 
+	// Traces says where traces are exported.
+	Traces TraceOptions
+
 	Logger  *slog.Logger
 	Clock   func() time.Time
 	Version string
+}
+
+// TraceOptions say where traces are exported, and how many.
+type TraceOptions struct {
+	// URL is a collector that takes OTLP over HTTP; empty is nowhere.
+	URL string
+	// Share is the share of the traces that are exported, from 0 to 1.
+	Share float64
 }
 
 // leastLease is the least [Options.PartitionLease]: a pass reads for a third of it.
@@ -230,6 +242,11 @@ func (o *Options) validate() error {
 	}
 	if err := o.Keep.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))
+	}
+	if o.Traces.URL != "" {
+		if err := tracing.Check(o.Traces.URL, o.Traces.Share); err != nil {
+			errs = append(errs, fmt.Errorf("TOCSIN_TRACES_URL and TOCSIN_TRACES_SHARE: %w", err))
+		}
 	}
 	if err := o.heartbeat().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_REAP_INTERVAL: %w", err))

@@ -185,7 +185,7 @@ func TestTrailsAreSwept(t *testing.T) {
 	}
 	const kept = `select verdict || ' ' || status_code || ' ' || (response_head is not null and response <> '')::text from attempt_history order by 1`
 	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
-	w.wantColumn("bodies", `select count(*)::text from notification_body`, "2")
+	w.wantColumn("bodies", `select count(*)::text from notification_body`, "3")
 	if got := w.sweep(); got != (retention.Result{}) {
 		t.Errorf("swept once more: %+v", got)
 	}
@@ -295,7 +295,7 @@ func TestKilledWhileSweeping(t *testing.T) {
 		"raising a watermark":  `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
 		"deleting alerts":      `create trigger pause after delete on alert for each row execute function pause()`,
 		"deleting settlements": `create trigger pause after delete on settlement for each row execute function pause()`,
-		"deleting trails":      `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
+		"deleting trails":      `create trigger pause after update on settlement for each row execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

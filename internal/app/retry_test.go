@@ -393,7 +393,7 @@ func TestManyRetriesAreGathered(t *testing.T) {
 	w.wantColumn("digests", digestSizes, "39")
 	w.wantColumn("statuses", statuses, "DELIVERED 41")
 	w.wantWhole()
-	timeline, err := w.db.Record(nil).List(t.Context(), tenant, api.NotificationQuery{
+	timeline, _, err := w.db.Record(nil).List(t.Context(), tenant, api.NotificationQuery{
 		NotificationFilter: api.NotificationFilter{Digests: []uuid.UUID{w.one(theDigest)}}, Limit: 200,
 	})
 	if err != nil || len(timeline) != 39 || timeline[0].Attempts != 2 || timeline[0].DigestSize != 39 {

@@ -98,13 +98,13 @@ func TestRulesAsFiles(t *testing.T) {
 	path := f.write("rules.yaml", twoRules)
 
 	before := f.lastAudit()
-	f.want(1, []string{"+ Orders failed", "+ Many failed", "would be 2 created"}, "diff", "-f", path)
+	f.want(1, []string{"+ rule Orders failed", "+ rule Many failed", "would be 2 created"}, "diff", "-f", path)
 	f.want(0, []string{"would be 2 created"}, "apply", "--dry-run", "-f", path)
 	if told := f.column(auditTail, before); len(told) > 0 {
 		t.Errorf("a dry run is told: %q", told)
 	}
 	f.wantColumn("after a dry run", ruleRows)
-	f.want(0, []string{"+ Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 left alone"}, "apply", "-f", path)
+	f.want(0, []string{"+ rule Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 left alone"}, "apply", "-f", path)
 	if told := f.column(auditTail, before); !slices.Contains(told, "applyRules created Orders failed") && !slices.Contains(told, "applyRules create Orders failed") {
 		t.Errorf("the audit log tells %q", told)
 	}
@@ -122,7 +122,7 @@ func TestRulesAsFiles(t *testing.T) {
 	since := f.column(armed)
 	f.write("rules.yaml", strings.NewReplacer("told in two lines", "told in\n        three lines", "CRITICAL", "INFO", "[ops, second]", "[second]").Replace(twoRules))
 	f.want(1, []string{
-		"~ Orders failed", "severity: CRITICAL → INFO", "messageTemplate:\n      -   told in two lines\n      +   told in\n      +   three lines",
+		"~ rule Orders failed", "severity: CRITICAL → INFO", "messageTemplate:\n      -   told in two lines\n      +   told in\n      +   three lines",
 		`webhooks: ["ops","second"] → ["second"]`, "would be 0 created, 1 updated",
 	}, "diff", "-f", path)
 	f.want(0, []string{"0 created, 1 updated, 0 deleted; 1 unchanged"}, "apply", "-f", path)
@@ -134,8 +134,8 @@ func TestRulesAsFiles(t *testing.T) {
 
 	// A rename is another rule; the former one stays, or goes with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))
-	f.want(0, []string{"+ Many\n", "1 left alone"}, "apply", "-f", path)
-	f.want(0, []string{"- Many failed", "1 deleted"}, "apply", "--prune", "-f", path)
+	f.want(0, []string{"+ rule Many\n", "1 left alone"}, "apply", "-f", path)
+	f.want(0, []string{"- rule Many failed", "1 deleted"}, "apply", "--prune", "-f", path)
 	f.wantColumn("pruned", versions, "Many v1", "Orders failed v3")
 
 	f.want(0, []string{"would be 0 created, 0 updated, 2 deleted"}, "apply", "--prune", "--dry-run", "-f", f.write("none.yaml", "rules: []\n"))

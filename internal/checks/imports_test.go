@@ -51,13 +51,22 @@ func layers() []layer {
 			may:      vocabulary("notify", "evaluator", "internal/postgres/...", "internal/pgtest"),
 		},
 		{
+			packages: []string{"internal/storetest", "internal/simulate/model"},
+			may:      vocabulary("notify", "evaluator", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
+		},
+		{
+			packages: []string{"internal/simulate"},
+			may:      vocabulary("notify", "evaluator", "internal/lease", "internal/retention", "internal/simulate/..."),
+		},
+		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
 			may:      vocabulary("notify", "evaluator/...", "internal/clickhouse/...", "internal/chtest"),
 		},
+		{packages: []string{"internal/tracing"}, may: vocabulary("notify", "evaluator")},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
 			may: vocabulary("notify/...", "evaluator/...", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
-				"internal/pgtest", "internal/socket", "migrations"),
+				"internal/pgtest", "internal/socket", "internal/storetest", "migrations"),
 		},
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "web")},
 		{
@@ -90,6 +99,7 @@ func doors() []door {
 			behind:  []string{"internal/clickhouse/...", "internal/chtest", "internal/app/...", "cmd/devstack/..."},
 		},
 		{library: "github.com/cbroglie/mustache", behind: []string{"notify/template/..."}},
+		{library: "go.opentelemetry.io/", behind: []string{"internal/tracing", "internal/app/..."}},
 		{library: "github.com/coreos/", behind: []string{"internal/access/oidc"}},
 		{library: "github.com/redis/", behind: []string{"notify/bus/redis"}},
 		{library: "github.com/nats-io/nats.go", behind: []string{"notify/bus/nats"}},
@@ -105,7 +115,7 @@ func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
 		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/natstest",
-		module + "/internal/redistest", "github.com/nats-io/nats-server",
+		module + "/internal/redistest", module + "/internal/storetest", "github.com/nats-io/nats-server",
 	}
 }
 

@@ -6,6 +6,8 @@
 // is wrong; none repairs anything. `checks record` is the one exception: it enters new migrations in the manifest, and
 // never touches an entry that is there.
 //
+// `checks tests` reads what `go test -json` says, and ends with the tests that took longest.
+//
 // The tests of this package hold the import map over everything that the product links.
 package main
 
@@ -28,6 +30,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	if strings.Join(args, " ") == "tests" {
+		return reportTests(os.Stdin, os.Stdout)
+	}
 	dir, err := repositoryRoot()
 	if err != nil {
 		return err
@@ -38,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		return recordMigrations(dir)
 	case "":
 	default:
-		return errors.New("usage: checks [record]")
+		return errors.New("usage: checks [record | tests]")
 	}
 
 	git := gitIn(dir)

@@ -44,6 +44,7 @@ func TestStatementsGolden(t *testing.T) {
 	minimum, maximum := int64(100), int64(60_000)
 	scope := rules.Scope{
 		Environments: []string{"production"}, Applications: []string{"orders", "bill*"}, Routes: []string{"*", "*to*erp", "a*b**c"},
+		NotEnvironments: []string{"test*"}, NotApplications: []string{"orders-mock"}, NotRoutes: []string{"health", "*-probe"},
 	}
 	filter := rules.Filter{
 		Statuses: []rules.Status{rules.Completed, rules.Failed}, ErrorTypes: []string{"Timeout", "it's"}, ErrorMessageContains: `100% "gone"`,
@@ -52,7 +53,11 @@ func TestStatementsGolden(t *testing.T) {
 			{Key: "customer", Op: rules.AttributeEquals, Value: "42"},
 			{Key: "retry", Op: rules.AttributeExists},
 			{Key: "queue", Op: rules.AttributeMatches, Value: "^q"},
+			{Key: "region", Op: rules.AttributeIn, Values: []string{"eu", "us"}},
+			{Key: "amount", Op: rules.AttributeAtLeast, Value: "99.5"},
+			{Key: "probe", Not: true, Op: rules.AttributeEquals, Value: "yes"},
 		},
+		NotErrorTypes: []string{"Cancelled"}, ErrorMessageNotContains: []string{"retry later"}, ErrorMessageNotMatches: []string{`^health`},
 	}
 	s := evaluator.Scan{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "default"}, Index: 3, Of: 8}, After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,

@@ -60,6 +60,8 @@ func (m *Mapping) group(by rules.GroupBy) string {
 		return operand(m.Application)
 	case rules.GroupByEnvironment:
 		return operand(m.Environment)
+	case rules.GroupByErrorType:
+		return textOf(m.ErrorType)
 	case rules.GroupByNothing:
 	}
 	return "''"

@@ -47,10 +47,16 @@ func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter)
 	b := builder{prefix: prefix, parameters: map[string]string{}}
 	b.and(m.hasStatus(filter.StatusesOrDefault()))
 	b.and(b.names(m.Application, "application", scope.Applications))
+	b.not(b.names(m.Application, "not_application", scope.NotApplications))
 	b.and(b.names(m.Route, "route", scope.Routes))
+	b.not(b.names(m.Route, "not_route", scope.NotRoutes))
 	b.and(b.names(m.Environment, "environment", scope.Environments))
+	b.not(b.names(m.Environment, "not_environment", scope.NotEnvironments))
 	if len(filter.ErrorTypes) > 0 {
 		b.and(b.in(textOf(m.ErrorType), "error_type", filter.ErrorTypes))
+	}
+	if len(filter.NotErrorTypes) > 0 {
+		b.not(b.in(textOf(m.ErrorType), "not_error_type", filter.NotErrorTypes))
 	}
 	if filter.MinDurationMS != nil {
 		b.and(m.duration() + " >= " + b.nanoseconds("min_duration", *filter.MinDurationMS))
@@ -58,31 +64,19 @@ func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter)
 	if filter.MaxDurationMS != nil {
 		b.and(m.duration() + " <= " + b.nanoseconds("max_duration", *filter.MaxDurationMS))
 	}
-	if filter.ErrorMessageContains != "" {
-		b.and(fmt.Sprintf("position(%s, %s) > 0", textOf(m.ErrorMessage), b.text("contains", filter.ErrorMessageContains)))
+	if err := b.message(m, &filter); err != nil {
+		return condition{}, err
 	}
-	if filter.ErrorMessageMatches != "" {
-		matches, err := b.matches(textOf(m.ErrorMessage), "matches", filter.ErrorMessageMatches)
+	for i := range filter.Attributes {
+		a := &filter.Attributes[i]
+		holds, err := b.attribute(m, "attribute_"+strconv.Itoa(i), a)
 		if err != nil {
-			return condition{}, fmt.Errorf("filter.errorMessageMatches: %w", err)
+			return condition{}, fmt.Errorf("filter.attributes[%d].value: %w", i, err)
 		}
-		b.and(matches)
-	}
-	for i, a := range filter.Attributes {
-		name := "attribute_" + strconv.Itoa(i)
-		key := b.text(name+"_key", a.Key)
-		b.and(fmt.Sprintf("mapContains(%s, %s)", m.attributes(), key))
-		value := fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
-		switch a.Op {
-		case rules.AttributeExists:
-		case rules.AttributeEquals:
-			b.and(value + " = " + b.text(name, a.Value))
-		case rules.AttributeMatches:
-			matches, err := b.matches(value, name, a.Value)
-			if err != nil {
-				return condition{}, fmt.Errorf("filter.attributes[%d].value: %w", i, err)
-			}
-			b.and(matches)
+		if a.Not {
+			b.not(holds)
+		} else {
+			b.and(holds)
 		}
 	}
 	return b.condition(), nil
@@ -99,6 +93,14 @@ type builder struct {
 func (b *builder) and(condition string) {
 	if condition != "" {
 		b.conditions = append(b.conditions, condition)
+	}
+}
+
+// not adds that a condition does not hold. No condition here is ever NULL, as the fields of
+// a mapping are not, so it holds or its opposite does.
+func (b *builder) not(condition string) {
+	if condition != "" {
+		b.and("NOT (" + condition + ")")
 	}
 }
 

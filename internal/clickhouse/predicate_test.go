@@ -75,32 +75,99 @@ func milliseconds() *rapid.Generator[*int64] {
 	return rapid.Ptr(rapid.SampledFrom([]int64{0, 1, 2, 1000, 8_999_999_999_999, 9_000_000_000_000}), true)
 }
 
+// numbers returns texts that are numbers to the rules, or to somebody else, and others.
+func numbers() *rapid.Generator[string] {
+	digits := func(most int) *rapid.Generator[string] {
+		return rapid.StringMatching(fmt.Sprintf("[0159]{0,%d}", most))
+	}
+	return rapid.OneOf(
+		// What floating point takes for one number, or for another one.
+		rapid.SampledFrom([]string{
+			"9007199254740992", "9007199254740993", "9007199254740992.5", "0.1", "0.10000000000000000", "0.10000000000000001", "0.100000000000000001",
+			"999999999999999999", "999999999999999999.000000000000000001", "999999999999999998", "1e18", "1e-18", "1.1e-18",
+		}),
+		rapid.SampledFrom([]string{
+			"", "0", "-0", "+0", "00", "007", "1", "1.", "1.0", "+1", "-1", ".5", "-.5", "0.5", "0.50", "1e3", "1E+3", "1000", "1000.0", "1e-3", "0.001", "1e0", "1e00", "1e08", "1e008",
+			"1e18", "1e19", "-1e18", "1e-18", "1e-19", "0x10", "0X1p4", "0b1", "0o7", "1_000", "1,000", "1.000,5", " 1", "1 ", "\t1", "1\n", "1\r", "1\x00", "\x001", "\xff1", "1\xff",
+			"NaN", "nan", "inf", "-inf", "+Inf", "Infinity", "+", "-", ".", "e5", "1e", "1e+", "1e1.5", "1..2", "1.2.3", "--1", "+-1", "1d", "1f", "1L", "１", "٣", "½", "true",
+			"0.1", "0.10000000000000001", "0.3", "0.30000000000000004", "9007199254740992", "9007199254740993", "9007199254740993.5", "999999999999999999", "1000000000000000000",
+			"0999999999999999999", "999999999999999999.999999999999999999", "-999999999999999999.999999999999999999e18", "0.000000000000000001", "0.0000000000000000001",
+			"0.000000000000000001e-18", "-.000000000000000001E-18", "999999999999999999.999999999999999999e18", "999999999999999999.999999999999999998e18",
+		}),
+		rapid.Custom(func(t *rapid.T) string {
+			return rapid.SampledFrom([]string{"", "", "-", "+"}).Draw(t, "sign") + digits(19).Draw(t, "whole") +
+				rapid.SampledFrom([]string{"", ".", "."}).Draw(t, "point") + digits(19).Draw(t, "fraction") +
+				rapid.SampledFrom([]string{"", "", "", "e", "E-", "e+"}).Draw(t, "exponent") + digits(2).Draw(t, "power")
+		}))
+}
+
+// numeric returns a condition on a key that most exchanges have.
+func numeric() *rapid.Generator[rules.AttributeMatch] {
+	ops := []rules.AttributeOp{rules.AttributeGreaterThan, rules.AttributeAtLeast, rules.AttributeLessThan, rules.AttributeAtMost}
+	return rapid.Custom(func(t *rapid.T) rules.AttributeMatch {
+		return rules.AttributeMatch{
+			Key: "n", Op: rapid.SampledFrom(ops).Draw(t, "op"), Not: rapid.Bool().Draw(t, "not"),
+			Value: numbers().Filter(func(s string) bool { return rules.Number(s) != nil }).Draw(t, "number"),
+		}
+	})
+}
+
+func attribute() *rapid.Generator[rules.AttributeMatch] {
+	return rapid.Custom(func(t *rapid.T) rules.AttributeMatch {
+		a := rules.AttributeMatch{Key: rapid.OneOf(rapid.Just("n"), text(1)).Draw(t, "key"), Not: rapid.Bool().Draw(t, "not")}
+		value := rapid.OneOf(text(1), text(2), numbers())
+		switch a.Op = rapid.SampledFrom([]rules.AttributeOp{rules.AttributeEquals, rules.AttributeExists, rules.AttributeIn, rules.AttributeMatches}).Draw(t, "op"); a.Op { //nolint:exhaustive // numbers are compared by numeric
+		case rules.AttributeIn:
+			a.Values = rapid.SliceOfN(value, 0, 4).Draw(t, "values")
+		case rules.AttributeMatches:
+			a.Value = expression().Draw(t, "matches")
+		default:
+			a.Value = value.Draw(t, "value")
+		}
+		return a
+	})
+}
+
 func filters() *rapid.Generator[rules.Filter] {
 	return rapid.Custom(func(t *rapid.T) rules.Filter {
 		f := rules.Filter{
 			Statuses: rapid.SampledFrom([][]rules.Status{nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 		}
 		// Few parts at once, or hardly anything would match.
-		switch rapid.IntRange(0, 5).Draw(t, "part") {
-		case 0:
-			f.ErrorTypes = rapid.SliceOfN(text(2), 1, 3).Draw(t, "error types")
-		case 1:
-			f.ErrorMessageContains = text(2).Draw(t, "contains")
-		case 2:
-			f.ErrorMessageMatches = expression().Draw(t, "matches")
-		case 3:
-			f.MinDurationMS, f.MaxDurationMS = milliseconds().Draw(t, "min"), milliseconds().Draw(t, "max")
-		case 4:
-			for range rapid.IntRange(1, 2).Draw(t, "attributes") {
-				f.Attributes = append(f.Attributes, rules.AttributeMatch{
-					Key: text(1).Draw(t, "key"), Op: rapid.SampledFrom([]rules.AttributeOp{rules.AttributeEquals, rules.AttributeExists}).Draw(t, "op"),
-					Value: text(1).Draw(t, "value"),
-				})
+		for range rapid.IntRange(1, 2).Draw(t, "parts") {
+			switch rapid.IntRange(0, 8).Draw(t, "part") {
+			case 0:
+				f.ErrorTypes = rapid.SliceOfN(text(2), 1, 3).Draw(t, "error types")
+			case 1:
+				f.ErrorMessageContains = text(2).Draw(t, "contains")
+			case 2:
+				f.ErrorMessageMatches = expression().Draw(t, "matches")
+			case 3:
+				f.MinDurationMS, f.MaxDurationMS = milliseconds().Draw(t, "min"), milliseconds().Draw(t, "max")
+			case 4:
+				f.Attributes = append(f.Attributes, attribute().Draw(t, "attribute"))
+			case 5:
+				f.Attributes = append(f.Attributes, numeric().Draw(t, "numeric"))
+			case 6:
+				f.NotErrorTypes = rapid.SliceOfN(text(2), 1, 3).Draw(t, "not error types")
+			case 7:
+				f.ErrorMessageNotContains = rapid.SliceOfN(text(2), 1, 3).Draw(t, "contains not")
+			case 8:
+				f.ErrorMessageNotMatches = rapid.SliceOfN(expression(), 1, 2).Draw(t, "matches not")
 			}
-		case 5:
-			f.Attributes = []rules.AttributeMatch{{Key: text(1).Draw(t, "key"), Op: rules.AttributeMatches, Value: expression().Draw(t, "matches")}}
 		}
 		return f
+	})
+}
+
+func scopes() *rapid.Generator[rules.Scope] {
+	return rapid.Custom(func(t *rapid.T) rules.Scope {
+		var s rules.Scope
+		lists := []*[]string{&s.Applications, &s.NotApplications, &s.Routes, &s.NotRoutes, &s.Environments, &s.NotEnvironments}
+		for range rapid.IntRange(0, 2).Draw(t, "restrictions") {
+			*rapid.SampledFrom(lists).Draw(t, "list") = names().Draw(t, "names")
+		}
+		return s
 	})
 }
 
@@ -110,6 +177,9 @@ func exchanges() *rapid.Generator[rules.Exchange] {
 		attributes := map[string]string{}
 		for range rapid.IntRange(0, 4).Draw(t, "attributes") {
 			attributes[text(1).Draw(t, "key")] = text(2).Draw(t, "value")
+		}
+		if rapid.IntRange(0, 5).Draw(t, "numbered") > 0 {
+			attributes["n"] = numbers().Draw(t, "number")
 		}
 		return rules.Exchange{
 			Environment: text(4).Draw(t, "environment"), Application: text(4).Draw(t, "application"), Route: text(4).Draw(t, "route"),
@@ -124,6 +194,7 @@ func exchanges() *rapid.Generator[rules.Exchange] {
 // row by row, on the engine: random rows, and over each set of them random
 // scopes and filters.
 func TestPredicateAgreesWithMatcher(t *testing.T) {
+	t.Parallel()
 	db := chtest.New(t)
 	source := open(t, db)
 	ctx := t.Context()
@@ -137,15 +208,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 		}
 		db.Insert(t, rows...) //nolint:contextcheck // its context is that of t
 		for range 10 {
-			var scope rules.Scope
-			switch rapid.IntRange(0, 4).Draw(rt, "scope") {
-			case 0:
-				scope.Applications = names().Draw(rt, "applications")
-			case 1:
-				scope.Routes = names().Draw(rt, "routes")
-			case 2:
-				scope.Environments = names().Draw(rt, "environments")
-			}
+			scope := scopes().Draw(rt, "scope")
 			filter := filters().Draw(rt, "filter")
 			matcher, err := rules.Compile(scope, filter)
 			if err != nil {

@@ -49,6 +49,10 @@ func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Ex
 	if err != nil {
 		return nil, fmt.Errorf("search exchanges: %w", err)
 	}
+	if eq.ExecutionID != "" {
+		b := builder{parameters: matches.parameters}
+		matches.sql += "\n  AND " + operand(s.mapping.ExecutionID) + " = " + b.text("execution", eq.ExecutionID)
+	}
 	return s.exchanges(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
 }
 

@@ -142,7 +142,7 @@ func (m *Mapping) groups(windows []window.Query) string {
 	}
 	kind := fmt.Sprintf("[%s][tocsin_window + 1]", strings.Join(kinds, ", "))
 	expression := "''"
-	for _, by := range []rules.GroupBy{rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment} {
+	for _, by := range []rules.GroupBy{rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType} {
 		expression = fmt.Sprintf("if(%s = '%s', toString(%s), %s)", kind, by, m.group(by), expression)
 	}
 	return expression

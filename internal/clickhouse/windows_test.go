@@ -134,14 +134,25 @@ func windowRule(tenants []string, watermark int64) *rapid.Generator[evaluator.Wi
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
 			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 39, 39, 61, 300}).Draw(t, "window"),
-			GroupBy:       rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment}).Draw(t, "group by"),
+			GroupBy:       rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType}).Draw(t, "group by"),
 			Scope:         rules.Scope{Environments: fewNames().Draw(t, "environments"), Applications: fewNames().Draw(t, "applications"), Routes: fewNames().Draw(t, "routes")},
 			Filter: rules.Filter{
 				Statuses:   rapid.SampledFrom([][]rules.Status{nil, nil, nil, nil, nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 				ErrorTypes: fewNames().Draw(t, "error types"),
 			},
 		}
-		switch rapid.IntRange(0, 9).Draw(t, "part") {
+		if rapid.IntRange(0, 3).Draw(t, "excludes") == 0 {
+			except := rapid.SampledFrom([][]string{nil, {"a"}, {"b", "ab"}, {"*b"}})
+			d.Scope.NotEnvironments, d.Scope.NotApplications = except.Draw(t, "not environments"), except.Draw(t, "not applications")
+			d.Scope.NotRoutes, d.Filter.NotErrorTypes = except.Draw(t, "not routes"), except.Draw(t, "not error types")
+		}
+		switch rapid.IntRange(0, 19).Draw(t, "part") {
+		case 3:
+			d.Filter.ErrorMessageNotContains = []string{"b"}
+		case 4:
+			d.Filter.ErrorMessageNotMatches = []string{"^a"}
+		case 5:
+			d.Filter.Attributes = []rules.AttributeMatch{{Key: "k", Not: true, Op: rules.AttributeExists}}
 		case 0:
 			d.Filter.ErrorMessageContains = "a"
 		case 1:
@@ -210,6 +221,7 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 // TestWindowsAgree lets random rules of several tenants be evaluated over random rows, by
 // tallies and by conditions alone, and holds both to a count in Go.
 func TestWindowsAgree(t *testing.T) {
+	t.Parallel()
 	db := chtest.New(t)
 	// A merge between two counts would drop rows that only one of them saw.
 	db.KeepRows(t)

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // prometheus starts one that scrapes an address twice a second by the rules, which wait for a second instead of minutes.
@@ -80,24 +84,67 @@ func firing(ctx context.Context, prometheus string) (names []string, err error) 
 	return names, nil
 }
 
-// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: its receiver is gone and comes
-// back, then the only replica.
+// everyQueryShowsSomething asks Prometheus what each panel of the dashboard asks it.
+func everyQueryShowsSomething(t *testing.T, prometheus string) {
+	t.Helper()
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			query := strings.NewReplacer("$__rate_interval", "1m", "$job", "tocsin").Replace(target.Expr)
+			answer, err := get(t.Context(), prometheus+"/api/v1/query?"+url.Values{"query": {query}}.Encode())
+			if err != nil {
+				t.Errorf("the panel %q: %v", p.Title, err)
+				continue
+			}
+			data, _ := answer["data"].(map[string]any)
+			if series, _ := data["result"].([]any); len(series) == 0 {
+				t.Errorf("the panel %q shows nothing for %s", p.Title, query)
+			}
+		}
+	}
+}
+
+// source stands before ClickHouse and can take it away. It returns the URL through it.
+func source(t *testing.T, away *atomic.Bool) string {
+	t.Helper()
+	_, clickhouse := servers(t)
+	to, err := url.Parse(clickhouse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	to.Host = strings.TrimPrefix(server.URL, "http://")
+	return to.String()
+}
+
+// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica is killed, a receiver is gone,
+// another one refuses a message, ClickHouse is away, and at last no replica runs.
 func TestAlertsFireAndClear(t *testing.T) {
-	postgres, _ := servers(t)
+	postgres, clickhouse := servers(t)
 	makeTable(t)
 	says(t, true, "", tocsin(t, postgres.String(), nil, "migrate"))
-	var gone atomic.Bool
+	var status atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if gone.Load() {
-			w.WriteHeader(http.StatusGone)
+		if s := status.Load(); s != 0 {
+			w.WriteHeader(int(s))
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	r := startReplica(t)
+	var away atomic.Bool
+	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s"}
+	r := startReplica(t, settings...)
+	other := startReplica(t, settings...)
 	watch := prometheus(t, r.address)
 	wait := func(what, name string, fires bool) {
 		t.Helper()
-		until(t, what, func(ctx context.Context) error {
+		untilWithin(t, 2*time.Minute, what, func(ctx context.Context) error {
 			names, err := firing(ctx, watch)
 			if err == nil && slices.Contains(names, name) != fires {
 				err = fmt.Errorf("firing are %v", names)
@@ -105,7 +152,15 @@ func TestAlertsFireAndClear(t *testing.T) {
 			return err
 		})
 	}
-	wait("nothing at first", "TocsinDown", false)
+	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing"} {
+		wait("nothing at first", name, false)
+	}
+
+	// It is forgotten after an hour.
+	if err := other.process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wait("a replica is killed", "TocsinReplicaLost", true)
 
 	api := "http://" + r.address + "/api/v1"
 	name := "watched " + freeAddress(t)
@@ -118,17 +173,29 @@ func TestAlertsFireAndClear(t *testing.T) {
 	if err != nil || rule["id"] == nil {
 		t.Fatal(rule, err)
 	}
-	gone.Store(true)
-	_, clickhouse := servers(t)
+	status.Store(http.StatusGone)
 	if err := insertFailure(t.Context(), clickhouse, name); err != nil {
 		t.Fatal(err)
 	}
 	wait("the receiver is gone", "TocsinWebhookOff", true)
-	gone.Store(false)
+	status.Store(http.StatusUnprocessableEntity)
 	if _, err := post(t.Context(), fmt.Sprintf("%s/webhooks/%s/enable", api, hook["id"]), nil); err != nil {
 		t.Fatal(err)
 	}
 	wait("the webhook is enabled", "TocsinWebhookOff", false)
+
+	wait("the receiver refuses the message", "TocsinDeadLetters", true)
+	if _, err := post(t.Context(), api+"/notifications/discard", []byte(`{"filter": {"status": ["FAILED"]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	wait("the message is discarded", "TocsinDeadLetters", false)
+
+	everyQueryShowsSomething(t, watch)
+
+	away.Store(true)
+	wait("ClickHouse is away", "TocsinSourceFailing", true)
+	away.Store(false)
+	wait("ClickHouse is back", "TocsinSourceFailing", false)
 
 	r.stop(t)
 	wait("no replica runs", "TocsinDown", true)

@@ -125,7 +125,12 @@ func keeps(version []byte) bool {
 // until waits for something that takes a moment.
 func until(t *testing.T, what string, done func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	untilWithin(t, 30*time.Second, what, done)
+}
+
+func untilWithin(t *testing.T, bound time.Duration, what string, done func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -17,7 +17,33 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-const rulesFile = "../../deploy/prometheus/rules.yaml"
+const (
+	rulesFile     = "../../deploy/prometheus/rules.yaml"
+	dashboardFile = "../../deploy/grafana/tocsin.json"
+)
+
+// panel is one of Grafana's dashboard.
+type panel struct {
+	Type    string                   `json:"type"`
+	Title   string                   `json:"title"`
+	GridPos struct{ X, Y, W, H int } `json:"gridPos"`
+	Targets []struct{ Expr string }  `json:"targets"`
+}
+
+func panels(t *testing.T) []panel {
+	t.Helper()
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []panel `json:"panels"`
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	return board.Panels
+}
 
 func rules(t *testing.T) *rulefmt.RuleGroups {
 	t.Helper()
@@ -118,7 +144,7 @@ func TestTheRulesPassPromtool(t *testing.T) {
 }
 
 func TestTheDashboardIsUpToDateAndItsQueriesWork(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/grafana/tocsin.json")
+	text, err := os.ReadFile(dashboardFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,21 +155,9 @@ func TestTheDashboardIsUpToDateAndItsQueriesWork(t *testing.T) {
 	if !bytes.Equal(text, generated) {
 		t.Error("deploy/grafana/tocsin.json is not what the generator writes: run make dashboard and commit it")
 	}
-	var board struct {
-		Panels []struct {
-			ID      int                            `json:"id"`
-			Type    string                         `json:"type"`
-			Title   string                         `json:"title"`
-			GridPos struct{ X, Y, W, H int }       `json:"gridPos"`
-			Targets []struct{ Expr, RefID string } `json:"targets"`
-		} `json:"panels"`
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
 	used := map[string]bool{}
 	taken := map[[2]int]string{}
-	for _, p := range board.Panels {
+	for _, p := range panels(t) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {

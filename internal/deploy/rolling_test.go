@@ -78,11 +78,12 @@ type replica struct {
 	log     *bytes.Buffer
 }
 
-func startReplica(t *testing.T) *replica {
+func startReplica(t *testing.T, more ...string) *replica {
 	t.Helper()
 	postgres, _ := servers(t)
 	r := &replica{address: freeAddress(t), log: &bytes.Buffer{}}
 	settings := []string{"TOCSIN_LISTEN=" + r.address, "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SHUTDOWN_DELAY=1s"}
+	settings = append(settings, more...)
 	r.process = tocsin(t, postgres.String(), settings, "serve")
 	r.process.Stderr = r.log
 	if err := r.process.Start(); err != nil {

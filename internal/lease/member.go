@@ -59,6 +59,12 @@ func (m *Member) Run(ctx context.Context) {
 		case <-beats.C:
 			m.beat(ctx)
 		case <-reaps.C:
+			// Where both are due, the own beat comes first.
+			select {
+			case <-beats.C:
+				m.beat(ctx)
+			default:
+			}
 			m.reap(ctx)
 		}
 	}

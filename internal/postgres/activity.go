@@ -13,6 +13,24 @@ import (
 // mostRaised bounds the alerts that are read to count those of an hour.
 const mostRaised = 100_000
 
+// RaisedBy counts the alerts of a rule in the last 24 hours.
+func (s *Inbox) RaisedBy(ctx context.Context, tenant string, rule uuid.UUID) (api.RaisedDay, error) {
+	rows, err := s.db.queries.AlertDay(ctx, pgq.AlertDayParams{TenantID: tenant, RuleID: rule, Most: mostRaised})
+	if err != nil {
+		return api.RaisedDay{}, fmt.Errorf("count alerts of rule: %w", err)
+	}
+	var day api.RaisedDay
+	var total int64
+	for _, row := range rows {
+		day.From = row.Since
+		// One that fired after the statement's step began belongs to that step.
+		day.Steps[min(int(row.Step), api.DaySteps-1)] += row.Alerts
+		total += row.Alerts
+	}
+	day.Complete = total < mostRaised
+	return day, nil
+}
+
 // Raised counts the alerts of the last hour by rule and minute.
 func (s *Inbox) Raised(ctx context.Context, tenant string) (api.Raised, error) {
 	rows, err := s.db.queries.AlertActivity(ctx, pgq.AlertActivityParams{TenantID: tenant, Most: mostRaised})

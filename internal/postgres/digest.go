@@ -88,7 +88,7 @@ func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*not
 			break
 		}
 		// An alert that cannot be read must not keep all the others.
-		if alert, err := alertOf(ends[i].Alert, ends[i].RuleName); err == nil {
+		if alert, err := alertOf(ends[i].Alert, ends[i].RuleName, ends[i].RuleAbout); err == nil {
 			*end = &alert
 		}
 	}

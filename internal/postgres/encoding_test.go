@@ -102,12 +102,12 @@ func TestAStoredExchangeIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := alertOf(pgq.Alert{Exchange: written}, "")
+		a, err := alertOf(pgq.Alert{Exchange: written}, "", []byte("{}"))
 		if diff := cmp.Diff(e, a.Exchange, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Errorf("%s is read otherwise: %v\n%s", written, err, diff)
 		}
 	})
-	if _, err := alertOf(pgq.Alert{Exchange: []byte(`{"startTimeNs": "1"}`)}, ""); err == nil {
+	if _, err := alertOf(pgq.Alert{Exchange: []byte(`{"startTimeNs": "1"}`)}, "", []byte("{}")); err == nil {
 		t.Error("a text for a number is read")
 	}
 }

@@ -92,20 +92,23 @@ func announceFailing(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch
 	if err := failBackfills(ctx, q, failed); err != nil {
 		return nil, err
 	}
-	claims := pgq.RuleFailingClaimParams{}
+	ids := make([]uuid.UUID, len(failed))
 	for i := range failed {
-		claims.RuleIds, claims.AlertIds = append(claims.RuleIds, failed[i].RuleID), append(claims.AlertIds, uuid.Must(uuid.NewV7()))
+		ids[i] = failed[i].RuleID
 	}
-	claimed, err := q.RuleFailingClaim(ctx, claims)
+	claimed, err := q.RuleFailingClaim(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("claim announcements: %w", err)
 	}
-	first := setOf(claimed)
+	alerts := make(map[uuid.UUID]uuid.UUID, len(claimed))
+	for _, row := range claimed {
+		alerts[row.RuleID] = row.AlertID
+	}
 	var raise healthAlerts
 	for i := range failed {
 		row := &failed[i]
-		if first[row.RuleID] {
-			raise.add(claims.AlertIds[i], pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version},
+		if alert, first := alerts[row.RuleID]; first {
+			raise.add(pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version, AlertID: alert},
 				"Rule "+row.Name+" cannot be evaluated", batch.Failed[row.RuleID])
 		}
 	}
@@ -190,12 +193,12 @@ type healthAlerts struct {
 	about []healthAlert
 }
 
-func (h *healthAlerts) add(id uuid.UUID, of pgq.TenantsAffectedRow, title, message string) {
+func (h *healthAlerts) add(of pgq.TenantsAffectedRow, title, message string) {
 	p := &h.rows
-	p.AlertIds, p.TenantIds = append(p.AlertIds, id), append(p.TenantIds, of.TenantID)
+	p.AlertIds, p.TenantIds = append(p.AlertIds, of.AlertID), append(p.TenantIds, of.TenantID)
 	p.RuleIds, p.RuleVersions = append(p.RuleIds, of.RuleID), append(p.RuleVersions, of.Version)
 	p.Titles, p.Messages = append(p.Titles, title), append(p.Messages, rules.CleanText(message, maxProblemBytes))
-	h.about = append(h.about, healthAlert{of.TenantID, of.RuleID, id})
+	h.about = append(h.about, healthAlert{of.TenantID, of.RuleID, of.AlertID})
 }
 
 // write raises the alerts and notifies operators.
@@ -258,8 +261,8 @@ func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) 
 		}
 		var raise healthAlerts
 		for _, tenant := range tenants {
-			raise.add(uuid.Must(uuid.NewV7()), tenant, "The source of exchanges cannot be read",
-				"No rule is evaluated until it can be read again; then everything since is evaluated. "+problem)
+			raise.add(tenant, "Exchanges cannot be read",
+				"Until they can be read again, no rule is evaluated; then everything since is. "+problem)
 		}
 		notified, err := raise.write(ctx, q, sourceSubject, notify.ReasonSourceFailing)
 		notifications = total(notified)
@@ -271,7 +274,8 @@ func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) 
 	return notifications, nil
 }
 
-// SourceRecovered ends what this replica announced, or one that is dead.
+// SourceRecovered ends what this replica announced, or one that is dead or evaluates no
+// rule any more.
 func (s *Evaluation) SourceRecovered(ctx context.Context, replica string) (notifications int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		notifications = 0

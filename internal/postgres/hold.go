@@ -159,7 +159,7 @@ func checkpointOf(row pgq.Checkpoint) evaluator.Checkpoint {
 	}
 	c.Cursor, c.Err = positionOf(row.Cursor)
 	if c.Err != nil {
-		c.Err = fmt.Errorf("the stored cursor of partition %d cannot be read, and nothing of it is evaluated: %w", c.Partition, c.Err)
+		c.Err = fmt.Errorf("the stored cursor cannot be read (%w): correct it in the table checkpoint; null goes on from the present, and what lies before is not judged", c.Err)
 	}
 	return c
 }

@@ -35,11 +35,11 @@ order by i.fired_at desc, i.alert_id desc
 limit @limit`
 
 // listAlerts has a place for the selection of alerts. Stack and attributes are
-// left out, because a list does not show them.
+// left out, and the rule's note, because a list does not show them.
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
-       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note'
 from (%s) a join rule r using (rule_id)
 order by a.fired_at desc, a.alert_id desc`
 
@@ -155,13 +155,14 @@ func (c *conditions) newest(columns string, q alerts.Query) string {
 func listedAlert(row pgx.CollectableRow) (alerts.Instance, error) {
 	var a pgq.Alert
 	var ruleName string
+	var about []byte
 	err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 		&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName)
+		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about)
 	if err != nil {
 		return alerts.Instance{}, err
 	}
-	return alertOf(a, ruleName)
+	return alertOf(a, ruleName, about)
 }
 
 // Counts returns the number of alerts in each state.
@@ -183,7 +184,11 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 	if err != nil {
 		return alerts.Instance{}, notFound(err, "alert")
 	}
-	return alertOf(row.Alert, row.RuleName)
+	alert, err := alertOf(row.Alert, row.RuleName, row.RuleAbout)
+	if row.Alert.ExecutionID != nil {
+		alert.Signature = &row.Alert.Signature
+	}
+	return alert, err
 }
 
 // Act moves an alert as the action says. Of two who do the same at once, the

@@ -35,10 +35,12 @@ type incident struct {
 // raise raises the alert of an incident and notifies operators, except by the webhook
 // itself, unless that was done before. It returns how many notifications it has written.
 func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int, err error) {
-	id := uuid.Must(uuid.NewV7())
-	claimed, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookIds: []uuid.UUID{i.webhook}, Kind: i.kind, AlertIds: []uuid.UUID{id}})
-	if err != nil || len(claimed) == 0 {
-		return 0, err
+	id, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookID: i.webhook, Kind: i.kind})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("enter an incident: %w", err)
 	}
 	rule, err := q.AlertRaiseWebhook(ctx, pgq.AlertRaiseWebhookParams{AlertID: id, NotificationID: i.message, Title: i.title, Message: i.text})
 	if errors.Is(err, pgx.ErrNoRows) {

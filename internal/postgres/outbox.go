@@ -112,6 +112,8 @@ type claiming struct {
 	// claimed are the rows taken, deliveries what was read of them.
 	claimed    []pgq.OutboxClaimRow
 	deliveries []notify.Delivery
+	// bodyAt are the instants that the bodies bear.
+	bodyAt map[uuid.UUID]time.Time
 }
 
 // claim takes messages, stores their bodies and begins their attempts in one transaction.
@@ -217,11 +219,13 @@ type unreadable struct {
 
 // read reads what claimed rows are about.
 func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []unreadable, err error) {
-	ids := make([]uuid.UUID, len(c.claimed))
+	p := pgq.ClaimReadParams{NotificationIds: make([]uuid.UUID, len(c.claimed)), BodyAt: make([]time.Time, len(c.claimed))}
+	c.bodyAt = make(map[uuid.UUID]time.Time, len(c.claimed))
 	for i := range c.claimed {
-		ids[i] = c.claimed[i].NotificationID
+		p.NotificationIds[i], p.BodyAt[i] = c.claimed[i].NotificationID, c.claimed[i].BodyAt
+		c.bodyAt[c.claimed[i].NotificationID] = c.claimed[i].BodyAt
 	}
-	rows, err := q.ClaimRead(ctx, ids)
+	rows, err := q.ClaimRead(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("read what was claimed: %w", err)
 	}
@@ -267,7 +271,7 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, about *pgq.ClaimReadRow, webhook no
 	if d.Reason == notify.ReasonDigest {
 		return d, nil
 	}
-	alert, err := alertOf(about.Alert, about.RuleName)
+	alert, err := alertOf(about.Alert, about.RuleName, about.RuleAbout)
 	d.Alert = alert
 	if d.Reason == notify.ReasonUndelivered {
 		d.Alert = notify.Undelivered{Webhook: about.FailedWebhook, Status: notify.Status(about.FailedStatus), Error: about.FailedError}.Tell(alert)
@@ -304,6 +308,7 @@ func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
 		if d.Fresh {
 			p.NotificationIds, p.ContentTypes = append(p.NotificationIds, d.NotificationID), append(p.ContentTypes, d.Body.ContentType)
 			p.Contents, p.Problems = append(p.Contents, d.Body.Content), append(p.Problems, rules.CleanText(d.Problem, 2000))
+			p.WrittenAt = append(p.WrittenAt, c.bodyAt[d.NotificationID])
 		}
 	}
 	if len(p.NotificationIds) == 0 {
@@ -352,7 +357,7 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 }
 
 // alertOf reads a stored alert.
-func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
+func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance, error) {
 	a := alerts.Instance{
 		ID: row.AlertID, TenantID: row.TenantID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, RuleName: ruleName,
 		Severity: rules.Severity(row.Severity), State: alerts.State(row.State), Title: row.Title, Message: row.Message,
@@ -361,6 +366,10 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 	}
 	if row.WebhookID != nil {
 		a.WebhookID = *row.WebhookID
+	}
+	var err error
+	if a.About, err = aboutOf(ruleAbout); err != nil {
+		return a, err
 	}
 	if row.LateByNs != nil {
 		by := time.Duration(*row.LateByNs)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,16 +39,24 @@ order by s.created_at desc, s.notification_id desc
 limit @limit`
 
 // List returns notifications, newest first. Of their attempts it tells how they ended.
-func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
+func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, *api.NotificationMark, error) {
 	where, args := notificationConditions(tenant, &q.NotificationFilter)
 	args["limit"] = q.Limit
 	if q.Before != nil {
 		where = append(where, "(s.created_at, s.notification_id) < (@before_at, @before_id)")
 		args["before_at"], args["before_id"] = q.Before.CreatedAt, q.Before.ID
 	}
+	end, err := s.searchTo(ctx, tenant, q)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list notifications: %w", err)
+	}
+	if end != nil {
+		where = append(where, "(s.created_at, s.notification_id) >= (@end_at, @end_id)")
+		args["end_at"], args["end_id"] = end.CreatedAt, end.ID
+	}
 	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listNotifications, strings.Join(where, " and ")), args)
 	if err != nil {
-		return nil, fmt.Errorf("list notifications: %w", err)
+		return nil, nil, fmt.Errorf("list notifications: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (api.NotificationRecord, error) {
 		var n pgq.NotificationStatus
@@ -57,9 +66,32 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 		return recordOf(n, webhook, title), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list notifications: %w", err)
+		return nil, nil, fmt.Errorf("list notifications: %w", err)
 	}
-	return list, s.addVerdicts(ctx, list)
+	return list, end, s.addVerdicts(ctx, list)
+}
+
+// mostSearched is how many notifications a page looks at for a text, which no index tells.
+const mostSearched = 20_000
+
+// searchTo returns the last notification that a search for a text looks at; nil where
+// that is every one which is left, or nothing is searched for.
+func (s *Record) searchTo(ctx context.Context, tenant string, q api.NotificationQuery) (*api.NotificationMark, error) {
+	if q.Text == "" {
+		return nil, nil //nolint:nilnil // there is no end
+	}
+	p := pgq.NotificationNthParams{TenantID: tenant, Most: mostSearched - 1}
+	if q.Before != nil {
+		p.BeforeAt, p.BeforeID = &q.Before.CreatedAt, &q.Before.ID
+	}
+	row, err := s.db.queries.NotificationNth(ctx, p)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there are not so many
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bound search: %w", err)
+	}
+	return &api.NotificationMark{CreatedAt: row.CreatedAt, ID: row.NotificationID}, nil
 }
 
 // notificationConditions are those of a filter over notification_status s, with
@@ -81,6 +113,8 @@ func notificationConditions(tenant string, f *api.NotificationFilter) ([]string,
 	also(len(f.Digests) > 0, "s.digest_id = any(@digests)", "digests", f.Digests)
 	also(f.From != nil, "s.created_at >= @from", "from", f.From)
 	also(f.To != nil, "s.created_at < @to", "to", f.To)
+	also(f.Text != "", `(s.notification_id::text = @text or exists (
+        select from alert a where a.alert_id = s.alert_id and (strpos(lower(a.title), lower(@text)) > 0 or a.execution_id = @text)))`, "text", f.Text)
 	if f.OnlyMessages {
 		where = append(where, "s.digest_id is null")
 	}
@@ -167,7 +201,13 @@ func (s *Record) addVerdicts(ctx context.Context, list []api.NotificationRecord)
 	}
 	for _, row := range attempts {
 		attempt := api.AttemptRecord{Number: int(row.Attempt), UnderWay: row.FinishedAt == nil && row.Claimed}
-		attempt.Outcome.Error = row.Error
+		attempt.FinishedAt, attempt.Outcome.Error = row.FinishedAt, row.Error
+		if row.StatusCode != nil {
+			attempt.Outcome.StatusCode = int(*row.StatusCode)
+		}
+		if row.DurationUs != nil {
+			attempt.Outcome.Duration = time.Duration(*row.DurationUs) * time.Microsecond
+		}
 		if row.Verdict != nil {
 			attempt.Outcome.Verdict = notify.ParseVerdict(*row.Verdict)
 		}
@@ -186,6 +226,15 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 	requests, err := s.requestsOf(ctx, ids)
 	if err != nil {
 		return err
+	}
+	for i := range list {
+		message := list[i].ID
+		if list[i].DigestID != nil {
+			message = *list[i].DigestID
+		}
+		if m := requests.messages[message]; m != nil {
+			list[i].Body = &m.body
+		}
 	}
 	for _, row := range attempts {
 		attempt, err := attemptOf(row.AttemptHistory)

@@ -23,8 +23,8 @@ func (db *DB) Retention() *Retention { return &Retention{db} }
 const beginSweep = begin + `; set local lock_timeout = '1s'; set local statement_timeout = '10s'`
 
 // alone runs f in a transaction, while no other replica sweeps.
-func (s *Retention) alone(ctx context.Context, f func(q *pgq.Queries) error) error {
-	return s.db.begun(ctx, beginSweep, func(tx pgx.Tx) error {
+func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Queries) error) error {
+	return s.db.begun(ctx, beginning, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		locked, err := q.SweepTryLock(ctx)
 		if err != nil {
@@ -37,10 +37,42 @@ func (s *Retention) alone(ctx context.Context, f func(q *pgq.Queries) error) err
 	})
 }
 
+// beginDrop is beginSweep for what nobody can read or write beside: while it waits,
+// everybody who wants a body waits behind it.
+const beginDrop = beginSweep + `; set local lock_timeout = '200ms'`
+
+// Bodies makes the partitions that bodies will soon be written to, drops one that is over,
+// and deletes old bodies that are in none. It reports whether there may be more to do.
+func (s *Retention) Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error) {
+	err = s.alone(ctx, beginDrop, func(q *pgq.Queries) error {
+		if _, err := q.BodyPartitionsAhead(ctx, width); err != nil {
+			return fmt.Errorf("make partitions: %w", err)
+		}
+		dropped, err := q.BodyPartitionDrop(ctx, keep)
+		if err != nil {
+			return fmt.Errorf("drop a partition: %w", err)
+		}
+		more = dropped
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("partitions of bodies: %w", err)
+	}
+	var swept int64
+	err = s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
+		swept, err = q.SweepBodies(ctx, pgq.SweepBodiesParams{Keep: keep, Most: int32(most)})
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("delete bodies: %w", err)
+	}
+	return more || int(swept) == most, nil
+}
+
 // Trails deletes the oldest trails.
 func (s *Retention) Trails(ctx context.Context, keep time.Duration, most int) (int, error) {
 	var swept int64
-	err := s.alone(ctx, func(q *pgq.Queries) error {
+	err := s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
 		var err error
 		swept, err = q.SweepTrails(ctx, pgq.SweepTrailsParams{Keep: keep, Most: int32(most)})
 		return err
@@ -55,7 +87,7 @@ func (s *Retention) Trails(ctx context.Context, keep time.Duration, most int) (i
 func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retention.Swept, error) {
 	var swept retention.Swept
 	var over []uuid.UUID
-	err := s.alone(ctx, func(q *pgq.Queries) error {
+	err := s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
 		rows, err := q.SweepAlertCandidates(ctx, pgq.SweepAlertCandidatesParams{
 			AfterAt: batch.After.ResolvedAt, AfterID: batch.After.AlertID, Keep: batch.Keep, Most: int32(batch.Most),
 		})
@@ -73,7 +105,7 @@ func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retentio
 	if len(over) == 0 {
 		return swept, nil
 	}
-	err = s.alone(ctx, func(q *pgq.Queries) error {
+	err = s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
 		if err := q.SweepHold(ctx, over); err != nil {
 			return err
 		}
@@ -161,7 +193,7 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 // Done deletes digests of which nothing is left, and notes the end of a pass.
 func (s *Retention) Done(ctx context.Context, keep time.Duration) error {
 	const most = 1000
-	return s.alone(ctx, func(q *pgq.Queries) error {
+	return s.alone(ctx, beginSweep, func(q *pgq.Queries) error {
 		if _, err := q.SweepDigests(ctx, pgq.SweepDigestsParams{Keep: keep, Most: most}); err != nil {
 			return fmt.Errorf("delete digests: %w", err)
 		}

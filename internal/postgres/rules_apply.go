@@ -111,11 +111,26 @@ func planOf(stored []rules.Rule, set api.RuleSet) (plan, error) {
 		return p, nil
 	}
 	for i := range stored {
-		if was := named[stored[i].Name]; was != nil {
+		was := named[stored[i].Name]
+		switch {
+		case was == nil:
+		case !rules.NameMatches(set.PruneNames, was.Name) || !hasAll(was.Labels, set.PruneLabels):
+			p.done.LeftAlone++
+		default:
 			p.add(api.RuleAppliedActionDeleted, api.RuleEdit{ID: was.ID, Definition: was.Definition}, nil)
 		}
 	}
 	return p, nil
+}
+
+// hasAll reports whether a rule's labels hold all of some.
+func hasAll(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if has, there := labels[key]; !there || has != value {
+			return false
+		}
+	}
+	return true
 }
 
 // sameStored reports whether two definitions are stored alike.

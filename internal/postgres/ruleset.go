@@ -97,7 +97,20 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 			return rule, fmt.Errorf("the stored %s cannot be read: %w", part.name, err)
 		}
 	}
-	return rule, nil
+	about, err := aboutOf(row.About)
+	rule.SetAbout(about)
+	return rule, err
+}
+
+// aboutOf reads what a rule tells about itself.
+func aboutOf(text []byte) (a rules.About, err error) {
+	if string(text) == "{}" {
+		return a, nil
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return a, fmt.Errorf("what is stored about the rule cannot be read: %w", err)
+	}
+	return a, nil
 }
 
 // erasOf reads the former conditions of a rule.

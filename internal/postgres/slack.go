@@ -62,7 +62,7 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 	}
 	var unreadable []error
 	for _, row := range rows {
-		alert, alertErr := alertOf(row.Alert, row.RuleName)
+		alert, alertErr := alertOf(row.Alert, row.RuleName, row.RuleAbout)
 		webhook, webhookErr := s.db.webhookOf(row.Webhook)
 		if err := errors.Join(alertErr, webhookErr); err != nil {
 			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))

@@ -100,6 +100,7 @@ func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
 			t.Errorf("%s may end the announcement: %t, want %t", replica, got, want)
 		}
 	}
+	m.hold("x")
 	if n, err := m.store.SourceFailed(t.Context(), "x", "no"); err != nil || n != 1 {
 		t.Fatalf("SourceFailed = %d, %v", n, err)
 	}
@@ -114,4 +115,17 @@ func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
 		t.Errorf("SourceRecovered of the dead one's = %d, %v", n, err)
 	}
 	failed("x", false)
+
+	// The partition with the rules moves to another replica: who announced it reads no more.
+	if n, err := m.store.SourceFailed(t.Context(), "y", "no"); err != nil || n != 1 {
+		t.Fatalf("SourceFailed once more = %d, %v", n, err)
+	}
+	m.beat("x", "y")
+	m.exec(`update checkpoint set owner = 'y'`)
+	failed("x", false)
+	m.exec(`update checkpoint set owner = 'x' where partition = $1`, m.of("a"))
+	failed("x", true)
+	if n, err := m.store.SourceRecovered(t.Context(), "x"); err != nil || n != 1 {
+		t.Errorf("SourceRecovered of one that reads no more = %d, %v", n, err)
+	}
 }

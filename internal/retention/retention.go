@@ -1,10 +1,15 @@
 // Package retention deletes what is no longer needed, in small steps, while
 // everything else goes on.
 //
-// Postgres is authoritative, and its clock alone says how old something is. Two
+// Postgres is authoritative, and its clock alone says how old something is. Three
 // things grow for ever and are swept:
 //
-//   - Trails: the heads and bodies of messages that were settled so long ago.
+//   - Bodies that were written so long ago, unless their message is still open. They are
+//     partitioned by when they were written: partitions are made ahead, and dropped as a
+//     whole. What finds no partition, because none was made in time or a clock has jumped,
+//     and what is open when its partition is dropped, is kept in a table of its own, and
+//     deleted row by row.
+//   - Trails: the heads and answers of messages that were settled so long ago.
 //     What is left of an attempt says when it was made and what came of it.
 //   - Alerts that were resolved so long ago, with their notifications and
 //     attempts. What is open stays, however old: an alert that is not resolved,
@@ -52,8 +57,15 @@ const (
 
 // Keep says for how long something is kept after it has come to its end.
 type Keep struct {
-	// Alerts counts from when an alert was resolved, Trails from when a message was settled.
+	// Alerts counts from when an alert was resolved, Trails from when a message was
+	// settled and, for its body, from when that was written.
 	Alerts, Trails time.Duration
+}
+
+// Width is that of the partitions of bodies: a tenth of what they are kept for, in whole
+// days. By so much, and at most a month, a body is kept for longer.
+func (k Keep) Width() time.Duration {
+	return min(max((k.Trails/10).Truncate(day), day), 30*day)
 }
 
 // Validate reports what cannot be meant.
@@ -96,6 +108,9 @@ type Swept struct {
 // Store deletes. Every method returns [ErrBusy] when another replica sweeps,
 // and holds its locks no longer than some seconds.
 type Store interface {
+	// Bodies makes the partitions that bodies will soon be written to, drops one that is
+	// over, and deletes old bodies that are in none. It reports whether there may be more.
+	Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error)
 	// Trails deletes the oldest trails and returns how many.
 	Trails(ctx context.Context, keep time.Duration, most int) (int, error)
 	// Alerts deletes those of a batch of alerts that nothing needs any more.
@@ -172,17 +187,40 @@ func (s *Sweeper) Run(ctx context.Context) {
 // Pass sweeps everything that is old enough, batch by batch, each followed by a
 // pause as long as it took. With an error it still returns what it did.
 func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
+	bodies := s.bodies(ctx)
+	if errors.Is(bodies, ErrBusy) {
+		return result, bodies
+	}
 	if result.Trails, err = s.trails(ctx); err != nil {
-		return result, fmt.Errorf("sweep attempts: %w", err)
+		return result, errors.Join(bodies, fmt.Errorf("sweep attempts: %w", err))
 	}
 	if result.Alerts, err = s.alerts(ctx); err != nil {
-		return result, fmt.Errorf("sweep alerts: %w", err)
+		return result, errors.Join(bodies, fmt.Errorf("sweep alerts: %w", err))
 	}
 	if err := s.Store.Done(ctx, s.Keep.Alerts); err != nil {
 		s.failed(ctx, err)
-		return result, fmt.Errorf("note the end of a pass: %w", err)
+		return result, errors.Join(bodies, fmt.Errorf("note the end of a pass: %w", err))
 	}
-	return result, nil
+	return result, bodies
+}
+
+// bodies sweeps bodies. Where a partition is in use for long, the next pass drops it.
+func (s *Sweeper) bodies(ctx context.Context) error {
+	for more := true; more; {
+		began := s.Clock()
+		var err error
+		if more, err = s.Store.Bodies(ctx, s.Keep.Trails, s.Keep.Width(), maxBatch); err != nil {
+			s.failed(ctx, err)
+			return fmt.Errorf("sweep bodies: %w", err)
+		}
+		if more {
+			p := pace{size: maxBatch}
+			if err := p.rest(ctx, s.Clock().Sub(began), false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Sweeper) trails(ctx context.Context) (total int, err error) {

@@ -22,6 +22,19 @@ type shelf struct {
 	sizes     []int
 	done      int
 	failTimes int
+	// partitions are those of bodies that are over.
+	partitions      int
+	partitionsInUse bool
+	width           time.Duration
+}
+
+func (s *shelf) Bodies(_ context.Context, _, width time.Duration, _ int) (more bool, err error) {
+	if s.partitionsInUse {
+		return false, errors.New("lock timeout")
+	}
+	s.partitions--
+	s.width = width
+	return s.partitions > 0, nil
 }
 
 func (s *shelf) Trails(_ context.Context, _ time.Duration, most int) (int, error) {
@@ -128,5 +141,26 @@ func TestReach(t *testing.T) {
 	}
 	if got := retention.ReachNS(at, hour, 90*day); got != (10*day - hour).Nanoseconds() {
 		t.Errorf("with a long retention %v", time.Duration(got))
+	}
+}
+
+// Partitions are dropped one after the other, and what keeps one from being dropped keeps
+// nothing else from being swept.
+func TestPartitionsOfBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{partitions: 3, trails: 1, alerts: 1}
+		if _, err := sweeper(t, s, &told{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
+			t.Errorf("%v, %d left, width %v", err, s.partitions, s.width)
+		}
+		s, o := &shelf{partitionsInUse: true, trails: 1, alerts: 1}, &told{}
+		if got, err := sweeper(t, s, o).Pass(t.Context()); err == nil || got.Trails != 1 || got.Alerts != 1 || o.failures != 1 {
+			t.Errorf("swept %+v, %v, %+v", got, err, o)
+		}
+	})
+	const d = 24 * time.Hour
+	for trails, want := range map[time.Duration]time.Duration{d: d, 19 * d: d, 20 * d: 2 * d, 90 * d: 9 * d, 3650 * d: 30 * d} {
+		if got := (retention.Keep{Trails: trails}).Width(); got != want {
+			t.Errorf("width for %v is %v, want %v", trails, got, want)
+		}
 	}
 }

@@ -1,10 +1,10 @@
-// Package rulefile reads and writes rules as YAML files.
+// Package rulefile reads and writes rules, webhooks and users as YAML files.
 //
-// A file holds one document, {rules: […]}, whose entries are the definitions of
-// the API, field by field. The server alone knows what is valid in them; this
-// package turns YAML into the JSON that it takes and JSON into YAML, and knows
-// where in the files each value stands, so that what the server finds wrong is
-// told by file and line.
+// A file holds one document, {webhooks: […], users: […], rules: […]}, whose entries
+// are the definitions of the API, field by field. The server alone knows what is
+// valid in them; this package turns YAML into the JSON that it takes and JSON into
+// YAML, and knows where in the files each value stands, so that what the server
+// finds wrong is told by file and line.
 //
 // Nothing is guessed: texts stay texts (yes, 2026-01-01), a key that stands
 // twice is refused, and so is whatever JSON has not. Anchors are followed, up to
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,21 +27,31 @@ import (
 // maxNodes bounds what anchors may grow a file to.
 const maxNodes = 1_000_000
 
-// Document is the rules of one file or of several, one after the other.
-type Document struct {
-	// Rules are the entries as JSON values, ready to be encoded.
-	Rules []any
+// The sections of a document.
+const (
+	Webhooks = "webhooks"
+	Users    = "users"
+	Rules    = "rules"
+)
 
-	entries []entry
+// sections are in the order in which they are written.
+func sections() []string { return []string{Webhooks, Users, Rules} }
+
+// Document is what one file says, or several, one after the other.
+type Document struct {
+	// Sections holds the entries of each section that is there, as JSON values, ready to be encoded.
+	Sections map[string][]any
+
+	entries map[string][]entry
 }
 
-// entry is a rule and where it stands.
+// entry is an entry and where it stands.
 type entry struct {
 	file string
 	node *yaml.Node
 }
 
-// Add reads a file, whose name is for errors, and appends its rules. Errors name
+// Add reads a file, whose name is for errors, and appends its entries. Errors name
 // file, line and column.
 func (d *Document) Add(name string, content []byte) error {
 	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
@@ -55,30 +66,44 @@ func (d *Document) Add(name string, content []byte) error {
 		return fmt.Errorf("%s: holds several documents; put all rules under one `rules:`", name)
 	}
 	r := reader{file: name, left: maxNodes}
-	top, list := root.Content[0], (*yaml.Node)(nil)
-	if top.Kind != yaml.MappingNode {
-		return r.at(top, "want `rules:` and a list of rules")
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode || len(top.Content) == 0 {
+		return r.at(top, "want `rules:` and a list of rules, or `webhooks:` or `users:`")
 	}
+	given := map[string]bool{}
 	for i := 0; i+1 < len(top.Content); i += 2 {
-		switch key := top.Content[i]; {
-		case key.Value != "rules":
-			return r.at(key, "unknown key %q; the one key is rules", key.Value)
-		case list != nil:
-			return r.at(key, "rules is given twice")
-		default:
-			list = target(top.Content[i+1])
+		key, list := top.Content[i], target(top.Content[i+1])
+		switch {
+		case !slices.Contains(sections(), key.Value):
+			return r.at(key, "unknown key %q; the keys are %s", key.Value, strings.Join(sections(), ", "))
+		case given[key.Value]:
+			return r.at(key, "%s is given twice", key.Value)
+		case list.Kind != yaml.SequenceNode:
+			return r.at(key, "want a list under `%s:`; without any it is []", key.Value)
+		}
+		given[key.Value] = true
+		if err := d.add(key.Value, &r, list.Content); err != nil {
+			return err
 		}
 	}
-	if list == nil || list.Kind != yaml.SequenceNode {
-		return r.at(top, "want a list under `rules:`; without rules it is []")
+	return nil
+}
+
+// add appends the entries of a section.
+func (d *Document) add(section string, r *reader, nodes []*yaml.Node) error {
+	if d.Sections == nil {
+		d.Sections, d.entries = map[string][]any{}, map[string][]entry{}
 	}
-	for _, node := range list.Content {
-		rule, err := r.value(node)
+	if d.Sections[section] == nil {
+		d.Sections[section] = []any{}
+	}
+	for _, node := range nodes {
+		value, err := r.value(node)
 		if err != nil {
 			return err
 		}
-		d.Rules = append(d.Rules, rule)
-		d.entries = append(d.entries, entry{file: name, node: target(node)})
+		d.Sections[section] = append(d.Sections[section], value)
+		d.entries[section] = append(d.entries[section], entry{file: r.file, node: target(node)})
 	}
 	return nil
 }
@@ -182,28 +207,37 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 
 // path is a place in a document, as the server names it: rules[3], and the path
 // inside of it.
-func path() *regexp.Regexp { return regexp.MustCompile(`^rules\[(\d+)\]\.?(.*)$`) }
+func path() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`) }
 
-// Locate tells a place that the server names: file and line, the rule's name, and
-// the field inside of it. What is not about one rule is told as it is.
+// Locate tells a place that the server names: file and line, the entry's name, and
+// the field inside of it. What is not about one entry is told as it is.
 func (d *Document) Locate(field string) string {
 	parts := path().FindStringSubmatch(field)
 	if parts == nil {
 		return field
 	}
-	i, err := strconv.Atoi(parts[1])
-	if err != nil || i >= len(d.entries) {
+	section, within := parts[1], parts[3]
+	i, err := strconv.Atoi(parts[2])
+	if err != nil || i >= len(d.entries[section]) {
 		return field
 	}
-	at := d.entries[i]
-	n := deepest(at.node, parts[2])
+	at := d.entries[section][i]
+	n := deepest(at.node, within)
 	where := fmt.Sprintf("%s:%d:%d: ", at.file, n.Line, n.Column)
-	if rule, isMap := d.Rules[i].(map[string]any); isMap {
-		if name, named := rule["name"].(string); named {
-			where += fmt.Sprintf("rule %q: ", name)
-		}
+	if name := Name(d.Sections[section][i]); name != "" {
+		where += fmt.Sprintf("%s %q: ", strings.TrimSuffix(section, "s"), name)
 	}
-	return where + parts[2]
+	return where + within
+}
+
+// Name returns the name by which an entry is known, of a user the e-mail address; "" where it has none.
+func Name(entry any) string {
+	fields, _ := entry.(map[string]any)
+	if email, ok := fields["email"].(string); ok {
+		return email
+	}
+	name, _ := fields["name"].(string)
+	return name
 }
 
 // deepest follows a path as far as there are nodes: what is missing is told where

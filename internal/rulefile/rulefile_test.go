@@ -46,10 +46,10 @@ func TestTextsSurvive(t *testing.T) {
 			})
 		}
 		var out bytes.Buffer
-		if err := rulefile.Write(&out, want, "https://tocsin.example/x.json"); err != nil {
+		if err := rulefile.Write(&out, map[string][]any{rulefile.Rules: want}, "https://tocsin.example/x.json"); err != nil {
 			t.Fatal(err)
 		}
-		got := read(t, out.String()).Rules
+		got := read(t, out.String()).Sections[rulefile.Rules]
 		if len(want) == 0 && len(got) == 0 {
 			return
 		}
@@ -75,7 +75,7 @@ rules:
 		map[string]any{"name": "yes", "messageTemplate": "a\n  b\n", "enabled": false, "threshold": json.Number("16"), "scope": map[string]any{"routes": []any{"2026-01-01", "12:30"}}},
 		map[string]any{"scope": map[string]any{"routes": []any{"2026-01-01", "12:30"}}},
 	}
-	if diff := cmp.Diff(want, d.Rules); diff != "" {
+	if diff := cmp.Diff(want, d.Sections[rulefile.Rules]); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -95,6 +95,8 @@ func TestAFileIsRefused(t *testing.T) {
 		"- a":                         "f.yaml:1:1: want `rules:`",
 		"rules: []\nprune: true":      `f.yaml:2:1: unknown key "prune"`,
 		"rules: []\n---\nrules: []":   "f.yaml: holds several documents",
+		"rules: []\nrules: []":        "f.yaml:2:1: rules is given twice",
+		"webhooks: a":                 "f.yaml:1:1: want a list under `webhooks:`",
 		"rules:\n  - a: 1\n    a: 2":  "f.yaml:3:5: a is given twice",
 		"rules:\n  - name:":           "f.yaml:2:10: has no value",
 		"rules:\n  - <<: {a: 1}":      "f.yaml:2:5: << is not understood",
@@ -115,7 +117,12 @@ func TestAPlaceIsTold(t *testing.T) {
 	if err := d.Add("g.yaml", []byte("rules:\n- severity: INFO\n")); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.Add("h.yaml", []byte("webhooks:\n- name: ops\n  url: x\nusers:\n- email: a@b.c\n  name: A\n")); err != nil {
+		t.Fatal(err)
+	}
 	for field, want := range map[string]string{
+		"webhooks[0].url":             `h.yaml:3:3: webhook "ops": url`,
+		"users[0].role":               `h.yaml:5:3: user "a@b.c": role`,
 		"rules[0].filter.statuses[1]": `f.yaml:4:26: rule "one": filter.statuses[1]`,
 		"rules[0].filtre":             `f.yaml:5:5: rule "one": filtre`,
 		"rules[0].fireMode":           `f.yaml:2:5: rule "one": fireMode`,
@@ -132,14 +139,20 @@ func TestAPlaceIsTold(t *testing.T) {
 
 func TestAFileLooksLikeThis(t *testing.T) {
 	var out bytes.Buffer
-	err := rulefile.Write(&out, []any{map[string]any{
+	err := rulefile.Write(&out, map[string][]any{rulefile.Rules: {map[string]any{
 		"severity": "CRITICAL", "name": "Orders: failed", "webhooks": []any{"#ops", "a"}, "messageTemplate": "one\ntwo\n",
 		"scope": map[string]any{"routes": []any{"order-*"}}, "targets": []any{map[string]any{"name": "no", "kind": "team"}}, "zeal": json.Number("1"),
-	}}, "https://tocsin.example/api/rules.schema.json")
+	}}, rulefile.Webhooks: {map[string]any{"name": "ops", "kind": "slack", "slack": map[string]any{"channel": "C1"}, "ratePerSecond": json.Number("1")}}}, "https://tocsin.example/api/rules.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `# yaml-language-server: $schema=https://tocsin.example/api/rules.schema.json
+webhooks:
+  - name: ops
+    kind: slack
+    slack:
+      channel: C1
+    ratePerSecond: 1
 rules:
   - name: "Orders: failed"
     severity: CRITICAL

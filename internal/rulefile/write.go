@@ -16,33 +16,43 @@ import (
 // order is that of the fields in a file; what it does not name comes last.
 func order() []string {
 	return []string{
-		"name", "enabled", "severity", "fireMode",
-		"scope", "environments", "applications", "routes",
-		"filter", "statuses", "errorTypes", "errorMessageContains", "errorMessageMatches", "minDurationMs", "maxDurationMs", "attributes",
+		"name", "email", "role", "disabled", "enabled", "severity", "fireMode",
+		"scope", "environments", "notEnvironments", "applications", "notApplications", "routes", "notRoutes",
+		"filter", "statuses", "errorTypes", "notErrorTypes", "errorMessageContains", "errorMessageNotContains",
+		"errorMessageMatches", "errorMessageNotMatches", "minDurationMs", "maxDurationMs", "attributes",
 		"threshold", "windowSeconds", "groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
-		"titleTemplate", "messageTemplate", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
-		"kind", "key", "op", "value",
+		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
+		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove",
+		"key", "not", "op", "value", "values",
 	}
 }
 
-// Write writes rules, JSON values of the server decoded with json.Number, as a
-// file that [Document.Add] reads to the same values. The same rules make the same
-// file. A schema, if any, is named on the first line for editors.
-func Write(w io.Writer, rules []any, schema string) error {
+// Write writes the sections that a document has, JSON values of the server decoded with
+// json.Number, as a file that [Document.Add] reads to the same values. The same values
+// make the same file. A schema, if any, is named on the first line for editors.
+func Write(w io.Writer, document map[string][]any, schema string) error {
 	ranks := map[string]int{}
 	for i, name := range order() {
 		ranks[name] = i + 1
 	}
-	list := &yaml.Node{Kind: yaml.SequenceNode}
-	for _, rule := range rules {
-		node, err := nodeOf(rule, ranks)
-		if err != nil {
-			return err
+	top := &yaml.Node{Kind: yaml.MappingNode}
+	for _, section := range sections() {
+		entries, there := document[section]
+		if !there {
+			continue
 		}
-		list.Content = append(list.Content, node)
-	}
-	if len(rules) == 0 {
-		list.Style = yaml.FlowStyle
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, e := range entries {
+			node, err := nodeOf(e, ranks)
+			if err != nil {
+				return err
+			}
+			list.Content = append(list.Content, node)
+		}
+		if len(entries) == 0 {
+			list.Style = yaml.FlowStyle
+		}
+		top.Content = append(top.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: section}, list)
 	}
 	var out bytes.Buffer
 	if schema != "" {
@@ -50,12 +60,11 @@ func Write(w io.Writer, rules []any, schema string) error {
 	}
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	err := encoder.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "rules"}, list}})
-	if err != nil {
-		return fmt.Errorf("write rules: %w", err)
+	if err := encoder.Encode(top); err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
 	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("write rules: %w", err)
+		return fmt.Errorf("write: %w", err)
 	}
 	return nil
 }
@@ -102,7 +111,7 @@ func nodeOf(value any, ranks map[string]int) (*yaml.Node, error) {
 		}
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value.String()}, nil
 	default:
-		return nil, fmt.Errorf("write rules: a value of type %T has no place in a file", value)
+		return nil, fmt.Errorf("write: a value of type %T has no place in a file", value)
 	}
 }
 

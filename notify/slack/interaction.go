@@ -63,6 +63,7 @@ const (
 	actionResolve     = "tocsin_resolve"
 	actionOpen        = "open_alert"
 	actionExchange    = "open_exchange"
+	actionRunbook     = "open_runbook"
 )
 
 // Press is a button that somebody pressed.

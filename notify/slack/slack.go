@@ -15,7 +15,6 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +40,11 @@ type Alert struct {
 	// URL is where a person finds the alert, ExchangeURL where its exchange; empty is none.
 	URL, ExchangeURL string
 	Rule             string
+	// Owner, Labels, RunbookURL and Note are what the rule tells those who handle the alert.
+	Owner      string
+	Labels     map[string]string
+	RunbookURL string
+	Note       string
 	// Count is nil for an alert about one exchange. Of a count, the exchange is
 	// the newest that matched, an example; all of it is empty where none is known.
 	Count *Count
@@ -76,6 +80,7 @@ const (
 	boundStack   = 300
 	boundID      = 300
 	boundText    = 1000
+	boundNote    = 600
 	// maxLinks bounds how many addresses of a message become links.
 	maxLinks = 200
 )
@@ -135,6 +140,9 @@ func Message(a *Alert) ([]byte, error) {
 	default:
 		m.Blocks = append(m.Blocks, countBlocks(a)...)
 	}
+	if note := strings.TrimSpace(a.Note); note != "" && !isOver(a.Reason) {
+		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn("*Note*\n" + linked(Escape(note, boundNote)))})
+	}
 	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
 	buttons := buttonsOf(a)
 	if linkable(a.URL) {
@@ -146,6 +154,9 @@ func Message(a *Alert) ([]byte, error) {
 	}
 	if linkable(a.ExchangeURL) {
 		buttons = append(buttons, button{Type: "button", Text: *plainText("Open exchange"), URL: a.ExchangeURL, ActionID: actionExchange})
+	}
+	if linkable(a.RunbookURL) {
+		buttons = append(buttons, button{Type: "button", Text: *plainText("Runbook"), URL: a.RunbookURL, ActionID: actionRunbook})
 	}
 	if len(buttons) > 0 {
 		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: buttons})
@@ -258,7 +269,7 @@ func badge(severity string) string {
 
 // notice is what notifications and lock screens show.
 func notice(a *Alert) string {
-	if a.Reason == notify.ReasonResolved || a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonSourceRecovered {
+	if isOver(a.Reason) {
 		return Escape(headline(a), boundText)
 	}
 	told := strings.TrimSpace(a.Message)
@@ -324,25 +335,9 @@ func errorCode(a *Alert, message string) string {
 	return strings.Join(lines, "\n")
 }
 
-func fields(a *Alert) []text {
-	return named([]field{
-		{"Rule", Escape(line(a.Rule), boundField)},
-		{"Application", Escape(line(a.Application), boundField)},
-		{"Route", Escape(line(a.Route), boundField)},
-		{"Environment", Escape(line(a.Environment), boundField)},
-		{"Started", started(a)},
-		{"Duration", Escape(line(a.Duration), boundField)},
-	})
-}
-
-func countFields(a *Alert) []text {
-	c := a.Count
-	return named([]field{
-		{"Rule", Escape(line(a.Rule), boundField)},
-		{Escape(line(c.GroupBy), boundField), Escape(line(c.Group), boundField)},
-		{"Counted", Escape(fmt.Sprintf("%d within %s", c.Observed, line(c.Window)), boundField)},
-		{"Threshold", strconv.Itoa(c.Threshold)},
-	})
+// isOver reports whether a message tells that something has ended.
+func isOver(reason notify.Reason) bool {
+	return reason == notify.ReasonResolved || reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered
 }
 
 // field has a name and a value in mrkdwn.
@@ -357,33 +352,6 @@ func named(fields []field) []text {
 		}
 	}
 	return list
-}
-
-// example says on one line where and when the exchange of a count ran; empty
-// when none is known.
-func example(a *Alert) string {
-	var parts []string
-	for _, part := range []string{a.Application, a.Route, a.Environment} {
-		if part = Escape(line(part), boundField); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	if a.Start != "" {
-		parts = append(parts, started(a))
-	}
-	if a.Duration != "" {
-		parts = append(parts, Escape(line(a.Duration), boundField))
-	}
-	return strings.Join(parts, " · ")
-}
-
-// started is a time that Slack shows in the reader's own zone.
-func started(a *Alert) string {
-	exact := Escape(line(a.Start), boundField)
-	if seconds := a.StartTimeNS / int64(time.Second); seconds > 0 {
-		return dated(seconds, strings.ReplaceAll(exact, "|", "/"))
-	}
-	return exact
 }
 
 // identity is what one copies into a search.

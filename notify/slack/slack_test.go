@@ -36,6 +36,14 @@ func usual() slack.Alert {
 	}
 }
 
+// explained is an alert whose rule says what to do.
+func explained() slack.Alert {
+	a := usual()
+	a.Owner, a.Labels = "Integration & ERP", map[string]string{"team": "integration", "service": "orders"}
+	a.RunbookURL, a.Note = "https://wiki.example/orders?a=1&b=2", "Ask ERP first: https://erp.example/status\nThen call <Ada>."
+	return a
+}
+
 func counting() slack.Alert {
 	a := usual()
 	a.Title = "order-to-erp: 7 exchanges within 10 min"
@@ -67,7 +75,7 @@ func TestMessageGolden(t *testing.T) {
 	for name, a := range map[string]slack.Alert{
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
 		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
-		"buttons": buttons, "acknowledged": acknowledged, "over": over,
+		"buttons": buttons, "acknowledged": acknowledged, "over": over, "explained": explained(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := slack.Message(&a)
@@ -142,6 +150,8 @@ func anyAlert() *rapid.Generator[slack.Alert] {
 			Application: text("application"), Route: text("route"), Environment: text("environment"),
 			StartTimeNS: rapid.Int64().Draw(t, "start"), Start: text("start text"), Duration: text("duration"), ErrorType: text("type"),
 			ErrorMessage: text("error"), StackTop: text("stack"), ExecutionID: text("execution"), CorrelationID: text("correlation"),
+			Owner: text("owner"), Note: text("note"), Labels: map[string]string{text("label"): text("value"), "b": text("b")},
+			RunbookURL: rapid.SampledFrom([]string{"", "https://wiki.example/x", text("runbook")}).Draw(t, "runbook"),
 		}
 	})
 }

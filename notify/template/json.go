@@ -48,23 +48,31 @@ func ParseJSON(text string, scope Scope) (*JSON, error) {
 	return &JSON{root: root, names: p.names}, nil
 }
 
-// Names returns the names of the variables that j uses, each once, in order.
+// Names returns the names of the variables that j shows, each once, in order.
 func (j *JSON) Names() []string { return j.names }
 
 // Render returns the body for v. Value, when not nil, is applied to the value
 // of each variable; it escapes what the receiver's markup needs. An error means
 // that the body cannot be rendered or is longer than [MaxJSONBytes].
 func (j *JSON) Render(v *Values, value func(string) string) ([]byte, error) {
-	var out bytes.Buffer
-	if err := j.root.write(&out, v, value); err != nil {
+	r := rendering{values: v, value: value, budget: budget{bytes: maxOutputBytes, steps: maxSteps}}
+	if err := j.root.write(&r); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return r.out.Bytes(), nil
+}
+
+// rendering is that of a body, whose strings share a budget.
+type rendering struct {
+	out    bytes.Buffer
+	values *Values
+	value  func(string) string
+	budget budget
 }
 
 // node is a value of a JSON template.
 type node interface {
-	write(out *bytes.Buffer, v *Values, value func(string) string) error
+	write(r *rendering) error
 }
 
 type (
@@ -79,13 +87,13 @@ type (
 	}
 )
 
-func (c constant) write(out *bytes.Buffer, _ *Values, _ func(string) string) error {
-	out.Write(c)
+func (c constant) write(r *rendering) error {
+	r.out.Write(c)
 	return nil
 }
 
-func (l leaf) write(out *bytes.Buffer, v *Values, value func(string) string) error {
-	text, err := l.template.render(v, value)
+func (l leaf) write(r *rendering) error {
+	text, err := l.template.render(r.values, r.value, &r.budget)
 	if err != nil {
 		return err
 	}
@@ -93,40 +101,40 @@ func (l leaf) write(out *bytes.Buffer, v *Values, value func(string) string) err
 	if err != nil {
 		return fmt.Errorf("render template: %w", err)
 	}
-	if out.Len()+len(quoted) > MaxJSONBytes {
+	if r.out.Len()+len(quoted) > MaxJSONBytes {
 		return fmt.Errorf("render template: the body is longer than %d bytes", MaxJSONBytes)
 	}
-	out.Write(quoted)
+	r.out.Write(quoted)
 	return nil
 }
 
-func (a array) write(out *bytes.Buffer, v *Values, value func(string) string) error {
-	out.WriteByte('[')
+func (a array) write(r *rendering) error {
+	r.out.WriteByte('[')
 	for i, element := range a {
 		if i > 0 {
-			out.WriteByte(',')
+			r.out.WriteByte(',')
 		}
-		if err := element.write(out, v, value); err != nil {
+		if err := element.write(r); err != nil {
 			return err
 		}
 	}
-	out.WriteByte(']')
+	r.out.WriteByte(']')
 	return nil
 }
 
-func (o object) write(out *bytes.Buffer, v *Values, value func(string) string) error {
-	out.WriteByte('{')
+func (o object) write(r *rendering) error {
+	r.out.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
-			out.WriteByte(',')
+			r.out.WriteByte(',')
 		}
-		out.Write(m.key)
-		out.WriteByte(':')
-		if err := m.value.write(out, v, value); err != nil {
+		r.out.Write(m.key)
+		r.out.WriteByte(':')
+		if err := m.value.write(r); err != nil {
 			return err
 		}
 	}
-	out.WriteByte('}')
+	r.out.WriteByte('}')
 	return nil
 }
 

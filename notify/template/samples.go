@@ -30,14 +30,24 @@ func Samples() []alerts.Instance {
 	completed.Status, completed.ErrorType, completed.ErrorMessage, completed.ErrorStack = rules.Completed, "", "", ""
 	markup := hostile(`"'\` + "\n\r\t\x00\x1b\u2028\u202E" + `</script><!channel> <@U1> & {{exchange.route}} {{>/etc/passwd}} {{{` + " ``` *b* \xff\xfe 😀")
 	long := hostile(strings.Repeat("<&>\"\n\x01😀", 100_000))
+	for i := range 2 * maxItems {
+		long.Attributes[strconv.Itoa(i)] = long.ErrorMessage
+	}
 	exchanges := []rules.Exchange{usual, completed, {}, markup, long}
 	samples := make([]alerts.Instance, 0, 2*len(exchanges))
+	abouts := []rules.About{
+		{Labels: map[string]string{"team": "integration"}, Owner: "integration", RunbookURL: "https://wiki.example/orders", Note: "Ask ERP first."},
+		{},
+		{},
+		{Labels: map[string]string{"team": markup.Route}, Owner: markup.Route, Note: markup.Route},
+		{Labels: map[string]string{"team": long.Route}, Owner: long.Route, RunbookURL: "https://" + strings.Repeat("x", 1900), Note: long.Route},
+	}
 	for i, e := range exchanges {
 		samples = append(samples, alerts.Instance{
 			ID: uuid.UUID{15: byte(i + 1)}, TenantID: e.TenantID, RuleID: uuid.UUID{14: 1},
 			RuleName: "Failed orders", Severity: rules.Critical, State: alerts.Firing,
 			Title: e.Application + " · " + e.Route + ": " + string(e.Status), Message: e.ErrorType + ": " + e.ErrorMessage,
-			Exchange: e, FiredAt: time.Unix(1_795_244_522, 345_678_000).UTC(),
+			About: abouts[i], Exchange: e, FiredAt: time.Unix(1_795_244_522, 345_678_000).UTC(),
 		})
 	}
 	for i, count := range []alerts.Count{

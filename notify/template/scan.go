@@ -21,9 +21,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// scanner reads a template once and writes it anew for the engine, every
-// variable as v0, v1 …. The engine splits names at dots, which attribute keys
-// such as "http.status" would not survive, and knows no unknown names.
+// scanner reads a template once and writes it anew for the engine, every value as v0,
+// v1 … and every condition, map or list as s0, s1 …. The engine splits names at dots,
+// which attribute keys such as "http.status" would not survive, and knows no unknown names.
 type scanner struct {
 	text  string
 	scope Scope
@@ -31,17 +31,21 @@ type scanner struct {
 	out   strings.Builder
 	open  []section
 	tags  int
-	// parts is the template as text and variables in turn, as long as it is not
-	// branched by a section or, since it may take its line with it, a comment.
-	parts    []part
-	branched bool
-	names    []string
-	lookups  []lookup
+	// bindings are what the engine's names stand for, and numbers where each is.
+	bindings []binding
+	numbers  map[string]int
+	// shown are the names of the variables that the text shows.
+	shown []string
 }
 
+// section is one that is open. Names within it are looked up in its entity first, unless
+// it is inverted.
 type section struct {
-	name string
-	at   int
+	entity
+
+	inverted bool
+	engine   string
+	at       int
 }
 
 const (
@@ -50,7 +54,7 @@ const (
 )
 
 func scan(text string, scope Scope) (*scanner, error) {
-	s := &scanner{text: text, scope: scope, known: vocabulary()}
+	s := &scanner{text: text, scope: scope, known: vocabulary(), numbers: map[string]int{}}
 	if len(text) > MaxBytes {
 		return nil, s.fail(0, "The template is longer than %d bytes; shorten it", MaxBytes)
 	}
@@ -64,32 +68,19 @@ func scan(text string, scope Scope) (*scanner, error) {
 			break
 		}
 		begin += at
-		s.literal(text[at:begin])
+		s.out.WriteString(text[at:begin])
 		end, err := s.tag(begin)
 		if err != nil {
 			return nil, err
 		}
 		at = end
 	}
-	s.literal(text[at:])
+	s.out.WriteString(text[at:])
 	if len(s.open) > 0 {
 		last := s.open[len(s.open)-1]
-		return nil, s.fail(last.at, "The section %q is never closed; write {{/%s}} where it ends", last.name, last.name)
+		return nil, s.fail(last.at, "The section %q is never closed; write {{/%s}} where it ends", last.written, last.written)
 	}
 	return s, nil
-}
-
-// part is a text or, where variable is not negative, the variable of that number.
-type part struct {
-	text     string
-	variable int
-}
-
-func (s *scanner) literal(text string) {
-	s.out.WriteString(text)
-	if text != "" {
-		s.parts = append(s.parts, part{text: text, variable: -1})
-	}
 }
 
 // tag reads the tag that begins at begin and returns where it ends.
@@ -101,57 +92,90 @@ func (s *scanner) tag(begin int) (end int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	kind := inner[0]
 	name := strings.TrimSpace(inner[1:])
-	s.branched = s.branched || strings.IndexByte("!#^/", kind) >= 0
-	switch kind {
+	switch kind := inner[0]; kind {
 	case '!':
 		s.out.WriteString("{{!}}")
-		return end, nil
 	case '>':
 		return 0, s.fail(begin, "Partials are not supported; write the text of %q here instead", name)
 	case '=':
 		return 0, s.fail(begin, "Delimiters cannot be changed; write tags as {{name}}")
 	case '#', '^':
-		if len(s.open) == MaxDepth {
-			return 0, s.fail(begin, "Sections are nested more than %d deep; flatten them", MaxDepth)
-		}
-		number, err := s.resolve(name, begin)
-		if err != nil {
-			return 0, err
-		}
-		s.open = append(s.open, section{name, begin})
-		s.out.WriteString(openTag + string(kind) + engineName(number) + closeTag)
-		return end, nil
+		err = s.begin(begin, kind, name)
 	case '/':
-		if len(s.open) == 0 {
-			return 0, s.fail(begin, "{{/%s}} closes a section that was not opened; write {{#%s}} before it or remove it", name, name)
-		}
-		last := s.open[len(s.open)-1]
-		if last.name != name {
-			return 0, s.fail(begin, "{{/%s}} stands where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.name)
-		}
-		s.open = s.open[:len(s.open)-1]
-		number, err := s.resolve(name, begin)
-		if err != nil {
-			return 0, err
-		}
-		s.out.WriteString(openTag + "/" + engineName(number) + closeTag)
-		return end, nil
+		err = s.end(begin, name)
 	case '&':
+		err = s.variable(begin, name)
 	default:
-		name = inner
+		err = s.variable(begin, inner)
 	}
-	if name == "." && len(s.open) > 0 {
-		name = s.open[len(s.open)-1].name
+	return end, err
+}
+
+// begin opens a section.
+func (s *scanner) begin(at int, kind byte, name string) error {
+	if len(s.open) == MaxDepth {
+		return s.fail(at, "Sections are nested more than %d deep; flatten them", MaxDepth)
 	}
-	number, err := s.resolve(name, begin)
-	if err != nil {
-		return 0, err
+	e, problem := s.find(name)
+	if problem != "" {
+		return s.fail(at, "%s", problem)
 	}
-	s.out.WriteString(openTag + "&" + engineName(number) + closeTag)
-	s.parts = append(s.parts, part{variable: number})
-	return end, nil
+	e.written = name
+	opened := section{entity: e, inverted: kind == '^', engine: e.member, at: at}
+	if e.member == "" {
+		opened.engine = s.bind("s", e)
+	}
+	s.open = append(s.open, opened)
+	s.out.WriteString(openTag + string(kind) + opened.engine + closeTag)
+	return nil
+}
+
+// end closes the innermost section.
+func (s *scanner) end(at int, name string) error {
+	if len(s.open) == 0 {
+		return s.fail(at, "{{/%s}} closes a section that was not opened; write {{#%s}} before it or remove it", name, name)
+	}
+	last := s.open[len(s.open)-1]
+	if last.written != name {
+		return s.fail(at, "{{/%s}} stands where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
+	}
+	s.open = s.open[:len(s.open)-1]
+	s.out.WriteString(openTag + "/" + last.engine + closeTag)
+	return nil
+}
+
+// variable writes a tag that shows a text.
+func (s *scanner) variable(at int, name string) error {
+	e, problem := s.find(name)
+	switch {
+	case problem != "":
+		return s.fail(at, "%s", problem)
+	case e.member != "":
+		s.out.WriteString(openTag + "&" + e.member + closeTag)
+		return nil
+	case e.items != nil:
+		return s.fail(at, "%s is a list; write {{#%s}}%s{{/%s}}", e.name, e.name, e.example(), e.name)
+	case e.text == nil:
+		return s.fail(at, "%s holds several values; name one, as {{%s%s}}", e.name, e.prefix, e.example())
+	}
+	if !slices.Contains(s.shown, e.name) {
+		s.shown = append(s.shown, e.name)
+	}
+	s.out.WriteString(openTag + "&" + s.bind("v", e) + closeTag)
+	return nil
+}
+
+// bind returns the engine's name for an entity.
+func (s *scanner) bind(kind string, e entity) string {
+	key := kind + e.name + "\x00" + e.key
+	number, found := s.numbers[key]
+	if !found {
+		number = len(s.bindings)
+		s.numbers[key] = number
+		s.bindings = append(s.bindings, binding{kind + strconv.Itoa(number), kind == "s", e})
+	}
+	return s.bindings[number].engine
 }
 
 // inner returns what stands between the braces of a tag, trimmed and not
@@ -183,42 +207,86 @@ func (s *scanner) inner(begin int) (inner string, end int, err error) {
 	return inner, end, nil
 }
 
-// resolve returns the number of a variable.
-func (s *scanner) resolve(name string, at int) (int, error) {
-	if i := slices.Index(s.names, name); i >= 0 {
-		return i, nil
-	}
-	get, err := s.find(name)
-	if err != "" {
-		return 0, s.fail(at, "%s", err)
-	}
-	s.names = append(s.names, name)
-	s.lookups = append(s.lookups, get)
-	return len(s.names) - 1, nil
+// find returns what a name stands for where the scanner is, or what is wrong with it.
+func (s *scanner) find(name string) (e entity, problem string) {
+	return s.within(s.open, name)
 }
 
-// find returns how the variable is read, or what is wrong with its name.
-func (s *scanner) find(name string) (get lookup, problem string) {
+// within looks a name up in open sections, from the innermost to the outermost, and then
+// among the variables.
+func (s *scanner) within(open []section, name string) (e entity, problem string) {
+	if len(open) == 0 {
+		return s.global(name)
+	}
+	last, outer := open[len(open)-1], open[:len(open)-1]
+	switch {
+	case last.inverted:
+	case name == "." && (last.text != nil || last.member != ""):
+		return last.entity, ""
+	case slices.Contains(last.members, name):
+		return entity{name: last.name + "." + name, member: engineMember(name)}, ""
+	case name == ".":
+		return s.global(name)
+	case last.prefix == attributePrefix:
+		e, problem = s.within(outer, name)
+		if problem != "" || e.text == nil && e.member == "" {
+			return s.global(attributePrefix + name)
+		}
+		if e.member == "" {
+			e = shadowed(e, name)
+		}
+		return e, ""
+	case last.prefix != "":
+		if e, problem = s.global(last.prefix + name); problem == "" {
+			return e, ""
+		}
+	}
+	return s.within(outer, name)
+}
+
+// shadowed is a variable that an attribute of the same name hides.
+func shadowed(outer entity, key string) entity {
+	return entity{name: outer.name, key: key, text: func(v *Values) string {
+		if _, found := v.exchange.Attributes[key]; found {
+			return v.attribute(key)
+		}
+		return outer.text(v)
+	}}
+}
+
+// global returns what a full name stands for.
+func (s *scanner) global(name string) (e entity, problem string) {
 	if key, found := strings.CutPrefix(name, attributePrefix); found {
 		if key == "" {
-			return nil, "An attribute's key is missing; write {{" + attributePrefix + "KEY}}"
+			return e, "An attribute's key is missing; write {{" + attributePrefix + "KEY}}"
 		}
-		return func(v *Values) string { return v.attribute(key) }, ""
+		return entity{name: name, text: func(v *Values) string { return v.attribute(key) }}, ""
+	}
+	for _, known := range structures() {
+		if known.name == name {
+			return known, ""
+		}
+	}
+	if key, found := strings.CutPrefix(name, labelPrefix); found {
+		if key == "" {
+			return e, "A label's key is missing; write {{" + labelPrefix + "KEY}}"
+		}
+		return entity{name: name, text: func(v *Values) string { return v.label(key) }}, ""
 	}
 	for _, known := range s.known {
 		if known.Name != name {
 			continue
 		}
 		if s.scope == InTexts && !known.InTexts {
-			return nil, fmt.Sprintf("%s is not known when title and message are written; use it in a webhook's body", name)
+			return e, fmt.Sprintf("%s is not known when title and message are written; use it in a webhook's body", name)
 		}
-		return known.get, ""
+		return entity{name: name, text: known.get}, ""
 	}
 	problem = fmt.Sprintf("There is no variable %q", abbreviated(name))
 	if near := nearest(name, s.known, s.scope); near != "" {
-		return nil, fmt.Sprintf("%s; did you mean %q?", problem, near)
+		return e, fmt.Sprintf("%s; did you mean %q?", problem, near)
 	}
-	return nil, problem + "; see the list of variables"
+	return e, problem + "; see the list of variables"
 }
 
 func (s *scanner) fail(at int, format string, args ...any) error {
@@ -227,7 +295,5 @@ func (s *scanner) fail(at int, format string, args ...any) error {
 	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 	return &Error{Line: line, Column: column, Message: fmt.Sprintf(format, args...)}
 }
-
-func engineName(i int) string { return "v" + strconv.Itoa(i) }
 
 func abbreviated(name string) string { return cut(name, 60) }

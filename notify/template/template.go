@@ -6,15 +6,17 @@
 // not know, or may know too well, what the engine can be made to do. Safety is
 // by construction, in two steps:
 //
-//   - A scanner of this package reads a template first. It refuses what could
-//     read a file, call itself, or loop (partials, changed delimiters), bounds
+//   - A scanner of this package checks a template first. It refuses what could
+//     read a file or call itself (partials, changed delimiters), bounds
 //     length, tags and nesting, and knows every variable by name: a misspelt
 //     one is an error with the nearest name, at its line and column, when the
 //     template is saved and not when an alert is due.
-//   - What is left for the engine are texts, variables and conditions over a
-//     flat map of clean strings. There is nothing to iterate over, so the time of
-//     a rendering is bounded by the template's length, and a budget bounds
-//     what it writes.
+//   - What is left for the Mustache engine, which renders all templates, are texts,
+//     variables, and sections over conditions, maps and lists of clean strings. Lists
+//     are bounded, and a budget bounds both what a rendering writes and how many
+//     steps it takes. The engine takes a step before and after each tag, so that
+//     sections within sections come to an end, by a measure that does not depend
+//     on how busy the machine is.
 //
 // A JSON body is parsed as JSON, each of its strings is a template of its own,
 // and the result is marshalled again: whatever an exchange contains, what
@@ -43,19 +45,25 @@ const (
 	MaxTags = 1000
 )
 
-// maxOutputBytes bounds what one rendering writes before it is cut to its limit.
-const maxOutputBytes = 256 << 10
+// Bounds of a rendering.
+const (
+	// maxOutputBytes bounds what is written before it is cut to its limit.
+	maxOutputBytes = 256 << 10
+	// maxSteps bounds the time, to about ten milliseconds.
+	maxSteps = 20_000
+)
 
-// errBudget stops a rendering that writes more than any message can hold.
-var errBudget = errors.New("the output is too long")
+var (
+	// errOutput stops a rendering that writes more than any message can hold.
+	errOutput = errors.New("the output is too long")
+	// errSteps stops one that takes too long.
+	errSteps = errors.New("the template repeats too much; nest no lists, and write less in them")
+)
 
 // Template is a parsed template. It is safe for concurrent use.
 type Template struct {
-	engine *mustache.Template
-	// variables are the values that the engine's text names v0, v1 ….
-	variables []lookup
-	// parts are those of a template without conditions; then engine is nil.
-	parts []part
+	engine   *mustache.Template
+	bindings []binding
 	// constant tells that the template has no tags.
 	constant bool
 	names    []string
@@ -68,20 +76,14 @@ func Parse(text string, scope Scope) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{variables: s.lookups, names: s.names, constant: s.tags == 0}
-	if !s.branched {
-		t.parts = s.parts
-		return t, nil
-	}
 	engine, err := mustache.ParseStringPartials(s.out.String(), &mustache.StaticProvider{})
 	if err != nil {
 		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("The template cannot be read: %v", err)}
 	}
-	t.engine = engine
-	return t, nil
+	return &Template{engine: engine, bindings: s.bindings, names: s.shown, constant: s.tags == 0}, nil
 }
 
-// Names returns the names of the variables that t uses, each once, in order.
+// Names returns the names of the variables that t shows, each once, in order.
 func (t *Template) Names() []string { return t.names }
 
 // Limit bounds what a rendering returns.
@@ -111,7 +113,7 @@ func MessageLimit() Limit { return Limit{Runes: MaxMessageRunes} }
 // template cannot be rendered with these values, whatever they are; a text that
 // is merely long is cut.
 func (t *Template) Text(v *Values, limit Limit) (string, error) {
-	text, err := t.render(v, limit.Value)
+	text, err := t.render(v, limit.Value, &budget{bytes: maxOutputBytes, steps: maxSteps})
 	if err != nil {
 		return "", err
 	}
@@ -121,76 +123,55 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 	return cut(strings.TrimSpace(text), limit.Runes), nil
 }
 
-func (t *Template) render(v *Values, value func(string) string) (text string, err error) {
+// render renders t within what is left of a budget.
+func (t *Template) render(v *Values, value func(string) string, w *budget) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			text, err = "", fmt.Errorf("render template: %v", r)
 		}
 	}()
-	if t.engine == nil {
-		return t.joined(v, value), nil
+	context := make(map[string]any, len(t.bindings))
+	for i := range t.bindings {
+		context[t.bindings[i].engine] = t.bindings[i].value(v, value)
 	}
-	context := make(map[string]string, len(t.variables))
-	for i, variable := range t.variables {
-		s := variable(v)
-		if value != nil {
-			s = value(s)
-		}
-		context[engineName(i)] = s
+	w.text.Reset()
+	err = t.engine.FRender(w, context)
+	if w.err != nil {
+		err = w.err // the engine ignores those of variables
 	}
-	w := &budget{left: maxOutputBytes}
-	if err := t.engine.FRender(w, context); err != nil && !errors.Is(err, errBudget) {
+	switch {
+	case err == nil || errors.Is(err, errOutput):
+	case errors.Is(err, errSteps):
+		return "", err
+	default:
 		return "", fmt.Errorf("render template: %w", err)
 	}
 	return strings.ToValidUTF8(w.text.String(), "\uFFFD"), nil
 }
 
-// joined renders a template without conditions, for which the engine would do
-// much and decide nothing.
-func (t *Template) joined(v *Values, value func(string) string) string {
-	if t.constant && len(t.parts) == 1 {
-		return t.parts[0].text
-	}
-	w := budget{left: maxOutputBytes}
-	for _, p := range t.parts {
-		text := p.text
-		if p.variable >= 0 {
-			text = t.variables[p.variable](v)
-			if value != nil {
-				text = value(text)
-			}
-		}
-		if !w.write(text) {
-			break
-		}
-	}
-	return strings.ToValidUTF8(w.text.String(), "\uFFFD")
-}
-
-// budget is a writer that keeps what it can and then fails for good. The engine
-// ignores the errors of some writes, so it must stay failed.
+// budget is a writer that keeps what it can and then fails for good, also to write
+// nothing: the engine ignores the errors of some writes.
 type budget struct {
-	text strings.Builder
-	left int
+	text         strings.Builder
+	bytes, steps int
+	err          error
 }
 
 var _ io.Writer = (*budget)(nil)
 
-// write is Write, and reports whether there was room for the whole text.
-func (b *budget) write(text string) bool {
-	n := min(len(text), b.left)
-	b.left -= n
-	b.text.WriteString(text[:n])
-	return n == len(text)
-}
-
 func (b *budget) Write(p []byte) (int, error) {
-	n := min(len(p), b.left)
-	b.left -= n
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.steps--; b.steps < 0 {
+		b.err = errSteps
+		return 0, b.err
+	}
+	n := min(len(p), b.bytes)
+	b.bytes -= n
 	b.text.Write(p[:n])
 	if n < len(p) {
-		b.left = 0
-		return n, errBudget
+		b.err = errOutput
 	}
-	return n, nil
+	return n, b.err
 }

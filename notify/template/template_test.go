@@ -32,7 +32,15 @@ func TestParseRefuses(t *testing.T) {
 		"misspelt":             {"{{exchange.aplication}}", 1, 1, `did you mean "exchange.application"?`},
 		"without its group":    {"{{errorMessage}}", 1, 1, `did you mean "exchange.errorMessage"?`},
 		"other case":           {"{{exchange.ErrorType}}", 1, 1, `did you mean "exchange.errorType"?`},
-		"group alone":          {"{{#exchange}}{{route}}{{/exchange}}", 1, 1, `no variable "exchange"`},
+		"group as a variable":  {"{{exchange}}", 1, 1, "holds several values; name one, as {{exchange.application}}"},
+		"map as a variable":    {"{{exchange.attributes}}", 1, 1, "name one, as {{exchange.attributes.KEY}}"},
+		"list as a variable":   {"{{exchange.attributeList}}", 1, 1, "is a list; write {{#exchange.attributeList}}{{key}} {{value}}{{/exchange.attributeList}}"},
+		"not of the group":     {"{{#exchange}}{{rute}}{{/exchange}}", 1, 14, `did you mean "exchange.route"?`},
+		"not of the item":      {"{{#exchange.attributeList}}{{kee}}{{/exchange.attributeList}}", 1, 28, `no variable "kee"`},
+		"item outside":         {"{{key}}", 1, 1, `no variable "key"`},
+		"dot of a record":      {"{{#exchange.attributeList}}{{.}}{{/exchange.attributeList}}", 1, 28, `no variable "."`},
+		"dot when inverted":    {"{{^exchange.route}}{{.}}{{/exchange.route}}", 1, 20, `no variable "."`},
+		"group of bodies":      {"{{#alert}}{{title}}{{/alert}}", 1, 11, "no variable"},
 		"missing key":          {"{{exchange.attributes.}}", 1, 1, "key is missing"},
 		"only in bodies":       {"{{alert.id}}", 1, 1, "not known when title and message are written"},
 		"dot outside":          {"{{.}}", 1, 1, "no variable"},
@@ -75,6 +83,18 @@ func TestText(t *testing.T) {
 		"condition":          {"{{#exchange.errorType}}E{{/exchange.errorType}}{{^exchange.errorType}}none{{/exchange.errorType}}", "E"},
 		"otherwise":          {"{{^exchange.attributes.none}}none{{/exchange.attributes.none}}", "none"},
 		"dot":                {"{{#exchange.errorMessage}}({{.}}){{/exchange.errorMessage}}", "(Read timed out after 1000 ms)"},
+		"group":              {"{{#exchange}}{{route}} of {{application}}, {{rule.name}}{{/exchange}}", "order-to-erp of orders, Failed orders"},
+		"group of nothing":   {"{{#count}}{{observed}}{{/count}}{{^count}}one{{/count}}", "one"},
+		"group in a group":   {"{{#exchange}}{{#rule}}{{name}} {{route}}{{/rule}}{{/exchange}}", "Failed orders order-to-erp"},
+		"condition in group": {"{{#exchange}}{{#errorType}}{{.}}{{/errorType}}{{/exchange}}", "java.net.SocketTimeoutException"},
+		"map":                {"{{#exchange.attributes}}{{customer}} {{http.status}} {{none}}{{rule.name}}{{/exchange.attributes}}", "ACME 504 Failed orders"},
+		"map in a group":     {"{{#exchange}}{{#attributes}}{{#customer}}{{.}}!{{/customer}}{{^none}}?{{/none}}{{/attributes}}{{attributes.customer}}{{/exchange}}", "ACME!?ACME"},
+		"list":               {"{{#exchange.attributeList}}{{key}}={{value}};{{/exchange.attributeList}}", "customer=ACME;http.status=504;"},
+		"list in a group":    {"{{#exchange}}{{#attributeList}}{{route}} {{key}}, {{/attributeList}}{{/exchange}}", "order-to-erp customer, order-to-erp http.status,"},
+		"condition in list":  {"{{#exchange.attributeList}}{{#value}}<{{.}}>{{/value}}{{^value}}-{{/value}}{{/exchange.attributeList}}", "<ACME><504>"},
+		"list in a list":     {"{{#exchange.attributeList}}{{key}}:{{#exchange.stackLines}}{{key}}.{{/exchange.stackLines}} {{/exchange.attributeList}}", "customer:customer.customer.customer. http.status:http.status.http.status.http.status."},
+		"list of texts":      {"{{#exchange.stackLines}}\n> {{.}}\n{{/exchange.stackLines}}", "> java.net.SocketTimeoutException: Read timed out\n> \tat java.base/java.net.Socket.read(Socket.java:1)\n> \tat com.example.orders.ErpClient.post(ErpClient.java:57)"},
+		"list not empty":     {"{{^exchange.stackLines}}none{{/exchange.stackLines}}.", "."},
 		"own lines":          {"a\n{{#exchange.route}}\nb\n{{/exchange.route}}\nc", "a\nb\nc"},
 		"comment":            {"a{{! not {shown}\n}}b", "ab"},
 		"severity":           {"{{alert.severity}} {{rule.id}}", "CRITICAL 00000000-0000-0000-0000-000000000100"},
@@ -151,7 +171,11 @@ func TestVariablesAllWork(t *testing.T) {
 		if v.InTexts {
 			scope = template.InTexts
 		}
-		parsed, err := template.Parse("{{"+v.Name+"}}", scope)
+		text := "{{" + v.Name + "}}"
+		if strings.HasPrefix(v.Description, "A section") {
+			text = "{{#" + v.Name + "}}x{{/" + v.Name + "}}"
+		}
+		parsed, err := template.Parse(text, scope)
 		if err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 			continue
@@ -168,6 +192,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"{{exchange.route}}", "{{#exchange.route}}{{.}}{{/exchange.route}}", "{{>x}}", "{{{exchange.route}}}", "{{! {{ }}", "{{=| |=}}",
 		"{{&exchange.attributes.a.b}}\n{{^rule.name}}\r\n{{/rule.name}}\n", rules.DefaultTitle, rules.DefaultMessage, "{{{{exchange.route}}}}",
+		"{{#exchange.attributeList}}{{key}}{{#exchange}}{{#attributes}}{{a}}{{/attributes}}{{/exchange}}{{/exchange.attributeList}}", "{{#exchange.stackLines}}{{.}}{{/exchange.stackLines}}",
 	} {
 		f.Add(seed)
 	}

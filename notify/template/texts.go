@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -226,5 +227,6 @@ func sentence(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Line, e.Column)
 	}
-	return err.Error()
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
 }

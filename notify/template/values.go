@@ -31,19 +31,26 @@ type Variable struct {
 }
 
 // Variables returns every variable, in the order in which people look for them.
-// An attribute appears once, as "exchange.attributes.KEY".
+// A label appears once, as "rule.labels.KEY", an attribute as "exchange.attributes.KEY";
+// lists come last.
 func Variables() []Variable {
 	known := vocabulary()
-	list := make([]Variable, 0, len(known)+1)
+	list := make([]Variable, 0, len(known)+4)
 	for _, k := range known {
 		list = append(list, k.Variable)
 	}
-	return append(list, Variable{attributePrefix + "KEY", "The attribute KEY of the exchange, empty where it has none", true})
+	return append(list,
+		Variable{labelPrefix + "KEY", "The label KEY of the rule, empty where it has none", true},
+		Variable{attributePrefix + "KEY", "The attribute KEY of the exchange, empty where it has none", true},
+		Variable{attributeList, "A section for each attribute, in the order of their keys: {{key}} and {{value}}", true},
+		Variable{stackLines, "A section for each line of the stack trace: {{.}}", true},
+	)
 }
 
 // Values are what a template's variables stand for.
 type Values struct {
 	ruleID, ruleName, severity string
+	about                      rules.About
 	// exchange is never nil; of a count it is the newest, and may be the zero exchange.
 	exchange *rules.Exchange
 	// count is nil for an alert about one exchange.
@@ -57,7 +64,7 @@ type Values struct {
 // ForExchange returns the values for the title and the message of the alert
 // that r raises for e. Texts of e are made clean as they are used.
 func ForExchange(r *rules.Rule, e *rules.Exchange) *Values {
-	return &Values{ruleID: r.ID.String(), ruleName: r.Name, severity: string(r.Severity), exchange: e}
+	return &Values{ruleID: r.ID.String(), ruleName: r.Name, severity: string(r.Severity), about: r.About(), exchange: e}
 }
 
 // ForCount returns the values for the title and the message of the alert that r
@@ -77,7 +84,7 @@ func ForAlert(a *alerts.Instance, url string) *Values { return ForReason(a, noti
 // owed for a reason.
 func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 	return &Values{
-		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity),
+		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity), about: a.About,
 		exchange: &a.Exchange, count: a.Count, alert: a, alertURL: url, reason: reason,
 	}
 }
@@ -97,20 +104,27 @@ type variable struct {
 	get lookup
 }
 
-const attributePrefix = "exchange.attributes."
+const (
+	attributePrefix = "exchange.attributes."
+	labelPrefix     = "rule.labels."
+)
 
 // Bounds of the values, in bytes.
 const (
 	maxNameBytes  = 1 << 10
 	maxTextBytes  = 16 << 10
 	maxStackBytes = 32 << 10
+	// maxAddressBytes is more than the longest address takes, in characters of any length.
+	maxAddressBytes = 8 << 10
 )
 
 func (v *Values) attribute(key string) string {
 	return rules.CleanText(v.exchange.Attributes[key], maxNameBytes)
 }
 
-// vocabulary returns every variable but the attributes.
+func (v *Values) label(key string) string { return rules.CleanText(v.about.Labels[key], maxNameBytes) }
+
+// vocabulary returns every variable but labels and attributes.
 func vocabulary() []variable {
 	return slices.Concat(exchangeVariables(), countVariables(), ruleVariables(), alertVariables())
 }
@@ -164,7 +178,7 @@ func countVariables() []variable {
 		inTexts("threshold", "How many are needed", func(c *alerts.Count) string { return strconv.Itoa(c.Threshold) }),
 		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
 		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
-		inTexts("group", "What was counted together: the route, application or environment", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
+		inTexts("group", "What was counted together: the route, application, environment or error type", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
 	}
 }
 
@@ -172,6 +186,9 @@ func ruleVariables() []variable {
 	return []variable{
 		{Variable{"rule.name", "The rule's name", true}, func(v *Values) string { return rules.CleanText(v.ruleName, maxNameBytes) }},
 		{Variable{"rule.id", "The rule's identifier", true}, func(v *Values) string { return v.ruleID }},
+		{Variable{"rule.owner", "Who owns the rule, such as a team", true}, func(v *Values) string { return rules.CleanText(v.about.Owner, maxNameBytes) }},
+		{Variable{"rule.runbookUrl", "The address of the rule's runbook", true}, func(v *Values) string { return rules.CleanText(v.about.RunbookURL, maxAddressBytes) }},
+		{Variable{"rule.note", "The rule's note", true}, func(v *Values) string { return rules.CleanText(v.about.Note, maxTextBytes) }},
 	}
 }
 

@@ -3,6 +3,8 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +30,9 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	case a.State == alerts.Resolved && a.ResolvedAt != nil:
 		told.ChangedBy, told.ChangedAt = a.ResolvedBy, *a.ResolvedAt
 	}
+	if !a.Health {
+		told.Owner, told.Labels, told.RunbookURL, told.Note = a.About.Owner, a.About.Labels, a.About.RunbookURL, a.About.Note
+	}
 	if c := a.Count; c != nil {
 		told.Count = &slack.Count{
 			Observed: c.Observed, Threshold: c.Threshold, Window: template.Seconds(c.WindowSeconds),
@@ -51,6 +56,8 @@ func groupName(g rules.GroupBy) string {
 		return "Application"
 	case rules.GroupByEnvironment:
 		return "Environment"
+	case rules.GroupByErrorType:
+		return "Error type"
 	case rules.GroupByNothing:
 	}
 	return ""
@@ -95,6 +102,7 @@ func event(d *notify.Delivery, url string) []byte {
 	}
 	b = text(b, `},"rule":{"id":`, a.RuleID.String())
 	b = text(b, `,"name":`, name(a.RuleName))
+	b = about(b, &a.About)
 	// The webhook that was switched off.
 	if a.WebhookID != uuid.Nil {
 		b = text(b, `},"webhook":{"id":`, a.WebhookID.String())
@@ -113,6 +121,25 @@ func event(d *notify.Delivery, url string) []byte {
 		b = append(b, `,"test":true`...)
 	}
 	return append(b, '}')
+}
+
+// about appends what the rule tells; what it does not tell is absent.
+func about(b []byte, a *rules.About) []byte {
+	for i, key := range slices.Sorted(maps.Keys(a.Labels)) {
+		before := map[bool]string{true: `,"labels":{`, false: `,`}[i == 0]
+		b = text(text(b, before, name(key)), `:`, name(a.Labels[key]))
+	}
+	if len(a.Labels) > 0 {
+		b = append(b, '}')
+	}
+	for _, part := range []struct{ before, text string }{
+		{`,"owner":`, a.Owner}, {`,"runbookUrl":`, a.RunbookURL}, {`,"note":`, a.Note},
+	} {
+		if part.text != "" {
+			b = text(b, part.before, rules.CleanText(part.text, maxTextBytes))
+		}
+	}
+	return b
 }
 
 // text appends what stands before a text, and the text as a string of JSON.

@@ -179,6 +179,7 @@ func TestEveryBodyIsReadableAndNamesItsAlert(t *testing.T) {
 		}).Draw(t, "template")
 		text := func(name string) string { return anyText().Draw(t, name) }
 		d.Alert.Title, d.Alert.Message, d.Alert.RuleName = text("title"), text("message"), text("rule")
+		d.Alert.About = rules.About{Labels: map[string]string{text("label"): text("value")}, Owner: text("owner"), RunbookURL: text("runbook"), Note: text("note")}
 		raw := rules.Exchange{
 			StartTimeNS: rapid.Int64().Draw(t, "start"), DurationNS: rapid.Int64().Draw(t, "duration"), ExecutionID: text("id"), Environment: text("environment"),
 			Application: text("application"), Route: text("route"), Status: rules.Failed, ErrorType: text("type"), ErrorMessage: text("error"),

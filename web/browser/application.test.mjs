@@ -81,17 +81,23 @@ describe("the application", { timeout: 420_000 }, () => {
 
     await page.getByLabel("Name").fill("Failed orders");
     const refused = page.waitForResponse((answer) => answer.status() === 400);
-    const expression = page.getByLabel("Error message matches");
+    const expression = page.getByLabel("Error message matches", { exact: true });
     await expression.fill("(");
     const { errors } = await (await refused).json();
     const message = errors.find((error) => error.field === "definition.filter.errorMessageMatches").message;
     await page.getByText(message, { exact: true }).waitFor(visible);
     await expression.fill("");
-    await page.locator("input").and(page.getByLabel("Applications")).fill("orders");
+    await page
+      .locator("input")
+      .and(page.getByLabel("Applications", { exact: true }))
+      .fill("orders");
     await page.keyboard.press("Enter");
     await page.getByLabel("Receiver").check();
     await page.getByText("Whenever an exchange of orders fails, tell Receiver once.").waitFor(visible);
-    await page.getByText(/would have raised no alert/).waitFor(visible);
+    await page
+      .getByText(/would have raised no alert/)
+      .last()
+      .waitFor(visible);
     await page.getByRole("button", { name: "Create the rule" }).click();
     await page.getByRole("row", { name: /Failed orders/ }).waitFor(visible);
     await page
@@ -228,7 +234,14 @@ describe("the application", { timeout: 420_000 }, () => {
   test("a rule is edited beside what it would have raised, and its message is about a real exchange", async () => {
     await page.getByRole("link", { name: "Rules" }).click();
     await page.getByRole("link", { name: "Failed orders", exact: true }).click();
-    await page.getByText(/this would have raised 13\d alerts: 13\d messages/).waitFor(visible);
+    await page.getByText("Whenever an exchange of orders fails, tell Receiver once.").waitFor(visible);
+    await page.getByRole("img", { name: /^\d+ alerts, by quarter of an hour/ }).waitFor(visible);
+    await page.getByText(/created the rule/).waitFor(visible);
+    await page.getByRole("link", { name: "Edit", exact: true }).click();
+    await page
+      .getByText(/this would have raised 13\d alerts: 13\d messages/)
+      .last()
+      .waitFor(visible);
     const preview = page.getByRole("complementary", { name: "Preview" });
     assert.match(await preview.getByLabel("About").locator("option:checked").textContent(), /orders · late/);
     await page.getByLabel("Title", { exact: true }).fill("");
@@ -255,7 +268,7 @@ describe("the application", { timeout: 420_000 }, () => {
     const other = listen(await context.newPage());
     await other.goto(page.url());
     await other.getByLabel("Name").fill("Failed orders of ours");
-    await page.getByLabel("Error message contains").fill("ERP");
+    await page.getByLabel("Error message contains", { exact: true }).fill("ERP");
     await page.getByRole("button", { name: "Save the rule" }).click();
     await page.getByText(/” was saved\./).waitFor(visible);
     await other.getByRole("button", { name: "Save the rule" }).click();
@@ -266,9 +279,9 @@ describe("the application", { timeout: 420_000 }, () => {
       assert.deepEqual(await accessibility(other), [], `the conflict in ${scheme}`);
     }
     await dialog.getByRole("button", { name: "Use these" }).click();
-    assert.equal(await other.getByLabel("Error message contains").inputValue(), "ERP");
+    assert.equal(await other.getByLabel("Error message contains", { exact: true }).inputValue(), "ERP");
     await other.getByLabel("Name").fill("Failed orders");
-    await other.getByLabel("Error message contains").fill("");
+    await other.getByLabel("Error message contains", { exact: true }).fill("");
     await other.getByRole("button", { name: "Save the rule" }).click();
     await other.getByText(/” was saved\./).waitFor(visible);
     await context.close();
@@ -309,6 +322,8 @@ describe("the application", { timeout: 420_000 }, () => {
         const alert = new URL(await rowOf("many-").first().getAttribute("href"), world.url).pathname;
         await opened.goto(`${world.url}/rules`);
         const rule = await opened.getByRole("link", { name: "Failed orders", exact: true }).getAttribute("href");
+        await opened.goto(`${world.url}${alert}`);
+        const issue = await opened.getByRole("link", { name: "Open the issue" }).getAttribute("href");
         const pages = {
           "/inbox": rows(opened).first(),
           [alert]: opened.getByText("ErpClient.post"),
@@ -316,9 +331,12 @@ describe("the application", { timeout: 420_000 }, () => {
           "/inbox?fold=error": opened.getByRole("button", { name: /×/ }).first(),
           "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
           "/system": opened.getByRole("row", { name: /answers this page/ }),
+          "/wall": opened.getByText(/firing$/).first(),
           "/rules": opened.getByRole("row", { name: /Failed orders/ }),
           "/rules/new": opened.getByLabel("Receiver"),
-          [rule]: opened.getByText(/this would have raised/),
+          [rule]: opened.getByRole("img", { name: /by quarter of an hour/ }),
+          [`${rule}/edit`]: opened.getByText(/this would have raised/).first(),
+          [issue]: opened.getByRole("img", { name: /^Alerts per hour/ }),
           "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
           "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
           "/account": opened.getByText("Administrator", { exact: true }),
@@ -342,6 +360,44 @@ describe("the application", { timeout: 420_000 }, () => {
       });
     }
   }
+
+  test("the pages that tell things together can be used in forced colours, and on a wall", async () => {
+    const context = await world.browser.newContext({
+      viewport: { width: 3840, height: 2160 },
+      forcedColors: "active",
+      storageState: await page.context().storageState(),
+    });
+    const opened = listen(await context.newPage());
+    const { items } = await (await opened.request.get(`${world.url}/api/v1/rules`)).json();
+    const groups = await (await opened.request.get(`${world.url}/api/v1/alerts/groups?by=issue`)).json();
+    const { application, route, signature } = groups.items.find((group) => group.signature);
+    const issue = new URLSearchParams({ app: application, route, error: signature });
+    for (const [path, chart] of [
+      [`/rules/${items[0].id}`, /by quarter of an hour/],
+      [`/issue?${issue}`, /^Alerts per hour/],
+      ["/system", /^Evaluation lag/],
+      [`/webhooks/${items[0].webhookIds[0]}`, /^Attempts per hour/],
+    ]) {
+      await opened.goto(world.url + path);
+      const drawn = opened.getByRole("img", { name: chart });
+      await drawn.waitFor(visible);
+      await drawn.focus();
+      await opened.keyboard.press("End");
+      await opened
+        .getByText(/\d\d:\d\d · /)
+        .first()
+        .waitFor(visible);
+      const found = await accessibility(opened);
+      // Forced colours are the system's, which is why nothing is said of their contrast.
+      assert.deepEqual(
+        found.filter((one) => !/contrast/.test(one)),
+        [],
+        path,
+      );
+      assert.deepEqual(await opened.evaluate(tooWide), [], path);
+    }
+    await context.close();
+  });
 
   test("a wide screen is used to its edge, and a form's lines end where its fields do", async () => {
     const context = await world.browser.newContext({ storageState: await page.context().storageState() });

@@ -127,7 +127,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       undefined,
       { timeout: 30_000 },
     );
-    assert.match(await fetched(), /RuleEditor-/);
+    assert.match(await fetched(), /NewRulePage-/);
     await world.stop();
     for (const name of ["Rules", "Webhooks", "Deliveries", "System"]) {
       await go(opened, name);
@@ -235,6 +235,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     // What a preview said before the outage is not what there is after it.
     await go(form, "Rules");
     await form.getByRole("link", { name: "Failures", exact: true }).click();
+    await form.getByRole("link", { name: "Edit", exact: true }).click();
     await form.getByText(/would have raised 1 alert:/).waitFor(visible);
     await world.stop();
     await status(form)

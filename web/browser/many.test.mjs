@@ -127,7 +127,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await page.goto(`${world.url}/inbox?fold=none&app=named`);
     await rows().first().click();
     const detail = page.getByRole("article", { name: "Alert" });
-    await detail.getByText(name).waitFor(visible);
+    await detail.getByText(name, { exact: true }).waitFor(visible);
     for (const width of [360, 768, 1024, 1440, 2560]) {
       await page.setViewportSize({ width, height: 900 });
       await detail.getByText("4711").waitFor(visible);
@@ -139,7 +139,7 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
       );
       const hidden = values.filter((value) => value.width < 60 || value.right > width);
       assert.deepEqual(hidden, [], `at ${width}`);
-      assert.ok(values.some(({ text }) => text === "4711"));
+      assert.ok(values.some(({ text }) => text.startsWith("4711")));
     }
     await page.setViewportSize({ width: 1440, height: 900 });
   });

@@ -58,6 +58,7 @@ try {
     const editor = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 1100 } });
     await editor.goto(`${origin}/rules`);
     await editor.getByRole("link", { name: "Integration failed" }).first().click();
+    await editor.getByRole("link", { name: "Edit" }).click();
     await editor.getByText(/this would have raised/).waitFor();
     // The message follows the newest exchange that the preview has found.
     const preview = editor.getByRole("complementary", { name: "Preview" });

@@ -4,9 +4,13 @@ import type { Plugin } from "vite";
 
 /** The module that each address needs beside the application itself, by the paths of the router. */
 export const pageModules: Readonly<Record<string, string>> = {
+  "/wall": "src/inbox/WallPage.tsx",
+  "/issue": "src/inbox/IssuePage.tsx",
   "/rules": "src/rules/RulesPage.tsx",
   "/rules/new": "src/rules/NewRulePage.tsx",
-  "/rules/$ruleId": "src/rules/EditRulePage.tsx",
+  "/rules/$ruleId": "src/rules/RulePage.tsx",
+  "/rules/$ruleId/edit": "src/rules/EditRulePage.tsx",
+  "/explain": "src/rules/ExplainPage.tsx",
   "/webhooks": "src/webhooks/WebhooksPage.tsx",
   "/webhooks/new": "src/webhooks/NewWebhookPage.tsx",
   "/webhooks/$webhookId": "src/webhooks/EditWebhookPage.tsx",

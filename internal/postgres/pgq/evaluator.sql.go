@@ -370,7 +370,11 @@ with known as (
            exists (
                select from announcement a
                where a.subject = 'source' and (a.replica = $1::text or not exists (
-                   select from replica o where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
+                   select from replica o
+                   join checkpoint h on h.owner = o.replica_id
+                   join tenant_partition t on t.partition = h.partition
+                   join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+                   where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
            ) as source_failed,
            coalesce(bool_and(r.evaluated_at > now() - $3::interval) filter (where r.replica_id = $1::text), false) as noted
     from replica r
@@ -565,7 +569,7 @@ func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) erro
 }
 
 const rulesChanged = `-- name: RulesChanged :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
 join rule r using (rule_id)
@@ -621,6 +625,7 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 			&i.Rule.WindowSeconds,
 			&i.Rule.GroupBy,
 			&i.Rule.NotifyOnResolve,
+			&i.Rule.About,
 			&i.ArmedSinceNs,
 			&i.Former,
 			&i.Problem,

@@ -106,7 +106,11 @@ const announcementEnd = `-- name: AnnouncementEnd :many
 delete from announcement a
 where a.subject = $1
   and (a.replica = $2::text or not exists (
-      select from replica r where r.replica_id = a.replica and r.beat_at > now() - $3::interval))
+      select from replica o
+      join checkpoint h on h.owner = o.replica_id
+      join tenant_partition t on t.partition = h.partition
+      join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+      where o.replica_id = a.replica and o.beat_at > now() - $3::interval))
 returning a.since
 `
 
@@ -116,7 +120,7 @@ type AnnouncementEndParams struct {
 	DeadAfter time.Duration
 }
 
-// Ends what this replica announced, or one that is dead.
+// Ends what this replica announced, or one that is dead or evaluates no rule any more.
 func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams) ([]time.Time, error) {
 	rows, err := q.db.Query(ctx, announcementEnd, arg.Subject, arg.Replica, arg.DeadAfter)
 	if err != nil {
@@ -199,32 +203,42 @@ func (q *Queries) OperatorWebhooks(ctx context.Context, tenantIds []string) ([]O
 }
 
 const ruleFailingClaim = `-- name: RuleFailingClaim :many
+with counted as (
+    insert into incident_count as c (subject, raised)
+    select 'rule ' || r.id, 1
+    from unnest($1::uuid[]) as r (id)
+    where not exists (select from rule_failing f where f.rule_id = r.id)
+    order by r.id
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
 insert into rule_failing (rule_id, alert_id)
-select unnest($1::uuid[]), unnest($2::uuid[])
+select r.id, incident_id(counted.subject, counted.raised)
+from unnest($1::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
 on conflict (rule_id) do nothing
-returning rule_id
+returning rule_id, alert_id
 `
 
-type RuleFailingClaimParams struct {
-	RuleIds  []uuid.UUID
-	AlertIds []uuid.UUID
+type RuleFailingClaimRow struct {
+	RuleID  uuid.UUID
+	AlertID uuid.UUID
 }
 
-// Claims the announcement of rules that cannot be evaluated; those already announced
-// are left out.
-func (q *Queries) RuleFailingClaim(ctx context.Context, arg RuleFailingClaimParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, ruleFailingClaim, arg.RuleIds, arg.AlertIds)
+// Claims the announcement of rules that cannot be evaluated, and returns the ids of their
+// alerts; those already announced are left out.
+func (q *Queries) RuleFailingClaim(ctx context.Context, ruleIds []uuid.UUID) ([]RuleFailingClaimRow, error) {
+	rows, err := q.db.Query(ctx, ruleFailingClaim, ruleIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []RuleFailingClaimRow{}
 	for rows.Next() {
-		var rule_id uuid.UUID
-		if err := rows.Scan(&rule_id); err != nil {
+		var i RuleFailingClaimRow
+		if err := rows.Scan(&i.RuleID, &i.AlertID); err != nil {
 			return nil, err
 		}
-		items = append(items, rule_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -326,19 +340,30 @@ func (q *Queries) RulesToFail(ctx context.Context, ruleIds []uuid.UUID) ([]Rules
 }
 
 const tenantsAffected = `-- name: TenantsAffected :many
-select distinct on (tenant_id) tenant_id, rule_id, version
-from rule
-where enabled and deleted_at is null
-order by tenant_id, rule_id
+with affected as (
+    select distinct on (tenant_id) tenant_id, rule_id, version
+    from rule
+    where enabled and deleted_at is null
+    order by tenant_id, rule_id
+), counted as (
+    insert into incident_count as c (subject, raised)
+    select 'source of ' || tenant_id, 1 from affected order by tenant_id
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
+select a.tenant_id, a.rule_id, a.version, incident_id(counted.subject, counted.raised)::uuid as alert_id
+from affected a join counted on counted.subject = 'source of ' || a.tenant_id
 `
 
 type TenantsAffectedRow struct {
 	TenantID string
 	RuleID   uuid.UUID
 	Version  int64
+	AlertID  uuid.UUID
 }
 
-// The tenants with enabled rules, and one of these rules each.
+// The tenants with enabled rules, one of these rules each, and the id of the alert that is
+// raised about the source.
 func (q *Queries) TenantsAffected(ctx context.Context) ([]TenantsAffectedRow, error) {
 	rows, err := q.db.Query(ctx, tenantsAffected)
 	if err != nil {
@@ -348,7 +373,12 @@ func (q *Queries) TenantsAffected(ctx context.Context) ([]TenantsAffectedRow, er
 	items := []TenantsAffectedRow{}
 	for rows.Next() {
 		var i TenantsAffectedRow
-		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.Version); err != nil {
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.RuleID,
+			&i.Version,
+			&i.AlertID,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

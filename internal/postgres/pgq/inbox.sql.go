@@ -110,6 +110,56 @@ func (q *Queries) AlertCounts(ctx context.Context, tenantID string) (AlertCounts
 	return i, err
 }
 
+const alertDay = `-- name: AlertDay :many
+with day as (
+    select date_bin('15 minutes', now(), 'epoch') - interval '23 hours 45 minutes' as since
+), recent as (
+    select extract(epoch from a.fired_at - (select since from day)) / 900 as step
+    from alert a
+    where a.tenant_id = $1 and a.rule_id = $2 and a.state = any('{FIRING,ACKNOWLEDGED,RESOLVED}'::text[])
+      and a.fired_at >= (select since from day) and not a.health
+    order by a.fired_at desc
+    limit $3
+)
+select day.since::timestamptz as since, coalesce(floor(recent.step), 0)::integer as step, count(recent.step) as alerts
+from day left join recent on true
+group by day.since, floor(recent.step)
+`
+
+type AlertDayParams struct {
+	TenantID string
+	RuleID   uuid.UUID
+	Most     int32
+}
+
+type AlertDayRow struct {
+	Since  time.Time
+	Step   int32
+	Alerts int64
+}
+
+// Alerts of a rule by steps of 15 minutes, of the 24 hours that end with the present
+// step; one row without alerts where there are none. Of very many, only the newest.
+func (q *Queries) AlertDay(ctx context.Context, arg AlertDayParams) ([]AlertDayRow, error) {
+	rows, err := q.db.Query(ctx, alertDay, arg.TenantID, arg.RuleID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AlertDayRow{}
+	for rows.Next() {
+		var i AlertDayRow
+		if err := rows.Scan(&i.Since, &i.Step, &i.Alerts); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const alertExists = `-- name: AlertExists :one
 select exists (select from alert where tenant_id = $1 and alert_id = $2)
 `
@@ -127,7 +177,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about
 from alert a join rule r using (rule_id)
 where a.tenant_id = $1 and a.alert_id = $2
 `
@@ -138,8 +188,9 @@ type AlertGetParams struct {
 }
 
 type AlertGetRow struct {
-	Alert    Alert
-	RuleName string
+	Alert     Alert
+	RuleName  string
+	RuleAbout []byte
 }
 
 func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow, error) {
@@ -177,6 +228,7 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.Held,
 		&i.Alert.Reminders,
 		&i.RuleName,
+		&i.RuleAbout,
 	)
 	return i, err
 }
@@ -225,7 +277,7 @@ func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) erro
 }
 
 const attemptVerdicts = `-- name: AttemptVerdicts :many
-select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
+select t.notification_id, t.attempt, t.verdict, t.finished_at, t.status_code, t.duration_us, t.error,
        coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any($1::uuid[])
@@ -237,6 +289,8 @@ type AttemptVerdictsRow struct {
 	Attempt        int32
 	Verdict        *string
 	FinishedAt     *time.Time
+	StatusCode     *int32
+	DurationUs     *int64
 	Error          string
 	Claimed        bool
 }
@@ -256,6 +310,8 @@ func (q *Queries) AttemptVerdicts(ctx context.Context, notificationIds []uuid.UU
 			&i.Attempt,
 			&i.Verdict,
 			&i.FinishedAt,
+			&i.StatusCode,
+			&i.DurationUs,
 			&i.Error,
 			&i.Claimed,
 		); err != nil {
@@ -318,11 +374,12 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const bodiesOf = `-- name: BodiesOf :many
-select b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
+select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
 from notification_body b
 join notification n using (notification_id)
 join webhook w on w.webhook_id = n.webhook_id
 where b.notification_id = any($1::uuid[])
+order by b.notification_id, b.written_at desc
 `
 
 type BodiesOfRow struct {

@@ -97,43 +97,32 @@ func (q *Queries) BreakersOpenFor(ctx context.Context, openFor time.Duration) ([
 	return items, nil
 }
 
-const incidentClaim = `-- name: IncidentClaim :many
+const incidentClaim = `-- name: IncidentClaim :one
+with counted as (
+    insert into incident_count as c (subject, raised)
+    select 'webhook ' || $1::uuid || ' ' || $2::text, 1
+    where not exists (select from webhook_incident i where i.webhook_id = $1::uuid and i.kind = $2::text)
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
 insert into webhook_incident (webhook_id, kind, alert_id)
-select unnest($1::uuid[]), $2::text, unnest($3::uuid[])
+select $1::uuid, $2::text, incident_id(counted.subject, counted.raised) from counted
 on conflict do nothing
-returning webhook_id, alert_id
+returning alert_id
 `
 
 type IncidentClaimParams struct {
-	WebhookIds []uuid.UUID
-	Kind       string
-	AlertIds   []uuid.UUID
-}
-
-type IncidentClaimRow struct {
 	WebhookID uuid.UUID
-	AlertID   uuid.UUID
+	Kind      string
 }
 
-// Enters incidents of webhooks; those that are entered already are left out.
-func (q *Queries) IncidentClaim(ctx context.Context, arg IncidentClaimParams) ([]IncidentClaimRow, error) {
-	rows, err := q.db.Query(ctx, incidentClaim, arg.WebhookIds, arg.Kind, arg.AlertIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []IncidentClaimRow{}
-	for rows.Next() {
-		var i IncidentClaimRow
-		if err := rows.Scan(&i.WebhookID, &i.AlertID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Enters an incident of a webhook, and returns the id of its alert; no row where it is
+// entered already.
+func (q *Queries) IncidentClaim(ctx context.Context, arg IncidentClaimParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, incidentClaim, arg.WebhookID, arg.Kind)
+	var alert_id uuid.UUID
+	err := row.Scan(&alert_id)
+	return alert_id, err
 }
 
 const incidentEnd = `-- name: IncidentEnd :exec

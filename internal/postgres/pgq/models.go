@@ -178,6 +178,11 @@ type DigestMember struct {
 	DigestID       uuid.UUID
 }
 
+type IncidentCount struct {
+	Subject string
+	Raised  int64
+}
+
 type LateDropped struct {
 	RuleID    uuid.UUID
 	HourNs    int64
@@ -201,6 +206,23 @@ type NotificationBody struct {
 	ContentType    string
 	Content        []byte
 	Problem        string
+	WrittenAt      time.Time
+}
+
+type NotificationBodyFirst struct {
+	NotificationID uuid.UUID
+	ContentType    string
+	Content        []byte
+	Problem        string
+	WrittenAt      time.Time
+}
+
+type NotificationBodyRest struct {
+	NotificationID uuid.UUID
+	ContentType    string
+	Content        []byte
+	Problem        string
+	WrittenAt      time.Time
 }
 
 type NotificationStatus struct {
@@ -233,6 +255,14 @@ type Outbox struct {
 	BegunAt        *time.Time
 	ReadyAt        time.Time
 	Since          time.Time
+	BodyAt         *time.Time
+}
+
+type OutboxSample struct {
+	TenantID      string
+	At            time.Time
+	Messages      int64
+	OldestSeconds float64
 }
 
 type PartitionRule struct {
@@ -306,6 +336,7 @@ type Rule struct {
 	WindowSeconds      int32
 	GroupBy            string
 	NotifyOnResolve    bool
+	About              []byte
 }
 
 type RuleBackfill struct {
@@ -426,6 +457,14 @@ type SlackUpdate struct {
 	DueAt      time.Time
 	Attempts   int32
 	ClaimToken *int64
+}
+
+type SystemSample struct {
+	At             time.Time
+	LagMs          *int64
+	Partitions     int32
+	PartitionsHeld int32
+	Replicas       int32
 }
 
 type TenantPartition struct {

@@ -13,8 +13,8 @@ import (
 )
 
 const bodyInsert = `-- name: BodyInsert :exec
-insert into notification_body (notification_id, content_type, content, problem)
-select unnest($1::uuid[]), unnest($2::text[]), unnest($3::bytea[]), unnest($4::text[])
+insert into notification_body (notification_id, content_type, content, problem, written_at)
+select unnest($1::uuid[]), unnest($2::text[]), unnest($3::bytea[]), unnest($4::text[]), unnest($5::timestamptz[])
 `
 
 type BodyInsertParams struct {
@@ -22,6 +22,7 @@ type BodyInsertParams struct {
 	ContentTypes    []string
 	Contents        [][]byte
 	Problems        []string
+	WrittenAt       []time.Time
 }
 
 func (q *Queries) BodyInsert(ctx context.Context, arg BodyInsertParams) error {
@@ -30,6 +31,7 @@ func (q *Queries) BodyInsert(ctx context.Context, arg BodyInsertParams) error {
 		arg.ContentTypes,
 		arg.Contents,
 		arg.Problems,
+		arg.WrittenAt,
 	)
 	return err
 }
@@ -111,9 +113,9 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 
 const claimRead = `-- name: ClaimRead :many
 select n.notification_id, n.reason, coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name,
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about,
        coalesce(f.name, '')::text as failed_webhook, coalesce(f.status, '')::text as failed_status, coalesce(f.error, '')::text as failed_error
-from unnest($1::uuid[]) as c (id)
+from (select unnest($1::uuid[]) as id, unnest($2::timestamptz[]) as body_at) c
 cross join lateral (
     select n.reason, n.about, n.notification_id,
            coalesce(n.alert_id, (
@@ -123,14 +125,19 @@ cross join lateral (
     from notification n where n.notification_id = c.id offset 0
 ) n
 cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source, held, reminders from alert a where a.alert_id = n.alert offset 0) a
-cross join lateral (select r.name from rule r where r.rule_id = a.rule_id offset 0) r
-left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id offset 0) b on true
+cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
+left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id and b.written_at = c.body_at offset 0) b on true
 left join lateral (
     select w.name, s.status, coalesce(s.error, '') as error
     from notification t join webhook w using (webhook_id) join settlement s on s.notification_id = t.notification_id
     where t.notification_id = n.about offset 0
 ) f on true
 `
+
+type ClaimReadParams struct {
+	NotificationIds []uuid.UUID
+	BodyAt          []time.Time
+}
 
 type ClaimReadRow struct {
 	NotificationID uuid.UUID
@@ -140,6 +147,7 @@ type ClaimReadRow struct {
 	Frozen         bool
 	Alert          Alert
 	RuleName       string
+	RuleAbout      []byte
 	FailedWebhook  string
 	FailedStatus   string
 	FailedError    string
@@ -148,8 +156,8 @@ type ClaimReadRow struct {
 // What claimed messages are about, and their bodies where they have been rendered. A
 // digest comes with the alert of one of its members. What is read is looked up row by
 // row, whatever is believed of the sizes of the tables.
-func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([]ClaimReadRow, error) {
-	rows, err := q.db.Query(ctx, claimRead, notificationIds)
+func (q *Queries) ClaimRead(ctx context.Context, arg ClaimReadParams) ([]ClaimReadRow, error) {
+	rows, err := q.db.Query(ctx, claimRead, arg.NotificationIds, arg.BodyAt)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +202,7 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Alert.Held,
 			&i.Alert.Reminders,
 			&i.RuleName,
+			&i.RuleAbout,
 			&i.FailedWebhook,
 			&i.FailedStatus,
 			&i.FailedError,
@@ -230,10 +239,10 @@ with room as (
     on conflict do nothing
 )
 update outbox o
-set claim_token = nextval('claim_token'), claimed_by = $1::text, due_at = now() + $2::interval,
-    attempts = o.attempts + 1, begun_at = now()
+set claim_token = random_token(), claimed_by = $1::text, due_at = now() + $2::interval,
+    attempts = o.attempts + 1, begun_at = now(), body_at = coalesce(o.body_at, now())
 where o.notification_id = any(array(select due.notification_id from due))
-returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at,
+returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
           extract(epoch from now() - o.since)::double precision as waited,
           exists (select from due t where t.notification_id = o.notification_id and t.begun_at is not null and t.claim_token is not null) as unknown
 `
@@ -256,6 +265,7 @@ type OutboxClaimRow struct {
 	Generation     int32
 	ClaimToken     int64
 	BegunAt        time.Time
+	BodyAt         time.Time
 	Waited         float64
 	Unknown        bool
 }
@@ -289,6 +299,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]Out
 			&i.Generation,
 			&i.ClaimToken,
 			&i.BegunAt,
+			&i.BodyAt,
 			&i.Waited,
 			&i.Unknown,
 		); err != nil {

@@ -12,6 +12,28 @@ import (
 	"github.com/google/uuid"
 )
 
+const bodyPartitionDrop = `-- name: BodyPartitionDrop :one
+select body_partition_drop($1::interval)::boolean as dropped
+`
+
+func (q *Queries) BodyPartitionDrop(ctx context.Context, keep time.Duration) (bool, error) {
+	row := q.db.QueryRow(ctx, bodyPartitionDrop, keep)
+	var dropped bool
+	err := row.Scan(&dropped)
+	return dropped, err
+}
+
+const bodyPartitionsAhead = `-- name: BodyPartitionsAhead :one
+select body_partitions_ahead($1::interval)::int as made
+`
+
+func (q *Queries) BodyPartitionsAhead(ctx context.Context, width time.Duration) (int32, error) {
+	row := q.db.QueryRow(ctx, bodyPartitionsAhead, width)
+	var made int32
+	err := row.Scan(&made)
+	return made, err
+}
+
 const lookBackLongest = `-- name: LookBackLongest :one
 select name, look_back_seconds from rule
 where deleted_at is null and fire_mode = 'PER_EXCHANGE'
@@ -141,6 +163,32 @@ func (q *Queries) SweepAlerts(ctx context.Context, arg SweepAlertsParams) (int64
 	return result.RowsAffected(), nil
 }
 
+const sweepBodies = `-- name: SweepBodies :execrows
+delete from notification_body_rest b
+where b.notification_id in (
+    select r.notification_id from notification_body_rest r
+    where r.written_at < now() - $1::interval
+      and not exists (select from outbox o where o.notification_id = r.notification_id)
+    order by r.written_at
+    limit $2::int
+    for update skip locked
+) and b.written_at < now() - $1::interval
+`
+
+type SweepBodiesParams struct {
+	Keep time.Duration
+	Most int32
+}
+
+// Deletes old bodies that are in no partition of their own, unless their messages are open.
+func (q *Queries) SweepBodies(ctx context.Context, arg SweepBodiesParams) (int64, error) {
+	result, err := q.db.Exec(ctx, sweepBodies, arg.Keep, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const sweepDigests = `-- name: SweepDigests :execrows
 delete from notification n
 where n.notification_id in (
@@ -256,8 +304,6 @@ with old as (
     order by settled_at
     limit $2::int
     for update skip locked
-), bodies as (
-    delete from notification_body b using old where b.notification_id = old.notification_id
 ), heads as (
     update attempt t
     set response_head = null, response = ''
@@ -276,8 +322,8 @@ type SweepTrailsParams struct {
 	Most int32
 }
 
-// Deletes the bodies and the heads of messages that were settled long ago, the
-// oldest first.
+// Deletes the heads and answers of messages that were settled long ago, the oldest
+// first.
 func (q *Queries) SweepTrails(ctx context.Context, arg SweepTrailsParams) (int64, error) {
 	row := q.db.QueryRow(ctx, sweepTrails, arg.Keep, arg.Most)
 	var count int64

@@ -224,9 +224,13 @@ with revived as (
           where a.notification_id = b.notification_id and a.verdict is not null
           order by a.attempt desc
           limit 1)))
+    returning b.notification_id
 )
-insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone)
-select notification_id, webhook_id, clock_timestamp(), digest, attempts, attempts, generation, $1::boolean from again
+insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone, body_at)
+select a.notification_id, a.webhook_id, clock_timestamp(), a.digest, a.attempts, a.attempts, a.generation, $1::boolean,
+       (select max(b.written_at) from notification_body b
+        where b.notification_id = a.notification_id and b.notification_id not in (select anew.notification_id from anew))
+from again a
 `
 
 type RetrySettledParams struct {

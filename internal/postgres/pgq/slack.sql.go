@@ -143,13 +143,13 @@ with due as (
     ) c
 ), claimed as (
     update slack_update u
-    set claim_token = nextval('claim_token'), due_at = now() + $2::interval
+    set claim_token = random_token(), due_at = now() + $2::interval
     from due
     where u.message_id = due.message_id
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
@@ -172,6 +172,7 @@ type SlackUpdateClaimRow struct {
 	Reason     string
 	Alert      Alert
 	RuleName   string
+	RuleAbout  []byte
 	Webhook    Webhook
 }
 
@@ -224,6 +225,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Alert.Held,
 			&i.Alert.Reminders,
 			&i.RuleName,
+			&i.RuleAbout,
 			&i.Webhook.WebhookID,
 			&i.Webhook.TenantID,
 			&i.Webhook.Name,

@@ -102,7 +102,7 @@ having count(*) > 0;
 -- name: DigestEnds :many
 -- The exchanges that started first and last.
 (
-    select sqlc.embed(a), r.name as rule_name
+    select sqlc.embed(a), r.name as rule_name, r.about as rule_about
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
@@ -113,7 +113,7 @@ having count(*) > 0;
 )
 union all
 (
-    select a.*, r.name
+    select a.*, r.name, r.about
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id

@@ -9,7 +9,11 @@ with known as (
            exists (
                select from announcement a
                where a.subject = 'source' and (a.replica = @replica::text or not exists (
-                   select from replica o where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
+                   select from replica o
+                   join checkpoint h on h.owner = o.replica_id
+                   join tenant_partition t on t.partition = h.partition
+                   join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+                   where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
            ) as source_failed,
            coalesce(bool_and(r.evaluated_at > now() - @note_after::interval) filter (where r.replica_id = @replica::text), false) as noted
     from replica r

@@ -1,10 +1,20 @@
 -- name: RuleFailingClaim :many
--- Claims the announcement of rules that cannot be evaluated; those already announced
--- are left out.
+-- Claims the announcement of rules that cannot be evaluated, and returns the ids of their
+-- alerts; those already announced are left out.
+with counted as (
+    insert into incident_count as c (subject, raised)
+    select 'rule ' || r.id, 1
+    from unnest(@rule_ids::uuid[]) as r (id)
+    where not exists (select from rule_failing f where f.rule_id = r.id)
+    order by r.id
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
 insert into rule_failing (rule_id, alert_id)
-select unnest(@rule_ids::uuid[]), unnest(@alert_ids::uuid[])
+select r.id, incident_id(counted.subject, counted.raised)
+from unnest(@rule_ids::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
 on conflict (rule_id) do nothing
-returning rule_id;
+returning rule_id, alert_id;
 
 -- name: RuleFailingEnd :many
 -- Ends the failing of rules and resolves their alerts. It returns those that were
@@ -61,19 +71,33 @@ for key share;
 insert into announcement (subject, replica) values (@subject, @replica) on conflict do nothing;
 
 -- name: AnnouncementEnd :many
--- Ends what this replica announced, or one that is dead.
+-- Ends what this replica announced, or one that is dead or evaluates no rule any more.
 delete from announcement a
 where a.subject = @subject
   and (a.replica = @replica::text or not exists (
-      select from replica r where r.replica_id = a.replica and r.beat_at > now() - @dead_after::interval))
+      select from replica o
+      join checkpoint h on h.owner = o.replica_id
+      join tenant_partition t on t.partition = h.partition
+      join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+      where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
 returning a.since;
 
 -- name: TenantsAffected :many
--- The tenants with enabled rules, and one of these rules each.
-select distinct on (tenant_id) tenant_id, rule_id, version
-from rule
-where enabled and deleted_at is null
-order by tenant_id, rule_id;
+-- The tenants with enabled rules, one of these rules each, and the id of the alert that is
+-- raised about the source.
+with affected as (
+    select distinct on (tenant_id) tenant_id, rule_id, version
+    from rule
+    where enabled and deleted_at is null
+    order by tenant_id, rule_id
+), counted as (
+    insert into incident_count as c (subject, raised)
+    select 'source of ' || tenant_id, 1 from affected order by tenant_id
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
+select a.tenant_id, a.rule_id, a.version, incident_id(counted.subject, counted.raised)::uuid as alert_id
+from affected a join counted on counted.subject = 'source of ' || a.tenant_id;
 
 -- name: AlertRecoverSource :many
 -- Resolves the alerts that an announcement raised, whoever has resolved some before.

@@ -1,5 +1,5 @@
 -- name: AlertGet :one
-select sqlc.embed(a), r.name as rule_name
+select sqlc.embed(a), r.name as rule_name, r.about as rule_about
 from alert a join rule r using (rule_id)
 where a.tenant_id = @tenant_id and a.alert_id = @alert_id;
 
@@ -56,18 +56,19 @@ order by t.started_at, t.notification_id, t.attempt;
 
 -- name: AttemptVerdicts :many
 -- As AttemptsOf, without what was sent and answered.
-select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
+select t.notification_id, t.attempt, t.verdict, t.finished_at, t.status_code, t.duration_us, t.error,
        coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
 -- name: BodiesOf :many
-select b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
+select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
 from notification_body b
 join notification n using (notification_id)
 join webhook w on w.webhook_id = n.webhook_id
-where b.notification_id = any(@notification_ids::uuid[]);
+where b.notification_id = any(@notification_ids::uuid[])
+order by b.notification_id, b.written_at desc;
 
 -- name: RetriesOfAll :many
 select notification_id, retried_at from retry where notification_id = any(@notification_ids::uuid[]) order by generation;
@@ -88,6 +89,23 @@ select hour.since::timestamptz as since, recent.rule_id, coalesce(extract(epoch 
        count(recent.rule_id) as alerts
 from hour left join recent on true
 group by hour.since, recent.rule_id, recent.minute;
+
+-- name: AlertDay :many
+-- Alerts of a rule by steps of 15 minutes, of the 24 hours that end with the present
+-- step; one row without alerts where there are none. Of very many, only the newest.
+with day as (
+    select date_bin('15 minutes', now(), 'epoch') - interval '23 hours 45 minutes' as since
+), recent as (
+    select extract(epoch from a.fired_at - (select since from day)) / 900 as step
+    from alert a
+    where a.tenant_id = @tenant_id and a.rule_id = @rule_id and a.state = any('{FIRING,ACKNOWLEDGED,RESOLVED}'::text[])
+      and a.fired_at >= (select since from day) and not a.health
+    order by a.fired_at desc
+    limit @most
+)
+select day.since::timestamptz as since, coalesce(floor(recent.step), 0)::integer as step, count(recent.step) as alerts
+from day left join recent on true
+group by day.since, floor(recent.step);
 
 -- name: StatusRules :one
 select count(*) as rules,

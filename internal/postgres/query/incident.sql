@@ -1,9 +1,17 @@
--- name: IncidentClaim :many
--- Enters incidents of webhooks; those that are entered already are left out.
+-- name: IncidentClaim :one
+-- Enters an incident of a webhook, and returns the id of its alert; no row where it is
+-- entered already.
+with counted as (
+    insert into incident_count as c (subject, raised)
+    select 'webhook ' || @webhook_id::uuid || ' ' || @kind::text, 1
+    where not exists (select from webhook_incident i where i.webhook_id = @webhook_id::uuid and i.kind = @kind::text)
+    on conflict (subject) do update set raised = c.raised + 1
+    returning c.subject, c.raised
+)
 insert into webhook_incident (webhook_id, kind, alert_id)
-select unnest(@webhook_ids::uuid[]), @kind::text, unnest(@alert_ids::uuid[])
+select @webhook_id::uuid, @kind::text, incident_id(counted.subject, counted.raised) from counted
 on conflict do nothing
-returning webhook_id, alert_id;
+returning alert_id;
 
 -- name: IncidentEnd :exec
 -- Ends incidents of webhooks, and resolves their alerts; of one kind, or of all.

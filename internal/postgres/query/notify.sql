@@ -80,10 +80,10 @@ with room as (
     on conflict do nothing
 )
 update outbox o
-set claim_token = nextval('claim_token'), claimed_by = @replica::text, due_at = now() + @lease::interval,
-    attempts = o.attempts + 1, begun_at = now()
+set claim_token = random_token(), claimed_by = @replica::text, due_at = now() + @lease::interval,
+    attempts = o.attempts + 1, begun_at = now(), body_at = coalesce(o.body_at, now())
 where o.notification_id = any(array(select due.notification_id from due))
-returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at,
+returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
           extract(epoch from now() - o.since)::double precision as waited,
           exists (select from due t where t.notification_id = o.notification_id and t.begun_at is not null and t.claim_token is not null) as unknown;
 
@@ -105,9 +105,9 @@ where s.webhook_id = c.webhook_id;
 -- digest comes with the alert of one of its members. What is read is looked up row by
 -- row, whatever is believed of the sizes of the tables.
 select n.notification_id, n.reason, coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       sqlc.embed(a), r.name as rule_name,
+       sqlc.embed(a), r.name as rule_name, r.about as rule_about,
        coalesce(f.name, '')::text as failed_webhook, coalesce(f.status, '')::text as failed_status, coalesce(f.error, '')::text as failed_error
-from unnest(@notification_ids::uuid[]) as c (id)
+from (select unnest(@notification_ids::uuid[]) as id, unnest(@body_at::timestamptz[]) as body_at) c
 cross join lateral (
     select n.reason, n.about, n.notification_id,
            coalesce(n.alert_id, (
@@ -117,8 +117,8 @@ cross join lateral (
     from notification n where n.notification_id = c.id offset 0
 ) n
 cross join lateral (select * from alert a where a.alert_id = n.alert offset 0) a
-cross join lateral (select r.name from rule r where r.rule_id = a.rule_id offset 0) r
-left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id offset 0) b on true
+cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
+left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id and b.written_at = c.body_at offset 0) b on true
 left join lateral (
     select w.name, s.status, coalesce(s.error, '') as error
     from notification t join webhook w using (webhook_id) join settlement s on s.notification_id = t.notification_id
@@ -126,8 +126,8 @@ left join lateral (
 ) f on true;
 
 -- name: BodyInsert :exec
-insert into notification_body (notification_id, content_type, content, problem)
-select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]);
+insert into notification_body (notification_id, content_type, content, problem, written_at)
+select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]);
 
 -- name: OutboxRenew :many
 -- Extends leases that end before a fresh one would, and returns the claims that stand no longer,

@@ -3,8 +3,8 @@
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked;
 
 -- name: SweepTrails :one
--- Deletes the bodies and the heads of messages that were settled long ago, the
--- oldest first.
+-- Deletes the heads and answers of messages that were settled long ago, the oldest
+-- first.
 with old as (
     select notification_id
     from settlement
@@ -12,8 +12,6 @@ with old as (
     order by settled_at
     limit @most::int
     for update skip locked
-), bodies as (
-    delete from notification_body b using old where b.notification_id = old.notification_id
 ), heads as (
     update attempt t
     set response_head = null, response = ''
@@ -25,6 +23,24 @@ with old as (
     returning s.notification_id
 )
 select count(*) from swept;
+
+-- name: BodyPartitionsAhead :one
+select body_partitions_ahead(@width::interval)::int as made;
+
+-- name: BodyPartitionDrop :one
+select body_partition_drop(@keep::interval)::boolean as dropped;
+
+-- name: SweepBodies :execrows
+-- Deletes old bodies that are in no partition of their own, unless their messages are open.
+delete from notification_body_rest b
+where b.notification_id in (
+    select r.notification_id from notification_body_rest r
+    where r.written_at < now() - @keep::interval
+      and not exists (select from outbox o where o.notification_id = r.notification_id)
+    order by r.written_at
+    limit @most::int
+    for update skip locked
+) and b.written_at < now() - @keep::interval;
 
 -- name: SweepAlertCandidates :many
 -- Alerts that came to their end long ago, in that order, after a place in it.

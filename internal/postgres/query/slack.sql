@@ -66,13 +66,13 @@ with due as (
     ) c
 ), claimed as (
     update slack_update u
-    set claim_token = nextval('claim_token'), due_at = now() + @lease::interval
+    set claim_token = random_token(), due_at = now() + @lease::interval
     from due
     where u.message_id = due.message_id
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
+       m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about, sqlc.embed(w)
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id

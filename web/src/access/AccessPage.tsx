@@ -22,7 +22,7 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
   }, [title]);
   const isAdmin = who?.role === "admin";
   // Whoever opens an administrators' page is most likely one: the tabs are there before that is known.
-  const tabs = isAdmin || (admin && who === undefined);
+  const tabs = admin && (isAdmin || who === undefined);
   const forbidden = admin && who !== undefined && !isAdmin;
   return (
     <Page
@@ -31,10 +31,9 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
       actions={forbidden ? undefined : actions}
       header={
         tabs && (
-          <nav className={styles.tabs} aria-label="Access">
+          <nav className={styles.tabs} aria-label="Settings">
             {(
               [
-                ["/account", "Account"],
                 ["/users", "Users"],
                 ["/tokens", "Tokens"],
                 ["/audit", "Audit log"],

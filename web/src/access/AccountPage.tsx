@@ -1,4 +1,4 @@
-import { PasswordInput, useMantineColorScheme } from "@mantine/core";
+import { PasswordInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { accessKeys, changePassword, type Me, me, roleLabel } from "../api/access";
@@ -6,11 +6,9 @@ import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
-import { Select } from "../ui/Select";
-import { SingleKeysSwitch } from "../ui/SingleKeysSwitch";
+import { Preferences } from "../ui/Preferences";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
-import { schemes, schemeWords } from "../ui/theme";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
@@ -61,8 +59,7 @@ function Account({ who }: { who: Me }) {
               </>
             )}
           </dl>
-          <Theme />
-          <SingleKeysSwitch />
+          <Preferences />
           {who.issuer && !who.hasPassword && (
             <p className={formStyles.hint}>You sign in with {who.issuer}, without a Tocsin password.</p>
           )}
@@ -79,19 +76,6 @@ function Account({ who }: { who: Me }) {
       </div>
       {who.kind === "user" && (who.hasPassword || !who.issuer) && <Password who={who} />}
     </>
-  );
-}
-
-/** The rail has this too, but a phone's bar has no room for it. */
-function Theme() {
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
-  return (
-    <Select
-      label="Theme"
-      options={schemes.map((value) => ({ value, label: schemeWords[value] }))}
-      value={colorScheme}
-      onChange={setColorScheme}
-    />
   );
 }
 

@@ -1,7 +1,8 @@
 import { TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { type AuditFilter, auditLog } from "../api/access";
+import { auditLog } from "../api/access";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
@@ -12,7 +13,7 @@ import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
-import { changes, deed } from "./audit";
+import { changes, deed, parseAuditSearch, toAuditFilter } from "./audit";
 
 const kinds = [
   { value: "", label: "Everything" },
@@ -26,38 +27,20 @@ const kinds = [
 ];
 
 export function AuditPage() {
-  const [typed, setTyped] = useState("");
-  const [filter, setFilter] = useState<AuditFilter>({});
+  const filter = toAuditFilter(useSearch({ from: "/audit" }));
+  const navigate = useNavigate();
+  const change = (next: Record<string, string>) =>
+    void navigate({ to: "/audit", search: (search) => parseAuditSearch({ ...search, ...next }), replace: true });
   const log = useInfiniteQuery({ ...auditLog(filter), enabled: useMay()("listAudit") });
   const failure = useStanding(log);
   const entries = log.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <AccessPage title="Audit log" admin>
-      <form
-        className={styles.filters}
-        onSubmit={(event) => {
-          event.preventDefault();
-          const { actor: _, ...rest } = filter;
-          setFilter(typed ? { ...rest, actor: typed } : rest);
-        }}
-      >
-        <Select
-          label="About"
-          options={kinds}
-          value={filter.objectKind ?? ""}
-          onChange={(kind) => {
-            const { objectKind: _, ...rest } = filter;
-            setFilter(kind ? { ...rest, objectKind: kind } : rest);
-          }}
-        />
-        <TextInput
-          label="By"
-          placeholder="ada@example.com"
-          value={typed}
-          onChange={(event) => setTyped(event.currentTarget.value)}
-        />
-        <Button type="submit">Show</Button>
-      </form>
+      <search className={styles.filters}>
+        <Select label="About" options={kinds} value={filter.objectKind ?? ""} onChange={(about) => change({ about })} />
+        <Person key={filter.actor} by={filter.actor ?? ""} onChange={(by) => change({ by })} />
+        {filter.objectId && <Button onClick={() => change({ id: "" })}>Show all, not only one</Button>}
+      </search>
       {log.isPending && !failure ? (
         <SkeletonRows headed count={8} height={48} label="Loading the audit log" />
       ) : log.data === undefined ? (
@@ -85,6 +68,15 @@ export function AuditPage() {
                       {line}
                     </p>
                   ))}
+                  {entry.objectId && filter.objectId !== entry.objectId && (
+                    <button
+                      type="button"
+                      className={styles.same}
+                      onClick={() => change({ about: entry.objectKind, id: entry.objectId ?? "" })}
+                    >
+                      Only this {entry.objectKind}
+                    </button>
+                  )}
                 </td>
                 <td>
                   <ClockTime at={entry.at} stop />
@@ -106,5 +98,27 @@ export function AuditPage() {
         </div>
       )}
     </AccessPage>
+  );
+}
+
+/** Whose changes are wanted: asked for once it is written. */
+function Person({ by, onChange }: { by: string; onChange: (by: string) => void }) {
+  const [typed, setTyped] = useState(by);
+  return (
+    <form
+      className={styles.by}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onChange(typed.trim());
+      }}
+    >
+      <TextInput
+        label="By"
+        placeholder="ada@example.com"
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+      />
+      <Button type="submit">Show</Button>
+    </form>
   );
 }

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { accessKeys, type Me, type SessionState, session } from "../api/access";
 import { onSignedOut } from "../api/client";
 import { CameIn } from "../frame/cameIn";
+import { takeDisplayToken } from "./display";
 import { SetUpPage } from "./SetUpPage";
 import { SignInPage, signInProblem } from "./SignInPage";
 
@@ -28,6 +29,7 @@ export function Gate({ children }: { children: ReactNode }) {
       }),
     [cache],
   );
+  useEffect(() => void takeDisplayToken(cache), [cache]);
   const inside = state.data ? state.data.signedIn : state.isError;
   const asked = useRef(false);
   const asks = !inside && state.data !== undefined;

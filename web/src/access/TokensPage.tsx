@@ -24,6 +24,7 @@ import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
+import { wallAddress } from "./display";
 
 export function TokensPage() {
   const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });
@@ -130,6 +131,12 @@ function NewToken({ onClose }: { onClose: () => void }) {
       <FormDialog title={`Token “${create.answer.token.name}”`} onClose={onClose}>
         <p>Copy it now; it is not shown again. Send it as Authorization: Bearer.</p>
         <Secret>{create.answer.secret}</Secret>
+        {create.answer.token.role === "viewer" && (
+          <>
+            <p>For a wall screen, open this address on it. It shows firing alerts until you revoke the token.</p>
+            <Secret>{wallAddress(create.answer.secret)}</Secret>
+          </>
+        )}
       </FormDialog>
     );
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../api/access";
-import { changes, deed } from "./audit";
+import { changes, deed, parseAuditSearch, toAuditFilter } from "./audit";
 
 const entry = (change: Partial<AuditEntry>): AuditEntry => ({
   id: 1,
@@ -45,4 +45,13 @@ test("changes are told field by field, and long values are cut", () => {
     "url: (secret) → (secret)",
   ]);
   expect(changes(entry({ action: "create", after: { name: "A" } }))).toEqual([]);
+  const scopes = { before: { scope: { routes: ["a", "b"] } }, after: { scope: { routes: ["b", "c"] } } };
+  expect(changes(entry(scopes))).toEqual(["scope.routes: − a, + c"]);
+});
+
+test("the address holds which entries are wanted", () => {
+  const search = parseAuditSearch({ about: "rule", by: "ada@example.com", id: "r1", x: 1 });
+  expect(search).toEqual({ about: "rule", by: "ada@example.com", id: "r1" });
+  expect(toAuditFilter(search)).toEqual({ objectKind: "rule", actor: "ada@example.com", objectId: "r1" });
+  expect(parseAuditSearch({ about: "", by: ["a"], id: 3 })).toEqual({});
 });

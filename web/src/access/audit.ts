@@ -1,5 +1,29 @@
-import type { AuditEntry } from "../api/access";
+import type { AuditEntry, AuditFilter } from "../api/access";
+import { differencesOf } from "../ui/difference";
 import { number } from "../ui/words";
+
+/** How the address bar names the entries that are wanted. */
+export interface AuditSearch {
+  about?: string;
+  by?: string;
+  id?: string;
+}
+
+const longest = 300;
+
+/** Reads an address that anybody may have typed: what makes no sense is left out. */
+export function parseAuditSearch(raw: Record<string, unknown>): AuditSearch {
+  const search: AuditSearch = {};
+  for (const name of ["about", "by", "id"] as const) {
+    const value = raw[name];
+    if (typeof value === "string" && value !== "") search[name] = value.slice(0, longest);
+  }
+  return search;
+}
+
+export function toAuditFilter({ about, by, id }: AuditSearch): AuditFilter {
+  return { ...(about ? { objectKind: about } : {}), ...(by ? { actor: by } : {}), ...(id ? { objectId: id } : {}) };
+}
 
 const verbs: Record<string, string> = {
   create: "created",
@@ -64,9 +88,16 @@ export function changes(entry: AuditEntry): string[] {
   if (entry.action !== "update") return [];
   const before = (entry.before ?? {}) as Record<string, unknown>;
   const { ids, alerts, ...after } = (entry.after ?? {}) as AlertsAfter & Record<string, unknown>;
-  const lines = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-    .sort()
-    .map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
+  // A secret that was changed reads as before.
+  const same = Object.keys(before).filter((key) => key in after && before[key] === after[key]);
+  const masked = same.map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
+  const lines = differencesOf(before, after).map(({ path, was, is, added, removed }) => {
+    const name = path.join(".");
+    if (!added || !removed) return `${name}: ${shown(was)} → ${shown(is)}`;
+    const parts = [...removed.map((word) => `− ${shown(word)}`), ...added.map((word) => `+ ${shown(word)}`)];
+    return `${name}: ${parts.join(", ")}`;
+  });
+  lines.push(...masked);
   return ids ? [...lines, named(ids, alerts ?? ids.length)] : lines;
 }
 
@@ -78,10 +109,10 @@ function named(ids: readonly string[], all: number): string {
   return ids.slice(0, mostNamed).join(", ") + (rest > 0 ? ` and ${number(rest)} more` : "");
 }
 
-const longest = 120;
+const longestShown = 120;
 
 function shown(value: unknown): string {
   if (value === undefined || value === null || value === "") return "nothing";
   const text = typeof value === "string" ? value : JSON.stringify(value);
-  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+  return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
 }

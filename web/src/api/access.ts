@@ -102,6 +102,11 @@ export async function createLink(id: string): Promise<string> {
   return new URL(url, globalThis.location.origin).href;
 }
 
+/** Has this browser show pages with a token that only reads. */
+export async function beginDisplay(token: string): Promise<void> {
+  await body(client.POST("/session/display", { body: { token } }));
+}
+
 export function tokenList() {
   return queryOptions({
     queryKey: accessKeys.tokens,

@@ -46,6 +46,7 @@ export const alertKeys = {
   list: (filter: AlertFilter) => ["alerts", "list", filter] as const,
   groups: ["alerts", "groups"] as const,
   nested: ["alerts", "nested"] as const,
+  issues: ["alerts", "issue"] as const,
   totals: ["alerts", "total"] as const,
   found: ["alerts", "found"] as const,
   counts: ["alerts", "counts"] as const,

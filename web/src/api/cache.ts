@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isKnownAway } from "./comeback";
 import { isPassing } from "./errors";
-import { firstVersionKey, pastKey } from "./status";
+import { firstVersionKey } from "./status";
 
 /** The one place where server state is kept. What is on screen is refreshed by events or by polls, not by mounting. */
 export function createCache(): QueryClient {
@@ -17,9 +17,7 @@ export function createCache(): QueryClient {
       mutations: { networkMode: "always" },
     },
   });
-  // Neither can be asked for again, and both are small.
-  for (const key of [pastKey, firstVersionKey]) {
-    cache.setQueryDefaults(key, { gcTime: Number.POSITIVE_INFINITY, staleTime: Number.POSITIVE_INFINITY });
-  }
+  // It cannot be asked for again.
+  cache.setQueryDefaults(firstVersionKey, { gcTime: Number.POSITIVE_INFINITY, staleTime: Number.POSITIVE_INFINITY });
   return cache;
 }

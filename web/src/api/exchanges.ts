@@ -21,6 +21,22 @@ export function facets(field: FacetField, prefix: string, { environments = [], a
   });
 }
 
+export interface ExplainQuery {
+  executionId: string;
+  startTime?: string;
+  hours?: number;
+}
+
+/** Why there is an alert about an exchange, or none, rule by rule. */
+export function explanation({ executionId, startTime, hours }: ExplainQuery) {
+  const query = { executionId, ...(startTime ? { startTime } : {}), ...(hours ? { hours } : {}) };
+  return queryOptions({
+    queryKey: ["explanation", query] as const,
+    queryFn: ({ signal }) => body(client.GET("/exchanges/explain", { signal, params: { query } })),
+    retry: false,
+  });
+}
+
 const recentLimit = 20;
 
 /** The newest exchanges of a scope that ended as wanted. */

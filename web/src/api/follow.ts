@@ -38,7 +38,11 @@ export function follow(cache: QueryClient): Live {
   const refreshGroups = throttle(
     async () => {
       const began = Date.now();
-      await cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: (query) => !isTrying(query) });
+      const known = (query: Query) => !isTrying(query);
+      await Promise.all([
+        cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: known }),
+        cache.invalidateQueries({ queryKey: alertKeys.issues, predicate: known }),
+      ]);
       foldMs = Date.now() - began;
       clearTimeout(groupsWaiting);
       if (!hasUndeliveredGroups(cache)) return;

@@ -11,6 +11,8 @@ export interface NotificationFilter {
   digestId: readonly string[];
   /** Created within so many hours before now; 0 is no restriction. */
   hours: number;
+  /** Text in the title of the alert, or an id. */
+  q: string;
 }
 
 export const notificationKeys = {
@@ -25,7 +27,7 @@ const idlePollMs = 10_000;
 /** A longer list is asked for again less often, in proportion: it costs a call for each page. */
 const pagesAtFullPace = 3;
 
-function since({ hours }: NotificationFilter): { from?: string } {
+function since({ hours }: Pick<NotificationFilter, "hours">): { from?: string } {
   return hours > 0 ? { from: new Date(Date.now() - hours * 3_600_000).toISOString() } : {};
 }
 
@@ -35,7 +37,7 @@ function page(
   limit: number,
   signal: AbortSignal,
 ): Promise<NotificationPage> {
-  const { status, webhookId, ruleId, alertId, digestId } = filter;
+  const { status, webhookId, ruleId, alertId, digestId, q } = filter;
   // Rule and alert are known of what a digest tells, not of the digest.
   const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
   const lists = {
@@ -45,7 +47,7 @@ function page(
     alertId: [...alertId],
     digestId: [...digestId],
   };
-  const query = { ...lists, ...since(filter), onlyMessages, limit, ...(cursor ? { cursor } : {}) };
+  const query = { ...lists, ...since(filter), onlyMessages, limit, ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) };
   return body(client.GET("/notifications", { signal, params: { query } }));
 }
 
@@ -63,6 +65,22 @@ export function notificationList(filter: NotificationFilter) {
     initialPageParam: "",
     getNextPageParam: (last) => last.nextCursor || undefined,
     refetchInterval: ({ state: { data } }) => pollMs(data?.pages ?? []),
+  });
+}
+
+/** How many messages have each status, of some webhooks and as far back as a filter looks. */
+export function notificationCounts({ webhookId, hours }: NotificationFilter) {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "counts", webhookId, hours] as const,
+    queryFn: ({ signal }) =>
+      body(
+        client.GET("/notifications/counts", {
+          signal,
+          params: { query: { webhookId: [...webhookId], ...since({ hours }) } },
+        }),
+      ),
+    refetchInterval: idlePollMs,
+    retry: false,
   });
 }
 

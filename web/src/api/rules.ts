@@ -1,4 +1,4 @@
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import {
   body,
@@ -18,6 +18,8 @@ export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
 const healthPollMs = 60_000;
 const troublePollMs = 15_000;
 const openPollMs = 15_000;
+const historyPage = 20;
+const fewAlerts = 8;
 
 /** Every rule by name, with its health as of then. */
 export function ruleList() {
@@ -77,6 +79,49 @@ export function ruleOne(id: string) {
   });
 }
 
+/** One rule with its present health, as its page shows it. */
+export function ruleShown(id: string) {
+  return queryOptions({
+    queryKey: [...ruleKeys.all, id] as const,
+    queryFn: ({ signal }) => readRule(id, signal),
+    refetchInterval: troublePollMs,
+  });
+}
+
+/** The alerts that a rule raised in each quarter of an hour of the last day. */
+export function ruleActivity(id: string) {
+  return queryOptions({
+    queryKey: ["ruleActivity", id] as const,
+    queryFn: ({ signal }) => body(client.GET("/rules/{id}/activity", { signal, params: { path: { id } } })),
+    refetchInterval: healthPollMs,
+  });
+}
+
+/** What was changed about a rule, newest first. */
+export function ruleHistory(id: string) {
+  return infiniteQueryOptions({
+    queryKey: [...ruleKeys.all, id, "history"] as const,
+    queryFn: ({ signal, pageParam }) => {
+      const query = { limit: historyPage, ...(pageParam ? { cursor: pageParam } : {}) };
+      return body(client.GET("/rules/{id}/history", { signal, params: { path: { id }, query } }));
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}
+
+/** The newest open alerts of a rule. */
+export function ruleAlerts(id: string) {
+  return queryOptions({
+    queryKey: ["alerts", "ofRule", id] as const,
+    queryFn: async ({ signal }) => {
+      const query = { ruleId: [id], state: ["FIRING" as const, "ACKNOWLEDGED" as const], limit: fewAlerts };
+      return (await body(client.GET("/alerts", { signal, params: { query } }))).items;
+    },
+    refetchInterval: openPollMs,
+  });
+}
+
 export function readRule(id: string, signal?: AbortSignal): Promise<Rule> {
   return body(client.GET("/rules/{id}", { ...(signal ? { signal } : {}), params: { path: { id } } }));
 }
@@ -109,6 +154,23 @@ export function rulePreview(definition: RuleDefinition, hours: number) {
     staleTime: 60_000,
     refetchOnWindowFocus: false,
     meta: { afterOutage: true },
+  });
+}
+
+/** Which alerts a rule would raise as it is defined here and does not as it is stored, and the other way round. */
+export function ruleDifference(id: string, version: number, definition: RuleDefinition, hours: number) {
+  return queryOptions({
+    queryKey: ["ruleDifference", id, version, hours, definition] as const,
+    queryFn: ({ signal }) =>
+      body(
+        client.POST("/rules/{id}/preview/difference", {
+          signal,
+          params: { path: { id } },
+          body: { definition, hours },
+        }),
+      ),
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
   });
 }
 

@@ -235,6 +235,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/issue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an issue
+         * @description An issue is all alerts about exchanges of one application and route that failed with one signature, of whatever state
+         *     but `PENDING`. List them with the same three parameters.
+         */
+        get: operations["getIssue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/read": {
         parameters: {
             query?: never;
@@ -331,6 +352,27 @@ export interface paths {
          *     without `errorStack`.
          */
         get: operations["searchExchanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/exchanges/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain an exchange
+         * @description Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
+         *     condition it does not meet last, each kind by name.
+         */
+        get: operations["explainExchange"];
         put?: never;
         post?: never;
         delete?: never;
@@ -485,6 +527,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count messages by status
+         * @description What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+         *     those among the newest 20,000 messages.
+         */
+        get: operations["countNotifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/discard": {
         parameters: {
             query?: never;
@@ -598,6 +661,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/{id}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Count the alerts that a rule raised in the last 24 hours
+         * @description In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+         */
+        get: operations["getRuleActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/{id}/disable": {
         parameters: {
             query?: never;
@@ -664,6 +749,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List what was changed about a rule, newest first
+         * @description Goes back as far as the audit log does.
+         */
+        get: operations["listRuleHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/{id}/preview": {
         parameters: {
             query?: never;
@@ -680,6 +787,30 @@ export interface paths {
          * @description As for a definition.
          */
         post: operations["previewRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{id}/preview/difference": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell which alerts an edit would add and remove
+         * @description Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
+         *     alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
+         *     Nothing is stored.
+         */
+        post: operations["previewRuleEdit"];
         delete?: never;
         options?: never;
         head?: never;
@@ -848,6 +979,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/session/display": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a browser show pages with a token
+         * @description For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
+         *     It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
+         *     a browser in which somebody is signed in keeps that: 409.
+         */
+        post: operations["beginDisplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/session/link": {
         parameters: {
             query?: never;
@@ -901,6 +1054,27 @@ export interface paths {
          *     nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
          */
         get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/status/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the system was in the last 24 hours
+         * @description Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
+         *     each minute; a step shows the worst of its samples.
+         */
+        get: operations["getSystemHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1110,6 +1284,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{id}/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * How deliveries to a webhook went in the last 24 hours
+         * @description Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
+         *     newest 50,000 are looked at; with more, `complete` is false.
+         */
+        get: operations["getWebhookActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{id}/disable": {
         parameters: {
             query?: never;
@@ -1234,6 +1431,11 @@ export interface components {
             count?: components["schemas"]["WindowCount"];
             delivery?: components["schemas"]["DeliverySummary"];
             /**
+             * @description An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
+             *     follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+             */
+            errorPattern?: string;
+            /**
              * @description The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
              *     there is none.
              */
@@ -1256,6 +1458,10 @@ export interface components {
             health: boolean;
             /** Format: uuid */
             id: string;
+            /** @description The rule's present labels; absent where it has none. */
+            labels?: {
+                [key: string]: string;
+            };
             /** @description The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not. */
             late?: boolean;
             /**
@@ -1267,6 +1473,10 @@ export interface components {
             message: string;
             /** @description Whether its rule is meant for the caller. In lists and the answer for one alert. */
             mine?: boolean;
+            /** @description The rule's present note. In the answer for one alert. */
+            note?: string;
+            /** @description Who owns the rule at present. */
+            owner?: string;
             /** Format: date-time */
             resolvedAt?: string;
             /** @description Absent where the count fell below its threshold. */
@@ -1280,7 +1490,14 @@ export interface components {
              * @description The version that raised the alert.
              */
             ruleVersion: number;
+            /** @description The rule's present runbook. */
+            runbookUrl?: string;
             severity: components["schemas"]["Severity"];
+            /**
+             * @description What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
+             *     exchange; empty where the exchange has no error.
+             */
+            signature?: string;
             state: components["schemas"]["AlertState"];
             title: string;
             /** @description Whether the caller has not read it. In lists and the answer for one alert. */
@@ -1479,12 +1696,23 @@ export interface components {
          * @enum {string}
          */
         AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
+        /**
+         * @description A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
+         *     each side of the point, and an exponent from -18 to 18. An attribute that is not there, or not such a number, meets none of them.
+         */
         AttributeMatch: {
             key: string;
+            /**
+             * @description Turns the condition around. It then holds exactly where it would not hold otherwise, also where the attribute is not there.
+             * @default false
+             */
+            not?: boolean;
             /** @enum {string} */
-            op: "EQUALS" | "EXISTS" | "MATCHES";
-            /** @description The text for EQUALS, an RE2 expression for MATCHES, absent for EXISTS. */
+            op: "EQUALS" | "IN" | "EXISTS" | "MATCHES" | "GREATER_THAN" | "AT_LEAST" | "LESS_THAN" | "AT_MOST";
+            /** @description The text for EQUALS, an RE2 expression for MATCHES, a number for a comparison. Absent for EXISTS and IN. */
             value?: string;
+            /** @description The texts of which the attribute is one, for IN alone. */
+            values?: string[];
         };
         AuditEntry: {
             /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done. */
@@ -1554,6 +1782,12 @@ export interface components {
              */
             unknown: number;
         };
+        ChangedAlerts: {
+            /** Format: int64 */
+            alerts: number;
+            /** @description The newest of them, at most 20. Their ids name nothing. */
+            newest: components["schemas"]["Alert"][];
+        };
         /**
          * @description How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
          *     and while Postgres cannot be reached.
@@ -1588,6 +1822,28 @@ export interface components {
         Credentials: {
             email: string;
             password: string;
+        };
+        DeliveryBucket: {
+            /**
+             * Format: int64
+             * @description Attempts that the receiver accepted.
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description Attempts that it did not accept, or did not answer.
+             */
+            failed: number;
+            /**
+             * Format: double
+             * @description How long the accepted ones took. Absent where there are none.
+             */
+            medianMs?: number;
+            /**
+             * Format: double
+             * @description What 95 % of them did not exceed.
+             */
+            p95Ms?: number;
         };
         /** @description What became of an alert's notifications. */
         DeliverySummary: {
@@ -1643,6 +1899,9 @@ export interface components {
             filter?: components["schemas"]["DiscardFilter"];
             ids?: string[];
         };
+        DisplayToken: {
+            token: string;
+        };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
             application: string;
@@ -1672,6 +1931,12 @@ export interface components {
             startTime: string;
             status: components["schemas"]["ExchangeStatus"];
         };
+        ExchangeExplanation: {
+            counts: components["schemas"]["ExplainCount"][];
+            exchange: components["schemas"]["Exchange"];
+            /** @description The first 1,000; `counts` counts all. */
+            rules: components["schemas"]["RuleExplanation"][];
+        };
         ExchangePage: {
             items: components["schemas"]["Exchange"][];
             nextCursor?: string;
@@ -1687,6 +1952,18 @@ export interface components {
         };
         /** @enum {string} */
         ExchangeStatus: "RUNNING" | "COMPLETED" | "FAILED";
+        ExplainCount: {
+            rules: number;
+            verdict: components["schemas"]["ExplainVerdict"];
+        };
+        /**
+         * @description ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
+         *     is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
+         *     retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
+         *     not meet the condition of its time.
+         * @enum {string}
+         */
+        ExplainVerdict: "ALERTED" | "COUNTED" | "WAITING" | "FAILING" | "BEYOND_LOOK_BACK" | "EXPIRED" | "NOT_ARMED" | "DISABLED" | "NOT_MATCHED";
         FacetList: {
             items: components["schemas"]["FacetValue"][];
         };
@@ -1714,11 +1991,17 @@ export interface components {
             errorMessageContains?: string;
             /** @description An RE2 expression, found anywhere in the message. */
             errorMessageMatches?: string;
+            /** @description Texts of which the error message contains none. Case matters. */
+            errorMessageNotContains?: string[];
+            /** @description RE2 expressions of which none is found anywhere in the message. */
+            errorMessageNotMatches?: string[];
             errorTypes?: string[];
             /** Format: int64 */
             maxDurationMs?: number;
             /** Format: int64 */
             minDurationMs?: number;
+            /** @description Error types that do not match. An exchange without an error type has none of them. */
+            notErrorTypes?: string[];
             /** @description None means FAILED. */
             statuses?: ("COMPLETED" | "FAILED")[];
         };
@@ -1732,12 +2015,75 @@ export interface components {
          * @description The field by which exchanges are counted, each value for itself.
          * @enum {string}
          */
-        GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT";
+        GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT" | "ERROR_TYPE";
         HeaderField: {
             /** @description The value is a secret, or may hold one, and is not kept. */
             masked?: boolean;
             name: string;
             value?: string;
+        };
+        /** @description The alerts of one signature in one application and route, taken together. */
+        Issue: {
+            /** Format: int64 */
+            acknowledged: number;
+            application: string;
+            /** Format: int64 */
+            count: number;
+            /** @description How many alerts fired in each 24 hours of the last 14 days, the oldest first. */
+            days: number[];
+            /** Format: int64 */
+            firing: number;
+            /**
+             * Format: date-time
+             * @description When its first alert fired.
+             */
+            firstAt: string;
+            lastResolution?: components["schemas"]["Resolution"];
+            /**
+             * Format: date-time
+             * @description When its newest alert fired.
+             */
+            newestAt: string;
+            /**
+             * Format: int64
+             * @description How many places there are; `places` may hold fewer.
+             */
+            placeCount: number;
+            /** @description Where exchanges failed with the same signature, this place included, most alerts first. Empty for alerts without an error. */
+            places: components["schemas"]["IssuePlaceCount"][];
+            /**
+             * Format: int64
+             * @description How many regressions there are; `regressions` may hold fewer.
+             */
+            regressionCount: number;
+            /** @description Alerts that fired when all alerts before them had been resolved, newest first. */
+            regressions: components["schemas"]["Regression"][];
+            /** Format: int64 */
+            resolved: number;
+            route: string;
+            /** @description The rules that raised them, most alerts first. */
+            rules: components["schemas"]["IssueRuleCount"][];
+            severity: components["schemas"]["Severity"];
+            signature: string;
+            /** @description How many alerts fired in each hour of the last 24, the oldest first. */
+            trend: number[];
+        };
+        IssuePlaceCount: {
+            application: string;
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            firing: number;
+            /** Format: date-time */
+            newestAt: string;
+            route: string;
+        };
+        IssueRuleCount: {
+            /** Format: int64 */
+            count: number;
+            /** Format: uuid */
+            ruleId: string;
+            ruleName: string;
         };
         LinkSecret: {
             secret: string;
@@ -1767,6 +2113,16 @@ export interface components {
              */
             sessionExpiresAt?: string;
             tenant: string;
+        };
+        /**
+         * @description What the last attempt sent, or the next one will. In the answer for one notification only. Absent before the first attempt,
+         *     and once the retention has deleted it.
+         */
+        MessageBody: {
+            contentType: string;
+            /** @description Its first 64 KiB, as UTF-8. */
+            text: string;
+            truncated: boolean;
         };
         /** @description What changed since the event that a returning client saw last. In its first event only. */
         MissedAlerts: {
@@ -1815,6 +2171,7 @@ export interface components {
             attemptCount: number;
             /** @description Oldest first. Absent in lists of notifications. */
             attempts?: components["schemas"]["Attempt"][];
+            body?: components["schemas"]["MessageBody"];
             /** Format: date-time */
             createdAt: string;
             /**
@@ -1826,8 +2183,15 @@ export interface components {
             digestSize?: number;
             /** Format: uuid */
             id: string;
+            /**
+             * Format: double
+             * @description How long the last attempt that has ended took.
+             */
+            lastDurationMs?: number;
             /** @description Why the last attempt did not deliver. */
             lastError?: string;
+            /** @description What the receiver answered to the last attempt that it answered. */
+            lastStatusCode?: number;
             /**
              * Format: date-time
              * @description Absent once the notification is settled.
@@ -1851,9 +2215,28 @@ export interface components {
             /** @description The webhook's present name; empty when it is gone. */
             webhookName: string;
         };
+        NotificationCounts: {
+            /** Format: int64 */
+            delivered: number;
+            /** Format: int64 */
+            discarded: number;
+            /** Format: int64 */
+            exhausted: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            pending: number;
+            /** Format: int64 */
+            retrying: number;
+        };
         NotificationPage: {
             items: components["schemas"]["Notification"][];
             nextCursor?: string;
+            /**
+             * Format: date-time
+             * @description How far back a search for a text has looked. Absent where the page is full or the search is through.
+             */
+            searchedTo?: string;
         };
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
@@ -2065,6 +2448,20 @@ export interface components {
              */
             unexpected: number;
         };
+        Regression: {
+            /** Format: uuid */
+            alertId: string;
+            /**
+             * Format: date-time
+             * @description When the alert fired.
+             */
+            at: string;
+            /**
+             * Format: date-time
+             * @description When the last alert before it had been resolved.
+             */
+            resolvedAt: string;
+        };
         /** @description One process. Its instants are of Postgres's clock. */
         Replica: {
             /** @description Whether it has not been silent for so long that others take over its work. */
@@ -2120,6 +2517,15 @@ export interface components {
             /** @description Of the URL only the host is shown. */
             host: string;
             method: string;
+        };
+        /** @description The resolution of an alert. */
+        Resolution: {
+            /** Format: uuid */
+            alertId: string;
+            /** Format: date-time */
+            at: string;
+            /** @description Absent where no person did it. */
+            by?: string;
         };
         /** @description The head of the answer, at most 4 KiB, without secrets. */
         ResponseHead: {
@@ -2190,11 +2596,17 @@ export interface components {
             /** Format: uuid */
             id: string;
             intervalSeconds: number;
+            labels?: {
+                [key: string]: string;
+            };
             lookBackSeconds: number;
             messageTemplate: string;
             name: string;
+            note?: string;
             notifyOnResolve: boolean;
+            owner?: string;
             reNotifyMinutes: number;
+            runbookUrl?: string;
             scope: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             targets: components["schemas"]["Target"][];
@@ -2225,6 +2637,12 @@ export interface components {
              * @default false
              */
             prune?: boolean;
+            /** @description With `prune`, only rules that have all of these labels are deleted. Empty means all. */
+            pruneLabels?: {
+                [key: string]: string;
+            };
+            /** @description With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all. */
+            pruneNames?: string[];
             /** @description Each name once. */
             rules: components["schemas"]["RuleDefinition"][];
         };
@@ -2241,6 +2659,46 @@ export interface components {
             name: string;
             /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. */
             warnings?: components["schemas"]["FieldError"][];
+        };
+        RuleChange: {
+            /** @description `create`, `update`, `delete`; `bind` and `unbind` of a webhook; `request` for what changed nothing stored. */
+            action: string;
+            /** @description The e-mail address of a user, the name of a token. */
+            actor: string;
+            /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
+            actorKind: string;
+            /** @description What became of it. */
+            after?: {
+                [key: string]: unknown;
+            };
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+             *     the webhook's name as `webhook`.
+             */
+            before?: {
+                [key: string]: unknown;
+            };
+            /** Format: int64 */
+            id: number;
+            /** @description The operation of this API; absent where it was done in another way. */
+            operation?: string;
+        };
+        RuleChangePage: {
+            items: components["schemas"]["RuleChange"][];
+            nextCursor?: string;
+        };
+        RuleDay: {
+            buckets: number[];
+            bucketSeconds: number;
+            /** @description False where the oldest alerts are not counted. */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description Where the first bucket begins.
+             */
+            from: string;
         };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
@@ -2264,6 +2722,10 @@ export interface components {
              * @default 1
              */
             intervalSeconds?: number;
+            /** @description Names and values for those who handle the alerts, in messages, templates and the inbox. */
+            labels?: {
+                [key: string]: string;
+            };
             /**
              * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
              *     PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
@@ -2275,17 +2737,23 @@ export interface components {
              */
             messageTemplate?: string;
             name: string;
+            /** @description What people should know who handle its alerts. */
+            note?: string;
             /**
              * @description Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
              * @default false
              */
             notifyOnResolve?: boolean;
+            /** @description Who owns the rule, such as a team. */
+            owner?: string;
             /**
              * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
              *     PER_EXCHANGE, which fires exactly once.
              * @default 0
              */
             reNotifyMinutes?: number;
+            /** @description Where people read what to do about its alerts, http or https. */
+            runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             targets?: components["schemas"]["Target"][];
@@ -2308,10 +2776,56 @@ export interface components {
              */
             windowSeconds?: number;
         };
+        RuleDifference: {
+            added: components["schemas"]["ChangedAlerts"];
+            /**
+             * Format: int64
+             * @description Alerts of the definition.
+             */
+            after: number;
+            /**
+             * Format: int64
+             * @description Alerts of the rule as it is stored.
+             */
+            before: number;
+            /**
+             * Format: date-time
+             * @description What is compared begins here. Equal to `from`, unless `truncated`.
+             */
+            coveredFrom: string;
+            /** Format: date-time */
+            from: string;
+            removed: components["schemas"]["ChangedAlerts"];
+            /**
+             * Format: int64
+             * @description Exchanges that were judged.
+             */
+            scanned: number;
+            /** Format: date-time */
+            to: string;
+            /** @description Whether a bound was met. */
+            truncated: boolean;
+        };
         /** @description Rules as they are kept in files. */
         RuleDocument: {
             /** @description Each name once. */
             rules: components["schemas"]["RuleDefinition"][];
+        };
+        RuleExplanation: {
+            /** Format: uuid */
+            alertId?: string;
+            alertState?: components["schemas"]["AlertState"];
+            /** @description Why. */
+            detail: string;
+            /** Format: uuid */
+            ruleId: string;
+            ruleName: string;
+            /**
+             * @description The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
+             *     those of its present condition.
+             */
+            unmet?: string[];
+            verdict: components["schemas"]["ExplainVerdict"];
         };
         RuleFieldChange: {
             /** @description The value; absent where the document has the default. */
@@ -2464,10 +2978,16 @@ export interface components {
         RuleTest: {
             exchange?: components["schemas"]["ExchangeRef"];
         };
-        /** @description Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. */
+        /**
+         * @description Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+         *     out, whatever the other lists say.
+         */
         Scope: {
             applications?: string[];
             environments?: string[];
+            notApplications?: string[];
+            notEnvironments?: string[];
+            notRoutes?: string[];
             routes?: string[];
         };
         SecretRotation: {
@@ -2554,6 +3074,38 @@ export interface components {
             startedAt: string;
             version: string;
         };
+        SystemHistoryAnswer: {
+            /**
+             * Format: date-time
+             * @description Where the first step begins.
+             */
+            from: string;
+            steps: components["schemas"]["SystemStep"][];
+            stepSeconds: number;
+        };
+        /** @description Empty where there is no sample, because nothing ran. */
+        SystemStep: {
+            /**
+             * Format: double
+             * @description How far the partition was behind that was the farthest. Absent while none had a cursor.
+             */
+            lagSeconds?: number;
+            /**
+             * Format: int64
+             * @description Messages to be delivered.
+             */
+            messages?: number;
+            /**
+             * Format: double
+             * @description The age of the oldest of them; 0 where there was none.
+             */
+            oldestSeconds?: number;
+            partitions?: number;
+            /** @description Partitions that a replica held. */
+            partitionsHeld?: number;
+            /** @description Replicas that were alive. */
+            replicas?: number;
+        };
         /** @description Somebody whom an alert is for. */
         Target: {
             /** @enum {string} */
@@ -2576,13 +3128,19 @@ export interface components {
             groupBy?: components["schemas"]["GroupBy"];
             /** @description Without a webhook, the kind of one. generic by default. */
             kind?: components["schemas"]["WebhookKind"];
+            labels?: {
+                [key: string]: string;
+            };
             /**
              * @description Empty means the default.
              * @default
              */
             messageTemplate?: string;
+            note?: string;
+            owner?: string;
             /** @default  */
             ruleName?: string;
+            runbookUrl?: string;
             severity?: components["schemas"]["Severity"];
             /**
              * @description Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
@@ -2751,6 +3309,21 @@ export interface components {
             version: number;
             /** @description What was accepted but is perhaps not meant. In answers to writes only. */
             warnings?: components["schemas"]["FieldError"][];
+        };
+        WebhookActivity: {
+            buckets: components["schemas"]["DeliveryBucket"][];
+            bucketSeconds: number;
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description Where the first bucket begins.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description When the newest message that was delivered in that time had been. Absent where none was.
+             */
+            lastSuccessAt?: string;
         };
         /** @description What a person writes of a webhook. */
         WebhookDefinition: {
@@ -3290,6 +3863,32 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getIssue: {
+        parameters: {
+            query: {
+                application: string;
+                route: string;
+                /** @description As groups of alerts show it; empty for alerts without an error. */
+                signature: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is known of the issue. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Issue"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     readAlerts: {
         parameters: {
             query?: never;
@@ -3436,6 +4035,36 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    explainExchange: {
+        parameters: {
+            query: {
+                executionId: string;
+                /** @description How many hours to look back. */
+                hours?: components["parameters"]["Hours"];
+                /**
+                 * @description When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
+                 *     that began within `hours`.
+                 */
+                startTime?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What each rule makes of the exchange. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangeExplanation"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listExchangeFacets: {
         parameters: {
             query: {
@@ -3521,6 +4150,11 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description Leaves out what a digest tells, so that each entry is one message. */
                 onlyMessages?: boolean;
+                /**
+                 * @description Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
+                 *     at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+                 */
+                q?: string;
                 reason?: components["schemas"]["NotificationReason"][];
                 /** @description The rules of the alerts. A digest has none; those that it tells have. */
                 ruleId?: string[];
@@ -3611,6 +4245,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    countNotifications: {
+        parameters: {
+            query?: {
+                /** @description Created at or after this instant. */
+                from?: string;
+                /** @description Created before this instant. */
+                to?: string;
+                webhookId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many messages have each status. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationCounts"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3816,6 +4477,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getRuleActivity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One number for each step, the oldest first; the last step is under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleDay"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     disableRule: {
         parameters: {
             query?: never;
@@ -3889,6 +4573,34 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listRuleHistory: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleChangePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     previewRule: {
         parameters: {
             query?: {
@@ -3910,6 +4622,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RulePreview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewRuleEdit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description What would be added and removed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleDifference"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -4121,6 +4860,30 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    beginDisplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisplayToken"];
+            };
+        };
+        responses: {
+            /** @description The browser has the token. */
+            204: {
+                headers: {
+                    "Set-Cookie": components["headers"]["SetCookie"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     redeemLink: {
         parameters: {
             query?: never;
@@ -4171,6 +4934,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Status"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSystemHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One entry for each step, the oldest first; the last step is under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SystemHistoryAnswer"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -4575,6 +5359,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getWebhookActivity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One entry for each hour, the oldest first; the last hour is under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookActivity"];
+                };
             };
             default: components["responses"]["Problem"];
         };

@@ -1,5 +1,5 @@
-import { queryOptions, skipToken } from "@tanstack/react-query";
-import { body, client, type Status } from "./client";
+import { queryOptions } from "@tanstack/react-query";
+import { body, client } from "./client";
 
 const pollMs = 3_000;
 
@@ -14,7 +14,6 @@ export function systemStatus() {
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
       const status = await body(client.GET("/status", { signal: bounded }));
       cache.setQueryData<string>(firstVersionKey, (first) => first ?? status.version);
-      cache.setQueryData<readonly Moment[]>(pastKey, (past = []) => [...past, momentOf(status)].slice(-mostMoments));
       return status;
     },
     refetchInterval: pollMs,
@@ -25,25 +24,16 @@ export function systemStatus() {
 /** The version that answered first since the page was loaded. */
 export const firstVersionKey = ["firstVersion"] as const;
 
-/** What is remembered of a status, to show where it is going. */
-export interface Moment {
-  at: string;
-  owed: number | undefined;
-  lagSeconds: number | undefined;
-}
+const historyPollMs = 60_000;
 
-export const mostMoments = 100;
-export const pastKey = ["statusPast"] as const;
-
-const momentOf = ({ now, outbox, rules }: Status): Moment => ({
-  at: now,
-  owed: outbox?.depth,
-  lagSeconds: rules?.slowestLagSeconds,
-});
-
-/** The latest moments that this page has seen, the oldest first. Nobody else remembers them. */
-export function statusPast() {
-  return queryOptions<readonly Moment[]>({ queryKey: pastKey, queryFn: skipToken, initialData: [] });
+/** How the system was in the last 24 hours, as the server keeps it. */
+export function systemHistory() {
+  return queryOptions({
+    queryKey: ["statusHistory"],
+    queryFn: ({ signal }) => body(client.GET("/status/history", { signal })),
+    refetchInterval: historyPollMs,
+    retry: false,
+  });
 }
 
 /** The processes that run, and those that died lately. */

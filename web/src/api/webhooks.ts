@@ -76,3 +76,15 @@ export function rotateSecret(id: string, overlapSeconds: number): Promise<Rotate
 export function retireSecret(id: string): Promise<Webhook> {
   return body(client.POST("/webhooks/{id}/retire-secret", { params: { path: { id } } }));
 }
+
+/** How deliveries to a webhook went in the last 24 hours. */
+export function webhookActivity(id: string) {
+  return queryOptions({
+    queryKey: ["webhookActivity", id] as const,
+    queryFn: ({ signal }) => body(client.GET("/webhooks/{id}/activity", { signal, params: { path: { id } } })),
+    refetchInterval: activityPollMs,
+    retry: false,
+  });
+}
+
+const activityPollMs = 30_000;

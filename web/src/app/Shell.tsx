@@ -1,36 +1,40 @@
-import { useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet } from "@tanstack/react-router";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { useState } from "react";
-import { useSignOut } from "../access/signOut";
-import { me } from "../api/access";
+import { isAtLeast, me } from "../api/access";
 import { alertCounts } from "../api/alerts";
 import { ArrivalProvider } from "../frame/arrival";
 import { ExactTip } from "../ui/ExactTip";
-import {
-  IconDark,
-  IconHeart,
-  IconInbox,
-  IconLight,
-  IconPending,
-  IconPerson,
-  IconRules,
-  IconSignOut,
-  IconSystem,
-  IconWebhook,
-} from "../ui/icons";
-import { schemes, schemeWords } from "../ui/theme";
+import { IconHeart, IconInbox, IconPending, IconRules, IconSettings, IconWebhook } from "../ui/icons";
 import { usePrefetch } from "./chunk/prefetch";
 import { KeyHelp } from "./KeyHelp";
+import { PersonMenu } from "./PersonMenu";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
+import { useAnnouncements } from "./useAnnouncements";
 import { useAppCommands } from "./useAppCommands";
+
+/** What the settings are, each a page of its own. */
+const settingsPages = ["/users", "/tokens", "/audit"];
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {
   usePrefetch();
   const [help, setHelp] = useState(false);
   useAppCommands(() => setHelp(true));
+  const admin = isAtLeast(useQuery(me()).data, "admin");
+  const isSettings = useRouterState({ select: ({ location }) => settingsPages.includes(location.pathname) });
+  useAnnouncements();
+  const isWall = useRouterState({ select: ({ location }) => location.pathname === "/wall" });
+  if (isWall) {
+    return (
+      <main id="main" className={styles.wall} tabIndex={-1}>
+        <ArrivalProvider>
+          <Outlet />
+        </ArrivalProvider>
+      </main>
+    );
+  }
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
@@ -63,8 +67,17 @@ export function Shell() {
           System
         </Link>
         <div className={styles.foot}>
-          <Person />
-          <ThemeButton />
+          {admin && (
+            <Link
+              to="/users"
+              className={`${styles.item} ${styles.settings}`}
+              {...(isSettings ? { "data-status": "active" } : {})}
+            >
+              <IconSettings size={21} stroke={1.7} aria-hidden="true" />
+              Settings
+            </Link>
+          )}
+          <PersonMenu className={styles.item ?? ""} onHelp={() => setHelp(true)} />
         </div>
       </nav>
       <main id="main" className={styles.main} tabIndex={-1}>
@@ -76,36 +89,6 @@ export function Shell() {
       {help && <KeyHelp onClose={() => setHelp(false)} />}
     </div>
   );
-}
-
-/** Who one is, and the way out. */
-function Person() {
-  const { data: who } = useQuery(me());
-  const signOut = useSignOut();
-  return (
-    <>
-      <Link to="/account" className={styles.item} title={who?.email ?? who?.name}>
-        <IconPerson size={20} stroke={1.7} aria-hidden="true" />
-        <span className={styles.person}>{who ? shortName(who.name) : "Account"}</span>
-      </Link>
-      {who?.kind === "user" && (
-        <button
-          type="button"
-          className={`${styles.item} ${styles.out}`}
-          disabled={signOut.isPending}
-          onClick={() => signOut.mutate()}
-        >
-          <IconSignOut size={20} stroke={1.7} aria-hidden="true" />
-          Sign out
-        </button>
-      )}
-    </>
-  );
-}
-
-/** A name for little room: of an e-mail address, what stands before the @. */
-function shortName(name: string): string {
-  return name.split("@")[0] || name;
 }
 
 const hiddenPollMs = 30_000;
@@ -120,29 +103,5 @@ function FiringBadge() {
       {firing > 999 ? "999+" : firing}
       <span className="visually-hidden"> firing</span>
     </span>
-  );
-}
-
-const themeIcons = { auto: IconSystem, light: IconLight, dark: IconDark } as const;
-
-function ThemeButton() {
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const Icon = themeIcons[colorScheme];
-  const word = schemeWords[colorScheme];
-  const next = schemes[(schemes.indexOf(colorScheme) + 1) % schemes.length] ?? "auto";
-  return (
-    <button
-      type="button"
-      className={`${styles.item} ${styles.theme}`}
-      title={`Theme: ${word}. Change to: ${schemeWords[next]}.`}
-      onClick={() => setColorScheme(next)}
-    >
-      <Icon size={20} stroke={1.7} aria-hidden="true" />
-      Theme
-      <span className="visually-hidden">
-        {" "}
-        is {word}; change to {schemeWords[next]}
-      </span>
-    </button>
   );
 }

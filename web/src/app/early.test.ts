@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { pageModules } from "../../build/page-links";
 import { accessKeys } from "../api/access";
 import { createCache } from "../api/cache";
-import { ruleOne } from "../api/rules";
+import { ruleShown } from "../api/rules";
 import { api, startWorld } from "../test/world";
 import type { LazyPage } from "./chunk/lazyPage";
 import { beginEarly } from "./early";
@@ -21,7 +21,7 @@ test("whoever is signed in finds under way who they are, and what the page at th
   server.use(http.get(api("/rules/:id"), ({ params }) => HttpResponse.json({ id: params.id })));
   const cache = createCache();
   beginEarly(cache, newRouter(), "/rules/r1");
-  await expect.poll(() => cache.getQueryData(ruleOne("r1").queryKey)).toEqual({ id: "r1" });
+  await expect.poll(() => cache.getQueryData(ruleShown("r1").queryKey)).toEqual({ id: "r1" });
   await expect.poll(() => cache.getQueryData(accessKeys.me)).toMatchObject({ name: "Ada" });
   expect(asked.toSorted()).toEqual(["/me", "/rules/r1", "/session"]);
 });

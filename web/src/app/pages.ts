@@ -1,4 +1,4 @@
-import { ruleOne } from "../api/rules";
+import { ruleOne, ruleShown } from "../api/rules";
 import { oneWebhook, webhookList } from "../api/webhooks";
 import { SkeletonColumns, SkeletonForm } from "../ui/states";
 import { lazyPage } from "./chunk/lazyPage";
@@ -7,14 +7,20 @@ import { lazyPage } from "./chunk/lazyPage";
 const untilShownMs = 5_000;
 
 // Every page but the inbox, which is where one begins.
+export const issue = lazyPage("Issue", async () => (await import("../inbox/IssuePage")).IssuePage);
+export const wall = lazyPage("Wall", async () => (await import("../inbox/WallPage")).WallPage);
 export const rules = lazyPage("Rules", async () => (await import("../rules/RulesPage")).RulesPage);
 export const newRule = lazyPage("New rule", async () => (await import("../rules/NewRulePage")).NewRulePage, {
   Coming: SkeletonColumns,
+});
+export const rule = lazyPage("Rule", async () => (await import("../rules/RulePage")).RulePage, {
+  ask: (cache, { ruleId = "" }) => cache.prefetchQuery(ruleShown(ruleId)),
 });
 export const editRule = lazyPage("Rule", async () => (await import("../rules/EditRulePage")).EditRulePage, {
   Coming: SkeletonColumns,
   ask: (cache, { ruleId = "" }) => cache.prefetchQuery({ ...ruleOne(ruleId), gcTime: untilShownMs }),
 });
+export const explain = lazyPage("Explain", async () => (await import("../rules/ExplainPage")).ExplainPage);
 export const webhooks = lazyPage("Webhooks", async () => (await import("../webhooks/WebhooksPage")).WebhooksPage, {
   ask: (cache) => cache.prefetchQuery(webhookList()),
 });

@@ -7,10 +7,15 @@ import {
   type RouterHistory,
   redirect,
 } from "@tanstack/react-router";
+import { parseAuditSearch } from "../access/audit";
 import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { Page } from "../frame/Page";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
+import { parseIssueSearch } from "../inbox/issue";
+import { parseExplain } from "../rules/explain";
+import { parseRulesSearch } from "../rules/list";
+import { parseRefinement } from "../rules/refine";
 import { parseAddress, writeAddress } from "../ui/address";
 import { IconUnknown } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
@@ -69,20 +74,43 @@ const inbox = createRoute({
 // The page shows the open alert itself, beside the list, so that opening one does not build the page anew.
 const openAlert = createRoute({ getParentRoute: () => inbox, path: "$alertId", component: () => null });
 
+const issue = createRoute({
+  getParentRoute: () => root,
+  path: "/issue",
+  component: pages.issue,
+  validateSearch: parseIssueSearch,
+});
+
+const wall = createRoute({ getParentRoute: () => root, path: "/wall", component: pages.wall });
+
 const rules = createRoute({
   getParentRoute: () => root,
   path: "/rules",
   component: pages.rules,
+  validateSearch: parseRulesSearch,
 });
 const newRule = createRoute({
   getParentRoute: () => root,
   path: "/rules/new",
   component: pages.newRule,
+  validateSearch: parseRefinement,
+});
+const rule = createRoute({
+  getParentRoute: () => root,
+  path: "/rules/$ruleId",
+  component: pages.rule,
 });
 const editRule = createRoute({
   getParentRoute: () => root,
-  path: "/rules/$ruleId",
+  path: "/rules/$ruleId/edit",
   component: pages.editRule,
+  validateSearch: parseRefinement,
+});
+const explain = createRoute({
+  getParentRoute: () => root,
+  path: "/explain",
+  component: pages.explain,
+  validateSearch: parseExplain,
 });
 const webhooks = createRoute({
   getParentRoute: () => root,
@@ -140,14 +168,19 @@ const audit = createRoute({
   getParentRoute: () => root,
   path: "/audit",
   component: pages.audit,
+  validateSearch: parseAuditSearch,
 });
 
 const routeTree = root.addChildren([
   start,
   inbox.addChildren([openAlert]),
+  issue,
+  wall,
   rules,
   newRule,
+  rule,
   editRule,
+  explain,
   webhooks,
   newWebhook,
   editWebhook,

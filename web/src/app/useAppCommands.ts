@@ -27,6 +27,7 @@ const pages = [
   ["Rules", "/rules", IconRules, "", "viewer"],
   ["Webhooks", "/webhooks", IconWebhook, "slack", "viewer"],
   ["Deliveries", "/deliveries", IconPending, "messages notifications attempts", "viewer"],
+  ["Wall", "/wall", IconSystem, "screen display tv monitor", "viewer"],
   ["System", "/system", IconHeart, "replicas lag health status", "viewer"],
   ["Account", "/account", IconPerson, "password me theme", "viewer"],
   ["Users", "/users", IconPerson, "people roles access", "admin"],

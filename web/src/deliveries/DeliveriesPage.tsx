@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useState } from "react";
-import { type NotificationFilter, notificationAny, notificationList } from "../api/notifications";
+import { type CSSProperties, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { type NotificationFilter, notificationAny, notificationCounts, notificationList } from "../api/notifications";
 import { useMay } from "../api/operations";
 import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
@@ -9,17 +9,21 @@ import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
 import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
+import { When } from "../ui/Instant";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
 import { MasterDetail, useSplit } from "../ui/MasterDetail";
-import { StatusMark, statusMeaning } from "../ui/marks";
+import { statusMeaning } from "../ui/marks";
+import { SearchField } from "../ui/SearchField";
 import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { Flow } from "../webhooks/Flow";
 import { DeliveryDetail } from "./DeliveryDetail";
 import { DeliveryRow } from "./DeliveryRow";
 import styles from "./deliveries.module.css";
-import { type DeliverySearch, parseSearch, spans, statuses, toFilter, toRetry } from "./filter";
+import { type DeliverySearch, parseSearch, spans, toFilter, toRetry } from "./filter";
 import { RetryAll } from "./RetryAll";
+import { tabsOf } from "./tabs";
 
 /** What was sent, and what is owed: the list, and beside it the message that is open. The address holds both. */
 export function DeliveriesPage() {
@@ -35,6 +39,17 @@ export function DeliveriesPage() {
     enabled: may("retryNotifications") && toSend.length > 0,
   });
   const [retrying, setRetrying] = useState(false);
+  const searchField = useRef<HTMLInputElement>(null);
+  /** Moves the focus to another row, and with it what is open beside the list. */
+  const step = (by: 1 | -1) => {
+    const rows = [...document.querySelectorAll<HTMLElement>("[data-delivery]")];
+    const at = rows.findIndex((row) => row === document.activeElement || row.dataset.delivery === openId);
+    const next = rows[at < 0 ? 0 : at + by];
+    if (!next || (openId !== undefined && !split)) return false;
+    next.focus();
+    if (openId !== undefined) next.click();
+    return true;
+  };
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
   }, []);
@@ -47,8 +62,18 @@ export function DeliveriesPage() {
       enabled: openId !== undefined,
       run: () => navigate({ to: "/deliveries", search: true }),
     },
+    { id: "down", section: "Actions", label: "Next message", keys: ["j", "arrowdown"], run: () => step(1) },
+    { id: "up", section: "Actions", label: "Previous message", keys: ["k", "arrowup"], run: () => step(-1) },
+    {
+      id: "search",
+      section: "Actions",
+      label: "Search messages",
+      keys: ["/"],
+      run: () => searchField.current?.focus(),
+    },
   ]);
 
+  const flowOf = filter.webhookId.length === 1 && openId === undefined ? filter.webhookId[0] : undefined;
   if (openId !== undefined && !split) {
     return (
       <Page title="Delivery" bare>
@@ -59,7 +84,12 @@ export function DeliveriesPage() {
   return (
     <Page
       title="Deliveries"
-      header={<Filters search={search} />}
+      header={
+        <>
+          <StatusTabs search={search} filter={filter} />
+          <Filters search={search} searchRef={searchField} />
+        </>
+      }
       actions={
         any.data &&
         may("retryNotifications") &&
@@ -74,6 +104,11 @@ export function DeliveriesPage() {
       <MasterDetail
         list={
           <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
+            {flowOf && (
+              <div className={styles.flow}>
+                <Flow webhookId={flowOf} />
+              </div>
+            )}
             <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
           </section>
         }
@@ -88,7 +123,44 @@ export function DeliveriesPage() {
   );
 }
 
-function Filters({ search }: { search: DeliverySearch }) {
+/** The messages by what became of them. */
+function StatusTabs({ search, filter }: { search: DeliverySearch; filter: NotificationFilter }) {
+  const { data: counts } = useQuery(notificationCounts(filter));
+  return (
+    <nav className={styles.tabs} aria-label="Status">
+      <Link
+        to="/deliveries"
+        search={parseSearch({ ...search, status: undefined })}
+        className={styles.tab}
+        style={{ "--hue": "var(--accent)" } as CSSProperties}
+        activeOptions={{ exact: true }}
+        aria-current={filter.status.length === 0 ? "page" : undefined}
+      >
+        All
+      </Link>
+      {tabsOf(search, counts).map(({ status, count, current, search: to }) => {
+        const { icon: Icon, word, hue } = statusMeaning[status];
+        return (
+          <Link
+            key={status}
+            to="/deliveries"
+            search={to}
+            className={styles.tab}
+            style={{ "--hue": hue } as CSSProperties}
+            activeOptions={{ exact: true }}
+            aria-current={current ? "page" : undefined}
+          >
+            <Icon size={15} stroke={2} aria-hidden="true" />
+            {word}
+            <span className={styles.count}>{count}</span>
+          </Link>
+        );
+      })}
+    </nav>
+  );
+}
+
+function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: RefObject<HTMLInputElement | null> }) {
   const navigate = useNavigate();
   const { data: webhooks } = useQuery(webhookList());
   const { data: rules } = useQuery(ruleList());
@@ -97,16 +169,6 @@ function Filters({ search }: { search: DeliverySearch }) {
   const single = search.alert ? "alert" : search.digest ? "digest" : undefined;
   return (
     <search className={styles.filters}>
-      <FilterMenu
-        name="Status"
-        choices={statuses.map((status) => ({
-          value: status.toLowerCase(),
-          text: statusMeaning[status].word,
-          look: <StatusMark status={status} />,
-        }))}
-        chosen={search.status ?? []}
-        onChange={(status) => change({ status })}
-      />
       <FilterMenu
         name="Webhook"
         search
@@ -133,6 +195,12 @@ function Filters({ search }: { search: DeliverySearch }) {
           Clear the {single} filter
         </Button>
       )}
+      <SearchField
+        label="Search titles and ids"
+        value={search.q ?? ""}
+        onChange={(q) => change({ q })}
+        inputRef={searchRef}
+      />
     </search>
   );
 }
@@ -151,7 +219,8 @@ function List({ filter, openId, narrow }: ListProps) {
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.isPending && !failure)
     return <SkeletonRows headed={!narrow} count={12} height={narrow ? 60 : 41} label="Loading messages" />;
-  if (items.length === 0) {
+  const searchedTo = list.data?.pages.at(-1)?.searchedTo;
+  if (items.length === 0 && !searchedTo) {
     return failure ? <Failed error={failure} onRetry={list.refetch} /> : <NoMessages filter={filter} />;
   }
   return (
@@ -161,6 +230,8 @@ function List({ filter, openId, narrow }: ListProps) {
           <span>Status</span>
           <span>Webhook and message</span>
           <span>Attempts</span>
+          <span>Response</span>
+          <span>Latency</span>
           <span>Settled or next attempt</span>
           <span className={styles.ago}>Created</span>
         </div>
@@ -180,8 +251,13 @@ function List({ filter, openId, narrow }: ListProps) {
       {list.hasNextPage && (
         <div className={styles.more}>
           <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            Load older messages
+            {searchedTo ? "Search older messages" : "Load older messages"}
           </Button>
+          {searchedTo && (
+            <p className={styles.nothing}>
+              Searched back to <When at={searchedTo} />.
+            </p>
+          )}
         </div>
       )}
     </>
@@ -189,11 +265,12 @@ function List({ filter, openId, narrow }: ListProps) {
 }
 
 function NoMessages({
-  filter: { status, webhookId, ruleId, alertId, digestId, hours },
+  filter: { status, webhookId, ruleId, alertId, digestId, hours, q },
 }: {
   filter: NotificationFilter;
 }) {
-  const narrowed = [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0;
+  const narrowed =
+    [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0 || q !== "";
   return narrowed ? (
     <Empty icon={IconSearch} title="No matching messages">
       <p>

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { Notification } from "../api/client";
+import type { MessageBody, Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
 import { ruleList } from "../api/rules";
@@ -19,7 +19,7 @@ import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { retryWord, steps, told } from "./words";
+import { readable, retryWord, steps, told } from "./words";
 
 interface Props {
   id: string;
@@ -140,7 +140,7 @@ function Body({ notification }: { notification: Notification }) {
         )}
         {ruleId && (
           <Field name="Rule">
-            <Link to="/rules" hash={ruleId}>
+            <Link to="/rules/$ruleId" params={{ ruleId }}>
               {rule?.name ?? (rules ? "deleted rule" : "…")}
             </Link>
           </Field>
@@ -179,6 +179,8 @@ function Body({ notification }: { notification: Notification }) {
         </Field>
       </Fields>
 
+      {notification.body && <Sent body={notification.body} />}
+
       <section className={styles.section}>
         <h3>Attempts</h3>
         {line.length === 0 && <p className={styles.nothing}>None yet.</p>}
@@ -195,5 +197,24 @@ function Body({ notification }: { notification: Notification }) {
         </ol>
       </section>
     </>
+  );
+}
+
+/** What is sent, as far as it is stored. */
+function Sent({ body: { contentType, text, truncated } }: { body: MessageBody }) {
+  return (
+    <section className={styles.section}>
+      <h3>
+        Body <CopyButton text={text} what="the body" />
+      </h3>
+      <p className={styles.nothing}>
+        {contentType}
+        {truncated && ", the first 64 KiB of it"}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key. */}
+      <pre className={styles.body} tabIndex={0}>
+        {readable(text)}
+      </pre>
+    </section>
   );
 }

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { Notification } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { StatusMark } from "../ui/marks";
-import { between, exactTime } from "../ui/time";
+import { between, exactTime, took } from "../ui/time";
 import { AttemptMarks } from "./AttemptMarks";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
@@ -30,6 +30,8 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
     alertTitle,
     verdicts = [],
     attemptCount,
+    lastStatusCode,
+    lastDurationMs,
   } = notification;
   const className = [styles.row, narrow ? styles.narrow : "", selected ? styles.selected : ""];
   return (
@@ -39,6 +41,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       search={true}
       className={className.filter(Boolean).join(" ")}
       aria-current={selected ? "true" : undefined}
+      data-delivery={id}
     >
       <span className={styles.status}>
         <StatusMark status={status} />
@@ -53,6 +56,22 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       </span>
       <span className={styles.attempts}>
         <AttemptMarks verdicts={verdicts} count={attemptCount} />
+      </span>
+      <span className={styles.code}>
+        {lastStatusCode !== undefined && (
+          <>
+            <span className="visually-hidden">response </span>
+            {lastStatusCode}
+          </>
+        )}
+      </span>
+      <span className={styles.code}>
+        {lastDurationMs !== undefined && (
+          <>
+            <span className="visually-hidden">latency </span>
+            {took(lastDurationMs)}
+          </>
+        )}
       </span>
       {nextAttemptAt ? (
         <span className={styles.next}>

@@ -3,7 +3,7 @@ import { parseAddress, writeAddress } from "../ui/address";
 import { parseSearch, toFilter, toRetry } from "./filter";
 
 const id = "0192f0c1-0000-7000-8000-000000000001";
-const none = { status: [], webhookId: [], ruleId: [], alertId: [], digestId: [], hours: 0 };
+const none = { status: [], webhookId: [], ruleId: [], alertId: [], digestId: [], hours: 0, q: "" };
 const read = (address: string) => toFilter(parseSearch(parseAddress(address)));
 
 test.each([
@@ -11,6 +11,7 @@ test.each([
   [`?status=failed&status=pending&webhook=${id}`, { ...none, status: ["PENDING", "FAILED"], webhookId: [id] }],
   [`?rule=${id}&alert=${id}&digest=${id}`, { ...none, ruleId: [id], alertId: [id], digestId: [id] }],
   ["?within=24h", { ...none, hours: 24 }],
+  ["?q=order%20lost", { ...none, q: "order lost" }],
   ["?status=lost&webhook=x&within=forever", none],
 ])("the address %j is read", (address, want) => {
   expect(read(address)).toEqual(want);
@@ -26,6 +27,7 @@ test.each([
   ["?status=retrying&status=delivered", ["RETRYING"]],
   ["?status=delivered", []],
   [`?digest=${id}`, []],
+  ["?status=failed&q=order", []],
 ])("a retry of all that match %j is meant for %j", (address, want) => {
   expect(toRetry(read(address))).toEqual(want);
 });

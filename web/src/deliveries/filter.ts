@@ -9,6 +9,7 @@ export interface DeliverySearch {
   alert?: string[];
   digest?: string[];
   within?: string;
+  q?: string;
 }
 
 export const statuses: readonly NotificationStatus[] = [
@@ -40,8 +41,12 @@ export function parseSearch(raw: Record<string, unknown>): DeliverySearch {
   }
   const within = texts(raw.within)[0];
   if (within && spans.some(({ value }) => value === within)) search.within = within;
+  const q = texts(raw.q)[0]?.slice(0, longestText);
+  if (q) search.q = q;
   return search;
 }
+
+const longestText = 200;
 
 export function toFilter(search: DeliverySearch): NotificationFilter {
   return {
@@ -51,12 +56,14 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
     alertId: search.alert ?? [],
     digestId: search.digest ?? [],
     hours: spans.find(({ value }) => value === search.within)?.hours ?? 0,
+    q: search.q ?? "",
   };
 }
 
 /** The states that a retry of all that match is meant for; none where it means nothing. */
-export function toRetry({ status, digestId }: NotificationFilter): readonly Retriable[] {
-  if (digestId.length > 0) return [];
+export function toRetry({ status, digestId, q }: NotificationFilter): readonly Retriable[] {
+  // The API retries no search for a text.
+  if (digestId.length > 0 || q !== "") return [];
   // Those that are to be retried anyway are meant only if somebody asks for them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Attempt, Notification } from "../api/client";
-import { attemptSign, attemptsWord, retryWord, steps, told, verdictsWord } from "./words";
+import { attemptSign, attemptsWord, readable, retryWord, steps, told, verdictsWord } from "./words";
 
 test.each([
   [{ reason: "FIRED" }, "Alert"],
@@ -42,4 +42,9 @@ test("retries stand between the attempts, by time and not by text", () => {
     retries: [{ at: "2026-11-21T10:00:04.5Z", by: "Ada" }],
   });
   expect(line.map((step) => (step.kind === "retry" ? step.by : step.attempt.number))).toEqual([1, "Ada", 2]);
+});
+
+test("a body of JSON is spread over lines, and any other one is left alone", () => {
+  expect(readable('{"a":{"b":1}}')).toBe('{\n  "a": {\n    "b": 1\n  }\n}');
+  expect(readable("{cut off")).toBe("{cut off");
 });

@@ -78,3 +78,12 @@ export function steps({ attempts = [], retries = [] }: Pick<Notification, "attem
   ];
   return all.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
+
+/** A body with each field of its JSON in a line of its own; anything else as it is. */
+export function readable(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -15,11 +15,12 @@ import {
 
 /**
  * The draft of one open editor. It begins with what is asked for, or else with what waits, and makes that its own once it
- * is kept anew: until then the former one stays. `of` has to be the same one each time.
+ * is kept anew: until then the former one stays. `of` has to be the same one each time. With `anew`, what waits goes on
+ * waiting.
  */
-export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined) {
+export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, anew = false) {
   const [id] = useState(newDraftId);
-  const [taken] = useState(() => asked ?? draftToTake<V, B>(of));
+  const [taken] = useState(() => asked ?? (anew ? undefined : draftToTake<V, B>(of)));
   /** What is kept at present. */
   const present = useRef<Draft<V, B>>(undefined);
 

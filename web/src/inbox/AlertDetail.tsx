@@ -2,9 +2,11 @@ import type { InfiniteData } from "@tanstack/react-query";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { me } from "../api/access";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
+import { mayCall } from "../api/operations";
 import { Button, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
@@ -19,6 +21,7 @@ import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
 import { toSearch, wide } from "./filter";
 import { countWords } from "./headline";
+import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
 import { canBecome } from "./rows";
@@ -106,17 +109,36 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
           <StateMark state={alert.state} />
           <span>
             Rule:{" "}
-            <Link to="/rules" hash={alert.ruleId}>
-              {alert.ruleName || "deleted rule"}
-            </Link>
+            {alert.ruleName ? (
+              <Link to="/rules/$ruleId" params={{ ruleId: alert.ruleId }}>
+                {alert.ruleName}
+              </Link>
+            ) : (
+              "deleted rule"
+            )}
           </span>
+          {exchange && alert.signature !== undefined && (
+            <Link
+              to="/issue"
+              search={issueSearch({
+                application: exchange.application,
+                route: exchange.route,
+                signature: alert.signature,
+              })}
+            >
+              Open the issue
+            </Link>
+          )}
           <Owner of={alert} stop />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
         {count && <Count count={count} />}
       </div>
-      {exchange && <ErrorOf exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />}
+      <About alert={alert} />
+      {exchange && (
+        <ErrorOf alert={alert} exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />
+      )}
 
       {/* The stack is still to come, and would push it away. */}
       <div hidden={!complete && exchange !== undefined}>
@@ -130,7 +152,41 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
   );
 }
 
-const groupNames: Record<GroupBy, string> = { ROUTE: "Route", APPLICATION: "Application", ENVIRONMENT: "Environment" };
+/** What the rule tells those who handle its alerts. */
+function About({ alert }: { alert: Alert }) {
+  const { labels = {}, owner, runbookUrl, note } = alert;
+  const names = Object.keys(labels).sort();
+  if (names.length === 0 && !owner && !runbookUrl && !note) return null;
+  return (
+    <Section title="Handling">
+      {note && <p className={styles.message}>{note}</p>}
+      <Fields>
+        {runbookUrl && (
+          <Field name="Runbook">
+            <a className={styles.link} href={runbookUrl} target="_blank" rel="noreferrer">
+              Open the runbook
+              <IconExternal size={14} aria-hidden="true" />
+              <span className="visually-hidden"> in a new tab</span>
+            </a>
+          </Field>
+        )}
+        {owner && <Field name="Owner">{owner}</Field>}
+        {names.map((name) => (
+          <Field key={name} name={name}>
+            {labels[name]}
+          </Field>
+        ))}
+      </Fields>
+    </Section>
+  );
+}
+
+const groupNames: Record<GroupBy, string> = {
+  ROUTE: "Route",
+  APPLICATION: "Application",
+  ENVIRONMENT: "Environment",
+  ERROR_TYPE: "Error type",
+};
 
 function Count({ count }: { count: WindowCount }) {
   return (
@@ -145,13 +201,26 @@ function Count({ count }: { count: WindowCount }) {
   );
 }
 
-function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: string; complete: boolean }) {
+function ErrorOf({
+  alert,
+  exchange,
+  title,
+  complete,
+}: {
+  alert: Alert;
+  exchange: Exchange;
+  title: string;
+  complete: boolean;
+}) {
   const { errorType, errorMessage, errorStack } = exchange;
   if (!errorType && !errorMessage && !errorStack) return null;
   return (
     <Section title={title}>
       {errorType && <span className={styles.errorType}>{errorType}</span>}
       {errorMessage && <p className={styles.errorMessage}>{errorMessage}</p>}
+      {complete && (alert.errorPattern !== undefined || errorType) && (
+        <Refine alert={alert} except="error" words="Everything but this error" />
+      )}
       {errorStack ? (
         <>
           <CopyButton text={errorStack} what="the stack" />
@@ -196,6 +265,14 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
           <Field name="Execution">
             <span className="mono">{exchange.executionId}</span>
             <CopyButton text={exchange.executionId} what="the execution id" />
+            <br />
+            <Link
+              className={styles.same}
+              to="/explain"
+              search={{ executionId: exchange.executionId, startTime: exchange.startTime }}
+            >
+              What other rules make of it
+            </Link>
           </Field>
           {exchange.correlationId && (
             <Field name="Correlation">
@@ -221,12 +298,31 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               <Field key={name} name={name}>
                 <span className="mono">{value}</span>
                 <CopyButton text={value} what={name} />
+                <Refine alert={alert} only={name} words="Only this value" />
               </Field>
             ))}
           </Fields>
         </Section>
       )}
     </>
+  );
+}
+
+/** Leads to the alert's rule, with a condition filled in that nobody has saved yet. */
+function Refine({ alert, words, ...by }: { alert: Alert; words: string; except?: "error"; only?: string }) {
+  const { data: who } = useQuery(me());
+  if (who === undefined || !mayCall(who, "updateRule") || alert.ruleName === "" || alert.health) return null;
+  return (
+    <Link
+      className={styles.refine}
+      to="/rules/$ruleId/edit"
+      params={{ ruleId: alert.ruleId }}
+      search={{ alert: alert.id, ...by }}
+      title="Opens the rule with this condition filled in; nothing is saved yet"
+    >
+      {words}
+      {by.only !== undefined && <span className="visually-hidden"> of {by.only}</span>}
+    </Link>
   );
 }
 

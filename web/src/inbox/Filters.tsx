@@ -1,14 +1,15 @@
 import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type CSSProperties, type Ref, useCallback, useEffect, useRef, useState } from "react";
+import { type CSSProperties, type Ref, useState } from "react";
 import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
 import { ruleList } from "../api/rules";
 import { Button } from "../ui/Button";
 import { FilterMenu } from "../ui/FilterMenu";
-import { IconFilter, IconSearch } from "../ui/icons";
+import { IconFilter } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
+import { SearchField } from "../ui/SearchField";
 import { number } from "../ui/words";
 import { countedAs, type Folding, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
@@ -90,7 +91,12 @@ export function Filters({ filter, onChange, searchRef }: Props) {
         <span className="visually-hidden"> filters</span>
       </Button>
       {more && <MoreFilters filter={filter} onChange={onChange} onClose={() => setMore(false)} />}
-      <SearchField value={filter.q} onChange={(q) => onChange({ ...filter, q })} inputRef={searchRef} />
+      <SearchField
+        label="Search title and message"
+        value={filter.q}
+        onChange={(q) => onChange({ ...filter, q })}
+        inputRef={searchRef}
+      />
     </search>
   );
 }
@@ -105,61 +111,4 @@ function useKnownApplications(): readonly string[] {
     }
   }
   return [...names].sort();
-}
-
-const typingPauseMs = 250;
-
-interface SearchFieldProps {
-  value: string;
-  onChange: (value: string) => void;
-  inputRef: Ref<HTMLInputElement>;
-}
-
-/** Tells what was typed once the typing pauses. */
-function SearchField({ value, onChange, inputRef }: SearchFieldProps) {
-  const [typed, setTyped] = useState(value);
-  const told = useRef(value);
-  const tell = useRef(onChange);
-  useEffect(() => {
-    tell.current = onChange;
-  });
-  // The address changed under the field, by the browser's back button or by a link.
-  if (value !== told.current) {
-    told.current = value;
-    setTyped(value);
-  }
-  const tellNow = useCallback((text: string) => {
-    if (text === told.current) return;
-    told.current = text;
-    tell.current(text);
-  }, []);
-  useEffect(() => {
-    const timer = setTimeout(() => tellNow(typed.trim()), typingPauseMs);
-    return () => clearTimeout(timer);
-  }, [typed, tellNow]);
-  return (
-    <div className={styles.search}>
-      <IconSearch size={15} aria-hidden="true" />
-      <input
-        ref={inputRef}
-        type="search"
-        placeholder="Search"
-        aria-label="Search title and message"
-        maxLength={200}
-        value={typed}
-        onChange={(event) => setTyped(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.nativeEvent.isComposing || (event.key !== "Escape" && event.key !== "Enter")) return;
-          event.preventDefault();
-          if (event.key === "Escape" && typed !== "") return setTyped("");
-          // The keys of the list are at hand again.
-          tellNow(typed.trim());
-          event.currentTarget.blur();
-        }}
-      />
-      <span className={styles.slash} aria-hidden="true">
-        /
-      </span>
-    </div>
-  );
 }

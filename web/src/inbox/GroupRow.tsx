@@ -11,6 +11,7 @@ import { DeliveryMark } from "./DeliveryMark";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
+import { issueSearch } from "./issue";
 import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
 
@@ -92,6 +93,15 @@ interface RestProps {
   onRetry: () => unknown;
 }
 
+function IssueLink({ group: { application, route = "", signature = "" } }: { group: AlertGroup }) {
+  if (application === undefined) return null;
+  return (
+    <Link to="/issue" search={issueSearch({ application, route, signature })}>
+      Open the issue
+    </Link>
+  );
+}
+
 /** What of an opened group does not stand below it: not yet, or because it is too much. */
 export function RestRow({ row, filter, onRetry }: RestProps) {
   switch (row.state) {
@@ -115,6 +125,13 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
           <Link to="/inbox" search={toSearch(withinGroup(filter, row.group), "none")}>
             Show all
           </Link>
+          <IssueLink group={row.group} />
+        </p>
+      );
+    case "all":
+      return (
+        <p className={styles.rest}>
+          <IssueLink group={row.group} />
         </p>
       );
   }

@@ -3,6 +3,7 @@ import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
 import { type AlertFilter, alertCounts, alertTotal } from "../api/alerts";
+import type { Alert } from "../api/client";
 import { Page } from "../frame/Page";
 import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { Failed, SkeletonRows } from "../ui/states";
@@ -12,6 +13,7 @@ import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
 import { countedAs, type Folding, isNarrowed, toFilter, toFold, toSearch } from "./filter";
+import { type Row, rowOf } from "./fold";
 import styles from "./InboxPage.module.css";
 import { KeyLine } from "./KeyLine";
 import { NoAlerts } from "./NoAlerts";
@@ -38,7 +40,7 @@ export function InboxPage() {
   const { rows } = list;
   const ids = useMemo(() => rows.map((row) => row.id), [rows]);
   const [pointedAt, setCursorId] = useState<string>();
-  useGoingOn(openId, ids, setCursorId);
+  useGoingOn(open.data?.id === openId ? open.data : undefined, openId, rows, setCursorId);
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
   const [chosen, setSelection] = useState<{ key: string; selection: Selection }>({ key: "", selection: nothing });
@@ -199,15 +201,25 @@ export function InboxPage() {
   );
 }
 
-/** When an alert is closed, its row has the cursor or, where that leaves the list, the one that takes its place. */
-function useGoingOn(openId: string | undefined, ids: readonly string[], point: (id: string | undefined) => void) {
-  const before = useRef({ openId, ids });
+/**
+ * When an alert is closed, the row that it stands in has the cursor or, where it has left the list, the one that takes its
+ * place.
+ */
+function useGoingOn(
+  open: Alert | undefined,
+  openId: string | undefined,
+  rows: readonly Row[],
+  point: (id: string | undefined) => void,
+) {
+  const before = useRef({ open, openId, rows });
   useLayoutEffect(() => {
-    const { openId: closed, ids: known } = before.current;
-    before.current = { openId, ids };
+    const { open: alert, openId: closed, rows: known } = before.current;
+    before.current = { open: open ?? (openId === closed ? alert : undefined), openId, rows };
     if (closed === undefined || openId !== undefined) return;
-    point(ids.includes(closed) || !known.includes(closed) ? closed : successor(known, closed));
-  }, [openId, ids, point]);
+    const ids = known.map(({ id }) => id);
+    const row = alert && rowOf(rows, alert);
+    point(row?.id ?? (rows.some(({ id }) => id === closed) || !ids.includes(closed) ? closed : successor(ids, closed)));
+  }, [open, openId, rows, point]);
 }
 
 /** How many alerts match, where somebody wants to know. The state alone is counted already. */

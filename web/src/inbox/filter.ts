@@ -28,11 +28,12 @@ export interface InboxSearch {
 
 const noError = "none";
 
-function errorOf(signature: string): string {
+/** A signature as the address writes it. */
+export function errorOf(signature: string): string {
   return /^~*none$/.test(signature) ? `~${signature}` : signature || noError;
 }
 
-function signatureOf(error: string): string {
+export function signatureOf(error: string): string {
   return error === noError ? "" : error.replace(/^~(?=~*none$)/, "");
 }
 

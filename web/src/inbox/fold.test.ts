@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Alert, AlertGroup } from "../api/client";
 import { wide } from "./filter";
-import { groupId, groupRows, groupTitle, withinGroup } from "./fold";
+import { groupId, groupRows, groupTitle, rowOf, withinGroup } from "./fold";
 
 const alert = (id: string) => ({ id }) as Alert;
 const group = (signature: string, count: number, unread = 0) =>
@@ -34,6 +34,12 @@ describe("groupRows", () => {
     expect(lines(opened)).toEqual(want);
   });
 
+  test("an opened issue ends with the way to its page", () => {
+    const issue = { ...e, application: "orders", route: "import", count: 1 + 1 };
+    const rows = groupRows([issue], new Map([[groupId(issue), [alert("E1"), alert("E2")]]]));
+    expect(rows.at(-1)).toMatchObject({ kind: "rest", state: "all" });
+  });
+
   test("says whether a group could not be read", () => {
     const states = [undefined, null].map((content) => groupRows([e], new Map([[groupId(e), content]]))[1]);
     expect(states).toMatchObject([{ state: "loading" }, { state: "failed" }]);
@@ -55,5 +61,28 @@ test("a group is named, and narrows the filter, by what its alerts share", () =>
     ...wide("FIRING"),
     q: "x",
     signature: [""],
+  });
+});
+
+describe("an alert stands in", () => {
+  const exchange = { application: "orders", route: "import" } as NonNullable<Alert["exchange"]>;
+  const one = { id: "x", ruleId: "r", signature: "E", exchange };
+  const issue = (application: string, signature: string) => ({ ...group(signature, 3), application, route: "import" });
+  const rows = groupRows([issue("billing", "E"), issue("orders", "F"), issue("orders", "E")], new Map());
+
+  test.each([
+    ["the row of its issue", rows, one, rows[2]?.id],
+    [
+      "its own row, where that is open",
+      [...rows, ...groupRows([group("x", 1)], new Map())],
+      { ...one, id: "x1" },
+      "x1",
+    ],
+    ["the row of its rule", groupRows([byRule], new Map()), one, "rule r"],
+    ["the row of its error", groupRows([group("E", 2)], new Map()), one, "signature E"],
+    ["none, where it is of another place", rows.slice(0, 2), one, undefined],
+    ["none, where nothing is known of its error", rows, { id: "x", ruleId: "q", exchange }, undefined],
+  ])("%s", (_, among, alert, want) => {
+    expect(rowOf(among, alert)?.id).toBe(want);
   });
 });

@@ -6,7 +6,7 @@ import type { Folding } from "./filter";
 export type Row =
   | { kind: "alert"; id: string; alert: Alert; nested: boolean }
   | { kind: "group"; id: string; group: AlertGroup; open: boolean }
-  | { kind: "rest"; id: string; group: AlertGroup; shown: number; state: "loading" | "failed" | "more" };
+  | { kind: "rest"; id: string; group: AlertGroup; shown: number; state: "loading" | "failed" | "more" | "all" };
 
 /** The alerts of an opened group: undefined while they are on their way, null when they could not be had. */
 export type Opened = ReadonlyMap<string, readonly Alert[] | undefined | null>;
@@ -38,7 +38,7 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
     if (!open) return [row];
     const alerts = opened.get(id);
     const shown = alerts?.length ?? 0;
-    const rest = (state: "loading" | "failed" | "more"): Row => ({
+    const rest = (state: "loading" | "failed" | "more" | "all"): Row => ({
       kind: "rest",
       id: `${id} rest`,
       group,
@@ -50,7 +50,8 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
     return [
       row,
       ...alerts.map((alert): Row => ({ kind: "alert", id: alert.id, alert, nested: true })),
-      ...(shown < group.count ? [rest("more")] : []),
+      // An issue has a page of its own, and the way there.
+      ...(shown < group.count ? [rest("more")] : group.application !== undefined ? [rest("all")] : []),
     ];
   });
 }
@@ -62,6 +63,26 @@ export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter
     return { ...filter, application: [application], route: [route], signature: [signature ?? ""] };
   }
   return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
+}
+
+/** The row that an alert stands in: its own or, where it is folded, that of its group. */
+export function rowOf(
+  rows: readonly Row[],
+  alert: Pick<Alert, "id" | "ruleId" | "signature" | "exchange">,
+): Row | undefined {
+  const { id, ruleId, signature, exchange } = alert;
+  const holds = (group: AlertGroup) => {
+    if (group.ruleId !== undefined) return group.ruleId === ruleId;
+    if (signature === undefined || group.signature !== signature) return false;
+    return (
+      group.application === undefined ||
+      (group.application === exchange?.application && (group.route ?? "") === exchange.route)
+    );
+  };
+  return (
+    rows.find((row) => row.kind === "alert" && row.id === id) ??
+    rows.find((row) => row.kind === "group" && holds(row.group))
+  );
 }
 
 /** What a folded row says the alerts have in common. */

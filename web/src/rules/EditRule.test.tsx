@@ -6,7 +6,7 @@ import { aRule, noPreview } from "../test/rules";
 import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
-const address = `/rules/${aRule().id}`;
+const address = `/rules/${aRule().id}/edit`;
 let stored: Rule;
 
 /** A rule that is kept as the API keeps it: by its version. */

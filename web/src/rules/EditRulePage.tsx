@@ -1,16 +1,27 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "@tanstack/react-router";
+import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ruleOne } from "../api/rules";
 import { Page } from "../frame/Page";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { RuleEditor } from "./RuleEditor";
+import { useRefined } from "./useRefined";
 
 export function EditRulePage() {
-  const { ruleId } = useParams({ from: "/rules/$ruleId" });
+  const { ruleId } = useParams({ from: "/rules/$ruleId/edit" });
   const rule = useQuery(ruleOne(ruleId));
-  const failure = useStanding(rule, ruleId);
-  if (rule.data !== undefined) return <RuleEditor key={ruleId} rule={rule.data} />;
+  const { wanted, error, proposal } = useRefined(useSearch({ from: "/rules/$ruleId/edit" }), rule.data);
+  const failure = useStanding(rule, ruleId) ?? error;
+  // Without its alert, the rule can still be edited.
+  if (rule.data !== undefined && (!wanted || proposal || error)) {
+    return (
+      <RuleEditor
+        key={`${ruleId} ${JSON.stringify(proposal?.by)}`}
+        rule={rule.data}
+        {...(proposal ? { proposal } : {})}
+      />
+    );
+  }
   return (
     <Page title="Rule" scrolls={failure !== null}>
       {failure === null ? (

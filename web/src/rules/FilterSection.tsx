@@ -1,4 +1,4 @@
-import { Autocomplete, Checkbox, TextInput } from "@mantine/core";
+import { Autocomplete, Checkbox, TagsInput, TextInput } from "@mantine/core";
 import { memo } from "react";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
@@ -6,6 +6,8 @@ import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconPlus, IconTrash } from "../ui/icons";
 import { Select } from "../ui/Select";
+import { comparisons, numeric } from "./check";
+import { type Attribute, initialAttribute } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { SuggestInput } from "./SuggestInput";
@@ -35,19 +37,33 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
       {editor.form.values.filter.statuses.length === 0 && (
         <p className={form.hint}>Neither is selected, so failed exchanges match.</p>
       )}
-      <SuggestInput
-        label="Error types"
-        description="Exactly one of these."
-        placeholder="any error"
-        facet="errorType"
-        within={{ environments, applications }}
-        {...bound(editor, "filter.errorTypes")}
-      />
       <div className={form.two}>
+        <SuggestInput
+          label="Error types"
+          description="Exactly one of these."
+          placeholder="any error"
+          facet="errorType"
+          within={{ environments, applications }}
+          {...bound(editor, "filter.errorTypes")}
+        />
+        <SuggestInput
+          label="Except error types"
+          description="None of these."
+          placeholder="none"
+          facet="errorType"
+          within={{ environments, applications }}
+          {...bound(editor, "filter.notErrorTypes")}
+        />
         <TextInput
           label="Error message contains"
           description="Case-sensitive."
           {...bound(editor, "filter.errorMessageContains")}
+        />
+        <TagsInput
+          label="Error message does not contain"
+          description="None of these texts. Case-sensitive."
+          splitChars={[]}
+          {...bound(editor, "filter.errorMessageNotContains")}
         />
         <TextInput
           label="Error message matches"
@@ -55,6 +71,13 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
           spellCheck={false}
           classNames={{ input: form.mono ?? "" }}
           {...bound(editor, "filter.errorMessageMatches")}
+        />
+        <TagsInput
+          label="Error message does not match"
+          description="None of these RE2 expressions."
+          spellCheck={false}
+          splitChars={[]}
+          {...bound(editor, "filter.errorMessageNotMatches")}
         />
         <Amount
           label="Shortest duration"
@@ -74,20 +97,30 @@ export const FilterSection = memo(function FilterSection({ editor }: { editor: E
   );
 });
 
-const comparisons = [
-  { value: "EQUALS", label: "equals" },
-  { value: "EXISTS", label: "exists" },
-  { value: "MATCHES", label: "matches" },
-];
+const words: Record<Attribute["op"], [string, string]> = {
+  EQUALS: ["equals", "does not equal"],
+  IN: ["is one of", "is not one of"],
+  EXISTS: ["exists", "does not exist"],
+  MATCHES: ["matches", "does not match"],
+  GREATER_THAN: [">", "not >"],
+  AT_LEAST: ["≥", "not ≥"],
+  LESS_THAN: ["<", "not <"],
+  AT_MOST: ["≤", "not ≤"],
+};
+
+const options = comparisons.flatMap((op) =>
+  [false, true].map((not) => ({ value: `${not ? "NOT " : ""}${op}`, label: words[op][not ? 1 : 0] })),
+);
 
 function Attributes({ editor }: { editor: Editor }) {
   const { form: state } = editor;
-  const keys = useAttributeKeys(state.values.scope, state.values.filter.attributes.length > 0);
+  const { attributes } = state.values.filter;
+  const keys = useAttributeKeys(state.values.scope, attributes.length > 0);
   return (
     <fieldset className={styles.attributes}>
       <legend>Attributes</legend>
       {editor.errorOf("filter.attributes") && <p className={styles.error}>{editor.errorOf("filter.attributes")}</p>}
-      {state.values.filter.attributes.map(({ op }, index) => {
+      {attributes.map(({ op, not }, index) => {
         const field = `filter.attributes[${index}]`;
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place in the list, as the API's complaints name it
@@ -98,17 +131,18 @@ function Attributes({ editor }: { editor: Editor }) {
               data={keys}
               {...bound(editor, `${field}.key`)}
             />
-            <Select bare label={`Comparison ${index + 1}`} options={comparisons} {...bound(editor, `${field}.op`)} />
-            {op === "EXISTS" ? (
-              <span />
-            ) : (
-              <TextInput
-                aria-label={`Value ${index + 1}`}
-                placeholder={op === "MATCHES" ? "RE2 expression" : "value"}
-                spellCheck={false}
-                {...bound(editor, `${field}.value`)}
-              />
-            )}
+            <Select
+              bare
+              label={`Comparison ${index + 1}`}
+              options={options}
+              value={`${not ? "NOT " : ""}${op}`}
+              error={editor.errorOf(`${field}.op`)}
+              onChange={(chosen) => {
+                state.setFieldValue(`filter.attributes.${index}.not`, chosen.startsWith("NOT "));
+                state.setFieldValue(`filter.attributes.${index}.op`, chosen.replace("NOT ", "") as Attribute["op"]);
+              }}
+            />
+            <Compared editor={editor} op={op} index={index} />
             <Button
               look="quiet"
               iconOnly
@@ -120,12 +154,40 @@ function Attributes({ editor }: { editor: Editor }) {
           </div>
         );
       })}
+      {attributes.some(({ not, op }) => not && op !== "EXISTS") && (
+        <p className={form.hint}>A condition with “not” also holds where the attribute is missing.</p>
+      )}
       <div>
-        <Button onClick={() => state.insertListItem("filter.attributes", { key: "", op: "EQUALS", value: "" })}>
+        <Button onClick={() => state.insertListItem("filter.attributes", { ...initialAttribute })}>
           <IconPlus size={15} aria-hidden="true" />
           Add an attribute
         </Button>
       </div>
     </fieldset>
+  );
+}
+
+/** What an attribute is compared with. */
+function Compared({ editor, op, index }: { editor: Editor; op: Attribute["op"]; index: number }) {
+  const field = `filter.attributes[${index}]`;
+  if (op === "EXISTS") return <span />;
+  if (op === "IN") {
+    return (
+      <TagsInput
+        aria-label={`Values ${index + 1}`}
+        placeholder="values"
+        splitChars={[]}
+        {...bound(editor, `${field}.values`)}
+      />
+    );
+  }
+  return (
+    <TextInput
+      aria-label={`Value ${index + 1}`}
+      placeholder={op === "MATCHES" ? "RE2 expression" : numeric(op) ? "number" : "value"}
+      spellCheck={false}
+      {...(numeric(op) ? { inputMode: "decimal" as const } : {})}
+      {...bound(editor, `${field}.value`)}
+    />
   );
 }

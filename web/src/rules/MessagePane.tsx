@@ -27,7 +27,7 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
   const key = ({ executionId, startTime }: Exchange) => `${startTime} ${executionId}`;
   const chosen = exchanges.find((exchange) => exchange.executionId === shown.exchange?.executionId);
   return (
-    <section className={styles.part} aria-labelledby="message-title">
+    <section className={styles.part} aria-labelledby="message-title" data-section="message-preview" tabIndex={-1}>
       <header className={styles.head}>
         <h2 id="message-title">Message preview</h2>
       </header>

@@ -14,7 +14,7 @@ import { bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { TemplateInput } from "./TemplateInput";
 import { useAttributeKeys } from "./useAttributeKeys";
-import { withAttributes } from "./variables";
+import { withKeys } from "./variables";
 
 const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
   value,
@@ -26,7 +26,10 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
   const { form: state, errorOf } = editor;
   const counts = state.values.fireMode === "COUNT_IN_WINDOW";
   const texts = defaultTexts(state.values);
-  const variables = withAttributes(useAttributeKeys(state.values.scope, true));
+  const variables = withKeys(
+    state.values.labels.map((label) => label.split("=")[0]?.trim() ?? "").filter(Boolean),
+    useAttributeKeys(state.values.scope, true),
+  );
   return (
     <FormSection
       title="Message"

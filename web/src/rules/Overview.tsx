@@ -3,9 +3,11 @@ import { fieldsOf } from "./definition";
 import type { Editor } from "./editor";
 import styles from "./editor.module.css";
 import { sections, wrongIn } from "./sections";
+import { useSectionInView } from "./useSectionInView";
 
 /** What stays in view: the rule in plain words, and the way to each part of the page. */
 export function Overview({ said, editor }: { said: string; editor: Editor }) {
+  const current = useSectionInView();
   const known = fieldsOf(editor.form.values);
   return (
     <div className={styles.overview}>
@@ -16,7 +18,13 @@ export function Overview({ said, editor }: { said: string; editor: Editor }) {
         {sections.map((section) => {
           const wrong = wrongIn(section, known, editor.errorOf);
           return (
-            <button key={section.name} type="button" className={styles.section} onClick={() => goTo(section.name)}>
+            <button
+              key={section.name}
+              type="button"
+              className={styles.section}
+              aria-current={current === section.name ? "true" : undefined}
+              onClick={() => goTo(section.name)}
+            >
               {section.title}
               {wrong > 0 && (
                 <span className={styles.wrong}>

@@ -1,4 +1,4 @@
-import type { RulePreview } from "../api/client";
+import type { ExchangeRef, RulePreview } from "../api/client";
 import { explain } from "../api/errors";
 import { Ago } from "../ui/Instant";
 import { useMinute } from "../ui/now";
@@ -9,17 +9,19 @@ import { duration } from "../ui/time";
 import { number } from "../ui/words";
 import { Histogram } from "./Histogram";
 import styles from "./preview.module.css";
-import { loads, shortfall, spans, summary } from "./previewText";
+import { loads, shortfall, spans, summary, volumeWarning } from "./previewText";
 import type { Preview } from "./usePreview";
 
 interface Props {
   preview: Preview<RulePreview>;
   hours: number;
   onHours: (hours: number) => void;
+  /** Called with the exchange of a match that somebody wants to see the message of. */
+  onPick: (exchange: ExchangeRef) => void;
 }
 
 /** What the rule would have raised: numbers, a chart, where, and the newest. */
-export function PreviewPane({ preview, hours, onHours }: Props) {
+export function PreviewPane({ preview, hours, onHours, onPick }: Props) {
   const { data, outdated, error, complaints, retry } = preview;
   return (
     <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
@@ -46,7 +48,7 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
         <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
           <Histogram preview={data} />
           <Shares preview={data} />
-          <Newest preview={data} />
+          <Newest preview={data} onPick={onPick} />
         </div>
       )}
     </section>
@@ -67,6 +69,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
 
 function Told({ preview }: { preview: RulePreview }) {
   const missing = shortfall(preview, useMinute());
+  const much = volumeWarning(preview);
   return (
     <div className={styles.told}>
       <p className={styles.summary}>{summary(preview)}</p>
@@ -75,6 +78,11 @@ function Told({ preview }: { preview: RulePreview }) {
           {text}
         </p>
       ))}
+      {much && (
+        <p className={styles.warn} role="note">
+          {much}
+        </p>
+      )}
       {missing && <p className={styles.warn}>{missing}</p>}
     </div>
   );
@@ -104,7 +112,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
 
 const mostNewest = 5;
 
-function Newest({ preview: { newest } }: { preview: RulePreview }) {
+function Newest({ preview: { newest }, onPick }: { preview: RulePreview } & Pick<Props, "onPick">) {
   if (newest.length === 0) return null;
   return (
     <>
@@ -125,6 +133,19 @@ function Newest({ preview: { newest } }: { preview: RulePreview }) {
               <div className={`${styles.cut} ${styles.quiet}`}>
                 {exchange.errorMessage || exchange.errorType || `completed in ${duration(exchange.durationNs)}`}
               </div>
+            )}
+            {exchange && (
+              <button
+                type="button"
+                className={styles.pick}
+                onClick={() => onPick({ executionId: exchange.executionId, startTime: exchange.startTime })}
+              >
+                Preview its message
+                <span className="visually-hidden">
+                  {" "}
+                  of {exchange.application} · {exchange.route}
+                </span>
+              </button>
             )}
           </li>
         ))}

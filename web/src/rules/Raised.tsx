@@ -22,7 +22,8 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
   return (
     <span className={styles.raised} title="In the last hour, by minute">
       <Bars values={minutes} label={`${ruleName} raised ${number(total)} in the last hour, by minute`} small />
-      {raised}
+      <span>{raised}</span>
+      <span className={styles.scale}>max {number(Math.max(...minutes))}/min</span>
     </span>
   );
 }

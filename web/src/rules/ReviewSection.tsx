@@ -3,15 +3,15 @@ import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ExchangeRef, Rule, TestResult } from "../api/client";
 import { reasonOf } from "../api/errors";
-import { duplicateRule, testRule } from "../api/rules";
+import { testRule } from "../api/rules";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconCopy, IconPending } from "../ui/icons";
 import { took } from "../ui/time";
-import { useToast } from "../ui/toast";
 import { bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
+import { useDuplicate } from "./useDuplicate";
 
 interface Props {
   editor: Editor;
@@ -50,16 +50,8 @@ export function ReviewSection({ editor, rule, dirty, exchange }: Props) {
 
 function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange: ExchangeRef | undefined }) {
   const navigate = useNavigate();
-  const toast = useToast();
   const test = useMutation({ mutationFn: () => testRule(rule.id, exchange) });
-  const duplicate = useMutation({
-    mutationFn: () => duplicateRule(rule.id),
-    onSuccess: async (copy) => {
-      toast(`“${copy.name}” was created, disabled.`, "done");
-      await navigate({ to: "/rules/$ruleId", params: { ruleId: copy.id } });
-    },
-    onError: (error) => toast(`“${rule.name}” was not duplicated. ${reasonOf(error)}`, "failed"),
-  });
+  const duplicate = useDuplicate((copy) => navigate({ to: "/rules/$ruleId/edit", params: { ruleId: copy.id } }));
   const silent = rule.webhookIds.length === 0;
   return (
     <>
@@ -68,7 +60,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
           <IconPending size={15} aria-hidden="true" />
           Send a test message
         </Button>
-        <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate()}>
+        <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate(rule)}>
           <IconCopy size={15} aria-hidden="true" />
           Duplicate
         </Button>

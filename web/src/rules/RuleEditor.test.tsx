@@ -1,7 +1,7 @@
 import { screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import type { Rule } from "../api/client";
+import type { Rule, RuleDefinition } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
 import { api, open, problem, startWorld } from "../test/world";
 
@@ -144,7 +144,7 @@ test("a rule is read back in words and sent as the API wants it", async () => {
     lookBackSeconds: 3600,
     targets: [],
     fireMode: "PER_EXCHANGE",
-    scope: { environments: [], applications: ["orders"], routes: [] },
+    scope: { applications: ["orders"] },
     filter: { statuses: ["FAILED"] },
     titleTemplate: "",
     messageTemplate: "",
@@ -207,6 +207,57 @@ test("every part of the filter is sent, and complaints about it stand beside it"
       ],
     },
     targets: [{ kind: "team", name: "integration" }],
+  });
+});
+
+test("what is excluded, and each comparison of an attribute, is sent as the API names it", async () => {
+  let sent: RuleDefinition | undefined;
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent = (await request.json()) as RuleDefinition;
+      return HttpResponse.json(aRule(), { status: 201 });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  for (const [label, text] of [
+    ["Except routes", "health-*"],
+    ["Except error types", "Cancelled"],
+    ["Error message does not contain", "retry, later"],
+    ["Error message does not match", "^busy"],
+  ] as const) {
+    await user.type(screen.getByLabelText(label, { selector: "input" }), `${text}{Enter}`);
+  }
+  const attribute = async (at: number, key: string, comparison: string) => {
+    await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+    await user.type(screen.getByRole("combobox", { name: `Key ${at}` }), key);
+    await user.selectOptions(screen.getByLabelText(`Comparison ${at}`), comparison);
+  };
+  await attribute(1, "customer", "does not equal");
+  await user.type(screen.getByLabelText("Value 1"), "ACME");
+  expect(screen.getByText(/also holds where the attribute is missing/)).toBeVisible();
+  await attribute(2, "region", "is one of");
+  await user.type(screen.getByLabelText("Values 2"), "eu{Enter}us{Enter}");
+  await attribute(3, "amount", "≥");
+  await user.type(screen.getByLabelText("Value 3"), "many");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  expect(screen.getByLabelText("Value 3")).toHaveAccessibleDescription(/Must be a decimal number/);
+  await user.clear(screen.getByLabelText("Value 3"));
+  await user.type(screen.getByLabelText("Value 3"), "99.5");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toBeDefined());
+  expect(sent).toMatchObject({
+    scope: { notRoutes: ["health-*"] },
+    filter: {
+      notErrorTypes: ["Cancelled"],
+      errorMessageNotContains: ["retry, later"],
+      errorMessageNotMatches: ["^busy"],
+      attributes: [
+        { key: "customer", not: true, op: "EQUALS", value: "ACME" },
+        { key: "region", op: "IN", values: ["eu", "us"] },
+        { key: "amount", op: "AT_LEAST", value: "99.5" },
+      ],
+    },
   });
 });
 

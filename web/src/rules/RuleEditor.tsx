@@ -10,13 +10,17 @@ import { Drafts } from "../drafts/Drafts";
 import { draftsOf } from "../drafts/draft";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
-import { Form } from "../ui/Form";
+import { ConflictDialog } from "../ui/ConflictDialog";
+import { Form, goTo } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { LeaveGuard } from "../ui/LeaveGuard";
+import { useSplit } from "../ui/MasterDetail";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { ConflictDialog } from "./ConflictDialog";
+import { differences, merged } from "./conflict";
+import { DetailsSection } from "./DetailsSection";
+import { DifferencePane } from "./DifferencePane";
 import { definition, valuesOf } from "./definition";
 import type { KeptRule } from "./drafts";
 import { bound } from "./editor";
@@ -26,21 +30,26 @@ import { MessagePane, useCandidates } from "./MessagePane";
 import { MessageSection } from "./MessageSection";
 import { Overview } from "./Overview";
 import { PreviewPane } from "./PreviewPane";
+import { Proposed } from "./Proposed";
+import { summary } from "./previewText";
 import { ReviewSection } from "./ReviewSection";
 import { ScopeSection } from "./ScopeSection";
+import { Starters } from "./Starters";
 import { sentence } from "./sentence";
 import { TriggerSection } from "./TriggerSection";
-import { useMessagePreview, useRulePreview } from "./usePreview";
+import { useMessagePreview, useRuleDifference, useRulePreview } from "./usePreview";
+import type { Proposal } from "./useRefined";
 import { useEditor, useRuleForm } from "./useRuleForm";
 
 /** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
-export function RuleEditor({ rule }: { rule?: Rule }) {
+export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
   // Drafts belong to a person.
   const who = useQuery(me());
   const failure = useStanding(who);
   const [taken, setTaken] = useState<KeptRule>();
+  const given = { ...(rule ? { rule } : {}), ...(proposal ? { proposal } : {}) };
   if (who.data) {
-    return <Editing key={taken?.id} who={who.data} taken={taken} onTake={setTaken} {...(rule ? { rule } : {})} />;
+    return <Editing key={taken?.id} who={who.data} taken={taken} onTake={setTaken} {...given} />;
   }
   return (
     <Page title={rule ? rule.name : "New rule"} scrolls={failure !== null}>
@@ -55,9 +64,11 @@ interface EditingProps {
   /** The draft that the person has chosen among several. */
   taken: KeptRule | undefined;
   onTake: (kept: KeptRule) => void;
+  /** What an alert has filled in. */
+  proposal?: Proposal;
 }
 
-function Editing({ who, rule, taken, onTake }: EditingProps) {
+function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
   const navigate = useNavigate();
   const toast = useToast();
   const mayWrite = mayCall(who, rule ? "updateRule" : "createRule");
@@ -66,6 +77,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
   const edit = useRuleForm(rule, {
     person: draftsOf(who),
     taking: taken,
+    proposed: proposal?.values,
     onCreated: (saved) => {
       leaving.current = true;
       const does = saved.enabled ? "was created" : "was created, disabled";
@@ -74,6 +86,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
     },
     onUpdated: (saved) => toast(`“${saved.name}” was saved. ${warned(saved)}`.trim(), "done"),
   });
+  const split = useSplit();
   const { form, dirty, base, saving } = edit;
   const title = rule ? rule.name : "New rule";
   useEffect(() => {
@@ -84,6 +97,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
   const bindings = webhooks.filter(({ id }) => form.values.webhookIds.includes(id));
   const [hours, setHours] = useState(24);
   const preview = useRulePreview(form.values, hours);
+  const difference = useRuleDifference(base, form.values, hours);
   const exchanges = useCandidates(form.values, preview);
   const [wanted, setWanted] = useState<{ webhookId?: string | undefined; exchange?: ExchangeRef | "" | undefined }>({});
   const newest = exchanges[0] && { executionId: exchanges[0].executionId, startTime: exchanges[0].startTime };
@@ -122,21 +136,40 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
                 onTake={onTake}
                 onGiveUp={edit.giveUp}
               />
+              {proposal && !taken && dirty && (
+                <Proposed
+                  proposal={proposal}
+                  isNew={!rule}
+                  onSwitch={() => {
+                    leaving.current = true;
+                    edit.restart(rule);
+                  }}
+                />
+              )}
               <fieldset className={styles.whole} disabled={!mayWrite || saving}>
+                {!rule && !dirty && <Starters onChoose={(values) => form.setValues(values)} />}
                 <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
                 <ScopeSection editor={editor} />
                 <FilterSection editor={editor} />
                 <TriggerSection editor={editor} />
                 <MessageSection editor={editor} />
+                <DetailsSection editor={editor} />
                 <ReviewSection editor={editor} rule={base} dirty={dirty} exchange={shown.exchange} />
               </fieldset>
               <div className={styles.bar}>
+                {!split && preview.data && <p className={styles.summed}>{summary(preview.data)}</p>}
                 <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
                   {saving ? "Saving…" : action}
                 </Button>
-                <Link to="/rules" className={buttonClass()}>
-                  {dirty ? "Cancel" : "Back to the rules"}
-                </Link>
+                {rule ? (
+                  <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={buttonClass()}>
+                    {dirty ? "Cancel" : "Back to the rule"}
+                  </Link>
+                ) : (
+                  <Link to="/rules" className={buttonClass()}>
+                    {dirty ? "Cancel" : "Back to the rules"}
+                  </Link>
+                )}
                 <span className={styles.state} role="status">
                   {dirty &&
                     (edit.kept
@@ -147,7 +180,16 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
             </Form>
           </div>
           <aside className={styles.right} aria-label="Preview">
-            <PreviewPane preview={preview} hours={hours} onHours={setHours} />
+            {difference.changed && <DifferencePane difference={difference} />}
+            <PreviewPane
+              preview={preview}
+              hours={hours}
+              onHours={setHours}
+              onPick={(exchange) => {
+                setWanted({ ...wanted, exchange });
+                goTo("message-preview");
+              }}
+            />
             <MessagePane
               message={message}
               webhooks={bindings}
@@ -168,11 +210,15 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
       </LeaveGuard>
       {edit.theirs && (
         <ConflictDialog
-          base={edit.before}
-          theirs={valuesOf(edit.theirs)}
-          mine={form.values}
-          webhookName={(id) => webhooks.find((webhook) => webhook.id === id)?.name ?? id}
-          onTake={edit.take}
+          what="rule"
+          found={differences(
+            edit.before,
+            { theirs: valuesOf(edit.theirs), mine: form.values },
+            (id) => webhooks.find((webhook) => webhook.id === id)?.name ?? id,
+          )}
+          onTake={(mine) =>
+            edit.theirs && edit.take(merged({ theirs: valuesOf(edit.theirs), mine: form.values }, mine))
+          }
           onClose={edit.closeConflict}
         />
       )}

@@ -1,7 +1,8 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { api, open, startWorld } from "../test/world";
+import { aRule } from "../test/rules";
+import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
@@ -30,4 +31,36 @@ test("a rule that cannot be evaluated says why, and is evaluated again at a pres
   expect(await screen.findByText("1 s behind")).toBeVisible();
   expect(screen.getByText(/^Catching up from/)).toBeVisible();
   expect(screen.queryByText(/Not evaluated/)).toBeNull();
+});
+
+test("rules are searched and sorted by the address, and several are disabled at once", async () => {
+  const rules = [
+    aRule({ id: "a", name: "Orders" }),
+    aRule({ id: "b", name: "Billing" }),
+    aRule({ id: "c", name: "Bills" }),
+  ];
+  const disabled: string[] = [];
+  server.use(
+    http.get(api("/rules"), () => HttpResponse.json({ items: rules })),
+    http.post(api("/rules/:id/disable"), ({ params }) => {
+      disabled.push(String(params.id));
+      if (params.id === "c") return problem(503, { title: "Away", code: "unavailable" });
+      return HttpResponse.json(rules[0]);
+    }),
+  );
+  const { user, router } = open("/rules");
+  const names = () => screen.getAllByRole("row").flatMap((row) => within(row).queryAllByRole("link").slice(0, 1));
+  const said = () => names().map((link) => link.textContent);
+  await screen.findByRole("link", { name: "Orders" });
+  expect(said()).toEqual(["Billing", "Bills", "Orders"]);
+  await user.click(screen.getByRole("button", { name: "Rule" }));
+  expect(said()).toEqual(["Orders", "Bills", "Billing"]);
+  expect(screen.getByRole("columnheader", { name: /^Rule/ })).toHaveAttribute("aria-sort", "descending");
+  await user.type(screen.getByRole("searchbox", { name: "Search rules" }), "bill");
+  expect(said()).toEqual(["Bills", "Billing"]);
+  expect(router.state.location.search).toEqual({ q: "bill", reverse: "yes" });
+  await user.click(screen.getByRole("checkbox", { name: "Select all rules" }));
+  await user.click(screen.getByRole("button", { name: "Disable 2 rules" }));
+  expect(await screen.findByText(/^1 rule disabled\. Not disabled: “Bills”/)).toBeVisible();
+  expect(disabled.sort()).toEqual(["b", "c"]);
 });

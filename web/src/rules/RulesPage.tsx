@@ -1,6 +1,6 @@
-import { Switch } from "@mantine/core";
+import { Checkbox, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
@@ -11,18 +11,23 @@ import { webhookList } from "../api/webhooks";
 import { useDrafted } from "../drafts/useDrafted";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
-import { IconPlus, IconRules, IconTrash } from "../ui/icons";
+import { IconCopy, IconPlus, IconRules, IconSearch, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
-import { number } from "../ui/words";
+import { counted, number } from "../ui/words";
 import { ruleKind } from "./drafts";
+import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
+import { type Facts, found, nextSort, parseRulesSearch, type RulesSearch, type SortKey, sorted } from "./list";
 import { Raised } from "./Raised";
+import styles from "./rules.module.css";
 import { sentence } from "./sentence";
+import { useDuplicate } from "./useDuplicate";
 
 export function RulesPage() {
   const rules = useRuleHealth();
@@ -79,64 +84,240 @@ interface TableProps {
   onDelete: (rule: Rule) => void;
 }
 
+const columns: readonly { by: SortKey; head: string }[] = [
+  { by: "name", head: "Rule" },
+  { by: "severity", head: "Severity" },
+  { by: "open", head: "Open alerts" },
+  { by: "hour", head: "Last hour" },
+  { by: "lag", head: "Health" },
+];
+
 function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
+  const search = useSearch({ from: "/rules" });
+  const navigate = useNavigate();
   const { data: webhooks } = useQuery(webhookList());
   const { data: open } = useQuery(openAlerts());
-  const drafted = useDrafted(ruleKind);
+  const { data: activity } = useQuery(alertActivity());
   const nameOf = (id: string) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook";
+  const facts: Facts = {
+    open,
+    raised: new Map(activity?.rules.map(({ ruleId, buckets }) => [ruleId, buckets])),
+    said: (rule) => sentence(rule, rule.webhookIds.map(nameOf)),
+  };
+  const shown = sorted(found(rules, search.q ?? "", facts), search.sort ?? "name", search.reverse !== undefined, facts);
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const chosen = shown.filter(({ id }) => picked.has(id));
+  const go = (next: RulesSearch) => void navigate({ to: "/rules", search: next, replace: true });
+  const pick = (id: string) => {
+    const next = new Set(picked);
+    if (!next.delete(id)) next.add(id);
+    setPicked(next);
+  };
   return (
-    <table className={table.table}>
-      <thead>
-        <tr>
-          <th scope="col">Rule</th>
-          <th scope="col">Severity</th>
-          <th scope="col">Open alerts</th>
-          <th scope="col">Last hour</th>
-          <th scope="col">Health</th>
-          <th scope="col">Enabled</th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rules.map((rule) => (
-          <tr key={rule.id} id={rule.id}>
-            <td>
-              <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
-                {rule.name}
-              </Link>
-              {mayWrite && drafted(rule.id) && <span className={table.draft}>unsaved changes</span>}
-              <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
-            </td>
-            <td>
-              <SeverityMark severity={rule.severity} />
-            </td>
-            <td>
-              <Open rule={rule} groups={open} />
-            </td>
-            <td>
-              <Raised ruleId={rule.id} ruleName={rule.name} />
-            </td>
-            <td>
-              <Health rule={rule} />
-            </td>
-            <td data-control>
-              <EnabledSwitch rule={rule} mayWrite={mayWrite} />
-            </td>
-            <td>
-              <div className={table.actions}>
-                {mayWrite && (
-                  <Button look="quiet" iconOnly aria-label={`Delete ${rule.name}`} onClick={() => onDelete(rule)}>
-                    <IconTrash size={16} aria-hidden="true" />
-                  </Button>
-                )}
-              </div>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <>
+      <div className={styles.tools}>
+        <TextInput
+          type="search"
+          size="xs"
+          aria-label="Search rules"
+          placeholder="Search rules"
+          leftSection={<IconSearch size={14} aria-hidden="true" />}
+          value={search.q ?? ""}
+          onChange={(event) => go(parseRulesSearch({ ...search, q: event.currentTarget.value }))}
+        />
+        <span className={styles.narrow}>
+          <Select
+            bare
+            label="Sort by"
+            options={columns.map(({ by, head }) => ({ value: by, label: `Sort by ${head.toLowerCase()}` }))}
+            value={search.sort ?? "name"}
+            onChange={(sort) => go(parseRulesSearch({ q: search.q, sort }))}
+          />
+        </span>
+        <span className={styles.count} role="status">
+          {search.q ? `${number(shown.length)} of ${counted(rules.length, "rule")}` : counted(rules.length, "rule")}
+        </span>
+        {mayWrite && chosen.length > 0 && <BulkEnable rules={chosen} onDone={() => setPicked(new Set())} />}
+      </div>
+      {shown.length === 0 && (
+        <Empty icon={IconSearch} title="No matching rules">
+          <Button onClick={() => go({})}>Clear the search</Button>
+        </Empty>
+      )}
+      {shown.length > 0 && (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              {mayWrite && (
+                <th scope="col" className={styles.check}>
+                  <Checkbox
+                    size="xs"
+                    aria-label="Select all rules"
+                    checked={chosen.length === shown.length}
+                    indeterminate={chosen.length > 0 && chosen.length < shown.length}
+                    onChange={(event) =>
+                      setPicked(new Set(event.currentTarget.checked ? shown.map(({ id }) => id) : []))
+                    }
+                  />
+                </th>
+              )}
+              {columns.map((column) => (
+                <SortHead key={column.by} {...column} search={search} onSort={go} />
+              ))}
+              <th scope="col">Enabled</th>
+              <th scope="col">
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((rule) => (
+              <RuleRow
+                key={rule.id}
+                rule={rule}
+                said={facts.said(rule)}
+                open={open}
+                mayWrite={mayWrite}
+                picked={picked.has(rule.id)}
+                onPick={() => pick(rule.id)}
+                onDelete={() => onDelete(rule)}
+              />
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}
+
+interface SortHeadProps {
+  by: SortKey;
+  head: string;
+  search: RulesSearch;
+  onSort: (next: RulesSearch) => void;
+}
+
+/** The head of a column, by which the list is sorted at a press. Names ascend first, all else descends. */
+function SortHead({ by, head, search, onSort }: SortHeadProps) {
+  const active = (search.sort ?? "name") === by;
+  const ascends = (by === "name") !== (search.reverse !== undefined);
+  return (
+    <th scope="col" aria-sort={active ? (ascends ? "ascending" : "descending") : undefined}>
+      <button type="button" className={styles.sort} onClick={() => onSort(nextSort(search, by))}>
+        {head}
+        {active && <span aria-hidden="true">{ascends ? "↑" : "↓"}</span>}
+      </button>
+    </th>
+  );
+}
+
+interface RowProps {
+  rule: Rule;
+  said: string;
+  open: Facts["open"];
+  mayWrite: boolean;
+  picked: boolean;
+  onPick: () => void;
+  onDelete: () => void;
+}
+
+function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowProps) {
+  const drafted = useDrafted(ruleKind);
+  const duplicate = useDuplicate(() => undefined);
+  return (
+    <tr id={rule.id}>
+      {mayWrite && (
+        <td className={styles.check}>
+          <Checkbox size="xs" aria-label={`Select ${rule.name}`} checked={picked} onChange={onPick} />
+        </td>
+      )}
+      <td>
+        <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
+          {rule.name}
+        </Link>
+        {mayWrite && drafted(rule.id) && <span className={table.draft}>unsaved changes</span>}
+        <div className={table.sub}>{said}</div>
+      </td>
+      <td>
+        <SeverityMark severity={rule.severity} />
+      </td>
+      <td>
+        <Open rule={rule} groups={open} />
+      </td>
+      <td>
+        <Raised ruleId={rule.id} ruleName={rule.name} />
+      </td>
+      <td>
+        <Health rule={rule} />
+      </td>
+      <td data-control>
+        <EnabledSwitch rule={rule} mayWrite={mayWrite} />
+      </td>
+      <td>
+        <div className={table.actions}>
+          {mayWrite && (
+            <>
+              <span className={styles.duplicate}>
+                <Button
+                  look="quiet"
+                  iconOnly
+                  aria-label={`Duplicate ${rule.name}`}
+                  title="Duplicate"
+                  disabled={duplicate.isPending}
+                  onClick={() => duplicate.mutate(rule)}
+                >
+                  <IconCopy size={16} aria-hidden="true" />
+                </Button>
+              </span>
+              <Button look="quiet" iconOnly aria-label={`Delete ${rule.name}`} title="Delete" onClick={onDelete}>
+                <IconTrash size={16} aria-hidden="true" />
+              </Button>
+            </>
+          )}
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+/** Enables or disables what is selected, one after the other: what fails does not keep the others from it. */
+function BulkEnable({ rules, onDone }: { rules: readonly Rule[]; onDone: () => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const change = useMutation({
+    mutationFn: async (enabled: boolean) => {
+      let changed = 0;
+      const failed: string[] = [];
+      for (const rule of rules) {
+        if (rule.enabled === enabled) continue;
+        try {
+          await setRuleEnabled(rule.id, enabled);
+          changed += 1;
+        } catch (error) {
+          failed.push(`“${rule.name}”: ${reasonOf(error)}`);
+        }
+      }
+      return { changed, failed };
+    },
+    onSuccess: ({ changed, failed }, enabled) => {
+      const word = enabled ? "enabled" : "disabled";
+      if (failed.length === 0) onDone();
+      const rest = failed.length > 0 ? ` Not ${word}: ${failed.join(" ")}` : "";
+      toast(`${counted(changed, "rule")} ${word}.${rest}`, failed.length > 0 ? "failed" : "done");
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
+  });
+  const off = rules.filter(({ enabled }) => !enabled).length;
+  const on = rules.length - off;
+  return (
+    <>
+      <Button disabled={off === 0 || change.isPending} onClick={() => change.mutate(true)}>
+        Enable {counted(off, "rule")}
+      </Button>
+      <Button disabled={on === 0 || change.isPending} onClick={() => change.mutate(false)}>
+        Disable {counted(on, "rule")}
+      </Button>
+    </>
   );
 }
 
@@ -158,25 +339,6 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
       {firing > 0 ? `${number(firing)} firing` : `${number(acknowledged)} acknowledged`}
       <span className="visually-hidden"> of {rule.name}</span>
     </Link>
-  );
-}
-
-function EnabledSwitch({ rule, mayWrite }: { rule: Rule; mayWrite: boolean }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const change = useMutation({
-    mutationFn: () => setRuleEnabled(rule.id, !rule.enabled),
-    onError: (error) => toast(`“${rule.name}” was not changed. ${reasonOf(error)}`, "failed"),
-    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
-  });
-  return (
-    <Switch
-      size="sm"
-      aria-label={`${rule.name} is enabled`}
-      checked={change.isPending ? !rule.enabled : rule.enabled}
-      disabled={!mayWrite || change.isPending}
-      onChange={() => change.mutate()}
-    />
   );
 }
 

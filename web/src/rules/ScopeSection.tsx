@@ -1,12 +1,35 @@
-import { memo } from "react";
+import { Fragment, memo } from "react";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { bound, type Editor } from "./editor";
 import { SuggestInput } from "./SuggestInput";
 
+const lists = [
+  {
+    list: "applications",
+    except: "notApplications",
+    label: "Applications",
+    word: "applications",
+    facet: "application",
+  },
+  { list: "routes", except: "notRoutes", label: "Routes", word: "routes", facet: "route" },
+  {
+    list: "environments",
+    except: "notEnvironments",
+    label: "Environments",
+    word: "environments",
+    facet: "environment",
+  },
+] as const;
+
 /** Where the rule looks. What is offered is what occurred in the last day. */
 export const ScopeSection = memo(function ScopeSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
+  const within = {
+    application: { environments },
+    route: { environments, applications },
+    environment: { applications },
+  };
   return (
     <FormSection
       title="Scope"
@@ -14,27 +37,24 @@ export const ScopeSection = memo(function ScopeSection({ editor }: { editor: Edi
       hint="Where the rule applies. * matches any characters, as in billing-*. Leave blank for everywhere."
     >
       <div className={form.two}>
-        <SuggestInput
-          label="Applications"
-          placeholder="all applications"
-          facet="application"
-          within={{ environments }}
-          {...bound(editor, "scope.applications")}
-        />
-        <SuggestInput
-          label="Routes"
-          placeholder="all routes"
-          facet="route"
-          within={{ environments, applications }}
-          {...bound(editor, "scope.routes")}
-        />
-        <SuggestInput
-          label="Environments"
-          placeholder="all environments"
-          facet="environment"
-          within={{ applications }}
-          {...bound(editor, "scope.environments")}
-        />
+        {lists.map(({ list, except, label, word, facet }) => (
+          <Fragment key={list}>
+            <SuggestInput
+              label={label}
+              placeholder={`all ${word}`}
+              facet={facet}
+              within={within[facet]}
+              {...bound(editor, `scope.${list}`)}
+            />
+            <SuggestInput
+              label={`Except ${word}`}
+              placeholder="none"
+              facet={facet}
+              within={within[facet]}
+              {...bound(editor, `scope.${except}`)}
+            />
+          </Fragment>
+        ))}
       </div>
     </FormSection>
   );

@@ -1,5 +1,5 @@
 import { Checkbox, Input } from "@mantine/core";
-import { memo } from "react";
+import { memo, type ReactNode, useState } from "react";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
@@ -19,6 +19,7 @@ const groups: { value: GroupBy | ""; label: string }[] = [
   { value: "ROUTE", label: "Per route" },
   { value: "APPLICATION", label: "Per application" },
   { value: "ENVIRONMENT", label: "Per environment" },
+  { value: "ERROR_TYPE", label: "Per error type" },
 ];
 
 const second = { size: 1, word: "s" };
@@ -51,7 +52,7 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
           <li>The alert stays open until somebody resolves it.</li>
         </ul>
       )}
-      <div className={styles.two}>
+      <Advanced open={["intervalSeconds", "lookBackSeconds"].some((field) => errorOf(field) !== undefined)}>
         <Amount
           label="Evaluate every"
           description="From 1 s to 1 h."
@@ -66,10 +67,25 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
             {...amount(editor, "lookBackSeconds")}
           />
         )}
-      </div>
+      </Advanced>
     </FormSection>
   );
 });
+
+/** What hardly anybody has to change. It is open where something in it is wrong, so that it can be corrected. */
+function Advanced({ open, children }: { open: boolean; children: ReactNode }) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <details
+      className={styles.advanced}
+      open={open || opened}
+      onToggle={(event) => setOpened(event.currentTarget.open)}
+    >
+      <summary>Advanced: how often, and how far back</summary>
+      <div className={styles.two}>{children}</div>
+    </details>
+  );
+}
 
 function Counting({ editor }: { editor: Editor }) {
   return (

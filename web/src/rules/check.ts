@@ -1,4 +1,5 @@
 import type { FieldError, RuleDefinition } from "../api/client";
+import { scopeLists } from "./definition";
 
 type Report = (field: string, code: string, message: string) => void;
 
@@ -16,9 +17,7 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   text(report, "name", rule.name, 200, true);
   oneOf(report, "fireMode", rule.fireMode, ["PER_EXCHANGE", "COUNT_IN_WINDOW"]);
   oneOf(report, "severity", rule.severity, ["CRITICAL", "WARNING", "INFO"]);
-  for (const part of ["environments", "applications", "routes"] as const) {
-    list(report, `scope.${part}`, rule.scope?.[part] ?? [], { most: 100, longest: 200 });
-  }
+  for (const part of scopeLists) list(report, `scope.${part}`, rule.scope?.[part] ?? [], { most: 100, longest: 200 });
   filterOf(report, rule.filter ?? {});
   atMost(report, "titleTemplate", rule.titleTemplate, 1000);
   atMost(report, "messageTemplate", rule.messageTemplate, 10_000);
@@ -29,10 +28,33 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
     oneOf(report, `targets[${index}].kind`, target.kind, ["user", "team", "role"]);
     text(report, `targets[${index}].name`, target.name, 200, true);
   }
+  about(report, rule);
   numbers(report, rule);
   if (rule.fireMode === "PER_EXCHANGE") perExchange(report, rule);
   if (rule.fireMode === "COUNT_IN_WINDOW") counting(report, rule);
   return found;
+}
+
+const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
+const address = /^https?:\/\/[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?$/;
+
+/** What a rule tells those who handle its alerts. */
+function about(report: Report, rule: Partial<RuleDefinition>): void {
+  const { labels = {}, runbookUrl = "" } = rule;
+  if (Object.keys(labels).length > 20) report("labels", "out_of_range", "Must be at most 20 entries");
+  for (const [name, value] of Object.entries(labels)) {
+    const field = `labels[${name}]`;
+    if (!labelName.test(name)) {
+      report(field, "label", "A label's name is a letter, then up to 62 letters, digits, _, . or -");
+    }
+    text(report, field, value, 200, true);
+  }
+  text(report, "owner", rule.owner, 200);
+  if (atMost(report, "runbookUrl", runbookUrl, 2000) && runbookUrl && !address.test(runbookUrl)) {
+    report("runbookUrl", "address", "Must be an address such as https://wiki.example/orders");
+  }
+  text(report, "note", rule.note, 4000);
 }
 
 function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>): void {
@@ -43,22 +65,62 @@ function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>)
     oneOf(report, `filter.statuses[${index}]`, status, ["COMPLETED", "FAILED"]);
   }
   list(report, "filter.errorTypes", filter.errorTypes ?? [], { most: 100, longest: 500 });
+  list(report, "filter.notErrorTypes", filter.notErrorTypes ?? [], { most: 100, longest: 500 });
   text(report, "filter.errorMessageContains", filter.errorMessageContains, 1000);
   text(report, "filter.errorMessageMatches", filter.errorMessageMatches, 1000);
+  for (const part of ["errorMessageNotContains", "errorMessageNotMatches"] as const) {
+    list(report, `filter.${part}`, filter[part] ?? [], { most: 20, longest: 1000 });
+  }
   between(report, "filter.minDurationMs", least, 0, 9e12);
   between(report, "filter.maxDurationMs", most, 0, 9e12);
   if (least !== undefined && most !== undefined && least > most) {
     report("filter.maxDurationMs", "range", "The maximum duration is below the minimum; nothing could match");
   }
   bounded(report, "filter.attributes", filter.attributes ?? [], 50);
-  for (const [index, { key, op, value }] of (filter.attributes ?? []).entries()) {
-    const field = `filter.attributes[${index}]`;
-    text(report, `${field}.key`, key, 200, true);
-    oneOf(report, `${field}.op`, op, ["EQUALS", "EXISTS", "MATCHES"]);
-    text(report, `${field}.value`, value, 1000);
-    if (op === "EXISTS" && value) {
-      report(`${field}.value`, "not_applicable", "EXISTS takes no value; leave it out or use EQUALS");
-    }
+  for (const [index, match] of (filter.attributes ?? []).entries()) {
+    attribute(report, `filter.attributes[${index}]`, match);
+  }
+}
+
+type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
+
+/** The comparisons of an attribute, in the order in which the API names them. */
+export const comparisons = [
+  "EQUALS",
+  "IN",
+  "EXISTS",
+  "MATCHES",
+  "GREATER_THAN",
+  "AT_LEAST",
+  "LESS_THAN",
+  "AT_MOST",
+] as const satisfies readonly AttributeMatch["op"][];
+
+/** Whether a comparison is one of numbers. */
+export function numeric(op: AttributeMatch["op"]): boolean {
+  return comparisons.indexOf(op) >= comparisons.indexOf("GREATER_THAN");
+}
+
+const number = /^[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?(0?[0-9]|1[0-8]))?$/;
+
+function attribute(report: Report, field: string, { key, op, value = "", values = [] }: AttributeMatch): void {
+  text(report, `${field}.key`, key, 200, true);
+  oneOf(report, `${field}.op`, op, comparisons);
+  text(report, `${field}.value`, value, 1000);
+  bounded(report, `${field}.values`, values, 100);
+  for (const [index, one] of values.entries()) text(report, `${field}.values[${index}]`, one, 1000);
+  if (op === "EXISTS" && value) {
+    report(`${field}.value`, "not_applicable", "EXISTS takes no value; leave it out or use EQUALS");
+  }
+  if (op === "IN") {
+    if (value) report(`${field}.value`, "not_applicable", "IN takes a list; give the values in values");
+    if (values.length === 0) report(`${field}.values`, "required", "Must not be empty");
+  } else if (values.length > 0) {
+    report(`${field}.values`, "not_applicable", "Only IN takes a list; give the value in value");
+  }
+  if (numeric(op) && !number.test(value)) {
+    const digits = "with at most 18 digits on each side of the point";
+    report(`${field}.value`, "number", `Must be a decimal number, such as 100 or 0.5, ${digits}`);
   }
 }
 
@@ -67,7 +129,7 @@ function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   between(report, "lookBackSeconds", rule.lookBackSeconds, 0, 604_800);
   between(report, "threshold", rule.threshold, 0, 1_000_000);
   between(report, "windowSeconds", rule.windowSeconds, 0, 86_400);
-  if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, ["ROUTE", "APPLICATION", "ENVIRONMENT"]);
+  if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, ["ROUTE", "APPLICATION", "ENVIRONMENT", "ERROR_TYPE"]);
   between(report, "forDurationSeconds", rule.forDurationSeconds, 0, 86_400);
   between(report, "reNotifyMinutes", rule.reNotifyMinutes, 0, 10_080);
 }

@@ -1,12 +1,18 @@
 import { describe, expect, test } from "vitest";
 import known from "../../../testdata/template_variables.json";
 import { complete, offers, openAt, pieces } from "./completion";
-import { attributePrefix, variables, withAttributes } from "./variables";
+import { attributePrefix, labelPrefix, variables, withKeys } from "./variables";
 
 test("the variables are those of the API", () => {
-  const want = known.filter(({ inTexts, name }) => inTexts && !name.startsWith(attributePrefix));
+  const want = known.filter(
+    ({ inTexts, name }) => inTexts && ![attributePrefix, labelPrefix].some((prefix) => name.startsWith(prefix)),
+  );
   expect(variables).toEqual(want.map(({ name, description }) => ({ name, description })));
-  expect(withAttributes(["http.status"]).at(-1)?.name).toBe("exchange.attributes.http.status");
+  expect(
+    withKeys(["team"], ["http.status"])
+      .slice(-2)
+      .map(({ name }) => name),
+  ).toEqual(["rule.labels.team", "exchange.attributes.http.status"]);
 });
 
 /** The bar stands for the caret. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { differences, merged, usualSide } from "./conflict";
-import { initialValues, same, type Values } from "./definition";
+import { usualSide } from "../ui/ConflictDialog";
+import { differences, merged } from "./conflict";
+import { initialAttribute, initialValues, same, type Values } from "./definition";
 
 const change = (edit: (values: Values) => void) => {
   const values = structuredClone(initialValues);
@@ -21,12 +22,12 @@ test("each field that differs is told once, with who changed it", () => {
   });
   const mine = change((v) => {
     v.name = "Orders that fail";
-    v.filter.attributes = [{ key: "customer", op: "EQUALS", value: "ACME" }];
+    v.filter.attributes = [{ ...initialAttribute, key: "customer", value: "ACME" }];
     v.filter.minDurationMs = 500;
   });
   expect(differences(base, { theirs, mine }, names)).toEqual([
     { field: "name", label: "Name", theirs: "Failed orders", mine: "Orders that fail", changedBy: "both" },
-    { field: "filter.attributes", label: "Attributes", theirs: "–", mine: "customer EQUALS ACME", changedBy: "mine" },
+    { field: "filter.attributes", label: "Attributes", theirs: "–", mine: "customer = “ACME”", changedBy: "mine" },
     { field: "severity", label: "Severity", theirs: "WARNING", mine: "CRITICAL", changedBy: "theirs" },
     { field: "webhookIds", label: "Webhooks", theirs: "#ops", mine: "–", changedBy: "theirs" },
   ]);

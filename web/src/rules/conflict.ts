@@ -1,36 +1,35 @@
 import type { RuleDefinition } from "../api/client";
+import type { Conflict, Side } from "../ui/ConflictDialog";
 import { period } from "../ui/time";
-import { definition, onlyIn, type Values } from "./definition";
-
-export type Side = "theirs" | "mine";
-
-/** One field that two people have left in different ways. */
-export interface Difference {
-  field: Field;
-  label: string;
-  theirs: string;
-  mine: string;
-  /** Which side has changed it since both began; both may have. */
-  changedBy: "theirs" | "mine" | "both";
-}
+import { definition, labelTexts, onlyIn, type Values } from "./definition";
+import { type AttributeMatch, attribute } from "./sentence";
 
 type Field = (typeof fields)[number][0];
 
 const seconds = (value: unknown) => (typeof value === "number" ? period(value) : "–");
 
+const attributes = (value: unknown) =>
+  ((value ?? []) as AttributeMatch[]).map((match) => attribute(match).replace(/^with /, "")).join(", ") || "–";
+
 /** What a person sees as one field, in the order of the page, and how its value reads. */
 const fields = [
   ["name", "Name"],
   ["scope.applications", "Applications"],
+  ["scope.notApplications", "Except applications"],
   ["scope.routes", "Routes"],
+  ["scope.notRoutes", "Except routes"],
   ["scope.environments", "Environments"],
+  ["scope.notEnvironments", "Except environments"],
   ["filter.statuses", "Exchanges that"],
   ["filter.errorTypes", "Error types"],
+  ["filter.notErrorTypes", "Except error types"],
   ["filter.errorMessageContains", "Error message contains"],
+  ["filter.errorMessageNotContains", "Error message does not contain"],
   ["filter.errorMessageMatches", "Error message matches"],
+  ["filter.errorMessageNotMatches", "Error message does not match"],
   ["filter.minDurationMs", "Shortest duration", (value: unknown) => (value === undefined ? "–" : `${value} ms`)],
   ["filter.maxDurationMs", "Longest duration", (value: unknown) => (value === undefined ? "–" : `${value} ms`)],
-  ["filter.attributes", "Attributes"],
+  ["filter.attributes", "Attributes", attributes],
   ["fireMode", "Alert on"],
   ["threshold", "Threshold"],
   ["windowSeconds", "Window", seconds],
@@ -45,8 +44,21 @@ const fields = [
   ["messageTemplate", "Message"],
   ["targets", "Targets"],
   ["webhookIds", "Webhooks"],
+  ["owner", "Owner"],
+  ["runbookUrl", "Runbook"],
+  ["labels", "Labels", (value: unknown) => labelTexts(value as Record<string, string>).join(", ") || "–"],
+  ["note", "Note"],
   ["enabled", "Enabled"],
 ] as const;
+
+/** What a field is called on the page, and how its value reads; one that the page does not know keeps its own name. */
+export function readField(field: string): { label: string; read: (value: unknown) => string } {
+  const [, label, read] = fields.find(([name]) => name === field) ?? [];
+  return {
+    label: label ?? field,
+    read: (value) => (value !== null && read ? read(value) : plain(value ?? undefined)),
+  };
+}
 
 /**
  * The fields in which `mine` and `theirs` differ as the API would see them, where both began with `base`. Names reads a
@@ -56,7 +68,7 @@ export function differences(
   base: Values,
   sides: Record<Side, Values>,
   names: (webhookId: string) => string,
-): Difference[] {
+): Conflict<Field>[] {
   const told = { base: definition(base), theirs: definition(sides.theirs), mine: definition(sides.mine) };
   return fields.flatMap(([field, label, read]) => {
     const [before, theirs, mine] = [at(told.base, field), at(told.theirs, field), at(told.mine, field)];
@@ -65,11 +77,6 @@ export function differences(
     const changedBy = alike(before, theirs) ? "mine" : alike(before, mine) ? "theirs" : "both";
     return [{ field, label, theirs: say(theirs), mine: say(mine), changedBy }];
   });
-}
-
-/** What is taken unless a person says otherwise: what was changed, and one's own where both did. */
-export function usualSide({ changedBy }: Difference): Side {
-  return changedBy === "theirs" ? "theirs" : "mine";
 }
 
 /**

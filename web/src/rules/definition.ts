@@ -1,6 +1,21 @@
 import type { FireMode, GroupBy, Rule, RuleDefinition, Severity } from "../api/client";
 
-export type Attribute = { key: string; op: "EQUALS" | "EXISTS" | "MATCHES"; value: string };
+type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
+
+/** The value and the list are both kept, so that changing the comparison to and fro loses neither. */
+export type Attribute = { key: string; not: boolean; op: AttributeMatch["op"]; value: string; values: string[] };
+
+/** The lists of names of a scope. */
+export const scopeLists = [
+  "environments",
+  "notEnvironments",
+  "applications",
+  "notApplications",
+  "routes",
+  "notRoutes",
+] as const;
+
+export type ScopeValues = Record<(typeof scopeLists)[number], string[]>;
 
 /** What the form holds. The fields of both fire modes are kept, so that changing the mode to and fro loses nothing. */
 export type Values = {
@@ -8,12 +23,15 @@ export type Values = {
   enabled: boolean;
   severity: Severity;
   fireMode: FireMode;
-  scope: { environments: string[]; applications: string[]; routes: string[] };
+  scope: ScopeValues;
   filter: {
     statuses: ("COMPLETED" | "FAILED")[];
     errorTypes: string[];
+    notErrorTypes: string[];
     errorMessageContains: string;
+    errorMessageNotContains: string[];
     errorMessageMatches: string;
+    errorMessageNotMatches: string[];
     minDurationMs: number | undefined;
     maxDurationMs: number | undefined;
     attributes: Attribute[];
@@ -30,6 +48,11 @@ export type Values = {
   messageTemplate: string;
   targets: { user: string[]; team: string[]; role: string[] };
   webhookIds: string[];
+  owner: string;
+  runbookUrl: string;
+  /** Each as name=value. */
+  labels: string[];
+  note: string;
 };
 
 export const initialValues: Values = {
@@ -37,12 +60,22 @@ export const initialValues: Values = {
   enabled: true,
   severity: "CRITICAL",
   fireMode: "PER_EXCHANGE",
-  scope: { environments: [], applications: [], routes: [] },
+  scope: {
+    environments: [],
+    notEnvironments: [],
+    applications: [],
+    notApplications: [],
+    routes: [],
+    notRoutes: [],
+  },
   filter: {
     statuses: ["FAILED"],
     errorTypes: [],
+    notErrorTypes: [],
     errorMessageContains: "",
+    errorMessageNotContains: [],
     errorMessageMatches: "",
+    errorMessageNotMatches: [],
     minDurationMs: undefined,
     maxDurationMs: undefined,
     attributes: [],
@@ -59,7 +92,13 @@ export const initialValues: Values = {
   messageTemplate: "",
   targets: { user: [], team: [], role: [] },
   webhookIds: [],
+  owner: "",
+  runbookUrl: "",
+  labels: [],
+  note: "",
 };
+
+export const initialAttribute: Attribute = { key: "", not: false, op: "EQUALS", value: "", values: [] };
 
 const common = [
   "name",
@@ -67,12 +106,18 @@ const common = [
   "severity",
   "fireMode",
   "scope.environments",
+  "scope.notEnvironments",
   "scope.applications",
+  "scope.notApplications",
   "scope.routes",
+  "scope.notRoutes",
   "filter.statuses",
   "filter.errorTypes",
+  "filter.notErrorTypes",
   "filter.errorMessageContains",
+  "filter.errorMessageNotContains",
   "filter.errorMessageMatches",
+  "filter.errorMessageNotMatches",
   "filter.minDurationMs",
   "filter.maxDurationMs",
   "filter.attributes",
@@ -81,6 +126,10 @@ const common = [
   "messageTemplate",
   "targets",
   "webhookIds",
+  "owner",
+  "runbookUrl",
+  "labels",
+  "note",
 ] as const;
 
 /** The fields that only rules of a fire mode have. */
@@ -99,7 +148,7 @@ export const onlyIn = {
 /** The fields that the form shows, by the names that the API gives them. */
 export function fieldsOf({ fireMode, filter }: Pick<Values, "fireMode" | "filter">): readonly string[] {
   const attributes = filter.attributes.flatMap((_, index) =>
-    ["key", "op", "value"].map((part) => `filter.attributes[${index}].${part}`),
+    ["key", "op", "value", "values"].map((part) => `filter.attributes[${index}].${part}`),
   );
   return [...common, ...attributes, ...onlyIn[fireMode]];
 }
@@ -115,7 +164,7 @@ export function definition(values: Values): RuleDefinition {
     enabled,
     severity,
     fireMode,
-    scope,
+    scope: scopeOf(scope),
     filter: filterOf(values.filter),
     ...given("intervalSeconds", values.intervalSeconds),
     ...(fireMode === "COUNT_IN_WINDOW" ? countOf(values) : given("lookBackSeconds", values.lookBackSeconds)),
@@ -125,26 +174,62 @@ export function definition(values: Values): RuleDefinition {
       values.targets[kind].map((n) => ({ kind, name: n })),
     ),
     webhookIds,
+    ...Object.fromEntries(details.filter((field) => values[field] !== "").map((field) => [field, values[field]])),
+    ...(values.labels.length ? { labels: labelsOf(values.labels) } : {}),
   };
+}
+
+const details = ["owner", "runbookUrl", "note"] as const;
+
+/** Labels by their names. A text without = is a name without a value, which the API refuses. */
+function labelsOf(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const [name = "", ...value] = text.split("=");
+      return [name.trim(), value.join("=").trim()];
+    }),
+  );
+}
+
+/** Labels as the form shows them. */
+export function labelTexts(labels: Record<string, string> | undefined): string[] {
+  return Object.entries(labels ?? {})
+    .map(([name, value]) => `${name}=${value}`)
+    .sort();
 }
 
 function given<K extends string>(name: K, value: number | undefined): Partial<Record<K, number>> {
   return value === undefined ? {} : ({ [name]: value } as Record<K, number>);
 }
 
+function scopeOf(scope: ScopeValues): NonNullable<RuleDefinition["scope"]> {
+  return Object.fromEntries(scopeLists.filter((list) => scope[list].length > 0).map((list) => [list, scope[list]]));
+}
+
+/** The parts of a filter that are lists of texts or a text, which are absent where they are empty. */
+const texts = [
+  "errorTypes",
+  "notErrorTypes",
+  "errorMessageContains",
+  "errorMessageNotContains",
+  "errorMessageMatches",
+  "errorMessageNotMatches",
+] as const;
+
 function filterOf(filter: Values["filter"]): NonNullable<RuleDefinition["filter"]> {
-  const { statuses, errorTypes, errorMessageContains, errorMessageMatches, attributes } = filter;
+  const { statuses, attributes } = filter;
   return {
     ...(statuses.length ? { statuses } : {}),
-    ...(errorTypes.length ? { errorTypes } : {}),
-    ...(errorMessageContains ? { errorMessageContains } : {}),
-    ...(errorMessageMatches ? { errorMessageMatches } : {}),
+    ...Object.fromEntries(texts.filter((part) => filter[part].length > 0).map((part) => [part, filter[part]])),
     ...given("minDurationMs", filter.minDurationMs),
     ...given("maxDurationMs", filter.maxDurationMs),
-    ...(attributes.length
-      ? { attributes: attributes.map(({ key, op, value }) => (op === "EXISTS" ? { key, op } : { key, op, value })) }
-      : {}),
+    ...(attributes.length ? { attributes: attributes.map(attributeOf) } : {}),
   };
+}
+
+function attributeOf({ key, not, op, value, values }: Attribute): AttributeMatch {
+  const compared = op === "EXISTS" ? {} : op === "IN" ? { values } : { value };
+  return { key, ...(not ? { not } : {}), op, ...compared };
 }
 
 function countOf(values: Values) {
@@ -171,26 +256,29 @@ export function valuesOf(rule: Rule): Values {
     enabled: rule.enabled,
     severity: rule.severity,
     fireMode: rule.fireMode,
-    scope: {
-      environments: scope.environments ?? [],
-      applications: scope.applications ?? [],
-      routes: scope.routes ?? [],
-    },
+    scope: { ...initialValues.scope, ...scope },
     filter: {
       // None means FAILED; the form says so.
       statuses: filter.statuses?.length ? filter.statuses : ["FAILED"],
       errorTypes: filter.errorTypes ?? [],
+      notErrorTypes: filter.notErrorTypes ?? [],
       errorMessageContains: filter.errorMessageContains ?? "",
+      errorMessageNotContains: filter.errorMessageNotContains ?? [],
       errorMessageMatches: filter.errorMessageMatches ?? "",
+      errorMessageNotMatches: filter.errorMessageNotMatches ?? [],
       minDurationMs: filter.minDurationMs,
       maxDurationMs: filter.maxDurationMs,
-      attributes: (filter.attributes ?? []).map(({ key, op, value = "" }) => ({ key, op, value })),
+      attributes: (filter.attributes ?? []).map((match) => ({ ...initialAttribute, ...match })),
     },
     intervalSeconds: rule.intervalSeconds,
     titleTemplate: rule.titleTemplate,
     messageTemplate: rule.messageTemplate,
     targets: { user: named("user"), team: named("team"), role: named("role") },
     webhookIds: rule.webhookIds,
+    owner: rule.owner ?? "",
+    runbookUrl: rule.runbookUrl ?? "",
+    labels: labelTexts(rule.labels),
+    note: rule.note ?? "",
     ...(counts
       ? {
           threshold: rule.threshold,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RulePreview } from "../api/client";
-import { chartWords, loads, shortfall, summary } from "./previewText";
+import { chartWords, loads, shortfall, summary, volumeWarning } from "./previewText";
 
 const preview: RulePreview = {
   from: "2026-11-20T14:00:00Z",
@@ -68,4 +68,13 @@ test("times say which day they are of, but for those of today", () => {
   const week = { ...preview, from: "2026-11-14T14:00:00Z", bucketSeconds: 86_400, truncated: true };
   expect(chartWords(week, now)).toMatch(/ between \d+ Nov \d\d:\d\d and \d+ Nov \d\d:\d\d\.$/);
   expect(shortfall({ ...week, coveredFrom: "2026-11-18T12:02:07Z" }, now)).toMatch(/ from \d+ Nov \d\d:\d\d:07 on\.$/);
+});
+
+test.each([
+  ["few are no trouble", { alerts: 499 }, ""],
+  ["many in a day", { alerts: 1200 }, /^That is about 1,200 alerts a day\./],
+  ["many in a week are few a day", { alerts: 2800, from: "2026-11-14T14:00:00Z" }, ""],
+  ["a stormy hour", { alerts: 40, from: "2026-11-21T13:00:00Z" }, ""],
+])("the volume is warned of: %s", (_, change, want) => {
+  expect(volumeWarning({ ...preview, ...change })).toMatch(want);
 });

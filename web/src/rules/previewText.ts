@@ -1,5 +1,5 @@
 import type { RulePreview } from "../api/client";
-import { minuteTime, shortTime } from "../ui/time";
+import { minuteTime, secondTime } from "../ui/time";
 import { counted, number } from "../ui/words";
 
 export const spans = [
@@ -34,10 +34,22 @@ export function loads({ webhooks }: RulePreview): { id: string; text: string; ex
     });
 }
 
+/** More alerts than this in a day are read by nobody. */
+const muchPerDay = 500;
+
+/** A word of warning where a rule would raise more than people can look at; "" where it would not. */
+export function volumeWarning({ alerts, from, to }: RulePreview): string {
+  const days = (Date.parse(to) - Date.parse(from)) / 86_400_000;
+  const perDay = days > 0 ? Math.round(alerts / days) : 0;
+  // An hour's preview may be of a storm: what it would be in a day says nothing yet.
+  if (alerts < muchPerDay || perDay < muchPerDay) return "";
+  return `That is about ${number(perDay)} alerts a day. Narrow the scope or the filter, or alert on a number of exchanges instead.`;
+}
+
 /** Why the numbers are not all; "" when they are. */
 export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
-  const from = shortTime(coveredFrom, now).slice(0, -".000".length);
+  const from = secondTime(coveredFrom, now);
   return `There are more exchanges than a preview reads: after ${number(scanned)} it is complete only from ${from} on.`;
 }
 

@@ -22,6 +22,7 @@ export const sections = [
     title: "Message",
     fields: ["severity", "titleTemplate", "messageTemplate", "webhookIds", "targets"],
   },
+  { name: "details", title: "Details", fields: ["owner", "runbookUrl", "labels", "note"] },
   { name: "review", title: "Review", fields: ["enabled"] },
 ] as const;
 

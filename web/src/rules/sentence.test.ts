@@ -65,6 +65,32 @@ test.each([
     "Whenever an exchange fails in production or test after 2 s or less with customer = “ACME” with order with region that matches eu-.*, tell x once.",
   ],
   [
+    {
+      scope: {
+        routes: ["order-*"],
+        notRoutes: ["order-test", "order-mock"],
+        notApplications: ["billing"],
+        notEnvironments: ["test"],
+      },
+      filter: {
+        notErrorTypes: ["Cancelled"],
+        errorMessageNotContains: ["retry later", "busy"],
+        errorMessageNotMatches: ["^health"],
+        attributes: [
+          { key: "customer", not: true, op: "EQUALS", value: "ACME" },
+          { key: "order", not: true, op: "EXISTS" },
+          { key: "region", op: "IN", values: ["eu", "us"] },
+          { key: "tier", not: true, op: "IN", values: ["a", "b"] },
+          { key: "kind", not: true, op: "MATCHES", value: "x.*" },
+          { key: "amount", op: "AT_LEAST", value: "99.5" },
+          { key: "tries", not: true, op: "GREATER_THAN", value: "3" },
+        ],
+      },
+    },
+    ["x"],
+    "Whenever an exchange on order-* except order-test and order-mock of any application except billing fails in any environment except test other than with Cancelled without “retry later” or “busy” in its error without an error that matches ^health with customer ≠ “ACME” without order with region = “eu” or “us” with tier ≠ “a” and “b” with kind that does not match x.* with amount ≥ 99.5 with tries not > 3, tell x once.",
+  ],
+  [
     { filter: { minDurationMs: 1500, maxDurationMs: 60_000 } },
     ["x"],
     "Whenever an exchange fails after 1500 ms to 1 min, tell x once.",

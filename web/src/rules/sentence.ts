@@ -1,7 +1,7 @@
 import type { GroupBy, RuleDefinition } from "../api/client";
 import { period } from "../ui/time";
 
-type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
+export type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
 type Readable = Pick<RuleDefinition, "scope" | "filter"> &
   Partial<
@@ -32,6 +32,7 @@ const within: Record<GroupBy, string> = {
   ROUTE: "on one route",
   APPLICATION: "of one application",
   ENVIRONMENT: "in one environment",
+  ERROR_TYPE: "with one error type",
 };
 
 function counted(rule: Readable): string {
@@ -61,20 +62,35 @@ function reminders({ reNotifyMinutes, notifyOnResolve }: Readable, webhookNames:
 }
 
 function place({ scope }: Readable): string[] {
-  const routes = words(scope?.routes, "or");
-  const applications = words(scope?.applications, "or");
-  return [routes && `on ${routes}`, applications && `of ${applications}`].filter(Boolean);
+  return [
+    named("on", "any route", scope?.routes, scope?.notRoutes),
+    named("of", "any application", scope?.applications, scope?.notApplications),
+  ].filter(Boolean);
+}
+
+/** "on a or b except c", "on any route except c". */
+function named(at: string, any: string, names?: readonly string[], except?: readonly string[]): string {
+  const some = words(names, "or");
+  if (!except?.length) return some && `${at} ${some}`;
+  return `${at} ${some || any} except ${words(except, "and")}`;
 }
 
 function event({ scope, filter }: Readable, many: boolean): string {
   const statuses = filter?.statuses?.length ? filter.statuses : (["FAILED"] as const);
   const verb = statuses.length > 1 ? "end" : statuses[0] === "COMPLETED" ? "complete" : "fail";
-  const environments = words(scope?.environments, "or");
+  const its = many ? "their" : "its";
   const conditions = [
-    environments && `in ${environments}`,
+    named("in", "any environment", scope?.environments, scope?.notEnvironments),
     filter?.errorTypes?.length ? `with ${words(filter.errorTypes, "or")}` : "",
-    filter?.errorMessageContains ? `with “${filter.errorMessageContains}” in ${many ? "their" : "its"} error` : "",
+    filter?.notErrorTypes?.length ? `other than with ${words(filter.notErrorTypes, "or")}` : "",
+    filter?.errorMessageContains ? `with “${filter.errorMessageContains}” in ${its} error` : "",
+    filter?.errorMessageNotContains?.length
+      ? `without ${words(filter.errorMessageNotContains.map(quoted), "or")} in ${its} error`
+      : "",
     filter?.errorMessageMatches ? `with an error that matches ${filter.errorMessageMatches}` : "",
+    filter?.errorMessageNotMatches?.length
+      ? `without an error that matches ${words(filter.errorMessageNotMatches, "or")}`
+      : "",
     lasting(filter?.minDurationMs, filter?.maxDurationMs),
     ...(filter?.attributes ?? []).map(attribute),
   ];
@@ -92,10 +108,25 @@ function milliseconds(count: number): string {
   return count >= 1000 && count % 1000 === 0 ? period(count / 1000) : `${count} ms`;
 }
 
-function attribute({ key, op, value = "" }: AttributeMatch): string {
-  if (op === "EXISTS") return `with ${key || "an attribute"}`;
-  return op === "EQUALS" ? `with ${key} = “${value}”` : `with ${key} that matches ${value}`;
+const signs = { GREATER_THAN: ">", AT_LEAST: "≥", LESS_THAN: "<", AT_MOST: "≤" } as const;
+
+export function attribute({ key: name, op, not = false, value = "", values = [] }: AttributeMatch): string {
+  const key = name || "an attribute";
+  switch (op) {
+    case "EXISTS":
+      return `${not ? "without" : "with"} ${key}`;
+    case "EQUALS":
+      return `with ${key} ${not ? "≠" : "="} ${quoted(value)}`;
+    case "IN":
+      return `with ${key} ${not ? "≠" : "="} ${words(values.map(quoted), not ? "and" : "or") || "…"}`;
+    case "MATCHES":
+      return `with ${key} that ${not ? "does not match" : "matches"} ${value}`;
+    default:
+      return `with ${key} ${not ? "not " : ""}${signs[op]} ${value || "…"}`;
+  }
 }
+
+const quoted = (text: string) => `“${text}”`;
 
 function consequence(webhookNames: readonly string[]): string {
   return webhookNames.length === 0

@@ -1,11 +1,11 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import type { ExchangeRef, FieldError, RuleDefinition, RulePreview, TemplatePreview } from "../api/client";
+import type { ExchangeRef, FieldError, Rule, RuleDefinition, RulePreview, TemplatePreview } from "../api/client";
 import { ApiError } from "../api/errors";
-import { rulePreview, templatePreview } from "../api/rules";
+import { ruleDifference, rulePreview, templatePreview } from "../api/rules";
 import { check } from "./check";
-import { definition, type Values } from "./definition";
+import { definition, type Values, valuesOf } from "./definition";
 
 export interface Preview<T> {
   /** The newest answer, perhaps for what the form held before. */
@@ -21,11 +21,33 @@ export interface Preview<T> {
 
 const quietMs = 500;
 
+/** A definition without what changes nothing about what it raises: how it is called, what it says and for whom. */
+function raising(values: Values) {
+  const { labels, owner, runbookUrl, note, ...definite } = definition(values);
+  const said = { name: "", enabled: true, severity: "CRITICAL", titleTemplate: "", messageTemplate: "", targets: [] };
+  return { ...definite, ...said };
+}
+
+/** What an edit would have added and removed, where it changes anything about what the rule raises. */
+export function useRuleDifference(rule: Rule | undefined, values: Values, hours: number) {
+  const stored = rule && JSON.stringify({ ...raising(valuesOf(rule)), webhookIds: [] });
+  const asked = JSON.stringify({ ...raising(values), webhookIds: [] });
+  const [settled] = useDebouncedValue(asked, quietMs);
+  const wanted = useMemo(() => JSON.parse(settled) as RuleDefinition, [settled]);
+  const changed = stored !== undefined && stored !== asked;
+  const sound = check({ ...wanted, name: "-" }).length === 0;
+  const { id = "", version = 0, name = "" } = rule ?? {};
+  const query = useQuery({
+    ...ruleDifference(id, version, { ...wanted, name }, hours),
+    enabled: changed && sound && asked === settled,
+    placeholderData: keepPreviousData,
+  });
+  return { changed, ...answer(query, sound && asked === settled, "definition.") };
+}
+
 /** What the rule would have raised. It follows the form when that rests, and forgets questions that are out of date. */
 export function useRulePreview(values: Values, hours: number): Preview<RulePreview> {
-  // How it is called, what it says and for whom changes nothing about what it raises.
-  const said = { name: "", enabled: true, severity: "CRITICAL", titleTemplate: "", messageTemplate: "", targets: [] };
-  const asked = JSON.stringify({ ...definition(values), ...said });
+  const asked = JSON.stringify(raising(values));
   const [settled] = useDebouncedValue(asked, quietMs);
   const wanted = useMemo(() => JSON.parse(settled) as RuleDefinition, [settled]);
   const sound = check({ ...wanted, name: "-" }).length === 0;
@@ -44,9 +66,13 @@ export interface Shown {
 /** The message that the texts make. */
 export function useMessagePreview(values: Values, { webhookId, exchange }: Shown): Preview<TemplatePreview> {
   const { titleTemplate, messageTemplate, fireMode, severity, name } = values;
+  const { labels, owner, runbookUrl, note } = definition(values);
+  const wrong = check(JSON.parse(JSON.stringify({ labels, owner, runbookUrl, note }))).map(({ field }) => field);
+  const sound = (field: string) => !wrong.some((other) => other.startsWith(field));
   const asked = JSON.stringify({
     ...{ titleTemplate, messageTemplate, fireMode, severity, ruleName: [...name].slice(0, 200).join("") },
     ...(fireMode === "COUNT_IN_WINDOW" ? countOf(values) : {}),
+    ...Object.fromEntries(Object.entries({ labels, owner, runbookUrl, note }).filter(([field]) => sound(field))),
     ...(webhookId ? { webhookId } : { kind: "slack" }),
     ...(exchange ? { exchange } : {}),
   });

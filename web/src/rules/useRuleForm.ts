@@ -18,6 +18,8 @@ interface Options {
   person: string;
   /** The draft to go on with, where one was chosen. */
   taking: KeptRule | undefined;
+  /** What the form begins with where no draft was chosen; undefined is what waits, or else the rule as it is stored. */
+  proposed: Values | undefined;
   onCreated: (rule: Rule) => void;
   onUpdated: (rule: Rule) => void;
 }
@@ -26,16 +28,16 @@ interface Options {
  * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
  * else has saved meanwhile is not overwritten: it is read, and the person chooses.
  */
-export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated, onUpdated }: Options) {
+export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
   const id = rule?.id;
   const of = useMemo<DraftOf<Values>>(() => ({ person, kind: ruleKind, id }), [person, id]);
-  const drafts = useDraft<Values, Rule>(of, taking);
+  const drafts = useDraft<Values, Rule>(of, taking, proposed !== undefined);
   const { taken: draft, others, giveUp } = drafts;
   /** The rule as it was when the person began. */
   const [base, setBase] = useState(draft?.base ?? rule);
   const before = base ? valuesOf(base) : initialValues;
-  const form = useForm<Values>({ initialValues: draft?.values ?? before });
+  const form = useForm<Values>({ initialValues: draft?.values ?? proposed ?? before });
   const dirty = !same(form.values, before);
   const [theirs, setTheirs] = useState<Rule>();
   const known = fieldsOf(form.values);

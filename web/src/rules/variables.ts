@@ -7,7 +7,10 @@ export interface Variable {
 /** Before the key of an attribute of the exchange. */
 export const attributePrefix = "exchange.attributes.";
 
-/** Every variable but the attributes; testdata/template_variables.json holds it to what the API knows. */
+/** Before the name of a label of the rule. */
+export const labelPrefix = "rule.labels.";
+
+/** Every variable and list but labels and attributes by their keys; testdata/template_variables.json holds it to what the API knows. */
 export const variables: readonly Variable[] = [
   { name: "exchange.application", description: "The application that ran the exchange" },
   { name: "exchange.route", description: "The route, job or request" },
@@ -33,15 +36,27 @@ export const variables: readonly Variable[] = [
   {
     name: "count.group",
     description:
-      "What was counted together: the route, application or environment; empty for an alert about one exchange",
+      "What was counted together: the route, application, environment or error type; empty for an alert about one exchange",
   },
   { name: "rule.name", description: "The rule's name" },
   { name: "rule.id", description: "The rule's identifier" },
+  { name: "rule.owner", description: "Who owns the rule, such as a team" },
+  { name: "rule.runbookUrl", description: "The address of the rule's runbook" },
+  { name: "rule.note", description: "The rule's note" },
   { name: "alert.severity", description: "CRITICAL, WARNING or INFO" },
+  {
+    name: "exchange.attributeList",
+    description: "A section for each attribute, in the order of their keys: {{key}} and {{value}}",
+  },
+  { name: "exchange.stackLines", description: "A section for each line of the stack trace: {{.}}" },
 ];
 
-/** The variables, with the attributes of these keys. */
-export function withAttributes(keys: readonly string[]): Variable[] {
+/** The variables, with these labels, and the attributes of these keys. */
+export function withKeys(labels: readonly string[], keys: readonly string[]): Variable[] {
   const description = "An attribute of the exchange, empty where it has none";
-  return [...variables, ...keys.map((key) => ({ name: attributePrefix + key, description }))];
+  return [
+    ...variables,
+    ...labels.map((name) => ({ name: labelPrefix + name, description: "A label of the rule" })),
+    ...keys.map((key) => ({ name: attributePrefix + key, description })),
+  ];
 }

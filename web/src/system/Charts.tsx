@@ -1,88 +1,80 @@
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 import { alertActivity } from "../api/activity";
-import { mostMoments, statusPast } from "../api/status";
+import { systemHistory } from "../api/status";
 import { lateSeconds } from "../frame/facts";
-import { Bars } from "../ui/Bars";
-import { useMinute } from "../ui/now";
-import { lag, minuteTime } from "../ui/time";
+import { Chart } from "../ui/Chart";
+import { SkeletonRows } from "../ui/states";
+import { span } from "../ui/time";
 import { number } from "../ui/words";
-import { peak } from "./charts";
+import { seriesOf } from "./charts";
 import styles from "./system.module.css";
+import { Unknown } from "./Unknown";
 
-/** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */
+/** From which age on a message has waited too long. */
+const waitsSeconds = 60;
+
+/** How things went: the last 24 hours as the server has seen them, and the alerts of the last hour. */
 export function Charts() {
-  const now = useMinute();
-  const { data: past = [] } = useQuery(statusPast());
-  const first = past[0];
-  const since = first && `since ${minuteTime(first.at, now)}`;
+  const history = useQuery(systemHistory());
+  if (!history.data) {
+    if (history.error)
+      return <Unknown what="The charts could not be loaded." error={history.error} onRetry={history.refetch} />;
+    return <SkeletonRows count={2} height={150} label="Loading the charts" />;
+  }
+  const { from, stepSeconds, steps } = history.data;
+  const spans = { from, stepSeconds };
   return (
     <div className={styles.charts}>
-      <Raised />
       <Chart
+        {...spans}
+        title="Evaluation lag of the slowest partition"
+        series={[seriesOf(steps, "Lag", "--accent", ({ lagSeconds }) => lagSeconds)]}
+        threshold={{ value: lateSeconds, name: "Late from" }}
+        least={10}
+        say={span}
+      />
+      <Chart
+        {...spans}
         title="Messages to deliver"
-        values={past.map(({ owed = 0 }) => owed)}
-        said={peak(
-          past.map(({ owed }) => owed),
-          number,
-        )}
-        from={since ?? ""}
-        slots={mostMoments}
-        full={10}
+        series={[seriesOf(steps, "Messages", "--accent", ({ messages }) => messages)]}
+        least={10}
+        say={number}
       />
       <Chart
-        title="Evaluation lag of the slowest rule"
-        values={past.map(({ lagSeconds = 0 }) => lagSeconds)}
-        said={peak(
-          past.map(({ lagSeconds }) => lagSeconds),
-          (seconds) => lag(seconds).replace(/ behind$/, ""),
-        )}
-        from={since ?? ""}
-        slots={mostMoments}
-        full={lateSeconds}
+        {...spans}
+        title="Age of the oldest message to deliver"
+        series={[seriesOf(steps, "Age", "--accent", ({ oldestSeconds }) => oldestSeconds)]}
+        threshold={{ value: waitsSeconds, name: "Late from" }}
+        least={10}
+        say={span}
       />
+      <Chart
+        {...spans}
+        title="Replicas, and partitions that one holds"
+        series={[
+          seriesOf(steps, "Replicas", "--resolved", ({ replicas }) => replicas),
+          seriesOf(steps, "Partitions held", "--acknowledged", ({ partitionsHeld }) => partitionsHeld),
+        ]}
+        least={4}
+        say={number}
+      />
+      <Raised />
     </div>
   );
 }
 
 function Raised() {
-  const now = useMinute();
-  const { data, isError } = useQuery(alertActivity());
-  const total = data?.buckets.reduce((sum, count) => sum + count, 0) ?? 0;
-  const said = data
-    ? `${data.complete ? "" : "more than "}${number(total)} in an hour, ${peak(data.buckets, number)} a minute`
-    : isError
-      ? "Not available"
-      : "…";
+  const { data } = useQuery(alertActivity());
+  if (!data) return null;
   return (
     <Chart
-      title="Alerts per minute"
-      values={data?.buckets ?? []}
-      said={said}
-      from={data ? `since ${minuteTime(data.from, now)}` : ""}
+      title={`Alerts per minute, last hour${data.complete ? "" : " (more than shown)"}`}
+      bars
+      from={data.from}
+      stepSeconds={data.bucketSeconds}
+      series={[{ name: "Alerts", values: data.buckets, hue: "--firing" }]}
+      least={4}
+      say={number}
     />
-  );
-}
-
-interface Props {
-  title: string;
-  values: readonly number[];
-  said: ReactNode;
-  /** Since when. */
-  from: string;
-  slots?: number;
-  full?: number;
-}
-
-function Chart({ title, values, said, from, ...room }: Props) {
-  return (
-    <figure className={styles.chart}>
-      <figcaption>{title}</figcaption>
-      <Bars values={values} label={`${title}: ${said} ${from}`} {...room} />
-      <p>
-        <span>{said}</span>
-        <span>{from}</span>
-      </p>
-    </figure>
   );
 }

@@ -76,7 +76,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   return (
     <tr>
       <td>
-        <Link to="/rules" hash={rule.id} className={table.name}>
+        <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
           {rule.name}
         </Link>
         {lastError && <div className={table.bad}>{lastError}</div>}

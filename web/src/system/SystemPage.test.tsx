@@ -23,6 +23,7 @@ beforeEach(() => {
         ],
         rules: { total: 3, enabled: 2, failing: 1, backfilling: 0, slowestLagSeconds: 40 },
         outbox: { depth: 1200, estimated: false, oldestAgeSeconds: 90 },
+        partitions: [{ partition: 0, lagSeconds: 7, cursorAt: at, owner: "a-1" }, { partition: 1 }],
         completeness: { rules: 2, missing: 0, comparedAt: at, wholeSince: at },
       }),
     ),
@@ -73,11 +74,37 @@ describe("the page of the system", () => {
     expect(screen.getByText("0 missing")).toBeVisible();
     expect(await screen.findByRole("row", { name: /a-1.*answers this page.*alive, less than 1 s ago/ })).toBeVisible();
     expect(screen.getByRole("row", { name: /b-2.*Dead: no heartbeat for 2 min/ })).toBeVisible();
-    const rules = await screen.findAllByRole("row", { name: /behind/ });
+    const slowest = within(await screen.findByRole("region", { name: "Rules, slowest first" }));
+    const rules = await slowest.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
     expect(rules[1]).toHaveTextContent("3 arrived late");
     expect(screen.getByText(/the receiver answered 410/)).toBeVisible();
     expect(screen.queryByText("#ops")).toBeNull();
+  });
+
+  test("shows the day that the server has kept, with its gaps, and the partitions", async () => {
+    server.use(
+      http.get(api("/status/history"), () =>
+        HttpResponse.json({
+          from: at,
+          stepSeconds: 300,
+          steps: [
+            {},
+            { lagSeconds: 75, messages: 12, oldestSeconds: 3, replicas: 2, partitions: 8, partitionsHeld: 8 },
+          ],
+        }),
+      ),
+    );
+    open("/system");
+    const lag = await screen.findByRole("img", {
+      name: /^Evaluation lag of the slowest partition\. Lag: at most 1 min/,
+    });
+    expect(lag.closest("figure")).toHaveTextContent("Late from");
+    expect(screen.getByRole("img", { name: /^Messages to deliver\. Messages: at most 12/ })).toBeInTheDocument();
+    expect(screen.getByRole("row", { name: /ClickHouse cannot be reached.*7 s behind/ })).toBeVisible();
+    const partitions = within(screen.getByRole("region", { name: "Partitions" }));
+    expect(partitions.getByRole("row", { name: /0.*7 s behind.*a-1/ })).toBeVisible();
+    expect(partitions.getByRole("row", { name: /1.*no rules evaluated.*no replica/ })).toBeVisible();
   });
 
   test("compares a rule with its exchanges, and tells what is missing", async () => {

@@ -1,19 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useId } from "react";
-import type { Replica, Status } from "../api/client";
+import type { PartitionStatus, Replica, Status } from "../api/client";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
-import { pending } from "../frame/facts";
+import { lateSeconds, pending } from "../frame/facts";
 import { Page } from "../frame/Page";
-import { Ago, ExactTime } from "../ui/Instant";
+import { Ago, ClockTime, ExactTime } from "../ui/Instant";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { span } from "../ui/time";
+import { lag, span } from "../ui/time";
 import { counted, number } from "../ui/words";
 import { Health } from "../webhooks/Health";
 import { Charts } from "./Charts";
+import { slowestOf } from "./charts";
 import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -36,7 +37,9 @@ export function SystemPage() {
           <FiguresToCome />
         )}
         <Charts />
+        {status.data && <Sources status={status.data} />}
         <Replicas answering={status.data?.replicaId} />
+        {status.data?.partitions && <Partitions partitions={status.data.partitions} />}
         <Section title="Rules, slowest first">
           <RuleTable />
         </Section>
@@ -146,6 +149,82 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
       <h2 id={id}>{title}</h2>
       {children}
     </section>
+  );
+}
+
+/** What exchanges are read from, and how far. */
+function Sources({ status: { dependencies, partitions = [] } }: { status: Status }) {
+  const clickhouse = dependencies.find(({ name }) => name === "clickhouse");
+  if (!clickhouse) return null;
+  const slowest = slowestOf(partitions);
+  return (
+    <Section title="Sources">
+      <table className={`${table.table} ${styles.rules}`}>
+        <thead>
+          <tr>
+            <th scope="col">Source</th>
+            <th scope="col">State</th>
+            <th scope="col">Evaluated through</th>
+            <th scope="col">Lag</th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr>
+            <td className={table.name}>ClickHouse</td>
+            <td>{clickhouse.reachable ? "reachable" : <span className={table.bad}>cannot be reached</span>}</td>
+            <td data-label="Evaluated through">
+              {slowest?.cursorAt ? <ClockTime at={slowest.cursorAt} stop /> : <span className={table.quiet}>–</span>}
+            </td>
+            <td>{slowest?.lagSeconds === undefined ? "not evaluated yet" : lag(slowest.lagSeconds)}</td>
+          </tr>
+        </tbody>
+      </table>
+    </Section>
+  );
+}
+
+/** The shares of the tenants, each evaluated by one replica at a time. */
+function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) {
+  return (
+    <Section title="Partitions">
+      <table className={`${table.table} ${styles.rules}`}>
+        <thead>
+          <tr>
+            <th scope="col">Partition</th>
+            <th scope="col">Lag</th>
+            <th scope="col">Evaluated through</th>
+            <th scope="col">Catching up from</th>
+            <th scope="col">Held by</th>
+          </tr>
+        </thead>
+        <tbody>
+          {partitions.map(({ partition, lagSeconds, cursorAt, backfillFrom, owner }) => (
+            <tr key={partition}>
+              <td className={table.name}>
+                <span className={table.word}>Partition </span>
+                {partition}
+              </td>
+              <td>
+                {lagSeconds === undefined ? (
+                  <span className={table.quiet}>no rules evaluated</span>
+                ) : (
+                  <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
+                )}
+              </td>
+              <td data-label="Evaluated through">
+                {cursorAt ? <ClockTime at={cursorAt} stop /> : <span className={table.quiet}>–</span>}
+              </td>
+              <td data-label="Catching up from">
+                {backfillFrom ? <ClockTime at={backfillFrom} stop /> : <span className={table.quiet}>–</span>}
+              </td>
+              <td data-label="Held by">
+                {owner ? <span className="mono">{owner}</span> : <span className={table.warn}>no replica</span>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Section>
   );
 }
 

@@ -1,11 +1,18 @@
 import { expect, test } from "vitest";
-import { number } from "../ui/words";
-import { judgedUntil, peak } from "./charts";
+import { judgedUntil, seriesOf, slowestOf } from "./charts";
 
-test("the highest of what is known is told", () => {
-  expect(peak([3, undefined, 1200], number)).toBe("at most 1,200");
-  expect(peak([0], number)).toBe("at most 0");
-  expect(peak([undefined], number)).toBe("no data yet");
+test("a step without a sample is no zero", () => {
+  const steps = [{}, { messages: 0 }, { messages: 7, lagSeconds: 1 }];
+  expect(seriesOf(steps, "Messages", "--accent", ({ messages }) => messages).values).toEqual([null, 0, 7]);
+});
+
+test("the slowest partition is one that has been evaluated", () => {
+  expect(slowestOf([{ partition: 1 }, { partition: 2, lagSeconds: 3 }, { partition: 3, lagSeconds: 9 }])).toMatchObject(
+    {
+      partition: 3,
+    },
+  );
+  expect(slowestOf([{ partition: 1 }])).toBeUndefined();
 });
 
 test.each([

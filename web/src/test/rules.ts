@@ -1,5 +1,5 @@
 import { HttpResponse, http } from "msw";
-import type { Rule, RulePreview, TemplatePreview } from "../api/client";
+import type { Rule, RuleDifference, RulePreview, TemplatePreview } from "../api/client";
 
 const api = (path: string) => `${globalThis.location.origin}/api/v1${path}`;
 
@@ -32,10 +32,24 @@ const message: TemplatePreview = {
 /** What the pages about rules ask for by themselves. */
 export const ruleHandlers = [
   http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
+  http.post(api("/rules/:id/preview/difference"), () => HttpResponse.json(noDifference)),
   http.post(api("/templates/preview"), () => HttpResponse.json(message)),
   http.get(api("/exchanges"), () => HttpResponse.json({ items: [] })),
   http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
 ];
+
+/** No alert that an edit adds or removes. */
+export const noDifference: RuleDifference = {
+  from: "2026-11-21T14:00:00Z",
+  to: "2026-11-22T14:00:00Z",
+  coveredFrom: "2026-11-21T14:00:00Z",
+  truncated: false,
+  scanned: 0,
+  before: 0,
+  after: 0,
+  added: { alerts: 0, newest: [] },
+  removed: { alerts: 0, newest: [] },
+};
 
 export function aRule(change: Partial<Rule> = {}): Rule {
   return {

@@ -152,6 +152,15 @@ export function startWorld() {
         rules: [],
       }),
     ),
+    http.get(api("/status/history"), () =>
+      HttpResponse.json({ from: "2026-11-21T13:00:00Z", stepSeconds: 300, steps: [] }),
+    ),
+    http.get(api("/notifications/counts"), () =>
+      HttpResponse.json({ pending: 0, retrying: 0, delivered: 0, failed: 0, exhausted: 0, discarded: 0 }),
+    ),
+    http.get(api("/webhooks/:id/activity"), () =>
+      HttpResponse.json({ from: "2026-11-21T13:00:00Z", bucketSeconds: 3600, complete: true, buckets: [] }),
+    ),
     // After the paths that say what they are.
     http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),

@@ -1,6 +1,7 @@
 import type { ClipboardEvent, ReactNode } from "react";
 import { useAtNow } from "./now";
-import { ago, exactTime, shortTime } from "./time";
+import { useSetting } from "./setting";
+import { ago, dayHours, exactTime, shortTime, timeZone } from "./time";
 
 interface Props {
   at: string;
@@ -12,7 +13,7 @@ interface Props {
 export function Ago({ at, stop }: Props) {
   const said = useAtNow((now) => ago(at, now));
   return (
-    <Instant at={at} stop={stop} exact={exactTime(at)}>
+    <Instant at={at} stop={stop}>
       {said}
     </Instant>
   );
@@ -22,7 +23,7 @@ export function Ago({ at, stop }: Props) {
 export function ClockTime({ at, stop }: Props) {
   const clock = useAtNow((now) => shortTime(at, now));
   return (
-    <Instant at={at} stop={stop} exact={exactTime(at)}>
+    <Instant at={at} stop={stop}>
       <span className="mono">{clock}</span>
     </Instant>
   );
@@ -33,7 +34,7 @@ export function When({ at, stop }: Props) {
   const clock = useAtNow((now) => shortTime(at, now));
   const said = useAtNow((now) => ago(at, now));
   return (
-    <Instant at={at} stop={stop} exact={exactTime(at)}>
+    <Instant at={at} stop={stop}>
       <span className="mono">{clock}</span> · {said}
     </Instant>
   );
@@ -51,14 +52,22 @@ export function ExactTime({ at }: { at: string }) {
 interface InstantProps {
   at: string;
   stop: boolean | undefined;
-  /** What is told of it on hover. */
-  exact: string;
+  /** What is told of it on hover, instead of the exact time. */
+  exact?: string;
   children: ReactNode;
 }
 
 function Instant({ at, stop, exact, children }: InstantProps) {
+  // What is told on hover is said anew when the reader chooses another zone or clock.
+  useSetting(timeZone);
+  useSetting(dayHours);
   return (
-    <time dateTime={at} title={exact} tabIndex={stop ? 0 : undefined} onCopy={(event) => copyUTC(event, at)}>
+    <time
+      dateTime={at}
+      title={exact ?? exactTime(at)}
+      tabIndex={stop ? 0 : undefined}
+      onCopy={(event) => copyUTC(event, at)}
+    >
       {children}
     </time>
   );

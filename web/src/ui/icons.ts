@@ -39,6 +39,7 @@ export { default as IconPlus } from "@tabler/icons-react/dist/esm/icons/IconPlus
 export { default as IconRetrying } from "@tabler/icons-react/dist/esm/icons/IconRefresh.mjs";
 export { default as IconSearch } from "@tabler/icons-react/dist/esm/icons/IconSearch.mjs";
 export { default as IconPending } from "@tabler/icons-react/dist/esm/icons/IconSend.mjs";
+export { default as IconSettings } from "@tabler/icons-react/dist/esm/icons/IconSettings.mjs";
 export { default as IconLight } from "@tabler/icons-react/dist/esm/icons/IconSun.mjs";
 export { default as IconTrash } from "@tabler/icons-react/dist/esm/icons/IconTrash.mjs";
 export { default as IconPerson } from "@tabler/icons-react/dist/esm/icons/IconUser.mjs";

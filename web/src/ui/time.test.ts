@@ -1,5 +1,40 @@
-import { describe, expect, test } from "vitest";
-import { ago, between, clockTime, duration, exactTime, fraction, lag, period, span, took } from "./time";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  ago,
+  between,
+  clockTime,
+  dayHours,
+  duration,
+  exactTime,
+  fraction,
+  hourTime,
+  lag,
+  minuteTime,
+  period,
+  secondTime,
+  shortTime,
+  span,
+  timeZone,
+  took,
+} from "./time";
+
+afterEach(() => {
+  timeZone.set("local");
+  dayHours.set("24");
+});
+
+test("times are said in the zone and with the clock that the reader has chosen", () => {
+  const at = "2026-11-21T14:02:07.113456789Z";
+  const now = Date.parse("2026-11-21T23:00:00Z");
+  const tomorrow = Date.parse("2026-11-22T00:30:00Z");
+  timeZone.set("utc");
+  expect([shortTime(at, now), secondTime(at, now), minuteTime(at, now)]).toEqual(["14:02:07.113", "14:02:07", "14:02"]);
+  expect(minuteTime(at, tomorrow)).toBe("21 Nov 14:02");
+  expect(exactTime(at)).toBe("21 Nov 2026, 14:02:07.113456789 UTC");
+  dayHours.set("12");
+  expect([clockTime(at), hourTime(new Date(at))]).toEqual(["02:02:07.113 pm", "02:02 pm"]);
+  expect(exactTime("2026-11-21T00:00:00Z")).toBe("21 Nov 2026, 12:00:00 am UTC");
+});
 
 test("digits below the millisecond survive", () => {
   const at = "2026-11-21T14:02:07.113456789Z";

@@ -1,45 +1,102 @@
+import { setting } from "./setting";
+
 /**
  * Instants come as RFC 3339 in UTC with up to nine fractional digits. Everything here keeps the digits that a Date would
- * drop, and says times in the reader's zone.
+ * drop, and says times in the zone and with the clock that the reader has chosen.
  */
 
-const clock = new Intl.DateTimeFormat("en-GB", {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
-});
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const dayAndYear = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+/** In which zone times are said, and with how many hours a day has. */
+export const timeZone = setting("zone", ["local", "utc"]);
+export const dayHours = setting("hours", ["24", "12"]);
+
+type Part = "clock" | "day" | "dayAndYear" | "zone";
+
+const parts: Record<Part, Intl.DateTimeFormatOptions> = {
+  clock: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  day: { day: "numeric", month: "short" },
+  dayAndYear: { day: "numeric", month: "short", year: "numeric" },
+  zone: { timeZoneName: "short" },
+};
+
+const made = new Map<string, Intl.DateTimeFormat>();
+
+/** The format of a part as the reader has chosen it. Making one is dear, and lists ask for many. */
+function format(part: Part): Intl.DateTimeFormat {
+  const [zone, hours] = [timeZone.current(), dayHours.current()];
+  const key = `${part} ${zone} ${hours}`;
+  const known = made.get(key);
+  if (known) return known;
+  const one = new Intl.DateTimeFormat("en-GB", {
+    ...parts[part],
+    hourCycle: hours === "12" ? "h12" : "h23",
+    ...(zone === "utc" ? { timeZone: "UTC" } : {}),
+  });
+  made.set(key, one);
+  return one;
+}
 
 /** The fraction of a second as written, "" if there is none: "123456789" of 14:02:07.123456789Z. */
 export function fraction(at: string): string {
   return /\.(\d+)/.exec(at)?.[1] ?? "";
 }
 
+/** 14:02:07 with a fraction of so many digits, or 02:02:07 pm: the seconds have the fraction, not the half of the day. */
+function clockWith(date: Date, seconds: string | undefined): string {
+  const found: Record<string, string> = {};
+  for (const { type, value } of format("clock").formatToParts(date)) found[type] = value;
+  const { hour = "", minute = "", second = "", dayPeriod } = found;
+  const time = seconds === undefined ? `${hour}:${minute}` : `${hour}:${minute}:${second}${seconds}`;
+  return dayPeriod ? `${time} ${dayPeriod}` : time;
+}
+
 /** 14:02:07.113 */
 export function clockTime(at: string): string {
-  return `${clock.format(new Date(at))}.${fraction(at).padEnd(3, "0").slice(0, 3)}`;
+  return clockWith(new Date(at), `.${fraction(at).padEnd(3, "0").slice(0, 3)}`);
+}
+
+/** What stands before the time of another day. */
+function dayBefore(date: Date, now: number): string {
+  const day = format("dayAndYear");
+  return day.format(date) === day.format(new Date(now)) ? "" : `${dayTime(date)} `;
+}
+
+/** 20 Nov */
+export function dayTime(date: Date): string {
+  return format("day").format(date);
 }
 
 /** 14:02:07.113 today, 20 Nov 14:02:07.113 before. */
 export function shortTime(at: string, now: number): string {
+  return dayBefore(new Date(at), now) + clockTime(at);
+}
+
+/** 14:02:07 today, 20 Nov 14:02:07 before. */
+export function secondTime(at: string, now: number): string {
   const date = new Date(at);
-  return date.toDateString() === new Date(now).toDateString() ? clockTime(at) : `${day.format(date)} ${clockTime(at)}`;
+  return dayBefore(date, now) + clockWith(date, "");
 }
 
 /** 14:02 today, 20 Nov 14:02 before. */
 export function minuteTime(at: string, now: number): string {
-  return shortTime(at, now).slice(0, -":00.000".length);
+  const date = new Date(at);
+  return dayBefore(date, now) + hourTime(date);
+}
+
+/** 14:02 */
+export function hourTime(date: Date): string {
+  return clockWith(date, undefined);
 }
 
 /** 21 Nov 2026, 14:02:07.113456789 CET: everything there is to know. */
 export function exactTime(at: string): string {
   const date = new Date(at);
   const digits = fraction(at);
-  const zoneName = zone.formatToParts(date).find((part) => part.type === "timeZoneName")?.value ?? "";
-  return `${dayAndYear.format(date)}, ${clock.format(date)}${digits ? `.${digits}` : ""} ${zoneName}`.trim();
+  const zoneName =
+    format("zone")
+      .formatToParts(date)
+      .find(({ type }) => type === "timeZoneName")?.value ?? "";
+  const clock = clockWith(date, digits ? `.${digits}` : "");
+  return `${format("dayAndYear").format(date)}, ${clock} ${zoneName}`.trim();
 }
 
 const units: readonly (readonly [limit: number, size: number, unit: string])[] = [

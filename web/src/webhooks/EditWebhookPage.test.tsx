@@ -50,6 +50,7 @@ beforeEach(() => {
 });
 
 const name = async () => screen.findByLabelText("Name");
+const conflict = async () => screen.findByRole("dialog", { name: "Somebody else has changed this webhook" });
 
 describe("a webhook", () => {
   test("is edited, and its secrets stay", async () => {
@@ -68,10 +69,14 @@ describe("a webhook", () => {
     await user.type(await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    const both = await screen.findByRole("region", { name: "Both versions" });
-    expect(within(both).getByRole("row", { name: "Name erp of mine erp of theirs" })).toBeVisible();
+    const both = await conflict();
+    const side = within(within(both).getByRole("group", { name: "Name both changed it" }));
+    expect(side.getByRole("radio", { name: /Mine erp of mine/ })).toBeChecked();
+    expect(side.getByRole("radio", { name: /Theirs erp of theirs/ })).not.toBeChecked();
+    await user.click(within(both).getByRole("button", { name: "Use these" }));
     expect(await name()).toHaveValue("erp of mine");
-    await user.click(within(both).getByRole("button", { name: "Overwrite with mine" }));
+    expect(saved).toHaveLength(1);
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
     await waitFor(() => expect(webhook).toMatchObject({ name: "erp of mine", version: 5 }));
     expect(saved.map(({ match }) => match)).toEqual(['"3"', '"4"']);
   });
@@ -81,9 +86,11 @@ describe("a webhook", () => {
     await user.type(await name(), " of mine");
     webhook = { ...webhook, name: "erp of theirs", version: 4 };
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    await user.click(await screen.findByRole("button", { name: "Use theirs" }));
+    const both = await conflict();
+    await user.click(within(both).getByRole("button", { name: "All theirs" }));
+    await user.click(within(both).getByRole("button", { name: "Use these" }));
     expect(await name()).toHaveValue("erp of theirs");
-    expect(screen.queryByRole("region", { name: "Both versions" })).toBeNull();
+    expect(screen.queryByRole("dialog")).toBeNull();
   });
 
   test("that does not answer says so, and when it is tried next", async () => {
@@ -123,7 +130,7 @@ describe("a webhook", () => {
     await user.click(screen.getByRole("button", { name: "Disable" }));
     expect(await screen.findByText("Disabled")).toBeVisible();
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    expect(await screen.findByRole("region", { name: "Both versions" })).toBeVisible();
+    expect(await conflict()).toBeVisible();
     expect(webhook.name).toBe("erp of theirs");
   });
 

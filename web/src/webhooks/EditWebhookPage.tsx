@@ -4,17 +4,23 @@ import { useEffect, useRef, useState } from "react";
 import { type Me, me } from "../api/access";
 import type { Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
+import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
+import { ruleList } from "../api/rules";
 import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
+
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
+import { ConflictDialog } from "../ui/ConflictDialog";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
-import { differences, editOf, fields, type KeptWebhook, type Values } from "./form";
+import { counted } from "../ui/words";
+import { Flow } from "./Flow";
+import { differences, editOf, fields, type KeptWebhook, merged, valuesOf } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
@@ -80,35 +86,26 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
     },
     onRefused: async (error) => {
       if (!(error instanceof ApiError && error.status === 412)) return false;
-      setTheirs(await readWebhook(webhook.id).catch(() => undefined));
-      save.refuse({ fields: {}, rest: ["Somebody else has changed this webhook. Your changes are still here."] });
+      try {
+        setTheirs(await readWebhook(webhook.id));
+      } catch (cause) {
+        save.refuse(placeErrors(cause, fields));
+      }
       return true;
     },
   });
   return (
     <>
       <WebhookPanel webhook={webhook} onChanged={edit.follow} />
+      <section className={styles.activity} aria-label="Activity">
+        <Flow webhookId={webhook.id} />
+        <UsedBy webhookId={webhook.id} />
+      </section>
       <Form problems={save.problems} refusals={save.refusals} onSubmit={() => save.submit(base)}>
         <Unsaved edit={edit} webhook={webhook} who={who} onTake={onTake} isDone={() => leaving.current} />
-        {theirs && (
-          <Conflict
-            mine={form.values}
-            theirs={theirs}
-            onMine={() => {
-              setBase(theirs);
-              setTheirs(undefined);
-              save.submit(theirs);
-            }}
-            onTheirs={() => {
-              edit.restart(theirs);
-              setTheirs(undefined);
-              save.clearProblems();
-            }}
-          />
-        )}
         <WebhookFields form={form} webhook={base} />
         <div className={formStyles.actions}>
-          <Button type="submit" look="primary" disabled={save.busy || theirs !== undefined}>
+          <Button type="submit" look="primary" disabled={save.busy}>
             Save the webhook
           </Button>
           <Link to="/webhooks" className={buttonClass()}>
@@ -116,50 +113,43 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
           </Link>
         </div>
       </Form>
+      {theirs && (
+        <ConflictDialog
+          what="webhook"
+          found={differences(valuesOf(base), { theirs: valuesOf(theirs), mine: form.values })}
+          note="Secrets cannot be compared: what you have typed stands."
+          onTake={(mine) => {
+            form.setValues(merged({ theirs: valuesOf(theirs), mine: form.values }, mine));
+            setBase(theirs);
+            setTheirs(undefined);
+            save.clearProblems();
+          }}
+          onClose={() => setTheirs(undefined)}
+        />
+      )}
     </>
   );
 }
 
-interface ConflictProps {
-  mine: Values;
-  theirs: Webhook;
-  onMine: () => void;
-  onTheirs: () => void;
-}
-
-/** Both versions side by side, and the choice between them. */
-function Conflict({ mine, theirs, onMine, onTheirs }: ConflictProps) {
-  const differing = differences(mine, theirs);
+/** The rules that send to a webhook. */
+function UsedBy({ webhookId }: { webhookId: string }) {
+  const { data: rules } = useQuery(ruleList());
+  if (!rules) return null;
+  const used = rules.filter((rule) => rule.webhookIds.includes(webhookId));
+  if (used.length === 0) return <p className={styles.signing}>No rule uses this webhook.</p>;
   return (
-    <section className={styles.conflict} aria-label="Both versions">
-      {differing.length > 0 ? (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">Yours</th>
-              <th scope="col">Theirs</th>
-            </tr>
-          </thead>
-          <tbody>
-            {differing.map(({ name, mine, theirs }) => (
-              <tr key={name}>
-                <td>{name}</td>
-                <td>{mine || "empty"}</td>
-                <td>{theirs || "empty"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      ) : (
-        <p>Everything that can be compared is the same. Secrets cannot be compared.</p>
-      )}
-      <div className={styles.actions}>
-        <Button look="primary" onClick={onMine}>
-          Overwrite with mine
-        </Button>
-        <Button onClick={onTheirs}>Use theirs</Button>
-      </div>
-    </section>
+    <div>
+      <h2>Used by {counted(used.length, "rule")}</h2>
+      <ul className={styles.used}>
+        {used.map(({ id, name, enabled }) => (
+          <li key={id}>
+            <Link to="/rules/$ruleId" params={{ ruleId: id }}>
+              {name}
+            </Link>
+            {!enabled && " (disabled)"}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }

@@ -1,5 +1,6 @@
 import { Checkbox, Input, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
+import { useState } from "react";
 import type { Webhook } from "../api/client";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
@@ -170,9 +171,17 @@ function Request({ form, webhook }: Props) {
 
 function Pace({ form }: { form: UseFormReturnType<Values> }) {
   const slack = form.values.kind === "slack";
+  const [opened, setOpened] = useState(false);
+  const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent"].some((field) => form.errors[field]);
   const number = { type: "number", min: 0, inputMode: "decimal" } as const;
   return (
-    <FormSection title="Limits" hint="Leave a field blank to use the default.">
+    <details
+      className={styles.advanced}
+      open={wrong || opened}
+      onToggle={(event) => setOpened(event.currentTarget.open)}
+    >
+      <summary>Advanced: limits</summary>
+      <p className={styles.hint}>Leave a field blank to use the default.</p>
       <div className={styles.two}>
         <TextInput
           label="Messages per second"
@@ -201,6 +210,6 @@ function Pace({ form }: { form: UseFormReturnType<Values> }) {
           {...form.getInputProps("maxConcurrent")}
         />
       </div>
-    </FormSection>
+    </details>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Webhook } from "../api/client";
-import { blank, definition, differences, editOf, parseHeaders, valuesOf } from "./form";
+import { blank, definition, differences, editOf, merged, parseHeaders, valuesOf } from "./form";
 
 const webhook: Webhook = {
   id: "w1",
@@ -92,10 +92,18 @@ describe("an edit", () => {
 });
 
 test("what differs between two versions is told in words", () => {
-  const mine = { ...valuesOf(webhook), name: "erp 2", operators: true };
-  expect(differences(mine, { ...webhook, timeoutSeconds: 20 })).toEqual([
-    { name: "Name", mine: "erp 2", theirs: "erp" },
-    { name: "For operators", mine: "yes", theirs: "no" },
-    { name: "Timeout (s)", mine: "10", theirs: "20" },
+  const base = valuesOf(webhook);
+  const mine = { ...base, name: "erp 2", operators: true, url: "https://new.example" };
+  const theirs = { ...valuesOf({ ...webhook, name: "erp 3", timeoutSeconds: 20 }) };
+  expect(differences(base, { theirs, mine })).toEqual([
+    { field: "name", label: "Name", mine: "erp 2", theirs: "erp 3", changedBy: "both" },
+    { field: "operators", label: "For operators", mine: "yes", theirs: "no", changedBy: "mine" },
+    { field: "timeoutSeconds", label: "Timeout (s)", mine: "10", theirs: "20", changedBy: "theirs" },
   ]);
+  expect(merged({ theirs, mine }, ["operators"])).toEqual({
+    ...theirs,
+    operators: true,
+    // A secret that was typed stands, whatever is chosen: nobody can compare it.
+    url: "https://new.example",
+  });
 });

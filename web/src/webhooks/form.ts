@@ -1,5 +1,6 @@
 import type { Webhook, WebhookDefinition, WebhookEdit } from "../api/client";
 import type { Kept, Kind } from "../drafts/draft";
+import type { Conflict, Side } from "../ui/ConflictDialog";
 
 /** What stands in the form. Numbers are texts: an empty one asks for the default. */
 export type Values = {
@@ -169,9 +170,11 @@ const names = {
   digestAbove: "Digest above",
 } as const;
 
-/** What the reader wrote and what stands there since somebody else was faster, where the two differ. */
-export function differences(mine: Values, theirs: Webhook): { name: string; mine: string; theirs: string }[] {
-  const say = (values: Values): Record<keyof typeof names, string> => ({
+type Told = keyof typeof names;
+
+/** The fields that can be compared: secrets are never shown. */
+function told(values: Values): Record<Told, string> {
+  return {
     name: values.name,
     channel: values.bot ? values.slack.channel : "",
     bodyTemplate: values.bodyTemplate,
@@ -180,9 +183,35 @@ export function differences(mine: Values, theirs: Webhook): { name: string; mine
     maxConcurrent: values.maxConcurrent,
     ratePerSecond: values.ratePerSecond,
     digestAbove: values.digestAbove,
-  });
-  const [a, b] = [say(mine), say(valuesOf(theirs))];
-  return (Object.keys(names) as (keyof typeof names)[])
-    .filter((key) => a[key] !== b[key])
-    .map((key) => ({ name: names[key], mine: a[key], theirs: b[key] }));
+  };
+}
+
+/** The fields in which what the reader wrote and what somebody else has saved differ, where both began with `base`. */
+export function differences(base: Values, { theirs, mine }: Record<Side, Values>): Conflict<Told>[] {
+  const [before, a, b] = [told(base), told(theirs), told(mine)];
+  return (Object.keys(names) as Told[])
+    .filter((field) => a[field] !== b[field])
+    .map((field) => ({
+      field,
+      label: names[field],
+      theirs: a[field] || "–",
+      mine: b[field] || "–",
+      changedBy: before[field] === a[field] ? "mine" : before[field] === b[field] ? "theirs" : "both",
+    }));
+}
+
+/** The values of `theirs`, but for the fields that shall be mine, and for secrets: those that were typed here stand. */
+export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly Told[]): Values {
+  const own = (field: Told) => (fields.includes(field) ? mine : theirs);
+  return {
+    ...mine,
+    name: own("name").name,
+    slack: { ...mine.slack, channel: own("channel").slack.channel },
+    bodyTemplate: own("bodyTemplate").bodyTemplate,
+    operators: own("operators").operators,
+    timeoutSeconds: own("timeoutSeconds").timeoutSeconds,
+    maxConcurrent: own("maxConcurrent").maxConcurrent,
+    ratePerSecond: own("ratePerSecond").ratePerSecond,
+    digestAbove: own("digestAbove").digestAbove,
+  };
 }

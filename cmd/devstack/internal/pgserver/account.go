@@ -101,3 +101,6 @@ func ownedDir(dir string, who account) error {
 	}
 	return os.Chown(dir, who.uid, who.gid)
 }
+
+// Credential is that of the user as whom Postgres runs, for others that refuse root; nil is devstack's own user.
+func Credential() *syscall.Credential { return currentAccount().credential }

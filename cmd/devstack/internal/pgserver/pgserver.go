@@ -53,6 +53,8 @@ type Options struct {
 	ThrowAway bool
 	// Settings are added to the server's, such as "work_mem=64MB", and win over them.
 	Settings []string
+	// Follow is the server of which this one is a standby, in a directory that Server.Copy made; nil for none.
+	Follow *Server
 	// Log gets what initdb and the server say.
 	Log io.Writer
 }
@@ -61,6 +63,7 @@ type Options struct {
 type Server struct {
 	child *proc.Child
 	port  int
+	dir   string
 }
 
 // Start makes the cluster if need be, starts the server and returns when it accepts connections.
@@ -166,7 +169,7 @@ func launch(ctx context.Context, opts Options, who account) (*Server, error) {
 	if err != nil {
 		return nil, explainStart(err, who)
 	}
-	server := &Server{child: child, port: port}
+	server := &Server{child: child, port: port, dir: opts.DataDir}
 	if err := server.awaitReady(ctx, opts.DataDir); err != nil {
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -189,6 +192,9 @@ func arguments(opts Options, port int) []string {
 		"timezone=UTC",
 		"log_timezone=UTC",
 		"logging_collector=off",
+	}
+	if opts.Follow != nil {
+		settings = append(settings, fmt.Sprintf("primary_conninfo=host=127.0.0.1 port=%d user=%s", opts.Follow.port, Superuser))
 	}
 	if opts.ThrowAway {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -237,7 +243,7 @@ func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
 }
 
 // saysReady reports whether the server says in its data directory that it takes
-// connections: one that comes before is refused, and logged as fatal. Who cannot read
+// connections, as a standby or not: one that comes before is refused, and logged as fatal. Who cannot read
 // that has to try.
 func saysReady(dataDir string) bool {
 	const statusLine = 7
@@ -246,7 +252,11 @@ func saysReady(dataDir string) bool {
 		return !errors.Is(err, os.ErrNotExist)
 	}
 	lines := strings.Split(string(content), "\n")
-	return len(lines) > statusLine && strings.TrimSpace(lines[statusLine]) == "ready"
+	if len(lines) <= statusLine {
+		return false
+	}
+	said := strings.TrimSpace(lines[statusLine])
+	return said == "ready" || said == "standby"
 }
 
 var errEnded = errors.New("before it was ready")

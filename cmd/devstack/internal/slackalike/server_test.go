@@ -126,7 +126,7 @@ func TestAnswersAsSlackDoes(t *testing.T) {
 		"invalid payload":   {"POST", opsHook, `{`, 400, "invalid_payload"},
 		"no text":           {"POST", opsHook, `{}`, 400, "no_text"},
 		"invalid blocks":    {"POST", opsHook, `{"blocks":[{}]}`, 400, "invalid_blocks"},
-		"too large":         {"POST", opsHook, `{"text":"` + strings.Repeat("a", 2*maxBody) + `"}`, 400, "invalid_payload"},
+		"too large":         {"POST", opsHook, `{"text":"` + strings.Repeat("a", maxBody) + `"}`, 400, "invalid_payload"},
 		"wrong token":       {"POST", "T0DEMO/B0OPS/other", `{"text":"a"}`, 403, "invalid_token"},
 		"unknown service":   {"POST", "T0DEMO/B0NONE/x", `{"text":"a"}`, 404, "no_service"},
 		"unknown team":      {"POST", "T0NONE/B0OPS/x", `{"text":"a"}`, 404, "no_team"},

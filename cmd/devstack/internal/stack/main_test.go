@@ -39,7 +39,10 @@ var buildOnce = sync.OnceValues(func() (programs, error) { //nolint:gochecknoglo
 	}
 	built := programs{devstack: filepath.Join(dir, "devstack"), tocsin: filepath.Join(dir, "tocsin")}
 	for target, source := range map[string]string{built.devstack: "tocsin/cmd/devstack", built.tocsin: "tocsin/cmd/tocsin"} {
-		output, err := exec.CommandContext(context.Background(), "go", "build", "-o", target, source).CombinedOutput()
+		// As make builds them, so that what is compiled is there already.
+		build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", target, source)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		output, err := build.CombinedOutput()
 		if err != nil {
 			return programs{}, fmt.Errorf("build %s: %w: %s", source, err, output)
 		}

@@ -94,7 +94,7 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 }
 
 func compile(ctx context.Context, root string, args ...string) error {
-	command := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath"}, args...)...)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := command.CombinedOutput(); err != nil {

@@ -36,6 +36,7 @@ const (
 	anExchange subject = "exchange"
 	aGroup     subject = "group"
 	aRule      subject = "rule"
+	theSource  subject = "source"
 )
 
 // notification is a row of what is or was owed.
@@ -76,7 +77,7 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 	var err error
 	if t.alerts, err = read[alert](ctx, db, `
 		SELECT alert_id::text, rule_id::text, rule_version, state,
-		       CASE WHEN health THEN 'rule' WHEN group_key IS NOT NULL THEN 'group' ELSE 'exchange' END,
+		       CASE WHEN source IS NOT NULL THEN 'source' WHEN health THEN 'rule' WHEN group_key IS NOT NULL THEN 'group' ELSE 'exchange' END,
 		       coalesce(exchange->>'correlationId', ''), coalesce(group_key, ''), fired_at, resolved_at
 		FROM alert ORDER BY fired_at`); err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
@@ -127,10 +128,19 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Seed: w.options.Seed, Exchanges: len(w.truth.exchanges), Notifications: len(t.notifications)}
+	report := &Report{
+		Seed: w.options.Seed, Form: w.options.Form, Exchanges: len(w.truth.exchanges), Notifications: len(t.notifications),
+		Kills: w.tally.of(killReplica, crashPostgres, crashClickHouse, crashPooler), Failovers: w.tally.of(failOver),
+	}
+	if w.disk != nil {
+		if report.NoRoom, err = w.postgres.noRoom(); err != nil {
+			return nil, err
+		}
+	}
 	w.truth.mu.Lock()
 	defer w.truth.mu.Unlock()
 	w.checkAlerts(report, t)
+	w.checkLosses(report, t)
 	w.checkCounts(report, t)
 	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
@@ -246,8 +256,16 @@ type message struct {
 }
 
 // messages are those that an alert owes: one to each webhook when it fires, one more when a count falls below its
-// threshold, and one each to the operators when a rule cannot be evaluated and when it can again.
+// threshold, and one each to the operators when a rule cannot be evaluated, or the source not be read, and when it can
+// again.
 func (l *life) messages(a *alert) []message {
+	if a.About == theSource {
+		out := []message{{operators, "SOURCE_FAILING", false}}
+		if a.State == "RESOLVED" {
+			out = append(out, message{operators, "SOURCE_RECOVERED", false})
+		}
+		return out
+	}
 	if a.About == aRule {
 		out := []message{{operators, "RULE_FAILING", false}}
 		if a.State == "RESOLVED" {
@@ -301,13 +319,18 @@ func (w *world) checkMessages(report *Report, t *tables) {
 		w.checkRepeats(report, n, t.attempts[n.ID], requests, accepted)
 	}
 	for id, requests := range came {
+		if w.takenBack(t, requests) {
+			report.RepeatedByFailover++
+			continue
+		}
 		report.find(wrongMessage, "%d requests of a notification %q that does not exist", len(requests), id)
 	}
 }
 
 // checkRepeats decides of a notification's repeats which are explained.
 func (w *world) checkRepeats(report *Report, n notification, attempts []attempt, requests []request, accepted int) {
-	if len(requests) > len(attempts) {
+	forgotten, forgottenAccepted := w.forgotten(requests)
+	if len(requests) > len(attempts)+forgotten {
 		report.find(repeatedOutside, "notification %s: %d requests of %d attempts", n.ID, len(requests), len(attempts))
 	}
 	// Attempts whose message may have been accepted without the sender's knowledge when the next one began.
@@ -338,15 +361,16 @@ func (w *world) checkRepeats(report *Report, n notification, attempts []attempt,
 	}
 	again := max(accepted-1, 0)
 	report.RepeatedInWindow += min(again, unknown)
+	report.RepeatedByFailover += min(max(again-unknown, 0), forgottenAccepted)
 	report.RepeatedOnRequest += max(read-1, 0) - again
-	if again > unknown {
+	if again > unknown+forgottenAccepted {
 		report.find(repeatedOutside, "notification %s: accepted %d times, and %d attempts did not learn of it", n.ID, accepted, unknown)
 	}
 }
 
 // replicaOf returns the number of the replica that calls itself so: host, process id and a random part.
 func (w *world) replicaOf(name string) int {
-	at := slices.IndexFunc(w.replicas[:], func(r *replica) bool { return r.ran(pidOf(name)) })
+	at := slices.IndexFunc(w.replicas, func(r *replica) bool { return r.ran(pidOf(name)) })
 	if at < 0 {
 		return everyone
 	}

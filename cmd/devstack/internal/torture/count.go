@@ -69,20 +69,25 @@ func (w *world) checkCounts(report *Report, t *tables) {
 	}
 }
 
-// checkHealth holds the alerts about rules to one at a time, and to none at the end.
+// checkHealth holds the alerts about each rule, and those about the source, to one at a time, and to none at the end.
 func (w *world) checkHealth(report *Report, t *tables) {
-	byRule := map[string][]alert{}
+	bySubject := map[string][]alert{}
 	for _, a := range t.alerts {
-		if a.About != aRule {
+		what := a.RuleID
+		switch a.About {
+		case theSource:
+			what = string(theSource)
+		case aRule:
+		case anExchange, aGroup:
 			continue
 		}
-		report.RuleAlerts++
-		byRule[a.RuleID] = append(byRule[a.RuleID], a)
+		report.HealthAlerts++
+		bySubject[what] = append(bySubject[what], a)
 		if a.State != "RESOLVED" {
-			report.find(altered, "alert %s says that rule %s still fails", a.ID, a.RuleID)
+			report.find(altered, "alert %s says that %s still fails", a.ID, what)
 		}
 	}
-	for _, alerts := range byRule {
+	for _, alerts := range bySubject {
 		w.checkApart(report, alerts)
 	}
 }

@@ -30,9 +30,11 @@ func (w *world) checkDigests(report *Report, t *tables, came map[string][]reques
 		gathered[n.ID] = true
 		report.Gathered++
 		members[n.DigestID] = append(members[n.DigestID], n.AlertID)
-		if n.Own || len(came[n.ID]) > 0 || len(t.attempts[n.ID]) > 0 {
+		requests := len(came[n.ID])
+		forgotten, _ := w.forgotten(came[n.ID])
+		if n.Own || requests > forgotten || len(t.attempts[n.ID]) > 0 {
 			report.find(notificationTwice, "notification %s to %s is told by digest %s and by itself; requests %d, attempts %d",
-				n.ID, n.Hook, n.DigestID, len(came[n.ID]), len(t.attempts[n.ID]))
+				n.ID, n.Hook, n.DigestID, requests, len(t.attempts[n.ID]))
 		}
 	}
 	for id, alerts := range members {

@@ -18,83 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"tocsin/cmd/devstack/internal/netport"
-	"tocsin/cmd/devstack/internal/pgserver"
 	"tocsin/cmd/devstack/internal/proc"
 	"tocsin/cmd/devstack/internal/taillog"
 )
-
-const database = "tocsin"
-
-// postgres is a server that is stopped, crashed and started again. What it has committed outlives that: it writes to
-// the system before it confirms, and the system stays up.
-type postgres struct {
-	options pgserver.Options
-
-	mu     sync.Mutex
-	server *pgserver.Server
-}
-
-func startPostgres(ctx context.Context, binDir, dir string) (*postgres, error) {
-	log, err := os.Create(filepath.Join(dir, "postgres.log"))
-	if err != nil {
-		return nil, err
-	}
-	p := &postgres{options: pgserver.Options{
-		BinDir: binDir, DataDir: filepath.Join(dir, "postgres"), MaxConnections: 100, Log: log,
-		Settings: []string{"fsync=off", "full_page_writes=off", "track_commit_timestamp=on"},
-	}}
-	if p.server, err = pgserver.Start(ctx, p.options); err != nil {
-		return nil, err
-	}
-	p.options.Port = p.server.Port()
-	return p, p.server.CreateDatabase(ctx, database)
-}
-
-func (p *postgres) address() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.server.Port()))
-}
-
-// restart ends the server, in order or at once, and starts it again after a while.
-func (p *postgres) restart(ctx context.Context, crash bool, down time.Duration) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if crash {
-		if err := syscall.Kill(p.server.PID(), syscall.SIGQUIT); err != nil {
-			return fmt.Errorf("crash Postgres: %w", err)
-		}
-		<-p.server.Done()
-	} else if err := p.server.Stop(ctx); err != nil {
-		return err
-	}
-	pause(ctx.Done(), down)
-	server, err := pgserver.Start(ctx, p.options)
-	if err != nil {
-		return fmt.Errorf("start Postgres again: %w", err)
-	}
-	p.server = server
-	return nil
-}
-
-func (p *postgres) stop(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.server.Stop(ctx)
-}
-
-// query runs f on a connection of its own. Restarts of the server make it fail.
-func (p *postgres) query(ctx context.Context, f func(*pgx.Conn) error) (err error) {
-	conn, err := pgx.Connect(ctx, fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", pgserver.Superuser, p.address(), database))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	return f(conn)
-}
 
 // clickHouse is an engine in a process of its own.
 type clickHouse struct {
@@ -108,13 +35,13 @@ type clickHouse struct {
 	tether *os.File
 }
 
-func startClickHouse(ctx context.Context, self, library, dir string) (*clickHouse, error) {
-	log, err := os.Create(filepath.Join(dir, "clickhouse.log"))
+func startClickHouse(ctx context.Context, self, library, dir, name string) (*clickHouse, error) {
+	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
 	c := &clickHouse{
-		self: self, library: library, dataDir: filepath.Join(dir, "clickhouse"), log: taillog.New(log),
+		self: self, library: library, dataDir: filepath.Join(dir, name), log: taillog.New(log),
 		client: &http.Client{Timeout: 10 * time.Second},
 	}
 	if c.port, err = netport.Free(0); err != nil {

@@ -81,21 +81,17 @@ func (w *world) breakAll(ctx context.Context) error {
 }
 
 func (w *world) strike(ctx context.Context, f fault) error {
-	switch f.kind {
-	case restartPostgres, crashPostgres:
-		w.tell("%v", f)
-		defer w.disturbed.note(everyone, time.Now())
-		return w.postgres.restart(ctx, f.kind == crashPostgres, f.length)
-	case crashClickHouse:
-		w.tell("%v", f)
-		return w.clickHouse.crash(ctx, f.length)
-	case killReplica, stopReplica, endReplica, cutPostgres, cutClickHouse, cutReceiver, stallPostgres, stallClickHouse,
-		slowPostgres, slowClickHouse:
+	if f.kind.ofEngines() {
+		return w.strikeEngine(ctx, f)
+	}
+	if f.target >= len(w.replicas) {
+		return nil
 	}
 	r := w.replicas[f.target]
 	r.busy.Lock()
 	defer r.busy.Unlock()
 	w.tell("%v", f)
+	w.tally.count(f.kind)
 	defer w.disturbed.note(r.number, time.Now())
 	switch f.kind {
 	case killReplica:
@@ -130,8 +126,94 @@ func (w *world) strike(ctx context.Context, f fault) error {
 	case slowClickHouse:
 		r.clickHouse.slow(f.delay)
 		defer r.clickHouse.heal()
-	case restartPostgres, crashPostgres, crashClickHouse:
+	case restartPostgres, crashPostgres, crashClickHouse, failOver, crashPooler, fillDisk:
 	}
 	pause(ctx.Done(), f.length)
 	return nil
+}
+
+// strikeEngine disturbs all replicas, as long as it is not about ClickHouse.
+func (w *world) strikeEngine(ctx context.Context, f fault) error {
+	w.tell("%v", f)
+	if f.kind == crashClickHouse {
+		w.tally.count(f.kind)
+		return w.source.crash(ctx, f.target, f.length)
+	}
+	defer w.disturbed.note(everyone, time.Now())
+	switch f.kind {
+	case restartPostgres, crashPostgres:
+		w.tally.count(f.kind)
+		return w.postgres.restart(ctx, f.kind == crashPostgres, f.length)
+	case failOver:
+		return w.failOver(ctx, f.length)
+	case crashPooler:
+		w.tally.count(f.kind)
+		return w.pooler.crash(ctx, f.length)
+	case fillDisk:
+		w.tally.count(f.kind)
+		return w.fillDisk(ctx, f.length)
+	case crashClickHouse, killReplica, stopReplica, endReplica, cutPostgres, cutClickHouse, cutReceiver, stallPostgres, stallClickHouse,
+		slowPostgres, slowClickHouse:
+	}
+	return fmt.Errorf("%s strikes no engine", f.kind)
+}
+
+// failOver lets the standby take over.
+func (w *world) failOver(ctx context.Context, deaf time.Duration) error {
+	if !w.postgres.synchronous {
+		// What is edited while commits are lost would be lost, too: then a person edits again, and this one does not.
+		w.editing.Lock()
+		defer w.editing.Unlock()
+	}
+	l, err := w.postgres.failover(ctx, deaf)
+	if err != nil {
+		return err
+	}
+	w.tally.count(failOver)
+	w.tell("the standby took over; %d alerts are lost", len(l.alerts))
+	w.truth.mu.Lock()
+	defer w.truth.mu.Unlock()
+	w.truth.losses = append(w.truth.losses, *l)
+	return nil
+}
+
+// losses is how many failovers there were.
+func (w *world) losses() int {
+	w.truth.mu.Lock()
+	defer w.truth.mu.Unlock()
+	return len(w.truth.losses)
+}
+
+// tally counts what struck. Safe for several goroutines.
+type tally struct {
+	mu     sync.Mutex
+	struck map[kind]int
+}
+
+func (t *tally) count(k kind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.struck == nil {
+		t.struck = map[kind]int{}
+	}
+	t.struck[k]++
+}
+
+// of returns how often any of some kinds struck.
+func (t *tally) of(kinds ...kind) (sum int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range kinds {
+		sum += t.struck[k]
+	}
+	return sum
+}
+
+func (t *tally) all() (sum int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range t.struck {
+		sum += n
+	}
+	return sum
 }

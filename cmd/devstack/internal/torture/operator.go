@@ -54,7 +54,7 @@ func (o *operator) call(ctx context.Context, method, path, etag string, in any) 
 		return thing{}, err
 	}
 	for nth := 0; ; nth++ {
-		replica := o.w.replicas[nth%replicas]
+		replica := o.w.replicas[nth%len(o.w.replicas)]
 		answer, err := o.once(ctx, method, replica.url()+path, etag, body)
 		said, _ := errors.AsType[*answerError](err)
 		if err == nil || ctx.Err() != nil || said != nil && said.status < http.StatusInternalServerError {
@@ -151,6 +151,11 @@ func (o *operator) work(ctx context.Context) error {
 
 func (o *operator) do(ctx context.Context, e edit) error {
 	l := o.w.truth.find(e.rule)
+	if e.deed == disable || e.deed == remove {
+		return o.end(ctx, l, e.deed)
+	}
+	o.w.editing.Lock()
+	defer o.w.editing.Unlock()
 	switch e.deed {
 	case create:
 		var r rule
@@ -159,7 +164,6 @@ func (o *operator) do(ctx context.Context, e edit) error {
 	case update:
 		return o.update(ctx, l, e.change)
 	case disable, remove:
-		return o.end(ctx, l, e.deed)
 	case enable:
 		return o.enable(ctx, l)
 	}
@@ -222,8 +226,18 @@ func (o *operator) update(ctx context.Context, l *life, change func(*rule)) erro
 
 // end disables or removes a rule after it has alerted all that is visible now.
 func (o *operator) end(ctx context.Context, l *life, d deed) error {
-	sealed := time.Now().UnixNano()
-	o.w.awaitAlerts(ctx, l, sealed)
+	sealed, seen := time.Now().UnixNano(), o.w.losses()
+	defer o.w.editing.Unlock()
+	for {
+		o.w.awaitAlerts(ctx, l, sealed)
+		o.w.editing.Lock()
+		if o.w.losses() == seen {
+			break
+		}
+		// What was there a failover may have taken away.
+		seen = o.w.losses()
+		o.w.editing.Unlock()
+	}
 	from := time.Now().UnixNano()
 	var after thing
 	var err error

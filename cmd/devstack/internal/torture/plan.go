@@ -24,6 +24,8 @@ const (
 	streamTraffic = iota
 	streamEdits
 	streamFaults
+	streamForm
+	streamLag
 )
 
 func newPlan(o *Options) *plan {
@@ -32,7 +34,8 @@ func newPlan(o *Options) *plan {
 	p.exchanges, p.writes = traffic(stream(streamTraffic), o.Exchanges, o.Length)
 	p.edits = edits(stream(streamEdits), o.Length)
 	if !o.Calm {
-		p.faults = faults(stream(streamFaults), o.Length)
+		p.faults = append(faults(stream(streamFaults), o.Length), o.Form.faults(stream(streamForm), o.Length)...)
+		slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.atNS, b.atNS) })
 	}
 	return p
 }
@@ -164,12 +167,20 @@ const (
 	stallClickHouse  kind = "stall to ClickHouse"
 	slowPostgres     kind = "slow to Postgres"
 	slowClickHouse   kind = "slow to ClickHouse"
+	failOver         kind = "fail over"
+	crashPooler      kind = "kill PgBouncer"
+	fillDisk         kind = "fill the disk"
 	everySoManyTicks      = 1500 * time.Millisecond
 )
 
+// ofEngines says whether it strikes an engine, and not a replica.
+func (k kind) ofEngines() bool {
+	return slices.Contains([]kind{restartPostgres, crashPostgres, crashClickHouse, failOver, crashPooler, fillDisk}, k)
+}
+
 func (f fault) String() string {
 	text := fmt.Sprintf("%s for %v", f.kind, f.length.Round(10*time.Millisecond))
-	if f.kind == restartPostgres || f.kind == crashPostgres || f.kind == crashClickHouse {
+	if f.kind.ofEngines() {
 		return text
 	}
 	if f.kind == slowPostgres || f.kind == slowClickHouse {

@@ -5,6 +5,7 @@ package torture
 import (
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -178,4 +179,41 @@ func pause(ended <-chan struct{}, length time.Duration) bool {
 	case <-ended:
 		return false
 	}
+}
+
+// proxies are those on all the ways to one thing, which are disturbed together.
+type proxies []*proxy
+
+func newProxies(upstreams ...string) (proxies, error) {
+	var all proxies
+	for _, upstream := range upstreams {
+		p, err := newProxy(upstream)
+		if err != nil {
+			all.close()
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (all proxies) each(f func(*proxy)) {
+	for _, p := range all {
+		f(p)
+	}
+}
+
+func (all proxies) cut()                     { all.each((*proxy).cut) }
+func (all proxies) stall()                   { all.each((*proxy).stall) }
+func (all proxies) heal()                    { all.each((*proxy).heal) }
+func (all proxies) close()                   { all.each((*proxy).close) }
+func (all proxies) slow(delay time.Duration) { all.each(func(p *proxy) { p.slow(delay) }) }
+
+// hosts are their addresses, separated by commas.
+func (all proxies) hosts() string {
+	var hosts []string
+	for _, p := range all {
+		hosts = append(hosts, "127.0.0.1:"+p.port())
+	}
+	return strings.Join(hosts, ",")
 }

@@ -18,6 +18,7 @@ import (
 
 // request is what the receiver noted of one.
 type request struct {
+	at                                            time.Time
 	hook, webhookID, alertID, ruleID, correlation string
 	// digest says that it told many alerts: alertIDs, in the order of their ids.
 	digest   bool
@@ -90,7 +91,7 @@ func (r *receiver) requests() []request {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	id := req.Header.Get("webhook-id")
 	r.mu.Lock()
-	noted := &request{hook: strings.TrimPrefix(req.URL.Path, "/"), webhookID: id}
+	noted := &request{at: time.Now(), hook: strings.TrimPrefix(req.URL.Path, "/"), webhookID: id}
 	r.log = append(r.log, noted)
 	r.came[id]++
 	nth := r.came[id]

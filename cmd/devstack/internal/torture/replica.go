@@ -35,7 +35,7 @@ type replica struct {
 	env     []string
 	log     *os.File
 
-	postgres, clickHouse *proxy
+	postgres, clickHouse proxies
 
 	// one fault at a time
 	busy sync.Mutex
@@ -54,27 +54,51 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		return nil, err
 	}
 	r := &replica{number: number, program: program, log: log, pids: map[int]bool{}}
-	if r.postgres, err = newProxy(w.postgres.address()); err != nil {
-		return nil, err
+	ways := w.postgres.addresses()
+	if w.pooler != nil {
+		ways = append([]string{w.pooler.address()}, ways...)
 	}
-	if r.clickHouse, err = newProxy(w.clickHouse.address()); err != nil {
-		return nil, err
+	if r.postgres, err = newProxies(ways...); err != nil {
+		return r, err
+	}
+	if r.clickHouse, err = newProxies(w.source.address()); err != nil {
+		return r, err
 	}
 	r.env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
-		"TOCSIN_POSTGRES_URL=postgres://postgres@127.0.0.1:" + r.postgres.port() + "/" + database + "?sslmode=disable",
-		"TOCSIN_CLICKHOUSE_URL=http://default:@127.0.0.1:" + r.clickHouse.port() + "/default",
+		"TOCSIN_CLICKHOUSE_URL=http://default:@" + r.clickHouse.hosts() + "/default",
 		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
 		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
 		"TOCSIN_PARTITION_LEASE=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
-		// Longer than any series of misdeeds of the receiver, so that no message is given up.
-		"TOCSIN_RETRY_SCHEDULE=" + strings.TrimSuffix("300ms,500ms,"+strings.Repeat("1s,", 30), ","),
+		// More than any series of misdeeds of the receiver, and so long that no message waits for longer behind a webhook that is
+		// held again and again: none is given up.
+		"TOCSIN_RETRY_SCHEDULE=300ms,500ms," + strings.Repeat("1s,", 30) + "1h",
 		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
+	r.env = append(r.env, r.postgresSettings(o.Form)...)
 	if number == jumping {
 		r.env = append(r.env, clockVariable+"=1500ms:0s,1h,-2h,10s,-45s,26h")
 	}
 	return r, nil
+}
+
+// postgresSettings lead to Postgres as the documentation advises for what stands before it.
+func (r *replica) postgresSettings(f Form) []string {
+	switch {
+	case f.hasStandby():
+		return []string{"TOCSIN_POSTGRES_URL=" + postgresURL(r.postgres.hosts()) + "&target_session_attrs=read-write&connect_timeout=2"}
+	case f == Pooler:
+		return []string{
+			"TOCSIN_POSTGRES_URL=" + postgresURL(r.postgres[:1].hosts()) + "&default_query_exec_mode=cache_describe",
+			"TOCSIN_BUS_URL=" + postgresURL(r.postgres[1:].hosts()),
+		}
+	default:
+		return []string{"TOCSIN_POSTGRES_URL=" + postgresURL(r.postgres.hosts())}
+	}
+}
+
+func postgresURL(hosts string) string {
+	return "postgres://postgres@" + hosts + "/" + database + "?sslmode=disable"
 }
 
 // pageSize makes several pages of what a tick usually finds.

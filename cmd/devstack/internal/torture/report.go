@@ -25,12 +25,13 @@ const (
 	neverReceived       finding = "never received"
 	wrongMessage        finding = "wrong message"
 	repeatedOutside     finding = "repeated outside the window"
+	renamed             finding = "raised again with another id"
 )
 
 func findings() []finding {
 	return []finding{
 		missed, duplicated, unexpected, altered, overlapping, notificationMissing, notificationTwice, notificationStray, undelivered,
-		neverReceived, wrongMessage, repeatedOutside,
+		neverReceived, wrongMessage, repeatedOutside, renamed,
 	}
 }
 
@@ -40,17 +41,26 @@ const examples = 5
 // Report is what the checker found.
 type Report struct {
 	Seed      uint64
+	Form      Form
 	Exchanges int
 	// Must alerts had to be there, Perhaps could be or not, and Alerts were there.
 	Must, Perhaps, Alerts int
-	// Counts are alerts of groups, RuleAlerts those about rules that could not be evaluated.
-	Counts, RuleAlerts int
+	// Counts are alerts of groups, HealthAlerts those about rules that could not be evaluated, or a source that could not
+	// be read.
+	Counts, HealthAlerts int
 	// Notifications are those of alerts and digests; Gathered of them were told by Digests.
 	Notifications, Gathered, Digests int
 	Requests                         int
 	// RepeatedOnRequest counts messages that came again because the receiver had not accepted them, RepeatedInWindow those
 	// whose acceptance the sender did not live, or was not reached, to learn.
 	RepeatedOnRequest, RepeatedInWindow int
+	// Failovers are those of Postgres. Lost counts confirmed alerts that they took away, and RepeatedByFailover messages that
+	// came again because their delivery was forgotten, or that nobody knows of any more.
+	Failovers, Lost, RepeatedByFailover int
+	// NoRoom is how often Postgres found the disk full.
+	NoRoom int
+	// Kills counts what was killed or crashed: replicas, and engines.
+	Kills int
 
 	found map[finding]int
 	shown map[finding][]string
@@ -79,9 +89,16 @@ func (r *Report) String() string {
 	if !r.OK() {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of rules, %d notifications, %d of them in %d digests, %d requests",
-		r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.RuleAlerts, r.Notifications, r.Gathered, r.Digests, r.Requests)
+	fmt.Fprintf(&text, "%s seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of health, %d notifications, %d of them in %d digests, %d requests",
+		r.Form, r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.HealthAlerts, r.Notifications, r.Gathered, r.Digests, r.Requests)
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
+	fmt.Fprintf(&text, "; kills %d", r.Kills)
+	if r.Failovers > 0 {
+		fmt.Fprintf(&text, ", failovers %d, which lost %d alerts and repeated %d messages", r.Failovers, r.Lost, r.RepeatedByFailover)
+	}
+	if r.NoRoom > 0 {
+		fmt.Fprintf(&text, ", no room %d times", r.NoRoom)
+	}
 	for _, f := range findings() {
 		if slices.Contains([]finding{missed, duplicated, notificationMissing, notificationTwice, repeatedOutside}, f) || r.found[f] > 0 {
 			fmt.Fprintf(&text, ", %s %d", f, r.found[f])

@@ -5,26 +5,11 @@ package torture
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
-
-// checkSource makes sure that ClickHouse still holds every exchange, or nothing else means anything.
-func (w *world) checkSource(ctx context.Context) error {
-	said, err := w.clickHouse.do(ctx, "SELECT uniqExact(correlation_id) FROM exchanges WHERE status != 'RUNNING'", nil)
-	if err != nil {
-		return err
-	}
-	if held, err := strconv.Atoi(strings.TrimSpace(said)); err != nil || held != len(w.truth.exchanges) {
-		return fmt.Errorf("ClickHouse holds %q of %d exchanges", said, len(w.truth.exchanges))
-	}
-	return nil
-}
 
 // rest waits until everything that is owed is there, restarts every replica, and waits until their look-backs, which
 // know nothing yet, have judged everything again: what they would raise twice, they have raised then.

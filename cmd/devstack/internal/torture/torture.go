@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 // Options says what to do to whom.
 type Options struct {
 	Seed uint64
+	// Form is what Tocsin runs on; Plain by default.
+	Form Form
 	// Exchanges is how many there are, and Length how long they keep coming.
 	Exchanges int
 	Length    time.Duration
@@ -29,6 +32,9 @@ type Options struct {
 	Patience time.Duration
 	// WebhookTimeout bounds an attempt, 3 s by default.
 	WebhookTimeout time.Duration
+	// Replicas is how many processes of Tocsin there are, at most and by default three. The faults of those that there are
+	// not are left out.
+	Replicas int
 	// Calm leaves out every fault and misdeed.
 	Calm bool
 
@@ -44,6 +50,8 @@ type Options struct {
 	Dir string
 	// Tell gets a line for each thing that happens; nil is silence.
 	Tell io.Writer
+	// Progress gets a line now and then that says how far the run has come; nil is silence.
+	Progress func(string)
 }
 
 // Run tortures once and reports what the checker found. The error says that the run itself did not work out.
@@ -70,11 +78,16 @@ type world struct {
 	truth   *truth
 	began   time.Time
 
-	postgres   *postgres
-	clickHouse *clickHouse
-	receiver   *receiver
-	replicas   [replicas]*replica
-	disturbed  disturbances
+	postgres  *postgres
+	pooler    *pooler
+	disk      *disk
+	source    *source
+	receiver  *receiver
+	replicas  []*replica
+	disturbed disturbances
+	tally     tally
+	// editing is held by whoever edits a rule, and by a failover that loses what was edited meanwhile.
+	editing sync.Mutex
 
 	// stopReplicas ends the replicas, and running waits for that.
 	stopReplicas context.CancelFunc
@@ -106,15 +119,24 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 	if o.Patience == 0 {
 		o.Patience = 5*time.Minute + o.Length
 	}
+	o.Replicas = min(cmp.Or(o.Replicas, replicas), replicas)
 	w := &world{options: o, plan: newPlan(&o)}
 	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
-		w.postgres, err = startPostgres(ctx, o.PostgresBin, o.Dir)
+		if o.Form == FullDisk {
+			if w.disk, err = newDisk(&o); err != nil {
+				return err
+			}
+		}
+		if w.postgres, err = startPostgres(ctx, &o); err != nil || o.Form != Pooler {
+			return err
+		}
+		w.pooler, err = startPooler(ctx, &o, w.postgres.addresses()[0])
 		return err
 	})
 	starting.Go(func() (err error) {
-		w.clickHouse, err = startClickHouse(ctx, o.Devstack, o.ClickHouse, o.Dir)
+		w.source, err = startSource(ctx, &o)
 		return err
 	})
 	starting.Go(func() (err error) {
@@ -124,13 +146,16 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 	if err := starting.Wait(); err != nil {
 		return w, err
 	}
-	for i := range w.replicas {
+	for i := range o.Replicas {
 		program := o.Programs.Tocsin
 		if i == jumping {
 			program = o.Programs.Jumping
 		}
-		var err error
-		if w.replicas[i], err = newReplica(&o, i, program, o.Dir, w); err != nil {
+		r, err := newReplica(&o, i, program, o.Dir, w)
+		if r != nil {
+			w.replicas = append(w.replicas, r)
+		}
+		if err != nil {
 			return w, err
 		}
 	}
@@ -145,6 +170,9 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 func (w *world) migrate(ctx context.Context) error {
 	migrate := exec.CommandContext(ctx, w.options.Programs.Tocsin, "migrate")
 	migrate.Env = w.replicas[0].env
+	if w.pooler != nil {
+		migrate.Env = append(slices.Clip(migrate.Env), "TOCSIN_POSTGRES_URL="+postgresURL(w.postgres.addresses()[0]))
+	}
 	if said, err := migrate.CombinedOutput(); err != nil {
 		return fmt.Errorf("tocsin migrate: %w: %s", err, said)
 	}
@@ -152,7 +180,7 @@ func (w *world) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tocsin source ddl: %w", err)
 	}
-	if _, err := w.clickHouse.do(ctx, string(ddl), nil); err != nil {
+	if err := w.source.prepare(ctx, string(ddl)); err != nil {
 		return err
 	}
 	if w.options.Sabotage == "" {
@@ -186,12 +214,15 @@ func (w *world) run(ctx context.Context) error {
 	w.tell("seed %d: %d exchanges within %v, %d faults", w.options.Seed, len(w.plan.exchanges), w.options.Length, len(w.plan.faults))
 	all, working := errgroup.WithContext(ctx)
 	all.Go(func() error { return w.writeAll(working) })
+	if w.options.Progress != nil {
+		go w.tellProgress(ctx)
+	}
 	all.Go(func() error { return operator.work(working) })
 	all.Go(func() error { return w.breakAll(working) })
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	if err := w.checkSource(ctx); err != nil {
+	if err := w.source.complete(ctx, len(w.truth.exchanges)); err != nil {
 		return err
 	}
 	w.rest(ctx)
@@ -219,24 +250,24 @@ func (w *world) close(ctx context.Context) error {
 	}
 	var errs []error
 	for _, r := range w.replicas {
-		if r == nil {
-			continue
-		}
-		for _, p := range []*proxy{r.postgres, r.clickHouse} {
-			if p != nil {
-				p.close()
-			}
-		}
+		r.postgres.close()
+		r.clickHouse.close()
 		errs = append(errs, r.log.Close())
 	}
 	if w.receiver != nil {
 		errs = append(errs, w.receiver.stop(ctx))
 	}
-	if w.clickHouse != nil {
-		errs = append(errs, w.clickHouse.stop(ctx))
+	if w.source != nil {
+		errs = append(errs, w.source.stop(ctx))
+	}
+	if w.pooler != nil {
+		errs = append(errs, w.pooler.stop(ctx))
 	}
 	if w.postgres != nil {
 		errs = append(errs, w.postgres.stop(ctx))
+	}
+	if w.disk != nil {
+		errs = append(errs, w.disk.unmount())
 	}
 	return errors.Join(errs...)
 }

@@ -28,6 +28,7 @@ var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:go
 	if built.dir, err = os.MkdirTemp("", "torture-test-"); err != nil {
 		return built, err
 	}
+	atExit = func() { _ = os.RemoveAll(built.dir) }
 	root, err := filepath.Abs("../../../..")
 	if err != nil {
 		return built, err
@@ -40,11 +41,12 @@ var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:go
 	return built, err
 })
 
+// atExit removes what was built, if anything was.
+var atExit = func() {} //nolint:gochecknoglobals // The tests of one process share what is built.
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built, err := buildOnce(); err == nil {
-		_ = os.RemoveAll(built.dir)
-	}
+	atExit()
 	os.Exit(code)
 }
 
@@ -97,7 +99,7 @@ func (w *world) report(t *testing.T) *Report {
 
 func TestNothingMissedNothingTwice(t *testing.T) {
 	t.Parallel()
-	w := start(t, Options{Seed: 1, Exchanges: 4000, Length: 15 * time.Second})
+	w := start(t, Options{Seed: 1, Form: Plain, Exchanges: 4000, Length: 15 * time.Second})
 	report := w.report(t)
 	if !report.OK() {
 		t.Fatal("to repeat it: make torture ARGS='--seed 1 --exchanges 4000 --length 15s -v'")
@@ -109,6 +111,24 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 		t.Errorf("%d notifications in %d digests: too few to mean something", report.Gathered, report.Digests)
 	}
 	w.bites(t)
+}
+
+// TestForms runs the forms that need nothing but the engines, small.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	for _, form := range []Form{AsynchronousStandby, SynchronousStandby, LaggingReplica} {
+		t.Run(string(form), func(t *testing.T) {
+			t.Parallel()
+			w := start(t, Options{Seed: 3, Form: form, Exchanges: 1500, Length: 8 * time.Second})
+			report := w.report(t)
+			if !report.OK() || report.Alerts < 200 {
+				t.Errorf("to repeat it: make torture ARGS='--form %s --seed 3 --exchanges 1500 --length 8s -v'", form)
+			}
+			if form.hasStandby() && report.Failovers == 0 || form == AsynchronousStandby && report.Lost == 0 {
+				t.Errorf("%d failovers, which lost %d alerts: too few to mean something", report.Failovers, report.Lost)
+			}
+		})
+	}
 }
 
 // bites changes what came out and holds the checker to noticing.
@@ -170,6 +190,9 @@ func (w *world) bites(t *testing.T) {
 				duration_us = NULL WHERE notification_id = ` + someNotification + `)
 			DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside},
 		},
+		"a source still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
+			start_time_ns, application, route, exchange) SELECT gen_random_uuid(), tenant_id, rule_id, 1, severity, 'FIRING', '', '', true, 'source',
+			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},
 	} {
 		// One after the other: each changes tables until it is rolled back.
 		if err := w.corrupt(t, name, corruption.sql, corruption.want); err != nil {
@@ -299,7 +322,7 @@ func (p *pausing) pause() error {
 
 func TestSeedsRepeat(t *testing.T) {
 	t.Parallel()
-	o := Options{Seed: 7, Exchanges: 500, Length: time.Minute}
+	o := Options{Seed: 7, Form: AsynchronousStandby, Exchanges: 500, Length: time.Minute}
 	one, two := fmt.Sprintf("%+v", describePlan(newPlan(&o))), fmt.Sprintf("%+v", describePlan(newPlan(&o)))
 	if one != two {
 		t.Error("the same seed made two plans")

@@ -68,6 +68,8 @@ type truth struct {
 	// seen holds when each exchange became visible: zero when it has not yet.
 	seen  []span
 	lives []*life
+	// losses are what failovers took away.
+	losses []loss
 }
 
 // noteSeen notes that exchanges became visible between two instants. The first time counts.

@@ -29,7 +29,8 @@ func (w *world) writeAll(ctx context.Context) error {
 		}
 		rows = rows[due:]
 	}
-	return nil
+	w.source.late.Wait()
+	return ctx.Err()
 }
 
 func (w *world) write(ctx context.Context, rows []write) error {
@@ -42,16 +43,7 @@ func (w *world) write(ctx context.Context, rows []write) error {
 		}
 	}
 	began := time.Now().UnixNano()
-	for {
-		// Of a batch that failed, some may have been written: then its rows are there twice.
-		_, err := w.clickHouse.do(ctx, "INSERT INTO exchanges ("+columns+") FORMAT RowBinary", data)
-		if err == nil {
-			w.truth.noteSeen(ended, span{began, time.Now().UnixNano()})
-			return nil
-		}
-		w.tell("writer: %.200v", err)
-		if !pause(ctx.Done(), 100*time.Millisecond) {
-			return ctx.Err()
-		}
-	}
+	return w.source.insert(ctx, "INSERT INTO exchanges ("+columns+") FORMAT RowBinary", data,
+		func(err error) { w.tell("writer: %.60v", err) },
+		func() { w.truth.noteSeen(ended, span{began, time.Now().UnixNano()}) })
 }

@@ -1,6 +1,6 @@
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
-    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+    groupArray(materialize(tocsin_0)), groupArray(materialize(tocsin_1)), groupArray(materialize(tocsin_2)), groupArray(materialize(tocsin_3)), groupArray(materialize(tocsin_4)), groupArray(materialize(tocsin_5)), groupArray(materialize(tocsin_6)), groupArray(materialize(tocsin_7)), groupArray(materialize(tocsin_8)), groupArray(materialize(tocsin_9)), groupArray(materialize(tocsin_10)), groupArray(materialize(tocsin_11)), groupArray(materialize(tocsin_12)), groupArray(materialize(tocsin_13))
 FROM (
 SELECT
     toUnixTimestamp64Nano(start_time) AS tocsin_0,
@@ -33,7 +33,7 @@ LIMIT {limit:UInt64}
 
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
-    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+    groupArray(materialize(tocsin_0)), groupArray(materialize(tocsin_1)), groupArray(materialize(tocsin_2)), groupArray(materialize(tocsin_3)), groupArray(materialize(tocsin_4)), groupArray(materialize(tocsin_5)), groupArray(materialize(tocsin_6)), groupArray(materialize(tocsin_7)), groupArray(materialize(tocsin_8)), groupArray(materialize(tocsin_9)), groupArray(materialize(tocsin_10)), groupArray(materialize(tocsin_11)), groupArray(materialize(tocsin_12)), groupArray(materialize(tocsin_13))
 FROM (
 SELECT
     toUnixTimestamp64Nano(start_time) AS tocsin_0,
@@ -72,7 +72,7 @@ LIMIT {limit:UInt64}
 
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
-    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+    groupArray(materialize(tocsin_0)), groupArray(materialize(tocsin_1)), groupArray(materialize(tocsin_2)), groupArray(materialize(tocsin_3)), groupArray(materialize(tocsin_4)), groupArray(materialize(tocsin_5)), groupArray(materialize(tocsin_6)), groupArray(materialize(tocsin_7)), groupArray(materialize(tocsin_8)), groupArray(materialize(tocsin_9)), groupArray(materialize(tocsin_10)), groupArray(materialize(tocsin_11)), groupArray(materialize(tocsin_12)), groupArray(materialize(tocsin_13))
 FROM (
 SELECT
     toUnixTimestamp64Nano(start_time) AS tocsin_0,
@@ -97,18 +97,25 @@ WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND true
   AND (application_id IN (unhex({application_0:String})) OR (startsWith(application_id, unhex({application_pattern_1_first:String}))))
+  AND NOT ((application_id IN (unhex({not_application_0:String}))))
   AND (true OR (endsWith(route_id, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(route_id) + 1) OR (startsWith(route_id, unhex({route_pattern_2_first:String})) AND endsWith(route_id, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(route_id) + 1))
+  AND NOT ((route_id IN (unhex({not_route_0:String})) OR (endsWith(route_id, unhex({not_route_pattern_1_last:String})))))
   AND (environment IN (unhex({environment_0:String})))
+  AND NOT (((startsWith(environment, unhex({not_environment_pattern_0_first:String})))))
   AND error_type IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
+  AND NOT (error_type IN (unhex({not_error_type_0:String})))
   AND duration >= {min_duration:Int64}
   AND duration <= {max_duration:Int64}
   AND position(error_message, unhex({contains:String})) > 0
+  AND NOT (position(error_message, unhex({not_contains_0:String})) > 0)
   AND match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
-  AND mapContains(attributes, unhex({attribute_0_key:String}))
-  AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys(attributes))] = unhex({attribute_0:String})
-  AND mapContains(attributes, unhex({attribute_1_key:String}))
-  AND mapContains(attributes, unhex({attribute_2_key:String}))
-  AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
+  AND NOT (match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({not_matches_0:String})))
+  AND mapContains(attributes, unhex({attribute_0_key:String})) AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys(attributes))] = unhex({attribute_0:String})
+  AND mapContains(attributes, unhex({attribute_1_key:String})) AND true
+  AND mapContains(attributes, unhex({attribute_2_key:String})) AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
+  AND mapContains(attributes, unhex({attribute_3_key:String})) AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_3_key:String}), mapKeys(attributes))] IN (unhex({attribute_3_0:String}), unhex({attribute_3_1:String}))
+  AND mapContains(attributes, unhex({attribute_4_key:String})) AND (match(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_4_key:String}), mapKeys(attributes))], unhex({attribute_4_number:String})) AND toDecimal256OrZero(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_4_key:String}), mapKeys(attributes))], 36) >= toDecimal256OrZero(unhex({attribute_4:String}), 36))
+  AND NOT (mapContains(attributes, unhex({attribute_5_key:String})) AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_5_key:String}), mapKeys(attributes))] = unhex({attribute_5:String}))
 ORDER BY start_time, execution_id
 LIMIT {limit:UInt64}
 )
@@ -121,6 +128,14 @@ LIMIT {limit:UInt64}
 -- attribute_1_key = 7265747279
 -- attribute_2 = 5c4171
 -- attribute_2_key = 7175657565
+-- attribute_3_0 = 6575
+-- attribute_3_1 = 7573
+-- attribute_3_key = 726567696f6e
+-- attribute_4 = 39392e35
+-- attribute_4_key = 616d6f756e74
+-- attribute_4_number = 5c415b2b2d5d3f285b302d395d7b312c31387d285c2e5b302d395d7b302c31387d293f7c5c2e5b302d395d7b312c31387d29285b65455d5b2b2d5d3f28303f5b302d395d7c315b302d385d29293f5c7a
+-- attribute_5 = 796573
+-- attribute_5_key = 70726f6265
 -- before = 1795244520123456799
 -- contains = 313030252022676f6e6522
 -- environment_0 = 70726f64756374696f6e
@@ -130,6 +145,13 @@ LIMIT {limit:UInt64}
 -- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
 -- max_duration = 60000000000
 -- min_duration = 100000000
+-- not_application_0 = 6f72646572732d6d6f636b
+-- not_contains_0 = 7265747279206c61746572
+-- not_environment_pattern_0_first = 74657374
+-- not_error_type_0 = 43616e63656c6c6564
+-- not_matches_0 = 5c416865616c7468
+-- not_route_0 = 6865616c7468
+-- not_route_pattern_1_last = 2d70726f6265
 -- route_pattern_1_0 = 746f
 -- route_pattern_1_last = 657270
 -- route_pattern_2_0 = 62

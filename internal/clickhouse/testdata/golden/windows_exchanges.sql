@@ -30,7 +30,7 @@ GROUP BY GROUPING SETS (
 WITH ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended
 SELECT
     tocsin_window,
-    if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString(environment), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(application_id), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(route_id), ''))) AS tocsin_group,
+    if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', toString(error_type), if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString(environment), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(application_id), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(route_id), '')))) AS tocsin_group,
     toInt64(uniqExact(execution_id)) AS tocsin_count,
     tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(start_time))), 1),
     tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(start_time))), 2)
@@ -120,7 +120,7 @@ WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND true
   AND (application_id IN (unhex({any_application_0:String}), unhex({any_application_1:String})) OR (startsWith(application_id, unhex({any_application_pattern_0_first:String}))))
 ORDER BY tocsin_window, execution_id DESC
-LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString(environment), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(application_id), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(route_id), '')))
+LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', toString(error_type), if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString(environment), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(application_id), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(route_id), ''))))
 -- any_application_0 = 6f7264657273
 -- any_application_1 = 73686f70
 -- any_application_pattern_0_first = 62696c6c

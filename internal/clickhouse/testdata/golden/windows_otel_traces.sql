@@ -29,7 +29,7 @@ GROUP BY GROUPING SETS (
 WITH ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toUnixTimestamp64Nano(Timestamp)) AS tocsin_ended
 SELECT
     tocsin_window,
-    if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment']))), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(ServiceName), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(SpanName), ''))) AS tocsin_group,
+    if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', toString((coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type']))), if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment']))), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(ServiceName), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(SpanName), '')))) AS tocsin_group,
     toInt64(uniqExact((concat(TraceId, ':', SpanId)))) AS tocsin_count,
     tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 1),
     tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 2)
@@ -118,7 +118,7 @@ WHERE false
   AND true
   AND (ServiceName IN (unhex({any_application_0:String}), unhex({any_application_1:String})) OR (startsWith(ServiceName, unhex({any_application_pattern_0_first:String}))))
 ORDER BY tocsin_window, (concat(TraceId, ':', SpanId)) DESC
-LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment']))), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(ServiceName), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(SpanName), '')))
+LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', toString((coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type']))), if(['ROUTE', ''][tocsin_window + 1] = 'ENVIRONMENT', toString((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment']))), if(['ROUTE', ''][tocsin_window + 1] = 'APPLICATION', toString(ServiceName), if(['ROUTE', ''][tocsin_window + 1] = 'ROUTE', toString(SpanName), ''))))
 -- any_application_0 = 6f7264657273
 -- any_application_1 = 73686f70
 -- any_application_pattern_0_first = 62696c6c

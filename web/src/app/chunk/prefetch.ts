@@ -30,9 +30,9 @@ export function usePrefetch() {
 
 /** In the order in which they are likely to be wanted. */
 export function chunksFor(who: Me): readonly Chunk<unknown>[] {
-  const { rules, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
+  const { rules, rule, issue, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
   return [
-    ...[rules, deliveries, system, webhooks].map(({ chunk }) => chunk),
+    ...[rules, rule, issue, deliveries, system, webhooks].map(({ chunk }) => chunk),
     paletteChunk,
     ...[editRule, editWebhook, account].map(({ chunk }) => chunk),
     ...(isAtLeast(who, "editor") ? [pages.newRule.chunk, pages.newWebhook.chunk] : []),

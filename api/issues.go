@@ -1,0 +1,122 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Issues tells what is known of an issue over all its alerts.
+type Issues interface {
+	// Issue returns an issue. One without any alert is a fault of kind NotFound.
+	Issue(ctx context.Context, tenant string, key IssueKey) (IssueRecord, error)
+}
+
+// IssueKey names an issue: the alerts about exchanges of one application and route
+// that failed with one signature.
+type IssueKey struct{ Application, Route, Signature string }
+
+// IssueDays is how many days the long trend of an issue covers.
+const IssueDays = 14
+
+// IssueRecord is what is known of an issue. Alerts that are pending do not count.
+type IssueRecord struct {
+	Severity          rules.Severity
+	Counts            alerts.Counts
+	FirstAt, NewestAt time.Time
+	// Hours and Days count the alerts that fired in each of the last hours and days
+	// before the present, the oldest first.
+	Hours [alerts.TrendHours]int64
+	Days  [IssueDays]int64
+	// Rules raised its alerts, most first.
+	Rules []IssueRule
+	// Places are where exchanges fail alike, most alerts first and not all where there
+	// are very many; PlaceCount is the number of all. Both are empty for alerts
+	// without an error, which have nothing in common.
+	Places     []IssuePlace
+	PlaceCount int64
+	// LastResolution is nil where no alert is resolved.
+	LastResolution *IssueResolution
+	// Regressions are the newest alerts that fired when all before them were resolved,
+	// newest first; RegressionCount is the number of all.
+	Regressions     []IssueRegression
+	RegressionCount int64
+}
+
+// IssueRule is a rule that raised alerts of an issue.
+type IssueRule struct {
+	ID     uuid.UUID
+	Name   string
+	Alerts int64
+}
+
+// IssuePlace is an application and route in which exchanges fail alike.
+type IssuePlace struct {
+	Application, Route string
+	Alerts, Firing     int64
+	NewestAt           time.Time
+}
+
+// IssueResolution is who resolved an alert of an issue; By is empty where nobody did
+// it by hand.
+type IssueResolution struct {
+	AlertID uuid.UUID
+	At      time.Time
+	By      string
+}
+
+// IssueRegression is an alert that fired at At, after the last of those before it was
+// resolved at ResolvedAt.
+type IssueRegression struct {
+	AlertID        uuid.UUID
+	At, ResolvedAt time.Time
+}
+
+// GetIssue answers GET /alerts/issue.
+func (s *server) GetIssue(ctx context.Context, req GetIssueRequestObject) (GetIssueResponseObject, error) {
+	key := IssueKey{Application: req.Params.Application, Route: req.Params.Route, Signature: req.Params.Signature}
+	if err := cmp.Or(
+		texts("application", []string{key.Application}, maxNameBytes),
+		texts("route", []string{key.Route}, maxNameBytes),
+		texts("signature", []string{key.Signature}, maxNameBytes),
+	); err != nil {
+		return nil, err
+	}
+	issue, err := s.Issues.Issue(ctx, tenantOf(ctx), key)
+	if err != nil {
+		return nil, fmt.Errorf("read issue: %w", err)
+	}
+	return GetIssue200JSONResponse(issueAnswer(key, &issue)), nil
+}
+
+func issueAnswer(key IssueKey, issue *IssueRecord) Issue {
+	answer := Issue{
+		Application: key.Application, Route: key.Route, Signature: key.Signature, Severity: issue.Severity,
+		Firing: issue.Counts.Firing, Acknowledged: issue.Counts.Acknowledged, Resolved: issue.Counts.Resolved,
+		Count:   issue.Counts.Firing + issue.Counts.Acknowledged + issue.Counts.Resolved,
+		FirstAt: issue.FirstAt.UTC(), NewestAt: issue.NewestAt.UTC(),
+		Trend: issue.Hours[:], Days: issue.Days[:],
+		Rules:  make([]IssueRuleCount, len(issue.Rules)),
+		Places: make([]IssuePlaceCount, len(issue.Places)), PlaceCount: issue.PlaceCount,
+		Regressions: make([]Regression, len(issue.Regressions)), RegressionCount: issue.RegressionCount,
+	}
+	for i, r := range issue.Rules {
+		answer.Rules[i] = IssueRuleCount{RuleID: r.ID, RuleName: r.Name, Count: r.Alerts}
+	}
+	for i, p := range issue.Places {
+		answer.Places[i] = IssuePlaceCount{Application: p.Application, Route: p.Route, Count: p.Alerts, Firing: p.Firing, NewestAt: p.NewestAt.UTC()}
+	}
+	for i, r := range issue.Regressions {
+		answer.Regressions[i] = Regression{AlertID: r.AlertID, At: r.At.UTC(), ResolvedAt: r.ResolvedAt.UTC()}
+	}
+	if r := issue.LastResolution; r != nil {
+		answer.LastResolution = &Resolution{AlertID: r.AlertID, At: r.At.UTC(), By: optional(r.By)}
+	}
+	return answer
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+// applying compares files with a server.
+type applying struct {
+	*filesFlags
+
+	server   *api.ClientWithResponses
+	document *rulefile.Document
+	plan     plan
+	// fresh are the names of webhooks that the plan makes.
+	fresh map[string]bool
+}
+
+// plan reads the files and compares them with the server: what it returns has changed nothing yet. Webhooks come before the
+// rules that are bound to them, and are deleted after those.
+func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error) {
+	server, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	document, err := files.read(os.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	a := &applying{filesFlags: files, server: server, document: document, fresh: map[string]bool{}}
+	var gone []step
+	if document.Sections[rulefile.Webhooks] != nil {
+		if gone, err = a.webhooks(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if document.Sections[rulefile.Users] != nil {
+		if err := a.users(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if document.Sections[rulefile.Rules] != nil {
+		if err := a.rules(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a.plan.steps = append(a.plan.steps, gone...)
+	return &a.plan, nil
+}
+
+// wrong tells each field that the server refuses by its place in the files, and returns the error of all.
+func (a *applying) wrong(err error, prefix string) error {
+	refused, ok := errors.AsType[*api.Problem](err)
+	if !ok || len(refused.Errors) == 0 {
+		return err
+	}
+	for _, e := range refused.Errors {
+		_ = a.misplaced(prefix+e.Field, e.Message)
+	}
+	if refused.Detail != nil {
+		return errors.New(*refused.Detail)
+	}
+	return errFiles
+}
+
+// errFiles is the error of files in which something is wrong that was told before.
+var errFiles = errors.New("the files are not valid: see above")
+
+// misplaced tells what is wrong at a place of the files.
+func (a *applying) misplaced(field, message string) error {
+	if _, err := fmt.Fprintf(os.Stderr, "%s: %s\n", a.document.Locate(field), message); err != nil {
+		return err
+	}
+	return errFiles
+}
+
+// rules plans what becomes of rules. The server compares and checks them, and writes them all at once.
+func (a *applying) rules(ctx context.Context) error {
+	// A webhook that the plan makes is not there yet.
+	tried, bound := a.withoutFresh()
+	done, err := a.applyRules(ctx, tried, true)
+	if err != nil {
+		return a.wrong(err, "")
+	}
+	a.plan.leftAlone += done.LeftAlone
+	first := -1
+	for i, r := range done.Rules {
+		s := step{kind: "rule", name: r.Name, action: action(r.Action), warnings: r.Warnings}
+		for _, c := range r.Changes {
+			s.changes = append(s.changes, change{field: c.Field, before: c.Before, after: c.After})
+		}
+		if i < len(bound) && len(bound[i]) > 0 {
+			if s.action == unchanged {
+				s.action = updated
+			}
+			s.changes = append(s.changes, change{field: "webhooks", why: fmt.Sprintf("also %q, which this makes", bound[i])})
+		}
+		if s.action != unchanged && first < 0 {
+			first = len(a.plan.steps)
+		}
+		a.plan.steps = append(a.plan.steps, s)
+	}
+	if first >= 0 {
+		a.plan.steps[first].run = func(ctx context.Context) error {
+			_, err := a.applyRules(ctx, a.document.Sections[rulefile.Rules], false)
+			return a.wrong(err, "")
+		}
+	}
+	return nil
+}
+
+// withoutFresh returns the rules without webhooks that the plan makes, and those webhooks, by rule.
+func (a *applying) withoutFresh() (rules []any, bound map[int][]string) {
+	rules, bound = slices.Clone(a.document.Sections[rulefile.Rules]), map[int][]string{}
+	for i, rule := range rules {
+		fields, _ := rule.(map[string]any)
+		names, _ := fields["webhooks"].([]any)
+		kept := []any{}
+		for _, n := range names {
+			if name, ok := n.(string); ok && a.fresh[name] {
+				bound[i] = append(bound[i], name)
+			} else {
+				kept = append(kept, n)
+			}
+		}
+		if len(bound[i]) > 0 {
+			rules[i] = with(fields, "webhooks", kept)
+		}
+	}
+	return rules, bound
+}
+
+// with returns a copy of fields with another value of one.
+func with(fields map[string]any, name string, value any) map[string]any {
+	changed := maps.Clone(fields)
+	changed[name] = value
+	return changed
+}
+
+func (a *applying) applyRules(ctx context.Context, rules []any, dryRun bool) (*api.RulesApplied, error) {
+	application := map[string]any{"rules": rules, "prune": a.Prune, "dryRun": dryRun}
+	if len(a.PruneName) > 0 {
+		application["pruneNames"] = a.PruneName
+	}
+	if len(a.PruneLabel) > 0 {
+		application["pruneLabels"] = a.PruneLabel
+	}
+	body, err := json.Marshal(application)
+	if err != nil {
+		return nil, fmt.Errorf("encode rules: %w", err)
+	}
+	answer, err := a.server.ApplyRulesWithBodyWithResponse(ctx, "application/json", bytes.NewReader(body))
+	if err := answered(answer, err); err != nil {
+		return nil, err
+	}
+	var done api.RulesApplied
+	return &done, decode(answer.Body, &done)
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+// webhooks plans what becomes of webhooks, which are known by their names, and returns those that are deleted at the end.
+//
+// Secrets are never read back: one that a file gives is written with a new webhook, where what can be seen of it differs
+// (the host of the URL, the names of headers, whether there is one), or where --secrets says so.
+func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
+	stored, err := webhooksOf(ctx, a.server)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*api.Webhook{}
+	for i := range stored {
+		known[stored[i].Name] = &stored[i]
+	}
+	given := map[string]bool{}
+	for i, entry := range a.document.Sections[rulefile.Webhooks] {
+		fields, secrets, err := a.revealed(i, entry)
+		if err != nil {
+			return nil, err
+		}
+		var want api.WebhookDefinition
+		if err := a.strictly(rulefile.Webhooks, i, fields, &want); err != nil {
+			return nil, err
+		}
+		switch place := fmt.Sprintf("webhooks[%d].name", i); {
+		case want.Name == "" || want.Kind == "":
+			return nil, a.misplaced(place, "A webhook has a name and a kind")
+		case given[want.Name]:
+			return nil, a.misplaced(place, "Another webhook has this name, too")
+		}
+		given[want.Name] = true
+		s, err := a.webhook(i, fields, secrets, &want, known[want.Name])
+		if err != nil {
+			return nil, err
+		}
+		a.plan.steps = append(a.plan.steps, s)
+	}
+	for i := range stored {
+		w := &stored[i]
+		switch {
+		case given[w.Name]:
+		case a.prunes(w.Name):
+			gone = append(gone, step{kind: "webhook", name: w.Name, action: deleted, run: func(ctx context.Context) error {
+				return answered(a.server.DeleteWebhookWithResponse(ctx, w.ID))
+			}})
+		default:
+			a.plan.leftAlone++
+		}
+	}
+	return gone, nil
+}
+
+// secretFields are those that the API takes and never tells, of a webhook and of its Slack app.
+func secretFields() (ofWebhook, ofSlack []string) {
+	return []string{"url", "headers", "signingSecret", "clientCertificate"}, []string{"botToken", "signingSecret"}
+}
+
+// revealed returns a copy of a webhook's fields with its secrets in place of where they are, as {env: NAME} or {file: PATH},
+// and the places of those that are given.
+func (a *applying) revealed(i int, entry any) (fields map[string]any, given []string, err error) {
+	was, ok := entry.(map[string]any)
+	if !ok {
+		return nil, nil, a.misplaced(fmt.Sprintf("webhooks[%d]", i), "Want the fields of a webhook")
+	}
+	place := fmt.Sprintf("webhooks[%d].", i)
+	reveal := func(in map[string]any, names []string, path string) (map[string]any, error) {
+		out := maps.Clone(in)
+		for _, name := range names {
+			v, there := in[name]
+			if !there {
+				continue
+			}
+			given = append(given, path+name)
+			if out[name], err = a.secret(place+path+name, v); err != nil {
+				return nil, err
+			}
+			headers, _ := out[name].(map[string]any)
+			for header, v := range headers {
+				if headers[header], err = a.secret(place+path+name+"."+header, v); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return out, nil
+	}
+	ofWebhook, ofSlack := secretFields()
+	if fields, err = reveal(was, ofWebhook, ""); err != nil {
+		return nil, nil, err
+	}
+	if slack, ok := was["slack"].(map[string]any); ok {
+		if fields["slack"], err = reveal(slack, ofSlack, "slack."); err != nil {
+			return nil, nil, err
+		}
+	}
+	return fields, given, nil
+}
+
+// secret returns a value itself, or what {env: NAME} or {file: PATH} stands for. Headers are returned as a copy.
+func (a *applying) secret(place string, v any) (any, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v, nil
+	}
+	name, isEnv := m["env"].(string)
+	path, isFile := m["file"].(string)
+	switch {
+	case len(m) == 1 && isEnv:
+		value, set := os.LookupEnv(name)
+		if !set {
+			return nil, a.misplaced(place, "The environment variable "+name+" is not set")
+		}
+		return value, nil
+	case len(m) == 1 && isFile:
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, a.misplaced(place, err.Error())
+		}
+		return strings.TrimRight(string(content), "\r\n"), nil
+	case strings.HasSuffix(place, ".headers"):
+		return maps.Clone(m), nil
+	default:
+		return nil, a.misplaced(place, "Want a text, {env: NAME} or {file: PATH}")
+	}
+}
+
+// webhook plans what becomes of one webhook; is nil where there is none.
+func (a *applying) webhook(i int, fields map[string]any, secrets []string, want *api.WebhookDefinition, is *api.Webhook) (step, error) {
+	s := step{kind: "webhook", name: want.Name, action: unchanged}
+	prefix := fmt.Sprintf("webhooks[%d].", i)
+	if is == nil {
+		s.action = created
+		a.fresh[want.Name] = true
+		s.run = func(ctx context.Context) error {
+			body, err := json.Marshal(fields)
+			if err != nil {
+				return fmt.Errorf("encode: %w", err)
+			}
+			return a.wrong(answered(a.server.CreateWebhookWithBodyWithResponse(ctx, "application/json", bytes.NewReader(body))), prefix)
+		}
+		return s, nil
+	}
+	if want.Kind != is.Kind {
+		return s, a.misplaced(prefix+"kind", fmt.Sprintf("The webhook is of the kind %s, which stays; give it another name", is.Kind))
+	}
+	s.compare(want, is)
+	rewrite := s.compareSecrets(want, is, secrets, a.Secrets)
+	if s.action == unchanged {
+		return s, nil
+	}
+	edit := maps.Clone(fields)
+	delete(edit, "kind")
+	if want.Enabled == nil {
+		edit["enabled"] = is.Enabled
+	}
+	if !rewrite {
+		ofWebhook, ofSlack := secretFields()
+		for _, name := range ofWebhook {
+			delete(edit, name)
+		}
+		if slack, ok := edit["slack"].(map[string]any); ok {
+			slack = maps.Clone(slack)
+			for _, name := range ofSlack {
+				delete(slack, name)
+			}
+			edit["slack"] = slack
+		}
+	}
+	s.run = func(ctx context.Context) error {
+		body, err := json.Marshal(edit)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		return a.wrong(answered(a.server.UpdateWebhookWithBodyWithResponse(ctx, is.ID, &api.UpdateWebhookParams{IfMatch: tag(is.Version)}, "application/json", bytes.NewReader(body))), prefix)
+	}
+	return s, nil
+}
+
+// The defaults of webhooks, as the API has them.
+const (
+	defaultTimeoutSeconds   = 10.0
+	defaultMaxConcurrent    = 8
+	defaultSlackRate        = 1.0
+	defaultSlackDigestAbove = 20
+)
+
+// defaultsOf returns what a webhook of a kind has where nothing is said.
+func defaultsOf(kind api.WebhookKind) (rate float64, digestAbove int) {
+	if kind == api.WebhookKindSlack {
+		return defaultSlackRate, defaultSlackDigestAbove
+	}
+	return 0, 0
+}
+
+// compare notes what differs of what can be seen.
+func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
+	rate, digestAbove := defaultsOf(want.Kind)
+	s.differ("bodyTemplate", is.BodyTemplate, want.BodyTemplate)
+	s.differ("operators", is.Operators, want.Operators)
+	s.differ("timeoutSeconds", is.TimeoutSeconds, valueOr(want.TimeoutSeconds, defaultTimeoutSeconds))
+	s.differ("maxConcurrent", is.MaxConcurrent, valueOr(want.MaxConcurrent, defaultMaxConcurrent))
+	s.differ("ratePerSecond", is.RatePerSecond, valueOr(want.RatePerSecond, rate))
+	s.differ("digestAbove", is.DigestAbove, valueOr(want.DigestAbove, digestAbove))
+	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
+	if want.Slack != nil && is.Slack != nil {
+		s.differ("slack.channel", is.Slack.Channel, want.Slack.Channel)
+	}
+}
+
+// compareSecrets notes which secrets are written, and why, and reports whether any is. Where one is, all that are given are:
+// the server wants headers anew for another host.
+func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, given []string, always bool) bool {
+	because := map[string]string{}
+	reason := func(field string, differs bool, why string) {
+		if slices.Contains(given, field) && differs {
+			because[field] = why
+		}
+	}
+	host := ""
+	if u, err := url.Parse(want.URL); err == nil {
+		host = u.Host
+	}
+	reason("url", host != is.URLHost, fmt.Sprintf("another host: %s → %s", cmp.Or(is.URLHost, "none"), cmp.Or(host, "none")))
+	names := slices.Sorted(maps.Keys(want.Headers))
+	reason("headers", !slices.EqualFunc(names, is.HeaderNames, strings.EqualFold), fmt.Sprintf("other names: %v → %v", is.HeaderNames, names))
+	reason("signingSecret", (want.SigningSecret != "") != is.HasSigningSecret, "there is one on one side alone")
+	reason("clientCertificate", (want.ClientCertificate != "") != valueOr(is.HasClientCertificate, false), "there is one on one side alone")
+	if want.Slack != nil {
+		reason("slack.botToken", is.Slack == nil || !is.Slack.HasBotToken, "there is none yet")
+		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "there is one on one side alone")
+	}
+	for _, field := range given {
+		switch {
+		case because[field] != "":
+		case is.SecretsProblem != nil:
+			because[field] = "the stored one cannot be opened"
+		case always:
+			because[field] = "written again"
+		}
+	}
+	for _, field := range given {
+		if because[field] != "" {
+			s.because(field, because[field])
+		}
+	}
+	return len(because) > 0
+}
+
+// valueOr returns what a pointer leads to, or something else.
+func valueOr[T any](given *T, otherwise T) T {
+	if given == nil {
+		return otherwise
+	}
+	return *given
+}
+
+// exportedWebhooks returns every webhook as it is in a file, without secrets and defaults.
+func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
+	stored, err := webhooksOf(ctx, server)
+	list := []any{}
+	for i := range stored {
+		w := &stored[i]
+		rate, digestAbove := defaultsOf(w.Kind)
+		entry := map[string]any{"name": w.Name, "kind": string(w.Kind)}
+		put := func(field string, value any, is bool) {
+			if is {
+				entry[field] = value
+			}
+		}
+		put("enabled", false, !w.Enabled)
+		put("operators", true, w.Operators)
+		put("bodyTemplate", w.BodyTemplate, w.BodyTemplate != "")
+		put("timeoutSeconds", number(w.TimeoutSeconds), w.TimeoutSeconds != defaultTimeoutSeconds)
+		put("maxConcurrent", number(w.MaxConcurrent), w.MaxConcurrent != defaultMaxConcurrent)
+		put("ratePerSecond", number(w.RatePerSecond), w.RatePerSecond != rate)
+		put("digestAbove", number(w.DigestAbove), w.DigestAbove != digestAbove)
+		if w.Slack != nil {
+			entry["slack"] = map[string]any{"channel": w.Slack.Channel}
+		}
+		list = append(list, entry)
+	}
+	return list, err
+}
+
+// number is a number as a file has it.
+func number(v any) json.Number { return json.Number(fmt.Sprint(v)) }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	api "tocsin/client"
+)
+
+// explainExchange is the command that tells why there is an alert about an exchange, or none.
+type explainExchange struct {
+	serverFlags
+
+	ExecutionID string     `arg:"" help:"The id of the exchange." placeholder:"EXECUTION_ID"`
+	StartTime   *time.Time `help:"When it began, RFC 3339 with nanoseconds; without it the newest exchange of this id." placeholder:"TIME"`
+	Hours       int        `help:"How far to look back for it, where it has no alert." default:"24"`
+	All         bool       `help:"Also list the rules whose condition it does not meet."`
+}
+
+// Run asks and prints.
+func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
+	server, err := x.open()
+	if err != nil {
+		return err
+	}
+	answer, err := server.ExplainExchangeWithResponse(ctx, &api.ExplainExchangeParams{ExecutionID: x.ExecutionID, StartTime: x.StartTime, Hours: &x.Hours})
+	if p, ok := errors.AsType[*api.Problem](api.Check(answer, err)); ok && p.Status == http.StatusNotFound && p.Detail != nil && strings.Contains(*p.Detail, "exchange") {
+		return p // the address is right
+	}
+	if err := answered(answer, err); err != nil {
+		return fmt.Errorf("explain exchange: %w", err)
+	}
+	if answer.JSON200 == nil {
+		return errForeign
+	}
+	told := answer.JSON200
+	e := &told.Exchange
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, err = fmt.Fprintf(table, "%s: %s · %s in %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, e.Application, e.Route, e.Environment, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	for i := range told.Rules {
+		r := &told.Rules[i]
+		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {
+			continue
+		}
+		why := r.Detail
+		if len(r.Unmet) > 0 {
+			why += " Not met: " + strings.Join(r.Unmet, ", ") + "."
+		}
+		if r.AlertID != nil {
+			why += " Alert " + r.AlertID.String() + "."
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\n", r.RuleName, r.Verdict, why)
+		}
+	}
+	if err == nil {
+		err = table.Flush()
+	}
+	for _, c := range told.Counts {
+		if c.Verdict == api.ExplainVerdictNOTMATCHED && !x.All && err == nil {
+			_, err = fmt.Fprintf(out, "\nIt does not meet the conditions of %d other rules; --all lists them.\n", c.Rules)
+		}
+	}
+	return err
+}

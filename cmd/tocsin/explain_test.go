@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExplainTellsOfEachRule shows what is asked, and what is printed of the answer.
+func TestExplainTellsOfEachRule(t *testing.T) {
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		if r.URL.Query().Get("executionId") == "gone" {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"status":404,"title":"Not Found","type":"about:blank","code":"not_found","requestId":"r","detail":"no exchange of this id has ended"}`))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"exchange":{"executionId":"a/b","application":"orders","route":"in","environment":"live","status":"FAILED","startTime":"2026-11-21T07:02:00.123456789Z"},
+			"rules":[{"ruleName":"Orders","verdict":"ALERTED","detail":"It has an alert.","alertId":"6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00"},
+				{"ruleName":"Late","verdict":"BEYOND_LOOK_BACK","detail":"Too late."},
+				{"ruleName":"Billing","verdict":"NOT_MATCHED","detail":"No.","unmet":["scope.applications","filter.attributes[0]"]}],
+			"counts":[{"verdict":"ALERTED","rules":1},{"verdict":"BEYOND_LOOK_BACK","rules":1},{"verdict":"NOT_MATCHED","rules":4}]}`))
+	}))
+	t.Cleanup(server.Close)
+	start := time.Date(2026, 11, 21, 7, 2, 0, 123456789, time.UTC)
+	command := explainExchange{serverFlags: serverFlags{URL: server.URL}, ExecutionID: "a/b", Hours: 48, StartTime: &start}
+	var out strings.Builder
+	if err := command.Run(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if asked != "/api/v1/exchanges/explain?executionId=a%2Fb&startTime=2026-11-21T07%3A02%3A00.123456789Z&hours=48" {
+		t.Errorf("asked %s", asked)
+	}
+	for _, part := range []string{"a/b: orders · in in live, FAILED", "Orders  ALERTED           It has an alert. Alert 6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00.", "Too late.", "2026-11-21T07:02:00.123456789Z", "conditions of 4 other rules; --all"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("not told: %q in\n%s", part, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "Billing") {
+		t.Errorf("a rule without a match is listed:\n%s", out.String())
+	}
+	out.Reset()
+	command.All = true
+	if err := command.Run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "Not met: scope.applications, filter.attributes[0].") || strings.Contains(out.String(), "--all") {
+		t.Errorf("%v, all:\n%s", err, out.String())
+	}
+	command.ExecutionID = "gone"
+	if err := command.Run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "no exchange") || strings.Contains(err.Error(), "TOCSIN_URL") {
+		t.Errorf("gone: %v", err)
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	api "tocsin/client"
+	"tocsin/internal/app"
+	"tocsin/internal/rulefile"
+	"tocsin/rules"
+)
+
+// The commands about files speak to a server, so that a token's role, the checks and the audit log are those of every
+// change.
+
+// ruleFiles are the names that these commands had before they knew of anything but rules.
+type ruleFiles struct {
+	Export ruleExport  `cmd:"" help:"As export --kind rules."`
+	Diff   filesDiff   `cmd:"" help:"As diff."`
+	Apply  filesApply  `cmd:"" help:"As apply."`
+	Schema filesSchema `cmd:"" help:"As schema."`
+}
+
+type exportFlags struct {
+	serverFlags
+
+	File string   `help:"File to write; standard output by default." short:"f" placeholder:"FILE"`
+	Name []string `help:"Only what has one of these names, in which * stands for any run of characters." placeholder:"NAME"`
+}
+
+type filesExport struct {
+	exportFlags
+
+	Kind []string `help:"What to write: webhooks, users, rules." default:"webhooks,rules" enum:"webhooks,users,rules"`
+}
+
+// Run exports.
+func (e *filesExport) Run(ctx context.Context, out io.Writer) error {
+	return e.export(ctx, out, e.Kind)
+}
+
+type ruleExport struct{ exportFlags }
+
+// Run exports rules.
+func (e *ruleExport) Run(ctx context.Context, out io.Writer) error {
+	return e.export(ctx, out, []string{rulefile.Rules})
+}
+
+func (e *exportFlags) export(ctx context.Context, out io.Writer, kinds []string) error {
+	server, err := e.open()
+	if err != nil {
+		return err
+	}
+	document := map[string][]any{}
+	for _, kind := range kinds {
+		var list []any
+		switch kind {
+		case rulefile.Webhooks:
+			list, err = exportedWebhooks(ctx, server)
+		case rulefile.Users:
+			list, err = exportedUsers(ctx, server)
+		default:
+			list, err = exportedRules(ctx, server)
+		}
+		if err != nil {
+			return err
+		}
+		document[kind] = slices.DeleteFunc(list, func(entry any) bool { return !rules.NameMatches(e.Name, rulefile.Name(entry)) })
+	}
+	var text bytes.Buffer
+	if err := rulefile.Write(&text, document, strings.TrimSuffix(e.URL, "/")+app.PathRulesSchema); err != nil {
+		return err
+	}
+	if e.File == "" || e.File == "-" {
+		_, err := out.Write(text.Bytes())
+		return err
+	}
+	return replaceFile(e.File, text.Bytes())
+}
+
+// exportedRules returns every rule as it is in a file.
+func exportedRules(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
+	answer, err := server.ExportRulesWithResponse(ctx)
+	if err := answered(answer, err); err != nil {
+		return nil, err
+	}
+	var document struct {
+		Rules []any `json:"rules"`
+	}
+	err = decode(answer.Body, &document)
+	return document.Rules, err
+}
+
+// replaceFile writes a file whole, or leaves what was there.
+func replaceFile(path string, content []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".tocsin-*")
+	if err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write file: %w", errors.Join(err, os.Remove(file.Name())))
+		}
+	}()
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// filesFlags say what is meant.
+type filesFlags struct {
+	File       []string          `help:"YAML file with webhooks, users and rules; - is standard input. Several files count as one." short:"f" required:"" placeholder:"FILE"`
+	Prune      bool              `help:"Also delete what is not in the files, of the kinds that they have a list of."`
+	PruneName  []string          `help:"With --prune, delete only what has one of these names, in which * stands for any run of characters." placeholder:"NAME"`
+	PruneLabel map[string]string `help:"With --prune, delete only rules that have all of these labels, and nothing that has none." placeholder:"KEY=VALUE;…"`
+	Secrets    bool              `help:"Write the secrets of webhooks again, although nothing shows that they differ."`
+}
+
+// read returns what all files say.
+func (f *filesFlags) read(in io.Reader) (*rulefile.Document, error) {
+	if len(f.PruneName)+len(f.PruneLabel) > 0 && !f.Prune {
+		return nil, errors.New("--prune-name and --prune-label have no meaning without --prune")
+	}
+	document := &rulefile.Document{}
+	for _, name := range f.File {
+		var content []byte
+		var err error
+		if name == "-" {
+			name = "standard input"
+			content, err = io.ReadAll(in)
+		} else {
+			content, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read files: %w", err)
+		}
+		if err := document.Add(name, content); err != nil {
+			return nil, err
+		}
+	}
+	return document, nil
+}
+
+// prunes reports whether what has a name, no labels, and is not in the files is deleted.
+func (f *filesFlags) prunes(name string) bool {
+	return f.Prune && len(f.PruneLabel) == 0 && rules.NameMatches(f.PruneName, name)
+}
+
+type filesApply struct {
+	serverFlags
+	filesFlags
+
+	DryRun bool `help:"Only tell what would change."`
+}
+
+// Run applies.
+func (a *filesApply) Run(ctx context.Context, out io.Writer) error {
+	p, err := a.plan(ctx, &a.filesFlags)
+	if err != nil {
+		return err
+	}
+	if err := p.print(out); err != nil {
+		return err
+	}
+	if !a.DryRun {
+		if err := p.run(ctx); err != nil {
+			return err
+		}
+	}
+	return p.sum(out, a.DryRun)
+}
+
+type filesDiff struct {
+	serverFlags
+	filesFlags
+}
+
+// errorOfDiff is the exit code of a comparison that could not be made.
+const errorOfDiff = 2
+
+// Run compares.
+func (d *filesDiff) Run(ctx context.Context, out io.Writer) error {
+	p, err := d.plan(ctx, &d.filesFlags)
+	if err == nil {
+		err = errors.Join(p.print(out), p.sum(out, true))
+	}
+	switch {
+	case err != nil:
+		return exitError{code: errorOfDiff, err: err}
+	case p.differs():
+		return exitError{code: 1}
+	}
+	return nil
+}
+
+type filesSchema struct{}
+
+// Run prints the schema.
+func (filesSchema) Run(out io.Writer) error {
+	text, err := app.RulesSchema()
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}

@@ -1,0 +1,179 @@
+// Package explain tells for one exchange, rule by rule, why there is an alert or none.
+//
+// It judges by the same conditions as the evaluation, and knows of a rule what is stored: its
+// conditions and since when each stood, how far it has come, and its alert. What it says is
+// true of that moment. It changes nothing.
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+// Verdict is what a rule makes of an exchange.
+type Verdict string
+
+// The verdicts, in the order in which people look for them.
+const (
+	// Alerted has its alert.
+	Alerted Verdict = "ALERTED"
+	// Counted matches a rule over a window, and counts as long as that reaches it.
+	Counted Verdict = "COUNTED"
+	// Waiting matches, and is still to be judged.
+	Waiting Verdict = "WAITING"
+	// Failing is left out, because its rule cannot be evaluated.
+	Failing Verdict = "FAILING"
+	// BeyondLookBack matches, and became visible later than the rule looks back.
+	BeyondLookBack Verdict = "BEYOND_LOOK_BACK"
+	// Expired matches, and is so old that retention may have deleted its alert.
+	Expired Verdict = "EXPIRED"
+	// NotArmed ended before the rule was armed.
+	NotArmed Verdict = "NOT_ARMED"
+	// Disabled says that the rule is disabled.
+	Disabled Verdict = "DISABLED"
+	// NotMatched does not meet the condition of its time.
+	NotMatched Verdict = "NOT_MATCHED"
+)
+
+// Verdicts returns all verdicts in their order.
+func Verdicts() []Verdict {
+	return []Verdict{Alerted, Counted, Waiting, Failing, BeyondLookBack, Expired, NotArmed, Disabled, NotMatched}
+}
+
+// Standing is what is stored of a rule.
+type Standing struct {
+	// Rule has its former conditions and SweptBeforeNS.
+	Rule rules.Rule
+	// Err tells why the rule, or how far it has come, cannot be read.
+	Err error
+	// Failing says that the rule is left out, Problem why.
+	Failing bool
+	Problem string
+	// JudgedNS is the start time before which the rule has judged everything but its
+	// look-back; nil before its first pass. CursorNS is where the look-back is counted from.
+	JudgedNS, CursorNS *int64
+	// Alert is the one about the exchange, if any.
+	Alert *Alert
+}
+
+// Alert names an alert.
+type Alert struct {
+	ID    uuid.UUID
+	State alerts.State
+}
+
+// Explanation is what a rule makes of an exchange, and why.
+type Explanation struct {
+	RuleID   uuid.UUID
+	RuleName string
+	Verdict  Verdict
+	// Detail says why, in a sentence.
+	Detail string
+	// Unmet are the parts of the condition that the exchange does not meet, by their paths in
+	// a definition. Of a rule that is disabled, or was not armed, they are those of the
+	// present condition, and none means that it would match.
+	Unmet []string
+	Alert *Alert
+}
+
+// Explain tells what a rule makes of an exchange that has ended.
+func Explain(e *rules.Exchange, s *Standing) Explanation {
+	x := Explanation{RuleID: s.Rule.ID, RuleName: s.Rule.Name, Alert: s.Alert}
+	if s.Alert != nil {
+		return x.say(Alerted, "It has an alert, which is %s.", strings.ToLower(string(s.Alert.State)))
+	}
+	present, former, err := conditions(&s.Rule)
+	if s.Err != nil {
+		err = s.Err
+	}
+	if err != nil {
+		return x.say(Failing, "The rule cannot be evaluated: %v.", err)
+	}
+	x.Unmet = present.Unmet(e)
+	if !s.Rule.Enabled {
+		return x.say(Disabled, "The rule is disabled. If it were enabled, %s.", would(x.Unmet))
+	}
+	ended := e.EndedNS()
+	if ended < s.Rule.ArmedSinceNS {
+		was := -1
+		for i, era := range s.Rule.Former {
+			if ended >= era.FromNS && ended < era.ToNS {
+				was = i
+			}
+		}
+		if was < 0 {
+			return x.say(NotArmed, "It ended before the rule was armed, at %s. By the present condition %s.", instant(s.Rule.ArmedSinceNS), would(x.Unmet))
+		}
+		x.Unmet = former[was].Unmet(e)
+		if len(x.Unmet) > 0 {
+			return x.say(NotMatched, "It ended before the edit of %s, and does not meet the condition that stood then.", instant(s.Rule.Former[was].ToNS))
+		}
+	}
+	if len(x.Unmet) > 0 {
+		return x.say(NotMatched, "It does not meet the condition.")
+	}
+	return x.matched(e, s)
+}
+
+// conditions compiles those of a rule.
+func conditions(r *rules.Rule) (present *rules.Matcher, former []*rules.Matcher, err error) {
+	if present, err = rules.Compile(r.Scope, r.Filter); err != nil {
+		return nil, nil, fmt.Errorf("read condition: %w", err)
+	}
+	for _, era := range r.Former {
+		m, err := rules.Compile(era.Scope, era.Filter)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read former condition: %w", err)
+		}
+		former = append(former, m)
+	}
+	return present, former, nil
+}
+
+// matched tells why an exchange that matches has no alert.
+func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
+	r := &s.Rule
+	switch {
+	case s.Failing:
+		return x.say(Failing, "It matches, and is judged once the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
+	case r.FireMode != rules.PerExchange:
+		// The first window that it can count in ends right after it.
+		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
+			return x.say(BeyondLookBack, "It matches, and ran for longer than exchanges may that a window of this length counts.")
+		}
+		return x.say(Counted, "It matches, and counts in each window of %s that holds its end.", time.Duration(r.WindowSeconds)*time.Second)
+	case e.StartTimeNS < r.SweptBeforeNS:
+		return x.say(Expired, "It matches, and is so old that its alert may have been deleted.")
+	case s.JudgedNS == nil || s.CursorNS == nil || e.StartTimeNS >= *s.JudgedNS:
+		return x.say(Waiting, "It matches, and is still to be judged.")
+	}
+	lookBack := int64(r.LookBackSeconds) * int64(time.Second)
+	if e.StartTimeNS < *s.CursorNS-lookBack-evaluator.WaitNS(lookBack) {
+		return x.say(BeyondLookBack, "It matches, and became visible more than %s after it began, which is as far as the rule looks back.",
+			time.Duration(lookBack))
+	}
+	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", time.Duration(evaluator.WaitNS(lookBack)))
+}
+
+func (x Explanation) say(v Verdict, format string, args ...any) Explanation {
+	x.Verdict, x.Detail = v, fmt.Sprintf(format, args...)
+	return x
+}
+
+// would says whether a condition that is not in force is met.
+func would(unmet []string) string {
+	if len(unmet) == 0 {
+		return "it would match"
+	}
+	return "it would not match"
+}
+
+func instant(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339) }

@@ -1,0 +1,114 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Difference is what an edit of a rule would have changed in a stretch of the past, had
+// either version been armed at its beginning.
+type Difference struct {
+	// FromNS, ToNS, CoveredFromNS and Truncated are as in [Result]. Compared is what was
+	// covered for both.
+	FromNS, ToNS, CoveredFromNS int64
+	Truncated                   bool
+	// Scanned is the number of exchanges read.
+	Scanned int
+	// Before and After are how many alerts each version would have raised.
+	Before, After int64
+	// Added would be raised by the later version alone, Removed by the former.
+	Added, Removed Changed
+}
+
+// Changed are alerts of one version alone.
+type Changed struct {
+	Alerts int64
+	// Newest are the newest of them, the newest first, at most 20.
+	Newest []alerts.Instance
+}
+
+// Difference compares two versions of a rule. They have the tenant, the rule and the length
+// of the stretch in common. An alert about an exchange is the same where that is; of two
+// about windows, those of one group that fire within one window.
+func (p *Previewer) Difference(ctx context.Context, before, after Request) (Difference, error) {
+	began := p.Clock()
+	to, err := p.end(ctx, &after)
+	if err != nil {
+		return Difference{}, err
+	}
+	var runs [2]*run
+	for i, r := range []*Request{&before, &after} {
+		// Each has half of the time.
+		if runs[i], err = p.begin(r, to, began.Add(p.budget()*time.Duration(i+1)/2)); err != nil {
+			return Difference{}, err
+		}
+		runs[i].comparing = true
+		if err := runs[i].read(ctx); err != nil {
+			return Difference{}, err
+		}
+	}
+	was, is := runs[0], runs[1]
+	d := Difference{
+		FromNS: is.out.FromNS, ToNS: to, CoveredFromNS: max(was.out.CoveredFromNS, is.out.CoveredFromNS),
+		Truncated: was.out.Truncated || is.out.Truncated, Scanned: was.out.Scanned + is.out.Scanned,
+	}
+	for _, r := range runs {
+		r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.atNS < d.CoveredFromNS })
+	}
+	d.Before, d.After = int64(len(was.samples)), int64(len(is.samples))
+	removed, added := apart(was, is)
+	if d.Removed, err = was.changed(ctx, removed); err != nil {
+		return Difference{}, err
+	}
+	d.Added, err = is.changed(ctx, added)
+	return d, err
+}
+
+// apart returns the samples of each of two runs that the other does not have.
+func apart(a, b *run) (onlyA, onlyB []sample) {
+	if a.rule.FireMode != b.rule.FireMode {
+		return a.samples, b.samples
+	}
+	within := int64(math.MaxInt64)
+	name := func(s sample) string { return s.newest.key }
+	if a.rule.FireMode != rules.PerExchange {
+		within = int64(max(a.rule.WindowSeconds, b.rule.WindowSeconds)) * secondNS
+		name = func(s sample) string { return s.group }
+	}
+	order := func(x, y sample) int { return cmp.Or(strings.Compare(name(x), name(y)), cmp.Compare(x.atNS, y.atNS)) }
+	slices.SortFunc(a.samples, order)
+	slices.SortFunc(b.samples, order)
+	x, y := a.samples, b.samples
+	for len(x) > 0 && len(y) > 0 {
+		switch {
+		case name(x[0]) == name(y[0]) && max(x[0].atNS, y[0].atNS)-min(x[0].atNS, y[0].atNS) <= within:
+			x, y = x[1:], y[1:]
+		case order(x[0], y[0]) < 0:
+			onlyA, x = append(onlyA, x[0]), x[1:]
+		default:
+			onlyB, y = append(onlyB, y[0]), y[1:]
+		}
+	}
+	return append(onlyA, x...), append(onlyB, y...)
+}
+
+// changed counts samples, and makes the alerts of the newest.
+func (p *run) changed(ctx context.Context, samples []sample) (Changed, error) {
+	c := Changed{Alerts: int64(len(samples))}
+	slices.SortStableFunc(samples, func(a, b sample) int { return cmp.Compare(b.atNS, a.atNS) })
+	for _, s := range samples[:min(len(samples), newestMost)] {
+		a, err := p.alertOf(ctx, s)
+		if err != nil {
+			return c, err
+		}
+		c.Newest = append(c.Newest, a)
+	}
+	return c, nil
+}

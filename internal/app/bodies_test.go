@@ -1,0 +1,160 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/retention"
+	"tocsin/notify"
+)
+
+const (
+	bodyDay = 24 * time.Hour
+	// Where bodies are: in partitions, and in none of their own.
+	inPartitions  = `select count(*)::text from notification_body where tableoid <> 'notification_body_rest'::regclass`
+	inTheRest     = `select count(*)::text from notification_body_rest`
+	bodyPartition = `select name from body_partitions() order by ends_at`
+)
+
+// sweepBodies sweeps them as it would be done in so many days, of what is kept for none.
+func (w *world) sweepBodies(inDays int) {
+	w.t.Helper()
+	for range len(w.column(bodyPartition)) + 1 { // others are made meanwhile
+		if _, err := w.db.Retention().Bodies(w.t.Context(), -time.Duration(inDays)*bodyDay, bodyDay, 100); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestBodiesGoWithTheirPartition drops partitions beside a message that is still open: its
+// body stays, and is what the next attempt sends.
+func TestBodiesGoWithTheirPartition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.owed(hook, "a", "b")
+	w.deliver()
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "later", http.StatusBadGateway) })
+	w.owed(hook, "c")
+	w.deliver()
+	w.wantColumn("in partitions", inPartitions, "3")
+	frozen := w.column(`select md5(content) || written_at from notification_body join outbox using (notification_id)`)
+	w.sweepBodies(30)
+	w.wantColumn("in partitions", inPartitions, "0")
+	w.wantColumn("in the rest", inTheRest, "1")
+
+	w.exec(`update alert set title = 'another one'`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
+	w.wantColumn("frozen", `select md5(content) || written_at from notification_body`, frozen...)
+	deliveries := w.claim()
+	if len(deliveries) != 1 || deliveries[0].Fresh || deliveries[0].Body == nil {
+		t.Fatalf("claimed %+v", deliveries)
+	}
+	w.wantColumn("frozen", `select md5(content) || written_at from notification_body`, frozen...)
+	w.sweepBodies(30)
+	w.wantColumn("while it is open", inTheRest, "1")
+	w.exec(`delete from outbox`)
+	w.sweepBodies(30)
+	w.wantColumn("when it is not", inTheRest, "0")
+	for _, id := range w.column(`select notification_id::text from settlement`) {
+		if got, err := w.db.Record(nil).Get(t.Context(), tenant, uuid.MustParse(id)); err != nil || got.Status != notify.Delivered {
+			t.Errorf("a notification without its body: %+v, %v", got, err)
+		}
+	}
+}
+
+// TestBodiesWithoutPartition has no partition made for some time, and one that cannot be
+// made, because a clock has jumped.
+func TestBodiesWithoutPartition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	for _, name := range w.column(bodyPartition) {
+		w.exec(`drop table ` + name)
+	}
+	w.owed(hook, "a")
+	w.deliver()
+	w.wantColumn("in the rest", inTheRest, "1")
+	w.exec(`insert into notification_body select gen_random_uuid(), '', '', '', now() + interval '36 hours'`)
+	sweep := func(keep time.Duration) {
+		t.Helper()
+		if _, err := w.db.Retention().Bodies(t.Context(), keep, bodyDay, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(bodyDay)
+	if got := w.column(bodyPartition); len(got) != 1 {
+		t.Errorf("partitions %q, want one, until the next day", got)
+	}
+	w.owed(hook, "b")
+	w.deliver()
+	w.wantColumn("in partitions", inPartitions, "1")
+	w.wantColumn("in the rest", inTheRest, "2")
+	w.exec(`delete from notification_body_rest where written_at > now()`)
+	sweep(bodyDay)
+	if got := w.column(bodyPartition); len(got) != 3 {
+		t.Errorf("partitions %q, want those that were missing", got)
+	}
+	sweep(0)
+	w.wantColumn("in the rest, swept", inTheRest, "0")
+	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// TestBodiesAreKeptAsLongAsSaid drops a partition when its end is older than what is kept,
+// whatever was kept before.
+func TestBodiesAreKeptAsLongAsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.column(bodyPartition)
+	for _, step := range []struct {
+		keep time.Duration
+		left int
+	}{{bodyDay, len(first)}, {10 * bodyDay, len(first)}, {0, len(first) - 1}, {bodyDay, len(first) - 1}} {
+		if _, err := w.db.Retention().Bodies(t.Context(), step.keep, bodyDay, 100); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.column(bodyPartition); len(got) != step.left || !slices.Equal(got, first[len(first)-step.left:]) {
+			t.Errorf("kept for %v: %q, of %q", step.keep, got, first)
+		}
+	}
+}
+
+// TestTwoReplicasPartition has two make and drop partitions while messages are delivered.
+func TestTwoReplicasPartition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	var wg sync.WaitGroup
+	for range 2 {
+		store := w.db.Retention()
+		wg.Go(func() {
+			for range 10 {
+				if _, err := store.Bodies(t.Context(), -2*bodyDay, bodyDay, 100); err != nil && !errors.Is(err, retention.ErrBusy) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var want []string
+	for i := range 5 {
+		id := "e" + strconv.Itoa(i)
+		w.owed(hook, id)
+		w.deliver()
+		want = append(want, id)
+	}
+	wg.Wait()
+	w.until("all are delivered", func() bool { w.deliver(); return len(w.column(`select '' from settlement`)) == len(want) })
+	if got := w.receiver.received(); !slices.Equal(got, want) {
+		t.Errorf("received %q, want %q", got, want)
+	}
+	w.wantColumn("at most two lie ahead", `select (count(*) between 1 and 4)::text from body_partitions() where ends_at > now()`, "true")
+}

@@ -1,0 +1,26 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// samplesEvery is how often a replica looks whether the present minute has a sample.
+const samplesEvery = 20 * time.Second
+
+// sample keeps how the system was, minute by minute.
+func (a *App) sample(ctx context.Context) {
+	ticker := time.NewTicker(samplesEvery)
+	defer ticker.Stop()
+	for {
+		if err := a.samples.Take(ctx); err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "no sample taken of the system", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package app_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"tocsin/rules"
+)
+
+// spans are what a collector got, by name.
+type spans struct {
+	mu     sync.Mutex
+	byName map[string][]*otlp.Span
+	raw    bytes.Buffer
+	token  string
+}
+
+func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" && err == nil {
+		var unzipped *gzip.Reader
+		if unzipped, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(unzipped)
+		}
+	}
+	var request collector.ExportTraceServiceRequest
+	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = r.Header.Get("X-Token")
+	_, _ = s.raw.Write(body)
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, span := range scope.Spans {
+				s.byName[span.Name] = append(s.byName[span.Name], span)
+			}
+		}
+	}
+}
+
+// of returns the spans of a name so far.
+func (s *spans) of(name string) []*otlp.Span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.byName[name])
+}
+
+// TestTracesLeadFromTheExchangeToTheReceiver has one process raise an alert and attempt its message, which the receiver
+// refuses at first, and another one repeat it. A collector gets both halves of one trace.
+func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
+	w := newWorld(t)
+	got := &spans{byName: map[string][]*otlp.Span{}}
+	server := httptest.NewServer(got)
+	t.Cleanup(server.Close)
+	settings := []string{
+		"TOCSIN_TRACES_URL=" + server.URL, "TOCSIN_TRACES_SHARE=1", "TOCSIN_RETRY_SCHEDULE=1s,1s,1s,1s,1s", "OTEL_BSP_SCHEDULE_DELAY=100",
+		"OTEL_EXPORTER_OTLP_HEADERS=x-token=hidden",
+	}
+	rule := w.rule(w.webhook("ops"))
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) })
+	first := w.serve(settings...)
+	w.until("the rule is armed", func() bool { return len(got.of("pass")) > 0 })
+	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	now := w.ch.Now(t)
+	w.ch.Insert(t, rules.Exchange{
+		TenantID: tenant, StartTimeNS: now, EndTimeNS: &now, ExecutionID: traceID + ":" + spanID, Status: rules.Failed, ErrorMessage: "the card 4242 is refused",
+	})
+	w.until("an attempt", func() bool { return len(got.of("attempt")) > 0 })
+	first.kill()
+	w.receiver.respond(nil)
+	second := w.serve(settings...)
+	var delivered *otlp.Span
+	w.until("a success", func() bool {
+		for _, a := range got.of("attempt") {
+			if a.Status.GetCode() != otlp.Status_STATUS_CODE_ERROR {
+				delivered = a
+			}
+		}
+		return delivered != nil
+	})
+	w.until("the end of the pass that raised", func() bool { return len(got.of("notification")) > 0 && len(got.of("commit")) > 0 })
+
+	notification := got.of("notification")[0]
+	attempts := got.of("attempt")
+	for _, a := range attempts {
+		if !bytes.Equal(a.TraceId, notification.TraceId) || !bytes.Equal(a.ParentSpanId, notification.SpanId) {
+			t.Errorf("an attempt is in the trace %x below %x; the notification is %x in %x", a.TraceId, a.ParentSpanId, notification.SpanId, notification.TraceId)
+		}
+		if len(a.Links) != 1 || hex.EncodeToString(a.Links[0].TraceId) != traceID || hex.EncodeToString(a.Links[0].SpanId) != spanID {
+			t.Errorf("an attempt links to %v, want the exchange's own span", a.Links)
+		}
+	}
+	id := w.column(`select replace(notification_id::text, '-', '') from notification where rule_id = $1`, rule.ID)
+	if len(id) != 1 || hex.EncodeToString(notification.TraceId) != id[0] {
+		t.Errorf("the trace of the notification %v is %x", id, notification.TraceId)
+	}
+	linked := false
+	for _, c := range got.of("commit") {
+		if bytes.Equal(c.SpanId, notification.Links[0].SpanId) && bytes.Equal(c.TraceId, notification.Links[0].TraceId) {
+			linked = true
+			within := false
+			for _, p := range got.of("pass") {
+				within = within || bytes.Equal(p.SpanId, c.ParentSpanId)
+			}
+			if !within {
+				t.Error("the commit is in no pass")
+			}
+		}
+	}
+	if !linked {
+		t.Errorf("the notification links to %v, which is no commit", notification.Links)
+	}
+	if len(got.of("read")) == 0 {
+		t.Error("there are no reads")
+	}
+	<-second.terminate(t)
+	logged := second.logged.String() + first.logged.String()
+	if !strings.Contains(logged, "trace_id="+id[0]) {
+		t.Errorf("no line of the log names the trace %s:\n%s", id[0], logged)
+	}
+	got.mu.Lock()
+	defer got.mu.Unlock()
+	if got.token != "hidden" {
+		t.Errorf("the collector was sent the token %q", got.token)
+	}
+	for _, secret := range []string{"4242", "hidden", w.receiver.url + "/ops", key} {
+		if strings.Contains(got.raw.String(), secret) {
+			t.Errorf("the traces hold %q", secret)
+		}
+	}
+}

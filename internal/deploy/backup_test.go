@@ -1,0 +1,153 @@
+//go:build update
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// ownPostgres starts a Postgres of the version that its pg_dump belongs to, and returns its URL and the folder of its
+// programs. Devstack's has no pg_dump, and one of an older version refuses it.
+func ownPostgres(t *testing.T) (base *url.URL, programs string) {
+	t.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		t.Fatal("there is no Postgres with pg_dump: apt-get install postgresql")
+	}
+	programs = filepath.Dir(found[len(found)-1])
+	dir, err := os.MkdirTemp("", "tocsin-backup") //nolint:usetesting // another user writes to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	const nobody = 65534
+	as := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(programs, name), args...) //nolint:noctx // ends by itself, or is ended
+		cmd.Dir = dir
+		if os.Geteuid() == 0 {
+			// It refuses to run as root.
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		return cmd
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	if out, err := as("initdb", "--pgdata="+data, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	address := freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	server := as("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT)
+		_ = server.Wait()
+	})
+	base = &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
+	until(t, "Postgres", func(context.Context) error {
+		return as("pg_isready", "--host=127.0.0.1", "--port="+port).Run()
+	})
+	return base, programs
+}
+
+// TestABackupIsRestored takes a dump of a Tocsin at work as docs/install.md says, loses the database later, and restores it:
+// every exchange has one alert, and what was told twice has the same id.
+func TestABackupIsRestored(t *testing.T) {
+	base, programs := ownPostgres(t)
+	program, err := filepath.Abs(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newDatabases(t, program, base)
+	receiver := httptest.NewServer(u.got)
+	t.Cleanup(receiver.Close)
+	u.does(u.now, "migrate")
+	cmd, log := u.serve(u.now)
+	hook := u.makes("/webhooks", `{"name": "hook", "kind": "generic", "url": %q, "headers": {"X-Key": "sealed"}, "maxConcurrent": 50}`, receiver.URL+"/an-hour")
+	u.makes("/rules", `{"name": "an hour", "fireMode": "PER_EXCHANGE", "severity": "INFO", "lookBackSeconds": 3600, "filter": {"statuses": ["FAILED"]}, "webhookIds": [%q]}`, hook)
+	u.fail(1000, "rand() % 3000")
+	u.arrived("/an-hour")
+	u.makes("/alerts/acknowledge", `{"filter": {}}`)
+
+	dump := filepath.Join(t.TempDir(), "tocsin.dump")
+	run := func(name string, args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, name), args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+	}
+	run("pg_dump", "--format=custom", "--file="+dump, u.postgres)
+	u.fail(500, "rand() % 3000")
+	u.arrived("/an-hour")
+
+	u.stop(cmd, log)
+	name := strings.TrimPrefix(mustParse(t, u.postgres).Path, "/")
+	for _, statement := range []string{"drop database " + name, "create database " + name} {
+		run("psql", "--command="+statement, base.String())
+	}
+	run("pg_restore", "--exit-on-error", "--dbname="+u.postgres, dump)
+	u.fail(200, "rand() % 3000")
+	if out := u.does(u.now, "doctor"); !strings.Contains(out, "✓ keys") {
+		t.Errorf("the doctor does not say that the secrets open:\n%s", out)
+	}
+	cmd, log = u.serve(u.now)
+	u.arrived("/an-hour")
+	until(t, "alerts", func(ctx context.Context) error {
+		if n, want := u.number(ctx, `select count(*)::int from alert where not health`), int(u.failed.Load()); n != want {
+			return fmt.Errorf("%d alerts of %d exchanges", n, want)
+		}
+		if n := u.number(ctx, `select count(*)::int from outbox`); n > 0 {
+			return fmt.Errorf("%d messages wait", n)
+		}
+		return nil
+	})
+	u.does(u.now, "reconcile", "--hours", "2", "--confirm", "1s")
+	u.stop(cmd, log)
+	if n := u.number(t.Context(), `select count(*)::int from alert where state = 'ACKNOWLEDGED'`); n != 1000 {
+		t.Errorf("%d alerts are acknowledged, want those of before the backup", n)
+	}
+	twice := 0
+	u.got.mutex.Lock()
+	defer u.got.mutex.Unlock()
+	for key, messages := range u.got.messages {
+		if len(messages) != 1 {
+			t.Errorf("%s has the messages %v", key, messages)
+		}
+		for id, n := range messages {
+			if n > 2 {
+				t.Errorf("%s was told %d times by %s", key, n, id)
+			}
+			if n == 2 {
+				twice++
+			}
+		}
+	}
+	if twice != 500 {
+		t.Errorf("%d exchanges were told twice, want the 500 between backup and loss", twice)
+	}
+}
+
+func mustParse(t *testing.T, address string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(errors.New("the address cannot be read"))
+	}
+	return u
+}

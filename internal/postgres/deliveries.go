@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+const (
+	// mostWalked is how many of a tenant's newest messages are looked at to count
+	// those that have ended well, mostFlowing how many for the attempts of a webhook.
+	mostWalked  = 20_000
+	mostFlowing = 50_000
+)
+
+// Counts counts a tenant's messages by status. Those to be delivered and those that
+// were not are found by indexes, the others among the newest.
+func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFilter) (map[notify.Status]int64, error) {
+	webhooks := f.Webhooks
+	if webhooks == nil {
+		webhooks = []uuid.UUID{}
+	}
+	counts := map[notify.Status]int64{}
+	open, err := s.db.queries.NotificationsOpen(ctx, pgq.NotificationsOpenParams{
+		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Most: mostCounted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count open messages: %w", err)
+	}
+	for _, row := range open {
+		counts[notify.Status(row.Status)] = row.Messages
+	}
+	undelivered, err := s.db.queries.NotificationsUndelivered(ctx, pgq.NotificationsUndeliveredParams{
+		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count undelivered messages: %w", err)
+	}
+	for _, row := range undelivered {
+		counts[notify.Status(row.Status)] = min(row.Messages, mostCounted)
+	}
+	ended, err := s.db.queries.NotificationsEnded(ctx, pgq.NotificationsEndedParams{
+		TenantID: tenant, WebhookIds: webhooks, FromAt: f.From, ToAt: f.To, Walked: mostWalked,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count delivered messages: %w", err)
+	}
+	for _, row := range ended {
+		counts[notify.Status(row.Status)] = min(row.Messages, mostCounted)
+	}
+	return counts, nil
+}
+
+// Flow tells how the attempts of the last 24 hours at a webhook went.
+func (s *Record) Flow(ctx context.Context, tenant string, webhook uuid.UUID) (api.WebhookFlow, error) {
+	rows, err := s.db.queries.WebhookFlow(ctx, pgq.WebhookFlowParams{TenantID: tenant, WebhookID: webhook, Walked: mostFlowing})
+	if err != nil {
+		return api.WebhookFlow{}, fmt.Errorf("count attempts: %w", err)
+	}
+	var flow api.WebhookFlow
+	for _, row := range rows {
+		flow.From, flow.Complete = row.Since, row.Walked < mostFlowing
+		// An attempt that began after the statement's hour did belongs to that hour.
+		hour := &flow.Hours[max(0, min(int(row.Hour), api.FlowHours-1))]
+		hour.Delivered, hour.Failed = row.Delivered, row.Failed
+		if row.Delivered == 0 {
+			continue
+		}
+		hour.Median, hour.P95 = new(microseconds(row.MedianUs)), new(microseconds(row.P95Us))
+		if flow.LastSuccessAt == nil || row.LastSuccessAt.After(*flow.LastSuccessAt) {
+			flow.LastSuccessAt = new(row.LastSuccessAt)
+		}
+	}
+	return flow, nil
+}
+
+func microseconds(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }

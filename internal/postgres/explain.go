@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"tocsin/alerts"
+	"tocsin/evaluator/explain"
+	"tocsin/internal/postgres/pgq"
+)
+
+// Standings returns what is stored of each rule of a tenant, with its alert about the
+// exchange of a key, by name.
+func (s *Rules) Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error) {
+	rows, err := s.db.queries.RulesStanding(ctx, pgq.RulesStandingParams{TenantID: tenant, ExecutionKey: key})
+	if err != nil {
+		return nil, fmt.Errorf("read standings: %w", err)
+	}
+	list := make([]explain.Standing, len(rows))
+	for i := range rows {
+		list[i] = standingOf(&rows[i])
+	}
+	return list, nil
+}
+
+func standingOf(row *pgq.RulesStandingRow) explain.Standing {
+	s := explain.Standing{Failing: row.Failing || row.Announced}
+	if row.Problem != nil {
+		s.Problem = *row.Problem
+	}
+	if row.AlertID != nil && row.State != nil {
+		s.Alert = &explain.Alert{ID: *row.AlertID, State: alerts.State(*row.State)}
+	}
+	if s.Rule, s.Err = ruleOf(row.Rule, row.ArmedSinceNs, nil); s.Err != nil {
+		return s
+	}
+	s.Rule.SweptBeforeNS = row.SweptBeforeNs
+	if s.Rule.Former, s.Err = erasOf(row.Former); s.Err != nil {
+		return s
+	}
+	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
+	r, err := p.read()
+	if err != nil {
+		s.Err = err
+		return s
+	}
+	if r.at == nil {
+		return s
+	}
+	s.CursorNS, s.JudgedNS = &r.at.StartTimeNS, &r.at.StartTimeNS
+	if r.backfillNS != nil {
+		s.JudgedNS = new(min(*r.backfillNS, *s.JudgedNS))
+	}
+	return s
+}
+
+// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch,
+// where a rule of the tenant has an alert about it.
+func (s *Rules) AlertedStart(ctx context.Context, tenant, key string) (startNS int64, found bool, err error) {
+	starts, err := s.db.queries.AlertedStart(ctx, pgq.AlertedStartParams{TenantID: tenant, ExecutionKey: key})
+	if err != nil {
+		return 0, false, fmt.Errorf("look for alerts of exchange: %w", err)
+	}
+	if len(starts) == 0 {
+		return 0, false, nil
+	}
+	return starts[0], true, nil
+}

@@ -1,0 +1,110 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
+	"tocsin/internal/storetest"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// older has everything that is stored be older by a number of seconds: time passes for
+// whoever compares it with the clock.
+const older = `
+do $$
+declare
+    t record;
+begin
+    set local session_replication_role = replica;
+    for t in
+        select c.table_name, string_agg(format('%1$I = %1$I - interval ''%2$s s''', c.column_name, SECONDS), ', ') as changes
+        from information_schema.columns c join information_schema.tables b using (table_schema, table_name)
+            join pg_class p on p.oid = format('%I', c.table_name)::regclass and not p.relispartition
+        where c.table_schema = 'public' and b.table_type = 'BASE TABLE' and c.data_type = 'timestamp with time zone' and c.is_generated = 'NEVER'
+        group by c.table_name
+    loop
+        execute format('update %I set %s', t.table_name, t.changes);
+    end loop;
+end $$`
+
+// TestLaw holds the store to what the model of the simulation does, too.
+func TestLaw(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Store {
+		t.Helper()
+		url := pgtest.URL(t)
+		box, err := seal.New(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := postgres.Open(t.Context(), url, box)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(db.Close)
+		return lawful(t, db, pgtest.Conn(t, url))
+	})
+}
+
+func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
+	t.Helper()
+	ctx := t.Context()
+	record := db.Record(nil)
+	return storetest.Store{
+		Evaluation: db.Evaluation(time.Minute), Outbox: db.Outbox(), Retention: db.Retention(), Replicas: db.Replicas(),
+		Partition: int(xxhash.Sum64String(storetest.Tenant) % 8),
+		CreateWebhook: func(w notify.Webhook) (uuid.UUID, error) {
+			w, err := db.Webhooks().Create(ctx, storetest.Tenant, w)
+			return w.ID, err
+		},
+		EnableWebhook: func(id uuid.UUID, enabled bool) error {
+			_, err := db.Webhooks().SetEnabled(ctx, storetest.Tenant, id, enabled)
+			return err
+		},
+		CreateRule: func(d rules.Definition) (rules.Rule, error) { return db.Rules().Create(ctx, storetest.Tenant, d) },
+		UpdateRule: func(r rules.Rule) (rules.Rule, error) {
+			return db.Rules().Update(ctx, storetest.Tenant, api.RuleEdit{ID: r.ID, Version: r.Version, Definition: r.Definition})
+		},
+		EnableRule: func(id uuid.UUID, enabled bool) (rules.Rule, error) {
+			return db.Rules().SetEnabled(ctx, storetest.Tenant, id, enabled)
+		},
+		Resolve: func(id uuid.UUID) error {
+			_, err := db.Inbox().Act(ctx, storetest.Tenant, api.Deed{AlertID: id, Action: alerts.Resolve, Actor: "somebody"})
+			return err
+		},
+		Retry:   func(id uuid.UUID) error { return record.Retry(ctx, storetest.Tenant, id, "somebody") },
+		Discard: func(id uuid.UUID) error { return record.Discard(ctx, storetest.Tenant, id, "somebody") },
+		Advance: func(d time.Duration) { advance(ctx, t, conn, d) },
+		Alert: func(id uuid.UUID) alerts.State {
+			return one[alerts.State](t, conn, `select coalesce((select state from alert where alert_id = $1), '')`, id)
+		},
+		Alerts: func() int { return one[int](t, conn, `select count(*) from alert`) },
+		Message: func(id uuid.UUID) (notify.Status, []string) {
+			return one[notify.Status](t, conn, `select status from notification_status where notification_id = $1`, id),
+				one[[]string](t, conn, `
+					select coalesce(array_agg(coalesce(h.verdict, 'UNKNOWN') order by h.attempt), '{}')
+					from notification_status s join attempt_history h on h.notification_id = coalesce(s.digest_id, s.notification_id)
+					where s.notification_id = $1`, id)
+		},
+	}
+}
+
+func advance(ctx context.Context, t *testing.T, conn *pgx.Conn, d time.Duration) {
+	t.Helper()
+	if _, err := conn.Exec(ctx, strings.ReplaceAll(older, "SECONDS", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))); err != nil {
+		t.Fatal(err)
+	}
+}

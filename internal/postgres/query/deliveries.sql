@@ -1,0 +1,77 @@
+-- name: NotificationNth :one
+-- The notification after so many others, newest first, from a mark on.
+select n.created_at, n.notification_id
+from notification n
+where n.tenant_id = @tenant_id
+  and (sqlc.narg(before_at)::timestamptz is null
+       or (n.created_at, n.notification_id) < (sqlc.narg(before_at)::timestamptz, sqlc.narg(before_id)::uuid))
+order by n.created_at desc, n.notification_id desc
+offset @most
+limit 1;
+
+-- name: NotificationsOpen :many
+-- Messages in the outbox by status, as the view notification_status tells it, each up to a number.
+select case
+           when c.attempts > 1 or c.attempts = 1 and not c.claimed then 'RETRYING'
+           else 'PENDING'
+       end::text as status, count(*) as messages
+from (
+    select o.attempts, coalesce(o.claim_token is not null and o.due_at > now(), false) as claimed
+    from outbox o join notification n using (notification_id)
+    where n.tenant_id = @tenant_id
+      and (cardinality(@webhook_ids::uuid[]) = 0 or o.webhook_id = any(@webhook_ids::uuid[]))
+      and n.created_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
+      and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
+    limit @most
+) c
+group by 1;
+
+-- name: NotificationsUndelivered :many
+-- Messages that were refused or exhausted, which an index holds: few, and none too old to be counted.
+select s.status, count(*) as messages
+from settlement s join notification n using (notification_id)
+where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
+  and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
+  and n.created_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
+  and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
+group by s.status;
+
+-- name: NotificationsEnded :many
+-- Messages that were delivered or discarded, among the newest so many of the tenant.
+select s.status, count(*) as messages
+from (
+    select n.notification_id, n.webhook_id from notification n
+    where n.tenant_id = @tenant_id
+      and n.created_at >= coalesce(sqlc.narg(from_at)::timestamptz, '-infinity')
+      and n.created_at < coalesce(sqlc.narg(to_at)::timestamptz, 'infinity')
+    order by n.created_at desc, n.notification_id desc
+    limit @walked
+) n join settlement s using (notification_id)
+where s.status in ('DELIVERED', 'DISCARDED')
+  and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
+group by s.status;
+
+-- name: WebhookFlow :many
+-- Attempts at the messages of the last 24 hours by the hours in which they began; one row
+-- without attempts where there are none. A tenant with more messages than are looked at
+-- has only its newest.
+with day as (
+    select date_bin('1 hour', now(), 'epoch') - interval '23 hours' as since
+), walked as materialized (
+    select n.notification_id, n.webhook_id from notification n
+    where n.tenant_id = @tenant_id and n.created_at >= (select since from day)
+    order by n.created_at desc, n.notification_id desc
+    limit @walked
+), attempts as (
+    select floor(extract(epoch from t.started_at - (select since from day)) / 3600) as hour, t.verdict, t.duration_us, t.finished_at
+    from walked n join attempt_history t using (notification_id)
+    where n.webhook_id = @webhook_id and t.verdict is not null
+)
+select day.since::timestamptz as since, (select count(*) from walked) as walked, coalesce(a.hour, 0)::integer as hour,
+       count(*) filter (where a.verdict = 'DELIVERED') as delivered,
+       count(*) filter (where a.verdict <> 'DELIVERED') as failed,
+       coalesce(percentile_cont(0.5) within group (order by a.duration_us) filter (where a.verdict = 'DELIVERED'), -1)::double precision as median_us,
+       coalesce(percentile_cont(0.95) within group (order by a.duration_us) filter (where a.verdict = 'DELIVERED'), -1)::double precision as p95_us,
+       coalesce(max(a.finished_at) filter (where a.verdict = 'DELIVERED'), 'epoch')::timestamptz as last_success_at
+from day left join attempts a on true
+group by day.since, a.hour;

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tocsin/api"
+	"tocsin/internal/postgres/pgq"
+)
+
+const (
+	// sampleKeep is how long samples are kept: what is shown, and the step under way.
+	sampleKeep = 25 * time.Hour
+	// mostSampled is how many rows of the outbox a sample counts.
+	mostSampled = 100_000
+)
+
+// Samples keeps how the system was.
+type Samples struct {
+	db        *DB
+	deadAfter time.Duration
+}
+
+// Samples returns the store of samples. A replica that has been silent for deadAfter
+// does not count.
+func (db *DB) Samples(deadAfter time.Duration) *Samples { return &Samples{db, deadAfter} }
+
+// Take keeps a sample of the present minute, unless a replica has done so. Of two that
+// do it at once, one does.
+func (s *Samples) Take(ctx context.Context) error {
+	missing, err := s.db.queries.SampleMissing(ctx)
+	if err != nil {
+		return fmt.Errorf("look for sample: %w", err)
+	}
+	if !missing {
+		return nil
+	}
+	partitions, err := s.db.Partitions().List(ctx)
+	if err != nil {
+		return fmt.Errorf("take sample: %w", err)
+	}
+	p := pgq.SampleInsertParams{Partitions: int32(len(partitions)), DeadAfter: s.deadAfter}
+	for i := range partitions {
+		if partitions[i].Owner != "" {
+			p.PartitionsHeld++
+		}
+		if partitions[i].Cursor == nil {
+			continue
+		}
+		if lag := partitions[i].Lag.Milliseconds(); p.LagMs == nil || lag > *p.LagMs {
+			p.LagMs = &lag
+		}
+	}
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		taken, err := q.SampleInsert(ctx, p)
+		if err != nil || taken == 0 {
+			return err
+		}
+		if err := q.SampleOutbox(ctx, mostSampled); err != nil {
+			return fmt.Errorf("sample outbox: %w", err)
+		}
+		if err := q.SampleSweep(ctx, sampleKeep); err != nil {
+			return fmt.Errorf("delete old samples: %w", err)
+		}
+		return q.SampleSweepOutbox(ctx, sampleKeep)
+	})
+	if err != nil {
+		return fmt.Errorf("take sample: %w", err)
+	}
+	return nil
+}
+
+// History returns how the system was in the last 24 hours.
+func (s *Samples) History(ctx context.Context, tenant string) (api.SystemHistory, error) {
+	rows, err := s.db.queries.SampleHistory(ctx, pgq.SampleHistoryParams{Step: api.HistoryStep, TenantID: tenant})
+	if err != nil {
+		return api.SystemHistory{}, fmt.Errorf("read samples: %w", err)
+	}
+	var history api.SystemHistory
+	for _, row := range rows {
+		history.From = row.Since
+		sample := &api.SystemSample{
+			Messages: row.Messages, Oldest: time.Duration(row.OldestSeconds * float64(time.Second)),
+			Replicas: int(row.Replicas), Partitions: int(row.Partitions), PartitionsHeld: int(row.PartitionsHeld),
+		}
+		if row.LagMs >= 0 {
+			sample.Lag = new(time.Duration(row.LagMs) * time.Millisecond)
+		}
+		if step := int(row.Step); step >= 0 && step < api.HistorySteps {
+			history.Steps[step] = sample
+		}
+	}
+	return history, nil
+}

@@ -1,0 +1,221 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/internal/lease"
+	"tocsin/internal/retention"
+	"tocsin/notify"
+)
+
+// source, store and outbox are the world as a process sees it: each call waits until the
+// simulation lets it happen.
+type (
+	source process
+	store  process
+	outbox process
+)
+
+func result[T any](out *T, f func() (T, error)) func() error {
+	return func() (err error) {
+		*out, err = f()
+		return err
+	}
+}
+
+func (s *source) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
+	p := (*process)(s)
+	return p.w.do(ctx, p, kind, key, 0, func() error {
+		if p.w.sourceFails {
+			return errUnreadable
+		}
+		return question(func() int { return p.w.pickServer(p) })
+	})
+}
+
+func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out evaluator.Observation, err error) {
+	err = s.ask(ctx, "observe", "", func(pick func() int) (err error) {
+		out, err = s.w.ch.On(pick).Observe(ctx, q)
+		return err
+	})
+	return out, err
+}
+
+func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out evaluator.RowCounts, err error) {
+	err = s.ask(ctx, "row counts", "", func(pick func() int) (err error) {
+		out, err = s.w.ch.On(pick).RowCounts(ctx, q)
+		return err
+	})
+	return out, err
+}
+
+func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page, err error) {
+	err = s.ask(ctx, "scan", "", func(pick func() int) (err error) {
+		out, err = s.w.ch.On(pick).Scan(ctx, q)
+		return err
+	})
+	return out, err
+}
+
+// transact makes a call to Postgres.
+func transact[T any](ctx context.Context, p *process, kind, key string, f func() (T, error)) (out T, err error) {
+	err = p.w.do(ctx, p, kind, key, 0, result(&out, f))
+	if err != nil {
+		var none T
+		if !isAnswer(err) {
+			return none, err
+		}
+	}
+	return out, err
+}
+
+// isAnswer reports whether an error was given by the database itself.
+func isAnswer(err error) bool { return err != errDead && err != errAway && err != errLost } //nolint:errorlint // the very values
+
+func (s *store) Hold(ctx context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
+	return transact(ctx, (*process)(s), "hold", "", func() (evaluator.Holding, error) { return s.w.db.Hold(ctx, r) })
+}
+
+func (s *store) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+	return transact(ctx, (*process)(s), "rules", "", func() (evaluator.RuleSet, error) { return s.w.db.Rules(ctx, partition, after) })
+}
+
+func (s *store) OpenAlerts(ctx context.Context, ids []uuid.UUID) ([]evaluator.OpenAlert, error) {
+	return transact(ctx, (*process)(s), "open alerts", "", func() ([]evaluator.OpenAlert, error) { return s.w.db.OpenAlerts(ctx, ids) })
+}
+
+func (s *store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committed, error) {
+	return transact(ctx, (*process)(s), "commit", fmt.Sprint(b.Partition), func() (evaluator.Committed, error) {
+		done, err := s.w.db.Commit(ctx, b)
+		if err == nil {
+			s.w.truth.committed(&b)
+		}
+		if len(done.Inserted) > 0 || err != nil {
+			s.w.note("%s: commit of partition %d, revision %d: %d alerts, error %v", s.name, b.Partition, b.Revision, len(done.Inserted), err)
+		}
+		return done, err
+	})
+}
+
+func (s *store) Release(ctx context.Context, replica string, partitions []int) error {
+	p := (*process)(s)
+	return p.w.do(ctx, p, "release", "", 0, func() error { return s.w.db.Release(ctx, replica, partitions) })
+}
+
+func (s *store) SourceFailed(ctx context.Context, replica, problem string) (int, error) {
+	return transact(ctx, (*process)(s), "source failed", "", func() (int, error) { return s.w.db.SourceFailed(ctx, replica, problem) })
+}
+
+func (s *store) SourceRecovered(ctx context.Context, replica string) (int, error) {
+	return transact(ctx, (*process)(s), "source recovered", "", func() (int, error) { return s.w.db.SourceRecovered(ctx, replica) })
+}
+
+func (s *store) Bodies(ctx context.Context, keep, width time.Duration, most int) (bool, error) {
+	return transact(ctx, (*process)(s), "sweep bodies", "", func() (bool, error) { return s.w.db.Bodies(ctx, keep, width, most) })
+}
+
+func (s *store) Trails(ctx context.Context, keep time.Duration, most int) (int, error) {
+	return transact(ctx, (*process)(s), "sweep trails", "", func() (int, error) { return s.w.db.Trails(ctx, keep, most) })
+}
+
+func (s *store) Alerts(ctx context.Context, b retention.Batch) (retention.Swept, error) {
+	return transact(ctx, (*process)(s), "sweep alerts", "", func() (retention.Swept, error) {
+		swept, err := s.w.db.Alerts(ctx, b)
+		if swept.Deleted > 0 {
+			s.w.stats.Swept += swept.Deleted
+			s.w.note("%s: retention deletes %d alerts", s.name, swept.Deleted)
+		}
+		return swept, err
+	})
+}
+
+func (s *store) Done(ctx context.Context, keep time.Duration) error {
+	p := (*process)(s)
+	return p.w.do(ctx, p, "sweep done", "", 0, func() error { return s.w.db.Done(ctx, keep) })
+}
+
+func (s *store) Beat(ctx context.Context, r lease.Replica) error {
+	p := (*process)(s)
+	return p.w.do(ctx, p, "beat", "", 0, func() error { return s.w.db.Beat(ctx, r) })
+}
+
+func (s *store) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, error) {
+	return transact(ctx, (*process)(s), "reap", "", func() (lease.Reaped, error) {
+		reaped, err := s.w.db.Reap(ctx, r)
+		for _, of := range reaped.Released {
+			s.w.truth.reaped(of.Replica)
+			s.w.note("%s: what %s held is released: %d partitions, %d messages", s.name, of.Replica, of.Partitions, of.Notifications)
+		}
+		return reaped, err
+	})
+}
+
+func (s *store) Leave(ctx context.Context, id string) (lease.Released, error) {
+	return transact(ctx, (*process)(s), "leave", "", func() (lease.Released, error) { return s.w.db.Leave(ctx, id) })
+}
+
+func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	return transact(ctx, (*process)(o), "claim", "", func() (notify.Claimed, error) {
+		claimed, err := o.w.db.Claim(ctx, r)
+		for i := range claimed.Deliveries {
+			d := &claimed.Deliveries[i]
+			o.w.receiver.last = o.w.Now()
+			o.w.note("%s: claims %s, attempt %d, token %d", o.name, short(d.NotificationID), d.Attempt, d.Token)
+		}
+		return claimed, err
+	})
+}
+
+func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+	slices.SortFunc(held, func(a, b notify.Held) int {
+		return cmp.Or(slices.Compare(a.NotificationID[:], b.NotificationID[:]), cmp.Compare(a.Token, b.Token))
+	})
+	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() (notify.Renewed, error) {
+		for _, h := range held {
+			o.w.truth.checked[h.Token] = o.w.Now()
+		}
+		return o.w.db.Renew(ctx, held, lease)
+	})
+}
+
+// Settle stores outcomes. Their order says nothing: that of a batch is left to chance.
+func (o *outbox) Settle(ctx context.Context, list []notify.Settlement) ([]notify.Settled, error) {
+	order := make([]int, len(list))
+	keys := make([]string, len(list))
+	for i := range list {
+		order[i] = i
+		keys[i] = fmt.Sprintf("%s %d", short(list[i].NotificationID), list[i].Token)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	inOrder := make([]notify.Settlement, len(list))
+	for i, at := range order {
+		inOrder[i] = list[at]
+	}
+	slices.Sort(keys)
+	settled, err := transact(ctx, (*process)(o), "settle", strings.Join(keys, ", "), func() ([]notify.Settled, error) {
+		before := o.w.claimsOf(inOrder)
+		settled, err := o.w.db.Settle(ctx, inOrder)
+		o.w.checkFenced(inOrder, before)
+		for i := range settled {
+			s := &inOrder[i]
+			o.w.note("%s: settles %s, attempt %d: %v, %v, fenced %v", o.name, short(s.NotificationID), s.Attempt, s.Outcome.Verdict, s.Decision.Status, settled[i].Fenced)
+		}
+		return settled, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	back := make([]notify.Settled, len(list))
+	for i, at := range order {
+		back[at] = settled[i]
+	}
+	return back, nil
+}

@@ -1,0 +1,172 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/simulate/model"
+	"tocsin/notify"
+)
+
+// checkMessage holds P3 for a message that has changed: it is in one place, its attempts
+// are recorded, and what was delivered is not attempted again.
+func (w *world) checkMessage(id uuid.UUID) {
+	t := &w.truth
+	m, there := w.db.Message(id)
+	known := t.messages[id]
+	if known == nil {
+		known = &messageTruth{delivered: -1, begun: map[beginning]time.Time{}}
+		t.messages[id] = known
+	}
+	if !there {
+		if known.exists && known.owed && !t.inFailover {
+			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
+		}
+		known.exists, known.owed, known.delivered = false, false, -1
+		return
+	}
+	known.exists = true
+	places := 0
+	for _, in := range []bool{m.Owed != nil, m.Settlement != nil, m.Digest != uuid.Nil} {
+		if in {
+			places++
+		}
+	}
+	if places != 1 {
+		w.violate("P3", "message %s is in %d places: outbox %v, settled %v, in a digest %v", short(id), places, m.Owed != nil, m.Settlement != nil, m.Digest != uuid.Nil)
+	}
+	known.owed, known.generation = m.Owed != nil, m.Generation
+	if t.inFailover {
+		known.delivered = -1
+	}
+	if o := m.Owed; o != nil {
+		if known.delivered >= 0 && o.Generation <= known.delivered {
+			w.violate("P3", "message %s is to be delivered again, although it is stored as delivered", short(id))
+		}
+		if as := (beginning{o.Attempts, o.BegunAt.UnixNano()}); o.Token != 0 && !o.BegunAt.IsZero() && known.begun[as].IsZero() {
+			known.begun[as] = w.Now()
+		}
+	}
+	if s := m.Settlement; s != nil && s.Status == notify.Delivered {
+		known.delivered = known.generation
+		if !w.hasArrived(id) {
+			w.violate("P3", "message %s is stored as delivered, and no receiver said so", short(id))
+		}
+	}
+	w.checkRecorded(id)
+}
+
+// hasArrived reports whether a receiver has said that it took a message.
+func (w *world) hasArrived(id uuid.UUID) bool {
+	for _, s := range w.truth.sent[id.String()] {
+		if s.answered {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRecorded holds that each attempt that was sent is on record, unless a failover took
+// it away or retention deleted the message.
+func (w *world) checkRecorded(id uuid.UUID) {
+	for _, s := range w.truth.sent[id.String()] {
+		if s.claimed.After(w.truth.lostCommits) && !w.db.HasAttempt(id, s.attempt) {
+			w.violate("P3", "attempt %d of message %s was sent, and is not on record", s.attempt, short(id))
+		}
+	}
+}
+
+// sends holds P3 for a request that leaves.
+func (t *truth) sends(s *sending) {
+	w := t.w
+	w.stats.Requests++
+	s.at = w.Now()
+	known := t.messages[s.id]
+	begun, recorded := time.Time{}, false
+	if known != nil {
+		begun = known.begun[beginning{s.attempt, s.begunAt.UnixNano()}]
+		recorded = !begun.IsZero()
+	}
+	s.claimed = begun
+	switch {
+	case !recorded:
+		w.violate("P3", "attempt %d of message %s is sent before it is on record", s.attempt, short(s.id))
+	case w.inside != nil && w.inside.kind != "send":
+		w.violate("P5", "message %s is sent within a transaction", short(s.id))
+	}
+	if at := t.hooks[s.webhook]; at.After(begun) && (t.checked[s.token].IsZero() || t.checked[s.token].After(at)) && begun.After(t.lostCommits) {
+		w.violate("P3", "message %s is sent to a webhook that was changed since it was claimed, and nobody asked", short(s.id))
+	}
+	w.note("%s: sends %s, attempt %d", s.p.name, s.message, s.attempt)
+	for _, before := range t.sent[s.id.String()] {
+		if before.message != s.message || !before.claimed.After(t.lostCommits) || !s.claimed.After(t.lostCommits) {
+			continue
+		}
+		if before.body != s.body && !before.over {
+			w.violate("P3", "attempt %d of message %s sends another body than attempt %d", s.attempt, s.message, before.attempt)
+		}
+		disturbed := before.p.dead || before.p.paused || before.p.disturbedAt().After(before.claimed) || w.late(before.p) || s.p.disturbedAt().After(s.claimed)
+		switch {
+		case before.p == s.p && before.ended && before.answered && s.at.Sub(before.at) < time.Hour:
+			w.violate("P3", "%s sends message %s as attempt %d, and knows that attempt %d has arrived", s.p.name, s.message, s.attempt, before.attempt)
+		case disturbed:
+			if before.accepted {
+				w.stats.Repeats++
+			}
+		case !before.ended:
+			w.violate("P3", "message %s is sent as attempt %d beside attempt %d of %s, which nothing disturbed", s.message, s.attempt, before.attempt, before.p.name)
+		case before.answered:
+			w.violate("P3", "message %s is sent as attempt %d, although attempt %d has arrived and nothing disturbed %s", s.message, s.attempt, before.attempt, before.p.name)
+		}
+	}
+	t.sent[s.id.String()] = append(t.sent[s.id.String()], s)
+}
+
+// late reports whether a call of a process has waited for long.
+func (w *world) late(p *process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.pending {
+		if c.p == p && c.notBefore.Equal(c.at) && w.Now().Sub(c.at) > w.lateAfter() {
+			return true
+		}
+	}
+	return false
+}
+
+// reaped notes that what a process held was given to others.
+func (t *truth) reaped(name string) {
+	for _, p := range t.w.processes {
+		if p.name == name {
+			p.disturb(t.w.Now())
+		}
+	}
+}
+
+// accepted notes that a receiver has said that it took a message.
+func (t *truth) accepted(*sending) { t.w.stats.Delivered++ }
+
+// claimsOf returns who has claimed what is about to be settled.
+func (w *world) claimsOf(list []notify.Settlement) []*model.Owed {
+	claims := make([]*model.Owed, len(list))
+	for i := range list {
+		m, _ := w.db.Message(list[i].NotificationID)
+		claims[i] = m.Owed
+	}
+	return claims
+}
+
+// checkFenced holds that whoever has lost its claim settles nothing, but for a message that
+// has arrived.
+func (w *world) checkFenced(list []notify.Settlement, before []*model.Owed) {
+	for i := range list {
+		s, was := &list[i], before[i]
+		if was == nil || was.Attempts == s.Attempt || s.Decision.Status == notify.Delivered {
+			continue
+		}
+		if m, _ := w.db.Message(s.NotificationID); m.Owed == nil || *m.Owed != *was {
+			w.violate("P3", "attempt %d of message %s is settled, which has passed to attempt %d", s.Attempt, short(s.NotificationID), was.Attempts)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package simulate runs the whole engine in virtual time, breaks everything around it, and
+// holds it to its promises after every step.
+//
+// Evaluators, dispatchers, sweepers and memberships are the real ones, several processes of
+// them. Around them are models of Postgres and of two ClickHouse servers (package model),
+// receivers, and people. A process is single-stepped: each of its calls to the world waits
+// until the simulation lets it happen, so that any two processes can overtake one another
+// between any two calls.
+//
+//	seed ──▶ steps ──▶ let a call happen, with a fault or without ──▶ check ──▶ the next step
+//	                   let time pass, write rows, have people act
+//
+// A run is determined by its seed: all randomness is drawn from it, time is virtual, and
+// what waits at the same time is put in order before one is chosen. Two runs of a seed have
+// the same history, byte for byte. Each step has random numbers of its own, so a failing run
+// is shrunk by leaving steps out.
+//
+// # What breaks
+//
+// A process dies before or after any call, stands still between two calls, or is
+// disconnected: a call is not made, or is made and its answer lost. Calls take so long that
+// leases lapse. Postgres fails over and loses its last transactions. One of the ClickHouse
+// servers lags; reads fail. The clocks of Postgres, ClickHouse and each process jump. Rows
+// come late, twice, or after a row of the same exchange that still ran. Receivers hang,
+// throttle, refuse, break off, are gone, and say that they failed although they took the
+// message. People edit, disable and enable rules and webhooks, acknowledge and resolve
+// alerts, retry and discard messages.
+//
+// # What is checked
+//
+// The checker knows what was written and when, what people did, and what was sent. It has
+// its own matcher, and shares nothing with the product that decides.
+//
+//   - P1: an alert is about an exchange that its rule wants, the only one, and keeps its id
+//     whatever a failover takes away. An exchange that became visible within the look-back
+//     is alerted, or what is stored has somebody judge it still: it is not passed by the
+//     cursor, or it is within the look-back or the backfill. This is checked after each
+//     step, so nothing that is lost can be hidden by luck. In the end, all are alerted.
+//   - P2: each alert has one notification for each webhook of the rule's version, in the
+//     transaction that wrote the alert, with an id that it keeps.
+//   - P3: a message is to be delivered, settled, or told by a digest, and one of these. Each
+//     attempt is on record before its request leaves. All attempts send the same body under
+//     the same id. A message is sent again beside or after an attempt that arrived only where
+//     a fault disturbed the former sender. What is stored as delivered is never due again,
+//     and was accepted. In the end, nothing is left.
+//   - P4: the state of an alert is what people made it.
+//   - P5: no process asks ClickHouse or a receiver anything within a transaction.
+//
+// What docs/guarantee.md excludes is excluded here: what becomes visible on the last server
+// later than the look-back, counted from the cursor at that moment; what a disabled rule had
+// not judged; repeats after a failover that lost outcomes.
+package simulate

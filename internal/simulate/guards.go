@@ -1,0 +1,96 @@
+package simulate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tocsin/internal/simulate/model"
+)
+
+// Removal takes a guard away, to show that the simulation notices. A guard of Postgres is a
+// switch of its model; one of the product is removed from a copy of its source.
+type Removal struct {
+	Name string
+	// Guard is a guard of the model; empty for one of the product.
+	Guard model.Guard
+	// ByLaw says that the law of stores notices. What the simulation does never needs the
+	// guard, which stands for what settings, clocks and edits may bring.
+	ByLaw bool
+	// File is a source file of the product, Edits what is replaced in it, each found once.
+	File  string
+	Edits [][2]string
+}
+
+// Removals returns all guards that can be taken away.
+func Removals() []Removal {
+	var list []Removal
+	for _, g := range []model.Guard{
+		// The two that torture on real processes once removed: the unique constraint of
+		// alerts, and tokens that tell claims apart.
+		model.AlertOnce, model.ClaimToken,
+		model.CommitRevision, model.CommitAtomic, model.KnownNotNotified,
+		model.ClaimExclusive, model.ClaimBegins, model.SettleToken, model.UnknownRecorded, model.BodyFrozen,
+		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
+		model.SweptReach, model.SweptOwed, model.RetryLeavesClaims,
+	} {
+		list = append(list, Removal{Name: string(g), Guard: g})
+	}
+	for _, g := range []model.Guard{
+		// The revision fences most of what the token does; an edit seldom overtakes a commit
+		// that its exchanges depend on.
+		model.CommitToken, model.CommitRules,
+		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
+	} {
+		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
+	}
+	edit := func(name, file string, edits ...[2]string) {
+		list = append(list, Removal{Name: name, File: file, Edits: edits})
+	}
+	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"p.memory, p.rules, p.extra = nil, nil, extra{}", "_ = c.Revision"})
+	edit("same-server", "evaluator/read.go", [2]string{"if page.Server == server {", "if page.Server != \"\" {"})
+	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.memory.mark(next.judged, next.server)", "b.Backfill = nil"})
+	edit("changes-behind-the-cursor", "evaluator/memory.go", [2]string{"m.backlog[at] = unjudged{seen: now, server: o.Server, seenNS: watermarkNS}", "m.judged[at] = now"})
+	edit("source-clock-ahead", "evaluator/observe.go", [2]string{"ahead > mostAhead {", "ahead > 1000*mostAhead {"})
+	edit("derived-alert-id", "evaluator/judge.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
+		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
+	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
+		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
+	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})
+	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err); err != nil {\n		return err\n	}\n", ""})
+	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
+	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
+	edit("check-before-the-call", "notify/attempt.go", [2]string{"refused := d.check(ctx, attempts)", "refused := map[*attempt]string{}"})
+	edit("lease-kept", "notify/attempt.go", [2]string{"	d.leases.keep(ctx, delivery.held())\n", ""})
+	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
+	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
+	return list
+}
+
+// Overlay writes the file without its guard into a directory, and returns what the go
+// command's flag -overlay takes.
+func (r *Removal) Overlay(root, dir string) (string, error) {
+	path := filepath.Join(root, r.File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the file of a guard: %w", err)
+	}
+	changed := string(text)
+	for _, e := range r.Edits {
+		if n := strings.Count(changed, e[0]); n != 1 {
+			return "", fmt.Errorf("guard %s: %s holds %d times %q, want once: bring the list of guards in line", r.Name, r.File, n, e[0])
+		}
+		changed = strings.Replace(changed, e[0], e[1], 1)
+	}
+	copied := filepath.Join(dir, filepath.Base(r.File))
+	if err := os.WriteFile(copied, []byte(changed), 0o600); err != nil {
+		return "", fmt.Errorf("write a copy without the guard: %w", err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	text = fmt.Appendf(nil, `{"Replace": {%q: %q}}`, path, copied)
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return "", fmt.Errorf("write the overlay: %w", err)
+	}
+	return overlay, nil
+}

@@ -1,0 +1,71 @@
+// Package model is Postgres and ClickHouse as Tocsin relies on them, in memory.
+//
+// [Postgres] keeps what the store of package internal/postgres keeps, and each of its
+// methods is one transaction: all of it or nothing. Transactions follow one another, and
+// [Postgres.Failover] takes the last ones back, as the promotion of an asynchronous standby
+// does. Package internal/storetest holds that it obeys the same laws as the real store.
+//
+// [ClickHouse] is a table on several servers, each of which shows a row from an instant of
+// its own.
+//
+// What guards the promises inside Postgres (its constraints, its conditions) can be taken
+// away by [Guard], so that a test shows that the simulation notices.
+package model
+
+// Guard is what keeps a promise inside Postgres. A model without it goes wrong, and whoever
+// watches it has to notice.
+type Guard string
+
+// The guards.
+const (
+	// AlertOnce is the unique constraint of alerts by rule and exchange.
+	AlertOnce Guard = "alert-once"
+	// CommitToken, CommitRevision and CommitRules are the parts of the compare-and-set that
+	// fences a commit.
+	CommitToken    Guard = "commit-token"
+	CommitRevision Guard = "commit-revision"
+	CommitRules    Guard = "commit-rules-revision"
+	// CommitAtomic has a commit write all or nothing.
+	CommitAtomic Guard = "commit-atomic"
+	// FreshToken gives a partition another token with each holder.
+	FreshToken Guard = "fresh-token"
+	// LeaseExclusive leaves a partition to its holder until the lease has ended.
+	LeaseExclusive Guard = "lease-exclusive"
+	// KnownNotNotified writes notifications for new alerts alone.
+	KnownNotNotified Guard = "known-not-notified"
+	// ClaimExclusive leaves a claimed message to its claimant until the lease has ended.
+	ClaimExclusive Guard = "claim-exclusive"
+	// ClaimBegins records an attempt with the claim.
+	ClaimBegins Guard = "claim-begins"
+	// SettleToken demands the token of a settlement.
+	SettleToken Guard = "settle-token"
+	// ClaimToken gives each claim a token of its own.
+	ClaimToken Guard = "claim-token"
+	// LateSuccess ends a message that has arrived, though its claim has passed on.
+	LateSuccess Guard = "late-success"
+	// UnknownRecorded keeps an attempt whose outcome nobody knows.
+	UnknownRecorded Guard = "unknown-recorded"
+	// BodyFrozen has every attempt send the bytes of the first.
+	BodyFrozen Guard = "body-frozen"
+	// DigestMoves takes what a digest tells out of the outbox.
+	DigestMoves Guard = "digest-moves"
+	// ArmedBySource arms rules by the source's clock where it is behind.
+	ArmedBySource Guard = "armed-by-source"
+	// FormerConditions keeps the condition before an edit.
+	FormerConditions Guard = "former-conditions"
+	// OwnBeginning has a rule that is armed read what lies behind its partition's cursor.
+	OwnBeginning Guard = "own-beginning"
+	// SweptRaises raises a rule's watermark before its alerts are deleted, and SweptObeyed
+	// has commits obey it.
+	SweptRaises Guard = "retention-watermark"
+	SweptObeyed Guard = "retention-obeyed"
+	// SweptReach leaves alerts alone whose exchanges a rule can still read.
+	SweptReach Guard = "retention-reach"
+	// SweptOwed leaves alerts alone with a message that is still to be delivered.
+	SweptOwed Guard = "retention-owed"
+	// RetryLeavesClaims leaves a message alone that is being attempted when a person
+	// retries it.
+	RetryLeavesClaims Guard = "retry-leaves-claims"
+	// ProbeFirst lets one message go to a receiver that did not answer.
+	ProbeFirst Guard = "probe-first"
+)

@@ -1,0 +1,361 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// silent reports whether a replica has a heartbeat that is too old.
+func (db *Postgres) silent(id string, now time.Time) bool {
+	r, known := db.replicas.get(id)
+	return known && !r.beatAt.After(now.Add(-db.DeadAfter))
+}
+
+// Hold renews leases, gives up partitions above the fair share of the replica, and takes
+// free ones below it.
+func (db *Postgres) Hold(_ context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
+	now := db.now()
+	holding := evaluator.Holding{Now: now}
+	err := db.tx(func() error {
+		if r, known := db.replicas.get(request.Replica); known && !r.evaluatedAt.After(now.Add(-request.LeaseFor/3)) {
+			r.evaluatedAt = now
+			db.replicas.put(request.Replica, r)
+		}
+		replicas, before := 1, 0
+		for id, r := range db.replicas.rows {
+			if id != request.Replica && r.evaluatedAt.After(now.Add(-request.LeaseFor)) && r.beatAt.After(now.Add(-db.DeadAfter)) {
+				replicas++
+				if id < request.Replica {
+					before++
+				}
+			}
+		}
+		numbers := sorted(&db.checkpoints)
+		share := len(numbers) / replicas
+		if before < len(numbers)%replicas {
+			share++
+		}
+		held := 0
+		for _, n := range numbers {
+			if db.checkpoints.rows[n].Owner == request.Replica {
+				held++
+			}
+		}
+		surplus := held - share
+		for _, n := range slices.Backward(numbers) {
+			c := db.checkpoints.rows[n]
+			switch {
+			case c.Owner != request.Replica:
+			case surplus > 0 && !slices.Contains(request.Busy, n):
+				db.free(n)
+				surplus--
+				held--
+			case c.LeaseUntil.Sub(now) < request.LeaseFor*2/3:
+				c.LeaseUntil = now.Add(request.LeaseFor)
+				db.checkpoints.put(n, c)
+			}
+		}
+		for _, n := range numbers {
+			c := db.checkpoints.rows[n]
+			free := c.Owner == "" || c.Owner != request.Replica && (!c.LeaseUntil.After(now) || db.silent(c.Owner, now) || !db.has(LeaseExclusive))
+			if free && held < share {
+				held++
+				if c.Owner, c.LeaseUntil = request.Replica, now.Add(request.LeaseFor); db.has(FreshToken) {
+					c.Token = db.newToken()
+				} else {
+					c.Token = 1
+				}
+				db.checkpoints.put(n, c)
+			}
+		}
+		for _, n := range numbers {
+			if c := db.checkpoints.rows[n]; c.Owner == request.Replica {
+				c.Cursor = position(c.Cursor)
+				holding.Checkpoints = append(holding.Checkpoints, c.Checkpoint)
+			}
+		}
+		if a, there := db.sources.get(sourceSubject); there {
+			holding.SourceFailed = db.mayEnd(a, request.Replica, now)
+		}
+		return nil
+	})
+	return holding, err
+}
+
+// mayEnd reports whether a replica may end an announcement: its own, or that of one that is
+// dead or evaluates no rule any more.
+func (db *Postgres) mayEnd(a announcement, id string, now time.Time) bool {
+	r, known := db.replicas.get(a.replica)
+	if a.replica == id || !known || !r.beatAt.After(now.Add(-db.DeadAfter)) {
+		return true
+	}
+	for _, rule := range db.rules.rows {
+		if rule.Enabled && !rule.Deleted && db.checkpoints.rows[db.PartitionOf(rule.TenantID)].Owner == a.replica {
+			return false
+		}
+	}
+	return true
+}
+
+// free ends the lease of a partition.
+func (db *Postgres) free(n int) {
+	c := db.checkpoints.rows[n]
+	c.Owner, c.Token, c.LeaseUntil = "", 0, time.Time{}
+	db.checkpoints.put(n, c)
+}
+
+// Release gives up partitions, and the share of a replica that is about to end.
+func (db *Postgres) Release(_ context.Context, id string, partitions []int) error {
+	return db.tx(func() error {
+		for _, n := range partitions {
+			if db.checkpoints.rows[n].Owner == id {
+				db.free(n)
+			}
+		}
+		if r, known := db.replicas.get(id); known {
+			r.evaluatedAt = time.Time{}
+			db.replicas.put(id, r)
+		}
+		return nil
+	})
+}
+
+// Rules returns what changed in the rules of a partition after a rules revision.
+func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+	set := evaluator.RuleSet{Revision: db.checkpoints.rows[partition].RulesRevision}
+	for _, id := range byID(&db.rules) {
+		r := db.rules.rows[id]
+		if db.PartitionOf(r.TenantID) != partition {
+			continue
+		}
+		stands := r.Enabled && !r.Deleted
+		if b, there := db.backfills.get(id); there && stands {
+			b.Until = position(b.Until)
+			set.Backfills = append(set.Backfills, b)
+		}
+		switch {
+		case r.Changed <= after:
+		case stands:
+			rule := r.Rule
+			rule.Former = slices.Clone(r.Former)
+			set.Rules = append(set.Rules, evaluator.StoredRule{Rule: rule, Problem: r.Problem})
+		case after > 0:
+			set.Removed = append(set.Removed, id)
+		}
+	}
+	return set, nil
+}
+
+// OpenAlerts returns none: the model has no window rules.
+func (db *Postgres) OpenAlerts(context.Context, []uuid.UUID) ([]evaluator.OpenAlert, error) {
+	return nil, nil
+}
+
+// Commit writes a batch, or nothing.
+func (db *Postgres) Commit(_ context.Context, b evaluator.Batch) (done evaluator.Committed, err error) {
+	err = db.tx(func() (err error) {
+		done, err = db.commit(&b)
+		if err != nil && !db.has(CommitAtomic) {
+			db.log.commit()
+		}
+		return err
+	})
+	if err != nil {
+		return evaluator.Committed{}, err
+	}
+	return done, nil
+}
+
+func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
+	now := db.now()
+	c, there := db.checkpoints.get(b.Partition)
+	switch {
+	case !there,
+		c.Token != b.Token && db.has(CommitToken),
+		c.Revision != b.Revision && db.has(CommitRevision),
+		c.RulesRevision != b.RulesRevision && db.has(CommitRules):
+		return evaluator.Committed{}, evaluator.ErrStale
+	}
+	c.Cursor, c.Backfill, c.ClockOffset = position(b.Cursor), b.Backfill, b.ClockOffset
+	c.Revision++
+	c.LeaseUntil = now.Add(b.LeaseFor)
+	db.checkpoints.put(b.Partition, c)
+	done := evaluator.Committed{Revision: c.Revision, Notifications: map[uuid.UUID]int{}}
+	inserted := map[uuid.UUID]bool{}
+	for i := range b.Instances {
+		fresh, err := db.insertAlert(&b.Instances[i], now)
+		if err != nil {
+			return done, err
+		}
+		if fresh {
+			inserted[b.Instances[i].ID] = true
+			done.Inserted = append(done.Inserted, b.Instances[i].ID)
+		}
+	}
+	for i := range b.Notifications {
+		n := &b.Notifications[i]
+		if inserted[n.AlertID] || !db.has(KnownNotNotified) && db.alerts.has(n.AlertID) {
+			if err := db.notify(Notification{
+				ID: n.ID, AlertID: n.AlertID, RuleID: n.RuleID, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: n.Reason,
+			}, now); err != nil {
+				return done, err
+			}
+			done.Notifications[n.WebhookID]++
+		}
+	}
+	for _, f := range b.Backfills {
+		f.Until = position(f.Until)
+		db.backfills.put(f.RuleID, f)
+	}
+	for _, id := range b.Finished {
+		db.backfills.remove(id)
+	}
+	return done, db.commitHealth(b, now, done.Notifications)
+}
+
+// insertAlert inserts an alert, unless it exists or retention has deleted those of its time.
+func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, err error) {
+	if db.Refuses != nil && db.Refuses(a) {
+		return false, evaluator.ErrRefused
+	}
+	key := onceKey{a.RuleID, a.Exchange.Key()}
+	if db.has(SweptObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].SweptBeforeNS {
+		return false, nil
+	}
+	if db.once.has(key) && db.has(AlertOnce) {
+		return false, nil
+	}
+	if db.alerts.has(a.ID) {
+		if !db.has(AlertOnce) {
+			a.ID = db.newID()
+		} else {
+			return false, evaluator.ErrRefused
+		}
+	}
+	db.once.put(key, a.ID)
+	db.putAlert(Alert{
+		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Key: key.key, StartNS: a.Exchange.StartTimeNS,
+		State: alerts.Firing, FiredAt: now, Late: a.Late,
+	})
+	return true, nil
+}
+
+func (db *Postgres) putAlert(a Alert) {
+	db.alerts.put(a.ID, a)
+}
+
+// notify writes a notification and puts it into the outbox.
+func (db *Postgres) notify(n Notification, now time.Time) error {
+	w, there := db.webhooks.get(n.WebhookID)
+	key := notificationKey{n.AlertID, n.WebhookID, n.Reason}
+	if !there || n.About == uuid.Nil && db.notifiedOnce.has(key) || db.notifications.has(n.ID) {
+		return evaluator.ErrRefused
+	}
+	if n.About == uuid.Nil {
+		db.notifiedOnce.put(key, n.ID)
+	}
+	n.TenantID, n.CreatedAt = w.TenantID, now
+	db.notifications.put(n.ID, n)
+	of, _ := db.ofAlert.get(n.AlertID)
+	db.ofAlert.put(n.AlertID, append(slices.Clip(of), n.ID))
+	db.outbox.put(n.ID, Owed{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
+	return nil
+}
+
+// commitHealth records what went wrong with rules, and announces it once.
+func (db *Postgres) commitHealth(b *evaluator.Batch, now time.Time, notified map[uuid.UUID]int) error {
+	for id, problem := range b.Problems {
+		db.problem(id, problem)
+	}
+	for _, id := range sortedIDs(b.Failed) {
+		r := db.rules.rows[id]
+		db.problem(id, b.Failed[id])
+		if db.failing.has(id) {
+			continue
+		}
+		a := Alert{ID: db.newID(), RuleID: id, TenantID: r.TenantID, RuleVersion: r.Version, State: alerts.Firing, FiredAt: now, Health: true}
+		db.putAlert(a)
+		db.failing.put(id, a.ID)
+		if err := db.notifyOperators(&a, notify.ReasonRuleFailing, uuid.Nil, now, notified); err != nil {
+			return err
+		}
+		if _, there := db.backfills.get(id); !there && r.FireMode == rules.PerExchange {
+			db.backfills.put(id, evaluator.Backfill{RuleID: id, At: db.beginning(&r.Rule, db.cursorNS(b.Partition, r.ArmedSinceNS), b.Partition), Failing: true})
+		}
+	}
+	for _, id := range b.Recovered {
+		db.problem(id, "")
+		if alert, there := db.endFailing(id, now); there {
+			if err := db.notifyOperators(&alert, notify.ReasonRuleRecovered, uuid.Nil, now, notified); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (db *Postgres) cursorNS(partition int, otherwise int64) int64 {
+	if at := db.checkpoints.rows[partition].Cursor; at != nil {
+		return at.StartTimeNS
+	}
+	return otherwise
+}
+
+func sortedIDs[V any](m map[uuid.UUID]V) []uuid.UUID {
+	t := table[uuid.UUID, V]{rows: m}
+	return byID(&t)
+}
+
+func (db *Postgres) problem(id uuid.UUID, text string) {
+	if r, there := db.rules.get(id); there {
+		r.Problem = text
+		db.rules.put(id, r)
+	}
+}
+
+// endFailing ends the failing of a rule and resolves its alert.
+func (db *Postgres) endFailing(id uuid.UUID, now time.Time) (alert Alert, announced bool) {
+	if b, there := db.backfills.get(id); there && b.Failing {
+		b.Failing = false
+		db.backfills.put(id, b)
+	}
+	alertID, announced := db.failing.get(id)
+	if !announced {
+		return alert, false
+	}
+	db.failing.remove(id)
+	return db.resolve(alertID, now), true
+}
+
+func (db *Postgres) resolve(id uuid.UUID, now time.Time) Alert {
+	a := db.alerts.rows[id]
+	if a.State != alerts.Resolved {
+		a.State, a.ResolvedAt = alerts.Resolved, now
+		db.putAlert(a)
+	}
+	return a
+}
+
+// notifyOperators writes a notification about an alert for each webhook of operators.
+func (db *Postgres) notifyOperators(a *Alert, reason notify.Reason, except uuid.UUID, now time.Time, notified map[uuid.UUID]int) error {
+	for _, id := range byID(&db.webhooks) {
+		w := db.webhooks.rows[id]
+		if !w.Operators || w.TenantID != a.TenantID || id == except {
+			continue
+		}
+		err := db.notify(Notification{ID: notify.ID(a.ID, id, reason, 0), AlertID: a.ID, RuleID: a.RuleID, WebhookID: id, Reason: reason}, now)
+		if err != nil {
+			return err
+		}
+		notified[id]++
+	}
+	return nil
+}

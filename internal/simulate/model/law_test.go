@@ -1,0 +1,47 @@
+package model_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/simulate/model"
+	"tocsin/internal/storetest"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+var without = flag.String("without", "", "a guard to take away, which the law has to notice") //nolint:gochecknoglobals // a flag of the test binary
+
+// TestLaw holds the model to what the real store does.
+func TestLaw(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Store {
+		now := time.Unix(1_795_244_520, 0)
+		tick := func() time.Time { now = now.Add(time.Millisecond); return now }
+		db := model.NewPostgres(8, tick, func(string) int { return 3 })
+		db.Without[model.Guard(*without)] = true
+		ids := byte(0)
+		next := func() uuid.UUID { ids++; return uuid.UUID{15: ids} }
+		return storetest.Store{
+			Evaluation: db, Outbox: db, Retention: db, Replicas: db, Partition: 3,
+			CreateWebhook: func(w notify.Webhook) (uuid.UUID, error) {
+				w.ID, w.TenantID = next(), storetest.Tenant
+				return w.ID, db.CreateWebhook(model.Webhook{Webhook: w})
+			},
+			EnableWebhook: db.EnableWebhook,
+			CreateRule:    func(d rules.Definition) (rules.Rule, error) { return db.CreateRule(storetest.Tenant, next(), d) },
+			UpdateRule:    func(r rules.Rule) (rules.Rule, error) { return db.UpdateRule(r.ID, r.Definition) },
+			EnableRule:    db.EnableRule, Resolve: db.Resolve, Retry: db.RetryNotification, Discard: db.DiscardNotification,
+			Advance: func(d time.Duration) { now = now.Add(d) },
+			Alert: func(id uuid.UUID) alerts.State {
+				a, _ := db.Alert(id)
+				return a.State
+			},
+			Alerts:  func() int { return len(db.AlertIDs()) },
+			Message: db.Status,
+		}
+	})
+}

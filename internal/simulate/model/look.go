@@ -1,0 +1,133 @@
+package model
+
+import (
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/notify"
+)
+
+// What a checker looks at. Nothing of it may be changed.
+
+// Touched returns the alerts and the messages that have changed since it was called last,
+// in order.
+func (db *Postgres) Touched() (alerts, messages []uuid.UUID) {
+	if len(db.touchedAlerts) > 0 {
+		alerts = sortedIDs(db.touchedAlerts)
+		clear(db.touchedAlerts)
+	}
+	if len(db.touchedMessages) > 0 {
+		messages = sortedIDs(db.touchedMessages)
+		clear(db.touchedMessages)
+	}
+	return alerts, messages
+}
+
+// Alert returns an alert.
+func (db *Postgres) Alert(id uuid.UUID) (Alert, bool) { return db.alerts.get(id) }
+
+// AlertIDs returns the ids of all alerts, in order.
+func (db *Postgres) AlertIDs() []uuid.UUID { return byID(&db.alerts) }
+
+// NotificationsOf returns the notifications about an alert, in the order in which they were
+// written.
+func (db *Postgres) NotificationsOf(alert uuid.UUID) []Notification {
+	ids, _ := db.ofAlert.get(alert)
+	list := make([]Notification, len(ids))
+	for i, id := range ids {
+		list[i] = db.notifications.rows[id]
+	}
+	return list
+}
+
+// Message is what the store knows of a notification or a digest.
+type Message struct {
+	Notification
+
+	Owed       *Owed
+	Settlement *Settlement
+	// Digest is the digest that tells it, Members what it tells itself.
+	Digest  uuid.UUID
+	Members []uuid.UUID
+	// Generation is how often a person has sent it again.
+	Generation int
+}
+
+// Message returns a message.
+func (db *Postgres) Message(id uuid.UUID) (Message, bool) {
+	n, there := db.notifications.get(id)
+	m := Message{Notification: n}
+	if o, owed := db.outbox.get(id); owed {
+		m.Owed = &o
+	}
+	if s, ended := db.settlements.get(id); ended {
+		m.Settlement = &s
+	}
+	m.Digest, m.Members = db.digestOf.rows[id], db.digests.rows[id]
+	m.Generation = db.retries.rows[id]
+	return m, there
+}
+
+// Messages returns the ids of all notifications and digests, in order.
+func (db *Postgres) Messages() []uuid.UUID { return byID(&db.notifications) }
+
+// OwedCount returns how many messages are to be delivered.
+func (db *Postgres) OwedCount() int { return len(db.outbox.rows) }
+
+// HasAttempt reports whether an attempt is recorded, or under way.
+func (db *Postgres) HasAttempt(id uuid.UUID, number int) bool {
+	if db.attempts.has(attemptKey{id, number}) || db.settlements.rows[id].Attempt.Number == number {
+		return true
+	}
+	o, owed := db.outbox.get(id)
+	return owed && o.Attempts == number && o.claimed()
+}
+
+// Rule returns a rule.
+func (db *Postgres) Rule(id uuid.UUID) (Rule, bool) { return db.rules.get(id) }
+
+// Checkpoint returns the row of a partition.
+func (db *Postgres) Checkpoint(partition int) Checkpoint { return db.checkpoints.rows[partition] }
+
+// Backfill returns the progress of a rule that is an exception.
+func (db *Postgres) Backfill(rule uuid.UUID) (evaluator.Backfill, bool) {
+	return db.backfills.get(rule)
+}
+
+// Backfills returns how many rules have progress of their own.
+func (db *Postgres) Backfills() int { return len(db.backfills.rows) }
+
+// Webhook returns a webhook.
+func (db *Postgres) Webhook(id uuid.UUID) Webhook { return db.webhooks.rows[id] }
+
+// AlertOf returns the alert of a rule about an exchange.
+func (db *Postgres) AlertOf(rule uuid.UUID, key string) (uuid.UUID, bool) {
+	return db.once.get(onceKey{rule, key})
+}
+
+// Status returns how far a message has come, and the verdicts of its attempts in order.
+func (db *Postgres) Status(id uuid.UUID) (status notify.Status, verdicts []string) {
+	if digest, in := db.digestOf.get(id); in {
+		id = digest
+	}
+	last, _ := db.lastAttempt.get(id)
+	s, ended := db.settlements.get(id)
+	o, owed := db.outbox.get(id)
+	for number := 1; number <= max(last, o.Attempts); number++ {
+		a, there := db.attempts.get(attemptKey{id, number})
+		switch {
+		case ended && s.Attempt.Number == number:
+			a = s.Attempt
+		case !there && (!owed || o.Attempts != number || !o.claimed()):
+			continue
+		}
+		verdicts = append(verdicts, a.Verdict.String())
+	}
+	switch {
+	case ended:
+		return s.Status, verdicts
+	case o.Attempts > 1 || o.Attempts == 1 && (o.Token == 0 || !o.DueAt.After(db.now())):
+		return notify.Retrying, verdicts
+	}
+	return notify.Pending, verdicts
+}

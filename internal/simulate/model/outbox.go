@@ -1,0 +1,276 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+)
+
+const (
+	failed    = notify.Failed
+	exhausted = notify.Exhausted
+	discarded = notify.Discarded
+)
+
+// queue returns the rows of the outbox by webhook, each in the order in which they are sent.
+func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]Owed) {
+	rows = map[uuid.UUID][]Owed{}
+	for _, o := range db.outbox.rows {
+		rows[o.WebhookID] = append(rows[o.WebhookID], o)
+	}
+	for _, list := range rows {
+		slices.SortFunc(list, func(a, b Owed) int { return cmp.Or(a.ReadyAt.Compare(b.ReadyAt), compareIDs(a.ID, b.ID)) })
+	}
+	return slices.SortedFunc(maps.Keys(rows), compareIDs), rows
+}
+
+func (o *Owed) due(now time.Time) bool { return !o.ReadyAt.After(now) && !o.DueAt.After(now) }
+
+// tokens returns how many messages the rate of a webhook allows.
+func (w *Webhook) tokens(now time.Time) float64 {
+	return max(1, math.Ceil(w.RatePerSecond/10)) - max(0, w.NextSendAt.Sub(now).Seconds())*w.RatePerSecond
+}
+
+// probes reports whether one message goes to a webhook first.
+func (w *Webhook) probes() bool { return !w.OpenedAt.IsZero() || w.Holds > 0 }
+
+// closedUntil returns until when nothing is sent to a webhook.
+func (db *Postgres) closedUntil(w *Webhook) time.Time {
+	until := w.Webhook.HeldUntil
+	if w.Until.After(until) {
+		until = w.Until
+	}
+	if probe, there := db.outbox.get(w.ProbeID); there && probe.Token == w.ProbeToken && w.ProbeToken != 0 && probe.DueAt.After(until) {
+		until = probe.DueAt
+	}
+	return until
+}
+
+// Claim takes due messages, stores their bodies and records that their attempts begin.
+func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
+	var claimed notify.Claimed
+	err := db.tx(func() error {
+		now := db.now()
+		ids, rows := db.queue()
+		var list []notify.Due
+		for _, id := range ids {
+			w := db.webhooks.rows[id]
+			if !w.Enabled {
+				continue
+			}
+			closed := db.closedUntil(&w)
+			next, due := time.Time{}, false
+			for _, o := range rows[id] {
+				if due = due || o.due(now); o.due(now) && !closed.After(now) {
+					continue
+				}
+				at := o.DueAt
+				if o.ReadyAt.After(at) {
+					at = o.ReadyAt
+				}
+				if closed.After(at) {
+					at = closed
+				}
+				if at.After(now) && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
+			}
+			if wait := next.Sub(now); !next.IsZero() && (claimed.Next == 0 || wait < claimed.Next) {
+				claimed.Next = wait
+			}
+			if due && !closed.After(now) {
+				list = append(list, notify.Due{
+					WebhookID: id, MaxConcurrent: w.MaxConcurrent, RatePerSecond: w.RatePerSecond, Tokens: w.tokens(now), Probe: w.probes(),
+				})
+			}
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		for _, dealt := range request.Deal(list) {
+			db.gather(dealt, now)
+			if err := db.claim(&request, dealt, now, &claimed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return notify.Claimed{}, err
+	}
+	return claimed, nil
+}
+
+// claim takes the due rows of a webhook.
+func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now time.Time, claimed *notify.Claimed) error {
+	w := db.webhooks.rows[dealt.WebhookID]
+	slots, probe := dealt.Slots, w.probes()
+	if w.RatePerSecond > 0 {
+		slots = min(slots, int(max(0, math.Floor(w.tokens(now)))))
+	}
+	if probe && db.has(ProbeFirst) {
+		slots = min(slots, 1)
+	}
+	_, rows := db.queue()
+	var last Owed
+	count := 0
+	for _, o := range rows[dealt.WebhookID] {
+		if count == slots || !o.due(now) && (db.has(ClaimExclusive) || o.ReadyAt.After(now)) {
+			continue
+		}
+		unknown := db.unknown(&o)
+		o.ClaimedBy, o.DueAt, o.BegunAt = request.Replica, now.Add(request.Lease), now
+		o.Attempts++
+		if o.Token = 1; db.has(ClaimToken) {
+			o.Token = db.newToken()
+		}
+		d := db.delivery(&o, &w, now)
+		if d.AfterUnknown = unknown; d.Body == nil {
+			b, problem, err := request.Render(&d)
+			if err != nil {
+				return err
+			}
+			d.Body, d.Fresh, d.Problem = &b, true, problem
+			if db.has(BodyFrozen) {
+				db.bodies.put(o.ID, body{b, problem, db.now()})
+			}
+		}
+		if !db.has(ClaimBegins) {
+			o.BegunAt = time.Time{}
+			o.Attempts--
+		}
+		db.outbox.put(o.ID, o)
+		claimed.Deliveries = append(claimed.Deliveries, d)
+		last = o
+		count++
+	}
+	if count == 0 {
+		return nil
+	}
+	if w.RatePerSecond > 0 {
+		if w.NextSendAt.Before(now) {
+			w.NextSendAt = now
+		}
+		w.NextSendAt = w.NextSendAt.Add(time.Duration(float64(count) / w.RatePerSecond * float64(time.Second)))
+	}
+	if !w.OpenedAt.IsZero() {
+		w.Until = now.Add(request.Lease)
+	}
+	if probe {
+		w.ProbeID, w.ProbeToken = last.ID, last.Token
+	}
+	db.webhooks.put(w.ID, w)
+	return nil
+}
+
+// delivery is what an attempt needs.
+func (db *Postgres) delivery(o *Owed, w *Webhook, now time.Time) notify.Delivery {
+	n := db.notifications.rows[o.ID]
+	d := notify.Delivery{
+		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, CountedAttempts: o.Counted, Generation: o.Generation,
+		Webhook: w.Webhook, At: now, Waited: now.Sub(o.Since),
+	}
+	if b, rendered := db.bodies.get(o.ID); rendered {
+		d.Body = &b.Body
+	}
+	if n.Reason == notify.ReasonDigest {
+		members, _ := db.digests.get(o.ID)
+		d.Digest = &notify.Digest{Size: len(members)}
+		for _, m := range members {
+			d.Digest.Alerts = append(d.Digest.Alerts, db.notifications.rows[m].AlertID)
+		}
+		return d
+	}
+	a := db.alerts.rows[n.AlertID]
+	d.Alert = alerts.Instance{ID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, State: a.State}
+	return d
+}
+
+// unknown records the attempt of a claim whose outcome nobody has stored.
+func (db *Postgres) unknown(o *Owed) bool {
+	if !o.claimed() {
+		return false
+	}
+	key := attemptKey{o.ID, o.Attempts}
+	if db.has(UnknownRecorded) && !db.attempts.has(key) {
+		db.putAttempt(o.ID, Attempt{Number: o.Attempts, Token: o.Token, Replica: o.ClaimedBy, StartedAt: o.BegunAt})
+	}
+	return true
+}
+
+func (db *Postgres) putAttempt(id uuid.UUID, a Attempt) {
+	db.attempts.put(attemptKey{id, a.Number}, a)
+	if last, _ := db.lastAttempt.get(id); a.Number > last {
+		db.lastAttempt.put(id, a.Number)
+	}
+}
+
+// gather makes digests of what is too much for a webhook.
+func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
+	w := db.webhooks.rows[dealt.WebhookID]
+	if w.DigestAbove == 0 {
+		return
+	}
+	_, rows := db.queue()
+	digests := 0
+	var waiting []Owed
+	for _, o := range rows[w.ID] {
+		switch {
+		case !o.due(now):
+		case o.Digest:
+			digests++
+		case o.Attempts == o.BegunFrom && !o.Alone:
+			waiting = append(waiting, o)
+		}
+	}
+	for ; len(waiting) > w.DigestAbove && digests < dealt.Slots; digests++ {
+		n := min(len(waiting), max(notify.DigestSize, w.DigestAbove+1))
+		id := db.newID()
+		members := make([]uuid.UUID, n)
+		for i, o := range waiting[:n] {
+			members[i] = o.ID
+			db.digestOf.put(o.ID, id)
+			if db.has(DigestMoves) {
+				db.outbox.remove(o.ID)
+			}
+		}
+		db.notifications.put(id, Notification{ID: id, WebhookID: w.ID, TenantID: w.TenantID, Reason: notify.ReasonDigest, CreatedAt: now})
+		db.digests.put(id, members)
+		ready := waiting[0].ReadyAt
+		db.outbox.put(id, Owed{ID: id, WebhookID: w.ID, DueAt: ready, ReadyAt: ready, Since: now, Digest: true})
+		waiting = waiting[n:]
+	}
+}
+
+// Renew extends leases, and tells which claims stand no longer and which are not wanted.
+func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+	var renewed notify.Renewed
+	err := db.tx(func() error {
+		now := db.now()
+		for _, h := range held {
+			o, there := db.outbox.get(h.NotificationID)
+			if !there || o.Token != h.Token || o.Token == 0 {
+				renewed.Lost = append(renewed.Lost, h)
+				continue
+			}
+			if o.DueAt.Before(now.Add(lease * 2 / 3)) {
+				o.DueAt = now.Add(lease)
+				db.outbox.put(o.ID, o)
+			}
+			w := db.webhooks.rows[h.WebhookID]
+			if w.Version != h.WebhookVersion || !w.Enabled || w.Webhook.HeldUntil.After(now) || w.probes() && w.ProbeToken != h.Token {
+				renewed.Unwanted = append(renewed.Unwanted, h)
+			}
+		}
+		return nil
+	})
+	return renewed, err
+}

@@ -1,0 +1,245 @@
+package model
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Checkpoint is the row of a partition.
+type Checkpoint struct {
+	evaluator.Checkpoint
+	Owner       string
+	LeaseUntil  time.Time
+	ClockOffset time.Duration
+}
+
+// Rule is the row of a rule, with its state.
+type Rule struct {
+	rules.Rule
+	// Changed is the rules revision of its last change.
+	Changed int64
+	Problem string
+	Deleted bool
+}
+
+// Alert is the row of an alert. Key is empty for one about health.
+type Alert struct {
+	ID, RuleID  uuid.UUID
+	TenantID    string
+	RuleVersion int64
+	Key         string
+	StartNS     int64
+	State       alerts.State
+	FiredAt     time.Time
+	ResolvedAt  time.Time
+	Health      bool
+	Late        bool
+	// WebhookID is that of an alert about a webhook; Source says that it is about the source.
+	WebhookID uuid.UUID
+	Source    bool
+}
+
+// Notification is the row of a notification.
+type Notification struct {
+	ID, AlertID, RuleID, WebhookID uuid.UUID
+	TenantID                       string
+	Reason                         notify.Reason
+	// About is the message that could not be delivered.
+	About     uuid.UUID
+	CreatedAt time.Time
+}
+
+// Owed is a row of the outbox.
+type Owed struct {
+	ID, WebhookID                            uuid.UUID
+	DueAt, ReadyAt, Since, BegunAt           time.Time
+	Attempts, Counted, Generation, BegunFrom int
+	Token                                    int64
+	ClaimedBy                                string
+	Digest, Alone                            bool
+}
+
+// claimed reports whether somebody has begun an attempt and stored no outcome.
+func (o *Owed) claimed() bool { return o.Token != 0 && !o.BegunAt.IsZero() }
+
+// Attempt is the record of an attempt; without FinishedAt nobody knows its outcome.
+type Attempt struct {
+	Number     int
+	Token      int64
+	Replica    string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Verdict    notify.Verdict
+}
+
+// Settlement is how a message ended. Attempt is the one that ended it, with number 0 where
+// none did.
+type Settlement struct {
+	Status    notify.Status
+	SettledAt time.Time
+	Attempt   Attempt
+	Trail     bool
+}
+
+// Webhook is the row of a webhook, with what attempts have told of it.
+type Webhook struct {
+	notify.Webhook
+	notify.Breaker
+	ProbeID    uuid.UUID
+	ProbeToken int64
+	NextSendAt time.Time
+}
+
+type onceKey struct {
+	rule uuid.UUID
+	key  string
+}
+
+type attemptKey struct {
+	id     uuid.UUID
+	number int
+}
+
+type notificationKey struct {
+	alert, webhook uuid.UUID
+	reason         notify.Reason
+}
+
+type incidentKey struct {
+	webhook uuid.UUID
+	kind    string
+}
+
+type replica struct {
+	beatAt, evaluatedAt time.Time
+}
+
+type body struct {
+	notify.Body
+	problem   string
+	writtenAt time.Time
+}
+
+type announcement struct {
+	replica string
+	since   time.Time
+}
+
+// Postgres is the store. It is not safe for concurrent use.
+type Postgres struct {
+	// Clock is Postgres's.
+	Clock func() time.Time
+	// DeadAfter is the silence after which a replica is dead.
+	DeadAfter time.Duration
+	// PartitionOf returns the partition of a tenant.
+	PartitionOf func(tenant string) int
+	// Without holds the guards that are taken away.
+	Without map[Guard]bool
+	// Refuses says whether the database refuses an alert, as one that it cannot store.
+	Refuses func(a *alerts.Instance) bool
+
+	log           journal
+	checkpoints   table[int, Checkpoint]
+	rules         table[uuid.UUID, Rule]
+	backfills     table[uuid.UUID, evaluator.Backfill]
+	failing       table[uuid.UUID, uuid.UUID]
+	sources       table[string, announcement]
+	alerts        table[uuid.UUID, Alert]
+	once          table[onceKey, uuid.UUID]
+	notifications table[uuid.UUID, Notification]
+	notifiedOnce  table[notificationKey, uuid.UUID]
+	ofAlert       table[uuid.UUID, []uuid.UUID]
+	outbox        table[uuid.UUID, Owed]
+	attempts      table[attemptKey, Attempt]
+	lastAttempt   table[uuid.UUID, int]
+	settlements   table[uuid.UUID, Settlement]
+	bodies        table[uuid.UUID, body]
+	retries       table[uuid.UUID, int]
+	digestOf      table[uuid.UUID, uuid.UUID]
+	digests       table[uuid.UUID, []uuid.UUID]
+	webhooks      table[uuid.UUID, Webhook]
+	incidents     table[incidentKey, uuid.UUID]
+	replicas      table[string, replica]
+	ids, tokens   uint64
+	// touchedAlerts and touchedMessages have changed since Touched was called last.
+	touchedAlerts, touchedMessages map[uuid.UUID]bool
+}
+
+// NewPostgres returns a store with some partitions.
+func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string) int) *Postgres {
+	db := &Postgres{Clock: clock, DeadAfter: time.Minute, PartitionOf: partitionOf, Without: map[Guard]bool{}}
+	log := &db.log
+	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, evaluator.Backfill](log)
+	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
+	db.alerts, db.once = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log)
+	db.notifications, db.notifiedOnce = newTable[uuid.UUID, Notification](log), newTable[notificationKey, uuid.UUID](log)
+	db.ofAlert, db.outbox = newTable[uuid.UUID, []uuid.UUID](log), newTable[uuid.UUID, Owed](log)
+	db.attempts, db.lastAttempt = newTable[attemptKey, Attempt](log), newTable[uuid.UUID, int](log)
+	db.replicas = newTable[string, replica](log)
+	db.settlements, db.bodies = newTable[uuid.UUID, Settlement](log), newTable[uuid.UUID, body](log)
+	db.retries, db.digestOf, db.digests = newTable[uuid.UUID, int](log), newTable[uuid.UUID, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
+	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
+	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
+	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }
+	db.alerts.touched, db.ofAlert.touched = alert, alert
+	db.notifications.touched, db.outbox.touched, db.settlements.touched, db.digestOf.touched = message, message, message, message
+	for n := range partitions {
+		db.checkpoints.rows[n] = Checkpoint{Checkpoint: evaluator.Checkpoint{Partition: n, Index: uint32(n), Of: uint32(partitions), RulesRevision: 1}}
+	}
+	return db
+}
+
+// has reports whether a guard is in place.
+func (db *Postgres) has(g Guard) bool { return !db.Without[g] }
+
+// now is the clock as Postgres stores it, in microseconds.
+func (db *Postgres) now() time.Time { return db.Clock().Truncate(time.Microsecond) }
+
+// tx is a transaction.
+func (db *Postgres) tx(f func() error) error {
+	if err := f(); err != nil {
+		db.log.rollback()
+		return err
+	}
+	db.log.commit()
+	return nil
+}
+
+// Failover takes the last transactions back, at most n, and returns how many.
+func (db *Postgres) Failover(n int) int { return db.log.lose(n) }
+
+// newID returns an id that no other row ever has, whatever a failover takes back.
+func (db *Postgres) newID() uuid.UUID {
+	db.ids++
+	var id uuid.UUID
+	ms := uint64(db.now().UnixMilli())
+	binary.BigEndian.PutUint64(id[:], ms<<16)
+	id[6], id[8] = 0x70, 0x80
+	binary.BigEndian.PutUint32(id[12:], uint32(db.ids))
+	return id
+}
+
+// newToken returns a token that no failover leads to again: the real ones are random.
+func (db *Postgres) newToken() int64 {
+	db.tokens++
+	return int64((db.tokens*0x9e3779b97f4a7c15)>>1 | 1)
+}
+
+var errNoPartition = errors.New("there is no such partition")
+
+// position copies a position, so that no row shares memory with a caller.
+func position(at *cursor.Position) *cursor.Position {
+	if at == nil {
+		return nil
+	}
+	return new(*at)
+}

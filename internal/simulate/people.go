@@ -1,0 +1,267 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/simulate/model"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// people are those who change rules and handle alerts and messages.
+type people struct {
+	rules, webhooks []uuid.UUID
+	tenants         []string
+}
+
+func (w *world) tenant() string { return w.people.tenants[w.rand.IntN(len(w.people.tenants))] }
+
+// partitionOf returns the partition of a tenant: that of its last digit.
+func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % partitions }
+
+const partitions = 2
+
+// begin stores webhooks and rules.
+func (w *world) begin() {
+	for n := range w.conf.tenants {
+		tenant := fmt.Sprint("tenant-", n)
+		w.people.tenants = append(w.people.tenants, tenant)
+		for i := range 3 {
+			hook := model.Webhook{Webhook: notify.Webhook{
+				ID: uuid.UUID{1, byte(n), 15: byte(i + 1)}, TenantID: tenant, Enabled: true, Timeout: webhookTimeout,
+				MaxConcurrent: 4, Operators: i == 2,
+			}}
+			if i == 1 {
+				hook.DigestAbove, hook.RatePerSecond = w.conf.digestAbove, w.conf.rate
+			}
+			if err := w.db.CreateWebhook(hook); err != nil {
+				panic(err)
+			}
+			w.people.webhooks = append(w.people.webhooks, hook.ID)
+		}
+	}
+	for range w.conf.rules {
+		w.addRule()
+	}
+}
+
+func (w *world) scope() rules.Scope {
+	all := [][]string{{"orders"}, {"billing", "orders"}, {"stock"}, {"billing"}, {"bill*"}, nil}
+	return rules.Scope{Applications: all[w.rand.IntN(len(all))]}
+}
+
+func (w *world) filter() rules.Filter {
+	all := [][]rules.Status{nil, {rules.Failed, rules.Completed}, {rules.Completed}, nil}
+	f := rules.Filter{Statuses: all[w.rand.IntN(len(all))]}
+	if w.rand.IntN(3) == 0 {
+		f.MinDurationMS = new(int64(1000))
+	}
+	return f
+}
+
+func (w *world) addRule() {
+	id := uuid.UUID{2, 14: byte(len(w.people.rules) >> 8), 15: byte(len(w.people.rules) + 1)}
+	tenant := w.tenant()
+	d := rules.Definition{
+		Name: short(id), Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1,
+		LookBackSeconds: w.conf.lookBacks[w.rand.IntN(len(w.conf.lookBacks))], Scope: w.scope(), Filter: w.filter(),
+	}
+	for _, hook := range w.people.webhooks {
+		if w.db.Webhook(hook).TenantID == tenant && !w.db.Webhook(hook).Operators && w.rand.IntN(3) > 0 {
+			d.WebhookIDs = append(d.WebhookIDs, hook)
+		}
+	}
+	r, err := w.db.CreateRule(tenant, id, d)
+	if err != nil {
+		panic(err)
+	}
+	w.people.rules = append(w.people.rules, id)
+	w.changedRule("creates", &r, ruleEntry{arms: true})
+}
+
+// changedRule notes what a person did with a rule.
+func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
+	row, _ := w.db.Rule(r.ID)
+	entry.version, entry.changed, entry.def, entry.armedNS = r.Version, row.Changed, r.Definition, r.ArmedSinceNS
+	w.note("a person %s rule %s of %s: version %d, armed since %s, applications %v, statuses %v, look-back %d s", what, short(r.ID), r.TenantID, r.Version,
+		w.instant(r.ArmedSinceNS), r.Scope.Applications, r.Filter.StatusesOrDefault(), r.LookBackSeconds)
+	w.truth.changed(r.ID, r.TenantID, entry)
+}
+
+// act has a person do something.
+func (w *world) act() {
+	switch w.rand.IntN(10) {
+	case 0, 1:
+		w.editRule()
+	case 2:
+		w.toggleRule()
+	case 3:
+		if len(w.people.rules) < w.conf.rules+4 {
+			w.addRule()
+		}
+	case 4, 5:
+		w.handleAlerts()
+	case 6, 7:
+		w.handleMessage()
+	default:
+		w.handleWebhook()
+	}
+	w.check()
+}
+
+func (w *world) someRule() (uuid.UUID, rules.Rule) {
+	id := w.people.rules[w.rand.IntN(len(w.people.rules))]
+	row, _ := w.db.Rule(id)
+	return id, row.Rule
+}
+
+func (w *world) editRule() {
+	id, was := w.someRule()
+	if was.ID == uuid.Nil {
+		return // a failover took it away
+	}
+	d := was.Definition
+	switch w.rand.IntN(4) {
+	case 0:
+		d.Name += "'"
+	case 1:
+		d.LookBackSeconds = w.conf.lookBacks[w.rand.IntN(len(w.conf.lookBacks))]
+		if d.LookBackSeconds < was.LookBackSeconds {
+			return // a shorter look-back gives up what the longer one reached
+		}
+	default:
+		d.Scope = w.scope()
+	}
+	r, err := w.db.UpdateRule(id, d)
+	if err != nil {
+		return
+	}
+	turns := d.Enabled && fmt.Sprint(was.Scope) != fmt.Sprint(d.Scope)
+	w.changedRule("edits", &r, ruleEntry{turns: turns})
+}
+
+func (w *world) toggleRule() {
+	id, was := w.someRule()
+	r, err := w.db.EnableRule(id, !was.Enabled)
+	if err != nil {
+		return
+	}
+	w.changedRule(map[bool]string{true: "enables", false: "disables"}[r.Enabled], &r, ruleEntry{arms: r.Enabled})
+}
+
+// handleAlerts acknowledges and resolves.
+func (w *world) handleAlerts() {
+	ids := w.db.AlertIDs()
+	if len(ids) == 0 {
+		return
+	}
+	for range 1 + w.rand.IntN(20) {
+		id := ids[w.rand.IntN(len(ids))]
+		to, handle := alerts.Resolved, w.db.Resolve
+		if w.rand.IntN(3) == 0 {
+			to, handle = alerts.Acknowledged, w.db.Acknowledge
+		}
+		if handle(id) == nil {
+			if known := w.truth.alerts[id]; known != nil {
+				known.state = string(to)
+			}
+			w.note("a person makes alert %s %s", short(id), to)
+		}
+	}
+}
+
+// handleMessage retries or discards.
+func (w *world) handleMessage() {
+	ids := w.db.Messages()
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[w.rand.IntN(len(ids))]
+	what, do := "retries", w.db.RetryNotification
+	if w.rand.IntN(4) == 0 {
+		what, do = "discards", w.db.DiscardNotification
+	}
+	message := id
+	if before, _ := w.db.Message(id); before.Digest != uuid.Nil {
+		message = before.Digest
+	}
+	before, _ := w.db.Message(message)
+	if do(id) != nil {
+		return
+	}
+	w.note("a person %s message %s", what, short(id))
+	if o := before.Owed; o != nil && o.Token != 0 && o.DueAt.After(w.pgNow()) {
+		w.violate("P3", "a person %s message %s, of which attempt %d is under way", what, short(id), o.Attempts)
+	}
+}
+
+func (w *world) handleWebhook() {
+	id := w.people.webhooks[w.rand.IntN(len(w.people.webhooks))]
+	hook := w.db.Webhook(id)
+	var err error
+	what := "enables"
+	switch {
+	case !hook.Enabled:
+		err = w.db.EnableWebhook(id, true)
+	case w.rand.IntN(2) == 0:
+		what, err = "disables", w.db.EnableWebhook(id, false)
+	default:
+		what, err = "edits", w.db.EditWebhook(id)
+	}
+	if err == nil {
+		w.truth.hooks[id] = w.Now()
+		w.note("a person %s webhook %s", what, short(id))
+	}
+}
+
+// row writes rows of an exchange.
+func (w *world) row(fromNS, toNS int64, endsNow bool) {
+	const quantum = int64(250 * time.Millisecond)
+	now := w.Now().Add(w.makerSkew).UnixNano()
+	start := now + (fromNS+w.rand.Int64N((toNS-fromNS)/quantum+1)*quantum)/quantum*quantum + []int64{0, 0, 1e6, 3e6}[w.rand.IntN(4)]
+	end := max(start, now-w.rand.Int64N(8)*quantum)
+	if !endsNow {
+		end = max(start, min(now, start+w.rand.Int64N(20)*quantum))
+	}
+	number := len(w.truth.exchanges)
+	e := &exchange{
+		tenant: w.tenant(), app: []string{"orders", "billing", "stock", "elsewhere"}[w.rand.IntN(4)],
+		id:      fmt.Sprintf("%c%d", 'a'+rune(w.rand.IntN(4)), number),
+		startNS: start, endNS: end, status: []rules.Status{rules.Failed, rules.Failed, rules.Completed}[w.rand.IntN(3)],
+	}
+	r := model.Row{Exchange: rules.Exchange{
+		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, ExecutionID: e.id, Status: e.status,
+	}}
+	visible := w.Now().UnixNano() + w.rand.Int64N(3)*int64(time.Second)
+	r.VisibleNS = []int64{visible, visible + w.rand.Int64N(17)*quantum}
+	if w.rand.IntN(2) == 0 {
+		r.VisibleNS[0], r.VisibleNS[1] = r.VisibleNS[1], r.VisibleNS[0]
+	}
+	if w.conf.servers == oneServer {
+		r.VisibleNS[1] = r.VisibleNS[0]
+	}
+	e.visibleNS, e.seenNS = max(r.VisibleNS[0], r.VisibleNS[1]), min(r.VisibleNS[0], r.VisibleNS[1])
+	if w.rand.IntN(4) == 0 {
+		// The row that was written when the exchange began.
+		running := r
+		running.Status, running.EndTimeNS, running.DurationNS = rules.Running, nil, 0
+		running.VisibleNS = []int64{start, start}
+		if w.rand.IntN(2) == 0 {
+			running.HiddenNS = r.VisibleNS // it is replaced
+		}
+		w.ch.Insert(running)
+	}
+	w.ch.Insert(r)
+	w.truth.wrote(e)
+	if w.rand.IntN(4) == 0 {
+		// The row once more, later, on one of the servers or on both.
+		r.VisibleNS = []int64{r.VisibleNS[0] + w.rand.Int64N(60)*quantum, r.VisibleNS[1] + w.rand.Int64N(600)*quantum}
+		w.ch.Insert(r)
+	}
+	w.stats.Exchanges++
+	w.note("exchange %s of %s in %s: %s, began %s, ended %s, visible %s", e.id, e.tenant, e.app, e.status, w.instant(start), w.instant(end), w.instant(e.visibleNS))
+}

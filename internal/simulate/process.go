@@ -1,0 +1,195 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/internal/lease"
+	"tocsin/internal/retention"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// process is a running Tocsin: the real evaluator, dispatcher, sweeper and membership.
+type process struct {
+	w      *world
+	number int
+	name   string
+
+	evaluator  *evaluator.Evaluator
+	dispatcher *notify.Dispatcher
+	sweeper    *retention.Sweeper
+	member     *lease.Member
+
+	dead, paused bool
+	// ticking and sweeping say that a pass is under way.
+	ticking, sweeping atomic.Bool
+	nextTick          time.Time
+	// skew is what its clock is ahead of the true time.
+	skew atomic.Int64
+	// disturbed is when something last kept it from doing what it does in time.
+	disturbed atomic.Int64
+	ctx       context.Context //nolint:containedctx // ends with the process
+	end       context.CancelFunc
+	// passes is the number of passes begun.
+	passes int
+}
+
+// disturb notes that something keeps the process from doing what it does in time.
+func (p *process) disturb(at time.Time) { p.disturbed.Store(at.UnixNano()) }
+
+func (p *process) disturbedAt() time.Time { return time.Unix(0, p.disturbed.Load()) }
+
+func (p *process) alive() bool { return !p.dead && !p.paused }
+
+func (p *process) clock() time.Time { return p.w.Now().Add(time.Duration(p.skew.Load())) }
+
+// random returns a number that depends on the seed and the instant, and not on who else
+// asks.
+func (p *process) random() float64 {
+	n := (p.w.o.Seed+uint64(p.number))*0x9e3779b97f4a7c15 ^ uint64(p.w.Now().UnixNano())
+	n = (n ^ n>>29) * 0xbf58476d1ce4e5b9
+	return float64((n^n>>32)>>11) / (1 << 53)
+}
+
+// start starts a process.
+func (w *world) start() {
+	w.starts++
+	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now()}
+	p.ctx, p.end = context.WithCancel(w.Context)
+	logger := slog.New(slog.DiscardHandler)
+	var err error
+	fail := func(e error) {
+		if e != nil {
+			panic(e)
+		}
+	}
+	p.evaluator, err = evaluator.New(evaluator.Options{
+		Source: (*source)(p), Store: (*store)(p), Publisher: p, Texts: texts{}, Logger: logger, Clock: p.clock, Replica: p.name,
+		Interval: w.conf.interval, PageSize: w.conf.pageSize, Workers: 1,
+	})
+	fail(err)
+	policy := notify.DefaultPolicy()
+	policy.Jitter, policy.Breaker.Jitter = 0, 0
+	p.dispatcher, err = notify.NewDispatcher(notify.Options{
+		Store: (*outbox)(p), Renderer: p, Sender: p, Logger: logger, Clock: p.clock, Random: p.random, Replica: p.name, Policy: policy,
+		Slots: w.conf.slots, Lease: w.conf.lease, Poll: 30 * time.Second, DeadAfter: w.db.DeadAfter,
+	})
+	fail(err)
+	p.sweeper, err = retention.New(retention.Options{
+		Store: (*store)(p), Observer: p, Logger: logger, Clock: p.clock, Keep: retention.Keep{Alerts: w.conf.keep, Trails: w.conf.keep},
+	})
+	fail(err)
+	p.member, err = lease.New(lease.Options{Store: (*store)(p), Logger: logger, Replica: lease.Replica{ID: p.name}})
+	fail(err)
+	w.processes = append(w.processes, p)
+	w.note("%s starts", p.name)
+	go p.member.Run(p.ctx)
+	go p.dispatcher.Run(p.ctx)
+	w.Wait()
+}
+
+// tick begins a pass of the evaluator.
+func (p *process) tick() {
+	p.ticking.Store(true)
+	p.passes++
+	p.nextTick = p.w.Now().Add(p.w.conf.interval)
+	p.w.stats.Passes++
+	go func() {
+		_, _ = p.evaluator.Tick(p.ctx)
+		p.ticking.Store(false)
+	}()
+}
+
+// sweep begins a pass of the sweeper.
+func (p *process) sweep() {
+	p.sweeping.Store(true)
+	go func() {
+		_, _ = p.sweeper.Pass(p.ctx)
+		p.sweeping.Store(false)
+	}()
+	p.w.Wait()
+}
+
+// leave ends a process in order, as after SIGTERM.
+func (p *process) leave() {
+	p.w.note("%s ends in order", p.name)
+	p.end()
+	p.w.Wait()
+	p.w.run(200 * time.Millisecond)
+	go func() { _ = p.member.Leave(p.w.Context) }()
+	p.w.Wait()
+	p.w.drain()
+}
+
+// kill cuts a process off from everything, for ever: nothing that it does any more has an
+// effect.
+func (w *world) kill(p *process) {
+	if p.dead {
+		return
+	}
+	w.note("%s dies", p.name)
+	w.mu.Lock()
+	p.dead = true
+	p.disturb(w.Now())
+	var lost []*call
+	rest := w.pending[:0]
+	for _, c := range w.pending {
+		if c.p == p {
+			c.err = errDead
+			lost = append(lost, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	w.pending = rest
+	w.mu.Unlock()
+	p.end()
+	for _, c := range lost {
+		close(c.done)
+	}
+	w.Wait()
+}
+
+// The rest of what a process is given.
+
+// Publish wakes the process's own dispatcher, and those of the others.
+func (p *process) Publish(_ context.Context, wake notify.WakeUp) error {
+	if p.w.conf.deaf {
+		return nil
+	}
+	for _, o := range p.w.processes {
+		if o.alive() {
+			o.dispatcher.Wake(wake.Webhooks)
+		}
+	}
+	return nil
+}
+
+// Render makes a body that is never the same.
+func (p *process) Render(d *notify.Delivery) (notify.Body, error) {
+	p.w.receiver.rendered++
+	return notify.Body{ContentType: "text/plain", Content: fmt.Appendf(nil, "%s rendered as %d", d.NotificationID, p.w.receiver.rendered)}, nil
+}
+
+func (*process) Swept(int, int) {}
+func (*process) SweepFailed()   {}
+
+type texts struct{}
+
+func (texts) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+	return "title", "message", nil
+}
+
+func (texts) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
+	return "title", "message", nil
+}
+
+func short(id uuid.UUID) string { return id.String()[24:] }

@@ -1,0 +1,109 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	"tocsin/notify"
+)
+
+// manner is how a receiver answers.
+type manner int
+
+const (
+	answers manner = iota
+	fails
+	hangs
+	takesAndBreaksOff
+	throttles
+	refuses
+	isGone
+	liesThatItFailed
+	neverConnects
+	manners
+)
+
+func (m manner) String() string {
+	return [...]string{"answers", "fails", "hangs", "takes and breaks off", "throttles", "refuses", "is gone", "takes and says that it failed", "cannot be reached"}[m]
+}
+
+// receiver is all receivers together.
+type receiver struct {
+	// manner is how receivers behave, of so many requests to one.
+	manner   manner
+	oneIn    int
+	rendered int
+	// last is when a dispatcher was last busy.
+	last time.Time
+}
+
+// Send makes an attempt.
+func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	w := p.w
+	sent := &sending{p: p, message: d.MessageID(), id: d.NotificationID, webhook: d.Webhook.ID, attempt: d.Attempt, token: d.Token, begunAt: d.At, body: string(d.Body.Content)}
+	var out notify.Outcome
+	bounded, cancel := context.WithTimeout(ctx, webhookTimeout)
+	defer cancel()
+	// The request leaves, and later the answer comes.
+	key := d.MessageID()
+	if err := w.do(ctx, p, "send", key, 0, func() error {
+		w.truth.sends(sent)
+		return nil
+	}); err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		sent.ended = true
+		return notify.Outcome{Verdict: notify.VerdictRetry, Error: err.Error(), NothingSent: sent.at.IsZero()}
+	}
+	takes := time.Duration(0)
+	if w.receiver.manner == hangs {
+		takes = time.Hour
+	}
+	err := w.do(bounded, p, "answer", key, takes, func() error {
+		out = w.answer(sent)
+		return nil
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent.ended = true
+	if err != nil {
+		sent.answered = false // nobody heard it
+		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
+	}
+	return out
+}
+
+const webhookTimeout = 10 * time.Second
+
+// answer is what the receiver makes of a request.
+func (w *world) answer(s *sending) notify.Outcome {
+	m := w.receiver.manner
+	if m != answers && w.receiver.oneIn > 1 && w.rand.IntN(w.receiver.oneIn) > 0 {
+		m = answers
+	}
+	if m != answers {
+		w.note("the receiver of %s %s", short(s.id), m)
+	}
+	switch m {
+	case answers:
+		s.accepted, s.answered = true, true
+		w.truth.accepted(s)
+		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200}
+	case takesAndBreaksOff:
+		s.accepted = true
+		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "connection reset"}
+	case liesThatItFailed:
+		s.accepted = true
+		return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 500, Error: "500"}
+	case throttles:
+		return notify.Outcome{Verdict: notify.VerdictThrottled, StatusCode: 429, RetryAfter: 20 * time.Second, Error: "429"}
+	case refuses:
+		return notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"}
+	case isGone:
+		return notify.Outcome{Verdict: notify.VerdictGone, StatusCode: 410, Error: "410"}
+	case neverConnects:
+		return notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: true, Error: "connection refused"}
+	case fails, hangs, manners:
+	}
+	return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 503, Error: "503"}
+}

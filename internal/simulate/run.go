@@ -1,0 +1,253 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/simulate/model"
+)
+
+// Options says what to simulate.
+type Options struct {
+	Seed uint64
+	// Steps is how many steps are drawn; by default 30 of an odd seed, 150 of an even one.
+	Steps int
+	// Leave holds the numbers of the steps that are left out.
+	Leave map[int]bool
+	// Without are guards that the model lacks.
+	Without []model.Guard
+	// Quiet keeps no history.
+	Quiet bool
+	// Calm is a stretch of normal operation instead of steps: so many rules, for so long.
+	Calm      time.Duration
+	CalmRules int
+}
+
+// setDefaults fills in the number of steps. After few of them a process remembers what it
+// did wrong until the end.
+func (o *Options) setDefaults() {
+	switch {
+	case o.Steps > 0:
+	case o.Seed%2 == 1:
+		o.Steps = 30
+	default:
+		o.Steps = 150
+	}
+}
+
+// Stats counts what happened.
+type Stats struct {
+	Calls, Passes, Faults, Events, Exchanges, Alerts, Swept int
+	Requests, Delivered, Repeats, Failovers, Starts         int
+	Simulated                                               time.Duration
+}
+
+// Add adds what happened in another run.
+func (s *Stats) Add(o *Stats) {
+	s.Calls, s.Passes, s.Faults, s.Events = s.Calls+o.Calls, s.Passes+o.Passes, s.Faults+o.Faults, s.Events+o.Events
+	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
+	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
+	s.Failovers, s.Starts, s.Simulated = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated
+}
+
+// String tells the numbers.
+func (s *Stats) String() string {
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d requests, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Requests, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+}
+
+// Taken returns the numbers of the steps that are not left out.
+func (o *Options) Taken() (list []int) {
+	for n := range o.Steps {
+		if !o.Leave[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// Result is what came of a simulation.
+type Result struct {
+	Violation error
+	History   []string
+	Stats     Stats
+}
+
+type serving int
+
+const (
+	oneServer serving = iota
+	stickyServers
+	alternatingServers
+	randomServers
+)
+
+// config is what a seed fixes for a whole run.
+type config struct {
+	tenants, rules, processes, pageSize, slots, digestAbove int
+	rate                                                    float64
+	interval, keep, lease                                   time.Duration
+	lookBacks                                               []int
+	servers                                                 serving
+	// deaf says that no wake-up reaches anybody.
+	deaf bool
+	// skew is what Postgres's clock is ahead of the producers'.
+	skew  time.Duration
+	oneIn int
+}
+
+func draw(r *rand.Rand) config {
+	return config{
+		tenants: 1 + r.IntN(3), rules: 1 + r.IntN(4), processes: 1 + r.IntN(3), pageSize: 1 + r.IntN(5), slots: 1 + r.IntN(8),
+		digestAbove: []int{0, 2, 5}[r.IntN(3)], rate: []float64{0, 0, 1, 5}[r.IntN(4)],
+		interval: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}[r.IntN(3)], keep: 24 * time.Hour,
+		lookBacks: [][]int{{3600}, {3600, 60}, {30, 600}, {0, 3600}, {7200, 3600}}[r.IntN(5)],
+		servers:   serving(r.IntN(4)), deaf: r.IntN(4) == 0, skew: []time.Duration{0, 0, 5 * time.Minute, -30 * time.Second}[r.IntN(4)], oneIn: 1 + r.IntN(3),
+		lease: []time.Duration{6 * time.Second, 30 * time.Second}[r.IntN(2)],
+	}
+}
+
+// Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
+func Run(bubble Bubble, o Options) Result {
+	o.setDefaults()
+	first := rand.New(rand.NewPCG(o.Seed, 0))
+	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
+	w.truth = truth{
+		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
+		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
+		measured: map[int]time.Time{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
+	}
+	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
+	for _, g := range o.Without {
+		w.db.Without[g] = true
+	}
+	w.ch = &model.ClickHouse{
+		Now:   func() int64 { return w.Now().UnixNano() },
+		Clock: func(int) int64 { return w.Now().Add(w.chSkew).UnixNano() },
+	}
+	w.pgSkew = w.conf.skew
+	if o.Calm > 0 {
+		w.calm()
+	} else {
+		w.storm()
+	}
+	w.stats.Simulated = w.Now().Sub(w.truth.began)
+	w.close()
+	return Result{w.violation, w.history, w.stats}
+}
+
+// storm draws steps, and in the end lets everything come to rest.
+func (w *world) storm() {
+	w.note("seed %d: %d tenants, %d rules, %d processes, interval %v, page size %d, %d slots, look-backs %v s, servers %d, digests above %d, rate %v, deaf %v, Postgres's clock %v ahead",
+		w.o.Seed, w.conf.tenants, w.conf.rules, w.conf.processes, w.conf.interval, w.conf.pageSize, w.conf.slots, w.conf.lookBacks,
+		w.conf.servers, w.conf.digestAbove, w.conf.rate, w.conf.deaf, w.conf.skew)
+	w.begin()
+	for range w.conf.processes {
+		w.start()
+	}
+	w.run(3 * w.conf.interval)
+	for n := range w.o.Steps {
+		if w.violation != nil {
+			return
+		}
+		if w.o.Leave[n] {
+			continue
+		}
+		// Each step has its own numbers, so that the others stay as they are without it.
+		w.rand = rand.New(rand.NewPCG(w.o.Seed, uint64(n+1)))
+		w.step()
+	}
+	w.rand = rand.New(rand.NewPCG(w.o.Seed, 1<<32))
+	w.rest()
+	if w.violation == nil {
+		w.checkAll()
+	}
+}
+
+// rest ends all faults, and runs until nothing is left to do.
+func (w *world) rest() {
+	if w.violation != nil {
+		return
+	}
+	w.note("all faults end")
+	w.receiver.manner = answers
+	w.db.Refuses = nil
+	w.sourceFails = false
+	for _, p := range w.processes {
+		if !p.dead {
+			w.resume(p)
+			p.skew.Store(0)
+		}
+	}
+	if w.chSkew > w.pgSkew {
+		w.jump(func() { w.chSkew = w.pgSkew })
+	}
+	if !w.anyAlive() {
+		w.start()
+	}
+	w.drain()
+	for _, id := range w.people.webhooks {
+		if !w.db.Webhook(id).Enabled || w.db.Webhook(id).Webhook.HeldUntil.After(w.pgNow()) {
+			_ = w.db.EnableWebhook(id, true)
+		}
+	}
+	// What lags is shown, rules that fail are tried again, leases lapse, retries come due.
+	for range 8 {
+		w.run(20 * time.Second)
+		w.skip(80 * time.Second)
+	}
+	for n := 0; n < 120 && w.violation == nil && !w.idle(); n++ {
+		if w.run(10 * time.Second); n > 10 {
+			w.skip(time.Hour)
+		}
+	}
+}
+
+// idle reports whether nothing behind the cursors is left to judge, and nothing to deliver.
+func (w *world) idle() bool {
+	for n := range partitions {
+		if w.db.Checkpoint(n).Backfill != nil {
+			return false
+		}
+	}
+	return w.db.Backfills() == 0 && w.db.OwedCount() == 0
+}
+
+func (w *world) anyAlive() bool {
+	for _, p := range w.processes {
+		if p.alive() {
+			return true
+		}
+	}
+	return false
+}
+
+// calm is normal operation.
+func (w *world) calm() {
+	w.conf = config{
+		tenants: 3, rules: w.o.CalmRules, processes: 2, pageSize: 1000, slots: 64, interval: 10 * time.Second, keep: 24 * time.Hour,
+		lookBacks: []int{3600}, oneIn: 1, lease: 30 * time.Second, servers: stickyServers,
+	}
+	w.begin()
+	for range w.conf.processes {
+		w.start()
+	}
+	for end := w.Now().Add(w.o.Calm); w.Now().Before(end) && w.violation == nil; {
+		w.row(-int64(10*time.Second), 0, true)
+		w.run(time.Duration(1+w.rand.IntN(60)) * time.Second)
+	}
+}
+
+// close ends every process and waits until nothing of them is left.
+func (w *world) close() {
+	for _, p := range w.processes {
+		p.paused = false
+		w.kill(p)
+	}
+	w.Sleep(2 * time.Hour)
+	w.Wait()
+	w.stats.Starts = w.starts
+}

@@ -1,0 +1,137 @@
+//go:build !race
+
+package simulate_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tocsin/internal/simulate"
+)
+
+//nolint:gochecknoglobals // flags of the test binary
+var (
+	seeds   = flag.Int("seeds", 300, "how many seeds TestSeeds simulates")
+	first   = flag.Uint64("seed", 1, "the first seed")
+	steps   = flag.Int("steps", 0, "how many steps a seed draws, 0 for the default")
+	verbose = flag.Bool("history", false, "print the history of each seed")
+	workers = flag.Int("workers", 2, "how many seeds are simulated at once")
+	shrink  = flag.Bool("shrink", true, "shrink what a seed finds")
+	tell    = flag.Bool("progress", false, "print the progress")
+)
+
+// simulated runs a simulation in a bubble of its own.
+func simulated(t *testing.T, o simulate.Options) (r simulate.Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r = simulate.Run(simulate.Bubble{Now: time.Now, Sleep: time.Sleep, Wait: synctest.Wait, Context: t.Context()}, o) //nolint:forbidigo // virtual time
+	})
+	return r
+}
+
+// TestSeeds simulates seed after seed. The first that breaks a promise is shrunk, and its
+// history printed.
+func TestSeeds(t *testing.T) {
+	began := time.Now()
+	var done atomic.Int64
+	var mu sync.Mutex
+	var sum simulate.Stats
+	var failed atomic.Bool
+	var all sync.WaitGroup
+	for range *workers {
+		all.Go(func() {
+			for {
+				n := done.Add(1)
+				if n > int64(*seeds) || failed.Load() {
+					return
+				}
+				o := simulate.Options{Seed: *first + uint64(n) - 1, Steps: *steps, Quiet: !*verbose}
+				r := simulated(t, o)
+				if *verbose {
+					t.Log(strings.Join(r.History, "\n"))
+				}
+				if r.Violation != nil && failed.CompareAndSwap(false, true) {
+					fail(t, o, r)
+				}
+				mu.Lock()
+				sum.Add(&r.Stats)
+				if *tell && n%1000 == 0 {
+					_, _ = fmt.Fprintf(os.Stdout, "%d seeds, %v, nothing found: %s\n", n, time.Since(began).Round(time.Second), &sum)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if !failed.Load() {
+		t.Logf("seeds %d to %d in %v: %s", *first, *first+uint64(*seeds)-1, time.Since(began).Round(time.Millisecond), &sum)
+	}
+}
+
+// fail shrinks what a seed found, and prints it.
+func fail(t *testing.T, o simulate.Options, r simulate.Result) {
+	t.Helper()
+	o.Quiet = false
+	if !*shrink {
+		t.Errorf("seed %d breaks %v", o.Seed, r.Violation)
+		return
+	}
+	const most = 200
+	shrunk, r := simulate.Shrink(o, r, func(o simulate.Options) simulate.Result { return simulated(t, o) }, most)
+	if r.History == nil {
+		r = simulated(t, shrunk)
+	}
+	t.Errorf("seed %d breaks %v; shrunk to the steps %v:\n%s\nto repeat it: make simulate SEEDS=1 ARGS='-seed %d'",
+		o.Seed, r.Violation, shrunk.Taken(), strings.Join(r.History, "\n"), o.Seed)
+}
+
+// TestSeedsHaveWhatMakesThemHard holds that the steps do what they are for.
+func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
+	var sum simulate.Stats
+	for seed := range uint64(20) {
+		r := simulated(t, simulate.Options{Seed: 1000 + seed, Quiet: true})
+		sum.Add(&r.Stats)
+	}
+	for what, n := range map[string]int{
+		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests,
+		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers,
+	} {
+		if n < 20 {
+			t.Errorf("%d %s in 20 seeds: too few to mean something", n, what)
+		}
+	}
+}
+
+// TestAViolationIsShrunk takes a guard away and holds that the history becomes shorter.
+func TestAViolationIsShrunk(t *testing.T) {
+	run := func(o simulate.Options) simulate.Result { return simulated(t, o) }
+	for _, o := range withoutGuard("own-beginning", 40) {
+		r := run(o)
+		if r.Violation == nil {
+			continue
+		}
+		shrunk, after := simulate.Shrink(o, r, run, 100)
+		if after.Violation == nil || len(after.History) >= len(r.History) || len(shrunk.Taken()) > 30 {
+			t.Errorf("%d lines shrunk to %d of the steps %v, %v", len(r.History), len(after.History), shrunk.Taken(), after.Violation)
+		}
+		return
+	}
+	t.Error("nothing to shrink")
+}
+
+// TestADayOfFiftyRules is normal operation, of which a day takes a second or so.
+func TestADayOfFiftyRules(t *testing.T) {
+	began := time.Now()
+	r := simulated(t, simulate.Options{Seed: 1, Calm: 24 * time.Hour, CalmRules: 50, Quiet: true})
+	if r.Violation != nil {
+		t.Error(r.Violation)
+	}
+	t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), &r.Stats)
+}

@@ -1,0 +1,225 @@
+package storetest
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+func delivered() notify.Outcome {
+	return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200}
+}
+
+func unanswered() notify.Outcome {
+	return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
+}
+
+func deliveryClaimed(l *law) {
+	messages := l.raise(1)
+	first := l.one("a")
+	l.equal("attempt", first.Attempt, 1)
+	l.equal("fresh", first.Fresh, true)
+	l.equal("claimed beside", len(l.claim("b", 8)), 0)
+	l.Advance(claimFor + time.Second)
+	second := l.one("b")
+	l.equal("attempt", second.Attempt, 2)
+	l.equal("after an unknown one", second.AfterUnknown, true)
+	l.equal("fresh", second.Fresh, false)
+	if second.Token == first.Token || !bytes.Equal(second.Body.Content, first.Body.Content) {
+		l.Errorf("token %d after %d, body %q after %q", second.Token, first.Token, second.Body.Content, first.Body.Content)
+	}
+	l.equal("settled", l.settle("b", second, delivered()), true)
+	l.is(messages[0], notify.Delivered, "UNKNOWN", "DELIVERED")
+}
+
+func deliveryFenced(l *law) {
+	messages := l.raise(1)
+	first := l.one("a")
+	l.Advance(claimFor + time.Second)
+	second := l.one("b")
+	l.equal("a failure of the former claimant stands", l.settle("a", first, unanswered()), false)
+	l.is(messages[0], notify.Retrying, "RETRY", "UNKNOWN")
+	l.equal("claimed meanwhile", len(l.claim("c", 8)), 0)
+	l.equal("a success of the former claimant stands", l.settle("a", first, delivered()), false)
+	l.is(messages[0], notify.Delivered, "DELIVERED", "UNKNOWN")
+	l.equal("the present claimant's outcome stands", l.settle("b", second, unanswered()), false)
+	l.is(messages[0], notify.Delivered, "DELIVERED", "RETRY")
+	l.equal("claimed afterwards", len(l.claim("c", 8)), 0)
+}
+
+// renew renews a claim, and tells whether it is lost or unwanted.
+func (l *law) renew(d notify.Delivery) (lost, unwanted bool) {
+	l.Helper()
+	held := []notify.Held{{NotificationID: d.NotificationID, Token: d.Token, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version}}
+	renewed, err := l.Outbox.Renew(l.Context(), held, claimFor)
+	l.must(err)
+	return len(renewed.Lost) > 0, len(renewed.Unwanted) > 0
+}
+
+func deliveryRenewed(l *law) {
+	l.raise(1)
+	d := l.one("a")
+	for range 4 {
+		l.Advance(claimFor / 2)
+		if lost, unwanted := l.renew(d); lost || unwanted {
+			l.Fatalf("lost %v, unwanted %v", lost, unwanted)
+		}
+		l.equal("claimed beside", len(l.claim("b", 8)), 0)
+	}
+	l.must(l.EnableWebhook(l.webhook, false))
+	if lost, unwanted := l.renew(d); lost || !unwanted {
+		l.Errorf("of a webhook that is off: lost %v, unwanted %v", lost, unwanted)
+	}
+	l.must(l.EnableWebhook(l.webhook, true))
+	if lost, unwanted := l.renew(d); lost || !unwanted {
+		l.Errorf("of a webhook that was edited: lost %v, unwanted %v", lost, unwanted)
+	}
+	l.Advance(claimFor + time.Second)
+	l.one("b")
+	if lost, _ := l.renew(d); !lost {
+		l.Error("a claim that another one has is not lost")
+	}
+}
+
+func deliveryRetried(l *law) {
+	messages := l.raise(1)
+	l.settle("a", l.one("a"), unanswered())
+	l.is(messages[0], notify.Retrying, "RETRY")
+	l.Advance(50 * time.Second)
+	l.equal("claimed too early", len(l.claim("a", 8)), 0)
+	l.Advance(11 * time.Second)
+	d := l.one("a")
+	l.equal("counted", d.CountedAttempts, 1)
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictNotMade, NothingSent: true})
+	l.Advance(2 * time.Second)
+	d = l.one("a")
+	l.equal("counted after one that was not made", d.CountedAttempts, 1)
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"})
+	l.is(messages[0], notify.Failed, "RETRY", "NOT_MADE", "REFUSED")
+}
+
+func throttled() notify.Outcome {
+	return notify.Outcome{Verdict: notify.VerdictThrottled, StatusCode: 429, RetryAfter: time.Minute, Error: "429"}
+}
+
+func deliveryHeld(l *law) {
+	l.raise(3)
+	l.settle("a", l.one("a"), throttled())
+	l.equal("claimed while it is held", len(l.claim("a", 8)), 0)
+	l.Advance(61 * time.Second)
+	probe := l.claim("a", 8)
+	l.equal("probes", len(probe), 1)
+	l.equal("claimed beside the probe", len(l.claim("b", 8)), 0)
+	l.settle("a", probe[0], delivered())
+	l.equal("claimed after the probe", len(l.claim("a", 8)), 2)
+}
+
+func deliveryBroken(l *law) {
+	l.raise(8)
+	list := l.claim("a", 5)
+	for _, d := range list {
+		l.settle("a", d, unanswered())
+	}
+	l.equal("claimed while the breaker is open", len(l.claim("a", 8)), 0)
+	l.Advance(31 * time.Second)
+	probe := l.claim("a", 8)
+	l.equal("probes", len(probe), 1)
+	l.equal("claimed beside the probe", len(l.claim("b", 8)), 0)
+	l.settle("a", probe[0], unanswered())
+	l.Advance(31 * time.Second)
+	l.equal("claimed while it is open for longer", len(l.claim("a", 8)), 0)
+	l.Advance(31 * time.Second)
+	probe = l.claim("a", 8)
+	l.equal("probes", len(probe), 1)
+	l.settle("a", probe[0], delivered())
+	if n := len(l.claim("a", 8)); n < 2 {
+		l.Errorf("%d claimed after the probe", n)
+	}
+}
+
+func deliveryGone(l *law) {
+	messages := l.raise(2)
+	l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictGone, StatusCode: 410, Error: "410"})
+	l.equal("claimed of a webhook that is off", len(l.claim("a", 8)), 0)
+	l.must(l.EnableWebhook(l.webhook, true))
+	list := l.claim("a", 8)
+	l.equal("claimed once it is on", len(list), len(messages))
+	for _, d := range list {
+		l.equal("counted", d.CountedAttempts, 0)
+	}
+}
+
+func deliveryGathered(l *law) {
+	hook, err := l.CreateWebhook(notify.Webhook{
+		Name: "digest", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, DigestAbove: 2,
+	})
+	l.must(err)
+	l.webhook = hook
+	l.rule, err = l.CreateRule(definition("gathered", hook))
+	l.must(err)
+	l.hold("a")
+	messages := l.raise(2)
+	list := l.claim("a", 1)
+	l.equal("claimed within the bound", len(list), 1)
+	l.settle("a", list[0], delivered())
+	more := l.raise(3)
+	messages = append(messages, more...)
+	d := l.one("a")
+	l.equal("reason", d.Reason, notify.ReasonDigest)
+	l.equal("gathered", d.Digest.Size, 4)
+	l.equal("claimed beside the digest", len(l.claim("a", 8)), 0)
+	l.settle("a", d, delivered())
+	for _, id := range messages {
+		if status, _ := l.Message(id); status != notify.Delivered {
+			l.Errorf("a member of the digest is %s", status)
+		}
+	}
+}
+
+func deliveryAgain(l *law) {
+	messages := l.raise(1)
+	first := l.one("a")
+	if l.Retry(messages[0]) == nil {
+		l.Error("what is being attempted was sent again")
+	}
+	l.settle("a", first, delivered())
+	l.must(l.Retry(messages[0]))
+	second := l.one("a")
+	l.equal("generation", second.Generation, 1)
+	l.equal("attempt", second.Attempt, 2)
+	if second.MessageID() == first.MessageID() || !bytes.Equal(second.Body.Content, first.Body.Content) {
+		l.Errorf("%s after %s", second.MessageID(), first.MessageID())
+	}
+	// What an attempt before the retry brought does not end it.
+	l.equal("the former attempt stands", l.settle("a", first, delivered()), false)
+	l.settle("a", second, unanswered())
+	l.is(messages[0], notify.Retrying, "DELIVERED", "RETRY")
+	l.must(l.Retry(messages[0]))
+	third := l.one("a")
+	l.equal("counted", third.CountedAttempts, 0)
+	l.equal("generation", third.Generation, 2)
+}
+
+func deliveryDiscarded(l *law) {
+	messages := l.raise(2)
+	claimed := l.one("a")
+	if l.Discard(claimed.NotificationID) == nil {
+		l.Error("what is being attempted was given up")
+	}
+	l.settle("a", claimed, delivered())
+	if l.Discard(claimed.NotificationID) == nil {
+		l.Error("what was delivered was given up")
+	}
+	var waiting uuid.UUID
+	for _, id := range messages {
+		if id != claimed.NotificationID {
+			waiting = id
+		}
+	}
+	l.must(l.Discard(waiting))
+	l.is(waiting, notify.Discarded)
+	l.equal("claimed", len(l.claim("a", 8)), 0)
+}

@@ -1,0 +1,293 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/lease"
+	"tocsin/internal/retention"
+	"tocsin/notify"
+)
+
+func laws() map[string]func(l *law) {
+	return map[string]func(l *law){
+		"a partition stays with its holder until the lease ends": func(l *law) {
+			l.equal("b holds beside a", l.hold("b"), 0)
+			token := l.at.Token
+			l.Advance(leaseFor + time.Second)
+			l.equal("b holds after the lease of a", l.hold("b"), 8)
+			if l.at.Token == token {
+				l.Error("another holder has the same token")
+			}
+			stale := l.batch(l.rule)
+			stale.Token = token
+			l.stale(stale)
+		},
+		"replicas that see each other share partitions": func(l *law) {
+			l.beat("b")
+			l.equal("b waits", l.hold("b"), 0)
+			l.equal("a gives up", l.hold("a"), 4)
+			l.equal("b takes", l.hold("b"), 4)
+			l.must(l.Evaluation.Release(l.Context(), "b", []int{0, 1, 2, 3, 4, 5, 6, 7}))
+			l.equal("a takes what b released", l.hold("a"), 8)
+		},
+		"a lease that was renewed stands": func(l *law) {
+			for range 4 {
+				l.Advance(leaseFor * 2 / 3)
+				l.equal("a holds", l.hold("a"), 8)
+				l.equal("b holds", l.hold("b"), 0)
+			}
+		},
+		"what a dead replica holds is released": func(l *law) {
+			messages := l.raise(1)
+			l.equal("claimed by", l.one("a").NotificationID, messages[0])
+			l.Advance(2 * time.Minute)
+			l.beat("b")
+			reaped, err := l.Replicas.Reap(l.Context(), lease.ReapRequest{Self: "b", DeadAfter: time.Minute, ForgetAfter: time.Hour})
+			l.must(err)
+			if len(reaped.Released) != 1 || reaped.Released[0].Partitions != 8 || reaped.Released[0].Notifications != 1 {
+				l.Errorf("released %+v", reaped)
+			}
+			l.is(messages[0], notify.Retrying, "UNKNOWN")
+			l.equal("b holds", l.hold("b"), 8)
+		},
+		"a commit from another checkpoint writes nothing": func(l *law) {
+			for _, spoil := range []func(b *evaluator.Batch){
+				func(b *evaluator.Batch) { b.Token++ },
+				func(b *evaluator.Batch) { b.Revision-- },
+				func(b *evaluator.Batch) { b.Revision++ },
+				func(b *evaluator.Batch) { b.RulesRevision-- },
+			} {
+				l.commit(l.batch())
+				b := l.batch(l.rule)
+				spoil(&b)
+				l.stale(b)
+				l.equal("alert", l.Alert(b.Instances[0].ID), alerts.State(""))
+			}
+		},
+		"a change of a rule makes commits by its former version stale": func(l *law) {
+			b := l.batch(l.rule)
+			l.rule.Name = "another name"
+			_, err := l.UpdateRule(l.rule)
+			l.must(err)
+			l.stale(b)
+			l.hold("a")
+			l.commit(l.batch(l.rule))
+		},
+		"an alert is raised once, with its notifications": func(l *law) {
+			b := l.batch(l.rule)
+			done := l.commit(b)
+			l.equal("alerts written", len(done.Inserted), 1)
+			l.equal("notifications written", done.Notifications[l.webhook], 1)
+			b.Revision = l.at.Revision
+			done = l.commit(b)
+			l.equal("alerts written again", len(done.Inserted), 0)
+			l.equal("notifications written again", done.Notifications[l.webhook], 0)
+			l.equal("claimed", len(l.claim("a", 8)), 1)
+		},
+		"a commit that is refused writes nothing": func(l *law) {
+			b := l.batch(l.rule, l.rule)
+			b.Notifications[1].WebhookID = uuid.UUID{9}
+			if _, err := l.Evaluation.Commit(l.Context(), b); !errors.Is(err, evaluator.ErrRefused) {
+				l.Errorf("Commit = %v, want ErrRefused", err)
+			}
+			l.equal("alerts", l.Alerts(), 0)
+			l.commit(l.batch(l.rule)) // the revision has not moved
+		},
+		"progress is read as it was written": func(l *law) {
+			b := l.batch()
+			b.Cursor = &cursor.Position{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "a|b\x00\xffé"}
+			b.Backfill = &evaluator.Mark{FromNS: -5, CursorNS: 7}
+			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
+			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true}}
+			l.commit(b)
+			l.hold("a")
+			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill {
+				l.Errorf("checkpoint %+v", l.at)
+			}
+			set := l.rules(0)
+			if len(set.Backfills) != 1 || set.Backfills[0].At != *b.Cursor || *set.Backfills[0].Until != until || !set.Backfills[0].Failing {
+				l.Errorf("backfills %+v", set.Backfills)
+			}
+			b = l.batch()
+			b.Finished = []uuid.UUID{l.rule.ID}
+			l.commit(b)
+			l.equal("backfills left", len(l.rules(0).Backfills), 0)
+		},
+		"a rule that is armed begins by itself, behind its look-back": func(l *law) {
+			set := l.rules(0)
+			l.equal("rules", len(set.Rules), 1)
+			l.equal("backfills", len(set.Backfills), 1)
+			const hour = int64(time.Hour)
+			l.equal("beginning", set.Backfills[0].At.StartTimeNS, l.rule.ArmedSinceNS-hour-evaluator.WaitNS(hour))
+			l.equal("until", set.Backfills[0].Until, (*cursor.Position)(nil))
+		},
+		"an edit of the scope has the former condition decide on what ended before": func(l *law) {
+			was := l.rule
+			l.rule.Scope.Applications = []string{"billing"}
+			edited, err := l.UpdateRule(l.rule)
+			l.must(err)
+			set := l.rules(was.Version)
+			r := set.Rules[0].Rule
+			if len(r.Former) != 1 || r.Former[0].FromNS != was.ArmedSinceNS || r.Former[0].ToNS != edited.ArmedSinceNS || len(r.Former[0].Scope.Applications) != 0 {
+				l.Errorf("former conditions %+v", r.Former)
+			}
+			if edited.ArmedSinceNS < was.ArmedSinceNS {
+				l.Error("armed before it was")
+			}
+		},
+		"another text changes no condition": func(l *law) {
+			was := l.rule
+			l.rule.TitleTemplate = "another"
+			edited, err := l.UpdateRule(l.rule)
+			l.must(err)
+			l.equal("armed since", edited.ArmedSinceNS, was.ArmedSinceNS)
+			l.equal("former conditions", len(l.rules(1).Rules[0].Rule.Former), 0)
+		},
+		"disabling forgets, and enabling arms anew": func(l *law) {
+			before := l.at.RulesRevision
+			_, err := l.EnableRule(l.rule.ID, false)
+			l.must(err)
+			set := l.rules(before)
+			if len(set.Removed) != 1 || len(set.Rules) != 0 || len(set.Backfills) != 0 || set.Revision <= before {
+				l.Errorf("after disabling: %+v", set)
+			}
+			again, err := l.EnableRule(l.rule.ID, true)
+			l.must(err)
+			if again.ArmedSinceNS <= l.rule.ArmedSinceNS {
+				l.Error("it was not armed anew")
+			}
+			set = l.rules(set.Revision)
+			l.equal("rules", len(set.Rules), 1)
+			l.equal("backfills", len(set.Backfills), 1)
+		},
+		"a failure is announced once, and its end once": func(l *law) {
+			fail := func(problem string) int {
+				b := l.batch()
+				b.Failed = map[uuid.UUID]string{l.rule.ID: problem}
+				return l.commit(b).Notifications[l.operators]
+			}
+			end := func() int {
+				b := l.batch()
+				b.Recovered = []uuid.UUID{l.rule.ID}
+				return l.commit(b).Notifications[l.operators]
+			}
+			l.equal("announced", fail("no"), 1)
+			l.equal("announced again", fail("no, no"), 0)
+			l.equal("recorded", l.rules(0).Rules[0].Problem, "no, no")
+			l.equal("its end", end(), 1)
+			l.equal("its end again", end(), 0)
+			l.equal("recorded", l.rules(0).Rules[0].Problem, "")
+			l.equal("the next failure", fail("no"), 1)
+			l.rule.Name = "edited"
+			_, err := l.UpdateRule(l.rule)
+			l.must(err)
+			l.hold("a")
+			l.equal("the next failure after an edit", fail("no"), 1)
+		},
+		"the source's failure is announced once over all replicas": func(l *law) {
+			l.beat("b", "c")
+			failed := func(replica string) int {
+				n, err := l.Evaluation.SourceFailed(l.Context(), replica, "no")
+				l.must(err)
+				return n
+			}
+			recovered := func(replica string) int {
+				n, err := l.Evaluation.SourceRecovered(l.Context(), replica)
+				l.must(err)
+				return n
+			}
+			l.equal("by a", failed("a"), 1)
+			l.equal("by b", failed("b"), 0)
+			l.equal("ended by b, which did not announce it", recovered("b"), 0)
+			l.equal("ended by a", recovered("a"), 1)
+			l.equal("ended again", recovered("a"), 0)
+			l.equal("announced by c", failed("c"), 1)
+			l.Advance(2 * time.Minute)
+			l.beat("b")
+			l.equal("ended by b after c is dead", recovered("b"), 1)
+		},
+		"an alert whose exchange nothing reads any more goes, and never comes back": func(l *law) {
+			const day = 24 * time.Hour
+			old := l.batch()
+			id := l.add(&old, &l.rule, 1, l.now.Add(-10*day).UnixNano())
+			near := l.add(&old, &l.rule, 2, l.now.Add(-30*time.Minute).UnixNano())
+			old.Notifications = nil
+			old.Finished = []uuid.UUID{l.rule.ID}
+			l.commit(old)
+			l.must(l.Resolve(id))
+			l.must(l.Resolve(near))
+			l.Advance(2 * day)
+			l.hold("a")
+			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			l.must(err)
+			l.equal("looked at", swept.Looked, 2)
+			l.equal("deleted", swept.Deleted, 1)
+			l.equal("the old alert", l.Alert(id), alerts.State(""))
+			l.equal("the near alert", l.Alert(near), alerts.Resolved)
+			again := l.batch()
+			again.Instances = old.Instances[:1]
+			l.equal("raised again", len(l.commit(again).Inserted), 0)
+		},
+		"an alert with a message to be delivered stays": func(l *law) {
+			const day = 24 * time.Hour
+			b := l.batch()
+			id := l.add(&b, &l.rule, 1, l.now.Add(-10*day).UnixNano())
+			b.Finished = []uuid.UUID{l.rule.ID}
+			l.commit(b)
+			l.must(l.Resolve(id))
+			l.Advance(2 * day)
+			l.hold("a")
+			sweep := func() int {
+				swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+				l.must(err)
+				return swept.Deleted
+			}
+			l.equal("deleted", sweep(), 0)
+			l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
+			l.equal("deleted after the delivery", sweep(), 1)
+		},
+		"what a rule that is behind can still read stays": func(l *law) {
+			const day = 24 * time.Hour
+			b := l.batch()
+			id := l.add(&b, &l.rule, 1, l.now.Add(-10*day).UnixNano())
+			b.Notifications = nil
+			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: l.now.Add(-9 * day).UnixNano()}, Until: b.Cursor}}
+			l.commit(b)
+			l.must(l.Resolve(id))
+			l.Advance(2 * day)
+			swept, err := l.Retention.Alerts(l.Context(), retention.Batch{Keep: day, Most: 100})
+			l.must(err)
+			l.equal("deleted", swept.Deleted, 0)
+		},
+		"a message is claimed once, until its lease ends":                deliveryClaimed,
+		"a claim that was lost settles nothing, but for a success":       deliveryFenced,
+		"a renewal keeps a claim, and tells what is not wanted any more": deliveryRenewed,
+		"a retry becomes due later, and counts":                          deliveryRetried,
+		"a receiver that asks for a pause is held, and probed":           deliveryHeld,
+		"a receiver that does not answer is left alone, and probed":      deliveryBroken,
+		"a receiver that is gone is switched off":                        deliveryGone,
+		"what is too much for a webhook is gathered":                     deliveryGathered,
+		"a person sends a message again":                                 deliveryAgain,
+		"a person gives a message up":                                    deliveryDiscarded,
+	}
+}
+
+func (l *law) stale(b evaluator.Batch) {
+	l.Helper()
+	if _, err := l.Evaluation.Commit(l.Context(), b); !errors.Is(err, evaluator.ErrStale) {
+		l.Fatalf("Commit = %v, want ErrStale", err)
+	}
+}
+
+func (l *law) rules(after int64) evaluator.RuleSet {
+	l.Helper()
+	set, err := l.Evaluation.Rules(l.Context(), l.Partition, after)
+	l.must(err)
+	return set
+}

@@ -1,0 +1,253 @@
+// Package storetest is the law of Tocsin's store: what evaluators, dispatchers, sweepers and
+// memberships rely on. The real store on Postgres and the model of the simulation obey the
+// same one, or the simulation would prove nothing.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/lease"
+	"tocsin/internal/retention"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Tenant is the tenant of all that the laws do, Partition its partition.
+const Tenant = "acme"
+
+// Store is a store under test, fresh, with eight partitions and a tenant's first rule still
+// to be created.
+type Store struct {
+	Evaluation evaluator.Store
+	Outbox     notify.Store
+	Retention  retention.Store
+	Replicas   lease.Store
+	// What people do. They return an error where it cannot be done.
+	CreateWebhook func(w notify.Webhook) (uuid.UUID, error)
+	EnableWebhook func(id uuid.UUID, enabled bool) error
+	CreateRule    func(d rules.Definition) (rules.Rule, error)
+	UpdateRule    func(r rules.Rule) (rules.Rule, error)
+	EnableRule    func(id uuid.UUID, enabled bool) (rules.Rule, error)
+	Resolve       func(alert uuid.UUID) error
+	Retry         func(notification uuid.UUID) error
+	Discard       func(notification uuid.UUID) error
+	// Advance has everything that is stored be so much older.
+	Advance func(d time.Duration)
+	// Partition is the number of the tenant's partition.
+	Partition int
+	// Alert returns the state of an alert; empty for none. Alerts counts all.
+	Alert  func(id uuid.UUID) alerts.State
+	Alerts func() int
+	// Message returns the status of a message and the verdicts of its attempts in order,
+	// "UNKNOWN" where none is stored.
+	Message func(id uuid.UUID) (status notify.Status, verdicts []string)
+}
+
+// law is a store with what most laws begin with.
+type law struct {
+	*testing.T
+	Store
+
+	webhook, operators uuid.UUID
+	rule               rules.Rule
+	at                 evaluator.Checkpoint
+	now                time.Time
+	next               int
+}
+
+// Run holds a store to the law.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	t.Helper()
+	for name, holds := range laws() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &law{T: t, Store: open(t)}
+			l.begin()
+			holds(l)
+		})
+	}
+}
+
+const (
+	leaseFor = 15 * time.Second
+	claimFor = 30 * time.Second
+)
+
+func (l *law) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// begin creates webhooks and a rule, and takes all partitions as replica a.
+func (l *law) begin() {
+	l.Helper()
+	var err error
+	hook := notify.Webhook{Name: "hook", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8}
+	l.webhook, err = l.CreateWebhook(hook)
+	l.must(err)
+	hook.Name, hook.Operators = "operators", true
+	l.operators, err = l.CreateWebhook(hook)
+	l.must(err)
+	l.rule, err = l.CreateRule(definition("rule", l.webhook))
+	l.must(err)
+	l.beat("a")
+	l.hold("a")
+}
+
+func definition(name string, hooks ...uuid.UUID) rules.Definition {
+	return rules.Definition{
+		Name: name, Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1, LookBackSeconds: 3600,
+		Filter: rules.Filter{Statuses: []rules.Status{rules.Failed}}, WebhookIDs: hooks,
+	}
+}
+
+func (l *law) beat(replicas ...string) {
+	l.Helper()
+	for _, id := range replicas {
+		l.must(l.Replicas.Beat(l.Context(), lease.Replica{ID: id, Roles: []string{"evaluate"}}))
+	}
+}
+
+// hold has a replica ask for partitions, returns how many it holds, and notes the tenant's.
+func (l *law) hold(replica string) int {
+	l.Helper()
+	holding, err := l.Evaluation.Hold(l.Context(), evaluator.HoldRequest{Replica: replica, LeaseFor: leaseFor})
+	l.must(err)
+	l.now = holding.Now
+	for _, c := range holding.Checkpoints {
+		if c.Partition == l.Partition {
+			l.at = c
+		}
+	}
+	return len(holding.Checkpoints)
+}
+
+// batch is a commit from the checkpoint as it is known, with some new alerts.
+func (l *law) batch(alertsOf ...rules.Rule) evaluator.Batch {
+	at := cursor.Position{StartTimeNS: l.now.UnixNano()}
+	b := evaluator.Batch{
+		Partition: l.Partition, Token: l.at.Token, Revision: l.at.Revision, RulesRevision: l.at.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
+	}
+	for i := range alertsOf {
+		l.next++
+		l.add(&b, &alertsOf[i], l.next, l.now.UnixNano())
+	}
+	return b
+}
+
+// add adds the alert of a rule about an exchange of a number.
+func (l *law) add(b *evaluator.Batch, r *rules.Rule, number int, startNS int64) uuid.UUID {
+	end := startNS
+	e := rules.Exchange{
+		TenantID: Tenant, StartTimeNS: startNS, EndTimeNS: &end, ExecutionID: "e" + string(rune('a'+number)), Status: rules.Failed,
+		Application: "orders", Attributes: map[string]string{},
+	}
+	id := evaluator.AlertID(r.ID, &e)
+	b.Instances = append(b.Instances, alerts.Instance{
+		ID: id, TenantID: Tenant, RuleID: r.ID, RuleVersion: r.Version, Severity: r.Severity, State: alerts.Firing, Title: "title", Exchange: e.Clean(),
+	})
+	for _, hook := range r.WebhookIDs {
+		b.Notifications = append(b.Notifications, notify.Notification{
+			ID: notify.ID(id, hook, notify.ReasonFired, 0), TenantID: Tenant, AlertID: id, RuleID: r.ID, WebhookID: hook, Reason: notify.ReasonFired,
+		})
+	}
+	return id
+}
+
+// commit writes a batch, and follows the checkpoint.
+func (l *law) commit(b evaluator.Batch) evaluator.Committed {
+	l.Helper()
+	done, err := l.Evaluation.Commit(l.Context(), b)
+	l.must(err)
+	l.at.Revision, l.at.Cursor, l.at.Backfill = done.Revision, b.Cursor, b.Backfill
+	return done
+}
+
+// raise raises alerts, and returns the ids of their notifications.
+func (l *law) raise(n int) (messages []uuid.UUID) {
+	l.Helper()
+	for range n {
+		b := l.batch(l.rule)
+		l.commit(b)
+		messages = append(messages, b.Notifications[0].ID)
+	}
+	return messages
+}
+
+// claim has a replica claim at most so many messages of the webhook.
+func (l *law) claim(replica string, most int) []notify.Delivery {
+	l.Helper()
+	claimed, err := l.Outbox.Claim(l.Context(), notify.ClaimRequest{
+		Replica: replica, Lease: claimFor,
+		Deal: func(due []notify.Due) (dealt []notify.Slots) {
+			for _, d := range due {
+				if d.WebhookID == l.webhook {
+					dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: most})
+				}
+			}
+			return dealt
+		},
+		Render: func(*notify.Delivery) (notify.Body, string, error) {
+			l.next++
+			return notify.Body{ContentType: "text/plain", Content: []byte{byte(l.next)}}, "", nil
+		},
+	})
+	l.must(err)
+	return claimed.Deliveries
+}
+
+// one claims one message, which there has to be.
+func (l *law) one(replica string) notify.Delivery {
+	l.Helper()
+	list := l.claim(replica, 1)
+	if len(list) != 1 {
+		l.Fatalf("%s claims %d messages, want 1", replica, len(list))
+	}
+	return list[0]
+}
+
+// settle stores the outcome of an attempt, and reports whether its claim still stood.
+func (l *law) settle(replica string, d notify.Delivery, o notify.Outcome) (stood bool) {
+	l.Helper()
+	policy := notify.DefaultPolicy()
+	policy.Jitter, policy.Breaker.Jitter = 0, 0
+	decision := policy.Decide(o, &d, 0)
+	settled, err := l.Outbox.Settle(l.Context(), []notify.Settlement{{
+		TenantID: Tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
+		Attempt: d.Attempt, Replica: replica, Outcome: o, Decision: decision,
+		Breaker: func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
+			return policy.Breaker.Next(was, notify.Evidence{Outcome: o, Hold: decision.Hold, Probe: probe, Now: now})
+		},
+	}})
+	l.must(err)
+	return !settled[0].Fenced
+}
+
+// is holds that a message has a status, and attempts with these verdicts.
+func (l *law) is(message uuid.UUID, status notify.Status, verdicts ...string) {
+	l.Helper()
+	got, attempts := l.Message(message)
+	if got != status || len(attempts) != len(verdicts) {
+		l.Fatalf("the message is %s after %v, want %s after %v", got, attempts, status, verdicts)
+	}
+	for i := range verdicts {
+		if attempts[i] != verdicts[i] {
+			l.Fatalf("the message is %s after %v, want %s after %v", got, attempts, status, verdicts)
+		}
+	}
+}
+
+func (l *law) equal(what string, got, want any) {
+	l.Helper()
+	if got != want {
+		l.Fatalf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,34 @@
+package rules
+
+import "regexp"
+
+// About is what a rule tells those who handle its alerts. Alerts show it as the rule says it
+// at present.
+type About struct {
+	Labels     map[string]string `json:"labels,omitempty"`
+	Owner      string            `json:"owner,omitempty"`
+	RunbookURL string            `json:"runbookUrl,omitempty"`
+	Note       string            `json:"note,omitempty"`
+}
+
+// About returns what d tells those who handle its alerts.
+func (d *Definition) About() About {
+	return About{Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note}
+}
+
+// SetAbout is the reverse of [Definition.About].
+func (d *Definition) SetAbout(a About) {
+	d.Labels, d.Owner, d.RunbookURL, d.Note = a.Labels, a.Owner, a.RunbookURL, a.Note
+}
+
+// The forms of a label's name and of an address of the web.
+const (
+	labelExpression   = `\A[A-Za-z][A-Za-z0-9_.-]{0,62}\z`
+	addressExpression = `\Ahttps?://[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?\z`
+)
+
+func isLabel(name string) bool { return regexp.MustCompile(labelExpression).MatchString(name) }
+
+func isAddress(text string) bool {
+	return text == "" || regexp.MustCompile(addressExpression).MatchString(text)
+}

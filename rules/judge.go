@@ -1,0 +1,111 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Judge decides for a rule on any exchange, by the condition that stood when the
+// exchange ended. It is safe for concurrent use.
+type Judge struct {
+	armedSinceNS int64
+	present      *Matcher
+	former       []formerMatcher
+	// applications is what Applications returns.
+	applications []string
+}
+
+type formerMatcher struct {
+	fromNS, toNS int64
+	matcher      *Matcher
+}
+
+// NewJudge compiles the conditions of a rule. Its error names the part that
+// cannot be used.
+func NewJudge(r *Rule) (*Judge, error) {
+	present, err := Compile(r.Scope, r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	j := &Judge{armedSinceNS: r.ArmedSinceNS, present: present}
+	for _, era := range r.Former {
+		m, err := Compile(era.Scope, era.Filter)
+		if err != nil {
+			return nil, fmt.Errorf("former condition: %w", err)
+		}
+		j.former = append(j.former, formerMatcher{era.FromNS, era.ToNS, m})
+	}
+	j.applications = j.named()
+	return j, nil
+}
+
+// named returns the names of the applications of all conditions, each of which
+// has to name them.
+func (j *Judge) named() []string {
+	names, wild := exact(j.present.applications)
+	for _, f := range j.former {
+		more, wilder := exact(f.matcher.applications)
+		names, wild = append(names, more...), wild || wilder
+	}
+	if wild {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Applications returns the applications outside of which the rule wants nothing,
+// by their full names, ascending. None means that it may want an exchange of any
+// application. The slice is the judge's own, and must not be changed.
+func (j *Judge) Applications() []string { return j.applications }
+
+// Wants reports whether the rule raises an alert for e.
+func (j *Judge) Wants(e *Exchange) bool {
+	ended := e.EndedNS()
+	if ended >= j.armedSinceNS {
+		return j.present.Match(e)
+	}
+	return slices.ContainsFunc(j.former, func(f formerMatcher) bool {
+		return ended >= f.fromNS && ended < f.toNS && f.matcher.Match(e)
+	})
+}
+
+// WantsSinceNS returns the instant before which nothing ended that the rule wants, in
+// nanoseconds since the Unix epoch.
+func (j *Judge) WantsSinceNS() int64 {
+	since := j.armedSinceNS
+	for _, f := range j.former {
+		since = min(since, f.fromNS)
+	}
+	return since
+}
+
+// Matches reports whether the present condition matches e, whenever it ended.
+func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
+
+// CanWant reports whether the rule can want an exchange of a status.
+func (j *Judge) CanWant(status Status) bool {
+	return slices.Contains(j.present.statuses, status) ||
+		slices.ContainsFunc(j.former, func(f formerMatcher) bool { return slices.Contains(f.matcher.statuses, status) })
+}
+
+// LeastDurationNS returns the duration, in nanoseconds, below which the rule wants
+// no exchange of a status; 0 where it may want any.
+func (j *Judge) LeastDurationNS(status Status) int64 {
+	least := int64(math.MaxInt64)
+	demand := func(m *Matcher) {
+		switch {
+		case !slices.Contains(m.statuses, status):
+		case m.minNS == nil:
+			least = 0
+		default:
+			least = min(least, *m.minNS)
+		}
+	}
+	demand(j.present)
+	for _, f := range j.former {
+		demand(f.matcher)
+	}
+	return least
+}

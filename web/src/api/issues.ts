@@ -1,0 +1,45 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { alertKeys } from "./alerts";
+import { body, client } from "./client";
+
+/** What names an issue. */
+export interface IssueKey {
+  application: string;
+  route: string;
+  /** Empty for alerts without an error. */
+  signature: string;
+}
+
+const pageSize = 50;
+
+/** What is known of an issue over all its alerts. */
+export function oneIssue(key: IssueKey) {
+  return queryOptions({
+    queryKey: [...alertKeys.issues, key] as const,
+    queryFn: ({ signal }) => body(client.GET("/alerts/issue", { signal, params: { query: key } })),
+  });
+}
+
+/** The alerts of an issue, of whatever state, newest first. */
+export function issueAlerts({ application, route, signature }: IssueKey) {
+  return infiniteQueryOptions({
+    queryKey: [...alertKeys.issues, { application, route, signature }, "alerts"] as const,
+    queryFn: ({ signal, pageParam }) =>
+      body(
+        client.GET("/alerts", {
+          signal,
+          params: {
+            query: {
+              application: [application],
+              route: [route],
+              signature: [signature],
+              limit: pageSize,
+              ...(pageParam ? { cursor: pageParam } : {}),
+            },
+          },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}

@@ -1,0 +1,33 @@
+import { screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { afterEach, expect, test } from "vitest";
+import { api, open, startWorld } from "../test/world";
+import { dayHours, timeZone } from "../ui/time";
+
+const { server } = startWorld();
+afterEach(() => {
+  timeZone.set("local");
+  dayHours.set("24");
+});
+
+test("the personal menu chooses zone and clock, and is left by Escape, which closes nothing else", async () => {
+  const { user, router } = open("/account");
+  const button = await screen.findByRole("button", { name: "Ada" });
+  await user.click(button);
+  const menu = within(document.getElementById(button.getAttribute("aria-controls") ?? "") as HTMLElement);
+  await user.selectOptions(menu.getByLabelText("Time zone"), "UTC");
+  await user.selectOptions(menu.getByLabelText("Clock"), "12 hours");
+  expect([timeZone.current(), dayHours.current()]).toEqual(["utc", "12"]);
+  await user.keyboard("{Escape}");
+  expect(button).toHaveAttribute("aria-expanded", "false");
+  expect(button).toHaveFocus();
+  expect(router.state.location.pathname).toBe("/account");
+});
+
+test("settings are for administrators, in the rail and on their pages", async () => {
+  server.use(http.get(api("/users"), () => HttpResponse.json({ items: [] })));
+  open("/users");
+  expect(await screen.findByRole("link", { name: "Settings" })).toHaveAttribute("href", "/users");
+  const tabs = within(await screen.findByRole("navigation", { name: "Settings" }));
+  expect(tabs.getAllByRole("link").map((link) => link.textContent)).toEqual(["Users", "Tokens", "Audit log"]);
+});

@@ -1,0 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect, useId, useRef, useState } from "react";
+import { useSignOut } from "../access/signOut";
+import { isAtLeast, me } from "../api/access";
+import { Button } from "../ui/Button";
+import { IconPerson } from "../ui/icons";
+import { Preferences } from "../ui/Preferences";
+import styles from "./PersonMenu.module.css";
+
+/** A name for little room: of an e-mail address, what stands before the @. */
+function shortName(name: string): string {
+  return name.split("@")[0] || name;
+}
+
+interface Props {
+  className: string;
+  onHelp: () => void;
+}
+
+/** Who one is, how pages are shown, and the way out. */
+export function PersonMenu({ className, onHelp }: Props) {
+  const { data: who } = useQuery(me());
+  const signOut = useSignOut();
+  const [open, setOpen] = useState(false);
+  const frame = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (!open) return;
+    const leave = ({ target }: Event) => {
+      if (target instanceof Node && !frame.current?.contains(target)) setOpen(false);
+    };
+    // Nothing else on the page is closed by the same key.
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      event.stopImmediatePropagation();
+      setOpen(false);
+      button.current?.focus();
+    };
+    document.addEventListener("pointerdown", leave);
+    document.addEventListener("focusin", leave);
+    document.addEventListener("keydown", onKey, true);
+    return () => {
+      document.removeEventListener("pointerdown", leave);
+      document.removeEventListener("focusin", leave);
+      document.removeEventListener("keydown", onKey, true);
+    };
+  }, [open]);
+  return (
+    <div ref={frame} className={styles.frame}>
+      <button
+        ref={button}
+        type="button"
+        className={`${className} ${styles.button}`}
+        title={who?.email ?? who?.name}
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={() => setOpen(!open)}
+      >
+        <IconPerson size={20} stroke={1.7} aria-hidden="true" />
+        <span className={styles.name}>{who ? shortName(who.name) : "Account"}</span>
+      </button>
+      {open && (
+        <div id={id} className={styles.menu}>
+          {who && (
+            <p className={styles.who}>
+              <b>{who.name}</b>
+              {who.email && who.email !== who.name && <span>{who.email}</span>}
+            </p>
+          )}
+          <Link to="/account" className={styles.link} onClick={() => setOpen(false)}>
+            Account
+          </Link>
+          {isAtLeast(who, "admin") && (
+            <Link to="/users" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
+              Settings: users, tokens, audit log
+            </Link>
+          )}
+          <Preferences />
+          <Button
+            look="quiet"
+            onClick={() => {
+              setOpen(false);
+              onHelp();
+            }}
+          >
+            Keyboard shortcuts
+          </Button>
+          {who?.kind === "user" && (
+            <Button disabled={signOut.isPending} onClick={() => signOut.mutate()}>
+              Sign out
+            </Button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,22 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { alertCounts } from "../api/alerts";
+import { type Announced, announcement, beep, notifications, sound } from "../ui/announce";
+
+/** Tells of new alerts outside the page, where the person has asked for it. */
+export function useAnnouncements(): void {
+  const { data } = useQuery(alertCounts());
+  const firing = data?.firing;
+  const last = useRef<Announced>(undefined);
+  useEffect(() => {
+    if (firing === undefined) return;
+    const { text, seen } = announcement(last.current, firing, Date.now());
+    last.current = seen;
+    if (!text) return;
+    if (sound.current() === "on") beep();
+    if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
+      // One takes the place of the one before.
+      new Notification("Tocsin", { body: text, tag: "tocsin" });
+    }
+  }, [firing]);
+}

@@ -1,0 +1,42 @@
+import type { NotificationCounts, NotificationStatus } from "../api/client";
+import { number } from "../ui/words";
+import { type DeliverySearch, parseSearch, statuses } from "./filter";
+
+const counted: Record<NotificationStatus, keyof NotificationCounts> = {
+  PENDING: "pending",
+  RETRYING: "retrying",
+  DELIVERED: "delivered",
+  FAILED: "failed",
+  EXHAUSTED: "exhausted",
+  DISCARDED: "discarded",
+};
+
+/** Where the API ends counting. */
+const most = 10_000;
+
+/** How many messages have a status: "12", "10,000+"; "" while it is not known, or where the counts are not of this list. */
+export function countOf(
+  status: NotificationStatus,
+  counts: NotificationCounts | undefined,
+  { rule, alert, digest, q }: DeliverySearch,
+): string {
+  if (!counts || rule || alert || digest || q) return "";
+  const count = counts[counted[status]];
+  return count >= most ? `${number(most)}+` : number(count);
+}
+
+/** The tabs: all, and each status. One that nobody needs, because it has no message and is not chosen, is left out. */
+export function tabsOf(search: DeliverySearch, counts: NotificationCounts | undefined) {
+  const chosen = search.status ?? [];
+  const usual: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];
+  return statuses
+    .filter((status) => usual.includes(status) || isChosen(chosen, status) || (counts?.discarded ?? 0) > 0)
+    .map((status) => ({
+      status,
+      count: countOf(status, counts, search),
+      current: isChosen(chosen, status),
+      search: parseSearch({ ...search, status: status.toLowerCase() }),
+    }));
+}
+
+const isChosen = (chosen: readonly string[], status: NotificationStatus) => chosen.includes(status.toLowerCase());

@@ -1,0 +1,99 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import type { AlertSelection, Issue } from "../api/client";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+
+const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+
+function anIssue(change: Partial<Issue> = {}): Issue {
+  return {
+    application: "orders",
+    route: "import",
+    signature: "java.net.ConnectException",
+    severity: "CRITICAL",
+    count: 12,
+    firing: 9,
+    acknowledged: 1,
+    resolved: 2,
+    firstAt: ago(3 * 86_400),
+    newestAt: ago(120),
+    trend: Array.from({ length: 24 }, (_, hour) => hour % 5),
+    days: Array.from({ length: 14 }, (_, day) => day),
+    rules: [{ ruleId: "0192f0c1-0000-7000-8000-000000000900", ruleName: "Failed orders", count: 12 }],
+    places: [
+      { application: "orders", route: "import", count: 12, firing: 9, newestAt: ago(120) },
+      { application: "billing", route: "import", count: 3, firing: 0, newestAt: ago(7200) },
+    ],
+    placeCount: 2,
+    lastResolution: { alertId: "0192f0c1-0000-7000-8000-000000000901", at: ago(3600), by: "Bo" },
+    regressions: [{ alertId: "0192f0c1-0000-7000-8000-000000000902", at: ago(600), resolvedAt: ago(3600) }],
+    regressionCount: 1,
+    ...change,
+  };
+}
+
+test("an issue tells its alerts together, and acting on it reaches no other alert", async () => {
+  world.alerts = [anAlert(5, { route: "import" }), anAlert(60, { route: "export" })];
+  const asked: URLSearchParams[] = [];
+  const acted: AlertSelection[] = [];
+  server.use(
+    http.get(api("/alerts/issue"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams);
+      return HttpResponse.json(anIssue());
+    }),
+    http.post(api("/alerts/acknowledge"), async ({ request }) => {
+      const selection = (await request.json()) as AlertSelection;
+      acted.push(selection);
+      const rest = { already: 0, refused: 0, unknown: 0, undoableUntil: ago(-600) };
+      return HttpResponse.json({ actionId: selection.actionId, changed: 9, ...rest });
+    }),
+  );
+  const { user } = open("/issue?app=orders&route=import&error=java.net.ConnectException");
+  await screen.findByRole("heading", { name: /^java\.net\.ConnectException/ });
+  expect(Object.fromEntries(asked[0] ?? [])).toEqual({
+    application: "orders",
+    route: "import",
+    signature: "java.net.ConnectException",
+  });
+  expect(screen.getByText("9 firing, 1 acknowledged, 2 resolved")).toBeVisible();
+  expect(screen.getByRole("img", { name: /^Alerts per hour.*at most 4, 3 at the end/ })).toBeInTheDocument();
+  expect(screen.getByRole("link", { name: "by Bo" })).toHaveAttribute("href", expect.stringContaining("901"));
+  const places = within(screen.getByRole("region", { name: "Affected applications" }));
+  expect(places.getAllByRole("link").map((link) => link.textContent)).toEqual(["billing · import"]);
+  expect(within(screen.getByRole("region", { name: "Regressions" })).getByRole("link")).toHaveTextContent("Seen again");
+  await waitFor(() => expect(screen.getAllByRole("row")).toHaveLength(1 + 1));
+
+  await user.click(screen.getByRole("button", { name: "Acknowledge 9 alerts" }));
+  await screen.findByText("9 alerts acknowledged.");
+  expect(acted).toMatchObject([
+    {
+      filter: {
+        application: ["orders"],
+        route: ["import"],
+        signature: ["java.net.ConnectException"],
+        state: ["FIRING"],
+      },
+    },
+  ]);
+});
+
+test("what was never resolved, and has no error, says so", async () => {
+  const { lastResolution: _, ...issue } = anIssue({ signature: "", regressions: [], regressionCount: 0, places: [] });
+  server.use(http.get(api("/alerts/issue"), () => HttpResponse.json(issue)));
+  open("/issue?app=orders&route=import&error=none");
+  expect(await screen.findByRole("heading", { name: "Alerts without an error" })).toBeVisible();
+  expect(screen.getByText("Never resolved")).toBeVisible();
+  expect(screen.queryByRole("region", { name: "Affected applications" })).toBeNull();
+});
+
+test("an issue that is gone says so, and so does an address that names none", async () => {
+  server.use(http.get(api("/alerts/issue"), () => problem(404, { title: "Not found", code: "not_found" })));
+  const { unmount } = open("/issue?app=orders&route=import&error=x");
+  expect(await screen.findByRole("alert")).toBeVisible();
+  unmount();
+  open("/issue?app=orders");
+  expect(await screen.findByText("The address names no issue")).toBeVisible();
+});

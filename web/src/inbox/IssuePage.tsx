@@ -1,0 +1,358 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useId } from "react";
+import type { Issue } from "../api/client";
+import { type IssueKey, issueAlerts, oneIssue } from "../api/issues";
+import { useMay } from "../api/operations";
+import { Page } from "../frame/Page";
+import { Button, buttonClass } from "../ui/Button";
+import { Chart } from "../ui/Chart";
+import { CopyButton } from "../ui/CopyButton";
+import { Ago, When } from "../ui/Instant";
+import { IconAcknowledged, IconResolved, IconUnknown } from "../ui/icons";
+import { SeverityMark, StateMark } from "../ui/marks";
+import { useStanding } from "../ui/standing";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { alertsWord, counted, number } from "../ui/words";
+import { useBulkAction } from "./bulk";
+import { toFilter, toSearch } from "./filter";
+import { headline } from "./headline";
+import styles from "./IssuePage.module.css";
+import { issueKey, issueSearch, statesOf } from "./issue";
+
+/** An issue: all alerts that failed alike in one place, taken together. */
+export function IssuePage() {
+  const key = issueKey(useSearch({ from: "/issue" }));
+  if (!key) {
+    return (
+      <Page title="Issue" scrolls>
+        <Empty icon={IconUnknown} title="The address names no issue">
+          <p>
+            <Link to="/inbox">Go to the inbox</Link>
+          </p>
+        </Empty>
+      </Page>
+    );
+  }
+  return <OneIssue key={JSON.stringify(key)} of={key} />;
+}
+
+function OneIssue({ of }: { of: IssueKey }) {
+  const issue = useQuery(oneIssue(of));
+  const failure = useStanding(issue);
+  useEffect(() => {
+    document.title = "Issue · Tocsin";
+  }, []);
+  return (
+    <Page title="Issue" scrolls actions={issue.data && <Actions issue={issue.data} of={of} />}>
+      {issue.data ? (
+        <Told issue={issue.data} of={of} />
+      ) : failure ? (
+        <Failed error={failure} onRetry={issue.refetch}>
+          <p>
+            <Link to="/inbox">Go to the inbox</Link>
+          </p>
+        </Failed>
+      ) : (
+        <SkeletonRows count={6} height={72} label="Loading the issue" />
+      )}
+    </Page>
+  );
+}
+
+/** What is done here is done to all alerts of the issue, and to no others. */
+function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
+  const may = useMay();
+  const bulk = useBulkAction(() => undefined);
+  const { application, route, signature } = of;
+  const where = { application: [application], route: [route], signature: [signature] };
+  const open = issue.firing + issue.acknowledged;
+  return (
+    <>
+      {may("acknowledgeAlerts") && issue.firing > 0 && (
+        <Button
+          look="primary"
+          disabled={bulk.isPending}
+          onClick={() => bulk.run("ACKNOWLEDGED", [{ filter: { ...where, state: ["FIRING"] } }])}
+        >
+          <IconAcknowledged size={16} aria-hidden="true" />
+          Acknowledge {alertsWord(issue.firing)}
+        </Button>
+      )}
+      {may("resolveAlerts") && open > 0 && (
+        <Button
+          disabled={bulk.isPending}
+          onClick={() => bulk.run("RESOLVED", [{ filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] } }])}
+        >
+          <IconResolved size={16} aria-hidden="true" />
+          Resolve {alertsWord(open)}
+        </Button>
+      )}
+    </>
+  );
+}
+
+const hourSeconds = 3600;
+const daySeconds = 24 * hourSeconds;
+
+/** Where a trend begins that ends now. */
+function beginOf(steps: number, stepSeconds: number): string {
+  return new Date(Date.now() - steps * stepSeconds * 1000).toISOString();
+}
+
+function Told({ issue, of }: { issue: Issue; of: IssueKey }) {
+  const { application, route, signature, severity, trend, days } = issue;
+  const hue = "--firing";
+  return (
+    <div className={styles.page}>
+      <header className={styles.head}>
+        <div className={styles.marks}>
+          <SeverityMark severity={severity} />
+          <span>
+            <b>{application || "no application"}</b> · {route || "no route"}
+          </span>
+        </div>
+        <h2 className={styles.title}>
+          {signature || "Alerts without an error"}
+          {signature && <CopyButton text={signature} what="the error" />}
+        </h2>
+      </header>
+      <Figures issue={issue} />
+      <div className={styles.charts}>
+        <Chart
+          title="Alerts per hour, last 24 hours"
+          bars
+          from={beginOf(trend.length, hourSeconds)}
+          stepSeconds={hourSeconds}
+          series={[{ name: "Alerts", values: trend, hue }]}
+          least={4}
+          say={number}
+        />
+        <Chart
+          title="Alerts per day, last 14 days"
+          bars
+          from={beginOf(days.length, daySeconds)}
+          stepSeconds={daySeconds}
+          series={[{ name: "Alerts", values: days, hue }]}
+          least={4}
+          say={number}
+        />
+      </div>
+      <div className={styles.columns}>
+        <Places issue={issue} of={of} />
+        <Regressions issue={issue} />
+        <Rules issue={issue} />
+      </div>
+      <Alerts of={of} />
+    </div>
+  );
+}
+
+function Figures({ issue }: { issue: Issue }) {
+  const { lastResolution: last } = issue;
+  return (
+    <dl className={styles.figures}>
+      <Figure name="Alerts">
+        <b>{number(issue.count)}</b>
+        <span>{statesOf(issue)}</span>
+      </Figure>
+      <Figure name="First seen">
+        <b>
+          <Ago at={issue.firstAt} stop />
+        </b>
+      </Figure>
+      <Figure name="Last seen">
+        <b>
+          <Ago at={issue.newestAt} stop />
+        </b>
+      </Figure>
+      <Figure name="Last resolution">
+        {last ? (
+          <>
+            <b>
+              <Ago at={last.at} stop />
+            </b>
+            <Link to="/inbox/$alertId" params={{ alertId: last.alertId }} search={{ state: "resolved" }}>
+              {last.by ? `by ${last.by}` : "not by a person"}
+            </Link>
+          </>
+        ) : (
+          <b>Never resolved</b>
+        )}
+      </Figure>
+      <Figure name="Regressions">
+        <b>{number(issue.regressionCount)}</b>
+        {issue.regressionCount > 0 ? (
+          <span>Seen again after being resolved</span>
+        ) : (
+          last && <span>Not seen again since</span>
+        )}
+      </Figure>
+    </dl>
+  );
+}
+
+function Figure({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.figure}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className={styles.section} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** Where the same error happens: one cause may have many places. */
+function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue; of: IssueKey }) {
+  if (places.length === 0) return null;
+  return (
+    <Section title="Affected applications">
+      <ul className={styles.list}>
+        {places.map(({ application, route, count, firing, newestAt }) => {
+          const here = application === of.application && route === of.route;
+          const name = [application || "no application", route || "no route"].join(" · ");
+          return (
+            <li key={`${application}\n${route}`}>
+              <span className={styles.cut}>
+                {here ? (
+                  <b>{name}</b>
+                ) : (
+                  <Link to="/issue" search={issueSearch({ application, route, signature })}>
+                    {name}
+                  </Link>
+                )}
+                {here && " (this issue)"}
+              </span>
+              <span className={styles.quiet}>
+                {alertsWord(count)}
+                {firing > 0 && `, ${number(firing)} firing`} · <Ago at={newestAt} />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      {placeCount > places.length && <p className={styles.quiet}>and {number(placeCount - places.length)} more</p>}
+    </Section>
+  );
+}
+
+function Regressions({ issue: { regressions, regressionCount } }: { issue: Issue }) {
+  if (regressions.length === 0) return null;
+  return (
+    <Section title="Regressions">
+      <ul className={styles.list}>
+        {regressions.map(({ alertId, at, resolvedAt }) => (
+          <li key={alertId}>
+            <Link to="/inbox/$alertId" params={{ alertId }}>
+              Seen again <When at={at} />
+            </Link>
+            <span className={styles.quiet}>
+              Resolved <When at={resolvedAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {regressionCount > regressions.length && (
+        <p className={styles.quiet}>and {number(regressionCount - regressions.length)} more</p>
+      )}
+    </Section>
+  );
+}
+
+function Rules({ issue: { rules } }: { issue: Issue }) {
+  return (
+    <Section title={counted(rules.length, "rule")}>
+      <ul className={styles.list}>
+        {rules.map(({ ruleId, ruleName, count }) => (
+          <li key={ruleId}>
+            <Link to="/rules/$ruleId" params={{ ruleId }} className={styles.cut}>
+              {ruleName}
+            </Link>
+            <span className={styles.quiet}>{alertsWord(count)}</span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Alerts({ of }: { of: IssueKey }) {
+  const alerts = useInfiniteQuery(issueAlerts(of));
+  const failure = useStanding(alerts);
+  const items = alerts.data?.pages.flatMap((page) => page.items) ?? [];
+  const { application, route, signature } = of;
+  const inbox = { ...toFilter({}), application: [application], route: [route], signature: [signature] };
+  return (
+    <Section title="Alerts">
+      {items.length > 0 ? (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">Alert</th>
+              <th scope="col">State</th>
+              <th scope="col">Fired</th>
+            </tr>
+          </thead>
+          <tbody>
+            {items.map((alert) => {
+              const { lead, text } = headline(alert);
+              return (
+                <tr key={alert.id}>
+                  <td>
+                    <Link
+                      to="/inbox/$alertId"
+                      params={{ alertId: alert.id }}
+                      search={toSearch({ ...inbox, state: alert.state }, "none")}
+                      className={table.name}
+                    >
+                      {[lead, text].filter(Boolean).join(": ") || alert.title}
+                    </Link>
+                    <div className={`${table.sub} mono`}>{alert.exchange?.executionId}</div>
+                  </td>
+                  <td>
+                    <StateMark state={alert.state} />
+                    {alert.state === "ACKNOWLEDGED" && alert.acknowledgedBy && (
+                      <div className={table.quiet}>by {alert.acknowledgedBy}</div>
+                    )}
+                    {alert.state === "RESOLVED" && alert.resolvedBy && (
+                      <div className={table.quiet}>by {alert.resolvedBy}</div>
+                    )}
+                  </td>
+                  <td>
+                    <When at={alert.firedAt} stop />
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      ) : failure ? (
+        <Failed error={failure} onRetry={alerts.refetch} />
+      ) : (
+        <SkeletonRows headed count={5} height={56} label="Loading alerts" />
+      )}
+      {alerts.hasNextPage && (
+        <div className={styles.more}>
+          <Button disabled={alerts.isFetchingNextPage} onClick={() => void alerts.fetchNextPage()}>
+            Load older alerts
+          </Button>
+        </div>
+      )}
+      <p className={styles.more}>
+        <Link to="/inbox" search={toSearch(inbox, "none")} className={buttonClass("quiet")}>
+          Show firing alerts in the inbox
+        </Link>
+      </p>
+    </Section>
+  );
+}

@@ -1,0 +1,101 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { alertCounts, alertGroups } from "../api/alerts";
+import type { AlertGroup } from "../api/client";
+import { Page } from "../frame/Page";
+import { Ago } from "../ui/Instant";
+import { IconResolved } from "../ui/icons";
+import { SeverityMark } from "../ui/marks";
+import { useStanding } from "../ui/standing";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { counted, number } from "../ui/words";
+import { wide } from "./filter";
+import { groupId } from "./fold";
+import { headline, place } from "./headline";
+import { issueSearch } from "./issue";
+import { Owner } from "./Owner";
+import styles from "./WallPage.module.css";
+
+/** How many issues a wall shows: more are not read from afar. */
+const most = 12;
+
+/** What fires, for a screen on a wall: large, without anything to press, as fresh as the inbox. */
+export function WallPage() {
+  const { data: counts } = useQuery(alertCounts());
+  const issues = useInfiniteQuery(alertGroups(wide("FIRING"), "issue"));
+  const failure = useStanding(issues);
+  const firing = counts?.firing;
+  useEffect(() => {
+    document.title = firing ? `(${number(firing)}) Wall · Tocsin` : "Wall · Tocsin";
+  }, [firing]);
+  const groups = issues.data?.pages.flatMap((page) => page.items);
+  return (
+    <Page title="Firing alerts" bare scrolls>
+      <div className={styles.wall}>
+        <p className={styles.counts}>
+          <span className={firing ? styles.firing : styles.calm}>
+            <b>{firing === undefined ? "…" : number(firing)}</b> firing
+          </span>
+          <span>
+            <b>{counts ? number(counts.acknowledged) : "…"}</b> acknowledged
+          </span>
+          <Link to="/inbox" className={styles.out}>
+            Inbox
+          </Link>
+        </p>
+        {groups === undefined ? (
+          failure ? (
+            <Failed error={failure} onRetry={issues.refetch} />
+          ) : (
+            <SkeletonRows count={6} height={72} label="Loading alerts" />
+          )
+        ) : groups.length === 0 ? (
+          <Empty icon={IconResolved} title="Nothing is firing" />
+        ) : (
+          <ul className={styles.issues}>
+            {groups.slice(0, most).map((group) => (
+              <IssueLine key={groupId(group)} group={group} />
+            ))}
+          </ul>
+        )}
+        {groups && (groups.length > most || issues.hasNextPage) && (
+          <p className={styles.more}>
+            {issues.hasNextPage ? "and many more issues" : `and ${counted(groups.length - most, "more issue")}`}
+          </p>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+function IssueLine({ group }: { group: AlertGroup }) {
+  const { newest, count, application, route = "", signature = "" } = group;
+  const { first, second } = place(newest);
+  const { lead, text } = headline(newest);
+  const where = [first, second].filter(Boolean).join(" · ");
+  return (
+    <li className={styles.issue}>
+      <span className={styles.severity}>
+        <SeverityMark severity={newest.severity} />
+      </span>
+      <span className={styles.what}>
+        <b>
+          {application === undefined || !newest.exchange ? (
+            where
+          ) : (
+            <Link to="/issue" search={issueSearch({ application, route, signature })}>
+              {where}
+            </Link>
+          )}
+        </b>
+        <span>{[lead, text].filter(Boolean).join(": ")}</span>
+      </span>
+      <span className={styles.count}>×{number(count)}</span>
+      <span className={styles.ago}>
+        <Ago at={newest.firedAt} />
+        <Owner of={group} />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,35 @@
+import { TagsInput, Textarea, TextInput } from "@mantine/core";
+import { memo } from "react";
+import { FormSection } from "../ui/Form";
+import form from "../ui/form.module.css";
+import { bound, type Editor } from "./editor";
+
+/** What those should know who handle the alerts. */
+export const DetailsSection = memo(function DetailsSection({ editor }: { editor: Editor }) {
+  return (
+    <FormSection
+      title="Details"
+      name="details"
+      hint="For those who handle the alerts: shown in messages and in the inbox. All of it may be blank."
+    >
+      <div className={form.two}>
+        <TextInput label="Owner" placeholder="integration team" {...bound(editor, "owner")} />
+        <TextInput
+          label="Runbook"
+          type="url"
+          placeholder="https://wiki.example/orders"
+          spellCheck={false}
+          {...bound(editor, "runbookUrl")}
+        />
+      </div>
+      <TagsInput
+        label="Labels"
+        description="Each as name=value."
+        placeholder={editor.form.values.labels.length ? "" : "service=orders"}
+        spellCheck={false}
+        {...bound(editor, "labels")}
+      />
+      <Textarea label="Note" rows={3} {...bound(editor, "note")} />
+    </FormSection>
+  );
+});

@@ -1,0 +1,58 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
+
+const { world, server } = startWorld();
+const ruleId = (n: number) => `0192f0c1-0000-7000-8000-00000000090${n}`;
+
+test("an alert leads to what other rules make of its exchange", async () => {
+  const alert = anAlert(60);
+  world.alerts = [alert];
+  let asked: URLSearchParams | undefined;
+  server.use(
+    http.get(api("/exchanges/explain"), ({ request }) => {
+      asked = new URL(request.url).searchParams;
+      return HttpResponse.json({
+        exchange: alert.exchange,
+        counts: [
+          { verdict: "ALERTED", rules: 1 },
+          { verdict: "NOT_MATCHED", rules: 1 },
+        ],
+        rules: [
+          { ruleId: ruleId(1), ruleName: "Orders", verdict: "ALERTED", detail: "It has an alert.", alertId: alert.id },
+          {
+            ruleId: ruleId(2),
+            ruleName: "Billing",
+            verdict: "NOT_MATCHED",
+            detail: "It does not meet the condition.",
+            unmet: ["scope.applications", "filter.attributes[0]"],
+          },
+        ],
+      });
+    }),
+  );
+  const { user } = open(`/inbox/${alert.id}`);
+  await user.click(await screen.findByRole("link", { name: "What other rules make of it" }));
+  const explained = await screen.findByRole("region", { name: "Explanation" });
+  expect(asked?.get("executionId")).toBe(alert.exchange.executionId);
+  expect(asked?.get("startTime")).toBe(alert.exchange.startTime);
+  expect(within(explained).getByRole("row", { name: /Orders Alerted It has an alert. Open the alert/ })).toBeVisible();
+  expect(within(explained).queryByText("Billing")).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Show the 1 rule without a match" }));
+  expect(screen.getByRole("row", { name: /Billing No match .* Not met: application, attribute 1\./ })).toBeVisible();
+});
+
+test("an exchange that is not there is told, and another one can be asked about", async () => {
+  const asked: (string | null)[] = [];
+  server.use(
+    http.get(api("/exchanges/explain"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams.get("executionId"));
+      return problem(404, { code: "not_found", detail: "no exchange of this id has ended" });
+    }),
+  );
+  const { user } = open("/explain");
+  await user.type(await screen.findByLabelText("Execution id"), "a/b c{Enter}");
+  expect(await screen.findByRole("alert")).toBeVisible();
+  await waitFor(() => expect(asked).toEqual(["a/b c"]));
+});

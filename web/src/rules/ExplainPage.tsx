@@ -1,0 +1,129 @@
+import { TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import type { Exchange, RuleExplanation } from "../api/client";
+import { explanation } from "../api/exchanges";
+import { Page } from "../frame/Page";
+import { Button } from "../ui/Button";
+import form from "../ui/form.module.css";
+import { ExactTime } from "../ui/Instant";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { number } from "../ui/words";
+import styles from "./ExplainPage.module.css";
+import { partWords, verdictWords } from "./explain";
+
+/** Why there is an alert about an exchange, or none, rule by rule. */
+export function ExplainPage() {
+  const asked = useSearch({ from: "/explain" });
+  const { executionId = "" } = asked;
+  const query = useQuery({ ...explanation({ ...asked, executionId }), enabled: executionId !== "" });
+  const failure = useStanding(query, JSON.stringify(asked));
+  return (
+    <Page title="Explain" scrolls>
+      <Ask key={executionId} executionId={executionId} />
+      {executionId === "" ? null : query.data ? (
+        <Explained exchange={query.data.exchange} rules={query.data.rules} of={countOf(query.data.counts)} />
+      ) : failure ? (
+        <Failed error={failure} onRetry={query.refetch} />
+      ) : (
+        <SkeletonRows count={5} height={48} label="Loading the explanation" />
+      )}
+    </Page>
+  );
+}
+
+const countOf = (counts: readonly { rules: number }[]) => counts.reduce((sum, { rules }) => sum + rules, 0);
+
+function Ask({ executionId }: { executionId: string }) {
+  const [typed, setTyped] = useState(executionId);
+  const navigate = useNavigate();
+  const ask = (event: FormEvent) => {
+    event.preventDefault();
+    if (typed.trim()) void navigate({ to: "/explain", search: { executionId: typed.trim() } });
+  };
+  return (
+    <form className={styles.ask} onSubmit={ask}>
+      <TextInput
+        label="Execution id"
+        description="Why there is an alert about this exchange, or none, rule by rule."
+        spellCheck={false}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+      />
+      <Button type="submit" look="primary">
+        Explain
+      </Button>
+    </form>
+  );
+}
+
+function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonly RuleExplanation[]; of: number }) {
+  const [all, setAll] = useState(false);
+  const unmatched = rules.filter(({ verdict }) => verdict === "NOT_MATCHED").length;
+  const matched = unmatched < rules.length;
+  const shown = all || !matched ? rules : rules.filter(({ verdict }) => verdict !== "NOT_MATCHED");
+  return (
+    <section className={styles.explained} aria-label="Explanation">
+      <p className={styles.exchange}>
+        <b>{exchange.application}</b> · {exchange.route} in {exchange.environment}, {exchange.status}, began{" "}
+        <ExactTime at={exchange.startTime} />
+      </p>
+      {rules.length === 0 ? (
+        <p>There are no rules.</p>
+      ) : (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">Rule</th>
+              <th scope="col">Verdict</th>
+              <th scope="col">Why</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((rule) => (
+              <Row key={rule.ruleId} rule={rule} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {matched && unmatched > 0 && (
+        <div className={styles.more}>
+          <Button onClick={() => setAll(!all)}>
+            {all ? "Hide" : "Show"} the {number(unmatched)} {unmatched === 1 ? "rule" : "rules"} without a match
+          </Button>
+        </div>
+      )}
+      {of > rules.length && (
+        <p className={form.hint}>
+          The first {number(rules.length)} of {number(of)} rules are listed.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Row({ rule }: { rule: RuleExplanation }) {
+  const { unmet = [] } = rule;
+  return (
+    <tr>
+      <td className={table.name}>
+        <Link to="/rules/$ruleId" params={{ ruleId: rule.ruleId }}>
+          {rule.ruleName}
+        </Link>
+      </td>
+      <td className={styles.verdict}>{verdictWords[rule.verdict]}</td>
+      <td>
+        {rule.detail}
+        {unmet.length > 0 && ` Not met: ${unmet.map(partWords).join(", ")}.`}{" "}
+        {rule.alertId && (
+          <Link to="/inbox/$alertId" params={{ alertId: rule.alertId }}>
+            Open the alert
+          </Link>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,33 @@
+import { Link } from "@tanstack/react-router";
+import formStyles from "../ui/form.module.css";
+import type { Proposal } from "./useRefined";
+
+interface Props {
+  proposal: Proposal;
+  isNew: boolean;
+  /** Called before the editor of the other rule opens, which begins anew. */
+  onSwitch: () => void;
+}
+
+/** Says what an alert has filled in, and leads to the other rule that it may be meant for. */
+export function Proposed({ proposal, isNew, onSwitch }: Props) {
+  const { by, ruleId, words } = proposal;
+  return (
+    <p className={formStyles.note} role="status">
+      Filled in from{" "}
+      <Link to="/inbox/$alertId" params={{ alertId: by.alert }}>
+        an alert
+      </Link>
+      : {words}. Nothing is saved yet.{" "}
+      {isNew ? (
+        <Link to="/rules/$ruleId/edit" params={{ ruleId }} search={by} onClick={onSwitch}>
+          Change the rule instead
+        </Link>
+      ) : (
+        <Link to="/rules/new" search={by} onClick={onSwitch}>
+          Make it a new rule instead
+        </Link>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,72 @@
+import { screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { beforeEach, expect, test } from "vitest";
+import type { RuleChange } from "../api/client";
+import { aRule } from "../test/rules";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+const rule = aRule();
+const address = `/rules/${rule.id}`;
+
+const changes: RuleChange[] = [
+  {
+    id: 2,
+    at: "2026-11-21T13:00:00Z",
+    actor: "bo@example.com",
+    actorKind: "user",
+    action: "update",
+    before: { scope: { applications: ["billing"] } },
+    after: { scope: { applications: ["orders"] } },
+  },
+  { id: 1, at: "2026-11-20T14:00:00Z", actor: "ada@example.com", actorKind: "user", action: "create", after: {} },
+];
+
+beforeEach(() => {
+  server.use(
+    http.get(api("/rules/:id"), () => HttpResponse.json(rule)),
+    http.get(api("/rules/:id/activity"), () =>
+      HttpResponse.json({
+        from: "2026-11-20T14:00:00Z",
+        bucketSeconds: 900,
+        complete: true,
+        buckets: Array.from({ length: 96 }, (_, step) => (step === 90 ? 7 : 0)),
+      }),
+    ),
+    http.get(api("/rules/:id/history"), () => HttpResponse.json({ items: changes })),
+    http.get(api("/notifications"), () => HttpResponse.json({ items: [] })),
+  );
+});
+
+test("a rule's page tells what it does, how it is doing, and who changed it; editing is a page of its own", async () => {
+  world.alerts = [anAlert(60)];
+  const { user, router } = open(address);
+  expect(await screen.findByText(/^Whenever an exchange of orders fails/)).toBeVisible();
+  expect(await screen.findByRole("img", { name: /^7 alerts, by quarter of an hour/ })).toBeInTheDocument();
+  const alerts = within(screen.getByRole("region", { name: "Open alerts" }));
+  expect(await alerts.findByRole("link", { name: /order-to-erp/ })).toBeVisible();
+  expect(await screen.findByText("The rule has no webhooks.")).toBeVisible();
+  const history = within(screen.getByRole("region", { name: "History" }));
+  expect(await history.findByText(/bo@example\.com/)).toBeVisible();
+  const line = history.getByText("Applications").closest("div");
+  expect(line).toHaveTextContent("Applicationsremoved billingadded orders");
+
+  await user.click(screen.getByRole("link", { name: "Edit" }));
+  expect(await screen.findByLabelText("Name")).toHaveValue("Failed orders");
+  expect(router.state.location.pathname).toBe(`${address}/edit`);
+});
+
+test("an arrow key tells the values of the chart one by one", async () => {
+  const { user } = open(address);
+  const chart = await screen.findByRole("img", { name: /by quarter of an hour/ });
+  chart.focus();
+  await user.keyboard("{Home}");
+  expect(chart.closest("figure")).toHaveTextContent(/· 0$/);
+});
+
+test("a part that cannot be had leaves the others", async () => {
+  server.use(http.get(api("/rules/:id/history"), () => problem(500, { code: "internal" })));
+  open(address);
+  expect(await screen.findByText(/^Whenever an exchange of orders fails/)).toBeVisible();
+  expect(await screen.findByText(/The history could not be loaded/)).toBeVisible();
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import type { RuleChange } from "../api/client";
+import { deedOf, linesOf } from "./history";
+
+const change = (rest: Partial<RuleChange>): RuleChange => ({
+  id: 1,
+  at: "2026-11-21T14:00:00Z",
+  actor: "ada@example.com",
+  actorKind: "user",
+  action: "update",
+  ...rest,
+});
+
+test.each<[string, Partial<RuleChange>]>([
+  ["created the rule", { action: "create", after: { name: "x" } }],
+  ["changed the rule", { before: { name: "x" }, after: { name: "y" } }],
+  ["disabled the rule", { before: { enabled: true }, after: { enabled: false } }],
+  ["added the webhook “#ops”", { action: "bind", after: { webhookId: "w", webhook: "#ops" } }],
+  ["removed the webhook “#ops”", { action: "unbind", before: { webhookId: "w", webhook: "#ops" } }],
+  ["sent a test message", { action: "request", operation: "testRule" }],
+])("%s", (want, rest) => {
+  expect(deedOf(change(rest))).toBe(want);
+});
+
+test("fields are told by the names of the page, lists by what came and left", () => {
+  const lines = linesOf(
+    change({
+      before: { scope: { applications: ["orders"] }, lookBackSeconds: 3600, severity: "INFO" },
+      after: { scope: { applications: ["billing", "orders"] }, lookBackSeconds: 60, severity: "CRITICAL" },
+    }),
+  );
+  expect(lines).toEqual([
+    { label: "Look back", was: "1 h", is: "1 min" },
+    { label: "Applications", added: "billing" },
+    { label: "Severity", was: "INFO", is: "CRITICAL" },
+  ]);
+});
+
+test("a field that the page does not know keeps its own name", () => {
+  expect(linesOf(change({ before: { colour: null }, after: { colour: "red" } }))).toEqual([
+    { label: "colour", was: "–", is: "red" },
+  ]);
+});

@@ -1,0 +1,52 @@
+import { initialValues, type Values } from "./definition";
+
+/** A rule to begin with. */
+export interface Starter {
+  name: string;
+  explains: string;
+  values: Values;
+}
+
+/** What most rules begin as. Names and webhooks are the person's to choose. */
+export const starters: readonly Starter[] = [
+  {
+    name: "Every failure",
+    explains: "One alert and one message for each exchange that fails.",
+    values: { ...initialValues, name: "Failed exchanges" },
+  },
+  {
+    name: "Repeated failures",
+    explains: "One alert while at least 5 exchanges of a route fail within 10 minutes.",
+    values: {
+      ...initialValues,
+      name: "Repeated failures",
+      fireMode: "COUNT_IN_WINDOW",
+      threshold: 5,
+      windowSeconds: 600,
+      groupBy: "ROUTE",
+    },
+  },
+  {
+    name: "Slow exchanges",
+    explains: "One alert for each exchange that takes 30 seconds or more, whether it fails or not.",
+    values: {
+      ...initialValues,
+      name: "Slow exchanges",
+      severity: "WARNING",
+      filter: { ...initialValues.filter, statuses: ["COMPLETED", "FAILED"], minDurationMs: 30_000 },
+    },
+  },
+  {
+    name: "Connection problems",
+    explains: "One alert while at least 3 exchanges of an application fail to connect within 5 minutes.",
+    values: {
+      ...initialValues,
+      name: "Connection problems",
+      fireMode: "COUNT_IN_WINDOW",
+      threshold: 3,
+      windowSeconds: 300,
+      groupBy: "APPLICATION",
+      filter: { ...initialValues.filter, errorMessageMatches: "(?i)connect|timed? ?out|refused|unreachable" },
+    },
+  },
+];

@@ -1,0 +1,20 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { Rule } from "../api/client";
+import { reasonOf } from "../api/errors";
+import { duplicateRule, ruleKeys } from "../api/rules";
+import { useToast } from "../ui/toast";
+
+/** Makes a copy of a stored rule, which is disabled. */
+export function useDuplicate(onCopied: (copy: Rule) => unknown) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: ({ id }: Rule) => duplicateRule(id),
+    onSuccess: async (copy) => {
+      toast(`“${copy.name}” was created, disabled.`, "done");
+      await cache.invalidateQueries({ queryKey: ruleKeys.all });
+      await onCopied(copy);
+    },
+    onError: (error, rule) => toast(`“${rule.name}” was not duplicated. ${reasonOf(error)}`, "failed"),
+  });
+}

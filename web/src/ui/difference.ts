@@ -1,0 +1,70 @@
+import diff from "microdiff";
+
+/** What differs in one place of two values. */
+export interface Difference {
+  /** The way there: ["scope", "applications"]. */
+  path: readonly string[];
+  was: unknown;
+  is: unknown;
+  /** Of a list of words, instead of `was` and `is`: what came to it and what left it. */
+  added?: readonly string[];
+  removed?: readonly string[];
+}
+
+type Tree = { [name: string]: unknown };
+
+/** A list of words stands for a set: what is in it matters, and not where. */
+class Words {
+  readonly [word: string]: true;
+  constructor(list: readonly string[]) {
+    const own = this as { [word: string]: true };
+    for (const word of list) own[word] = true;
+  }
+}
+
+const isWords = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === "string");
+
+/** The same with each list of words as a set, and lists of anything else as one value. */
+function plain(value: unknown): unknown {
+  if (isWords(value)) return new Words(value);
+  if (Array.isArray(value)) return JSON.stringify(value);
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]));
+  }
+  return value;
+}
+
+function at(tree: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((inner, name) => (inner as Tree | undefined)?.[name], tree);
+}
+
+/** The places in which two objects differ, in the order of their names. Absent and null are the same. */
+export function differencesOf(before: object, after: object): Difference[] {
+  const [was, is] = [plain(before), plain(after)] as [Tree, Tree];
+  const places = new Map<string, Difference>();
+  for (const { path: steps } of diff(was, is)) {
+    const names = steps.map(String);
+    const path = placeOf(names, was, is);
+    const key = path.join(".");
+    if (places.has(key)) continue;
+    const [a, b] = [at(before, path) ?? null, at(after, path) ?? null];
+    if (JSON.stringify(a) === JSON.stringify(b)) continue;
+    const one: Difference = { path, was: a, is: b };
+    if ((isWords(a) || a === null) && (isWords(b) || b === null) && (isWords(a) || isWords(b))) {
+      one.added = (b ?? []).filter((word) => !(a ?? []).includes(word));
+      one.removed = (a ?? []).filter((word) => !(b ?? []).includes(word));
+    }
+    places.set(key, one);
+  }
+  return [...places.values()].sort((a, b) => (a.path.join(".") < b.path.join(".") ? -1 : 1));
+}
+
+/** Where a difference is told: a list of words as a whole. */
+function placeOf(names: readonly string[], was: Tree, is: Tree): readonly string[] {
+  for (let depth = 1; depth < names.length; depth++) {
+    const path = names.slice(0, depth);
+    if (at(was, path) instanceof Words || at(is, path) instanceof Words) return path;
+  }
+  return names;
+}

@@ -1,0 +1,18 @@
+import type { WebhookActivity } from "../api/client";
+import { sum } from "../ui/words";
+
+/** The attempts of the last 24 hours: how many, and how many of them the receiver accepted, in per cent; undefined of none. */
+export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
+  attempts: number;
+  percent: string | undefined;
+} {
+  const delivered = sum(buckets.map((bucket) => bucket.delivered));
+  const attempts = delivered + sum(buckets.map((bucket) => bucket.failed));
+  return { attempts, percent: attempts === 0 ? undefined : percentOf(delivered, attempts) };
+}
+
+/** A share that is not the whole never reads as 100 %. */
+function percentOf(part: number, whole: number): string {
+  if (part === whole) return "100 %";
+  return `${(Math.floor((part / whole) * 1000) / 10).toFixed(1)} %`;
+}
