@@ -145,6 +145,11 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// Once by itself and once because it listens from here on; once more after five quiet seconds.
 		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
 		"BreakersOpenFor": {15 * time.Second, 0},
+		// A look whether the minute has a sample, and the sample that one of all replicas takes: at the start, and
+		// in each minute that begins.
+		"SampleMissing": {20 * time.Second, 1}, "PartitionList": {time.Minute, 2}, "SampleInsert": {time.Minute, 2},
+		"SampleOutbox": {time.Minute, 2}, "SampleSweep": {time.Minute, 2}, "SampleSweepOutbox": {time.Minute, 2},
+		"begin; set": {time.Minute, 2}, "commit -": {time.Minute, 2},
 		// With each look, and in its transaction.
 		"select set_config('enable_seqscan',": {10 * time.Second, 3},
 		// Of each connection that listens.
@@ -158,7 +163,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1}, "ReplicaEvaluates": {5 * time.Second, 2},
 		// The first passes of all partitions, and then of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9},
-		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {0, 4}, "commit -": {0, 4},
+		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
 	}
 	for name, c := range map[string]struct {
 		roles []app.Role
