@@ -220,10 +220,8 @@ with revived as (
     using again
     where b.notification_id = again.notification_id
       and (b.problem <> '' or 'REFUSED' = coalesce(again.verdict, (
-          select a.verdict from attempt a
-          where a.notification_id = b.notification_id and a.verdict is not null
-          order by a.attempt desc
-          limit 1)))
+          select a.verdict from attempt a where a.notification_id = b.notification_id and a.verdict is not null
+          order by a.attempt desc limit 1)))
     returning b.notification_id
 )
 insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone, body_at)
