@@ -42,7 +42,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	d.leases.keep(ctx, delivery.held())
+	d.leases.keep(ctx, delivery.Held())
 	if delivery.AfterUnknown {
 		d.Observer.Unknown()
 		d.log(&a.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
@@ -50,38 +50,21 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 	return a
 }
 
-// call makes the calls of a claim, each beside the others, at webhooks that still take
-// messages.
-func (d *Dispatcher) call(ctx context.Context, attempts []*attempt) {
-	refused := d.check(ctx, attempts)
-	for _, a := range attempts {
-		d.underWay.Go(func() { d.attempt(ctx, a, refused[a]) })
-	}
-}
-
-// check asks once more, right before the calls, and returns why attempts are not made.
-func (d *Dispatcher) check(ctx context.Context, attempts []*attempt) map[*attempt]string {
-	ctx, cancel := context.WithTimeout(ctx, d.Lease/3)
-	defer cancel()
-	held, byClaim := make([]Held, len(attempts)), make(map[Held]*attempt, len(attempts))
-	for i, a := range attempts {
-		held[i] = a.delivery.held()
-		byClaim[held[i]] = a
-	}
-	refused := map[*attempt]string{}
-	renewed, err := d.Store.Renew(ctx, held, d.Lease)
-	if err != nil {
-		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(held)), slog.Any("error", err))
-		for _, a := range attempts {
-			refused[a] = "Not sent: the database could not be asked whether the webhook still takes messages"
+// refused returns why calls of a claim must not be made, by what the check after its commit
+// has found.
+func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[Held]string {
+	refused := map[Held]string{}
+	if claimed.Unchecked != nil {
+		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
+		for i := range claimed.Deliveries {
+			refused[claimed.Deliveries[i].Held()] = "Not sent: the database could not be asked whether the webhook still takes messages"
 		}
-		return refused
 	}
-	for _, claim := range renewed.Lost {
-		refused[byClaim[claim]] = "Not sent: the claim has passed to another replica"
+	for _, claim := range claimed.Checked.Lost {
+		refused[claim] = "Not sent: the claim has passed to another replica"
 	}
-	for _, claim := range renewed.Unwanted {
-		refused[byClaim[claim]] = "Not sent: the webhook was edited, switched off or held, or does not answer"
+	for _, claim := range claimed.Checked.Unwanted {
+		refused[claim] = "Not sent: the webhook was edited, switched off or held, or does not answer"
 	}
 	return refused
 }
@@ -134,7 +117,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 // end ends an attempt.
 func (d *Dispatcher) end(a *attempt) {
 	d.leases.stored(a.delivery)
-	d.leases.drop(a.delivery.held())
+	d.leases.drop(a.delivery.Held())
 	if d.slots.stored(a.call) {
 		d.signal()
 	}

@@ -15,7 +15,8 @@ var ErrFenced = errors.New("the claim no longer stands")
 // Store keeps the outbox and the record.
 type Store interface {
 	// Claim takes due messages, stores their bodies and records that their attempts
-	// begin, in one transaction. With an error it may still return some, which are claimed.
+	// begin, in one transaction, and checks once more, after that has committed, which of
+	// them are still wanted. With an error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
 	// Renew extends leases from now on, and tells which claims stand no longer and which
 	// webhooks take no message any more. A claim that somebody else is writing to just
@@ -43,6 +44,10 @@ type ClaimRequest struct {
 // Claimed is what a claim took, and when to look again.
 type Claimed struct {
 	Deliveries []Delivery
+	// Checked is what a renewal right after the commit has found, of claims whose calls
+	// must not be made; Unchecked is why there was none, and then none of them may be.
+	Checked   Renewed
+	Unchecked error
 	// Next is the time until it is worth looking again, by the store's clock: a retry, a
 	// lease that lapses, a hold that ends, what this look may have passed over. 0 when
 	// nothing is known. Rows written later are not known to it.
@@ -76,8 +81,8 @@ type Held struct {
 	WebhookVersion int64
 }
 
-// held returns the claim of a delivery.
-func (d *Delivery) held() Held {
+// Held returns the claim of a delivery.
+func (d *Delivery) Held() Held {
 	return Held{d.NotificationID, d.Token, d.Webhook.ID, d.Webhook.Version}
 }
 

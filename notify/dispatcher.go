@@ -294,10 +294,11 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 		attempts[i] = d.begin(ctx, delivery, began)
 	}
 	result.Left = d.slots.claimed(dealt, got)
-	if len(attempts) > 0 {
-		d.underWay.Go(func() { d.call(context.WithoutCancel(ctx), attempts) })
+	refused, calling := d.refused(ctx, &claimed), context.WithoutCancel(ctx)
+	for _, a := range attempts {
+		d.underWay.Go(func() { d.attempt(calling, a, refused[a.delivery.Held()]) })
 	}
-	result.Claimed, result.Next, result.Again = len(attempts), claimed.Next, dealt.again
+	result.Claimed, result.Next, result.Again = len(claimed.Deliveries), claimed.Next, dealt.again
 	return result, err
 }
 

@@ -61,14 +61,14 @@ func (k *leases) keep(ctx context.Context, claim Held) {
 func (k *leases) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, kept := k.held[d.held()]; kept {
-		k.held[d.held()] = true
+	if _, kept := k.held[d.Held()]; kept {
+		k.held[d.Held()] = true
 	}
 	if arrived {
 		if k.arrived == nil {
 			k.arrived = map[message]Held{}
 		}
-		k.arrived[d.message()] = d.held()
+		k.arrived[d.message()] = d.Held()
 	}
 }
 
@@ -76,7 +76,7 @@ func (k *leases) settling(d *Delivery, arrived bool) {
 func (k *leases) stored(d *Delivery) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.arrived[d.message()] == d.held() {
+	if k.arrived[d.message()] == d.Held() {
 		delete(k.arrived, d.message())
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
 	"tocsin/internal/postgres/pgq"
@@ -39,7 +38,10 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	dealt := request.Deal(looked.limits())
 	gatherErr := s.gatherStorms(ctx, looked.due, dealt)
 	if len(dealt) > 0 {
-		claimed.Deliveries, err = s.claim(ctx, &claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks})
+		c := claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks}
+		if err = s.claim(ctx, &c); err == nil {
+			claimed.Deliveries, claimed.Checked, claimed.Unchecked = c.deliveries, c.checked, c.unchecked
+		}
 	}
 	return claimed, errors.Join(sealed, gatherErr, err)
 }
@@ -114,31 +116,66 @@ type claiming struct {
 	deliveries []notify.Delivery
 	// bodyAt are the instants that the bodies bear.
 	bodyAt map[uuid.UUID]time.Time
+	// checked is what the check after the commit has found, unchecked why it found nothing.
+	checked   notify.Renewed
+	unchecked error
 }
 
-// claim takes messages, stores their bodies and begins their attempts in one transaction.
-func (s *Outbox) claim(ctx context.Context, c *claiming) ([]notify.Delivery, error) {
-	err := s.db.begun(ctx, beginBatch+planOnce, func(tx pgx.Tx) error {
-		q := s.db.queries.WithTx(tx)
-		if err := c.take(ctx, q); err != nil || len(c.claimed) == 0 {
-			return err
-		}
-		unreadable, err := c.read(ctx, q, s)
-		if err != nil {
-			return err
-		}
-		unreadable = append(unreadable, c.render()...)
-		if len(unreadable) > 0 {
-			if err := endUnreadable(ctx, q, c.request.Replica, unreadable); err != nil {
-				return err
-			}
-		}
-		return c.storeBodies(ctx, q)
-	})
+// claim takes messages, stores their bodies and begins their attempts in one transaction,
+// and asks once more, after its commit, which webhooks still want them. It waits for
+// Postgres three times where no grant is needed: for what is claimed, for what that is
+// about, and for the commit and the answer together.
+func (s *Outbox) claim(ctx context.Context, c *claiming) error {
+	conn, err := s.db.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return fmt.Errorf("claim: %w", err)
 	}
-	return c.deliveries, nil
+	defer conn.Release()
+	tx := newPipeline(conn.Conn())
+	defer tx.rollback(ctx)
+	tx.begin()
+	q := pgq.New(tx)
+	if err := c.begin(ctx, q, s); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	if len(c.claimed) == 0 {
+		return nil
+	}
+	held := c.held()
+	tx.commit(len(held))
+	c.checked, err = renew(ctx, q, held, c.request.Lease)
+	if !tx.committed {
+		return fmt.Errorf("claim: %w", err)
+	}
+	c.unchecked = err
+	return nil
+}
+
+// begin takes messages and begins their attempts.
+func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
+	if err := c.take(ctx, q); err != nil || len(c.claimed) == 0 {
+		return err
+	}
+	unreadable, err := c.read(ctx, q, s)
+	if err != nil {
+		return err
+	}
+	unreadable = append(unreadable, c.render()...)
+	if len(unreadable) > 0 {
+		if err := endUnreadable(ctx, q, c.request.Replica, unreadable); err != nil {
+			return err
+		}
+	}
+	return c.storeBodies(ctx, q)
+}
+
+// held are the claims of what is to be sent.
+func (c *claiming) held() []notify.Held {
+	held := make([]notify.Held, len(c.deliveries))
+	for i := range c.deliveries {
+		held[i] = c.deliveries[i].Held()
+	}
+	return held
 }
 
 // take takes rows. Webhooks with a rate, or to which a probe goes first, need a grant.
@@ -334,6 +371,10 @@ func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []u
 
 // Renew extends leases.
 func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+	return renew(ctx, s.alone(), held, lease)
+}
+
+func renew(ctx context.Context, q *pgq.Queries, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
 	p := pgq.OutboxRenewParams{Lease: lease, Fresh: lease * 2 / 3}
 	claims := make(map[int64]notify.Held, len(held))
 	for _, h := range held {
@@ -341,7 +382,7 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 		p.WebhookIds, p.Versions = append(p.WebhookIds, h.WebhookID), append(p.Versions, h.WebhookVersion)
 		claims[h.Token] = h
 	}
-	rows, err := s.alone().OutboxRenew(ctx, p)
+	rows, err := q.OutboxRenew(ctx, p)
 	if err != nil {
 		return notify.Renewed{}, fmt.Errorf("renew leases: %w", err)
 	}

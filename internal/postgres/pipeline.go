@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pipeline is a connection that waits for Postgres only where rows are wanted: what
+// returns none is sent with the next query, and fails that query if it fails. So a
+// transaction costs as many round trips as it has queries with rows. See "Pipeline Mode"
+// in the documentation of libpq, whose protocol this is.
+type pipeline struct {
+	conn *pgx.Conn
+	// queued has not been sent, and commits is where in it a commit is, from 1 on.
+	queued  *pgx.Batch
+	commits int
+	// open says that a transaction has been sent to Postgres, committed that it has ended
+	// well.
+	open, committed bool
+}
+
+func newPipeline(conn *pgx.Conn) *pipeline { return &pipeline{conn: conn, queued: &pgx.Batch{}} }
+
+// begin begins a transaction under the settings of [beginBatch] and [planOnce].
+func (p *pipeline) begin() {
+	p.queued.Queue("begin")
+	p.queued.Queue(`
+select set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', '1s', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('plan_cache_mode', 'force_generic_plan', true)`)
+}
+
+// commit ends the transaction; the query that follows is under the settings of [working].
+func (p *pipeline) commit(items int) {
+	p.queued.Queue("commit")
+	p.commits = p.queued.Len()
+	p.queued.Queue(working, pgx.NamedArgs{"items": items})
+}
+
+// rollback ends a transaction that was not committed. A connection on which that fails is
+// closed when it is released.
+func (p *pipeline) rollback(ctx context.Context) {
+	if p.open && !p.committed {
+		_, _ = p.conn.Exec(ctx, "rollback")
+	}
+}
+
+// Exec sends a statement with the next query. Its command tag says nothing.
+func (p *pipeline) Exec(_ context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
+	p.queued.Queue(statement, args...)
+	return pgconn.CommandTag{}, nil
+}
+
+// Query sends what is queued and a query, whose rows must be read before the next one.
+func (p *pipeline) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
+	before := p.queued.Len()
+	p.queued.Queue(query, args...)
+	p.open = true
+	results := p.conn.SendBatch(ctx, p.queued)
+	p.queued = &pgx.Batch{}
+	for i := range before {
+		tag, err := results.Exec()
+		if err != nil {
+			_ = results.Close()
+			return nil, err
+		}
+		if i+1 == p.commits {
+			// A transaction that has failed is rolled back by its commit, which succeeds.
+			if tag.String() != "COMMIT" {
+				_ = results.Close()
+				return nil, fmt.Errorf("the transaction ended with %s: %w", tag, pgx.ErrTxCommitRollback)
+			}
+			p.committed = true
+		}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		_ = results.Close()
+		return nil, err
+	}
+	return &committed{Rows: rows, results: results}, nil
+}
+
+// QueryRow is [pipeline.Query] for one row.
+func (p *pipeline) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
+	rows, err := p.Query(ctx, query, args...)
+	return oneRow{rows, err}
+}
+
+// oneRow is the first of some rows.
+type oneRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+// Scan reads the row; without one it returns [pgx.ErrNoRows].
+func (r oneRow) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		return errors.Join(r.rows.Err(), pgx.ErrNoRows)
+	}
+	err := r.rows.Scan(dest...)
+	r.rows.Close()
+	return errors.Join(err, r.rows.Err())
+}
