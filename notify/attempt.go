@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // attempt is a delivery whose attempt has begun in the store.
@@ -42,7 +44,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	d.leases.keep(ctx, delivery.Held())
+	d.leases.keep(ctx, delivery.held())
 	if delivery.AfterUnknown {
 		d.Observer.Unknown()
 		d.log(&a.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
@@ -50,21 +52,17 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 	return a
 }
 
-// refused returns why calls of a claim must not be made, by what the check after its commit
-// has found.
-func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[Held]string {
-	refused := map[Held]string{}
+// refused returns why the calls of a claim must not be made, by webhook.
+func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUID]string {
+	refused := map[uuid.UUID]string{}
+	for _, webhook := range claimed.Unwanted {
+		refused[webhook] = "Not sent: the webhook was edited, switched off or held, or does not answer"
+	}
 	if claimed.Unchecked != nil {
 		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
 		for i := range claimed.Deliveries {
-			refused[claimed.Deliveries[i].Held()] = "Not sent: the database could not be asked whether the webhook still takes messages"
+			refused[claimed.Deliveries[i].Webhook.ID] = "Not sent: the database could not be asked whether the webhook still takes messages"
 		}
-	}
-	for _, claim := range claimed.Checked.Lost {
-		refused[claim] = "Not sent: the claim has passed to another replica"
-	}
-	for _, claim := range claimed.Checked.Unwanted {
-		refused[claim] = "Not sent: the webhook was edited, switched off or held, or does not answer"
 	}
 	return refused
 }
@@ -117,7 +115,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 // end ends an attempt.
 func (d *Dispatcher) end(a *attempt) {
 	d.leases.stored(a.delivery)
-	d.leases.drop(a.delivery.Held())
+	d.leases.drop(a.delivery.held())
 	if d.slots.stored(a.call) {
 		d.signal()
 	}

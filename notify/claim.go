@@ -15,13 +15,12 @@ var ErrFenced = errors.New("the claim no longer stands")
 // Store keeps the outbox and the record.
 type Store interface {
 	// Claim takes due messages, stores their bodies and records that their attempts
-	// begin, in one transaction, and checks once more, after that has committed, which of
-	// them are still wanted. With an error it may still return some, which are claimed.
+	// begin, in one transaction, and then asks once more which webhooks want them. With an
+	// error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
-	// Renew extends leases from now on, and tells which claims stand no longer and which
-	// webhooks take no message any more. A claim that somebody else is writing to just
-	// now may be left out.
-	Renew(ctx context.Context, held []Held, lease time.Duration) (Renewed, error)
+	// Renew extends leases from now on, and returns the claims that stand no longer. A claim
+	// that somebody else is writing to just now may be left out.
+	Renew(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
 	// Settle stores outcomes and what follows from them. There is a result for
 	// each, in their order; with an error nothing was written.
 	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)
@@ -44,9 +43,10 @@ type ClaimRequest struct {
 // Claimed is what a claim took, and when to look again.
 type Claimed struct {
 	Deliveries []Delivery
-	// Checked is what a renewal right after the commit has found, of claims whose calls
-	// must not be made; Unchecked is why there was none, and then none of them may be.
-	Checked   Renewed
+	// Unwanted are webhooks that, after the commit, do not want their messages any more:
+	// edited since, off or held, or they do not answer, and another message is the probe.
+	// Unchecked is why nobody could tell, and then no call may be made.
+	Unwanted  []uuid.UUID
 	Unchecked error
 	// Next is the time until it is worth looking again, by the store's clock: a retry, a
 	// lease that lapses, a hold that ends, what this look may have passed over. 0 when
@@ -73,27 +73,14 @@ type Slots struct {
 	Slots     int
 }
 
-// Held is a claim on a message, made for its webhook as it was then.
+// Held is a claim on a message.
 type Held struct {
 	NotificationID uuid.UUID
 	Token          int64
-	WebhookID      uuid.UUID
-	WebhookVersion int64
 }
 
-// Held returns the claim of a delivery.
-func (d *Delivery) Held() Held {
-	return Held{d.NotificationID, d.Token, d.Webhook.ID, d.Webhook.Version}
-}
-
-// Renewed tells what a renewal found.
-type Renewed struct {
-	// Lost are claims that stand no longer.
-	Lost []Held
-	// Unwanted are claims whose webhook has been edited since, is off or held, or does
-	// not answer; a probe is wanted.
-	Unwanted []Held
-}
+// held returns the claim of a delivery.
+func (d *Delivery) held() Held { return Held{d.NotificationID, d.Token} }
 
 // Settlement is what came of an attempt, and what follows.
 type Settlement struct {

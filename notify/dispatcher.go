@@ -296,7 +296,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	result.Left = d.slots.claimed(dealt, got)
 	refused, calling := d.refused(ctx, &claimed), context.WithoutCancel(ctx)
 	for _, a := range attempts {
-		d.underWay.Go(func() { d.attempt(calling, a, refused[a.delivery.Held()]) })
+		d.underWay.Go(func() { d.attempt(calling, a, refused[a.delivery.Webhook.ID]) })
 	}
 	result.Claimed, result.Next, result.Again = len(claimed.Deliveries), claimed.Next, dealt.again
 	return result, err

@@ -32,13 +32,13 @@ type outbox struct {
 	settles    []error
 	claimed    []notify.Delivery
 	settled    []notify.Settlement
-	// checks counts the renewals right before calls, renewals all others.
-	checks, renewals int
-	renewErr         error
-	hints            []uuid.UUID
+	renewals   int
+	// checkErr is why nobody can tell after a claim whether the webhook takes messages.
+	checkErr error
+	hints    []uuid.UUID
 	// lost says that every claim has passed to somebody else, unwanted that the webhook
-	// takes no message any more, lostLater that claims are lost once calls have begun.
-	lost, unwanted, lostLater bool
+	// takes no message any more.
+	lost, unwanted bool
 	// lostAtEnd says that settlements come too late.
 	lostAtEnd bool
 }
@@ -71,25 +71,21 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 		}
 	}
 	o.claimed = append(o.claimed, claimed...)
-	return notify.Claimed{Deliveries: claimed, Next: o.next}, nil
+	done := notify.Claimed{Deliveries: claimed, Unchecked: o.checkErr, Next: o.next}
+	if o.unwanted {
+		done.Unwanted = []uuid.UUID{o.limits.WebhookID}
+	}
+	return done, nil
 }
 
-func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (notify.Renewed, error) {
+func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (lost []notify.Held, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	first := o.checks == 0
-	if o.checks < len(o.claimed) {
-		o.checks += len(held)
-	} else {
-		o.renewals++
+	o.renewals++
+	if o.lost {
+		return held, nil
 	}
-	switch {
-	case o.lost, o.lostLater && !first:
-		return notify.Renewed{Lost: held}, nil
-	case o.unwanted:
-		return notify.Renewed{Unwanted: held}, nil
-	}
-	return notify.Renewed{}, o.renewErr
+	return nil, nil
 }
 
 func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
@@ -240,7 +236,7 @@ func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 func TestLostLeaseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lostLater: true}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 1}, lost: true}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -269,8 +265,7 @@ func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 	for name, spoil := range map[string]func(o *outbox){
 		"the webhook was edited":           func(o *outbox) { o.unwanted = true },
-		"the claim is lost":                func(o *outbox) { o.lost = true },
-		"nobody can be asked":              func(o *outbox) { o.renewErr = errors.New("away") },
+		"nobody can be asked":              func(o *outbox) { o.checkErr = errors.New("away") },
 		"the lease may be over":            func(o *outbox) { o.claimTakes = 16 * time.Second },
 		"the last attempt of the schedule": func(o *outbox) { o.unwanted = true; o.due[0].Attempt, o.due[0].CountedAttempts = 6, 5 },
 	} {

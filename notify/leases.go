@@ -24,7 +24,7 @@ func (d *Delivery) message() message { return message{d.NotificationID, d.Genera
 // again a third later, while the lease may still stand. Renewals are made while
 // anything is held, and at no other time: with the last claim the goroutine ends.
 type leases struct {
-	renew   func(ctx context.Context, held []Held, lease time.Duration) (Renewed, error)
+	renew   func(ctx context.Context, held []Held, lease time.Duration) ([]Held, error)
 	lease   time.Duration
 	logger  *slog.Logger
 	lostOne func()
@@ -61,14 +61,14 @@ func (k *leases) keep(ctx context.Context, claim Held) {
 func (k *leases) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, kept := k.held[d.Held()]; kept {
-		k.held[d.Held()] = true
+	if _, kept := k.held[d.held()]; kept {
+		k.held[d.held()] = true
 	}
 	if arrived {
 		if k.arrived == nil {
 			k.arrived = map[message]Held{}
 		}
-		k.arrived[d.message()] = d.Held()
+		k.arrived[d.message()] = d.held()
 	}
 }
 
@@ -76,7 +76,7 @@ func (k *leases) settling(d *Delivery, arrived bool) {
 func (k *leases) stored(d *Delivery) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.arrived[d.message()] == d.Held() {
+	if k.arrived[d.message()] == d.held() {
 		delete(k.arrived, d.message())
 	}
 }
@@ -130,14 +130,14 @@ func (k *leases) renewAll(ctx context.Context) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
 	defer cancel()
-	renewed, err := k.renew(bounded, claims, k.lease)
+	lost, err := k.renew(bounded, claims, k.lease)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		k.logger.WarnContext(ctx, "leases not renewed", slog.Int("claims", len(claims)), slog.Any("error", err))
 	}
-	for _, claim := range renewed.Lost {
+	for _, claim := range lost {
 		k.mu.Lock()
 		settling, kept := k.held[claim]
 		if !settling {

@@ -51,9 +51,9 @@ func (a *away) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed
 	return claimed, err
 }
 
-func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
 	if a.gone(0) {
-		return notify.Renewed{}, errAway
+		return nil, errAway
 	}
 	return a.outbox.Renew(ctx, held, lease)
 }

@@ -234,8 +234,8 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
 	}
 	former := heldOf(stale)
-	if renewed, err := w.db.Outbox().Renew(t.Context(), append(heldOf(owner), former...), time.Minute); err != nil || !slices.Equal(renewed.Lost, former) {
-		t.Errorf("Renew found %+v, %v; want the stale claim lost", renewed, err)
+	if lost, err := w.db.Outbox().Renew(t.Context(), append(heldOf(owner), former...), time.Minute); err != nil || !slices.Equal(lost, former) {
+		t.Errorf("Renew found %+v, %v lost; want the stale claim", lost, err)
 	}
 	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
 		if err := w.settle(settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
@@ -261,8 +261,8 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 		t.Errorf("Settle by the stale claimant = %v", err)
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
-	if renewed, err := w.db.Outbox().Renew(t.Context(), heldOf(owner), time.Minute); err != nil || len(renewed.Lost) != 1 {
-		t.Errorf("Renew after the message has arrived = %+v, %v", renewed, err)
+	if lost, err := w.db.Outbox().Renew(t.Context(), heldOf(owner), time.Minute); err != nil || len(lost) != 1 {
+		t.Errorf("Renew after the message has arrived = %+v, %v", lost, err)
 	}
 }
 
@@ -387,20 +387,20 @@ func TestCheckedBeforeTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.owed(w.webhook("ops"), "a", "b")
-			claimed := w.claim()
-			if len(claimed) != 2 {
-				t.Fatalf("%d claimed", len(claimed))
+			hook := w.webhook("ops")
+			w.owed(hook, "a", "b")
+			request := w.claimRequest()
+			render := request.Render
+			request.Render = func(d *notify.Delivery) (notify.Body, string, error) {
+				w.exec(change)
+				return render(d)
 			}
-			held := heldOf(claimed...)
-			if renewed, err := w.db.Outbox().Renew(t.Context(), held, time.Minute); err != nil || len(renewed.Lost)+len(renewed.Unwanted) > 0 {
-				t.Fatalf("renewed %+v, %v, before the change", renewed, err)
+			claimed, err := w.db.Outbox().Claim(t.Context(), request)
+			if err != nil || len(claimed.Deliveries) != 2 {
+				t.Fatalf("%d claimed, %v", len(claimed.Deliveries), err)
 			}
-			w.exec(change)
-			w.exec(`update outbox set claim_token = nextval('claim_token') where notification_id = $1`, claimed[0].NotificationID)
-			renewed, err := w.db.Outbox().Renew(t.Context(), held, time.Minute)
-			if err != nil || !slices.Equal(renewed.Lost, held[:1]) || !slices.Equal(renewed.Unwanted, held[1:]) {
-				t.Errorf("renewed %+v, %v; want the first lost and the second unwanted", renewed, err)
+			if !slices.Equal(claimed.Unwanted, []uuid.UUID{hook}) || claimed.Unchecked != nil {
+				t.Errorf("unwanted %v, unchecked %v", claimed.Unwanted, claimed.Unchecked)
 			}
 		})
 	}
@@ -410,7 +410,7 @@ func TestCheckedBeforeTheCall(t *testing.T) {
 func heldOf(deliveries ...notify.Delivery) (held []notify.Held) {
 	for i := range deliveries {
 		d := &deliveries[i]
-		held = append(held, notify.Held{NotificationID: d.NotificationID, Token: d.Token, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version})
+		held = append(held, notify.Held{NotificationID: d.NotificationID, Token: d.Token})
 	}
 	return held
 }
@@ -421,12 +421,9 @@ func TestAProbeIsWanted(t *testing.T) {
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a", "b")
 	w.exec(`update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now()`)
-	probe := w.claim()
-	if len(probe) != 1 {
-		t.Fatalf("%d claimed, want the probe", len(probe))
-	}
-	if renewed, err := w.db.Outbox().Renew(t.Context(), heldOf(probe...), time.Minute); err != nil || len(renewed.Lost)+len(renewed.Unwanted) > 0 {
-		t.Errorf("renewed %+v, %v; want the probe to go out", renewed, err)
+	probe := w.claimed()
+	if len(probe.Deliveries) != 1 || len(probe.Unwanted) > 0 {
+		t.Errorf("%d claimed, unwanted %v; want the probe to go out", len(probe.Deliveries), probe.Unwanted)
 	}
 }
 
@@ -452,14 +449,17 @@ func TestEditedBetweenClaimAndCall(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 3")
 }
 
-// editingStore is a store in which something happens between a claim and the calls.
+// editingStore is a store in which something happens between a claim and its commit.
 type editingStore struct {
 	notify.Store
 	edit func()
 }
 
 func (e editingStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
-	claimed, err := e.Store.Claim(ctx, r)
-	e.edit()
-	return claimed, err
+	render := r.Render
+	r.Render = func(d *notify.Delivery) (notify.Body, string, error) {
+		e.edit()
+		return render(d)
+	}
+	return e.Store.Claim(ctx, r)
 }

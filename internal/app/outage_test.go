@@ -26,9 +26,9 @@ func (s *awayStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Cl
 	return s.Store.Claim(ctx, r)
 }
 
-func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
 	if s.away.Load() {
-		return notify.Renewed{}, errAway
+		return nil, errAway
 	}
 	return s.Store.Renew(ctx, held, lease)
 }

@@ -40,7 +40,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(dealt) > 0 {
 		c := claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks}
 		if err = s.claim(ctx, &c); err == nil {
-			claimed.Deliveries, claimed.Checked, claimed.Unchecked = c.deliveries, c.checked, c.unchecked
+			claimed.Deliveries, claimed.Unwanted, claimed.Unchecked = c.deliveries, c.unwanted, c.unchecked
 		}
 	}
 	return claimed, errors.Join(sealed, gatherErr, err)
@@ -116,8 +116,8 @@ type claiming struct {
 	deliveries []notify.Delivery
 	// bodyAt are the instants that the bodies bear.
 	bodyAt map[uuid.UUID]time.Time
-	// checked is what the check after the commit has found, unchecked why it found nothing.
-	checked   notify.Renewed
+	// unwanted is what the check after the commit has found, unchecked why there was none.
+	unwanted  []uuid.UUID
 	unchecked error
 }
 
@@ -141,14 +141,25 @@ func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	if len(c.claimed) == 0 {
 		return nil
 	}
-	held := c.held()
-	tx.commit(len(held))
-	c.checked, err = renew(ctx, q, held, c.request.Lease)
+	tx.commit(1)
+	c.unwanted, err = q.WebhooksUnwanted(ctx, c.promises())
 	if !tx.committed {
 		return fmt.Errorf("claim: %w", err)
 	}
 	c.unchecked = err
 	return nil
+}
+
+// promises are the webhooks of what was claimed, as they were then.
+func (c *claiming) promises() pgq.WebhooksUnwantedParams {
+	var p pgq.WebhooksUnwantedParams
+	for i := range c.claimed {
+		p.Tokens = append(p.Tokens, c.claimed[i].ClaimToken)
+	}
+	for _, dealt := range c.dealt {
+		p.WebhookIds, p.Versions = append(p.WebhookIds, dealt.WebhookID), append(p.Versions, c.looked.due[dealt.WebhookID].Version)
+	}
+	return p
 }
 
 // begin takes messages and begins their attempts.
@@ -167,15 +178,6 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 		}
 	}
 	return c.storeBodies(ctx, q)
-}
-
-// held are the claims of what is to be sent.
-func (c *claiming) held() []notify.Held {
-	held := make([]notify.Held, len(c.deliveries))
-	for i := range c.deliveries {
-		held[i] = c.deliveries[i].Held()
-	}
-	return held
 }
 
 // take takes rows. Webhooks with a rate, or to which a probe goes first, need a grant.
@@ -254,26 +256,24 @@ type unreadable struct {
 	why error
 }
 
+// about is what is read of a message.
+type about struct {
+	*pgq.ClaimReadRow
+	body *notify.Body
+	// undelivered is the zero value where nothing is known of it.
+	undelivered notify.Undelivered
+}
+
 // read reads what claimed rows are about.
 func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []unreadable, err error) {
-	p := pgq.ClaimReadParams{NotificationIds: make([]uuid.UUID, len(c.claimed)), BodyAt: make([]time.Time, len(c.claimed))}
-	c.bodyAt = make(map[uuid.UUID]time.Time, len(c.claimed))
-	for i := range c.claimed {
-		p.NotificationIds[i], p.BodyAt[i] = c.claimed[i].NotificationID, c.claimed[i].BodyAt
-		c.bodyAt[c.claimed[i].NotificationID] = c.claimed[i].BodyAt
-	}
-	rows, err := q.ClaimRead(ctx, p)
+	messages, err := c.readAbout(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("read what was claimed: %w", err)
+		return nil, err
 	}
-	about := make(map[uuid.UUID]*pgq.ClaimReadRow, len(rows))
-	for i := range rows {
-		about[rows[i].NotificationID] = &rows[i]
-	}
-	c.deliveries = make([]notify.Delivery, 0, len(rows))
+	c.deliveries = make([]notify.Delivery, 0, len(c.claimed))
 	for i := range c.claimed {
 		claimed := &c.claimed[i]
-		d, err := deliveryOf(claimed, about[claimed.NotificationID], c.webhooks[claimed.WebhookID].webhook)
+		d, err := deliveryOf(claimed, messages[claimed.NotificationID], c.webhooks[claimed.WebhookID].webhook)
 		if err != nil {
 			bad = append(bad, unreadable{claimed.NotificationID, err})
 			continue
@@ -288,30 +288,70 @@ func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []u
 	return bad, nil
 }
 
+// readAbout reads alerts and rules, the bodies of what has been rendered before, and what
+// operators are notified of.
+func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]*about, error) {
+	ids := make([]uuid.UUID, len(c.claimed))
+	var rendered pgq.BodyReadParams
+	c.bodyAt = make(map[uuid.UUID]time.Time, len(c.claimed))
+	for i := range c.claimed {
+		claimed := &c.claimed[i]
+		c.bodyAt[claimed.NotificationID] = claimed.BodyAt
+		if ids[i] = claimed.NotificationID; !claimed.BodyAt.Equal(claimed.BegunAt) {
+			rendered.NotificationIds, rendered.WrittenAt = append(rendered.NotificationIds, claimed.NotificationID), append(rendered.WrittenAt, claimed.BodyAt)
+		}
+	}
+	rows, err := q.ClaimRead(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read what was claimed: %w", err)
+	}
+	messages := make(map[uuid.UUID]*about, len(rows))
+	var undelivered []uuid.UUID
+	for i := range rows {
+		if messages[rows[i].NotificationID] = (&about{ClaimReadRow: &rows[i]}); rows[i].Reason == string(notify.ReasonUndelivered) {
+			undelivered = append(undelivered, rows[i].NotificationID)
+		}
+	}
+	if len(rendered.NotificationIds) > 0 {
+		bodies, err := q.BodyRead(ctx, rendered)
+		if err != nil {
+			return nil, fmt.Errorf("read bodies: %w", err)
+		}
+		for _, b := range bodies {
+			if m := messages[b.NotificationID]; m != nil {
+				m.body = &notify.Body{ContentType: b.ContentType, Content: b.Content}
+			}
+		}
+	}
+	if len(undelivered) > 0 {
+		failed, err := q.UndeliveredAbout(ctx, undelivered)
+		if err != nil {
+			return nil, fmt.Errorf("read what was not delivered: %w", err)
+		}
+		for _, f := range failed {
+			messages[f.NotificationID].undelivered = notify.Undelivered{Webhook: f.Webhook, Status: notify.Status(f.Status), Error: f.Error}
+		}
+	}
+	return messages, nil
+}
+
 // deliveryOf puts together what an attempt needs; nothing of a message whose alert is gone
 // or cannot be read.
-func deliveryOf(claimed *pgq.OutboxClaimRow, about *pgq.ClaimReadRow, webhook notify.Webhook) (notify.Delivery, error) {
-	if about == nil {
+func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (notify.Delivery, error) {
+	if m == nil {
 		return notify.Delivery{}, errors.New("the alert that it is about is gone")
 	}
 	d := notify.Delivery{
-		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(about.Reason), Token: claimed.ClaimToken,
+		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
 		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
 		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
-	}
-	if about.Frozen {
-		d.Body = &notify.Body{ContentType: about.ContentType, Content: about.Content}
-		if d.Reason == notify.ReasonDigest {
-			return d, nil
-		}
 	}
 	if d.Reason == notify.ReasonDigest {
 		return d, nil
 	}
-	alert, err := alertOf(about.Alert, about.RuleName, about.RuleAbout)
-	d.Alert = alert
-	if d.Reason == notify.ReasonUndelivered {
-		d.Alert = notify.Undelivered{Webhook: about.FailedWebhook, Status: notify.Status(about.FailedStatus), Error: about.FailedError}.Tell(alert)
+	alert, err := alertOf(m.Alert, m.RuleName, m.RuleAbout)
+	if d.Alert = alert; d.Reason == notify.ReasonUndelivered {
+		d.Alert = m.undelivered.Tell(alert)
 	}
 	if d.Body != nil {
 		return d, nil // what is frozen needs no alert
@@ -370,31 +410,21 @@ func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []u
 }
 
 // Renew extends leases.
-func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
-	return renew(ctx, s.alone(), held, lease)
-}
-
-func renew(ctx context.Context, q *pgq.Queries, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (lost []notify.Held, err error) {
 	p := pgq.OutboxRenewParams{Lease: lease, Fresh: lease * 2 / 3}
 	claims := make(map[int64]notify.Held, len(held))
 	for _, h := range held {
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
-		p.WebhookIds, p.Versions = append(p.WebhookIds, h.WebhookID), append(p.Versions, h.WebhookVersion)
 		claims[h.Token] = h
 	}
-	rows, err := q.OutboxRenew(ctx, p)
+	tokens, err := s.alone().OutboxRenew(ctx, p)
 	if err != nil {
-		return notify.Renewed{}, fmt.Errorf("renew leases: %w", err)
+		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	var renewed notify.Renewed
-	for _, row := range rows {
-		if row.Lost {
-			renewed.Lost = append(renewed.Lost, claims[row.Token])
-		} else {
-			renewed.Unwanted = append(renewed.Unwanted, claims[row.Token])
-		}
+	for _, token := range tokens {
+		lost = append(lost, claims[token])
 	}
-	return renewed, nil
+	return lost, nil
 }
 
 // alertOf reads a stored alert.

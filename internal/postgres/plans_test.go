@@ -71,7 +71,7 @@ func (b *backlog) steps(hook uuid.UUID, batch int) []step {
 	}
 	held, settlements := make([]notify.Held, batch), make([]notify.Settlement, batch)
 	for i, id := range ids {
-		held[i] = notify.Held{NotificationID: id, Token: 7, WebhookID: hook, WebhookVersion: 1}
+		held[i] = notify.Held{NotificationID: id, Token: 7}
 		settlements[i] = notify.Settlement{
 			NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
 			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},

@@ -162,8 +162,9 @@ func (s *store) Leave(ctx context.Context, id string) (lease.Released, error) {
 	return transact(ctx, (*process)(s), "leave", "", func() (lease.Released, error) { return s.w.db.Leave(ctx, id) })
 }
 
+// Claim claims, and checks after the commit: much may happen in between.
 func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
-	return transact(ctx, (*process)(o), "claim", "", func() (notify.Claimed, error) {
+	claimed, err := transact(ctx, (*process)(o), "claim", "", func() (notify.Claimed, error) {
 		claimed, err := o.w.db.Claim(ctx, r)
 		for i := range claimed.Deliveries {
 			d := &claimed.Deliveries[i]
@@ -172,16 +173,23 @@ func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claim
 		}
 		return claimed, err
 	})
+	if err != nil || len(claimed.Deliveries) == 0 {
+		return claimed, err
+	}
+	claimed.Unwanted, claimed.Unchecked = transact(ctx, (*process)(o), "check", "", func() ([]uuid.UUID, error) {
+		for i := range claimed.Deliveries {
+			o.w.truth.checked[claimed.Deliveries[i].Token] = o.w.Now()
+		}
+		return o.w.db.Unwanted(claimed.Deliveries), nil
+	})
+	return claimed, nil
 }
 
-func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
+func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
 	slices.SortFunc(held, func(a, b notify.Held) int {
 		return cmp.Or(slices.Compare(a.NotificationID[:], b.NotificationID[:]), cmp.Compare(a.Token, b.Token))
 	})
-	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() (notify.Renewed, error) {
-		for _, h := range held {
-			o.w.truth.checked[h.Token] = o.w.Now()
-		}
+	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() ([]notify.Held, error) {
 		return o.w.db.Renew(ctx, held, lease)
 	})
 }

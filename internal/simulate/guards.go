@@ -61,7 +61,7 @@ func Removals() []Removal {
 	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err); err != nil {\n		return err\n	}\n", ""})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
-	edit("check-before-the-call", "notify/attempt.go", [2]string{"refused := d.check(ctx, attempts)", "refused := map[*attempt]string{}"})
+	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/attempt.go", [2]string{"	d.leases.keep(ctx, delivery.held())\n", ""})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})

@@ -50,13 +50,12 @@ func deliveryFenced(l *law) {
 	l.equal("claimed afterwards", len(l.claim("c", 8)), 0)
 }
 
-// renew renews a claim, and tells whether it is lost or unwanted.
-func (l *law) renew(d notify.Delivery) (lost, unwanted bool) {
+// renew renews a claim, and tells whether it is lost.
+func (l *law) renew(d notify.Delivery) (lost bool) {
 	l.Helper()
-	held := []notify.Held{{NotificationID: d.NotificationID, Token: d.Token, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version}}
-	renewed, err := l.Outbox.Renew(l.Context(), held, claimFor)
+	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{{NotificationID: d.NotificationID, Token: d.Token}}, claimFor)
 	l.must(err)
-	return len(renewed.Lost) > 0, len(renewed.Unwanted) > 0
+	return len(claims) > 0
 }
 
 func deliveryRenewed(l *law) {
@@ -64,24 +63,28 @@ func deliveryRenewed(l *law) {
 	d := l.one("a")
 	for range 4 {
 		l.Advance(claimFor / 2)
-		if lost, unwanted := l.renew(d); lost || unwanted {
-			l.Fatalf("lost %v, unwanted %v", lost, unwanted)
-		}
+		l.equal("lost", l.renew(d), false)
 		l.equal("claimed beside", len(l.claim("b", 8)), 0)
-	}
-	l.must(l.EnableWebhook(l.webhook, false))
-	if lost, unwanted := l.renew(d); lost || !unwanted {
-		l.Errorf("of a webhook that is off: lost %v, unwanted %v", lost, unwanted)
-	}
-	l.must(l.EnableWebhook(l.webhook, true))
-	if lost, unwanted := l.renew(d); lost || !unwanted {
-		l.Errorf("of a webhook that was edited: lost %v, unwanted %v", lost, unwanted)
 	}
 	l.Advance(claimFor + time.Second)
 	l.one("b")
-	if lost, _ := l.renew(d); !lost {
-		l.Error("a claim that another one has is not lost")
-	}
+	l.equal("lost to another one", l.renew(d), true)
+}
+
+func deliveryChecked(l *law) {
+	l.raise(4)
+	l.one("a")
+	l.equal("unwanted as it is", l.unwanted, false)
+	l.meanwhile = func() { l.must(l.EnableWebhook(l.webhook, false)) }
+	l.one("a")
+	l.equal("unwanted when it was switched off", l.unwanted, true)
+	l.must(l.EnableWebhook(l.webhook, true))
+	l.meanwhile = func() { l.must(l.EnableWebhook(l.webhook, false)); l.must(l.EnableWebhook(l.webhook, true)) }
+	l.one("a")
+	l.equal("unwanted when it was edited", l.unwanted, true)
+	l.meanwhile = nil
+	l.one("a")
+	l.equal("unwanted after the edit", l.unwanted, false)
 }
 
 func deliveryRetried(l *law) {

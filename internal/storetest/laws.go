@@ -265,16 +265,17 @@ func laws() map[string]func(l *law) {
 			l.must(err)
 			l.equal("deleted", swept.Deleted, 0)
 		},
-		"a message is claimed once, until its lease ends":                deliveryClaimed,
-		"a claim that was lost settles nothing, but for a success":       deliveryFenced,
-		"a renewal keeps a claim, and tells what is not wanted any more": deliveryRenewed,
-		"a retry becomes due later, and counts":                          deliveryRetried,
-		"a receiver that asks for a pause is held, and probed":           deliveryHeld,
-		"a receiver that does not answer is left alone, and probed":      deliveryBroken,
-		"a receiver that is gone is switched off":                        deliveryGone,
-		"what is too much for a webhook is gathered":                     deliveryGathered,
-		"a person sends a message again":                                 deliveryAgain,
-		"a person gives a message up":                                    deliveryDiscarded,
+		"a message is claimed once, until its lease ends":           deliveryClaimed,
+		"a claim that was lost settles nothing, but for a success":  deliveryFenced,
+		"a renewal keeps a claim":                                   deliveryRenewed,
+		"a claim tells what its webhook does not want any more":     deliveryChecked,
+		"a retry becomes due later, and counts":                     deliveryRetried,
+		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
+		"a receiver that does not answer is left alone, and probed": deliveryBroken,
+		"a receiver that is gone is switched off":                   deliveryGone,
+		"what is too much for a webhook is gathered":                deliveryGathered,
+		"a person sends a message again":                            deliveryAgain,
+		"a person gives a message up":                               deliveryDiscarded,
 	}
 }
 

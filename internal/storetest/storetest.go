@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,6 +60,10 @@ type law struct {
 	at                 evaluator.Checkpoint
 	now                time.Time
 	next               int
+	// meanwhile happens within each claim, before it commits; unwanted is what the last
+	// claim told of the webhook after its commit.
+	meanwhile func()
+	unwanted  bool
 }
 
 // Run holds a store to the law.
@@ -197,10 +202,15 @@ func (l *law) claim(replica string, most int) []notify.Delivery {
 		},
 		Render: func(*notify.Delivery) (notify.Body, string, error) {
 			l.next++
+			if l.meanwhile != nil {
+				l.meanwhile()
+			}
 			return notify.Body{ContentType: "text/plain", Content: []byte{byte(l.next)}}, "", nil
 		},
 	})
 	l.must(err)
+	l.must(claimed.Unchecked)
+	l.unwanted = slices.Contains(claimed.Unwanted, l.webhook)
 	return claimed.Deliveries
 }
 

@@ -36,6 +36,46 @@ func (q *Queries) BodyInsert(ctx context.Context, arg BodyInsertParams) error {
 	return err
 }
 
+const bodyRead = `-- name: BodyRead :many
+select b.notification_id, b.content_type, b.content
+from (select unnest($1::uuid[]) as id, unnest($2::timestamptz[]) as at) c
+cross join lateral (
+    select notification_id, content_type, content, problem, written_at from notification_body b where b.notification_id = c.id and b.written_at = c.at offset 0
+) b
+`
+
+type BodyReadParams struct {
+	NotificationIds []uuid.UUID
+	WrittenAt       []time.Time
+}
+
+type BodyReadRow struct {
+	NotificationID uuid.UUID
+	ContentType    string
+	Content        []byte
+}
+
+// The bodies of messages that have been rendered before.
+func (q *Queries) BodyRead(ctx context.Context, arg BodyReadParams) ([]BodyReadRow, error) {
+	rows, err := q.db.Query(ctx, bodyRead, arg.NotificationIds, arg.WrittenAt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BodyReadRow{}
+	for rows.Next() {
+		var i BodyReadRow
+		if err := rows.Scan(&i.NotificationID, &i.ContentType, &i.Content); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const claimGrant = `-- name: ClaimGrant :many
 select s.webhook_id, (s.opened_at is not null or s.holds > 0)::boolean as probe,
        case when w.rate_per_second = 0 then 1000
@@ -112,12 +152,10 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about,
-       coalesce(f.name, '')::text as failed_webhook, coalesce(f.status, '')::text as failed_status, coalesce(f.error, '')::text as failed_error
-from (select unnest($1::uuid[]) as id, unnest($2::timestamptz[]) as body_at) c
+select n.notification_id, n.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about
+from unnest($1::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.about, n.notification_id,
+    select n.reason, n.notification_id,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -126,38 +164,20 @@ cross join lateral (
 ) n
 cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source, held, reminders from alert a where a.alert_id = n.alert offset 0) a
 cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
-left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id and b.written_at = c.body_at offset 0) b on true
-left join lateral (
-    select w.name, s.status, coalesce(s.error, '') as error
-    from notification t join webhook w using (webhook_id) join settlement s on s.notification_id = t.notification_id
-    where t.notification_id = n.about offset 0
-) f on true
 `
-
-type ClaimReadParams struct {
-	NotificationIds []uuid.UUID
-	BodyAt          []time.Time
-}
 
 type ClaimReadRow struct {
 	NotificationID uuid.UUID
 	Reason         string
-	ContentType    string
-	Content        []byte
-	Frozen         bool
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
-	FailedWebhook  string
-	FailedStatus   string
-	FailedError    string
 }
 
-// What claimed messages are about, and their bodies where they have been rendered. A
-// digest comes with the alert of one of its members. What is read is looked up row by
-// row, whatever is believed of the sizes of the tables.
-func (q *Queries) ClaimRead(ctx context.Context, arg ClaimReadParams) ([]ClaimReadRow, error) {
-	rows, err := q.db.Query(ctx, claimRead, arg.NotificationIds, arg.BodyAt)
+// What claimed messages are about. A digest comes with the alert of one of its members.
+// What is read is looked up row by row, whatever is believed of the sizes of the tables.
+func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([]ClaimReadRow, error) {
+	rows, err := q.db.Query(ctx, claimRead, notificationIds)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +188,6 @@ func (q *Queries) ClaimRead(ctx context.Context, arg ClaimReadParams) ([]ClaimRe
 		if err := rows.Scan(
 			&i.NotificationID,
 			&i.Reason,
-			&i.ContentType,
-			&i.Content,
-			&i.Frozen,
 			&i.Alert.AlertID,
 			&i.Alert.TenantID,
 			&i.Alert.RuleID,
@@ -203,9 +220,6 @@ func (q *Queries) ClaimRead(ctx context.Context, arg ClaimReadParams) ([]ClaimRe
 			&i.Alert.Reminders,
 			&i.RuleName,
 			&i.RuleAbout,
-			&i.FailedWebhook,
-			&i.FailedStatus,
-			&i.FailedError,
 		); err != nil {
 			return nil, err
 		}
@@ -244,7 +258,7 @@ set claim_token = random_token(), claimed_by = $1::text, due_at = now() + $2::in
 where o.notification_id = any(array(select due.notification_id from due))
 returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
           extract(epoch from now() - o.since)::double precision as waited,
-          exists (select from due t where t.notification_id = o.notification_id and t.begun_at is not null and t.claim_token is not null) as unknown
+          coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown
 `
 
 type OutboxClaimParams struct {
@@ -411,57 +425,37 @@ func (q *Queries) OutboxLook(ctx context.Context, arg OutboxLookParams) ([]Outbo
 
 const outboxRenew = `-- name: OutboxRenew :many
 with held as (
-    select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token,
-           unnest($3::uuid[]) as webhook_id, unnest($4::bigint[]) as version
+    select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token
 ), free as (
     select o.notification_id from outbox o
-    where o.notification_id = any($1::uuid[]) and o.due_at < now() + $5::interval
+    where o.notification_id = any($1::uuid[]) and o.due_at < now() + $3::interval
       and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true
     for update of o skip locked
 ), renewed as (
-    update outbox o set due_at = now() + $6::interval
+    update outbox o set due_at = now() + $4::interval
     where o.notification_id = any(array(select free.notification_id from free))
-), standing as (
-    select h.notification_id, h.token, h.webhook_id, h.version, ((h.notification_id, h.token) in (
-        select o.notification_id, o.claim_token from outbox o
-        where o.notification_id = any($1::uuid[]) and o.claim_token is not null
-    )) is true as stands
-    from held h
-), checked as (
-    select s.notification_id, s.token, s.webhook_id, s.version, s.stands, exists (
-        select from webhook w join webhook_state b using (webhook_id)
-        where w.webhook_id = s.webhook_id and w.version = s.version and w.enabled and coalesce(w.held_until <= now(), true)
-          and (b.opened_at is null and b.holds = 0 or b.probe_token = s.token)) as wanted
-    from standing s
 )
-select c.notification_id::uuid as notification_id, c.token::bigint as token, (not c.stands)::boolean as lost
-from checked c where not c.stands or not c.wanted
+select h.token::bigint from held h
+where ((h.notification_id, h.token) in (
+    select o.notification_id, o.claim_token from outbox o
+    where o.notification_id = any($1::uuid[]) and o.claim_token is not null
+)) is not true
 `
 
 type OutboxRenewParams struct {
 	NotificationIds []uuid.UUID
 	Tokens          []int64
-	WebhookIds      []uuid.UUID
-	Versions        []int64
 	Fresh           time.Duration
 	Lease           time.Duration
 }
 
-type OutboxRenewRow struct {
-	NotificationID uuid.UUID
-	Token          int64
-	Lost           bool
-}
-
-// Extends leases that end before a fresh one would, and returns the claims that stand no longer,
-// or whose webhook does not want the message any more. A row that is locked just now,
-// because it is being settled, is left out.
-func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]OutboxRenewRow, error) {
+// Extends leases that end before a fresh one would, and returns the tokens of the claims
+// that stand no longer. A row that is locked just now, because it is being settled, is
+// left out.
+func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, outboxRenew,
 		arg.NotificationIds,
 		arg.Tokens,
-		arg.WebhookIds,
-		arg.Versions,
 		arg.Fresh,
 		arg.Lease,
 	)
@@ -469,10 +463,52 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]Out
 		return nil, err
 	}
 	defer rows.Close()
-	items := []OutboxRenewRow{}
+	items := []int64{}
 	for rows.Next() {
-		var i OutboxRenewRow
-		if err := rows.Scan(&i.NotificationID, &i.Token, &i.Lost); err != nil {
+		var h_token int64
+		if err := rows.Scan(&h_token); err != nil {
+			return nil, err
+		}
+		items = append(items, h_token)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const undeliveredAbout = `-- name: UndeliveredAbout :many
+select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
+from unnest($1::uuid[]) as c (id)
+cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about from notification n where n.notification_id = c.id offset 0) n
+join notification t on t.notification_id = n.about
+join webhook w on w.webhook_id = t.webhook_id
+join settlement s on s.notification_id = t.notification_id
+`
+
+type UndeliveredAboutRow struct {
+	NotificationID uuid.UUID
+	Webhook        string
+	Status         string
+	Error          string
+}
+
+// The messages that others tell operators were not delivered.
+func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredAboutRow, error) {
+	rows, err := q.db.Query(ctx, undeliveredAbout, notificationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UndeliveredAboutRow{}
+	for rows.Next() {
+		var i UndeliveredAboutRow
+		if err := rows.Scan(
+			&i.NotificationID,
+			&i.Webhook,
+			&i.Status,
+			&i.Error,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -559,4 +595,41 @@ func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) 
 	var i WebhookDisableRow
 	err := row.Scan(&i.TenantID, &i.Name)
 	return i, err
+}
+
+const webhooksUnwanted = `-- name: WebhooksUnwanted :many
+select c.webhook_id::uuid
+from (select unnest($1::uuid[]) as webhook_id, unnest($2::bigint[]) as version) c
+where not exists (
+    select from webhook w join webhook_state b using (webhook_id)
+    where w.webhook_id = c.webhook_id and w.version = c.version and w.enabled and coalesce(w.held_until <= now(), true)
+      and (b.opened_at is null and b.holds = 0 or b.probe_token = any($3::bigint[])))
+`
+
+type WebhooksUnwantedParams struct {
+	WebhookIds []uuid.UUID
+	Versions   []int64
+	Tokens     []int64
+}
+
+// The webhooks that do not want what was claimed for them under some tokens: edited since,
+// off or held, or they do not answer, and none of the tokens is the probe's.
+func (q *Queries) WebhooksUnwanted(ctx context.Context, arg WebhooksUnwantedParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, webhooksUnwanted, arg.WebhookIds, arg.Versions, arg.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var c_webhook_id uuid.UUID
+		if err := rows.Scan(&c_webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, c_webhook_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -85,7 +85,7 @@ set claim_token = random_token(), claimed_by = @replica::text, due_at = now() + 
 where o.notification_id = any(array(select due.notification_id from due))
 returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
           extract(epoch from now() - o.since)::double precision as waited,
-          exists (select from due t where t.notification_id = o.notification_id and t.begun_at is not null and t.claim_token is not null) as unknown;
+          coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown;
 
 -- name: ClaimGranted :exec
 -- Notes what was claimed under grants: the rate is used up, the probe is on its way.
@@ -101,15 +101,12 @@ join webhook w using (webhook_id)
 where s.webhook_id = c.webhook_id;
 
 -- name: ClaimRead :many
--- What claimed messages are about, and their bodies where they have been rendered. A
--- digest comes with the alert of one of its members. What is read is looked up row by
--- row, whatever is believed of the sizes of the tables.
-select n.notification_id, n.reason, coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       sqlc.embed(a), r.name as rule_name, r.about as rule_about,
-       coalesce(f.name, '')::text as failed_webhook, coalesce(f.status, '')::text as failed_status, coalesce(f.error, '')::text as failed_error
-from (select unnest(@notification_ids::uuid[]) as id, unnest(@body_at::timestamptz[]) as body_at) c
+-- What claimed messages are about. A digest comes with the alert of one of its members.
+-- What is read is looked up row by row, whatever is believed of the sizes of the tables.
+select n.notification_id, n.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about
+from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.about, n.notification_id,
+    select n.reason, n.notification_id,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -117,25 +114,45 @@ cross join lateral (
     from notification n where n.notification_id = c.id offset 0
 ) n
 cross join lateral (select * from alert a where a.alert_id = n.alert offset 0) a
-cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
-left join lateral (select b.content_type, b.content from notification_body b where b.notification_id = n.notification_id and b.written_at = c.body_at offset 0) b on true
-left join lateral (
-    select w.name, s.status, coalesce(s.error, '') as error
-    from notification t join webhook w using (webhook_id) join settlement s on s.notification_id = t.notification_id
-    where t.notification_id = n.about offset 0
-) f on true;
+cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r;
+
+-- name: BodyRead :many
+-- The bodies of messages that have been rendered before.
+select b.notification_id, b.content_type, b.content
+from (select unnest(@notification_ids::uuid[]) as id, unnest(@written_at::timestamptz[]) as at) c
+cross join lateral (
+    select * from notification_body b where b.notification_id = c.id and b.written_at = c.at offset 0
+) b;
+
+-- name: UndeliveredAbout :many
+-- The messages that others tell operators were not delivered.
+select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
+from unnest(@notification_ids::uuid[]) as c (id)
+cross join lateral (select * from notification n where n.notification_id = c.id offset 0) n
+join notification t on t.notification_id = n.about
+join webhook w on w.webhook_id = t.webhook_id
+join settlement s on s.notification_id = t.notification_id;
+
+-- name: WebhooksUnwanted :many
+-- The webhooks that do not want what was claimed for them under some tokens: edited since,
+-- off or held, or they do not answer, and none of the tokens is the probe's.
+select c.webhook_id::uuid
+from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version) c
+where not exists (
+    select from webhook w join webhook_state b using (webhook_id)
+    where w.webhook_id = c.webhook_id and w.version = c.version and w.enabled and coalesce(w.held_until <= now(), true)
+      and (b.opened_at is null and b.holds = 0 or b.probe_token = any(@tokens::bigint[])));
 
 -- name: BodyInsert :exec
 insert into notification_body (notification_id, content_type, content, problem, written_at)
 select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]);
 
 -- name: OutboxRenew :many
--- Extends leases that end before a fresh one would, and returns the claims that stand no longer,
--- or whose webhook does not want the message any more. A row that is locked just now,
--- because it is being settled, is left out.
+-- Extends leases that end before a fresh one would, and returns the tokens of the claims
+-- that stand no longer. A row that is locked just now, because it is being settled, is
+-- left out.
 with held as (
-    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token,
-           unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
 ), free as (
     select o.notification_id from outbox o
     where o.notification_id = any(@notification_ids::uuid[]) and o.due_at < now() + @fresh::interval
@@ -144,21 +161,12 @@ with held as (
 ), renewed as (
     update outbox o set due_at = now() + @lease::interval
     where o.notification_id = any(array(select free.notification_id from free))
-), standing as (
-    select h.*, ((h.notification_id, h.token) in (
-        select o.notification_id, o.claim_token from outbox o
-        where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
-    )) is true as stands
-    from held h
-), checked as (
-    select s.*, exists (
-        select from webhook w join webhook_state b using (webhook_id)
-        where w.webhook_id = s.webhook_id and w.version = s.version and w.enabled and coalesce(w.held_until <= now(), true)
-          and (b.opened_at is null and b.holds = 0 or b.probe_token = s.token)) as wanted
-    from standing s
 )
-select c.notification_id::uuid as notification_id, c.token::bigint as token, (not c.stands)::boolean as lost
-from checked c where not c.stands or not c.wanted;
+select h.token::bigint from held h
+where ((h.notification_id, h.token) in (
+    select o.notification_id, o.claim_token from outbox o
+    where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
+)) is not true;
 
 -- name: WebhookDisable :one
 -- No row when it is off already, or was edited since the attempt that tells so.

@@ -106,6 +106,7 @@ func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notif
 	if err != nil {
 		return notify.Claimed{}, err
 	}
+	claimed.Unwanted = db.Unwanted(claimed.Deliveries)
 	return claimed, nil
 }
 
@@ -250,27 +251,41 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	}
 }
 
-// Renew extends leases, and tells which claims stand no longer and which are not wanted.
-func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (notify.Renewed, error) {
-	var renewed notify.Renewed
-	err := db.tx(func() error {
+// Renew extends leases, and returns the claims that stand no longer.
+func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (lost []notify.Held, err error) {
+	err = db.tx(func() error {
 		now := db.now()
 		for _, h := range held {
 			o, there := db.outbox.get(h.NotificationID)
 			if !there || o.Token != h.Token || o.Token == 0 {
-				renewed.Lost = append(renewed.Lost, h)
+				lost = append(lost, h)
 				continue
 			}
 			if o.DueAt.Before(now.Add(lease * 2 / 3)) {
 				o.DueAt = now.Add(lease)
 				db.outbox.put(o.ID, o)
 			}
-			w := db.webhooks.rows[h.WebhookID]
-			if w.Version != h.WebhookVersion || !w.Enabled || w.Webhook.HeldUntil.After(now) || w.probes() && w.ProbeToken != h.Token {
-				renewed.Unwanted = append(renewed.Unwanted, h)
-			}
 		}
 		return nil
 	})
-	return renewed, err
+	return lost, err
+}
+
+// Unwanted returns the webhooks that do not want the messages of a claim any more.
+func (db *Postgres) Unwanted(deliveries []notify.Delivery) []uuid.UUID {
+	now := db.now()
+	asked := map[uuid.UUID]int64{}
+	tokens := map[int64]bool{}
+	for i := range deliveries {
+		asked[deliveries[i].Webhook.ID] = deliveries[i].Webhook.Version
+		tokens[deliveries[i].Token] = true
+	}
+	var unwanted []uuid.UUID
+	for _, id := range slices.SortedFunc(maps.Keys(asked), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
+		w, there := db.webhooks.get(id)
+		if !there || w.Version != asked[id] || !w.Enabled || w.Webhook.HeldUntil.After(now) || w.probes() && !tokens[w.ProbeToken] {
+			unwanted = append(unwanted, id)
+		}
+	}
+	return unwanted
 }
