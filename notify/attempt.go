@@ -114,8 +114,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 
 // end ends an attempt.
 func (d *Dispatcher) end(a *attempt) {
-	d.leases.stored(a.delivery)
-	d.leases.drop(a.delivery.held())
+	d.leases.drop(a.delivery)
 	if d.slots.stored(a.call) {
 		d.signal()
 	}

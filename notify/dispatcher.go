@@ -275,6 +275,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	// What a claim takes that comes to its end later lapses.
 	claiming, cancel := context.WithTimeout(ctx, d.Lease)
 	defer cancel()
+	d.leases.claim()
 	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,
 		Deal: func(due []Due) []Slots {
@@ -293,6 +294,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 		got[delivery.Webhook.ID]++
 		attempts[i] = d.begin(ctx, delivery, began)
 	}
+	d.leases.claimed()
 	result.Left = d.slots.claimed(dealt, got)
 	refused, calling := d.refused(ctx, &claimed), context.WithoutCancel(ctx)
 	for _, a := range attempts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -30,11 +31,16 @@ type leases struct {
 	lostOne func()
 
 	mu sync.Mutex
-	// held tells of each claim whether its outcome is being stored.
-	held map[Held]bool
-	// arrived are the messages whose receiver has taken them, by the claim of which
-	// that is being stored: where it takes longer than a lease, they are claimed again.
-	arrived map[message]Held
+	// held tells of each claim whether its outcome is being stored, claims how many each
+	// message has.
+	held   map[Held]bool
+	claims map[uuid.UUID]int
+	// arrived are the messages whose receiver has taken them, while that is being stored:
+	// where it takes longer than a lease, they are claimed again. Each is remembered for
+	// as long as it has a claim, or one may be under way: the outcome of the first may be
+	// stored just before the second is looked at.
+	arrived  map[message]bool
+	claiming bool
 	// stop ends the goroutine that renews, nil when there is none.
 	stop  context.CancelFunc
 	ended *sync.WaitGroup
@@ -45,9 +51,10 @@ func (k *leases) keep(ctx context.Context, claim Held) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held == nil {
-		k.held = map[Held]bool{}
+		k.held, k.claims, k.arrived = map[Held]bool{}, map[uuid.UUID]int{}, map[message]bool{}
 	}
 	k.held[claim] = false
+	k.claims[claim.NotificationID]++
 	if k.stop != nil {
 		return
 	}
@@ -65,35 +72,42 @@ func (k *leases) settling(d *Delivery, arrived bool) {
 		k.held[d.held()] = true
 	}
 	if arrived {
-		if k.arrived == nil {
-			k.arrived = map[message]Held{}
-		}
-		k.arrived[d.message()] = d.held()
+		k.arrived[d.message()] = true
 	}
 }
 
-// stored tells that storing the outcome of a claim has come to its end.
-func (k *leases) stored(d *Delivery) {
+// claim tells that messages are about to be claimed, and claimed that all claims are kept.
+func (k *leases) claim() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.arrived[d.message()] == d.held() {
-		delete(k.arrived, d.message())
-	}
+	k.claiming = true
+}
+
+func (k *leases) claimed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.claiming = false
+	maps.DeleteFunc(k.arrived, func(m message, _ bool) bool { return k.claims[m.notification] == 0 })
 }
 
 // hasArrived tells whether a message has arrived whose outcome is being stored.
 func (k *leases) hasArrived(d *Delivery) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, arrived := k.arrived[d.message()]
-	return arrived
+	return k.arrived[d.message()]
 }
 
-// drop ends the renewals of a claim. With the last one it waits for the renewal
-// at hand.
-func (k *leases) drop(claim Held) {
+// drop ends the renewals of a claim, whose outcome is stored as far as it can be. With the
+// last one it waits for the renewal at hand.
+func (k *leases) drop(d *Delivery) {
 	k.mu.Lock()
-	delete(k.held, claim)
+	delete(k.held, d.held())
+	if k.claims[d.NotificationID]--; k.claims[d.NotificationID] == 0 {
+		delete(k.claims, d.NotificationID)
+		if !k.claiming {
+			delete(k.arrived, d.message())
+		}
+	}
 	var ended *sync.WaitGroup
 	if len(k.held) == 0 && k.stop != nil {
 		k.stop()

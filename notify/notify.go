@@ -20,10 +20,10 @@
 //     row. In the same transaction it renders and stores bodies that are not there yet, and
 //     records that the attempts begin. A body is rendered once: every attempt sends the same
 //     bytes under the same webhook-id. A message that cannot be read or rendered ends as FAILED.
-//   - Check: right before the calls, the renewal of their leases tells which webhooks have
-//     been edited, switched off or held since, or do not answer. Their attempts are recorded
-//     as not made, and cost nothing; neither is one made that took so long to begin that its
-//     lease may be over.
+//   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
+//     have been edited, switched off or held since, or do not answer. Their attempts are
+//     recorded as not made, and cost nothing; neither is one made that took so long to begin
+//     that its lease may be over, nor one of a message that this process knows to have arrived.
 //   - Call ([Sender]): the outcome is one [Verdict], and [Policy].Decide says what follows.
 //     Until it is stored, leases are renewed (leases.go), and nothing else begins at a webhook
 //     whose outcome was bad.

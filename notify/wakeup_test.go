@@ -284,7 +284,6 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 	for name, before := range map[string]func(h *heard){
 		"it is to be made again": func(h *heard) { h.calls.verdict = notify.VerdictRetry },
 		"it was refused":         func(h *heard) { h.calls.verdict = notify.VerdictRefused },
-		"its claim was lost":     func(h *heard) { h.box.lostAtEnd = true },
 		"it was not wanted":      func(h *heard) { h.box.unwanted = true },
 	} {
 		t.Run(name, func(t *testing.T) {

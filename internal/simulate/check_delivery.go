@@ -106,7 +106,7 @@ func (t *truth) sends(s *sending) {
 		if before.body != s.body && !before.over {
 			w.violate("P3", "attempt %d of message %s sends another body than attempt %d", s.attempt, s.message, before.attempt)
 		}
-		disturbed := before.p.dead || before.p.paused || before.p.disturbedAt().After(before.claimed) || w.late(before.p) || s.p.disturbedAt().After(s.claimed)
+		disturbed := before.p.dead || before.p.paused || !before.p.disturbedAt().Before(before.claimed) || w.late(before.p) || !s.p.disturbedAt().Before(s.claimed)
 		switch {
 		case before.p == s.p && before.ended && before.answered && s.at.Sub(before.at) < time.Hour:
 			w.violate("P3", "%s sends message %s as attempt %d, and knows that attempt %d has arrived", s.p.name, s.message, s.attempt, before.attempt)

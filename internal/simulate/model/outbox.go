@@ -156,6 +156,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 	if count == 0 {
 		return nil
 	}
+	w = db.webhooks.rows[dealt.WebhookID] // which may have been edited meanwhile
 	if w.RatePerSecond > 0 {
 		if w.NextSendAt.Before(now) {
 			w.NextSendAt = now
