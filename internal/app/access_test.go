@@ -74,7 +74,7 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 		}
 		content = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, content)
 	if err != nil {

@@ -64,9 +64,9 @@ func wantCounts(t *testing.T, got api.BulkCounts, changed, already, refused, unk
 	}
 }
 
-func TestHundredThousandAlertsAtOnce(t *testing.T) {
+func TestThousandsOfAlertsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	const n = 100_000
+	const n = 20_000
 	w.plenty(w.rule(), n)
 	inbox := w.db.Inbox()
 	took := map[string]time.Duration{}
@@ -162,7 +162,7 @@ select gen_random_uuid(), tenant_id, rule_id, 1, 'CRITICAL', 'FIRING', 't', 'm',
 // tickUntil ticks until so many alerts fire.
 func (w *world) tickUntil(n int) {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for len(w.firing()) < n {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%d alerts fire, want %d", len(w.firing()), n)
@@ -417,7 +417,10 @@ func TestReadingIsEveryonesOwn(t *testing.T) {
 	if got := unread("ada"); len(got) != 20 {
 		t.Fatalf("at first, unread are %v", got)
 	}
-	middle := time.Now().Add(-4500 * time.Millisecond)
+	var middle time.Time
+	if err := w.conn.QueryRow(t.Context(), `select fired_at + interval '500 ms' from alert where title = 'title 15'`).Scan(&middle); err != nil {
+		t.Fatal(err)
+	}
 	f := open()
 	f.UpTo = &middle
 	if n := mark("ada", true, f, true); n != 15 {

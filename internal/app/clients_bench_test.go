@@ -198,7 +198,7 @@ func BenchmarkTwoHundredClients(b *testing.B) {
 		}
 		w.fail(w.ch.Now(b), ids...)
 	}
-	w.untilWithin(2*time.Minute, "all alerts are there", func() bool { return w.column(`select count(*)::text from alert`)[0] == strconv.Itoa(alerts) })
+	w.until("all alerts are there", func() bool { return w.column(`select count(*)::text from alert`)[0] == strconv.Itoa(alerts) })
 	w.exec(`analyze`)
 	l.alerts = w.column(`select alert_id::text from alert order by alert_id`)
 

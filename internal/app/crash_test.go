@@ -99,15 +99,13 @@ func (p *process) kill() {
 	}
 }
 
+// patience bounds every wait. What is waited for usually takes a moment; a busy machine may take long.
+const patience = 3 * time.Minute
+
 // until waits for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	w.untilWithin(30*time.Second, what, holds)
-}
-
-func (w *world) untilWithin(bound time.Duration, what string, holds func() bool) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -299,7 +299,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	first.kill()
 	w.serve("TOCSIN_ROLES=dispatch")
 	w.serve("TOCSIN_ROLES=dispatch")
-	w.untilWithin(time.Minute, "nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+	w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
 	// The one message that the kill may have repeated is an attempt of unknown outcome.
@@ -325,7 +325,7 @@ func BenchmarkStorm(b *testing.B) {
 		w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond), n)
 		b.StartTimer()
 		w.serve("TOCSIN_ROLES=dispatch")
-		w.untilWithin(2*time.Minute, "nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+		w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 		b.StopTimer()
 		w.wantWhole()
 		sum := got()

@@ -108,7 +108,7 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 		return result
 	}
 	// A process that starts judges everything once.
-	w.untilWithin(time.Minute, "everything is judged", func() bool { return tick().Scanned == 0 })
+	w.until("everything is judged", func() bool { return tick().Scanned == 0 })
 	// From here on the rule wants all of them: it was armed before they failed.
 	w.exec(`update rule_state set armed_since_ns = $1`, begin)
 	w.changed()

@@ -55,7 +55,7 @@ func (w *world) failAt(ns int64, id string, tenants ...string) {
 }
 
 // wantShares waits until the partitions are shared among some replicas as they should be.
-func (w *world) wantShares(bound time.Duration, what string, replicas ...*process) {
+func (w *world) wantShares(what string, replicas ...*process) {
 	w.t.Helper()
 	var want []string
 	for i := range replicas {
@@ -71,7 +71,7 @@ func (w *world) wantShares(bound time.Duration, what string, replicas ...*proces
 		ids[i] = p.id(w.t)
 	}
 	began := time.Now()
-	w.untilWithin(bound, what, func() bool {
+	w.until(what, func() bool {
 		return slices.Equal(w.column(`select count(*)::text from checkpoint where owner = any($1) and lease_until > now() group by owner order by 1`, ids), want)
 	})
 	w.t.Logf("%s: after %v", what, time.Since(began).Round(time.Millisecond))
@@ -123,11 +123,11 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 		})
 	}
 	one := w.serve(settings...)
-	w.wantShares(10*time.Second, "one holds all", one)
+	w.wantShares("one holds all", one)
 	two := w.serve(settings...)
-	w.wantShares(10*time.Second, "two share", one, two)
+	w.wantShares("two share", one, two)
 	three := w.serve(settings...)
-	w.wantShares(10*time.Second, "three share", one, two, three)
+	w.wantShares("three share", one, two, three)
 	before := w.column(owners)
 	everybodyCommits("each partition has made ten passes", 10)
 	w.wantColumn("owners are the same", owners, before...)
@@ -138,22 +138,21 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	w.until("it has given up its partitions", func() bool {
 		return len(w.column(`select '' from checkpoint where owner = $1`, gone)) == 0
 	})
-	// A tick is 0.1 s; the rest is the machine's.
-	w.wantShares(2*time.Second, "two take over from one that ends", two, three)
+	w.wantShares("two take over from one that ends", two, three)
 	w.wait("it has ended", ended)
 	everybodyCommits("all go on", 2)
 
 	two.kill()
-	w.wantShares(15*time.Second, "one takes over from one that was killed", three)
+	w.wantShares("one takes over from one that was killed", three)
 	everybodyCommits("all go on", 2)
 
 	four := w.serve(settings...)
-	w.wantShares(10*time.Second, "a new one gets its share", three, four)
+	w.wantShares("a new one gets its share", three, four)
 	three.stop(t)
-	w.wantShares(15*time.Second, "it takes over from one that stands still", four)
+	w.wantShares("it takes over from one that stands still", four)
 	everybodyCommits("all go on", 2)
 	three.goOn(t)
-	w.wantShares(15*time.Second, "the one that stood still gets its share again", three, four)
+	w.wantShares("the one that stood still gets its share again", three, four)
 	everybodyCommits("all go on", 2)
 
 	w.until("everything is alerted", alerted)
@@ -174,9 +173,9 @@ func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	w.fail(rule.ArmedSinceNS+1000, "a")
 	<-called
 	second := w.serve(append(settings, "TOCSIN_ROLES=evaluate")...)
-	w.wantShares(10*time.Second, "two share", first, second)
+	w.wantShares("two share", first, second)
 	ended := first.terminate(t)
-	w.wantShares(5*time.Second, "the other one holds all", second)
+	w.wantShares("the other one holds all", second)
 	select {
 	case <-ended:
 		t.Error("the first one has ended; the test shows nothing")

@@ -281,9 +281,6 @@ from numbers(1000000)`, time.Now().Add(-24*time.Hour).UnixNano()))
 			t.Fatal(err)
 		}
 		t.Logf("%s: %v, %d scanned, %d alerts, truncated %v", name, time.Since(begin).Round(time.Millisecond), got.Scanned, got.Alerts, got.Truncated)
-		if time.Since(begin) > 30*time.Second {
-			t.Errorf("%s took %v", name, time.Since(begin))
-		}
 	}
 }
 

@@ -38,7 +38,7 @@ func arrives(t *testing.T, s Server) {
 	slices.Sort(took)
 	median := took[rounds/2]
 	t.Logf("from publishing to the dispatcher: median %v, p99 %v, longest %v", median, took[rounds*99/100], took[rounds-1])
-	if median > 100*time.Millisecond {
+	if median > time.Second {
 		t.Errorf("half of the wake-ups took longer than %v", median)
 	}
 }
@@ -127,7 +127,6 @@ func takeAndDie(t *testing.T, driver bus.Driver) {
 // kept, the message is gone, and the next subscription begins with a wake-up.
 func crash(t *testing.T, s Server) {
 	t.Helper()
-	const unacked = 500 * time.Millisecond
 	takeAndDie(t, s.Driver(t, "dead", unacked))
 	survivor := NewReplica(t, s.Driver(t, "survivor", unacked))
 	if s.Nature.Keeps {
@@ -137,21 +136,20 @@ func crash(t *testing.T, s Server) {
 			signal.Claimed(false, nil)
 		}
 	}
-	survivor.hearsNothing(3 * unacked)
+	survivor.hearsNothingAgain(s)
 }
 
 // failedPass: where messages are kept it comes again, and once it is claimed no
 // more. Where none is kept the dispatcher looks again by itself.
 func failedPass(t *testing.T, s Server) {
 	t.Helper()
-	const unacked = 400 * time.Millisecond
 	r := NewReplica(t, s.Driver(t, "one", unacked))
 	r.publish(1)
 	r.next().Claimed(false, errors.New("the database is away"))
 	if s.Nature.Keeps {
 		r.claim()
 	}
-	r.hearsNothing(3 * unacked)
+	r.hearsNothingAgain(s)
 }
 
 // givesBack: where messages are kept another replica has it at once. Where none
@@ -175,22 +173,6 @@ func passedOn(t *testing.T, s Server) {
 	t.Helper()
 	first, second := NewReplica(t, s.Driver(t, "first", never)), NewReplica(t, s.Driver(t, "second", never))
 	first.publish(1000)
-	woken, full := 0, map[*Replica]bool{}
-	for idle := false; !idle; {
-		var signal notify.Signal
-		select {
-		case signal = <-first.heard:
-			full[first] = true
-		case signal = <-second.heard:
-			full[second] = true
-		case <-time.After(quiet):
-			idle = true
-			continue
-		}
-		woken++
-		// Nobody ever has room for all.
-		signal.Claimed(true, nil)
-	}
 	wantWoken, wantFull := 1, 1
 	switch {
 	case s.Nature.Keeps:
@@ -198,16 +180,31 @@ func passedOn(t *testing.T, s Server) {
 	case s.Nature.Broadcasts:
 		wantWoken, wantFull = 2, 2
 	}
-	if woken != wantWoken || len(full) != wantFull {
-		t.Errorf("%d wake-ups reached %d replicas, want %d and %d", woken, len(full), wantWoken, wantFull)
+	full := map[*Replica]bool{}
+	for woken := range wantWoken {
+		var signal notify.Signal
+		select {
+		case signal = <-first.heard:
+			full[first] = true
+		case signal = <-second.heard:
+			full[second] = true
+		case <-time.After(soon):
+			t.Fatalf("%d wake-ups came, want %d", woken, wantWoken)
+		}
+		// Nobody ever has room for all.
+		signal.Claimed(true, nil)
 	}
+	if len(full) != wantFull {
+		t.Errorf("the wake-ups reached %d replicas, want %d", len(full), wantFull)
+	}
+	first.hearsNothing(quiet)
+	second.hearsNothing(quiet)
 }
 
 // malformed: each is counted, and acknowledged where messages are kept, so that
 // it never comes again. The next message works.
 func malformed(t *testing.T, s Server) {
 	t.Helper()
-	const unacked = 400 * time.Millisecond
 	driver := s.Driver(t, "one", unacked)
 	r := NewReplica(t, driver)
 	garbage := []string{"x", "{", "null", "[]", `{"notifications":-1}`, `{"notifications":1,"hops":-1}`, `{"notifications":"1"}`, strings.Repeat(" ", 2000)}
@@ -224,7 +221,7 @@ func malformed(t *testing.T, s Server) {
 	} else {
 		signal.Claimed(false, nil)
 	}
-	r.hearsNothing(3 * unacked)
+	r.hearsNothingAgain(s)
 	if got := r.count(bus.Malformed); got != len(garbage) {
 		t.Errorf("%d malformed messages counted, want each of %d once", got, len(garbage))
 	}
@@ -249,7 +246,7 @@ func outage(t *testing.T, s Server) {
 	for range publications {
 		r.publish(1)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("publishing %d times took %v", publications, took)
 	}
 	if s.Stop != nil {

@@ -38,7 +38,7 @@ func (s *Server) Start(tb testing.TB) {
 		tb.Fatalf("nats-server: %v", err)
 	}
 	started.Start()
-	if !started.ReadyForConnections(20 * time.Second) {
+	if !started.ReadyForConnections(2 * time.Minute) {
 		tb.Fatal("nats-server does not answer")
 	}
 	s.server = started

@@ -44,7 +44,7 @@ func (s *Server) Start(tb testing.TB) {
 	if err := s.process.Start(); err != nil {
 		tb.Fatalf("start redis-server: %v", err)
 	}
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !s.answers() {

@@ -97,7 +97,7 @@ func allow(tb testing.TB, database, connections string) {
 func TestADeafSubscriptionIsRefused(t *testing.T) {
 	published, elsewhere := pgtest.URL(t), pgtest.URL(t)
 	driver := open(t, postgres.Options{URL: elsewhere, Notifier: notifier(t, published)})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := driver.Subscribe(ctx)
 	if err == nil || !strings.Contains(err.Error(), "TOCSIN_BUS_URL must lead to the same database") {

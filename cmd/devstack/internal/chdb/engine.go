@@ -22,6 +22,9 @@ import (
 // means nothing here (there is no ODBC bridge) and is not one that a query would set.
 const tagSetting = "odbc_bridge_connection_pool_size"
 
+// LockFile is the file in a data directory on which the process that uses it holds the kernel's lock.
+const LockFile = "engine.lock"
+
 // firstTag lies above the setting's default and any value that a client could sensibly give.
 const firstTag = 1_000_000
 
@@ -92,7 +95,7 @@ func identity(dataDir string) (string, error) {
 
 // lockDir takes the kernel's lock on a file in the directory. The kernel drops it when the process ends, however it ends.
 func lockDir(dir string) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, "engine.lock"), os.O_CREATE|os.O_RDWR, 0o640)
+	file, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	retry := time.NewTicker(10 * time.Millisecond)
 	defer retry.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for !condition() {
 		select {
 		case <-retry.C:

@@ -81,7 +81,11 @@ func evict(ctx context.Context, dataDir string) error {
 			return fmt.Errorf("look for a surviving Postgres: %w", err)
 		}
 		pid, ok := proc.ReadPID(content)
-		if !ok || !proc.Exists(pid) {
+		if !ok {
+			return nil
+		}
+		proc.AwaitEnding(ctx, pid)
+		if !proc.Exists(pid) {
 			return nil
 		}
 		if !strings.Contains(proc.CommandLine(pid), dataDir) {

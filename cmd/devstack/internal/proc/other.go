@@ -40,9 +40,26 @@ func running(pid int) bool {
 	if err != nil {
 		return true
 	}
-	// The state follows the program's name, which stands in brackets and may itself contain some.
-	_, state, found := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-	return !found || !strings.HasPrefix(state, "Z")
+	// The fields follow the program's name, which stands in brackets and may itself contain some.
+	const state, threads = 0, 17
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) <= threads || fields[state] != "Z" {
+		return true
+	}
+	// The first thread of a process that is ending may be gone before the others.
+	others, err := strconv.Atoi(fields[threads])
+	return err == nil && others > 1
+}
+
+// endingBound is how long a process that is ending is waited for.
+const endingBound = 10 * time.Second
+
+// AwaitEnding waits until a process that is ending has ended: one that has given up its memory, and with it its command
+// line, holds its files and ports for a while longer where the machine is busy. It returns at once for any other.
+func AwaitEnding(ctx context.Context, pid int) {
+	if running(pid) && CommandLine(pid) == "" {
+		_, _ = EndOther(ctx, pid, Step{Wait: endingBound})
+	}
 }
 
 // CommandLine is the command line of a process that devstack did not start, words separated by spaces; empty when it

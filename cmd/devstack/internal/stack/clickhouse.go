@@ -8,17 +8,24 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"tocsin/cmd/devstack/internal/chdb"
+	"tocsin/cmd/devstack/internal/filelock"
 	"tocsin/cmd/devstack/internal/netport"
 	"tocsin/cmd/devstack/internal/proc"
 	"tocsin/cmd/devstack/internal/taillog"
 )
 
-const startAttempts = 3
+const (
+	startAttempts = 3
+	// dyingBound is how long a process of a killed devstack is given to end.
+	dyingBound = 30 * time.Second
+)
 
 // clickHouse is a running ClickHouse process.
 type clickHouse struct {
@@ -54,6 +61,9 @@ func (c *clickHouse) url() string {
 
 func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOptions) (*keeper, *clickHouse, error) {
 	var first *clickHouse
+	if err := awaitEngine(ctx, opts.DataDir); err != nil {
+		return nil, nil, err
+	}
 	kept, err := keep(ctx, console, "ClickHouse", func(ctx context.Context) (process, error) {
 		if first != nil {
 			return launchClickHouse(ctx, opts)
@@ -75,6 +85,27 @@ func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOption
 		}
 	})
 	return kept, first, err
+}
+
+// awaitEngine waits until no process uses a data directory. One that outlived a killed devstack ends by itself, and has
+// a while of its own to do so where the machine is busy. After that the new one says that the directory is in use.
+func awaitEngine(ctx context.Context, dataDir string) error {
+	if err := os.MkdirAll(dataDir, 0o750); err != nil {
+		return fmt.Errorf("start ClickHouse: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, dyingBound)
+	defer cancel()
+	lock, err := filelock.Wait(bounded, filepath.Join(dataDir, chdb.LockFile), func(*filelock.HeldError) {})
+	switch {
+	case err == nil:
+		return lock.Release()
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil
+	default:
+		return fmt.Errorf("start ClickHouse: %w", err)
+	}
 }
 
 func launchClickHouse(ctx context.Context, opts clickHouseOptions) (*clickHouse, error) {

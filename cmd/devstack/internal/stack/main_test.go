@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test. What is waited for usually takes a second or two.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // devstack is a running devstack.
 type devstack struct {

@@ -148,6 +148,9 @@ func evictTocsin(ctx context.Context, d *data) error {
 		return fmt.Errorf("look for a surviving tocsin: %w", err)
 	}
 	pid, ok := proc.ReadPID(content)
+	if ok {
+		proc.AwaitEnding(ctx, pid)
+	}
 	if !ok || !strings.HasSuffix(proc.CommandLine(pid), "tocsin serve") {
 		return nil
 	}

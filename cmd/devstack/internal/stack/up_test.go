@@ -16,6 +16,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"tocsin/cmd/devstack/internal/chdb"
+	"tocsin/cmd/devstack/internal/filelock"
 )
 
 // up starts devstack up on a directory with the real tocsin and returns it with the page's address, which names who may
@@ -225,6 +229,12 @@ func TestUp(t *testing.T) {
 	processes = pids(t, d, dir)
 	d.signal(t, syscall.SIGKILL)
 	d.exit(t)
+	// A ClickHouse that takes its time to end: up waits for it.
+	ending, err := filelock.Wait(t.Context(), filepath.Join(dir, "clickhouse", chdb.LockFile), func(*filelock.HeldError) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { _ = ending.Release() })
 	d, again = up(t, dir, "--no-traffic")
 	if again != url {
 		t.Errorf("the address %s became %s", url, again)
