@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -19,42 +18,36 @@ import (
 	"tocsin/rules"
 )
 
+const (
+	second = int64(1e9)
+	begin  = 1_795_244_520 * second
+)
+
 var (
-	errDied    = errors.New("the process died")
 	errBroken  = errors.New("the source is broken")
 	errRefused = fmt.Errorf("the store refuses an alert: %w", evaluator.ErrRefused)
 )
 
-// model is a source of several servers, and a store, in memory.
+// model is a source of several servers, and a store, in memory, for scenarios that are told step by step. What
+// happens in any order internal/simulate has happen, on models that pass the law of the real stores.
 type model struct {
-	// now is the instant of source and store; ahead is how far the clock of the source
-	// is ahead.
-	now, ahead int64
-	// latest is the latest instant that the source has told.
-	latest int64
-	rows   []row
-	// servers is how many servers answer in turn; calls counts the questions.
-	servers, questions int
+	// now is the instant of source and store.
+	now  int64
+	rows []row
+	// questions counts what the source was asked.
+	questions int
 	// pick names the server of the next question; nil is the first.
 	pick func() int
 
 	state  state
 	states []state
 	token  int64
-	// meanwhile runs once, at the so many-th call from now on.
-	meanwhile func()
-	calls     int
-	// offered is how many alerts commits were given, known ones among them.
-	offered int
 	// refused is a rule whose alerts the store refuses; broken fails the source.
-	refused            uuid.UUID
-	broken, untellable bool
+	refused uuid.UUID
+	broken  bool
 	// deaf fails questions about more than the recent past.
-	deaf bool
-	// dieBefore and dieAfter are the number of commits until one never arrives, or is
-	// written without anybody learning of it; 0 is never.
-	dieBefore, dieAfter int
-	announced           map[string]int
+	deaf      bool
+	announced map[string]int
 }
 
 // row is a row of an exchange, and when each server shows it.
@@ -96,29 +89,12 @@ func (s *state) copy() state {
 func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 }
 
 func newModel(now int64) *model {
-	m := &model{now: now, servers: 1, announced: map[string]int{}}
+	m := &model{now: now, announced: map[string]int{}}
 	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{}}
 	for i := range 2 {
 		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}
 	}
 	return m
-}
-
-// called lets happen what is to happen at this moment.
-func (m *model) called() {
-	if m.calls--; m.calls == 0 && m.meanwhile != nil {
-		happen := m.meanwhile
-		m.meanwhile = nil
-		happen()
-	}
-}
-
-func died(countdown *int) bool {
-	if *countdown == 0 {
-		return false
-	}
-	*countdown--
-	return *countdown == 0
 }
 
 // server returns the number and the name of the server that answers.
@@ -141,16 +117,13 @@ func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Ex
 }
 
 func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
-	m.called()
 	if m.broken {
 		return evaluator.Observation{}, errBroken
 	}
 	number, name := m.server()
-	now := m.now + m.ahead
-	m.latest = max(m.latest, m.now)
 	to := q.ToNS
 	if to == 0 {
-		to = now - q.SettleNS
+		to = m.now - q.SettleNS
 	}
 	prints := map[int64]evaluator.Fingerprint{}
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
@@ -166,11 +139,10 @@ func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.
 		p := prints[from]
 		prints[from] = evaluator.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	})
-	return evaluator.Observation{Server: name, NowNS: now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
+	return evaluator.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
 }
 
 func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
-	m.called()
 	if m.broken || m.deaf {
 		return evaluator.RowCounts{}, errBroken
 	}
@@ -187,7 +159,6 @@ func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluat
 }
 
 func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
-	m.called()
 	if m.broken {
 		return evaluator.Page{}, errBroken
 	}
@@ -209,7 +180,6 @@ func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error
 }
 
 func (m *model) Hold(_ context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
-	m.called()
 	h := evaluator.Holding{Now: time.Unix(0, m.now), SourceFailed: m.announced["failed"] > m.announced["recovered"]}
 	for _, n := range slices.Sorted(maps.Keys(m.state.checkpoints)) {
 		c := m.state.checkpoints[n]
@@ -236,7 +206,6 @@ func (m *model) free(replica string) {
 }
 
 func (m *model) Rules(_ context.Context, partition int, after int64) (evaluator.RuleSet, error) {
-	m.called()
 	set := evaluator.RuleSet{Revision: m.state.checkpoints[partition].RulesRevision}
 	for _, id := range slices.SortedFunc(maps.Keys(m.state.rules), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
 		s := m.state.rules[id]
@@ -274,10 +243,6 @@ func (m *model) change(r rules.Rule, fresh bool) {
 }
 
 func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {
-	m.called()
-	if died(&m.dieBefore) {
-		panic(errDied)
-	}
 	c := m.state.checkpoints[b.Partition]
 	if c.Token != b.Token || c.Revision != b.Revision || c.RulesRevision != b.RulesRevision {
 		return evaluator.Committed{}, evaluator.ErrStale
@@ -312,7 +277,6 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 		problem(id, "")
 	}
 	done := evaluator.Committed{Revision: c.Revision, Notifications: map[uuid.UUID]int{}}
-	m.offered += len(b.Instances)
 	for _, i := range b.Instances {
 		if m.has(i.RuleID, i.Exchange.ExecutionID) {
 			continue
@@ -328,9 +292,6 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 		done.Inserted = append(done.Inserted, i.ID)
 	}
 	m.states = append(m.states, before)
-	if died(&m.dieAfter) {
-		panic(errDied)
-	}
 	return done, nil
 }
 
@@ -375,38 +336,9 @@ func (m *model) SourceRecovered(context.Context, string) (int, error) {
 func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
 
 func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
-	if m.untellable {
-		problem = errors.New("the template does not work out")
-	}
-	return "title", "message", problem
+	return "title", "message", nil
 }
 
 func (m *model) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
 	return "title", "message", nil
-}
-
-// want returns the alerts that there must be, by rule and key.
-func (m *model) want() map[string]bool {
-	want := map[string]bool{}
-	for id, s := range m.state.rules {
-		if !s.rule.Enabled {
-			continue
-		}
-		eras := append(slices.Clone(s.rule.Former), rules.Era{
-			Scope: s.rule.Scope, Filter: s.rule.Filter, FromNS: s.rule.ArmedSinceNS, ToNS: math.MaxInt64,
-		})
-		for _, era := range eras {
-			matcher, err := rules.Compile(era.Scope, era.Filter)
-			if err != nil {
-				panic(err)
-			}
-			for i := range m.rows {
-				e := &m.rows[i].Exchange
-				if e.TenantID == s.rule.TenantID && e.EndedNS() >= era.FromNS && e.EndedNS() < era.ToNS && matcher.Match(e) {
-					want[fmt.Sprint(id, " ", e.Key())] = true
-				}
-			}
-		}
-	}
-	return want
 }

@@ -21,6 +21,8 @@ type scene struct {
 	e *evaluator.Evaluator
 }
 
+func tenantNames() []string { return []string{"tenant-0", "tenant-1", "tenant-2"} }
+
 // theRule returns the id of that rule.
 func theRule() uuid.UUID { return uuid.UUID{15: 1} }
 
@@ -126,6 +128,23 @@ func TestPartitionThatComesBackIsLookedAtAgain(t *testing.T) {
 		s.tick()
 	}
 	s.wants(1)
+}
+
+// Exchanges of two tenants may have one id and one start: a page that ends between them loses neither.
+func TestOneExchangeIDOfTwoTenants(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
+	s.e = s.start("a", evaluator.Options{PageSize: 1})
+	s.tick()
+	for i := range 5 {
+		id := fmt.Sprint("x", i)
+		s.fail("tenant-0", id, 2*time.Second)
+		s.fail("tenant-2", id, 2*time.Second)
+	}
+	for range 5 {
+		s.tick()
+	}
+	s.wants(10)
 }
 
 // A server that lags shows less: neither its fingerprints nor its pages may hide what the

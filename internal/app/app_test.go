@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +19,20 @@ import (
 	"tocsin/internal/app"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
+	"tocsin/internal/programtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Most of the time tests wait for other processes, for leases and for ticks.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = flag.Set(parallel.Name, "8")
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		programtest.Remove()
+		os.Exit(code)
+	}))
+}
 
 // log collects what a replica logs.
 type log struct {

@@ -6,29 +6,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// binary builds the program once; it is killed here as an operator's would be.
-//
-//nolint:gochecknoglobals // built once for all tests of the package
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tocsin-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "tocsin")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", path, "tocsin/cmd/tocsin")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
-	return path, build.Run()
-})
+	"tocsin/internal/programtest"
+)
 
 // process is a replica as an operating-system process.
 type process struct {
@@ -56,7 +41,7 @@ func (w *world) serve(settings ...string) *process {
 func (w *world) start(settings ...string) *process {
 	w.t.Helper()
 	w.giveUp()
-	path, err := binary()
+	path, err := programtest.Tocsin()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)
 	}
@@ -118,20 +103,15 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-// TestKilledAtEveryStatement holds the replica inside a statement by a trigger
-// that waits for a lock, kills it there, and lets another one go on.
-func TestKilledAtEveryStatement(t *testing.T) {
+// TestKilledInTheCommit holds the replica inside a statement by a trigger
+// that waits for a lock, kills it there, and lets another one go on. Before and after each
+// call internal/simulate kills it.
+func TestKilledInTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
-		"taking the partition":      `create trigger pause before update on checkpoint for each row when (new.owner is distinct from old.owner) execute function pause()`,
-		"advancing the cursor":      `create trigger pause before update on checkpoint for each row when (old.revision <> new.revision and new.cursor is not null) execute function pause()`,
-		"ending a backfill":         `create trigger pause before delete on rule_backfill for each row execute function pause()`,
-		"inserting alerts":          `create trigger pause before insert on alert for each statement execute function pause()`,
-		"inserting notifications":   `create trigger pause before insert on notification for each statement execute function pause()`,
-		"inserting into the outbox": `create trigger pause before insert on outbox for each statement execute function pause()`,
-		"after the last statement":  `create trigger pause after insert on outbox for each statement execute function pause()`,
-		"committing":                `create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`,
-		"freezing the bodies":       `create trigger pause before insert on notification_body for each row execute function pause()`,
+		"advancing the cursor":     `create trigger pause before update on checkpoint for each row when (old.revision <> new.revision and new.cursor is not null) execute function pause()`,
+		"after the last statement": `create trigger pause after insert on outbox for each statement execute function pause()`,
+		"committing":               `create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,39 +130,11 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			w.wantColumn("alerts", alertIDs, "a", "b", "c")
 			w.wantColumn("notifications", statuses, "DELIVERED 3")
 			w.wantColumn("outbox", unsettledOutbox)
-			got := w.receiver.received()
-			if name == "ending a backfill" {
-				got = slices.Compact(got) // its alerts stand already: a call may be under way
-			}
-			if strings.Join(got, "") != "abc" {
+			if got := w.receiver.received(); strings.Join(got, "") != "abc" {
 				t.Errorf("the receiver got %q, want each once", got)
 			}
 		})
 	}
-}
-
-// TestKilledBeforeTheFirstCall kills a replica whose claim has begun an attempt, while
-// Postgres commits: the message is sent once, by the next replica, for which the
-// attempt before is of unknown outcome.
-func TestKilledBeforeTheFirstCall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	rule := w.rule(w.webhook("ops"))
-	first := w.serve()
-	w.fail(rule.ArmedSinceNS+1000, "a")
-	w.untilDelivered(1)
-	goOn := w.pauseInside(`create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`)
-	w.fail(w.ch.Now(t), "b")
-	w.untilInside()
-	first.kill()
-	goOn()
-	w.serve()
-	w.untilDelivered(2)
-	if got := strings.Join(w.receiver.received(), ""); got != "ab" {
-		t.Errorf("received %q, want each once", got)
-	}
-	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by started_at, attempt`,
-		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
 // TestKilledDuringTheCall shows the one window in which a crash may send a

@@ -115,7 +115,7 @@ func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
 		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/natstest",
-		module + "/internal/redistest", module + "/internal/storetest", "github.com/nats-io/nats-server",
+		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", "github.com/nats-io/nats-server",
 	}
 }
 

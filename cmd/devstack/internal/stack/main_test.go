@@ -16,45 +16,30 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tocsin/internal/programtest"
 )
 
-// programs are the real ones, built once for all tests.
+// programs are the real ones.
 type programs struct {
 	devstack, tocsin string
 }
 
-func build(t *testing.T) programs {
+func build(t *testing.T) (built programs) {
 	t.Helper()
-	built, err := buildOnce()
-	if err != nil {
+	var err error
+	if built.devstack, err = programtest.Devstack(); err != nil {
+		t.Fatal(err)
+	}
+	if built.tocsin, err = programtest.Tocsin(); err != nil {
 		t.Fatal(err)
 	}
 	return built
 }
 
-var buildOnce = sync.OnceValues(func() (programs, error) { //nolint:gochecknoglobals // The tests of one process share what is built.
-	dir, err := os.MkdirTemp("", "devstack-test-")
-	if err != nil {
-		return programs{}, err
-	}
-	built := programs{devstack: filepath.Join(dir, "devstack"), tocsin: filepath.Join(dir, "tocsin")}
-	for target, source := range map[string]string{built.devstack: "tocsin/cmd/devstack", built.tocsin: "tocsin/cmd/tocsin"} {
-		// As make builds them, so that what is compiled is there already.
-		build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", target, source)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		output, err := build.CombinedOutput()
-		if err != nil {
-			return programs{}, fmt.Errorf("build %s: %w: %s", source, err, output)
-		}
-	}
-	return built, nil
-})
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built, err := buildOnce(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(built.devstack))
-	}
+	programtest.Remove()
 	os.Exit(code)
 }
 

@@ -64,18 +64,25 @@ type Programs struct {
 
 // Build builds both from the checkout at root.
 func Build(ctx context.Context, root, dir string) (Programs, error) {
-	built := Programs{Tocsin: filepath.Join(dir, "tocsin"), Jumping: filepath.Join(dir, "tocsin-jumping")}
+	built := Programs{Tocsin: filepath.Join(dir, "tocsin")}
 	if err := compile(ctx, root, "-o", built.Tocsin, "./cmd/tocsin"); err != nil {
 		return Programs{}, err
 	}
+	var err error
+	built.Jumping, err = buildJumping(ctx, root, dir)
+	return built, err
+}
+
+// buildJumping builds the variant.
+func buildJumping(ctx context.Context, root, dir string) (string, error) {
 	source := filepath.Join(root, "cmd", "tocsin", "main.go")
 	content, err := os.ReadFile(source)
 	if err != nil {
-		return Programs{}, err
+		return "", err
 	}
 	changed := bytes.Replace(content, []byte("Clock: time.Now,"), []byte("Clock: jumpingClock(),"), 1)
 	if bytes.Equal(changed, content) {
-		return Programs{}, errors.New("cmd/tocsin/main.go does not hand a clock to the application as it did")
+		return "", errors.New("cmd/tocsin/main.go does not hand a clock to the application as it did")
 	}
 	overlay := map[string]map[string]string{"Replace": {
 		source: filepath.Join(dir, "main.go"),
@@ -83,14 +90,15 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 	}}
 	encoded, err := json.Marshal(overlay)
 	if err != nil {
-		return Programs{}, err
+		return "", err
 	}
 	for name, text := range map[string][]byte{"main.go": changed, "jumping_clock.go": []byte(jumpingClock), "overlay.json": encoded} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return Programs{}, err
+			return "", err
 		}
 	}
-	return built, compile(ctx, root, "-overlay", filepath.Join(dir, "overlay.json"), "-o", built.Jumping, "./cmd/tocsin")
+	path := filepath.Join(dir, "tocsin-jumping")
+	return path, compile(ctx, root, "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, "./cmd/tocsin")
 }
 
 func compile(ctx context.Context, root string, args ...string) error {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/programtest"
 )
 
 // programs are built once for all tests: devstack, which serves ClickHouse, the product and its variant.
@@ -33,11 +35,13 @@ var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:go
 	if err != nil {
 		return built, err
 	}
-	built.devstack = filepath.Join(built.dir, "devstack")
-	if err := compile(context.Background(), root, "-o", built.devstack, "./cmd/devstack"); err != nil {
+	if built.devstack, err = programtest.Devstack(); err != nil {
 		return built, err
 	}
-	built.Programs, err = Build(context.Background(), root, built.dir)
+	if built.Tocsin, err = programtest.Tocsin(); err != nil {
+		return built, err
+	}
+	built.Jumping, err = buildJumping(context.Background(), root, built.dir)
 	return built, err
 })
 
@@ -47,6 +51,7 @@ var atExit = func() {} //nolint:gochecknoglobals // The tests of one process sha
 func TestMain(m *testing.M) {
 	code := m.Run()
 	atExit()
+	programtest.Remove()
 	os.Exit(code)
 }
 
