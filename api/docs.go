@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -46,6 +47,9 @@ type described struct {
 	// changes tells whether a call may change anything.
 	changes bool
 }
+
+// servedDocument is prepared once: it is the program's, and the same for every server.
+var servedDocument = sync.OnceValues(newDocument) //nolint:gochecknoglobals // constant, and costly to make
 
 // newDocument prepares the description that is generated into the program.
 func newDocument() (*document, error) {

@@ -230,7 +230,7 @@ func New(o Options) (*Server, error) {
 		}
 		public = u
 	}
-	document, err := newDocument()
+	document, err := servedDocument()
 	if err != nil {
 		return nil, err
 	}

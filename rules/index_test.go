@@ -32,7 +32,7 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 			}
 		}
 		var judges []*rules.Judge
-		var all []rules.Rule
+		var conditions []*rules.Matcher
 		for range rapid.IntRange(0, 12).Draw(t, "judges") {
 			r := rules.Rule{ArmedSinceNS: rapid.Int64Range(0, 4).Draw(t, "armed")}
 			r.Scope, r.Filter = scope("present"), rules.Filter{Statuses: statuses.Draw(t, "statuses"), MinDurationMS: least.Draw(t, "least")}
@@ -45,7 +45,11 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			judges, all = append(judges, j), append(all, r)
+			present, err := rules.Compile(r.Scope, r.Filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			judges, conditions = append(judges, j), append(conditions, present)
 		}
 		index := rules.NewIndex(judges)
 		for range rapid.IntRange(1, 10).Draw(t, "exchanges") {
@@ -60,9 +64,7 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 				t.Fatalf("candidates %v are not ascending", candidates)
 			}
 			for i, j := range judges {
-				if present, err := rules.Compile(all[i].Scope, all[i].Filter); err != nil {
-					t.Fatal(err)
-				} else if (len(present.Unmet(&e)) == 0) != present.Match(&e) {
+				if present := conditions[i]; (len(present.Unmet(&e)) == 0) != present.Match(&e) {
 					t.Fatalf("condition %d matches %+v: %v, and %q are not met", i, e, present.Match(&e), present.Unmet(&e))
 				}
 				if j.Wants(&e) && !slices.Contains(candidates, int32(i)) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -25,8 +26,12 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// Most of the time tests wait for other processes, for leases and for ticks.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = flag.Set(parallel.Name, "8")
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		programtest.Remove()
@@ -59,7 +64,7 @@ func (w *world) replica(change ...func(*app.Options)) (address string, logged *l
 	logged = &log{}
 	o := app.Options{
 		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", OutgoingAllow: loopback(),
-		Access: app.AccessOptions{Mode: app.AccessOpen},
+		Access: app.AccessOptions{Mode: app.AccessOpen}, TickInterval: 100 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {

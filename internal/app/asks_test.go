@@ -186,7 +186,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 			tap := newWiretap(t, w.pgURL)
 			began := time.Now()
 			w.replica(func(o *app.Options) {
-				o.PostgresURL, o.Roles = tap.url, c.roles
+				o.PostgresURL, o.Roles, o.TickInterval = tap.url, c.roles, tick
 				// However slow the machine is, no pass falls into the time that is watched.
 				o.SweepInterval = time.Hour
 			})

@@ -19,6 +19,7 @@ import (
 	"tocsin/evaluator/reconcile"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/postgres"
+	"tocsin/internal/programtest"
 	"tocsin/rules"
 )
 
@@ -47,7 +48,7 @@ func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Rec
 // command runs the program on the world's databases.
 func (w *world) command(args ...string) (output string, code int) {
 	w.t.Helper()
-	path, err := binary()
+	path, err := programtest.Tocsin()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -24,16 +25,21 @@ type contract struct{ routes routers.Router }
 
 func newContract(tb testing.TB) *contract {
 	tb.Helper()
-	description, err := api.GetSpec()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	routes, err := legacy.NewRouter(description)
+	routes, err := describedRoutes()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return &contract{routes}
 }
+
+// describedRoutes reads the description once: with the race detector that takes longer than most tests.
+var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:gochecknoglobals // The tests of one process share it.
+	description, err := api.GetSpec()
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(description)
+})
 
 // hold fails the test where an answer is not as described.
 func (c *contract) hold(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
