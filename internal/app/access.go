@@ -42,6 +42,8 @@ type AccessOptions struct {
 	// AdminEmail and AdminPassword make the first administrator when there is no
 	// user yet.
 	AdminEmail, AdminPassword string
+	// PasswordCost is what the hash of a password costs, [access.DefaultCost] by default.
+	PasswordCost access.Cost
 	// SessionIdle and SessionLifetime bound a session; see [access.DoorOptions].
 	SessionIdle, SessionLifetime time.Duration
 	// TrustedProxies may say in X-Forwarded-For for whom they ask.
@@ -158,8 +160,12 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 	o := a.options.Access
 	logger := a.options.Logger.With(slog.String("part", "access"))
 	store := db.Access()
+	cost := o.PasswordCost
+	if cost == (access.Cost{}) {
+		cost = access.DefaultCost()
+	}
 	door := access.NewDoor(access.DoorOptions{
-		Store: store, Hasher: access.NewHasher(access.DefaultCost(), hashesAtOnce), Idle: o.SessionIdle, Lifetime: o.SessionLifetime, Logger: logger,
+		Store: store, Hasher: access.NewHasher(cost, hashesAtOnce), Idle: o.SessionIdle, Lifetime: o.SessionLifetime, Logger: logger,
 	})
 	needed, err := store.SetUpNeeded(ctx)
 	if err != nil || !needed {

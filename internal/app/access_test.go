@@ -29,9 +29,12 @@ const (
 func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log) {
 	w.t.Helper()
 	return w.replica(append([]func(*app.Options){func(o *app.Options) {
-		o.Access = app.AccessOptions{AdminEmail: adminEmail, AdminPassword: adminPassword}
+		o.Access = app.AccessOptions{AdminEmail: adminEmail, AdminPassword: adminPassword, PasswordCost: cheapPasswords()}
 	}}, change...)...)
 }
+
+// cheapPasswords keeps the tests from spending most of their time on hashes.
+func cheapPasswords() access.Cost { return access.Cost{Time: 1, MemoryKiB: 64, Threads: 1} }
 
 // caller speaks to the API as somebody: with the cookies of a browser, or a token.
 type caller struct {

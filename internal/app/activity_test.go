@@ -9,6 +9,7 @@ import (
 )
 
 func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inbox := w.db.Inbox()
 	if nothing, err := inbox.Raised(t.Context(), tenant); err != nil || len(nothing.Rules) != 0 || !nothing.Complete || time.Since(nothing.From) < 59*time.Minute {
@@ -45,6 +46,7 @@ func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
 }
 
 func TestTheDayOfARuleIsCountedByQuarterHour(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	inbox := w.db.Inbox()
 	rule := w.rule()
@@ -73,6 +75,7 @@ func TestTheDayOfARuleIsCountedByQuarterHour(t *testing.T) {
 }
 
 func TestActivityOfAStormIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.plenty(rule, 100_001)
@@ -93,6 +96,7 @@ func TestActivityOfAStormIsBounded(t *testing.T) {
 }
 
 func TestAListTellsHowAttemptsEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
 	wantVerdicts := func(when string, want ...notify.Verdict) (first api.NotificationRecord) {

@@ -121,6 +121,7 @@ func call(t *testing.T, method, url string, body any) (int, map[string]any) {
 }
 
 func TestFromAFailureToAMessageOverTheAPI(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	base, logged := w.replica()
 	const secret = "T000/B000/very-secret-token"
@@ -175,6 +176,7 @@ func TestFromAFailureToAMessageOverTheAPI(t *testing.T) {
 }
 
 func TestNewRefusesADatabaseThatIsNotMigrated(t *testing.T) {
+	t.Parallel()
 	url := pgtest.URL(t)
 	conn := pgtest.Conn(t, url)
 	if _, err := conn.Exec(t.Context(), `drop table goose_db_version`); err != nil {
@@ -191,6 +193,7 @@ func TestNewRefusesADatabaseThatIsNotMigrated(t *testing.T) {
 // TestANewerSchemaSaysWhoWorksWithIt starts a program on a database that a later
 // one has migrated.
 func TestANewerSchemaSaysWhoWorksWithIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.exec(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)
 	if err := postgres.Migrate(t.Context(), w.pgURL, slog.New(slog.DiscardHandler)); err != nil {
@@ -219,6 +222,7 @@ func TestANewerSchemaSaysWhoWorksWithIt(t *testing.T) {
 }
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	_, err := app.New(t.Context(), app.Options{Logger: slog.New(slog.DiscardHandler), Roles: []app.Role{"cook"}})
 	for _, want := range []string{"TOCSIN_POSTGRES_URL", "TOCSIN_CLICKHOUSE_URL", "TOCSIN_ENCRYPTION_KEY", `"cook"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {

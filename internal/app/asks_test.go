@@ -198,7 +198,9 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 			<-time.After(watched)
 			asked := tap.counts()
 			took := time.Since(began)
-			if all, quiet := sum(asked)-before, time.Since(listens); all > c.perSecond*int(quiet/time.Second) {
+			// A minute may begin meanwhile, with its sample.
+			const sample = 8
+			if all, quiet := sum(asked)-before, time.Since(listens); all > c.perSecond*int(quiet/time.Second)+sample {
 				t.Errorf("it asked %d times in %v", all, quiet)
 			}
 			for _, query := range slices.Sorted(maps.Keys(asked)) {

@@ -65,6 +65,7 @@ func wantCounts(t *testing.T, got api.BulkCounts, changed, already, refused, unk
 }
 
 func TestThousandsOfAlertsAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const n = 20_000
 	w.plenty(w.rule(), n)
@@ -131,6 +132,7 @@ func TestThousandsOfAlertsAtOnce(t *testing.T) {
 }
 
 func TestWhatCameLaterIsNotSweptAlong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.rule()
 	w.fail(time.Now().Add(time.Second).UnixNano(), "before")
@@ -172,6 +174,7 @@ func (w *world) tickUntil(n int) {
 }
 
 func TestADeedThatIsRepeatedIsDoneOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 1000)
 	deed := api.BulkDeed{ID: w.newID(), Action: alerts.Acknowledge, Actor: "ada", Filter: open()}
@@ -199,6 +202,7 @@ func TestADeedThatIsRepeatedIsDoneOnce(t *testing.T) {
 }
 
 func TestManyAtOnceFinish(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 5000)
 	var all sync.WaitGroup
@@ -219,6 +223,7 @@ func TestManyAtOnceFinish(t *testing.T) {
 }
 
 func TestUndoPutsBackWhatNobodyChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 20)
 	_, done := w.act(alerts.Acknowledge, alerts.Filter{Applications: []string{"app-1"}})
@@ -253,6 +258,7 @@ func TestUndoPutsBackWhatNobodyChanged(t *testing.T) {
 }
 
 func TestUndoLeavesWhatCannotBeOpenAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	counted := func(state string) {
@@ -345,6 +351,7 @@ func (w *world) setEnabled(hook uuid.UUID, enabled bool) {
 }
 
 func TestIDsThatAreUnknownOrAnothersAreCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 3)
 	ids := []uuid.UUID{uuid.New(), uuid.New()}
@@ -392,6 +399,7 @@ func TestAnActionIDIsOfOneSelection(t *testing.T) {
 }
 
 func TestReadingIsEveryonesOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 20)
 	inbox := w.db.Inbox()
@@ -461,6 +469,7 @@ func TestReadingIsEveryonesOwn(t *testing.T) {
 }
 
 func TestMineIsByTarget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ada := rules.Target{Kind: rules.TargetUser, Name: "ada"}
 	mine := w.ruleOf(rules.Definition{Name: "mine", Targets: []rules.Target{{Kind: rules.TargetTeam, Name: "ops"}, ada}})
@@ -478,6 +487,7 @@ func TestMineIsByTarget(t *testing.T) {
 }
 
 func TestGroupsArePagedWithoutGapOrRepeat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first, second := w.rule(), w.rule()
 	w.plenty(first, 100)
@@ -522,6 +532,7 @@ func TestGroupsArePagedWithoutGapOrRepeat(t *testing.T) {
 }
 
 func TestDeliveriesAreSummedUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("a"), w.webhook("b"))
 	w.fail(time.Now().Add(time.Second).UnixNano(), "x")
@@ -543,6 +554,7 @@ select n.notification_id, n.tenant_id, 'DELIVERED' from notification n join webh
 }
 
 func TestListsAreStableWhileAlertsArrive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.plenty(rule, 500)
@@ -572,6 +584,7 @@ select gen_random_uuid(), $1, $2, 1, 'CRITICAL', 'FIRING', 'new', 'm', gen_rando
 }
 
 func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 10)
 	inbox := w.db.Inbox()

@@ -62,6 +62,7 @@ const (
 )
 
 func TestCountFiresOnceAndClears(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b")
@@ -109,6 +110,7 @@ func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 }
 
 func TestCountByGroup(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{GroupBy: rules.GroupByRoute, WebhookIDs: webhooks(w.webhook("ops"))})
 	odd := "\x00\xff*"
@@ -127,6 +129,7 @@ func TestCountByGroup(t *testing.T) {
 }
 
 func TestCountWaitsForItsDuration(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{ForDurationSeconds: 30, WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
@@ -145,6 +148,7 @@ func TestCountWaitsForItsDuration(t *testing.T) {
 }
 
 func TestCountRemindsUntilAcknowledged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{ReNotifyMinutes: 1, WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
@@ -170,6 +174,7 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 
 // TestResolvedCountIsHeld has a person resolve a count that stays above its threshold.
 func TestResolvedCountIsHeld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
@@ -193,6 +198,7 @@ func TestResolvedCountIsHeld(t *testing.T) {
 
 // TestEditKeepsACountThatFires edits the condition of a rule whose alert fires.
 func TestEditKeepsACountThatFires(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
@@ -216,6 +222,7 @@ func TestEditKeepsACountThatFires(t *testing.T) {
 
 // TestCountHoldsWhatRunsForLong counts exchanges that run for longer than the window.
 func TestCountHoldsWhatRunsForLong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{})
 	at := w.ch.Now(t)
@@ -227,6 +234,7 @@ func TestCountHoldsWhatRunsForLong(t *testing.T) {
 }
 
 func TestCountIgnoresWhatEndedBeforeArming(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.failIn("r", "a", "b")
 	w.counting(rules.Definition{})
@@ -236,6 +244,7 @@ func TestCountIgnoresWhatEndedBeforeArming(t *testing.T) {
 }
 
 func TestDisablingDropsWhatNobodyHasHeardOf(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.counting(rules.Definition{ForDurationSeconds: 30})
 	w.failIn("r", "a", "b", "c")
@@ -247,6 +256,7 @@ func TestDisablingDropsWhatNobodyHasHeardOf(t *testing.T) {
 }
 
 func TestDatabaseHoldsOneOpenAlertPerGroup(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{})
 	w.failIn("r", "a", "b", "c")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestMessagesAreCountedAndSearched(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ops, desk := w.webhook("ops"), w.webhook("desk")
 	w.owed(ops, "a", "b", "c")

@@ -51,7 +51,7 @@ func (w *world) start(settings ...string) *process {
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
-		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2s", "TOCSIN_LEASE=2s",
+		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=4s", "TOCSIN_LEASE=4s",
 		"TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=6s")
 	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()
@@ -139,6 +139,7 @@ func TestKilledInTheCommit(t *testing.T) {
 // TestKilledDuringTheCall shows the one window in which a crash may send a
 // message twice, and that it is visible.
 func TestKilledDuringTheCall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a")
@@ -171,6 +172,7 @@ func TestKilledDuringTheCall(t *testing.T) {
 
 // TestRestartsInOrder ends a replica by a signal and starts it again.
 func TestStoppedAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a", "b")
@@ -190,6 +192,7 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 }
 
 func TestRetryScheduleIsASetting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	w.receiver.respond(func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusInternalServerError) })

@@ -117,6 +117,7 @@ func (w *world) settle(s notify.Settlement) error {
 const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
 
 func TestDelivered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a", "b")
 	w.deliver()
@@ -133,6 +134,7 @@ func TestDelivered(t *testing.T) {
 }
 
 func TestEachBoundWebhookIsTold(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("one"), w.webhook("two"))
 	w.fail(rule.ArmedSinceNS+1000, "a")
@@ -142,6 +144,7 @@ func TestEachBoundWebhookIsTold(t *testing.T) {
 }
 
 func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "try later", http.StatusBadGateway) })
 	w.owed(w.webhook("ops"), "a")
@@ -164,6 +167,7 @@ func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
 }
 
 func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Retry-After", "60")
@@ -189,6 +193,7 @@ func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
 }
 
 func TestGoneSwitchesTheWebhookOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) })
 	hook := w.webhook("ops")
@@ -211,6 +216,7 @@ func TestGoneSwitchesTheWebhookOff(t *testing.T) {
 }
 
 func TestRefusedIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusBadRequest) })
 	w.owed(w.webhook("ops"), "a")
@@ -222,6 +228,7 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 }
 
 func TestStaleClaimantIsFenced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
 	stale := w.claim()[0]
@@ -251,6 +258,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 }
 
 func TestLateSuccessEndsTheNotification(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
 	stale := w.claim()[0]
@@ -296,6 +304,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 }
 
 func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ids := make([]string, 60)
 	for i := range ids {
@@ -325,6 +334,7 @@ func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {
 }
 
 func TestDeadEndpointDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	dead, healthy := w.webhook("dead"), w.webhook("healthy")
 	_, release := w.receiver.hang()
@@ -343,6 +353,7 @@ func TestDeadEndpointDelaysNoOther(t *testing.T) {
 }
 
 func TestUnreadableSecretKeepsTheOthersGoing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	good, bad := w.webhook("good"), w.webhook("bad")
 	w.owed(good, "a")
@@ -355,6 +366,7 @@ func TestUnreadableSecretKeepsTheOthersGoing(t *testing.T) {
 }
 
 func TestDeletingAWebhook(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.owed(hook, "a")

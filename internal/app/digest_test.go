@@ -155,6 +155,7 @@ func TestTheBoundOfDigests(t *testing.T) {
 }
 
 func TestWhatWasAttemptedIsNotGathered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.digesting(notify.KindGeneric, 20, 0)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
@@ -171,6 +172,7 @@ func TestWhatWasAttemptedIsNotGathered(t *testing.T) {
 }
 
 func TestMembersHaveTheStatusOfTheirDigest(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		want   []string
@@ -180,6 +182,7 @@ func TestMembersHaveTheStatusOfTheirDigest(t *testing.T) {
 		"retrying":  {http.StatusBadGateway, []string{"RETRYING 31"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(c.status) })
 			w.storm(w.digesting(notify.KindGeneric, 20, 0), 30)
@@ -191,6 +194,7 @@ func TestMembersHaveTheStatusOfTheirDigest(t *testing.T) {
 }
 
 func TestExhaustedDigestLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
 	w.storm(w.digesting(notify.KindGeneric, 20, 0), 30)
@@ -207,6 +211,7 @@ func TestExhaustedDigestLosesNothing(t *testing.T) {
 }
 
 func TestManyGatherAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.storm(w.digesting(notify.KindGeneric, 20, 0), 2*notify.DigestSize+500)
 	const dispatchers = 6
@@ -236,6 +241,7 @@ func TestManyGatherAtOnce(t *testing.T) {
 }
 
 func TestDigestPayload(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var body []byte
 	w.receiver.tap = func(b []byte) { body = b }
@@ -382,6 +388,7 @@ func TestKilledWhileGathering(t *testing.T) {
 
 // TestOutageTellsOperatorsOnce lets many rules fail at once.
 func TestOutageTellsOperatorsOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	got := w.judging()
 	_, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
@@ -431,6 +438,7 @@ func TestOutageTellsOperatorsOnce(t *testing.T) {
 
 // TestDigestOfAWebhookThatWentOff keeps what is owed.
 func TestDigestOfAWebhookThatWentOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.digesting(notify.KindGeneric, 20, 0)
 	w.storm(hook, 30)

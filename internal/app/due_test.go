@@ -10,6 +10,7 @@ import (
 
 // A claim tells when to look again, by Postgres's clock.
 func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	want := func(what string, claims int, next time.Duration) {
 		t.Helper()
@@ -48,6 +49,7 @@ func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
 // What is written between a notification's first row in the outbox and its last is
 // in no index: else each claim, renewal and beginning would write to all of them.
 func TestClaimsWriteToNoIndex(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.wantColumn("indexed", `select distinct a.attname::text
 		from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
@@ -58,6 +60,7 @@ func TestClaimsWriteToNoIndex(t *testing.T) {
 
 // A row whose lease lapses is taken before what became due after it.
 func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.owed(hook, "first")

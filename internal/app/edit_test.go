@@ -93,6 +93,7 @@ func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 // what failed before the edit and shows up after it is found, although scans
 // name the applications of their rules.
 func TestTheFormerApplicationIsStillScanned(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "moved", Scope: rules.Scope{Applications: []string{"orders"}}})
 	w.tick()
@@ -120,6 +121,7 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 // look-back, which is then made longer: what the first condition decides on, and
 // shows up only now, is found.
 func TestALongerLookBackReachesFormerConditions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "moved", Scope: rules.Scope{Applications: []string{"orders"}}})
 	d := rule.Definition
@@ -147,6 +149,7 @@ func TestALongerLookBackReachesFormerConditions(t *testing.T) {
 
 // TestFormerConditionsAreKept edits a rule that had 150 other conditions before.
 func TestFormerConditionsAreKept(t *testing.T) {
+	t.Parallel()
 	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
 	for name, c := range map[string]struct {
 		// The conditions stood for a second each, the last one until so long ago.
@@ -160,6 +163,7 @@ func TestFormerConditionsAreKept(t *testing.T) {
 		"while their time is still judged": {8 * day, true, "151"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			rule := w.ruleOf(rules.Definition{Name: "edited often"})
 			w.tick()
@@ -183,6 +187,7 @@ func TestFormerConditionsAreKept(t *testing.T) {
 // TestAnotherFireModeArmsAnew has a rule that counts raise an alert for each
 // exchange, and count again: each time, what failed before the edit is history.
 func TestAnotherFireModeArmsAnew(t *testing.T) {
+	t.Parallel()
 	const all = `select coalesce(execution_id, 'count') || ' ' || state from alert order by fired_at, execution_id`
 	w := newWorld(t)
 	rule := w.counting(rules.Definition{ForDurationSeconds: 3600})
@@ -236,6 +241,7 @@ func TestAnotherFireModeArmsAnew(t *testing.T) {
 // TestAnEditThatWaitedArmsWhenItsTurnComes holds the checkpoint of a rule, as a commit
 // does, while its fire mode is edited: what the commit judged is not judged again.
 func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.counting(rules.Definition{})
 	d := rule.Definition

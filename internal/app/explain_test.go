@@ -12,6 +12,7 @@ import (
 // TestExplainAgreesWithEvaluation asks about exchanges before and after they are evaluated, and
 // about one that became visible too late.
 func TestExplainAgreesWithEvaluation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	of := func(name string, change func(*rules.Definition)) rules.Rule {
 		d := rules.Definition{Name: name}

@@ -28,6 +28,7 @@ func (w *world) failOn(from, to, each int) {
 // TestManyGroupsAreRaisedAtOnce has as many groups reach the threshold as a rule may
 // have: their newest exchanges are read together.
 func TestManyGroupsAreRaisedAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{GroupBy: rules.GroupByRoute, WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failOn(0, 1000, 3)
@@ -45,6 +46,7 @@ func TestManyGroupsAreRaisedAtOnce(t *testing.T) {
 // TestGroupsBeyondTheBoundDoNotClear has more groups reach the threshold than a rule may
 // have: those that are left out have not fallen below it.
 func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.counting(rules.Definition{GroupBy: rules.GroupByRoute, NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failOn(0, 1000, 3)

@@ -12,6 +12,7 @@ import (
 
 // TestAlertsTellHowLateTheyAre raises alerts in time and by the look-back.
 func TestAlertsTellHowLateTheyAre(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.tick()

@@ -39,6 +39,7 @@ func (p *process) metrics(t *testing.T) map[string]string {
 // TestMetricsTellWhatIsMissing runs a replica, takes an alert away behind its
 // back, and waits until its reconciliation tells.
 func TestMetricsTellWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	now := w.ch.Now(t)

@@ -93,6 +93,7 @@ func (w *world) raisedInTheEnd(rule rules.Rule) (alerts int) {
 }
 
 func TestPreviewIsWhatEvaluationRaises(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -160,6 +161,7 @@ func (c *clock) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluato
 }
 
 func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -234,6 +236,7 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 }
 
 func TestPreviewIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	now := time.Now()
 	w.history(rand.New(rand.NewPCG(1, 1)), 5000, now.Add(-50*time.Minute), now.Add(-2*time.Second))
@@ -260,6 +263,7 @@ func TestPreviewIsBounded(t *testing.T) {
 
 // TestPreviewOfADay measures what a preview of 24 hours costs.
 func TestPreviewOfADay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`
 insert into exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status, error_type, error_message)
@@ -285,6 +289,7 @@ from numbers(1000000)`, time.Now().Add(-24*time.Hour).UnixNano()))
 }
 
 func TestExchangesAreSearchedAndCounted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.rest()
 	now := time.Now()

@@ -65,6 +65,7 @@ func (w *world) command(args ...string) (output string, code int) {
 // TestReconciliationFindsWhatIsMissing takes alerts and exchanges away and lets
 // the comparison of both databases tell.
 func TestReconciliationFindsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "orders", Filter: rules.Filter{ErrorTypes: []string{"Old"}}})
 	now := w.ch.Now(t)
@@ -133,6 +134,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 // TestReconciliationNamesWhatItDidNotCompare compares a rule that has judged beside
 // twelve that have not, and refuses more hours than there are.
 func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "orders"})
 	now := w.ch.Now(t)
@@ -159,6 +161,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 // TestReconciliationConfirms lets an alert come while it waits, and compares
 // more exchanges than one page holds.
 func TestReconciliationConfirms(t *testing.T) {
+	t.Parallel()
 	const exchanges = 450
 	w := newWorld(t)
 	rule := w.rule()
@@ -215,6 +218,7 @@ func (l *lateAlerts) WithoutAlert(ctx context.Context, rule uuid.UUID, keys []st
 
 // TestRoundsOfTheReconciliation lets rounds over all rules take several passes.
 func TestRoundsOfTheReconciliation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	store := w.db.Reconciliation()
 	next := uuid.New()

@@ -54,6 +54,7 @@ func (w *world) retryAll(order api.RetryOrder) api.Retried {
 }
 
 func TestRetryOfWhatIsSettled(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
 		was    string
@@ -62,6 +63,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 		"delivered": {http.StatusOK, "DELIVERED 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.answers(c.status)
 			w.owed(w.webhook("ops"), "a")
@@ -104,6 +106,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 }
 
 func TestRetryBeginsTheScheduleAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadGateway)
 	w.owed(w.webhook("ops"), "a")
@@ -138,6 +141,7 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 }
 
 func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var bodies []string
 	w.receiver.tap = func(b []byte) { bodies = append(bodies, string(b)) }
@@ -166,6 +170,7 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 }
 
 func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.answers(http.StatusGone)
@@ -192,6 +197,7 @@ func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
 }
 
 func TestTwoPeopleRetryAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadRequest)
 	hook := w.digesting(notify.KindGeneric, 5, 0)
@@ -226,6 +232,7 @@ func TestTwoPeopleRetryAtOnce(t *testing.T) {
 }
 
 func TestRetryRacesWithASettlement(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
 	claimed := w.claim()[0]
@@ -266,6 +273,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 // TestRetriesAmongDeliveries retries without pause while dispatchers work, and
 // holds that nothing is lost or owed twice.
 func TestRetriesAmongDeliveries(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var mu sync.Mutex
 	nth := 0
@@ -321,6 +329,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 }
 
 func TestRetryOfDigests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var bodies []string
 	w.receiver.tap = func(b []byte) { bodies = append(bodies, string(b)) }
@@ -369,6 +378,7 @@ func TestRetryOfDigests(t *testing.T) {
 // TestManyRetriesAreGathered holds that a retry of everything is no storm either,
 // and that what one person retries by itself is told by itself.
 func TestManyRetriesAreGathered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	hook := w.digesting(notify.KindGeneric, 0, 0)
 	w.answers(http.StatusBadRequest)
@@ -402,6 +412,7 @@ func TestManyRetriesAreGathered(t *testing.T) {
 }
 
 func TestRetryAllByFilter(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadRequest)
 	one, two := w.digesting(notify.KindGeneric, 0, 0), w.digesting(notify.KindGeneric, 0, 0)
@@ -432,6 +443,7 @@ func TestRetryAllByFilter(t *testing.T) {
 }
 
 func TestRetryOfManyIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	const n = 20_000
 	w.storm(w.digesting(notify.KindGeneric, 0, 0), n)
@@ -447,6 +459,7 @@ func TestRetryOfManyIsOneTransaction(t *testing.T) {
 
 // TestRetryWakesTheDispatcher lets a replica look at its outbox once an hour.
 func TestRetryWakesTheDispatcher(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadRequest)
 	w.owed(w.webhook("ops"), "a")

@@ -22,6 +22,7 @@ func loopback() []netip.Prefix {
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 func TestEqualStartTimes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	at := rule.ArmedSinceNS + 1000
@@ -95,6 +96,7 @@ func TestFaultInTheCommitLeavesNothing(t *testing.T) {
 }
 
 func TestThreeAndTwo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
@@ -121,6 +123,7 @@ func TestThreeAndTwo(t *testing.T) {
 }
 
 func TestOnlyWhatFailsAfterArming(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.fail(w.ch.Now(t)-2_000_000_000, "two seconds before")
 	w.fail(w.ch.Now(t), "just before")
@@ -131,6 +134,7 @@ func TestOnlyWhatFailsAfterArming(t *testing.T) {
 }
 
 func TestDisabledTimeIsNotAlerted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.fail(rule.ArmedSinceNS+1000, "armed")
@@ -153,6 +157,7 @@ func TestDisabledTimeIsNotAlerted(t *testing.T) {
 }
 
 func TestLateArrivalsAreFoundOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.tick()
@@ -185,6 +190,7 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 }
 
 func TestEditingTextsKeepsTheCursor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule()
 	w.tick()
@@ -202,6 +208,7 @@ func TestEditingTextsKeepsTheCursor(t *testing.T) {
 }
 
 func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "edited", Filter: rules.Filter{ErrorTypes: []string{"Old"}}})
 	w.tick()
@@ -252,6 +259,7 @@ func TestUnreadableCheckpointHoldsUpNoOtherPartition(t *testing.T) {
 }
 
 func TestNanosecondsSurviveTheWholeWay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))
 	at := rule.ArmedSinceNS + 123
@@ -267,6 +275,7 @@ func TestNanosecondsSurviveTheWholeWay(t *testing.T) {
 }
 
 func TestPoisonIsKeptApart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	good := w.rule()
 	bad := w.rule()

@@ -256,6 +256,7 @@ const (
 )
 
 func TestMessageFollowsItsAlert(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -279,6 +280,7 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 }
 
 func TestChangesInARowAreOneUpdate(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -295,6 +297,7 @@ func TestChangesInARowAreOneUpdate(t *testing.T) {
 }
 
 func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
@@ -305,6 +308,7 @@ func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
 
 // TestAcknowledgedWhileItIsPosted acknowledges in the middle of the call.
 func TestAcknowledgedWhileItIsPosted(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	alert := w.firing()[0].ID
@@ -321,6 +325,7 @@ func TestAcknowledgedWhileItIsPosted(t *testing.T) {
 
 // TestPostOfUnknownOutcome loses a process between the post and its record.
 func TestPostOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	lost := w.claim()[0]
@@ -351,6 +356,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 
 // TestFencedPostIsStillFollowed settles a post whose claim has passed to another.
 func TestFencedPostIsStillFollowed(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.slack.misbehave(func(string, http.ResponseWriter, *http.Request) bool {
@@ -363,6 +369,7 @@ func TestFencedPostIsStillFollowed(t *testing.T) {
 }
 
 func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -394,6 +401,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 }
 
 func TestAlertThatChangesDuringItsUpdate(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -412,6 +420,7 @@ func TestAlertThatChangesDuringItsUpdate(t *testing.T) {
 }
 
 func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a", "b")
 	w.exec(`update webhook set rate_per_second = 0`)
@@ -428,6 +437,7 @@ func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
 }
 
 func TestUpdatesThatSlackSlowsDownHoldNoMessage(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -452,6 +462,7 @@ func TestUpdatesThatSlackSlowsDownHoldNoMessage(t *testing.T) {
 
 // TestLastChangeIsShownFirst presses while many messages and updates wait.
 func TestLastChangeIsShownFirst(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a", "b", "c", "d")
 	w.exec(`update webhook set rate_per_second = 0`)
@@ -471,6 +482,7 @@ func TestLastChangeIsShownFirst(t *testing.T) {
 
 // TestHeldMessagesHoldTheirUpdates lets Slack ask for a pause after a message.
 func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()
@@ -483,6 +495,7 @@ func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 
 // TestBulkOwesABoundedNumberOfUpdates acknowledges more than Slack could show.
 func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.exec(`insert into slack_message (webhook_id, alert_id, reason, channel, ts)
@@ -563,6 +576,7 @@ func answer(t *testing.T, req *http.Request) (int, string) {
 }
 
 func TestPressedInSlack(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	base, logged := w.replica(func(o *app.Options) {
 		o.SlackAPIURL, o.PollInterval, o.PublicURL = w.slack.url, 50*time.Millisecond, "https://tocsin.example"
@@ -671,6 +685,7 @@ func withBody(req *http.Request, body string) *http.Request {
 
 // TestChangesByAnybodyAreShown changes an alert by a statement of its own.
 func TestChangesByAnybodyAreShown(t *testing.T) {
+	t.Parallel()
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	w.deliver()

@@ -63,6 +63,7 @@ func (s *spans) of(name string) []*otlp.Span {
 // TestTracesLeadFromTheExchangeToTheReceiver has one process raise an alert and attempt its message, which the receiver
 // refuses at first, and another one repeat it. A collector gets both halves of one trace.
 func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	got := &spans{byName: map[string][]*otlp.Span{}}
 	server := httptest.NewServer(got)

@@ -49,6 +49,7 @@ func (r *signedReceiver) verifies(t *testing.T, secret string) bool {
 }
 
 func TestAWebhooksLife(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.rest()
 	other := &signedReceiver{}
@@ -117,6 +118,7 @@ func TestAWebhooksLife(t *testing.T) {
 }
 
 func TestTwoEditsOfAWebhookAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.webhook("hook")
 	hooks := w.db.Webhooks()
@@ -145,6 +147,7 @@ func TestTwoEditsOfAWebhookAtOnce(t *testing.T) {
 }
 
 func TestATestThatFailsSaysWhyWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.rest()
 	hook := answerOf[api.Webhook](t, r.do(201, "POST", "/webhooks", `{"name":"hook","kind":"slack","url":"http://169.254.169.254/services/very-secret-path"}`))
