@@ -485,7 +485,7 @@ func TestRollingRestart(t *testing.T) {
 	if got := len(w.receiver.received()); got != 4*len(ids) {
 		t.Errorf("the receiver got %d messages, want %d", got, 4*len(ids))
 	}
-	// There is a pass each 0.1 s; what a hand-over may add is a tick, and by far not a lease. The rest is the machine's.
+	// There is a pass each 0.25 s; what a hand-over may add is a tick, and by far not a lease. The rest is the machine's.
 	for _, text := range w.column(`select max(extract(epoch from fired_at) - start_time_ns / 1e9)::text from alert`) {
 		longest, err := strconv.ParseFloat(text, 64)
 		if err != nil || longest > patience.Seconds() {

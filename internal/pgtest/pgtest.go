@@ -8,6 +8,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -116,16 +117,27 @@ func withDatabase(tb testing.TB, server, name string) string {
 	return u.String()
 }
 
-func admin(ctx context.Context, server string, statements ...string) error {
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return fmt.Errorf("connect to %s: %w", variable, err)
-	}
-	defer conn.Close(ctx) //nolint:errcheck // a throw-away connection
-	for _, s := range statements {
-		if _, err := conn.Exec(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s, err)
+// admins are connections that make and drop databases, kept for the next test.
+var admins = make(chan *pgx.Conn, 4) //nolint:gochecknoglobals // shared by all tests of a process
+
+func admin(ctx context.Context, server string, statements ...string) (err error) {
+	var conn *pgx.Conn
+	select {
+	case conn = <-admins:
+	default:
+		if conn, err = pgx.Connect(ctx, server); err != nil {
+			return fmt.Errorf("connect to %s: %w", variable, err)
 		}
 	}
-	return nil
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", s, err), conn.Close(ctx))
+		}
+	}
+	select {
+	case admins <- conn:
+		return nil
+	default:
+		return conn.Close(ctx)
+	}
 }
