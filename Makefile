@@ -41,10 +41,13 @@ run: build ## Build everything, start databases, Tocsin and demo traffic, and pr
 .PHONY: test
 test: test-go test-web test-browser ## Run every test, against real databases and in a real browser
 
+# What takes longest begins first, so that no processor is idle at the end.
+longest = ./internal/app ./cmd/devstack/internal/torture ./internal/clickhouse ./cmd/devstack/internal/stack ./internal/postgres ./api
+
 .PHONY: test-go
 test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m, CHECKS=1000 of a package with properties)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
-	set -o pipefail; TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test -json $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS)) | go run ./internal/checks tests
+	set -o pipefail; TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test -json $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS)) | go run ./internal/checks tests
 	@# Modules of their own, without the race detector: what they compile is mostly others'.
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 	@# Without the race detector, which has goroutines run in an order of its own choice, so that no seed
