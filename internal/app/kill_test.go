@@ -21,7 +21,7 @@ func TestKilledAroundTheCall(t *testing.T) {
 		// attempts are those on record in the end.
 		attempts []string
 	}{
-		"in the claim":                   {`create trigger pause before update on outbox for each row when (old.claim_token is distinct from new.claim_token) execute function pause()`, []string{"1 DELIVERED"}},
+		"in the claim": {`create trigger pause before update on outbox for each row when (old.claim_token is distinct from new.claim_token) execute function pause()`, []string{"1 DELIVERED"}},
 		// The commit has been sent with the bodies, and Postgres obeys it.
 		"freezing the body":              {`create trigger pause after insert on notification_body for each row execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},
 		"begun, before the call":         {`create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},

@@ -48,18 +48,22 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 			w.until("the rule has been evaluated", func() bool { return w.column(committed)[0] != since })
 			since = w.column(committed)[0]
 			for _, path := range []string{"/api/v1/alerts?limit=200", "/api/v1/alerts/counts", "/api/v1/notifications?limit=200", "/api/v1/status", "/metrics"} {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
-				if err != nil {
-					t.Fatal(err)
-				}
-				answer, err := http.DefaultClient.Do(request)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = answer.Body.Close()
-				if answer.StatusCode != http.StatusOK {
-					t.Fatalf("%s answers %d", path, answer.StatusCode)
-				}
+				// A busy machine may have no answer in time.
+				w.until(path+" answers", func() bool {
+					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
+					if err != nil {
+						t.Fatal(err)
+					}
+					answer, err := http.DefaultClient.Do(request)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = answer.Body.Close()
+					if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusServiceUnavailable {
+						t.Fatalf("%s answers %d", path, answer.StatusCode)
+					}
+					return answer.StatusCode == http.StatusOK
+				})
 			}
 		}
 	}
