@@ -78,13 +78,15 @@ func TestTheStreamIsCut(t *testing.T) {
 // replica that ends removes its own.
 func TestDeadConsumersAreRemoved(t *testing.T) {
 	server := redistest.New(t)
-	names := func() []string {
-		consumers, err := raw(t, server.URL()).XInfoConsumers(t.Context(), stream, "dispatchers").Result()
+	consumers := func() []client.XInfoConsumer {
+		list, err := raw(t, server.URL()).XInfoConsumers(t.Context(), stream, "dispatchers").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all []string
-		for _, c := range consumers {
+		return list
+	}
+	names := func() (all []string) {
+		for _, c := range consumers() {
 			all = append(all, c.Name)
 		}
 		return all
@@ -112,6 +114,9 @@ func TestDeadConsumersAreRemoved(t *testing.T) {
 	ended.Close(t.Context())
 	if got := names(); !slices.Equal(got, []string{"dead"}) {
 		t.Errorf("consumers %q, want the one that did not end", got)
+	}
+	// Redis tells the silence of a consumer in whole milliseconds.
+	for slices.ContainsFunc(consumers(), func(c client.XInfoConsumer) bool { return c.Idle == 0 }) {
 	}
 	read(redis.Options{URL: server.URL(), Consumer: "alive", ForgetAfter: time.Nanosecond}).Close(t.Context())
 	if got := names(); len(got) != 0 {
