@@ -87,8 +87,8 @@ func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOption
 	return kept, first, err
 }
 
-// awaitEngine waits until no process uses a data directory. One that outlived a killed devstack ends by itself, and has
-// a while of its own to do so where the machine is busy. After that the new one says that the directory is in use.
+// awaitEngine waits until no process uses a data directory: one that outlived a killed devstack ends by itself, which takes
+// a while on a busy machine. If one stays, the process that is started next says so.
 func awaitEngine(ctx context.Context, dataDir string) error {
 	if err := os.MkdirAll(dataDir, 0o750); err != nil {
 		return fmt.Errorf("start ClickHouse: %w", err)
