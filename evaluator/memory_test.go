@@ -9,18 +9,18 @@ import (
 	"tocsin/rules"
 )
 
-// Ten days of alerts in every second, with a look-back of a week: what is remembered
-// stays within an hour of seconds and a week of minutes.
+// Three days of alerts in every second, with a look-back of two days: what is remembered
+// stays within an hour of seconds and two days of minutes.
 func TestMemoryIsBounded(t *testing.T) {
 	const (
-		week    = 7 * 24 * time.Hour
-		seconds = int(fineNS/secondNS) + 60
-		minutes = int(week/time.Minute) + 60
+		lookBack = 2 * 24 * time.Hour
+		seconds  = int(fineNS/secondNS) + 60
+		minutes  = int(lookBack/time.Minute) + 60
 	)
 	m := newMemory([]rules.Status{rules.Failed})
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	for now := begin; now < begin+10*24*hourNS; now += minuteNS {
-		m.fromNS = max(begin, now-week.Nanoseconds())
+	for now := begin; now < begin+3*24*hourNS; now += minuteNS {
+		m.fromNS = max(begin, now-lookBack.Nanoseconds())
 		m.advance(now)
 		r := Range{now - minuteNS, now}
 		var o Observation
@@ -40,7 +40,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ got, most int }{
 		"judged":   {len(m.judged), seconds + minutes},
 		"backlog":  {len(m.backlog), seconds},
-		"looks":    {len(m.looks), int(week/time.Hour) + 3},
+		"looks":    {len(m.looks), int(lookBack/time.Hour) + 3},
 		"raised":   {len(m.raised), 60 * (int(2*recentNS/minuteNS) + 1)},
 		"unlooked": {len(m.unlooked), minutes/10 + 10},
 	} {
