@@ -7,7 +7,7 @@ import (
 
 // Canonical drops what nothing reads any more, and gives what has names of no meaning the
 // first of those that differ in them alone: tokens, revisions, servers and replicas.
-func (m *Evaluation) Canonical(w *World) World {
+func (m *Evaluation) Canonical(w *EvaluationState) EvaluationState {
 	c := *w
 	for r := range c.Processes {
 		m.forget(&c, &c.Processes[r])
@@ -26,14 +26,14 @@ func (m *Evaluation) Canonical(w *World) World {
 	return best
 }
 
-func (m *Evaluation) keepSwapped(best, w *World) {
+func (m *Evaluation) keepSwapped(best, w *EvaluationState) {
 	if m.Replicas > 1 {
 		other := m.swapReplicas(w)
 		keepLess(best, &other)
 	}
 }
 
-func keepLess(best, other *World) {
+func keepLess(best, other *EvaluationState) {
 	if bytes.Compare(worldBytes(other), worldBytes(best)) < 0 {
 		*best = *other
 	}
@@ -41,12 +41,12 @@ func keepLess(best, other *World) {
 
 // worldBytes returns the bytes of a world, all of whose fields are one byte long: there is
 // none between them.
-func worldBytes(w *World) []byte {
+func worldBytes(w *EvaluationState) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w))
 }
 
 // forget drops what nothing reads any more of a process.
-func (m *Evaluation) forget(w *World, p *process) {
+func (m *Evaluation) forget(w *EvaluationState, p *process) {
 	if m.fenced() && !at(p, &w.DB) && !(w.Stalled && at(p, &w.Standby)) {
 		// Nothing that it does changes anything, and what it remembers is dropped.
 		*p = process{}
@@ -76,7 +76,7 @@ func at(p *process, s *store) bool { return p.Token == s.Token && p.Revision == 
 
 // renumber gives tokens and revisions the smallest numbers that behave alike: what matters
 // is which are equal.
-func (m *Evaluation) renumber(w *World) {
+func (m *Evaluation) renumber(w *EvaluationState) {
 	var tokens, revisions [4]*int8
 	n := 0
 	add := func(token, revision *int8) {
@@ -118,7 +118,7 @@ func (m *Evaluation) renumber(w *World) {
 // fenced reports whether a process that is at no stored checkpoint changes nothing.
 func (m *Evaluation) fenced() bool { return m.has("token") && m.has("revision") && m.has("memory") }
 
-func (m *Evaluation) swapReplicas(w *World) World {
+func (m *Evaluation) swapReplicas(w *EvaluationState) EvaluationState {
 	c := *w
 	c.Processes[0], c.Processes[1] = w.Processes[1], w.Processes[0]
 	for _, owner := range []*int8{&c.DB.Owner, &c.Standby.Owner} {
@@ -130,7 +130,7 @@ func (m *Evaluation) swapReplicas(w *World) World {
 	return c
 }
 
-func swapServers(w *World) World {
+func swapServers(w *EvaluationState) EvaluationState {
 	c := *w
 	c.Shows[0], c.Shows[1] = w.Shows[1], w.Shows[0]
 	for r := range c.Processes {

@@ -72,8 +72,8 @@ type dispatcher struct {
 	Lapsed, Taken      bool
 }
 
-// Outside is a state of the delivery.
-type Outside struct {
+// DeliveryState is a state of the delivery.
+type DeliveryState struct {
 	DB          outbox
 	Stalled     bool
 	Standby     outbox
@@ -86,7 +86,7 @@ type Outside struct {
 }
 
 // Initial returns the state before the alert is raised.
-func (m *Delivery) Initial() Outside { return Outside{Failovers: int8(m.Failovers)} }
+func (m *Delivery) Initial() DeliveryState { return DeliveryState{Failovers: int8(m.Failovers)} }
 
 // withUnknown records what the present claimant has begun and stored no outcome of.
 func (m *Delivery) withUnknown(o *outbox) {
@@ -98,8 +98,8 @@ func (m *Delivery) withUnknown(o *outbox) {
 func stands(o *outbox, d *dispatcher) bool { return o.Status == waiting && o.Token == d.Token }
 
 // Next takes each step that is possible.
-func (m *Delivery) Next(w *Outside, emit func(Step, *Outside)) {
-	var next Outside
+func (m *Delivery) Next(w *DeliveryState, emit func(Step, *DeliveryState)) {
+	var next DeliveryState
 	if w.DB.Status == absent {
 		next = *w
 		next.DB.Status, next.DB.ID = waiting, 1
@@ -139,14 +139,14 @@ func (m *Delivery) Next(w *Outside, emit func(Step, *Outside)) {
 }
 
 // work takes the steps of a dispatcher.
-func (m *Delivery) work(w *Outside, r int, emit func(Step, *Outside)) {
+func (m *Delivery) work(w *DeliveryState, r int, emit func(Step, *DeliveryState)) {
 	d := &w.Dispatchers[r]
 	step := func(name string, args ...string) Step {
 		s := Step{Name: name, Args: [3]string{replicaNames(r)}}
 		copy(s.Args[1:], args)
 		return s
 	}
-	var next Outside
+	var next DeliveryState
 	q := &next.Dispatchers[r]
 	switch d.Stage {
 	case resting:
@@ -207,7 +207,7 @@ func (m *Delivery) work(w *Outside, r int, emit func(Step, *Outside)) {
 	}
 }
 
-func (m *Delivery) claim(w *Outside, r int, known bool) {
+func (m *Delivery) claim(w *DeliveryState, r int, known bool) {
 	o := &w.DB
 	m.withUnknown(o)
 	token := w.Tokens + 1
@@ -224,7 +224,7 @@ func (m *Delivery) claim(w *Outside, r int, known bool) {
 }
 
 // settle stores an outcome, and reports whether it can be stored.
-func (m *Delivery) settle(w *Outside, r int, known bool) bool {
+func (m *Delivery) settle(w *DeliveryState, r int, known bool) bool {
 	o, d := &w.DB, &w.Dispatchers[r]
 	switch {
 	case stands(o, d) || o.Status == waiting && !m.has("settle-token"):
@@ -258,7 +258,7 @@ func (m *Delivery) settle(w *Outside, r int, known bool) bool {
 }
 
 // Broken names the promise that a state breaks.
-func (m *Delivery) Broken(w *Outside) string {
+func (m *Delivery) Broken(w *DeliveryState) string {
 	o := &w.DB
 	for n := 1; n <= m.Attempts; n++ {
 		if w.Sent&bit(n) != 0 && o.Record[n] == none && !(o.Status == waiting && o.Begun && int(o.Attempts) == n) {
@@ -284,12 +284,12 @@ func (m *Delivery) Broken(w *Outside) string {
 }
 
 // Kept reports whether the notification is settled, or the bound of the exploration is reached.
-func (m *Delivery) Kept(w *Outside) bool {
+func (m *Delivery) Kept(w *DeliveryState) bool {
 	return w.DB.Status > waiting || int(w.DB.Attempts) == m.Attempts
 }
 
 // Canonical gives tokens the smallest numbers that keep them apart.
-func (m *Delivery) Canonical(w *Outside) Outside {
+func (m *Delivery) Canonical(w *DeliveryState) DeliveryState {
 	c := *w
 	if !m.has("fresh-token") {
 		return c

@@ -165,7 +165,7 @@ func mapOf(from, to int, value func(int) string) string {
 	return "Map(" + strings.Join(list, ", ") + ")"
 }
 
-func (m *Evaluation) quint(alias string, w *World) string {
+func (m *Evaluation) quint(alias string, w *EvaluationState) string {
 	var b strings.Builder
 	is := func(name, value string) { fmt.Fprintf(&b, "      %s::%s == %s,\n", alias, name, value) }
 	is("now", fmt.Sprint(w.Now))
@@ -233,7 +233,7 @@ func (m *Evaluation) quintProcess(alias string, p *process) string {
 		p.From, p.To, server(p.By), p.Forward, p.After, p.Conclusive, elements(p.Holds), p.End, p.More)
 }
 
-func (m *Delivery) quint(alias string, w *Outside) string {
+func (m *Delivery) quint(alias string, w *DeliveryState) string {
 	var b strings.Builder
 	is := func(name, value string) { fmt.Fprintf(&b, "      %s::%s == %s,\n", alias, name, value) }
 	is("db", m.quintOutbox(&w.DB))
