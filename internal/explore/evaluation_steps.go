@@ -269,4 +269,3 @@ func (m *Evaluation) conclude(p *process, k *memory, done set) {
 		}
 	}
 }
-
