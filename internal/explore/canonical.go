@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bytes"
+	"slices"
 	"unsafe"
 )
 
@@ -47,7 +48,7 @@ func worldBytes(w *EvaluationState) []byte {
 
 // forget drops what nothing reads any more of a process.
 func (m *Evaluation) forget(w *EvaluationState, p *process) {
-	if m.fenced() && !at(p, &w.DB) && !(w.Stalled && at(p, &w.Standby)) {
+	if m.fenced() && !at(p, &w.DB) && (!w.Stalled || !at(p, &w.Standby)) {
 		// Nothing that it does changes anything, and what it remembers is dropped.
 		*p = process{}
 		return
@@ -93,20 +94,19 @@ func (m *Evaluation) renumber(w *EvaluationState) {
 		}
 	}
 	var known [4]int8
-	var labels int8
+	labels := 0
 	lowest := *revisions[0]
 	for i := range n {
 		lowest = min(lowest, *revisions[i])
-		label := int8(0)
-		for ; label < labels && known[label] != *tokens[i]; label++ {
-		}
-		if label == labels {
+		label := slices.Index(known[:labels], *tokens[i])
+		if label < 0 {
+			label = labels
 			known[label] = *tokens[i]
 			labels++
 		}
-		*tokens[i] = label + 1
+		*tokens[i] = int8(label) + 1
 	}
-	w.Tokens = labels
+	w.Tokens = int8(labels)
 	for i := range n {
 		if *revisions[i] -= lowest; m.fenced() {
 			// Of what is compared, only the next revision is new, and it is greater than all.

@@ -159,14 +159,12 @@ func (m *Delivery) work(w *DeliveryState, r int, emit func(Step, *DeliveryState)
 			emit(step("claim", strconv.FormatBool(known)), &next)
 		}
 	case claimed:
-		standing := stands(&w.DB, d)
-		next = *w
-		next.DB.Lease = w.DB.Lease || standing
-		q.Stage, q.Outcome = answered, notMade
-		emit(step("check", "false"), &next)
-		if standing {
-			q.Stage, q.Outcome = checked, none
-			emit(step("check", "true"), &next)
+		for _, wanted := range []bool{true, false} {
+			next = *w
+			if q.Stage = checked; !wanted {
+				q.Stage, q.Outcome = answered, notMade
+			}
+			emit(step("check", strconv.FormatBool(wanted)), &next)
 		}
 	case checked:
 		for _, arrives := range []bool{true, false} {
@@ -261,7 +259,7 @@ func (m *Delivery) settle(w *DeliveryState, r int, known bool) bool {
 func (m *Delivery) Broken(w *DeliveryState) string {
 	o := &w.DB
 	for n := 1; n <= m.Attempts; n++ {
-		if w.Sent&bit(n) != 0 && o.Record[n] == none && !(o.Status == waiting && o.Begun && int(o.Attempts) == n) {
+		if w.Sent&bit(n) != 0 && o.Record[n] == none && (o.Status != waiting || !o.Begun || int(o.Attempts) != n) {
 			return "recorded"
 		}
 		if o.Status == waiting && o.Record[n] == arrived {

@@ -252,7 +252,7 @@ func (m *Evaluation) lookIsDue(p *process) bool {
 }
 
 func (m *Evaluation) mayEnd(p *process) bool {
-	return !(p.Moved && m.lookIsDue(p)) || !m.has("looks")
+	return !p.Moved || !m.lookIsDue(p) || !m.has("looks")
 }
 
 func ended(p *process) process {

@@ -3,6 +3,8 @@ package explore
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
+	"strings"
 )
 
 // Model is a transition system. States are compared by ==.
@@ -27,20 +29,16 @@ type Step struct {
 }
 
 func (s Step) String() string {
-	text := s.Name
-	for i, a := range s.Args {
-		switch {
-		case a == "":
-		case i == 0:
-			text += "(" + a
-		default:
-			text += ", " + a
+	var args []string
+	for _, a := range s.Args {
+		if a != "" {
+			args = append(args, a)
 		}
 	}
-	if s.Args[0] != "" {
-		text += ")"
+	if len(args) == 0 {
+		return s.Name
 	}
-	return text
+	return s.Name + "(" + strings.Join(args, ", ") + ")"
 }
 
 // Result is what an exploration found.
@@ -89,7 +87,10 @@ func Explore[S comparable](model Model[S], most int) Result {
 	x.add(&canonical, 0)
 	r := Result{Whole: true}
 	level := 1 // where the states begin that are one step further
-	for i := 0; i < len(x.states); i++ {
+	for i := 0; ; i++ { // there will be more of them
+		if i == len(x.states) {
+			break
+		}
 		if i == level {
 			r.Depth++
 			level = len(x.states)
@@ -209,8 +210,8 @@ func (x *explorer[S]) trace(at int) []Step {
 	}
 	s := x.model.Initial()
 	trace := make([]Step, 0, len(way))
-	for n := len(way) - 1; n >= 0; n-- {
-		want := &x.states[way[n]]
+	for _, place := range slices.Backward(way) {
+		want := &x.states[place]
 		found := false
 		here := s
 		x.model.Next(&here, func(step Step, next *S) {

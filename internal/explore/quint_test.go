@@ -41,7 +41,7 @@ module traces {
 	}
 	out := &Delivery{Limit: 2, Attempts: 4, Failovers: 2}
 	b.WriteString(out.instance("delivery"))
-	for n := range uint64(8) {
+	for n := range uint64(16) {
 		steps, end := walk(out, n, 40)
 		fmt.Fprintf(&b, "  run deliveryWalk%dTest = %s\n    .expect(and {\n%s    })\n\n", n, run("delivery", steps), out.quint("delivery", &end))
 	}
