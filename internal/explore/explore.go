@@ -86,7 +86,7 @@ func Explore[S comparable](model Model[S], most int) Result {
 	canonical := model.Canonical(&first)
 	x.add(&canonical, 0)
 	r := Result{Whole: true}
-	level := 1 // where the states begin that are one step further
+	level := 1          // where the states begin that are one step further
 	for i := 0; ; i++ { // there will be more of them
 		if i == len(x.states) {
 			break
