@@ -59,16 +59,25 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestGuards takes away one guard after the other, and holds that a promise breaks.
-func TestGuards(t *testing.T) {
-	for _, m := range explore.EvaluationGuards() {
-		if r := explored(t, m); r.Broken == "" {
-			t.Errorf("without %s nothing breaks", m.Without)
-		}
+// fork is a model of which one branch leads nowhere.
+type fork struct{}
+
+func (fork) Initial() int         { return 0 }
+func (fork) Canonical(n *int) int { return *n }
+func (fork) Broken(*int) string   { return "" }
+func (fork) Kept(n *int) bool     { return *n == 1 }
+
+func (fork) Next(n *int, emit func(explore.Step, *int)) {
+	if *n > 0 {
+		return
 	}
-	for _, m := range explore.DeliveryGuards() {
-		if r := explored(t, m); r.Broken == "" {
-			t.Errorf("without %s nothing breaks", m.Without)
-		}
+	for to := range 3 {
+		emit(explore.Step{Name: "go"}, &to)
+	}
+}
+
+func TestWhatCannotComeAboutIsFound(t *testing.T) {
+	if r := explored(t, fork{}); r.Broken != "kept" || len(r.Trace) != 1 || r.States != 3 {
+		t.Errorf("found %s", &r)
 	}
 }

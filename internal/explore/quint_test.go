@@ -17,9 +17,10 @@ var update = flag.Bool("update", false, "write spec/traces.qnt")
 
 const tracesPath = "../../spec/traces.qnt"
 
-// TestTheSpecificationIsTheSameModel holds that spec/traces.qnt is what this package does:
-// walks through the models with the states in which they end, and for each guard the
-// shortest way to break a promise without it. `make spec` takes the same steps in Quint.
+// TestTheSpecificationIsTheSameModel takes away one guard after the other, and holds that a
+// promise breaks; and that spec/traces.qnt is what this package does: walks through the models
+// with the states in which they end, and for each guard the shortest way to break a promise
+// without it. `make spec` takes the same steps in Quint.
 func TestTheSpecificationIsTheSameModel(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`// Written by make generate-spec; do not edit.
@@ -72,8 +73,12 @@ func (m *Delivery) mustBreak(t *testing.T) Result   { t.Helper(); return mustBre
 func mustBreak[S comparable](t *testing.T, m Model[S]) Result {
 	t.Helper()
 	r := Explore(m, 0)
+	t.Logf("%+v: %s", m, &r)
+	for i, step := range r.Trace {
+		t.Logf("%3d %s", i+1, step)
+	}
 	if r.Broken == "" || r.Broken == "kept" {
-		t.Errorf("%+v: nothing is broken: %s", m, &r)
+		t.Errorf("%+v: no invariant is broken", m)
 	}
 	return r
 }
