@@ -52,7 +52,7 @@ test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RA
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 	@# Without the race detector, which has goroutines run in an order of its own choice, so that no seed
 	@# repeats itself, and crashes in timers of bubbles (Go 1.26.8).
-	$(if $(filter ./...,$(PKG)),go test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./internal/simulate)
+	$(if $(filter ./...,$(PKG)),go test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./internal/simulate ./internal/explore)
 	$(if $(filter ./...,$(PKG)),go -C internal/bench test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web
@@ -97,6 +97,19 @@ simulate: ## Simulate the whole engine in virtual time, seed after seed (SEEDS=1
 .PHONY: guards
 guards: ## Take away one guard after the other, and hold that the simulation notices each
 	go test -count=1 -timeout $(TIMEOUT) -tags guards -run 'TestGuards' -v ./internal/simulate
+
+.PHONY: spec
+spec: spec/node_modules/.installed ## Check the specification, and explore it within bounds (ARGS=-wide for larger ones)
+	cd spec && npm run --silent check
+	go test -count=1 -timeout 0 -v ./internal/explore $(ARGS)
+
+.PHONY: generate-spec
+generate-spec: ## Write the steps that internal/explore takes into the specification, to be taken there
+	go test -count=1 -run TestTheSpecificationIsTheSameModel ./internal/explore -update
+
+spec/node_modules/.installed: spec/package-lock.json
+	cd spec && npm install --no-save
+	touch $@
 
 .PHONY: lint
 lint: lint-go lint-web lint-api lint-rules ## Check style, types, the import map and Prometheus's rules

@@ -36,6 +36,7 @@ func layers() []layer {
 		{packages: []string{"internal/seal", "internal/socket"}},
 		{packages: []string{"internal/rulefile"}},
 		{packages: []string{"internal/retention"}},
+		{packages: []string{"internal/explore"}},
 		{packages: []string{"internal/access/..."}, may: vocabulary("internal/access/...")},
 		{packages: []string{"notify"}, may: vocabulary()},
 		{
