@@ -152,7 +152,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 			return err
 		})
 	}
-	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing"} {
+	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing"} {
 		wait("nothing at first", name, false)
 	}
 
@@ -196,6 +196,17 @@ func TestAlertsFireAndClear(t *testing.T) {
 	wait("ClickHouse is away", "TocsinSourceFailing", true)
 	away.Store(false)
 	wait("ClickHouse is back", "TocsinSourceFailing", false)
+
+	// Another key cannot open what the first one has sealed.
+	const former, other32 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+	for _, c := range []struct {
+		keys  string
+		fires bool
+	}{{other32, true}, {other32 + "," + former, false}} {
+		r.stop(t)
+		r = startReplica(t, append(settings, "TOCSIN_LISTEN="+strings.TrimPrefix(api[:len(api)-len("/api/v1")], "http://"), "TOCSIN_ENCRYPTION_KEY="+c.keys)...)
+		wait("the keys are "+c.keys, "TocsinKeyMissing", c.fires)
+	}
 
 	r.stop(t)
 	wait("no replica runs", "TocsinDown", true)

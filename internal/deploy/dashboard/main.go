@@ -1,11 +1,20 @@
 // Command dashboard writes the Grafana dashboard of Tocsin to standard output. Panels are described here in a few words
 // each; everything that Grafana wants beside that is filled in.
+//
+// With -picture it draws the dashboard instead, with the answers of a real Prometheus to its queries. The picture is
+// not Grafana's.
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
+	"time"
 )
 
 // panel is one graph or figure.
@@ -36,7 +45,7 @@ func rows() []row {
 			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
 			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
-			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, or that were switched off.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"})"), 1},
+			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
 			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
 		}},
 		{"Detection", []panel{
@@ -97,13 +106,49 @@ func quantiles(histogram string) []query {
 type object = map[string]any
 
 func main() {
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(dashboard()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "dashboard:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context) error {
+	const minutes = 10
+	picture := flag.String("picture", "", "file to draw the dashboard into, as SVG")
+	ask := flag.String("prometheus", "", "URL of a Prometheus that has scraped Tocsin")
+	scrape := flag.String("scrape", "", "address of a Tocsin that a Prometheus of its own scrapes first")
+	span := flag.Duration("for", minutes*time.Minute, "time that the picture shows")
+	flag.Parse()
+	if *picture == "" {
+		return write(os.Stdout)
+	}
+	if (*ask == "") == (*scrape == "") {
+		return errors.New("give either -prometheus or -scrape")
+	}
+	if *scrape != "" {
+		address, stop, err := watch(ctx, *scrape, *span)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		*ask = address
+	}
+	text, err := draw(ctx, *ask, *span)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*picture, text, 0o644)
+}
+
+// write writes the dashboard as Grafana reads it.
+func write(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(dashboard())
 }
 
 const (
