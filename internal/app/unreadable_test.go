@@ -63,18 +63,18 @@ rules:
 
 	corrupt("filter")
 	id, _, version := rule()
-	f.want(1, []string{`the rule "Broken"`, id, "cannot be read"}, "export")
+	f.want(1, []string{`rule \"Broken\" (` + id, "cannot be read"}, "export")
 	for _, path := range []string{"/activity", "/history"} {
 		f.admin.must(http.StatusOK, http.MethodGet, "/rules/"+id+path, nil)
 	}
 	// Nothing may act on half of a rule.
 	for _, path := range []string{"/preview", "/duplicate", "/enable", "/reconcile"} {
 		refused := f.admin.must(http.StatusConflict, http.MethodPost, "/rules/"+id+path, nil)
-		if !strings.Contains(refused.text("detail"), `the rule "Broken"`) {
+		if !strings.Contains(refused.text("detail"), `rule "Broken"`) {
 			t.Errorf("%s says %v", path, refused.body)
 		}
 	}
-	if out, code := f.command("reconcile", "--confirm", "0s"); code != 1 || !strings.Contains(out, "\nFine ") || !strings.Contains(out, `the rule "Broken"`) {
+	if out, code := f.command("reconcile", "--confirm", "0s"); code != 1 || !strings.Contains(out, "\nFine ") || !strings.Contains(out, `rule \"Broken\" (`+id) {
 		t.Errorf("reconcile ends with %d and says %s", code, out)
 	}
 	// A document that does not name it applies, and one that prunes by label leaves it alone.
@@ -87,7 +87,7 @@ rules:
 	})
 
 	// Labels that cannot be read keep no alert from the inbox.
-	f.exec(`update rule set about = '"nonsense"'`)
+	f.exec(`update rule set about = '{"labels": 7}'`)
 	if alerts := f.admin.must(http.StatusOK, http.MethodGet, "/alerts", nil).body["items"].([]any); len(alerts) == 0 {
 		t.Error("the inbox is empty")
 	}
