@@ -183,7 +183,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	var away atomic.Bool
-	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s"}
+	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s"}
 	r := startReplica(t, settings...)
 	other := startReplica(t, settings...)
 	watch := prometheus(t, r.address)

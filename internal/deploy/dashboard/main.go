@@ -83,8 +83,8 @@ func rows() []row {
 			{"Memory", "Resident, by replica.", "timeseries", "bytes", 6, []query{{"process_resident_memory_bytes{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Goroutines", "By replica.", "timeseries", "none", 6, []query{{"go_goroutines{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Since the last reconciliation and sweep", "Both run all the time; an hour is too long.", "timeseries", "s", 12, []query{
-				{"time() - max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"})", "reconciliation"},
-				{"time() - max(tocsin_swept_timestamp_seconds{job=~\"$job\"})", "retention"},
+				{"time() - (max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"}) > 0)", "reconciliation"},
+				{"time() - (max(tocsin_swept_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
 			}, 0},
 			{"Lost and failing", "Exchanges that became visible too late, failed sweeps, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
 				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
