@@ -198,13 +198,13 @@ test-release: web/dist/index.html ## Test what make release builds (needs dpkg, 
 	go -C internal/release test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...
 
 .PHONY: test-image
-test-image: web/dist/index.html bin/devstack ## Run the image on real databases (needs podman, and root where it has no user namespaces)
-	@if command -v podman >/dev/null; then \
-		bin/devstack run -- go -C internal/release test -timeout $(TIMEOUT) -tags podman -run TestTheImageRuns ./...; \
+test-image: web/dist/index.html bin/devstack ## Run the image on real databases (needs podman, root where it has no user namespaces, and qemu-user)
+	@if command -v podman >/dev/null && command -v qemu-aarch64 >/dev/null; then \
+		bin/devstack run -- go -C internal/release test -timeout $(TIMEOUT) -tags podman -run 'TestTheImageRuns|TestTheOtherArchitecture' ./...; \
 	elif [ "$${CI:-}" = true ]; then \
-		echo 'No podman found: install the packages podman, runc and netavark.' >&2; exit 1; \
+		echo 'No podman or qemu found: install the packages podman, runc, netavark and qemu-user.' >&2; exit 1; \
 	else \
-		echo 'THE IMAGE WAS NOT RUN: no podman found. Install the packages podman, runc and netavark.'; \
+		echo 'THE IMAGE WAS NOT RUN: no podman or qemu found. Install the packages podman, runc, netavark and qemu-user.'; \
 	fi
 
 .PHONY: test-boot
@@ -225,26 +225,61 @@ test-deploy: bin/devstack bin/tocsin ## Test the folder deploy, updates and pool
 	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
 	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
 
+# Kubernetes, etcd and Helm, as built from their modules; internal/deploy/cluster pins them.
+KUBERNETES = v1.37.2
+cluster = $(HOME)/.cache/tocsin/cluster-$(KUBERNETES)
+crds = github.com/prometheus-operator/prometheus-operator@v0.85.0
+
+.PHONY: test-chart
+test-chart: $(cluster)/complete ## Install the chart on a real Kubernetes API server (builds it first: ten minutes, 3 GB of build cache, once)
+	TOCSIN_TEST_CLUSTER=$(cluster) TOCSIN_TEST_CRDS="$$(go mod download -json $(crds) | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p')/example/prometheus-operator-crd" \
+		go -C internal/deploy test -timeout $(TIMEOUT) -tags cluster -run TestARealAPIServer -v .
+
+$(cluster)/complete: internal/deploy/cluster/go.mod
+	@mkdir -p $(cluster)
+	CGO_ENABLED=0 go -C internal/deploy/cluster build -o $(cluster)/etcd go.etcd.io/etcd/server/v3
+	CGO_ENABLED=0 go -C internal/deploy/cluster build -o $(cluster)/helm helm.sh/helm/v4/cmd/helm
+	@# The version as the project's own build states it.
+	CGO_ENABLED=0 go -C internal/deploy/cluster build -o $(cluster)/kube-apiserver -ldflags '-X k8s.io/component-base/version.gitVersion=$(KUBERNETES)' k8s.io/kubernetes/cmd/kube-apiserver
+	touch $@
+
 # The version before: the last one whose replicas cannot work beside those of this version.
 BEFORE ?= 729f274
+
+# A version before whose replicas do work beside those of this version, with its schema.
+BESIDE ?= 967e177
+
+# build_before COMMIT NAME: builds the program of a commit as $$folder/NAME.
+build_before = mkdir "$$folder/$(2)-source"; git archive '$(1)' | tar -x -C "$$folder/$(2)-source"; \
+		CGO_ENABLED=0 go -C "$$folder/$(2)-source" build -o "$$folder/$(2)" ./cmd/tocsin
 
 .PHONY: test-update
 test-update: bin/devstack bin/tocsin ## Update a database at work from the version before (BEFORE=commit; needs its history)
 	@if git cat-file -e '$(BEFORE)^{commit}' 2>/dev/null; then \
-		set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
-		git archive '$(BEFORE)' | tar -x -C "$$folder"; \
-		CGO_ENABLED=0 go -C "$$folder" build -o "$$folder/tocsin" ./cmd/tocsin; \
-		TOCSIN_TEST_BEFORE="$$folder/tocsin" bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestAnUpdate -v .; \
+		set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; $(call build_before,$(BEFORE),before); \
+		TOCSIN_TEST_BEFORE="$$folder/before" bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestAnUpdate -v .; \
 	elif [ "$${CI:-}" = true ]; then \
 		echo 'The update was not tested: the commit $(BEFORE) is missing. Clone with its history.' >&2; exit 1; \
 	else \
 		echo 'THE UPDATE WAS NOT TESTED: the commit $(BEFORE) is missing. Clone with its history.'; \
 	fi
 
+.PHONY: test-rollback
+test-rollback: bin/devstack bin/tocsin ## Go back to versions before (BESIDE, BEFORE=commit; needs their history and Debian's package postgresql)
+	@if git cat-file -e '$(BEFORE)^{commit}' 2>/dev/null && git cat-file -e '$(BESIDE)^{commit}' 2>/dev/null && ls /usr/lib/postgresql/*/bin/pg_dump >/dev/null 2>&1; then \
+		set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; $(call build_before,$(BEFORE),before); $(call build_before,$(BESIDE),beside); \
+		TOCSIN_TEST_BEFORE="$$folder/before" TOCSIN_TEST_BESIDE="$$folder/beside" \
+			bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run 'TestARollback|TestABackupIsTheWayBack' -v .; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'The rollback was not tested: the commits $(BEFORE) and $(BESIDE), and the package postgresql, are needed.' >&2; exit 1; \
+	else \
+		echo 'THE ROLLBACK WAS NOT TESTED: the commits $(BEFORE) and $(BESIDE), and the package postgresql, are needed.'; \
+	fi
+
 .PHONY: test-backup
 test-backup: bin/devstack bin/tocsin ## Dump a database at work, lose it, and restore it (needs Debian's package postgresql)
 	@if ls /usr/lib/postgresql/*/bin/pg_dump >/dev/null 2>&1; then \
-		bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestABackup -v .; \
+		bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) -tags update -run TestABackupIsRestored -v .; \
 	elif [ "$${CI:-}" = true ]; then \
 		echo 'The backup was not tested: the package postgresql is needed.' >&2; exit 1; \
 	else \
@@ -254,6 +289,10 @@ test-backup: bin/devstack bin/tocsin ## Dump a database at work, lose it, and re
 .PHONY: dashboard
 dashboard: ## Write the Grafana dashboard again
 	go -C internal/deploy run ./dashboard > deploy/grafana/tocsin.json
+
+.PHONY: dashboard-picture
+dashboard-picture: ## Draw the dashboard with the data of a Tocsin that runs into docs/pictures (ADDRESS=127.0.0.1:8080; needs prometheus; ten minutes)
+	go -C internal/deploy run ./dashboard -picture ../../docs/pictures/dashboard.svg -scrape '$(ADDRESS)' $(ARGS)
 
 .PHONY: build
 build: web/dist/index.html bin/devstack bin/tocsin ## Build the web application, bin/tocsin and bin/devstack

@@ -51,9 +51,9 @@ type Raised struct {
 
 // GetRuleActivity answers GET /rules/{id}/activity.
 func (s *server) GetRuleActivity(ctx context.Context, req GetRuleActivityRequestObject) (GetRuleActivityResponseObject, error) {
-	rule, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	rule, err := s.namedRule(ctx, req.ID)
 	if err != nil {
-		return nil, fmt.Errorf("get rule: %w", err)
+		return nil, err
 	}
 	day, err := s.Activity.RaisedBy(ctx, tenantOf(ctx), rule.ID)
 	if err != nil {

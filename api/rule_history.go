@@ -13,9 +13,9 @@ const ruleKind = "rule"
 // ListRuleHistory answers GET /rules/{id}/history. A rule has no secrets, so that
 // whoever may read it may read what it was before.
 func (s *server) ListRuleHistory(ctx context.Context, req ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error) {
-	rule, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	rule, err := s.namedRule(ctx, req.ID)
 	if err != nil {
-		return nil, fmt.Errorf("get rule: %w", err)
+		return nil, err
 	}
 	q := AuditQuery{ObjectKind: ruleKind, ObjectID: rule.ID.String()}
 	if q.Limit, err = limitOf(req.Params.Limit); err != nil {

@@ -33,7 +33,10 @@ type RuleRetrier interface {
 
 // RuleReader reads rules.
 type RuleReader interface {
+	// List returns rules, also those that cannot be read: these say so.
 	List(ctx context.Context, tenant string, page NamePage) ([]rules.Rule, error)
+	// Get returns one rule. Of one that cannot be read it returns what can be, with a
+	// fault of kind Conflict.
 	Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
 	// Health returns how the evaluation of rules is doing, by their ids. A rule
 	// that is unknown or was never claimed may be missing.
@@ -141,9 +144,9 @@ func (s *server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (C
 
 // GetRule answers GET /rules/{id}.
 func (s *server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRuleResponseObject, error) {
-	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	r, err := s.namedRule(ctx, req.ID)
 	if err != nil {
-		return nil, fmt.Errorf("get rule: %w", err)
+		return nil, err
 	}
 	health, err := s.evaluationHealth(ctx, []uuid.UUID{r.ID})
 	if err != nil {
@@ -152,6 +155,15 @@ func (s *server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRule
 	answer := GetRule200JSONResponse{Body: ruleAnswer(&r), Headers: GetRule200ResponseHeaders{ETag: etag(r.Version)}}
 	answer.Body.Health = healthAnswer(health, r.ID)
 	return answer, nil
+}
+
+// namedRule returns a rule of which the definition does not matter: it may be one that cannot be read.
+func (s *server) namedRule(ctx context.Context, id uuid.UUID) (rules.Rule, error) {
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), id)
+	if err != nil && r.Unreadable == "" {
+		return r, fmt.Errorf("get rule: %w", err)
+	}
+	return r, nil
 }
 
 // UpdateRule answers PUT /rules/{id}.
@@ -331,6 +343,7 @@ func ruleAnswer(r *rules.Rule) Rule {
 		Owner:              r.Owner,
 		RunbookURL:         r.RunbookURL,
 		Note:               r.Note,
+		Unreadable:         r.Unreadable,
 	}
 }
 

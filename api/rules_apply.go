@@ -54,8 +54,10 @@ type RuleDone struct {
 	ID     uuid.UUID
 	Name   string
 	Action RuleAppliedAction
-	// Before is what an edited rule said; nil for every other.
+	// Before is what an edited rule said; nil for every other, and for one that could not be read.
 	Before *rules.Definition
+	// Unreadable says why an edited rule could not be read; it is armed anew.
+	Unreadable string
 }
 
 const (
@@ -76,6 +78,9 @@ func (s *server) ExportRules(ctx context.Context, _ ExportRulesRequestObject) (E
 	}
 	answer := ExportRules200JSONResponse{Rules: make([]RuleDefinition, len(found))}
 	for i := range found {
+		if err := found[i].Readable(); err != nil {
+			return nil, fmt.Errorf("export rules: %w", err)
+		}
 		answer.Rules[i] = hooks.written(&found[i].Definition)
 	}
 	return answer, nil
@@ -104,6 +109,11 @@ func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (A
 	answer := ApplyRules200JSONResponse{LeftAlone: done.LeftAlone, Rules: make([]RuleApplied, len(done.Rules))}
 	for i, r := range done.Rules {
 		answer.Rules[i] = RuleApplied{Name: r.Name, ID: optional(r.ID), Action: r.Action, Warnings: warnings[i]}
+		if r.Unreadable != "" {
+			answer.Rules[i].Warnings = append(answer.Rules[i].Warnings, FieldError{
+				Field: "definition", Code: "unreadable", Message: fmt.Sprintf("Cannot be read (%s); this one replaces it, and arms the rule anew", r.Unreadable),
+			})
+		}
 		if r.Before != nil {
 			if answer.Rules[i].Changes, err = hooks.changes(r.Before, &set.Definitions[i]); err != nil {
 				return nil, err

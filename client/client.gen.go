@@ -1775,13 +1775,18 @@ type Rule struct {
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
 	// out, whatever the other lists say.
-	Scope         Scope     `json:"scope"`
-	Severity      Severity  `json:"severity"`
-	Targets       []Target  `json:"targets"`
-	Threshold     int       `json:"threshold"`
-	TitleTemplate string    `json:"titleTemplate"`
-	UpdatedAt     time.Time `json:"updatedAt"`
-	Version       int64     `json:"version"`
+	Scope         Scope    `json:"scope"`
+	Severity      Severity `json:"severity"`
+	Targets       []Target `json:"targets"`
+	Threshold     int      `json:"threshold"`
+	TitleTemplate string   `json:"titleTemplate"`
+
+	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
+	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
+	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
+	Unreadable string    `json:"unreadable,omitempty"`
+	UpdatedAt  time.Time `json:"updatedAt"`
+	Version    int64     `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
@@ -3485,7 +3490,7 @@ type ClientInterface interface {
 	//
 	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 	//
@@ -3498,7 +3503,7 @@ type ClientInterface interface {
 	//
 	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 	//
@@ -3510,7 +3515,8 @@ type ClientInterface interface {
 	// ExportRules Export all rules as a document
 	//
 	// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
+	// be read (`unreadable`), the answer is 409 and names it.
 	//
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4713,7 +4719,7 @@ func (c *Client) CreateRule(ctx context.Context, body CreateRuleJSONRequestBody,
 //
 // Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 // another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 // answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 // `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 //
@@ -4736,7 +4742,7 @@ func (c *Client) ApplyRulesWithBody(ctx context.Context, contentType string, bod
 //
 // Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 // another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 // answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 // `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 //
@@ -4758,7 +4764,8 @@ func (c *Client) ApplyRules(ctx context.Context, body ApplyRulesJSONRequestBody,
 // ExportRules Export all rules as a document
 //
 // Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
+// be read (`unreadable`), the answer is 409 and names it.
 //
 // Corresponds with GET /rules/export (the `ExportRules` operationId).
 func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10312,7 +10319,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 	//
@@ -10325,7 +10332,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 	//
@@ -10337,7 +10344,8 @@ type ClientWithResponsesInterface interface {
 	// ExportRulesWithResponse Export all rules as a document
 	//
 	// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
+	// be read (`unreadable`), the answer is 409 and names it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15299,7 +15307,7 @@ func (c *ClientWithResponses) CreateRuleWithResponse(ctx context.Context, body C
 //
 // Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 // another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 // answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 // `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 //
@@ -15318,7 +15326,7 @@ func (c *ClientWithResponses) ApplyRulesWithBodyWithResponse(ctx context.Context
 //
 // Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
 // another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
 // answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
 // `rules[3].filter.statuses[0]`. The body may have 16 MiB.
 //
@@ -15336,7 +15344,8 @@ func (c *ClientWithResponses) ApplyRulesWithResponse(ctx context.Context, body A
 // ExportRulesWithResponse Export all rules as a document
 //
 // Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
+// be read (`unreadable`), the answer is 409 and names it.
 //
 // Returns a wrapper object for the known response body format(s).
 //

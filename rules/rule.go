@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
 )
 
 // FireMode says when a rule raises an alert.
@@ -142,6 +144,17 @@ type Rule struct {
 	// reconciler reads it.
 	SweptBeforeNS        int64
 	CreatedAt, UpdatedAt time.Time
+	// Unreadable says why the stored rule cannot be read; then scope, filter, targets
+	// and what the rule tells about itself may be missing. It is empty of any other rule.
+	Unreadable string
+}
+
+// Readable returns a fault about a rule that cannot be read, which names it and the remedy.
+func (r *Rule) Readable() error {
+	if r.Unreadable == "" {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the rule %q (%s) cannot be read: %s; save its definition anew, by which it is armed anew, or delete it", r.Name, r.ID, r.Unreadable)
 }
 
 // Era is a condition and the stretch of time in which it stood: it decides on

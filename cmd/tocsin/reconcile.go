@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -62,10 +63,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if err := table.Flush(); err != nil {
+	if err := errors.Join(table.Flush(), err); err != nil {
 		return err
 	}
 	if err := tellUntil(out, until, unjudged); err != nil {

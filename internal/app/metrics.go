@@ -201,6 +201,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_rules_failing", "Rules that cannot be evaluated.", float64(measured.RulesFailing)},
 		{"tocsin_dead_letters", "Messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
 		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
+		{"tocsin_webhooks_locked", "Webhooks whose secrets this replica cannot open, because it does not have the key.", float64(measured.WebhooksLocked)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
 		gauge.Set(g.value)

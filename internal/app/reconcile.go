@@ -35,7 +35,7 @@ type ReconcileOptions struct {
 type Reconciliation = reconcile.Reconciliation
 
 // Reconcile compares the alerts of rules with the exchanges that match, and
-// tells each. It changes nothing.
+// tells each. It changes nothing. A rule that cannot be read is an error, and holds up no other.
 func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation) error) (err error) {
 	if _, err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
 		return err
@@ -52,20 +52,27 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 	defer func() { err = errors.Join(err, source.Close()) }()
 	r := &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation(), Confirm: o.Confirm}
 	found := 0
+	var refused error
 	err = eachReconcilable(ctx, db.Reconciliation(), func(rule postgres.ReconcilableRule) error {
 		if len(o.Rules) > 0 && !slices.Contains(o.Rules, rule.ID) {
 			return nil
 		}
 		found++
 		result, err := r.Rule(ctx, rule.TenantID, rule.ID, o.Last)
-		if fault.KindOf(err) == fault.NotFound {
+		switch fault.KindOf(err) {
+		case fault.NotFound:
 			return nil // deleted meanwhile
+		case fault.Conflict:
+			refused = errors.Join(refused, err) // cannot be read
+			return nil
+		case fault.Internal, fault.Invalid, fault.Stale:
 		}
 		if err != nil {
 			return err
 		}
 		return each(result)
 	})
+	err = errors.Join(err, refused)
 	if err == nil && found < len(o.Rules) {
 		return fmt.Errorf("of %d rules named, %d are enabled and raise an alert for each exchange", len(o.Rules), found)
 	}

@@ -3,8 +3,10 @@ package deploy
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -103,6 +105,49 @@ func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	}
 }
 
+// namesAreConventional has promtool judge what a replica tells.
+func namesAreConventional(t *testing.T, address string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	check.Stdin = response.Body
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// isDrawn holds that the picture of the dashboard has each of its panels, with lines from Prometheus.
+func isDrawn(t *testing.T, prometheus string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dashboard.svg")
+	if out, err := exec.CommandContext(t.Context(), "go", "run", "./dashboard", "-picture", file, "-prometheus", prometheus, "-for", "30s").CombinedOutput(); err != nil {
+		t.Fatalf("draw: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(text, new(struct{ XMLName xml.Name })); err != nil {
+		t.Errorf("the picture is no XML: %v", err)
+	}
+	for _, p := range panels(t) {
+		if !strings.Contains(string(text), ">"+html.EscapeString(p.Title)+"</text>") {
+			t.Errorf("the picture has no panel %q", p.Title)
+		}
+	}
+	if n := strings.Count(string(text), "<polyline"); n < len(panels(t))/2 || strings.Contains(string(text), "No data") {
+		t.Errorf("the picture has %d lines, or figures without data", n)
+	}
+}
+
 // source stands before ClickHouse and can take it away. It returns the URL through it.
 func source(t *testing.T, away *atomic.Bool) string {
 	t.Helper()
@@ -138,7 +183,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	var away atomic.Bool
-	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s"}
+	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s"}
 	r := startReplica(t, settings...)
 	other := startReplica(t, settings...)
 	watch := prometheus(t, r.address)
@@ -152,7 +197,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 			return err
 		})
 	}
-	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing"} {
+	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing"} {
 		wait("nothing at first", name, false)
 	}
 
@@ -191,11 +236,24 @@ func TestAlertsFireAndClear(t *testing.T) {
 	wait("the message is discarded", "TocsinDeadLetters", false)
 
 	everyQueryShowsSomething(t, watch)
+	namesAreConventional(t, r.address)
+	isDrawn(t, watch)
 
 	away.Store(true)
 	wait("ClickHouse is away", "TocsinSourceFailing", true)
 	away.Store(false)
 	wait("ClickHouse is back", "TocsinSourceFailing", false)
+
+	// Another key cannot open what the first one has sealed.
+	const former, other32 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+	for _, c := range []struct {
+		keys  string
+		fires bool
+	}{{other32, true}, {other32 + "," + former, false}} {
+		r.stop(t)
+		r = startReplica(t, append(settings, "TOCSIN_LISTEN="+strings.TrimPrefix(api[:len(api)-len("/api/v1")], "http://"), "TOCSIN_ENCRYPTION_KEY="+c.keys)...)
+		wait("the keys are "+c.keys, "TocsinKeyMissing", c.fires)
+	}
 
 	r.stop(t)
 	wait("no replica runs", "TocsinDown", true)

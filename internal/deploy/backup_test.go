@@ -86,22 +86,12 @@ func TestABackupIsRestored(t *testing.T) {
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
 	dump := filepath.Join(t.TempDir(), "tocsin.dump")
-	run := func(name string, args ...string) {
-		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), filepath.Join(programs, name), args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
-		}
-	}
-	run("pg_dump", "--format=custom", "--file="+dump, u.postgres)
+	runs(t, filepath.Join(programs, "pg_dump"), "--format=custom", "--file="+dump, u.postgres)
 	u.fail(500, "rand() % 3000")
 	u.arrived("/an-hour")
 
 	u.stop(cmd, log)
-	name := strings.TrimPrefix(mustParse(t, u.postgres).Path, "/")
-	for _, statement := range []string{"drop database " + name, "create database " + name} {
-		run("psql", "--command="+statement, base.String())
-	}
-	run("pg_restore", "--exit-on-error", "--dbname="+u.postgres, dump)
+	u.restore(base.String(), programs, dump)
 	u.fail(200, "rand() % 3000")
 	if out := u.does(u.now, "doctor"); !strings.Contains(out, "✓ keys") {
 		t.Errorf("the doctor does not say that the secrets open:\n%s", out)
@@ -140,6 +130,23 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 	if twice != 500 {
 		t.Errorf("%d exchanges were told twice, want the 500 between backup and loss", twice)
+	}
+}
+
+// restore puts a dump in the place of the database, of which nobody is a client.
+func (u *update) restore(base, programs, dump string) {
+	u.t.Helper()
+	name := strings.TrimPrefix(mustParse(u.t, u.postgres).Path, "/")
+	for _, statement := range []string{"drop database " + name, "create database " + name} {
+		runs(u.t, filepath.Join(programs, "psql"), "--command="+statement, base)
+	}
+	runs(u.t, filepath.Join(programs, "pg_restore"), "--exit-on-error", "--dbname="+u.postgres, dump)
+}
+
+func runs(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
 	}
 }
 

@@ -195,6 +195,38 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	}
 }
 
+// TestTheChartGoesAroundAPooler has the migration and the wake-up bus reach Postgres itself, and nothing else.
+func TestTheChartGoesAroundAPooler(t *testing.T) {
+	keysOf := func(v map[string]any) map[string]string {
+		t.Helper()
+		objects, err := rendered(t, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]string{}
+		for kind, pod := range map[string]corev1.PodSpec{"Deployment": objects["Deployment"].(*appsv1.Deployment).Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec} {
+			for _, e := range pod.Containers[0].Env {
+				if e.ValueFrom != nil {
+					keys[kind+" "+e.Name] = e.ValueFrom.SecretKeyRef.Key
+				}
+			}
+		}
+		return keys
+	}
+	want := map[string]string{
+		"Deployment TOCSIN_POSTGRES_URL": "postgres-url", "Deployment TOCSIN_CLICKHOUSE_URL": "clickhouse-url", "Deployment TOCSIN_ENCRYPTION_KEY": "encryption-key",
+		"Job TOCSIN_POSTGRES_URL": "postgres-url",
+	}
+	if got := keysOf(values(nil)); !maps.Equal(got, want) {
+		t.Errorf("without a pooler the pods read %v, want %v", got, want)
+	}
+	want["Deployment TOCSIN_BUS_URL"], want["Job TOCSIN_POSTGRES_URL"] = "direct-url", "direct-url"
+	through := map[string]any{"secret": map[string]any{"name": "s", "keys": map[string]any{"directPostgresURL": "direct-url"}}}
+	if got := keysOf(values(through)); !maps.Equal(got, want) {
+		t.Errorf("behind a pooler the pods read %v, want %v", got, want)
+	}
+}
+
 func TestTheChartRefusesWrongValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]any

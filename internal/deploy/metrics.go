@@ -8,7 +8,7 @@ func Metrics() []string {
 		"tocsin_dead_letters", "tocsin_detection_latency_seconds", "tocsin_late_dropped_total", "tocsin_outbox_depth", "tocsin_outbox_oldest_seconds",
 		"tocsin_pass_duration_seconds", "tocsin_reconciled_timestamp_seconds", "tocsin_replicas", "tocsin_rule_missing", "tocsin_rules_failing",
 		"tocsin_source_failing", "tocsin_sweep_failures_total", "tocsin_swept_timestamp_seconds", "tocsin_wake_ups_total", "tocsin_watermark_lag_seconds",
-		"tocsin_webhooks_off", "tocsin_webhooks_open",
+		"tocsin_webhooks_locked", "tocsin_webhooks_off", "tocsin_webhooks_open",
 		// Of the client library.
 		"go_goroutines", "process_cpu_seconds_total", "process_resident_memory_bytes",
 	}

@@ -82,12 +82,18 @@ func (p *perRule) of(path string) (exchanges int) {
 
 func newUpdate(t *testing.T) *update {
 	t.Helper()
-	before := os.Getenv("TOCSIN_TEST_BEFORE")
-	if before == "" {
-		t.Fatal("TOCSIN_TEST_BEFORE does not name the program of the version before: run the test with make test-update")
-	}
 	base, _ := servers(t)
-	return newDatabases(t, before, base)
+	return newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
+}
+
+// programBefore returns the program of a version before this one, which a variable names.
+func programBefore(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Fatalf("%s does not name the program of a version before: run the test with make test-update or make test-rollback", variable)
+	}
+	return path
 }
 
 // newDatabases makes databases of their own, of which that for exchanges has the table that a program describes.

@@ -438,9 +438,9 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 	if row.WebhookID != nil {
 		a.WebhookID = *row.WebhookID
 	}
-	var err error
-	if a.About, err = aboutOf(ruleAbout); err != nil {
-		return a, err
+	// An alert is better without what its rule tells about itself than not at all.
+	if about, err := aboutOf(ruleAbout); err == nil {
+		a.About = about
 	}
 	if row.LateByNs != nil {
 		by := time.Duration(*row.LateByNs)

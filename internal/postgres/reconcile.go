@@ -48,11 +48,12 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		return rules.Rule{}, nil, notFound(err, "rule")
 	}
 	rule, err := ruleOf(row.Rule, row.ArmedSinceNs, nil)
-	if err != nil {
-		return rules.Rule{}, nil, err
+	if err == nil {
+		rule.Former, err = erasOf(row.Former)
 	}
-	if rule.Former, err = erasOf(row.Former); err != nil {
-		return rules.Rule{}, nil, err
+	if err != nil {
+		rule.Unreadable = err.Error()
+		return rules.Rule{}, nil, rule.Readable()
 	}
 	rule.SweptBeforeNS = row.SweptBeforeNs
 	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
@@ -164,6 +165,8 @@ type Gauges struct {
 	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
 	// those that were switched off because it is gone.
 	OpenBreakers, WebhooksOff int64
+	// WebhooksLocked counts those whose secrets are sealed with a key that is not configured.
+	WebhooksLocked int64
 	// Slowest is how far behind the slowest partition or rule is.
 	Slowest time.Duration
 	// Backfills counts the enabled rules with progress of their own.
@@ -206,6 +209,10 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 	if err != nil {
 		return Gauges{}, err
 	}
+	keys, err := s.db.Keys(ctx)
+	if err != nil {
+		return Gauges{}, err
+	}
 	g := Gauges{
 		OutboxDepth:  owed.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
@@ -216,6 +223,11 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 	}
 	if owed.oldest != nil {
 		g.OutboxOldest = *owed.oldest
+	}
+	for _, key := range keys {
+		if !key.Configured {
+			g.WebhooksLocked += key.Secrets
+		}
 	}
 	for i := range partitions {
 		g.Slowest = max(g.Slowest, partitions[i].Lag)

@@ -32,16 +32,22 @@ func (s *Rules) List(ctx context.Context, tenant string, page api.NamePage) ([]r
 	if err != nil {
 		return nil, fmt.Errorf("list rules: %w", err)
 	}
-	list := make([]rules.Rule, len(rows))
-	for i, row := range rows {
-		if list[i], err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", row.Rule.RuleID, err)
-		}
-	}
-	return list, nil
+	return listed(rows), nil
 }
 
-// Get returns one rule.
+// listed returns rules, those that cannot be read among them.
+func listed(rows []pgq.RuleListRow) []rules.Rule {
+	list := make([]rules.Rule, len(rows))
+	for i, row := range rows {
+		var err error
+		if list[i], err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); err != nil {
+			list[i].Unreadable = err.Error()
+		}
+	}
+	return list
+}
+
+// Get returns one rule. Of one that cannot be read it returns what can be, and a fault.
 func (s *Rules) Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
 	return getRule(ctx, s.db.queries, tenant, id)
 }
@@ -51,7 +57,12 @@ func getRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (
 	if err != nil {
 		return rules.Rule{}, notFound(err, "rule")
 	}
-	return ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
+	rule, err := ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
+	if err != nil {
+		rule.Unreadable = err.Error()
+		return rule, rule.Readable()
+	}
+	return rule, nil
 }
 
 // Create stores a rule, armed from now on.
@@ -155,14 +166,16 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	if err := c.of(ctx, q, edit.ID); err != nil {
 		return err
 	}
-	// What ended under the other mode was judged by it, and is history to this one.
-	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode {
+	// What ended under the other mode was judged by it, and is history to this one. So is what
+	// ended under a condition that nobody can read any more.
+	former, unreadable := erasBefore(was)
+	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode || unreadable != nil {
 		if err := q.AlertDropPending(ctx, edit.ID); err != nil {
 			return err
 		}
 		return c.arm(ctx, q, edit.ID, &edit.Definition)
 	}
-	return c.turn(ctx, q, edit, was)
+	return c.turn(ctx, q, edit, was, former)
 }
 
 // SetEnabled enables or disables a rule.
@@ -182,14 +195,21 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 				return err
 			}
 		}
-		if rule, err = getRule(ctx, q, tenant, id); err != nil || was.Enabled == enabled {
+		// What cannot be read can be disabled, but not enabled.
+		read := func() error {
+			rule, err = getRule(ctx, q, tenant, id)
+			if !enabled && rule.Unreadable != "" {
+				return nil
+			}
+			return err
+		}
+		if err := read(); err != nil || was.Enabled == enabled {
 			return err
 		}
 		if err := change.restart(ctx, q, &rule); err != nil {
 			return err
 		}
-		rule, err = getRule(ctx, q, tenant, id)
-		return err
+		return read()
 	})
 	if err != nil {
 		return rules.Rule{}, fmt.Errorf("enable or disable rule: %w", err)
@@ -299,13 +319,20 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 // the present one.
 const formerMost = 100
 
+// erasBefore returns the conditions of a rule, oldest first; the last one stands.
+func erasBefore(was pgq.RuleLockRow) ([]rules.Era, error) {
+	stands := rules.Era{FromNS: was.ArmedSinceNs}
+	eras, err := erasOf(was.Former)
+	if err := errors.Join(err, json.Unmarshal(was.Scope, &stands.Scope), json.Unmarshal(was.Filter, &stands.Filter)); err != nil {
+		return nil, err
+	}
+	return append(eras, stands), nil
+}
+
 // turn begins an era where an edit changes the condition: what ended before it
 // stays the former condition's, for as long as it may still have to be judged.
-func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
-	ended := rules.Era{FromNS: was.ArmedSinceNs}
-	if err := errors.Join(json.Unmarshal(was.Scope, &ended.Scope), json.Unmarshal(was.Filter, &ended.Filter)); err != nil {
-		return fmt.Errorf("the stored condition cannot be read: %w; disable the rule, edit it, and enable it", err)
-	}
+func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow, eras []rules.Era) error {
+	ended := &eras[len(eras)-1]
 	before, beforeErr := json.Marshal([]any{ended.Scope, ended.Filter})
 	after, afterErr := json.Marshal([]any{edit.Definition.Scope, edit.Definition.Filter})
 	if err := errors.Join(beforeErr, afterErr); err != nil {
@@ -314,12 +341,8 @@ func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit,
 	if !was.Enabled || bytes.Equal(before, after) {
 		return q.RuleClearProblem(ctx, edit.ID)
 	}
-	eras, err := erasOf(was.Former)
-	if err != nil {
-		return err
-	}
 	ended.ToNS = max(c.NowNs, ended.FromNS)
-	former, err := json.Marshal(needed(append(eras, ended), c.reachedNS(was.Position), edit.Definition.LookBackSeconds))
+	former, err := json.Marshal(needed(eras, c.reachedNS(was.Position), edit.Definition.LookBackSeconds))
 	if err != nil {
 		return fmt.Errorf("encode former conditions: %w", err)
 	}

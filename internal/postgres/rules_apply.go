@@ -22,13 +22,7 @@ func allRules(ctx context.Context, q *pgq.Queries, tenant string) ([]rules.Rule,
 	if err != nil {
 		return nil, fmt.Errorf("list rules: %w", err)
 	}
-	list := make([]rules.Rule, len(rows))
-	for i, row := range rows {
-		if list[i], err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", row.Rule.RuleID, err)
-		}
-	}
-	return list, nil
+	return listed(rows), nil
 }
 
 // Apply makes the tenant's rules be as a set says. Each edit is that of
@@ -96,6 +90,11 @@ func planOf(stored []rules.Rule, set api.RuleSet) (plan, error) {
 		}
 		delete(named, d.Name)
 		edit := api.RuleEdit{ID: was.ID, Version: was.Version, Definition: d}
+		if was.Unreadable != "" {
+			p.add(api.RuleAppliedActionUpdated, edit, nil)
+			p.done.Rules[len(p.done.Rules)-1].Unreadable = was.Unreadable
+			continue
+		}
 		same, err := sameStored(was.Definition, d)
 		switch {
 		case err != nil:

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -134,5 +135,57 @@ func (p *podman) untilReady() {
 		case <-ctx.Done():
 			p.t.Fatalf("not ready: %s\n%s", said, p.do("logs", "tocsin"))
 		}
+	}
+}
+
+// TestTheOtherArchitectureRuns migrates a database and serves with the binary of the image for arm64, which qemu runs.
+func TestTheOtherArchitectureRuns(t *testing.T) {
+	postgres, clickhouse := os.Getenv("TOCSIN_TEST_POSTGRES_URL"), os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
+	if postgres == "" || clickhouse == "" {
+		t.Fatal("there are no databases: run the tests with make test-image")
+	}
+	files, _ := filesOf(t, loaded(t, "arm64"))
+	binary := filepath.Join(t.TempDir(), "tocsin")
+	if err := os.WriteFile(binary, files["usr/bin/tocsin"], 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("qemu-aarch64", append([]string{binary}, args...)...) //nolint:noctx // ends by itself, or is ended
+		cmd.Env = append(os.Environ(), "TOCSIN_POSTGRES_URL="+postgres, "TOCSIN_CLICKHOUSE_URL="+clickhouse, "TOCSIN_LISTEN="+address,
+			"TOCSIN_ENCRYPTION_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+		return cmd
+	}
+	for _, args := range [][]string{{"version"}, {"migrate"}} {
+		if out, err := command(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s (qemu is needed here: apt-get install qemu-user)", args, err, out)
+		}
+	}
+	server := command("serve")
+	var log strings.Builder
+	server.Stderr = &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill() })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for command("healthcheck").Run() != nil {
+		if ctx.Err() != nil {
+			t.Fatalf("not ready:\n%s", log.String())
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("after SIGTERM it ended with %v:\n%s", err, log.String())
 	}
 }

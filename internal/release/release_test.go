@@ -112,25 +112,10 @@ func TestTheImageHoldsWhatIsNeededAndNoMore(t *testing.T) {
 		config.Config.Labels["org.opencontainers.image.revision"] == "" {
 		t.Errorf("the configuration is %+v", config)
 	}
-	files := map[string][]byte{}
-	content := mutate.Extract(img)
-	defer content.Close() //nolint:errcheck // read to its end
-	for archive := tar.NewReader(content); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Typeflag != tar.TypeReg {
-			continue
-		}
+	files, headers := filesOf(t, img)
+	for _, header := range headers {
 		if header.Uid != 0 || header.Mode&0o022 != 0 {
 			t.Errorf("%s belongs to %d and has mode %o: the user of the image could change it", header.Name, header.Uid, header.Mode)
-		}
-		if files[header.Name], err = io.ReadAll(archive); err != nil {
-			t.Fatal(err)
 		}
 	}
 	for _, want := range []string{
@@ -155,6 +140,30 @@ func TestTheImageHoldsWhatIsNeededAndNoMore(t *testing.T) {
 		t.Errorf("the image knows %d authorities", roots)
 	}
 	checkBill(t, files["usr/share/doc/tocsin/tocsin.cdx.json"])
+}
+
+// filesOf returns the files of an image, by path.
+func filesOf(t *testing.T, img v1.Image) (files map[string][]byte, headers []*tar.Header) {
+	t.Helper()
+	files = map[string][]byte{}
+	content := mutate.Extract(img)
+	defer content.Close() //nolint:errcheck // read to its end
+	for archive := tar.NewReader(content); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, headers
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		headers = append(headers, header)
+		if files[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // checkBill compares a bill of materials with what the product is made of.

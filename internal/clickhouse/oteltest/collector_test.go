@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,16 +77,9 @@ func factories() (otelcol.Factories, error) {
 	}, errors.Join(receiversErr, processorsErr, exportersErr)
 }
 
-// collect runs a Collector that writes to a database until the test ends, and
-// returns the socket at which it takes spans. What it logs is what it complains of.
-func collect(t *testing.T, server, database string) (socket string) {
+// newCollector returns a Collector that a file configures.
+func newCollector(t *testing.T, file string) *otelcol.Collector {
 	t.Helper()
-	directory := t.TempDir()
-	socket = filepath.Join(directory, "otlp")
-	file := filepath.Join(directory, "collector.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, socket, server, database), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	collector, err := otelcol.NewCollector(otelcol.CollectorSettings{
 		Factories: factories, BuildInfo: component.NewDefaultBuildInfo(), DisableGracefulShutdown: true,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
@@ -96,6 +90,42 @@ func collect(t *testing.T, server, database string) (socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return collector
+}
+
+// TestTheCollectorTakesTheConfigurationOfTheComposeFile has a real Collector judge deploy/collector.yaml, and one with a key
+// that there is not.
+func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/collector.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := func(text string) error {
+		file := filepath.Join(t.TempDir(), "collector.yaml")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "${env:CLICKHOUSE_PASSWORD}", "secret")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return newCollector(t, file).DryRun(t.Context())
+	}
+	if err := judged(string(text)); err != nil {
+		t.Error(err)
+	}
+	if err := judged(strings.Replace(string(text), "create_schema", "make_schema", 1)); err == nil || !strings.Contains(err.Error(), "make_schema") {
+		t.Errorf("a key that there is not: %v", err)
+	}
+}
+
+// collect runs a Collector that writes to a database until the test ends, and
+// returns the socket at which it takes spans. What it logs is what it complains of.
+func collect(t *testing.T, server, database string) (socket string) {
+	t.Helper()
+	directory := t.TempDir()
+	socket = filepath.Join(directory, "otlp")
+	file := filepath.Join(directory, "collector.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, socket, server, database), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	collector := newCollector(t, file)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,11 +1,20 @@
 // Command dashboard writes the Grafana dashboard of Tocsin to standard output. Panels are described here in a few words
 // each; everything that Grafana wants beside that is filled in.
+//
+// With -picture it draws the dashboard instead, with the answers of a real Prometheus to its queries. The picture is
+// not Grafana's.
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
+	"time"
 )
 
 // panel is one graph or figure.
@@ -36,7 +45,7 @@ func rows() []row {
 			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
 			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
-			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, or that were switched off.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"})"), 1},
+			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
 			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
 		}},
 		{"Detection", []panel{
@@ -74,8 +83,8 @@ func rows() []row {
 			{"Memory", "Resident, by replica.", "timeseries", "bytes", 6, []query{{"process_resident_memory_bytes{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Goroutines", "By replica.", "timeseries", "none", 6, []query{{"go_goroutines{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Since the last reconciliation and sweep", "Both run all the time; an hour is too long.", "timeseries", "s", 12, []query{
-				{"time() - max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"})", "reconciliation"},
-				{"time() - max(tocsin_swept_timestamp_seconds{job=~\"$job\"})", "retention"},
+				{"time() - (max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"}) > 0)", "reconciliation"},
+				{"time() - (max(tocsin_swept_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
 			}, 0},
 			{"Lost and failing", "Exchanges that became visible too late, failed sweeps, and whether ClickHouse cannot be read.", "timeseries", "none", 12, []query{
 				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
@@ -97,13 +106,49 @@ func quantiles(histogram string) []query {
 type object = map[string]any
 
 func main() {
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(dashboard()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "dashboard:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context) error {
+	const minutes = 10
+	picture := flag.String("picture", "", "file to draw the dashboard into, as SVG")
+	ask := flag.String("prometheus", "", "URL of a Prometheus that has scraped Tocsin")
+	scrape := flag.String("scrape", "", "address of a Tocsin that a Prometheus of its own scrapes first")
+	span := flag.Duration("for", minutes*time.Minute, "time that the picture shows")
+	flag.Parse()
+	if *picture == "" {
+		return write(os.Stdout)
+	}
+	if (*ask == "") == (*scrape == "") {
+		return errors.New("give either -prometheus or -scrape")
+	}
+	if *scrape != "" {
+		address, stop, err := watch(ctx, *scrape, *span)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		*ask = address
+	}
+	text, err := draw(ctx, *ask, *span)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*picture, text, 0o644)
+}
+
+// write writes the dashboard as Grafana reads it.
+func write(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(dashboard())
 }
 
 const (

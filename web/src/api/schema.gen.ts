@@ -900,7 +900,7 @@ export interface paths {
          * Make rules be as a document says
          * @description Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
          *     another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-         *     not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+         *     not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
          *     answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
          *     `rules[3].filter.statuses[0]`. The body may have 16 MiB.
          */
@@ -921,7 +921,8 @@ export interface paths {
         /**
          * Export all rules as a document
          * @description Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-         *     document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+         *     document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
+         *     be read (`unreadable`), the answer is 409 and names it.
          */
         get: operations["exportRules"];
         put?: never;
@@ -2612,6 +2613,12 @@ export interface components {
             targets: components["schemas"]["Target"][];
             threshold: number;
             titleTemplate: string;
+            /**
+             * @description Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
+             *     `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
+             *     previewed, duplicated or exported. Replacing the definition arms the rule anew.
+             */
+            unreadable?: string;
             /** Format: date-time */
             updatedAt: string;
             /** Format: int64 */

@@ -15,6 +15,14 @@ import { number } from "../ui/words";
 export function Health({ rule }: { rule: Rule }) {
   const { health, enabled } = rule;
   const mayRetry = useMay()("retryRule");
+  if (rule.unreadable) {
+    return (
+      <>
+        <div className={table.bad}>Cannot be read: {rule.unreadable}</div>
+        <div className={table.quiet}>Write its definition anew, or delete it.</div>
+      </>
+    );
+  }
   if (!enabled) return <span className={table.quiet}>Disabled</span>;
   if (health?.lastError) {
     return (

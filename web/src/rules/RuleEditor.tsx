@@ -125,6 +125,12 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
         <div className={styles.editor}>
           <div className={styles.left}>
             <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
+              {rule?.unreadable && (
+                <p className={formStyles.note} role="alert">
+                  The stored definition cannot be read ({rule.unreadable}). What is missing below is empty. Saving
+                  replaces it, and the rule applies to exchanges that end from then on.
+                </p>
+              )}
               {!mayWrite && (
                 <p className={formStyles.note}>You can view this rule. Editing requires the editor role.</p>
               )}

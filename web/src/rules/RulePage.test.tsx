@@ -70,3 +70,14 @@ test("a part that cannot be had leaves the others", async () => {
   expect(await screen.findByText(/^Whenever an exchange of orders fails/)).toBeVisible();
   expect(await screen.findByText(/The history could not be loaded/)).toBeVisible();
 });
+
+test("a rule that cannot be read says so, on its page and in its editor", async () => {
+  const unreadable = "the stored filter cannot be read: not an object";
+  server.use(http.get(api("/rules/:id"), () => HttpResponse.json({ ...rule, scope: {}, filter: {}, unreadable })));
+  const { user } = open(address);
+  expect(await screen.findByText("The stored definition of this rule cannot be read.")).toBeVisible();
+  expect(screen.getByText(`Cannot be read: ${unreadable}`)).toBeVisible();
+  expect(screen.queryByText(/^Whenever an exchange/)).toBeNull();
+  await user.click(screen.getByRole("link", { name: "Edit" }));
+  expect(await screen.findByText(/Saving replaces it/)).toHaveTextContent(unreadable);
+});

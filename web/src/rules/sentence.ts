@@ -22,7 +22,8 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
  * least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when
  * it is over."
  */
-export function sentence(rule: Readable, webhookNames: readonly string[]): string {
+export function sentence(rule: Readable & { unreadable?: string }, webhookNames: readonly string[]): string {
+  if (rule.unreadable) return "The stored definition of this rule cannot be read.";
   return rule.fireMode === "COUNT_IN_WINDOW"
     ? `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`
     : `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}.`;

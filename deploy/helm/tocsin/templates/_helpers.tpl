@@ -30,8 +30,3 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
-
-{{- define "tocsin.postgresURL" -}}
-- name: TOCSIN_POSTGRES_URL
-  valueFrom: {secretKeyRef: {name: {{ .Values.secret.name | quote }}, key: {{ .Values.secret.keys.postgresURL | quote }}}}
-{{- end -}}
