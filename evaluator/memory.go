@@ -89,6 +89,9 @@ type memory struct {
 	// unlooked are ranges behind the cursor that were not observed yet, ascending.
 	unlooked []Range
 	looks    map[int64]look
+	// skipped are the ranges of looks that were due when the last pass ended, because they
+	// failed or there was no time: what they would show may not be forgotten either.
+	skipped []Range
 	// raised are alerts that exist, with the starts of their exchanges: a change in
 	// their second offers them again.
 	raised map[uuid.UUID]int64
@@ -126,8 +129,10 @@ func subtract(ranges []Range, r Range) []Range {
 
 func (r Range) overlaps(o Range) bool { return r.FromNS < o.ToNS && o.FromNS < r.ToNS }
 
-// empty reports whether nothing behind the cursor is left to judge.
-func (m *memory) empty() bool { return len(m.backlog) == 0 && len(m.unlooked) == 0 }
+// empty reports whether nothing behind the cursor is left to judge, nor to look at.
+func (m *memory) empty() bool {
+	return len(m.backlog) == 0 && len(m.unlooked) == 0 && len(m.skipped) == 0
+}
 
 // widthNS returns the width of the bucket that begins at an instant.
 func (m *memory) widthNS(fromNS int64) int64 {
@@ -239,8 +244,10 @@ func (m *memory) mark(judged Range, server string) *Mark {
 			fromNS, left = ns, true
 		}
 	}
-	if len(m.unlooked) > 0 {
-		note(m.unlooked[0].FromNS)
+	for _, ranges := range [][]Range{m.unlooked, m.skipped} {
+		for _, r := range ranges {
+			note(r.FromNS)
+		}
 	}
 	for at, u := range m.backlog {
 		if at < judged.FromNS || at >= judged.ToNS || u.server != server {

@@ -170,6 +170,19 @@ func (p *pass) lookOlder(ctx context.Context) {
 	p.lookProblem = ""
 }
 
+// skipLooks notes which looks are due and were not taken by the pass, whatever ended it.
+// Until they are, the cursor from which the look-back is counted stays where it is: what
+// becomes visible at the far end of the look-back meanwhile is still looked at.
+func (p *pass) skipLooks() {
+	p.memory.skipped = nil
+	if len(p.rules.narrow.statuses) == 0 {
+		return
+	}
+	for _, l := range p.memory.planLooks(p.recentFromNS, p.watermarkNS) {
+		p.memory.skipped = append(p.memory.skipped, l.Range)
+	}
+}
+
 // look compares the fingerprints of a planned look, if the rows may have changed. The
 // rows were counted before: what comes in between, the next count shows.
 func (p *pass) look(ctx context.Context, l planned, server string, rows uint64) error {

@@ -93,6 +93,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.skipLooks()
 	for _, s := range recent {
 		if err := p.read(ctx, s); err != nil {
 			return err
