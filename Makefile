@@ -71,6 +71,11 @@ test-browser: build ## Run the browser tests against the real binary (needs Chro
 		echo 'BROWSER TESTS NOT RUN: no Chromium found. Install the package chromium, or name the program in CHROMIUM.'; \
 	fi
 
+.PHONY: storm
+storm: build ## Measure the inbox with 100,000 alerts and during a storm, in a real browser (STORM_ALERTS=100000)
+	cd web && STORM_ALERTS=$(or $(STORM_ALERTS),100000) CHROMIUM="$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}" \
+		../bin/devstack run -- node --test --test-reporter=spec browser/storm.test.mjs
+
 # Postgres writes to the disk as in production, and says when it committed.
 bench_run = bin/devstack run --durable --postgres-setting track_commit_timestamp=on -- go -C internal/bench run .
 

@@ -402,6 +402,10 @@ type replicasFunc func() ([]api.ReplicaRecord, error)
 
 func (f replicasFunc) List(context.Context) ([]api.ReplicaRecord, error) { return f() }
 
+type keysFunc func() ([]api.KeyUse, error)
+
+func (f keysFunc) Keys(context.Context) ([]api.KeyUse, error) { return f() }
+
 type reconcilerFunc func(last time.Duration) (reconcile.Reconciliation, error)
 
 func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error) {

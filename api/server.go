@@ -77,6 +77,7 @@ type Options struct {
 	Status        StatusSource
 	Past          SystemPast
 	Replicas      Replicas
+	Keys          Keys
 	Reconciler    Reconciler
 	Pulse         Pulse
 	// Missed tells pages that return what they have missed; nil tells them nothing.
@@ -176,7 +177,7 @@ func (o *Options) validate() error {
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
 		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
-		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
+		"Replicas": o.Replicas == nil, "Keys": o.Keys == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"Door": o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Past:         historyFunc(func() (api.SystemHistory, error) { return api.SystemHistory{}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
+		Keys:         keysFunc(func() ([]api.KeyUse, error) { return nil, nil }),
 		Reconciler:   reconcilerFunc(func(time.Duration) (reconcile.Reconciliation, error) { return reconcile.Reconciliation{}, nil }),
 		CheckRule:    template.CheckRule,
 		CheckWebhook: checkWebhook,
@@ -375,6 +377,37 @@ func TestReplicasAreListed(t *testing.T) {
 	if !alive.Alive || alive.ClaimedNotifications != 3 || alive.LastBeatAgeSeconds != 1.5 {
 		t.Errorf("living replica %+v", alive)
 	}
+}
+
+func TestEncryptionKeysAreListed(t *testing.T) {
+	role := access.Admin
+	b := newBench(t, func(o *api.Options) {
+		o.Identify = func(*http.Request) (api.Identity, error) {
+			return api.Identity{Tenant: "acme", Actor: "ada", Role: role}, nil
+		}
+		o.Keys = keysFunc(func() ([]api.KeyUse, error) {
+			return []api.KeyUse{
+				{Key: "0a0a0a0a", Secrets: 3, Configured: true, Active: true},
+				{Key: "0b0b0b0b", Secrets: 1, Configured: true},
+				{Key: "0c0c0c0c", Configured: true},
+				{Key: "0d0d0d0d", Secrets: 2},
+				{Secrets: 1},
+			}, nil
+		})
+	})
+	got := into[api.EncryptionKeyList](b.do("GET", "/api/v1/encryption-keys", "").want(200)).Items
+	want := []api.EncryptionKey{
+		{ID: "0a0a0a0a", State: api.EncryptionKeyStateACTIVE, Secrets: 3},
+		{ID: "0b0b0b0b", State: api.EncryptionKeyStateINUSE, Secrets: 1},
+		{ID: "0c0c0c0c", State: api.EncryptionKeyStateUNUSED},
+		{ID: "0d0d0d0d", State: api.EncryptionKeyStateMISSING, Secrets: 2},
+		{State: api.EncryptionKeyStateUNKNOWN, Secrets: 1},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("keys %+v, want %+v", got, want)
+	}
+	role = access.Editor
+	b.do("GET", "/api/v1/encryption-keys", "").want(403)
 }
 
 // TestRefusalIsOneLineInTheLog says that a request which is refused alarms nobody: its

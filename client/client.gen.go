@@ -138,6 +138,33 @@ func (e DiscardFilterStatus) Valid() bool {
 	}
 }
 
+// Defines values for EncryptionKeyState.
+const (
+	EncryptionKeyStateACTIVE  EncryptionKeyState = "ACTIVE"
+	EncryptionKeyStateINUSE   EncryptionKeyState = "IN_USE"
+	EncryptionKeyStateMISSING EncryptionKeyState = "MISSING"
+	EncryptionKeyStateUNKNOWN EncryptionKeyState = "UNKNOWN"
+	EncryptionKeyStateUNUSED  EncryptionKeyState = "UNUSED"
+)
+
+// Valid indicates whether the value is a known member of the EncryptionKeyState enum.
+func (e EncryptionKeyState) Valid() bool {
+	switch e {
+	case EncryptionKeyStateACTIVE:
+		return true
+	case EncryptionKeyStateINUSE:
+		return true
+	case EncryptionKeyStateMISSING:
+		return true
+	case EncryptionKeyStateUNKNOWN:
+		return true
+	case EncryptionKeyStateUNUSED:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ExchangeStatus.
 const (
 	ExchangeStatusCOMPLETED ExchangeStatus = "COMPLETED"
@@ -1064,6 +1091,28 @@ type DiscardedAnswer struct {
 type DisplayToken struct {
 	Token string `json:"token"`
 }
+
+// EncryptionKey defines model for EncryptionKey.
+type EncryptionKey struct {
+	// ID Eight hexadecimal digits of a hash of the key; empty for secrets of unknown format.
+	ID string `json:"id"`
+
+	// Secrets The webhooks whose secrets are encrypted with this key.
+	Secrets int64 `json:"secrets"`
+
+	// State `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
+	// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+	State EncryptionKeyState `json:"state"`
+}
+
+// EncryptionKeyList defines model for EncryptionKeyList.
+type EncryptionKeyList struct {
+	Items []EncryptionKey `json:"items"`
+}
+
+// EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
+// secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+type EncryptionKeyState string
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
@@ -3314,6 +3363,14 @@ type ClientInterface interface {
 	// Corresponds with GET /audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListEncryptionKeys List the encryption keys
+	//
+	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+	//
+	// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
+	ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// StreamEvents Follow the inbox by server-sent events
 	//
 	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
@@ -3458,7 +3515,7 @@ type ClientInterface interface {
 
 	// ListReplicas List the processes that run
 	//
-	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
 	//
 	// Corresponds with GET /replicas (the `ListReplicas` operationId).
 	ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4343,6 +4400,24 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 	return c.Client.Do(req)
 }
 
+// ListEncryptionKeys List the encryption keys
+//
+// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+//
+// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
+func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEncryptionKeysRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // StreamEvents Follow the inbox by server-sent events
 //
 // The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
@@ -4647,7 +4722,7 @@ func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...Req
 
 // ListReplicas List the processes that run
 //
-// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
 //
 // Corresponds with GET /replicas (the `ListReplicas` operationId).
 func (c *Client) ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6952,6 +7027,33 @@ func NewListAuditRequest(server string, params *ListAuditParams) (*http.Request,
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListEncryptionKeysRequest constructs an http.Request for the ListEncryptionKeys method
+func NewListEncryptionKeysRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/encryption-keys")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -10119,6 +10221,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /audit (the `ListAudit` operationId).
 	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error)
 
+	// ListEncryptionKeysWithResponse List the encryption keys
+	//
+	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
+	ListEncryptionKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEncryptionKeysResponse, error)
+
 	// StreamEventsWithResponse Follow the inbox by server-sent events
 	//
 	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
@@ -10283,7 +10395,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListReplicasWithResponse List the processes that run
 	//
-	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11623,6 +11735,54 @@ func (r ListAuditResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListAuditResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListEncryptionKeysResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EncryptionKeyList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListEncryptionKeysResponse) GetJSON200() *EncryptionKeyList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListEncryptionKeysResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListEncryptionKeysResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEncryptionKeysResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEncryptionKeysResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListEncryptionKeysResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -14987,6 +15147,22 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 	return ParseListAuditResponse(rsp)
 }
 
+// ListEncryptionKeysWithResponse List the encryption keys
+//
+// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
+func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEncryptionKeysResponse, error) {
+	rsp, err := c.ListEncryptionKeys(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEncryptionKeysResponse(rsp)
+}
+
 // StreamEventsWithResponse Follow the inbox by server-sent events
 //
 // The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
@@ -15247,7 +15423,7 @@ func (c *ClientWithResponses) RetryNotificationWithResponse(ctx context.Context,
 
 // ListReplicasWithResponse List the processes that run
 //
-// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -16752,6 +16928,39 @@ func ParseListAuditResponse(rsp *http.Response) (*ListAuditResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest AuditPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListEncryptionKeysResponse parses an HTTP response from a ListEncryptionKeysWithResponse call
+func ParseListEncryptionKeysResponse(rsp *http.Response) (*ListEncryptionKeysResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEncryptionKeysResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EncryptionKeyList
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

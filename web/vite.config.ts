@@ -13,6 +13,14 @@ export default defineConfig({
     target: "es2023",
     // A file that is part of the bundle keeps the policy "no script and no font but our own" simple.
     assetsInlineLimit: 0,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          // What pages share comes in few files: each costs as much in headers as a small module has code.
+          groups: [{ name: "shared", test: /\/src\/(api|ui\/(?!plot)|drafts|frame)|@tabler\//, minShareCount: 2 }],
+        },
+      },
+    },
     // What is in the bundle keeps its authors' terms with it.
     license: { fileName: licenses },
   },

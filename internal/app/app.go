@@ -283,7 +283,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Reconciler: &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
-		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Replicas: db.Replicas(), Keys: db, DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,

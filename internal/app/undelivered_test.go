@@ -284,7 +284,7 @@ func TestKeysAreRotated(t *testing.T) {
 		return db
 	}
 	both := open(first + "," + key)
-	uses := func(db *postgres.DB) (list []postgres.KeyUse) {
+	uses := func(db *postgres.DB) (list []api.KeyUse) {
 		t.Helper()
 		list, err := db.Keys(t.Context())
 		if err != nil {
@@ -295,10 +295,10 @@ func TestKeysAreRotated(t *testing.T) {
 		}
 		return list
 	}
-	if got := uses(both); !slices.Equal(got, []postgres.KeyUse{{Configured: true, Sealing: true}, {Secrets: 120, Configured: true}}) {
+	if got := uses(both); !slices.Equal(got, []api.KeyUse{{Configured: true, Active: true}, {Secrets: 120, Configured: true}}) {
 		t.Errorf("before: %+v", got)
 	}
-	if got := uses(open(first)); !slices.Equal(got, []postgres.KeyUse{{Configured: true, Sealing: true}, {Secrets: 120}}) {
+	if got := uses(open(first)); !slices.Equal(got, []api.KeyUse{{Configured: true, Active: true}, {Secrets: 120}}) {
 		t.Errorf("without the old key: %+v", got)
 	}
 	if done, err := open(first).Reseal(t.Context()); err != nil || done.Resealed != 0 || len(done.Unopened) != 120 {
@@ -312,7 +312,7 @@ func TestKeysAreRotated(t *testing.T) {
 		t.Errorf("again: %+v, %v", done, err)
 	}
 	w.wantColumn("nobody's edit is refused for it", `select version || ' ' || updated_at::text from webhook order by name`, before...)
-	if got := uses(both); !slices.Equal(got, []postgres.KeyUse{{Secrets: 120, Configured: true, Sealing: true}, {Configured: true}}) {
+	if got := uses(both); !slices.Equal(got, []api.KeyUse{{Secrets: 120, Configured: true, Active: true}, {Configured: true}}) {
 		t.Errorf("after: %+v", got)
 	}
 	hooks, err := open(first).Webhooks().List(t.Context(), tenant, api.NamePage{Limit: 200})

@@ -6,21 +6,15 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/api"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/internal/seal"
 )
 
-// KeyUse tells with which key secrets are sealed.
-type KeyUse struct {
-	// Key is the id of the key, empty for values of unknown format.
-	Key string
-	// Secrets is how many are sealed with it.
-	Secrets int64
-	// Configured says that the key is there, Sealing that it is the first one.
-	Configured, Sealing bool
-}
+// KeyUse is an encryption key and how much it is used.
+type KeyUse = api.KeyUse
 
-// Keys tells which keys are configured, the sealing one first, and which others are in use.
+// Keys returns the configured keys, the one that encrypts first, and then those that are missing.
 func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
 	rows, err := db.queries.SecretKeys(ctx)
 	if err != nil {
@@ -28,7 +22,7 @@ func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
 	}
 	var uses []KeyUse
 	for i, key := range db.box.Keys() {
-		uses = append(uses, KeyUse{Key: key, Configured: true, Sealing: i == 0})
+		uses = append(uses, KeyUse{Key: key, Configured: true, Active: i == 0})
 	}
 	for _, row := range rows {
 		key, known := seal.KeyOf(row.Head), false

@@ -1,9 +1,9 @@
 // From a new rule to a resolved alert with the keyboard alone, as somebody goes who does not see the screen: the focus is
 // always somewhere and can be seen there, and what happens is said once.
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { idle, visible } from "./look.mjs";
-import { createWorld } from "./world.mjs";
+import { createStage } from "./stage.mjs";
 
 /** Keeps what the live regions of a page say, each change once. */
 function listen() {
@@ -33,7 +33,7 @@ function focused() {
 }
 
 describe("with the keyboard alone", { timeout: 240_000 }, () => {
-  let world;
+  let stage;
   let page;
   const now = () => page.evaluate(() => window.focused());
   const press = (key) => page.keyboard.press(key);
@@ -65,55 +65,64 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     assert.equal(await said(pattern), 1, `${pattern} is said once`);
   };
 
-  before(async () => {
-    world = await createWorld();
-    const context = await world.browser.newContext({ viewport: { width: 1280, height: 800 } });
-    page = await context.newPage();
+  /** Opens the page of a test, which keeps what it says. */
+  const enter = async (path, options = {}) => {
+    page = await stage.open("", { viewport: { width: 1280, height: 800 }, ...options });
     await page.addInitScript(listen);
     await page.addInitScript(`window.focused = ${focused}`);
-    await page.goto(world.url);
+    await page.goto(stage.world.url + path);
+  };
+  const focusIsOnRow = (id) =>
+    page.waitForFunction((wanted) => document.activeElement?.getAttribute("data-alert") === wanted, id, visible);
+
+  before(async () => {
+    stage = await createStage();
+  });
+  afterEach(() => stage.end());
+  after(async () => {
+    await stage?.close();
+  });
+
+  test("one signs in, and goes on from the page", async () => {
+    await enter("/", { storageState: undefined });
     await focusOn(/^E-mail address/);
     await page.keyboard.type("ada@example.com");
     await press("Tab");
     await page.keyboard.type("correct horse battery");
     await press("Enter");
-    assert.equal((await focusOn(/^Inbox$/)).tag, "H1", "who has signed in goes on from the page");
-    await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
-    await page.request.post(`${world.url}/api/v1/webhooks`, {
-      data: { name: "Receiver", kind: "generic", url: world.receiver },
-    });
-  });
-  after(async () => {
-    await world?.close();
+    assert.equal((await focusOn(/^Inbox$/)).tag, "H1");
   });
 
   test("a rule is written beside its preview, and saved", async () => {
+    const webhook = await stage.webhook();
+    const application = stage.name("orders");
+    const name = `Failed ${application}`;
+    await enter("/inbox");
     await tabTo(/^Rules$/);
     await press("Enter");
     await saidOnce(/^Rules$/);
-    await tabTo(/^Create the first rule$/);
+    await tabTo(/^New rule$/);
     await press("Enter");
     assert.equal((await focusOn(/^New rule$/)).tag, "H1", "what was followed is gone: one goes on from the title");
     await tabTo(/^Name$/);
-    await page.keyboard.type("Failed orders");
+    await page.keyboard.type(name);
     await tabTo(/^Applications$/);
-    await page.keyboard.type("orders");
+    await page.keyboard.type(application);
     await press("Enter");
-    await tabTo(/^Receiver$/);
+    await tabTo(new RegExp(`^${webhook.name}$`));
     await press("Space");
-    await saidOnce(/^Whenever an exchange of orders fails, tell Receiver once\.$/);
+    await saidOnce(new RegExp(`^Whenever an exchange of ${application} fails, tell ${webhook.name} once\\.$`));
     await saidOnce(/this would have raised no alert/);
     await tabTo(/^Create the rule$/);
     await press("Enter");
-    await saidOnce(/“Failed orders” was created\./);
+    await saidOnce(new RegExp(`“${name}” was created\\.`));
     assert.equal((await focusOn(/^Rules$/)).tag, "H1");
   });
 
   test("alerts are opened, acknowledged and resolved, and the focus goes on to the next", async () => {
-    await world.fail({ id: "x-1", route: "first" }, { id: "x-2", route: "second" }, { id: "x-3", route: "third" });
-    for (let step = 0; step < 12 && !/^Inbox/.test((await now()).name); step++) await press("Shift+Tab");
-    await press("Enter");
-    await saidOnce(/^Inbox$/);
+    const { application } = await stage.rule();
+    await stage.fail(application, ["first", "second", "third"]);
+    await enter(`/inbox?app=${application}`);
     const rows = page.getByRole("list", { name: "Alerts" }).getByRole("link");
     await page.waitForFunction(() => document.querySelectorAll("[data-alert]").length === 3, undefined, visible);
     const ids = await rows.evaluateAll((all) => all.map((row) => row.dataset.alert));
@@ -128,21 +137,27 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await saidOnce(/ resolved\.Undo$/);
     assert.equal((await now()).alert, ids[0], "what is open keeps its row");
     await press("Escape");
-    await page.waitForFunction((id) => document.activeElement?.getAttribute("data-alert") === id, ids[1], visible);
+    await focusIsOnRow(ids[1]);
     assert.equal(await rows.count(), 2);
 
     await press("Enter");
     await page.getByRole("article", { name: "Alert" }).waitFor(visible);
     await page.getByRole("link", { name: "Close" }).focus();
     await press("Enter");
-    await page.waitForFunction((id) => document.activeElement?.getAttribute("data-alert") === id, ids[1], visible);
+    await focusIsOnRow(ids[1]);
     await press("a");
-    await page.waitForFunction((id) => document.activeElement?.getAttribute("data-alert") === id, ids[2], visible);
+    await focusIsOnRow(ids[2]);
   });
 
   test("a dialog gives the focus back to where it came from", async () => {
-    const row = (await now()).alert;
-    assert.ok(row);
+    const { application, rule } = await stage.rule();
+    await stage.fail(application, ["first"]);
+    await enter(`/inbox?app=${application}`);
+    const row = page.getByRole("list", { name: "Alerts" }).getByRole("link");
+    await row.waitFor(visible);
+    const id = await row.getAttribute("data-alert");
+    await press("j");
+    await focusIsOnRow(id);
     for (const [key, first] of [
       ["?", /^Single-key shortcuts$/],
       ["Control+k", /^Search or run a command$/],
@@ -150,14 +165,14 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
       await press(key);
       await focusOn(first);
       await press("Escape");
-      await page.waitForFunction((id) => document.activeElement?.getAttribute("data-alert") === id, row, visible);
+      await focusIsOnRow(id);
     }
     for (let step = 0; step < 40 && !/^Rules$/.test((await now()).name); step++) await press("Shift+Tab");
     await press("Enter");
-    await tabTo(/^Delete Failed orders$/);
+    await tabTo(new RegExp(`^Delete ${rule.name}$`));
     await press("Enter");
     await page.getByRole("dialog").waitFor(visible);
     await press("Escape");
-    await focusOn(/^Delete Failed orders$/);
+    await focusOn(new RegExp(`^Delete ${rule.name}$`));
   });
 });

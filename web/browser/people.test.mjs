@@ -5,7 +5,9 @@ import { accessibility, tooWide, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
 
 const password = "a long enough password";
-const mostScriptBytes = 350_000;
+
+/** What the scripts of a page may have, as they are sent, charts included. The most has the inbox, 223 kB. */
+const mostScriptBytes = 240_000;
 
 describe("people and pages", { timeout: 240_000 }, () => {
   let world;
@@ -228,26 +230,45 @@ describe("people and pages", { timeout: 240_000 }, () => {
       "/wall",
       "/rules",
       `/rules/${rule.id}`,
+      `/rules/${rule.id}/edit`,
       "/rules/new",
+      "/webhooks",
       "/webhooks/new",
+      `/webhooks/${rule.webhookIds[0]}`,
       "/deliveries",
       "/system",
+      "/account",
       "/users",
+      "/audit",
     ];
     for (const path of paths) {
       const context = await world.browser.newContext({ storageState: await page.context().storageState() });
+      // What comes ahead, for later pages, is no part of the first load.
+      await context.addInitScript(() =>
+        Object.defineProperty(navigator, "connection", { value: { saveData: true }, configurable: true }),
+      );
       const opened = listen(await context.newPage());
       const devtools = await context.newCDPSession(opened);
       await devtools.send("Network.enable");
       const scripts = new Set();
       let bytes = 0;
-      devtools.on("Network.responseReceived", ({ requestId, type }) => type === "Script" && scripts.add(requestId));
+      devtools.on("Network.responseReceived", ({ requestId, type, response }) => {
+        // The editor of a webhook's body takes the place of a plain field once the page is there.
+        if (type === "Script" && !/BodyEditor-/.test(response.url)) scripts.add(requestId);
+      });
       devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
         if (scripts.has(requestId)) bytes += encodedDataLength;
       });
       await opened.goto(world.url + path);
       await opened.getByText("Live", { exact: true }).waitFor(visible);
+      await opened.waitForLoadState("load");
       await opened.waitForFunction(() => document.fonts.status === "loaded");
+      // Until nothing has come for half a second: charts and editors come after the page.
+      for (let before = -1; before !== bytes; ) {
+        before = bytes;
+        await opened.waitForTimeout(500);
+      }
+      if (process.env.TOCSIN_SAY_BYTES) console.log(path, bytes);
       assert.ok(bytes > 50_000 && bytes < mostScriptBytes, `${path}: ${bytes} bytes`);
       await context.close();
     }

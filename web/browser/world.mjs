@@ -13,6 +13,9 @@ const binary = process.env.TOCSIN_BIN ?? fileURLToPath(new URL("../../bin/tocsin
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const startsWithinMs = 30_000;
 
+/** How long each exchange takes. */
+export const lastsMs = 250;
+
 /** Creates the world. What was made before a failure is undone before it is thrown. */
 export async function createWorld() {
   const undo = [];
@@ -121,7 +124,7 @@ function row({
   attributes = {},
 }) {
   const end = Date.now() - ago;
-  const start = end - 250;
+  const start = end - lastsMs;
   const nanoseconds = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)}000000`;
   return JSON.stringify({
     tenant_id: "default",

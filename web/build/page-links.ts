@@ -4,6 +4,9 @@ import type { Plugin } from "vite";
 
 /** The module that each address needs beside the application itself, by the paths of the router. */
 export const pageModules: Readonly<Record<string, string>> = {
+  "/": "src/inbox/InboxPage.tsx",
+  "/inbox": "src/inbox/InboxPage.tsx",
+  "/inbox/$alertId": "src/inbox/InboxPage.tsx",
   "/wall": "src/inbox/WallPage.tsx",
   "/issue": "src/inbox/IssuePage.tsx",
   "/rules": "src/rules/RulesPage.tsx",
@@ -21,6 +24,7 @@ export const pageModules: Readonly<Record<string, string>> = {
   "/users": "src/access/UsersPage.tsx",
   "/tokens": "src/access/TokensPage.tsx",
   "/audit": "src/access/AuditPage.tsx",
+  "/keys": "src/access/KeysPage.tsx",
 };
 
 /**

@@ -37,6 +37,7 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
                 ["/users", "Users"],
                 ["/tokens", "Tokens"],
                 ["/audit", "Audit log"],
+                ["/keys", "Keys"],
               ] as const
             ).map(([to, word]) => (
               <Link key={to} to={to} className={styles.tab}>

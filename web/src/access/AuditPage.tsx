@@ -39,7 +39,7 @@ export function AuditPage() {
       <search className={styles.filters}>
         <Select label="About" options={kinds} value={filter.objectKind ?? ""} onChange={(about) => change({ about })} />
         <Person key={filter.actor} by={filter.actor ?? ""} onChange={(by) => change({ by })} />
-        {filter.objectId && <Button onClick={() => change({ id: "" })}>Show all, not only one</Button>}
+        {filter.objectId && <Button onClick={() => change({ id: "" })}>Show all entries</Button>}
       </search>
       {log.isPending && !failure ? (
         <SkeletonRows headed count={8} height={48} label="Loading the audit log" />

@@ -213,3 +213,24 @@ test("the audit log tells who changed what", async () => {
   await user.click(screen.getByRole("button", { name: "Show" }));
   await expect.poll(() => asked.at(-1)).toBe("?limit=50&objectKind=rule&actor=ada%40example.com");
 });
+
+test("each encryption key says what becomes of it, without revealing a key", async () => {
+  server.use(
+    http.get(api("/encryption-keys"), () =>
+      HttpResponse.json({
+        items: [
+          { id: "0a0a0a0a", state: "ACTIVE", secrets: 3 },
+          { id: "0b0b0b0b", state: "IN_USE", secrets: 1 },
+          { id: "0c0c0c0c", state: "UNUSED", secrets: 0 },
+          { id: "0d0d0d0d", state: "MISSING", secrets: 2 },
+        ],
+      }),
+    ),
+  );
+  open("/keys");
+  expect(await screen.findByRole("row", { name: /0a0a0a0a.*Active.*3 webhooks/ })).toBeVisible();
+  expect(screen.getByRole("row", { name: /0b0b0b0b.*In use.*keys reseal.*1 webhook/ })).toBeVisible();
+  expect(screen.getByRole("row", { name: /0c0c0c0c.*No longer needed.*Remove it/ })).toBeVisible();
+  expect(screen.getByRole("row", { name: /0d0d0d0d.*Missing.*Add it/ })).toBeVisible();
+  expect(screen.getByRole("link", { name: "Settings" })).toHaveAttribute("data-status", "active");
+});

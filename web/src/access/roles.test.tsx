@@ -22,6 +22,7 @@ const webhook = {
   maxConcurrent: 8,
   digestAbove: 0,
   headerNames: [],
+  bodyTemplate: "",
   hasSigningSecret: true,
   health: { state: "ok", consecutiveFailures: 0 },
 };
@@ -94,6 +95,12 @@ const offers: readonly { address: string; shown: RegExp; control: RegExp; operat
     operation: "createToken",
   },
   { address: "/audit", shown: /^(Show|This is for administrators)$/, control: /^Show$/, operation: "listAudit" },
+  {
+    address: "/keys",
+    shown: /^(Encryption keys|This is for administrators)$/,
+    control: /^Reload$/,
+    operation: "listEncryptionKeys",
+  },
 ];
 
 beforeEach(() => {
@@ -108,6 +115,7 @@ beforeEach(() => {
     http.get(api("/replicas"), () => HttpResponse.json({ items: [] })),
     http.get(api("/users"), () => HttpResponse.json({ items: [] })),
     http.get(api("/tokens"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/encryption-keys"), () => HttpResponse.json({ items: [] })),
     http.get(api("/audit"), () => HttpResponse.json({ items: [] })),
   );
 });

@@ -10,6 +10,7 @@ export type Role = Schemas["Role"];
 export type SignIn = Schemas["SignIn"];
 export type User = Schemas["User"];
 export type Token = Schemas["Token"];
+export type EncryptionKey = Schemas["EncryptionKey"];
 export type AuditEntry = Schemas["AuditEntry"];
 
 export const accessKeys = {
@@ -18,6 +19,7 @@ export const accessKeys = {
   users: ["users"] as const,
   tokens: ["tokens"] as const,
   audit: ["audit"] as const,
+  keys: ["keys"] as const,
 };
 
 /** The roles, from the least. Each may do what those before it may. */
@@ -119,6 +121,14 @@ export function tokenList() {
 
 export const createToken = (token: Schemas["NewToken"]) => body(client.POST("/tokens", { body: token }));
 export const revokeToken = (id: string) => body(client.DELETE("/tokens/{id}", { params: { path: { id } } }));
+
+/** The encryption keys, the active one first, as the replica that answers has them. */
+export function encryptionKeys() {
+  return queryOptions({
+    queryKey: accessKeys.keys,
+    queryFn: async ({ signal }) => (await body(client.GET("/encryption-keys", { signal }))).items,
+  });
+}
 
 /** What entries of the audit log are wanted. */
 export type AuditFilter = { actor?: string; objectKind?: string; objectId?: string };

@@ -202,19 +202,19 @@ export function oneAlert(id: string) {
   });
 }
 
-const owedPollMs = 2_000;
+const pendingPollMs = 2_000;
 
-/** An alert's notifications. No event tells of deliveries, so this asks again while one is owed. */
+/** An alert's notifications. No event says that one was delivered, so this asks again while one is pending. */
 export function alertNotifications(id: string) {
   return queryOptions({
     queryKey: alertKeys.notifications(id),
     queryFn: async ({ signal }) =>
       (await body(client.GET("/alerts/{id}/notifications", { signal, params: { path: { id } } }))).items,
-    refetchInterval: (query) => (query.state.data?.some(isOwed) ? owedPollMs : false),
+    refetchInterval: (query) => (query.state.data?.some(isPending) ? pendingPollMs : false),
   });
 }
 
-export function isOwed(notification: Notification): boolean {
+export function isPending(notification: Notification): boolean {
   return notification.status === "PENDING" || notification.status === "RETRYING";
 }
 

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
-import { alertKeys, isOwed } from "./alerts";
+import { alertKeys, isPending } from "./alerts";
 import { body, client, type Notification, type NotificationPage, type NotificationStatus } from "./client";
 
 /** Which notifications a list shows. Empty lists are no restriction. */
@@ -53,7 +53,7 @@ function page(
 
 /** How long until a list is asked for again, by what is loaded of it. No event announces deliveries. */
 export function pollMs(pages: readonly Pick<NotificationPage, "items">[]): number {
-  const pace = pages.some(({ items }) => items.some(isOwed)) ? busyPollMs : idlePollMs;
+  const pace = pages.some(({ items }) => items.some(isPending)) ? busyPollMs : idlePollMs;
   return pace * Math.max(1, pages.length / pagesAtFullPace);
 }
 
@@ -89,7 +89,7 @@ export function oneNotification(id: string) {
   return queryOptions({
     queryKey: notificationKeys.one(id),
     queryFn: ({ signal }) => body(client.GET("/notifications/{id}", { signal, params: { path: { id } } })),
-    refetchInterval: (query) => (query.state.data && isOwed(query.state.data) ? busyPollMs : false),
+    refetchInterval: (query) => (query.state.data && isPending(query.state.data) ? busyPollMs : false),
   });
 }
 

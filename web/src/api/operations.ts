@@ -41,6 +41,7 @@ export const leastRole = {
   createToken: "admin",
   revokeToken: "admin",
   listAudit: "admin",
+  listEncryptionKeys: "admin",
 } as const satisfies Record<string, Role>;
 
 export type Operation = keyof typeof leastRole;

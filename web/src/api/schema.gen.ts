@@ -313,6 +313,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/encryption-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the encryption keys
+         * @description The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+         *     are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
+         */
+        get: operations["listEncryptionKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -600,7 +621,7 @@ export interface paths {
         };
         /**
          * List the processes that run
-         * @description In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+         * @description In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
          */
         get: operations["listReplicas"];
         put?: never;
@@ -1903,6 +1924,25 @@ export interface components {
         DisplayToken: {
             token: string;
         };
+        EncryptionKey: {
+            /** @description Eight hexadecimal digits of a hash of the key; empty for secrets of unknown format. */
+            id: string;
+            /**
+             * Format: int64
+             * @description The webhooks whose secrets are encrypted with this key.
+             */
+            secrets: number;
+            state: components["schemas"]["EncryptionKeyState"];
+        };
+        EncryptionKeyList: {
+            items: components["schemas"]["EncryptionKey"][];
+        };
+        /**
+         * @description `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
+         *     secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
+         * @enum {string}
+         */
+        EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
             application: string;
@@ -3972,6 +4012,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEncryptionKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every key. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EncryptionKeyList"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -4,14 +4,14 @@ import { body, client } from "./client";
 const pollMs = 3_000;
 
 /** How long an answer about Tocsin may take, which is ready at once unless Tocsin hangs. */
-const patienceMs = 10_000;
+const answersWithinMs = 10_000;
 
 /** How Tocsin itself is doing. What does not say so in time does not answer, even though the call has not failed. */
 export function systemStatus() {
   return queryOptions({
     queryKey: ["status"],
     queryFn: async ({ signal, client: cache }) => {
-      const bounded = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(answersWithinMs)]);
       const status = await body(client.GET("/status", { signal: bounded }));
       cache.setQueryData<string>(firstVersionKey, (first) => first ?? status.version);
       return status;

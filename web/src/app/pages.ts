@@ -6,7 +6,9 @@ import { lazyPage } from "./chunk/lazyPage";
 /** How long something that is asked for early waits for its page. */
 const untilShownMs = 5_000;
 
-// Every page but the inbox, which is where one begins.
+export const inbox = lazyPage("Inbox", async () => (await import("../inbox/InboxPage")).InboxPage, {
+  titleHidden: true,
+});
 export const issue = lazyPage("Issue", async () => (await import("../inbox/IssuePage")).IssuePage);
 export const wall = lazyPage("Wall", async () => (await import("../inbox/WallPage")).WallPage);
 export const rules = lazyPage("Rules", async () => (await import("../rules/RulesPage")).RulesPage);
@@ -45,3 +47,4 @@ export const account = lazyPage("Account", async () => (await import("../access/
 export const users = lazyPage("Users", async () => (await import("../access/UsersPage")).UsersPage);
 export const tokens = lazyPage("Tokens", async () => (await import("../access/TokensPage")).TokensPage);
 export const audit = lazyPage("Audit log", async () => (await import("../access/AuditPage")).AuditPage);
+export const keys = lazyPage("Encryption keys", async () => (await import("../access/KeysPage")).KeysPage);

@@ -11,7 +11,6 @@ import { parseAuditSearch } from "../access/audit";
 import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { Page } from "../frame/Page";
 import { parseSearch } from "../inbox/filter";
-import { InboxPage } from "../inbox/InboxPage";
 import { parseIssueSearch } from "../inbox/issue";
 import { parseExplain } from "../rules/explain";
 import { parseRulesSearch } from "../rules/list";
@@ -68,7 +67,7 @@ const start = createRoute({
 const inbox = createRoute({
   getParentRoute: () => root,
   path: "/inbox",
-  component: InboxPage,
+  component: pages.inbox,
   validateSearch: parseSearch,
 });
 // The page shows the open alert itself, beside the list, so that opening one does not build the page anew.
@@ -170,6 +169,11 @@ const audit = createRoute({
   component: pages.audit,
   validateSearch: parseAuditSearch,
 });
+const keys = createRoute({
+  getParentRoute: () => root,
+  path: "/keys",
+  component: pages.keys,
+});
 
 const routeTree = root.addChildren([
   start,
@@ -191,6 +195,7 @@ const routeTree = root.addChildren([
   users,
   tokens,
   audit,
+  keys,
 ]);
 
 export function createAppRouter(history?: RouterHistory) {

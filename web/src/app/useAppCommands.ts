@@ -33,6 +33,7 @@ const pages = [
   ["Users", "/users", IconPerson, "people roles access", "admin"],
   ["Tokens", "/tokens", IconKey, "api keys access", "admin"],
   ["Audit log", "/audit", IconHistory, "changes history who", "admin"],
+  ["Encryption keys", "/keys", IconKey, "secrets rotation", "admin"],
 ] as const;
 
 /** What can be done on every page. */

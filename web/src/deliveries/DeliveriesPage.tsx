@@ -25,7 +25,7 @@ import { type DeliverySearch, parseSearch, spans, toFilter, toRetry } from "./fi
 import { RetryAll } from "./RetryAll";
 import { tabsOf } from "./tabs";
 
-/** What was sent, and what is owed: the list, and beside it the message that is open. The address holds both. */
+/** Messages sent and still to send: the list, and beside it the message that is open. The address holds both. */
 export function DeliveriesPage() {
   const search = useSearch({ from: "/deliveries" });
   const { notificationId: openId } = useParams({ strict: false });

@@ -19,7 +19,7 @@ import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { readable, retryWord, steps, told } from "./words";
+import { readable, retryWord, steps, subject } from "./words";
 
 interface Props {
   id: string;
@@ -121,7 +121,7 @@ function Body({ notification }: { notification: Notification }) {
         <AttemptMarks verdicts={attempts.map(({ verdict }) => verdict)} count={attempts.length} />
       </div>
       <h2 className={styles.heading}>
-        {told(notification)} to {webhookName || "deleted webhook"}
+        {subject(notification)} to {webhookName || "deleted webhook"}
       </h2>
       {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
 

@@ -6,7 +6,7 @@ import { between, exactTime, took } from "../ui/time";
 import { AttemptMarks } from "./AttemptMarks";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { told } from "./words";
+import { subject } from "./words";
 
 interface Props {
   notification: Notification;
@@ -48,7 +48,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       </span>
       <span className={styles.what}>
         <span className={styles.title}>
-          <b>{webhookName || "deleted webhook"}</b> · {told(notification)}
+          <b>{webhookName || "deleted webhook"}</b> · {subject(notification)}
           {ruleName && ` · ${ruleName}`}
         </span>
         {alertTitle && <span className={styles.about}>{alertTitle}</span>}

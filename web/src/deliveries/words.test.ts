@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Attempt, Notification } from "../api/client";
-import { attemptSign, attemptsWord, readable, retryWord, steps, told, verdictsWord } from "./words";
+import { attemptSign, attemptsWord, readable, retryWord, steps, subject, verdictsWord } from "./words";
 
 test.each([
   [{ reason: "FIRED" }, "Alert"],
@@ -9,7 +9,7 @@ test.each([
   [{ reason: "WEBHOOK_OFF" }, "Webhook disabled"],
   [{ reason: "SOMETHING_ELSE" }, "SOMETHING_ELSE"],
 ])("%j tells: %s", (notification, want) => {
-  expect(told(notification as Notification)).toBe(want);
+  expect(subject(notification as Notification)).toBe(want);
 });
 
 test("an outcome that nobody knows is neither good nor bad", () => {

@@ -15,14 +15,14 @@ const reasons: Record<string, string> = {
   UNDELIVERED: "Message not delivered",
 } satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
 
-/** What a message tells. */
-export function told({ reason, digestSize, digestId }: Notification): string {
+/** What a message is about. */
+export function subject({ reason, digestSize, digestId }: Notification): string {
   if (reason === "DIGEST") return `Digest of ${number(digestSize ?? 0)}`;
   const word = reasons[reason] ?? reason;
   return digestId === undefined ? word : `${word}, in a digest`;
 }
 
-/** How an attempt ended, as one sign and its meaning: nobody is told by its hue alone. */
+/** How an attempt ended, as one sign and its meaning, so that nothing depends on its hue alone. */
 export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: "good" | "bad" | "open" } {
   switch (verdict) {
     case "DELIVERED":

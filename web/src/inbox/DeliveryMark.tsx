@@ -8,7 +8,7 @@ import { type DeliveryTone, deliveryWords } from "./delivery";
 
 const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
   delivered: { icon: IconDelivered, hue: "var(--delivered)" },
-  owed: { icon: IconPending, hue: "var(--text-3)" },
+  pending: { icon: IconPending, hue: "var(--text-3)" },
   retrying: { icon: IconRetrying, hue: "var(--retrying)" },
   failed: { icon: IconFailed, hue: "var(--failed)" },
 };

@@ -2,6 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { AlertSelection, Issue } from "../api/client";
+import { aRule } from "../test/rules";
 import { anAlert, api, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
@@ -51,6 +52,13 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
       return HttpResponse.json({ actionId: selection.actionId, changed: 9, ...rest });
     }),
   );
+  const rule = {
+    ...aRule(),
+    note: "Ask the ERP team.",
+    owner: "Integration",
+    runbookUrl: "https://runbooks.example/erp",
+  };
+  server.use(http.get(api("/rules/:id"), () => HttpResponse.json(rule)));
   const { user } = open("/issue?app=orders&route=import&error=java.net.ConnectException");
   await screen.findByRole("heading", { name: /^java\.net\.ConnectException/ });
   expect(Object.fromEntries(asked[0] ?? [])).toEqual({
@@ -61,6 +69,8 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
   expect(screen.getByText("9 firing, 1 acknowledged, 2 resolved")).toBeVisible();
   expect(screen.getByRole("img", { name: /^Alerts per hour.*at most 4, 3 at the end/ })).toBeInTheDocument();
   expect(screen.getByRole("link", { name: "by Bo" })).toHaveAttribute("href", expect.stringContaining("901"));
+  expect(await screen.findByText("Ask the ERP team.")).toBeVisible();
+  expect(screen.getByRole("link", { name: /^Open the runbook/ })).toHaveAttribute("href", rule.runbookUrl);
   const places = within(screen.getByRole("region", { name: "Affected applications" }));
   expect(places.getAllByRole("link").map((link) => link.textContent)).toEqual(["billing · import"]);
   expect(within(screen.getByRole("region", { name: "Regressions" })).getByRole("link")).toHaveTextContent("Seen again");
@@ -82,7 +92,10 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
 
 test("what was never resolved, and has no error, says so", async () => {
   const { lastResolution: _, ...issue } = anIssue({ signature: "", regressions: [], regressionCount: 0, places: [] });
-  server.use(http.get(api("/alerts/issue"), () => HttpResponse.json(issue)));
+  server.use(
+    http.get(api("/alerts/issue"), () => HttpResponse.json(issue)),
+    http.get(api("/rules/:id"), () => problem(404, { title: "Not found", code: "not_found" })),
+  );
   open("/issue?app=orders&route=import&error=none");
   expect(await screen.findByRole("heading", { name: "Alerts without an error" })).toBeVisible();
   expect(screen.getByText("Never resolved")).toBeVisible();

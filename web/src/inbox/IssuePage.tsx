@@ -1,16 +1,19 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useId } from "react";
+import { useEffect } from "react";
 import type { Issue } from "../api/client";
 import { type IssueKey, issueAlerts, oneIssue } from "../api/issues";
 import { useMay } from "../api/operations";
+import { ruleShown } from "../api/rules";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Chart } from "../ui/Chart";
 import { CopyButton } from "../ui/CopyButton";
 import { Ago, When } from "../ui/Instant";
-import { IconAcknowledged, IconResolved, IconUnknown } from "../ui/icons";
+import { IconAcknowledged, IconExternal, IconResolved, IconUnknown } from "../ui/icons";
 import { SeverityMark, StateMark } from "../ui/marks";
+import { Figure, Figures, Section } from "../ui/Overview";
+import overview from "../ui/overview.module.css";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
@@ -47,7 +50,7 @@ function OneIssue({ of }: { of: IssueKey }) {
   return (
     <Page title="Issue" scrolls actions={issue.data && <Actions issue={issue.data} of={of} />}>
       {issue.data ? (
-        <Told issue={issue.data} of={of} />
+        <Overview issue={issue.data} of={of} />
       ) : failure ? (
         <Failed error={failure} onRetry={issue.refetch}>
           <p>
@@ -101,11 +104,11 @@ function beginOf(steps: number, stepSeconds: number): string {
   return new Date(Date.now() - steps * stepSeconds * 1000).toISOString();
 }
 
-function Told({ issue, of }: { issue: Issue; of: IssueKey }) {
+function Overview({ issue, of }: { issue: Issue; of: IssueKey }) {
   const { application, route, signature, severity, trend, days } = issue;
   const hue = "--firing";
   return (
-    <div className={styles.page}>
+    <div className={overview.page}>
       <header className={styles.head}>
         <div className={styles.marks}>
           <SeverityMark severity={severity} />
@@ -118,8 +121,8 @@ function Told({ issue, of }: { issue: Issue; of: IssueKey }) {
           {signature && <CopyButton text={signature} what="the error" />}
         </h2>
       </header>
-      <Figures issue={issue} />
-      <div className={styles.charts}>
+      <Numbers issue={issue} />
+      <div className={overview.charts}>
         <Chart
           title="Alerts per hour, last 24 hours"
           bars
@@ -139,7 +142,7 @@ function Told({ issue, of }: { issue: Issue; of: IssueKey }) {
           say={number}
         />
       </div>
-      <div className={styles.columns}>
+      <div className={overview.columns}>
         <Places issue={issue} of={of} />
         <Regressions issue={issue} />
         <Rules issue={issue} />
@@ -149,10 +152,10 @@ function Told({ issue, of }: { issue: Issue; of: IssueKey }) {
   );
 }
 
-function Figures({ issue }: { issue: Issue }) {
+function Numbers({ issue }: { issue: Issue }) {
   const { lastResolution: last } = issue;
   return (
-    <dl className={styles.figures}>
+    <Figures>
       <Figure name="Alerts">
         <b>{number(issue.count)}</b>
         <span>{statesOf(issue)}</span>
@@ -189,26 +192,7 @@ function Figures({ issue }: { issue: Issue }) {
           last && <span>Not seen again since</span>
         )}
       </Figure>
-    </dl>
-  );
-}
-
-function Figure({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div className={styles.figure}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  const id = useId();
-  return (
-    <section className={styles.section} aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
-      {children}
-    </section>
+    </Figures>
   );
 }
 
@@ -216,8 +200,8 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue; of: IssueKey }) {
   if (places.length === 0) return null;
   return (
-    <Section title="Affected applications">
-      <ul className={styles.list}>
+    <Section title="Affected applications" inset>
+      <ul className={`${overview.list} ${styles.list}`}>
         {places.map(({ application, route, count, firing, newestAt }) => {
           const here = application === of.application && route === of.route;
           const name = [application || "no application", route || "no route"].join(" · ");
@@ -233,7 +217,7 @@ function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue
                 )}
                 {here && " (this issue)"}
               </span>
-              <span className={styles.quiet}>
+              <span className={overview.quiet}>
                 {alertsWord(count)}
                 {firing > 0 && `, ${number(firing)} firing`} · <Ago at={newestAt} />
               </span>
@@ -241,7 +225,7 @@ function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue
           );
         })}
       </ul>
-      {placeCount > places.length && <p className={styles.quiet}>and {number(placeCount - places.length)} more</p>}
+      {placeCount > places.length && <p className={overview.quiet}>and {number(placeCount - places.length)} more</p>}
     </Section>
   );
 }
@@ -249,21 +233,21 @@ function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue
 function Regressions({ issue: { regressions, regressionCount } }: { issue: Issue }) {
   if (regressions.length === 0) return null;
   return (
-    <Section title="Regressions">
-      <ul className={styles.list}>
+    <Section title="Regressions" inset>
+      <ul className={`${overview.list} ${styles.list}`}>
         {regressions.map(({ alertId, at, resolvedAt }) => (
           <li key={alertId}>
             <Link to="/inbox/$alertId" params={{ alertId }}>
               Seen again <When at={at} />
             </Link>
-            <span className={styles.quiet}>
+            <span className={overview.quiet}>
               Resolved <When at={resolvedAt} />
             </span>
           </li>
         ))}
       </ul>
       {regressionCount > regressions.length && (
-        <p className={styles.quiet}>and {number(regressionCount - regressions.length)} more</p>
+        <p className={overview.quiet}>and {number(regressionCount - regressions.length)} more</p>
       )}
     </Section>
   );
@@ -271,18 +255,43 @@ function Regressions({ issue: { regressions, regressionCount } }: { issue: Issue
 
 function Rules({ issue: { rules } }: { issue: Issue }) {
   return (
-    <Section title={counted(rules.length, "rule")}>
-      <ul className={styles.list}>
-        {rules.map(({ ruleId, ruleName, count }) => (
-          <li key={ruleId}>
-            <Link to="/rules/$ruleId" params={{ ruleId }} className={styles.cut}>
-              {ruleName}
+    <Section title={counted(rules.length, "rule")} inset>
+      <ul className={`${overview.list} ${styles.list}`}>
+        {rules.map((rule, at) => (
+          <li key={rule.ruleId}>
+            <Link to="/rules/$ruleId" params={{ ruleId: rule.ruleId }} className={styles.cut}>
+              {rule.ruleName}
             </Link>
-            <span className={styles.quiet}>{alertsWord(count)}</span>
+            <span className={overview.quiet}>{alertsWord(rule.count)}</span>
+            {at < mostHandled && <Handling ruleId={rule.ruleId} />}
           </li>
         ))}
       </ul>
     </Section>
+  );
+}
+
+/** Of how many rules the page says how to handle their alerts. */
+const mostHandled = 5;
+
+/** What a rule says to those who handle its alerts. */
+function Handling({ ruleId }: { ruleId: string }) {
+  const { data: rule } = useQuery({ ...ruleShown(ruleId), refetchInterval: false, retry: false });
+  if (!rule || !(rule.note || rule.owner || rule.runbookUrl)) return null;
+  return (
+    <div className={styles.handling}>
+      {rule.note && <p>{rule.note}</p>}
+      <p className={overview.quiet}>
+        {rule.owner && <>Owner: {rule.owner}. </>}
+        {rule.runbookUrl && (
+          <a href={rule.runbookUrl} target="_blank" rel="noreferrer">
+            Open the runbook
+            <IconExternal size={14} aria-hidden="true" />
+            <span className="visually-hidden"> in a new tab</span>
+          </a>
+        )}
+      </p>
+    </div>
   );
 }
 

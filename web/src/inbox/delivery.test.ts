@@ -9,7 +9,7 @@ const nextAttemptAt = "2026-11-21T10:00:48Z";
 test.each([
   [{ total: 0, delivered: 0, retrying: 0, failed: 0 }, undefined],
   [{ total: 1, delivered: 1, retrying: 0, failed: 0 }, ["delivered", "1/1", "1 of 1 message delivered"]],
-  [{ total: 2, delivered: 0, retrying: 0, failed: 0 }, ["owed", "0/2", "0 of 2 messages delivered"]],
+  [{ total: 2, delivered: 0, retrying: 0, failed: 0 }, ["pending", "0/2", "0 of 2 messages delivered"]],
   [
     { total: 2, delivered: 1, retrying: 1, failed: 0, nextAttemptAt },
     ["retrying", "retry in 48 s", "1 of 2 messages delivered, 1 to be retried"],

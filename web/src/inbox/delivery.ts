@@ -1,6 +1,6 @@
 import type { DeliverySummary } from "../api/client";
 
-export type DeliveryTone = "delivered" | "owed" | "retrying" | "failed";
+export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed";
 
 /** The state of an alert's messages, as short as a row needs it, and in a sentence; the worst first. `next` says when the next attempt is: "in 48 s". */
 export function deliveryWords(
@@ -21,5 +21,5 @@ export function deliveryWords(
       long: `${of}, ${retrying} to be retried`,
     };
   }
-  return { tone: delivered === total ? "delivered" : "owed", short: `${delivered}/${total}`, long: of };
+  return { tone: delivered === total ? "delivered" : "pending", short: `${delivered}/${total}`, long: of };
 }

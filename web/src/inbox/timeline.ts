@@ -28,7 +28,7 @@ const rank: Record<Happening["kind"], number> = {
  */
 export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
   const happenings: Happening[] = [{ kind: alert.state === "PENDING" ? "reached" : "fired", at: alert.firedAt }];
-  // A reminder is owed to each webhook at the same instant.
+  // A reminder is for each webhook at the same instant.
   const reminders = notifications.filter(({ reason }) => reason === "REMINDER").map(({ createdAt }) => createdAt);
   for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
   if (alert.acknowledgedAt) {

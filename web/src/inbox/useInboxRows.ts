@@ -71,24 +71,24 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
   };
 }
 
-/** Pages of a search that found nothing, after which it waits for a word: some seconds. */
-const patience = 50;
+/** Pages of a search that found nothing, after which it asks whether to go on: some seconds. */
+const emptyPages = 50;
 
 /**
  * How far a search for a text has come, which looks at a stretch of alerts for each page; undefined where the list is none,
- * or is through. It goes on by itself where nothing is found, until it has found nothing for long.
+ * or is through. It goes on by itself where nothing is found, until many pages had nothing.
  */
 function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, can: boolean) {
-  const [allowed, setAllowed] = useState(patience);
+  const [allowed, setAllowed] = useState(emptyPages);
   const searchedTo = pages?.at(-1)?.searchedTo;
-  const inVain = pages ? pages.length - 1 - pages.findLastIndex(({ items }) => items.length > 0) : 0;
-  const waiting = searchedTo !== undefined && inVain >= allowed;
-  const goOn = searchedTo !== undefined && inVain > 0 && can && !waiting;
+  const foundNone = pages ? pages.length - 1 - pages.findLastIndex(({ items }) => items.length > 0) : 0;
+  const waiting = searchedTo !== undefined && foundNone >= allowed;
+  const goOn = searchedTo !== undefined && foundNone > 0 && can && !waiting;
   useEffect(() => {
     if (goOn) onMore();
   }, [goOn, onMore]);
   if (searchedTo === undefined) return undefined;
-  return { searchedTo, waiting, onContinue: () => setAllowed(inVain + patience) };
+  return { searchedTo, waiting, onContinue: () => setAllowed(foundNone + emptyPages) };
 }
 
 /** In a folded list the row of the open alert stays where it was, once it is gone from there. */

@@ -9,12 +9,12 @@ import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { severityMeaning } from "../ui/marks";
+import { withKeys } from "../ui/variables";
 import { defaultTexts } from "./definition";
 import { bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { TemplateInput } from "./TemplateInput";
 import { useAttributeKeys } from "./useAttributeKeys";
-import { withKeys } from "./variables";
 
 const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
   value,

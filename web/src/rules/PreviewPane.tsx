@@ -42,7 +42,7 @@ export function PreviewPane({ preview, hours, onHours, onPick }: Props) {
       {complaints.length > 0 && <p className={styles.trouble}>Correct the marked fields to see the preview.</p>}
       {/* There before it says something: what comes together with its region is not said. */}
       <div aria-live="polite" className={outdated ? `${styles.live} ${styles.outdated}` : styles.live}>
-        {data && <Told preview={data} />}
+        {data && <Outcome preview={data} />}
       </div>
       {data && (
         <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
@@ -67,11 +67,11 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
   );
 }
 
-function Told({ preview }: { preview: RulePreview }) {
+function Outcome({ preview }: { preview: RulePreview }) {
   const missing = shortfall(preview, useMinute());
   const much = volumeWarning(preview);
   return (
-    <div className={styles.told}>
+    <div className={styles.outcome}>
       <p className={styles.summary}>{summary(preview)}</p>
       {loads(preview).map(({ id, text, exceeds }) => (
         <p key={id} className={exceeds ? styles.warn : styles.quiet}>

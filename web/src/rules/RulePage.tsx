@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useId } from "react";
+import { useEffect } from "react";
 import type { Rule } from "../api/client";
 import { type NotificationFilter, notificationList } from "../api/notifications";
 import { useMay } from "../api/operations";
@@ -14,6 +14,8 @@ import { Ago, When } from "../ui/Instant";
 import { IconCopy } from "../ui/icons";
 import { Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark, StatusMark } from "../ui/marks";
+import { Section } from "../ui/Overview";
+import overview from "../ui/overview.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
@@ -39,7 +41,7 @@ export function RulePage() {
   return (
     <Page title={name} scrolls actions={rule.data && <Actions rule={rule.data} />}>
       {rule.data ? (
-        <Told key={ruleId} rule={rule.data} />
+        <Overview key={ruleId} rule={rule.data} />
       ) : failure ? (
         <Failed error={failure} onRetry={rule.refetch}>
           <p>
@@ -78,12 +80,12 @@ function Actions({ rule }: { rule: Rule }) {
   );
 }
 
-function Told({ rule }: { rule: Rule }) {
+function Overview({ rule }: { rule: Rule }) {
   const webhooks = useQuery(webhookList()).data;
   const mayWrite = useMay()("updateRule");
   const names = rule.webhookIds.map((id) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook");
   return (
-    <div className={styles.page}>
+    <div className={overview.page}>
       <header className={styles.head}>
         <p className={styles.sentence}>{sentence(rule, names)}</p>
         <div className={styles.marks}>
@@ -95,12 +97,12 @@ function Told({ rule }: { rule: Rule }) {
         </div>
       </header>
       <Day rule={rule} />
-      <div className={styles.columns}>
+      <div className={overview.columns}>
         <Alerts rule={rule} />
         <Deliveries rule={rule} />
       </div>
-      <div className={styles.columns}>
-        <Section title="Definition">
+      <div className={overview.columns}>
+        <Section title="Definition" inset>
           <Definition rule={rule} webhooks={names} />
         </Section>
         <History rule={rule} />
@@ -109,24 +111,11 @@ function Told({ rule }: { rule: Rule }) {
   );
 }
 
-function Section({ title, more, children }: { title: string; more?: ReactNode; children: ReactNode }) {
-  const id = useId();
-  return (
-    <section className={styles.section} aria-labelledby={id}>
-      <div className={styles.title}>
-        <h2 id={id}>{title}</h2>
-        {more}
-      </div>
-      {children}
-    </section>
-  );
-}
-
 /** What could not be loaded, or is on its way. */
 function Missing({ what, query }: { what: string; query: { error: unknown; refetch: () => unknown } }) {
   if (!query.error) return <SkeletonRows count={3} height={44} label={`Loading ${what}`} />;
   return (
-    <p className={styles.quiet} role="alert">
+    <p className={overview.quiet} role="alert">
       The {what} could not be loaded. <TryAgain look="quiet" onRetry={query.refetch} />
     </p>
   );
@@ -135,7 +124,7 @@ function Missing({ what, query }: { what: string; query: { error: unknown; refet
 function Day({ rule }: { rule: Rule }) {
   const day = useQuery(ruleActivity(rule.id));
   return (
-    <Section title="Alerts in the last 24 hours">
+    <Section title="Alerts in the last 24 hours" inset>
       {day.data ? (
         <Chart
           title={`${day.data.complete ? "" : "More than "}${alertsWord(sum(day.data.buckets))}, by quarter of an hour`}
@@ -157,6 +146,7 @@ function Alerts({ rule }: { rule: Rule }) {
   const alerts = useQuery(ruleAlerts(rule.id));
   return (
     <Section
+      inset
       title="Open alerts"
       more={
         <Link to="/inbox" search={{ rule: [rule.id] }}>
@@ -167,16 +157,16 @@ function Alerts({ rule }: { rule: Rule }) {
       {alerts.data === undefined ? (
         <Missing what="alerts" query={alerts} />
       ) : alerts.data.length === 0 ? (
-        <p className={styles.quiet}>No open alerts.</p>
+        <p className={overview.quiet}>No open alerts.</p>
       ) : (
-        <ul className={styles.list}>
+        <ul className={`${overview.list} ${styles.list}`}>
           {alerts.data.map((alert) => (
             <li key={alert.id}>
               <StateMark state={alert.state} />
               <Link to="/inbox/$alertId" params={{ alertId: alert.id }} className={styles.cut}>
                 {alert.title}
               </Link>
-              <span className={styles.quiet}>
+              <span className={overview.quiet}>
                 <Ago at={alert.firedAt} />
               </span>
             </li>
@@ -203,6 +193,7 @@ function Deliveries({ rule }: { rule: Rule }) {
   const messages = list.data?.pages[0]?.items.slice(0, fewMessages);
   return (
     <Section
+      inset
       title="Deliveries"
       more={
         <Link to="/deliveries" search={{ rule: [rule.id] }}>
@@ -213,11 +204,11 @@ function Deliveries({ rule }: { rule: Rule }) {
       {messages === undefined ? (
         <Missing what="deliveries" query={list} />
       ) : messages.length === 0 ? (
-        <p className={styles.quiet}>
+        <p className={overview.quiet}>
           {rule.webhookIds.length === 0 ? "The rule has no webhooks." : "No messages yet."}
         </p>
       ) : (
-        <ul className={styles.list}>
+        <ul className={`${overview.list} ${styles.list}`}>
           {messages.map(({ id, status, webhookName, alertTitle, createdAt }) => (
             <li key={id}>
               <StatusMark status={status} />
@@ -225,7 +216,7 @@ function Deliveries({ rule }: { rule: Rule }) {
                 {webhookName || "deleted webhook"}
                 {alertTitle && ` · ${alertTitle}`}
               </Link>
-              <span className={styles.quiet}>
+              <span className={overview.quiet}>
                 <Ago at={createdAt} />
               </span>
             </li>
@@ -272,18 +263,18 @@ function History({ rule }: { rule: Rule }) {
   const history = useInfiniteQuery(ruleHistory(rule.id));
   const changes = history.data?.pages.flatMap((page) => page.items);
   return (
-    <Section title="History">
+    <Section title="History" inset>
       {changes === undefined ? (
         <Missing what="history" query={history} />
       ) : changes.length === 0 ? (
-        <p className={styles.quiet}>The audit log has no entries about this rule.</p>
+        <p className={overview.quiet}>The audit log has no entries about this rule.</p>
       ) : (
-        <ol className={styles.history}>
+        <ol className={`${overview.list} ${styles.history}`}>
           {changes.map((change) => (
             <li key={change.id}>
               <div>
                 <b>{change.actor || "Somebody"}</b> {deedOf(change)}{" "}
-                <span className={styles.quiet}>
+                <span className={overview.quiet}>
                   <When at={change.at} stop />
                 </span>
               </div>

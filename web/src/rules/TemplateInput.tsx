@@ -10,9 +10,9 @@ import {
   useState,
 } from "react";
 import { buttonClass } from "../ui/Button";
-import { complete, type Open, offers, openAt, pieces } from "./completion";
+import { complete, type Open, offers, openAt, pieces } from "../ui/completion";
+import type { Variable } from "../ui/variables";
 import styles from "./TemplateInput.module.css";
-import type { Variable } from "./variables";
 
 interface Props {
   label: string;

@@ -69,9 +69,9 @@ export function differences(
   sides: Record<Side, Values>,
   names: (webhookId: string) => string,
 ): Conflict<Field>[] {
-  const told = { base: definition(base), theirs: definition(sides.theirs), mine: definition(sides.mine) };
+  const stored = { base: definition(base), theirs: definition(sides.theirs), mine: definition(sides.mine) };
   return fields.flatMap(([field, label, read]) => {
-    const [before, theirs, mine] = [at(told.base, field), at(told.theirs, field), at(told.mine, field)];
+    const [before, theirs, mine] = [at(stored.base, field), at(stored.theirs, field), at(stored.mine, field)];
     if (alike(theirs, mine)) return [];
     const say = (value: unknown) => (read ? read(value) : plain(field === "webhookIds" ? named(value, names) : value));
     const changedBy = alike(before, theirs) ? "mine" : alike(before, mine) ? "theirs" : "both";
@@ -106,8 +106,8 @@ function put(values: Values, field: Field, value: unknown): void {
 
 /** What is absent, empty, nothing or "no" is the same to the API. */
 function alike(a: unknown, b: unknown): boolean {
-  const told = (value: unknown) => JSON.stringify(value || (Array.isArray(value) ? value : undefined)) ?? "[]";
-  return told(a) === told(b);
+  const text = (value: unknown) => JSON.stringify(value || (Array.isArray(value) ? value : undefined)) ?? "[]";
+  return text(a) === text(b);
 }
 
 function named(ids: unknown, names: (id: string) => string): string[] {

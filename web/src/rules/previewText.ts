@@ -15,8 +15,8 @@ export function summary({ alerts, truncated, webhooks, from, to }: RulePreview):
   const hours = Math.round((Date.parse(to) - Date.parse(from)) / 3_600_000);
   const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
   const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${counted(alerts, "alert")}`;
-  const told = alerts > 0 && webhooks.length > 0 ? `: ${counted(messages, "message")}` : "";
-  return `In the last ${spanLabel(hours)} this would have raised ${raised}${told}.`;
+  const sent = alerts > 0 && webhooks.length > 0 ? `: ${counted(messages, "message")}` : "";
+  return `In the last ${spanLabel(hours)} this would have raised ${raised}${sent}.`;
 }
 
 /** For each webhook that would have got something: "#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited." */

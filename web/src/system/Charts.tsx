@@ -3,11 +3,11 @@ import { alertActivity } from "../api/activity";
 import { systemHistory } from "../api/status";
 import { lateSeconds } from "../frame/facts";
 import { Chart } from "../ui/Chart";
+import overview from "../ui/overview.module.css";
 import { SkeletonRows } from "../ui/states";
 import { span } from "../ui/time";
 import { number } from "../ui/words";
 import { seriesOf } from "./charts";
-import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
 
 /** From which age on a message has waited too long. */
@@ -24,7 +24,7 @@ export function Charts() {
   const { from, stepSeconds, steps } = history.data;
   const spans = { from, stepSeconds };
   return (
-    <div className={styles.charts}>
+    <div className={overview.charts}>
       <Chart
         {...spans}
         title="Evaluation lag of the slowest partition"

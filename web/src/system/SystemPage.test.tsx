@@ -67,7 +67,7 @@ beforeEach(() => {
 });
 
 describe("the page of the system", () => {
-  test("tells what is reached, who runs, how far rules are, what is owed and why", async () => {
+  test("shows dependencies, replicas, the progress of rules, and which messages wait", async () => {
     open("/system");
     expect(await screen.findByText("Cannot be reached")).toBeVisible();
     expect(screen.getByText("1,200 messages")).toHaveAttribute("href", "/deliveries?status=pending&status=retrying");

@@ -1,12 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useId } from "react";
+import { useEffect } from "react";
 import type { PartitionStatus, Replica, Status } from "../api/client";
 import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
 import { lateSeconds, pending } from "../frame/facts";
 import { Page } from "../frame/Page";
 import { Ago, ClockTime, ExactTime } from "../ui/Instant";
+import { Figure, Figures, Section } from "../ui/Overview";
+import overview from "../ui/overview.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
@@ -19,7 +21,7 @@ import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
 
-/** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, what is owed and why. */
+/** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, and which messages wait. */
 export function SystemPage() {
   const status = useQuery(systemStatus());
   const failure = useStanding(status);
@@ -28,13 +30,13 @@ export function SystemPage() {
   }, []);
   return (
     <Page title="System" scrolls>
-      <div className={styles.page}>
+      <div className={overview.page}>
         {status.data ? (
-          <Figures status={status.data} />
+          <Numbers status={status.data} />
         ) : failure ? (
           <Failed error={failure} onRetry={status.refetch} />
         ) : (
-          <FiguresToCome />
+          <NumbersToCome />
         )}
         <Charts />
         {status.data && <Sources status={status.data} />}
@@ -52,9 +54,9 @@ export function SystemPage() {
 const figures = ["Postgres", "ClickHouse", "Rules", "To deliver", "Completeness", "Version"] as const;
 
 /** The places of the figures, before they are known. */
-function FiguresToCome() {
+function NumbersToCome() {
   return (
-    <dl className={styles.figures} aria-busy="true">
+    <Figures busy>
       {figures.map((name) => (
         <Figure key={name} name={name}>
           <b>…</b>
@@ -66,14 +68,14 @@ function FiguresToCome() {
           </span>
         </Figure>
       ))}
-    </dl>
+    </Figures>
   );
 }
 
 /** The few figures that tell at a glance. */
-function Figures({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
+function Numbers({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
   return (
-    <dl className={styles.figures}>
+    <Figures>
       {dependencies.map(({ name, reachable, error }) => (
         <Figure key={name} name={name === "clickhouse" ? "ClickHouse" : "Postgres"} bad={!reachable}>
           <b>{reachable ? "Reachable" : "Cannot be reached"}</b>
@@ -129,26 +131,7 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
       <Figure name="Version">
         <b>{version}</b>
       </Figure>
-    </dl>
-  );
-}
-
-function Figure({ name, bad = false, children }: { name: string; bad?: boolean; children: ReactNode }) {
-  return (
-    <div className={bad ? `${styles.figure} ${styles.bad}` : styles.figure}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-function Section({ title, children }: { title: string; children: ReactNode }) {
-  const id = useId();
-  return (
-    <section className={styles.section} aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
-      {children}
-    </section>
+    </Figures>
   );
 }
 

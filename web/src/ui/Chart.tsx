@@ -5,9 +5,11 @@ import type uPlot from "uplot";
 import styles from "./Chart.module.css";
 import { chartWords, moved, type Series, type Span, stepsOf } from "./chart";
 import { useMinute } from "./now";
-import { plot } from "./plot";
 import { useSetting } from "./setting";
 import { dayHours, minuteTime, timeZone } from "./time";
+
+/** The code that draws, which a page can be read without. */
+const loadPlot = () => import("./plot");
 
 interface Props extends Span {
   title: string;
@@ -66,26 +68,36 @@ export function Chart(props: Props) {
     const element = host.current;
     // What draws nothing, such as a browser of tests, has no use for a chart.
     if (!element?.ownerDocument.createElement("canvas").getContext("2d")) return;
-    const chart = plot({
-      host: element,
-      height,
-      steps,
-      stepSeconds,
-      series,
-      bars,
-      least,
-      threshold: threshold?.value,
-      say: sayAxis,
-      utc: zone === "utc",
-      onPoint: setAt,
-    });
-    drawn.current = chart;
-    const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(1, element.clientWidth), height }));
-    observer.observe(element);
+    let wanted = true;
+    let observer: ResizeObserver | undefined;
+    // Where the code does not come, the values can still be read by the arrow keys.
+    loadPlot().then(
+      ({ plot }) => {
+        if (!wanted) return;
+        const chart = plot({
+          host: element,
+          height,
+          steps,
+          stepSeconds,
+          series,
+          bars,
+          least,
+          threshold: threshold?.value,
+          say: sayAxis,
+          utc: zone === "utc",
+          onPoint: setAt,
+        });
+        drawn.current = chart;
+        observer = new ResizeObserver(() => chart.setSize({ width: Math.max(1, element.clientWidth), height }));
+        observer.observe(element);
+      },
+      () => undefined,
+    );
     return () => {
-      observer.disconnect();
+      wanted = false;
+      observer?.disconnect();
+      drawn.current?.destroy();
       drawn.current = undefined;
-      chart.destroy();
     };
   }, [drawing]);
 

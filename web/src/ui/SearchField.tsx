@@ -12,28 +12,28 @@ interface Props {
   inputRef?: Ref<HTMLInputElement>;
 }
 
-/** Tells what was typed once the typing pauses. */
+/** Reports what was typed once the typing pauses. */
 export function SearchField({ label, value, onChange, inputRef }: Props) {
   const [typed, setTyped] = useState(value);
-  const told = useRef(value);
-  const tell = useRef(onChange);
+  const reported = useRef(value);
+  const report = useRef(onChange);
   useEffect(() => {
-    tell.current = onChange;
+    report.current = onChange;
   });
   // The address changed under the field, by the browser's back button or by a link.
-  if (value !== told.current) {
-    told.current = value;
+  if (value !== reported.current) {
+    reported.current = value;
     setTyped(value);
   }
-  const tellNow = useCallback((text: string) => {
-    if (text === told.current) return;
-    told.current = text;
-    tell.current(text);
+  const reportNow = useCallback((text: string) => {
+    if (text === reported.current) return;
+    reported.current = text;
+    report.current(text);
   }, []);
   useEffect(() => {
-    const timer = setTimeout(() => tellNow(typed.trim()), typingPauseMs);
+    const timer = setTimeout(() => reportNow(typed.trim()), typingPauseMs);
     return () => clearTimeout(timer);
-  }, [typed, tellNow]);
+  }, [typed, reportNow]);
   return (
     <div className={styles.search}>
       <IconSearch size={15} aria-hidden="true" />
@@ -50,7 +50,7 @@ export function SearchField({ label, value, onChange, inputRef }: Props) {
           event.preventDefault();
           if (event.key === "Escape" && typed !== "") return setTyped("");
           // The keys of the list are at hand again.
-          tellNow(typed.trim());
+          reportNow(typed.trim());
           event.currentTarget.blur();
         }}
       />

@@ -1,4 +1,4 @@
-import { Combobox, createTheme, localStorageColorSchemeManager, type MantineColorScheme } from "@mantine/core";
+import { createTheme, localStorageColorSchemeManager, type MantineColorScheme } from "@mantine/core";
 
 /** Mantine brings behaviour; how things look is in tokens.css and base.css. */
 export const theme = createTheme({
@@ -9,7 +9,7 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   // What a list offers is there while it is open. Kept in the page, the lists of a form cost more than all else of it.
-  components: { Combobox: Combobox.extend({ defaultProps: { keepMounted: false } }) },
+  components: { Combobox: { defaultProps: { keepMounted: false } } },
 });
 
 /** Under this key public/theme.js finds the choice before the first paint. */

@@ -117,7 +117,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
         <ConflictDialog
           what="webhook"
           found={differences(valuesOf(base), { theirs: valuesOf(theirs), mine: form.values })}
-          note="Secrets cannot be compared: what you have typed stands."
+          note="Secrets cannot be compared: what you typed is saved."
           onTake={(mine) => {
             form.setValues(merged({ theirs: valuesOf(theirs), mine: form.values }, mine));
             setBase(theirs);

@@ -1,10 +1,11 @@
 import { Checkbox, Input, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { Webhook } from "../api/client";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
+import { BodyField } from "./BodyField";
 import type { Values } from "./form";
 import { kinds } from "./kinds";
 
@@ -122,6 +123,8 @@ function Url({ form, webhook }: Props) {
   );
 }
 
+const problemOf = (error: ReactNode) => (typeof error === "string" ? error : undefined);
+
 function Request({ form, webhook }: Props) {
   const present = webhook?.headerNames ?? [];
   const writes = present.length === 0 || form.values.replaceHeaders;
@@ -157,13 +160,10 @@ function Request({ form, webhook }: Props) {
           }}
         />
       )}
-      <Textarea
-        label="Body"
-        description="JSON with Mustache templates in its strings. Leave blank to use the default layout."
-        rows={6}
-        spellCheck={false}
-        classNames={{ input: styles.mono ?? "" }}
-        {...form.getInputProps("bodyTemplate")}
+      <BodyField
+        value={form.values.bodyTemplate}
+        error={problemOf(form.errors.bodyTemplate)}
+        onChange={(body) => form.setFieldValue("bodyTemplate", body)}
       />
     </FormSection>
   );

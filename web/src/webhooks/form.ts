@@ -150,7 +150,7 @@ export function editOf(values: Values, { enabled, slack: before, secretsProblem 
         ...(slackSecret || anew ? { signingSecret: slackSecret } : {}),
       },
     }),
-    // From a bot to a URL, the API has to be told even an empty one, to say that it is missing.
+    // From a bot to a URL, the API has to be comparable even an empty one, to say that it is missing.
     ...(!isBot && (url || before || anew) ? { url } : {}),
     ...((kind === "generic" && replaceHeaders) || anew ? { headers: parseHeaders(headers) } : {}),
     ...((kind === "generic" && signingSecret) || anew ? { signingSecret } : {}),
@@ -170,10 +170,10 @@ const names = {
   digestAbove: "Digest above",
 } as const;
 
-type Told = keyof typeof names;
+type Comparable = keyof typeof names;
 
 /** The fields that can be compared: secrets are never shown. */
-function told(values: Values): Record<Told, string> {
+function comparable(values: Values): Record<Comparable, string> {
   return {
     name: values.name,
     channel: values.bot ? values.slack.channel : "",
@@ -187,9 +187,9 @@ function told(values: Values): Record<Told, string> {
 }
 
 /** The fields in which what the reader wrote and what somebody else has saved differ, where both began with `base`. */
-export function differences(base: Values, { theirs, mine }: Record<Side, Values>): Conflict<Told>[] {
-  const [before, a, b] = [told(base), told(theirs), told(mine)];
-  return (Object.keys(names) as Told[])
+export function differences(base: Values, { theirs, mine }: Record<Side, Values>): Conflict<Comparable>[] {
+  const [before, a, b] = [comparable(base), comparable(theirs), comparable(mine)];
+  return (Object.keys(names) as Comparable[])
     .filter((field) => a[field] !== b[field])
     .map((field) => ({
       field,
@@ -200,9 +200,9 @@ export function differences(base: Values, { theirs, mine }: Record<Side, Values>
     }));
 }
 
-/** The values of `theirs`, but for the fields that shall be mine, and for secrets: those that were typed here stand. */
-export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly Told[]): Values {
-  const own = (field: Told) => (fields.includes(field) ? mine : theirs);
+/** The values of `theirs`, but for the fields that shall be mine, and for secrets: those that were typed here stay. */
+export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly Comparable[]): Values {
+  const own = (field: Comparable) => (fields.includes(field) ? mine : theirs);
   return {
     ...mine,
     name: own("name").name,

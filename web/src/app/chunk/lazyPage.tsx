@@ -21,6 +21,8 @@ type Ask = (cache: QueryClient, params: Readonly<Record<string, string>>) => Pro
 interface Options {
   /** Stands below the title until the code has come. */
   Coming?: Coming;
+  /** The title is for screen readers alone, as on the page. */
+  titleHidden?: boolean;
   ask?: Ask;
 }
 
@@ -31,10 +33,10 @@ interface Options {
 export function lazyPage(
   title: string,
   load: () => Promise<ComponentType>,
-  { Coming = Rows, ask }: Options = {},
+  { Coming = Rows, titleHidden = false, ask }: Options = {},
 ): LazyPage {
   const chunk = new Chunk(load);
-  const shown = () => <Shown title={title} chunk={chunk} Coming={Coming} />;
+  const shown = () => <Shown title={title} titleHidden={titleHidden} chunk={chunk} Coming={Coming} />;
   return Object.assign(shown, { preload: chunk.load, chunk, ...(ask ? { ask } : {}) });
 }
 
@@ -42,7 +44,14 @@ type Coming = ComponentType<{ label: string }>;
 
 const Rows: Coming = ({ label }) => <SkeletonRows count={5} height={64} label={label} />;
 
-function Shown({ title, chunk, Coming }: { title: string; chunk: Chunk<ComponentType>; Coming: Coming }) {
+interface ShownProps {
+  title: string;
+  titleHidden: boolean;
+  chunk: Chunk<ComponentType>;
+  Coming: Coming;
+}
+
+function Shown({ title, titleHidden, chunk, Coming }: ShownProps) {
   const { part: Part, failure } = useSyncExternalStore(chunk.subscribe, chunk.current);
   const idle = !Part && !failure;
   useEffect(() => {
@@ -50,7 +59,7 @@ function Shown({ title, chunk, Coming }: { title: string; chunk: Chunk<Component
   }, [chunk, idle]);
   if (Part) return <Part />;
   return (
-    <Page title={title} scrolls>
+    <Page title={title} titleHidden={titleHidden && !failure} scrolls>
       {failure ? (
         <NotLoaded title={title} failure={failure} onRetry={chunk.load} />
       ) : (

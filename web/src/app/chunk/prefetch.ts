@@ -4,7 +4,11 @@ import { isAtLeast, type Me, me } from "../../api/access";
 import { useLive } from "../../api/LiveProvider";
 import * as pages from "../pages";
 import { paletteChunk } from "../palette/chunk";
-import type { Chunk } from "./chunk";
+import { Chunk } from "./chunk";
+
+/** What pages load only once they need it. */
+const charts = new Chunk(() => import("../../ui/plot"));
+const bodyEditor = new Chunk(() => import("../../webhooks/BodyEditor"));
 
 /**
  * Fetches the pages that the reader may open, one after another, whenever the browser has nothing else to do: they are
@@ -30,13 +34,14 @@ export function usePrefetch() {
 
 /** In the order in which they are likely to be wanted. */
 export function chunksFor(who: Me): readonly Chunk<unknown>[] {
-  const { rules, rule, issue, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
+  const { inbox, rules, rule, issue, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
   return [
-    ...[rules, rule, issue, deliveries, system, webhooks].map(({ chunk }) => chunk),
+    ...[inbox, rules, rule, issue, deliveries, system, webhooks].map(({ chunk }) => chunk),
     paletteChunk,
+    charts,
     ...[editRule, editWebhook, account].map(({ chunk }) => chunk),
-    ...(isAtLeast(who, "editor") ? [pages.newRule.chunk, pages.newWebhook.chunk] : []),
-    ...(isAtLeast(who, "admin") ? [pages.users.chunk, pages.tokens.chunk, pages.audit.chunk] : []),
+    ...(isAtLeast(who, "editor") ? [pages.newRule.chunk, pages.newWebhook.chunk, bodyEditor] : []),
+    ...(isAtLeast(who, "admin") ? [pages.users.chunk, pages.tokens.chunk, pages.audit.chunk, pages.keys.chunk] : []),
   ];
 }
 

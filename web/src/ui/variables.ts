@@ -1,4 +1,4 @@
-/** A name that titles and messages may use between braces. */
+/** A name that templates may use between braces. */
 export interface Variable {
   name: string;
   description: string;
@@ -10,7 +10,7 @@ export const attributePrefix = "exchange.attributes.";
 /** Before the name of a label of the rule. */
 export const labelPrefix = "rule.labels.";
 
-/** Every variable and list but labels and attributes by their keys; testdata/template_variables.json holds it to what the API knows. */
+/** Every variable and list of titles and messages but labels and attributes by their keys; testdata/template_variables.json holds it to what the API knows. */
 export const variables: readonly Variable[] = [
   { name: "exchange.application", description: "The application that ran the exchange" },
   { name: "exchange.route", description: "The route, job or request" },
@@ -49,6 +49,17 @@ export const variables: readonly Variable[] = [
     description: "A section for each attribute, in the order of their keys: {{key}} and {{value}}",
   },
   { name: "exchange.stackLines", description: "A section for each line of the stack trace: {{.}}" },
+];
+
+/** The variables of a message's body, which also knows its alert. */
+export const bodyVariables: readonly Variable[] = [
+  ...variables,
+  { name: "alert.id", description: "The alert's identifier; a repeat of a message has the same" },
+  { name: "alert.title", description: "The alert's title" },
+  { name: "alert.message", description: "The alert's message" },
+  { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },
+  { name: "alert.url", description: "Where the alert is seen; empty where no public address is configured" },
+  { name: "alert.reason", description: "Why the message is sent: FIRED, REMINDER or RESOLVED" },
 ];
 
 /** The variables, with these labels, and the attributes of these keys. */

@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
 import known from "../../../testdata/template_variables.json";
 import { complete, offers, openAt, pieces } from "./completion";
-import { attributePrefix, labelPrefix, variables, withKeys } from "./variables";
+import { attributePrefix, bodyVariables, labelPrefix, variables, withKeys } from "./variables";
 
 test("the variables are those of the API", () => {
   const want = known.filter(
     ({ inTexts, name }) => inTexts && ![attributePrefix, labelPrefix].some((prefix) => name.startsWith(prefix)),
   );
   expect(variables).toEqual(want.map(({ name, description }) => ({ name, description })));
+  const inBodies = known.filter(({ inTexts }) => !inTexts).map(({ name, description }) => ({ name, description }));
+  expect(bodyVariables.slice(variables.length)).toEqual(inBodies);
   expect(
     withKeys(["team"], ["http.status"])
       .slice(-2)
@@ -43,6 +45,7 @@ describe("completion", () => {
     ["{{{exc|", "{{{exchange.route}}}|"],
     ["{{ exc| }} x", "{{ exchange.route }}| x"],
     ["{{#exc|", "{{#exchange.route}}|"],
+    ['{"route": "{{exc|"}', '{"route": "{{exchange.route}}|"}'],
   ])("%s becomes %s", (marked, want) => {
     const [text, caret] = at(marked);
     const open = openAt(text, caret);

@@ -9,10 +9,10 @@ export interface Open {
 
 /** The name that the caret is in, between braces that are open; undefined where the caret is in plain text. */
 export function openAt(text: string, caret: number): Open | undefined {
-  const before = /\{\{\{?[#^/&]?\s*([^\s{}]*)$/.exec(text.slice(0, caret));
+  const before = /\{\{\{?[#^/&]?\s*([^\s{}"]*)$/.exec(text.slice(0, caret));
   if (!before) return undefined;
   const typed = before[1] ?? "";
-  const after = /^[^\s{}]*/.exec(text.slice(caret))?.[0] ?? "";
+  const after = /^[^\s{}"]*/.exec(text.slice(caret))?.[0] ?? "";
   return { from: caret - typed.length, to: caret + after.length, typed };
 }
 
@@ -60,7 +60,7 @@ export function pieces(template: string, complaint: string | undefined): Piece[]
 }
 
 /** Where "… (line 2, column 5)" points, counted from 0; columns count characters. -1 where it points nowhere. */
-function placeOf(template: string, complaint: string): number {
+export function placeOf(template: string, complaint: string): number {
   const place = /\(line (\d+), column (\d+)\)/.exec(complaint);
   if (!place) return -1;
   const lines = template.split("\n");
