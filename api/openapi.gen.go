@@ -212,7 +212,7 @@ type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
 
-	// Count What a counting rule counted when the alert last changed.
+	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
 	// Delivery What became of an alert's notifications.
@@ -741,8 +741,10 @@ type FieldError = fault.Field
 // Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 type Filter = rules.Filter
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-// exchanges match within `windowSeconds`, or one for each group.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+// `percentile` of the durations of those that match is at least `durationMs`.
 type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
@@ -1294,13 +1296,16 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 	CreatedAt  time.Time `json:"createdAt"`
+	DurationMS int64     `json:"durationMs,omitempty"`
 	Enabled    bool      `json:"enabled"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1314,22 +1319,26 @@ type Rule struct {
 	Labels          map[string]string  `json:"labels,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
+	MinVolume       int                `json:"minVolume,omitempty"`
 	Name            string             `json:"name"`
 	Note            string             `json:"note,omitempty"`
 	NotifyOnResolve bool               `json:"notifyOnResolve"`
 	Owner           string             `json:"owner,omitempty"`
+	Percent         float64            `json:"percent,omitempty"`
+	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 	RunbookURL      string             `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
 	// out, whatever the other lists say.
-	Scope         Scope     `json:"scope"`
-	Severity      Severity  `json:"severity"`
-	Targets       []Target  `json:"targets"`
-	Threshold     int       `json:"threshold"`
-	TitleTemplate string    `json:"titleTemplate"`
-	UpdatedAt     time.Time `json:"updatedAt"`
-	Version       int64     `json:"version"`
+	Scope              Scope     `json:"scope"`
+	Severity           Severity  `json:"severity"`
+	ShortWindowSeconds int       `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target  `json:"targets"`
+	Threshold          int       `json:"threshold"`
+	TitleTemplate      string    `json:"titleTemplate"`
+	UpdatedAt          time.Time `json:"updatedAt"`
+	Version            int64     `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
@@ -1423,13 +1432,18 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	Enabled *bool `json:"enabled,omitempty"`
+	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// `filter.statuses` says otherwise.
+	DurationMS int64 `json:"durationMs,omitempty"`
+	Enabled    *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
@@ -1447,12 +1461,16 @@ type RuleDefinition struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
-	Name            string `json:"name"`
+
+	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
+	// little: no alert fires, and one that does resolves.
+	MinVolume int    `json:"minVolume,omitempty"`
+	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
@@ -1462,6 +1480,13 @@ type RuleDefinition struct {
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
+
+	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
+	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	Percent float64 `json:"percent,omitempty"`
+
+	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
+	Percentile int `json:"percentile,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
@@ -1474,9 +1499,13 @@ type RuleDefinition struct {
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
-	Targets  []Target `json:"targets,omitempty"`
 
-	// Threshold How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
+	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target `json:"targets,omitempty"`
+
+	// Threshold How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -1486,7 +1515,7 @@ type RuleDefinition struct {
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
 
-	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	// WindowSeconds The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
@@ -1832,11 +1861,12 @@ type TemplatePreview struct {
 type TemplatePreviewRequest struct {
 	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
 	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+	DurationMS   int64   `json:"durationMs,omitempty"`
 
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
 	FireMode rules.FireMode `json:"fireMode,omitempty"`
 	GroupBy  rules.GroupBy  `json:"groupBy,omitempty"`
 
@@ -1845,14 +1875,18 @@ type TemplatePreviewRequest struct {
 	Labels map[string]string  `json:"labels,omitempty"`
 
 	// MessageTemplate Empty means the default.
-	MessageTemplate string         `json:"messageTemplate,omitempty"`
-	Note            string         `json:"note,omitempty"`
-	Owner           string         `json:"owner,omitempty"`
-	RuleName        string         `json:"ruleName,omitempty"`
-	RunbookURL      string         `json:"runbookUrl,omitempty"`
-	Severity        rules.Severity `json:"severity,omitempty"`
+	MessageTemplate    string         `json:"messageTemplate,omitempty"`
+	MinVolume          int            `json:"minVolume,omitempty"`
+	Note               string         `json:"note,omitempty"`
+	Owner              string         `json:"owner,omitempty"`
+	Percent            float64        `json:"percent,omitempty"`
+	Percentile         int            `json:"percentile,omitempty"`
+	RuleName           string         `json:"ruleName,omitempty"`
+	RunbookURL         string         `json:"runbookUrl,omitempty"`
+	Severity           rules.Severity `json:"severity,omitempty"`
+	ShortWindowSeconds int            `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
@@ -2150,16 +2184,37 @@ type WebhookPage struct {
 	NextCursor *string   `json:"nextCursor,omitempty"`
 }
 
-// WindowCount What a counting rule counted when the alert last changed.
+// WindowCount What a window rule counted or measured when the alert last changed.
 type WindowCount struct {
+	// FireMode Absent is COUNT_IN_WINDOW.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
 	// GroupBy The field by which exchanges are counted, each value for itself.
-	GroupBy       GroupBy `json:"groupBy,omitempty"`
-	Observed      int64   `json:"observed"`
-	Threshold     int     `json:"threshold"`
-	WindowSeconds int     `json:"windowSeconds"`
+	GroupBy   GroupBy `json:"groupBy,omitempty"`
+	MinVolume *int    `json:"minVolume,omitempty"`
+
+	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+	Observed int64 `json:"observed"`
+
+	// Percentile Of DURATION_IN_WINDOW.
+	Percentile *int `json:"percentile,omitempty"`
+
+	// ShortValue The percentage in the short window.
+	ShortValue         *float64 `json:"shortValue,omitempty"`
+	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
+
+	// Threshold In the unit of `value`; of a count, a number of exchanges.
+	Threshold float64 `json:"threshold"`
+
+	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+	Value *float64 `json:"value,omitempty"`
+
+	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+	Volume        *int64 `json:"volume,omitempty"`
+	WindowSeconds int    `json:"windowSeconds"`
 }
 
 // Cursor defines model for Cursor.
@@ -10548,465 +10603,479 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P2Nchs5ki+OvgpCZ2/07jllWna7e7uluHFDtuS2ztiSryRP77mjPi6QBYoYFQFOARTN3dsR+zT7YPsk",
-	"/0BmAoUqosgiRbm7d2djI6Yt1gcKSCTy45e//LeDkZ7OtBLKmoOjfzuYCF6ICv7z7Ibfuf8thBlVcmal",
-	"VgdHBzcTwR5EZaRWGRvriuXn42cfuB1N8sFBdlCJv81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R38",
-	"+mt28F6POD61/ZKfJ6ISzE4EU2LB7ESqOybNts+/FvaN1vdSpL/CCOO+Yrun/podzHjFp8LSLL2ZV0ZX",
-	"6TfkSnyxeEHO9Bg+aMbvBBuKsa5Exrhh0rIFN+xOPggYinQ3/20uquVBdqD41L19hO+IxzXlX94LdWcn",
-	"B0cvDw8Ps8Tnv9NzHGJzYO/0gk25WrKJ+51ZzUqt79mQj+673g9XNl5fiDGfl/bg6OWrzI1FTufTg6MX",
-	"3/+QHUylon+FQUllxZ2oYFTnp+5+eMuM20n9ElmsXYixrqbcHhwdzOdwZUKc5FTa9ELcVYJbYSxT8+lQ",
-	"VG4thLKVFIYtuLKi6PryEp6Z/PLvDqMvf+mWYMOXX6pyeTKblbKW+tQreXRJ/GJpxdS0lv7FoZv/1lTA",
-	"sM7x6heRaPCq4st6JNZWcji3ic2R34vl//uBl3ORZ8zMSmkZtyC8Y1kZy8Tf5rw0zMg7dQR/5qWorGF8",
-	"qOeWiS+jCVd3wjA74ZZN+IPbydIw7t84YFdi5hakyBgvSzadG8smuiwGt6pjHcK9G6fk5eErFMLwh7UT",
-	"9LJrft7oqhJlh3666f7ohbQT/N5R/QQmOyUsuuq86NriuM7RR71IbQA37DP1ICutpkJ1bAVRX2C8Tgqj",
-	"7xpkdNNTyuTZFzGa95xxmGI/8M5x+wfuY2rfVnq6OjD3ix8ZCPzY6S+3YXTF+NiKCocqlbFc2a6Rjt3D",
-	"k/qu4FY8s3IqDroG9kEqsX5gesyqeem3JK8EmwquLJzfTgBGvCxF1TW2qXt+4lAcal0KrsI4rjSpk9RD",
-	"Kt1n9z5CeK7mZffL56VoiUB4+4aDpd/Lr8WDqKRddg3A+N+TQ/iHSowPjg7+x/PaFnuOl5nn4cmtkXQN",
-	"RN4pbueVSBlVPFZUYy5LUYC+AkOEs7tKz2fMTPTCmSUDBupiOrNLppVgTnwLAyJDUuVudVuRKyaqSnfK",
-	"jwljesLlv7Y8dZb9TGOUNos2g5vTpfsiK9hwbtnHs4vT84ufMvfbYiJHE6b0UBdLNuGGDYVQzLrjqev7",
-	"4NVbr+yJGw4Ou9/a3ogvKaUuvlgmFbPSlsIpnakwht+JjI24EUzeKV11Gzh/W2NVdumbG72lGkRzt5ce",
-	"tHpXLfhJVYIXPUZWKzxYXqUtc3d2jWiOz12r/35Fy1UY+1oXUsDSX4tSjCwsMvx7pJWlUzky8Z7/1eBx",
-	"Vz99s8zAk93XhTfXNjP+xcy0MjiOj5UelmK6ZggzvOJ/bTcU/1wYQ0LTLISybFFpdTdw8u0UkyjO1d6m",
-	"4oNIv1q7zQ0ra+CVTIJfFTm218I+qx3D1Dvo4ue1B/krvIve7W6DlXD/Mav0TFSWVp2P7pVelKK4E8WJ",
-	"7SvCWeO+18uE55kdjPQc52zdrPwsVaEXb+BSmJxSOl236bZTuu56Pp3yCg4bUOkfubWiSthjJ4pdnb1k",
-	"4susQje6bUt+Y/BQqNURVwVepI3AnVjI8VhUzNk+zg+Wzk42GTlpJmN/m2sLomGcFpGKLSbc3qqxLkt3",
-	"RtmJkBX5JKVU6E/nY1laUQ3g5R/w3RfaQoRCmJxZfi/weDtX6Lwos3CD0BUcc6ApMrbwEYhKMOe7+M9A",
-	"F2VlbfxXgwiU5eX44Ogv62f8zN/x6y9Zykz3lmuts2BkMBhnAA/Y5ZhxBkIBk2d8vMT5uXDTFL65wNNd",
-	"MfGFT2clLQQfGtif7gNvVfhOpRV8YvRJn6qyK0AzE3pWCmaEaCx9xoZLWCqW31y+uT6/+Hz2L2/enVz8",
-	"dPb509X7nBm+NNtNv5mPJozfqlnJR7QEtdlWydSKwPlzYlNDl6XwJ757EY7DTiphnBMK4ZhKcDd1g/hF",
-	"a/fvRPDSHZudfktYOHibM0iZtEaU44wsjhFX7igaCiac7+3c42O4liQPpo0tJssBO3cnltHlg/M3/Qe4",
-	"R96qEVeNRzB+x6UaMGcHsXwhhhOt78+LnETGjwj0NfzWEPBwwmUHsuhlLJd8KErUhEUh3STw8mNDQ67c",
-	"sjph7lO+McypFiek+Mzjhsy68ePprcD7o6fq4V/FyPmoX57d6Wfuj8/MvZw90zMcyrOZlsqKis5KN17b",
-	"ER700syGYsSngj1II4el++dEqiJM+TeGYXgO95X7c6n1/bMhH92zsZ6rApTNSTx2pe0gOcluNK+X12Kk",
-	"VWHSw3ICiBoTtpzXqdF4/1Fa42zbxj5iRs+rkWCFFmjyWFGW/hH/xKx2ihN2TO4He6vqu4MIu1tRaNxu",
-	"Df53c0sWej4s3TYJEbHalkTlDhYvynVSJqZJl/bniXAqwW0c2kEm7cg65VJKY01Yk5SaSa+B0l0S0RJL",
-	"d+FaNTZIbRC9UKJKfZpmeqFMrR249W9KPocUwFZGhr8HDYzWgR4LKEwlnCxjJyZDUeoFzHrQkukxoZvd",
-	"R0+4Sy/AwO4z03wqOl/4Z0xGrM1UoIaruDSiqOW5od2lst+/OlgN3LqXqKHW98lzMDFYunx1vKSUyK24",
-	"oqdevXfvMFH8oG80wGxw9cN3fmOYNGaOBzyfioINlxkbCiMLwSIDHDYLxGl6ns48OkO0ErfK64NjihvU",
-	"0hS0EyptChikjSnjXfn+3jM4v0lNMu9wC70u6fAGvYW4qxYJJ21aZuhnOnmdr7KQYKwxPR7DiTM3AvWc",
-	"GAlnmruZvtNKhGNQKqbhC9C3xXCN14pusG6EC2ds3ypvQkwFHvZ4MSr1piXB2UxURismFB9ixFA0TYPN",
-	"iZjaIf0LZXV8+C3s+ubWzRrxMYqm4JLWx0SwsWrb7pf2uf9rhn7ZycjKB9pOTf9sOB/dCxudsOuSNhld",
-	"njiKnfFdlj6qqu9AmCCEsBJX9JolcRhGb2pGfDJIy5YidRS95aUR0dbSZeFMfh8dR/sC1bco0tI5Toay",
-	"66wr+lT48Wwo7qQy/U1hmJPuSFwUiCaFrDRkeBuzt27rX81LEVb410SwLBZACqw31z2a3nqN/cg7pQq8",
-	"arPe599h5ccSZm77G2dCFbvd6Q2BHW7t0qeXM6c9eoTZvCksFRMPbl2Tx/C6QbRW2E9DmMlmNOUg+tzO",
-	"pX0LQYNut2Xs9lzKVanBAN4OdyeG+2+cCwqtD3WxHLBTiHe4jx9LURa4WUd6OpQKDmV2cnGakVGO2Wk9",
-	"BjU+XLLLK1S/LdFr5ZP3E1Pv7z7xOIv8FOnY/kNpJlI3z0H/J4tmTvWrT3Kcxdznd/lToJ9ar10yAkDQ",
-	"nmidLv1f/7fG0w4Osg3ph/5PrvQaiXzSpao9oP3kF/u/OfYg9plY3GIEsT/y1Wfe7CH/19sC6Z266z9+",
-	"q/tvxfgM3stm/LXrXPyp0vPZ3i2e1STJinENuWjjDj5wXY98nJPcpcKdiiU3tr9Zupph6fNSDcZLfG8k",
-	"RtLWgIrGJUovGrK0Mpi2td86xzeNLBkMCfmh7tV4sVf7E7yEdIidYtLoR6CfSeYRggzAg+u/dpjV6LUr",
-	"fzPDOBw6Oy1efXCsud1dNNjsgq+LriWftxqB6RFa6kCS6PgF4TkQQcGvZ2cQGtqAI1ndMZVQRb9dO/EI",
-	"V3o+QhGcv8FHE4C9BludG8tevspiPxpkdp+efK2tH+Pl4O7u4eNkkUMUsAt+q4at9Mtajf+R4vItrW8u",
-	"x4nAMahC3vJ7jiErmM9nNzrvv8/DlPc/hfGESkx7jb1Oo8MbUSp4XYZf2Dk128zKjfcEJ9o5emhwoCKM",
-	"4DHDpZM8NWA/yQfnPhuaMZhHxTigPDJ3ztwLMcNgHP4RU0A417cKHglZqpJbUQ3Y6yX7qI29q4T5xrBR",
-	"qUft6N2+12HrJXAmK69GE1Ek8UROpPACVBXMii80d3faecaK8dLpjbtJjauXhpmJrgB0BBHoo66ZR2Qm",
-	"ge9Lre9Fcau4HbCftHs0oHhj+H7/2dtJtGpIz3YhiDMJIeBcFiZ3H03oB9hybZOt9iCbzzgvhLJyLEUs",
-	"X85aNhoLPOaq0DmmN6eEnmCyENOZtkLZI8ZZJWy19NBnwYyTRFm4P88rn9MSZl46BQFoA7IMCDQFj/aZ",
-	"SSj2gKz1MT6RK4xzGz9HPnfNRlqNSzlyqyaUqCDfjVFsCDH1ilc73ehjPxuFnMJEkA43j/DysFjA/3tn",
-	"n8Hpio7KEydueSMk1Q7KodAzJ/MnK7g9UCNg15Zi7Cw4rYQHEZCIMa3K5aD/pugQ/LTblpNHloP5TWiM",
-	"ZgYyA89NaUz+5mNdnc4rsKApypuzpbDHnUhOodzB+5cDetNBdvD2/Ar/4+TNny4uf35/dvrT2elBdnB1",
-	"dn35/s9np9H2XQ1JuOXDRMw1JTDqVZTTmSawGHeO8IHVIyPVc7wBZgeX4OyhE7dfcMtDqt9dxnK8PbHX",
-	"0TAr1qLoCfNRCR+F1xWj+5iRaiSiN4VyJVUwzsZQkuUOHH+5U7nlsoZ58hbggQ4ogg84s0W511mt2XQ+",
-	"mkARiUJNjdt/ypdYOEKvGLALQPXJ2K3AsYHtYWwl+JTKR3bYki9XYcXkT/U7/CgzAFEyY3Dm12IX4aqT",
-	"evlXLL2ONIS17lhLgVwFe3dz89Fr1AE7t4ZNBC/ayctvDASjYW8XohROZxo9JWCJL1ioUUfuSBXWOgP/",
-	"H789ZAVfOlP7VlHk4Z+OvXa3zFj3I5ynToWbKNOeCF0XtFs/NBerH3YE/ISUc7JsDH5BiQeCQYoiC86G",
-	"EaNKYPIhcSIoaSbp2ESQa1kKNleFqNiCLzMnzwGKNav0SBjDCrmVk4tftzEnWQmIFaR3t381AQALwWQX",
-	"fgQEZWOuDS9759yICFmcfjlkCpXbwKSoGiLXBWOBB74jF2n9WKJrMeRX2e0QMMZyOzdvdNHxBbCH8KIY",
-	"b6YIiojyRJ81SKJFHkRVyNHmWAXu5D/T1W0dQLIQf2P96DWa4c/121sH6qeL07Orzz+f/J/8yGMw9NyO",
-	"3M5fCjtg+acLd+hdhJ8VOu0LWZaoi92fsgY2IZZztwGM1bpgxsqyvFVj0vBOGTSBjEG7w3kMlhrLT8/e",
-	"n//57OrsND9ifDQSM+vUfn51dnPlhsy9SYLfCc8w89FIiGJwq/Kbd1eXNzfv4W7UR4Sa4MYZOehBzNzA",
-	"4ZlvP13Dpc7+d9+n4HTB12KZgof7svyny4uz9qW3iq7lajlg+cXlzecPJ6fuMqWDUQuwDqFsPWcRlsJd",
-	"6GYG1IeyBEsKWGkPZyu5nIb5ulUwYfpBEHLGmzBhbQ+yA1rGg+wgzCiYMDdX7tcwT/A3mIaD7MB94kF2",
-	"4D9j1c5BAcNMHyCpt3RTTpypjlcz+H8RV4P+dHV2cnN29fnm3clFxk5uPr8/O7m+ydj7s+tr+CMI4snN",
-	"5w+X1zfMbSY8vEZyykuPFmfiCx/ZcnnEnOLTxrIXP7BC3jk51epWQewHEE++ENsZ02TTKCa+4A5Fv/rZ",
-	"ix+Y1ezFDwN2ouqhstiMAY0AK+X+hQhlGkzGpkJY2kT4umnqCLwXy1TVzdpiRAAopkL/LWUWHK965nml",
-	"56oA+DAYXBSawHmrYbULPS8BlAEXIMhoIY0glzAChYZ5iaekC0CsIY/gRfbs//vp5P31QXZw7kT17F/O",
-	"r2/cvz6c3Lx5d+b+KxYKZ5KTVBxkB0Es8M9OKJISCxXMHSBa8QXdBhyGk4J2OYP7lUaThYUlRYIiKI1W",
-	"wc6Fh8FXgESdXwya+cwXqSJ9GqPpHqSpK9JWZhzUsXvv+QU5aLH1u/ndm6rq4vPISSos4S9roNZUaGkG",
-	"LV3RxxVC6A14QvNC2jNlq2Uq75TOkOQjKPDPM5bPZwX9F1q37r+GUhXwm4L/OmY56ei8BmSD3yFKA1OL",
-	"LoqdcEo5yTrrNEjnlmwXB4R4NuWyZLwonGShuzI3TkdAuQafCvyb1fdIAJF+OAZu0r/9SaYi47l7i/tq",
-	"eLL7j1ml7yo+zUFp5c6hHHIjci/UiM8EmxGtnaE7dlQa6kvfsw5E5s9BiEs6tZp+0Hgt8AZpIBIpCELl",
-	"QxZubQHAwdHBX91OveKLDwFK2B/f0t+2RPd3h09ZcJNRxBelF0IrWEETHOBr9FcQ38enzpWBc2eiF+rp",
-	"vl8WOyQUcQwdEos/epHt+NnnrlZ/nolqDSdD+BlPXWnYycfzde5PxyAfJE8Tp1CA1Dl7nNTEkSeSyXAP",
-	"Z2zGjVnoqshYKdV95vznZ/NZxrQsRhkzJR/dZ+4MmUJFXOVGnd75D5J35ARtk7+mBwaX24NYXXidhd+a",
-	"ec3aWJ+kn+G0czoRsmXSoFbze0nepAb7WnC7XUhtKLhNBNRgUzzwcnNlzlxZWVIl3hdAxQ+2rYxpf17r",
-	"3ckPnZf3VxBg7zoze5Zl8LISvEiVh7SjhkYzunhr/GYWByi3TtCP5yYV2qQBAuCdkD2h1omXWL+yw0jn",
-	"qtB8WIpPbl23QeiAbkglW5omnS+7XFORskWSOKx1PcX1mtaTV4+v/YEp4XqDT6or2VvyFf6+5dTWoI7V",
-	"vURlrOQ7ZcGne3kIpQuyYrLAYpat0eMd2cr2TOJXrc2XvyEMuRLGXEPMKH1oUMTdO64hTdZiSoJy3Qzc",
-	"+1AFhgZjWTIrFFfWBH8jxNp9NLz2SbJbBYEbrHOlLHBUXuprWxMOKQ2x6AT14JhAAQB2wt/QP8o5lcYQ",
-	"NqeVykzMBvhSFHzCaTxmh5TiK0u3cxaiLHfY1h01Cld1bUKAhywmuhQMXOf05/Z7IzzmWqpRwiWFP+Nn",
-	"YboaynhCxsq/NUQkVxY/GuNgtzQ1Tki9PFksC0nhB4+ruHEmz6pSwOh6F3pIMyNUAXCHk7md6Er+K1ht",
-	"R+y14JWo2H/++3/kEKegwAJYuVTKnAQH+VGs2/g41PaH462ZH3HHp0KKnK8rbKYoTHMahPP92iGe715t",
-	"DPF4C3Ll1u/X35odLCppxaUql97f6A0AjScFxx2NIzUtnjPiNdTPrMpASLokDmuM4kZbrQ7Y+tjv9lsM",
-	"cWib3iYtKyTGt/Bd4A6HP4XQ/pYvn4pCckpmrR4BkBFD5wE/z1mGhlmt71u14WgTYBXXDsZjdjD78bsP",
-	"pmPn/fgd+3/5QzV8svgCUfRHmqn1aoeFWCc0nmgkPc7auecq1LAqbeWYQLJm1UZviNtugnKF9hEERO60",
-	"LkAyKOMgQF/psUWcFjhg7hiFUm3gIxn0sHi+WBLGk07D54sNSY4mW4qTCb3Y5qwFWE7ysD0JHxXyofMR",
-	"5HKMZmNebf4Wqy0vN031iq5192QNWQlj3CA2M6EKoUaJoOCaXLDS9riGl2LISmBGfF3+V1H4gRhTDFSZ",
-	"kSHlTsZSju4nem5EMu4M9pUzqTuo8hp5PiqGDbckP16aEa+KukatVQ/av5aMUJpYTsZ8bUSOCc88i6Ut",
-	"f3ty/v7sFFBl7tH52b+8O/l0fXN2micL0dwm3WflS2eVKhkeaxkW+24Pblp1c+vsh4tI/1zhrRt42/Zf",
-	"DxRS2I1HrkKZIN9HqCZYR0iy0AJuwjGBol0OyKXpE73HO0C669G/Wh271d3r2UES128pG+X2+6N27NqK",
-	"l1Uhqtc6FSjpj8jshztsbv6nRR6u+2RRnIBplAhpKJ+3NseMs0LeOdcdE1SJY9o/bvVBFJ6Oo0xAi83m",
-	"s83nkbNuZz2fGs4ftPxoQAHmRhpvKACJ6k/KwXahmPo767F1KPdZyZcdflRwbLbKESddnNTLzyLaso0c",
-	"ZN4UC5wfMX95wD7hJcChBbjCwaaa5dUYpM8ePoZGag1/SQCu7soZtVJpvDoWwrZdmLYZ8eLlt6+++/6f",
-	"f3DLMfPkegf/99n/5y+Hz3785X/9Q5JcThU3MlXMs8LZ0yZ5MnzZX4e2ypxXf48Y9bovuLZ8dJ9UEn3X",
-	"o/XAG/hr6nXNsujV490XZKVQYJVNT+mNprys0gYC7v3nrz6Y+/D+0em64nk3GavDQLMWB3eTJT6QK/sj",
-	"OxLAeBpbi9gW5XUq4uzLrOQq7Np23NBDZXtZUvAsqQJLZdtMiNkU+3Eodkb0bkKM7EV2eHh4zHIca44E",
-	"Kcb5blsRj8TzkDhc1waVw3dlId62Buzrv24f2bZ4pp4m1+bfcCXGW4LDLvgU6nlEg8695eNtoEDYEE97",
-	"ig3fc+Oum6s6aeAt+KtPFxdotr+5/PDx/dkNWO5kwm8w2xF7s4XVXmNuGhtyRdTC1lqf9u+JfKV3dSFf",
-	"/VPWsfG0HrF6Lr4/u7o5Oz3yJJHBcqFkL9S9sjeXny78VaQMpGKcLYBCly76+eT85vziJ7gI+VRNRsWs",
-	"CHRlVrOhYH+dFwDTcEtF198qabB8xjnZdWIYgvttns4Be332fy4vTj+/v7z80+fXJ2/+tPrKFhElgGu5",
-	"FQN29i8fz6/oS+I7blUlrFBgwgXQrQf9S1B+orIDdnF58/nk6gM9QagidsdowM6i49XUjfT0/Prk9Xt3",
-	"dU1lavApiJjD5zgr5BaSTlMhbAuLCLgdAznzJpaV1g52AKzPQXZAi0A7Af+rPV3g4MI0EJIVPuggO/Cj",
-	"DQBXGOGmzSRQxAZ/DuK4eT/RYurqOd0Nwv2Wj4R9L419rA6HB/0ZQI2bspfdajp6SPoUT0RFoR+Aopy1",
-	"tEyPRvPK7BAjD4jM9aoUL/OEBsmvkKIszrrifojRBepxTLa6swUYlxKlUp2lAMPKuU0g3hnBew0CB904",
-	"84zlem4/6/Hnyqly92+l7Weyy4YlghExzf4ZXp531JqIsqNSy0lX9GoitkYbT5i/HP6SB6B4jSMMhFTJ",
-	"t0Wcq+tmDfPHmKor9GaEEX5EhrNZv2UDWBTwy4O3dO/m/QVemOLlcwQ+w+bahbcLvpWj4iq1voemFgN2",
-	"UpZu9qypGxIdw9GBXpb7ibAalXDzAFiLhHvbcF/7QRKaeNmGWfldIgQYG/FvtLJcqoTp+4Yb4Y4DK3Cz",
-	"bkYEx88lwvQezO8Z0RxztSQMuYqLGbZ/9YW23V91s4qKbvDMuzMGbsX8GWvPQjdAeoMNua5n1Mr4O2ev",
-	"OXUmbjiiAAq0cS6f8gOck2i66Ju+2+odydj1lH85TZf9hQPEd1T78TD6v43JV6me5LlK27PGvLRivSB4",
-	"7jaKLhYawi5gg0HpSKC9bXOcwF11pZUvEulY3z1MvT82Vr/iwg1gKrgyDB2Nxii8XdbHH2kK2UpZ+1zJ",
-	"v80F/ZzmnUp5NKTjt/No3spKfEie7fnHs6vQkCDHKKWJolFjXSFRDKwiVAV4t5TlYJN+Pr/4/PP5xenl",
-	"z43bEXDFLSsFN5bloVI9r4mRDeGanDhIxXL0NXzBOhznYKz4MQC3TdNAjofvreR6RP2cxDA7200qcK2k",
-	"uLMwyiLKAjs/OH1WfzEmJoGNNsOvAgMPPhJbIMTl+FeXn27cd518/Pj+/M3JzfklFAhd/Pn86vLiw9nF",
-	"jfvX1dXl1eeb//PxrN/n+nFv97XvoAnMW2+fNU/5KRQWdpCOw+cBQwVmmWFdwQGDgiolggsJ9fBi1kVF",
-	"3wWD72lIw/0p+/ncmK7SqJrdDJp+BQInSWV7KbrwDLqqqAYP8n4J4zakDHalPiv4cl2H1CR/1MtX1Dk1",
-	"5pB68Qoq45+WSOqJiNokfmIgatuSm819/5UwugydGzfUcPsrAwR47cgICbzT0KBdzJu0VxsWGS4yNe7q",
-	"mOX4p7zesmOxGygMH9RVJJVkUKsJdMLeyzApDg9jUo3KeeFUKQCiaxE1tie1Wi+XBDTEx3r+Nvoklbgj",
-	"o3bThNdXNmc9+vsepj562vpqBtzdAVNME1eHv6ZswgsE4nqOtcxL5eoWXy/7fkibzfF9EBH2ZWa/CWDz",
-	"VpuMaUrItpKgq3kpOtM8j2560Zck8N3viRCwXWiQTuTFLTPr3ghbkAC2Gf/gP3F+6Nyrk1CkphoKs7mD",
-	"Vvd3p1nxsaF0t0v9f3UK0/gA6gka69hdvZZ1Zf3C+zuns95B3fHaLWdrxzY9mwsI2j0+ugO476W6vw41",
-	"Alsg6uvCgm0QMfvCxa8pEviQCKgH+H+C23BuOkK0E24+RvD/zbeuNGlLVou6m3y0GABBrX5qdS2akN6G",
-	"3ygeQLjaUfh+ORPq/JS90UqJkWWzSj/IArCaBPmHEY301Nk/XdXh9+nSdj0TCshWArWb1WAvOaUOJBSR",
-	"R+nec5CFQg93bzJ00eltVbrcCEW4ctfAmQY68uzLTFbCdFq2zpVqDRuqWzIWSo+s2IbdGuvDNm/Teyz+",
-	"9bhjDSh/ujkt1hB4TGMdf24USnnUOnLe+MQEVcECeU5XW6kY2Y9ooM4yN3oJ1bhpz1NX5zndrNYpznSR",
-	"G3Sf7cQV2WSb5fPgJX3/iv1Jvgbw26ebt89+6KArnqsRt6LoAQKPB0Svjx+QXJaYQC69Ll1kfpayH8DN",
-	"KdUdG5XS/d3wBTKqu0WqfUJi2SOIVlfp54Zi4RWKwbqi88Xh4eEu5Ta6EmubelERzZQYCRHDmNKaXYWf",
-	"8IbU3F+IRaygtzi8+pZ1vXyq82ttPdeFWAQU6jY1bt2qLuLGIYITlAkkHkJEBHK5VuJB329FlkfKekvu",
-	"pP6qvKNQQ5edQvHJ9MhE9jIQfm4cke6AwAS8tBNs+1sXBGegQOG6CaBxW+m2PtWGKskUH1cuc+oV6i2P",
-	"LWd91rBnOhq+uE2wJ6l/xDr7yseN6x0dWWk6Tp+P1AtRhMA+KV/CyFtRlmbAzpCiuj4+C4BVI7mk08Sy",
-	"yHwiEDuTh06+z2SRI6cl0ioTTZXHOQEtMzWslbbV4W9C/HTuFyytXV/Xs2Zv4/f0MhnhgTe+XWOKRcOW",
-	"lA/jdk0fVZqujmBTKPkciru52lw9QE9LNfqLgwBR7zJsDKnHq2WJfVP+wOSaCIsMydZa3/y+Nsuc34w1",
-	"NNv4sbhkXf0pvYCCIeET6hCFbNhqwNstrKimUgEvuCHyTKTVo0mNK1w9ebdBqwJuIQajjaKDg7qW/yrW",
-	"hHgay0FFJBzsgYJJZbXvPO8elWFbefhjXa+y3nnu3Qfb2GZKek1RcMN8xhOSG8LhWeolu2UVsHvk2XqS",
-	"3MZbfTEwlcYMur7peg2B6s+rxdxg58NXdHyotOGiNJ/qhppZkqzgCDTEs+Yu3qUocPtaQKdvZUe8X9Xd",
-	"8iOVmzWDjL39o75qpjnOFNnSLr3N9nMS0NJsT9+7zUf7MosATzbdxF7ocwe1hRsw5p5JrFb6GNhukdpc",
-	"wHtqiNioidy4GnR1d09uuqDVljvq9OxV+12aJTFFSlYPsTmAsA2jkpbGgR8feZvMs662rQ3CgG7A0Is+",
-	"QKFGVeMjnyW+TPjc2L08q2Y6eOSD1rbU2upJMSnBox7V2QY2ohRIsFLEExwv3CYx2kcZTsNr2G/DHKfE",
-	"xrxiQz66T7bOmYRGN6uMI6F7znhelj50R4+AbuKVnt9NBo/pgLNpeq/CuduK9b49vwq03ivFpSy/Ovtw",
-	"fnF6doUU3ViSMZaVr5mIQsSNDn3Swr3Y2IOeDukKNhZleauGAinjooYj7oZP788+Uw1CDs/HP12dvblE",
-	"8nLw6YiHUlcxwQ2USQDcKeLiCvUfVK/hbaIRV74HTn59+enqTfu19Mf4xR43gP3463LQY5b/fPb63eXl",
-	"nz5fvn2bex/UE5Fv2X0+PCuMxz3vVvmIdk2iQ0QqVig2lWpuhTlmQEPvid79SOJuDURRBw2c/DYdsPz0",
-	"/Kez6xucXQOGPlSWRCcu4ZM8ULYBmXt77lnQUVbini7ZQbyo/p9hXg+yg+b813+Ir4kmOPpXfUv02VCS",
-	"4r6mJw3DlT8Jt6JhWDX8VpOx23DbLnukPN2xPFxu3OldVHl1z58FlxDZArGr+XfGpJgwMO2GekwNAuiu",
-	"+OLQu2AoKLoR9xhwF3sSf7f5AttJtUIBFBGf9OcCcmOfiBKfQzz/EIWW9lY5L4jUU356fv3m5OrUPdxz",
-	"HbDhMgRp2tDPBL9HLFgJrg8ogMJXPCnvR7zCN3IqSmoX/XTHZe9j5nJuh/pLl9j5yhegVmKN9i5ryBMT",
-	"9FMzO0mBq2Ml5R6yFNZ7pUdIvu/W3Gr24jBzNg8biqWGlj3IuSCMlVNuxQ5JEn9r0Z0pyWHcOWy06F3E",
-	"vceH+kHQwKBnAEot9AvCalnDqJ1WgvAffKWTO7GWNRdCpOMIb9Psu+KZ2cMCvcbZoTGhxwFThWRhBLB9",
-	"PJuZW814BlOC9ZFXVq5TaSdQNSSxoR4E0JW02IAazn2pFUy1NwNMk/gT+zL5QD8mPJ0IArSEsigY8W/K",
-	"orMBx7Is3yYJlNysQ30yMhZDwwvEbGsFr8QZp9QrhesSpa4nyWXqH2kZgaHbRYQWjRC3RwpW3hrKSrZ4",
-	"xo1hNRkqWrq0IL4LjlB8WIpitbnuBtTrXadYe1PcdwuhADx2hgLXeYeAnl6oLqSFLOqAP4pGlGWTtqXU",
-	"wFIrtEhTn4Xp2ZLarb4vvVEwAfQm0DpskSQbzatKKPuxK4nU5vDDQWXAazjzcSnIkAU0bKBoHzxlEko1",
-	"E8W/ScY3HkNyZSrxIMXiveZFx9EYeQrQGAaKyO90Su3MjRTGfgBjPy2qEEjzbFG+CgbsdrhplzMO2CvN",
-	"Vbr7f40HYDQ6ehPtjhgeINgQau9KYYPLmzFDGYN60Fx2lWvEZ/0uwF1uxUdRoV7ZFISDsR6zQ6wi6Trx",
-	"VtTIo4KC6+3/7mBec2KylqC0P7y5pmuE9qpuYbeFOinEWCrZq1ZhXorT+upfswMo/GgooJevsq5MFFaJ",
-	"WA1RF4jLDBoRru9/WJ9rWjFJwkjWzMn1hFdiN5L2Fz0qb1r1jz70W4W6IXcqYwCCKDWAzhwgzLwcrAXU",
-	"7v3ZvSC5NDNrplQUWAm2rghsl9qtNVxeaHTh4zd/GGEVaDRrvyTaMi3dnQT4AQ/C0gbyPDgAhpjDSi7m",
-	"Jmwdwhf6e4DtJUjETCc61USAxCcc+KSQOkgR7EQXmxUcXUevrD8mayH4YC7Ty6CHpUiY5PQDK4TlsjTs",
-	"H6/evmE/vvrun/9pG8aKe6kK7AhGnZ7MEZPqgZcSmwV9htryLLTNzpyRXYrMWaWBmeVzFQwoq/Xnkld3",
-	"IrtVc2Xms5murCg+A9X1Z/d1GcM5+QzUF2WJWJe54sTqLnA8Q1kUQuEDnWr8TN13DFz7wGXpTPCMeYKH",
-	"jOnqVvm+374glntsQciQKw3f7Mlk9EI1ms/F3IC2G2g14bOZUMJPHWRpm94NOBRO37tdeQOhj29MN2Pd",
-	"FpQuNY/JI/KycSujFLUWgBt8Ny6pwhewUt8N1qdZw2n13Y8/RkfFq8N0oUs3rCdqrApQNl0V6Rm0pDra",
-	"iNIF9BZ22v9oWHJ1D0xuhfAhYUvybxh3rgjgvyPaxejGBPa7zZdJQFz4migDSewm9Xyn9viV4EVfw+Rp",
-	"mWN/lx3rVSV4sbl95Qde3RusvuOG4V3ACuzuXrG9/7t0zEfZSrd56uz5vgLGBmJQTcGSx3Yc8q9Nb4WR",
-	"ViNZyg7WSDC90kX02gRODK/uHyB+I6sdOyV10Ym32s4g6CrmFpc0bb4fSsb+89//Y4s4kRWnlU5TE9/U",
-	"dOuhw3LcLHjJKq5WUgghm4jcRUNoJ5fghwtxZLzymfdAtkXaEw1Gv449u7ygqyNQcnp46Uy6uwnOj5k4",
-	"k3RPTYFoINdwbGyiRJZFYADAWONYLOo+DfSoBgSo46irLVk9t5fjK8FHlEdwZhlG71OtI4FzQ1dTUQX2",
-	"rzyStnzHrkg9IwMpJvf//Pf/IDmkyHH/cOpciS8zMbIbO7sFQh1k4qJ9wacIpQzyArJ4HPq2Uj0QEo6w",
-	"Si9CX81Hqr9Q9QjKBaYl2jFZUHFxY6WmmDVVREMIGtOSVrChoDytXPt2/esqU6sxF1syL/hC5JN1T0Y0",
-	"KDy+TjasFNvviDrx30+dL6MBpWcSYgNpJD+1uR+wcxtaE2A0Qo9DjvAbw0alRg3bXgn5sCY2KW3ATWA/",
-	"fFl6OKXRHiPsDiR3tQGmFQx8OFFe6Oo+HYyE1vGiuGjHJNelJz36RBqPAyYdtm17R3z3VTfdQJx08XrU",
-	"RMmZXdglfSBgtUq1K7QN4zRZjfjk4by8Q6UqLRsugZsC5OO8CBai92XQ9ahrOwD6Yjrx068Fb6VEdwB2",
-	"w0M6ahRhU00Er+xQ8C00cD31XWSU/vcgJhBCb1KWbcVnM+voLpyitChFm0r/Lwd8Jp2bR7lTBPPNgEHx",
-	"l1+2OXch1bgdEPlBVCZNYpCCuVK8aAb/8Lf6r4rf31jepMBkpE4aC9bacR2bf43e2wc9rVehu+M0yG1+",
-	"JzpzUQsqWQJsEOB9EOsGeekQqiF9zQrprPXQ4IoaPhG0oRCVfBAFpr8x+VMsgwKgcOHRrcrd4gE+AoHO",
-	"kIVfKCrEMrXH595RAypjdJ0opPWFuKkaK/fm10sremwhd+n1hL/87vvVGTrFmh3ST/A5UA3/JU0zsGUk",
-	"NmZD6x2FJe6BT1fvsaU5VLBp7A7T7ly+z3hsNE1ZNL1poYupqxLEOOH3uB3dYF2hXE97axvk3ZpcgdK+",
-	"oK+QRbMZfh/TqGNOZloZkd6JN1SG6CUNj7y6ToLK49v7bmXG9iyBeCC/J9gZHRQHRwfvbm4+Pn8xeMFe",
-	"Hh6yyz9tLNZvZfNom2PLW7/PdcVG8z7V5NGgavlMT7mt5L56LGEd0sZeSE51FXNR91V9gg5LWXiLrtod",
-	"lXwDcdTm4Lx5tem+bDyG9kzou23ZfcnPwPreSwCM/Xtbvb+31VvfVi+Jqg0I3K/TTO/b/4LN9GD7fcVW",
-	"evF2/w0a6V3psqto1uipAINtypes0MdITOf8A/oLsfGDHqljJVO+HLDcF5vkR3GJS+YDKBnSAAxY7uxQ",
-	"uAy9bsBF4lKbAct5MZUqPwKknMmQrsP5xvNCWp8p9DsCcvIVkinBu91v8HRnVLgHbdoWHLrNDq6QgGgL",
-	"7n+8EWb4Slsn7DWPWEsoIDiKv35SNpX/hT9HOV4Mp3riW+jP3EmTtYK5Wlu4Ku+UVHfXHW3RsfPvItAF",
-	"54uJEaPPWOsz5EZ8/6p/O/S2CdJ4dfIYnJcpyFA1FUVHw/pk0iShc+CIm0hjdbVFI7od2AwonpSG4vTT",
-	"DrViGEfc4evvoOt+hS/z5f5RbGfViLqrKbTXPTrFWL0+szkRvMQChE2Qtnd4ZX8uA3jRAy/XfljJh6Lc",
-	"rmPjrv0XS63vX/PR/drxkLl8I6azknfwoXZitJRO3bEF8heO8Et1hSo4LZYB0b3rWyoBttMScZQd81DN",
-	"1VDr+09V2fkqnIaDK7ry6v0WYzAjPdu4Ua7hoh0ZXy2v7sQWzQVv4PqUhxgqOdMzBXiPtfIynxV890Dh",
-	"lsjLBQd6NrMmFObr19hwDmfDTFQTPsMzYiq4snX3oBrF7asS4ppPoDKg0DXUWlTSii1ZDPaCZQqm55am",
-	"WXupG30VUsudCtPWkdn6BIoXPYvPxEAR5Y+e6NxocPbiDgmnUFvOVjVVYxZq+V/Vw6uaMJbx9iSsaqVV",
-	"DZI8x7pMhpORlQ+0mduFAKP79pZ9JPd979R0V4LWj6nza5pA520A5dXyaq42Y5pCMYLGIvFFA1JbhLYQ",
-	"2ERmQqm3naFOs2quxFajwlALMsRC0dk3BrOO6DA8fjTvN9oI7Z43G7o8I7wKnp1nGGKOiMwBNMLLss4v",
-	"opGCISmKKxFnPva/oWawU/4lHlbEwbK1rQJjAxhmQo93jT40rQsDVwDkjMZ9zPL/mTNnZBcG0bHK3Q1B",
-	"6tGEV3wEDa9SX5dqMPTykQ2GtmMRSrVScg4v4ljUSGzVkbdZohF3KdjYkLe7xWhQCSLR/IWPvJrwDjEd",
-	"GPVxAeAND44DHhLRRHFE7g66Ul3lVwryRwRYMVndZyd0NOw9U3BEv0k3Au6/grLYkJGg1npBtdHk9CKF",
-	"6jTJv6o59BVtnnQtB0lYl2TWdZRdgtmiVsAlgJaUIJ/uv1Am82OWD6UqiFdkrvAfENWmOTrGtpfC2BxU",
-	"zSKmF/aVv87HTxarwMfojtJV8WzKZcl4UVTCUCx9bkSVtbpaQjSq++F/StOEuye5L4W73X9QXQQ22soL",
-	"bvmQG5FTeQEhy6a88HGe4ZJNuOr4qvHazpMpyB5IKqE0oWYhenCyAdpfjVaDK76oG7b33aRbpRghcLPD",
-	"pyy4OaKsKIoVwSEhcWIjKcncTCJ6F08yaLTstMQ3htWFbccAYvQi6J6VB1M49wQ5cREkCAg34bK8Uf+x",
-	"5ymVxQ5eHAZIO7PL4Wc86qVhJx/PWyFHD2KEBpHOTUObbMGXPVnWAACHmzDeLz21zD54ryKd9WQN6MEU",
-	"4J3eSOQLrl+xJ3Be3Iw4XZtIMjqTPIKNEL9gVPDoDi/qnpcG+qXTeT+HRyI6Gb+KDcWdVGZHSCVhXJvz",
-	"GX3dZifrtFF7u33LXgI6+PDEmJTIakIoigcH9wfV2CPDwz3VhbtMT6X9V1HpoED2F1cO33SYreOVDcEA",
-	"7Ghc09fETBk1vtcM2CHTisUdJjPi3YDfITlM5nmoDPvh+1cbmPr6q9goOs7L8nJ8cPSXfnHyX3/J0hYp",
-	"VQo7L7CmDgl9Clmgj2189ICdoAk74capaBV1RQx9C4B/BgZsjmkHT3UlbhXMcXP+M+Cm40vDjHY6PMdo",
-	"/SCw9OZZgJ7Vr8KHx3Uc+FKoyTTWeX9L4p9aOl2Bh1+/9pcbjrrViH8QuRcpkUMurJrnztTMdgP2Aq05",
-	"aIuaeV8UOktUS2bl6J5siNA/P2O8NNqrRTm6B1V4q8xEV9aXwXBiIMKvDuL47fcNaUyq+HKbOEQf1zhV",
-	"denWE2q9DRGXAb5losGiLKO9Z4Dc3cN7MmYpEFjDkaUa6i8dgQnSe8sQY5hBr2s3jv/7l5Nn/z/+7F9/",
-	"of89fPbj58GzX/7tMPv+5a//sOcMTAcbpeeeNwzpftrVS9DptplNbJUxlcBHRRsVhcetMdPqVjU3LSiv",
-	"Vj9cr7/wbYBbhlIS559CeBRT7e78awnS94evfujReXo1zbSGnObD3FingD1rLn6OmxK6KdEs/TDbPQ21",
-	"W5MMn/1KHMGewxrKrti90otYpCVoWifSre949bjPWM2m9Ytp8gQdeFzTTYSfvCydli2JBjoi/ETzrH06",
-	"PCYO2kHj9PNEM71QNf9XHKqwgk9TXTf2mDfsNiiwJ8NUsKGwC6zLmUqFmMhAqhXZEBtYVwNjTf0c3LjN",
-	"zdw0O4Alr1yi7dHcpS8OD3/Yl/XRTJWm7GkSf6hGRkSOZoUmFHot/RmbWDsDDkhrZ2Z17boW7ytlYh9j",
-	"xH7dFO6anrP9Z6aR911vOgNxT9Ss3ZnNUM6X1Y3dX6wxkwstTO2yDVYYrfdmKa8kq/d86uyuXXZN4a7l",
-	"vJ8r+be5oN+3Y2HzELcudgw9Dii4zFMMQByq/pB8P2mTPX9XO8XdLdk/I88aiigoc3AZnHTHcn1IutvS",
-	"YZi33IA8IfhP5Aqmo+KpBHtnqEGOx6ISBF9rhckLYupfp4QwXuV77MUB32R5MhVD1MHMHSoY60DsuleA",
-	"9Qy9vpCZU1c71DFnByMNAP23HeEjzIp40gMKHGFvTXb2tzkHNtB8XOlpnrG5KoUxLA+FFHl/tJ+PX/UF",
-	"l0/1ww6LZ0ZcqVTxQgvKCNULRCu6/ZwiJLtnx87uopPafkVGwgU3bCr61JvEZejxAsevqycjSJwX7oy2",
-	"Rj3PndtLj+ZTobbluLlC5HEds2D3YgakRGNJEINWKcsfJ1189mVWcrWO66RveZi79trSwb6R4gevXMty",
-	"tRx0NXd+fB9od4hNu0DNMx4prsAxVjPrBDqHYDhNhYjytDlYtQOl7ZV2vkqO/Q9RB/rUbSENVpNTUSi0",
-	"IKimoshulfVUMs46941rwkDQmehZKdz/aKZWQ5tWDwRGqtD3p0dHbf/ksNhdwhin+leFMX2SuQWDiNUq",
-	"5p0VtN+xa3FsOq45t9Y9MMRX2w+D9GGXNNlJJBsYuB9g5Y4w+XEw5LAqVxpi6vemnMkhEen0xubUGY6j",
-	"a37fBbh1omumz2zWLN8gppogXU9C1h0opinOliTtzthQGFkIdF6h2fdiwK412hK3CvPg6NdjCRintwPC",
-	"iOm55Xeii/o7a1Ft+1Cw35+427YhB0/k9G/nh4ffjuopgX+L/z/+OabnwR/yI4ozB01jPVzEBxix4i1m",
-	"IDHIxOHnjIikQZVQi5Y8XrWcZhoO3FBgHq1FZLh9Y2JKeLKbGvsBMAoEhvCshjTht2qF4bwWsWzNzOPK",
-	"uNUlwg1ozkcR0A7OxDGXZZKWKSZVhhcl2tn4SfAVs5TeqKTbkHfcnfdQdw++iMbwazK72Y9nPZb6BNt6",
-	"kwA9NUEQq0FGSXzSE7ZcjLSC77po5qOREEWz9YGEroydTCLwqm2g6O6mq7nqItxvjy3sk5GeTqW129D/",
-	"rGU9+0D0SBvi/in6MpAi4gLDWBu0YUcvRRro+CntJGp+xIDzdAdT3n3Ce27sOz3vdvqor7mM+Iwmel71",
-	"yGqsKOwBu2l8KYwbCPCOb9WCnqCnwjQSI6GrDGV2aUgmIIibKrfnp2t9L9Xdaz6692yJ21ORNRTkFn29",
-	"xZcuId24iXcgu9nAdUPlbSvdOXpUoyethn1haZ4WRUOky+tYxNdQTNZNAlY5w3qGQdqAnS0VcYTgScdR",
-	"3OnnRCPDUwijGAxDNvvD/KwJrxCxCDEKewANjgYsZK1+0yiLEgthuutUY4gSufK47E5zxA1TQanJCsgS",
-	"QTNEhQ39WqO6tyS5o7qotN1Ry30X8Sr0lpOGccj0Ob3UbjGkBDWuWa3b/SphIzPhldiaFB2p/tdHmJ8+",
-	"JsVOypLazqPbZd2clnohKrzSpA27OCy/zVdDp5JNHFPbhsFIsa1i27wqCWsU9kb0BV16tLMr1K49xh7h",
-	"KtYeg6fVhfb/3kME0V3tC7pLqbsfZJoytsH7V1fpNAeSdGxlRZYSwK2C++r+Bzee923lLuTAEWBwW1rh",
-	"Lj+p+a3Ib7PBARg8ylh7rKkm1V0++GOZi8YpGmPf9/QS6fIG/WTtM+7g89EDr/pHUqM7OgOqVltebi2K",
-	"bRZ7eEijPpUktblHmyLUpctutm+04x2gzWFQvO5KjLstZ9NZjFWKsT0pteqIP4ZKxkjleFw1+W0htgm9",
-	"DS3i6jczJZs0W6xQtlqiBwgkLk7EfHLQv0gqDO1UBZW6qNDlgsCjvMFcvFWCw8/Ur72yGVk0ganFv/aw",
-	"kq3Q2lEZWEn8Mj3KFY8BBQoYBSDU8kAhtzNG2CyRgOC50jbHi6igBGNNtwqCTe58EA8Uo8JyCWzUb/gy",
-	"SbNVF/82DZI9lkjCIfMgK62cCDzla5S2J1/ng5S2Z1/tmzAD9ITvqJ72Bb+uL0xCrPYqQKuLEQm3r3sq",
-	"UvsAG9L21evOOi75LIUjITjHmgIDOsWRtog4k8gKs0RpBE3DD1lR6RlAFlIlBH2gtqmD4VrYT7Ntu0lS",
-	"AUYT77R+ZR/RA1JMKSXb6P74ajMGdzfo7uy37jdJPXLwswNHxmxdC8rrCFHo66nfXJ3fnL85eX+QHfx8",
-	"cnWBna7PL95ebuIVo11U029stZHknTpPJO/1TKgUd3oAuVoNwo98u1VHKmNW6QdZbK40wlF89FcD5tLO",
-	"ZxdCFOkmIsFNY0C9Jo0FTja2FB2NKt1YRXGu1uV2pIG2Nwyi1hBU58xgswFIBmJJbtRptg8bqn9vhlPa",
-	"/LKkbMBcvJfqfnVVxJeZrITZJgUyT0F7T4bA8OvL8LA7FmDbDaIG5sNSjtinq/cZE6UR0D7WTjZnkN3b",
-	"smiY3R/4MRKN1uAUu5wJdX7K3milxMgyL0abiOmak+X1SQLmhc1RrdUKSpQGvSeurjGk20vBCwPV4nZe",
-	"qRy4C8HDw8bLd5DrG+mpgKY1zOrevQ3d+5PTV/LR/clslmq9Db8xPpuR0R9K/mfaQOQy0VtvwpUSZbp1",
-	"ITevtb1xUp/m85pwc72e5s/vrtBLFmIfOHkdYTJQtVinaz7yFOLAAyMCHfNs9o1h4b4HaZeh+RvIsK90",
-	"gHKI6kFU38QyvnlJ/CQ1pyTx/YnRr1vDnYtDP9J6QmwSG8HXi9/A9Fpd85FDyZlUIz2V6q6mOpjWZMZC",
-	"sbEuqSzEN55KSM0wEotEg3tYj9fask9GVOzyZG4nDK7PWP5Ffxk++89//4+8BcH+9glNkkjIV0dLPzoJ",
-	"KmqozZvDFy+/ffXd9//8w4+Z76IDG5vCc5z9j1UM+UZjJUGK2Ylhr2eSZIzhbdRiTUJhYWJXHffZE4jz",
-	"x8C1kxSrWf7cOAl6Hkvw838L9NTFr3nqg5/IpgobLkjaun10VshtYZludjerS/Y+oDkkVp+aOik1r0ro",
-	"knAnH5Cpo+8eqR8aQTaQg9XScfSojfE7l/gtpoLqN9qSrnR8hGwpkl2ylhSwkM9ou1SYv1TCbAxQvYmu",
-	"pecBcnUmVCHUSG6RBjv1Ny2T6XC96G8X6rkd6i+bXngJV9WjXtcyZ4scT7/sl39X/fqV8IXgKRZtb3Qg",
-	"DC7M9NINpjWSVfMj9D3qsDuo08rG1kchXropeFl/3lN25ak/K2Z9jPvwOPHxU9qSz+TWWBorpu+Q6bhu",
-	"4tAipO7F1GGsmG3J0+GGLma9GU7cxf23GX7atRWzvmnXeDD+bd2TBk9e2/49cm2YgbYeWeiS6dGnFU8c",
-	"On3BgzXeZ8EjACHF4LH7c2UnwrShhAAdmHB3HOwMG/TKfF1fDYDwhp4aO+TokFemczLAuroLeQpioaFM",
-	"MXXXDAuBEPt2SrjXtzY15voh19e+SwLCP7YaknFGu5pNiBdvQwoHr07MBnWyiqEd0HRrF9QXlbJuZ45d",
-	"+3YAi4mehp5DbgeMUcSaYn5P7Gc+eDY3yDMr+JS6jCV5B3cKMbZ2/D0SScGjfukT36b52C4u5+tcO4Fp",
-	"tIeSfvsmpJD4AvjvumdWjBTycFJpAp6zP3ioqtuA9wC2iNA2PO6kvqFTObUonwYyM//OlL5tTWPfLuWr",
-	"zcqadcetPkWzko+CJqmp2vRCrdYfO/H5xrCSL/U8yX2RooDdKa/cZF/qRy5U8zCtsAvFJbBsuAwFLOzE",
-	"me1udt0MtLhIoG+Dk64pL8Sz+awuEl/dJ2/rUtevQp60D9Ygr4f6vf1nFA2goludYN9EKbihWRAYN7PQ",
-	"XP1OKFHJUTz/6eY78au2ILnZmiUolQ/cF5HwdkQzZ1+FXoZ4YvZG9BLIUfbGdBKhbBqztb8XxJQhX4Hk",
-	"I8qV9dtmNQ/HL70zZXuh04A6zbYGRBQc8u74HpDHeMjmDUIDoqMlnZZjt6N7guDj/dgVedwE5f/2bBtn",
-	"X5NjI23KN7iNaxpmXpZYmWVQj0JJFn1UfRZtRLCtJZ54Gi6IhClj7BUA6LtaO9fUwc6VIe25ajsXRK74",
-	"YZdCA7G+2stjz31NctQUMdEcczvDNW2urhSQSUNYWWvqpe7M8lXU9zMtVRCTgNB7o/HnNwYGkobPQzTn",
-	"DVldq498d3PzkTppN4cee5r0nkGyM3RUat0KwBnfrxXbTQ5Yfnr2/vzPZ1dnp3mYF2e9L6Cdu9XMCBE3",
-	"Oft08aeLy58vDrKDcKPv+3eQHdy8u7q8uXlPf3v76Rr+66fLi7Oks9XYsZu3GF7dARBtOQH1o5s3NqrF",
-	"azH/Ze122kcn6Ghz7t4MOmQLWrHm7XuD0S1oGSe8ia1RBBOpbFdb+9AVF3d2clf0bLvVSYVfUSPBtbFU",
-	"jVVic+Mnq6Pic25E5oQfOcw4mwIp3I4MwbKoMT8VtvaDyYoXIe6u07nw+yiUQwl6skq5T6rQ9RGU4uHv",
-	"y60hkMNnh9qDzpa8cUXeCAwAyjvM5hbAF1vHENs9pP0XRuNf32z3k0nFxHfYz77cM43CCIC7FIDjYwSP",
-	"S2AterbDM2beRZ/RgdWpCU/mRlQM63jHlZ4Onmzje6zV2s3v6+57oqe+Xvuz9e25WuhC0jRBLppL3dXN",
-	"q0tGe6XPW0bkWoncEcrZf7HTkKn2rHR97z5ULeztp9O0Zs5Lz4KewgF2dtAJlI7Yvl3re+hwnVR+KW7f",
-	"QnJ1YTa0uxmLha/Df3mIbwqkAzEZ8+GzH3/5X/+QtPR//O6iq7HNj9+hGzOZq6ISvjsYcJI4Z45GQmkq",
-	"HDHFo/u8u7UG9VSm1oHCaIkOC62Y8D46umKL+5OhfhBr1jXm9zWAN1xwaSN6eyQZu+PgUBRMKqupe77x",
-	"VLTiocu58HvnKnQ0X3XECC4a2gdFUW/fSmjLbrVbtS3mAYNPsKgGFn9v/Ysn3LwppVD2jVt1mHHRHwWZ",
-	"uErwQlQdfdFuJr7hmXc0gypmeCPCumTlCdbdGtcGd08+r95Nc0nu6765E1EWHUtzEdiQkGsaJbHOV0Ow",
-	"SoyEBAYe4/TRGOBF/deip5nio/G9Y/AQvHmj1WheVcTst7olOm0T3wncdCNQpHXLV8GyRtV4KfqgNBiF",
-	"W/ERtoZWRTpcs1qgiQGWj+tiKbSFaRzQ74FQopmXNywNxGe1cltHJIpCjaolPJbdC4jLTKUxUt1llF5c",
-	"YhODgk/5XaS6Q5OfEVcD1pKfDFpF+K0CcQvCgHEI4GFvOCpBuJMPAoF44TZDbZPyBvLM/VEsshZSluUe",
-	"pEfB1+Y9xwh+x6ASZyOtxqUc2QE7BS3pBq2EKBClQWGtNLMUICs3wk48shvCr1Oh5+sZQVZWfgdrdV6V",
-	"73QX78VEG6wQnekqxJ0/Xb0/pj2N9YqkhajvIvGpxeHYWQOsPPj99Qz+nfQC3q1BL9m+BEvw69k8b7Km",
-	"vZIErtdF07VeW5HDtsJsa6imERNOmzWm1aaWuo9qYrUeSwmh6eVruG9TD6uv2oQKicuu56ORMOYkXVWh",
-	"fLlhFOtvFFFj3B0LvjkRZEx4ATx/LU2sMCb82zTJIjl4gj5ZpIRSyOw2oGMjkbybx/99fXnRCejQC7UN",
-	"qGOL2oWUEbpmxNcTNxQq+wh2F9X937y/hs4lZsLvxbE70+rnZkExQu+aCZeqbtE0q+QDt8Kd88A/9/Hs",
-	"Q7PTrjeum+2M91gh8Ej/aK6eUVrEGSI/1xkXTl2ssg2+UwaZE7/Txrq6VfOZm+fvoENVQA5yTFKF1FOg",
-	"+eWzWblk9QMHsTMGVHi0qu6vLw/hJAW7gWrwDlf7gBxu7tazTVs4MqB64j9eHf74/cbGUNegZaSdEDUE",
-	"ArAGDBsRgGby7qSzM6U1ohzDIlRiPDdoF/fAlOwsVPvwGery8ZWWbChyhs1VgQ0s3U50gkQ48nYGf5O5",
-	"s2NkreWq9OqOHnn1PX0Yry4w8Itwe6A+fVT/oBUfqGOKh+JurrDNKrZJA+ZjXpYeJVt3watb8gBf18ru",
-	"exFvPiSUkgbdhm8MK+VU2rAp05DgxibdxKizRVHYNQQ54r3ktPG15argVcF+9mzQhi+PWL6YGDH6jL7N",
-	"kBvx/aum0p4rjJmvKu49qu2tfJ8mVf2qF1T35FtB37wG6jXYXD4Bvn5tvk/vtsif8iXAnctxopp9j6Cc",
-	"lJ1E4TDEncAcgNMqZF1triuWwy/QC3FJtC1wA5TnQa2TtL2aKe2n7i52JtYYazvU2zXNNOfD/3ew0nYp",
-	"dSN8NSLFdjKpNtlKBBQBspJQBWx7GCD/ZcyPzrUwsBjHIc4Eh9lUPwhf72l1aEcNuktkGCbRFURJblUc",
-	"mQLWQQw8+WjoYqKBpskZpvCGOlgC3AHaYq81d2sw+J7M+vm7KfPHMGV+9wbLLoqOdmPd9HtnY2RbKwPO",
-	"r9+RfbHZpNgwp3VROtoTjbL0Fdthu2LylImwxjboahOywgQyBpoJHZkAjEK2zjbw2SRumNFaBdblQic4",
-	"TLQy0AXjQbzlspxXqRRb2FywrSqguCCESoiSeG7SGn65/nTblC29HLNcj8f5EVtszpseh9YRPs9JxtLG",
-	"lggbui/MFX4PAAFgEtiCm2PsQxU6w9YpOgqEg7rLnGK509YKRZRIeDDur0eDkdSwLjF1M6HyIwZXJAZa",
-	"R1bCcvUtHU4aaLm+h5WiFktzUaek5LhRkps3c2z5gOUTURb5UVeyk7OZO/0H4ZvWiB2DigdeQsjW3Cov",
-	"r8fuKZUeCnbnPtzJidILH6GjWJ3bOgYDx6wU1mANPCbY3IYbeIEM0gWeBpppsUSi7eGBwfr+AHPANY+V",
-	"Ho83MZNRLdLbUi+wY1efGki8CYLM83TC2YkGTbcHfQtVGOiT5ed3UUfIv1iaNmdf3WlGxv8OgW5DH5HS",
-	"N2s04p9axap4VGUHVMzVcxa7Krp6zCPdug/YkwfEPBny6WcotXij56qrzoFj4QaUwEMvHvcvUdRLjqXD",
-	"oPoQ25PgFYcqmzXtu3y2E1pi4UlRV+YAUqNGmVBhA/ycrjKI6hT7VCduUT42BD6rXYC0jZqmDTnWdvlL",
-	"fflm2GwYYvzK9jNXJQGBDPNK2uU1+FnwYqLj62CC91x9zrcdVnphRHXM8s+f32ljn+G2yLEVRmhSLd3N",
-	"I63vpfC5VL+D6oXkM/knQZ0FkoQ+J0QNCG+GblbYvhw9ROcqCF5hhTo+0b3/4Ndfge1srBNcELXWDlbK",
-	"QgxZxNoLLkmh4YD27zSDW3WrnrHXupCEEfrf15cXdX+KF+yDfD1gn9S90guF0m0yTyisgms74kZkLFfz",
-	"sswJd0HDwR5pTQ7pStwq5gP2R6wU/EEwTnvHbQ3nDwssyfG1YW6YYCvgMKnyh2GPP8P+8ertG/bjq+/+",
-	"+Z+OkbTsgZeyYFLN5gj+0IF3WiqWQ1mSyWs6aXg3vOS99C7GjN+54c24s5NrbZVTda0/frlh+aj+JRwi",
-	"I16WvskXbX2t3IcHQ8u9wLtf7rBxDqVzdWAc58pYKLtxQ3Ff9+233/7oBv/p5g1WRzHMJympBBsTAxcv",
-	"WSHvpDUDdqL8ayU+itp3uf+dzYQS+L0/T3QpQnsK5x0Q/d3L//vdtxlgINwsKa40+pbGDxkgZaCzwEEu",
-	"xEhO6/fjszl2SnaXRJEQZByvDTLxRRp7xF4dvoLbPpJ0OmOqCDyabp5P5naiK/mvINFH7DVsE2ZH6vN/",
-	"/vt/5Md+FxPtU03HCTYRblukQ3NSFkKrfind4kjDXh2+QOPo1eG3JOpgfmnfUJMrhlEF92hA9KD1U8qR",
-	"oNowWQhl5Vg63XtwMuOjiXj2cnBY64zob051zadTXi2ha4pv5O8PpiCjzf580HPdbdpQ2UmMCAc3Xh0F",
-	"lMzBC4qEKD6TB0cH3w5ewFicBQB68nndt+gu5aK/hT6SuMzUNdrTijspGOnpUCpRsOGSnVycOld9BugT",
-	"DJENl+zyCmMQdcsvILn0ZyFuyGsLvijCsbi1lRxSR9NmMzFkllnqOTJmIl1mu+0fbi6jqQnYDHxIRWuO",
-	"42NKV8wdmFAsf6sCloUqUw5KaeyJb3wy4xWfCgsRx78kbEw7EYbWzGTYCjFaqYhnvX5QOFH+NhfVshYO",
-	"WfjDgO/eIT7Brp02J+rxPHduvG+W2+/iUDvd73pqzdXr2oihvffj9XyLscs7xe286n1DROTe+xbfbrPv",
-	"DW90VYlyq48+8Tul7w3QHKfntTe695XiS+9p+SBV79F+UpWAhkYbryZvoseV7+VUWqj39wW9sL9eHh5S",
-	"fMj6xt21DD7/K8Vs6o25sS8XuFBgt612wZgRnZTnTIWLKJqYfnQY63MP1v21cXY40yUoIIJ6gTJ0qoLf",
-	"GahKQ3UGTAdotz7DMpoDYNhBe5yOg+d85Oy+UhTkCHYgP52mc5oL9H8uC5MDoJeXZawAqRlxTnyk+Xx2",
-	"o/MMcZ7QpuIO05dgoHFzOXY/xm3zRCX8CQBWJTWahXuhm7EYu88H4pO4us/9Fn0JNjCJO6yTObWYaADD",
-	"wZQds0oYXT6IAs+jmVAFFHarBklh/Nxg7JWlj7Ra4ZSFb7CL5zk0rSVP08BEqY7jJ3p4OIUoCP5aF8tu",
-	"MfGXSGGeX4tSjGzd5v/JBP71vLz3Nc2rEh/QtYVWosaJTbgqSiC9nqtCQ/L68fvgpJ43xHj5TnzYWKHX",
-	"bvBpo9Z+IJZbWfz63A0YwygNu2CD5jk/BbWT3kof59YQ8Tdsqlj8PY2fM+IpTIGRTqhNXoTMk9smaGuB",
-	"tWGiraEKH/w4gv5hADwTpRG3io/QWoM8YhYM9SCxUK/Np9RR1D0JYhRO3J1Z6QH81MunmUKrs2KwE6GK",
-	"Whq2EGV5qzBJxj5qgy1bnbXrc56F8+BsxiCux3I34XxYCqgryY+RjXgVbP9JQRtxZhdyBAHYOf0Bmmok",
-	"tpn7HfbHCSzvwRPukagiet0eqUuQH78Z3CtRPPzuc/ISbYvHbQePxU66DaSFccmD6Q84qyAsIB2k1iGJ",
-	"zS7HALDEesEXh4eAl4xIF336j2QZlUnu4cP5rZKGQX43tdh3woa1fkBWn6c1AcKLOswA9LxrLw/ZBbL4",
-	"g+lACnEDvIREG3Pr+5CUN8QZFPRO3bs5GpnXBqGV867GBSxf7HI2Fwp+jo69p1yjNziUxApBoR2uUDDV",
-	"woTAAb+/maenD5fMJw52mleMK3fuyUQDNlTl9ffVRhuKIf4e2obH7W1RNgdQ1c84XTnE5mQQ/oMn3qq6",
-	"57g7RNASDEYA3PWNYXkFTQLzDCJ/UFwF/lke+MUbf8ujVad6LOhPlSf3vXtHP18ehpEf+dmgaB9EWeIB",
-	"hAuQsauObIy5LJ3ZWMp7AboOghvMOeMwykB65OYEo2XZrZIFltD9bU5dqkzI7w5YDowK+ZEfTBhF1gjx",
-	"uvthCnDdIIQL2UHh1+mEmFLJdpaUEAUFDSFSH2OCQzUIBqDvFgSBx+lNxS2Gy4M4mI/Yonof+oSWm8oD",
-	"hIWg/02MEQlaoL/HLP4es/h7zOKrxiwgq9gncOETmI8//97qsoiOP+9EeNW560mISqXTOFUMLvAuO08a",
-	"qyHZk1KzeFKSvgd13lLOelw32oRD/VYN55blH88uTs8vfsoHkG5C3GfziLSTSog4VJy2Zc/hE1cOtJRy",
-	"jr5grZZuoJxfvkqq5NTzYUYe/WRelnoBNQd/5qVbvVR75BNDwhcZLWaiF0xaD+UGFA2dz54oV6E4dUXd",
-	"4/PoER/xlBsUl7vLdZSGYZ6WTHQQ733szyvBoZRekrTttBtBI3ZGEd9S0AAoOKsQxvOmIoZAIOFEgRAK",
-	"2vkw4pRX96YOOUoDzlPlMcfGillqC7lBdcXW9rJibuoCa3kT6+BBvk8lLPjqrmBDk/jHTZ8o9iErH3h1",
-	"H3SpAXA6RoOdtwoysFZ+AlERIbR7CRYEartl6wQTuHU4lRg63ecP2EeK7NKY4wY0GAAeJKQGfvl7UHYr",
-	"HQJztt+A7L/J4tfOCIIP9Tx5+KArcIAe8gK7r4GfWNYe1j71MqfP7K+Xs13C1q2JX0kP7S8Q7tzUOGOD",
-	"MwnQdadIIOibytq4EyPkbZzeT2dqMsj8cxYldaIyiFeHPw425mJ+Y6HCSaBu8Uov9p022UqoOrfm80Zx",
-	"fedGDTCLi8blTzjD8Ytu5FSU4NutTjjg6hoUAYFwy403a0Ro95fCpcn/xrTYCbyLICuPzDdff9fHx+0e",
-	"d3yUb+272deey/8FN6g/Qve0OedmzstnRcQamQ4Yj2s4KOZiGs5xnRnEwGPbURZ1AMqT7WKipsjiaDI8",
-	"yUOmbhU1moNVl4q9fAWpBhPDvPwWCQdq2kNuUmM+ZW6v8aI1PhrMO9jE40pPmfNbx2IRzapP9VL7QcPl",
-	"XixzZ/GXWt1FbyrlvYjVDQytXDLL78VX0ixzqg3vPhngig0xe8AWPptyWTJeFJUwVLIMZMLkWqq64QH2",
-	"FhaItXRGA/zlG0Mw3DtJ1Us5/B1RKkLZSooQaOiKIvCRhYhVMmLwbaIHzq9ZJxMZ5fnrnquYmshYTrl1",
-	"yIK4xXH/4b7V/a8fc07o17xrqIidpwqRjgjHYe/4Dz7tfOtnrbBD1ptcGo9d7voE308xvLBfmU77ra/7",
-	"v9Hqnd73hwoDux3XJwJMW2Jvhs9iRfC7UGygExL6iBdTqfCoEw9CrYE0g8Zwl9AOMjmRjjuPlPmm/6Gh",
-	"hzvKFhMB7EsYXFND/SVG4xxjvQK3HCLKiuXo35+5l2BO81bJIkKUQ0Q4BOvgecC8AuRvUb415J+hxTLO",
-	"CJ157IQhlQThKISdV3Tvrcrfc2OfwfufnWNLD6uR6B7OF2rPt4IrotJvyAfCDI1jNB+xaU6lMb5PC8vx",
-	"XznUk0QzOxTc+nlNTikC49zxVxcX1OFa2Z5Ulr8W3OKMum83thJ8SslM4wxG/zluyO6w87zTdqGZG42B",
-	"wWPIPoNhOrtjfjdhSgMeCkhXVCEKp+MBR4UvQQYGVTAoAFjeKrfXj9iIeOy5EouUBYI3n6Es9jjEZNEA",
-	"WOA8GoGV2aCPkPaiVkiNRe5Svqnmaz10iBVfLG6kZ/ghTSVCV34QheQ3vvappXUyf9V1uI2rZY+2XNHu",
-	"6dSLIczlpQKtivaHJu10/KA9pa+gNj3s4uGSQRFb9Qzqb4Rffa++6A8b4uYN1vZ0CmuqoeIrlBpA2QtI",
-	"74A9Uc0GYjnaRRtJ0Re8Gk3OwldskP4TGNwxy/9n7v0m0Dtqyao5+N2jCa/4aF3hRORspCsotiQPqesp",
-	"XqTrKfb/Cc003R/yE3wm8KsP3ld2SZuxobaTzkwftlBPjtCDVN5cfvj4/uwGela9PTl/f3aa7FoVVdyk",
-	"xpcUUrdtQF1umqLv9j9FN+KL9eyeiEvyjd/YG24Em0JLhM6l/dtWB0yWNLp4VUoBbdx5ZetyPLdobT8/",
-	"tzp/YtMfO73YMCDnFo7KuZEPojk2pRcDdkKRkG9fsALiU1Demrux5P+NPQav5Hs5Df5A2MfRew1nTIwt",
-	"7vAYGn07ep26z8WXWclld2DsRpQlake0YgG2skAmFaT+CH3JVwF2deEHuwJmKc+WgjdATSN8gy8lBJTh",
-	"rXJGMjbil1EB7VQIZDDIENEJnIDDJejy1NFMn+aXrR+ARHhcGPW06o2Q2NAuPclWDS1K7rjKPDVxXYAc",
-	"b8s4hBiwi2BAO0++gG4A+K2iOIIFIDupXpza2yE/At7rI4856KO8G/MISuMGd/HeN/k79/Kvs3XP3DSp",
-	"9cFLJMVzYo6dZslT2WdK8wxXC8A6tXQ+YheP+UhsCAOARh9Dhl5Zv+vQ6gHyIl05IdTOhobqhLo0mVpu",
-	"C+wWuhq79JP7FgfRa5sBFUEvHG3T2m3hu8gGi42NMO4OoG1ixal7TB0SzYDrgck7pSuERqS+YVaJsfzy",
-	"OFvhSrjfRth4tJFykPYP7SU83Yd9dd+hn/r6XZgosAWhd2tHPABFfW+xTBseSW24R6N5hUQUfodvrdWm",
-	"Yh3Y5YN4yvTWhw7cIZbqjXhZ7mXuTsw9ZHmR1DaaJE/ls3GKns+iFpazeULnn7nNhTZbxAEUek9GMVhf",
-	"Bwl22gX07gmkItSU3dOT1DQihCFBPJXRTFosSYsqG+v2lkgABC0wAymjs0yKqVTSWEjdgrliBPAh07el",
-	"jDpvgoeujk+BZ/SPf4NHc39I43phuKZenPsopiIjUIlvTJiv7QWpC7qS4v0IaAzoAYRbHxtLm2MnMFLd",
-	"laIJIzETvTChL1LaemjDYXoYD+siG30BMdf4jJb+7xvdiHttP47CpOPMSUackFDzUZ9NpJw9Pnv17EBy",
-	"4BgaZAbshDp3EO+SEsdxqNb5LuBATviD6IykQUHc15xJGPzTvTJFHeHrw43wrU5gZrrmBK/5WkN8g220",
-	"AKpaBTazr5aY9q8fPnmCus3JzB+INHSBJIokyyCzwKtkg0dIvGom7njTiTlQ5fIDUfo2xtmm5m7zva8P",
-	"ZQL3VQubFzsqxx4Egvk1aQ0L4Qz3kydui/RBAx8CwatS63tzq7hlLxEI1UTnQW0nX7KJLgtIaVKEx/f6",
-	"QYNgKSywiqpjZoRgOWZJRHGj1wQZtg67/pGCh7ES7hNAbMz63uz1xlM7w4hNq2AbE2K13j3JVRpvszq+",
-	"B/cO2JnbbQQHgMgWH1liAURoXkYd2gLjKRLd5qG/G9VJF9KMeFXAvyuIewHdCKUTQ0SNxNxTcCeNTvem",
-	"HQyVJzcT/juq8a+1S7v5EkJVUaBtx5S0p0uYm/3xJYRXEGPC3Oxno9Lm6K4nAv8Rm4nTCKAMsazpppAN",
-	"S1dEfcUNy0/Pr9+cXJ2eneaZL0qzFVcGOYUia7F5jiJLt7lVQM/vNjsQZkEtSSDAjxo4ZoRUQqjpUADQ",
-	"xjeyy1qo6tSGpq9fheLv35c8xVddVoWo4MFfuUDu1GvBE/Db+8kzlMv5xdiHMP8kfVXUfLaNADeB3U0R",
-	"roStlmsL4sa6wrKXMRlGPWV5F+EFUnyieorEN2O8NJpOLHCcjUaE7qLhIBHT6YCdhi6lAFHBlubKYucB",
-	"eO8QiVOhE++tugJEi6QzbeS+qg2xxsRc5Ja5hxZzZ0NWghfLdM2orZZfY39cuRf9ZrvDvV1utzfC5GHn",
-	"m32kd8GmVkt85L62x6aywXhxv1YZUif7UHTN/moGm8GoUKKYqCrqfZDuXAKwujaNI3h/NUZwbrvPDOqp",
-	"cS4f1/nhlh3uu+OwmAYJyznxOqB+9OUaQSUNbtXJml7LeFSHd6aOayDMq7nt+h3XvyeJfZI6KDgxWyK8",
-	"v7OTitz8Abo/8fsAOXNpUUVi6XPmkwhKLKBBXOH5FZHaDX/w5R7PZJHXsZd0cxvL74FFFZKHtwpRnQjk",
-	"DFFqiD8EJxF/BPCz9MmqVlgb/ZaQoJAoycTgDx4VG/OyHPLR/bHzJgMxYyXcZwCJqlg4O6FdS8mZEdaW",
-	"ovA7rsTIE3QMwL9ERgQD3AtwUR0TDXh0obvIyrIMbK1Z69cpL+CAGrDLaNdFx33bPga+LOqBFLj2cN/y",
-	"Jr+lM9H1eOzmohBU3rZ5966YEv/l9+41Uvo33/O4s9236+0MrZxjjFBXRAiCld7ASEp1hlg3Do/B5TRW",
-	"z4DoD2+KhLKUxkYnRSGJUBikpnCHK9KVovyHblhOaADbSMEHJ8WA8DfyDjZCKccinQa68t/3pMYe3NmV",
-	"H8c6aJqhvabIqRmkz5JX81gQyKvf4L1D8mVtCSEg7A62NVB+V0FS9wl9gqMwGXtbIcxrEZAwWhic8vXG",
-	"YAdZONG+SuctEGW42wujSqCJy0LBAGUYoBaHAmdOo06ksbqCzvgykTiFB4krpBh8Eq9sXoq47XQfr+zF",
-	"Xt/epbyRm9kdgh6bFbXIPbvhd10Pp8uewzW/Zgfv9SjUhK+7PlxHA3pcUA8WjvqZ9JE1hOZFOuC5m9Y1",
-	"YQ98AyZqsKP0AlX4eCwqkyFxO7CzQ+aGaKbS8Q4vxEi4RULsdslRAI1AvbGzC/wfkEL0qm4k65mMKYkV",
-	"d0iK2OyzyKigcrtZNVcip/ifNERmXz8ASuHcq8Ei1HNnWB7BEKknDB5ZA3YG0zBcerJw7J3YeJaz9BaV",
-	"hJaObmD6QVT076O6UA26gFZsIZUJREK31EiSvKhQ3YksotQGoKiWV3OVh4iMDG9D+i9RFlSoUBdOzko+",
-	"Eu1ZC1XStwrKpM1fvv1lgPRhAzxIhPnL4S95ZO5Cto4/CPbie2h0leLgdyLlz4+nUicN1tCvHOVxnwbv",
-	"F0UPiihdsYWel04h74cs7N6DJ4YCQ4MNGd5NDYgvvsVh0hw8q9H65OdQPyoZ24k+I+yELgPSCg5+jNst",
-	"gPxF+l78/pqrF8Pv6BmEk/PIeWLhw7A74MfL6xsW660cXDeTMYyHVgBLX+BWoQUKTP/kgIE/M670NIta",
-	"Svid1IH715WtxfkJheqUPnfdYQWKyylXPzd7QpDryoIyD++oxWobI6aWqFkl3B+7j5b/PS/uSDmtsKME",
-	"pvSgp6ltuNPDzm/P2AQ7uKNQDgVo2immK5HuJ1RND9hFUJS3ik56ajwCvb6RsN3KqSCe0oU5Yrmt5mrE",
-	"rShyPBsoygV3oCiJpINKH96yeZ4IWkjv+o3YEp2BTcvcqQdB9cGJAYuEBPn7ENobUZYBaRMmOn4hvmut",
-	"+G7DnYhy7QPhaF2sMdfh7XXaZKqrhLOKTwmmd2OhXq33Be602suBcgpD2MGIzDqTAenvOfx6Fn2IOE+g",
-	"VXrALwUlsrOl/+ve0gl9p/tRyYIsDee+EmAPmjgqH7bQcWgsGk7oO2FNo7eo7xblg4DU96LdJmrATtCQ",
-	"v1X5WFbigy5E7hS1qXU3V2JBbEF8WLqt4hR8XbGWn4+ffeB2NMnbgPGXP2T1SlsOBKVcIYvtrfJm+6sX",
-	"L5MtbGZF7fRu5JjI3eqHZqX+0SFB4bZEVNrT5pvwX9CApySRKL8P3/vwj+R772VHonuEm/IbE22G3cxp",
-	"4vrc0OvnXAHJMlg9L76jZjHm0d182IZmPuA+fYVePiB5vHcXHzcVa3v4uAuevoMPmXn1EV54JwcG4cvt",
-	"n1xzt4SpkIYPy31TSPpt+I0JnPCWLxGcAu8rcCJaOZ5UStVd/Zuf+78LbXKKk/GosByu+Rwn6ilWfaRn",
-	"kLv064xKBIFLtwdv3K96zP7z3//j9iCx3H5g6QX/OqFb+II/bOj21E/h48UE7Ka9k8uu2GjH6GxhcgET",
-	"yRRTCbrC90ZyqgQyhAqNur5qBC/+uxaBmIzajxKh3E+nEfKTFtRAE0jeKh9wAb5AVmoyx9Np1nkp3tHz",
-	"//Cpwje96Vj2SMaS5HAkiCUufWddxVcxO+Io3h6VCxXqR3b2YF0cbWvh+gokIL+f4BdGPL5C2MtLw3NP",
-	"jjfa96nTMyYcN0P1pwmpbCxFx99r6cJwsZCQU9wQLD5RtyqmIIpoVRDsReTdCMImJNMxjHKhow6IC6kK",
-	"vcCAumckos5Y2CQQO2HJSnjiHPcT3jW4VXXM2h9G62PNZ0j5/F8zynxaC9z6vTYUjBcFiUElpvphr/tN",
-	"jiahEQsS3dB7eRG/8in2XiVGWo3k/g09c2/Ym1KO7t/puREROVeQ+rq5qUcCoA2IUgth1jbTPDmVIzjk",
-	"M4YcDWzKqzup3Ctula+3Afghs9ot3VjPFXkiH7Wxd5UwbpvBroUYwYRjGBLWgHL5QzFy2/FBYjdsqIr4",
-	"6xzKExeQrgb2cW5u1VQaI9XdMePmnuDGMbRghC1leyAQaSX6BA/f6QVYVVZDLSxYWhlTMWW3j1lzwvd0",
-	"lbf5uEOiABgow/gXOZ1PD45efP8D0NTQv0LNm1RW3IFkPem5SLMjO0GT75D4dekzxPsJ48Cj6ghe1Miu",
-	"dZzU0vyobdoCVMYbdf846Le6ghA8UeWhwIxA81CvHkptOEeeWnqYOqrFarJnozOqur4XkYMHCF/PIjfm",
-	"sjRUfJQx/6FYqwJs2B6Z3AwSNZvKd0F3/+7dgXdHy+XNt9W2Xp3mfafgWYGis0e5uxbA++NUL+W9CcDd",
-	"qFjz3orgZZOskQPc4tl8hnVz2DEPwQUWSkAuyGCCzDzarRSIIutnKJD3Z8arALF3+rcqAqLMcysHBMlG",
-	"OXTvfmK0481vYCi5d2Ljui5MMpyXI+rpgQ3qPfXE3mDqQAvbwKpbXatlv0iPUr1xpMNTE63JyIfa4xZz",
-	"1UjreykyJsc1/Sjk1NNJ+mt6U588/YX2tSEGWJqAxEwtAwggUjvXwj57AyPZpHyuhaULH6GBxGgOjbyP",
-	"/vJLY/EAUj+3/UifuFpq6OzciQDonKz9ibsb8nmngeG7CkNFgltdX+UtPDsZRCD3PY8n5h66E8Wv33ZO",
-	"06r4NdGreSnO6poMkuRQgoQZ8hGvoNMI+7nS6i7QehkqlUIULnX+EYbdCVv7tq8OXwxu1QmUXUA3fF7W",
-	"lU3IdvEFyXmdRW41W3Bpj9irlz8S2hbqcJ/BA5JE9wg5j6Vk/3r4TSUKoazkpfkdka6t24C+hxLfkoTN",
-	"y06kEJ8X0sxKvlzfPpgzM6ogHGJJnKilh5fdo43yheAL7A6Fj5g652uIzVD8ka1L56E5x3Zwq84tEP5Q",
-	"ENBghy0ePQlCzkesEg/6HmvRMfEAoR4ylQK0hG4BBsFvs6jMyJf3AbnQq8MXoAFuFWfDSi9MXNdk9FSs",
-	"Kux7IWboLhxBg8uEGEPY6JRm+skYH9zTb9xH9hPjDtyY/+pJPNO/y8PoHYdiVT9g8N9nyCQR0Udu2Bqb",
-	"jIjUnimluu/eMNABRYwqAXELiF+MoY2JYfn/yANKQKp7jy6FUs/5LNV1sRBi+t697mmkxj36Gsb6h1N9",
-	"WiFZD8zkLvrPzmfdi4iMpKjUippIDxJdSDAZamTRIlS6ySxKbnJsMWarTKbp5i720+yJ1vsanv27X2oo",
-	"XnCTBcms5sTusNRY69jZ6gcWxLCXh4ewW4FG1jmHWJDcyHZSD30ovx7pO+U8UWKbK8RMqEKokRSGuMAA",
-	"8wi1RE4IZkLPSjT3mFTZrVLB+q8fRmIVwpr1OKiDeC0+3x1+e8xyaP6//NecKoEgJAuP9YFTimZ2gLyu",
-	"PbvT09nfxHna1SoqatRmlsaK6d6oOGz6+VtXweJVGzPk7/ldBgEIWZMW+gJqjIn53E6NpsURZTXPS+Ma",
-	"lLZvDFXRUM80aH+FFS3OMOPTWSluFbrpAA0EYlwrZhET7kJX2AlWWkO3mC6JgCHV6fqnE4z4Rd1cOJdK",
-	"EA3mbwwBpHg0rRnE4Tcg/vqJl3OXoE3O5lqYK+B8MMjJmTW4oHDP49G4McIGLAuk9giovGR03hCy8Vb5",
-	"GB5mru6EzVB6wFwwbMrNvSjiohngkViTfrzxH/pEh5t//m+bh2yNokvxWfHFmqDVaTr2El+bkJw26HGC",
-	"kEFEf2+JR7Cw1zME3OAlf2jcD3xDH8gPzkfdaRNRA7Rl9sfuAG9JkAfQcnR3b+2KGp1bg863h+YN9YNo",
-	"nEH+8PF+Dag+aMQE9gjwwnWEb27IDXuKPX8hFlu4vC/2GTTiVhTRuxNbHAIOgQEM524vWUxfz992cDeu",
-	"f71nEwVqbd/zQd9Ha9cndhBCLPsqOruCQezypTuj2uaGghydGu0TXPGHVmjuE/roM5iMvekteJpTW81+",
-	"8tGy4uRvr798EVgdEa2bjmBmUAKVRCtsQI1EhDUUDxSqS4m5GXs6HQZP/8oqrH7n6kZ2E/eHZTmZ41L1",
-	"lamw6TfW7K7vbkM4oyB3hfT0VVqFZPSNdxeabWjgOh8Yp9BQR34xCGIfhQwDeYoi4C3nuDsDmP6cw9+/",
-	"lO+vwnfrudxfgS/WIHk6+3Wy3SG4xMypCDMbkD5KV0TsGSh6dCl8guRxNbusV8kuCdZ/4ZJd94UA5/3K",
-	"Hu6mLfX7gE5Rs6pHHgd1rmd/aClM+piJXqiUG4VGSZT5ZAVfQhQH6Q/9nox6cGHwxa6zXUIS6UlhFvCW",
-	"DtGAjNe+mI04PM6ZdIS2RskLUI4WSm7LRW/0udubst1gPiQTQWCnP2nbuQuxCG94TN54RRb3ARWztLDp",
-	"fnN9VjUgydZ5dD/XcLM/sFNHX9HHr/Ozsr/atBYvV7RKYQV6kVqm9Bd92BNtAHr6b0c86T+vQ2/6OHw4",
-	"VevwYhSP/8N6a4uwuH0EJsZ0+us2+m0nNaG0pvOC+MsqQYBlcMCOVxP0odwdEiXTLqcsltA+ytKP5ylc",
-	"s90mtNtD6/y2w6+8A/Yr9/vz37ab8CfnaYqKZQPNZydDU8bEl5GY2dCshqb1iOXzqswzltOsEaTBGVhS",
-	"3SFmCNppL29VxOTEFhOhwuvQbbyXfoMN2JknbxqV/w97167bNg+FX0XIkkV/gn/okrVAp7ZDmk61gTDW",
-	"scLWIgWKsmAEefeC5xxSlE1fikqxUWRMYIoS9ZHi5buAMKRUecD2yZpO2sUz0M5dEBAsl8HiaaamXC/2",
-	"MP+Hl4z8kOdYNZ73KzeGFqeQdrzv1XHbp+0AZGFjmojDGuYRcv6dZABaWUHulc3oij+05X+CUij0jhJM",
-	"K7lu4uvCTLGRwAcylELHZK1RkWM5mbvCyIrTraT43b+Fm9R2VacxSlxDHWSUUEtOwCjhzBpkSOso+qKD",
-	"3jZ3H79kss/MLlqn8ZXyJtu6IwdeNIpx3T0OemBrmIGQ0LfSiYZTFzOFueDhrbejGmuEm8RwiF2z3RcW",
-	"uy+bOoCyN9nH/XMKad1UIo5wtE0f8YNUJq9PGfgR8RPN1PF4RyryDrU/8CwaC2kGrDTwHz3a2Jpqoys8",
-	"Gc604lwVwMAk5sJgkABtPPZmpMJhswJP/Qk61WAJlNA8S+PBw4z8dwgdGK2Mrokhzu1M6xK+tb8HlLbC",
-	"TgSoL8zcxVwyxlDEx5Q2pyMBUi990iZ71GswK1F/g4VWRfNIcxbP13zCQc92GhtB2NZAE2aACrqZimrh",
-	"f3OrIRk0GXq2EIrBiqkUbvIp1IbMzysQCmnqSfE+ttwukKfQMriL37v6zuFYi89ZxOKZROZXeMWXYFuL",
-	"y/tx+8lkXgIp4wBPYe6ZzdtOASjXGGSchSjbu161uhIbd0FtAis2n6nQd/KsbIUhmx4Hd9zGoCM7pW1G",
-	"qX+R/8Aez4Gdqaps8BZxnqH32Q28weyhl/8flf67ocgroYs+IRgTfMa2AuCXfQyRJ2v+h+qiFyIMXt39",
-	"mL/mL0E45P6cux+atYdua1ZXd1e3opa36/8Rpnw/yYkom/eTi8xNv8dDrOrdtHoqhHvPsY0FzkhZH1Ro",
-	"BjxFcPEFqYbkFcHAFuZLfZN9v/+MgSc4llxna7Fq2ZVpOARQD+FcoDxTqH4yIIqo8vAmdqt/CKBHrwg8",
-	"3PT91q3qeFcOP1g+7tFqj6bhMw7DCQ823s+2KCEqGmx7EsW+QkcH6XW/dYIG9Lomup+/xhpUsondMp3X",
-	"E9I2sFqiIa6WqoxKs9Yjddd6oBeOyzAM083KeOieNdlTkW4sKk7Hn+nCv2CD7nK10aURVYxNps6m79Rb",
-	"SzpExvBrccdw/vo7AAD//w==",
+	"7P2Nchs5ki+KvwpCZ//Ru+eU2bLb3TstxT9uyJLc1hlb8pXk6T131McFskARoyLAKYCiuXs7Yp9mH2yf",
+	"5AYyEyhUEUUWKcrds2c2NmLaYn2ggEQiP375y387GOnpTCuhrDk4+reDieCFqOA/z2/5vfvfQphRJWdW",
+	"anVwdHA7EexRVEZqlbGxrlh+MX7xgdvRJB8cZAeV+OtcVqI4OLLVXGQHZjQRU+4eY5czcXB0YGwl1f3B",
+	"r79mB+/1iONT2y/5eSIqwexEMCUWzE6kumfSbPv8G2FPtX6QIv0VRhj3Fds99dfsYMYrPhWWZul0Xhld",
+	"pd+QK/HF4gU502P4oBm/F2woxroSGeOGScsW3LB7+ShgKNLd/Ne5qJYH2YHiU/f2Eb4jHteUf3kv1L2d",
+	"HBy9Ojw8zBKf/07PcYjNgb3TCzblaskm7ndmNSu1fmBDPnroej9c2Xh9IcZ8XtqDo1evMzcWOZ1PD45e",
+	"/vCH7GAqFf0rDEoqK+5FBaO6OHP3w1tm3E7ql8hi7UKMdTXl9uDoYD6HKxPiJKfSphfivhLcCmOZmk+H",
+	"onJrIZStpDBswZUVRdeXl/DM5Jd/fxh9+Su3BBu+/EqVy5PZrJS11KdeyaNL4hdLK6amtfQvD938t6YC",
+	"hnWBV7+MRINXFV/WI7G2ksO5TWyO/EEs//+PvJyLPGNmVkrLuAXhHcvKWCb+OuelYUbeqyP4My9FZQ3j",
+	"Qz23THwZTbi6F4bZCbdswh/dTpaGcf/GAbsWM7cgRcZ4WbLp3Fg20WUxuFMd6xDu3Tglrw5foxCGP6yd",
+	"oFdd83Oqq0qUHfrptvujF9JO8HtH9ROY7JSw6KqLomuL4zpHH/UytQHcsM/Vo6y0mgrVsRVEfYHxOimM",
+	"vmuQ0U3PKZPnX8Ro3nPGYYr9wDvH7R+4j6l9W+np6sDcL35kIPBjp7/chtEV42MrKhyqVMZyZbtGOnYP",
+	"T+q7glvxwsqpOOga2AepxPqB6TGr5qXfkrwSbCq4snB+OwEY8bIUVdfYpu75iUNxqHUpuArjuNakTlIP",
+	"qXSf3fsE4bmel90vn5eiJQLh7RsOln4vvxGPopJ22TUA439PDuEfKjE+ODr4b9/Wtti3eJn5Njy5NZKu",
+	"gch7xe28EimjiseKasxlKQrQV2CIcHZf6fmMmYleOLNkwEBdTGd2ybQSzIlvYUBkSKrcrW4rcsVEVelO",
+	"+TFhTM+4/DeWp86yn2mM0mbRZnBzunRfZAUbzi37eH55dnH5U+Z+W0zkaMKUHupiySbcsKEQill3PHV9",
+	"H7x665U9ccPBYfdb21vxJaXUxRfLpGJW2lI4pTMVxvB7kbERN4LJe6WrbgPnr2usyi59c6u3VINo7vbS",
+	"g1bvqgU/qUrwosfIaoUHy6u0Ze7OrhHN8blr9d+vaLkKY9/oQgpY+htRipGFRYZ/j7SydCpHJt63fzF4",
+	"3NVP3ywz8GT3deHNtc2MfzEzrQyO42Olh6WYrhnCDK/4H9sNxT8XxpDQNAuhLFtUWt0PnHw7xSSKC7W3",
+	"qfgg0q/WbnPDyhp4JZPgV0WO7Y2wL2rHMPUOuvjb2oP8Fd5F73a3wUq4/5hVeiYqS6vORw9KL0pR3Ivi",
+	"xPYV4axx35tlwvPMDkZ6jnO2blZ+lqrQi1O4FCanlE7XbbrtjK67mU+nvILDBlT6R26tqBL22Ili1+ev",
+	"mPgyq9CNbtuS3xg8FGp1xFWBF2kjcCcWcjwWFXO2j/ODpbOTTUZOmsnYX+fagmgYp0WkYosJt3dqrMvS",
+	"nVF2ImRFPkkpFfrT+ViWVlQDePkHfPelthChECZnlj8IPN4uFDovyizcIHQFxxxoiowtfASiEsz5Lv4z",
+	"0EVZWRv/1SACZXk1Pjj68/oZP/d3/PpLljLTveVa6ywYGQzGGcADdjVmnIFQwOQZHy9xfi7cNIVvLvB0",
+	"V0x84dNZSQvBhwb2p/vAOxW+U2kFnxh90qeq7ArQzISelYIZIRpLn7HhEpaK5bdXpzcXl5/P/+X03cnl",
+	"T+efP12/z5nhS7Pd9Jv5aML4nZqVfERLUJttlUytCJw/JzY1dFkKf+K7F+E47KQSxjmhEI6pBHdTN4hf",
+	"tHb/TgQv3bHZ6beEhYO3OYOUSWtEOc7I4hhx5Y6ioWDC+d7OPT6Ga0nyYNrYYrIcsAt3YhldPjp/03+A",
+	"e+SdGnHVeATj91yqAXN2EMsXYjjR+uGiyElk/IhAX8NvDQEPJ1x2IItexnLJh6JETVgU0k0CLz82NOTK",
+	"LasT5j7lG8OcanFCis88bsisGz+e3gq8P3qqHv5FjJyP+uXFvX7h/vjCPMjZCz3DobyYaamsqOisdOO1",
+	"HeFBL81sKEZ8KtijNHJYun9OpCrClH9jGIbncF+5P5daP7wY8tEDG+u5KkDZnMRjV9oOkpPsRvNmeSNG",
+	"WhUmPSwngKgxYct5nRqN9x+lNc62bewjZvS8GglWaIEmjxVl6R/xT8xqpzhhx+R+sHeqvjuIsLsVhcbt",
+	"1uB/N7dkoefD0m2TEBGrbUlU7mDxolwnZWKadGl/nginEtzGoR1k0o6sUy6lNNaENUmpmfQaKN0lES2x",
+	"dBeuVWOD1AbRCyWq1KdpphfK1NqBW/+m5HNIAWxlZPh70MBoHeixgMJUwskydmIyFKVewKwHLZkeE7rZ",
+	"ffSEu/QSDOw+M82novOFf8JkxNpMBWq4iksjilqeG9pdKvvD64PVwK17iRpq/ZA8BxODpctXx0tKidyK",
+	"a3rq9Xv3DhPFD/pGA8wGVz985zeGSWPmeMDzqSjYcJmxoTCyECwywGGzQJym5+nMozNEK3GnvD44prhB",
+	"LU1BO6HSpoBB2pgy3pXv7z2D85vUJPMOt9Drkg5v0FuIu2qRcNKmZYZ+ppPX+SoLCcYa0+MxnDhzI1DP",
+	"iZFwprmb6XutRDgGpWIavgB9WwzXeK3oButGuHDG9p3yJsRU4GGPF6NSb1oSnM1EZbRiQvEhRgxF0zTY",
+	"nIipHdI/U1bHh9/Crm9u3awRH6NoCi5pfUwEG6u27X5pn/u/ZuiXnYysfKTt1PTPhvPRg7DRCbsuaZPR",
+	"5Ymj2BnfZemjqvoehAlCCCtxRa9ZEodh9KZmxCeDtGwpUkfRW14aEW0tXRbO5PfRcbQvUH2LIi2d42Qo",
+	"u866ok+FH8+G4l4q098UhjnpjsRFgWhSyEpDhrcxe+u2/vW8FGGFf00Ey2IBpMB6c92j6a3X2I+8U6rA",
+	"qzbrff4dVn4sYea2v3EmVLHbnd4Q2OHWLn16NXPao0eYzZvCUjHx6NY1eQyvG0Rrhf00hJlsRlMOos/t",
+	"XNq3EDTodlvGbs+lXJUaDODtcHdiuP/GuaDQ+lAXywE7g3iH+/ixFGWBm3Wkp0Op4FBmJ5dnGRnlmJ3W",
+	"Y1DjwyW7ukb12xK9Vj55PzH1/u4Tj7PIz5GO7T+UZiJ18xz0f7Jo5lS/+iTHWcx9fpc/Bfqp9dolIwAE",
+	"7YnW6dL/9X9tPO3gINuQfuj/5EqvkchnXaraA9pPfrH/m2MPYp+JxS1GEPsjX33mzR7yf70tkN6pu/7j",
+	"t7r/VozP4L1sxl+7zsWfKj2f7d3iWU2SrBjXkIs27uAD1/XIxznJXSrcqVhyY/ubpasZlj4v1WC8xPdG",
+	"YiRtDahoXKL0oiFLK4NpW/utc3zTyJLBkJAf6l6Nl3u1P8FLSIfYKSaNfgT6mWQeIcgAPLj+a4dZjV67",
+	"8jczjMOhs9Pi1QfHmtvdRYPNLvi66FryeasRmB6hpQ4kiY5fEJ4DERT8enYOoaENOJLVHVMJVfTbtROP",
+	"cKXnIxTB+Rt8NAHYa7DVubHs1ess9qNBZvfpydfa+ileDu7uHj5OFjlEAbvgt2rYSr+s1fgfKS7f0vrm",
+	"apwIHIMq5C2/5xiygvl8dqvz/vs8THn/UxhPqMS019jrNDq8EaWC12X4hZ1Ts82s3HpPcKKdo4cGByrC",
+	"CB4zXDrJUwP2k3x07rOhGYN5VIwDyiNz58yDEDMMxuEfMQWEc32n4JGQpSq5FdWAvVmyj9rY+0qYbwwb",
+	"lXrUjt7tex22XgJnsvJqNBFFEk/kRAovQFXBrPhCc3evnWesGC+d3rif1Lh6aZiZ6ApARxCBPuqaeURm",
+	"Evi+1PpBFHeK2wH7SbtHA4o3hu/3n72dRKuG9GwXgjiXEALOZWFy99GEfoAt1zbZag+y+YyLQigrx1LE",
+	"8uWsZaOxwGOuCp1jenNK6AkmCzGdaSuUPWKcVcJWSw99Fsw4SZSF+/O88jktYealUxCANiDLgEBT8Gif",
+	"mYRiD8haH+MTucI4t/Fz5HPXbKTVuJQjt2pCiQry3RjFhhBTr3i1040+9rNRyClMBOlw8wQvD4sF/L93",
+	"9hmcruioPHHiljdCUu2gHAo9czJ/soLbAzUCdm0pxs6C00p4EAGJGNOqXA76b4oOwU+7bTl5ZDmY34TG",
+	"aGYgM/DclMbkbz7W1dm8Aguaorw5Wwp73InkFModvH8+oDcdZAdvL67xP05O/3h59fP787Ofzs8OsoPr",
+	"85ur9386P4u272pIwi0fJmJuKIFRr6KczjSBxbhzhA+sHhmpvsUbYHZwCc4fO3H7Bbc8pPrdZSzH2xN7",
+	"HQ2zYi2KnjAflfBReF0xuo8ZqUYielMoV1IF42wMJVnuwPGXO5VbLmuYJ28BHuiAIviAM1uUe53Vmk3n",
+	"owkUkSjU1Lj9p3yJhSP0igG7BFSfjN0KHBvYHsZWgk+pfGSHLflqFVZM/lS/w48yAxAlMwZnfi12Ea46",
+	"qZd/xdLrSENY6461FMhVsHe3tx+9Rh2wC2vYRPCinbz8xkAwGvZ2IUrhdKbRUwKW+IKFGnXkjlRhrTPw",
+	"//G7Q1bwpTO17xRFHv7p2Gt3y4x1P8J56lS4iTLtidB1Qbv1Q3Ox+mFHwE9IOSfLxuAXlHggGKQosuBs",
+	"GDGqBCYfEieCkmaSjk0EuZalYHNViIot+DJz8hygWLNKj4QxrJBbObn4dRtzkpWAWEF6d/tXEwCwEEx2",
+	"4UdAUDbm2vCyd86NiJDF6ZdDplC5DUyKqiFyXTAWeOA7cpHWjyW6FkN+ld0OAWMst3NzqouOL4A9hBfF",
+	"eDNFUESUJ/qsQRIt8iiqQo42xypwJ/+Jrm7rAJKF+BvrR6/RDH+q3946UD9dnp1ff/755H/lRx6Doed2",
+	"5Hb+UtgByz9dukPvMvys0GlfyLJEXez+lDWwCbGcuw1grNYFM1aW5Z0ak4Z3yqAJZAzaHc5jsNRYfnb+",
+	"/uJP59fnZ/kR46ORmFmn9vPr89trN2TuTRL8TniGmY9GQhSDO5Xfvru+ur19D3ejPiLUBDfOyEEPYuYG",
+	"Ds98++kGLnX2v/s+BacLvhbLFDzcl+U/XV2ety+9U3QtV8sByy+vbj9/ODlzlykdjFqAdQhl6zmLsBTu",
+	"QjczoD6UJVhSwEp7OFvJ5TTM152CCdOPgpAz3oQJa3uQHdAyHmQHYUbBhLm9dr+GeYK/wTQcZAfuEw+y",
+	"A/8Zq3YOChhm+gBJvaWbcuJMdbyawf+LuBr0p+vzk9vz68+3704uM3Zy+/n9+cnNbcben9/cwB9BEE9u",
+	"P3+4urllbjPh4TWSU156tDgTX/jIlssj5hSfNpa9/AMr5L2TU63uFMR+APHkC7GdMU02jWLiC+5Q9Ktf",
+	"vPwDs5q9/MOAnah6qCw2Y0AjwEq5fyFCmQaTsakQljYRvm6aOgIfxDJVdbO2GBEAiqnQf0uZBcernnle",
+	"6bkqAD4MBheFJnDealjtQs9LAGXABQgyWkgjyCWMQKFhXuIp6QIQa8gjeJE9/78/nby/OcgOLpyonv/L",
+	"xc2t+9eHk9vTd+fuv2KhcCY5ScVBdhDEAv/shCIpsVDB3AGiFV/QbcBhOClolzO4X2k0WVhYUiQogtJo",
+	"FexceBh8BUjUxeWgmc98mSrSpzGa7kGauiJtZcZBHbv3XlySgxZbv5vfvamqLj6PnKTCEv6yBmpNhZZm",
+	"0NIVfVwhhN6AJzQvpD1Xtlqm8k7pDEk+ggL/PGP5fFbQf6F16/5rKFUBvyn4r2OWk47Oa0A2+B2iNDC1",
+	"6KLYCaeUk6yzToN0bsl2cUCIF1MuS8aLwkkWuitz43QElGvwqcC/Wf2ABBDph2PgJv3bH2UqMp67t7iv",
+	"hie7/5hV+r7i0xyUVu4cyiE3IvdCjfhMsBnR2hm6Y0elob70PetAZP4chLikU6vpB43XAm+QBiKRgiBU",
+	"PmTh1hYAHBwd/MXt1Gu++BCghP3xLf1tS3R/d/iUBTcZRXxReiG0ghU0wQG+QX8F8X186lwZOHcmeqGe",
+	"7/tlsUNCEcfQIbH4oxfZjp997mr155mo1nAyhJ/x1JWGnXy8WOf+dAzyUfI0cQoFSJ2zx0lNHHkimQz3",
+	"cMZm3JiFroqMlVI9ZM5/fjGfZUzLYpQxU/LRQ+bOkClUxFVu1Omd/yh5R07QNvlremBwuT2I1YXXWfit",
+	"mdesjfVJ+hlOO6cTIVsmDWo1v5fkTWqwbwS324XUhoLbREANNsUjLzdX5syVlSVV4n0BVPxg28qY9ue1",
+	"3p380Hn5cA0B9q4zs2dZBi8rwYtUeUg7amg0o4u3xm9mcYBy6wT9eG5SoU0aIADeCdkTap14ifUrO4x0",
+	"rgrNh6X45NZ1G4QO6IZUsqVp0vmyyzUVKVskicNa11Ncr2k9efX42h+YEq5TfFJdyd6Sr/D3Lae2BnWs",
+	"7iUqYyXfKQs+3atDKF2QFZMFFrNsjR7vyFa2ZxK/am2+/JQw5EoYcwMxo/ShQRF377iGNFmLKQnKdTNw",
+	"70MVGBqMZcmsUFxZE/yNEGv30fDaJ8nuFARusM6VssBReamvbU04pDTEohPUg2MCBQDYCX9D/yjnVBpD",
+	"2JxWKjMxG+BLUfAJp/GYHVKKryzdzlmIstxhW3fUKFzXtQkBHrKY6FIwcJ3Tn9vvjfCYG6lGCZcU/oyf",
+	"helqKOMJGSv/1hCRXFn8aIyD3dLUOCH18mSxLCSFHzyu4taZPKtKAaPrXeghzYxQBcAdTuZ2oiv5r2C1",
+	"HbE3gleiYv/57/+RQ5yCAgtg5VIpcxIc5EexbuPjUNsfjrdmfsQdnwopcr6usJmiMM1pEM73a4d4vn+9",
+	"McTjLciVW39Yf2t2sKikFVeqXHp/ozcANJ4UHHc0jtS0eM6IN1A/syoDIemSOKwxihtttTpg62O/228x",
+	"xKFtepu0rJAY38J3gTsc/hRC+1u+fCoKySmZtXoEQEYMnQf8PGcZGma1fmjVhqNNgFVcOxiP2cHsx+8/",
+	"mI6d9+P37P/nD9XwyeILRNGfaKbWqx0WYp3QeKKR9Dhr556rUMOqtJVjAsmaVRu9IW67Cco12kcQELnX",
+	"ugDJoIyDAH2lxxZxWuCAuWMUSrWBj2TQw+L5YkkYTzoNny82JDmabClOJvRim7MWYDnJw/YkfFTIh85H",
+	"kMsxmo15tflbrLa83DTVK7rW3ZM1ZCWMcYPYzIQqhBolgoJrcsFK2+MaXoohK4EZ8XX5X0XhB2JMMVBl",
+	"RoaUOxlLOXqY6LkRybgz2FfOpO6gymvk+agYNtyS/HhpRrwq6hq1Vj1o/1oyQmliORnztRE5JjzzLJa2",
+	"/O3JxfvzM0CVuUfn5//y7uTTze35WZ4sRHObdJ+VL51VqmR4rGVY7Ls9uGnVza2zHy4j/XONt27gbdt/",
+	"PVBIYTceuQplgnwfoZpgHSHJQgu4CccEinY5IJemT/Qe7wDprkf/enXsVnevZwdJXL+lbJTb74/asWsr",
+	"XlWFqN7oVKCkPyKzH+6wufmfF3m47pNFcQKmUSKkoXze2hwzzgp571x3TFAljmn/uNUHUXg6jjIBLTab",
+	"zzafR866nfV8ajh/0PKjAQWYG2m8oQAkqj8pB9uFYurvrMfWodxnJV92+FHBsdkqR5x0cVIvP49oyzZy",
+	"kHlTLHB+xPzlAfuElwCHFuAKB5tqlldjkD57+BQaqTX8JQG4uitn1Eql8epYCNt2adpmxMtX373+/od/",
+	"/oNbjpkn1zv43y/+rz8fvvjxl//xD0lyOVXcylQxzwpnT5vkyfBlfx3aKnNe/T1i1Ou+4Mby0UNSSfRd",
+	"j9YDb+Gvqdc1y6JXj3dfkJVCgVU2PaW3mvKyShsIuPefv/pg7sP7R6friufdZKwOA81aHNxNlvhAruyP",
+	"7EgA42lsLWJblNepiPMvs5KrsGvbcUMPle1lScGzpAoslW0zIWZT7Meh2BnRuw0xspfZ4eHhMctxrDkS",
+	"pBjnu21FPBLPQ+JwXRtUDt+VhXjbGrCv/7p9ZNvimXqeXJt/w7UYbwkOu+RTqOcRDTr3lo+3gQJhQzzt",
+	"OTZ8z427bq7qpIG34K8/XV6i2X569eHj+/NbsNzJhN9gtiP2ZgurvcbcNDbkiqiFrbU+7d8T+Urv6kK+",
+	"+qesY+NpPWL1XHx/fn17fnbkSSKD5ULJXqh7ZadXny79VaQMpGKcLYBCly76+eTi9uLyJ7gI+VRNRsWs",
+	"CHRlVrOhYH+ZFwDTcEtF198pabB8xjnZdWIYgvttns4Be3P+v64uzz6/v7r64+c3J6d/XH1li4gSwLXc",
+	"igE7/5ePF9f0JfEdd6oSVigw4QLo1oP+JSg/UdkBu7y6/Xxy/YGeIFQRu2M0YGfR8WrqRnp2cXPy5r27",
+	"uqYyNfgURMzhc5wVcgdJp6kQtoVFBNyOgZx5E8tKawc7ANbnIDugRaCdgP/Vni5wcGEaCMkKH3SQHfjR",
+	"BoArjHDTZhIoYoM/BXHcvJ9oMXX1Ld0Nwv2Wj4R9L419qg6HB/0JQI2bspfdajp6SPoUT0RFoR+Aopy1",
+	"tEyPRvPK7BAjD4jM9aoUL/OEBsmvkKIszrvifojRBepxTLa6swUYlxKlUp2lAMPKuU0g3hnBew0CB904",
+	"84zlem4/6/Hnyqly92+l7Weyy4YlghExzf4ZXp531JqIsqNSy0lX9GoitkYbT5g/H/6SB6B4jSMMhFTJ",
+	"t0Wcq+tmDfPHmKor9GaEEX5EhrNZv2UDWBTwy4O3dO/m/QVemOLltwh8hs21C28XfCtHxVVq/QBNLQbs",
+	"pCzd7FlTNyQ6hqMDvSz3E2E1KuHmAbAWCfe24b72gyQ08bINs/L7RAgwNuJPtbJcqoTpe8qNcMeBFbhZ",
+	"NyOC4+cSYXoP5veMaI65WhKGXMXFDNu/+lLb7q+6XUVFN3jm3RkDt2L+jLVnoRsgvcGGXNczamX8nbPX",
+	"nDoTNxxRAAXaOJfP+QHOSTRd9E3fb/WOZOx6yr+cpcv+wgHiO6r9eBj938bkq1TP8lyl7XljXlqxXhA8",
+	"dxtFFwsNYRewwaB0JNDetjlO4K660soXiXSs7x6m3h8bq19x6QYwFVwZho5GYxTeLuvjjzSFbKWsfa7k",
+	"X+eCfk7zTqU8GtLx23k0b2UlPiTP9vzj+XVoSJBjlNJE0aixrpAoBlYRqgK8WwqsuVAPQ9FNrMGgYFa4",
+	"EQhpsDSjLoa9U0ZPBZYZYOFNu/kaihBa305cpGI5+iK+oP2I5WAUf764/PzzxeXZ1c+Qs+PQn68U3FiW",
+	"h/r4HD/g+E7l1ye3F1frbpqJaiSUzT3arB4TDdKM9EzQA1l+9gmeeLn6SDsRd8o/TpYiUBD4gJRpJbUR",
+	"5gXdAf1g6sLgvOkaxAvn/YN6CAfZQes7nfG/MtJ+XnQQn+2kDshoUuRiGIYSZYGtMZzCr+cYM7dA15uh",
+	"BIEFDAKEPSJivoLrq0+37vNPPn58f3EKX+d8n8s/XVxfXX44v7x1/7q+vrr+fPu/Pp73+1w/7u2+9h10",
+	"yXnrDdimGTSFyssOVnb4PKDwwDQ87CHwUKHiTIngYwNhgJh1cfV31Qn09DTg/pSDcWFMV+1YTf8GXdEC",
+	"w5WkusYUn3oGbWdUgyh6v4x6G3Iqu3LDFXy5roVskmDr1WtqLRuTbL18DdQBz8u09UxMdhI/MTDZbUle",
+	"577/WhhdhtaWG4rc/ZUBI712ZASV3mlo0E/nNO32h0WGi0wNTDtmOf4pr7fsWOyGmsMHdVWRJSnmaoah",
+	"sPcyRA3Aw5hUo3JeOFUKiPFaRI3tyT3Xy2cDDfGxnr+NTlsl7snq3zTh9ZXNWY/+voepj562vtwDd3cA",
+	"XdPE1fHBKZvwApHKnoQu81K5usXXy74f0mZ/ZR9MjX2p628DGr/VR2SaErKtJOh6XorOPNiTu4L0ZVF8",
+	"93tiTGxXYqQznXFP0bp5xBYsiW1KRPhPnB869+osHamphsJs7qDV/d1pVnxsKN3tsBFfneM1PoB6ouo6",
+	"dlevZV1Zv/D+zumsd1B3QHvL2dqxj9HmCot2E5TuCPd7qR5uQhHFFiUHdeXFNpChfRUOrKmi+JDIOIT6",
+	"iAT549x0xLAn3HyM6iM237rSxS5ZTutu8uF0QEy1Gs7VxXpCeht+o3gAI20HM8DVTKiLM3aqlRIjy2aV",
+	"fpQFgFmpJgJGNNJTZ/90lc8/pGv/9UwoYKMJ3HdWg73klDqwdEQepXvPQRYqYdy9ydhOp7dV6XIjVuPa",
+	"XQNnGujI8y8zWQnTadk6V6o1bCj/gVJAPIis2Ib+GwvoNm/TB6yO9sBsDWUQdHNarCEymwaD/tyoJPOw",
+	"fiQF8pkbKhMGdqGuvltx6QPCpTrrAOklVASoPZFfnQh2s1rngNNVgNCetxN4ZZN9qC+Cl/TDa/ZH+QbQ",
+	"gZ9u3774Qwef81yNuBVFD5R8PCB6ffyA5LLEDHvpdeliO7SUHgLyUqnu2aiU7u+GL5By3i1S7RMSDSFh",
+	"2LpqYzdUU69wMNYlry8PDw93qUfSlVjb9YyqjKZE2Yggz5TW7KqMhTek5v5SLGIFvcXh1bfu7dVznV9r",
+	"C94uxSLAdLcpAuxWdRF5EDHAoExggBghI0h2W4lH/bAVmyAp6y3Jpfqr8o5KFl12CsUn0yNV28tA+Llx",
+	"RLoDAhEK0k6wL3JdMZ2BAoXrJgBXbuUj+5RjqiSVflzazamZqrc8tpz1WcOe6eiI4zbBnqT+CevsS0M3",
+	"rnd0ZKX5Sn3CVi9EEZIopHypiMCKsjQDdo4c3vXxWQDuHNk3nSaWReYzpdi6PbQ6fiGLHEk/kXeaeLw8",
+	"EAx4q6mjr7StFogTIvBzv2Dt8frCpzV7G7+nl8kID7z1/SxTNCO2pIQht2sazdJ0dQSbQk3sUNzP1eby",
+	"CnpaqhNiHASImrth50w9Xq3b7IuJAKrbRFhkSLbWWobdyCxzfjMWGW3jx+KSdTXw9AIKhoRHHEAUsmGr",
+	"AbG5sKKaSgXE6YbYRZF3kCY1LgH27OYGrQq4hSieNooODupG/qtYE+JpLAdV2XCwBwomldW+Nb97VIZ9",
+	"9+GPdUHPeue5d6NwY5s5+zVV0w3zGU9IbihVaqnZ7pZl0u6R5+tZhBtv9dXSVDs06PqmmzUMsz+vVruD",
+	"nQ9f0fGh0oaL0oSzG4qKSbKCI9AQz5rceZeqye2LJZ2+lR3xfsVmQs9K0VS5WTPI2Ns/6qtmmuNMsVHt",
+	"0vxtPycBLc32/MbbfLSvQwn4bdPNfIY+d1BbuAFjcp7EaqWPge0WqU2WvKeOkY2i0Y2rQVd3Ny2nC1p9",
+	"y6NW2F6136dpJFOsbfUQmwMI2zCq+Wkc+PGRt8k86+pr22BU6EZUveyDpGqUfT7xWeLLhM+N3cuzaiqI",
+	"Jz5obc+xrZ4UszY86VGdfXIjzoUEbUc8wfHCbRKjfdQpNbyG/XYUckpszCs25KOHZG+hSegEtErJEtoL",
+	"jedl6UN39Ahot17p+f1k8JQWQZum9zqcu61Y79uL68B7vlJ9y/Lr8w8Xl2fn18hhjjUrY1n5opIoRNxo",
+	"YSgt3IudT+jpkK5gY1GWd2ookFMv6sjibvj0/vwzFWnk8Hz80/X56RWyu4NPR0SduooZgKCOBOBOEVlZ",
+	"KJChghZvE4248k2C8purT9en7dfSH+MXe9wAFC9H9bLHLP/5/M27q6s/fr56+zb3Pqhnat+yPX94VhiP",
+	"e96d8hHtmmWImGasUGwq1dwKc8yAp98z4fuRxO0siMMPOlz5bTpg+dnFT+c3tzi7Bgx9KL2JTlzCJ3kk",
+	"cQNZ9/bC08SjrMRNb7KDeFH9P8O8HmQHzfmv/xBfE01w9K/6luizoWbHfU1PnoprfxJuxVOxavitJmO3",
+	"If9d9kh5umN5uNy407u4BOumSAsuIbJVIXLSc/mMSTFhYNoN9Zg6KNBd8cWhucNQUHQjbsLgLvZdDtzm",
+	"C3Qw1QpHUsQM058syY19Ikp8DjVCgCi0tHfKeUGknvKzi5vTk+sz93BPBsGGyxCkaSNEEwQosWAlyFCg",
+	"Qgxf8azEKPEK38qpKKmf9vMdl72Pmau5HeovXWLnS4OAe4o1+t+sYZdM8HPN7CSFPo+VlHvIUljvlR5h",
+	"dwK35lazl4eZs3nYUCw19DRCUgphrJxyK3ZIkvhbi+5MSQ7jzmGjRe8ickI+1I+CBgZNFVBqoaESlhMb",
+	"Rv3GEh0RwFc6uRdraYUhRDqO8DbNxjSeuj4s0BucHRoTehwwVcimRgDbp9O9udWMZzAlWB95ZeU6lXYC",
+	"ZVUSOw5CAF1Jix264dyXWsFUezPANJlRsXGVD/RjwtOJIEBLKIuCEf+mLDobcCzL8m2SYcrNOhRwI6Uz",
+	"dARBzLZWrEbxU+qVwnWJWuCT5DL1j7SMwNDtYoqLRojbIwUrbw1lJVs848awmi0WLV1aEN8mSCg+LEWx",
+	"2n14A+r1vlOsvSnu26lQAB5bZ4HrvENATy9UF9JCFnXAH0UjyrJJ21JqYKkVWqS54cL0bMl9V9+X3iiY",
+	"ADoNvBdbJMlG86oSyn7sSiK1SQ5xUBkQP858XAoyZAENGzjsB8+ZhFLNRPFvkvGNx5BcmUo8SrF4r3nR",
+	"cTRGngJ0zoEq+3udUjtzI4WxH8DYT4sqBNI8nZYvAwK7HW7a5YwDek9zneyzGeEBGI2O3kS7I4YHCDaE",
+	"4sRS2ODyZsxQxqAeNJdd5RrxWb8LcJdb8VFUqFc2BeFgrMfsEKtIuk68FTXypKDgevu/O5jXnJisJSjt",
+	"D2+u6Rqhva57/G2hTgoxlkr2qlWYl+KsvvrX7AAKPxoK6NXrrCsThVUiVkPUBeIyg0aE64c/rM81rZgk",
+	"YSRr5uRmwiuxG4v9yx6VN60CUR/6rULdkDuVMQBBnCPA9w4QZl4O1gJq9/7sXpBcmpk1UyoKrARbVwS2",
+	"S+3WGrIzNLrw8Zs/jLAKNJq1XxJtmZbuTgL8gChiaQO7IBwAQ8xhJRdzE7YO4Qv9PcD2EiRiphOd6rJA",
+	"4hMOfFJIHawRdqKLzQqOrqNX1h+TtRB8MJfpZdDDUiRMcvqBFcJyWRr2j9dvT9mPr7//53/ahtLjQaoC",
+	"63KpFZY5YlI98lJiN6XPUHyfhb7imTOyS5E5qzRQ13yuggFltf5c8upeZHdqrsx8NtOVFcVn4AL/7L4u",
+	"Yzgnn4EbpCwR6zJXnGjvBY5nKItCKHygU42fqT2RgWsfuSydCZ4xz4CRMV3dKd8Y3Rcfc48tCBlypeGb",
+	"PduOXqhGd76YPNF2A60mfDYTSvipgyxt07sBh8Lpe7crbyH08Y3ppvTbgvOmJnp5Ql427vWU4h4DcINv",
+	"VyZV+AJW6vvB+jRrOK2+//HH6Kh4fZgudOmG9USdZwHKpqsiPYOWVEcbUbqA5stO+x8NS64egOquED4k",
+	"bEn+DePOFQH8d8RLGd2YwH63CUUJiAtfE2Ugif6lnu/UHr8WvOhrmDwvte7vsqW/qgQvNvf3/MCrB4PV",
+	"d9wwvAtok93dK7b3Fu+fpXJnTkBzbq7GoZ4feMRD7mbEy1JUlD1j0P59pYCQ+vdWAjnRsGMlcJCHhQyo",
+	"gJ5JtA7ZSvfB6myKvwLGBuZUTcGSp7Zk8q9Nb4WRViNZyg5aTTC90kX02gTSEK/uHyF+I6sdW0l18a2f",
+	"p/gpYvJ1SdPmG8Zk7D///T+2iBNZcVbpNHfzbU0UEVpQx92Ul6ziaiWFELKJSO40hH57CQK9EEfGK194",
+	"D2RbpD3xhPRrabTLC7paJiWnh5fOpLuf4PyYiTNJ99Q1iQZyA8fGJs5oWVOcYKxxLBZ1Iwt6VAMC1HHU",
+	"1Zasntur8bXgI8ojOLMMo/ep3prAuaGrqagCPVoeSVu+Y9uonpGBFNX9f/77f5AcUuS4fzh1rsSXmRjZ",
+	"ja3vAuMQUpXRvuBThFI2eVeOQ2NbqgdCwhFW6UVoPPpE9ReqHkG5wLREOyYLKi7uPNUUs6aKaAhBY1rS",
+	"CjYUlKeVa9+2iF1lajXmYkvmBV+IfLLuyYgGhcfXyYaVYvsdUSf++6k1aDSg9ExCbCCN5J9VeiSMGbAL",
+	"G3o3YDRCj0OO8BvDRqVGDdteCfm4JjYpbcBNwHcbWXo4pdEeI+wOJCRmsvxBYODDifJCVw/pYCT01hfF",
+	"ZTsmuS496dEn0ngcMOmwbftf4ruvu+kG4qSL16MmSs7sQr/pAwGrVapdoW0Yp8lqxCcP5+U9KlVp2XAJ",
+	"3BQgHxdFsBC9L4OuR13bAdAX04mffiN4KyW6A7AbHtJRowibaiJ4ZYeCb6GB66nvYuv0vwcxgRB6k9Nt",
+	"Kz6bWUf75RSlRSnavQb+fMBn0rl5lDtFMN8MKCZ/+WWbcxdSjdsBkR9FZdIkBimYK8WLZvAPf6v/qvj9",
+	"jeVNCkxG6qSxYK0d17H51+i9ffD3ehW6O06D3OZ3ojMXtaCSJcAGAd4HsW6Qlw6hGtLXrJDOWg8dwKgj",
+	"FkEbClHJR1Fg+huTP8UyKAAKFx7dqdwtHuAjEOgMWfiFokIsU3t87h01oDJG14lCWl+Im6qxcm9+s7Si",
+	"xxZyl95M+Kvvf1idoTOs2SH9BJ8D1fBf0jQDW0ZiYza03lFY4h74dP0ee75DBZvG9jnt1u77jMdG05RF",
+	"05sWupi6KkGME36P+/UN1hXK9bS3tkHerckVKO0L+gpZMGkH25lGHXMy08qI9E68pTJEL2l45NV1ElQe",
+	"3953KzO2ZwnEA/k9wc7ooDg4Onh3e/vx25eDl+zV4SG7+uPGYv1WNo+2OfYE9vtcV2w071NNHg2qls/0",
+	"lNtK7qsJFdYhbWwW5VRXMRd149lnaEGVhbfoqt1yyndYR20OzptXm+7LxmPoX4W+25btqfwMrG9OBcDY",
+	"v/cd/HvfwfV9B5Oo2oDA/TrdBr/7L9htELbfV+w1GG/336DT4LUuu4pmjZ4KMNimfMkKfYzEdM4/oL9Q",
+	"uwLQI3WsZMqXA5b7YpP8KC5xyXwAJUMagAHLnR0Kl6HXDbhIXGozYDkvplLlR4CUMxnSdTjfeF5I6zOF",
+	"fkdATr5CMiV4t/sNnu6MCvegTduCQzvewTUSEG3RHAFvhBm+1tYJe80j1hIKCI7ir5+UTeV/4c9RjhfD",
+	"qZ74FhpYd9JkrWCu1hauynsl1f1NR994bI28CHTB+WJixOgz1voMuRE/vO7fL75tgjRenTwG52UKMlRN",
+	"RdHR0T+ZNEnoHDjiJtJYXW3RqW8XNoP19Pgta4EEDiE6B6FM/2aLRCIFsNLYn37qqNZE44jNff0ddN2v",
+	"MJV+4FEwadVqu685u9c9OkWRvX4GJoKXWPGwCUP3Dq/sT54AL3rk5doPK/lQlNv10Ny1I2ap9cMbPnpY",
+	"Ox6yz2/FdFbyDgLWqVR/0uW8gQxrCWUfXHEXtEzp1Hu3eDBYHlfqGk+OtHAHIPqubyH6/HTssxnv3Pqh",
+	"shQN2EoDtXKY7T7nlQA7dYmY1Q4RqOZqqPXDp6rsnB/SOdd05fX7LcYAXQo2kuXCRbuy6050ZX+OmzI8",
+	"SVAtr+7FFo0zb+H6lHMfinDTEw9QnbU7bz4r+O4x3i1BswsOzHpmTRTTlx6y4RyO9ZmoJnyGx/tUcGXr",
+	"zlg1AN8XlMTlusBCQVkHKJOppBVbElDsBYYWvIYtrer2Ui82iF8ywl4H1WvjIV70LDZnAruXP8SjE7hB",
+	"t4wbLpznbTlb1fmNWajlf/VEWz1TYhlvT8KqZl5VSEmLoMvaOxlZ+Ui6oV3DMXpob9knti3ojSroyq37",
+	"MXV+TROjvk0tQLW8nqvNcLRQR6Kxvn/RQEMXoaMHNkiaUNZ0Z5TarJorsdWoMEqG5L5QL/iNwYQx+npP",
+	"H837jdZWu5/Thg7miIyDZ+cZZgciDnrA+/CyrFPDaO5hNJFCgtTuAHs7UaPjKf8SDyuiz9na6oOxAYI2",
+	"oce7Rh8aMoaBK8DgRuM+Zvl/z5nzjwqDwGbl7ob8wmjCKz6CZm6pr0s1z3r1xOZZ2xFApdqE8dGEIEhq",
+	"JLbqNt2srokbTGxsNt3dPjeoBJHo28NHXk34WAYdGPVxAbgbj2sEChnRBOBEnip6wV2VcwpSf4Q1Mlnd",
+	"Iil06+w9U3BEn6abXPdfQVlsSCZR28ig2mhyevF5dbolX9Uc+oo2T7oMhySsSzLrEtguwWyxYuASQLtV",
+	"kE/3XyiT+THLh1IVRAkzV/gPSEjQHB1jS1dhbA6qZhEzQ/uibWN1lawzgo/RHVXH4sWUy5LxoqiEoTTI",
+	"3Igqa3VshUBi98P/mGZ4d09yXwp3u/+gkhbsCZsX3PIhNyKnyhACBU554UN0wyWbcNXxVeO1XVVTaEuQ",
+	"VALYQrlJ9OBkc7+/GK0G13xBybEtNulW2WGIue3wKQtujiihjWJFSFbIedlISjI3kwi8xpMMmog7LfGN",
+	"YXVN4jHgT70IumflwRTOPbdRXL8KAsJNuCxvlO7seUplsYMXh7HtTmBA+BmPemnYyceLVrTY40+h+alz",
+	"09AmW/BlT4I8wC7iJoz3S08tsw/KskhnbUtY1h/440wB3umNRL7g+hV7BufFzYjTtYn8sDPJI8QPUUNG",
+	"taru8KLGh2mMZjoT+3N4JALL8avYUNxLZXZEwxI8uTmf0ddtdrLOGmXT27ejJoyKD0+MSYkkiHTWsOZe",
+	"jdlqy8sjnxwTrI4CYpProchC580BO4/bfg61nTDfNRYx+4KbeSUKNlelMOZOtVuS58zwJflVC2kIy7WP",
+	"Xrz7TUgErxG1/xPzEz2H4C7TU2n/VVQ6DGp/iY3wTYfZOiblEEPx6+8Jm2JumBrRbgbskGnF4tarGTHN",
+	"wO8AhyCvJqzrH3543W89eyxblJ7hZXk1Pjj6c79Eza+/ZGlDnmrjm31uQ2dOFgiTGx89YCdo+U+4cSeb",
+	"ivqAhk4dwLgEAzbHpPimuhJ3Cua4Of8ZsDG67WK0O/pyTBcNAi91ngWwZf0qfHhcuYQvhSpkY91+XRLj",
+	"2tLtWdyB/Rq+brAQVlNOQeRepkQO2d9qZkdTczkO2Es0gkHvZN6Fh14q1ZJZOXog04tu0VXGeGm0P03k",
+	"6AFU0p2CgLwv/OLEuYVfHcTxux8a0pg8Gcttwjd9IgqpOmO3nsBuYIiqDxBdEw2GeBntPQPtDDygLWOW",
+	"4qc1AF+qof7SEc+h42IZQjMzaH/vxvG//3zy4v/hL/71F/rfwxc/fh68+OXfDrMfXv36D3tOAXbwr/pu",
+	"C4YhwVW7Xg/6aDfz563CvRIY2GijovC4NWZa3anmpgXlZX3XbjbVhZtO1F/AOoLnogR4nfPrIayM6BJn",
+	"N7Qk6YfD13/o0Y1+NdG5ho/pw9xYp4E9UTR+D/TMxptaFExE/LtrcrGRYV0xHlodtEHcUgbFxHO4xAsF",
+	"+o5OFerGgfNZ2xjs5YC9FQtROdXHrNZ3qpTWluKIKR2fOzWbGzXWF8bjdUxrUV72tx+2yB1vud19Zjlh",
+	"2nlae6jEZA9KL+I9L+Eocnu+tc6vn7TMiUx1v1g5T3QIiGkeiAOYl6U7hkpiho84gNHsbx+fT4mvdzC7",
+	"/TzRTC9UTQkYh8Cs4NNUI5495OQ3bZqj+mhjZkJVcM1O/42u+nU9ZoZm/2SuCkAGQ+nF4eDw8CXTCgHj",
+	"3ti4U27KnY4YySkvzYDBkY4QXCDZYMg/AqoMzAa3lr5Gm57V2eo/NoMi1dky6OuCrGgvrivP2hWu0MPJ",
+	"ydj3hxn78XumK/bjj9gFys9kTIqI5MhYJVjXxxL1rMHjuWHMPidCottox04/U8GGwi6w2nMqFSLtA1Vj",
+	"pC83cHkHHrT6OXg4Ng/MpmkP3KvlEu37FZ37h31p3CYoJOXqkwYFjgt0ZTUrNNU21Qo0YxNrZ8AsbO3M",
+	"rG7/rv3/lTAnT3EU9wdW2ay+vBmdOL0Pkd42NrpDHAZsVpQf0COg+sAeQPcnpz2dM27uFFAQsNsgxdYd",
+	"MCh3kC30Ui7VPUYfhtwJ+AINA28KMKO1CmB8sWT3EAhy5m7di4qwqE0J3qePujuMZ03L+C1eH2N/1scB",
+	"WjYbrA4dPbGJBmazOx2Gc8tOrz5d3tbyMXg+22sFpbRns3n3439X7M7aPjVzJf86F/T7dsypHpbexWil",
+	"xwG5nnlaIEhA1B+S7ydfvufvWtVW607ILgWFXAHOOM1bcYs8EdB6pthVOvuZAlJ1hpTleCwqQQjzVjq0",
+	"oGY66xQN5iV8G9w4sZdkECELsE5a7UAyUCfc1r0C3H1ox4nk2bragWokOxhpqKF725EmwOx3sHkxQYDt",
+	"r9n5X+ccCLtzZ2XnGQW1WR5qHfP+gHyfp+hb/zXVjzssnhlxpVL1ha1qAygwJObv7ecUq6Z6NtXurgut",
+	"/UkkDV44y1v0KQmNmWLiBY5fV09GkDgv3BltjXqeO7eXHs2n5NRtka+5xuKgOsjKHsQMeAPHkqBkrWrT",
+	"vx1Y0PmXWcnVOjqyvhXc7tobS+f4RhY+vHItEeUyTY7bn5HJXXrZBcGZq2lX3dGMR4or0IDW5HeBcQmC",
+	"VAjIEREeJ0ePWml7rZ3jl5NzCjrQQ3QKaZDwhXgboEtQNRVF5jx9Yntzro7vLRcGgnZtTzKP/icxdQPc",
+	"tHogMFKF1nxdENUw+fWTw2J3CWMM6VoVxvRJ5hYMfPjVsjRW0H4HB7lhKa45t9Y9MCSE2g8DmEiXNNlJ",
+	"JBvtDOpxsNuQOEMaaqbjLTeTA+DE6Y3NEAkcR9f8vgsFSonG1h7BUjfiADHVBN19ln4aoQsEJQaSfTUy",
+	"NhRGFgIjAc65E4sBu9FoS9wpxDuh+4iOIae3A5KU6bnl96KrO0fW6obhc1d+f7YjYJv7dySwW3fzw8Pv",
+	"RvWUwL/F/4t/jhn08If8iBJjQdNYDwv0GREsSo9JwgySZfk5o14PoEqoi1oer1pOMw0HbuCAidYiMty+",
+	"MXHXFrKbGvsBsGgEevPEwzThd2qlCUktYtmamceVcatLnFjQP5dcgA5a4zGXZZI5Me57AC9KdJzzk+BJ",
+	"LSgfW0m3Ie+5O++BGsfJtNWYLkqiWPq1QomlPtEQpdmjJDVBEPhC0md80jN2RY60gm+MbOajkRBFszuR",
+	"hMbJnWRf8KptSo7cTddz1dUTpz22sE9GejqV1m7D0LeWmPQDMRhuSFSmGEZBioiuE2NfGePeS5EGmnJL",
+	"O4n6EzKgJd/BlHef8J4b+07Pu50+bBTpE3bIjqbnVY807IrCxnhe/aUwbuCoPb5TC3qCngrTyOSG6DtB",
+	"UWhIJlSKdKCI1n+61g9S3b/howdPaLw9W2hDQfaXHCW+dAnpxk28Ax/dBjo6qkBfaaDVgzAmaTXsCzP5",
+	"vGhJ6ouwrtHHGhbouo/PKq1nzzBIG5i5pSKOkJrpOIo7/ZxoUJYQoxgMQzb7w3auCa8Q9xeR/nugJI4G",
+	"LGStftMoixILYbqpJGIoKrnyuOxOc8Q9zUGpyQr4jEEzRAVs/bqXu7ck6R27ul24o5YziIa7Q923f5WG",
+	"cci8O73U7gKoBPWWW6XW+CphI0j3bN23BLvxrA8oP39Mip2UJcO9h24XJKNKvRAVXmnShl0chd/mq6GZ",
+	"2CYayG3DYKTYVjHMXpWENQp7I/qCLj3a2bhx1zagT3AVa4/BM987czd4iCC6q627d2Gj8YNMs7o3qHnr",
+	"aszmQJKOrazIUgJ8aHBf3f/gxvO+rdyFvz9COG/L/N/lJzW/FSnoNjgAgycZa0811aS6zwd/W+aicYrG",
+	"2Pc9vUS6vMEQXfuMO/h89MDr/pHU6I7OgKrVlpdbi2K70Qw8pMFDQJLa3KNNEerSZbfb98LzDtDmMChe",
+	"dy3G3Zaz6Sy6LcXYnpRadcQfQ8V6pHJ8/Qz5bSG2CfgMi/VTm5sZmDShu1C2WqIHCDxrTsR8ctC/SCJg",
+	"SlcFlTSq0IiK0O680VxgqwSHn6lfe2UzsmgCU4t/4zE6W1XlROW+JVHA9ShLPwbYOkASgPPSo67czhhh",
+	"P2Mq+MmVtjleRIWDGGu6UxBscueDeKQYFWLw3LWGGb5MMmHWJA9Ng2SPpfBwyDzKSisnAs/5GqXtydf5",
+	"IKXt+Vf7JswAPeM7qud9wa/rC1CxuGQV7dZFWojb1z0V2feAsHB7lhJnHZd8loKNEJxjTUUUneLILEi0",
+	"hmSFWWId1Eocs0NWVHoGkIVUzVOf0oDUwXAj7KfZtg2fqWKsCW9av7JPaNMsppSSbTRofr0ZE78blH72",
+	"W7eEpjZ2+NmBC2m2rkv0TQTP9LwZp9cXtxenJ+8PsoOfT64vLy5/OsgOLi7fXm2i/qRdVNMsbbWR5L26",
+	"SCTv9UyoVHuTgBi2GoQfKfGrjlTGrNKPsthcGomj+OivBgCrnc8uhSjSfb6Cm8aAHVUaC7SpbCk6ekm7",
+	"sYriQq3L7UgDnekYRK0R8c4M9gOCZCBSL0TN4PsQlvv3ZjilzS9LygbMxXupHlZXRXyZyUqYbVIg8xRO",
+	"+mQIJPy+3BobWEKtiUHUwHxYyhH7dP0+Y6I0Ajq828nmDLJ7WxYNs/sDP0ai0RqcYlczoS7O2KlWSows",
+	"82K0iTu2OVlenyRgXti/3FqtoKZy0Hvi6lpyur0UvDDACmLnlcqBXhg8PEjG8XvI9Y30VEBfOWZ17/bD",
+	"7v3J6Sv56OFkNktMHIPfGJ/NyOgP1C4zbSBymWh/O+FKiTLdXZibN9reOqlPc1dOuLlZz8Trd1do9w6x",
+	"D5y8jjAZqFrkYzAfeQpx4IERoWPCbPaNYeG+R2mXoT8ryLCvPILypOpRVN/EMr55SfwkNack8f2J0a9b",
+	"w51JAD7SekJs0mIdUFj8BoTX6rplCNTISjXSU6nua0qbad1vQCg21iWVafnekAmpGUZisbo2uB5vtGWf",
+	"jKjY1cncThhcn7H8i/4yfPGf//4feQtx/d0zmiSRkK+Oln50ElTUUJvTw5evvnv9/Q///IcfM9/oDjY2",
+	"hec4+2+rkPGNxkqCt7oTsl7PJMkYw9uoC6qESujErjrusycQy4+BaycpVrP8W+Mk6NtYgr/9t9BBovg1",
+	"T33wM9lUYcMFSVu3j84LuS0s083uZnXJ3gc0h8RyeVMnpeZVCY2M7uUjMjL13SP1QyPIBtKkWzqOnrQx",
+	"fucSv8VUULlGW9KVjo+QLUWyS9aSAhbyGW2XCvOXSpiNAarT6Fp6HiBXZ0IVQo3kFmmwM3/TMpkO14v+",
+	"dqGe26H+sumFV3BVPep1Xe22yPH0y375d9WvXwlfCJ5qdOGNDoTBhZleusG0RrJqfoTWhB12BzVD29id",
+	"MMRLNwUv6897zsZ59WfF7L5xqzwnPn5KW/KZ3BpLY8X0HTYjqPsstXpG9GJkMlbMtuRjckMXs95MVu7i",
+	"/tsMP+3GilnftGs8GP+27kmDJ68mzyAKvOLaMAOdt7LQyNqjTyueOHT6ggdrvM+CRwBCisHD0vDKToRp",
+	"QwkBOjDh7jjYGTbolfm61lcA4Q1tr3bI0SF/WOdkgHV1H/IUxDZGmWJqgB0WAiH27ZRwr29tasz1Q66v",
+	"fZcEhH9s9QzljHY1mxD/6YYUDl6dmA1qNhlDO6Av5i6oLypX3c4cu/EdexYTPQ1tAd0OGKOINcX8gVgu",
+	"ffBsbpBPXPApNQJN8svuFGJs7fgHJAyER/3SJ75N87FdXM6XtXYC02gPJf32TUgh8QXw33Vbyxgp5OGk",
+	"0gQ8Z3/wEHkYPYEtoqAWpaHnwOZzDC8LOuSgfmdK37am8boe3hbxczdHzTLjVivBWclHQZPUlJx6oVbL",
+	"jZ34fGNYyZd6nuTqOdy+Hc9vxJC3S7K7yWHXj6KtZrNb4WiL63LZcBmqatiJ8yXckgcFX9OSQL8nJ/JT",
+	"XogX8xmS1AySm/dtXX/7VSjo9sG95pVjv7f/jPIKPKirE+ybLwbfOAtS7GbWnYnsXihRyVE8/+mmffGr",
+	"tqAK25prLZWk3BeL/XZsXedfnaPruXiuiLBqb4xTgaXpGSiXvj7j0DPQ/0RoqYaA7Wu+mjw6X4H5Jsp5",
+	"9tNMNTnNL70znhvGkKS4eR6Sl34sK1Da26JMIeAkUqf5zt7HdZkPHmUegIz09EhECD0sH6hqA+8Hgz6q",
+	"xvud8LGcf00WlrT312h7UHdo4GWJxXwGTzmo4qOPqi2FjaDHtdQkz0MfkrB+jb2GmouOPOio7irgvF86",
+	"2zZxSG/pAYv1BYK+XMGXsUetrhMtz7fzddIezkrNoTQEr7amXurOxHBF3dzTUgVhLMjWNNq5f2NgIOmK",
+	"CwgAnpJNvPrId7e3H4lauzn0ODhB7xkcpBz/qDq/FbM1vgs/NhEfsPzs/P3Fn86vz8/yMC/O4VtwZRH1",
+	"IUTcuvbT5R8vr36+PMgOwo2+m/NBdnD77vrq9vY9/e3tpxv4r5+uLs+T/nljx27eYnh1B6a45TfWj27e",
+	"2CAYqMX8l7Xb6b009qlFbdHm3BRk7K5dCwmmVnpi+46vdAv6LSu/7gA8mUjVUU4l0HcAdDpmNJNNS/sJ",
+	"QWeXnIraQ68Nv2ssLJwbP1kdRcJzIzIn/MghyNkUSBl3bB4gixomVmHDZpiseBHixnudC7+P2kqUoGcr",
+	"rvykCl0fQakWPX3pWATSPu1QruKOzWRZdlzEOQIDgFJVs7kFvM7WYefWvIQvjMZfjyc5XyaVRtmlgzNV",
+	"CKeBOwGjmcL8fIwQlQl4Ts+ew8bMuxhXOuBdNUfO3IiKYen3uNLTwbNtfA/PW7v5PVVDT8Dd1+uMur5z",
+	"ZwuQSpomyEVzqbsafXbJaC/ERcuIXCuRO6J/+y92GmXXnpWu792HqoW9/Xya1sx56QO5KehoZ3O9wPQJ",
+	"eZ9S6wdRMJ4uKUzR1xeSq0uzoRPeGGjcgbrh1SG+KfBUxA0HDl/8+Mv/+Iekpf/j95ddPe9+/L7BhU2N",
+	"Q4HGxjlzNBLKbOKIKYXR592tNainMrUOFORMNF9qpRH20qdf3gtjT4b6UaxZ15ii3QBEdcGljVq4IC/d",
+	"PQeHomBSWc3w0cZTQYvHLufC751rwY1WaUeMEMahs2CUKPFdBldtTrVGXWAZBqKKPimb4oCDP6OjxEPZ",
+	"BiHpGuUbVutNyOKeJi83p6UUyp66VYcZF/2Bs4mrBC9E1dEy9Xbie6F6RzOoYoY3IhJQVr6JiFvj2uDu",
+	"SQGHwyDirx55BGIJg9vKomNpLgOBFrYLQEmsIQ4QrBIjIYG0yTh9NAZEWv+16Gmm+FxJ7wwJBG9OtRrN",
+	"q4rCzatbotM2wSZ3ujLdoCVp3fJhYC8q4EwxTqXxS9yKj7A1tCrS4ZrVml4MsHxcF0uhLUzjgJ5GBCzO",
+	"vLxhNSk+q5UOPSJRFGpULeGx7EFAXGYqjZHqPqOM9BIb9RR8yu8j1R36/424GrCW/GTQDslvFYhbEGyQ",
+	"QwAP28ZS1cq9fBSI3Qy3GeqomDfAiu6PYpG1wNUs97hOahPavOcY6yUwqMTZSKtxKUd2wM5AS7pBKyEK",
+	"BPZQWCtNRgZg3I1IJV8MAOHXqdDz9SQyKyu/g7U6r8p3uosqZaINFhXPdBXizp+u3x/TnsYSV9JC1JKZ",
+	"KPjicOysgW8f7NNo3k//3AG7UB7+56TK9+FT5fI3bJnbs3c/2b6EZPHr2Txvsqa9kqx1qOvsa722Iodt",
+	"hdnWUE0jJpw2a0yrTd32n9Tfcj38FkLTyzdw36b2ll+1PyVy3d3MRyNhzEm6EEf5CtUo1t+ou8e4O3IE",
+	"cOJUmfACqCFbmlhhTPi36Z9JcvAMLTRJCaXA/G0M0MZWA24e/+fN1WUnBkgv1DY4oC3KXVJG6JoR30zc",
+	"UKhSKNhdRBVx+/4Gmk+ZCX8Qx+5Mq5+bBcUI/dkmXKq6DeGsko/cCnfOA2Xhx/MPzSb83riOvvz79Ifv",
+	"XPjzJP9orl5QWsQZIj/XGRdOnRqzDb5TBpkTv9PGurpT85mb5++hC2MAm3JMUoXUU2CG5rNZuWT1Awex",
+	"MwbsibSq7q+vDuEkBbuByjYPk73PtiAG2tj6lAyonuic14c//rCx+eENaBlpJ8Qmgpi9AcNWFaCZvDvp",
+	"7ExpjSjHsAiVGM8N2sU9ED87C9U+fIaacWCl7SiKnGFzVWBva7cTnSBR6cGgG8+SPOV2jKy1XJU+zeBi",
+	"r76nD+PVBQZ+sUID2HKf1AJuxQfqmOKhuJ8r7MCOPYyALJuXpQdW151e65ZYQPG2svtexpsPOcikQbfh",
+	"G8NKOZU2bMqNTdHWg5S2rCO8gSBHvJecNr6xXBW8KtjPnkDc8OURyxcTI0af0bcZciN+eN1U2nOFMfNV",
+	"xb1Htb2V79PsbrDqBdV9Z1fQN2+ArQ82l0+Ar1+bH9K7LfKnfNV453KcqGbfMahAZidROAxxJzAH4LQK",
+	"WRMU6Irl8Av0+10SFghugIpOKI+Ttlczs/2UasbOxBpjbYcSzaaZ5nz4/xOstF2qIwmSj0ixnUyqTbYS",
+	"AUWA3yYUjtseBsh/GfOjcy0MLMZxiDNhg079KHyJsNWMK9yooLtEhmESXUGU5E7FkSkgqsTAk4+GLiYa",
+	"mL2cYQpvqIMlQDehLfY6dLcGg+/ZrJ+/mzJ/G6bM795g2UXR0W40gc9wZ2NkWysDzq/fkX2x2aTYMKc1",
+	"jwHaEw0mgxXbYTv+gZSJsMY26Ooss0IeMwZmEh2ZAIxCts428Nkk7vt8ElF3oRO0N1oZaJzyKN5yWc6r",
+	"VIotbC7YVhWwohBCJURJPJ1tDb9cf7ptypZejVmux+P8iC02502PQ7cRn+ckY2ljF40NDTvmCr8HgAAw",
+	"CWzBzTG2LgvNvesUHQXCQd1lTrHca2uFIhYtPBj319bDSOpxmJi6mVD5EYMrEgOtIythufpWmycNtFw/",
+	"wEpRV665qFNSctyo4s6bObZ8wPKJKIv8qCvZydnMnf6D8E1rxI5BcQUvIWRr7pSX12P3lEoPBbt3H+7k",
+	"ROmFj9BRrM5tHYOBY1YKa5A2ARNsbsMNvEAG6QJPA820WCLR9vDAYP1wgDngmvpMj8ebyOyoUuxtqRfY",
+	"5K1P2SzeBEHmeTrh7ESDptuDvoUqDLRW8/O7qCPkXyxNm7Ov7jUj43+HQLehj0jpmzUa8Y+t+mY8qrID",
+	"KrXrOYtd9XY95pFu3QfsyQNing35hAU9p3quuuocQoEMNm9yV2IDpKngZg4N7v3iY905KEFE+SRI6fda",
+	"wlq3nU50Tt5fQeqaVnU+TQvt3/CIy6mINUeISQ2PoYoM+DldHhGVv/Ypet21zHE998MQaN6KNTH/qKs1",
+	"h7P12E3D2Sdob35Zr4Lz1egW30bAutM3DwVeuROkUqv71nnSD5zcrCNc0VqrA0qDsKCy7U9uNTtoa/A1",
+	"0BdEUcN1XVnfDy1pla4a8cnyuURjmGbtW6taHgC+SgI6IAcBzI8xuAAbM2OcatvcH8My7UC98ZiejpN4",
+	"MvRKQ/uMTWVZSnSiTFooQjJUj9u7NqPqPdxZ0rDcC2Pec5Yfg5BvFF07iV6kx2uGtYNkrlSw1Y7JZuR7",
+	"2IGxNLSfuarMEYs0r6Rd3kCoBF5MJKwd/T88Q6uToGGlF0ZUxyz//PmdNvYFnmw5NkAC5wjgGe7mkdYP",
+	"Ung4hD8E6xXhM/lHQf1kkjRuJ0QIC2+GHoYcoOoY5HHevuAV8pLgE937D379FTguxzrBAFQbXsHRWIgh",
+	"i7jaIapQaLCx/TvN4E7dqRfsjS4kwfz+583VZd2V6CX7IN8M2Cf1oPRCoZ43maeRVyE6NeJGZCxX87LM",
+	"CTpFw8HOmM3OAZW4U8zn3I5YKfijYJxOEXdIWM3uBVbV+fJON0ww93GYVLzHsLOrYf94/faU/fj6+3/+",
+	"p2OkqnzkpSyYVLM54rd06DYgFcuhstDkdRMBeDe85L30UYIZv3fDm3Hn6tYGR070Bd6C5oblo/qXYAeO",
+	"eFn61o50CGrlPjz4Su4FPoLi7MWhwGgFjONCGQuVc24o7uu+++67H93gP92eYoEjw5SwkkqwMfEu8pIV",
+	"8l5aM2Anyr9W4qOoaaP739lMKIHf+/NElyLUBDsHn0hPX/3v77/LAMbkZklxpUmz+SEDKhROb1B2hRjJ",
+	"af1+fDbH/vjukiiYiX0map9KfJHGHrHXh6/hto8knc4fKgJ7spvnk7md6Er+K0j0EXsD24TZkfr8n//+",
+	"H/mx38VE9leTMINbg9sWSTCdlIXsiF9KtzjSsNeHL9G/eX34HYk6eFDat1HmimFg0D0aQHnowJRyJKi8",
+	"UxbuaB5LZ4UcnMz4aCJevBoc1joj+ptTXfPplFdL6JXFR7ZcooCBRRlktNmVFY0PQ50j4GxHHpyDW6+O",
+	"AtDt4CUFMxWfyYOjg+8GL2EszogHPflt3a3uPhVlewvdg3GZ5XgsKidWODVOCkZ6OpRKFGy4ZCeXZxmr",
+	"xAwAZBjlHi7Z1TWGEesTCKiNvVWIG/LGQjgJEZXc2koOqY91s4Uk8okt9Rx5kpEkud3sFTeX0dT6cQZh",
+	"IEVrjuNjSlfMmY7ARnKnAhyNissOSmnsiW93NeMVnwoLSYM/JwwuOxGG1sxk2AA3Wqmo/r5+UDhR/joX",
+	"1bIWDln4w4A3nKWNoOS4u1mip0LasK7H8+2VKpe+RXq/iwPTQr/rqSFjr2ujvhy9H6/nW4xd3itu51Xv",
+	"G6L2Hb1v8U2W+95wqqtKlFt99InfKX1vgJZoPa+91b2vFF96T8sHqXqP9pOqBLSx23g1BQR6XPleTqUF",
+	"l9rX5MP+enV4SCFeSymqyID69i8Udq035sZujBAFAbtttffRjLwIz5QNF1FCIP3oMNZvPd7+18bZ4UyX",
+	"oIAIrQnK0KkKfm+gsBTVGfCioN36AivhDoBXDe1xOg6+5SNn95WioFhOB3jbaTqnuUD/57IwOWDyeVnG",
+	"CpBa0OfEQp3PZ7c6zxCqDc2J7hGBAAYaN1dj92PcLFVUwp8AYFVSe3G4F3rYi7H7fGCWigt03W/Rl2Db",
+	"qhDj55Ugc2ox0YBnhSk7ZpUwunwUBZ5HM6EK4GZQDWra+LnB2CtLnyyxwikL31Ydz3NoVU4hIgMTpTqO",
+	"n+jh4RSiPNYbXSy7xcRfIoX59kaUYuRPsV+fUeDfzMsHT0uwKvEBIF9oJWqo54SrooRWB3NVaMCfPH0f",
+	"nNTzhn6v77+K7XR67Qaf+W3tB+I2l8Wv37oBYyS0YRds0DwXZ6B20lvp49waavcAmyoWf0/e6ox4ii9i",
+	"sgLoBRYheey2CdpaYG2YaGuowkcwj6BrJGBHRWnEneIjtNYgTpUFQz1ILMR9+JT6SLsnQbQOogczoXwN",
+	"DnVwa2bB68Q27EQgQpCGLURZ3inMc7OP2mCjbmftethC4Tw4mzEIzbPcTTgflgJKw/Jj5KBfrZf5pAoN",
+	"jvBCjiC8Mac/QCulxDZzv8P+OIHlPXjGPRKRGqzbIzWLwNM3g3sliofffU5eom3xtO3gyymSbgNpYVzy",
+	"YPoDVDIIC0gHqXXAobCrMWCkseT35eEhQJ4jql2fwSdZRmWS+wqA/E5JwwCikVrse2HDWj8iB9jzmgDh",
+	"RR1mAEUsg5eHBCFZ/MF0IIW4AV5Coo3wmH1IyinRfgW9U3fsj0bmtUFo4L+rcQHLF7uczYWCn6Nj7znX",
+	"6BSHklghqJUNMWWaFz8hcMDvb+bp6cMl87m/neYVMyydezLRdhNVef19tdGGYoi/Bxa5uKk5yuYAiDkY",
+	"pyuH2JISwn/wxDsVboZDBC3BYATAXd8YllfQGjbPIPIH9ZHgn+Whq0Tjb3m06lRSCV0J8+S+d+/o58vD",
+	"MPIjPxsU7YMoSzyAcAGG7evIxpjL0pmNpXwQoOsguMGcMw6jDLxlbk4wWpbdKVlgFexf59Sb0ASIxoDl",
+	"QIqSH/nBhFFkjRCvux+mANcNQriQ4Bd+nU6IH5tsZ0mYBlDQECL1MSY4VINgAIB2QVUsOL2puMVweRAH",
+	"8xEeWO9Dn5N2U3mAyC70v4n0JcHs9feYxd9jFn+PWXzVmAXk1/sELnwq/+nn31tdFtHx550Irzp3PQlR",
+	"qXQap4rBBd5l50ljNSR7UmoWT0rS96DOW8pZj+v2ynCo36nh3LL84/nl2cXlT/kA0k0IDmgekXZSCRGH",
+	"itO27AV84sqBllLO0Res1dKNQoVXr5MqOfV8mJEnP5mXpV5A2RBhElJN8U8MCV9ktJgJ0Nj6agwAwtH5",
+	"7JnIFYpTV9Q9Po+e8BHPuUFxubtcR2kY5mnJRAfx3sf+vBYc2DAkSdtOuxE0YmcU8S0FDYBFtwphPG8q",
+	"YggEEk4UCKGgnQ8jTnn1YOqQozTgPFW+bMBYMUttITeortjaXlbMTV3oVdHEOnic/nMJC766K9jQ5O5y",
+	"0yeKfcjKB149BF1qoL4Eo8HOWwUZWCs/gWuMiix6CRYEartl6wQTuHU4lUh23ecP2EeK7NKY47ZjGAAe",
+	"JKQGfvl7UHYrHQJztt+A7L/J4tfOCIIP9Tx7+KArcIAe8gJ7boKfWNYe1j71MqfP7K+Xs13C1q2JX0kP",
+	"7S8Q7tzUOGODMwnVJ06RQNA3lbVxJ0bI2zi9n87UZJD55yxK6kSVTK8PfxxszMX8xkKFk2AsV8AItdh3",
+	"2mQroercmt82+DE6N2qAWVw2Ln/GGY5fdCunogTfbnXCAVfXYPkInHluvFkjQru/FC5N/jemRTDiXQRZ",
+	"+eIa8/V3fXzc7nHHR/nWvpt97bn8X3CD+iN0T5tzbua8fFFExK/pgPG4hoNiLqbhHNeZQQw8th1lUQeg",
+	"PF82JmqKLI4mw5M8ZOpOUXtRWHWp2KvXkGowMczLb5FwoKY95Ca77XPm9hovWuOjwbyDTTyu9BSqBMZi",
+	"Ec2qT/VS01nD5V4sc2fxl1rdR28q5YOI1Q0MrVwyyx/EV9Isc6J36D4Z4IoNMXvAFr6YclkyXhSVMMQ6",
+	"AHzg5FqqumcJdpQXiLV0RgP85RtDMNx7SQWIOfwdUSpC2UqKEGjoiiLwkYWIVTJi8F2iydivWSeZIOX5",
+	"607bmJrIWE65dciCuMVx/+G+1f2vH3NO6Ne8a6iInacir44Ix2Hv+A8+7WLrZ60QvNabXBqPXe76BN9F",
+	"N7ywX6Vd+61v+r/R6p3e9zcVBnY7rk8EmLbE3gyfxYrgd6HYQCck9BEvplLhUScehVoDaQaN4S6hHWRy",
+	"6hvgPFJGNRR1Tx53lC0mAgjUMLimhvpLjMY5xnoFbjlElBXL0b8/dy/BnOadkkWEKIeIcAjWwfOAPAn4",
+	"G6N8a8g/Q2N9nBE689gJQzYYwlEIO6/o3juVv+fGvoD3v7jArjxWY68KOF+oKesKrojYGyAfCDM0jtF8",
+	"RIg7lcb4Vkssx3/lUE8SzexQcOvnNTmlCIxzx19dXFCHa2V7Uln+RnCLM+q+3dhK8CklM40zGP3njENp",
+	"HeJI7EIzNxoDg8eQfQbDdHbH/H7ClAY8FPAmqUIUTscDjgpfgiQqqmBQALC8U26vH7ERtaLgSixSFgje",
+	"fI6y2OMQk0UDYIHzaASSK4A+QuaaWiE1FrlL+aa6W/bQIVZ8sbiRXuCHNJUIXflBFJLf+tqnltbJ/FU3",
+	"4Taulj0qX6Pd06kXQ5jLSwVaFe0PTdrp+EF7Sl8BvUTYxcMlgyK26gXU3wi/+l590R82xM0bjRfSKayp",
+	"hoqvUGoAZS8gvQP2TDUbiOVoF20kRV/wajQ5D1+xQfpPYHDHLP/vufebQO+oJavm4HePJrzio3WFE5Gz",
+	"ka6g2JL/p66neJmup9j/JzTTdH+Tn+AzgV998L6yS9qMDbWddGb6oCVeeoQepHJ69eHj+/NbaDv39uTi",
+	"/flZsvFcVHGTGl9SSN22AXW5aYq+3/8U3Yov1hdyIy7J925kp9wINoWuJp1L+9etDpgsaXTxqpTOhAEf",
+	"vy7Hc4vW9vNzq/NnNv2xWZMNA3Ju4aicG/kommNTejFgJxQJ+e4lKyA+BeWtuRtL/n+wx+CVfC+noS7M",
+	"f/rRewNnTIwt7vAYGq13ep2634ovs5LL7sDYrShL1I5oxQJsZYFkSMje4yMrCYBdXfjBroEczhMe4Q1Q",
+	"0wjf4EsJAWV4p5yRDGyFzg4PBbRTIZB6JENEJ9B6Dpegy1NHM32aX7Z+ABLhcWHUlq43QmKtBkuFPxDX",
+	"PxT3XGWeXbwuQI63ZRxCDNhFMKCdJ19AQw/8VlEcwQKQnVQvTu3tkB8B7/WRxxz0Ud6NeQSlcYu7eO+b",
+	"/J17+dfZuudumtT64CXyWjoxx2bR5KnsM6V5jqsFYJ1aOp+wi8d8JDaEAUCjjyFDr6zfdWj1AP+YrpwQ",
+	"amdDQ3VCXZqMIewHgQ1/V2OXfnLf4iB6bTOgIuiFo21auy18F9lgsbERxt0BtE2sODWAqkOiGXA9MHmv",
+	"dIXQiNQ3zCoxll+eZitcC/fbCHsHN1IO0v5NewnP92Ff3Xfop75+FyYKbEFov9wRD0BR31ssMzDsUD2F",
+	"Ho3mFRJR+B2+tVabinVglw/iOdNbHzpwh1iqN+JluZe5OzEPkOVFXupokjyVz8Yp+nYWdaGdzRM6/9xt",
+	"LrTZIg6g0D42isH6Okiw0y6h/VYgFTkmk43oSWoaEcKQIJ7KaCYtlqRFlY11h1okAIIutoFX1VkmxVQq",
+	"aSykbsFcMQIozenbUkadN8FDY9bnwDP6x5/i0dwf0rheGG6one4+iqnICFTiGxPma3tB6oKupHg/AhoD",
+	"2njh1sfe8ObYCYxU96VowkjMRC9MaG2Wth7acJgexsO6yEZfQMwNPqOl//tGN+J2+U+jMOk4c5IRJ+TE",
+	"fdJnE69uj89ePTuQ3zuGBpkBO6HmO8S7pMRxHKp1vgs4kBP+KDojaVAQ9zVnEgb/fK9MUUf4+nAjfLci",
+	"mJmuOcFrvtYQT7ETHkBVq8Bm9tUS0/71w2dPULdp1fkj8f4ukAeVZBlkFniVbPAIiVfNxE2rOjEHqlx+",
+	"IFbuxjjb7Prtlg3rQ5nAfdXC5sWOyrEHgWB+TVrDQjjD/eSJ2yJ90MCHQPCq1PrB3Clu2SsEQjXReVDb",
+	"yZdsossCUpoU4fH0n2gQLIUFYmB1zIwQLMcsiShu9Zogw9Zh17+l4GGshPsEEBuzvjd7vfHUzjBi0yrY",
+	"xoRYrXdP0g3H26yO78G9A3budhvBASCyxUeWWAARmpdRk0W4Xqp74qrOQ4tGqpMupBnxqoB/VxD3AroR",
+	"SieGiBqJuWfRTxqd7k07GCrPbib8n6jGv9Yu7eZLCFVFofMCpqQ9XcLc7I8vIbyCGBPmZj8blTZHdz0R",
+	"+I9QYO9HAGWIZU03hWxYuiLqK25YfnZxc3pyfXZ+lme+KM1WXBnkFIqsxeY5ikT75k5Bhw232YEwC2pJ",
+	"Qg+LqAdrRkglhJoOBQBtfC/KrIWqTm1o+vpVKP7+fckzfNVVVYgKHvyVC+TOvBY8Ab+9nzxDuZxfjH0I",
+	"80/SV0XNZ9sIcBPY3RThSthqubYgbqwrLHsZk2HUU5Z3EV7oa0FUT5H4ZoyXRtOJBY6z0YjQXTQcJGI6",
+	"HbCz0GgYICrAPwuEwvBg994hEqdCM+07dQ2IFkln2sh9VRtijYm5yC1zDy3mzoasBC+W6ZpRWy2/xv64",
+	"di/6zXaHe7vcbm+EycPmVftI74JNrZb4yH1tj01lg/Hifq0ypE72oeia/dUMNoNRoUQxUVXU+yDduQRg",
+	"dW0aR/D+aozg3HafGdRT41w+rvPDLTvcN7hiMQ0SlnPidUD96Ms1gkoa3KmTNe3S8agO70wd10CYV3Pb",
+	"9Tuuf08S+yx1UHBitkR4f2cnFbn5A3R/4vcBcubSoorE0ufMJxGUWECPx8LzKyK1G/7gyz1eyCKvYy/p",
+	"/lSWPwCLKiQP7xSiOhHIGaLUEH8ITiL+COBn6ZNVrbA2+i0hQSFRkonBHzwqNuZlOeSjh2PnTQZixkq4",
+	"zwASVbFwdkK7lpIzI6wtReF3XImRJ+gYgH+JjAgGuBfgojomGvDoQneRlWUZ2Fqz1q9TXsABNWBX0a6L",
+	"jvu2fQx8WdTGLHDt4b7lTX5LZ6Lr8djNRSGovG3z7l0xJf7L790bpPRvvudpZ7vvuN0ZWqHWMboiQhCs",
+	"9AZGUqozxLpxeAwup7F6BkR/eFMklKU0NjopCkmEwiA1hTtcka4U5T80tHNCA9hGCj44KQaEv5H3sBFK",
+	"ORbpNNC1/75nNfbgzq78ONZB0wztNUVO/Vx9lryax4JAXv0G7x2SL2tLCAFhd7CtgfK7CpK6T+gTHMVe",
+	"X/taIcxrEZAwWhic8vXGYAdZONG+SuctEGW42wujSqCJy86jJkXcUi0OBc6cRp1IY3W1ZFZTFWYrIAmh",
+	"tmukGHwWr2xeirhzfB+v7OVe396lvJGb2R2CHpsVdbk+v+X3XQ+ny76Fa37NDt7rUagJX3d9uI4G9LSg",
+	"Hiwc9TPpI2sIzYt0wLduWteEPfANmKjBpvALVOHjsahMhsTtwM4OmRuimUrHO7wQI+EWCbHbJUcBNAL1",
+	"xs4u8H9ACtHruhe0ZzKmJFbcISlis88io4LK7WbVXImc4n/SEJl9/QAohXOvBotQz51heQRDpJ4weGQN",
+	"2DlMw3DpycKx/WnjWc7SW1QSurK6gelHUdG/j+pCNWjkW7GFVCYQCd1RL1jyokJ1J7KIUhuAolpez1Ue",
+	"IjIyvA3pv0RZUKFCXTg5K/lItGctVEnfKSiTNn/+7pcB0ocN8CAR5s+Hv+SRuQvZOv4o2MsfoNFVioPf",
+	"iZQ/P55LnTRYQ79ylMd9GrxfFD0oonTFFnpeOoW8H7KwBw+eGAoMDTZkeDc1IL74LqVJc/C8RuuTn0P9",
+	"qGRsJ/qMsBO6DEgrOPgxbrcA8hfpe/H7a65eDL+jZxBOziPniYUPwz6ZH69ublmst3Jw3UzGMB5aASx9",
+	"gVuFFigw/ZMDBv7MuNLTLGop4XdSB+5fV7YW52cUqjP63HWHFSgup1z93OwJQa4rC8o8vKMWq22MmFqi",
+	"ZpVwf+w+Wv7nvPBtFVfYUQJTetDT1Pnf6WHnt2dswouaEX8oQNNOMV2JdD+hanrALoOivFN00lPjEWjX",
+	"j4TtVk4F8ZQuzBHLbTVXI25FkePZQFEuuANFSSQdVPrwls3zTNBCetdvxJboDGxa5k49CKoPTgxYJCTI",
+	"34fQ3oqyDEibMNHxC/Fda8V3G+5ElGsfCEfrYo25Dm+v0yZTXSWcVXxKML0bC/V6vS9wr9VeDpQzGMIO",
+	"RmTWmQxIf8/h17PoQ8R5InhpJwG/FJTIzpb+r3tLJ/Sd7iclC7I0nPtagD1o4qh82ELHobFoOKHvhTWN",
+	"3qK+W5QPAlLfi3abqAE7QUP+TuW+kXfuFLWpdTdXYkFsQXxYuq3iFHxdsZZfjF984HY0yduA8Vd/yOqV",
+	"thwISrlCFts75c321y9fJVvYzIra6d3IMZG71Q/NSv2jQ4LCbYmotKfNN+G/oAFPSSJRfh++9+Hfku+9",
+	"lx2J7hFuym9MtBl2M6eJ63NDr58LBSTLYPW8/J6axZgnd/NhG5r5gPv0FXr5gOTx3l183FSs7eHjLnj+",
+	"Dj5k5tVHeOGdHBiEL7d/ds3dEqZCGj4s900h6bfhNyZwwlu+RHAKvK/AiWjleFIpVXf1b37u/y60yRlO",
+	"xpPCcrjmc5yo51j1kZ5B7tKvMyoRBC7dHZy6X/WY/ee//8fdQWK5/cDSC/51QrfwBX+zodszP4VPFxOw",
+	"m/ZOLrtiox2js4XJBUwkU0wl6ArfG8mpEsgQKjTq+qoRvPjvWgRiMmo/SoRyP51GyE9aUANNIHmrfMAF",
+	"+AJZqckcT6dZ56V4R8//m08VnvamY9kjGUuSw5Eglrj0nXUVX8XsiKN4e1QuVKgf2dmDdXG0rYXrK5CA",
+	"/H6CXxjx+AphLy8N33pyvNG+T52eMeG4Gao/TUhlYyk6/l5LF4aLhYSc4oZg8Ym6UzEFUUSrgmAvIu9G",
+	"EDYhmY5hlAsddUBcSFXoBQbUPSMRdcbCJoHYCUtWwhPnuJ/wrsGdqmPW/jBaH2s+R8rn/5pR5rNa4Nbv",
+	"taFgvChIDCox1Y973W9yNAmNWJDoht7Li/iVz7H3KjHSaiT3b+iZB8NOSzl6eKfnRkTkXEHq6+amHgmA",
+	"NiBKLYRZ20zz5FSO4JDPGHI0sCmv7qVyr7hTvt4G4IfMard0Yz1X5Il81MbeV8K4bQa7FmIEE45hSFgD",
+	"yuUPxchtx0eJ3bChKuIvcyhPXEC6GtjHublTU2mMVPfHjJsHghvH0IIRtpTtgUCklegTPHynF2BVWQ21",
+	"sGBpZUzFlN0+Zs0J39NV3ubjDokCYKAM41/kdD49OHr5wx+Apob+FWrepLLiHiTrWc9Fmh3ZCZp8h8Sv",
+	"S58h3k8YBx5VR/CiRnat46SW5idt0xagMt6o+8dBv9UVhOCJKg8FZgSah3r1UGrDOfLU0sPUUS1Wkz0b",
+	"nVHV9YOIHDxA+HoWuTGXpaHio4z5D8VaFWDD9sjkZpCo2VS+C7r7d+8OvDtaLm++rbb16jTvOwXPChSd",
+	"PcrdjQDeH6d6Ke9NAO5GxZr3VgQvm2SNHOAWL+YzrJvDjnkILrBQAnJJBhNk5tFupUAUWT9Dgbw/M14F",
+	"iL3Tv1UREGWeWzkgSDbKoXv3M6Mdb38DQ8m9ExvXdWGS4bwcUU8PbFDvqSf2BlMHWtgGVt3qWi37RXqS",
+	"6o0jHZ6aaE1GPtQet5irRlo/SJExOa7pRyGnnk7S39Cb+uTpL7WvDTHA0gQkZmoZQACR2rkR9sUpjGST",
+	"8rkRli58ggYSozk08j768y+NxQNI/dz2I33iaqmhs3MnAqBzsvYn7m7IF50Ghu8qDBUJbnV9lbfw7GQQ",
+	"gdz3PJ6YB+hOFL9+2zlNq+I3RK/mpTirazJIkkMJEmbIR7yCTiPs50qr+0DrZahUClG41PlHGHYvbO3b",
+	"vj58ObhTJ1B2Ad3weVlXNiHbxRck53UWudVswaU9Yq9f/UhoW6jDfQEPSBLdI+Q8lpL96+HTShRCWclL",
+	"8zsiXVu3AX0PJb4lCZuXnUghfltIMyv5cn37YM7MqIJwiCVxopYeXnaPNsoXgi+wOxQ+YuqcryE2Q/FH",
+	"ti6dh+Yc28GdurBA+ENBQIMdtnj0JAg5H7FKPOoHrEXHxAOEeshUCtASugUYBL/LojIjX94H5EKvD1+C",
+	"BrhTnA0rvTBxXZPRU7GqsB+EmKG7cAQNLhNiDGGjM5rpZ2N8cE+/dR/ZT4w7cGP+qyfxTP8uD6N3HIpV",
+	"/YDBf58hk0REH7lha2wyIlJ7ppTqoXvDQAcUMaoExC0gfjGGNiaG5f8tDygBqR48uhRKPeezVNfFQojp",
+	"e/e655Ea9+gbGOvfnOrTCsl6YCZ30X92PuteRGQkRaVW1ER6kOhCgslQI4sWodJNZlFyk2OLMVtlMk03",
+	"d7H/H3tX19u2zYX/itCb3uhN03foTXo1DBswoOuA1MUu5gBWrBNHi00KEm3VK/rfB55z+CFbtOSEip2i",
+	"lwksSiQPP87H8zyfy5Hm+xO2ffZTjeAFPViYzGoP7COmmrCOQakfnJA6+f/lJa5WpJHVziEBklvZTtbQ",
+	"R/j1XC6E9kSZbS6HEkQOYl5AzVxgWPOIWCJtBCXIcknXvaQQ6VQIe/t3jbFZ2bCm+w5WEHfm8+7yp/fJ",
+	"DMX/t//OGAmEIVls1gROOZoZKPL6ZNidxrt/M+dpSCrKE2qrt7WCVTQqDtXd/tEoWPpVb4b8Q7ZIMQBR",
+	"ONJCA6CmmJjJ7bhqWvqi1PG8tH5D1va6ZhQNa6ah/BUhWvTFLFuVS5gKctOxNBCJcRWUHhNuIytSgi1U",
+	"zY/UIYvAT3Lp+vEMw39RmAvnTwFMg3niEkCOR/OcYRy+p+JvmHlpdwllcvqxMNfI+VATJ2fa4oKiNU9H",
+	"Y2+EDVkWeNvjQuVtwucNVzZOhYnhUeZqASol68HrQp2ssvoBch80gzwSB9KPE9PRkQ430/5p85A7XxHa",
+	"+BR8UbXd1Xk4osTX7tlOW/Q41sgwoh8t8Yg37MMMARP6yYuu+8E+DCn5ofFwSptUNcBLJh67A76lgzyA",
+	"pyOs3hqKGv2uanK+TWnerdxA6wwyh4/xa3DrQyEmvI8gL1wgfDNhN2yMNf8RmiNc3rcxg0aZgtx7d8cS",
+	"x4CDZQCjsYuSxTR4/l0Ht3f+3ZrtAKjt+p4b+eDN3ZDYgQ2xxAKdXeNHPKanj65qW9cc5AjuaJ/xFy96",
+	"Q9NdGLKf4WBE27ewNb1ttfXkvWmlwT9+/zIgMBcRdaIjlBkskEpiJ2zAQiKgao4HgghtYnrExtvDsPVn",
+	"3sLcO/cXsh64F8tysqapGmpTdtH3YnYPq9twnZG1u7ww9FVS2GT0xLgLbRka/J0JjHNoKJBftIY4ZEPG",
+	"DxkDBHzkGIczgN3duTx/K4+H8D16LOMBfAmDZOjsD9l2wHCZmVNwzayt9BGyYmJPS9Ejl2ASJE/D7CaD",
+	"ILtsWN8xZFf3EMt5n9nD7VtS51E6xWJVTzwOXK4nXrUUJX3qe9mILjeKLiVe5jPJsy1GcYj+0KxJT4OL",
+	"gi/q0N3FJpFGLbPAtwRMAzNesZiNMmxOX+m42posz5Zy7FTJHTnpLZ27aJttz/WhMxGE9/RRZec+QmPf",
+	"8JS88Z4txigVUzyx3XpzQ2bVVpId8uj+cuVmL9ip414M8evMqMTDpu3wcnmzZGdgEKll1/7FHRtpAXDr",
+	"pyOeNN0L7JsmDm9PVRde9OLxL9Zba+zkDjEYv6bT/K7Xb/vZEUpLPi+Yv6wCLlhGB+z9foLewt0xUbIK",
+	"OWW+hQ7ZLM33jOGaPW5Awx5asG+Xz7wC4tp9PP/tuAEfnafJA8tams8gQ1OawJc5lMqK1fCwXiWzdbWc",
+	"pcmMR41LGvQFqxALqhlCOe3tVHhMTklzD8K+jtzGh8IssIvkV0PeNF9CVhFSZYLjk9RNoeb3QJE7CyC4",
+	"u7MUT1Mxpr/ozPw7dhm5k6fwGk97ysXA4uSFinde9dM+7QogZ8ovE9G2hnqErH9XsAGqYgWpQTYjK36b",
+	"lv8WFplA7qiMy0pe1367MBVMJPCOCKWQMVlKROQoVuZeoWTFcCopnvvnYJPafdWwihI9UAcrSmgkR6go",
+	"Yc0arJCWnvRFA442N1RfMtoxs2+t4/BKGZJt2RADLxLF6OXuCz0wNUwLSGhGaSDh1NlcYc54e3N0VLF2",
+	"uFEIh5g1W5+wuHyZ1AGEukh+Cd8pCqWvEr6Eo6qdxA+WMhl8SouPiHs0Ff3yjvTID1M7grMolqVVoIoK",
+	"/kddi42pruQKM8OJFKyrAiiYxLUwKCRAgUdHRppp21yBKf2xOFVLCdSBeS4qYzxckf/DhA7sVpUsqUKc",
+	"x5n8Ev60pxuUVJkayaD+4Mpd1CVjG/LqMQuVUkqA0Eu/ySqZyQ1Uy6z8BHMp8npGdxZTr3mLm55qJA5C",
+	"ptYV1PYGKKCZCu8t/G8eNSwG7RQ9m2eCjRVVKfTlMxNbIj9fQSawTL0TvI8jt2/IY2AZdOPX+n2nYKzF",
+	"fuY+eKZD88tO8TnQ1qJ7H3edjMYl0EUcYEqYXWXzLlMAwjVaGmdWyvbKoVaX2VY3KCtbFZtOhV07abJY",
+	"ZxXR9GhzxzAGpeyEVAmp/nn8AwHOgb2ralHjJ+I9Q4boBp7h9uDg/73Qf70VGSR07hSCUcEnNhUAT3af",
+	"RQ7G/LfRRV+pYPDV1d8339KvFjik/7zRP6w2xnTX1fLV1as3WVm82bxFM+Xv6byIMnk/schcuBgPVVXv",
+	"q9XTQxh79mks8EbK+KBcssGTBBc3SG/obBEq2LH5hbxIPl9/QMET3EteJ5tsuWZWpvYWQCuEdYHSRCD6",
+	"qYIs915uZ2L/9RNr9MgVgclNs261V8dROTywjNyjksaa2n1sixMeHLx/1vkCvEctbU/HYx+hoUR66UIn",
+	"SEAvSyr3M21sQHQOsXbT2Z8oVA3LOyTElYVYeE8z1qPrq2ULL+w/w2bYPaxsD829JHoqwo15j1P6s/vh",
+	"B9giu1xZyUWVrXzb5NLZ7i811JLaIn3zW2PE8ObbfwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
