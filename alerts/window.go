@@ -83,6 +83,9 @@ const (
 	Release
 )
 
+// Lessens reports whether a step follows from the value being below the threshold.
+func (s Step) Lessens() bool { return s == Drop || s == Clear || s == Release }
+
 // String returns the step's name.
 func (s Step) String() string {
 	switch s {

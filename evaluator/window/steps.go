@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -85,7 +86,7 @@ func (p *pass) steps(it *item) {
 		value.Observed, value.Volume = g.Observed, g.Volume
 		value.ShortObserved, value.ShortVolume = g.ShortObserved, g.ShortVolume
 		step := it.window.Next(open, value, p.request.Now)
-		if step == alerts.Stay {
+		if step == alerts.Stay || step.Lessens() && p.lags(it, &g) {
 			continue
 		}
 		if open == nil {
@@ -95,6 +96,19 @@ func (p *pass) steps(it *item) {
 		}
 		it.changes = append(it.changes, p.change(it, g, step))
 	}
+}
+
+// lags reports whether an answer misses the exchange that the alert of a group is about,
+// although the window still holds it: whoever answered is behind whoever answered before.
+// What it does not see yet must not resolve anything; a pass that asks a server which does
+// decides. An alert of a former version of the rule may be about what counts no longer.
+func (p *pass) lags(it *item, g *groupAtWork) bool {
+	o, q := g.open, &it.query
+	if o == nil || o.RuleVersion != it.Version || len(it.groups) > maxGroups {
+		return false
+	}
+	within := o.NewestEndedNS >= q.FromNS && o.NewestEndedNS < q.ToNS && o.NewestStartNS >= q.StartFromNS
+	return within && cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
 }
 
 // groupAtWork is a group that was counted or has an alert.

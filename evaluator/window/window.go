@@ -20,6 +20,12 @@
 //   - The other conditions are sent to the source, many in one query, which answers for
 //     each of them exactly as if it were asked alone.
 //
+// # Servers that lag
+//
+// Servers behind one address may be asked in turn, and one of them may lag. An answer that
+// misses the exchange which an open alert names, while its window still holds that, makes
+// no step that resolves, drops or releases the alert.
+//
 // # Failures
 //
 // A query that fails is asked again for each half of its rules, and so on, so that only

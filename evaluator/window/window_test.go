@@ -394,6 +394,44 @@ func TestStepsOfGroups(t *testing.T) {
 	}
 }
 
+// TestServerThatLagsResolvesNothing asks a server that does not see yet what an alert is
+// about.
+func TestServerThatLagsResolvesNothing(t *testing.T) {
+	rule := ruleOf(0, "t")
+	alert := openAlert("", alerts.Firing)
+	alert.RuleVersion, alert.NewestEndedNS, alert.NewestStartNS = rule.Version, watermark-10*second, watermark-11*second
+	sees := func(ended, start int64) []window.Group {
+		return []window.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
+	}
+	with := func(change func(*evaluator.OpenAlert)) evaluator.OpenAlert {
+		changed := alert
+		change(&changed)
+		return changed
+	}
+	for name, c := range map[string]struct {
+		groups []window.Group
+		open   evaluator.OpenAlert
+		want   []string
+	}{
+		"sees nothing":              {[]window.Group{}, alert, nil},
+		"sees an older one":         {sees(11*second, 12*second), alert, nil},
+		"sees one that began first": {sees(10*second, 12*second), alert, nil},
+		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}},
+		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}},
+		"it has left the window":    {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}},
+		"it began too early":        {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = window.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}},
+		"another version raised it": {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.RuleVersion-- }), []string{"clear  0"}},
+		"pending":                   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil},
+		"held":                      {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, steps(t, &source{groups: c.groups}, rule, c.open)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // TestEditKeepsWhatFires has the condition edited half a window ago.
 func TestEditKeepsWhatFires(t *testing.T) {
 	for name, c := range map[string]struct {
