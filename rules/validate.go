@@ -92,6 +92,7 @@ func crossFields(sl validator.StructLevel) {
 		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
 		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
 	} else if d.FireMode.Windowed() {
+		report(d.FireMode == CountInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
 		report(d.WindowSeconds >= 10 && d.IntervalSeconds > d.WindowSeconds, d.IntervalSeconds, "intervalSeconds", "IntervalSeconds", "out_of_range", intervalAboveWindow)
 		report(d.LookBackSeconds != 0, d.LookBackSeconds, "lookBackSeconds", "LookBackSeconds", "not_applicable", lookBackNotApplicable)
@@ -103,14 +104,13 @@ func crossFields(sl validator.StructLevel) {
 
 // crossMeasure holds what each mode with a window compares, and with what.
 func crossMeasure(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
-	counts, ratio, duration := d.FireMode == CountInWindow, d.FireMode == RatioInWindow, d.FireMode == DurationInWindow
+	ratio, duration := d.FireMode == RatioInWindow, d.FireMode == DurationInWindow
 	other := func(message string) string {
 		if d.FireMode == PerExchange {
 			return countingNotApplicable
 		}
 		return message
 	}
-	report(counts && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 	report((ratio || duration) && d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", thresholdNotApplicable)
 	report(ratio && (Thousandths(d.Percent) < 1 || !inThousandths(d.Percent)), d.Percent, "percent", "Percent", "out_of_range", percentRequired)
 	report(!ratio && d.Percent != 0, d.Percent, "percent", "Percent", "not_applicable", other(ratioNotApplicable))
