@@ -56,7 +56,9 @@ test("a share and a percentile say their values, and stand for their default tit
   const error = "ConnectException: ERP refused";
   const shareTitle = "order-to-erp: 12.5 % of 120 exchanges match within 10 min";
   expect(headline(anAlert(1, { count: share, title: shareTitle })).text).toBe(error);
-  expect(headline(anAlert(1, { count: slow, title: "p95 is 2.412 s over 120 exchanges within 10 min" })).text).toBe(error);
+  expect(headline(anAlert(1, { count: slow, title: "p95 is 2.412 s over 120 exchanges within 10 min" })).text).toBe(
+    error,
+  );
   expect(headline(anAlert(1, { count: slow, title: "Orders are slow" })).text).toBe("Orders are slow");
 });
 

@@ -63,9 +63,10 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
 /** Whether the title is what the API writes of a count where the rule has no title of its own. */
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
-  const match = /^(?:\d+ exchanges?|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, without a name to group them by)?$/.exec(
-    rest,
-  );
+  const match =
+    /^(?:\d+ exchanges?|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, without a name to group them by)?$/.exec(
+      rest,
+    );
   return title === "" || match?.[1] === period(windowSeconds);
 }
 

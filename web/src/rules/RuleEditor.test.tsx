@@ -142,7 +142,9 @@ test("a share and a percentile are sent with their own numbers", async () => {
   expect(sent[0]).not.toHaveProperty("threshold");
   expect(sent[0]).not.toHaveProperty("shortWindowSeconds");
   await user.click(screen.getByRole("radio", { name: "How long they take" }));
-  expect(screen.getByText(/^Whenever the p95 duration of exchanges that end is 2 s or more within 10 min/)).toBeVisible();
+  expect(
+    screen.getByText(/^Whenever the p95 duration of exchanges that end is 2 s or more within 10 min/),
+  ).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).toMatchObject({

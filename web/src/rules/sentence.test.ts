@@ -73,7 +73,11 @@ test.each([
     ["#ops"],
     "Whenever the p99 duration of exchanges that end is 2500 ms or more within 10 min, tell #ops.",
   ],
-  [{ fireMode: "RATIO_IN_WINDOW" }, [], "Whenever some share of exchanges fail within some time, show it in the inbox and send no message."],
+  [
+    { fireMode: "RATIO_IN_WINDOW" },
+    [],
+    "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",
+  ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
   [
     {

@@ -44,7 +44,11 @@ const within: Record<GroupBy, string> = {
 function compared(rule: Readable): string[] {
   const { fireMode, threshold = 0, percent = 0, percentile = 95, durationMs = 0 } = rule;
   if (fireMode === "RATIO_IN_WINDOW") {
-    return [percent > 0 ? `at least ${percent} % of exchanges` : "some share of exchanges", ...place(rule), event(rule, true)];
+    return [
+      percent > 0 ? `at least ${percent} % of exchanges` : "some share of exchanges",
+      ...place(rule),
+      event(rule, true),
+    ];
   }
   if (fireMode === "DURATION_IN_WINDOW") {
     const bound = durationMs > 0 ? `is ${milliseconds(durationMs)} or more` : "is some time or more";
