@@ -277,7 +277,7 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 // TestWindowsAreAsEvaluated holds the preview of random window rules over random rows to
 // what the evaluator does at each interval.
 func TestWindowsAreAsEvaluated(t *testing.T) {
-	raised := map[rules.FireMode]int{}
+	raised := map[rules.FireMode]int64{}
 	rapid.Check(t, func(t *rapid.T) {
 		rows := make([]rules.Exchange, rapid.IntRange(10, 60).Draw(t, "rows"))
 		for i := range rows {
@@ -289,7 +289,7 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			}
 			rows[i].Status = rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed}).Draw(t, "status")
 			rows[i].ErrorType = rapid.SampledFrom([]string{"", "x"}).Draw(t, "error type")
-			rows[i].DurationNS = rapid.Int64Range(0, 3e6).Draw(t, "duration")
+			rows[i].DurationNS = rapid.SampledFrom([]int64{0, 1e6, 2e6 - 1, 2e6, 3e6}).Draw(t, "duration")
 			if i > 0 && rapid.IntRange(0, 4).Draw(t, "row again") == 0 {
 				rows[i] = rows[i-1]
 			}
@@ -323,8 +323,8 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 		if did := rehearse(t, h, rule, got.FromNS, got.ToNS); did.alerts != got.Alerts || did.notifications != got.Notifications {
 			t.Fatalf("the evaluator raises %d and notifies %d times, the preview tells %d and %d", did.alerts, did.notifications, got.Alerts, got.Notifications)
 		}
+		raised[d.FireMode] += got.Alerts
 		for _, a := range got.Newest {
-			raised[d.FireMode]++
 			if c := a.Count; d.FireMode == rules.DurationInWindow && c.DurationNS < d.DurationMS*1e6 || d.FireMode == rules.RatioInWindow && c.Value() < d.Percent {
 				t.Fatalf("%+v does not reach %+v", c, d)
 			}
@@ -334,7 +334,7 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 		}
 	})
 	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow} {
-		if raised[mode] < 50 {
+		if raised[mode] < 10 {
 			t.Errorf("%d alerts of %s: the draws hardly tell", raised[mode], mode)
 		}
 	}
