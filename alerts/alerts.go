@@ -7,7 +7,7 @@
 //	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve──▶ RESOLVED
 //	   └───────────────────resolve──────────────────────▲
 //
-// A COUNT_IN_WINDOW alert stands for a group of exchanges. It opens when the
+// The alert of a window rule stands for a group of exchanges. It opens when the
 // threshold is reached, and closes when it no longer is; at most one is open for
 // each rule and group. [Window.Next] decides:
 //
@@ -32,6 +32,7 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -86,7 +87,7 @@ type Instance struct {
 	// is set where one alert is read alone, and nil elsewhere and of an alert that is not
 	// about one exchange.
 	Signature *string
-	// Count is what a COUNT_IN_WINDOW rule counted, nil for other rules.
+	// Count is what a window rule counted or measured, nil for other rules.
 	Count *Count
 	// Health says that the alert is about Tocsin itself; there is no exchange
 	// then. Either its rule cannot be evaluated, and it resolves when the rule
@@ -129,14 +130,81 @@ func (s State) After(a Action) (State, error) {
 	return s, fmt.Errorf("alert: unknown action %q", a)
 }
 
-// Count is what was counted when an alert last changed.
+// FireMode returns the fire mode of the rule that raised the alert, as far as it shows.
+func (a *Instance) FireMode() rules.FireMode {
+	if a.Count == nil {
+		return rules.PerExchange
+	}
+	return cmp.Or(a.Count.Mode, rules.CountInWindow)
+}
+
+// Count is what was counted or measured when an alert last changed.
 type Count struct {
-	Observed      int64         `json:"observed"`
-	Threshold     int           `json:"threshold"`
-	WindowSeconds int           `json:"windowSeconds"`
-	GroupBy       rules.GroupBy `json:"groupBy,omitempty"`
+	// Mode is the fire mode; absent is COUNT_IN_WINDOW.
+	Mode rules.FireMode `json:"mode,omitempty"`
+	// Observed is how many exchanges matched; of durations, how many lasted at least as
+	// long as the rule says.
+	Observed int64 `json:"observed"`
+	// Threshold is the number that a count has to reach, 0 in other modes.
+	Threshold     int `json:"threshold"`
+	WindowSeconds int `json:"windowSeconds"`
+	// Measure is what the other modes compare.
+	rules.Measure
+
+	// Volume is how many exchanges Observed is compared with, 0 of counts. ShortObserved
+	// and ShortVolume are those of the short window.
+	Volume        int64 `json:"volume,omitempty"`
+	ShortObserved int64 `json:"shortObserved,omitempty"`
+	ShortVolume   int64 `json:"shortVolume,omitempty"`
+	// DurationNS is the percentile of the durations.
+	DurationNS int64 `json:"durationNs,omitempty"`
+
+	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
 	// Group is the value of the field that GroupBy names, as clean text.
 	Group string `json:"group,omitempty"`
+}
+
+// CountOf returns a count of nothing yet, with what a rule compares it with.
+func CountOf(d *rules.Definition) Count {
+	c := Count{Threshold: d.Threshold, WindowSeconds: d.WindowSeconds, Measure: d.Measure(), GroupBy: d.GroupBy}
+	if d.FireMode != rules.CountInWindow {
+		c.Mode = d.FireMode
+	}
+	return c
+}
+
+// Value returns what was compared: exchanges, a percentage, or milliseconds.
+func (c *Count) Value() float64 {
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return share(c.Observed, c.Volume)
+	case rules.DurationInWindow:
+		return float64(c.DurationNS) / 1e6
+	default:
+		return float64(c.Observed)
+	}
+}
+
+// ShortValue returns the percentage in the short window.
+func (c *Count) ShortValue() float64 { return share(c.ShortObserved, c.ShortVolume) }
+
+// Bound returns what the value was compared with, in the same unit.
+func (c *Count) Bound() float64 {
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return c.Percent
+	case rules.DurationInWindow:
+		return float64(c.DurationMS)
+	default:
+		return float64(c.Threshold)
+	}
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
 }
 
 // Counts tells how many alerts of a tenant are in each state.

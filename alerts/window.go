@@ -7,9 +7,16 @@ import (
 	"tocsin/rules"
 )
 
-// Window is what a COUNT_IN_WINDOW rule says about its alerts.
+// Window is what a window rule says about its alerts.
 type Window struct {
-	Threshold       int64
+	// Mode says what is compared; the zero mode is COUNT_IN_WINDOW.
+	Mode rules.FireMode
+	// Threshold is the number that a count has to reach.
+	Threshold int64
+	// Measure is what the other modes compare. A ratio has to reach its percentage in the
+	// short window as well, where there is one.
+	rules.Measure
+
 	For, ReNotify   time.Duration
 	NotifyOnResolve bool
 }
@@ -17,7 +24,7 @@ type Window struct {
 // WindowOf returns what a rule says.
 func WindowOf(d *rules.Definition) Window {
 	return Window{
-		Threshold: int64(d.Threshold), NotifyOnResolve: d.NotifyOnResolve,
+		Mode: d.FireMode, Threshold: int64(d.Threshold), Measure: d.Measure(), NotifyOnResolve: d.NotifyOnResolve,
 		For:      time.Duration(d.ForDurationSeconds) * time.Second,
 		ReNotify: time.Duration(d.ReNotifyMinutes) * time.Minute,
 	}
@@ -41,7 +48,11 @@ type Open struct {
 
 // Value is what a rule measured for a group.
 type Value struct {
-	Observed int64
+	// Observed is how many exchanges matched; of durations, how many lasted at least as
+	// long as the rule says. Volume is how many exchanges they are compared with, and is
+	// not set for counts. Short are those of the short window.
+	Observed, Volume           int64
+	ShortObserved, ShortVolume int64
 	// ArmedAt is when the rule was armed: created, enabled, or given another condition.
 	// What ended before is not counted.
 	ArmedAt time.Time
@@ -72,6 +83,9 @@ const (
 	Release
 )
 
+// Lessens reports whether a step follows from the value being below the threshold.
+func (s Step) Lessens() bool { return s == Drop || s == Clear || s == Release }
+
 // String returns the step's name.
 func (s Step) String() string {
 	switch s {
@@ -95,14 +109,45 @@ func (s Step) String() string {
 	return fmt.Sprintf("step(%d)", int(s))
 }
 
+// Least returns how many exchanges have to be observed, at least, for the threshold to be
+// reached.
+func (w *Window) Least() int64 {
+	volume := int64(w.MinVolume)
+	switch w.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return max(1, (rules.Thousandths(w.Percent)*volume+99_999)/100_000)
+	case rules.DurationInWindow:
+		return volume - rules.Rank(w.Percentile, volume) + 1
+	default:
+		return w.Threshold
+	}
+}
+
+// Reached reports whether a value reaches the threshold. Of fewer exchanges than the
+// minimum volume neither share nor percentile does.
+func (w *Window) Reached(v Value) bool {
+	share := func(observed, volume int64) bool {
+		return observed > 0 && observed*100_000 >= rules.Thousandths(w.Percent)*volume
+	}
+	switch w.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return v.Volume >= int64(w.MinVolume) && share(v.Observed, v.Volume) && (w.ShortWindowSeconds == 0 || share(v.ShortObserved, v.ShortVolume))
+	case rules.DurationInWindow:
+		// The percentile is one of those that last as long.
+		return v.Volume >= int64(w.MinVolume) && v.Observed > v.Volume-rules.Rank(w.Percentile, v.Volume)
+	default:
+		return v.Observed >= w.Threshold
+	}
+}
+
 // Next decides by the value at an instant. Open is nil when no alert of the group is
 // open or held; its instants, ArmedAt and now are by one clock.
 //
 // Of an alert that is older than the arming, a partial window says nothing about whether
 // things got better, since what the alert was about is not counted. Only a whole window
 // resolves it. A hold that is older than the arming ends.
-func (w Window) Next(open *Open, v Value, now time.Time) Step {
-	reached := v.Observed >= w.Threshold
+func (w *Window) Next(open *Open, v Value, now time.Time) Step {
+	reached := w.Reached(v)
 	older := open != nil && open.Since.Before(v.ArmedAt)
 	switch {
 	case open == nil && !reached:

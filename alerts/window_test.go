@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"tocsin/alerts"
+	"tocsin/rules"
 )
 
 func TestNext(t *testing.T) {
@@ -93,4 +96,56 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s after %s = %s, %v", c.from, c.action, to, err)
 		}
 	}
+}
+
+func TestReached(t *testing.T) {
+	ratio := alerts.Window{Mode: rules.RatioInWindow, Measure: rules.Measure{Percent: 7, MinVolume: 100}}
+	burning := alerts.Window{Mode: rules.RatioInWindow, Measure: rules.Measure{Percent: 50, MinVolume: 4, ShortWindowSeconds: 60}}
+	fine := alerts.Window{Mode: rules.RatioInWindow, Measure: rules.Measure{Percent: 0.001, MinVolume: 1}}
+	duration := alerts.Window{Mode: rules.DurationInWindow, Measure: rules.Measure{Percentile: 95, DurationMS: 1, MinVolume: 20}}
+	median := alerts.Window{Mode: rules.DurationInWindow, Measure: rules.Measure{Percentile: 50, DurationMS: 1, MinVolume: 1}}
+	for name, c := range map[string]struct {
+		window alerts.Window
+		value  alerts.Value
+		want   bool
+	}{
+		"share, exactly reached": {ratio, alerts.Value{Observed: 7, Volume: 100}, true},
+		"share, below":           {ratio, alerts.Value{Observed: 7, Volume: 101}, false},
+		"share, of too few":      {ratio, alerts.Value{Observed: 99, Volume: 99}, false},
+		"share, of nothing":      {fine, alerts.Value{Volume: 1}, false},
+		"share, one of many":     {fine, alerts.Value{Observed: 1, Volume: 100_000}, true},
+		"share, one of too many": {fine, alerts.Value{Observed: 1, Volume: 100_001}, false},
+		"short window, reached":  {burning, alerts.Value{Observed: 5, Volume: 10, ShortObserved: 1, ShortVolume: 2}, true},
+		"short window, better":   {burning, alerts.Value{Observed: 5, Volume: 10, ShortObserved: 1, ShortVolume: 3}, false},
+		"short window, empty":    {burning, alerts.Value{Observed: 5, Volume: 10}, false},
+		"p95, one of 20":         {duration, alerts.Value{Observed: 1, Volume: 20}, false},
+		"p95, two of 20":         {duration, alerts.Value{Observed: 2, Volume: 20}, true},
+		"p95, two of 40":         {duration, alerts.Value{Observed: 2, Volume: 40}, false},
+		"p95, of too few":        {duration, alerts.Value{Observed: 19, Volume: 19}, false},
+		"p50 of one":             {median, alerts.Value{Observed: 1, Volume: 1}, true},
+		"p50 of two, one slow":   {median, alerts.Value{Observed: 1, Volume: 2}, false},
+		"p50 of three, two slow": {median, alerts.Value{Observed: 2, Volume: 3}, true},
+	} {
+		if got := c.window.Reached(c.value); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestLeast holds that nothing is reached below what Least returns.
+func TestLeast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := alerts.Window{
+			Mode: rapid.SampledFrom([]rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow}).Draw(t, "mode"), Threshold: 5,
+			Measure: rules.Measure{
+				Percent: float64(rapid.IntRange(1, 100_000).Draw(t, "thousandths")) / 1000, MinVolume: rapid.IntRange(1, 500).Draw(t, "volume"),
+				Percentile: rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"),
+			},
+		}
+		volume := rapid.Int64Range(0, 1000).Draw(t, "in all")
+		observed := rapid.Int64Range(0, volume).Draw(t, "observed")
+		if observed < w.Least() && w.Reached(alerts.Value{Observed: observed, Volume: volume}) {
+			t.Fatalf("%d of %d reach it, and %d are the least", observed, volume, w.Least())
+		}
+	})
 }

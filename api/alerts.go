@@ -254,7 +254,13 @@ func countAnswer(c *alerts.Count) *WindowCount {
 	if c == nil {
 		return nil
 	}
-	answer := WindowCount{Observed: c.Observed, Threshold: c.Threshold, WindowSeconds: c.WindowSeconds, GroupBy: c.GroupBy}
+	answer := WindowCount{Observed: c.Observed, Threshold: c.Bound(), WindowSeconds: c.WindowSeconds, GroupBy: c.GroupBy, FireMode: c.Mode}
+	if c.Mode != "" {
+		answer.Value, answer.Volume, answer.MinVolume, answer.Percentile = new(c.Value()), &c.Volume, &c.MinVolume, optional(c.Percentile)
+	}
+	if c.ShortWindowSeconds > 0 {
+		answer.ShortWindowSeconds, answer.ShortValue = &c.ShortWindowSeconds, new(c.ShortValue())
+	}
 	if c.GroupBy != rules.GroupByNothing {
 		answer.Group = &c.Group
 	}

@@ -239,7 +239,7 @@ type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
 
-	// Count What a counting rule counted when the alert last changed.
+	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
 	// Delivery What became of an alert's notifications.
@@ -790,8 +790,10 @@ type FieldError = fault.Field
 // Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 type Filter = rules.Filter
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-// exchanges match within `windowSeconds`, or one for each group.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+// `percentile` of the durations of those that match is at least `durationMs`.
 type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
@@ -1343,13 +1345,16 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 	CreatedAt  time.Time `json:"createdAt"`
+	DurationMS int64     `json:"durationMs,omitempty"`
 	Enabled    bool      `json:"enabled"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1363,20 +1368,24 @@ type Rule struct {
 	Labels          map[string]string  `json:"labels,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
+	MinVolume       int                `json:"minVolume,omitempty"`
 	Name            string             `json:"name"`
 	Note            string             `json:"note,omitempty"`
 	NotifyOnResolve bool               `json:"notifyOnResolve"`
 	Owner           string             `json:"owner,omitempty"`
+	Percent         float64            `json:"percent,omitempty"`
+	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 	RunbookURL      string             `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
 	// out, whatever the other lists say.
-	Scope         Scope    `json:"scope"`
-	Severity      Severity `json:"severity"`
-	Targets       []Target `json:"targets"`
-	Threshold     int      `json:"threshold"`
-	TitleTemplate string   `json:"titleTemplate"`
+	Scope              Scope    `json:"scope"`
+	Severity           Severity `json:"severity"`
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target `json:"targets"`
+	Threshold          int      `json:"threshold"`
+	TitleTemplate      string   `json:"titleTemplate"`
 
 	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
 	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
@@ -1477,13 +1486,18 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	Enabled *bool `json:"enabled,omitempty"`
+	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// `filter.statuses` says otherwise.
+	DurationMS int64 `json:"durationMs,omitempty"`
+	Enabled    *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
@@ -1501,12 +1515,16 @@ type RuleDefinition struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
-	Name            string `json:"name"`
+
+	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
+	// little: no alert fires, and one that does resolves.
+	MinVolume int    `json:"minVolume,omitempty"`
+	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
@@ -1516,6 +1534,13 @@ type RuleDefinition struct {
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
+
+	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
+	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	Percent float64 `json:"percent,omitempty"`
+
+	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
+	Percentile int `json:"percentile,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
@@ -1528,9 +1553,13 @@ type RuleDefinition struct {
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
-	Targets  []Target `json:"targets,omitempty"`
 
-	// Threshold How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
+	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target `json:"targets,omitempty"`
+
+	// Threshold How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -1540,7 +1569,7 @@ type RuleDefinition struct {
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
 
-	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	// WindowSeconds The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
@@ -1886,11 +1915,12 @@ type TemplatePreview struct {
 type TemplatePreviewRequest struct {
 	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
 	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+	DurationMS   int64   `json:"durationMs,omitempty"`
 
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
 	FireMode rules.FireMode `json:"fireMode,omitempty"`
 	GroupBy  rules.GroupBy  `json:"groupBy,omitempty"`
 
@@ -1899,14 +1929,18 @@ type TemplatePreviewRequest struct {
 	Labels map[string]string  `json:"labels,omitempty"`
 
 	// MessageTemplate Empty means the default.
-	MessageTemplate string         `json:"messageTemplate,omitempty"`
-	Note            string         `json:"note,omitempty"`
-	Owner           string         `json:"owner,omitempty"`
-	RuleName        string         `json:"ruleName,omitempty"`
-	RunbookURL      string         `json:"runbookUrl,omitempty"`
-	Severity        rules.Severity `json:"severity,omitempty"`
+	MessageTemplate    string         `json:"messageTemplate,omitempty"`
+	MinVolume          int            `json:"minVolume,omitempty"`
+	Note               string         `json:"note,omitempty"`
+	Owner              string         `json:"owner,omitempty"`
+	Percent            float64        `json:"percent,omitempty"`
+	Percentile         int            `json:"percentile,omitempty"`
+	RuleName           string         `json:"ruleName,omitempty"`
+	RunbookURL         string         `json:"runbookUrl,omitempty"`
+	Severity           rules.Severity `json:"severity,omitempty"`
+	ShortWindowSeconds int            `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
@@ -2204,16 +2238,37 @@ type WebhookPage struct {
 	NextCursor *string   `json:"nextCursor,omitempty"`
 }
 
-// WindowCount What a counting rule counted when the alert last changed.
+// WindowCount What a window rule counted or measured when the alert last changed.
 type WindowCount struct {
+	// FireMode Absent is COUNT_IN_WINDOW.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
 	// GroupBy The field by which exchanges are counted, each value for itself.
-	GroupBy       GroupBy `json:"groupBy,omitempty"`
-	Observed      int64   `json:"observed"`
-	Threshold     int     `json:"threshold"`
-	WindowSeconds int     `json:"windowSeconds"`
+	GroupBy   GroupBy `json:"groupBy,omitempty"`
+	MinVolume *int    `json:"minVolume,omitempty"`
+
+	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+	Observed int64 `json:"observed"`
+
+	// Percentile Of DURATION_IN_WINDOW.
+	Percentile *int `json:"percentile,omitempty"`
+
+	// ShortValue The percentage in the short window.
+	ShortValue         *float64 `json:"shortValue,omitempty"`
+	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
+
+	// Threshold In the unit of `value`; of a count, a number of exchanges.
+	Threshold float64 `json:"threshold"`
+
+	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+	Value *float64 `json:"value,omitempty"`
+
+	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+	Volume        *int64 `json:"volume,omitempty"`
+	WindowSeconds int    `json:"windowSeconds"`
 }
 
 // Cursor defines model for Cursor.
@@ -10679,475 +10734,489 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P2Nchu5di+OvgpKJ7cmOadNyx7PZEaqW7dkWR7rjC35SvKe5G7NcYNsUMRWE+BugKKZ3KnK0+TB8iT/",
-	"wloLaHQTTTYpyjM7Z6dStcdif6CBhYX1+fv9+8FIT2daCWXNwdG/H0wEL0QF/3l2w+/c/xbCjCo5s1Kr",
-	"g6ODm4lgD6IyUquMjXXF8vPxsw/cjib54CA7qMRf57ISxcGRreYiOzCjiZhy9xi7nImDowNjK6nuDn77",
-	"LTt4r0ccn9p+yS8TUQlmJ4IpsWB2ItUdk2bb518Le6r1vRTprzDCuK/Y7qm/ZQczXvGpsDRLp/PK6Cr9",
-	"hlyJLxYvyJkewwfN+J1gQzHWlcgYN0xatuCG3ckHAUOR7ua/zkW1PMgOFJ+6t4/wHfG4pvzLe6Hu7OTg",
-	"6OXh4WGW+Px3eo5DbA7snV6wKVdLNnG/M6tZqfU9G/LRfdf74crG6wsx5vPSHhy9fJW5scjpfHpw9OL7",
-	"H7KDqVT0rzAoqay4ExWM6vyNux/eMuN2Ur9EFmsXYqyrKbcHRwfzOVyZECc5lTa9EHeV4FYYy9R8OhSV",
-	"WwuhbCWFYQuurCi6vryEZya//LvD6MtfuiXY8OWXqlyezGalrKU+9UoeXRK/WFoxNa2lf3Ho5r81FTCs",
-	"c7z6RSQavKr4sh6JtZUczm1ic+T3Yvn/fuDlXOQZM7NSWsYtCO9YVsYy8dc5Lw0z8k4dwZ95KSprGB/q",
-	"uWXiy2jC1Z0wzE64ZRP+4HayNIz7Nw7YlZi5BSkyxsuSTefGsokui8Gt6liHcO/GKXl5+AqFMPxh7QS9",
-	"7JqfU11VouzQTzfdH72QdoLfO6qfwGSnhEVXnRddWxzXOfqoF6kN4IZ9ph5kpdVUqI6tIOoLjNdJYfRd",
-	"g4xuekqZPPsiRvOeMw5T7AfeOW7/wH1M7dtKT1cH5n7xIwOBHzv95TaMrhgfW1HhUKUylivbNdKxe3hS",
-	"3xXcimdWTsVB18A+SCXWD0yPWTUv/ZbklWBTwZWF89sJwIiXpai6xjZ1z08cikOtS8FVGMeVJnWSekil",
-	"++zeRwjP1bzsfvm8FC0RCG/fcLD0e/m1eBCVtMuuARj/e3II/1CJ8cHRwf94Xttiz/Ey8zw8uTWSroHI",
-	"O8XtvBIpo4rHimrMZSkK0FdgiHB2V+n5jJmJXjizZMBAXUxndsm0EsyJb2FAZEiq3K1uK3LFRFXpTvkx",
-	"YUxPuPzXlqfOsl9ojNJm0WZwc7p0X2QFG84t+3h28eb84qfM/baYyNGEKT3UxZJNuGFDIRSz7njq+j54",
-	"9dYre+KGg8Put7Y34ktKqYsvlknFrLSlcEpnKozhdyJjI24Ek3dKV90Gzl/XWJVd+uZGb6kG0dztpQet",
-	"3lULflKV4EWPkdUKD5ZXacvcnV0jmuNz1+q/39ByFca+1oUUsPTXohQjC4sM/x5pZelUjky8538xeNzV",
-	"T98sM/Bk93XhzbXNjH8xM60MjuNjpYelmK4Zwgyv+F/bDcU/F8aQ0DQLoSxbVFrdDZx8O8UkinO1t6n4",
-	"INKv1m5zw8oaeCWT4FdFju21sM9qxzD1Drr4ee1B/gbvone722Al3H/MKj0TlaVV56N7pRelKO5EcWL7",
-	"inDWuO/1MuF5ZgcjPcc5Wzcrv0hV6MUpXAqTU0qn6zbd9oauu55Pp7yCwwZU+kduragS9tiJYldnL5n4",
-	"MqvQjW7bkt8YPBRqdcRVgRdpI3AnFnI8FhVzto/zg6Wzk01GTprJ2F/n2oJoGKdFpGKLCbe3aqzL0p1R",
-	"diJkRT5JKRX60/lYllZUA3j5B3z3hbYQoRAmZ5bfCzzezhU6L8os3CB0BcccaIqMLXwEohLM+S7+M9BF",
-	"WVkb/9UgAmV5OT44+vP6GT/zd/z2a5Yy073lWussGBkMxhnAA3Y5ZpyBUMDkGR8vcX4u3DSFby7wdFdM",
-	"fOHTWUkLwYcG9qf7wFsVvlNpBZ8YfdKnquwK0MyEnpWCGSEaS5+x4RKWiuU3l6fX5xefz/7l9N3JxU9n",
-	"nz9dvc+Z4Uuz3fSb+WjC+K2alXxES1CbbZVMrQicPyc2NXRZCn/iuxfhOOykEsY5oRCOqQR3UzeIX7R2",
-	"/04EL92x2em3hIWDtzmDlElrRDnOyOIYceWOoqFgwvnezj0+hmtJ8mDa2GKyHLBzd2IZXT44f9N/gHvk",
-	"rRpx1XgE43dcqgFzdhDLF2I40fr+vMhJZPyIQF/Dbw0BDydcdiCLXsZyyYeiRE1YFNJNAi8/NjTkyi2r",
-	"E+Y+5RvDnGpxQorPPG7IrBs/nt4KvD96qh7+RYycj/rl2Z1+5v74zNzL2TM9w6E8m2mprKjorHTjtR3h",
-	"QS/NbChGfCrYgzRyWLp/TqQqwpR/YxiG53BfuT+XWt8/G/LRPRvruSpA2ZzEY1faDpKT7EbzenktRloV",
-	"Jj0sJ4CoMWHLeZ0ajfcfpTXOtm3sI2b0vBoJVmiBJo8VZekf8U/Maqc4YcfkfrC3qr47iLC7FYXG7dbg",
-	"fze3ZKHnw9JtkxARq21JVO5g8aJcJ2VimnRpf5kIpxLcxqEdZNKOrFMupTTWhDVJqZn0GijdJREtsXQX",
-	"rlVjg9QG0QslqtSnaaYXytTagVv/puRzSAFsZWT4e9DAaB3osYDCVMLJMnZiMhSlXsCsBy2ZHhO62X30",
-	"hLv0AgzsPjPNp6LzhX/CZMTaTAVquIpLI4panhvaXSr7/auD1cCte4kaan2fPAcTg6XLV8dLSonciit6",
-	"6tV79w4TxQ/6RgPMBlc/fOc3hklj5njA86ko2HCZsaEwshAsMsBhs0CcpufpzKMzRCtxq7w+OKa4QS1N",
-	"QTuh0qaAQdqYMt6V7+89g/Ob1CTzDrfQ65IOb9BbiLtqkXDSpmWGfqaT1/kqCwnGGtPjMZw4cyNQz4mR",
-	"cKa5m+k7rUQ4BqViGr4AfVsM13it6AbrRrhwxvat8ibEVOBhjxejUm9aEpzNRGW0YkLxIUYMRdM02JyI",
-	"qR3SP1NWx4ffwq5vbt2sER+jaAouaX1MBBurtu1+bZ/7v2Xol52MrHyg7dT0z4bz0b2w0Qm7LmmT0eWJ",
-	"o9gZ32Xpo6r6DoQJQggrcUWvWRKHYfSmZsQng7RsKVJH0VteGhFtLV0WzuT30XG0L1B9iyItneNkKLvO",
-	"uqJPhR/PhuJOKtPfFIY56Y7ERYFoUshKQ4a3MXvrtv7VvBRhhX9LBMtiAaTAenPdo+mt19iPvFOqwKs2",
-	"633+HVZ+LGHmtr9xJlSx253eENjh1i59ejlz2qNHmM2bwlIx8eDWNXkMrxtEa4X9NISZbEZTDqLP7Vza",
-	"txA06HZbxm7PpVyVuhjA2+HuxHD/jXNBofWhLpYD9gbiHe7jx1KUBW7WkZ4OpYJDmZ1cvMnIKMfstB6D",
-	"Gh8u2eUVqt+W6LXyyfuJqfd3n3icRX6KdGz/oTQTqZvnoP+TRTOn+tUnOc5i7vO7/CnQT63XLhkVQNCe",
-	"aJ0u/V//18bTDg6yDemH/k+u9BqJfNKlqj2g/eQX+7859iD2mVjcYgSxP/LVZ97sIf/X2wLpnbrrP36r",
-	"+2/F+Azey2b8retc/KnS89neLZ7VJMmKcQ25aOMOPnBdj3yck9ylwp2KJTe2v1m6mmHp81INxkt8byRG",
-	"0tYFFY1LlF40ZGllMG1rv3WObxpZMhgS8kPdq/Fir/YneAnpEDvFpNGPQD+TzCMsMgAPrv/aYVaj1678",
-	"3QzjcOjstHj1wbHmdnfRYLMLvi66lnzeagSmR2ipo5JExy8Iz4EICn49O4PQ0IY6ktUdUwlV9Nu1E1/h",
-	"Ss/HUgTnb/DRBMpeg63OjWUvX2WxHw0yu09PvtbWj/FycHf38HGyyCEKtQt+q4at9Otajf+R4vItrW8u",
-	"x4nAMahC3vJ7jiErmM9nNzrvv8/DlPc/hfGESkx7XXudrg5vRKngdRl+YefUbDMrN94TnGjn6KHBgYow",
-	"Ko8ZLp3kqQH7ST4499nQjME8KsahyiNz58y9EDMMxuEfMQWEc32r4JGQpSq5FdWAvV6yj9rYu0qYbwwb",
-	"lXrUjt7tex22XgJnsvJqNBFFsp7IiRRegKqCWfGF5u5OO89YMV46vXE3qevqpWFmoisoOoII9FHXzGNl",
-	"JhXfl1rfi+JWcTtgP2n3aKjijcv3+8/eTqJVl/RsF4I4kxACzmVhcvfRVP0AW65tstUeZPMZ54VQVo6l",
-	"iOXLWctGY4PHXBU6x/TmlKonmCzEdKatUPaIcVYJWy196bNgxkmiLNyf55XPaQkzL52CgGoDsgyoaAoe",
-	"7TOT0OwBWetjfCJXGOc2fo587pqNtBqXcuRWTShRQb4bo9gQYuoVr3a60cd+Ngo5hYkgHW4e4eVhs4D/",
-	"984+g9MVHZ0nTtzyRkiqHZRDoWdO5k9W6vZAjYBdW4qxs+C0Er6IgESMaVUuB/03RYfgp922nDyyHMxv",
-	"qsZoZiAz8NyUxuRvPtbVm3kFFjRFeXO2FPa4s5JTKHfw/vmA3nSQHbw9v8L/ODn9+eLyl/dnb346e3OQ",
-	"HVydXV++/9PZm2j7roYk3PJhIuaaEhj1KsrpTFOxGHeO8IHVIyPVc7wBZgeX4Oyhs26/4JaHVL+7jOV4",
-	"e2Kvo2FWrK2ip5qPSvgovK4Y3ceMVCMRvSm0K6mCcTaGlix34PjLncotl3WZJ28VPNABReUDzmxR7nVW",
-	"azadjybQRKJQU+P2n/IlNo7QKwbsAqr6ZOxW4NjA9jC2EnxK7SM7bMmXq2XF5E/1O/woMwBRMmNw5tfW",
-	"LsJVJ/Xyr1h6HWkIa92xlipyFezdzc1Hr1EH7NwaNhG8aCcvvzEQjIa9XYhSOJ1p9JQKS3zDQl115I5U",
-	"Ya0z8P/x20NW8KUztW8VRR7+6dhrd8uMdT/CeepUuIky7YnQdUG79UNzsfrVjoCfkHJOlo3BLyjxQGWQ",
-	"osiCs2HEqBKYfEicCEqaSTo2EeRaloLNVSEqtuDLzMlzKMWaVXokjGGF3MrJxa/bmJOsBMQK0rvbv5oK",
-	"AAvBZFf9CAjKxlwbXvbOuRFRZXH65ZApVG4Dk6JqiFxXGQs88B25SOvHEl2LIb/KblcBYyy3c3Oqi44v",
-	"gD2EF8X1ZopKEVGe6LMGyWqRB1EVcrQ5VoE7+U90dVsHkCzE31g/eo1m+FP99taB+unizdnV519O/jU/",
-	"8jUYem5HbucvhR2w/NOFO/Quws8KnfaFLEvUxe5PWaM2IZZztwGM1bpgxsqyvFVj0vBOGTQLGYN2h/MY",
-	"LDWWvzl7f/6ns6uzN/kR46ORmFmn9vOrs5srN2TuTRL8TniGmY9GQhSDW5XfvLu6vLl5D3ejPqKqCW6c",
-	"kYMexMwNHJ759tM1XOrsf/d9Ck4XfC22KfhyX5b/dHlx1r70VtG1XC0HLL+4vPn84eSNu0zpYNRCWYdQ",
-	"tp6zqJbCXehmBtSHslSWFGqlfTlbyeU0zNetggnTD4IqZ7wJE9b2IDugZTzIDsKMgglzc+V+DfMEf4Np",
-	"OMgO3CceZAf+M1btHBQwzPRBJfWWbsqJM9Xxagb/L+Ju0J+uzk5uzq4+37w7ucjYyc3n92cn1zcZe392",
-	"fQ1/BEE8ufn84fL6hrnNhIfXSE556avFmfjCR7ZcHjGn+LSx7MUPrJB3Tk61ulUQ+4GKJ9+I7YxpsmkU",
-	"E19wh6Jf/ezFD8xq9uKHATtR9VBZbMaARoCVcv/CCmUaTMamQljaRPi6aeoIvBfLVNfN2mZEKFBMhf5b",
-	"yiw4XvXM80rPVQHlw2BwUWgC560uq13oeQlFGXABFhktpBHkEkZFoWFe4inpKiDWkEfwInv2//108v76",
-	"IDs4d6J69i/n1zfuXx9Obk7fnbn/ioXCmeQkFQfZQRAL/LMTiqTEQgdzRxGt+IJuAw7DSUG7ncH9SqPJ",
-	"wsKSIkERlEarYOfCw+ArQKLOLwbNfOaLVJM+jdF0D9LUHWkrMw7q2L33/IIctNj63fzuTV118XnkJBWW",
-	"8Nc1pdbUaGkGLV3RxxXC0hvwhOaFtGfKVstU3imdIclH0OCfZyyfzwr6L7Ru3X8NpSrgNwX/dcxy0tF5",
-	"XZANfocoDUwtuih2winlJOus0yCdW7JdGBDi2ZTLkvGicJKF7srcOB0B7Rp8KvBvVt8jAET64Ri4Sf/2",
-	"s0xFxnP3FvfV8GT3H7NK31V8moPSyp1DOeRG5F6osT4TbEa0dobu2FHpUl/6nnVFZP4chLikU6vpB43X",
-	"Ft4gDEQiBUFV+ZCFW9sAcHB08Be3U6/44kMoJexf39LftkT3d4dPWXCTUcQXpRdCK9hBExzga/RXsL6P",
-	"T50rA+fORC/U032/LHZIKOIYOiQWf/Qi2/Gzz12t/jwT1RpMhvAznrrSsJOP5+vcn45BPkieBk6hAKlz",
-	"9jipiSMPJJPhHs7YjBuz0FWRsVKq+8z5z8/ms4xpWYwyZko+us/cGTKFjrjKjTq98x8k78gJ2iZ+TY8a",
-	"XG4PYnXhdRZ+a+Y1a2N9kn6G087pRMiWSYNaze8leZMa7GvB7XYhtaHgNhFQg03xwMvNnTlzZWVJnXhf",
-	"oCp+sG1nTPvzWu9Ofui8vL+CAHvXmdmzLYOXleBFqj2kHTU0mtHFW9dvZnGAcusE/XhuUqFNGiAUvFNl",
-	"T+h14iX2r+ww0rkqNB+W4pNb120qdEA3pJItTZPOt12u6UjZIkkc1rqe4npN68mrx9f+wJRwneKT6k72",
-	"lnyFv285tXVRx+peojZW8p2y4NO9PITWBVkxWWAzy9bV4x3ZyvZM4letzZefUg25EsZcQ8wofWhQxN07",
-	"riFN1kJKgnbdDNz70AWGBmNZMisUV9YEfyPE2n00vPZJslsFgRvsc6UscNRe6ntbEw4pDbHoLOrBMYEC",
-	"gNoJf0P/KOdUGkO1Oa1UZmI2wJei4BNO4zE7pBRfWbqdsxBlucO27uhRuKp7E0J5yGKiS8HAdU5/br83",
-	"wmOupRolXFL4M34WpquhjSdkrPxbQ0RyZfGjMQ52S1PjhNTLk8WykBR+8LiKG2fyrCoFjK53VQ9pZoQq",
-	"oNzhZG4nupL/BlbbEXsteCUq9l//8Z85xCkosABWLrUyJ4uD/CjWbXwcavvD8dbMj7jjUyFFztc1NlMU",
-	"pjkNwvl+7RDPd682hni8Bbly6/frb80OFpW04lKVS+9v9C4AjScFxx2NIzUtHjPiNfTPrMpASLokDmuM",
-	"4kZbrQ7Y+tjv9lsM69A2vU1aVkiMb+G7wB0Ofwqh/S1fPhWF5JTMWj0CICOGzgN+nrMMDbNa37d6w9Em",
-	"wC6uHYzH7GD243cfTMfO+/E79v/yh2r4ZPEFouiPNFPr1Q4LsU5oPNBIepy1c89V6GFV2soxFcmaVRu9",
-	"IW67CcoV2kcQELnTugDJoIyDAH2lxxbrtMABc8cotGoDHsmgh8XzxZIwnnQaPl9sSHI00VKcTOjFNmct",
-	"lOUkD9uT8FEhHzofQS7HaDbm1eZvsdryctNUr+had0/WkJUwxg1iMxOqEGqUCAquyQUrbY/r8lIMWQnM",
-	"iK/L/yoKPxBiioEuMzKk3MlYytH9RM+NSMadwb5yJnUHVF4jz0fNsOGW5MdLM+JVUfeotfpB+/eSUZUm",
-	"tpMx3xuRY8Izz2Jpy9+enL8/ewNVZe7R+dm/vDv5dH1z9iZPNqK5TbrPzpfOLlUyPNYiLPbdHty0+ubW",
-	"2Q8Xkf65wls34Lbtvx8opLAbj1wtZYJ8H1U1wTpCkoUWcFMdEyja5YBcmj7Re7wDpLse/avVsVvdvZ4d",
-	"IHH9lrLRbr8/aMeurXhZFaJ6rVOBkv4Vmf3qDpub/2krD9d9sihOwDRKhDSUz1ubY8ZZIe+c644JqsQx",
-	"7R+3+iAKT8dRJoDFZvPZ5vPIWbeznk8N5w9afjSgUOZGGm8ooBLVn5SD7UIx9XfWY+tQ7rOSLzv8qODY",
-	"bJUjTro4qZefqVG1hIn6WSROVlmk5PtuYtlEfOE+Ae+T7O54mXAz8SHVe7H0OCDOoKID1/1K0SeGopvu",
-	"QMGr16JnhGhflBoR+EVk2KA2uRe7xCh7oZA0JpAaAlPR9wARSp+1cTHeS2MfG2Jvru6miFd3GD3xkavZ",
-	"xpPTm/M/neV+Acwxy88vPn+6PsuhhNBi7Yxw+8xqVgi46pjlny6gFocRcFklpvpBFMcs/3B+fQ0VwBQD",
-	"GGk1lndzKOIz2vty5lb55a8jXPR0eIwvawLp6JbBRj0NfgsUJ7gvgKoaKpWhUUWFNikT8CyCA9yI7edd",
-	"nIClE/MChJpCvASw6aBed7AJC2A1tu+z8o+BZ1uDCxQKwnfFYlvp4F8dC9WMXpi2ef7i5bevvvv+n39w",
-	"yzHzoJUH/+fZ/+fPh89+/PV//UMStFEVNzLVJLeChdUGTzN82d82acEHrP4eIVV2X3Bt+eg+efj2XY/W",
-	"A2/gr6nXNeEGVs1m3+iYqq6sbHpKbzTVOyhtIJHVf/5qg7cPniZZrSsRrSYSfBho1sK2b7IvBNBybwpH",
-	"AhhPY2sR26KcVKo03rMvs5KrsGvb8Xhfgt5P4btnSRXQX9vmd4xS2g+btDNSfhNizy+yw8PDY5bjWHME",
-	"HjKMY1y+N6BPPA8Jo3Xt0RW+Kwtx7DVF9P7r9pHFjmfqaXLY/g1XYrxl0eUFn0KfnGjQJLRiJxugRTbE",
-	"qZ9iw/fcuOvmqk7G+RP96tPFBR7bp5cfPr4/u4HDnFzjDe4w1rRt4Q3XtWyNDbkiamFrrS+n6VlRTu/q",
-	"qij3T1mHctV6xOq5+P7s6ubszZEHXw2WC1n80E/OTi8/XfirSBlIxThbADQ1XfTLyfnN+cVPcBHiFJuM",
-	"msTJWLTamXJ/mRdQ/uSWiq6/VdJgW5qe26jgApJmbfzbAXt99q+XF28+v7+8/Pnz65PTn1df2QJ4haJ1",
-	"bsWAnf3Lx/Mr+pL4jltVCSsUmHChmN0300hQfqKyA3ZxefP55OoDPUGoIg5z0ICdRcerqRvpm/Prk9fv",
-	"3dU1RLDBp2AlKj7HWSG3YOpOhbCtGl+ohzNQi9KyaXHtYAfA+hxkB7QItBPwv9rTBYEjmAaqEIcPOsgO",
-	"/GhD4TiMcNNmEihigz8Fcdy8n2gxdfWc7gbhfstHwu7DTYIH/QmKhXf3kaKHpE/xRLYBeDYU1YJIy/Ro",
-	"NK/MDq5qqHRer0rxMg8UkvwKKcrirCuejrXvAOmP3rU7WwDJLNGC2NliM6z0PVUSZFQ2b7Ag140zz1iu",
-	"5/azHn+unCp3/1bafia7bFhikS86b5/h5XlHD5coOzognXRFrybAeLTxhPnz4a95aMCo63MD0FvybRGW",
-	"8bpZw7oMTIEXenPlHn5EhrNZv2VDETb0BQze0r2b9xd4YYqXz7GhADbXLnh48K0cFVcJ8ZmxrgbspCzd",
-	"7FlTE30dw9GBXpb7iWqgKuHmAWqYEu5tw33tV+rTrENvmJXfJULrsRF/qpXlUiVM31NuhDsOrMDNurnS",
-	"Pn4uERH0YFTICD6cqyX1Zqi4SWj7V19o2/1VN6vdBg3+BnfGwK2Yl2btWehuPNhgQ67jYlsZf+fsNafO",
-	"xEQ+CkrsNs7lU36AcxJNFyzad1u9I5kTmvIvb9LttOEA8UyFPx5G/7exqEGqJ3mu0vasMS+tGDMInruN",
-	"ovaFhrAL2GDQkhXgpNvYQXBX3cHom6861ncPU++PjdWvuHADmAquDENHozEKb5f18UeaQrYCFzFX8q9z",
-	"QT+n8dxSHg3p+O08mreyEh+SZ3v+8ewqEH3kGKU0UTRqrCsEYIJVhG4b75ayHGzSz+cXn385v3hz+Uvj",
-	"dixk5JaVghvL8oAAkdeA44bqBZ04SMVy9DU8EAQc52Cs+DEAZlTTQI6H763kekT9nMQwO9tNKmAYpTDp",
-	"MMoiygIZVZw+q78YE/6A8pzhV4GBBx+J1CIxzMXV5acb910nHz++Pz89uTm/hMa7iz+dX11efDi7uHH/",
-	"urq6vPp8868fz/p9rh/3dl/7DsiV3nr7rHnKT6FhtwPMHz4PkF8wkA/rCg4YNCoqEVxIwJkQsy6Kh672",
-	"kp6GNNyfsp/PjelqOaxRA4FMLwCjSWqHTcHwZ8BWpBr44vsFYtyQMtgVUrDgy3XMw0lctpeviJE4xmZ7",
-	"8QoQJ54WoO2JABAlfmIAQNwS89B9/5UwugyMqBuwEfyVobR+7ciown6noQEN02naqw2LDBeZup7xmOX4",
-	"p7zesmOxW7ElPqir+TCJTFgDU4W9l2F6GB7GpBqV88KpUmg0qEXU2J6Qhb1cEtAQH+v52+iTVOKOjNpN",
-	"E15f2Zz16O97mProaeu7hHB3h1p9mrg6/DVlE15ggbvHLsy8VK5u8fWy74e02RzfB8BnX8aDm9DE0aKf",
-	"maaEbCsJupqXojPN82gymb7gm+/+SECb7QaedCIvpqKtOUe2ANdsI2nCf+L80LlXJ6FITTUUZnMHre7v",
-	"TrPiY0Ppbpf6/+rQwPEB1LMYs2N39VrWlfUL7++cznoHdcdrt5ytHemvNjfmtLlzugO476W6vw69N1t0",
-	"qtQNO9tUmu2r32RN882HREA9tNUkMEPnpiNEO+HmY9RWs/nWFfLDZBe2u8lHi6HQrsVTWPd4Cult+I3i",
-	"AUDGHYASlzOhzt+wU62UGFk2q/SDLKAGmlppYEQjPXX2Txfqwn0aMkLPhAIQowCZaDXYS06pA7hL5FG6",
-	"9xxkoYHK3ZsMXXR6W5UuN5YiXLlr4EwDHXn2ZSYrYTotW+dKtYYNXWPQQYoHkRXboMZj3+XmbXqPTfW+",
-	"nl9D9wzdnBZrCDyma4h/aTQg+m4QxJLyiQnqLgdQqi66trhjBquBOttH6SXUO6o9/mOd53SzWqc4082j",
-	"wOrcWVdkk/Tl58FL+v4V+1m+huK3Tzdvn/3QAQM+VyNuRdGjuSIeEL0+fkByWWJgxvS6dIFkWsp+AOat",
-	"VHdsVEr3d8MXyFTgFqn2CQm9kkq0ulqqNzThr0B31p3SLw4PD3dpY9OVWEuWR81pU0L6xBrGlNbsaqiG",
-	"N6Tm/kIsYgW9xeHVt13y5VOdX2v7JC/EIlR3b9M72q3qIswpAg5CmUBAL6yIQIzkSjzo+61AKElZb4lJ",
-	"1l+VdzRA6bJTKD6ZHpnIXgbCL40j0h0QmICXdoJ02nWjfQYKFK6bQDVuK93Wp4tXJRkYYkQAThy83vLY",
-	"ctZnDXumg0jJbYI9Sf0j1tl3FG9c7+jISsPc+nykXogiBPZJ+VLviRVlaQbsDKHf6+OzgLJqBG11mlgW",
-	"mU8EIuN/YMh+JoscsWIRrpzg33ydE8CdExG0tC3mzAnhPrpfsGV9fb/cmr2N39PLZIQH3nga1BQ6jS0p",
-	"H8btGn5imq6OYFNopR6Ku7na3JVDT0sRaMZBgIgTEAlX9Xi13bdvyh8QkhNhkSHZWmuBmSOzzPnN2Ju2",
-	"jR+LS9bF++oFFAwJn1CHKGTDVgM8fGFFNZUK8PYNgdIiXCVNatw57kHxDVoVcAshg20UHRzUtfw3sSbE",
-	"01gOas7iYA8UTCpLDRn4KNiW9Me6D2y989ybX97YZkp6TbN9w3zGE5IbqsOzxNG8ZXe9e+TZevDpxlt9",
-	"kz21nA26vul6DTDxL6sgCWDnYytN+kOlDRelcYo39KKTZAVHoCGeNSb4Ls222/fYOn0rO+L9is2EnpWi",
-	"qXKzZpCxt3/UV800x5kCMduFM3A/JwEtzfaw2Nt8tG+zCOXJphswD33uoLZwA8aYTonVSh8D2y1SG2N7",
-	"T0SjjV7jjatBV3dz3dMFLbr7iEHdq/a7NPpoqt2wHmJzAGEbRi0tjQM/PvI2mWdddMgNII7ugqEXfQqF",
-	"Gt3Cj3yW+DLhc2P38qwaQeSRD1pLVbfVk2Kwj0c9qpNeOYLqSKC9xBMcL9wmMdpHG07Da9gvEZVTYmNe",
-	"sSEf3ScpqSaBQGoVySewUo3nZelDd/QIYOmv9PxuMngMs9Sm6b0K524r1vv2/CrA5a80l7L86uzD+cWb",
-	"syuEvseWjLGsfM9EFCJuMF9KC/ciYQ49HdIVbCzK8lYNBUIxRkQ+7oZP788+Uw9CDs/HP12dnV4iKQD4",
-	"dITvqqsYOAraJKDcKeoADv0f1K/hbaIRV55bKr++/HR12n4t/TF+sa8bgN7cqB30mOW/nL1+d3n58+fL",
-	"t29z74N6gH+A/19IC8xFejxuMCcES470evSsMB73vFvlI9o1OBUBFFmh2FSquRUG2pxrAgU/kpgFhaAf",
-	"gRjNb9MBy9+c/3R2fYOza8DQh86S6MSl+iRfKNsomXt77tkFUFZirqTsIF5U/88wrwfZQXP+6z/E10QT",
-	"HP2rviX6bGhJcV/TE97kyp+EW8GbrBp+q8nYbTCjlz1Snu5YHi437vQuCMqaS2vBJUS2QOxqXKsxKSYM",
-	"TLuhHhPxBt0VXxw4QYaCohsxd4e72JNjuM0XUISqFWitCFCoP8aWG/tElPgc4s+AKLS0t8p5QaSe8jfn",
-	"16cnV2/cwz2GCBsuQ5CmXfqZwM2JBSuBoQMNUPiKJ8XTiVf4Rk5FSTTsT3dc9j5mLud2qL90iZ3vfAHI",
-	"MtagTVoDSpqAdZvZSaq4OlZS7iFLYb1XeoSkFm7NrWYvDjNn87ChWGqgwkLMBWGsnHIrdkiS+FuL7kxJ",
-	"DuMG8Ir4XYRpyYf6QdDAgIsDpRZ4uLBb1jCiqUsQaYCvdHIn1qJRQ4h0HNXbNPmMPONBWKDXODs0JvQ4",
-	"YKoQhI8KbB+PEuhWM57BlGB95JWV61TaCXQNSSSqhAC6khaJ3eHcl1rBVHszwDQBdZHvzAf6MeHpRBBK",
-	"SyiLghH/piw6G3Asy/JtEpjMzTr0JyMSOBDJYM22VvBKnHFKvVK4LtHqepJcpv6RlhEYul0Ag9EIcXuk",
-	"yspbQ1nJFs+4MawGGUZLlxbEs0sJxYelKFZJqzdUvd51irU3xT0LDwXgkXENXOcdAnp6oboqLWRRB/xR",
-	"NKIsm7QtpQaWWqFFGlIwTM+WkIn1femNggmg0wDrsEWSbDSvKqHsx64kUhsbEweVAV7ozMelIEMWqmED",
-	"9cHgKZNQqpko/l0yvvEYkitTiQcpFu81LzqOxshTAMIlaCK/0ym1MzdSGPsBjP20qEIgzaOw+S4YsNvh",
-	"pl3OOECFNVdJtKeoHoDR6OhNtDvi8gDBhtB7VwobXN4awqkeNJdd7RrxWb9L4S634qOoUK9sCsLBWI/Z",
-	"IXaRdJ14K2rkUUHB9fZ/dzCvOTFZS1DaH95c0zVCe1VTQ26hTgoxlkr26lWYl+JNffVv2QE0fjQU0MtX",
-	"WVcmCrtErIaoC8RlBo0I1/c/rM81rZgkYSRr5uR6wiuxG/nBix6dN63+Rx/6rULfkDuVMQBBkBpAEwAl",
-	"zLwcrC2o3fuze5Xk0sysmVJRYCfYuiawXXq31mB5odGFj9/8YVSrQKNZ+yXRlmnp7mSBH+AgLG0ApYQD",
-	"YIg5rORibqqtw/KF/h5gewkSMdOJTpFzkPiEA58UUgcogp3oYrOCo+volfXHZK0KPpjL9DLoYSkSJjn9",
-	"wAphuSwN+8ert6fsx1ff/fM/bYNYcS9VgUx7xKBmjphUD7yUSML1GXrLs0BHnzkjuxSZs0oDMsvnKhhQ",
-	"VuvPJa/uRHar5srMZzNdWVF8Bgj5z+7rMoZz8hmgL8oSa13mihNbgsDxDGVRCIUPdKrxM7FaGbj2gcvS",
-	"meAZ8wAPGdPVrfJ8+r4hlvvagpAhVxq+2YPJ6IVqkDrG2IC2u9BqwmczoYSfOsjSNr0bcCicvne78gZC",
-	"H9+YbsS6LSBdahyTR+RlY4qwFLQWFDd4ljupwhewUt8N1qdZw2n13Y8/RkfFq8N0o0t3WU9EWAylbLoq",
-	"0jNoSXW0K0oXwNnttP/RsOTqHpDcCuFDwpbk3zDuXBGo/45gF6MbE7XfbRxaKsSFr4kykIRuUs93ao9f",
-	"CV70NUyeFpEZqnC/Ch5zf1mdq0rwYjMt7Ade3RvsvuOG4V2Atu3uXrG9t3j/LJU7cwKac3M5zkMfmPTV",
-	"T5AY4mUpKsqeMe486pUGQqJ9rgRCfiHRKUDXh4UMVQE9k2gdspWmT4uoyjYUYwMwqKZgyWOZvPxr01th",
-	"pNVIlrIDNRJMr3QTvTYBE8Or+weI38hqRwayLpj+Fp0TFl3FmP2Sps3zDGXsv/7jP7eIE1nxptJpyO+b",
-	"msYgMJfHJNxLVnG1kkII2UTELhoCTWMCHy7EkfHKZ94D2bbSnmAw+jFh7fKCLqat5PTw0pl0dxOcHzNx",
-	"JumeyLZoINdwbGyCRJZFQADAWONYLGr+E3pUowSo46irLVk9t5fjK8FHlEdwZhlG71OUrIC5oaupqAL6",
-	"Vx5JW74j21jPyECKIeG//uM/SQ4pctw/nDpX4stMjOxGxsQAqINIXLQv+BRLKYO8gCweBz5k6gdCwBFW",
-	"6UXgq32k+gtdj6BcYFqiHZMFFRcTljXFrKkiGkLQmJa0gg0N5Wnl2pdNs6tNra652BJ5wTcin6x7MlaD",
-	"wuPrZMNKs/2OVSf++4lRNhpQeiYhNpCu5J9VeiSMGbBzGyg/MBqhxyFH+I1ho1Kjhm2vhHxYE5uUNtRN",
-	"wHcbWfpySqN9jbA7kNzVBpBWMPDhRHmhq/t0MHJUcjkVxUU7JrkuPemrT6TxdcCkw7alTcV3X3XDDcRJ",
-	"F69HTZSc2QVd0gcCVrtUu0LbME6T1RWfPJyXd6hUpWXDJWBTgHycF8FC9L4Muh51bweUvpjO+unXgrdS",
-	"ojsUdsNDOnoUYVNNBK/sUPAtNHA99V1glP73ICYQQm9Clm2FZzPrYO1OQVqUog2l/+cDPpPOzaPcKRbz",
-	"zQBB8ddftzl3IdW4XSHyg6hMGsQgVeZK8aIZ/MPf6r8qfn9jeZMCk5E6aSxYa8d1bP41em8f8LRehe5e",
-	"p0Fu8zvRmYtaUMsS1AZBvQ/WukFeOoRqSF+zQjprPRDHEZEalTYUopIPosD0NyZ/imVQABQuPLpVuVs8",
-	"qI/AQmfIwi8UNWKZ2uNz76gLKuPqOlFI6xtxUz1W7s2vl1b02ELu0usJf/nd96sz9AZ7dkg/wedAN/yX",
-	"NMzAlpHYGA2tdxSWsAc+Xb0H3xc72DSyLgFX6hPFY6NpyqLpTQtdDF2VAMYJv8c0j4N1jXI97a1tKu/W",
-	"5AqU9g19hSyYtIPtTKOOOZlpZUR6J95QG6KXNDzy6j4Jao9v77uVGduzBOKB/J7KzuigODg6eHdz8/H5",
-	"i8EL9vLwkF3+vLFZv5XNo22OVNJ+n+uKjeZ9usmjQdXymZ5yW8l9cZdhH9JGjjGnuoq5qPmKn4C5LAtv",
-	"0VWbqcwT86M2B+fNq033ZeMx0J6h77Ylq5mfgfWcZlAY+3e6yr/TVa6nq0xW1YYK3K9DUvntf0OSSth+",
-	"X5GiMt7uvwNB5ZUuu5pmjZ4KMNimfMkKfYzAdM4/oL8QGj/okTpWMuXLAct9s0l+FLe4ZD6AkiEMwIDl",
-	"zg6Fy9DrhrpIYigcsJwXU6nyI6iUMxnCdTjfeF5I6zOFfkdATr5CMCV4t/sNnu6MCvegTduCA4vz4AoB",
-	"iLbA/scbYYavtHXCXuOItYQCgqP46ydlU/lf+HOU48Vwqge+Bd7zTpislZqrtY2r8k5JdVcPNcWovQhw",
-	"wfliYsToM/b6DLkR37/yfgtkb5zpXB/b66295quTx+C8TJUMVVNRXDufpWfSJKFz4IibSGN1tQUR3Q5o",
-	"BhRPSpfi9NMOtWIYR9jh6++g636DL/Pt/lFsZ9WIuqshtNc9OoVYvT6zORG8xAaETSVt7/DK/lgG8KIH",
-	"Xq79sJIPRbkdY+Ou/Iul1vev+eh+7XjIXL4R01nJO/BQO2u0lE7dsUXlLxzhl+oKVXBaLENF965vqQTY",
-	"Tkuso+yYh2quhlrff6rKzlfhNBxc0ZVX77cYgxnp2caNcg0X7Yj4anl1J7YgF7yB61MeYujkTM8U1Hus",
-	"lResQ/CU+WlUDafrRMHqas1m81ARzhOIJiwxrE9kYzf+ICJOLVD2UYtoDrOdZ8ESylhO05NntyrHPQjU",
-	"RE623H/Uy0+No060EV55GNKUBEdva3JbAIItMlZIg4F6RHoBVyxjw7nFoaHWzW7VzNfpZayYY5mlb+LE",
-	"orEBu4KHSoI8ieaHV9O674VxJRapKq5tajwKvns4d8v62AUHED2zJmDpuwxh2qRhM1FN+AwXdyq4sjXH",
-	"U11r73tH4s5cAJygBAN0xFTSii2xJvZScRYchC0N6PaGbLBfpDZlKphex89rOyFe9Cy2XAKQlzcQotO9",
-	"gayMeizYCm1tsHqeNGah1lKrp+XqeRVrovYkrJ4dq3o+aW10GXYnIysfSOW22zVG923F+kiGgt4FBF1p",
-	"dD+mzq9plqNvU/ZfLa/manPlWWgZ0djKv2gUPheBvAOpfiaUIN25IG1WzZXYalSohRHHF1oDvzHRIWIe",
-	"P5r3Gy25NjPRBi5uLIKDZ+cZJgIiuHko7eFlWWeB8RjDwCFF/4jZAFmKiLJ3yr/Ew4qQcra2KGFsUCyb",
-	"0ONdow/UgmHgCspto3Efs/x/5sy5QoXBGmbl7oZUwmjCKz4CWrLU16VooF4+kgZqO6ynFOEVH02o2kiN",
-	"xFa8yc1GmphLYiNtcjcRbFAJIkHRw0deTfiwBR0Y9XEBJTa+hBHQYkSz1iZyStHh7WqSU5Dlo7Iik9Vs",
-	"SIF3svdMwRF9mqZr7r+CstiQNyICxKDaaHJ6QXd1Ok5f1Rz6ijZPuuOGJKxLMutu1y7BbAFg4BIAcSjI",
-	"p/svlMn8mOVDqQoy4ucK/wG5B5qjYyQnFcbmoGoWMQi0789G7yQNqDmyuqPBWDybclkyXhSVMJTxmBtR",
-	"ZS3uUYgZdj/85zSYu3sSeDLubvcf1L2CdGh5wS0fciNyagKh+r8pL3w0brhkE646vmq8lh80VVgJkkq1",
-	"tNBZEj04SVP3F6PV4Iovalr9vpt0q0QwhNd2+JQFN0eUu0axoqJVSG/ZSEoyN5NYY40nGdBhOy3xjYkc",
-	"tmMoNfUi6J6VB1M49zBGcasqCAg34bK84d/teUplsYMXh2HszhqA8DMe9dKwk4/nrcCwLzUFGk/npqFN",
-	"tuDLnlh4UKaImzDeLz21zD7QySKdtS02Wf8aH2cK8E5vJPIF16/YEzgvbkacrk2kgp1JHhX3EApk1Jbq",
-	"Di/iOEyXY6aTrr+ER2INOX4VG4o7qcyOha9Uidycz+jrNjtZbxod0tsTK1M5ig9PjEmJrKbtoqh9cH9Q",
-	"jT0yiN9TXbjL9FTafxOVDgpkf9H/8E2H2Tr03xAMQN7pGmQoxjOpq7DNgB0yrVjMA5oROgr8Dil8Ms9D",
-	"/94P37/agKfYX8VGOQxelpfjg6M/98tm/PZrlrZIqZ/beYE1wEtgk2QB5Lfx0QN2gibshBunolXEXRnY",
-	"JQAlCAZsjmkHT3UlbhXMcXP+M0AQ5EvDjHY6PMecyiBgKedZKBCsX4UPj7tt8KXQOWus8/6WhBK2dLoC",
-	"D79+JKUbjrrVvEwQuRcpkUPEsjjAHILLA/YCrTkgr828Lwr8H9WSWTm6JxuCbtFVxnhptFeLcnQPqvBW",
-	"mYmurG9W4oQThV8dxPHb7xvSmFTx5TZxiD6ucao31q0ndOQbgpeDKqSJBouyjPaeAQh+X4SVMUuBwLpo",
-	"XKqh/tIRmCC9twwxhhkwkrtx/J8/nzz7//Fn//Yr/e/hsx8/D579+u+H2fcvf/uHPefJOjBDPUOAYQjK",
-	"1O4xAz7iZs631WxWAmoYbVQUHrfGTKtb1dy0oLxarMVef+HboLocGn6cfwrhUSyIcOdfS5C+P3z1Qw9+",
-	"8NVk4BoIoQ9zY50C9tjG+DmUtXA3JSjtD3fPV+xIZeJzlIkj2CONQ3Mcu1d6EYu0BE3rRLr1Ha8e9xmr",
-	"Oc9+MU2eAG2PO+8JlpWXpdOyJYF1R7CsaJ61T4fHxEE7wLZ+mWimF6rOVsWhCiv4NMWNssfsbrdBgcwZ",
-	"U8GGwi6we2oqFVauBuizyIbYgI0bcIXq5+DGbW7mptkBWIblEm2P5i59cXj4w76sj2ZCO2VPk/hDzzjW",
-	"TWlWaOoVqKU/YxNrZ4DUae3MrK5d1+J9pXz5Y4zYr5toX8MM3H9mGtn59aYzwCtFlPrObIamy6ym33+x",
-	"xkwutDC1yzZYwR3fm6W8UlKw51Nnd+2yawp3LTPBXMm/zgX9vh1Wni9E7MIw0eNQq5h5IAiIQ9Ufku8n",
-	"bbLn72qnuLsl+xdEw0MRBWUOLoOT7liuD0l3WzoM85YbkCcE/4lcwXRUPJVg7ww1yPFYVIKKDFth8oL4",
-	"FNYpIYxXeSbEOOCbbCKnlpU6mLlDn2kdiF33CixmMQE/VVc7dJtnByMNbRRvO8JHmBXx0BQUOEIGVHb2",
-	"1zkHzNZ8XOlpnrG5KoUxLA/tLnn/mkwfv+rbAjDVDzssnhlxpVItJq2CU+gxIfDX7ecUC+d78qp2twbV",
-	"9iviRi64YVPRpysoBguIFzh+XT0ZQeK8cGe0Nep57txeejSfCrUtEtEV1ofXMQt2L2YAHTWWVGLQajj6",
-	"20kXn32ZlVytQ6Tp28Tnrr22dLBvBGLCK9dikS0HXRTcj2frdofYtKv0fMYjxRWQ4Gr8owC6EQynqRBR",
-	"nhbrEgdK2yvtfJUcWSpRB/rUbSglpNZdIIqoplA+aD3gj7POPb1QGAg6Ez37ufsfzUQItWn1QGCkCuxM",
-	"PXjP/ZPDYncJY5zqXxXG9EnmFgwiVqudCayg/Y7c0rHpuObcWvfAEF9tPwzSh13SZCeRbGDgfoD9VcLk",
-	"x8GQw95paYhPwZtyJodEpNMbm1NnOI6u+X0XiuIT3KY+s1ljsYOYairpehJI9QAETnG2JLR6xobCyEKg",
-	"8wqU7IsBu9ZoS9wqzIOjX4+NepzeDhVGTM8tvxNdAO1ZCxDdh4L9/sTdtg2EeyKnfzs/PPx2VE8J/Fv8",
-	"//HPMYgS/pAfUZw5aBrry0V8gBH7EmOcGIN4KX7OCO4bVAkR6eTxquU003DgBhiAaC0iw+0bEwP3k93U",
-	"2A9Qo0DFEB57kib8Vq3g0Ncilq2ZeVwZt7oEiwIUihQB7UC2HHNZJsGzYuhreFGCdMhPgu9rpvRGJd2G",
-	"vOPuvAd0BPBFNIZfk9nNfmj4sdQnMPGbMPWpCYJYDeJ+4pOekBgz0gqeG9PMRyMhiiZBhQTuzE68F3jV",
-	"NqXo7qarueqiRWiPLeyTkZ5OpbXbgDStxab7QCBWG+L+KZA5kCJCbMNYG5Dlo5ciDfCySjuJKKoYINPu",
-	"YMq7T3jPjX2n591OH7HPywh1aqLnVY+sxorChh6N6Eth3ABTeHyrFvQEPRWmkRgJ3D+U2aUhmVBB3FS5",
-	"PT9d63up7l7z0b3HtNweMK6hILdgXxdfuoR04ybeAZJoAyIRNSGucKj0wAxIWg37qqV52ioagsZeh/W+",
-	"Bgi0pnJYRXbrGQZpF+xsqYijCp50HMWdfk40MjyFMIrBMGSzv5qfNeEVgn8h3GdfQIOjAQtZq981yqLE",
-	"QpjubuK4RIlceVx2pzliWltQarICSEvQDFFjQz8CW/eWJMJXF+C5O2q553qvAgOgNIxDps/ppTYRlBJE",
-	"L7TaXf1VwkZmwiuxNXQ9EjKsjzA/fUyKnZQlw72Hbpd1c1rqhajwSpM27OKw/DZfDXwym5DAtg2DkWJb",
-	"rW3zqiSsUdgb0Rd06dFO7q5dmeAe4SrWHoMHP3bmbvAQQXRX2Vt3ASTwg0wD+zbQGesuneZAko6trMhS",
-	"gnKr4L66/8GN531buQuEc1QwuC34c5ef1PxWRCHa4AAMHmWsPdZUk+ouH/xtmYvGKRpj3/f0EunyBkho",
-	"7TPu4PPRA6/6R1KjOzoDqlZbXm4tim2uAXhIoz+VJLW5R5si1KXLbranQ/IO0OYwKF53JcbdlrPpbMYq",
-	"xdielFp1xB9DJ2OkcnxdNfltIbYJDJQW6+o341mbNKavULZaogcIUDtOxHxy0L9IKgztVAW1uqjARULF",
-	"o7yBL71VgsPP1G+9shlZNIGpxb/2ZSVbVWtHbWAloQD1aFc8hipQqFEA2DNfKOR2xggpLakQPFfa5ngR",
-	"NZRgrOlWQbDJnQ/igWJU2C7hrjXM8GUSDK1u/m0aJHtskYRD5kFWWjkReMrXKG1Pvs4HKW3Pvto3YQbo",
-	"Cd9RPe0LflvfmIS12qsFWl24Vbh93VMRgAkwq7bvXnfWcclnqToSKudY02BApziCSxGyFVlhloCngNr9",
-	"kBWVnkHJQqqFoE+pbepguBb202xbzk9qwGjWO61f2UcwdYoppWQbHJ2vNtfg7la6O/u9WUGJyQg/O2Bk",
-	"zNYRhV5HFYW+n/r06vzm/PTk/UF28MvJ1QXykZ9fvL3chP5Gu6iG39hqI8k7dZ5I3uuZUCmE+1DkajUI",
-	"P6IiVx2pjFmlH2SxudMIR/HRXw01l3Y+uxCiSFO9BDeNAUCeNBaQ89hSdNCJurGK4lyty+1IA+REDKLW",
-	"EFTnzCAlBCQDsSU34gPug1nr35vhlDa/LCkbMBfvpbpfXRXxZSYrYbZJgcxTpb0nQ8Bh9m14yGEGte0G",
-	"qwbmw1KO2Ker9xkTpRFA8msnmzPI7m1ZNMzuD/wYiUZrcIpdzoQ6f8NOtVJiZJkXo03wgc3J8vokUeaF",
-	"FLbWagUtSoPeE1f3GNLtpeCFgW5xO68UYkGBh4f02HeQ6xvpqQBqIWZ1bwZK9/7k9JV8dH8ym6UI0uE3",
-	"xmczMvpDy/9MG4hcJhgQJ1wpUaYJJrl5re2Nk/o06tqEm+v1YIx+dwXGX4h94OR1hMlA1WKfrvnIUxUH",
-	"vjAigGbPZt8YFu57kHYZKPpAhn2nA7RDVA+i+iaW8c1L4iepOSWJ70+Mft0a7twc+pHWE2KTCH9WL36j",
-	"ptfqGjUeWs6kGumpVHc11MG0hpwWio11SW0hnh4sITXDSCxW1wbX47W27JMRFbs8mdsJg+szln/RX4bP",
-	"/us//jNvlWB/+4QmSSTkq6OlH50EFXWpzenhi5ffvvru+3/+4cfMcx3BxqbwHGf/Y7WGfKOxkoAu7axh",
-	"r2eSZIzhbUSEJ6GxMLGrjvvsCazzx8C1kxSrWf7cOAl6Hkvw838PIOLFb3nqg5/IpgobLkjaun10Vsht",
-	"yzLd7G5Wl+x9qOaQ2H1q6qTUvCqBy+JOPiBSR989Uj80KtlApFxLx9GjNsYfXOK3mArq32hLutLxEbKl",
-	"SHbJWlLAQj6j7VJh/lIJszFAdRpdS8+DytWZUIVQI7lFGuyNv2mZTIfrRX+7UM/tUH/Z9MJLuKoe9Tpi",
-	"oy1yPP2yX/5d9etXwheCp7DOvdGBZXBhppc1JGcYyar5EdipOuwO4sPZSFAV4qWbgpf15z0ld1L9WTHq",
-	"Y8yW5MTHT2lLPpNbY2msmL5DPOqaaqMFG94LqcNYMdsSp8MNXcx6I5y4i/tvM/y0aytmfdOu8WD827on",
-	"DZ68lqQ/cm2YAfKVLHCZ+urTiicOnb7Fg3W9z4JHBYQUg0eO7spOhGmXEkLpwIS742DnskGvzNexn0AJ",
-	"b2A+2SFHh7gynZMB1tVdyFMQCg1liokDNSwElti3U8K9vrWpMdcPub72XbIg/GOLNo4z2tVsQrh4G1I4",
-	"eHViNohvLC7tAGq0Xaq+qJV1O3Ps2pM2LCZ6Gpih3A4Yo4g1xfye0M988GxuEGdW8ClxwSVxB3cKMbZ2",
-	"/D0CScGjfu0T36b52C4u5/tcOwvTaA8l/fZNlULiC9R/18xmcaWQLyeVJtRz9i8eqmqy9h6FLSKQu8d8",
-	"9xv45IlIfhrAzPw7U/q2NY19ueRXKeWafcctNikA+PaapIZq0wu12n/sxOcbw0q+1PMk9kUKAnanvHIT",
-	"fakfuFCNw7SCLhS3wLLhMjSwsBNGgOVuBlpYJMCu4aRrygvxbD6rm8RX98nbutX1q4An7QM1yOuhfm//",
-	"BUUDoOhWJ9hTXQU3NAsC42YWKPDvhBKVHMXzn6ZIil+1BcjN1ihBqXzgvoCEtwOaOfsq8DKEE7M3oJcA",
-	"jrI3pJOoyqYxW/t7QQwZ8hVAPqJcWb9tVuNw/No7U7YXOA3o02xrQKyCQ9wdz9R5jIds3gA0IDha0mk5",
-	"clLdUwk+3o/c1eNmUf7vj7Zx9jUxNtKmfAPbuIZh5mWJnVkG9Si0ZNFH1WfRxgq2tcATT4MFkTBljL2C",
-	"AvouAu4aOti5MqQ9V23ngsAVP+zSaCDWd3v52nPfkxxRVyYoTLczXNPm6koDmTRUK2tNvdSdWb6K2FnT",
-	"UgUxCQi9N+hZvzEwkHT5PERzTsnqWn3ku5ubj8R33hx67GnSewZJ/u6o1boVgDOeVRdJQQcsf3P2/vxP",
-	"Z1dnb/IwL856XwDpvtXMCBFT0X26+Pni8peLg+wg3OjZGQ+yg5t3V5c3N+/pb28/XcN//XR5cZZ0tho7",
-	"dvMWw6s7CkRbTkD96OaNjW7xWsx/Xbud9sHXHW3O3Sm7Q7agFWvensGNbkHLOOFNbF1FMJGqozdGqMBd",
-	"jDs7uSt6kqN1QuFXRPe4NpaqsUtsbvxkdXR8zo3InPAjhhlnUwCF2xEhWBZ1zU+FBIwwWfEixOw6nQu/",
-	"j0Y5lKAn65T7pApdH0EpHP6+2BoCMXx26D3oJE6OO/JGYABQ3mE2t1B8sXUMsc307b8wGv96SuRPJhUT",
-	"32E/+3bPdBVGKLhLFXB8jMrjErUWPUkLjZl3wWd01OrUgCdzIyqGfbzjSk8HT7bxfa3V2s3v++57Vk99",
-	"Pfqz9fRcrepC0jRBLppL3cXm1SWjvdLnLSNyrUTuWMrZf7HTJVPtWen63n2oWtjbT6dpzZyXHgU9VQfY",
-	"yaATIB2RZF/re+AhTyq/FLZvIbm6MBvobsZi4fvwXx7imwLoQAzGfPjsx1//1z8kLf0fv7voIrb58Tt0",
-	"YyZzVQD9o0aCxC/QL+bTUZSmwhFTPLrPu1trUE9lah0ojJZgWGjFhPfBu1vIO2HsyVA/iDXrGuP7Gqg3",
-	"XHBpI3h7BBm74+BQFEwqqxk+2ngoWvHQ5Vz4vXMVeOdXHTEqFw30QVHU21MJbckpvBW5NA81+FQW1ajF",
-	"3xvL9ISb01IKZU/dqsOMi/5VkImrBC9E1cGLdjPxhGfe0QyqmOGNWNYlKw+w7ta4Nrh74nn1pjYmua/Z",
-	"jSeiLDqW5iKgISHWNEpina+GYJUYCQkIPMbpozGUF/Vfi55mio/G947BQ/DmVKvRvKoI2W91S3TaJp6v",
-	"3XRXoEjrlq+CZY268VLwQeliFG7FR9gaWhXpcM1qgyYGWD6ui6XQFqZxAN8DVYlmXt6wNRCf1cptHZEo",
-	"CjWqlvBYdi8gLhM4cDG9uEQSg4JP+V2kugPJz4irAWvJTwZUEX6rQNyCasA4BPCQG45aEO7kg8BCvHCb",
-	"IdqkvFF5lgMXbtaqlGW5L9Kj4GvznmMsfsegEmcjrcalHNkBewNa0g1aCVFglQaFtdLIUlBZubHsxFd2",
-	"Q/h1KvR8PSLIysrvYK3Oq/Kd7sK9mGiDHaIzXYW486er98e0p7FfkbQQ8S4Snlocjp01ipUHfzzO4D8I",
-	"F/BuBL1k+1JZgl/P5nmTNe2VZOF63TRd67UVOWwrzLaGahox4bRZY1ptotR9FInV+lpKCE0vX8N9mzis",
-	"vioJFQKXXc9HI2HMSbqrQvl2wyjW32iixrg7NnxzAsiY8AJw/lqaWGFM+PchySI5eAKeLFJCqcrsdkHH",
-	"RiB5N4//+/ryorOgQy/UNkUdW/QupIzQNSO+nrihUNtHsLuo7//m/TUwl5gJvxfH7kyrn5sFxQjcNRMu",
-	"VU3RNKvkA7fCnfOAP/fx7EOTadcb10064z12CDzSP5qrZ5QWcYbIL3XGhROLVbbBd8ogc+J32lhXt2o+",
-	"c/P8HTBUhcpBjkmqkHoKML98NiuXrH7gIHbGAAqPVtX99eUhnKRgN1AP3uEqD8jhZraebWjhyIDqWf/x",
-	"6vDH7zcSQ12DlpF2QtAQWIA1YEhEAJrJu5POzpTWiHIMi1CJ8dygXdyjpmRnodqHz1C3j69QsqHIGTZX",
-	"BRJYup3oBInqyNsZ/E3mzo6RtZar0osdPfLqe/owXl1g4BfL7QH69FH8QSs+UMcUD8XdXCHNKtKkAfIx",
-	"L0tfJVuz4NWUPIDXtbL7XsSbDwGlpEG34RvDSjmVNmzKdElwY5NuQtTZoinsGoIc8V5y2vjaclXwqmC/",
-	"eDRow5dHLF9MjBh9Rt9myI34/lVTac8VxsxXFfce1fZWvk8Tqn7VC6o5+Vaqb14D9BpsLp8AX78236d3",
-	"W+RP+RbgzuU4UU3eI2gnZSdROAzrTmAOwGkVsu421xXL4RfgQlwSbAvcAO150OskbS8ypf303cXOxBpj",
-	"bYd+u6aZ5nz4/xustF1a3ai+GivFdjKpNtlKVCgCYCWhC9j2MED+25gfnWthYDGOQ5wJDrOpfhC+39Pq",
-	"QEcNuktkGCbRFURJblUcmQLUQQw8+WjoYqIBpskZpvCGOlgC2AHaIteauzUYfE9m/fzdlPnbMGX+8AbL",
-	"LoqOdmNN+r2zMbKtlQHn1x/IvthsUmyY07opHe2JRlv6iu2wXTN5ykRYYxt00YSsIIGMAWZCRyYAo5Ct",
-	"sw18NokbZrRWAXW50AkME60MsGA8iLdclvMqlWILmwu2VQUQF1ShEqIkHpu0Lr9cf7ptypZejlmux+P8",
-	"iC02502PA3WEz3OSsbSREmED+8Jc4fdAIQBMAltwc4w8VIEZtk7RUSAc1F3mFMudtlYogkTCg3F/HA1G",
-	"EmFdYupmQuVHDK5IDLSOrITl6ts6nDTQcn0PK0UUS3NRp6TkuNGSmzdzbPmA5RNRFvlRV7KTs5k7/Qfh",
-	"m9aIHYOOB15CyNbcKi+vx+4plR4Kduc+3MmJ0gsfoaNYnds6BgPHrBTWYA88Jtjchht4gQzSBZ4Gmmmx",
-	"RKLt4QuD9f0B5oBrHCs9Hm9CJqNepLelXiBjV58eSLwJgszzdMLZiQZNty/6FqowwJPl53dRR8i/WJo2",
-	"Z1/daUbG/w6BbkMfkdI3azTiz61mVTyqsgNq5uo5i10dXT3mkW7dR9mTL4h5ssqnX6DV4lTPVVefA8fG",
-	"DWiBBy4e9y9R1EuOrcOg+rC2J4ErDl02a+i7fLYTKLHwpKg7c6BSo64yocYG+DndZRD1KfbpTtyifWwI",
-	"eFa7FNI2epo25Fjb7S/15ZvLZsMQ41e2n7kqCVjIMK+kXV6DnwUvJji+DiR4j9XnfNthpRdGVMcs//z5",
-	"nTb2GW6LHKkwAkm1dDePtL6XwudS/Q6qF5LP5M+CmAWSgD4nBA0IbwY2K6QvRw/RuQqCV9ihjk907z/4",
-	"7TdAOxvrBBZErbWDlbIQQxah9oJLUmg4oP07zeBW3apn7LUuJNUI/e/ry4uan+IF+yBfD9gnda/0QqF0",
-	"m8wDCqvg2o64ERnL1bwsc6q7oOEgR1oTQ7oSt4r5gP0RKwV/EIzT3nFbw/nDAltyfG+YGybYCjhM6vxh",
-	"yPFn2D9evT1lP7767p//6RhByx54KQsm1WyOxR864E5LxXJoSzJ5DScN74aXvJfexZjxOze8GXd2cq2t",
-	"cuqu9ccvNywf1b+EQ2TEy9KTfNHW18p9eDC03Au8++UOG+dQOlcHxnGujIW2GzcU93Xffvvtj27wn25O",
-	"sTuKYT5JSSXYmBC4eMkKeSetGbAT5V8r8VFE3+X+dzYTSuD3/jLRpQj0FM47IPi7l//nu28zqIFws6S4",
-	"0uhbGj9kKCkDnQUOciFGclq/H5/NkSnZXRJFQhBxvDbIxBdp7BF7dfgKbvtI0umMqSLgaLp5Ppnbia7k",
-	"v4FEH7HXsE2YHanP//Uf/5kf+11MsE81HCfYRLhtEQ7NSVkIrfqldIsjDXt1+AKNo1eH35Kog/mlPaEm",
-	"VwyjCu7RUNGD1k8pR4J6w2QhlJVj6XTvwcmMjybi2cvBYa0zor851TWfTnm1BNYUT+TvD6Ygo01+PuBc",
-	"d5s2dHYSIsLBjVdHoUrm4AVFQhSfyYOjg28HL2AszgIAPfm85i26S7nob4FHEpeZWKM9rLiTgpGeDqUS",
-	"BRsu2cnFG+eqz6D6BENkwyW7vMIYRE35BSCX/izEDXltwRfFcixubSWHxGjaJBNDZJmlniNiJsJltmn/",
-	"cHMZTSRgM/AhFa05jo8pXTF3YEKz/K0KtSzUmXJQSmNPPPHJjFd8KixEHP+csDHtRBhaM5MhFWK0UhHO",
-	"ev2gcKL8dS6qZS0csvCHAd+dIT6Brp02J+rxPHduvCfL7Xdx6J3udz1Rc/W6NkJo7/14Pd9i7PJOcTuv",
-	"et8QAbn3vsXTbfa94VRXlSi3+ugTv1P63gDkOD2vvdG9rxRfek/LB6l6j/aTqgQQGm28mryJHle+l1Np",
-	"od/fN/TC/np5eEjxIeuJu2sZfP4XitnUG3MjLxe4UGC3rbJgzAhOymOmwkUUTUw/Ooz1uS/W/a1xdjjT",
-	"JSggKvUCZehUBb8z0JWG6gyQDtBufYZtNAeAsIP2OB0Hz/nI2X2lKMgR7Kj8dJrOaS7Q/7ksTA4Fvbws",
-	"YwVIZMQ54ZHm89mNzjOs8wSaijtMX4KBxs3l2P0Y0+aJSvgTAKxKIpqFe4HNWIzd5wPwSdzd536LvgQJ",
-	"TGKGdTKnFhMNxXAwZcesEkaXD6LA82gmVAGN3aoBUhg/Nxh7ZekjrVY4ZeEJdvE8B9Ja8jQNTJTqOH6i",
-	"h4dTiILgr3Wx7BYTf4kU5vm1KMXI1jT/Tybwr+flve9pXpX4UF1baCXqOrEJV0UJoNdzVWhIXj9+H5zU",
-	"84Y1Xp6JD4kVeu0GnzZq7QdCuZXFb8/dgDGM0rALNmie8zegdtJb6ePcGgL+hk0Vi7+H8XNGPIUpMNIJ",
-	"vcmLkHly2wRtLbA2TLQ1VOGDH0fAHwaFZ6I04lbxEVprkEfMgqEeJBb6tfmUGEXdkyBG4cTdmZW+gJ+4",
-	"fJoptDorBjsRuqilYQtRlrcKk2TsozZI2eqsXZ/zLJwHZzMGcT2Wuwnnw1JAX0l+jGjEq8X2nxTQiDO7",
-	"kCMIwM7pD0Cqkdhm7nfYHyewvAdPuEeijuh1e6RuQX78ZnCvRPHwu8/JS7QtHrcdfC120m0gLYxLHkx/",
-	"qLMKwgLSQWodktjscgwFltgv+OLwEOolI9BFn/4jWUZlkvvy4fxWScMgv5ta7Dthw1o/IKrP05oA4UUd",
-	"ZgB63rWXh+gCWfzBdCCFuAFeQqKNufV9SMopYQYFvVNzN0cj89ogUDnvalzA8sUuZ3Oh4Ofo2HvKNTrF",
-	"oSRWCBrtcIWCqRYmBA74/c08PX24ZD5xsNO8Yly5c08mCNhQldffVxttKIb4e6ANj+ltUTYH0NXPOF05",
-	"RHIyCP/BE29VzTnuDhG0BIMRAHd9Y1heAUlgnkHkD5qrwD/LA7544295tOrUjwX8VHly37t39PPlYRj5",
-	"kZ8NivZBlCUeQLgAEbvqyMaYy9KZjaW8F6DrILjBnDMOowygR25OMFqW3SpZYAvdX+fEUmVCfnfAckBU",
-	"yI/8YMIoskaI190PU4DrBiFcyA4Kv04nhJRKtrOkhCgoaAiR+hgTHKpBMKD6bkEl8Di9qbjFcHkQB/Ox",
-	"tqjehz6h5abyAMtC0P8mxIgELNDfYxZ/j1n8PWbxVWMWkFXsE7jwCczHn39vdVlEx593Irzq3PUkRKXS",
-	"aZwqBhd4l50njdWQ7EmpWTwpSd+DOm8pZz2uiTbhUL9Vw7ll+cezizfnFz/lA0g3Yd1n84i0k0qIOFSc",
-	"tmXP4RNXDrSUco6+YK2WblQ5v3yVVMmp58OMPPrJvCz1AnoO/sRLt3opeuQTQ8IXGS1mohdMWl/KDVU0",
-	"dD57oFyF4tQVdY/Po0d8xFNuUFzuLtdRGoZ5WjLRQbz3sT+vBIdWeknSttNuBI3YGUV8S0EDgOCsQhjP",
-	"m4oYAoGEEwVCKGjnw4hTXt2bOuQoDThPla85NlbMUlvIDaortraXFXNTF1DLm7UOvsj3qYQFX90VbGgC",
-	"/7jpE8U+ZOUDr+6DLjVQnI7RYOetggyslZ8AVEQV2r0ECwK13bJ1ggncOpxKCJ3u8wfsI0V2acwxAQ0G",
-	"gAcJqYFf/h6U3UqHwJztNyD777L4rTOC4EM9Tx4+6AocoIe8QPY18BPL2sPap17m9Jn99XK2S9i6NfEr",
-	"6aH9BcKdmxpnbHAmoXTdKRII+qayNu7ECHkbp/fTmZoMMv+cRUmdqA3i1eGPg425mN9ZqHASiC1e6cW+",
-	"0yZbCVXn1nzeaK7v3KihzOKicfkTznD8ohs5FSX4dqsTDnV1DYiAALjlxps1IrT7S+HS5H9jWugE3kWQ",
-	"la/MN19/18fH7R53fJRv7bvZ157L/w03qD9C97Q552bOy2dFhBqZDhiP63JQzMU0nOM6M4iBx7ajLOoA",
-	"lAfbxURNkcXRZHiSL5m6VUQ0B6suFXv5ClINJi7z8lskHKhpD7kJjfmUub3Gi9b4aDDvYBOPKz1lzm8d",
-	"i0U0qz7VS/SDhsu9WObO4i+1uoveVMp7EasbGFq5ZJbfi6+kWebUG959MsAVG2L2UFv4bMplyXhRVMJQ",
-	"yzKACZNrqWrCA+QWFlhr6YwG+Ms3hspw7yR1L+Xwd6xSEcpWUoRAQ1cUgY8sRKySEYNvExw4v2WdSGSU",
-	"5685VzE1kbGccuuQBXGL4/7Dfav7Xz/mnKpf866hYu08dYh0RDgOe8d/8GnnWz9rBR2y3uTS+Nrlrk/w",
-	"fIrhhf3adNpvfd3/jVbv9L6/qTCw23F9IsC0JfZm+CxWBL+rig10QkIf8WIqFR51Ndrks3ux7E6IOtXh",
-	"LnAflN9cnl6fX3w+uzi9+tePN+eXF59/PvvX3IMHe/rEmMwVoSWhagZS9oqiwvR6slWCc60axxyASSEG",
-	"ptNChIoZaum4AsZlOCbQPfFHAx289yKQ1Baikg+iGBDrty/Mxl4naGKB4BhU3puuYuezMGc/uyl7Qhlr",
-	"vAkoNTrN73ux3JuEWaCgiGFIYwsaeVY2ydWDUHa9OMElpJlNTmD2Wo0Eo96cmijGicViIgDVC4O2aqi/",
-	"xFVex9gHwy2HTIViOcaNztxLMFd+q2QRdSpApiEEgeF5gOgDoIJRHj/UNQB1N+40sqXYCUOIEqrPEXZe",
-	"0b23Kn/PjX0G7392jlQxViOBAggn0T6u1KsRpADkmWGGxnGVKKG0uu3g+X9Yjv/KoU8pmtmh4NbPa3JK",
-	"seDSmVV100qdBpDtSWX5a8Etzqj7dmMrwaeUJDfOEfGf44bsjCiPZ24XmrnRoB7AVFAGw3QbfX7ntizU",
-	"2QGYjypE4WwHqM/DlyCyhyoYqJTlrXJnyBEbET8CV2KR2q148xnKYg/jSBaNwh2cRyOw4x/OOYRTqQ+6",
-	"xiJ3HeopUr8eZ5MVXyxupGf4IU3FQVd+EIXkN76nrqVpMn/VdbiNq2UPurdo93SetyF86qUCrdX2hyb9",
-	"P/ygPaVFAfMg7OLhkkFzZPUM+rqEX32vv+gPG/IxDTaAdGp0qqGTMLSwQDsVSO+APVEvENYItZuBkqIv",
-	"eDWanIWv2CD9JzC4Y5b/z9z746B31JJVc4jnjCa84qN1DTmRE5vuzNkSlKbu03mR7tPZ/yc0079/k5/g",
-	"M8xfffC+Y1DajA21nXRmkNF+SI7QFz+dXn74+P7sBrjQ3p6cvz97k2RDizq5UuNLCqnbNqAuN03Rd/uf",
-	"ohvxxXrUWKx384SC7JQbwaZAtdG5tH/d6oDJkkYXr0rpTBiIHdVtnm7R2vGj3Or8iV1KZBCyYUCZ03fl",
-	"3MgH0Ryb0osBO6EI27cvWAFxT2ibzt1Y8v+LPVGv5Hs5o/5A2MfRew1nTFyz3uGJNvhgep26z8WXWcll",
-	"d8D1RpQlake0YqEcaoEIPQgpE/juVws364YidgWIZR6FB2+AXlnySPF8h+rVW+WMZIDQc3Z4aMyeCoHI",
-	"GBlWCgPW5HAJujx1NNOn+WXrV5gkfL0hcaX1rrzZQMOfREEH6ps7rjIPeV03tsfbMg5Nh5pYMKClcbY0",
-	"sN3Dt4riqHb6nZHv57r2dsiPgPf6iHYO+ijvrqUFpXGDu3jvm/yde/nX2bpnbprU+qA4gi06MUcGY/JU",
-	"9pkqP8PVgiKwWjofsYvHfCQ2hAFAo4+h8kNZv+vQ6gFQLF05IdTOhoaul7rlPfPRHTNIx2loGG9xEL22",
-	"GUBc9KrPblq7rbpBssFiYyOMu6OAO7HixEpUh9ozwBBh8k7pCktuUt8wq8RYfnmcrXAl3G8jJLRtpLKk",
-	"/Zv2Ep7uw76679BPff0hTBTYgl0BzIAPZfYawaTdg/Tuo9G8QoATv8O31mpTsa6I6oN4ykDwh456VmwB",
-	"HfGy3MvcnZh7qB5AsOQ45ksQURun6PksokadzRM6/8xtLrTZImypwGkaxWB9fy3YaRfACRXAaojs38Pe",
-	"1PA0VJuEqQSjmbTY6hh1zNa0qQgsBdSqAezTWSbFVCppLJQEgLliBOBs07eljDpvgge20Keok/WPP8Wj",
-	"uX+p7HphuCaO13006ZERqMQ3JszX9oLUVRKVwpMJVT7ALYVbHwnLzbETGKnuStEsTzITvTCBbyttPbTL",
-	"rHoYD+siG30Lra7xGS393ze6EXO4Pw4ap+PMSUacEKj1UZ9NYK89Pnv17EDQ6bjkzAzYCTHCEJ6XEsdx",
-	"qNb5LuBATviD6IykQaPl15xJGPzTvTIFSeJxB4zwFDowM11zgtd8rSGeIj0blEBXASXvqxU8+NcPn7zw",
-	"oY31zR8IjHaB4JwkyyCzgNdlg0dIeH0mZlLqrGVR5fIDQUU3xtmGfG/zCKwPZQKmWqvmM3ZUjn1xEebX",
-	"pDUshDPcTx4QMNIHjbojCF6VWt+bW8Ute4kFds2qT+gZ5ks20WUBKU2K8HgOKTQIlsICWq06ZkYIlmOW",
-	"RBQ3ek2QYeuw699S8DBWwn0CiI1Z35u93nhqZxixaRVsY0Ks4igkMXDjbVbH9+DeATtzu43KASCyxUeW",
-	"0CWx5DMj5r+ApIsAynngDaT++0KaEa8K+HcFcS+AsaF0YoiokZh7aPek0enetIOh8uRmwv+Navxr7dJu",
-	"HI7QrRboADAl7WE45mZ/OBzhFYTEMTf72ai0Obr71MB/RJJ6GgG0t5Y1jBlWhumKINW4Yfmb8+vTk6s3",
-	"Z2/yzDc72oorg1hVkbXYPEcR/d3cKqB9cJsdgNigRykQK0TEoBlVKmEJ81BAoY0nSMxa1fqpDU1fv9ri",
-	"sX9f8g2+6rIqRAUP/sqNl2+8FjwBv72fPEMbpl+MfQjzT9J3281n2whws2GgKcKVsNVybaPlWFfYTjUm",
-	"w6inLO8ivEC2QBBikfhmjJdG04kFjrPRWPm9aDhIhKA7YG8C+y2UqCBVvrLIaAHvHSIgLzA836orqGiR",
-	"dKaN3Fe1S/cxMRe5Ze6hxdzZkJXgxTLdi2yr5dfYH1fuRb/b7nBvl9vtjTB5yKi0j/Qu2NRqiY/c1/bY",
-	"1I4aL+7Xam/rRLWKrtlfL2ozGBVaXxPdar0P0p1bS1bXpnEE7693Dc5t95lBPTXO5eM6P9yywz3rEovh",
-	"tbBNGK8DSFHfBhRU0uBWnazh8MajOrwzdVwDEGONmdjvuP4jSeyT9NfBidkS4f2dndQ86Q/Q/YnfB8iZ",
-	"S4sqElvqM59EUGIBxIOFx+1EyED8wbcRPZNFXsde0qRJlt8DOi8kD28VVnViIWeIUkP8ITiJ+CMUP0uf",
-	"rGqFtdFvCQkKiZJMzBDgUbExL8shH90fO28yAH5Wwn0GgPOKhbMT2j26nBlhbSkKv+NKjDwBEwX+JTIi",
-	"GNS9AMbZMcHLRxe6i6wsy4ACnLV+nfICDqgBu4x2XXTct+1jwGEjbq2A4Yj7ljdxU52JrsdjNxeFoLbJ",
-	"zbt3xZT4b793r5Eqovmex53tnga6M7RyjjFCXRHQDLboANIt9a8iHkHUNGSsngGAJN4UCWUpjY1OikIS",
-	"UDVITeEOV4TBRfkPLGtOaKC2kYIPTooRmlPwyg7dHk3mgK78xz2ppQd3ru/uoenZa36cGEZ9iryaq15N",
-	"PrHrDpmXtX2pUF53sK118oeKkLpP6BMZhcnY2wphUouqCKOFwSlfbwl2INATlrB0rgL1zrmNMKoE2rcs",
-	"dAv45ryijpo5dTqRxupqyaym1t5WNBLibFeIW/kkLtm8FDGXeR+X7MVe396luRHw252AvjAr4l0+u+F3",
-	"XQ+ny57DNb9lB+/1KAANrLs+XEcDelxEDxaOSHL6yBrW5UU64Lmb1jUxD3wDZmmQpnyB+ns8FpXJkA0A",
-	"IP8hbUPYZelghxdiRHEjIXa75ChUjEATuzMK/B8Ql/aqZif28NiUwYpptyKKhCyyKKjXblbNlcgp+CeN",
-	"b3oND4A+OPdqMAf13FmVRzBEIhrC8yp8SIsrGWiqwXSblXwUWvw4W/BKgbl4BtM3XHrkeiTybIzBmYeL",
-	"SgK/qPsg/SAq+vdR3d0GlLQVW0hlQuPtLbGakusVWo0R0pY4KYpqeTVXeQjjyPA2xKITZUHdDXW3JXxN",
-	"e7ZDy/6tgp598+dvfx0glt0ADyBh/nz4ax7ZyJDi4w+CvfgeWNdShBBOFP2581RqqAFh+5VDQ+7T4P2i",
-	"6IFXpiu20PPSKfL9INfd+4qLocB4YkP2d1Mf4ovn20zakGd1iT85R0SOJmPj0qeRndBlgKDCwflxuwXK",
-	"hRFLGr+/Bo7GmD26E+HEPXLuW/gwpKr8eHl9w2J9l4O/ZzKGQdQKatkXuFVogQLtBHlt4ASNKz3NIn4T",
-	"v5OcVnFeFScOTtAKt8qrhX/MERuQD0uR/1O2WvQGX0K0g7aj80BXtt4bTyihb2ju1p2YoD2dhvcTvaca",
-	"dl1ZOFHCO2oZ3caSqsVzVgn3x+7z7X/PizvSdCu4P4EDIBwWRIjvDoNCg/zwouZ6GApQ21NMmCKQVejb",
-	"HrCLoHVvFZkbRKkDLPZIRWDlVBAC78IcsdxWczXiVhQ5HlAUZ4M7UC5FUmDow1uG1xMVN9K7ficcUGfl",
-	"0zJ3KlXQo3D8wCIh9cM+hPZGlGWo9QkTHb8Q37VWfLdBBUW59qF4NHHW+Azw9jpxM9WVWLX/8SnB/m8s",
-	"1Kv1DsmdVns5nd7AEHawZLPOdET6ew6/nlsRYt4TwUs7CRVUQYns7G78treERt/pflS6IksXlF+hqWzi",
-	"vEDYQseBMjcc93fCmgZrrudB82FIYnRpE6AN2Al6E7cqH8tKfNCFyJ2iNrXu5kosCAeLD0u3VZyCr3vm",
-	"8vPxsw/cjiZ5+/R++UNWr7TlAF7DFeIz3yrvO7x68TJJzjQras97I8pF7lY/0PD6R4cUidsSUXNRG/HC",
-	"f0GjQCZZC/PHCAAc/i0FAPayI9HXwk35jYk2w262OaHYbmCxOlcAHw5Wz4vviAbJPJqnim2gqQJf7Cuw",
-	"VIHk8d78VG4q1rJTuQuenpuKzLz6CC+8xwSD8A3/T665W8JUSON8mD1n+Pw2/MYEtgPLl1geA+8rcCJa",
-	"WaZUUtdd/buf+38IbfIGJ+NRsUFc8zlO1FOs+kjPIHvq1zkLjnDBbg9O3a96zP7rP/7z9iCx3H5g6QX/",
-	"OvFj+IK/2fjxGz+FjxcTsJv2Dpu8YqMdo7OFGQ5MZVOAJugKz/rlVAnkKBUadX3VCF78dy0CMRm1HyVC",
-	"CahOI+QnLYgaFmDmKh9wASRMVmoyx9O53nkp3tHz/+bzlae9AWH2CAeTRCelIk9c+s7Ojq9idsRRvD0q",
-	"F4IKiOzswbo42tbC9RVgSP44wS+MeHyFsJeXhucenm+071OnZ0w4pvn1pwmpbGyGx99r6cJwsZCQ2NwQ",
-	"LD5RtyoGQYqAXbDcjGDpsQycaqmOYZQLHXF7LqQq9AID6h4TiTjfkP4SOd5kJTx0j/sJ7xrcqjpm7Q+j",
-	"9bHmMwQz/+8ZZX5TC9z6vTYUjBcFiUElpvphr/tNjiaBYgihdui9vIhf+RR7rxIjrUZy/4aeuTfstJSj",
-	"+3d6bkQEDxakvqbt9eUIaAOi1EKYtc2hQE7lCA75jCFKBJvy6k4q94pb5Tt+oACSWe2WbqznijyRj9rY",
-	"u0oYt81g10KMYMIxDAlrQAUFQzFy2/FBIs879GX8ZQ4NkgvIfQOuPje3igCxjxk391TwHNc3jJAsuUcN",
-	"JK1En+DhO70Aq8pq6MYFSytjKgaj9zFrTkVGXQ12Pu6QaEEG0DL+RU7n04OjF9//AEA59K/QdSeVFXcg",
-	"WU96LtLsyM6yzXcIPbv06eb9hHHgUXUEL6JobB0ntTQ/apu2Sjrjjbr/Suy3uoIQPIH1Ua4bNA8VwVBq",
-	"wznyRFZj6qgWq+Gmjc6o7/teRA4e1Bh7HLsxl6Wh9qeM+Q/FbhnA4/a10c0gEeBdbywe/rt3B94dLZc3",
-	"31YJ6zrN+07BswJFZ49ydy0AecipXsp7Uwl5o2fOeyuCl024SA61G8/mM+zcQy5ILC6w0IRyQQYTZObR",
-	"bqVAFFk/Q4HIQzNehSJ/p3+rIlSDeXTnUI6yUQ7du5+45PLmdzCU3DuRkrGrMPoXLJzDnkVY1QB+sbdC",
-	"eQCmbVTLW12rZb9Ij1K9caTDgyOtyciH7ucWdtZI63spMibHNQAq5NTTSfprelOfPP2F9t0pBnCiAEZN",
-	"LUMRQKR2roV9dgoj2aR8roWlCx+hgcRoDhT1R3/+tbF48k4xPbf9YKe4WmrgLO+sAOicrP2JuxvyeaeB",
-	"4fmyoSfCra7vMxceHw0ikPuexxNzD7xb8eu3ndO0Kn5NAG9eirO6K4QkOTRBYYZ8xCvg0GG/VFrdBWAx",
-	"Q81aWApMnFbCsDtha9/21eGLwa06gcYP47wBXta9VYi38QXhgYGkRrMFl/aIvXr5I5X8QifwM3hAEmof",
-	"695jKdm/Hj6tRCGUlbw0fyDYt3Ub0LOD8S1h4LzsRArxeSHNrOTL9cTYnJlRBeEQG3iAQHN52T3aKF9Y",
-	"fIG8Z/iIqXO+hkjH4o9sXToPzTm2g1t1bgFyiIKABrnjePQkCDkfsUo86HvshsfEA4R6yFQKpSV0C5Rz",
-	"fptFjU6+wRDgjV4dvgANcKs4G1Z6YeLOKqOnYlVh3wsxQ3fhCKhbE2IMYaM3NNNPhjnhnn7jPrKfGHfU",
-	"jfmvnsQz/Yc8jN5xaJf1Awb/fYZYFhGA5YatscmISO2ZUqr77g0DHCzAgQXl+xC9AyIVw/L/kYcqAanu",
-	"fXUpNJvOZyk+0UKI6Xv3uqeRGvdo5Ov6m1N9WiFcEMzkLvrPzmfdi4iYqKjUihrKDxJdCHEZunTRIlS6",
-	"iW1KbnJsMSbKytP0MvbT7InW+xqe/YdfauiEcJMFyazmxO6w1Nhw2Uk2RDx6Lw8PYbcCkK1zDrElupHt",
-	"HPGyxF+dd3mnnCdKeHeFmAlVCDWSwhAaGdQ8QkOTE4KZ0LMSzT0mVXarVLD+64eRWIWwZj0O4savxee7",
-	"w2+PWf4cXvJvObUVQUgWHusDp57eL13kde3xpZ7O/ibU1S6yqogqziyNFdO9gYHY9PO3bsXFqzZmyN/z",
-	"uwwCELKGTfQt3BgT87mdupoWR5TVSDONa1DavjHUkkOsbUDAhe0xzjDj01kpbhW66VAaCNC8VswiLN6F",
-	"rpDjWFpDt5guiYAh1en6pxOM+EXdaDyXShAQ5+9cAvj/sHc1u43bQPhVhFz24s3uHnpJT0XRAgXaHFIv",
-	"eqgDhIkmthqbNCjaWmOx715wZvgjm7LkhMrPYo8JLFEcDoecmW++4Xg0rxnG4XsQf8PUy7pL2Kinvxbm",
-	"ClknamIFnbTYqGjP09HYG2FDngc2ewxU3hV83jCycSZdDI8yV3MwE9Iebu+5EvUDlHHRDDJZHEk/Tt1E",
-	"Rzrc3PtfNg+59xVdhs/AF1N7q87iyBJfW7Cetgh6vJJhRD9b4hFv2MdpCqb0kzeN+8E5DIH8kDxCr09C",
-	"DfCWyUcxgaMkGAx4Obr7x3ZFjf4wNTnfDpp3q7bQOoPc4eP8GjR92AoK7yPITNcRvpmyGzbGnr+E5gSX",
-	"91POoJEwUEZjJ7Y4Bhw8BxnJLksW05EK7Du4vesf9myiQG3f99yqh2jthsQOfIglV9HZFX7EY2b6aFTb",
-	"puYgR6dF+4y/eNMGzU5hiD1DYWSzW/g2a7bg/UpUSxdVjpaVhH+6/XJFYCEiGtqeUGawQj6LvbABtzIB",
-	"U3M8EGSXEbMSG8+G4duf2YSFMQ83shXcm6Va2dBSDdUpv+l7a3aP99dhnJHXu7JyBFpK+mT01LkL7UY4",
-	"+DsXGOfQUEd+0SviEIOMHzJGEfCJMu7OAKan8/H1a3m+Ct+TZZmvwJdqkByh/jHd7lBc5gaVjJn1SB+p",
-	"NFOLep4gtQSXIHlazW4xqGSXFes7Ltm1M0Q47zN7uH1b6nVAp7hd1hOPg5DryYeWoqRPvVCNTLlRdCmJ",
-	"Mp9FKXYYxSECRrcnoy5gFHwxx+4uPok0KswCR+lQDcx45aJJEvg6e6VjtDVpnody7KHkTlz0Vqe9bMa2",
-	"5/qQTAThPX3UxneX0PgRnpI3PtDFHFAxwwub7ng3ZFU9kuyYR/dPgJu9YaeOZzHEr3NSyVebtkfyFa2S",
-	"X4FBzJop+8UTG2kD8Ntfjv3STa/Dbro4vD9VQ3gxise/WW+t8Ys7RGFiTKf7Xa/f9kugtFZ8XjB/mQYG",
-	"LKMD9vNR3jezgFWXUxZr6BBj6b5nDNfscQLt9tA65/bxmXdAXr3P57+dJvDReZqiYlnPGdrJ0DQp4Msd",
-	"rI1vl8NivShuNnp5MyluWGoMabAXrErOCTOEDb13MxkxORXNAqQfjtzGh8ptsPPiN0fedLcEoalSZYry",
-	"KeqmMncLoMidLyC4v/cUTzM5pr8Y1Pw7dhl5ki/hNb7sKZejFqesTL7zqp/2ab8FszAxTMTqGnZE5A58",
-	"FSugqVYwcZXNyMvfbgxwC3MhkTtKMKzkXR2/F2aSiQR+IkIppG1WCityDPcGX2HTjOFUUrz2z8EmtT/U",
-	"MESJFdRRRAlJcgRECXfNQYS0ippvNBA4eLvwJaMdM4faOg6vlGP6Vg3R+SJRjN3ucasJpoZpFRI6KQ0k",
-	"nHo1V5hXbN4CHVUuCzcK4RBTcNsTFrcvkzqANOfFr913isrYq0TcRNLUockQQplcfUqLj4hnNJP9DSbp",
-	"kR+qdgJnUS5N02AqDe9parlrqrVaYWa4UJKbuwC2bGIsDHYzoMBjICMVVjdX4KA/vk7VUwIlap4r7ZSH",
-	"Efk/VOiItdJqTQhxljP5JfxpT1coZYQZSaH+YuQudkZjHYrwmJWZUEqAqpd+V7q4UVvQS7H+G+6ULOsb",
-	"urM4vOYtGj3TKBSCMBsNtb8BSmhmMhqF/81SQzBosu3anZCsrNjiwl4+hdwR+fkKhESYerJ4HyV3qMhj",
-	"1DLYl1/Z8V6CsRbnWcbFM4muY36JXwNtLbr3effJaFwCKeIAB2EOyOZ9pgAs12h1WfPNdC9C1epS7OwL",
-	"lfao2MlM+r0zKeYboYmmx6o7hjEoZSeVKajvYMQ/0ME5cHBVrWr8RLxnqC66gWe4PYTy/97Sf2uKXCV0",
-	"GXoUYxuh3FQAvNh9Gjm45r9dXfSVAINnF/9ef5t89YVD9s9r+0O9daq70cuzi7MPYl192H5CNeXvSV5E",
-	"mbyfWGTOQ4yHUNWH/fLpIYw9xzQWeCPl+qBSscJTHzB+IY2QfCNo2NP5uTovPl/9id1T0Ja8K7ZiuWFW",
-	"prYJoB3CTYYmhcTqJw2ijAb3K3E4/NQrPXJFYHKTl5IDcnhWuV6TRjlFak+v3RnxqNz+25RziB71jD2J",
-	"xy6hoRz6OkRNkHterQnp596xBZmUrvXQ2ZWoTA3Le+TCVZWcR09zmUfqq1WrVDh+hjUwLVFWhWahiJmK",
-	"SsaixynzmX74AXZILLfWaq7FKlZLRs2mv9SxSlpljDVvg8HC62//BwAA//8=",
+	"7P2Nchs5ki+OvgpCZ2/07jlltux293ZLceOGLMltnbYlX0me3r2jPi6QBYoYFQFOARTN3dsR+zT7YPsk",
+	"/0BmAoUqosgiRXlm9szGRkxbrA8UkEjkxy9/+e8HIz2daSWUNQdH/34wEbwQFfzn+S2/d/9bCDOq5MxK",
+	"rQ6ODm4ngj2KykitMjbWFcsvxi8+cDua5IOD7KASf57LShQHR7aai+zAjCZiyt1j7HImDo4OjK2kuj/4",
+	"/ffs4L0ecXxq+yW/TkQlmJ0IpsSC2YlU90yabZ9/I+yp1g9SpL/CCOO+Yrun/p4dzHjFp8LSLJ3OK6Or",
+	"9BtyJb5YvCBnegwfNOP3gg3FWFciY9wwadmCG3YvHwUMRbqb/zwX1fIgO1B86t4+wnfE45ryL++FureT",
+	"g6NXh4eHWeLz3+k5DrE5sHd6waZcLdnE/c6sZqXWD2zIRw9d74crG68vxJjPS3tw9Op15sYip/PpwdHL",
+	"H37MDqZS0b/CoKSy4l5UMKqLM3c/vGXG7aR+iSzWLsRYV1NuD44O5nO4MiFOcipteiHuK8GtMJap+XQo",
+	"KrcWQtlKCsMWXFlRdH15Cc9Mfvn3h9GXv3JLsOHLr1S5PJnNSllLfeqVPLokfrG0YmpaS//y0M1/aypg",
+	"WBd49ctINHhV8WU9EmsrOZzbxObIH8Ty//3Iy7nIM2ZmpbSMWxDesayMZeLPc14aZuS9OoI/81JU1jA+",
+	"1HPLxJfRhKt7YZidcMsm/NHtZGkY928csGsxcwtSZIyXJZvOjWUTXRaDO9WxDuHejVPy6vA1CmH4w9oJ",
+	"etU1P6e6qkTZoZ9uuz96Ie0Ev3dUP4HJTgmLrroourY4rnP0US9TG8AN+1w9ykqrqVAdW0HUFxivk8Lo",
+	"uwYZ3fScMnn+RYzmPWccptgPvHPc/oH7mNq3lZ6uDsz94kcGAj92+sttGF0xPraiwqFKZSxXtmukY/fw",
+	"pL4ruBUvrJyKg66BfZBKrB+YHrNqXvotySvBpoIrC+e3E4ARL0tRdY1t6p6fOBSHWpeCqzCOa03qJPWQ",
+	"SvfZvU8Qnut52f3yeSlaIhDevuFg6ffyG/EoKmmXXQMw/vfkEP6hEuODo4P/8W1ti32Ll5lvw5NbI+ka",
+	"iLxX3M4rkTKqeKyoxlyWogB9BYYIZ/eVns+YmeiFM0sGDNTFdGaXTCvBnPgWBkSGpMrd6rYiV0xUle6U",
+	"HxPG9IzLf2N56iz7lcYobRZtBjenS/dFVrDh3LKP55dnF5c/Z+63xUSOJkzpoS6WbMINGwqhmHXHU9f3",
+	"wau3XtkTNxwcdr+1vRVfUkpdfLFMKmalLYVTOlNhDL8XGRtxI5i8V7rqNnD+vMaq7NI3t3pLNYjmbi89",
+	"aPWuWvCTqgQveoysVniwvEpb5u7sGtEcn7tW//2Olqsw9o0upIClvxGlGFlYZPj3SCtLp3Jk4n37J4PH",
+	"Xf30zTIDT3ZfF95c28z4FzPTyuA4PlZ6WIrpmiHM8Ir/td1Q/HNhDAlNsxDKskWl1f3AybdTTKK4UHub",
+	"ig8i/WrtNjesrIFXMgl+VeTY3gj7onYMU++gi7+tPcjf4V30bncbrIT7j1mlZ6KytOp89KD0ohTFvShO",
+	"bF8Rzhr3vVkmPM/sYKTnOGfrZuVXqQq9OIVLYXJK6XTdptvO6Lqb+XTKKzhsQKV/5NaKKmGPnSh2ff6K",
+	"iS+zCt3oti35jcFDoVZHXBV4kTYCd2Ihx2NRMWf7OD9YOjvZZOSkmYz9ea4tiIZxWkQqtphwe6fGuizd",
+	"GWUnQlbkk5RSoT+dj2VpRTWAl3/Ad19qCxEKYXJm+YPA4+1CofOizMINQldwzIGmyNjCRyAqwZzv4j8D",
+	"XZSVtfFfDSJQllfjg6M/rp/xc3/H779lKTPdW661zoKRwWCcATxgV2PGGQgFTJ7x8RLn58JNU/jmAk93",
+	"xcQXPp2VtBB8aGB/ug+8U+E7lVbwidEnfarKrgDNTOhZKZgRorH0GRsuYalYfnt1enNx+fn8X07fnVz+",
+	"fP750/X7nBm+NNtNv5mPJozfqVnJR7QEtdlWydSKwPlzYlNDl6XwJ757EY7DTiphnBMK4ZhKcDd1g/hF",
+	"a/fvRPDSHZudfktYOHibM0iZtEaU44wsjhFX7igaCiac7+3c42O4liQPpo0tJssBu3AnltHlo/M3/Qe4",
+	"R96pEVeNRzB+z6UaMGcHsXwhhhOtHy6KnETGjwj0NfzWEPBwwmUHsuhlLJd8KErUhEUh3STw8mNDQ67c",
+	"sjph7lO+McypFiek+Mzjhsy68ePprcD7o6fq4Z/EyPmoX17c6xfujy/Mg5y90DMcyouZlsqKis5KN17b",
+	"ER700syGYsSngj1KI4el++dEqiJM+TeGYXgO95X7c6n1w4shHz2wsZ6rApTNSTx2pe0gOcluNG+WN2Kk",
+	"VWHSw3ICiBoTtpzXqdF4/1Fa42zbxj5iRs+rkWCFFmjyWFGW/hH/xKx2ihN2TO4He6fqu4MIu1tRaNxu",
+	"Df53c0sWej4s3TYJEbHalkTlDhYvynVSJqZJl/bXiXAqwW0c2kEm7cg65VJKY01Yk5SaSa+B0l0S0RJL",
+	"d+FaNTZIbRC9UKJKfZpmeqFMrR249W9KPocUwFZGhr8HDYzWgR4LKEwlnCxjJyZDUeoFzHrQkukxoZvd",
+	"R0+4Sy/BwO4z03wqOl/4B0xGrM1UoIaruDSiqOW5od2lsj+8PlgN3LqXqKHWD8lzMDFYunx1vKSUyK24",
+	"pqdev3fvMFH8oG80wGxw9cN3fmOYNGaOBzyfioINlxkbCiMLwSIDHDYLxGl6ns48OkO0EnfK64NjihvU",
+	"0hS0EyptChikjSnjXfn+3jM4v0lNMu9wC70u6fAGvYW4qxYJJ21aZuhnOnmdr7KQYKwxPR7DiTM3AvWc",
+	"GAlnmruZvtdKhGNQKqbhC9C3xXCN14pusG6EC2ds3ylvQkwFHvZ4MSr1piXB2UxURismFB9ixFA0TYPN",
+	"iZjaIf0jZXV8+C3s+ubWzRrxMYqm4JLWx0SwsWrb7rf2uf97hn7ZycjKR9pOTf9sOB89CBudsOuSNhld",
+	"njiKnfFdlj6qqu9BmCCEsBJX9JolcRhGb2pGfDJIy5YidRS95aUR0dbSZeFMfh8dR/sC1bco0tI5Toay",
+	"66wr+lT48Wwo7qUy/U1hmJPuSFwUiCaFrDRkeBuzt27rX89LEVb490SwLBZACqw31z2a3nqN/cg7pQq8",
+	"arPe599h5ccSZm77G2dCFbvd6Q2BHW7t0qdXM6c9eoTZvCksFROPbl2Tx/C6QbRW2E9DmMlmNOUg+tzO",
+	"pX0LQYNut2Xs9lzKVanBAN4OdyeG+2+cCwqtD3WxHLAziHe4jx9LURa4WUd6OpQKDmV2cnmWkVGO2Wk9",
+	"BjU+XLKra1S/LdFr5ZP3E1Pv7z7xOIv8HOnY/kNpJlI3z0H/J4tmTvWrT3Kcxdznd/lToJ9ar10yAkDQ",
+	"nmidLv1f/+fG0w4Osg3ph/5PrvQaiXzWpao9oP3kF/u/OfYg9plY3GIEsT/y1Wfe7CH/19sC6Z266z9+",
+	"q/tvxfgM3stm/L3rXPy50vPZ3i2e1STJinENuWjjDj5wXY98nJPcpcKdiiU3tr9Zupph6fNSDcZLfG8k",
+	"RtLWgIrGJUovGrK0Mpi2td86xzeNLBkMCfmh7tV4uVf7E7yEdIidYtLoR6CfSeYRggzAg+u/dpjV6LUr",
+	"/2KGcTh0dlq8+uBYc7u7aLDZBV8XXUs+bzUC0yO01IEk0fELwnMggoJfz84hNLQBR7K6Yyqhin67duIR",
+	"rvR8hCI4f4OPJgB7DbY6N5a9ep3FfjTI7D49+VpbP8XLwd3dw8fJIocoYBf8Vg1b6be1Gv8jxeVbWt9c",
+	"jROBY1CFvOX3HENWMJ/PbnXef5+HKe9/CuMJlZj2GnudRoc3olTwugy/sHNqtpmVW+8JTrRz9NDgQEUY",
+	"wWOGSyd5asB+lo/OfTY0YzCPinFAeWTunHkQYobBOPwjpoBwru8UPBKyVCW3ohqwN0v2URt7XwnzjWGj",
+	"Uo/a0bt9r8PWS+BMVl6NJqJI4omcSOEFqCqYFV9o7u6184wV46XTG/eTGlcvDTMTXQHoCCLQR10zj8hM",
+	"At+XWj+I4k5xO2A/a/doQPHG8P3+s7eTaNWQnu1CEOcSQsC5LEzuPprQD7Dl2iZb7UE2n3FRCGXlWIpY",
+	"vpy1bDQWeMxVoXNMb04JPcFkIaYzbYWyR4yzSthq6aHPghknibJwf55XPqclzLx0CgLQBmQZEGgKHu0z",
+	"k1DsAVnrY3wiVxjnNn6OfO6ajbQal3LkVk0oUUG+G6PYEGLqFa92utHHfjYKOYWJIB1unuDlYbGA//fO",
+	"PoPTFR2VJ07c8kZIqh2UQ6FnTuZPVnB7oEbAri3F2FlwWgkPIiARY1qVy0H/TdEh+Gm3LSePLAfzm9AY",
+	"zQxkBp6b0pj8zce6OptXYEFTlDdnS2GPO5GcQrmD948H9KaD7ODtxTX+x8npL5dXv74/P/v5/OwgO7g+",
+	"v7l6/4fzs2j7roYk3PJhIuaGEhj1KsrpTBNYjDtH+MDqkZHqW7wBZgeX4PyxE7dfcMtDqt9dxnK8PbHX",
+	"0TAr1qLoCfNRCR+F1xWj+5iRaiSiN4VyJVUwzsZQkuUOHH+5U7nlsoZ58hbggQ4ogg84s0W511mt2XQ+",
+	"mkARiUJNjdt/ypdYOEKvGLBLQPXJ2K3AsYHtYWwl+JTKR3bYkq9WYcXkT/U7/CgzAFEyY3Dm12IX4aqT",
+	"evlXLL2ONIS17lhLgVwFe3d7+9Fr1AG7sIZNBC/ayctvDASjYW8XohROZxo9JWCJL1ioUUfuSBXWOgP/",
+	"H787ZAVfOlP7TlHk4Z+OvXa3zFj3I5ynToWbKNOeCF0XtFs/NBerH3YE/ISUc7JsDH5BiQeCQYoiC86G",
+	"EaNKYPIhcSIoaSbp2ESQa1kKNleFqNiCLzMnzwGKNav0SBjDCrmVk4tftzEnWQmIFaR3t381AQALwWQX",
+	"fgQEZWOuDS9759yICFmcfjlkCpXbwKSoGiLXBWOBB74jF2n9WKJrMeRX2e0QMMZyOzenuuj4AthDeFGM",
+	"N1MERUR5os8aJNEij6Iq5GhzrAJ38h/o6rYOIFmIv7F+9BrN8If67a0D9dPl2fn1519P/jU/8hgMPbcj",
+	"t/OXwg5Y/unSHXqX4WeFTvtCliXqYvenrIFNiOXcbQBjtS6YsbIs79SYNLxTBk0gY9DucB6Dpcbys/P3",
+	"F384vz4/y48YH43EzDq1n1+f3167IXNvkuB3wjPMfDQSohjcqfz23fXV7e17uBv1EaEmuHFGDnoQMzdw",
+	"eObbTzdwqbP/3fcpOF3wtVim4OG+LP/56vK8femdomu5Wg5Yfnl1+/nDyZm7TOlg1AKsQyhbz1mEpXAX",
+	"upkB9aEswZICVtrD2Uoup2G+7hRMmH4UhJzxJkxY24PsgJbxIDsIMwomzO21+zXME/wNpuEgO3CfeJAd",
+	"+M9YtXNQwDDTB0jqLd2UE2eq49UM/l/E1aA/X5+f3J5ff759d3KZsZPbz+/PT25uM/b+/OYG/giCeHL7",
+	"+cPVzS1zmwkPr5Gc8tKjxZn4wke2XB4xp/i0sezlj6yQ905OtbpTEPsBxJMvxHbGNNk0iokvuEPRr37x",
+	"8kdmNXv544CdqHqoLDZjQCPASrl/IUKZBpOxqRCWNhG+bpo6Ah/EMlV1s7YYEQCKqdB/S5kFx6ueeV7p",
+	"uSoAPgwGF4UmcN5qWO1Cz0sAZcAFCDJaSCPIJYxAoWFe4inpAhBryCN4kT3//346eX9zkB1cOFE9/5eL",
+	"m1v3rw8nt6fvzt1/xULhTHKSioPsIIgF/tkJRVJioYK5A0QrvqDbgMNwUtAuZ3C/0miysLCkSFAEpdEq",
+	"2LnwMPgKkKiLy0Ezn/kyVaRPYzTdgzR1RdrKjIM6du+9uCQHLbZ+N797U1VdfB45SYUl/G0N1JoKLc2g",
+	"pSv6uEIIvQFPaF5Ie65stUzlndIZknwEBf55xvL5rKD/QuvW/ddQqgJ+U/BfxywnHZ3XgGzwO0RpYGrR",
+	"RbETTiknWWedBuncku3igBAvplyWjBeFkyx0V+bG6Qgo1+BTgX+z+gEJINIPx8BN+rdfZCoynru3uK+G",
+	"J7v/mFX6vuLTHJRW7hzKITci90KN+EywGdHaGbpjR6WhvvQ960Bk/hyEuKRTq+kHjdcCb5AGIpGCIFQ+",
+	"ZOHWFgAcHB38ye3Ua774EKCE/fEt/W1LdH93+JQFNxlFfFF6IbSCFTTBAb5BfwXxfXzqXBk4dyZ6oZ7v",
+	"+2WxQ0IRx9AhsfijF9mOn33uavXnmajWcDKEn/HUlYadfLxY5/50DPJR8jRxCgVInbPHSU0ceSKZDPdw",
+	"xmbcmIWuioyVUj1kzn9+MZ9lTMtilDFT8tFD5s6QKVTEVW7U6Z3/KHlHTtA2+Wt6YHC5PYjVhddZ+K2Z",
+	"16yN9Un6GU47pxMhWyYNajW/l+RNarBvBLfbhdSGgttEQA02xSMvN1fmzJWVJVXifQFU/GDbypj257Xe",
+	"nfzQeflwDQH2rjOzZ1kGLyvBi1R5SDtqaDSji7fGb2ZxgHLrBP14blKhTRogAN4J2RNqnXiJ9Ss7jHSu",
+	"Cs2Hpfjk1nUbhA7ohlSypWnS+bLLNRUpWySJw1rXU1yvaT159fjaH5gSrlN8Ul3J3pKv8Pctp7YGdazu",
+	"JSpjJd8pCz7dq0MoXZAVkwUWs2yNHu/IVrZnEr9qbb78lDDkShhzAzGj9KFBEXfvuIY0WYspCcp1M3Dv",
+	"QxUYGoxlyaxQXFkT/I0Qa/fR8Nonye4UBG6wzpWywFF5qa9tTTikNMSiE9SDYwIFANgJf0P/KOdUGkPY",
+	"nFYqMzEb4EtR8Amn8ZgdUoqvLN3OWYiy3GFbd9QoXNe1CQEespjoUjBwndOf2++N8JgbqUYJlxT+jJ+F",
+	"6Woo4wkZK//WEJFcWfxojIPd0tQ4IfXyZLEsJIUfPK7i1pk8q0oBo+td6CHNjFAFwB1O5naiK/lvYLUd",
+	"sTeCV6Ji//Uf/5lDnIICC2DlUilzEhzkR7Fu4+NQ2x+Ot2Z+xB2fCilyvq6wmaIwzWkQzvdrh3i+f70x",
+	"xOMtyJVbf1h/a3awqKQVV6pcen+jNwA0nhQcdzSO1LR4zog3UD+zKgMh6ZI4rDGKG221OmDrY7/bbzHE",
+	"oW16m7SskBjfwneBOxz+FEL7W758KgrJKZm1egRARgydB/w8ZxkaZrV+aNWGo02AVVw7GI/Zweyn7z+Y",
+	"jp330/fs/+UP1fDJ4gtE0Z9optarHRZindB4opH0OGvnnqtQw6q0lWMCyZpVG70hbrsJyjXaRxAQude6",
+	"AMmgjIMAfaXHFnFa4IC5YxRKtYGPZNDD4vliSRhPOg2fLzYkOZpsKU4m9GKbsxZgOcnD9iR8VMiHzkeQ",
+	"yzGajXm1+VustrzcNNUrutbdkzVkJYxxg9jMhCqEGiWCgmtywUrb4xpeiiErgRnxdflfReEHYkwxUGVG",
+	"hpQ7GUs5epjouRHJuDPYV86k7qDKa+T5qBg23JL8eGlGvCrqGrVWPWj/WjJCaWI5GfO1ETkmPPMslrb8",
+	"7cnF+/MzQJW5R+fn//Lu5NPN7flZnixEc5t0n5UvnVWqZHisZVjsuz24adXNrbMfLiP9c423buBt2389",
+	"UEhhNx65CmWCfB+hmmAdIclCC7gJxwSKdjkgl6ZP9B7vAOmuR/96dexWd69nB0lcv6VslNvvj9qxayte",
+	"VYWo3uhUoKQ/IrMf7rC5+Z8Xebjuk0VxAqZRIqShfN7aHDPOCnnvXHdMUCWOaf+41QdReDqOMgEtNpvP",
+	"Np9Hzrqd9XxqOH/Q8qMBBZgbabyhACSqPykH24Vi6u+sx9ah3GclX3b4UcGx2SpHnHRxUi8/V6NqCRP1",
+	"i0icrLJIyff9xLKJ+MJ9At4n2d3xMuFm4kOqD2LpeUCcQUUHrvuVok8MRTddgYJXr2XPCNG+KDUi8IvI",
+	"sEFt8iB2iVH2YiFpTCAVBKai74EilD5r42K8l8Y+NcTeXN1NEa/uMHriI1ezjSentxd/OM/9Aphjll9c",
+	"fv50c54DhNAidka4fWY1KwRcdczyT5eAxWFEXFaJqX4UxTHLP1zc3AACmGIAI63G8n4OID6jvS9n7pRf",
+	"/jrCRU+Hx3hYE0hHtww28DT4LQBOcF8AqBqCytCoIqBNygQ8j+gAN3L7eRcncOnEfQECphAvAW46wOsO",
+	"NnEBrMb2fVb+KfRsa3iBAiB8Vy62lQr+1bEQZvTStM3zl6++e/39D//8o1uOmSetPPg/L/4/fzx88dNv",
+	"/+sfkqSNqriVqSK5FS6sNnma4cv+tkmLPmD194ipsvuCG8tHD8nDt+96tB54C39Nva5JN7BqNvtCxxS6",
+	"srLpKb3VhHdQ2kAiq//81QZvHz5NslpXIlpNJvgw0KzFbd/svhBIy70pHAlgPI2tRWyLclKp0njPv8xK",
+	"rsKubcfjPQS9n8J3z5IqsL+2ze+YpbQfN2lnpPw2xJ5fZoeHh8csx7HmSDxkGMe4fG9Cn3geEkbr2qMr",
+	"fFcW4thrQPT+6/aRxY5n6nly2P4N12K8Jejykk+hTk402iS0YicbqEU2xKmfY8P33Ljr5qpOxvkT/frT",
+	"5SUe26dXHz6+P7+Fw5xc4w3uMGLatvCGayxbY0OuiFrYWuvhND0R5fSuLkS5f8o6lqvWI1bPxffn17fn",
+	"Z0eefDVYLmTxQz05O736dOmvImUgFeNsAdTUdNGvJxe3F5c/w0XIU2wyKhInY9FqZ8r9aV4A/MktFV1/",
+	"p6TBsjQ9txHgApJmbf7bAXtz/q9Xl2ef319d/fL5zcnpL6uvbBG8AmidWzFg5//y8eKaviS+405VwgoF",
+	"JlwAs/tiGgnKT1R2wC6vbj+fXH+gJwhVxGEOGrCz6Hg1dSM9u7g5efPeXV1TBBt8CiJR8TnOCrkDU3cq",
+	"hG1hfAEPZwCL0rJpce1gB8D6HGQHtAi0E/C/2tMFgSOYBkKIwwcdZAd+tAE4DiPctJkEitjgD0EcN+8n",
+	"WkxdfUt3g3C/5SNh9+EmwYP+AGDh3X2k6CHpUzyRbYA+G4qwINIyPRrNK7ODqxqQzutVKV7miUKSXyFF",
+	"WZx3xdMR+w6U/uhdu7MFmMwSJYidJTbDSj8QkiAj2LxBQK4bZ56xXM/tZz3+XDlV7v6ttP1MdtmwRJAv",
+	"Om+f4eV5Rw2XKDsqIJ10Ra8mwni08YT54+FveSjAqPG5gegt+baIy3jdrCEuA1Pghd6M3MOPyHA267ds",
+	"AGFDXcDgLd27eX+BF6Z4+S0WFMDm2oUPD76Vo+IqIT4z1tWAnZSlmz1r6kZfx3B0oJflfiIMVCXcPACG",
+	"KeHeNtzXflCfJg69YVZ+nwitx0b8qVaWS5UwfU+5Ee44sAI362akffxcakTQo6NCRvThXC2pNkPFRULb",
+	"v/pS2+6vul2tNmj0b3BnDNyKeWnWnoXuwoMNNuS6Xmwr4++cvebUmbiRjwKI3ca5fM4PcE6i6aJF+36r",
+	"dyRzQlP+5SxdThsOEN+p8KfD6P82ghqkepbnKm3PG/PSijGD4LnbKGpfaAi7gA0GJVmBTrrNHQR31RWM",
+	"vviqY333MPX+2Fj9iks3gKngyjB0NBqj8HZZH3+kKWQrdBFzJf88F/Rzms8t5dGQjt/Oo3krK/Ehebbn",
+	"H8+vQ6OPHKOUJopGjXWFBEywilBt491SYKOGOjOKbmJtEwWzwo1A9IQlT3WR+Z0yeiqwfAcL2tpNDVGE",
+	"0Pp24iIVy9EX8UQRRywHo/jzxeXnXy8uz65+hVw4h76XpeDGsjzwTuT4Acd3Kr8+ub24WnfTTFQjoWzu",
+	"UZz1mGiQZqRngh7I8rNP8MTL1UfaibhT/nGyFIHawwekTAssgvBJ6LrpB1MX3OdN1yBeOO8f1EM4yA5a",
+	"3+mM/5WR9vOig/hsJ3VA8pQi7cMwlCgLbDnjFH49x4iIABrsDCUILGAQIOy9EvOAXF99unWff/Lx4/uL",
+	"U/g65/tc/uHi+uryw/nlrfvX9fXV9efbf/143u9z/bi3+9p30H3qrTdgm2bQFCqaO7odwOcBNQ5mOmAP",
+	"gYcKlZxKBB8biDjErKsHRlf9TU9PA+5PORgXxnTVZNa0itBtMDDHSaoXTvUpyKCdk2oQsO+XqXJDTmVX",
+	"zsWCL9e1Zk4S1716TS2bY/K6l6+BkuN5GeyeiSFS4icGhsgtSSHd918Lo8vQMnYDeYS/MtQerB0ZlSDs",
+	"NDToU3WadvvDIsNFpgZ8HrMc/5TXW3YsdkOj4oO6qjOT1I01c1fYexnmz+FhTKpROS+cKoVKjFpEje3J",
+	"6djLZwMN8bGev41OWyXuyerfNOH1lc1Zj/6+h6mPnra+jAp3dyhmoImr44NTNuEFVgB4csfMS+XqFl8v",
+	"+35Im/2VfTCg9m0JcRuqXFr9eaYpIdtKgq7npejMgz25205fdtJ3f01MpO0Kp3SmM+7VWzdl2YJ9tE01",
+	"Cv+J80PnXp2lIzXVUJjNHbS6vzvNio8NpbsdNuKrcyfHB1BPtGrH7uq1rCvrF97fOZ31DuoOaG85Wzv2",
+	"B9tcudRuLtQd4X4v1cNNKE7aopSnrmjaBoq3r4KcNdVJHxIZh1B3lCBVnZuOGPaEm49R3dHmW1e6QybL",
+	"1N1NPpwOSMRWI8e6CFZIb8NvFA9geu5g3LiaCXVxxk61UmJk2azSj7IAkDjVGsGIRnrq7J8uWoqHNKeG",
+	"ngkFLE+BU9JqsJecUgf2m8ijdO85yEKFmbs3Gdvp9LYqXW7Ealy7a+BMAx15/mUmK2E6LVvnSrWGDWV1",
+	"UGKLB5EV29DqY2Hq5m36gKwDvuBBQ3kR3ZwWa4jMpkHWvzYqNH25DJJt+cwNld8Da1dXP7u4pAjhUp31",
+	"tfQSKq7VniCzTgS7Wa1zwOnqWmh73Qm8ssn+7hfBS/rhNftFvgF04Kfbty9+7OBJn6sRt6LoUX0SD4he",
+	"Hz8guSwxc2V6XbpYRC2lh4AUWKp7Niql+7vhC2zl4Bap9gmJ3pMwbF015xtYCla4TetS8peHh4e71Pnp",
+	"SqztJkjVe1OiQkWQZ0prdlWcwxtSc38pFrGC3uLw6ltP+uq5zq+1haSXYhHg79sU13aruoiUi5iVUCYw",
+	"QIyQESSRrsSjftiKpZOU9Zakbf1VeUeFmC47heKT6ZGq7WUg/No4It0BgQgFaSfYb7xmIshAgcJ1E4Ar",
+	"t/KRfcqcVbJFRUyZwKlJsbc8tpz1WcOe6eg05TbBnqT+CevsS643rnd0ZKV5gH3CVi9EEZIopHypOMeK",
+	"sjQDdo7c+PXxWQDuHFltnSaWReYzpRMISocW4i9kkSOZLvK5Ez+eB4IBHzx1ypa21Vp0QsSY7hes6V9f",
+	"ULhmb+P39DIZ4YG3vk9sir7HlpQw5HZNA2earo5gU6g1H4r7udpctkRPS3UYjYMAUdNE7Eirx6v10H0x",
+	"EUAhnQiLDMnWWstcHZllzm/G4r1t/Fhcsq7GuF5AwZDwiAOIQjZsNWgYIKyoplJBQwJDrL3I50mTGpfW",
+	"+64BBq0KuIWo0zaKDg7qRv6bWBPiaSwHVa9xsAcKJpWlihV8FGxL+mNdKLfeee7dgN/YZs5+DRtBw3zG",
+	"E5IbSpVaamK9Jf2Ae+T5enbuxls9CwHV5A26vulmDXPzr6ssEmDnY61R+kOlDReliZw3FOuTZAVHoCGe",
+	"NWn6LtXI2xchO30rO+L9is2EnpWiqXKzZpCxt3/UV800x5liedulqeJ+TgJamu15w7f5aF+HEvDbpptR",
+	"EH3uoLZwA8akV4nVSh8D2y1Sm4R8T51YG8XYG1eDrk63K4uqPaMW+85GilrMe9V+n6ZnTdVj1kNsDiBs",
+	"w6jmp3Hgx0feJvOsq190g6mkG1H1sg+SqlFO/cRniS8TPjd2L8+qKVae+KC1vfy2elLMhvKkR3X2n464",
+	"TBJ0OPEExwu3SYz2UafU8Br226nLKbExr9iQjx6SPbsmocPWKtVRaNs1npelD93RIyQ0+9Hz+8ngKa23",
+	"Nk3vdTh3W7HetxfXoZ/ASvUty6/PP1xcnp1fY28ArFkZy8oXlUQh4kZrUGnhXuwoRE+HdAUbi7K8U0OB",
+	"XJVRpyN3w6f355+pSCOH5+Ofrs9Pr7BrAvh0RICrq5hZC+pIAO4UlUiHAhkqaPE20Ygr33wrv7n6dH3a",
+	"fi39MX6xxw1A8XJUL3vM8l/P37y7uvrl89Xbt7n3QX0HBOiPsJAWWjvp8bjRWiJYcqTXo2eF8bjn3Skf",
+	"0a7Zu4jByQrFplLNrTBQB153mPAjidvEEDcmdI7z23TA8rOLn89vbnF2DRj6UHoTnbiET/JI4gay7u2F",
+	"b7+AshI3k8oO4kX1/wzzepAdNOe//kN8TTTB0b/qW6LPhpod9zU9+V+u/Um4Ff/LquG3mozdhlR72SPl",
+	"6Y7l4XLjTu/i6KybjS24hMhWhchJz5E1JsWEgWk31GPqTEJ3xReHpilDQdGNuLmJu9h3D3GbL9AsVSvc",
+	"YxHjUn8SMjf2iSjxOdRgBKLQ0t4p5wWResrPLm5OT67P3MM9yQobLkOQpo0QTRALxYKVIBmCCjF8xbMS",
+	"DsUrfCunoqQ+9c93XPY+Zq7mdqi/dImdLw0CTjfW6Cu1hrU1wXs3s5MU+jxWUu4hS2G9V3qEXT/cmlvN",
+	"Xh5mzuZhQ7HU0CsMSSmEsXLKrdghSeJvLbozJTmMG9g94ncR6Scf6kdBA4NmJSi10KgMy4kNoz5+iU4j",
+	"4Cud3Iu1dN0QIh1HeJtmwyffEiIs0BucHRoTehwwVchSSADbp9MoutWMZzAlWB95ZeU6lXYCZVUSO3lC",
+	"AF1Ji53v4dyXWsFUezPANBmHsSGcD/RjwtOJIEBLKIuCEf+mLDobcCzL8m2Suc3NOhRwI1U6dNpBzLZW",
+	"rEbxU+qVwnWJWuCT5DL1j7SMwNDtYmCMRojbIwUrbw1lJVs848awmoUZLV1aEN9+Syg+LEWx2tV7A+r1",
+	"vlOsvSnu2xRRAB5b0oHrvENATy9UF9JCFnXAH0UjyrJJ21JqYKkVWqQ5F8P0bMkpWd+X3iiYADoNvBdb",
+	"JMlG86oSyn7sSiK1yUNxUBkQqs58XAoyZAENG3pDDJ4zCaWaieK/SMY3HkNyZSrxKMXiveZFx9EYeQrQ",
+	"kQqq7O91Su3MjRTGfgBjPy2qEEjzNHW+DAjsdrhplzMOaHPNdZIOK8IDMBodvYl2RwwPEGwIxYmlsMHl",
+	"rTmu6kFz2VWuEZ/1uwB3uRUfRYV6ZVMQDsZ6zA6xiqTrxFtRI08KCq63/7uDec2JyVqC0v7w5pquEdrr",
+	"unfmFuqkEGOpZK9ahXkpzuqrf88OoPCjoYBevc66MlFYJWI1RF0gLjNoRLh++HF9rmnFJAkjWTMnNxNe",
+	"id26Q7zsUXnTKhD1od8q1A25UxkDEMQ5An0UAMLMy8FaQO3en90Lkkszs2ZKRYGVYOuKwHap3VpDdoZG",
+	"Fz5+84cRVoFGs/ZLoi3T0t1JgB8QRSxtYO2EA2CIOazkYm7C1iF8ob8H2F6CRMx0olPdS0h8woFPCqmD",
+	"NcJOdLFZwdF19Mr6Y7IWgg/mMr0MeliKhElOP7BCWC5Lw/7x+u0p++n19//8T9tQejxIVWBdLrWYM0dM",
+	"qkdeSuxS9hmK77PQrz9zRnYpMmeVBuqaz1UwoKzWn0te3YvsTs2Vmc9murKi+Awc+5/d12UM5+QzcIOU",
+	"JWJd5opTOwmB4xnKohAKH+hU42dq+2Xg2kcuS2eCZ8wzYGRMV3eKK6hFDsXH3GMLQoZcafhmz7ajF6rR",
+	"9TImT7TdQKsJn82EEn7qIEvb9G7AoXD63u3KWwh9fGO6Kf224LypiV6ekJeNe6iluMcA3ODbAEoVvoCV",
+	"+n6wPs0aTqvvf/opOipeH6YLXbphPVFHZ4Cy6apIz6Al1dFGlC6gqbnT/kfDkqsHoLorhA8JW5J/w7hz",
+	"RQD/HfFSRjcmsN9tol4C4sLXRBlIon+p5zu1x68FL/oaJs9LWQ0o3K9CWN1fVueqErzY3Df3A68eDFbf",
+	"ccPwLqAjd3ev2N5bvH+Wyp05Ac25uRqHen7g5w+5mxEvS1FR9oxx51GvFBBSX+xKICcadoIFbv+wkAEV",
+	"0DOJ1iFb6f5yUS+3DWBsYE7VFCx5aqsz/9r0VhhpNZKl7KDVBNMrXUSvTSAN8er+EeI3stqxRVtXH4Pz",
+	"FD9F3NRA0rT5RkwZ+6//+M8t4kRWnFU6zYl+WxNFhNbucZfyJau4WkkhhGwikjsNoY9lgkAvxJHxyhfe",
+	"A9kWaU88If1ahe3ygq5WZMnp4aUz6e4nOD9m4kzSPXUjo4HcwLGxiTNa1hQnGGsci0XdIIYe1YAAdRx1",
+	"tSWr5/ZqfC34iPIIzizD6H2qZy1wbuhqKqpAj5ZH0pbv2I6tZ2Qg1ULiv/7jP0kOKXLcP5w6V+LLTIzs",
+	"xpaSgXEIqcpoX/ApQimbvCvHoWE01QMh4Qir9CI09H2i+gtVj6BcYFqiHZMFFRd3dGuKWVNFNISgMS1p",
+	"BRsKytPKtW+70a4ytRpzsSXzgi9EPln3ZESDwuPrZMNKsf2OqBP//dRyNxpQeiYhNpBG8s8qPRLGDNiF",
+	"DT1RMBqhxyFH+I1ho1Kjhm2vhHxcE5uUNuAm4LuNLD2c0miPEXYHEhIzWf4gMPDhRHmhq4d0MHJUcjkV",
+	"xWU7JrkuPenRJ9J4HDDpsG37yuK7r7vpBuKki9ejJkrO7EK/6QMBq1WqXaFtGKfJasQnD+flPSpVadlw",
+	"CdwUIB8XRbAQvS+Drkdd2wHQF9OJn34jeCslugOwGx7SUaMIm2oieGWHgm+hgeup72Lr9L8HMYEQepPT",
+	"bSs+m1lHW/MUpUUp2r0G/njAZ9K5eZQ7RTDfDCgmf/ttm3MXUo3bAZEfRWXSJAYpmCvFi2bwD3+r/6r4",
+	"/Y3lTQpMRuqksWCtHdex+dfovX3w93oVujtOg9zmd6IzF7WgkiXABgHeB7FukJcOoRrS16yQzloPnfWo",
+	"0xxBGwpRyUdRYPobkz/FMigAChce3ancLR7gIxDoDFn4haJCLFN7fO4dNaAyRteJQlpfiJuqsXJvfrO0",
+	"oscWcpfeTPir739YnaEzrNkh/QSfA9XwX9I0A1tGYmM2tN5RWOIe+HT9HnxfrGDT2JYKmsk+Uzw2mqYs",
+	"mt600MXUVQlinPB73AdzsK5Qrqe9tQ3ybk2uQGlf0FfIgkk72M406piTmVZGpHfiLZUheknDI6+uk6Dy",
+	"+Pa+W5mxPUsgHsjvCXZGB8XB0cG729uP374cvGSvDg/Z1S8bi/Vb2Tza5thr2+9zXbHRvE81eTSoWj7T",
+	"U24rua/mbliHtLEJm1NdxVzUDZ2fobVbFt6iq3YrN0Yt8VGbg/Pm1ab7svEY+sKh77Zl2zc/A+ubvgEw",
+	"9u/9PP/ez3N9P88kqjYgcL9OF8/v/ht28YTt9xV7eMbb/S/QwfNal11Fs0ZPBRhsU75khT5GYjrnH9Bf",
+	"qF0B6JE6VjLlywHLfbFJfhSXuGQ+gJIhDcCA5c4OhcvQ6wZcJLVwHLCcF1Op8iNAypkM6TqcbzwvpPWZ",
+	"Qr8jICdfIZkSvNv9Bk93RoV70KZtwaHN9eAaCYi2aI6AN8IMX2vrhL3mEWsJBQRH8ddPyqbyv/DnKMeL",
+	"4VRPfAuN4TtpslYwV2sLV+W9kuq+Hmqq5fgi0AXni4kRo89Y6zPkRvzw2vstkL1xpnN9bK+39pqvTh6D",
+	"8zIFGaqmorhxPkvPpElC58ARN5HG6mqLTn27sBmsp8dvWQskcAjROQhl+jdbJBIpgJXG/vRTR7UmGkds",
+	"7uvvoOt+h6n0A4+CSatW233N2b3u0SmK7PUzMBG8xIqHTRi6d3hlf/IEeNEjL9d+WMmHotyuh+auHTFL",
+	"rR/e8NHD2vGQfX4rprOSdxCwTqX6gy7nDWRYSyj74Iq7oGVKp967xYPB8rhS13hypIU7ANF3fQvR56dj",
+	"n81459YPlaVowFYaqJXDbPc5rwTYqUvErHaIQDVXQ60fPlVl5/yQzrmmK6/fbzEG6FKwkSwXLtqVXXei",
+	"K/tr3JThSYJqeXUvtmiceQvXp5z7UISbnniA6qzdeQghcTq7mxDFHVOiYDXQtln3VQRTAAJBS8zIUCO9",
+	"W29DUL84OKej6t4cFi/PghGbsZymJ8/uVI7aDNpuuf3l/qOWJqr5ddsbmbGHIcNMnQRs3bgZOHyLjBXS",
+	"YI4FSXrAi87YcG5xaHh+ZXdq5iGWGSvmiJD19beI9xuwa3ioJLaaaH54Na1LlhhXYpEC4G0Dzyn47pH4",
+	"LaHNCw78h2ZNrNkXiMK0ScNmoprwGS7uVHBl6/5ldZmEL/uJi6qBK4RyQ1DMVEkrtqQJ2QtYMPh2W/o+",
+	"7Q252KAkknmQOvVRm3jxomex0Rk42LypFdlJDVJsVIvB6mprg9WTuTELtZZatTtWT/5YE7UnYfX8XD02",
+	"knZbl01+MrLykTR4u9Jm9NBWrE9sLtEb+9GFgPBj6vyaZiXBNhUb1fJ6rjaDBkO1j0YWhkUDs16EvivY",
+	"xmpCue2dsYSzaq7EVqNCLYwUzFDV+Y2JDhHz9NG832gTt7tubegzj/hFeHaeYQ4n6hQAqCxelnUCH48x",
+	"jPlS4JaaUmAHLmpHPeVf4mFFJEdb2+YwNsA5J/R41+hD28wwcAVI6Wjcxyz/nzlzXmxhEH6u3N2QBRpN",
+	"eMVH0HIv9XWpFmevntjibDuarlQzNz6aEFBMjcRWPcGbNVBxG5CNLcG7mxwHlSAS3ZX4yKsJH3GiA6M+",
+	"LgAd5dGnQPQjmjCpKJ6AsYqu+kYFCVpChJmsbmQVeqr2nik4ok/Trcj7r6AsNqT8qLlnUG00Ob1Y1zqd",
+	"x69qDn1FmyddLEUS1iWZdaFyl2C2uEtwCaApLsin+y+UyfyY5UOpCjLi5wr/AWkjmqNjbLwrjM1B1Sxi",
+	"/m5fWo/eSZoLdWR1R224eDHlsmS8KCphKFk1N6LKWn11Idzb/fBf0jz87kngybi73X9Q4RF27s0LbvmQ",
+	"G5FT/Q5BN6e88IHU4ZJNuOr4qvHa3rcpTCxIKsGgoSgoenCyBeOfjFaDa76gFOYWm3SrHD5ERnf4lAU3",
+	"RwQ7QLEivDFkJm0kJZmbSYTH40kGrd6dlvjGRA7bMaCEvQi6Z+XBFM49A1VcZQwCwk24LG/4d3ueUlns",
+	"4MVhBqITvhF+xqNeGnby8aIV0/coYWhR69w0tMkWfNmTxhAQprgJ4/3SU8vsg1gu0lnb0sr1h2c5U4B3",
+	"eiORL7h+xZ7BeXEz4nRtIovvTPIIl0UEnlFFsTu8qD1lGkmbzpf/Gh6J8H/8KjYU91KZHTHLBCJvzmf0",
+	"dZudrLNGcfv2TcMJSeTDE2NSIgm6ozXcxldjttqY9MinMAWrY7XYinwostAfdcDO4+asQ20nzPf2xcoK",
+	"wc28EgWbq1IYc6fajeNzZviS/KqFNIS420fH5P2mjYLXiNr/iVmknkNwl+mptP8mKh0Gtb/0U/imw2wd",
+	"33WIofj197RaMYNPXXdgBuyQacXiBrkZ8QHB7wBaIa8mrOuPP7zut549li1KovGyvBofHP2xXzrt99+y",
+	"tCFPDAbNbsShfyoLtNaNjx6wE7T8J9y4k01F3VpDPxXgxYIBm2NSfFNdiTsFc9yc/ww4M912MdodfTkm",
+	"9QaBPTzPAiS2fhU+PK4vw5dCrbixbr8uiRdv6fYs7sB+bXk3WAiricEgci9TIoccfXFcPsTkB+wlGsGg",
+	"dzLvwkPHm2rJrBw9kOlFt+gqY7w02p8mcvQAKulOQdrEl+dxYkbDrw7i+N0PDWlMnozlNuGbPhGFVDW4",
+	"W0/goDBEqAi4u4kGQ7yM9p6BphMedpgxS/HTukxCqqH+0hHPoeNiGUIzM26tqNw4/s8fT178//iLf/uN",
+	"/vfwxU+fBy9++/fD7IdXv//DnhO1HSy5vieGYUhD1q6qhG7nTZRDq7yyBJ482qgoPG6NmVZ3qrlpQXlZ",
+	"31udTXXhphP1F3DD4LkoAQTp/HoIKyMGyNkNLUn64fD1j5tplhPp6DWsWR/mxjoN7Om88Xso2+NuahFl",
+	"ET3zrnmeRh58xXho9TkHcUsZFBPPtBMvFOg7OlWoZwrOZ21jsJcD9lYsROVUH7Na36lSWluKI6Z0fO7U",
+	"nHvYNEIL41FVprUoL/vbD1tk+Lfc7j7/nzDtfPMBqJdlD0ov4j0v4Shye761zq+ftMwJPEG/WDlP9HGI",
+	"yTiIqZmXpTuGSuLvj5ia0exvH59Pia938O/9OtFML1SdBY1DYFbwaapd0h6QE5s2zVF9tDEzoVpFgC3H",
+	"5jUy1+pZXDWbodk/masC8NtQIHM4ODx8ybRCWL83Nu6Um3KnI0ZyykszYHCkI1AaqFAYssSAKgOzwa2l",
+	"r6SnZzVMoHhQsRkUqc6WQV+XzUV7cV0R3a6gkh5OTsa+P8zYT98zXbGffsJeXX4mY+pKpLDGWs66ipkI",
+	"gg0ezw1j9jlxLN1GO/Zjmgo2FHaBNblTqbAeIhBqRvpyA+N6YKurn4OHY/PAbJr2wJBbLtG+X9G5P+5L",
+	"4zahOylXnzQoMJGgK6tZoakCrVagGZtYOwP+Z2tnZnX7d+3/r4QMeoqjuD9I0Wb15c3oxOl9iCTEsdEd",
+	"4jBgs6L8gB4B1Qf2ALo/Oe3pnHFzp4Aogt0GKbbugEG5g2yhl3Kp7jH6MOROwBdoGHhTgBmtVSiZEEt2",
+	"D4EgZ+7WHcMIMdyU4H36qLuDrdY09t/i9TFCa30coGWzwerQ0RObaGA2u9NhOLfs9OrT5W0tH4Pns71W",
+	"sGR7Npt3P/53xe6s7SY0V/LPc0G/b8dv64sHunjH9DjUF2SevAkSEPWH5PvJl+/5u1a11boTsktBIXLQ",
+	"Gad5K26RJwJazxS7Smc/U0CqzpCyHI9FJagOoJUOLajl0TpFg3kJ36w4TuwleV7IAqyTVjtQQdQJt3Wv",
+	"QNCiCRTnutqBECY7GGmodHzbkSbA7HeweTFBgE3K2fmf5xxo1XNnZecZBbVZHipS8/5lEz5P0bdKb6of",
+	"d1g8M+JKpapAWzUhUAZK/OzbzynWtvVsfd5dvVv7k0jtvHCWt+hTuBvz+cQLHL+unowgcV64M9oa9Tx3",
+	"bi89mk/JqdsiX3ONJVx1kJU9iBmwO44lQclaNcF/O7Cg8y+zkqt1pHF96+zdtTeWzvGNXIl45Vq60GWa",
+	"wrg/b5a79LILgjNX067qsBmPFFcga60pCgMvFgSpEJAjIjwO4s8HSttr7Ry/nJxT0IEeohMg48SuAb2c",
+	"qinAxK3n5HOuju8AGAaCdm1PypX+JzH1bNy0eiAwUoUGil0Q1TD59ZPDYncJYwzpWhXG9EnmFgx8+NXi",
+	"QVbQfgcHuWEprjm31j0wJITaDwOYSJc02UkkG+0M6nGw25DeRBpqeeQtN5MD4MTpjc0QCRxH1/y+C2Vk",
+	"ifbjHsFSt0sBMdUE3X2WriehVwclBpLdTzI2FEYWAiMBzrkTiwG70WhL3CnEO6H7iI4hp7cDkpTpueX3",
+	"oquHStbqWeJzV35/tiNgm7usJLBbd/PDw+9G9ZTAv8X/H/8c8xziD/kRJcaCprEeFugzIkgdEFO5GaQ0",
+	"83NGHTlAlVCvuzxetZxmGg7cwNQTrUVkuH1j4t46ZDc19gNg0Qj05umhacLv1EqrmFrEsjUzjyvjVpeY",
+	"y6DLMbkAHeTTYy7LJL9l3J0CXpToC+gnwVOPUD62km5D3nN33gOBkZNpqzFdlESx9GtYE0t9om1Ns5NM",
+	"aoIg8IXU3PikZ+xdHWkF377azEcjIYpmDykJ7a07KdngVduUHLmbrueqq3NRe2xhn4z0dCqt3YZHcS19",
+	"7AfimdyQqEzxwIIUEakqxr4yxr2XIg20Tpd2EnWRZEAev4Mp7z7hPTf2nZ53O33YztMn7JDDTs+rHmnY",
+	"FYWN8bz6S2HcwCR8fKcW9AQ9FaaRyQ3Rd4Ki0JBMqBTpQBGt/3StH6S6f8NHD552entO14aC7C85Snzp",
+	"EtKNm3gH1sANpIHEE7DS5qwHrU/SatgXZvJ50ZLUvWJdO5Y1XN11t6VV8tWeYZA2MHNLRRwhNdNxFHf6",
+	"OdGgLCFGMRiGbPaH7VwTXiGGNmrN4IGSOBqwkLX6i0ZZlFgI0034EUNRyZXHZXeaI+48D0pNVsA6DZoh",
+	"KmDr12PevSVJwtnVk8QdtZxBNNwd6r5JrzSMQ+bd6aV2r0YlqAPgKgHKVwkbQbpn6+4y2DNpfUD5+WNS",
+	"7KQsGe49dLsgGVXqhajwSpM27OIo/DZfDS3fNpF1bhsGI8W2imH2qiSsUdgb0Rd06dHO9pq7Nmt9gqtY",
+	"ewy+P4Ezd4OHCKK72mB9F84gP8g0936DQLmuxmwOJOnYyoosJcCHBvfV/Q9uPO/byl26LEQI5237M3T5",
+	"Sc1vRaLADQ7A4EnG2lNNNanu88HflrlonKIx9n1PL5Eub/B41z7jDj4fPfC6fyQ1uqMzoGq15eXWothu",
+	"BwQPafAQkKQ292hThLp02e32HQu9A7Q5DIrXXYtxt+VsOotuSzG2J6VWHfHHULEeqRxfP0N+W4htAj7D",
+	"Yv3U5pYTJk27L5StlugBAhueEzGfHPQvkgiY0lVBJY0qtAsjtDtvtIDYKsHhZ+r3XtmMLJrA1OLfeIzO",
+	"VlU5UblvSUR9PcrSjwG2DpAEYCb1qCu3M0bYdZoKfnKlbY4XUeEgxpruFASb3PkgHilGhRg8d61hhi+T",
+	"fKU1yUPTINljKTwcMo+y0sqJwHO+Rml78nU+SGl7/tW+CTNAz/iO6nlf8Pv6AlQsLllFu3VRS+L2dU9F",
+	"jkSgldyepcRZxyWfpWAjBOdYUxFFpzjyPxL5JFlhlrghtRLH7JAVlZ4BZCFV89SnNCB1MNwI+2m2bVtu",
+	"qhhrwpvWr+wTmmmLKaVkG220X2/GxO8GpZ/9pRt3U7NB/OzAhTRb18v7JoJnet6M0+uL24vTk/cH2cGv",
+	"J9eXF5c/H2QHF5dvrzYRtNIuqmmWttpI8l5dJJL3eiZUqglNQAxbDcKPjQuqjlTGrNKPsthcGomj+Oiv",
+	"BgCrnc8uhSjS3diCm8aAw1YaC+S2bCk6On67sYriQq3L7UgD/QMZRK0R8c4Mdm2CZCBSL0Qt+/vQyvv3",
+	"ZjilzS9LygbMxXupHlZXRXyZyUqYbVIg8xRO+mQIrRJ8uTW2GYVaE4OogfmwlCP26fp9xkRpBPTht5PN",
+	"GWT3tiwaZvcHfoxEozU4xa5mQl2csVOtlBhZ5sVoE8Nvc7K8PknAvLDLvLVaQU3loPfE1bXkdHspeGGA",
+	"FcTOK4Wcf+DhQTKO30Oub6SnArr/Mat7N4l2709OX8lHDyezWWLiGPzG+GxGRn+gdplpA5HLRJPiCVdK",
+	"lOke0Ny80fbWSX2aYXTCzc16vmS/u0JTfoh94OR1hMlA1SIfg/nIU4gDD4wIfS1ms28MC/c9SrsMXXRB",
+	"hn3lEZQnVY+i+iaW8c1L4iepOSWJ70+Mft0a7kwC8JHWE2KTSHNZL34Dwmt13dgFamSlGumpVPc1pc20",
+	"7gohFBvrksq0fAfPhNQMI7FYXRtcjzfask9GVOzqZG4nDK7PWP5Ffxm++K//+M+8hbj+7hlNkkjIV0dL",
+	"PzoJKmqozenhy1ffvf7+h3/+8afMtyOEjU3hOc7+xypkfKOxkmAX74Ss1zNJMsbwNupVK6ESOrGrjvvs",
+	"CcTyY+DaSYrVLP/WOAn6Npbgb/899Pkofs9TH/xMNlXYcEHS1u2j80JuC8t0s7tZXbL3Ac0hsVze1Emp",
+	"eVVCu6l7+YiMTH33SP3QCLKBZPaWjqMnbYy/confYiqoXKMt6UrHR8iWItkla0kBC/mMtkuF+UslzMYA",
+	"1Wl0LT0PkKszoQqhRnKLNNiZv2mZTIfrRX+7UM/tUH/Z9MIruKoe9breg1vkePplv/y76tevhC8ET7Uj",
+	"8UYHwuDCTC9r6uUwklXzIzSQ7LA7qGXdxh6SIV66KXhZf95ztjesPytm940bGjrx8VPaks/k1lgaK6bv",
+	"sGVE3Q2r1dmjFyOTsWK2JR+TG7qY9Waychf332b4aTdWzPqmXePB+Ld1Txo8eTV5BlHgFdeGGeiPloV2",
+	"4x59WvHEodMXPFjjfRY8AhBSDB6Whld2IkwbSgjQgQl3x8HOsEGvzNc1KAMIb2hOtkOODvnDOicDrKv7",
+	"kKcgtjHKFFOb8rAQCLFvp4R7fWtTY64fcn3tuyQg/GOrsytntKvZhPhPN6Rw8OrEbFBL0BjaAd1Ld0F9",
+	"UbnqdubYje+rtJjoaWje6HbAGEWsKeYPxHLpg2dzg3zigk+pXWuSX3anEGNrxz8gYSA86rc+8W2aj+3i",
+	"cr6stROYRnso6bdvQgqJL4D/rpuPxkghDyeVJuA5+4OHyMPoCWwRBTWSDZ0hNp9jeFnQIQf1O1P6tjWN",
+	"1/Xwtoifuzlqlhm3Gj5CIwevSWpKTr1Qq+XGTny+MazkSz1PcvUcbt806S/EkLdLsrvJYdePoq1ms1vh",
+	"aIvrctlwGapq2AmjbhlBwde0JNCVy4n8lBfixXyGJDWD5OZ9W9fffhUKun1wr3nl2O/tv6K8Ag/q6gT7",
+	"FpnBN86CFLuZdWciuxdKVHIUz3+6tWL8qi2owrbmWkslKffFYr8dW9f5V+foei6eKyKs2hvjVGBpegbK",
+	"pa/POPQM9D8RWqohYPuaryaPzldgvolynv00U01O81vvjOeGMSQpbp6H5KUfywqU9rYoUwg4idRpvv/6",
+	"cV3mg0eZByAjPT0SEUKn0Qeq2sD7waCPqvH+SvhYzr8mC0va+2u0Pag7NPCyxGI+g6ccVPHRR9WWwkbQ",
+	"41pqkuehD0lYv8ZeQ81FRx50VHcVcN4vnW2bOKS39IDF+gJBX67gy9ijhuSJxvTb+TppD2el5lAagldb",
+	"Uy91Z2K4op77aamCMBZkaxpN978xMJB0xQUEAE/JJl595Lvb249Erd0cehycoPcMDlKOf1Sd34rZGsoK",
+	"Uqv3AcvPzt9f/OH8+vwsD/PiHL4FVxZRH0LEDYY/Xf5yefXr5UF2EG70PbcPsoPbd9dXt7fv6W9vP93A",
+	"f/18dXme9M8bO3bzFsOrOzDFLb+xfnTzxgbBQC3mv63dTu+lsU8taos256YgY3ftWkgwtdIT2/flpVvQ",
+	"b1n5dQfgyUSqjnIqgb4DoNMxo5lsLdtPCDq75FTUxHtt+F1jYeHc+MnqKBKeG5E54UcOQc6mQMq4Y/MA",
+	"WdQwsQrbasNkxYsQN97rXPh91FaiBD1bceUnVej6CEq16OlLxyKQ9mmHchV3bCbLsuMizhEYAJSqms0t",
+	"4HW2Dju35iV8YTT+ejzJ+TKpNMoufbapQjgN3AkYzRTm52OEqEzAc3p2hjZm3sW40gHvqjly5kZUDEu/",
+	"x5WeDp5t43t43trN76kaegLuvl5n1PWdO1uAVNI0QS6aS93V6LNLRnshLlpG5FqJ3BH923+x0yi79qx0",
+	"fe8+VC3s7efTtGbOSx/ITUFHO5vrBaZPyPuUWj+IgvF0SWGKvr6QXF2aDZ3wxkDjDtQNrw7xTYGnIm44",
+	"cPjip9/+1z8kLf2fvr/s6nn30/cNLmxqHAo0Ns6Zo5FQZhNHTCmMPu9urUE9lal1oCBnovlSK43QZYJt",
+	"p+XvhbEnQ/0o1qxrTNFuAKK64NJGLVyQl+6eg0NRMKmsZvho46mgxWOXc+H3zrXgRqu0I0YI49BZMEqU",
+	"+C6DqzanWqMusAwDUUWflE1xwMGf0VHioWyDkHSN8g2r9SZkcU+Tl5vTUgplT92qw4yL/sDZxFWCF6Lq",
+	"aJl6O/G9UL2jGVQxwxsRCSgr30TErXFtcPekgMNhEPFXjzwCsYTBbWXRsTSXgUAL2wWgJNYQBwhWiZGQ",
+	"QNpknD4aAyKt/1r0NFN8rqR3hgSCN6dajeZVReHm1S3RaZtgkztdmW7QkrRu+TCwFxVwphin0vglbsVH",
+	"2BpaFelwzWpNLwZYPq6LpdAWpnFATyMCFmde3rCaFJ/VSocekSgKNaqW8Fj2ICAuE9rj6yqoojtV8Cm/",
+	"j1R36P834mrAWvKTQTskv1UgbkGwQQ4BPGwbS1Ur9/JRIHYz3Gaoo2LeACvm0CY/a4GrWe5xndQmtHnP",
+	"MdZLYFCJs5FW41KO7ICdgZZ0g1ZCFAjsobBWmowMwLgbkUq+GADCr1Oh5+tJZFZWfgdrdV6V73QXVcpE",
+	"GywqnukqxJ0/Xb8/pj2NJa6khaglM1HwxeHYWQPfPtin0byf/rkDdqE8/M9Jle/Dp8rlX7Blbs/e/WT7",
+	"EpLFr2fzvMma9kqy1qGus6/12oocthVmW0M1jZhw2qwxrTZ1239Sf8v18FsITS/fwH2b2lt+1f6UyHV3",
+	"Mx+NhDEn6UIc5StUo1h/o+4e4+7IEcCJU2XCC6CGbGlihTHhv0z/TJKDZ2ihSUooBeZvY4A2thpw8/i/",
+	"b64uOzFAeqG2wQFtUe6SMkLXjPhm4oZClULB7iKqiNv3N9B8ykz4gzh2Z1r93CwoRujPNuFS1W0IZ5V8",
+	"5Fa4cx4oCz+ef2g24ffGdfTl36c/fOfCnyf5R3P1gtIizhD5tc64cOrUmG3wnTLInPidNtbVnZrP3Dx/",
+	"D10YA9iUY5IqpJ4CMzSfzcolqx84iJ0xYE+kVXV/fXUIJynYDVS2eZjsfbYFMdDG1qdkQPVE57w+/OmH",
+	"jc0Pb0DLSDshNhHE7A0YtqoAzeTdSWdnSmtEOYZFqMR4btAu7oH42Vmo9uEz1IwDK21HUeQMm6sCe1u7",
+	"negEiUoPBt14luQpt2NkreWq9GkGF3v1PX0Yry4w8IsVGsCW+6QWcCs+UMcUD8X9XGEHduxhBGTZvCw9",
+	"sLru9Fq3xAKKt5Xd9zLefMhBJg26Dd8YVsqptGFTbmyKth6ktGUd4Q0EOeK95LTxjeWq4FXBfvUE4oYv",
+	"j1i+mBgx+oy+zZAb8cPrptKeK4yZryruPartrXyfZneDVS+o7ju7gr55A2x9sLl8Anz92vyQ3m2RP+Wr",
+	"xjuX40Q1+45BBTI7icJhiDuBOQCnVciaoEBXLIdfoN/vkrBAcANUdEJ5nLS9mpntp1QzdibWGGs7lGg2",
+	"zTTnw//fYKXtUh1JkHxEiu1kUm2ylQgoAvw2oXDc9jBA/tuYH51rYWAxjkOcCRt06kfhS4StZlzhRgXd",
+	"JTIMk+gKoiR3Ko5MAVElBp58NHQx0cDs5QxTeEMdLAG6CW2x16G7NRh8z2b9/N2U+dswZf7qDZZdFB3t",
+	"RhP4DHc2Rra1MuD8+iuyLzabFBvmtOYxQHuiwWSwYjtsxz+QMhHW2AZdnWVWyGPGwEyiIxOAUcjW2QY+",
+	"m8R9n08i6i50gvZGKwONUx7FWy7LeZVKsYXNBduqAlYUQqiEKImns63hl+tPt03Z0qsxy/V4nB+xxea8",
+	"6XHoNuLznGQsbeyisaFhx1zh9wAQACaBLbg5xtZlobl3naKjQDiou8wplnttrVDEooUH4/7aehhJPQ4T",
+	"UzcTKj9icEVioHVkJSxX32rzpIGW6wdYKerKNRd1SkqOG1XceTPHlg9YPhFlkR91JTs5m7nTfxC+aY3Y",
+	"MSiu4CWEbM2d8vJ67J5S6aFg9+7DnZwovfAROorVua1jMHDMSmEN0iZggs1tuIEXyCBd4GmgmRZLJNoe",
+	"HhisHw4wB1xTn+nxeBOZHVWKvS31Apu89SmbxZsgyDxPJ5ydaNB0e9C3UIWB1mp+fhd1hPyLpWlz9tW9",
+	"ZmT87xDoNvQRKX2zRiP+0qpvxqMqO6BSu56z2FVv12Me6dZ9wJ48IObZkE9Y0HOq56qrziEUyGDzJncl",
+	"NkCaCm7m0ODeLz7WnYMSRJRPgpR+ryWsddvpROfk/RWkrmlV59O00P4Nj7icilhzhJjU8BiqyICf0+UR",
+	"Uflrn6LXXcsc13M/DIHmrVgT84+6WnM4W4/dNJx9gvbml/UqOF+NbvFtBKw7ffNQ4JU7QSq1um+dJ/3A",
+	"yc06whWttTqgNAgLKtv+4Fazg7YGXwN9QRQ1XNeV9f3QklbpqhGfLJ9LNIZp1r61quUB4KskoANyEMD8",
+	"GIMLsDEzxqm2zf0xLNMO1BuP6ek4iSdDrzS0z9hUlqVEJ8qkhSIkQ/W4vWszqt7DnSUNy70w5j1n+TEI",
+	"+UbRtZPoRXq8Zlg7SOZKBVvtmGxGvocdGEtD+5mryhyxSPNK2uUNhErgxUTC2tH/wzO0OgkaVnphRHXM",
+	"8s+f32ljX+DJlmMDJHCOAJ7hbh5p/SCFh0P4Q7BeET6TvwjqJ5OkcTshQlh4M/Qw5ABVxyCP8/YFr5CX",
+	"BJ/o3n/w++/AcTnWCQag2vAKjsZCDFnE1Q5RhUKDje3faQZ36k69YG90IQnm979vri7rrkQv2Qf5ZsA+",
+	"qQelFwr1vMk8jbwK0akRNyJjuZqXZU7QKRoOdsZsdg6oxJ1iPud2xErBHwXjdIq4Q8Jqdi+wqs6Xd7ph",
+	"grmPw6TiPYadXQ37x+u3p+yn19//8z8dI1XlIy9lwaSazRG/pUO3AalYDpWFJq+bCMC74SXvpY8SzPi9",
+	"G96MO1e3Njhyoi/wFjQ3LB/VvwQ7cMTL0rd2pENQK/fhwVdyL/ARFGcvDgVGK2AcF8pYqJxzQ3Ff9913",
+	"3/3kBv/p9hQLHBmmhJVUgo2Jd5GXrJD30poBO1H+tRIfRU0b3f/OZkIJ/N5fJ7oUoSbYOfhEevrq/3z/",
+	"XQYwJjdLiitNms0PGVChcHqDsivESE7r9+OzOfbHd5dEwUzsM1H7VOKLNPaIvT58Dbd9JOl0/lAR2JPd",
+	"PJ/M7URX8t9Aoo/YG9gmzI7U5//6j//Mj/0uJrK/moQZ3BrctkiC6aQsZEf8UrrFkYa9PnyJ/s3rw+9I",
+	"1MGD0r6NMlcMA4Pu0QDKQwemlCNB5Z2ycEfzWDor5OBkxkcT8eLV4LDWGdHfnOqaT6e8WkKvLD6y5RIF",
+	"DCzKIKPNrqxofBjqHAFnO/LgHNx6dRSAbgcvKZip+EweHB18N3gJY3FGPOjJb+tudfepKNtb6B6MyyzH",
+	"Y1E5scKpcVIw0tOhVKJgwyU7uTzLWCVmACDDKPdwya6uMYxYn0BAbeytQtyQNxbCSYio5NZWckh9rJst",
+	"JJFPbKnnyJOMJMntZq+4uYym1o8zCAMpWnMcH1O6Ys50BDaSOxXgaFRcdlBKY098u6sZr/hUWEga/DFh",
+	"cNmJMLRmJsMGuNFKRfX39YPCifLnuaiWtXDIwh8GvOEsbQQlx93NEj0V0oZ1PZ5vr1S59C3S+10cmBb6",
+	"XU8NGXtdG/Xl6P14Pd9i7PJecTuvet8Qte/ofYtvstz3hlNdVaLc6qNP/E7pewO0ROt57a3ufaX40nta",
+	"PkjVe7SfVCWgjd3Gqykg0OPK93IqLbjUviYf9terw0MK8VpKUUUG1Ld/orBrvTE3dmOEKAjYbau9j2bk",
+	"RXimbLiIEgLpR4exfuvx9r83zg5nugQFRGhNUIZOVfB7A4WlqM6AFwXt1hdYCXcAvGpoj9Nx8C0fObuv",
+	"FAXFcjrA207TOc0F+j+XhckBk8/LMlaA1II+JxbqfD671XmGUG1oTnSPCAQw0Li5Grsf42apohL+BACr",
+	"ktqLw73Qw16M3ecDs1RcoOt+i74E21aFGD+vBJlTi4kGPCtM2TGrhNHloyjwPJoJVQA3g2pQ08bPDcZe",
+	"WfpkiRVOWfi26nieQ6tyChEZmCjVcfxEDw+nEOWx3uhi2S0m/hIpzLc3ohQjf4r9/owC/2ZePnhaglWJ",
+	"DwD5QitRQz0nXBUltDqYq0ID/uTp++Cknjf0e33/VWyn02s3+Mxvaz8Qt7ksfv/WDRgjoQ27YIPmuTgD",
+	"tZPeSh/n1lC7B9hUsfh78lZnxFN8EZMVQC+wCMljt03Q1gJrw0RbQxU+gnkEXSMBOypKI+4UH6G1BnGq",
+	"LBjqQWIh7sOn1EfaPQmidRA9mAnla3Cog1szC14ntmEnAhGCNGwhyvJOYZ6bfdQGG3U7a9fDFgrnwdmM",
+	"QWie5W7C+bAUUBqWHyMH/Wq9zCdVaHCEF3IE4Y05/QFaKSW2mfsd9scJLO/BM+6RiNRg3R6pWQSevhnc",
+	"K1E8/O5z8hJti6dtB19OkXQbSAvjkgfTH6CSQVhAOkitAw6FXY0BI40lvy8PDwHyHFHt+gw+yTIqk9xX",
+	"AOR3ShoGEI3UYt8LG9b6ETnAntcECC/qMAMoYhm8PCQIyeIPpgMpxA3wEhJthMfsQ1JOifYr6J26Y380",
+	"Mq8NQgP/XY0LWL7Y5WwuFPwcHXvPuUanOJTECkGtbIgp07z4CYEDfn8zT08fLpnP/e00r5hh6dyTibab",
+	"qMrr76uNNhRD/D2wyMVNzVE2B0DMwThdOcSWlBD+gyfeqXAzHCJoCQYjAO76xrC8gtaweQaRP6iPBP8s",
+	"D10lGn/Lo1WnkkroSpgn9717Rz9fHoaRH/nZoGgfRFniAYQLMGxfRzbGXJbObCzlgwBdB8EN5pxxGGXg",
+	"LXNzgtGy7E7JAqtg/zyn3oQmQDQGLAdSlPzIDyaMImuEeN39MAW4bhDChQS/8Ot0QvzYZDtLwjSAgoYQ",
+	"qY8xwaEaBAMAtAuqYsHpTcUthsuDOJiP8MB6H/qctJvKA0R2of9NpC8JZq+/xyz+HrP4e8ziq8YsIL/e",
+	"J3DhU/lPP//e6rKIjj/vRHjVuetJiEql0zhVDC7wLjtPGqsh2ZNSs3hSkr4Hdd5Sznpct1eGQ/1ODeeW",
+	"5R/PL88uLn/OB5BuQnBA84i0k0qIOFSctmUv4BNXDrSUco6+YK2WbhQqvHqdVMmp58OMPPnJvCz1AsqG",
+	"CJOQaop/Ykj4IqPFTIDG1ldjABCOzmfPRK5QnLqi7vF59ISPeM4Nisvd5TpKwzBPSyY6iPc+9ue14MCG",
+	"IUnadtqNoBE7o4hvKWgALLpVCON5UxFDIJBwokAIBe18GHHKqwdThxylAeep8mUDxopZagu5QXXF1vay",
+	"Ym7qQq+KJtbB4/SfS1jw1V3BhiZ3l5s+UexDVj7w6iHoUgP1JRgNdt4qyMBa+QlcY1Rk0UuwIFDbLVsn",
+	"mMCtw6lEsus+f8A+UmSXxhy3HcMA8CAhNfDL34OyW+kQmLP9BmT/XRa/d0YQfKjn2cMHXYED9JAX2HMT",
+	"/MSy9rD2qZc5fWZ/vZztErZuTfxKemh/gXDnpsYZG5xJqD5xigSCvqmsjTsxQt7G6f10piaDzD9nUVIn",
+	"qmR6ffjTYGMu5i8sVDgJxnIFjFCLfadNthKqzq35bYMfo3OjBpjFZePyZ5zh+EW3cipK8O1WJxxwdQ2W",
+	"j8CZ58abNSK0+0vh0uR/Y1oEI95FkJUvrjFff9fHx+0ed3yUb+272deey/8NN6g/Qve0OedmzssXRUT8",
+	"mg4Yj2s4KOZiGs5xnRnEwGPbURZ1AMrzZWOipsjiaDI8yUOm7hS1F4VVl4q9eg2pBhPDvPwWCQdq2kNu",
+	"sts+Z26v8aI1PhrMO9jE40pPoUpgLBbRrPpULzWdNVzuxTJ3Fn+p1X30plI+iFjdwNDKJbP8QXwlzTIn",
+	"eofukwGu2BCzB2zhiymXJeNFUQlDrAPAB06upap7lmBHeYFYS2c0wF++MQTDvZdUgJjD3xGlIpStpAiB",
+	"hq4oAh9ZiFglIwbfJZqM/Z51kglSnr/utI2piYzllFuHLIhbHPcf7lvd//ox54R+zbuGith5KvLqiHAc",
+	"9o7/4NMutn7WCsFrvcml8djlrk/wXXTDC/tV2rXf+qb/G63e6X1/U2Fgt+P6RIBpS+zN8FmsCH4Xig10",
+	"QkIf8WIqFR51NWHsiwex7E6IOtXhLoCqotur05uLy8/nl6fX//oRSnd+Of/X3PN/+6a5cQtvZIcF1Ayk",
+	"7BVFhen1ZKsE51o1jjngg0MaW6eFiNg2YOm4gj77cEyge+KPBjp4H0RoTV6ISj6KYsBuiEYXgdlUsAgV",
+	"wmVJyHvTBXY+D3P2i5uyZ5SxxpugK06n+f0glnuTMAtdZGIm4diCxlZJm+TqUSi7XpzgEtLMJqd+FFqN",
+	"BKPanLrXkxOLxUQAMR8GbdVQf4lRXsdYB8Mth0yFYjnGjc7dSzBXfqdkEVUqQKYhBIHheUDKBbygUR4/",
+	"4BrcC2inkS3FThiyDBE+R9h5Rffeqfw9N/YFvP/FBXZ7shp7oIBwUrPfFbwasYJAnhlmaByjRIlo2W0H",
+	"38KL5fivHOqUopkdCm79vCanFAGXzqyqi1bqNIBsTyrL3whucUbdtxtbCT6lJLlxjoj/nHEo2UR8kl1o",
+	"5kaDegBTQRkM0230+b3bsoCzAz4uVYjC2Q6Az8OXIDmPKhiolOWdcmfIERtRixOuxCK1W/Hmc5TFHsaR",
+	"LBrAHZxHI5C0A845ZESqD7rGIncd6qmuqT3OJiu+WNxIL/BDmoqDrvwgCslvfU1dS9Nk/qqbcBtXyx4V",
+	"1dHu6TxvQ/jUSwVaq+0PTfp/+EF7SosCbUnYxcMlg+LI6gXUdQm/+l5/0R825GMaDT3SqdGphkrCUMIC",
+	"5VQgvQP2TLVAiBFqFwMlRV/wajQ5D1+xQfpPYHDHLP+fuffHQe+oJavmEM8ZTXjFR+sKciInNl2ZsyWv",
+	"VF2n8zJdp7P/T2imf/8mP8FnmL/64H3FoLQZG2o76cwgo/2QHKEHP51effj4/vwW2hm+Pbl4f36WbGgY",
+	"VXKlxpcUUrdtQF1umqLv9z9Ft+KL9QQBiHfzPUHZKTeCTaFbTufS/nmrAyZLGl28KqUzYSB2VJd5ukVr",
+	"x49yq/NndimxCZgNA8qcvivnRj6K5tiUXgzYCUXYvnvJCoh7Qtl07saS/1/siXol38sZrQkfnn703sAZ",
+	"E2PWOzzRRkunXqfut+LLrOSyO+B6K8oStSNasQCHWiDJFrJC+YhdArhZFxSxayAd9ERaeAPUypJHiuc7",
+	"oFfvlDOSgQXT2eGhMHsqBFLaZIgUBrrY4RJ0eepopk/zy9YPmCQ83pDaHfZG3qzVYKmwGtaLDMU9V5ln",
+	"ra8L2+NtGYemAyYWDGhpnC0tDaNvFcVR7fQ7I9/Pde3tkB8B7/UR7Rz0Ud6NpQWlcYu7eO+b/J17+dfZ",
+	"uudumtT6oDjypToxxybk5KnsM1V+jqsFILBaOp+wi8d8JDaEAUCjjwH5oazfdWj1AK+drpwQamdDQ9VL",
+	"XfKe+eiOGaTjNDSMtziIXtsMKC564bOb1m4LN0g2WGxshHF3ALgTK06NxepQewYcIkzeK10h5Cb1DbNK",
+	"jOWXp9kK18L9NsKe1I1UlrR/017C833YV/cd+qmvvwoTBbZgVwAzMKWZvUYwaffAqaJHo3mFBCd+h2+t",
+	"1aZiHYjqg3jOQPCHDjwrloCOeFnuZe5OzAOgB5DvPI75EkXUxin6dhZ1N57NEzr/3G0utNkibqnQljiK",
+	"wfr6WrDTLqGtWyCrOSaTjWhvanoawiZhKsFoJi2WOkYVs3XnYySWgu7Iga/XWSbFVCppLEACwFwxAqjy",
+	"6dtSRp03wUPD3+fAyfrHn+LR3B8qu14YbqhN8z6K9MgIVOIbE+Zre0HqgkSl+GQCygfaw+HWF1XhdPyx",
+	"Exip7kvRhCeZiV6Y0DIvbT20YVY9jId1kY2+QKsbfEZL//eNblDG++Lp1DgdZ04y4oRcy0/6bOJr7vHZ",
+	"q2cH8sbHkDMzYCfU1In4vJQ4jkO1zncBB3LCH0VnJA0KLb/mTMLgn++VKUoSzztghO+CBTPTNSd4zdca",
+	"4il2WAQIdBVY8r4a4MG/fvjswIc2XT9/JD7pBfLrkiyDzAJflw0eIfH1mbgZWieWRZXLD8T23hhnu2tD",
+	"uxXI+lAmcKq1MJ+xo3LswUWYX5PWsBDOcD95QsBIHzRwRxC8KrV+MHeKW/YKAXZN1CfUDPMlm+iygJQm",
+	"RXg8rSwaBEthgXBaHTMjBMsxSyKKW70myLB12PVvKXgYK+E+AcTGrO/NXm88tTOM2LQKtjEhVnkUkjTW",
+	"8Tar43tw74Cdu91GcACIbPGRJXZJhHxm1LwTrpfqnjjQ89D6k+rvC2lGvCrg3xXEvYDGhtKJIaJGYu67",
+	"MySNTvemHQyVZzcT/m9U419rl3bzcIRqtdDRA1PSnoZjbvbHwxFeQUwcc7OfjUqbo7tODfxHIG7wI4Dy",
+	"1rKmMUNkmK6IUo0blp9d3JyeXJ+dn+WZL3a0FVcGuaoia7F5jmIDB3OnoHOL2+xAxAY1SqE3StTbNyOk",
+	"EkKYhwKANr7HadZC66c2NH39aonH/n3JM3zVVVWICh78lQsvz7wWPAG/vZ88QxmmX4x9CPPP0lfbzWfb",
+	"CHCzYKApwpWw1XJtoeVYV1hONSbDqKcs7yK80C+FKMQi8c0YL42mEwscZ6MR+b1oOEjEoDtgZ6GBNUBU",
+	"gNcYiKrhwe69QyTkhSbtd+oaEC2SzrSR+6o2dB8Tc5Fb5h5azJ0NWQleLNO1yLZafo39ce1e9BfbHe7t",
+	"cru9ESYPm6LtI70LNrVa4iP3tT02laPGi/u1yts6Wa2ia/ZXi9oMRoXS10S1Wu+DdOfSktW1aRzB+6td",
+	"g3PbfWZQT41z+bjOD7fscN84jcX0WlgmjNcBpagvAwoqaXCnTta04cejOrwzdVwDEWPNmdjvuP5rkthn",
+	"qa+DE7Mlwvs7O6l40h+g+xO/D5AzlxZVJJbUZz6JoMQCeocWnrcTKQPxB19G9EIWeR17Sfc9s/wB2Hkh",
+	"eXinENWJQM4QpYb4Q3AS8UcAP0ufrGqFtdFvCQkKiZJMnSHAo2JjXpZDPno4dt5kIPyshPsMIOcVC2cn",
+	"tGt0OTPC2lIUfseVGHmCThT4l8iIYIB7AY6zY6KXjy50F1lZloEFOGv9OuUFHFADdhXtuui4b9vHwMNG",
+	"7fEChyPuW97kTXUmuh6P3VwUgsomN+/eFVPiv/3evcFWEc33PO1s953cO0Mr1JJIV0Q0gyU6wHRL9avI",
+	"RxAVDRmrZ0AgiTdFQllKY6OTopBEVA1SU7jDFWlwUf5Do0QnNIBtpOCDk2Kk5hS8skO3R5M5oGv/cc9q",
+	"6cGd66t7aHr2mh+nJsE+RV7NVa8in9h1h8zL2rpUgNcdbGud/FVFSN0n9ImMYgO5fa0QJrUIRRgtDE75",
+	"ekuwg4GeuISlcxWods5thFEl0L5l51HnKyjOK+qomVOnE2msrpbMairtbUUjIc52jbyVz+KSzUtxJsZS",
+	"yVqLbnLJXu717V2aGwm/3QnogVlR6/TzW37f9XC67Fu45vfs4L0eBaKBddeH62hAT4vowcJRk5w+soa4",
+	"vEgHfOumdU3MA9+AWRp3s8EoA5bGmAy7AQDlP6RtiLssHezwQowsbiTEbpccBcQIFLE7o8D/AXlpr+sG",
+	"454emzJYcdutqEVCFlkUVGs3q+ZK5BT8k8YXvYYHQB2cezWYg3rurMojGCI1GsLzKnxIq905dJoH021W",
+	"8lEo8eNswSsF5uI5TN9w6ZnrsRdvYwzOPFxUEloEuw/Sj6Kifx/V1W3QVbpiC6lMKLy9o8bE5HqFUmOk",
+	"tKWeFEW1vJ6rPIRxZHgbctGJsqDqhrraEr6mPduhZP9OQc2++eN3vw2Qy26AB5Awfzz8LY9sZEjx8UfB",
+	"Xv4AXddSDSGcKPpz57nUUIPC9iuHhtynwftF0YOvTFdsoeelU+T7Ya578IiLocB4YkP2d1Mf4otvmZu0",
+	"Ic9riD85R9QcTcbGpU8jO6HLgEGFg/PjdgvAhZFLGr+/Jo7GmD26E+HEPXLuW/gwbNr68ermlsX6Lgd/",
+	"z2QMg6gVYNkXuFVogULbCfLawAkaV3qaRf1N/E5yWsV5VZwa6YJWuFNeLfxjjtyAfFiK/J+yVdAbfAm1",
+	"HbQdlQe6svXeeEYJPaO5W3digvZ0Gt5P9J4w7LqycKKEd9Qyuo0lVYvnrBLuj93n2/+eF75h6ArvT+gB",
+	"EA4L8cjLOXpfhQb54UXd62EoQG1PMWGKRFahbnvALoPWvVNkblBLnaGeY+m0gkblxMC7MEcst9VcjbgV",
+	"RY4HFMXZ4A6US5EUGPrwluH1TOBGetdfiAfUWfm0zJ1KFfQoHD+wSNj6YR9CeyvKMmB9wkTHL8R3rRXf",
+	"bVhBUa59KB5NnDU+A7y9TtxMdSVW7X98SrD/Gwv1er1Dcq/VXk6nMxjCDpZs1pmOSH/P4ddzK0LMeyJ4",
+	"aScBQRWUyM7uxu97S2j0ne4npSuyNKD8Gk1lE+cFwhY6Di1zw3F/L6xpdM31fdB8GJI6urQboA3YCXoT",
+	"dyr3Lepzp6hNrbu5EgviweLD0m0Vp+Drmrn8YvziA7ejSd4+vV/9mNUrbTmQ13CF/Mx3yvsOr1++SjZn",
+	"mhW1572R5SJ3qx/a8PpHhxSJ2xJRcVGb8cJ/QQMgk8TC/HUEAA7/lgIAe9mR6GvhpvzGRJthN9ucWGw3",
+	"dLG6UEAfDlbPy++pDZJ5cp8qtqFNFfhiX6FLFUge792fyk3F2u5U7oLn701FZl59hBfeY4JB+IL/Z9fc",
+	"LWEqpHE+zJ4zfH4bfmNCtwPLlwiPgfcVOBGtLFMqqeuu/ouf+38V2uQMJ+NJsUFc8zlO1HOs+kjPIHvq",
+	"1zkLjnDB7g5O3a96zP7rP/7z7iCx3H5g6QX/OvFj+IK/2fjxmZ/Cp4sJ2E17p01esdGO0dnCDAemsilA",
+	"E3SF7/rlVAnkKBUadX3VCF78dy0CMRm1HyVCCahOI+RnLag1LNDMVT7gAkyYrNRkjqdzvfNSvKPn/83n",
+	"K097E8LskQ4myU5KIE9c+s7Kjq9idsRRvD0qF6IKiOzswbo42tbC9RVoSP56gl8Y8fgKYS8vDd96er7R",
+	"vk+dnjHhuM2vP01IZWMxPP5eSxeGi4WExOaGYPGJulMxCVJE7IJwM6KlRxg4YamOYZQLHfX2XEhV6AUG",
+	"1D0nEvV8w/aX2ONNVsJT97if8K7Bnapj1v4wWh9rPkcy8/+eUeazWuDW77WhYLwoSAwqMdWPe91vcjQJ",
+	"LYaQaofey4v4lc+x9yox0mok92/omQfDTks5enin50ZE9GBB6uu2vR6OgDYgSi2EWds9FMipHMEhnzFk",
+	"iWBTXt1L5V5xp3zFDwAgmdVu6cZ6rsgT+aiNva+EcdsMdi3ECCYcw5CwBgQoGIqR246PEvu8Q13Gn+ZQ",
+	"ILmA3Dfw6nNzp4gQ+5hx80CA5xjfMMJmyT0wkLQSfYKH7/QCrCqroRoXLK2MqZiM3sesOYGMugrsfNwh",
+	"UYIMpGX8i5zOpwdHL3/4EYhy6F+h6k4qK+5Bsp71XKTZkZ2wzXdIPbv06eb9hHHgUXUEL2rR2DpOaml+",
+	"0jZtQTrjjbp/JPZbXUEInsj6KNcNmodAMJTacI48NasxdVSL1XTTRmdU9/0gIgcPMMaex27MZWmo/Clj",
+	"/kOxWgb4uD02uhkkAr7rjeDhv3t34N3RcnnzbbVhXad53yl4VqDo7FHubgQwDznVS3lvgpA3aua8tyJ4",
+	"2aSL5IDdeDGfYeUe9oJEcIGFIpRLMpggM492KwWiyPoZCmQemvEqgPyd/q2KgAbz7M4BjrJRDv8f9q7v",
+	"t20cCf8rQu+hL2qa7nYfzvvU693hCvR6QJOiD+sCZqyJo7NMCiJt17fY//3AmeEP2ZIlJ1LiLPrYxiJF",
+	"cjjiDL/5Ptv3yJDL6yc4KNk+SZKxDRj9lYBzVLOIq+rJLwYDyiMxbQ0tb1Rwy26RHuR640yHI0c6ciPv",
+	"q5/3uLPmSi1zSJP8NhCg4p168yX9FffU557+k3LVKRp5opBGTe48CCByO1dgXr3HN+lyPldg+IcP8EAw",
+	"X6NE/eS3b7XFyxcyUWvTj3ZKyJ1CzfJWBEDrZA1n7vaVP7QeMJxeNtZE2NV1debg+NEwAzn0PL7TS9Td",
+	"irs/dU6bXfHfmODNWXEaqkLYkn0RFN2Qz0WFGjrJ10rJhScW01ysRVBg1rQCnSzAhNj27eWbi6l8h4Uf",
+	"2kYDogi1VcS38Z3ogVGkRiVbkZtJ8vanvzLkFyuBX2EDjVT7hHuPrWR4P/y+ggykyUWhz4j27dgGdOpg",
+	"4kQaOGc7kUN8neW6LMTuuDC2SPS8wnSI8TpA6Lmc7U467YvAF6R7Rk2sbPB1Q3Is7pOtChuh2cD2Yio/",
+	"GKQc4iSgJu04EbWEKedJUsFGLakani4eMNXDRyUPLeFHEM75cxoVOrkCQ6Q3env5Bj3AVIrkplJbHVdW",
+	"abWCQ4e9BCgpXJigdGuDGWPa6O8806NxTtjWr+0g+5lxC27Mjfounumz/Bj9S2C5rHthjN9L4rKICCw7",
+	"tkbXIaJpzxS5XLZvGNRgQQ0shO9j9g6FVHQy+8vMowRyuXToUiw2XZdNeqIZwOqj7W4cq7FNk17Xs3N9",
+	"ShJdEM7kffyfWZfti0icqOTUskDlhxddRHHpq3TpRChVnduUw+T4xNgAK2+WlzFfypHW+wrbPvulxkoI",
+	"O1l4mVWf2HssNRVctooNsY7eT5eXuFuRyNYGh1QSXbvtnIuioL/a6HIhbSTKfHcZlCAzkPMcNLORIeYR",
+	"C5qsEZSgyoKOe0ku06mU/vQfGmOz8mnN8B6sjR/M55fLn39NZq+xk//NuKwIU7LYrEucOnm/ZpDXleOX",
+	"Gu/8zayrbWJVkVSc3mkDq8HIQExz+yeX4tKvOm/IP4pFigmIPNAmuhJuyom5u52ApqU3SgPTTO03ZG0v",
+	"NZfksGobCnBReYw9mIlVWcBUUpiO0ECk5jVQRly8W1WRxnFuND+i2ywCXylc149nGHFH7Ww8/5HARJxP",
+	"DAHkfDSvGebhOxB//czLhkso1NNdC/MZWSc0sYKmNTYq2vP0aezMsCHPA7s9BirvEv7eMLJxKl0Oj26u",
+	"FmBSsh6W91wJvYQsLppBJosj14/XbqAjfdxc+097D7n3Fm2Oz8B3o71X5+kYJL92x3ZaI+jxRoYZ/cEu",
+	"HvGEfZym4Jp+8qxxPziGPpAfmo+g9UmoAd4yw1FMYC8NDAa8HO36sW1Zow9GU/DtoHk3agO1b5D7+Li4",
+	"Bl0fSkHheQSZ6VrSN9ccho2x5z/B9oSQ982QSSNhIIv6btjimHDwHGQ0d4PcYjpSgf0At3P9w55tKFDb",
+	"jz03ahmtXZ/cgU+xDFV09hlf4j4jvTeqba05ydHq0b7gL561Q7ND6OPPcDIG81vYmnVb8Gol8sJllaNl",
+	"pck/3X+5IrCQEQ2yJ3QzmCOfxV7agKVMwGjOB4Jsc2J2xsbzYdj6I7uw0OfhRrYT92ypVta0VH1tym/6",
+	"zprd4/o6jDPydpfljkBLSX8Zfe3ChboQDv7OJcY5NdRyv+gNsY9DxhcZowj4xDluvwFsHs7l+Vv5cBW+",
+	"J8/lcAW+VIPkCPWP2XaL4TI3qGTMrEf6SFUxtajnCVIFuAuSh9XsJr1Kdtmw/sQlu3aECOd95Ai3a0ud",
+	"B3SK5bIe+DkIdz3DoaXo0kffqa1sCqPoUBLdfCaZ2GEWhwgY3Z6MVMAo+WKOnV38JdKoMAvspcU08MZr",
+	"KJokgc3ZIx2jrcnyPJRjDyV34qLXlPYGc7Ydx4fGiyA8p48qfPcJtr6Hh9wbH9jiEFAxwwvbrHjXZ1U9",
+	"kuxYRPc1wM2ecVDHo+gT17lZGa42bY/kK1olvwK9mDWb/BcPbKQNwK0/HfulG16L33R5eP9VDenFKB//",
+	"bKO1rV/cPgYTYzrd7zrjtneB0lrx94L5yypgwDIGYL8e5X0zd7BqC8piC+3jLN37jBGa3W9C2yO01rFd",
+	"PvIOGNbuh4vfTpvw0XmaomJZzxnaytCUJvB9DqXxcjk8rZNktq6KWZrMeNYY0mAPWLlcEGYIBb13Uxkx",
+	"OSXbO5C+Owobl7nbYBfJPxx507wAUVGlyjXOT6K3uZnfAWXufAHB7a2neJrKMePFYOZ/4pCRB/kUUePT",
+	"fuWGqMXJcjPc96qb9mlfglmYGCZibQ0VEVmBL2cDNPkKUlfZjLz8dWGAG1gIidxRgmElL3XcLkwlEwn8",
+	"QoRSSNusFFbkGNYGX6FoRn8qKV77x2CT2u+qH6LETtRRRAnN5AiIElbNQYS0isQ3thA4eNvwJaN9Zg6t",
+	"dRxeKcf0rbZE54tEMXa7x1ITTA1TKyR0s9STcOpsjjBn7N4CHdVQHm4UwiGm4LZfWNy+TOoA0lwk79vP",
+	"FLmxR4lYRNLoIDKEUCZXn1LjI+IRTWW3wCQ98sPUTuAsGsrSKjB5Ba9oaEPXVFdqhTfDiZIs7gIo2cRY",
+	"GFQzoMRjICMV1jZX4KA/vk7VUwI11DznlTMeRuT/MKEj3qpSJSHEeZ4pLuFXe7hBKSPMSAb1b0buojIa",
+	"21CEx8xNSlcCVL30T1UlM7WBqhDlFcyVzPSMziwOr3mDTs9sFU6CMOsKtD8BSthOZdQL/zfPGoJBG2XX",
+	"5kKysaLEhT18Crkj8vMVCIkw9cbifZy5Q0Meo5bBNv7Z9vcUjLU4ziwunmlQHfNLfA60tRjeD7tPRuMS",
+	"aCIOcBDmgGzeZwrAco2aypoX052EqtVC7GyDqvKo2HQq/d5Jk8VaVETTY80d0xh0ZSeVSUh3MOIfaOEc",
+	"ODiq5hpfEc8Zqo1u4BFOD6H8v7P037oiVwmdBY1ilBEamgqAF7vLInvX/Neri34nwOCLyW/f/kh/94VD",
+	"9p/f7A+rjTPddVW8mLx4Lcr89eYNmim/T+NBlMn7iUXmIuR4CFV9qJdPD2HuOaaxwBMp1wdlig2edMC4",
+	"QeqhsUWoYM/mF+oi+fL5I6qnoC95mWxEsWZWproLoB3CIkNpIrH6qQKRRZ37lTjs/tobPXJF4OUmLyUn",
+	"5PBb5bQmjXKGVB9eXRnx6Lz9d50tIHrUM/Y0PPYJtnSHXoasCXLPq5KQfq6NDcjG2bUROocSudFQ3CIX",
+	"rsrlInqayzya3lrVSoXjZ9gCm2eUTWF7p4iZikrGosfp5rP54SXskFiurNSiEqvYLBk12/ymjlXSGmNs",
+	"eWtMFn774/8BAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -235,10 +236,8 @@ func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (
 	a.About = r.About()
 	a.TenantID, a.RuleID, a.RuleVersion, a.RuleName, a.Severity, a.Exchange = r.TenantID, r.ID, r.Version, r.Name, r.Severity, e.Clean()
 	if a.Count != nil {
-		a.Count = &alerts.Count{
-			Observed: int64(max(r.Threshold, 1)) + 2, Threshold: max(r.Threshold, 1), WindowSeconds: max(r.WindowSeconds, 60),
-			GroupBy: r.GroupBy, Group: cursor.Key(r.GroupBy.Of(&e)),
-		}
+		a.Count = madeUp(&r.Definition)
+		a.Count.Group = cursor.Key(r.GroupBy.Of(&e))
 		a.Title, a.Message, problem = s.Texts.CountTexts(r, a.Count, &e)
 		return a, problem, nil
 	}
@@ -246,12 +245,32 @@ func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (
 	return a, problem, nil
 }
 
+// madeUp returns a count at which a rule fires.
+func madeUp(d *rules.Definition) *alerts.Count {
+	c := alerts.CountOf(d)
+	c.WindowSeconds = max(c.WindowSeconds, 60)
+	volume := int64(max(c.MinVolume, 100)) + 20
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		c.Percent = cmp.Or(c.Percent, 10)
+		c.Volume, c.Observed = volume, min(volume, (rules.Thousandths(c.Percent)*volume+99_999)/100_000+2)
+		c.ShortVolume, c.ShortObserved = volume/10, min(volume/10, (rules.Thousandths(c.Percent)*volume/10+99_999)/100_000+1)
+	case rules.DurationInWindow:
+		c.Percentile, c.DurationMS = cmp.Or(c.Percentile, 95), cmp.Or(c.DurationMS, 1000)
+		c.Volume, c.Observed, c.DurationNS = volume, volume-rules.Rank(c.Percentile, volume)+1, c.DurationMS*1_200_000
+	default:
+		c.Threshold = max(c.Threshold, 1)
+		c.Observed = int64(c.Threshold) + 2
+	}
+	return &c
+}
+
 // sample returns an alert of a fire mode about a made-up exchange, as of now.
 func (s *server) sample(mode rules.FireMode) alerts.Instance {
 	samples := template.Samples()
 	a := samples[0]
-	if mode == rules.CountInWindow {
-		a = samples[slices.IndexFunc(samples, func(a alerts.Instance) bool { return a.Count != nil })]
+	if mode.Windowed() {
+		a = samples[slices.IndexFunc(samples, func(a alerts.Instance) bool { return a.FireMode() == mode })]
 	}
 	a.FiredAt = s.Now()
 	return a
@@ -263,6 +282,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	r := rules.Rule{TenantID: tenantOf(ctx), Definition: rules.Definition{
 		Name: b.RuleName, FireMode: rules.PerExchange, Severity: rules.Critical, TitleTemplate: b.TitleTemplate, MessageTemplate: b.MessageTemplate,
 		Threshold: b.Threshold, WindowSeconds: b.WindowSeconds, GroupBy: b.GroupBy,
+		Percent: b.Percent, ShortWindowSeconds: b.ShortWindowSeconds, Percentile: b.Percentile, DurationMS: b.DurationMS, MinVolume: b.MinVolume,
 		Labels: b.Labels, Owner: b.Owner, RunbookURL: b.RunbookURL, Note: b.Note,
 	}}
 	if b.FireMode != "" {
@@ -333,11 +353,11 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 			wrong = append(wrong, f)
 		}
 	}
-	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.PerExchange, rules.CountInWindow)
+	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.FireModes()...)
 	_, severityErr := oneOf("severity", &[]rules.Severity{d.Severity}, rules.Critical, rules.Warning, rules.Info)
 	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, "", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType)
 	_, kindErr := oneOf("kind", &[]notify.WebhookKind{w.Kind}, notify.KindSlack, notify.KindGeneric)
-	for _, err := range []error{modeErr, severityErr, groupErr, kindErr, within("threshold", d.Threshold, 1_000_000), within("windowSeconds", d.WindowSeconds, 86_400)} {
+	for _, err := range []error{modeErr, severityErr, groupErr, kindErr, withinAll(d)} {
 		if err != nil {
 			wrong = append(wrong, problemOf(err).Errors...)
 		}
@@ -345,8 +365,29 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	return fault.InvalidFields("the template", withoutRepeats(wrong))
 }
 
+// withinAll refuses numbers of a definition that are out of range, the first of them.
+func withinAll(d *rules.Definition) error {
+	for _, n := range []struct {
+		field   string
+		n, most int64
+	}{
+		{"threshold", int64(d.Threshold), 1_000_000},
+		{"windowSeconds", int64(d.WindowSeconds), 86_400},
+		{"percent", rules.Thousandths(d.Percent) / 1000, 100},
+		{"shortWindowSeconds", int64(d.ShortWindowSeconds), 86_400},
+		{"percentile", int64(d.Percentile), 100},
+		{"durationMs", d.DurationMS, 9_000_000_000_000},
+		{"minVolume", int64(d.MinVolume), 1_000_000},
+	} {
+		if err := within(n.field, n.n, n.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // within refuses a number that is negative or above a bound.
-func within(field string, n, most int) error {
+func within(field string, n, most int64) error {
 	if n < 0 || n > most {
 		return invalidField(field, "out_of_range", fmt.Sprintf("Must be from 0 to %d", most))
 	}

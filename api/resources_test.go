@@ -255,6 +255,22 @@ func TestCountingRuleLife(t *testing.T) {
 	}
 }
 
+func TestMeasuringRuleLife(t *testing.T) {
+	b := newBench(t)
+	ratio := into[api.Rule](b.do("POST", "/api/v1/rules", `{"name":"Ratio","fireMode":"RATIO_IN_WINDOW","severity":"WARNING","percent":0.125,"minVolume":20,
+		"windowSeconds":600,"shortWindowSeconds":60,"groupBy":"ERROR_TYPE"}`).want(201))
+	ratio = into[api.Rule](b.do("GET", "/api/v1/rules/"+ratio.ID.String(), "").want(200))
+	if ratio.Percent != 0.125 || ratio.MinVolume != 20 || ratio.ShortWindowSeconds != 60 || ratio.LookBackSeconds != 0 || len(ratio.Filter.Statuses) != 0 {
+		t.Errorf("rule %+v", ratio)
+	}
+	slow := into[api.Rule](b.do("POST", "/api/v1/rules", `{"name":"Slow","fireMode":"DURATION_IN_WINDOW","severity":"WARNING","percentile":99,"durationMs":2000,
+		"minVolume":20,"windowSeconds":600}`).want(201))
+	slow = into[api.Rule](b.do("GET", "/api/v1/rules/"+slow.ID.String(), "").want(200))
+	if slow.Percentile != 99 || slow.DurationMS != 2000 || slow.MinVolume != 20 || len(slow.Filter.Statuses) != 2 {
+		t.Errorf("rule %+v", slow)
+	}
+}
+
 func TestAlertsOfCounts(t *testing.T) {
 	b := newBench(t)
 	grouped := anAlert(instant())
@@ -264,18 +280,35 @@ func TestAlertsOfCounts(t *testing.T) {
 	bare.Count = &alerts.Count{Observed: 9, Threshold: 5, WindowSeconds: 60}
 	b.inbox.add(grouped)
 	b.inbox.add(bare)
+	ratio, duration := anAlert(instant().Add(2*time.Second)), anAlert(instant().Add(3*time.Second))
+	ratio.Count = &alerts.Count{
+		Mode: rules.RatioInWindow, Observed: 15, Volume: 120, ShortObserved: 1, ShortVolume: 5, WindowSeconds: 600,
+		Measure: rules.Measure{Percent: 12.5, MinVolume: 50, ShortWindowSeconds: 60},
+	}
+	duration.Count = &alerts.Count{
+		Mode: rules.DurationInWindow, Observed: 9, Volume: 120, DurationNS: 2_412_500_000, WindowSeconds: 600, Measure: rules.Measure{Percentile: 95, DurationMS: 2000, MinVolume: 50},
+	}
+	b.inbox.add(ratio)
+	b.inbox.add(duration)
 
 	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts", "").want(200))
 	group := "order-to-erp"
 	want := []*api.WindowCount{
+		{
+			Observed: 9, Threshold: 2000, WindowSeconds: 600, FireMode: rules.DurationInWindow, Value: new(2412.5), Volume: new(int64(120)), MinVolume: new(50), Percentile: new(95),
+		},
+		{
+			Observed: 15, Threshold: 12.5, WindowSeconds: 600, FireMode: rules.RatioInWindow, Value: new(12.5), Volume: new(int64(120)), MinVolume: new(50),
+			ShortWindowSeconds: new(60), ShortValue: new(20.0),
+		},
 		{Observed: 9, Threshold: 5, WindowSeconds: 60},
 		{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: &group},
 	}
-	if diff := cmp.Diff(want, []*api.WindowCount{page.Items[0].Count, page.Items[1].Count}); diff != "" {
+	if diff := cmp.Diff(want, []*api.WindowCount{page.Items[0].Count, page.Items[1].Count, page.Items[2].Count, page.Items[3].Count}); diff != "" {
 		t.Error(diff)
 	}
-	if page.Items[0].Exchange != nil || page.Items[1].Exchange == nil {
-		t.Errorf("examples %+v, %+v", page.Items[0].Exchange, page.Items[1].Exchange)
+	if page.Items[2].Exchange != nil || page.Items[3].Exchange == nil {
+		t.Errorf("examples %+v, %+v", page.Items[2].Exchange, page.Items[3].Exchange)
 	}
 	if diff := cmp.Diff([]alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}, b.inbox.asked.States); diff != "" {
 		t.Errorf("states of a list that names none (-want +got)\n%s", diff)

@@ -236,6 +236,11 @@ func definition(b *RuleDefinition) rules.Definition {
 		IntervalSeconds:    rules.DefaultIntervalSeconds,
 		Threshold:          b.Threshold,
 		WindowSeconds:      b.WindowSeconds,
+		Percent:            b.Percent,
+		ShortWindowSeconds: b.ShortWindowSeconds,
+		Percentile:         b.Percentile,
+		DurationMS:         b.DurationMS,
+		MinVolume:          b.MinVolume,
 		GroupBy:            b.GroupBy,
 		ForDurationSeconds: b.ForDurationSeconds,
 		ReNotifyMinutes:    b.ReNotifyMinutes,
@@ -245,7 +250,10 @@ func definition(b *RuleDefinition) rules.Definition {
 		RunbookURL:         b.RunbookURL,
 		Note:               b.Note,
 	}
-	if d.FireMode != rules.CountInWindow {
+	if d.FireMode == rules.DurationInWindow && len(d.Filter.Statuses) == 0 {
+		d.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
+	}
+	if !d.FireMode.Windowed() {
 		d.LookBackSeconds = rules.DefaultLookBackSeconds
 	}
 	if b.IntervalSeconds != nil {
@@ -335,6 +343,11 @@ func ruleAnswer(r *rules.Rule) Rule {
 		LookBackSeconds:    r.LookBackSeconds,
 		Threshold:          r.Threshold,
 		WindowSeconds:      r.WindowSeconds,
+		Percent:            r.Percent,
+		ShortWindowSeconds: r.ShortWindowSeconds,
+		Percentile:         r.Percentile,
+		DurationMS:         r.DurationMS,
+		MinVolume:          r.MinVolume,
 		GroupBy:            r.GroupBy,
 		ForDurationSeconds: r.ForDurationSeconds,
 		ReNotifyMinutes:    r.ReNotifyMinutes,

@@ -245,8 +245,10 @@ func (e FilterStatuses) Valid() bool {
 
 // Defines values for FireMode.
 const (
-	FireModeCOUNTINWINDOW FireMode = "COUNT_IN_WINDOW"
-	FireModePEREXCHANGE   FireMode = "PER_EXCHANGE"
+	FireModeCOUNTINWINDOW    FireMode = "COUNT_IN_WINDOW"
+	FireModeDURATIONINWINDOW FireMode = "DURATION_IN_WINDOW"
+	FireModePEREXCHANGE      FireMode = "PER_EXCHANGE"
+	FireModeRATIOINWINDOW    FireMode = "RATIO_IN_WINDOW"
 )
 
 // Valid indicates whether the value is a known member of the FireMode enum.
@@ -254,7 +256,11 @@ func (e FireMode) Valid() bool {
 	switch e {
 	case FireModeCOUNTINWINDOW:
 		return true
+	case FireModeDURATIONINWINDOW:
+		return true
 	case FireModePEREXCHANGE:
+		return true
+	case FireModeRATIOINWINDOW:
 		return true
 	default:
 		return false
@@ -635,7 +641,7 @@ type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
 
-	// Count What a counting rule counted when the alert last changed.
+	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
 	// Delivery What became of an alert's notifications.
@@ -1239,8 +1245,10 @@ type Filter struct {
 // FilterStatuses defines model for Filter.Statuses.
 type FilterStatuses string
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-// exchanges match within `windowSeconds`, or one for each group.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+// `percentile` of the durations of those that match is at least `durationMs`.
 type FireMode string
 
 // GroupBy The field by which exchanges are counted, each value for itself.
@@ -1795,13 +1803,16 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 	CreatedAt  time.Time `json:"createdAt"`
+	DurationMS int64     `json:"durationMs,omitempty"`
 	Enabled    bool      `json:"enabled"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1815,20 +1826,24 @@ type Rule struct {
 	Labels          map[string]string  `json:"labels,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
+	MinVolume       int                `json:"minVolume,omitempty"`
 	Name            string             `json:"name"`
 	Note            string             `json:"note,omitempty"`
 	NotifyOnResolve bool               `json:"notifyOnResolve"`
 	Owner           string             `json:"owner,omitempty"`
+	Percent         float64            `json:"percent,omitempty"`
+	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 	RunbookURL      string             `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
 	// out, whatever the other lists say.
-	Scope         Scope    `json:"scope"`
-	Severity      Severity `json:"severity"`
-	Targets       []Target `json:"targets"`
-	Threshold     int      `json:"threshold"`
-	TitleTemplate string   `json:"titleTemplate"`
+	Scope              Scope    `json:"scope"`
+	Severity           Severity `json:"severity"`
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target `json:"targets"`
+	Threshold          int      `json:"threshold"`
+	TitleTemplate      string   `json:"titleTemplate"`
 
 	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
 	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
@@ -1929,13 +1944,18 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	Enabled *bool `json:"enabled,omitempty"`
+	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// `filter.statuses` says otherwise.
+	DurationMS int64 `json:"durationMs,omitempty"`
+	Enabled    *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-	// exchanges match within `windowSeconds`, or one for each group.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+	// `percentile` of the durations of those that match is at least `durationMs`.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
@@ -1953,12 +1973,16 @@ type RuleDefinition struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
-	Name            string `json:"name"`
+
+	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
+	// little: no alert fires, and one that does resolves.
+	MinVolume int    `json:"minVolume,omitempty"`
+	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
@@ -1968,6 +1992,13 @@ type RuleDefinition struct {
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
+
+	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
+	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	Percent float64 `json:"percent,omitempty"`
+
+	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
+	Percentile int `json:"percentile,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
@@ -1980,9 +2011,13 @@ type RuleDefinition struct {
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
-	Targets  []Target `json:"targets,omitempty"`
 
-	// Threshold How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
+	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
+	Targets            []Target `json:"targets,omitempty"`
+
+	// Threshold How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -1992,7 +2027,7 @@ type RuleDefinition struct {
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
 
-	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	// WindowSeconds The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
@@ -2351,11 +2386,12 @@ type TemplatePreview struct {
 type TemplatePreviewRequest struct {
 	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
 	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+	DurationMS   int64   `json:"durationMs,omitempty"`
 
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
 	FireMode FireMode `json:"fireMode,omitempty"`
 	GroupBy  GroupBy  `json:"groupBy,omitempty"`
 
@@ -2364,14 +2400,18 @@ type TemplatePreviewRequest struct {
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// MessageTemplate Empty means the default.
-	MessageTemplate string   `json:"messageTemplate,omitempty"`
-	Note            string   `json:"note,omitempty"`
-	Owner           string   `json:"owner,omitempty"`
-	RuleName        string   `json:"ruleName,omitempty"`
-	RunbookURL      string   `json:"runbookUrl,omitempty"`
-	Severity        Severity `json:"severity,omitempty"`
+	MessageTemplate    string   `json:"messageTemplate,omitempty"`
+	MinVolume          int      `json:"minVolume,omitempty"`
+	Note               string   `json:"note,omitempty"`
+	Owner              string   `json:"owner,omitempty"`
+	Percent            float64  `json:"percent,omitempty"`
+	Percentile         int      `json:"percentile,omitempty"`
+	RuleName           string   `json:"ruleName,omitempty"`
+	RunbookURL         string   `json:"runbookUrl,omitempty"`
+	Severity           Severity `json:"severity,omitempty"`
+	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
@@ -2673,16 +2713,37 @@ type WebhookPage struct {
 	NextCursor *string   `json:"nextCursor,omitempty"`
 }
 
-// WindowCount What a counting rule counted when the alert last changed.
+// WindowCount What a window rule counted or measured when the alert last changed.
 type WindowCount struct {
+	// FireMode Absent is COUNT_IN_WINDOW.
+	FireMode FireMode `json:"fireMode,omitempty"`
+
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
 	// GroupBy The field by which exchanges are counted, each value for itself.
-	GroupBy       GroupBy `json:"groupBy,omitempty"`
-	Observed      int64   `json:"observed"`
-	Threshold     int     `json:"threshold"`
-	WindowSeconds int     `json:"windowSeconds"`
+	GroupBy   GroupBy `json:"groupBy,omitempty"`
+	MinVolume *int    `json:"minVolume,omitempty"`
+
+	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+	Observed int64 `json:"observed"`
+
+	// Percentile Of DURATION_IN_WINDOW.
+	Percentile *int `json:"percentile,omitempty"`
+
+	// ShortValue The percentage in the short window.
+	ShortValue         *float64 `json:"shortValue,omitempty"`
+	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
+
+	// Threshold In the unit of `value`; of a count, a number of exchanges.
+	Threshold float64 `json:"threshold"`
+
+	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+	Value *float64 `json:"value,omitempty"`
+
+	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+	Volume        *int64 `json:"volume,omitempty"`
+	WindowSeconds int    `json:"windowSeconds"`
 }
 
 // Cursor defines model for Cursor.

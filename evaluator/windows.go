@@ -64,6 +64,11 @@ type OpenAlert struct {
 	ID     uuid.UUID
 	RuleID uuid.UUID
 	Group  string
+	// RuleVersion is the version of the rule that raised it.
+	RuleVersion int64
+	// NewestEndedNS and NewestStartNS are of the newest exchange that was counted when the
+	// alert last notified of something.
+	NewestEndedNS, NewestStartNS int64
 	alerts.Open
 }
 

@@ -81,6 +81,15 @@ func (j *Judge) WantsSinceNS() int64 {
 	return since
 }
 
+// Place returns a judge of every exchange that happened where the present condition
+// looks, whatever else it says, and whether the exchange completed or failed.
+func (j *Judge) Place() *Judge {
+	m := &Matcher{statuses: []Status{Completed, Failed}, applications: j.present.applications, routes: j.present.routes}
+	// The first condition is that on the status.
+	m.place = append([]condition{{"filter.statuses", func(e *Exchange) bool { return slices.Contains(m.statuses, e.Status) }}}, j.present.place[1:]...)
+	return &Judge{armedSinceNS: j.armedSinceNS, present: m}
+}
+
 // Matches reports whether the present condition matches e, whenever it ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 

@@ -28,7 +28,28 @@ const (
 	// CountInWindow raises one alert while at least a threshold of exchanges
 	// match within a window.
 	CountInWindow FireMode = "COUNT_IN_WINDOW"
+	// RatioInWindow raises one alert while at least a percentage of the exchanges of
+	// the scope match within a window.
+	RatioInWindow FireMode = "RATIO_IN_WINDOW"
+	// DurationInWindow raises one alert while a percentile of the durations of the
+	// exchanges that match within a window is at least a bound.
+	DurationInWindow FireMode = "DURATION_IN_WINDOW"
 )
+
+// Windowed reports whether rules of the mode look at a window.
+func (m FireMode) Windowed() bool {
+	switch m {
+	case CountInWindow, RatioInWindow, DurationInWindow:
+		return true
+	case PerExchange:
+	}
+	return false
+}
+
+// FireModes returns every fire mode.
+func FireModes() []FireMode {
+	return []FireMode{PerExchange, CountInWindow, RatioInWindow, DurationInWindow}
+}
 
 // Severity says how much an alert matters.
 type Severity string
@@ -61,7 +82,7 @@ type Target struct {
 type Definition struct {
 	Name     string   `json:"name" validate:"required,max=200,text"`
 	Enabled  bool     `json:"enabled"`
-	FireMode FireMode `json:"fireMode" validate:"oneof=PER_EXCHANGE COUNT_IN_WINDOW"`
+	FireMode FireMode `json:"fireMode" validate:"oneof=PER_EXCHANGE COUNT_IN_WINDOW RATIO_IN_WINDOW DURATION_IN_WINDOW"`
 	Severity Severity `json:"severity" validate:"oneof=CRITICAL WARNING INFO"`
 	Scope    Scope    `json:"scope"`
 	Filter   Filter   `json:"filter"`
@@ -80,11 +101,19 @@ type Definition struct {
 	// LookBackSeconds is how far behind the cursor late exchanges are looked for.
 	LookBackSeconds int `json:"lookBackSeconds" validate:"min=0,max=604800"`
 
-	// What follows belongs to CountInWindow; all of it is zero otherwise.
+	// What follows belongs to the modes with a window; all of it is zero otherwise.
 
-	// Threshold is how many exchanges must match within WindowSeconds, 1 to 1,000,000.
-	Threshold     int `json:"threshold" validate:"min=0,max=1000000"`
 	WindowSeconds int `json:"windowSeconds" validate:"min=0,max=86400"`
+	// Threshold is how many exchanges must match within the window of a CountInWindow
+	// rule, 1 to 1,000,000.
+	Threshold int `json:"threshold" validate:"min=0,max=1000000"`
+	// Percent, ShortWindowSeconds, Percentile, DurationMS and MinVolume are what
+	// [Measure] holds.
+	Percent            float64 `json:"percent,omitempty" validate:"min=0,max=100"`
+	ShortWindowSeconds int     `json:"shortWindowSeconds,omitempty" validate:"min=0,max=86400"`
+	Percentile         int     `json:"percentile,omitempty" validate:"omitempty,oneof=50 95 99"`
+	DurationMS         int64   `json:"durationMs,omitempty" validate:"min=0,max=9000000000000"`
+	MinVolume          int     `json:"minVolume,omitempty" validate:"min=0,max=1000000"`
 	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
 	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE"`
 	// ForDurationSeconds is how long the threshold must be reached before the
@@ -119,6 +148,15 @@ const (
 	DefaultCountTitle      = "{{count.observed}} exchanges within {{count.window}}"
 	DefaultCountGroupTitle = "{{count.group}}: {{count.observed}} exchanges within {{count.window}}"
 	DefaultCountMessage    = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}"
+
+	// Of a rule with a ratio, without and with a group. Its message is that of a count.
+	DefaultRatioTitle      = "{{count.value}} of {{count.volume}} exchanges match within {{count.window}}"
+	DefaultRatioGroupTitle = "{{count.group}}: " + DefaultRatioTitle
+
+	// Of a rule on durations.
+	DefaultDurationTitle      = "p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}"
+	DefaultDurationGroupTitle = "{{count.group}}: " + DefaultDurationTitle
+	DefaultDurationMessage    = "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}"
 )
 
 // MaxLookBackSeconds is the longest look-back that a rule may have.
@@ -186,15 +224,24 @@ func (g GroupBy) Of(e *Exchange) string {
 
 // Title returns the title template, or the default of the fire mode.
 func (d *Definition) Title() string {
+	grouped := d.GroupBy != GroupByNothing
 	switch {
 	case d.TitleTemplate != "":
 		return d.TitleTemplate
-	case d.FireMode != CountInWindow:
-		return DefaultTitle
-	case d.GroupBy == GroupByNothing:
-		return DefaultCountTitle
-	default:
+	case d.FireMode == CountInWindow && grouped:
 		return DefaultCountGroupTitle
+	case d.FireMode == CountInWindow:
+		return DefaultCountTitle
+	case d.FireMode == RatioInWindow && grouped:
+		return DefaultRatioGroupTitle
+	case d.FireMode == RatioInWindow:
+		return DefaultRatioTitle
+	case d.FireMode == DurationInWindow && grouped:
+		return DefaultDurationGroupTitle
+	case d.FireMode == DurationInWindow:
+		return DefaultDurationTitle
+	default:
+		return DefaultTitle
 	}
 }
 
@@ -203,9 +250,11 @@ func (d *Definition) Message() string {
 	switch {
 	case d.MessageTemplate != "":
 		return d.MessageTemplate
-	case d.FireMode == CountInWindow:
-		return DefaultCountMessage
-	default:
+	case d.FireMode == PerExchange:
 		return DefaultMessage
+	case d.FireMode == DurationInWindow:
+		return DefaultDurationMessage
+	default:
+		return DefaultCountMessage
 	}
 }

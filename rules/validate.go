@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -18,9 +19,17 @@ const (
 	forDurationNotApplicable = "Per-exchange rules fire at once — a duration does not apply"
 	countingNotApplicable    = "Per-exchange rules do not count — leave it out"
 	lookBackNotApplicable    = "Counting rules look at their whole window each time — leave it out"
+	thresholdNotApplicable   = "Only COUNT_IN_WINDOW compares a number of exchanges — leave it out"
+	ratioNotApplicable       = "Only RATIO_IN_WINDOW compares a share — leave it out"
+	durationNotApplicable    = "Only DURATION_IN_WINDOW compares a duration — leave it out"
+	volumeNotApplicable      = "A count needs no minimum volume — leave it out"
 	thresholdRequired        = "Must be at least 1"
 	windowRequired           = "Must be from 10 to 86400"
 	intervalAboveWindow      = "Must not be above the window, or exchanges pass uncounted"
+	percentRequired          = "Must be from 0.001 to 100, with at most three decimals"
+	shortWindowRange         = "Must be from 10 to less than the window"
+	percentileRequired       = "Must be one of 50, 95, 99"
+	statusesRequired         = "Say which exchanges are measured: COMPLETED, FAILED or both"
 )
 
 // Validator checks definitions. It is safe for concurrent use.
@@ -75,20 +84,46 @@ func crossFields(sl validator.StructLevel) {
 			sl.ReportError(value, name, field, code, message)
 		}
 	}
-	switch d.FireMode {
-	case PerExchange:
+	if d.FireMode == PerExchange {
 		report(d.ReNotifyMinutes != 0, d.ReNotifyMinutes, "reNotifyMinutes", "ReNotifyMinutes", "not_applicable", reNotifyNotApplicable)
 		report(d.ForDurationSeconds != 0, d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "not_applicable", forDurationNotApplicable)
 		report(d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", countingNotApplicable)
 		report(d.WindowSeconds != 0, d.WindowSeconds, "windowSeconds", "WindowSeconds", "not_applicable", countingNotApplicable)
 		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
 		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
-	case CountInWindow:
-		report(d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
+	} else if d.FireMode.Windowed() {
+		report(d.FireMode == CountInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
 		report(d.WindowSeconds >= 10 && d.IntervalSeconds > d.WindowSeconds, d.IntervalSeconds, "intervalSeconds", "IntervalSeconds", "out_of_range", intervalAboveWindow)
 		report(d.LookBackSeconds != 0, d.LookBackSeconds, "lookBackSeconds", "LookBackSeconds", "not_applicable", lookBackNotApplicable)
+	} else {
+		return
 	}
+	crossMeasure(&d, report)
+}
+
+// crossMeasure holds what each mode with a window compares, and with what.
+func crossMeasure(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
+	ratio, duration := d.FireMode == RatioInWindow, d.FireMode == DurationInWindow
+	other := func(message string) string {
+		if d.FireMode == PerExchange {
+			return countingNotApplicable
+		}
+		return message
+	}
+	report((ratio || duration) && d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", thresholdNotApplicable)
+	report(ratio && (Thousandths(d.Percent) < 1 || !inThousandths(d.Percent)), d.Percent, "percent", "Percent", "out_of_range", percentRequired)
+	report(!ratio && d.Percent != 0, d.Percent, "percent", "Percent", "not_applicable", other(ratioNotApplicable))
+	short := d.ShortWindowSeconds
+	report(ratio && short != 0 && d.WindowSeconds >= 10 && (short < 10 || short >= d.WindowSeconds), short, "shortWindowSeconds", "ShortWindowSeconds", "out_of_range", shortWindowRange)
+	report(!ratio && short != 0, short, "shortWindowSeconds", "ShortWindowSeconds", "not_applicable", other(ratioNotApplicable))
+	report(duration && d.Percentile == 0, d.Percentile, "percentile", "Percentile", "unknown_value", percentileRequired)
+	report(!duration && d.Percentile != 0, d.Percentile, "percentile", "Percentile", "not_applicable", other(durationNotApplicable))
+	report(duration && d.DurationMS < 1, d.DurationMS, "durationMs", "DurationMS", "out_of_range", thresholdRequired)
+	report(!duration && d.DurationMS != 0, d.DurationMS, "durationMs", "DurationMS", "not_applicable", other(durationNotApplicable))
+	report((ratio || duration) && d.MinVolume < 1, d.MinVolume, "minVolume", "MinVolume", "out_of_range", thresholdRequired)
+	report(!ratio && !duration && d.MinVolume != 0, d.MinVolume, "minVolume", "MinVolume", "not_applicable", other(volumeNotApplicable))
+	report(duration && len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 }
 
 func crossAttribute(sl validator.StructLevel) {
@@ -134,7 +169,7 @@ func code(b validator.FieldError) string {
 func message(b validator.FieldError) string {
 	switch b.Tag() {
 	case "required":
-		return "Must not be empty"
+		return cmp.Or(b.Param(), "Must not be empty")
 	case "min":
 		return "Must be at least " + b.Param()
 	case "max":

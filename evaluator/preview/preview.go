@@ -147,9 +147,14 @@ func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error
 	if run.judge, err = rules.NewJudge(&run.rule); err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
 	}
+	run.reads = run.judge
+	filter := r.Definition.Filter
+	if run.rule.FireMode == rules.RatioInWindow {
+		run.reads, filter = run.judge.Place(), rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}
+	}
 	run.scan = evaluator.Scan{
-		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), EndedSinceNS: from,
-		Limit: cmp.Or(p.PageSize, 5000), Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: r.Definition.Filter},
+		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: filter.StatusesOrDefault(), EndedSinceNS: from,
+		Limit: cmp.Or(p.PageSize, 5000), Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: filter},
 	}
 	return run, nil
 }
@@ -165,8 +170,10 @@ func (p *run) read(ctx context.Context) error {
 // run is one preview at work.
 type run struct {
 	*Previewer
-	rule     rules.Rule
-	judge    *rules.Judge
+	rule  rules.Rule
+	judge *rules.Judge
+	// reads judges what is read: a ratio compares with more than it matches.
+	reads    *rules.Judge
 	deadline time.Time
 	// scan is what each scan asks for, but for its range.
 	scan    evaluator.Scan
@@ -190,7 +197,7 @@ func (p *run) perExchange(ctx context.Context) error {
 		}
 		seen[e.Key()] = true
 		if p.comparing {
-			p.samples = append(p.samples, sample{newest: counted{e.StartTimeNS, ended, e.Key()}, atNS: ended})
+			p.samples = append(p.samples, sample{newest: counted{startNS: e.StartTimeNS, endedNS: ended, key: e.Key()}, atNS: ended})
 			return
 		}
 		a := p.alert(e, ended)
@@ -203,8 +210,8 @@ func (p *run) perExchange(ctx context.Context) error {
 	})
 }
 
-// slices reads what the rule can match from a start time on, the newest slice first, and
-// passes on what the rule wants of the stretch.
+// slices reads what the rule looks at from a start time on, the newest slice first, and
+// passes on what it needs of the stretch.
 func (p *run) slices(ctx context.Context, fromNS int64, wanted func(e *rules.Exchange)) error {
 	width := max(1, (p.out.ToNS-fromNS+sliceCount-1)/sliceCount)
 	for end := p.out.ToNS; end > fromNS; end -= width {
@@ -242,7 +249,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		}
 		p.out.Scanned += len(page.Exchanges)
 		for i := range page.Exchanges {
-			if e := &page.Exchanges[i]; p.judge.Wants(e) && e.EndedNS() < p.out.ToNS {
+			if e := &page.Exchanges[i]; p.reads.Wants(e) && e.EndedNS() < p.out.ToNS {
 				wanted(e)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -80,37 +81,66 @@ func (h *history) Tally(_ context.Context, q window.TallyQuery) ([]window.Tally,
 
 func (h *history) CountWindows(_ context.Context, windows []window.Query) ([][]window.Group, error) {
 	all := make([][]window.Group, len(windows))
-	for i, w := range windows {
-		matcher, err := rules.Compile(w.Scope, w.Filter)
+	for i := range windows {
+		groups, err := h.countWindow(&windows[i])
 		if err != nil {
 			return nil, err
 		}
-		groups, ids := map[string]*window.Group{}, map[string]bool{}
-		for n := range h.rows {
-			e := &h.rows[n]
-			ended, name := e.EndedNS(), w.GroupBy.Of(e)
-			if !matcher.Match(e) || ended < w.FromNS || ended >= w.ToNS || e.StartTimeNS < w.StartFromNS || e.StartTimeNS >= w.ToNS {
-				continue
-			}
-			g := groups[name]
-			if g == nil {
-				g = &window.Group{Group: name}
-				groups[name] = g
-			}
-			if !ids[name+"|"+e.ExecutionID] {
-				g.Observed++
-			}
-			ids[name+"|"+e.ExecutionID] = true
-			g.NewestEndedNS, g.NewestStartNS = max(g.NewestEndedNS, ended), 0
+		for _, name := range slices.Sorted(maps.Keys(groups)) {
+			all[i] = append(all[i], *groups[name])
 		}
-		for _, g := range groups {
-			all[i] = append(all[i], *g)
-		}
-		slices.SortFunc(all[i], func(a, b window.Group) int {
-			return cmp.Or(cmp.Compare(b.Observed, a.Observed), cmp.Compare(a.Group, b.Group))
-		})
+		slices.SortStableFunc(all[i], func(a, b window.Group) int { return cmp.Compare(b.Observed, a.Observed) })
 	}
 	return all, nil
+}
+
+func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error) {
+	filter := w.Filter
+	if w.Mode == rules.RatioInWindow {
+		filter = rules.Filter{Statuses: w.Statuses()}
+	}
+	counts, err := rules.Compile(w.Scope, filter)
+	if err != nil {
+		return nil, err
+	}
+	matches, err := rules.Compile(w.Scope, w.Filter)
+	if err != nil {
+		return nil, err
+	}
+	groups, ids := map[string]*window.Group{}, map[string]bool{}
+	for n := range h.rows {
+		e := &h.rows[n]
+		ended, name := e.EndedNS(), w.GroupBy.Of(e)
+		if !counts.Match(e) || ended < w.FromNS || ended >= w.ToNS || e.StartTimeNS < w.StartFromNS || e.StartTimeNS >= w.ToNS {
+			continue
+		}
+		g := groups[name]
+		if g == nil {
+			g = &window.Group{Group: name}
+			groups[name] = g
+		}
+		once := func(what string, count *int64) {
+			if !ids[what+name+"|"+e.ExecutionID] {
+				*count++
+			}
+			ids[what+name+"|"+e.ExecutionID] = true
+		}
+		observed, short := matches.Match(e) && e.DurationNS >= w.LeastNS, w.ShortFromNS != 0 && ended >= w.ShortFromNS
+		if w.Mode != rules.CountInWindow {
+			once("volume ", &g.Volume)
+		}
+		if w.Mode == rules.RatioInWindow && short {
+			once("short volume ", &g.ShortVolume)
+		}
+		if observed {
+			once("", &g.Observed)
+			g.NewestEndedNS, g.NewestStartNS = max(g.NewestEndedNS, ended), 0
+		}
+		if observed && short {
+			once("short ", &g.ShortObserved)
+		}
+	}
+	return groups, nil
 }
 
 func (h *history) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
@@ -247,7 +277,7 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 // TestWindowsAreAsEvaluated holds the preview of random window rules over random rows to
 // what the evaluator does at each interval.
 func TestWindowsAreAsEvaluated(t *testing.T) {
-	raised := int64(0)
+	raised := map[rules.FireMode]int64{}
 	rapid.Check(t, func(t *rapid.T) {
 		rows := make([]rules.Exchange, rapid.IntRange(10, 60).Draw(t, "rows"))
 		for i := range rows {
@@ -257,6 +287,9 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(t, "no end") == 0 {
 				rows[i].EndTimeNS = nil
 			}
+			rows[i].Status = rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed}).Draw(t, "status")
+			rows[i].ErrorType = rapid.SampledFrom([]string{"", "x"}).Draw(t, "error type")
+			rows[i].DurationNS = rapid.SampledFrom([]int64{0, 1e6, 2e6 - 1, 2e6, 3e6}).Draw(t, "duration")
 			if i > 0 && rapid.IntRange(0, 4).Draw(t, "row again") == 0 {
 				rows[i] = rows[i-1]
 			}
@@ -267,10 +300,20 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			Threshold:          rapid.IntRange(1, 3).Draw(t, "threshold"),
 			WindowSeconds:      rapid.SampledFrom([]int{10, 11, 30, 60}).Draw(t, "window"),
 			IntervalSeconds:    rapid.SampledFrom([]int{1, 3, 10}).Draw(t, "interval"),
-			GroupBy:            rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute}).Draw(t, "group by"),
+			GroupBy:            rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByErrorType}).Draw(t, "group by"),
 			ForDurationSeconds: rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, "for"),
 			ReNotifyMinutes:    rapid.SampledFrom([]int{0, 1}).Draw(t, "reminders"),
 			NotifyOnResolve:    rapid.Bool().Draw(t, "notify on resolve"),
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "mode") {
+		case 1:
+			d.FireMode, d.Threshold, d.MinVolume = rules.RatioInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
+			d.Percent = rapid.SampledFrom([]float64{0.001, 34, 50, 67, 100}).Draw(t, "percent")
+			d.ShortWindowSeconds = min(d.WindowSeconds-1, rapid.SampledFrom([]int{0, 10, 20}).Draw(t, "short window"))
+		case 2:
+			d.FireMode, d.Threshold, d.MinVolume = rules.DurationInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
+			d.Percentile, d.DurationMS = rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"), rapid.Int64Range(1, 2).Draw(t, "at least")
+			d.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
 		}
 		got, err := h.previewer().Preview(t.Context(), preview.Request{TenantID: "t", Definition: d, Last: 200 * time.Second})
 		if err != nil {
@@ -280,14 +323,19 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 		if did := rehearse(t, h, rule, got.FromNS, got.ToNS); did.alerts != got.Alerts || did.notifications != got.Notifications {
 			t.Fatalf("the evaluator raises %d and notifies %d times, the preview tells %d and %d", did.alerts, did.notifications, got.Alerts, got.Notifications)
 		}
+		raised[d.FireMode] += got.Alerts
 		for _, a := range got.Newest {
+			if c := a.Count; d.FireMode == rules.DurationInWindow && c.DurationNS < d.DurationMS*1e6 || d.FireMode == rules.RatioInWindow && c.Value() < d.Percent {
+				t.Fatalf("%+v does not reach %+v", c, d)
+			}
 			if want := fmt.Sprintf("%d in %q", a.Count.Observed, a.Count.Group); a.Title != want || a.Message == "" || a.Exchange.EndedNS() >= a.FiredAt.UnixNano() {
 				t.Fatalf("%+v", a)
 			}
 		}
-		raised += got.Alerts
 	})
-	if raised < 100 {
-		t.Errorf("%d alerts in all: the draws hardly tell", raised)
+	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow} {
+		if raised[mode] < 10 {
+			t.Errorf("%d alerts of %s: the draws hardly tell", raised[mode], mode)
+		}
 	}
 }

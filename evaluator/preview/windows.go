@@ -29,30 +29,81 @@ import (
 // groupsMost bounds the groups of a preview, as those of a rule.
 const groupsMost = 1000
 
-// counted is a matching exchange as a count needs it.
+// counted is an exchange as a count needs it.
 type counted struct {
-	startNS, endedNS int64
-	key              string
+	startNS, endedNS, durationNS int64
+	key                          string
+	observed                     bool
 }
+
+// group is the exchanges of a group: those that are observed, and those that these are
+// compared with.
+type group struct{ observed, compared []counted }
 
 // sample is an alert of a window rule that is shown, before its texts.
 type sample struct {
-	group    string
-	observed int64
-	newest   counted
-	atNS     int64
+	group  string
+	value  alerts.Value
+	newest counted
+	// durationNS is the percentile of the durations.
+	durationNS int64
+	atNS       int64
+}
+
+// counted returns what a count needs of an exchange.
+func (p *run) counted(e *rules.Exchange) counted {
+	c := counted{startNS: e.StartTimeNS, endedNS: e.EndedNS(), durationNS: e.DurationNS, key: e.Key(), observed: true}
+	switch p.rule.FireMode { //nolint:exhaustive // a count observes everything that it reads
+	case rules.RatioInWindow:
+		c.observed = p.judge.Matches(e)
+	case rules.DurationInWindow:
+		c.observed = e.DurationNS >= p.rule.DurationMS*1e6
+	}
+	return c
+}
+
+// grouped returns the groups of what was read. A ratio by error type compares each of its
+// groups with everything.
+func (p *run) grouped(read map[string][]counted) map[string]group {
+	var whole []counted
+	byErrorType := p.rule.FireMode == rules.RatioInWindow && p.rule.GroupBy == rules.GroupByErrorType
+	groups := map[string]group{}
+	for name, all := range read {
+		all = distinct(all)
+		whole = append(whole, all...)
+		var g group
+		for _, c := range all {
+			if c.observed {
+				g.observed = append(g.observed, c)
+			}
+		}
+		if p.rule.FireMode != rules.CountInWindow {
+			g.compared = all
+		}
+		if len(g.observed) > 0 {
+			groups[name] = g
+		}
+	}
+	if byErrorType {
+		whole = distinct(whole)
+		for name, g := range groups {
+			groups[name] = group{g.observed, whole}
+		}
+	}
+	return groups
 }
 
 // windows steps through the stretch, group by group.
 func (p *run) windows(ctx context.Context) error {
-	groups := map[string][]counted{}
+	read := map[string][]counted{}
 	err := p.slices(ctx, window.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
-		group := p.rule.GroupBy.Of(e)
-		groups[group] = append(groups[group], counted{e.StartTimeNS, e.EndedNS(), e.Key()})
+		name := p.rule.GroupBy.Of(e)
+		read[name] = append(read[name], p.counted(e))
 	})
 	if err != nil {
 		return err
 	}
+	groups := p.grouped(read)
 	if p.out.Truncated {
 		// Before, a window holds what was not read.
 		p.out.CoveredFromNS = min(p.out.ToNS, p.out.CoveredFromNS+int64(p.rule.WindowSeconds)*secondNS)
@@ -66,7 +117,7 @@ func (p *run) windows(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("preview: %w", err)
 		}
-		shown = p.steps(name, distinct(groups[name]), shown)
+		shown = p.steps(name, groups[name], shown)
 	}
 	if p.comparing {
 		p.samples = shown
@@ -75,35 +126,83 @@ func (p *run) windows(ctx context.Context) error {
 	return p.describe(ctx, shown)
 }
 
-// distinct returns each exchange once. Of several rows the one counts that ended last.
+// distinct returns each exchange once. Of several rows the one counts that is observed, and
+// of these the one that ended last.
 func distinct(list []counted) []counted {
+	last := map[bool]int{true: 0, false: 1}
 	slices.SortFunc(list, func(a, b counted) int {
-		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(b.endedNS, a.endedNS), cmp.Compare(b.startNS, a.startNS))
+		return cmp.Or(strings.Compare(a.key, b.key), last[a.observed]-last[b.observed], cmp.Compare(b.endedNS, a.endedNS), cmp.Compare(b.startNS, a.startNS))
 	})
 	return slices.CompactFunc(list, func(a, b counted) bool { return a.key == b.key })
 }
 
-// moment is when an exchange begins to be counted, or ceases to be.
+// sum is a part of a value.
+type sum int
+
+// The sums.
+const (
+	observed sum = iota
+	volume
+	shortObserved
+	shortVolume
+)
+
+// moment is when an exchange begins to be counted in a sum, or ceases to be.
 type moment struct {
 	atNS  int64
+	of    sum
 	delta int64
 	counted
 }
 
-// moments returns what changes the count of a window that ends at an instant: it holds
-// what ended before, within its length, and began neither later nor too early.
-func moments(list []counted, windowSeconds int) []moment {
-	lengthNS := int64(windowSeconds) * secondNS
-	spanNS := -window.StartFromNS(windowSeconds, 0)
-	out := make([]moment, 0, 2*len(list))
-	for _, c := range list {
-		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+spanNS)+1
-		if begin < end {
-			out = append(out, moment{begin, 1, c}, moment{end, -1, c})
-		}
+// apply adds a moment to a value.
+func (m *moment) apply(v *alerts.Value) {
+	*[]*int64{&v.Observed, &v.Volume, &v.ShortObserved, &v.ShortVolume}[m.of] += m.delta
+}
+
+// moments returns what changes the value of a window that ends at an instant.
+func (p *run) moments(g group) []moment {
+	out := p.within(nil, observed, g.observed, p.rule.WindowSeconds)
+	out = p.within(out, volume, g.compared, p.rule.WindowSeconds)
+	if short := p.rule.ShortWindowSeconds; short > 0 {
+		out = p.within(out, shortObserved, g.observed, short)
+		out = p.within(out, shortVolume, g.compared, short)
 	}
 	slices.SortFunc(out, func(a, b moment) int { return cmp.Compare(a.atNS, b.atNS) })
 	return out
+}
+
+// within appends what changes a sum over a window of a length: it holds what ended before,
+// within its length, and began neither later nor too early.
+func (p *run) within(out []moment, of sum, list []counted, seconds int) []moment {
+	lengthNS := int64(seconds) * secondNS
+	spanNS := -window.StartFromNS(p.rule.WindowSeconds, 0)
+	for _, c := range list {
+		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+spanNS)+1
+		if begin < end {
+			out = append(out, moment{begin, of, 1, c}, moment{end, of, -1, c})
+		}
+	}
+	return out
+}
+
+// percentile returns the percentile of the durations in the window that ends at an instant,
+// 0 where the rule is not about durations.
+func (p *run) percentile(g group, atNS int64) int64 {
+	if p.rule.FireMode != rules.DurationInWindow {
+		return 0
+	}
+	var durations []int64
+	for _, m := range p.within(nil, volume, g.compared, p.rule.WindowSeconds) {
+		if m.delta > 0 && m.atNS <= atNS && min(m.endedNS+int64(p.rule.WindowSeconds)*secondNS, m.startNS-window.StartFromNS(p.rule.WindowSeconds, 0)) >= atNS {
+			durations = append(durations, m.durationNS)
+		}
+	}
+	slices.Sort(durations)
+	if len(durations) == 0 {
+		return 0
+	}
+	return durations[rules.Rank(p.rule.Percentile, int64(len(durations)))-1]
 }
 
 // later reports whether c is newer than d.
@@ -112,17 +211,17 @@ func (c counted) later(d counted) bool {
 }
 
 // steps takes the steps of one group.
-func (p *run) steps(name string, list []counted, shown []sample) []sample {
-	w := alerts.WindowOf(&p.rule.Definition)
+func (p *run) steps(name string, g group, shown []sample) []sample {
+	w := new(alerts.WindowOf(&p.rule.Definition))
 	interval := int64(p.rule.IntervalSeconds) * secondNS
-	ahead := moments(list, p.rule.WindowSeconds)
+	ahead := p.moments(g)
 	value := alerts.Value{ArmedAt: time.Unix(0, p.rule.ArmedSinceNS)}
 	newest := counted{endedNS: math.MinInt64}
 	var open *alerts.Open
 	for at := p.out.CoveredFromNS; at < p.out.ToNS; {
 		for len(ahead) > 0 && ahead[0].atNS <= at {
-			value.Observed += ahead[0].delta
-			if ahead[0].later(newest) {
+			ahead[0].apply(&value)
+			if ahead[0].of == observed && ahead[0].later(newest) {
 				newest = ahead[0].counted
 			}
 			ahead = ahead[1:]
@@ -132,7 +231,7 @@ func (p *run) steps(name string, list []counted, shown []sample) []sample {
 		open = p.take(step, open, now)
 		if step == alerts.Raise || step == alerts.Fire {
 			p.raised(p.alert(p.exampleOf(name), at))
-			shown = append(shown, sample{name, value.Observed, newest, at})
+			shown = append(shown, sample{group: name, value: value, newest: newest, durationNS: p.percentile(g, at), atNS: at})
 		}
 		next := dueNS(w, open)
 		if len(ahead) > 0 {
@@ -170,7 +269,7 @@ func (p *run) take(step alerts.Step, open *alerts.Open, now time.Time) *alerts.O
 }
 
 // dueNS returns when an open alert is to be looked at although its count does not change.
-func dueNS(w alerts.Window, open *alerts.Open) int64 {
+func dueNS(w *alerts.Window, open *alerts.Open) int64 {
 	switch {
 	case open != nil && open.State == alerts.Pending:
 		return open.Since.Add(w.For).UnixNano()
@@ -222,10 +321,10 @@ func (p *run) alertOf(ctx context.Context, s sample) (alerts.Instance, error) {
 		a.ID = evaluator.AlertID(p.rule.ID, newest)
 		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, newest)
 	} else {
-		a.Count = &alerts.Count{
-			Observed: s.observed, Threshold: p.rule.Threshold, WindowSeconds: p.rule.WindowSeconds,
-			GroupBy: p.rule.GroupBy, Group: cursor.Key(s.group),
-		}
+		a.Count = new(alerts.CountOf(&p.rule.Definition))
+		a.Count.Group, a.Count.DurationNS = cursor.Key(s.group), s.durationNS
+		a.Count.Observed, a.Count.Volume = s.value.Observed, s.value.Volume
+		a.Count.ShortObserved, a.Count.ShortVolume = s.value.ShortObserved, s.value.ShortVolume
 		a.ID = evaluator.WindowAlertID(p.rule.ID, a.Count.Group, uuid.Nil, s.atNS)
 		a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, newest)
 	}

@@ -32,24 +32,48 @@ type Query struct {
 	GroupBy     rules.GroupBy
 	Scope       rules.Scope
 	Filter      rules.Filter
+	// Mode says what is observed, and what it is compared with. COUNT_IN_WINDOW observes
+	// what matches. RATIO_IN_WINDOW compares that with all exchanges of the scope.
+	// DURATION_IN_WINDOW observes those of the exchanges that match which lasted for
+	// LeastNS or longer, compares them with all that match, and wants a percentile.
+	Mode       rules.FireMode
+	LeastNS    int64
+	Percentile int
+	// ShortFromNS, inclusive, is where a short window with the same end begins, 0 where
+	// there is none.
+	ShortFromNS int64
 	// Limit is the most groups to return.
 	Limit int
 }
 
-// Group is how often a group matched, and which of its exchanges is the newest: the one
+// Statuses returns those of the exchanges that are observed or compared with.
+func (q *Query) Statuses() []rules.Status {
+	if q.Mode == rules.RatioInWindow {
+		return []rules.Status{rules.Completed, rules.Failed}
+	}
+	return q.Filter.StatusesOrDefault()
+}
+
+// Group is what was observed of a group, and which of that is the newest: the exchange
 // that ended last, of several the one that began last.
 type Group struct {
-	Group                        string
-	Observed                     int64
+	Group    string
+	Observed int64
+	// Volume is how many exchanges that is compared with, 0 for counts.
+	Volume                     int64
+	ShortObserved, ShortVolume int64
+	// DurationNS is the percentile; a tally does not tell it.
+	DurationNS                   int64
 	NewestEndedNS, NewestStartNS int64
 }
 
-// add adds exchanges to a group.
-func (g *Group) add(t *Tally) {
-	g.Observed += t.Observed
-	if t.NewestEndedNS > g.NewestEndedNS || t.NewestEndedNS == g.NewestEndedNS && t.NewestStartNS > g.NewestStartNS {
+// observe adds exchanges to what is observed of a group.
+func (g *Group) observe(t *Tally) {
+	// Instants before 1970 are negative.
+	if g.Observed == 0 || t.NewestEndedNS > g.NewestEndedNS || t.NewestEndedNS == g.NewestEndedNS && t.NewestStartNS > g.NewestStartNS {
 		g.NewestEndedNS, g.NewestStartNS = t.NewestEndedNS, t.NewestStartNS
 	}
+	g.Observed += t.Observed
 }
 
 // NewestQuery asks for the newest exchanges of groups that a window counted.
@@ -71,6 +95,9 @@ type TallyQuery struct {
 	Statuses []rules.Status
 	// The fields that tell kinds apart, beside tenant and status.
 	Environment, Application, Route, ErrorType bool
+	// LeastNS holds the durations from which further kinds begin, ascending and distinct;
+	// what is shorter than the first is a kind, too. Empty tells no durations apart.
+	LeastNS []int64
 	// Limit is the most tallies to return; more are an error.
 	Limit int
 }
@@ -81,8 +108,8 @@ type Tally struct {
 	TenantID                                   string
 	Status                                     rules.Status
 	Environment, Application, Route, ErrorType string
-	// FromNS is where the stretch begins.
-	FromNS                                 int64
+	// FromNS is where the stretch begins, LeastNS where the durations of the kind do.
+	FromNS, LeastNS                        int64
 	Observed, NewestEndedNS, NewestStartNS int64
 }
 

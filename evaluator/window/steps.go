@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -70,21 +71,22 @@ func (p *pass) finish(it *item) {
 // stay as they are, and of the others only so many are raised as make up the most there
 // may be.
 func (p *pass) steps(it *item) {
+	it.changes, it.problem = nil, ""
 	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
-	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= int64(it.Threshold) {
+	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= it.window.Least() {
 		atWork, room = atWork[:maxGroups], maxGroups-len(it.open)
 		it.problem = tooManyGroups
 	}
-	window := alerts.WindowOf(&it.Definition)
 	value := alerts.Value{Partial: it.partial, ArmedAt: time.Unix(0, it.ArmedSinceNS)}
 	for _, g := range atWork {
 		var open *alerts.Open
 		if g.open != nil {
 			open = &g.open.Open
 		}
-		value.Observed = g.Observed
-		step := window.Next(open, value, p.request.Now)
-		if step == alerts.Stay {
+		value.Observed, value.Volume = g.Observed, g.Volume
+		value.ShortObserved, value.ShortVolume = g.ShortObserved, g.ShortVolume
+		step := it.window.Next(open, value, p.request.Now)
+		if step == alerts.Stay || step.Lessens() && p.lags(it, &g) {
 			continue
 		}
 		if open == nil {
@@ -94,6 +96,19 @@ func (p *pass) steps(it *item) {
 		}
 		it.changes = append(it.changes, p.change(it, g, step))
 	}
+}
+
+// lags reports whether an answer misses the exchange that the alert of a group is about,
+// although the window still holds it: whoever answered is behind whoever answered before.
+// What it does not see yet must not resolve anything; a pass that asks a server which does
+// decides. An alert of a former version of the rule may be about what counts no longer.
+func (p *pass) lags(it *item, g *groupAtWork) bool {
+	o, q := g.open, &it.query
+	if o == nil || o.RuleVersion != it.Version || len(it.groups) > maxGroups {
+		return false
+	}
+	within := o.NewestEndedNS >= q.FromNS && o.NewestEndedNS < q.ToNS && o.NewestStartNS >= q.StartFromNS
+	return within && cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
 }
 
 // groupAtWork is a group that was counted or has an alert.
@@ -130,10 +145,10 @@ func groupKey(group string) string { return cursor.Key(group) }
 func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	a := alerts.Instance{
 		TenantID: it.TenantID, RuleID: it.ID, RuleVersion: it.Version, RuleName: it.Name, Severity: it.Severity,
-		Count: &alerts.Count{
-			Observed: g.Observed, Threshold: it.Threshold, WindowSeconds: it.WindowSeconds, GroupBy: it.GroupBy, Group: groupKey(g.Group.Group),
-		},
+		Count: new(alerts.CountOf(&it.Definition)),
 	}
+	a.Count.Group, a.Count.Observed, a.Count.Volume = groupKey(g.Group.Group), g.Observed, g.Volume
+	a.Count.ShortObserved, a.Count.ShortVolume, a.Count.DurationNS = g.ShortObserved, g.ShortVolume, g.DurationNS
 	reminders := 0
 	if g.open != nil {
 		// A group that holds nothing any more is known by its key alone.

@@ -15,7 +15,10 @@ import (
 // A tally is how many exchanges of one kind ended in one stretch of time; a kind is what
 // conditions on names, status and error type can tell apart. The stretches are those into
 // which the beginnings of the windows cut time, so a window is made up of whole ones, to
-// the nanosecond.
+// the nanosecond. In the same way the bounds of rules on durations cut these, so how many
+// exchanges lasted at least that long is exact, and that decides whether a percentile
+// reaches the bound. What the percentile is, the tally does not tell: a rule of which an
+// alert changes is counted by its condition.
 //
 // Sums over tallies are exact unless an exchange is in two of them, as when two rows of
 // it name different error types. The source says so, and then the rules of that tenant
@@ -34,13 +37,16 @@ const (
 type setKey struct {
 	partition         int
 	completed, failed bool
-	length            int
+	// durations says that durations are told apart.
+	durations bool
+	length    int
 }
 
 func (it *item) key() setKey {
-	statuses := it.query.Filter.StatusesOrDefault()
+	statuses := it.query.Statuses()
 	return setKey{
-		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed), length: lengthOf(it.WindowSeconds),
+		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
+		durations: it.query.Mode == rules.DurationInWindow, length: lengthOf(it.WindowSeconds),
 	}
 }
 
@@ -107,16 +113,27 @@ func (it *item) plain() bool { return !rules.FieldsOf(&it.query.Scope, &it.query
 // cutNS is where the window begins, whenever the rule was armed.
 func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.WindowSeconds)*secondNS }
 
+// shortCutNS is where the short window begins, with its end where there is none.
+func (it *item) shortCutNS() int64 {
+	return it.query.ToNS - int64(it.ShortWindowSeconds)*secondNS
+}
+
 // tallyQuery asks for the kinds that the rules of one set tell apart.
 func (p *pass) tallyQuery(items []*item) TallyQuery {
 	first := &items[0].query
 	q := TallyQuery{
 		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
-		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Filter.StatusesOrDefault(), Limit: maxTallies,
+		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Statuses(), Limit: maxTallies,
 	}
 	for _, it := range items {
 		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
 		q.FromNS = append(q.FromNS, it.cutNS())
+		if it.ShortWindowSeconds > 0 {
+			q.FromNS = append(q.FromNS, it.shortCutNS())
+		}
+		if it.query.Mode == rules.DurationInWindow {
+			q.LeastNS = append(q.LeastNS, it.query.LeastNS)
+		}
 		looksAt, by := rules.FieldsOf(&it.query.Scope, &it.query.Filter), it.query.GroupBy
 		q.Environment = q.Environment || looksAt.Environment || by == rules.GroupByEnvironment
 		q.Application = q.Application || looksAt.Application || by == rules.GroupByApplication
@@ -126,14 +143,36 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 	q.Tenants.Names = slices.Compact(q.Tenants.Names)
 	slices.Sort(q.FromNS)
 	q.FromNS = slices.Compact(q.FromNS)
+	slices.Sort(q.LeastNS)
+	q.LeastNS = slices.Compact(q.LeastNS)
 	return q
 }
 
 // tenantSet is the rules of one tenant.
 type tenantSet struct {
 	items []*item
-	index *rules.Index
-	sums  []map[string]*Group
+	// index finds the items that an exchange matches and, under the numbers that follow
+	// theirs, those that compare with it: compared holds their numbers.
+	index    *rules.Index
+	compared []int
+	sums     []map[string]*Group
+	// whole is what the groups of a ratio by error type are compared with.
+	whole []Group
+}
+
+func newTenantSet(items []*item) *tenantSet {
+	s := &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items))}
+	judges := make([]*rules.Judge, len(items))
+	for i, it := range items {
+		judges[i] = it.Judge
+	}
+	for i, it := range items {
+		if it.query.Mode == rules.RatioInWindow {
+			judges, s.compared = append(judges, it.Place()), append(s.compared, i)
+		}
+	}
+	s.index = rules.NewIndex(judges)
+	return s
 }
 
 // sumUp counts items by tallies, concludes, and returns those for which these do not do.
@@ -145,11 +184,7 @@ func (p *pass) sumUp(ctx context.Context, items []*item, tallies []Tally, inexac
 			rest = append(rest, some...)
 			continue
 		}
-		judges := make([]*rules.Judge, len(some))
-		for i, it := range some {
-			judges[i] = it.Judge
-		}
-		tenants[some[0].TenantID] = &tenantSet{some, rules.NewIndex(judges), make([]map[string]*Group, len(some))}
+		tenants[some[0].TenantID] = newTenantSet(some)
 	}
 	for i := range tallies {
 		if set := tenants[tallies[i].TenantID]; set != nil {
@@ -159,16 +194,31 @@ func (p *pass) sumUp(ctx context.Context, items []*item, tallies []Tally, inexac
 	for _, set := range tenants {
 		for i, it := range set.items {
 			it.groups = largest(set.sums[i], it.query.Limit)
-			if it.partial && (len(it.open) > 0 || len(it.groups) > 0 && it.groups[0].Observed >= int64(it.Threshold)) {
-				rest = append(rest, it)
-			} else {
+			if it.byErrorType() {
+				it.compareWith(set.whole[i : i+1])
+			}
+			if p.decides(it) {
 				counted = append(counted, it)
+			} else {
+				rest = append(rest, it)
 			}
 		}
 	}
 	slices.SortFunc(counted, func(a, b *item) int { return a.number - b.number })
 	p.conclude(ctx, counted)
 	return rest
+}
+
+// decides reports whether a tally is all that an item needs.
+func (p *pass) decides(it *item) bool {
+	switch {
+	case it.partial:
+		return len(it.open) == 0 && (len(it.groups) == 0 || it.groups[0].Observed < it.window.Least())
+	case it.query.Mode == rules.DurationInWindow:
+		p.steps(it)
+		return len(it.changes) == 0
+	}
+	return true
 }
 
 // byTenant cuts items that are sorted by tenant into those of each.
@@ -184,28 +234,57 @@ func byTenant(items []*item) (tenants [][]*item) {
 	return tenants
 }
 
-// add adds a tally to the sums of the rules that match it.
+// add adds a tally to the sums of the rules that match it or compare with it.
 func (s *tenantSet) add(t *Tally) {
 	e := rules.Exchange{
 		Status: t.Status, Environment: t.Environment, Application: t.Application, Route: t.Route, ErrorType: t.ErrorType,
 	}
 	for _, number := range s.index.Candidates(&e) {
-		it := s.items[number]
-		if t.FromNS < it.cutNS() || !it.Matches(&e) {
+		n := int(number)
+		compared := n >= len(s.items)
+		if compared {
+			n = s.compared[n-len(s.items)]
+		}
+		it := s.items[n]
+		if t.FromNS < it.cutNS() || !compared && !it.Matches(&e) {
 			continue
 		}
-		if s.sums[number] == nil {
-			s.sums[number] = map[string]*Group{}
+		g := &s.whole[n]
+		if !compared || !it.byErrorType() {
+			g = s.group(n, it.query.GroupBy.Of(&e))
 		}
-		name := it.query.GroupBy.Of(&e)
-		g := s.sums[number][name]
-		if g == nil {
-			// Instants before 1970 are negative.
-			g = &Group{Group: name, NewestEndedNS: t.NewestEndedNS, NewestStartNS: t.NewestStartNS}
-			s.sums[number][name] = g
-		}
-		g.add(t)
+		g.sum(t, it, compared)
 	}
+}
+
+// sum adds a tally that an item matches, or compares with.
+func (g *Group) sum(t *Tally, it *item, compared bool) {
+	short := it.ShortWindowSeconds > 0 && t.FromNS >= it.shortCutNS()
+	if compared || it.query.Mode == rules.DurationInWindow {
+		g.Volume += t.Observed
+		if short {
+			g.ShortVolume += t.Observed
+		}
+	}
+	if !compared && t.LeastNS >= it.query.LeastNS {
+		g.observe(t)
+		if short {
+			g.ShortObserved += t.Observed
+		}
+	}
+}
+
+// group returns the sum of a group of an item.
+func (s *tenantSet) group(number int, name string) *Group {
+	if s.sums[number] == nil {
+		s.sums[number] = map[string]*Group{}
+	}
+	g := s.sums[number][name]
+	if g == nil {
+		g = &Group{Group: name}
+		s.sums[number][name] = g
+	}
+	return g
 }
 
 // largest returns the largest groups, in order.

@@ -20,6 +20,12 @@
 //   - The other conditions are sent to the source, many in one query, which answers for
 //     each of them exactly as if it were asked alone.
 //
+// # Servers that lag
+//
+// Servers behind one address may be asked in turn, and one of them may lag. An answer that
+// misses the exchange which an open alert names, while its window still holds that, makes
+// no step that resolves, drops or releases the alert.
+//
 // # Failures
 //
 // A query that fails is asked again for each half of its rules, and so on, so that only
@@ -45,6 +51,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -86,6 +93,7 @@ type item struct {
 	evaluator.WindowRule
 	// number is its place in the request.
 	number int
+	window alerts.Window
 	query  Query
 	// partial says that the window begins before the rule was armed.
 	partial bool
@@ -129,13 +137,18 @@ func (p *pass) items() []*item {
 	for i, rule := range p.request.Rules {
 		to := p.request.WatermarkNS
 		from := to - int64(rule.WindowSeconds)*secondNS
-		items[i] = &item{
-			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from,
+		it := &item{
+			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition),
 			query: Query{
 				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),
 				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups + 1,
+				Mode: rule.FireMode, LeastNS: rule.DurationMS * 1e6, Percentile: rule.Percentile,
 			},
 		}
+		if rule.ShortWindowSeconds > 0 {
+			it.query.ShortFromNS = max(it.shortCutNS(), rule.ArmedSinceNS)
+		}
+		items[i] = it
 	}
 	return items
 }
@@ -226,19 +239,49 @@ func (p *pass) bounded(ctx context.Context, items []*item, question func(context
 
 // count counts items by their conditions.
 func (p *pass) count(ctx context.Context, items []*item) error {
-	queries := make([]Query, len(items))
-	for i, it := range items {
-		queries[i] = it.query
+	var queries []Query
+	for _, it := range items {
+		queries = append(queries, it.queries()...)
 	}
 	groups, err := p.Source.CountWindows(ctx, queries)
 	if err != nil {
 		return fmt.Errorf("count exchanges: %w", err)
 	}
-	for i, it := range items {
-		it.groups = groups[i]
+	for _, it := range items {
+		it.groups, groups = groups[0], groups[1:]
+		if it.byErrorType() {
+			it.compareWith(groups[0])
+			groups = groups[1:]
+		}
 	}
 	p.conclude(ctx, items)
 	return nil
+}
+
+// byErrorType reports whether the item is a ratio by error type. An exchange that completed
+// has none, so each group is compared with all exchanges of the scope.
+func (it *item) byErrorType() bool {
+	return it.query.Mode == rules.RatioInWindow && it.query.GroupBy == rules.GroupByErrorType
+}
+
+// queries returns the query of an item and, of a ratio by error type, one of everything
+// that its groups are compared with.
+func (it *item) queries() []Query {
+	if !it.byErrorType() {
+		return []Query{it.query}
+	}
+	whole := it.query
+	whole.GroupBy = rules.GroupByNothing
+	return []Query{it.query, whole}
+}
+
+// compareWith compares all groups with the volume of one that holds everything.
+func (it *item) compareWith(whole []Group) {
+	for i := range it.groups {
+		if g := &it.groups[i]; len(whole) > 0 {
+			g.Volume, g.ShortVolume = whole[0].Volume, whole[0].ShortVolume
+		}
+	}
 }
 
 // answers reports whether the source answers a query that reads nothing. If it does not,

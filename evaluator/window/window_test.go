@@ -45,8 +45,10 @@ type source struct {
 	endless, down bool
 	// kindsMost is the most kinds of a tally, where it is not 0.
 	kindsMost int
-	inexact   []string
-	groups    []window.Group
+	// lasted is how long exchanges last at least.
+	lasted  int64
+	inexact []string
+	groups  []window.Group
 	// tallies and counts hold what each query was about, newest how many groups.
 	tallies []window.TallyQuery
 	counts  [][]string
@@ -72,7 +74,7 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally
 	for _, tenant := range append(q.Tenants.Names, "other") {
 		tallies = append(tallies, window.Tally{
 			TenantID: tenant, Status: rules.Failed, Application: "000", FromNS: q.FromNS[len(q.FromNS)-1],
-			Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
+			LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
 		})
 	}
 	return tallies, s.inexact, nil
@@ -217,6 +219,57 @@ func TestQueriesDoNotGrowWithRules(t *testing.T) {
 	for _, c := range outcome.Changes {
 		if c.Step != alerts.Raise || c.Instance.Title != `5 in ""` || c.Instance.Message != "newest of " || len(c.Notifications) != 1 {
 			t.Fatalf("%+v", c)
+		}
+	}
+}
+
+// TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of
+// windows: one tally for each set of statuses and class, and for the durations of each.
+func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 2000 {
+		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
+		rule.WindowSeconds = []int{60, 300}[i%2]
+		switch i % 3 {
+		case 1:
+			rule.FireMode, rule.Threshold, rule.Percent, rule.MinVolume, rule.ShortWindowSeconds = rules.RatioInWindow, 0, 100, 5, 10+i%40
+		case 2:
+			rule.FireMode, rule.Threshold, rule.Percentile, rule.DurationMS, rule.MinVolume = rules.DurationInWindow, 0, 95, int64(1+i%100), 5
+		}
+		list = append(list, rule)
+	}
+	s := &source{}
+	got, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	if len(got) != 2000 || len(s.tallies) != 6 || len(s.counts) != 0 || len(outcome.Failed) > 0 {
+		t.Errorf("%d rules evaluated by %d tallies and %d counts, %v", len(got), len(s.tallies), len(s.counts), outcome.Failed)
+	}
+	raised := map[rules.FireMode]int{}
+	for i := range outcome.Changes {
+		raised[outcome.Changes[i].Instance.FireMode()]++
+	}
+	if raised[rules.CountInWindow] < 100 || raised[rules.RatioInWindow] < 100 || raised[rules.DurationInWindow] > 0 {
+		t.Errorf("%v raised; nothing lasted for a millisecond", raised)
+	}
+}
+
+// TestPercentileIsReadWhenAnAlertChanges has a tally show that a bound is reached: what the
+// percentile is, the condition tells.
+func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
+	list := some(8)
+	for i := range list {
+		list[i].Scope.Applications = []string{"000"}
+		list[i].FireMode, list[i].Threshold, list[i].Percentile, list[i].MinVolume = rules.DurationInWindow, 0, 95, 5
+		list[i].DurationMS = int64(1 + i)
+	}
+	s := &source{lasted: 3e6, groups: []window.Group{{Observed: 5, Volume: 5, DurationNS: 7e6, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}}
+	_, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	if len(s.tallies) != 1 || len(s.counts) != 1 || len(s.counts[0]) != 3 || len(outcome.Changes) != 3 || len(outcome.Evaluated) != 8 {
+		t.Fatalf("%d tallies, counts of %v, %d alerts", len(s.tallies), s.counts, len(outcome.Changes))
+	}
+	for i := range outcome.Changes {
+		if c := outcome.Changes[i].Instance.Count; c.DurationNS != 7e6 || c.Volume != 5 {
+			t.Errorf("%+v", c)
 		}
 	}
 }
@@ -391,6 +444,44 @@ func TestStepsOfGroups(t *testing.T) {
 	want := []string{"raise new 7 FIRED", "raise hex:00 5 FIRED", "clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestServerThatLagsResolvesNothing asks a server that does not see yet what an alert is
+// about.
+func TestServerThatLagsResolvesNothing(t *testing.T) {
+	rule := ruleOf(0, "t")
+	alert := openAlert("", alerts.Firing)
+	alert.RuleVersion, alert.NewestEndedNS, alert.NewestStartNS = rule.Version, watermark-10*second, watermark-11*second
+	sees := func(ended, start int64) []window.Group {
+		return []window.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
+	}
+	with := func(change func(*evaluator.OpenAlert)) evaluator.OpenAlert {
+		changed := alert
+		change(&changed)
+		return changed
+	}
+	for name, c := range map[string]struct {
+		groups []window.Group
+		open   evaluator.OpenAlert
+		want   []string
+	}{
+		"sees nothing":              {[]window.Group{}, alert, nil},
+		"sees an older one":         {sees(11*second, 12*second), alert, nil},
+		"sees one that began first": {sees(10*second, 12*second), alert, nil},
+		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}},
+		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}},
+		"it has left the window":    {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}},
+		"it began too early":        {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = window.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}},
+		"another version raised it": {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.RuleVersion-- }), []string{"clear  0"}},
+		"pending":                   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil},
+		"held":                      {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, steps(t, &source{groups: c.groups}, rule, c.open)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,11 +13,15 @@ import (
 	"tocsin/rules"
 )
 
-// counting stores a COUNT_IN_WINDOW rule for every failure within a minute.
+// counting stores a COUNT_IN_WINDOW rule for every failure within a minute, or another rule
+// over that window.
 func (w *world) counting(d rules.Definition) rules.Rule {
 	w.t.Helper()
-	d.Name, d.Enabled, d.FireMode, d.Severity = "counting", true, rules.CountInWindow, rules.Warning
-	d.IntervalSeconds, d.Threshold, d.WindowSeconds = 1, 3, 60
+	if d.FireMode == "" {
+		d.FireMode, d.Threshold = rules.CountInWindow, 3
+	}
+	d.Name, d.Enabled, d.Severity = "counting", true, rules.Warning
+	d.IntervalSeconds, d.WindowSeconds = 1, 60
 	rule, err := w.db.Rules().Create(w.t.Context(), tenant, d)
 	if err != nil {
 		w.t.Fatal(err)
@@ -38,12 +43,19 @@ func (w *world) failIn(route string, ids ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// empty takes every exchange out of the window.
-func (w *world) empty() {
+// unseen has the source show no exchange, as a server does that lags.
+func (w *world) unseen() {
 	w.t.Helper()
 	if err := w.ch.Conn.Exec(w.t.Context(), `TRUNCATE TABLE exchanges`); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// empty takes every exchange out of the window: those that alerts are about ended long ago.
+func (w *world) empty() {
+	w.t.Helper()
+	w.unseen()
+	w.exec(`update alert set start_time_ns = 0, exchange = (exchange::jsonb - 'endTimeNs')::json where group_key is not null`)
 }
 
 // pass makes a pass as a process does that has just started: all window rules are due.
@@ -87,6 +99,75 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
+}
+
+// TestServerThatLagsResolvesNoCount has the source show nothing of what an alert is about.
+func TestServerThatLagsResolvesNoCount(t *testing.T) {
+	w := newWorld(t)
+	w.counting(rules.Definition{NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failIn("r", "a", "b", "c")
+	w.pass()
+	w.unseen()
+	w.pass()
+	w.wantColumn("while it should be seen", counts, "FIRING  3 c")
+	w.wantColumn("notified", owed, "FIRED 0")
+	w.empty()
+	w.pass()
+	w.wantColumn("once it has left the window", counts, "RESOLVED  0 c")
+	w.wantColumn("notified", owed, "FIRED 0", "RESOLVED 0")
+}
+
+// runIn writes exchanges of a route that end now, each after so many milliseconds.
+func (w *world) runIn(route string, status rules.Status, durationsMS ...int64) {
+	w.t.Helper()
+	at := w.ch.Now(w.t)
+	var list []rules.Exchange
+	for i, ms := range durationsMS {
+		list = append(list, rules.Exchange{
+			TenantID: tenant, StartTimeNS: at - ms*1e6 + int64(i), EndTimeNS: &at, DurationNS: ms * 1e6, ExecutionID: fmt.Sprint(route, status, at, i), Route: route, Status: status,
+		})
+	}
+	w.ch.Insert(w.t, list...)
+}
+
+// measured is what alerts tell of what was measured.
+const measured = `select state || ' ' || group_key || ' ' || (count->>'observed') || '/' || (count->>'volume') || ' ' || coalesce(count->>'durationNs', '') || ' ' || title
+	from alert where not health order by fired_at, group_key`
+
+func TestRatioFiresAndClears(t *testing.T) {
+	w := newWorld(t)
+	w.counting(rules.Definition{
+		FireMode: rules.RatioInWindow, Percent: 50, MinVolume: 4, GroupBy: rules.GroupByRoute, NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops")),
+	})
+	w.runIn("bad", rules.Failed, 1, 1)
+	w.runIn("bad", rules.Completed, 1, 1)
+	w.runIn("good", rules.Failed, 1, 1)
+	w.runIn("good", rules.Completed, 1, 1, 1)
+	w.runIn("few", rules.Failed, 1, 1, 1)
+	w.pass()
+	w.wantColumn("half of four", measured, "FIRING bad 2/4  bad: 50 % of 4 exchanges match within 1 min")
+	w.runIn("bad", rules.Completed, 1)
+	w.runIn("good", rules.Failed, 1)
+	w.pass()
+	w.wantColumn("one more of each", measured, "RESOLVED bad 2/5  bad: 50 % of 4 exchanges match within 1 min", "FIRING good 3/6  good: 50 % of 6 exchanges match within 1 min")
+	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0", "RESOLVED 0")
+}
+
+func TestPercentileFiresAndClears(t *testing.T) {
+	w := newWorld(t)
+	w.counting(rules.Definition{
+		FireMode: rules.DurationInWindow, Percentile: 50, DurationMS: 2000, MinVolume: 3, GroupBy: rules.GroupByRoute,
+		Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}},
+	})
+	w.runIn("slow", rules.Completed, 1, 2400)
+	w.runIn("slow", rules.Failed, 3000)
+	w.runIn("quick", rules.Completed, 1, 1999, 5000)
+	w.runIn("few", rules.Completed, 9000, 9000)
+	w.pass()
+	w.wantColumn("the second of three", measured, "FIRING slow 2/3 2400000000 slow: p50 is 2.4 s over 3 exchanges within 1 min")
+	w.runIn("slow", rules.Completed, 1)
+	w.pass()
+	w.wantColumn("the second of four", measured, "RESOLVED slow 2/4 1000000 slow: p50 is 2.4 s over 3 exchanges within 1 min")
 }
 
 // A step that would be owed to a webhook that is deleted is not made, and made once

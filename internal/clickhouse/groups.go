@@ -44,11 +44,11 @@ func newestQuery(m *Mapping, windows []window.NewestQuery) (query, error) {
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
 WITH %s AS tocsin_ended
 SELECT
-    tocsin_window,
+    %s,
     %s
 FROM %s
 ORDER BY tocsin_window, %s DESC
-LIMIT 1 BY tocsin_window, %s`, m.ended(), strings.Join(m.columns(), ",\n    "), r.from, operand(m.ExecutionID), r.group)}, nil
+LIMIT 1 BY tocsin_window, %s`, m.ended(), codeWindow, strings.Join(m.columns(), ",\n    "), r.from, operand(m.ExecutionID), r.group)}, nil
 }
 
 // group returns the expression by which a rule groups.

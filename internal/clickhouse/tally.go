@@ -29,6 +29,7 @@ SELECT
     %[5]s AS tocsin_application,
     %[6]s AS tocsin_route,
     %[7]s AS tocsin_error_type,
+    %[15]s AS tocsin_least,
     roundDown(tocsin_ended, [%[8]s]) AS tocsin_stretch,
     toInt64(uniqExact(%[9]s)),
     %[10]s
@@ -40,14 +41,27 @@ WHERE %[12]s
   AND tocsin_ended < {to:Int64}
   AND %[14]s
 GROUP BY GROUPING SETS (
-    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_stretch),
+    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_least, tocsin_stretch),
     (tocsin_tenant))`, m.ended(), m.tenant(), m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application),
 		field(t.Route, m.Route), field(t.ErrorType, m.ErrorType), strings.Join(stretches, ", "), operand(m.ExecutionID),
-		m.newest(), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses))
+		m.newest("max", ""), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses), m.least(t.LeastNS))
 	q.parameters["start"] = strconv.FormatInt(t.StartFromNS, 10)
 	q.parameters["from"] = strconv.FormatInt(t.FromNS[0], 10)
 	q.parameters["to"] = strconv.FormatInt(t.ToNS, 10)
 	return q
+}
+
+// least returns from which of some durations on an exchange lasted, 0 where it is shorter
+// than all of them.
+func (m *Mapping) least(durations []int64) string {
+	if len(durations) == 0 {
+		return "toInt64(0)"
+	}
+	bounds := []string{"toInt64(0)"}
+	for _, ns := range durations {
+		bounds = append(bounds, fmt.Sprintf("toInt64(%d)", ns))
+	}
+	return fmt.Sprintf("roundDown(toInt64(least(%s, 9223372036854775807)), [%s])", m.duration(), strings.Join(bounds, ", "))
 }
 
 // field returns a field as text, and nothing where it is not asked for.
@@ -71,7 +85,7 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (tallies []wind
 		var whole uint64
 		var status string
 		var y window.Tally
-		if err := rows.Scan(&whole, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.FromNS,
+		if err := rows.Scan(&whole, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.LeastNS, &y.FromNS,
 			&y.Observed, &y.NewestEndedNS, &y.NewestStartNS); err != nil {
 			return nil, nil, fmt.Errorf("clickhouse: read tally: %w", err)
 		}

@@ -1,9 +1,11 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,37 +30,47 @@ func (m *Mapping) ended() string {
 // them reads, and to which of them a row belongs.
 type windowRows struct {
 	parameters map[string]string
-	// from follows FROM: each row is joined with the numbers of the windows that it
-	// counts in, and rows that count in none are left out.
+	// from follows FROM: each row is joined, as tocsin_code, with twice the number of each
+	// window that it counts in, plus 2 where it is observed and plus 1 where what is
+	// observed is compared with it. Rows that count in none are left out.
 	from string
 	// group is the group in which a row counts in its window.
 	group string
 }
 
-// windowRows expects tocsin_ended to stand for [Mapping.ended]. Further holds a condition
-// for each window.
+// What a code says.
+const (
+	codeWindow   = "toUInt16(intDiv(tocsin_code - 1, 2)) AS tocsin_window"
+	codeObserved = "tocsin_code % 2 = 0"
+)
+
+// windowRows expects tocsin_ended to stand for [Mapping.ended]. Further, unless it is nil,
+// holds a condition for each window, and only what is observed counts.
 func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, number int) string) (windowRows, error) {
 	r := windowRows{parameters: map[string]string{}, group: m.groups(windows)}
 	start, first := operand(m.StartTime), &windows[0]
 	startFrom, endedFrom := first.StartFromNS, first.FromNS
-	numbers, hits, tenants := make([]string, len(windows)), make([]string, len(windows)), make([]string, len(windows))
+	codes, tenants := make([]string, len(windows)), make([]string, len(windows))
 	for i := range windows {
 		w := &windows[i]
-		prefix := "w" + strconv.Itoa(i) + "_"
-		matches, err := prefixed(m, prefix, w.Scope, w.Filter)
-		if err != nil {
-			return r, err
-		}
-		maps.Copy(r.parameters, matches.parameters)
-		b := builder{prefix: prefix, parameters: r.parameters}
+		b := builder{prefix: "w" + strconv.Itoa(i) + "_", parameters: r.parameters}
 		b.and(m.tenant() + " = " + b.text("tenant", w.TenantID))
 		b.and(fmt.Sprintf("%s >= fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("start", w.StartFromNS)))
 		b.and("tocsin_ended >= " + b.integer("from", w.FromNS))
-		b.and(matches.sql)
-		b.and(further(&b, i))
+		observed, err := b.measured(m, w)
+		if err != nil {
+			return r, err
+		}
+		code := strconv.Itoa(2*i + 2)
+		switch {
+		case further != nil:
+			b.and(observed)
+			b.and(further(&b, i))
+		case observed != "":
+			code = fmt.Sprintf("if(%s, %s, %d)", observed, code, 2*i+1)
+		}
 		startFrom, endedFrom = min(startFrom, w.StartFromNS), min(endedFrom, w.FromNS)
-		numbers[i], tenants[i] = fmt.Sprintf("toUInt16(%d)", i), w.TenantID
-		hits[i] = "if(" + strings.Join(b.conditions, "\n        AND ") + ", 1, 0)"
+		codes[i], tenants[i] = "if("+strings.Join(b.conditions, "\n        AND ")+", "+code+", 0)", w.TenantID
 	}
 	slices.Sort(tenants)
 	b := builder{parameters: r.parameters}
@@ -69,36 +81,118 @@ func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, nu
 	b.and("tocsin_ended < {to:Int64}")
 	b.and(m.anyOf(r.parameters, windows))
 	r.from = fmt.Sprintf(`%s
-ARRAY JOIN arrayFilter((tocsin_number, tocsin_hit) -> tocsin_hit, [%s], [
-    %s]) AS tocsin_window
-WHERE %s`, m.Table, strings.Join(numbers, ", "), strings.Join(hits, ",\n    "), strings.Join(b.conditions, "\n  AND "))
+ARRAY JOIN arrayFilter(tocsin_hit -> tocsin_hit > 0, [
+    %s]) AS tocsin_code
+WHERE %s`, m.Table, strings.Join(codes, ",\n    "), strings.Join(b.conditions, "\n  AND "))
 	return r, nil
 }
 
-// windowsQuery counts, for several windows with one end, the matching exchanges by
-// group. A row that is there twice counts once.
+// measured adds the condition on what counts in a window, and returns the one on which of
+// that is observed, empty for all of it.
+func (b *builder) measured(m *Mapping, w *window.Query) (observed string, err error) {
+	filter := w.Filter
+	if w.Mode == rules.RatioInWindow {
+		filter = rules.Filter{Statuses: w.Statuses()}
+		matches, err := prefixed(m, b.prefix+"observed_", rules.Scope{}, w.Filter)
+		if err != nil {
+			return "", err
+		}
+		maps.Copy(b.parameters, matches.parameters)
+		observed = matches.sql
+	}
+	counts, err := prefixed(m, b.prefix, w.Scope, filter)
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(b.parameters, counts.parameters)
+	b.and(counts.sql)
+	if w.Mode == rules.DurationInWindow {
+		observed = m.duration() + " >= " + b.integer("least", w.LeastNS)
+	}
+	return observed, nil
+}
+
+// windowsQuery counts, for several windows of one mode with one end, the exchanges that
+// are observed, and those that these are compared with, by group. A row that is there
+// twice counts once.
 func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
-	r, err := m.windowRows(windows, func(*builder, int) string { return "" })
+	r, err := m.windowRows(windows, nil)
 	if err != nil {
 		return query{}, fmt.Errorf("count window: %w", err)
 	}
 	r.parameters["limit"] = strconv.Itoa(windows[0].Limit)
+	if windows[0].Mode == rules.DurationInWindow {
+		return durationsQuery(m, windows, r), nil
+	}
+	columns := fmt.Sprintf("toInt64(uniqExact(%s)) AS tocsin_count,\n    toInt64(0), toInt64(0), toInt64(0), toInt64(0),\n    %s", operand(m.ExecutionID), m.newest("max", ""))
+	if windows[0].Mode == rules.RatioInWindow {
+		columns = fmt.Sprintf(`toInt64(uniqExactIf(%[1]s, %[2]s)) AS tocsin_count,
+    toInt64(uniqExact(%[1]s)),
+    toInt64(uniqExactIf(%[1]s, %[2]s AND tocsin_ended >= %[3]s)),
+    toInt64(uniqExactIf(%[1]s, tocsin_ended >= %[3]s)),
+    toInt64(0),
+    %[4]s`, operand(m.ExecutionID), codeObserved, perWindow(windows, shortFrom), m.newest("maxIf", ", "+codeObserved))
+	}
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
 WITH %[1]s AS tocsin_ended
 SELECT
-    tocsin_window,
-    %[2]s AS tocsin_group,
-    toInt64(uniqExact(%[3]s)) AS tocsin_count,
+    %[2]s,
+    %[3]s AS tocsin_group,
     %[4]s
 FROM %[5]s
 GROUP BY tocsin_window, tocsin_group
 ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
-LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), r.group, operand(m.ExecutionID), m.newest(), r.from)}, nil
+LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), codeWindow, r.group, columns, r.from)}, nil
+}
+
+// durationsQuery takes the longest duration of each exchange, and the percentile of these.
+func durationsQuery(m *Mapping, windows []window.Query, r windowRows) query {
+	percentile := perWindow(windows, func(w *window.Query) int64 { return int64(w.Percentile) })
+	return query{parameters: r.parameters, sql: fmt.Sprintf(`
+SELECT
+    tocsin_window,
+    tocsin_group,
+    toInt64(countIf(tocsin_observed)) AS tocsin_count,
+    toInt64(count()),
+    toInt64(0), toInt64(0),
+    arraySort(groupArray(tocsin_longest))[intDiv(count() * %[1]s + 99, 100)],
+    tupleElement(max(tocsin_newest), 1),
+    tupleElement(max(tocsin_newest), 2)
+FROM (
+    WITH %[2]s AS tocsin_ended
+    SELECT
+        %[3]s,
+        %[4]s AS tocsin_group,
+        max(toInt64(least(%[5]s, 9223372036854775807))) AS tocsin_longest,
+        max(%[6]s) AS tocsin_observed,
+        maxIf((tocsin_ended, toUnixTimestamp64Nano(%[7]s)), %[6]s) AS tocsin_newest
+    FROM %[8]s
+    GROUP BY tocsin_window, tocsin_group, %[9]s)
+GROUP BY tocsin_window, tocsin_group
+ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
+LIMIT {limit:UInt64} BY tocsin_window`, percentile, m.ended(), codeWindow, r.group, m.duration(), codeObserved, operand(m.StartTime), r.from, operand(m.ExecutionID))}
+}
+
+// perWindow returns an expression for a number that each window has.
+func perWindow(windows []window.Query, of func(w *window.Query) int64) string {
+	numbers := make([]string, len(windows))
+	for i := range windows {
+		numbers[i] = fmt.Sprintf("toInt64(%d)", of(&windows[i]))
+	}
+	return "[" + strings.Join(numbers, ", ") + "][tocsin_window + 1]"
+}
+
+// shortFrom returns where the short window begins, never where there is none.
+func shortFrom(w *window.Query) int64 {
+	if w.ShortFromNS == 0 {
+		return math.MaxInt64
+	}
+	return w.ShortFromNS
 }
 
 // newest returns when the newest of some exchanges ended, and when it began.
-func (m *Mapping) newest() string {
-	both := fmt.Sprintf("max((tocsin_ended, toUnixTimestamp64Nano(%s)))", operand(m.StartTime))
+func (m *Mapping) newest(most, condition string) string {
+	both := fmt.Sprintf("%s((tocsin_ended, toUnixTimestamp64Nano(%s))%s)", most, operand(m.StartTime), condition)
 	return fmt.Sprintf("tupleElement(%[1]s, 1),\n    tupleElement(%[1]s, 2)", both)
 }
 
@@ -111,7 +205,7 @@ func (m *Mapping) anyOf(parameters map[string]string, windows []window.Query) st
 	var scope rules.Scope
 	for i := range windows {
 		w := &windows[i]
-		statuses = append(statuses, w.Filter.StatusesOrDefault()...)
+		statuses = append(statuses, w.Statuses()...)
 		scope.Applications = union(i > 0, scope.Applications, w.Scope.Applications)
 		scope.Routes = union(i > 0, scope.Routes, w.Scope.Routes)
 		scope.Environments = union(i > 0, scope.Environments, w.Scope.Environments)
@@ -157,8 +251,30 @@ func (q *query) size() int {
 	return size
 }
 
-// CountWindows returns the groups of each window that hold a matching exchange.
+// CountWindows returns the groups of each window that hold an exchange that counts.
 func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+	groups := make([][]window.Group, len(windows))
+	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow} {
+		var some []window.Query
+		var numbers []int
+		for i := range windows {
+			if cmp.Or(windows[i].Mode, rules.CountInWindow) == mode {
+				some, numbers = append(some, windows[i]), append(numbers, i)
+			}
+		}
+		counted, err := s.countWindows(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for i, number := range numbers {
+			groups[number] = counted[i]
+		}
+	}
+	return groups, nil
+}
+
+// countWindows counts windows of one mode.
+func (s *Source) countWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
 	if len(windows) == 0 {
 		return nil, nil
 	}
@@ -167,11 +283,11 @@ func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]
 		return nil, err
 	}
 	if middle := len(windows) / 2; middle > 0 && q.size() > maxStatement {
-		left, err := s.CountWindows(ctx, windows[:middle])
+		left, err := s.countWindows(ctx, windows[:middle])
 		if err != nil {
 			return nil, err
 		}
-		right, err := s.CountWindows(ctx, windows[middle:])
+		right, err := s.countWindows(ctx, windows[middle:])
 		return append(left, right...), err
 	}
 	rows, err := s.conn.Query(s.bounded(ctx, q, len(windows)*windows[0].Limit), q.sql)
@@ -183,7 +299,7 @@ func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]
 	for rows.Next() {
 		var number uint16
 		var g window.Group
-		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.NewestEndedNS, &g.NewestStartNS); err != nil {
+		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.Volume, &g.ShortObserved, &g.ShortVolume, &g.DurationNS, &g.NewestEndedNS, &g.NewestStartNS); err != nil {
 			return nil, fmt.Errorf("clickhouse: read group: %w", err)
 		}
 		groups[number] = append(groups[number], g)

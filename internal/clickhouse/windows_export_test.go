@@ -9,8 +9,8 @@ import (
 )
 
 // WindowStatements returns the statements for windows with their parameters: the tally,
-// the count by conditions, and the newest exchanges.
-func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQuery) (string, error) {
+// the count by conditions, the newest exchanges, and the count of further windows.
+func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQuery, further [][]window.Query) (string, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query
@@ -23,8 +23,16 @@ func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQue
 	if err != nil {
 		return "", err
 	}
+	all := []query{tallyQuery(&m, t), count, newest}
+	for _, some := range further {
+		q, err := windowsQuery(&m, some)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, q)
+	}
 	var texts []string
-	for _, q := range []query{tallyQuery(&m, t), count, newest} {
+	for _, q := range all {
 		text := strings.TrimPrefix(q.sql, "\n") + "\n"
 		for _, name := range slices.Sorted(maps.Keys(q.parameters)) {
 			text += "-- " + name + " = " + q.parameters[name] + "\n"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -27,8 +28,9 @@ type watchedSource struct {
 	*clickhouse.Source
 	// untallied makes each tally one that must not be summed up.
 	untallied bool
-	// tallies and batches count queries, exact and inexact tenants that were tallied.
-	tallies, batches, exact, inexact int
+	// tallies and batches count queries, exact and inexact tenants that were tallied, and
+	// durations those that were tallied exactly by their durations.
+	tallies, batches, exact, inexact, durations int
 }
 
 func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
@@ -39,6 +41,9 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]windo
 	s.tallies++
 	s.inexact += len(inexact)
 	s.exact += len(q.Tenants.Names) - len(inexact)
+	if len(q.LeastNS) > 0 {
+		s.durations += len(q.Tenants.Names) - len(inexact)
+	}
 	return tallies, inexact, err
 }
 
@@ -58,7 +63,9 @@ func (noTexts) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (a, b str
 
 // seen is a group as an alert tells it.
 type seen struct {
-	Observed                     int64
+	Observed, Volume             int64
+	ShortObserved, ShortVolume   int64
+	DurationNS                   int64
 	NewestEndedNS, NewestStartNS int64
 	NewestID                     string
 }
@@ -129,7 +136,11 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 	})
 }
 
-func windowRule(tenants []string, watermark int64) *rapid.Generator[evaluator.WindowRule] {
+func windowModes() []rules.FireMode {
+	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow}
+}
+
+func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.Generator[evaluator.WindowRule] {
 	return rapid.Custom(func(t *rapid.T) evaluator.WindowRule {
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
@@ -145,6 +156,20 @@ func windowRule(tenants []string, watermark int64) *rapid.Generator[evaluator.Wi
 			except := rapid.SampledFrom([][]string{nil, {"a"}, {"b", "ab"}, {"*b"}})
 			d.Scope.NotEnvironments, d.Scope.NotApplications = except.Draw(t, "not environments"), except.Draw(t, "not applications")
 			d.Scope.NotRoutes, d.Filter.NotErrorTypes = except.Draw(t, "not routes"), except.Draw(t, "not error types")
+		}
+		mode := usual
+		if rapid.IntRange(0, 3).Draw(t, "another mode") == 0 {
+			mode = rapid.SampledFrom(windowModes()).Draw(t, "mode")
+		}
+		switch mode { //nolint:exhaustive // counts are there already
+		case rules.RatioInWindow:
+			d.FireMode, d.Threshold, d.MinVolume = rules.RatioInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
+			d.Percent = rapid.SampledFrom([]float64{0.001, 20, 33.334, 50, 100}).Draw(t, "percent")
+			d.ShortWindowSeconds = min(d.WindowSeconds-1, rapid.SampledFrom([]int{0, 0, 10, 20, 30}).Draw(t, "short window"))
+		case rules.DurationInWindow:
+			d.FireMode, d.Threshold, d.MinVolume = rules.DurationInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
+			d.Percentile, d.DurationMS = rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"), rapid.Int64Range(1, 2).Draw(t, "duration")
+			d.Filter.Statuses = rapid.SampledFrom([][]rules.Status{{rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}}).Draw(t, "measured statuses")
 		}
 		switch rapid.IntRange(0, 19).Draw(t, "part") {
 		case 3:
@@ -173,31 +198,114 @@ func windowRule(tenants []string, watermark int64) *rapid.Generator[evaluator.Wi
 	})
 }
 
-// countNaively counts what a rule is to see.
-func countNaively(rule evaluator.WindowRule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
-	ids := map[string]map[string]bool{}
-	newest := map[string]rules.Exchange{}
+// measured is what is seen of one group: how long each exchange lasted, of those that are
+// observed, that these are compared with, and the same within the short window.
+type measured struct {
+	observed, volume, shortObserved, shortVolume map[string]int64
+	newest                                       rules.Exchange
+}
+
+func newMeasured() *measured {
+	return &measured{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, rules.Exchange{}}
+}
+
+// add adds a row to the exchanges that are observed or compared with.
+func add(to map[string]int64, e *rules.Exchange) {
+	to[e.ExecutionID] = max(to[e.ExecutionID], e.DurationNS)
+}
+
+func (m *measured) observe(e *rules.Exchange, short bool) {
+	if former := &m.newest; len(m.observed) == 0 ||
+		cmp.Or(cmp.Compare(e.EndedNS(), former.EndedNS()), cmp.Compare(e.StartTimeNS, former.StartTimeNS), cmp.Compare(e.ExecutionID, former.ExecutionID)) > 0 {
+		m.newest = *e
+	}
+	add(m.observed, e)
+	if short {
+		add(m.shortObserved, e)
+	}
+}
+
+func (m *measured) compare(e *rules.Exchange, short bool) {
+	add(m.volume, e)
+	if short {
+		add(m.shortVolume, e)
+	}
+}
+
+// percentile returns the shortest duration that so many of a hundred do not exceed.
+func (m *measured) percentile(p int) int64 {
+	durations := slices.Sorted(maps.Values(m.volume))
+	for i, d := range durations {
+		if 100*(i+1) >= p*len(durations) {
+			return d
+		}
+	}
+	return 0
+}
+
+// reached reports whether a rule fires.
+func (m *measured) reached(d *rules.Definition) bool {
+	share := func(part, whole map[string]int64) bool {
+		return len(part) > 0 && 100*float64(len(part))/float64(len(whole)) >= d.Percent-1e-9
+	}
+	switch d.FireMode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return len(m.volume) >= d.MinVolume && share(m.observed, m.volume) && (d.ShortWindowSeconds == 0 || share(m.shortObserved, m.shortVolume))
+	case rules.DurationInWindow:
+		return len(m.volume) >= d.MinVolume && m.percentile(d.Percentile) >= d.DurationMS*1e6
+	default:
+		return len(m.observed) >= d.Threshold
+	}
+}
+
+// countNaively measures what a rule is to see.
+func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
+	inScope, err := rules.Compile(rule.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*measured{}
+	of := func(group string) *measured {
+		if all[group] == nil {
+			all[group] = newMeasured()
+		}
+		return all[group]
+	}
+	whole, ratio := newMeasured(), rule.FireMode == rules.RatioInWindow
 	for i := range rows {
 		e := &rows[i]
 		ended := e.EndedNS()
-		if e.TenantID != rule.TenantID || e.Status == rules.Running || !rule.Matches(e) ||
+		if e.TenantID != rule.TenantID || e.Status == rules.Running ||
 			ended < max(rule.ArmedSinceNS, watermark-int64(rule.WindowSeconds)*1e9) || ended >= watermark ||
 			e.StartTimeNS < window.StartFromNS(rule.WindowSeconds, watermark) || e.StartTimeNS >= watermark {
 			continue
 		}
-		group := rule.GroupBy.Of(e)
-		if ids[group] == nil {
-			ids[group], newest[group] = map[string]bool{}, *e
+		short := rule.ShortWindowSeconds > 0 && ended >= watermark-int64(rule.ShortWindowSeconds)*1e9
+		if rule.Matches(e) && (rule.FireMode != rules.DurationInWindow || e.DurationNS >= rule.DurationMS*1e6) {
+			of(rule.GroupBy.Of(e)).observe(e, short)
 		}
-		ids[group][e.ExecutionID] = true
-		former := newest[group]
-		if cmp.Or(cmp.Compare(ended, former.EndedNS()), cmp.Compare(e.StartTimeNS, former.StartTimeNS), cmp.Compare(e.ExecutionID, former.ExecutionID)) > 0 {
-			newest[group] = *e
+		if ratio && inScope.Match(e) {
+			whole.compare(e, short)
+		}
+		if ratio && inScope.Match(e) && rule.GroupBy != rules.GroupByErrorType || rule.FireMode == rules.DurationInWindow && rule.Matches(e) {
+			of(rule.GroupBy.Of(e)).compare(e, short)
 		}
 	}
-	for group := range ids {
-		e := newest[group]
-		groups[fmt.Sprint(rule.ID, cursor.Key(group))] = seen{int64(len(ids[group])), e.EndedNS(), e.StartTimeNS, e.Key()}
+	for group, m := range all {
+		if ratio && rule.GroupBy == rules.GroupByErrorType {
+			m.volume, m.shortVolume = whole.volume, whole.shortVolume
+		}
+		if !m.reached(&rule.Definition) {
+			continue
+		}
+		s := seen{
+			int64(len(m.observed)), int64(len(m.volume)), int64(len(m.shortObserved)), int64(len(m.shortVolume)), 0,
+			m.newest.EndedNS(), m.newest.StartTimeNS, m.newest.Key(),
+		}
+		if rule.FireMode == rules.DurationInWindow {
+			s.DurationNS = m.percentile(rule.Percentile)
+		}
+		groups[fmt.Sprint(rule.ID, cursor.Key(group))] = s
 	}
 }
 
@@ -213,7 +321,10 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	groups := map[string]seen{}
 	for i := range outcome.Changes {
 		a := &outcome.Changes[i].Instance
-		groups[fmt.Sprint(a.RuleID, a.Count.Group)] = seen{a.Count.Observed, a.Exchange.EndedNS(), a.Exchange.StartTimeNS, a.Exchange.ExecutionID}
+		c := a.Count
+		groups[fmt.Sprint(a.RuleID, c.Group)] = seen{
+			c.Observed, c.Volume, c.ShortObserved, c.ShortVolume, c.DurationNS, a.Exchange.EndedNS(), a.Exchange.StartTimeNS, a.Exchange.ExecutionID,
+		}
 	}
 	return groups
 }
@@ -242,10 +353,10 @@ func TestWindowsAgree(t *testing.T) {
 			}
 			db.Insert(t, part...)
 		}
-		list := rapid.SliceOfN(windowRule(tenants, base), 24, 24).Draw(rt, "rules")
+		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(windowModes()).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
 		want := map[string]seen{}
 		for _, rule := range list {
-			countNaively(rule, rows, base, want)
+			countNaively(rt, rule, rows, base, want)
 			if rule.ArmedSinceNS > base-int64(rule.WindowSeconds)*1e9 {
 				partial++
 			}
@@ -266,9 +377,9 @@ func TestWindowsAgree(t *testing.T) {
 			rt.Fatalf("the naive count (-) and conditions (+) differ:\n%s", diff)
 		}
 	})
-	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d not exactly, %d batches",
-		draws, compared, partial, long, tallying.exact, tallying.inexact, tallying.batches)
-	if tallying.exact < draws/4 || tallying.inexact < draws/10 || asking.batches < draws/10 || compared < draws || partial < draws || long < draws/4 {
+	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d not exactly, %d batches",
+		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.inexact, tallying.batches)
+	if tallying.exact < draws/4 || tallying.durations < draws/20 || tallying.inexact < draws/10 || asking.batches < draws/10 || compared < draws || partial < draws || long < draws/4 {
 		t.Error("the draws hardly tell")
 	}
 }
@@ -332,13 +443,18 @@ func TestWindowStatementsGolden(t *testing.T) {
 			Groups: []window.Group{{Observed: 7, NewestEndedNS: base - 2, NewestStartNS: base - 9}},
 		},
 	}
+	ratio := windows[0].Query
+	ratio.Mode, ratio.ShortFromNS = rules.RatioInWindow, base-10e9
+	duration := windows[1].Query
+	duration.Mode, duration.Percentile, duration.LeastNS = rules.DurationInWindow, 95, 2e9
+	further := [][]window.Query{{ratio}, {duration}}
 	tally := window.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(60, base),
-		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, Limit: 100_000,
+		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces()} {
 		t.Run(name, func(t *testing.T) {
-			text, err := clickhouse.WindowStatements(m, tally, windows)
+			text, err := clickhouse.WindowStatements(m, tally, windows, further)
 			if err != nil {
 				t.Fatal(err)
 			}

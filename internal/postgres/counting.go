@@ -29,7 +29,10 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 		if row.NotifiedAt != nil {
 			o.NotifiedAt = *row.NotifiedAt
 		}
-		open[i] = evaluator.OpenAlert{ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey, Open: o}
+		open[i] = evaluator.OpenAlert{
+			ID: row.AlertID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, Group: row.GroupKey,
+			NewestEndedNS: row.EndedNs, NewestStartNS: row.StartTimeNs, Open: o,
+		}
 	}
 	return open, nil
 }

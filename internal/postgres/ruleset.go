@@ -97,6 +97,13 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 			return rule, fmt.Errorf("the stored %s cannot be read: %w", part.name, err)
 		}
 	}
+	if string(row.Measure) != "{}" {
+		var measure rules.Measure
+		if err := json.Unmarshal(row.Measure, &measure); err != nil {
+			return rule, fmt.Errorf("the stored measure cannot be read: %w", err)
+		}
+		rule.SetMeasure(measure)
+	}
 	about, err := aboutOf(row.About)
 	rule.SetAbout(about)
 	return rule, err

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,8 +28,8 @@ func countFields(a *Alert) []text {
 	return named([]field{
 		{"Rule", Escape(line(a.Rule), boundField)},
 		{Escape(line(c.GroupBy), boundField), Escape(line(c.Group), boundField)},
-		{"Counted", Escape(fmt.Sprintf("%d within %s", c.Observed, line(c.Window)), boundField)},
-		{"Threshold", strconv.Itoa(c.Threshold)},
+		{cmp.Or(c.Name, "Counted"), Escape(fmt.Sprintf("%s within %s", cmp.Or(c.Value, strconv.FormatInt(c.Observed, 10)), line(c.Window)), boundField)},
+		{"Threshold", cmp.Or(Escape(line(c.Bound), boundField), strconv.Itoa(c.Threshold))},
 		{"Owner", Escape(line(a.Owner), boundField)},
 		{"Labels", Escape(labels(a), boundField)},
 	})

@@ -68,6 +68,9 @@ type Count struct {
 	Window    string
 	// GroupBy names what is counted together, such as "Route"; empty is all.
 	GroupBy, Group string
+	// Name is what was measured, such as "p95", Value its value and Bound its threshold, for
+	// people; empty is a count.
+	Name, Value, Bound string
 }
 
 // Bounds of the layout, in the units of [Length]. Their sum is below 8,000.

@@ -65,6 +65,11 @@ func TestMessageGolden(t *testing.T) {
 	reminder.Reason, reminder.Message = notify.ReasonReminder, "Call Anna."
 	resolved.Reason, resolved.Count = notify.ReasonResolved, &slack.Count{Observed: 2, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
 	alone := slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
+	share, slow := counted, counted
+	share.Title, share.Message = "order-to-erp: 25 % of 120 exchanges match within 10 min", "At least 10 % match. The newest: orders · order-to-erp: Read timed out"
+	share.Count = &slack.Count{Window: "10 min", GroupBy: "Route", Group: "order-to-erp", Name: "Share", Value: "25 % (30 of 120)", Bound: "10 %"}
+	slow.Title, slow.Message = "p95 is 2.412 s over 120 exchanges within 10 min", "The threshold is 2 s."
+	slow.Count = &slack.Count{Window: "10 min", Name: "p95", Value: "2.412 s over 120 exchanges", Bound: "2 s"}
 	again.Reason = notify.ReasonReminder
 	buttons, acknowledged, over := usual(), usual(), usual()
 	for _, a := range []*slack.Alert{&buttons, &acknowledged, &over} {
@@ -75,6 +80,7 @@ func TestMessageGolden(t *testing.T) {
 	for name, a := range map[string]slack.Alert{
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
 		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
+		"share": share, "slow": slow,
 		"buttons": buttons, "acknowledged": acknowledged, "over": over, "explained": explained(),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,8 +56,22 @@ func Samples() []alerts.Instance {
 		{Observed: 0, Threshold: 5, WindowSeconds: 600},
 		{Observed: 7, Threshold: 5, WindowSeconds: 5400, GroupBy: rules.GroupByApplication, Group: markup.Application},
 		{Observed: math.MaxInt64, Threshold: 1_000_000, WindowSeconds: 86_400, GroupBy: rules.GroupByEnvironment, Group: long.Environment},
+		{
+			Mode: rules.RatioInWindow, Observed: 30, Volume: 120, ShortObserved: 8, ShortVolume: 20, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: usual.Route,
+			Measure: rules.Measure{Percent: 10, MinVolume: 50, ShortWindowSeconds: 60},
+		},
+		{
+			Mode: rules.DurationInWindow, Observed: 9, Volume: 120, DurationNS: 2_412_000_000, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: usual.Route,
+			Measure: rules.Measure{Percentile: 95, DurationMS: 2000, MinVolume: 50},
+		},
+		{Mode: rules.RatioInWindow, WindowSeconds: 600, Measure: rules.Measure{Percent: 100, MinVolume: 1}},
+		{Mode: rules.RatioInWindow, WindowSeconds: 86_400, Measure: rules.Measure{Percent: 0.001, MinVolume: 1}, GroupBy: rules.GroupByApplication, Group: markup.Application},
+		{
+			Mode: rules.DurationInWindow, Observed: math.MaxInt64, Volume: math.MaxInt64, DurationNS: math.MaxInt64, WindowSeconds: 86_400,
+			Measure: rules.Measure{Percentile: 99, DurationMS: 9_000_000_000_000, MinVolume: 1_000_000}, GroupBy: rules.GroupByEnvironment, Group: long.Environment,
+		},
 	} {
-		sample := samples[i]
+		sample := samples[i%len(exchanges)]
 		sample.ID, sample.RuleName, sample.Count = uuid.UUID{15: byte(len(samples) + 1)}, "Failing orders", &count
 		sample.Title = count.Group + ": " + strconv.FormatInt(count.Observed, 10) + " exchanges within " + Seconds(count.WindowSeconds)
 		samples = append(samples, sample)

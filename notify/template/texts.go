@@ -30,6 +30,10 @@ const (
 	brokenMessage = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: " +
 		"{{#exchange.errorType}}{{exchange.errorType}}{{/exchange.errorType}}{{^exchange.errorType}}{{exchange.status}}{{/exchange.errorType}} after {{exchange.duration}}"
 	belowMessage = "Fewer than {{count.threshold}} match."
+
+	noGroupRatio    = rules.DefaultRatioTitle + ", without a name to group them by"
+	noGroupDuration = rules.DefaultDurationTitle + ", without a name to group them by"
+	lonelyDuration  = "The threshold is {{count.threshold}}."
 )
 
 // maxCachedRules bounds the rules whose templates are kept parsed.
@@ -71,6 +75,8 @@ func NewTexts() (*Texts, error) {
 	for _, text := range []string{
 		rules.DefaultCountTitle, rules.DefaultCountGroupTitle, oneTitle, noGroupTitle,
 		rules.DefaultCountMessage, lonelyMessage, brokenMessage, belowMessage,
+		rules.DefaultRatioTitle, rules.DefaultRatioGroupTitle, noGroupRatio,
+		rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration, rules.DefaultDurationMessage, lonelyDuration,
 	} {
 		if counts[text], err = Parse(text, InTexts); err != nil {
 			return nil, fmt.Errorf("default text of counts: %w", err)
@@ -95,24 +101,46 @@ func (t *Texts) Texts(rule *rules.Rule, e *rules.Exchange) (title, message strin
 // CountTexts returns the title and the message of the alert that rule raises
 // for c, as [Texts.Texts]. Newest is the zero exchange where none is known.
 func (t *Texts) CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error) {
-	texts := standard{t.counts[rules.DefaultCountTitle], t.counts[rules.DefaultCountMessage]}
-	switch {
-	case c.GroupBy != rules.GroupByNothing && c.Group == "":
-		texts.title = t.counts[noGroupTitle]
-	case c.Observed == 1:
-		texts.title = t.counts[oneTitle]
-	case c.GroupBy != rules.GroupByNothing:
-		texts.title = t.counts[rules.DefaultCountGroupTitle]
-	}
-	switch {
-	case c.Observed < int64(c.Threshold):
-		texts.message = t.counts[belowMessage]
-	case !HasExample(c, newest):
-		texts.message = t.counts[lonelyMessage]
-	case newest.ErrorMessage == "":
-		texts.message = t.counts[brokenMessage]
-	}
+	texts := standard{t.counts[titleOf(c)], t.counts[messageOf(c, newest)]}
 	return t.write(rule, ForCount(rule, c, newest), texts)
+}
+
+// titleOf returns the default title of a count.
+func titleOf(c *alerts.Count) string {
+	plain, grouped, nameless := rules.DefaultCountTitle, rules.DefaultCountGroupTitle, noGroupTitle
+	switch {
+	case c.Mode == rules.RatioInWindow:
+		plain, grouped, nameless = rules.DefaultRatioTitle, rules.DefaultRatioGroupTitle, noGroupRatio
+	case c.Mode == rules.DurationInWindow:
+		plain, grouped, nameless = rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration
+	case c.Observed == 1:
+		plain, grouped = oneTitle, oneTitle
+	}
+	switch {
+	case c.GroupBy == rules.GroupByNothing:
+		return plain
+	case c.Group == "":
+		return nameless
+	}
+	return grouped
+}
+
+// messageOf returns the default message of a count.
+func messageOf(c *alerts.Count, newest *rules.Exchange) string {
+	known := HasExample(c, newest)
+	switch {
+	case c.Mode == rules.DurationInWindow && !known:
+		return lonelyDuration
+	case c.Mode == rules.DurationInWindow:
+		return rules.DefaultDurationMessage
+	case c.Mode != rules.RatioInWindow && c.Observed < int64(c.Threshold):
+		return belowMessage
+	case !known:
+		return lonelyMessage
+	case newest.ErrorMessage == "":
+		return brokenMessage
+	}
+	return rules.DefaultCountMessage
 }
 
 // standard are the texts of a rule that has none of its own.
@@ -211,8 +239,12 @@ func CheckRule(d *rules.Definition) []fault.Field {
 
 func try(parsed *Template, d *rules.Definition, limit Limit) error {
 	rule := rules.Rule{Definition: *d}
+	mode := rules.PerExchange
+	if d.FireMode.Windowed() {
+		mode = d.FireMode
+	}
 	for _, sample := range Samples() {
-		if (sample.Count != nil) != (d.FireMode == rules.CountInWindow) {
+		if sample.FireMode() != mode {
 			continue
 		}
 		if _, err := parsed.Text(ForCount(&rule, sample.Count, &sample.Exchange), limit); err != nil {

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -174,12 +175,58 @@ func countVariables() []variable {
 		}}
 	}
 	return []variable{
-		inTexts("observed", "How many exchanges matched within the window", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
-		inTexts("threshold", "How many are needed", func(c *alerts.Count) string { return strconv.Itoa(c.Threshold) }),
+		inTexts("observed", "How many exchanges matched within the window; of durations, how many lasted as long as the threshold", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
+		inTexts("value", "What is compared with the threshold, for people: 7, 12.5 %, 2.4 s", CountValue),
+		inTexts("threshold", "What is needed, for people: 5, 10 %, 2 s", CountThreshold),
+		inTexts("volume", "How many exchanges a ratio or a percentile is of", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
+		inTexts("percentile", "The percentile of a rule on durations, such as 95", func(c *alerts.Count) string {
+			if c.Mode != rules.DurationInWindow {
+				return ""
+			}
+			return strconv.Itoa(c.Percentile)
+		}),
 		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
 		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
 		inTexts("group", "What was counted together: the route, application, environment or error type", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
 	}
+}
+
+// CountValue writes what a rule measured.
+func CountValue(c *alerts.Count) string {
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return Percent(c.Value())
+	case rules.DurationInWindow:
+		return Duration(c.DurationNS)
+	default:
+		return strconv.FormatInt(c.Observed, 10)
+	}
+}
+
+// CountThreshold writes what it is compared with.
+func CountThreshold(c *alerts.Count) string {
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		return Percent(c.Percent)
+	case rules.DurationInWindow:
+		return Duration(c.DurationMS * int64(time.Millisecond))
+	default:
+		return strconv.Itoa(c.Threshold)
+	}
+}
+
+// measured returns a text that counts do not have.
+func measured(c *alerts.Count, text string) string {
+	if c.Mode == "" || c.Mode == rules.CountInWindow {
+		return ""
+	}
+	return text
+}
+
+// Percent writes a percentage with at most three decimals, cut and not rounded: what is
+// below a threshold does not look as if it were not.
+func Percent(percent float64) string {
+	return strconv.FormatFloat(math.Floor(percent*1000+1e-6)/1000, 'f', -1, 64) + " %"
 }
 
 func ruleVariables() []variable {

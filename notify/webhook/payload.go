@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -38,6 +39,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 			Observed: c.Observed, Threshold: c.Threshold, Window: template.Seconds(c.WindowSeconds),
 			GroupBy: groupName(c.GroupBy), Group: c.Group,
 		}
+		measured(told.Count, c)
 	}
 	if !a.Health && template.HasExample(a.Count, e) {
 		told.Application, told.Route, told.Environment = e.Application, e.Route, e.Environment
@@ -46,6 +48,19 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 		told.ExecutionID, told.CorrelationID = e.ExecutionID, e.CorrelationID
 	}
 	return &told
+}
+
+// measured adds what a rule measured other than a count.
+func measured(told *slack.Count, c *alerts.Count) {
+	switch c.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		told.Name, told.Value = "Share", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
+	case rules.DurationInWindow:
+		told.Name, told.Value = fmt.Sprintf("p%d", c.Percentile), fmt.Sprintf("%s over %d exchanges", template.CountValue(c), c.Volume)
+	default:
+		return
+	}
+	told.Bound = template.CountThreshold(c)
 }
 
 func groupName(g rules.GroupBy) string {
@@ -187,13 +202,28 @@ func eventType(reason notify.Reason) string {
 // count appends what was counted. Group and how it was grouped are left out where
 // all are counted together.
 func count(b []byte, c *alerts.Count) []byte {
-	b = fmt.Appendf(b, `{"observed":%d,"threshold":%d,"windowSeconds":%d`, c.Observed, c.Threshold, c.WindowSeconds)
+	b = append(fmt.Appendf(b, `{"observed":%d,"threshold":`, c.Observed), number(c.Bound())...)
+	b = fmt.Appendf(b, `,"windowSeconds":%d`, c.WindowSeconds)
+	if c.Mode != "" {
+		b = text(b, `,"fireMode":`, string(c.Mode))
+		b = append(append(b, `,"value":`...), number(c.Value())...)
+		b = fmt.Appendf(b, `,"volume":%d,"minVolume":%d`, c.Volume, c.MinVolume)
+	}
+	if c.Percentile != 0 {
+		b = fmt.Appendf(b, `,"percentile":%d`, c.Percentile)
+	}
+	if c.ShortWindowSeconds != 0 {
+		b = fmt.Appendf(b, `,"shortWindowSeconds":%d,"shortValue":%s`, c.ShortWindowSeconds, number(c.ShortValue()))
+	}
 	if c.GroupBy != rules.GroupByNothing {
 		b = text(b, `,"groupBy":`, string(c.GroupBy))
 		b = text(b, `,"group":`, name(c.Group))
 	}
 	return append(b, '}')
 }
+
+// number writes a number as people do, with the fewest digits that tell it.
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // exchange appends an exchange, its times as RFC 3339 with nanoseconds, which numbers
 // of JSON lose.

@@ -150,21 +150,25 @@ func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error
 }
 
 const alertOpen = `-- name: AlertOpen :many
-select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held
+select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held,
+       start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns
 from alert
 where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
 `
 
 type AlertOpenRow struct {
-	AlertID    uuid.UUID
-	RuleID     uuid.UUID
-	GroupKey   string
-	State      string
-	FiredAt    time.Time
-	NotifiedAt *time.Time
-	ResolvedAt *time.Time
-	Reminders  int32
-	Held       bool
+	AlertID     uuid.UUID
+	RuleID      uuid.UUID
+	RuleVersion int64
+	GroupKey    string
+	State       string
+	FiredAt     time.Time
+	NotifiedAt  *time.Time
+	ResolvedAt  *time.Time
+	Reminders   int32
+	Held        bool
+	StartTimeNs int64
+	EndedNs     int64
 }
 
 // The open and the held alerts of window rules. Its condition is that of alert_open_once.
@@ -180,6 +184,7 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 		if err := rows.Scan(
 			&i.AlertID,
 			&i.RuleID,
+			&i.RuleVersion,
 			&i.GroupKey,
 			&i.State,
 			&i.FiredAt,
@@ -187,6 +192,8 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.ResolvedAt,
 			&i.Reminders,
 			&i.Held,
+			&i.StartTimeNs,
+			&i.EndedNs,
 		); err != nil {
 			return nil, err
 		}

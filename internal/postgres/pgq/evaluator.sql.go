@@ -569,7 +569,7 @@ func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) erro
 }
 
 const rulesChanged = `-- name: RulesChanged :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, s.armed_since_ns, s.former, s.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
 join rule r using (rule_id)
@@ -626,6 +626,7 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 			&i.Rule.GroupBy,
 			&i.Rule.NotifyOnResolve,
 			&i.Rule.About,
+			&i.Rule.Measure,
 			&i.ArmedSinceNs,
 			&i.Former,
 			&i.Problem,

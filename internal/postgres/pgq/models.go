@@ -337,6 +337,7 @@ type Rule struct {
 	GroupBy            string
 	NotifyOnResolve    bool
 	About              []byte
+	Measure            []byte
 }
 
 type RuleBackfill struct {

@@ -117,7 +117,7 @@ func (q *Queries) RuleDelete(ctx context.Context, arg RuleDeleteParams) (int64, 
 }
 
 const ruleGet = `-- name: RuleGet :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -163,6 +163,7 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 		&i.Rule.GroupBy,
 		&i.Rule.NotifyOnResolve,
 		&i.Rule.About,
+		&i.Rule.Measure,
 		&i.ArmedSinceNs,
 		&i.WebhookIds,
 	)
@@ -255,10 +256,10 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 const ruleInsert = `-- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
                   targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
-                  threshold, window_seconds, group_by, notify_on_resolve, about)
+                  threshold, window_seconds, measure, group_by, notify_on_resolve, about)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
         $11, $12, $13, $14, $15,
-        $16, $17, $18, $19, $20)
+        $16, $17, $18, $19, $20, $21)
 `
 
 type RuleInsertParams struct {
@@ -279,6 +280,7 @@ type RuleInsertParams struct {
 	ForDurationSeconds int32
 	Threshold          int32
 	WindowSeconds      int32
+	Measure            []byte
 	GroupBy            string
 	NotifyOnResolve    bool
 	About              []byte
@@ -303,6 +305,7 @@ func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
 		arg.ForDurationSeconds,
 		arg.Threshold,
 		arg.WindowSeconds,
+		arg.Measure,
 		arg.GroupBy,
 		arg.NotifyOnResolve,
 		arg.About,
@@ -311,7 +314,7 @@ func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
 }
 
 const ruleList = `-- name: RuleList :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -374,6 +377,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 			&i.Rule.GroupBy,
 			&i.Rule.NotifyOnResolve,
 			&i.Rule.About,
+			&i.Rule.Measure,
 			&i.ArmedSinceNs,
 			&i.WebhookIds,
 		); err != nil {
@@ -492,9 +496,10 @@ set name = $1, enabled = $2, fire_mode = $3, severity = $4, scope = $5, filter =
     title_template = $7, message_template = $8, targets = $9,
     interval_seconds = $10, look_back_seconds = $11,
     re_notify_minutes = $12, for_duration_seconds = $13,
-    threshold = $14, window_seconds = $15, group_by = $16, notify_on_resolve = $17, about = $18,
+    threshold = $14, window_seconds = $15, measure = $16,
+    group_by = $17, notify_on_resolve = $18, about = $19,
     version = version + 1, updated_at = now()
-where rule_id = $19
+where rule_id = $20
 `
 
 type RuleUpdateParams struct {
@@ -513,6 +518,7 @@ type RuleUpdateParams struct {
 	ForDurationSeconds int32
 	Threshold          int32
 	WindowSeconds      int32
+	Measure            []byte
 	GroupBy            string
 	NotifyOnResolve    bool
 	About              []byte
@@ -536,6 +542,7 @@ func (q *Queries) RuleUpdate(ctx context.Context, arg RuleUpdateParams) error {
 		arg.ForDurationSeconds,
 		arg.Threshold,
 		arg.WindowSeconds,
+		arg.Measure,
 		arg.GroupBy,
 		arg.NotifyOnResolve,
 		arg.About,

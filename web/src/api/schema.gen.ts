@@ -2047,11 +2047,13 @@ export interface components {
             statuses?: ("COMPLETED" | "FAILED")[];
         };
         /**
-         * @description `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
-         *     exchanges match within `windowSeconds`, or one for each group.
+         * @description `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
+         *     something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
+         *     `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
+         *     `percentile` of the durations of those that match is at least `durationMs`.
          * @enum {string}
          */
-        FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW";
+        FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW";
         /**
          * @description The field by which exchanges are counted, each value for itself.
          * @enum {string}
@@ -2628,6 +2630,8 @@ export interface components {
             armedSince: string;
             /** Format: date-time */
             createdAt: string;
+            /** Format: int64 */
+            durationMs?: number;
             enabled: boolean;
             filter: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
@@ -2642,14 +2646,19 @@ export interface components {
             };
             lookBackSeconds: number;
             messageTemplate: string;
+            minVolume?: number;
             name: string;
             note?: string;
             notifyOnResolve: boolean;
             owner?: string;
+            /** Format: double */
+            percent?: number;
+            percentile?: number;
             reNotifyMinutes: number;
             runbookUrl?: string;
             scope: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
+            shortWindowSeconds?: number;
             targets: components["schemas"]["Target"][];
             threshold: number;
             titleTemplate: string;
@@ -2749,6 +2758,12 @@ export interface components {
         };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
+            /**
+             * Format: int64
+             * @description Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+             *     `filter.statuses` says otherwise.
+             */
+            durationMs?: number;
             /** @default true */
             enabled?: boolean;
             filter?: components["schemas"]["Filter"];
@@ -2775,7 +2790,7 @@ export interface components {
             };
             /**
              * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-             *     PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+             *     PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
              */
             lookBackSeconds?: number;
             /**
@@ -2783,6 +2798,11 @@ export interface components {
              * @default
              */
             messageTemplate?: string;
+            /**
+             * @description Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
+             *     little: no alert fires, and one that does resolves.
+             */
+            minVolume?: number;
             name: string;
             /** @description What people should know who handle its alerts. */
             note?: string;
@@ -2794,6 +2814,14 @@ export interface components {
             /** @description Who owns the rule, such as a team. */
             owner?: string;
             /**
+             * Format: double
+             * @description Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
+             *     three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+             */
+            percent?: number;
+            /** @description Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value. */
+            percentile?: number;
+            /**
              * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
              *     PER_EXCHANGE, which fires exactly once.
              * @default 0
@@ -2803,9 +2831,14 @@ export interface components {
             runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
+            /**
+             * @description Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
+             *     well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+             */
+            shortWindowSeconds?: number;
             targets?: components["schemas"]["Target"][];
             /**
-             * @description How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+             * @description How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
              * @default 0
              */
             threshold?: number;
@@ -2818,7 +2851,7 @@ export interface components {
             /** @description Names of webhooks, instead of `webhookIds`. */
             webhooks?: string[];
             /**
-             * @description Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+             * @description The window, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
              * @default 0
              */
             windowSeconds?: number;
@@ -3169,8 +3202,10 @@ export interface components {
         TemplatePreviewRequest: {
             /** @description In place of the webhook's own; empty means the kind's layout. */
             bodyTemplate?: string;
+            /** Format: int64 */
+            durationMs?: number;
             exchange?: components["schemas"]["ExchangeRef"];
-            /** @description PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count. */
+            /** @description PER_EXCHANGE by default. A preview of the other modes shows a made-up count. */
             fireMode?: components["schemas"]["FireMode"];
             groupBy?: components["schemas"]["GroupBy"];
             /** @description Without a webhook, the kind of one. generic by default. */
@@ -3183,14 +3218,19 @@ export interface components {
              * @default
              */
             messageTemplate?: string;
+            minVolume?: number;
             note?: string;
             owner?: string;
+            /** Format: double */
+            percent?: number;
+            percentile?: number;
             /** @default  */
             ruleName?: string;
             runbookUrl?: string;
             severity?: components["schemas"]["Severity"];
+            shortWindowSeconds?: number;
             /**
-             * @description Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+             * @description Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
              * @default 0
              */
             threshold?: number;
@@ -3511,14 +3551,42 @@ export interface components {
             items: components["schemas"]["Webhook"][];
             nextCursor?: string;
         };
-        /** @description What a counting rule counted when the alert last changed. */
+        /** @description What a window rule counted or measured when the alert last changed. */
         WindowCount: {
+            /** @description Absent is COUNT_IN_WINDOW. */
+            fireMode?: components["schemas"]["FireMode"];
             /** @description The value of the field that `groupBy` names; absent without groups. */
             group?: string;
             groupBy?: components["schemas"]["GroupBy"];
-            /** Format: int64 */
+            minVolume?: number;
+            /**
+             * Format: int64
+             * @description How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
+             */
             observed: number;
+            /** @description Of DURATION_IN_WINDOW. */
+            percentile?: number;
+            /**
+             * Format: double
+             * @description The percentage in the short window.
+             */
+            shortValue?: number;
+            shortWindowSeconds?: number;
+            /**
+             * Format: double
+             * @description In the unit of `value`; of a count, a number of exchanges.
+             */
             threshold: number;
+            /**
+             * Format: double
+             * @description A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+             */
+            value?: number;
+            /**
+             * Format: int64
+             * @description How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+             */
+            volume?: number;
             windowSeconds: number;
         };
     };

@@ -20,7 +20,7 @@ import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
 import { toSearch, wide } from "./filter";
-import { countWords } from "./headline";
+import { countWords, percent, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
@@ -188,14 +188,25 @@ const groupNames: Record<GroupBy, string> = {
   ERROR_TYPE: "Error type",
 };
 
+/** "30 of 120 exchanges match", "9 of 120 exchanges took as long". */
+function volumeWords({ fireMode, observed, volume }: WindowCount): string {
+  return `${observed} of ${volume} exchanges ${fireMode === "RATIO_IN_WINDOW" ? "match" : "took as long"}`;
+}
+
 function Count({ count }: { count: WindowCount }) {
   return (
     <Section title="Count at the last change">
       <p className={styles.count}>{countWords(count)}</p>
       <Fields>
         {count.groupBy && <Field name={groupNames[count.groupBy]}>{count.group || "without a name"}</Field>}
-        <Field name="Threshold">{count.threshold}</Field>
+        <Field name="Threshold">{thresholdWords(count)}</Field>
+        {count.volume !== undefined && <Field name="Measured">{volumeWords(count)}</Field>}
         <Field name="Window">{period(count.windowSeconds)}</Field>
+        {count.shortWindowSeconds !== undefined && (
+          <Field name="Short window">
+            {percent(count.shortValue ?? 0)} within {period(count.shortWindowSeconds)}
+          </Field>
+        )}
       </Fields>
     </Section>
   );

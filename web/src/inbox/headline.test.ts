@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { WindowCount } from "../api/client";
 import { anAlert } from "../test/world";
 import { countWords, headline, place, shortType } from "./headline";
 
@@ -38,6 +39,27 @@ test("a count says how many of how many, and the newest error instead of its def
   expect(headline(alert)).toEqual({ lead: "7 / 5 within 10 min", text: "ConnectException: ERP refused" });
   expect(headline({ ...alert, title: "Orders are stuck" }).text).toBe("Orders are stuck");
   expect(headline({ ...alert, title: "order-to-erp: 7 exchanges within 10 min of lunch" }).text).toMatch(/of lunch$/);
+});
+
+test("a share and a percentile say their values, and stand for their default titles", () => {
+  const share: WindowCount = {
+    ...{ observed: 15, threshold: 10, windowSeconds: 600, value: 12.5, volume: 120 },
+    ...{ fireMode: "RATIO_IN_WINDOW", groupBy: "ROUTE", group: "order-to-erp" },
+  };
+  const slow: WindowCount = {
+    ...{ observed: 9, threshold: 2000, windowSeconds: 600, value: 2412.5, volume: 120 },
+    ...{ fireMode: "DURATION_IN_WINDOW", percentile: 95 },
+  };
+  expect(countWords(share)).toBe("12.5 % / 10 % within 10 min");
+  expect(countWords({ ...share, value: 9.9999 })).toBe("9.999 % / 10 % within 10 min");
+  expect(countWords(slow)).toBe("p95 2.41 s / 2 s within 10 min");
+  const error = "ConnectException: ERP refused";
+  const shareTitle = "order-to-erp: 12.5 % of 120 exchanges match within 10 min";
+  expect(headline(anAlert(1, { count: share, title: shareTitle })).text).toBe(error);
+  expect(headline(anAlert(1, { count: slow, title: "p95 is 2.412 s over 120 exchanges within 10 min" })).text).toBe(
+    error,
+  );
+  expect(headline(anAlert(1, { count: slow, title: "Orders are slow" })).text).toBe("Orders are slow");
 });
 
 test("a count of which no exchange is known says its message", () => {

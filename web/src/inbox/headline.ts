@@ -1,5 +1,5 @@
 import type { Alert, WindowCount } from "../api/client";
-import { period } from "../ui/time";
+import { duration, period } from "../ui/time";
 
 /** `ConnectException` of `java.net.ConnectException`; what is no dotted name stays whole. */
 export function shortType(type: string): string {
@@ -29,10 +29,29 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
   return { lead, text: error || firstLine(alert.message) };
 }
 
-/** `7 / 5 within 10 min`: seven of the five that are needed. */
-export function countWords({ observed, threshold, windowSeconds }: WindowCount): string {
-  return `${observed} / ${threshold} within ${period(windowSeconds)}`;
+/** `7 / 5 within 10 min`: seven of the five that are needed. `25 % / 10 % within 10 min`, `p95 2.4 s / 2 s within 10 min`. */
+export function countWords(count: WindowCount): string {
+  return `${valueWords(count)} / ${thresholdWords(count)} within ${period(count.windowSeconds)}`;
 }
+
+/** What was measured. */
+export function valueWords({ fireMode, observed, value = 0, percentile }: WindowCount): string {
+  if (fireMode === "RATIO_IN_WINDOW") return percent(value);
+  return fireMode === "DURATION_IN_WINDOW" ? `p${percentile} ${milliseconds(value)}` : `${observed}`;
+}
+
+/** What it is compared with. */
+export function thresholdWords({ fireMode, threshold }: WindowCount): string {
+  if (fireMode === "RATIO_IN_WINDOW") return percent(threshold);
+  return fireMode === "DURATION_IN_WINDOW" ? milliseconds(threshold) : `${threshold}`;
+}
+
+/** A percentage, cut and not rounded: what is below a threshold does not look as if it were not. */
+export function percent(value: number): string {
+  return `${Math.floor(value * 1000 + 1e-6) / 1000} %`;
+}
+
+const milliseconds = (count: number) => duration(String(Math.round(count * 1e6)));
 
 /** Where an alert happened: what stands first in its row, and what beside it. */
 export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
@@ -44,7 +63,10 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
 /** Whether the title is what the API writes of a count where the rule has no title of its own. */
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
-  const match = /^\d+ exchanges? within (.+?)(, without a name to group them by)?$/.exec(rest);
+  const match =
+    /^(?:\d+ exchanges?|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, without a name to group them by)?$/.exec(
+      rest,
+    );
   return title === "" || match?.[1] === period(windowSeconds);
 }
 

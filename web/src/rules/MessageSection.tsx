@@ -24,7 +24,7 @@ const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
 /** What is said, how loud, and to whom. */
 export const MessageSection = memo(function MessageSection({ editor }: { editor: Editor }) {
   const { form: state, errorOf } = editor;
-  const counts = state.values.fireMode === "COUNT_IN_WINDOW";
+  const counts = state.values.fireMode !== "PER_EXCHANGE";
   const texts = defaultTexts(state.values);
   const variables = withKeys(
     state.values.labels.map((label) => label.split("=")[0]?.trim() ?? "").filter(Boolean),

@@ -118,6 +118,41 @@ test("a counting rule without its numbers is not sent", async () => {
   expect(screen.getByLabelText("Window")).toBeInvalid();
 });
 
+test("a share and a percentile are sent with their own numbers", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent.push(await request.json());
+      return problem(409, { detail: "the name is taken" });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.click(screen.getByRole("radio", { name: "A share of exchanges" }));
+  await user.clear(screen.getByLabelText("Share"));
+  await user.type(screen.getByLabelText("Share"), "12.5");
+  await user.clear(screen.getByLabelText("Of at least"));
+  await user.type(screen.getByLabelText("Of at least"), "50");
+  expect(
+    screen.getByText(/^Whenever at least 12.5 % of exchanges fail within 10 min with at least 50 exchanges/),
+  ).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]).toMatchObject({ fireMode: "RATIO_IN_WINDOW", percent: 12.5, minVolume: 50, windowSeconds: 600 });
+  expect(sent[0]).not.toHaveProperty("threshold");
+  expect(sent[0]).not.toHaveProperty("shortWindowSeconds");
+  await user.click(screen.getByRole("radio", { name: "How long they take" }));
+  expect(
+    screen.getByText(/^Whenever the p95 duration of exchanges that end is 2 s or more within 10 min/),
+  ).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent[1]).toMatchObject({
+    ...{ fireMode: "DURATION_IN_WINDOW", percentile: 95, durationMs: 2000, minVolume: 50 },
+    filter: { statuses: ["COMPLETED", "FAILED"] },
+  });
+});
+
 test("a rule is read back in words and sent as the API wants it", async () => {
   let sent: unknown;
   server.use(

@@ -7,12 +7,25 @@ import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { notApplicable } from "./check";
+import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 
 const modes: { value: FireMode; label: string }[] = [
   { value: "PER_EXCHANGE", label: "Each exchange" },
   { value: "COUNT_IN_WINDOW", label: "A number of exchanges" },
+  { value: "RATIO_IN_WINDOW", label: "A share of exchanges" },
+  { value: "DURATION_IN_WINDOW", label: "How long they take" },
 ];
+
+const percentiles: { value: string; label: string }[] = [
+  { value: "50", label: "p50: half take no longer" },
+  { value: "95", label: "p95: 95 of 100 take no longer" },
+  { value: "99", label: "p99: 99 of 100 take no longer" },
+];
+
+const millisecond = { size: 1, word: "ms" };
+const secondOfMs = { size: 1000, word: "s" };
+const minuteOfMs = { size: 60_000, word: "min" };
 
 const groups: { value: GroupBy | ""; label: string }[] = [
   { value: "", label: "All together" },
@@ -32,7 +45,7 @@ const hourOfMinutes = { size: 60, word: "h" };
 /** When the rule fires. What does not apply to the fire mode is not there, and the section says why. */
 export const TriggerSection = memo(function TriggerSection({ editor }: { editor: Editor }) {
   const { form, errorOf } = editor;
-  const counts = form.values.fireMode === "COUNT_IN_WINDOW";
+  const counts = form.values.fireMode !== "PER_EXCHANGE";
   return (
     <FormSection title="Trigger" name="trigger" hint="What raises an alert.">
       <Input.Wrapper label="Alert on" labelElement="div" error={errorOf("fireMode")}>
@@ -40,7 +53,10 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
           label="Alert on"
           options={modes}
           value={form.values.fireMode}
-          onChange={(value) => form.setFieldValue("fireMode", value)}
+          onChange={(mode) => {
+            form.setFieldValue("filter.statuses", measuredStatuses(form.values, mode));
+            form.setFieldValue("fireMode", mode);
+          }}
         />
       </Input.Wrapper>
       {counts ? (
@@ -72,6 +88,14 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
   );
 });
 
+/** Durations are of all exchanges, unless the person has chosen otherwise; everything else begins with those that failed. */
+function measuredStatuses({ fireMode, filter }: Values, mode: FireMode): Values["filter"]["statuses"] {
+  const [was, is] = [fireMode, mode].map((one) => one === "DURATION_IN_WINDOW");
+  if (!was && is && filter.statuses.join() === "FAILED") return ["COMPLETED", "FAILED"];
+  if (was && !is && filter.statuses.length === 2) return ["FAILED"];
+  return filter.statuses;
+}
+
 /** What hardly anybody has to change. It is open where something in it is wrong, so that it can be corrected. */
 function Advanced({ open, children }: { open: boolean; children: ReactNode }) {
   const [opened, setOpened] = useState(false);
@@ -87,22 +111,87 @@ function Advanced({ open, children }: { open: boolean; children: ReactNode }) {
   );
 }
 
-function Counting({ editor }: { editor: Editor }) {
-  return (
-    <>
-      <div className={styles.two}>
+/** What is compared. */
+function Measure({ editor }: { editor: Editor }) {
+  const volume = (
+    <Amount
+      label="Of at least"
+      description="With fewer exchanges in the window, nothing fires."
+      units={[{ size: 1, word: "exchanges" }]}
+      {...amount(editor, "minVolume")}
+    />
+  );
+  switch (editor.form.values.fireMode) {
+    case "RATIO_IN_WINDOW":
+      return (
+        <>
+          <Amount
+            label="Share"
+            description="How much of all exchanges in the scope must match the filter."
+            units={[{ size: 1, word: "%" }]}
+            decimals={3}
+            {...amount(editor, "percent")}
+          />
+          {volume}
+        </>
+      );
+    case "DURATION_IN_WINDOW":
+      return (
+        <>
+          <Percentiles editor={editor} />
+          <Amount
+            label="At least"
+            description="How long the percentile must be."
+            units={[millisecond, secondOfMs, minuteOfMs]}
+            {...amount(editor, "durationMs")}
+          />
+          {volume}
+        </>
+      );
+    default:
+      return (
         <Amount
           label="Threshold"
           description="How many exchanges must match."
           units={[{ size: 1, word: "exchanges" }]}
           {...amount(editor, "threshold")}
         />
+      );
+  }
+}
+
+function Percentiles({ editor: { form, errorOf } }: { editor: Editor }) {
+  return (
+    <Select
+      label="Percentile"
+      description="Of the durations of the exchanges that match."
+      options={percentiles}
+      value={String(form.values.percentile)}
+      error={errorOf("percentile")}
+      onChange={(value) => form.setFieldValue("percentile", Number(value))}
+    />
+  );
+}
+
+function Counting({ editor }: { editor: Editor }) {
+  return (
+    <>
+      <div className={styles.two}>
+        <Measure editor={editor} />
         <Amount
           label="Window"
           description="The time they are counted in; 10 s to 24 h."
           units={[second, minute, hour]}
           {...amount(editor, "windowSeconds")}
         />
+        {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
+          <Amount
+            label="Short window"
+            description="The share must be reached in it as well, so that the alert fires only while things are bad now; 0 means none."
+            units={[second, minute, hour]}
+            {...amount(editor, "shortWindowSeconds")}
+          />
+        )}
         <Select
           label="Count"
           description="Each group has an alert of its own."
@@ -124,11 +213,14 @@ function Counting({ editor }: { editor: Editor }) {
       </div>
       <Checkbox
         size="xs"
-        label="Send a message when fewer match and the alert resolves"
+        label="Send a message when the threshold is no longer reached and the alert resolves"
         {...bound(editor, "notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>
         <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
+        {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
+          <li>The share is of all exchanges in the scope, completed and failed, whatever the filter says.</li>
+        )}
       </ul>
     </>
   );

@@ -1,4 +1,4 @@
-import type { FieldError, RuleDefinition } from "../api/client";
+import type { FieldError, FireMode, RuleDefinition } from "../api/client";
 import { scopeLists } from "./definition";
 
 type Report = (field: string, code: string, message: string) => void;
@@ -15,7 +15,7 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
     if (!said) found.push({ field, code, message });
   };
   text(report, "name", rule.name, 200, true);
-  oneOf(report, "fireMode", rule.fireMode, ["PER_EXCHANGE", "COUNT_IN_WINDOW"]);
+  oneOf(report, "fireMode", rule.fireMode, fireModes);
   oneOf(report, "severity", rule.severity, ["CRITICAL", "WARNING", "INFO"]);
   for (const part of scopeLists) list(report, `scope.${part}`, rule.scope?.[part] ?? [], { most: 100, longest: 200 });
   filterOf(report, rule.filter ?? {});
@@ -31,9 +31,16 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   about(report, rule);
   numbers(report, rule);
   if (rule.fireMode === "PER_EXCHANGE") perExchange(report, rule);
-  if (rule.fireMode === "COUNT_IN_WINDOW") counting(report, rule);
+  else if (fireModes.some((mode) => mode === rule.fireMode)) counting(report, rule);
   return found;
 }
+
+const fireModes = [
+  "PER_EXCHANGE",
+  "COUNT_IN_WINDOW",
+  "RATIO_IN_WINDOW",
+  "DURATION_IN_WINDOW",
+] as const satisfies readonly FireMode[];
 
 const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
@@ -129,6 +136,11 @@ function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   between(report, "lookBackSeconds", rule.lookBackSeconds, 0, 604_800);
   between(report, "threshold", rule.threshold, 0, 1_000_000);
   between(report, "windowSeconds", rule.windowSeconds, 0, 86_400);
+  between(report, "percent", rule.percent, 0, 100);
+  between(report, "shortWindowSeconds", rule.shortWindowSeconds, 0, 86_400);
+  if (rule.percentile) oneOf(report, "percentile", String(rule.percentile), ["50", "95", "99"]);
+  between(report, "durationMs", rule.durationMs, 0, 9_000_000_000_000);
+  between(report, "minVolume", rule.minVolume, 0, 1_000_000);
   if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, ["ROUTE", "APPLICATION", "ENVIRONMENT", "ERROR_TYPE"]);
   between(report, "forDurationSeconds", rule.forDurationSeconds, 0, 86_400);
   between(report, "reNotifyMinutes", rule.reNotifyMinutes, 0, 10_080);
@@ -140,7 +152,21 @@ export const notApplicable = {
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
   counting: "Per-exchange rules do not count — leave it out",
   lookBack: "Counting rules look at their whole window each time — leave it out",
+  threshold: "Only COUNT_IN_WINDOW compares a number of exchanges — leave it out",
+  ratio: "Only RATIO_IN_WINDOW compares a share — leave it out",
+  duration: "Only DURATION_IN_WINDOW compares a duration — leave it out",
+  volume: "A count needs no minimum volume — leave it out",
 } as const;
+
+/** What not all rules over a window compare, and why the others do not. */
+const compared = [
+  ["percent", ["RATIO_IN_WINDOW"], notApplicable.ratio],
+  ["shortWindowSeconds", ["RATIO_IN_WINDOW"], notApplicable.ratio],
+  ["percentile", ["DURATION_IN_WINDOW"], notApplicable.duration],
+  ["durationMs", ["DURATION_IN_WINDOW"], notApplicable.duration],
+  ["minVolume", ["RATIO_IN_WINDOW", "DURATION_IN_WINDOW"], notApplicable.volume],
+  ["threshold", ["COUNT_IN_WINDOW"], notApplicable.threshold],
+] as const;
 
 function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   const code = "not_applicable";
@@ -149,17 +175,46 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   for (const field of ["threshold", "windowSeconds", "groupBy", "notifyOnResolve"] as const) {
     if (rule[field]) report(field, code, notApplicable.counting);
   }
+  for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
 }
 
 function counting(report: Report, rule: Partial<RuleDefinition>): void {
-  const { threshold = 0, windowSeconds = 0, intervalSeconds = 1 } = rule;
-  if (threshold < 1) report("threshold", "out_of_range", "Must be at least 1");
+  const { windowSeconds = 0, intervalSeconds = 1 } = rule;
   if (windowSeconds < 10) report("windowSeconds", "out_of_range", "Must be from 10 to 86400");
   else if (intervalSeconds > windowSeconds) {
     const message = "Must not be above the window, or exchanges pass uncounted";
     report("intervalSeconds", "out_of_range", message);
   }
   if (rule.lookBackSeconds) report("lookBackSeconds", "not_applicable", notApplicable.lookBack);
+  for (const [field, modes, why] of compared) {
+    if (rule[field] && !modes.some((mode) => mode === rule.fireMode)) report(field, "not_applicable", why);
+  }
+  comparing(report, rule);
+}
+
+/** What each of them compares. */
+function comparing(report: Report, rule: Partial<RuleDefinition>): void {
+  const { threshold = 0, windowSeconds = 0, percent = 0, shortWindowSeconds: short = 0, minVolume = 0 } = rule;
+  const atLeastOne = (field: string, value: number) => {
+    if (value < 1) report(field, "out_of_range", "Must be at least 1");
+  };
+  if (rule.fireMode === "COUNT_IN_WINDOW") {
+    atLeastOne("threshold", threshold);
+    return;
+  }
+  if (rule.fireMode === "RATIO_IN_WINDOW") {
+    const thousandths = percent * 1000;
+    if (thousandths < 0.5 || Math.abs(thousandths - Math.round(thousandths)) >= 1e-6) {
+      report("percent", "out_of_range", "Must be from 0.001 to 100, with at most three decimals");
+    }
+    if (short !== 0 && windowSeconds >= 10 && (short < 10 || short >= windowSeconds)) {
+      report("shortWindowSeconds", "out_of_range", "Must be from 10 to less than the window");
+    }
+  } else {
+    if (!rule.percentile) report("percentile", "unknown_value", "Must be one of 50, 95, 99");
+    atLeastOne("durationMs", rule.durationMs ?? 0);
+  }
+  atLeastOne("minVolume", minVolume);
 }
 
 function text(report: Report, field: string, value: string | undefined, longest: number, required = false): void {

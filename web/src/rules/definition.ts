@@ -17,7 +17,7 @@ export const scopeLists = [
 
 export type ScopeValues = Record<(typeof scopeLists)[number], string[]>;
 
-/** What the form holds. The fields of both fire modes are kept, so that changing the mode to and fro loses nothing. */
+/** What the form holds. The fields of all fire modes are kept, so that changing the mode to and fro loses nothing. */
 export type Values = {
   name: string;
   enabled: boolean;
@@ -37,7 +37,12 @@ export type Values = {
     attributes: Attribute[];
   };
   threshold: number | undefined;
+  percent: number | undefined;
+  percentile: number;
+  durationMs: number | undefined;
+  minVolume: number | undefined;
   windowSeconds: number | undefined;
+  shortWindowSeconds: number | undefined;
   groupBy: GroupBy | "";
   forDurationSeconds: number | undefined;
   reNotifyMinutes: number | undefined;
@@ -81,7 +86,12 @@ export const initialValues: Values = {
     attributes: [],
   },
   threshold: 5,
+  percent: 10,
+  percentile: 95,
+  durationMs: 2000,
+  minVolume: 20,
   windowSeconds: 600,
+  shortWindowSeconds: 0,
   groupBy: "",
   forDurationSeconds: 0,
   reNotifyMinutes: 0,
@@ -132,17 +142,15 @@ const common = [
   "note",
 ] as const;
 
-/** The fields that only rules of a fire mode have. */
+/** The fields that every rule over a window has. */
+const windowed = ["windowSeconds", "groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve"] as const;
+
+/** The fields that not all fire modes have, of each. */
 export const onlyIn = {
   PER_EXCHANGE: ["lookBackSeconds"],
-  COUNT_IN_WINDOW: [
-    "threshold",
-    "windowSeconds",
-    "groupBy",
-    "forDurationSeconds",
-    "reNotifyMinutes",
-    "notifyOnResolve",
-  ],
+  COUNT_IN_WINDOW: ["threshold", ...windowed],
+  RATIO_IN_WINDOW: ["percent", "minVolume", "shortWindowSeconds", ...windowed],
+  DURATION_IN_WINDOW: ["percentile", "durationMs", "minVolume", ...windowed],
 } as const;
 
 /** The fields that the form shows, by the names that the API gives them. */
@@ -167,7 +175,7 @@ export function definition(values: Values): RuleDefinition {
     scope: scopeOf(scope),
     filter: filterOf(values.filter),
     ...given("intervalSeconds", values.intervalSeconds),
-    ...(fireMode === "COUNT_IN_WINDOW" ? countOf(values) : given("lookBackSeconds", values.lookBackSeconds)),
+    ...(fireMode === "PER_EXCHANGE" ? given("lookBackSeconds", values.lookBackSeconds) : windowOf(values)),
     titleTemplate,
     messageTemplate,
     targets: (["user", "team", "role"] as const).flatMap((kind) =>
@@ -232,10 +240,27 @@ function attributeOf({ key, not, op, value, values }: Attribute): AttributeMatch
   return { key, ...(not ? { not } : {}), op, ...compared };
 }
 
-function countOf(values: Values) {
-  const { threshold, windowSeconds, groupBy, forDurationSeconds, reNotifyMinutes, notifyOnResolve } = values;
+/** What a rule over a window compares. */
+function measureOf(values: Values): Partial<RuleDefinition> {
+  const volume = given("minVolume", values.minVolume);
+  switch (values.fireMode) {
+    case "RATIO_IN_WINDOW":
+      return {
+        ...given("percent", values.percent),
+        ...volume,
+        ...given("shortWindowSeconds", values.shortWindowSeconds || undefined),
+      };
+    case "DURATION_IN_WINDOW":
+      return { percentile: values.percentile, ...given("durationMs", values.durationMs), ...volume };
+    default:
+      return given("threshold", values.threshold);
+  }
+}
+
+function windowOf(values: Values) {
+  const { windowSeconds, groupBy, forDurationSeconds, reNotifyMinutes, notifyOnResolve } = values;
   return {
-    ...given("threshold", threshold),
+    ...measureOf(values),
     ...given("windowSeconds", windowSeconds),
     ...(groupBy ? { groupBy } : {}),
     forDurationSeconds: forDurationSeconds ?? 0,
@@ -249,7 +274,6 @@ export function valuesOf(rule: Rule): Values {
   const { scope, filter } = rule;
   const named = (kind: "user" | "team" | "role") =>
     rule.targets.filter((target) => target.kind === kind).map((target) => target.name);
-  const counts = rule.fireMode === "COUNT_IN_WINDOW";
   return {
     ...initialValues,
     name: rule.name,
@@ -279,17 +303,33 @@ export function valuesOf(rule: Rule): Values {
     runbookUrl: rule.runbookUrl ?? "",
     labels: labelTexts(rule.labels),
     note: rule.note ?? "",
-    ...(counts
-      ? {
-          threshold: rule.threshold,
+    ...(rule.fireMode === "PER_EXCHANGE"
+      ? { lookBackSeconds: rule.lookBackSeconds }
+      : {
+          ...measuredBy(rule),
           windowSeconds: rule.windowSeconds,
           groupBy: rule.groupBy ?? "",
           forDurationSeconds: rule.forDurationSeconds,
           reNotifyMinutes: rule.reNotifyMinutes,
           notifyOnResolve: rule.notifyOnResolve,
-        }
-      : { lookBackSeconds: rule.lookBackSeconds }),
+        }),
   };
+}
+
+/** What the form shows of what a rule compares. */
+function measuredBy(rule: Rule): Partial<Values> {
+  switch (rule.fireMode) {
+    case "RATIO_IN_WINDOW":
+      return {
+        percent: rule.percent,
+        minVolume: rule.minVolume,
+        shortWindowSeconds: rule.shortWindowSeconds ?? 0,
+      };
+    case "DURATION_IN_WINDOW":
+      return { percentile: rule.percentile ?? 95, durationMs: rule.durationMs, minVolume: rule.minVolume };
+    default:
+      return { threshold: rule.threshold };
+  }
 }
 
 /** Whether two forms say the same to the API. */
@@ -305,8 +345,20 @@ export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "g
       message: "{{exchange.errorType}}: {{exchange.errorMessage}}",
     };
   }
+  const group = groupBy ? "{{count.group}}: " : "";
+  if (fireMode === "DURATION_IN_WINDOW") {
+    return {
+      title: `${group}p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}`,
+      message:
+        "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}",
+    };
+  }
+  const counted =
+    fireMode === "RATIO_IN_WINDOW"
+      ? "{{count.value}} of {{count.volume}} exchanges match within {{count.window}}"
+      : "{{count.observed}} exchanges within {{count.window}}";
   return {
-    title: `${groupBy ? "{{count.group}}: " : ""}{{count.observed}} exchanges within {{count.window}}`,
+    title: `${group}${counted}`,
     message:
       "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}",
   };

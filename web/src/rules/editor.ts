@@ -17,6 +17,10 @@ export function bound({ form, errorOf }: Editor, field: string, options?: { type
 
 type NumberField =
   | "threshold"
+  | "percent"
+  | "durationMs"
+  | "minVolume"
+  | "shortWindowSeconds"
   | "windowSeconds"
   | "forDurationSeconds"
   | "reNotifyMinutes"

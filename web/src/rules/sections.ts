@@ -8,7 +8,12 @@ export const sections = [
     fields: [
       "fireMode",
       "threshold",
+      "percent",
+      "percentile",
+      "durationMs",
+      "minVolume",
       "windowSeconds",
+      "shortWindowSeconds",
       "groupBy",
       "forDurationSeconds",
       "reNotifyMinutes",

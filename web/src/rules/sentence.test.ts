@@ -48,6 +48,36 @@ test.each([
     [],
     "Whenever at least 1 exchange fails within 30 s, show it in the inbox and send no message.",
   ],
+  [
+    {
+      fireMode: "RATIO_IN_WINDOW",
+      scope: { applications: ["orders"] },
+      percent: 12.5,
+      minVolume: 20,
+      windowSeconds: 3600,
+      shortWindowSeconds: 300,
+      groupBy: "ROUTE",
+    },
+    ["#ops"],
+    "Whenever at least 12.5 % of exchanges of orders fail within 1 h and within the last 5 min with at least 20 exchanges on one route, tell #ops.",
+  ],
+  [
+    {
+      fireMode: "DURATION_IN_WINDOW",
+      filter: { statuses: ["COMPLETED", "FAILED"] },
+      percentile: 99,
+      durationMs: 2500,
+      minVolume: 1,
+      windowSeconds: 600,
+    },
+    ["#ops"],
+    "Whenever the p99 duration of exchanges that end is 2500 ms or more within 10 min, tell #ops.",
+  ],
+  [
+    { fireMode: "RATIO_IN_WINDOW" },
+    [],
+    "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",
+  ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
   [
     {

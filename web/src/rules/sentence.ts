@@ -10,6 +10,11 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
       | "fireMode"
       | "threshold"
       | "windowSeconds"
+      | "percent"
+      | "shortWindowSeconds"
+      | "percentile"
+      | "durationMs"
+      | "minVolume"
       | "groupBy"
       | "forDurationSeconds"
       | "reNotifyMinutes"
@@ -24,9 +29,9 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
  */
 export function sentence(rule: Readable & { unreadable?: string }, webhookNames: readonly string[]): string {
   if (rule.unreadable) return "The stored definition of this rule cannot be read.";
-  return rule.fireMode === "COUNT_IN_WINDOW"
-    ? `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`
-    : `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}.`;
+  return (rule.fireMode ?? "PER_EXCHANGE") === "PER_EXCHANGE"
+    ? `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}.`
+    : `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`;
 }
 
 const within: Record<GroupBy, string> = {
@@ -36,14 +41,44 @@ const within: Record<GroupBy, string> = {
   ERROR_TYPE: "with one error type",
 };
 
-function counted(rule: Readable): string {
-  const { threshold = 0, windowSeconds = 0, groupBy, forDurationSeconds } = rule;
+/** What is compared: "at least 5 exchanges of orders fail", "the p95 of the exchanges that end is 2 s or more". */
+function compared(rule: Readable): string[] {
+  const { fireMode, threshold = 0, percent = 0, percentile = 95, durationMs = 0 } = rule;
+  if (fireMode === "RATIO_IN_WINDOW") {
+    return [
+      percent > 0 ? `at least ${percent} % of exchanges` : "some share of exchanges",
+      ...place(rule),
+      event(rule, true),
+    ];
+  }
+  if (fireMode === "DURATION_IN_WINDOW") {
+    const bound = durationMs > 0 ? `is ${milliseconds(durationMs)} or more` : "is some time or more";
+    return [`the p${percentile} duration of exchanges`, ...place(rule), `that ${event(rule, true)}`, bound];
+  }
   const many = threshold !== 1;
   return [
     threshold > 0 ? `at least ${threshold} ${many ? "exchanges" : "exchange"}` : "some number of exchanges",
     ...place(rule),
     event(rule, many),
-    windowSeconds > 0 ? `within ${period(windowSeconds)}` : "within some time",
+  ];
+}
+
+/** "within 10 min, of at least 20". */
+function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Readable): string {
+  const time = windowSeconds > 0 ? `within ${period(windowSeconds)}` : "within some time";
+  return [
+    shortWindowSeconds > 0 ? `${time} and within the last ${period(shortWindowSeconds)}` : time,
+    minVolume > 1 ? `with at least ${minVolume} exchanges` : "",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+function counted(rule: Readable): string {
+  const { groupBy, forDurationSeconds } = rule;
+  return [
+    ...compared(rule),
+    over(rule),
     groupBy ? within[groupBy] : "",
     forDurationSeconds ? `and that lasts ${period(forDurationSeconds)}` : "",
   ]

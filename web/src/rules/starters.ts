@@ -37,6 +37,35 @@ export const starters: readonly Starter[] = [
     },
   },
   {
+    name: "Error ratio",
+    explains: "One alert while at least 10 % of the exchanges of a route fail, of 20 or more within 10 minutes.",
+    values: {
+      ...initialValues,
+      name: "Error ratio",
+      fireMode: "RATIO_IN_WINDOW",
+      percent: 10,
+      minVolume: 20,
+      windowSeconds: 600,
+      groupBy: "ROUTE",
+    },
+  },
+  {
+    name: "Slow routes",
+    explains: "One alert while 5 of 100 exchanges of a route take 2 seconds or more, of 20 or more within 10 minutes.",
+    values: {
+      ...initialValues,
+      name: "Slow routes",
+      severity: "WARNING",
+      fireMode: "DURATION_IN_WINDOW",
+      percentile: 95,
+      durationMs: 2000,
+      minVolume: 20,
+      windowSeconds: 600,
+      groupBy: "ROUTE",
+      filter: { ...initialValues.filter, statuses: ["COMPLETED", "FAILED"] },
+    },
+  },
+  {
     name: "Connection problems",
     explains: "One alert while at least 3 exchanges of an application fail to connect within 5 minutes.",
     values: {

@@ -71,7 +71,7 @@ export function useMessagePreview(values: Values, { webhookId, exchange }: Shown
   const sound = (field: string) => !wrong.some((other) => other.startsWith(field));
   const asked = JSON.stringify({
     ...{ titleTemplate, messageTemplate, fireMode, severity, ruleName: [...name].slice(0, 200).join("") },
-    ...(fireMode === "COUNT_IN_WINDOW" ? countOf(values) : {}),
+    ...(fireMode === "PER_EXCHANGE" ? {} : countOf(values)),
     ...Object.fromEntries(Object.entries({ labels, owner, runbookUrl, note }).filter(([field]) => sound(field))),
     ...(webhookId ? { webhookId } : { kind: "slack" }),
     ...(exchange ? { exchange } : {}),
@@ -81,15 +81,22 @@ export function useMessagePreview(values: Values, { webhookId, exchange }: Shown
   return answer({ ...query, data: useLatest(query.data) }, asked === settled, "");
 }
 
+const numbers = [
+  "threshold",
+  "percent",
+  "percentile",
+  "durationMs",
+  "minVolume",
+  "windowSeconds",
+  "shortWindowSeconds",
+  "groupBy",
+] as const;
+
 /** The numbers of a count, as far as they are sound. */
 function countOf(values: Values) {
-  const wrong = new Set(check(definition(values)).map(({ field }) => field));
-  const { threshold, windowSeconds, groupBy } = values;
-  return {
-    ...(wrong.has("threshold") ? {} : { threshold }),
-    ...(wrong.has("windowSeconds") ? {} : { windowSeconds }),
-    ...(groupBy ? { groupBy } : {}),
-  };
+  const asked = definition(values);
+  const wrong = new Set(check(asked).map(({ field }) => field));
+  return Object.fromEntries(numbers.flatMap((field) => (wrong.has(field) ? [] : [[field, asked[field]]])));
 }
 
 /** The newest answer, also while there is none for what is asked at present. */

@@ -19,18 +19,21 @@ interface Props {
   error: ReactNode;
   onChange: (value: number | undefined) => void;
   placeholder?: string;
+  /** How many decimals it may have, none by default. */
+  decimals?: number;
 }
 
 /**
- * A whole number of some unit. Another unit says the same amount in other words, 90 s as 1.5 min, and never changes it;
+ * A number of some unit, whole unless it may have decimals. Another unit says the same amount in other words, 90 s as 1.5 min, and never changes it;
  * what does not come out exactly is said beneath.
  */
-export function Amount({ label, description, units, value, error, onChange, placeholder }: Props) {
+export function Amount({ label, description, units, value, error, onChange, placeholder, decimals = 0 }: Props) {
   const id = useId();
   const [unit, setUnit] = useState<Unit>(() => fitting(units, value));
   const say = (text: string, size: number) => {
     const number = Number(text);
-    onChange(text.trim() === "" || Number.isNaN(number) ? undefined : Math.round(number * size));
+    const [whole, rounding] = [number * size, 10 ** decimals];
+    onChange(text.trim() === "" || Number.isNaN(number) ? undefined : Math.round(whole * rounding) / rounding);
   };
   return (
     <Input.Wrapper id={id} label={label} description={description} error={error}>
@@ -58,7 +61,7 @@ export function Amount({ label, description, units, value, error, onChange, plac
           />
         )}
       </div>
-      {value !== undefined && value % unit.size !== 0 && (
+      {value !== undefined && decimals === 0 && value % unit.size !== 0 && (
         <p className={styles.exactly}>That is {exactly(units, value)}.</p>
       )}
     </Input.Wrapper>

@@ -28,9 +28,26 @@ export const variables: readonly Variable[] = [
   { name: "exchange.correlationId", description: "What the exchange shares with its relatives" },
   {
     name: "count.observed",
-    description: "How many exchanges matched within the window; empty for an alert about one exchange",
+    description:
+      "How many exchanges matched within the window; of durations, how many lasted as long as the threshold; empty for an alert about one exchange",
   },
-  { name: "count.threshold", description: "How many are needed; empty for an alert about one exchange" },
+  {
+    name: "count.value",
+    description:
+      "What is compared with the threshold, for people: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
+  },
+  {
+    name: "count.threshold",
+    description: "What is needed, for people: 5, 10 %, 2 s; empty for an alert about one exchange",
+  },
+  {
+    name: "count.volume",
+    description: "How many exchanges a ratio or a percentile is of; empty for an alert about one exchange",
+  },
+  {
+    name: "count.percentile",
+    description: "The percentile of a rule on durations, such as 95; empty for an alert about one exchange",
+  },
   { name: "count.window", description: "The window, for people: 10 min; empty for an alert about one exchange" },
   { name: "count.windowSeconds", description: "The window in seconds; empty for an alert about one exchange" },
   {

@@ -30,7 +30,7 @@ type Shape struct {
 	Rate float64
 	// FailureShare is the share of them that fails while no route has an outage.
 	FailureShare float64
-	// NoOutages leaves outages to [Generator.Outage].
+	// NoOutages leaves outages to [Generator.Outage], and has no route in trouble for minutes.
 	NoOutages bool
 }
 
@@ -195,12 +195,22 @@ func (g *Generator) arrive(at time.Time) {
 		if d.chance(r.staging) {
 			environment = Staging
 		}
-		var cause failureKind
-		if d.chance(g.failures[i]) {
-			cause = r.cause(d)
-		}
-		g.emit(r, d.subject(r), start, environment, cause)
+		g.run(i, start, environment)
 	}
+}
+
+// run starts an exchange of a route, which fails as often, and lasts as long, as is usual
+// at that time.
+func (g *Generator) run(i int, start time.Time, environment string) {
+	d, r, fails := g.dice, g.routes[i], g.failures[i]
+	if now, troubled := troubleOf(r.id, start); troubled && !g.shape.NoOutages {
+		fails, r.median = max(fails, now.fails), time.Duration(float64(r.median)*now.slower)
+	}
+	var cause failureKind
+	if d.chance(fails) {
+		cause = r.cause(d)
+	}
+	g.emit(&r, d.subject(&r), start, environment, cause)
 }
 
 // cause draws how the route fails; the kinds listed first are the usual ones.

@@ -238,3 +238,46 @@ func TestRoutesAreDistinct(t *testing.T) {
 		t.Error("two routes share an id")
 	}
 }
+
+// TestRoutesInTrouble compares each route in trouble with itself in the minutes without.
+func TestRoutesInTrouble(t *testing.T) {
+	type measure struct {
+		exchanges, failed int
+		durations         []time.Duration
+	}
+	routes := map[string]map[bool]*measure{}
+	for _, r := range hours(t, 2, Shape{}) {
+		if r.Repeat || r.Status == StatusRunning || r.Environment != Production {
+			continue
+		}
+		of := routes[r.Route]
+		if of == nil {
+			of = map[bool]*measure{true: {}, false: {}}
+			routes[r.Route] = of
+		}
+		_, troubled := troubleOf(r.Route, r.StartTime)
+		m := of[troubled]
+		m.exchanges++
+		if r.Status == StatusFailed {
+			m.failed++
+		} else {
+			m.durations = append(m.durations, r.Duration)
+		}
+	}
+	p95 := func(m *measure) time.Duration {
+		slices.Sort(m.durations)
+		return m.durations[len(m.durations)*95/100]
+	}
+	fails, slow := routes["tax-lookup"], routes["pdf-render"]
+	if bad, usual := fails[true], fails[false]; 3*bad.failed < bad.exchanges || 5*usual.failed > usual.exchanges {
+		t.Errorf("tax-lookup: %d of %d fail in trouble, %d of %d without", bad.failed, bad.exchanges, usual.failed, usual.exchanges)
+	}
+	if bad, usual := p95(slow[true]), p95(slow[false]); bad < 4*time.Second || usual > time.Second {
+		t.Errorf("pdf-render: p95 %v in trouble, %v without", bad, usual)
+	}
+	for name, of := range routes {
+		if name != "tax-lookup" && name != "pdf-render" && of[true].exchanges > 0 {
+			t.Errorf("%s is in trouble", name)
+		}
+	}
+}

@@ -38,10 +38,21 @@ type demoRule struct {
 	Filter     map[string]any `json:"filter"`
 	WebhookIDs []string       `json:"webhookIds"`
 
+	// What follows belongs to rules over a window.
+	WindowSeconds      int     `json:"windowSeconds,omitempty"`
+	ShortWindowSeconds int     `json:"shortWindowSeconds,omitempty"`
+	Percent            float64 `json:"percent,omitempty"`
+	Percentile         int     `json:"percentile,omitempty"`
+	DurationMS         int     `json:"durationMs,omitempty"`
+	MinVolume          int     `json:"minVolume,omitempty"`
+	GroupBy            string  `json:"groupBy,omitempty"`
+	NotifyOnResolve    bool    `json:"notifyOnResolve,omitempty"`
+
 	webhook string
 }
 
-// demoRules divide the demo's failures among teams: each failure in production matches exactly one of them.
+// demoRules divide the demo's failures among teams: each failure in production matches exactly one of those on single
+// exchanges. Two more tell of routes in trouble.
 func demoRules() []demoRule {
 	failedIn := func(name, severity, webhook string, applications ...string) demoRule {
 		return demoRule{
@@ -58,6 +69,16 @@ func demoRules() []demoRule {
 		failedIn("Integration failed", "WARNING", "Slack #integration-ops",
 			"analytics", "crm", "documents", "identity", "inventory", "pricing", "shipping"),
 		slow,
+		{
+			Name: "Error ratio of a route", FireMode: "RATIO_IN_WINDOW", Severity: "CRITICAL", webhook: "Slack #integration-ops",
+			Scope: map[string]any{"environments": []string{"production"}}, Filter: map[string]any{"statuses": []string{"FAILED"}},
+			Percent: 25, MinVolume: 20, WindowSeconds: 120, ShortWindowSeconds: 30, GroupBy: "ROUTE", NotifyOnResolve: true,
+		},
+		{
+			Name: "Slow route", FireMode: "DURATION_IN_WINDOW", Severity: "WARNING", webhook: "Slack #integration-ops",
+			Scope: map[string]any{"environments": []string{"production"}}, Filter: map[string]any{"statuses": []string{"COMPLETED"}},
+			Percentile: 95, DurationMS: 4000, MinVolume: 20, WindowSeconds: 120, GroupBy: "ROUTE", NotifyOnResolve: true,
+		},
 	}
 }
 

@@ -1,0 +1,33 @@
+package demo
+
+import "time"
+
+// trouble is what a route has for some minutes of every ten, by the clock: more than an
+// outage of seconds, and nothing that one exchange shows.
+type trouble struct {
+	route       string
+	from, until time.Duration
+	// fails is the probability of failure, slower what durations are multiplied by.
+	fails, slower float64
+}
+
+const troubleEvery = 10 * time.Minute
+
+// troubles are a route whose error ratio rises, and one that slows down.
+func troubles() []trouble {
+	return []trouble{
+		{route: "tax-lookup", from: 1 * time.Minute, until: 4 * time.Minute, fails: 0.45, slower: 1},
+		{route: "pdf-render", from: 5 * time.Minute, until: 8 * time.Minute, slower: 100},
+	}
+}
+
+// troubleOf returns the trouble that a route has at an instant, if any.
+func troubleOf(route string, at time.Time) (trouble, bool) {
+	since := at.Sub(at.Truncate(troubleEvery))
+	for _, t := range troubles() {
+		if t.route == route && since >= t.from && since < t.until {
+			return t, true
+		}
+	}
+	return trouble{}, false
+}
