@@ -415,6 +415,7 @@ func TestWebhooksThatCannotBeMeant(t *testing.T) {
 		`{"name":"x","kind":"slack","url":"ftp://host/"}`:                                                            {"url"},
 		`{"name":"x","kind":"generic","url":"https://h/","timeoutSeconds":0.5,"maxConcurrent":0,"ratePerSecond":-1}`: {"timeoutSeconds", "maxConcurrent", "ratePerSecond"},
 		`{"name":"x","kind":"generic","url":"https://h/","digestAbove":100001}`:                                      {"digestAbove"},
+		`{"name":"x","kind":"generic","url":"https://h/","events":["RESOLVED","FIRED"],"eventMaxAgeSeconds":59}`:     {"events[1]", "eventMaxAgeSeconds"},
 		`{"name":"x","kind":"generic","url":"https://h/","timeoutSeconds":1e300}`:                                    {"timeoutSeconds"},
 		`{"name":"x","kind":"generic","url":"https://h/","headers":{"Host":"other"}}`:                                {"headers.Host"},
 		`{"name":"x","kind":"generic","url":"https://h/","headers":{"A":1}}`:                                         {"headers.A"},

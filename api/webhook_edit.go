@@ -82,11 +82,11 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	fresh := webhook(&WebhookDefinition{
 		Name: b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
 		TimeoutSeconds: b.TimeoutSeconds, MaxConcurrent: b.MaxConcurrent, RatePerSecond: b.RatePerSecond,
-		DigestAbove: b.DigestAbove,
+		DigestAbove: b.DigestAbove, Events: b.Events, EventMaxAgeSeconds: b.EventMaxAgeSeconds,
 	})
 	w.Name, w.BodyTemplate, w.Enabled, w.Operators = fresh.Name, fresh.BodyTemplate, fresh.Enabled, fresh.Operators
 	w.Timeout, w.MaxConcurrent, w.RatePerSecond = fresh.Timeout, fresh.MaxConcurrent, fresh.RatePerSecond
-	w.DigestAbove = fresh.DigestAbove
+	w.DigestAbove, w.Events, w.EventMaxAge = fresh.DigestAbove, fresh.Events, fresh.EventMaxAge
 	if b.URL != nil {
 		w.URL, w.Slack = *b.URL, notify.SlackApp{}
 	}

@@ -135,6 +135,11 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 		Timeout:       notify.DefaultTimeout,
 		MaxConcurrent: notify.DefaultMaxConcurrent,
 		RatePerSecond: deref(b.RatePerSecond),
+		Events:        b.Events,
+		EventMaxAge:   notify.DefaultEventMaxAge,
+	}
+	if n := b.EventMaxAgeSeconds; n != nil {
+		w.EventMaxAge = time.Duration(min(max(*n, 0), 2*int(notify.MaxEventMaxAge.Seconds()))) * time.Second
 	}
 	if b.Slack != nil {
 		w.Slack = notify.SlackApp{Channel: b.Slack.Channel, BotToken: b.Slack.BotToken, SigningSecret: b.Slack.SigningSecret}
@@ -196,6 +201,14 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	if w.DigestAbove < 0 || w.DigestAbove > notify.MaxDigestAbove {
 		add("digestAbove", "out_of_range", fmt.Sprintf("Must be from 0 to %d", notify.MaxDigestAbove))
 	}
+	for i, event := range w.Events {
+		if !slices.Contains(notify.Events(), event) {
+			add(fmt.Sprintf("events[%d]", i), "unknown_value", "Must be one of ACKNOWLEDGED, RESOLVED, REOPENED")
+		}
+	}
+	if w.EventMaxAge < notify.MinEventMaxAge || w.EventMaxAge > notify.MaxEventMaxAge {
+		add("eventMaxAgeSeconds", "out_of_range", fmt.Sprintf("Must be from %g to %g", notify.MinEventMaxAge.Seconds(), notify.MaxEventMaxAge.Seconds()))
+	}
 	return wrong
 }
 
@@ -219,6 +232,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		RatePerSecond:    w.RatePerSecond,
 		Health:           webhookHealthAnswer(w),
 		DigestAbove:      w.DigestAbove,
+		Events:           listed(w.Events), EventMaxAgeSeconds: int(w.EventMaxAge.Seconds()),
 	}
 	if w.Slack.Used() || w.Sealed != nil && w.Slack.Channel != "" {
 		answer.Slack = &SlackApp{

@@ -314,9 +314,11 @@ func (e MeKind) Valid() bool {
 
 // Defines values for NotificationReason.
 const (
+	NotificationReasonACKNOWLEDGED    NotificationReason = "ACKNOWLEDGED"
 	NotificationReasonDIGEST          NotificationReason = "DIGEST"
 	NotificationReasonFIRED           NotificationReason = "FIRED"
 	NotificationReasonREMINDER        NotificationReason = "REMINDER"
+	NotificationReasonREOPENED        NotificationReason = "REOPENED"
 	NotificationReasonRESOLVED        NotificationReason = "RESOLVED"
 	NotificationReasonRULEFAILING     NotificationReason = "RULE_FAILING"
 	NotificationReasonRULERECOVERED   NotificationReason = "RULE_RECOVERED"
@@ -330,11 +332,15 @@ const (
 // Valid indicates whether the value is a known member of the NotificationReason enum.
 func (e NotificationReason) Valid() bool {
 	switch e {
+	case NotificationReasonACKNOWLEDGED:
+		return true
 	case NotificationReasonDIGEST:
 		return true
 	case NotificationReasonFIRED:
 		return true
 	case NotificationReasonREMINDER:
+		return true
+	case NotificationReasonREOPENED:
 		return true
 	case NotificationReasonRESOLVED:
 		return true
@@ -522,6 +528,27 @@ func (e TestResultVerdict) Valid() bool {
 	case TestResultVerdictTHROTTLED:
 		return true
 	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WebhookEvent.
+const (
+	WebhookEventACKNOWLEDGED WebhookEvent = "ACKNOWLEDGED"
+	WebhookEventREOPENED     WebhookEvent = "REOPENED"
+	WebhookEventRESOLVED     WebhookEvent = "RESOLVED"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEvent enum.
+func (e WebhookEvent) Valid() bool {
+	switch e {
+	case WebhookEventACKNOWLEDGED:
+		return true
+	case WebhookEventREOPENED:
+		return true
+	case WebhookEventRESOLVED:
 		return true
 	default:
 		return false
@@ -1441,7 +1468,8 @@ type Notification struct {
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+	// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 	// notifications in one message.
@@ -1456,7 +1484,7 @@ type Notification struct {
 
 	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person.
+	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
 	Status NotificationStatus `json:"status"`
 
 	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
@@ -1487,7 +1515,8 @@ type NotificationPage struct {
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 // notifications in one message.
@@ -1501,7 +1530,7 @@ type NotificationRetry struct {
 
 // NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 // accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person.
+// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
 type NotificationStatus string
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -2545,6 +2574,12 @@ type Webhook struct {
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
 
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most.
+	EventMaxAgeSeconds int `json:"eventMaxAgeSeconds"`
+
+	// Events What else than raised alerts the webhook is notified of.
+	Events []WebhookEvent `json:"events"`
+
 	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
@@ -2611,6 +2646,14 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
+
+	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
+	// Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
+	// Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+	Events []WebhookEvent `json:"events,omitempty"`
+
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
 	Kind    WebhookKind       `json:"kind"`
@@ -2650,6 +2693,12 @@ type WebhookEdit struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
+
+	// Events As of a new webhook.
+	Events []WebhookEvent `json:"events,omitempty"`
+
 	// Headers Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
 	// has to give them anew, because whoever may edit a webhook may not read them.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -2676,6 +2725,9 @@ type WebhookEdit struct {
 	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
 	URL *string `json:"url,omitempty"`
 }
+
+// WebhookEvent What happens to an alert: a person acknowledges it, it is resolved, or a person undoes that.
+type WebhookEvent string
 
 // WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
 type WebhookHealth struct {

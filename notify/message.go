@@ -54,7 +54,7 @@ func (r Reason) Changes() bool {
 	switch r {
 	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing:
 		return true
-	case ReasonResolved, ReasonRuleRecovered, ReasonSourceRecovered, ReasonUndelivered, ReasonDigest:
+	case ReasonResolved, ReasonAcknowledged, ReasonReopened, ReasonRuleRecovered, ReasonSourceRecovered, ReasonUndelivered, ReasonDigest:
 	}
 	return false
 }

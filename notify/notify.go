@@ -119,8 +119,12 @@ const (
 	ReasonFired Reason = "FIRED"
 	// ReasonReminder tells that an alert still fires and nobody has acknowledged it.
 	ReasonReminder Reason = "REMINDER"
-	// ReasonResolved tells that what an alert was about is over.
+	// ReasonResolved tells that what an alert was about is over, or that a person says so.
 	ReasonResolved Reason = "RESOLVED"
+	// ReasonAcknowledged tells that somebody looks after an alert.
+	ReasonAcknowledged Reason = "ACKNOWLEDGED"
+	// ReasonReopened tells that somebody has undone what others were notified of: the alert is open again.
+	ReasonReopened Reason = "REOPENED"
 	// ReasonRuleFailing tells operators that a rule cannot be evaluated.
 	ReasonRuleFailing Reason = "RULE_FAILING"
 	// ReasonRuleRecovered tells operators that it can again.
@@ -174,7 +178,12 @@ type Webhook struct {
 	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
 	// evaluated, and that they can again; other webhooks that were switched off.
 	Operators bool
-	Enabled   bool
+	// Events are what else than raised alerts the webhook is notified of: any of [Events].
+	Events []Reason
+	// EventMaxAge is how long after it happened such a message is sent at most; 0 is
+	// [DefaultEventMaxAge].
+	EventMaxAge time.Duration
+	Enabled     bool
 	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.
@@ -270,8 +279,10 @@ type Delivery struct {
 	// AfterUnknown says that the attempt before was begun by somebody who lost its
 	// claim, and that nobody knows its outcome.
 	AfterUnknown bool
-	// Alert is the zero Instance for a digest.
+	// Alert is the zero Instance for a digest. Of an event it is as it was then.
 	Alert alerts.Instance
+	// Event is what happened to the alert, where the message is about that; else nil.
+	Event *Event
 	// Digest is what a digest tells, nil for others and once the body is frozen.
 	Digest  *Digest
 	Webhook Webhook

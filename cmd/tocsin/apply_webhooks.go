@@ -198,6 +198,7 @@ const (
 	defaultMaxConcurrent    = 8
 	defaultSlackRate        = 1.0
 	defaultSlackDigestAbove = 20
+	defaultEventMaxAge      = 86400
 )
 
 // defaultsOf returns what a webhook of a kind has where nothing is said.
@@ -217,6 +218,8 @@ func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	s.differ("maxConcurrent", is.MaxConcurrent, valueOr(want.MaxConcurrent, defaultMaxConcurrent))
 	s.differ("ratePerSecond", is.RatePerSecond, valueOr(want.RatePerSecond, rate))
 	s.differ("digestAbove", is.DigestAbove, valueOr(want.DigestAbove, digestAbove))
+	s.differ("events", eventsOf(is.Events), eventsOf(want.Events))
+	s.differ("eventMaxAgeSeconds", is.EventMaxAgeSeconds, valueOr(want.EventMaxAgeSeconds, defaultEventMaxAge))
 	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
 	if want.Slack != nil && is.Slack != nil {
 		s.differ("slack.channel", is.Slack.Channel, want.Slack.Channel)
@@ -290,6 +293,8 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 		put("maxConcurrent", number(w.MaxConcurrent), w.MaxConcurrent != defaultMaxConcurrent)
 		put("ratePerSecond", number(w.RatePerSecond), w.RatePerSecond != rate)
 		put("digestAbove", number(w.DigestAbove), w.DigestAbove != digestAbove)
+		put("events", anyOf(w.Events), len(w.Events) > 0)
+		put("eventMaxAgeSeconds", number(w.EventMaxAgeSeconds), w.EventMaxAgeSeconds != defaultEventMaxAge)
 		if w.Slack != nil {
 			entry["slack"] = map[string]any{"channel": w.Slack.Channel}
 		}
@@ -300,3 +305,23 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 
 // number is a number as a file has it.
 func number(v any) json.Number { return json.Number(fmt.Sprint(v)) }
+
+// eventsOf returns events in one order, for people.
+func eventsOf(events []api.WebhookEvent) string {
+	return strings.Join(slices.Sorted(func(yield func(string) bool) {
+		for _, e := range events {
+			if !yield(string(e)) {
+				return
+			}
+		}
+	}), ", ")
+}
+
+// anyOf is a list as a file has it.
+func anyOf[T ~string](list []T) []any {
+	values := make([]any, len(list))
+	for i, v := range list {
+		values[i] = string(v)
+	}
+	return values
+}

@@ -13,7 +13,8 @@ const (
 	breakersEvery  = 15 * time.Second
 )
 
-// watchBreakers notifies operators of webhooks that have not answered for long.
+// watchBreakers notifies operators of webhooks that have not answered for long, and frees
+// messages that wait for one which is gone.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
 	defer ticker.Stop()
@@ -28,5 +29,10 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "operators not notified of open breakers", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, notifications)
+		freed, err := a.outbox.FreeFollowing(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "messages that wait for others not looked at", slog.Any("error", err))
+		}
+		a.dispatchers.wake(ctx, len(freed), freed...)
 	}
 }

@@ -95,9 +95,7 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.failIn("r", "e", "f", "g")
 	w.pass()
 	w.wantColumn("and again", counts, "RESOLVED  0 c", "FIRING  3 g")
-	if _, err := w.dispatcher.Tick(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w.deliverAll()
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 

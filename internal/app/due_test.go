@@ -53,9 +53,9 @@ func TestClaimsWriteToNoIndex(t *testing.T) {
 	w := newWorld(t)
 	w.wantColumn("indexed", `select distinct a.attname::text
 		from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
-		where i.indrelid = 'outbox'::regclass order by 1`, "notification_id", "ready_at", "webhook_id")
+		where i.indrelid = 'outbox'::regclass order by 1`, "after_id", "notification_id", "ready_at", "webhook_id")
 	w.wantColumn("asked by partial indexes", `select pg_get_expr(indpred, indrelid) from pg_index
-		where indrelid = 'outbox'::regclass and indpred is not null order by indexrelid`, "digest", "(ready_at IS NOT NULL)")
+		where indrelid = 'outbox'::regclass and indpred is not null order by indexrelid`, "digest", "(ready_at IS NOT NULL)", "(after_id IS NOT NULL)")
 }
 
 // A row whose lease lapses is taken before what became due after it.

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -36,6 +38,15 @@ func (d *dispatchers) wake(ctx context.Context, notifications int, webhooks ...u
 		// It never fails.
 		_ = d.Publish(ctx, notify.WakeUp{Notifications: notifications, Webhooks: webhooks})
 	}
+}
+
+// notified says that messages were written, and how many for each webhook.
+func (d *dispatchers) notified(ctx context.Context, byWebhook map[uuid.UUID]int) {
+	total := 0
+	for _, n := range byWebhook {
+		total += n
+	}
+	d.wake(ctx, total, slices.Collect(maps.Keys(byWebhook))...)
 }
 
 // replicas releases what dead replicas hold, or this one when it leaves.

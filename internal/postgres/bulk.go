@@ -19,6 +19,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -37,7 +38,8 @@ with candidate as materialized (
     for update of a
 )
 update alert a set %[1]s, change = @change
-from candidate c where a.alert_id = c.alert_id`
+from candidate c where a.alert_id = c.alert_id
+returning a.alert_id`
 
 // countOthers counts what an action leaves alone.
 const countOthers = `
@@ -64,7 +66,9 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	}
 	c.args["from"], c.args["to"], c.args["actor"] = from, to, deed.Actor
 	var done pgq.AlertAction
+	var notified map[uuid.UUID]int
 	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
+		notified = nil
 		q := s.db.queries.WithTx(tx)
 		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
 			TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action), Selection: selection,
@@ -77,11 +81,15 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 			return err
 		}
 		c.args["change"] = change
-		changed, err := tx.Exec(ctx, fmt.Sprintf(actOnMany, set, c.where()), c.args)
+		rows, err := tx.Query(ctx, fmt.Sprintf(actOnMany, set, c.where()), c.args)
 		if err != nil {
 			return err
 		}
-		p := pgq.ActionDoneParams{Changed: changed.RowsAffected(), TenantID: tenant, ActionID: deed.ID}
+		moved, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		if err != nil {
+			return err
+		}
+		p := pgq.ActionDoneParams{Changed: int64(len(moved)), TenantID: tenant, ActionID: deed.ID}
 		var found int64
 		if err := tx.QueryRow(ctx, fmt.Sprintf(countOthers, c.where()), c.args).Scan(&p.Already, &p.Refused, &found); err != nil {
 			return err
@@ -92,11 +100,15 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 		if done, err = q.ActionDone(ctx, p); err != nil {
 			return err
 		}
+		if notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), moved}); err != nil {
+			return err
+		}
 		return q.ActionForget(ctx, tenant)
 	})
 	if err != nil {
 		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
 	}
+	s.notified(ctx, notified)
 	return api.BulkCounts{
 		Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown, UndoableUntil: done.At.Add(undoWithin),
 	}, nil
@@ -180,7 +192,9 @@ func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkD
 // Undo puts back what an action changed and nothing has changed since.
 func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCounts, error) {
 	var done api.UndoCounts
+	var notified map[uuid.UUID]int
 	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+		notified = nil
 		q := s.db.queries.WithTx(tx)
 		row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: u.ActionID})
 		if err != nil {
@@ -204,12 +218,16 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 		if err != nil {
 			return err
 		}
-		done = api.UndoCounts{Restored: restored, Skipped: a.Changed - restored}
-		return q.ActionUndone(ctx, pgq.ActionUndoneParams{Restored: restored, TenantID: tenant, ActionID: u.ActionID})
+		done = api.UndoCounts{Restored: int64(len(restored)), Skipped: a.Changed - int64(len(restored))}
+		if notified, err = notifyEvent(ctx, q, changed{tenant, u.Actor, notify.ReasonReopened, restored}); err != nil {
+			return err
+		}
+		return q.ActionUndone(ctx, pgq.ActionUndoneParams{Restored: done.Restored, TenantID: tenant, ActionID: u.ActionID})
 	})
 	if err != nil {
 		return api.UndoCounts{}, fmt.Errorf("undo: %w", err)
 	}
+	s.notified(ctx, notified)
 	return done, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -12,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
 )
 
 // OpenAlerts returns the alerts of window rules that are open or held.
@@ -136,34 +136,33 @@ func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed
 }
 
 // notifySteps writes the notifications of the steps that were made, and returns how many
-// there are for each webhook.
+// there are for each webhook. That an alert resolved, webhooks hear because the rule says so
+// or because they chose to.
 func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (map[uuid.UUID]int, error) {
-	stepped := make(map[uuid.UUID]bool, len(made))
-	for _, id := range made {
-		stepped[id] = true
-	}
-	var p pgq.StepNotifyParams
-	perWebhook := map[uuid.UUID]int{}
+	stepped := setOf(made)
+	var list []following
+	var tenants []string
+	var cleared []uuid.UUID
 	for i := range changes {
-		if !stepped[changes[i].Instance.ID] {
+		c := &changes[i]
+		if !stepped[c.Instance.ID] {
 			continue
 		}
-		for _, n := range changes[i].Notifications {
-			p.NotificationIds, p.TenantIds, p.AlertIds = append(p.NotificationIds, n.ID), append(p.TenantIds, n.TenantID), append(p.AlertIds, n.AlertID)
-			p.RuleIds, p.WebhookIds, p.Reasons = append(p.RuleIds, n.RuleID), append(p.WebhookIds, n.WebhookID), append(p.Reasons, string(n.Reason))
-			perWebhook[n.WebhookID]++
+		for _, n := range c.Notifications {
+			list = append(list, following{alert: n.AlertID, webhook: n.WebhookID, reason: n.Reason})
+		}
+		if c.Step == alerts.Clear {
+			tenants, cleared = append(tenants, c.Instance.TenantID), append(cleared, c.Instance.ID)
 		}
 	}
-	if len(p.NotificationIds) == 0 {
-		return perWebhook, nil
-	}
-	p.HeldIds = slices.Collect(maps.Keys(perWebhook))
-	written, err := q.StepNotify(ctx, p)
-	if err == nil && int(written) != len(p.NotificationIds) {
-		err = errNoWebhook
-	}
+	chosen, err := events(ctx, q, notify.ReasonResolved, slices.Compact(slices.Sorted(slices.Values(tenants))), cleared)
 	if err != nil {
-		return nil, fmt.Errorf("write notifications: %w", err)
+		return nil, err
 	}
-	return perWebhook, nil
+	for _, c := range chosen {
+		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == c.alert && f.webhook == c.webhook && f.reason == c.reason }) {
+			list = append(list, c)
+		}
+	}
+	return writeFollowing(ctx, q, "", list)
 }

@@ -233,12 +233,17 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 		webhooks[row.TenantID] = append(webhooks[row.TenantID], row.WebhookID)
 	}
 	var list []notify.Notification
+	var behind []following
 	for _, a := range about {
 		for _, webhook := range webhooks[a.tenant] {
 			list = append(list, notify.Notification{
 				ID: notify.ID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
 			})
+			behind = append(behind, following{alert: a.alert, webhook: webhook, reason: reason})
 		}
+	}
+	if reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered {
+		return writeFollowing(ctx, q, "", behind)
 	}
 	return insertNotifications(ctx, q, list)
 }

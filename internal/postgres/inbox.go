@@ -14,13 +14,25 @@ import (
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
 )
 
 // Inbox is the API's store of alerts.
-type Inbox struct{ db *DB }
+type Inbox struct {
+	db *DB
+	// Notified, if any, is called after an action that has written messages, with how many
+	// there are for each webhook.
+	Notified func(ctx context.Context, byWebhook map[uuid.UUID]int)
+}
+
+func (s *Inbox) notified(ctx context.Context, byWebhook map[uuid.UUID]int) {
+	if s.Notified != nil && len(byWebhook) > 0 {
+		s.Notified(ctx, byWebhook)
+	}
+}
 
 // Inbox returns the API's store of alerts.
-func (db *DB) Inbox() *Inbox { return &Inbox{db} }
+func (db *DB) Inbox() *Inbox { return &Inbox{db: db} }
 
 // newestFirst has places for columns of alert a and for conditions. Each state's
 // alerts are read in the order of the index, and no more of them than are wanted.
@@ -195,6 +207,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 // first is kept as who did it.
 func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
 	var alert alerts.Instance
+	var notified map[uuid.UUID]int
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
 		if err != nil {
@@ -217,6 +230,10 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 			if err != nil {
 				return err
 			}
+			notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), []uuid.UUID{deed.AlertID}})
+			if err != nil {
+				return err
+			}
 		}
 		alert, err = getAlert(ctx, q, tenant, deed.AlertID)
 		return err
@@ -224,7 +241,16 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 	if err != nil {
 		return alerts.Instance{}, fmt.Errorf("%s alert: %w", deed.Action, err)
 	}
+	s.notified(ctx, notified)
 	return alert, nil
+}
+
+// eventOf returns the event of an alert that a person brings to a state.
+func eventOf(to alerts.State) notify.Reason {
+	if to == alerts.Acknowledged {
+		return notify.ReasonAcknowledged
+	}
+	return notify.ReasonResolved
 }
 
 // ChangedSince counts the alerts whose last change came after the one that a

@@ -52,10 +52,17 @@ func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int
 	return tellOperators(ctx, q, telling{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
 }
 
-// endIncidents ends the incidents of a webhook, of one kind or, without one, of all.
+// endIncidents ends the incidents of a webhook, of one kind or, without one, of all. Those
+// who were notified of them, and chose it, are notified of the end.
 func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid.UUID) error {
-	if err := q.IncidentEnd(ctx, pgq.IncidentEndParams{WebhookIds: []uuid.UUID{webhook}, Kind: kind}); err != nil {
+	rows, err := q.IncidentEnd(ctx, pgq.IncidentEndParams{WebhookIds: []uuid.UUID{webhook}, Kind: kind})
+	if err != nil {
 		return fmt.Errorf("resolve alerts about the webhook: %w", err)
+	}
+	for _, row := range rows {
+		if _, err := notifyEvent(ctx, q, changed{row.TenantID, "", notify.ReasonResolved, []uuid.UUID{row.AlertID}}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

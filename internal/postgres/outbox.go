@@ -116,6 +116,8 @@ type claiming struct {
 	deliveries []notify.Delivery
 	// bodyAt are the instants that the bodies bear.
 	bodyAt map[uuid.UUID]time.Time
+	// took says that rows were taken, if only to end them.
+	took bool
 	// unwanted is what the check after the commit has found, unchecked why there was none.
 	unwanted  []uuid.UUID
 	unchecked error
@@ -138,7 +140,7 @@ func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	if err := c.begin(ctx, q, s); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
-	if len(c.claimed) == 0 {
+	if !c.took {
 		return nil
 	}
 	tx.commit(1)
@@ -165,6 +167,10 @@ func (c *claiming) promises() pgq.WebhooksUnwantedParams {
 // begin takes messages and begins their attempts.
 func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 	if err := c.take(ctx, q); err != nil || len(c.claimed) == 0 {
+		return err
+	}
+	c.took = true
+	if err := c.discardExpired(ctx, q); err != nil || len(c.claimed) == 0 {
 		return err
 	}
 	unreadable, err := c.read(ctx, q, s)
@@ -248,6 +254,27 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries, granted []uu
 		return nil
 	}
 	return q.ClaimGranted(ctx, p)
+}
+
+// discardExpired ends what was claimed and is of no use to its receiver any more.
+func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
+	p := pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedForAge}
+	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
+	for i := range c.claimed {
+		if row := &c.claimed[i]; row.Expired {
+			p.Ids = append(p.Ids, row.NotificationID)
+			p.Errors = append(p.Errors, "Not sent: it is older than the webhook wants to hear of what happens to alerts")
+		} else {
+			claimed = append(claimed, *row)
+		}
+	}
+	if c.claimed = claimed; len(p.Ids) == 0 {
+		return nil
+	}
+	if err := q.SettleNotMade(ctx, p); err != nil {
+		return fmt.Errorf("discard what is too old: %w", err)
+	}
+	return nil
 }
 
 // unreadable is a message that cannot be sent, whatever is tried.
@@ -350,8 +377,12 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		return d, nil
 	}
 	alert, err := alertOf(m.Alert, m.RuleName, m.RuleAbout)
-	if d.Alert = alert; d.Reason == notify.ReasonUndelivered {
+	switch d.Alert = alert; {
+	case d.Reason == notify.ReasonUndelivered:
 		d.Alert = m.undelivered.Tell(alert)
+	case d.Reason.IsEvent():
+		d.Event = &notify.Event{At: m.CreatedAt, By: m.Actor}
+		d.Alert = d.Event.Tell(d.Reason, alert)
 	}
 	if d.Body != nil {
 		return d, nil // what is frozen needs no alert
@@ -399,11 +430,11 @@ func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
 
 // endUnreadable ends messages that cannot be sent, and notifies operators of them.
 func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []unreadable) error {
-	p := pgq.SettleUnreadableParams{Replica: replica}
+	p := pgq.SettleNotMadeParams{Replica: replica, Status: string(notify.Failed)}
 	for _, bad := range list {
 		p.Ids, p.Errors = append(p.Ids, bad.id), append(p.Errors, rules.CleanText("Not sent: "+bad.why.Error(), 2000))
 	}
-	if err := q.SettleUnreadable(ctx, p); err != nil {
+	if err := q.SettleNotMade(ctx, p); err != nil {
 		return fmt.Errorf("end what cannot be read: %w", err)
 	}
 	return notifyUndelivered(ctx, q, p.Ids)

@@ -41,12 +41,14 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		if err != nil || done > 0 {
 			return err
 		}
-		underWay, err := q.RetryUnderWay(ctx, id)
-		if err != nil {
+		is, err := q.RetryUnderWay(ctx, id)
+		switch {
+		case err != nil:
 			return fmt.Errorf("look at claim: %w", err)
-		}
-		if underWay {
+		case is.UnderWay:
 			return fault.New(fault.Conflict, "an attempt is under way; retry when its outcome is known")
+		case is.Waits:
+			return fault.New(fault.Conflict, "the message waits for an earlier one of its alert; retry or discard that one")
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,6 +86,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
 			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+			Events: eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
 		})
 		return err
 	})
@@ -92,6 +94,15 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
 	}
 	return s.db.webhookOf(row)
+}
+
+// eventNames are events as they are stored.
+func eventNames(events []notify.Reason) []string {
+	names := make([]string, len(events))
+	for i, event := range events {
+		names[i] = string(event)
+	}
+	return names
 }
 
 // Delete removes a webhook that no rule is bound to. What was still owed to it
@@ -169,7 +180,11 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
 		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-		Slack: notify.SlackApp{Channel: row.SlackChannel},
+		Slack:       notify.SlackApp{Channel: row.SlackChannel},
+		EventMaxAge: time.Duration(row.EventAgeSeconds) * time.Second,
+	}
+	for _, event := range row.Events {
+		w.Events = append(w.Events, notify.Reason(event))
 	}
 	if row.HeldUntil != nil {
 		w.HeldUntil = *row.HeldUntil

@@ -23,7 +23,7 @@ func order() []string {
 		"threshold", "percent", "percentile", "durationMs", "minVolume", "windowSeconds", "shortWindowSeconds",
 		"groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
 		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
-		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove",
+		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
 		"key", "not", "op", "value", "values",
 	}
 }

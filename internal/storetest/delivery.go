@@ -104,6 +104,30 @@ func deliveryRetried(l *law) {
 	l.is(messages[0], notify.Failed, "RETRY", "NOT_MADE", "REFUSED")
 }
 
+// deliveryOrdered: the end of a failure waits for the news of it.
+func deliveryOrdered(l *law) {
+	l.webhook = l.operators
+	b := l.batch()
+	b.Failed = map[uuid.UUID]string{l.rule.ID: "no"}
+	l.commit(b)
+	first := l.one("a")
+	b = l.batch()
+	b.Recovered = []uuid.UUID{l.rule.ID}
+	l.commit(b)
+	l.equal("claimed while the first is under way", len(l.claim("b", 8)), 0)
+	l.settle("a", first, unanswered())
+	l.Advance(50 * time.Second)
+	l.equal("claimed while the first waits for its next attempt", len(l.claim("b", 8)), 0)
+	l.Advance(11 * time.Second)
+	again := l.one("b")
+	l.equal("claimed after the pause", again.NotificationID, first.NotificationID)
+	l.settle("b", again, delivered())
+	second := l.one("a")
+	l.equal("claimed after the first", second.Reason, notify.ReasonRuleRecovered)
+	l.settle("a", second, delivered())
+	l.is(second.NotificationID, notify.Delivered, "DELIVERED")
+}
+
 func throttled() notify.Outcome {
 	return notify.Outcome{Verdict: notify.VerdictThrottled, StatusCode: 429, RetryAfter: time.Minute, Error: "429"}
 }

@@ -270,6 +270,7 @@ func laws() map[string]func(l *law) {
 		"a renewal keeps a claim":                                   deliveryRenewed,
 		"a claim tells what its webhook does not want any more":     deliveryChecked,
 		"a retry becomes due later, and counts":                     deliveryRetried,
+		"the messages of an alert for a webhook go out in order":    deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
 		"a receiver that does not answer is left alone, and probed": deliveryBroken,
 		"a receiver that is gone is switched off":                   deliveryGone,

@@ -99,7 +99,9 @@ func digestHeadline(d *Digest) string {
 		{notify.ReasonUndelivered, "message was not delivered", "messages were not delivered"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},
+		{notify.ReasonAcknowledged, "acknowledged", "acknowledged"},
 		{notify.ReasonResolved, "resolved", "resolved"},
+		{notify.ReasonReopened, "reopened", "reopened"},
 		{notify.ReasonRuleRecovered, "rule recovered", "rules recovered"},
 		{notify.ReasonSourceRecovered, "source recovered", "sources recovered"},
 	} {

@@ -28,7 +28,7 @@ type Alert struct {
 	// Reason is why the message is sent; the zero Reason is that the alert fired.
 	Reason notify.Reason
 	// State is what the alert has come to; the zero State is that it fires.
-	// ChangedBy is who brought it there, empty for Tocsin itself, and ChangedAt when.
+	// ChangedBy is who brought it there or reopened it, empty for Tocsin itself, and ChangedAt when.
 	State     alerts.State
 	ChangedBy string
 	ChangedAt time.Time
@@ -131,13 +131,15 @@ func Message(a *Alert) ([]byte, error) {
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
 	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
-	case a.Reason == notify.ReasonRuleRecovered, a.Reason == notify.ReasonSourceRecovered:
+	case a.Reason == notify.ReasonRuleRecovered, a.Reason == notify.ReasonSourceRecovered, a.Reason == notify.ReasonAcknowledged,
+		a.Reason == notify.ReasonReopened:
 	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonSourceFailing, a.Reason == notify.ReasonWebhookOff,
 		a.Reason == notify.ReasonWebhookFailing, a.Reason == notify.ReasonUndelivered:
 		if strings.TrimSpace(a.Message) == "" {
 			break
 		}
 		m.Blocks = append(m.Blocks, messageBlock(strings.TrimSpace(a.Message)))
+	case a.Count == nil && a.Reason == notify.ReasonResolved:
 	case a.Count == nil:
 		m.Blocks = append(m.Blocks, exchangeBlocks(a)...)
 	default:
@@ -236,6 +238,10 @@ func headline(a *Alert) string {
 	switch a.Reason {
 	case notify.ReasonResolved:
 		return "🟢 Resolved: " + title
+	case notify.ReasonAcknowledged:
+		return "👀 Acknowledged: " + title
+	case notify.ReasonReopened:
+		return badge(a.Severity) + " Reopened: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
 	case notify.ReasonSourceRecovered:
@@ -338,9 +344,9 @@ func errorCode(a *Alert, message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// isOver reports whether a message tells that something has ended.
+// isOver reports whether a message tells no more than how something went on or ended.
 func isOver(reason notify.Reason) bool {
-	return reason == notify.ReasonResolved || reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered
+	return reason.IsEvent() || reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered
 }
 
 // field has a name and a value in mrkdwn.

@@ -77,7 +77,11 @@ func TestMessageGolden(t *testing.T) {
 	}
 	acknowledged.State, acknowledged.ChangedBy, acknowledged.ChangedAt = alerts.Acknowledged, "slack:ann <!here>", time.Unix(1_795_244_600, 0)
 	over.State, over.ChangedAt = alerts.Resolved, time.Unix(1_795_244_700, 0)
+	taken, ended, reopened := acknowledged, over, acknowledged
+	taken.Reason, ended.Reason, ended.ChangedBy = notify.ReasonAcknowledged, notify.ReasonResolved, "ann"
+	reopened.Reason, reopened.State = notify.ReasonReopened, alerts.Firing
 	for name, a := range map[string]slack.Alert{
+		"event-acknowledged": taken, "event-resolved": ended, "event-reopened": reopened,
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
 		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
 		"share": share, "slow": slow,

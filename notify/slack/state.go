@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tocsin/alerts"
+	"tocsin/notify"
 )
 
 // boundActor bounds the name of who acted.
@@ -16,17 +17,17 @@ const (
 	stateBlockID = "tocsin_state"
 )
 
-// stateBlocks says who acknowledged or resolved the alert, and when, beside the
+// stateBlocks says who acknowledged, resolved or reopened the alert, and when, beside the
 // severity, which the headline then leaves out.
 func stateBlocks(a *Alert) []block {
 	var told string
-	switch a.State {
-	case alerts.Acknowledged:
+	switch {
+	case a.Reason == notify.ReasonReopened:
+		told = "Reopened"
+	case a.State == alerts.Acknowledged:
 		told = "Acknowledged"
-	case alerts.Resolved:
+	case a.State == alerts.Resolved:
 		told = "Resolved"
-	case alerts.Firing, alerts.Pending, "":
-		return nil
 	default:
 		return nil
 	}

@@ -26,6 +26,8 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "" && !d.Test,
 	}
 	switch {
+	case d.Reason == notify.ReasonReopened && d.Event != nil:
+		told.ChangedBy, told.ChangedAt = d.Event.By, d.Event.At
 	case a.State == alerts.Acknowledged && a.AcknowledgedAt != nil:
 		told.ChangedBy, told.ChangedAt = a.AcknowledgedBy, *a.AcknowledgedAt
 	case a.State == alerts.Resolved && a.ResolvedAt != nil:
@@ -100,6 +102,9 @@ func event(d *notify.Delivery, url string) []byte {
 	if resolved != "" && (d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered || d.Reason == notify.ReasonSourceRecovered) {
 		timestamp = resolved
 	}
+	if d.Event != nil && d.Reason != notify.ReasonResolved {
+		timestamp = template.Time(d.Event.At.UnixNano())
+	}
 	b := text(make([]byte, 0, 1024), `{"type":`, eventType(d.Reason))
 	b = text(b, `,"timestamp":`, timestamp)
 	b = text(b, `,"data":{"alert":{"id":`, a.ID.String())
@@ -129,6 +134,10 @@ func event(d *notify.Delivery, url string) []byte {
 	// What the alert is about; of a count the newest that matched, where one is known.
 	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
 		b = exchange(append(b, `,"exchange":`...), &a.Exchange)
+	}
+	// Who did what the event tells; absent where Tocsin did.
+	if d.Event != nil && d.Event.By != "" {
+		b = text(b, `,"by":`, name(d.Event.By))
 	}
 	b = append(b, '}')
 	// Somebody tries the webhook.
@@ -179,6 +188,10 @@ func eventType(reason notify.Reason) string {
 		return "alert.reminder"
 	case notify.ReasonResolved:
 		return "alert.resolved"
+	case notify.ReasonAcknowledged:
+		return "alert.acknowledged"
+	case notify.ReasonReopened:
+		return "alert.reopened"
 	case notify.ReasonRuleFailing:
 		return "rule.failing"
 	case notify.ReasonRuleRecovered:

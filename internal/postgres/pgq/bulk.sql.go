@@ -234,7 +234,7 @@ func (q *Queries) AlertChangeNext(ctx context.Context) (int64, error) {
 	return column_1, err
 }
 
-const alertRestore = `-- name: AlertRestore :one
+const alertRestore = `-- name: AlertRestore :many
 with candidate as materialized (
     select a.alert_id, a.rule_id, a.group_key, a.health, a.webhook_id, a.state
     from alert a
@@ -260,9 +260,9 @@ with candidate as materialized (
                     or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id)
                     or (exists (select from off w where w.webhook_id = c.webhook_id)
                         and not exists (select from alert o where o.webhook_id = c.webhook_id and o.state <> 'RESOLVED')))))
-    returning 1
+    returning a.alert_id
 )
-select count(*) from restored
+select alert_id from restored
 `
 
 type AlertRestoreParams struct {
@@ -275,11 +275,24 @@ type AlertRestoreParams struct {
 // where another one of its group is open or held, one about a rule's health where the
 // rule has recovered, one about a webhook that was switched off where it is not
 // off any more. Who enables that webhook waits, and so resolves what is put back.
-func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) (int64, error) {
-	row := q.db.QueryRow(ctx, alertRestore, arg.TenantID, arg.Change, arg.RestoredChange)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertRestore, arg.TenantID, arg.Change, arg.RestoredChange)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const alertsChangedSince = `-- name: AlertsChangedSince :one

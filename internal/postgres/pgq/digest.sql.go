@@ -189,8 +189,8 @@ const digestGather = `-- name: DigestGather :one
 with taken as (
     select o.notification_id, o.ready_at
     from outbox o
-    where o.webhook_id = $1 and o.ready_at >= $2 and o.ready_at <= now() and o.due_at <= now()
-      and o.attempts = o.begun_before and not o.digest and not o.alone
+    where o.webhook_id = $1 and o.ready_at >= $2::timestamptz and o.ready_at <= now() and o.due_at <= now()
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
     order by o.ready_at, o.notification_id
     limit $3::int
     for update skip locked
@@ -401,7 +401,7 @@ select d.webhook_id::uuid as webhook_id,
        exists (
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
-             and o.attempts = o.begun_before and not o.digest and not o.alone
+             and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
            offset d.above
        )::boolean as gather
 from (select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as first_at, unnest($3::int[]) as above) d

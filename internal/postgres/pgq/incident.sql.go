@@ -125,7 +125,7 @@ func (q *Queries) IncidentClaim(ctx context.Context, arg IncidentClaimParams) (u
 	return alert_id, err
 }
 
-const incidentEnd = `-- name: IncidentEnd :exec
+const incidentEnd = `-- name: IncidentEnd :many
 with ended as (
     delete from webhook_incident i
     where i.webhook_id = any($1::uuid[]) and ($2::text = '' or i.kind = $2::text)
@@ -135,6 +135,7 @@ update alert a
 set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
 from ended
 where a.alert_id = ended.alert_id and a.state <> 'RESOLVED'
+returning a.tenant_id, a.alert_id
 `
 
 type IncidentEndParams struct {
@@ -142,10 +143,31 @@ type IncidentEndParams struct {
 	Kind       string
 }
 
-// Ends incidents of webhooks, and resolves their alerts; of one kind, or of all.
-func (q *Queries) IncidentEnd(ctx context.Context, arg IncidentEndParams) error {
-	_, err := q.db.Exec(ctx, incidentEnd, arg.WebhookIds, arg.Kind)
-	return err
+type IncidentEndRow struct {
+	TenantID string
+	AlertID  uuid.UUID
+}
+
+// Ends incidents of webhooks, and resolves their alerts; of one kind, or of all. Returns
+// what was resolved.
+func (q *Queries) IncidentEnd(ctx context.Context, arg IncidentEndParams) ([]IncidentEndRow, error) {
+	rows, err := q.db.Query(ctx, incidentEnd, arg.WebhookIds, arg.Kind)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []IncidentEndRow{}
+	for rows.Next() {
+		var i IncidentEndRow
+		if err := rows.Scan(&i.TenantID, &i.AlertID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const undeliveredInsert = `-- name: UndeliveredInsert :execrows

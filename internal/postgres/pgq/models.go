@@ -199,6 +199,7 @@ type Notification struct {
 	CreatedAt      time.Time
 	Generation     int32
 	About          *uuid.UUID
+	Actor          string
 }
 
 type NotificationBody struct {
@@ -243,7 +244,7 @@ type NotificationStatus struct {
 type Outbox struct {
 	NotificationID uuid.UUID
 	WebhookID      uuid.UUID
-	DueAt          time.Time
+	DueAt          *time.Time
 	Attempts       int32
 	Counted        int32
 	ClaimToken     *int64
@@ -253,9 +254,12 @@ type Outbox struct {
 	BegunBefore    int32
 	Alone          bool
 	BegunAt        *time.Time
-	ReadyAt        time.Time
+	ReadyAt        *time.Time
 	Since          time.Time
 	BodyAt         *time.Time
+	AfterID        *uuid.UUID
+	Followed       bool
+	ExpiresAt      *time.Time
 }
 
 type OutboxSample struct {
@@ -497,6 +501,8 @@ type Webhook struct {
 	SlackChannel      string
 	UpdatesHeldUntil  *time.Time
 	FormerSecretUntil *time.Time
+	Events            []string
+	EventAgeSeconds   int32
 }
 
 type WebhookIncident struct {

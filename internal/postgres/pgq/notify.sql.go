@@ -152,10 +152,10 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about
+select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, r.about as rule_about
 from unnest($1::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id,
+    select n.reason, n.notification_id, n.actor, n.created_at,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -169,6 +169,8 @@ cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_
 type ClaimReadRow struct {
 	NotificationID uuid.UUID
 	Reason         string
+	Actor          string
+	CreatedAt      time.Time
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
@@ -188,6 +190,8 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 		if err := rows.Scan(
 			&i.NotificationID,
 			&i.Reason,
+			&i.Actor,
+			&i.CreatedAt,
 			&i.Alert.AlertID,
 			&i.Alert.TenantID,
 			&i.Alert.RuleID,
@@ -257,7 +261,7 @@ set claim_token = random_token(), claimed_by = $1::text, due_at = now() + $2::in
     attempts = o.attempts + 1, begun_at = now(), body_at = coalesce(o.body_at, now())
 where o.notification_id = any(array(select due.notification_id from due))
 returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
-          extract(epoch from now() - o.since)::double precision as waited,
+          extract(epoch from now() - o.since)::double precision as waited, coalesce(o.expires_at <= now(), false)::boolean as expired,
           coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown
 `
 
@@ -281,6 +285,7 @@ type OutboxClaimRow struct {
 	BegunAt        time.Time
 	BodyAt         time.Time
 	Waited         float64
+	Expired        bool
 	Unknown        bool
 }
 
@@ -315,6 +320,7 @@ func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]Out
 			&i.BegunAt,
 			&i.BodyAt,
 			&i.Waited,
+			&i.Expired,
 			&i.Unknown,
 		); err != nil {
 			return nil, err
@@ -348,7 +354,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        ) * 1000000), 0), 0)::bigint as next_us,
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
-cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
+cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
 cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
@@ -480,7 +486,7 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int
 const undeliveredAbout = `-- name: UndeliveredAbout :many
 select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
 from unnest($1::uuid[]) as c (id)
-cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about from notification n where n.notification_id = c.id offset 0) n
+cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about, actor from notification n where n.notification_id = c.id offset 0) n
 join notification t on t.notification_id = n.about
 join webhook w on w.webhook_id = t.webhook_id
 join settlement s on s.notification_id = t.notification_id
@@ -520,7 +526,7 @@ func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.U
 }
 
 const webhookByID = `-- name: WebhookByID :many
-select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until from webhook w where w.webhook_id = any($1::uuid[])
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds from webhook w where w.webhook_id = any($1::uuid[])
 `
 
 type WebhookByIDRow struct {
@@ -560,6 +566,8 @@ func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]We
 			&i.Webhook.SlackChannel,
 			&i.Webhook.UpdatesHeldUntil,
 			&i.Webhook.FormerSecretUntil,
+			&i.Webhook.Events,
+			&i.Webhook.EventAgeSeconds,
 		); err != nil {
 			return nil, err
 		}

@@ -153,7 +153,7 @@ with waiting as (
 ), hastened as (
     update outbox o
     set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
-        claim_token = null, claimed_by = null, begun_at = null
+        claim_token = null, claimed_by = null, begun_at = null, expires_at = null
     from waiting
     where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation
@@ -304,17 +304,22 @@ func (q *Queries) RetryTarget(ctx context.Context, arg RetryTargetParams) (Retry
 }
 
 const retryUnderWay = `-- name: RetryUnderWay :one
-select exists (
-    select from outbox o where o.notification_id = $1 and o.claim_token is not null and o.due_at > now()
-)
+select coalesce(bool_or(o.claim_token is not null and o.due_at > now()), false)::boolean as under_way,
+       coalesce(bool_or(o.after_id is not null), false)::boolean as waits
+from outbox o where o.notification_id = $1
 `
 
-// Whether a notification is being attempted.
-func (q *Queries) RetryUnderWay(ctx context.Context, notificationID uuid.UUID) (bool, error) {
+type RetryUnderWayRow struct {
+	UnderWay bool
+	Waits    bool
+}
+
+// Whether a notification is being attempted, or waits for an earlier one of its alert.
+func (q *Queries) RetryUnderWay(ctx context.Context, notificationID uuid.UUID) (RetryUnderWayRow, error) {
 	row := q.db.QueryRow(ctx, retryUnderWay, notificationID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+	var i RetryUnderWayRow
+	err := row.Scan(&i.UnderWay, &i.Waits)
+	return i, err
 }
 
 const retryWebhooks = `-- name: RetryWebhooks :many

@@ -239,26 +239,37 @@ func (q *Queries) SettleLate(ctx context.Context, arg SettleLateParams) error {
 	return err
 }
 
-const settleUnreadable = `-- name: SettleUnreadable :exec
+const settleNotMade = `-- name: SettleNotMade :exec
 with gone as (
-    delete from outbox o where o.notification_id = any($2::uuid[])
+    delete from outbox o where o.notification_id = any($4::uuid[])
     returning o.notification_id, o.attempts, o.claim_token, o.begun_at
 )
-insert into settlement (notification_id, tenant_id, status, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
-select g.notification_id, n.tenant_id, 'FAILED', g.attempts, g.claim_token, $1::text, g.begun_at, 'NOT_MADE', e.error, '', 0
+insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error,
+                        response, duration_us)
+select g.notification_id, n.tenant_id, $1::text, nullif($2::text, ''), g.attempts, g.claim_token, $3::text, g.begun_at,
+       'NOT_MADE', e.error, '', 0
 from gone g
 join notification n using (notification_id)
-join (select unnest($2::uuid[]) as notification_id, unnest($3::text[]) as error) e using (notification_id)
+join (select unnest($4::uuid[]) as notification_id, unnest($5::text[]) as error) e using (notification_id)
 `
 
-type SettleUnreadableParams struct {
-	Replica string
-	Ids     []uuid.UUID
-	Errors  []string
+type SettleNotMadeParams struct {
+	Status      string
+	DiscardedBy string
+	Replica     string
+	Ids         []uuid.UUID
+	Errors      []string
 }
 
-// Ends claimed messages that cannot be sent, whatever is tried: the attempt is recorded as not made.
-func (q *Queries) SettleUnreadable(ctx context.Context, arg SettleUnreadableParams) error {
-	_, err := q.db.Exec(ctx, settleUnreadable, arg.Replica, arg.Ids, arg.Errors)
+// Ends claimed messages that cannot be sent, whatever is tried, or are of no use any more:
+// the attempt is recorded as not made. An empty name discards nothing.
+func (q *Queries) SettleNotMade(ctx context.Context, arg SettleNotMadeParams) error {
+	_, err := q.db.Exec(ctx, settleNotMade,
+		arg.Status,
+		arg.DiscardedBy,
+		arg.Replica,
+		arg.Ids,
+		arg.Errors,
+	)
 	return err
 }

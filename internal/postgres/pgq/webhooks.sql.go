@@ -13,7 +13,7 @@ import (
 
 const outboxAbandon = `-- name: OutboxAbandon :exec
 with gone as (
-    delete from outbox o where o.webhook_id = $1 and o.ready_at >= '-infinity'
+    delete from outbox o where o.webhook_id = $1 and (o.ready_at >= '-infinity' or o.ready_at is null)
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at)
@@ -27,8 +27,8 @@ select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n us
 `
 
 // Settles what is still owed to a webhook that is being deleted. Attempts under way
-// are recorded; their outcomes follow. All rows have a ready_at, by which the queue
-// is indexed.
+// are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
+// is indexed; the others wait for one.
 func (q *Queries) OutboxAbandon(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, outboxAbandon, webhookID)
 	return err
@@ -135,7 +135,7 @@ func (q *Queries) WebhookDelete(ctx context.Context, webhookID uuid.UUID) error 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -170,34 +170,38 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
+		&i.Events,
+		&i.EventAgeSeconds,
 	)
 	return i, err
 }
 
 const webhookInsert = `-- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, events, event_age_seconds)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13, $14, $15)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until
+        $11, $12, $13, $14, $15, $16, $17)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds
 `
 
 type WebhookInsertParams struct {
-	WebhookID     uuid.UUID
-	TenantID      string
-	Name          string
-	Kind          string
-	Secrets       []byte
-	UrlHost       string
-	Signed        bool
-	BodyTemplate  string
-	Enabled       bool
-	Operators     bool
-	TimeoutMs     int32
-	MaxConcurrent int32
-	RatePerSecond float64
-	DigestAbove   int32
-	SlackChannel  string
+	WebhookID       uuid.UUID
+	TenantID        string
+	Name            string
+	Kind            string
+	Secrets         []byte
+	UrlHost         string
+	Signed          bool
+	BodyTemplate    string
+	Enabled         bool
+	Operators       bool
+	TimeoutMs       int32
+	MaxConcurrent   int32
+	RatePerSecond   float64
+	DigestAbove     int32
+	SlackChannel    string
+	Events          []string
+	EventAgeSeconds int32
 }
 
 func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (Webhook, error) {
@@ -217,6 +221,8 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.RatePerSecond,
 		arg.DigestAbove,
 		arg.SlackChannel,
+		arg.Events,
+		arg.EventAgeSeconds,
 	)
 	var i Webhook
 	err := row.Scan(
@@ -243,12 +249,14 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
+		&i.Events,
+		&i.EventAgeSeconds,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -301,6 +309,8 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.SlackChannel,
 			&i.UpdatesHeldUntil,
 			&i.FormerSecretUntil,
+			&i.Events,
+			&i.EventAgeSeconds,
 		); err != nil {
 			return nil, err
 		}

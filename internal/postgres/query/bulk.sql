@@ -22,7 +22,7 @@ delete from alert_action where tenant_id = @tenant_id and at < now() - interval 
 -- name: ActionUndone :exec
 update alert_action set undone_at = now(), restored = @restored where tenant_id = @tenant_id and action_id = @action_id;
 
--- name: AlertRestore :one
+-- name: AlertRestore :many
 -- Puts back what bears the number of an action. A counting alert stays resolved
 -- where another one of its group is open or held, one about a rule's health where the
 -- rule has recovered, one about a webhook that was switched off where it is not
@@ -52,9 +52,9 @@ with candidate as materialized (
                     or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id)
                     or (exists (select from off w where w.webhook_id = c.webhook_id)
                         and not exists (select from alert o where o.webhook_id = c.webhook_id and o.state <> 'RESOLVED')))))
-    returning 1
+    returning a.alert_id
 )
-select count(*) from restored;
+select alert_id from restored;
 
 -- name: AlertChangeNext :one
 select nextval('alert_change')::bigint;

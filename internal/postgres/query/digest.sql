@@ -7,7 +7,7 @@ select d.webhook_id::uuid as webhook_id,
        exists (
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
-             and o.attempts = o.begun_before and not o.digest and not o.alone
+             and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
            offset d.above
        )::boolean as gather
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
@@ -20,8 +20,8 @@ from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::times
 with taken as (
     select o.notification_id, o.ready_at
     from outbox o
-    where o.webhook_id = @webhook_id and o.ready_at >= @first_at and o.ready_at <= now() and o.due_at <= now()
-      and o.attempts = o.begun_before and not o.digest and not o.alone
+    where o.webhook_id = @webhook_id and o.ready_at >= @first_at::timestamptz and o.ready_at <= now() and o.due_at <= now()
+      and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked

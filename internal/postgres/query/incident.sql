@@ -13,8 +13,9 @@ select @webhook_id::uuid, @kind::text, incident_id(counted.subject, counted.rais
 on conflict do nothing
 returning alert_id;
 
--- name: IncidentEnd :exec
--- Ends incidents of webhooks, and resolves their alerts; of one kind, or of all.
+-- name: IncidentEnd :many
+-- Ends incidents of webhooks, and resolves their alerts; of one kind, or of all. Returns
+-- what was resolved.
 with ended as (
     delete from webhook_incident i
     where i.webhook_id = any(@webhook_ids::uuid[]) and (@kind::text = '' or i.kind = @kind::text)
@@ -23,7 +24,8 @@ with ended as (
 update alert a
 set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
 from ended
-where a.alert_id = ended.alert_id and a.state <> 'RESOLVED';
+where a.alert_id = ended.alert_id and a.state <> 'RESOLVED'
+returning a.tenant_id, a.alert_id;
 
 -- name: AlertRaiseWebhook :one
 -- Raises an alert about a webhook. Its rule is that of a message for the webhook, or of

@@ -84,7 +84,7 @@ set claim_token = random_token(), claimed_by = @replica::text, due_at = now() + 
     attempts = o.attempts + 1, begun_at = now(), body_at = coalesce(o.body_at, now())
 where o.notification_id = any(array(select due.notification_id from due))
 returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token::bigint as claim_token, o.begun_at::timestamptz as begun_at, o.body_at::timestamptz as body_at,
-          extract(epoch from now() - o.since)::double precision as waited,
+          extract(epoch from now() - o.since)::double precision as waited, coalesce(o.expires_at <= now(), false)::boolean as expired,
           coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown;
 
 -- name: ClaimGranted :exec
@@ -103,10 +103,10 @@ where s.webhook_id = c.webhook_id;
 -- name: ClaimRead :many
 -- What claimed messages are about. A digest comes with the alert of one of its members.
 -- What is read is looked up row by row, whatever is believed of the sizes of the tables.
-select n.notification_id, n.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about
+select n.notification_id, n.reason, n.actor, n.created_at, sqlc.embed(a), r.name as rule_name, r.about as rule_about
 from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id,
+    select n.reason, n.notification_id, n.actor, n.created_at,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)

@@ -1,6 +1,6 @@
 -- name: OwedCount :one
 -- How many messages are owed to a tenant or, without one, to all, counted up to a
--- number, and the age of the oldest. What a look would pass over is not counted. Ids
+-- number, and the age of the oldest. What a look would pass over is not counted, nor what waits for another message. Ids
 -- ascend as time goes on: beyond the number the oldest is that with the least id
 -- among the first so many rows that were counted, or the first so many of all tenants.
 with known as (

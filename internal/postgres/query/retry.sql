@@ -88,7 +88,7 @@ with waiting as (
 ), hastened as (
     update outbox o
     set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
-        claim_token = null, claimed_by = null, begun_at = null
+        claim_token = null, claimed_by = null, begun_at = null, expires_at = null
     from waiting
     where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation
@@ -99,10 +99,10 @@ insert into retry (notification_id, generation, retried_by)
 select notification_id, generation, @actor::text from hastened;
 
 -- name: RetryUnderWay :one
--- Whether a notification is being attempted.
-select exists (
-    select from outbox o where o.notification_id = @notification_id and o.claim_token is not null and o.due_at > now()
-);
+-- Whether a notification is being attempted, or waits for an earlier one of its alert.
+select coalesce(bool_or(o.claim_token is not null and o.due_at > now()), false)::boolean as under_way,
+       coalesce(bool_or(o.after_id is not null), false)::boolean as waits
+from outbox o where o.notification_id = @notification_id;
 
 -- name: RetryLeave :execrows
 -- Takes a notification out of a digest that is settled, and owes it by itself.

@@ -77,14 +77,17 @@ on conflict (notification_id, attempt) do update
 set finished_at = excluded.finished_at, verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error,
     response = excluded.response, duration_us = excluded.duration_us, response_head = excluded.response_head;
 
--- name: SettleUnreadable :exec
--- Ends claimed messages that cannot be sent, whatever is tried: the attempt is recorded as not made.
+-- name: SettleNotMade :exec
+-- Ends claimed messages that cannot be sent, whatever is tried, or are of no use any more:
+-- the attempt is recorded as not made. An empty name discards nothing.
 with gone as (
     delete from outbox o where o.notification_id = any(@ids::uuid[])
     returning o.notification_id, o.attempts, o.claim_token, o.begun_at
 )
-insert into settlement (notification_id, tenant_id, status, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
-select g.notification_id, n.tenant_id, 'FAILED', g.attempts, g.claim_token, @replica::text, g.begun_at, 'NOT_MADE', e.error, '', 0
+insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error,
+                        response, duration_us)
+select g.notification_id, n.tenant_id, @status::text, nullif(@discarded_by::text, ''), g.attempts, g.claim_token, @replica::text, g.begun_at,
+       'NOT_MADE', e.error, '', 0
 from gone g
 join notification n using (notification_id)
 join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as error) e using (notification_id);

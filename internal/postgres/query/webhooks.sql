@@ -16,9 +16,9 @@ order by name collate "C";
 
 -- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, events, event_age_seconds)
 values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled, @operators,
-        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel)
+        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel, @events, @event_age_seconds)
 returning *;
 
 -- name: WebhookLock :one
@@ -41,10 +41,10 @@ where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
 -- Settles what is still owed to a webhook that is being deleted. Attempts under way
--- are recorded; their outcomes follow. All rows have a ready_at, by which the queue
--- is indexed.
+-- are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
+-- is indexed; the others wait for one.
 with gone as (
-    delete from outbox o where o.webhook_id = @webhook_id and o.ready_at >= '-infinity'
+    delete from outbox o where o.webhook_id = @webhook_id and (o.ready_at >= '-infinity' or o.ready_at is null)
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at)

@@ -66,6 +66,9 @@ const (
 	// RetryLeavesClaims leaves a message alone that is being attempted when a person
 	// retries it.
 	RetryLeavesClaims Guard = "retry-leaves-claims"
+	// MessagesInOrder keeps a message out of the queue while an earlier one of its alert for
+	// its webhook is open.
+	MessagesInOrder Guard = "messages-in-order"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

@@ -263,8 +263,13 @@ func (db *Postgres) notify(n Notification, now time.Time) error {
 		db.notifiedOnce.put(key, n.ID)
 	}
 	n.TenantID, n.CreatedAt = w.TenantID, now
-	db.notifications.put(n.ID, n)
 	of, _ := db.ofAlert.get(n.AlertID)
+	for _, id := range of {
+		if e := db.notifications.rows[id]; e.WebhookID == n.WebhookID && e.About == uuid.Nil && n.About == uuid.Nil && db.open(id) {
+			n.After = id
+		}
+	}
+	db.notifications.put(n.ID, n)
 	db.ofAlert.put(n.AlertID, append(slices.Clip(of), n.ID))
 	db.outbox.put(n.ID, Owed{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
 	return nil

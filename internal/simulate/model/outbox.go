@@ -20,16 +20,38 @@ const (
 	discarded = notify.Discarded
 )
 
-// queue returns the rows of the outbox by webhook, each in the order in which they are sent.
+// queue returns the rows of the outbox by webhook, each in the order in which they are
+// sent, but for those that wait for an earlier message of their alert.
 func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]Owed) {
 	rows = map[uuid.UUID][]Owed{}
 	for _, o := range db.outbox.rows {
+		if db.has(MessagesInOrder) && db.waits(o.ID) {
+			continue
+		}
 		rows[o.WebhookID] = append(rows[o.WebhookID], o)
 	}
 	for _, list := range rows {
 		slices.SortFunc(list, func(a, b Owed) int { return cmp.Or(a.ReadyAt.Compare(b.ReadyAt), compareIDs(a.ID, b.ID)) })
 	}
 	return slices.SortedFunc(maps.Keys(rows), compareIDs), rows
+}
+
+// waits reports whether a message that goes out before one is open.
+func (db *Postgres) waits(id uuid.UUID) bool {
+	for n := db.notifications.rows[id]; n.After != uuid.Nil; n = db.notifications.rows[n.After] {
+		if db.open(n.After) {
+			return true
+		}
+	}
+	return false
+}
+
+// open reports whether a message, or the digest that tells it, is in the outbox.
+func (db *Postgres) open(id uuid.UUID) bool {
+	if digest, in := db.digestOf.get(id); in {
+		id = digest
+	}
+	return db.outbox.has(id)
 }
 
 func (o *Owed) due(now time.Time) bool { return !o.ReadyAt.After(now) && !o.DueAt.After(now) }

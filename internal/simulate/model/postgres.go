@@ -54,7 +54,10 @@ type Notification struct {
 	TenantID                       string
 	Reason                         notify.Reason
 	// About is the message that could not be delivered.
-	About     uuid.UUID
+	About uuid.UUID
+	// After is the last message of the alert for the webhook that was open when this one
+	// was written, and goes out first.
+	After     uuid.UUID
 	CreatedAt time.Time
 }
 

@@ -21,6 +21,8 @@ const webhook = {
   ratePerSecond: 0,
   maxConcurrent: 8,
   digestAbove: 0,
+  events: [],
+  eventMaxAgeSeconds: 86400,
   headerNames: [],
   bodyTemplate: "",
   hasSigningSecret: true,

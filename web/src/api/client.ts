@@ -78,6 +78,7 @@ export type TestResult = Schemas["TestResult"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookDefinition = Schemas["WebhookDefinition"];
 export type WebhookEdit = Schemas["WebhookEdit"];
+export type WebhookEvent = Schemas["WebhookEvent"];
 export type WebhookHealth = Schemas["WebhookHealth"];
 export type RotatedSecret = Schemas["RotatedSecret"];
 export type Reconciliation = Schemas["Reconciliation"];

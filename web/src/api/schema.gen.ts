@@ -2283,13 +2283,14 @@ export interface components {
         };
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-         *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+         *     below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+         *     others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
          *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
          *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -2298,7 +2299,7 @@ export interface components {
         /**
          * @description `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
          *     accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-         *     lasts, and `DISCARDED` given up by a person.
+         *     lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
          * @enum {string}
          */
         NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED";
@@ -3355,6 +3356,10 @@ export interface components {
             /** @description Why Tocsin switched the webhook off. */
             disabledReason?: string;
             enabled: boolean;
+            /** @description How long after it happened a message about an event is sent at most. */
+            eventMaxAgeSeconds: number;
+            /** @description What else than raised alerts the webhook is notified of. */
+            events: components["schemas"]["WebhookEvent"][];
             /**
              * Format: date-time
              * @description Until when a former signing secret signs too; absent where there is none.
@@ -3431,6 +3436,18 @@ export interface components {
             digestAbove?: number;
             /** @default true */
             enabled?: boolean;
+            /**
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @default 86400
+             */
+            eventMaxAgeSeconds?: number;
+            /**
+             * @description What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
+             *     Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
+             *     Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+             * @default []
+             */
+            events?: components["schemas"]["WebhookEvent"][];
             /** @description Sent with each request. Names that Tocsin sets itself are refused. */
             headers?: {
                 [key: string]: string;
@@ -3484,6 +3501,16 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @default 86400
+             */
+            eventMaxAgeSeconds?: number;
+            /**
+             * @description As of a new webhook.
+             * @default []
+             */
+            events?: components["schemas"]["WebhookEvent"][];
+            /**
              * @description Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
              *     has to give them anew, because whoever may edit a webhook may not read them.
              */
@@ -3518,6 +3545,11 @@ export interface components {
             /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
             url?: string;
         };
+        /**
+         * @description What happens to an alert: a person acknowledges it, it is resolved, or a person undoes that.
+         * @enum {string}
+         */
+        WebhookEvent: "ACKNOWLEDGED" | "RESOLVED" | "REOPENED";
         /** @description Whether messages flow to a webhook. What waits is sent as soon as they do. */
         WebhookHealth: {
             /** @description Attempts in a row that the receiver did not answer. */

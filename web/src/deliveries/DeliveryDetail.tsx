@@ -168,6 +168,9 @@ function Body({ notification }: { notification: Notification }) {
             <Due at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>
         )}
+        {!notification.nextAttemptAt && !notification.settledAt && (
+          <Field name="Next attempt">when the earlier messages of the alert are delivered or given up</Field>
+        )}
         {notification.settledAt && (
           <Field name="Settled">
             <ExactTime at={notification.settledAt} />

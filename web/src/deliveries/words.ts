@@ -5,7 +5,9 @@ import { number } from "../ui/words";
 const reasons: Record<string, string> = {
   FIRED: "Alert",
   REMINDER: "Reminder",
+  ACKNOWLEDGED: "Acknowledged",
   RESOLVED: "Resolved",
+  REOPENED: "Reopened",
   RULE_FAILING: "Rule cannot be evaluated",
   RULE_RECOVERED: "Rule can be evaluated again",
   SOURCE_FAILING: "Source cannot be read",

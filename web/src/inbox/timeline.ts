@@ -64,6 +64,10 @@ export function reasonWord({ reason }: Notification): string {
       return "reminder";
     case "RESOLVED":
       return "end";
+    case "ACKNOWLEDGED":
+      return "acknowledged";
+    case "REOPENED":
+      return "reopened";
     case "RULE_RECOVERED":
     case "SOURCE_RECOVERED":
       return "recovery";

@@ -28,6 +28,8 @@ beforeEach(() => {
     maxConcurrent: 8,
     ratePerSecond: 0,
     digestAbove: 0,
+    events: [],
+    eventMaxAgeSeconds: 86400,
     health: {
       state: "open",
       consecutiveFailures: 5,

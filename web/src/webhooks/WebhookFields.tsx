@@ -1,12 +1,12 @@
 import { Checkbox, Input, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { type ReactNode, useState } from "react";
-import type { Webhook } from "../api/client";
+import type { Webhook, WebhookEvent } from "../api/client";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { BodyField } from "./BodyField";
-import type { Values } from "./form";
+import { eventWords, type Values } from "./form";
 import { kinds } from "./kinds";
 
 const posterChoices = [
@@ -64,6 +64,21 @@ export function WebhookFields({ form, webhook }: Props) {
           description="Gets a message when a rule cannot be evaluated, and when it can be again."
           {...form.getInputProps("operators", { type: "checkbox" })}
         />
+        <Checkbox.Group
+          label="Also notify when an alert is"
+          description={
+            isBot
+              ? "The bot updates its messages anyway. This posts another one each time."
+              : "Messages of an alert arrive in order. Reopened means that someone undid an action."
+          }
+          {...form.getInputProps("events")}
+        >
+          <div className={styles.choices}>
+            {(Object.keys(eventWords) as WebhookEvent[]).map((event) => (
+              <Checkbox key={event} value={event} label={eventWords[event].toLowerCase()} />
+            ))}
+          </div>
+        </Checkbox.Group>
       </FormSection>
       {!isSlack && <Request form={form} {...(webhook ? { webhook } : {})} />}
       <Pace form={form} />
@@ -172,7 +187,9 @@ function Request({ form, webhook }: Props) {
 function Pace({ form }: { form: UseFormReturnType<Values> }) {
   const slack = form.values.kind === "slack";
   const [opened, setOpened] = useState(false);
-  const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent"].some((field) => form.errors[field]);
+  const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent", "eventMaxAgeSeconds"].some(
+    (field) => form.errors[field],
+  );
   const number = { type: "number", min: 0, inputMode: "decimal" } as const;
   return (
     <details
@@ -208,6 +225,12 @@ function Pace({ form }: { form: UseFormReturnType<Values> }) {
           description="Per replica, 1 to 100. Default: 8."
           {...number}
           {...form.getInputProps("maxConcurrent")}
+        />
+        <TextInput
+          label="Events up to, in seconds"
+          description="What happened to an alert longer ago is not sent any more, 60 to 2592000. Default: 86400, a day."
+          {...number}
+          {...form.getInputProps("eventMaxAgeSeconds")}
         />
       </div>
     </details>

@@ -19,6 +19,8 @@ const webhook: Webhook = {
   maxConcurrent: 8,
   ratePerSecond: 0,
   digestAbove: 0,
+  events: ["RESOLVED", "ACKNOWLEDGED"],
+  eventMaxAgeSeconds: 3600,
   health: { state: "off", consecutiveFailures: 0 },
 };
 
@@ -56,8 +58,9 @@ describe("a definition", () => {
 });
 
 describe("an edit", () => {
-  const pace = { timeoutSeconds: 10, maxConcurrent: 8, ratePerSecond: 0, digestAbove: 0 };
-  const same = { name: "erp", enabled: false, operators: false, bodyTemplate: "", ...pace };
+  const pace = { timeoutSeconds: 10, maxConcurrent: 8, ratePerSecond: 0, digestAbove: 0, eventMaxAgeSeconds: 3600 };
+  const events = ["ACKNOWLEDGED", "RESOLVED"];
+  const same = { name: "erp", enabled: false, operators: false, events, bodyTemplate: "", ...pace };
 
   test("that changes nothing leaves the secrets out, and the switch as it is", () => {
     expect(editOf(valuesOf(webhook), webhook)).toEqual(same);

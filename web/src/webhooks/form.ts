@@ -1,4 +1,4 @@
-import type { Webhook, WebhookDefinition, WebhookEdit } from "../api/client";
+import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../api/client";
 import type { Kept, Kind } from "../drafts/draft";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 
@@ -17,6 +17,8 @@ export type Values = {
   bodyTemplate: string;
   signingSecret: string;
   operators: boolean;
+  events: WebhookEvent[];
+  eventMaxAgeSeconds: string;
   timeoutSeconds: string;
   maxConcurrent: string;
   ratePerSecond: string;
@@ -35,6 +37,8 @@ export const fields = [
   "bodyTemplate",
   "signingSecret",
   "operators",
+  "events",
+  "eventMaxAgeSeconds",
   "timeoutSeconds",
   "maxConcurrent",
   "ratePerSecond",
@@ -52,10 +56,19 @@ export const blank: Values = {
   bodyTemplate: "",
   signingSecret: "",
   operators: false,
+  events: [],
+  eventMaxAgeSeconds: "",
   timeoutSeconds: "",
   maxConcurrent: "",
   ratePerSecond: "",
   digestAbove: "",
+};
+
+/** What happens to alerts and a webhook may choose, in the order of an alert's life. */
+export const eventWords: Record<WebhookEvent, string> = {
+  ACKNOWLEDGED: "Acknowledged",
+  RESOLVED: "Resolved",
+  REOPENED: "Reopened",
 };
 
 export const webhookKind: Kind<Values> = { word: "webhook", blank };
@@ -89,6 +102,8 @@ export function valuesOf(webhook: Webhook): Values {
     slack: { ...blank.slack, channel: slack?.channel ?? "" },
     bodyTemplate,
     operators,
+    events: [...webhook.events].sort(),
+    eventMaxAgeSeconds: String(webhook.eventMaxAgeSeconds),
     timeoutSeconds: String(webhook.timeoutSeconds),
     maxConcurrent: String(webhook.maxConcurrent),
     ratePerSecond: String(webhook.ratePerSecond),
@@ -107,18 +122,18 @@ export function parseHeaders(text: string): Record<string, string> {
   );
 }
 
-function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove }: Values) {
-  const given = Object.entries({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove })
+function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, eventMaxAgeSeconds }: Values) {
+  const given = Object.entries({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, eventMaxAgeSeconds })
     .filter(([, text]) => text.trim() !== "")
     .map(([name, text]) => [name, Number(text)]);
   return Object.fromEntries(given) as Partial<
-    Record<"timeoutSeconds" | "maxConcurrent" | "ratePerSecond" | "digestAbove", number>
+    Record<"timeoutSeconds" | "maxConcurrent" | "ratePerSecond" | "digestAbove" | "eventMaxAgeSeconds", number>
   >;
 }
 
 /** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
 export function definition(values: Values): WebhookDefinition {
-  const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators } = values;
+  const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events } = values;
   const { channel, botToken, signingSecret: slackSecret } = slack;
   const isBot = kind === "slack" && bot;
   return {
@@ -126,6 +141,7 @@ export function definition(values: Values): WebhookDefinition {
     kind,
     ...(isBot ? { slack: { channel, botToken, ...(slackSecret ? { signingSecret: slackSecret } : {}) } } : { url }),
     ...(operators ? { operators } : {}),
+    ...(events.length > 0 ? { events } : {}),
     ...(kind === "generic" && headers.trim() ? { headers: parseHeaders(headers) } : {}),
     ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
     ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
@@ -135,7 +151,8 @@ export function definition(values: Values): WebhookDefinition {
 
 /** The edit of a webhook: secrets that were not typed stay as they are, unless nobody can open those. */
 export function editOf(values: Values, { enabled, slack: before, secretsProblem }: Webhook): WebhookEdit {
-  const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
+  const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators, events } =
+    values;
   const { channel, botToken, signingSecret: slackSecret } = slack;
   const isBot = kind === "slack" && bot;
   const anew = secretsProblem !== undefined;
@@ -143,6 +160,7 @@ export function editOf(values: Values, { enabled, slack: before, secretsProblem 
     name,
     enabled,
     operators,
+    events,
     ...(isBot && {
       slack: {
         channel,
@@ -164,6 +182,8 @@ const names = {
   channel: "Channel",
   bodyTemplate: "Body",
   operators: "For operators",
+  events: "Events",
+  eventMaxAgeSeconds: "Events up to (s)",
   timeoutSeconds: "Timeout (s)",
   maxConcurrent: "Concurrent requests",
   ratePerSecond: "Messages per second",
@@ -179,6 +199,8 @@ function comparable(values: Values): Record<Comparable, string> {
     channel: values.bot ? values.slack.channel : "",
     bodyTemplate: values.bodyTemplate,
     operators: values.operators ? "yes" : "no",
+    events: values.events.map((event) => eventWords[event]).join(", "),
+    eventMaxAgeSeconds: values.eventMaxAgeSeconds,
     timeoutSeconds: values.timeoutSeconds,
     maxConcurrent: values.maxConcurrent,
     ratePerSecond: values.ratePerSecond,
@@ -209,6 +231,8 @@ export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly 
     slack: { ...mine.slack, channel: own("channel").slack.channel },
     bodyTemplate: own("bodyTemplate").bodyTemplate,
     operators: own("operators").operators,
+    events: own("events").events,
+    eventMaxAgeSeconds: own("eventMaxAgeSeconds").eventMaxAgeSeconds,
     timeoutSeconds: own("timeoutSeconds").timeoutSeconds,
     maxConcurrent: own("maxConcurrent").maxConcurrent,
     ratePerSecond: own("ratePerSecond").ratePerSecond,

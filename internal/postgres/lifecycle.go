@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// The messages of an alert for a webhook go out in order: one that is written while an
+// earlier one is open waits for it outside of the queue, and a trigger puts it in when the
+// earlier one leaves the outbox. Whoever writes such a message holds the alert, which orders
+// the writers, and the open messages, whose settlement waits for the end of the transaction
+// and then sees what follows.
+
+// following is a message about an alert for a webhook, behind earlier ones.
+type following struct {
+	alert, webhook uuid.UUID
+	reason         notify.Reason
+	// event says that the webhook chose it, which bounds its age.
+	event bool
+}
+
+// events returns what the webhooks that chose an event are notified of: alerts that the
+// transaction holds, of which they were notified when they were raised.
+func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants []string, alerts []uuid.UUID) ([]following, error) {
+	if len(alerts) == 0 {
+		return nil, nil
+	}
+	webhooks, err := q.EventWebhooks(ctx, pgq.EventWebhooksParams{TenantIds: tenants, Event: string(reason)})
+	if err != nil {
+		return nil, fmt.Errorf("find webhooks for the event: %w", err)
+	}
+	if len(webhooks) == 0 {
+		return nil, nil
+	}
+	rows, err := q.EventTargets(ctx, pgq.EventTargetsParams{AlertIds: alerts, WebhookIds: webhooks})
+	if err != nil {
+		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)
+	}
+	list := make([]following, len(rows))
+	for i, row := range rows {
+		list[i] = following{alert: row.AlertID, webhook: row.WebhookID, reason: reason, event: true}
+	}
+	return list, nil
+}
+
+// writeFollowing writes messages, each behind the open ones of its alert and webhook, and
+// returns how many, by webhook. The transaction holds the alerts. Actor is who changed
+// them; empty is Tocsin.
+func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []following) (map[uuid.UUID]int, error) {
+	written := map[uuid.UUID]int{}
+	if len(list) == 0 {
+		return written, nil
+	}
+	p := pgq.NotificationFollowParams{Actor: actor}
+	for _, f := range list {
+		p.AlertIds, p.WebhookIds = append(p.AlertIds, f.alert), append(p.WebhookIds, f.webhook)
+		p.Reasons, p.Events = append(p.Reasons, string(f.reason)), append(p.Events, f.event)
+		written[f.webhook]++
+	}
+	p.HeldIds = slices.Collect(maps.Keys(written))
+	if err := q.FollowedLock(ctx, pgq.FollowedLockParams{AlertIds: p.AlertIds, WebhookIds: p.WebhookIds}); err != nil {
+		return nil, fmt.Errorf("lock open messages: %w", err)
+	}
+	rows, err := q.NotificationFollow(ctx, p)
+	if err == nil && len(rows) != len(list) {
+		err = errNoWebhook
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write notifications: %w", err)
+	}
+	return written, nil
+}
+
+// notifyEvent notifies the webhooks that chose an event of a tenant's alerts, which the
+// transaction holds.
+func notifyEvent(ctx context.Context, q *pgq.Queries, of changed) (map[uuid.UUID]int, error) {
+	list, err := events(ctx, q, of.reason, []string{of.tenant}, of.alerts)
+	if err != nil {
+		return nil, err
+	}
+	return writeFollowing(ctx, q, of.actor, list)
+}
+
+// changed is what somebody changed.
+type changed struct {
+	tenant, actor string
+	reason        notify.Reason
+	alerts        []uuid.UUID
+}
+
+// FreeFollowing puts into the queue what waits for a message that is not there any more. The
+// trigger does so at once, but where both the message and one between leave the outbox at
+// the same time. It returns the webhooks.
+func (s *Outbox) FreeFollowing(ctx context.Context) ([]uuid.UUID, error) {
+	webhooks, err := s.alone().FollowingFree(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("free messages that wait for others: %w", err)
+	}
+	return webhooks, nil
+}

@@ -1,0 +1,67 @@
+-- name: EventWebhooks :many
+-- The webhooks that chose an event. None can be deleted before the transaction ends.
+select webhook_id from webhook
+where tenant_id = any(@tenant_ids::text[]) and deleted_at is null and @event::text = any(events)
+order by webhook_id
+for key share;
+
+-- name: EventTargets :many
+-- Which of some alerts each of these webhooks was notified of when they were raised.
+select n.alert_id::uuid as alert_id, n.webhook_id
+from notification n
+where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null and n.generation = 0
+  and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
+
+-- name: FollowedLock :exec
+-- Locks the open messages of some alerts for some webhooks, so that none is gathered into a
+-- digest any more, nor settled, before the transaction ends. What is gathered by now,
+-- [NotificationFollow] finds in its digest.
+select from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id) t
+join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+join outbox o on o.notification_id = p.notification_id
+order by o.notification_id
+for no key update of o;
+
+-- name: NotificationFollow :many
+-- Writes notifications about alerts that the transaction holds, behind the open ones of the
+-- same alert and webhook. The generation of a reminder is its number, that of another
+-- reason how many there were. Nothing is written where a webhook is deleted.
+with held as materialized (
+    select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
+), wanted as (
+    select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
+               select count(*) from notification e
+               where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
+    from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id,
+                 unnest(@reasons::text[]) as reason, unnest(@events::boolean[]) as event) i
+    join alert a on a.alert_id = i.alert_id
+    where (select count(*) from held) = cardinality(@held_ids::uuid[])
+), open as materialized (
+    select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
+    from wanted t
+    join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+    left join digest_member m on m.notification_id = p.notification_id
+    join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id)
+    order by o.notification_id
+    for no key update of o
+), last as (
+    select distinct on (alert_id, webhook_id) * from open order by alert_id, webhook_id, created_at desc, own desc
+), marked as (
+    update outbox o set followed = true where o.notification_id in (select last.notification_id from last) and not o.followed
+), recorded as (
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
+    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, t.alert_id, t.rule_id, t.webhook_id, t.reason,
+           t.generation, @actor::text, clock_timestamp() from wanted t
+)
+insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
+select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
+       case when l.notification_id is null then now() end, case when l.notification_id is null then now() end, case when t.event then now() + w.event_age_seconds * interval '1 s' end
+from wanted t join webhook w on w.webhook_id = t.webhook_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
+returning webhook_id;
+
+-- name: FollowingFree :many
+-- Makes due what waits for a message that is not in the outbox any more.
+update outbox o
+set after_id = null, ready_at = clock_timestamp(), due_at = clock_timestamp(), since = clock_timestamp()
+where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
+returning o.webhook_id;
