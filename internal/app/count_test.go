@@ -70,7 +70,7 @@ func (w *world) pass() evaluator.Result {
 
 const (
 	counts = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || coalesce(exchange->>'executionId', '') from alert where not health order by fired_at, group_key`
-	owed   = `select reason || ' ' || generation from notification order by created_at, reason, generation`
+	owed   = `select reason || ' ' || generation from notification order by xmin::text::bigint, reason, generation`
 )
 
 func TestCountFiresOnceAndClears(t *testing.T) {

@@ -172,7 +172,6 @@ func givesBack(t *testing.T, s Server) {
 func passedOn(t *testing.T, s Server) {
 	t.Helper()
 	first, second := NewReplica(t, s.Driver(t, "first", never)), NewReplica(t, s.Driver(t, "second", never))
-	first.publish(1000)
 	wantWoken, wantFull := 1, 1
 	switch {
 	case s.Nature.Keeps:
@@ -181,6 +180,23 @@ func passedOn(t *testing.T, s Server) {
 		wantWoken, wantFull = 2, 2
 	}
 	full := map[*Replica]bool{}
+	// On a busy machine one of them may be the quicker one each time.
+	for range 10 {
+		if len(full) < wantFull {
+			first.publish(1000)
+			passOn(t, first, second, wantWoken, full)
+		}
+	}
+	if len(full) != wantFull {
+		t.Errorf("the wake-ups reached %d replicas, want %d", len(full), wantFull)
+	}
+	first.hearsNothing(quiet)
+	second.hearsNothing(quiet)
+}
+
+// passOn has neither of two replicas have room for what wakes them, and notes whom it woke.
+func passOn(t *testing.T, first, second *Replica, wantWoken int, full map[*Replica]bool) {
+	t.Helper()
 	for woken := range wantWoken {
 		var signal notify.Signal
 		select {
@@ -194,11 +210,6 @@ func passedOn(t *testing.T, s Server) {
 		// Nobody ever has room for all.
 		signal.Claimed(true, nil)
 	}
-	if len(full) != wantFull {
-		t.Errorf("the wake-ups reached %d replicas, want %d", len(full), wantFull)
-	}
-	first.hearsNothing(quiet)
-	second.hearsNothing(quiet)
 }
 
 // malformed: each is counted, and acknowledged where messages are kept, so that

@@ -102,8 +102,11 @@ func KeyOf(sealed []byte) string {
 }
 
 // Keys returns the ids of the keys, that of the sealing one first. An id tells nothing of
-// its key.
+// its key. No box has none.
 func (b *Box) Keys() []string {
+	if b == nil {
+		return nil
+	}
 	ids := make([]string, len(b.keys))
 	for i, k := range b.keys {
 		ids[i] = hex.EncodeToString(k.id[:])
