@@ -225,7 +225,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 	var passes sync.WaitGroup
 	for ctx.Err() == nil {
 		due, err := e.hold(ctx)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			e.Logger.ErrorContext(ctx, "partitions not held", slog.Any("error", err))
 		}
 		for _, p := range due {

@@ -257,6 +257,27 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	w.wantColumn("attempts", attempts, "1 RETRY", "2 DELIVERED")
 }
 
+// TestClaimLostByAFailover has a failover take a claim back: the message is claimed again
+// with the same number, and the outcome of either is stored.
+func TestClaimLostByAFailover(t *testing.T) {
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a")
+	lost := w.claim()[0]
+	w.exec(`update outbox set claim_token = null, claimed_by = null, begun_at = null, attempts = 0, due_at = now(), ready_at = now()`)
+	again := w.claim()[0]
+	if again.Attempt != lost.Attempt {
+		t.Fatalf("attempt %d after %d was lost", again.Attempt, lost.Attempt)
+	}
+	if err := w.settle(settlement(&lost, notify.VerdictRetry, notify.Retrying)); !errors.Is(err, notify.ErrFenced) {
+		t.Errorf("Settle of the lost claim = %v", err)
+	}
+	if err := w.settle(settlement(&again, notify.VerdictRetry, notify.Retrying)); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("attempts", attempts, "1 RETRY")
+	w.wantColumn("claims", `select coalesce(claim_token::text, 'none') from outbox`, "none")
+}
+
 func TestLateSuccessEndsTheNotification(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -30,6 +30,10 @@ insert into attempt (notification_id, attempt, claim_token, replica, started_at,
 select l.notification_id, l.number, l.token, $1::text, l.begun_at, now(), nullif(l.verdict, ''), nullif(l.code, 0), l.error,
        l.response, l.duration_us, l.head
 from later l
+on conflict (notification_id, attempt) do update
+set claim_token = excluded.claim_token, replica = excluded.replica, started_at = excluded.started_at, finished_at = excluded.finished_at,
+    verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error, response = excluded.response,
+    duration_us = excluded.duration_us, response_head = excluded.response_head
 returning notification_id, claim_token
 `
 
@@ -54,7 +58,8 @@ type SettleAgainRow struct {
 }
 
 // Makes messages due again later under their claims, and records the attempts. Returns
-// those whose claims stood.
+// those whose claims stood. After a failover that lost a claim its outcome may be kept
+// under the same number: that of the claim that stands replaces it.
 func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) ([]SettleAgainRow, error) {
 	rows, err := q.db.Query(ctx, settleAgain,
 		arg.Replica,

@@ -21,7 +21,8 @@ returning notification_id, claim_token::bigint as claim_token;
 
 -- name: SettleAgain :many
 -- Makes messages due again later under their claims, and records the attempts. Returns
--- those whose claims stood.
+-- those whose claims stood. After a failover that lost a claim its outcome may be kept
+-- under the same number: that of the claim that stands replaces it.
 with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
            unnest(@waits::bigint[]) as wait_us, unnest(@counts::int[]) as counts, unnest(@verdicts::text[]) as verdict,
@@ -40,6 +41,10 @@ insert into attempt (notification_id, attempt, claim_token, replica, started_at,
 select l.notification_id, l.number, l.token, @replica::text, l.begun_at, now(), nullif(l.verdict, ''), nullif(l.code, 0), l.error,
        l.response, l.duration_us, l.head
 from later l
+on conflict (notification_id, attempt) do update
+set claim_token = excluded.claim_token, replica = excluded.replica, started_at = excluded.started_at, finished_at = excluded.finished_at,
+    verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error, response = excluded.response,
+    duration_us = excluded.duration_us, response_head = excluded.response_head
 returning notification_id, claim_token;
 
 -- name: SettleLate :exec
