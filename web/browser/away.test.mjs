@@ -162,7 +162,12 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.getByRole("switch", { name: `${rule.name} is enabled` }).focus();
     await opened.keyboard.press("Space");
     await puts(`“${rule.name}” was not changed.`);
-    await go(opened, "Inbox");
+    const visit = (address) =>
+      opened.evaluate((to) => {
+        history.pushState(null, "", to);
+        dispatchEvent(new PopStateEvent("popstate"));
+      }, address);
+    await visit(`/inbox?app=${application}`);
     await row.focus();
     await opened.keyboard.press("a");
     await said.getByText(remedy).waitFor(visible);
@@ -171,10 +176,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
 
     // What was read before is shown; of what was not, it is said, and it stays said while the page polls.
     for (const address of ["/users", "/audit", "/deliveries"]) {
-      await opened.evaluate((to) => {
-        history.pushState(null, "", to);
-        dispatchEvent(new PopStateEvent("popstate"));
-      }, address);
+      await visit(address);
       await away(opened).waitFor(visible);
     }
     await opened.evaluate(() => {
