@@ -131,12 +131,12 @@ describe("people and pages", { timeout: 240_000 }, () => {
   test("the sentence, and the way to what is wrong, stay in view", async () => {
     await page.goto(`${world.url}/rules/${rule.id}/edit`);
     await page.getByText("A number of exchanges", { exact: true }).click();
-    await page.getByLabel("Threshold").fill("0");
+    await page.getByLabel("Threshold", { exact: true }).fill("0");
     const parts = page.getByRole("navigation", { name: "Parts of the rule" });
     await parts.getByRole("button", { name: "Trigger 1 to correct" }).waitFor(visible);
     await parts.getByRole("button", { name: "Review" }).click();
     await page.getByText(/^Whenever some number of exchanges fail within 10 min/).waitFor(visible);
-    await page.getByLabel("Threshold").fill("42");
+    await page.getByLabel("Threshold", { exact: true }).fill("42");
     await page.getByText("44 exchanges within 10 min", { exact: false }).first().waitFor(visible);
     await page.getByRole("link", { name: "Rules", exact: true }).click();
     await page.getByRole("button", { name: "Discard the changes" }).click();

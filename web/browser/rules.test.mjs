@@ -82,7 +82,7 @@ describe("rules and webhooks", { timeout: 240_000 }, () => {
     const name = stage.name("Many failures");
     await page.getByLabel("Name").fill(name);
     await page.getByText("A number of exchanges", { exact: true }).click();
-    await page.getByLabel("Threshold").fill("1000");
+    await page.getByLabel("Threshold", { exact: true }).fill("1000");
     await page.getByLabel("Count", { exact: true }).selectOption("Per route");
     await page.getByRole("button", { name: "Create the rule" }).click();
     const row = page.getByRole("row", { name: new RegExp(name) });
