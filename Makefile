@@ -44,10 +44,19 @@ test: test-go test-web test-browser ## Run every test, against real databases an
 # What takes longest begins first, so that no processor is idle at the end.
 longest = ./internal/app ./cmd/devstack/internal/torture ./internal/clickhouse ./cmd/devstack/internal/stack ./internal/postgres ./api
 
+go_test = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test $(RACE) -timeout $(TIMEOUT)
+
+# Only for the continuous integration, whose machines are busy with others' work as well: a test that failed may pass by
+# itself. It is named, and is to be repaired; see internal/checks for what is never tried again.
+again = [ "$${CI:-}" = true ] && [ -s bin/failed-tests ] && while read -r package pattern; do \
+		echo "Trying again: $$package $$pattern"; $(go_test) -count=1 -run "$$pattern" "$$package" </dev/null || exit 1; \
+		echo "UNSTABLE: passed by itself: $$package $$pattern"; done < bin/failed-tests
+
 .PHONY: test-go
 test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m, CHECKS=1000 of a package with properties)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
-	set -o pipefail; TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test -json $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS)) | go run ./internal/checks tests
+	set -o pipefail; $(go_test) -json -shuffle=on $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS)) \
+		| go run ./internal/checks tests bin/failed-tests || { $(again); }
 	@# Modules of their own, without the race detector: what they compile is mostly others'.
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 	@# Without the race detector, which has goroutines run in an order of its own choice, so that no seed

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,10 +34,48 @@ const slowestShown = 10
 // slowPackage is how long a package may take before it is named.
 const slowPackage = 90 * time.Second
 
+// repeatable is how many failed tests are worth a second try; more are no accident.
+const repeatable = 3
+
+// failures are the tests that failed, and whether each of them may have done so for want of time.
+type failures struct {
+	byPackage map[string][]string
+	certain   bool
+}
+
+// add takes in what failed. A data race and a panic are findings, however seldom they show; and a package that fails
+// without a failed test did not compile, or ended before its time.
+func (f *failures) add(id testID, said string) {
+	if strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic:") {
+		f.certain = true
+	}
+	switch {
+	case id.test == "":
+		f.certain = f.certain || len(f.byPackage[id.pkg]) == 0
+	case !strings.Contains(id.test, "/"):
+		f.byPackage[id.pkg] = append(f.byPackage[id.pkg], id.test)
+	}
+}
+
+// commands returns, for each package, its path and the pattern that runs what failed there and may be tried again.
+func (f *failures) commands() string {
+	var lines strings.Builder
+	n := 0
+	for _, pkg := range slices.Sorted(maps.Keys(f.byPackage)) {
+		n += len(f.byPackage[pkg])
+		_, _ = fmt.Fprintf(&lines, "%s ^(%s)$\n", pkg, strings.Join(f.byPackage[pkg], "|"))
+	}
+	if f.certain || n > repeatable {
+		return ""
+	}
+	return lines.String()
+}
+
 // reportTests prints what `go test` prints, out of `go test -json`, and then the tests that took longest. Of a test that
-// passes nothing is shown, as go test does.
-func reportTests(in io.Reader, out io.Writer) error {
+// passes nothing is shown, as go test does. It returns the failed tests that may be tried again, a line for each package.
+func reportTests(in io.Reader, out io.Writer) (again string, err error) {
 	said := map[testID]*bytes.Buffer{}
+	failed := failures{byPackage: map[string][]string{}}
 	var tests, packages []timed
 	lines := bufio.NewReader(in)
 	for {
@@ -52,6 +91,8 @@ func reportTests(in io.Reader, out io.Writer) error {
 			switch e.Action {
 			case "build-output":
 				_, _ = io.WriteString(out, e.Output)
+			case "build-fail":
+				failed.certain = true
 			case "output":
 				if e.Test == "" && packageLine(e.Output) {
 					_, _ = io.WriteString(out, e.Output)
@@ -63,7 +104,7 @@ func reportTests(in io.Reader, out io.Writer) error {
 				said[id].WriteString(e.Output)
 			case "pass", "skip", "fail":
 				if e.Action == "fail" {
-					show(out, said, id)
+					failed.add(id, show(out, said, id))
 				}
 				delete(said, id)
 				took := timed{id, e.Elapsed}
@@ -78,15 +119,16 @@ func reportTests(in io.Reader, out io.Writer) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("read the tests' report: %w", err)
+			return "", fmt.Errorf("read the tests' report: %w", err)
 		}
 	}
 	showSlowest(out, tests, packages)
-	return nil
+	return failed.commands(), nil
 }
 
-// show prints what was said by what failed: of a package, also by its tests that never ended.
-func show(out io.Writer, said map[testID]*bytes.Buffer, failed testID) {
+// show prints and returns what was said by what failed: of a package, also by its tests that never ended.
+func show(out io.Writer, said map[testID]*bytes.Buffer, failed testID) string {
+	var shown strings.Builder
 	var ids []testID
 	for id := range said {
 		if id == failed || failed.test == "" && id.pkg == failed.pkg {
@@ -95,9 +137,11 @@ func show(out io.Writer, said map[testID]*bytes.Buffer, failed testID) {
 	}
 	slices.SortFunc(ids, func(a, b testID) int { return -cmp.Compare(a.test, b.test) })
 	for _, id := range ids {
-		_, _ = out.Write(said[id].Bytes())
+		shown.Write(said[id].Bytes())
 		delete(said, id)
 	}
+	_, _ = io.WriteString(out, shown.String())
+	return shown.String()
 }
 
 // packageLine says whether a line is the result of a package.

@@ -27,8 +27,9 @@ devstack: Postgres on 127.0.0.1:1
 `, i, 10+i)
 	}
 	var out strings.Builder
-	if err := reportTests(strings.NewReader(report), &out); err != nil {
-		t.Fatal(err)
+	again, err := reportTests(strings.NewReader(report), &out)
+	if err != nil || again != "" {
+		t.Fatalf("after a panic %q are tried again, %v", again, err)
 	}
 	for text, want := range map[string]bool{
 		"# broken": true, "devstack: Postgres": true, "quiet": false, "ok  \ta\t1.0s": true, "b_test.go:1: wrong": true,
@@ -37,6 +38,34 @@ devstack: Postgres on 127.0.0.1:1
 	} {
 		if got := strings.Contains(out.String(), text); got != want {
 			t.Errorf("%q is there: %v, want %v:\n%s", text, got, want, out.String())
+		}
+	}
+}
+
+func TestFewFailedTestsAreTriedAgain(t *testing.T) {
+	fail := func(pkg, test, said string) string {
+		lines := ""
+		if said != "" {
+			lines = fmt.Sprintf(`{"Action":"output","Package":%q,"Test":%q,"Output":%q}`+"\n", pkg, test, said)
+		}
+		return lines + fmt.Sprintf(`{"Action":"fail","Package":%q,"Test":%q}`+"\n", pkg, test)
+	}
+	for _, c := range []struct{ what, report, want string }{
+		{"nothing failed", `{"Action":"pass","Package":"a","Test":"TestOne"}` + "\n", ""},
+		{
+			"two, in two packages", fail("b", "TestTwo/slow", "") + fail("b", "TestTwo", "too late") + fail("b", "", "") + fail("a", "TestOne", "") + fail("a", "", ""),
+			"a ^(TestOne)$\nb ^(TestTwo)$\n",
+		},
+		{"two of one package", fail("a", "TestOne", "") + fail("a", "TestTwo", "") + fail("a", "", ""), "a ^(TestOne|TestTwo)$\n"},
+		{"four", fail("a", "TestOne", "") + fail("a", "TestTwo", "") + fail("a", "TestThree", "") + fail("b", "TestFour", ""), ""},
+		{"a data race", fail("a", "TestOne", "WARNING: DATA RACE\n") + fail("a", "", ""), ""},
+		{"a panic", fail("a", "TestOne", "panic: nil\n") + fail("a", "", ""), ""},
+		{"a package that ended early", fail("a", "TestOne", "") + fail("b", "", "exit status 2\n"), ""},
+		{"a build", `{"Action":"build-fail","ImportPath":"b"}` + "\n" + fail("a", "TestOne", ""), ""},
+	} {
+		var out strings.Builder
+		if got, err := reportTests(strings.NewReader(c.report), &out); err != nil || got != c.want {
+			t.Errorf("%s: %q are tried again, want %q; %v", c.what, got, c.want, err)
 		}
 	}
 }
