@@ -205,7 +205,7 @@ func (m *memory) compare(o Observation, r Range, watermarkNS int64) {
 	for _, f := range o.Fingerprints {
 		prints[f.FromNS] = fingerprint{f.Count, f.Checksum}
 	}
-	for at := r.FromNS; at < r.ToNS; at += m.widthNS(at) {
+	for _, at := range m.filled(prints, r) {
 		now := prints[at]
 		was, waiting := m.backlog[at]
 		// A server that lags shows less; what another one showed stays in the backlog,
@@ -223,6 +223,31 @@ func (m *memory) compare(o Observation, r Range, watermarkNS int64) {
 		}
 	}
 	m.unlooked = subtract(m.unlooked, r)
+}
+
+// filled returns the buckets of a range of which anything is or was known. Most hold nothing.
+func (m *memory) filled(prints map[int64]fingerprint, r Range) []int64 {
+	buckets := make([]int64, 0, len(prints))
+	add := func(at int64) {
+		if at >= r.FromNS && at < r.ToNS {
+			buckets = append(buckets, at)
+		}
+	}
+	for at := range prints {
+		add(at)
+	}
+	for at := range m.judged {
+		if _, seen := prints[at]; !seen {
+			add(at)
+		}
+	}
+	for at := range m.backlog {
+		_, seen := prints[at]
+		if _, known := m.judged[at]; !seen && !known {
+			add(at)
+		}
+	}
+	return buckets
 }
 
 // concluded remembers that a range was judged as a server showed it.

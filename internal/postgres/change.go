@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/uuid"
 
+	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
@@ -68,6 +69,36 @@ func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *
 		Untils: []string{""}, Failing: []bool{false},
 	})
 	if err != nil {
+		return fmt.Errorf("write backfill: %w", err)
+	}
+	return nil
+}
+
+// lengthen has a rule with a longer look-back read for itself what that reaches: the
+// partition has judged some of it already, where the rule did not look.
+func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
+	d := &edit.Definition
+	if !d.Enabled || d.FireMode != rules.PerExchange || d.LookBackSeconds <= int(was.LookBackSeconds) || c.Cursor == nil {
+		return nil
+	}
+	baseNS := c.NowNs
+	if at, err := positionOf(c.Cursor); err == nil {
+		baseNS = min(baseNS, at.StartTimeNS)
+	}
+	if c.BackfillCursorNs != nil {
+		baseNS = min(baseNS, *c.BackfillCursorNs)
+	}
+	from := backfillFrom(baseNS, int32(d.LookBackSeconds), nil)
+	if was.Position != nil {
+		own, err := positionOf(was.Position)
+		if err != nil {
+			return nil // the rule fails by it until somebody enables it anew
+		}
+		if fromNS := baseNS - reachNS(int32(d.LookBackSeconds)); own.StartTimeNS < fromNS {
+			from = *was.Position
+		}
+	}
+	if err := q.BackfillBegin(ctx, pgq.BackfillBeginParams{RuleID: edit.ID, Position: from}); err != nil {
 		return fmt.Errorf("write backfill: %w", err)
 	}
 	return nil

@@ -175,6 +175,9 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 		}
 		return c.arm(ctx, q, edit.ID, &edit.Definition)
 	}
+	if err := c.lengthen(ctx, q, edit, was); err != nil {
+		return err
+	}
 	return c.turn(ctx, q, edit, was, former)
 }
 

@@ -11,9 +11,12 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
+	"tocsin/internal/simulate/model"
 	"tocsin/notify"
+	"tocsin/rules"
 )
 
 // source, store and outbox are the world as a process sees it: each call waits until the
@@ -65,6 +68,32 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 	return out, err
 }
 
+// CountWindows notes what was asked, by which the checker judges the steps that follow.
+func (s *source) CountWindows(ctx context.Context, list []window.Query) (out [][]window.Group, err error) {
+	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
+		s.asked = append(s.asked, asked{list[0].ToNS, s.w.Now().UnixNano()})
+		out, err = s.w.ch.On(pick).CountWindows(ctx, list)
+		return err
+	})
+	return out, err
+}
+
+func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][]rules.Exchange, err error) {
+	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
+		out, err = s.w.ch.On(pick).Newest(ctx, list)
+		return err
+	})
+	return out, err
+}
+
+func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out []window.Tally, inexact []string, err error) {
+	err = s.ask(ctx, "tally", "", func(pick func() int) (err error) {
+		out, inexact, err = s.w.ch.On(pick).Tally(ctx, q)
+		return err
+	})
+	return out, inexact, err
+}
+
 // transact makes a call to Postgres.
 func transact[T any](ctx context.Context, p *process, kind, key string, f func() (T, error)) (out T, err error) {
 	err = p.w.do(ctx, p, kind, key, 0, result(&out, f))
@@ -89,14 +118,27 @@ func (s *store) Rules(ctx context.Context, partition int, after int64) (evaluato
 }
 
 func (s *store) OpenAlerts(ctx context.Context, ids []uuid.UUID) ([]evaluator.OpenAlert, error) {
-	return transact(ctx, (*process)(s), "open alerts", "", func() ([]evaluator.OpenAlert, error) { return s.w.db.OpenAlerts(ctx, ids) })
+	return transact(ctx, (*process)(s), "open alerts", "", func() ([]evaluator.OpenAlert, error) {
+		s.asked = nil
+		return s.w.db.OpenAlerts(ctx, ids)
+	})
 }
 
 func (s *store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committed, error) {
 	return transact(ctx, (*process)(s), "commit", fmt.Sprint(b.Partition), func() (evaluator.Committed, error) {
+		before := map[uuid.UUID]model.Alert{}
+		for i := range b.Changes {
+			id := b.Changes[i].Instance.ID
+			before[id], _ = s.w.db.Alert(id)
+		}
 		done, err := s.w.db.Commit(ctx, b)
 		if err == nil {
 			s.w.truth.committed(&b)
+			s.w.truth.stepped((*process)(s), &b, slices.Concat(done.Inserted, done.Changed), before)
+		}
+		for i := range b.Changes {
+			c := &b.Changes[i]
+			s.w.note("%s: the step %s of alert %s, for %q of rule %s, which counted %d", s.name, c.Step, short(c.Instance.ID), c.Instance.Count.Group, short(c.Instance.RuleID), c.Instance.Count.Observed)
 		}
 		if len(done.Inserted) > 0 || err != nil {
 			s.w.note("%s: commit of partition %d, revision %d: %d alerts, error %v", s.name, b.Partition, b.Revision, len(done.Inserted), err)

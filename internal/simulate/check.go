@@ -48,12 +48,17 @@ func (w *world) checkAlert(id uuid.UUID) {
 		t.alerts[id] = known
 	}
 	fresh := !known.exists
-	if fresh && !t.inFailover {
+	if fresh && !t.inFailover && !a.Window {
 		known.state = string(alerts.Firing)
 	}
 	known.exists = true
 	if t.inFailover {
-		known.state = string(a.State)
+		known.state, known.reminders = string(a.State), a.Reminders
+		known.cleared = known.cleared && a.State == alerts.Resolved && !a.Held
+	}
+	if a.Window {
+		w.checkWindow(&a, known)
+		return
 	}
 	if a.Key == "" {
 		w.checkHealthNotified(&a)
@@ -140,7 +145,7 @@ func (w *world) checkNotified(a *model.Alert) {
 }
 
 func (w *world) checkNotificationID(n *model.Notification) {
-	key := fmt.Sprint(n.AlertID, n.WebhookID, n.Reason)
+	key := fmt.Sprint(n.AlertID, n.WebhookID, n.Reason, n.Generation)
 	if was, known := w.truth.notified[key]; known && was != n.ID {
 		w.violate("P2", "the notification of alert %s came back as %s, and was %s", short(n.AlertID), short(n.ID), short(was))
 	}

@@ -44,6 +44,10 @@
 //     a fault disturbed the former sender. What is stored as delivered is never due again,
 //     and was accepted. In the end, nothing is left.
 //   - P4: the state of an alert is what people made it.
+//   - Window rules: an alert fires only where a server showed as many exchanges as it says,
+//     and resolves only where not every server did; at most one is open or held for each rule
+//     and group; each firing, reminder and resolution notifies once. In the end they are
+//     quiet, and fire when their threshold is reached.
 //   - P5: no process asks ClickHouse or a receiver anything within a transaction.
 //
 // What docs/guarantee.md excludes is excluded here: what becomes visible on the last server

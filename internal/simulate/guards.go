@@ -42,7 +42,7 @@ func Removals() []Removal {
 		// that its exchanges depend on.
 		model.CommitToken, model.CommitRules,
 		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
-		model.MessagesInOrder,
+		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
 	}

@@ -75,6 +75,12 @@ func (w *world) addRule() {
 			d.WebhookIDs = append(d.WebhookIDs, hook)
 		}
 	}
+	if w.rand.IntN(3) == 0 {
+		d.FireMode, d.Threshold, d.WindowSeconds = rules.CountInWindow, 2+w.rand.IntN(2), []int{60, 300}[w.rand.IntN(2)]
+		d.GroupBy = []rules.GroupBy{rules.GroupByNothing, rules.GroupByApplication}[w.rand.IntN(2)]
+		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
+		d.NotifyOnResolve = w.rand.IntN(2) == 0
+	}
 	r, err := w.db.CreateRule(tenant, id, d)
 	if err != nil {
 		panic(err)
@@ -227,16 +233,22 @@ func (w *world) row(fromNS, toNS int64, endsNow bool) {
 	if !endsNow {
 		end = max(start, min(now, start+w.rand.Int64N(20)*quantum))
 	}
-	number := len(w.truth.exchanges)
-	e := &exchange{
+	w.write(&exchange{
 		tenant: w.tenant(), app: []string{"orders", "billing", "stock", "elsewhere"}[w.rand.IntN(4)],
-		id:      fmt.Sprintf("%c%d", 'a'+rune(w.rand.IntN(4)), number),
 		startNS: start, endNS: end, status: []rules.Status{rules.Failed, rules.Failed, rules.Completed}[w.rand.IntN(3)],
-	}
+	}, w.rand.Int64N(3)*int64(time.Second))
+}
+
+// write writes rows of an exchange that ended, the first of which a server shows after a
+// while.
+func (w *world) write(e *exchange, afterNS int64) {
+	const quantum = int64(250 * time.Millisecond)
+	e.id = fmt.Sprintf("%c%d", 'a'+rune(w.rand.IntN(4)), len(w.truth.exchanges))
+	start, end := e.startNS, e.endNS
 	r := model.Row{Exchange: rules.Exchange{
 		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, ExecutionID: e.id, Status: e.status,
 	}}
-	visible := w.Now().UnixNano() + w.rand.Int64N(3)*int64(time.Second)
+	visible := w.Now().UnixNano() + afterNS
 	r.VisibleNS = []int64{visible, visible + w.rand.Int64N(17)*quantum}
 	if w.rand.IntN(2) == 0 {
 		r.VisibleNS[0], r.VisibleNS[1] = r.VisibleNS[1], r.VisibleNS[0]

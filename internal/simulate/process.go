@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
@@ -40,6 +41,8 @@ type process struct {
 	end       context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
+	// asked are the questions about windows since it last read the open alerts.
+	asked []asked
 }
 
 // disturb notes that something keeps the process from doing what it does in time.
@@ -74,6 +77,7 @@ func (w *world) start() {
 	p.evaluator, err = evaluator.New(evaluator.Options{
 		Source: (*source)(p), Store: (*store)(p), Publisher: p, Texts: texts{}, Logger: logger, Clock: p.clock, Replica: p.name,
 		Interval: w.conf.interval, PageSize: w.conf.pageSize, Workers: 1,
+		Windows: window.New(window.Options{Source: (*source)(p), Texts: texts{}, Logger: logger}),
 	})
 	fail(err)
 	policy := notify.DefaultPolicy()

@@ -41,7 +41,7 @@ func (o *Options) setDefaults() {
 // Stats counts what happened.
 type Stats struct {
 	Calls, Passes, Faults, Events, Exchanges, Alerts, Swept int
-	Requests, Delivered, Repeats, Failovers, Starts         int
+	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	Simulated                                               time.Duration
 }
 
@@ -50,13 +50,13 @@ func (s *Stats) Add(o *Stats) {
 	s.Calls, s.Passes, s.Faults, s.Events = s.Calls+o.Calls, s.Passes+o.Passes, s.Faults+o.Faults, s.Events+o.Events
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
-	s.Failovers, s.Starts, s.Simulated = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated
+	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
 }
 
 // String tells the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d requests, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Requests, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -199,6 +199,8 @@ func (w *world) rest() {
 		w.run(20 * time.Second)
 		w.skip(80 * time.Second)
 	}
+	w.checkQuiet()
+	w.burst()
 	for n := 0; n < 120 && w.violation == nil && !w.idle(); n++ {
 		if w.run(10 * time.Second); n > 10 {
 			w.skip(time.Hour)

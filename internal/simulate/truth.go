@@ -135,7 +135,7 @@ func (r *ruleTruth) version(n int64) *ruleEntry {
 
 // wants reports whether a rule has to judge an exchange as one that it wants.
 func (r *ruleTruth) wants(e *exchange) bool {
-	return e.tenant == r.tenant && slices.ContainsFunc(r.eras(), func(a era) bool {
+	return e.tenant == r.tenant && !r.window() && slices.ContainsFunc(r.eras(), func(a era) bool {
 		return e.endNS >= a.fromNS && e.endNS < a.toNS && matches(a.def, e)
 	})
 }
@@ -356,6 +356,10 @@ type alertTruth struct {
 	state  string
 	pair   *pair
 	exists bool
+	// Of an alert of a window rule: that its count became too small while it was pending, that
+	// it did once it had fired, and how often it reminded.
+	dropped, cleared bool
+	reminders        int
 }
 
 // beginning names an attempt: a failover can take one back, and its number with it.

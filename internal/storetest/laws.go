@@ -149,6 +149,43 @@ func laws() map[string]func(l *law) {
 			l.equal("armed since", edited.ArmedSinceNS, was.ArmedSinceNS)
 			l.equal("former conditions", len(l.rules(1).Rules[0].Rule.Former), 0)
 		},
+		"a longer look-back has the rule read what it reaches": func(l *law) {
+			b := l.batch()
+			b.Finished = []uuid.UUID{l.rule.ID}
+			l.commit(b)
+			from := func() int64 {
+				set := l.rules(0)
+				if len(set.Backfills) != 1 {
+					return 0
+				}
+				if until := set.Backfills[0].Until; until != nil {
+					l.Errorf("it reads no further than %v", *until)
+				}
+				return set.Backfills[0].At.StartTimeNS
+			}
+			edit := func(seconds int) {
+				l.rule.LookBackSeconds = seconds
+				edited, err := l.UpdateRule(l.rule)
+				l.must(err)
+				l.rule = edited
+			}
+			const hour = int64(time.Hour)
+			edit(1800)
+			l.equal("after a shorter one", from(), int64(0))
+			edit(7200)
+			first := b.Cursor.StartTimeNS - 2*hour - evaluator.WaitNS(2*hour)
+			l.equal("after a longer one", from(), first)
+			edit(3600)
+			edit(3700)
+			l.equal("after others", from(), first)
+			l.hold("a")
+			b = l.batch()
+			b.Backfill = &evaluator.Mark{FromNS: 5, CursorNS: b.Cursor.StartTimeNS - 7*hour}
+			b.Finished = []uuid.UUID{l.rule.ID}
+			l.commit(b)
+			edit(7200)
+			l.equal("where the look-back is counted from before", from(), b.Cursor.StartTimeNS-9*hour-evaluator.WaitNS(2*hour))
+		},
 		"disabling forgets, and enabling arms anew": func(l *law) {
 			before := l.at.RulesRevision
 			_, err := l.EnableRule(l.rule.ID, false)
@@ -277,6 +314,8 @@ func laws() map[string]func(l *law) {
 		"what is too much for a webhook is gathered":                deliveryGathered,
 		"a person sends a message again":                            deliveryAgain,
 		"a person gives a message up":                               deliveryDiscarded,
+		"each step of a window alert needs its state":               windowSteps,
+		"groups of a window rule are apart":                         windowGroups,
 	}
 }
 

@@ -143,6 +143,22 @@ func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissing
 	return items, nil
 }
 
+const backfillBegin = `-- name: BackfillBegin :exec
+insert into rule_backfill (rule_id, position, failing) values ($1, $2, false)
+on conflict (rule_id) do update set position = excluded.position, until = null
+`
+
+type BackfillBeginParams struct {
+	RuleID   uuid.UUID
+	Position string
+}
+
+// Has a rule read from a position on what its partition has judged.
+func (q *Queries) BackfillBegin(ctx context.Context, arg BackfillBeginParams) error {
+	_, err := q.db.Exec(ctx, backfillBegin, arg.RuleID, arg.Position)
+	return err
+}
+
 const backfillDelete = `-- name: BackfillDelete :exec
 delete from rule_backfill where rule_id = any($1::uuid[])
 `

@@ -17,16 +17,17 @@ update checkpoint c
 set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 from tenant_partition t
 where t.tenant_id = $1 and c.partition = t.partition
-returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns,
+returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns,
           ((extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000 + least(c.clock_offset_ns, 0))::bigint as now_ns
 `
 
 type PartitionChangeRow struct {
-	Partition      int32
-	RulesRevision  int64
-	Cursor         *string
-	BackfillFromNs *int64
-	NowNs          int64
+	Partition        int32
+	RulesRevision    int64
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	NowNs            int64
 }
 
 // Begins a change of rules: holds their partition against commits and other changes, and
@@ -41,6 +42,7 @@ func (q *Queries) PartitionChange(ctx context.Context, tenantID string) (Partiti
 		&i.RulesRevision,
 		&i.Cursor,
 		&i.BackfillFromNs,
+		&i.BackfillCursorNs,
 		&i.NowNs,
 	)
 	return i, err

@@ -193,6 +193,11 @@ order by w.rule_id
 on conflict (rule_id) do update set position = excluded.position, until = excluded.until, failing = excluded.failing
 where (b.position, b.until, b.failing) is distinct from (excluded.position, excluded.until, excluded.failing);
 
+-- name: BackfillBegin :exec
+-- Has a rule read from a position on what its partition has judged.
+insert into rule_backfill (rule_id, position, failing) values (@rule_id, @position, false)
+on conflict (rule_id) do update set position = excluded.position, until = null;
+
 -- name: BackfillDelete :exec
 delete from rule_backfill where rule_id = any(@rule_ids::uuid[]);
 

@@ -122,7 +122,7 @@ update checkpoint c
 set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 from tenant_partition t
 where t.tenant_id = @tenant_id and c.partition = t.partition
-returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns,
+returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns,
           ((extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000 + least(c.clock_offset_ns, 0))::bigint as now_ns;
 
 -- name: RuleChanged :exec

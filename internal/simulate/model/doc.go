@@ -55,6 +55,8 @@ const (
 	FormerConditions Guard = "former-conditions"
 	// OwnBeginning has a rule that is armed read what lies behind its partition's cursor.
 	OwnBeginning Guard = "own-beginning"
+	// LongerLookBack has a rule read what a longer look-back reaches.
+	LongerLookBack Guard = "longer-look-back"
 	// SweptRaises raises a rule's watermark before its alerts are deleted, and SweptObeyed
 	// has commits obey it.
 	SweptRaises Guard = "retention-watermark"
@@ -69,6 +71,10 @@ const (
 	// MessagesInOrder keeps a message out of the queue while an earlier one of its alert for
 	// its webhook is open.
 	MessagesInOrder Guard = "messages-in-order"
+	// WindowOnce has one alert at most be open or held for each rule and group.
+	WindowOnce Guard = "window-alert-once"
+	// StepFrom makes a step of a window alert only from the state that it leads from.
+	StepFrom Guard = "step-from-state"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

@@ -154,11 +154,6 @@ func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evalua
 	return set, nil
 }
 
-// OpenAlerts returns none: the model has no window rules.
-func (db *Postgres) OpenAlerts(context.Context, []uuid.UUID) ([]evaluator.OpenAlert, error) {
-	return nil, nil
-}
-
 // Commit writes a batch, or nothing.
 func (db *Postgres) Commit(_ context.Context, b evaluator.Batch) (done evaluator.Committed, err error) {
 	err = db.tx(func() (err error) {
@@ -211,6 +206,9 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 			done.Notifications[n.WebhookID]++
 		}
 	}
+	if err := db.applyChanges(b.Changes, now, &done); err != nil {
+		return done, err
+	}
 	for _, f := range b.Backfills {
 		f.Until = position(f.Until)
 		db.backfills.put(f.RuleID, f)
@@ -248,14 +246,10 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 	return true, nil
 }
 
-func (db *Postgres) putAlert(a Alert) {
-	db.alerts.put(a.ID, a)
-}
-
 // notify writes a notification and puts it into the outbox.
 func (db *Postgres) notify(n Notification, now time.Time) error {
 	w, there := db.webhooks.get(n.WebhookID)
-	key := notificationKey{n.AlertID, n.WebhookID, n.Reason}
+	key := notificationKey{n.AlertID, n.WebhookID, n.Reason, n.Generation}
 	if !there || n.About == uuid.Nil && db.notifiedOnce.has(key) || db.notifications.has(n.ID) {
 		return evaluator.ErrRefused
 	}

@@ -48,6 +48,7 @@ func (db *Postgres) change(tenant string) (revision, nowNS int64, err error) {
 // arm has a rule begin anew.
 func (db *Postgres) arm(r *Rule, nowNS int64) {
 	db.backfills.remove(r.ID)
+	db.dropPending(r.ID)
 	r.Problem = ""
 	if !r.Enabled {
 		return
@@ -109,6 +110,9 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 			db.arm(r, nowNS)
 			return nil
 		}
+		if d.Enabled && r.FireMode == rules.PerExchange && d.LookBackSeconds > was.LookBackSeconds {
+			db.lengthen(r)
+		}
 		r.Problem = ""
 		if !was.Enabled || reflect.DeepEqual(was.Scope, d.Scope) && reflect.DeepEqual(was.Filter, d.Filter) {
 			return nil
@@ -120,6 +124,26 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 		r.ArmedSinceNS = ended.ToNS
 		return nil
 	})
+}
+
+// lengthen has a rule with a longer look-back read what that reaches.
+func (db *Postgres) lengthen(r *Rule) {
+	c := db.checkpoints.rows[db.PartitionOf(r.TenantID)]
+	if c.Cursor == nil || !db.has(LongerLookBack) {
+		return
+	}
+	base := c.Cursor.StartTimeNS
+	if c.Backfill != nil {
+		base = min(base, c.Backfill.CursorNS)
+	}
+	back := int64(r.LookBackSeconds) * int64(time.Second)
+	b, own := db.backfills.get(r.ID)
+	at := cursor.Position{StartTimeNS: base - back - evaluator.WaitNS(back)}
+	if !own || b.At.After(at) {
+		b.At = at
+	}
+	b.RuleID, b.Until = r.ID, nil
+	db.backfills.put(r.ID, b)
 }
 
 // EnableRule enables or disables a rule.
@@ -155,11 +179,11 @@ func (db *Postgres) Resolve(id uuid.UUID) error { return db.handle(id, alerts.Re
 func (db *Postgres) handle(id uuid.UUID, to alerts.State) error {
 	return db.tx(func() error {
 		a, there := db.alerts.get(id)
-		if !there || a.State == alerts.Resolved || a.State == to {
+		if !there || a.State == alerts.Pending || a.State == alerts.Resolved || a.State == to {
 			return ErrConflict
 		}
 		if a.State = to; to == alerts.Resolved {
-			a.ResolvedAt = db.now()
+			a.ResolvedAt, a.Held = db.now(), a.Window
 		}
 		db.putAlert(a)
 		return nil

@@ -46,6 +46,15 @@ type Alert struct {
 	// WebhookID is that of an alert about a webhook; Source says that it is about the source.
 	WebhookID uuid.UUID
 	Source    bool
+	// Window says that a window rule raised it, for a group. Held holds that group back, after
+	// a person has resolved the alert. Observed is what the window held when that was last
+	// written; the newest of it began at StartNS.
+	Window, Held  bool
+	Group         string
+	NotifiedAt    time.Time
+	Reminders     int
+	Observed      int64
+	NewestEndedNS int64
 }
 
 // Notification is the row of a notification.
@@ -53,6 +62,8 @@ type Notification struct {
 	ID, AlertID, RuleID, WebhookID uuid.UUID
 	TenantID                       string
 	Reason                         notify.Reason
+	// Generation tells reminders apart.
+	Generation int
 	// About is the message that could not be delivered.
 	About uuid.UUID
 	// After is the last message of the alert for the webhook that was open when this one
@@ -115,6 +126,7 @@ type attemptKey struct {
 type notificationKey struct {
 	alert, webhook uuid.UUID
 	reason         notify.Reason
+	generation     int
 }
 
 type incidentKey struct {
@@ -158,6 +170,7 @@ type Postgres struct {
 	sources       table[string, announcement]
 	alerts        table[uuid.UUID, Alert]
 	once          table[onceKey, uuid.UUID]
+	standing      table[uuid.UUID, []uuid.UUID]
 	notifications table[uuid.UUID, Notification]
 	notifiedOnce  table[notificationKey, uuid.UUID]
 	ofAlert       table[uuid.UUID, []uuid.UUID]
@@ -183,7 +196,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	log := &db.log
 	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, evaluator.Backfill](log)
 	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
-	db.alerts, db.once = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log)
+	db.alerts, db.once, db.standing = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
 	db.notifications, db.notifiedOnce = newTable[uuid.UUID, Notification](log), newTable[notificationKey, uuid.UUID](log)
 	db.ofAlert, db.outbox = newTable[uuid.UUID, []uuid.UUID](log), newTable[uuid.UUID, Owed](log)
 	db.attempts, db.lastAttempt = newTable[attemptKey, Attempt](log), newTable[uuid.UUID, int](log)

@@ -163,14 +163,14 @@ func (db *Postgres) sweep(id uuid.UUID) bool {
 			db.leave(n, digest)
 		}
 		row := db.notifications.rows[n]
-		db.notifiedOnce.remove(notificationKey{row.AlertID, row.WebhookID, row.Reason})
+		db.notifiedOnce.remove(notificationKey{row.AlertID, row.WebhookID, row.Reason, row.Generation})
 		db.forgetMessage(n)
 	}
 	db.ofAlert.remove(id)
 	if a.Key != "" {
 		db.once.remove(onceKey{a.RuleID, a.Key})
 	}
-	db.alerts.remove(id)
+	db.removeAlert(id)
 	return true
 }
 

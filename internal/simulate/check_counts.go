@@ -1,0 +1,213 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/internal/simulate/model"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// asked is a question about windows that a process asked: where these end, and when it was
+// answered, in nanoseconds since the Unix epoch.
+type asked struct{ toNS, atNS int64 }
+
+// window reports whether the rule counts in a window. No edit changes that.
+func (r *ruleTruth) window() bool { return r.present().def.FireMode == rules.CountInWindow }
+
+// held returns how many exchanges a window held that ended at an instant: at least what
+// every server showed when it was asked about first, at most what any of them showed when it
+// was asked about last.
+func (t *truth) held(r *ruleTruth, group string, questions []asked) (least, most int64) {
+	first, last := questions[0], questions[len(questions)-1]
+	e := r.present()
+	from := max(last.toNS-int64(e.def.WindowSeconds)*int64(time.Second), e.armedNS)
+	for _, x := range t.exchanges {
+		if x.tenant != r.tenant || x.endNS < from || x.endNS >= last.toNS || groupOf(&e.def, x) != group || !matches(&e.def, x) {
+			continue
+		}
+		// What took longer than an hour may count, and need not.
+		if x.visibleNS <= first.atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds() {
+			least++
+		}
+		if x.seenNS <= last.atNS {
+			most++
+		}
+	}
+	return least, most
+}
+
+func groupOf(d *rules.Definition, e *exchange) string {
+	if d.GroupBy == rules.GroupByApplication {
+		return e.app
+	}
+	return ""
+}
+
+// stepped holds that each step which a commit made is one that the servers' answers allow, and
+// follows the states of alerts. Questions are those that the committing process asked since it
+// read the open alerts; before are the alerts as they were.
+func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before map[uuid.UUID]model.Alert) {
+	for i := range b.Changes {
+		c := &b.Changes[i]
+		a := &c.Instance
+		r := t.rules[a.RuleID]
+		if !slices.Contains(made, a.ID) || r == nil {
+			continue
+		}
+		if len(p.asked) == 0 {
+			t.w.violate("P1", "%s makes the step %s of alert %s, and asked no server", p.name, c.Step, short(a.ID))
+			continue
+		}
+		t.w.stats.Steps++
+		t.checkStep(c, r, p.asked, before[a.ID])
+		t.follow(c)
+	}
+}
+
+func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
+	a, e := &c.Instance, r.present()
+	least, most := t.held(r, a.Count.Group, questions)
+	threshold := int64(e.def.Threshold)
+	switch {
+	case !c.Step.Lessens() && (most < threshold || a.Count.Observed < threshold || a.Count.Observed > most):
+		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and no server shows more than %d of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, most, threshold)
+	case c.Step.Lessens() && least >= threshold && !(c.Step == alerts.Release && was.ResolvedAt.UnixNano() < e.armedNS):
+		t.w.violate("P4", "rule %s makes the step %s for %q, although every server shows %d of %d", short(r.id), c.Step, a.Count.Group, least, threshold)
+	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
+		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
+	}
+}
+
+// follow notes what a step makes of an alert.
+func (t *truth) follow(c *evaluator.Change) {
+	to := alerts.Firing
+	switch c.Step { //nolint:exhaustive // the others leave the state as it is, or fire
+	case alerts.Wait:
+		to = alerts.Pending
+	case alerts.Clear:
+		to = alerts.Resolved
+	case alerts.Release:
+		return
+	}
+	known := t.alerts[c.Instance.ID]
+	if known == nil {
+		known = &alertTruth{}
+		t.alerts[c.Instance.ID] = known
+	}
+	known.state, known.dropped = string(to), c.Step == alerts.Drop
+	known.cleared = known.cleared || c.Step == alerts.Clear
+	if c.Step == alerts.Remind {
+		known.reminders++
+	}
+}
+
+// checkWindow holds P1, P2 and P4 for an alert of a window rule: it is the only one of its
+// group that is open or held, and each time that it had to, it notified every webhook once.
+func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
+	t := &w.truth
+	r := t.rules[a.RuleID]
+	if r == nil {
+		return
+	}
+	standing := w.db.Standing(a.RuleID)
+	for i := range standing {
+		for j := range standing[:i] {
+			if standing[i].Group == standing[j].Group {
+				w.violate("P1", "rule %s has two alerts of %q that are open or held: %s and %s", short(r.id), standing[i].Group, short(standing[j].ID), short(standing[i].ID))
+			}
+		}
+	}
+	if string(a.State) != known.state {
+		w.violate("P4", "alert %s is %s, and what people and counts did leaves it %s", short(a.ID), a.State, known.state)
+	}
+	w.checkWindowNotified(a, known, &r.present().def)
+}
+
+func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.Definition) {
+	want := map[notify.Reason]int{}
+	if a.State != alerts.Pending {
+		want[notify.ReasonFired], want[notify.ReasonReminder] = 1, a.Reminders
+	}
+	if known.cleared && d.NotifyOnResolve {
+		want[notify.ReasonResolved] = 1
+	}
+	type place struct {
+		webhook uuid.UUID
+		reason  notify.Reason
+	}
+	got := map[place]int{}
+	for _, n := range w.db.NotificationsOf(a.ID) {
+		got[place{n.WebhookID, n.Reason}]++
+	}
+	for _, webhook := range d.WebhookIDs {
+		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
+			if n := got[place{webhook, reason}]; n != want[reason] {
+				w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, reason, short(webhook), want[reason])
+			}
+		}
+	}
+	if !w.truth.inFailover && a.Reminders != known.reminders {
+		w.violate("P2", "alert %s reminded %d times, want %d", short(a.ID), a.Reminders, known.reminders)
+	}
+}
+
+// windowRules returns the window rules that evaluate.
+func (w *world) windowRules() (list []*ruleTruth) {
+	for _, id := range w.truth.order {
+		if r := w.truth.rules[id]; r.window() && r.present().def.Enabled {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// checkQuiet holds, when nothing has happened for longer than any window, that no alert of a
+// window rule is open, and no group held.
+func (w *world) checkQuiet() {
+	for _, r := range w.windowRules() {
+		for _, a := range w.db.Standing(r.id) {
+			w.violate("P4", "alert %s of rule %s for %q is %s, held %v, long after its window became empty", short(a.ID), short(r.id), a.Group, a.State, a.Held)
+		}
+	}
+}
+
+// burst has every window rule reach its threshold, for a group that nothing else is about,
+// and holds that each fires.
+func (w *world) burst() {
+	list := w.windowRules()
+	for _, r := range list {
+		d := &r.present().def
+		status := rules.Failed
+		if len(d.Filter.Statuses) > 0 {
+			status = d.Filter.Statuses[0]
+		}
+		for range d.Threshold {
+			end := w.Now().Add(w.chSkew).UnixNano()
+			w.write(&exchange{tenant: r.tenant, app: appOf(d), startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
+		}
+	}
+	w.run(45 * time.Second) // shorter than any window, longer than rules wait until they fire
+	for _, r := range list {
+		d := &r.present().def
+		fires := slices.ContainsFunc(w.db.Standing(r.id), func(a model.Alert) bool {
+			return a.State == alerts.Firing && (d.GroupBy == rules.GroupByNothing || a.Group == appOf(d))
+		})
+		if !fires && w.violation == nil {
+			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), d.Threshold, d.Threshold, d.WindowSeconds)
+		}
+	}
+}
+
+// appOf returns an application in the scope of a rule.
+func appOf(d *rules.Definition) string {
+	if len(d.Scope.Applications) == 0 || d.Scope.Applications[0] == "bill*" {
+		return "billing"
+	}
+	return d.Scope.Applications[0]
+}

@@ -1,0 +1,260 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/evaluator/window"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// stands reports whether an alert of a window rule is open, or holds its group back.
+func (a *Alert) stands() bool { return a.Window && (a.State != alerts.Resolved || a.Held) }
+
+// Standing returns the alerts of a window rule that are open or held, in order.
+func (db *Postgres) Standing(rule uuid.UUID) []Alert {
+	ids, _ := db.standing.get(rule)
+	list := make([]Alert, len(ids))
+	for i, id := range ids {
+		list[i] = db.alerts.rows[id]
+	}
+	return list
+}
+
+// putAlert writes an alert.
+func (db *Postgres) putAlert(a Alert) {
+	db.alerts.put(a.ID, a)
+	db.index(&a, a.stands())
+}
+
+// removeAlert deletes an alert.
+func (db *Postgres) removeAlert(id uuid.UUID) {
+	a := db.alerts.rows[id]
+	db.alerts.remove(id)
+	db.index(&a, false)
+}
+
+// index keeps which alerts of a window rule are open or held.
+func (db *Postgres) index(a *Alert, stands bool) {
+	if !a.Window {
+		return
+	}
+	ids, _ := db.standing.get(a.RuleID)
+	at, known := slices.BinarySearchFunc(ids, a.ID, compareIDs)
+	switch {
+	case stands && !known:
+		db.standing.put(a.RuleID, slices.Insert(slices.Clone(ids), at, a.ID))
+	case !stands && known:
+		db.standing.put(a.RuleID, slices.Delete(slices.Clone(ids), at, at+1))
+	}
+}
+
+// OpenAlerts returns the alerts of window rules that are open or held.
+func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
+	var open []evaluator.OpenAlert
+	for _, rule := range ruleIDs {
+		for _, a := range db.Standing(rule) {
+			o := alerts.Open{State: a.State, Since: a.FiredAt, NotifiedAt: a.NotifiedAt, Reminders: a.Reminders, Held: a.Held}
+			if a.Held {
+				o.Since = a.ResolvedAt
+			}
+			open = append(open, evaluator.OpenAlert{
+				ID: a.ID, RuleID: rule, RuleVersion: a.RuleVersion, Group: a.Group, NewestEndedNS: a.NewestEndedNS, NewestStartNS: a.StartNS, Open: o,
+			})
+		}
+	}
+	return open, nil
+}
+
+// applyChanges makes steps of window alerts, those first that end something. One whose alert
+// no longer stands where it leads from is left out.
+func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done *evaluator.Committed) error {
+	order := []alerts.Step{alerts.Drop, alerts.Release, alerts.Clear, alerts.Fire, alerts.Remind, alerts.Wait, alerts.Raise}
+	made := map[uuid.UUID]bool{}
+	for _, step := range order {
+		for i := range changes {
+			c := &changes[i]
+			switch {
+			case c.Step != step:
+			case step == alerts.Wait || step == alerts.Raise:
+				if made[c.Instance.ID] = db.raiseWindow(c, now); made[c.Instance.ID] {
+					done.Inserted = append(done.Inserted, c.Instance.ID)
+				}
+			case db.stepWindow(c, now):
+				made[c.Instance.ID] = true
+				done.Changed = append(done.Changed, c.Instance.ID)
+			}
+		}
+	}
+	for i := range changes {
+		if !made[changes[i].Instance.ID] {
+			continue
+		}
+		for _, n := range changes[i].Notifications {
+			generation := 0
+			if n.Reason == notify.ReasonReminder {
+				generation = db.alerts.rows[n.AlertID].Reminders - 1
+			}
+			if err := db.notify(Notification{
+				ID: notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), Generation: generation,
+				AlertID: n.AlertID, RuleID: n.RuleID, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: n.Reason,
+			}, now); err != nil {
+				return err
+			}
+			done.Notifications[n.WebhookID]++
+		}
+	}
+	return nil
+}
+
+// raiseWindow opens an alert, unless one of its group is open or held.
+func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
+	a := &c.Instance
+	for _, other := range db.Standing(a.RuleID) {
+		if other.Group == a.Count.Group && db.has(WindowOnce) {
+			return false
+		}
+	}
+	if db.alerts.has(a.ID) {
+		return false
+	}
+	row := Alert{
+		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Window: true, Group: a.Count.Group, State: alerts.Pending, FiredAt: now,
+	}
+	if c.Step == alerts.Raise {
+		row.State, row.NotifiedAt = alerts.Firing, now
+	}
+	row.about(a)
+	db.putAlert(row)
+	return true
+}
+
+// about takes over what an alert says of its window.
+func (a *Alert) about(i *alerts.Instance) {
+	a.Observed, a.StartNS, a.NewestEndedNS = i.Count.Observed, i.Exchange.StartTimeNS, i.Exchange.EndedNS()
+}
+
+// stepWindow makes a step of an alert that stands where it leads from.
+func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
+	a, there := db.alerts.get(c.Instance.ID)
+	from := map[alerts.Step]bool{
+		alerts.Drop: a.State == alerts.Pending, alerts.Release: a.Held, alerts.Fire: a.State == alerts.Pending, alerts.Remind: a.State == alerts.Firing,
+		alerts.Clear: a.State == alerts.Firing || a.State == alerts.Acknowledged,
+	}
+	if !there || !from[c.Step] && db.has(StepFrom) {
+		return false
+	}
+	switch c.Step { //nolint:exhaustive // the others open an alert
+	case alerts.Drop:
+		db.removeAlert(a.ID)
+		return true
+	case alerts.Release:
+		a.Held = false
+	case alerts.Clear:
+		a.State, a.ResolvedAt, a.Observed = alerts.Resolved, now, c.Instance.Count.Observed
+	case alerts.Fire:
+		a.State, a.FiredAt, a.NotifiedAt = alerts.Firing, now, now
+		a.about(&c.Instance)
+	case alerts.Remind:
+		a.NotifiedAt = now
+		a.Reminders++
+		a.about(&c.Instance)
+	}
+	db.putAlert(a)
+	return true
+}
+
+// dropPending removes the alerts of a rule of which nobody was notified.
+func (db *Postgres) dropPending(rule uuid.UUID) {
+	for _, a := range db.Standing(rule) {
+		if a.State == alerts.Pending {
+			db.removeAlert(a.ID)
+		}
+	}
+}
+
+// CountWindows counts what each window holds, as one server shows it.
+func (s *Server) CountWindows(_ context.Context, windows []window.Query) ([][]window.Group, error) {
+	server := s.pick()
+	out := make([][]window.Group, len(windows))
+	for i := range windows {
+		byName := map[string]*window.Group{}
+		var names []string
+		s.within(server, &windows[i], func(e *rules.Exchange) {
+			name := windows[i].GroupBy.Of(e)
+			g := byName[name]
+			if g == nil {
+				g = &window.Group{Group: name}
+				byName[name], names = g, append(names, name)
+			}
+			if g.Observed == 0 || later(e, g) {
+				g.NewestEndedNS, g.NewestStartNS = e.EndedNS(), e.StartTimeNS
+			}
+			g.Observed++
+		})
+		for _, name := range names {
+			out[i] = append(out[i], *byName[name])
+		}
+		slices.SortFunc(out[i], func(a, b window.Group) int {
+			return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
+		})
+		out[i] = out[i][:min(len(out[i]), windows[i].Limit)]
+	}
+	return out, nil
+}
+
+// later reports whether an exchange is newer than what is known of a group.
+func later(e *rules.Exchange, g *window.Group) bool {
+	return cmp.Or(cmp.Compare(e.EndedNS(), g.NewestEndedNS), cmp.Compare(e.StartTimeNS, g.NewestStartNS)) > 0
+}
+
+// within yields each exchange that matches and ended within a window, once.
+func (s *Server) within(server int, q *window.Query, yield func(e *rules.Exchange)) {
+	matcher, err := rules.Compile(q.Scope, q.Filter)
+	if err != nil {
+		return
+	}
+	yielded := map[string]bool{}
+	s.ch.seen(server, []string{q.TenantID}, q.StartFromNS, q.ToNS, func(r *Row) {
+		e := &r.Exchange
+		if e.EndTimeNS != nil && e.EndedNS() >= q.FromNS && e.EndedNS() < q.ToNS && slices.Contains(q.Statuses(), e.Status) &&
+			matcher.Match(e) && !yielded[e.ExecutionID] {
+			yielded[e.ExecutionID] = true
+			yield(e)
+		}
+	})
+}
+
+// Newest returns the newest exchange of each group, as one server shows it.
+func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+	server := s.pick()
+	out := make([][]rules.Exchange, len(windows))
+	for i := range windows {
+		q := &windows[i]
+		for _, group := range q.Groups {
+			newest, g := rules.Exchange{}, window.Group{}
+			s.within(server, &q.Query, func(e *rules.Exchange) {
+				if q.GroupBy.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
+					newest, g.NewestEndedNS, g.NewestStartNS = *e, e.EndedNS(), e.StartTimeNS
+				}
+			})
+			out[i] = append(out[i], newest)
+		}
+	}
+	return out, nil
+}
+
+// Tally returns none: a simulation has fewer window rules than it takes to tally, and asks
+// by it only whether a server answers.
+func (s *Server) Tally(context.Context, window.TallyQuery) ([]window.Tally, []string, error) {
+	s.pick()
+	return nil, nil, nil
+}

@@ -1,0 +1,156 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// windowRule creates a rule that counts, by application, and has replica a know of it.
+func (l *law) windowRule() rules.Rule {
+	l.Helper()
+	d := definition("counts", l.webhook)
+	d.FireMode, d.Threshold, d.WindowSeconds, d.GroupBy, d.LookBackSeconds = rules.CountInWindow, 2, 60, rules.GroupByApplication, 0
+	r, err := l.CreateRule(d)
+	l.must(err)
+	l.hold("a")
+	return r
+}
+
+// change is a step for a group of a rule, with a notification for the webhook where it has a
+// reason.
+func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
+	count := alerts.CountOf(&r.Definition)
+	count.Group, count.Observed = group, 2
+	end := l.now.UnixNano()
+	c := evaluator.Change{Step: step, Instance: alerts.Instance{
+		ID: id, TenantID: Tenant, RuleID: r.ID, RuleVersion: r.Version, Severity: r.Severity, Title: "title", Count: &count,
+		Exchange: rules.Exchange{
+			TenantID: Tenant, StartTimeNS: end - 7, EndTimeNS: &end, ExecutionID: "e", Application: group, Status: rules.Failed, Attributes: map[string]string{},
+		},
+	}}
+	if reason != "" {
+		c.Notifications = []notify.Notification{{
+			ID: notify.ID(id, l.webhook, reason, 0), TenantID: Tenant, AlertID: id, RuleID: r.ID, WebhookID: l.webhook, Reason: reason,
+		}}
+	}
+	return c
+}
+
+// step commits a step, and returns whether it was made, and how many were notified.
+func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) (made bool, notified int) {
+	l.Helper()
+	b := l.batch()
+	b.Changes = []evaluator.Change{l.change(r, step, id, group, reason)}
+	done := l.commit(b)
+	return len(done.Inserted)+len(done.Changed) == 1, done.Notifications[l.webhook]
+}
+
+// standing returns the alert of a rule and group that is open or held, which is the only one.
+func (l *law) standing(r *rules.Rule, group string) (found evaluator.OpenAlert, there bool) {
+	l.Helper()
+	open, err := l.Evaluation.OpenAlerts(l.Context(), []uuid.UUID{r.ID})
+	l.must(err)
+	for _, o := range open {
+		if o.Group == group {
+			if there {
+				l.Errorf("two alerts of %q are open or held", group)
+			}
+			found, there = o, true
+		}
+	}
+	return found, there
+}
+
+// windowSteps goes through the life of an alert of a window rule: each step is made from the
+// state that it leads from, and from no other.
+func windowSteps(l *law) {
+	r := l.windowRule()
+	first, second := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
+	expect := func(what string, step alerts.Step, id uuid.UUID, reason notify.Reason, wantMade bool) {
+		l.Helper()
+		made, notified := l.step(&r, step, id, "orders", reason)
+		l.equal(what, made, wantMade)
+		want := 0
+		if wantMade && reason != "" {
+			want = 1
+		}
+		l.equal(what+": notified", notified, want)
+	}
+	expect("it waits", alerts.Wait, first, "", true)
+	l.equal("state", l.Alert(first), alerts.Pending)
+	expect("another one beside it", alerts.Raise, second, notify.ReasonFired, false)
+	expect("a reminder before it fires", alerts.Remind, first, notify.ReasonReminder, false)
+	expect("resolved before it fires", alerts.Clear, first, "", false)
+	if l.Resolve(first) == nil {
+		l.Error("a person resolves what does not fire yet")
+	}
+	expect("it fires", alerts.Fire, first, notify.ReasonFired, true)
+	expect("it fires again", alerts.Fire, first, notify.ReasonFired, false)
+	expect("a first reminder", alerts.Remind, first, notify.ReasonReminder, true)
+	expect("a second reminder", alerts.Remind, first, notify.ReasonReminder, true)
+	o, there := l.standing(&r, "orders")
+	if !there || o.ID != first || o.State != alerts.Firing || o.Reminders != 2 || o.NewestEndedNS-o.NewestStartNS != 7 || o.NotifiedAt.Before(o.Since) {
+		l.Errorf("open: %+v", o)
+	}
+	expect("dropped although it fires", alerts.Drop, first, "", false)
+	expect("resolved by the count", alerts.Clear, first, notify.ReasonResolved, true)
+	expect("resolved again", alerts.Clear, first, notify.ReasonResolved, false)
+	expect("the next one", alerts.Raise, second, notify.ReasonFired, true)
+	l.must(l.Resolve(second))
+	o, there = l.standing(&r, "orders")
+	if !there || !o.Held || o.ID != second {
+		l.Errorf("after a person resolved it: %+v", o)
+	}
+	third := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 3}
+	expect("another one while it is held", alerts.Raise, third, notify.ReasonFired, false)
+	expect("the hold ends", alerts.Release, second, "", true)
+	expect("the hold ends again", alerts.Release, second, "", false)
+	expect("another one after that", alerts.Wait, third, "", true)
+	expect("it is dropped", alerts.Drop, third, "", true)
+	l.equal("state", l.Alert(third), alerts.State(""))
+}
+
+// windowGroups holds that groups do not hinder each other, that what ends goes first in a
+// commit, and that disabling drops what nobody was notified of.
+func windowGroups(l *law) {
+	r := l.windowRule()
+	ids := make([]uuid.UUID, 4)
+	for i := range ids {
+		ids[i] = uuid.UUID{2, 6: 0x80, 8: 0x80, 15: byte(i + 1)}
+	}
+	b := l.batch()
+	b.Changes = []evaluator.Change{
+		l.change(&r, alerts.Raise, ids[0], "orders", notify.ReasonFired), l.change(&r, alerts.Wait, ids[1], "billing", ""),
+	}
+	done := l.commit(b)
+	l.equal("raised", len(done.Inserted), 2)
+	l.equal("notified", done.Notifications[l.webhook], 1)
+	b = l.batch()
+	b.Changes = []evaluator.Change{
+		l.change(&r, alerts.Raise, ids[2], "orders", notify.ReasonFired), l.change(&r, alerts.Clear, ids[0], "orders", ""),
+		l.change(&r, alerts.Raise, ids[3], "billing", notify.ReasonFired),
+	}
+	done = l.commit(b)
+	l.equal("raised in the place of one that is resolved", len(done.Inserted), 1)
+	l.equal("changed", len(done.Changed), 1)
+	l.equal("notified", done.Notifications[l.webhook], 1)
+	_, err := l.EnableRule(r.ID, false)
+	l.must(err)
+	l.equal("what waited", l.Alert(ids[1]), alerts.State(""))
+	l.equal("what fires", l.Alert(ids[2]), alerts.Firing)
+	if _, there := l.standing(&r, "billing"); there {
+		l.Error("what waited is open")
+	}
+	_, err = l.EnableRule(r.ID, true)
+	l.must(err)
+	l.Advance(time.Second)
+	if o, there := l.standing(&r, "orders"); !there || o.ID != ids[2] {
+		l.Errorf("what fires is open: %+v", o)
+	}
+}
