@@ -35,6 +35,8 @@ type partition struct {
 	watermarkNS int64
 	observedAt  time.Time
 	clockOffset time.Duration
+	// windowsWait says that the last pass had no time for any window rule that was due.
+	windowsWait bool
 	// lookProblem is the last problem of a look at the older look-back.
 	lookProblem string
 }
@@ -61,6 +63,9 @@ type pass struct {
 	server                  string
 	// fresh are the fingerprints of what lies after the cursor.
 	fresh map[int64]fingerprint
+	// windowsFirst says that the pass began with window rules, windowsDone that it evaluated
+	// any.
+	windowsFirst, windowsDone bool
 }
 
 // run makes one pass. An error of the source is returned as [sourceError].
@@ -75,7 +80,8 @@ func (p *partition) run(stop context.Context) (Result, error) {
 }
 
 // run is the pass: observe, judge what is recent and new, then window rules, then with
-// what is left of the interval the older look-back and the rules that are behind.
+// what is left of the interval the older look-back and the rules that are behind. After a
+// pass that had no time for window rules they come first, in every other pass at most.
 func (p *pass) run(ctx context.Context) error {
 	if p.at.Err != nil {
 		return sourceError{fmt.Errorf("partition %d: %w", p.number, p.at.Err)}
@@ -94,6 +100,12 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	defer p.skipLooks()
+	defer p.waitWindows()
+	if p.windowsFirst = p.windowsWait; p.windowsFirst {
+		if err := p.evaluateWindows(ctx, true); err != nil {
+			return err
+		}
+	}
 	for _, s := range recent {
 		if err := p.read(ctx, s); err != nil {
 			return err
@@ -102,7 +114,7 @@ func (p *pass) run(ctx context.Context) error {
 	if p.stopping() {
 		return nil
 	}
-	if err := p.evaluateWindows(ctx); err != nil {
+	if err := p.evaluateWindows(ctx, false); err != nil {
 		return err
 	}
 	p.lookOlder(ctx)

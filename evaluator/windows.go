@@ -83,15 +83,15 @@ type Change struct {
 	Notifications []notify.Notification
 }
 
-// evaluateWindows evaluates the window rules that are due.
-func (p *pass) evaluateWindows(ctx context.Context) error {
+// evaluateWindows evaluates the window rules that are due; first says before anything else.
+func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	due := p.dueWindows()
 	if len(due) == 0 || p.Windows == nil {
 		return nil
 	}
 	request := WindowRequest{
 		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
-		WatermarkNS: p.watermarkNS, Now: p.heldAt, Over: p.overSince(p.Clock()),
+		WatermarkNS: p.watermarkNS, Now: p.heldAt,
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {
@@ -102,7 +102,9 @@ func (p *pass) evaluateWindows(ctx context.Context) error {
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {
 		return fmt.Errorf("read open alerts: %w", err)
 	}
+	request.Over = p.overSince(p.Clock(), first)
 	outcome := p.Windows.Evaluate(ctx, request)
+	p.windowsDone = p.windowsDone || len(outcome.Evaluated)+len(outcome.Failed) > 0
 	for _, id := range outcome.Evaluated {
 		r := p.rules.byID[id]
 		r.evaluatedNS = p.watermarkNS
@@ -141,12 +143,19 @@ func (p *pass) dueWindows() []*rule {
 	return due
 }
 
+// waitWindows notes whether window rules are due that the pass had no time for. Where each
+// pass takes too long, they would never be evaluated.
+func (p *pass) waitWindows() {
+	p.windowsWait = !p.windowsFirst && !p.windowsDone && len(p.dueWindows()) > 0
+}
+
 // overSince returns when window rules have to end that begin at an instant: with the
-// interval, and after half of it where that is over already.
-func (p *pass) overSince(now time.Time) func() bool {
-	until := p.began.Add(p.Interval)
-	if least := now.Add(p.Interval / 2); least.After(until) {
-		until = least
+// interval, and after half of it where that is over already. Where they come first, it is
+// half of the interval, whatever the pass has taken before.
+func (p *pass) overSince(now time.Time, first bool) func() bool {
+	half, until := now.Add(p.Interval/2), p.began.Add(p.Interval)
+	if first || half.After(until) {
+		until = half
 	}
-	return func() bool { return p.ending() || !p.Clock().Before(until) }
+	return func() bool { return p.stopping() || !first && p.ending() || !p.Clock().Before(until) }
 }

@@ -39,6 +39,8 @@ func (c *change) described() bool {
 
 // conclude decides on items that were counted.
 func (p *pass) conclude(ctx context.Context, items []*item) {
+	p.concluding = true
+	defer func() { p.concluding = false }()
 	var describe []*item
 	for _, it := range items {
 		p.steps(it)

@@ -110,6 +110,9 @@ type pass struct {
 	*Evaluator
 	request *evaluator.WindowRequest
 	out     evaluator.WindowOutcome
+	// concluding says that what was counted is being concluded, whatever the time: else a
+	// count that takes all the time there is would never raise anything.
+	concluding bool
 }
 
 // Evaluate returns what becomes of the alerts of some rules.
@@ -300,7 +303,7 @@ func (p *pass) answers(ctx context.Context, before error) bool {
 
 // over reports whether nothing more is to be asked.
 func (p *pass) over(ctx context.Context) bool {
-	return p.out.SourceErr != nil || ctx.Err() != nil || p.request.Over()
+	return p.out.SourceErr != nil || ctx.Err() != nil || !p.concluding && p.request.Over()
 }
 
 // slowUntil returns the zero instant for what is not slow.

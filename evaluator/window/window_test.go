@@ -336,6 +336,21 @@ func TestNothingIsAskedOnceTheTimeIsUp(t *testing.T) {
 	}
 }
 
+// TestWhatWasCountedIsConcluded has the count take all the time that there is.
+func TestWhatWasCountedIsConcluded(t *testing.T) {
+	for name, list := range map[string][]evaluator.WindowRule{"by conditions": some(3), "by a tally": plain(some(10))} {
+		t.Run(name, func(t *testing.T) {
+			s := &source{}
+			r := request(list)
+			r.Over = func() bool { return len(s.counts)+len(s.tallies) > 0 }
+			got, outcome := evaluate(t, newEvaluator(s), r)
+			if len(got) != len(list) || len(outcome.Changes) == 0 || outcome.Changes[0].Instance.Exchange.ExecutionID == "" {
+				t.Errorf("%d rules of %d were evaluated, %d changes", len(got), len(list), len(outcome.Changes))
+			}
+		})
+	}
+}
+
 // TestSlowRuleKeepsNobodyWaiting lets one rule take all the time that there is, pass
 // after pass.
 func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
