@@ -120,6 +120,7 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 		}
 	}
 	p.result.Alerts += len(done.Inserted)
+	p.result.Suppressed += done.Suppressed
 	p.result.Failed += len(b.Failed)
 	if p.Observer != nil {
 		p.Observer.Committed(t)

@@ -99,8 +99,8 @@ type Result struct {
 	// Scanned is the number of exchanges read.
 	Scanned int
 	// Alerts and Notifications were written; Late is how many of the alerts were found
-	// behind the cursor.
-	Alerts, Notifications, Late int
+	// behind the cursor, Suppressed how many more notifications silences suppress.
+	Alerts, Notifications, Late, Suppressed int
 	// Failed is the number of rules that began to fail, Deferred of tenants that took
 	// more than their share.
 	Failed, Deferred int
@@ -112,6 +112,7 @@ type Result struct {
 func (r *Result) add(o Result) {
 	r.Partitions, r.Stale, r.Scanned = r.Partitions+o.Partitions, r.Stale+o.Stale, r.Scanned+o.Scanned
 	r.Alerts, r.Notifications, r.Late = r.Alerts+o.Alerts, r.Notifications+o.Notifications, r.Late+o.Late
+	r.Suppressed += o.Suppressed
 	r.Failed, r.Deferred, r.Observed = r.Failed+o.Failed, r.Deferred+o.Deferred, r.Observed || o.Observed
 	r.Took, r.Lag, r.Backlog = max(r.Took, o.Took), max(r.Lag, o.Lag), r.Backlog+o.Backlog
 }
@@ -312,7 +313,7 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 	}
 	if result.Alerts > 0 || result.Failed > 0 || result.Deferred > 0 {
 		e.Logger.InfoContext(ctx, "pass done", slog.Int("partition", p.number), slog.Int("scanned", result.Scanned),
-			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications),
+			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications), slog.Int("suppressed", result.Suppressed),
 			slog.Int("failed", result.Failed), slog.Int("deferred", result.Deferred), slog.Duration("took", result.Took))
 	}
 	return result, err

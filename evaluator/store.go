@@ -147,7 +147,8 @@ type Batch struct {
 	ClockOffset time.Duration
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance
-	// Notifications are written for those instances that are new.
+	// Notifications are written for those instances that are new, those that a silence in
+	// force suppresses as settled.
 	Notifications []notify.Notification
 	// Changes are made to the alerts of window rules.
 	Changes []Change
@@ -171,6 +172,8 @@ type Committed struct {
 	Revision int64
 	// Inserted holds the alerts that are new, Changed those that took a step.
 	Inserted, Changed []uuid.UUID
-	// Notifications counts what was written, by webhook.
+	// Notifications counts what was written to be sent, by webhook; Suppressed counts what
+	// was written that silences suppress.
 	Notifications map[uuid.UUID]int
+	Suppressed    int
 }

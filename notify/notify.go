@@ -56,6 +56,12 @@
 // each, of a message that is refused or exhausted, of a breaker that has been open for ten
 // minutes, and of a webhook that was switched off.
 //
+// # Silences
+//
+// A message that a silence suppresses is settled as SUPPRESSED in the transaction that writes
+// it, and names the silence. It is never in the outbox, and nothing waits for it. A person may
+// send it all the same.
+//
 // # Storms
 //
 // When more messages wait un-attempted for a webhook than its bound, the next look gathers
@@ -94,7 +100,7 @@ import (
 // Status is how far a notification has come.
 type Status string
 
-// The statuses. Delivered, Failed, Exhausted and Discarded are terminal.
+// The statuses. Delivered, Failed, Exhausted, Discarded and Suppressed are terminal.
 const (
 	// Pending waits, or is attempted for the first time.
 	Pending Status = "PENDING"
@@ -108,6 +114,8 @@ const (
 	Exhausted Status = "EXHAUSTED"
 	// Discarded was given up by a person.
 	Discarded Status = "DISCARDED"
+	// Suppressed was never to be sent, because a silence was in force when it was written.
+	Suppressed Status = "SUPPRESSED"
 )
 
 // Reason says why a message is sent.

@@ -60,20 +60,29 @@ func NewValidator() *Validator {
 // Definition returns an invalid-input fault with one entry for each field of d
 // that cannot be accepted, or nil.
 func (v *Validator) Definition(d *Definition) error {
-	err := v.validate.Struct(d)
+	fields, err := v.Faults(d)
+	if err != nil {
+		return fmt.Errorf("validate rule: %w", err)
+	}
+	return fault.InvalidFields("the rule", fields)
+}
+
+// Faults returns what breaks the tags of a struct that is written in the words of rules.
+func (v *Validator) Faults(of any) ([]fault.Field, error) {
+	err := v.validate.Struct(of)
 	if err == nil {
-		return nil
+		return nil, nil
 	}
 	broken, ok := errors.AsType[validator.ValidationErrors](err)
 	if !ok {
-		return fmt.Errorf("validate rule: %w", err)
+		return nil, err
 	}
 	fields := make([]fault.Field, len(broken))
 	for i, b := range broken {
 		_, path, _ := strings.Cut(b.Namespace(), ".")
 		fields[i] = fault.Field{Field: path, Code: code(b), Message: message(b)}
 	}
-	return fault.InvalidFields("the rule", fields)
+	return fields, nil
 }
 
 // crossFields holds what depends on the fire mode.

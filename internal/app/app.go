@@ -275,7 +275,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return err
 	}
 	inbox := db.Inbox()
-	inbox.Notified = a.dispatchers.notified
+	inbox.Notified, inbox.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: inbox, Bulk: inbox, Reading: inbox, Folder: inbox, Issues: inbox, Activity: inbox,

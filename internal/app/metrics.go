@@ -36,6 +36,8 @@ type metrics struct {
 	unknown  prometheus.Counter
 	swept    *prometheus.CounterVec
 	unswept  prometheus.Counter
+	// suppressed counts messages that silences suppress.
+	suppressed prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -81,12 +83,15 @@ func newMetrics() *metrics {
 		unswept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
+		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_notifications_suppressed_total", Help: "Messages that this replica recorded and a silence suppressed.",
+		}),
 	}
 	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -115,6 +120,7 @@ func (m *metrics) Passed(partition int, r evaluator.Result) {
 	m.raised.WithLabelValues(strconv.FormatBool(false)).Add(float64(r.Alerts - r.Late))
 	m.fenced.Add(float64(r.Stale))
 	m.deferred.Add(float64(r.Deferred))
+	m.Suppressed(r.Suppressed)
 }
 
 // GaveUp forgets a partition that this replica does not hold any more.
@@ -137,6 +143,9 @@ func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.Str
 
 // WakeUp counts what happened to a wake-up.
 func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
+
+// Suppressed counts messages that a silence suppressed.
+func (m *metrics) Suppressed(messages int) { m.suppressed.Add(float64(messages)) }
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }

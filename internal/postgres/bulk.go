@@ -66,9 +66,9 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	}
 	c.args["from"], c.args["to"], c.args["actor"] = from, to, deed.Actor
 	var done pgq.AlertAction
-	var notified map[uuid.UUID]int
+	var notified written
 	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
-		notified = nil
+		notified = written{}
 		q := s.db.queries.WithTx(tx)
 		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
 			TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action), Selection: selection,
@@ -192,9 +192,9 @@ func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkD
 // Undo puts back what an action changed and nothing has changed since.
 func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCounts, error) {
 	var done api.UndoCounts
-	var notified map[uuid.UUID]int
+	var notified written
 	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
-		notified = nil
+		notified = written{}
 		q := s.db.queries.WithTx(tx)
 		row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: u.ActionID})
 		if err != nil {

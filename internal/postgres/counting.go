@@ -40,18 +40,18 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 // applyChanges makes steps of window alerts, in one statement for each kind of step. A
 // step whose alert no longer stands where it leads from is left out, with its
 // notifications.
-func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notifications map[uuid.UUID]int, err error) {
+func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notified written, err error) {
 	var steps stepRows
 	for i := range changes {
 		if err := steps.add(&changes[i]); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, notified, err
 		}
 	}
 	if inserted, changed, err = steps.apply(ctx, q); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, notified, err
 	}
-	notifications, err = notifySteps(ctx, q, changes, slices.Concat(inserted, changed))
-	return inserted, changed, notifications, err
+	notified, err = notifySteps(ctx, q, changes, slices.Concat(inserted, changed))
+	return inserted, changed, notified, err
 }
 
 // stepRows is steps as they are stored.
@@ -135,10 +135,9 @@ func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed
 	return inserted, changed, nil
 }
 
-// notifySteps writes the notifications of the steps that were made, and returns how many
-// there are for each webhook. That an alert resolved, webhooks hear because the rule says so
+// notifySteps writes the notifications of the steps that were made. That an alert resolved, webhooks hear because the rule says so
 // or because they chose to.
-func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (map[uuid.UUID]int, error) {
+func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (written, error) {
 	stepped := setOf(made)
 	var list []following
 	var tenants []string
@@ -157,7 +156,7 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 	}
 	chosen, err := events(ctx, q, notify.ReasonResolved, slices.Compact(slices.Sorted(slices.Values(tenants))), cleared)
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
 	for _, c := range chosen {
 		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == c.alert && f.webhook == c.webhook && f.reason == c.reason }) {

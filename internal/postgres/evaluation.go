@@ -97,23 +97,30 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 	if done.Revision, err = advance(ctx, q, batch); err != nil {
 		return done, err
 	}
-	if done.Inserted, err = insertAlerts(ctx, q, rows); err != nil {
+	var silences bool
+	if done.Inserted, silences, err = insertAlerts(ctx, q, rows); err != nil {
 		return done, err
 	}
 	fired := pick(batch.Notifications, aboutAny(batch.Notifications, done.Inserted))
+	if silences && len(fired) > 0 {
+		if fired, done.Suppressed, err = suppress(ctx, q, batch.Instances, fired); err != nil {
+			return done, err
+		}
+	}
 	if done.Notifications, err = insertNotifications(ctx, q, fired); err != nil {
 		return done, err
 	}
-	inserted, changed, notified, err := applyChanges(ctx, q, batch.Changes)
+	inserted, changed, stepped, err := applyChanges(ctx, q, batch.Changes)
 	if err != nil {
 		return done, err
 	}
 	done.Inserted, done.Changed = append(done.Inserted, inserted...), changed
-	addUp(done.Notifications, notified)
+	addUp(done.Notifications, stepped.due)
+	done.Suppressed += stepped.suppressed
 	if err := writeBackfills(ctx, q, batch); err != nil {
 		return done, err
 	}
-	notified, err = writeHealth(ctx, q, batch, failed)
+	notified, err := writeHealth(ctx, q, batch, failed)
 	if err != nil {
 		return done, err
 	}
@@ -141,21 +148,22 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 }
 
 // insertAlerts inserts the alerts that are new, but for those before the watermarks of
-// retention, and returns their ids.
-func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) ([]uuid.UUID, error) {
+// retention, and returns their ids. It also tells whether any silence may be in force.
+func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, silences bool, err error) {
 	if len(rows.rows.RuleIds) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	ids := slices.Collect(maps.Keys(setOf(rows.rows.RuleIds)))
 	swept, err := q.RulesSweptBefore(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read watermarks of retention: %w", err)
+		return nil, false, fmt.Errorf("read watermarks of retention: %w", err)
 	}
 	watermarks := make(map[uuid.UUID]int64, len(swept))
 	for _, row := range swept {
-		watermarks[row.RuleID] = row.SweptBeforeNs
+		watermarks[row.RuleID], silences = row.SweptBeforeNs, row.Silences
 	}
-	return rows.insert(ctx, q, watermarks)
+	inserted, err = rows.insert(ctx, q, watermarks)
+	return inserted, silences, err
 }
 
 // setOf returns a set of ids.

@@ -243,7 +243,8 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 		}
 	}
 	if reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered {
-		return writeFollowing(ctx, q, "", behind)
+		done, err := writeFollowing(ctx, q, "", behind)
+		return done.due, err
 	}
 	return insertNotifications(ctx, q, list)
 }

@@ -23,11 +23,16 @@ type Inbox struct {
 	// Notified, if any, is called after an action that has written messages, with how many
 	// there are for each webhook.
 	Notified func(ctx context.Context, byWebhook map[uuid.UUID]int)
+	// Suppressed, if any, is called with how many messages silences have suppressed.
+	Suppressed func(messages int)
 }
 
-func (s *Inbox) notified(ctx context.Context, byWebhook map[uuid.UUID]int) {
-	if s.Notified != nil && len(byWebhook) > 0 {
-		s.Notified(ctx, byWebhook)
+func (s *Inbox) notified(ctx context.Context, w written) {
+	if s.Notified != nil && len(w.due) > 0 {
+		s.Notified(ctx, w.due)
+	}
+	if s.Suppressed != nil && w.suppressed > 0 {
+		s.Suppressed(w.suppressed)
 	}
 }
 
@@ -207,7 +212,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 // first is kept as who did it.
 func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
 	var alert alerts.Instance
-	var notified map[uuid.UUID]int
+	var notified written
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
 		if err != nil {

@@ -50,40 +50,67 @@ func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants [
 	return list, nil
 }
 
-// writeFollowing writes messages, each behind the open ones of its alert and webhook, and
-// returns how many, by webhook. The transaction holds the alerts. Actor is who changed
-// them; empty is Tocsin.
-func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []following) (map[uuid.UUID]int, error) {
-	written := map[uuid.UUID]int{}
+// written is how many messages a transaction wrote: those to be sent, by webhook, and those
+// that silences suppress.
+type written struct {
+	due        map[uuid.UUID]int
+	suppressed int
+}
+
+// add adds what else was written.
+func (w *written) add(more written) {
+	addUp(w.due, more.due)
+	w.suppressed += more.suppressed
+}
+
+// writeFollowing writes messages, each behind the open ones of its alert and webhook. The
+// transaction holds the alerts. Actor is who changed them; empty is Tocsin.
+func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []following) (written, error) {
+	done := written{due: map[uuid.UUID]int{}}
 	if len(list) == 0 {
-		return written, nil
+		return done, nil
 	}
 	p := pgq.NotificationFollowParams{Actor: actor}
+	webhooks := map[uuid.UUID]bool{}
 	for _, f := range list {
 		p.AlertIds, p.WebhookIds = append(p.AlertIds, f.alert), append(p.WebhookIds, f.webhook)
 		p.Reasons, p.Events = append(p.Reasons, string(f.reason)), append(p.Events, f.event)
-		written[f.webhook]++
+		webhooks[f.webhook] = true
 	}
-	p.HeldIds = slices.Collect(maps.Keys(written))
+	silenced, err := silencedAlerts(ctx, q, p.AlertIds)
+	if err != nil {
+		return written{}, err
+	}
+	for _, f := range list {
+		p.SilenceIds = append(p.SilenceIds, silenced[f.alert])
+	}
+	p.HeldIds = slices.Collect(maps.Keys(webhooks))
 	if err := q.FollowedLock(ctx, pgq.FollowedLockParams{AlertIds: p.AlertIds, WebhookIds: p.WebhookIds}); err != nil {
-		return nil, fmt.Errorf("lock open messages: %w", err)
+		return written{}, fmt.Errorf("lock open messages: %w", err)
 	}
 	rows, err := q.NotificationFollow(ctx, p)
 	if err == nil && len(rows) != len(list) {
 		err = errNoWebhook
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write notifications: %w", err)
+		return written{}, fmt.Errorf("write notifications: %w", err)
 	}
-	return written, nil
+	for _, row := range rows {
+		if row.Suppressed {
+			done.suppressed++
+		} else {
+			done.due[row.WebhookID]++
+		}
+	}
+	return done, nil
 }
 
 // notifyEvent notifies the webhooks that chose an event of a tenant's alerts, which the
 // transaction holds.
-func notifyEvent(ctx context.Context, q *pgq.Queries, of changed) (map[uuid.UUID]int, error) {
+func notifyEvent(ctx context.Context, q *pgq.Queries, of changed) (written, error) {
 	list, err := events(ctx, q, of.reason, []string{of.tenant}, of.alerts)
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
 	return writeFollowing(ctx, q, of.actor, list)
 }

@@ -35,7 +35,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		}
 		order := retries{
 			ids: []uuid.UUID{id}, webhooks: []uuid.UUID{target.WebhookID}, actor: actor, alone: true,
-			statuses: []notify.Status{notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded},
+			statuses: []notify.Status{notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed},
 		}
 		done, err := order.apply(ctx, q)
 		if err != nil || done > 0 {

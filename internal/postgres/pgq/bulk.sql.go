@@ -152,7 +152,7 @@ const alertAnnotations = `-- name: AlertAnnotations :many
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= $1::timestamptz))::boolean as unread,
        exists (select from unnest($2::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))::boolean as mine,
-       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed,
+       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
 from alert a
 join rule r using (rule_id)
@@ -162,6 +162,7 @@ cross join lateral (
            count(*) filter (where s.status = 'DELIVERED') as delivered,
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
+           count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
            min(s.next_attempt_at) as next_attempt_at
     from notification_status s where s.alert_id = a.alert_id
 ) d
@@ -184,6 +185,7 @@ type AlertAnnotationsRow struct {
 	Delivered     int64
 	Retrying      int64
 	Failed        int64
+	Suppressed    int64
 	NextAttemptAt time.Time
 }
 
@@ -211,6 +213,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 			&i.Delivered,
 			&i.Retrying,
 			&i.Failed,
+			&i.Suppressed,
 			&i.NextAttemptAt,
 		); err != nil {
 			return nil, err

@@ -58,7 +58,7 @@ from (
     order by n.created_at desc, n.notification_id desc
     limit $4
 ) n join settlement s using (notification_id)
-where s.status in ('DELIVERED', 'DISCARDED')
+where s.status in ('DELIVERED', 'DISCARDED', 'SUPPRESSED')
   and (cardinality($5::uuid[]) = 0 or n.webhook_id = any($5::uuid[]))
 group by s.status
 `
@@ -76,7 +76,7 @@ type NotificationsEndedRow struct {
 	Messages int64
 }
 
-// Messages that were delivered or discarded, among the newest so many of the tenant.
+// Messages that were delivered, discarded or suppressed, among the newest so many of the tenant.
 func (q *Queries) NotificationsEnded(ctx context.Context, arg NotificationsEndedParams) ([]NotificationsEndedRow, error) {
 	rows, err := q.db.Query(ctx, notificationsEnded,
 		arg.TenantID,

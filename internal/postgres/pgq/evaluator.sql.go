@@ -714,7 +714,10 @@ func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, er
 }
 
 const rulesSweptBefore = `-- name: RulesSweptBefore :many
-select rule_id, swept_before_ns from rule_state
+select rule_id, swept_before_ns, (select exists (
+    select from silence i
+    where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences
+from rule_state
 where rule_id = any($1::uuid[])
 order by rule_id
 for key share
@@ -723,10 +726,12 @@ for key share
 type RulesSweptBeforeRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
+	Silences      bool
 }
 
 // The start times before which rules raise nothing any more, because retention may have
-// deleted their alerts of that time. None moves until the transaction ends.
+// deleted their alerts of that time. None moves until the transaction ends. Each row also
+// tells whether any silence has begun and is not over, which saves a look for those.
 func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
 	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
 	if err != nil {
@@ -736,7 +741,7 @@ func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]
 	items := []RulesSweptBeforeRow{}
 	for rows.Next() {
 		var i RulesSweptBeforeRow
-		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs); err != nil {
+		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs, &i.Silences); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -135,11 +135,18 @@ const notificationFollow = `-- name: NotificationFollow :many
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
+    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case
+               when i.reason not in ('FIRED', 'REMINDER') and not exists (
+                   select from notification e left join settlement s using (notification_id)
+                   where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.about is null and s.silence_id is null)
+               then (select s.silence_id from notification e join settlement s using (notification_id)
+                     where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.about is null
+                     order by e.created_at desc, e.notification_id desc limit 1)
+           end) as silence_id, a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest($2::uuid[]) as alert_id, unnest($3::uuid[]) as webhook_id,
-                 unnest($4::text[]) as reason, unnest($5::boolean[]) as event) i
+                 unnest($4::text[]) as reason, unnest($5::boolean[]) as event, unnest($6::uuid[]) as silence_id) i
     join alert a on a.alert_id = i.alert_id
     where (select count(*) from held) = cardinality($1::uuid[])
 ), open as materialized (
@@ -153,17 +160,26 @@ with held as materialized (
 ), last as (
     select distinct on (alert_id, webhook_id) alert_id, webhook_id, created_at, own, notification_id from open order by alert_id, webhook_id, created_at desc, own desc
 ), marked as (
-    update outbox o set followed = true where o.notification_id in (select last.notification_id from last) and not o.followed
+    update outbox o set followed = true
+    where o.notification_id in (select l.notification_id from last l join wanted t using (alert_id, webhook_id) where t.silence_id is null)
+      and not o.followed
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, t.alert_id, t.rule_id, t.webhook_id, t.reason,
-           t.generation, $6::text, clock_timestamp() from wanted t
+           t.generation, $7::text, clock_timestamp() from wanted t
+), suppressed as (
+    insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
+    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', clock_timestamp(), false, t.silence_id
+    from wanted t where t.silence_id is not null
+    returning notification_id
+), sent as (
+    insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
+    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
+           case when l.notification_id is null then now() end, case when l.notification_id is null then now() end, case when t.event then now() + w.event_age_seconds * interval '1 s' end
+    from wanted t join webhook w on w.webhook_id = t.webhook_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
+    where t.silence_id is null
 )
-insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
-select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
-       case when l.notification_id is null then now() end, case when l.notification_id is null then now() end, case when t.event then now() + w.event_age_seconds * interval '1 s' end
-from wanted t join webhook w on w.webhook_id = t.webhook_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
-returning webhook_id
+select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed from wanted
 `
 
 type NotificationFollowParams struct {
@@ -172,32 +188,42 @@ type NotificationFollowParams struct {
 	WebhookIds []uuid.UUID
 	Reasons    []string
 	Events     []bool
+	SilenceIds []uuid.UUID
 	Actor      string
+}
+
+type NotificationFollowRow struct {
+	WebhookID  uuid.UUID
+	Suppressed bool
 }
 
 // Writes notifications about alerts that the transaction holds, behind the open ones of the
 // same alert and webhook. The generation of a reminder is its number, that of another
-// reason how many there were. Nothing is written where a webhook is deleted.
-func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollowParams) ([]uuid.UUID, error) {
+// reason how many there were. Nothing is written where a webhook is deleted. What a silence
+// suppresses (no silence is the nil id) is settled at once. So is what follows when all
+// earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
+// of an alert is not told of its end.
+func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollowParams) ([]NotificationFollowRow, error) {
 	rows, err := q.db.Query(ctx, notificationFollow,
 		arg.HeldIds,
 		arg.AlertIds,
 		arg.WebhookIds,
 		arg.Reasons,
 		arg.Events,
+		arg.SilenceIds,
 		arg.Actor,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []NotificationFollowRow{}
 	for rows.Next() {
-		var webhook_id uuid.UUID
-		if err := rows.Scan(&webhook_id); err != nil {
+		var i NotificationFollowRow
+		if err := rows.Scan(&i.WebhookID, &i.Suppressed); err != nil {
 			return nil, err
 		}
-		items = append(items, webhook_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

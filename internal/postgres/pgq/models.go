@@ -239,6 +239,7 @@ type NotificationStatus struct {
 	SettledAt      *time.Time
 	DigestID       *uuid.UUID
 	DigestSize     *int32
+	SilenceID      *uuid.UUID
 }
 
 type Outbox struct {
@@ -430,6 +431,7 @@ type Settlement struct {
 	DurationUs     *int64
 	ResponseHead   []byte
 	DiscardedBy    *string
+	SilenceID      *uuid.UUID
 }
 
 type SignInFailure struct {
@@ -442,6 +444,24 @@ type SignInLink struct {
 	SecretHash []byte
 	AccountID  uuid.UUID
 	ExpiresAt  time.Time
+}
+
+type Silence struct {
+	SilenceID  uuid.UUID
+	TenantID   string
+	Name       string
+	Reason     string
+	Match      []byte
+	StartsAt   time.Time
+	EndsAt     *time.Time
+	Recurrence []byte
+	Version    int64
+	CreatedAt  time.Time
+	CreatedBy  string
+	UpdatedAt  time.Time
+	UpdatedBy  string
+	EndedAt    *time.Time
+	EndedBy    string
 }
 
 type SlackMessage struct {

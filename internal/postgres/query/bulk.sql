@@ -83,7 +83,7 @@ where x.tenant_id = @tenant_id and x.actor = @actor and a.alert_id = x.alert_id 
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= @read_up_to::timestamptz))::boolean as unread,
        exists (select from unnest(@mine::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))::boolean as mine,
-       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed,
+       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
 from alert a
 join rule r using (rule_id)
@@ -93,6 +93,7 @@ cross join lateral (
            count(*) filter (where s.status = 'DELIVERED') as delivered,
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
+           count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
            min(s.next_attempt_at) as next_attempt_at
     from notification_status s where s.alert_id = a.alert_id
 ) d

@@ -37,7 +37,7 @@ where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
 group by s.status;
 
 -- name: NotificationsEnded :many
--- Messages that were delivered or discarded, among the newest so many of the tenant.
+-- Messages that were delivered, discarded or suppressed, among the newest so many of the tenant.
 select s.status, count(*) as messages
 from (
     select n.notification_id, n.webhook_id from notification n
@@ -47,7 +47,7 @@ from (
     order by n.created_at desc, n.notification_id desc
     limit @walked
 ) n join settlement s using (notification_id)
-where s.status in ('DELIVERED', 'DISCARDED')
+where s.status in ('DELIVERED', 'DISCARDED', 'SUPPRESSED')
   and (cardinality(@webhook_ids::uuid[]) = 0 or n.webhook_id = any(@webhook_ids::uuid[]))
 group by s.status;
 

@@ -1,0 +1,151 @@
+// Package match says which alerts something is about: a silence, or a route. A [Match] is written
+// in the words of rules. Its scope and filter are those of [rules.Definition], and labels are
+// compared like attributes.
+//
+// What cannot be decided does not match. An alert of a window rule stands for many exchanges,
+// of which it names one: a condition on its application, say, is met where the rule counts by
+// application, or where its scope names applications without wildcards, all of which meet it.
+// A condition on anything else of an exchange (its error message, its duration, its attributes)
+// is never met by such an alert.
+package match
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Match says which alerts something is about. Its parts are combined by AND; an empty part is
+// no restriction.
+type Match struct {
+	// Rules are those that raised the alert.
+	Rules []uuid.UUID `json:"rules,omitempty" validate:"max=100,unique"`
+	// Labels are conditions on those of the rule, as it says them at present.
+	Labels     []rules.AttributeMatch `json:"labels,omitempty" validate:"max=20,dive"`
+	Severities []rules.Severity       `json:"severities,omitempty" validate:"max=3,unique,dive,oneof=CRITICAL WARNING INFO"`
+	// Scope and Filter are about the exchange as the alert shows it. Without statuses a
+	// filter takes every status.
+	Scope  rules.Scope  `json:"scope,omitzero"`
+	Filter rules.Filter `json:"filter,omitzero"`
+}
+
+// Empty reports whether m has no condition: it would match every alert.
+func (m *Match) Empty() bool {
+	f := rules.FieldsOf(&m.Scope, &m.Filter)
+	return len(m.Rules)+len(m.Labels)+len(m.Severities)+len(m.Filter.Statuses) == 0 && f == rules.Fields{}
+}
+
+// Subject is an alert, and what the rule that raised it says.
+type Subject struct {
+	RuleID   uuid.UUID
+	Severity rules.Severity
+	Labels   map[string]string
+	// Exchange is what the alert is about; of a window rule it is not looked at.
+	Exchange *rules.Exchange
+	// Count is set of the alert of a window rule; Scope and ErrorTypes are then what the
+	// rule counts.
+	Count      *alerts.Count
+	Scope      rules.Scope
+	ErrorTypes []string
+}
+
+// Matcher decides whether alerts match. It is safe for concurrent use.
+type Matcher struct {
+	match    Match
+	fields   rules.Fields
+	labels   *rules.Matcher
+	exchange *rules.Matcher
+}
+
+// Compile prepares a match. Its error names the part that cannot be used.
+func Compile(m Match) (*Matcher, error) {
+	all := []rules.Status{rules.Completed, rules.Failed}
+	labels, err := rules.Compile(rules.Scope{}, rules.Filter{Statuses: all, Attributes: m.Labels})
+	if err != nil {
+		return nil, fmt.Errorf("%s", strings.Replace(err.Error(), "filter.attributes", "labels", 1))
+	}
+	filter := m.Filter
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = all
+	}
+	exchange, err := rules.Compile(m.Scope, filter)
+	if err != nil {
+		return nil, err
+	}
+	return &Matcher{match: m, fields: rules.FieldsOf(&m.Scope, &m.Filter), labels: labels, exchange: exchange}, nil
+}
+
+// Matches reports whether an alert matches. One that cannot be decided does not.
+func (m *Matcher) Matches(s *Subject) bool {
+	if len(m.match.Rules) > 0 && !slices.Contains(m.match.Rules, s.RuleID) {
+		return false
+	}
+	if len(m.match.Severities) > 0 && !slices.Contains(m.match.Severities, s.Severity) {
+		return false
+	}
+	if !m.labels.Match(&rules.Exchange{Status: rules.Failed, Attributes: s.Labels}) {
+		return false
+	}
+	if s.Count != nil {
+		return m.matchesAll(s)
+	}
+	return s.Exchange != nil && m.exchange.Match(s.Exchange)
+}
+
+// matchesAll reports whether all exchanges that the alert of a window rule can stand for
+// match. Conditions are on one field each, so that one field is varied at a time.
+func (m *Matcher) matchesAll(s *Subject) bool {
+	if m.fields.Others || len(m.match.Filter.Statuses) > 0 {
+		return false
+	}
+	base := rules.Exchange{Status: rules.Failed}
+	type field struct {
+		values []string
+		of     *string
+	}
+	var fields []field
+	for _, f := range []struct {
+		asked   bool
+		groupBy rules.GroupBy
+		counted []string
+		wild    bool
+		of      *string
+	}{
+		{m.fields.Environment, rules.GroupByEnvironment, s.Scope.Environments, true, &base.Environment},
+		{m.fields.Application, rules.GroupByApplication, s.Scope.Applications, true, &base.Application},
+		{m.fields.Route, rules.GroupByRoute, s.Scope.Routes, true, &base.Route},
+		{m.fields.ErrorType, rules.GroupByErrorType, s.ErrorTypes, false, &base.ErrorType},
+	} {
+		if !f.asked {
+			continue
+		}
+		values := f.counted
+		if s.Count.GroupBy == f.groupBy {
+			values = []string{s.Count.Group}
+		} else if f.wild && slices.ContainsFunc(values, func(name string) bool { return strings.Contains(name, "*") }) {
+			return false
+		}
+		if len(values) == 0 {
+			return false
+		}
+		*f.of = values[0]
+		fields = append(fields, field{values, f.of})
+	}
+	if !m.exchange.Match(&base) {
+		return false
+	}
+	for _, f := range fields {
+		for _, value := range f.values[1:] {
+			if *f.of = value; !m.exchange.Match(&base) {
+				return false
+			}
+		}
+		*f.of = f.values[0]
+	}
+	return true
+}

@@ -1,0 +1,88 @@
+package silences
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// Weekday names a day of the week.
+type Weekday string
+
+// Weekdays returns every weekday, Sunday first.
+func Weekdays() []Weekday {
+	return []Weekday{"SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"}
+}
+
+// MaxWindowMinutes is how long a window of a recurrence may be: a week.
+const MaxWindowMinutes = 7 * 24 * 60
+
+// Recurrence says when a silence is in force again and again. A window begins at a time of day
+// of some weekdays, by the clocks of a time zone, and lasts for as long as it says, whatever
+// clocks do meanwhile: eight hours from 22:00 end at 06:00, at 05:00 in the night in which
+// clocks go back, and at 07:00 in the one in which they go forward. Where a time of day is
+// skipped, the window begins as much later as clocks are moved; where it comes twice, the first
+// time.
+type Recurrence struct {
+	TimeZone string    `json:"timeZone" validate:"required,max=100,text"`
+	Weekdays []Weekday `json:"weekdays" validate:"min=1,max=7,unique,dive,oneof=MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY"`
+	// From is the time of day, "15:04".
+	From            string `json:"from" validate:"required,max=5,text"`
+	DurationMinutes int    `json:"durationMinutes" validate:"min=1,max=10080"`
+}
+
+// zone returns the time zone. Local is refused: it depends on the machine.
+func (r *Recurrence) zone() (*time.Location, error) {
+	if r.TimeZone == "Local" || r.TimeZone == "" {
+		return nil, errors.New("want a time zone such as Europe/Berlin")
+	}
+	return time.LoadLocation(r.TimeZone)
+}
+
+func (r *Recurrence) timeOfDay() (hour, minute int, ok bool) {
+	t, err := time.Parse("15:04", r.From)
+	return t.Hour(), t.Minute(), err == nil && len(r.From) == len("15:04")
+}
+
+// window returns the window that an instant lies in or, where it lies in none, the next one.
+// Windows that follow each other without a pause are one, as far as two weeks reach.
+func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {
+	hour, minute, _ := r.timeOfDay()
+	length := time.Duration(r.DurationMinutes) * time.Minute
+	names := Weekdays()
+	local := at.In(zone)
+	const back, ahead = 8, 15
+	for day := -back; day <= ahead; day++ {
+		date := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, time.UTC)
+		if !slices.Contains(r.Weekdays, names[date.Weekday()]) {
+			continue
+		}
+		begins := clock(date.Add(time.Duration(hour)*time.Hour+time.Duration(minute)*time.Minute), zone)
+		ends := begins.Add(length)
+		switch {
+		case !ends.After(at):
+		case until.IsZero():
+			from, until = begins, ends
+		case !begins.After(until):
+			until = ends
+		}
+	}
+	return from, until
+}
+
+// clock returns the instant at which the clocks of a zone show what the instant shows in UTC.
+func clock(shows time.Time, zone *time.Location) time.Time {
+	const day = 24 * time.Hour
+	offset := func(at time.Time) time.Duration {
+		_, seconds := at.In(zone).Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	before, after := offset(shows.Add(-day)), offset(shows.Add(day))
+	if first := shows.Add(-before); offset(first) == before {
+		return first
+	}
+	if second := shows.Add(-after); offset(second) == after {
+		return second
+	}
+	return shows.Add(-before) // skipped: as much later as clocks are moved
+}

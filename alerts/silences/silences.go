@@ -1,0 +1,212 @@
+// Package silences holds what suppresses messages: silences, and maintenance windows, which are
+// silences that recur.
+//
+// A silence suppresses messages, never alerts. Whoever writes a message decides, in the same
+// transaction and by Postgres's clock, whether a silence in force matches its alert, and writes
+// the message as SUPPRESSED with the silence's id. A message that is written stays what it is: a
+// silence that begins later suppresses nothing that waits, and one that ends brings nothing
+// back. A silence that cannot be read or evaluated suppresses nothing, and neither does any
+// where an alert is about Tocsin itself.
+package silences
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts/match"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// Definition is everything about a silence that a person writes. The JSON names are those of
+// the API; validation reports fields by them.
+type Definition struct {
+	Name   string      `json:"name" validate:"required,max=200,text"`
+	Reason string      `json:"reason" validate:"max=2000,text"`
+	Match  match.Match `json:"match"`
+	// StartsAt is inclusive, EndsAt exclusive. Only a silence that recurs may have no end.
+	StartsAt   time.Time   `json:"startsAt"`
+	EndsAt     *time.Time  `json:"endsAt,omitempty"`
+	Recurrence *Recurrence `json:"recurrence,omitempty"`
+}
+
+// MaxLength is how long a silence lasts at most that does not recur.
+const MaxLength = 366 * 24 * time.Hour
+
+// Check returns an invalid-input fault with one entry for each field that cannot be accepted,
+// or nil.
+func (d *Definition) Check(v *rules.Validator) error {
+	fields, err := v.Faults(d)
+	if err != nil {
+		return fmt.Errorf("validate silence: %w", err)
+	}
+	add := func(field, code, message string) {
+		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
+	}
+	if d.Match.Empty() {
+		add("match", "required", "Name at least one condition; all three severities are everything")
+	}
+	switch {
+	case d.EndsAt == nil && d.Recurrence == nil:
+		add("endsAt", "required", "Must not be empty; only a silence that recurs may have no end")
+	case d.EndsAt != nil && !d.EndsAt.After(d.StartsAt):
+		add("endsAt", "out_of_range", "Must be after the start")
+	case d.EndsAt != nil && d.Recurrence == nil && d.EndsAt.Sub(d.StartsAt) > MaxLength:
+		add("endsAt", "out_of_range", "Must be at most 366 days after the start")
+	}
+	if d.Recurrence != nil {
+		if _, err := d.Recurrence.zone(); err != nil {
+			add("recurrence.timeZone", "unknown_value", "Must be a time zone such as Europe/Berlin")
+		}
+		if _, _, ok := d.Recurrence.timeOfDay(); !ok {
+			add("recurrence.from", "time", "Must be a time of day such as 22:00")
+		}
+	}
+	return fault.InvalidFields("the silence", fields)
+}
+
+// Silence is a stored definition.
+type Silence struct {
+	Definition
+
+	ID       uuid.UUID
+	TenantID string
+	// Version counts the edits, from 1.
+	Version              int64
+	CreatedAt, UpdatedAt time.Time
+	CreatedBy, UpdatedBy string
+	// EndedAt is when a person ended it early; nil where nobody has.
+	EndedAt *time.Time
+	EndedBy string
+	// Problem says why the stored silence cannot be used: it suppresses nothing. It is
+	// empty of any other one.
+	Problem string
+}
+
+// State says how a silence stands to the present.
+type State string
+
+// The states. A silence that recurs is Upcoming between two of its windows.
+const (
+	Active   State = "ACTIVE"
+	Upcoming State = "UPCOMING"
+	Past     State = "PAST"
+)
+
+// Standing is how a silence stands at an instant.
+type Standing struct {
+	State State
+	// From and Until are those of the window in force or of the next one, zero of a silence
+	// that is past.
+	From, Until time.Time
+}
+
+// Compiled is a silence that is ready to decide. It is safe for concurrent use.
+type Compiled struct {
+	*Silence
+
+	matcher *match.Matcher
+	zone    *time.Location
+}
+
+// Compile prepares a silence. Its error says what of it cannot be used.
+func Compile(s *Silence) (*Compiled, error) {
+	if s.Problem != "" {
+		return nil, fmt.Errorf("silence %s: %s", s.ID, s.Problem)
+	}
+	c := &Compiled{Silence: s, zone: time.UTC}
+	var err error
+	if c.matcher, err = match.Compile(s.Match); err != nil {
+		return nil, fmt.Errorf("silence %s: match: %w", s.ID, err)
+	}
+	if s.Match.Empty() || s.EndsAt == nil && s.Recurrence == nil {
+		return nil, fmt.Errorf("silence %s: it would suppress everything, or for ever", s.ID)
+	}
+	if r := s.Recurrence; r != nil {
+		if c.zone, err = r.zone(); err != nil {
+			return nil, fmt.Errorf("silence %s: recurrence: %w", s.ID, err)
+		}
+		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
+			return nil, fmt.Errorf("silence %s: the recurrence cannot be read", s.ID)
+		}
+	}
+	return c, nil
+}
+
+// end returns the instant from which on the silence is over; false where there is none.
+func (c *Compiled) end() (time.Time, bool) {
+	switch {
+	case c.EndedAt != nil && (c.EndsAt == nil || c.EndedAt.Before(*c.EndsAt)):
+		return *c.EndedAt, true
+	case c.EndsAt != nil:
+		return *c.EndsAt, true
+	}
+	return time.Time{}, false
+}
+
+// At returns how the silence stands at an instant.
+func (c *Compiled) At(at time.Time) Standing {
+	end, ends := c.end()
+	if ends && !at.Before(end) {
+		return Standing{State: Past}
+	}
+	within := c.StartsAt
+	if at.After(within) {
+		within = at
+	}
+	from, until := c.StartsAt, end
+	if c.Recurrence != nil {
+		from, until = c.Recurrence.window(within, c.zone)
+		if from.Before(c.StartsAt) {
+			from = c.StartsAt
+		}
+		if ends && until.After(end) {
+			until = end
+		}
+		if ends && !from.Before(end) {
+			return Standing{State: Past} // no window is left
+		}
+	}
+	if at.Before(from) {
+		return Standing{Upcoming, from, until}
+	}
+	return Standing{Active, from, until}
+}
+
+// Recurs reports whether an instant lies in a window of the recurrence, whatever start and end
+// the silence has.
+func (c *Compiled) Recurs(at time.Time) bool {
+	if c.Recurrence == nil {
+		return false
+	}
+	from, _ := c.Recurrence.window(at, c.zone)
+	return !from.After(at)
+}
+
+// Matches reports whether the silence is about an alert.
+func (c *Compiled) Matches(s *match.Subject) bool { return c.matcher.Matches(s) }
+
+// InForce returns those of some silences that are in force at an instant, in the order in which
+// they were made.
+func InForce(list []*Compiled, at time.Time) []*Compiled {
+	active := slices.DeleteFunc(slices.Clone(list), func(c *Compiled) bool { return c.At(at).State != Active })
+	slices.SortFunc(active, func(a, b *Compiled) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	return active
+}
+
+// Suppressing returns which of some silences in force suppresses messages about an alert: the
+// first that is about it; nil where none is.
+func Suppressing(inForce []*Compiled, s *match.Subject) *Compiled {
+	for _, c := range inForce {
+		if c.Matches(s) {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/silences"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// maxSilences is how many silences of a tenant may be not over at a time.
+const maxSilences = 500
+
+// Silences is the API's store of silences.
+type Silences struct{ db *DB }
+
+// Silences returns the API's store of silences.
+func (db *DB) Silences() *Silences { return &Silences{db} }
+
+// Open returns the silences that are not over by what they say themselves, the newest first.
+func (s *Silences) Open(ctx context.Context, tenant string) ([]api.SilenceRecord, error) {
+	rows, err := s.db.queries.SilencesOpen(ctx, pgq.SilencesOpenParams{TenantID: tenant, Most: maxSilences})
+	if err != nil {
+		return nil, fmt.Errorf("list silences: %w", err)
+	}
+	list := make([]api.SilenceRecord, len(rows))
+	for i := range rows {
+		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed)
+	}
+	return list, nil
+}
+
+// Past returns the others, the newest first, those that were made before one.
+func (s *Silences) Past(ctx context.Context, tenant string, before *uuid.UUID, limit int) ([]api.SilenceRecord, error) {
+	rows, err := s.db.queries.SilencesPast(ctx, pgq.SilencesPastParams{TenantID: tenant, BeforeID: before, Most: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("list silences: %w", err)
+	}
+	list := make([]api.SilenceRecord, len(rows))
+	for i := range rows {
+		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed)
+	}
+	return list, nil
+}
+
+// Get returns one silence.
+func (s *Silences) Get(ctx context.Context, tenant string, id uuid.UUID) (api.SilenceRecord, error) {
+	return getSilence(ctx, s.db.queries, tenant, id)
+}
+
+func getSilence(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (api.SilenceRecord, error) {
+	row, err := q.SilenceGet(ctx, pgq.SilenceGetParams{TenantID: tenant, SilenceID: id})
+	if err != nil {
+		return api.SilenceRecord{}, notFound(err, "silence")
+	}
+	return silenceRecord(&row.Silence, row.Now, row.Suppressed), nil
+}
+
+func silenceRecord(row *pgq.Silence, now time.Time, suppressed int64) api.SilenceRecord {
+	r := api.SilenceRecord{Silence: silenceOf(row), Suppressed: suppressed}
+	if c, err := silences.Compile(&r.Silence); err == nil {
+		r.Standing = c.At(now)
+		return r
+	} else if r.Problem == "" {
+		r.Problem = err.Error()
+	}
+	r.Standing.State = silences.Upcoming // it suppresses nothing
+	if r.EndedAt != nil || r.EndsAt != nil && !r.EndsAt.After(now) {
+		r.Standing.State = silences.Past
+	}
+	return r
+}
+
+// change runs f in a transaction in which no commit of the tenant's partition takes place.
+func (s *Silences) change(ctx context.Context, tenant string, f func(q *pgq.Queries) (uuid.UUID, error)) (api.SilenceRecord, error) {
+	var done api.SilenceRecord
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if err := q.PartitionsShare(ctx); err != nil {
+			return fmt.Errorf("keep partitions: %w", err)
+		}
+		hash := strconv.FormatUint(xxhash.Sum64String(tenant), 10)
+		if err := q.TenantAssign(ctx, pgq.TenantAssignParams{TenantID: tenant, Hash: hash}); err != nil {
+			return fmt.Errorf("assign tenant: %w", err)
+		}
+		if _, err := q.SilencesHold(ctx, tenant); err != nil {
+			return fmt.Errorf("hold partition: %w", err)
+		}
+		id, err := f(q)
+		if err != nil {
+			return err
+		}
+		done, err = getSilence(ctx, q, tenant, id)
+		return err
+	})
+	return done, err
+}
+
+// Create stores a valid silence. It begins now at the earliest.
+func (s *Silences) Create(ctx context.Context, tenant, actor string, d silences.Definition) (api.SilenceRecord, error) {
+	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
+		id := uuid.Must(uuid.NewV7())
+		if err := mayHold(ctx, q, tenant, id, d.Name); err != nil {
+			return id, err
+		}
+		matched, recurrence, err := silenceColumns(&d)
+		if err != nil {
+			return id, err
+		}
+		_, err = q.SilenceInsert(ctx, pgq.SilenceInsertParams{
+			SilenceID: id, TenantID: tenant, Name: d.Name, Reason: d.Reason, Match: matched, Recurrence: recurrence,
+			StartsAt: d.StartsAt, EndsAt: d.EndsAt, Actor: actor,
+		})
+		return id, overAlready(err)
+	})
+	if err != nil {
+		return done, fmt.Errorf("create silence: %w", err)
+	}
+	return done, nil
+}
+
+// mayHold refuses a silence whose name another one has that is not over, and one too many.
+func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, name string) error {
+	taken, err := q.SilenceNamed(ctx, pgq.SilenceNamedParams{TenantID: tenant, Name: name, Other: id})
+	if err != nil {
+		return fmt.Errorf("look name up: %w", err)
+	}
+	if taken {
+		return fault.New(fault.Conflict, "another silence that is not over is called %q; edit or end that one, or choose another name", name)
+	}
+	open, err := q.SilencesOpenCount(ctx, pgq.SilencesOpenCountParams{TenantID: tenant, Other: id})
+	if err != nil {
+		return fmt.Errorf("count silences: %w", err)
+	}
+	if open >= maxSilences {
+		return fault.New(fault.Conflict, "there are %d silences already that are not over; end one first", open)
+	}
+	return nil
+}
+
+// overAlready turns the refusal of an end before the start, which may be later than asked for,
+// into a fault.
+func overAlready(err error) error {
+	if isCheck(err, "silence_check") {
+		return fault.InvalidFields("the silence", []fault.Field{{Field: "endsAt", Code: "out_of_range", Message: "Must be after the start, and after the present"}})
+	}
+	return err
+}
+
+func silenceColumns(d *silences.Definition) (matched, recurrence []byte, err error) {
+	if matched, err = json.Marshal(d.Match); err != nil {
+		return nil, nil, fmt.Errorf("encode match: %w", err)
+	}
+	if d.Recurrence != nil {
+		if recurrence, err = json.Marshal(d.Recurrence); err != nil {
+			return nil, nil, fmt.Errorf("encode recurrence: %w", err)
+		}
+	}
+	return matched, recurrence, nil
+}
+
+// Update replaces the definition of a silence that is not over. One that has begun keeps its
+// beginning.
+func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.SilenceEdit) (api.SilenceRecord, error) {
+	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
+		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: edit.ID})
+		if err != nil {
+			return edit.ID, notFound(err, "silence")
+		}
+		was := &row.Silence
+		switch {
+		case was.Version != edit.Version:
+			return edit.ID, fault.New(fault.Stale, "the silence was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
+		case was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(row.Now):
+			return edit.ID, fault.New(fault.Conflict, "the silence is over; make a new one")
+		}
+		d := edit.Definition
+		if err := mayHold(ctx, q, tenant, edit.ID, d.Name); err != nil {
+			return edit.ID, err
+		}
+		matched, recurrence, err := silenceColumns(&d)
+		if err != nil {
+			return edit.ID, err
+		}
+		_, err = q.SilenceUpdate(ctx, pgq.SilenceUpdateParams{
+			SilenceID: edit.ID, Name: d.Name, Reason: d.Reason, Match: matched, Recurrence: recurrence, StartsAt: d.StartsAt, EndsAt: d.EndsAt, Actor: actor,
+		})
+		return edit.ID, overAlready(err)
+	})
+	if err != nil {
+		return done, fmt.Errorf("update silence: %w", err)
+	}
+	return done, nil
+}
+
+// End ends a silence early; of one that is over it changes nothing.
+func (s *Silences) End(ctx context.Context, tenant, actor string, id uuid.UUID) (api.SilenceRecord, error) {
+	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
+		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: id})
+		if err != nil {
+			return id, notFound(err, "silence")
+		}
+		if was := &row.Silence; was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(row.Now) {
+			return id, nil
+		}
+		_, err = q.SilenceEnd(ctx, pgq.SilenceEndParams{SilenceID: id, Actor: actor})
+		return id, err
+	})
+	if err != nil {
+		return done, fmt.Errorf("end silence: %w", err)
+	}
+	return done, nil
+}
+
+// mostPreviewed is how many alerts a preview looks at.
+const mostPreviewed = 10_000
+
+// Preview tells what a silence would have suppressed, had it been in force for the last 24
+// hours.
+func (s *Silences) Preview(ctx context.Context, tenant string, d silences.Definition) (api.SilencePreview, error) {
+	var p api.SilencePreview
+	c, err := silences.Compile(&silences.Silence{Definition: d})
+	if err != nil {
+		return p, fmt.Errorf("preview silence: %w", err)
+	}
+	rows, err := s.db.queries.SilencePreview(ctx, pgq.SilencePreviewParams{TenantID: tenant, Most: mostPreviewed + 1})
+	if err != nil {
+		return p, fmt.Errorf("preview silence: %w", err)
+	}
+	if p.Partial = len(rows) > mostPreviewed; p.Partial {
+		rows = rows[:mostPreviewed]
+	}
+	ruleIDs := map[uuid.UUID]bool{}
+	for i := range rows {
+		ruleIDs[rows[i].RuleID] = true
+	}
+	said, err := rulesSaying(ctx, s.db.queries, ruleIDs)
+	if err != nil {
+		return p, fmt.Errorf("preview silence: %w", err)
+	}
+	for i := range rows {
+		row := &rows[i]
+		p.Alerts++
+		p.Messages += row.Messages
+		of := match.Subject{RuleID: row.RuleID, Severity: rules.Severity(row.Severity)}
+		rule, known := said[row.RuleID]
+		if !known || !readSubject(row.Exchange, row.Count, &of) {
+			continue
+		}
+		if of.Labels, of.Scope, of.ErrorTypes = rule.Labels, rule.Scope, rule.ErrorTypes; !c.Matches(&of) {
+			continue
+		}
+		p.Matched++
+		p.MatchedMessages += row.Messages
+		if c.Recurrence == nil || c.Recurs(row.FiredAt) {
+			p.Suppressed++
+			p.SuppressedMessages += row.Messages
+		}
+		if len(p.Newest) < api.SilencePreviewNewest {
+			p.Newest = append(p.Newest, api.SilencePreviewed{
+				AlertID: row.AlertID, Title: row.Title, RuleName: row.RuleName, Severity: rules.Severity(row.Severity), State: alerts.State(row.State), FiredAt: row.FiredAt,
+			})
+		}
+	}
+	return p, nil
+}
