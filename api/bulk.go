@@ -201,7 +201,7 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 		d := note.Delivery
 		list[i].Unread, list[i].Mine = &note.Unread, &note.Mine
 		list[i].Delivery = &DeliverySummary{
-			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, NextAttemptAt: utc(d.NextAttemptAt),
+			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
 		}
 	}
 	return nil

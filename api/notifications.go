@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts/silences"
 	"tocsin/notify"
 )
 
@@ -100,6 +101,8 @@ type NotificationRecord struct {
 	WebhookName string
 	// AlertTitle is the title of the alert; empty for a digest.
 	AlertTitle string
+	// Silence is what suppressed it, nil for others.
+	Silence *silences.Silence
 	// History holds the attempts, oldest first, with those of the digest that tells
 	// the notification.
 	History []AttemptRecord
@@ -167,6 +170,7 @@ func (s *server) CountNotifications(ctx context.Context, req CountNotificationsR
 	return CountNotifications200JSONResponse{
 		Pending: counts[notify.Pending], Retrying: counts[notify.Retrying], Delivered: counts[notify.Delivered],
 		Failed: counts[notify.Failed], Exhausted: counts[notify.Exhausted], Discarded: counts[notify.Discarded],
+		Suppressed: counts[notify.Suppressed],
 	}, nil
 }
 
@@ -219,7 +223,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 	if q.Reasons, err = reasons("reason", p.Reason); err != nil {
 		return q, err
 	}
-	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded)
+	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed)
 	return q, err
 }
 
@@ -270,6 +274,9 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 		LastError:     optional(n.LastError),
 		DigestID:      n.DigestID,
 		DigestSize:    optional(n.DigestSize),
+	}
+	if by := n.Silence; by != nil {
+		answer.SuppressedBy = &SuppressedBy{ID: by.ID, Name: by.Name, Reason: by.Reason, CreatedBy: by.CreatedBy, EndsAt: utc(by.Over())}
 	}
 	if withHistory {
 		history := make([]Attempt, len(n.History))

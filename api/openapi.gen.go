@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/silences"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
@@ -411,6 +413,12 @@ type AlertGroupPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
+// AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+type AlertMatch = match.Match
+
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
 	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
@@ -629,7 +637,10 @@ type DeliverySummary struct {
 
 	// Retrying Attempted without success so far.
 	Retrying int `json:"retrying"`
-	Total    int `json:"total"`
+
+	// Suppressed Not to be sent because of a silence.
+	Suppressed int `json:"suppressed"`
+	Total      int `json:"total"`
 }
 
 // Dependency defines model for Dependency.
@@ -1002,8 +1013,12 @@ type Notification struct {
 
 	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
+	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
+	// because a silence was in force when it was written.
 	Status NotificationStatus `json:"status"`
+
+	// SuppressedBy The silence that suppressed a message.
+	SuppressedBy *SuppressedBy `json:"suppressedBy,omitempty"`
 
 	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
@@ -1015,12 +1030,13 @@ type Notification struct {
 
 // NotificationCounts defines model for NotificationCounts.
 type NotificationCounts struct {
-	Delivered int64 `json:"delivered"`
-	Discarded int64 `json:"discarded"`
-	Exhausted int64 `json:"exhausted"`
-	Failed    int64 `json:"failed"`
-	Pending   int64 `json:"pending"`
-	Retrying  int64 `json:"retrying"`
+	Delivered  int64 `json:"delivered"`
+	Discarded  int64 `json:"discarded"`
+	Exhausted  int64 `json:"exhausted"`
+	Failed     int64 `json:"failed"`
+	Pending    int64 `json:"pending"`
+	Retrying   int64 `json:"retrying"`
+	Suppressed int64 `json:"suppressed"`
 }
 
 // NotificationPage defines model for NotificationPage.
@@ -1048,7 +1064,8 @@ type NotificationRetry struct {
 
 // NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 // accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
+// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
+// because a silence was in force when it was written.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -1811,6 +1828,127 @@ type SignInProvider struct {
 	URL string `json:"url"`
 }
 
+// Silence defines model for Silence.
+type Silence struct {
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy"`
+
+	// EndedAt When a person ended it early.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	EndedBy *string    `json:"endedBy,omitempty"`
+
+	// EndsAt Absent of a silence that recurs without end.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+
+	// From When the present window began, or the next one will. Absent once it is over.
+	From *time.Time         `json:"from,omitempty"`
+	ID   openapi_types.UUID `json:"id"`
+
+	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	Match AlertMatch `json:"match"`
+	Name  string     `json:"name"`
+
+	// Problem Why it cannot be used: it suppresses nothing.
+	Problem *string `json:"problem,omitempty"`
+	Reason  string  `json:"reason"`
+
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+	// where it comes twice, the first time.
+	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+	StartsAt   time.Time          `json:"startsAt"`
+
+	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+	State SilenceState `json:"state"`
+
+	// Suppressed Messages that it has suppressed and that are still kept.
+	Suppressed int64 `json:"suppressed"`
+
+	// Until When that window ends.
+	Until     *time.Time `json:"until,omitempty"`
+	UpdatedAt time.Time  `json:"updatedAt"`
+	UpdatedBy string     `json:"updatedBy"`
+	Version   int64      `json:"version"`
+}
+
+// SilenceDefinition What a person writes of a silence.
+type SilenceDefinition = silences.Definition
+
+// SilencePage defines model for SilencePage.
+type SilencePage struct {
+	Items      []Silence `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// SilencePreviewAnswer defines model for SilencePreviewAnswer.
+type SilencePreviewAnswer struct {
+	// Alerts Alerts that fired in the last 24 hours.
+	Alerts int64 `json:"alerts"`
+
+	// Complete False where only the newest alerts were looked at.
+	Complete bool `json:"complete"`
+
+	// MatchedAlerts Of these, those that match.
+	MatchedAlerts   int64 `json:"matchedAlerts"`
+	MatchedMessages int64 `json:"matchedMessages"`
+
+	// Messages Messages that told of them.
+	Messages int64 `json:"messages"`
+
+	// Newest The newest alerts that match.
+	Newest []SilencedAlert `json:"newest"`
+
+	// SuppressedAlerts Of these, those that fired within a window of the recurrence; without one, all.
+	SuppressedAlerts   int64 `json:"suppressedAlerts"`
+	SuppressedMessages int64 `json:"suppressedMessages"`
+
+	// Windows Of a recurrence: the present window, if there is one, and the next ones.
+	Windows []SilenceWindow `json:"windows"`
+}
+
+// SilencePreviewRequest defines model for SilencePreviewRequest.
+type SilencePreviewRequest struct {
+	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	Match AlertMatch `json:"match"`
+
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+	// where it comes twice, the first time.
+	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+}
+
+// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+// where it comes twice, the first time.
+type SilenceRecurrence = silences.Recurrence
+
+// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+type SilenceState = silences.State
+
+// SilenceWindow defines model for SilenceWindow.
+type SilenceWindow struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// SilencedAlert defines model for SilencedAlert.
+type SilencedAlert struct {
+	FiredAt  time.Time          `json:"firedAt"`
+	ID       openapi_types.UUID `json:"id"`
+	RuleName string             `json:"ruleName"`
+	Severity Severity           `json:"severity"`
+
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	State AlertState `json:"state"`
+	Title string     `json:"title"`
+}
+
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
 	Channel     string `json:"channel"`
@@ -1871,6 +2009,17 @@ type Status struct {
 	Rules     *RuleStatus `json:"rules,omitempty"`
 	StartedAt time.Time   `json:"startedAt"`
 	Version   string      `json:"version"`
+}
+
+// SuppressedBy The silence that suppressed a message.
+type SuppressedBy struct {
+	CreatedBy string `json:"createdBy"`
+
+	// EndsAt When it ends, or has ended. Absent of one that recurs without end.
+	EndsAt *time.Time         `json:"endsAt,omitempty"`
+	ID     openapi_types.UUID `json:"id"`
+	Name   string             `json:"name"`
+	Reason string             `json:"reason"`
 }
 
 // SystemHistoryAnswer defines model for SystemHistoryAnswer.
@@ -2476,7 +2625,7 @@ type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
-	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	// ObjectKind What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`.
 	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
 	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
 
@@ -2648,6 +2797,24 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListSilencesParams defines parameters for ListSilences.
+type ListSilencesParams struct {
+	// Past List those that are over, in pages.
+	Past *bool `form:"past,omitempty" json:"past,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateSilenceParams defines parameters for UpdateSilence.
+type UpdateSilenceParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -2734,6 +2901,15 @@ type RedeemLinkJSONRequestBody = LinkSecret
 
 // SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
 type SetUpJSONRequestBody = SetUp
+
+// CreateSilenceJSONRequestBody defines body for CreateSilence for application/json ContentType.
+type CreateSilenceJSONRequestBody = SilenceDefinition
+
+// PreviewSilenceJSONRequestBody defines body for PreviewSilence for application/json ContentType.
+type PreviewSilenceJSONRequestBody = SilencePreviewRequest
+
+// UpdateSilenceJSONRequestBody defines body for UpdateSilence for application/json ContentType.
+type UpdateSilenceJSONRequestBody = SilenceDefinition
 
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
@@ -2923,6 +3099,24 @@ type ServerInterface interface {
 	// SetUp Make the first administrator
 	// (POST /setup)
 	SetUp(ctx echo.Context) error
+	// ListSilences List silences, newest first
+	// (GET /silences)
+	ListSilences(ctx echo.Context, params ListSilencesParams) error
+	// CreateSilence Create a silence
+	// (POST /silences)
+	CreateSilence(ctx echo.Context) error
+	// PreviewSilence Tell what a silence would have suppressed
+	// (POST /silences/preview)
+	PreviewSilence(ctx echo.Context) error
+	// GetSilence Read a silence
+	// (GET /silences/{id})
+	GetSilence(ctx echo.Context, id ID) error
+	// UpdateSilence Edit a silence
+	// (PUT /silences/{id})
+	UpdateSilence(ctx echo.Context, id ID, params UpdateSilenceParams) error
+	// EndSilence End a silence early
+	// (POST /silences/{id}/end)
+	EndSilence(ctx echo.Context, id ID) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
@@ -4310,6 +4504,124 @@ func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
 	return err
 }
 
+// ListSilences converts echo context to params.
+func (w *ServerInterfaceWrapper) ListSilences(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSilencesParams
+	// ------------- Optional query parameter "past" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "past", ctx.QueryParams(), &params.Past, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter past: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListSilences(ctx, params)
+	return err
+}
+
+// CreateSilence converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSilence(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSilence(ctx)
+	return err
+}
+
+// PreviewSilence converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewSilence(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewSilence(ctx)
+	return err
+}
+
+// GetSilence converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSilence(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSilence(ctx, id)
+	return err
+}
+
+// UpdateSilence converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateSilence(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateSilenceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateSilence(ctx, id, params)
+	return err
+}
+
+// EndSilence converts echo context to params.
+func (w *ServerInterfaceWrapper) EndSilence(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EndSilence(ctx, id)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
@@ -4809,6 +5121,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/usual-duration", wrapper.GetUsualDuration, options.OperationMiddlewares["getUsualDuration"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
+	router.GET(options.BaseURL+"/silences", wrapper.ListSilences, options.OperationMiddlewares["listSilences"]...)
+	router.POST(options.BaseURL+"/silences", wrapper.CreateSilence, options.OperationMiddlewares["createSilence"]...)
+	router.POST(options.BaseURL+"/silences/preview", wrapper.PreviewSilence, options.OperationMiddlewares["previewSilence"]...)
+	router.GET(options.BaseURL+"/silences/:id", wrapper.GetSilence, options.OperationMiddlewares["getSilence"]...)
+	router.PUT(options.BaseURL+"/silences/:id", wrapper.UpdateSilence, options.OperationMiddlewares["updateSilence"]...)
+	router.POST(options.BaseURL+"/silences/:id/end", wrapper.EndSilence, options.OperationMiddlewares["endSilence"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
@@ -7050,6 +7368,276 @@ func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpRespons
 	return err
 }
 
+type ListSilencesRequestObject struct {
+	Params ListSilencesParams
+}
+
+type ListSilencesResponseObject interface {
+	VisitListSilencesResponse(w http.ResponseWriter) error
+}
+
+type ListSilences200JSONResponse SilencePage
+
+func (response ListSilences200JSONResponse) VisitListSilencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSilencesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSilencesdefaultApplicationProblemPlusJSONResponse) VisitListSilencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSilenceRequestObject struct {
+	Body *CreateSilenceJSONRequestBody
+}
+
+type CreateSilenceResponseObject interface {
+	VisitCreateSilenceResponse(w http.ResponseWriter) error
+}
+
+type CreateSilence201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateSilence201JSONResponse struct {
+	Body    Silence
+	Headers CreateSilence201ResponseHeaders
+}
+
+func (response CreateSilence201JSONResponse) VisitCreateSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSilencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSilencedefaultApplicationProblemPlusJSONResponse) VisitCreateSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSilenceRequestObject struct {
+	Body *PreviewSilenceJSONRequestBody
+}
+
+type PreviewSilenceResponseObject interface {
+	VisitPreviewSilenceResponse(w http.ResponseWriter) error
+}
+
+type PreviewSilence200JSONResponse SilencePreviewAnswer
+
+func (response PreviewSilence200JSONResponse) VisitPreviewSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSilencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewSilencedefaultApplicationProblemPlusJSONResponse) VisitPreviewSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSilenceRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetSilenceResponseObject interface {
+	VisitGetSilenceResponse(w http.ResponseWriter) error
+}
+
+type GetSilence200ResponseHeaders struct {
+	ETag string
+}
+
+type GetSilence200JSONResponse struct {
+	Body    Silence
+	Headers GetSilence200ResponseHeaders
+}
+
+func (response GetSilence200JSONResponse) VisitGetSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSilencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSilencedefaultApplicationProblemPlusJSONResponse) VisitGetSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateSilenceRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateSilenceParams
+	Body   *UpdateSilenceJSONRequestBody
+}
+
+type UpdateSilenceResponseObject interface {
+	VisitUpdateSilenceResponse(w http.ResponseWriter) error
+}
+
+type UpdateSilence200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateSilence200JSONResponse struct {
+	Body    Silence
+	Headers UpdateSilence200ResponseHeaders
+}
+
+func (response UpdateSilence200JSONResponse) VisitUpdateSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateSilencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateSilencedefaultApplicationProblemPlusJSONResponse) VisitUpdateSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndSilenceRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EndSilenceResponseObject interface {
+	VisitEndSilenceResponse(w http.ResponseWriter) error
+}
+
+type EndSilence200ResponseHeaders struct {
+	ETag string
+}
+
+type EndSilence200JSONResponse struct {
+	Body    Silence
+	Headers EndSilence200ResponseHeaders
+}
+
+func (response EndSilence200JSONResponse) VisitEndSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndSilencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndSilencedefaultApplicationProblemPlusJSONResponse) VisitEndSilenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -8214,6 +8802,24 @@ type StrictServerInterface interface {
 	// SetUp Make the first administrator
 	// (POST /setup)
 	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
+	// ListSilences List silences, newest first
+	// (GET /silences)
+	ListSilences(ctx context.Context, request ListSilencesRequestObject) (ListSilencesResponseObject, error)
+	// CreateSilence Create a silence
+	// (POST /silences)
+	CreateSilence(ctx context.Context, request CreateSilenceRequestObject) (CreateSilenceResponseObject, error)
+	// PreviewSilence Tell what a silence would have suppressed
+	// (POST /silences/preview)
+	PreviewSilence(ctx context.Context, request PreviewSilenceRequestObject) (PreviewSilenceResponseObject, error)
+	// GetSilence Read a silence
+	// (GET /silences/{id})
+	GetSilence(ctx context.Context, request GetSilenceRequestObject) (GetSilenceResponseObject, error)
+	// UpdateSilence Edit a silence
+	// (PUT /silences/{id})
+	UpdateSilence(ctx context.Context, request UpdateSilenceRequestObject) (UpdateSilenceResponseObject, error)
+	// EndSilence End a silence early
+	// (POST /silences/{id}/end)
+	EndSilence(ctx context.Context, request EndSilenceRequestObject) (EndSilenceResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
@@ -9980,6 +10586,222 @@ func (sh *strictHandler) SetUp(ctx echo.Context) error {
 	return nil
 }
 
+// ListSilences operation middleware
+func (sh *strictHandler) ListSilences(ctx echo.Context, params ListSilencesParams) error {
+	var request ListSilencesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSilences(ctx.Request().Context(), request.(ListSilencesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSilences")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListSilencesResponseObject); ok {
+		return validResponse.VisitListSilencesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSilence operation middleware
+func (sh *strictHandler) CreateSilence(ctx echo.Context) error {
+	var request CreateSilenceRequestObject
+
+	var body CreateSilenceJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSilence(ctx.Request().Context(), request.(CreateSilenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSilence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSilenceResponseObject); ok {
+		return validResponse.VisitCreateSilenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewSilence operation middleware
+func (sh *strictHandler) PreviewSilence(ctx echo.Context) error {
+	var request PreviewSilenceRequestObject
+
+	var body PreviewSilenceJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewSilence(ctx.Request().Context(), request.(PreviewSilenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewSilence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewSilenceResponseObject); ok {
+		return validResponse.VisitPreviewSilenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSilence operation middleware
+func (sh *strictHandler) GetSilence(ctx echo.Context, id ID) error {
+	var request GetSilenceRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSilence(ctx.Request().Context(), request.(GetSilenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSilence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSilenceResponseObject); ok {
+		return validResponse.VisitGetSilenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateSilence operation middleware
+func (sh *strictHandler) UpdateSilence(ctx echo.Context, id ID, params UpdateSilenceParams) error {
+	var request UpdateSilenceRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateSilenceJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateSilence(ctx.Request().Context(), request.(UpdateSilenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateSilence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateSilenceResponseObject); ok {
+		return validResponse.VisitUpdateSilenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EndSilence operation middleware
+func (sh *strictHandler) EndSilence(ctx echo.Context, id ID) error {
+	var request EndSilenceRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndSilence(ctx.Request().Context(), request.(EndSilenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndSilence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EndSilenceResponseObject); ok {
+		return validResponse.VisitEndSilenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -10759,496 +11581,530 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P2NciM5ci+KvwpCx/8Y+5xqjrqnZ7wjxT9uqCX1tM50S30l9Yx9V3O6QBYowioC3AIoNu07EX4aP5if",
-	"5AYyEyhUEUUWKap3116HI7ZHrA8UkEjkxy9/+W8HIz2daSWUNQdH/3YwEbwQFfzz/Jbfu/8thBlVcmal",
-	"VgdHB7cTwR5FZaRWGRvriuUX4xcfuB1N8sFBdlCJP81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R/8",
-	"/nt28F6POD61/ZJfJ6ISzE4EU2LB7ESqeybNts+/EfZU6wcp0l9hhHFfsd1Tf88OZrziU2Fplk7nldFV",
-	"+g25El8sXpAzPYYPmvF7wYZirCuRMW6YtGzBDbuXjwKGIt3Nf5qLanmQHSg+dW8f4TvicU35l/dC3dvJ",
-	"wdGrw8PDLPH57/Qch9gc2Du9YFOulmzifmdWs1LrBzbko4eu98OVjdcXYsznpT04evU6c2OR0/n04Ojl",
-	"D3/IDqZS0X+FQUllxb2oYFQXZ+5+eMuM20n9ElmsXYixrqbcHhwdzOdwZUKc5FTa9ELcV4JbYSxT8+lQ",
-	"VG4thLKVFIYtuLKi6PryEp6Z/PLvD6Mvf+WWYMOXX6lyeTKblbKW+tQreXRJ/GJpxdS0lv7loZv/1lTA",
-	"sC7w6peRaPCq4st6JNZWcji3ic2RP4jl//+Rl3ORZ8zMSmkZtyC8Y1kZy8Sf5rw0zMh7dQR/5qWorGF8",
-	"qOeWiS+jCVf3wjA74ZZN+KPbydIw7t84YNdi5hakyBgvSzadG8smuiwGd6pjHcK9G6fk1eFrFMLwh7UT",
-	"9Kprfk51VYmyQz/ddn/0QtoJfu+ofgKTnRIWXXVRdG1xXOfoo16mNoAb9rl6lJVWU6E6toKoLzBeJ4XR",
-	"dw0yuuk5ZfL8ixjNe844TLEfeOe4/QP3MbVvKz1dHZj7xY8MBH7s9JfbMLpifGxFhUOVyliubNdIx+7h",
-	"SX1XcCteWDkVB10D+yCVWD8wPWbVvPRbkleCTQVXFs5vJwAjXpai6hrb1D0/cSgOtS4FV2Ec15rUSeoh",
-	"le6ze58gPNfzsvvl81K0RCC8fcPB0u/lN+JRVNIuuwZg/O/JIfxdJcYHRwf/49vaFvsWLzPfhie3RtI1",
-	"EHmvuJ1XImVU8VhRjbksRQH6CgwRzu4rPZ8xM9ELZ5YMGKiL6cwumVaCOfEtDIgMSZW71W1FrpioKt0p",
-	"PyaM6RmX/8by1Fn2K41R2izaDG5Ol+6LrGDDuWUfzy/PLi5/ytxvi4kcTZjSQ10s2YQbNhRCMeuOp67v",
-	"g1dvvbInbjg47H5reyu+pJS6+GKZVMxKWwqndKbCGH4vMjbiRjB5r3TVbeD8aY1V2aVvbvWWahDN3V56",
-	"0OpdteAnVQle9BhZrfBgeZW2zN3ZNaI5Pnet/vsdLVdh7BtdSAFLfyNKMbKwyPDfI60sncqRifftvxg8",
-	"7uqnb5YZeLL7uvDm2mbGv5iZVgbH8bHSw1JM1wxhhlf8r+2G4p8LY0homoVQli0qre4HTr6dYhLFhdrb",
-	"VHwQ6Vdrt7lhZQ28kknwqyLH9kbYF7VjmHoHXfxt7UH+Du+id7vbYCXcP2aVnonK0qrz0YPSi1IU96I4",
-	"sX1FOGvc92aZ8Dyzg5Ge45ytm5VfpSr04hQuhckppdN1m247o+tu5tMpr+CwAZX+kVsrqoQ9dqLY9fkr",
-	"Jr7MKnSj27bkNwYPhVodcVXgRdoI3ImFHI9FxZzt4/xg6exkk5GTZjL2p7m2IBrGaRGp2GLC7Z0a67J0",
-	"Z5SdCFmRT1JKhf50PpalFdUAXv4B332pLUQohMmZ5Q8Cj7cLhc6LMgs3CF3BMQeaImMLH4GoBHO+i/8M",
-	"dFFW1sZ/NYhAWV6ND47+uH7Gz/0dv/+Wpcx0b7nWOgtGBoNxBvCAXY0ZZyAUMHnGx0ucnws3TeGbCzzd",
-	"FRNf+HRW0kLwoYH96T7wToXvVFrBJ0af9KkquwI0M6FnpWBGiMbSZ2y4hKVi+e3V6c3F5efzfzp9d3L5",
-	"0/nnT9fvc2b40mw3/WY+mjB+p2YlH9ES1GZbJVMrAufPiU0NXZbCn/juRTgOO6mEcU4ohGMqwd3UDeIX",
-	"rd2/E8FLd2x2+i1h4eBtziBl0hpRjjOyOEZcuaNoKJhwvrdzj4/hWpI8mDa2mCwH7MKdWEaXj87f9B/g",
-	"HnmnRlw1HsH4PZdqwJwdxPKFGE60frgochIZPyLQ1/BbQ8DDCZcdyKKXsVzyoShRExaFdJPAy48NDbly",
-	"y+qEuU/5xjCnWpyQ4jOPGzLrxo+ntwLvj56qh/8iRs5H/fLiXr9wf3xhHuTshZ7hUF7MtFRWVHRWuvHa",
-	"jvCgl2Y2FCM+FexRGjks3X9OpCrClH9jGIbncF+5P5daP7wY8tEDG+u5KkDZnMRjV9oOkpPsRvNmeSNG",
-	"WhUmPSwngKgxYct5nRqN9++lNc62bewjZvS8GglWaIEmjxVl6R/xD8xqpzhhx+R+sHeqvjuIsLsVhcbt",
-	"1uB/N7dkoefD0m2TEBGrbUlU7mDxolwnZWKadGl/nQinEtzGoR1k0o6sUy6lNNaENUmpmfQaKN0lES2x",
-	"dBeuVWOD1AbRCyWq1KdpphfK1NqBW/+m5HNIAWxlZPh70MBoHeixgMJUwskydmIyFKVewKwHLZkeE7rZ",
-	"ffSEu/QSDOw+M82novOFv2AyYm2mAjVcxaURRS3PDe0ulf3h9cFq4Na9RA21fkieg4nB0uWr4yWlRG7F",
-	"NT31+r17h4niB32jAWaDqx++8xvDpDFzPOD5VBRsuMzYUBhZCBYZ4LBZIE7T83Tm0RmilbhTXh8cU9yg",
-	"lqagnVBpU8AgbUwZ78r3957B+U1qknmHW+h1SYc36C3EXbVIOGnTMkM/08nrfJWFBGON6fEYTpy5Eajn",
-	"xEg409zN9L1WIhyDUjENX4C+LYZrvFZ0g3UjXDhj+055E2Iq8LDHi1GpNy0JzmaiMloxofgQI4aiaRps",
-	"TsTUDukfKavjw29h1ze3btaIj1E0BZe0PiaCjVXbdr+1z/3fM/TLTkZWPtJ2avpnw/noQdjohF2XtMno",
-	"8sRR7IzvsvRRVX0PwgQhhJW4otcsicMwelMz4pNBWrYUqaPoLS+NiLaWLgtn8vvoONoXqL5FkZbOcTKU",
-	"XWdd0afCj2dDcS+V6W8Kw5x0R+KiQDQpZKUhw9uYvXVb/3peirDCvyeCZbEAUmC9ue7R9NZr7EfeKVXg",
-	"VZv1Pv8OKz+WMHPb3zgTqtjtTm8I7HBrlz69mjnt0SPM5k1hqZh4dOuaPIbXDaK1wn4awkw2oykH0ed2",
-	"Lu1bCBp0uy1jt+dSrkoNBvB2uDsx3L9xLii0PtTFcsDOIN7hPn4sRVngZh3p6VAqOJTZyeVZRkY5Zqf1",
-	"GNT4cMmurlH9tkSvlU/eT0y9v/vE4yzyc6Rj+w+lmUjdPAf9nyyaOdWvPslxFnOf3+VPgX5qvXbJCABB",
-	"e6J1uvR//Z8aTzs4yDakH/o/udJrJPJZl6r2gPaTX+z/5tiD2GdicYsRxP7IV595s4f8X28LpHfqrv/4",
-	"re6/FeMzeC+b8feuc/GnSs9ne7d4VpMkK8Y15KKNO/jAdT3ycU5ylwp3Kpbc2P5m6WqGpc9LNRgv8b2R",
-	"GElbAyoalyi9aMjSymDa1n7rHN80smQwJOSHulfj5V7tT/AS0iF2ikmjH4F+JplHCDIAD67/2mFWo9eu",
-	"/LMZxuHQ2Wnx6oNjze3uosFmF3xddC35vNUITI/QUgeSRMcvCM+BCAp+PTuH0NAGHMnqjqmEKvrt2olH",
-	"uNLzEYrg/A0+mgDsNdjq3Fj26nUW+9Egs/v05Gtt/RQvB3d3Dx8nixyigF3wWzVspd/WavyPFJdvaX1z",
-	"NU4EjkEV8pbfcwxZwXw+u9V5/30eprz/KYwnVGLaa+x1Gh3eiFLB6zL8ws6p2WZWbr0nONHO0UODAxVh",
-	"BI8ZLp3kqQH7ST4699nQjME8KsYB5ZG5c+ZBiBkG4/CPmALCub5T8EjIUpXcimrA3izZR23sfSXMN4aN",
-	"Sj1qR+/2vQ5bL4EzWXk1mogiiSdyIoUXoKpgVnyhubvXzjNWjJdOb9xPaly9NMxMdAWgI4hAH3XNPCIz",
-	"CXxfav0gijvF7YD9pN2jAcUbw/f7z95OolVDerYLQZxLCAHnsjC5+2hCP8CWa5tstQfZfMZFIZSVYyli",
-	"+XLWstFY4DFXhc4xvTkl9ASThZjOtBXKHjHOKmGrpYc+C2acJMrC/Xle+ZyWMPPSKQhAG5BlQKApeLTP",
-	"TEKxB2Stj/GJXGGc2/g58rlrNtJqXMqRWzWhRAX5boxiQ4ipV7za6UYf+9ko5BQmgnS4eYKXh8UC/r93",
-	"9hmcruioPHHiljdCUu2gHAo9czJ/soLbAzUCdm0pxs6C00p4EAGJGNOqXA76b4oOwU+7bTl5ZDmY34TG",
-	"aGYgM/DclMbkbz7W1dm8Aguaorw5Wwp73InkFModvH88oDcdZAdvL67xHyenP19e/fr+/Oyn87OD7OD6",
-	"/Obq/S/nZ9H2XQ1JuOXDRMwNJTDqVZTTmSawGHeO8IHVIyPVt3gDzA4uwfljJ26/4JaHVL+7jOV4e2Kv",
-	"o2FWrEXRE+ajEj4KrytG9zEj1UhEbwrlSqpgnI2hJMsdOP5yp3LLZQ3z5C3AAx1QBB9wZotyr7Nas+l8",
-	"NIEiEoWaGrf/lC+xcIReMWCXgOqTsVuBYwPbw9hK8CmVj+ywJV+tworJn+p3+FFmAKJkxuDMr8UuwlUn",
-	"9fKvWHodaQhr3bGWArkK9u729qPXqAN2YQ2bCF60k5ffGAhGw94uRCmczjR6SsASX7BQo47ckSqsdQb+",
-	"3393yAq+dKb2naLIwz8ce+1umbHuRzhPnQo3UaY9EbouaLd+aC5WP+wI+Akp52TZGPyCEg8EgxRFFpwN",
-	"I0aVwORD4kRQ0kzSsYkg17IUbK4KUbEFX2ZOngMUa1bpkTCGFXIrJxe/bmNOshIQK0jvbv9qAgAWgsku",
-	"/AgIysZcG172zrkREbI4/XLIFCq3gUlRNUSuC8YCD3xHLtL6sUTXYsivstshYIzldm5OddHxBbCH8KIY",
-	"b6YIiojyRJ81SKJFHkVVyNHmWAXu5F/o6rYOIFmIv7F+9BrN8Ev99taB+uny7Pz6868n/5wfeQyGntuR",
-	"2/lLYQcs/3TpDr3L8LNCp30hyxJ1sftT1sAmxHLuNoCxWhfMWFmWd2pMGt4pgyaQMWh3OI/BUmP52fn7",
-	"i1/Or8/P8iPGRyMxs07t59fnt9duyNybJPid8AwzH42EKAZ3Kr99d311e/se7kZ9RKgJbpyRgx7EzA0c",
-	"nvn20w1c6ux/930KThd8LZYpeLgvy3+6ujxvX3qn6FqulgOWX17dfv5wcuYuUzoYtQDrEMrWcxZhKdyF",
-	"bmZAfShLsKSAlfZwtpLLaZivOwUTph8FIWe8CRPW9iA7oGU8yA7CjIIJc3vtfg3zBH+DaTjIDtwnHmQH",
-	"/jNW7RwUMMz0AZJ6SzflxJnqeDWD/xdxNehP1+cnt+fXn2/fnVxm7OT28/vzk5vbjL0/v7mBP4Igntx+",
-	"/nB1c8vcZsLDaySnvPRocSa+8JEtl0fMKT5tLHv5B1bIeyenWt0piP0A4skXYjtjmmwaxcQX3KHoV794",
-	"+QdmNXv5hwE7UfVQWWzGgEaAlXL/hQhlGkzGpkJY2kT4umnqCHwQy1TVzdpiRAAopkL/LWUWHK965nml",
-	"56oA+DAYXBSawHmrYbULPS8BlAEXIMhoIY0glzAChYZ5iaekC0CsIY/gRfb8//508v7mIDu4cKJ6/k8X",
-	"N7fuvz6c3J6+O3f/ioXCmeQkFQfZQRAL/LMTiqTEQgVzB4hWfEG3AYfhpKBdzuB+pdFkYWFJkaAISqNV",
-	"sHPhYfAVIFEXl4NmPvNlqkifxmi6B2nqirSVGQd17N57cUkOWmz9bn73pqq6+DxykgpL+NsaqDUVWppB",
-	"S1f0cYUQegOe0LyQ9lzZapnKO6UzJPkICvzzjOXzWUH/QuvW/WsoVQG/KfjXMctJR+c1IBv8DlEamFp0",
-	"UeyEU8pJ1lmnQTq3ZLs4IMSLKZcl40XhJAvdlblxOgLKNfhU4N+sfkACiPTDMXCT/u1nmYqM5+4t7qvh",
-	"ye4fs0rfV3yag9LKnUM55EbkXqgRnwk2I1o7Q3fsqDTUl75nHYjMn4MQl3RqNf2g8VrgDdJAJFIQhMqH",
-	"LNzaAoCDo4N/cTv1mi8+BChhf3xLf9sS3d8dPmXBTUYRX5ReCK1gBU1wgG/QX0F8H586VwbOnYleqOf7",
-	"flnskFDEMXRILP7oRbbjZ5+7Wv15Jqo1nAzhZzx1pWEnHy/WuT8dg3yUPE2cQgFS5+xxUhNHnkgmwz2c",
-	"sRk3ZqGrImOlVA+Z859fzGcZ07IYZcyUfPSQuTNkChVxlRt1euc/St6RE7RN/poeGFxuD2J14XUWfmvm",
-	"NWtjfZJ+htPO6UTIlkmDWs3vJXmTGuwbwe12IbWh4DYRUINN8cjLzZU5c2VlSZV4XwAVP9i2Mqb9ea13",
-	"Jz90Xj5cQ4C968zsWZbBy0rwIlUe0o4aGs3o4q3xm1kcoNw6QT+em1RokwYIgHdC9oRaJ15i/coOI52r",
-	"QvNhKT65dd0GoQO6IZVsaZp0vuxyTUXKFknisNb1FNdrWk9ePb72B6aE6xSfVFeyt+Qr/H3Lqa1BHat7",
-	"icpYyXfKgk/36hBKF2TFZIHFLFujxzuyle2ZxK9amy8/JQy5EsbcQMwofWhQxN07riFN1mJKgnLdDNz7",
-	"UAWGBmNZMisUV9YEfyPE2n00vPZJsjsFgRusc6UscFRe6mtbEw4pDbHoBPXgmEABAHbC39A/yjmVxhA2",
-	"p5XKTMwG+FIUfMJpPGaHlOIrS7dzFqIsd9jWHTUK13VtQoCHLCa6FAxc5/Tn9nsjPOZGqlHCJYU/42dh",
-	"uhrKeELGyr81RCRXFj8a42C3NDVOSL08WSwLSeEHj6u4dSbPqlLA6HoXekgzI1QBcIeTuZ3oSv4rWG1H",
-	"7I3glajYf/77f+QQp6DAAli5VMqcBAf5Uazb+DjU9ofjrZkfccenQoqcrytspihMcxqE8/3aIZ7vX28M",
-	"8XgLcuXWH9bfmh0sKmnFlSqX3t/oDQCNJwXHHY0jNS2eM+IN1M+sykBIuiQOa4ziRlutDtj62O/2Wwxx",
-	"aJveJi0rJMa38F3gDoc/hdD+li+fikJySmatHgGQEUPnAT/PWYaGWa0fWrXhaBNgFdcOxmN2MPvx+w+m",
-	"Y+f9+D37//lDNXyy+AJR9CeaqfVqh4VYJzSeaCQ9ztq55yrUsCpt5ZhAsmbVRm+I226Cco32EQRE7rUu",
-	"QDIo4yBAX+mxRZwWOGDuGIVSbeAjGfSweL5YEsaTTsPniw1JjiZbipMJvdjmrAVYTvKwPQkfFfKh8xHk",
-	"coxmY15t/harLS83TfWKrnX3ZA1ZCWPcIDYzoQqhRomg4JpcsNL2uIaXYshKYEZ8Xf5XUfiBGFMMVJmR",
-	"IeVOxlKOHiZ6bkQy7gz2lTOpO6jyGnk+KoYNtyQ/XpoRr4q6Rq1VD9q/loxQmlhOxnxtRI4JzzyLpS1/",
-	"e3Lx/vwMUGXu0fn5P707+XRze36WJwvR3CbdZ+VLZ5UqGR5rGRb7bg9uWnVz6+yHy0j/XOOtG3jb9l8P",
-	"FFLYjUeuQpkg30eoJlhHSLLQAm7CMYGiXQ7IpekTvcc7QLrr0b9eHbvV3evZQRLXbykb5fb7o3bs2opX",
-	"VSGqNzoVKOmPyOyHO2xu/udFHq77ZFGcgGmUCGkon7c2x4yzQt471x0TVIlj2j9u9UEUno6jTECLzeaz",
-	"zeeRs25nPZ8azh+0/GhAAeZGGm8oAInqT8rBdqGY+jvrsXUo91nJlx1+VHBstsoRJ12c1MvP1ahawkT9",
-	"LBInqyxS8n0/sWwivnCfgPdJdne8TLiZ+JDqg1h6HhBnUNGB636l6BND0U1XoODVa9kzQrQvSo0I/CIy",
-	"bFCbPIhdYpS9WEgaE0gFganoe6AIpc/auBjvpbFPDbE3V3dTxKs7jJ74yNVs48np7cUv57lfAHPM8ovL",
-	"z59uznOAEFrEzgi3z6xmhYCrjln+6RKwOIyIyyox1Y+iOGb5h4ubG0AAUwxgpNVY3s8BxGe09+XMnfLL",
-	"X0e46OnwGA9rAunolsEGnga/BcAJ7gsAVUNQGRpVBLRJmYDnER3gRm4/7+IELp24L0DAFOIlwE0HeN3B",
-	"Ji6A1di+z8o/hZ5tDS9QAITvysW2UsG/OhbCjF6atnn+8tV3r7//4R//4JZj5kkrD/7Pi//rj4cvfvzt",
-	"f/1dkrRRFbcyVSS3woXVJk8zfNnfNmnRB6z+HjFVdl9wY/noIXn49l2P1gNv4a+p1zXpBlbNZl/omEJX",
-	"VjY9pbea8A5KG0hk9Z+/2uDtw6dJVutKRKvJBB8GmrW47ZvdFwJpuTeFIwGMp7G1iG1RTipVGu/5l1nJ",
-	"Vdi17Xi8h6D3U/juWVIF9te2+R2zlPbjJu2MlN+G2PPL7PDw8JjlONYciYcM4xiX703oE89Dwmhde3SF",
-	"78pCHHsNiN5/3T6y2PFMPU8O27/hWoy3BF1e8inUyYlGm4RW7GQDtciGOPVzbPieG3fdXNXJOH+iX3+6",
-	"vMRj+/Tqw8f357dwmJNrvMEdRkzbFt5wjWVrbMgVUQtbaz2cpieinN7VhSj3T1nHctV6xOq5+P78+vb8",
-	"7MiTrwbLhSx+qCdnp1efLv1VpAykYpwtgJqaLvr15OL24vInuAh5ik1GReJkLFrtTLl/mRcAf3JLRdff",
-	"KWmwLE3PbQS4gKRZm/92wN6c//PV5dnn91dXP39+c3L68+orWwSvAFrnVgzY+T99vLimL4nvuFOVsEKB",
-	"CRfA7L6YRoLyE5UdsMur288n1x/oCUIVcZiDBuwsOl5N3UjPLm5O3rx3V9cUwQafgkhUfI6zQu7A1J0K",
-	"YVsYX8DDGcCitGxaXDvYAbA+B9kBLQLtBPxXe7ogcATTQAhx+KCD7MCPNgDHYYSbNpNAERv8EsRx836i",
-	"xdTVt3Q3CPdbPhJ2H24SPOgXAAvv7iNFD0mf4olsA/TZUIQFkZbp0WhemR1c1YB0Xq9K8TJPFJL8CinK",
-	"4rwrno7Yd6D0R+/anS3AZJYoQewssRlW+oGQBBnB5g0Cct0484zlem4/6/Hnyqly999K289klw1LBPmi",
-	"8/YZXp531HCJsqMC0klX9GoijEcbT5g/Hv6WhwKMGp8biN6Sb4u4jNfNGuIyMAVe6M3IPfyIDGezfssG",
-	"EDbUBQze0r2b9xd4YYqX32JBAWyuXfjw4Fs5Kq4S4jNjXQ3YSVm62bOmbvR1DEcHelnuJ8JAVcLNA2CY",
-	"Eu5tw33tB/Vp4tAbZuX3idB6bMSfamW5VAnT95Qb4Y4DK3Czbkbax8+lRgQ9OipkRB/O1ZJqM1RcJLT9",
-	"qy+17f6q29Vqg0b/BnfGwK2Yl2btWeguPNhgQ67rxbYy/s7Za06diRv5KIDYbZzL5/wA5ySaLlq077d6",
-	"RzInNOVfztLltOEA8Z0KfzyM/m8jqEGqZ3mu0va8MS+tGDMInruNovaFhrAL2GBQkhXopNvcQXBXXcHo",
-	"i6861ncPU++PjdWvuHQDmAquDENHozEKb5f18UeaQrZCFzFX8k9zQT+n+dxSHg3p+O08mreyEh+SZ3v+",
-	"8fw6NPrIMUppomjUWFdIwASrCNU23i0FNmqoM6PoJtY2UTAr3AhET1jyVBeZ3ymjpwLLd7Cgrd3UEEUI",
-	"rW8nLlKxHH0RTxRxxHIwij9fXH7+9eLy7OpXyIVz6HtZCm4sywPvRI4fcHyn8uuT24urdTfNRDUSyuYe",
-	"xVmPiQZpRnom6IEsP/sET7xcfaSdiDvlHydLEag9fEDKtMAiCJ+Erpt+MHXBfd50DeKF8/5BPYSD7KD1",
-	"nc74XxlpPy86iM92UgckTynSPgxDibLAljNO4ddzjIgIoMHOUILAAgYBwt4rMQ/I9dWnW/f5Jx8/vr84",
-	"ha9zvs/lLxfXV5cfzi9v3X9dX19df77954/n/T7Xj3u7r30H3afeegO2aQZNoaK5o9sBfB5Q42CmA/YQ",
-	"eKhQyalE8LGBiEPMunpgdNXf9PQ04P6Ug3FhTFdNZk2rCN0GA3OcpHrhVJ+CDNo5qQYB+36ZKjfkVHbl",
-	"XCz4cl1r5iRx3avX1LI5Jq97+RooOZ6Xwe6ZGCIlfmJgiNySFNJ9/7UwugwtYzeQR/grQ+3B2pFRCcJO",
-	"Q4M+Vadptz8sMlxkasDnMcvxT3m9ZcdiNzQqPqirOjNJ3Vgzd4W9l2H+HB7GpBqV88KpUqjEqEXU2J6c",
-	"jr18NtAQH+v52+i0VeKerP5NE15f2Zz16O97mProaevLqHB3h2IGmrg6PjhlE15gBYAnd8y8VK5u8fWy",
-	"74e02V/ZBwNq35YQt6HKpdWfZ5oSsq0k6Hpeis482JO77fRlJ333l8RE2q5wSmc64169dVOWLdhH21Sj",
-	"8E+cHzr36iwdqamGwmzuoNX93WlWfGwo3e2wEV+dOzk+gHqiVTt2V69lXVm/8P7O6ax3UHdAe8vZ2rE/",
-	"2ObKpXZzoe4I93upHm5CcdIWpTx1RdM2ULx9FeSsqU76kMg4hLqjBKnq3HTEsCfcfIzqjjbfutIdMlmm",
-	"7m7y4XRAIrYaOdZFsEJ6G36jeADTcwfjxtVMqIszdqqVEiPLZpV+lAWAxKnWCEY00lNn/3TRUjykOTX0",
-	"TChgeQqcklaDveSUOrDfRB6le89BFirM3L3J2E6nt1XpciNW49pdA2ca6MjzLzNZCdNp2TpXqjVsKKuD",
-	"Els8iKzYhlYfC1M3b9MHZB3wBQ8ayovo5rRYQ2Q2DbL+tVGh6ctlkGzLZ26o/B5Yu7r62cUlRQiX6qyv",
-	"pZdQca32BJl1ItjNap0DTlfXQtvrTuCVTfZ3vwhe0g+v2c/yDaADP92+ffGHDp70uRpxK4oe1SfxgOj1",
-	"8QOSyxIzV6bXpYtF1FJ6CEiBpbpno1K6vxu+wFYObpFqn5DoPQnD1lVzvoGlYIXbtC4lf3l4eLhLnZ+u",
-	"xNpuglS9NyUqVAR5prRmV8U5vCE195diESvoLQ6vvvWkr57r/FpbSHopFgH+vk1xbbeqi0i5iFkJZQID",
-	"xAgZQRLpSjzqh61YOklZb0na1l+Vd1SI6bJTKD6ZHqnaXgbCr40j0h0QiFCQdoL9xmsmggwUKFw3Abhy",
-	"Kx/Zp8xZJVtUxJQJnJoUe8tjy1mfNeyZjk5TbhPsSeqfsM6+5HrjekdHVpoH2Cds9UIUIYlCypeKc6wo",
-	"SzNg58iNXx+fBeDOkdXWaWJZZD5TOoGgdGgh/kIWOZLpIp878eN5IBjwwVOnbGlbrUUnRIzpfsGa/vUF",
-	"hWv2Nn5PL5MRHnjr+8Sm6HtsSQlDbtc0cKbp6gg2hVrzobifq81lS/S0VIfROAgQNU3EjrR6vFoP3RcT",
-	"ARTSibDIkGyttczVkVnm/GYs3tvGj8Ul62qM6wUUDAmPOIAoZMNWg4YBwopqKhU0JDDE2ot8njSpcWm9",
-	"7xpg0KqAW4g6baPo4KBu5L+KNSGexnJQ9RoHe6BgUlmqWMFHwbakP9aFcuud594N+I1t5uzXsBE0zGc8",
-	"IbmhVKmlJtZb0g+4R56vZ+duvNWzEFBN3qDrm27WMDf/usoiAXY+1hqlP1TacFGayHlDsT5JVnAEGuJZ",
-	"k6bvUo28fRGy07eyI96v2EzoWSmaKjdrBhl7+0d91UxznCmWt12aKu7nJKCl2Z43fJuP9nUoAb9tuhkF",
-	"0ecOags3YEx6lVit9DGw3SK1Scj31Im1UYy9cTXo6nS7sqjaM2qx72ykqMW8V+33aXrWVD1mPcTmAMI2",
-	"jGp+Ggd+fORtMs+6+kU3mEq6EVUv+yCpGuXUT3yW+DLhc2P38qyaYuWJD1rby2+rJ8VsKE96VGf/6YjL",
-	"JEGHE09wvHCbxGgfdUoNr2G/nbqcEhvzig356CHZs2sSOmytUh2Ftl3jeVn60B09QkKzHz2/nwye0npr",
-	"0/Reh3O3Fet9e3Ed+gmsVN+y/Pr8w8Xl2fk19gbAmpWxrHxRSRQibrQGlRbuxY5C9HRIV7CxKMs7NRTI",
-	"VdnodITtC9B78qm2qLsKy+OORTm8P78+v/p4fon9FPy9rZHAg+fKmWCLCbd3ijB4C+LElmNo7DB2I/70",
-	"/vwzVYn4F7g/XZ+fXmHbBnAqiYFXVzG1FxSyAN4qqtEOFTpUUeONshFXvvtXfnP16fq0/Vr6Y/xiD1yA",
-	"6umoYPeY5b+ev3l3dfXz56u3b3PvBPsWDNCgYSEt9JbS43Gjt0UwJelgiZ4VxmNx0pQIHe6D3QndL4Ri",
-	"U6nmVhgoRK9bXPiRxH1qiJwTWtd5PTFg+dnFT+c3tzi7BjwNqP2JjnwCSHkocwPa9/bC939AYY27WSX6",
-	"XKHEuH9Gy+3/M8z4QXbQXJn6D/E10dRH/1XfEk0IlBO57+xJTXPtD+mtqGlWbdLVPPE2fN/LHtlYZzEM",
-	"lxuVUBd9aN0HbcElBN0qBHV6+q4x6UyMmbuhHlPTFLorvjj0cxkKCrzEfVfcxb6xiduWgQGqWqFFi8ig",
-	"+vOjubFPRInPod4nECCX9k45B400Z352cXN6cn3mHu75X9hwGbQYTMJwyW5hgaNNC1/rDOXKB95j4zGH",
-	"hMIH/uXkXnjgbxsHm6BPimU0QaUEdXA42melVYqF5VZORUnd+J/PKOh9mF7N7VB/6ZJgXwAFzHWs0T1r",
-	"DTdtgt1vZicpjH2sCd1DlsJ63/sIe5s48bGavTzMnGXHhmKpoSMaUm8IY+WUW7FDKsjfWnTng3IYN3CY",
-	"xO8ialM+1I+CBgYtWXADQDs2LJoGeU6n3NEjrIW5A1V7Hxre4A3Ntla+8UVYoDc4OzQm9KtgqpCLkWDE",
-	"TyeLdKsZz2BKsD7yysp12vEEisck9iuFNIGSFvv7g3EhtYKp9raGafIqY9s7n87AtK4TQQDQUK4I8xpN",
-	"WXSW7liW5dskP52bdShTR0J46CeEyHStWF2rQAlmCkomKp5PksvUP540AnO+i2cyGiFujxR4vjWUlZz4",
-	"jBvDaq5ptOdpQXyTMaH4sBTFau/yDdje+06x9g6Hb8ZEaQZsvAcBgh3ClnqhuvAksqjTGigaUS5R2pZS",
-	"A3Ow0CLNLBmmZ0vmzPq+9EbBNNdpYPfYIhU4mleVUPZjV6qsTZGKg8qANnbmo2+QBwyY39ABY/CcqTbV",
-	"TIf/WfLa8RiSK1OJRykW7zUvOo7GyB2BvlvAJXCvU2pnbqQw9gN4FGlRhXChJ+PzxU7gHMBNu5xxQA5s",
-	"rpOkXxHqgdHo6E20O2IQhGBDKMEshQ2Ofc3kVQ+ay66ilPis3wWezK34KCrUK5tCjTDWY3aItTJdJ96K",
-	"GnlS6HO9K9EdsmxOTNYSlPaHN9d0jdBe1x1Ct1AnhRhLJXtVZMxLcVZf/Xt2AOUtDQX06nXWlW/DWhir",
-	"IbYE0adBI473wx/WZ9RWTJIwkjVzcjPhlditB8bLHvVFrTJYH+CuQnWUO5UxykHMKtAtAoDavByshQ3v",
-	"/dm9gMc0M2umVBRY77au1G2XCrU1lG5odOHjN38YITJoNGu/JNoyLd2dhDECHcbSBm5SOACGmKlLLuYm",
-	"BCGCNPp7gO0lSESGJzrVo4XEJxz4pJA6uDHsRBebFRxdR6+sPyZr4RRhLtPLoIelSJjk9AMrhOWyNOzv",
-	"r9+esh9ff/+P/7ANccmDVAVWH1MjPXPEpHrkpcRebJ+BYiADospSjmzmjOxSZM4qDQQ9n6tgQFmtP5e8",
-	"uhfZnZorM5/NdGVF8Rk6CXx2X5cxnJPPwIBSlojomStOTTMEjmcoi0IofKBTjZ+puZmBax+5LJ0JnjHP",
-	"85ExXd0pjtHeUGLNPYIi4ACUhm/2nEJ6oRq9PWOKSNsNJ5vw2Uwo4acOctFN7wYcCqfv3a7EqM43ppu4",
-	"cAtmn5rO5gnZ57hTXIphDSAcvtmhVOELWKnvB+uTyeG0+v7HH6Oj4vVhupynG7wU9a0GwJ6uivQMWlId",
-	"bdzsAlq3O+1/NCy5egBCv0L4uLMl+TeMO1cEUO4R+2Z0YwLh3qYjJrgxfE2UZyWSm3q+U3v8WvCir2Hy",
-	"vMTcgDX+KrTc/WV1rirBi83dgT/w6sFgjSE3DO8C0nV394rtvcX7Z6kMoRPQnJurcWAtgC4EIUE04mUp",
-	"KsoRMu486pUySer+XQlkfsN+t9DBICxkwD70TBV2yFa6i17UsW4D5Bz4YTUFS57a0M2/Nr0VRlqNZCk7",
-	"yEPB9EpTBWgTqFG8un+E+I2sdmxE19Wt4TzFwhG3bpA0bb7dVMb+89//Y4s4kRVnlU4zv9/WdBihgX3c",
-	"i33JKq5WshEhZYkUVkPo1pmgCQxxZLzyhfdAtq0nIDaUfg3RdnlBV8O15PTw0pl09xOcHzNxJumeeq7R",
-	"QG7g2NjEjC1rIheMNY7Fom6DQ49qAJ06jrraktVzezW+FnxEeQRnlmH0PtWZF5hFdDUVVSCByyNpy3ds",
-	"OtczMpBqlPGf//4fJIcUOe4fTp0r8WUmRnZj48zAq4SEbLQv+BQBo012mePQFpuqnpBWhVV6EdoWP1H9",
-	"hdpOUC4wLdGOyYKKi/vWNcWsqSIaQtCYlrSCDWXzaeXat6lqVzFejSzZkl/CY0BO1j0ZMa/w+DrZsEIp",
-	"sCO2xn8/NRaOBpSeSYgNpOsVZpUeCWMG7MKGzi8YjdDjkCP8xrBRqVHDtldCPq6JTUobwBnw3UaWHjRq",
-	"tEdCuwMJoS+WPwgMfDhRXujqIR2MHJVcTkVx2Y5JrktPeoiLNB7tTDps2+65+O7rblKFOOni9aiJkjO7",
-	"kIz6QMBqLW5XaBvGabIa18rDeXmPSlVaNlwCAwfIx0URLETvy6DrUVewAL7GdKLE3wjeSonuAF+Hh3RU",
-	"YsKmmghe2aHgW2jgeuq7OEn970FMIITeZK7birVn1tG8PUXcUYp2R4U/HvCZdG4e5U4RsjgDIs3fftvm",
-	"3IVU43Zw60dRmTRVQwrMS/GiGfyHv9V/Vfz+xvImBSYjddJYsNaO69j8a/TePliKvQrdHadBbvM70ZmL",
-	"WlBhFiBsADqEgDrIS4dQDelrVkhnrYf+gdRPj6ANhajkoygw/Y3Jn2IZFACFC4/uVO4WD/ARCOeGLPxC",
-	"UbmZqT0+944aNhpD+EQhrS83TlWSuTe/WVrRYwu5S28m/NX3P6zO0BlWJpF+gs+Bmv8vaTKFLSOxMedb",
-	"7ygsMSx8un4Pvi/W6WlsvgUtc58pHhtNUxZNb1roYoKuBP1P+D3u9jlYVw7Y097aBsS3JlegtAfPFrJg",
-	"0g62M4065mSmlRHpnXhLxZZe0vDIq6tBiASgve9WZmzPEogH8nuCndFBcXB08O729uO3Lwcv2avDQ3b1",
-	"80ZKglY2j7Y5dhT3+1xXbDTvUzMfDaqWz/SU20ruq4UdVlttbDXnVFcxF3Xb6mdoYJeFt+iq3bCOUeN/",
-	"1ObgvHm16b5sPIbud+i7bdnczs/A+tZ2gLH9W9fSv3UtXd+1NImqDQjcr9Or9Lv/gr1KYft9xU6l8Xb/",
-	"M/QpvdZlV2mw0VMBBtuUL1mhj5F+z/kH9BdqygB6pI6VTPlywHJf0ZIfxeUzmQ+gZEh2MGC5s0PhMvS6",
-	"ARdJjSoHLOfFVKr8CJByJkNSEucbzwtpfabQ7wjIyVdIGQXvdr/B051R4R60aVtwaOY9uEaapS1aQOCN",
-	"MMPX2jphr9nSWkIBwVH89ZOyqfwv/DnK8WI41dP7Qvv7TjKwFczV2vJcea+kuq+HmmqsvgikyPliYsTo",
-	"MxYUDbkRP7z2fgtkb5zpXB/b66295quTx+C8TEGGqqkobpzP0jNpktA5cMRNpLG62qIf4S6cDeubALSs",
-	"BRI4hOgcBDKCmy0SiRTASmN/+qmjWhONI8769XfQdb/DVPqBR8GkVavtvmYmX/foFBH4+hmYCF5ixcMm",
-	"DN07vLI/RQS86JGXaz+s5ENRbtcpdNe+n6XWD2/46GHteMg+vxXTWck7aGanUv2iy3kDGdYSyj644i5o",
-	"mdKp927xYLA8rtQ1nhxp4Q5A9F3fQk0C0rHPZrxz64fKUjRgKw3UymG2+5xXAuzUJWJWO0Sgmquh1g+f",
-	"qrJzfkjnXNOV1++3GAP0YthICQwX7cohPNGV/TVuPfEkQbW8uhdbtAe9hetTzn0oNU5PPEB11u48hJA4",
-	"nd1N++KOKVGwGmjbrPsqgikAgaAlZmSoXeCttyGoKx6c01EJcQ6Ll2fBiM1YTtOTZ3cqR20GzcXc/nL/",
-	"qKWJCovd9kb+72HIMFO/BFu3pwam4iJjhTSYY0EqIvCiMzacWxwanl/ZnZp5iGXGijkiZH2RL+L9Buwa",
-	"HiqJkyeaH15N65IlxpVYpAB428BzCr57JH5LaPOCA8ujWRNr9rWmMG3SsJmoJnyGizsVXNm6S1tdJuHL",
-	"fuLKbWBEodwQFDNV0ootyVD2AhYMvt2Wvk97Qy42KIlkHqROfdQmXrzoWWx0BqY5b2pFdlKD+hvVYrC6",
-	"2tpg9WRuzEKtpVbtjtWTP9ZE7UlYPT9Xj42k3dZlk5+MrHwkDd6utBk9tBXrE1to9MZ+dCEg/Jg6v6ZZ",
-	"SbBNxUa1vJ6rzaDBUO2jkeph0cCsF6G7DDbrmlBue2cs4ayaK7HVqFALI9E0VHV+Y6JDxDx9NO832sTt",
-	"3mIbuukjfhGenWeYw4n6IQAqi5dlncDHYwxjvhS4pdYb2GeMmm5P+Zd4WBGV09a2OYwNcM4JPd41+tAc",
-	"NAxcAVI6Gvcxy/9nzpwXWxiEnyt3N2SBRhNe8RE0Fkx9XaqR26snNnLbjows1bKOjyYEFFMjsVXn82YN",
-	"VNzsZGPj8+5WzkEliEQPKT7yasJHnOjAqI8LQEd59CnQGYkmTCqKJ2Csoqu+UUGClhBhJqvbdYXOsb1n",
-	"Co7o03TD9f4rKIsNKT9qYRpUG01OL265Tufxq5pDX9HmSRdLkYR1SWZdqNwlmC0aFFwCaP0L8un+hTKZ",
-	"H7N8KFVBRvxc4X9A2ojm6BjbCwtjc1A1i5il3JfWo3eSZnwdWd1RGy5eTLksGS+KShhKVs2NqLJW92AI",
-	"93Y//Od0twH3JPBk3N3uH1R4hP2J84JbPuRG5FS/Q9DNKS98IHW4ZBOuOr5qvLbDbwoTC5JKMGgoCooe",
-	"nGw0+S9Gq8E1X1AKc4tNulUOHyKjO3zKgpsjgh2gWBHeGDKTNpKSzM0kwuPxJIOG9k5LfGMih+0YUMJe",
-	"BN2z8mAK557mKq4yBgHhJlyWN/y7PU+pLHbw4jAD0QnfCD/jUS8NO/l40Yrpe5QwNOJ1bhraZAu+7EnW",
-	"CAhT3ITxfumpZfZBnxfprG3J8/rDs5wpwDu9kcgXXL9iz+C8uBlxujaRxXcmeYTLIprSqKLYHV7UhDON",
-	"pE3ny38Nj0T4P34VG4p7qcyOmGUCkTfnM/q6zU7WWaO4ffvW6IQk8uGJMSmRBN3RGgbnqzFbbb965FOY",
-	"gtWxWmy4PhRZ6AI7YOdxC9qhthPmOxhjZYXgZl6Jgs1VKYy5U+32+DkzfEl+1UIaQtztoy/0ftNGwWtE",
-	"7f/ELFLPIbjL9FTafxWVDoPaX/opfNNhto7VO8RQ/Pp7Wq2YwaeuOzADdsi0YnEb4Iz4gOB3AK2QVxPW",
-	"9Q8/vO63nj2WLUqi8bK8Gh8c/bFfOu3337K0IU8MBs2ey6FLLAvk3Y2PHrATtPwn3LiTTUU9aUPXGODF",
-	"ggGbY1J8U12JOwVz3Jz/DJhB3XYx2h19OSb1BoEjPc8CJLZ+FT48ri/Dl0KtuLFuvy6JYm/p9izuwH7N",
-	"hzdYCKuJwSByL1Mih3R/cVw+xOQH7CUawaB3Mu/CQ1+fasmsHD2Q6UW36CpjvDTanyZy9AAq6U5B2sSX",
-	"53FiRsOvDuL43Q8NaUyejOU24Zs+EYVUNbhbT+CgMMTNCLi7iQZDvIz2noHWGh52mDFL8dO6TEKqof7S",
-	"Ec+h42IZQjMzbq2o3Dj+zx9PXvw//MW//kb/e/jix8+DF7/922H2w6vf/27PidoOLmDf+cMwpCFrV1VC",
-	"T/cmyqFVXlkCTx5tVBQet8ZMqzvV3LSgvKzvIM+munDTifoLuGHwXJQAgnR+PYSVEQPk7IaWJP1w+PoP",
-	"m8mkE+noNaxZH+bGOg3sScvxeyjb425qEWURCfWueZ5GHnzFeGh1cwdxSxkUE8+0Ey8U6Ds6VagzDM5n",
-	"bWOwlwP2VixE5VQfs1rfqVJaW4ojpnR87tSce9gaQwvjUVWmtSgv+9sPW2T4t9zuPv+fMO18iwWol2UP",
-	"Si/iPS/hKHJ7vrXOr5+0zAk8Qb9YOU90q4jJOIiPmpelO4ZK6lIQjrUBQ7O/fXw+Jb7ewb/360QzvVB1",
-	"FjQOgVnBp6mmUHtATmzaNEf10cbMhGoVAbYcm9dIgqtncdVshmb/ZK4KwG9Dgczh4PDwJdMKYf3e2LhT",
-	"bsqdjhjJKS/NgMGRjkBpoEJhyBIDqgzMBreWvpKentUwgeJBxWZQpDpbBn1dNhftxXVFdLuCSno4ORn7",
-	"/jBjP37PdMV+/BE7kvmZjKkrkScbaznrKmbiGjZ4PDeM2efEsXQb7dh1airYUNgF1uROpcJ6iECoGenL",
-	"Dbzyga2ufg4ejs0Ds2naA0NuuUT7fkXn/mFfGrcJ3Um5+qRBgYkEXVnNCk0VaLUCzdjE2hlQSVs7M6vb",
-	"v2v/fyVk0FMcxf1BijarL29GJ07vQyQhjo3uEIcBmxXlB/QIqD6wB9D9yWlP54ybOwVEEew2SLF1BwzK",
-	"HWQLvZRLdY/RhyF3Ar5Aw8CbAsxorULJhFiyewgEOXO37otGiOGmBO/TR90dbBVn9HZOWjUQWuvjAC2b",
-	"DVaHjp7YRAOz2Z0Ow7llp1efLm9r+Rg8n+21giXbs9m8+/G/K3Znbc+kuZJ/mgv6fTt+W1880MU7pseh",
-	"viDz5E2QgKg/JN9PvnzP37WqrdadkF0KCpGDzjjNW3GLPBHQeqbYVTr7mQJSdYaU5XgsKkF1AK10aEGN",
-	"ndYpGsxL+JbMcWIvyfNCFmCdtNqBCqJOuK17BYIWTaA419UOhDDZwUhDpePbjjQBZr+DzYsJAmzFzs7/",
-	"NOdAq547KzvPKKjN8lCRmvcvm/B5ir5VelP9uMPimRFXKlUF2qoJgTJQ4mfffk6xtq1ng/fu6t3an0Rq",
-	"54WzvEWfwt2Yzyde4Ph19WQEifPCndHWqOe5c3vp0XxKTt0W+ZprLOGqg6zsQcyA3XEsCUrWqgn+64EF",
-	"nX+ZlVytI43rW2fvrr2xdI5v5ErEK9fShS7TFMb9ebPcpZddEJy5mnZVh814pLgCWWtNURh4sSBIhYAc",
-	"EeFxEH8+UNpea+f45eScgg70EJ0AGSd2DWgYVU0BJm49J59zdXyfwzAQtGt7Uq70P4mpM+Wm1QOBkSq0",
-	"ieyCqIbJr58cFrtLGGNI16owpk8yt2Dgw68WD7KC9js4yA1Lcc25te6BISHUfhjARLqkyU4i2WhnUI+D",
-	"3Yb0JtJQ9yRvuZkcACdOb2yGSOA4uub3XSgjSzRZ9wiWul0KiKkm6O6zdD0JvTooMZDsfpKxoTCyEBgJ",
-	"cM6dWAzYjUZb4k4h3gndR3QMOb0dkKRMzy2/F109VLJWzxKfu/L7sx0B29xlJYHdupsfHn43qqcE/lv8",
-	"v/jnmOcQf8iPKDEWNI31sECfEUHqgJjKzSClmZ8z6sgBqoQa6uXxquU003DgBqaeaC0iw+0bE/fWIbup",
-	"sR8Ai0agN08PTRN+p1ZaxdQilq2ZeVwZt7rEXAa9nMkF6CCfHnNZJvkt4+4U8KJE80E/CZ56hPKxlXQb",
-	"8p678x4IjJxMW43poiSKpV/DmljqE21rmp1kUhMEgS+k5sYnPWOH7kgr+CbdZj4aCVE0e0hJaOLdSckG",
-	"r9qm5MjddD1XXZ2L2mML+2Skp1Np7TY8imvpYz8Qz+SGRGWKBxakiEhVMfaVMe69FGmgQby0k6hVJQPy",
-	"+B1MefcJ77mx7/S82+nDpqU+YYccdnpe9UjDrihsjOfVXwrjBibh4zu1oCfoqTCNTG6IvhMUhYZkQqVI",
-	"B4po/adr/SDV/Rs+evC009tzujYUZH/JUeJLl5Bu3MQ7sAZuIA0knoCVNmc9aH2SVsO+MJPPi5ak7hXr",
-	"2rGs4equuy2tkq/2DIO0gZlbKuIIqZmOo7jTz4kGZQkxisEwZLM/bOea8AoxtFFrBg+UxNGAhazVnzXK",
-	"osRCmG7CjxiKSq48LrvTHHF/fVBqsgLWadAMUQFbv0767i1JEs6uniTuqOUMouHuUPedgKVhHDLvTi+1",
-	"ezUqQR0AVwlQvkrYCNI9W3eXwZ5J6wPKzx+TYidlyXDvodsFyahSL0SFV5q0YRdH4bf5amj5tomsc9sw",
-	"GCm2VQyzVyVhjcLeiL6gS492ttfctVnrE1zF2mPw/QmcuRs8RBDd1Tbyu3AG+UGmufcbBMp1NWZzIEnH",
-	"VlZkKQE+NLiv7n9w43nfVu7SZSFCOG/bn6HLT2p+KxIFbnAABk8y1p5qqkl1nw/+usxF4xSNse97eol0",
-	"eYPHu/YZd/D56IHX/SOp0R2dAVWrLS+3FsV2OyB4SIOHgCS1uUebItSly26371joHaDNYVC87lqMuy1n",
-	"01l0W4qxPSm16og/hor1SOX4+hny20JsE/AZFuunNrecMGnafaFstUQPENjwnIj55KB/kUTAlK4KKmlU",
-	"oV0Yod15owXEVgkOP1O/98pmZNEEphb/xmN0tqrKicp9SyLq61GWfgywdYAkADOpR125nTHCrtNU8JMr",
-	"bXO8iAoHMdZ0pyDY5M4H8UgxKsTguWsNM3yZ5CutSR6aBskeS+HhkHmUlVZOBJ7zNUrbk6/zQUrb86/2",
-	"TZgBesZ3VM/7gt/XF6Bicckq2q2LWhK3r3sqciQCreT2LCXOOi75LAUbITjHmoooOsWR/5HIJ8kKs8QN",
-	"qZU4ZoesqPQMIAupmqc+pQGpg+FG2E+zbdtyU8VYE960fmWf0ExbTCkl22ij/XozJn43KP3sz924m5oN",
-	"4mcHLqTZul7eNxE80/NmnF5f3F6cnrw/yA5+Pbm+vLj86SA7uLh8e7WJoJV2UU2ztNVGkvfqIpG81zOh",
-	"Uk1oAmLYahB+bFxQdaQyZpV+lMXm0kgcxUd/NQBY7Xx2KUSR7sYW3DQGHLbSWCC3ZUvR0fHbjVUUF2pd",
-	"bkca6B/IIGqNiHdmsGsTJAOReiFq2d+HVt6/N8MpbX5ZUjZgLt5L9bC6KuLLTFbCbJMCmadw0idDaJXg",
-	"y62xzSjUmhhEDcyHpRyxT9fvMyZKI6APv51sziC7t2XRMLs/8GMkGq3BKXY1E+rijJ1qpcTIMi9Gmxh+",
-	"m5Pl9UkC5oVd5q3VCmoqB70nrq4lp9tLwQsDrCB2Xink/AMPD5Jx/B5yfSM9FdD9j1ndu0m0e39y+ko+",
-	"ejiZzRITx+A3xmczMvoDtctMG4hcJpoUT7hSokz3gObmjba3TurTDKMTbm7W8yX73RWa8kPsAyevI0wG",
-	"qhb5GMxHnkIceGBE6Gsxm31jWLjvUdpl6KILMuwrj6A8qXoU1TexjG9eEj9JzSlJfH9i9OvWcGcSgI+0",
-	"nhCbRJrLevEbEF6r68YuUCMr1UhPpbqvKW2mdVcIodhYl1Sm5Tt4JqRmGInF6trgerzRln0yomJXJ3M7",
-	"YXB9xvIv+svwxX/++3/kLcT1d89okkRCvjpa+tFJUFFDbU4PX7767vX3P/zjH37MfDtC2NgUnuPsf6xC",
-	"xjcaKwl28U7Iej2TJGMMb6NetRIqoRO76rjPnkAsPwaunaRYzfJvjZOgb2MJ/vbfQp+P4vc89cHPZFOF",
-	"DRckbd0+Oi/ktrBMN7ub1SV7H9AcEsvlTZ2UmlcltJu6l4/IyNR3j9QPjSAbSGZv6Th60sb4C5f4LaaC",
-	"yjXakq50fIRsKZJdspYUsJDPaLtUmL9UwmwMUJ1G19LzALk6E6oQaiS3SIOd+ZuWyXS4XvS3C/XcDvWX",
-	"TS+8gqvqUa/rPbhFjqdf9su/q379SvhC8FQ7Em90IAwuzPSypl4OI1k1P0IDyQ67g1rWbewhGeKlm4KX",
-	"9ec9Z3vD+rNidt+4oaETHz+lLflMbo2lsWL6DltG1N2wWp09ejEyGStmW/IxuaGLWW8mK3dx/22Gn3Zj",
-	"xaxv2jUejH9b96TBk1eTZxAFXnFtmIH+aFloN+7RpxVPHDp9wYM13mfBIwAhxeBhaXhlJ8K0oYQAHZhw",
-	"dxzsDBv0ynxdgzKA8IbmZDvk6JA/rHMywLq6D3kKYhujTDG1KQ8LgRD7dkq417c2Neb6IdfXvksCwj+2",
-	"OrtyRruaTYj/dEMKB69OzAa1BI2hHdC9dBfUF5WrbmeO3fi+SouJnobmjW4HjFHEmmL+QCyXPng2N8gn",
-	"LviU2rUm+WV3CjG2dvwDEgbCo37rE9+m+dguLufLWjuBabSHkn77JqSQ+AL477r5aIwU8nBSaQKesz94",
-	"iDyMnsAWUVAj2dAZYvM5hpcFHXJQvzOlb1vTeF0Pb4v4uZujZplxq+EjNHLwmqSm5NQLtVpu7MTnG8NK",
-	"vtTzJFfP4fZNk/5MDHm7JLubHHb9KNpqNrsVjra4LpcNl6Gqhp0w6pYRFHxNSwJduZzIT3khXsxnSFIz",
-	"SG7et3X97VehoNsH95pXjv3e/ivKK/Cgrk6wb5EZfOMsSLGbWXcmsnuhRCVH8fynWyvGr9qCKmxrrrVU",
-	"knJfLPbbsXWdf3WOrufiuSLCqr0xTgWWpmegXPr6jEPPQP8ToaUaArav+Wry6HwF5pso59lPM9XkNL/1",
-	"znhuGEOS4uZ5SF76saxAaW+LMoWAk0id5vuvH9dlPniUeQAy0tMjESF0Gn2gqg28Hwz6qBrvL4SP5fxr",
-	"srCkvb9G24O6QwMvSyzmM3jKQRUffVRtKWwEPa6lJnke+pCE9WvsNdRcdORBR3VXAef90tm2iUN6Sw9Y",
-	"rC8Q9OUKvow9akieaEy/na+T9nBWag6lIXi1NfVSdyaGK+q5n5YqCGNBtqbRdP8bAwNJV1xAAPCUbOLV",
-	"R767vf1I1NrNocfBCXrP4CDl+EfV+a2YraGsILV6H7D87Pz9xS/n1+dneZgX5/AtuLKI+hAibjD86fLn",
-	"y6tfLw+yg3Cj77l9kB3cvru+ur19T397++kG/vXT1eV50j9v7NjNWwyv7sAUt/zG+tHNGxsEA7WY/7Z2",
-	"O72Xxj61qC3anJuCjN21ayHB1EpPbN+Xl25Bv2Xl1x2AJxOpOsqpBPoOgE7HjGaytWw/IejsklNRE++1",
-	"4XeNhYVz4yero0h4bkTmhB85BDmbAinjjs0DZFHDxCpsqw2TFS9C3Hivc+H3UVuJEvRsxZWfVKHrIyjV",
-	"oqcvHYtA2qcdylXcsZksy46LOEdgAFCqaja3gNfZOuzcmpfwhdH46/Ek58uk0ii79NmmCuE0cCdgNFOY",
-	"n48RojIBz+nZGdqYeRfjSge8q+bImRtRMSz9Hld6Oni2je/heWs3v6dq6Am4+3qdUdd37mwBUknTBLlo",
-	"LnVXo88uGe2FuGgZkWslckf0b//FTqPs2rPS9b37ULWwt59P05o5L30gNwUd7WyuF5g+Ie9Tav0gCsbT",
-	"JYUp+vpCcnVpNnTCGwONO1A3vDrENwWeirjhwOGLH3/7X3+XtPR//P6yq+fdj983uLCpcSjQ2DhnjkZC",
-	"mU0cMaUw+ry7tQb1VKbWgYKcieZLrTRClwm2nZa/F8aeDPWjWLOuMUW7AYjqgksbtXBBXrp7Dg5FwaSy",
-	"muGjjaeCFo9dzoXfO9eCG63SjhghjENnwShR4rsMrtqcat0B9iiU/cC/nNyLtfluqNtAXifgOZrNhHLS",
-	"HdxOsugUgycGAnsq6E9/MVzaJYqAlwY5J6oU7q2M+pOx67gcS2iy2BsRQ6J17l6fUiRYm4JQq0/Kpojx",
-	"4M/oPfJQy0LwwkZNi9V6E9y6px/AzWkphbKnbiuAGIr+aOLEVYIXouroI3s78Q1ivfcdzieGNyI8Ula+",
-	"s4oT/NoL6cmLh8MgNrQeK0bUaXBbWXQszWVgFUMRxO1Z4z4ggidGQgKTlXFKegwwvf5r0dN28wmk3mkj",
-	"iGidajWaVxXF4Fd3TafBhp3/dGW6kVxu7wqO0c6oqjVFw5UGdXErPsLW0KpIx7BWC50x6vRxXYCJ9BqN",
-	"Axo9Edo68/KGJbb4rFaO+IhEUahRtYTHsgcBwaqpNEaq+4zS9EvsXlTwKb+PzrPQFHHE1YC15CeDHlF+",
-	"q0Awh7CUHKKa2EuXSnnu5aNAQGu4zVCbybyB4HR/FIushThnuQe7Uu/U5j3HqBQx0sbZSKtxKUd2wM7g",
-	"6HCDVkIUiHaiWF+aoQ0QyhvhW75CAmLSU6Hn65l1VlZ+BxN+XpXvdBd/zEQbrLSe6SoE4z9dvz+mPW3o",
-	"3EF0N4bGiZcwjlHPGqD/wT49if00FR6wC+UxkU6qfHNCVS7/jH2EW25R2s8JbhLBe/x6Ns+brGnEJQtA",
-	"avKBWq+tyGFbYbY1VNOyCxZH0u4JZ9Eaa/SESgCepSXoesQyRPOXb+C+TR1Bv2pLT6QHvJmPRsKYk3Tt",
-	"kvJFvVF6pEFVgKkKpFXgREMz4QWwabb0tMIw+p+n5SjJwTN0HSUVlap/aMOmNnZncPP4v2+uLjthU3qh",
-	"toFObVEhlDJR14z4ZuKGQsVVwSojdo3b9zfQr8tM+IM4dide/dwsqE1oaTfhUtWdG2eVfORWOCsAWB4/",
-	"nn/w5wFOhTe9oy//Pv3hO9dKPcmlnKsXlElyZsqvdZKKU3PLbIO7mUGyye+0sa7u1Hzm5vl7aFwZ8Lkc",
-	"83ohWxfItPlsVi5Z/cBB7L8C4SStqvvrq0M4Z8GqoErXw2S7uC24lDZ2i+1yXXtREDzBlWUn1PcGMp3E",
-	"IjniVYFGc/jiV9//+Kr5yT8cbvKCaex//C3bj0t85AHOpHAa/al05Rv6FAEpDJbyXBUSUeyDO3U1Do1Q",
-	"Y+pffDDdT73Yp0aUj8JkLL8+v7l6/8v5We4HAwQODW4VojTOWy3zsJmxey+0I/Ks3DWeOnwdOt8e4ezO",
-	"ET8rlUAJDcVOlJuFC3lVOSNdKuTQafG4bxM2qCk7vttnMxZyG3oC9V4f/vjDxj6oN3B6SjshYiGE7w4Y",
-	"dq2BufWRJeddSWtEOQblUonx3ATB3gT+21lZ7sNTrnf+SgdiVKXGCTa2uYflV6EKadANbUtabzsG2VsO",
-	"ep++kPHW7um5+2MQc0BYrAXE2U/qBrni+XdM8VDcz4HNwrczA958Xpa+xqJu+lx3xwO2x5VT5WV8qCAd",
-	"oTToLH9jWCmn0obDZmN/xPV4xS1Lim8gtBfvJWdl3FiuCl4V7FevtQxfHrF8MTFi9Bk9+iE34ofXTWNk",
-	"rjB9tmqQ7NEc2crjbzY6WfX96xbUKyfsGyDuhM3lsTDr1+aH9G6LogieQKJzOU5UswUhkBGwkygyjhA0",
-	"mAMI1QhZc5XoiuXwC7T+XhIsEG6A4m6olJW2V1/D/VRtxy70Gidkh2rtpvshCmn/O3gfuxRKU3UOgkZ3",
-	"chU2+QCEGQOqq8AhYXsY1n8zq/dmVifWYPDf1xzs3BsGNsdxiHZj72T9KDx7g9WMK1ScMD0iw2CtriBW",
-	"e6fi+DhwCGP42+dkFhMNjoFzgOENdcgWmIC0xTa07tbgWD6bNfo30/Kvw7T8izcgdzl4aDeaQDW7s3G4",
-	"rdUH9sRfkL232cTbMKc1xQzadw2SmRVbbjtqmJTJts5We0y2sf8VaczdWWlQiWKU4igZsjFAVoSHo4/c",
-	"ZEipRxfPFQTwIHQTgctPTn++vPr1/fnZT4Qgx+gM/PPq4/nl+dkmckSqPCRsSp8abLwDwu/N7P1mbrMx",
-	"EGfpyCxllDxz9mowHHwbauojUegEK5tWBvp6PYq3XJbzKgV2CAoGVEvlY1uNiLRnW6+rA9ZbXJvAPFdj",
-	"luvxOD9ii82wnuPQDMsjTmi5NzZ52tBPaq7wewCnBpPAFtwcY2dNXxoRgSUoJQkqP3PK9V5bKxSRPKJx",
-	"sL+uU0ZSC97E1M2Eyo8YXJEYaB3FDsvVlwwl6TTk+gFWippGzkUNDpDjBslI3kQ75AOWT0RZ5EddsBPO",
-	"Zs4CGoRvWiN2DGr/eAnpMXOnvLweu6dUeijYvftwJydKL3w2hPIibusYTNKxUliDrD4IdXAbbuAFMkgX",
-	"eL/oOsQSifaXVy364QDRODUzpx6Pe6qTt6VeYA/SLTXKPA39caJB0+1rkoQqDHT+9PO7qLORXyxNm7Mx",
-	"7zUjh3SHpKKhj0jpmzWnws8t+g08rrMDqgTvOYtd5eD9NfM+ULker/lswFysNz3V886DNOQmsLeguxLT",
-	"HFPBzbzyOQPAs0EuAJQgglATPVP2yrBAKWxpUo3998eXsKaTqgfMQHdSPOJy4ljIEexXAxWpYBB+Tlfv",
-	"RewMfTgZdq3CX09NNAQW0mJNfrVupTflcLYeu2k4+3R9cntxdVmvgvNX6Rbf5ca60zcP9ce5E6RSq/vW",
-	"edKvdqZZ5r6itVYHlEbMQuH1L241O1jV8DXQtgoFHe7w7TqTlvmqI5Os7k70LWuWZrfIXKD+REnAaeUg",
-	"gPkxBltgY2aMU+m1+2NYph2YoR7T03EST4YeM5jgeMGnsiwlOpImLRQBeKLH7V2bUXE57ixpWO6FMe85",
-	"y49ByDeKrp1EL9LjNcPaQTJXCqxr52xzYVbYgbE0tJ+5qswRFTqvpF3eQLgIXkwc4R3tqTyBuJOgYaUX",
-	"RlTHLP/8+Z029gWebDmmqMFBhDCeu3mk9YMUHpjmD8F6RfhM/iyo3VmSZfSE+MrhzdBil0MlFQa6Do4O",
-	"hoJXSJuFT3TvP/j9d6BgHusEQV1teAVHYyGGLGolApGVQoON7d9pBnfqTr1gb3QhCXD9v2+uLuumeS/Z",
-	"B/lmwD4p5zAq1PMm811OVIjQjbgRGcvVvCxzArHScDiFYOPGNpW4U8zngY9YKfijYJxOEXdIWM3uBRZ9",
-	"e/YBN0ww93GYVFvOsPG4YX9//faU/fj6+3/8h2NkUn7kpSyYVLM5Iml1aIYjFcuh8N3kdY8beDe85L30",
-	"kZIZv3fDm3Hn7tcGR07sOt6C5oblo/qXYAeOeFn6zsN0CGrlPjz4Su4FPork7MWhwIgNjONCGQuF3W4o",
-	"7uu+++67H93gP92eYv09Q/iNkkqwMdEC85IV8l5aM2Anyr9W4qOop3AdSYf3/DrRpQiUFcbCOJy3/Or/",
-	"fP9dBoBSN0uKK02azQ8Z8PlweoOyK8RITuv347OhU6w74kwc0MU2SLVPJb5IY4/Y68PXcNtHkk7nDxWB",
-	"3N/N88ncTnQl/xUk+oi9gW3C7Eh9/s9//4/82O9i4qKtewSAW4PbFjmanZSFjJ1fSrc40rDXhy/Rv3l9",
-	"+B2JOnhQ2nf554phcNQ9GuDR6MCUciSIfUAW7mgeS2eFHJzM+GgiXrwaHNY6I/qbU13z6ZRXS2jlyEe2",
-	"XKKAgUUZZLTZNByND0ONjeBsR5q2g1uvjgLk+OAlBXQVn8mDo4PvBi9hLM6IBz35bd1M9T4VaXwLze1x",
-	"meV4LConVjg1TgpGejqUShRsuGQnl2cZq8QMoLwY6R8u2dU1hlLrEwiY971ViBvyxkJIDbHt3NpKDudW",
-	"mHzAmh2Oke5yqedI448c/u1e5Li5jKbOxDMIAylacxwfU7piznQEsqw7FYDBVPt8UEpjT3w3xhmv+FRY",
-	"SJz8MWFw2YkwtGYmw/7s0UpF9DD1g8KJ8qe5qJa1cMjCHwa84SxtLA+Jm28mWv6kDet6PN9eqXKJ3nPf",
-	"iwMRUL/rqV9wr2ujtlG9H6/nW4xd3itu51XvG6LuUr1v+QK+e/8vONVVJcqtPvrE75S+N0DHzp7X3ure",
-	"V4ovvaflg1S9R/tJVQK6rG68mgICPa58L6fSgkvtKWNgf706PKQQr6XYemRAffsvFHatN+bGZsEQBQG7",
-	"bbU134y8CN/IAS6ipEj60WGs3/rKp98bZ4czXYICImQ8KEOnKvi9Ad4DVGdA24V26wss1D4A2k+0x+k4",
-	"+DZKFEAsp6OMxmk6p7lA/+eyMDmmEMoyVoD5GA6RnJok5PPZrc4zLJqB3nn3iIoBA42bq7H7Me7lLSoR",
-	"8JjOqrxT8He4151CENHmJRAfxvwR7rcGShWMHB/j55Ugc2ox0YD5hCk7joGsxZ2aCVUAdZBqMKfHzw3G",
-	"Xln6hJEVTlkcEd05nud6DHVheAzCRKmO4yd6eDiFKJf3RhfLbjHxl0hhvr0RpRj5U+z3ZxT4N/PywbPm",
-	"rEp8KFUqtBI1rH7CVVFCJ565KjRgop6+D07qeUO/17cHx25vvXaDz3639gO13pDF79+6AWMktGEXbNA8",
-	"F2egdtJb6ePcGupGBJsqFn/PLe6MeIovYrIC2G8WIYHutgnaWmBtmGhrqMJHMI+gqTHg9EVpxJ3iI7TW",
-	"IE6VBUM9SCzEffgUMdbwJIjWQfRgJpSvhqQGo00kQJ3ch50ImB1p2EKU5Z3CXD/7qI2RwxK7jnroRuE8",
-	"OJsxCM2z3E04H5YCinTzY2yRslq5+EkVGhzhhRxBeGNOf4BOf4lt5n6H/XECy3vwjHsk4txZt0dqkpun",
-	"bwb3ShQPv/ucvETb4mnbwZeuJd0G0sK45MH0zwjbj8KCoH9U64DFYVdjqEfBsoSXh4dQXhIxwXsUA8ky",
-	"KpPcV1vld0oaBjCV1GLfCxvW+hEpKp/XBAgv6jADKGIZvDzkr8riD6YDKcQN8BISbYQI7UNSTomVMugd",
-	"WhWp4pF5bQAjmeh5tatxAcsXu5zNhYKfo2PvOdfoFIeSWCFgLQgxZZoXPyFwwO9v5unpwyXzub+d5hUz",
-	"LJ17MtEVGlV5/X210YZiiL8HklOyLCk64WRzALxRjNOVQ+yYDOE/eOKdCjfDIYKWYDAC4K5vDMsr6Fye",
-	"ZxD5g0p18M/y0PSo8bc8WnUqboemuXly37t39PPlYRj5UahRwmgfRFniAYQLMGxfRzbGXJZQSSUfBOg6",
-	"CG4w54zDKAOtppsTjJZld0oWyEfwpzm1zjUBojFgOXB25Ud+MGEUWSPE6+6HKcB1gxAuJPiFX6cTQgOR",
-	"7SwJ0wAKGkKkPsYEh2oQDAB1L6hikOqbEnGL4fIgDuYjRLLehz4n7abyANFt6H8TJ1mCePJvMYu/xSz+",
-	"FrP4qjELyK/3CVz4VP7Tz7+3uiyi4887EV517noSolLpNE4Vgwu8y86TxmpI9qTULJ6UpO9BnbeUsx7X",
-	"FapwqN+p4dyy/OP55dnF5U/5ANJNCA5oHpF2UgkRh4rTtuwFfOLKgZZSztEXrNXSjeKZV6+TKjn1fJiR",
-	"Jz+Zl6VeQCkbYRLwISs1Fih8kdFiJsCy7iuEAAhH57NvlKFQnLqi7vF59ISPeM4Nisvd5TpKwzBPSyY6",
-	"iPc+9ue14FDPLUnadtqNoBE7o4hvKWgAJO9VCON5UxFDIJBwokAIBe18GHHKqwdThxylAeep8qUTxopZ",
-	"agu5QXXF1vayYm7qQiulJtbB1yo8l7Dgq7uCDU1qSTd9otiHrHzg1UPQpQZqbDAa7LxVkIG18hOoMKnQ",
-	"pJdgQaC2W7ZOMIFbh1OJA959/oB9pMgujTnuiokB4EFCauCXvwVlt9IhyOuw14Dsv8ni984Igg/1PHv4",
-	"oCtwQDQS2BIa/MSy9rD2qZc5fWZ/vZztErZuTfxKemh/gfCTFq8IziRU4DhFAkHfVNbGnRghb+P0fjpT",
-	"k0Hmn7MoqRNVc70+/HGwMRfzZxYqnARjuQJuvsW+0yZbCVXn1vy2wUXUuVEDzOKycfkzznD8ols5FSX4",
-	"dqsTDri6BqNSYC8lapsoQru/FC5N/jemRebkXQRZ+eIa8/V3fXzc7nHHR/nWvpt97bn8X3CD+iN0T5tz",
-	"bua8fFFEvOTpgPG4hoNiLqbhHNeZQQw8th1lUQegfDsHTNQUWRxNhid5yNSdou7XsOpSsVevIdVgYpiX",
-	"3yLhQE17yE3y9efM7TVetMZHg3kHm3hc6SlUCYzFIppVn+qlnuiGy71Y5oFSoX5TKR9ErG5gaOWSWf4g",
-	"vpJmmRPlSPfJAFdsiNkDtvDFlMuS8aKohCEWBmhXQa6lqltq6QehMiYQa+mMBvjLN4ZguPeSChBz+Dui",
-	"VISylRQh0NAVReAjCxGrZMTgu0QPzN+zTlpXyvNnzMxHEwDAQmoiYznl1iEL4hbH/cN9q/tfP+ac0K95",
-	"11ARO09FXh0RjsPe8R982sXWz1qh2q43uTQeu9z1Cb7Je3hhv0q79lvf9H+j1Tu9768qDOx2XJ8IMG2J",
-	"vRk+ixXB70KxgU5I6CNeTKXCo66m7n7xIJbdCVGnOtwFUFV0e3V6c3H5+fzy9PqfP0Lpzs/n/5z79hS+",
-	"pzuhwLF0eYI/TillrygqTK8nWyU416pxzAH3JhKKOy1EFOMBS8cVk0WGxwS6J/5ooIP3gRgzoCF/JR9F",
-	"MWA3RGiOwGwqWIQK4bIk5L3pAjufhzn72U3ZM8pY403QtK3T/H4Qy71JmIUmZzGne2xBYye/TXIVWIA6",
-	"xQnpiFAzm5zaJWk1Eoxqc+pWhE4sFhOhAomlVEP9JUZ5HWMdDLccMhWK5Rg3Av4HzJXfKVlElQqQaQhB",
-	"YHgeEMUBB3OUxw+4BvcC2mlkS7EThsxXnpTTziu6907l77mxL+D9Ly6wGaHV2KILhJN60a/g1YgZBfLM",
-	"MEPjGCVKlPduO/gOkyzH/8qhTima2aHg1s9rckoRcOnMqrpopU4DyPaksvyN4BZn1H27sZXgU0qSG+eI",
-	"+M8Zh5JNxCfZhWZuNKgHMBWUwTDdRp/fuy0LODvgiFOFKJztAPg8fAkSFKmCgUpZ3il3hhyxEXXg4kos",
-	"UrsVbz735OMbjSNZNIA7OI9GIHEJnHPIClUfdI1F7jrUU029e5xNVnyxuJFe4Ic0FQdd+UEUkt/6mrqW",
-	"psn8VTfhNq6WPSqqo93Ted6G8KmXCrRW2x+a9P/wg/aUFgXakrCLh0sGxZHVC6jrCtTzXn/RHzbkYxr9",
-	"ptKp0amGSsJQwgLlVCC9A/ZMtUCIEWoXAyVFX/BqNDkPX7FB+k9gcMcs/5+598dB76glq+YQzxlNeMVH",
-	"6wpyIic2XZmzJbdWXafzMl2ns/9PaKZ//yo/wWeYv/rgfcWgtBkbajvpzCCj/ZAcoQc/nV59+Pj+/Bao",
-	"kt6eXLxPESU1K7lS40sKqds2oC43TdH3+5+iW/HFeoIAxLv5ltXslBvBptDMrXNp/7TVAZMljS5eldKZ",
-	"MBA7qss83aK140e51fkzu5TYo9KGAWVO35VzIx9Fc2xKLwbshCJs371kBcQ9oWw6d2PJ/xt7ol7J93JG",
-	"a8KHpx+9N3DGxJj1Dk+00XGw16n7rfgyK7nsDrjeirJE7YhWLMChFkiyhaxQNfP8CnCzLihi10C86Im0",
-	"8AaolSWPFM93QK/eKWckAxOos8NDYfZUCKS0yRApDBTGwyXo8tTRTJ/ml60fMEl4vCF14+2NvFmrwVJh",
-	"NawXGYp7rjLfIaQubI+3ZRyaDphYMKClcba0NIy+VRRHtdPvjPy674H3dsiPgPf6iHYO+ijvxtKC0rjF",
-	"Xbz3Tf7OvfzrbN1zN01qfVAcOWOdmE/5Q51W2Geq/BxXC0BgtXQ+YReP+UhsCAOARh8D8kNZv+vQ6gFe",
-	"O105IdTOhoaql7rkPfPRHTNIx2loGG9xEL22GVBc9MJnN63dFm6QbLDY2Ajj7gBwJ1acWjzWofYMOESY",
-	"vFe6QshN6htmlRjLL0+zFa6F+21kgZGikcqS9q/aS3i+D/vqvkM/9fUXYaLAFuwKYAamNLPXCCbtHjhV",
-	"9Gg0r5DgxO/wrbXaVKwDUX0QzxkI/tCBZ8US0BEvy73M3Yl5APQAcvDHMV+iiNo4Rd/Ooub7s3lC55+7",
-	"zYU2W8QtFbrmRzFYX18LdtolNNgMZDXHZLIR7U1NT0PYJEwlGM2kxVLHqGK2bsyPxFLQvD9wFjvLpJhK",
-	"JY0FSACYK0ZA+wb6tpRR503w0I/+OXCy/vGneDT3h8quF4YbYLq+UPso0iMjUIlvTJiv7QWpCxKV4pMJ",
-	"KB9o1IlbX1SF0/HHTmCkui9FE55kJnphQvPStPXQhln1MB7WRTb6Aq1u8Bkt/d83ukEZ74unU+N0nDnJ",
-	"iJMnp37CZxNfc4/PXj07kDs/hpyZATuhBnrE56XEcRyqdb4LOJAT/ig6I2lQaPk1ZxIG/3yvTFGSeN4B",
-	"I3zHQZiZrjnBa77WEE+x1y1AoKvAkvfVAA/+9cNnBz60WxbwR+KTXiC/LskyyCzwddngERJfn4kbT3Zi",
-	"WVS5/EBs741xtjtXtNvTrA9lAqdaC/MZOyrHHlyE+TVpDQvhDPeTJwSM9EEDdwTBq1LrB3OnuGWvEGDX",
-	"RH1CzTBfsokuC0hpUoTH08qiQbAUFgin1TEzQrAcsySiuNVrggxbh13/moKHsRLuE0BszPre7PXGUzvD",
-	"iE2rYBsTYpVHIUljHW+zOr4H9w7YudttBAeAyBYfWWKXRMhnRo2S4Xqp7okDPQ9tlqn+PvRXypHlk2hs",
-	"KJ0YImok5r47Q9LodG/awVB5djPhv6Ma/1q7tJuHI1SrhY4emJL2NBxzsz8ejvAKYuKYm/1sVNoc3XVq",
-	"4D/adpdZj48B2htAhumKKNW4YfnZxc3pyfXZ+Vme+WJHW3FlkKsqshab5yg2cDB3CrrXuM0ORGxQoxR6",
-	"o0R91DNCKiGEeSgAaOP7SWcttH5qQ9PXr5Z47N+XPMNXXVWFqODBX7nw8sxrwRPw2/vJM5Rh+sXYhzD/",
-	"JH213Xy2jQA3CwaaIlwJWy3XFlqOdYXlVGMyjHrK8i7CC/1SiEIsEt+M8dJoOrHAcTYakd+LhoNEDLoD",
-	"duaFHCEqwGsMRNXwYPfeIRLyuocN7tQ1IFoknWkj91Vt6D4m5iK3zD20mDsbshK8WKZrkW21/Br749q9",
-	"6M+2O9zb5XZ7I0weNobbR3oXbGq1xEfua3tsKkeNF/drlbd1slpF1+yvFrUZjAqlr4lqtd4H6c6lJatr",
-	"0ziC91e7Bue2+8ygnhrn8nGdH27Z4b55HIvptbBMGK8DSlFfBhRU0uBOnYR32Y6jOrwzdVwDEWPNmdjv",
-	"uP5Lkthnqa+DE7Mlwvs7O6l40h+g+xO/D5AzlxZVJJbUZz6JoMQC+qcWnrcTKQPxB19G9EIWeR17Sfc9",
-	"s/wB2HkheXinENWJQM4QpYb4Q3AS8UcAP0ufrGqFtdFvCQkKiZJMnSGwDeGYl+WQjx6OnTcZCD8r4T4D",
-	"yHnFwtkJ7RpdzoywthSF33ElRp6gEwX+JTIiGOBegOPsmOjlowvdRVaWZWABzlq/TnkBB9SAXUW7Ljru",
-	"2/Yx8LBRe7zA4Yj7ljd5U52JrsdjNxeFoLLJzbt3xZT4L793b7BVRPM9TzvbqdqnO7RCLYl0RUQzWKID",
-	"TLdUv4p8BFHRkLF6BgSSeFMklKU0NjopCklE1SA1hTtckQYX5T80SnRCA9jG0CjbEDWn4JUdCt6RA7r2",
-	"H/eslh7cub66h6Znr/lxapTsU+TVXPUq8oldd8i8rK1LBXjdwbbWyV9UhNR9Qp/IKDaQ29cKYVKLUITR",
-	"wuCUr7cEOxjoiUtYOleBaufcRhhVAu1bdh51voLivKKOmjl1OpHG6mrJrKbS3lY0EuJs18hb+Swu2bwU",
-	"Z2Islay16CaX7OVe396luZHw252AHpgVtY8/v+X3XQ+ny76Fa37PDt7rUSAaWHd9uI4G9LSIHiwcNcnp",
-	"I2uIy4t0wLduWtfEPPANmKVxNxuMMmBpjMmwGwBQ/kPahrjL0sEOL8TI4kZC7HbJUUCMQBG7Mwr8H5CX",
-	"9rpusu7psSmDFbfdilokZJFFQbV2s2quRE7BP2l80Wt4ANTBuVeDOajnzqo8giFSoyE8r8KHtFq+Q7d9",
-	"MN1mJR+FEj/OFrxSYC6ew/QNl565HnvxNsbgzMNFJaFFsPsg/Sgq+u+juroNOmtXbCGVCYW3d9SYmFyv",
-	"UGqMlLbUk6KoltdzlYcwjgxvQy46URZU3VBXW8LXtGc7lOzfKajZN3/87rcBctkN8AAS5o+Hv+WRjQwp",
-	"Pv4o2MsfoOtaqiGEE0V/7jyXGmpQ2H7l0JD7NHi/KHrwlemKLfS8dIp8P8x1Dx5xMRQYT2zI/m7qQ3zx",
-	"LXOTNuR5DfEn54iao8nYuPRpZCd0GTCocHB+3G4BuDBySeP318TRGLNHdyKcuEfOfQsfhk1bP17d3LJY",
-	"3+Xg75mMYRC1Aiz7ArcKLVBoO0FeGzhB40pPs6i/id9JTqs4r4pTI13QCnfKq4W/z5EbkA9Lkf9Dtgp6",
-	"gy+htoO2o/JAV7beG88ooWc0d+tOTNCeTsP7id4Thl1XFk6U8I5aRrexpGrxnFXC/bH7fPvf88I3DF3h",
-	"/Qk9AMJhIR55OUfvq9AgP7yoez0MBajtKSZMkcgq1G0P2GXQuneKzA1qqTPUcyydVtConBh4F+aI5baa",
-	"qxG3osjxgKI4G9yBcimSAkMf3jK8ngncSO/6M/GAOiuflrlTqYIeheMHFglbP+xDaG9FWQasT5jo+IX4",
-	"rrXiuw0rKMq1D8WjibPGZ4C314mbqa7Eqv2PTwn2f2OhXq93SO612svpdAZD2MGSzTrTEenvOfx6bkWI",
-	"eU8EL+0kIKiCEtnZ3fh9bwmNvtP9pHRFlgaUX6OpbOK8QNhCx6Flbjju74U1ja65vg+aD0NSR5d2A7QB",
-	"O0Fv4k7lvkV97hS1qXU3V2JBPFh8WLqt4hR8XTOXX4xffOB2NMnbp/erP2T1SlsO5DVcIT/znfK+w+uX",
-	"r5LNmWZF7XlvZLnI3eqHNrz+0SFF4rZEVFzUZrzwX9AAyCSxMH8ZAYDDv6YAwF52JPpauCm/MdFm2M02",
-	"JxbbDV2sLhTQh4PV8/J7aoNkntynim1oUwW+2FfoUgWSx3v3p3JTsbY7lbvg+XtTkZlXH+GF95hgEL7g",
-	"/9k1d0uYCmmcD7PnDJ/fht+Y0O3A8iXCY+B9BU5EK8uUSuq6q//s5/5fhDY5w8l4UmwQ13yOE/Ucqz7S",
-	"M8ie+nXOgiNcsLuDU/erHrP//Pf/uDtILLcfWHrBv078GL7grzZ+fOan8OliAnbT3mmTV2y0Y3S2MMOB",
-	"qWwK0ARd4bt+OVUCOUqFRl1fNYIX/02LQExG7UeJUAKq0wj5SQtqDQs0c5UPuAATJis1mePpXO+8FO/o",
-	"+X/1+crT3oQwe6SDSbKTEsgTl76zsuOrmB1xFG+PyoWoAiI7e7Aujra1cH0FGpK/nOAXRjy+QtjLS8O3",
-	"np5vtO9Tp2dMOG7z608TUtlYDI+/19KF4WIhIbG5IVh8ou5UTIIUEbsg3Ixo6REGTliqYxjlQke9PRdS",
-	"FXqBAXXPiUQ937D9JfZ4k5Xw1D3uJ7xrcKfqmLU/jNbHms+RzPy/ZpT5rBa49Xvt/2Pv+n7bRo7wv0Kk",
-	"D3mhHfsuV7TKU5r2kACpW8QO8nAK4LU4lnmidgnuSop6uP+92JnZH5RJkbJJ/wjy6ETkkruzw52Zb77v",
-	"ChKRZWwGFSzVetD9ls9uvMQQUe3wuCKLhxxj71UwU3KWD3/Q0wudvCvy2eK9WmmI6MG81QfZXgdHoDMg",
-	"WS2mWXc1FDionOFHPk2IJSJZimqeSzvEVLqOHwRAJkbZpbtWK8mRyH+VNvMKtN1muGsxR3AjKA2Ja8CA",
-	"giuY2e24zknnHfsyfl9hg+QGa9/Iqy/0VDIh9ptE6AUDnmN8w4zEkntgIHkl+iQP36sNnqqMwm5cPGml",
-	"iYzJ6F3OWjDIqK3BzuUdGlqQkbRMfMuXq+WLyelf/4ZEOfyX77rLpYE5Wtao30WenbwVtvmeqGe3rtw8",
-	"TBoHbxUyeJFE487nJFjzvbbpDqQz3qjDI7F/VRWm4Jmsj2vd6HkYBMOlDRvIs1iNDlmtJNBNa5Vy3/cC",
-	"ogAPMcaOx+5a5IXm9qc0cS9K3TLIx+2w0fUkEfJdd4KHf0R3GN3xcrnj223ButbjfavhGSDTGdDuzgGZ",
-	"h6zr5bo3Q8hrPXMuWgFR1OkiBWI3jlYlde6RFiSBCww2oZzxgQkr83Ru5UQUn36ugJiHSlF5kL/1v1Xm",
-	"0WCO3dnDUTrt0I49MuTy4hEOSnZMkmRsA0Z/IeAc9Sziqnryi8GA8khMW0PLGxXcsluke7neONPhyJH2",
-	"VOR99/MOd9ZMqUUOaZJfBwJUrKk3F+nPeaQ+dfoz5bpTNPJEIY2a3HoQQOR2zsEcvcMn6XI+52D4h/fw",
-	"QDBboUT95LevtcXL5zJRK9OPdkrIrULN8lYEQOtkDWfu9pE/tB4wnF429kTY1XV95uD40TADOfQ8vtUL",
-	"1N2Khz90Tptd8T+Y4M1ZcRq6QtiSfRMUVchnokINneRLpeTcE4tpbtYiKDBrWoFO5mBCbPv65PR4Kt9i",
-	"44e20YAoQm8V8W18I3pgFKlRyUbkZpK8/unvDPnFTuAjvEEj1T7h3mMrGd4Pv6sgA2lyUegnRPu2bwM6",
-	"dTBxIA2cs53IIb7Kcl0WYrtfGFskelZhOsR4HSD0XM52J532ReAL0j2jWyxt8HVFcizuk60KG6HZwPZ4",
-	"Kj8YpBziJKAm7TgR3QlTzpOkgrVaUDc8FR4w1cNHJQ8t4UsQzvlzGjU6uQZDpDd6fXKKHmAqRXJVqY2O",
-	"O6u0WsJth70AKClcmKB0a4MZY9ronzzTo3FO2Ltf2JfsZ8YtuDH31jfxTD/Jj9F7ge2y7oExfi+JyyIi",
-	"sOzYGl2HiKY9U+Ry0b5hUIMFNbAQvo/ZOxRS0cnlXy49SiCXC4cuxWbTVdmkJ5oBLD/a4caxGntr0ut6",
-	"dq5PSaILwpm8i/8zq7J9EYkTlZxaFqj8sNBFFJe+S5dOhFLVuU05TI5PjA2w8mZ5GfO5HGm9z/HeT36p",
-	"sRPCThYWs+oTe4elpobLVrEh1tH76eQEdysS2drgkFqia9XOmSgK+l8bXc6ljUSZ7y6DEmQGcpaDZjYy",
-	"xDxiQ5M1ghJUWdBxL8llOpXSn/7DzdisfFozPAdr4wfz+eXk5zfJ5Ssc5H+X3FaEKVm8rUucOnm/ZpDX",
-	"ueOXGu/8zayrbWJVkVSc3moDy8HIQEzz/Q9uxaVfdVbIP4p5igmIPNAmuhZuyom52k5A09ITpYFppvYb",
-	"sraXmltyWLUNBbioPcYezMSyLGAqKUxHaCBS8xooIy7ejapI4zg3mi/RbRaBjxTK9eMZRjxQOxvPfyQw",
-	"EecjQwA5H81rhnn4DsRfP/Oy4RIK9XT3wnxC1glNrKBpjY2K9jx9GjszbMjzwG6PgcrbhL83jGycSpfD",
-	"o8rVHExK1sPynkuhF5DFTTPIZLGn/HjhXnSkj5u7/+PWIXeeos3xGfhmtPfqPB2D5Ndu2E5rBD3eyDCj",
-	"P1jhEU/Y+2kKLugnzxr3g+/QB/JD8xG0Pgk1wFtmOIoJHKWBwYCXo10/ti1r9MFoCr4dNO9KraH2DXIf",
-	"HxfXoOtDKSg8jyAzXUv65oLDsDH2/BlsDgh5T4dMGgkDWTR2wxbHhIPnIKO5G6SK6UgFdgPczvUPe7ah",
-	"QW039lyrRbR2fXIHPsUyVNPZJ3yIu7zpnVFtK81JjlaP9hl/8awdmn2FPv4MJ2Mwv4V3s24LjpYiL1xW",
-	"OVpWmvzD/ZdrAgsZ0SB7QpXBHPksdtIGLGUCRnM+EGSbE7MzNp4Pw7s/sAsLY97eyHbini3VyoqWqq9N",
-	"+U3f2bO7X1+HcUbe7rLcEWgp6YvRFy5cqAvh4O9cYpxTQy31RW+IfRwyPsgYTcAHznF7BbD5dU6evpUP",
-	"1+F78FwO1+BLPUiOUH+fbbcYLnODSsbMeqSPVBVTi3qeIFWAK5Dcr2c36dWyy4b1Hbfs2jdEOO8DR7hd",
-	"W+ppQKdYLuuen4NQ6xkOLUVFH32jNrIpjKJDSVT5TDKxxSwOETC6PRmpgFHyxew7u/gi0qgwCxylxTSw",
-	"4jUUTZLA29kjHaOtyfI8lGMHJXfgoteU9gZzth3Hh8ZCEJ7TRxW+O4ONH+E+deNbtjgEVMzwwjYr3vVZ",
-	"VY8k2xfRfQlws2cc1PFb9Inr3KwM15u2Q/IVrZJfgV7Mmk3+i19spA3Ad3889kv3ei1+0+Xh/Vc1pBej",
-	"fPyzjdY2fnH7GEyM6XS/64zb3gZKa8XfC+Yvq4AByxiAvdnL+2ZuYNkWlMUW2sdZuucZIzS724S2R2it",
-	"73bywDtgWLsfLn47bMJH52mKmmU9Z2grQ1OawLcZlMbL5fC0TpLLVVVcpsklzxpDGuwBK5dzwgyhoPd2",
-	"KiMmp2RzA9IPR2HjIncb7Dj5lyNvmhUgKupUucD5SfQmN7MboMydbyC4vvYUT1M5ZrwYzPw7Dhn5JR8j",
-	"anzcr9wQvThZbob7XnXTPu1KMAsTw0SsraEiIivw5WyAJl9C6jqbkZe/LgxwBXMhkTtKMKzkpY7vC1PJ",
-	"RAK/EKEU0jYrhR05hrXBlyia0Z9Kitf+IdikdofqhyixE7UXUUIzOQKihFVzECGtIvGNDQQO3jZ8yWif",
-	"mdvWOg6vlGP6Vhui80WiGLvdY6kJpoapNRK6WepJOPVkjjBP2L0FOqqhPNwohENMwW2/sLh9mdQBpDlO",
-	"3rWfKXJjjxKxiKTRQWQIoUyuP6XGR8RvNJXdApN0yQ9TO4CzaChLq8DkFRzRqw3dU12pJVaGEyVZ3AVQ",
-	"somxMKhmQInHQEYqrG0uwUF/fJ+qpwRq6HnOK2c8jMj/YUJ7vFWlSkKI8zxTXMKPdn+DUkaYkQzq34zc",
-	"RWU0tqEIj5mblEoC1L30q6qSS7WGqhDlOcyUzPQlnVkcXvMKnZ7ZKJwEYVYVaH8ClLCZymgU/meeNQSD",
-	"NsquzYRkY0WJC3v4FHJL5OdLEBJh6o3N+zhztw15jF4Ge/NPdrzHYKzF98zi5pkG1TG/xE+BthbD+2H3",
-	"yWhcAk3EAQ7CHJDNu0wB2K5RU1nzYrqT0LVaiK29oao8KjadSr930mS+EhXR9FhzxzQGleykMgnpDkb8",
-	"Ay2cA7eOqrnGR8RzhmqjG3iA00No/+9s/beuyHVCZ0GjGGWEhqYC4MXussjePf/17qI/CDD4YvLb1z/T",
-	"P3zjkP3zq/1htXamu6qKF5MXr0SZv1qfopny8zQeRJm8n1hkjkOOh1DVt/Xy6SLMPcc0Fngi5f6gTLHB",
-	"kw4Y35BGaLwjVLBj83N1nHz+9BHVU9CXvEzWolgxK1PdBdAOYZGhNJHY/VSByKLB/UrcHv7CGz1yRWBx",
-	"k5eSE3L4rXJak0Y5Q6q/Xl0Zce+8/b7K5hBd6hl7Gi47gw3V0MuQNUHueVUS0s/dYw2ycXZthM6hRG40",
-	"FNfIhatyOY+u5jaPpqdWtVbh+Bq2wOYZZVPY3ChipqKWsehyqnw2X7yALRLLlZWaV2IZmyWjZpuf1LFK",
-	"WmOMLW+FycKvf/4/AAD//w==",
+	"7L39ctu4li/6KiidudUz5zBqJ53u2W3XrVuOrXR8OrFzZaczc7b7hJAIWRhTgDYBWtbMTdU8zTzYPMkt",
+	"rAWAIAVSlCxn731m9z/t2PwAgYWF9fFbv/Vvg6lcLKVgQqvB8b8N5oxmrIAfRzf0zvw/Y2pa8KXmUgyO",
+	"BzdzRh5YobgUCZnJgqQXsxcfqJ7O0+EgGRTsTyUvWDY41kXJkoGaztmCmsfo9ZINjgdKF1zcDb5+TQbv",
+	"5ZTiU5sv+TxnBSN6zohgK6LnXNwRrnZ9/jXTZ1Lecxb/CsWU+Yrdnvo1GSxpQRdM21k6Kwsli/gbUsEe",
+	"NV6QEjmDD1rSO0YmbCYLlhCqCNdkRRW54w8MhsLNzX8qWbEeJANBF+btU3xHOK4FfXzPxJ2eD45fHR0d",
+	"JZHPfydLHGJ9YO/kiiyoWJO5+TvRkuRS3pMJnd63vR+urL0+YzNa5npw/Op1YsbCF+VicPzypz8kgwUX",
+	"9l9+UFxodscKGNXFubkf3rKkel69hGedCzGTxYLqwfGgLOHKiDjxBdfxhbgrGNVMaSLKxYQVZi2Y0AVn",
+	"iqyo0Cxr+/Icnhn98h+Pgi9/ZZZgy5dfiXx9ulzmvJL62CtpcEn4Yq7ZQjWW/uWRmf/GVMCwLvDql4Fo",
+	"0KKg62okWhd8UurI5kjv2fr/fqB5ydKEqGXONaEahHfGC6UJ+1NJc0UUvxPH8Guas0IrQiey1IQ9TudU",
+	"3DFF9JxqMqcPZidzRah745CM2dIsSJYQmudkUSpN5jLPhreiZR38vVun5NXRaxRC/4vOCXrVNj9nsihY",
+	"3qKfbto/esX1HL93Wj2B8FYJC666yNq2OK5z8FEvYxvADHskHnghxYKJlq3AqguU00l+9G2DDG56Tpkc",
+	"PbJp2XPGYYrdwFvH7R54iKl9W8jF5sDMX9zIQOBnRn+ZDSMLQmeaFThULpSmQreNdGYeHtV3GdXsheYL",
+	"Nmgb2AcuWPfA5IwUZe62JC0YWTAqNJzfRgCmNM9Z0Ta2hXl+5FCcSJkzKvw4xtKqk9hDCtln9z5BeMZl",
+	"3v7yMmcNEfBv33Kw9Hv5NXtgBdfrtgEo9/foEP6uYLPB8eC/fV/ZYt/jZep7/+TGSNoGwu8E1WXBYkYV",
+	"DRXVjPKcZaCvwBCh5K6Q5ZKouVwZs2RIQF0slnpNpGDEiG+mQGSsVJlbzVakgrCikK3yo/yYnnH5rzWN",
+	"nWWf7Ri5ToLNYOZ0bb5IMzIpNfk4ujy/uPwlMX9bzfl0ToScyGxN5lSRCWOCaHM8tX0fvHrnlT01w8Fh",
+	"91vbG/YYU+rsURMuiOY6Z0bpLJhS9I4lZEoVI/xOyKLdwPlTh1XZpm9u5I5qEM3dXnpQy3214CdRMJr1",
+	"GFml8GB5hdTE3Nk2ohKf26n/vqLlypR+IzPOYOmvWc6mGhYZ/j2VQttTOTDxvv8Xhcdd9fTtMgNPNl/n",
+	"31zZzPgbtZRC4Tg+FnKSs0XHEJZ4xf/YbSjuuTCGiKZZMaHJqpDibmjk2ygmll2Ig03FBxZ/tTSbG1ZW",
+	"wSsJB78qcGyvmX5ROYaxd9iLv688yK/wLvtucxushPlhWcglK7RddTq9F3KVs+yOZae6rwgntfverCOe",
+	"ZzKYyhLnrGtWPnORydUZXAqTk3Oj67bddm6vuy4XC1rAYQMq/SPVmhURe+xUkPHoFWGPywLd6KYt+Z3C",
+	"Q6FSR1RkeJFUDHdixmczVhBj+xg/mBs7WSXWSVMJ+VMpNYiGMlqEC7KaU30rZjLPzRml54wX1ifJuUB/",
+	"Op3xXLNiCC//gO++lBoiFEylRNN7hsfbhUDnRaiVGYQs4JgDTZGQlYtAFIwY38V9BrooG2vjvhpEIM+v",
+	"ZoPjP3bP+Mjd8fX3JGamO8u10lkwMhiMMYCH5GpGKAGhgMlTLl5i/Fy4aQHfnOHpLgh7pItlbheCThTs",
+	"T/OBt8J/p5ACPjH4pE9F3hagWTK5zBlRjNWWPiGTNSwVSW+uzq4vLr+M/uns3enlL6Mvn8bvU6LoWu02",
+	"/aqczgm9FcucTu0SVGZbwWMrAufPqY4NnefMnfjmRTgOPS+YMk4ohGMKRs3UDcMXde7fOaO5OTZb/Ra/",
+	"cPA2Y5ASrhXLZ4m1OKZUmKNowggzvrdxj0/gWit5MG1kNV8PyYU5sZTMH4y/6T7APPJWTKmoPYLQO8rF",
+	"kBg7iKQrNplLeX+RpVZk3IhAX8PfagLuT7hkwLNexnJOJyxHTZhl3EwCzT/WNOTGLZsTZj7lO0WMajFC",
+	"is88qcmsGT+e3gK8P/tUOfkXNjU+6uOLO/nC/PKFuufLF3KJQ3mxlFxoVtiz0oxXt4QHnTSTCZvSBSMP",
+	"XPFJbv455yLzU/6dIhiew31lfp1Lef9iQqf3ZCZLkYGyOQ3HLqQeRifZjObN+ppNpchUfFhGAFFjwpZz",
+	"OjUY799zrYxtW9tHRMmymDKSSYYmj2Z57h7xD0RLozhhx6RusLeiutuLsLkVhcbsVu9/17dkJstJbraJ",
+	"j4hVtiQqd7B4Ua6jMrGIurSf58yoBLNx7A5ScUfWKJecK638msTUTHwNhGyTiIZYmgs71dgwtkHkSrAi",
+	"9mmSyJVQlXag2r0p+hyrAHYyMtw9aGA0DvRQQGEq4WSZGTGZsFyuYNa9loyPCd3sPnrCXHoJBnafmaYL",
+	"1vrC3zAZ0ZmpQA1XUK5YVslzTbtzoX96PdgM3JqXiImU99FzMDJYe/nmeK1Ssm7F2D51/N68QwXxg77R",
+	"ALXF1fff+Z0iXKkSD3i6YBmZrBMyYYpnjAQGOGwWiNP0PJ1pcIZIwW6F0wcnNm5QSZPXTqi0bcAgbkwp",
+	"58r3957B+Y1qkrLFLXS6pMUbdBbivlrEn7RxmbF/tiev8VVWHIw1ImczOHFKxVDPsSkzprmZ6TspmD8G",
+	"uSASvgB9WwzXOK1oBmtGuDLG9q1wJsSC4WGPF6NSr1sSlCxZoaQgTNAJRgxZ3TTYnoipHNI/2qyOC7/5",
+	"XV/fukktPmajKbik1THhbazKtvu9ee5/TdAvO51q/mC3U90/m5TTe6aDE7YraZPYyyNHsTG+89xFVeUd",
+	"CBOEEDbiik6zRA7D4E31iE8CadmcxY6itzRXLNhaMs+Mye+i42hfoPpmWVw6Z9FQdpV1RZ8KP55M2B0X",
+	"qr8pDHPSHokLAtFWIQsJGd7a7HVt/XGZM7/CXyPBslAAbWC9vu7B9FZr7EbeKlXgVatun3+PlZ9xmLnd",
+	"b1wyke13pzME9ri1TZ9eLY326BFmc6YwF4Q9mHWNHsNdg2issJsGP5P1aMog+NzWpX0LQYN2t2Vm9lzM",
+	"VanAAM4ONyeG+RnnwobWJzJbD8k5xDvMx884yzPcrFO5mHABhzI5vTxPrFGO2Wk5AzU+WZOrMarfhug1",
+	"8smHian3d59omEV+jnRs/6HUE6nb56D/k1k9p/rNJznMYh7yu9wp0E+tVy6ZBUDYPdE4Xfq//k+1pw0G",
+	"yZb0Q/8nF7JDIp91qSoP6DD5xf5vDj2IQyYWdxhB6I9885lXB8j/9bZAeqfu+o9fy/5bMTyDD7IZv7ad",
+	"i78Uslwe3OLZTJJsGNeQi1bm4APX9djFOa27lJlTMadK9zdLNzMsfV4qwXgJ7w3EiOsKUFG7RMhVTZY2",
+	"BtO09hvn+LaRRYMhPj/UvhovD2p/gpcQD7HbmDT6EehnWvMIQQbgwfVfO8xq9NqVfzbD2B86ey1edXB0",
+	"3G4uGm53wbuia9HnbUZgeoSWWpAkMnyBfw5EUPDryQhCQ1twJJs7pmAi67dr5w7hap+PUATjb9DpHGCv",
+	"3lanSpNXr5PQjwaZPaQnX2nrp3g5uLt7+DhJ4BB57ILbqn4r/d6p8T/auHxD66urWSRwDKqQNvyeE8gK",
+	"puXyRqb997mf8v6nMJ5QkWmvsNdxdHgtSgWvS/ALW6cGcsg7+oifIbdnBVHJBXNgdpfFPc1z40RqVcFg",
+	"T8xOsFE+8yfMu5CCmdED8MPmcDXJmZFgcxiaaxjLWDYk11O5xB2HufBbAQeUTz76WCxVQXLH4b5OCLX3",
+	"+Y1pDKVSMWWT55X1VKohORWVgqcYgJQPrCCUrACLYIFjt8LseNiWXnMcQwJb4GQSKSDgGXhbSRidTjA0",
+	"TWRhgQVmkWC+VBAMg/fDXgGNYKFILM8SIotbIeiCKQLY5krvrHieTWmROXhknpMFYxrzdmJtw6y1gdam",
+	"USDiBEZiPhKz1XZaYl77zEcbusTbxiRqSdW6cJ25ISk3JrzSqTczGa7IYI6LvWjklfptNOfl4w7YAqAO",
+	"IoCHcoJKwf9UMnuBM/iNlG91cuCiyj3ijXExYbTvHwdn44ubi7PT94Nk8Pl0fHlx+csgGVxcvr0KtEFs",
+	"sD/0GOrXjuz04HgAKI0hzmxor/PFUlqEETXe00DLqeLie9Ql3y9wKZxu2kVj37goFYosbmfcwwF0D3YP",
+	"E0PyC39gAqA1oM1hnwtCrSLimtwztrSaBH6J6Wkc562AR0IGPaeaFUPyZk0+SqXvCqa+U2Say2kzs3Do",
+	"M2Ln48HICy2mc5ZFsY5G0eEFaMYQzR7t3N1JBpuR5ka33M2rmh+ujIotABAJ2bHjtplH1LgtDMqlvGfZ",
+	"raB6SH6R5tFQYRCWFvWfvb2OvQpuuNvRN+KgN1OeqdR8tEVmgTnQdCer6Fb9GRcZE5rPOAvly3jySmLx",
+	"WSkymeJxuLDILsIztlhKzYQ2B0zBdLF2ZRmMKCOJPDO/LguXb2eqzM0BBkgo67VYQCc82qEm4OwGRM0J",
+	"PpEKPByUmyOHqzHHxSznU7NqTLACsDiYYYODvVcuLel5UoQhbIDqPEX5YiGT+/fe8QyjK1qq4oy4pbVw",
+	"eTNhgEJPKNhHTUwxqBHwuXM2M8e1FMwBnKyIESny9bD/pmgR/HhIKbXRohTOVIsUq6MjEogqCYnAlHQm",
+	"i/OyACvGZqBSsmb6pBVl7o4l+6ZBMnh7McYfTs9+vbz6/H50/svofJAMxqPrq/e/jc43z6n6KWOTxNc2",
+	"udr3mKkOGDV6aK0pyqimHoZkLiMp3h7Z62gzZZ0VPhaPVjCXIZQFsfcRxcWUBW/ypZTGICYzKBc1B467",
+	"3KjcfF1B0GkDjGUPKAttMi6VMK/TUpJFOZ1DgZtATY3bf0HXWNRmXzEkl2D/8TDkgWMDi1jpgtGFLW3b",
+	"Y0u+OjqKZYddKnKrXrBZS4jgK4Uz34mrhqtOq+Xf8EJbUqRam2MtBsBn5N3NzUenUYfkQisyZzRrAiu+",
+	"U5Aog72dsZwZnWl8JgS9uWKqChFpjlSmdc4y8vc/HJGMro3RfytsVPQfTpx2BxdmrQicp0aFB45PzEDP",
+	"7G79UF+sfrg28E5igZN1bfArmxS1EG2WJZW/xaYFw8Ro5EQQXM3jcVMv1zxnpBSZceHo2ng+FUx0Wcgp",
+	"U4pkfKcAHH7dVrxEwcBfi+9u92oLTs6Y8bDiODUQlK04ALzsHaPZIKh6iL8cUAzCbGCrqGoi1waxgwe+",
+	"s+Gb7rEE12I6otC7ofPQoT6TWcsXwB7Ci0IsrLAwaZQn+1nDKJLtgRUZn+oe7p7Zyb/Zq5s6wMpC+I3V",
+	"ozs0w2/V2xsH6qfL89H4y+fTf06PHT5Mlnpqdv6a6SFJP12aQ+/S/1lgeGPF8xx1sflVUsNNhXJuNoDS",
+	"UmZEaZ7nGIowGt4ogzrI2mt3OI/BUiPp+ej9xW+j8eg8PSZ0OmVLbdR+Oh7djM2QqTNJ8DvhGaqcThnL",
+	"hrcivXk3vrq5eQ93oz6yiC6qjJGDHsTSDBye+fbTNVzKNX4fRhfwtVhC5UoRSPrL1eWoeemtsNdSsR6S",
+	"9PLq5suH03NzGcSQ0KgFyBlEWNycBTgvc6GZGVAfQlvIpK/jcFDbnPKFn69bARMmH5hF9TkTxq/tIBnY",
+	"ZRwkAz+jYMLcjM1f/TzB72AaBsnAfOIgGbjPiPrjjfjEbm7KaT2yA7JVVar/Mh6d3ozGX27enV4m5PTm",
+	"y/vR6fVNQt6Prq/hlyCIpzdfPlxd3xCzmfDwmvIFzV0lC2GPdKrz9TExik8qTV7+gWT8zsipFLcC4tKA",
+	"xnQkEcaYtjaNIOwRdyj61S9e/oFoSV7+AUNvbqgkNGNAI8BKmX9hPMoOJoHYlt1E+LpF7Ai8Z+tYRWBn",
+	"oTSAp2NpyYYy845XNfO0kKXIoLQBDC4bmsB5qyD/K1nmABiDCzAyt+KKWZcwAKz7eQmnpK24QS7DYNDo",
+	"//10+v4aAkCDZDD6p4vrG/OvD6c3Z+9G5qdQKIxJbqVikAy8WOCvjVBEJRYikC0Af/aIbgMOw0hBs9TK",
+	"/NWOJvELaxUJiiBXUng7Fx4GXwESdXE5rGMtXsYIROwYVfsgVVUtuzHjoI7Ney8urYMWWr/b372t4jc8",
+	"j4ykwhL+3h1og6jksKEr+rhCGM4ET6jMuB4JXaxjOfF49jadAvlImpC0XGb2J7RuzU8TLjL4m4CfTkhq",
+	"dXRaFYuA38FyBVOLLoqeU5sO51VGfBjPe+s2fhr2YkF5TmiWGclCd6VURkdAKRldMPydlvdIThN/OAZu",
+	"4n/7lceydql5i/lqeLL5YVnIu4IuUlBaqXEoJ1Sx1Ak1BtrBZkRrZ2KOHREvQ7Df0wVwdecgxCWNWo0/",
+	"aNYJCkSKmkh61FYMAUKgszhpcDz4F7NTx3T1wcOc+2Pv+tuW6P7u8SkrqhIb8UXphdAKVvd5B/ga/RXE",
+	"HtOFcWXg3JnLlXi+7+fZHmAHHEOLxOIfnci2/Nnl1Tf/vGRFB1+M/zOeulyR048XXe5PyyAfOI2TOtkA",
+	"qXH2qFUTx47kKsE9nJAlVWoliywhORf3ifGfX5TLhEieTROicjq9T8wZsoBq3cKMOr7zHzhtwSvoOrdW",
+	"j/oAqgehunA6C781cZq1tj5RP8No53giZMekQaXmD5JYjg32DaN6t5DahFEdCajBpnig+faqwVJontsq",
+	"4UfIGg93rdprfl7j3dEPLfP7MQTY287MniVjNC8YzWKla82ooZLEXrwztjwJA5Q7g4dmpYqFNu0AoRjH",
+	"og59HSbNsbZuj5GWIpN0krNPZl13QQ+CboglW+omnSsJ76iW2wHA4te6muJqTavJq8bX/MCYcJ3hkyqW",
+	"jYZ8+d/vOLUV4GxzL9kSe+s7Jd6ne3UEZVW8IDzDQrudK1taspXNmcSv6sTynNn6FsGUuoaYUfzQsBF3",
+	"57j6NFmDxQ2yzQkCOxyyAA3GPCeaCSq08v6Gj7W7aHjlkyS3AgI3WINvs8BB6buru484pHaIWSvgEMcE",
+	"CgBwXe6G/lHOBVfK4gYbqczIbIAvZYNPOI0n5Mim+PLc7JwVy/M9tnVL/dS4qpvy0LXVXOaMgOsc/9x+",
+	"b4THXHMxjbik8Gv8LExXA8LGZ6zcW31EcmPxgzEO90tT44RUy5OEshAVfvC4shtj8mwqBYyutyEbJVFM",
+	"ZAB3OC31XBb8X8FqOyZvGC1YQf7z3/8jhTiFDSyAlWtpFqLARTeKro2PQ21+ON6auBG3fCqkyGkX6YKN",
+	"wtSngRnfrxni+fH11hCPsyA3bv2p+9ZksCq4ZlciXzt/ozc4PZwUHHcwjti0OD6bN1DbtykDPukSOawx",
+	"ihtstSpg62K/u28xxMhuexvXJOMY38J3gTvsf+VD+zu+fMEyTm0ya/MIgIwYOg/4ecYyVERLed/grUCb",
+	"ACtM9zAek8Hy5x8/qJad9/OP5P9yh6r/ZPYIUfQnmqnVavuF6BIaR4IUH2fl3DuI33egCPjMAhXVpo1e",
+	"E7f9BGWM9hEERO6kBDyjyzgw0FdyphGnBQ6YOUaBRgK4koY9LJ5HbYXxtNXwedQ+yVFncjIyIVe7nLUA",
+	"y4ketqf+o3w+tJxCLkdJMqPF9m9R5RJipbF5vJSg5CeM2OMK0x+Yquc5E1O2/QVaappvW8sNZW7uSWrC",
+	"6CfBr3tt8HEhXTKRMTGNhCA7Ms9C6pMKaI8BMob5965ss7DBDssdpaDe1ppt5hzO+fR+LkvFolFusOaM",
+	"Ad9CGlrLKlpaAH9L9OO5mtIiq6p1G5Xx/atqLV4dC2uJqxJLMb2aJqFsp29PL96PzgHDZh6djv7p3emn",
+	"65vReRotyTUq4ZA1gK31+tbM6eSa7bsZqWpUEHdZK5eBthvjrVsYLA9fGekT5lE8bwWcguyixVDBOkJK",
+	"xy7gNtQUqPX10DpQfXIFeAdIdzX615tj17J9PVvoMvstZY145HAkt21b8arIWPFGxsIy/fGf/VCO9c3/",
+	"vDjHrk9m2SkYYpEAinBZcnVCKMn4HVPapsMiRoF73OaDbDA8jGlBgwBSLnucfvd8uez5VH8YoZ1pB+RB",
+	"dVbjTRjgXt25PNwt8FN9ZzW2FuW+zOm6xWvzbtROGemoQxV7+UhMizVM1K8scrLyLCbfd3NN5uyRunS/",
+	"S+mb42VO1dwFcO/Z2jEiQX2ITZfIGbGxLoKiG6/Fw6s7eYR8bDFIxDD8ImtGoTa5Z/tERHvxMdUm0JZG",
+	"x2L9nizZftbWxXjPlX5qQL++utvia+1B+8hHbuY2T89uLn4bpW4B1AlJLy6/fLoepQBY1IjUYWafaUky",
+	"BledkPTTJSB/iKVwLNhCPrDshKQfLq6vAW9sIw5TKWb8rgTIoJLOc1S3wi1/FU+zT4fHOBAVSEe7DNbQ",
+	"O/gtAIUwXwAYHgvMsaMKYD0xE3AUEKNuZTl1DpUvjws7pHgEI14CLJ2ADh5uY0XZzCQ4DMBTiCo7GNI8",
+	"/HxfVsoNLpPNsViE6qVqmucvX/3w+sef/vEPZjmWjr538L9f/D9/PHrx8+//4++i9LUiu+GxcuENVsAm",
+	"jaSi6/62SYNIZfPvAWdv+wXXmk7vo4dv3/VoPPBmvWx5XZ14ZdNsdiXfMSxnoeNTeiMtukJIBWmz/vNX",
+	"Gbx9mIWt1boRP6v3xPADTRpdPup9aHz7BmcKBwIYTmNjEZuiHFWqdryjx2VOhd+1zei/A7z3U/jmWVx4",
+	"Huym+R3yNfdjaW6Ny9/4SPfL5Ojo6ISkONbUlaFSzAL0pjYL5yFitHYeXf67Eh8174Dsu687RM48nKnn",
+	"yZi7N4zZbEeI5yVU/dYIazfOjG0kS1ui4s+x4Xtu3K65qlJ/7kQff7q05a1nVx8+vh/dwGFuXeMt7jAi",
+	"6HbwhivkXG1Dboia31rd4J2e+HX7rjb8untKF99f4xGb5+L70fhmdH7sKqupqLOcALMGObv6dOmussqA",
+	"i6owHi/6fHpxc3H5C1yEjO0qsXQZ1ljEcOW/lBmArcxS2etvBVdYBCdLHcA7sAi+wQQ+JG9G/3x1ef7l",
+	"/dXVr1/enJ79uvnKBtU1QOSpZkMy+qePF2P7JeEdt6Jgmgkw4Tx03pXucFB+rNBDcnl18+V0/ME+gYks",
+	"DHPYARuLjhYLM9Lzi+vTN+/N1RVZusKnIO4Vn2OskFswdaFev44oBvSdAuRLw6bFtYMdAOsDRd+wCHYn",
+	"4E/N6YLAEUyDxaPDBw2SgRuth6nDCLdtJoYiNvzNi+P2/WQXUxbf27tBuN/SKdOHcJPgQb8BNHl/Hyl4",
+	"SPwUj+Q2gHlCWOQJ10ROp2Wh9nBVPa66W5XiZY4yKfoVnOXZqC2ejkh7aG6C3rU5W4BmIlLw2FrQMynk",
+	"vcUtJBakrxD+a8aZJiSVpf4iZ18Ko8rNv4XUX6xdNskRUozO2xd4edpSMcbylnpLI13Bq23rDEf38cej",
+	"31Nf7lGhgT3lZfRtAat716whCgQT7pncjhPEj0hwNqu3bIF8QxXC8K29d/v+Ai9M0Px7LF+AzbUPMyh8",
+	"qyVDySE+M5PFnlwvEfe25r4+mcHjx0hoPTTiz6TQlIsY/whVzBwHmuFm3Y7rD59rW7L06C2T2EYKVKxt",
+	"JYgIS5J2f/Wl1O1fdbNZ21DrZGPOGLgVs+CkOQvtZQ5bbMhuUpV4Q5uIMq1NnQpbmiFN0Na5fM4PME6i",
+	"aiOI/HGnd0RzQgv6eB4v3vUHiOvZ+vNR8N9WCAUXz/JcIfWoNi+NGLNnOrJR+0xC2AVJY8ipqFiImixq",
+	"lh+JNkq9Wtb3AFPvjo1Yzl1gx0lF0NGojcJz8PTwR+pC9nTyHfRorI7fzaN5ywv2IXq2px9HY9/yKMUo",
+	"pQqiUTNZIBUdrCLU9ji3FHj5oarNRjexksoGs/yNQHmHBVZVSfutqPjFsHyu2d4VRQitbyMuXJAUfRFH",
+	"S3FMUjCKv1xcfvl8cXl+9Rly4VRXZGOpZ7lI8QNObkU6Pr25uOq6acmKKRM6dZjRakx2kEDnZB9I0vNP",
+	"8MTLzUfqObsV7nE8Z55IxAWkVAOagmBN6D/sBlOV96d11yBcOOcfVEMYJIPGdxrjf2Ok/bxoLz67SR3Q",
+	"3cXoSzEMxfIMm28ZhV/NMSIioCFAghIEFjAIEHahCllHxlefbsznn378+P7iDL7O+D6Xv12Mry4/jC5v",
+	"zL/G46vxl5t//jjq97lu3Lt97Tvow/fWGbB1M2gB9dMtfV/g84CIBzMdsIfAQ4W6UcG8jw20H2zZ1g2o",
+	"rdqnp6cB98ccjAul2ipAK4JZ6LvqOTS5rU6OdWxJgJtP1FpRHJazd0tOZV/22Yyuu5rURyk8X722zetD",
+	"Gs+Xr4EA5Hm5PJ+JK5fjJ3qu3B3pcc33j5mSuW+evYWqwl3pKx06R2YLHvYaGnTsO4u7/X6R4SJVwUtP",
+	"SIq/SqstO2P7YV/xQW21oFES24onzO+9BPPn8DDCxTQvM6NKoe6jElGle7Lb9vLZQEN8rOZvq9NWsDtr",
+	"9W+b8OrK+qwHvz/A1AdP6y7awt3tSyfsxFXxwQWZ0wzrDRzNbeKkcnOLd8u+G1IPFssDcEH3bY5z42tq",
+	"Gp3KFjEh20mCxmXOWvNgT+471pen+d1fEidzs54qnukMu5ZX7al24GFuki7Djzg/9tyrsnRWTdUUZn0H",
+	"be7vVrPiY03p7oaN+OYs8uEB1BOt2rK7ei3rxvr597dOZ7WD2gPaO87Wnp0St9dJNdustUe433Nxf+1L",
+	"oXYoHKrqp3aB4h2q/KejFupDJOPgq5wiFK6laolhz6n6GFQ5bb91o09utCje3OTC6YBEbLS0rUpuGXc2",
+	"/FbxAM77Fn6PqyUTF+fkTArBpposC/nAMwCJ28omGNFULoz900aCcR9n8JBLJoBTyjNYagn2klHqwLUT",
+	"eJTmPYPE17OZe6OxnVZvq5D5VqzG2FwDZxroyNHjkhdMtVq2xpVqDBuK+KCgFw8izXZpMIJlsNu36T1y",
+	"HLiCBwnFTPbmuFhDZDYOsv5cqwd1xTlI7eUyN7bYHzjC2jp7hgVMCJdqrea1L7GlvNLRcVaJYDOrVQ44",
+	"XssrzMWtwCvNHiPLduG9pJ9ek1/5G0AHfrp5++IPLR0jSjGlmmU9qk/CAdnXhw+ILkvIkxlflzbOUm3T",
+	"Q0BBzMUdmebc/F7RFTa1MYtU+YSWTNRi2Noq3LdwImwwqVaF6y+Pjo72qSqUBevsq2prBReWeBVBnjGt",
+	"2VbfDm+Izf0lW4UKeofDq2/16qvnOr86y1Yv2crD33cp5W1XdQEFmOVxQpnAADFCRpCyumAP8n4nTlCr",
+	"rHekiOuvylsqxGTeKhSfVI9UbS8D4XPtiDQHBCIUuJ4PyVWN9yABBQrXzQGu3MhH9imqFtFmPSFBA7Xt",
+	"2p3lseOsL2v2TEvPPbMJDiT1T1hnV+C9db2DIyvOOuwStnLFMp9EscrXFudoludqSEbIxF8dnxngzpFD",
+	"12hiniUuUzqHoDRJbe3FC56lSN2L7PGWjc8BwYB9fsLmXGSAZK81WZ5bGk7zF2QQ6C4o7Njb+D29TEZ4",
+	"4I3rmB0jC9K5TRhS3dHK3k5XS7DJV7ZP2F0ptpct2afFei2HQYCgfSz25pazzerrvpgIIKyOhEUm1tbq",
+	"5MkOzDLjN2Px3i5+LC5ZW4twJ6BgSDjEAUQha7YatCdgmhULLqD9gbIcwbZFEE5qWMjvehQotCrgFkvU",
+	"tlV0cFDX/F9ZR4inthy2eo2CPZARLrStWMFHwba0v6wK5bqdZ97PcTaWVD1n38F9UDOf8YSkyqZKtW3n",
+	"vyPZgXnkqJsLvPZWx3lga/KGbd903cET/XmTswLsfKw1in8o1/6iOG30FmoAK1neEaiJZ0XRvk818u5F",
+	"yEbf8pZ4vyBLJpc5q6vcpB5k7O0f9VUz9XHGOOX2aS97mJPALs3uLOW7fLSrQwmpDd5sjziH11bYb9XO",
+	"fYj+uld5uHlDeq7ISsePkN0WuEmXfqB+1rVC7q0raa+ON30MKkW/U677FyA6XVlqcCzcxYlkY7Wc1RDr",
+	"A/BbOKgXqhkL4XG5zbRr67pf41RpR2O97IPCqpViP/FZ7HFOS6UP8qyKDOaJD+rsiLrTk0Lelic+qk7T",
+	"8qSHNZ1s3wEzYFiJsACFq5XUC9W7WVhCAT1E9VTNlzlstzKjHme0IBM6vY/2LZv7LmObdE++ddmszHMX",
+	"ULSP4NDwSJZ38+FT2o9tm96xtwYaEei3F2PfU2GjJpik49GHi8vz0Rj7I2AlzYwXrtQlCFzXWjdzDfdi",
+	"VyX7dEiikBnL81sxYcjXWev2hC0c0KdzCcCgwwxJw65NKbw/HY+uPo4usaeEu7cxEnhwKYxhuJpTfSss",
+	"MnBlecH5DJpbzMyIP70ffbG1K+4F5lfj0dkVtq4AV9eyEMsipDeD8hpAgQWV475uyNb5OFNxSoXrgJZe",
+	"X30anzVfa38ZvtjBKaoWpFhGfELSz6M3766ufv1y9fZt6lxz14YCmlSsuIb+WnI2q/X38AauPbKCZ/nx",
+	"aJw04WCwlaEL8q+ZIAsuSs0UlMdXbT7cSMJePZagFNr3OaUxJOn5xS+j6xucXQX+D1QkBcaEhW05gHUN",
+	"cPj2wvXAQGENO3pFen2hxJgfg+V2//QzPkgG9ZWpfhFeE0x98K/qlmBCoMjJfGdPwpyxO/53IszZtJQ3",
+	"s9e7cJ6ve+SIjS0yWW9VQm0UqlUvuBXlEAosEGrqKMxmVmdiJN8M9cQ2jrF3hRf7njYTZsNBYe8Zc7Fr",
+	"7mK2peelKjao4QKKqv4ccWbsc5bjc2z/Fwjbc30rjNtoNWd6fnF9djo+Nw93rDRksvZaDCZhsiY3sMDB",
+	"poWvNSZ44dIBoVmaQprjA308vWMOjjwk6fWnjx/Ho+trOwHYy8PztyVGIePzPX0bXMaBz8IxlzoKiYJr",
+	"zUQT8xuhigolP0IbBTV/OAdmb/khPiufVCiPN3zBci6e2e7ofV5flXoiH9s2iav8AoJAUmtS1kEBHCFR",
+	"XOp5lNAvULbmIWumXdDhGFvIGAnVkrw8SowlSSZsLaHxHHKOMKX5gmq2Rw7M3Zq1J8JSGDeQt4Tvsgyy",
+	"dCIfmB0YdL7BPQZd77BaHLZMHGuA7my1X1rgxHe+rxDeUO8e5vqL+AV6g7Njx4ROIUwVUl5a/PTTOTnN",
+	"aoYzGBOsj7TQvEsBn0LVHMe2sJAfERxGau0XLgVMtTNnVJ2+GrsLujwO5rONCAJyyCbJMKFTl0VjTM94",
+	"nr+NEvOZWYf6fOTdh7ZNCMmXImgCbzPrNhobKfU+jS5T/0DaFDyGNjrPYIS4PWJVA42hbIABllQpUlF6",
+	"o8tgF8T1cmOCTnKWYb37DqDmu1axdj6N63ll8yvY39D3Nt8xXitXog1Iw7Mqn4OiESRRuW4oNbA4M8ni",
+	"lJp+enbkD63ui28UzO+deVqTHXKg07IomNAf23KETSZaHFQC7LxLF3aEBKgHO/tGI8PnzDGKOg7gz5LQ",
+	"D8cQXZmCPXC2ei9p1nI0Bh4PtDcDEoU7GVM7peJM6Q/gtMRFFWKdjoXQVXmB/wE37XPGAQezGkfZzgK4",
+	"B7Gjs2+yuyNEfzAygdrTnGkfO6gozKpBU95WjROe9fvgsqlmH1mBemVbnBTGekKOsEio7cTbUCNPitt2",
+	"eyvt8db6xCQNQWl+eH1NO4R2XDVi3UGdZGzGBe9VilLm7Ly6+msygLqemgJ69TppSzRiEZCWEL6CANew",
+	"Fjf86Q/dqcQNk8SPpGNOrue0YPu1GnnZo7CqUf/rovOFLwszpzIGUiylDDTlAIQ6zYedeOmDP7sX4trO",
+	"TMeUsgwL/bpq/PYpzevgskOjCx+//cMsFMWOpvNLgi3T0N1R/CbwgKy1J2WFA8A6t9HF3AadRHRKfw+w",
+	"uQSR4PNcxlrhWPHxB75VSC2kIHous+0Kzl5nX1l9TNIAaMJcxpdBTnIWMcntH0jGNOW5In8/fntGfn79",
+	"4z/+wy6MLfdcZFh2bfsVqmPCxQPNOba8+wLcCgkwdOZ8qhNjZOcsMVapZyb6UngDSkv5JafFHUtuRSlU",
+	"uVzKQrPsCzRs+GK+LiE4J1+A+iXPEcpUCmp7kzAcz4RnGRP4QKMav9gecgqufaA8NyZ4QhzBSUJkcSso",
+	"BpR9bTl10BEPgBASvtmRKcmVqLVQDbkxdTuObk6XSyaYmzpIwte9G3AojL43uxIDR9+pdsbGHSiNKh6f",
+	"J6Tdw4Z8MWo5wK64npJc+C8gubwbdmfR/Wn1488/B0fF66N4HVM7aitoDw5IRVlk8RnUVnU0AcMr6JBv",
+	"tP/xJKfiHpgMM+ZC29rKvyLUuCIA7w9oR4MbI9D+Jg+zxVnD1wRJYsvuU813bI+PGc36GibPy0gOIOtv",
+	"wkfeX1ZLUTCabW/C/IEW9wqLK6kieBewzZu7N2zvHd6/jCUhjYCmVF3NPF0DtF/wOagpzXNW2DQkocaj",
+	"3qgPtU3WC4aUd9hWGFo3+IX0wI2e2cgW2Yo3KwwaA27B2gMxrrTBkqf2zXOvjW+FqRRTnvMW1lQwveIc",
+	"CVJ5Thin7h8gfsOLPfv9tbWpGMXoR8KeFdxOm+vqlZD//Pf/2CFOpNl5IeOU9zcVD4ht1SZY2PJ+TQoq",
+	"NhIePiuK3F0TaIoa4Uf0cWS88oXzQHYtpLA0MP36zu3zgra+dtHpobkx6e7mOD9qbkzSA7W2swO5hmNj",
+	"GyU4rxhsMNY4Y6uq25B9VA2l1XLUVZasLPXVbMzo1OYRjFmG0ftYA2SgVJHFghWe/S4NpC3ds7dfz8hA",
+	"rEPIf/77f1g5tJHj/uHUUrDHJZvqrf1JPaEUMtHZfUEXiJSt0+qc+O7jttwL+WRIIVe+O/QT1Z8vagXl",
+	"AtMS7JjEq7iwPWBdzOoqoiYEtWmJK1jPFxBXrn1717ZVIVbglR2JNRzM5LTryQj2hcdXyYYNLoU94Tvu",
+	"+23/5mBA8ZmE2EC8UGNZyClTakgutG95g9EIOfM5wu8UmeYSNWxzJfhDR2ySa4//gO+GPDGGrZV0EHBz",
+	"ICG6RtN7hoEPI8orWdzHg5HTnPIFyy6bMcmu9KRD0XDlYN5Wh+3apBjfPW5nkwiTLk6PqiA5sw+7qgsE",
+	"bBYht4W2YZwqqUC51J+Xd6hUuSaTNVCPgHxcZN5CdL4Muh5V6Q5AeFQrPP4No42U6B64fXhISwkqbKo5",
+	"o4WeMLqDBq6mvo2M1f3diwmE0OuUfTvRFS1beuTHGEty1mwl8ccBXXLj5tncKUIkl8Ag+vvvu5y7kGrc",
+	"DWf+wAoV56iIIZFtvGgJ/3C3uq8K319b3qjAJFad1BasseNaNn+H3jsEPbNTofvjNKzb/I615qJWtiIN",
+	"QDyATkLMHuSlfajG6muScWOt+zaNtpGghTZkrOAPLMP0NyZ/srVXADZceHwrUrN4gI9ALDpk4VfC1tmp",
+	"yuMz76iQqSFKkGVcuzrrWAmdefObtWY9tpC59HpOX/340+YMnWNJltVP8DlAdvAYZ5HYMRIbkt31jsJa",
+	"aolP4/fg+2KBosSuY9CZ+JniscE0JcH0xoUuZCaL8B75v4dNVYdddZA97a1dcIIduQIhHT434xnherib",
+	"adQyJ0spFIvvxBtbZeokDY+8qpTFsh80993GjB1YAvFAfm9hZ/agGBwP3t3cfPz+5fAleXV0RK5+3crF",
+	"0Mjm2W2OjdvdPpcFmZZ9yAKCQVXyGZ9yXfBD9e7DMrOtPfaM6spKVnUHf4bOfYl/iyyanfoIzQtGszVq",
+	"c3DenNo0XzabQds/9N127OrnZqC7px/AeP/WrvVv7Vq727VGIbYejvttmrT+8H9gk1bYft+wRWu43f8M",
+	"DVrHMm+riVZywcBgW9A1yeQJ8g4a/8D+xnajAD1SxUoWdD0kqSuaSY/DCp3EBVASZHkYktTYoXAZet2A",
+	"i7QdOockpdmCi/QYkHIqQTYW4xuXGdcuU+h2BOTkC+TKgnebv8HTjVFhHrRtW1DomT4cI7/UDr0v8EaY",
+	"4bHURtgrmriGUEBwFP/6SehY/hd+HeR4MZzqeI0V0VK2sqBtYK4665L5neDirhpqrH/9yrNBp6u5YtMv",
+	"WLM0oYr99Nr5LZC9MaZzdWx3W3v1V0ePwTKPQYaKBcuujc/SM2kS0TlwxM250rLYoRHjPmQV3d0PGtaC",
+	"FTiE6Aw8C8P1DolEG8CKY3/6qaNKE80Csv7uO+x1X2Eq3cCDYNKm1XZXUbJ3PTrGgN49A3NGc6x42Iah",
+	"e4dX9ufGgBc90Lzzw3I6YfluLVL3bXiaS3n/hk7vO8dj7fMbtljmtIVfd8HFbzIva8iwhlD2wRW3QcuE",
+	"jL13hweD5XElxnhyxIXbA9H3fYvtjhCPfdbjnTs/lOesBlupoVaOkv3nvGBgp64Rs9oiAkUpJlLefyry",
+	"1vmxOmdsrxy/32EM0IRiKzMFXLQvefJcFvpz2HPjSYKqaXHHduiLegPXx5x7X80cn3iA6nTuPISQGJ3d",
+	"zndjjimWkQpoW6/7yrwpAIGgNWZkbJ/EG2dD2HaAcE4HVcopLF6aeCM2IamdnjS5FSlqM+iqZvaX+aGS",
+	"Jlu7bLY3Ep9PfIbZNorQVV9uoGjOEpJxhTkW5GACLzohk1Lj0PD8Sm7F0kEsE5KViJB1dcSI9xuSMTyU",
+	"WzKiYH5osahKlggVbBUD4O0Cz8no/pH4HaHNKwr0lqoj1uzKWWHauCJLVszpEhd3wajQVXu6qkzClf2E",
+	"xeFA52JzQ1DMVHDNdmRyOQhY0Pt2O/o+zQ252qIkonmQKvVRmXjhoieh0ekp9pypFdhJNc5zVIve6mpq",
+	"g82TuTYLlZbatDs2T/5QEzUnYfP83Dw2onZbm01+OtX8wWrwZqXN9L6pWJ/YO6Q39qMNAeHG1Po19UqC",
+	"XSo2ivW4FNtBg77aRyKbxKqGWc98Wx3sUja3ue29sYTLohRsp1GhFkaGbajq/E4Fh4h6+mjeb7WJm03V",
+	"IlDp2uABvwjPThPM4QSNIACVRfO8SuDjMYYxXxu4tT1HsMGa7Ta+oI/hsAIeqp1tcxgb4Jwjerxt9L4r",
+	"qh+4AKR0MO4Tkv73lBgvNlMIPxfmbsgCTee0oFPoqBj7ulgHu1dP7GC3GwtbrFcfnc4tUExM2U4t3+s1",
+	"UGGXl60d39t7WHuVwCLNs+jUqQkXcbIHRnVcADrKoU+BPonVYVJBPAFjFW31jQIStBYRppKqT5lvmdt7",
+	"puCIPot3mu+/gjzbkvKzvVu9arOT04tUr9V5/Kbm0De0eeLFUlbC2iSzKlRuE8wG0wouAfQ8Bvk0P6FM",
+	"picknXCRWSO+FPgPSBvZOTrBvspM6RRUzSqkZ3el9eidxKlup1q21IazFwvKc0KzrGDKJqtKxYqk0TYZ",
+	"wr3tD/813mbBPAk8GXO3+cEWHmFj5jSjmk6oYqmt37HQzQXNXCB1siZzKlq+atbZ2jiGiQVJtTBoKAoK",
+	"HhztsPkvSorhmK5sCnOHTbpTDh8io3t8yoqqYws7QLGyeGPITOpAShIzkwiPx5MMOvkbLfGdChy2E0AJ",
+	"OxE0z0q9KZw6Jq2wyhgEhCp/WVrz7w48pTzbw4vDDEQrfMP/GY96rsjpx4tGTN+hhKEDsXHT0CZb0XVP",
+	"pklAmOImDPdLTy1zCIa+QGftys/XH55lTAHa6o0EvmD3ij2D82JmxOjaSBbfmOQBLstyrAYVxebwst1H",
+	"40jaeL78s38kwv/xq8iE3XGh9sQsWxB5fT6Dr9vuZJ3Xitt37wlvkUQuPDGzSiRCd9RBXX01I5t9Z49d",
+	"CpORKlaLneYnLPHtb4dkFPbenUg9J651M1ZWMKrKgmWkFDlT6lbYgNrQXZUSRdfWr1pxZRF3h2iIfdi0",
+	"kfcaUfs/MYvUcwjmMrng+l9ZIf2gDpd+8t90lHTRmfsYilt/R6sVMvhUdQdqSI6IFCTsf5xYPiD4O4BW",
+	"rFfj1/UPP73ut549li1IotE8v5oNjv/YL5329fckbshbBoN6s2nfHpd41vLaRw/JKVr+c6rMySaCZry+",
+	"XQ7wYsGA1YlVfAtZsFsBc1yf/wTIR812UdIcfSkm9YaeHD5NPCS2ehU+PKwvw5dCrbjSZr+uLYvf2uxZ",
+	"3IH9ui5vsRA2E4Ne5F7GRA4ZBcO4vI/JD8lLNIJB7yTOhYeGRsWaaD69t6aXvUUWCaG5ku404dN7UEm3",
+	"AtImrjyPWmY0/Govjj/8VJPG6MmY7xK+6RNRiFWDm/UEDgpl6R8BdzeXYIjnwd5T0FPEwQ4Tom38tCqT",
+	"4GIiH1viOfa4WPvQzJJqzQozjv/9x9MX/4u++Nff7f+PXvz8Zfji9387Sn569fXvDpyobaEbdi1PFEEa",
+	"smZVJTSzr6McGuWVOfDk2Y2KwmPWmEhxK+qbFpSXdq3zyUJmZjpRfwE3DJ6LHECQxq+HsDJigIzd0JCk",
+	"n45e/2E7fXUkHd3BmvWhVNpoYMe4jt9jsz3mpgZRliW93jfPU8uDbxgPjTb2IG4xg2LumHbChQJ9Z08V",
+	"2xIH57OyMcjLIXnLVqwwqo9oKW9FzrXO2TERMjx3Ks497AkimXKoKtVYlJf97YcdMvw7bneX/4+Ydq63",
+	"BNTLknshV+Ge53AUmT3fWOfXT1rmCJ6gX6ycRtp0hGQclvKa5rk5hnLbYsEfa0OCZn/z+HxKfL2Ff+/z",
+	"XBK5ElUWNAyBaUYXsW5YB0BObNs0x9XRRtTc1ioCbDk0r5FnVy7DqtkEzf55KTLAb0OBzNHw6OglkQJh",
+	"/c7YuBVmyo2OmPIFzdWQwJGOQGmgQiHIEgOqDMwGs5aukt4+q2YChYMKzaBAdTYM+qpsLtiLXUV0+4JK",
+	"ejg5CfnxKCE//0hkQX7+GVuxuZkMqSuRihtrOasqZktnrPB4rhmzz4ljaTfasd3WgpEJ0yusyV1wgfUQ",
+	"nlAz0JdbqOs9W131HDwc6wdm3bQHhtx8jfb9hs79w6E0bh26E3P1rQYFJhJ0ZSXJpK1AqxRoQuZaL4Gt",
+	"Wuul2tz+bfv/GyGDnuIoHg5StF19OTM6cnofIQlxaHT7OAzYrCg/oEdA9YE9gO5Pavd0Sqi6FUAUQW68",
+	"FGtzwKDcQbbQSTkXdxh9mFAj4Cs0DJwpQJSUwpdMsDW5g0CQMXerhnAWMVyX4EP6qPuDrcKM3t5JqxpC",
+	"qzsO0LDZYHXs0ROaaGA2m9NhUmpydvXp8qaSj+Hz2V4bWLIDm837H//7Ync6Gz6Vgv+pZPbvu/HbuuKB",
+	"Nt4xOfP1BYkjb4IERPUh6WHy5Qf+rk1t1XVCtikoRA4a4zRtxC3SSEDrmWJX8exnDEjVGlLmsxkrmK0D",
+	"aKRDM9uVqkvRYF7C9aIOE3tRnhdrAVZJqz2oIKqEW9crELSoPMW5LPYghEkGUwmVjm9b0gSY/fY2LyYI",
+	"sAc9Gf2ppECrnhorO01sUJukviI17V824fIUfav0FvJhj8VTUypErAq0URMCZaCWn333OcXatp6d7dur",
+	"dyt/EqmdV8byZn0Kd0M+n3CBw9dVk+Elzgl3YrdGNc+t20tOy4V16nbI14yxhKsKspJ7tgR2xxm3ULJG",
+	"TfBfDyxo9LjMqegijetbZ2+uvdb2HN/KlYhXdtKFruMUxv15s8yll20QnFIs2qrDljRQXJ6staIo9LxY",
+	"EKRCQA4L8DiIPx8KqcfSOH6pdU5BBzqIjoeMW3YN6ElVLAAmrh0nn3F1XJNGPxC0a3tSrvQ/iW1bzW2r",
+	"BwLDhe9x2QZR9ZNfPdkvdpswhpCuTWGMn2RmwcCH3yweJJnd7+Ag1yzFjnOr64E+IdR8GMBE2qRJzwPZ",
+	"aGZQT7zdhvQmXNkGTc5yUykAToze2A6RwHG0ze87X0YW6S7vECxVuxQQU2mhu8/S9cT36rCJgWj3k4RM",
+	"mOIZw0iAce7YakiuJdoStwLxTug+omNI7dsBSUpkqekda+uhkjR6lrjcldufzQjY9i4rEezWbXl09MO0",
+	"mhL4N/v/8NchzyH+IT22iTGvabSDBbqMCFIHhFRuCinN3JzZjhygSmzPvjRctdTONBy4nqknWIvAcPtO",
+	"hb11rN1U2w+ARbOgN0cPbSf8Vmy0iqlELOmYeVwZs7qWuQyaWFsXoIV8ekZ5HuW3DLtTwIsi/Q3dJDjq",
+	"EZuPLbjZkHfUnPdAYGRkWktMF0VRLP0a1oRSH2lbU+8kE5sgCHwhNTc+6RlbkwdawXUnV+V0ylhW7yHF",
+	"oXt5KyUbvGqXkiNz07gUbZ2LmmPz+2QqFwuu9S48ip30sR8sz+SWRGWMBxakyJKqYuwrIdR5KVxBZ3yu",
+	"50E3TALk8XuY8uYT3lOl38my3enDvqguYYccdrIseqRhNxQ2xvOqL4VxA5Pwya1Y2SfIBVO1TK6Pvlso",
+	"ih2S8pUiLSii7k+X8p6Luzd0eu9op3fndK0pyP6SI9hjm5Bu3cR7sAZuIQ20PAEbbc560PpErYZDYSaf",
+	"Fy1pu1d0tWPp4Oquui1tkq/2DIM0gZk7KuIAqRmPo5jTz4iGzRJiFINgyOZw2M6O8IplaLOtGRxQEkcD",
+	"FrIUf9Yoi2ArptoJP0IoqnXlcdmN5qgY1V4dgVLjBbBOg2YICth6CTusWJSEs60niTlqKYFouDnUXbNh",
+	"rgiFzLvRS81ejYLZDoCbBCjfJGwE6Z6du8tgz6TugPLzx6TIaZ4T3HvodkEyKpcrVuCVKm7YhVH4Xb4a",
+	"Wr5tI+vcNQxmFdsmhtmpEr9Gfm8EX9CmR1vba+7brPUJrmLlMbj+BMbc9R4iiO5mp/p9OIPcIOPc+zUC",
+	"5aoasz6QqGPLC2spAT7Uu6/mf7jxnG/L9+myECCcd+3P0OYn1b8ViQK3OADDJxlrTzXVuLhLh39d5qIy",
+	"ikbp9z29RHt5jce78hn38PnsA8f9I6nBHa0BVS01zXcWxWY7IHhIjYfASmp9j9ZFqE2X3ezesdA5QNvD",
+	"oHjdmM3aLWfVWnSbs5k+zaVoiT/6ivVA5bj6Geu3+dgm4DM01k9tbzmh4rT7TOhijR4gsOEZEXPJQfci",
+	"joApWWS2pFH4dmEW7U5rLSB2SnC4mfraK5uRBBMYW/xrh9HZqSonKPfNLVFfj7L0E4CtAyQBmEkd6srs",
+	"jCl2nbYFP6mQOsWLbOEgxppuBQSbzPnAHmyMCjF45lpFFF1H+Uorkoe6QXLAUng4ZB54IYURged8jZD6",
+	"9Nt8kJB69M2+CTNAz/iO4nlf8LW7ABWLSzbRbm3Ukrh9zVORIxFoJXdnKTHWcU6XMdiIhXN0VETZUxz5",
+	"Hy35pLXCtOWGlIKdkCOSFXIJkIVYzVOf0oDYwXDN9Kflrm25bcVYHd7UvbJPaKbNFjYlW2uj/Xo7Jn4/",
+	"KP3yz9242zYbxM/2XEjLrl7e1wE80/FmnI0vbi7OTt8PksHn0/HlxeUvg2Rwcfn2ahtBq91FFc3SThuJ",
+	"34mLSPJeLpmINaHxiGEtQfixcUHRkspYFvKBZ9tLI3EUH93VAGDV5fKSsSzejc27aQQ4bLnSQG5L1qyl",
+	"47cZK8suRFduhyvoH0ggao2Id6KwaxMkA5F6IWjZ34dW3r03wSmtf1lUNmAu3nNxv7kq7HHJC6Z2SYGU",
+	"MZz06QRaJbhya2wzCrUmClED5STnU/Jp/D4hLFcM+vDr+fYMsnlbEgyz/QM/BqLRGJwgV0smLs7JmRSC",
+	"TTVxYrSN4bc+WU6fRGBe2GVeaymgpnLYe+KqWnJ7e85opoAVRJeFQM4/8PAgGUfvINc3lQsG3f+Ilr2b",
+	"RJv3x6cvj0P89iDjtbdgvexmi1yRdfQF8yXoyCnMNWG0yHcgD4b72l+tOhIiUPeicCJwPxZsWhbKt7Jg",
+	"Its9UNzS/MxBaGyx34TdUQGsKXjeP2pwZFY8z4MymKlrDW6Mjf5D6Um7CxjsXoFkyDx2sgl1hpWRrtIG",
+	"6UrFsmOoQy6XZlLCpFt3e4HIn6Zl4aGq3UcDrPK4usH1gdpJDao+2DL7Lo8u89+5tZWGxVBUN9jKW+t5",
+	"Y6zvni33idOVcUZ0K5/UCyazgeee58LuBJ72lpYtuy+9Zzf9pFWGVpSc5AcS4Ja2tlp12spKy9UpLKvv",
+	"6dCzz8DTYRXX5onVqvVsdumHn34iGXTXdhUsGP0G6Illm91AnTk1iRrSstAqjMAItpN2eoLaiXabskNr",
+	"hKggVykk0SvpmwkTZQFsOzoHlQraUtp1WJ0UO7TgyFgCgQGYLKs9qWfsjsC1+L3bwXYTPAykuI9/gMmh",
+	"793t1lOAfxwin+9MmGdL6buxYv6satW0e24fW4aHaJdXrwHwovaqP+hDfuT7r9XTztjXyjc2j3o5IBS+",
+	"BqBl2ymWbDTg3bfbNMvcObhHGmkR3Np1uGqZuxZmiz0G2j+zX5+PXUQ581n77sx0dUbttEYohca4BbY4",
+	"e+A7jKVXQyfe/kUG3b16a1dDfMLS4gjjn0eDER9HLOyE8Fnl23ku4NDaVruuD5a1NqoftiQLfIbcy2lz",
+	"g21ugsgKR2e0RhVWpdftrG1XabYB546BwD3O7ycdis0ukPEjq/q4ce1lu9haOHFVRXHlHUKLGzKTxZQN",
+	"CdTQ2LousM4ANiBnxqoy/1PGUV8xdm+sLMfUiN2ifUkH3PKvXizNmaCgRBlCxFikpuB2n5KxD8gklJ0C",
+	"CGJIqlBCOAiuiO2DlwSMKH7MiizK6dziIKlyT4bSafnAMgBOWqZEhE7qFZ+yJABDVDw1LTxxFd9Aa/1+",
+	"lBNp1grRCD6wqmV49er46Ahs4IBu6OjFq9//ePTi59+P/3j04kf88e+isB2+YP8rmgF9s4YQFjaFxnP7",
+	"4vTylDiK02oEo9JMwPdvWJHbroo7BMgBz4OCEm1F9+Hq8vz0nwfJ4ObT6Bp/+jw6v3Q/37z7NLY/vh1f",
+	"4A/XpzefxvbHT3D3750Jl3/samwWqavdSJe7OQw+xffHb4pDX0sz2MNPtDR9OVijHOL07Obit1Ea7uyE",
+	"pJ8+nl19uLj8JYVIDDAVph9Pr29SH4Qhp9GQEVfhzY4/wzgfVh3jZnHrim8fJAN3zyAZmPdsi9L7Cbq2",
+	"7uqT5saeZ5ud1HbCPPrIwv4MmPiIDp1uLaPNkZoH7RJ94Aco29uLFmP3qkSAYvbsOI7X1irewo4ZVljc",
+	"bEUnOqfT+9PlMuLIEPgboculdbE91/dS4rG1GYSYzqkQLI/O35yqN1LfyHsm4i2n5lRddzfQc+kWZ1Sh",
+	"i4/R9BbcJOTekKBXfaSxEjRXKecbHS+X3xntYO974HpNLG83JjUcFRXwVRUPrPguTHpsj9G7SapPSeT7",
+	"I6PvWsO9o00f7XoCWNUGyP3i1zgdtKw6fQNpIhdTueDiruI4X1TuFzMaNre8XbwIuMeandErsdhcG1yP",
+	"N1KTT4oV5Oq01HMC1yckfZSPkxf/+e//kTaO4B+eMUcdCPnmaO0fjQRllbVwdvTy1Q+vf/zpH//wM4Ry",
+	"vJFh8ZqU/Lc9bIhIu8lWDpNqJq2MEbwNGxkTDtSYkV110mdPILkLIpmNpGhJ0u+VkaDvQwn+/t984+fs",
+	"axr74GdKsvsN5yWtax+NMr5rnb6Z3e3qkrz35X0c+VNVVaVQFjmYG3f8ASn6++6R6qGhOwzdTbXNTz5p",
+	"Y/yFS/wOU2H5e5qSLmR4hOwokm2yFhUwD3BvYmzQnRdMbY1JnAXX2ucBlcGSiYyJKd+hLuLc3bSOBlPR",
+	"ROxnX8lST+TjthdewVXVqH3d2NNA//3KIdy7qtdv4NkYjfWndkYH1kX7mV5Xvfj8SDbNj4IBsPCirUK/",
+	"kFOsaIYWNdA4rpV7oheatfo8yCns3WVvSzsw/1lhvq16I4qPm9KGfEa3hg9zvVm3lGqE7leYK3W7OWKN",
+	"bkMoqFaAAgcYgEpcoTPgDaoU/ayii30KeKCnW9Kafm9NksechWY2tJqd6IKslWaLd9jUuS0J0q9ngtJs",
+	"uWPHBCNLbNm714S5eIcMEnzatWbLvoVR4WDc29onDZ68Wd4COO0N8BFR1Cj0BAqeS+VL/khBI1ZA3/L+",
+	"qiJ3RYMSf4uSh6WhhZ4z1Sz2h+K+OTXbau/C/j6pGSDZyFjOodhsj0wDdvhonQwwd+98JYHtB2LzQCfk",
+	"qLYQSILTLNrq9a31I6x7yNW176KULf6IcucBsWqWzG2Hsi1FFnh1ZDbG9i9B8SU1U79PXbYllNzNPr6W",
+	"Cwboz9VcLozfiEScHIobNsX83vahcnGzUmHHT0bNbixkzqLRzb1AwI0df48tfeBRv/dBoNv52A0564gn",
+	"W0vH7R7aHXRFiYY8F+oBmPNaLa8jfODKMy70L+8tqsxRj9JTlrlMU/+wlotoLXxbKffOmL5tTON+iS0z",
+	"R3Ui0HBOLwSBVstOk1RNs+RKbBKCGvH5TpGcrmUZZdOPNuOsddn5S+lhs085Wr3LTL8mKlW/mY0uKiFz",
+	"JpmsPe8VOSW2n7VX8BVxOFFzuTIiv6AZe1EukUZ+GN28byuGzG/SJOYQ3VGccuz39s8or9CpbHOCP1ur",
+	"1QcrEi/F1sgdkjsmWMGn4fw35hIbAAzDV+3QzGPnbiixrNah+szu1k9j9M27aDxXJwrbUuJgPSF8H4Vn",
+	"aIrw7XsCPANBf5BpqgnYoearznT/Dbjpg+xYP81U5cl+712TtGUMURL656Fh78eDDoilBqm5pTbA5iYc",
+	"jytxUhFx4VHmKEKwgSwCObgmC3pveZXwfjDoA768vxDG9NG35EmPe3+1xsRVD2Wa50i3p/CUA3SY/ajK",
+	"UtgakukkD38egu+I9av0GFiRWiqVplXfX+P9tsbJWuzPfh4w66bwc4RCjmjW+/yJD5lhOWzc4+j0deIe",
+	"zgYrIFeWAEWraqlbS7cKppZSqBZ6BAhjQfrMZYshNPadgoEM26pHSnVmbeLNR767uflom1/Whx4GJ+x7",
+	"ghcEjn/An9sIoiubpqXafLgekvR89P7it9F4dJ76eYEKJCo01mUyEBDneX+6/PXy6vPlIBn4GwfJYDy6",
+	"GSMQaXx1c/Pe/u7tp2v46Zery1HUP6/t2O1bDK9uwWM0/Mbq0fUbaxTAlZj/3rmd3nOlnwpTDzbntiBj",
+	"OxTdZ/yeu1hv99LQORctsGgmMt/fCVPMzxL6lvlW13QskfqvVPFSRE/jWQJk2nX5oWQBuLU9ayxqwXYJ",
+	"ChQmq15LVK1h68IfoloCJejZaiU+iUxWR1CsiX5fwnSGjRn2gItbyGt3KcYUDACbO1yWGipqdw47N0He",
+	"7guD8Vfjic6XiqVR9tjPjsMzjqTyLAoxENbHgPMggpfqt15cqbKNE72lALtisS8VKyzCeFbIxfDZNr4r",
+	"oO/c/I5M+dlKH5+nuLFBGWE1jZeL+lLXaxqrb2iT0V4QmIYR2SmRe/Jz9F/seKFbc1bavvcQqhb29vNp",
+	"WlXS3AVyY+QOll8znheEXlybRWAb4hirs8o4FZddCA3z2Bk0WgVy5VdH+CbPJF3H6P/8+/+IgvKXP/8Y",
+	"ews4Mj//WOtWSTIJqpw9Agmgy2DazCaO2KYw+ry7sQbVVMbWwQY5N1egmUZoM8F20/J3TOnTiXxgHesa",
+	"NlFVUMq7olwHTdaxc8wdBYciI1xoSfDRyjVrdLW8mwLg9s7YYw02HTHLAaJWHCqawkQJkbPZMM7g0HWA",
+	"PTChP9DH0zvWme/GshkoaIYq+uWSiRAT4iw6QeCJvsWspdyNfzFc2iaKwGgCcm7JzH35X/XJkNg3a8KM",
+	"JdwbomRFa2ReH1MkyB6F2LdP8bp++DV6j9SzTVm8Z411Sku5jRClpx9A1VnOmdBnZiuAGLL+8O7IVYxm",
+	"rPDtxCNVl67pHHjf/nwieCPiVXnhep8DgYL3Qnp2rsFh2H4lPVbMNjeB2/KsZWkufd8PFEHcnhXuw1Zj",
+	"Mg69JpRR0jPATR4cTuQSSL3TRhDROpMCi3PChQsrZdsMNqMkqZaFaofWmb3LKEY7A97JWKOMOMqOavYR",
+	"toYUWTyGtUlFilGnj10BJqvX7Djk0pK6QBWAlTckwcRnNXLEx1YUmZgWa3gsuWcQrFpwpbi4c0QwoJ9v",
+	"RUYX9C44z6piPCqGpCE/CUmDrQLBHAtupRDVJCyzvCJaAqYYEcb+NpWaC29FWoPUml+yVdIoASCpQx/D",
+	"TaRxzwkqRYy0UTKVYpbzqR6Sczg6zKAFYxminWysL95DBSDjW+FbrmTFVvLJspv7fmPl92EvKfJ3sq0O",
+	"fC4VcqEuZeGD8Z/G70/snlb23EG4PYbGbeegMEa9rFVhDA/pSSSDFS3MirWdaito4zxlS80yaMTKFVmy",
+	"Yk6XrssYFXpILoQDqRqpcrQkAombep1x0GcLu77s2y+s2y2K+zneTbLwHree9fMmqRtx0Yqcih640msb",
+	"cthUmE0NVbfsvMURtXv8WdRhjZ7amoyIVdrsDdEtJkEriJ4Qcojmr9/AffG+DhVtxabi7gcgxVHtDCE1",
+	"3v11OZ0y1Y7zDagynMkYkgljqgJLgaklip/TDPpdNfS0wDC62jNqaJGmTUL9oNLfrU2HHDwD35BVUbGC",
+	"lCZsamv/ZDOP//P66rIVNiVXYhfo1A4lWzETtWPE13MzFFvt5q0yWxF+8/6azKnI1JzesxNz4lXPTbza",
+	"5FqR6ZxyUTFQLAv+QDUzVgD0Yfo4+uDOA5wKZ3oHX/5j/MP3Ll57kktZihc2k2TMlM9Vkgo5BArkCuhw",
+	"NxNINrmdNpPFrSiXZp5/TI6Ojip8LsW8ns/W+XaXdLnM16R64DD0X6EllF1V89tXR3DOglVhuSiPGq3Z",
+	"X27PkNd9VS80OO39XddeJMFPcGXJqeX1QkY57PM0pUWGRrP/4lc//vyq/sk/HW3zgu3Y//h7chiX+NgB",
+	"nK3CodN7IVc5g7YUsnAt9zOPFAZLuRQZRxT78FZczdxras35XE0G3G85OBaK5Q9MJSQdj66v3v82Ok/d",
+	"YIBwo8Z+bpsOpohpuxJjfFSKCeNbYfZc1TezwlP7r0Pn2yGczTniZqVgKKG++szmZuFCWhTGSOcCWe4b",
+	"nVZ3CRtUHA8/HLJdunUbegL1Xh/9/FMsoFXXssjbo+eW+h/hu0OCfeVhbl1kyXhXXCuWz0C5FGxWKi/Y",
+	"28B/eyvLQ3jK1c5PNpj5QJUqI9isICu6huUXvixs2A5ti1pvewbZGw66HW5bpwLfy9Jt7Z6ee1KxWsIZ",
+	"MTWif0eRPKWhRneAuTU9/5YpnrC7EvimqXHEpMiAoIfmuauxMB7NHXycC4lK7Me0caq8DA8VZAziCp3l",
+	"7xTJ+YJrf9jEC0pqh8+2jik71HhfQ2gv3EvGyrjWVGS0yMhnp7UUXR+TdDVXbPoFPfoJVeyn13VjpBSY",
+	"Pts0SA5ojuzk8ddbkW/6/n5qXm6csG+gtRZsLoeF6V6bn+K7LYgiOIrn1uU4FWSu9RJKCLVeKmCHIKdB",
+	"ZBwhaDAHWGXIKzZxWZAU/pIm0P0DYYFwA1TbQ+ky15u8ls9WRh+60B1OyB7l83X3g2Vc/1fwPvapXLfV",
+	"OQga3ctV2OYDWMwYNKPwpB66h2H9N7P6YGZ1ZA2G/3XNwda9oWBznPhoN1Jwygfm6DS0JFSg4oTpYQkG",
+	"a2UBsdpbEcbHocsfhr9dTmY1l+AYGAcY3lCFbIGrX0IfYWw77B3LZ7NG/2Za/nWYln/xBuQ+B4/djcoz",
+	"be9tHO5q9YE98Rdk72038bbMacX5g/ZdjfVnw5bbjasnZrJ12WoPTLRVD+BZqVCJYpTiOBqyUcAehYej",
+	"i9wk2PTGXlwKCOBB6KZGh/jr5dXn96PzXyyCHKMz8OPVx9Hl6HwbMaKtPBw7TovtNdh4B4Tf69n77WRz",
+	"M2Ayk4FZSmzyzNir3nBQREkzQbbTcyYjxCRSKDYtNX9gbynPyyIGdvAKBlRL4WJbtYi064daVQd0W1zb",
+	"wDxXM5LK2Sw9JqvtsJ4TaCFoBN0hTuxyZzwbtiVkRt3lIgjHFvg9gFODSSArqk6gB4YvjQjAEjYlCSo/",
+	"Mcr1TmrNhG3DhMZB94B26gbCLcdwZOqWTKTHBK6IDLSKYvvl2rEBSYPNVN7DSmFz36xkFTggZMEWkqR1",
+	"tEM6JOmc5Vl63AY7oWRpLKCh/6YOsSNQ+0dzSI+pW+Hk9cQ8pZATRu7Mhxs5EXLlsiE2L2K2jsIkHcmZ",
+	"VkizhFAHs+GGTiC9dIH3i65DKJF1plV5P0A0TtU7S85mPdXJ21yu+jOtBhqlpduKEQ073auAXGhIAplZ",
+	"VdnIR22nzdiYd5JYh3SPpKJjAI3pm45T4dcG/QYe18nAVoL3nMW2cvD+mvkQqFyH13w2YC7Wm57JsvUg",
+	"9bkJ6O8KNYaY5lgwqsrC5QwAzwa5AFCCCEKNdDU/KMOCTWFz1axSPSxfQhw4Axg9B5iZcZZbIz61HAsp",
+	"gv0qoKItGIQ/x6v3AnaGPpwM+1bhd1MTTYAWNuvIr3qMMbFNAE7MNJx/Gp/eXFxdVqtg/FV7i+tDr83p",
+	"m/r649QIUi7FXeM86Vc7Uy9z39BamwOKI2ah8Po3s5otNHf4GnrnWdXhDrsv4pb5piMTre7eHEyjNLtB",
+	"5gL1J4IDTisFAUxPMNgCGzMh1JZem1/6ZdqDGeohPh2n4WTIGYEJDhd8wfOcoyOp4kIR0tA1dm1ii8tx",
+	"Z3FFUieMac9ZfvBCvlV09Tx4kZx1DGsPydwosK6cs+2FWX4HhtLQfOamMkdUaFlwvb6GcBG82HbxbGEl",
+	"dC0+jQRNCrlSrDgh6Zcv76TSL/BkSzFFDQ4ihPHMzVMp7zlzwDR3CFYrQpf8V4bEnHHa11PbURTevCzk",
+	"XUGhkgoDXYPjwYTRAmmz8Inm/YOvX4ETeyYjBHWV4eUdjRWbkKDZN0RWMgk2tnunGt6KW/GCvJEZt4Dr",
+	"/3l9dZm4CCp5ST7wN0PySRiHUaCeV4nrQy58hG4K/RVSUeZ5akGsdjhVx7Kq9XzBbgVxeeBjkjP6wAi1",
+	"p4g5JLQkdwyLvh37gBkmmPs4TFtbTjKmKc8V+fvx2zPy8+sf//EfTpDa+oHmPCNcLEtE0krfrp4LkkLh",
+	"u0qrLvTwbnjJe+4iJUt6Z4a3pMbdrwyO1FFIWguaKpJOq794O3BK8xwatHHlDkEpzId7X8m8wEWRbBc3",
+	"iNjAOC6E0lDYbYZivu6HH3742Qz+080Z1t8ThN8ILhiZWZ5mmpOM33GthuRUuNdyfBTMgzH9XSQd3vN5",
+	"LnPmKSuUhnEYb/nV//7xhwQApWaWBBXSajY3ZGxwaE5vUHYZm/JF9X58NtXwNHNJENDVTJjxeJ+KPXKl",
+	"j8nro9dw20crncYfynz7XTPPp6Wey4L/K0j0MXkD24Toqfjyn//+H+mJ28WWHLjq4gtuDW5bJM0Guk/u",
+	"g5a4lGZxuCKvj16if/P66Acr6uBByZw5sleCwVHzaIBHowOT8ymz7AM8M0fzjBsrZHC6pNM5e/FqeFTp",
+	"jOB30HtpsaDF2uzkRzrV+RoFDCxKL6NOewftqsym9dwhlqZtcOPUkYccD17agK6gSz44HvwwfAljMUY8",
+	"6Mnvq5Zod7FI41uea8tokvHZjBVGrHBqjBRM5WLCBcvIZE1OL88TUrAlQHkx0j9Zk6sxhlKrEwh64zqr",
+	"EDfktYaQGmLbqdYFn5SaqXRIbDmwReMg3eValthoF7vs+oopCzzFzaWk7ZmzhDCQsGuO4yNCFtB1B8iy",
+	"boUHBtva50HOlfbdnJa0oAumIXHyx7buXRbYtNloLaCHqR7kT5Q/laxYV8IBuGi0d2vOUo/+sFUTskhT",
+	"/rhhXY3n+yuRr103i34XVw0zel0/LvPezz6tDq/ej5flDmPnd4Lqsuh9w0g88EKKBWbn+t3yCL57/y84",
+	"k0XB8p0++tTtlL43vC3kou+1N7L3leyx97R84KL3aD+JgtGsz9U2INDjyvd8wTW41I4yBvbXq6MjG+LV",
+	"NrYeGFDf/4sNu1Ybc2tnGIiCgN3WUBfCNgmXM99ZAy6ySZH4o/1Yv3eVT19rZ4cxXbwCssh4UIZGVdA7",
+	"FTS3A9outFtfYKH2AGg/0R53HYiCRAHEclrKaIymM5oL9H/KM5ViCiHPQwWYzuAQSW3XirRc3sg0waIZ",
+	"o2jJHaJiwECj6mpm/hjQQABU0+ExjVV5K+D3cK85hSCiTXMgPgz5I8zfaihVMHJcjJ8WzJpTq7kEzCdM",
+	"2UkIZM1uxZKJDKiDRI3KPnyuN/by3CWMNDPK4tjyz+N5LmdQF4bHIEyUaDl+gof7U8jm8t7IbN0uJu4S",
+	"ztT31yxnU3eKfX1GgX9T5veONWdT4n2pUlZr7DinIsuhV34pMgmYqKfvg9Nq3tDvtWJEsUF7r93gst+N",
+	"/WB7ofDs6/dmwBgJrdkFWzTPxTmonfhW+lhqBewm1nwIxd9xixsj3sYXMVkB7Dcrn0A32wRtLbA2VLA1",
+	"ROYimMfQ8RBw+ixX7FbQKVprEKdKvKHuJda1YsY4qHkSROsgerBkVVt8+LOsIwGq5D7sRMDscEVWLM9v",
+	"Beb6yUepFJ/kUFfgoRuZ8eB0QiA0T1Iz4XSSMyjSTU+wZ81m5eInkUlwhFcc20CW9hdm7WPbzPwd9sfp",
+	"1DZKfrY9EnDudO2RiuTm6ZvBvBLFw+0+Iy/BtnjadnCla1G3wWphXHJv+vv+miAsCPpHtQ5YHHI1g3oU",
+	"LEt4eXQE5SUBE7xDMVhZRmWSumqr9FZwRQCmElvsO6b9Wj8gReXzmgD+RS1mgI1Yei8P+auS8IPtgeTj",
+	"BniJFW2ECB1CUs4sK6XXO3ZVuAhH5rQBjGQuy2Jf4wKWL3Q56wsFfw6OvedcozMcSmSFgLXAx5TtvLgJ",
+	"gQP+cDNvnz5ZE5f722teMcPSuievfCDMixyq8ur7KqMNxRD/7klOw97ZKJtD4I0i1F45WYNRBuE/eOKt",
+	"8DfDIYKWoDcC4K7vFEmNQrjI0gQif1CpDv5Z6rtQ1X6XBqtui9sL4/+l0X1v3tHPl4dhpMe+RgmjfRBl",
+	"CQfgL8CwfRXZmFGeQyUVv2eg6yC4QYwzDqP0tJpmTjBaltwKniEfwZ9KqW3tnoNoDEkKnF3psRuMH0VS",
+	"C/Ga+2EKcN0ghAsJfubW6dSigaztzC2mYWJ7h1cxJjhUvWAAqHtlKwZtfVMkbjFZD8JgPkIkq33octJm",
+	"KgeIbkP/23KSRYgn/xaz+FvM4m8xi28as4D8ep/AhUvlP/38eyvzLDj+nBPhVOe+JyEqlVbjVBC4wLns",
+	"NGqs+mRPTM3iSWn1PajzhnKWs6pCFQ71WzEpNUk/ji7PLy5/SYeQbkJwQP2I1POCsTBUHLdlL+ATNw60",
+	"mHIOvqBTS9eKZ169jqrk2PNhRp78ZJrncgWlbBaTgA/ZqLFA4QuMFjUHlnVXIQRAOHs+u0YZAsWpLeoe",
+	"nkdP+Ijn3KC43G2uI1cE87TWRAfxPsT+HDMK9dzcStteuxE0YmsU8a0NGgDJe+HDeM5UxBAIJJxsIMQG",
+	"7VwYcUGLe1WFHLkC56lwpRNKs2VsC5lBtcXWDrJiZup8K6U61sHVKjyXsOCr24INdWpJM30sO4SsfKDF",
+	"vdelCmpsMBpsvFWQgU758VSYttCkl2BBoLZdtk4xgVuFUy0HvPn8IfloI7t2zGGbUgwADyNSA3/5W1B2",
+	"Jx2CvA4HDcj+G8++tkYQXKjn2cMHbYEDSyOBPbrBT8wrD+uQepnaz+yvl5N9wtaNid9IDx0uEH7a4BXB",
+	"mYQKHKNIIOgby9qYE8PnbYzej2dqEsj8UxIkdYJqrtdHPw+35mL+zEKFk6A0FcDNtzp02mQnoWrdmt/X",
+	"uIhaN6qHWVzWLn/GGQ5fdMMXLAffbnPCAVdXY1Ty7KWW2iaI0B4uhWsn/zvVIHNyLgIvXHGN+va7Pjxu",
+	"D7jjg3xr383eeS7/H7hB3RF6oM1ZqpLmL7KAlzweMJ5VcFDMxdSc4yoziIHHpqPMqgCUa+eAiZosCaPJ",
+	"8CQHmboVth05rDoX5NVrSDWoEObltog/UOMecp18/Tlze7UXdfhoMO9gE88KuYAqgRlbBbPqUr22Sb2i",
+	"/CCWuadUqN6U83sWqhsYWr4mmt6zb6RZSks50n4ywBVbYvaALXyxoDwnNMsKpiwLA7SrsK6lqFpqyXsm",
+	"EsIQa2mMBvjNd8rCcO+4LUBM4feIUmFCF5z5QENbFIFONUSsohGDHyI9ML8mrbSuNs+fEFVO5wCAhdRE",
+	"QlKbWzc/2ub6kBAx62R+MJ9t/u+Gn1ogbNo2aoTR23qvlmDHUe9QED7tYudnbbBuV/udKwdjbvsE1+/d",
+	"v7Bf0V3zrW/6v1HLvd73VxURNpuvTzDY7o6D2UCrjT3QBmgD9RBRTTRbcIGnXsXi/eKerdtzo0aLmAug",
+	"wOjm6uz64vLL6PJs/M8foYrn19E/p65ThWvvbgHhWMU8xz8ubPZe2ACxfb01W7yfLWonHtBwIre4UUiW",
+	"bdzD6qggPEvwxEBPxZ0S9gy+t+QZ0Ju/4A8sG5Jry22OGG1buwjFwnluQfiqDfc88nP2q5myZ5Sx2pug",
+	"f1urJX7P1geTMA39zkJ699CYxqZ+2+TKEwK1ihMyE6FmVqntnCTFlBFbplN1JTRisZoz4fksuZjIxxDw",
+	"dYIlMVRTSFoIkmIICaggMG1+K3gWFC1A0sHHg+F5wBkHdMxBSt9DHMwL7E6zZhU5JUiC5fg5dVnYe29F",
+	"+p4q/QLe/+IC+xJqid26QDhtW/oN6JolSYGUM8zQLASMWvZ7sx1cs0mS4r9SKFkKZnbCqHbzGp1SxF4a",
+	"C6uqX6kyArw5qSR9w6jGGTXfrnTB6MLmy5XxSdznzHz1JkKV9EoSMxrUA5gVSmCYZqOXd2bLAuQO6OJE",
+	"xjJjRgBUD1+CXEUiI6BS1rfCnCHHZGqbcVHBVrHdijePHA/5VjuJZzUMD86jYshhAuccEkRVB11tkdsO",
+	"9Vh/7x5nk2aPGjfSC/yQuuKwV35gGac3rryuoWkSd9W1v42KdY/i6mD3tJ63PpLqpAIN1+aHRl1B/KAD",
+	"ZUiBwcTv4smaQJ1k8QJKvDwLvdNf9hdbUjO11lPxLOlCQlGhr2aByiqQ3iF5prIghAs164Kios9oMZ2P",
+	"/Fdskf5TGNwJSf976lxz0DtiTYoSQjvTOS3otKs2J/Bn40U6O9JsVSU7L+MlO4f/hHom+K/yE1yy+ZsP",
+	"3hUPcp2QidTz1mQy2g/REToc1NnVh4/vRzfAmvT29OJ9jDOpXtQVG19USM22AXW5bYp+PPwU3bBH7bgC",
+	"EPrmuleTM6oYWUBft9al/dNOB0wSNbpokXNjwkAYqar4NIvWDCWlWqbP7FJiu0rtB5QYfZeXij+w+tiE",
+	"XA3JqQ22/fCSZBAChQrq1Iwl/S/siTol38sZrbgfnn70XsMZE8LXWzzRWvPBXqfu9+xxmVPeHnu9YXmO",
+	"2hGtWEBGrZBvCwmiKhL6DQxnVVtExsDB6Di18AYom7UeKZ7vAGS9FcZIBlJQY4f7Gu0FY8hukyBoGNiM",
+	"J2vQ5bGj2X6aW7Z+GCXmoIe2MW9vEE6nBotF2LB0ZMLuqEhcs5Cqxj3clmGU2sNjwYDmytjSXBH7rSw7",
+	"rpx+Y+RXLRCct2P9CHivC26noI/SdlgtKI0b3MUH3+TvzMu/zdYdmWkS3fFxpI81Yr6g91WG4ZBZ8xGu",
+	"FuDBKul8wi6e0SnbEgYAjT4DEIjQbteh1QMUd7IwQiiNDQ0FMFX1e+KiO2oYj9PYYbzFQfTaZsB20Quq",
+	"Xbd2GxBCa4OFxoYfdwuWO7LitttjFXVPgE6E8DshC0TfxL5hWbAZf3yarTBm5m9TDeQUtawW13/VXsLz",
+	"fdg39x36qa+/CBMFtmBbANOTpqmDRjDt7oFTRU6nZYFcJ26H76zVFqwLT/WBPWcg+EMLtBWrQac0zw8y",
+	"d6fqHoAESMcfxnwtW9TWKfp+GfThX5YRnT8ymwtttoBmyjfQD2KwrtQW7LRL6LXpeWtOrMlmGXAqphoL",
+	"U8JUgpKEa6x6DIpnqx79yDEFffw9fbGxTLIFF1xpQAeAuaIYdHKw3xYz6pwJ7lvTPwdk1j3+DI/m/qjZ",
+	"bmG4BtLrC3GIej1rBAr2nfLztbsgtaGjYtQyHvADPTtx67MiMzr+xAgMF3c5qyOV1FyulO9jGrcemoir",
+	"HsZDV2SjL+bqGp/R0P99oxs2+X3xdJacljMnGnFyPNVP+GxL3dzjszfPDqTRD9FnakhObS89S+0l2EkY",
+	"qjW+CziQc/rAWiNpUHP5LWcSBv98r4yxkzgKAsVc80GYmbY5wWu+1RDPsO0toKELT5j3zQAP7vWTZwc+",
+	"NLsX0AdLLb1Cql0ryyCzQN2lvUdoqftU2IOyFcsi8vUHS/xeG2eziUWzU013KBPo1Rrwz9BROXE4I8yv",
+	"ca2ID2eYPzluwEAf1CBIELzKpbxXt4Jq8gqxdnUAKJQP0zWZyzyDlKaN8DiGWTQI1kwD97Q4IYoxkmKW",
+	"hGU3siPIsHPY9a8peBgq4T4BxNqsH8xerz21NYxYtwp2MSE2KRWijNbhNqvie3DvkIzMbrNwAIhs0am2",
+	"RJOI/kxsz2S4nos7S4ee+o7LaUJS32fJNZ0vl8uCQf4e6T8tv41NLvr4mhV617YhaoKa9+5htjy70fBf",
+	"Ual/qz3bTtDhy9h8qw9MUDt+jlIdjqDDv8JSdJTqMNvW7pb2AjbwJnWz/axDywAfDuDEZGG51qgi6fnF",
+	"9dnp+Hx0niauClIXVCgksQpsx/qpip0d1K2AtjZm6wNDGxQv+aYpQYP1xOKWENs8YQC7cY2mkwaMP7ah",
+	"7ddv1n4c3rM8x1ddFRkr4MHfuCLz3KnFU/Di+8kz1Ge6xTiEMP/CXRleudxFgOuVBHURLpgu1p0VmDNZ",
+	"YJ3VzJpJPWV5H+GFRiqWWywQ34TQXEl7foEbrSRCwlc1d8lS6w7JuRNyBKwA4TEwWMODzXsnyNRrHja8",
+	"FWPAt3B7pk3NVzUx/ZimC5w089CsNBZlwWi2jhcp62L9LfbH2Lzoz7Y7zNv5bnvDTx52jDtEshcsbLHG",
+	"Rx5qe2yrUw0X91vVvbXSXQXXHK5ItR6a8jWxkTK23gfp3jUnm2tTO4IPV9QG57b5TK+eaufySZUtbljl",
+	"rqscCXm3sH4YrwOuUVcf5FXS8Fac+nfplqPavzN2XANDY0Wm2O+4/kuS2GcpvPv/2bu63bZ1bP0qQs5F",
+	"zwHUNOluN/ZJrjpt97SD7rZIUvSiLmDaYhxty6Qh0nEzGwXmaebB5kkGXD8kZUu2nEj5KXrZRhZFcnFx",
+	"/X4f3JgrItzd3UldlXyBdid+f0AGPbeoIrHXPuWUgpJLIFbNGNATsQTxD9xf9Dh37hxHYuoJ0ayYAmwv",
+	"pBIHCms8sazTx6whGuFdRvwjlELnnLpaCXKj3+LTFTlKMlFGID/huSiKkRhPj5036ZFAS+mmAai9cuns",
+	"hNXmXZEYaW0hMz5xBcahgKIC/ycyIhKoggHws2PCnY8edA/ZvCg8PHC68teZyOCC2k8+hJNODVtJcIoD",
+	"ASHYQdhQGf2GGOLIRFi1qQHUjbj2PCAknnVRBWF1Zr0+P3frl0nqwdx+4tfMjx/+vJ8i70R1nJvZA9Qv",
+	"1BycIX4jXRJqDTb5AGwuNcMiuEHUdmSsngMaJf4oEuQiNza6XbKcUK9BajJ3ISOmLp4Zz7rohAaqIz3r",
+	"tiGcTylKO5KiIYt0wpPr1TqEX27uD6Ll6TTDTqzLnGQvF6pVm1Ds7kPuZmOTKxTo7e1q0dyrGKubQpvY",
+	"KrLRdbVDmBajOsRoY3DJN1uPDXD2BEycO/eCuu/cQRiXEm3i5HVEowXtfVmItDl1epEbq8urxGrqE16J",
+	"YEJs7gRBMHtx4xaFfCXPc5UHLbrNjTvsdPQmzY3o4e7W5NKuiIv+9ZmYNL2cHnsCz3xP997psUct2PS8",
+	"f44+6GZRQNg4YtxpI2tY2RfpgCduWTfESXAEzPO4HxuMTGBzjUmRWgD4AyDxQ0Bo9QESFmKEhCMhdqfk",
+	"yNecQEe8Mwr4PxDk9iQwtjPWNuXAYg6viG8hjSwK6tablwslhxQwzA23zfoXQCedGxpMSL1wlugRfCKx",
+	"FuF95Seywh8P1P1g7s0LMfZNgiJZilKBifkalm90xTD4SOxb+QZnUi7LHPiG3YT0pSzp30ehPw5oustk",
+	"mSvjW3cHxHJM7ppvVkZ8XCK4yMqrk4Ua+tBP7kdDYDtZZNQfEfo1YTarq+37/wcKAADMl1++7iMw3j5e",
+	"QNJ8Ofg6jOxqSBKKS5kc/goUbnXsEk4U+d7pSw1V8HBvOZzkpgbjy6wF+Jkuk6VeFE6RdwODN+WajZHE",
+	"GGRF9q+nPuQ35t+ttSFfhyYBcqiIaS2PjUtORDuhSwGORYDD5E4LFBwjMDXOP6BQY5wf3Ql/4x45l89P",
+	"DBlgP344PUtifTcEH9GkCQZeS6iGX+JRoQ3yHBbk6YHjdF7qWRqRpfBJclrFeWKCWHlBKwwUq4X/HSLQ",
+	"oBgVcvh/6XrZHMyEOAxtQ++CLm04Gz1K6Ctau003JmhPp+F5oTuqgtclepx+jCCju1hSQTznpXT/2Xy/",
+	"/WORMfvoGoiQJxTwl4W8FMUCva9Mg/yILBBHjCSo7RkmWREVy3d+7yfvvdYdKDI3iJ9npBfYfK2A9Zzg",
+	"fJfmKBnacqHGwspsiBcUeezwC5RLWSswNPEVw6un8kga645ARZ2VT9vcqFRBj8L1A5uEPBJdCO2ZLApf",
+	"LeQXOh4Qx9oovrtAjKJcc/geTZwNPgOMHpI9M13Kdfsf3+Lt/8pGPdvskEy06uR2egWfcA1LNm1MYdTP",
+	"5+D23AofJ7+QorAXvgbLK5FruxvfO0uCtF3uG6U40vqS9BM0lU2cS/BH6Njz7/rrfiKtqVDwMqkahyGJ",
+	"HmaVTW0/eYHexEANme9+6BS1CbpbKLkkUC0xKtxRcQo+dN0N354//kPY8cVw9fZ++lsadtoKgL8RCsGe",
+	"B4p9h2eHT2uZnuZZ8Ly34mQM3e57Tl9+tU+ruCMRtSetYmbwDCpFNbX1M/cjAHDwkAIAnZxI9LXwUD4y",
+	"0WG4nm1OkLhbKLHeKsAiB6vn8DlxKpkbk14lWzivwBe7BcorkDzRmuzKLcVGqiv3QP9EV2TmhSs8Y48J",
+	"PoIhA3rX3CvClOXG+TAdZwX5GD4ynjrBiissqYHxMlyIlSxTXSLYPX3n9/690CavcDFuFBvEPV/gQvWx",
+	"62M9h4wr73PqHeEsGey9dH/V58l//vXvwV7NdvOH1W/47cSPYQYPNn78ipfw5mICdlPnGMxrNtoxOluY",
+	"4cD0NwVovK5gCjGnSiBHqdCoa6tG8OGfWgRiMqobJUIJqEYj5O9aEs8sANWVHHABLM2k0GSO1+d6F4V8",
+	"Q+9/8PnKl60hZToElKnFN6XCUNz6xt6QWzE74iheh8qFwAYiO3t/UxxtZ+G6BSCT+xP8wojHLYS9WBqe",
+	"MMDfuOtbp2VMOOYM5tuEVDa20+Pfg3RhuFjmkNjcEix+oQYqhlGKoGGwRI0w7rF0nGqpjuErlzoiCl3m",
+	"KtNLDKgzqhIRyCGXJhLG5aVk8B/3J/zV/kCFmDVfRptjza8RGf3HjDK/CgK3+ayNZCKyjMSglDN92el5",
+	"y8cXnq8IwXpoXJHFQ/Zx9ko51mqcd2/omalJXhb5ePpGL4yMAMa81AcOYC5HQBsQpRbCrKuEDORUjuGS",
+	"TxPEmUhmopzkyg0xUNwlBEWTidVu6871QpEn8lEbOymlcccMTi3ECC4EhiFhD6igYCTH7jhe5kgaD70c",
+	"fy6gxXIJuW8A6RdmoAhS+zgRZkpF0nF9wxiZl1vUQNJOtAkevtFLsKqshn5esLTSRMVw9hyzFlRk1NSU",
+	"x3GHmiZmgD0T3/LZYrZ3dPjrbwC1Q//ynXq5snICktXrvUirkzeWbb5B8NorTjd3E8aBV4UIXsT3uHKd",
+	"BGm+0TFdKemMD2r31du/6xJC8AT3R7lu0DxUBEOpDefIE/ONCVGtJABWG51S5/hURg4e1CUzEt65yAtD",
+	"LVNpwhPFDhtA9OZ66mqQCBCztxYP//TuwLuj7WLzbZ39rtG8bxQ8K1F0OpS7UwnYRU71Ut6bSsgrfXbs",
+	"rUhRVAEnBdRuPF7MsdsPiSWxuMBC48p7MpggM492KwWiyPoZScQumovSNwY4/VtmvhqM8aF9OcpWOXRj",
+	"91xyeXYHhpIbE/kdmwqjP2PhHPY5wq56+IzOCuUB2rZSLW91UMu8STdSvXGkg+GVNmTkfcf0CvrWWOtp",
+	"LtMkPw8QqpBTr0/Sn9JIbfL07zV3tBhAmgIgNnXliwAitXMq7eOX8CXblM+ptPTgDTSQHC+A7/7oy9fK",
+	"5uUTleiFbQdcJdSVBgL0xgqAxsXqTtzdJ79tNDCYfBt6Itzucm+6ZIQ1iEB2vY4vzBRIvOLhd13TelX8",
+	"N4KIYylOQ1cISbJvnMIM+ViUwMKTfC61mnhoMkMNXlgKTARZ0iQTaYNv++zgcH+gXkDjh3HegChCPxZi",
+	"dHxDgGGgudHJUuT2KHn29P+p5Be6hx/DC2rB+rHuPZaS7vXwy1JmUtlcFOYeAcdtOoBMNSZ2BJJj2YkU",
+	"4pMsN/NCXG1m2RaJGZcQDrGeSQg0F8vu0Vb5wuILJFHDV8yc8zVCQhe+snXhPDTn2O4P1FsLoEUUBDRI",
+	"RCeiN0HI+Sgp5aWeYgc9Jh4g1EOmki8toZ9AOecvadToxE2JAJD07OAQNMBAiWRU6qWJO6uMnsl1hT2V",
+	"co7uwhHwwNaIMYSNXtFK94ZT4d5+5ibZTowb6sZ41hfxSt/Ly+iNgBZb/mDw3+eIfxFBYG45GtuMiLoz",
+	"U+Rq2nxggMUFWLSgfB+id0DFYpLh/wx9lUCuplxdCg2qi3kdOWkm5eydG64fqXGvRsavB6f6tEKIIVjJ",
+	"6+g/u5g3byKiqqJSywIYICS6ECTTd/aiRah0FR2V3OTYYqwpK68nqLGf5j3t9ym8+95vNXRCuMWCZFZ1",
+	"Ya+x1dg8vQltvQKt4i4DpLwr8XbihB5z2j4/OKhPdJ7ySFuifdQoWhnVjQh9WaDCGiHMhbE7AxQ+pBQr",
+	"LWGb/Crva2cJVn5hYy7VS9I1mkTfWoZvVnrJtHPMOrOfYB9OBYgjNH8hJjNAFjiL3iecoqgdxd1T96vh",
+	"6aePH09en54CYMgSuCKd5W0ofg64Adgr12xz41T70kP49rvrOOXpNbGwEd7Cw+87NX4f2whxNWjIT25v",
+	"0vlwvlYbee42srYmskLiTfzgpFqhwDsnhnDagwuRYS4WU0JuVwjywl3/aQJZopBjwsyo4Vr+0l0xkBKM",
+	"+3u250pvRf7vNmNa/YhmDK3P3GQXagcCDknXVQq867WD7aiKKzK8DU8r3vB+F3yL0rkHPSe7KY3eO0+i",
+	"ti1E4yEZ4VuSDbZjLpygP9QZ3AEhxzm4IzlZsAcPTLhDAE4xL+zwpp0lSavGkiB1P3BvyTVv+4OHd9t3",
+	"kfLLctvVvU11v11j1H2OCJcjRCos242uhuTF2lEFv2p7fW92b7TxfanyjdQyeA1X15MMxB5qZO4lUvqn",
+	"BwdwHwMrTG4SgehglcLfsSgK/Gspx3qiciMzAo/P5FyqTKpxLg2heUP7H2B7yFImc6nnBWY+klylA6V8",
+	"Iiy8jCIsvsInfAcCakSK+PnBL8fJ8AkM8s8hIWxAdRK8lmuImCu/vt/plOGZ+5M4ojBpYn6OeNfNlbFy",
+	"1hmWpq1//86oVPjU1mLxd2KSQi4+DxwEjGaG5SFc5hgaS/GL0gDUWnkGpe2RIXQKokAHNmtEinDHQ8zm",
+	"hRwozFhDlxzw3Fg5j4htlro0lr0D/Ilpkgj4pFC53p9gxAM1G+LOdEFWizvuhqPSLNozMD+2NL+1Ey8r",
+	"Z3Ngvd3ucZ4AaKNBio20AuaMZx6jxFuLTQDykNQe2VVXCRlBFJwbKC5nQadkIm2K0gORc5PMhJm66y72",
+	"L6XahPpwxhPtyb/k99+tg7nyFU2Kz8pv1nitTsvRSanJBclpJazmhQyK2zqrwYVk02bEvjN85EG3wMAc",
+	"2kRncT1SX3eFBfR0ZLpDW4RRasD8aDvqUgPZLFeb4rQG89DcpTbSl7JyB/Hlwyk+UH3Aqwz2CAC7N0RV",
+	"zygj2ceZfy+XO2R/D7usnxBWZtHYNUcccu8ewhvXrpOCXo5zruZ6t+5/OLM1WC2radhLPY32rk0a3Vcb",
+	"dIW/cgIfcZ2ZXrvBa2HI12nUaJ/giQet0NwU2ugzWIzO9Ba8zakt+Xgm8oILrKJtxcXfXX9x1CoUBwUO",
+	"USySzQHacSWDTryg0hqKoEnVpMTcivWnw+Dtt6zCwpjrB9kt3IPN/ixwq9rKlD/0W+GrNpPVUsuNl7ss",
+	"5+iQVr4u+4zdhSqrLDzHNWIUtG0otfWC2EYhw4f0gYe14xo3F8PWT+fg/kt5d4mHndeyu4wDwnEwO90m",
+	"2W4QXKLWUNQ+6ptelC6JmcND5upCcq3gbSQZSLB+4AyDmyF0tt6yh7vtSN2P6DFxT9/wOghlj91lErD+",
+	"0Vzopapzo9AoiYqAk0xcQRQHuQj4TEaU2hh8sZtsF19P2WvHAYzSIBpQ/NkVYrCA1zmTjhqPUfJ8V8NK",
+	"w9iOm16hre9M2W4xH2prIsFO75VF/r1c+hFuUkK9JotddE1Z2th6+vg2u+qbqjZ5dJ9D59UDdupoFm38",
+	"Ol6V7mBaVvCuo13yO9CqfrBOf9HEejoA9Pa7K8vj6TXoTY7D+1s1hBejePyD9daWfnPbCEzc3sjPbfXb",
+	"XgR2J033BUF5l5J6d8EBO94IgW4v5KzJKYsltI2y5O/pwzW73oI2e2iNczu45RPQrdx357/ttuC3WDgW",
+	"6DMawYrTRH4by7n1bLO0rEfJcFEWwzQZ0qoxQXk+UbmaYPvMEI7NQEWgxsnyQio/HLqN05wP2H7ymnGM",
+	"x4UUJYI2nMH6JGaZ2/GFxMid76U/P/c1aQPVp78YxPwHdhlpknfhNd7tLdddjVpH99V2BOQPK1SPwsZl",
+	"Ik7WZCmRbYtrzoWl8nAC+QKKuipH3khOhAIYZUFlJY9M/F45UFSk/pyK1EsJ6DyACHaMh2wGnJPtUZVp",
+	"728DWHl1qHYVJW6hNlaU4Er2UFFCpLPQLKwjHsqlDHQ0TfUlvV0z69LaD8Qyk17pJTLbAGaqO+4x6yKh",
+	"pFYwdXiVWmIv3xsT5h6rt4DM3JWG6wV7l9io3A0Lx5fwDaWy+8nLZpsit86UYJwLYblNBjl6oZSJoRoq",
+	"0Lw0o4FakbQ6MiT1U9R2hO/tStJKafNSPsapdQ0vFnUhEs+pxF5CrIUBYj8MPIbuCeFkcya59MdDNnl0",
+	"3Br4r7xk4aHm9J8itEFblXqOzdK0zuiX0KfdXKC0FbYngfqDKneBWJxkKKrHzG2KKQEE8vhdl8lQX8qy",
+	"EPNTOdYqM0O0WbhecwRKzy41LIKwi1IabwEquRyoaBT6b1o1KAatZS0fC0XCSl3hFjCaoHJiJoWCMvVa",
+	"HDtYuXVB7qOt3738xI13F+QtMM8sxpGoIeD2W3wfGFywv7TTc9IbrF4dhh6XMIfK5lXQPGjXqBCOg/vi",
+	"1PVRAHAqxJV7oS59VWw6UP7spMlkIUpErHXiDmGMt77lDmn7Iyi+Bvi9NVM1N/CJYGfoJuS9W7AeAhLe",
+	"VhQ8p4oYFIz8FJkRo27XqHi02dsksjX8XRVo4y8sGNw7+vL1e/qXx9Bw//zqHiwvWXQXZbF3tPdEzPMn",
+	"l4cgpvQ9tYYo8dhhC/h+iPFgVbUbqu5HEHuOER3BIqX+oEyTwCMlNr0QR6h9oyzlisxP9H7y6eQdEImC",
+	"LnmUXIpiQQDFVRWAJ4QgF9JEQfdTKUUWDe53omFCvvstiiRg5hquCX7r2ir5Fq719575wwRwjDFOBAX6",
+	"4A6k4Igz3UlAq8tWWZfN+/HnIpvI6KceFLfmZ+/lEmc4D9EYoHfTc6wg5HdcunNQ8wLn+ZOLklsji3Og",
+	"m9G5msTLQ51TNV+tK2hc8W9IsutXlERseaER/Blb0aKfY0a1/sdTeQUAA/NST0oxizeSqnHrv5SJG5yQ",
+	"xxK9gCDk1+//DQAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

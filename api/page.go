@@ -41,6 +41,7 @@ const (
 	listUsers         = "users"
 	listTokens        = "tokens"
 	listAuditLog      = "audit"
+	listSilences      = "silences"
 	listRuleHistory   = "history of rule"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "

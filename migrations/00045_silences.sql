@@ -9,7 +9,7 @@ create table silence (
     reason     text not null default '',
     match      jsonb not null,
     starts_at  timestamptz not null,
-    ends_at    timestamptz check (ends_at > starts_at),
+    ends_at    timestamptz,
     recurrence jsonb,
     version    bigint not null default 1,
     created_at timestamptz not null default clock_timestamp(),
@@ -18,7 +18,8 @@ create table silence (
     updated_by text not null default '',
     ended_at   timestamptz,
     ended_by   text not null default '',
-    check (ends_at is not null or recurrence is not null)
+    constraint silence_ends_after_start check (ends_at > starts_at),
+    constraint silence_ends_or_recurs check (ends_at is not null or recurrence is not null)
 );
 
 create index silence_of_tenant on silence (tenant_id, silence_id);

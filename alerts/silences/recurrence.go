@@ -44,6 +44,26 @@ func (r *Recurrence) timeOfDay() (hour, minute int, ok bool) {
 	return t.Hour(), t.Minute(), err == nil && len(r.From) == len("15:04")
 }
 
+// Next returns the window that an instant lies in, if there is one, and those that follow, so
+// many in all; none of a recurrence that is not valid.
+func (r *Recurrence) Next(at time.Time, windows int) []Standing {
+	zone, err := r.zone()
+	if _, _, ok := r.timeOfDay(); err != nil || !ok || len(r.Weekdays) == 0 {
+		return nil
+	}
+	var list []Standing
+	for range windows {
+		from, until := r.window(at, zone)
+		state := Upcoming
+		if !from.After(at) {
+			state = Active
+		}
+		list = append(list, Standing{state, from, until})
+		at = until
+	}
+	return list
+}
+
 // window returns the window that an instant lies in or, where it lies in none, the next one.
 // Windows that follow each other without a pause are one, as far as two weeks reach.
 func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {

@@ -137,39 +137,36 @@ func Compile(s *Silence) (*Compiled, error) {
 	return c, nil
 }
 
-// end returns the instant from which on the silence is over; false where there is none.
-func (c *Compiled) end() (time.Time, bool) {
-	switch {
-	case c.EndedAt != nil && (c.EndsAt == nil || c.EndedAt.Before(*c.EndsAt)):
-		return *c.EndedAt, true
-	case c.EndsAt != nil:
-		return *c.EndsAt, true
+// Over returns the instant from which on the silence is over; nil where there is none.
+func (s *Silence) Over() *time.Time {
+	if s.EndedAt != nil && (s.EndsAt == nil || s.EndedAt.Before(*s.EndsAt)) {
+		return s.EndedAt
 	}
-	return time.Time{}, false
+	return s.EndsAt
 }
 
 // At returns how the silence stands at an instant.
 func (c *Compiled) At(at time.Time) Standing {
-	end, ends := c.end()
-	if ends && !at.Before(end) {
+	end := c.Over()
+	if end != nil && !at.Before(*end) {
 		return Standing{State: Past}
 	}
 	within := c.StartsAt
 	if at.After(within) {
 		within = at
 	}
-	from, until := c.StartsAt, end
+	from, until := c.StartsAt, time.Time{}
 	if c.Recurrence != nil {
 		from, until = c.Recurrence.window(within, c.zone)
 		if from.Before(c.StartsAt) {
 			from = c.StartsAt
 		}
-		if ends && until.After(end) {
-			until = end
-		}
-		if ends && !from.Before(end) {
-			return Standing{State: Past} // no window is left
-		}
+	}
+	if end != nil && !from.Before(*end) {
+		return Standing{State: Past} // no window is left
+	}
+	if end != nil && (c.Recurrence == nil || until.After(*end)) {
+		until = *end
 	}
 	if at.Before(from) {
 		return Standing{Upcoming, from, until}

@@ -124,3 +124,10 @@ func isUnique(err error, constraint string) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == uniqueViolation && pgErr.ConstraintName == constraint
 }
+
+// isCheck reports whether a check constraint refused a row.
+func isCheck(err error, constraint string) bool {
+	const checkViolation = "23514"
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == checkViolation && pgErr.ConstraintName == constraint
+}

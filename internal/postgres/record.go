@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/alerts/silences"
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
@@ -31,7 +33,7 @@ func (db *DB) Record(head func(d *notify.Delivery) notify.RequestHead) *Record {
 // listNotifications has a place for the conditions of a query.
 const listNotifications = `
 select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
-       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, w.name,
+       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, w.name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')
 from notification_status s join webhook w using (webhook_id)
 where %s
@@ -62,11 +64,14 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 		var n pgq.NotificationStatus
 		var webhook, title string
 		err := row.Scan(&n.NotificationID, &n.TenantID, &n.AlertID, &n.RuleID, &n.WebhookID, &n.Reason, &n.CreatedAt,
-			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &webhook, &title)
+			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &n.SilenceID, &webhook, &title)
 		return recordOf(n, webhook, title), err
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list notifications: %w", err)
+	}
+	if err := s.addSilences(ctx, list); err != nil {
+		return nil, nil, err
 	}
 	return list, end, s.addVerdicts(ctx, list)
 }
@@ -131,6 +136,9 @@ func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.Noti
 	if err := s.addHistory(ctx, list); err != nil {
 		return api.NotificationRecord{}, err
 	}
+	if err := s.addSilences(ctx, list); err != nil {
+		return api.NotificationRecord{}, err
+	}
 	retries, err := s.db.queries.RetriesOf(ctx, id)
 	if err != nil {
 		return api.NotificationRecord{}, fmt.Errorf("read retries: %w", err)
@@ -158,7 +166,38 @@ func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) 
 	for i, row := range rows {
 		list[i] = recordOf(row.NotificationStatus, row.WebhookName, row.AlertTitle)
 	}
+	if err := s.addSilences(ctx, list); err != nil {
+		return nil, err
+	}
 	return list, s.addHistory(ctx, list)
+}
+
+// addSilences fills in what suppressed notifications.
+func (s *Record) addSilences(ctx context.Context, list []api.NotificationRecord) error {
+	var ids []uuid.UUID
+	for i := range list {
+		if by := list[i].Silence; by != nil && !slices.Contains(ids, by.ID) {
+			ids = append(ids, by.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := s.db.queries.SilencesByID(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read silences: %w", err)
+	}
+	known := make(map[uuid.UUID]*silences.Silence, len(rows))
+	for i := range rows {
+		by := silenceOf(&rows[i])
+		known[by.ID] = &by
+	}
+	for i := range list {
+		if by := list[i].Silence; by != nil && known[by.ID] != nil {
+			list[i].Silence = known[by.ID]
+		}
+	}
+	return nil
 }
 
 // histories are notifications by whose attempts are theirs: their own and, where
@@ -259,6 +298,9 @@ func recordOf(row pgq.NotificationStatus, webhookName, alertTitle string) api.No
 	}
 	if row.AlertID != nil && row.RuleID != nil {
 		n.AlertID, n.RuleID = *row.AlertID, *row.RuleID
+	}
+	if row.SilenceID != nil {
+		n.Silence = &silences.Silence{ID: *row.SilenceID}
 	}
 	if row.DigestSize != nil {
 		n.DigestSize = int(*row.DigestSize)

@@ -151,7 +151,7 @@ func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, n
 // overAlready turns the refusal of an end before the start, which may be later than asked for,
 // into a fault.
 func overAlready(err error) error {
-	if isCheck(err, "silence_check") {
+	if isCheck(err, "silence_ends_after_start") {
 		return fault.InvalidFields("the silence", []fault.Field{{Field: "endsAt", Code: "out_of_range", Message: "Must be after the start, and after the present"}})
 	}
 	return err
