@@ -22,7 +22,9 @@ type Applied struct {
 func ApplyChanges(ctx context.Context, db *DB, changes []evaluator.Change) (done Applied, err error) {
 	err = db.transact(ctx, func(tx pgx.Tx) error {
 		counted := &counter{DBTX: tx}
-		done.Inserted, done.Changed, done.Notifications, err = applyChanges(ctx, pgq.New(counted), changes)
+		var notified written
+		done.Inserted, done.Changed, notified, err = applyChanges(ctx, pgq.New(counted), changes)
+		done.Notifications = notified.due
 		done.Statements = counted.statements
 		return err
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
+	"tocsin/alerts/silences"
 	"tocsin/api"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
@@ -87,6 +88,17 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 		},
 		Retry:   func(id uuid.UUID) error { return record.Retry(ctx, storetest.Tenant, id, "somebody") },
 		Discard: func(id uuid.UUID) error { return record.Discard(ctx, storetest.Tenant, id, "somebody") },
+		CreateSilence: func(d silences.Definition) (uuid.UUID, error) {
+			r, err := db.Silences().Create(ctx, storetest.Tenant, "somebody", d)
+			return r.ID, err
+		},
+		EndSilence: func(id uuid.UUID) error {
+			_, err := db.Silences().End(ctx, storetest.Tenant, "somebody", id)
+			return err
+		},
+		SuppressedBy: func(id uuid.UUID) uuid.UUID {
+			return one[uuid.UUID](t, conn, `select coalesce((select silence_id from notification_status where notification_id = $1), '00000000-0000-0000-0000-000000000000')`, id)
+		},
 		Advance: func(d time.Duration) { advance(ctx, t, conn, d) },
 		Alert: func(id uuid.UUID) alerts.State {
 			return one[alerts.State](t, conn, `select coalesce((select state from alert where alert_id = $1), '')`, id)

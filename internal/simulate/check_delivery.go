@@ -26,6 +26,9 @@ func (w *world) checkMessage(id uuid.UUID) {
 		known.exists, known.owed, known.delivered = false, false, -1
 		return
 	}
+	if !known.exists && !t.inFailover {
+		w.checkSilenced(&m)
+	}
 	known.exists = true
 	places := 0
 	for _, in := range []bool{m.Owed != nil, m.Settlement != nil, m.Digest != uuid.Nil} {
@@ -55,6 +58,33 @@ func (w *world) checkMessage(id uuid.UUID) {
 		}
 	}
 	w.checkRecorded(id)
+}
+
+// checkSilenced holds that a message that has just been written is suppressed where a silence is
+// in force that is about its alert, by that silence, and nowhere else.
+func (w *world) checkSilenced(m *model.Message) {
+	by := m.SuppressedBy()
+	a, there := w.db.Alert(m.AlertID)
+	e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
+	if m.Reason != notify.ReasonFired || !there || e == nil {
+		if by != uuid.Nil {
+			w.violate("P3", "message %s is suppressed by silence %s, and is about no exchange", short(m.ID), short(by))
+		}
+		return
+	}
+	at := m.CreatedAt.UnixNano()
+	want := false
+	for _, s := range w.truth.silences {
+		want = want || s.suppresses(e, at)
+	}
+	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !s.suppresses(e, at)) {
+		w.violate("P3", "message %s about %s is suppressed by silence %s, which is not about it at %s", short(m.ID), e.id, short(by), w.instant(at))
+	} else if want && by == uuid.Nil {
+		w.violate("P3", "message %s about %s is written at %s to be sent, although it is silenced", short(m.ID), e.id, w.instant(at))
+	}
+	if by != uuid.Nil {
+		w.stats.Suppressed++
+	}
 }
 
 // hasArrived reports whether a receiver has said that it took a message.

@@ -24,7 +24,7 @@
 // come late, twice, or after a row of the same exchange that still ran. Receivers hang,
 // throttle, refuse, break off, are gone, and say that they failed although they took the
 // message. People edit, disable and enable rules and webhooks, acknowledge and resolve
-// alerts, retry and discard messages.
+// alerts, retry and discard messages, begin and end silences.
 //
 // # What is checked
 //
@@ -43,6 +43,8 @@
 //     the same id. A message is sent again beside or after an attempt that arrived only where
 //     a fault disturbed the former sender. What is stored as delivered is never due again,
 //     and was accepted. In the end, nothing is left.
+//     A message is suppressed when it is written where a silence is in force that is about its
+//     alert, and nowhere else.
 //   - P4: the state of an alert is what people made it.
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule

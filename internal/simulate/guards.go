@@ -34,6 +34,7 @@ func Removals() []Removal {
 		model.ClaimExclusive, model.ClaimBegins, model.SettleToken, model.UnknownRecorded, model.BodyFrozen,
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
 		model.SweptReach, model.SweptOwed, model.RetryLeavesClaims,
+		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})
 	}

@@ -316,6 +316,11 @@ func laws() map[string]func(l *law) {
 		"a person gives a message up":                               deliveryDiscarded,
 		"each step of a window alert needs its state":               windowSteps,
 		"groups of a window rule are apart":                         windowGroups,
+		"a silence suppresses messages while it is in force":        silenceInForce,
+		"a silence suppresses what it is about":                     silenceMatches,
+		"a silence suppresses nothing about Tocsin itself":          silenceHealth,
+		"what a silence suppressed is sent if a person says so":     silenceRetried,
+		"a silence that recurs suppresses within its windows":       silenceRecurs,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/lease"
@@ -38,6 +39,8 @@ type Store struct {
 	Resolve       func(alert uuid.UUID) error
 	Retry         func(notification uuid.UUID) error
 	Discard       func(notification uuid.UUID) error
+	CreateSilence func(d silences.Definition) (uuid.UUID, error)
+	EndSilence    func(id uuid.UUID) error
 	// Advance has everything that is stored be so much older.
 	Advance func(d time.Duration)
 	// Partition is the number of the tenant's partition.
@@ -48,6 +51,8 @@ type Store struct {
 	// Message returns the status of a message and the verdicts of its attempts in order,
 	// "UNKNOWN" where none is stored.
 	Message func(id uuid.UUID) (status notify.Status, verdicts []string)
+	// SuppressedBy returns the silence that a message names, uuid.Nil for none.
+	SuppressedBy func(id uuid.UUID) uuid.UUID
 }
 
 // law is a store with what most laws begin with.

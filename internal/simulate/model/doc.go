@@ -75,6 +75,12 @@ const (
 	WindowOnce Guard = "window-alert-once"
 	// StepFrom makes a step of a window alert only from the state that it leads from.
 	StepFrom Guard = "step-from-state"
+	// SilencesObeyed has a commit ask which messages silences suppress, and SilencesTenant
+	// has it ask those of the alert's tenant alone.
+	SilencesObeyed Guard = "silences-obeyed"
+	SilencesTenant Guard = "silences-of-the-tenant"
+	// SilencesEnd has it leave out what is over.
+	SilencesEnd Guard = "silences-end"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

@@ -195,6 +195,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 			done.Inserted = append(done.Inserted, b.Instances[i].ID)
 		}
 	}
+	silenced := db.silenced(b.Instances, now)
 	for i := range b.Notifications {
 		n := &b.Notifications[i]
 		if inserted[n.AlertID] || !db.has(KnownNotNotified) && db.alerts.has(n.AlertID) {
@@ -202,6 +203,12 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 				ID: n.ID, AlertID: n.AlertID, RuleID: n.RuleID, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: n.Reason,
 			}, now); err != nil {
 				return done, err
+			}
+			if by, is := silenced[n.AlertID]; is {
+				db.outbox.remove(n.ID)
+				db.settlements.put(n.ID, Settlement{Status: suppressed, SettledAt: now, Silence: by})
+				done.Suppressed++
+				continue
 			}
 			done.Notifications[n.WebhookID]++
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/silences"
 	"tocsin/internal/simulate/model"
 	"tocsin/internal/storetest"
 	"tocsin/notify"
@@ -35,7 +36,13 @@ func TestLaw(t *testing.T) {
 			CreateRule:    func(d rules.Definition) (rules.Rule, error) { return db.CreateRule(storetest.Tenant, next(), d) },
 			UpdateRule:    func(r rules.Rule) (rules.Rule, error) { return db.UpdateRule(r.ID, r.Definition) },
 			EnableRule:    db.EnableRule, Resolve: db.Resolve, Retry: db.RetryNotification, Discard: db.DiscardNotification,
-			Advance: func(d time.Duration) { now = now.Add(d) },
+			CreateSilence: func(d silences.Definition) (uuid.UUID, error) {
+				id := next()
+				return id, db.CreateSilence(storetest.Tenant, id, d)
+			},
+			EndSilence:   db.EndSilence,
+			SuppressedBy: func(id uuid.UUID) uuid.UUID { m, _ := db.Message(id); return m.SuppressedBy() },
+			Advance:      func(d time.Duration) { now = now.Add(d) },
 			Alert: func(id uuid.UUID) alerts.State {
 				a, _ := db.Alert(id)
 				return a.State

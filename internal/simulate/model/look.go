@@ -68,6 +68,14 @@ func (db *Postgres) Message(id uuid.UUID) (Message, bool) {
 	return m, there
 }
 
+// SuppressedBy returns the silence that suppressed a message, [uuid.Nil] for none.
+func (m *Message) SuppressedBy() uuid.UUID {
+	if m.Settlement == nil {
+		return uuid.Nil
+	}
+	return m.Settlement.Silence
+}
+
 // Messages returns the ids of all notifications and digests, in order.
 func (db *Postgres) Messages() []uuid.UUID { return byID(&db.notifications) }
 

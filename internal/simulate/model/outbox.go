@@ -18,6 +18,8 @@ const (
 	failed    = notify.Failed
 	exhausted = notify.Exhausted
 	discarded = notify.Discarded
+
+	suppressed = notify.Suppressed
 )
 
 // queue returns the rows of the outbox by webhook, each in the order in which they are

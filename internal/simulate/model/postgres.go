@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/notify"
@@ -102,6 +103,8 @@ type Settlement struct {
 	SettledAt time.Time
 	Attempt   Attempt
 	Trail     bool
+	// Silence is what suppressed the message.
+	Silence uuid.UUID
 }
 
 // Webhook is the row of a webhook, with what attempts have told of it.
@@ -184,6 +187,7 @@ type Postgres struct {
 	digests       table[uuid.UUID, []uuid.UUID]
 	webhooks      table[uuid.UUID, Webhook]
 	incidents     table[incidentKey, uuid.UUID]
+	silences      table[uuid.UUID, silences.Silence]
 	replicas      table[string, replica]
 	ids, tokens   uint64
 	// touchedAlerts and touchedMessages have changed since Touched was called last.
@@ -203,6 +207,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.replicas = newTable[string, replica](log)
 	db.settlements, db.bodies = newTable[uuid.UUID, Settlement](log), newTable[uuid.UUID, body](log)
 	db.retries, db.digestOf, db.digests = newTable[uuid.UUID, int](log), newTable[uuid.UUID, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
+	db.silences = newTable[uuid.UUID, silences.Silence](log)
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }

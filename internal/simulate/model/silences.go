@@ -1,0 +1,78 @@
+package model
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/silences"
+)
+
+// silenced returns which silence in force suppresses messages about each of some alerts.
+func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uuid.UUID]uuid.UUID {
+	if !db.has(SilencesObeyed) || len(db.silences.rows) == 0 {
+		return nil
+	}
+	ofTenant := map[string][]*silences.Compiled{}
+	for _, id := range byID(&db.silences) {
+		s := db.silences.rows[id]
+		if !db.has(SilencesEnd) {
+			s.EndedAt = nil
+		}
+		if c, err := silences.Compile(&s); err == nil {
+			ofTenant[s.TenantID] = append(ofTenant[s.TenantID], c)
+			if !db.has(SilencesTenant) {
+				ofTenant[""] = append(ofTenant[""], c)
+			}
+		}
+	}
+	by := map[uuid.UUID]uuid.UUID{}
+	for i := range instances {
+		a := &instances[i]
+		tenant := a.TenantID
+		if !db.has(SilencesTenant) {
+			tenant = ""
+		}
+		r := db.rules.rows[a.RuleID]
+		subject := match.Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: r.Labels, Exchange: &a.Exchange}
+		if c := silences.Suppressing(silences.InForce(ofTenant[tenant], now), &subject); c != nil {
+			by[a.ID] = c.ID
+		}
+	}
+	return by
+}
+
+// CreateSilence stores a silence, which begins now at the earliest.
+func (db *Postgres) CreateSilence(tenant string, id uuid.UUID, d silences.Definition) error {
+	return db.tx(func() error {
+		now := db.now()
+		if d.StartsAt.Before(now) {
+			d.StartsAt = now
+		}
+		if d.EndsAt != nil && !d.EndsAt.After(d.StartsAt) {
+			return ErrConflict
+		}
+		db.silences.put(id, silences.Silence{Definition: d, ID: id, TenantID: tenant, Version: 1, CreatedAt: now})
+		return nil
+	})
+}
+
+// EndSilence ends a silence early.
+func (db *Postgres) EndSilence(id uuid.UUID) error {
+	return db.tx(func() error {
+		s, there := db.silences.get(id)
+		now := db.now()
+		if over := s.Over(); !there || over != nil && !over.After(now) {
+			return ErrConflict
+		}
+		s.EndedAt = &now
+		s.Version++
+		db.silences.put(id, s)
+		return nil
+	})
+}
+
+// Silence returns a silence.
+func (db *Postgres) Silence(id uuid.UUID) (silences.Silence, bool) { return db.silences.get(id) }
