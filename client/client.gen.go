@@ -18,6 +18,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AlertMatchSeverities.
+const (
+	AlertMatchSeveritiesCRITICAL AlertMatchSeverities = "CRITICAL"
+	AlertMatchSeveritiesINFO     AlertMatchSeverities = "INFO"
+	AlertMatchSeveritiesWARNING  AlertMatchSeverities = "WARNING"
+)
+
+// Valid indicates whether the value is a known member of the AlertMatchSeverities enum.
+func (e AlertMatchSeverities) Valid() bool {
+	switch e {
+	case AlertMatchSeveritiesCRITICAL:
+		return true
+	case AlertMatchSeveritiesINFO:
+		return true
+	case AlertMatchSeveritiesWARNING:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AlertState.
 const (
 	AlertStateACKNOWLEDGED AlertState = "ACKNOWLEDGED"
@@ -365,12 +386,13 @@ func (e NotificationReason) Valid() bool {
 
 // Defines values for NotificationStatus.
 const (
-	NotificationStatusDELIVERED NotificationStatus = "DELIVERED"
-	NotificationStatusDISCARDED NotificationStatus = "DISCARDED"
-	NotificationStatusEXHAUSTED NotificationStatus = "EXHAUSTED"
-	NotificationStatusFAILED    NotificationStatus = "FAILED"
-	NotificationStatusPENDING   NotificationStatus = "PENDING"
-	NotificationStatusRETRYING  NotificationStatus = "RETRYING"
+	NotificationStatusDELIVERED  NotificationStatus = "DELIVERED"
+	NotificationStatusDISCARDED  NotificationStatus = "DISCARDED"
+	NotificationStatusEXHAUSTED  NotificationStatus = "EXHAUSTED"
+	NotificationStatusFAILED     NotificationStatus = "FAILED"
+	NotificationStatusPENDING    NotificationStatus = "PENDING"
+	NotificationStatusRETRYING   NotificationStatus = "RETRYING"
+	NotificationStatusSUPPRESSED NotificationStatus = "SUPPRESSED"
 )
 
 // Valid indicates whether the value is a known member of the NotificationStatus enum.
@@ -387,6 +409,8 @@ func (e NotificationStatus) Valid() bool {
 	case NotificationStatusPENDING:
 		return true
 	case NotificationStatusRETRYING:
+		return true
+	case NotificationStatusSUPPRESSED:
 		return true
 	default:
 		return false
@@ -477,6 +501,60 @@ func (e Severity) Valid() bool {
 	case SeverityINFO:
 		return true
 	case SeverityWARNING:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SilenceRecurrenceWeekdays.
+const (
+	SilenceRecurrenceWeekdaysFRIDAY    SilenceRecurrenceWeekdays = "FRIDAY"
+	SilenceRecurrenceWeekdaysMONDAY    SilenceRecurrenceWeekdays = "MONDAY"
+	SilenceRecurrenceWeekdaysSATURDAY  SilenceRecurrenceWeekdays = "SATURDAY"
+	SilenceRecurrenceWeekdaysSUNDAY    SilenceRecurrenceWeekdays = "SUNDAY"
+	SilenceRecurrenceWeekdaysTHURSDAY  SilenceRecurrenceWeekdays = "THURSDAY"
+	SilenceRecurrenceWeekdaysTUESDAY   SilenceRecurrenceWeekdays = "TUESDAY"
+	SilenceRecurrenceWeekdaysWEDNESDAY SilenceRecurrenceWeekdays = "WEDNESDAY"
+)
+
+// Valid indicates whether the value is a known member of the SilenceRecurrenceWeekdays enum.
+func (e SilenceRecurrenceWeekdays) Valid() bool {
+	switch e {
+	case SilenceRecurrenceWeekdaysFRIDAY:
+		return true
+	case SilenceRecurrenceWeekdaysMONDAY:
+		return true
+	case SilenceRecurrenceWeekdaysSATURDAY:
+		return true
+	case SilenceRecurrenceWeekdaysSUNDAY:
+		return true
+	case SilenceRecurrenceWeekdaysTHURSDAY:
+		return true
+	case SilenceRecurrenceWeekdaysTUESDAY:
+		return true
+	case SilenceRecurrenceWeekdaysWEDNESDAY:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SilenceState.
+const (
+	SilenceStateACTIVE   SilenceState = "ACTIVE"
+	SilenceStatePAST     SilenceState = "PAST"
+	SilenceStateUPCOMING SilenceState = "UPCOMING"
+)
+
+// Valid indicates whether the value is a known member of the SilenceState enum.
+func (e SilenceState) Valid() bool {
+	switch e {
+	case SilenceStateACTIVE:
+		return true
+	case SilenceStatePAST:
+		return true
+	case SilenceStateUPCOMING:
 		return true
 	default:
 		return false
@@ -840,6 +918,27 @@ type AlertGroupPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
+// AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+type AlertMatch struct {
+	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
+	Filter *Filter `json:"filter,omitempty"`
+
+	// Labels Conditions on the labels of the rule, as it has them at present.
+	Labels *[]AttributeMatch     `json:"labels,omitempty"`
+	Rules  *[]openapi_types.UUID `json:"rules,omitempty"`
+
+	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// out, whatever the other lists say.
+	Scope      *Scope                  `json:"scope,omitempty"`
+	Severities *[]AlertMatchSeverities `json:"severities,omitempty"`
+}
+
+// AlertMatchSeverities defines model for AlertMatch.Severities.
+type AlertMatchSeverities string
+
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
 	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
@@ -1073,7 +1172,10 @@ type DeliverySummary struct {
 
 	// Retrying Attempted without success so far.
 	Retrying int `json:"retrying"`
-	Total    int `json:"total"`
+
+	// Suppressed Not to be sent because of a silence.
+	Suppressed int `json:"suppressed"`
+	Total      int `json:"total"`
 }
 
 // Dependency defines model for Dependency.
@@ -1484,8 +1586,12 @@ type Notification struct {
 
 	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
+	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
+	// because a silence was in force when it was written.
 	Status NotificationStatus `json:"status"`
+
+	// SuppressedBy The silence that suppressed a message.
+	SuppressedBy *SuppressedBy `json:"suppressedBy,omitempty"`
 
 	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
@@ -1497,12 +1603,13 @@ type Notification struct {
 
 // NotificationCounts defines model for NotificationCounts.
 type NotificationCounts struct {
-	Delivered int64 `json:"delivered"`
-	Discarded int64 `json:"discarded"`
-	Exhausted int64 `json:"exhausted"`
-	Failed    int64 `json:"failed"`
-	Pending   int64 `json:"pending"`
-	Retrying  int64 `json:"retrying"`
+	Delivered  int64 `json:"delivered"`
+	Discarded  int64 `json:"discarded"`
+	Exhausted  int64 `json:"exhausted"`
+	Failed     int64 `json:"failed"`
+	Pending    int64 `json:"pending"`
+	Retrying   int64 `json:"retrying"`
+	Suppressed int64 `json:"suppressed"`
 }
 
 // NotificationPage defines model for NotificationPage.
@@ -1530,7 +1637,8 @@ type NotificationRetry struct {
 
 // NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
 // accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
+// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
+// because a silence was in force when it was written.
 type NotificationStatus string
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -2303,6 +2411,160 @@ type SignInProvider struct {
 	URL string `json:"url"`
 }
 
+// Silence defines model for Silence.
+type Silence struct {
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy"`
+
+	// EndedAt When a person ended it early.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	EndedBy *string    `json:"endedBy,omitempty"`
+
+	// EndsAt Absent of a silence that recurs without end.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+
+	// From When the present window began, or the next one will. Absent once it is over.
+	From *time.Time         `json:"from,omitempty"`
+	ID   openapi_types.UUID `json:"id"`
+
+	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	Match AlertMatch `json:"match"`
+	Name  string     `json:"name"`
+
+	// Problem Why it cannot be used: it suppresses nothing.
+	Problem *string `json:"problem,omitempty"`
+	Reason  string  `json:"reason"`
+
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+	// where it comes twice, the first time.
+	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+	StartsAt   time.Time          `json:"startsAt"`
+
+	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+	State SilenceState `json:"state"`
+
+	// Suppressed Messages that it has suppressed and that are still kept.
+	Suppressed int64 `json:"suppressed"`
+
+	// Until When that window ends.
+	Until     *time.Time `json:"until,omitempty"`
+	UpdatedAt time.Time  `json:"updatedAt"`
+	UpdatedBy string     `json:"updatedBy"`
+	Version   int64      `json:"version"`
+}
+
+// SilenceDefinition What a person writes of a silence.
+type SilenceDefinition struct {
+	// EndsAt At most 366 days after the start. It may be absent where the silence recurs, and is then never.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+
+	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	Match AlertMatch `json:"match"`
+
+	// Name Of the silences that are not over no two have the same.
+	Name   string  `json:"name"`
+	Reason *string `json:"reason,omitempty"`
+
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+	// where it comes twice, the first time.
+	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+
+	// StartsAt Absent, or past, is now.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
+}
+
+// SilencePage defines model for SilencePage.
+type SilencePage struct {
+	Items      []Silence `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// SilencePreviewAnswer defines model for SilencePreviewAnswer.
+type SilencePreviewAnswer struct {
+	// Alerts Alerts that fired in the last 24 hours.
+	Alerts int64 `json:"alerts"`
+
+	// Complete False where only the newest alerts were looked at.
+	Complete bool `json:"complete"`
+
+	// MatchedAlerts Of these, those that match.
+	MatchedAlerts   int64 `json:"matchedAlerts"`
+	MatchedMessages int64 `json:"matchedMessages"`
+
+	// Messages Messages that told of them.
+	Messages int64 `json:"messages"`
+
+	// Newest The newest alerts that match.
+	Newest []SilencedAlert `json:"newest"`
+
+	// SuppressedAlerts Of these, those that fired within a window of the recurrence; without one, all.
+	SuppressedAlerts   int64 `json:"suppressedAlerts"`
+	SuppressedMessages int64 `json:"suppressedMessages"`
+
+	// Windows Of a recurrence: the present window, if there is one, and the next ones.
+	Windows []SilenceWindow `json:"windows"`
+}
+
+// SilencePreviewRequest defines model for SilencePreviewRequest.
+type SilencePreviewRequest struct {
+	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	Match AlertMatch `json:"match"`
+
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+	// where it comes twice, the first time.
+	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+}
+
+// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+// where it comes twice, the first time.
+type SilenceRecurrence struct {
+	DurationMinutes int `json:"durationMinutes"`
+
+	// From The time of day, such as 22:00.
+	From string `json:"from"`
+
+	// TimeZone By its name in the IANA database, such as Europe/Berlin.
+	TimeZone string                      `json:"timeZone"`
+	Weekdays []SilenceRecurrenceWeekdays `json:"weekdays"`
+}
+
+// SilenceRecurrenceWeekdays defines model for SilenceRecurrence.Weekdays.
+type SilenceRecurrenceWeekdays string
+
+// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+type SilenceState string
+
+// SilenceWindow defines model for SilenceWindow.
+type SilenceWindow struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
+
+// SilencedAlert defines model for SilencedAlert.
+type SilencedAlert struct {
+	FiredAt  time.Time          `json:"firedAt"`
+	ID       openapi_types.UUID `json:"id"`
+	RuleName string             `json:"ruleName"`
+	Severity Severity           `json:"severity"`
+
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	State AlertState `json:"state"`
+	Title string     `json:"title"`
+}
+
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
 	Channel     string `json:"channel"`
@@ -2363,6 +2625,17 @@ type Status struct {
 	Rules     *RuleStatus `json:"rules,omitempty"`
 	StartedAt time.Time   `json:"startedAt"`
 	Version   string      `json:"version"`
+}
+
+// SuppressedBy The silence that suppressed a message.
+type SuppressedBy struct {
+	CreatedBy string `json:"createdBy"`
+
+	// EndsAt When it ends, or has ended. Absent of one that recurs without end.
+	EndsAt *time.Time         `json:"endsAt,omitempty"`
+	ID     openapi_types.UUID `json:"id"`
+	Name   string             `json:"name"`
+	Reason string             `json:"reason"`
 }
 
 // SystemHistoryAnswer defines model for SystemHistoryAnswer.
@@ -2978,7 +3251,7 @@ type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
-	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	// ObjectKind What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`.
 	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
 	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
 
@@ -3150,6 +3423,24 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListSilencesParams defines parameters for ListSilences.
+type ListSilencesParams struct {
+	// Past List those that are over, in pages.
+	Past *bool `form:"past,omitempty" json:"past,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateSilenceParams defines parameters for UpdateSilence.
+type UpdateSilenceParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3236,6 +3527,15 @@ type RedeemLinkJSONRequestBody = LinkSecret
 
 // SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
 type SetUpJSONRequestBody = SetUp
+
+// CreateSilenceJSONRequestBody defines body for CreateSilence for application/json ContentType.
+type CreateSilenceJSONRequestBody = SilenceDefinition
+
+// PreviewSilenceJSONRequestBody defines body for PreviewSilence for application/json ContentType.
+type PreviewSilenceJSONRequestBody = SilencePreviewRequest
+
+// UpdateSilenceJSONRequestBody defines body for UpdateSilence for application/json ContentType.
+type UpdateSilenceJSONRequestBody = SilenceDefinition
 
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
@@ -3554,7 +3854,7 @@ type ClientInterface interface {
 
 	// CountNotifications Count messages by status
 	//
-	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 	// those among the newest 20,000 messages.
 	//
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
@@ -3620,7 +3920,7 @@ type ClientInterface interface {
 	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
 	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-	// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+	// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
 	// off or deleted, are a conflict.
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
@@ -3935,6 +4235,85 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /setup (the `SetUp` operationId).
 	SetUp(ctx context.Context, body SetUpJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSilences List silences, newest first
+	//
+	// Those that are not over are one page of at most 500.
+	//
+	// Corresponds with GET /silences (the `ListSilences` operationId).
+	ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSilenceWithBody Create a silence
+	//
+	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+	// waits to be sent stays.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /silences (the `CreateSilence` operationId).
+	CreateSilenceWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSilence Create a silence
+	//
+	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+	// waits to be sent stays.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /silences (the `CreateSilence` operationId).
+	CreateSilence(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewSilenceWithBody Tell what a silence would have suppressed
+	//
+	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+	// within the windows of its recurrence. Nothing is stored.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+	PreviewSilenceWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewSilence Tell what a silence would have suppressed
+	//
+	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+	// within the windows of its recurrence. Nothing is stored.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+	PreviewSilence(ctx context.Context, body PreviewSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSilence Read a silence
+	//
+	// Corresponds with GET /silences/{id} (the `GetSilence` operationId).
+	GetSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateSilenceWithBody Edit a silence
+	//
+	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+	UpdateSilenceWithBody(ctx context.Context, id ID, params *UpdateSilenceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateSilence Edit a silence
+	//
+	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+	UpdateSilence(ctx context.Context, id ID, params *UpdateSilenceParams, body UpdateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSilence End a silence early
+	//
+	// What it has suppressed stays suppressed. A silence that is over stays as it is.
+	//
+	// Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
+	EndSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetStatus Read the state of the system
 	//
@@ -4681,7 +5060,7 @@ func (c *Client) ListNotifications(ctx context.Context, params *ListNotification
 
 // CountNotifications Count messages by status
 //
-// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 // those among the newest 20,000 messages.
 //
 // Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
@@ -4817,7 +5196,7 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 // Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 // repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
 // then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
 // off or deleted, are a conflict.
 //
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
@@ -5483,6 +5862,175 @@ func (c *Client) SetUpWithBody(ctx context.Context, contentType string, body io.
 // Corresponds with POST /setup (the `SetUp` operationId).
 func (c *Client) SetUp(ctx context.Context, body SetUpJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetUpRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSilences List silences, newest first
+//
+// Those that are not over are one page of at most 500.
+//
+// Corresponds with GET /silences (the `ListSilences` operationId).
+func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSilencesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSilenceWithBody Create a silence
+//
+// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+// waits to be sent stays.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /silences (the `CreateSilence` operationId).
+func (c *Client) CreateSilenceWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSilenceRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSilence Create a silence
+//
+// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+// waits to be sent stays.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /silences (the `CreateSilence` operationId).
+func (c *Client) CreateSilence(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSilenceRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewSilenceWithBody Tell what a silence would have suppressed
+//
+// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+// within the windows of its recurrence. Nothing is stored.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+func (c *Client) PreviewSilenceWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewSilenceRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewSilence Tell what a silence would have suppressed
+//
+// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+// within the windows of its recurrence. Nothing is stored.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+func (c *Client) PreviewSilence(ctx context.Context, body PreviewSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewSilenceRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSilence Read a silence
+//
+// Corresponds with GET /silences/{id} (the `GetSilence` operationId).
+func (c *Client) GetSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSilenceRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateSilenceWithBody Edit a silence
+//
+// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+func (c *Client) UpdateSilenceWithBody(ctx context.Context, id ID, params *UpdateSilenceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateSilenceRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateSilence Edit a silence
+//
+// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+func (c *Client) UpdateSilence(ctx context.Context, id ID, params *UpdateSilenceParams, body UpdateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateSilenceRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSilence End a silence early
+//
+// What it has suppressed stays suppressed. A silence that is over stays as it is.
+//
+// Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
+func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSilenceRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -9121,6 +9669,294 @@ func NewSetUpRequestWithBody(server string, contentType string, body io.Reader) 
 	return req, nil
 }
 
+// NewListSilencesRequest constructs an http.Request for the ListSilences method
+func NewListSilencesRequest(server string, params *ListSilencesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Past != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "past", *params.Past, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateSilenceRequest calls the generic CreateSilence builder with application/json body
+func NewCreateSilenceRequest(server string, body CreateSilenceJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateSilenceRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateSilenceRequestWithBody constructs an http.Request for the CreateSilence method, with any body, and a specified content type
+func NewCreateSilenceRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPreviewSilenceRequest calls the generic PreviewSilence builder with application/json body
+func NewPreviewSilenceRequest(server string, body PreviewSilenceJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewSilenceRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPreviewSilenceRequestWithBody constructs an http.Request for the PreviewSilence method, with any body, and a specified content type
+func NewPreviewSilenceRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences/preview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetSilenceRequest constructs an http.Request for the GetSilence method
+func NewGetSilenceRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateSilenceRequest calls the generic UpdateSilence builder with application/json body
+func NewUpdateSilenceRequest(server string, id ID, params *UpdateSilenceParams, body UpdateSilenceJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateSilenceRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewUpdateSilenceRequestWithBody constructs an http.Request for the UpdateSilence method, with any body, and a specified content type
+func NewUpdateSilenceRequestWithBody(server string, id ID, params *UpdateSilenceParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewEndSilenceRequest constructs an http.Request for the EndSilence method
+func NewEndSilenceRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/silences/%s/end", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetStatusRequest constructs an http.Request for the GetStatus method
 func NewGetStatusRequest(server string) (*http.Request, error) {
 	var err error
@@ -10426,7 +11262,7 @@ type ClientWithResponsesInterface interface {
 
 	// CountNotificationsWithResponse Count messages by status
 	//
-	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 	// those among the newest 20,000 messages.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -10498,7 +11334,7 @@ type ClientWithResponsesInterface interface {
 	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
 	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-	// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+	// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
 	// off or deleted, are a conflict.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -10845,6 +11681,91 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /setup (the `SetUp` operationId).
 	SetUpWithResponse(ctx context.Context, body SetUpJSONRequestBody, reqEditors ...RequestEditorFn) (*SetUpResponse, error)
+
+	// ListSilencesWithResponse List silences, newest first
+	//
+	// Those that are not over are one page of at most 500.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /silences (the `ListSilences` operationId).
+	ListSilencesWithResponse(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*ListSilencesResponse, error)
+
+	// CreateSilenceWithBodyWithResponse Create a silence
+	//
+	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+	// waits to be sent stays.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /silences (the `CreateSilence` operationId).
+	CreateSilenceWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateSilenceResponse, error)
+
+	// CreateSilenceWithResponse Create a silence
+	//
+	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+	// waits to be sent stays.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /silences (the `CreateSilence` operationId).
+	CreateSilenceWithResponse(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSilenceResponse, error)
+
+	// PreviewSilenceWithBodyWithResponse Tell what a silence would have suppressed
+	//
+	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+	// within the windows of its recurrence. Nothing is stored.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+	PreviewSilenceWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewSilenceResponse, error)
+
+	// PreviewSilenceWithResponse Tell what a silence would have suppressed
+	//
+	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+	// within the windows of its recurrence. Nothing is stored.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+	PreviewSilenceWithResponse(ctx context.Context, body PreviewSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewSilenceResponse, error)
+
+	// GetSilenceWithResponse Read a silence
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /silences/{id} (the `GetSilence` operationId).
+	GetSilenceWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetSilenceResponse, error)
+
+	// UpdateSilenceWithBodyWithResponse Edit a silence
+	//
+	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+	UpdateSilenceWithBodyWithResponse(ctx context.Context, id ID, params *UpdateSilenceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateSilenceResponse, error)
+
+	// UpdateSilenceWithResponse Edit a silence
+	//
+	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+	UpdateSilenceWithResponse(ctx context.Context, id ID, params *UpdateSilenceParams, body UpdateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateSilenceResponse, error)
+
+	// EndSilenceWithResponse End a silence early
+	//
+	// What it has suppressed stays suppressed. A silence that is over stays as it is.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
+	EndSilenceWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*EndSilenceResponse, error)
 
 	// GetStatusWithResponse Read the state of the system
 	//
@@ -13791,6 +14712,323 @@ func (r SetUpResponse) ContentType() string {
 	return ""
 }
 
+type ListSilencesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SilencePage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSilencesResponse) GetJSON200() *SilencePage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListSilencesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSilencesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSilencesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSilencesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSilencesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// CreateSilenceResponse201Headers the declared response headers of an HTTP 201 response for CreateSilence
+type CreateSilenceResponse201Headers struct {
+	ETag     string
+	Location string
+}
+
+type CreateSilenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Silence
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *CreateSilenceResponse201Headers
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateSilenceResponse) GetJSON201() *Silence {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateSilenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateSilenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateSilenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateSilenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateSilenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PreviewSilenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SilencePreviewAnswer
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewSilenceResponse) GetJSON200() *SilencePreviewAnswer {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewSilenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewSilenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewSilenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewSilenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewSilenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetSilenceResponse200Headers the declared response headers of an HTTP 200 response for GetSilence
+type GetSilenceResponse200Headers struct {
+	ETag string
+}
+
+type GetSilenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Silence
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetSilenceResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSilenceResponse) GetJSON200() *Silence {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSilenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSilenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSilenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSilenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSilenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdateSilenceResponse200Headers the declared response headers of an HTTP 200 response for UpdateSilence
+type UpdateSilenceResponse200Headers struct {
+	ETag string
+}
+
+type UpdateSilenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Silence
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateSilenceResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateSilenceResponse) GetJSON200() *Silence {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateSilenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateSilenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateSilenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateSilenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateSilenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// EndSilenceResponse200Headers the declared response headers of an HTTP 200 response for EndSilence
+type EndSilenceResponse200Headers struct {
+	ETag string
+}
+
+type EndSilenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Silence
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *EndSilenceResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EndSilenceResponse) GetJSON200() *Silence {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r EndSilenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r EndSilenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSilenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSilenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EndSilenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetStatusResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -15406,7 +16644,7 @@ func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context,
 
 // CountNotificationsWithResponse Count messages by status
 //
-// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 // those among the newest 20,000 messages.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -15520,7 +16758,7 @@ func (c *ClientWithResponses) DiscardNotificationWithResponse(ctx context.Contex
 // Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
 // repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
 // then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-// pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
 // off or deleted, are a conflict.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -16082,6 +17320,145 @@ func (c *ClientWithResponses) SetUpWithResponse(ctx context.Context, body SetUpJ
 		return nil, err
 	}
 	return ParseSetUpResponse(rsp)
+}
+
+// ListSilencesWithResponse List silences, newest first
+//
+// Those that are not over are one page of at most 500.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /silences (the `ListSilences` operationId).
+func (c *ClientWithResponses) ListSilencesWithResponse(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*ListSilencesResponse, error) {
+	rsp, err := c.ListSilences(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSilencesResponse(rsp)
+}
+
+// CreateSilenceWithBodyWithResponse Create a silence
+//
+// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+// waits to be sent stays.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /silences (the `CreateSilence` operationId).
+func (c *ClientWithResponses) CreateSilenceWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateSilenceResponse, error) {
+	rsp, err := c.CreateSilenceWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateSilenceResponse(rsp)
+}
+
+// CreateSilenceWithResponse Create a silence
+//
+// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+// waits to be sent stays.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /silences (the `CreateSilence` operationId).
+func (c *ClientWithResponses) CreateSilenceWithResponse(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSilenceResponse, error) {
+	rsp, err := c.CreateSilence(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateSilenceResponse(rsp)
+}
+
+// PreviewSilenceWithBodyWithResponse Tell what a silence would have suppressed
+//
+// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+// within the windows of its recurrence. Nothing is stored.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+func (c *ClientWithResponses) PreviewSilenceWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewSilenceResponse, error) {
+	rsp, err := c.PreviewSilenceWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewSilenceResponse(rsp)
+}
+
+// PreviewSilenceWithResponse Tell what a silence would have suppressed
+//
+// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+// within the windows of its recurrence. Nothing is stored.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
+func (c *ClientWithResponses) PreviewSilenceWithResponse(ctx context.Context, body PreviewSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewSilenceResponse, error) {
+	rsp, err := c.PreviewSilence(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewSilenceResponse(rsp)
+}
+
+// GetSilenceWithResponse Read a silence
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /silences/{id} (the `GetSilence` operationId).
+func (c *ClientWithResponses) GetSilenceWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetSilenceResponse, error) {
+	rsp, err := c.GetSilence(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSilenceResponse(rsp)
+}
+
+// UpdateSilenceWithBodyWithResponse Edit a silence
+//
+// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+func (c *ClientWithResponses) UpdateSilenceWithBodyWithResponse(ctx context.Context, id ID, params *UpdateSilenceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateSilenceResponse, error) {
+	rsp, err := c.UpdateSilenceWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateSilenceResponse(rsp)
+}
+
+// UpdateSilenceWithResponse Edit a silence
+//
+// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /silences/{id} (the `UpdateSilence` operationId).
+func (c *ClientWithResponses) UpdateSilenceWithResponse(ctx context.Context, id ID, params *UpdateSilenceParams, body UpdateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateSilenceResponse, error) {
+	rsp, err := c.UpdateSilence(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateSilenceResponse(rsp)
+}
+
+// EndSilenceWithResponse End a silence early
+//
+// What it has suppressed stays suppressed. A silence that is over stays as it is.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /silences/{id}/end (the `EndSilence` operationId).
+func (c *ClientWithResponses) EndSilenceWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*EndSilenceResponse, error) {
+	rsp, err := c.EndSilence(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSilenceResponse(rsp)
 }
 
 // GetStatusWithResponse Read the state of the system
@@ -18502,6 +19879,263 @@ func ParseSetUpResponse(rsp *http.Response) (*SetUpResponse, error) {
 				return nil, err
 			}
 			headers.SetCookie = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListSilencesResponse parses an HTTP response from a ListSilencesWithResponse call
+func ParseListSilencesResponse(rsp *http.Response) (*ListSilencesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSilencesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SilencePage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateSilenceResponse parses an HTTP response from a CreateSilenceWithResponse call
+func ParseCreateSilenceResponse(rsp *http.Response) (*CreateSilenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateSilenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Silence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 201:
+		var headers CreateSilenceResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		response.Headers201 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePreviewSilenceResponse parses an HTTP response from a PreviewSilenceWithResponse call
+func ParsePreviewSilenceResponse(rsp *http.Response) (*PreviewSilenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewSilenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SilencePreviewAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSilenceResponse parses an HTTP response from a GetSilenceWithResponse call
+func ParseGetSilenceResponse(rsp *http.Response) (*GetSilenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSilenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Silence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetSilenceResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateSilenceResponse parses an HTTP response from a UpdateSilenceWithResponse call
+func ParseUpdateSilenceResponse(rsp *http.Response) (*UpdateSilenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateSilenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Silence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateSilenceResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseEndSilenceResponse parses an HTTP response from a EndSilenceWithResponse call
+func ParseEndSilenceResponse(rsp *http.Response) (*EndSilenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSilenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Silence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers EndSilenceResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
 		}
 		response.Headers200 = &headers
 	}

@@ -102,8 +102,8 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 
 // act has a person do something.
 func (w *world) act() {
-	switch w.rand.IntN(11) {
-	case 10:
+	switch w.rand.IntN(12) {
+	case 10, 11:
 		w.handleSilence()
 	case 0, 1:
 		w.editRule()
@@ -222,7 +222,7 @@ func (w *world) handleSilence() {
 	id := uuid.UUID{3, 14: byte(len(w.people.silences) >> 8), 15: byte(len(w.people.silences) + 1)}
 	starts := w.pgNow().UTC().Add(time.Duration(w.rand.IntN(4)-1) * 10 * time.Second)
 	d := silences.Definition{Name: short(id), StartsAt: starts, Match: match.Match{Severities: []rules.Severity{rules.Warning}, Scope: w.scope()}}
-	ends := starts.Add(time.Duration(20+w.rand.IntN(200)) * time.Second)
+	ends := starts.Add(time.Duration(20+w.rand.IntN(600)) * time.Second)
 	d.EndsAt = &ends
 	if w.rand.IntN(3) == 0 {
 		d.Recurrence = &silences.Recurrence{

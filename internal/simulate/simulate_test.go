@@ -95,7 +95,7 @@ func fail(t *testing.T, o simulate.Options, r simulate.Result) {
 // TestSeedsHaveWhatMakesThemHard holds that the steps do what they are for.
 func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 	var sum simulate.Stats
-	for seed := range uint64(20) {
+	for seed := range uint64(40) {
 		r := simulated(t, simulate.Options{Seed: 1000 + seed, Quiet: true})
 		sum.Add(&r.Stats)
 	}
@@ -104,7 +104,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed,
 	} {
 		if n < 20 {
-			t.Errorf("%d %s in 20 seeds: too few to mean something", n, what)
+			t.Errorf("%d %s in 40 seeds: too few to mean something", n, what)
 		}
 	}
 }

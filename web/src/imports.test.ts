@@ -3,7 +3,20 @@ import { join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
 /** Each folder may import those before it. `app` puts everything together. */
-const layers = ["api", "ui", "drafts", "frame", "access", "inbox", "webhooks", "deliveries", "rules", "system", "app"];
+const layers = [
+  "api",
+  "ui",
+  "drafts",
+  "frame",
+  "access",
+  "inbox",
+  "webhooks",
+  "deliveries",
+  "rules",
+  "silences",
+  "system",
+  "app",
+];
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
   (file) => /\.tsx?$/.test(file) && !/\.test\.tsx?$/.test(file) && !file.startsWith("test/"),

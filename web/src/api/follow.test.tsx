@@ -38,12 +38,12 @@ test("a page that is told which alerts changed reads those alone", async () => {
 });
 
 test("a row whose message is not delivered yet is read again until it is", async () => {
-  const alert = anAlert(5, { delivery: { total: 1, delivered: 0, retrying: 0, failed: 0 } });
+  const alert = anAlert(5, { delivery: { total: 1, delivered: 0, retrying: 0, failed: 0, suppressed: 0 } });
   world.alerts = [alert];
   open("/inbox?fold=none");
   await screen.findByText("0/1");
   streams.at(-1)?.onopen?.();
   streams.at(-1)?.tell(countsOf(world.alerts));
-  alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0 };
+  alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
   await screen.findByText("1/1");
 });

@@ -538,7 +538,7 @@ export interface paths {
          * @description Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
          *     repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
          *     then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-         *     pending, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+         *     pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
          *     off or deleted, are a conflict.
          */
         post: operations["retryNotification"];
@@ -557,7 +557,7 @@ export interface paths {
         };
         /**
          * Count messages by status
-         * @description What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered` and `discarded` are
+         * @description What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
          *     those among the newest 20,000 messages.
          */
         get: operations["countNotifications"];
@@ -1057,6 +1057,98 @@ export interface paths {
          * @description Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
          */
         post: operations["setUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/silences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List silences, newest first
+         * @description Those that are not over are one page of at most 500.
+         */
+        get: operations["listSilences"];
+        put?: never;
+        /**
+         * Create a silence
+         * @description It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
+         *     waits to be sent stays.
+         */
+        post: operations["createSilence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/silences/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /** Read a silence */
+        get: operations["getSilence"];
+        /**
+         * Edit a silence
+         * @description Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
+         *     `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateSilence"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/silences/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a silence early
+         * @description What it has suppressed stays suppressed. A silence that is over stays as it is.
+         */
+        post: operations["endSilence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/silences/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what a silence would have suppressed
+         * @description Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
+         *     within the windows of its recurrence. Nothing is stored.
+         */
+        post: operations["previewSilence"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1635,6 +1727,20 @@ export interface components {
             items: components["schemas"]["AlertGroup"][];
             nextCursor?: string;
         };
+        /**
+         * @description Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
+         *     are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
+         *     for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
+         *     names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+         */
+        AlertMatch: {
+            filter?: components["schemas"]["Filter"];
+            /** @description Conditions on the labels of the rule, as it has them at present. */
+            labels?: components["schemas"]["AttributeMatch"][];
+            rules?: string[];
+            scope?: components["schemas"]["Scope"];
+            severities?: ("CRITICAL" | "WARNING" | "INFO")[];
+        };
         AlertPage: {
             /**
              * Format: date-time
@@ -1879,6 +1985,8 @@ export interface components {
             nextAttemptAt?: string;
             /** @description Attempted without success so far. */
             retrying: number;
+            /** @description Not to be sent because of a silence. */
+            suppressed: number;
             total: number;
         };
         Dependency: {
@@ -2251,6 +2359,7 @@ export interface components {
             /** Format: date-time */
             settledAt?: string;
             status: components["schemas"]["NotificationStatus"];
+            suppressedBy?: components["schemas"]["SuppressedBy"];
             /** @description How the latest attempts ended, at most 20, oldest first. In lists of notifications only. */
             verdicts?: components["schemas"]["AttemptVerdict"][];
             /** Format: uuid */
@@ -2271,6 +2380,8 @@ export interface components {
             pending: number;
             /** Format: int64 */
             retrying: number;
+            /** Format: int64 */
+            suppressed: number;
         };
         NotificationPage: {
             items: components["schemas"]["Notification"][];
@@ -2299,10 +2410,11 @@ export interface components {
         /**
          * @description `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
          *     accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-         *     lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`.
+         *     lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
+         *     because a silence was in force when it was written.
          * @enum {string}
          */
-        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED";
+        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED" | "SUPPRESSED";
         NotificationTimeline: {
             items: components["schemas"]["Notification"][];
         };
@@ -3108,6 +3220,145 @@ export interface components {
             /** @description Where the button leads; `return` may name the page to come back to. */
             url: string;
         };
+        Silence: {
+            /** Format: date-time */
+            createdAt: string;
+            createdBy: string;
+            /**
+             * Format: date-time
+             * @description When a person ended it early.
+             */
+            endedAt?: string;
+            endedBy?: string;
+            /**
+             * Format: date-time
+             * @description Absent of a silence that recurs without end.
+             */
+            endsAt?: string;
+            /**
+             * Format: date-time
+             * @description When the present window began, or the next one will. Absent once it is over.
+             */
+            from?: string;
+            /** Format: uuid */
+            id: string;
+            match: components["schemas"]["AlertMatch"];
+            name: string;
+            /** @description Why it cannot be used: it suppresses nothing. */
+            problem?: string;
+            reason: string;
+            recurrence?: components["schemas"]["SilenceRecurrence"];
+            /** Format: date-time */
+            startsAt: string;
+            state: components["schemas"]["SilenceState"];
+            /**
+             * Format: int64
+             * @description Messages that it has suppressed and that are still kept.
+             */
+            suppressed: number;
+            /**
+             * Format: date-time
+             * @description When that window ends.
+             */
+            until?: string;
+            /** Format: date-time */
+            updatedAt: string;
+            updatedBy: string;
+            /** Format: int64 */
+            version: number;
+        };
+        SilencedAlert: {
+            /** Format: date-time */
+            firedAt: string;
+            /** Format: uuid */
+            id: string;
+            ruleName: string;
+            severity: components["schemas"]["Severity"];
+            state: components["schemas"]["AlertState"];
+            title: string;
+        };
+        /** @description What a person writes of a silence. */
+        SilenceDefinition: {
+            /**
+             * Format: date-time
+             * @description At most 366 days after the start. It may be absent where the silence recurs, and is then never.
+             */
+            endsAt?: string;
+            match: components["schemas"]["AlertMatch"];
+            /** @description Of the silences that are not over no two have the same. */
+            name: string;
+            reason?: string;
+            recurrence?: components["schemas"]["SilenceRecurrence"];
+            /**
+             * Format: date-time
+             * @description Absent, or past, is now.
+             */
+            startsAt?: string;
+        };
+        SilencePage: {
+            items: components["schemas"]["Silence"][];
+            nextCursor?: string;
+        };
+        SilencePreviewAnswer: {
+            /**
+             * Format: int64
+             * @description Alerts that fired in the last 24 hours.
+             */
+            alerts: number;
+            /** @description False where only the newest alerts were looked at. */
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description Of these, those that match.
+             */
+            matchedAlerts: number;
+            /** Format: int64 */
+            matchedMessages: number;
+            /**
+             * Format: int64
+             * @description Messages that told of them.
+             */
+            messages: number;
+            /** @description The newest alerts that match. */
+            newest: components["schemas"]["SilencedAlert"][];
+            /**
+             * Format: int64
+             * @description Of these, those that fired within a window of the recurrence; without one, all.
+             */
+            suppressedAlerts: number;
+            /** Format: int64 */
+            suppressedMessages: number;
+            /** @description Of a recurrence: the present window, if there is one, and the next ones. */
+            windows: components["schemas"]["SilenceWindow"][];
+        };
+        SilencePreviewRequest: {
+            match: components["schemas"]["AlertMatch"];
+            recurrence?: components["schemas"]["SilenceRecurrence"];
+        };
+        /**
+         * @description Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
+         *     long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
+         *     where it comes twice, the first time.
+         */
+        SilenceRecurrence: {
+            durationMinutes: number;
+            /** @description The time of day, such as 22:00. */
+            from: string;
+            /** @description By its name in the IANA database, such as Europe/Berlin. */
+            timeZone: string;
+            weekdays: ("MONDAY" | "TUESDAY" | "WEDNESDAY" | "THURSDAY" | "FRIDAY" | "SATURDAY" | "SUNDAY")[];
+        };
+        /**
+         * @description `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+         * @enum {string}
+         */
+        SilenceState: "ACTIVE" | "UPCOMING" | "PAST";
+        SilenceWindow: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            until: string;
+        };
         /** @description A Slack app that a webhook posts as. */
         SlackApp: {
             channel: string;
@@ -3154,6 +3405,19 @@ export interface components {
             /** Format: date-time */
             startedAt: string;
             version: string;
+        };
+        /** @description The silence that suppressed a message. */
+        SuppressedBy: {
+            createdBy: string;
+            /**
+             * Format: date-time
+             * @description When it ends, or has ended. Absent of one that recurs without end.
+             */
+            endsAt?: string;
+            /** Format: uuid */
+            id: string;
+            name: string;
+            reason: string;
         };
         SystemHistoryAnswer: {
             /**
@@ -4094,7 +4358,7 @@ export interface operations {
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
                 objectId?: string;
-                /** @description What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`. */
+                /** @description What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`. */
                 objectKind?: string;
                 /** @description Before this instant. */
                 to?: string;
@@ -5083,6 +5347,165 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["SignedIn"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSilences: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                /** @description List those that are over, in pages. */
+                past?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of silences. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SilencePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createSilence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilenceDefinition"];
+            };
+        };
+        responses: {
+            /** @description The silence as stored. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSilence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The silence. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateSilence: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilenceDefinition"];
+            };
+        };
+        responses: {
+            /** @description The silence as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endSilence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The silence as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Silence"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewSilence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SilencePreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description What it would have suppressed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SilencePreviewAnswer"];
+                };
+            };
             default: components["responses"]["Problem"];
         };
     };

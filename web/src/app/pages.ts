@@ -40,6 +40,15 @@ export const deliveries = lazyPage(
   "Deliveries",
   async () => (await import("../deliveries/DeliveriesPage")).DeliveriesPage,
 );
+export const silences = lazyPage("Silences", async () => (await import("../silences/SilencesPage")).SilencesPage);
+export const newSilence = lazyPage(
+  "New silence",
+  async () => (await import("../silences/SilenceEditor")).NewSilencePage,
+  { Coming: SkeletonColumns },
+);
+export const silence = lazyPage("Silence", async () => (await import("../silences/SilenceEditor")).EditSilencePage, {
+  Coming: SkeletonColumns,
+});
 export const system = lazyPage("System", async () => (await import("../system/SystemPage")).SystemPage);
 export const account = lazyPage("Account", async () => (await import("../access/AccountPage")).AccountPage, {
   Coming: SkeletonForm,

@@ -15,6 +15,7 @@ import { parseIssueSearch } from "../inbox/issue";
 import { parseExplain } from "../rules/explain";
 import { parseRulesSearch } from "../rules/list";
 import { parseRefinement } from "../rules/refine";
+import { parseNewSilence, parseSilences } from "../silences/search";
 import { parseAddress, writeAddress } from "../ui/address";
 import { IconUnknown } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
@@ -127,6 +128,19 @@ const editWebhook = createRoute({
   path: "/webhooks/$webhookId",
   component: pages.editWebhook,
 });
+const silences = createRoute({
+  getParentRoute: () => root,
+  path: "/silences",
+  component: pages.silences,
+  validateSearch: parseSilences,
+});
+const newSilence = createRoute({
+  getParentRoute: () => root,
+  path: "/silences/new",
+  component: pages.newSilence,
+  validateSearch: parseNewSilence,
+});
+const silence = createRoute({ getParentRoute: () => root, path: "/silences/$silenceId", component: pages.silence });
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -188,6 +202,9 @@ const routeTree = root.addChildren([
   webhooks,
   newWebhook,
   editWebhook,
+  silences,
+  newSilence,
+  silence,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,

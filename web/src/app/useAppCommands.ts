@@ -17,6 +17,7 @@ import {
   IconPlus,
   IconRules,
   IconSignOut,
+  IconSilence,
   IconSystem,
   IconWebhook,
 } from "../ui/icons";
@@ -27,6 +28,7 @@ const pages = [
   ["Rules", "/rules", IconRules, "", "viewer"],
   ["Webhooks", "/webhooks", IconWebhook, "slack", "viewer"],
   ["Deliveries", "/deliveries", IconPending, "messages notifications attempts", "viewer"],
+  ["Silences", "/silences", IconSilence, "mute maintenance window suppress", "viewer"],
   ["Wall", "/wall", IconSystem, "screen display tv monitor", "viewer"],
   ["System", "/system", IconHeart, "replicas lag health status", "viewer"],
   ["Account", "/account", IconPerson, "password me theme", "viewer"],
@@ -71,6 +73,15 @@ export function useAppCommands(onHelp: () => void): void {
       words: "create add slack",
       enabled: isAtLeast(who, "editor"),
       run: () => navigate({ to: "/webhooks/new" }),
+    },
+    {
+      id: "newSilence",
+      section,
+      label: "New silence",
+      icon: IconPlus,
+      words: "create add mute maintenance",
+      enabled: isAtLeast(who, "operator"),
+      run: () => navigate({ to: "/silences/new" }),
     },
     {
       id: "light",

@@ -108,6 +108,7 @@ function Body({ notification }: { notification: Notification }) {
     digestId,
     reason,
     lastError,
+    suppressedBy,
     attempts = [],
   } = notification;
   const { data: rules } = useQuery(ruleList());
@@ -126,6 +127,14 @@ function Body({ notification }: { notification: Notification }) {
       {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
 
       <Fields>
+        {suppressedBy && (
+          <Field name="Suppressed by">
+            <Link to="/silences/$silenceId" params={{ silenceId: suppressedBy.id }}>
+              {suppressedBy.name}
+            </Link>{" "}
+            of {suppressedBy.createdBy}
+          </Field>
+        )}
         <Field name="Webhook">
           <Link to="/webhooks" hash={webhookId}>
             {webhookName || "deleted webhook"}

@@ -19,6 +19,7 @@ export const statuses: readonly NotificationStatus[] = [
   "FAILED",
   "EXHAUSTED",
   "DISCARDED",
+  "SUPPRESSED",
 ];
 export const retriable: readonly Retriable[] = ["FAILED", "EXHAUSTED", "RETRYING"];
 

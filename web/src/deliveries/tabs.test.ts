@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { countOf, tabsOf } from "./tabs";
 
-const counts = { pending: 0, retrying: 12, delivered: 10_000, failed: 1234, exhausted: 0, discarded: 0 };
+const counts = { pending: 0, retrying: 12, delivered: 10_000, failed: 1234, exhausted: 0, discarded: 0, suppressed: 0 };
 
 test.each([
   ["FAILED", counts, {}, "1,234"],

@@ -9,6 +9,7 @@ const counted: Record<NotificationStatus, keyof NotificationCounts> = {
   FAILED: "failed",
   EXHAUSTED: "exhausted",
   DISCARDED: "discarded",
+  SUPPRESSED: "suppressed",
 };
 
 /** Where the API ends counting. */
@@ -30,7 +31,7 @@ export function tabsOf(search: DeliverySearch, counts: NotificationCounts | unde
   const chosen = search.status ?? [];
   const usual: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];
   return statuses
-    .filter((status) => usual.includes(status) || isChosen(chosen, status) || (counts?.discarded ?? 0) > 0)
+    .filter((status) => usual.includes(status) || isChosen(chosen, status) || (counts?.[counted[status]] ?? 0) > 0)
     .map((status) => ({
       status,
       count: countOf(status, counts, search),

@@ -61,6 +61,8 @@ export function retryWord(status: NotificationStatus): string | undefined {
       return "Retry";
     case "DISCARDED":
       return "Send again";
+    case "SUPPRESSED":
+      return "Send anyway";
     case "RETRYING":
       return "Retry now";
     case "DELIVERED":

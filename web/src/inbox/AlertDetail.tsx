@@ -7,10 +7,10 @@ import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { mayCall } from "../api/operations";
-import { Button, Key } from "../ui/Button";
+import { Button, buttonClass, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconAcknowledged, IconExternal, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconExternal, IconResolved, IconSilence } from "../ui/icons";
 import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { useStanding } from "../ui/standing";
@@ -87,6 +87,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
           Acknowledge <Key>A</Key>
         </Button>
       )}
+      <SilenceThis alert={alert} />
       {may && canBecome(alert, "RESOLVED") ? (
         <Button onClick={() => onAct({ alert, to: "RESOLVED" })}>
           <IconResolved size={16} aria-hidden="true" />
@@ -96,6 +97,18 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
         <StateMark state={alert.state} />
       )}
     </>
+  );
+}
+
+/** Leads to a new silence about this alert and those like it, of which nothing is saved yet. */
+function SilenceThis({ alert }: { alert: Alert }) {
+  const { data: who } = useQuery(me());
+  if (alert.health || !mayCall(who, "createSilence")) return null;
+  return (
+    <Link to="/silences/new" search={{ alert: alert.id }} className={buttonClass()}>
+      <IconSilence size={16} aria-hidden="true" />
+      Silence
+    </Link>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Icon } from "@tabler/icons-react";
 import type { DeliverySummary } from "../api/client";
-import { IconDelivered, IconFailed, IconPending, IconRetrying } from "../ui/icons";
+import { IconDelivered, IconFailed, IconPending, IconRetrying, IconSilence } from "../ui/icons";
 import { useAtNow } from "../ui/now";
 import { ago } from "../ui/time";
 import styles from "./AlertRow.module.css";
@@ -11,6 +11,7 @@ const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
   pending: { icon: IconPending, hue: "var(--text-3)" },
   retrying: { icon: IconRetrying, hue: "var(--retrying)" },
   failed: { icon: IconFailed, hue: "var(--failed)" },
+  suppressed: { icon: IconSilence, hue: "var(--text-3)" },
 };
 
 /** What became of an alert's messages, at a glance. */

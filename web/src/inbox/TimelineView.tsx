@@ -1,10 +1,11 @@
 import type { Icon } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Alert, Attempt, Notification } from "../api/client";
 import { When } from "../ui/Instant";
 import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
-import { took } from "../ui/time";
+import { exactTime, took } from "../ui/time";
 import { counted, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
@@ -66,11 +67,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
               <b>{statusMeaning[h.notification.status].word}</b> · {address(h.notification)}
             </>
           }
-          more={
-            h.notification.status === "EXHAUSTED"
-              ? `All ${counted(h.notification.attemptCount, "attempt")} failed. The message was not delivered.`
-              : "The receiver rejected the message permanently."
-          }
+          more={endWords(h.notification)}
         />
       );
     case "next":
@@ -85,6 +82,32 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           }
         />
       );
+  }
+}
+
+/** How a message ended that no attempt ended. */
+function endWords(notification: Notification): ReactNode {
+  const { status, attemptCount, suppressedBy: by } = notification;
+  switch (status) {
+    case "EXHAUSTED":
+      return `All ${counted(attemptCount, "attempt")} failed. The message was not delivered.`;
+    case "DISCARDED":
+      return "It is not sent any more.";
+    case "SUPPRESSED":
+      if (!by) return "A silence was in force.";
+      return (
+        <>
+          By the silence{" "}
+          <Link to="/silences/$silenceId" params={{ silenceId: by.id }}>
+            {by.name}
+          </Link>{" "}
+          of {by.createdBy}
+          {by.endsAt ? <>, until {exactTime(by.endsAt)}</> : ", which recurs"}
+          {by.reason && <>: {by.reason}</>}
+        </>
+      );
+    default:
+      return "The receiver rejected the message permanently.";
   }
 }
 
@@ -164,7 +187,7 @@ interface LineProps {
   look: { icon: Icon; hue: string };
   at: string;
   what: ReactNode;
-  more?: string;
+  more?: ReactNode;
   response?: string;
   exchange?: string;
 }

@@ -7,19 +7,19 @@ const now = Date.parse("2026-11-21T10:00:00Z");
 const nextAttemptAt = "2026-11-21T10:00:48Z";
 
 test.each([
-  [{ total: 0, delivered: 0, retrying: 0, failed: 0 }, undefined],
-  [{ total: 1, delivered: 1, retrying: 0, failed: 0 }, ["delivered", "1/1", "1 of 1 message delivered"]],
-  [{ total: 2, delivered: 0, retrying: 0, failed: 0 }, ["pending", "0/2", "0 of 2 messages delivered"]],
+  [{ total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0 }, undefined],
+  [{ total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 }, ["delivered", "1/1", "1 of 1 message delivered"]],
+  [{ total: 2, delivered: 0, retrying: 0, failed: 0, suppressed: 0 }, ["pending", "0/2", "0 of 2 messages delivered"]],
   [
-    { total: 2, delivered: 1, retrying: 1, failed: 0, nextAttemptAt },
+    { total: 2, delivered: 1, retrying: 1, failed: 0, suppressed: 0, nextAttemptAt },
     ["retrying", "retry in 48 s", "1 of 2 messages delivered, 1 to be retried"],
   ],
   [
-    { total: 1, delivered: 0, retrying: 1, failed: 0, nextAttemptAt: "2026-11-21T09:59:00Z" },
+    { total: 1, delivered: 0, retrying: 1, failed: 0, suppressed: 0, nextAttemptAt: "2026-11-21T09:59:00Z" },
     ["retrying", "retry now", "0 of 1 message delivered, 1 to be retried"],
   ],
   [
-    { total: 3, delivered: 1, retrying: 1, failed: 1, nextAttemptAt },
+    { total: 3, delivered: 1, retrying: 1, failed: 1, suppressed: 0, nextAttemptAt },
     ["failed", "1/3", "1 of 3 failed permanently, 1 of 3 messages delivered"],
   ],
 ])("%j", (delivery: DeliverySummary, want) => {

@@ -1,10 +1,10 @@
 import type { DeliverySummary } from "../api/client";
 
-export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed";
+export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
 /** The state of an alert's messages, as short as a row needs it, and in a sentence; the worst first. `next` says when the next attempt is: "in 48 s". */
 export function deliveryWords(
-  { total, delivered, retrying, failed, nextAttemptAt }: DeliverySummary,
+  { total, delivered, retrying, failed, suppressed, nextAttemptAt }: DeliverySummary,
   next: string,
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
@@ -19,6 +19,16 @@ export function deliveryWords(
       tone: "retrying",
       short: nextAttemptAt === undefined ? "retrying" : `retry ${when}`,
       long: `${of}, ${retrying} to be retried`,
+    };
+  }
+  if (suppressed > 0 && delivered + suppressed === total) {
+    const all = suppressed === total;
+    return {
+      tone: "suppressed",
+      short: all ? "silenced" : `${delivered}/${total}`,
+      long: all
+        ? `${total === 1 ? "The message was" : `All ${total} messages were`} suppressed by a silence`
+        : `${of}, ${suppressed} suppressed by a silence`,
     };
   }
   return { tone: delivered === total ? "delivered" : "pending", short: `${delivered}/${total}`, long: of };

@@ -156,7 +156,15 @@ export function startWorld() {
       HttpResponse.json({ from: "2026-11-21T13:00:00Z", stepSeconds: 300, steps: [] }),
     ),
     http.get(api("/notifications/counts"), () =>
-      HttpResponse.json({ pending: 0, retrying: 0, delivered: 0, failed: 0, exhausted: 0, discarded: 0 }),
+      HttpResponse.json({
+        pending: 0,
+        retrying: 0,
+        delivered: 0,
+        failed: 0,
+        exhausted: 0,
+        discarded: 0,
+        suppressed: 0,
+      }),
     ),
     http.get(api("/webhooks/:id/activity"), () =>
       HttpResponse.json({ from: "2026-11-21T13:00:00Z", bucketSeconds: 3600, complete: true, buckets: [] }),

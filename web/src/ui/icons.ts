@@ -6,6 +6,7 @@ export { default as IconBack } from "@tabler/icons-react/dist/esm/icons/IconArro
 export { default as IconNewer } from "@tabler/icons-react/dist/esm/icons/IconArrowUp.mjs";
 export { default as IconBan } from "@tabler/icons-react/dist/esm/icons/IconBan.mjs";
 export { default as IconReminder } from "@tabler/icons-react/dist/esm/icons/IconBell.mjs";
+export { default as IconSilence } from "@tabler/icons-react/dist/esm/icons/IconBellOff.mjs";
 export { default as IconBookmark } from "@tabler/icons-react/dist/esm/icons/IconBookmark.mjs";
 export { default as IconSlack } from "@tabler/icons-react/dist/esm/icons/IconBrandSlack.mjs";
 export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";

@@ -12,6 +12,7 @@ import {
   IconPending,
   IconResolved,
   IconRetrying,
+  IconSilence,
   IconWaiting,
   IconWarning,
 } from "./icons";
@@ -44,6 +45,7 @@ export const statusMeaning: Record<NotificationStatus, Meaning> = {
   FAILED: { icon: IconFailed, word: "Failed", hue: "var(--failed)" },
   EXHAUSTED: { icon: IconExhausted, word: "Exhausted", hue: "var(--exhausted)" },
   DISCARDED: { icon: IconDiscarded, word: "Discarded", hue: "var(--text-2)" },
+  SUPPRESSED: { icon: IconSilence, word: "Suppressed", hue: "var(--text-2)" },
 };
 
 function Mark({ meaning, text, short }: { meaning: Meaning; text?: string; short?: boolean }) {

@@ -1,0 +1,160 @@
+package match_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/rules"
+)
+
+func compile(t interface{ Fatal(args ...any) }, m match.Match) *match.Matcher {
+	c, err := match.Compile(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
+	t.Parallel()
+	orders := match.Match{Scope: rules.Scope{Applications: []string{"orders", "order-*"}}}
+	for name, c := range map[string]struct {
+		m     match.Match
+		by    rules.GroupBy
+		group string
+		scope rules.Scope
+		types []string
+		want  bool
+	}{
+		"grouped by the field":             {m: orders, by: rules.GroupByApplication, group: "orders", want: true},
+		"grouped, another value":           {m: orders, by: rules.GroupByApplication, group: "billing"},
+		"grouped by another field":         {m: orders, by: rules.GroupByRoute, group: "orders"},
+		"the rule names it":                {m: orders, scope: rules.Scope{Applications: []string{"orders"}}, want: true},
+		"the rule names several":           {m: orders, scope: rules.Scope{Applications: []string{"orders", "order-api"}}, want: true},
+		"the rule names another one too":   {m: orders, scope: rules.Scope{Applications: []string{"orders", "billing"}}},
+		"the rule has a wildcard":          {m: orders, scope: rules.Scope{Applications: []string{"order-*"}}},
+		"the rule names nothing":           {m: orders},
+		"left out, the rule names nothing": {m: match.Match{Scope: rules.Scope{NotApplications: []string{"billing"}}}},
+		"left out, the rule names it":      {m: match.Match{Scope: rules.Scope{NotApplications: []string{"billing"}}}, scope: rules.Scope{Applications: []string{"billing"}}},
+		"left out, the rule names others":  {m: match.Match{Scope: rules.Scope{NotApplications: []string{"billing"}}}, scope: rules.Scope{Applications: []string{"orders"}}, want: true},
+		"an error type":                    {m: match.Match{Filter: rules.Filter{ErrorTypes: []string{"Timeout"}}}, by: rules.GroupByErrorType, group: "Timeout", want: true},
+		"the rule names the error type":    {m: match.Match{Filter: rules.Filter{ErrorTypes: []string{"Timeout"}}}, types: []string{"Timeout"}, want: true},
+		"an error message":                 {m: match.Match{Filter: rules.Filter{ErrorMessageContains: ""}, Severities: []rules.Severity{rules.Warning}}, want: true},
+		"a text":                           {m: match.Match{Filter: rules.Filter{ErrorMessageContains: "x"}}},
+		"no such text":                     {m: match.Match{Filter: rules.Filter{ErrorMessageNotContains: []string{"x"}}}},
+		"an attribute that is not there":   {m: match.Match{Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "k", Not: true, Op: rules.AttributeExists}}}}},
+		"a status":                         {m: match.Match{Filter: rules.Filter{Statuses: []rules.Status{rules.Failed, rules.Completed}}}},
+		"two fields": {
+			m:  match.Match{Scope: rules.Scope{Applications: []string{"orders"}, Routes: []string{"a", "b"}}},
+			by: rules.GroupByApplication, group: "orders", scope: rules.Scope{Routes: []string{"b", "a"}}, want: true,
+		},
+		"two fields, one unknown": {
+			m:  match.Match{Scope: rules.Scope{Applications: []string{"orders"}, Environments: []string{"test"}}},
+			by: rules.GroupByApplication, group: "orders",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := match.Subject{
+				Severity: rules.Warning, Count: &alerts.Count{GroupBy: c.by, Group: c.group}, Scope: c.scope, ErrorTypes: c.types,
+				Exchange: &rules.Exchange{Application: "orders", Status: rules.Failed},
+			}
+			if got := compile(t, c.m).Matches(&s); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAWindowAlertMatchesNoMoreThanItsExchanges holds that what matches the alert of a window
+// rule matches every exchange that the rule can have counted, too.
+func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
+	t.Parallel()
+	name := rapid.SampledFrom([]string{"a", "b", "ab", "c"})
+	pattern := rapid.SampledFrom([]string{"a", "b", "a*", "*b", "*", "c"})
+	list := func(of *rapid.Generator[string]) *rapid.Generator[[]string] { return rapid.SliceOfN(of, 0, 2) }
+	rapid.Check(t, func(t *rapid.T) {
+		m := match.Match{
+			Severities: []rules.Severity{rules.Warning},
+			Scope: rules.Scope{
+				Environments: list(pattern).Draw(t, "environments"), NotApplications: list(pattern).Draw(t, "not applications"),
+				Applications: list(pattern).Draw(t, "applications"), NotRoutes: list(pattern).Draw(t, "not routes"), Routes: list(pattern).Draw(t, "routes"),
+			},
+			Filter: rules.Filter{ErrorTypes: list(name).Draw(t, "error types"), NotErrorTypes: list(name).Draw(t, "not error types")},
+		}
+		counted := rules.Scope{
+			Environments: list(pattern).Draw(t, "counted environments"), Applications: list(pattern).Draw(t, "counted applications"),
+			Routes: list(pattern).Draw(t, "counted routes"), NotRoutes: list(pattern).Draw(t, "not counted routes"),
+		}
+		types := list(name).Draw(t, "counted types")
+		e := rules.Exchange{
+			Status: rules.Failed, Environment: name.Draw(t, "environment"), Application: name.Draw(t, "application"),
+			Route: name.Draw(t, "route"), ErrorType: name.Draw(t, "error type"),
+		}
+		counts, err := rules.Compile(counted, rules.Filter{ErrorTypes: types})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !counts.Match(&e) {
+			return
+		}
+		by := rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByEnvironment, rules.GroupByApplication, rules.GroupByRoute, rules.GroupByErrorType}).Draw(t, "by")
+		c := compile(t, m)
+		window := match.Subject{Severity: rules.Warning, Count: &alerts.Count{GroupBy: by, Group: by.Of(&e)}, Scope: counted, ErrorTypes: types}
+		if c.Matches(&window) && !c.Matches(&match.Subject{Severity: rules.Warning, Exchange: &e}) {
+			t.Fatalf("it matches the alert, and not %+v", e)
+		}
+	})
+}
+
+// TestAnExchangeMatchesAsInARule holds that scope and filter mean what they mean in a rule.
+func TestAnExchangeMatchesAsInARule(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{"", "a", "b", "ab"})
+		e := rules.Exchange{
+			Status: rapid.SampledFrom([]rules.Status{rules.Failed, rules.Completed}).Draw(t, "status"), Application: text.Draw(t, "application"),
+			ErrorMessage: text.Draw(t, "message"), Attributes: map[string]string{"k": text.Draw(t, "attribute")},
+		}
+		filter := rules.Filter{
+			Statuses:             []rules.Status{rules.Completed, rules.Failed},
+			ErrorMessageContains: text.Draw(t, "contains"),
+			Attributes:           []rules.AttributeMatch{{Key: rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"), Op: rules.AttributeEquals, Value: text.Draw(t, "value")}},
+		}
+		scope := rules.Scope{Applications: []string{text.Draw(t, "name") + "*"}}
+		rule, err := rules.Compile(scope, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rapid.Bool().Draw(t, "every status") {
+			filter.Statuses = nil
+		}
+		id := uuid.UUID{1}
+		m := match.Match{Rules: []uuid.UUID{id}, Scope: scope, Filter: filter}
+		if got, want := compile(t, m).Matches(&match.Subject{RuleID: id, Exchange: &e}), rule.Match(&e); got != want {
+			t.Fatalf("%v, and the rule says %v", got, want)
+		}
+		if compile(t, m).Matches(&match.Subject{RuleID: uuid.UUID{2}, Exchange: &e}) {
+			t.Fatal("it matches the alert of another rule")
+		}
+	})
+}
+
+func TestWhatCannotBeUsedDoesNotCompile(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]match.Match{
+		"an expression": {Filter: rules.Filter{ErrorMessageMatches: "("}},
+		"a label":       {Labels: []rules.AttributeMatch{{Key: "team", Op: "LIKE"}}},
+		"a number":      {Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "k", Op: rules.AttributeAtLeast, Value: "many"}}}},
+	} {
+		if _, err := match.Compile(m); err == nil {
+			t.Errorf("%s compiles", name)
+		}
+	}
+	if !(&match.Match{}).Empty() || (&match.Match{Scope: rules.Scope{NotRoutes: []string{"a"}}}).Empty() {
+		t.Error("Empty is wrong")
+	}
+}

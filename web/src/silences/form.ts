@@ -1,0 +1,294 @@
+import type { Alert, AlertMatch, Recurrence, Severity, Silence, SilenceDefinition } from "../api/client";
+import { conditionLine, parseConditions } from "./conditions";
+
+export type Weekday = Recurrence["weekdays"][number];
+
+export const weekdays: readonly Weekday[] = [
+  "MONDAY",
+  "TUESDAY",
+  "WEDNESDAY",
+  "THURSDAY",
+  "FRIDAY",
+  "SATURDAY",
+  "SUNDAY",
+];
+
+/** "MONDAY" as "Mon". */
+export const shortDay = (day: Weekday) => `${day[0]}${day.slice(1, 3).toLowerCase()}`;
+
+/** What the form holds. Instants are those of a datetime-local field, in the browser's zone; blank is none. */
+export interface Values {
+  name: string;
+  reason: string;
+  rules: string[];
+  severities: Severity[];
+  scope: Record<
+    "environments" | "notEnvironments" | "applications" | "notApplications" | "routes" | "notRoutes",
+    string[]
+  >;
+  errorTypes: string[];
+  notErrorTypes: string[];
+  messageContains: string;
+  messageMatches: string;
+  labels: string;
+  attributes: string;
+  recurs: boolean;
+  startsAt: string;
+  endsAt: string;
+  timeZone: string;
+  weekdays: Weekday[];
+  from: string;
+  hours: string;
+  /** What the form does not show of the filter, which stays as it is. */
+  rest: NonNullable<AlertMatch["filter"]>;
+}
+
+export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export function blank(): Values {
+  return {
+    name: "",
+    reason: "",
+    rules: [],
+    severities: [],
+    scope: {
+      environments: [],
+      notEnvironments: [],
+      applications: [],
+      notApplications: [],
+      routes: [],
+      notRoutes: [],
+    },
+    errorTypes: [],
+    notErrorTypes: [],
+    messageContains: "",
+    messageMatches: "",
+    labels: "",
+    attributes: "",
+    recurs: false,
+    startsAt: "",
+    endsAt: "",
+    timeZone: ownZone(),
+    weekdays: [],
+    from: "22:00",
+    hours: "8",
+    rest: {},
+  };
+}
+
+/** The names by which the server complains of fields that the form has. */
+export const fields = [
+  "name",
+  "reason",
+  "match.rules",
+  "match.severities",
+  "match.labels",
+  "match.scope.environments",
+  "match.scope.notEnvironments",
+  "match.scope.applications",
+  "match.scope.notApplications",
+  "match.scope.routes",
+  "match.scope.notRoutes",
+  "match.filter.errorTypes",
+  "match.filter.notErrorTypes",
+  "match.filter.errorMessageContains",
+  "match.filter.errorMessageMatches",
+  "match.filter.attributes",
+  "startsAt",
+  "endsAt",
+  "recurrence.timeZone",
+  "recurrence.weekdays",
+  "recurrence.from",
+  "recurrence.durationMinutes",
+] as const;
+
+const ofServer: Record<string, string> = {
+  "match.filter.errorMessageContains": "messageContains",
+  "match.filter.errorMessageMatches": "messageMatches",
+  "match.filter.attributes": "attributes",
+  "recurrence.durationMinutes": "hours",
+};
+
+/** How the form names a field of the server. */
+export function pathOf(field: string): string {
+  return ofServer[field] ?? field.replace(/^(match\.filter|match|recurrence)\./, "");
+}
+
+/** A datetime-local value of an instant, in the browser's zone. */
+export function localOf(at: string | undefined): string {
+  if (at === undefined) return "";
+  const date = new Date(at);
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}T${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+function instantOf(local: string): string | undefined {
+  const at = new Date(local);
+  return local === "" || Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}
+
+/** An object without what is empty. */
+function compact<T extends object>(of: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(of).filter(([, value]) => value !== "" && !(Array.isArray(value) && value.length === 0)),
+  ) as Partial<T>;
+}
+
+export function matchOf(v: Values): AlertMatch {
+  const filter = {
+    ...v.rest,
+    ...compact({
+      errorTypes: v.errorTypes,
+      notErrorTypes: v.notErrorTypes,
+      errorMessageContains: v.messageContains,
+      errorMessageMatches: v.messageMatches,
+      attributes: parseConditions(v.attributes).conditions,
+    }),
+  };
+  const scope = compact(v.scope);
+  return {
+    ...compact({ rules: v.rules, severities: v.severities, labels: parseConditions(v.labels).conditions }),
+    ...(Object.keys(scope).length > 0 ? { scope } : {}),
+    ...(Object.keys(filter).length > 0 ? { filter } : {}),
+  };
+}
+
+export function recurrenceOf(v: Values): Recurrence | undefined {
+  if (!v.recurs) return undefined;
+  return {
+    timeZone: v.timeZone,
+    weekdays: weekdays.filter((day) => v.weekdays.includes(day)),
+    from: v.from,
+    durationMinutes: Math.round(Number(v.hours.replace(",", ".")) * 60) || 0,
+  };
+}
+
+export function definitionOf(v: Values): SilenceDefinition {
+  const recurrence = recurrenceOf(v);
+  const startsAt = instantOf(v.startsAt);
+  const endsAt = instantOf(v.endsAt);
+  return {
+    name: v.name.trim(),
+    reason: v.reason.trim(),
+    match: matchOf(v),
+    ...(startsAt ? { startsAt } : {}),
+    ...(endsAt ? { endsAt } : {}),
+    ...(recurrence ? { recurrence } : {}),
+  };
+}
+
+export function valuesOf(silence: Silence): Values {
+  const { match, recurrence } = silence;
+  const {
+    errorTypes = [],
+    notErrorTypes = [],
+    errorMessageContains = "",
+    errorMessageMatches = "",
+    attributes = [],
+    ...rest
+  } = match.filter ?? {};
+  const none = blank();
+  return {
+    ...none,
+    name: silence.name,
+    reason: silence.reason,
+    rules: [...(match.rules ?? [])],
+    severities: [...(match.severities ?? [])],
+    scope: { ...none.scope, ...match.scope },
+    errorTypes,
+    notErrorTypes,
+    messageContains: errorMessageContains,
+    messageMatches: errorMessageMatches,
+    labels: (match.labels ?? []).map(conditionLine).join("\n"),
+    attributes: attributes.map(conditionLine).join("\n"),
+    startsAt: localOf(silence.startsAt),
+    endsAt: localOf(silence.endsAt),
+    rest,
+    ...(recurrence
+      ? {
+          recurs: true,
+          timeZone: recurrence.timeZone,
+          weekdays: [...recurrence.weekdays],
+          from: recurrence.from,
+          hours: String(Math.round((recurrence.durationMinutes / 60) * 100) / 100),
+        }
+      : {}),
+  };
+}
+
+const hourMs = 60 * 60 * 1000;
+
+/** A datetime-local value so many hours from now. */
+export const inHours = (hours: number, now = Date.now()) => localOf(new Date(now + hours * hourMs).toISOString());
+
+/** A silence of an alert and those like it: its rule, where it happened, and its error; for an hour. */
+export function valuesFor(alert: Alert): Values {
+  const { exchange, count, ruleId, ruleName } = alert;
+  const v = { ...blank(), rules: [ruleId], name: ruleName || alert.title, endsAt: inHours(1) };
+  if (count) {
+    const { groupBy, group } = count;
+    if (!group) return v;
+    const list = { APPLICATION: "applications", ROUTE: "routes", ENVIRONMENT: "environments" } as const;
+    if (groupBy === "ERROR_TYPE") return { ...v, errorTypes: [group] };
+    return groupBy ? { ...v, scope: { ...v.scope, [list[groupBy]]: [group] } } : v;
+  }
+  if (!exchange) return v;
+  return {
+    ...v,
+    scope: {
+      ...v.scope,
+      applications: exchange.application ? [exchange.application] : [],
+      routes: exchange.route ? [exchange.route] : [],
+    },
+    errorTypes: exchange.errorType ? [exchange.errorType] : [],
+  };
+}
+
+/** What a silence is about, in a sentence that a list can show. */
+export function matchWords(match: AlertMatch, ruleName: (id: string) => string): string {
+  const { rules = [], severities = [], labels = [], scope = {}, filter = {} } = match;
+  const parts: string[] = [];
+  const some = (word: string, list: readonly string[] | undefined) => {
+    if (list && list.length > 0) parts.push(`${word} ${list.join(" or ")}`);
+  };
+  some("rule", rules.map(ruleName));
+  some(
+    "severity",
+    severities.map((one) => one.toLowerCase()),
+  );
+  some("label", labels.length > 0 ? [labels.map(conditionLine).join(", ")] : []);
+  some("application", scope.applications);
+  some("application not", scope.notApplications);
+  some("route", scope.routes);
+  some("route not", scope.notRoutes);
+  some("environment", scope.environments);
+  some("environment not", scope.notEnvironments);
+  some("status", filter.statuses);
+  some("error", filter.errorTypes);
+  some("error not", filter.notErrorTypes);
+  some("message contains", filter.errorMessageContains ? [`“${filter.errorMessageContains}”`] : []);
+  some(
+    "message without",
+    filter.errorMessageNotContains?.map((one) => `“${one}”`),
+  );
+  some("message matches", filter.errorMessageMatches ? [filter.errorMessageMatches] : []);
+  some("message does not match", filter.errorMessageNotMatches);
+  if (filter.minDurationMs !== undefined) parts.push(`at least ${filter.minDurationMs} ms`);
+  if (filter.maxDurationMs !== undefined) parts.push(`at most ${filter.maxDurationMs} ms`);
+  some("attribute", filter.attributes?.length ? [filter.attributes.map(conditionLine).join(", ")] : []);
+  return parts.join(" · ");
+}
+
+/** "Mon, Tue 22:00 for 8 h (Europe/Berlin)". */
+export function recurrenceWords({ timeZone, weekdays: days, from, durationMinutes }: Recurrence): string {
+  const all = days.length === weekdays.length;
+  const which = all
+    ? "every day"
+    : weekdays
+        .filter((day) => days.includes(day))
+        .map(shortDay)
+        .join(", ");
+  const [hours, minutes] = [Math.floor(durationMinutes / 60), durationMinutes % 60];
+  const length = [hours > 0 ? `${hours} h` : "", minutes > 0 ? `${minutes} min` : ""].filter(Boolean).join(" ");
+  return `${which} at ${from} for ${length} (${timeZone})`;
+}
