@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/api"
 	"tocsin/internal/access"
@@ -140,6 +141,9 @@ func newStage(tb testing.TB) *stage {
 	s.ids["alerts"] = w.column(`select alert_id::text from alert limit 1`)[0]
 	s.ids["alerts/actions"] = s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.ids["alerts"]}}).text("actionId")
 	s.ids["notifications"] = w.column(`select notification_id::text from notification limit 1`)[0]
+	s.ids["silences"] = s.admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
+		"name": "stage", "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+	}).text("id")
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
 	return s
@@ -205,11 +209,28 @@ func (s *stage) tries() map[string]func() try {
 	someWebhook := func() string {
 		return "/webhooks/" + s.admin.must(http.StatusCreated, http.MethodPost, "/webhooks", newWebhook(s.newID().String())).text("id")
 	}
+	newSilence := func(name string) map[string]any {
+		return map[string]any{
+			"name": name, "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		}
+	}
+	someSilence := func() string {
+		return "/silences/" + s.admin.must(http.StatusCreated, http.MethodPost, "/silences", newSilence(s.newID().String())).text("id")
+	}
 	person := func() (*caller, string) {
 		email := s.emailOf(s.user())
 		return newCaller(s.t, s.base).signIn(email, "somebody's password"), email
 	}
 	return map[string]func() try{
+		"createSilence": func() try { return try{path: "/silences", body: newSilence(s.newID().String())} },
+		"previewSilence": func() try {
+			return try{path: "/silences/preview", body: map[string]any{"match": map[string]any{"severities": []string{"INFO"}}}}
+		},
+		"updateSilence": func() try {
+			path := someSilence()
+			return try{path: path, body: newSilence(s.newID().String()), header: []string{"If-Match", s.tag(path)}}
+		},
+		"endSilence": func() try { return try{path: someSilence() + "/end"} },
 		"createRule": func() try { return try{path: "/rules", body: rule(s.newID().String())} },
 		"updateRule": func() try {
 			path := "/rules/" + newRule()

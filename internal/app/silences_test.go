@@ -1,0 +1,72 @@
+package app_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/internal/access"
+	"tocsin/internal/app"
+	"tocsin/notify"
+)
+
+const silencedStatuses = `select n.reason || ' ' || s.status from notification n join notification_status s using (notification_id) order by n.created_at, n.notification_id`
+
+// TestASilenceSuppressesMessagesAndNoAlerts follows alerts through a silence, by the API as an
+// operator does, to what a receiver gets.
+func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), newListener(t)
+	rule := w.rule(w.chooses(l, "all", nil, notify.Events()...))
+	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
+	before := w.raise("before")[0]
+	body := map[string]any{
+		"name": "ERP maintenance", "reason": "ERP is upgraded", "match": map[string]any{"rules": []string{rule.ID.String()}},
+		"endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+	}
+	made := operator.must(http.StatusCreated, http.MethodPost, "/silences", body)
+	within := w.raise("within")[0]
+	w.doTo(within, alerts.Acknowledge)
+	w.deliverAll()
+	w.wantColumn("alerts", `select state from alert order by state`, "ACKNOWLEDGED", "FIRING")
+	if got, want := l.types("/all"), []string{"fired"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	shown := operator.must(http.StatusOK, http.MethodGet, "/alerts/"+within.String()+"/notifications", nil)
+	items, _ := shown.body["items"].([]any)
+	for _, item := range items {
+		n, _ := item.(map[string]any)
+		by, _ := n["suppressedBy"].(map[string]any)
+		if n["status"] != "SUPPRESSED" || by["id"] != made.text("id") || by["name"] != "ERP maintenance" || by["createdBy"] != "token operator" || by["endsAt"] == nil {
+			t.Errorf("shown as %v", n)
+		}
+	}
+	one := operator.must(http.StatusOK, http.MethodGet, "/alerts/"+within.String(), nil)
+	if d, _ := one.body["delivery"].(map[string]any); d["suppressed"] != 2.0 || d["total"] != 2.0 {
+		t.Errorf("the alert shows %v", d)
+	}
+	operator.must(http.StatusOK, http.MethodPost, "/silences/"+made.text("id")+"/end", nil)
+	w.doTo(within, alerts.Resolve) // of which nobody has heard
+	w.doTo(before, alerts.Resolve)
+	w.deliverAll()
+	if got, want := l.types("/all"), []string{"fired", "resolved"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	w.wantColumn("messages", silencedStatuses, "FIRED DELIVERED", "FIRED SUPPRESSED", "ACKNOWLEDGED SUPPRESSED", "RESOLVED SUPPRESSED", "RESOLVED DELIVERED")
+	if got := operator.must(http.StatusOK, http.MethodGet, "/silences/"+made.text("id"), nil); got.body["suppressed"] != 3.0 || got.text("state") != "PAST" {
+		t.Errorf("the silence: %v", got.body)
+	}
+	// A person sends one all the same, and is told of what follows.
+	first := w.column(`select notification_id::text from notification where alert_id = $1 and reason = 'FIRED'`, within)[0]
+	operator.must(http.StatusOK, http.MethodPost, "/notifications/"+first+"/retry", nil)
+	w.deliverAll()
+	w.undone(alerts.Resolve, w.raise("after")[0])
+	w.deliverAll()
+	if got, want := l.types("/all"), []string{"fired", "resolved", "fired", "fired", "resolved", "reopened"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}
