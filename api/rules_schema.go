@@ -10,8 +10,8 @@ import (
 // PathRulesSchema is where the JSON Schema of documents of rules is served.
 const PathRulesSchema = "/api/rules.schema.json"
 
-// RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks and
-// users, for editors. It is made from the description of the API, and knows what that
+// RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks,
+// users and silences, for editors. It is made from the description of the API, and knows what that
 // says of each field; what depends on several fields only the server knows.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
@@ -32,7 +32,7 @@ func RulesSchema() ([]byte, error) {
 	addSections(root, definitions, refer)
 	schema := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"title":   "Tocsin's rules, webhooks and users",
+		"title":   "Tocsin's rules, webhooks, users and silences",
 		"$defs":   definitions,
 	}
 	maps.Copy(schema, root)
@@ -56,6 +56,11 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 		"type": "object", "additionalProperties": false, "required": []string{"email", "name", "role"},
 		"properties": map[string]any{"email": text, "name": text, "role": map[string]any{"$ref": "#/$defs/Role"}, "disabled": map[string]any{"type": "boolean"}},
 	})
+	refer("SilenceDefinition")
+	sections["silences"] = list(map[string]any{"$ref": "#/$defs/SilenceDefinition"})
+	// Files name rules.
+	match := definitions["AlertMatch"].(map[string]any)["properties"].(map[string]any)
+	match["rules"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
 	delete(root, "required")
 	root["minProperties"] = 1
 	one := func(name, description string) map[string]any {

@@ -26,7 +26,7 @@ type applying struct {
 }
 
 // plan reads the files and compares them with the server: what it returns has changed nothing yet. Webhooks come before the
-// rules that are bound to them, and are deleted after those.
+// rules that are bound to them, and are deleted after those; silences come after the rules that they name.
 func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error) {
 	server, err := f.open()
 	if err != nil {
@@ -50,6 +50,11 @@ func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error
 	}
 	if document.Sections[rulefile.Rules] != nil {
 		if err := a.rules(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if document.Sections[rulefile.Silences] != nil {
+		if err := a.silences(ctx); err != nil {
 			return nil, err
 		}
 	}

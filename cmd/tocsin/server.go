@@ -15,7 +15,7 @@ import (
 // serverFlags say which server is meant, and who asks.
 type serverFlags struct {
 	URL       string `help:"Address of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
-	Token     string `help:"Token of a program: role viewer for export and explain, admin for users, editor for the others." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
+	Token     string `help:"Token of a program: role viewer for export and explain, operator for silences, admin for users, editor for the others." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
 	TokenFile string `help:"File with the token." env:"TOCSIN_TOKEN_FILE" placeholder:"FILE"`
 }
 

@@ -24,6 +24,7 @@ func order() []string {
 		"groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
 		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
 		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
+		"reason", "match", "rules", "severities", "startsAt", "endsAt", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
 		"key", "not", "op", "value", "values",
 	}
 }

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+
+// names are those of rules and their ids.
+type names struct {
+	ids   map[string]uuid.UUID
+	names map[uuid.UUID]string
+}
+
+// ruleNames returns the names of the server's rules.
+func ruleNames(ctx context.Context, server *api.ClientWithResponses) (names, error) {
+	list, err := listed(ctx, func(ctx context.Context, cursor *string) ([]api.Rule, *string, error) {
+		page, err := server.ListRulesWithResponse(ctx, &api.ListRulesParams{Cursor: cursor})
+		if err := answered(page, err); err != nil {
+			return nil, nil, fmt.Errorf("list rules: %w", err)
+		}
+		if page.JSON200 == nil {
+			return nil, nil, errForeign
+		}
+		return page.JSON200.Items, page.JSON200.NextCursor, nil
+	})
+	n := names{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}}
+	for i := range list {
+		n.ids[list[i].Name], n.names[list[i].ID] = list[i].ID, list[i].Name
+	}
+	return n, err
+}
+
+// silenceEntry is a silence as a file has it: rules by name.
+type silenceEntry struct {
+	Name       string                 `json:"name"`
+	Reason     string                 `json:"reason,omitempty"`
+	Match      silenceMatch           `json:"match"`
+	StartsAt   *time.Time             `json:"startsAt,omitempty"`
+	EndsAt     *time.Time             `json:"endsAt,omitempty"`
+	Recurrence *api.SilenceRecurrence `json:"recurrence,omitempty"`
+}
+
+type silenceMatch struct {
+	Rules      []string                    `json:"rules,omitempty"`
+	Labels     *[]api.AttributeMatch       `json:"labels,omitempty"`
+	Severities *[]api.AlertMatchSeverities `json:"severities,omitempty"`
+	Scope      *api.Scope                  `json:"scope,omitempty"`
+	Filter     *api.Filter                 `json:"filter,omitempty"`
+}
+
+// entryOf is a stored silence as a file has it.
+func entryOf(s *api.Silence, known names) silenceEntry {
+	e := silenceEntry{Name: s.Name, Reason: s.Reason, EndsAt: s.EndsAt, Recurrence: s.Recurrence}
+	m := &s.Match
+	e.Match = silenceMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
+	if m.Rules != nil {
+		for _, id := range *m.Rules {
+			name, there := known.names[id]
+			if !there {
+				name = id.String()
+			}
+			e.Match.Rules = append(e.Match.Rules, name)
+		}
+	}
+	return e
+}
+
+// definition is what the API takes.
+func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
+	d := api.SilenceDefinition{Name: e.Name, Reason: &e.Reason, StartsAt: e.StartsAt, EndsAt: e.EndsAt, Recurrence: e.Recurrence}
+	m := &e.Match
+	d.Match = api.AlertMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
+	if len(m.Rules) > 0 {
+		ids := make([]uuid.UUID, len(m.Rules))
+		for i, name := range m.Rules {
+			id, there := known.ids[name]
+			if !there {
+				return d, fmt.Errorf("no rule is called %q", name)
+			}
+			ids[i] = id
+		}
+		d.Match.Rules = &ids
+	}
+	return d, nil
+}
+
+// silences plans what becomes of silences. They are known by their names among those that are not over.
+func (a *applying) silences(ctx context.Context) error {
+	stored, err := silencesOf(ctx, a.server, false)
+	if err != nil {
+		return err
+	}
+	known, err := ruleNames(ctx, a.server)
+	if err != nil {
+		return err
+	}
+	byName := map[string]*api.Silence{}
+	for i := range stored {
+		byName[stored[i].Name] = &stored[i]
+	}
+	given := map[string]bool{}
+	for i, fields := range a.document.Sections[rulefile.Silences] {
+		var want silenceEntry
+		if err := a.strictly(rulefile.Silences, i, fields, &want); err != nil {
+			return err
+		}
+		place := fmt.Sprintf("silences[%d].", i)
+		switch {
+		case want.Name == "":
+			return a.misplaced(place+"name", "A silence has a name")
+		case given[want.Name]:
+			return a.misplaced(place+"name", "Another silence has this name, too")
+		}
+		for j, name := range want.Match.Rules {
+			if _, there := known.ids[name]; !there && !a.makesRule(name) {
+				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "No rule has this name")
+			}
+		}
+		given[want.Name] = true
+		a.plan.steps = append(a.plan.steps, a.silence(place, &want, byName[want.Name], known))
+	}
+	for i := range stored {
+		s := &stored[i]
+		switch {
+		case given[s.Name]:
+		case s.Recurrence != nil && a.prunes(s.Name):
+			a.plan.steps = append(a.plan.steps, step{kind: "silence", name: s.Name, action: deleted, run: func(ctx context.Context) error {
+				return answered(a.server.EndSilenceWithResponse(ctx, s.ID))
+			}})
+		default:
+			a.plan.leftAlone++
+		}
+	}
+	return nil
+}
+
+// makesRule reports whether the files have a rule of a name.
+func (a *applying) makesRule(name string) bool {
+	return slices.ContainsFunc(a.document.Sections[rulefile.Rules], func(r any) bool { return rulefile.Name(r) == name })
+}
+
+// silence plans what becomes of one silence; is nil where there is none that is not over.
+func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, known names) step {
+	s := step{kind: "silence", name: want.Name, action: unchanged}
+	if is == nil && want.Recurrence == nil && want.EndsAt != nil && !want.EndsAt.After(time.Now()) {
+		return s // it is over, and was not to be changed any more
+	}
+	// A rule that is new has no id before the plan is run.
+	resolved := func(ctx context.Context) (api.SilenceDefinition, error) {
+		now, err := ruleNames(ctx, a.server)
+		if err != nil {
+			return api.SilenceDefinition{}, err
+		}
+		return want.definition(now)
+	}
+	if is == nil {
+		s.action = created
+		s.run = func(ctx context.Context) error {
+			d, err := resolved(ctx)
+			if err != nil {
+				return err
+			}
+			return a.wrong(answered(a.server.CreateSilenceWithResponse(ctx, d)), place)
+		}
+		return s
+	}
+	was := entryOf(is, known)
+	s.differ("reason", was.Reason, want.Reason)
+	s.differJSON("match", was.Match, want.Match)
+	s.differJSON("recurrence", was.Recurrence, want.Recurrence)
+	if (was.EndsAt == nil) != (want.EndsAt == nil) || was.EndsAt != nil && !was.EndsAt.Equal(*want.EndsAt) {
+		s.action = updated
+		s.changes = append(s.changes, change{field: "endsAt", before: was.EndsAt, after: want.EndsAt})
+	}
+	if s.action == updated {
+		s.run = func(ctx context.Context) error {
+			d, err := resolved(ctx)
+			if err != nil {
+				return err
+			}
+			return a.wrong(answered(a.server.UpdateSilenceWithResponse(ctx, is.ID, &api.UpdateSilenceParams{IfMatch: tag(is.Version)}, d)), place)
+		}
+	}
+	return s
+}
+
+// differJSON notes a field whose values differ as JSON.
+func (s *step) differJSON(field string, is, want any) {
+	before, errBefore := json.Marshal(is)
+	after, errAfter := json.Marshal(want)
+	if errBefore != nil || errAfter != nil || !bytes.Equal(before, after) {
+		s.action = updated
+		s.changes = append(s.changes, change{field: field, before: is, after: want})
+	}
+}
+
+// exportedSilences returns the silences that recur, as they are in a file: the others are over soon.
+func exportedSilences(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
+	stored, err := silencesOf(ctx, server, false)
+	if err != nil {
+		return nil, err
+	}
+	known, err := ruleNames(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for i := range stored {
+		if stored[i].Recurrence == nil {
+			continue
+		}
+		text, err := json.Marshal(entryOf(&stored[i], known))
+		if err != nil {
+			return nil, fmt.Errorf("encode silence: %w", err)
+		}
+		var entry any
+		if err := decode(text, &entry); err != nil {
+			return nil, err
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	api "tocsin/client"
+)
+
+// silence are the commands about silences.
+type silence struct {
+	Add  silenceAdd  `cmd:"" help:"Suppress messages about some alerts for a while, or again and again."`
+	List silenceList `cmd:"" help:"List the silences that are not over."`
+	End  silenceEnd  `cmd:"" help:"End a silence early."`
+}
+
+// silenceAdd is a new silence.
+type silenceAdd struct {
+	serverFlags
+
+	Name        string            `arg:"" help:"What it is called." placeholder:"NAME"`
+	Reason      string            `help:"Why, for those who see the alerts." placeholder:"TEXT"`
+	For         days              `help:"How long it lasts, as 90m, 2h or 7d. A silence that recurs may do without." placeholder:"TIME"`
+	Until       *time.Time        `help:"When it ends, RFC 3339, instead of --for." placeholder:"TIME"`
+	From        *time.Time        `help:"When it begins, RFC 3339; now by default." placeholder:"TIME"`
+	Rule        []string          `help:"Rules, by name." placeholder:"NAME" sep:"none"`
+	Label       map[string]string `help:"Labels of the rule, all of them." placeholder:"KEY=VALUE;…"`
+	Severity    []string          `help:"Severities: critical, warning, info." placeholder:"SEVERITY"`
+	Application []string          `help:"Applications; * stands for any run of characters." placeholder:"NAME"`
+	Route       []string          `help:"Routes, likewise." placeholder:"NAME"`
+	Environment []string          `help:"Environments, likewise." placeholder:"NAME"`
+	ErrorType   []string          `help:"Error types." placeholder:"TYPE"`
+	Message     string            `help:"A text that the error message contains." placeholder:"TEXT"`
+	Attribute   map[string]string `help:"Attributes of the exchange, all of them." placeholder:"KEY=VALUE;…"`
+	Weekdays    []string          `help:"It recurs on these days, as mon,tue." placeholder:"DAY,…"`
+	At          string            `help:"Time of day at which each window begins, as 22:00." placeholder:"HH:MM"`
+	Window      days              `help:"How long each window lasts, as 8h." placeholder:"TIME"`
+	TimeZone    string            `help:"Time zone of the windows, as Europe/Berlin." placeholder:"ZONE"`
+	Preview     bool              `help:"Only tell what it would have suppressed in the last 24 hours."`
+}
+
+// Run makes the silence.
+func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
+	server, err := a.open()
+	if err != nil {
+		return err
+	}
+	d, err := a.definition(ctx, server, time.Now())
+	if err != nil {
+		return err
+	}
+	if a.Preview {
+		return a.preview(ctx, server, d, out)
+	}
+	made, err := server.CreateSilenceWithResponse(ctx, *d)
+	if err := answered(made, err); err != nil {
+		return fmt.Errorf("add silence: %w", err)
+	}
+	if made.JSON201 == nil {
+		return errForeign
+	}
+	_, err = fmt.Fprintf(out, "%s %s: %s\n", made.JSON201.ID, shown(made.JSON201.Name), standing(made.JSON201))
+	return err
+}
+
+func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponses, d *api.SilenceDefinition, out io.Writer) error {
+	told, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence})
+	if err := answered(told, err); err != nil {
+		return fmt.Errorf("preview silence: %w", err)
+	}
+	p := told.JSON200
+	if p == nil {
+		return errForeign
+	}
+	_, err = fmt.Fprintf(out, "In the last 24 hours it would have suppressed %d of %d messages, about %d of %d alerts.\n",
+		p.SuppressedMessages, p.Messages, p.SuppressedAlerts, p.Alerts)
+	for _, alert := range p.Newest {
+		if err == nil {
+			_, err = fmt.Fprintf(out, "  %s  %s  %s\n", alert.FiredAt.Format(time.RFC3339), shown(alert.RuleName), shown(alert.Title))
+		}
+	}
+	return err
+}
+
+// definition is what the flags say.
+func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithResponses, now time.Time) (*api.SilenceDefinition, error) {
+	d := &api.SilenceDefinition{Name: a.Name, StartsAt: a.From, EndsAt: a.Until}
+	if a.Reason != "" {
+		d.Reason = &a.Reason
+	}
+	switch {
+	case a.For > 0 && a.Until != nil:
+		return nil, errors.New("give --for or --until, not both")
+	case a.For > 0:
+		begins := now
+		if a.From != nil {
+			begins = *a.From
+		}
+		d.EndsAt = new(begins.Add(time.Duration(a.For)))
+	}
+	if len(a.Weekdays) > 0 || a.At != "" || a.Window > 0 || a.TimeZone != "" {
+		if len(a.Weekdays) == 0 || a.At == "" || a.Window <= 0 || a.TimeZone == "" {
+			return nil, errors.New("a silence recurs by --weekdays, --at, --window and --time-zone, all four")
+		}
+		r := &api.SilenceRecurrence{TimeZone: a.TimeZone, From: a.At, DurationMinutes: int(time.Duration(a.Window).Minutes())}
+		for _, day := range a.Weekdays {
+			full, err := weekday(day)
+			if err != nil {
+				return nil, err
+			}
+			r.Weekdays = append(r.Weekdays, full)
+		}
+		d.Recurrence = r
+	} else if d.EndsAt == nil {
+		return nil, errors.New("say how long: --for 2h, --until, or a recurrence by --weekdays, --at, --window and --time-zone")
+	}
+	err := a.match(ctx, server, &d.Match)
+	return d, err
+}
+
+func (a *silenceAdd) match(ctx context.Context, server *api.ClientWithResponses, m *api.AlertMatch) error {
+	if len(a.Rule) > 0 {
+		names, err := ruleNames(ctx, server)
+		if err != nil {
+			return err
+		}
+		ids := make([]uuid.UUID, len(a.Rule))
+		for i, name := range a.Rule {
+			id, known := names.ids[name]
+			if !known {
+				return fmt.Errorf("no rule is called %q", name)
+			}
+			ids[i] = id
+		}
+		m.Rules = &ids
+	}
+	for _, s := range a.Severity {
+		if m.Severities == nil {
+			m.Severities = &[]api.AlertMatchSeverities{}
+		}
+		*m.Severities = append(*m.Severities, api.AlertMatchSeverities(strings.ToUpper(s)))
+	}
+	m.Labels = equal(a.Label)
+	some := func(list []string) *[]string {
+		if len(list) == 0 {
+			return nil
+		}
+		return &list
+	}
+	if len(a.Application)+len(a.Route)+len(a.Environment) > 0 {
+		m.Scope = &api.Scope{Applications: some(a.Application), Routes: some(a.Route), Environments: some(a.Environment)}
+	}
+	if len(a.ErrorType) > 0 || a.Message != "" || len(a.Attribute) > 0 {
+		m.Filter = &api.Filter{ErrorTypes: some(a.ErrorType), Attributes: equal(a.Attribute)}
+		if a.Message != "" {
+			m.Filter.ErrorMessageContains = &a.Message
+		}
+	}
+	return nil
+}
+
+// equal is the conditions that each of some keys has a value.
+func equal(of map[string]string) *[]api.AttributeMatch {
+	if len(of) == 0 {
+		return nil
+	}
+	list := []api.AttributeMatch{}
+	for _, key := range sortedKeys(of) {
+		list = append(list, api.AttributeMatch{Key: key, Op: "EQUALS", Value: new(of[key])})
+	}
+	return &list
+}
+
+// weekday returns the day that begins with a text of at least two letters.
+func weekday(text string) (api.SilenceRecurrenceWeekdays, error) {
+	for _, day := range []api.SilenceRecurrenceWeekdays{"MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"} {
+		if len(text) >= 2 && strings.HasPrefix(string(day), strings.ToUpper(text)) {
+			return day, nil
+		}
+	}
+	return "", fmt.Errorf("%q is no weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+}
+
+// silenceList lists silences.
+type silenceList struct {
+	serverFlags
+
+	Past bool `help:"List the newest of those that are over."`
+}
+
+// Run lists.
+func (l *silenceList) Run(ctx context.Context, out io.Writer) error {
+	server, err := l.open()
+	if err != nil {
+		return err
+	}
+	list, err := silencesOf(ctx, server, l.Past)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, err = fmt.Fprint(table, "ID\tNAME\tSTATE\tSUPPRESSED\tBY\n")
+	for i := range list {
+		s := &list[i]
+		if err == nil {
+			_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", s.ID, shown(s.Name), standing(s), s.Suppressed, shown(s.CreatedBy))
+		}
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// standing tells how a silence stands.
+func standing(s *api.Silence) string {
+	switch {
+	case s.Problem != nil:
+		return "cannot be used: " + shown(*s.Problem)
+	case s.State == "ACTIVE" && s.Until != nil:
+		return "active until " + s.Until.Format(time.RFC3339)
+	case s.State == "UPCOMING" && s.From != nil:
+		return "from " + s.From.Format(time.RFC3339)
+	}
+	return "past"
+}
+
+func silencesOf(ctx context.Context, server *api.ClientWithResponses, past bool) ([]api.Silence, error) {
+	page, err := server.ListSilencesWithResponse(ctx, &api.ListSilencesParams{Past: &past})
+	if err := answered(page, err); err != nil {
+		return nil, fmt.Errorf("list silences: %w", err)
+	}
+	if page.JSON200 == nil {
+		return nil, errForeign
+	}
+	return page.JSON200.Items, nil
+}
+
+// silenceEnd ends a silence.
+type silenceEnd struct {
+	serverFlags
+
+	Name string `arg:"" help:"Its name, or its id." placeholder:"NAME"`
+}
+
+// Run ends it.
+func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
+	server, err := e.open()
+	if err != nil {
+		return err
+	}
+	list, err := silencesOf(ctx, server, false)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if s := &list[i]; s.Name == e.Name || s.ID.String() == e.Name {
+			done, err := server.EndSilenceWithResponse(ctx, s.ID)
+			if err := answered(done, err); err != nil {
+				return fmt.Errorf("end silence: %w", err)
+			}
+			_, err = fmt.Fprintf(out, "%s has ended; it has suppressed %d messages\n", shown(s.Name), s.Suppressed)
+			return err
+		}
+	}
+	return fmt.Errorf("no silence that is not over is called %q, or has that id; tocsin silence list names them", e.Name)
+}

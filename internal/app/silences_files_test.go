@@ -1,0 +1,86 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tocsin/internal/access"
+)
+
+const silencesInFile = `
+rules:
+  - name: Orders failed
+    severity: CRITICAL
+    fireMode: PER_EXCHANGE
+silences:
+  - name: Nightly batch
+    reason: Re-indexing
+    match:
+      rules: [Orders failed]
+      labels: [{key: tier, not: true, op: EQUALS, value: "1"}]
+      scope: {applications: [orders]}
+    recurrence: {timeZone: Europe/Berlin, weekdays: [MONDAY, TUESDAY], from: "22:00", durationMinutes: 480}
+  - name: Long ago
+    match: {severities: [INFO]}
+    endsAt: "2020-01-01T00:00:00Z"
+`
+
+// TestSilencesInFilesAndByCommand applies silences, and makes and ends one from the command line.
+func TestSilencesInFilesAndByCommand(t *testing.T) {
+	t.Parallel()
+	f := newFiles(t)
+	f.token = f.admin.withToken("editor", access.Editor).token
+	path := f.write("silences.yaml", silencesInFile)
+	rows := `select name || ' v' || version || case when ended_at is null then '' else ' ended by ' || ended_by end from silence order by name`
+	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 1 unchanged"}, "diff", "-f", path)
+	f.does(0, []string{"2 created"}, "apply", "-f", path)
+	f.wantColumn("silences", rows, "Nightly batch v1")
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 left alone"}, "apply", "-f", path)
+
+	out := filepath.Join(f.dir, "out.yaml")
+	f.does(0, nil, "export", "--kind", "silences", "-f", out)
+	exported, err := os.ReadFile(out)
+	for _, part := range []string{"name: Nightly batch", "[Orders failed]", "from: 22:00", "durationMinutes: 480"} {
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(exported), `"`, ""), part) {
+			t.Errorf("exported %s, %v; want %q in it", exported, err, part)
+		}
+	}
+	f.does(0, []string{"1 unchanged, 0 left alone"}, "diff", "-f", out)
+
+	f.write("silences.yaml", strings.NewReplacer("480", "60", "Re-indexing", "Vacuum").Replace(silencesInFile))
+	f.does(0, []string{"~ silence Nightly batch", "reason: Re-indexing → Vacuum", "recurrence: ", "1 updated"}, "apply", "-f", path)
+	f.wantColumn("edited", rows, "Nightly batch v2")
+	f.write("silences.yaml", strings.Replace(silencesInFile, "rules: [Orders failed]", "rules: [Nobody]", 1))
+	f.does(2, []string{"silences.yaml:", `silence "Nightly batch"`, "No rule has this name"}, "diff", "-f", path)
+
+	silence := func(code int, parts []string, command string, args ...string) {
+		t.Helper()
+		out, got := f.command(append([]string{"silence", command, "--url", f.base, "--token", f.token}, args...)...)
+		if got != code {
+			t.Errorf("silence %s %v: exit %d, want %d: %s", command, args, got, code, out)
+		}
+		for _, part := range parts {
+			if !strings.Contains(out, part) {
+				t.Errorf("silence %s %v does not say %q:\n%s", command, args, part, out)
+			}
+		}
+	}
+	// By command; what does not recur is not pruned.
+	f.token = f.admin.withToken("operator", access.Operator).token
+	silence(0, []string{"would have suppressed 0 of 0 messages"}, "add", "Deployment", "--for", "30m", "--application", "orders", "--preview")
+	silence(0, []string{"Deployment: active until "}, "add", "Deployment", "--for", "30m", "--reason", "v2", "--rule", "Orders failed", "--severity", "critical", "--label", "team=a")
+	f.wantColumn("match", `select (match->'severities')::text || (match->'labels')::text from silence where name = 'Deployment'`, `["CRITICAL"][{"op": "EQUALS", "key": "team", "value": "a"}]`)
+	silence(0, []string{"ID", "Deployment", "active until", "token operator"}, "list")
+	silence(1, []string{"say how long"}, "add", "For ever", "--application", "orders")
+	silence(1, []string{"match"}, "add", "Everything", "--for", "1h")
+	silence(1, []string{"no rule is called"}, "add", "x", "--for", "1h", "--rule", "Nobody")
+	silence(0, []string{"Weekend: "}, "add", "Weekend", "--application", "orders", "--weekdays", "sat,sun", "--at", "00:00", "--window", "24h", "--time-zone", "UTC")
+	f.token = f.admin.withToken("again", access.Editor).token
+	f.write("silences.yaml", "silences: []\n")
+	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 left alone"}, "apply", "--prune", "-f", path)
+	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
+	silence(1, []string{"no silence that is not over"}, "end", "Deployment")
+	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
+}

@@ -1,0 +1,188 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+
+const silence = {
+  id: "0192f0c1-0000-7000-8000-0000000000a1",
+  version: 2,
+  name: "ERP maintenance",
+  reason: "ERP is upgraded",
+  match: { scope: { applications: ["orders"] } },
+  startsAt: "2026-11-23T10:00:00Z",
+  endsAt: "2099-11-23T12:00:00Z",
+  state: "ACTIVE",
+  from: "2026-11-23T10:00:00Z",
+  until: "2099-11-23T12:00:00Z",
+  suppressed: 12,
+  createdAt: "2026-11-23T10:00:00Z",
+  createdBy: "ada@example.com",
+  updatedAt: "2026-11-23T10:00:00Z",
+  updatedBy: "ada@example.com",
+};
+
+const preview = {
+  alerts: 40,
+  messages: 80,
+  matchedAlerts: 7,
+  matchedMessages: 14,
+  suppressedAlerts: 7,
+  suppressedMessages: 14,
+  complete: true,
+  newest: [],
+  windows: [],
+};
+
+function answersPreview() {
+  const asked: unknown[] = [];
+  server.use(
+    http.post(api("/silences/preview"), async ({ request }) => {
+      asked.push(await request.json());
+      return HttpResponse.json(preview);
+    }),
+    http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
+  );
+  return asked;
+}
+
+test("a silence is listed with what it is about, and ended", async () => {
+  let ended = false;
+  server.use(
+    http.get(api("/silences"), ({ request }) => {
+      const past = new URL(request.url).searchParams.get("past") === "true";
+      return HttpResponse.json({ items: past === ended ? [{ ...silence, ...(ended ? { state: "PAST" } : {}) }] : [] });
+    }),
+    http.post(api("/silences/:id/end"), () => {
+      ended = true;
+      return HttpResponse.json({ ...silence, state: "PAST" });
+    }),
+  );
+  const { user } = open("/silences");
+  const row = within(await screen.findByRole("row", { name: /ERP maintenance/ }));
+  expect(row.getByText("application orders")).toBeVisible();
+  expect(row.getByText("Active")).toBeVisible();
+  expect(row.getByText("12 messages")).toBeVisible();
+  await user.click(row.getByRole("button", { name: "End ERP maintenance" }));
+  await user.click(screen.getByRole("button", { name: "End the silence" }));
+  expect(await screen.findByText("Nothing is silenced")).toBeVisible();
+  await user.click(screen.getByRole("link", { name: "Past" }));
+  expect(await screen.findByRole("row", { name: /ERP maintenance/ })).toBeVisible();
+});
+
+test("viewers cannot make or end silences", async () => {
+  server.use(
+    http.get(api("/me"), () =>
+      HttpResponse.json({
+        kind: "user",
+        id: "u",
+        name: "V",
+        email: "v@example.com",
+        role: "viewer",
+        tenant: "default",
+      }),
+    ),
+    http.get(api("/silences"), () => HttpResponse.json({ items: [silence] })),
+  );
+  open("/silences");
+  await screen.findByRole("row", { name: /ERP maintenance/ });
+  expect(screen.queryByRole("link", { name: "New silence" })).toBeNull();
+  expect(screen.queryByRole("button", { name: /End/ })).toBeNull();
+});
+
+test("an alert leads to a silence that is filled in, previewed and made", async () => {
+  const asked = answersPreview();
+  let sent: Record<string, unknown> = {};
+  const alert = anAlert(5);
+  world.alerts = [alert];
+  server.use(
+    http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/silences"), () => HttpResponse.json({ items: [silence] })),
+    http.post(api("/silences"), async ({ request }) => {
+      sent = (await request.json()) as Record<string, unknown>;
+      return HttpResponse.json({ ...silence, name: "Failed orders" }, { status: 201 });
+    }),
+  );
+  const { user, router } = open(`/inbox/${alert.id}`);
+  await user.click(await screen.findByRole("link", { name: "Silence" }));
+  expect(await screen.findByDisplayValue("Failed orders")).toBeVisible();
+  expect(await screen.findByText("14 messages of 7 alerts")).toBeVisible();
+  expect(asked[0]).toMatchObject({
+    match: { rules: [alert.ruleId], scope: { applications: ["orders"], routes: ["order-to-erp"] } },
+  });
+  await user.type(screen.getByRole("textbox", { name: "Labels of the rule" }), "nonsense");
+  await user.click(screen.getByRole("button", { name: "Create the silence" }));
+  expect(await screen.findByText("Not a condition: nonsense")).toBeVisible();
+  await user.clear(screen.getByRole("textbox", { name: "Labels of the rule" }));
+  await user.click(screen.getByRole("button", { name: "Create the silence" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));
+  expect(sent).toMatchObject({ name: "Failed orders", match: { rules: [alert.ruleId] } });
+  expect(sent.endsAt).toBeDefined();
+});
+
+test("a recurring silence is made, and what the server refuses is beside its field", async () => {
+  answersPreview();
+  let sent: Record<string, unknown> = {};
+  server.use(
+    http.post(api("/silences"), async ({ request }) => {
+      sent = (await request.json()) as Record<string, unknown>;
+      return problem(400, {
+        code: "invalid",
+        detail: "the silence is not valid",
+        errors: [{ field: "recurrence.timeZone", code: "unknown_value", message: "Must be a time zone" }],
+      });
+    }),
+  );
+  const { user } = open("/silences/new");
+  await user.type(await screen.findByRole("textbox", { name: "Name" }), "Nights");
+  await user.click(screen.getByRole("checkbox", { name: "critical" }));
+  await user.click(screen.getByRole("radio", { name: "Every week" }));
+  await user.click(screen.getByRole("checkbox", { name: "Mon" }));
+  await user.click(screen.getByRole("button", { name: "Create the silence" }));
+  expect(await screen.findByText("Must be a time zone")).toBeVisible();
+  expect(sent).toMatchObject({
+    name: "Nights",
+    match: { severities: ["CRITICAL"] },
+    recurrence: { weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
+  });
+  expect(sent.endsAt).toBeUndefined();
+});
+
+test("the timeline of an alert names the silence", async () => {
+  const alert = anAlert(5);
+  world.alerts = [alert];
+  server.use(
+    http.get(api("/alerts/:id/notifications"), () =>
+      HttpResponse.json({
+        items: [
+          {
+            id: "n1",
+            alertId: alert.id,
+            webhookId: "w1",
+            webhookName: "#ops",
+            reason: "FIRED",
+            status: "SUPPRESSED",
+            attemptCount: 0,
+            attempts: [],
+            createdAt: alert.firedAt,
+            settledAt: alert.firedAt,
+            suppressedBy: {
+              id: silence.id,
+              name: silence.name,
+              reason: silence.reason,
+              createdBy: silence.createdBy,
+              endsAt: silence.endsAt,
+            },
+          },
+        ],
+      }),
+    ),
+  );
+  open(`/inbox/${alert.id}`);
+  expect(await screen.findByRole("link", { name: "ERP maintenance" })).toHaveAttribute(
+    "href",
+    `/silences/${silence.id}`,
+  );
+  expect(screen.getByText(/of ada@example.com, until 23 Nov 2099/)).toBeVisible();
+});

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import type { Alert, Silence } from "../api/client";
+import { blank, definitionOf, localOf, matchWords, pathOf, recurrenceWords, valuesFor, valuesOf } from "./form";
+
+const stored: Silence = {
+  id: "6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00",
+  version: 3,
+  name: "ERP",
+  reason: "upgrade",
+  match: {
+    rules: ["7f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00"],
+    severities: ["CRITICAL"],
+    labels: [{ key: "team", op: "EQUALS", value: "a" }],
+    scope: { applications: ["orders"], notRoutes: ["probe"] },
+    filter: {
+      statuses: ["FAILED"],
+      errorTypes: ["Timeout"],
+      errorMessageNotContains: ["retry"],
+      minDurationMs: 100,
+      attributes: [{ key: "customer", op: "AT_LEAST", not: true, value: "2" }],
+    },
+  },
+  startsAt: "2026-11-23T10:00:00Z",
+  endsAt: "2026-11-24T10:00:00Z",
+  recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY", "FRIDAY"], from: "22:00", durationMinutes: 90 },
+  state: "ACTIVE",
+  suppressed: 2,
+  createdAt: "2026-11-23T10:00:00Z",
+  createdBy: "ada",
+  updatedAt: "2026-11-23T10:00:00Z",
+  updatedBy: "ada",
+};
+
+test("an edit that changes nothing says what is stored", () => {
+  const { name, reason, match, recurrence } = stored;
+  const said = definitionOf(valuesOf(stored));
+  expect(said).toMatchObject({ name, reason, match, recurrence });
+  expect(Date.parse(said.startsAt ?? "")).toBe(Date.parse(stored.startsAt));
+  expect(Date.parse(said.endsAt ?? "")).toBe(Date.parse(stored.endsAt ?? ""));
+});
+
+test("a blank form says nothing about alerts", () => {
+  expect(definitionOf({ ...blank(), name: " n " })).toEqual({ name: "n", reason: "", match: {} });
+});
+
+test("a complaint of the server finds its field", () => {
+  expect(pathOf("match.scope.notRoutes")).toBe("scope.notRoutes");
+  expect(pathOf("match.filter.errorMessageMatches")).toBe("messageMatches");
+  expect(pathOf("recurrence.durationMinutes")).toBe("hours");
+  expect(pathOf("match.labels")).toBe("labels");
+  expect(pathOf("endsAt")).toBe("endsAt");
+});
+
+const alert = {
+  id: "1",
+  ruleId: "7f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00",
+  ruleName: "Orders failed",
+  title: "t",
+  exchange: { application: "orders", route: "to-erp", environment: "live", errorType: "Refused" },
+} as unknown as Alert;
+
+test("the silence of an alert is about its rule, place and error, for an hour", () => {
+  const values = valuesFor(alert);
+  expect(definitionOf(values)).toMatchObject({
+    name: "Orders failed",
+    match: {
+      rules: [alert.ruleId],
+      scope: { applications: ["orders"], routes: ["to-erp"] },
+      filter: { errorTypes: ["Refused"] },
+    },
+  });
+  expect(values.endsAt).not.toBe("");
+});
+
+test("that of a window alert is about its group", () => {
+  const count = { groupBy: "ROUTE", group: "to-erp", fireMode: "COUNT_IN_WINDOW" };
+  const of = (change: object) => definitionOf(valuesFor({ ...alert, count: { ...count, ...change } } as Alert)).match;
+  expect(of({})).toEqual({ rules: [alert.ruleId], scope: { routes: ["to-erp"] } });
+  expect(of({ groupBy: "ERROR_TYPE" })).toEqual({ rules: [alert.ruleId], filter: { errorTypes: ["to-erp"] } });
+  expect(of({ groupBy: undefined, group: "" })).toEqual({ rules: [alert.ruleId] });
+});
+
+test("instants are written for the browser's zone", () => {
+  expect(localOf(undefined)).toBe("");
+  const at = new Date(2026, 2, 9, 7, 5);
+  expect(localOf(at.toISOString())).toBe("2026-03-09T07:05");
+});
+
+test("a silence is told in words", () => {
+  expect(matchWords(stored.match, () => "Orders failed")).toBe(
+    "rule Orders failed · severity critical · label team = a · application orders · route not probe · status FAILED · " +
+      "error Timeout · message without “retry” · at least 100 ms · " +
+      'attribute {"key":"customer","op":"AT_LEAST","not":true,"value":"2"}',
+  );
+  expect(stored.recurrence && recurrenceWords(stored.recurrence)).toBe(
+    "Mon, Fri at 22:00 for 1 h 30 min (Europe/Berlin)",
+  );
+});
