@@ -443,6 +443,7 @@ func (r *reader) limits() error {
 		for _, l := range leaves {
 			l.limit, l.unit, l.oneLine = entry.Max, entry.Unit, entry.OneLine
 		}
+		r.preset.limits = append(r.preset.limits, Limit{entry.Pointer.Value, entry.Max, string(entry.Unit)})
 	}
 	for _, node := range r.d.Shrink {
 		if len(r.leaves[node.Value]) == 0 {

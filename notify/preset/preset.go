@@ -32,6 +32,7 @@ package preset
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -150,6 +151,7 @@ type Preset struct {
 	escape     escaper
 	severity   map[string]any
 	requests   map[Event]*request
+	limits     []Limit
 	totalBytes int
 	shrink     []string
 	verdicts   []verdict
@@ -175,6 +177,22 @@ func (p *Preset) Takes() []notify.Reason {
 	}
 	return reasons
 }
+
+// Limit is what a receiver takes of a field.
+type Limit struct {
+	// Pointer leads through the body's tree, with * for each element of a list, and into
+	// what stands as JSON inside of a text.
+	Pointer string
+	Max     int
+	// Unit is bytes, runes or utf16.
+	Unit string
+}
+
+// Limits returns the limits of the receiver's fields.
+func (p *Preset) Limits() []Limit { return slices.Clone(p.limits) }
+
+// TotalBytes returns the most that a whole body may have; 0 is no bound.
+func (p *Preset) TotalBytes() int { return p.totalBytes }
 
 // input returns an input by its name, nil when there is none.
 func (p *Preset) input(name string) *Input {
