@@ -114,6 +114,57 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for ReceiverInputType.
+const (
+	ReceiverInputTypeChoice ReceiverInputType = "choice"
+	ReceiverInputTypeText   ReceiverInputType = "text"
+	ReceiverInputTypeURL    ReceiverInputType = "url"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverInputType enum.
+func (e ReceiverInputType) Valid() bool {
+	switch e {
+	case ReceiverInputTypeChoice:
+		return true
+	case ReceiverInputTypeText:
+		return true
+	case ReceiverInputTypeURL:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReceiverRequestEvent.
+const (
+	ReceiverRequestEventAcknowledged ReceiverRequestEvent = "acknowledged"
+	ReceiverRequestEventDigest       ReceiverRequestEvent = "digest"
+	ReceiverRequestEventFired        ReceiverRequestEvent = "fired"
+	ReceiverRequestEventReminder     ReceiverRequestEvent = "reminder"
+	ReceiverRequestEventReopened     ReceiverRequestEvent = "reopened"
+	ReceiverRequestEventResolved     ReceiverRequestEvent = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverRequestEvent enum.
+func (e ReceiverRequestEvent) Valid() bool {
+	switch e {
+	case ReceiverRequestEventAcknowledged:
+		return true
+	case ReceiverRequestEventDigest:
+		return true
+	case ReceiverRequestEventFired:
+		return true
+	case ReceiverRequestEventReminder:
+		return true
+	case ReceiverRequestEventReopened:
+		return true
+	case ReceiverRequestEventResolved:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RuleAppliedAction.
 const (
 	RuleAppliedActionCreated   RuleAppliedAction = "created"
@@ -1091,6 +1142,23 @@ type PasswordChange struct {
 	NewPassword     string `json:"newPassword,omitempty"`
 }
 
+// PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+type PresetDefinition struct {
+	// ID As `GET /receivers` names it.
+	ID string `json:"id"`
+
+	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// because whoever may edit a webhook may not read them.
+type PresetEdit struct {
+	Inputs map[string]string `json:"inputs"`
+}
+
 // PreviewLoad What a webhook would have got.
 type PreviewLoad struct {
 	// BusiestMinute The most messages within one minute.
@@ -1189,6 +1257,94 @@ type ReadResult struct {
 	// Changed Alerts that were not so before.
 	Changed int64 `json:"changed"`
 }
+
+// Receiver defines model for Receiver.
+type Receiver struct {
+	// About What it gets, in a sentence.
+	About string `json:"about"`
+
+	// DigestAbove What a new webhook begins with.
+	DigestAbove int `json:"digestAbove"`
+
+	// Docs Where its own documentation is.
+	Docs *string `json:"docs,omitempty"`
+
+	// Events What else than raised alerts it can be notified of.
+	Events []WebhookEvent  `json:"events"`
+	ID     string          `json:"id"`
+	Inputs []ReceiverInput `json:"inputs"`
+
+	// Keyed Whether it knows alerts by a key. It then never gets digests.
+	Keyed bool   `json:"keyed"`
+	Name  string `json:"name"`
+
+	// Own Whether operators of this server have added it.
+	Own bool `json:"own"`
+
+	// RatePerSecond What a new webhook begins with.
+	RatePerSecond float64 `json:"ratePerSecond"`
+}
+
+// ReceiverChoice defines model for ReceiverChoice.
+type ReceiverChoice struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// ReceiverInput defines model for ReceiverInput.
+type ReceiverInput struct {
+	Choices *[]ReceiverChoice `json:"choices,omitempty"`
+	Default *string           `json:"default,omitempty"`
+	Help    *string           `json:"help,omitempty"`
+	Label   string            `json:"label"`
+
+	// Link Where it is found.
+	Link *string `json:"link,omitempty"`
+	Name string  `json:"name"`
+
+	// Pattern A regular expression that the text matches as a whole.
+	Pattern  *string           `json:"pattern,omitempty"`
+	Required bool              `json:"required"`
+	Secret   bool              `json:"secret"`
+	Type     ReceiverInputType `json:"type"`
+}
+
+// ReceiverInputType defines model for ReceiverInput.Type.
+type ReceiverInputType string
+
+// ReceiverList defines model for ReceiverList.
+type ReceiverList struct {
+	Items []Receiver `json:"items"`
+}
+
+// ReceiverPreview defines model for ReceiverPreview.
+type ReceiverPreview struct {
+	Requests []ReceiverRequest `json:"requests"`
+}
+
+// ReceiverPreviewRequest defines model for ReceiverPreviewRequest.
+type ReceiverPreviewRequest struct {
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// ReceiverRequest defines model for ReceiverRequest.
+type ReceiverRequest struct {
+	// Body `[redacted]` stands for what is secret.
+	Body        string `json:"body"`
+	ContentType string `json:"contentType"`
+
+	// Cut Which texts were shortened to fit.
+	Cut     []string             `json:"cut"`
+	Event   ReceiverRequestEvent `json:"event"`
+	Headers []PreviewedHeader    `json:"headers"`
+	Method  string               `json:"method"`
+
+	// URL `redacted` stands for what is secret.
+	URL string `json:"url"`
+}
+
+// ReceiverRequestEvent defines model for ReceiverRequest.Event.
+type ReceiverRequestEvent string
 
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
@@ -2101,8 +2257,11 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators     bool    `json:"operators"`
-	RatePerSecond float64 `json:"ratePerSecond"`
+	Operators bool `json:"operators"`
+
+	// Preset The receiver that a webhook is for.
+	Preset        *WebhookPreset `json:"preset,omitempty"`
+	RatePerSecond float64        `json:"ratePerSecond"`
 
 	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
 	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
@@ -2167,6 +2326,11 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
+	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+	Preset *PresetDefinition `json:"preset,omitempty"`
+
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
@@ -2179,7 +2343,7 @@ type WebhookDefinition struct {
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
@@ -2211,6 +2375,10 @@ type WebhookEdit struct {
 
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
+
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// because whoever may edit a webhook may not read them.
+	Preset *PresetEdit `json:"preset,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
@@ -2261,6 +2429,20 @@ type WebhookKind = notify.WebhookKind
 type WebhookPage struct {
 	Items      []Webhook `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// WebhookPreset The receiver that a webhook is for.
+type WebhookPreset struct {
+	ID string `json:"id"`
+
+	// Inputs Those that are no secret.
+	Inputs map[string]string `json:"inputs"`
+
+	// Name What the receiver is called; its id where the server does not have it any more.
+	Name string `json:"name"`
+
+	// SecretInputs The names of the secret ones that are set.
+	SecretInputs []string `json:"secretInputs"`
 }
 
 // WindowCount What a window rule counted or measured when the alert last changed.
@@ -2705,6 +2887,9 @@ type DiscardNotificationsJSONRequestBody = DiscardOrderBody
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
+// PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
+type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -2848,6 +3033,12 @@ type ServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx echo.Context, id ID) error
+	// ListReceivers List the receivers that a webhook can be for
+	// (GET /receivers)
+	ListReceivers(ctx echo.Context) error
+	// PreviewReceiver Show the requests that a receiver would get
+	// (POST /receivers/{receiver}/preview)
+	PreviewReceiver(ctx echo.Context, receiver string) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -3924,6 +4115,31 @@ func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
 	return err
 }
 
+// ListReceivers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListReceivers(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListReceivers(ctx)
+	return err
+}
+
+// PreviewReceiver converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewReceiver(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "receiver" -------------
+	var receiver string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "receiver", ctx.Param("receiver"), &receiver, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter receiver: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewReceiver(ctx, receiver)
+	return err
+}
+
 // ListReplicas converts echo context to params.
 func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
 	var err error
@@ -4793,6 +5009,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.GET(options.BaseURL+"/receivers", wrapper.ListReceivers, options.OperationMiddlewares["listReceivers"]...)
+	router.POST(options.BaseURL+"/receivers/:receiver/preview", wrapper.PreviewReceiver, options.OperationMiddlewares["previewReceiver"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
@@ -6004,6 +6222,84 @@ type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReceiversRequestObject struct {
+}
+
+type ListReceiversResponseObject interface {
+	VisitListReceiversResponse(w http.ResponseWriter) error
+}
+
+type ListReceivers200JSONResponse ReceiverList
+
+func (response ListReceivers200JSONResponse) VisitListReceiversResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReceiversdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReceiversdefaultApplicationProblemPlusJSONResponse) VisitListReceiversResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReceiverRequestObject struct {
+	Receiver string `json:"receiver"`
+	Body     *PreviewReceiverJSONRequestBody
+}
+
+type PreviewReceiverResponseObject interface {
+	VisitPreviewReceiverResponse(w http.ResponseWriter) error
+}
+
+type PreviewReceiver200JSONResponse ReceiverPreview
+
+func (response PreviewReceiver200JSONResponse) VisitPreviewReceiverResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReceiverdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewReceiverdefaultApplicationProblemPlusJSONResponse) VisitPreviewReceiverResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8139,6 +8435,12 @@ type StrictServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
+	// ListReceivers List the receivers that a webhook can be for
+	// (GET /receivers)
+	ListReceivers(ctx context.Context, request ListReceiversRequestObject) (ListReceiversResponseObject, error)
+	// PreviewReceiver Show the requests that a receiver would get
+	// (POST /receivers/{receiver}/preview)
+	PreviewReceiver(ctx context.Context, request PreviewReceiverRequestObject) (PreviewReceiverResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -9137,6 +9439,77 @@ func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
 		return validResponse.VisitRetryNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListReceivers operation middleware
+func (sh *strictHandler) ListReceivers(ctx echo.Context) error {
+	var request ListReceiversRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReceivers(ctx.Request().Context(), request.(ListReceiversRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReceivers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListReceiversResponseObject); ok {
+		return validResponse.VisitListReceiversResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewReceiver operation middleware
+func (sh *strictHandler) PreviewReceiver(ctx echo.Context, receiver string) error {
+	var request PreviewReceiverRequestObject
+
+	request.Receiver = receiver
+
+	var body PreviewReceiverJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewReceiver(ctx.Request().Context(), request.(PreviewReceiverRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewReceiver")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewReceiverResponseObject); ok {
+		return validResponse.VisitPreviewReceiverResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -10759,496 +11132,519 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P2NciM5ci+KvwpCx/8Y+5xqjrqnZ7wjxT9uqCX1tM50S30l9Yx9V3O6QBYowioC3AIoNu07EX4aP5if",
-	"5AYyEyhUEUUWKap3116HI7ZHrA8UkEjkxy9/+W8HIz2daSWUNQdH/3YwEbwQFfzz/Jbfu/8thBlVcmal",
-	"VgdHB7cTwR5FZaRWGRvriuUX4xcfuB1N8sFBdlCJP81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R/8",
-	"/nt28F6POD61/ZJfJ6ISzE4EU2LB7ESqeybNts+/EfZU6wcp0l9hhHFfsd1Tf88OZrziU2Fplk7nldFV",
-	"+g25El8sXpAzPYYPmvF7wYZirCuRMW6YtGzBDbuXjwKGIt3Nf5qLanmQHSg+dW8f4TvicU35l/dC3dvJ",
-	"wdGrw8PDLPH57/Qch9gc2Du9YFOulmzifmdWs1LrBzbko4eu98OVjdcXYsznpT04evU6c2OR0/n04Ojl",
-	"D3/IDqZS0X+FQUllxb2oYFQXZ+5+eMuM20n9ElmsXYixrqbcHhwdzOdwZUKc5FTa9ELcV4JbYSxT8+lQ",
-	"VG4thLKVFIYtuLKi6PryEp6Z/PLvD6Mvf+WWYMOXX6lyeTKblbKW+tQreXRJ/GJpxdS0lv7loZv/1lTA",
-	"sC7w6peRaPCq4st6JNZWcji3ic2RP4jl//+Rl3ORZ8zMSmkZtyC8Y1kZy8Sf5rw0zMh7dQR/5qWorGF8",
-	"qOeWiS+jCVf3wjA74ZZN+KPbydIw7t84YNdi5hakyBgvSzadG8smuiwGd6pjHcK9G6fk1eFrFMLwh7UT",
-	"9Kprfk51VYmyQz/ddn/0QtoJfu+ofgKTnRIWXXVRdG1xXOfoo16mNoAb9rl6lJVWU6E6toKoLzBeJ4XR",
-	"dw0yuuk5ZfL8ixjNe844TLEfeOe4/QP3MbVvKz1dHZj7xY8MBH7s9JfbMLpifGxFhUOVyliubNdIx+7h",
-	"SX1XcCteWDkVB10D+yCVWD8wPWbVvPRbkleCTQVXFs5vJwAjXpai6hrb1D0/cSgOtS4FV2Ec15rUSeoh",
-	"le6ze58gPNfzsvvl81K0RCC8fcPB0u/lN+JRVNIuuwZg/O/JIfxdJcYHRwf/49vaFvsWLzPfhie3RtI1",
-	"EHmvuJ1XImVU8VhRjbksRQH6CgwRzu4rPZ8xM9ELZ5YMGKiL6cwumVaCOfEtDIgMSZW71W1FrpioKt0p",
-	"PyaM6RmX/8by1Fn2K41R2izaDG5Ol+6LrGDDuWUfzy/PLi5/ytxvi4kcTZjSQ10s2YQbNhRCMeuOp67v",
-	"g1dvvbInbjg47H5reyu+pJS6+GKZVMxKWwqndKbCGH4vMjbiRjB5r3TVbeD8aY1V2aVvbvWWahDN3V56",
-	"0OpdteAnVQle9BhZrfBgeZW2zN3ZNaI5Pnet/vsdLVdh7BtdSAFLfyNKMbKwyPDfI60sncqRifftvxg8",
-	"7uqnb5YZeLL7uvDm2mbGv5iZVgbH8bHSw1JM1wxhhlf8r+2G4p8LY0homoVQli0qre4HTr6dYhLFhdrb",
-	"VHwQ6Vdrt7lhZQ28kknwqyLH9kbYF7VjmHoHXfxt7UH+Du+id7vbYCXcP2aVnonK0qrz0YPSi1IU96I4",
-	"sX1FOGvc92aZ8Dyzg5Ge45ytm5VfpSr04hQuhckppdN1m247o+tu5tMpr+CwAZX+kVsrqoQ9dqLY9fkr",
-	"Jr7MKnSj27bkNwYPhVodcVXgRdoI3ImFHI9FxZzt4/xg6exkk5GTZjL2p7m2IBrGaRGp2GLC7Z0a67J0",
-	"Z5SdCFmRT1JKhf50PpalFdUAXv4B332pLUQohMmZ5Q8Cj7cLhc6LMgs3CF3BMQeaImMLH4GoBHO+i/8M",
-	"dFFW1sZ/NYhAWV6ND47+uH7Gz/0dv/+Wpcx0b7nWOgtGBoNxBvCAXY0ZZyAUMHnGx0ucnws3TeGbCzzd",
-	"FRNf+HRW0kLwoYH96T7wToXvVFrBJ0af9KkquwI0M6FnpWBGiMbSZ2y4hKVi+e3V6c3F5efzfzp9d3L5",
-	"0/nnT9fvc2b40mw3/WY+mjB+p2YlH9ES1GZbJVMrAufPiU0NXZbCn/juRTgOO6mEcU4ohGMqwd3UDeIX",
-	"rd2/E8FLd2x2+i1h4eBtziBl0hpRjjOyOEZcuaNoKJhwvrdzj4/hWpI8mDa2mCwH7MKdWEaXj87f9B/g",
-	"HnmnRlw1HsH4PZdqwJwdxPKFGE60frgochIZPyLQ1/BbQ8DDCZcdyKKXsVzyoShRExaFdJPAy48NDbly",
-	"y+qEuU/5xjCnWpyQ4jOPGzLrxo+ntwLvj56qh/8iRs5H/fLiXr9wf3xhHuTshZ7hUF7MtFRWVHRWuvHa",
-	"jvCgl2Y2FCM+FexRGjks3X9OpCrClH9jGIbncF+5P5daP7wY8tEDG+u5KkDZnMRjV9oOkpPsRvNmeSNG",
-	"WhUmPSwngKgxYct5nRqN9++lNc62bewjZvS8GglWaIEmjxVl6R/xD8xqpzhhx+R+sHeqvjuIsLsVhcbt",
-	"1uB/N7dkoefD0m2TEBGrbUlU7mDxolwnZWKadGl/nQinEtzGoR1k0o6sUy6lNNaENUmpmfQaKN0lES2x",
-	"dBeuVWOD1AbRCyWq1KdpphfK1NqBW/+m5HNIAWxlZPh70MBoHeixgMJUwskydmIyFKVewKwHLZkeE7rZ",
-	"ffSEu/QSDOw+M82novOFv2AyYm2mAjVcxaURRS3PDe0ulf3h9cFq4Na9RA21fkieg4nB0uWr4yWlRG7F",
-	"NT31+r17h4niB32jAWaDqx++8xvDpDFzPOD5VBRsuMzYUBhZCBYZ4LBZIE7T83Tm0RmilbhTXh8cU9yg",
-	"lqagnVBpU8AgbUwZ78r3957B+U1qknmHW+h1SYc36C3EXbVIOGnTMkM/08nrfJWFBGON6fEYTpy5Eajn",
-	"xEg409zN9L1WIhyDUjENX4C+LYZrvFZ0g3UjXDhj+055E2Iq8LDHi1GpNy0JzmaiMloxofgQI4aiaRps",
-	"TsTUDukfKavjw29h1ze3btaIj1E0BZe0PiaCjVXbdr+1z/3fM/TLTkZWPtJ2avpnw/noQdjohF2XtMno",
-	"8sRR7IzvsvRRVX0PwgQhhJW4otcsicMwelMz4pNBWrYUqaPoLS+NiLaWLgtn8vvoONoXqL5FkZbOcTKU",
-	"XWdd0afCj2dDcS+V6W8Kw5x0R+KiQDQpZKUhw9uYvXVb/3peirDCvyeCZbEAUmC9ue7R9NZr7EfeKVXg",
-	"VZv1Pv8OKz+WMHPb3zgTqtjtTm8I7HBrlz69mjnt0SPM5k1hqZh4dOuaPIbXDaK1wn4awkw2oykH0ed2",
-	"Lu1bCBp0uy1jt+dSrkoNBvB2uDsx3L9xLii0PtTFcsDOIN7hPn4sRVngZh3p6VAqOJTZyeVZRkY5Zqf1",
-	"GNT4cMmurlH9tkSvlU/eT0y9v/vE4yzyc6Rj+w+lmUjdPAf9nyyaOdWvPslxFnOf3+VPgX5qvXbJCABB",
-	"e6J1uvR//Z8aTzs4yDakH/o/udJrJPJZl6r2gPaTX+z/5tiD2GdicYsRxP7IV595s4f8X28LpHfqrv/4",
-	"re6/FeMzeC+b8feuc/GnSs9ne7d4VpMkK8Y15KKNO/jAdT3ycU5ylwp3Kpbc2P5m6WqGpc9LNRgv8b2R",
-	"GElbAyoalyi9aMjSymDa1n7rHN80smQwJOSHulfj5V7tT/AS0iF2ikmjH4F+JplHCDIAD67/2mFWo9eu",
-	"/LMZxuHQ2Wnx6oNjze3uosFmF3xddC35vNUITI/QUgeSRMcvCM+BCAp+PTuH0NAGHMnqjqmEKvrt2olH",
-	"uNLzEYrg/A0+mgDsNdjq3Fj26nUW+9Egs/v05Gtt/RQvB3d3Dx8nixyigF3wWzVspd/WavyPFJdvaX1z",
-	"NU4EjkEV8pbfcwxZwXw+u9V5/30eprz/KYwnVGLaa+x1Gh3eiFLB6zL8ws6p2WZWbr0nONHO0UODAxVh",
-	"BI8ZLp3kqQH7ST4699nQjME8KsYB5ZG5c+ZBiBkG4/CPmALCub5T8EjIUpXcimrA3izZR23sfSXMN4aN",
-	"Sj1qR+/2vQ5bL4EzWXk1mogiiSdyIoUXoKpgVnyhubvXzjNWjJdOb9xPaly9NMxMdAWgI4hAH3XNPCIz",
-	"CXxfav0gijvF7YD9pN2jAcUbw/f7z95OolVDerYLQZxLCAHnsjC5+2hCP8CWa5tstQfZfMZFIZSVYyli",
-	"+XLWstFY4DFXhc4xvTkl9ASThZjOtBXKHjHOKmGrpYc+C2acJMrC/Xle+ZyWMPPSKQhAG5BlQKApeLTP",
-	"TEKxB2Stj/GJXGGc2/g58rlrNtJqXMqRWzWhRAX5boxiQ4ipV7za6UYf+9ko5BQmgnS4eYKXh8UC/r93",
-	"9hmcruioPHHiljdCUu2gHAo9czJ/soLbAzUCdm0pxs6C00p4EAGJGNOqXA76b4oOwU+7bTl5ZDmY34TG",
-	"aGYgM/DclMbkbz7W1dm8Aguaorw5Wwp73InkFModvH88oDcdZAdvL67xHyenP19e/fr+/Oyn87OD7OD6",
-	"/Obq/S/nZ9H2XQ1JuOXDRMwNJTDqVZTTmSawGHeO8IHVIyPVt3gDzA4uwfljJ26/4JaHVL+7jOV4e2Kv",
-	"o2FWrEXRE+ajEj4KrytG9zEj1UhEbwrlSqpgnI2hJMsdOP5yp3LLZQ3z5C3AAx1QBB9wZotyr7Nas+l8",
-	"NIEiEoWaGrf/lC+xcIReMWCXgOqTsVuBYwPbw9hK8CmVj+ywJV+tworJn+p3+FFmAKJkxuDMr8UuwlUn",
-	"9fKvWHodaQhr3bGWArkK9u729qPXqAN2YQ2bCF60k5ffGAhGw94uRCmczjR6SsASX7BQo47ckSqsdQb+",
-	"3393yAq+dKb2naLIwz8ce+1umbHuRzhPnQo3UaY9EbouaLd+aC5WP+wI+Akp52TZGPyCEg8EgxRFFpwN",
-	"I0aVwORD4kRQ0kzSsYkg17IUbK4KUbEFX2ZOngMUa1bpkTCGFXIrJxe/bmNOshIQK0jvbv9qAgAWgsku",
-	"/AgIysZcG172zrkREbI4/XLIFCq3gUlRNUSuC8YCD3xHLtL6sUTXYsivstshYIzldm5OddHxBbCH8KIY",
-	"b6YIiojyRJ81SKJFHkVVyNHmWAXu5F/o6rYOIFmIv7F+9BrN8Ev99taB+uny7Pz6868n/5wfeQyGntuR",
-	"2/lLYQcs/3TpDr3L8LNCp30hyxJ1sftT1sAmxHLuNoCxWhfMWFmWd2pMGt4pgyaQMWh3OI/BUmP52fn7",
-	"i1/Or8/P8iPGRyMxs07t59fnt9duyNybJPid8AwzH42EKAZ3Kr99d311e/se7kZ9RKgJbpyRgx7EzA0c",
-	"nvn20w1c6ux/930KThd8LZYpeLgvy3+6ujxvX3qn6FqulgOWX17dfv5wcuYuUzoYtQDrEMrWcxZhKdyF",
-	"bmZAfShLsKSAlfZwtpLLaZivOwUTph8FIWe8CRPW9iA7oGU8yA7CjIIJc3vtfg3zBH+DaTjIDtwnHmQH",
-	"/jNW7RwUMMz0AZJ6SzflxJnqeDWD/xdxNehP1+cnt+fXn2/fnVxm7OT28/vzk5vbjL0/v7mBP4Igntx+",
-	"/nB1c8vcZsLDaySnvPRocSa+8JEtl0fMKT5tLHv5B1bIeyenWt0piP0A4skXYjtjmmwaxcQX3KHoV794",
-	"+QdmNXv5hwE7UfVQWWzGgEaAlXL/hQhlGkzGpkJY2kT4umnqCHwQy1TVzdpiRAAopkL/LWUWHK965nml",
-	"56oA+DAYXBSawHmrYbULPS8BlAEXIMhoIY0glzAChYZ5iaekC0CsIY/gRfb8//508v7mIDu4cKJ6/k8X",
-	"N7fuvz6c3J6+O3f/ioXCmeQkFQfZQRAL/LMTiqTEQgVzB4hWfEG3AYfhpKBdzuB+pdFkYWFJkaAISqNV",
-	"sHPhYfAVIFEXl4NmPvNlqkifxmi6B2nqirSVGQd17N57cUkOWmz9bn73pqq6+DxykgpL+NsaqDUVWppB",
-	"S1f0cYUQegOe0LyQ9lzZapnKO6UzJPkICvzzjOXzWUH/QuvW/WsoVQG/KfjXMctJR+c1IBv8DlEamFp0",
-	"UeyEU8pJ1lmnQTq3ZLs4IMSLKZcl40XhJAvdlblxOgLKNfhU4N+sfkACiPTDMXCT/u1nmYqM5+4t7qvh",
-	"ye4fs0rfV3yag9LKnUM55EbkXqgRnwk2I1o7Q3fsqDTUl75nHYjMn4MQl3RqNf2g8VrgDdJAJFIQhMqH",
-	"LNzaAoCDo4N/cTv1mi8+BChhf3xLf9sS3d8dPmXBTUYRX5ReCK1gBU1wgG/QX0F8H586VwbOnYleqOf7",
-	"flnskFDEMXRILP7oRbbjZ5+7Wv15Jqo1nAzhZzx1pWEnHy/WuT8dg3yUPE2cQgFS5+xxUhNHnkgmwz2c",
-	"sRk3ZqGrImOlVA+Z859fzGcZ07IYZcyUfPSQuTNkChVxlRt1euc/St6RE7RN/poeGFxuD2J14XUWfmvm",
-	"NWtjfZJ+htPO6UTIlkmDWs3vJXmTGuwbwe12IbWh4DYRUINN8cjLzZU5c2VlSZV4XwAVP9i2Mqb9ea13",
-	"Jz90Xj5cQ4C968zsWZbBy0rwIlUe0o4aGs3o4q3xm1kcoNw6QT+em1RokwYIgHdC9oRaJ15i/coOI52r",
-	"QvNhKT65dd0GoQO6IZVsaZp0vuxyTUXKFknisNb1FNdrWk9ePb72B6aE6xSfVFeyt+Qr/H3Lqa1BHat7",
-	"icpYyXfKgk/36hBKF2TFZIHFLFujxzuyle2ZxK9amy8/JQy5EsbcQMwofWhQxN07riFN1mJKgnLdDNz7",
-	"UAWGBmNZMisUV9YEfyPE2n00vPZJsjsFgRusc6UscFRe6mtbEw4pDbHoBPXgmEABAHbC39A/yjmVxhA2",
-	"p5XKTMwG+FIUfMJpPGaHlOIrS7dzFqIsd9jWHTUK13VtQoCHLCa6FAxc5/Tn9nsjPOZGqlHCJYU/42dh",
-	"uhrKeELGyr81RCRXFj8a42C3NDVOSL08WSwLSeEHj6u4dSbPqlLA6HoXekgzI1QBcIeTuZ3oSv4rWG1H",
-	"7I3glajYf/77f+QQp6DAAli5VMqcBAf5Uazb+DjU9ofjrZkfccenQoqcrytspihMcxqE8/3aIZ7vX28M",
-	"8XgLcuXWH9bfmh0sKmnFlSqX3t/oDQCNJwXHHY0jNS2eM+IN1M+sykBIuiQOa4ziRlutDtj62O/2Wwxx",
-	"aJveJi0rJMa38F3gDoc/hdD+li+fikJySmatHgGQEUPnAT/PWYaGWa0fWrXhaBNgFdcOxmN2MPvx+w+m",
-	"Y+f9+D37//lDNXyy+AJR9CeaqfVqh4VYJzSeaCQ9ztq55yrUsCpt5ZhAsmbVRm+I226Cco32EQRE7rUu",
-	"QDIo4yBAX+mxRZwWOGDuGIVSbeAjGfSweL5YEsaTTsPniw1JjiZbipMJvdjmrAVYTvKwPQkfFfKh8xHk",
-	"coxmY15t/harLS83TfWKrnX3ZA1ZCWPcIDYzoQqhRomg4JpcsNL2uIaXYshKYEZ8Xf5XUfiBGFMMVJmR",
-	"IeVOxlKOHiZ6bkQy7gz2lTOpO6jyGnk+KoYNtyQ/XpoRr4q6Rq1VD9q/loxQmlhOxnxtRI4JzzyLpS1/",
-	"e3Lx/vwMUGXu0fn5P707+XRze36WJwvR3CbdZ+VLZ5UqGR5rGRb7bg9uWnVz6+yHy0j/XOOtG3jb9l8P",
-	"FFLYjUeuQpkg30eoJlhHSLLQAm7CMYGiXQ7IpekTvcc7QLrr0b9eHbvV3evZQRLXbykb5fb7o3bs2opX",
-	"VSGqNzoVKOmPyOyHO2xu/udFHq77ZFGcgGmUCGkon7c2x4yzQt471x0TVIlj2j9u9UEUno6jTECLzeaz",
-	"zeeRs25nPZ8azh+0/GhAAeZGGm8oAInqT8rBdqGY+jvrsXUo91nJlx1+VHBstsoRJ12c1MvP1ahawkT9",
-	"LBInqyxS8n0/sWwivnCfgPdJdne8TLiZ+JDqg1h6HhBnUNGB636l6BND0U1XoODVa9kzQrQvSo0I/CIy",
-	"bFCbPIhdYpS9WEgaE0gFganoe6AIpc/auBjvpbFPDbE3V3dTxKs7jJ74yNVs48np7cUv57lfAHPM8ovL",
-	"z59uznOAEFrEzgi3z6xmhYCrjln+6RKwOIyIyyox1Y+iOGb5h4ubG0AAUwxgpNVY3s8BxGe09+XMnfLL",
-	"X0e46OnwGA9rAunolsEGnga/BcAJ7gsAVUNQGRpVBLRJmYDnER3gRm4/7+IELp24L0DAFOIlwE0HeN3B",
-	"Ji6A1di+z8o/hZ5tDS9QAITvysW2UsG/OhbCjF6atnn+8tV3r7//4R//4JZj5kkrD/7Pi//rj4cvfvzt",
-	"f/1dkrRRFbcyVSS3woXVJk8zfNnfNmnRB6z+HjFVdl9wY/noIXn49l2P1gNv4a+p1zXpBlbNZl/omEJX",
-	"VjY9pbea8A5KG0hk9Z+/2uDtw6dJVutKRKvJBB8GmrW47ZvdFwJpuTeFIwGMp7G1iG1RTipVGu/5l1nJ",
-	"Vdi17Xi8h6D3U/juWVIF9te2+R2zlPbjJu2MlN+G2PPL7PDw8JjlONYciYcM4xiX703oE89Dwmhde3SF",
-	"78pCHHsNiN5/3T6y2PFMPU8O27/hWoy3BF1e8inUyYlGm4RW7GQDtciGOPVzbPieG3fdXNXJOH+iX3+6",
-	"vMRj+/Tqw8f357dwmJNrvMEdRkzbFt5wjWVrbMgVUQtbaz2cpieinN7VhSj3T1nHctV6xOq5+P78+vb8",
-	"7MiTrwbLhSx+qCdnp1efLv1VpAykYpwtgJqaLvr15OL24vInuAh5ik1GReJkLFrtTLl/mRcAf3JLRdff",
-	"KWmwLE3PbQS4gKRZm/92wN6c//PV5dnn91dXP39+c3L68+orWwSvAFrnVgzY+T99vLimL4nvuFOVsEKB",
-	"CRfA7L6YRoLyE5UdsMur288n1x/oCUIVcZiDBuwsOl5N3UjPLm5O3rx3V9cUwQafgkhUfI6zQu7A1J0K",
-	"YVsYX8DDGcCitGxaXDvYAbA+B9kBLQLtBPxXe7ogcATTQAhx+KCD7MCPNgDHYYSbNpNAERv8EsRx836i",
-	"xdTVt3Q3CPdbPhJ2H24SPOgXAAvv7iNFD0mf4olsA/TZUIQFkZbp0WhemR1c1YB0Xq9K8TJPFJL8CinK",
-	"4rwrno7Yd6D0R+/anS3AZJYoQewssRlW+oGQBBnB5g0Cct0484zlem4/6/Hnyqly999K289klw1LBPmi",
-	"8/YZXp531HCJsqMC0klX9GoijEcbT5g/Hv6WhwKMGp8biN6Sb4u4jNfNGuIyMAVe6M3IPfyIDGezfssG",
-	"EDbUBQze0r2b9xd4YYqX32JBAWyuXfjw4Fs5Kq4S4jNjXQ3YSVm62bOmbvR1DEcHelnuJ8JAVcLNA2CY",
-	"Eu5tw33tB/Vp4tAbZuX3idB6bMSfamW5VAnT95Qb4Y4DK3Czbkbax8+lRgQ9OipkRB/O1ZJqM1RcJLT9",
-	"qy+17f6q29Vqg0b/BnfGwK2Yl2btWeguPNhgQ67rxbYy/s7Za06diRv5KIDYbZzL5/wA5ySaLlq077d6",
-	"RzInNOVfztLltOEA8Z0KfzyM/m8jqEGqZ3mu0va8MS+tGDMInruNovaFhrAL2GBQkhXopNvcQXBXXcHo",
-	"i6861ncPU++PjdWvuHQDmAquDENHozEKb5f18UeaQrZCFzFX8k9zQT+n+dxSHg3p+O08mreyEh+SZ3v+",
-	"8fw6NPrIMUppomjUWFdIwASrCNU23i0FNmqoM6PoJtY2UTAr3AhET1jyVBeZ3ymjpwLLd7Cgrd3UEEUI",
-	"rW8nLlKxHH0RTxRxxHIwij9fXH7+9eLy7OpXyIVz6HtZCm4sywPvRI4fcHyn8uuT24urdTfNRDUSyuYe",
-	"xVmPiQZpRnom6IEsP/sET7xcfaSdiDvlHydLEag9fEDKtMAiCJ+Erpt+MHXBfd50DeKF8/5BPYSD7KD1",
-	"nc74XxlpPy86iM92UgckTynSPgxDibLAljNO4ddzjIgIoMHOUILAAgYBwt4rMQ/I9dWnW/f5Jx8/vr84",
-	"ha9zvs/lLxfXV5cfzi9v3X9dX19df77954/n/T7Xj3u7r30H3afeegO2aQZNoaK5o9sBfB5Q42CmA/YQ",
-	"eKhQyalE8LGBiEPMunpgdNXf9PQ04P6Ug3FhTFdNZk2rCN0GA3OcpHrhVJ+CDNo5qQYB+36ZKjfkVHbl",
-	"XCz4cl1r5iRx3avX1LI5Jq97+RooOZ6Xwe6ZGCIlfmJgiNySFNJ9/7UwugwtYzeQR/grQ+3B2pFRCcJO",
-	"Q4M+Vadptz8sMlxkasDnMcvxT3m9ZcdiNzQqPqirOjNJ3Vgzd4W9l2H+HB7GpBqV88KpUqjEqEXU2J6c",
-	"jr18NtAQH+v52+i0VeKerP5NE15f2Zz16O97mProaevLqHB3h2IGmrg6PjhlE15gBYAnd8y8VK5u8fWy",
-	"74e02V/ZBwNq35YQt6HKpdWfZ5oSsq0k6Hpeis482JO77fRlJ333l8RE2q5wSmc64169dVOWLdhH21Sj",
-	"8E+cHzr36iwdqamGwmzuoNX93WlWfGwo3e2wEV+dOzk+gHqiVTt2V69lXVm/8P7O6ax3UHdAe8vZ2rE/",
-	"2ObKpXZzoe4I93upHm5CcdIWpTx1RdM2ULx9FeSsqU76kMg4hLqjBKnq3HTEsCfcfIzqjjbfutIdMlmm",
-	"7m7y4XRAIrYaOdZFsEJ6G36jeADTcwfjxtVMqIszdqqVEiPLZpV+lAWAxKnWCEY00lNn/3TRUjykOTX0",
-	"TChgeQqcklaDveSUOrDfRB6le89BFirM3L3J2E6nt1XpciNW49pdA2ca6MjzLzNZCdNp2TpXqjVsKKuD",
-	"Els8iKzYhlYfC1M3b9MHZB3wBQ8ayovo5rRYQ2Q2DbL+tVGh6ctlkGzLZ26o/B5Yu7r62cUlRQiX6qyv",
-	"pZdQca32BJl1ItjNap0DTlfXQtvrTuCVTfZ3vwhe0g+v2c/yDaADP92+ffGHDp70uRpxK4oe1SfxgOj1",
-	"8QOSyxIzV6bXpYtF1FJ6CEiBpbpno1K6vxu+wFYObpFqn5DoPQnD1lVzvoGlYIXbtC4lf3l4eLhLnZ+u",
-	"xNpuglS9NyUqVAR5prRmV8U5vCE195diESvoLQ6vvvWkr57r/FpbSHopFgH+vk1xbbeqi0i5iFkJZQID",
-	"xAgZQRLpSjzqh61YOklZb0na1l+Vd1SI6bJTKD6ZHqnaXgbCr40j0h0QiFCQdoL9xmsmggwUKFw3Abhy",
-	"Kx/Zp8xZJVtUxJQJnJoUe8tjy1mfNeyZjk5TbhPsSeqfsM6+5HrjekdHVpoH2Cds9UIUIYlCypeKc6wo",
-	"SzNg58iNXx+fBeDOkdXWaWJZZD5TOoGgdGgh/kIWOZLpIp878eN5IBjwwVOnbGlbrUUnRIzpfsGa/vUF",
-	"hWv2Nn5PL5MRHnjr+8Sm6HtsSQlDbtc0cKbp6gg2hVrzobifq81lS/S0VIfROAgQNU3EjrR6vFoP3RcT",
-	"ARTSibDIkGyttczVkVnm/GYs3tvGj8Ul62qM6wUUDAmPOIAoZMNWg4YBwopqKhU0JDDE2ot8njSpcWm9",
-	"7xpg0KqAW4g6baPo4KBu5L+KNSGexnJQ9RoHe6BgUlmqWMFHwbakP9aFcuud594N+I1t5uzXsBE0zGc8",
-	"IbmhVKmlJtZb0g+4R56vZ+duvNWzEFBN3qDrm27WMDf/usoiAXY+1hqlP1TacFGayHlDsT5JVnAEGuJZ",
-	"k6bvUo28fRGy07eyI96v2EzoWSmaKjdrBhl7+0d91UxznCmWt12aKu7nJKCl2Z43fJuP9nUoAb9tuhkF",
-	"0ecOags3YEx6lVit9DGw3SK1Scj31Im1UYy9cTXo6nS7sqjaM2qx72ykqMW8V+33aXrWVD1mPcTmAMI2",
-	"jGp+Ggd+fORtMs+6+kU3mEq6EVUv+yCpGuXUT3yW+DLhc2P38qyaYuWJD1rby2+rJ8VsKE96VGf/6YjL",
-	"JEGHE09wvHCbxGgfdUoNr2G/nbqcEhvzig356CHZs2sSOmytUh2Ftl3jeVn60B09QkKzHz2/nwye0npr",
-	"0/Reh3O3Fet9e3Ed+gmsVN+y/Pr8w8Xl2fk19gbAmpWxrHxRSRQibrQGlRbuxY5C9HRIV7CxKMs7NRTI",
-	"VdnodITtC9B78qm2qLsKy+OORTm8P78+v/p4fon9FPy9rZHAg+fKmWCLCbd3ijB4C+LElmNo7DB2I/70",
-	"/vwzVYn4F7g/XZ+fXmHbBnAqiYFXVzG1FxSyAN4qqtEOFTpUUeONshFXvvtXfnP16fq0/Vr6Y/xiD1yA",
-	"6umoYPeY5b+ev3l3dfXz56u3b3PvBPsWDNCgYSEt9JbS43Gjt0UwJelgiZ4VxmNx0pQIHe6D3QndL4Ri",
-	"U6nmVhgoRK9bXPiRxH1qiJwTWtd5PTFg+dnFT+c3tzi7BjwNqP2JjnwCSHkocwPa9/bC939AYY27WSX6",
-	"XKHEuH9Gy+3/M8z4QXbQXJn6D/E10dRH/1XfEk0IlBO57+xJTXPtD+mtqGlWbdLVPPE2fN/LHtlYZzEM",
-	"lxuVUBd9aN0HbcElBN0qBHV6+q4x6UyMmbuhHlPTFLorvjj0cxkKCrzEfVfcxb6xiduWgQGqWqFFi8ig",
-	"+vOjubFPRInPod4nECCX9k45B400Z352cXN6cn3mHu75X9hwGbQYTMJwyW5hgaNNC1/rDOXKB95j4zGH",
-	"hMIH/uXkXnjgbxsHm6BPimU0QaUEdXA42melVYqF5VZORUnd+J/PKOh9mF7N7VB/6ZJgXwAFzHWs0T1r",
-	"DTdtgt1vZicpjH2sCd1DlsJ63/sIe5s48bGavTzMnGXHhmKpoSMaUm8IY+WUW7FDKsjfWnTng3IYN3CY",
-	"xO8ialM+1I+CBgYtWXADQDs2LJoGeU6n3NEjrIW5A1V7Hxre4A3Ntla+8UVYoDc4OzQm9KtgqpCLkWDE",
-	"TyeLdKsZz2BKsD7yysp12vEEisck9iuFNIGSFvv7g3EhtYKp9raGafIqY9s7n87AtK4TQQDQUK4I8xpN",
-	"WXSW7liW5dskP52bdShTR0J46CeEyHStWF2rQAlmCkomKp5PksvUP540AnO+i2cyGiFujxR4vjWUlZz4",
-	"jBvDaq5ptOdpQXyTMaH4sBTFau/yDdje+06x9g6Hb8ZEaQZsvAcBgh3ClnqhuvAksqjTGigaUS5R2pZS",
-	"A3Ow0CLNLBmmZ0vmzPq+9EbBNNdpYPfYIhU4mleVUPZjV6qsTZGKg8qANnbmo2+QBwyY39ABY/CcqTbV",
-	"TIf/WfLa8RiSK1OJRykW7zUvOo7GyB2BvlvAJXCvU2pnbqQw9gN4FGlRhXChJ+PzxU7gHMBNu5xxQA5s",
-	"rpOkXxHqgdHo6E20O2IQhGBDKMEshQ2Ofc3kVQ+ay66ilPis3wWezK34KCrUK5tCjTDWY3aItTJdJ96K",
-	"GnlS6HO9K9EdsmxOTNYSlPaHN9d0jdBe1x1Ct1AnhRhLJXtVZMxLcVZf/Xt2AOUtDQX06nXWlW/DWhir",
-	"IbYE0adBI473wx/WZ9RWTJIwkjVzcjPhlditB8bLHvVFrTJYH+CuQnWUO5UxykHMKtAtAoDavByshQ3v",
-	"/dm9gMc0M2umVBRY77au1G2XCrU1lG5odOHjN38YITJoNGu/JNoyLd2dhDECHcbSBm5SOACGmKlLLuYm",
-	"BCGCNPp7gO0lSESGJzrVo4XEJxz4pJA6uDHsRBebFRxdR6+sPyZr4RRhLtPLoIelSJjk9AMrhOWyNOzv",
-	"r9+esh9ff/+P/7ANccmDVAVWH1MjPXPEpHrkpcRebJ+BYiADospSjmzmjOxSZM4qDQQ9n6tgQFmtP5e8",
-	"uhfZnZorM5/NdGVF8Rk6CXx2X5cxnJPPwIBSlojomStOTTMEjmcoi0IofKBTjZ+puZmBax+5LJ0JnjHP",
-	"85ExXd0pjtHeUGLNPYIi4ACUhm/2nEJ6oRq9PWOKSNsNJ5vw2Uwo4acOctFN7wYcCqfv3a7EqM43ppu4",
-	"cAtmn5rO5gnZ57hTXIphDSAcvtmhVOELWKnvB+uTyeG0+v7HH6Oj4vVhupynG7wU9a0GwJ6uivQMWlId",
-	"bdzsAlq3O+1/NCy5egBCv0L4uLMl+TeMO1cEUO4R+2Z0YwLh3qYjJrgxfE2UZyWSm3q+U3v8WvCir2Hy",
-	"vMTcgDX+KrTc/WV1rirBi83dgT/w6sFgjSE3DO8C0nV394rtvcX7Z6kMoRPQnJurcWAtgC4EIUE04mUp",
-	"KsoRMu486pUySer+XQlkfsN+t9DBICxkwD70TBV2yFa6i17UsW4D5Bz4YTUFS57a0M2/Nr0VRlqNZCk7",
-	"yEPB9EpTBWgTqFG8un+E+I2sdmxE19Wt4TzFwhG3bpA0bb7dVMb+89//Y4s4kRVnlU4zv9/WdBihgX3c",
-	"i33JKq5WshEhZYkUVkPo1pmgCQxxZLzyhfdAtq0nIDaUfg3RdnlBV8O15PTw0pl09xOcHzNxJumeeq7R",
-	"QG7g2NjEjC1rIheMNY7Fom6DQ49qAJ06jrraktVzezW+FnxEeQRnlmH0PtWZF5hFdDUVVSCByyNpy3ds",
-	"OtczMpBqlPGf//4fJIcUOe4fTp0r8WUmRnZj48zAq4SEbLQv+BQBo012mePQFpuqnpBWhVV6EdoWP1H9",
-	"hdpOUC4wLdGOyYKKi/vWNcWsqSIaQtCYlrSCDWXzaeXat6lqVzFejSzZkl/CY0BO1j0ZMa/w+DrZsEIp",
-	"sCO2xn8/NRaOBpSeSYgNpOsVZpUeCWMG7MKGzi8YjdDjkCP8xrBRqVHDtldCPq6JTUobwBnw3UaWHjRq",
-	"tEdCuwMJoS+WPwgMfDhRXujqIR2MHJVcTkVx2Y5JrktPeoiLNB7tTDps2+65+O7rblKFOOni9aiJkjO7",
-	"kIz6QMBqLW5XaBvGabIa18rDeXmPSlVaNlwCAwfIx0URLETvy6DrUVewAL7GdKLE3wjeSonuAF+Hh3RU",
-	"YsKmmghe2aHgW2jgeuq7OEn970FMIITeZK7birVn1tG8PUXcUYp2R4U/HvCZdG4e5U4RsjgDIs3fftvm",
-	"3IVU43Zw60dRmTRVQwrMS/GiGfyHv9V/Vfz+xvImBSYjddJYsNaO69j8a/TePliKvQrdHadBbvM70ZmL",
-	"WlBhFiBsADqEgDrIS4dQDelrVkhnrYf+gdRPj6ANhajkoygw/Y3Jn2IZFACFC4/uVO4WD/ARCOeGLPxC",
-	"UbmZqT0+944aNhpD+EQhrS83TlWSuTe/WVrRYwu5S28m/NX3P6zO0BlWJpF+gs+Bmv8vaTKFLSOxMedb",
-	"7ygsMSx8un4Pvi/W6WlsvgUtc58pHhtNUxZNb1roYoKuBP1P+D3u9jlYVw7Y097aBsS3JlegtAfPFrJg",
-	"0g62M4065mSmlRHpnXhLxZZe0vDIq6tBiASgve9WZmzPEogH8nuCndFBcXB08O729uO3Lwcv2avDQ3b1",
-	"80ZKglY2j7Y5dhT3+1xXbDTvUzMfDaqWz/SU20ruq4UdVlttbDXnVFcxF3Xb6mdoYJeFt+iq3bCOUeN/",
-	"1ObgvHm16b5sPIbud+i7bdnczs/A+tZ2gLH9W9fSv3UtXd+1NImqDQjcr9Or9Lv/gr1KYft9xU6l8Xb/",
-	"M/QpvdZlV2mw0VMBBtuUL1mhj5F+z/kH9BdqygB6pI6VTPlywHJf0ZIfxeUzmQ+gZEh2MGC5s0PhMvS6",
-	"ARdJjSoHLOfFVKr8CJByJkNSEucbzwtpfabQ7wjIyVdIGQXvdr/B051R4R60aVtwaOY9uEaapS1aQOCN",
-	"MMPX2jphr9nSWkIBwVH89ZOyqfwv/DnK8WI41dP7Qvv7TjKwFczV2vJcea+kuq+HmmqsvgikyPliYsTo",
-	"MxYUDbkRP7z2fgtkb5zpXB/b66295quTx+C8TEGGqqkobpzP0jNpktA5cMRNpLG62qIf4S6cDeubALSs",
-	"BRI4hOgcBDKCmy0SiRTASmN/+qmjWhONI8769XfQdb/DVPqBR8GkVavtvmYmX/foFBH4+hmYCF5ixcMm",
-	"DN07vLI/RQS86JGXaz+s5ENRbtcpdNe+n6XWD2/46GHteMg+vxXTWck7aGanUv2iy3kDGdYSyj644i5o",
-	"mdKp927xYLA8rtQ1nhxp4Q5A9F3fQk0C0rHPZrxz64fKUjRgKw3UymG2+5xXAuzUJWJWO0Sgmquh1g+f",
-	"qrJzfkjnXNOV1++3GAP0YthICQwX7cohPNGV/TVuPfEkQbW8uhdbtAe9hetTzn0oNU5PPEB11u48hJA4",
-	"nd1N++KOKVGwGmjbrPsqgikAgaAlZmSoXeCttyGoKx6c01EJcQ6Ll2fBiM1YTtOTZ3cqR20GzcXc/nL/",
-	"qKWJCovd9kb+72HIMFO/BFu3pwam4iJjhTSYY0EqIvCiMzacWxwanl/ZnZp5iGXGijkiZH2RL+L9Buwa",
-	"HiqJkyeaH15N65IlxpVYpAB428BzCr57JH5LaPOCA8ujWRNr9rWmMG3SsJmoJnyGizsVXNm6S1tdJuHL",
-	"fuLKbWBEodwQFDNV0ootyVD2AhYMvt2Wvk97Qy42KIlkHqROfdQmXrzoWWx0BqY5b2pFdlKD+hvVYrC6",
-	"2tpg9WRuzEKtpVbtjtWTP9ZE7UlYPT9Xj42k3dZlk5+MrHwkDd6utBk9tBXrE1to9MZ+dCEg/Jg6v6ZZ",
-	"SbBNxUa1vJ6rzaDBUO2jkeph0cCsF6G7DDbrmlBue2cs4ayaK7HVqFALI9E0VHV+Y6JDxDx9NO832sTt",
-	"3mIbuukjfhGenWeYw4n6IQAqi5dlncDHYwxjvhS4pdYb2GeMmm5P+Zd4WBGV09a2OYwNcM4JPd41+tAc",
-	"NAxcAVI6Gvcxy/9nzpwXWxiEnyt3N2SBRhNe8RE0Fkx9XaqR26snNnLbjows1bKOjyYEFFMjsVXn82YN",
-	"VNzsZGPj8+5WzkEliEQPKT7yasJHnOjAqI8LQEd59CnQGYkmTCqKJ2Csoqu+UUGClhBhJqvbdYXOsb1n",
-	"Co7o03TD9f4rKIsNKT9qYRpUG01OL265Tufxq5pDX9HmSRdLkYR1SWZdqNwlmC0aFFwCaP0L8un+hTKZ",
-	"H7N8KFVBRvxc4X9A2ojm6BjbCwtjc1A1i5il3JfWo3eSZnwdWd1RGy5eTLksGS+KShhKVs2NqLJW92AI",
-	"93Y//Od0twH3JPBk3N3uH1R4hP2J84JbPuRG5FS/Q9DNKS98IHW4ZBOuOr5qvLbDbwoTC5JKMGgoCooe",
-	"nGw0+S9Gq8E1X1AKc4tNulUOHyKjO3zKgpsjgh2gWBHeGDKTNpKSzM0kwuPxJIOG9k5LfGMih+0YUMJe",
-	"BN2z8mAK557mKq4yBgHhJlyWN/y7PU+pLHbw4jAD0QnfCD/jUS8NO/l40Yrpe5QwNOJ1bhraZAu+7EnW",
-	"CAhT3ITxfumpZfZBnxfprG3J8/rDs5wpwDu9kcgXXL9iz+C8uBlxujaRxXcmeYTLIprSqKLYHV7UhDON",
-	"pE3ny38Nj0T4P34VG4p7qcyOmGUCkTfnM/q6zU7WWaO4ffvW6IQk8uGJMSmRBN3RGgbnqzFbbb965FOY",
-	"gtWxWmy4PhRZ6AI7YOdxC9qhthPmOxhjZYXgZl6Jgs1VKYy5U+32+DkzfEl+1UIaQtztoy/0ftNGwWtE",
-	"7f/ELFLPIbjL9FTafxWVDoPaX/opfNNhto7VO8RQ/Pp7Wq2YwaeuOzADdsi0YnEb4Iz4gOB3AK2QVxPW",
-	"9Q8/vO63nj2WLUqi8bK8Gh8c/bFfOu3337K0IU8MBs2ey6FLLAvk3Y2PHrATtPwn3LiTTUU9aUPXGODF",
-	"ggGbY1J8U12JOwVz3Jz/DJhB3XYx2h19OSb1BoEjPc8CJLZ+FT48ri/Dl0KtuLFuvy6JYm/p9izuwH7N",
-	"hzdYCKuJwSByL1Mih3R/cVw+xOQH7CUawaB3Mu/CQ1+fasmsHD2Q6UW36CpjvDTanyZy9AAq6U5B2sSX",
-	"53FiRsOvDuL43Q8NaUyejOU24Zs+EYVUNbhbT+CgMMTNCLi7iQZDvIz2noHWGh52mDFL8dO6TEKqof7S",
-	"Ec+h42IZQjMzbq2o3Dj+zx9PXvw//MW//kb/e/jix8+DF7/922H2w6vf/27PidoOLmDf+cMwpCFrV1VC",
-	"T/cmyqFVXlkCTx5tVBQet8ZMqzvV3LSgvKzvIM+munDTifoLuGHwXJQAgnR+PYSVEQPk7IaWJP1w+PoP",
-	"m8mkE+noNaxZH+bGOg3sScvxeyjb425qEWURCfWueZ5GHnzFeGh1cwdxSxkUE8+0Ey8U6Ds6VagzDM5n",
-	"bWOwlwP2VixE5VQfs1rfqVJaW4ojpnR87tSce9gaQwvjUVWmtSgv+9sPW2T4t9zuPv+fMO18iwWol2UP",
-	"Si/iPS/hKHJ7vrXOr5+0zAk8Qb9YOU90q4jJOIiPmpelO4ZK6lIQjrUBQ7O/fXw+Jb7ewb/360QzvVB1",
-	"FjQOgVnBp6mmUHtATmzaNEf10cbMhGoVAbYcm9dIgqtncdVshmb/ZK4KwG9Dgczh4PDwJdMKYf3e2LhT",
-	"bsqdjhjJKS/NgMGRjkBpoEJhyBIDqgzMBreWvpKentUwgeJBxWZQpDpbBn1dNhftxXVFdLuCSno4ORn7",
-	"/jBjP37PdMV+/BE7kvmZjKkrkScbaznrKmbiGjZ4PDeM2efEsXQb7dh1airYUNgF1uROpcJ6iECoGenL",
-	"Dbzyga2ufg4ejs0Ds2naA0NuuUT7fkXn/mFfGrcJ3Um5+qRBgYkEXVnNCk0VaLUCzdjE2hlQSVs7M6vb",
-	"v2v/fyVk0FMcxf1BijarL29GJ07vQyQhjo3uEIcBmxXlB/QIqD6wB9D9yWlP54ybOwVEEew2SLF1BwzK",
-	"HWQLvZRLdY/RhyF3Ar5Aw8CbAsxorULJhFiyewgEOXO37otGiOGmBO/TR90dbBVn9HZOWjUQWuvjAC2b",
-	"DVaHjp7YRAOz2Z0Ow7llp1efLm9r+Rg8n+21giXbs9m8+/G/K3Znbc+kuZJ/mgv6fTt+W1880MU7pseh",
-	"viDz5E2QgKg/JN9PvnzP37WqrdadkF0KCpGDzjjNW3GLPBHQeqbYVTr7mQJSdYaU5XgsKkF1AK10aEGN",
-	"ndYpGsxL+JbMcWIvyfNCFmCdtNqBCqJOuK17BYIWTaA419UOhDDZwUhDpePbjjQBZr+DzYsJAmzFzs7/",
-	"NOdAq547KzvPKKjN8lCRmvcvm/B5ir5VelP9uMPimRFXKlUF2qoJgTJQ4mfffk6xtq1ng/fu6t3an0Rq",
-	"54WzvEWfwt2Yzyde4Ph19WQEifPCndHWqOe5c3vp0XxKTt0W+ZprLOGqg6zsQcyA3XEsCUrWqgn+64EF",
-	"nX+ZlVytI43rW2fvrr2xdI5v5ErEK9fShS7TFMb9ebPcpZddEJy5mnZVh814pLgCWWtNURh4sSBIhYAc",
-	"EeFxEH8+UNpea+f45eScgg70EJ0AGSd2DWgYVU0BJm49J59zdXyfwzAQtGt7Uq70P4mpM+Wm1QOBkSq0",
-	"ieyCqIbJr58cFrtLGGNI16owpk8yt2Dgw68WD7KC9js4yA1Lcc25te6BISHUfhjARLqkyU4i2WhnUI+D",
-	"3Yb0JtJQ9yRvuZkcACdOb2yGSOA4uub3XSgjSzRZ9wiWul0KiKkm6O6zdD0JvTooMZDsfpKxoTCyEBgJ",
-	"cM6dWAzYjUZb4k4h3gndR3QMOb0dkKRMzy2/F109VLJWzxKfu/L7sx0B29xlJYHdupsfHn43qqcE/lv8",
-	"v/jnmOcQf8iPKDEWNI31sECfEUHqgJjKzSClmZ8z6sgBqoQa6uXxquU003DgBqaeaC0iw+0bE/fWIbup",
-	"sR8Ai0agN08PTRN+p1ZaxdQilq2ZeVwZt7rEXAa9nMkF6CCfHnNZJvkt4+4U8KJE80E/CZ56hPKxlXQb",
-	"8p678x4IjJxMW43poiSKpV/DmljqE21rmp1kUhMEgS+k5sYnPWOH7kgr+CbdZj4aCVE0e0hJaOLdSckG",
-	"r9qm5MjddD1XXZ2L2mML+2Skp1Np7TY8imvpYz8Qz+SGRGWKBxakiEhVMfaVMe69FGmgQby0k6hVJQPy",
-	"+B1MefcJ77mx7/S82+nDpqU+YYccdnpe9UjDrihsjOfVXwrjBibh4zu1oCfoqTCNTG6IvhMUhYZkQqVI",
-	"B4po/adr/SDV/Rs+evC009tzujYUZH/JUeJLl5Bu3MQ7sAZuIA0knoCVNmc9aH2SVsO+MJPPi5ak7hXr",
-	"2rGs4equuy2tkq/2DIO0gZlbKuIIqZmOo7jTz4kGZQkxisEwZLM/bOea8AoxtFFrBg+UxNGAhazVnzXK",
-	"osRCmG7CjxiKSq48LrvTHHF/fVBqsgLWadAMUQFbv0767i1JEs6uniTuqOUMouHuUPedgKVhHDLvTi+1",
-	"ezUqQR0AVwlQvkrYCNI9W3eXwZ5J6wPKzx+TYidlyXDvodsFyahSL0SFV5q0YRdH4bf5amj5tomsc9sw",
-	"GCm2VQyzVyVhjcLeiL6gS492ttfctVnrE1zF2mPw/QmcuRs8RBDd1Tbyu3AG+UGmufcbBMp1NWZzIEnH",
-	"VlZkKQE+NLiv7n9w43nfVu7SZSFCOG/bn6HLT2p+KxIFbnAABk8y1p5qqkl1nw/+usxF4xSNse97eol0",
-	"eYPHu/YZd/D56IHX/SOp0R2dAVWrLS+3FsV2OyB4SIOHgCS1uUebItSly26371joHaDNYVC87lqMuy1n",
-	"01l0W4qxPSm16og/hor1SOX4+hny20JsE/AZFuunNrecMGnafaFstUQPENjwnIj55KB/kUTAlK4KKmlU",
-	"oV0Yod15owXEVgkOP1O/98pmZNEEphb/xmN0tqrKicp9SyLq61GWfgywdYAkADOpR125nTHCrtNU8JMr",
-	"bXO8iAoHMdZ0pyDY5M4H8UgxKsTguWsNM3yZ5CutSR6aBskeS+HhkHmUlVZOBJ7zNUrbk6/zQUrb86/2",
-	"TZgBesZ3VM/7gt/XF6Bicckq2q2LWhK3r3sqciQCreT2LCXOOi75LAUbITjHmoooOsWR/5HIJ8kKs8QN",
-	"qZU4ZoesqPQMIAupmqc+pQGpg+FG2E+zbdtyU8VYE960fmWf0ExbTCkl22ij/XozJn43KP3sz924m5oN",
-	"4mcHLqTZul7eNxE80/NmnF5f3F6cnrw/yA5+Pbm+vLj86SA7uLh8e7WJoJV2UU2ztNVGkvfqIpG81zOh",
-	"Uk1oAmLYahB+bFxQdaQyZpV+lMXm0kgcxUd/NQBY7Xx2KUSR7sYW3DQGHLbSWCC3ZUvR0fHbjVUUF2pd",
-	"bkca6B/IIGqNiHdmsGsTJAOReiFq2d+HVt6/N8MpbX5ZUjZgLt5L9bC6KuLLTFbCbJMCmadw0idDaJXg",
-	"y62xzSjUmhhEDcyHpRyxT9fvMyZKI6APv51sziC7t2XRMLs/8GMkGq3BKXY1E+rijJ1qpcTIMi9Gmxh+",
-	"m5Pl9UkC5oVd5q3VCmoqB70nrq4lp9tLwQsDrCB2Xink/AMPD5Jx/B5yfSM9FdD9j1ndu0m0e39y+ko+",
-	"ejiZzRITx+A3xmczMvoDtctMG4hcJpoUT7hSokz3gObmjba3TurTDKMTbm7W8yX73RWa8kPsAyevI0wG",
-	"qhb5GMxHnkIceGBE6Gsxm31jWLjvUdpl6KILMuwrj6A8qXoU1TexjG9eEj9JzSlJfH9i9OvWcGcSgI+0",
-	"nhCbRJrLevEbEF6r68YuUCMr1UhPpbqvKW2mdVcIodhYl1Sm5Tt4JqRmGInF6trgerzRln0yomJXJ3M7",
-	"YXB9xvIv+svwxX/++3/kLcT1d89okkRCvjpa+tFJUFFDbU4PX7767vX3P/zjH37MfDtC2NgUnuPsf6xC",
-	"xjcaKwl28U7Iej2TJGMMb6NetRIqoRO76rjPnkAsPwaunaRYzfJvjZOgb2MJ/vbfQp+P4vc89cHPZFOF",
-	"DRckbd0+Oi/ktrBMN7ub1SV7H9AcEsvlTZ2UmlcltJu6l4/IyNR3j9QPjSAbSGZv6Th60sb4C5f4LaaC",
-	"yjXakq50fIRsKZJdspYUsJDPaLtUmL9UwmwMUJ1G19LzALk6E6oQaiS3SIOd+ZuWyXS4XvS3C/XcDvWX",
-	"TS+8gqvqUa/rPbhFjqdf9su/q379SvhC8FQ7Em90IAwuzPSypl4OI1k1P0IDyQ67g1rWbewhGeKlm4KX",
-	"9ec9Z3vD+rNidt+4oaETHz+lLflMbo2lsWL6DltG1N2wWp09ejEyGStmW/IxuaGLWW8mK3dx/22Gn3Zj",
-	"xaxv2jUejH9b96TBk1eTZxAFXnFtmIH+aFloN+7RpxVPHDp9wYM13mfBIwAhxeBhaXhlJ8K0oYQAHZhw",
-	"dxzsDBv0ynxdgzKA8IbmZDvk6JA/rHMywLq6D3kKYhujTDG1KQ8LgRD7dkq417c2Neb6IdfXvksCwj+2",
-	"OrtyRruaTYj/dEMKB69OzAa1BI2hHdC9dBfUF5WrbmeO3fi+SouJnobmjW4HjFHEmmL+QCyXPng2N8gn",
-	"LviU2rUm+WV3CjG2dvwDEgbCo37rE9+m+dguLufLWjuBabSHkn77JqSQ+AL477r5aIwU8nBSaQKesz94",
-	"iDyMnsAWUVAj2dAZYvM5hpcFHXJQvzOlb1vTeF0Pb4v4uZujZplxq+EjNHLwmqSm5NQLtVpu7MTnG8NK",
-	"vtTzJFfP4fZNk/5MDHm7JLubHHb9KNpqNrsVjra4LpcNl6Gqhp0w6pYRFHxNSwJduZzIT3khXsxnSFIz",
-	"SG7et3X97VehoNsH95pXjv3e/ivKK/Cgrk6wb5EZfOMsSLGbWXcmsnuhRCVH8fynWyvGr9qCKmxrrrVU",
-	"knJfLPbbsXWdf3WOrufiuSLCqr0xTgWWpmegXPr6jEPPQP8ToaUaArav+Wry6HwF5pso59lPM9XkNL/1",
-	"znhuGEOS4uZ5SF76saxAaW+LMoWAk0id5vuvH9dlPniUeQAy0tMjESF0Gn2gqg28Hwz6qBrvL4SP5fxr",
-	"srCkvb9G24O6QwMvSyzmM3jKQRUffVRtKWwEPa6lJnke+pCE9WvsNdRcdORBR3VXAef90tm2iUN6Sw9Y",
-	"rC8Q9OUKvow9akieaEy/na+T9nBWag6lIXi1NfVSdyaGK+q5n5YqCGNBtqbRdP8bAwNJV1xAAPCUbOLV",
-	"R767vf1I1NrNocfBCXrP4CDl+EfV+a2YraGsILV6H7D87Pz9xS/n1+dneZgX5/AtuLKI+hAibjD86fLn",
-	"y6tfLw+yg3Cj77l9kB3cvru+ur19T397++kG/vXT1eV50j9v7NjNWwyv7sAUt/zG+tHNGxsEA7WY/7Z2",
-	"O72Xxj61qC3anJuCjN21ayHB1EpPbN+Xl25Bv2Xl1x2AJxOpOsqpBPoOgE7HjGaytWw/IejsklNRE++1",
-	"4XeNhYVz4yero0h4bkTmhB85BDmbAinjjs0DZFHDxCpsqw2TFS9C3Hivc+H3UVuJEvRsxZWfVKHrIyjV",
-	"oqcvHYtA2qcdylXcsZksy46LOEdgAFCqaja3gNfZOuzcmpfwhdH46/Ek58uk0ii79NmmCuE0cCdgNFOY",
-	"n48RojIBz+nZGdqYeRfjSge8q+bImRtRMSz9Hld6Oni2je/heWs3v6dq6Am4+3qdUdd37mwBUknTBLlo",
-	"LnVXo88uGe2FuGgZkWslckf0b//FTqPs2rPS9b37ULWwt59P05o5L30gNwUd7WyuF5g+Ie9Tav0gCsbT",
-	"JYUp+vpCcnVpNnTCGwONO1A3vDrENwWeirjhwOGLH3/7X3+XtPR//P6yq+fdj983uLCpcSjQ2DhnjkZC",
-	"mU0cMaUw+ry7tQb1VKbWgYKcieZLrTRClwm2nZa/F8aeDPWjWLOuMUW7AYjqgksbtXBBXrp7Dg5FwaSy",
-	"muGjjaeCFo9dzoXfO9eCG63SjhghjENnwShR4rsMrtqcat0B9iiU/cC/nNyLtfluqNtAXifgOZrNhHLS",
-	"HdxOsugUgycGAnsq6E9/MVzaJYqAlwY5J6oU7q2M+pOx67gcS2iy2BsRQ6J17l6fUiRYm4JQq0/Kpojx",
-	"4M/oPfJQy0LwwkZNi9V6E9y6px/AzWkphbKnbiuAGIr+aOLEVYIXouroI3s78Q1ivfcdzieGNyI8Ula+",
-	"s4oT/NoL6cmLh8MgNrQeK0bUaXBbWXQszWVgFUMRxO1Z4z4ggidGQgKTlXFKegwwvf5r0dN28wmk3mkj",
-	"iGidajWaVxXF4Fd3TafBhp3/dGW6kVxu7wqO0c6oqjVFw5UGdXErPsLW0KpIx7BWC50x6vRxXYCJ9BqN",
-	"Axo9Edo68/KGJbb4rFaO+IhEUahRtYTHsgcBwaqpNEaq+4zS9EvsXlTwKb+PzrPQFHHE1YC15CeDHlF+",
-	"q0Awh7CUHKKa2EuXSnnu5aNAQGu4zVCbybyB4HR/FIushThnuQe7Uu/U5j3HqBQx0sbZSKtxKUd2wM7g",
-	"6HCDVkIUiHaiWF+aoQ0QyhvhW75CAmLSU6Hn65l1VlZ+BxN+XpXvdBd/zEQbrLSe6SoE4z9dvz+mPW3o",
-	"3EF0N4bGiZcwjlHPGqD/wT49if00FR6wC+UxkU6qfHNCVS7/jH2EW25R2s8JbhLBe/x6Ns+brGnEJQtA",
-	"avKBWq+tyGFbYbY1VNOyCxZH0u4JZ9Eaa/SESgCepSXoesQyRPOXb+C+TR1Bv2pLT6QHvJmPRsKYk3Tt",
-	"kvJFvVF6pEFVgKkKpFXgREMz4QWwabb0tMIw+p+n5SjJwTN0HSUVlap/aMOmNnZncPP4v2+uLjthU3qh",
-	"toFObVEhlDJR14z4ZuKGQsVVwSojdo3b9zfQr8tM+IM4dide/dwsqE1oaTfhUtWdG2eVfORWOCsAWB4/",
-	"nn/w5wFOhTe9oy//Pv3hO9dKPcmlnKsXlElyZsqvdZKKU3PLbIO7mUGyye+0sa7u1Hzm5vl7aFwZ8Lkc",
-	"83ohWxfItPlsVi5Z/cBB7L8C4SStqvvrq0M4Z8GqoErXw2S7uC24lDZ2i+1yXXtREDzBlWUn1PcGMp3E",
-	"IjniVYFGc/jiV9//+Kr5yT8cbvKCaex//C3bj0t85AHOpHAa/al05Rv6FAEpDJbyXBUSUeyDO3U1Do1Q",
-	"Y+pffDDdT73Yp0aUj8JkLL8+v7l6/8v5We4HAwQODW4VojTOWy3zsJmxey+0I/Ks3DWeOnwdOt8e4ezO",
-	"ET8rlUAJDcVOlJuFC3lVOSNdKuTQafG4bxM2qCk7vttnMxZyG3oC9V4f/vjDxj6oN3B6SjshYiGE7w4Y",
-	"dq2BufWRJeddSWtEOQblUonx3ATB3gT+21lZ7sNTrnf+SgdiVKXGCTa2uYflV6EKadANbUtabzsG2VsO",
-	"ep++kPHW7um5+2MQc0BYrAXE2U/qBrni+XdM8VDcz4HNwrczA958Xpa+xqJu+lx3xwO2x5VT5WV8qCAd",
-	"oTToLH9jWCmn0obDZmN/xPV4xS1Lim8gtBfvJWdl3FiuCl4V7FevtQxfHrF8MTFi9Bk9+iE34ofXTWNk",
-	"rjB9tmqQ7NEc2crjbzY6WfX96xbUKyfsGyDuhM3lsTDr1+aH9G6LogieQKJzOU5UswUhkBGwkygyjhA0",
-	"mAMI1QhZc5XoiuXwC7T+XhIsEG6A4m6olJW2V1/D/VRtxy70Gidkh2rtpvshCmn/O3gfuxRKU3UOgkZ3",
-	"chU2+QCEGQOqq8AhYXsY1n8zq/dmVifWYPDf1xzs3BsGNsdxiHZj72T9KDx7g9WMK1ScMD0iw2CtriBW",
-	"e6fi+DhwCGP42+dkFhMNjoFzgOENdcgWmIC0xTa07tbgWD6bNfo30/Kvw7T8izcgdzl4aDeaQDW7s3G4",
-	"rdUH9sRfkL232cTbMKc1xQzadw2SmRVbbjtqmJTJts5We0y2sf8VaczdWWlQiWKU4igZsjFAVoSHo4/c",
-	"ZEipRxfPFQTwIHQTgctPTn++vPr1/fnZT4Qgx+gM/PPq4/nl+dkmckSqPCRsSp8abLwDwu/N7P1mbrMx",
-	"EGfpyCxllDxz9mowHHwbauojUegEK5tWBvp6PYq3XJbzKgV2CAoGVEvlY1uNiLRnW6+rA9ZbXJvAPFdj",
-	"luvxOD9ii82wnuPQDMsjTmi5NzZ52tBPaq7wewCnBpPAFtwcY2dNXxoRgSUoJQkqP3PK9V5bKxSRPKJx",
-	"sL+uU0ZSC97E1M2Eyo8YXJEYaB3FDsvVlwwl6TTk+gFWippGzkUNDpDjBslI3kQ75AOWT0RZ5EddsBPO",
-	"Zs4CGoRvWiN2DGr/eAnpMXOnvLweu6dUeijYvftwJydKL3w2hPIibusYTNKxUliDrD4IdXAbbuAFMkgX",
-	"eL/oOsQSifaXVy364QDRODUzpx6Pe6qTt6VeYA/SLTXKPA39caJB0+1rkoQqDHT+9PO7qLORXyxNm7Mx",
-	"7zUjh3SHpKKhj0jpmzWnws8t+g08rrMDqgTvOYtd5eD9NfM+ULker/lswFysNz3V886DNOQmsLeguxLT",
-	"HFPBzbzyOQPAs0EuAJQgglATPVP2yrBAKWxpUo3998eXsKaTqgfMQHdSPOJy4ljIEexXAxWpYBB+Tlfv",
-	"RewMfTgZdq3CX09NNAQW0mJNfrVupTflcLYeu2k4+3R9cntxdVmvgvNX6Rbf5ca60zcP9ce5E6RSq/vW",
-	"edKvdqZZ5r6itVYHlEbMQuH1L241O1jV8DXQtgoFHe7w7TqTlvmqI5Os7k70LWuWZrfIXKD+REnAaeUg",
-	"gPkxBltgY2aMU+m1+2NYph2YoR7T03EST4YeM5jgeMGnsiwlOpImLRQBeKLH7V2bUXE57ixpWO6FMe85",
-	"y49ByDeKrp1EL9LjNcPaQTJXCqxr52xzYVbYgbE0tJ+5qswRFTqvpF3eQLgIXkwc4R3tqTyBuJOgYaUX",
-	"RlTHLP/8+Z029gWebDmmqMFBhDCeu3mk9YMUHpjmD8F6RfhM/iyo3VmSZfSE+MrhzdBil0MlFQa6Do4O",
-	"hoJXSJuFT3TvP/j9d6BgHusEQV1teAVHYyGGLGolApGVQoON7d9pBnfqTr1gb3QhCXD9v2+uLuumeS/Z",
-	"B/lmwD4p5zAq1PMm811OVIjQjbgRGcvVvCxzArHScDiFYOPGNpW4U8zngY9YKfijYJxOEXdIWM3uBRZ9",
-	"e/YBN0ww93GYVFvOsPG4YX9//faU/fj6+3/8h2NkUn7kpSyYVLM5Iml1aIYjFcuh8N3kdY8beDe85L30",
-	"kZIZv3fDm3Hn7tcGR07sOt6C5oblo/qXYAeOeFn6zsN0CGrlPjz4Su4FPork7MWhwIgNjONCGQuF3W4o",
-	"7uu+++67H93gP92eYv09Q/iNkkqwMdEC85IV8l5aM2Anyr9W4qOop3AdSYf3/DrRpQiUFcbCOJy3/Or/",
-	"fP9dBoBSN0uKK02azQ8Z8PlweoOyK8RITuv347OhU6w74kwc0MU2SLVPJb5IY4/Y68PXcNtHkk7nDxWB",
-	"3N/N88ncTnQl/xUk+oi9gW3C7Eh9/s9//4/82O9i4qKtewSAW4PbFjmanZSFjJ1fSrc40rDXhy/Rv3l9",
-	"+B2JOnhQ2nf554phcNQ9GuDR6MCUciSIfUAW7mgeS2eFHJzM+GgiXrwaHNY6I/qbU13z6ZRXS2jlyEe2",
-	"XKKAgUUZZLTZNByND0ONjeBsR5q2g1uvjgLk+OAlBXQVn8mDo4PvBi9hLM6IBz35bd1M9T4VaXwLze1x",
-	"meV4LConVjg1TgpGejqUShRsuGQnl2cZq8QMoLwY6R8u2dU1hlLrEwiY971ViBvyxkJIDbHt3NpKDudW",
-	"mHzAmh2Oke5yqedI448c/u1e5Li5jKbOxDMIAylacxwfU7piznQEsqw7FYDBVPt8UEpjT3w3xhmv+FRY",
-	"SJz8MWFw2YkwtGYmw/7s0UpF9DD1g8KJ8qe5qJa1cMjCHwa84SxtLA+Jm28mWv6kDet6PN9eqXKJ3nPf",
-	"iwMRUL/rqV9wr2ujtlG9H6/nW4xd3itu51XvG6LuUr1v+QK+e/8vONVVJcqtPvrE75S+N0DHzp7X3ure",
-	"V4ovvaflg1S9R/tJVQK6rG68mgICPa58L6fSgkvtKWNgf706PKQQr6XYemRAffsvFHatN+bGZsEQBQG7",
-	"bbU134y8CN/IAS6ipEj60WGs3/rKp98bZ4czXYICImQ8KEOnKvi9Ad4DVGdA24V26wss1D4A2k+0x+k4",
-	"+DZKFEAsp6OMxmk6p7lA/+eyMDmmEMoyVoD5GA6RnJok5PPZrc4zLJqB3nn3iIoBA42bq7H7Me7lLSoR",
-	"8JjOqrxT8He4151CENHmJRAfxvwR7rcGShWMHB/j55Ugc2ox0YD5hCk7joGsxZ2aCVUAdZBqMKfHzw3G",
-	"Xln6hJEVTlkcEd05nud6DHVheAzCRKmO4yd6eDiFKJf3RhfLbjHxl0hhvr0RpRj5U+z3ZxT4N/PywbPm",
-	"rEp8KFUqtBI1rH7CVVFCJ565KjRgop6+D07qeUO/17cHx25vvXaDz3639gO13pDF79+6AWMktGEXbNA8",
-	"F2egdtJb6ePcGupGBJsqFn/PLe6MeIovYrIC2G8WIYHutgnaWmBtmGhrqMJHMI+gqTHg9EVpxJ3iI7TW",
-	"IE6VBUM9SCzEffgUMdbwJIjWQfRgJpSvhqQGo00kQJ3ch50ImB1p2EKU5Z3CXD/7qI2RwxK7jnroRuE8",
-	"OJsxCM2z3E04H5YCinTzY2yRslq5+EkVGhzhhRxBeGNOf4BOf4lt5n6H/XECy3vwjHsk4txZt0dqkpun",
-	"bwb3ShQPv/ucvETb4mnbwZeuJd0G0sK45MH0zwjbj8KCoH9U64DFYVdjqEfBsoSXh4dQXhIxwXsUA8ky",
-	"KpPcV1vld0oaBjCV1GLfCxvW+hEpKp/XBAgv6jADKGIZvDzkr8riD6YDKcQN8BISbYQI7UNSTomVMugd",
-	"WhWp4pF5bQAjmeh5tatxAcsXu5zNhYKfo2PvOdfoFIeSWCFgLQgxZZoXPyFwwO9v5unpwyXzub+d5hUz",
-	"LJ17MtEVGlV5/X210YZiiL8HklOyLCk64WRzALxRjNOVQ+yYDOE/eOKdCjfDIYKWYDAC4K5vDMsr6Fye",
-	"ZxD5g0p18M/y0PSo8bc8WnUqboemuXly37t39PPlYRj5UahRwmgfRFniAYQLMGxfRzbGXJZQSSUfBOg6",
-	"CG4w54zDKAOtppsTjJZld0oWyEfwpzm1zjUBojFgOXB25Ud+MGEUWSPE6+6HKcB1gxAuJPiFX6cTQgOR",
-	"7SwJ0wAKGkKkPsYEh2oQDAB1L6hikOqbEnGL4fIgDuYjRLLehz4n7abyANFt6H8TJ1mCePJvMYu/xSz+",
-	"FrP4qjELyK/3CVz4VP7Tz7+3uiyi4887EV517noSolLpNE4Vgwu8y86TxmpI9qTULJ6UpO9BnbeUsx7X",
-	"FapwqN+p4dyy/OP55dnF5U/5ANJNCA5oHpF2UgkRh4rTtuwFfOLKgZZSztEXrNXSjeKZV6+TKjn1fJiR",
-	"Jz+Zl6VeQCkbYRLwISs1Fih8kdFiJsCy7iuEAAhH57NvlKFQnLqi7vF59ISPeM4Nisvd5TpKwzBPSyY6",
-	"iPc+9ue14FDPLUnadtqNoBE7o4hvKWgAJO9VCON5UxFDIJBwokAIBe18GHHKqwdThxylAeep8qUTxopZ",
-	"agu5QXXF1vayYm7qQiulJtbB1yo8l7Dgq7uCDU1qSTd9otiHrHzg1UPQpQZqbDAa7LxVkIG18hOoMKnQ",
-	"pJdgQaC2W7ZOMIFbh1OJA959/oB9pMgujTnuiokB4EFCauCXvwVlt9IhyOuw14Dsv8ni984Igg/1PHv4",
-	"oCtwQDQS2BIa/MSy9rD2qZc5fWZ/vZztErZuTfxKemh/gfCTFq8IziRU4DhFAkHfVNbGnRghb+P0fjpT",
-	"k0Hmn7MoqRNVc70+/HGwMRfzZxYqnARjuQJuvsW+0yZbCVXn1vy2wUXUuVEDzOKycfkzznD8ols5FSX4",
-	"dqsTDri6BqNSYC8lapsoQru/FC5N/jemRebkXQRZ+eIa8/V3fXzc7nHHR/nWvpt97bn8X3CD+iN0T5tz",
-	"bua8fFFEvOTpgPG4hoNiLqbhHNeZQQw8th1lUQegfDsHTNQUWRxNhid5yNSdou7XsOpSsVevIdVgYpiX",
-	"3yLhQE17yE3y9efM7TVetMZHg3kHm3hc6SlUCYzFIppVn+qlnuiGy71Y5oFSoX5TKR9ErG5gaOWSWf4g",
-	"vpJmmRPlSPfJAFdsiNkDtvDFlMuS8aKohCEWBmhXQa6lqltq6QehMiYQa+mMBvjLN4ZguPeSChBz+Dui",
-	"VISylRQh0NAVReAjCxGrZMTgu0QPzN+zTlpXyvNnzMxHEwDAQmoiYznl1iEL4hbH/cN9q/tfP+ac0K95",
-	"11ARO09FXh0RjsPe8R982sXWz1qh2q43uTQeu9z1Cb7Je3hhv0q79lvf9H+j1Tu9768qDOx2XJ8IMG2J",
-	"vRk+ixXB70KxgU5I6CNeTKXCo66m7n7xIJbdCVGnOtwFUFV0e3V6c3H5+fzy9PqfP0Lpzs/n/5z79hS+",
-	"pzuhwLF0eYI/TillrygqTK8nWyU416pxzAH3JhKKOy1EFOMBS8cVk0WGxwS6J/5ooIP3gRgzoCF/JR9F",
-	"MWA3RGiOwGwqWIQK4bIk5L3pAjufhzn72U3ZM8pY403QtK3T/H4Qy71JmIUmZzGne2xBYye/TXIVWIA6",
-	"xQnpiFAzm5zaJWk1Eoxqc+pWhE4sFhOhAomlVEP9JUZ5HWMdDLccMhWK5Rg3Av4HzJXfKVlElQqQaQhB",
-	"YHgeEMUBB3OUxw+4BvcC2mlkS7EThsxXnpTTziu6907l77mxL+D9Ly6wGaHV2KILhJN60a/g1YgZBfLM",
-	"MEPjGCVKlPduO/gOkyzH/8qhTima2aHg1s9rckoRcOnMqrpopU4DyPaksvyN4BZn1H27sZXgU0qSG+eI",
-	"+M8Zh5JNxCfZhWZuNKgHMBWUwTDdRp/fuy0LODvgiFOFKJztAPg8fAkSFKmCgUpZ3il3hhyxEXXg4kos",
-	"UrsVbz735OMbjSNZNIA7OI9GIHEJnHPIClUfdI1F7jrUU029e5xNVnyxuJFe4Ic0FQdd+UEUkt/6mrqW",
-	"psn8VTfhNq6WPSqqo93Ted6G8KmXCrRW2x+a9P/wg/aUFgXakrCLh0sGxZHVC6jrCtTzXn/RHzbkYxr9",
-	"ptKp0amGSsJQwgLlVCC9A/ZMtUCIEWoXAyVFX/BqNDkPX7FB+k9gcMcs/5+598dB76glq+YQzxlNeMVH",
-	"6wpyIic2XZmzJbdWXafzMl2ns/9PaKZ//yo/wWeYv/rgfcWgtBkbajvpzCCj/ZAcoQc/nV59+Pj+/Bao",
-	"kt6eXLxPESU1K7lS40sKqds2oC43TdH3+5+iW/HFeoIAxLv5ltXslBvBptDMrXNp/7TVAZMljS5eldKZ",
-	"MBA7qss83aK140e51fkzu5TYo9KGAWVO35VzIx9Fc2xKLwbshCJs371kBcQ9oWw6d2PJ/xt7ol7J93JG",
-	"a8KHpx+9N3DGxJj1Dk+00XGw16n7rfgyK7nsDrjeirJE7YhWLMChFkiyhaxQNfP8CnCzLihi10C86Im0",
-	"8AaolSWPFM93QK/eKWckAxOos8NDYfZUCKS0yRApDBTGwyXo8tTRTJ/ml60fMEl4vCF14+2NvFmrwVJh",
-	"NawXGYp7rjLfIaQubI+3ZRyaDphYMKClcba0NIy+VRRHtdPvjPy674H3dsiPgPf6iHYO+ijvxtKC0rjF",
-	"Xbz3Tf7OvfzrbN1zN01qfVAcOWOdmE/5Q51W2Geq/BxXC0BgtXQ+YReP+UhsCAOARh8D8kNZv+vQ6gFe",
-	"O105IdTOhoaql7rkPfPRHTNIx2loGG9xEL22GVBc9MJnN63dFm6QbLDY2Ajj7gBwJ1acWjzWofYMOESY",
-	"vFe6QshN6htmlRjLL0+zFa6F+21kgZGikcqS9q/aS3i+D/vqvkM/9fUXYaLAFuwKYAamNLPXCCbtHjhV",
-	"9Gg0r5DgxO/wrbXaVKwDUX0QzxkI/tCBZ8US0BEvy73M3Yl5APQAcvDHMV+iiNo4Rd/Ooub7s3lC55+7",
-	"zYU2W8QtFbrmRzFYX18LdtolNNgMZDXHZLIR7U1NT0PYJEwlGM2kxVLHqGK2bsyPxFLQvD9wFjvLpJhK",
-	"JY0FSACYK0ZA+wb6tpRR503w0I/+OXCy/vGneDT3h8quF4YbYLq+UPso0iMjUIlvTJiv7QWpCxKV4pMJ",
-	"KB9o1IlbX1SF0/HHTmCkui9FE55kJnphQvPStPXQhln1MB7WRTb6Aq1u8Bkt/d83ukEZ74unU+N0nDnJ",
-	"iJMnp37CZxNfc4/PXj07kDs/hpyZATuhBnrE56XEcRyqdb4LOJAT/ig6I2lQaPk1ZxIG/3yvTFGSeN4B",
-	"I3zHQZiZrjnBa77WEE+x1y1AoKvAkvfVAA/+9cNnBz60WxbwR+KTXiC/LskyyCzwddngERJfn4kbT3Zi",
-	"WVS5/EBs741xtjtXtNvTrA9lAqdaC/MZOyrHHlyE+TVpDQvhDPeTJwSM9EEDdwTBq1LrB3OnuGWvEGDX",
-	"RH1CzTBfsokuC0hpUoTH08qiQbAUFgin1TEzQrAcsySiuNVrggxbh13/moKHsRLuE0BszPre7PXGUzvD",
-	"iE2rYBsTYpVHIUljHW+zOr4H9w7YudttBAeAyBYfWWKXRMhnRo2S4Xqp7okDPQ9tlqn+PvRXypHlk2hs",
-	"KJ0YImok5r47Q9LodG/awVB5djPhv6Ma/1q7tJuHI1SrhY4emJL2NBxzsz8ejvAKYuKYm/1sVNoc3XVq",
-	"4D/adpdZj48B2htAhumKKNW4YfnZxc3pyfXZ+Vme+WJHW3FlkKsqshab5yg2cDB3CrrXuM0ORGxQoxR6",
-	"o0R91DNCKiGEeSgAaOP7SWcttH5qQ9PXr5Z47N+XPMNXXVWFqODBX7nw8sxrwRPw2/vJM5Rh+sXYhzD/",
-	"JH213Xy2jQA3CwaaIlwJWy3XFlqOdYXlVGMyjHrK8i7CC/1SiEIsEt+M8dJoOrHAcTYakd+LhoNEDLoD",
-	"duaFHCEqwGsMRNXwYPfeIRLyuocN7tQ1IFoknWkj91Vt6D4m5iK3zD20mDsbshK8WKZrkW21/Br749q9",
-	"6M+2O9zb5XZ7I0weNobbR3oXbGq1xEfua3tsKkeNF/drlbd1slpF1+yvFrUZjAqlr4lqtd4H6c6lJatr",
-	"0ziC91e7Bue2+8ygnhrn8nGdH27Z4b55HIvptbBMGK8DSlFfBhRU0uBOnYR32Y6jOrwzdVwDEWPNmdjv",
-	"uP5Lkthnqa+DE7Mlwvs7O6l40h+g+xO/D5AzlxZVJJbUZz6JoMQC+qcWnrcTKQPxB19G9EIWeR17Sfc9",
-	"s/wB2HkheXinENWJQM4QpYb4Q3AS8UcAP0ufrGqFtdFvCQkKiZJMnSGwDeGYl+WQjx6OnTcZCD8r4T4D",
-	"yHnFwtkJ7RpdzoywthSF33ElRp6gEwX+JTIiGOBegOPsmOjlowvdRVaWZWABzlq/TnkBB9SAXUW7Ljru",
-	"2/Yx8LBRe7zA4Yj7ljd5U52JrsdjNxeFoLLJzbt3xZT4L793b7BVRPM9TzvbqdqnO7RCLYl0RUQzWKID",
-	"TLdUv4p8BFHRkLF6BgSSeFMklKU0NjopCklE1SA1hTtckQYX5T80SnRCA9jG0CjbEDWn4JUdCt6RA7r2",
-	"H/eslh7cub66h6Znr/lxapTsU+TVXPUq8oldd8i8rK1LBXjdwbbWyV9UhNR9Qp/IKDaQ29cKYVKLUITR",
-	"wuCUr7cEOxjoiUtYOleBaufcRhhVAu1bdh51voLivKKOmjl1OpHG6mrJrKbS3lY0EuJs18hb+Swu2bwU",
-	"Z2Islay16CaX7OVe396luZHw252AHpgVtY8/v+X3XQ+ny76Fa37PDt7rUSAaWHd9uI4G9LSIHiwcNcnp",
-	"I2uIy4t0wLduWtfEPPANmKVxNxuMMmBpjMmwGwBQ/kPahrjL0sEOL8TI4kZC7HbJUUCMQBG7Mwr8H5CX",
-	"9rpusu7psSmDFbfdilokZJFFQbV2s2quRE7BP2l80Wt4ANTBuVeDOajnzqo8giFSoyE8r8KHtFq+Q7d9",
-	"MN1mJR+FEj/OFrxSYC6ew/QNl565HnvxNsbgzMNFJaFFsPsg/Sgq+u+juroNOmtXbCGVCYW3d9SYmFyv",
-	"UGqMlLbUk6KoltdzlYcwjgxvQy46URZU3VBXW8LXtGc7lOzfKajZN3/87rcBctkN8AAS5o+Hv+WRjQwp",
-	"Pv4o2MsfoOtaqiGEE0V/7jyXGmpQ2H7l0JD7NHi/KHrwlemKLfS8dIp8P8x1Dx5xMRQYT2zI/m7qQ3zx",
-	"LXOTNuR5DfEn54iao8nYuPRpZCd0GTCocHB+3G4BuDBySeP318TRGLNHdyKcuEfOfQsfhk1bP17d3LJY",
-	"3+Xg75mMYRC1Aiz7ArcKLVBoO0FeGzhB40pPs6i/id9JTqs4r4pTI13QCnfKq4W/z5EbkA9Lkf9Dtgp6",
-	"gy+htoO2o/JAV7beG88ooWc0d+tOTNCeTsP7id4Thl1XFk6U8I5aRrexpGrxnFXC/bH7fPvf88I3DF3h",
-	"/Qk9AMJhIR55OUfvq9AgP7yoez0MBajtKSZMkcgq1G0P2GXQuneKzA1qqTPUcyydVtConBh4F+aI5baa",
-	"qxG3osjxgKI4G9yBcimSAkMf3jK8ngncSO/6M/GAOiuflrlTqYIeheMHFglbP+xDaG9FWQasT5jo+IX4",
-	"rrXiuw0rKMq1D8WjibPGZ4C314mbqa7Eqv2PTwn2f2OhXq93SO612svpdAZD2MGSzTrTEenvOfx6bkWI",
-	"eU8EL+0kIKiCEtnZ3fh9bwmNvtP9pHRFlgaUX6OpbOK8QNhCx6Flbjju74U1ja65vg+aD0NSR5d2A7QB",
-	"O0Fv4k7lvkV97hS1qXU3V2JBPFh8WLqt4hR8XTOXX4xffOB2NMnbp/erP2T1SlsO5DVcIT/znfK+w+uX",
-	"r5LNmWZF7XlvZLnI3eqHNrz+0SFF4rZEVFzUZrzwX9AAyCSxMH8ZAYDDv6YAwF52JPpauCm/MdFm2M02",
-	"JxbbDV2sLhTQh4PV8/J7aoNkntynim1oUwW+2FfoUgWSx3v3p3JTsbY7lbvg+XtTkZlXH+GF95hgEL7g",
-	"/9k1d0uYCmmcD7PnDJ/fht+Y0O3A8iXCY+B9BU5EK8uUSuq6q//s5/5fhDY5w8l4UmwQ13yOE/Ucqz7S",
-	"M8ie+nXOgiNcsLuDU/erHrP//Pf/uDtILLcfWHrBv078GL7grzZ+fOan8OliAnbT3mmTV2y0Y3S2MMOB",
-	"qWwK0ARd4bt+OVUCOUqFRl1fNYIX/02LQExG7UeJUAKq0wj5SQtqDQs0c5UPuAATJis1mePpXO+8FO/o",
-	"+X/1+crT3oQwe6SDSbKTEsgTl76zsuOrmB1xFG+PyoWoAiI7e7Aujra1cH0FGpK/nOAXRjy+QtjLS8O3",
-	"np5vtO9Tp2dMOG7z608TUtlYDI+/19KF4WIhIbG5IVh8ou5UTIIUEbsg3Ixo6REGTliqYxjlQke9PRdS",
-	"FXqBAXXPiUQ937D9JfZ4k5Xw1D3uJ7xrcKfqmLU/jNbHms+RzPy/ZpT5rBa49Xvt/2Pv+n7bRo7wv0Kk",
-	"D3mhHfsuV7TKU5r2kACpW8QO8nAK4LU4lnmidgnuSop6uP+92JnZH5RJkbJJ/wjy6ETkkruzw52Zb77v",
-	"ChKRZWwGFSzVetD9ls9uvMQQUe3wuCKLhxxj71UwU3KWD3/Q0wudvCvy2eK9WmmI6MG81QfZXgdHoDMg",
-	"WS2mWXc1FDionOFHPk2IJSJZimqeSzvEVLqOHwRAJkbZpbtWK8mRyH+VNvMKtN1muGsxR3AjKA2Ja8CA",
-	"giuY2e24zknnHfsyfl9hg+QGa9/Iqy/0VDIh9ptE6AUDnmN8w4zEkntgIHkl+iQP36sNnqqMwm5cPGml",
-	"iYzJ6F3OWjDIqK3BzuUdGlqQkbRMfMuXq+WLyelf/4ZEOfyX77rLpYE5Wtao30WenbwVtvmeqGe3rtw8",
-	"TBoHbxUyeJFE487nJFjzvbbpDqQz3qjDI7F/VRWm4Jmsj2vd6HkYBMOlDRvIs1iNDlmtJNBNa5Vy3/cC",
-	"ogAPMcaOx+5a5IXm9qc0cS9K3TLIx+2w0fUkEfJdd4KHf0R3GN3xcrnj223ButbjfavhGSDTGdDuzgGZ",
-	"h6zr5bo3Q8hrPXMuWgFR1OkiBWI3jlYlde6RFiSBCww2oZzxgQkr83Ru5UQUn36ugJiHSlF5kL/1v1Xm",
-	"0WCO3dnDUTrt0I49MuTy4hEOSnZMkmRsA0Z/IeAc9Sziqnryi8GA8khMW0PLGxXcsluke7neONPhyJH2",
-	"VOR99/MOd9ZMqUUOaZJfBwJUrKk3F+nPeaQ+dfoz5bpTNPJEIY2a3HoQQOR2zsEcvcMn6XI+52D4h/fw",
-	"QDBboUT95LevtcXL5zJRK9OPdkrIrULN8lYEQOtkDWfu9pE/tB4wnF429kTY1XV95uD40TADOfQ8vtUL",
-	"1N2Khz90Tptd8T+Y4M1ZcRq6QtiSfRMUVchnokINneRLpeTcE4tpbtYiKDBrWoFO5mBCbPv65PR4Kt9i",
-	"44e20YAoQm8V8W18I3pgFKlRyUbkZpK8/unvDPnFTuAjvEEj1T7h3mMrGd4Pv6sgA2lyUegnRPu2bwM6",
-	"dTBxIA2cs53IIb7Kcl0WYrtfGFskelZhOsR4HSD0XM52J532ReAL0j2jWyxt8HVFcizuk60KG6HZwPZ4",
-	"Kj8YpBziJKAm7TgR3QlTzpOkgrVaUDc8FR4w1cNHJQ8t4UsQzvlzGjU6uQZDpDd6fXKKHmAqRXJVqY2O",
-	"O6u0WsJth70AKClcmKB0a4MZY9ronzzTo3FO2Ltf2JfsZ8YtuDH31jfxTD/Jj9F7ge2y7oExfi+JyyIi",
-	"sOzYGl2HiKY9U+Ry0b5hUIMFNbAQvo/ZOxRS0cnlXy49SiCXC4cuxWbTVdmkJ5oBLD/a4caxGntr0ut6",
-	"dq5PSaILwpm8i/8zq7J9EYkTlZxaFqj8sNBFFJe+S5dOhFLVuU05TI5PjA2w8mZ5GfO5HGm9z/HeT36p",
-	"sRPCThYWs+oTe4elpobLVrEh1tH76eQEdysS2drgkFqia9XOmSgK+l8bXc6ljUSZ7y6DEmQGcpaDZjYy",
-	"xDxiQ5M1ghJUWdBxL8llOpXSn/7DzdisfFozPAdr4wfz+eXk5zfJ5Ssc5H+X3FaEKVm8rUucOnm/ZpDX",
-	"ueOXGu/8zayrbWJVkVSc3moDy8HIQEzz/Q9uxaVfdVbIP4p5igmIPNAmuhZuyom52k5A09ITpYFppvYb",
-	"sraXmltyWLUNBbioPcYezMSyLGAqKUxHaCBS8xooIy7ejapI4zg3mi/RbRaBjxTK9eMZRjxQOxvPfyQw",
-	"EecjQwA5H81rhnn4DsRfP/Oy4RIK9XT3wnxC1glNrKBpjY2K9jx9GjszbMjzwG6PgcrbhL83jGycSpfD",
-	"o8rVHExK1sPynkuhF5DFTTPIZLGn/HjhXnSkj5u7/+PWIXeeos3xGfhmtPfqPB2D5Ndu2E5rBD3eyDCj",
-	"P1jhEU/Y+2kKLugnzxr3g+/QB/JD8xG0Pgk1wFtmOIoJHKWBwYCXo10/ti1r9MFoCr4dNO9KraH2DXIf",
-	"HxfXoOtDKSg8jyAzXUv65oLDsDH2/BlsDgh5T4dMGgkDWTR2wxbHhIPnIKO5G6SK6UgFdgPczvUPe7ah",
-	"QW039lyrRbR2fXIHPsUyVNPZJ3yIu7zpnVFtK81JjlaP9hl/8awdmn2FPv4MJ2Mwv4V3s24LjpYiL1xW",
-	"OVpWmvzD/ZdrAgsZ0SB7QpXBHPksdtIGLGUCRnM+EGSbE7MzNp4Pw7s/sAsLY97eyHbini3VyoqWqq9N",
-	"+U3f2bO7X1+HcUbe7rLcEWgp6YvRFy5cqAvh4O9cYpxTQy31RW+IfRwyPsgYTcAHznF7BbD5dU6evpUP",
-	"1+F78FwO1+BLPUiOUH+fbbcYLnODSsbMeqSPVBVTi3qeIFWAK5Dcr2c36dWyy4b1Hbfs2jdEOO8DR7hd",
-	"W+ppQKdYLuuen4NQ6xkOLUVFH32jNrIpjKJDSVT5TDKxxSwOETC6PRmpgFHyxew7u/gi0qgwCxylxTSw",
-	"4jUUTZLA29kjHaOtyfI8lGMHJXfgoteU9gZzth3Hh8ZCEJ7TRxW+O4ONH+E+deNbtjgEVMzwwjYr3vVZ",
-	"VY8k2xfRfQlws2cc1PFb9Inr3KwM15u2Q/IVrZJfgV7Mmk3+i19spA3Ad3889kv3ei1+0+Xh/Vc1pBej",
-	"fPyzjdY2fnH7GEyM6XS/64zb3gZKa8XfC+Yvq4AByxiAvdnL+2ZuYNkWlMUW2sdZuucZIzS724S2R2it",
-	"73bywDtgWLsfLn47bMJH52mKmmU9Z2grQ1OawLcZlMbL5fC0TpLLVVVcpsklzxpDGuwBK5dzwgyhoPd2",
-	"KiMmp2RzA9IPR2HjIncb7Dj5lyNvmhUgKupUucD5SfQmN7MboMydbyC4vvYUT1M5ZrwYzPw7Dhn5JR8j",
-	"anzcr9wQvThZbob7XnXTPu1KMAsTw0SsraEiIivw5WyAJl9C6jqbkZe/LgxwBXMhkTtKMKzkpY7vC1PJ",
-	"RAK/EKEU0jYrhR05hrXBlyia0Z9Kitf+IdikdofqhyixE7UXUUIzOQKihFVzECGtIvGNDQQO3jZ8yWif",
-	"mdvWOg6vlGP6Vhui80WiGLvdY6kJpoapNRK6WepJOPVkjjBP2L0FOqqhPNwohENMwW2/sLh9mdQBpDlO",
-	"3rWfKXJjjxKxiKTRQWQIoUyuP6XGR8RvNJXdApN0yQ9TO4CzaChLq8DkFRzRqw3dU12pJVaGEyVZ3AVQ",
-	"somxMKhmQInHQEYqrG0uwUF/fJ+qpwRq6HnOK2c8jMj/YUJ7vFWlSkKI8zxTXMKPdn+DUkaYkQzq34zc",
-	"RWU0tqEIj5mblEoC1L30q6qSS7WGqhDlOcyUzPQlnVkcXvMKnZ7ZKJwEYVYVaH8ClLCZymgU/meeNQSD",
-	"NsquzYRkY0WJC3v4FHJL5OdLEBJh6o3N+zhztw15jF4Ge/NPdrzHYKzF98zi5pkG1TG/xE+BthbD+2H3",
-	"yWhcAk3EAQ7CHJDNu0wB2K5RU1nzYrqT0LVaiK29oao8KjadSr930mS+EhXR9FhzxzQGleykMgnpDkb8",
-	"Ay2cA7eOqrnGR8RzhmqjG3iA00No/+9s/beuyHVCZ0GjGGWEhqYC4MXussjePf/17qI/CDD4YvLb1z/T",
-	"P3zjkP3zq/1htXamu6qKF5MXr0SZv1qfopny8zQeRJm8n1hkjkOOh1DVt/Xy6SLMPcc0Fngi5f6gTLHB",
-	"kw4Y35BGaLwjVLBj83N1nHz+9BHVU9CXvEzWolgxK1PdBdAOYZGhNJHY/VSByKLB/UrcHv7CGz1yRWBx",
-	"k5eSE3L4rXJak0Y5Q6q/Xl0Zce+8/b7K5hBd6hl7Gi47gw3V0MuQNUHueVUS0s/dYw2ycXZthM6hRG40",
-	"FNfIhatyOY+u5jaPpqdWtVbh+Bq2wOYZZVPY3ChipqKWsehyqnw2X7yALRLLlZWaV2IZmyWjZpuf1LFK",
-	"WmOMLW+FycKvf/4/AAD//w==",
+	"7P2Nchu5di+KvwqKJ/+a5Jw2R/Z4Jnuk+tctWZZndMaWfCV5nNytiRtkgyKiJsBpgKKZ3KnK0+TB8iS3",
+	"sNYCGt1Ek02a8t45SSpV2yP2BxpYWFgfv/Vb/zoY69lcK6GsGRz/62AqeCEq+Of5Lb93/1sIM67k3Eqt",
+	"BseD26lgj6IyUquMTXTF8ovJs3fcjqf5cJANKvH7QlaiGBzbaiGygRlPxYy7x9jVXAyOB8ZWUt0P/vgj",
+	"G7zVY45Pbb/k41RUgtmpYEosmZ1Kdc+k2fX5N8Keaf0gRforjDDuK3Z76h/ZYM4rPhOWZulsURldpd+Q",
+	"K/HZ4gU50xP4oDm/F2wkJroSGeOGScuW3LB7+ShgKNLd/PtCVKtBNlB85t4+xnfE45rxz2+FurfTwfGL",
+	"o6OjLPH5P+sFDrE5sJ/1ks24WrGp+51ZzUqtH9iIjx+63g9XNl5fiAlflHZw/OJl5sYiZ4vZ4Pj5D3/K",
+	"BjOp6L/CoKSy4l5UMKqL1+5+eMuc22n9EllsXIiJrmbcDo4HiwVcmRAnOZM2vRD3leBWGMvUYjYSlVsL",
+	"oWwlhWFLrqwour68hGcmv/z7o+jLX7gl2PLlV6pcnc7npaylPvVKHl0Sv1haMTOtpX9+5Oa/NRUwrAu8",
+	"+nkkGryq+KoeibWVHC1sYnPkD2L1/3/k5ULkGTPzUlrGLQjvRFbGMvH7gpeGGXmvjuHPvBSVNYyP9MIy",
+	"8Xk85epeGGan3LIpf3Q7WRrG/RuH7FrM3YIUGeNlyWYLY9lUl8XwTnWsQ7h365S8OHqJQhj+sHGCXnTN",
+	"z5muKlF26Kfb7o9eSjvF7x3XT2CyU8Kiqy6Kri2O6xx91PPUBnDDPlePstJqJlTHVhD1BcbrpDD6rkFG",
+	"Nz2lTJ5/FuNFzxmHKfYD7xy3f+AhpvZNpWfrA3O/+JGBwE+c/nIbRleMT6yocKhSGcuV7RrpxD08qe8K",
+	"bsUzK2di0DWwd1KJzQPTE1YtSr8leSXYTHBl4fx2AjDmZSmqrrHN3PMTh+JI61JwFcZxrUmdpB5S6T67",
+	"9wuE53pRdr98UYqWCIS3bzlY+r38RjyKStpV1wCM/z05hL+pxGRwPPgf39a22Ld4mfk2PLk1kq6ByHvF",
+	"7aISKaOKx4pqwmUpCtBXYIhwdl/pxZyZqV46s2TIQF3M5nbFtBLMiW9hQGRIqtytbityxURV6U75MWFM",
+	"T7j8N5anzrKPNEZps2gzuDlduS+ygo0Wlr0/v3x9cflT5n5bTuV4ypQe6WLFptywkRCKWXc8dX0fvHrn",
+	"lT11w8Fh91vbW/E5pdTFZ8ukYlbaUjilMxPG8HuRsTE3gsl7patuA+f3DVZll7651TuqQTR3e+lBq/fV",
+	"gh9UJXjRY2S1woPlVdoyd2fXiBb43I367w+0XIWxr3QhBSz9jSjF2MIiw3+PtbJ0Kkcm3rf/bPC4q5++",
+	"XWbgye7rwptrmxn/YuZaGRzH+0qPSjHbMIQ5XvG/dhuKfy6MIaFplkJZtqy0uh86+XaKSRQX6mBT8U6k",
+	"X63d5oaVNfBKJsGvihzbG2Gf1Y5h6h108be1B/kHvIve7W6DlXD/mFd6LipLq87HD0ovS1Hci+LU9hXh",
+	"rHHfq1XC88wGY73AOds0Kx+lKvTyDC6FySml03XbbntN190sZjNewWEDKv09t1ZUCXvsVLHr8xdMfJ5X",
+	"6Ea3bclvDB4KtTriqsCLtBG4Ews5mYiKOdvH+cHS2ckmIyfNZOz3hbYgGsZpEanYcsrtnZrosnRnlJ0K",
+	"WZFPUkqF/nQ+kaUV1RBe/g7ffaktRCiEyZnlDwKPtwuFzosySzcIXcExB5oiY0sfgagEc76L/wx0UdbW",
+	"xn81iEBZXk0Gx3/ePOPn/o4/fstSZrq3XGudBSODwTgDeMiuJowzEAqYPOPjJc7PhZtm8M0Fnu6Kic98",
+	"Ni9pIfjIwP50H3inwncqreATo0/6UJVdAZq50PNSMCNEY+kzNlrBUrH89urs5uLy0/k/nP18evnT+acP",
+	"129zZvjK7Db9ZjGeMn6n5iUf0xLUZlslUysC58+pTQ1dlsKf+O5FOA47rYRxTiiEYyrB3dQN4xdt3L9T",
+	"wUt3bHb6LWHh4G3OIGXSGlFOMrI4xly5o2gkmHC+t3OPT+BakjyYNracrobswp1YRpePzt/0H+AeeafG",
+	"XDUewfg9l2rInB3E8qUYTbV+uChyEhk/ItDX8FtDwMMJlw1k0ctYLvlIlKgJi0K6SeDl+4aGXLtlfcLc",
+	"p3xjmFMtTkjxmScNmXXjx9NbgfdHT9WjfxZj56N+fnavn7k/PjMPcv5Mz3Eoz+ZaKisqOivdeG1HeNBL",
+	"MxuJMZ8J9iiNHJXuP6dSFWHKvzEMw3O4r9yfS60fno34+IFN9EIVoGxO47ErbYfJSXajebW6EWOtCpMe",
+	"lhNA1Jiw5bxOjcb7t9IaZ9s29hEzelGNBSu0QJPHirL0j/g7ZrVTnLBjcj/YO1XfHUTY3YpC43Zr8L+b",
+	"W7LQi1HptkmIiNW2JCp3sHhRrpMyMUu6tB+nwqkEt3FoB5m0I+uUSymNNWFNUmomvQZKd0lESyzdhRvV",
+	"2DC1QfRSiSr1aZrppTK1duDWvyn5HFIAOxkZ/h40MFoHeiygMJVwskycmIxEqZcw60FLpseEbnYfPeEu",
+	"vQQDu89M85nofOGvmIzYmKlADVdxaURRy3NDu0tlf3g5WA/cupeokdYPyXMwMVi6fH28pJTIrbimp16/",
+	"de8wUfygbzTAbHH1w3d+Y5g0ZoEHPJ+Jgo1WGRsJIwvBIgMcNgvEaXqezjw6Q7QSd8rrgxOKG9TSFLQT",
+	"Km0KGKSNKeNd+f7eMzi/SU2y6HALvS7p8Aa9hbivFgknbVpm6Gc6eZ2vspRgrDE9mcCJszAC9ZwYC2ea",
+	"u5m+10qEY1AqpuEL0LfFcI3Xim6wboRLZ2zfKW9CzAQe9ngxKvWmJcHZXFRGKyYUH2HEUDRNg+2JmNoh",
+	"/TNldXz4Lez65tbNGvExiqbgktbHRLCxatvut/a5/0eGftnp2MpH2k5N/2y0GD8IG52wm5I2GV2eOIqd",
+	"8V2WPqqq70GYIISwFlf0miVxGEZvakZ8MkjLliJ1FL3hpRHR1tJl4Ux+Hx1H+wLVtyjS0jlJhrLrrCv6",
+	"VPjxbCTupTL9TWGYk+5IXBSIJoWsNGR4G7O3aetfL0oRVviPRLAsFkAKrDfXPZreeo39yDulCrxqs9nn",
+	"32PlJxJmbvcb50IV+93pDYE9bu3Sp1dzpz16hNm8KSwVE49uXZPH8KZBtFbYT0OYyWY0ZRB9bufSvoGg",
+	"QbfbMnF7LuWq1GAAb4e7E8P9G+eCQusjXayG7DXEO9zHT6QoC9ysYz0bSQWHMju9fJ2RUY7ZaT0BNT5a",
+	"satrVL8t0Wvlkw8TU+/vPvE4i/wU6dj+Q2kmUrfPQf8ni2ZO9atPcpzFPOR3+VOgn1qvXTICQNCeaJ0u",
+	"/V//e+Npg0G2Jf3Q/8mV3iCRT7pUtQd0mPxi/zfHHsQhE4s7jCD2R776zJsD5P96WyC9U3f9x291/60Y",
+	"n8EH2Yx/dJ2LP1V6MT+4xbOeJFkzriEXbdzBB67rsY9zkrtUuFOx5Mb2N0vXMyx9XqrBeInvjcRI2hpQ",
+	"0bhE6WVDltYG07b2W+f4tpElgyEhP9S9Gs8Pan+Cl5AOsVNMGv0I9DPJPEKQAXhw/dcOsxq9duVfzDAO",
+	"h85ei1cfHBtudxcNt7vgm6JryeetR2B6hJY6kCQ6fkF4DkRQ8OvZOYSGtuBI1ndMJVTRb9dOPcKVno9Q",
+	"BOdv8PEUYK/BVufGshcvs9iPBpk9pCdfa+sv8XJwd/fwcbLIIQrYBb9Vw1b6baPGf09x+ZbWN1eTROAY",
+	"VCFv+T0nkBXMF/Nbnfff52HK+5/CeEIlpr3GXqfR4Y0oFbwuwy/snJpdZuXWe4JT7Rw9NDhQEUbwmNHK",
+	"SZ4asp/ko3OfDc0YzKNiHFAemTtnHoSYYzAO/4gpIJzrOwWPhCxVya2ohuzVir3Xxt5Xwnxj2LjU43b0",
+	"7tDrsPMSOJOVV+OpKJJ4IidSeAGqCmbFZ5q7e+08Y8V46fTG/bTG1UvDzFRXADqCCPRx18wjMpPA96XW",
+	"D6K4U9wO2U/aPRpQvDF8v//s7SVaNaRntxDEuYQQcC4Lk7uPJvQDbLm2yVZ7kM1nXBRCWTmRIpYvZy0b",
+	"jQUeC1XoHNObM0JPMFmI2Vxboewx46wStlp56LNgxkmiLNyfF5XPaQmzKJ2CALQBWQYEmoJH+8wkFHtA",
+	"1voEn8gVxrmNnyOfu2ZjrSalHLtVE0pUkO/GKDaEmHrFq51u9LGfrUJOYSJIh5sv8PKwWMD/994+g9MV",
+	"HZUnTtzyRkiqHZRDoWdO5k/XcHugRsCuLcXEWXBaCQ8iIBFjWpWrYf9N0SH4abctJ48sB/Ob0BjNDGQG",
+	"npvSmPzNJ7p6vajAgqYob85Wwp50IjmFcgfvnwf0pkE2eHNxjf84Pfvl8urj2/PXP52/HmSD6/Obq7e/",
+	"nr+Otu96SMItHyZibiiBUa+inM01gcW4c4QHVo+NVN/iDTA7uATnj524/YJbHlL97jKW4+2JvY6GWbER",
+	"RU+Yj0r4KLyuGN3HjFRjEb0plCupgnE2gZIsd+D4y53KLVc1zJO3AA90QBF8wJktyr3Oas1mi/EUikgU",
+	"amrc/jO+wsIResWQXQKqT8ZuBY4NbA9jK8FnVD6yx5Z8sQ4rJn+q3+FHmQGIkhmDM78RuwhXndbLv2bp",
+	"daQhrHXHWgrkKtjPt7fvvUYdsgtr2FTwop28/MZAMBr2diFK4XSm0TMClviChRp15I5UYa0z8P/2uyNW",
+	"8JUzte8URR7+7sRrd8uMdT/CeepUuIky7YnQdUG79V1zsfphR8BPSDknq8bgl5R4IBikKLLgbBgxrgQm",
+	"HxIngpJmmo5NBLmWpWALVYiKLfkqc/IcoFjzSo+FMayQOzm5+HVbc5KVgFhBenf7VxMAsBBMduFHQFC2",
+	"5trwsp+dGxEhi9Mvh0yhchuYFFVD5LpgLPDAn8lF2jyW6FoM+VV2NwSMsdwuzJkuOr4A9hBeFOPNFEER",
+	"UZ7os4ZJtMijqAo53h6rwJ38K13d1gEkC/E31o/eoBl+rd/eOlA/XL4+v/708fQf82OPwdALO3Y7fyXs",
+	"kOUfLt2hdxl+Vui0L2VZoi52f8oa2IRYzt0GMFbrghkry/JOTUjDO2XQBDIG7Q7nMVhqLH99/vbi1/Pr",
+	"89f5MePjsZhbp/bz6/Pbazdk7k0S/E54hlmMx0IUwzuV3/58fXV7+xbuRn1EqAlunJGDHsTcDRye+ebD",
+	"DVzq7H/3fQpOF3wtlil4uC/Lf7q6PG9feqfoWq5WQ5ZfXt1+enf62l2mdDBqAdYhlK3nLMJSuAvdzID6",
+	"UJZgSQEr7eFsJZezMF93CiZMPwpCzngTJqztIBvQMg6yQZhRMGFur92vYZ7gbzANg2zgPnGQDfxnrNs5",
+	"KGCY6QMk9Y5uyqkz1fFqBv8v4mrQn67PT2/Prz/d/nx6mbHT209vz09vbjP29vzmBv4Ignh6++nd1c0t",
+	"c5sJD6+xnPHSo8WZ+MzHtlwdM6f4tLHs+Z9YIe+dnGp1pyD2A4gnX4jtjGmyaRQTn3GHol/97PmfmNXs",
+	"+Z+G7FTVQ2WxGQMaAVbK/RcilGkwGZsJYWkT4etmqSPwQaxSVTcbixEBoJgK/beUWXC86pnnlV6oAuDD",
+	"YHBRaALnrYbVLvWiBFAGXIAgo6U0glzCCBQa5iWeki4AsYY8ghfZ8//7w+nbm0E2uHCiev4PFze37r/e",
+	"nd6e/Xzu/hULhTPJSSoG2SCIBf7ZCUVSYqGCuQNEKz6j24DDcFLQLmdwv9JosrCwpEhQBKXRKti58DD4",
+	"CpCoi8thM5/5PFWkT2M03YM0dUXa2oyDOnbvvbgkBy22fre/e1tVXXweOUmFJfxtA9SaCi3NsKUr+rhC",
+	"CL0BT2hRSHuubLVK5Z3SGZJ8DAX+ecbyxbygf6F16/41kqqA3xT864TlpKPzGpANfocoDUwtuih2yinl",
+	"JOus0zCdW7JdHBDi2YzLkvGicJKF7srCOB0B5Rp8JvBvVj8gAUT64Ri4Sf/2i0xFxnP3FvfV8GT3j3ml",
+	"7ys+y0Fp5c6hHHEjci/UiM8EmxGtnZE7dlQa6kvfswlE5s9BiEs6tZp+0GQj8AZpIBIpCELlQxZuYwHA",
+	"4Hjwz26nXvPluwAl7I9v6W9bovu7x6csucko4ovSC6EVrKAJDvAN+iuI7+Mz58rAuTPVS/V03y+LPRKK",
+	"OIYOicUfvch2/OxzV+s/z0W1gZMh/IynrjTs9P3FJvenY5CPkqeJUyhA6pw9Tmri2BPJZLiHMzbnxix1",
+	"VWSslOohc/7zs8U8Y1oW44yZko8fMneGzKAirnKjTu/8R8k7coK2yV/TA4PL7SBWF15n4bdmXrM21ifp",
+	"ZzjtnE6E7Jg0qNX8QZI3qcG+EtzuFlIbCW4TATXYFI+83F6Zs1BWllSJ9xlQ8cNdK2Pan9d6d/JDF+XD",
+	"NQTYu87MnmUZvKwEL1LlIe2oodGMLt4Zv5nFAcqdE/SThUmFNmmAAHgnZE+odeIl1q/sMdKFKjQfleKD",
+	"W9ddEDqgG1LJlqZJ58suN1Sk7JAkDmtdT3G9pvXk1eNrf2BKuM7wSXUle0u+wt93nNoa1LG+l6iMlXyn",
+	"LPh0L46gdEFWTBZYzLIzerwjW9meSfyqjfnyM8KQK2HMDcSM0ocGRdy94xrSZC2mJCjXzcC9D1VgaDCW",
+	"JbNCcWVN8DdCrN1Hw2ufJLtTELjBOlfKAkflpb62NeGQ0hCLTlAPjgkUAGAn/A39o5wzaQxhc1qpzMRs",
+	"gC9FwSecxhN2RCm+snQ7ZynKco9t3VGjcF3XJgR4yHKqS8HAdU5/br83wmNupBonXFL4M34WpquhjCdk",
+	"rPxbQ0RybfGjMQ73S1PjhNTLk8WykBR+8LiKW2fyrCsFjK53oYc0M0IVAHc4XdipruS/gNV2zF4JXomK",
+	"/ce//XsOcQoKLICVS6XMSXCQH8WmjY9DbX843pr5EXd8KqTI+abCZorCNKdBON+vHeL5/uXWEI+3INdu",
+	"/WHzrdlgWUkrrlS58v5GbwBoPCk47mgcqWnxnBGvoH5mXQZC0iVxWGMUN9pqdcDWx35332KIQ9v2NmlZ",
+	"ITG+he8Cdzj8KYT2d3z5TBSSUzJr/QiAjBg6D/h5zjI0zGr90KoNR5sAq7j2MB6zwfzH79+Zjp334/fs",
+	"/+cP1fDJ4jNE0b/QTK1XOyzEJqHxRCPpcdbOPVehhlVpKycEkjXrNnpD3PYTlGu0jyAgcq91AZJBGQcB",
+	"+kpPLOK0wAFzxyiUagMfybCHxfPZkjCedho+n21IcjTZUpxM6OUuZy3AcpKH7Wn4qJAPXYwhl2M0m/Bq",
+	"+7dYbXm5barXdK27J2vIShjjFrGZC1UINU4EBTfkgpW2JzW8FENWAjPim/K/isIPxJhioMqMDCl3MpZy",
+	"/DDVCyOScWewr5xJ3UGV18jzUTFsuCX58dKMeVXUNWqtetD+tWSE0sRyMuZrI3JMeOZZLG35m9OLt+ev",
+	"AVXmHp2f/8PPpx9ubs9f58lCNLdJD1n50lmlSobHRobFvtuDm1bd3Cb74TLSP9d46xbetsPXA4UUduOR",
+	"61AmyPcRqgnWEZIstIDbcEygaFdDcmn6RO/xDpDuevQv18dudfd6dpDE9VvKRrn94agdu7biVVWI6pVO",
+	"BUr6IzL74Q6bm/9pkYebPlkUp2AaJUIayuetzQnjrJD3znXHBFXimPaPW38QhafjKBPQYrPFfPt55Kzb",
+	"ec+nhvMHLT8aUIC5kcYbCUCi+pNyuFsopv7Oemwdyn1e8lWHHxUcm51yxEkXJ/XyczWuVjBRv4jEySqL",
+	"lHzfTy2bis/cJ+B9kt0dL1Nupj6k+iBWngfEGVR04LpfKfrEUHTTFSh49Ub2jBDti1IjAr+IDBvUJg9i",
+	"nxhlLxaSxgRSQWAq+h4oQumzti7GW2nsl4bYm6u7LeLVHUZPfOR6tvH07Pbi1/PcL4A5YfnF5acPN+c5",
+	"QAgtYmeE22dWs0LAVScs/3AJWBxGxGWVmOlHUZyw/N3FzQ0ggCkGMNZqIu8XAOIz2vty5k755a8jXPR0",
+	"eIyHNYF0dMtgA0+D3wLgBPcFgKohqAyNKgLapEzA84gOcCu3n3dxApdO3BcgYArxEuCmA7zucBsXwHps",
+	"32flv4SebQMvUACE78vFtlbBvz4WwoxemrZ5/vzFdy+//+Hv/+SWY+5JKwf/9Oz/+vPRsx9/+19/kyRt",
+	"VMWtTBXJrXFhtcnTDF/1t01a9AHrv0dMld0X3Fg+fkgevn3Xo/XAW/hr6nVNuoF1s9kXOqbQlZVNT+mt",
+	"JryD0gYSWf3nrzZ4+/BpktW6FtFqMsGHgWYtbvtm94VAWu5N4UgA42lsLWJblJNKlcZ7/nlechV2bTse",
+	"7yHo/RS+e5ZUgf21bX7HLKX9uEk7I+W3Ifb8PDs6OjphOY41R+IhwzjG5XsT+sTzkDBaNx5d4buyEMfe",
+	"AKL3X3eILHY8U0+Tw/ZvuBaTHUGXl3wGdXKi0SahFTvZQi2yJU79FBu+58bdNFd1Ms6f6NcfLi/x2D67",
+	"evf+7fktHObkGm9xhxHTtoM3XGPZGhtyTdTC1toMp+mJKKd3dSHK/VM2sVy1HrF+Lr49v749f33syVeD",
+	"5UIWP9STs7OrD5f+KlIGUjHOlkBNTRd9PL24vbj8CS5CnmKTUZE4GYtWO1PunxcFwJ/cUtH1d0oaLEvT",
+	"CxsBLiBp1ua/HbJX5/94dfn609urq18+vTo9+2X9lS2CVwCtcyuG7Pwf3l9c05fEd9ypSlihwIQLYHZf",
+	"TCNB+YnKDtnl1e2n0+t39AShijjMQQN2Fh2vZm6kry9uTl+9dVfXFMEGn4JIVHyOs0LuwNSdCWFbGF/A",
+	"wxnAorRsWlw72AGwPoNsQItAOwH/1Z4uCBzBNBBCHD5okA38aANwHEa4bTMJFLHhr0Ect+8nWkxdfUt3",
+	"g3C/4WNhD+EmwYN+BbDw/j5S9JD0KZ7INkCfDUVYEGmZHo8XldnDVQ1I582qFC/zRCHJr5CiLM674umI",
+	"fQdKf/Su3dkCTGaJEsTOEptRpR8ISZARbN4gINeNM89Yrhf2k558qpwqd/+ttP1EdtmoRJAvOm+f4OV5",
+	"Rw2XKDsqIJ10Ra8mwni08YT589FveSjAqPG5gegt+baIy3jTrCEuA1Pghd6O3MOPyHA267dsAWFDXcDw",
+	"Dd27fX+BF6Z4+S0WFMDm2ocPD76Vo+IqIT4z0dWQnZalmz1r6kZfJ3B0oJflfiIMVCXcPACGKeHeNtzX",
+	"flCfJg69YVZ+nwitx0b8mVaWS5Uwfc+4Ee44sAI363akffxcakTQo6NCRvThXK2oNkPFRUK7v/pS2+6v",
+	"ul2vNmj0b3BnDNyKeWnWnoXuwoMtNuSmXmxr4++cvebUmbiRjwKI3da5fMoPcE6i6aJF+36ndyRzQjP+",
+	"+XW6nDYcIL5T4Y9H0f9tBTVI9STPVdqeN+alFWMGwXO3UdS+0BB2ARsMSrICnXSbOwjuqisYffFVx/oe",
+	"YOr9sbH+FZduADPBlWHoaDRG4e2yPv5IU8jW6CIWSv6+EPRzms8t5dGQjt/No3kjK/Euebbn78+vQ6OP",
+	"HKOUJopGTXSFBEywilBt491SYKOGOjOKbmJtEwWzwo1A9IQlT3WR+Z0yeiawfAcL2tpNDVGE0Pp24iIV",
+	"y9EX8UQRxywHo/jTxeWnjxeXr68+Qi6cQ9/LUnBjWR54J3L8gJM7lV+f3l5cbbppLqqxUDb3KM56TDRI",
+	"M9ZzQQ9k+esP8MTL9UfaqbhT/nGyFIHawwekTAssgvBJ6LrpB1MX3OdN1yBeOO8f1EMYZIPWdzrjf22k",
+	"/bzoID67SR2QPKVI+zAMJcoCW844hV/PMSIigAY7QwkCCxgECHuvxDwg11cfbt3nn75///biDL7O+T6X",
+	"v15cX12+O7+8df91fX11/en2H9+f9/tcP+7dvvZn6D71xhuwTTNoBhXNHd0O4POAGgczHbCHwEOFSk4l",
+	"go8NRBxi3tUDo6v+pqenAfenHIwLY7pqMmtaReg2GJjjJNULp/oUZNDOSTUI2A/LVLklp7Iv52LBV5ta",
+	"MyeJ6168pJbNMXnd85dAyfG0DHZPxBAp8RMDQ+SOpJDu+6+F0WVoGbuFPMJfGWoPNo6MShD2Ghr0qTpL",
+	"u/1hkeEiUwM+T1iOf8rrLTsR+6FR8UFd1ZlJ6saauSvsvQzz5/AwJtW4XBROlUIlRi2ixvbkdOzls4GG",
+	"eF/P31anrRL3ZPVvm/D6yuasR38/wNRHT9tcRoW7OxQz0MTV8cEZm/ICKwA8uWPmpXJ9i2+WfT+k7f7K",
+	"IRhQ+7aEuA1VLq3+PLOUkO0kQdeLUnTmwb64205fdtKf/5qYSNsVTulMZ9yrt27KsgP7aJtqFP6J80Pn",
+	"Xp2lIzXVUJjNHbS+vzvNivcNpbsbNuKrcyfHB1BPtGrH7uq1rGvrF97fOZ31DuoOaO84W3v2B9teudRu",
+	"LtQd4X4r1cNNKE7aoZSnrmjaBYp3qIKcDdVJ7xIZh1B3lCBVXZiOGPaUm/dR3dH2W9e6QybL1N1NPpwO",
+	"SMRWI8e6CFZIb8NvFQ9geu5g3LiaC3Xxmp1ppcTYsnmlH2UBIHGqNYIRjfXM2T9dtBQPaU4NPRcKWJ4C",
+	"p6TVYC85pQ7sN5FH6d4zyEKFmbs3Gdvp9LYqXW7Faly7a+BMAx15/nkuK2E6LVvnSrWGDWV1UGKLB5EV",
+	"u9DqY2Hq9m36gKwDvuBBQ3kR3ZwWa4jMpkHWHxsVmr5cBsm2fOaGyu+Btaurn11cUoRwqc76WnoJFddq",
+	"T5BZJ4LdrNY54HR1LbS97gRe2WR/94vgJf3wkv0iXwE68MPtm2d/6uBJX6gxt6LoUX0SD4heHz8guSwx",
+	"c2V6XbpYRC2lh4AUWKp7Ni6l+7vhS2zl4Bap9gmJ3pMwbF0151tYCta4TetS8udHR0f71PnpSmzsJkjV",
+	"ezOiQkWQZ0prdlWcwxtSc38plrGC3uHw6ltP+uKpzq+NhaSXYhng77sU13aruoiUi5iVUCYwQIyQESSR",
+	"rsSjftiJpZOU9Y6kbf1VeUeFmC47heKD6ZGq7WUgfGwcke6AQISCtFPsN14zEWSgQOG6KcCVW/nIPmXO",
+	"KtmiIqZM4NSk2FseO876vGHPdHSacpvgQFL/BevsS663rnd0ZKV5gH3CVi9FEZIopHypOMeKsjRDdo7c",
+	"+PXxWQDuHFltnSaWReYzpVMISocW4s9kkSOZLvK5Ez+eB4IBHzx1ypa21Vp0SsSY7hes6d9cULhhb+P3",
+	"9DIZ4YG3vk9sir7HlpQw5HZDA2earo5gU6g1H4n7hdpetkRPS3UYjYMAUdNE7EirJ+v10H0xEUAhnQiL",
+	"jMjW2shcHZllzm/G4r1d/Fhcsq7GuF5AwZDwiAOIQjZsNWgYIKyoZlJBQwJDrL3I50mTGpfW+64BBq0K",
+	"uIWo07aKDg7qRv6L2BDiaSwHVa9xsAcKJpWlihV8FGxL+mNdKLfZee7dgN/YZs5+AxtBw3zGE5IbSpVa",
+	"amK9I/2Ae+T5Znbuxls9CwHV5A27vulmA3Pzx3UWCbDzsdYo/aHShovSRM5bivVJsoIj0BDPmjR9n2rk",
+	"3YuQnb6VHfF+xeZCz0vRVLlZM8jY2z/qq2aa40yxvO3TVPEwJwEtze684bt8tK9DCfht080oiD53UFu4",
+	"AWPSq8RqpY+B3RapTUJ+oE6sjWLsratBV6fblUXVnlGLfWcjRS3mvWq/T9Ozpuox6yE2BxC2YVTz0zjw",
+	"4yNvm3nW1S+6wVTSjah63gdJ1Sin/sJnic9TvjD2IM+qKVa+8EEbe/nt9KSYDeWLHtXZfzriMknQ4cQT",
+	"HC/cNjE6RJ1Sw2s4bKcup8QmvGIjPn5I9uyahg5b61RHoW3XZFGWPnRHj5DQ7Ecv7qfDL2m9tW16r8O5",
+	"24r1vrm4Dv0E1qpvWX59/u7i8vX5NfYGwJqViax8UUkUIm60BpUW7sWOQvR0SFewiSjLOzUSyFXZ6HSE",
+	"7QvQe/Kptqi7CsvjjkU5vD+/Pr96f36J/RT8va2RwIMXyplgyym3d4oweEvixJYTaOwwcSP+8Pb8E1WJ",
+	"+Be4P12fn11h2wZwKomBV1cxtRcUsgDeKqrRDhU6VFHjjbIxV777V35z9eH6rP1a+mP8Yg9cgOrpqGD3",
+	"hOUfz1/9fHX1y6erN29y7wT7FgzQoGEpLfSW0pNJo7dFMCXpYImeFcZjcdKUCB3ug90J3S+EYjOpFlYY",
+	"KESvW1z4kcR9aoicE1rXeT0xZPnri5/Ob25xdg14GlD7Ex35BJDyUOYGtO/Nhe//gMIad7NK9LlCiXH/",
+	"jJbb/2eY8UE2aK5M/Yf4mmjqo/+qb4kmBMqJ3Hf2pKa59of0TtQ06zbpep54F77vVY9srLMYRqutSqiL",
+	"PrTug7bkEoJuFYI6PX3XhHQmxszdUE+oaQrdFV8c+rmMBAVe4r4r7mLf2MRty8AAVa3RokVkUP350dzY",
+	"p6LE51DvEwiQS3unnINGmjN/fXFzdnr92j3c87+w0SpoMZiE0YrdwgJHmxa+1hnKlQ+8x8ZjDgmFd/zz",
+	"6b3wwN82DjZBnxTLaIJKCergcLRPSqsUC8utnImSuvE/nVHQ+zC9WtiR/twlwb4ACpjrWKN71gZu2gS7",
+	"39xOUxj7WBO6h6yE9b73MfY2ceJjNXt+lDnLjo3ESkNHNKTeEMbKGbdij1SQv7XozgflMG7gMInfRdSm",
+	"fKQfBQ0MWrLgBoB2bFg0DfKcTrmjR1gLcweq9j40vMEbmm2tfOOLsECvcHZoTOhXwVQhFyPBiL+cLNKt",
+	"ZjyDKcF6zysrN2nHUygek9ivFNIESlrs7w/GhdQKptrbGqbJq4xt73w6A9O6TgQBQEO5IsxrNGXRWboT",
+	"WZZvkvx0btahTB0J4aGfECLTtWJ1rQIlmCkomah4Pk0uU/940hjM+S6eyWiEuD1S4PnWUNZy4nNuDKu5",
+	"ptGepwXxTcaE4qNSFOu9y7dge+87xdo7HL4ZE6UZsPEeBAj2CFvqperCk8iiTmugaES5RGlbSg3MwUKL",
+	"NLNkmJ4dmTPr+9IbBdNcZ4HdY4dU4HhRVULZ912psjZFKg4qA9rYuY++QR4wYH5DB4zhU6baVDMd/hfJ",
+	"a8djSK6ME0j7Wkykknu0d76NY9rBofL+C1Q1VhmwJQoOUpovqpJaNS/RxSDPT7hvMFT6ggVX4cHgo7IP",
+	"128zyvIZBLmMdEG8oZQsOWa5c2pvxWxecivIITPyXkl1j6i63Nfq8fm8XA0ZAs49W0PG8opb8V5UuLvp",
+	"CRi7PXWnYX6neOgfhOP7JlLOMAfOhzUBL+0MwwexYiFFBM4cpKrR5DN5iPhb/iBMKtuYwq+dGpb/dH7L",
+	"vvUDMTlEHhPJ7pfbU9FSzRd2I/NWM7edKuZtju8VZFNkhYM6WR8suoxxqwleYbEdtn81VjtXNVDmZdQq",
+	"tsE4jMhD6pDY4mGf8c/xJ7w82pf7az1E272Zzgtpd9xGFzD3XovXLoGfKzcn7qMDqYixfIV1poWkfFEJ",
+	"vXStDu3Ip9pYD6VzbgpIHM0WkHtzJZbZnfL+yXKqYQ5nfIWPrQMR7k9uz1RuF3c1CzyEAD3ZguHYOhbt",
+	"UYrlW82LDucgCshA50FgU7nXKcNrYaQw9h3EVNKHNSRMPB2pL/eE8AjctI+VD/To5jpJexjhvhiNjt5E",
+	"9kEMAxNsBEXopbAhtFlzGdaD5rKrLC/2dvYp0Ih177ZkC4z1hB2hYu2y+dcMqS9K/mwOpnQnbZoTk7UE",
+	"pf3hzTXdILTXdY/kHQyqonHab+M9i2yDP7IBFPg1TLAXL7MuxAFWA1oN0XWIvw8bmYwf/rQZU7DmlIWR",
+	"bJiTmymvxH5dgJ73qLBsEQH4FF8V6kPdmYRxXuKWgn45UKrCy+HGwomDP7tX6QXNzIYpFQVW/G4q9t2n",
+	"RncDqSW6nfj47R9GmDQazcYvibZMS3cngdxACLSygZ0ZDoARYhWSi7kNQ00GbO8YWHsJErkxd9B3ik9w",
+	"eUghdbAD2akutis4uo5eWX9M1kJqw1yml0GPSpEIStAPrBCWy9Kwv71+c8Z+fPn93//dLtRND1IVyL9A",
+	"rUTNMZPqkZcSu1F+ApKVDKh6Szm2mTOkSpE5vzxQlH2qggtptf5U8upeZHdqocxiPteVFcUn6KXyyX1d",
+	"xnBOPgEHVFkipnGhOLUNEjiekSwKofCBTjV+ovaOBq595LLkIzcOz3SUMV05HwctOU8ywT2GLCChlIZv",
+	"jlygRnfj2DK33YDaKZ/PhRJ+6gCN04zvQEjF6Xu3KzGu/Y3ppm7dgdusJvT6AvxN3CszxTEJIDbf7lWq",
+	"8AWs1PfDzXCacFp9/+OP0VHx8ihd0NgN34w69wNkWVdFegYtqY525cCSr4h/+XhUcvUAlKaF8G6UJfk3",
+	"jM85QkNj/uHoxkSNT5uQnQou4GsipAnRfNXzndrj14IXfQ2Tp21NANUWX6UxQX9ZXSjnRG3vj/6OVw8G",
+	"q6y5YXiXD6Ss2947vH+ewkg4Ac25uZoE3hbowxIiOmNelqIilATjdsjWC8VLbgU2JgA3FTt+Qw+XsJAB",
+	"/dUTLNEhW+k+olHPzi1FN8CQrSlc/KUtLf1r01sB/feEOeq2Y1cyyrJ74Y4GYCV1SliocbqvdxSY6nRe",
+	"lVgGB3Yk7qVCtzMNKi30uJOVgU4YVujxYiaU9VDS9DkAka2OQUEbc3A6qf6J7FuCV4ya4I6+aMGP+JHY",
+	"UDdhJ8k0XXgdt+jJVYBrCjGb1GsexGpTxk12xAchEWQhmQJhGCcCBBo1O5LgJBu7+vfXABjfgtqICqOs",
+	"j4LxokAMUPKNW/zz7QK31T9PYSHJusctg1/nZznIWVjGdV863iObNunZVMtxwnMs+UiUX0I25GlN8UGb",
+	"hoAyldBsbmS7iyh9UUJGw9mT9FDKefKH7okopXro1hqB3XBjL7NEKoq6JKxnVStxvyh5FREq1kcVQPqI",
+	"DJlB4gCaj3Y2WZdVlwNbV9Sv/+aNNA/NoNrURVVCa2OY9996uq04r5m3uui10aWbROYQBMPhmNofY+Ef",
+	"Qe5qgkucHJ6dB+VNyW1jCy/oMbz94mZ/bQHuzq/cMcaR/7kSBR9bUfyWOw/F+RDOEVxS/hoFcq9oxzht",
+	"5EDCB/hcsVX71LnVCqthJrJJKdPhH0UEpr6Bvt+LYI7C/plJVQDFQTcbTCU0+L7hoEgyIDxB1KYz5oJa",
+	"ZH2V/CLttkbtKs5HbCMSIjmosTYGcnAZO7aVVmNZyo72IGDipMkAtQnkpz6c8SgoX7hfq/mufoznKZ7N",
+	"uDmjJLfAN5TO2H/827/vgASx4nWl073dbutcJXUJVyIAAu1UrFjF1RreMICSkaR6xMcPyUYAASmGVz7z",
+	"EfZdGQOI77Rfy/N9XtDVUj05Pby0U724n+L8mKlelMWBuqrTQG4gLLKt95WsqVoRTTQRyzrtTI/aTVXp",
+	"hb2aXAs+JqTgvBJEhYEQjwR3qK5mogo073kkbfmebeV7Zr5SrTD/49/+neSQsGH9AVMLJT7PxdhucNCx",
+	"WV5gTkbKddoXfIYloU3+2BMPqvW8Jkicyiq99HwaX+reB/YmUC4wLdGOyYKKizvTN8WsqSIaQtCYlrSC",
+	"DcR4aeXaczF5F91OXTuyI4OkP0JPNz0Zq1rh8TWccI00cM/qGf/9GYLYowGlZxJyX2lGgnmlx8IY54KH",
+	"3q6YbdOTgAL+xrBxqVHDtldCPoqNHr8vv4DvNrL0ZaFG+1pndyBhcYvlDwITe06Ul7p6SDvj45LLmSgu",
+	"2zn3TQBkjzOSxtczkw7bUY/Qu6+7aRNjWKXXoyaCX+7TRsQnutZDOF3BCBinyerKVR7Oy3tUqtKy0Qo4",
+	"NkE+LooQAfWxegyt1xwVUEFjOuvAXwneAj3vUaAOD+ngWoJNNRW8siPBd9DA9dR3dR3xvwcxAYhIk5t+",
+	"J17euUxXWKaoOUvR7pn45wGfSwjxIDoaixLn0Crjt992OXcBTLxbQfWjqEyajDEVoqJ86Bz+w9/qvyp+",
+	"f2N5kwKTkTppLFhrx3Vs/g167zBhAlShXxIlAMf0Z9GJtVoS9QrU0EBxEJbMAfI8pCJJX7NCOmvd57h9",
+	"x3wqXihEJR9FgQB3BDcVq6AAKEB5fKdyt3hQAYEF2wDlXCoPNa0zGu4ddWFoXKQnCmk9oVgKGufe/Gpl",
+	"RY8t5C69mfIX3/+wPkOvkXuE9BN8DrD6fU7TJe7os8as7r1RBsSh+OH6LeR2kIlHY3ttAGM+Ed4gmqYs",
+	"mt600MUU3Cn8sv+dakiC+/ml9tYuZXobsDBKe5B0IVux+T6mUceczLUyIr0Tb4lOyUsaHnk13wPR/LX3",
+	"3dqMHVgC8UB+S4VldFAMjgc/396+//b58Dl7cXTErn7ZSjrYQqvRNl/GOHAg5Fv0YcWLBlXLZ3rKbSUP",
+	"1aQe+VS2NpN3qqtYiAgQffgW9Vl4i67aLekZLyvBixVqc3DeotoAPZlAf3v03XZsX+9nYHPzeqiirXuF",
+	"Nb8KBM134ZiNpBLQpeP08jUWawkFpDXYXg3y4aMVu7rGnLYTkhwXH3qgBMc0VKVSl/6oFHULjdiewIRE",
+	"O4RkHOwMeUEaoS/I/5HDsw8T0B5UO54SKP6GBMt7CFQcbFZqTM9aj6Nk3WyosX3Kstl6zN+tjzgVgvGr",
+	"GGrd9lnABgb6QBP8R9f2u6oKUaVpcg8N+Im3+9MCftKfq8suGIbRMwEG24yvWKFPkGDf+Qf0F2q7CHqk",
+	"jpXM+GrIcp+yz49jgozMB1AypDMcstzZoXAZet1QZYVLbYYs58VMqvwYauFMhrSjzjdeFNJ6JJzfEZC9",
+	"qJAUGt7tfoOnO6PCPWjbtuBjCKlcI5HyDk0e8UaY4WttnbDXfOgtoYDgKP76QdkUvhH+HGEYMZzqG/gY",
+	"ZrXupPteqynYSMAVF5mlTSollqHtUb6cGjH+hPVlI27EDy+93wLopGYd02Zrr/nq5DG4KFOQ+Gomihvn",
+	"s/RMmiR0DhxxU2msrlY7lP7uwcq4uc1fy1oggUNswSDQDd7sAJSjAFY6/d9PHdWaaBJ1pdt8B133B0yl",
+	"H3gUTFq32u7r3mObHp1q9bV5BqaCl8hpsK1G5Ge8sj8JJLzokZcbPwxwERvz7V2Bnx1z6dmg1PrhFR8/",
+	"bBwP2ee+ujQ5gJlUv+py0YC0tISyT+VwFyZG6dR7d3gwWB5X6hpPjrRwh1Lzfd9CbQDTsc9mvHPnh8pS",
+	"NGDZDVT2Ubb/nFcC7NQV1mR1iEC1UCOtHz5UZef8kM65piuv3+4wBui2uLXpD1y0b5egqa7sx7i55BcJ",
+	"quXVvdgB1HML16ec+0Amlp54gKJv3HkIkXY6u5vYlQqK60KyJrNLEUwBCAStMCODzBDs1tsQ1PcezumI",
+	"JCyHxcuzYMRmLKfpybM7laM2g/bhbn+5f9TSRHXmbntjh69RyDBTR8SAjK0E9CIqMlZIgzkWJBsGLzpj",
+	"o4XFoeH5ld2puQejZKxYYAWYp/HCepYhu4aHSmLdjeaHV7OalAQqhlMFJrvAzwu+fyR+x9K9JYc+DmZD",
+	"rNmzScG0ScPmopryOS7uTHBl6z7sdRmwJ/aIudmA85RyQ0BXUkkrdqQ7PUgxTPDtdvR92htyuUVJJPMg",
+	"deqjNvHiRc9iozMge72pFdlJjeZeqBaD1dXWBusnc2MWai21bnesn/yxJmpPwvr5uX5sJO22Lpv8dGzl",
+	"I2nwdiX5+KGtWL+wSWZv7EcXAsKPqfNrmpWyu1QkV6vrhdpeFBOq2TWSOS4bNZlF6B+LFB9Tym3vXSsz",
+	"rxZK7DQq1MKEQ1Zc2W9MdIiYLx/N2602cbt7+BaSDqzPgWfnGeZwoo6HWBNQlnUCH48xjPlS4Jaaa2In",
+	"cY7ArBbO9cXR/rY5jA3q+BJ6vGv00DC0brBuBDGjROM+Yfn/bGApoQXnArJA4ymv+NiKyiS/LtWq/cUX",
+	"tmrfjW481ZSej6cEFKNyoX5Z3bUa/7idaTLO19YOW1SCSHSJ5mOvJnzEiQ6M+rgAdJSvrgLCYtGESUXx",
+	"BIxVdFWkEE0KXZXVDbnhHzvNFBzRRGO1/xktiy0pP472VlBtNDm92OM7ncevag59RZsnXVVBEtYlmTUV",
+	"WZdgtuDXuATObEf5dP9CmcxPWD6SgSxqofA/IG1EcwQAI8A+5DVs2/ch8+R56J2ke7qMre5gfxPPZlyW",
+	"jBdFJQwlqxZGVJjD8sBR6jLV/fBf0v0E3ZPAk3F3u39QYX0OKb284JaPuBE51acTdHPGCx9IHa3YlHeU",
+	"/kAOqvssS2FiQVIJBg1F79GD10+WwfHgn41Ww2u+pBTmDpt0pxw+REb3+JQlN8cEO0CxIrwxZCZtJCWZ",
+	"m8mITguLQ52W+MZEDtsJkqyRCLpn5cEUzj2RdcyiAwLCTbgsb/h3B55SWezhxWEGohO+EX4O9Yyn7y9a",
+	"MX2PEnYGgZs34lVY8lXPdgyAMMVNGO+XnlrmEAT5kc7alR6/PzzLmQK80xuJfMHNK/YEzoubEadrE1l8",
+	"Z5JHuCxqRBIx5rjDC/hyRAdTbTpf/jE8EuH/+FVU0bonZplA5M35jL5uu5O1N1Xjxwbdog9PTEiJJAiN",
+	"N/Roupqw1x+uT28vri4/XVx++nhx+frq47FPYQpWx2rZbOGmTgB4qBTQRbPOLekJG2k7Jagtmeczwc2i",
+	"EgVbqFIYc6cooDb0V+XM8BX5VUtpCHHX3THjx6Po//pEiw+UNgpeI2r/L8wi9RyCu0zPpP0XUekwqMOl",
+	"n8I3HWWb+naFGIpff0+cHXP01nUHZsiOmFbs/fn1p/N/OPv59PKn84yIIeF3AK2QVxPW9U8/vOy3nj2W",
+	"LUqi8bK8mgyO/9wvnfbHb1nakCeGLuc816TFVt9DrCCw67Q+eshO0fKfcuNONuX1mNuovi8sMF/DgM0J",
+	"Kb6ZrsSdgjluzn8GvT/cdjHaHX05JvWGoQtangVIbP0qfHhcX4YvBS4kg/STRKIPTJ24A2MbAcMdu+cc",
+	"E4nBIHLPUyKHhP5xXD7E5IfsORrBoHcy78JD595qxawcP5DpRbfoKmO8NNqfJnL8ACrpTmGFKpXnceI+",
+	"x68O4vjdDw1pTJ6M5S7hmz4RhRTbkVtP4Bww1H1BI7snGOJltPeQYsTDDjNmKX5al0lINdKfO+I5dFys",
+	"QmgmFOwP/unPp8/+H/7sX36j/z169uOn4bPf/vUo++HFH39z4ERtR7cf39vTMCQab1dVTiAB0kA5tMor",
+	"S2DCp42KwuPWmGl1p5qbFpQXGB9gV8504aYT9RdwH+K5KCvkImAYVkYMkLMbWpL0w9HLP21vF5VIR2/g",
+	"xX63MNZpYN+WDL+Hsj3uphZjMLWZ2jfP08iDrxkPYDrUlgOIW8qgmHomyXihQN/RqUK9X3E+axuDPR+y",
+	"N2IpKqf6mNX6TpXS2lIcM6Xjc6dF3FxoYTyqyrQW5Xl/+2GHDP+O293n/xOmnW+iCPWyQDET73lpPeHM",
+	"GjP0lyxzAk/QL1bOE/0oY7I56jjFy9IdQyX1IQzH2pCh2d8+Pr8kvt7BsP9xqpleqjoLGofArOCzVNvn",
+	"AyAntm2a4/poY2ZKtYoAW47Na2xzo+dx1WyGZv90oQrAb0OBzNHw6Og50wph/d7YuFNuyp2OGMsZL82Q",
+	"wZGOQGmg+mPIggiqDMwGt5a+kp6e1TCB4kHFZlCkOlsGfV02F+3FTUV0+4JKejg5Gfv+KGM/fs90xX78",
+	"EXuO+5mMm1NgJyys5ayrmKmbkMHjuWHMPiWOpdtox77SM8FGwi6xJhc5M0zUMiPSl1s6xwU25vo5eDg2",
+	"D8ymaQ89cMoV2vdrOvdPh9K4TehOytUnDQpMe+jKalZoqkCrFWjGptbOoVmUtXOzvv279v9XQgZ9iaN4",
+	"OEjRdvXlzejE6X2EbYZiozvEYcBmDT0DSPWBPYDuT057Omfc3CkgioBuEijFQLCGcgfZQi/lUt1j9GHE",
+	"nYAv0TDwpgAzWqtQMiFW7B4CQc7crTufE2K4KcGH9FH3B1vFGb29k1YNhNbmOEDLZoPVoaMnNtHAbHan",
+	"w2hh2dnVh8vbWj6GT2d7rWHJDmw273/874vd2dgVeaHk7wtBv+/WwcYXD3Tx6upJqC9odnmpPyQ/TL78",
+	"wN+1rq02nZBdCgqRg844zVtxizwR0Hqi2FU6+5kCUnWGlOVkIiqhUuSHwAe5TdFgXqJAGpdGYi/J80IW",
+	"YJ202oMKok64bXoFghZNaGKmqz0IYbLBWEOl45uONAFmv4PNS5SXzqQYsvPfFxwap+XOys4zCmqzPFSk",
+	"5v3LJnyeom+V3kw/7rF4ZsyVSlWBtmpCoAyUOrDtPqdY29bvSzZU79b+JLYuWTrLW/Qp3I35fOIFjl9X",
+	"T0aQOC/cGW2Nep47txfR5e6Yr7nGEq46yMoexBzYyyeSoGStmuD/PLCg88/zkqtNpHF96+zdtTeWzvGt",
+	"XOB45UY6/FWaKLQ/b5a79LILgrNQs67qsDmPFFdoRlDzmgZeLAhSISBHRHgcxJ8PlbbX2jl+OTmnoAM9",
+	"RCdAxoldAxqhVTOAiVvPyedcHWpUWA8E7dqelCv9T+JHURVybLetHgiMVL/S1Z0Q1TD59ZPDYncJYwzp",
+	"WhfG9EnmFgx8+PXiwUCPjb23Yktxw7m16YEhIdR+GMBEuqTJTiPZaGdQT4LdhvQm0lB/ZG+5mRwAJ05v",
+	"bIdI4Di65vfnUEa27igEBEvdEBXEVBN090n6moZunJQYSPY3zdhIGFmIwLCpxHLIbjTaEncK8U7oPqJj",
+	"yOntgCRlemH5vejqkpq1upL63JXfn+0I2PY+qgns1t3i6Oi7cT0l8N/i/8U/xzyH+EN+TImxoGmshwX6",
+	"jAhSB8RUbgYpzfycUc9NUCXUMj+PVy2nmYYDNzD1RGsRGW7fmLh7LtlNjf0AWDQCvfn2JzThd2qtGWwt",
+	"YtmGmceVcatLzGWPsLToAnQ0V5lwWSb5LePua/CiutwoylLiJNQtKCH5Vkm3Ie+5O++BwMjJtNWYLkqi",
+	"WPq1pI2lPtGYttkrNjVBEPjC1jP4pD2a2Ybsc3epFrCcRVqhkOhvmcV4LETR7BItrfu9k5INXrVLyZG7",
+	"6XqhunoTt8cW9slYz2bS2l14FDfSx74jnskticoUDyxIEZGqYuwrY9x7KdJoIuXHGJpeVGNRc7TvaMq7",
+	"T3jLjf1ZL7qdPmr0ICNiyKleVD3SsGsKG+N59ZfCuIFJ+OROLekJeiZMI5Mbou8ERaEhmVAp0oEi2vzp",
+	"Wj9Idf+Kjx98W5XdOV0bCrK/5CjxuUtIt27iPVgDt5AGEk/AWiPzHrQ+SavhUJjJp0VLdtLd1+0GN/Si",
+	"qbuJrpOv9gyDtIGZOyriCKmZjqNAX2c5E5QlxCgGw5DN4bCdG8IrxNBGrcc8UBJHAxayVn/RKIsSS2G6",
+	"CT9iKCq58rjsTnPUjGovjkCpyQpYp0EzRAVsvYQdVixJwtnVc88dtZxBNNwd6oQncdPMIfPu9FLznAV+",
+	"7o6GP18nbATpnp15+LEn6OaA8tPHpNhpWTLce+h2QTKq1EtR4ZUdfX7iKPwuXw0tjbeRde4aBiPFto5h",
+	"9qokrFHYG9EXdOnRm8DNteEg80TMzaL98RQF6WCuYu0x+P4EztwNHiKIbuzX7c8Z5AeZ5t5vECjX1ZjN",
+	"gSQdW1mRpQT40OC+uv/Bjed9W7lPl4UI4bxrf4YuP6n5rUgUuMUBGH6RsfalpppU9/nwP5e5aJyiMfZt",
+	"Ty+RLm/weNc+4x4+Hz3wun8kNbqjM6BqteXlzqLYbncJD2nwEJCkNvdoU4S6dNnt7p2FvAO0PQyK112L",
+	"SbflbDqLbksxsaelVh3xx1CxHqkcXz9DfluIbQI+w2L91PaWEyZNuy+UrVboAQIbnhMxnxz0L5IImNJV",
+	"QSWNKrTDJbQ7b7SA2CnB4Wfqj17ZjCyawNTi33iMzk5VOVG5b0lEfT3K0k8Atg6QBGAm9agrtzOgJG3I",
+	"qOAnV9rmeBEVDmKs6U5BsMmdD9BvsIYvu2sNM3yV5CutSR6aBskBS+HhkHmUlVYz30TyiV6jtD39Oh+k",
+	"tD3/at+EGaAnfEf1tC/4Y3MBKhaXrKPduqglcfu6pyJHItBK7s5S4qzjks9TsBGCc2yoiKJTHPkfiXyS",
+	"rDBL3JBaiRN2xIpKzwGykKp56lMakDoYboT9MN/xe32f9Sa8afPKZgOoLLxS5WpXUI6YUUo2lqTvX27H",
+	"xO8HpZ9zY5a6Ktbe+EPz1hcH+8R242CE5+BnBy6kMKzkCRPBMz1vxtn1xe3F2enbQTb4eHp9eXH50yAb",
+	"XFy+udpG0Eq7qKZZ2mkjyXt1kUje67lQqSY0ATFsNQg/Ni6oOlIZ80o/ymJ7aSSO4r2/GgCsdjG/FKJI",
+	"d2MLbhoDDltpLJDbspXo6HjrxiqKC7UptyMN9MdmELVGxDsz1JYUsoRAnkAunO+oso1W3r83wyltfllS",
+	"NmAu3lIn1rZ9OZeVMLukQJI9CE9H0CrBl1tjG31qZwyogcWolGP24fpthj2eOSSit2eQsQthPczuD3wf",
+	"iUZrcIpdzYW6eM3OtFJibJkXo20Mv83J8vokAfOCthsLa7WCmsph74mra8np9lLwwgAriF1UCjn/wMOD",
+	"ZBy/h1zfWM8EdP9jVm+fQ1Ig7v3J6Sv5+OF0Pk/104XfGJ/PyegP1C5zbSByuT5LzhFRHe2Ap9y80vbW",
+	"SX2aYXTKzc1mvmS/u3xxIsY+cPI6wmSgapGPwbznKcSBB0aEvhbz+TeGhfsepV0xomlBGfaVR6FJ9jex",
+	"jG9fEj9JzSlJfH9i9JvWcG8SgPe0nhCbRJrLevEbEF6r68YuUCMr1VjPpLqvKW1mdVcIodhEl1Sm5Tt4",
+	"JqRmFInF+trgerzSln0womJXpws7ZXB9xvLP+vPo2X/827/nLcT1d09okkRCvj5a+tFJUFFDbc6Onr/4",
+	"7uX3P/z9n37MfDtC2NgUnuPsf6xDxrcaKwl28U7Iej2TJGMMb8O+FUxCJXRiV5302ROI5cfAtZMUq1n+",
+	"rXES9G0swd/+a+jzUfyRpz74iWyqsOGCpG3aR+eF3BWW6WZ3u7pkbwOaQ2K5vKmTUouqhHZT9/IRGZn6",
+	"7pH6oRFkA8nsLR1HX7Qx/solfoepoHKNtqQrHR8hO4pkl6wlBSzkM9ouFeYvlTBbA1Rn0bX0PECuzoUq",
+	"hBrLHdJgr/1Nq2Q6XC/724V6YUf687YXXsFV9ag39R7cIcfTL/vl31W/fi18IXiqHYk3OhAGF2Z6VVMv",
+	"h5Gsmx+hgWSH3UEt67b2kAzx0m3By/rznrK9Yf1ZMbtv3NDQiY+f0pZ8JrfGylgx+xlbRtTdsFqdPXox",
+	"Mhkr5jvyMbmhi3lvJit3cf9thp92Y8W8b9o1Hox/W/ekwZPXk2cQBV5zbZiB/mhZaDfu0acVTxw6fcGD",
+	"Nd5nySMAIcXgYWl4ZafCtKGEAB2Ycncc7A0b9Mp8U4MygPCG5mR75OiQP6xzMsC6ug95CmIbo0wxtSkP",
+	"C4EQ+3ZKuNe3NjXm5iHX1/6cBIS/b3V25Yx2NZsS/+mWFA5enZgNagkaQzuge+k+qC8qV93NHLvxfZWW",
+	"Uz0LzRvdDpigiDXF/IFYLn3wbGGQT1zwGbVrTfLL7hVibO34ByQMhEf91ie+TfOxW1zOl7V2AtNoDyX9",
+	"9m1IIfEZ8N9189EYKeThpNIEPGd/8BB5GD2BLaKgRrKhM8T2cwwvCzpkUL8zpW9b03hdD2+H+Lmbo2aZ",
+	"cavhIzRy8JqkpuTUS7VebuzE5xvDSr7SiyRXz9HuTZP+Qgx5+yS7mxx2/Sjaaja7NY62uC6XjVahqoad",
+	"MuqWERR8TUsCXbmcyM94IZ4t5khSM0xu3jd1/e1XoaA7BPeaV4793v4R5RV4UNcn2LfIDL5xFqTYzaw7",
+	"E9m9UKKS43j+060V41ftQBW2M9daKkl5KBb73di6zr86R9dT8VwRYdXBGKcCS9MTUC59fcahJ6D/idBS",
+	"DQE71Hw1eXS+AvNNlPPsp5lqcprfemc8t4whSXHzNCQv/VhWoLS3RZlCwEmkTvP910/qMh88yjwAGenp",
+	"kYgQOo0+UNUG3g8GfVSN91fCx3L+NVlY0t5fo+1B3aGBlyUW8xk85aCKjz6qthS2gh43UpM8DX1Iwvo1",
+	"9hpqLjryoOO6q4Dzfuls28YhvaMHLDYXCPpyBV/GHjUkTzSm383XSXs4azWH0hC82pp6qTsTwxX13E9L",
+	"FYSxIFvTaLr/jYGBpCsuIAB4Rjbx+iN/vr19T9TazaHHwQl6z3CQcvyj6vxWzNZQVpBavQ9Z/vr87cWv",
+	"59fnr/MwL87hW3JlEfUhRNxg+MPlL5dXHy8H2SDc6HtuD7LB7c/XV7e3b+lvbz7cwL9+uro8T/rnjR27",
+	"fYvh1R2Y4pbfWD+6eWODYKAW8982bqe30tgvLWqLNue2IGN37VpIMLXSE7v35aVb0G9Z+3UP4MlUqo5y",
+	"KoG+A6DTMaOZbC3bTwg6u+RU1MR7Y/hdY2HhwvjJ6igSXhiROeFHDkHOZkDKuGfzAFnUMLEK22rDZMWL",
+	"EDfe61z4Q9RWogQ9WXHlB1Xo+ghKtejpS8cikPZpj3IVd2wmy7LjIs4xGACUqpovLOB1dg47t+YlfGE0",
+	"/no8yfkyqTTKPn22qUI4DdwJGM0U5ud9hKhMwHN6doY2ZtHFuNIB76o5chZGVAxLvyeVng2fbON7eN7G",
+	"ze+pGnoC7r5eZ9TNnTtbgFTSNEEumkvd1eizS0Z7IS5aRuRGidwT/dt/sdMou/asdH3vIVQt7O2n07Rm",
+	"wUsfyE1BRzub6wWmT8j7lFo/iILxdElhir6+kFxdmi2d8CZA4w7UDS+O8E2BpyJuOHD07Mff/tffJC39",
+	"H7+/7Op59+P3DS5sahwKNDbOmaORUGYTR0wpjD7vbq1BPZWpdaAgZ6L5UiuN0GWC7abl74WxpyP9KDas",
+	"a0zRbgCiuuTSRi1ckJfunoNDUTCprGb4aOOpoMVjl3Ph98614EartCNGCOPQWTBKlPgug+s2p9p0gD0K",
+	"Zd/xz6f3YmO+G+o2kNcJeI7mc6GcdAe3kyw6xeCJgcCeCvrTXwyXdoki4KVBzokqhXsro/5k7DouJxKa",
+	"LPZGxJBonbvXpxQJ1qYg1OqDsiliPPgzeo881LIQvLBR02K13ga37ukHcHNWSqHsmdsKIIaiP5o4cZXg",
+	"hag6+sjeTn2DWO99h/OJ4Y0Ij5SV76ziBL/2Qnry4uEwiA2tx4oRdRrcVhYdS3MZWMVQBHF71rgPiOCJ",
+	"sZDAZGWckp4ATK//WvS03XwCqXfaCCJaZ1qNF1VFMfj1XdNpsGHnP12ZbiSX27uCY7QzqmpN0XB1FKII",
+	"I2zPb3qPFzutz614DztKqyId+lqvj8Zg1ftNcSlShzR86A9FIO3MiylW5uKzWqnlY5JgocbVCh7LHgTE",
+	"uGbSGKnuM8rur7DpUcFn/D46BkMvxTFXQ9YSuwxaS/kdBjEggmByCIZiC16qALqXjwJxsOE2Q90p8wbw",
+	"0/1RLLMWUJ3lHiNLLVeb95ygLsUAHWdjrSalHNshew0njhu0EqJAkBSFCNPEbgBs3or68oUVEMqeCb3Y",
+	"TMiztvJ7WP6LqvxZd9HOTLXBAu25rkIM/8P12xNSBYaOKwSFY0Sd6Azj0Pa8USswPKQDcphexEN2oTyU",
+	"0kmV72moytVfsP1wy5tKu0fBuyJUkF/P5jGVNW2/ZN1IzVlQq8M1OWzr2baGahqEwVBJmkvhCNtgxJ5S",
+	"5cCTdBLdDHSGJMDqFdy3rZHoV+0EiqyCN4vxWBhzmi55Ur4WOMqqNBgOMMOBbAyc2GumvAASzpaeVhh9",
+	"/8t0KiU5eIJmpaSiUmUTbbTV1qYObh7/983VZSfaSi/VLoirHQqLUpbthhHfTN1QqCYrGHNEynH79gba",
+	"fJkpfxAn7sSrn5sFtQmd8KZcqrrh47ySj9wKZwUAOeT783f+PMCp8BZ79OXfpz987xKrL/JEF+oZJaCc",
+	"mfKxzm1x6omZbfFSM8hR+Z020dWdWszdPH8P/S4DrJdjOjAk+QIHN5/PyxWrHziM3V7gqaRVdX99cQTn",
+	"LFgVVCB7lOwytwMF09Yms10eby/mgi/wgNkptcuBBCmRT455VaCtHb74xfc/vmh+8g9H25xnGvuff8sO",
+	"40kfe1w0KZxGWytd+T5ARQAYg6W8UIVE8PvwTl1NQv/UmDEYH0z3Uwv3mRHlozAZy6/Pb67e/nr+OveD",
+	"Ad6HBiULMSHnrU572APZvRe6GHky7xqGHb4OfXYPjHbniJ+VSqCEhhopSunChbyqnJEuFVLvtOjfd4k2",
+	"1Ewf3x2yhwu5DT3xfS+Pfvxha/vUGzg9pZ0SHxGifocMm93A3PqAlPOupDWinIByqcRkYYJgb8MM7q0s",
+	"D+Fg1zt/rXExqlLjBBu748Pyq1C8NOxGxCWttz1j8y2/vk87yXhr93T4/TGIqSOs8QK+7S9qItkvYICR",
+	"gmZ7jbWYQcfijMT9AugzfP80IOrnZemLOuou03U7PqCXXDuPnsfHEfIfSoNu9jeGlXImbTimtjZk3AyQ",
+	"3LGG+QZiifEudPbJjeWq4FXBPnp9Z/jqmOXLqRHjTxgLGHEjfnjZNGMWCvN166bMAQ2ZnWIFzaVfjxrU",
+	"Pa/XzuZXwBQK29KDbzavzQ/pfRrFHzxjRedynKpmz0NgP2CnUSgeMW8wBxDkEbImR9EVy+GXHM0tf7XH",
+	"f7evxT2U92qseJiy8dgZ3+DO7FEu3nRkRCHtfwU/Zp9KbSoPQtTqXk7HNm+CQGvAtRVILGwPE/2/DfSD",
+	"GeiJNRj+1zUsO/eGgc1xEuLm2LxZPwpPH2E14woB3TA9IsOwr64g6nun4kg7kBhjIN0nhZZTDS6Gc6Xh",
+	"DXXwF6iItMU+uO7W4KI+mV3730bqX62RCmfel5inf/VG6D6HFe1gE/hx9zYwd7Uc/Xr8tdiM283ELXNa",
+	"8+Kgjdhgxlmz/3bjs0mZeZvsu8dk7/2PyL3uzleDihdjJMfJgJEBhiU8UH3cKEMeQLp4oSB8CIGjCBF/",
+	"evbL5dXHt+evfyLYO8aG4J9X788vz19vY3SkckkC1PQpHMc7IPjfhBxsJ2SbANuXjkxZRqk7Z+MGY8P3",
+	"zqbmF4VOUMlpZaAZ2aN4w2W5qFIIjaBgQLVUPrLWiId7ivi6pGGzlbYNgXQ1YbmeTPJjttyORToJHbw8",
+	"TIaWe2tnqi1NsBYKvwfAdTAJbMnNCbYD9fUcEcKDEqJwTGROud5ra4UiZko0KA7XKstI6hucmLq5UPkx",
+	"gysSA61j6GG5+jK4JB2NXD/ASlGny4WooQly0mBGyZtYi3zI8qkoi/y4CyvD2dxZTcPwTRvEjkHBIi8h",
+	"OWfulJfXE/eUSo8Eu3cf7uRE6aXPxVBWxm0dgylCVgprkIoIgRZuww29QAbpAj42dDdiiUSbzasW/TBA",
+	"CFFNJ6onk57q5E2pl9g4dUeNskjjlZxo0HT7QiqhCgPtSv38Lutc6GdL0+bs0nvNyIndI6Vp6CNS+mbD",
+	"qfBLizMEj+tsQOGLnrPYVcPeXzMfAkrsQaZPhiZuQqE6ujnRvmmR53Vxtsgiif6Sar6wG720LU7ZLVTL",
+	"Rl0O1quK6u/aQgpbp2QNVYKewF6WRdTHFSlEa70HlHTO9VIrSFami/xgTBfhY7fgFgmLCS5k+DSzG0hx",
+	"Q9kRTXprWElBgPTXmV50WlQhRYadMd2VmG2bCW4WlU9dARoTUlJwGiKEOtHx56D8IISkkKZdY31Yto8N",
+	"fYD9gkJvXVzKnBhCclzyGmZL5a7wc7r2NOIW6cMosi+HxGZirRFsgGJDmr9uBDnjYGSduGl4/eH69Pbi",
+	"6rJehYxN/S2+R5N1KiQP1fO5E6RSq/uWYdGv8qtJ0rB2fK0PKI33BtqAX91qdnAC4mug6RoKOtzhm80m",
+	"XbR1jzbJTZDoutckFmhREUH1lJIAF8xBAPMTjNTBxswYJ+IA98ewTHvwmj2mp+M0ngw9YTDB8YLPZFlK",
+	"jCiYtFAE/JOetHdtRtQIuLOkYbkXxrznLD8GId8qunYavUhPNgxrD8lcoweovfTtZYVhB8bS0H7mujLH",
+	"U2hRSbu6gVgjvJgY7juaq3n6eydBo0ovjahOWP7p08/a2Gdo4uSIlIBIARxP7uax1g9S+APHW0P1ivC5",
+	"/EVQs74kR+4pse3Dm6FBNIc6QIySDo4HI8ErJH3DJ7r3D/74AyyKiU7QK9YWePA4l2LEokY4EJYrNDhb",
+	"/p1meKfu1DP2SheSygX+983VZd3y8Tl7J18N2Qf1oPRSoZ43me/Ro0J4d8yNyFiuFmWZE5aahsMpfh+3",
+	"ZarEnWIejnDMSuFsDE6niDskrGb3AikLPHeGGyb4fThMYkZg2DbfsL+9fnPGfnz5/d//3QnygD/yUhYM",
+	"TAHI9enQykkqlgNtg8nrDk3wbnjJW+lDZnN+74Y358awvLY8c+KG8q4UNywf178Eh8CZWL5vNh2CWrkP",
+	"D06ze4EPJzrHYSQwdAfjuFDGAi2BG4r7uu++++5HN/gPt2fIHsEQBaakEmxCpNa8ZIW8l9YM2anyr5X4",
+	"KOqIXadh4D0fp7oUgXDFWBhHqZfsxT99/10GuGY3S4orTZrNDxmsNji9QdkVYixn9fvx2dDn2B1xJs4G",
+	"YBOv2sgUn6Wxx+zl0Uu47T1Jp3OMi9Caws3z6cJOdSX/BST6mL2CbcLsWH36j3/79/zE72JiUq47XIB/",
+	"i9sWGcadlIWUrl9KtzjSsJdHz9HRfXn0HYk6mM+69Ja4YhhZd48GlD56sqUcC+LOkIU7mifSWSGD0zkf",
+	"T8WzF8OjWmdEf3OqazGb8WoFjUj52JYrFDCwKIOMNlveo/FhqC0XnO1IMji49eooIN8HzykboPhcDo4H",
+	"3w2fw1icNwd68tu6FfB9yiV6I0tLfDyFnExE5cQKp8ZJwVjPRlKJgo1W7PTydcYqMQdEOdr4oxW7usaY",
+	"en0CQd8IbxXihryxEFvFEgtubSVHCytMPmTN/txI1rrSC2xCgR0o2p30cXMZTX215xAPVLTmOD6mdMWc",
+	"6QhUb3cq4NOpcn9QSmNPfS/ROa/4TFjIuv05YXDZqTC0ZiZjtnbcYKUicqP6QeFE+X0hqlUtHLLwhwFv",
+	"eM1bi5vi1rGJhlVpw7oez7dXqlxhGKXvxYHGqt/11O2617VR07Pej9eLHcYu7xW3i6r3DVFvtN63fIYg",
+	"Tv8vONNVJcqdPvrU75S+N0C/2Z7X3ureV4rPvaflnVS9R/tBVQJ6BG+9miJDPa58K2fSgkvtCY9gf704",
+	"OqJYv6UkS2RAffvPFH+vN+bWVtcQDgO7bb2x5Jy8CN+GBC6i7Fj60WGs3/oCvD8aZ4czXYICogINUIZO",
+	"VfB7A6wdqM6AdA7t1mdIMzAA0lq0x+k4+DbKGEFQr6Oay2k6p7lA/+eyMDnmksoyVoD5BA6RnFp85Iv5",
+	"rc4zrN2Czo/3FGpyBho3VxP3Y9yJXlQiwIKdVXmn4O9wrzuFILXBS6DtjNlP3G8NsDQYOT7ZwytB5tRy",
+	"qgF6DFN2EuOpizs1F6oA4ivV4P2PnxuMvbL0mUMrnLI4JrJ+PM/1BMoT8RiEiVIdx0/08HAKUVL3lS5W",
+	"3WLiL5HCfHsjSjH2p9gfTyjwrxblg+d8Wpf4UDFXaCXq6o4pV0UJfaQWqtBQ7/vl++C0njf0e31ze+xV",
+	"2Gs3eOhEaz9Q4xhZ/PGtGzCGxBt2wRbNc/Ea1E56K71fWEO9tGBTxeLvmfGdEU/xRcxaAXfTMqAv3DZB",
+	"WwusDRNtDVX4COYxtOSGchFRGnGn+BitNYhTZcFQDxILcR8+Q6g/PAmidRA9mAvli3KpPW4TRlIjQ2An",
+	"AuBLGrYUZXmnECjC3mtj5KjEnrke91M4D85mDHI0LHcTzkelgBLz/AQb/KwX0H5QhQZHeCnHEN5Y0B+g",
+	"T2Vim7nfYX+cwvIOnnCPRIxRm/ZITdH05ZvBvRLFw+8+Jy/Rtviy7eArKJNuA2lhXPJg+mdUYoLCgrUn",
+	"qNYByMWuJpBpwOqY50dHUOUU9THwcBaSZVQmuS/6y++UNAwwTqnFvhc2rPUjEqw+rQkQXtRhBlDEMnh5",
+	"yL6WxR9MB1KIG+AlJNqILzuEpJwRp2rQO7QqUsUj89oARjLVi2pf4wKWL3Y5mwsFP0fH3lOu0RkOJbFC",
+	"kLsKMWWaFz8hcMAfbubp6aMV80ngveYVMyydezLR0xxVef19tdGGYoi/B4pesiwpOuFkcwisZ4zTlSPs",
+	"9w3hP3jinQo3wyGClmAwAuCubwzLK+i7n2cQ+QPCBPDP8tCyq/G3PFp14liAls95ct+7d/Tz5WEY+XEo",
+	"lcNoH0RZ4gGECzBsX0c2JlyWUNAnHwToOghuMOeMwygDKaybE4yWZXdKFkiL8fuCGj+bgNUZshwY5/Jj",
+	"P5gwiqwR4nX3wxTgukEIF5Aewq/TKcHCyHaWBG4BBQ0hUh9jgkM1CAZUBCypcJXK7BJxi9FqEAfzEV9b",
+	"70MPTnBTOUCYI/rfxKiXoE3975jFf8cs/jtm8VVjFpBf7xO48Kn8Lz//3uiyiI4/70R41bnvSYhKpdM4",
+	"VQwu8C47TxqrIdmTUrN4UpK+B3XeUs56UhdKw6F+p0YLy/L355evLy5/yoeQbkJwQPOItNNKiDhUnLZl",
+	"L+AT1w60lHKOvmCjlm5UXr14mVTJqefDjHzxk3lZ6iXURRImAR+yVqCDwhcZLWYKPQJ8eRkgIul89m1e",
+	"FIpTV9Q9Po++4COecoPicne5jtIwzNOSiQ7ifYj9eS040ApIkra9diNoxM4o4hsKGgAwrQphPG8qYggE",
+	"Ek4UCKGgnQ8jznj1YOqQozTgPFW+7sZYMU9tITeortjaQVbMTV1oBNbEOvheJU8lLPjqrmBDkxjVTZ8o",
+	"DiEr73j1EHSpgQItjAY7bxVkYKP8BCJXqlLqJVgQqO2WrVNM4NbhVOpg4D5/yN5TZJfGHPd0xQDwMCE1",
+	"8Mt/B2V30iFIL3LQgOy/yuKPzgiCD/U8efigK3BAbCbY0Bz8xLL2sA6plzl9Zn+9nO0Ttm5N/Fp66HCB",
+	"8NMWvQ3OJJRiOUUCQd9U1sadGCFv4/R+OlOTQeafsyipE5X1vTz6cbg1F/MXFiqcBGO5AorI5aHTJjsJ",
+	"VefW/LZBidW5UQPM4rJx+RPOcPyiWzkTJfh26xMOuLoGsVfg3iWGpShCe7gULk3+N6bFKeZdBFn5Kivz",
+	"9Xd9fNwecMdH+da+m33jufx/4Ab1R+iBNufCLHj5rIhY9dMB40kNB8VcTMM5rjODGHhsO8qiDkD5ZiSY",
+	"qCmyOJoMT/KQqTtFvdth1aViL15CqsHEMC+/RcKBmvaQm60DnjK313jRBh8N5h1s4kmlZ1AlMBHLaFZ9",
+	"qpc6+hsuD2KZBz6O+k2lfBCxuoGhlStm+YP4SpplQXw13ScDXLElZg/YwmczLkvGi6IShig8oNkKuZaq",
+	"bginH4TKmECspTMa4C/fGILh3kuqRM3h74hSEcpWUoRAQ1cUgY8tRKySEYPvEh1c/8g62YUpz58xsxhP",
+	"AQALqYmM5ZRbhyyIWxz3D/et7n/9mHNCv+ZdQ0XsPFX7dUQ4jnrHf/BpFzs/a40ovt7k0njsctcnEANs",
+	"/cJ+JZftt77q/0ar93rff6owsNtxfSLAtCUOZvgs1wS/C8UGOiGhj3gxkwqPuppB/tmDWHUnRJ3qcBdA",
+	"VdHt1dnNxeWn88uz6398D6U7v5z/Y+6bqxB5nUeBYw37FH+cUcpeUVSYXk+2SnCuVeOYAwpY5LV3WoiY",
+	"7gOWjismiwyPCXRP/NFAB+8D0a2MBCtEJR9FMWQ3xKuPwGwqWIRS8bIk5L3pAjufhzn7xU3ZE8pY403Q",
+	"crDT/H4Qq4NJmIUWfXFrgdiCxj6U2+QqUEh1ihNyWaFmNjk1+9JqLBjV5tSNNJ1YLKdCBS5VqUb6c4zy",
+	"wiLdglsOmQrFcowbAREI5srvlCyiSgXINIQgMDwPWAeBCjzK4wdcg3sB7TSypdgpQ9o0zw1rFxXde6fy",
+	"t9zYZ/D+ZxfYStNqbDAHwgklsQm8GlHkQJ4ZZmgSo0Sp84LbDr4/Ksvxv3KoU4pmdiS49fOanFIEXDqz",
+	"qi5aqdMAsj2pLH8luMUZdd9ubCX4jJLkxjki/nMmoWQT8Ul2qZkbDeoBTAVlMEy30Rf3bssCzg4IB1Uh",
+	"Cmc7AD4PX4LsVqpgoFJWd8qdIcdsTP3juBLL1G7Fm889B/5W40gWDeAOzqMRyGAD5xxSitUHXWORuw71",
+	"VEv6HmeTFZ8tbqRn+CFNxUFXvhOF5Le+pq6laTJ/1U24jatVj4rqaPd0nrchfOqlAq3V9ocm/T/8oAOl",
+	"RYG/Juzi0Yrq859BXVfogOD1F/1hSz6m0S0tnRqdaagkDCUsUE4F0jtkT1QLhBihdjFQUvQFr8bT8/AV",
+	"W6T/FAZ3wvL/mXt/HPSOWrFqAfGc8ZRXfLypICdyYtOVOTsSs9V1Os/TdTqH/4Rm+vc/5Sf4DPNXH7yv",
+	"GJQ2YyNtp50ZZLQfkiP04Kezq3fv357fAmfWm9OLtynGrGYlV2p8SSF12wbU5bYp+v7wU3QrPltPEIB4",
+	"N99wnZ1xI9gMWhF2Lu3vOx0wWdLo4lUpnQkDsaO6zNMtWjt+lFudP7FLiR1WbRhQ5vRduTDyUTTHpvRy",
+	"yE4pwvbdc1ZA3BPKpnM3lvy/sCfqlXwvZ7QmfPjyo/cGzpgYs97hiTb6ZfY6db8Vn+cll90B11tRlqgd",
+	"0YoFONQS2daQHqxugLAG3KwLitg1sHZ6RjW8AWplySPF8x3Qq3fKGclAUOTs8FCYPRMCKW0yRAoDJfZo",
+	"Bbo8dTTTp/ll6wdMEh5vSL2keyNvNmqwVFgN60VG4p6rzDeqqQvb420Zh6YDJhYMaAmESdIw+lZRHNdO",
+	"vzPy6/Yb3tshPwLe6yPaOeijvBtLC0rjFnfxwTf5z+7lX2frnrtpUpuD4kg47MR8xh/qtMIhU+XnuFoA",
+	"Aqul8wt28YSPxZYwAGj0CSA/lPW7Dq0eIDjUlRNC7WxoqHqpS94zH90xw3SchobxBgfRa5sBxUUvfHbT",
+	"2m3hBskGi42NMO4OAHdixalBaR1qz4BDhMl7pSuE3KS+YV6Jifz8ZbbCtXC/jS0wUjRSWdL+p/YSnu7D",
+	"vrrv0E99/VWYKLAFuwKYgSnNHDSCSbsHThU9Hi8qJDjxO3xnrTYTm0BU78RTBoLfdeBZsQR0zMvyIHN3",
+	"ah4APYANHOKYL1FEbZ2ib+fcmKWuEMS6SOj8c7e50GaLuKWAtcxQuRPFYH19Ldhpl9DnNZDVnJDJRrQ3",
+	"NT0NYZMwlWA0kxZLHaOKWYyIQr4AiKUeZSGqQF7tLJNiJpU0FiABYK4YAb0/6NtSRp03wenrnwYn6x9/",
+	"hkdzf6jsZmG4AcrzC3WIIj0yApX4xoT52l2QuiBRKT6ZgPKBfrG49UVVOB1/4gRGqvtSNOFJZqqXJvTQ",
+	"TVsPbZhVD+NhU2SjL9DqBp/R0v99oxuU8b74cmqcjjMnGXHyLOVf8NlE3N3jsxM0tODCxZAzM2Sn1MeR",
+	"+LyUOIlDtc53AQdyyh9FZyQNCi2/5kzC4J/ulZ2sucjKRI0vYWa65gSv+VpDPMOWywCBrgJL3lcDPPjX",
+	"j54c+NDuXcEfiVh8ify6JMsgs8DXZYNHSHx9Ju5/2ollUeXqHdH+N8bZbnvS7m20OZQJnGotzGfsqJx4",
+	"cBHm16Q1LIQz3E+eEDDSBw3cEQSvSq0fzJ3ilr1AgF0T9Qk1w3zFprosIKVJER5PK4sGwUpYYB5XJ8wI",
+	"wXLMkojiVm8IMuwcdv3PFDyMlXCfAGJj1g9mrzee2hlGbFoFu5gQ6zwKSRrreJvV8T24d8jO3W4jOABE",
+	"tvjYErskQj4zYgiH66W6JzL8PHT7pvr70JwrR5ZPorGhdGKIqJGY+zYdSaPTvWkPQ+XJzYT/imr8a+3S",
+	"bh6OUK0WWrtgStrTcCzM4Xg4wiuIiWNhDrNRaXN016mB/2jbzY49PgZobwAZpiuiVOOG5a8vbs5Or1+f",
+	"v84zX+xoK64MclVF1mLzHMVOHuZOQRsjt9mBiA1qlEKTnKidf0ZIJYQwjwQAbXxb86yF1k9taPr69RKP",
+	"w/uSr/FVV1UhKnjwVy68fO214Cn47f3kGcow/WIcQph/kr7abjHfRYCbBQNNEa6ErVYbCy0nusJyqgkZ",
+	"Rj1leR/hhcY5RCEWiW/GeGk0nVjgOBuNyO9lw0EiBt0he+2FHCEq2I1CWexOBO8dISGve9jwTl0DokXS",
+	"mTZ2X9WG7mNizja7dxQLZ0NWgherdC2yrVZfY39cuxf9xXaHe7vcbW+EycOugodI74JNrVb4yENtj23l",
+	"qPHifq3ytk5Wq+iaw9WiNoNRofQ1Ua3W+yDdu7RkfW0aR/Dhatfg3HafGdRT41w+qfPDLTvcdxFkMb0W",
+	"lgnjdUAp6suAgkoa3qnT8C7bcVSHd6aOayBirDkT+x3Xf00S+yT1dXBitkT4cGcnFU/6A/Rw4vcOcubS",
+	"oorEkvrMJxGUWELz3cLzdiJlIP7gy4ieySKvYy/pBniWPwA7LyQP7xSiOhHIGaLUEH8ITiL+COBn6ZNV",
+	"rbA2+i0hQSFRkqkzBPajnPCyHPHxw4nzJgPhZyXcZwA5r1g6O6Fdo8uZEdaWovA7rsTIE3SiwL9ERgQD",
+	"3AtwnJ0QvXx0obvIyrIMLMBZ69cZL+CAGrKraNdFx33bPgYeNuqTGDgccd/yJm+qM9H1ZOLmohBUNrl9",
+	"966ZEv/H790bbBXRfM+Xne1+D3THVm5E9SjHAWTFCslLMfZiLisnT3Xx3nt+L6rXC7tyi3kr+Mwc+yCo",
+	"b72vAFntiRkjn8vT594p/Ai3OyZugzkDk3YVNXWhSqNgeYYm0NQUoyhEwf7WVzpdn5+dX/x6fn2T/122",
+	"CdlVSmOvw4Q8qXmIL+lKqZ+WZdBOh82qh6e2m/7RATxpMJHRj1tjAOGp3/6r/+cf384r4a5JHAQQsoEu",
+	"i1ESCm/rC457uQ2A0X2UOPVV9xt5DPU/0lNFetHLfON+0H3PFvMIgOhx/NTAdMiwA1/tB4UetO5NwNYV",
+	"BQtJmP1HQ4E3n81LMWSX5FyR0k6JKU3sdXPKDu9A4ePf+7f9hfidGqPoUr2+DXjmcxraeX5wRtaF36Wc",
+	"HARmdzOlgpXQfJz2UjAolnpRFsyp0y17aRcmKCrM7NbUF/GnS0XVlKBViWoAqWOi+k5j9Ry4fvGm/4+9",
+	"q91tG8fatyLk/dH3BdR8dDqDeZ1f3aaz7aLTGSQZzI86gGmJcTiWSUOk4mYHBfZq9sL2ShY855CibEmW",
+	"Yykfg/5sY4kieXh4Pp8nsB+sLgyM+lQQpwBc8Kn1gxCxHE+NJze26hzK0ClObA0ORFHmLDdTzhrS9edu",
+	"coPKEjzZ3ohJy9Or0l3mKuFau2qmvJCd+jErm19kvB1cBiqhD3Z1JJ9UMstOoUsSC7k++9ohrD8gsyDY",
+	"GFzydqe9gSyEYN+FjlhObc72ICQ5x1BE9C4gKYQ+6rRMcNjb40Zoo/K7yChCYVhLHEFK5BwhhgdR/kXG",
+	"z/i1kKI0eLcp/ZNeR2/U9ODjWWfF1dBiTyd8xLtLNmt6Of3sCH7zNT74qBKPCdP2e/87+qD9ki+wccRn",
+	"1kXWsIQ60AFHdllbwtM4AibU7cMabWvsYtQxErcAOwtk2Almsj4u7YQYATdJiO0pGfniPsAbsf6b+w+E",
+	"EMe2jIDS2RcbhAyJAZtNHDh/1Ba9zAvJJ5SnEdrhE/gXQMuyHRo8d1UkNzwdwScSJxzeV34iCMwTIB+y",
+	"FL3sZcYS343NohXLJXj272D5pneOZAT58yvfYD35VS6A1t9OSN3ynP49KhuR7f9Yq0BI7TES7IpBwSNG",
+	"yTwqBKKPE31Qmt+dF3LiI+7Cj4awoTxLqRGtbIyH2ayvtnfQxhLgVfTn764OEXb0EC8grj8fX02CcAZU",
+	"Y1hn6uQHIMis4+6xoujunaHUUAVt/IGNTzs1GJ+nHaAllTP8prwfkNG5K46bckz9VGT/fuqDf3E097U2",
+	"5LuyG4ucFOKxXLerHdiQjgHsikGcyp4W6OxA2H+cf4nxj64+2cHuxh1FbCz9xJBf+9dfLi6jUN9NIDSn",
+	"4wjzXTm0Ha3wqNAGeYYgCrBBvOo6V4s4oKJyJ8lqFZE5RUxaYSydWvjfCcK4smnGJ/8Xb9Ynw0yIIdY0",
+	"NImp3JRnY0AJPaO1a7sxQXtaDe8Wuqd2I5UbuFH8GKWM7mJJleIZBg1q77d/FKnjdt6AaPN0Lf6y4Lcs",
+	"KzBQliqQH5aWtDxTDmp7gbUtGM3yEBuhKz6WZG4Q+9lUFYhyISMjFpzA0ld6FE1MXsiEGZ5O8IIi1xCe",
+	"QLnkrU591fAaqA79cV16a+U3u/OoVEGPwvUDm4QsPX0I7SXPMl+W6Rc6HBDHahXfndx2kGuXNUUTp8Vn",
+	"gNHLHPtC5XzT/se3ePu/slGv2x2SmZK93E5n8An3sGTjxsxx/XyOH86t8OnJG84yc+OLXb0Sube78bW3",
+	"3HPX5d4rsxzX9/6co6mswxSuP0Knnt3cX/czbnSF4NxRVrqMEZFvrXNVHkZv0JsYy8m1yPnPKuUTq6h1",
+	"qbuZ5CuCLGTTzB4Vq+DL9ubJh+uXPzOT3EzWb+9XP8blThs2oyghQOmPpfMdXp+8quXRW6al570VkGhi",
+	"d98zprtX+2y2PRJBH+g6OJGbQaWWsbZs8WkEAI6fUwCglxOJvhYeyhc6OAz3s80JcHwL4eAHCUwPYPWc",
+	"fE+MdXpvSsFoC6Mg+GIPQCgIksc6UwnapWglErQ/GJ5G0GUA/BWeOo8JPsJhswyuudeEKRXa+jA9F2O4",
+	"Y/hCe2Iaw+6wkhHGS3Eh1goC6upv7K8f/d5/EtrkDBdjr9gg7nmBCzXEridqCYUubp9j7win0fjgrf2r",
+	"uo7+869/jw9qttt9WP2GP0z8GGbwbOPHZ24J9xcTsJt6R7jfsNFO0dnCDAdWHVGAxusKR9BoVQnkKCUa",
+	"dV3VCP74mxaBmIzsR4lQAqrRCPm74sTiDYiguQu4AGhxlCkyx+tzvUXG39P7n32+8m1n7K4ekbtqgaR9",
+	"tYrdxsYmvAcxO5pLf/ZSLoTqEtjZh21xtJ2F6wEQo55O8AsjHg8Q9nLScOSQVJO+b52OMeGQkd3dJqSy",
+	"EbcE/15KF4aLuYDE5pZg8Rs5liFeXYDBhZXBxCCCHTtU9noKX7lSAQ3zSshUrTCg7uDriJ4TmYqRjlPk",
+	"3KGs2T/hU4djGZaP4WXUHmt+h7wTf80o81kpcO1nbepKRiGQzxfqttfzJpIbzwaHqGg0LkvDIYc4ezlP",
+	"lExE/4aenuvobSaS+XtVaB4gOXqpLxnWXTkC2oAotRBmXae7IacygUs+jhDQJ1qwfCakHWIsXXMm1KpH",
+	"RmHNaiHJE/lVaTPLubbHDE4txAhuGIYhYQ+ooGDKE3scb4UW1mCCFro/CuhlX0HuGyhQmB5L4i44jZie",
+	"U29KWN+QIK99h3J12okuwcP3agVWlVEAnACWVhzJkDfExawZFRk19UK7uEMNWgTgS7IvYlEsDkYnP/wI",
+	"JbX0L19QK6ThM5Csq2HrPGF1RGOF/Xssurxz6eZ+wjjwqjKCF7Dprl0npTTvdUzXqu/Dg9p/08xPKocQ",
+	"POGqUq4bNA8VwVBqwzryxCumy6hWVDIDaBUTRMecBw4etIM4yNFrJjJNnapxUJFvFxioE1wbSzVIBNQE",
+	"W/s8vnl34N3RdjnzbZNbtNG8bxQ8w1F0epS7Cw4gcVb1Ut6bmgwq7c3OW+EsqyL7lvX2UFaDtL1YXGCg",
+	"X/ATGUyQmUe7lQJRZP1MOYLELVlugmJ7lae+GswV8PtylK1yaMceuOTy8hEMJTsmsuc2FUb/joVz2F4O",
+	"u+pxinrraQIM8Upjk1GlWva18/uo3jDS4XDsWjLyHqhiDeYwUWoueByJ6xKrGnLq9Un6CxqpS57+k3KN",
+	"hBog/QDxUt75IoBA7Vxw8/ItfMk25XPBDf1wDw3EkyKHnNTnq8rmiZmMVGG6IQQyeackb6sAaFys/sTd",
+	"fvKHRgMDaNTFTEJPhN1d157GHZQlRCD7Xsc3eg4UieHwu65pvSr+G2FxOimOy64QkmTfr4oZ8oTlQHcW",
+	"/Z4rOfMYkJr6arEUmOgHuY5m3JS+7evjk8OxfAONH9p6Aywr22ARGukLIrkDn5iKVkyYUfT61f9TyS+A",
+	"NryEF9SyomDdeygl/evhtzlPuTSCZfoJIXS2HUBH5Mh2ROx0shMoxKNU6GXGWurLf4ILWic5hEOMp2wD",
+	"zeVkd7RVvrD4Aikq8RUL63xNkTnLXdkqsx6adWwPx/KDAXQ4CgJqpPlkwZsg5DyKcn6r5ghcgokHCPWQ",
+	"qeRLS+gRKOf8Lg4anVwvOCDRvT4+AQ0wliya5mqlw84qrRZ8U2HPOV+iuzAClu0aMYaw0Rmt9GDwQPbt",
+	"l3aS3cS4oW7MzfomXOkneRm9h85f/8Hgvy8RdijAGt5yNLYZEXVnJhNy3nxggC4LukShfB+id8B5paPJ",
+	"/0x8lYCQc1ddCrgAxbKO+jnlfPHRDjeM1NhXI7Xis1N9SiKyG6zkffSfKZbNm4jw1ajU0hJ1FRJdiEbs",
+	"ARXQIpSqCkNNbnJoMdaUldczgZnflgPt9wW8+8lvNXRC2MWCZFZ1Ye+x1dhw2cgLR5Snr46P4bQC5rh1",
+	"DhG9opLtTFiW4V+tdzmT1hMlaNKUL7lMuUwE1wQcCTWP0NBkhWDJ1TJDcy8SMh5L6a3/8mUkVj6sWX4H",
+	"dhEF4vP98Xen0eQIBvnnhNqKICQLr3WBU8fEWl/kdeGgAIezvwkgu4lXMGD11Hfa8EVvuE2m/v07t+Li",
+	"r7ZmyD+yWQwBCFEi3LoWboyJhVAAWE2LXxSXoGCV36C0vdDUkkMEm8CViO0x1jADGIGxRDcdSgMBRd3w",
+	"ZQCbvlI50tELo+kR3SQR8Ellun44wQgHagZO+0Vywkx+5BJAikfTnkEcfkvFXzfxsu4ScKpt74U5B4Ag",
+	"jQDOcQU4EM88Xo1bI2wAyUNqjwqV7xy4AVU2jqWL4Xlsgxilh5iYF0zPeboLfsWlm+hAl5t7/+PmIde+",
+	"oknxGf7FaK/VaTl6BauoYKl5IYOIfm+JR7Cw22EKLvEnz7ruB+bQpeQH16NEi8GqAYcZ0xvEBIxSg2BA",
+	"29FM9d0UNfpgNDrfrjRvqm555Q5yl4/za0D1AWsf2CMAItoQvrkkN2yIM/+Jr3ZweU/6DBoxw9Ng7Joj",
+	"DgEHDxeJa9dLFtOBCqw7uFv3vzyzNQ1q677nrZoHe9clduBDLH01nZ3DR9xnpveuait0FRxtU6P9phEt",
+	"7BkrNDuFLvoMFqM3vQVvs2qLv1wwkbmocrCtuPi76y/XBFZGREuGKswMCsCzWAsbEOsUN5rigVw2KTG7",
+	"YsPpMHj7A6uwcszNg2wX7tlCrRS4VV1lyh/6rT277VRoVGfk5S4VDkBLSZ+MvnTuQpWzDH7nAuMUGmrI",
+	"L3pB7KKQ4UOGaALecY2bM4D10zl++lLeX4fvzmvZX4Mv9iA57pM22W4QXEKRlFQz6yt9pMoJBdrjBKmM",
+	"uwTJfj27UaeWXRKsv3DLrp0hlPM+sIe77Ug9jdIpYjbc8zoocz39VUth0kffqJWsc6PQKAkyn1HK7iCK",
+	"gwCM7kwGhI0YfDFttotPIg1aZgGjNIgGZLz6gkli8Dpr0lG1NUqeL+VYq5LbcdMrpKi9Kdst5kNtIgjs",
+	"9EE5Sj/xlR9hn7zxhiz2USpmaGPryUm77KqvJGvz6H4vy82esVNHs+ji17lV6a83bQ3ka0dM6VJV1ukv",
+	"mthAB4De/njol256DXrTxeH9rVqGF4N4/LP11lZ+c7sITFjT6X631W97U7IPKLovCL8s51SwDA7YaSvu",
+	"m7nhiyanLJTQLsrSfc8Qrtn9FrTZQ2uc2/EDn4B+5b4//223BR8cpylolvWYoY0ITXHEvyR8aTyzGS3r",
+	"KJoUeTaJowmtGpU0WANLyBnWDE3g2IxlgOQUrW649MOh2zgX7oAdRu8ceFOScZZjp8olrE+kV8IkNxwj",
+	"d76B4PraQzyN5ZD+Yinmf2GXkSb5GF7j495yffTipML0d19th31aZ8tnJiwTsbIG5LVElipIAI1Y8Nh1",
+	"NgMuf5UYYMpnTAJ2FKOykhc6fC8fSwIS+B4BpQC2WSnoyDGneMgWwG/UHUqK9v4h0KTWh+pWUWIXqrWi",
+	"BFdygIoSIjiDCmkV0LOseInB21RfMtg1symtw+BKOaRvtUI4XwCKscc9pJogaJhKI6FbpY6AU0/GhHnC",
+	"6q2Eo+pLww0COEQQ3PaGheNLoA5cmsPobbNNIYw1JUK+X6NL+hYoZXL9KRU8IprRWG7nAsZHvonaDphF",
+	"fUlazo3I+UucWt891blaQGY4UpLIXTiw61EtDLAZYOCxBCNlVjYX3JX++D5VDwlU0/Mscic8VJH/TYRa",
+	"tFWullghTuuMfgl92v4CpQwzAwnUz1S5CySWJENBPaYwMaYEsHvpJ5VHE3XL84wtL3iiZKonaLO4es0p",
+	"KD2zUrAIzBQ5194ClHw1lsEo9N+0alAMWsuQmTBJwgoUF9b4ZPIOwc8XnEkoU69t3oeV2xTkIXoZ7MvP",
+	"7XiPgVgL80zD5pkagki/xU8Bthbc+37PyWBYAnXAAZukfOtIAdCuUSHE9Lzno7JrNWN3xNPnqmLjsfRn",
+	"J45mBcsRpseKO4QxPjiqwAgpYgP8gQbMgQ1TVWj4RLAzVBPcwANYD2X7/9bWf6uKXCd0WtLJA41Q31AA",
+	"tNn78ud5Ua12F/2JBYMHo89XX+M/feOQ/eeV/WF+60S3yLOD0cERW4qj2xMQU/qeWkOUwPsRReYwYLeE",
+	"qmo7VN1DEHsOYSzAIqX+oFSRwCMPGL0QR6h9I8/5mszP1GH02/lHYE8BXfIiumVZQahMVRWAJ4RIhuJI",
+	"QvdTzlkaDO53YnP4Sy/0gBUByU3aSgrIwV3laIGNcoJUnV6VxLZ13f4o0hkPHvWIPTWPfeIrzKEvy6gJ",
+	"YM+rJVb6uXfcWnmteYH10MmVEEbz7BqwcJWQs+BpavOo+2pVaRUOnyEJrF9REoXVjUJkKmwZCx7HzGf9",
+	"w3N+B8ByxJwbiiVVzdZ/qUOVtMIYSl4BwcKrr/8NAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -164,6 +164,10 @@ type Webhook struct {
 	URL string
 	// Slack is used instead of URL by a webhook that posts as a bot.
 	Slack SlackApp
+	// Preset names a receiver with a dialect of its own, whose URL, headers and bodies are
+	// made of Inputs, by name; empty means none. Inputs are secrets like URL.
+	Preset string
+	Inputs map[string]string
 	// Headers are sent with each request, in addition to Tocsin's own.
 	Headers map[string]string
 	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.

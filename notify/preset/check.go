@@ -60,6 +60,12 @@ func (p *Preset) Check() Report {
 
 // Sample returns a message about an alert, as of a person's action where it is one.
 func Sample(event Event, a *alerts.Instance) *Message {
+	d := SampleDelivery(event, a)
+	return MessageOf(&d, "https://tocsin.example.com/inbox/"+a.ID.String())
+}
+
+// SampleDelivery returns a message to be sent about an alert, as of a person's action where it is one.
+func SampleDelivery(event Event, a *alerts.Instance) notify.Delivery {
 	d := notify.Delivery{NotificationID: uuid.UUID{6: 0x70, 8: 0x80, 15: 1}, Alert: *a, Reason: notify.ReasonFired}
 	switch event {
 	case Fired:
@@ -78,7 +84,7 @@ func Sample(event Event, a *alerts.Instance) *Message {
 		d.Event = &notify.Event{At: a.FiredAt.Add(90 * time.Second), By: "Kim Berg"}
 		d.Alert = d.Event.Tell(d.Reason, d.Alert)
 	}
-	return MessageOf(&d, "https://tocsin.example.com/inbox/"+a.ID.String())
+	return d
 }
 
 // sampleDigest returns a digest of alerts like one.
