@@ -30,13 +30,14 @@ func texts() *rapid.Generator[string] {
 	part := rapid.SampledFrom(pieces)
 	short := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(part, 0, 12).Draw(t, "parts"), "") })
 	long := rapid.Custom(func(t *rapid.T) string {
-		return strings.Repeat(strings.Join(rapid.SliceOfN(part, 1, 4).Draw(t, "parts"), ""), rapid.IntRange(100, 9000).Draw(t, "times"))
+		return strings.Repeat(strings.Join(rapid.SliceOfN(part, 1, 4).Draw(t, "parts"), ""), rapid.IntRange(100, 3000).Draw(t, "times"))
 	})
 	return rapid.OneOf(short, short, short, long)
 }
 
 func hostileAlert(t *rapid.T) alerts.Instance {
-	text := func(name string) string { return texts().Draw(t, name) }
+	pool := rapid.SliceOfN(texts(), 3, 3).Draw(t, "texts")
+	text := func(name string) string { return rapid.SampledFrom(pool).Draw(t, name) }
 	a := alerts.Instance{
 		ID: uuid.UUID{15: rapid.Byte().Draw(t, "id")}, RuleName: text("rule"), Severity: rapid.SampledFrom([]rules.Severity{rules.Critical, rules.Warning, rules.Info}).Draw(t, "severity"),
 		State: alerts.Firing, Title: text("title"), Message: text("message"), FiredAt: time.Unix(1_795_244_522, 0), Health: rapid.Bool().Draw(t, "health"),
@@ -87,46 +88,50 @@ func TestHostileExchanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range set.All() {
-		t.Run(p.ID, func(t *testing.T) {
-			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				receiver := presettest.New(p)
-				a := hostileAlert(t)
-				by := texts().Draw(t, "by")
-				life := []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonAcknowledged, notify.ReasonReopened, notify.ReasonResolved}
-				if p.Sends(preset.Digest) {
-					life = append(life, notify.ReasonDigest)
-				}
-				for _, reason := range life {
-					if !p.Sends(preset.EventOf(reason)) {
-						continue
-					}
-					d := &notify.Delivery{NotificationID: uuid.UUID{14: 9}, Reason: reason, Alert: a}
-					if reason.IsEvent() {
-						d.Event = &notify.Event{At: a.FiredAt.Add(time.Minute), By: by}
-						d.Alert = d.Event.Tell(reason, a)
-					}
-					if reason == notify.ReasonDigest {
-						d.Alert = alerts.Instance{}
-						d.Digest = &notify.Digest{Size: 30, AllRules: 1, AllErrors: 40, Rules: []notify.DigestRule{{Name: a.RuleName, Severity: a.Severity, Count: 30}}, Errors: []notify.DigestError{{Type: a.Exchange.ErrorType, Message: a.Exchange.ErrorMessage, Count: 9}}}
-					}
-					answer := httptest.NewRecorder()
-					receiver.ServeHTTP(answer, request(t, p, d, p.Examples()))
-					if answer.Code/100 != 2 {
-						t.Fatalf("%s: %d: %s", reason, answer.Code, answer.Body)
-					}
-				}
-				for i, m := range receiver.Messages() {
-					if p.Keyed && m.Key != a.ID.String() {
-						t.Fatalf("message %d has the key %q", i, m.Key)
-					}
-				}
-				if p.Keyed && receiver.State(a.ID.String()) != "closed" {
-					t.Fatalf("after its end the alert is %q", receiver.State(a.ID.String()))
-				}
-			})
-		})
+	// make test-go PKG=./notify/preset CHECKS=2000 leads some hundred alerts to each.
+	rapid.Check(t, func(t *rapid.T) {
+		live(t, rapid.SampledFrom(set.All()).Draw(t, "preset"))
+	})
+}
+
+// live leads one alert through its life.
+func live(t *rapid.T, p *preset.Preset) {
+	receiver := presettest.New(p)
+	a := hostileAlert(t)
+	by := texts().Draw(t, "by")
+	life := []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonAcknowledged, notify.ReasonReopened, notify.ReasonResolved}
+	if p.Sends(preset.Digest) {
+		life = append(life, notify.ReasonDigest)
+	}
+	for _, reason := range life {
+		if !p.Sends(preset.EventOf(reason)) {
+			continue
+		}
+		d := &notify.Delivery{NotificationID: uuid.UUID{14: 9}, Reason: reason, Alert: a}
+		if reason.IsEvent() {
+			d.Event = &notify.Event{At: a.FiredAt.Add(time.Minute), By: by}
+			d.Alert = d.Event.Tell(reason, a)
+		}
+		if reason == notify.ReasonDigest {
+			d.Alert = alerts.Instance{}
+			d.Digest = &notify.Digest{
+				Size: 30, AllRules: 1, AllErrors: 40, Rules: []notify.DigestRule{{Name: a.RuleName, Severity: a.Severity, Count: 30}},
+				Errors: []notify.DigestError{{Type: a.Exchange.ErrorType, Message: a.Exchange.ErrorMessage, Count: 9}},
+			}
+		}
+		answer := httptest.NewRecorder()
+		receiver.ServeHTTP(answer, request(t, p, d, p.Examples()))
+		if answer.Code/100 != 2 {
+			t.Fatalf("%s: %d: %s", reason, answer.Code, answer.Body)
+		}
+	}
+	for i, m := range receiver.Messages() {
+		if p.Keyed && m.Key != a.ID.String() {
+			t.Fatalf("message %d has the key %q", i, m.Key)
+		}
+	}
+	if state := receiver.State(a.ID.String()); p.Keyed && state != "closed" {
+		t.Fatalf("after its end the alert is %q", state)
 	}
 }
 

@@ -8,12 +8,13 @@
 // only renders and judges.
 //
 // A body is a tree whose texts are Mustache templates ([template.InPreset]); what is
-// empty is left out. Four things go beyond that, each a mapping with a "$" key:
+// empty is left out. Six things go beyond that, each a mapping with a "$" key:
 //
 //	{$number: TEXT}   a number
 //	{$severity: true} the severity in the receiver's own words or numbers
 //	{$url: TEXT}      an http or https URL, never escaped or cut; anything else is left out
 //	{$json: TREE}     a tree as JSON inside of a text
+//	{$first: [TREES]} the first that is not empty
 //	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
 //
 // # Fitting

@@ -55,6 +55,8 @@ type (
 	number   struct{ template *template.Template }
 	severity struct{}
 	nested   struct{ tree node }
+	// first is the first of some that is present.
+	first []node
 	// secret is an input that is not stored; see [Preset.Reveal].
 	secret struct{ input string }
 )
@@ -85,6 +87,7 @@ const (
 	keySeverity = "$severity"
 	keyURL      = "$url"
 	keyJSON     = "$json"
+	keyFirst    = "$first"
 	keyNeeds    = "$needs"
 )
 
@@ -139,7 +142,7 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 			continue
 		}
 		if strings.HasPrefix(key.Value, "$") {
-			return nil, r.fail(key.Line, "%s must stand alone; there are $number, $severity, $url, $json, and $needs beside others", key.Value)
+			return nil, r.fail(key.Line, "%s must stand alone; there are $number, $severity, $url, $json, $first, and $needs beside others", key.Value)
 		}
 		if strings.Contains(key.Value, "{{") {
 			return nil, r.fail(key.Line, "the name of a member cannot hold a variable; put it into the value")
@@ -180,6 +183,19 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	case keyJSON:
 		tree, err := r.tree(n, place{path: at.path, inside: true, depth: at.depth + 1})
 		return nested{tree}, err
+	case keyFirst:
+		made := first{}
+		if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+			return nil, r.fail(n.Line, "$first is a list of values, of which the first that is not empty counts")
+		}
+		for _, element := range n.Content {
+			value, err := r.tree(element, place{path: at.path, inside: true, depth: at.depth + 1})
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, value)
+		}
+		return made, nil
 	case keyNumber:
 		parsed, err := r.parsed(n)
 		return number{parsed}, err
@@ -192,7 +208,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
 		return link{l}, nil
 	}
-	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $json, and $needs beside others", key)
+	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $json, $first, and $needs beside others", key)
 }
 
 // parsed reads a template that shows no secret.
@@ -264,6 +280,15 @@ func (l list) render(r *rendering) (any, bool) {
 		}
 	}
 	return made, len(made) > 0
+}
+
+func (f first) render(r *rendering) (any, bool) {
+	for _, n := range f {
+		if value, present := n.render(r); present {
+			return value, true
+		}
+	}
+	return nil, false
 }
 
 func (n number) render(r *rendering) (any, bool) {
