@@ -63,6 +63,9 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 			Message: "Their values were entered for another address, and are not sent to this one: give the headers anew, or none",
 		})
 	}
+	if req.Body.Preset != nil && present.Preset == "" {
+		faults = append(faults, fault.Field{Field: "preset", Code: "not_applicable", Message: "The webhook is not for a receiver; remove it, or create another webhook"})
+	}
 	faults = append(faults, s.carriedSecrets(&present, &w, req.Body)...)
 	if err := fault.InvalidFields("the webhook", withoutRepeats(faults)); err != nil {
 		return nil, err
@@ -197,6 +200,9 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 	}
 	if present.Slack.Used() {
 		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
+	}
+	if present.Preset != "" {
+		return nil, fault.New(fault.Conflict, "the webhook's receiver does not look at signatures; edit the inputs that it asks for")
 	}
 	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
 	if err != nil {
