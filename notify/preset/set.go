@@ -12,10 +12,10 @@ import (
 )
 
 //go:embed receivers/*.yaml
-var receivers embed.FS //nolint:gochecknoglobals // files of the program
+var receivers embed.FS
 
 //go:embed receiver.schema.json
-var schema []byte //nolint:gochecknoglobals // a file of the program
+var schema []byte
 
 // Schema returns the JSON Schema of the files of presets, for editors.
 func Schema() []byte { return slices.Clone(schema) }

@@ -99,7 +99,7 @@ func (r *reader) tree(n *yaml.Node, at place) (node, error) {
 	if r.nodes++; r.nodes > maxTreeNodes || at.depth > maxTreeDepth {
 		return nil, r.fail(n.Line, "The bodies are too large; at most %d values, nested at most %d deep", maxTreeNodes, maxTreeDepth)
 	}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // a document has no document in it, and aliases are resolved
 	case yaml.MappingNode:
 		return r.mapping(n, at)
 	case yaml.SequenceNode:

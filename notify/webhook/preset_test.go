@@ -49,6 +49,7 @@ func newService(t *testing.T, id string, inputs func(address string) map[string]
 const secretToken = "01234567-89ab-cdef-0123-456789abcdef"
 
 func goAlert(t *testing.T) *service {
+	t.Helper()
 	return newService(t, "goalert", func(address string) map[string]string {
 		return map[string]string{"server": address, "token": secretToken}
 	})
