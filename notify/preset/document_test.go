@@ -92,6 +92,22 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestHealthAlertsTellNoExchange that they do not have.
+func TestHealthAlertsTellNoExchange(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := alerts.Instance{ID: uuid.UUID{15: 1}, Title: "The rule cannot be evaluated", Severity: rules.Critical, Health: true}
+	for _, p := range set.All() {
+		body, _, err := p.Body(preset.MessageOf(&notify.Delivery{Reason: notify.ReasonRuleFailing, Alert: a}, ""), p.Examples())
+		if err != nil || strings.Contains(string(body.Content), "1970-01-01T00:00:00.000000000Z") {
+			t.Errorf("%s: %v: %s", p.ID, err, body.Content)
+		}
+	}
+}
+
 // TestMistakes names file, line and remedy.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -218,5 +234,36 @@ func TestTheSchemaDescribesEveryFile(t *testing.T) {
 		if err := compiled.Validate(value); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// TestTheHandbookHasEveryReceiver, says which know keys, and its example works.
+func TestTheHandbookHasEveryReceiver(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/receivers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range set.All() {
+		_, row, found := strings.Cut(string(text), "| `"+p.ID+"` | ")
+		if !found {
+			t.Errorf("%s has no row", p.ID)
+			continue
+		}
+		if strings.HasPrefix(row, "yes") != p.Keyed {
+			t.Errorf("%s: the row does not say whether it knows keys", p.ID)
+		}
+		if !strings.Contains(string(text), "\n## "+p.Name+"\n") {
+			t.Errorf("%s has no section", p.Name)
+		}
+	}
+	_, example, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if report := parse(t, example).Check(); len(report.Problems) > 0 {
+		t.Error(report.Problems)
 	}
 }

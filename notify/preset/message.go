@@ -37,6 +37,10 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 	if d.Digest != nil {
 		a = summed(d.Digest)
 	}
+	if a.Health && a.Count == nil {
+		// It is about no exchange, and its variables are empty.
+		a.Count = &alerts.Count{}
+	}
 	if strings.TrimSpace(clean(a.Title)) == "" {
 		// No receiver takes a message without.
 		a.Title = "Alert " + Key(d)
