@@ -116,6 +116,57 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for ReceiverInputType.
+const (
+	ReceiverInputTypeChoice ReceiverInputType = "choice"
+	ReceiverInputTypeText   ReceiverInputType = "text"
+	ReceiverInputTypeURL    ReceiverInputType = "url"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverInputType enum.
+func (e ReceiverInputType) Valid() bool {
+	switch e {
+	case ReceiverInputTypeChoice:
+		return true
+	case ReceiverInputTypeText:
+		return true
+	case ReceiverInputTypeURL:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReceiverRequestEvent.
+const (
+	ReceiverRequestEventAcknowledged ReceiverRequestEvent = "acknowledged"
+	ReceiverRequestEventDigest       ReceiverRequestEvent = "digest"
+	ReceiverRequestEventFired        ReceiverRequestEvent = "fired"
+	ReceiverRequestEventReminder     ReceiverRequestEvent = "reminder"
+	ReceiverRequestEventReopened     ReceiverRequestEvent = "reopened"
+	ReceiverRequestEventResolved     ReceiverRequestEvent = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverRequestEvent enum.
+func (e ReceiverRequestEvent) Valid() bool {
+	switch e {
+	case ReceiverRequestEventAcknowledged:
+		return true
+	case ReceiverRequestEventDigest:
+		return true
+	case ReceiverRequestEventFired:
+		return true
+	case ReceiverRequestEventReminder:
+		return true
+	case ReceiverRequestEventReopened:
+		return true
+	case ReceiverRequestEventResolved:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RuleAppliedAction.
 const (
 	RuleAppliedActionCreated   RuleAppliedAction = "created"
@@ -1108,6 +1159,23 @@ type PasswordChange struct {
 	NewPassword     string `json:"newPassword,omitempty"`
 }
 
+// PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+type PresetDefinition struct {
+	// ID As `GET /receivers` names it.
+	ID string `json:"id"`
+
+	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// because whoever may edit a webhook may not read them.
+type PresetEdit struct {
+	Inputs map[string]string `json:"inputs"`
+}
+
 // PreviewLoad What a webhook would have got.
 type PreviewLoad struct {
 	// BusiestMinute The most messages within one minute.
@@ -1206,6 +1274,94 @@ type ReadResult struct {
 	// Changed Alerts that were not so before.
 	Changed int64 `json:"changed"`
 }
+
+// Receiver defines model for Receiver.
+type Receiver struct {
+	// About What it gets, in a sentence.
+	About string `json:"about"`
+
+	// DigestAbove What a new webhook begins with.
+	DigestAbove int `json:"digestAbove"`
+
+	// Docs Where its own documentation is.
+	Docs *string `json:"docs,omitempty"`
+
+	// Events What else than raised alerts it can be notified of.
+	Events []WebhookEvent  `json:"events"`
+	ID     string          `json:"id"`
+	Inputs []ReceiverInput `json:"inputs"`
+
+	// Keyed Whether it knows alerts by a key. It then never gets digests.
+	Keyed bool   `json:"keyed"`
+	Name  string `json:"name"`
+
+	// Own Whether operators of this server have added it.
+	Own bool `json:"own"`
+
+	// RatePerSecond What a new webhook begins with.
+	RatePerSecond float64 `json:"ratePerSecond"`
+}
+
+// ReceiverChoice defines model for ReceiverChoice.
+type ReceiverChoice struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// ReceiverInput defines model for ReceiverInput.
+type ReceiverInput struct {
+	Choices *[]ReceiverChoice `json:"choices,omitempty"`
+	Default *string           `json:"default,omitempty"`
+	Help    *string           `json:"help,omitempty"`
+	Label   string            `json:"label"`
+
+	// Link Where it is found.
+	Link *string `json:"link,omitempty"`
+	Name string  `json:"name"`
+
+	// Pattern A regular expression that the text matches as a whole.
+	Pattern  *string           `json:"pattern,omitempty"`
+	Required bool              `json:"required"`
+	Secret   bool              `json:"secret"`
+	Type     ReceiverInputType `json:"type"`
+}
+
+// ReceiverInputType defines model for ReceiverInput.Type.
+type ReceiverInputType string
+
+// ReceiverList defines model for ReceiverList.
+type ReceiverList struct {
+	Items []Receiver `json:"items"`
+}
+
+// ReceiverPreview defines model for ReceiverPreview.
+type ReceiverPreview struct {
+	Requests []ReceiverRequest `json:"requests"`
+}
+
+// ReceiverPreviewRequest defines model for ReceiverPreviewRequest.
+type ReceiverPreviewRequest struct {
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// ReceiverRequest defines model for ReceiverRequest.
+type ReceiverRequest struct {
+	// Body `[redacted]` stands for what is secret.
+	Body        string `json:"body"`
+	ContentType string `json:"contentType"`
+
+	// Cut Which texts were shortened to fit.
+	Cut     []string             `json:"cut"`
+	Event   ReceiverRequestEvent `json:"event"`
+	Headers []PreviewedHeader    `json:"headers"`
+	Method  string               `json:"method"`
+
+	// URL `redacted` stands for what is secret.
+	URL string `json:"url"`
+}
+
+// ReceiverRequestEvent defines model for ReceiverRequest.Event.
+type ReceiverRequestEvent string
 
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
@@ -2250,8 +2406,11 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators     bool    `json:"operators"`
-	RatePerSecond float64 `json:"ratePerSecond"`
+	Operators bool `json:"operators"`
+
+	// Preset The receiver that a webhook is for.
+	Preset        *WebhookPreset `json:"preset,omitempty"`
+	RatePerSecond float64        `json:"ratePerSecond"`
 
 	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
 	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
@@ -2316,6 +2475,11 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
+	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+	Preset *PresetDefinition `json:"preset,omitempty"`
+
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
@@ -2328,7 +2492,7 @@ type WebhookDefinition struct {
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
@@ -2360,6 +2524,10 @@ type WebhookEdit struct {
 
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
+
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// because whoever may edit a webhook may not read them.
+	Preset *PresetEdit `json:"preset,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
@@ -2410,6 +2578,20 @@ type WebhookKind = notify.WebhookKind
 type WebhookPage struct {
 	Items      []Webhook `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// WebhookPreset The receiver that a webhook is for.
+type WebhookPreset struct {
+	ID string `json:"id"`
+
+	// Inputs Those that are no secret.
+	Inputs map[string]string `json:"inputs"`
+
+	// Name What the receiver is called; its id where the server does not have it any more.
+	Name string `json:"name"`
+
+	// SecretInputs The names of the secret ones that are set.
+	SecretInputs []string `json:"secretInputs"`
 }
 
 // WindowCount What a window rule counted or measured when the alert last changed.
@@ -2872,6 +3054,9 @@ type DiscardNotificationsJSONRequestBody = DiscardOrderBody
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
+// PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
+type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -3024,6 +3209,12 @@ type ServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx echo.Context, id ID) error
+	// ListReceivers List the receivers that a webhook can be for
+	// (GET /receivers)
+	ListReceivers(ctx echo.Context) error
+	// PreviewReceiver Show the requests that a receiver would get
+	// (POST /receivers/{receiver}/preview)
+	PreviewReceiver(ctx echo.Context, receiver string) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -4118,6 +4309,31 @@ func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
 	return err
 }
 
+// ListReceivers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListReceivers(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListReceivers(ctx)
+	return err
+}
+
+// PreviewReceiver converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewReceiver(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "receiver" -------------
+	var receiver string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "receiver", ctx.Param("receiver"), &receiver, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter receiver: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewReceiver(ctx, receiver)
+	return err
+}
+
 // ListReplicas converts echo context to params.
 func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
 	var err error
@@ -5105,6 +5321,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.GET(options.BaseURL+"/receivers", wrapper.ListReceivers, options.OperationMiddlewares["listReceivers"]...)
+	router.POST(options.BaseURL+"/receivers/:receiver/preview", wrapper.PreviewReceiver, options.OperationMiddlewares["previewReceiver"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
 	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
@@ -6322,6 +6540,84 @@ type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReceiversRequestObject struct {
+}
+
+type ListReceiversResponseObject interface {
+	VisitListReceiversResponse(w http.ResponseWriter) error
+}
+
+type ListReceivers200JSONResponse ReceiverList
+
+func (response ListReceivers200JSONResponse) VisitListReceiversResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReceiversdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReceiversdefaultApplicationProblemPlusJSONResponse) VisitListReceiversResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReceiverRequestObject struct {
+	Receiver string `json:"receiver"`
+	Body     *PreviewReceiverJSONRequestBody
+}
+
+type PreviewReceiverResponseObject interface {
+	VisitPreviewReceiverResponse(w http.ResponseWriter) error
+}
+
+type PreviewReceiver200JSONResponse ReceiverPreview
+
+func (response PreviewReceiver200JSONResponse) VisitPreviewReceiverResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReceiverdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewReceiverdefaultApplicationProblemPlusJSONResponse) VisitPreviewReceiverResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8727,6 +9023,12 @@ type StrictServerInterface interface {
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
+	// ListReceivers List the receivers that a webhook can be for
+	// (GET /receivers)
+	ListReceivers(ctx context.Context, request ListReceiversRequestObject) (ListReceiversResponseObject, error)
+	// PreviewReceiver Show the requests that a receiver would get
+	// (POST /receivers/{receiver}/preview)
+	PreviewReceiver(ctx context.Context, request PreviewReceiverRequestObject) (PreviewReceiverResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -9743,6 +10045,77 @@ func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
 		return validResponse.VisitRetryNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListReceivers operation middleware
+func (sh *strictHandler) ListReceivers(ctx echo.Context) error {
+	var request ListReceiversRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReceivers(ctx.Request().Context(), request.(ListReceiversRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReceivers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListReceiversResponseObject); ok {
+		return validResponse.VisitListReceiversResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewReceiver operation middleware
+func (sh *strictHandler) PreviewReceiver(ctx echo.Context, receiver string) error {
+	var request PreviewReceiverRequestObject
+
+	request.Receiver = receiver
+
+	var body PreviewReceiverJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewReceiver(ctx.Request().Context(), request.(PreviewReceiverRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewReceiver")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewReceiverResponseObject); ok {
+		return validResponse.VisitPreviewReceiverResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -11581,530 +11954,553 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39ctu4li/6KiidudUz5zBqJ53u2W3XrVuOrXR8OrFzZaczc7b7hJAIWRhTgDYBWtbMTdU8zTzYPMkt",
-	"rAWAIAVSlCxn731m9z/t2PwAgYWF9fFbv/Vvg6lcLKVgQqvB8b8N5oxmrIAfRzf0zvw/Y2pa8KXmUgyO",
-	"BzdzRh5YobgUCZnJgqQXsxcfqJ7O0+EgGRTsTyUvWDY41kXJkoGaztmCmsfo9ZINjgdKF1zcDb5+TQbv",
-	"5ZTiU5sv+TxnBSN6zohgK6LnXNwRrnZ9/jXTZ1Lecxb/CsWU+Yrdnvo1GSxpQRdM21k6Kwsli/gbUsEe",
-	"NV6QEjmDD1rSO0YmbCYLlhCqCNdkRRW54w8MhsLNzX8qWbEeJANBF+btU3xHOK4FfXzPxJ2eD45fHR0d",
-	"JZHPfydLHGJ9YO/kiiyoWJO5+TvRkuRS3pMJnd63vR+urL0+YzNa5npw/Op1YsbCF+VicPzypz8kgwUX",
-	"9l9+UFxodscKGNXFubkf3rKkel69hGedCzGTxYLqwfGgLOHKiDjxBdfxhbgrGNVMaSLKxYQVZi2Y0AVn",
-	"iqyo0Cxr+/Icnhn98h+Pgi9/ZZZgy5dfiXx9ulzmvJL62CtpcEn4Yq7ZQjWW/uWRmf/GVMCwLvDql4Fo",
-	"0KKg62okWhd8UurI5kjv2fr/fqB5ydKEqGXONaEahHfGC6UJ+1NJc0UUvxPH8Guas0IrQiey1IQ9TudU",
-	"3DFF9JxqMqcPZidzRah745CM2dIsSJYQmudkUSpN5jLPhreiZR38vVun5NXRaxRC/4vOCXrVNj9nsihY",
-	"3qKfbto/esX1HL93Wj2B8FYJC666yNq2OK5z8FEvYxvADHskHnghxYKJlq3AqguU00l+9G2DDG56Tpkc",
-	"PbJp2XPGYYrdwFvH7R54iKl9W8jF5sDMX9zIQOBnRn+ZDSMLQmeaFThULpSmQreNdGYeHtV3GdXsheYL",
-	"Nmgb2AcuWPfA5IwUZe62JC0YWTAqNJzfRgCmNM9Z0Ta2hXl+5FCcSJkzKvw4xtKqk9hDCtln9z5BeMZl",
-	"3v7yMmcNEfBv33Kw9Hv5NXtgBdfrtgEo9/foEP6uYLPB8eC/fV/ZYt/jZep7/+TGSNoGwu8E1WXBYkYV",
-	"DRXVjPKcZaCvwBCh5K6Q5ZKouVwZs2RIQF0slnpNpGDEiG+mQGSsVJlbzVakgrCikK3yo/yYnnH5rzWN",
-	"nWWf7Ri5ToLNYOZ0bb5IMzIpNfk4ujy/uPwlMX9bzfl0ToScyGxN5lSRCWOCaHM8tX0fvHrnlT01w8Fh",
-	"91vbG/YYU+rsURMuiOY6Z0bpLJhS9I4lZEoVI/xOyKLdwPlTh1XZpm9u5I5qEM3dXnpQy3214CdRMJr1",
-	"GFml8GB5hdTE3Nk2ohKf26n/vqLlypR+IzPOYOmvWc6mGhYZ/j2VQttTOTDxvv8Xhcdd9fTtMgNPNl/n",
-	"31zZzPgbtZRC4Tg+FnKSs0XHEJZ4xf/YbSjuuTCGiKZZMaHJqpDibmjk2ygmll2Ig03FBxZ/tTSbG1ZW",
-	"wSsJB78qcGyvmX5ROYaxd9iLv688yK/wLvtucxushPlhWcglK7RddTq9F3KVs+yOZae6rwgntfverCOe",
-	"ZzKYyhLnrGtWPnORydUZXAqTk3Oj67bddm6vuy4XC1rAYQMq/SPVmhURe+xUkPHoFWGPywLd6KYt+Z3C",
-	"Q6FSR1RkeJFUDHdixmczVhBj+xg/mBs7WSXWSVMJ+VMpNYiGMlqEC7KaU30rZjLPzRml54wX1ifJuUB/",
-	"Op3xXLNiCC//gO++lBoiFEylRNN7hsfbhUDnRaiVGYQs4JgDTZGQlYtAFIwY38V9BrooG2vjvhpEIM+v",
-	"ZoPjP3bP+Mjd8fX3JGamO8u10lkwMhiMMYCH5GpGKAGhgMlTLl5i/Fy4aQHfnOHpLgh7pItlbheCThTs",
-	"T/OBt8J/p5ACPjH4pE9F3hagWTK5zBlRjNWWPiGTNSwVSW+uzq4vLr+M/uns3enlL6Mvn8bvU6LoWu02",
-	"/aqczgm9FcucTu0SVGZbwWMrAufPqY4NnefMnfjmRTgOPS+YMk4ohGMKRs3UDcMXde7fOaO5OTZb/Ra/",
-	"cPA2Y5ASrhXLZ4m1OKZUmKNowggzvrdxj0/gWit5MG1kNV8PyYU5sZTMH4y/6T7APPJWTKmoPYLQO8rF",
-	"kBg7iKQrNplLeX+RpVZk3IhAX8PfagLuT7hkwLNexnJOJyxHTZhl3EwCzT/WNOTGLZsTZj7lO0WMajFC",
-	"is88qcmsGT+e3gK8P/tUOfkXNjU+6uOLO/nC/PKFuufLF3KJQ3mxlFxoVtiz0oxXt4QHnTSTCZvSBSMP",
-	"XPFJbv455yLzU/6dIhiew31lfp1Lef9iQqf3ZCZLkYGyOQ3HLqQeRifZjObN+ppNpchUfFhGAFFjwpZz",
-	"OjUY799zrYxtW9tHRMmymDKSSYYmj2Z57h7xD0RLozhhx6RusLeiutuLsLkVhcbsVu9/17dkJstJbraJ",
-	"j4hVtiQqd7B4Ua6jMrGIurSf58yoBLNx7A5ScUfWKJecK638msTUTHwNhGyTiIZYmgs71dgwtkHkSrAi",
-	"9mmSyJVQlXag2r0p+hyrAHYyMtw9aGA0DvRQQGEq4WSZGTGZsFyuYNa9loyPCd3sPnrCXHoJBnafmaYL",
-	"1vrC3zAZ0ZmpQA1XUK5YVslzTbtzoX96PdgM3JqXiImU99FzMDJYe/nmeK1Ssm7F2D51/N68QwXxg77R",
-	"ALXF1fff+Z0iXKkSD3i6YBmZrBMyYYpnjAQGOGwWiNP0PJ1pcIZIwW6F0wcnNm5QSZPXTqi0bcAgbkwp",
-	"58r3957B+Y1qkrLFLXS6pMUbdBbivlrEn7RxmbF/tiev8VVWHIw1ImczOHFKxVDPsSkzprmZ6TspmD8G",
-	"uSASvgB9WwzXOK1oBmtGuDLG9q1wJsSC4WGPF6NSr1sSlCxZoaQgTNAJRgxZ3TTYnoipHNI/2qyOC7/5",
-	"XV/fukktPmajKbik1THhbazKtvu9ee5/TdAvO51q/mC3U90/m5TTe6aDE7YraZPYyyNHsTG+89xFVeUd",
-	"CBOEEDbiik6zRA7D4E31iE8CadmcxY6itzRXLNhaMs+Mye+i42hfoPpmWVw6Z9FQdpV1RZ8KP55M2B0X",
-	"qr8pDHPSHokLAtFWIQsJGd7a7HVt/XGZM7/CXyPBslAAbWC9vu7B9FZr7EbeKlXgVatun3+PlZ9xmLnd",
-	"b1wyke13pzME9ri1TZ9eLY326BFmc6YwF4Q9mHWNHsNdg2issJsGP5P1aMog+NzWpX0LQYN2t2Vm9lzM",
-	"VanAAM4ONyeG+RnnwobWJzJbD8k5xDvMx884yzPcrFO5mHABhzI5vTxPrFGO2Wk5AzU+WZOrMarfhug1",
-	"8smHian3d59omEV+jnRs/6HUE6nb56D/k1k9p/rNJznMYh7yu9wp0E+tVy6ZBUDYPdE4Xfq//k+1pw0G",
-	"yZb0Q/8nF7JDIp91qSoP6DD5xf5vDj2IQyYWdxhB6I9885lXB8j/9bZAeqfu+o9fy/5bMTyDD7IZv7ad",
-	"i78Uslwe3OLZTJJsGNeQi1bm4APX9djFOa27lJlTMadK9zdLNzMsfV4qwXgJ7w3EiOsKUFG7RMhVTZY2",
-	"BtO09hvn+LaRRYMhPj/UvhovD2p/gpcQD7HbmDT6EehnWvMIQQbgwfVfO8xq9NqVfzbD2B86ey1edXB0",
-	"3G4uGm53wbuia9HnbUZgeoSWWpAkMnyBfw5EUPDryQhCQ1twJJs7pmAi67dr5w7hap+PUATjb9DpHGCv",
-	"3lanSpNXr5PQjwaZPaQnX2nrp3g5uLt7+DhJ4BB57ILbqn4r/d6p8T/auHxD66urWSRwDKqQNvyeE8gK",
-	"puXyRqb997mf8v6nMJ5QkWmvsNdxdHgtSgWvS/ALW6cGcsg7+oifIbdnBVHJBXNgdpfFPc1z40RqVcFg",
-	"T8xOsFE+8yfMu5CCmdED8MPmcDXJmZFgcxiaaxjLWDYk11O5xB2HufBbAQeUTz76WCxVQXLH4b5OCLX3",
-	"+Y1pDKVSMWWT55X1VKohORWVgqcYgJQPrCCUrACLYIFjt8LseNiWXnMcQwJb4GQSKSDgGXhbSRidTjA0",
-	"TWRhgQVmkWC+VBAMg/fDXgGNYKFILM8SIotbIeiCKQLY5krvrHieTWmROXhknpMFYxrzdmJtw6y1gdam",
-	"USDiBEZiPhKz1XZaYl77zEcbusTbxiRqSdW6cJ25ISk3JrzSqTczGa7IYI6LvWjklfptNOfl4w7YAqAO",
-	"IoCHcoJKwf9UMnuBM/iNlG91cuCiyj3ijXExYbTvHwdn44ubi7PT94Nk8Pl0fHlx+csgGVxcvr0KtEFs",
-	"sD/0GOrXjuz04HgAKI0hzmxor/PFUlqEETXe00DLqeLie9Ql3y9wKZxu2kVj37goFYosbmfcwwF0D3YP",
-	"E0PyC39gAqA1oM1hnwtCrSLimtwztrSaBH6J6Wkc562AR0IGPaeaFUPyZk0+SqXvCqa+U2Say2kzs3Do",
-	"M2Ln48HICy2mc5ZFsY5G0eEFaMYQzR7t3N1JBpuR5ka33M2rmh+ujIotABAJ2bHjtplH1LgtDMqlvGfZ",
-	"raB6SH6R5tFQYRCWFvWfvb2OvQpuuNvRN+KgN1OeqdR8tEVmgTnQdCer6Fb9GRcZE5rPOAvly3jySmLx",
-	"WSkymeJxuLDILsIztlhKzYQ2B0zBdLF2ZRmMKCOJPDO/LguXb2eqzM0BBkgo67VYQCc82qEm4OwGRM0J",
-	"PpEKPByUmyOHqzHHxSznU7NqTLACsDiYYYODvVcuLel5UoQhbIDqPEX5YiGT+/fe8QyjK1qq4oy4pbVw",
-	"eTNhgEJPKNhHTUwxqBHwuXM2M8e1FMwBnKyIESny9bD/pmgR/HhIKbXRohTOVIsUq6MjEogqCYnAlHQm",
-	"i/OyACvGZqBSsmb6pBVl7o4l+6ZBMnh7McYfTs9+vbz6/H50/svofJAMxqPrq/e/jc43z6n6KWOTxNc2",
-	"udr3mKkOGDV6aK0pyqimHoZkLiMp3h7Z62gzZZ0VPhaPVjCXIZQFsfcRxcWUBW/ypZTGICYzKBc1B467",
-	"3KjcfF1B0GkDjGUPKAttMi6VMK/TUpJFOZ1DgZtATY3bf0HXWNRmXzEkl2D/8TDkgWMDi1jpgtGFLW3b",
-	"Y0u+OjqKZYddKnKrXrBZS4jgK4Uz34mrhqtOq+Xf8EJbUqRam2MtBsBn5N3NzUenUYfkQisyZzRrAiu+",
-	"U5Aog72dsZwZnWl8JgS9uWKqChFpjlSmdc4y8vc/HJGMro3RfytsVPQfTpx2BxdmrQicp0aFB45PzEDP",
-	"7G79UF+sfrg28E5igZN1bfArmxS1EG2WJZW/xaYFw8Ro5EQQXM3jcVMv1zxnpBSZceHo2ng+FUx0Wcgp",
-	"U4pkfKcAHH7dVrxEwcBfi+9u92oLTs6Y8bDiODUQlK04ALzsHaPZIKh6iL8cUAzCbGCrqGoi1waxgwe+",
-	"s+Gb7rEE12I6otC7ofPQoT6TWcsXwB7Ci0IsrLAwaZQn+1nDKJLtgRUZn+oe7p7Zyb/Zq5s6wMpC+I3V",
-	"ozs0w2/V2xsH6qfL89H4y+fTf06PHT5Mlnpqdv6a6SFJP12aQ+/S/1lgeGPF8xx1sflVUsNNhXJuNoDS",
-	"UmZEaZ7nGIowGt4ogzrI2mt3OI/BUiPp+ej9xW+j8eg8PSZ0OmVLbdR+Oh7djM2QqTNJ8DvhGaqcThnL",
-	"hrcivXk3vrq5eQ93oz6yiC6qjJGDHsTSDBye+fbTNVzKNX4fRhfwtVhC5UoRSPrL1eWoeemtsNdSsR6S",
-	"9PLq5suH03NzGcSQ0KgFyBlEWNycBTgvc6GZGVAfQlvIpK/jcFDbnPKFn69bARMmH5hF9TkTxq/tIBnY",
-	"ZRwkAz+jYMLcjM1f/TzB72AaBsnAfOIgGbjPiPrjjfjEbm7KaT2yA7JVVar/Mh6d3ozGX27enV4m5PTm",
-	"y/vR6fVNQt6Prq/hlyCIpzdfPlxd3xCzmfDwmvIFzV0lC2GPdKrz9TExik8qTV7+gWT8zsipFLcC4tKA",
-	"xnQkEcaYtjaNIOwRdyj61S9e/oFoSV7+AUNvbqgkNGNAI8BKmX9hPMoOJoHYlt1E+LpF7Ai8Z+tYRWBn",
-	"oTSAp2NpyYYy845XNfO0kKXIoLQBDC4bmsB5qyD/K1nmABiDCzAyt+KKWZcwAKz7eQmnpK24QS7DYNDo",
-	"//10+v4aAkCDZDD6p4vrG/OvD6c3Z+9G5qdQKIxJbqVikAy8WOCvjVBEJRYikC0Af/aIbgMOw0hBs9TK",
-	"/NWOJvELaxUJiiBXUng7Fx4GXwESdXE5rGMtXsYIROwYVfsgVVUtuzHjoI7Ney8urYMWWr/b372t4jc8",
-	"j4ykwhL+3h1og6jksKEr+rhCGM4ET6jMuB4JXaxjOfF49jadAvlImpC0XGb2J7RuzU8TLjL4m4CfTkhq",
-	"dXRaFYuA38FyBVOLLoqeU5sO51VGfBjPe+s2fhr2YkF5TmiWGclCd6VURkdAKRldMPydlvdIThN/OAZu",
-	"4n/7lceydql5i/lqeLL5YVnIu4IuUlBaqXEoJ1Sx1Ak1BtrBZkRrZ2KOHREvQ7Df0wVwdecgxCWNWo0/",
-	"aNYJCkSKmkh61FYMAUKgszhpcDz4F7NTx3T1wcOc+2Pv+tuW6P7u8SkrqhIb8UXphdAKVvd5B/ga/RXE",
-	"HtOFcWXg3JnLlXi+7+fZHmAHHEOLxOIfnci2/Nnl1Tf/vGRFB1+M/zOeulyR048XXe5PyyAfOI2TOtkA",
-	"qXH2qFUTx47kKsE9nJAlVWoliywhORf3ifGfX5TLhEieTROicjq9T8wZsoBq3cKMOr7zHzhtwSvoOrdW",
-	"j/oAqgehunA6C781cZq1tj5RP8No53giZMekQaXmD5JYjg32DaN6t5DahFEdCajBpnig+faqwVJontsq",
-	"4UfIGg93rdprfl7j3dEPLfP7MQTY287MniVjNC8YzWKla82ooZLEXrwztjwJA5Q7g4dmpYqFNu0AoRjH",
-	"og59HSbNsbZuj5GWIpN0krNPZl13QQ+CboglW+omnSsJ76iW2wHA4te6muJqTavJq8bX/MCYcJ3hkyqW",
-	"jYZ8+d/vOLUV4GxzL9kSe+s7Jd6ne3UEZVW8IDzDQrudK1taspXNmcSv6sTynNn6FsGUuoaYUfzQsBF3",
-	"57j6NFmDxQ2yzQkCOxyyAA3GPCeaCSq08v6Gj7W7aHjlkyS3AgI3WINvs8BB6buru484pHaIWSvgEMcE",
-	"CgBwXe6G/lHOBVfK4gYbqczIbIAvZYNPOI0n5Mim+PLc7JwVy/M9tnVL/dS4qpvy0LXVXOaMgOsc/9x+",
-	"b4THXHMxjbik8Gv8LExXA8LGZ6zcW31EcmPxgzEO90tT44RUy5OEshAVfvC4shtj8mwqBYyutyEbJVFM",
-	"ZAB3OC31XBb8X8FqOyZvGC1YQf7z3/8jhTiFDSyAlWtpFqLARTeKro2PQ21+ON6auBG3fCqkyGkX6YKN",
-	"wtSngRnfrxni+fH11hCPsyA3bv2p+9ZksCq4ZlciXzt/ozc4PZwUHHcwjti0OD6bN1DbtykDPukSOawx",
-	"ihtstSpg62K/u28xxMhuexvXJOMY38J3gTvsf+VD+zu+fMEyTm0ya/MIgIwYOg/4ecYyVERLed/grUCb",
-	"ACtM9zAek8Hy5x8/qJad9/OP5P9yh6r/ZPYIUfQnmqnVavuF6BIaR4IUH2fl3DuI33egCPjMAhXVpo1e",
-	"E7f9BGWM9hEERO6kBDyjyzgw0FdyphGnBQ6YOUaBRgK4koY9LJ5HbYXxtNXwedQ+yVFncjIyIVe7nLUA",
-	"y4ketqf+o3w+tJxCLkdJMqPF9m9R5RJipbF5vJSg5CeM2OMK0x+Yquc5E1O2/QVaappvW8sNZW7uSWrC",
-	"6CfBr3tt8HEhXTKRMTGNhCA7Ms9C6pMKaI8BMob5965ss7DBDssdpaDe1ppt5hzO+fR+LkvFolFusOaM",
-	"Ad9CGlrLKlpaAH9L9OO5mtIiq6p1G5Xx/atqLV4dC2uJqxJLMb2aJqFsp29PL96PzgHDZh6djv7p3emn",
-	"65vReRotyTUq4ZA1gK31+tbM6eSa7bsZqWpUEHdZK5eBthvjrVsYLA9fGekT5lE8bwWcguyixVDBOkJK",
-	"xy7gNtQUqPX10DpQfXIFeAdIdzX615tj17J9PVvoMvstZY145HAkt21b8arIWPFGxsIy/fGf/VCO9c3/",
-	"vDjHrk9m2SkYYpEAinBZcnVCKMn4HVPapsMiRoF73OaDbDA8jGlBgwBSLnucfvd8uez5VH8YoZ1pB+RB",
-	"dVbjTRjgXt25PNwt8FN9ZzW2FuW+zOm6xWvzbtROGemoQxV7+UhMizVM1K8scrLyLCbfd3NN5uyRunS/",
-	"S+mb42VO1dwFcO/Z2jEiQX2ITZfIGbGxLoKiG6/Fw6s7eYR8bDFIxDD8ImtGoTa5Z/tERHvxMdUm0JZG",
-	"x2L9nizZftbWxXjPlX5qQL++utvia+1B+8hHbuY2T89uLn4bpW4B1AlJLy6/fLoepQBY1IjUYWafaUky",
-	"BledkPTTJSB/iKVwLNhCPrDshKQfLq6vAW9sIw5TKWb8rgTIoJLOc1S3wi1/FU+zT4fHOBAVSEe7DNbQ",
-	"O/gtAIUwXwAYHgvMsaMKYD0xE3AUEKNuZTl1DpUvjws7pHgEI14CLJ2ADh5uY0XZzCQ4DMBTiCo7GNI8",
-	"/HxfVsoNLpPNsViE6qVqmucvX/3w+sef/vEPZjmWjr538L9f/D9/PHrx8+//4++i9LUiu+GxcuENVsAm",
-	"jaSi6/62SYNIZfPvAWdv+wXXmk7vo4dv3/VoPPBmvWx5XZ14ZdNsdiXfMSxnoeNTeiMtukJIBWmz/vNX",
-	"Gbx9mIWt1boRP6v3xPADTRpdPup9aHz7BmcKBwIYTmNjEZuiHFWqdryjx2VOhd+1zei/A7z3U/jmWVx4",
-	"Huym+R3yNfdjaW6Ny9/4SPfL5Ojo6ISkONbUlaFSzAL0pjYL5yFitHYeXf67Eh8174Dsu687RM48nKnn",
-	"yZi7N4zZbEeI5yVU/dYIazfOjG0kS1ui4s+x4Xtu3K65qlJ/7kQff7q05a1nVx8+vh/dwGFuXeMt7jAi",
-	"6HbwhivkXG1Dboia31rd4J2e+HX7rjb8untKF99f4xGb5+L70fhmdH7sKqupqLOcALMGObv6dOmussqA",
-	"i6owHi/6fHpxc3H5C1yEjO0qsXQZ1ljEcOW/lBmArcxS2etvBVdYBCdLHcA7sAi+wQQ+JG9G/3x1ef7l",
-	"/dXVr1/enJ79uvnKBtU1QOSpZkMy+qePF2P7JeEdt6Jgmgkw4Tx03pXucFB+rNBDcnl18+V0/ME+gYks",
-	"DHPYARuLjhYLM9Lzi+vTN+/N1RVZusKnIO4Vn2OskFswdaFev44oBvSdAuRLw6bFtYMdAOsDRd+wCHYn",
-	"4E/N6YLAEUyDxaPDBw2SgRuth6nDCLdtJoYiNvzNi+P2/WQXUxbf27tBuN/SKdOHcJPgQb8BNHl/Hyl4",
-	"SPwUj+Q2gHlCWOQJ10ROp2Wh9nBVPa66W5XiZY4yKfoVnOXZqC2ejkh7aG6C3rU5W4BmIlLw2FrQMynk",
-	"vcUtJBakrxD+a8aZJiSVpf4iZ18Ko8rNv4XUX6xdNskRUozO2xd4edpSMcbylnpLI13Bq23rDEf38cej",
-	"31Nf7lGhgT3lZfRtAat716whCgQT7pncjhPEj0hwNqu3bIF8QxXC8K29d/v+Ai9M0Px7LF+AzbUPMyh8",
-	"qyVDySE+M5PFnlwvEfe25r4+mcHjx0hoPTTiz6TQlIsY/whVzBwHmuFm3Y7rD59rW7L06C2T2EYKVKxt",
-	"JYgIS5J2f/Wl1O1fdbNZ21DrZGPOGLgVs+CkOQvtZQ5bbMhuUpV4Q5uIMq1NnQpbmiFN0Na5fM4PME6i",
-	"aiOI/HGnd0RzQgv6eB4v3vUHiOvZ+vNR8N9WCAUXz/JcIfWoNi+NGLNnOrJR+0xC2AVJY8ipqFiImixq",
-	"lh+JNkq9Wtb3AFPvjo1Yzl1gx0lF0NGojcJz8PTwR+pC9nTyHfRorI7fzaN5ywv2IXq2px9HY9/yKMUo",
-	"pQqiUTNZIBUdrCLU9ji3FHj5oarNRjexksoGs/yNQHmHBVZVSfutqPjFsHyu2d4VRQitbyMuXJAUfRFH",
-	"S3FMUjCKv1xcfvl8cXl+9Rly4VRXZGOpZ7lI8QNObkU6Pr25uOq6acmKKRM6dZjRakx2kEDnZB9I0vNP",
-	"8MTLzUfqObsV7nE8Z55IxAWkVAOagmBN6D/sBlOV96d11yBcOOcfVEMYJIPGdxrjf2Ok/bxoLz67SR3Q",
-	"3cXoSzEMxfIMm28ZhV/NMSIioCFAghIEFjAIEHahCllHxlefbsznn378+P7iDL7O+D6Xv12Mry4/jC5v",
-	"zL/G46vxl5t//jjq97lu3Lt97Tvow/fWGbB1M2gB9dMtfV/g84CIBzMdsIfAQ4W6UcG8jw20H2zZ1g2o",
-	"rdqnp6cB98ccjAul2ipAK4JZ6LvqOTS5rU6OdWxJgJtP1FpRHJazd0tOZV/22Yyuu5rURyk8X722zetD",
-	"Gs+Xr4EA5Hm5PJ+JK5fjJ3qu3B3pcc33j5mSuW+evYWqwl3pKx06R2YLHvYaGnTsO4u7/X6R4SJVwUtP",
-	"SIq/SqstO2P7YV/xQW21oFES24onzO+9BPPn8DDCxTQvM6NKoe6jElGle7Lb9vLZQEN8rOZvq9NWsDtr",
-	"9W+b8OrK+qwHvz/A1AdP6y7awt3tSyfsxFXxwQWZ0wzrDRzNbeKkcnOLd8u+G1IPFssDcEH3bY5z42tq",
-	"Gp3KFjEh20mCxmXOWvNgT+471pen+d1fEidzs54qnukMu5ZX7al24GFuki7Djzg/9tyrsnRWTdUUZn0H",
-	"be7vVrPiY03p7oaN+OYs8uEB1BOt2rK7ei3rxvr597dOZ7WD2gPaO87Wnp0St9dJNdustUe433Nxf+1L",
-	"oXYoHKrqp3aB4h2q/KejFupDJOPgq5wiFK6laolhz6n6GFQ5bb91o09utCje3OTC6YBEbLS0rUpuGXc2",
-	"/FbxAM77Fn6PqyUTF+fkTArBpposC/nAMwCJ28omGNFULoz900aCcR9n8JBLJoBTyjNYagn2klHqwLUT",
-	"eJTmPYPE17OZe6OxnVZvq5D5VqzG2FwDZxroyNHjkhdMtVq2xpVqDBuK+KCgFw8izXZpMIJlsNu36T1y",
-	"HLiCBwnFTPbmuFhDZDYOsv5cqwd1xTlI7eUyN7bYHzjC2jp7hgVMCJdqrea1L7GlvNLRcVaJYDOrVQ44",
-	"XssrzMWtwCvNHiPLduG9pJ9ek1/5G0AHfrp5++IPLR0jSjGlmmU9qk/CAdnXhw+ILkvIkxlflzbOUm3T",
-	"Q0BBzMUdmebc/F7RFTa1MYtU+YSWTNRi2Noq3LdwImwwqVaF6y+Pjo72qSqUBevsq2prBReWeBVBnjGt",
-	"2VbfDm+Izf0lW4UKeofDq2/16qvnOr86y1Yv2crD33cp5W1XdQEFmOVxQpnAADFCRpCyumAP8n4nTlCr",
-	"rHekiOuvylsqxGTeKhSfVI9UbS8D4XPtiDQHBCIUuJ4PyVWN9yABBQrXzQGu3MhH9imqFtFmPSFBA7Xt",
-	"2p3lseOsL2v2TEvPPbMJDiT1T1hnV+C9db2DIyvOOuwStnLFMp9EscrXFudoludqSEbIxF8dnxngzpFD",
-	"12hiniUuUzqHoDRJbe3FC56lSN2L7PGWjc8BwYB9fsLmXGSAZK81WZ5bGk7zF2QQ6C4o7Njb+D29TEZ4",
-	"4I3rmB0jC9K5TRhS3dHK3k5XS7DJV7ZP2F0ptpct2afFei2HQYCgfSz25pazzerrvpgIIKyOhEUm1tbq",
-	"5MkOzDLjN2Px3i5+LC5ZW4twJ6BgSDjEAUQha7YatCdgmhULLqD9gbIcwbZFEE5qWMjvehQotCrgFkvU",
-	"tlV0cFDX/F9ZR4inthy2eo2CPZARLrStWMFHwba0v6wK5bqdZ97PcTaWVD1n38F9UDOf8YSkyqZKtW3n",
-	"vyPZgXnkqJsLvPZWx3lga/KGbd903cET/XmTswLsfKw1in8o1/6iOG30FmoAK1neEaiJZ0XRvk818u5F",
-	"yEbf8pZ4vyBLJpc5q6vcpB5k7O0f9VUz9XHGOOX2aS97mJPALs3uLOW7fLSrQwmpDd5sjziH11bYb9XO",
-	"fYj+uld5uHlDeq7ISsePkN0WuEmXfqB+1rVC7q0raa+ON30MKkW/U677FyA6XVlqcCzcxYlkY7Wc1RDr",
-	"A/BbOKgXqhkL4XG5zbRr67pf41RpR2O97IPCqpViP/FZ7HFOS6UP8qyKDOaJD+rsiLrTk0Lelic+qk7T",
-	"8qSHNZ1s3wEzYFiJsACFq5XUC9W7WVhCAT1E9VTNlzlstzKjHme0IBM6vY/2LZv7LmObdE++ddmszHMX",
-	"ULSP4NDwSJZ38+FT2o9tm96xtwYaEei3F2PfU2GjJpik49GHi8vz0Rj7I2AlzYwXrtQlCFzXWjdzDfdi",
-	"VyX7dEiikBnL81sxYcjXWev2hC0c0KdzCcCgwwxJw65NKbw/HY+uPo4usaeEu7cxEnhwKYxhuJpTfSss",
-	"MnBlecH5DJpbzMyIP70ffbG1K+4F5lfj0dkVtq4AV9eyEMsipDeD8hpAgQWV475uyNb5OFNxSoXrgJZe",
-	"X30anzVfa38ZvtjBKaoWpFhGfELSz6M3766ufv1y9fZt6lxz14YCmlSsuIb+WnI2q/X38AauPbKCZ/nx",
-	"aJw04WCwlaEL8q+ZIAsuSs0UlMdXbT7cSMJePZagFNr3OaUxJOn5xS+j6xucXQX+D1QkBcaEhW05gHUN",
-	"cPj2wvXAQGENO3pFen2hxJgfg+V2//QzPkgG9ZWpfhFeE0x98K/qlmBCoMjJfGdPwpyxO/53IszZtJQ3",
-	"s9e7cJ6ve+SIjS0yWW9VQm0UqlUvuBXlEAosEGrqKMxmVmdiJN8M9cQ2jrF3hRf7njYTZsNBYe8Zc7Fr",
-	"7mK2peelKjao4QKKqv4ccWbsc5bjc2z/Fwjbc30rjNtoNWd6fnF9djo+Nw93rDRksvZaDCZhsiY3sMDB",
-	"poWvNSZ44dIBoVmaQprjA308vWMOjjwk6fWnjx/Ho+trOwHYy8PztyVGIePzPX0bXMaBz8IxlzoKiYJr",
-	"zUQT8xuhigolP0IbBTV/OAdmb/khPiufVCiPN3zBci6e2e7ofV5flXoiH9s2iav8AoJAUmtS1kEBHCFR",
-	"XOp5lNAvULbmIWumXdDhGFvIGAnVkrw8SowlSSZsLaHxHHKOMKX5gmq2Rw7M3Zq1J8JSGDeQt4Tvsgyy",
-	"dCIfmB0YdL7BPQZd77BaHLZMHGuA7my1X1rgxHe+rxDeUO8e5vqL+AV6g7Njx4ROIUwVUl5a/PTTOTnN",
-	"aoYzGBOsj7TQvEsBn0LVHMe2sJAfERxGau0XLgVMtTNnVJ2+GrsLujwO5rONCAJyyCbJMKFTl0VjTM94",
-	"nr+NEvOZWYf6fOTdh7ZNCMmXImgCbzPrNhobKfU+jS5T/0DaFDyGNjrPYIS4PWJVA42hbIABllQpUlF6",
-	"o8tgF8T1cmOCTnKWYb37DqDmu1axdj6N63ll8yvY39D3Nt8xXitXog1Iw7Mqn4OiESRRuW4oNbA4M8ni",
-	"lJp+enbkD63ui28UzO+deVqTHXKg07IomNAf23KETSZaHFQC7LxLF3aEBKgHO/tGI8PnzDGKOg7gz5LQ",
-	"D8cQXZmCPXC2ei9p1nI0Bh4PtDcDEoU7GVM7peJM6Q/gtMRFFWKdjoXQVXmB/wE37XPGAQezGkfZzgK4",
-	"B7Gjs2+yuyNEfzAygdrTnGkfO6gozKpBU95WjROe9fvgsqlmH1mBemVbnBTGekKOsEio7cTbUCNPitt2",
-	"eyvt8db6xCQNQWl+eH1NO4R2XDVi3UGdZGzGBe9VilLm7Ly6+msygLqemgJ69TppSzRiEZCWEL6CANew",
-	"Fjf86Q/dqcQNk8SPpGNOrue0YPu1GnnZo7CqUf/rovOFLwszpzIGUiylDDTlAIQ6zYedeOmDP7sX4trO",
-	"TMeUsgwL/bpq/PYpzevgskOjCx+//cMsFMWOpvNLgi3T0N1R/CbwgKy1J2WFA8A6t9HF3AadRHRKfw+w",
-	"uQSR4PNcxlrhWPHxB75VSC2kIHous+0Kzl5nX1l9TNIAaMJcxpdBTnIWMcntH0jGNOW5In8/fntGfn79",
-	"4z/+wy6MLfdcZFh2bfsVqmPCxQPNOba8+wLcCgkwdOZ8qhNjZOcsMVapZyb6UngDSkv5JafFHUtuRSlU",
-	"uVzKQrPsCzRs+GK+LiE4J1+A+iXPEcpUCmp7kzAcz4RnGRP4QKMav9gecgqufaA8NyZ4QhzBSUJkcSso",
-	"BpR9bTl10BEPgBASvtmRKcmVqLVQDbkxdTuObk6XSyaYmzpIwte9G3AojL43uxIDR9+pdsbGHSiNKh6f",
-	"J6Tdw4Z8MWo5wK64npJc+C8gubwbdmfR/Wn1488/B0fF66N4HVM7aitoDw5IRVlk8RnUVnU0AcMr6JBv",
-	"tP/xJKfiHpgMM+ZC29rKvyLUuCIA7w9oR4MbI9D+Jg+zxVnD1wRJYsvuU813bI+PGc36GibPy0gOIOtv",
-	"wkfeX1ZLUTCabW/C/IEW9wqLK6kieBewzZu7N2zvHd6/jCUhjYCmVF3NPF0DtF/wOagpzXNW2DQkocaj",
-	"3qgPtU3WC4aUd9hWGFo3+IX0wI2e2cgW2Yo3KwwaA27B2gMxrrTBkqf2zXOvjW+FqRRTnvMW1lQwveIc",
-	"CVJ5Thin7h8gfsOLPfv9tbWpGMXoR8KeFdxOm+vqlZD//Pf/2CFOpNl5IeOU9zcVD4ht1SZY2PJ+TQoq",
-	"NhIePiuK3F0TaIoa4Uf0cWS88oXzQHYtpLA0MP36zu3zgra+dtHpobkx6e7mOD9qbkzSA7W2swO5hmNj",
-	"GyU4rxhsMNY4Y6uq25B9VA2l1XLUVZasLPXVbMzo1OYRjFmG0ftYA2SgVJHFghWe/S4NpC3ds7dfz8hA",
-	"rEPIf/77f1g5tJHj/uHUUrDHJZvqrf1JPaEUMtHZfUEXiJSt0+qc+O7jttwL+WRIIVe+O/QT1Z8vagXl",
-	"AtMS7JjEq7iwPWBdzOoqoiYEtWmJK1jPFxBXrn1717ZVIVbglR2JNRzM5LTryQj2hcdXyYYNLoU94Tvu",
-	"+23/5mBA8ZmE2EC8UGNZyClTakgutG95g9EIOfM5wu8UmeYSNWxzJfhDR2ySa4//gO+GPDGGrZV0EHBz",
-	"ICG6RtN7hoEPI8orWdzHg5HTnPIFyy6bMcmu9KRD0XDlYN5Wh+3apBjfPW5nkwiTLk6PqiA5sw+7qgsE",
-	"bBYht4W2YZwqqUC51J+Xd6hUuSaTNVCPgHxcZN5CdL4Muh5V6Q5AeFQrPP4No42U6B64fXhISwkqbKo5",
-	"o4WeMLqDBq6mvo2M1f3diwmE0OuUfTvRFS1beuTHGEty1mwl8ccBXXLj5tncKUIkl8Ag+vvvu5y7kGrc",
-	"DWf+wAoV56iIIZFtvGgJ/3C3uq8K319b3qjAJFad1BasseNaNn+H3jsEPbNTofvjNKzb/I615qJWtiIN",
-	"QDyATkLMHuSlfajG6muScWOt+zaNtpGghTZkrOAPLMP0NyZ/srVXADZceHwrUrN4gI9ALDpk4VfC1tmp",
-	"yuMz76iQqSFKkGVcuzrrWAmdefObtWY9tpC59HpOX/340+YMnWNJltVP8DlAdvAYZ5HYMRIbkt31jsJa",
-	"aolP4/fg+2KBosSuY9CZ+JniscE0JcH0xoUuZCaL8B75v4dNVYdddZA97a1dcIIduQIhHT434xnherib",
-	"adQyJ0spFIvvxBtbZeokDY+8qpTFsh80993GjB1YAvFAfm9hZ/agGBwP3t3cfPz+5fAleXV0RK5+3crF",
-	"0Mjm2W2OjdvdPpcFmZZ9yAKCQVXyGZ9yXfBD9e7DMrOtPfaM6spKVnUHf4bOfYl/iyyanfoIzQtGszVq",
-	"c3DenNo0XzabQds/9N127OrnZqC7px/AeP/WrvVv7Vq727VGIbYejvttmrT+8H9gk1bYft+wRWu43f8M",
-	"DVrHMm+riVZywcBgW9A1yeQJ8g4a/8D+xnajAD1SxUoWdD0kqSuaSY/DCp3EBVASZHkYktTYoXAZet2A",
-	"i7QdOockpdmCi/QYkHIqQTYW4xuXGdcuU+h2BOTkC+TKgnebv8HTjVFhHrRtW1DomT4cI7/UDr0v8EaY",
-	"4bHURtgrmriGUEBwFP/6SehY/hd+HeR4MZzqeI0V0VK2sqBtYK4665L5neDirhpqrH/9yrNBp6u5YtMv",
-	"WLM0oYr99Nr5LZC9MaZzdWx3W3v1V0ePwTKPQYaKBcuujc/SM2kS0TlwxM250rLYoRHjPmQV3d0PGtaC",
-	"FTiE6Aw8C8P1DolEG8CKY3/6qaNKE80Csv7uO+x1X2Eq3cCDYNKm1XZXUbJ3PTrGgN49A3NGc6x42Iah",
-	"e4dX9ufGgBc90Lzzw3I6YfluLVL3bXiaS3n/hk7vO8dj7fMbtljmtIVfd8HFbzIva8iwhlD2wRW3QcuE",
-	"jL13hweD5XElxnhyxIXbA9H3fYvtjhCPfdbjnTs/lOesBlupoVaOkv3nvGBgp64Rs9oiAkUpJlLefyry",
-	"1vmxOmdsrxy/32EM0IRiKzMFXLQvefJcFvpz2HPjSYKqaXHHduiLegPXx5x7X80cn3iA6nTuPISQGJ3d",
-	"zndjjimWkQpoW6/7yrwpAIGgNWZkbJ/EG2dD2HaAcE4HVcopLF6aeCM2IamdnjS5FSlqM+iqZvaX+aGS",
-	"Jlu7bLY3Ep9PfIbZNorQVV9uoGjOEpJxhTkW5GACLzohk1Lj0PD8Sm7F0kEsE5KViJB1dcSI9xuSMTyU",
-	"WzKiYH5osahKlggVbBUD4O0Cz8no/pH4HaHNKwr0lqoj1uzKWWHauCJLVszpEhd3wajQVXu6qkzClf2E",
-	"xeFA52JzQ1DMVHDNdmRyOQhY0Pt2O/o+zQ252qIkonmQKvVRmXjhoieh0ekp9pypFdhJNc5zVIve6mpq",
-	"g82TuTYLlZbatDs2T/5QEzUnYfP83Dw2onZbm01+OtX8wWrwZqXN9L6pWJ/YO6Q39qMNAeHG1Po19UqC",
-	"XSo2ivW4FNtBg77aRyKbxKqGWc98Wx3sUja3ue29sYTLohRsp1GhFkaGbajq/E4Fh4h6+mjeb7WJm03V",
-	"IlDp2uABvwjPThPM4QSNIACVRfO8SuDjMYYxXxu4tT1HsMGa7Ta+oI/hsAIeqp1tcxgb4Jwjerxt9L4r",
-	"qh+4AKR0MO4Tkv73lBgvNlMIPxfmbsgCTee0oFPoqBj7ulgHu1dP7GC3GwtbrFcfnc4tUExM2U4t3+s1",
-	"UGGXl60d39t7WHuVwCLNs+jUqQkXcbIHRnVcADrKoU+BPonVYVJBPAFjFW31jQIStBYRppKqT5lvmdt7",
-	"puCIPot3mu+/gjzbkvKzvVu9arOT04tUr9V5/Kbm0De0eeLFUlbC2iSzKlRuE8wG0wouAfQ8Bvk0P6FM",
-	"picknXCRWSO+FPgPSBvZOTrBvspM6RRUzSqkZ3el9eidxKlup1q21IazFwvKc0KzrGDKJqtKxYqk0TYZ",
-	"wr3tD/813mbBPAk8GXO3+cEWHmFj5jSjmk6oYqmt37HQzQXNXCB1siZzKlq+atbZ2jiGiQVJtTBoKAoK",
-	"HhztsPkvSorhmK5sCnOHTbpTDh8io3t8yoqqYws7QLGyeGPITOpAShIzkwiPx5MMOvkbLfGdChy2E0AJ",
-	"OxE0z0q9KZw6Jq2wyhgEhCp/WVrz7w48pTzbw4vDDEQrfMP/GY96rsjpx4tGTN+hhKEDsXHT0CZb0XVP",
-	"pklAmOImDPdLTy1zCIa+QGftys/XH55lTAHa6o0EvmD3ij2D82JmxOjaSBbfmOQBLstyrAYVxebwst1H",
-	"40jaeL78s38kwv/xq8iE3XGh9sQsWxB5fT6Dr9vuZJ3Xitt37wlvkUQuPDGzSiRCd9RBXX01I5t9Z49d",
-	"CpORKlaLneYnLPHtb4dkFPbenUg9J651M1ZWMKrKgmWkFDlT6lbYgNrQXZUSRdfWr1pxZRF3h2iIfdi0",
-	"kfcaUfs/MYvUcwjmMrng+l9ZIf2gDpd+8t90lHTRmfsYilt/R6sVMvhUdQdqSI6IFCTsf5xYPiD4O4BW",
-	"rFfj1/UPP73ut549li1IotE8v5oNjv/YL5329fckbshbBoN6s2nfHpd41vLaRw/JKVr+c6rMySaCZry+",
-	"XQ7wYsGA1YlVfAtZsFsBc1yf/wTIR812UdIcfSkm9YaeHD5NPCS2ehU+PKwvw5dCrbjSZr+uLYvf2uxZ",
-	"3IH9ui5vsRA2E4Ne5F7GRA4ZBcO4vI/JD8lLNIJB7yTOhYeGRsWaaD69t6aXvUUWCaG5ku404dN7UEm3",
-	"AtImrjyPWmY0/Govjj/8VJPG6MmY7xK+6RNRiFWDm/UEDgpl6R8BdzeXYIjnwd5T0FPEwQ4Tom38tCqT",
-	"4GIiH1viOfa4WPvQzJJqzQozjv/9x9MX/4u++Nff7f+PXvz8Zfji9387Sn569fXvDpyobaEbdi1PFEEa",
-	"smZVJTSzr6McGuWVOfDk2Y2KwmPWmEhxK+qbFpSXdq3zyUJmZjpRfwE3DJ6LHECQxq+HsDJigIzd0JCk",
-	"n45e/2E7fXUkHd3BmvWhVNpoYMe4jt9jsz3mpgZRliW93jfPU8uDbxgPjTb2IG4xg2LumHbChQJ9Z08V",
-	"2xIH57OyMcjLIXnLVqwwqo9oKW9FzrXO2TERMjx3Ks497AkimXKoKtVYlJf97YcdMvw7bneX/4+Ydq63",
-	"BNTLknshV+Ge53AUmT3fWOfXT1rmCJ6gX6ycRtp0hGQclvKa5rk5hnLbYsEfa0OCZn/z+HxKfL2Ff+/z",
-	"XBK5ElUWNAyBaUYXsW5YB0BObNs0x9XRRtTc1ioCbDk0r5FnVy7DqtkEzf55KTLAb0OBzNHw6OglkQJh",
-	"/c7YuBVmyo2OmPIFzdWQwJGOQGmgQiHIEgOqDMwGs5aukt4+q2YChYMKzaBAdTYM+qpsLtiLXUV0+4JK",
-	"ejg5CfnxKCE//0hkQX7+GVuxuZkMqSuRihtrOasqZktnrPB4rhmzz4ljaTfasd3WgpEJ0yusyV1wgfUQ",
-	"nlAz0JdbqOs9W131HDwc6wdm3bQHhtx8jfb9hs79w6E0bh26E3P1rQYFJhJ0ZSXJpK1AqxRoQuZaL4Gt",
-	"Wuul2tz+bfv/GyGDnuIoHg5StF19OTM6cnofIQlxaHT7OAzYrCg/oEdA9YE9gO5Pavd0Sqi6FUAUQW68",
-	"FGtzwKDcQbbQSTkXdxh9mFAj4Cs0DJwpQJSUwpdMsDW5g0CQMXerhnAWMVyX4EP6qPuDrcKM3t5JqxpC",
-	"qzsO0LDZYHXs0ROaaGA2m9NhUmpydvXp8qaSj+Hz2V4bWLIDm837H//7Ync6Gz6Vgv+pZPbvu/HbuuKB",
-	"Nt4xOfP1BYkjb4IERPUh6WHy5Qf+rk1t1XVCtikoRA4a4zRtxC3SSEDrmWJX8exnDEjVGlLmsxkrmK0D",
-	"aKRDM9uVqkvRYF7C9aIOE3tRnhdrAVZJqz2oIKqEW9crELSoPMW5LPYghEkGUwmVjm9b0gSY/fY2LyYI",
-	"sAc9Gf2ppECrnhorO01sUJukviI17V824fIUfav0FvJhj8VTUypErAq0URMCZaCWn333OcXatp6d7dur",
-	"dyt/EqmdV8byZn0Kd0M+n3CBw9dVk+Elzgl3YrdGNc+t20tOy4V16nbI14yxhKsKspJ7tgR2xxm3ULJG",
-	"TfBfDyxo9LjMqegijetbZ2+uvdb2HN/KlYhXdtKFruMUxv15s8yll20QnFIs2qrDljRQXJ6staIo9LxY",
-	"EKRCQA4L8DiIPx8KqcfSOH6pdU5BBzqIjoeMW3YN6ElVLAAmrh0nn3F1XJNGPxC0a3tSrvQ/iW1bzW2r",
-	"BwLDhe9x2QZR9ZNfPdkvdpswhpCuTWGMn2RmwcCH3yweJJnd7+Ag1yzFjnOr64E+IdR8GMBE2qRJzwPZ",
-	"aGZQT7zdhvQmXNkGTc5yUykAToze2A6RwHG0ze87X0YW6S7vECxVuxQQU2mhu8/S9cT36rCJgWj3k4RM",
-	"mOIZw0iAce7YakiuJdoStwLxTug+omNI7dsBSUpkqekda+uhkjR6lrjcldufzQjY9i4rEezWbXl09MO0",
-	"mhL4N/v/8NchzyH+IT22iTGvabSDBbqMCFIHhFRuCinN3JzZjhygSmzPvjRctdTONBy4nqknWIvAcPtO",
-	"hb11rN1U2w+ARbOgN0cPbSf8Vmy0iqlELOmYeVwZs7qWuQyaWFsXoIV8ekZ5HuW3DLtTwIsi/Q3dJDjq",
-	"EZuPLbjZkHfUnPdAYGRkWktMF0VRLP0a1oRSH2lbU+8kE5sgCHwhNTc+6RlbkwdawXUnV+V0ylhW7yHF",
-	"oXt5KyUbvGqXkiNz07gUbZ2LmmPz+2QqFwuu9S48ip30sR8sz+SWRGWMBxakyJKqYuwrIdR5KVxBZ3yu",
-	"50E3TALk8XuY8uYT3lOl38my3enDvqguYYccdrIseqRhNxQ2xvOqL4VxA5Pwya1Y2SfIBVO1TK6Pvlso",
-	"ih2S8pUiLSii7k+X8p6Luzd0eu9op3fndK0pyP6SI9hjm5Bu3cR7sAZuIQ20PAEbbc560PpErYZDYSaf",
-	"Fy1pu1d0tWPp4Oquui1tkq/2DIM0gZk7KuIAqRmPo5jTz4iGzRJiFINgyOZw2M6O8IplaLOtGRxQEkcD",
-	"FrIUf9Yoi2ArptoJP0IoqnXlcdmN5qgY1V4dgVLjBbBOg2YICth6CTusWJSEs60niTlqKYFouDnUXbNh",
-	"rgiFzLvRS81ejYLZDoCbBCjfJGwE6Z6du8tgz6TugPLzx6TIaZ4T3HvodkEyKpcrVuCVKm7YhVH4Xb4a",
-	"Wr5tI+vcNQxmFdsmhtmpEr9Gfm8EX9CmR1vba+7brPUJrmLlMbj+BMbc9R4iiO5mp/p9OIPcIOPc+zUC",
-	"5aoasz6QqGPLC2spAT7Uu6/mf7jxnG/L9+myECCcd+3P0OYn1b8ViQK3OADDJxlrTzXVuLhLh39d5qIy",
-	"ikbp9z29RHt5jce78hn38PnsA8f9I6nBHa0BVS01zXcWxWY7IHhIjYfASmp9j9ZFqE2X3ezesdA5QNvD",
-	"oHjdmM3aLWfVWnSbs5k+zaVoiT/6ivVA5bj6Geu3+dgm4DM01k9tbzmh4rT7TOhijR4gsOEZEXPJQfci",
-	"joApWWS2pFH4dmEW7U5rLSB2SnC4mfraK5uRBBMYW/xrh9HZqSonKPfNLVFfj7L0E4CtAyQBmEkd6srs",
-	"jCl2nbYFP6mQOsWLbOEgxppuBQSbzPnAHmyMCjF45lpFFF1H+Uorkoe6QXLAUng4ZB54IYURged8jZD6",
-	"9Nt8kJB69M2+CTNAz/iO4nlf8LW7ABWLSzbRbm3Ukrh9zVORIxFoJXdnKTHWcU6XMdiIhXN0VETZUxz5",
-	"Hy35pLXCtOWGlIKdkCOSFXIJkIVYzVOf0oDYwXDN9Kflrm25bcVYHd7UvbJPaKbNFjYlW2uj/Xo7Jn4/",
-	"KP3yz9242zYbxM/2XEjLrl7e1wE80/FmnI0vbi7OTt8PksHn0/HlxeUvg2Rwcfn2ahtBq91FFc3SThuJ",
-	"34mLSPJeLpmINaHxiGEtQfixcUHRkspYFvKBZ9tLI3EUH93VAGDV5fKSsSzejc27aQQ4bLnSQG5L1qyl",
-	"47cZK8suRFduhyvoH0ggao2Id6KwaxMkA5F6IWjZ34dW3r03wSmtf1lUNmAu3nNxv7kq7HHJC6Z2SYGU",
-	"MZz06QRaJbhya2wzCrUmClED5STnU/Jp/D4hLFcM+vDr+fYMsnlbEgyz/QM/BqLRGJwgV0smLs7JmRSC",
-	"TTVxYrSN4bc+WU6fRGBe2GVeaymgpnLYe+KqWnJ7e85opoAVRJeFQM4/8PAgGUfvINc3lQsG3f+Ilr2b",
-	"RJv3x6cvj0P89iDjtbdgvexmi1yRdfQF8yXoyCnMNWG0yHcgD4b72l+tOhIiUPeicCJwPxZsWhbKt7Jg",
-	"Its9UNzS/MxBaGyx34TdUQGsKXjeP2pwZFY8z4MymKlrDW6Mjf5D6Um7CxjsXoFkyDx2sgl1hpWRrtIG",
-	"6UrFsmOoQy6XZlLCpFt3e4HIn6Zl4aGq3UcDrPK4usH1gdpJDao+2DL7Lo8u89+5tZWGxVBUN9jKW+t5",
-	"Y6zvni33idOVcUZ0K5/UCyazgeee58LuBJ72lpYtuy+9Zzf9pFWGVpSc5AcS4Ja2tlp12spKy9UpLKvv",
-	"6dCzz8DTYRXX5onVqvVsdumHn34iGXTXdhUsGP0G6Illm91AnTk1iRrSstAqjMAItpN2eoLaiXabskNr",
-	"hKggVykk0SvpmwkTZQFsOzoHlQraUtp1WJ0UO7TgyFgCgQGYLKs9qWfsjsC1+L3bwXYTPAykuI9/gMmh",
-	"793t1lOAfxwin+9MmGdL6buxYv6satW0e24fW4aHaJdXrwHwovaqP+hDfuT7r9XTztjXyjc2j3o5IBS+",
-	"BqBl2ymWbDTg3bfbNMvcObhHGmkR3Np1uGqZuxZmiz0G2j+zX5+PXUQ581n77sx0dUbttEYohca4BbY4",
-	"e+A7jKVXQyfe/kUG3b16a1dDfMLS4gjjn0eDER9HLOyE8Fnl23ku4NDaVruuD5a1NqoftiQLfIbcy2lz",
-	"g21ugsgKR2e0RhVWpdftrG1XabYB546BwD3O7ycdis0ukPEjq/q4ce1lu9haOHFVRXHlHUKLGzKTxZQN",
-	"CdTQ2LousM4ANiBnxqoy/1PGUV8xdm+sLMfUiN2ifUkH3PKvXizNmaCgRBlCxFikpuB2n5KxD8gklJ0C",
-	"CGJIqlBCOAiuiO2DlwSMKH7MiizK6dziIKlyT4bSafnAMgBOWqZEhE7qFZ+yJABDVDw1LTxxFd9Aa/1+",
-	"lBNp1grRCD6wqmV49er46Ahs4IBu6OjFq9//ePTi59+P/3j04kf88e+isB2+YP8rmgF9s4YQFjaFxnP7",
-	"4vTylDiK02oEo9JMwPdvWJHbroo7BMgBz4OCEm1F9+Hq8vz0nwfJ4ObT6Bp/+jw6v3Q/37z7NLY/vh1f",
-	"4A/XpzefxvbHT3D3750Jl3/samwWqavdSJe7OQw+xffHb4pDX0sz2MNPtDR9OVijHOL07Obit1Ea7uyE",
-	"pJ8+nl19uLj8JYVIDDAVph9Pr29SH4Qhp9GQEVfhzY4/wzgfVh3jZnHrim8fJAN3zyAZmPdsi9L7Cbq2",
-	"7uqT5saeZ5ud1HbCPPrIwv4MmPiIDp1uLaPNkZoH7RJ94Aco29uLFmP3qkSAYvbsOI7X1irewo4ZVljc",
-	"bEUnOqfT+9PlMuLIEPgboculdbE91/dS4rG1GYSYzqkQLI/O35yqN1LfyHsm4i2n5lRddzfQc+kWZ1Sh",
-	"i4/R9BbcJOTekKBXfaSxEjRXKecbHS+X3xntYO974HpNLG83JjUcFRXwVRUPrPguTHpsj9G7SapPSeT7",
-	"I6PvWsO9o00f7XoCWNUGyP3i1zgdtKw6fQNpIhdTueDiruI4X1TuFzMaNre8XbwIuMeandErsdhcG1yP",
-	"N1KTT4oV5Oq01HMC1yckfZSPkxf/+e//kTaO4B+eMUcdCPnmaO0fjQRllbVwdvTy1Q+vf/zpH//wM4Ry",
-	"vJFh8ZqU/Lc9bIhIu8lWDpNqJq2MEbwNGxkTDtSYkV110mdPILkLIpmNpGhJ0u+VkaDvQwn+/t984+fs",
-	"axr74GdKsvsN5yWtax+NMr5rnb6Z3e3qkrz35X0c+VNVVaVQFjmYG3f8ASn6++6R6qGhOwzdTbXNTz5p",
-	"Y/yFS/wOU2H5e5qSLmR4hOwokm2yFhUwD3BvYmzQnRdMbY1JnAXX2ucBlcGSiYyJKd+hLuLc3bSOBlPR",
-	"ROxnX8lST+TjthdewVXVqH3d2NNA//3KIdy7qtdv4NkYjfWndkYH1kX7mV5Xvfj8SDbNj4IBsPCirUK/",
-	"kFOsaIYWNdA4rpV7oheatfo8yCns3WVvSzsw/1lhvq16I4qPm9KGfEa3hg9zvVm3lGqE7leYK3W7OWKN",
-	"bkMoqFaAAgcYgEpcoTPgDaoU/ayii30KeKCnW9Kafm9NksechWY2tJqd6IKslWaLd9jUuS0J0q9ngtJs",
-	"uWPHBCNLbNm714S5eIcMEnzatWbLvoVR4WDc29onDZ68Wd4COO0N8BFR1Cj0BAqeS+VL/khBI1ZA3/L+",
-	"qiJ3RYMSf4uSh6WhhZ4z1Sz2h+K+OTXbau/C/j6pGSDZyFjOodhsj0wDdvhonQwwd+98JYHtB2LzQCfk",
-	"qLYQSILTLNrq9a31I6x7yNW176KULf6IcucBsWqWzG2Hsi1FFnh1ZDbG9i9B8SU1U79PXbYllNzNPr6W",
-	"Cwboz9VcLozfiEScHIobNsX83vahcnGzUmHHT0bNbixkzqLRzb1AwI0df48tfeBRv/dBoNv52A0564gn",
-	"W0vH7R7aHXRFiYY8F+oBmPNaLa8jfODKMy70L+8tqsxRj9JTlrlMU/+wlotoLXxbKffOmL5tTON+iS0z",
-	"R3Ui0HBOLwSBVstOk1RNs+RKbBKCGvH5TpGcrmUZZdOPNuOsddn5S+lhs085Wr3LTL8mKlW/mY0uKiFz",
-	"JpmsPe8VOSW2n7VX8BVxOFFzuTIiv6AZe1EukUZ+GN28byuGzG/SJOYQ3VGccuz39s8or9CpbHOCP1ur",
-	"1QcrEi/F1sgdkjsmWMGn4fw35hIbAAzDV+3QzGPnbiixrNah+szu1k9j9M27aDxXJwrbUuJgPSF8H4Vn",
-	"aIrw7XsCPANBf5BpqgnYoearznT/Dbjpg+xYP81U5cl+712TtGUMURL656Fh78eDDoilBqm5pTbA5iYc",
-	"jytxUhFx4VHmKEKwgSwCObgmC3pveZXwfjDoA768vxDG9NG35EmPe3+1xsRVD2Wa50i3p/CUA3SY/ajK",
-	"UtgakukkD38egu+I9av0GFiRWiqVplXfX+P9tsbJWuzPfh4w66bwc4RCjmjW+/yJD5lhOWzc4+j0deIe",
-	"zgYrIFeWAEWraqlbS7cKppZSqBZ6BAhjQfrMZYshNPadgoEM26pHSnVmbeLNR767uflom1/Whx4GJ+x7",
-	"ghcEjn/An9sIoiubpqXafLgekvR89P7it9F4dJ76eYEKJCo01mUyEBDneX+6/PXy6vPlIBn4GwfJYDy6",
-	"GSMQaXx1c/Pe/u7tp2v46Zery1HUP6/t2O1bDK9uwWM0/Mbq0fUbaxTAlZj/3rmd3nOlnwpTDzbntiBj",
-	"OxTdZ/yeu1hv99LQORctsGgmMt/fCVPMzxL6lvlW13QskfqvVPFSRE/jWQJk2nX5oWQBuLU9ayxqwXYJ",
-	"ChQmq15LVK1h68IfoloCJejZaiU+iUxWR1CsiX5fwnSGjRn2gItbyGt3KcYUDACbO1yWGipqdw47N0He",
-	"7guD8Vfjic6XiqVR9tjPjsMzjqTyLAoxENbHgPMggpfqt15cqbKNE72lALtisS8VKyzCeFbIxfDZNr4r",
-	"oO/c/I5M+dlKH5+nuLFBGWE1jZeL+lLXaxqrb2iT0V4QmIYR2SmRe/Jz9F/seKFbc1bavvcQqhb29vNp",
-	"WlXS3AVyY+QOll8znheEXlybRWAb4hirs8o4FZddCA3z2Bk0WgVy5VdH+CbPJF3H6P/8+/+IgvKXP/8Y",
-	"ews4Mj//WOtWSTIJqpw9Agmgy2DazCaO2KYw+ry7sQbVVMbWwQY5N1egmUZoM8F20/J3TOnTiXxgHesa",
-	"NlFVUMq7olwHTdaxc8wdBYciI1xoSfDRyjVrdLW8mwLg9s7YYw02HTHLAaJWHCqawkQJkbPZMM7g0HWA",
-	"PTChP9DH0zvWme/GshkoaIYq+uWSiRAT4iw6QeCJvsWspdyNfzFc2iaKwGgCcm7JzH35X/XJkNg3a8KM",
-	"JdwbomRFa2ReH1MkyB6F2LdP8bp++DV6j9SzTVm8Z411Sku5jRClpx9A1VnOmdBnZiuAGLL+8O7IVYxm",
-	"rPDtxCNVl67pHHjf/nwieCPiVXnhep8DgYL3Qnp2rsFh2H4lPVbMNjeB2/KsZWkufd8PFEHcnhXuw1Zj",
-	"Mg69JpRR0jPATR4cTuQSSL3TRhDROpMCi3PChQsrZdsMNqMkqZaFaofWmb3LKEY7A97JWKOMOMqOavYR",
-	"toYUWTyGtUlFilGnj10BJqvX7Djk0pK6QBWAlTckwcRnNXLEx1YUmZgWa3gsuWcQrFpwpbi4c0QwoJ9v",
-	"RUYX9C44z6piPCqGpCE/CUmDrQLBHAtupRDVJCyzvCJaAqYYEcb+NpWaC29FWoPUml+yVdIoASCpQx/D",
-	"TaRxzwkqRYy0UTKVYpbzqR6Sczg6zKAFYxminWysL95DBSDjW+FbrmTFVvLJspv7fmPl92EvKfJ3sq0O",
-	"fC4VcqEuZeGD8Z/G70/snlb23EG4PYbGbeegMEa9rFVhDA/pSSSDFS3MirWdaito4zxlS80yaMTKFVmy",
-	"Yk6XrssYFXpILoQDqRqpcrQkAombep1x0GcLu77s2y+s2y2K+zneTbLwHree9fMmqRtx0Yqcih640msb",
-	"cthUmE0NVbfsvMURtXv8WdRhjZ7amoyIVdrsDdEtJkEriJ4Qcojmr9/AffG+DhVtxabi7gcgxVHtDCE1",
-	"3v11OZ0y1Y7zDagynMkYkgljqgJLgaklip/TDPpdNfS0wDC62jNqaJGmTUL9oNLfrU2HHDwD35BVUbGC",
-	"lCZsamv/ZDOP//P66rIVNiVXYhfo1A4lWzETtWPE13MzFFvt5q0yWxF+8/6azKnI1JzesxNz4lXPTbza",
-	"5FqR6ZxyUTFQLAv+QDUzVgD0Yfo4+uDOA5wKZ3oHX/5j/MP3Ll57kktZihc2k2TMlM9Vkgo5BArkCuhw",
-	"NxNINrmdNpPFrSiXZp5/TI6Ojip8LsW8ns/W+XaXdLnM16R64DD0X6EllF1V89tXR3DOglVhuSiPGq3Z",
-	"X27PkNd9VS80OO39XddeJMFPcGXJqeX1QkY57PM0pUWGRrP/4lc//vyq/sk/HW3zgu3Y//h7chiX+NgB",
-	"nK3CodN7IVc5g7YUsnAt9zOPFAZLuRQZRxT78FZczdxras35XE0G3G85OBaK5Q9MJSQdj66v3v82Ok/d",
-	"YIBwo8Z+bpsOpohpuxJjfFSKCeNbYfZc1TezwlP7r0Pn2yGczTniZqVgKKG++szmZuFCWhTGSOcCWe4b",
-	"nVZ3CRtUHA8/HLJdunUbegL1Xh/9/FMsoFXXssjbo+eW+h/hu0OCfeVhbl1kyXhXXCuWz0C5FGxWKi/Y",
-	"28B/eyvLQ3jK1c5PNpj5QJUqI9isICu6huUXvixs2A5ti1pvewbZGw66HW5bpwLfy9Jt7Z6ee1KxWsIZ",
-	"MTWif0eRPKWhRneAuTU9/5YpnrC7EvimqXHEpMiAoIfmuauxMB7NHXycC4lK7Me0caq8DA8VZAziCp3l",
-	"7xTJ+YJrf9jEC0pqh8+2jik71HhfQ2gv3EvGyrjWVGS0yMhnp7UUXR+TdDVXbPoFPfoJVeyn13VjpBSY",
-	"Pts0SA5ojuzk8ddbkW/6/n5qXm6csG+gtRZsLoeF6V6bn+K7LYgiOIrn1uU4FWSu9RJKCLVeKmCHIKdB",
-	"ZBwhaDAHWGXIKzZxWZAU/pIm0P0DYYFwA1TbQ+ky15u8ls9WRh+60B1OyB7l83X3g2Vc/1fwPvapXLfV",
-	"OQga3ctV2OYDWMwYNKPwpB66h2H9N7P6YGZ1ZA2G/3XNwda9oWBznPhoN1Jwygfm6DS0JFSg4oTpYQkG",
-	"a2UBsdpbEcbHocsfhr9dTmY1l+AYGAcY3lCFbIGrX0IfYWw77B3LZ7NG/2Za/nWYln/xBuQ+B4/djcoz",
-	"be9tHO5q9YE98Rdk72038bbMacX5g/ZdjfVnw5bbjasnZrJ12WoPTLRVD+BZqVCJYpTiOBqyUcAehYej",
-	"i9wk2PTGXlwKCOBB6KZGh/jr5dXn96PzXyyCHKMz8OPVx9Hl6HwbMaKtPBw7TovtNdh4B4Tf69n77WRz",
-	"M2Ayk4FZSmzyzNir3nBQREkzQbbTcyYjxCRSKDYtNX9gbynPyyIGdvAKBlRL4WJbtYi064daVQd0W1zb",
-	"wDxXM5LK2Sw9JqvtsJ4TaCFoBN0hTuxyZzwbtiVkRt3lIgjHFvg9gFODSSArqk6gB4YvjQjAEjYlCSo/",
-	"Mcr1TmrNhG3DhMZB94B26gbCLcdwZOqWTKTHBK6IDLSKYvvl2rEBSYPNVN7DSmFz36xkFTggZMEWkqR1",
-	"tEM6JOmc5Vl63AY7oWRpLKCh/6YOsSNQ+0dzSI+pW+Hk9cQ8pZATRu7Mhxs5EXLlsiE2L2K2jsIkHcmZ",
-	"VkizhFAHs+GGTiC9dIH3i65DKJF1plV5P0A0TtU7S85mPdXJ21yu+jOtBhqlpduKEQ073auAXGhIAplZ",
-	"VdnIR22nzdiYd5JYh3SPpKJjAI3pm45T4dcG/QYe18nAVoL3nMW2cvD+mvkQqFyH13w2YC7Wm57JsvUg",
-	"9bkJ6O8KNYaY5lgwqsrC5QwAzwa5AFCCCEKNdDU/KMOCTWFz1axSPSxfQhw4Axg9B5iZcZZbIz61HAsp",
-	"gv0qoKItGIQ/x6v3AnaGPpwM+1bhd1MTTYAWNuvIr3qMMbFNAE7MNJx/Gp/eXFxdVqtg/FV7i+tDr83p",
-	"m/r649QIUi7FXeM86Vc7Uy9z39BamwOKI2ah8Po3s5otNHf4GnrnWdXhDrsv4pb5piMTre7eHEyjNLtB",
-	"5gL1J4IDTisFAUxPMNgCGzMh1JZem1/6ZdqDGeohPh2n4WTIGYEJDhd8wfOcoyOp4kIR0tA1dm1ii8tx",
-	"Z3FFUieMac9ZfvBCvlV09Tx4kZx1DGsPydwosK6cs+2FWX4HhtLQfOamMkdUaFlwvb6GcBG82HbxbGEl",
-	"dC0+jQRNCrlSrDgh6Zcv76TSL/BkSzFFDQ4ihPHMzVMp7zlzwDR3CFYrQpf8V4bEnHHa11PbURTevCzk",
-	"XUGhkgoDXYPjwYTRAmmz8Inm/YOvX4ETeyYjBHWV4eUdjRWbkKDZN0RWMgk2tnunGt6KW/GCvJEZt4Dr",
-	"/3l9dZm4CCp5ST7wN0PySRiHUaCeV4nrQy58hG4K/RVSUeZ5akGsdjhVx7Kq9XzBbgVxeeBjkjP6wAi1",
-	"p4g5JLQkdwyLvh37gBkmmPs4TFtbTjKmKc8V+fvx2zPy8+sf//EfTpDa+oHmPCNcLEtE0krfrp4LkkLh",
-	"u0qrLvTwbnjJe+4iJUt6Z4a3pMbdrwyO1FFIWguaKpJOq794O3BK8xwatHHlDkEpzId7X8m8wEWRbBc3",
-	"iNjAOC6E0lDYbYZivu6HH3742Qz+080Z1t8ThN8ILhiZWZ5mmpOM33GthuRUuNdyfBTMgzH9XSQd3vN5",
-	"LnPmKSuUhnEYb/nV//7xhwQApWaWBBXSajY3ZGxwaE5vUHYZm/JF9X58NtXwNHNJENDVTJjxeJ+KPXKl",
-	"j8nro9dw20crncYfynz7XTPPp6Wey4L/K0j0MXkD24Toqfjyn//+H+mJ28WWHLjq4gtuDW5bJM0Guk/u",
-	"g5a4lGZxuCKvj16if/P66Acr6uBByZw5sleCwVHzaIBHowOT8ymz7AM8M0fzjBsrZHC6pNM5e/FqeFTp",
-	"jOB30HtpsaDF2uzkRzrV+RoFDCxKL6NOewftqsym9dwhlqZtcOPUkYccD17agK6gSz44HvwwfAljMUY8",
-	"6Mnvq5Zod7FI41uea8tokvHZjBVGrHBqjBRM5WLCBcvIZE1OL88TUrAlQHkx0j9Zk6sxhlKrEwh64zqr",
-	"EDfktYaQGmLbqdYFn5SaqXRIbDmwReMg3eValthoF7vs+oopCzzFzaWk7ZmzhDCQsGuO4yNCFtB1B8iy",
-	"boUHBtva50HOlfbdnJa0oAumIXHyx7buXRbYtNloLaCHqR7kT5Q/laxYV8IBuGi0d2vOUo/+sFUTskhT",
-	"/rhhXY3n+yuRr103i34XVw0zel0/LvPezz6tDq/ej5flDmPnd4Lqsuh9w0g88EKKBWbn+t3yCL57/y84",
-	"k0XB8p0++tTtlL43vC3kou+1N7L3leyx97R84KL3aD+JgtGsz9U2INDjyvd8wTW41I4yBvbXq6MjG+LV",
-	"NrYeGFDf/4sNu1Ybc2tnGIiCgN3WUBfCNgmXM99ZAy6ySZH4o/1Yv3eVT19rZ4cxXbwCssh4UIZGVdA7",
-	"FTS3A9outFtfYKH2AGg/0R53HYiCRAHEclrKaIymM5oL9H/KM5ViCiHPQwWYzuAQSW3XirRc3sg0waIZ",
-	"o2jJHaJiwECj6mpm/hjQQABU0+ExjVV5K+D3cK85hSCiTXMgPgz5I8zfaihVMHJcjJ8WzJpTq7kEzCdM",
-	"2UkIZM1uxZKJDKiDRI3KPnyuN/by3CWMNDPK4tjyz+N5LmdQF4bHIEyUaDl+gof7U8jm8t7IbN0uJu4S",
-	"ztT31yxnU3eKfX1GgX9T5veONWdT4n2pUlZr7DinIsuhV34pMgmYqKfvg9Nq3tDvtWJEsUF7r93gst+N",
-	"/WB7ofDs6/dmwBgJrdkFWzTPxTmonfhW+lhqBewm1nwIxd9xixsj3sYXMVkB7Dcrn0A32wRtLbA2VLA1",
-	"ROYimMfQ8RBw+ixX7FbQKVprEKdKvKHuJda1YsY4qHkSROsgerBkVVt8+LOsIwGq5D7sRMDscEVWLM9v",
-	"Beb6yUepFJ/kUFfgoRuZ8eB0QiA0T1Iz4XSSMyjSTU+wZ81m5eInkUlwhFcc20CW9hdm7WPbzPwd9sfp",
-	"1DZKfrY9EnDudO2RiuTm6ZvBvBLFw+0+Iy/BtnjadnCla1G3wWphXHJv+vv+miAsCPpHtQ5YHHI1g3oU",
-	"LEt4eXQE5SUBE7xDMVhZRmWSumqr9FZwRQCmElvsO6b9Wj8gReXzmgD+RS1mgI1Yei8P+auS8IPtgeTj",
-	"BniJFW2ECB1CUs4sK6XXO3ZVuAhH5rQBjGQuy2Jf4wKWL3Q56wsFfw6OvedcozMcSmSFgLXAx5TtvLgJ",
-	"gQP+cDNvnz5ZE5f722teMcPSuievfCDMixyq8ur7KqMNxRD/7klOw97ZKJtD4I0i1F45WYNRBuE/eOKt",
-	"8DfDIYKWoDcC4K7vFEmNQrjI0gQif1CpDv5Z6rtQ1X6XBqtui9sL4/+l0X1v3tHPl4dhpMe+RgmjfRBl",
-	"CQfgL8CwfRXZmFGeQyUVv2eg6yC4QYwzDqP0tJpmTjBaltwKniEfwZ9KqW3tnoNoDEkKnF3psRuMH0VS",
-	"C/Ga+2EKcN0ghAsJfubW6dSigaztzC2mYWJ7h1cxJjhUvWAAqHtlKwZtfVMkbjFZD8JgPkIkq33octJm",
-	"KgeIbkP/23KSRYgn/xaz+FvM4m8xi28as4D8ep/AhUvlP/38eyvzLDj+nBPhVOe+JyEqlVbjVBC4wLns",
-	"NGqs+mRPTM3iSWn1PajzhnKWs6pCFQ71WzEpNUk/ji7PLy5/SYeQbkJwQP2I1POCsTBUHLdlL+ATNw60",
-	"mHIOvqBTS9eKZ169jqrk2PNhRp78ZJrncgWlbBaTgA/ZqLFA4QuMFjUHlnVXIQRAOHs+u0YZAsWpLeoe",
-	"nkdP+Ijn3KC43G2uI1cE87TWRAfxPsT+HDMK9dzcStteuxE0YmsU8a0NGgDJe+HDeM5UxBAIJJxsIMQG",
-	"7VwYcUGLe1WFHLkC56lwpRNKs2VsC5lBtcXWDrJiZup8K6U61sHVKjyXsOCr24INdWpJM30sO4SsfKDF",
-	"vdelCmpsMBpsvFWQgU758VSYttCkl2BBoLZdtk4xgVuFUy0HvPn8IfloI7t2zGGbUgwADyNSA3/5W1B2",
-	"Jx2CvA4HDcj+G8++tkYQXKjn2cMHbYEDSyOBPbrBT8wrD+uQepnaz+yvl5N9wtaNid9IDx0uEH7a4BXB",
-	"mYQKHKNIIOgby9qYE8PnbYzej2dqEsj8UxIkdYJqrtdHPw+35mL+zEKFk6A0FcDNtzp02mQnoWrdmt/X",
-	"uIhaN6qHWVzWLn/GGQ5fdMMXLAffbnPCAVdXY1Ty7KWW2iaI0B4uhWsn/zvVIHNyLgIvXHGN+va7Pjxu",
-	"D7jjg3xr383eeS7/H7hB3RF6oM1ZqpLmL7KAlzweMJ5VcFDMxdSc4yoziIHHpqPMqgCUa+eAiZosCaPJ",
-	"8CQHmboVth05rDoX5NVrSDWoEObltog/UOMecp18/Tlze7UXdfhoMO9gE88KuYAqgRlbBbPqUr22Sb2i",
-	"/CCWuadUqN6U83sWqhsYWr4mmt6zb6RZSks50n4ywBVbYvaALXyxoDwnNMsKpiwLA7SrsK6lqFpqyXsm",
-	"EsIQa2mMBvjNd8rCcO+4LUBM4feIUmFCF5z5QENbFIFONUSsohGDHyI9ML8mrbSuNs+fEFVO5wCAhdRE",
-	"QlKbWzc/2ub6kBAx62R+MJ9t/u+Gn1ogbNo2aoTR23qvlmDHUe9QED7tYudnbbBuV/udKwdjbvsE1+/d",
-	"v7Bf0V3zrW/6v1HLvd73VxURNpuvTzDY7o6D2UCrjT3QBmgD9RBRTTRbcIGnXsXi/eKerdtzo0aLmAug",
-	"wOjm6uz64vLL6PJs/M8foYrn19E/p65ThWvvbgHhWMU8xz8ubPZe2ACxfb01W7yfLWonHtBwIre4UUiW",
-	"bdzD6qggPEvwxEBPxZ0S9gy+t+QZ0Ju/4A8sG5Jry22OGG1buwjFwnluQfiqDfc88nP2q5myZ5Sx2pug",
-	"f1urJX7P1geTMA39zkJ699CYxqZ+2+TKEwK1ihMyE6FmVqntnCTFlBFbplN1JTRisZoz4fksuZjIxxDw",
-	"dYIlMVRTSFoIkmIICaggMG1+K3gWFC1A0sHHg+F5wBkHdMxBSt9DHMwL7E6zZhU5JUiC5fg5dVnYe29F",
-	"+p4q/QLe/+IC+xJqid26QDhtW/oN6JolSYGUM8zQLASMWvZ7sx1cs0mS4r9SKFkKZnbCqHbzGp1SxF4a",
-	"C6uqX6kyArw5qSR9w6jGGTXfrnTB6MLmy5XxSdznzHz1JkKV9EoSMxrUA5gVSmCYZqOXd2bLAuQO6OJE",
-	"xjJjRgBUD1+CXEUiI6BS1rfCnCHHZGqbcVHBVrHdijePHA/5VjuJZzUMD86jYshhAuccEkRVB11tkdsO",
-	"9Vh/7x5nk2aPGjfSC/yQuuKwV35gGac3rryuoWkSd9W1v42KdY/i6mD3tJ63PpLqpAIN1+aHRl1B/KAD",
-	"ZUiBwcTv4smaQJ1k8QJKvDwLvdNf9hdbUjO11lPxLOlCQlGhr2aByiqQ3iF5prIghAs164Kios9oMZ2P",
-	"/Fdskf5TGNwJSf976lxz0DtiTYoSQjvTOS3otKs2J/Bn40U6O9JsVSU7L+MlO4f/hHom+K/yE1yy+ZsP",
-	"3hUPcp2QidTz1mQy2g/REToc1NnVh4/vRzfAmvT29OJ9jDOpXtQVG19USM22AXW5bYp+PPwU3bBH7bgC",
-	"EPrmuleTM6oYWUBft9al/dNOB0wSNbpokXNjwkAYqar4NIvWDCWlWqbP7FJiu0rtB5QYfZeXij+w+tiE",
-	"XA3JqQ22/fCSZBAChQrq1Iwl/S/siTol38sZrbgfnn70XsMZE8LXWzzRWvPBXqfu9+xxmVPeHnu9YXmO",
-	"2hGtWEBGrZBvCwmiKhL6DQxnVVtExsDB6Di18AYom7UeKZ7vAGS9FcZIBlJQY4f7Gu0FY8hukyBoGNiM",
-	"J2vQ5bGj2X6aW7Z+GCXmoIe2MW9vEE6nBotF2LB0ZMLuqEhcs5Cqxj3clmGU2sNjwYDmytjSXBH7rSw7",
-	"rpx+Y+RXLRCct2P9CHivC26noI/SdlgtKI0b3MUH3+TvzMu/zdYdmWkS3fFxpI81Yr6g91WG4ZBZ8xGu",
-	"FuDBKul8wi6e0SnbEgYAjT4DEIjQbteh1QMUd7IwQiiNDQ0FMFX1e+KiO2oYj9PYYbzFQfTaZsB20Quq",
-	"Xbd2GxBCa4OFxoYfdwuWO7LitttjFXVPgE6E8DshC0TfxL5hWbAZf3yarTBm5m9TDeQUtawW13/VXsLz",
-	"fdg39x36qa+/CBMFtmBbANOTpqmDRjDt7oFTRU6nZYFcJ26H76zVFqwLT/WBPWcg+EMLtBWrQac0zw8y",
-	"d6fqHoAESMcfxnwtW9TWKfp+GfThX5YRnT8ymwtttoBmyjfQD2KwrtQW7LRL6LXpeWtOrMlmGXAqphoL",
-	"U8JUgpKEa6x6DIpnqx79yDEFffw9fbGxTLIFF1xpQAeAuaIYdHKw3xYz6pwJ7lvTPwdk1j3+DI/m/qjZ",
-	"bmG4BtLrC3GIej1rBAr2nfLztbsgtaGjYtQyHvADPTtx67MiMzr+xAgMF3c5qyOV1FyulO9jGrcemoir",
-	"HsZDV2SjL+bqGp/R0P99oxs2+X3xdJacljMnGnFyPNVP+GxL3dzjszfPDqTRD9FnakhObS89S+0l2EkY",
-	"qjW+CziQc/rAWiNpUHP5LWcSBv98r4yxkzgKAsVc80GYmbY5wWu+1RDPsO0toKELT5j3zQAP7vWTZwc+",
-	"NLsX0AdLLb1Cql0ryyCzQN2lvUdoqftU2IOyFcsi8vUHS/xeG2eziUWzU013KBPo1Rrwz9BROXE4I8yv",
-	"ca2ID2eYPzluwEAf1CBIELzKpbxXt4Jq8gqxdnUAKJQP0zWZyzyDlKaN8DiGWTQI1kwD97Q4IYoxkmKW",
-	"hGU3siPIsHPY9a8peBgq4T4BxNqsH8xerz21NYxYtwp2MSE2KRWijNbhNqvie3DvkIzMbrNwAIhs0am2",
-	"RJOI/kxsz2S4nos7S4ee+o7LaUJS32fJNZ0vl8uCQf4e6T8tv41NLvr4mhV617YhaoKa9+5htjy70fBf",
-	"Ual/qz3bTtDhy9h8qw9MUDt+jlIdjqDDv8JSdJTqMNvW7pb2AjbwJnWz/axDywAfDuDEZGG51qgi6fnF",
-	"9dnp+Hx0niauClIXVCgksQpsx/qpip0d1K2AtjZm6wNDGxQv+aYpQYP1xOKWENs8YQC7cY2mkwaMP7ah",
-	"7ddv1n4c3rM8x1ddFRkr4MHfuCLz3KnFU/Di+8kz1Ge6xTiEMP/CXRleudxFgOuVBHURLpgu1p0VmDNZ",
-	"YJ3VzJpJPWV5H+GFRiqWWywQ34TQXEl7foEbrSRCwlc1d8lS6w7JuRNyBKwA4TEwWMODzXsnyNRrHja8",
-	"FWPAt3B7pk3NVzUx/ZimC5w089CsNBZlwWi2jhcp62L9LfbH2Lzoz7Y7zNv5bnvDTx52jDtEshcsbLHG",
-	"Rx5qe2yrUw0X91vVvbXSXQXXHK5ItR6a8jWxkTK23gfp3jUnm2tTO4IPV9QG57b5TK+eaufySZUtbljl",
-	"rqscCXm3sH4YrwOuUVcf5FXS8Fac+nfplqPavzN2XANDY0Wm2O+4/kuS2GcpvPv/2bu63bZ1bP0qQs5F",
-	"zwHUNOluN/ZJrjpt97SD7rZIUvSiLmDaYhxty6Qh0nEzGwXmaebB5kkGXD8kZUu2nEj5KXrZRhZFcnFx",
-	"/X4f3JgrItzd3UldlXyBdid+f0AGPbeoIrHXPuWUgpJLIFbNGNATsQTxD9xf9Dh37hxHYuoJ0ayYAmwv",
-	"pBIHCms8sazTx6whGuFdRvwjlELnnLpaCXKj3+LTFTlKMlFGID/huSiKkRhPj5036ZFAS+mmAai9cuns",
-	"hNXmXZEYaW0hMz5xBcahgKIC/ycyIhKoggHws2PCnY8edA/ZvCg8PHC68teZyOCC2k8+hJNODVtJcIoD",
-	"ASHYQdhQGf2GGOLIRFi1qQHUjbj2PCAknnVRBWF1Zr0+P3frl0nqwdx+4tfMjx/+vJ8i70R1nJvZA9Qv",
-	"1BycIX4jXRJqDTb5AGwuNcMiuEHUdmSsngMaJf4oEuQiNza6XbKcUK9BajJ3ISOmLp4Zz7rohAaqIz3r",
-	"tiGcTylKO5KiIYt0wpPr1TqEX27uD6Ll6TTDTqzLnGQvF6pVm1Ds7kPuZmOTKxTo7e1q0dyrGKubQpvY",
-	"KrLRdbVDmBajOsRoY3DJN1uPDXD2BEycO/eCuu/cQRiXEm3i5HVEowXtfVmItDl1epEbq8urxGrqE16J",
-	"YEJs7gRBMHtx4xaFfCXPc5UHLbrNjTvsdPQmzY3o4e7W5NKuiIv+9ZmYNL2cHnsCz3xP997psUct2PS8",
-	"f44+6GZRQNg4YtxpI2tY2RfpgCduWTfESXAEzPO4HxuMTGBzjUmRWgD4AyDxQ0Bo9QESFmKEhCMhdqfk",
-	"yNecQEe8Mwr4PxDk9iQwtjPWNuXAYg6viG8hjSwK6tablwslhxQwzA23zfoXQCedGxpMSL1wlugRfCKx",
-	"FuF95Seywh8P1P1g7s0LMfZNgiJZilKBifkalm90xTD4SOxb+QZnUi7LHPiG3YT0pSzp30ehPw5oustk",
-	"mSvjW3cHxHJM7ppvVkZ8XCK4yMqrk4Ua+tBP7kdDYDtZZNQfEfo1YTarq+37/wcKAADMl1++7iMw3j5e",
-	"QNJ8Ofg6jOxqSBKKS5kc/goUbnXsEk4U+d7pSw1V8HBvOZzkpgbjy6wF+Jkuk6VeFE6RdwODN+WajZHE",
-	"GGRF9q+nPuQ35t+ttSFfhyYBcqiIaS2PjUtORDuhSwGORYDD5E4LFBwjMDXOP6BQY5wf3Ql/4x45l89P",
-	"DBlgP344PUtifTcEH9GkCQZeS6iGX+JRoQ3yHBbk6YHjdF7qWRqRpfBJclrFeWKCWHlBKwwUq4X/HSLQ",
-	"oBgVcvh/6XrZHMyEOAxtQ++CLm04Gz1K6Ctau003JmhPp+F5oTuqgtclepx+jCCju1hSQTznpXT/2Xy/",
-	"/WORMfvoGoiQJxTwl4W8FMUCva9Mg/yILBBHjCSo7RkmWREVy3d+7yfvvdYdKDI3iJ9npBfYfK2A9Zzg",
-	"fJfmKBnacqHGwspsiBcUeezwC5RLWSswNPEVw6un8kga645ARZ2VT9vcqFRBj8L1A5uEPBJdCO2ZLApf",
-	"LeQXOh4Qx9oovrtAjKJcc/geTZwNPgOMHpI9M13Kdfsf3+Lt/8pGPdvskEy06uR2egWfcA1LNm1MYdTP",
-	"5+D23AofJ7+QorAXvgbLK5FruxvfO0uCtF3uG6U40vqS9BM0lU2cS/BH6Njz7/rrfiKtqVDwMqkahyGJ",
-	"HmaVTW0/eYHexEANme9+6BS1CbpbKLkkUC0xKtxRcQo+dN0N354//kPY8cVw9fZ++lsadtoKgL8RCsGe",
-	"B4p9h2eHT2uZnuZZ8Ly34mQM3e57Tl9+tU+ruCMRtSetYmbwDCpFNbX1M/cjAHDwkAIAnZxI9LXwUD4y",
-	"0WG4nm1OkLhbKLHeKsAiB6vn8DlxKpkbk14lWzivwBe7BcorkDzRmuzKLcVGqiv3QP9EV2TmhSs8Y48J",
-	"PoIhA3rX3CvClOXG+TAdZwX5GD4ynjrBiissqYHxMlyIlSxTXSLYPX3n9/690CavcDFuFBvEPV/gQvWx",
-	"62M9h4wr73PqHeEsGey9dH/V58l//vXvwV7NdvOH1W/47cSPYQYPNn78ipfw5mICdlPnGMxrNtoxOluY",
-	"4cD0NwVovK5gCjGnSiBHqdCoa6tG8OGfWgRiMqobJUIJqEYj5O9aEs8sANWVHHABLM2k0GSO1+d6F4V8",
-	"Q+9/8PnKl60hZToElKnFN6XCUNz6xt6QWzE74iheh8qFwAYiO3t/UxxtZ+G6BSCT+xP8wojHLYS9WBqe",
-	"MMDfuOtbp2VMOOYM5tuEVDa20+Pfg3RhuFjmkNjcEix+oQYqhlGKoGGwRI0w7rF0nGqpjuErlzoiCl3m",
-	"KtNLDKgzqhIRyCGXJhLG5aVk8B/3J/zV/kCFmDVfRptjza8RGf3HjDK/CgK3+ayNZCKyjMSglDN92el5",
-	"y8cXnq8IwXpoXJHFQ/Zx9ko51mqcd2/omalJXhb5ePpGL4yMAMa81AcOYC5HQBsQpRbCrKuEDORUjuGS",
-	"TxPEmUhmopzkyg0xUNwlBEWTidVu6871QpEn8lEbOymlcccMTi3ECC4EhiFhD6igYCTH7jhe5kgaD70c",
-	"fy6gxXIJuW8A6RdmoAhS+zgRZkpF0nF9wxiZl1vUQNJOtAkevtFLsKqshn5esLTSRMVw9hyzFlRk1NSU",
-	"x3GHmiZmgD0T3/LZYrZ3dPjrbwC1Q//ynXq5snICktXrvUirkzeWbb5B8NorTjd3E8aBV4UIXsT3uHKd",
-	"BGm+0TFdKemMD2r31du/6xJC8AT3R7lu0DxUBEOpDefIE/ONCVGtJABWG51S5/hURg4e1CUzEt65yAtD",
-	"LVNpwhPFDhtA9OZ66mqQCBCztxYP//TuwLuj7WLzbZ39rtG8bxQ8K1F0OpS7UwnYRU71Ut6bSsgrfXbs",
-	"rUhRVAEnBdRuPF7MsdsPiSWxuMBC48p7MpggM492KwWiyPoZScQumovSNwY4/VtmvhqM8aF9OcpWOXRj",
-	"91xyeXYHhpIbE/kdmwqjP2PhHPY5wq56+IzOCuUB2rZSLW91UMu8STdSvXGkg+GVNmTkfcf0CvrWWOtp",
-	"LtMkPw8QqpBTr0/Sn9JIbfL07zV3tBhAmgIgNnXliwAitXMq7eOX8CXblM+ptPTgDTSQHC+A7/7oy9fK",
-	"5uUTleiFbQdcJdSVBgL0xgqAxsXqTtzdJ79tNDCYfBt6Itzucm+6ZIQ1iEB2vY4vzBRIvOLhd13TelX8",
-	"N4KIYylOQ1cISbJvnMIM+ViUwMKTfC61mnhoMkMNXlgKTARZ0iQTaYNv++zgcH+gXkDjh3HegChCPxZi",
-	"dHxDgGGgudHJUuT2KHn29P+p5Be6hx/DC2rB+rHuPZaS7vXwy1JmUtlcFOYeAcdtOoBMNSZ2BJJj2YkU",
-	"4pMsN/NCXG1m2RaJGZcQDrGeSQg0F8vu0Vb5wuILJFHDV8yc8zVCQhe+snXhPDTn2O4P1FsLoEUUBDRI",
-	"RCeiN0HI+Sgp5aWeYgc9Jh4g1EOmki8toZ9AOecvadToxE2JAJD07OAQNMBAiWRU6qWJO6uMnsl1hT2V",
-	"co7uwhHwwNaIMYSNXtFK94ZT4d5+5ibZTowb6sZ41hfxSt/Ly+iNgBZb/mDw3+eIfxFBYG45GtuMiLoz",
-	"U+Rq2nxggMUFWLSgfB+id0DFYpLh/wx9lUCuplxdCg2qi3kdOWkm5eydG64fqXGvRsavB6f6tEKIIVjJ",
-	"6+g/u5g3byKiqqJSywIYICS6ECTTd/aiRah0FR2V3OTYYqwpK68nqLGf5j3t9ym8+95vNXRCuMWCZFZ1",
-	"Ya+x1dg8vQltvQKt4i4DpLwr8XbihB5z2j4/OKhPdJ7ySFuifdQoWhnVjQh9WaDCGiHMhbE7AxQ+pBQr",
-	"LWGb/Crva2cJVn5hYy7VS9I1mkTfWoZvVnrJtHPMOrOfYB9OBYgjNH8hJjNAFjiL3iecoqgdxd1T96vh",
-	"6aePH09en54CYMgSuCKd5W0ofg64Adgr12xz41T70kP49rvrOOXpNbGwEd7Cw+87NX4f2whxNWjIT25v",
-	"0vlwvlYbee42srYmskLiTfzgpFqhwDsnhnDagwuRYS4WU0JuVwjywl3/aQJZopBjwsyo4Vr+0l0xkBKM",
-	"+3u250pvRf7vNmNa/YhmDK3P3GQXagcCDknXVQq867WDbZPiXXKmXri3AW3FktDvTmzRRvegGWU3bdJ7",
-	"S0rUz4UwPSQ8fH2yJXfMFRX0hzpLPEDnOM93JCcLdu2BIncIiCrmhR3etOUkadVxEqTuB246uaYZcPDw",
-	"zIAucoFZbru60KkguGvwus8RE3MEVYX1vNGdkbxYO6rgcG0v/M3ujTa+L+W/kVoGd+LqepKBoESNlL7E",
-	"Vv/04AAuaqCLyU0iEDasUhE8FkWBfy3lWE9UbmRGqPKZnEuVSTXOpSGYb+gLBNAPWcpkLvW8wJRIkqt0",
-	"oJTPkIWXUejFl/6E70CkjUgRPz/45TgZPoFB/jkk6A0oW4LXcnERk+jXN0KdMm5zfxJH3CZNlNARIbu5",
-	"MlbOOgPZtPXv3xmuCp/aWkX+TkxSSNLngZyAYc6wboTrH0PHKX5RGhBcK8+gtD0yBFtB3OhAc40QEu54",
-	"iNm8kAOFqWxonwMCHCvnEePNUpfGstuAPzFNEgGfFEra+xOMeKBmC92ZLkh3ccdtclSzRXsG5seWrrh2",
-	"4mXlbA50uNtd0RNAczTIvZFWUJ7xzGP4eGsVCmAhktoju+oqISOIonYDxXUu6K1MpE1ReiCkbpKZMFN3",
-	"3cWOp1Sb4CDOeKI9OZ78/rv1PFe+oknxWfnNGq/VaTk6qUG5IDmtxNu8kEHVW2fFuZCF2gzld4aPPOje",
-	"GJhDm7AtrkfqC7Kwsp6OTHcwjDBKDcofbUddziCb5WpTANdggprb10b6UlbuIL58OPcHqg8Il8EeAcT3",
-	"hnDrGaUq+zjz7+Vyh7TwYZeFFcLKLBq75ohDUt5je+PadVLpywHQ1STw1v0PZ7YGxGU1P3upp9Hetcmv",
-	"+zKEroBZTuAjrjPTa3d+LQz5Oo0a7RM88aAVmptCG30Gi9GZ3oK3ObUlH89EXnDlVbStuPi76y+OWoWq",
-	"oUAuitWzOWA+rqTWiTBUWkMRNKmalJhbsf50GLz9llVYGHP9ILuFe7BpoQVuVVuZ8od+K67VZhZb6sXx",
-	"cpflHB3Syhdsn7G7UKWbhee4eIyCtg01uF4Q2yhk+JA+gLJ2XOPmKtn66RzcfynvLvGw81p2l3FAnA6m",
-	"rdsk2w2CS5wbivpKfTeM0iVRdngsXV1ILiK8jSQDCdYPnGFwM4SW11v2cLcdqfsRPSZS6hteB6EesrtM",
-	"AhZGmgu9VHVuFBolUXVwkokriOIgSQGfyYhrG4MvdpPt4gste21FgFEaRAOqQruCEhbwOmfSUUcySp5v",
-	"d1jpJNtx0yt89p0p2y3mQ22xJNjpvdLLv5dLP8JNaqvXZLGLdipLG1vPK99mV3231SaP7nNoyXrATh3N",
-	"oo1fx6vSHX7LChB2tEt+B1oVFtbpL5pYTweA3n539Xo8vQa9yXF4f6uG8GIUj3+w3trSb24bgYn7Hvm5",
-	"rX7bi0D7pOm+IIzvUlJTLzhgxxux0e2FnDU5ZbGEtlGW/D19uGbXW9BmD61xbge3fAK6lfvu/LfdFvwW",
-	"C8cCr0YjinGayG9jObeehpaW9SgZLspimCZDWjVmLs8nKlcT7KsZwrEZqAjtOFleSOWHQ7dxmvMB209e",
-	"M8DxuJCiRDSHM1ifxCxzO76QGLnzTfbn574mbaD69BeDmP/ALiNN8i68xru95bqrUevovtoOjfxhhQNS",
-	"2LhMxMmaLCXScHExurBUN07oX8BdVyXPG8mJUICvLKis5JGJ3ysHiqrXn1P1eikBtgegwo7xkM2AjLI9",
-	"3DLt/W0gLq8O1a6ixC3UxooSXMkeKkqIjRa6iHVEULmUgaemqb6kt2tmXVr7wV5mNiy9RMobAFN1xz2m",
-	"YyT41ArYDq9SS1Dme2PC3GP1FiCbu9JwvYDyEk2Vu2Hh+BLwoVR2P3nZbFPk1pkSDIAhLPfPIHkvlDIx",
-	"hkMFs5dmNFArklbHkqR+itqOuL5dSVopbV7Kxzi1rnHHovZEIkCV2GSItTDA+IeBx9A9IZxsziSX/ngs",
-	"Jw+bW4MLlpcsPNS1/lOENmirUs+xi5rWGf0S+rSbC5S2wvYkUH9Q5S4wjpMMRfWYuU0xJYAIH7/rMhnq",
-	"S1kWYn4qx1plZog2C9drjkDp2aWGRRB2UUrjLUAllwMVjUL/TasGxaC1dOZjoUhYqV3cAngTVE7MpFBQ",
-	"pl4LcAcrty7IffT7u5efuPHugtUF5pnFABM1zNx+i+8DtQs2nnZ6TnrD26sD1+MS5lDZvIqmB+0aFSZy",
-	"cF+cuj4KyE6FuHIv1KWvik0Hyp+dNJksRIlQtk7cIYzx1rfcIZ9/hNHXgMu3ZqrmBj4R7AzdBMl3C9ZD",
-	"gMjbCo/nVBGjhZGfIjOi2u0aLo82e5tEtsbFqyJw/IUFg3tHX75+T//y4Brun1/dg+Uli+6iLPaO9p6I",
-	"ef7k8hDElL6n1hAlgjvsDd8PMR6sqnZD1f0IYs8x1CNYpNQflGkSeOTKphfiCLVvlAjrEcn8RO8nn07e",
-	"AcMo6JJHyaUoFoRcXFUBeEIIiyFNFHQ/lVJk0eB+Jxom5LvfokgCZq7hmuC3rq2Sb+Faf++ZP0yA0xgD",
-	"SFCgD+5ACo44050EtLpslXXZvB9/LrKJjH7q0XJrfvZeLnGG8xCNAd43PccKQn7HpTsHNS9wnj+5KLk1",
-	"sjgHHhqdq0m8PNQ5VfPVugLTFf+GJLt+RUnElhcaUaGxFS36OWZU6388lVeAPDAv9aQUs3gjqRq3/kuZ",
-	"0cEJeSzRCwhCfv3+3wAAAP//",
+	"7P39chs5dy8K3wqKO29Nsneblj2eyTNSvXWKlumx9tiSDyWPkz2a7QbZoIioCXAaaNFMjqtyNbmwXMkp",
+	"rAWg0U10s0lRkydnZ/4ZWeoPNLCwsD5+67f+ZTCTy5UUTGg1OP2XwYLRjBXw4/iG3pn/Z0zNCr7SXIrB",
+	"6eBmwcgDKxSXIiFzWZD0Yv7sA9WzRTocJIOC/VHygmWDU12ULBmo2YItqXmM3qzY4HSgdMHF3eDbt2Tw",
+	"Xs4oPrX5ks8LVjCiF4wItiZ6wcUd4Wrf518zfS7lPWfxr1BMma/Y76nfksGKFnTJtJ2l87JQsoi/IRXs",
+	"q8YLUiLn8EEresfIlM1lwRJCFeGarKkid/yBwVC4ufmPkhWbQTIQdGnePsN3hONa0q/vmbjTi8Hpy5OT",
+	"kyTy+e9kiUOsD+ydXJMlFRuyMH8nWpJcynsypbP7tvfDlbXXZ2xOy1wPTl++SsxY+LJcDk5f/PiXZLDk",
+	"wv7LD4oLze5YAaO6eGPuh7esqF5UL+FZ50LMZbGkenA6KEu4MiJOfMl1fCHuCkY1U5qIcjllhVkLJnTB",
+	"mSJrKjTL2r48h2dGv/yHk+DLX5ol2PHlVyLfjFarnFdSH3slDS4JX8w1W6rG0r84MfPfmAoY1gVe/SIQ",
+	"DVoUdFONROuCT0sd2RzpPdv8/x9oXrI0IWqVc02oBuGd80Jpwv4oaa6I4nfiFH5Nc1ZoRehUlpqwr7MF",
+	"FXdMEb2gmizog9nJXBHq3jgkE7YyC5IlhOY5WZZKk4XMs+GtaFkHf+/OKXl58gqF0P+ic4Jets3PuSwK",
+	"lrfop5v2j15zvcDvnVVPILxVwoKrLrK2LY7rHHzUi9gGMMMeiwdeSLFkomUrsOoC5XSSH33bIIObnlIm",
+	"x1/ZrOw54zDFbuCt43YPPMbUvi3kcntg5i9uZCDwc6O/zIaRBaFzzQocKhdKU6HbRjo3D4/qu4xq9kzz",
+	"JRu0DewDF6x7YHJOijJ3W5IWjCwZFRrObyMAM5rnrGgb29I8P3IoTqXMGRV+HBNp1UnsIYXss3sfITyT",
+	"Mm9/eZmzhgj4t+84WPq9/Jo9sILrTdsAlPt7dAh/U7D54HTw355XtthzvEw9909ujKRtIPxOUF0WLGZU",
+	"0VBRzSnPWQb6CgwRSu4KWa6IWsi1MUuGBNTFcqU3RApGjPhmCkTGSpW51WxFKggrCtkqP8qP6QmX/1rT",
+	"2Fn22Y6R6yTYDGZON+aLNCPTUpOP48s3F5c/J+Zv6wWfLYiQU5ltyIIqMmVMEG2Op7bvg1fvvbIjMxwc",
+	"dr+1vWFfY0qdfdWEC6K5zplROkumFL1jCZlRxQi/E7JoN3D+6LAq2/TNjdxTDaK520sPanmoFvwkCkaz",
+	"HiOrFB4sr5CamDvbRlTiczv13ze0XJnSr2XGGSz9NcvZTMMiw79nUmh7Kgcm3vN/UnjcVU/fLTPwZPN1",
+	"/s2VzYy/USspFI7jYyGnOVt2DGGFV/yP/YbingtjiGiaNROarAsp7oZGvo1iYtmFONpUfGDxV0uzuWFl",
+	"FbyScPCrAsf2mulnlWMYe4e9+HnlQX6Dd9l3m9tgJcwPq0KuWKHtqtPZvZDrnGV3LBvpviKc1O57vYl4",
+	"nslgJkucs65Z+cxFJtfncClMTs6Nrtt12xt73XW5XNICDhtQ6R+p1qyI2GMjQSbjl4R9XRXoRjdtye8U",
+	"HgqVOqIiw4ukYrgTMz6fs4IY28f4wdzYySqxTppKyB+l1CAaymgRLsh6QfWtmMs8N2eUXjBeWJ8k5wL9",
+	"6XTOc82KIbz8A777UmqIUDCVEk3vGR5vFwKdF6HWZhCygGMONEVC1i4CUTBifBf3GeiibK2N+2oQgTy/",
+	"mg9Of+ue8bG749vvScxMd5ZrpbNgZDAYYwAPydWcUAJCAZOnXLzE+Llw0xK+OcPTXRD2lS5XuV0IOlWw",
+	"P80H3gr/nUIK+MTgkz4VeVuAZsXkKmdEMVZb+oRMN7BUJL25Or++uPwy/ofzd6PLn8dfPk3ep0TRjdpv",
+	"+lU5WxB6K1Y5ndklqMy2gsdWBM6fkY4NnefMnfjmRTgOvSiYMk4ohGMKRs3UDcMXde7fBaO5OTZb/Ra/",
+	"cPA2Y5ASrhXL54m1OGZUmKNoyggzvrdxj8/gWit5MG1kvdgMyYU5sZTMH4y/6T7APPJWzKioPYLQO8rF",
+	"kBg7iKRrNl1IeX+RpVZk3IhAX8PfagLuT7hkwLNexnJOpyxHTZhl3EwCzT/WNOTWLdsTZj7lO0WMajFC",
+	"is88q8msGT+e3gK8P/tUOf0nNjM+6tdnd/KZ+eUzdc9Xz+QKh/JsJbnQrLBnpRmvbgkPOmkmUzajS0Ye",
+	"uOLT3PxzwUXmp/w7RTA8h/vK/DqX8v7ZlM7uyVyWIgNlMwrHLqQeRifZjOb15prNpMhUfFhGAFFjwpZz",
+	"OjUY799yrYxtW9tHRMmymDGSSYYmj2Z57h7xd0RLozhhx6RusLeiutuLsLkVhcbsVu9/17dkJstpbraJ",
+	"j4hVtiQqd7B4Ua6jMrGMurSfF8yoBLNx7A5ScUfWKJecK638msTUTHwNhGyTiIZYmgs71dgwtkHkWrAi",
+	"9mmSyLVQlXag2r0p+hyrAPYyMtw9aGA0DvRQQGEq4WSZGzGZslyuYda9loyPCd3sPnrCXHoJBnafmaZL",
+	"1vrCXzEZ0ZmpQA1XUK5YVslzTbtzoX98NdgO3JqXiKmU99FzMDJYe/n2eK1Ssm7FxD518t68QwXxg77R",
+	"ALXD1fff+Z0iXKkSD3i6ZBmZbhIyZYpnjAQGOGwWiNP0PJ1pcIZIwW6F0wdnNm5QSZPXTqi0bcAgbkwp",
+	"58r3957B+Y1qkrLFLXS6pMUbdBbioVrEn7RxmbF/tiev8VXWHIw1IudzOHFKxVDPsRkzprmZ6TspmD8G",
+	"uSASvgB9WwzXOK1oBmtGuDbG9q1wJsSS4WGPF6NSr1sSlKxYoaQgTNApRgxZ3TTYnYipHNLfbFbHhd/8",
+	"rq9v3aQWH7PRFFzS6pjwNlZl2/3ePPe/JeiXjWaaP9jtVPfPpuXsnunghO1K2iT28shRbIzvPHdRVXkH",
+	"wgQhhK24otMskcMweFM94pNAWjZnsaPoLc0VC7aWzDNj8rvoONoXqL5ZFpfOeTSUXWVd0afCjydTdseF",
+	"6m8Kw5y0R+KCQLRVyEJChrc2e11bf1LmzK/wt0iwLBRAG1ivr3swvdUau5G3ShV41arb5z9g5eccZm7/",
+	"G1dMZIfd6QyBA25t06dXK6M9eoTZnCnMBWEPZl2jx3DXIBor7KbBz2Q9mjIIPrd1ad9C0KDdbZmbPRdz",
+	"VSowgLPDzYlhfsa5sKH1qcw2Q/IG4h3m4+ec5Rlu1plcTrmAQ5mMLt8k1ijH7LScgxqfbsjVBNVvQ/Qa",
+	"+eTjxNT7u080zCI/RTq2/1DqidTdc9D/yayeU/3TJznMYh7zu9wp0E+tVy6ZBUDYPdE4Xfq//o/a0waD",
+	"ZEf6of+TC9khkU+6VJUHdJz8Yv83hx7EMROLe4wg9Ef+9JlXR8j/9bZAeqfu+o9fy/5bMTyDj7IZv7Wd",
+	"iz8Xslwd3eLZTpJsGdeQi1bm4APX9dTFOa27lJlTMadK9zdLtzMsfV4qwXgJ7w3EiOsKUFG7RMh1TZa2",
+	"BtO09hvn+K6RRYMhPj/Uvhovjmp/gpcQD7HbmDT6EehnWvMIQQbgwfVfO8xq9NqV/2GGsT90Dlq86uDo",
+	"uN1cNNztgndF16LP247A9AgttSBJZPgC/xyIoODXkzGEhnbgSLZ3TMFE1m/XLhzC1T4foQjG36CzBcBe",
+	"va1OlSYvXyWhHw0ye0xPvtLWj/FycHf38HGSwCHy2AW3Vf1W+r1T43+0cfmG1ldX80jgGFQhbfg9Z5AV",
+	"TMvVjUz773M/5f1PYTyhItNeYa/j6PBalApel+AXtk4N5JD39BE/Q27PCqKSS+bA7C6LO8pz40RqVcFg",
+	"z8xOsFE+8yfMu5CCmdED8MPmcDXJmZFgcxiaaxjLWDYk1zO5wh2HufBbAQeUTz76WCxVQXLH4b7OCLX3",
+	"+Y1pDKVSMWWT55X1VKohGYlKwVMMQMoHVhBK1oBFsMCxW2F2PGxLrzlOIYEtcDKJFBDwDLytJIxOJxia",
+	"JrKwwAKzSDBfKgiGwfthr4BGsFAklmcJkcWtEHTJFAFsc6V31jzPZrTIHDwyz8mSMY15O7GxYdbaQGvT",
+	"KBBxAiMxH4nZajstMa997qMNXeJtYxK1pGpduM7dkJQbE17p1JuZDFdksMDFXjbySv02mvPycQfsAFAH",
+	"EcBjOUGl4H+UzF7gDH4j5TudHLioco94Y1xMGO372+B8cnFzcT56P0gGn0eTy4vLnwfJ4OLy7VWgDWKD",
+	"/b7HUL91ZKcHpwNAaQxxZkN7nS9X0iKMqPGeBlrOFBfPUZc8X+JSON20j8a+cVEqFFnczriHA+ge7B4m",
+	"huRn/sAEQGtAm8M+F4RaRcQ1uWdsZTUJ/BLT0zjOWwGPhAx6TjUrhuT1hnyUSt8VTH2nyCyXs2Zm4dhn",
+	"xN7Hg5EXWswWLItiHY2iwwvQjCGafbVzdycZbEaaG91yt6hqfrgyKrYAQCRkx07bZh5R47YwKJfynmW3",
+	"guoh+VmaR0OFQVha1H/2Djr2KrjhfkffmIPeTHmmUvPRFpkF5kDTnayiW/VnXGRMaD7nLJQv48kricVn",
+	"pchkisfh0iK7CM/YciU1E9ocMAXTxcaVZTCijCTyzPy6LFy+nakyNwcYIKGs12IBnfBoh5qAsxsQNWf4",
+	"RCrwcFBujhyuxhwX85zPzKoxwQrA4mCGDQ72Xrm0pOdJEYawAarzGOWLhUzu3wfHM4yuaKmKM+KW1sLl",
+	"zYQBCj2hYB81McWgRsDnztncHNdSMAdwsiJGpMg3w/6bokXw4yGl1EaLUjhTLVKsjo5IIKokJAJT0rks",
+	"3pQFWDE2A5WSDdNnrShzdyzZNw2SwduLCf4wOv/l8urz+/Gbn8dvBslgMr6+ev/r+M32OVU/ZWyS+Nom",
+	"V/seM9UBo8YPrTVFGdXUw5DMZSTF2yN7HW2mrLPCx+LRCuYyhLIg9j6iuJix4E2+lNIYxGQO5aLmwHGX",
+	"G5WbbyoIOm2AsewBZaFNxqUS5nVaSrIsZwsocBOoqXH7L+kGi9rsK4bkEuw/HoY8cGxgEStdMLq0pW0H",
+	"bMmXJyex7LBLRe7UCzZrCRF8pXDmO3HVcNWoWv4tL7QlRaq1OdZiAHxG3t3cfHQadUgutCILRrMmsOI7",
+	"BYky2NsZy5nRmcZnQtCbK6aqEJHmSGVa5ywjf/v9Ccnoxhj9t8JGRf/uzGl3cGE2isB5alR44PjEDPTM",
+	"7tYP9cXqh2sD7yQWONnUBr+2SVEL0WZZUvlbbFYwTIxGTgTB1SIeN/VyzXNGSpEZF45ujOdTwURXhZwx",
+	"pUjG9wrA4dftxEsUDPy1+O52r7bg5IwZDyuOUwNB2YkDwMveMZoNgqqH+MsBxSDMBraKqiZybRA7eOA7",
+	"G77pHktwLaYjCr0fOg8d6nOZtXwB7CG8KMTCCguTRnmynzWMItkeWJHxme7h7pmd/Ku9uqkDrCyE31g9",
+	"ukMz/Fq9vXGgfrp8M558+Tz6x/TU4cNkqWdm52+YHpL006U59C79nwWGN9Y8z1EXm18lNdxUKOdmAygt",
+	"ZUaU5nmOoQij4Y0yqIOsvXaH8xgsNZK+Gb+/+HU8Gb9JTwmdzdhKG7WfTsY3EzNk6kwS/E54hipnM8ay",
+	"4a1Ib95Nrm5u3sPdqI8soosqY+SgB7EyA4dnvv10DZdyjd+H0QV8LZZQuVIEkv58dTluXnor7LVUbIYk",
+	"vby6+fJh9MZcBjEkNGoBcgYRFjdnAc7LXGhmBtSH0BYy6es4HNQ2p3zp5+tWwITJB2ZRfc6E8Ws7SAZ2",
+	"GQfJwM8omDA3E/NXP0/wO5iGQTIwnzhIBu4zov54Iz6xn5syqkd2QLaqSvWfJ+PRzXjy5ebd6DIho5sv",
+	"78ej65uEvB9fX8MvQRBHN18+XF3fELOZ8PCa8SXNXSULYV/pTOebU2IUn1SavPgLyfidkVMpbgXEpQGN",
+	"6UgijDFtbRpB2FfcoehXP3vxF6IlefEXDL25oZLQjAGNACtl/oXxKDuYBGJbdhPh65axI/CebWIVgZ2F",
+	"0gCejqUlG8rMO17VzNNCliKD0gYwuGxoAuetgvyvZZkDYAwuwMjcmitmXcIAsO7nJZyStuIGuQqDQeP/",
+	"+9Po/TUEgAbJYPwPF9c35l8fRjfn78bmp1AojElupWKQDLxY4K+NUEQlFiKQLQB/9hXdBhyGkYJmqZX5",
+	"qx1N4hfWKhIUQa6k8HYuPAy+AiTq4nJYx1q8iBGI2DGq9kGqqlp2a8ZBHZv3XlxaBy20fne/e1fFb3ge",
+	"GUmFJfy9O9AGUclhQ1f0cYUwnAmeUJlxPRa62MRy4vHsbToD8pE0IWm5yuxPaN2an6ZcZPA3AT+dkdTq",
+	"6LQqFgG/g+UKphZdFL2gNh3Oq4z4MJ731m38NOzZkvKc0CwzkoXuSqmMjoBSMrpk+Dst75GcJv5wDNzE",
+	"//YLj2XtUvMW89XwZPPDqpB3BV2moLRS41BOqWKpE2oMtIPNiNbO1Bw7Il6GYL+nC+DqzkGISxq1Gn/Q",
+	"vBMUiBQ1kfSorRgChEBncdLgdPBPZqdO6PqDhzn3x971ty3R/T3gU9ZUJTbii9ILoRWs7vMO8DX6K4g9",
+	"pkvjysC5s5Br8XTfz7MDwA44hhaJxT86kW35s8urb/95xYoOvhj/Zzx1uSKjjxdd7k/LIB84jZM62QCp",
+	"cfaoVROnjuQqwT2ckBVVai2LLCE5F/eJ8Z+flauESJ7NEqJyOrtPzBmyhGrdwow6vvMfOG3BK+g6t1aP",
+	"+gCqB6G6cDoLvzVxmrW2PlE/w2jneCJkz6RBpeaPkliODfY1o3q/kNqUUR0JqMGmeKD57qrBUmie2yrh",
+	"r5A1Hu5btdf8vMa7ox9a5vcTCLC3nZk9S8ZoXjCaxUrXmlFDJYm9eG9seRIGKPcGD81LFQtt2gFCMY5F",
+	"Hfo6TJpjbd0BIy1FJuk0Z5/Muu6DHgTdEEu21E06VxLeUS23B4DFr3U1xdWaVpNXja/5gTHhOscnVSwb",
+	"Dfnyv99zaivA2fZesiX21ndKvE/38gTKqnhBeIaFdntXtrRkK5sziV/VieU5t/Utgil1DTGj+KFhI+7O",
+	"cfVpsgaLG2SbEwR2OGQBGox5TjQTVGjl/Q0fa3fR8MonSW4FBG6wBt9mgYPSd1d3H3FI7RCzVsAhjgkU",
+	"AOC63A39o5xLrpTFDTZSmZHZAF/KBp9wGs/IiU3x5bnZOWuW5wds65b6qUlVN+Wha+uFzBkB1zn+uf3e",
+	"CI+55mIWcUnh1/hZmK4GhI3PWLm3+ojk1uIHYxwelqbGCamWJwllISr84HFlN8bk2VYKGF1vQzZKopjI",
+	"AO4wKvVCFvyfwWo7Ja8ZLVhB/v1f/y2FOIUNLICVa2kWosBFN4qujY9DbX443pq4Ebd8KqTIaRfpgo3C",
+	"1KeBGd+vGeL54dXOEI+zILdu/bH71mSwLrhmVyLfOH+jNzg9nBQcdzCO2LQ4PpvXUNu3LQM+6RI5rDGK",
+	"G2y1KmDrYr/7bzHEyO56G9ck4xjfwneBO+x/5UP7e758yTJObTJr+wiAjBg6D/h5xjJUREt53+CtQJsA",
+	"K0wPMB6TweqnHz6olp330w/k/+cOVf/J7CtE0R9pplar7ReiS2gcCVJ8nJVz7yB+34Ei4HMLVFTbNnpN",
+	"3A4TlAnaRxAQuZMS8Iwu48BAX8m5RpwWOGDmGAUaCeBKGvaweL5qK4yjVsPnq/ZJjjqTk5EJud7nrAVY",
+	"TvSwHfmP8vnQcga5HCXJnBa7v0WVK4iVxubxUoKSnzJijytMf2CqnudMzNjuF2ipab5rLbeUubknqQmj",
+	"nwS/7rXBx4V0xUTGxCwSguzIPAupzyqgPQbIGObfu7LNwgY7LHeUgnpba7aZczjns/uFLBWLRrnBmjMG",
+	"fAtpaC2raGkB/C3Rj+dqRousqtZtVMb3r6q1eHUsrCWuSizF9GqahLKdvh1dvB+/AQybeXQ6/od3o0/X",
+	"N+M3abQk16iEY9YAttbrWzOnk2u272akqlFB3GWtXAbaboK37mCwPH5lpE+YR/G8FXAKsosWQwXrCCkd",
+	"u4C7UFOg1jdD60D1yRXgHSDd1ehfbY9dy/b1bKHL7LeUNeKR45Hctm3FqyJjxWsZC8v0x3/2QznWN//T",
+	"4hy7PpllIzDEIgEU4bLk6oxQkvE7prRNh0WMAve47QfZYHgY04IGAaRc9Tj97vlq1fOp/jBCO9MOyIPq",
+	"rMabMsC9unN5uF/gp/rOamwtyn2V002L1+bdqL0y0lGHKvbysZgVG5ioX1jkZOVZTL7vFpos2Ffq0v0u",
+	"pW+OlwVVCxfAvWcbx4gE9SE2XSLnxMa6CIpuvBYPr+7kEfKxxSARw/CLrBmF2uSeHRIR7cXHVJtAWxod",
+	"i/V7smT7WTsX4z1X+rEB/frq7oqvtQftIx+5ndscnd9c/DpO3QKoM5JeXH75dD1OAbCoEanDzD7TkmQM",
+	"rjoj6adLQP4QS+FYsKV8YNkZST9cXF8D3thGHGZSzPldCZBBJZ3nqG6FW/4qnmafDo9xICqQjnYZrKF3",
+	"8FsACmG+ADA8FphjRxXAemIm4DggRt3JcuocKl8eF3ZI8QhGvARYOgEdPNzFirKdSXAYgMcQVXYwpHn4",
+	"+aGslFtcJttjsQjVS9U0z1+8/P7VDz/+/V/Mcqwcfe/gfz/7v347efbT7//jb6L0tSK74bFy4S1WwCaN",
+	"pKKb/rZJg0hl++8BZ2/7Bdeazu6jh2/f9Wg88GazanldnXhl22x2Jd8xLGeh41N6Iy26QkgFabP+81cZ",
+	"vH2Yha3VuhU/q/fE8ANNGl0+6n1ofPsGZwoHAhhOY2MRm6IcVap2vOOvq5wKv2ub0X8HeO+n8M2zuPA8",
+	"2E3zO+Rr7sfS3BqXv/GR7hfJycnJGUlxrKkrQ6WYBehNbRbOQ8Ro7Ty6/HclPmreAdl3X3eMnHk4U0+T",
+	"MXdvmLD5nhDPS6j6rRHWbp0Zu0iWdkTFn2LD99y4XXNVpf7ciT75dGnLW8+vPnx8P76Bw9y6xjvcYUTQ",
+	"7eENV8i52obcEjW/tbrBOz3x6/Zdbfh195Quvr/GI7bPxffjyc34zamrrKaiznICzBrk/OrTpbvKKgMu",
+	"qsJ4vOjz6OLm4vJnuAgZ21Vi6TKssYjhyn8qMwBbmaWy198KrrAITpY6gHdgEXyDCXxIXo//8eryzZf3",
+	"V1e/fHk9Ov9l+5UNqmuAyFPNhmT8Dx8vJvZLwjtuRcE0E2DCeei8K93hoPxYoYfk8urmy2jywT6BiSwM",
+	"c9gBG4uOFksz0jcX16PX783VFVm6wqcg7hWfY6yQWzB1oV6/jigG9J0C5EvDpsW1gx0A6wNF37AIdifg",
+	"T83pgsARTIPFo8MHDZKBG62HqcMId20mhiI2/NWL4+79ZBdTFs/t3SDcb+mM6WO4SfCgXwGafLiPFDwk",
+	"fopHchvAPCEs8oRrImezslAHuKoeV92tSvEyR5kU/QrO8mzcFk9HpD00N0Hv2pwtQDMRKXhsLeiZFvLe",
+	"4hYSC9JXCP8140wTkspSf5HzL4VR5ebfQuov1i6b5ggpRuftC7w8bakYY3lLvaWRruDVtnWGo/v47eT3",
+	"1Jd7VGhgT3kZfVvA6t41a4gCwYR7JnfjBPEjEpzN6i07IN9QhTB8a+/dvb/ACxM0f47lC7C5DmEGhW+1",
+	"ZCg5xGfmsjiQ6yXi3tbc10czePwQCa2HRvy5FJpyEeMfoYqZ40Az3Ky7cf3hc21Llh69ZRLbSIGKja0E",
+	"EWFJ0v6vvpS6/atutmsbap1szBkDt2IWnDRnob3MYYcN2U2qEm9oE1GmtalTYUszpAnaOZdP+QHGSVRt",
+	"BJE/7PWOaE5oSb++iRfv+gPE9Wz96ST4byeEgosnea6Qelybl0aM2TMd2ah9JiHsgqQxZCQqFqImi5rl",
+	"R6KNUq+W9T3C1LtjI5ZzF9hxUhF0NGqj8Bw8PfyRupA9nnwHPRqr4/fzaN7ygn2Inu3px/HEtzxKMUqp",
+	"gmjUXBZIRQerCLU9zi0FXn6oarPRTaykssEsfyNQ3mGBVVXSfisqfjEsn2u2d0URQuvbiAsXJEVfxNFS",
+	"nJIUjOIvF5dfPl9cvrn6DLlwqiuysdSzXKT4AWe3Ip2Mbi6uum5asWLGhE4dZrQakx0k0DnZB5L0zSd4",
+	"4uX2I/WC3Qr3OJ4zTyTiAlKqAU1BsCb0H3aDqcr707prEC6c8w+qIQySQeM7jfG/NdJ+XrQXn/2kDuju",
+	"YvSlGIZieYbNt4zCr+YYERHQECBBCQILGAQIu1CFrCOTq0835vNHHz++vziHrzO+z+WvF5Oryw/jyxvz",
+	"r8nkavLl5h8/jvt9rhv3fl/7DvrwvXUGbN0MWkL9dEvfF/g8IOLBTAfsIfBQoW5UMO9jA+0HW7V1A2qr",
+	"9unpacD9MQfjQqm2CtCKYBb6rnoOTW6rk2MdWxLg5hO1VhTH5ezdkVM5lH02o5uuJvVRCs+Xr2zz+pDG",
+	"88UrIAB5Wi7PJ+LK5fiJnit3T3pc8/0TpmTum2fvoKpwV/pKh86R2YKHg4YGHfvO426/X2S4SFXw0jOS",
+	"4q/SasvO2WHYV3xQWy1olMS24gnzey/B/Dk8jHAxy8vMqFKo+6hEVOme7La9fDbQEB+r+dvptBXszlr9",
+	"uya8urI+68HvjzD1wdO6i7Zwd/vSCTtxVXxwSRY0w3oDR3ObOKnc3uLdsu+G1IPF8ghc0H2b49z4mppG",
+	"p7JlTMj2kqBJmbPWPNij+4715Wl+99fEydysp4pnOsOu5VV7qj14mJuky/Ajzo8996osnVVTNYVZ30Hb",
+	"+7vVrPhYU7r7YSP+dBb58ADqiVZt2V29lnVr/fz7W6ez2kHtAe09Z+vATom766SabdbaI9zvubi/9qVQ",
+	"exQOVfVT+0DxjlX+01EL9SGScfBVThEK11K1xLAXVH0Mqpx237rVJzdaFG9ucuF0QCI2WtpWJbeMOxt+",
+	"p3gA530Lv8fViomLN+RcCsFmmqwK+cAzAInbyiYY0Uwujf3TRoJxH2fwkCsmgFPKM1hqCfaSUerAtRN4",
+	"lOY9g8TXs5l7o7GdVm+rkPlOrMbEXANnGujI8dcVL5hqtWyNK9UYNhTxQUEvHkSa7dNgBMtgd2/Te+Q4",
+	"cAUPEoqZ7M1xsYbIbBxk/blWD+qKc5Day2VubLE/cIS1dfYMC5gQLtVazWtfYkt5paPjrBLBZlarHHC8",
+	"lleYi1uBV5p9jSzbhfeSfnxFfuGvAR346ebts7+0dIwoxYxqlvWoPgkHZF8fPiC6LCFPZnxd2jhLtU0P",
+	"AQUxF3dklnPze0XX2NTGLFLlE1oyUYtha6tw38GJsMWkWhWuvzg5OTmkqlAWrLOvqq0VXFriVQR5xrRm",
+	"W307vCE295dsHSroPQ6vvtWrL5/q/OosW71kaw9/36eUt13VBRRglscJZQIDxAgZQcrqgj3I+704Qa2y",
+	"3pMirr8qb6kQk3mrUHxSPVK1vQyEz7Uj0hwQiFDgejEkVzXegwQUKFy3ALhyIx/Zp6haRJv1hAQN1LZr",
+	"d5bHnrO+qtkzLT33zCY4ktQ/Yp1dgffO9Q6OrDjrsEvYyjXLfBLFKl9bnKNZnqshGSMTf3V8ZoA7Rw5d",
+	"o4l5lrhM6QKC0iS1tRfPeJYidS+yx1s2PgcEA/b5KVtwkQGSvdZkeWFpOM1fkEGgu6CwY2/j9/QyGeGB",
+	"N65jdowsSOc2YUh1Ryt7O10twSZf2T5ld6XYXbZknxbrtRwGAYL2sdibW863q6/7YiKAsDoSFplaW6uT",
+	"Jzswy4zfjMV7+/ixuGRtLcKdgIIh4RAHEIWs2WrQnoBpViy5gPYHynIE2xZBOKlhIb/rUaDQqoBbLFHb",
+	"TtHBQV3zf2YdIZ7actjqNQr2QEa40LZiBR8F29L+siqU63aeeT/H2VhS9Zx9B/dBzXzGE5IqmyrVtp3/",
+	"nmQH5pHjbi7w2lsd54GtyRu2fdN1B0/0523OCrDzsdYo/qFc+4vitNE7qAGsZHlHoCaeFUX7IdXI+xch",
+	"G33LW+L9gqyYXOWsrnKTepCxt3/UV83UxxnjlDukvexxTgK7NPuzlO/z0a4OJaQ2eL074hxeW2G/VTv3",
+	"IfrrXuXh5g3puSIrHT9C9lvgJl36kfpZ1wq5d66kvTre9DGoFP1Oue5fgOh0ZanBsXAXJ5KN1XJWQ6wP",
+	"wG/hoF6oZiyEx+Uu066t636NU6UdjfWiDwqrVor9yGexrwtaKn2UZ1VkMI98UGdH1L2eFPK2PPJRdZqW",
+	"Rz2s6WT7DpgBw0qEBShcraReqN7NwhIK6DGqp2q+zHG7lRn1OKcFmdLZfbRv2cJ3Gdume/Kty+ZlnruA",
+	"on0Eh4ZHsrxbDB/TfmzX9E68NdCIQL+9mPieCls1wSSdjD9cXL4ZT7A/AlbSzHnhSl2CwHWtdTPXcC92",
+	"VbJPhyQKmbM8vxVThnydtW5P2MIBfTqXAAw6zJA07NqUwvvTyfjq4/gSe0q4exsjgQeXwhiG6wXVt8Ii",
+	"A9eWF5zPobnF3Iz40/vxF1u74l5gfjUZn19h6wpwdS0LsSxCejMorwEUWFA57uuGbJ2PMxVnVLgOaOn1",
+	"1afJefO19pfhix2compBimXEZyT9PH797urqly9Xb9+mzjV3bSigScWaa+ivJefzWn8Pb+DaIyt4lh+P",
+	"xkkTDgZbGbog/5oJsuSi1ExBeXzV5sONJOzVYwlKoX2fUxpDkr65+Hl8fYOzq8D/gYqkwJiwsC0HsK4B",
+	"Dt9euB4YKKxhR69Iry+UGPNjsNzun37GB8mgvjLVL8JrgqkP/lXdEkwIFDmZ7+xJmDNxx/9ehDnblvJ2",
+	"9nofzvNNjxyxsUWmm51KqI1CteoFt6YcQoEFQk0dhdnc6kyM5JuhntnGMfau8GLf02bKbDgo7D1jLnbN",
+	"Xcy29LxUxRY1XEBR1Z8jzox9wXJ8ju3/AmF7rm+FcRut5kzfXFyfjyZvzMMdKw2ZbrwWg0mYbsgNLHCw",
+	"aeFrjQleuHRAaJamkOb4QL+O7piDIw9Jev3p48fJ+PraTgD28vD8bYlRyPh8T98Gl3Hgs3DMpY5CouBa",
+	"M9HE/EaookLJj9BGQc0fzoHZW36IT8onFcrjDV+ynIsntjt6n9dXpZ7Kr22bxFV+AUEgqTUp66AAjpAo",
+	"rvQiSugXKFvzkA3TLuhwii1kjIRqSV6cJMaSJFO2kdB4DjlHmNJ8STU7IAfmbs3aE2EpjBvIW8J3WQZZ",
+	"OpUPzA4MOt/gHoOud1gtDlsmjjVAd7baLy1w4jvfVwhvqHcPc/1F/AK9xtmxY0KnEKYKKS8tfvrxnJxm",
+	"NcMZjAnWR1po3qWAR1A1x7EtLORHBIeRWvuFSwFT7cwZVaevxu6CLo+D+WwjgoAcskkyTOjUZdEY03Oe",
+	"52+jxHxm1qE+H3n3oW0TQvKlCJrA28y6jcZGSr1H0WXqH0ibgcfQRucZjBC3R6xqoDGULTDAiipFKkpv",
+	"dBnsgrhebkzQac4yrHffA9R81yrWzqdxPa9sfgX7G/re5nvGa+VatAFpeFblc1A0giQq1w2lBhZnJlmc",
+	"UtNPz578odV98Y2C+b1zT2uyRw50VhYFE/pjW46wyUSLg0qAnXflwo6QAPVgZ99oZPiUOUZRxwH8hyT0",
+	"wzFEV8YIpH7D5lzwA7po34TBfO+zORcJyjmLBGgiGQUpTcsitx2x1+jFWOeSmW9QtuYHK838g8ENJp8m",
+	"7xOb3lSI7pnKzBKm2izRKUmN33zDlqucamZ9PsXvBBd3CCdMXZEiXa3yzZAg0t7RVCQkLahmH1mBu9s+",
+	"AYPWI3MapreC+jZNOL7vAuUMc2DcZOWB4sb2vGcb4nNj4C9Cjh6tSpX6VIem90zF0qwx4N5IkfTn8Q15",
+	"7gaiUgibRrL8r3bn4LlYlbqTcqye1I9VMdfH9xrSSLzAQZ1tDxa90rCjBy2wyhC77CotjTfsuQIT25G3",
+	"RuyMkEvbiLJBd7+kX8NPeHVyKOnZdny5fTONM6733EYXMPdOi1deh5srMyfmoz2bitJ0gwW2GbeJshxa",
+	"Fmvpu74vpNIOQ2g8IZA4O1vAoU4FWwcuynohYQ6XdIOPrWId5ldmzxRmF7f1ZDyGAD3ZguHYWhbtgbP1",
+	"e0mzFucgiPlAg0egkbmTMcOrVJwp/QHCNvHDGrI9jofV1blCBAZuOsTKBxZ6NYnyPQaAN2JHZ99k7YMQ",
+	"/8bIFKrvc6Z99LQicawGTXlbPWLo7RxSmRLq3l2ZIhjrGTlBxdpm828ZUo/KXHXHa9ozTvWJSRqC0vzw",
+	"+pp2CO2kakW9h0GV1U77XYRvgW3wLRlAZWPNBHv5KmmDWmAZpJYQwIcQ/7CWOfnxL91gii2nzI+kY06u",
+	"F7RghzVbetGjtLTBgODyk4UvjDVnEoaSLakWtCWCGh2aDzsrRo7+7F41J3ZmOqaUZVjq3FXlfEhxcgeb",
+	"J7qd+PjdH2bBeHY0nV8SbJmG7o4i2IEJaaM9LTUcADa8F13MXeBxa8D2joE1lyCSfjMHfav4eJfHKqQW",
+	"WiS9kNluBWevs6+sPiZpQNRhLuPLIKc5iwQl7B9IxjTluSJ/O3l7Tn569cPf/90+nFX3XGRIPGE7tqpT",
+	"wsUDzTk2/fwC7DIJcBTnfKYTY0jlLDF+uedm+1J4F1JL+SWnxR1LbkUpVLlayUKz7Au0rPlivi4hOCdf",
+	"gPwqzxHMWQpquzMxHM+UZxkT+ECjGr/YLpoKrn2gPKdTMw5H8ZQQWRgfBy05x65BHXjOQ8CEhG8OXKBa",
+	"E+nQMtftSOIFXa2YYG7qAIZUj+9ASMXoe7MrMXT+nWrnrN2D1K1iMnsE8ChsSRoj1wT0nuuqy4X/ApLL",
+	"u2E3jsifVj/89FNwVLw6iVdytuNW393cfHTrxwUxHnl8BrVVHc2SiTXdWOLp02lOxT1wuWbMuVHayr8i",
+	"dEURExsSLwc3Roqbmkz0ttIEviaAyVh+s2q+Y3t8wmjW1zB52p4MUGbyp3Rk6C+rpTBO1O429B9oca+w",
+	"vJwqgne5QMq27b3H+1cxGIYR0JSqq7knrIEGND6iM6N5zgoLxCBUD8l2hXxONcOODOCmYmN1aF7jF9JD",
+	"13riMVpkK96uNWiNuqPaCKjBpQ0XP7ZzqHttfCug/x4xR812bEtGaXLHzNEAdKxGCbu+Ty2IZwhMtTqv",
+	"gq29Aztld1yg2xlH02Zy1kpHYU8YkslZuWRCOwxt/ByAyFbLoKBbPDidtvDL2rcWwTGt40f6Qh0/40di",
+	"3+KIncTjPOlV3KInSQOuKcRsYq+5Z5uujBtviQ9CIkhDMgXCMEYELFpW7cn+E+2f695fYWxcp2/FCoyy",
+	"PjBCswxhRtE37vDPdwvcTv88BuS01j1uGfw6N8tezvwybvvS4R7p2qTnC8lnEc8xp1OWP4ZlyfG54oO6",
+	"hoAyFdFsZmT7i6j9ooiM+rMn6qHkq+gf2ici5+K+XWt4WsfOJm6RVJRtD7GdVS3YXZnTImCSrI4qQA1a",
+	"FmgCiQPo8dray54XbQ5sRSWw/TdnpDmchi3KLYscOkjDvP/e023FeU2c1WVfG1zaJTLHYFb2x9ThGAv3",
+	"COuuRkjUrcOz96CcKblrbP4FPYZ3WNzsry3A3fqVe8Y40t8KltGZZtnvqfFQjA9hHMG1zV+jQB4U7ZjF",
+	"jRxI+ACRLXbEXxi3WmAZ0JzXuXRa/KOAufXBdmxxexHMUdg/Sy4y4HZop8EpmATf1x8UUeqHJ4jatMZc",
+	"UItsr5JbpP3WqFm++oD9U3wkBzVWZyAHl7FlW0kx4zlv6YsCJk6cBVEqz/rqwhkPzOYLD+vo39aIchwj",
+	"GA27UnLrFri+3Qn593/9tz2QIJq9KWS8qd1Nlau0zdgF85hDvWAbUlCxBWn0uGdk557S2X20A4JHiuGV",
+	"z1yEfV+qBEv02q+z/CEvaOtcH50emuuFLO8WOD9qIcs8O1LzejuQawiL7Gr6xSuOWkQTzdm6SjvbR+2n",
+	"qmSpr+YTRmcWKbgqmOUAQYhHhDRVFktWeH77NJC29MDu/T0zX7EeoP/+r/9m5dBiw/oDpkrBvq7YTHc4",
+	"6Ngl0FNGI9e83Rd0ibWwdeLcM4eddYQuyBhLCrl2RCKPde89bRUoF5iWYMckXsVVUt4Us7qKqAlBbVri",
+	"CtYzAsaVa8/FpG08Q1V5yp7Ume4IHXU9Gct54fEVnHCLLfHAAh33/Qni5IMBxWcScl9xKoZVIWdMKeOC",
+	"+6a2mG2Tc48C/k6RWS5RwzZXgj+wTo/fVXjAdwMSHIFpSroib3MgYf2MpvcME3tGlNeyuI8747Oc8iXL",
+	"Lps59y4AssMZceUKua0O21OP2HdP2vkiQ1il06MqgF8e0j/FJbq2QzhtwQgYp0qqslvqz8s7VKpck+kG",
+	"yEVBPi4yHwF1sXoMrVfkHFCko1oL4F8z2gA9H1CZDw9pIZmCTbVgtNBTRvfQwNXUt7VbcX/3YgIQkTop",
+	"/16ExCseL56McZLmrNks8rcBXXEI8SA6GosgV9Aj5Pff9zl3AUy8XyX5AytUnIUyFqKy+dAV/MPd6r4q",
+	"fH9teaMCk1h1Uluwxo5r2fwdeu84YQJUoY+JEoBj+o61Yq3WlnMGynSg/gir8gB57lORVl+TjBtr3eW4",
+	"bddYV7yQsYI/sAwB7ghuyjZeAdgA5emtSM3iQQUEVpsDlHMtHNS0ymiYd1S1p2EdIMu4dkxqMWicefPr",
+	"jWY9tpC59HpBX/7w4/YMvUHSFauf4HOAzvBrnCdyT581pLPvjTKw5JGfJu8ht4MURBL7igMY84nwBsE0",
+	"JcH0xoUu5B6P4Zfd320NiXc/H2tv7VMJ2IGFEdKBpDPeiM33MY1a5mQlhWLxnXhjeaScpOGRV5FVWH7D",
+	"5r7bmrEjSyAeyO9tYZk9KAang3c3Nx+fvxi+IC9PTsjVLzvZFhtoNbvN1yEOHJgIyz50gMGgKvmMT7ku",
+	"+LG68yORzM4u+kZ1ZSULANHH782f+LfIotmLn9C8YDTboDYH5y2oDZDzOTT2R99tz779bga6u/ZDoW7V",
+	"JK3+VSBorv3IcsoFg/Yko8s3WKzFBLD1YF85yIdPN+RqgjltIyQpLj40f/GOqS98lZgMD6pdd/CnHQhM",
+	"iPSBiMbBzpHUpBb6gvyfdXgOoUA6gGPIcSGF3xCht/eBiqPNSoXp2WruFC2i9QW3T1k2W435++0Rx0Iw",
+	"bhV9rdshC1jDQB9pgr+1bb+rImNFnB/42ICfcLs/LeAn/rkyb4NhKLlkYLAt6YZk8gw7Cxj/wP7G9psE",
+	"PVLFSpZ0MySpS9mnpyEHR+ICKAnyOA5JauxQuAy9bqiywqVWQ5LSbMlFegq1cCpBvlXjG5cZ1w4J53YE",
+	"ZC8KZMOGd5u/wdONUWEetGtb0BmEVCbIIL1Hd0u8EWZ4IrUR9ooIviEUEBzFv34SOoZvhF8HGEYMp7rO",
+	"RYpoKVt5zrdqCjqZx8Iis7hJJdja93tK1wvFZl+wvmxKFfvxlfNbAJ1Ur2Pqtvbqr44eg2Ueg8QXS5Zd",
+	"G5+lZ9IkonPgiFtwpWWx2aP09wA6yu7+hg1rwQocYgsGnmfxeg+gnA1gxdP//dRRpYnmQTu+7jvsdd9g",
+	"Kt3Ag2DSttV2VzVd63p0rMdZ9wwsGM2R02BXjcg7vLI/+yW86IHmnR8GuIjOfHtb4GfPXHoyyKW8f01n",
+	"953jsfa5qy6NDmDJxa8yL2uQloZQ9qkcbsPECBl77x4PBsvjSkzw5IgLty81P/Qttv9hPPZZj3fu/VCe",
+	"sxosu4bKPkkOn/OCgZ26wZqsFhEoSjGV8v5TkbfOj9U5E3vl5P0eY4A2kzu5J+GiQ9sjLWShP4ddNR8l",
+	"qJoWd2wPUM8NXB9z7j1fWXziAYreufMQIm10djujrS0orgrJ6swumTcFIBC0wYwMMkOQG2dD2Ib/cE4H",
+	"PGQpLF6aeCM2IamdnjS5FSlqM+ibbvaX+aGSJltnbrY3tjab+gyzbQXpkbEFgyZMWUIyrjDHgizL4EUn",
+	"ZFpqHBqeX8mtWDkwSkKyEivAHFMY1rMMyQQeyi3dcDA/tFhWpCRQMRwrMNkHfp7RwyPxe5burSk0sFAd",
+	"sWZHWAXTxhVZsWJBV7i4S0aFrhrQV2XAjtgjpH8DwlabGwK6koJrtidX61GKYbxvt6fv09yQ6x1KIpoH",
+	"qVIflYkXLnoSGp0e2etMrcBOqnU1Q7Xora6mNtg+mWuzUGmpbbtj++QPNVFzErbPz+1jI2q3tdnko5nm",
+	"D1aDNyvJZ/dNxfrI7qC9sR9tCAg3ptavqVfK7lORXGwmpdhdFOOr2SXyRa5rNZmZb5yLFB8Lm9s+uFZm",
+	"VZSC7TUq1MIWhyyo0N+p4BBRjx/N+502cbNt+g6SDqzPgWenCeZwglaPWBOQ51UCH48xjPnawK3tKoot",
+	"1CkCsxo415cnh9vmMDao44vo8bbRQ6fUqrO8YpYZJRj3GUn/ew1LCb1HS8gCzRa0oDPNChX9uliP+peP",
+	"7FG/H896rBs/nS0sUMyWC/XL6m7V+Id9XKNxvqZ22KESWKQ9Np05NeEiTvbAqI4LQEe56iogSGZ1mFQQ",
+	"T8BYRVtFiqVJsVclVSdy+GGvmYIj2tJYHX5G82xHyo+iveVVm52cXrT5rc7jn2oO/Yk2T7yqwkpYm2RW",
+	"VGRtgtmAX+MSGLMd5dP8hDKZnpF0yj1ZVCnwH5A2snMEACPAPqQVbNs1YHPkeeidxJvZzLRsYX9jz5aU",
+	"54RmWcGUTVaVihWYw3LAUdteq/3hv8QbKZongSdj7jY/2ML6FFJ6aUY1nVLFUlufbqGbS5q5QOp0Qxa0",
+	"pfQHclDtZ1kMEwuSamHQUPQePHj7ZBmcDv5JSTGc0LVNYe6xSffK4UNk9IBPWVN1amEHKFYWbwyZSR1I",
+	"SWJmMqDTwuJQoyW+U4HDdoYka1YEzbNSbwqnjis7ZNEBAaHKX5bW/LsjTynPDvDiMAPRCt/wf/b1jKOP",
+	"F42YvkMJG4PAzJvlVVjTTc9eEoAwxU0Y7peeWuYYHPyBztqXgb8/PMuYArTVGwl8we4VewLnxcyI0bWR",
+	"LL4xyQNclu2iEjDmmMML+HJYC1NtPF/+2T8S4f/4Vbai9UDMsgWR1+cz+LrdTtbBVI2fa3SLLjwxt0ok",
+	"Qmjc0Zzqak7efJqMbi6uLr9cXH75fHH55urzqUthMlLFasmyNFPHADyUM2gfWuWW5JxMpV5YqK01z5eM",
+	"qrJgGSlFzpS6FTagNnRXpUTRjfWr1lxZxF17h46fToL/+kSLj5Q28l4jav9HZpF6DsFcJpdc/zMrpB/U",
+	"8dJP/ptOkq6GZT6G4tbfEWeHHL1V3YEakhMiBfk4nnwZ/8P5u9Hlz+PEEkPC3wG0Yr0av65/+fFVv/Xs",
+	"sWxBEo3m+dV8cPpbv3Tat9+TuCFvGbqM81yRFmt5B7ECz67T+OghGaHlv6DKnGzC6TGzUV1DXGC+hgGr",
+	"M6v4lrJgtwLmuD7/CbQXMdtFSXP0pZjUG/r2b2niIbHVq/DhYX0ZvhS4kBTST1qefmDqxB0Y2ggY7tg/",
+	"5xhJDHqRexETOewZEMblfUx+SF6gEQx6J3EuPLQsLjZE89m9Nb3sLbJICM2VdKcJn92DSroVWKFqy/Oo",
+	"5T7Hr/bi+P2PNWmMnoz5PuGbPhGFGNuRWU/gHFC2wYNEdk8wxPNg7yHFiIMdJkTb+GlVJsHFVH5tiefY",
+	"42LjQzO+YH/wv38bPftf9Nk//27/f/Lspy/DZ7//y0ny48tvf3PkRG1LQyHX1FQRJBpvVlXOIQFSQzk0",
+	"yitzYMK3GxWFx6wxkeJW1DctKC8wPsCuXMrMTCfqL+A+xHORF8hFQDCsjBggYzc0JOnHk1d/2d2gKpKO",
+	"7uDF/lAqbTSw66mG32OzPeamBmOwbWt1aJ6nlgffMh7AdKgsBxC3mEGxcEyS4UKBvrOnim16i/NZ2Rjk",
+	"xZC8ZWtWGNVHtJS3Iuda5+yUCBmeOw3i5kwy5VBVqrEoL/rbD3tk+Pfc7i7/HzHtXPdIqJcFiplwz3Pt",
+	"CGe2mKEfs8wRPEG/WDmNNOIMyeZsUyua5+YYym0TRX+sDQma/c3j8zHx9RaG/c8LSeRaVFnQMASmGV3G",
+	"+l0fATmxa9OcVkcbUQtbqwiw5dC8xk46chVWzSZo9i9KkQF+GwpkToYnJy+IFAjrd8bGrTBTbnTEjC9p",
+	"roYEjnQESgPVH0EWRFBlYDaYtXSV9PZZNRMoHFRoBgWqs2HQV2VzwV7sKqI7FFTSw8lJyA8nCfnpByIL",
+	"8tNP2GzdzWTYnAKbbWEtZ1XFbBsWKTyea8bsU+JY2o12bKi9ZGTK9BprcpEzQwUtMwJ9uaM5nWdjrp6D",
+	"h2P9wKyb9tADJ9+gfb+lc/9yLI1bh+7EXH2rQYFpD11ZSTJpK9AqBZqQhdYr6Eel9Uptb/+2/f8nIYMe",
+	"4ygeD1K0W305Mzpyep9gm6HQ6PZxGLBZfc8Aq/rAHkD3J7V7OiVU3QogioBuEijFQLCGcgfZQiflXNxh",
+	"9GFKjYCv0TBwpgBRUgpfMsE25A4CQcbcrVq+W8RwXYKP6aMeDrYKM3oHJ61qCK3uOEDDZoPVsUdPaKKB",
+	"2WxOh2mpyfnVp8ubSj6GT2d7bWHJjmw2H378H4rd6WzpXAr+R8ns3/frYOOKB9p4deXc1xfUu7xUH5Ie",
+	"J19+5O/a1lZdJ2SbgkLkoDFO00bcIo0EtJ4odhXPfsaAVK0hZT6fs4KJGPkh8EHuUjSYl8iQxqWW2Ivy",
+	"vFgLsEpaHUAFUSXcul6BoEXlm5jJ4gBCmGQwk1Dp+LYlTYDZb2/zWspLY1IMyfiPkkLjtNRY2Wlig9ok",
+	"9RWpaf+yCZen6Fult5QPByyemlEhYlWgjZoQKAO1Hdj2n1Osbev3JR3Vu5U/ia1L1sbyZn0Kd0M+n3CB",
+	"w9dVk+Elzgl3YrdGNc+t28vS5e6Zr5lgCVcVZCX3bAXs5XNuoWSNmuD/PLCg8ddVTkUXaVzfOntz7bW2",
+	"5/hOLnC8spMOfxMnCu3Pm2UuvWyD4JRi2VYdtqKB4vLNCCpeU8+LBUEqBOSwAI+D+POhkHoijeOXWucU",
+	"dKCD6HjIuGXXgEZoxRJg4tpx8hlXxzYqrAaCdm1PypX+J/EDKzI+07tWDwSGi1/t1a0QVT/51ZP9YrcJ",
+	"Ywjp2hbG+ElmFgx8+O3iQU+Pjb23Qkux49zqeqBPCDUfBjCRNmnSi0A2mhnUM2+3Ib0JV7YFs7PcVAqA",
+	"E6M3dkMkcBxt8/vOl5FtOwoewVI1RAUxlRa6+yR9TX03TpsYiPY3TciUKZ4xz7Ap2HpIriXaErcC8U7o",
+	"PqJjSO3bAUlKZKnpHWvrkpo0upK63JXbn80I2O4+qhHs1m15cvL9rJoS+Df7f/DXIc8h/iE9tYkxr2m0",
+	"gwW6jAhSB4RUbgopzdyc2Z6boEpsV/40XLXUzjQcuJ6pJ1iLwHD7ToXdc63dVNsPgEWzoDfX/sRO+K3Y",
+	"agZbiVjSMfO4MmZ1LXPZAywtugAtzVXmlOdRfsuw+xq8qCo3CrKUOAlVC0pIvhXcbMg7as57IDAyMq0l",
+	"pouiKJZ+LWlDqY80pq33io1NEAS+sPUMPumAZrY++9xeqgUsZ4FWyDj6W6qczRjL6l2iuTZ/b6Vkg1ft",
+	"U3JkbpqUoq03cXNsfp/M5HLJtd6HR7GTPvaD5ZnckaiM8cCCFFlSVYx9JYQ6L4UraUn5MYYmy2LGKo72",
+	"PU158wnvqdLvZNnu9NlGDzwghlzIsuiRht1S2BjPq74Uxg1Mwme3Ym2fIJdM1TK5PvpuoSh2SMpXirSg",
+	"iLo/Xcp7Lu5e09m9a6uyP6drTUH2lxzBvrYJ6c5NfABr4A7SQMsTsNXIvAetT9RqOBZm8mnRkq1091W7",
+	"wY5eNFU30W3y1Z5hkCYwc09FHCA143EU6OvMl8xmCTGKQTBkczxsZ0d4xTK02dZjDiiJowELWYr/0CiL",
+	"YGum2gk/QiiqdeVx2Y3mqBjVXp6AUuMFsE6DZggK2HoJO6xYlISzreeeOWopgWi4OdQtnsRMM4XMu9FL",
+	"9XMW+LlbGv78OWEjSPfszcOPPUG7A8pPH5MiozwnuPfQ7YJkVC7XrMArW/r8hFH4fb4aWhrvIuvcNwxm",
+	"Fds2htmpEr9Gfm8EX9CmR689N1fHQeaImOtF+7MFCtLRXMXKY3D9CYy56z1EEN3QrzucM8gNMs69XyNQ",
+	"rqox6wOJOra8sJYS4EO9+2r+hxvP+bb8kC4LAcJ53/4MbX5S/VuRKHCHAzB8lLH2WFONi7t0+J/LXFRG",
+	"0Sj9vqeXaC+v8XhXPuMBPp994KR/JDW4ozWgqqWm+d6i2Gx3CQ+p8RBYSa3v0boItemym/07CzkHaHcY",
+	"FK+bsHm75axai25zNtejXIqW+KOvWA9UjqufsX6bj20CPkNj/dTulhMqTrvPhC426AECG54RMZccdC/i",
+	"CJiSRWZLGoVvh2vR7rTWAmKvBIebqW+9shlJMIGxxb92GJ29qnKCct/cEvX1KEs/A9g6QBKAmdShrszO",
+	"gJK0IbEFP6mQOsWLbOEgxppuBQSbzPkA/QYr+LK5VhFFN1G+0orkoW6QHLEUHg6ZB15IsXRNJJ/oNULq",
+	"0Z/zQULq8Z/2TZgBesJ3FE/7gm/dBahYXLKNdmujlsTta56KHIlAK7k/S4mxjnO6isFGLJyjoyLKnuLI",
+	"/2jJJ60Vpi03pBTsjJyQrJArgCzEap76lAbEDoZrpj+t9vxe12e9Dm/qXtlkAJWFVyLf7AvKYUubkg0l",
+	"6YdXuzHxh0HpV1SptSyyrTf+WL/15dE+sdk4GOE5+NmeC8kPK3rCBPBMx5txPrm4uTgfvR8kg8+jyeXF",
+	"5c+DZHBx+fZqF0Gr3UUVzdJeG4nfiYtI8l6umIg1ofGIYS1B+LFxQdGSylgV8oFnu0sjcRQf3dUAYNXl",
+	"6pKxLN6NzbtpBDhsudJAbks2rKXjrRkryy5EV26HK+iPTSBqjYh3omxbUsgSAnmCdeFcR5VdtPLuvQlO",
+	"af3LorIBc/HedmJt2pcrXjC1Twok2oNwNIVWCa7cGtvo23bGgBoopzmfkU+T9wn2eKaQiN6dQcYuhNUw",
+	"2z/wYyAajcEJcrVi4uINOZdCsJkmTox2MfzWJ8vpkwjMC9pulFpLATWVw94TV9WS29tzRjMFrCC6LARy",
+	"/oGHB8k4ege5vplcMuj+R7TcPYdWgZj3x6cvj0P8DiDjtbdgvex262+RdfQF8yXoyCnMNWG0yPcgD4b7",
+	"2l+tOhIiUPeicCJwPxZsVhbKt7JgIts/UNzS/MxBaGyx35TdUQGsKXjef9XgyKx5ngdlMDPXMNkYG/2H",
+	"0pN2FzDYvQLJkHnsbs/cFVZGukobpCsVy06hDrlcQb/mIOnW3V4g8qdZWXioavfRAKs8qW5wfaD2UoOq",
+	"D7bMvsujy/x37mylYTEU1Q228tZ63hjru2erQ+J0ZZwR3con9YLJbOC557mwP4GnvaVlyx5K79lNP2mV",
+	"oRUlJ/mBBLilra1Wnbay0nJ1Csvqezr07BPwdFjFtX1itWo9m136/scfSUY3qqpgweg3QE8s2+wW6syp",
+	"SdSQloVWYQRGsL200yPUTrTblB1aI0QFuUohiV5L30yYKAtg29M5qFTQ7pbeR9RJsUMLjowVEBiAybI+",
+	"kHrG7ghci9+7HWw3wcNAivv4B5gceu5ut54C/OMY+XxnwjxZSt+NFfNnVaum/XP7kNCvoV1evgLAizqo",
+	"/qAP+ZHvv1ZPO2NfKynvofVP3MsBofA1AC3bTrFkqwHvod2mWebOwQPSSMvg1q7DVcvctTBbHjDQ/pn9",
+	"+nzsI8qZz9p3Z6arM2qvNUIpNMYtsMXZA99hLL0aOvP2LzLoHtRbuxriI5YWRxj/PBqM+DRiYSeEzyvf",
+	"znMBh9a22nd9sKy1Uf2wI1ngM+ReTpsbbHsTRFY4OqM1qrAqvW5nbbdKsw049wwEHnB+P+pQbHaBjB9Z",
+	"1cdNai/bx9bCiasqiivvEFrckLksZmxIoIbG1nWBdQawATk3VpX5nzKO+pqxe2NlOaZG7BbtSzrgln/2",
+	"YmnOBAUlyhAixiI1Bbf7lIx9QCah7BRAEENShRLCQXBFbB+8JGBE8WNWZFnOFhYHSZV7MpROyweWAXDS",
+	"MiUidFKv+YwlARii4qlp4Ymr+AZa6/ejnEjzVohG8IFVLcPLl6cnJ2ADB3RDJ89e/v7bybOffj/97eTZ",
+	"D/jj30RhO3zJ/lc0A/p6AyEsbAqN5/bF6HJEHMVpNYJxaSbg+WtW5Lar4h4BcsDzoKBEW9F9uLp8M/rH",
+	"QTK4+TS+xp8+j99cup9v3n2a2B/fTi7wh+vRzaeJ/fET3P17Z8Ll77sam0XqarfS5W4Og0/x/fGb4tDX",
+	"0gz28CMtTV8O1iiHGJ3fXPw6TsOdnZD008fzqw8Xlz+nEIkBpsL04+j6JvVBGDKKhoy4Cm92/BnG+bDq",
+	"GDeLW1d8+yAZuHsGycC8Z1eU3k/QtXVXHzU39jzb7qS2F+bRRxYOZ8DER3TodGsZbY/UPGif6AM/Qtne",
+	"QbQY+1clAhSzZ8dxvLZW8RZ2zLDC4mYrOtE5nd2PVquII0Pgb4SuVtbF9lzfK4nH1nYQYragQrA8On8L",
+	"ql5LfSPvmYi3nFpQdd3dQM+lW5xRhS4+RtNbcJOQe0OCXvWRxkrQXKWcb3S8Wn1ntIO974HrDbG83ZjU",
+	"cFRUwFdVPLDiuzDpsTtG7yapPiWR74+MvmsND442fbTrCWBVGyD3i1/jdNCy6vQNpIlczOSSi7uK43xZ",
+	"uV/MaNjc8nbxIuAea3ZGr8Rie21wPV5LTT4pVpCrUakXBK5PSPpVfp0++/d//be0cQR//4Q56kDIt0dr",
+	"/2gkKKushfOTFy+/f/XDj3//l58glOONDIvXpOS/HWBDRNpNtnKYVDNpZYzgbdjImHCgxozsqrM+ewLJ",
+	"XRDJbCRFS5I+V0aCnocS/PxffOPn7Fsa++AnSrL7DeclrWsfjTO+b52+md3d6pK89+V9HPlTVVWlUBY5",
+	"mBt3/AEp+vvukeqhoTsM3U21zU8+amP8lUv8HlNh+Xuaki5keITsKZJtshYVMA9wb2Js0J0XTO2MSZwH",
+	"19rnAZXBiomMiRnfoy7ijbtpEw2moonYz76SpZ7Kr7teeAVXVaP2dWOPA/33K4dw76pev4VnYzTWn9oZ",
+	"HVgX7Wd6U/Xi8yPZNj8KBsDCi7YK/ULOsKIZWtRA47hW7oleaNbq8yCncHCXvR3twPxnhfm26o0oPm5K",
+	"G/IZ3Ro+zPV601KqEbpfYa7U7eaINboLoaBaAQocYAAqcYXOgDeoUvTzii72MeCBnm5Ja/q9NUkecxaa",
+	"2dBqdqILslGaLd9hU+e2JEi/nglKs9WeHROMLLFV714T5uI9MkjwadearfoWRoWDcW9rnzR48nZ5C+C0",
+	"t8BHRFGj0BMoeC6VL/kjBY1YAX3L+6uK3DUNSvwtSh6WhhZ6wVSz2B+K+xbUbKuDC/v7pGaAZCNjOYdi",
+	"swMyDdjho3UywNy985UEth+IzQOdkZPaQiAJTrNoq9e31o+w7iFX176LUrb4I8qdB8SqWbKwHcp2FFng",
+	"1ZHZmNi/BMWX1Ez9IXXZllByP/v4Wi4ZoD/XC7k0fiMScXIobtgW83vbh8rFzUqFHT8ZNbuxkDmLRjcP",
+	"AgE3dvw9tvSBR/3eB4Fu52M/5KwjnmwtHbd7aH/QFSUa8lyoB2DOa7W8jvCBK8+40L+8t6gyRz1KT1nm",
+	"Mk39w1ouorX0baXcO2P6tjGNhyW2zBzViUDDOb0QBFotO01SNc2Sa7FNCGrE5ztFcrqRZZRNP9qMs9Zl",
+	"56+lh80h5Wj1LjP9mqhU/Wa2uqiEzJlkuvG8V2REbD9rr+Ar4nCiFnJtRH5JM/asXCGN/DC6ed9WDJl/",
+	"SpOYY3RHccqx39s/o7xCp7LtCf5srVYfrEi8FFsjd0jumGAFn4Xz35hLbAAwDF+1RzOPvbuhxLJax+oz",
+	"u18/jfGf3kXjqTpR2JYSR+sJ4fsoPEFThD+/J8ATEPQHmaaagB1rvupM938CN32QHeunmao82e+9a5J2",
+	"jCFKQv80NOz9eNABsdQgNbfUBtjchONxJc4qIi48yhxFCDaQRSAH12RJ7y2vEt4PBn3Al/dXwpg+/jN5",
+	"0uPeX60xcdVDmeY50u0pPOUAHWY/qrIUdoZkOsnDn4bgO2L9Kj0BVqSWSqVZ1ffXeL+tcbIW+7OfB8y6",
+	"KfwcoZAjmvU+f+JDZlgOG/c4On2duIezxQrIlSVA0apa6tbSrYKplRSqhR4BwliQPnPZYgiNfadgIMO2",
+	"6pFSnVubePuR725uPtrml/Whh8EJ+57gBYHjH/DnNoLoyqZpqTYfrockfTN+f/HreDJ+k/p5gQokKjTW",
+	"ZTIQEOd5f7r85fLq8+UgGfgbB8lgMr6ZIBBpcnVz897+7u2na/jp56vLcdQ/r+3Y3VsMr27BYzT8xurR",
+	"9RtrFMCVmP/euZ3ec6UfC1MPNueuIGM7FN1n/J66WG//0tAFFy2waCYy398JU8xPEvqW+U7XdCKR+q9U",
+	"8VJET+NZAmTadfmhZAm4tQNrLGrBdgkKFCarXktUrWHrwh+jWgIl6MlqJT6JTFZHUKyJfl/CdIaNGQ6A",
+	"i1vIa3cpxgwMAJs7XJUaKmr3Djs3Qd7uC4PxV+OJzpeKpVEO2M+OwzOOpPIsCjEQ1seA8yCCl+q3Xlyp",
+	"so0TvaUAu2KxLxUrLMJ4Xsjl8Mk2viug79z8jkz5yUofn6a4sUEZYTWNl4v6UtdrGqtvaJPRXhCYhhHZ",
+	"KZEH8nP0X+x4oVtzVtq+9xiqFvb202laVdLcBXJj5A6WXzOeF4ReXNtFYFviGKuzyjgVl10IDfPYOTRa",
+	"BXLllyf4Js8kXcfo//T7/4iC8lc//RB7CzgyP/1Q61ZJMgmqnH0FEkCXwbSZTRyxTWH0eXdjDaqpjK2D",
+	"DXJur0AzjdBmgu2n5e+Y0qOpfGAd6xo2UVVQyrumXAdN1rFzzB0FhyIjXGhJ8NHKNWt0tbzbAuD2zsRj",
+	"DbYdMcsBotYcKprCRAmR8/kwzuDQdYA9MKE/0K+jO9aZ78ayGShohir61YqJEBPiLDpB4Im+xayl3I1/",
+	"MVzaJorAaAJybsnMfflf9cmQ2Ddrwowl3BuiZEVrbF4fUyTIHoXYt0/xun74NXqP1LNNWbxnjXVKS7mL",
+	"EKWnH0DVec6Z0OdmK4AYsv7w7shVjGas8O3EI1WXrukceN/+fCJ4I+JVeeF6nwOBgvdCenauwWHYfiU9",
+	"Vsw2N4Hb8qxlaS593w8UQdyeFe7DVmMyDr0mlFHSc8BNHh1O5BJIvdNGENE6lwKLc8KFCytl2ww2oySp",
+	"loVqh9aZvcsoRjsD3slYo4wWqiimmO75TR/xYqP1qWYfYUdJkcVDX9sMphis+tgVl7Lq0A5friwXDBQP",
+	"WDFF7kx8ViO1fGolmIlZsYHHknsGMa4lV4qLO8cfA2r9VmR0Se+CY7Cq4aNiSBpil5A02GEQA7KYWArB",
+	"UMIyS0eiJUCREZjsb1OpufBWpDUkrvklWyeNygGSOtAy3EQa95yhLsUAHSUzKeY5n+kheQMnjhm0YCxD",
+	"kJQNEcZbrwDSfCfqy1W62AJAWXZT5m+t/CGkJ0X+TraVjy+kQgrVlSx8DP/T5P2ZVQXKHleI0seIum04",
+	"FIa2V7XijeExHZBksKaFWbG2w3AN3Z9nbKVZBv1buSIrVizoyjUno0IPyYVw2FYjVY7NRCDfU6+jEdpz",
+	"YbOYQ9uMdXtTcffIe1cWFeTWs35MJXXbL1rIU7EKV+pwSw6berapoeoGoTdUouaSP8I6jNiRLeWIGLPN",
+	"lhLdYhJ0kOiJPIckwOY13BdvB1GxXWzr+364UxzV3sjTnCp9Xc5mTLXDgwOGDWdphhzEmOHACmJq+eUX",
+	"NIM2WQ09LTD6rg4MNlqAapOHPyAIcGvTIQdPQFNkVVSsjqWJttrZdtnM4/+8vrpsRVvJtdgHcbVHpVfM",
+	"su0Y8fXCDMUWyXljzhaS37y/JgsqMrWg9+zMnHjVcxOvNrlWZLagXFTEFauCP1DNjBUA7Zs+jj+48wCn",
+	"wlnswZf/EP/wg2veHuWJluKZTUAZM+VzldtC6oECKQY6vNQEclRup81lcSvKlZnnH5KTk5MK1ksxHeiT",
+	"fL5LJl2t8g2pHjgM3V7oJGVX1fz25Qmcs2BVWArLk0ZH9xe7E+t1F9cLDU57f4+3F7fwIzxgMrJ0YEhE",
+	"h+2hZrTI0Nb2X/zyh59e1j/5x5NdzrMd+2+/J8fxpE8dLtoqHDq7F3KdM+hmIQvXqT/zAGOwlEuRcQS/",
+	"D2/F1dy9ptbTz5VywP2WumOpWP7AVELSyfj66v2v4zepGwzwdNRI022vwhShcFdigo9KMc98K8yeq9pt",
+	"VjBs/3XosztgtDlH3KwUDCXUF63ZlC5cSIvCGOlcIDl+o0HrPtGGihri+2N2WbduQ09836uTn36MxcHq",
+	"WhbpfvTCdgxA1O+QYDt6mFsXkDLeFdeK5XNQLgWbl8oL9i7M4MHK8hgOdrXzky1CP1Clygg2K8iabmD5",
+	"ha8mG7Yj4qLW24Gx+YZfb4fb1uDAt8B0W7unw59UZJhwRsyM6N9R5FxpqNE94H29AgYYKag3wN6KGbQs",
+	"zpTdlUBwTY0LJ0UGjEA0z11Rh/GF7mBaXAxWYgOorfPoRXgcIUURV+hmf6dIzpdc+2MqXsFSO7Z2tWjZ",
+	"o6j8GmKJ4S409sm1piKjRUY+O32n6OaUpOuFYrMvGAuYUsV+fFU3Y0qB+bptU+aIhsxesYL60m9HDfzU",
+	"vNg6m19DLy/Ylg580702P8b3aRB/cJzSrcsxEmSh9QpqFrVeKaCjIKMgFI+YN5gDLGvkFX25LEgKf0nR",
+	"3HJXO/x381rcQ+k2seaT1fGHzniHO3NA/X7dkWEZ1/8n+DGHlM7b8iBErR7kdOzyJixoDbpheFYR3cNE",
+	"/y8D/WgGemQNhv/nGpate0PB5jjzcXPkAJUPzPF5aEmoQEA3TA9LMOwrC4j63oow0g5tBjGQ7pJC64UE",
+	"F8O40vCGKvgLzQIkNDLGvsfeRX0yu/a/jNS/WiMVzrzHmKd/9UboIYeV3cHK04MfbGDuazm69fhrsRl3",
+	"m4k75rQiKkIbsUZVtGX/7UcwFDPzuuy7BybaSh7wfFWoeDFGchoNGCmgvMID1cWNEuzUYy8uBYQPIXBU",
+	"43D85fLq8/vxm58t7B1jQ/Dj1cfx5fjNLjZHWy45cUQcuwvH8Q4I/tchB7sZ8uZAvyYDU5bY1J2xcb2x",
+	"oYiSZoJse+pMRthUpFBsVmr+wN5SnpdFDKHhFQyolsJF1mrxcNfEtSpp6LbSdiGQruYklfN5ekrWu7FI",
+	"Z9D30Ai6g8nY5c54NmxLB427a1wQQy7wewBcB5NA1lSdQeMOX88RIDxsQhSOicQo1zupNRO2dxQaFN0D",
+	"2quFCbfEyJGpWzGRnhK4IjLQKobul2vPrikNClZ5DyuFHYmzklXQhJC6W0iS1rEW6ZCkC5Zn6WkbVoaS",
+	"lbGahv6bOsSOQMEizSE5p26Fk9cz85RCThm5Mx9u5ETItcvF2KyM2ToKU4QkZ1ohNxQCLcyGGzqB9NIF",
+	"BHnoboQSWaeHlfcDhBBVDb/kfN5TnbzN5bo/PWygUVpaxBjRsNO9DhiRhiSQmXWVC/2q7bQZu/ROEuvE",
+	"HpDSdLSlMX3TcSr80uAMweM6GdjwRc9ZbKth76+ZjwEldiDTJ0MT16FQUXiK3zcNNsM2zhaeRdFfXKxK",
+	"3eml7XDKbqpOBmjFbVcVVd+1o21blZJVthL0DPYyz8KeN8DpWuk94Ag0rpfYQLIyXuQHY7rwH7sDt2ix",
+	"mOBCVo2e9gMpdpQd2UlvDCsqCJD+Opdlq0XlU2TQnRgqZDHbtmRUlYVLXQEaE1JScBoihDrSk/+o/CAW",
+	"ScFVs8b6uGwf8QUFhKlb0DlnufUAU8sQkuKSVzBbW+4Kf47XngbcIn0YRQ7lkOgm1prCBsg60vweIU9s",
+	"C4szMw1vPk1GNxdXl9UqJGThbrEpeqKNCkl99XxqBCmX4q5hWPSr/KqTNGwdX9sDiuO9gTbgV7OaLSSN",
+	"+Bp653sCwB12X8RdtG2PNspNsD2YBrFAg4oIqqcEB7hgCgKYnmGkDjZmQqglDjC/9Mt0AK/ZQ3w6RuFk",
+	"yDmBCQ4XfMnznGNEQcWFIiRRbOzaxFIj4M7iiqROGNOes/zghXyn6OpF8CI57xjWAZK5RQ9Qeem7ywr9",
+	"DgylofnMbWWOp1BZcL25hlgjvNj2oG3h1HQNao0ETQu5Vqw4I+mXL++k0s/QxEkRKQGRAjiezM0zKe85",
+	"cweOs4aqFaEr/gtDWtk4afHI9sOFN68KeVdQqAPEKOngdDBltEDSN3yief/g2zewKOYyQq9YWeDe41yz",
+	"KQla1UNYLpPgbLl3quGtuBXPyGuZcVsu8D+vry4TF34nL8gH/npIPol7IdcC9bxKXBd94cO7M+gOkooy",
+	"z1OLpbbDqfrtZXJWLsHdLtitIA6OcEpyZmwMak8Rc0hoSe4YUhY47gwzTPD7cJiWGYFkTFOeK/K3k7fn",
+	"5KdXP/z9350hMfsDzXlGwBSAXJ8UjDChC4jEpkDboFKYC4h2w7vhJe+5C5mt6J0Z3ooqRdLK8kwdAap1",
+	"pagi6az6i3cIjIkF7QW5coegFObDvdNsXuDCibYHIYTuYBwXQmmgJTBDMV/3/fff/2QG/+nmHNkjCKLA",
+	"BBeMzC3LOM1Jxu+4VkMyEu61HB8F84A2HaZh4D2fFzJnnnBFaRhHLtfk5f/+4fsEcM1mlgQV0mo2N2Rs",
+	"z2lOb1B2GZvxZfV+fDbV8DRzSZAN0EyY8Xgjk33lSp+SVyev4LaPVjqNY5z55tFmnkelXsiC/zNI9Cl5",
+	"DduE6Jn48u//+m/pmdvFltq66kEN/i1uW6R8B7Ja7iPeuJRmcbgir05eoKP76uR7K+pgPsvcWeKCYGTd",
+	"PBpQ+ujJ5nzGLHcGz8zRPOfGChmMVnS2YM9eDk8qnRH8DjqHLZe02Jid/JXOdL5BAQOL0suo095BszWz",
+	"aT3zjSUZHNw4deSR74MXNhsg6IoPTgffD1/AWIw3B3ryedXQ7y7mEr3lubZ8PBmfz1lhxAqnxkjBTC6n",
+	"XLCMTDdkdPkmIQVbAaIcbfzphlxNMKZenUDQ2dlZhbghrzXEVrHEgmpd8GmpmUqHxBazW1AYkrVuZIlt",
+	"orFHtK/3s/hn3FxK2o5PK4gHCrvmOD4iZAE9o4Dq7VZ4fLqt3B/kXGnfi2xFC7pkGrJuv7X1nrP4uu02",
+	"gQG5UfUgf6L8UbJiUwkHeDNo79a85h7djasWeifbLlPcsK7G8/xK5BvXi6XfxVW7l17XT8q897NH1eHV",
+	"+/Gy3GPs/E5QXRa9bxiLB15IscTUbr9bvkIQp/8XnMuiYPleHz1yO6XvDW8Luex77Y3sfSX72ntaPnDR",
+	"e7SfRMFo1udqGxnqceV7vuQaXGpHeAT76+XJiY31a5tkCQyo5/9k4+/VxtzZ1wjCYWC3NdSFsC3u5dz3",
+	"hYGLbHYs/mg/1ueuAO9b7ewwpotXQLZAA5ShURX0TgWtGYF0Du3WZ0gzMADSWrTHXf+sIGMEQb2Wai6j",
+	"6YzmAv2f8kylmEvK81ABpnM4RFLbcyUtVzcyTbB2yyhacmdDTcZAo+pqbv4YkJgAYtjBgo1VeSvg93Cv",
+	"OYUgtUFzoO0M2U/M32pgaTByXLKHFsyaU+uFBOgxTNlZiKfObsWKiQyIr0StEUP4XG/s5bnLHGpmlMWp",
+	"7Z6A57mcQ3kiHoMwUaLl+Ake7k8hm9R9LbNNu5i4SzhTz69ZzmbuFPv2hAL/uszvHefTtsT7irms1pZ0",
+	"QUVmzCoJCUeo9338PhhV84Z+rxUjYPuC7nq7d4ODTjT2g+3kw7Nvz82AMSReswt2aJ6LN6B24lvpY6kV",
+	"cPNY8yEUf8eMb4x4G1/ErBVwN609+sJsE7S1wNpQwdYQmYtgnkK/TigXYblit4LO0FqDOFXiDXUvsa6R",
+	"OMZBzZMgWgfRgxUTrigX/yzrMJIKGQI7EQBfXJE1y/NbgUAR8lEqxac5lLd43E9mPDidEMjRkNRMOJ3m",
+	"DErM0zPsuLRdQPtJZBIc4TXHJqal/YVZ+9g2M3+H/TGa2TbfT7ZHAsaorj1SUTQ9fjOYV6J4uN1n5CXY",
+	"Fo/bDq6CMuo2WC2MS+5Nf98dFoQFa09QrQOQi1zNIdOA1TEvTk6gyinoY+DgLFaWUZmkrugvvRVcEcA4",
+	"xRb7jmm/1g9IsPq0JoB/UYsZYCOW3stD9rUk/GB7IPm4AV5iRRvxZceQlHPLqer1jl0VLsKROW0AI1nI",
+	"sjjUuIDlC13O+kLBn4Nj7ynX6ByHElkhyF35mLKdFzchcMAfb+bt06cb4pLAB80rZlha9+SVD4R5kUNV",
+	"Xn1fZbShGOLfPUVv2PkdZXMIrGeE2iunGzDKIPwHT7wV/mY4RNAS9EYA3PWdIqlRCBdZmkDkDwgTwD9L",
+	"fQ+12u/SYNUtx0Jh/L80uu/NO/r58jCM9NSXymG0D6Is4QD8BRi2ryIbc8pzKOjj9wx0HQQ3iHHGYZSe",
+	"FNbMCUbLklvBM6TF+KOU2paQOqzOkKTAOJeeusH4USS1EK+5H6YA1w1CuID0YG6dRhYWZm1nbsEtU9v5",
+	"vooxwaHqBQMqAta2cNWW2UXiFtPNIAzmI7622ocOnGCmcoAwR/S/LaNehDb1v2IW/xWz+K+YxZ8as4D8",
+	"ep/AhUvlP/78eyvzLDj+nBPhVOehJyEqlVbjVBC4wLnsNGqs+mRPTM3iSWn1PajzhnKW86pQGg71WzEt",
+	"NUk/ji/fXFz+nA4h3YTggPoRqRcFY2GoOG7LXsAnbh1oMeUcfEGnlq5VXr18FVXJsefDjDz6yTTP5Rrq",
+	"Ii0mAR+yVaCDwhcYLWoBPQJceRkgIu357Nq8CBSntqh7eB494iOecoPicre5jlwRzNNaEx3E+xj7c8Io",
+	"0ApwK20H7UbQiK1RxLc2aADAtMKH8ZypiCEQSDjZQIgN2rkw4pIW96oKOXIFzlPh6m6UZqvYFjKDaout",
+	"HWXFzNT5RmB1rIPrVfJUwoKvbgs21IlRzfSx7Biy8oEW916XKijQwmiw8VZBBjrlxxO52iqlXoIFgdp2",
+	"2RphArcKp9oOBubzh+SjjezaMYdNdjEAPIxIDfzlv4Kye+kQpBc5akD2X3j2rTWC4EI9Tx4+aAscWDYT",
+	"7DAPfmJeeVjH1MvUfmZ/vZwcErZuTPxWeuh4gfBRg94GZxJKsYwigaBvLGtjTgyftzF6P56pSSDzT0mQ",
+	"1AnK+l6d/DTcmYv5DxYqnASlqQCKyPWx0yZ7CVXr1nxeo8Rq3ageZnFZu/wJZzh80Q1fshx8u+0JB1xd",
+	"jdjLc+9ahqUgQnu8FK6d/O9Ug1PMuQi8cFVW6s/f9eFxe8QdH+Rb+272znP5/4Mb1B2hR9qcpSpp/iwL",
+	"WPXjAeN5BQfFXEzNOa4ygxh4bDrKrApAuWYkmKjJkjCaDE9ykKlbYZvpw6pzQV6+glSDCmFebov4AzXu",
+	"IddbBzxlbq/2og4fDeYdbOJ5IZdQJTBn62BWXap3RoU5uRTlR7HMPR9H9aac37NQ3cDQ8g3R9J79SZql",
+	"tHw17ScDXLEjZg/YwmdLynNCs6xgylJ4QLMV61qKqiGcvGciIQyxlsZogN98pywM947bStQUfo8oFSZ0",
+	"wZkPNLRFEehMQ8QqGjH4PtLB9VvSyi5s8/wJUeVsAQBYSE0kJLW5dfOj4jkTM0yImHUyP5jPNv93w08t",
+	"EDZtGzXC6G3hX0uw46R3KAifdrH3s7Y446v9zpWDMbd9giWDrV7Yr/qy+dbX/d+o5UHv+08VETabr08w",
+	"2O6Oo9lA66090AZoA/UQUU00W3KBp15FJv/snm3ac6NGi5gLoMDo5ur8+uLyy/jyfPKPH6GK55fxP6au",
+	"z4rlsXOAcCxnX+AflzZ7L2yA2L7emi3ezxa1Ew/YYJHi3igkS3rvYXVUEJ4leGKgp+JOCXsG31vmlSkj",
+	"GSv4A8uG5NpS7CNG29YuQtV4nlsQvmrDPY/9nP1ipuwJZaz2Jug+2GqJ37PN0SRMQ7e+sMtAaExjS8pd",
+	"cuXZpFrFCWmtUDOr1Pb9kmLGiC3TqXpqGrFYL5jwtKpcTOXXEPCF9boZ1RSSFoKkGEICThBMm98KngVF",
+	"C5B08PFgeB4QEAIreJDS9xAH8wK706xZRUYEGdQcTawuC3vvrUjfU6WfwfufXWBXTS2x1xwIJ1THRqBr",
+	"li0HUs4wQ/MQMGqbMJjt4FqlkhT/lULJUjCzU0a1m9folCL20lhYVf1KlRHgzUkl6WtGNc6o+XalC0aX",
+	"Nl+ujE/iPmfuqzcRqqTXkpjRoB7ArFACwzQbvbwzWxYgd8A9KDKWGTMCoHr4EiS6EhkBlbK5FeYMOSUz",
+	"20qOCraO7Va8eezo8HfaSTyrYXhwHhVDMhs455BdrDroaovcdqjHutP3OJs0+6pxIz3DD6krDnvlB5Zx",
+	"euPK6xqaJnFXXfvbqNj0KK4Odk/reesjqU4q0HBtfmjUFcQPOlKGFKhs/C6ebmyp/jMo8fLNEJz+sr/Y",
+	"kZqpNU6LZ0mXEooKfTULVFaB9A7JE5UFIVyoWRcUFX1Gi9li7L9ih/SPYHBnJP3vqXPNQe+IDSlKCO3M",
+	"FrSgs67anMCfjRfp7MnRVpXsvIiX7Bz/E+qZ4P+Un+CSzX/64F3xINcJmUq9aE0mo/0QHaHDQZ1fffj4",
+	"fnwD9FlvRxfvY+RZ9aKu2PiiQmq2DajLXVP0w/Gn6IZ91Y4rAKFvrvc6OaeKkSV0JWxd2j/2OmCSqNFF",
+	"i5wbEwbCSFXFp1m0Zigp1TJ9YpcSm61qP6DE6Lu8VPyB1ccm5HpIRjbY9v0LkkEIFCqoUzOW9P9gT9Qp",
+	"+V7OaMX98Pij9xrOmBC+3uKJ1lpn9jp1n7Ovq5zy9tjrDctz1I5oxQIyao3Ea8gUVvVC2MJwVrVFZAIE",
+	"no5cDW+AslnrkeL5DkDWW2GMZOAqMna4r9FeMobsNgmChoEde7oBXR47mu2nuWXrh1FiDnpo20r3BuF0",
+	"arBYhA1LR6bsjorE9aypatzDbRlGqT08FgxoDtxJXBH7rSw7rZx+Y+RXnTict2P9CHivC27/v+xd3XLj",
+	"NpZ+FVbvRc9UsdXupDM1a195bWfaW+lOl+1sLqKuEiRCMscUoCJAq7WpVO3T7IPtk2zh/ICgREqUTcp2",
+	"T+6SNkUQwMHB+f2+EeijUXNZLSiNGzzFnR/yD27wwxzdC7dMant8HLGHnZjPxV2ZYegya36BuwX1YKV0",
+	"PuIUT8VE7ggDgEafQhGIsnzq0OoBrEOdOyHUzoaGBpiy+z3m6I4Z1Mdp6DN+xI9odcwA7aJVqXbV2l0r",
+	"ISQbLDQ2/Hc31HLX7DhxlZZR9xjgRKJ0pnSO1Td1c1jkcpp+fZytcCXd3yYWwCkqWa3Uvmgvob+JHdx3",
+	"aKe+noWJAkewKYDpQdNMpxFMOj1wq+jJpMgR64RP+N5abS631VN9lH0Ggj82lLZiN+hEZFkna3dq7qCQ",
+	"ALkcwpgvoUXtXKK3C2HMUudYz1rU6PwLd7jQZgtgpgDAzFDnE8VgudUW7LRPQPnqcWtOyGQjBJwSqYbK",
+	"lDCVYHSUWux6DJpnMSIK+QLAmLpPE5l7HGtnmSTzVKXGQnUAmCtGAg0Iza3OqGMTnGbfT8ksv/4Mr+b2",
+	"VbPbheEa0M8vVRf9emQEKvna+PXaX5CaqqPqoGV8wQ9Qx+LRl3nidPyJE5hUzTJZrVQyt3ppPJ1uvfWw",
+	"XnHVwnjYFtloW3N1je9Y0/9toxuU/L58PEpOw51TG3FiwPJHTJswvFtMuwaRFly4sPrMDKJTonQkaC8l",
+	"T8JQrfNdwIG8FfeyMZIGPZeHXEn4+P6GbATQRYAm4sCElWlaE3zmUJ94huzLUA2de8C8gxU88PDj3gsf",
+	"1mksxD1hjC8RapdkGWQWoLus9wgJus+EVKiNtSwqW30kBoDKd64zoKzTHG0PZQK82lr5Z+ionHCdEebX",
+	"UmsiH85wf2JswEAfVEqQIHiVaX1nhkrY6DustasWgEL7sFhFtzpLIKVJER5GmEWDYCUtgJCrk8hIGY0w",
+	"SyKTG70lyLB32PUlBQ9DJdwmgFhZ9c7s9cpbG8OIVatgHxNiE1KhFtE6PGZlfA9+O4gu3GmjcgCIbImJ",
+	"JaBJrP6MCSwcnk/VjHDxR574exRHI0/SRX35plgscgn5e4T/JHwbSi76+BoJPfN31JqgbtwHmC29Gw3/",
+	"ikr9UGe2GaDDt7F5zhdMUDM+R2G6A+jwQxBER2G6ObZ0Wpob2MCbtOssyFwtA3g4UCemc8JaEyYanV9e",
+	"n51enV+cj2LugrS5UAZBrALbsXqrIsWHGSrgN3JHHxDaoHnJs+cEPP8x1S1hbfNYQtkN853Ha2X8dQea",
+	"Zr/Z+9G9Z3mOQ/2cJzKHFx+4I/Oc1eIpePHt5Bn6M3kzuhDmf6Tchlcs9hHgaidBVYRzafPV1g7Mqc6x",
+	"z2pKZlJLWX6I8AKjDmGLBeIbRyIzmu4vcKONxpLwZcVdImjdQXTOQo4FK0hToSzSFsG4Y0TqdS8bDNUV",
+	"1LekdKdN3KzWa/oxTWertB5J4SzKXIpkVd+kbPPVIc7HlRvoyU6HGz3d72z4xUO6wS6SvWBhqxW+sqvj",
+	"satPNdzcQ/W9NcJdBc9016RaDU35ntiaNrbWF+mDe04296ZyBXfX1Ab3tpumV0+Ve/mkzBavWeVMLxiF",
+	"uFvYP4zPAdYo9wd5lTQYqlM/lm24qv2Yddc1IDSWYIrtruvnJLG9NN7Bjbkmwt3dndRVyRdod+L3ETLo",
+	"qUUVib32MacUlFwCK2/CgJ6IJYh/4P6iN6lz5zgSU8+MZ8UdwPZCKnGosMYTyzp9zBqiEd5lxD9CKXTK",
+	"qau1IDf6LT5dkaIkE2UEElVORZaNxeTuxHmTHgk0l24agNorl85OWG/eFZGR1mYy4ROXYRwKKCrwXwIj",
+	"IoIqGAA/OyHc+eBB95BNs8zDA8drf52LBC6oQfRzedKpYSsqneKSiRLsIGyoDH5DVIFkIqzb1ADqRqSL",
+	"HhASz7qogrA6s15Pp279Ekk9mLtP/Ib58c2f92vknaiO8zh7gM9Nc3TmWub36cSXaUVJKjI54aOR5k4G",
+	"y07Az2Im8/PCrtxm3kgxN8ccRmUefwW12YzyGPhpjMU7VDgJd6Km7lA6o5ROIjHEUK+St1Y9ozQxbCSJ",
+	"TKK/cK/U1cXZxeV/XVxdj/4ab6sNy1Jjr/yC9GpS4iBNSfnTLPMardu8vH/rOoMgXdrTCqwZ/XFn3MC/",
+	"9e3v/J9/vF3k0j1Tc3lAmAcoG4M0Fv6sbXnd+10lHM3Xj1NfJXnJve8gShl3kkUvJq9IgL58UyyCEkbu",
+	"BCA21EGEdH6l7+QJbd1IAP0VBBhJmHnS0C0u5otMDqJP5JCR6q0TU1rYq+qSde904es/82hPBBZV+Yom",
+	"1cuc4jFnRbTzFuFeLbvIs3TaSaHe9S21vHgmczpL3ghZ6iJLIqdOd5ylfWClqLWzWVNfhlNPFfVjglYl",
+	"3ALEoQk6RI3VCwAOxh8FNofThYEjkKREUAAXfOJ8J4Q/x1PjmZKdOodCdootOyMFIZmlyO1YioaE/xVP",
+	"rldZgl9ub+Wk5elU6S5yPXEGFQlKXqhWHZ2VzS8yuR2pBmqpX+3rfD6rdJibQps0GBKHdrVDWMFAZkGw",
+	"Mbjk2x39BuYRwpBPTSRyapR2B2GSSwxfRBcB4yF0YidlUsTdHrepsTpfRVYTpMNasgnSKFeIV9yL8i8y",
+	"eS6nqUpLg3eX0n/X6eiNmh78QufgcBUudoXCR1zciFnTy+mxt/DMH/Grn/TEA8xse94/Rx/0uIQNbByR",
+	"o7WRNSzCDnTAW7esW0LaOAKm5N2PDdrW2AdpYmSBAaoXyNETZmV9LJuFGNE7SYjdKTn25YEAXuL8N/4H",
+	"xCPHxo6AH9qXK4R0iwE1Thw4f9RYvcgLJUeU20kNIxz4F0DTsxsavH1dTG5lcgyfSARzeF/5iSDKTwCj",
+	"KBL0zBeZmPh+bhEtRa4gGnAByzdeMWMJkvFXvsF5/8s8dTcfTEjfy5z+/7hsZXb/4qyCVBmPsuBWDEom",
+	"MbLmcSUQypy4iJJ8dVWokY/Sp340xCCVWUKtbGVrPcxmfbW9gzZUgNVifvv+ywAxTAd4AUnz29GXURAC",
+	"gXoO50y9+xuwbdYRATlR5HunLzVUgS4/sPHppgbjy6QFTqVmw28su0EsvePyurHEdFFF9h+mPuRX5syv",
+	"tSEvyn4uclKIFHPdrmbkIhMDcpaA2JY7LdAbghwCOP+SMABdfbKD+cY9jsRQ+YkhWffnn69volDfjSCc",
+	"Z+IIc2Q5NC4t8ajQBnm6IQrKQYxrmut5HPBa8UlyWiXNWBGTVhgqVgt/GSEmrBhncvTXeLPCGWZCdLO2",
+	"oc1M57Y8Gz1K6Dmt3bYbE7Sn0/C80B01LOkcg4N+jFJG97GkSvEMgwa199t/FgkTRW/gvXnuF39ZyHuR",
+	"FRgoSzTIj0hKjp+xBLU9x3oYjGZ5kI7QFR8qMjeISm2sC8TJUJFN55KQ15fmOBrZvFATYWUywguKXEP4",
+	"Bcql3OrUVw2vnirZn9ald1Z+szuPShX0KFw/sElI+dOF0N7ILPOFnX6hwwFxrK3iu5fbDnLNmVY0cbb4",
+	"DDB6mZef61xu2v/4Fm//Vzbq/XaHZKZVJ7fTOXzCAyzZuDHbXD+fo8O5FT6leStFZm99uaxXIg92N/7o",
+	"LF/ddrkflY2O67uHrtBUNmHa1x+hE0+V7q/7mbSmwpbO/JecMSImr3Xiy0F0it7EUI2maS4/6kSOnKI2",
+	"pe4WSi4J/1CMM3dUnIIvG6RHl9M3H4Wd3I7Wb+/v/h6XO23FjKKEgMs/VOw7vH/3XS0p3yIpPe+dkEYj",
+	"t/uefp1f7TPg7kgEnaTr8EY8g0r9Y22p4/MIABy9pABAJycSfS08lK9NcBgeZpsTevkO9sJLBbQRYPW8",
+	"+4Ho78yj+QmjHfSE4IsdgJ0QJE+05iV0S7GVldA90D8nIWcA/BWesMcEH8HoLr1r7jVhSlLjfJiOCzj4",
+	"GL42nuXGihVWP8J4CS7EWkFAXc2Oe/rJ7/1noU3OcTEeFRvEPS9wofrY9YleQHEM73PsHeEkGr46c3/V",
+	"0+j//ud/h69qtps/rH7DDxM/hhm82PjxOS/h48UE7KbO4fI3bLQTdLYww4GVShSg8bqC2R6dKoEcpUKj",
+	"rq0awYf/1CIQk1HdKBFKQDUaIf/QkijBAVM054ALwB5HmSZzvD7XW2TyA73/xecrz1qjf3WI/VULRe2r",
+	"Vdw2NrbxHcTsaC79eZRyIVyYwM4ebIuj7S1cB8Ccej7BL4x4HCDsxdLwlrFYJ13fOi1jwiG9O98mpLIR",
+	"+QT/XkoXhotlConNHcHiUzVUIeJdgOKF1cRER4JdPlT2egJfudQBp/MyVYleYkCdAfCI6xNpj5HbM80l",
+	"47S5P+GvBkMVlo/hZbQ91nyBJBbfZpT5vBS47WdtzCWjEMiXc33f6XlLJ7eeWg5x1WhckYRD9nH2cjnR",
+	"apJ2b+iZOxOdZenk7oMujAywIL3Ul3TtXI6ANiBKLYRZ17lzyKmcwCUfRwgJFM1FPkuVG2KouKET6tsj",
+	"q7FmtVDkiXzWxs5yadwxg1MLMYJbgWFI2AMqKBjLiTuO96lJncEEbXf/LKAbfgm5b+BTEWaoiP3gJBLm",
+	"jvpZwvqGCZLktyhXp51oEzz8oJdgVVkN0AtgacWRCplHOGYtqMioqX+a4w41eBOAUCm+pvNi/ur43d/+",
+	"DiW19H++oDZVVs5Asr70W+cJq5M2Vth/wKLLFaebuwnjwKvKCF5Azbt2nZTS/KhjulZ9Hx7U7httftQ5",
+	"hOAJmZVy3aB5qAiGUhvOkSeSMlNGtaKSW8DomEA+7mTg4EELCYOWTkWaGepujYOKfLfAQL7ArS/VIBGQ",
+	"G+zs8/jTuwPvjraLzbdNotJG875R8KxE0elQ7q4lwMw51Ut5b2oyqLREs7ciRVbFBi7r7aGsBjmAsbjA",
+	"Qo/hJzKYIDOPdisFosj6GUuEmVuI3AbF9jpPfDUYF/D7cpSdcujG7rnk8uYJDCU3JlLxNhVG/4qFc9iS",
+	"DrvqkY4662kCFPJKY5PVpVr2tfOPUb1hpIOR8LZk5D24xRpQ4kTru1TGUTot0a4hp16fpL+mkdrk6T9p",
+	"bj40AAoImJlq5YsAArVzLe2bM/iSXcrnWlp68BEaSE6KHHJSv32pbF46U5EubDuMQaFWWsltFQCNi9Wd",
+	"uLtPvmw0MICTPZ0p6Ilwu8vtaZLBMCEC2fU6npo74FsMh993TetV8X8QmidLcVx2hZAk+x5XzJBPRA6E",
+	"adGvuVYzjyJpqBcXS4GJy1CaaCZt6du+P3o3GKpTaPwwzhsQWdk6i3BKXxELHhjJdLQUqT2O3n/371Ty",
+	"C0APb+AFtbwqWPceSkn3evgsl4lUNhWZeUYYn9sOILNCij0xP1l2AoX4NknNIhNb6st/hAvaTHIIh1hP",
+	"+gaai2X3eKd8YfEF8l3iK+bO+Roj9xZf2TpzHppzbAdDdWkBX46CgAY5Q0XwJgg5H0e5vNd3CHaCiQcI",
+	"9ZCp5EtL6CdQzvl9HDQ6cf84YNm9P3oHGmCoRDTO9dKEnVVGz+Wmwr6TcoHuwjFQdteIMYSNzmmle4MU",
+	"cm+/cZNsJ8YNdWM869twpZ/lZfQBOn/9B4P/vkCoogCteMfR2GVE1J2ZLFV3zQcGCLegSxTK9yF6B6xZ",
+	"Jhr928hXCaTqjqtLAUugWNTxSCdSzn9yw/UjNe7VSM744lSfVogGByv5EP1ni0XzJiIANiq1pMRthUQX",
+	"4hl7EAa0CJWuAlmTmxxajDVl5fVcYvaXRU/7fQ3vfvZbDZ0QbrEgmVVd2AdsNeJcbCPGqKBgucsA2Ulz",
+	"vJ04ocf04z8cHdUnOq95pB3RPmoUrYzqRoS+LFBhjWwTwti9sWRfUoqVlrBNfpX3tbMEK7+wMZfqJekB",
+	"TaKXlpH2lV4yQygThA0i7MOpYCaVzV8Inw/oMs6i9wmnIGpHcffY/Wp0/cvnz1cX19eA7bQEWl9neRuK",
+	"nwPEC/bKNdvcONW+9BC+/ek6Tnl6TYSZBI3z8vtOjd/HNkJcDRryk7ubdH6ebtRGTt1G1tZExiHSLoL5",
+	"smqFAm8MtPg9uBUJ5mIxJeR2hdCJ3PUfR5AlKnNMmBk1XMufuysGUoJVqI1dudKDyP/TZkyrH9EMd/gr",
+	"N9mVtQMlZFTXVQq867WD7ZLifXKmXrh3YSKGktDvTuzQRs+gGWU/bdJ7S0rQz4WIaiQ8fH2yJXfCFRX0",
+	"hzpLvEQ5c57vWM4Kdu2BzXwEiCrm1I4e23ISteo4KaXuG246eaAZcPTyzIAucoFJaru60KkguGuc0V8D",
+	"0vwAVRDreYM7IzrdOKrgcO0u/E2ejTZ+LuW/gVoGd2L1MMlAUKJG9nVQbSb67ugILmpg9kpNJBDhsVIR",
+	"PBFZhn/N5UTPVGpkQgQgiVxIlUg1SaUhRgboCwTQD5nLaCH1IsOUSJSqeKiUz5CVL6PQiy/9Kb8DkTYC",
+	"RfzD0fcn0egtDPLfI4LegLIleC0XF1HFT0Mj1DVD7PcncURD1cTe70x5Uu9mZaycd4aHbOvfvzdcFT61",
+	"s4r8JzGLIUmfljwyDHOGdSMhXB52nOIXxSXYduUZlLbXhmArEM/EyNwJKEBIuOMBUHtDhalsaJ8DrjIr",
+	"FwE52VLnxrLbgD8xTRIBn1SWtPcnGOFAzRa6M12QmeiJ2+SoZov2DMyPHV1x7cTLyvkCmMt3u6JXALxr",
+	"kCYprgDy45nH8PHOKhSArSW1R3bVigEAKWo3VFzn4vH/YpQeBImM5sLcueuuPcbjDU+0J8eT3/+0nufa",
+	"VzQpPiu/WuO1Oi1Hp4COlXibFzKoeuusOBeyUNuh/G7wkRfdGwNzaBO2xfUoEVWxsp5xVTuDYYRRalD+",
+	"aDvqcgbJPFXbArgGE9TcvjbW97JyB/Hlw7k/UH3AjQ/2CJBzNIRbbyhV2ceZ/ySXe6SF33VZWCGsTIKx",
+	"a444JOU9DQOuXSeVvhwAXU8C79z/8szWgLis52fv9V2wd23y674MoStgliv4iIfM9MGdX4WpAohvarRf",
+	"DCJqv2CF5qbQRp/BYnSmt+BtTm3JN3ORZlx5FWwrLv7++oujVmXVUMkDjdWzKWA+rqXWidtZWkMRNKma",
+	"lJhbsf50GLz9wCqsHHPzILuFe7FpoQK3qq1M+UO/E9dqO+E49eJ4uUtSjg5p5Qu2b9hdqDKDw3NcPEZB",
+	"24YaXC+IbRQyfEgfQFl7rnFzlWz9dI6ev5R3l3jYey27yzggTgczjG6T7QbBJaYFRX2lvhtG6ZzYlTyW",
+	"rs4kFxEeIslAgvUNZxjcDKHl9cAe7q4j9Tyix4hl8NjroKyH7C6TgIWR5lYvVZ0bhUZJUB0cJWIFURwk",
+	"KeAz+dqUxg4EX+w228UXWvbaigCjNIgGVIV2BSUs4HXOpKOOZJQ83+6w1km256b70vMHb3xh9zYfaosl",
+	"wU73dfA9WZ9+hMfUVm/IYhftVJY2NpD1PXfVd1tt8+h+LVuyXrBTR7No49fxqnSH37IGhL0n71KpKuv0",
+	"F02spwNAb3+6ej2eXoPe5Di8v1XL8GIQj3+x3trSb24bgQn7Hvm5nX7bacnQp+m+IIzvXFJTLzhgJ1ux",
+	"0e2tnDc5ZaGEtlGW/D19uGYPW9BmD61xbkcHPgHdyn13/tt+C37AwrGSV6MRxTiO5NeJXFjPGE7LehyN",
+	"ijwbxdGIVo1KGpyBlaoZ9tWM4NgMVYB2HC1vpfLDodt4l/IBG0QXDHA8yaTIEc3hBtYnMsvUTm4lRu58",
+	"k/106mvShqpPf7EU82/YZaRJPoXX+LS3XHc1ah3dV7uhkX9eo+sVNiwTcbImc4k0XFyMLizVjRP6F3DX",
+	"VcnzxnImFOArCyoreW3C98qhour1H6h6PZcA2wNQYSd4yObAG9webpn2/hCIy+tDtasocQu1taIEV7KH",
+	"ihIiDocuYh1QmC5lyVPTVF/S2zWzKa39YC8zG5ZeIuUNgKm64x7SMRJ8agVsh1epJSjzszFhnrF6KyGb",
+	"u9JwvYDyEk2Vu2Hh+BLwoVR2EJ012xSpdaZEwM9M/TNIcQqlTIzhUMHspRkN1Zqk1bEkqT9FbU9c364k",
+	"LZc2zeUbnFrXuGNBeyIRoEpsMsRaGGD8w8Bj2T0hnGzOJZf+eCwnD5tbgwuW5iw81LX+pwht0Va5XmAX",
+	"Na0z+iX0aY8XKG2F7UmgPlLlrpJLL0NBPWZqY0wJIMLHjzqPRvpe5plYXMuJVokZoc3C9ZpjUHp2qWER",
+	"hC1yabwFqORyqIJR6J9p1aAY1OgSAsBrxIlQJKzULm4BvAkqJ+ZSKChTrwW4g5XbFOQ++v3dy6/ceE/B",
+	"6gLzTEKAic1zVG7xc6B2wcbTTs9Jb3h7deB6m8T162h60K4RAq9hiM+p6+MS2SkTK+Ky56rYeKj82Ymj",
+	"WSFyhLJ14g5hjEvfcpfLhRQ2wOhrwOXbMFVTA58IdoZuguQ7gPVQQuTthMdzqojRwshPkQlR7XYNl0eb",
+	"/ViOeS+qVQSO37Fg8NXxb1/+iH/34Bruf7+4B/N7Ft0iz14dv3orFunb+3cgpvQ9tYYoEdxhb/igjPFg",
+	"VbUbqu5HEHsOoR7BIqX+oESTwCNXNr0QR6h9o0RYj0DmZ3oQ/XL1EzCMgi55Hd2LrCDk4qoKwBNCWAxx",
+	"pKD7KZciCQb3O9EwId/9FkQSMHMN1wS/dWOVfAvX5ntv/GECnMYQQIICfXAHUnDEme4koNVlq6zL9v34",
+	"Z5HMZPBTj5Zb87NPcokzXJTRGOB90wusIOR33LtzUPMC5/mTi5JaI7Mp8NDoVM3C5aHOqZqv1hWYrvA3",
+	"JNn1K0oitrzViAqNrWjBzzGjWv/jO7kC5IFFrme5mIcbSdW49V/KjA5OyEOJLiAI+eWP/w8AAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

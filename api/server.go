@@ -49,6 +49,7 @@ import (
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
+	"tocsin/notify/preset"
 	"tocsin/rules"
 )
 
@@ -83,6 +84,8 @@ type Options struct {
 	Pulse         Pulse
 	// Missed tells pages that return what they have missed; nil tells them nothing.
 	Missed Missed
+	// Receivers are those that webhooks can be for; nil is none.
+	Receivers *preset.Set
 	// Slack is asked about presses of buttons; without it, there are none.
 	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.

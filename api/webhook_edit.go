@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -48,20 +49,24 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	if err != nil {
 		return nil, fmt.Errorf("edit webhook: %w", err)
 	}
-	w := edited(&present, req.Body)
+	w := s.edited(&present, req.Body)
 	w.Version = version
-	if givesSecrets(req.Body) {
+	if givesSecrets(&present, req.Body) {
 		w.Sealed = nil
 	} else if err := w.Sealed.Fault(); err != nil {
 		return nil, fmt.Errorf("edit webhook: %w", err)
 	}
 	faults := append(formFaults(&w), s.CheckWebhook(&w)...)
-	if len(present.Headers) > 0 && req.Body.Headers == nil && originOf(w.URL) != originOf(present.URL) {
+	if len(present.Headers) > 0 && req.Body.Headers == nil && s.leadsTo(&w) != s.leadsTo(&present) {
 		faults = append(faults, fault.Field{
 			Field: "headers", Code: "required",
 			Message: "Their values were entered for another address, and are not sent to this one: give the headers anew, or none",
 		})
 	}
+	if req.Body.Preset != nil && present.Preset == "" {
+		faults = append(faults, fault.Field{Field: "preset", Code: "not_applicable", Message: "The webhook is not for a receiver; remove it, or create another webhook"})
+	}
+	faults = append(faults, s.carriedSecrets(&present, &w, req.Body)...)
 	if err := fault.InvalidFields("the webhook", withoutRepeats(faults)); err != nil {
 		return nil, err
 	}
@@ -72,15 +77,16 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	if err != nil {
 		return nil, fmt.Errorf("edit webhook: %w", err)
 	}
-	return UpdateWebhook200JSONResponse{Body: webhookAnswer(&stored), Headers: UpdateWebhook200ResponseHeaders{ETag: etag(stored.Version)}}, nil
+	return UpdateWebhook200JSONResponse{Body: s.webhookAnswer(&stored), Headers: UpdateWebhook200ResponseHeaders{ETag: etag(stored.Version)}}, nil
 }
 
 // edited returns a webhook as an edit makes it. Secrets that the edit leaves out
 // stay, and so does whatever it cannot name.
-func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
+func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	w := *present
-	fresh := webhook(&WebhookDefinition{
-		Name: b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
+	fresh := s.webhook(&WebhookDefinition{
+		Preset: presetOf(present),
+		Name:   b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
 		TimeoutSeconds: b.TimeoutSeconds, MaxConcurrent: b.MaxConcurrent, RatePerSecond: b.RatePerSecond,
 		DigestAbove: b.DigestAbove, Events: b.Events, EventMaxAgeSeconds: b.EventMaxAgeSeconds,
 	})
@@ -93,6 +99,14 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	if b.Slack != nil {
 		w.Slack = slackEdited(present.Slack, b.Slack)
 		w.URL = deref(b.URL)
+	}
+	if b.Preset != nil {
+		w.Inputs = maps.Clone(present.Inputs)
+		if w.Inputs == nil {
+			w.Inputs = map[string]string{}
+		}
+		maps.Copy(w.Inputs, b.Preset.Inputs)
+		maps.DeleteFunc(w.Inputs, func(_, value string) bool { return value == "" })
 	}
 	if b.Headers != nil {
 		w.Headers = b.Headers
@@ -107,8 +121,19 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	return w
 }
 
+// presetOf returns a webhook's receiver as an edit leaves it.
+func presetOf(w *notify.Webhook) *PresetDefinition {
+	if w.Preset == "" {
+		return nil
+	}
+	return &PresetDefinition{ID: w.Preset}
+}
+
 // givesSecrets reports whether an edit gives everything that is secret anew.
-func givesSecrets(b *WebhookEdit) bool {
+func givesSecrets(present *notify.Webhook, b *WebhookEdit) bool {
+	if present.Preset != "" {
+		return b.Preset != nil && b.Headers != nil
+	}
 	if b.Slack != nil {
 		return b.Slack.BotToken != nil && b.Slack.SigningSecret != nil
 	}
@@ -142,7 +167,7 @@ func (s *server) EnableWebhook(ctx context.Context, req EnableWebhookRequestObje
 	if err != nil {
 		return nil, fmt.Errorf("enable webhook: %w", err)
 	}
-	return EnableWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: EnableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+	return EnableWebhook200JSONResponse{Body: s.webhookAnswer(&w), Headers: EnableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
 }
 
 // DisableWebhook answers POST /webhooks/{id}/disable.
@@ -151,7 +176,7 @@ func (s *server) DisableWebhook(ctx context.Context, req DisableWebhookRequestOb
 	if err != nil {
 		return nil, fmt.Errorf("disable webhook: %w", err)
 	}
-	return DisableWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: DisableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+	return DisableWebhook200JSONResponse{Body: s.webhookAnswer(&w), Headers: DisableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
 }
 
 // Bounds of the overlap of two secrets.
@@ -176,6 +201,9 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 	if present.Slack.Used() {
 		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
 	}
+	if present.Preset != "" {
+		return nil, fault.New(fault.Conflict, "the webhook's receiver does not look at signatures; edit the inputs that it asks for")
+	}
 	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
 	if err != nil {
 		return nil, fmt.Errorf("rotate secret: %w", err)
@@ -192,7 +220,7 @@ func (s *server) RetireWebhookSecret(ctx context.Context, req RetireWebhookSecre
 	if err != nil {
 		return nil, fmt.Errorf("retire secret: %w", err)
 	}
-	return RetireWebhookSecret200JSONResponse{Body: webhookAnswer(&w), Headers: RetireWebhookSecret200ResponseHeaders{ETag: etag(w.Version)}}, nil
+	return RetireWebhookSecret200JSONResponse{Body: s.webhookAnswer(&w), Headers: RetireWebhookSecret200ResponseHeaders{ETag: etag(w.Version)}}, nil
 }
 
 // newSecret returns a signing secret as Standard Webhooks write it.
@@ -236,6 +264,9 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	ctx, cancel := context.WithTimeout(ctx, min(w.Timeout, testTimeout))
 	defer cancel()
 	o := s.Sender.Send(ctx, &d)
+	if o.Verdict == notify.VerdictDelivered && problem == nil {
+		problem = s.endTest(ctx, &d)
+	}
 	result := TestResult{
 		WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(o.Verdict.String()), StatusCode: optional(o.StatusCode),
 		DurationMs: float64(o.Duration) / float64(time.Millisecond), Error: optional(o.Error), Response: optional(o.Response),

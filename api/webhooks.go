@@ -68,7 +68,7 @@ func (s *server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject
 	}
 	answer := ListWebhooks200JSONResponse{Items: make([]Webhook, len(found))}
 	for i := range found {
-		answer.Items[i] = webhookAnswer(&found[i])
+		answer.Items[i] = s.webhookAnswer(&found[i])
 	}
 	answer.NextCursor, err = nextCursor(len(found), page.Limit, func() mark {
 		last := &found[len(found)-1]
@@ -79,7 +79,7 @@ func (s *server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject
 
 // CreateWebhook answers POST /webhooks.
 func (s *server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
-	w := webhook(req.Body)
+	w := s.webhook(req.Body)
 	if err := fault.InvalidFields("the webhook", withoutRepeats(append(formFaults(&w), s.CheckWebhook(&w)...))); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObje
 	if err != nil {
 		return nil, fmt.Errorf("create webhook: %w", err)
 	}
-	answer := CreateWebhook201JSONResponse{Body: webhookAnswer(&stored)}
+	answer := CreateWebhook201JSONResponse{Body: s.webhookAnswer(&stored)}
 	answer.Headers = CreateWebhook201ResponseHeaders{ETag: etag(stored.Version), Location: "/api/v1/webhooks/" + stored.ID.String()}
 	return answer, nil
 }
@@ -98,7 +98,7 @@ func (s *server) GetWebhook(ctx context.Context, req GetWebhookRequestObject) (G
 	if err != nil {
 		return nil, fmt.Errorf("get webhook: %w", err)
 	}
-	return GetWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: GetWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+	return GetWebhook200JSONResponse{Body: s.webhookAnswer(&w), Headers: GetWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
 }
 
 // DeleteWebhook answers DELETE /webhooks/{id}.
@@ -122,7 +122,7 @@ const (
 )
 
 // webhook fills what the author left out.
-func webhook(b *WebhookDefinition) notify.Webhook {
+func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 	w := notify.Webhook{
 		Name:          b.Name,
 		Kind:          b.Kind,
@@ -159,6 +159,10 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 		w.DigestAbove = *b.DigestAbove
 	} else if b.Kind == notify.KindSlack {
 		w.DigestAbove = notify.SlackDigestAbove
+	}
+	if b.Preset != nil {
+		w.Preset, w.Inputs = b.Preset.ID, b.Preset.Inputs
+		s.asReceiver(&w, b)
 	}
 	return w
 }
@@ -213,7 +217,7 @@ func formFaults(w *notify.Webhook) []fault.Field {
 }
 
 // webhookAnswer shows of the secrets no more than a host and names.
-func webhookAnswer(w *notify.Webhook) Webhook {
+func (s *server) webhookAnswer(w *notify.Webhook) Webhook {
 	answer := Webhook{
 		ID:               w.ID,
 		Version:          w.Version,
@@ -240,6 +244,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 			InteractionsPath: prefixInteractions + w.ID.String(),
 		}
 	}
+	answer.Preset = s.presetAnswer(w)
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}

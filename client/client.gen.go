@@ -417,6 +417,57 @@ func (e NotificationStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReceiverInputType.
+const (
+	ReceiverInputTypeChoice ReceiverInputType = "choice"
+	ReceiverInputTypeText   ReceiverInputType = "text"
+	ReceiverInputTypeURL    ReceiverInputType = "url"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverInputType enum.
+func (e ReceiverInputType) Valid() bool {
+	switch e {
+	case ReceiverInputTypeChoice:
+		return true
+	case ReceiverInputTypeText:
+		return true
+	case ReceiverInputTypeURL:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReceiverRequestEvent.
+const (
+	ReceiverRequestEventAcknowledged ReceiverRequestEvent = "acknowledged"
+	ReceiverRequestEventDigest       ReceiverRequestEvent = "digest"
+	ReceiverRequestEventFired        ReceiverRequestEvent = "fired"
+	ReceiverRequestEventReminder     ReceiverRequestEvent = "reminder"
+	ReceiverRequestEventReopened     ReceiverRequestEvent = "reopened"
+	ReceiverRequestEventResolved     ReceiverRequestEvent = "resolved"
+)
+
+// Valid indicates whether the value is a known member of the ReceiverRequestEvent enum.
+func (e ReceiverRequestEvent) Valid() bool {
+	switch e {
+	case ReceiverRequestEventAcknowledged:
+		return true
+	case ReceiverRequestEventDigest:
+		return true
+	case ReceiverRequestEventFired:
+		return true
+	case ReceiverRequestEventReminder:
+		return true
+	case ReceiverRequestEventReopened:
+		return true
+	case ReceiverRequestEventResolved:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RetryFilterStatus.
 const (
 	RetryFilterStatusEXHAUSTED RetryFilterStatus = "EXHAUSTED"
@@ -1681,6 +1732,23 @@ type PasswordChange struct {
 	NewPassword     string `json:"newPassword,omitempty"`
 }
 
+// PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+type PresetDefinition struct {
+	// ID As `GET /receivers` names it.
+	ID string `json:"id"`
+
+	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// because whoever may edit a webhook may not read them.
+type PresetEdit struct {
+	Inputs map[string]string `json:"inputs"`
+}
+
 // PreviewLoad What a webhook would have got.
 type PreviewLoad struct {
 	// BusiestMinute The most messages within one minute.
@@ -1779,6 +1847,94 @@ type ReadResult struct {
 	// Changed Alerts that were not so before.
 	Changed int64 `json:"changed"`
 }
+
+// Receiver defines model for Receiver.
+type Receiver struct {
+	// About What it gets, in a sentence.
+	About string `json:"about"`
+
+	// DigestAbove What a new webhook begins with.
+	DigestAbove int `json:"digestAbove"`
+
+	// Docs Where its own documentation is.
+	Docs *string `json:"docs,omitempty"`
+
+	// Events What else than raised alerts it can be notified of.
+	Events []WebhookEvent  `json:"events"`
+	ID     string          `json:"id"`
+	Inputs []ReceiverInput `json:"inputs"`
+
+	// Keyed Whether it knows alerts by a key. It then never gets digests.
+	Keyed bool   `json:"keyed"`
+	Name  string `json:"name"`
+
+	// Own Whether operators of this server have added it.
+	Own bool `json:"own"`
+
+	// RatePerSecond What a new webhook begins with.
+	RatePerSecond float64 `json:"ratePerSecond"`
+}
+
+// ReceiverChoice defines model for ReceiverChoice.
+type ReceiverChoice struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// ReceiverInput defines model for ReceiverInput.
+type ReceiverInput struct {
+	Choices *[]ReceiverChoice `json:"choices,omitempty"`
+	Default *string           `json:"default,omitempty"`
+	Help    *string           `json:"help,omitempty"`
+	Label   string            `json:"label"`
+
+	// Link Where it is found.
+	Link *string `json:"link,omitempty"`
+	Name string  `json:"name"`
+
+	// Pattern A regular expression that the text matches as a whole.
+	Pattern  *string           `json:"pattern,omitempty"`
+	Required bool              `json:"required"`
+	Secret   bool              `json:"secret"`
+	Type     ReceiverInputType `json:"type"`
+}
+
+// ReceiverInputType defines model for ReceiverInput.Type.
+type ReceiverInputType string
+
+// ReceiverList defines model for ReceiverList.
+type ReceiverList struct {
+	Items []Receiver `json:"items"`
+}
+
+// ReceiverPreview defines model for ReceiverPreview.
+type ReceiverPreview struct {
+	Requests []ReceiverRequest `json:"requests"`
+}
+
+// ReceiverPreviewRequest defines model for ReceiverPreviewRequest.
+type ReceiverPreviewRequest struct {
+	Inputs map[string]string `json:"inputs,omitempty"`
+}
+
+// ReceiverRequest defines model for ReceiverRequest.
+type ReceiverRequest struct {
+	// Body `[redacted]` stands for what is secret.
+	Body        string `json:"body"`
+	ContentType string `json:"contentType"`
+
+	// Cut Which texts were shortened to fit.
+	Cut     []string             `json:"cut"`
+	Event   ReceiverRequestEvent `json:"event"`
+	Headers []PreviewedHeader    `json:"headers"`
+	Method  string               `json:"method"`
+
+	// URL `redacted` stands for what is secret.
+	URL string `json:"url"`
+}
+
+// ReceiverRequestEvent defines model for ReceiverRequest.Event.
+type ReceiverRequestEvent string
 
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
@@ -2872,8 +3028,11 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators     bool    `json:"operators"`
-	RatePerSecond float64 `json:"ratePerSecond"`
+	Operators bool `json:"operators"`
+
+	// Preset The receiver that a webhook is for.
+	Preset        *WebhookPreset `json:"preset,omitempty"`
+	RatePerSecond float64        `json:"ratePerSecond"`
 
 	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
 	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
@@ -2938,6 +3097,11 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
+	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+	Preset *PresetDefinition `json:"preset,omitempty"`
+
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
@@ -2950,7 +3114,7 @@ type WebhookDefinition struct {
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
@@ -2982,6 +3146,10 @@ type WebhookEdit struct {
 
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
+
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// because whoever may edit a webhook may not read them.
+	Preset *PresetEdit `json:"preset,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
@@ -3036,6 +3204,20 @@ type WebhookKind string
 type WebhookPage struct {
 	Items      []Webhook `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// WebhookPreset The receiver that a webhook is for.
+type WebhookPreset struct {
+	ID string `json:"id"`
+
+	// Inputs Those that are no secret.
+	Inputs map[string]string `json:"inputs"`
+
+	// Name What the receiver is called; its id where the server does not have it any more.
+	Name string `json:"name"`
+
+	// SecretInputs The names of the secret ones that are set.
+	SecretInputs []string `json:"secretInputs"`
 }
 
 // WindowCount What a window rule counted or measured when the alert last changed.
@@ -3498,6 +3680,9 @@ type DiscardNotificationsJSONRequestBody = DiscardOrderBody
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
+// PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
+type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -3925,6 +4110,34 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReceivers List the receivers that a webhook can be for
+	//
+	// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+	//
+	// Corresponds with GET /receivers (the `ListReceivers` operationId).
+	ListReceivers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewReceiverWithBody Show the requests that a receiver would get
+	//
+	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+	// those of the receiver's example. Nothing is sent.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+	PreviewReceiverWithBody(ctx context.Context, receiver string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewReceiver Show the requests that a receiver would get
+	//
+	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+	// those of the receiver's example. Nothing is sent.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+	PreviewReceiver(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListReplicas List the processes that run
 	//
@@ -5202,6 +5415,64 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRetryNotificationRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReceivers List the receivers that a webhook can be for
+//
+// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+//
+// Corresponds with GET /receivers (the `ListReceivers` operationId).
+func (c *Client) ListReceivers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReceiversRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewReceiverWithBody Show the requests that a receiver would get
+//
+// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+// those of the receiver's example. Nothing is sent.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+func (c *Client) PreviewReceiverWithBody(ctx context.Context, receiver string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewReceiverRequestWithBody(c.Server, receiver, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewReceiver Show the requests that a receiver would get
+//
+// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+// those of the receiver's example. Nothing is sent.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+func (c *Client) PreviewReceiver(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewReceiverRequest(c.Server, receiver, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8626,6 +8897,80 @@ func NewRetryNotificationRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListReceiversRequest constructs an http.Request for the ListReceivers method
+func NewListReceiversRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/receivers")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPreviewReceiverRequest calls the generic PreviewReceiver builder with application/json body
+func NewPreviewReceiverRequest(server string, receiver string, body PreviewReceiverJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewReceiverRequestWithBody(server, receiver, "application/json", bodyReader)
+}
+
+// NewPreviewReceiverRequestWithBody constructs an http.Request for the PreviewReceiver method, with any body, and a specified content type
+func NewPreviewReceiverRequestWithBody(server string, receiver string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "receiver", receiver, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/receivers/%s/preview", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListReplicasRequest constructs an http.Request for the ListReplicas method
 func NewListReplicasRequest(server string) (*http.Request, error) {
 	var err error
@@ -11342,6 +11687,36 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotificationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*RetryNotificationResponse, error)
 
+	// ListReceiversWithResponse List the receivers that a webhook can be for
+	//
+	// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /receivers (the `ListReceivers` operationId).
+	ListReceiversWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListReceiversResponse, error)
+
+	// PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
+	//
+	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+	// those of the receiver's example. Nothing is sent.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+	PreviewReceiverWithBodyWithResponse(ctx context.Context, receiver string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewReceiverResponse, error)
+
+	// PreviewReceiverWithResponse Show the requests that a receiver would get
+	//
+	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+	// those of the receiver's example. Nothing is sent.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+	PreviewReceiverWithResponse(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewReceiverResponse, error)
+
 	// ListReplicasWithResponse List the processes that run
 	//
 	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -13441,6 +13816,102 @@ func (r RetryNotificationResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RetryNotificationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListReceiversResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ReceiverList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReceiversResponse) GetJSON200() *ReceiverList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListReceiversResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReceiversResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReceiversResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReceiversResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReceiversResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PreviewReceiverResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ReceiverPreview
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewReceiverResponse) GetJSON200() *ReceiverPreview {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewReceiverResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewReceiverResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewReceiverResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewReceiverResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewReceiverResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16772,6 +17243,54 @@ func (c *ClientWithResponses) RetryNotificationWithResponse(ctx context.Context,
 	return ParseRetryNotificationResponse(rsp)
 }
 
+// ListReceiversWithResponse List the receivers that a webhook can be for
+//
+// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /receivers (the `ListReceivers` operationId).
+func (c *ClientWithResponses) ListReceiversWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListReceiversResponse, error) {
+	rsp, err := c.ListReceivers(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReceiversResponse(rsp)
+}
+
+// PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
+//
+// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+// those of the receiver's example. Nothing is sent.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+func (c *ClientWithResponses) PreviewReceiverWithBodyWithResponse(ctx context.Context, receiver string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewReceiverResponse, error) {
+	rsp, err := c.PreviewReceiverWithBody(ctx, receiver, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewReceiverResponse(rsp)
+}
+
+// PreviewReceiverWithResponse Show the requests that a receiver would get
+//
+// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+// those of the receiver's example. Nothing is sent.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
+func (c *ClientWithResponses) PreviewReceiverWithResponse(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewReceiverResponse, error) {
+	rsp, err := c.PreviewReceiver(ctx, receiver, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewReceiverResponse(rsp)
+}
+
 // ListReplicasWithResponse List the processes that run
 //
 // In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -18886,6 +19405,72 @@ func ParseRetryNotificationResponse(rsp *http.Response) (*RetryNotificationRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Notification
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListReceiversResponse parses an HTTP response from a ListReceiversWithResponse call
+func ParseListReceiversResponse(rsp *http.Response) (*ListReceiversResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReceiversResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ReceiverList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewReceiverResponse parses an HTTP response from a PreviewReceiverWithResponse call
+func ParsePreviewReceiverResponse(rsp *http.Response) (*PreviewReceiverResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewReceiverResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ReceiverPreview
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

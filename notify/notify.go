@@ -19,7 +19,7 @@
 //     webhooks (slots.go), with SKIP LOCKED, under a lease and a token of its own for each
 //     row. In the same transaction it renders and stores bodies that are not there yet, and
 //     records that the attempts begin. A body is rendered once: every attempt sends the same
-//     bytes under the same webhook-id. A message that cannot be read or rendered ends as FAILED.
+//     bytes under the same webhook-id, with the secrets of a receiver as they are by then. A message that cannot be read or rendered ends as FAILED.
 //   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
 //     have been edited, switched off or held since, or do not answer. Their attempts are
 //     recorded as not made, and cost nothing; neither is one made that took so long to begin
@@ -172,6 +172,10 @@ type Webhook struct {
 	URL string
 	// Slack is used instead of URL by a webhook that posts as a bot.
 	Slack SlackApp
+	// Preset names a receiver with a dialect of its own, whose URL, headers and bodies are
+	// made of Inputs, by name; empty means none. Inputs are secrets like URL.
+	Preset string
+	Inputs map[string]string
 	// Headers are sent with each request, in addition to Tocsin's own.
 	Headers map[string]string
 	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.

@@ -109,7 +109,32 @@ func (a *applying) revealed(i int, entry any) (fields map[string]any, given []st
 			return nil, nil, err
 		}
 	}
+	if preset, ok := was["preset"].(map[string]any); ok {
+		if fields["preset"], err = a.revealedInputs(place, preset, &given); err != nil {
+			return nil, nil, err
+		}
+	}
 	return fields, given, nil
+}
+
+// inputPlace is where the inputs of a webhook's receiver stand.
+const inputPlace = "preset.inputs."
+
+// revealedInputs returns a copy of a webhook's receiver with its inputs in place of where they are.
+func (a *applying) revealedInputs(place string, preset map[string]any, given *[]string) (map[string]any, error) {
+	preset = maps.Clone(preset)
+	was, _ := preset["inputs"].(map[string]any)
+	inputs := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		value, err := a.secret(place+inputPlace+name, was[name])
+		if err != nil {
+			return nil, err
+		}
+		inputs[name] = value
+		*given = append(*given, inputPlace+name)
+	}
+	preset["inputs"] = inputs
+	return preset, nil
 }
 
 // secret returns a value itself, or what {env: NAME} or {file: PATH} stands for. Headers are returned as a copy.
@@ -159,6 +184,9 @@ func (a *applying) webhook(i int, fields map[string]any, secrets []string, want 
 	if want.Kind != is.Kind {
 		return s, a.misplaced(prefix+"kind", fmt.Sprintf("The webhook is of the kind %s, which stays; give it another name", is.Kind))
 	}
+	if wants, has := presetOf(want.Preset), presetOf(is.Preset); wants != has {
+		return s, a.misplaced(prefix+"preset.id", fmt.Sprintf("The webhook is for the receiver %q, which stays; give it another name", has))
+	}
 	s.compare(want, is)
 	rewrite := s.compareSecrets(want, is, secrets, a.Secrets)
 	if s.action == unchanged {
@@ -168,6 +196,23 @@ func (a *applying) webhook(i int, fields map[string]any, secrets []string, want 
 	delete(edit, "kind")
 	if want.Enabled == nil {
 		edit["enabled"] = is.Enabled
+	}
+	if want.Preset != nil {
+		keep := func(field string, value any) {
+			if _, given := edit[field]; !given {
+				edit[field] = value
+			}
+		}
+		keep("ratePerSecond", is.RatePerSecond)
+		keep("digestAbove", is.DigestAbove)
+		keep("events", is.Events)
+	}
+	delete(edit, "preset")
+	if rewrite && want.Preset != nil {
+		edit["preset"] = map[string]any{"inputs": want.Preset.Inputs}
+		if _, given := edit["headers"]; !given && is.SecretsProblem != nil {
+			edit["headers"] = map[string]any{}
+		}
 	}
 	if !rewrite {
 		ofWebhook, ofSlack := secretFields()
@@ -212,13 +257,21 @@ func defaultsOf(kind api.WebhookKind) (rate float64, digestAbove int) {
 // compare notes what differs of what can be seen.
 func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	rate, digestAbove := defaultsOf(want.Kind)
+	events := want.Events
+	if want.Preset != nil {
+		// What a file does not say is the receiver's choice, or what the webhook has by now.
+		rate, digestAbove = is.RatePerSecond, is.DigestAbove
+		if events == nil {
+			events = is.Events
+		}
+	}
 	s.differ("bodyTemplate", is.BodyTemplate, want.BodyTemplate)
 	s.differ("operators", is.Operators, want.Operators)
 	s.differ("timeoutSeconds", is.TimeoutSeconds, valueOr(want.TimeoutSeconds, defaultTimeoutSeconds))
 	s.differ("maxConcurrent", is.MaxConcurrent, valueOr(want.MaxConcurrent, defaultMaxConcurrent))
 	s.differ("ratePerSecond", is.RatePerSecond, valueOr(want.RatePerSecond, rate))
 	s.differ("digestAbove", is.DigestAbove, valueOr(want.DigestAbove, digestAbove))
-	s.differ("events", eventsOf(is.Events), eventsOf(want.Events))
+	s.differ("events", eventsOf(is.Events), eventsOf(events))
 	s.differ("eventMaxAgeSeconds", is.EventMaxAgeSeconds, valueOr(want.EventMaxAgeSeconds, defaultEventMaxAge))
 	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
 	if want.Slack != nil && is.Slack != nil {
@@ -247,6 +300,13 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 	if want.Slack != nil {
 		reason("slack.botToken", is.Slack == nil || !is.Slack.HasBotToken, "there is none yet")
 		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "there is one on one side alone")
+	}
+	if want.Preset != nil && is.Preset != nil {
+		for name, value := range want.Preset.Inputs {
+			shown, isShown := is.Preset.Inputs[name]
+			isSecret := slices.Contains(is.Preset.SecretInputs, name)
+			reason(inputPlace+name, !isSecret && (isShown || value != "") && shown != value, "another value, or none yet")
+		}
 	}
 	for _, field := range given {
 		switch {
@@ -295,12 +355,42 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 		put("digestAbove", number(w.DigestAbove), w.DigestAbove != digestAbove)
 		put("events", anyOf(w.Events), len(w.Events) > 0)
 		put("eventMaxAgeSeconds", number(w.EventMaxAgeSeconds), w.EventMaxAgeSeconds != defaultEventMaxAge)
+		if w.Preset != nil {
+			entry["preset"] = map[string]any{"id": w.Preset.ID, "inputs": textsOf(w.Preset.Inputs)}
+			put("ratePerSecond", number(w.RatePerSecond), true)
+			put("digestAbove", number(w.DigestAbove), true)
+			put("events", anyOf(w.Events), true)
+		}
 		if w.Slack != nil {
 			entry["slack"] = map[string]any{"channel": w.Slack.Channel}
 		}
 		list = append(list, entry)
 	}
 	return list, err
+}
+
+// presetOf returns the id of a webhook's receiver, empty where there is none.
+func presetOf(preset any) string {
+	switch p := preset.(type) {
+	case *api.PresetDefinition:
+		if p != nil {
+			return p.ID
+		}
+	case *api.WebhookPreset:
+		if p != nil {
+			return p.ID
+		}
+	}
+	return ""
+}
+
+// textsOf is a mapping of texts as a file has it.
+func textsOf(texts map[string]string) map[string]any {
+	made := map[string]any{}
+	for name, text := range texts {
+		made[name] = text
+	}
+	return made
 }
 
 // number is a number as a file has it.

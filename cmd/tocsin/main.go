@@ -37,6 +37,7 @@ type cli struct {
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
 	Source     source          `cmd:"" help:"About the source of exchanges."`
+	Receivers  receivers       `cmd:"" help:"The services that webhooks can be for, and files that describe more of them."`
 	Keys       keys            `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
 	Users      users           `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Partitions partitions      `cmd:"" help:"How evaluation is divided among replicas."`
@@ -71,6 +72,7 @@ type serve struct {
 	OutgoingCA        string          `help:"File of certificates, as PEM, that verify receivers beside those of the system." env:"TOCSIN_OUTGOING_CA" type:"existingfile" placeholder:"FILE"`
 	DispatchSlots     int             `help:"How many calls of webhooks this replica makes at once." default:"256" env:"TOCSIN_DISPATCH_SLOTS" placeholder:"N"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
+	Receivers         []string        `help:"Files of receivers that are added to those of the program, or folders of such files; see 'tocsin receivers'." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
@@ -150,7 +152,7 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
-		SlackAPIURL: s.SlackAPIURL, OutgoingCAs: roots, DispatchSlots: s.DispatchSlots,
+		Receivers: s.Receivers, SlackAPIURL: s.SlackAPIURL, OutgoingCAs: roots, DispatchSlots: s.DispatchSlots,
 		OutgoingProxy: app.OutgoingProxy{URL: s.OutgoingProxy, Except: s.OutgoingNoProxy, Resolves: s.OutgoingProxyDNS},
 		TickInterval:  s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,

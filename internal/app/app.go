@@ -34,6 +34,7 @@ import (
 	"tocsin/internal/tracing"
 	"tocsin/notify"
 	"tocsin/notify/bus"
+	"tocsin/notify/preset"
 	"tocsin/notify/refresh"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
@@ -60,6 +61,7 @@ type App struct {
 	outbox      *postgres.Outbox
 	sender      *webhook.Sender
 	renderer    *webhook.Renderer
+	receivers   *preset.Set
 	metrics     *metrics
 	// tracer is nil where nothing is traced.
 	tracer    *tracing.Tracer
@@ -187,15 +189,19 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 
 // openOutgoing makes what makes and sends messages.
 func (a *App) openOutgoing() (err error) {
+	if a.receivers, err = preset.Load(a.options.Receivers...); err != nil {
+		return fmt.Errorf("TOCSIN_RECEIVERS: %w", err)
+	}
 	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
 		SlackAPI: a.options.SlackAPIURL, RootCAs: a.options.OutgoingCAs, Proxy: a.options.OutgoingProxy,
+		Presets: a.receivers,
 	})
 	if err != nil {
 		return err
 	}
 	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
-	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL, ExchangeURL: a.options.ExchangeURL})
+	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL, ExchangeURL: a.options.ExchangeURL, Presets: a.receivers})
 	return err
 }
 
@@ -287,7 +293,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), Keys: db, DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
+		CheckRule: a.checkRule, CheckWebhook: a.checkWebhook, Receivers: a.receivers, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -308,7 +314,11 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 }
 
 // checkWebhook returns what is wrong with a webhook that somebody wants to save.
-func checkWebhook(w *notify.Webhook) []fault.Field {
+func (a *App) checkWebhook(w *notify.Webhook) []fault.Field {
+	if w.Preset != "" {
+		fields := append(webhook.CheckPreset(a.receivers, w), webhook.CheckHeaders(w.Headers)...)
+		return append(fields, webhook.CheckCertificate(w)...)
+	}
 	fields := webhook.CheckTarget(w)
 	fields = append(fields, webhook.CheckHeaders(w.Headers)...)
 	fields = append(fields, webhook.CheckSecret(w.SigningSecret)...)

@@ -19,6 +19,7 @@ import (
 
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/seal"
+	"tocsin/notify/preset"
 	"tocsin/notify/webhook"
 )
 
@@ -52,7 +53,9 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 		return 0, 0, err
 	}
 	defer closeConn(ctx, conn)
-	rows, err := conn.Query(ctx, `select webhook_id, secrets, enabled from webhook where deleted_at is null`)
+	rows, err := conn.Query(ctx,
+		// A schema before receivers has no such column.
+		`select webhook_id, secrets, enabled, coalesce(to_jsonb(w)->>'preset', '') from webhook w where deleted_at is null`)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read webhooks: %w", err)
 	}
@@ -61,7 +64,8 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 		var id uuid.UUID
 		var secrets []byte
 		var enabled bool
-		if err := rows.Scan(&id, &secrets, &enabled); err != nil {
+		var of string
+		if err := rows.Scan(&id, &secrets, &enabled, &of); err != nil {
 			return 0, 0, fmt.Errorf("read webhooks: %w", err)
 		}
 		plain, err := box.Open(secrets, "webhook/"+id.String())
@@ -71,9 +75,16 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 		}
 		opened++
 		var target struct {
-			URL string `json:"url"`
+			URL    string            `json:"url"`
+			Inputs map[string]string `json:"inputs"`
 		}
-		if json.Unmarshal(plain, &target) == nil && enabled {
+		if json.Unmarshal(plain, &target) != nil || !enabled {
+			continue
+		}
+		if of != "" {
+			target.URL = d.presetURL(of, target.Inputs)
+		}
+		if of == "" || target.URL != "" {
 			d.receivers = append(d.receivers, target.URL)
 		}
 	}
@@ -81,6 +92,25 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 		return 0, 0, fmt.Errorf("read webhooks: %w", err)
 	}
 	return opened, sealed, nil
+}
+
+// presetURL returns where the messages for a preset's receiver go, "" where that is not known.
+func (d *examination) presetURL(id string, inputs map[string]string) string {
+	set, err := preset.Load(d.Receivers...)
+	if err != nil {
+		d.failed("receivers", err, "correct the file, or take it out of TOCSIN_RECEIVERS; tocsin receivers check tells more")
+		return ""
+	}
+	p := set.Get(id)
+	if p == nil {
+		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", which is not here", "name its file in TOCSIN_RECEIVERS; its messages wait")
+		return ""
+	}
+	to, err := p.Target(preset.Fired, "", inputs)
+	if err != nil {
+		return ""
+	}
+	return to.URL.String()
 }
 
 // bus sends a wake-up for nothing. Through Postgres it is also heard.

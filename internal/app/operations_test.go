@@ -272,6 +272,7 @@ func (s *stage) tries() map[string]func() try {
 			return try{path: "/rules/" + newRule() + "/preview/difference", body: map[string]any{"definition": rule("edited")}}
 		},
 		"previewRuleDefinition": func() try { return try{path: "/rules/preview", body: map[string]any{"definition": rule("n")}} },
+		"previewReceiver":       func() try { return try{path: "/receivers/pagerduty/preview", body: map[string]any{}} },
 		"previewTemplates":      func() try { return try{path: "/templates/preview", body: map[string]any{}} },
 		"retryNotifications": func() try {
 			return try{path: "/notifications/retry", body: map[string]any{"ids": []string{s.given()}}}

@@ -68,6 +68,8 @@ type Options struct {
 	// DispatchSlots is how many calls of webhooks this replica makes at once,
 	// [notify.DefaultSlots] by default.
 	DispatchSlots int
+	// Receivers are files, or folders of files, of presets that operators add.
+	Receivers []string
 	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
 	SlackAPIURL string
 

@@ -116,7 +116,8 @@ func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
 		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/natstest",
-		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", "github.com/nats-io/nats-server",
+		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", module + "/notify/preset/presettest",
+		"github.com/nats-io/nats-server",
 	}
 }
 

@@ -86,6 +86,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
 			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+			Preset: w.Preset,
 			Events: eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
 		})
 		return err
@@ -145,12 +146,13 @@ type webhookSecrets struct {
 	BotToken      string            `json:"botToken,omitempty"`
 	SlackSecret   string            `json:"slackSecret,omitempty"`
 	Certificate   string            `json:"clientCertificate,omitempty"`
+	Inputs        map[string]string `json:"inputs,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 	plain, err := json.Marshal(webhookSecrets{
 		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret, FormerSecret: w.FormerSecret,
-		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret, Certificate: w.ClientCertificate,
+		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret, Certificate: w.ClientCertificate, Inputs: w.Inputs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode webhook secrets: %w", err)
@@ -181,6 +183,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 		Slack:       notify.SlackApp{Channel: row.SlackChannel},
+		Preset:      row.Preset,
 		EventMaxAge: time.Duration(row.EventAgeSeconds) * time.Second,
 	}
 	for _, event := range row.Events {
@@ -202,6 +205,6 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
 	}
 	w.Slack.BotToken, w.Slack.SigningSecret = secrets.BotToken, secrets.SlackSecret
-	w.ClientCertificate = secrets.Certificate
+	w.ClientCertificate, w.Inputs = secrets.Certificate, secrets.Inputs
 	return w, nil
 }

@@ -55,6 +55,9 @@ const (
 
 func scan(text string, scope Scope) (*scanner, error) {
 	s := &scanner{text: text, scope: scope, known: vocabulary(), numbers: map[string]int{}}
+	if scope == InPreset {
+		s.known = append(s.known, requestVariables()...)
+	}
 	if len(text) > MaxBytes {
 		return nil, s.fail(0, "The template is longer than %d bytes; shorten it", MaxBytes)
 	}
@@ -272,6 +275,12 @@ func (s *scanner) global(name string) (e entity, problem string) {
 			return e, "A label's key is missing; write {{" + labelPrefix + "KEY}}"
 		}
 		return entity{name: name, text: func(v *Values) string { return v.label(key) }}, ""
+	}
+	if input, found := strings.CutPrefix(name, inputPrefix); found && s.scope == InPreset {
+		if input == "" {
+			return e, "An input's name is missing; write {{" + inputPrefix + "NAME}}"
+		}
+		return entity{name: name, text: func(v *Values) string { return v.input(input) }}, ""
 	}
 	for _, known := range s.known {
 		if known.Name != name {

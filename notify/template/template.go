@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cbroglie/mustache"
@@ -86,10 +87,24 @@ func Parse(text string, scope Scope) (*Template, error) {
 // Names returns the names of the variables that t shows, each once, in order.
 func (t *Template) Names() []string { return t.names }
 
+// Inputs returns the names of the inputs that t shows or depends on, each once.
+func (t *Template) Inputs() []string {
+	var names []string
+	for i := range t.bindings {
+		if name, found := strings.CutPrefix(t.bindings[i].name, inputPrefix); found && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Constant reports whether t has no tags.
+func (t *Template) Constant() bool { return t.constant }
+
 // Limit bounds what a rendering returns.
 type Limit struct {
 	// Runes is the greatest number of characters; the text is cut with an
-	// ellipsis where it is longer.
+	// ellipsis where it is longer. 0 is no limit.
 	Runes int
 	// OneLine makes line breaks and other control characters spaces.
 	OneLine bool
@@ -120,7 +135,10 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 	if limit.OneLine {
 		text = oneLine(text)
 	}
-	return cut(strings.TrimSpace(text), limit.Runes), nil
+	if text = strings.TrimSpace(text); limit.Runes == 0 {
+		return text, nil
+	}
+	return cut(text, limit.Runes), nil
 }
 
 // render renders t within what is left of a budget.

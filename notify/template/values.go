@@ -19,8 +19,11 @@ const (
 	// InTexts is an alert's title or message: they are written before the alert
 	// exists, and know its rule, its exchange and its count.
 	InTexts Scope = iota
-	// InBody is a webhook's body, which knows everything.
+	// InBody is a webhook's body, which knows everything about the alert.
 	InBody
+	// InPreset is a request of a receiver preset, which also knows the webhook's inputs and
+	// the event.
+	InPreset
 )
 
 // Variable is a name that templates can use.
@@ -60,6 +63,28 @@ type Values struct {
 	alert    *alerts.Instance
 	alertURL string
 	reason   notify.Reason
+	// request is nil outside of presets.
+	request *Request
+}
+
+// Request is what a request of a preset knows beside the alert.
+type Request struct {
+	// Inputs are what the webhook's author entered, by name.
+	Inputs map[string]string
+	// Key is what the receiver knows the alert by, in every message about it.
+	Key string
+	// Event is the event's name in presets, Word the same for people.
+	Event, Word string
+	// By is who caused the event; empty is Tocsin. At is when it happened.
+	By string
+	At time.Time
+}
+
+// In returns the values as a request of a preset has them.
+func (v *Values) In(r *Request) *Values {
+	of := *v
+	of.request = r
+	return &of
 }
 
 // ForExchange returns the values for the title and the message of the alert
@@ -108,6 +133,7 @@ type variable struct {
 const (
 	attributePrefix = "exchange.attributes."
 	labelPrefix     = "rule.labels."
+	inputPrefix     = "input."
 )
 
 // Bounds of the values, in bytes.
@@ -257,6 +283,34 @@ func alertVariables() []variable {
 		inBody("url", "Where the alert is seen; empty where no public address is configured", func(v *Values) string { return v.alertURL }),
 		inBody("reason", "Why the message is sent: FIRED, REMINDER, ACKNOWLEDGED, RESOLVED or REOPENED", func(v *Values) string { return string(v.reason) }),
 	}
+}
+
+// requestVariables are those of [InPreset] alone.
+func requestVariables() []variable {
+	of := func(name, description string, get func(*Request) string) variable {
+		return variable{Variable{"event." + name, description, false}, func(v *Values) string {
+			if v.request == nil {
+				return ""
+			}
+			return get(v.request)
+		}}
+	}
+	return []variable{
+		of("key", "What the receiver knows the alert by: the same in every message about it", func(r *Request) string { return r.Key }),
+		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
+		of("word", "The event for people, such as Acknowledged", func(r *Request) string { return r.Word }),
+		of("by", "Who acknowledged, resolved or reopened the alert; empty where Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
+		of("time", "When it happened, RFC 3339, UTC", func(r *Request) string { return r.At.UTC().Format("2006-01-02T15:04:05.000Z") }),
+		of("clock", "When it happened, as 2006-01-02 15:04:05, UTC", func(r *Request) string { return r.At.UTC().Format(time.DateTime) }),
+	}
+}
+
+// input returns what the webhook's author entered.
+func (v *Values) input(name string) string {
+	if v.request == nil {
+		return ""
+	}
+	return v.request.Inputs[name]
 }
 
 // Time writes an instant, in nanoseconds since the Unix epoch, as RFC 3339 with

@@ -37,6 +37,7 @@ func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	if err != nil {
 		return head
 	}
+	head.Method = r.Method
 	digest := sha256.Sum256(content)
 	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(content)
 	head.Host = rules.CleanText(r.URL.Host, maxHeadValue)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/notify"
+	"tocsin/notify/preset"
 	"tocsin/notify/slack"
 	"tocsin/rules"
 )
@@ -24,18 +25,22 @@ import (
 //
 // Slack's own words come before the status where it is 4xx, or 2xx with JSON. Of
 // a bot's call, an answer that is not the Web API's comes from something in
-// between, and a later attempt may get through.
+// between, and a later attempt may get through. A preset's own table comes before the
+// status; p is nil where there is none.
 //
 // Nothing in the outcome shows a secret.
-func judge(w *notify.Webhook, a answer, secrets secrets, now time.Time) notify.Outcome {
+func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now time.Time) notify.Outcome {
 	o := notify.Outcome{
 		StatusCode: a.status,
 		Response:   rules.CleanText(secrets.redact(clean(a.body[:min(len(a.body), maxResponse)])), maxResponse),
 	}
 	o.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
 	o.Verdict = byStatus(w.Kind, a.status, o.RetryAfter)
-	said := ""
+	said, remedy := "", ""
 	switch {
+	case p != nil:
+		j := p.Judge(a.status, a.header, a.body, preset.Judgement{Verdict: o.Verdict, Wait: o.RetryAfter}, now)
+		o.Verdict, o.RetryAfter, remedy = j.Verdict, j.Wait, j.Remedy
 	case w.Slack.Used():
 		o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a)
 	// Under a status of success only JSON can say that the message is not there.
@@ -45,6 +50,9 @@ func judge(w *notify.Webhook, a answer, secrets secrets, now time.Time) notify.O
 	}
 	if o.Verdict != notify.VerdictDelivered {
 		o.Error = explain(a.status, secrets.redact(said), a.header)
+		if remedy != "" {
+			o.Error += ": " + remedy
+		}
 	}
 	return o
 }

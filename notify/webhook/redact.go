@@ -24,8 +24,9 @@ const (
 type secrets []string
 
 // secretsOf returns what of a webhook must not be shown: everything of its URL
-// beyond the host, the values of its headers, its signing secrets, its bot token.
-func secretsOf(w *notify.Webhook) secrets {
+// beyond the host, the values of its headers, its signing secrets, its bot token, and
+// more, of which those that are URLs are treated as its own.
+func secretsOf(w *notify.Webhook, more []string) secrets {
 	var list secrets
 	atLeast := func(length int, texts ...string) {
 		for _, text := range texts {
@@ -36,8 +37,12 @@ func secretsOf(w *notify.Webhook) secrets {
 		}
 	}
 	add := func(texts ...string) { atLeast(minSecret, texts...) }
-	add(w.URL)
-	if u, err := url.Parse(w.URL); err == nil {
+	for _, address := range append([]string{w.URL}, more...) {
+		add(address)
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" {
+			continue
+		}
 		add(u.RequestURI(), u.Path, u.EscapedPath(), u.RawQuery, u.Fragment)
 		atLeast(minSegment, strings.Split(u.Path, "/")...)
 		atLeast(minSegment, strings.Split(u.EscapedPath(), "/")...)
@@ -48,6 +53,11 @@ func secretsOf(w *notify.Webhook) secrets {
 			password, _ := u.User.Password()
 			add(u.User.String(), u.User.Username(), password)
 			add(base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password)))
+		}
+	}
+	for _, value := range more {
+		if _, token, found := strings.Cut(value, " "); found {
+			add(token)
 		}
 	}
 	for _, value := range w.Headers {

@@ -9,6 +9,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/notify"
+	"tocsin/notify/preset"
 	"tocsin/notify/slack"
 	"tocsin/notify/template"
 )
@@ -26,11 +27,14 @@ type RendererOptions struct {
 	// ExchangeURL is where people see an exchange, with names of its fields in
 	// braces; see [CheckExchangeURL]. Empty means that messages link to none.
 	ExchangeURL string
+	// Presets are the receivers that webhooks may name.
+	Presets *preset.Set
 }
 
 // Renderer makes the bodies of notifications. It is safe for concurrent use.
 type Renderer struct {
 	publicURL, exchangeURL string
+	presets                *preset.Set
 
 	mu sync.Mutex
 	// bodies are the parsed body templates, by their texts.
@@ -74,7 +78,7 @@ func NewRenderer(o RendererOptions) (*Renderer, error) {
 	if err := CheckExchangeURL(o.ExchangeURL); err != nil {
 		return nil, err
 	}
-	return &Renderer{publicURL: strings.TrimRight(o.PublicURL, "/"), exchangeURL: o.ExchangeURL}, nil
+	return &Renderer{publicURL: strings.TrimRight(o.PublicURL, "/"), exchangeURL: o.ExchangeURL, presets: o.Presets}, nil
 }
 
 // AlertURL returns where a person finds an alert, or "" without a public URL.
@@ -89,6 +93,9 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 // the layout of its kind. Where the template does not work out with this alert,
 // the layout stands in for it and problem says why.
 func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) {
+	if d.Webhook.Preset != "" {
+		return r.renderPreset(d)
+	}
 	if d.Digest != nil {
 		content, problem := r.renderDigest(d)
 		return notify.Body{ContentType: contentType, Content: content}, problem

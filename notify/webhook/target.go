@@ -36,12 +36,18 @@ type target struct {
 // of tells whether the target is that of a webhook as it is.
 func (t *target) of(w *notify.Webhook) bool {
 	return t.made.URL == w.URL && t.made.SigningSecret == w.SigningSecret && t.made.FormerSecret == w.FormerSecret &&
-		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && t.made.ClientCertificate == w.ClientCertificate && maps.Equal(t.made.Headers, w.Headers)
+		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && t.made.ClientCertificate == w.ClientCertificate &&
+		t.made.Preset == w.Preset && maps.Equal(t.made.Inputs, w.Inputs) && maps.Equal(t.made.Headers, w.Headers)
 }
 
-func newTarget(w *notify.Webhook) *target {
-	t := &target{made: *w, secrets: secretsOf(w), present: newSigner(w.SigningSecret), former: newSigner(w.FormerSecret)}
-	t.made.Headers = maps.Clone(w.Headers)
+// newTarget returns the target of a webhook; more are secrets that its preset knows.
+func newTarget(w *notify.Webhook, more []string) *target {
+	t := &target{made: *w, secrets: secretsOf(w, more), present: newSigner(w.SigningSecret), former: newSigner(w.FormerSecret)}
+	t.made.Headers, t.made.Inputs = maps.Clone(w.Headers), maps.Clone(w.Inputs)
+	if w.Preset != "" {
+		// Each event may have a URL of its own.
+		return t
+	}
 	if t.url, t.err = parseURL(w.URL); t.err == nil {
 		t.user, t.url.User = t.url.User, nil
 		// The request is made of what the URL says when it is written out.
@@ -77,6 +83,8 @@ func (t *target) close() {
 type targets struct {
 	// transport returns one that shows a certificate.
 	transport func(*tls.Certificate) *http.Transport
+	// presetSecrets returns what of a preset's webhook must not be shown.
+	presetSecrets func(*notify.Webhook) []string
 
 	mu   sync.Mutex
 	byID map[uuid.UUID]*target
@@ -110,7 +118,11 @@ func (m *targets) get(w *notify.Webhook) *target {
 	if former := m.byID[w.ID]; former != nil {
 		former.close()
 	}
-	t := newTarget(w).withTransport(m.transport)
+	var more []string
+	if w.Preset != "" {
+		more = m.presetSecrets(w)
+	}
+	t := newTarget(w, more).withTransport(m.transport)
 	m.byID[w.ID] = t
 	return t
 }

@@ -34,6 +34,7 @@ import (
 	"code.dny.dev/ssrf"
 
 	"tocsin/notify"
+	"tocsin/notify/preset"
 	"tocsin/rules"
 )
 
@@ -66,6 +67,8 @@ type Options struct {
 	Proxy Proxy
 	// SlackAPI is where the methods of Slack's Web API are, [DefaultSlackAPI] when empty.
 	SlackAPI string
+	// Presets are the receivers that webhooks may name.
+	Presets *preset.Set
 }
 
 // Sender makes attempts over HTTP. It is safe for concurrent use.
@@ -76,6 +79,7 @@ type Sender struct {
 	now       func() time.Time
 	agent     string
 	slackAPI  *url.URL
+	presets   *preset.Set
 	targets   targets
 }
 
@@ -96,8 +100,8 @@ func New(o Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{dialer: dialer, tls: config, transport: newTransport(dialer, config), now: o.Now, agent: "tocsin/" + o.Version, slackAPI: slackAPI}
-	s.targets.transport = s.transportFor
+	s := &Sender{dialer: dialer, tls: config, transport: newTransport(dialer, config), now: o.Now, agent: "tocsin/" + o.Version, slackAPI: slackAPI, presets: o.Presets}
+	s.targets.transport, s.targets.presetSecrets = s.transportFor, s.presetSecrets
 	return s, nil
 }
 
@@ -136,7 +140,11 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 
 // refused is the outcome of an attempt for which there is no request.
 func refused(t *target, err error) notify.Outcome {
-	return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: t.secrets.redact(err.Error())}
+	verdict := notify.VerdictRefused
+	if errors.Is(err, errUnknownPreset) {
+		verdict = notify.VerdictRetry
+	}
+	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
 }
 
 // attempt makes a call and judges what came of it.
@@ -158,7 +166,7 @@ func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r
 		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}
 	}
-	o = judge(w, answer{head.StatusCode, head.Header, body}, t.secrets, at)
+	o = judge(w, s.presets.Get(w.Preset), answer{head.StatusCode, head.Header, body}, t.secrets, at)
 	o.Head = t.secrets.responseHead(head)
 	return o
 }
@@ -196,6 +204,14 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 	if t.err != nil {
 		return nil, t.err
 	}
+	if d.Webhook.Preset != "" {
+		r, err := s.presetRequest(d)
+		if err != nil {
+			return nil, err
+		}
+		s.common(r.Header, d, now)
+		return r, nil
+	}
 	id := d.MessageID()
 	header := make(http.Header, len(d.Webhook.Headers)+6)
 	for name, value := range d.Webhook.Headers {
@@ -206,10 +222,7 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 	if password, _ := t.user.Password(); t.user != nil && header.Get("Authorization") == "" {
 		header.Set("Authorization", basicAuth(t.user.Username(), password))
 	}
-	header.Set("Content-Type", d.Body.ContentType)
-	header.Set("User-Agent", s.agent)
-	header.Set(headerID, id)
-	header.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
+	s.common(header, d, now)
 	signature, err := t.signature(id, now, d.Body.Content)
 	if err != nil {
 		return nil, err
@@ -218,6 +231,14 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 		header.Set(headerSignature, signature)
 	}
 	return post(t.url, header, d.Body.Content), nil
+}
+
+// common sets the headers of every message.
+func (s *Sender) common(header http.Header, d *notify.Delivery, now time.Time) {
+	header.Set("Content-Type", d.Body.ContentType)
+	header.Set("User-Agent", s.agent)
+	header.Set(headerID, d.MessageID())
+	header.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
 }
 
 // post makes a request. It has no GetBody, so that no transport can send it again.

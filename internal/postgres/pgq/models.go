@@ -523,6 +523,7 @@ type Webhook struct {
 	FormerSecretUntil *time.Time
 	Events            []string
 	EventAgeSeconds   int32
+	Preset            string
 }
 
 type WebhookIncident struct {

@@ -24,7 +24,7 @@ func (q *Queries) WebhookClock(ctx context.Context) (time.Time, error) {
 }
 
 const webhookToEdit = `-- name: WebhookToEdit :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds from webhook
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 for update
 `
@@ -64,6 +64,7 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 		&i.FormerSecretUntil,
 		&i.Events,
 		&i.EventAgeSeconds,
+		&i.Preset,
 	)
 	return i, err
 }
@@ -79,7 +80,7 @@ set name = $1, secrets = $2, url_host = $3, signed = $4, body_template = $5,
     enabled = $15::boolean,
     version = version + 1, updated_at = now()
 where webhook_id = $17
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset
 `
 
 type WebhookUpdateParams struct {
@@ -150,6 +151,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		&i.FormerSecretUntil,
 		&i.Events,
 		&i.EventAgeSeconds,
+		&i.Preset,
 	)
 	return i, err
 }

@@ -612,6 +612,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/receivers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the receivers that a webhook can be for
+         * @description Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+         *     notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
+         */
+        get: operations["listReceivers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/receivers/{receiver}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show the requests that a receiver would get
+         * @description One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
+         *     those of the receiver's example. Nothing is sent.
+         */
+        post: operations["previewReceiver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/replicas": {
         parameters: {
             query?: never;
@@ -2462,6 +2506,28 @@ export interface components {
             currentPassword?: string;
             newPassword: string;
         };
+        /**
+         * @description The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
+         *     and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+         *     are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
+         */
+        PresetDefinition: {
+            /** @description As `GET /receivers` names it. */
+            id: string;
+            /** @description By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again. */
+            inputs?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * @description Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+         *     because whoever may edit a webhook may not read them.
+         */
+        PresetEdit: {
+            inputs: {
+                [key: string]: string;
+            };
+        };
         PreviewedHeader: {
             masked: boolean;
             name: string;
@@ -2556,6 +2622,71 @@ export interface components {
              * @description Alerts that were not so before.
              */
             changed: number;
+        };
+        Receiver: {
+            /** @description What it gets, in a sentence. */
+            about: string;
+            /** @description What a new webhook begins with. */
+            digestAbove: number;
+            /** @description Where its own documentation is. */
+            docs?: string;
+            /** @description What else than raised alerts it can be notified of. */
+            events: components["schemas"]["WebhookEvent"][];
+            id: string;
+            inputs: components["schemas"]["ReceiverInput"][];
+            /** @description Whether it knows alerts by a key. It then never gets digests. */
+            keyed: boolean;
+            name: string;
+            /** @description Whether operators of this server have added it. */
+            own: boolean;
+            /**
+             * Format: double
+             * @description What a new webhook begins with.
+             */
+            ratePerSecond: number;
+        };
+        ReceiverChoice: {
+            label: string;
+            value: string;
+        };
+        ReceiverInput: {
+            choices?: components["schemas"]["ReceiverChoice"][];
+            default?: string;
+            help?: string;
+            label: string;
+            /** @description Where it is found. */
+            link?: string;
+            name: string;
+            /** @description A regular expression that the text matches as a whole. */
+            pattern?: string;
+            required: boolean;
+            secret: boolean;
+            /** @enum {string} */
+            type: "text" | "url" | "choice";
+        };
+        ReceiverList: {
+            items: components["schemas"]["Receiver"][];
+        };
+        ReceiverPreview: {
+            requests: components["schemas"]["ReceiverRequest"][];
+        };
+        ReceiverPreviewRequest: {
+            inputs?: {
+                [key: string]: string;
+            };
+        };
+        ReceiverRequest: {
+            /** @description `[redacted]` stands for what is secret. */
+            body: string;
+            contentType: string;
+            /** @description Which texts were shortened to fit. */
+            cut: string[];
+            /** @enum {string} */
+            event: "fired" | "reminder" | "acknowledged" | "resolved" | "reopened" | "digest";
+            headers: components["schemas"]["PreviewedHeader"][];
+            method: string;
+            /** @description `redacted` stands for what is secret. */
+            url: string;
         };
         Reconciliation: {
             /**
@@ -3646,6 +3777,7 @@ export interface components {
             name: string;
             /** @description Whether it hears of rules that cannot be evaluated. */
             operators: boolean;
+            preset?: components["schemas"]["WebhookPreset"];
             /** Format: double */
             ratePerSecond: number;
             /**
@@ -3728,6 +3860,7 @@ export interface components {
              * @default false
              */
             operators?: boolean;
+            preset?: components["schemas"]["PresetDefinition"];
             /**
              * Format: double
              * @description Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3746,7 +3879,7 @@ export interface components {
              */
             timeoutSeconds?: number;
             /**
-             * @description An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+             * @description An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
              * @default
              */
             url?: string;
@@ -3792,6 +3925,7 @@ export interface components {
              * @default false
              */
             operators?: boolean;
+            preset?: components["schemas"]["PresetEdit"];
             /**
              * Format: double
              * @description Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3846,6 +3980,18 @@ export interface components {
         WebhookPage: {
             items: components["schemas"]["Webhook"][];
             nextCursor?: string;
+        };
+        /** @description The receiver that a webhook is for. */
+        WebhookPreset: {
+            id: string;
+            /** @description Those that are no secret. */
+            inputs: {
+                [key: string]: string;
+            };
+            /** @description What the receiver is called; its id where the server does not have it any more. */
+            name: string;
+            /** @description The names of the secret ones that are set. */
+            secretInputs: string[];
         };
         /** @description What a window rule counted or measured when the alert last changed. */
         WindowCount: {
@@ -4754,6 +4900,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RetriedAnswer"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReceivers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All receivers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiverList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewReceiver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                receiver: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReceiverPreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description The requests, in the order of an alert's life. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceiverPreview"];
                 };
             };
             default: components["responses"]["Problem"];

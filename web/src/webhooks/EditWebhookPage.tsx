@@ -20,7 +20,7 @@ import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { counted } from "../ui/words";
 import { Flow } from "./Flow";
-import { differences, editOf, fields, type KeptWebhook, merged, valuesOf } from "./form";
+import { differences, editOf, fieldsOf, type KeptWebhook, merged, valuesOf } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
@@ -74,7 +74,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
   const { form, base = webhook, setBase } = edit;
   const save = useServerForm({
     form,
-    fields,
+    fields: fieldsOf(form.values),
     send: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
     onSaved: async (saved) => {
       const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
@@ -89,7 +89,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
       try {
         setTheirs(await readWebhook(webhook.id));
       } catch (cause) {
-        save.refuse(placeErrors(cause, fields));
+        save.refuse(placeErrors(cause, fieldsOf(form.values)));
       }
       return true;
     },

@@ -12,7 +12,7 @@ import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
-import { definition, fields, type KeptWebhook } from "./form";
+import { definition, fieldsOf, type KeptWebhook } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
@@ -58,7 +58,7 @@ function NewWebhook({ who, taken, onTake }: Props) {
   const { form } = edit;
   const create = useServerForm({
     form,
-    fields,
+    fields: fieldsOf(form.values),
     send: createWebhook,
     onSaved: async (webhook) => {
       const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");

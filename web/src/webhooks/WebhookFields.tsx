@@ -1,20 +1,26 @@
 import { Checkbox, Input, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import type { Webhook, WebhookEvent } from "../api/client";
+import type { Receiver, Webhook, WebhookEvent } from "../api/client";
+import { receiverList } from "../api/receivers";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { BodyField } from "./BodyField";
 import { eventWords, type Values } from "./form";
 import { kinds } from "./kinds";
+import { ReceiverFields } from "./Receivers";
 
 const posterChoices = [
   { value: "url", label: "Incoming webhook" },
   { value: "bot", label: "Bot" },
 ];
 
-const kindChoices = (["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word }));
+const kindChoices = [
+  ...(["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word })),
+  { value: "service" as const, label: "Another service" },
+];
 
 interface Props {
   form: UseFormReturnType<Values>;
@@ -26,6 +32,12 @@ interface Props {
 export function WebhookFields({ form, webhook }: Props) {
   const isSlack = form.values.kind === "slack";
   const isBot = isSlack && form.values.bot;
+  const isService = !isSlack && form.values.service;
+  const { data: receivers } = useQuery({ ...receiverList(), enabled: isService });
+  const receiver = receivers?.find(({ id }) => id === form.values.receiver);
+  const events = (Object.keys(eventWords) as WebhookEvent[]).filter(
+    (event) => !isService || !receiver || receiver.events.includes(event),
+  );
   return (
     <>
       <FormSection title="Webhook">
@@ -35,8 +47,10 @@ export function WebhookFields({ form, webhook }: Props) {
             <Choice
               label="Kind"
               options={kindChoices}
-              value={form.values.kind}
-              onChange={(kind) => form.setFieldValue("kind", kind)}
+              value={isService ? "service" : form.values.kind}
+              onChange={(kind) =>
+                form.setValues({ kind: kind === "slack" ? "slack" : "generic", service: kind === "service" })
+              }
             />
           </Input.Wrapper>
         )}
@@ -54,7 +68,9 @@ export function WebhookFields({ form, webhook }: Props) {
             />
           </Input.Wrapper>
         )}
-        {isBot ? (
+        {isService ? (
+          <ReceiverFields form={form} {...(webhook ? { webhook } : {})} />
+        ) : isBot ? (
           <Bot form={form} {...(webhook ? { webhook } : {})} />
         ) : (
           <Url form={form} {...(webhook ? { webhook } : {})} />
@@ -74,14 +90,14 @@ export function WebhookFields({ form, webhook }: Props) {
           {...form.getInputProps("events")}
         >
           <div className={styles.choices}>
-            {(Object.keys(eventWords) as WebhookEvent[]).map((event) => (
+            {events.map((event) => (
               <Checkbox key={event} value={event} label={eventWords[event].toLowerCase()} />
             ))}
           </div>
         </Checkbox.Group>
       </FormSection>
-      {!isSlack && <Request form={form} {...(webhook ? { webhook } : {})} />}
-      <Pace form={form} />
+      {!isSlack && !isService && <Request form={form} {...(webhook ? { webhook } : {})} />}
+      <Pace form={form} {...(isService && receiver ? { receiver } : {})} />
     </>
   );
 }
@@ -184,8 +200,12 @@ function Request({ form, webhook }: Props) {
   );
 }
 
-function Pace({ form }: { form: UseFormReturnType<Values> }) {
+function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: Receiver }) {
   const slack = form.values.kind === "slack";
+  const rate = receiver ? `${receiver.ratePerSecond}` : slack ? "1, as Slack requires" : "0";
+  const digest = receiver?.keyed
+    ? "This service knows each alert by itself and gets no digests."
+    : `When more messages wait, they are combined. 0 means never. Default: ${receiver?.digestAbove ?? (slack ? 20 : 0)}.`;
   const [opened, setOpened] = useState(false);
   const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent", "eventMaxAgeSeconds"].some(
     (field) => form.errors[field],
@@ -202,14 +222,15 @@ function Pace({ form }: { form: UseFormReturnType<Values> }) {
       <div className={styles.two}>
         <TextInput
           label="Messages per second"
-          description={`Limit for all replicas together; 0 means no limit. Default: ${slack ? "1, as Slack requires" : "0"}.`}
+          description={`Limit for all replicas together; 0 means no limit. Default: ${rate}.`}
           step="any"
           {...number}
           {...form.getInputProps("ratePerSecond")}
         />
         <TextInput
           label="Digest above"
-          description={`When more messages wait, they are combined. 0 means never. Default: ${slack ? 20 : 0}.`}
+          description={digest}
+          disabled={receiver?.keyed ?? false}
           {...number}
           {...form.getInputProps("digestAbove")}
         />

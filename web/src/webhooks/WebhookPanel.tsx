@@ -24,14 +24,14 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
     <section className={styles.panel} aria-label="State">
       <div>
         <Health webhook={webhook} />
-        {webhook.kind === "generic" && <Signing webhook={webhook} />}
+        {webhook.kind === "generic" && !webhook.preset && <Signing webhook={webhook} />}
       </div>
       <div className={styles.actions}>
         <Button onClick={() => setOpen("test")}>
           <IconPending size={16} aria-hidden="true" />
           Test
         </Button>
-        {webhook.kind === "generic" && (
+        {webhook.kind === "generic" && !webhook.preset && (
           <Button onClick={() => setOpen("rotate")}>
             <IconKey size={16} aria-hidden="true" />
             {webhook.hasSigningSecret ? "Rotate the secret" : "Sign requests"}

@@ -49,7 +49,10 @@ export function WebhooksPage() {
         <Failed error={failure} onRetry={webhooks.refetch} />
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="No webhooks yet">
-          <p>A webhook is where messages are sent: a Slack channel, or any HTTP endpoint that accepts JSON.</p>
+          <p>
+            A webhook is where messages are sent: a Slack channel, a service such as PagerDuty or Teams, or any HTTP
+            endpoint that accepts JSON.
+          </p>
           {may ? (
             <Link to="/webhooks/new" className={buttonClass("primary")}>
               Create the first webhook
@@ -118,7 +121,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
               <td>
                 <span style={{ display: "inline-flex", gap: 6, alignItems: "center" }}>
                   <Icon size={16} stroke={1.7} aria-hidden="true" />
-                  {word}
+                  {webhook.preset?.name ?? word}
                 </span>
               </td>
               <td>

@@ -7,6 +7,12 @@ export type Values = {
   name: string;
   kind: WebhookDefinition["kind"];
   url: string;
+  /** Whether a generic webhook is for a service, with `receiver` and `inputs`, instead of `url`. */
+  service: boolean;
+  receiver: string;
+  inputs: Record<string, string>;
+  /** The names of inputs that are no secrets. */
+  openInputs: string[];
   /** Whether a Slack webhook posts as a bot, with `slack`, or to `url`. */
   bot: boolean;
   slack: { channel: string; botToken: string; signingSecret: string };
@@ -30,6 +36,7 @@ export const fields = [
   "name",
   "kind",
   "url",
+  "preset.id",
   "slack.channel",
   "slack.botToken",
   "slack.signingSecret",
@@ -45,10 +52,20 @@ export const fields = [
   "digestAbove",
 ] as const;
 
+/** Those names, and the names of what a service asks for. */
+export const fieldsOf = ({ inputs }: Values): string[] => [
+  ...fields,
+  ...Object.keys(inputs).map((name) => `preset.inputs.${name}`),
+];
+
 export const blank: Values = {
   name: "",
   kind: "slack",
   url: "",
+  service: false,
+  receiver: "",
+  inputs: {},
+  openInputs: [],
   bot: false,
   slack: { channel: "", botToken: "", signingSecret: "" },
   replaceHeaders: false,
@@ -77,10 +94,13 @@ export type KeptWebhook = Kept<Values, Webhook>;
 
 /** What a browser may keep of a form: not what a webhook keeps encrypted. */
 export function withoutSecrets(values: Values): Values {
-  const { slack } = values;
+  const { slack, inputs, openInputs } = values;
   return {
     ...values,
     url: "",
+    inputs: Object.fromEntries(
+      Object.entries(inputs).map(([name, text]) => [name, openInputs.includes(name) ? text : ""]),
+    ),
     headers: "",
     // Without the headers that were written, the present ones stay.
     replaceHeaders: false,
@@ -93,11 +113,16 @@ export const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSO
 
 /** A webhook as the form shows it. Secrets stay empty, which leaves them as they are. */
 export function valuesOf(webhook: Webhook): Values {
-  const { name, kind, slack, bodyTemplate, operators } = webhook;
+  const { name, kind, slack, preset, bodyTemplate, operators } = webhook;
+  const unset = Object.fromEntries((preset?.secretInputs ?? []).map((input) => [input, ""]));
   return {
     ...blank,
     name,
     kind,
+    service: preset !== undefined,
+    receiver: preset?.id ?? "",
+    inputs: { ...preset?.inputs, ...unset },
+    openInputs: Object.keys(preset?.inputs ?? {}),
     bot: slack !== undefined,
     slack: { ...blank.slack, channel: slack?.channel ?? "" },
     bodyTemplate,
@@ -133,6 +158,7 @@ function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, event
 
 /** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
 export function definition(values: Values): WebhookDefinition {
+  if (values.kind === "generic" && values.service) return serviceDefinition(values);
   const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events } = values;
   const { channel, botToken, signingSecret: slackSecret } = slack;
   const isBot = kind === "slack" && bot;
@@ -149,8 +175,39 @@ export function definition(values: Values): WebhookDefinition {
   };
 }
 
+function serviceDefinition(values: Values): WebhookDefinition {
+  const { name, receiver, inputs, operators, events } = values;
+  return {
+    name,
+    kind: "generic",
+    preset: { id: receiver, inputs: Object.fromEntries(Object.entries(inputs).filter(([, text]) => text !== "")) },
+    events,
+    ...(operators ? { operators } : {}),
+    ...pace(values),
+  };
+}
+
+/** The edit of a webhook that is for a service: its secrets stay where nothing is typed, other inputs are as they stand. */
+function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhook): WebhookEdit {
+  const { name, inputs, operators, events } = values;
+  const open = Object.keys(preset?.inputs ?? {});
+  return {
+    name,
+    enabled,
+    operators,
+    events,
+    preset: {
+      inputs: Object.fromEntries(Object.entries(inputs).filter(([input, text]) => text !== "" || open.includes(input))),
+    },
+    ...(secretsProblem === undefined ? {} : { headers: {} }),
+    ...pace(values),
+  };
+}
+
 /** The edit of a webhook: secrets that were not typed stay as they are, unless nobody can open those. */
-export function editOf(values: Values, { enabled, slack: before, secretsProblem }: Webhook): WebhookEdit {
+export function editOf(values: Values, webhook: Webhook): WebhookEdit {
+  if (webhook.preset) return serviceEdit(values, webhook);
+  const { enabled, slack: before, secretsProblem } = webhook;
   const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators, events } =
     values;
   const { channel, botToken, signingSecret: slackSecret } = slack;
@@ -180,6 +237,7 @@ export function editOf(values: Values, { enabled, slack: before, secretsProblem 
 const names = {
   name: "Name",
   channel: "Channel",
+  inputs: "Service",
   bodyTemplate: "Body",
   operators: "For operators",
   events: "Events",
@@ -197,6 +255,7 @@ function comparable(values: Values): Record<Comparable, string> {
   return {
     name: values.name,
     channel: values.bot ? values.slack.channel : "",
+    inputs: values.openInputs.map((name) => values.inputs[name]).join(", "),
     bodyTemplate: values.bodyTemplate,
     operators: values.operators ? "yes" : "no",
     events: values.events.map((event) => eventWords[event]).join(", "),
@@ -222,6 +281,10 @@ export function differences(base: Values, { theirs, mine }: Record<Side, Values>
     }));
 }
 
+/** The inputs that are no secrets. */
+const openOf = ({ inputs, openInputs }: Values) =>
+  Object.fromEntries(openInputs.map((name) => [name, inputs[name] ?? ""]));
+
 /** The values of `theirs`, but for the fields that shall be mine, and for secrets: those that were typed here stay. */
 export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly Comparable[]): Values {
   const own = (field: Comparable) => (fields.includes(field) ? mine : theirs);
@@ -229,6 +292,7 @@ export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly 
     ...mine,
     name: own("name").name,
     slack: { ...mine.slack, channel: own("channel").slack.channel },
+    inputs: { ...mine.inputs, ...openOf(own("inputs")) },
     bodyTemplate: own("bodyTemplate").bodyTemplate,
     operators: own("operators").operators,
     events: own("events").events,

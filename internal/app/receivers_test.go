@@ -1,0 +1,131 @@
+package app_test
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/internal/access"
+	"tocsin/notify"
+	"tocsin/notify/preset"
+	"tocsin/notify/preset/presettest"
+	"tocsin/notify/webhook"
+)
+
+const receiverSecret = "0123456789secret0123456789secret"
+
+// TestAlertsLiveAtFiveReceivers leads alerts through their lives at five services at once,
+// which also throttle, fail and break off. Nothing is missed, what has a key opens and
+// closes, and no secret stands in the database.
+func TestAlertsLiveAtFiveReceivers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := webhook.New(webhook.Options{Version: "test", Now: time.Now, AllowedNetworks: loopback(), Presets: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sender.Close)
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example", Presets: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dispatcher = w.newDispatcher(notify.Options{Sender: sender, Renderer: renderer})
+	receivers := map[string]*presettest.Receiver{}
+	at := func(id string) string {
+		receivers[id] = presettest.New(set.Get(id))
+		server := httptest.NewServer(receivers[id])
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	rule := w.rule()
+	for id, inputs := range map[string]map[string]string{
+		"goalert":     {"server": at("goalert"), "token": "01234567-89ab-cdef-0123-456789abcdef"},
+		"servicenow":  {"instance": at("servicenow"), "user": "tocsin", "password": receiverSecret},
+		"mattermost":  {"url": at("mattermost") + "/hooks/" + receiverSecret},
+		"teams":       {"url": at("teams") + "/workflows/x?sig=" + receiverSecret},
+		"grafana-irm": {"url": at("grafana-irm") + "/formatted_webhook/" + receiverSecret},
+	} {
+		hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+			Name: id, Kind: notify.KindGeneric, Preset: id, Inputs: inputs, Enabled: true, Timeout: time.Minute, MaxConcurrent: 4,
+			Events: set.Get(id).Takes(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hook.Preset != id || hook.Inputs["url"] != inputs["url"] {
+			t.Fatalf("stored as %s with %d inputs", hook.Preset, len(hook.Inputs))
+		}
+		w.exec(`insert into rule_webhook (rule_id, webhook_id) values ($1, $2)`, rule.ID, hook.ID)
+	}
+	receivers["goalert"].Script(presettest.Answer{Status: 500, Body: "no such token: 01234567-89ab-cdef-0123-456789abcdef"})
+	receivers["teams"].Script(presettest.Answer{Status: 502, Body: "/workflows/x?sig=" + receiverSecret})
+	receivers["mattermost"].Script(presettest.Answer{Cut: true})
+	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
+	raised := w.raise("a", "b", "c")
+	for _, alert := range raised {
+		w.doTo(alert, alerts.Acknowledge)
+		w.doTo(alert, alerts.Resolve)
+	}
+	w.until("all is delivered", func() bool {
+		w.deliverAll()
+		w.hasten()
+		return len(w.column(unsettledOutbox)) == 0
+	})
+	w.wantColumn("not delivered", `select status from settlement where status <> 'DELIVERED'`)
+	for id, receiver := range receivers {
+		if refusals := receiver.Refusals(); len(refusals) > 0 {
+			t.Errorf("%s refused: %v", id, refusals)
+		}
+		want := 3 * (1 + len(set.Get(id).Takes()) - 1) // reopened is not in these lives
+		if got := len(receiver.Messages()); got != want {
+			t.Errorf("%s got %d messages, want %d", id, got, want)
+		}
+		for _, alert := range raised {
+			if state := receiver.State(alert.String()); set.Get(id).Keyed && state != "closed" {
+				t.Errorf("%s: the alert is %q after its end", id, state)
+			}
+		}
+	}
+	kept := slices.Concat(
+		w.column(`select w::text from webhook w`), w.column(`select convert_from(content, 'UTF8') from notification_body`), w.column(`select a::text from attempt a`),
+		w.column(`select s::text from settlement s`), w.column(`select a::text from audit a`))
+	if len(kept) < 50 {
+		t.Fatalf("looked at %d rows alone", len(kept))
+	}
+	for _, text := range kept {
+		if strings.Contains(text, receiverSecret) || strings.Contains(text, "01234567-89ab-cdef") {
+			t.Errorf("a secret is kept: %s", text)
+		}
+	}
+}
+
+// TestWebhooksForReceiversInFiles applies, compares and exports them.
+func TestWebhooksForReceiversInFiles(t *testing.T) {
+	t.Parallel()
+	f := newFiles(t)
+	f.token = f.admin.withToken("everything", access.Admin).token
+	key := f.write("KEY", receiverSecret+"\n")
+	content := "webhooks:\n  - name: on call\n    kind: generic\n    preset:\n      id: goalert\n      inputs:\n        server: https://goalert.example.com\n        token: {file: " + key + "}\n"
+	path := f.write("hooks.yaml", content)
+	f.does(1, []string{"+ webhook on call", "would be 1 created"}, "diff", "-f", path)
+	f.does(0, []string{"1 created"}, "apply", "-f", path)
+	f.does(0, []string{"1 unchanged"}, "diff", "-f", path)
+	f.wantColumn("events", `select array_to_string(events, ' ') || ' ' || preset from webhook where name = 'on call'`, "RESOLVED REOPENED goalert")
+
+	moved := f.write("moved.yaml", strings.Replace(content, "goalert.example.com", "other.example.com", 1))
+	f.does(1, []string{"preset.inputs.server"}, "diff", "-f", moved)
+	f.does(0, []string{"1 updated"}, "apply", "-f", moved)
+	f.does(0, []string{"1 unchanged"}, "diff", "-f", moved)
+	f.does(2, []string{"The webhook is for the receiver"}, "diff", "-f", f.write("other.yaml", strings.Replace(content, "id: goalert", "id: rootly", 1)))
+	out, _ := f.command("export", "--kind", "webhooks", "--url", f.base, "--token", f.token)
+	if !strings.Contains(out, "id: goalert") || !strings.Contains(out, "server: https://other.example.com") || strings.Contains(out, receiverSecret) {
+		t.Errorf("exported as\n%s", out)
+	}
+}

@@ -1,0 +1,545 @@
+package preset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/template"
+)
+
+// MaxFileBytes bounds the file of a preset.
+const MaxFileBytes = 256 << 10
+
+// document is the file of a preset.
+type document struct {
+	ID            string               `yaml:"id"`
+	Name          string               `yaml:"name"`
+	About         string               `yaml:"about"`
+	Docs          string               `yaml:"docs"`
+	Keyed         bool                 `yaml:"keyed"`
+	Inputs        []Input              `yaml:"inputs"`
+	Encoding      encoding             `yaml:"encoding"`
+	Escape        map[string]string    `yaml:"escape"`
+	Severity      map[string]any       `yaml:"severity"`
+	URL           yaml.Node            `yaml:"url"`
+	Method        string               `yaml:"method"`
+	Headers       map[string]yaml.Node `yaml:"headers"`
+	BasicAuth     *basicAuth           `yaml:"basicAuth"`
+	Events        map[Event]yaml.Node  `yaml:"events"`
+	Limits        []limitEntry         `yaml:"limits"`
+	TotalBytes    int                  `yaml:"totalBytes"`
+	Shrink        []yaml.Node          `yaml:"shrink"`
+	Verdicts      []verdictEntry       `yaml:"verdicts"`
+	RetryAfter    []retryAfter         `yaml:"retryAfter"`
+	Hold          string               `yaml:"hold"`
+	RatePerSecond float64              `yaml:"ratePerSecond"`
+	DigestAbove   int                  `yaml:"digestAbove"`
+	Schema        map[string]any       `yaml:"schema"`
+}
+
+type basicAuth struct {
+	User     yaml.Node `yaml:"user"`
+	Password yaml.Node `yaml:"password"`
+}
+
+// eventEntry is an event that is no word.
+type eventEntry struct {
+	URL    yaml.Node `yaml:"url"`
+	Method string    `yaml:"method"`
+	Body   yaml.Node `yaml:"body"`
+}
+
+type limitEntry struct {
+	Pointer yaml.Node `yaml:"pointer"`
+	Max     int       `yaml:"max"`
+	Unit    unit      `yaml:"unit"`
+	OneLine bool      `yaml:"oneLine"`
+}
+
+type verdictEntry struct {
+	Status   yaml.Node `yaml:"status"`
+	Pointer  string    `yaml:"pointer"`
+	Equals   string    `yaml:"equals"`
+	Contains string    `yaml:"contains"`
+	Verdict  yaml.Node `yaml:"verdict"`
+	Remedy   string    `yaml:"remedy"`
+	Hold     string    `yaml:"hold"`
+}
+
+// Words that stand for an event.
+const (
+	wordSame = "same"
+	wordSkip = "skip"
+)
+
+// reader reads one file. Its methods return an [*Error].
+type reader struct {
+	file   string
+	d      document
+	preset *Preset
+	// pointers are those of leaves, over all events.
+	leaves map[string][]*leaf
+	nodes  int
+}
+
+// Parse reads the file of a preset. Its error is an [*Error].
+func Parse(file string, text []byte) (*Preset, error) {
+	r := &reader{file: file, leaves: map[string][]*leaf{}}
+	if len(text) > MaxFileBytes {
+		return nil, r.fail(1, "The file is longer than %d bytes; shorten it", MaxFileBytes)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&r.d); err != nil {
+		return nil, r.syntax(err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, r.fail(1, "The file holds more than one document; put each preset into a file of its own")
+	}
+	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.preset, nil
+}
+
+func (r *reader) fail(line int, format string, args ...any) error {
+	return &Error{File: r.file, Line: max(line, 1), Message: fmt.Sprintf(format, args...)}
+}
+
+// syntax makes an error of one of the parser, whose text names a line.
+func (r *reader) syntax(err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if errors.Is(err, io.EOF) {
+		return r.fail(1, "The file is empty; see `tocsin receivers schema` for what belongs there")
+	}
+	line := 1
+	if at := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(text); at != nil {
+		line, _ = strconv.Atoi(at[1])
+		text = text[strings.Index(text, at[0])+len(at[0]):]
+	}
+	text = regexp.MustCompile(`field (.+) not found in type \S+`).ReplaceAllString(text, "there is no field $1; `tocsin receivers schema` lists all")
+	return r.fail(line, "%s", strings.Join(strings.Fields(text), " "))
+}
+
+func (r *reader) head() error {
+	d := &r.d
+	switch {
+	case !regexp.MustCompile(`^[a-z][a-z0-9-]{1,39}$`).MatchString(d.ID):
+		return r.fail(1, "id must be 2 to 40 lower-case letters, digits and dashes, and begin with a letter")
+	case d.Name == "" || d.About == "":
+		return r.fail(1, "name and about must not be empty; write what the receiver is called, and in a sentence what it gets")
+	case d.TotalBytes < 0 || d.TotalBytes > template.MaxJSONBytes*4:
+		return r.fail(1, "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
+	case d.RatePerSecond < 0 || d.DigestAbove < 0 || d.DigestAbove > notify.MaxDigestAbove:
+		return r.fail(1, "ratePerSecond must not be negative, and digestAbove be from 0 to %d", notify.MaxDigestAbove)
+	case d.Keyed && d.DigestAbove > 0:
+		return r.fail(1, "A keyed receiver gets no digests; remove digestAbove or keyed")
+	}
+	hold, err := r.duration("hold", d.Hold)
+	if err != nil {
+		return err
+	}
+	escape, err := newEscaper(d.Escape)
+	if err != nil {
+		return r.fail(1, "%s", err)
+	}
+	switch d.Encoding {
+	case encodingJSON, encodingForm:
+	case "":
+		d.Encoding = encodingJSON
+	default:
+		return r.fail(1, "encoding must be json or form, not %q", d.Encoding)
+	}
+	for name, value := range d.Severity {
+		if !slices.Contains(severityNames(), name) {
+			return r.fail(1, "severity: there is no %q; name CRITICAL, WARNING and INFO, and ACKNOWLEDGED and RESOLVED where these differ", name)
+		}
+		if _, isText := value.(string); !isText && !isNumber(value) {
+			return r.fail(1, "severity: %s must be a text or a number", name)
+		}
+	}
+	r.preset = &Preset{
+		ID: d.ID, Name: d.Name, About: d.About, Docs: d.Docs, Keyed: d.Keyed, Inputs: d.Inputs, RatePerSecond: d.RatePerSecond,
+		DigestAbove: d.DigestAbove, file: r.file, encoding: d.Encoding, escape: escape, severity: d.Severity,
+		requests: map[Event]*request{}, secretAt: map[string]string{}, totalBytes: d.TotalBytes, hold: hold,
+	}
+	r.preset.compiled = sync.OnceValues(r.preset.compileSchema)
+	if len(d.Schema) > 0 {
+		r.preset.Schema, err = marshal(d.Schema)
+		if err != nil {
+			return r.fail(1, "schema: %v", err)
+		}
+	}
+	return nil
+}
+
+func severityNames() []string {
+	return []string{"CRITICAL", "WARNING", "INFO", severityAcknowledged, severityResolved}
+}
+
+func isNumber(value any) bool {
+	switch value.(type) {
+	case int, int64, uint64, float64:
+		return true
+	}
+	return false
+}
+
+const maxHold = 24 * time.Hour
+
+func (r *reader) duration(name, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > maxHold {
+		return 0, r.fail(1, "%s must be a time such as 30s, from 1s to 24h", name)
+	}
+	return d, nil
+}
+
+// minSecretBytes is the least length of a secret, below which it could not be told from
+// a word, and not be kept out of what is shown.
+const minSecretBytes = 6
+
+func (r *reader) inputs() error {
+	seen := map[string]bool{}
+	for i := range r.preset.Inputs {
+		in := &r.preset.Inputs[i]
+		if in.Type == "" {
+			in.Type = InputText
+		}
+		if in.Example == "" {
+			in.Example = in.Default
+		}
+		problem := ""
+		_, patternErr := regexp.Compile(in.Pattern)
+		switch {
+		case !regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,39}$`).MatchString(in.Name):
+			problem = "needs a name of letters and digits that begins with a small letter"
+		case seen[in.Name]:
+			problem = "appears twice; remove one"
+		case in.Label == "":
+			problem = "needs a label for the form"
+		case in.Type != InputText && in.Type != InputURL && in.Type != InputChoice:
+			problem = "must be of type text, url or choice"
+		case (in.Type == InputChoice) != (len(in.Choices) > 0):
+			problem = "needs choices if it is of type choice, and only then"
+		case patternErr != nil:
+			problem = "has a pattern that cannot be read: " + patternErr.Error()
+		case in.Secret && in.Default != "":
+			problem = "is a secret and cannot have a default"
+		case in.Example == "" && !in.Optional:
+			problem = "needs an example, with which the preset is tried"
+		}
+		if problem == "" && in.Example != "" {
+			if fields := in.check(in.Example); len(fields) > 0 {
+				problem = "has an example or a default that is not valid: " + fields[0].Message
+			}
+		}
+		if problem != "" {
+			return r.fail(1, "input %q %s", in.Name, problem)
+		}
+		seen[in.Name] = true
+	}
+	return nil
+}
+
+func (r *reader) events() error {
+	for event := range r.d.Events {
+		if !slices.Contains(Events(), event) {
+			node := r.d.Events[event]
+			return r.fail(node.Line, "there is no event %q; there are fired, reminder, acknowledged, resolved, reopened and digest", event)
+		}
+	}
+	for _, event := range Events() {
+		node, given := r.d.Events[event]
+		if node.Kind == yaml.AliasNode {
+			node = *node.Alias
+		}
+		word := node.Value
+		switch {
+		case !given && (event == Fired || event == Resolved):
+			return r.fail(1, "the event %s is missing; say what is sent", event)
+		case event == Fired && word != "":
+			return r.fail(node.Line, "fired needs a body; the other events may be same")
+		case event == Digest && r.preset.Keyed && given && word != wordSkip:
+			return r.fail(node.Line, "a keyed receiver gets no digests; write digest: skip, or leave it out")
+		case word == wordSkip && (event == Resolved || event == Reminder):
+			return r.fail(node.Line, "%s cannot be skipped; write same, or a body", event)
+		case word == wordSkip, !given && event != Reminder:
+		case word == wordSame, !given:
+			r.preset.requests[event] = r.preset.requests[Fired]
+		case node.Kind != yaml.MappingNode:
+			return r.fail(node.Line, "%s must be same, skip, or a mapping with a body", event)
+		default:
+			made, err := r.request(event, &node)
+			if err != nil {
+				return err
+			}
+			r.preset.requests[event] = made
+		}
+	}
+	return nil
+}
+
+func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
+	var entry eventEntry
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains([]string{"url", "method", "body"}, key.Value) {
+			return nil, r.fail(key.Line, "%s: there is no field %s; there are url, method and body", event, key.Value)
+		}
+	}
+	if err := node.Decode(&entry); err != nil {
+		return nil, r.syntax(err)
+	}
+	if entry.URL.IsZero() {
+		entry.URL = r.d.URL
+	}
+	if entry.Method == "" {
+		entry.Method = r.d.Method
+	}
+	made := &request{method: entry.Method}
+	switch made.method {
+	case "":
+		made.method = http.MethodPost
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+	default:
+		return nil, r.fail(node.Line, "%s: method must be POST, PUT or PATCH", event)
+	}
+	var err error
+	if made.url, err = r.url(event, node, &entry.URL); err != nil {
+		return nil, err
+	}
+	if err := r.headers(made); err != nil {
+		return nil, err
+	}
+	if entry.Body.Kind == yaml.AliasNode {
+		entry.Body = *entry.Body.Alias
+	}
+	if entry.Body.Kind != yaml.MappingNode && (entry.Body.Kind != yaml.SequenceNode || r.preset.encoding == encodingForm) {
+		return nil, r.fail(node.Line, "%s: body must be a mapping", event)
+	}
+	tree, err := r.tree(&entry.Body, place{})
+	if err != nil {
+		return nil, err
+	}
+	made.body = tree
+	return made, nil
+}
+
+// url reads a URL. It begins with https:// or with an input of type url.
+func (r *reader) url(event Event, at, node *yaml.Node) (*address, error) {
+	if node.Value == "" {
+		return nil, r.fail(at.Line, "%s: url is missing; write it here or for all events", event)
+	}
+	text := node.Value
+	made := &address{}
+	if base, found := strings.CutPrefix(text, "{{input."); found {
+		name, rest, _ := strings.Cut(base, "}}")
+		if in := r.preset.input(name); in == nil || !in.leads() {
+			return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url; %q is neither", name)
+		}
+		made.base, text = name, rest
+	} else if !strings.HasPrefix(text, "https://") {
+		return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url")
+	}
+	path, query, _ := strings.Cut(text, "?")
+	var err error
+	if made.path, err = r.simple(node, path); err != nil {
+		return nil, err
+	}
+	if made.query, err = r.simple(node, query); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// leads reports whether an input can be the beginning of a URL.
+func (in *Input) leads() bool {
+	return in.Type == InputURL ||
+		in.Type == InputChoice && !slices.ContainsFunc(in.Choices, func(c Choice) bool { return checkBase(c.Value) != nil })
+}
+
+// simple reads a template of what is not stored, and made anew for each attempt: it may
+// use inputs and the key of the alert.
+func (r *reader) simple(node *yaml.Node, text string) (*template.Template, error) {
+	parsed, err := template.Parse(text, template.InPreset)
+	if err != nil {
+		return nil, r.template(node, err)
+	}
+	for _, name := range parsed.Names() {
+		if name != "event.key" && !strings.HasPrefix(name, "input.") {
+			return nil, r.fail(node.Line, "URLs and headers may show inputs and event.key, not %s", name)
+		}
+	}
+	return parsed, r.known(node, parsed)
+}
+
+// known refuses inputs that the preset does not have.
+func (r *reader) known(node *yaml.Node, t *template.Template) error {
+	for _, name := range t.Inputs() {
+		if r.preset.input(name) == nil {
+			return r.fail(node.Line, "there is no input %q; name it under inputs", name)
+		}
+	}
+	return nil
+}
+
+func (r *reader) template(node *yaml.Node, err error) error {
+	if e, ok := errors.AsType[*template.Error](err); ok {
+		return r.fail(node.Line+e.Line-1, "%s", e.Message)
+	}
+	return r.fail(node.Line, "%v", err)
+}
+
+func (r *reader) headers(made *request) error {
+	for _, name := range slices.Sorted(maps.Keys(r.d.Headers)) {
+		node := r.d.Headers[name]
+		parsed, err := r.simple(&node, node.Value)
+		if err != nil {
+			return err
+		}
+		made.headers = append(made.headers, header{name, parsed})
+	}
+	if auth := r.d.BasicAuth; auth != nil {
+		var err error
+		if made.user, err = r.simple(&auth.User, auth.User.Value); err != nil {
+			return err
+		}
+		if made.password, err = r.simple(&auth.Password, auth.Password.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limits gives the leaves of all bodies their limits.
+func (r *reader) limits() error {
+	for _, entry := range r.d.Limits {
+		leaves := r.leaves[entry.Pointer.Value]
+		switch {
+		case len(leaves) == 0:
+			return r.fail(entry.Pointer.Line, "%s: no body has a text there; write the pointer as in the preset's bodies, with * for each element of a list", entry.Pointer.Value)
+		case entry.Max < 1 || !entry.Unit.valid():
+			return r.fail(entry.Pointer.Line, "%s: max must be at least 1, and unit be bytes, runes or utf16", entry.Pointer.Value)
+		}
+		for _, l := range leaves {
+			l.limit, l.unit, l.oneLine = entry.Max, entry.Unit, entry.OneLine
+		}
+		r.preset.limits = append(r.preset.limits, Limit{entry.Pointer.Value, entry.Max, string(entry.Unit)})
+	}
+	for _, node := range r.d.Shrink {
+		if len(r.leaves[node.Value]) == 0 {
+			return r.fail(node.Line, "%s: no body has a text there to shrink", node.Value)
+		}
+		r.preset.shrink = append(r.preset.shrink, node.Value)
+	}
+	if r.preset.totalBytes > 0 && len(r.preset.shrink) == 0 {
+		return r.fail(1, "totalBytes needs shrink: the pointers of what gives way")
+	}
+	return nil
+}
+
+// answers reads what answers mean.
+func (r *reader) answers() error {
+	for _, entry := range r.d.Verdicts {
+		v := verdict{pointer: entry.Pointer, equals: entry.Equals, contains: entry.Contains, remedy: entry.Remedy}
+		status := &entry.Status
+		var err error
+		if status.Kind == yaml.SequenceNode {
+			err = status.Decode(&v.statuses)
+		} else {
+			v.statuses = make([]int, 1)
+			err = status.Decode(&v.statuses[0])
+		}
+		if err != nil || slices.ContainsFunc(v.statuses, func(n int) bool { return n < 200 || n > 599 }) {
+			return r.fail(entry.Verdict.Line, "status must be an HTTP status, or a list of them")
+		}
+		v.verdict = notify.ParseVerdict(entry.Verdict.Value)
+		if !slices.Contains([]notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled, notify.VerdictRefused, notify.VerdictGone}, v.verdict) {
+			return r.fail(entry.Verdict.Line, "verdict must be DELIVERED, RETRY, THROTTLED, REFUSED or GONE, not %q", entry.Verdict.Value)
+		}
+		if v.verdict != notify.VerdictDelivered && v.remedy == "" {
+			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy: what a person does about it")
+		}
+		if v.pointer == "" && v.equals != "" {
+			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")
+		}
+		if v.hold, err = r.duration("hold", entry.Hold); err != nil {
+			return err
+		}
+		r.preset.verdicts = append(r.preset.verdicts, v)
+	}
+	for _, form := range r.d.RetryAfter {
+		if (form.Header == "") == (form.Pointer == "") || !form.Unit.valid() {
+			return r.fail(1, "retryAfter needs a header or a pointer, and a unit: seconds, milliseconds, date or epoch")
+		}
+		r.preset.retryAfter = append(r.preset.retryAfter, form)
+	}
+	return nil
+}
+
+// CheckInputs returns what is wrong with what a person entered, as fields
+// "preset.inputs.NAME". No message repeats a value.
+func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
+	var fields []fault.Field
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		if p.input(name) == nil {
+			fields = append(fields, fault.Field{Field: "preset.inputs." + name, Code: "unknown_field", Message: p.Name + " has no such input; remove it"})
+		}
+	}
+	for i := range p.Inputs {
+		fields = append(fields, p.Inputs[i].check(inputs[p.Inputs[i].Name])...)
+	}
+	return fields
+}
+
+// maxInputBytes bounds what a person enters.
+const maxInputBytes = 2000
+
+func (in *Input) check(value string) []fault.Field {
+	problem, code := "", "pattern"
+	switch {
+	case value == "" && (in.Optional || in.Default != ""):
+	case value == "":
+		problem, code = "Enter "+in.Label, "required"
+	case len(value) > maxInputBytes:
+		problem, code = fmt.Sprintf("Must be at most %d bytes", maxInputBytes), "out_of_range"
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7F }) || strings.TrimSpace(value) != value:
+		problem, code = "Holds line breaks, control characters, or spaces at an end; remove them", "text"
+	case in.Secret && len(value) < minSecretBytes:
+		problem = fmt.Sprintf("Too short for a secret: at least %d characters", minSecretBytes)
+	case in.Type == InputURL:
+		if err := checkBase(value); err != nil {
+			problem, code = err.Error(), "url"
+		}
+	case in.Type == InputChoice:
+		if !slices.ContainsFunc(in.Choices, func(c Choice) bool { return c.Value == value }) {
+			problem, code = "Must be one of the values that are offered", "unknown_value"
+		}
+	}
+	if problem == "" && value != "" && in.Pattern != "" && !regexp.MustCompile(`^(?:`+in.Pattern+`)$`).MatchString(value) {
+		problem = "Not of the form that is expected; " + in.Help
+	}
+	if problem == "" {
+		return nil
+	}
+	return []fault.Field{{Field: "preset.inputs." + in.Name, Code: code, Message: problem}}
+}

@@ -1,0 +1,170 @@
+package preset
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tocsin/notify"
+)
+
+// verdict says what an answer means. All that it names must hold.
+type verdict struct {
+	statuses []int
+	// pointer leads into an answer in JSON; equals and contains are about what is there,
+	// or, without a pointer, about the whole answer.
+	pointer, equals, contains string
+	verdict                   notify.Verdict
+	remedy                    string
+	hold                      time.Duration
+}
+
+// retryAfter is where a receiver says how long it wants to be left alone.
+type retryAfter struct {
+	Header  string   `yaml:"header"`
+	Pointer string   `yaml:"pointer"`
+	Unit    waitUnit `yaml:"unit"`
+}
+
+// waitUnit is how a wait is written.
+type waitUnit string
+
+const (
+	waitSeconds      waitUnit = "seconds"
+	waitMilliseconds waitUnit = "milliseconds"
+	waitDate         waitUnit = "date"
+	waitEpoch        waitUnit = "epoch"
+)
+
+func (u waitUnit) valid() bool {
+	return u == waitSeconds || u == waitMilliseconds || u == waitDate || u == waitEpoch
+}
+
+// Judgement is what an answer means.
+type Judgement struct {
+	Verdict notify.Verdict
+	// Remedy tells a person what to do; empty when there is nothing.
+	Remedy string
+	// Wait is how long the receiver wants to be left alone; 0 when it does not say.
+	Wait time.Duration
+}
+
+// Judge refines what an answer means by its status; wait is what a Retry-After header says.
+func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Judgement, now time.Time) Judgement {
+	j := byStatus
+	answer := answered{body: body}
+	for i := range p.verdicts {
+		v := &p.verdicts[i]
+		if !slices.Contains(v.statuses, status) || !v.matches(&answer) {
+			continue
+		}
+		j.Verdict, j.Remedy = v.verdict, v.remedy
+		if v.hold > 0 && j.Verdict == notify.VerdictThrottled {
+			j.Wait = max(j.Wait, v.hold)
+		}
+		break
+	}
+	if j.Verdict == notify.VerdictDelivered || j.Verdict == notify.VerdictRefused || j.Verdict == notify.VerdictGone {
+		return j
+	}
+	for _, form := range p.retryAfter {
+		text := header.Get(form.Header)
+		if form.Pointer != "" {
+			text = answer.at(form.Pointer)
+		}
+		j.Wait = max(j.Wait, form.wait(text, now))
+	}
+	if j.Verdict == notify.VerdictThrottled && j.Wait == 0 {
+		j.Wait = p.hold
+	}
+	return j
+}
+
+func (v *verdict) matches(a *answered) bool {
+	text := string(a.body)
+	if v.pointer != "" {
+		if text = a.at(v.pointer); text == "" {
+			return false
+		}
+	}
+	return (v.equals == "" || text == v.equals) && strings.Contains(text, v.contains)
+}
+
+// maxWait bounds what is believed of a receiver.
+const maxWait = 24 * time.Hour
+
+func (f *retryAfter) wait(text string, now time.Time) time.Duration {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0
+	}
+	if f.Unit == waitDate {
+		at, err := http.ParseTime(text)
+		if err != nil {
+			return 0
+		}
+		return min(max(at.Sub(now), 0), maxWait)
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n <= 0 {
+		return 0
+	}
+	switch f.Unit { //nolint:exhaustive // seconds, and dates above
+	case waitMilliseconds:
+		n /= 1000
+	case waitEpoch:
+		n -= float64(now.UnixNano()) / float64(time.Second)
+	}
+	return time.Duration(math.Ceil(min(max(n, 0), maxWait.Seconds()))) * time.Second
+}
+
+// answered is an answer that is read as JSON when that is asked for.
+type answered struct {
+	body []byte
+	read bool
+	root any
+}
+
+// at returns the text at a pointer, empty when there is none. A list is looked through,
+// where * stands for each of its elements: the first that has a text there counts.
+func (a *answered) at(pointer string) string {
+	if !a.read {
+		a.read = true
+		decoder := json.NewDecoder(bytes.NewReader(a.body))
+		decoder.UseNumber()
+		if err := decoder.Decode(&a.root); err != nil {
+			a.root = nil
+		}
+	}
+	return textAt(a.root, strings.Split(strings.TrimPrefix(pointer, "/"), "/"))
+}
+
+func textAt(value any, path []string) string {
+	if len(path) == 0 {
+		switch value.(type) {
+		case nil, map[string]any, []any:
+			return ""
+		}
+		return fmt.Sprint(value)
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		return textAt(v[strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])], path[1:])
+	case []any:
+		if n, err := strconv.Atoi(path[0]); err == nil && n >= 0 && n < len(v) {
+			return textAt(v[n], path[1:])
+		}
+		for _, element := range v {
+			if text := textAt(element, path[1:]); path[0] == "*" && text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package preset
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+	"tocsin/notify/template"
+	"tocsin/rules"
+)
+
+// Message is what a request tells.
+type Message struct {
+	Event    Event
+	Severity string
+	// Values are those of the alert; [Preset.Body] adds the inputs.
+	Values *template.Values
+	// Request is what a preset knows beside, without inputs.
+	Request template.Request
+}
+
+// Key is what a receiver knows by whatever the delivery is about: the alert's id, and of
+// messages that are about no alert that could end, the message's own.
+func Key(d *notify.Delivery) string {
+	if d.Reason == notify.ReasonDigest || d.Reason == notify.ReasonUndelivered {
+		return d.NotificationID.String()
+	}
+	return d.Alert.ID.String()
+}
+
+// MessageOf returns what a delivery tells; url is where people see it, or empty. A digest
+// is told as an alert that sums up many.
+func MessageOf(d *notify.Delivery, url string) *Message {
+	a := d.Alert
+	if d.Digest != nil {
+		a = summed(d.Digest)
+	}
+	if a.Health && a.Count == nil {
+		// It is about no exchange, and its variables are empty.
+		a.Count = &alerts.Count{}
+	}
+	if strings.TrimSpace(clean(a.Title)) == "" {
+		// No receiver takes a message without.
+		a.Title = "Alert " + Key(d)
+	}
+	m := &Message{
+		Event: EventOf(d.Reason), Severity: string(a.Severity), Values: template.ForReason(&a, d.Reason, url),
+		Request: template.Request{Key: Key(d), At: a.FiredAt},
+	}
+	switch {
+	case d.Event != nil:
+		m.Request.By, m.Request.At = d.Event.By, d.Event.At
+	case m.Event == Resolved && a.ResolvedAt != nil:
+		m.Request.By, m.Request.At = a.ResolvedBy, *a.ResolvedAt
+	}
+	return m
+}
+
+// summed returns an alert that tells what a digest does.
+func summed(g *notify.Digest) alerts.Instance {
+	a := alerts.Instance{
+		Title: fmt.Sprintf("%d messages in one, from %s to %s UTC", g.Size, g.FirstFiredAt.UTC().Format(time.DateTime), g.LastFiredAt.UTC().Format(time.TimeOnly)),
+		// It is about no exchange.
+		Severity: rules.Info, State: alerts.Firing, FiredAt: g.LastFiredAt, Health: true, Count: &alerts.Count{Observed: int64(g.Size)},
+	}
+	var lines []string
+	part := func(what string, named, all int, line func(int) string) {
+		if named == 0 {
+			return
+		}
+		lines = append(lines, what+":")
+		for i := range named {
+			lines = append(lines, "- "+line(i))
+		}
+		if all > named {
+			lines = append(lines, fmt.Sprintf("- and %d more", all-named))
+		}
+	}
+	part("Rules", len(g.Rules), g.AllRules, func(i int) string {
+		return fmt.Sprintf("%d × %s (%s)", g.Rules[i].Count, rules.CleanText(g.Rules[i].Name, maxNameBytes), g.Rules[i].Severity)
+	})
+	part("Where", len(g.Places), g.AllPlaces, func(i int) string {
+		return fmt.Sprintf("%d × %s", g.Places[i].Count, rules.CleanText(strings.Trim(g.Places[i].Application+" · "+g.Places[i].Route, " ·"), maxNameBytes))
+	})
+	part("Errors", len(g.Errors), g.AllErrors, func(i int) string {
+		return fmt.Sprintf("%d × %s", g.Errors[i].Count, rules.CleanText(strings.Trim(g.Errors[i].Type+": "+g.Errors[i].Message, ": \n"), maxNameBytes))
+	})
+	a.Message = strings.Join(lines, "\n")
+	if len(g.Rules) > 0 {
+		// Ordered by severity.
+		a.Severity = g.Rules[0].Severity
+		a.RuleName = g.Rules[0].Name
+	}
+	if g.AllRules > 1 {
+		a.RuleName = fmt.Sprintf("%d rules", g.AllRules)
+	}
+	return a
+}
+
+const maxNameBytes = 300

@@ -1,0 +1,237 @@
+// Package preset makes requests for services that have a dialect of their own, such as
+// PagerDuty or Teams, and understands their answers.
+//
+// A preset is data, one YAML file for each receiver: the inputs that a person enters,
+// for each event URL, headers and body, what the receiver's fields hold at most, and what
+// its answers mean. The files of this package are part of the program; operators add
+// their own. Nothing in a preset is code, and the dispatcher knows none of it: a preset
+// only renders and judges.
+//
+// A body is a tree whose texts are Mustache templates ([template.InPreset]); what is
+// empty is left out. Six things go beyond that, each a mapping with a "$" key:
+//
+//	{$number: TEXT}   a number
+//	{$severity: true} the severity in the receiver's own words or numbers
+//	{$url: TEXT}      an http or https URL, never escaped or cut; anything else is left out
+//	{$json: TREE}     a tree as JSON inside of a text
+//	{$first: [TREES]} the first that is not empty
+//	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
+//
+// # Fitting
+//
+// A receiver that refuses a long text has lost the alert, so every text is made to fit
+// first: values are shortened one and all, then escaped, until the field is within its
+// limit in the receiver's own unit (fit.go). No escape is ever cut in half. Then the
+// whole body is held against its bound, and the fields named by shrink give way in order.
+//
+// # Secrets
+//
+// Inputs are secrets if the preset says so. Bodies are stored, URLs and headers are not:
+// a secret input may only be the whole value of a member of a body, which is stored as
+// "[redacted]" and filled in when the request is sent ([Preset.Reveal]).
+package preset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"tocsin/notify"
+)
+
+// Event is what a request tells.
+type Event string
+
+// The events.
+const (
+	Fired        Event = "fired"
+	Reminder     Event = "reminder"
+	Acknowledged Event = "acknowledged"
+	Resolved     Event = "resolved"
+	Reopened     Event = "reopened"
+	Digest       Event = "digest"
+)
+
+// Events returns all events, in the order of an alert's life.
+func Events() []Event { return []Event{Fired, Reminder, Acknowledged, Resolved, Reopened, Digest} }
+
+// Word returns the event for people.
+func (e Event) Word() string {
+	switch e {
+	case Fired:
+		return "Fired"
+	case Reminder:
+		return "Reminder"
+	case Acknowledged:
+		return "Acknowledged"
+	case Resolved:
+		return "Resolved"
+	case Reopened:
+		return "Reopened"
+	case Digest:
+		return "Digest"
+	}
+	return string(e)
+}
+
+// EventOf returns the event that a message of a reason tells.
+func EventOf(reason notify.Reason) Event {
+	switch reason {
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff,
+		notify.ReasonWebhookFailing, notify.ReasonUndelivered:
+		return Fired
+	case notify.ReasonReminder:
+		return Reminder
+	case notify.ReasonAcknowledged:
+		return Acknowledged
+	case notify.ReasonResolved, notify.ReasonRuleRecovered, notify.ReasonSourceRecovered:
+		return Resolved
+	case notify.ReasonReopened:
+		return Reopened
+	case notify.ReasonDigest:
+		return Digest
+	}
+	return Fired
+}
+
+// InputType says what a person can enter.
+type InputType string
+
+// The types of inputs.
+const (
+	InputText   InputType = "text"
+	InputURL    InputType = "url"
+	InputChoice InputType = "choice"
+)
+
+// Input is what a person enters about a receiver.
+type Input struct {
+	Name  string `yaml:"name"`
+	Label string `yaml:"label"`
+	// Help tells what it is and where it is found; Link leads there.
+	Help string    `yaml:"help"`
+	Link string    `yaml:"link"`
+	Type InputType `yaml:"type"`
+	// Secret inputs are never shown again.
+	Secret bool `yaml:"secret"`
+	// Optional inputs may be left empty.
+	Optional bool `yaml:"optional"`
+	// Pattern is what a text must match as a whole.
+	Pattern string   `yaml:"pattern"`
+	Choices []Choice `yaml:"choices"`
+	// Default stands in for an empty text.
+	Default string `yaml:"default"`
+	// Example is a valid value.
+	Example string `yaml:"example"`
+}
+
+// Choice is one of several values.
+type Choice struct {
+	Value string `yaml:"value"`
+	Label string `yaml:"label"`
+}
+
+// Preset is a receiver. It is safe for concurrent use, and not to be changed.
+type Preset struct {
+	ID, Name, About, Docs string
+	// Own tells that an operator has added it.
+	Own bool
+	// Keyed receivers know alerts by a key, and never get digests.
+	Keyed  bool
+	Inputs []Input
+	// RatePerSecond and DigestAbove are what new webhooks begin with.
+	RatePerSecond float64
+	DigestAbove   int
+	// Schema describes the bodies that the receiver takes, as JSON Schema; empty when unknown.
+	Schema []byte
+
+	file       string
+	encoding   encoding
+	escape     escaper
+	severity   map[string]any
+	requests   map[Event]*request
+	limits     []Limit
+	totalBytes int
+	shrink     []string
+	verdicts   []verdict
+	retryAfter []retryAfter
+	hold       time.Duration
+	// secretAt are the inputs that stand in bodies, by the names that lead there.
+	secretAt map[string]string
+	// compiled is the schema, read when it is first needed.
+	compiled func() (*jsonschema.Schema, error)
+}
+
+// Sends reports whether the receiver is told of an event.
+func (p *Preset) Sends(e Event) bool { return p.requests[e] != nil }
+
+// Takes returns the events that a webhook of the preset may choose, all of which new
+// webhooks begin with where the receiver is keyed.
+func (p *Preset) Takes() []notify.Reason {
+	var reasons []notify.Reason
+	for _, reason := range notify.Events() {
+		if p.Sends(EventOf(reason)) {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// Limit is what a receiver takes of a field.
+type Limit struct {
+	// Pointer leads through the body's tree, with * for each element of a list, and into
+	// what stands as JSON inside of a text.
+	Pointer string
+	Max     int
+	// Unit is bytes, runes or utf16.
+	Unit string
+}
+
+// Limits returns the limits of the receiver's fields.
+func (p *Preset) Limits() []Limit { return slices.Clone(p.limits) }
+
+// TotalBytes returns the most that a whole body may have; 0 is no bound.
+func (p *Preset) TotalBytes() int { return p.totalBytes }
+
+// input returns an input by its name, nil when there is none.
+func (p *Preset) input(name string) *Input {
+	for i := range p.Inputs {
+		if p.Inputs[i].Name == name {
+			return &p.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// Secrets returns the values that must not be shown.
+func (p *Preset) Secrets(inputs map[string]string) []string {
+	var secrets []string
+	for i := range p.Inputs {
+		if value := inputs[p.Inputs[i].Name]; p.Inputs[i].Secret && value != "" {
+			secrets = append(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// Examples returns a valid value for each input.
+func (p *Preset) Examples() map[string]string {
+	inputs := map[string]string{}
+	for i := range p.Inputs {
+		inputs[p.Inputs[i].Name] = p.Inputs[i].Example
+	}
+	return inputs
+}
+
+// Error says what is wrong with the file of a preset, and where.
+type Error struct {
+	File string
+	Line int
+	// Message tells what is wrong and what to write instead.
+	Message string
+}
+
+// Error returns the place and the message.
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message) }

@@ -1,0 +1,204 @@
+package presettest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// What a message does to a key, and what becomes of that.
+const (
+	actionSend        = "send"
+	actionOpen        = "open"
+	actionAcknowledge = "acknowledge"
+	actionClose       = "close"
+
+	stateOpen         = "open"
+	stateAcknowledged = "acknowledged"
+	stateClosed       = "closed"
+)
+
+// dialect is what is known of a service beside its preset.
+type dialect struct {
+	// accepts and answer are what it says to what it takes.
+	accepts int
+	answer  string
+	form    bool
+	// action tells what a message does, and to which key.
+	action func(req *http.Request, root any) (action, key string)
+	// check refuses what the schema cannot tell.
+	check func(req *http.Request, root any) error
+}
+
+// byField reads what a message does from a field.
+func byField(field, key string, actions map[string]string) func(*http.Request, any) (string, string) {
+	return func(_ *http.Request, root any) (string, string) { return actions[one(root, field)], one(root, key) }
+}
+
+func dialects() map[string]dialect {
+	return map[string]dialect{
+		"pagerduty": {
+			accepts: http.StatusAccepted, answer: `{"status":"success","message":"Event processed"}`,
+			action: byField("/event_action", "/dedup_key", map[string]string{"trigger": actionOpen, "acknowledge": actionAcknowledge, "resolve": actionClose}),
+			check: func(_ *http.Request, root any) error {
+				return matches("routing key", one(root, "/routing_key"), `^[0-9A-Za-z]{32}$`)
+			},
+		},
+		"jsm": {accepts: http.StatusAccepted, answer: `{"result":"Request will be processed"}`, action: alias, check: authorized(`^GenieKey \S+$`)},
+		"servicenow": {
+			accepts: http.StatusOK, answer: `{"result":{"Default Bulk Endpoint":"1 events were inserted"}}`,
+			action: byField("/records/*/resolution_state", "/records/*/message_key", map[string]string{"New": actionOpen, "Closing": actionClose}),
+			check: func(req *http.Request, root any) error {
+				closes, clears := one(root, "/records/*/resolution_state") == "Closing", one(root, "/records/*/severity") == "0"
+				if closes != clears {
+					return errors.New("severity 0 clears, and nothing else does")
+				}
+				return basic(req)
+			},
+		},
+		"incident-io": {
+			accepts: http.StatusAccepted, answer: `{"status":"success"}`,
+			action: byField("/status", "/deduplication_key", map[string]string{"firing": actionOpen, "resolved": actionClose}),
+			check:  authorized(`^Bearer \S+$`),
+		},
+		"rootly":      {accepts: http.StatusOK, answer: `{}`, action: byField("/state", "/id", map[string]string{"firing": actionOpen, "resolved": actionClose})},
+		"grafana-irm": {accepts: http.StatusOK, answer: "Ok.", action: byField("/state", "/alert_uid", map[string]string{"alerting": actionOpen, "ok": actionClose})},
+		"goalert": {
+			accepts: http.StatusOK, answer: `{"AlertID":7,"IsNew":true}`,
+			action: byField("/action", "/dedup", map[string]string{"": actionOpen, "close": actionClose}),
+			check: func(req *http.Request, _ any) error {
+				return matches("token", req.URL.Query().Get("token"), `^[-0-9a-f]{36}$`)
+			},
+		},
+		"splunk-on-call": {
+			accepts: http.StatusOK, answer: `{"result":"success"}`,
+			action: byField("/message_type", "/entity_id", map[string]string{
+				"CRITICAL": actionOpen, "WARNING": actionOpen, "INFO": actionOpen, "ACKNOWLEDGEMENT": actionAcknowledge, "RECOVERY": actionClose,
+			}),
+		},
+		"teams": {accepts: http.StatusAccepted, check: teams},
+		"google-chat": {accepts: http.StatusOK, answer: `{"name":"spaces/A/messages/B"}`, check: func(_ *http.Request, root any) error {
+			return free(one(root, "/text"), `<(users|https?:)`)
+		}},
+		"mattermost": {accepts: http.StatusOK, answer: "ok", check: func(_ *http.Request, root any) error {
+			for _, field := range []string{"fallback", "pretext", "title", "text"} {
+				if err := free(one(root, "/attachments/*/"+field), `@(all|channel|here)\b|<!`); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		"discord":  {accepts: http.StatusOK, answer: `{"id":"1234567890"}`, check: discord},
+		"telegram": {accepts: http.StatusOK, answer: `{"ok":true,"result":{"message_id":7}}`, check: telegram},
+		"ntfy":     {accepts: http.StatusOK, answer: `{"id":"hwQ2YpKdmg"}`},
+		"pushover": {accepts: http.StatusOK, answer: `{"status":1,"request":"647d2300"}`, form: true},
+		"twilio": {accepts: http.StatusCreated, answer: `{"sid":"SM0123"}`, form: true, check: func(req *http.Request, root any) error {
+			if one(root, "/From") == "" && one(root, "/MessagingServiceSid") == "" {
+				return errors.New("a sender is missing")
+			}
+			return basic(req)
+		}},
+	}
+}
+
+// alias reads what a message does from its path, as JSM and Opsgenie have it.
+func alias(req *http.Request, root any) (action, key string) {
+	parts := strings.Split(strings.TrimPrefix(req.URL.Path[strings.Index(req.URL.Path, "/v2/alerts"):], "/v2/alerts"), "/")
+	if len(parts) == 1 {
+		return actionOpen, one(root, "/alias")
+	}
+	if len(parts) != 3 || req.URL.Query().Get("identifierType") != "alias" {
+		return "", ""
+	}
+	return parts[2], parts[1]
+}
+
+func authorized(pattern string) func(*http.Request, any) error {
+	return func(req *http.Request, _ any) error {
+		return matches("Authorization", req.Header.Get("Authorization"), pattern)
+	}
+}
+
+func basic(req *http.Request) error {
+	encoded, found := strings.CutPrefix(req.Header.Get("Authorization"), "Basic ")
+	plain, err := base64.StdEncoding.DecodeString(encoded)
+	if !found || err != nil || !strings.Contains(string(plain), ":") {
+		return errors.New("user and password are missing")
+	}
+	return nil
+}
+
+func matches(what, text, pattern string) error {
+	if !regexp.MustCompile(pattern).MatchString(text) {
+		return fmt.Errorf("%s: %q is not of the form %s", what, text, pattern)
+	}
+	return nil
+}
+
+// free refuses markup that a text must not have.
+func free(text, pattern string) error {
+	if found := regexp.MustCompile(pattern).FindString(text); found != "" {
+		return fmt.Errorf("the text holds %q", found)
+	}
+	return nil
+}
+
+// telegram refuses what Telegram cannot parse: a tag other than b, one that is not
+// closed, a bare & or <.
+func telegram(_ *http.Request, root any) error {
+	text := one(root, "/text")
+	open := false
+	for rest := text; rest != ""; {
+		at := strings.IndexAny(rest, "<&>")
+		if at < 0 {
+			break
+		}
+		rest = rest[at:]
+		switch {
+		case strings.HasPrefix(rest, "<b>") && !open:
+			open, rest = true, rest[len("<b>"):]
+		case strings.HasPrefix(rest, "</b>") && open:
+			open, rest = false, rest[len("</b>"):]
+		case strings.HasPrefix(rest, "&amp;"), strings.HasPrefix(rest, "&lt;"), strings.HasPrefix(rest, "&gt;"):
+			rest = rest[strings.IndexByte(rest, ';')+1:]
+		default:
+			return fmt.Errorf("can't parse entities at %.20q", rest)
+		}
+	}
+	if open {
+		return errors.New("can't parse entities: a tag is not closed")
+	}
+	return nil
+}
+
+// discord refuses more than 6000 characters over all embeds, and messages that could
+// mention anybody.
+func discord(req *http.Request, root any) error {
+	total := 0
+	for _, pointer := range []string{"/embeds/*/title", "/embeds/*/description", "/embeds/*/footer/text", "/embeds/*/fields/*/name", "/embeds/*/fields/*/value"} {
+		for _, text := range textsAt(root, strings.Split(pointer, "/")[1:]) {
+			total += length(text, "utf16")
+		}
+	}
+	const most = 6000
+	if total > most {
+		return fmt.Errorf("the embeds have %d characters", total)
+	}
+	if req.URL.Query().Get("wait") != "true" {
+		return errors.New("without wait, nobody learns of an error")
+	}
+	return nil
+}
+
+// teams refuses markup that makes links or styles of an exchange's texts.
+func teams(_ *http.Request, root any) error {
+	for _, text := range textsAt(root, strings.Split("/attachments/*/content/body/*/text", "/")[1:]) {
+		if err := free(text, `(^|[^\\])(\\\\)*[*_\[\]]`); err != nil {
+			return err
+		}
+	}
+	return nil
+}

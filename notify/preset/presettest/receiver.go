@@ -1,0 +1,238 @@
+// Package presettest stands in for the receivers of presets in tests.
+//
+// A [Receiver] takes what the service takes: it holds bodies to the preset's schema,
+// counts lengths itself, knows which keys are open, and refuses what the service refuses.
+// What it knows of each service's protocol (dialects.go) is stated apart from the preset,
+// so that a mistake there is noticed.
+package presettest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"tocsin/notify/preset"
+)
+
+// Answer is what a receiver says, instead of what it would.
+type Answer struct {
+	Status int
+	Header map[string]string
+	Body   string
+	// Cut closes the connection after the request was read, without an answer.
+	Cut bool
+}
+
+// Receiver is a look-alike of one service. It is safe for concurrent use.
+type Receiver struct {
+	preset  *preset.Preset
+	dialect dialect
+
+	mu       sync.Mutex
+	script   []Answer
+	state    map[string]string
+	messages []Message
+	refusals []string
+}
+
+// Message is one that was accepted.
+type Message struct {
+	// Action is what it did to the key: open, acknowledge, close, or send where there are
+	// no keys.
+	Action, Key string
+	URL         *url.URL
+	Header      http.Header
+	Body        []byte
+}
+
+// New returns a look-alike of the preset's service.
+func New(p *preset.Preset) *Receiver {
+	return &Receiver{preset: p, dialect: dialects()[p.ID], state: map[string]string{}}
+}
+
+// Script has the next requests answered so, one each.
+func (r *Receiver) Script(answers ...Answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.script = append(r.script, answers...)
+}
+
+// Messages returns what was accepted.
+func (r *Receiver) Messages() []Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Message(nil), r.messages...)
+}
+
+// Refusals returns why requests were refused.
+func (r *Receiver) Refusals() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.refusals...)
+}
+
+// State returns what has become of a key: open, acknowledged, closed, or empty.
+func (r *Receiver) State(key string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state[key]
+}
+
+// ServeHTTP answers a request as the service does.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.script) > 0 {
+		answer := r.script[0]
+		r.script = r.script[1:]
+		if answer.Cut {
+			panic(http.ErrAbortHandler)
+		}
+		for name, value := range answer.Header {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(answer.Status)
+		_, _ = io.WriteString(w, answer.Body)
+		return
+	}
+	if err == nil {
+		err = r.take(req, body)
+	}
+	if err != nil {
+		r.refusals = append(r.refusals, err.Error())
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(r.dialect.accepts)
+	_, _ = io.WriteString(w, r.dialect.answer)
+}
+
+// take accepts a message, or says why not.
+func (r *Receiver) take(req *http.Request, body []byte) error {
+	form := req.Header.Get("Content-Type") == "application/x-www-form-urlencoded"
+	switch {
+	case req.Method != http.MethodPost:
+		return fmt.Errorf("the method is %s", req.Method)
+	case form != r.dialect.form || !form && req.Header.Get("Content-Type") != "application/json":
+		return fmt.Errorf("the content type is %q", req.Header.Get("Content-Type"))
+	case !utf8.Valid(body):
+		return fmt.Errorf("the body is not UTF-8")
+	case r.preset.TotalBytes() > 0 && len(body) > r.preset.TotalBytes():
+		return fmt.Errorf("the body has %d bytes", len(body))
+	}
+	if err := r.preset.Valid(body); err != nil {
+		return err
+	}
+	root, err := decode(form, body)
+	if err != nil {
+		return err
+	}
+	for _, limit := range r.preset.Limits() {
+		for _, text := range textsAt(root, strings.Split(limit.Pointer, "/")[1:]) {
+			if n := length(text, limit.Unit); n > limit.Max {
+				return fmt.Errorf("%s has %d %s, more than %d", limit.Pointer, n, limit.Unit, limit.Max)
+			}
+		}
+	}
+	if r.dialect.check != nil {
+		if err := r.dialect.check(req, root); err != nil {
+			return err
+		}
+	}
+	m := Message{Action: actionSend, URL: req.URL, Header: req.Header, Body: body}
+	if r.dialect.action != nil {
+		if m.Action, m.Key = r.dialect.action(req, root); m.Key == "" || m.Action == "" {
+			return fmt.Errorf("it names no key, or does nothing with it")
+		}
+		r.apply(m.Action, m.Key)
+	}
+	r.messages = append(r.messages, m)
+	return nil
+}
+
+// apply keeps the state of keys. To acknowledge or close a key that is not open changes
+// nothing, and is no error: the service drops it.
+func (r *Receiver) apply(action, key string) {
+	switch was := r.state[key]; {
+	case action == actionOpen && was != stateAcknowledged:
+		r.state[key] = stateOpen
+	case action == actionAcknowledge && was == stateOpen:
+		r.state[key] = stateAcknowledged
+	case action == actionClose && was != "":
+		r.state[key] = stateClosed
+	}
+}
+
+func decode(form bool, body []byte) (any, error) {
+	if form {
+		values, err := url.ParseQuery(string(body))
+		if err != nil {
+			return nil, fmt.Errorf("the form cannot be read: %w", err)
+		}
+		root := map[string]any{}
+		for name := range values {
+			root[name] = values.Get(name)
+		}
+		return root, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var root any
+	if err := decoder.Decode(&root); err != nil {
+		return nil, fmt.Errorf("the body is no JSON: %w", err)
+	}
+	return root, nil
+}
+
+// textsAt returns the texts at a pointer, with * for each element of a list. It leads into
+// texts that are JSON.
+func textsAt(value any, path []string) []string {
+	if len(path) == 0 {
+		if text, ok := value.(string); ok {
+			return []string{text}
+		}
+		return nil
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		return textsAt(v[path[0]], path[1:])
+	case []any:
+		var all []string
+		for _, element := range v {
+			all = append(all, textsAt(element, path[1:])...)
+		}
+		return all
+	case string:
+		var inner any
+		if err := json.Unmarshal([]byte(v), &inner); err == nil {
+			return textsAt(inner, path)
+		}
+	}
+	return nil
+}
+
+// one returns the text at a pointer, empty when there is none.
+func one(root any, pointer string) string {
+	if texts := textsAt(root, strings.Split(pointer, "/")[1:]); len(texts) > 0 {
+		return texts[0]
+	}
+	return ""
+}
+
+func length(text, unit string) int {
+	switch unit {
+	case "runes":
+		return len([]rune(text))
+	case "utf16":
+		return len(utf16.Encode([]rune(text)))
+	}
+	return len(text)
+}

@@ -1,0 +1,133 @@
+package preset
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed receivers/*.yaml
+var receivers embed.FS
+
+//go:embed receiver.schema.json
+var schema []byte
+
+// Schema returns the JSON Schema of the files of presets, for editors.
+func Schema() []byte { return slices.Clone(schema) }
+
+// Set is all presets. It is safe for concurrent use; nil is an empty one.
+type Set struct{ list []*Preset }
+
+// builtIn reads the presets of the program once.
+var builtIn = sync.OnceValues(func() ([]*Preset, error) { //nolint:gochecknoglobals // read once
+	files, err := fs.Glob(receivers, "receivers/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list presets: %w", err)
+	}
+	var list []*Preset
+	for _, file := range files {
+		text, err := receivers.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read preset: %w", err)
+		}
+		p, err := Parse(strings.TrimPrefix(file, "receivers/"), text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+})
+
+// Load reads the presets of the program, and those of an operator: a file, or all files
+// of a folder whose names end in .yaml or .yml. An operator's preset stands in for one of
+// the program that has its id. Those of an operator are tried with samples; see [Preset.Check].
+func Load(paths ...string) (*Set, error) {
+	list, err := builtIn()
+	if err != nil {
+		return nil, err
+	}
+	set := &Set{list: slices.Clone(list)}
+	seen := map[string]string{}
+	for _, path := range paths {
+		files, err := filesOf(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			p, err := ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if before := seen[p.ID]; before != "" {
+				return nil, &Error{File: file, Line: 1, Message: fmt.Sprintf("The id %q is also that of %s; give one another id", p.ID, before)}
+			}
+			seen[p.ID] = file
+			if report := p.Check(); len(report.Problems) > 0 {
+				return nil, &Error{File: file, Line: 1, Message: report.Problems[0] + "; see `tocsin receivers check`"}
+			}
+			set.list = slices.DeleteFunc(set.list, func(other *Preset) bool { return other.ID == p.ID })
+			set.list = append(set.list, p)
+		}
+	}
+	slices.SortFunc(set.list, func(a, b *Preset) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	return set, nil
+}
+
+// ReadFile reads an operator's preset.
+func ReadFile(path string) (*Preset, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read preset: %w", err)
+	}
+	p, err := Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	p.Own = true
+	return p, nil
+}
+
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read presets: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read presets: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		if extension := filepath.Ext(entry.Name()); !entry.IsDir() && (extension == ".yaml" || extension == ".yml") {
+			files = append(files, filepath.Join(path, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+// All returns the presets by name.
+func (s *Set) All() []*Preset {
+	if s == nil {
+		return nil
+	}
+	return s.list
+}
+
+// Get returns a preset by its id, nil when there is none.
+func (s *Set) Get(id string) *Preset {
+	for _, p := range s.All() {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}

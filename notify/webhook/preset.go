@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/preset"
+)
+
+// errUnknownPreset is about a preset that is not among this replica's: a file that an
+// operator has removed, or not given to each replica. What waits for it is not lost.
+var errUnknownPreset = errors.New("this replica does not have the webhook's receiver; TOCSIN_RECEIVERS names the files of receivers")
+
+// renderPreset returns the body that the webhook's preset makes, without secrets.
+func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
+	p := r.presets.Get(d.Webhook.Preset)
+	if p == nil {
+		return notify.Body{ContentType: contentType, Content: event(d, r.AlertURL(&d.Alert))}, errUnknownPreset
+	}
+	link := r.AlertURL(&d.Alert)
+	if d.Digest != nil {
+		link = r.inboxURL(d.Digest)
+	}
+	body, _, problem := p.Body(preset.MessageOf(d, link), d.Webhook.Inputs)
+	return body, problem
+}
+
+// presetRequest makes the request of a delivery to a preset's receiver.
+func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
+	p := s.presets.Get(d.Webhook.Preset)
+	if p == nil {
+		return nil, errUnknownPreset
+	}
+	to, err := p.Target(preset.EventOf(d.Reason), preset.Key(d), d.Webhook.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	// The request is made of what the URL says when it is written out.
+	address, err := parseURL(to.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	content, err := p.Reveal(d.Body.Content, d.Webhook.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	r := post(address, http.Header{}, content)
+	r.Method = to.Method
+	for name, value := range d.Webhook.Headers {
+		if !reserved(name) {
+			r.Header.Set(name, value)
+		}
+	}
+	for name := range to.Header {
+		r.Header.Set(name, to.Header.Get(name))
+	}
+	return r, nil
+}
+
+// presetSecrets returns what of a preset's webhook must not be shown. Where the preset is
+// not known, that is everything.
+func (s *Sender) presetSecrets(w *notify.Webhook) []string {
+	p := s.presets.Get(w.Preset)
+	if p == nil {
+		var all []string
+		for _, value := range w.Inputs {
+			all = append(all, value)
+		}
+		return all
+	}
+	secrets := p.Secrets(w.Inputs)
+	if to, err := p.Target(preset.Fired, "", w.Inputs); err == nil {
+		// With user and password as they are sent.
+		if authorization := to.Header.Get("Authorization"); authorization != "" {
+			secrets = append(secrets, authorization)
+		}
+	}
+	return secrets
+}
+
+// CheckPreset returns what is wrong with a webhook that names a preset. No message repeats
+// an input.
+func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
+	p := presets.Get(w.Preset)
+	if p == nil {
+		return []fault.Field{{Field: "preset.id", Code: "unknown_value", Message: "There is no such receiver; GET /receivers lists all"}}
+	}
+	fields := p.CheckInputs(w.Inputs)
+	add := func(field, code, message string) {
+		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
+	}
+	if w.Kind != notify.KindGeneric {
+		add("kind", "not_applicable", "A webhook with a receiver is of the kind generic")
+	}
+	for _, not := range []struct {
+		field string
+		given bool
+	}{
+		{"url", w.URL != ""}, {"slack", w.Slack != (notify.SlackApp{})}, {"bodyTemplate", w.BodyTemplate != ""}, {"signingSecret", w.SigningSecret != ""},
+	} {
+		if not.given {
+			add(not.field, "not_applicable", fmt.Sprintf("%s has a way of its own; remove it, or choose no receiver", p.Name))
+		}
+	}
+	if !p.Sends(preset.Digest) && w.DigestAbove > 0 {
+		add("digestAbove", "not_applicable", p.Name+" knows each alert by itself and gets no digests; must be 0")
+	}
+	for i, reason := range w.Events {
+		if event := preset.EventOf(reason); reason.IsEvent() && !p.Sends(event) {
+			add(fmt.Sprintf("events[%d]", i), "not_applicable", fmt.Sprintf("%s is not told of %s; remove it", p.Name, event))
+		}
+	}
+	if len(fields) > 0 {
+		return fields
+	}
+	for _, event := range preset.Events() {
+		if !p.Sends(event) {
+			continue
+		}
+		to, err := p.Target(event, "00000000-0000-0000-0000-000000000000", w.Inputs)
+		if err == nil {
+			_, err = parseURL(to.URL.String())
+		}
+		if err != nil {
+			return []fault.Field{{Field: "preset.inputs", Code: "url", Message: sentence(err.Error())}}
+		}
+	}
+	return nil
+}

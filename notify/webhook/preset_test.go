@@ -1,0 +1,190 @@
+package webhook_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+	"tocsin/notify/preset"
+	"tocsin/notify/preset/presettest"
+	"tocsin/notify/template"
+	"tocsin/notify/webhook"
+)
+
+// service is a receiver of a preset on this machine, and what sends to it.
+type service struct {
+	t        *testing.T
+	receiver *presettest.Receiver
+	renderer *webhook.Renderer
+	sender   *webhook.Sender
+	webhook  notify.Webhook
+}
+
+// newService starts the look-alike of a preset; inputs are made of its address.
+func newService(t *testing.T, id string, inputs func(address string) map[string]string) *service {
+	t.Helper()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver := presettest.New(set.Get(id))
+	server := httptest.NewServer(receiver)
+	t.Cleanup(server.Close)
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example.com", Presets: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, receiver: receiver, renderer: renderer, sender: newSender(t, func(o *webhook.Options) { o.Presets = set })}
+	s.webhook = notify.Webhook{ID: uuid.UUID{2}, Kind: notify.KindGeneric, Preset: id, Inputs: inputs(server.URL), Timeout: time.Minute}
+	if fields := webhook.CheckPreset(set, &s.webhook); len(fields) > 0 {
+		t.Fatal(fields)
+	}
+	return s
+}
+
+const secretToken = "01234567-89ab-cdef-0123-456789abcdef"
+
+func goAlert(t *testing.T) *service {
+	t.Helper()
+	return newService(t, "goalert", func(address string) map[string]string {
+		return map[string]string{"server": address, "token": secretToken}
+	})
+}
+
+// tell renders and sends a message about an alert. GoAlert cannot be told that one was acknowledged.
+func (s *service) tell(reason notify.Reason) (notify.Outcome, *notify.Delivery) {
+	s.t.Helper()
+	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: reason, Attempt: 1, Alert: template.Samples()[0], Webhook: s.webhook}
+	if reason.IsEvent() {
+		d.Event = &notify.Event{At: instant(), By: "Kim"}
+	}
+	body, problem := s.renderer.Render(d)
+	if problem != nil && reason != notify.ReasonAcknowledged {
+		s.t.Fatal(problem)
+	}
+	d.Body = &body
+	return s.sender.Send(s.t.Context(), d), d
+}
+
+// TestAKeyedReceiverOpensAndCloses sends an alert's life over HTTP.
+func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
+	t.Parallel()
+	s := goAlert(t)
+	for _, step := range []struct {
+		reason notify.Reason
+		want   string
+	}{
+		{notify.ReasonFired, "open"}, {notify.ReasonReminder, "open"}, {notify.ReasonResolved, "closed"}, {notify.ReasonReopened, "open"},
+	} {
+		o, d := s.tell(step.reason)
+		if o.Verdict != notify.VerdictDelivered {
+			t.Fatalf("%s: %+v, %v", step.reason, o, s.receiver.Refusals())
+		}
+		if got := s.receiver.State(d.Alert.ID.String()); got != step.want {
+			t.Errorf("after %s the alert is %q", step.reason, got)
+		}
+	}
+	o, _ := s.tell(notify.ReasonAcknowledged)
+	if o.Verdict != notify.VerdictRefused || !o.NothingSent || !strings.Contains(o.Error, "not told of acknowledged") {
+		t.Errorf("an event that the receiver does not take: %+v", o)
+	}
+}
+
+// TestAnswersOfReceivers are judged by the preset, and show no secret.
+func TestAnswersOfReceivers(t *testing.T) {
+	t.Parallel()
+	s := goAlert(t)
+	for _, test := range []struct {
+		what   string
+		answer presettest.Answer
+		want   notify.Verdict
+		wait   time.Duration
+		remedy string
+	}{
+		{"a token that is not accepted", presettest.Answer{Status: 401, Body: "unknown token " + secretToken}, notify.VerdictGone, 0, "copy the integration key again"},
+		{"too many open alerts", presettest.Answer{Status: 409, Body: "too many"}, notify.VerdictRetry, 0, "close some in GoAlert"},
+		{"a pause of its own length", presettest.Answer{Status: 429, Header: map[string]string{"Retry-After": "7"}}, notify.VerdictThrottled, 7 * time.Second, ""},
+		{"a pause", presettest.Answer{Status: 429}, notify.VerdictThrottled, 30 * time.Second, ""},
+		{"no answer", presettest.Answer{Cut: true}, notify.VerdictRetry, 0, ""},
+		{"an error of the server", presettest.Answer{Status: 503}, notify.VerdictRetry, 0, ""},
+	} {
+		s.receiver.Script(test.answer)
+		o, d := s.tell(notify.ReasonFired)
+		if o.Verdict != test.want || o.RetryAfter != test.wait || !strings.Contains(o.Error, test.remedy) {
+			t.Errorf("%s: %+v", test.what, o)
+		}
+		head := s.sender.Head(d)
+		for _, kept := range []string{o.Response, o.Error, string(d.Body.Content), head.Host} {
+			if strings.Contains(kept, secretToken) {
+				t.Errorf("%s: the token stands in %q", test.what, kept)
+			}
+		}
+	}
+}
+
+// TestSecretsOfAURLAreHidden where the whole URL is one.
+func TestSecretsOfAURLAreHidden(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "mattermost", func(address string) map[string]string {
+		return map[string]string{"url": address + "/hooks/abcdefghijklmnopqrstuvwxyz"}
+	})
+	s.receiver.Script(presettest.Answer{Status: 500, Header: map[string]string{"X-Path": "/hooks/abcdefghijklmnopqrstuvwxyz"}, Body: "no handler for /hooks/abcdefghijklmnopqrstuvwxyz"})
+	o, d := s.tell(notify.ReasonFired)
+	if o.Verdict != notify.VerdictRetry || strings.Contains(o.Response+o.Error+o.Head.Headers[len(o.Head.Headers)-1].Value, "abcdefghij") {
+		t.Errorf("%+v %+v", o, o.Head)
+	}
+	// What is sent once more is what was sent before.
+	if o = s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("%+v, %v", o, s.receiver.Refusals())
+	}
+}
+
+// TestAReceiverThatIsNotThere keeps its messages.
+func TestAReceiverThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s := goAlert(t)
+	_, d := s.tell(notify.ReasonFired)
+	d.Webhook.Preset = "removed"
+	if o := s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "TOCSIN_RECEIVERS") {
+		t.Errorf("%+v", o)
+	}
+	if _, problem := s.renderer.Render(d); problem == nil {
+		t.Error("a body without the preset is no fallback")
+	}
+}
+
+// TestCheckPreset refuses what does not fit the receiver.
+func TestCheckPreset(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func() notify.Webhook {
+		return notify.Webhook{Kind: notify.KindGeneric, Preset: "goalert", Inputs: map[string]string{"server": "https://goalert.example.com", "token": secretToken}}
+	}
+	for field, change := range map[string]func(*notify.Webhook){
+		"preset.id":            func(w *notify.Webhook) { w.Preset = "gaolert" },
+		"preset.inputs.token":  func(w *notify.Webhook) { delete(w.Inputs, "token") },
+		"preset.inputs.server": func(w *notify.Webhook) { w.Inputs["server"] = "goalert.example.com" },
+		"kind":                 func(w *notify.Webhook) { w.Kind = notify.KindSlack },
+		"url":                  func(w *notify.Webhook) { w.URL = "https://example.com" },
+		"bodyTemplate":         func(w *notify.Webhook) { w.BodyTemplate = "{}" },
+		"signingSecret":        func(w *notify.Webhook) { w.SigningSecret = "whsec_" },
+		"digestAbove":          func(w *notify.Webhook) { w.DigestAbove = 5 },
+		"events[0]":            func(w *notify.Webhook) { w.Events = []notify.Reason{notify.ReasonAcknowledged} },
+	} {
+		w := valid()
+		if fields := webhook.CheckPreset(set, &w); len(fields) > 0 {
+			t.Fatal(fields)
+		}
+		change(&w)
+		if fields := webhook.CheckPreset(set, &w); len(fields) == 0 || fields[0].Field != field {
+			t.Errorf("%s: %v", field, fields)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+import { PasswordInput, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
+import type { Receiver, ReceiverInput, ReceiverRequest, Webhook } from "../api/client";
+import { reasonOf } from "../api/errors";
+import { receiverList, receiverPreview } from "../api/receivers";
+import { Button } from "../ui/Button";
+import { Choice } from "../ui/Choice";
+import styles from "../ui/form.module.css";
+import { Select } from "../ui/Select";
+import { useStanding } from "../ui/standing";
+import { Failed } from "../ui/states";
+import type { Values } from "./form";
+import look from "./Receivers.module.css";
+import { found, readable } from "./receivers";
+
+interface Props {
+  form: UseFormReturnType<Values>;
+  /** The webhook that is edited; a new one has none. */
+  webhook?: Webhook;
+}
+
+/** What a person writes of a webhook that is for a service: which one, and what it asks for. */
+export function ReceiverFields({ form, webhook }: Props) {
+  const receivers = useQuery(receiverList());
+  const failure = useStanding(receivers);
+  if (receivers.data === undefined) {
+    return failure ? <Failed error={failure} onRetry={receivers.refetch} /> : <p role="status">Loading the services</p>;
+  }
+  const receiver = receivers.data.find(({ id }) => id === form.values.receiver);
+  if (webhook && !receiver) {
+    return <p>This server does not have the webhook's service any more. An operator can add it.</p>;
+  }
+  if (!receiver) {
+    return (
+      <Gallery
+        receivers={receivers.data}
+        error={form.errors["preset.id"]}
+        onChoose={(chosen) => form.setValues(begin(chosen))}
+      />
+    );
+  }
+  return (
+    <>
+      <div className={look.chosen}>
+        <div>
+          <span className={look.name}>{receiver.name}</span>
+          <span className={look.about}>{receiver.about}</span>
+          {receiver.docs && (
+            <a href={receiver.docs} target="_blank" rel="noreferrer" className={look.about}>
+              Documentation of {receiver.name}
+            </a>
+          )}
+        </div>
+        {!webhook && <Button onClick={() => form.setFieldValue("receiver", "")}>Choose another</Button>}
+      </div>
+      {receiver.inputs.map((input) => (
+        <InputField key={input.name} input={input} form={form} isSet={isSet(input, webhook)} />
+      ))}
+      <Preview receiver={receiver} inputs={form.values.inputs} />
+    </>
+  );
+}
+
+/** The form as it begins for a service. */
+function begin(receiver: Receiver): Partial<Values> {
+  return {
+    receiver: receiver.id,
+    inputs: Object.fromEntries(receiver.inputs.map((input) => [input.name, input.default ?? ""])),
+    openInputs: receiver.inputs.filter(({ secret }) => !secret).map(({ name }) => name),
+    events: receiver.keyed ? [...receiver.events].sort() : [],
+  };
+}
+
+const isSet = ({ name }: ReceiverInput, webhook: Webhook | undefined) =>
+  webhook?.preset?.secretInputs.includes(name) ?? false;
+
+function Gallery({
+  receivers,
+  error,
+  onChoose,
+}: {
+  receivers: readonly Receiver[];
+  error: ReactNode;
+  onChoose: (receiver: Receiver) => void;
+}) {
+  const [search, setSearch] = useState("");
+  const shown = found(receivers, search);
+  return (
+    <div>
+      <TextInput
+        label="Search the services"
+        type="search"
+        error={error}
+        value={search}
+        onChange={(event) => setSearch(event.currentTarget.value)}
+      />
+      <div className={look.gallery} role="radiogroup" aria-label="Service">
+        {shown.map((receiver) => (
+          <label key={receiver.id} className={look.card}>
+            <input type="radio" name="service" checked={false} onChange={() => onChoose(receiver)} />
+            <span className={look.name}>{receiver.name}</span>
+            <span className={look.about}>{receiver.about}</span>
+          </label>
+        ))}
+      </div>
+      {shown.length === 0 && (
+        <p role="status">
+          No service is called that. A webhook of kind Generic sends JSON anywhere, and operators can add services.
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface InputFieldProps {
+  input: ReceiverInput;
+  form: UseFormReturnType<Values>;
+  /** Whether a secret is stored already. */
+  isSet: boolean;
+}
+
+function InputField({ input, form, isSet }: InputFieldProps) {
+  const { name, label, help, link, type, secret, choices = [], required } = input;
+  const value = form.values.inputs[name] ?? "";
+  const error = form.errors[`preset.inputs.${name}`];
+  const set = (text: string) => form.setFieldValue("inputs", { ...form.values.inputs, [name]: text });
+  if (type === "choice") {
+    return (
+      <Select
+        label={label}
+        {...(help ? { description: help } : {})}
+        options={choices}
+        value={value}
+        error={error}
+        onChange={set}
+      />
+    );
+  }
+  const common = {
+    label: required ? label : `${label} (optional)`,
+    description: (
+      <>
+        {help}
+        {secret && " It is stored encrypted and never shown again."}
+        {link && (
+          <>
+            {" "}
+            <a href={link} target="_blank" rel="noreferrer">
+              Where to find it
+            </a>
+          </>
+        )}
+      </>
+    ),
+    autoComplete: "off",
+    spellCheck: false,
+    value,
+    error,
+    onChange: (event: { currentTarget: { value: string } }) => set(event.currentTarget.value),
+    ...(error ? { "aria-invalid": true } : {}),
+    ...(isSet ? { placeholder: "Unchanged" } : {}),
+  };
+  return secret && type === "text" ? <PasswordInput {...common} /> : <TextInput {...common} />;
+}
+
+const typingPauseMs = 400;
+
+const eventNames: Record<ReceiverRequest["event"], string> = {
+  fired: "Fired",
+  reminder: "Reminder",
+  acknowledged: "Acknowledged",
+  resolved: "Resolved",
+  reopened: "Reopened",
+  digest: "Digest",
+};
+
+/** What the service would get, made of what is no secret. */
+function Preview({ receiver, inputs }: { receiver: Receiver; inputs: Record<string, string> }) {
+  const [opened, setOpened] = useState(false);
+  const open = JSON.stringify(
+    Object.fromEntries(
+      receiver.inputs.filter(({ secret }) => !secret).map(({ name }) => [name, (inputs[name] ?? "").trim()]),
+    ),
+  );
+  const [asked, setAsked] = useState(open);
+  useEffect(() => {
+    const timer = setTimeout(() => setAsked(open), typingPauseMs);
+    return () => clearTimeout(timer);
+  }, [open]);
+  return (
+    <details className={styles.advanced} open={opened} onToggle={(event) => setOpened(event.currentTarget.open)}>
+      <summary>Preview of the requests</summary>
+      {opened && <Requests receiver={receiver.id} inputs={JSON.parse(asked) as Record<string, string>} />}
+    </details>
+  );
+}
+
+function Requests({ receiver, inputs }: { receiver: string; inputs: Record<string, string> }) {
+  const [event, setEvent] = useState<ReceiverRequest["event"]>("fired");
+  const preview = useQuery(receiverPreview(receiver, inputs));
+  const requests = preview.data?.requests ?? [];
+  const request = requests.find((made) => made.event === event) ?? requests[0];
+  if (preview.error) return <p role="alert">{reasonOf(preview.error)}</p>;
+  if (!request) return <p role="status">Loading the preview</p>;
+  return (
+    <div className={look.preview}>
+      <Choice
+        label="Event"
+        options={requests.map((made) => ({ value: made.event, label: eventNames[made.event] }))}
+        value={request.event}
+        onChange={setEvent}
+      />
+      <p className={look.line}>
+        {request.method} {request.url}
+      </p>
+      {request.headers.map(({ name, value, masked }) => (
+        <p key={name} className={look.line}>
+          {name}: {masked ? "••••••" : value}
+        </p>
+      ))}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key. */}
+      <pre className={look.body} tabIndex={0}>
+        {readable(request)}
+      </pre>
+      {request.cut.length > 0 && <p className={styles.hint}>Shortened to fit: {request.cut.join(", ")}</p>}
+    </div>
+  );
+}
