@@ -41,7 +41,16 @@ func (c *change) described() bool {
 func (p *pass) conclude(ctx context.Context, items []*item) {
 	var describe []*item
 	for _, it := range items {
+		if it.learns {
+			p.learn(it)
+			continue
+		}
 		p.steps(it)
+		if it.absent() {
+			p.describeAbsent(ctx, it)
+			p.finish(it)
+			continue
+		}
 		if slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }) {
 			describe = append(describe, it)
 		} else {
@@ -71,6 +80,10 @@ func (p *pass) finish(it *item) {
 // stay as they are, and of the others only so many are raised as make up the most there
 // may be.
 func (p *pass) steps(it *item) {
+	if it.absent() {
+		p.absences(it)
+		return
+	}
 	it.changes, it.problem = nil, ""
 	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
 	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= it.window.Least() {
