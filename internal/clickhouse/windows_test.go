@@ -33,21 +33,21 @@ type watchedSource struct {
 	tallies, batches, exact, inexact, durations int
 }
 
-func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
 	if s.untallied {
-		return nil, q.Tenants.Names, nil
+		return window.Tallies{Inexact: q.Tenants.Names}, nil
 	}
-	tallies, inexact, err := s.Source.Tally(ctx, q)
+	answer, err := s.Source.Tally(ctx, q)
 	s.tallies++
-	s.inexact += len(inexact)
-	s.exact += len(q.Tenants.Names) - len(inexact)
+	s.inexact += len(answer.Inexact)
+	s.exact += len(q.Tenants.Names) - len(answer.Inexact)
 	if len(q.LeastNS) > 0 {
-		s.durations += len(q.Tenants.Names) - len(inexact)
+		s.durations += len(q.Tenants.Names) - len(answer.Inexact)
 	}
-	return tallies, inexact, err
+	return answer, err
 }
 
-func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
 	s.batches++
 	return s.Source.CountWindows(ctx, windows)
 }
@@ -137,7 +137,7 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 }
 
 func windowModes() []rules.FireMode {
-	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow}
+	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow}
 }
 
 func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.Generator[evaluator.WindowRule] {
@@ -170,6 +170,12 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.
 			d.FireMode, d.Threshold, d.MinVolume = rules.DurationInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
 			d.Percentile, d.DurationMS = rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"), rapid.Int64Range(1, 2).Draw(t, "duration")
 			d.Filter.Statuses = rapid.SampledFrom([][]rules.Status{{rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}}).Draw(t, "measured statuses")
+		}
+		if mode == rules.AbsentInWindow {
+			d.FireMode, d.Threshold = rules.AbsentInWindow, rapid.IntRange(1, 3).Draw(t, "expected")
+			if d.GroupBy != rules.GroupByNothing {
+				d.Expected = rapid.SliceOfNDistinct(place(), 1, 4, rapid.ID).Draw(t, "expected groups")
+			}
 		}
 		switch rapid.IntRange(0, 19).Draw(t, "part") {
 		case 3:
@@ -264,6 +270,10 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if rule.FireMode == rules.AbsentInWindow {
+		// Exchanges are taken to be ten seconds late at least.
+		watermark -= 10e9
+	}
 	all := map[string]*measured{}
 	of := func(group string) *measured {
 		if all[group] == nil {
@@ -291,6 +301,18 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 			of(rule.GroupBy.Of(e)).compare(e, short)
 		}
 	}
+	if rule.FireMode == rules.AbsentInWindow {
+		members := rule.Expected
+		if rule.GroupBy == rules.GroupByNothing {
+			members = []string{""}
+		}
+		for _, group := range members {
+			if n := len(of(group).observed); n < rule.Threshold && rule.ArmedSinceNS <= watermark-int64(rule.WindowSeconds)*1e9 {
+				groups[fmt.Sprint(rule.ID, cursor.Key(group))] = seen{Observed: int64(n)}
+			}
+		}
+		return
+	}
 	for group, m := range all {
 		if ratio && rule.GroupBy == rules.GroupByErrorType {
 			m.volume, m.shortVolume = whole.volume, whole.shortVolume
@@ -314,6 +336,7 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
+		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},
 	})
 	if outcome.SourceErr != nil || len(outcome.Failed) > 0 || len(outcome.Evaluated) != len(list) {
 		t.Fatalf("%d of %d rules evaluated, %v, %v", len(outcome.Evaluated), len(list), outcome.SourceErr, outcome.Failed)
@@ -353,7 +376,7 @@ func TestWindowsAgree(t *testing.T) {
 			}
 			db.Insert(t, part...)
 		}
-		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(windowModes()).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
+		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(append(windowModes(), rules.DurationInWindow, rules.DurationInWindow)).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
 		want := map[string]seen{}
 		for _, rule := range list {
 			countNaively(rt, rule, rows, base, want)
@@ -405,7 +428,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, groups := range got {
+		for _, groups := range got.Groups {
 			want := []window.Group{
 				{Group: "a", Observed: 3, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 2},
 				{Group: "c", Observed: 2, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 1},
@@ -415,7 +438,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := source.Tally(t.Context(), window.TallyQuery{
+	if _, err := source.Tally(t.Context(), window.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"default"}}, StartFromNS: w.StartFromNS, FromNS: []int64{w.FromNS}, ToNS: base,
 		Statuses: []rules.Status{rules.Failed}, Route: true, Limit: 3,
 	}); err == nil {
@@ -447,14 +470,20 @@ func TestWindowStatementsGolden(t *testing.T) {
 	ratio.Mode, ratio.ShortFromNS = rules.RatioInWindow, base-10e9
 	duration := windows[1].Query
 	duration.Mode, duration.Percentile, duration.LeastNS = rules.DurationInWindow, 95, 2e9
-	further := [][]window.Query{{ratio}, {duration}}
+	absent := windows[0].Query
+	absent.Mode = rules.AbsentInWindow
+	further := [][]window.Query{{ratio}, {duration}, {absent}}
+	arrivals := window.ArrivalsQuery{
+		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
+		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
+	}
 	tally := window.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(60, base),
 		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces()} {
 		t.Run(name, func(t *testing.T) {
-			text, err := clickhouse.WindowStatements(m, tally, windows, further)
+			text, err := clickhouse.WindowStatements(m, tally, windows, further, arrivals)
 			if err != nil {
 				t.Fatal(err)
 			}

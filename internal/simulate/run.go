@@ -122,6 +122,7 @@ func Run(bubble Bubble, o Options) Result {
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
 		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
+		watches: map[uint32]watching{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
 	for _, g := range o.Without {
