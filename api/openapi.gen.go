@@ -849,6 +849,34 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
+// IssueNote What somebody wrote about an issue.
+type IssueNote struct {
+	// Author The e-mail address of a user, or `token` and the name of a token.
+	Author    string             `json:"author"`
+	ID        openapi_types.UUID `json:"id"`
+	Text      string             `json:"text"`
+	WrittenAt time.Time          `json:"writtenAt"`
+}
+
+// IssueNotePage defines model for IssueNotePage.
+type IssueNotePage struct {
+	Items []IssueNote `json:"items"`
+
+	// NextCursor Absent on the last page.
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// IssueNoteText defines model for IssueNoteText.
+type IssueNoteText struct {
+	Application string `json:"application"`
+
+	// NoteID Chosen by the client; made by Tocsin if absent.
+	NoteID    *openapi_types.UUID `json:"noteId,omitempty"`
+	Route     string              `json:"route"`
+	Signature string              `json:"signature"`
+	Text      string              `json:"text"`
+}
+
 // IssuePlaceCount defines model for IssuePlaceCount.
 type IssuePlaceCount struct {
 	Application string    `json:"application"`
@@ -2471,6 +2499,21 @@ type GetIssueParams struct {
 	Signature string `form:"signature" json:"signature"`
 }
 
+// ListIssueNotesParams defines parameters for ListIssueNotes.
+type ListIssueNotesParams struct {
+	Application string `form:"application" json:"application"`
+	Route       string `form:"route" json:"route"`
+
+	// Signature As groups of alerts show it; empty for alerts without an error.
+	Signature string `form:"signature" json:"signature"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -2690,6 +2733,9 @@ type UpdateWebhookParams struct {
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
+// CreateIssueNoteJSONRequestBody defines body for CreateIssueNote for application/json ContentType.
+type CreateIssueNoteJSONRequestBody = IssueNoteText
+
 // ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
 type ReadAlertsJSONRequestBody = ReadRequest
 
@@ -2782,6 +2828,15 @@ type ServerInterface interface {
 	// GetIssue Read an issue
 	// (GET /alerts/issue)
 	GetIssue(ctx echo.Context, params GetIssueParams) error
+	// ListIssueNotes List the notes on an issue, newest first
+	// (GET /alerts/issue/notes)
+	ListIssueNotes(ctx echo.Context, params ListIssueNotesParams) error
+	// CreateIssueNote Write a note on an issue
+	// (POST /alerts/issue/notes)
+	CreateIssueNote(ctx echo.Context) error
+	// DeleteIssueNote Delete a note on an issue
+	// (DELETE /alerts/issue/notes/{id})
+	DeleteIssueNote(ctx echo.Context, id ID) error
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx echo.Context) error
@@ -3348,6 +3403,77 @@ func (w *ServerInterfaceWrapper) GetIssue(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetIssue(ctx, params)
+	return err
+}
+
+// ListIssueNotes converts echo context to params.
+func (w *ServerInterfaceWrapper) ListIssueNotes(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListIssueNotesParams
+	// ------------- Required query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Required query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Required query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListIssueNotes(ctx, params)
+	return err
+}
+
+// CreateIssueNote converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateIssueNote(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateIssueNote(ctx)
+	return err
+}
+
+// DeleteIssueNote converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteIssueNote(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteIssueNote(ctx, id)
 	return err
 }
 
@@ -4804,6 +4930,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
+	router.GET(options.BaseURL+"/alerts/issue/notes", wrapper.ListIssueNotes, options.OperationMiddlewares["listIssueNotes"]...)
+	router.POST(options.BaseURL+"/alerts/issue/notes", wrapper.CreateIssueNote, options.OperationMiddlewares["createIssueNote"]...)
+	router.DELETE(options.BaseURL+"/alerts/issue/notes/:id", wrapper.DeleteIssueNote, options.OperationMiddlewares["deleteIssueNote"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -5118,6 +5247,117 @@ type GetIssuedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetIssuedefaultApplicationProblemPlusJSONResponse) VisitGetIssueResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListIssueNotesRequestObject struct {
+	Params ListIssueNotesParams
+}
+
+type ListIssueNotesResponseObject interface {
+	VisitListIssueNotesResponse(w http.ResponseWriter) error
+}
+
+type ListIssueNotes200JSONResponse IssueNotePage
+
+func (response ListIssueNotes200JSONResponse) VisitListIssueNotesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListIssueNotesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListIssueNotesdefaultApplicationProblemPlusJSONResponse) VisitListIssueNotesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateIssueNoteRequestObject struct {
+	Body *CreateIssueNoteJSONRequestBody
+}
+
+type CreateIssueNoteResponseObject interface {
+	VisitCreateIssueNoteResponse(w http.ResponseWriter) error
+}
+
+type CreateIssueNote201JSONResponse IssueNote
+
+func (response CreateIssueNote201JSONResponse) VisitCreateIssueNoteResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateIssueNotedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateIssueNotedefaultApplicationProblemPlusJSONResponse) VisitCreateIssueNoteResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteIssueNoteRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteIssueNoteResponseObject interface {
+	VisitDeleteIssueNoteResponse(w http.ResponseWriter) error
+}
+
+type DeleteIssueNote204Response struct {
+}
+
+func (response DeleteIssueNote204Response) VisitDeleteIssueNoteResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteIssueNotedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteIssueNotedefaultApplicationProblemPlusJSONResponse) VisitDeleteIssueNoteResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8073,6 +8313,15 @@ type StrictServerInterface interface {
 	// GetIssue Read an issue
 	// (GET /alerts/issue)
 	GetIssue(ctx context.Context, request GetIssueRequestObject) (GetIssueResponseObject, error)
+	// ListIssueNotes List the notes on an issue, newest first
+	// (GET /alerts/issue/notes)
+	ListIssueNotes(ctx context.Context, request ListIssueNotesRequestObject) (ListIssueNotesResponseObject, error)
+	// CreateIssueNote Write a note on an issue
+	// (POST /alerts/issue/notes)
+	CreateIssueNote(ctx context.Context, request CreateIssueNoteRequestObject) (CreateIssueNoteResponseObject, error)
+	// DeleteIssueNote Delete a note on an issue
+	// (DELETE /alerts/issue/notes/{id})
+	DeleteIssueNote(ctx context.Context, request DeleteIssueNoteRequestObject) (DeleteIssueNoteResponseObject, error)
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
@@ -8486,6 +8735,102 @@ func (sh *strictHandler) GetIssue(ctx echo.Context, params GetIssueParams) error
 		return err
 	} else if validResponse, ok := response.(GetIssueResponseObject); ok {
 		return validResponse.VisitGetIssueResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListIssueNotes operation middleware
+func (sh *strictHandler) ListIssueNotes(ctx echo.Context, params ListIssueNotesParams) error {
+	var request ListIssueNotesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListIssueNotes(ctx.Request().Context(), request.(ListIssueNotesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListIssueNotes")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListIssueNotesResponseObject); ok {
+		return validResponse.VisitListIssueNotesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateIssueNote operation middleware
+func (sh *strictHandler) CreateIssueNote(ctx echo.Context) error {
+	var request CreateIssueNoteRequestObject
+
+	var body CreateIssueNoteJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateIssueNote(ctx.Request().Context(), request.(CreateIssueNoteRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateIssueNote")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateIssueNoteResponseObject); ok {
+		return validResponse.VisitCreateIssueNoteResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteIssueNote operation middleware
+func (sh *strictHandler) DeleteIssueNote(ctx echo.Context, id ID) error {
+	var request DeleteIssueNoteRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteIssueNote(ctx.Request().Context(), request.(DeleteIssueNoteRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteIssueNote")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteIssueNoteResponseObject); ok {
+		return validResponse.VisitDeleteIssueNoteResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -10759,496 +11104,503 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P2NciM5ci+KvwpCx/8Y+5xqjrqnZ7wjxT9uqCX1tM50S30l9Yx9V3O6QBYowioC3AIoNu07EX4aP5if",
+	"7P2NciM5ci+KvwpCx/8Y+5xqjrqnZ7wjxT9uqCX1jM50S30l9bR9V3O6QBYowioC3AIoNu07EX4aP5if",
 	"5AYyEyhUEUUWKap3116HI7ZHrA8UkEjkxy9/+W8HIz2daSWUNQdH/3YwEbwQFfzz/Jbfu/8thBlVcmal",
-	"VgdHB7cTwR5FZaRWGRvriuUX4xcfuB1N8sFBdlCJP81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R/8",
-	"/nt28F6POD61/ZJfJ6ISzE4EU2LB7ESqeybNts+/EfZU6wcp0l9hhHFfsd1Tf88OZrziU2Fplk7nldFV",
-	"+g25El8sXpAzPYYPmvF7wYZirCuRMW6YtGzBDbuXjwKGIt3Nf5qLanmQHSg+dW8f4TvicU35l/dC3dvJ",
-	"wdGrw8PDLPH57/Qch9gc2Du9YFOulmzifmdWs1LrBzbko4eu98OVjdcXYsznpT04evU6c2OR0/n04Ojl",
-	"D3/IDqZS0X+FQUllxb2oYFQXZ+5+eMuM20n9ElmsXYixrqbcHhwdzOdwZUKc5FTa9ELcV4JbYSxT8+lQ",
-	"VG4thLKVFIYtuLKi6PryEp6Z/PLvD6Mvf+WWYMOXX6lyeTKblbKW+tQreXRJ/GJpxdS0lv7loZv/1lTA",
-	"sC7w6peRaPCq4st6JNZWcji3ic2RP4jl//+Rl3ORZ8zMSmkZtyC8Y1kZy8Sf5rw0zMh7dQR/5qWorGF8",
-	"qOeWiS+jCVf3wjA74ZZN+KPbydIw7t84YNdi5hakyBgvSzadG8smuiwGd6pjHcK9G6fk1eFrFMLwh7UT",
-	"9Kprfk51VYmyQz/ddn/0QtoJfu+ofgKTnRIWXXVRdG1xXOfoo16mNoAb9rl6lJVWU6E6toKoLzBeJ4XR",
-	"dw0yuuk5ZfL8ixjNe844TLEfeOe4/QP3MbVvKz1dHZj7xY8MBH7s9JfbMLpifGxFhUOVyliubNdIx+7h",
-	"SX1XcCteWDkVB10D+yCVWD8wPWbVvPRbkleCTQVXFs5vJwAjXpai6hrb1D0/cSgOtS4FV2Ec15rUSeoh",
-	"le6ze58gPNfzsvvl81K0RCC8fcPB0u/lN+JRVNIuuwZg/O/JIfxdJcYHRwf/49vaFvsWLzPfhie3RtI1",
-	"EHmvuJ1XImVU8VhRjbksRQH6CgwRzu4rPZ8xM9ELZ5YMGKiL6cwumVaCOfEtDIgMSZW71W1FrpioKt0p",
-	"PyaM6RmX/8by1Fn2K41R2izaDG5Ol+6LrGDDuWUfzy/PLi5/ytxvi4kcTZjSQ10s2YQbNhRCMeuOp67v",
+	"VgdHB7cTwR5FZaRWGRvriuUX4xfvuR1N8sFBdlCJP81lJYqDI1vNRXZgRhMx5e4xdjkTB0cHxlZS3R/8",
+	"/nt28E6POD61/ZJPE1EJZieCKbFgdiLVPZNm2+ffCHuq9YMU6a8wwriv2O6pv2cHM17xqbA0S6fzyugq",
+	"/YZciS8WL8iZHsMHzfi9YEMx1pXIGDdMWrbght3LRwFDke7mP81FtTzIDhSfureP8B3xuKb8yzuh7u3k",
+	"4OjV4eFhlvj8n/Uch9gc2M96waZcLdnE/c6sZqXWD2zIRw9d74crG68vxJjPS3tw9Op15sYip/PpwdHL",
+	"H/6QHUylov8Kg5LKintRwaguztz98JYZt5P6JbJYuxBjXU25PTg6mM/hyoQ4yam06YW4rwS3wlim5tOh",
+	"qNxaCGUrKQxbcGVF0fXlJTwz+eXfH0Zf/sotwYYvv1Ll8mQ2K2Ut9alX8uiS+MXSiqlpLf3LQzf/ramA",
+	"YV3g1S8j0eBVxZf1SKyt5HBuE5sjfxDL//8jL+ciz5iZldIybkF4x7Iylok/zXlpmJH36gj+zEtRWcP4",
+	"UM8tE19GE67uhWF2wi2b8Ee3k6Vh3L9xwK7FzC1IkTFelmw6N5ZNdFkM7lTHOoR7N07Jq8PXKIThD2sn",
+	"6FXX/JzqqhJlh3667f7ohbQT/N5R/QQmOyUsuuqi6NriuM7RR71MbQA37HP1KCutpkJ1bAVRX2C8Tgqj",
+	"7xpkdNNzyuT5FzGa95xxmGI/8M5x+wfuY2rfVnq6OjD3ix8ZCPzY6S+3YXTF+NiKCocqlbFc2a6Rjt3D",
+	"k/qu4Fa8sHIqDroG9l4qsX5gesyqeem3JK8EmwquLJzfTgBGvCxF1TW2qXt+4lAcal0KrsI4rjWpk9RD",
+	"Kt1n9z5BeK7nZffL56VoiUB4+4aDpd/Lb8SjqKRddg3A+N+TQ/i7SowPjg7+x7e1LfYtXma+DU9ujaRr",
+	"IPJecTuvRMqo4rGiGnNZigL0FRginN1Xej5jZqIXziwZMFAX05ldMq0Ec+JbGBAZkip3q9uKXDFRVbpT",
+	"fkwY0zMu/43lqbPsE41R2izaDG5Ol+6LrGDDuWUfzi/PLi5/ytxvi4kcTZjSQ10s2YQbNhRCMeuOp67v",
 	"g1dvvbInbjg47H5reyu+pJS6+GKZVMxKWwqndKbCGH4vMjbiRjB5r3TVbeD8aY1V2aVvbvWWahDN3V56",
-	"0OpdteAnVQle9BhZrfBgeZW2zN3ZNaI5Pnet/vsdLVdh7BtdSAFLfyNKMbKwyPDfI60sncqRifftvxg8",
-	"7uqnb5YZeLL7uvDm2mbGv5iZVgbH8bHSw1JM1wxhhlf8r+2G4p8LY0homoVQli0qre4HTr6dYhLFhdrb",
-	"VHwQ6Vdrt7lhZQ28kknwqyLH9kbYF7VjmHoHXfxt7UH+Du+id7vbYCXcP2aVnonK0qrz0YPSi1IU96I4",
-	"sX1FOGvc92aZ8Dyzg5Ge45ytm5VfpSr04hQuhckppdN1m247o+tu5tMpr+CwAZX+kVsrqoQ9dqLY9fkr",
-	"Jr7MKnSj27bkNwYPhVodcVXgRdoI3ImFHI9FxZzt4/xg6exkk5GTZjL2p7m2IBrGaRGp2GLC7Z0a67J0",
-	"Z5SdCFmRT1JKhf50PpalFdUAXv4B332pLUQohMmZ5Q8Cj7cLhc6LMgs3CF3BMQeaImMLH4GoBHO+i/8M",
-	"dFFW1sZ/NYhAWV6ND47+uH7Gz/0dv/+Wpcx0b7nWOgtGBoNxBvCAXY0ZZyAUMHnGx0ucnws3TeGbCzzd",
-	"FRNf+HRW0kLwoYH96T7wToXvVFrBJ0af9KkquwI0M6FnpWBGiMbSZ2y4hKVi+e3V6c3F5efzfzp9d3L5",
-	"0/nnT9fvc2b40mw3/WY+mjB+p2YlH9ES1GZbJVMrAufPiU0NXZbCn/juRTgOO6mEcU4ohGMqwd3UDeIX",
+	"0OpdteBHVQle9BhZrfBgeZW2zN3ZNaI5Pnet/vsdLVdh7BtdSAFLfyNKMbKwyPDfI60sncqRifftvxg8",
+	"7uqnb5YZeLL7uvDm2mbGv5iZVgbH8aHSw1JM1wxhhlf8r+2G4p8LY0homoVQli0qre4HTr6dYhLFhdrb",
+	"VLwX6Vdrt7lhZQ28kknwqyLH9kbYF7VjmHoHXfxt7UH+Du+id7vbYCXcP2aVnonK0qrz0YPSi1IU96I4",
+	"sX1FOGvc92aZ8Dyzg5Ge45ytm5VPUhV6cQqXwuSU0um6Tbed0XU38+mUV3DYgEr/wK0VVcIeO1Hs+vwV",
+	"E19mFbrRbVvyG4OHQq2OuCrwIm0E7sRCjseiYs72cX6wdHayychJMxn701xbEA3jtIhUbDHh9k6NdVm6",
+	"M8pOhKzIJymlQn86H8vSimoAL3+P777UFiIUwuTM8geBx9uFQudFmYUbhK7gmANNkbGFj0BUgjnfxX8G",
+	"uigra+O/GkSgLK/GB0d/XD/j5/6O33/LUma6t1xrnQUjg8E4A3jArsaMMxAKmDzj4yXOz4WbpvDNBZ7u",
+	"iokvfDoraSH40MD+dB94p8J3Kq3gE6NP+liVXQGamdCzUjAjRGPpMzZcwlKx/Pbq9Obi8vP5P53+fHL5",
+	"0/nnj9fvcmb40mw3/WY+mjB+p2YlH9ES1GZbJVMrAufPiU0NXZbCn/juRTgOO6mEcU4ohGMqwd3UDeIX",
 	"rd2/E8FLd2x2+i1h4eBtziBl0hpRjjOyOEZcuaNoKJhwvrdzj4/hWpI8mDa2mCwH7MKdWEaXj87f9B/g",
-	"HnmnRlw1HsH4PZdqwJwdxPKFGE60frgochIZPyLQ1/BbQ8DDCZcdyKKXsVzyoShRExaFdJPAy48NDbly",
+	"HnmnRlw1HsH4PZdqwJwdxPKFGE60frgochIZPyLQ1/BbQ8DDCZcdyKKXsVzyoShRExaFdJPAyw8NDbly",
 	"y+qEuU/5xjCnWpyQ4jOPGzLrxo+ntwLvj56qh/8iRs5H/fLiXr9wf3xhHuTshZ7hUF7MtFRWVHRWuvHa",
 	"jvCgl2Y2FCM+FexRGjks3X9OpCrClH9jGIbncF+5P5daP7wY8tEDG+u5KkDZnMRjV9oOkpPsRvNmeSNG",
 	"WhUmPSwngKgxYct5nRqN9++lNc62bewjZvS8GglWaIEmjxVl6R/xD8xqpzhhx+R+sHeqvjuIsLsVhcbt",
-	"1uB/N7dkoefD0m2TEBGrbUlU7mDxolwnZWKadGl/nQinEtzGoR1k0o6sUy6lNNaENUmpmfQaKN0lES2x",
-	"dBeuVWOD1AbRCyWq1KdpphfK1NqBW/+m5HNIAWxlZPh70MBoHeixgMJUwskydmIyFKVewKwHLZkeE7rZ",
-	"ffSEu/QSDOw+M82novOFv2AyYm2mAjVcxaURRS3PDe0ulf3h9cFq4Na9RA21fkieg4nB0uWr4yWlRG7F",
-	"NT31+r17h4niB32jAWaDqx++8xvDpDFzPOD5VBRsuMzYUBhZCBYZ4LBZIE7T83Tm0RmilbhTXh8cU9yg",
-	"lqagnVBpU8AgbUwZ78r3957B+U1qknmHW+h1SYc36C3EXbVIOGnTMkM/08nrfJWFBGON6fEYTpy5Eajn",
-	"xEg409zN9L1WIhyDUjENX4C+LYZrvFZ0g3UjXDhj+055E2Iq8LDHi1GpNy0JzmaiMloxofgQI4aiaRps",
-	"TsTUDukfKavjw29h1ze3btaIj1E0BZe0PiaCjVXbdr+1z/3fM/TLTkZWPtJ2avpnw/noQdjohF2XtMno",
-	"8sRR7IzvsvRRVX0PwgQhhJW4otcsicMwelMz4pNBWrYUqaPoLS+NiLaWLgtn8vvoONoXqL5FkZbOcTKU",
-	"XWdd0afCj2dDcS+V6W8Kw5x0R+KiQDQpZKUhw9uYvXVb/3peirDCvyeCZbEAUmC9ue7R9NZr7EfeKVXg",
-	"VZv1Pv8OKz+WMHPb3zgTqtjtTm8I7HBrlz69mjnt0SPM5k1hqZh4dOuaPIbXDaK1wn4awkw2oykH0ed2",
-	"Lu1bCBp0uy1jt+dSrkoNBvB2uDsx3L9xLii0PtTFcsDOIN7hPn4sRVngZh3p6VAqOJTZyeVZRkY5Zqf1",
-	"GNT4cMmurlH9tkSvlU/eT0y9v/vE4yzyc6Rj+w+lmUjdPAf9nyyaOdWvPslxFnOf3+VPgX5qvXbJCABB",
-	"e6J1uvR//Z8aTzs4yDakH/o/udJrJPJZl6r2gPaTX+z/5tiD2GdicYsRxP7IV595s4f8X28LpHfqrv/4",
-	"re6/FeMzeC+b8feuc/GnSs9ne7d4VpMkK8Y15KKNO/jAdT3ycU5ylwp3Kpbc2P5m6WqGpc9LNRgv8b2R",
-	"GElbAyoalyi9aMjSymDa1n7rHN80smQwJOSHulfj5V7tT/AS0iF2ikmjH4F+JplHCDIAD67/2mFWo9eu",
-	"/LMZxuHQ2Wnx6oNjze3uosFmF3xddC35vNUITI/QUgeSRMcvCM+BCAp+PTuH0NAGHMnqjqmEKvrt2olH",
-	"uNLzEYrg/A0+mgDsNdjq3Fj26nUW+9Egs/v05Gtt/RQvB3d3Dx8nixyigF3wWzVspd/WavyPFJdvaX1z",
-	"NU4EjkEV8pbfcwxZwXw+u9V5/30eprz/KYwnVGLaa+x1Gh3eiFLB6zL8ws6p2WZWbr0nONHO0UODAxVh",
-	"BI8ZLp3kqQH7ST4699nQjME8KsYB5ZG5c+ZBiBkG4/CPmALCub5T8EjIUpXcimrA3izZR23sfSXMN4aN",
-	"Sj1qR+/2vQ5bL4EzWXk1mogiiSdyIoUXoKpgVnyhubvXzjNWjJdOb9xPaly9NMxMdAWgI4hAH3XNPCIz",
-	"CXxfav0gijvF7YD9pN2jAcUbw/f7z95OolVDerYLQZxLCAHnsjC5+2hCP8CWa5tstQfZfMZFIZSVYyli",
-	"+XLWstFY4DFXhc4xvTkl9ASThZjOtBXKHjHOKmGrpYc+C2acJMrC/Xle+ZyWMPPSKQhAG5BlQKApeLTP",
-	"TEKxB2Stj/GJXGGc2/g58rlrNtJqXMqRWzWhRAX5boxiQ4ipV7za6UYf+9ko5BQmgnS4eYKXh8UC/r93",
-	"9hmcruioPHHiljdCUu2gHAo9czJ/soLbAzUCdm0pxs6C00p4EAGJGNOqXA76b4oOwU+7bTl5ZDmY34TG",
-	"aGYgM/DclMbkbz7W1dm8Aguaorw5Wwp73InkFModvH88oDcdZAdvL67xHyenP19e/fr+/Oyn87OD7OD6",
-	"/Obq/S/nZ9H2XQ1JuOXDRMwNJTDqVZTTmSawGHeO8IHVIyPVt3gDzA4uwfljJ26/4JaHVL+7jOV4e2Kv",
-	"o2FWrEXRE+ajEj4KrytG9zEj1UhEbwrlSqpgnI2hJMsdOP5yp3LLZQ3z5C3AAx1QBB9wZotyr7Nas+l8",
-	"NIEiEoWaGrf/lC+xcIReMWCXgOqTsVuBYwPbw9hK8CmVj+ywJV+tworJn+p3+FFmAKJkxuDMr8UuwlUn",
-	"9fKvWHodaQhr3bGWArkK9u729qPXqAN2YQ2bCF60k5ffGAhGw94uRCmczjR6SsASX7BQo47ckSqsdQb+",
-	"3393yAq+dKb2naLIwz8ce+1umbHuRzhPnQo3UaY9EbouaLd+aC5WP+wI+Akp52TZGPyCEg8EgxRFFpwN",
-	"I0aVwORD4kRQ0kzSsYkg17IUbK4KUbEFX2ZOngMUa1bpkTCGFXIrJxe/bmNOshIQK0jvbv9qAgAWgsku",
-	"/AgIysZcG172zrkREbI4/XLIFCq3gUlRNUSuC8YCD3xHLtL6sUTXYsivstshYIzldm5OddHxBbCH8KIY",
-	"b6YIiojyRJ81SKJFHkVVyNHmWAXu5F/o6rYOIFmIv7F+9BrN8Ev99taB+uny7Pz6868n/5wfeQyGntuR",
-	"2/lLYQcs/3TpDr3L8LNCp30hyxJ1sftT1sAmxHLuNoCxWhfMWFmWd2pMGt4pgyaQMWh3OI/BUmP52fn7",
-	"i1/Or8/P8iPGRyMxs07t59fnt9duyNybJPid8AwzH42EKAZ3Kr99d311e/se7kZ9RKgJbpyRgx7EzA0c",
-	"nvn20w1c6ux/930KThd8LZYpeLgvy3+6ujxvX3qn6FqulgOWX17dfv5wcuYuUzoYtQDrEMrWcxZhKdyF",
-	"bmZAfShLsKSAlfZwtpLLaZivOwUTph8FIWe8CRPW9iA7oGU8yA7CjIIJc3vtfg3zBH+DaTjIDtwnHmQH",
-	"/jNW7RwUMMz0AZJ6SzflxJnqeDWD/xdxNehP1+cnt+fXn2/fnVxm7OT28/vzk5vbjL0/v7mBP4Igntx+",
-	"/nB1c8vcZsLDaySnvPRocSa+8JEtl0fMKT5tLHv5B1bIeyenWt0piP0A4skXYjtjmmwaxcQX3KHoV794",
-	"+QdmNXv5hwE7UfVQWWzGgEaAlXL/hQhlGkzGpkJY2kT4umnqCHwQy1TVzdpiRAAopkL/LWUWHK965nml",
-	"56oA+DAYXBSawHmrYbULPS8BlAEXIMhoIY0glzAChYZ5iaekC0CsIY/gRfb8//508v7mIDu4cKJ6/k8X",
-	"N7fuvz6c3J6+O3f/ioXCmeQkFQfZQRAL/LMTiqTEQgVzB4hWfEG3AYfhpKBdzuB+pdFkYWFJkaAISqNV",
-	"sHPhYfAVIFEXl4NmPvNlqkifxmi6B2nqirSVGQd17N57cUkOWmz9bn73pqq6+DxykgpL+NsaqDUVWppB",
-	"S1f0cYUQegOe0LyQ9lzZapnKO6UzJPkICvzzjOXzWUH/QuvW/WsoVQG/KfjXMctJR+c1IBv8DlEamFp0",
-	"UeyEU8pJ1lmnQTq3ZLs4IMSLKZcl40XhJAvdlblxOgLKNfhU4N+sfkACiPTDMXCT/u1nmYqM5+4t7qvh",
-	"ye4fs0rfV3yag9LKnUM55EbkXqgRnwk2I1o7Q3fsqDTUl75nHYjMn4MQl3RqNf2g8VrgDdJAJFIQhMqH",
-	"LNzaAoCDo4N/cTv1mi8+BChhf3xLf9sS3d8dPmXBTUYRX5ReCK1gBU1wgG/QX0F8H586VwbOnYleqOf7",
-	"flnskFDEMXRILP7oRbbjZ5+7Wv15Jqo1nAzhZzx1pWEnHy/WuT8dg3yUPE2cQgFS5+xxUhNHnkgmwz2c",
-	"sRk3ZqGrImOlVA+Z859fzGcZ07IYZcyUfPSQuTNkChVxlRt1euc/St6RE7RN/poeGFxuD2J14XUWfmvm",
-	"NWtjfZJ+htPO6UTIlkmDWs3vJXmTGuwbwe12IbWh4DYRUINN8cjLzZU5c2VlSZV4XwAVP9i2Mqb9ea13",
-	"Jz90Xj5cQ4C968zsWZbBy0rwIlUe0o4aGs3o4q3xm1kcoNw6QT+em1RokwYIgHdC9oRaJ15i/coOI52r",
-	"QvNhKT65dd0GoQO6IZVsaZp0vuxyTUXKFknisNb1FNdrWk9ePb72B6aE6xSfVFeyt+Qr/H3Lqa1BHat7",
-	"icpYyXfKgk/36hBKF2TFZIHFLFujxzuyle2ZxK9amy8/JQy5EsbcQMwofWhQxN07riFN1mJKgnLdDNz7",
-	"UAWGBmNZMisUV9YEfyPE2n00vPZJsjsFgRusc6UscFRe6mtbEw4pDbHoBPXgmEABAHbC39A/yjmVxhA2",
-	"p5XKTMwG+FIUfMJpPGaHlOIrS7dzFqIsd9jWHTUK13VtQoCHLCa6FAxc5/Tn9nsjPOZGqlHCJYU/42dh",
-	"uhrKeELGyr81RCRXFj8a42C3NDVOSL08WSwLSeEHj6u4dSbPqlLA6HoXekgzI1QBcIeTuZ3oSv4rWG1H",
-	"7I3glajYf/77f+QQp6DAAli5VMqcBAf5Uazb+DjU9ofjrZkfccenQoqcrytspihMcxqE8/3aIZ7vX28M",
-	"8XgLcuXWH9bfmh0sKmnFlSqX3t/oDQCNJwXHHY0jNS2eM+IN1M+sykBIuiQOa4ziRlutDtj62O/2Wwxx",
-	"aJveJi0rJMa38F3gDoc/hdD+li+fikJySmatHgGQEUPnAT/PWYaGWa0fWrXhaBNgFdcOxmN2MPvx+w+m",
-	"Y+f9+D37//lDNXyy+AJR9CeaqfVqh4VYJzSeaCQ9ztq55yrUsCpt5ZhAsmbVRm+I226Cco32EQRE7rUu",
-	"QDIo4yBAX+mxRZwWOGDuGIVSbeAjGfSweL5YEsaTTsPniw1JjiZbipMJvdjmrAVYTvKwPQkfFfKh8xHk",
-	"coxmY15t/harLS83TfWKrnX3ZA1ZCWPcIDYzoQqhRomg4JpcsNL2uIaXYshKYEZ8Xf5XUfiBGFMMVJmR",
-	"IeVOxlKOHiZ6bkQy7gz2lTOpO6jyGnk+KoYNtyQ/XpoRr4q6Rq1VD9q/loxQmlhOxnxtRI4JzzyLpS1/",
-	"e3Lx/vwMUGXu0fn5P707+XRze36WJwvR3CbdZ+VLZ5UqGR5rGRb7bg9uWnVz6+yHy0j/XOOtG3jb9l8P",
-	"FFLYjUeuQpkg30eoJlhHSLLQAm7CMYGiXQ7IpekTvcc7QLrr0b9eHbvV3evZQRLXbykb5fb7o3bs2opX",
-	"VSGqNzoVKOmPyOyHO2xu/udFHq77ZFGcgGmUCGkon7c2x4yzQt471x0TVIlj2j9u9UEUno6jTECLzeaz",
-	"zeeRs25nPZ8azh+0/GhAAeZGGm8oAInqT8rBdqGY+jvrsXUo91nJlx1+VHBstsoRJ12c1MvP1ahawkT9",
-	"LBInqyxS8n0/sWwivnCfgPdJdne8TLiZ+JDqg1h6HhBnUNGB636l6BND0U1XoODVa9kzQrQvSo0I/CIy",
-	"bFCbPIhdYpS9WEgaE0gFganoe6AIpc/auBjvpbFPDbE3V3dTxKs7jJ74yNVs48np7cUv57lfAHPM8ovL",
-	"z59uznOAEFrEzgi3z6xmhYCrjln+6RKwOIyIyyox1Y+iOGb5h4ubG0AAUwxgpNVY3s8BxGe09+XMnfLL",
-	"X0e46OnwGA9rAunolsEGnga/BcAJ7gsAVUNQGRpVBLRJmYDnER3gRm4/7+IELp24L0DAFOIlwE0HeN3B",
-	"Ji6A1di+z8o/hZ5tDS9QAITvysW2UsG/OhbCjF6atnn+8tV3r7//4R//4JZj5kkrD/7Pi//rj4cvfvzt",
-	"f/1dkrRRFbcyVSS3woXVJk8zfNnfNmnRB6z+HjFVdl9wY/noIXn49l2P1gNv4a+p1zXpBlbNZl/omEJX",
-	"VjY9pbea8A5KG0hk9Z+/2uDtw6dJVutKRKvJBB8GmrW47ZvdFwJpuTeFIwGMp7G1iG1RTipVGu/5l1nJ",
-	"Vdi17Xi8h6D3U/juWVIF9te2+R2zlPbjJu2MlN+G2PPL7PDw8JjlONYciYcM4xiX703oE89Dwmhde3SF",
-	"78pCHHsNiN5/3T6y2PFMPU8O27/hWoy3BF1e8inUyYlGm4RW7GQDtciGOPVzbPieG3fdXNXJOH+iX3+6",
-	"vMRj+/Tqw8f357dwmJNrvMEdRkzbFt5wjWVrbMgVUQtbaz2cpieinN7VhSj3T1nHctV6xOq5+P78+vb8",
-	"7MiTrwbLhSx+qCdnp1efLv1VpAykYpwtgJqaLvr15OL24vInuAh5ik1GReJkLFrtTLl/mRcAf3JLRdff",
-	"KWmwLE3PbQS4gKRZm/92wN6c//PV5dnn91dXP39+c3L68+orWwSvAFrnVgzY+T99vLimL4nvuFOVsEKB",
-	"CRfA7L6YRoLyE5UdsMur288n1x/oCUIVcZiDBuwsOl5N3UjPLm5O3rx3V9cUwQafgkhUfI6zQu7A1J0K",
-	"YVsYX8DDGcCitGxaXDvYAbA+B9kBLQLtBPxXe7ogcATTQAhx+KCD7MCPNgDHYYSbNpNAERv8EsRx836i",
-	"xdTVt3Q3CPdbPhJ2H24SPOgXAAvv7iNFD0mf4olsA/TZUIQFkZbp0WhemR1c1YB0Xq9K8TJPFJL8CinK",
-	"4rwrno7Yd6D0R+/anS3AZJYoQewssRlW+oGQBBnB5g0Cct0484zlem4/6/Hnyqly999K289klw1LBPmi",
-	"8/YZXp531HCJsqMC0klX9GoijEcbT5g/Hv6WhwKMGp8biN6Sb4u4jNfNGuIyMAVe6M3IPfyIDGezfssG",
-	"EDbUBQze0r2b9xd4YYqX32JBAWyuXfjw4Fs5Kq4S4jNjXQ3YSVm62bOmbvR1DEcHelnuJ8JAVcLNA2CY",
-	"Eu5tw33tB/Vp4tAbZuX3idB6bMSfamW5VAnT95Qb4Y4DK3Czbkbax8+lRgQ9OipkRB/O1ZJqM1RcJLT9",
-	"qy+17f6q29Vqg0b/BnfGwK2Yl2btWeguPNhgQ67rxbYy/s7Za06diRv5KIDYbZzL5/wA5ySaLlq077d6",
-	"RzInNOVfztLltOEA8Z0KfzyM/m8jqEGqZ3mu0va8MS+tGDMInruNovaFhrAL2GBQkhXopNvcQXBXXcHo",
-	"i6861ncPU++PjdWvuHQDmAquDENHozEKb5f18UeaQrZCFzFX8k9zQT+n+dxSHg3p+O08mreyEh+SZ3v+",
-	"8fw6NPrIMUppomjUWFdIwASrCNU23i0FNmqoM6PoJtY2UTAr3AhET1jyVBeZ3ymjpwLLd7Cgrd3UEEUI",
-	"rW8nLlKxHH0RTxRxxHIwij9fXH7+9eLy7OpXyIVz6HtZCm4sywPvRI4fcHyn8uuT24urdTfNRDUSyuYe",
-	"xVmPiQZpRnom6IEsP/sET7xcfaSdiDvlHydLEag9fEDKtMAiCJ+Erpt+MHXBfd50DeKF8/5BPYSD7KD1",
-	"nc74XxlpPy86iM92UgckTynSPgxDibLAljNO4ddzjIgIoMHOUILAAgYBwt4rMQ/I9dWnW/f5Jx8/vr84",
-	"ha9zvs/lLxfXV5cfzi9v3X9dX19df77954/n/T7Xj3u7r30H3afeegO2aQZNoaK5o9sBfB5Q42CmA/YQ",
-	"eKhQyalE8LGBiEPMunpgdNXf9PQ04P6Ug3FhTFdNZk2rCN0GA3OcpHrhVJ+CDNo5qQYB+36ZKjfkVHbl",
-	"XCz4cl1r5iRx3avX1LI5Jq97+RooOZ6Xwe6ZGCIlfmJgiNySFNJ9/7UwugwtYzeQR/grQ+3B2pFRCcJO",
-	"Q4M+Vadptz8sMlxkasDnMcvxT3m9ZcdiNzQqPqirOjNJ3Vgzd4W9l2H+HB7GpBqV88KpUqjEqEXU2J6c",
-	"jr18NtAQH+v52+i0VeKerP5NE15f2Zz16O97mProaevLqHB3h2IGmrg6PjhlE15gBYAnd8y8VK5u8fWy",
-	"74e02V/ZBwNq35YQt6HKpdWfZ5oSsq0k6Hpeis482JO77fRlJ333l8RE2q5wSmc64169dVOWLdhH21Sj",
-	"8E+cHzr36iwdqamGwmzuoNX93WlWfGwo3e2wEV+dOzk+gHqiVTt2V69lXVm/8P7O6ax3UHdAe8vZ2rE/",
-	"2ObKpXZzoe4I93upHm5CcdIWpTx1RdM2ULx9FeSsqU76kMg4hLqjBKnq3HTEsCfcfIzqjjbfutIdMlmm",
-	"7m7y4XRAIrYaOdZFsEJ6G36jeADTcwfjxtVMqIszdqqVEiPLZpV+lAWAxKnWCEY00lNn/3TRUjykOTX0",
-	"TChgeQqcklaDveSUOrDfRB6le89BFirM3L3J2E6nt1XpciNW49pdA2ca6MjzLzNZCdNp2TpXqjVsKKuD",
-	"Els8iKzYhlYfC1M3b9MHZB3wBQ8ayovo5rRYQ2Q2DbL+tVGh6ctlkGzLZ26o/B5Yu7r62cUlRQiX6qyv",
-	"pZdQca32BJl1ItjNap0DTlfXQtvrTuCVTfZ3vwhe0g+v2c/yDaADP92+ffGHDp70uRpxK4oe1SfxgOj1",
-	"8QOSyxIzV6bXpYtF1FJ6CEiBpbpno1K6vxu+wFYObpFqn5DoPQnD1lVzvoGlYIXbtC4lf3l4eLhLnZ+u",
-	"xNpuglS9NyUqVAR5prRmV8U5vCE195diESvoLQ6vvvWkr57r/FpbSHopFgH+vk1xbbeqi0i5iFkJZQID",
-	"xAgZQRLpSjzqh61YOklZb0na1l+Vd1SI6bJTKD6ZHqnaXgbCr40j0h0QiFCQdoL9xmsmggwUKFw3Abhy",
-	"Kx/Zp8xZJVtUxJQJnJoUe8tjy1mfNeyZjk5TbhPsSeqfsM6+5HrjekdHVpoH2Cds9UIUIYlCypeKc6wo",
-	"SzNg58iNXx+fBeDOkdXWaWJZZD5TOoGgdGgh/kIWOZLpIp878eN5IBjwwVOnbGlbrUUnRIzpfsGa/vUF",
-	"hWv2Nn5PL5MRHnjr+8Sm6HtsSQlDbtc0cKbp6gg2hVrzobifq81lS/S0VIfROAgQNU3EjrR6vFoP3RcT",
-	"ARTSibDIkGyttczVkVnm/GYs3tvGj8Ul62qM6wUUDAmPOIAoZMNWg4YBwopqKhU0JDDE2ot8njSpcWm9",
-	"7xpg0KqAW4g6baPo4KBu5L+KNSGexnJQ9RoHe6BgUlmqWMFHwbakP9aFcuud594N+I1t5uzXsBE0zGc8",
-	"IbmhVKmlJtZb0g+4R56vZ+duvNWzEFBN3qDrm27WMDf/usoiAXY+1hqlP1TacFGayHlDsT5JVnAEGuJZ",
-	"k6bvUo28fRGy07eyI96v2EzoWSmaKjdrBhl7+0d91UxznCmWt12aKu7nJKCl2Z43fJuP9nUoAb9tuhkF",
-	"0ecOags3YEx6lVit9DGw3SK1Scj31Im1UYy9cTXo6nS7sqjaM2qx72ykqMW8V+33aXrWVD1mPcTmAMI2",
-	"jGp+Ggd+fORtMs+6+kU3mEq6EVUv+yCpGuXUT3yW+DLhc2P38qyaYuWJD1rby2+rJ8VsKE96VGf/6YjL",
-	"JEGHE09wvHCbxGgfdUoNr2G/nbqcEhvzig356CHZs2sSOmytUh2Ftl3jeVn60B09QkKzHz2/nwye0npr",
-	"0/Reh3O3Fet9e3Ed+gmsVN+y/Pr8w8Xl2fk19gbAmpWxrHxRSRQibrQGlRbuxY5C9HRIV7CxKMs7NRTI",
-	"VdnodITtC9B78qm2qLsKy+OORTm8P78+v/p4fon9FPy9rZHAg+fKmWCLCbd3ijB4C+LElmNo7DB2I/70",
-	"/vwzVYn4F7g/XZ+fXmHbBnAqiYFXVzG1FxSyAN4qqtEOFTpUUeONshFXvvtXfnP16fq0/Vr6Y/xiD1yA",
-	"6umoYPeY5b+ev3l3dfXz56u3b3PvBPsWDNCgYSEt9JbS43Gjt0UwJelgiZ4VxmNx0pQIHe6D3QndL4Ri",
-	"U6nmVhgoRK9bXPiRxH1qiJwTWtd5PTFg+dnFT+c3tzi7BjwNqP2JjnwCSHkocwPa9/bC939AYY27WSX6",
-	"XKHEuH9Gy+3/M8z4QXbQXJn6D/E10dRH/1XfEk0IlBO57+xJTXPtD+mtqGlWbdLVPPE2fN/LHtlYZzEM",
-	"lxuVUBd9aN0HbcElBN0qBHV6+q4x6UyMmbuhHlPTFLorvjj0cxkKCrzEfVfcxb6xiduWgQGqWqFFi8ig",
-	"+vOjubFPRInPod4nECCX9k45B400Z352cXN6cn3mHu75X9hwGbQYTMJwyW5hgaNNC1/rDOXKB95j4zGH",
-	"hMIH/uXkXnjgbxsHm6BPimU0QaUEdXA42melVYqF5VZORUnd+J/PKOh9mF7N7VB/6ZJgXwAFzHWs0T1r",
-	"DTdtgt1vZicpjH2sCd1DlsJ63/sIe5s48bGavTzMnGXHhmKpoSMaUm8IY+WUW7FDKsjfWnTng3IYN3CY",
-	"xO8ialM+1I+CBgYtWXADQDs2LJoGeU6n3NEjrIW5A1V7Hxre4A3Ntla+8UVYoDc4OzQm9KtgqpCLkWDE",
-	"TyeLdKsZz2BKsD7yysp12vEEisck9iuFNIGSFvv7g3EhtYKp9raGafIqY9s7n87AtK4TQQDQUK4I8xpN",
-	"WXSW7liW5dskP52bdShTR0J46CeEyHStWF2rQAlmCkomKp5PksvUP540AnO+i2cyGiFujxR4vjWUlZz4",
-	"jBvDaq5ptOdpQXyTMaH4sBTFau/yDdje+06x9g6Hb8ZEaQZsvAcBgh3ClnqhuvAksqjTGigaUS5R2pZS",
-	"A3Ow0CLNLBmmZ0vmzPq+9EbBNNdpYPfYIhU4mleVUPZjV6qsTZGKg8qANnbmo2+QBwyY39ABY/CcqTbV",
-	"TIf/WfLa8RiSK1OJRykW7zUvOo7GyB2BvlvAJXCvU2pnbqQw9gN4FGlRhXChJ+PzxU7gHMBNu5xxQA5s",
-	"rpOkXxHqgdHo6E20O2IQhGBDKMEshQ2Ofc3kVQ+ay66ilPis3wWezK34KCrUK5tCjTDWY3aItTJdJ96K",
-	"GnlS6HO9K9EdsmxOTNYSlPaHN9d0jdBe1x1Ct1AnhRhLJXtVZMxLcVZf/Xt2AOUtDQX06nXWlW/DWhir",
-	"IbYE0adBI473wx/WZ9RWTJIwkjVzcjPhlditB8bLHvVFrTJYH+CuQnWUO5UxykHMKtAtAoDavByshQ3v",
-	"/dm9gMc0M2umVBRY77au1G2XCrU1lG5odOHjN38YITJoNGu/JNoyLd2dhDECHcbSBm5SOACGmKlLLuYm",
-	"BCGCNPp7gO0lSESGJzrVo4XEJxz4pJA6uDHsRBebFRxdR6+sPyZr4RRhLtPLoIelSJjk9AMrhOWyNOzv",
-	"r9+esh9ff/+P/7ANccmDVAVWH1MjPXPEpHrkpcRebJ+BYiADospSjmzmjOxSZM4qDQQ9n6tgQFmtP5e8",
-	"uhfZnZorM5/NdGVF8Rk6CXx2X5cxnJPPwIBSlojomStOTTMEjmcoi0IofKBTjZ+puZmBax+5LJ0JnjHP",
-	"85ExXd0pjtHeUGLNPYIi4ACUhm/2nEJ6oRq9PWOKSNsNJ5vw2Uwo4acOctFN7wYcCqfv3a7EqM43ppu4",
-	"cAtmn5rO5gnZ57hTXIphDSAcvtmhVOELWKnvB+uTyeG0+v7HH6Oj4vVhupynG7wU9a0GwJ6uivQMWlId",
-	"bdzsAlq3O+1/NCy5egBCv0L4uLMl+TeMO1cEUO4R+2Z0YwLh3qYjJrgxfE2UZyWSm3q+U3v8WvCir2Hy",
-	"vMTcgDX+KrTc/WV1rirBi83dgT/w6sFgjSE3DO8C0nV394rtvcX7Z6kMoRPQnJurcWAtgC4EIUE04mUp",
-	"KsoRMu486pUySer+XQlkfsN+t9DBICxkwD70TBV2yFa6i17UsW4D5Bz4YTUFS57a0M2/Nr0VRlqNZCk7",
-	"yEPB9EpTBWgTqFG8un+E+I2sdmxE19Wt4TzFwhG3bpA0bb7dVMb+89//Y4s4kRVnlU4zv9/WdBihgX3c",
-	"i33JKq5WshEhZYkUVkPo1pmgCQxxZLzyhfdAtq0nIDaUfg3RdnlBV8O15PTw0pl09xOcHzNxJumeeq7R",
-	"QG7g2NjEjC1rIheMNY7Fom6DQ49qAJ06jrraktVzezW+FnxEeQRnlmH0PtWZF5hFdDUVVSCByyNpy3ds",
-	"OtczMpBqlPGf//4fJIcUOe4fTp0r8WUmRnZj48zAq4SEbLQv+BQBo012mePQFpuqnpBWhVV6EdoWP1H9",
-	"hdpOUC4wLdGOyYKKi/vWNcWsqSIaQtCYlrSCDWXzaeXat6lqVzFejSzZkl/CY0BO1j0ZMa/w+DrZsEIp",
-	"sCO2xn8/NRaOBpSeSYgNpOsVZpUeCWMG7MKGzi8YjdDjkCP8xrBRqVHDtldCPq6JTUobwBnw3UaWHjRq",
-	"tEdCuwMJoS+WPwgMfDhRXujqIR2MHJVcTkVx2Y5JrktPeoiLNB7tTDps2+65+O7rblKFOOni9aiJkjO7",
-	"kIz6QMBqLW5XaBvGabIa18rDeXmPSlVaNlwCAwfIx0URLETvy6DrUVewAL7GdKLE3wjeSonuAF+Hh3RU",
-	"YsKmmghe2aHgW2jgeuq7OEn970FMIITeZK7birVn1tG8PUXcUYp2R4U/HvCZdG4e5U4RsjgDIs3fftvm",
-	"3IVU43Zw60dRmTRVQwrMS/GiGfyHv9V/Vfz+xvImBSYjddJYsNaO69j8a/TePliKvQrdHadBbvM70ZmL",
-	"WlBhFiBsADqEgDrIS4dQDelrVkhnrYf+gdRPj6ANhajkoygw/Y3Jn2IZFACFC4/uVO4WD/ARCOeGLPxC",
-	"UbmZqT0+944aNhpD+EQhrS83TlWSuTe/WVrRYwu5S28m/NX3P6zO0BlWJpF+gs+Bmv8vaTKFLSOxMedb",
-	"7ygsMSx8un4Pvi/W6WlsvgUtc58pHhtNUxZNb1roYoKuBP1P+D3u9jlYVw7Y097aBsS3JlegtAfPFrJg",
-	"0g62M4065mSmlRHpnXhLxZZe0vDIq6tBiASgve9WZmzPEogH8nuCndFBcXB08O729uO3Lwcv2avDQ3b1",
-	"80ZKglY2j7Y5dhT3+1xXbDTvUzMfDaqWz/SU20ruq4UdVlttbDXnVFcxF3Xb6mdoYJeFt+iq3bCOUeN/",
-	"1ObgvHm16b5sPIbud+i7bdnczs/A+tZ2gLH9W9fSv3UtXd+1NImqDQjcr9Or9Lv/gr1KYft9xU6l8Xb/",
-	"M/QpvdZlV2mw0VMBBtuUL1mhj5F+z/kH9BdqygB6pI6VTPlywHJf0ZIfxeUzmQ+gZEh2MGC5s0PhMvS6",
-	"ARdJjSoHLOfFVKr8CJByJkNSEucbzwtpfabQ7wjIyVdIGQXvdr/B051R4R60aVtwaOY9uEaapS1aQOCN",
-	"MMPX2jphr9nSWkIBwVH89ZOyqfwv/DnK8WI41dP7Qvv7TjKwFczV2vJcea+kuq+HmmqsvgikyPliYsTo",
-	"MxYUDbkRP7z2fgtkb5zpXB/b66295quTx+C8TEGGqqkobpzP0jNpktA5cMRNpLG62qIf4S6cDeubALSs",
-	"BRI4hOgcBDKCmy0SiRTASmN/+qmjWhONI8769XfQdb/DVPqBR8GkVavtvmYmX/foFBH4+hmYCF5ixcMm",
-	"DN07vLI/RQS86JGXaz+s5ENRbtcpdNe+n6XWD2/46GHteMg+vxXTWck7aGanUv2iy3kDGdYSyj644i5o",
-	"mdKp927xYLA8rtQ1nhxp4Q5A9F3fQk0C0rHPZrxz64fKUjRgKw3UymG2+5xXAuzUJWJWO0Sgmquh1g+f",
-	"qrJzfkjnXNOV1++3GAP0YthICQwX7cohPNGV/TVuPfEkQbW8uhdbtAe9hetTzn0oNU5PPEB11u48hJA4",
-	"nd1N++KOKVGwGmjbrPsqgikAgaAlZmSoXeCttyGoKx6c01EJcQ6Ll2fBiM1YTtOTZ3cqR20GzcXc/nL/",
-	"qKWJCovd9kb+72HIMFO/BFu3pwam4iJjhTSYY0EqIvCiMzacWxwanl/ZnZp5iGXGijkiZH2RL+L9Buwa",
-	"HiqJkyeaH15N65IlxpVYpAB428BzCr57JH5LaPOCA8ujWRNr9rWmMG3SsJmoJnyGizsVXNm6S1tdJuHL",
-	"fuLKbWBEodwQFDNV0ootyVD2AhYMvt2Wvk97Qy42KIlkHqROfdQmXrzoWWx0BqY5b2pFdlKD+hvVYrC6",
-	"2tpg9WRuzEKtpVbtjtWTP9ZE7UlYPT9Xj42k3dZlk5+MrHwkDd6utBk9tBXrE1to9MZ+dCEg/Jg6v6ZZ",
-	"SbBNxUa1vJ6rzaDBUO2jkeph0cCsF6G7DDbrmlBue2cs4ayaK7HVqFALI9E0VHV+Y6JDxDx9NO832sTt",
-	"3mIbuukjfhGenWeYw4n6IQAqi5dlncDHYwxjvhS4pdYb2GeMmm5P+Zd4WBGV09a2OYwNcM4JPd41+tAc",
-	"NAxcAVI6Gvcxy/9nzpwXWxiEnyt3N2SBRhNe8RE0Fkx9XaqR26snNnLbjows1bKOjyYEFFMjsVXn82YN",
-	"VNzsZGPj8+5WzkEliEQPKT7yasJHnOjAqI8LQEd59CnQGYkmTCqKJ2Csoqu+UUGClhBhJqvbdYXOsb1n",
-	"Co7o03TD9f4rKIsNKT9qYRpUG01OL265Tufxq5pDX9HmSRdLkYR1SWZdqNwlmC0aFFwCaP0L8un+hTKZ",
-	"H7N8KFVBRvxc4X9A2ojm6BjbCwtjc1A1i5il3JfWo3eSZnwdWd1RGy5eTLksGS+KShhKVs2NqLJW92AI",
-	"93Y//Od0twH3JPBk3N3uH1R4hP2J84JbPuRG5FS/Q9DNKS98IHW4ZBOuOr5qvLbDbwoTC5JKMGgoCooe",
-	"nGw0+S9Gq8E1X1AKc4tNulUOHyKjO3zKgpsjgh2gWBHeGDKTNpKSzM0kwuPxJIOG9k5LfGMih+0YUMJe",
-	"BN2z8mAK557mKq4yBgHhJlyWN/y7PU+pLHbw4jAD0QnfCD/jUS8NO/l40Yrpe5QwNOJ1bhraZAu+7EnW",
-	"CAhT3ITxfumpZfZBnxfprG3J8/rDs5wpwDu9kcgXXL9iz+C8uBlxujaRxXcmeYTLIprSqKLYHV7UhDON",
-	"pE3ny38Nj0T4P34VG4p7qcyOmGUCkTfnM/q6zU7WWaO4ffvW6IQk8uGJMSmRBN3RGgbnqzFbbb965FOY",
-	"gtWxWmy4PhRZ6AI7YOdxC9qhthPmOxhjZYXgZl6Jgs1VKYy5U+32+DkzfEl+1UIaQtztoy/0ftNGwWtE",
-	"7f/ELFLPIbjL9FTafxWVDoPaX/opfNNhto7VO8RQ/Pp7Wq2YwaeuOzADdsi0YnEb4Iz4gOB3AK2QVxPW",
-	"9Q8/vO63nj2WLUqi8bK8Gh8c/bFfOu3337K0IU8MBs2ey6FLLAvk3Y2PHrATtPwn3LiTTUU9aUPXGODF",
-	"ggGbY1J8U12JOwVz3Jz/DJhB3XYx2h19OSb1BoEjPc8CJLZ+FT48ri/Dl0KtuLFuvy6JYm/p9izuwH7N",
-	"hzdYCKuJwSByL1Mih3R/cVw+xOQH7CUawaB3Mu/CQ1+fasmsHD2Q6UW36CpjvDTanyZy9AAq6U5B2sSX",
-	"53FiRsOvDuL43Q8NaUyejOU24Zs+EYVUNbhbT+CgMMTNCLi7iQZDvIz2noHWGh52mDFL8dO6TEKqof7S",
-	"Ec+h42IZQjMzbq2o3Dj+zx9PXvw//MW//kb/e/jix8+DF7/922H2w6vf/27PidoOLmDf+cMwpCFrV1VC",
-	"T/cmyqFVXlkCTx5tVBQet8ZMqzvV3LSgvKzvIM+munDTifoLuGHwXJQAgnR+PYSVEQPk7IaWJP1w+PoP",
-	"m8mkE+noNaxZH+bGOg3sScvxeyjb425qEWURCfWueZ5GHnzFeGh1cwdxSxkUE8+0Ey8U6Ds6VagzDM5n",
-	"bWOwlwP2VixE5VQfs1rfqVJaW4ojpnR87tSce9gaQwvjUVWmtSgv+9sPW2T4t9zuPv+fMO18iwWol2UP",
-	"Si/iPS/hKHJ7vrXOr5+0zAk8Qb9YOU90q4jJOIiPmpelO4ZK6lIQjrUBQ7O/fXw+Jb7ewb/360QzvVB1",
-	"FjQOgVnBp6mmUHtATmzaNEf10cbMhGoVAbYcm9dIgqtncdVshmb/ZK4KwG9Dgczh4PDwJdMKYf3e2LhT",
-	"bsqdjhjJKS/NgMGRjkBpoEJhyBIDqgzMBreWvpKentUwgeJBxWZQpDpbBn1dNhftxXVFdLuCSno4ORn7",
-	"/jBjP37PdMV+/BE7kvmZjKkrkScbaznrKmbiGjZ4PDeM2efEsXQb7dh1airYUNgF1uROpcJ6iECoGenL",
-	"Dbzyga2ufg4ejs0Ds2naA0NuuUT7fkXn/mFfGrcJ3Um5+qRBgYkEXVnNCk0VaLUCzdjE2hlQSVs7M6vb",
-	"v2v/fyVk0FMcxf1BijarL29GJ07vQyQhjo3uEIcBmxXlB/QIqD6wB9D9yWlP54ybOwVEEew2SLF1BwzK",
-	"HWQLvZRLdY/RhyF3Ar5Aw8CbAsxorULJhFiyewgEOXO37otGiOGmBO/TR90dbBVn9HZOWjUQWuvjAC2b",
-	"DVaHjp7YRAOz2Z0Ow7llp1efLm9r+Rg8n+21giXbs9m8+/G/K3Znbc+kuZJ/mgv6fTt+W1880MU7pseh",
-	"viDz5E2QgKg/JN9PvnzP37WqrdadkF0KCpGDzjjNW3GLPBHQeqbYVTr7mQJSdYaU5XgsKkF1AK10aEGN",
-	"ndYpGsxL+JbMcWIvyfNCFmCdtNqBCqJOuK17BYIWTaA419UOhDDZwUhDpePbjjQBZr+DzYsJAmzFzs7/",
-	"NOdAq547KzvPKKjN8lCRmvcvm/B5ir5VelP9uMPimRFXKlUF2qoJgTJQ4mfffk6xtq1ng/fu6t3an0Rq",
-	"54WzvEWfwt2Yzyde4Ph19WQEifPCndHWqOe5c3vp0XxKTt0W+ZprLOGqg6zsQcyA3XEsCUrWqgn+64EF",
-	"nX+ZlVytI43rW2fvrr2xdI5v5ErEK9fShS7TFMb9ebPcpZddEJy5mnZVh814pLgCWWtNURh4sSBIhYAc",
-	"EeFxEH8+UNpea+f45eScgg70EJ0AGSd2DWgYVU0BJm49J59zdXyfwzAQtGt7Uq70P4mpM+Wm1QOBkSq0",
-	"ieyCqIbJr58cFrtLGGNI16owpk8yt2Dgw68WD7KC9js4yA1Lcc25te6BISHUfhjARLqkyU4i2WhnUI+D",
-	"3Yb0JtJQ9yRvuZkcACdOb2yGSOA4uub3XSgjSzRZ9wiWul0KiKkm6O6zdD0JvTooMZDsfpKxoTCyEBgJ",
-	"cM6dWAzYjUZb4k4h3gndR3QMOb0dkKRMzy2/F109VLJWzxKfu/L7sx0B29xlJYHdupsfHn43qqcE/lv8",
-	"v/jnmOcQf8iPKDEWNI31sECfEUHqgJjKzSClmZ8z6sgBqoQa6uXxquU003DgBqaeaC0iw+0bE/fWIbup",
-	"sR8Ai0agN08PTRN+p1ZaxdQilq2ZeVwZt7rEXAa9nMkF6CCfHnNZJvkt4+4U8KJE80E/CZ56hPKxlXQb",
-	"8p678x4IjJxMW43poiSKpV/DmljqE21rmp1kUhMEgS+k5sYnPWOH7kgr+CbdZj4aCVE0e0hJaOLdSckG",
-	"r9qm5MjddD1XXZ2L2mML+2Skp1Np7TY8imvpYz8Qz+SGRGWKBxakiEhVMfaVMe69FGmgQby0k6hVJQPy",
-	"+B1MefcJ77mx7/S82+nDpqU+YYccdnpe9UjDrihsjOfVXwrjBibh4zu1oCfoqTCNTG6IvhMUhYZkQqVI",
-	"B4po/adr/SDV/Rs+evC009tzujYUZH/JUeJLl5Bu3MQ7sAZuIA0knoCVNmc9aH2SVsO+MJPPi5ak7hXr",
-	"2rGs4equuy2tkq/2DIO0gZlbKuIIqZmOo7jTz4kGZQkxisEwZLM/bOea8AoxtFFrBg+UxNGAhazVnzXK",
-	"osRCmG7CjxiKSq48LrvTHHF/fVBqsgLWadAMUQFbv0767i1JEs6uniTuqOUMouHuUPedgKVhHDLvTi+1",
-	"ezUqQR0AVwlQvkrYCNI9W3eXwZ5J6wPKzx+TYidlyXDvodsFyahSL0SFV5q0YRdH4bf5amj5tomsc9sw",
-	"GCm2VQyzVyVhjcLeiL6gS492ttfctVnrE1zF2mPw/QmcuRs8RBDd1Tbyu3AG+UGmufcbBMp1NWZzIEnH",
-	"VlZkKQE+NLiv7n9w43nfVu7SZSFCOG/bn6HLT2p+KxIFbnAABk8y1p5qqkl1nw/+usxF4xSNse97eol0",
-	"eYPHu/YZd/D56IHX/SOp0R2dAVWrLS+3FsV2OyB4SIOHgCS1uUebItSly26371joHaDNYVC87lqMuy1n",
-	"01l0W4qxPSm16og/hor1SOX4+hny20JsE/AZFuunNrecMGnafaFstUQPENjwnIj55KB/kUTAlK4KKmlU",
-	"oV0Yod15owXEVgkOP1O/98pmZNEEphb/xmN0tqrKicp9SyLq61GWfgywdYAkADOpR125nTHCrtNU8JMr",
-	"bXO8iAoHMdZ0pyDY5M4H8UgxKsTguWsNM3yZ5CutSR6aBskeS+HhkHmUlVZOBJ7zNUrbk6/zQUrb86/2",
-	"TZgBesZ3VM/7gt/XF6Bicckq2q2LWhK3r3sqciQCreT2LCXOOi75LAUbITjHmoooOsWR/5HIJ8kKs8QN",
-	"qZU4ZoesqPQMIAupmqc+pQGpg+FG2E+zbdtyU8VYE960fmWf0ExbTCkl22ij/XozJn43KP3sz924m5oN",
-	"4mcHLqTZul7eNxE80/NmnF5f3F6cnrw/yA5+Pbm+vLj86SA7uLh8e7WJoJV2UU2ztNVGkvfqIpG81zOh",
-	"Uk1oAmLYahB+bFxQdaQyZpV+lMXm0kgcxUd/NQBY7Xx2KUSR7sYW3DQGHLbSWCC3ZUvR0fHbjVUUF2pd",
-	"bkca6B/IIGqNiHdmsGsTJAOReiFq2d+HVt6/N8MpbX5ZUjZgLt5L9bC6KuLLTFbCbJMCmadw0idDaJXg",
-	"y62xzSjUmhhEDcyHpRyxT9fvMyZKI6APv51sziC7t2XRMLs/8GMkGq3BKXY1E+rijJ1qpcTIMi9Gmxh+",
-	"m5Pl9UkC5oVd5q3VCmoqB70nrq4lp9tLwQsDrCB2Xink/AMPD5Jx/B5yfSM9FdD9j1ndu0m0e39y+ko+",
-	"ejiZzRITx+A3xmczMvoDtctMG4hcJpoUT7hSokz3gObmjba3TurTDKMTbm7W8yX73RWa8kPsAyevI0wG",
-	"qhb5GMxHnkIceGBE6Gsxm31jWLjvUdpl6KILMuwrj6A8qXoU1TexjG9eEj9JzSlJfH9i9OvWcGcSgI+0",
-	"nhCbRJrLevEbEF6r68YuUCMr1UhPpbqvKW2mdVcIodhYl1Sm5Tt4JqRmGInF6trgerzRln0yomJXJ3M7",
-	"YXB9xvIv+svwxX/++3/kLcT1d89okkRCvjpa+tFJUFFDbU4PX7767vX3P/zjH37MfDtC2NgUnuPsf6xC",
-	"xjcaKwl28U7Iej2TJGMMb6NetRIqoRO76rjPnkAsPwaunaRYzfJvjZOgb2MJ/vbfQp+P4vc89cHPZFOF",
-	"DRckbd0+Oi/ktrBMN7ub1SV7H9AcEsvlTZ2UmlcltJu6l4/IyNR3j9QPjSAbSGZv6Th60sb4C5f4LaaC",
-	"yjXakq50fIRsKZJdspYUsJDPaLtUmL9UwmwMUJ1G19LzALk6E6oQaiS3SIOd+ZuWyXS4XvS3C/XcDvWX",
-	"TS+8gqvqUa/rPbhFjqdf9su/q379SvhC8FQ7Em90IAwuzPSypl4OI1k1P0IDyQ67g1rWbewhGeKlm4KX",
-	"9ec9Z3vD+rNidt+4oaETHz+lLflMbo2lsWL6DltG1N2wWp09ejEyGStmW/IxuaGLWW8mK3dx/22Gn3Zj",
-	"xaxv2jUejH9b96TBk1eTZxAFXnFtmIH+aFloN+7RpxVPHDp9wYM13mfBIwAhxeBhaXhlJ8K0oYQAHZhw",
-	"dxzsDBv0ynxdgzKA8IbmZDvk6JA/rHMywLq6D3kKYhujTDG1KQ8LgRD7dkq417c2Neb6IdfXvksCwj+2",
-	"OrtyRruaTYj/dEMKB69OzAa1BI2hHdC9dBfUF5WrbmeO3fi+SouJnobmjW4HjFHEmmL+QCyXPng2N8gn",
-	"LviU2rUm+WV3CjG2dvwDEgbCo37rE9+m+dguLufLWjuBabSHkn77JqSQ+AL477r5aIwU8nBSaQKesz94",
-	"iDyMnsAWUVAj2dAZYvM5hpcFHXJQvzOlb1vTeF0Pb4v4uZujZplxq+EjNHLwmqSm5NQLtVpu7MTnG8NK",
-	"vtTzJFfP4fZNk/5MDHm7JLubHHb9KNpqNrsVjra4LpcNl6Gqhp0w6pYRFHxNSwJduZzIT3khXsxnSFIz",
-	"SG7et3X97VehoNsH95pXjv3e/ivKK/Cgrk6wb5EZfOMsSLGbWXcmsnuhRCVH8fynWyvGr9qCKmxrrrVU",
-	"knJfLPbbsXWdf3WOrufiuSLCqr0xTgWWpmegXPr6jEPPQP8ToaUaArav+Wry6HwF5pso59lPM9XkNL/1",
-	"znhuGEOS4uZ5SF76saxAaW+LMoWAk0id5vuvH9dlPniUeQAy0tMjESF0Gn2gqg28Hwz6qBrvL4SP5fxr",
-	"srCkvb9G24O6QwMvSyzmM3jKQRUffVRtKWwEPa6lJnke+pCE9WvsNdRcdORBR3VXAef90tm2iUN6Sw9Y",
-	"rC8Q9OUKvow9akieaEy/na+T9nBWag6lIXi1NfVSdyaGK+q5n5YqCGNBtqbRdP8bAwNJV1xAAPCUbOLV",
-	"R767vf1I1NrNocfBCXrP4CDl+EfV+a2YraGsILV6H7D87Pz9xS/n1+dneZgX5/AtuLKI+hAibjD86fLn",
-	"y6tfLw+yg3Cj77l9kB3cvru+ur19T397++kG/vXT1eV50j9v7NjNWwyv7sAUt/zG+tHNGxsEA7WY/7Z2",
-	"O72Xxj61qC3anJuCjN21ayHB1EpPbN+Xl25Bv2Xl1x2AJxOpOsqpBPoOgE7HjGaytWw/IejsklNRE++1",
-	"4XeNhYVz4yero0h4bkTmhB85BDmbAinjjs0DZFHDxCpsqw2TFS9C3Hivc+H3UVuJEvRsxZWfVKHrIyjV",
-	"oqcvHYtA2qcdylXcsZksy46LOEdgAFCqaja3gNfZOuzcmpfwhdH46/Ek58uk0ii79NmmCuE0cCdgNFOY",
-	"n48RojIBz+nZGdqYeRfjSge8q+bImRtRMSz9Hld6Oni2je/heWs3v6dq6Am4+3qdUdd37mwBUknTBLlo",
-	"LnVXo88uGe2FuGgZkWslckf0b//FTqPs2rPS9b37ULWwt59P05o5L30gNwUd7WyuF5g+Ie9Tav0gCsbT",
-	"JYUp+vpCcnVpNnTCGwONO1A3vDrENwWeirjhwOGLH3/7X3+XtPR//P6yq+fdj983uLCpcSjQ2DhnjkZC",
-	"mU0cMaUw+ry7tQb1VKbWgYKcieZLrTRClwm2nZa/F8aeDPWjWLOuMUW7AYjqgksbtXBBXrp7Dg5FwaSy",
-	"muGjjaeCFo9dzoXfO9eCG63SjhghjENnwShR4rsMrtqcat0B9iiU/cC/nNyLtfluqNtAXifgOZrNhHLS",
-	"HdxOsugUgycGAnsq6E9/MVzaJYqAlwY5J6oU7q2M+pOx67gcS2iy2BsRQ6J17l6fUiRYm4JQq0/Kpojx",
-	"4M/oPfJQy0LwwkZNi9V6E9y6px/AzWkphbKnbiuAGIr+aOLEVYIXouroI3s78Q1ivfcdzieGNyI8Ula+",
-	"s4oT/NoL6cmLh8MgNrQeK0bUaXBbWXQszWVgFUMRxO1Z4z4ggidGQgKTlXFKegwwvf5r0dN28wmk3mkj",
-	"iGidajWaVxXF4Fd3TafBhp3/dGW6kVxu7wqO0c6oqjVFw5UGdXErPsLW0KpIx7BWC50x6vRxXYCJ9BqN",
-	"Axo9Edo68/KGJbb4rFaO+IhEUahRtYTHsgcBwaqpNEaq+4zS9EvsXlTwKb+PzrPQFHHE1YC15CeDHlF+",
-	"q0Awh7CUHKKa2EuXSnnu5aNAQGu4zVCbybyB4HR/FIushThnuQe7Uu/U5j3HqBQx0sbZSKtxKUd2wM7g",
-	"6HCDVkIUiHaiWF+aoQ0QyhvhW75CAmLSU6Hn65l1VlZ+BxN+XpXvdBd/zEQbrLSe6SoE4z9dvz+mPW3o",
-	"3EF0N4bGiZcwjlHPGqD/wT49if00FR6wC+UxkU6qfHNCVS7/jH2EW25R2s8JbhLBe/x6Ns+brGnEJQtA",
-	"avKBWq+tyGFbYbY1VNOyCxZH0u4JZ9Eaa/SESgCepSXoesQyRPOXb+C+TR1Bv2pLT6QHvJmPRsKYk3Tt",
-	"kvJFvVF6pEFVgKkKpFXgREMz4QWwabb0tMIw+p+n5SjJwTN0HSUVlap/aMOmNnZncPP4v2+uLjthU3qh",
-	"toFObVEhlDJR14z4ZuKGQsVVwSojdo3b9zfQr8tM+IM4dide/dwsqE1oaTfhUtWdG2eVfORWOCsAWB4/",
-	"nn/w5wFOhTe9oy//Pv3hO9dKPcmlnKsXlElyZsqvdZKKU3PLbIO7mUGyye+0sa7u1Hzm5vl7aFwZ8Lkc",
-	"83ohWxfItPlsVi5Z/cBB7L8C4SStqvvrq0M4Z8GqoErXw2S7uC24lDZ2i+1yXXtREDzBlWUn1PcGMp3E",
-	"IjniVYFGc/jiV9//+Kr5yT8cbvKCaex//C3bj0t85AHOpHAa/al05Rv6FAEpDJbyXBUSUeyDO3U1Do1Q",
-	"Y+pffDDdT73Yp0aUj8JkLL8+v7l6/8v5We4HAwQODW4VojTOWy3zsJmxey+0I/Ks3DWeOnwdOt8e4ezO",
-	"ET8rlUAJDcVOlJuFC3lVOSNdKuTQafG4bxM2qCk7vttnMxZyG3oC9V4f/vjDxj6oN3B6SjshYiGE7w4Y",
-	"dq2BufWRJeddSWtEOQblUonx3ATB3gT+21lZ7sNTrnf+SgdiVKXGCTa2uYflV6EKadANbUtabzsG2VsO",
-	"ep++kPHW7um5+2MQc0BYrAXE2U/qBrni+XdM8VDcz4HNwrczA958Xpa+xqJu+lx3xwO2x5VT5WV8qCAd",
-	"oTToLH9jWCmn0obDZmN/xPV4xS1Lim8gtBfvJWdl3FiuCl4V7FevtQxfHrF8MTFi9Bk9+iE34ofXTWNk",
-	"rjB9tmqQ7NEc2crjbzY6WfX96xbUKyfsGyDuhM3lsTDr1+aH9G6LogieQKJzOU5UswUhkBGwkygyjhA0",
-	"mAMI1QhZc5XoiuXwC7T+XhIsEG6A4m6olJW2V1/D/VRtxy70Gidkh2rtpvshCmn/O3gfuxRKU3UOgkZ3",
-	"chU2+QCEGQOqq8AhYXsY1n8zq/dmVifWYPDf1xzs3BsGNsdxiHZj72T9KDx7g9WMK1ScMD0iw2CtriBW",
-	"e6fi+DhwCGP42+dkFhMNjoFzgOENdcgWmIC0xTa07tbgWD6bNfo30/Kvw7T8izcgdzl4aDeaQDW7s3G4",
-	"rdUH9sRfkL232cTbMKc1xQzadw2SmRVbbjtqmJTJts5We0y2sf8VaczdWWlQiWKU4igZsjFAVoSHo4/c",
-	"ZEipRxfPFQTwIHQTgctPTn++vPr1/fnZT4Qgx+gM/PPq4/nl+dkmckSqPCRsSp8abLwDwu/N7P1mbrMx",
-	"EGfpyCxllDxz9mowHHwbauojUegEK5tWBvp6PYq3XJbzKgV2CAoGVEvlY1uNiLRnW6+rA9ZbXJvAPFdj",
-	"luvxOD9ii82wnuPQDMsjTmi5NzZ52tBPaq7wewCnBpPAFtwcY2dNXxoRgSUoJQkqP3PK9V5bKxSRPKJx",
-	"sL+uU0ZSC97E1M2Eyo8YXJEYaB3FDsvVlwwl6TTk+gFWippGzkUNDpDjBslI3kQ75AOWT0RZ5EddsBPO",
-	"Zs4CGoRvWiN2DGr/eAnpMXOnvLweu6dUeijYvftwJydKL3w2hPIibusYTNKxUliDrD4IdXAbbuAFMkgX",
-	"eL/oOsQSifaXVy364QDRODUzpx6Pe6qTt6VeYA/SLTXKPA39caJB0+1rkoQqDHT+9PO7qLORXyxNm7Mx",
-	"7zUjh3SHpKKhj0jpmzWnws8t+g08rrMDqgTvOYtd5eD9NfM+ULker/lswFysNz3V886DNOQmsLeguxLT",
-	"HFPBzbzyOQPAs0EuAJQgglATPVP2yrBAKWxpUo3998eXsKaTqgfMQHdSPOJy4ljIEexXAxWpYBB+Tlfv",
-	"RewMfTgZdq3CX09NNAQW0mJNfrVupTflcLYeu2k4+3R9cntxdVmvgvNX6Rbf5ca60zcP9ce5E6RSq/vW",
-	"edKvdqZZ5r6itVYHlEbMQuH1L241O1jV8DXQtgoFHe7w7TqTlvmqI5Os7k70LWuWZrfIXKD+REnAaeUg",
-	"gPkxBltgY2aMU+m1+2NYph2YoR7T03EST4YeM5jgeMGnsiwlOpImLRQBeKLH7V2bUXE57ixpWO6FMe85",
-	"y49ByDeKrp1EL9LjNcPaQTJXCqxr52xzYVbYgbE0tJ+5qswRFTqvpF3eQLgIXkwc4R3tqTyBuJOgYaUX",
-	"RlTHLP/8+Z029gWebDmmqMFBhDCeu3mk9YMUHpjmD8F6RfhM/iyo3VmSZfSE+MrhzdBil0MlFQa6Do4O",
-	"hoJXSJuFT3TvP/j9d6BgHusEQV1teAVHYyGGLGolApGVQoON7d9pBnfqTr1gb3QhCXD9v2+uLuumeS/Z",
-	"B/lmwD4p5zAq1PMm811OVIjQjbgRGcvVvCxzArHScDiFYOPGNpW4U8zngY9YKfijYJxOEXdIWM3uBRZ9",
-	"e/YBN0ww93GYVFvOsPG4YX9//faU/fj6+3/8h2NkUn7kpSyYVLM5Iml1aIYjFcuh8N3kdY8beDe85L30",
-	"kZIZv3fDm3Hn7tcGR07sOt6C5oblo/qXYAeOeFn6zsN0CGrlPjz4Su4FPork7MWhwIgNjONCGQuF3W4o",
-	"7uu+++67H93gP92eYv09Q/iNkkqwMdEC85IV8l5aM2Anyr9W4qOop3AdSYf3/DrRpQiUFcbCOJy3/Or/",
-	"fP9dBoBSN0uKK02azQ8Z8PlweoOyK8RITuv347OhU6w74kwc0MU2SLVPJb5IY4/Y68PXcNtHkk7nDxWB",
-	"3N/N88ncTnQl/xUk+oi9gW3C7Eh9/s9//4/82O9i4qKtewSAW4PbFjmanZSFjJ1fSrc40rDXhy/Rv3l9",
-	"+B2JOnhQ2nf554phcNQ9GuDR6MCUciSIfUAW7mgeS2eFHJzM+GgiXrwaHNY6I/qbU13z6ZRXS2jlyEe2",
-	"XKKAgUUZZLTZNByND0ONjeBsR5q2g1uvjgLk+OAlBXQVn8mDo4PvBi9hLM6IBz35bd1M9T4VaXwLze1x",
-	"meV4LConVjg1TgpGejqUShRsuGQnl2cZq8QMoLwY6R8u2dU1hlLrEwiY971ViBvyxkJIDbHt3NpKDudW",
-	"mHzAmh2Oke5yqedI448c/u1e5Li5jKbOxDMIAylacxwfU7piznQEsqw7FYDBVPt8UEpjT3w3xhmv+FRY",
-	"SJz8MWFw2YkwtGYmw/7s0UpF9DD1g8KJ8qe5qJa1cMjCHwa84SxtLA+Jm28mWv6kDet6PN9eqXKJ3nPf",
-	"iwMRUL/rqV9wr2ujtlG9H6/nW4xd3itu51XvG6LuUr1v+QK+e/8vONVVJcqtPvrE75S+N0DHzp7X3ure",
-	"V4ovvaflg1S9R/tJVQK6rG68mgICPa58L6fSgkvtKWNgf706PKQQr6XYemRAffsvFHatN+bGZsEQBQG7",
-	"bbU134y8CN/IAS6ipEj60WGs3/rKp98bZ4czXYICImQ8KEOnKvi9Ad4DVGdA24V26wss1D4A2k+0x+k4",
-	"+DZKFEAsp6OMxmk6p7lA/+eyMDmmEMoyVoD5GA6RnJok5PPZrc4zLJqB3nn3iIoBA42bq7H7Me7lLSoR",
-	"8JjOqrxT8He4151CENHmJRAfxvwR7rcGShWMHB/j55Ugc2ox0YD5hCk7joGsxZ2aCVUAdZBqMKfHzw3G",
-	"Xln6hJEVTlkcEd05nud6DHVheAzCRKmO4yd6eDiFKJf3RhfLbjHxl0hhvr0RpRj5U+z3ZxT4N/PywbPm",
-	"rEp8KFUqtBI1rH7CVVFCJ565KjRgop6+D07qeUO/17cHx25vvXaDz3639gO13pDF79+6AWMktGEXbNA8",
-	"F2egdtJb6ePcGupGBJsqFn/PLe6MeIovYrIC2G8WIYHutgnaWmBtmGhrqMJHMI+gqTHg9EVpxJ3iI7TW",
-	"IE6VBUM9SCzEffgUMdbwJIjWQfRgJpSvhqQGo00kQJ3ch50ImB1p2EKU5Z3CXD/7qI2RwxK7jnroRuE8",
-	"OJsxCM2z3E04H5YCinTzY2yRslq5+EkVGhzhhRxBeGNOf4BOf4lt5n6H/XECy3vwjHsk4txZt0dqkpun",
-	"bwb3ShQPv/ucvETb4mnbwZeuJd0G0sK45MH0zwjbj8KCoH9U64DFYVdjqEfBsoSXh4dQXhIxwXsUA8ky",
-	"KpPcV1vld0oaBjCV1GLfCxvW+hEpKp/XBAgv6jADKGIZvDzkr8riD6YDKcQN8BISbYQI7UNSTomVMugd",
-	"WhWp4pF5bQAjmeh5tatxAcsXu5zNhYKfo2PvOdfoFIeSWCFgLQgxZZoXPyFwwO9v5unpwyXzub+d5hUz",
-	"LJ17MtEVGlV5/X210YZiiL8HklOyLCk64WRzALxRjNOVQ+yYDOE/eOKdCjfDIYKWYDAC4K5vDMsr6Fye",
-	"ZxD5g0p18M/y0PSo8bc8WnUqboemuXly37t39PPlYRj5UahRwmgfRFniAYQLMGxfRzbGXJZQSSUfBOg6",
-	"CG4w54zDKAOtppsTjJZld0oWyEfwpzm1zjUBojFgOXB25Ud+MGEUWSPE6+6HKcB1gxAuJPiFX6cTQgOR",
-	"7SwJ0wAKGkKkPsYEh2oQDAB1L6hikOqbEnGL4fIgDuYjRLLehz4n7abyANFt6H8TJ1mCePJvMYu/xSz+",
-	"FrP4qjELyK/3CVz4VP7Tz7+3uiyi4887EV517noSolLpNE4Vgwu8y86TxmpI9qTULJ6UpO9BnbeUsx7X",
-	"FapwqN+p4dyy/OP55dnF5U/5ANJNCA5oHpF2UgkRh4rTtuwFfOLKgZZSztEXrNXSjeKZV6+TKjn1fJiR",
-	"Jz+Zl6VeQCkbYRLwISs1Fih8kdFiJsCy7iuEAAhH57NvlKFQnLqi7vF59ISPeM4Nisvd5TpKwzBPSyY6",
-	"iPc+9ue14FDPLUnadtqNoBE7o4hvKWgAJO9VCON5UxFDIJBwokAIBe18GHHKqwdThxylAeep8qUTxopZ",
-	"agu5QXXF1vayYm7qQiulJtbB1yo8l7Dgq7uCDU1qSTd9otiHrHzg1UPQpQZqbDAa7LxVkIG18hOoMKnQ",
-	"pJdgQaC2W7ZOMIFbh1OJA959/oB9pMgujTnuiokB4EFCauCXvwVlt9IhyOuw14Dsv8ni984Igg/1PHv4",
-	"oCtwQDQS2BIa/MSy9rD2qZc5fWZ/vZztErZuTfxKemh/gfCTFq8IziRU4DhFAkHfVNbGnRghb+P0fjpT",
-	"k0Hmn7MoqRNVc70+/HGwMRfzZxYqnARjuQJuvsW+0yZbCVXn1vy2wUXUuVEDzOKycfkzznD8ols5FSX4",
-	"dqsTDri6BqNSYC8lapsoQru/FC5N/jemRebkXQRZ+eIa8/V3fXzc7nHHR/nWvpt97bn8X3CD+iN0T5tz",
-	"bua8fFFEvOTpgPG4hoNiLqbhHNeZQQw8th1lUQegfDsHTNQUWRxNhid5yNSdou7XsOpSsVevIdVgYpiX",
-	"3yLhQE17yE3y9efM7TVetMZHg3kHm3hc6SlUCYzFIppVn+qlnuiGy71Y5oFSoX5TKR9ErG5gaOWSWf4g",
-	"vpJmmRPlSPfJAFdsiNkDtvDFlMuS8aKohCEWBmhXQa6lqltq6QehMiYQa+mMBvjLN4ZguPeSChBz+Dui",
-	"VISylRQh0NAVReAjCxGrZMTgu0QPzN+zTlpXyvNnzMxHEwDAQmoiYznl1iEL4hbH/cN9q/tfP+ac0K95",
-	"11ARO09FXh0RjsPe8R982sXWz1qh2q43uTQeu9z1Cb7Je3hhv0q79lvf9H+j1Tu9768qDOx2XJ8IMG2J",
-	"vRk+ixXB70KxgU5I6CNeTKXCo66m7n7xIJbdCVGnOtwFUFV0e3V6c3H5+fzy9PqfP0Lpzs/n/5z79hS+",
-	"pzuhwLF0eYI/TillrygqTK8nWyU416pxzAH3JhKKOy1EFOMBS8cVk0WGxwS6J/5ooIP3gRgzoCF/JR9F",
-	"MWA3RGiOwGwqWIQK4bIk5L3pAjufhzn72U3ZM8pY403QtK3T/H4Qy71JmIUmZzGne2xBYye/TXIVWIA6",
-	"xQnpiFAzm5zaJWk1Eoxqc+pWhE4sFhOhAomlVEP9JUZ5HWMdDLccMhWK5Rg3Av4HzJXfKVlElQqQaQhB",
-	"YHgeEMUBB3OUxw+4BvcC2mlkS7EThsxXnpTTziu6907l77mxL+D9Ly6wGaHV2KILhJN60a/g1YgZBfLM",
-	"MEPjGCVKlPduO/gOkyzH/8qhTima2aHg1s9rckoRcOnMqrpopU4DyPaksvyN4BZn1H27sZXgU0qSG+eI",
-	"+M8Zh5JNxCfZhWZuNKgHMBWUwTDdRp/fuy0LODvgiFOFKJztAPg8fAkSFKmCgUpZ3il3hhyxEXXg4kos",
-	"UrsVbz735OMbjSNZNIA7OI9GIHEJnHPIClUfdI1F7jrUU029e5xNVnyxuJFe4Ic0FQdd+UEUkt/6mrqW",
-	"psn8VTfhNq6WPSqqo93Ted6G8KmXCrRW2x+a9P/wg/aUFgXakrCLh0sGxZHVC6jrCtTzXn/RHzbkYxr9",
-	"ptKp0amGSsJQwgLlVCC9A/ZMtUCIEWoXAyVFX/BqNDkPX7FB+k9gcMcs/5+598dB76glq+YQzxlNeMVH",
-	"6wpyIic2XZmzJbdWXafzMl2ns/9PaKZ//yo/wWeYv/rgfcWgtBkbajvpzCCj/ZAcoQc/nV59+Pj+/Bao",
-	"kt6eXLxPESU1K7lS40sKqds2oC43TdH3+5+iW/HFeoIAxLv5ltXslBvBptDMrXNp/7TVAZMljS5eldKZ",
-	"MBA7qss83aK140e51fkzu5TYo9KGAWVO35VzIx9Fc2xKLwbshCJs371kBcQ9oWw6d2PJ/xt7ol7J93JG",
-	"a8KHpx+9N3DGxJj1Dk+00XGw16n7rfgyK7nsDrjeirJE7YhWLMChFkiyhaxQNfP8CnCzLihi10C86Im0",
-	"8AaolSWPFM93QK/eKWckAxOos8NDYfZUCKS0yRApDBTGwyXo8tTRTJ/ml60fMEl4vCF14+2NvFmrwVJh",
-	"NawXGYp7rjLfIaQubI+3ZRyaDphYMKClcba0NIy+VRRHtdPvjPy674H3dsiPgPf6iHYO+ijvxtKC0rjF",
-	"Xbz3Tf7OvfzrbN1zN01qfVAcOWOdmE/5Q51W2Geq/BxXC0BgtXQ+YReP+UhsCAOARh8D8kNZv+vQ6gFe",
-	"O105IdTOhoaql7rkPfPRHTNIx2loGG9xEL22GVBc9MJnN63dFm6QbLDY2Ajj7gBwJ1acWjzWofYMOESY",
-	"vFe6QshN6htmlRjLL0+zFa6F+21kgZGikcqS9q/aS3i+D/vqvkM/9fUXYaLAFuwKYAamNLPXCCbtHjhV",
-	"9Gg0r5DgxO/wrbXaVKwDUX0QzxkI/tCBZ8US0BEvy73M3Yl5APQAcvDHMV+iiNo4Rd/Ooub7s3lC55+7",
-	"zYU2W8QtFbrmRzFYX18LdtolNNgMZDXHZLIR7U1NT0PYJEwlGM2kxVLHqGK2bsyPxFLQvD9wFjvLpJhK",
-	"JY0FSACYK0ZA+wb6tpRR503w0I/+OXCy/vGneDT3h8quF4YbYLq+UPso0iMjUIlvTJiv7QWpCxKV4pMJ",
-	"KB9o1IlbX1SF0/HHTmCkui9FE55kJnphQvPStPXQhln1MB7WRTb6Aq1u8Bkt/d83ukEZ74unU+N0nDnJ",
-	"iJMnp37CZxNfc4/PXj07kDs/hpyZATuhBnrE56XEcRyqdb4LOJAT/ig6I2lQaPk1ZxIG/3yvTFGSeN4B",
-	"I3zHQZiZrjnBa77WEE+x1y1AoKvAkvfVAA/+9cNnBz60WxbwR+KTXiC/LskyyCzwddngERJfn4kbT3Zi",
-	"WVS5/EBs741xtjtXtNvTrA9lAqdaC/MZOyrHHlyE+TVpDQvhDPeTJwSM9EEDdwTBq1LrB3OnuGWvEGDX",
-	"RH1CzTBfsokuC0hpUoTH08qiQbAUFgin1TEzQrAcsySiuNVrggxbh13/moKHsRLuE0BszPre7PXGUzvD",
-	"iE2rYBsTYpVHIUljHW+zOr4H9w7YudttBAeAyBYfWWKXRMhnRo2S4Xqp7okDPQ9tlqn+PvRXypHlk2hs",
-	"KJ0YImok5r47Q9LodG/awVB5djPhv6Ma/1q7tJuHI1SrhY4emJL2NBxzsz8ejvAKYuKYm/1sVNoc3XVq",
-	"4D/adpdZj48B2htAhumKKNW4YfnZxc3pyfXZ+Vme+WJHW3FlkKsqshab5yg2cDB3CrrXuM0ORGxQoxR6",
-	"o0R91DNCKiGEeSgAaOP7SWcttH5qQ9PXr5Z47N+XPMNXXVWFqODBX7nw8sxrwRPw2/vJM5Rh+sXYhzD/",
-	"JH213Xy2jQA3CwaaIlwJWy3XFlqOdYXlVGMyjHrK8i7CC/1SiEIsEt+M8dJoOrHAcTYakd+LhoNEDLoD",
-	"duaFHCEqwGsMRNXwYPfeIRLyuocN7tQ1IFoknWkj91Vt6D4m5iK3zD20mDsbshK8WKZrkW21/Br749q9",
-	"6M+2O9zb5XZ7I0weNobbR3oXbGq1xEfua3tsKkeNF/drlbd1slpF1+yvFrUZjAqlr4lqtd4H6c6lJatr",
-	"0ziC91e7Bue2+8ygnhrn8nGdH27Z4b55HIvptbBMGK8DSlFfBhRU0uBOnYR32Y6jOrwzdVwDEWPNmdjv",
-	"uP5Lkthnqa+DE7Mlwvs7O6l40h+g+xO/D5AzlxZVJJbUZz6JoMQC+qcWnrcTKQPxB19G9EIWeR17Sfc9",
-	"s/wB2HkheXinENWJQM4QpYb4Q3AS8UcAP0ufrGqFtdFvCQkKiZJMnSGwDeGYl+WQjx6OnTcZCD8r4T4D",
-	"yHnFwtkJ7RpdzoywthSF33ElRp6gEwX+JTIiGOBegOPsmOjlowvdRVaWZWABzlq/TnkBB9SAXUW7Ljru",
-	"2/Yx8LBRe7zA4Yj7ljd5U52JrsdjNxeFoLLJzbt3xZT4L793b7BVRPM9TzvbqdqnO7RCLYl0RUQzWKID",
-	"TLdUv4p8BFHRkLF6BgSSeFMklKU0NjopCklE1SA1hTtckQYX5T80SnRCA9jG0CjbEDWn4JUdCt6RA7r2",
-	"H/eslh7cub66h6Znr/lxapTsU+TVXPUq8oldd8i8rK1LBXjdwbbWyV9UhNR9Qp/IKDaQ29cKYVKLUITR",
-	"wuCUr7cEOxjoiUtYOleBaufcRhhVAu1bdh51voLivKKOmjl1OpHG6mrJrKbS3lY0EuJs18hb+Swu2bwU",
-	"Z2Islay16CaX7OVe396luZHw252AHpgVtY8/v+X3XQ+ny76Fa37PDt7rUSAaWHd9uI4G9LSIHiwcNcnp",
-	"I2uIy4t0wLduWtfEPPANmKVxNxuMMmBpjMmwGwBQ/kPahrjL0sEOL8TI4kZC7HbJUUCMQBG7Mwr8H5CX",
-	"9rpusu7psSmDFbfdilokZJFFQbV2s2quRE7BP2l80Wt4ANTBuVeDOajnzqo8giFSoyE8r8KHtFq+Q7d9",
-	"MN1mJR+FEj/OFrxSYC6ew/QNl565HnvxNsbgzMNFJaFFsPsg/Sgq+u+juroNOmtXbCGVCYW3d9SYmFyv",
-	"UGqMlLbUk6KoltdzlYcwjgxvQy46URZU3VBXW8LXtGc7lOzfKajZN3/87rcBctkN8AAS5o+Hv+WRjQwp",
-	"Pv4o2MsfoOtaqiGEE0V/7jyXGmpQ2H7l0JD7NHi/KHrwlemKLfS8dIp8P8x1Dx5xMRQYT2zI/m7qQ3zx",
-	"LXOTNuR5DfEn54iao8nYuPRpZCd0GTCocHB+3G4BuDBySeP318TRGLNHdyKcuEfOfQsfhk1bP17d3LJY",
-	"3+Xg75mMYRC1Aiz7ArcKLVBoO0FeGzhB40pPs6i/id9JTqs4r4pTI13QCnfKq4W/z5EbkA9Lkf9Dtgp6",
-	"gy+htoO2o/JAV7beG88ooWc0d+tOTNCeTsP7id4Thl1XFk6U8I5aRrexpGrxnFXC/bH7fPvf88I3DF3h",
-	"/Qk9AMJhIR55OUfvq9AgP7yoez0MBajtKSZMkcgq1G0P2GXQuneKzA1qqTPUcyydVtConBh4F+aI5baa",
-	"qxG3osjxgKI4G9yBcimSAkMf3jK8ngncSO/6M/GAOiuflrlTqYIeheMHFglbP+xDaG9FWQasT5jo+IX4",
-	"rrXiuw0rKMq1D8WjibPGZ4C314mbqa7Eqv2PTwn2f2OhXq93SO612svpdAZD2MGSzTrTEenvOfx6bkWI",
-	"eU8EL+0kIKiCEtnZ3fh9bwmNvtP9pHRFlgaUX6OpbOK8QNhCx6Flbjju74U1ja65vg+aD0NSR5d2A7QB",
-	"O0Fv4k7lvkV97hS1qXU3V2JBPFh8WLqt4hR8XTOXX4xffOB2NMnbp/erP2T1SlsO5DVcIT/znfK+w+uX",
-	"r5LNmWZF7XlvZLnI3eqHNrz+0SFF4rZEVFzUZrzwX9AAyCSxMH8ZAYDDv6YAwF52JPpauCm/MdFm2M02",
-	"JxbbDV2sLhTQh4PV8/J7aoNkntynim1oUwW+2FfoUgWSx3v3p3JTsbY7lbvg+XtTkZlXH+GF95hgEL7g",
-	"/9k1d0uYCmmcD7PnDJ/fht+Y0O3A8iXCY+B9BU5EK8uUSuq6q//s5/5fhDY5w8l4UmwQ13yOE/Ucqz7S",
-	"M8ie+nXOgiNcsLuDU/erHrP//Pf/uDtILLcfWHrBv078GL7grzZ+fOan8OliAnbT3mmTV2y0Y3S2MMOB",
-	"qWwK0ARd4bt+OVUCOUqFRl1fNYIX/02LQExG7UeJUAKq0wj5SQtqDQs0c5UPuAATJis1mePpXO+8FO/o",
-	"+X/1+crT3oQwe6SDSbKTEsgTl76zsuOrmB1xFG+PyoWoAiI7e7Aujra1cH0FGpK/nOAXRjy+QtjLS8O3",
-	"np5vtO9Tp2dMOG7z608TUtlYDI+/19KF4WIhIbG5IVh8ou5UTIIUEbsg3Ixo6REGTliqYxjlQke9PRdS",
-	"FXqBAXXPiUQ937D9JfZ4k5Xw1D3uJ7xrcKfqmLU/jNbHms+RzPy/ZpT5rBa49Xvt/2Pv+n7bRo7wv0Kk",
-	"D3mhHfsuV7TKU5r2kACpW8QO8nAK4LU4lnmidgnuSop6uP+92JnZH5RJkbJJ/wjy6ETkkruzw52Zb77v",
-	"ChKRZWwGFSzVetD9ls9uvMQQUe3wuCKLhxxj71UwU3KWD3/Q0wudvCvy2eK9WmmI6MG81QfZXgdHoDMg",
-	"WS2mWXc1FDionOFHPk2IJSJZimqeSzvEVLqOHwRAJkbZpbtWK8mRyH+VNvMKtN1muGsxR3AjKA2Ja8CA",
-	"giuY2e24zknnHfsyfl9hg+QGa9/Iqy/0VDIh9ptE6AUDnmN8w4zEkntgIHkl+iQP36sNnqqMwm5cPGml",
-	"iYzJ6F3OWjDIqK3BzuUdGlqQkbRMfMuXq+WLyelf/4ZEOfyX77rLpYE5Wtao30WenbwVtvmeqGe3rtw8",
-	"TBoHbxUyeJFE487nJFjzvbbpDqQz3qjDI7F/VRWm4Jmsj2vd6HkYBMOlDRvIs1iNDlmtJNBNa5Vy3/cC",
-	"ogAPMcaOx+5a5IXm9qc0cS9K3TLIx+2w0fUkEfJdd4KHf0R3GN3xcrnj223ButbjfavhGSDTGdDuzgGZ",
-	"h6zr5bo3Q8hrPXMuWgFR1OkiBWI3jlYlde6RFiSBCww2oZzxgQkr83Ru5UQUn36ugJiHSlF5kL/1v1Xm",
-	"0WCO3dnDUTrt0I49MuTy4hEOSnZMkmRsA0Z/IeAc9Sziqnryi8GA8khMW0PLGxXcsluke7neONPhyJH2",
-	"VOR99/MOd9ZMqUUOaZJfBwJUrKk3F+nPeaQ+dfoz5bpTNPJEIY2a3HoQQOR2zsEcvcMn6XI+52D4h/fw",
-	"QDBboUT95LevtcXL5zJRK9OPdkrIrULN8lYEQOtkDWfu9pE/tB4wnF429kTY1XV95uD40TADOfQ8vtUL",
-	"1N2Khz90Tptd8T+Y4M1ZcRq6QtiSfRMUVchnokINneRLpeTcE4tpbtYiKDBrWoFO5mBCbPv65PR4Kt9i",
-	"44e20YAoQm8V8W18I3pgFKlRyUbkZpK8/unvDPnFTuAjvEEj1T7h3mMrGd4Pv6sgA2lyUegnRPu2bwM6",
-	"dTBxIA2cs53IIb7Kcl0WYrtfGFskelZhOsR4HSD0XM52J532ReAL0j2jWyxt8HVFcizuk60KG6HZwPZ4",
-	"Kj8YpBziJKAm7TgR3QlTzpOkgrVaUDc8FR4w1cNHJQ8t4UsQzvlzGjU6uQZDpDd6fXKKHmAqRXJVqY2O",
-	"O6u0WsJth70AKClcmKB0a4MZY9ronzzTo3FO2Ltf2JfsZ8YtuDH31jfxTD/Jj9F7ge2y7oExfi+JyyIi",
-	"sOzYGl2HiKY9U+Ry0b5hUIMFNbAQvo/ZOxRS0cnlXy49SiCXC4cuxWbTVdmkJ5oBLD/a4caxGntr0ut6",
-	"dq5PSaILwpm8i/8zq7J9EYkTlZxaFqj8sNBFFJe+S5dOhFLVuU05TI5PjA2w8mZ5GfO5HGm9z/HeT36p",
-	"sRPCThYWs+oTe4elpobLVrEh1tH76eQEdysS2drgkFqia9XOmSgK+l8bXc6ljUSZ7y6DEmQGcpaDZjYy",
-	"xDxiQ5M1ghJUWdBxL8llOpXSn/7DzdisfFozPAdr4wfz+eXk5zfJ5Ssc5H+X3FaEKVm8rUucOnm/ZpDX",
-	"ueOXGu/8zayrbWJVkVSc3moDy8HIQEzz/Q9uxaVfdVbIP4p5igmIPNAmuhZuyom52k5A09ITpYFppvYb",
-	"sraXmltyWLUNBbioPcYezMSyLGAqKUxHaCBS8xooIy7ejapI4zg3mi/RbRaBjxTK9eMZRjxQOxvPfyQw",
-	"EecjQwA5H81rhnn4DsRfP/Oy4RIK9XT3wnxC1glNrKBpjY2K9jx9GjszbMjzwG6PgcrbhL83jGycSpfD",
-	"o8rVHExK1sPynkuhF5DFTTPIZLGn/HjhXnSkj5u7/+PWIXeeos3xGfhmtPfqPB2D5Ndu2E5rBD3eyDCj",
-	"P1jhEU/Y+2kKLugnzxr3g+/QB/JD8xG0Pgk1wFtmOIoJHKWBwYCXo10/ti1r9MFoCr4dNO9KraH2DXIf",
-	"HxfXoOtDKSg8jyAzXUv65oLDsDH2/BlsDgh5T4dMGgkDWTR2wxbHhIPnIKO5G6SK6UgFdgPczvUPe7ah",
-	"QW039lyrRbR2fXIHPsUyVNPZJ3yIu7zpnVFtK81JjlaP9hl/8awdmn2FPv4MJ2Mwv4V3s24LjpYiL1xW",
-	"OVpWmvzD/ZdrAgsZ0SB7QpXBHPksdtIGLGUCRnM+EGSbE7MzNp4Pw7s/sAsLY97eyHbini3VyoqWqq9N",
-	"+U3f2bO7X1+HcUbe7rLcEWgp6YvRFy5cqAvh4O9cYpxTQy31RW+IfRwyPsgYTcAHznF7BbD5dU6evpUP",
-	"1+F78FwO1+BLPUiOUH+fbbcYLnODSsbMeqSPVBVTi3qeIFWAK5Dcr2c36dWyy4b1Hbfs2jdEOO8DR7hd",
-	"W+ppQKdYLuuen4NQ6xkOLUVFH32jNrIpjKJDSVT5TDKxxSwOETC6PRmpgFHyxew7u/gi0qgwCxylxTSw",
-	"4jUUTZLA29kjHaOtyfI8lGMHJXfgoteU9gZzth3Hh8ZCEJ7TRxW+O4ONH+E+deNbtjgEVMzwwjYr3vVZ",
-	"VY8k2xfRfQlws2cc1PFb9Inr3KwM15u2Q/IVrZJfgV7Mmk3+i19spA3Ad3889kv3ei1+0+Xh/Vc1pBej",
-	"fPyzjdY2fnH7GEyM6XS/64zb3gZKa8XfC+Yvq4AByxiAvdnL+2ZuYNkWlMUW2sdZuucZIzS724S2R2it",
-	"73bywDtgWLsfLn47bMJH52mKmmU9Z2grQ1OawLcZlMbL5fC0TpLLVVVcpsklzxpDGuwBK5dzwgyhoPd2",
-	"KiMmp2RzA9IPR2HjIncb7Dj5lyNvmhUgKupUucD5SfQmN7MboMydbyC4vvYUT1M5ZrwYzPw7Dhn5JR8j",
-	"anzcr9wQvThZbob7XnXTPu1KMAsTw0SsraEiIivw5WyAJl9C6jqbkZe/LgxwBXMhkTtKMKzkpY7vC1PJ",
-	"RAK/EKEU0jYrhR05hrXBlyia0Z9Kitf+IdikdofqhyixE7UXUUIzOQKihFVzECGtIvGNDQQO3jZ8yWif",
-	"mdvWOg6vlGP6Vhui80WiGLvdY6kJpoapNRK6WepJOPVkjjBP2L0FOqqhPNwohENMwW2/sLh9mdQBpDlO",
-	"3rWfKXJjjxKxiKTRQWQIoUyuP6XGR8RvNJXdApN0yQ9TO4CzaChLq8DkFRzRqw3dU12pJVaGEyVZ3AVQ",
-	"somxMKhmQInHQEYqrG0uwUF/fJ+qpwRq6HnOK2c8jMj/YUJ7vFWlSkKI8zxTXMKPdn+DUkaYkQzq34zc",
-	"RWU0tqEIj5mblEoC1L30q6qSS7WGqhDlOcyUzPQlnVkcXvMKnZ7ZKJwEYVYVaH8ClLCZymgU/meeNQSD",
-	"NsquzYRkY0WJC3v4FHJL5OdLEBJh6o3N+zhztw15jF4Ge/NPdrzHYKzF98zi5pkG1TG/xE+BthbD+2H3",
-	"yWhcAk3EAQ7CHJDNu0wB2K5RU1nzYrqT0LVaiK29oao8KjadSr930mS+EhXR9FhzxzQGleykMgnpDkb8",
-	"Ay2cA7eOqrnGR8RzhmqjG3iA00No/+9s/beuyHVCZ0GjGGWEhqYC4MXussjePf/17qI/CDD4YvLb1z/T",
-	"P3zjkP3zq/1htXamu6qKF5MXr0SZv1qfopny8zQeRJm8n1hkjkOOh1DVt/Xy6SLMPcc0Fngi5f6gTLHB",
-	"kw4Y35BGaLwjVLBj83N1nHz+9BHVU9CXvEzWolgxK1PdBdAOYZGhNJHY/VSByKLB/UrcHv7CGz1yRWBx",
-	"k5eSE3L4rXJak0Y5Q6q/Xl0Zce+8/b7K5hBd6hl7Gi47gw3V0MuQNUHueVUS0s/dYw2ycXZthM6hRG40",
-	"FNfIhatyOY+u5jaPpqdWtVbh+Bq2wOYZZVPY3ChipqKWsehyqnw2X7yALRLLlZWaV2IZmyWjZpuf1LFK",
-	"WmOMLW+FycKvf/4/AAD//w==",
+	"1uB/N7dkoefD0m2TEBGrbUlU7mDxolwnZWKadGk/TYRTCW7j0A4yaUfWKZdSGmvCmqTUTHoNlO6SiJZY",
+	"ugvXqrFBaoPohRJV6tM00wtlau3ArX9T8jmkALYyMvw9aGC0DvRYQGEq4WQZOzEZilIvYNaDlkyPCd3s",
+	"PnrCXXoJBnafmeZT0fnCXzEZsTZTgRqu4tKIopbnhnaXyv7w+mA1cOteooZaPyTPwcRg6fLV8ZJSIrfi",
+	"mp56/c69w0Txg77RALPB1Q/f+Y1h0pg5HvB8Kgo2XGZsKIwsBIsMcNgsEKfpeTrz6AzRStwprw+OKW5Q",
+	"S1PQTqi0KWCQNqaMd+X7e8/g/CY1ybzDLfS6pMMb9BbirloknLRpmaGf6eR1vspCgrHG9HgMJ87cCNRz",
+	"YiScae5m+l4rEY5BqZiGL0DfFsM1Xiu6wboRLpyxfae8CTEVeNjjxajUm5YEZzNRGa2YUHyIEUPRNA02",
+	"J2Jqh/SPlNXx4bew65tbN2vExyiagktaHxPBxqptu9/a5/7vGfplJyMrH2k7Nf2z4Xz0IGx0wq5L2mR0",
+	"eeIodsZ3Wfqoqr4HYYIQwkpc0WuWxGEYvakZ8ckgLVuK1FH0lpdGRFtLl4Uz+X10HO0LVN+iSEvnOBnK",
+	"rrOu6FPhx7OhuJfK9DeFYU66I3FRIJoUstKQ4W3M3rqtfz0vRVjh3xPBslgAKbDeXPdoeus19iPvlCrw",
+	"qs16n3+HlR9LmLntb5wJVex2pzcEdri1S59ezZz26BFm86awVEw8unVNHsPrBtFaYT8NYSab0ZSD6HM7",
+	"l/YtBA263Zax23MpV6UGA3g73J0Y7t84FxRaH+piOWBnEO9wHz+Woixws470dCgVHMrs5PIsI6Mcs9N6",
+	"DGp8uGRX16h+W6LXyifvJ6be333icRb5OdKx/YfSTKRunoP+TxbNnOpXn+Q4i7nP7/KnQD+1XrtkBICg",
+	"PdE6Xfq//k+Npx0cZBvSD/2fXOk1EvmsS1V7QPvJL/Z/c+xB7DOxuMUIYn/kq8+82UP+r7cF0jt113/8",
+	"VvffivEZvJfN+HvXufhTpeezvVs8q0mSFeMactHGHXzguh75OCe5S4U7FUtubH+zdDXD0uelGoyX+N5I",
+	"jKStARWNS5ReNGRpZTBta791jm8aWTIYEvJD3avxcq/2J3gJ6RA7xaTRj0A/k8wjBBmAB9d/7TCr0WtX",
+	"/tkM43Do7LR49cGx5nZ30WCzC74uupZ83moEpkdoqQNJouMXhOdABAW/np1DaGgDjmR1x1RCFf127cQj",
+	"XOn5CEVw/gYfTQD2Gmx1bix79TqL/WiQ2X168rW2foqXg7u7h4+TRQ5RwC74rRq20m9rNf4Hisu3tL65",
+	"GicCx6AKecvvOYasYD6f3eq8/z4PU97/FMYTKjHtNfY6jQ5vRKngdRl+YefUbDMrt94TnGjn6KHBgYow",
+	"gscMl07y1ID9JB+d+2xoxmAeFeOA8sjcOfMgxAyDcfhHTAHhXN8peCRkqUpuRTVgb5bsgzb2vhLmG8NG",
+	"pR61o3f7Xoetl8CZrLwaTUSRxBM5kcILUFUwK77Q3N1r5xkrxkunN+4nNa5eGmYmugLQEUSgj7pmHpGZ",
+	"BL4vtX4QxZ3idsB+0u7RgOKN4fv9Z28n0aohPduFIM4lhIBzWZjcfTShH2DLtU222oNsPuOiEMrKsRSx",
+	"fDlr2Wgs8JirQueY3pwSeoLJQkxn2gpljxhnlbDV0kOfBTNOEmXh/jyvfE5LmHnpFASgDcgyINAUPNpn",
+	"JqHYA7LWx/hErjDObfwc+dw1G2k1LuXIrZpQooJ8N0axIcTUK17tdKOP/WwUcgoTQTrcPMHLw2IB/987",
+	"+wxOV3RUnjhxyxshqXZQDoWeOZk/WcHtgRoBu7YUY2fBaSU8iIBEjGlVLgf9N0WH4Kfdtpw8shzMb0Jj",
+	"NDOQGXhuSmPyNx/r6mxegQVNUd6cLYU97kRyCuUO3j8e0JsOsoO3F9f4j5PTXy6vPr07P/vp/OwgO7g+",
+	"v7l69+v5WbR9V0MSbvkwEXNDCYx6FeV0pgksxp0jfGD1yEj1Ld4As4NLcP7YidsvuOUh1e8uYznentjr",
+	"aJgVa1H0hPmohI/C64rRfcxINRLRm0K5kioYZ2MoyXIHjr/cqdxyWcM8eQvwQAcUwQec2aLc66zWbDof",
+	"TaCIRKGmxu0/5UssHKFXDNgloPpk7Fbg2MD2MLYSfErlIztsyVersGLyp/odfpQZgCiZMTjza7GLcNVJ",
+	"vfwrll5HGsJad6ylQK6C/Xx7+8Fr1AG7sIZNBC/ayctvDASjYW8XohROZxo9JWCJL1ioUUfuSBXWOgP/",
+	"7787ZAVfOlP7TlHk4R+OvXa3zFj3I5ynToWbKNOeCF0XtFvfNxerH3YE/ISUc7JsDH5BiQeCQYoiC86G",
+	"EaNKYPIhcSIoaSbp2ESQa1kKNleFqNiCLzMnzwGKNav0SBjDCrmVk4tftzEnWQmIFaR3t381AQALwWQX",
+	"fgQEZWOuDS/72bkREbI4/XLIFCq3gUlRNUSuC8YCD/yZXKT1Y4muxZBfZbdDwBjL7dyc6qLjC2AP4UUx",
+	"3kwRFBHliT5rkESLPIqqkKPNsQrcyb/S1W0dQLIQf2P96DWa4df67a0D9ePl2fn1508n/5wfeQyGntuR",
+	"2/lLYQcs/3jpDr3L8LNCp30hyxJ1sftT1sAmxHLuNoCxWhfMWFmWd2pMGt4pgyaQMWh3OI/BUmP52fm7",
+	"i1/Pr8/P8iPGRyMxs07t59fnt9duyNybJPid8AwzH42EKAZ3Kr/9+frq9vYd3I36iFAT3DgjBz2ImRs4",
+	"PPPtxxu41Nn/7vsUnC74WixT8HBflv90dXnevvRO0bVcLQcsv7y6/fz+5MxdpnQwagHWIZSt5yzCUrgL",
+	"3cyA+lCWYEkBK+3hbCWX0zBfdwomTD8KQs54Eyas7UF2QMt4kB2EGQUT5vba/RrmCf4G03CQHbhPPMgO",
+	"/Ges2jkoYJjpAyT1lm7KiTPV8WoG/y/iatCfrs9Pbs+vP9/+fHKZsZPbz+/OT25uM/bu/OYG/giCeHL7",
+	"+f3VzS1zmwkPr5Gc8tKjxZn4wke2XB4xp/i0sezlH1gh752canWnIPYDiCdfiO2MabJpFBNfcIeiX/3i",
+	"5R+Y1ezlHwbsRNVDZbEZAxoBVsr9FyKUaTAZmwphaRPh66apI/BBLFNVN2uLEQGgmAr9t5RZcLzqmeeV",
+	"nqsC4MNgcFFoAuethtUu9LwEUAZcgCCjhTSCXMIIFBrmJZ6SLgCxhjyCF9nz//vjybubg+zgwonq+T9d",
+	"3Ny6/3p/cnv687n7VywUziQnqTjIDoJY4J+dUCQlFiqYO0C04gu6DTgMJwXtcgb3K40mCwtLigRFUBqt",
+	"gp0LD4OvAIm6uBw085kvU0X6NEbTPUhTV6StzDioY/fei0ty0GLrd/O7N1XVxeeRk1RYwt/WQK2p0NIM",
+	"WrqijyuE0BvwhOaFtOfKVstU3imdIclHUOCfZyyfzwr6F1q37l9DqQr4TcG/jllOOjqvAdngd4jSwNSi",
+	"i2InnFJOss46DdK5JdvFASFeTLksGS8KJ1norsyN0xFQrsGnAv9m9QMSQKQfjoGb9G+/yFRkPHdvcV8N",
+	"T3b/mFX6vuLTHJRW7hzKITci90KN+EywGdHaGbpjR6WhvvQ960Bk/hyEuKRTq+kHjdcCb5AGIpGCIFQ+",
+	"ZOHWFgAcHB38i9up13zxPkAJ++Nb+tuW6P7u8CkLbjKK+KL0QmgFK2iCA3yD/gri+/jUuTJw7kz0Qj3f",
+	"98tih4QijqFDYvFHL7IdP/vc1erPM1Gt4WQIP+OpKw07+XCxzv3pGOSj5GniFAqQOmePk5o48kQyGe7h",
+	"jM24MQtdFRkrpXrInP/8Yj7LmJbFKGOm5KOHzJ0hU6iIq9yo0zv/UfKOnKBt8tf0wOByexCrC6+z8Fsz",
+	"r1kb65P0M5x2TidCtkwa1Gp+L8mb1GDfCG63C6kNBbeJgBpsikdebq7MmSsrS6rE+wKo+MG2lTHtz2u9",
+	"O/mh8/LhGgLsXWdmz7IMXlaCF6nykHbU0GhGF2+N38ziAOXWCfrx3KRCmzRAALwTsifUOvES61d2GOlc",
+	"FZoPS/HRres2CB3QDalkS9Ok82WXaypStkgSh7Wup7he03ry6vG1PzAlXKf4pLqSvSVf4e9bTm0N6ljd",
+	"S1TGSr5TFny6V4dQuiArJgssZtkaPd6RrWzPJH7V2nz5KWHIlTDmBmJG6UODIu7ecQ1pshZTEpTrZuDe",
+	"hyowNBjLklmhuLIm+Bsh1u6j4bVPkt0pCNxgnStlgaPyUl/bmnBIaYhFJ6gHxwQKALAT/ob+Uc6pNIaw",
+	"Oa1UZmI2wJei4BNO4zE7pBRfWbqdsxBlucO27qhRuK5rEwI8ZDHRpWDgOqc/t98b4TE3Uo0SLin8GT8L",
+	"09VQxhMyVv6tISK5svjRGAe7palxQurlyWJZSAo/eFzFrTN5VpUCRte70EOaGaEKgDuczO1EV/JfwWo7",
+	"Ym8Er0TF/vPf/yOHOAUFFsDKpVLmJDjIj2Ldxsehtj8cb838iDs+FVLkfF1hM0VhmtMgnO/XDvF8/3pj",
+	"iMdbkCu3/rD+1uxgUUkrrlS59P5GbwBoPCk47mgcqWnxnBFvoH5mVQZC0iVxWGMUN9pqdcDWx36332KI",
+	"Q9v0NmlZITG+he8Cdzj8KYT2t3z5VBSSUzJr9QiAjBg6D/h5zjI0zGr90KoNR5sAq7h2MB6zg9mP3783",
+	"HTvvx+/Z/88fquGTxReIoj/RTK1XOyzEOqHxRCPpcdbOPVehhlVpK8cEkjWrNnpD3HYTlGu0jyAgcq91",
+	"AZJBGQcB+kqPLeK0wAFzxyiUagMfyaCHxfPFkjCedBo+X2xIcjTZUpxM6MU2Zy3AcpKH7Un4qJAPnY8g",
+	"l2M0G/Nq87dYbXm5aapXdK27J2vIShjjBrGZCVUINUoEBdfkgpW2xzW8FENWAjPi6/K/isIPxJhioMqM",
+	"DCl3MpZy9DDRcyOScWewr5xJ3UGV18jzUTFsuCX58dKMeFXUNWqtetD+tWSE0sRyMuZrI3JMeOZZLG35",
+	"25OLd+dngCpzj87P/+nnk483t+dnebIQzW3SfVa+dFapkuGxlmGx7/bgplU3t85+uIz0zzXeuoG3bf/1",
+	"QCGF3XjkKpQJ8n2EaoJ1hCQLLeAmHBMo2uWAXJo+0Xu8A6S7Hv3r1bFb3b2eHSRx/ZayUW6/P2rHrq14",
+	"VRWieqNTgZL+iMx+uMPm5n9e5OG6TxbFCZhGiZCG8nlrc8w4K+S9c90xQZU4pv3jVh9E4ek4ygS02Gw+",
+	"23weOet21vOp4fxBy48GFGBupPGGApCo/qQcbBeKqb+zHluHcp+VfNnhRwXHZqsccdLFSb38XI2qJUzU",
+	"LyJxssoiJd/3E8sm4gv3CXifZHfHy4SbiQ+pPoil5wFxBhUduO5Xij4xFN10BQpevZY9I0T7otSIwC8i",
+	"wwa1yYPYJUbZi4WkMYFUEJiKvgeKUPqsjYvxThr71BB7c3U3Rby6w+iJj1zNNp6c3l78ep77BTDHLL+4",
+	"/Pzx5jwHCKFF7Ixw+8xqVgi46pjlHy8Bi8OIuKwSU/0oimOWv7+4uQEEMMUARlqN5f0cQHxGe1/O3Cm/",
+	"/HWEi54Oj/GwJpCObhls4GnwWwCc4L4AUDUElaFRRUCblAl4HtEBbuT28y5O4NKJ+wIETCFeAtx0gNcd",
+	"bOICWI3t+6z8U+jZ1vACBUD4rlxsKxX8q2MhzOilaZvnL1999/r7H/7xD245Zp608uD/vPi//nj44sff",
+	"/tffJUkbVXErU0VyK1xYbfI0w5f9bZMWfcDq7xFTZfcFN5aPHpKHb9/1aD3wFv6ael2TbmDVbPaFjil0",
+	"ZWXTU3qrCe+gtIFEVv/5qw3ePnyaZLWuRLSaTPBhoFmL277ZfSGQlntTOBLAeBpbi9gW5aRSpfGef5mV",
+	"XIVd247Hewh6P4XvniVVYH9tm98xS2k/btLOSPltiD2/zA4PD49ZjmPNkXjIMI5x+d6EPvE8JIzWtUdX",
+	"+K4sxLHXgOj91+0jix3P1PPksP0brsV4S9DlJZ9CnZxotEloxU42UItsiFM/x4bvuXHXzVWdjPMn+vXH",
+	"y0s8tk+v3n94d34Lhzm5xhvcYcS0beEN11i2xoZcEbWwtdbDaXoiyuldXYhy/5R1LFetR6yei+/Or2/P",
+	"z448+WqwXMjih3pydnr18dJfRcpAKsbZAqip6aJPJxe3F5c/wUXIU2wyKhInY9FqZ8r9y7wA+JNbKrr+",
+	"TkmDZWl6biPABSTN2vy3A/bm/J+vLs8+v7u6+uXzm5PTX1Zf2SJ4BdA6t2LAzv/pw8U1fUl8x52qhBUK",
+	"TLgAZvfFNBKUn6jsgF1e3X4+uX5PTxCqiMMcNGBn0fFq6kZ6dnFz8uadu7qmCDb4FESi4nOcFXIHpu5U",
+	"CNvC+AIezgAWpWXT4trBDoD1OcgOaBFoJ+C/2tMFgSOYBkKIwwcdZAd+tAE4DiPctJkEitjg1yCOm/cT",
+	"LaauvqW7Qbjf8pGw+3CT4EG/Alh4dx8pekj6FE9kG6DPhiIsiLRMj0bzyuzgqgak83pVipd5opDkV0hR",
+	"Fudd8XTEvgOlP3rX7mwBJrNECWJnic2w0g+EJMgINm8QkOvGmWcs13P7WY8/V06Vu/9W2n4mu2xYIsgX",
+	"nbfP8PK8o4ZLlB0VkE66olcTYTzaeML88fC3PBRg1PjcQPSWfFvEZbxu1hCXgSnwQm9G7uFHZDib9Vs2",
+	"gLChLmDwlu7dvL/AC1O8/BYLCmBz7cKHB9/KUXGVEJ8Z62rATsrSzZ41daOvYzg60MtyPxEGqhJuHgDD",
+	"lHBvG+5rP6hPE4feMCu/T4TWYyP+VCvLpUqYvqfcCHccWIGbdTPSPn4uNSLo0VEhI/pwrpZUm6HiIqHt",
+	"X32pbfdX3a5WGzT6N7gzBm7FvDRrz0J34cEGG3JdL7aV8XfOXnPqTNzIRwHEbuNcPucHOCfRdNGifb/V",
+	"O5I5oSn/cpYupw0HiO9U+ONh9H8bQQ1SPctzlbbnjXlpxZhB8NxtFLUvNIRdwAaDkqxAJ93mDoK76gpG",
+	"X3zVsb57mHp/bKx+xaUbwFRwZRg6Go1ReLusjz/SFLIVuoi5kn+aC/o5zeeW8mhIx2/n0byVlXifPNvz",
+	"D+fXodFHjlFKE0WjxrpCAiZYRai28W4psFFDnRlFN7G2iYJZ4UYgesKSp7rI/E4ZPRVYvoMFbe2mhihC",
+	"aH07cZGK5eiLeKKII5aDUfz54vLzp4vLs6tPkAvn0PeyFNxYlgfeiRw/4PhO5dcntxdX626aiWoklM09",
+	"irMeEw3SjPRM0ANZfvYRnni5+kg7EXfKP06WIlB7+ICUaYFFED4JXTf9YOqC+7zpGsQL5/2DeggH2UHr",
+	"O53xvzLSfl50EJ/tpA5InlKkfRiGEmWBLWecwq/nGBERQIOdoQSBBQwChL1XYh6Q66uPt+7zTz58eHdx",
+	"Cl/nfJ/LXy+ury7fn1/euv+6vr66/nz7zx/O+32uH/d2X/szdJ966w3Yphk0hYrmjm4H8HlAjYOZDthD",
+	"4KFCJacSwccGIg4x6+qB0VV/09PTgPtTDsaFMV01mTWtInQbDMxxkuqFU30KMmjnpBoE7PtlqtyQU9mV",
+	"c7Hgy3WtmZPEda9eU8vmmLzu5Wug5HheBrtnYoiU+ImBIXJLUkj3/dfC6DK0jN1AHuGvDLUHa0dGJQg7",
+	"DQ36VJ2m3f6wyHCRqQGfxyzHP+X1lh2L3dCo+KCu6swkdWPN3BX2Xob5c3gYk2pUzgunSqESoxZRY3ty",
+	"Ovby2UBDfKjnb6PTVol7svo3TXh9ZXPWo7/vYeqjp60vo8LdHYoZaOLq+OCUTXiBFQCe3DHzUrm6xdfL",
+	"vh/SZn9lHwyofVtC3IYql1Z/nmlKyLaSoOt5KTrzYE/uttOXnfTnvyQm0naFUzrTGffqrZuybME+2qYa",
+	"hX/i/NC5V2fpSE01FGZzB63u706z4jLZuAuCUs5FANarRaWtoI5FXNV8vC2jAYpStq3n15WvtQ+UW33K",
+	"+3s21rPU/HcV+lhJa4Xqz4KUrA7GL6bXxA9dO937SKHWa7cxh5pEaWhVb6AZxXJ2TbaGsfhWy2sRNpup",
+	"7ZW2SVbnU+eoKaJ/ZaNSCmWPkXphuGS34BAwOfY8lr0on73y3TyqhirbfLmXvOjK14fbYhA3axt4Teei",
+	"fGhYVNsBn746MXpsXfaEonccnb1mcUU5h/d3Tmd9PHZnq7acrR2b/20uS2x3DutOX72T6uEmVB5uUadX",
+	"lytug7PdV7XdmtLD9wn1GooKE4zJ7iRKnjITbj5ERYWbb11p/ZrkoHA3+VwZHHGtLq11hbuQ3kHfKB5w",
+	"Knccv1czoS7O2KlWSowsm1X6URZQAUKFhDCikZ4656aLc+YhTZijZ0IBhVsgjLUanCFnsQG1VRQucu85",
+	"yEL5qLs3GbjtDKVUutwIxLp214DBCgbQ+ZeZrITpdFu1Eu1hQ80s1M/jIWnFNj0zsOp88zZ9QEoRX82k",
+	"S1TocHNarCHtkq6g+NQov/a1cMik59OyxK0BlHxdzSrjekHEQnYWz9NLqHJee/bbGuXhZrUGeKRL56Gn",
+	"fSeq0p+iLfhmCIH88Jr9It8A9Pfj7dsXf+hogjBXI25F0aO0LB5QsOvqBySXJaalTa9LF0WwpdwvMH5L",
+	"dU9GDTN8gX1a3CLVAR/i7iWAahehxAYKkhXi4pon4uXh4eEuRby6EmtbhVJp7pR4jhHBndKaXXQS8IbU",
+	"3F+KRaygtzi8+haLv3qu82ttlfilWITalm0q57tVXcS4R34VygRmfxAPhgzxlXjUD1tR8JKy3pKRsb8q",
+	"7yj/1GWnUHw0PXAYvQyET40j0h0QCD+SdjJgVw2akQwUKFw3gVqEFtigD4eBSvafiflQOHUg95bHlrM+",
+	"a9gzHW3k3CbYk9Q/YZ09n8LG9Y6OrDTJt0dj6IUoQoaUlC9V3llRlmbAzrHxRX18FlBUgpTVThPLIvMw",
+	"iAlknFhOhVUvZJEjUzY2ayDyS4/yhGYP1AZf2lbf4Amx3rpfkLBjfbXwmr2N39PLZIQH3vom0CluLlsS",
+	"GoDbNd3Zabo6IsmBSGIo7udqc00iPS3VPjiO8EUdUbHdtB6vkh30BTwBP3wikjIkW2stLX1kljm/GStz",
+	"t/Fjccm6ul57AQVDwsOJIMXQsNWgG4iwoppKBd1GDFFyI1kvTWrMm+FbgviAENQjIi/iRtHBQd3IfxVr",
+	"4reN5aDSVA72QMGkslSOho+CbUl/rKtg1zvPPYOAzpJqAnLWUI00zGc8IbkhHISlDvVbcou4R56vp95v",
+	"vNVTjFDB7aDrm27W0LJ/WqWIATsfCwnTHyptuCjN0r6BiSOEFsnGbYhn3RFhF6qB7RkGnL6VHck8xWZC",
+	"z0rRVLlZM4PQ2z/qq2aa40xROO7SMXU/JwEtzfZNAbb5aF9kFoozTDddKPrcQW3hBowZ7RKrlT4Gtluk",
+	"doeBPbVZbjAtbFwNujrdizAq5f7GsFklYMWdjeTrxiPVfp/mXk4lM+ohNgcQtmFU0Nc48OMjb5N51tUM",
+	"vkFD1A2XfNkHJtngSnjis8SXCZ8bu5dn1fxJT3zQ2kadWz0ppjp60qM6m8tHREUJrqt4guOF2yRG+8ig",
+	"NbyG/bbhc0pszCs25KOHZEO+SWift8pjFnryjedl6UN39AgJnbz0/H4yeEpfvU3Tex3O3Vas9+3FdWgW",
+	"slJaz/Lr8/cXl2fn19j4AwvSxrLyFWNRiLjR91dauBfbhdHTIV3BxqIs79RQIBFto40Z9iZB78nn0aPW",
+	"SSyP25Fhbjm/Pr/6cH6JzVL8va2RwIPnyplgiwm3d4oAtgsivJdj6NoydiP++O78M5WA+Re4P12fn15h",
+	"TxZwKoleW1cxbx9UqQGYMiJgCOV3VC7njbIRV761X35z9fH6tP1a+mP8Yo9KwqR9XY1/zPJP529+vrr6",
+	"5fPV27e5d4J9fxXovrKQFhrH6fG40bgmmJJ0sETPCuOxOGnKo8lrkxLk3wrFplLNrTDAMlH3r/EjiZtQ",
+	"EfMu9KX0emLA8rOLn85vbnF2DXgaUNgXHfmEfvR1Cg3c7tsL39wFhTVuVZdoYocS4/4ZLbf/zzDjB9lB",
+	"c2XqP8TXRFMf/Vd9SzQhUCvovrMn79S1P6S34p1atUlX88TbkPkve2RjncUwXG5UQl3cwHWTwwWXEHSr",
+	"ELHtufnGpDMxZu6Gekwdkeiu+OLQrGkoKPASN1VyF/uuRW5bBnq3aoXzMGJ6609+6MY+ESU+hxobQYBc",
+	"2jvlHDTSnPnZxc3pyfWZe7gnd2LDZdBiMAk1BqLetPC1zlCufOA9Nh5zSCi8519O7oVH9bdB7glutFhG",
+	"EzxpUOSKo31WzrRYWG7lVJRSPbNR0PswvZrbof7SJcG+uhFoKVmjNd4a4ukEdefMTlIFNLEmdA9ZCut9",
+	"7yNsXOTEx2r28jBzlh0biqUG7BXy6ghj5ZRbsUMqyN9adOeDchg3EBTF7yLeYj7Uj4IGBv2WcANAr0Vk",
+	"RAB5Tqfc0SOshbkDMn8fulnhDc2edb6rTVigNzg7NCb0q2CqkGiVagSezgTrVjOewZRgfeCVleu04wlU",
+	"hkpsRgxpAiVhpGRcSK1gqr2tYZqk6djT0qczMK3rRBAANJQrwrxGUxadpTuWZfk2ST7pZh04KLDbAzQL",
+	"w7ITrVhdiEQJZgpKJugMTpLL1D+eNAJzvotENhohbo9UZUxrKCs58Rk3htVE8mjP04L4DoJC8WEpCuR0",
+	"2AK4f98p1t7h8J3WKM2AXTXFChquX9hSL1QXnkQWdVoDRSPKJUrbUmpgDhZapGljw/RsSYtb35feKJjm",
+	"Og3UPVukAkfzqhLKfuhKlbX5j3FQGXBCz3z0DfKAAdAf2tsMnjPVpprp8D9LXjseQ3JlKvEoxeKd5kXH",
+	"0Ri5I9BUD4hC7nVK7cyNFMa+B48iLaoQLvRMm76SEZwDuGmXMw6Yv801t+tRD4xGR2+i3RGDIAQbQn11",
+	"KWxw7GuavnrQXHZVnMVn/S61B9yKD6JCvbIp1AhjPWaHWAjXdeKtqJEnhT7XuxLdIcvmxGQtQWl/eHNN",
+	"1wjtdd3+dwt1UoixVLJXudW8FGf11b9nB1C71lBAr15nXfk2LHSzGmJLEH0aNOJ4P/xhfUZtxSQJI1kz",
+	"JzcTXondGty87FE82Kpx9wHuKpQ+ulMZoxxEmwStYKAKg5eDtbDhvT+7F/CYZmbNlIoCi1nX1bHuUn66",
+	"hq8RjS58/OYPI0QGjWbtl0RbpqW7kzBG4LpZ2kA8DAfAEDN1ycXchCBEkEZ/D7C9BInI8ESnGjCR+IQD",
+	"nxRSB/GNnehis4Kj6+iV9cdkLZwizGV6GfSwFAmTnH5ghbBclob9/fXbU/bj6+//8R+2YSV6kKpAagHq",
+	"kmmOmFSPvJTYaPEz8IdkwEJbypHNnJFdisxZpYF963MVDCir9eeSV/ciu1NzZeazma6sKD5Dm5DP7usy",
+	"hnPyGeiNyhIRPXPFqSOOwPEMZVEIhQ90qvEzdS40cO0jl6UzwTPmSXwypqs7xTHaG/gTuEdQBByA0vDN",
+	"njBML1SjcW/M/2q74WQTPpsJJfzUQS666d2AQ+H0vduVGNX5xnSzkm5B21VzVT0h+xy3gUzRJwKEw3cy",
+	"lSp8ASv1/WB9MjmcVt//+GN0VLw+TNfqdYOXoqb0ANjTVZGeQUuqo42bXfAlUQsfDUuuHoCtsxA+7mxJ",
+	"/g3jzhUBlHtErRvdmEC4t7nGCW4MXxPlWYnBqp7v1B6/Frzoa5g8L+s+YI2/Cud+f1mdq0rwYnPr7/e8",
+	"ejBYQMwNw7ugo4K7e8X23uL9s1SG0Alozs3VOFCSQIuRkCAa8bIUFeUIGXce9UoNNLX2rwTSOmIza2hP",
+	"EhYyYB96pgo7ZCvdIjNqR7kBcg7kz5qCJU/t1uhfm94KI61GspQdzMBgeqV5QLQJvEde3T9C/EZWO3aZ",
+	"7GrFcp6i2In7skiaNt9LLmP/+e//sUWcyIqzSqfbOtzWXDfUIFCJkC6wE7FkFVcr2YiQskR+uiG04k1w",
+	"gIY4Ml75wnsg29YTENVRv26Hu7ygq5ticnp46Uy6+wnOj5k4k3RPDRVpIDdwbGyivZc1SxPGGsdiUfe4",
+	"okc1gE4dR11tyeq5vRpfCz6iPIIzyzB6n2q7DbRBupqKKpRo55G05Tt2lOwZGUh1wfnPf/8PkkOKHPcP",
+	"p86V+DITI7uxK24gTUO2RdoXfIqA0SZ11HHoeU9VT8iZxCq9CD3Jn6j+Qm0nKBeYlmjHZEHFxU0pm2LW",
+	"VBENIWhMS1rBBk6MtHLt2zG5qxivRpZsSR7jMSAn656MmFd4fJ1sWOEL2RFb47+fuoZHA0rPJMQG0vUK",
+	"s0qPhDEDdmFDWyeMRuhxyBF+Y9io1Khh2yshH9fEJqUN4Az4biNLDxo12iOh3YGE0BfLHwQGPpwoL3T1",
+	"kA5Gjkoup6K4bMck16UnPcRFGo92Jh22bWtsfPd1N2NKnHTxetREyZldGIR9IKCDnSJVCOjGabIa18rD",
+	"eXmPSlVaNlwCvQ7Ix0URLETvy6DrUVewAL7GdKLE3wjeSonuAF+Hh3RUYsKmmghe2aHgW2jgeuq7CIf9",
+	"70FMIITepKXcipJrJtP4yxQrTyna7VL+eMBn0rl5lDtFyOIMWHJ/+22bcxdSjdvBrR9FZdJUDSkwL8WL",
+	"ZvAf/lb/VfH7G8ubFJiM1EljwVo7rmPzr9F7+6Ag9yp0d5wGuc0/i85c1IIKswBhA9AhBNRBXjqEakhf",
+	"s0I6az00B6VmmQRtKEQlH0WB6W9M/hTLoAAoXHh0p3K3eICPQDg3ZOEXisrNTO3xuXfUsNEYwicKaX25",
+	"caqSzL35zdKKHlvIXXoz4a++/2F1hs6wMon0E3wO1Px/SZMpbBmJjQkde0dhiWHh4/U78H2xTk9jZz3o",
+	"h/1M8dhomrJoetNCF7PvJbi9wu9xK9/BunLAnvbWNiC+NbkCpT14tpAFk3awnWnUMSczrYxI78RbKrb0",
+	"koZHXl0NQiQA7X23MmN7lkA8kN8R7IwOioOjg59vbz98+3Lwkr06PGRXv2ykJGhl82ibQwgg7HNdsdG8",
+	"T818NKhaPtNTbiu5r/6UWG21sY+kU13FXNQ96Z+hO2UW3qKrdjdKxstK8GKJ2hycN6823ZeNx9DaEn23",
+	"LTtX+hlY37cSMLZ/a0n8t5bE61sSJ1G1AYH7dRoRf/dfsBExbL+v2IY43u5/hibE17rcyO045UtW6GPk",
+	"1nT+Af2FOq6AHqljJVO+HLDcV7TkR3H5TOYDKBmSHQxY7uxQuAy9bsBFUhfaAct5MZUqPwKknMmQlMT5",
+	"xvNCWp8p9DsCcvIVUkbBu91v8HRnVLgHbdoWHDr1D66RZmmL/i54I8zwtbZO2Gu2tJZQQHAUf/2obCr/",
+	"C3+OcrwYTvXc3YZZrTvJwFYwV2vLc+W9kuq+HuqqSaXEIjCe54uJEaPPWFA05Eb88Nr7LZC9caZzfWyv",
+	"t/aar04eg/MyBRmqpqK4cT5Lz6RJQufAETeRxupqi2aju3A2rO/w0bIWSOAQonMQyAhutkgkUgArjf3p",
+	"p45qTTSOGlKsv4Ou+x2m0g88CiatWm33dduBdY9Osfyvn4GJ4CVWPGzC0P2MV/aniIAXPfJy7YeVfCjK",
+	"7doA79rUt9T64Q0fPawdD9nnt2I6K3kHh/RUql91OW8gw1pC2QdX3AUtUzr13i0eDJbHlbrGkyMt3AGI",
+	"vutbqANIOvbZjHdu/VBZigZspYFaOcx2n/NKgJ26RMxqhwhUczXU+uFjVXbOD+mca7ry+t0WY4BGKxv5",
+	"vuGiXQnCJ7qyn+K+Mk8SVMure7FF799buD7l3IdS4/TEA1Rn7c5DCInT2d20L+6YEgWrgbbNuq8imAIQ",
+	"CFpiRoZ6gd56G4JaXsI5HZUQ57B4eRaM2IzlND15dqdy1GbQOdDtL/ePWpqosNhtbyT3H4YMMzVDsXXv",
+	"eaAhLzJWSIM5FqQiAi86Y8O5xaHh+ZXdqZmHWGasmCNC1hf5It5vwK7hoZI4eaL54dW0LlliXIlFCoC3",
+	"DTyn4LtH4reENi84sDyaNbFmX2sK0yYNm4lqwme4uFPBla1bMNZlEr7sJ67cBkYUyg1BMVMlrdiSDGUv",
+	"YMHg223p+7Q35GKDkkjmQerUR23ixYuexUZnYJrzplZkJzV4/VEtBqurrQ1WT+bGLNRaatXuWD35Y03U",
+	"noTV83P12EjabV02+cnIykfS4O1Km9FDW7E+sT9Ob+xHFwLCj6nza5qVBNtUbFTL67naDBoM1T4aqR4W",
+	"Dcx6EVpHYSe+CeW2d8YSzqq5EluNCrUwEk1DVec3JjpEzNNH826jTdxuHJiASjcGD/hFeHaeYQ4nanYC",
+	"qCxelnUCH48xjPlS4Jb66mATQeqoP+Vf4mFFVE5b2+YwNsA5J/R41+hD598wcAVI6Wjcxyz/nzlzXmxh",
+	"EH6u3N2QBRpNeMVH0DU09XWpLo2vntilcTsyslQ/Sj6aEFBMjUT/tjsrNVBxJ6NknK+tHTaoBJFoEMdH",
+	"Xk34iBMdGPVxAegojz4FOiPRhElF8QSMVXTVNypI0BIizGR1L77QFrr3TMERTUWuu5/RstiQ8qP+xEG1",
+	"0eT04pbrdB6/qjn0FW2edLEUSViXZNaFyl2C2aJBwSWAvt4gn+5fKJP5McuHUhVkxM8V/gekjWiOjrF3",
+	"uDA2B1WziFnKfWk9eidpxteR3b7VT9/ePvDwX9LdBtyTwJOBlkGZ07VQeITNx/OCWz7kRuRUv0PQTegR",
+	"g4HU4ZJNuOr4qvHa9t0pTCxIKsGgoSgoenCyi+y/GK0G13xBKcwtNulWOXyIjO7wKQtujgh2gGJFeGPI",
+	"TNpISjLqwyMrOsmkIi3xjYkctmNACXsRdM/Kgymce5qruMoYBISbcFne8O/2PKWy2MGLwwxEJ3wj/IxH",
+	"vTTs5MNFK6bvUcLQZdu5aWiTLfiyJ1kjIExxE8b7paeW2Qd9XqSztiXP6w/PcqYA7/RGIl9w/Yo9g/Pi",
+	"ZsTp2kQW35nkES6LaEqjimJ3eFGH3TSSNp0v/xQeifB//Co2FPdSmR0xywQib85n9HWbnayzRnH7FsVn",
+	"RPVASCIfnhiTEknQHa1hcL4as9Xeykc+hSlYHatl07mbOpGFFs8Ddh73lx5qO2G+PTlWVghu5pUo2FyV",
+	"wpg7RQG1gb8qZ4Yvya9aSEOIu300fd9v2ih4jaj9n5hF6jkEd5meSvuvotJhUPtLP4VvOszWsXqHGIpf",
+	"f0+rFTP41HUHZsAOmVYs7vGdER8Q/A6gFfJqwrr+4YfX/dazx7JFSTRellfjg6M/9kun/f5bljbkicGg",
+	"2VA9tIBmdV/A+KMH7AQt/wk37mRTUcPp0DUGeLFgwOaYFN9UV+JOwRw35z8DZlC3XYx2R1+OSb1B4EjP",
+	"swCJrV+FD4/ry/ClUCturNuvS6LYW7o9izuwX2fxDRbCamIwiNzLlMgh3V8clw8x+QF7iUYw6J3Mu/DQ",
+	"16daMitHD2R60S26yhgvjfaniRw9gEq6U5A28eV5nJjR8KuDOH73Q0MakydjuU34pk9EIVUN7tYTOCgM",
+	"cTMC7m6iwRAvo71noLWGhx1mzFL8tC6TkGqov3TEc+i4WIbQzIxbKyo3jv/zx5MX/w9/8a+/0f8evvjx",
+	"8+DFb/92mP3w6ve/23OitoML2Hf+MAxpyNpVlWNIgDRQDq3yyhJ48mijovC4NWZa3anmpj30/T3Rrpzq",
+	"wk0n6i/ghsFzUQII0vn1EFZGDJCzG1qS9MPh6z9sJpNOpKPXsGa9nxvrNLAnLcfvoWyPu6lFlEUk1Lvm",
+	"eRp58BXjAUyH2nIAcUsZFBPPtBMvFOg7OlWoMwzOZ21jsJcD9lYsROVUH7Na36lSWluKI6Z0fO7UnHvY",
+	"GkML41FVprUoL/vbD1tk+Lfc7qq7e7BvsQD1suxB6UW85yUcRW7Pt9b59ZOWOYEn6Bcr54luFTEZB/FR",
+	"87J0x1BJXQrCsTZgaPa3j8+nxNc7+Pc+TTTTC1VnQeMQmBV8mmoKtQfkxKZNc1QfbcxMqFYRYMuxeY0k",
+	"uHoWV81maPZP5qoA/DYUyBwODg9fMq0Q1u+NjTvlptzpiJGc8tIMGBzpCJQGKhSGLDGgysBscGvpK+np",
+	"WQ0TKB5UbAZFqrNl0Ndlc9FeXFdEtyuopIeTk7HvDzP24/dMV+zHH7EjmZ/JmLoSebKxlrOuYiauYYPH",
+	"c8OYfU4cS7fRjl2npoINhV1gTe5UKqyHCISakb7cwCsf2Orq5+Dh2Dwwm6Y9MOSWS7TvV3TuH/alcZvQ",
+	"nZSrTxoUmEjQldWs0FSBVivQjE2snQGVtLUzs7r9u/b/V0IGPcVR3B+kaLP68mZ04vQ+RBLi2OgOcRiw",
+	"WVF+QI+A6gN7AN2fnPZ0zri5U0AUwW6DFFt3wKDcQbbQS7lU9xh9GHIn4As0DLwpwIzWKpRMiCW7h0CQ",
+	"M3frvmiEGG5K8D591N3BVnFGb+ekVQOhtT4O0LLZYHXo6IlNNDCb3ekwnFt2evXx8raWj8Hz2V4rWLI9",
+	"m827H/+7YnfW9kyaK/mnuaDft+O39cUDXbxjehzqCzJP3gQJiPpD8v3ky/f8Xavaat0J2aWgEDnojNO8",
+	"FbfIEwGtZ4pdpbOfKSBVZ0hZjseiElQH0EqHFtTYaZ2iwbyEb8kcJ/aSPC9kAdZJqx2oIOqE27pXIGjR",
+	"BIpzXe1ACJMdjDRUOr7tSBNg9jvYvJggwFbs7PxPcw606rmzsvOMgtosDxWpef+yCZ+n6FulN9WPOyye",
+	"GXGlUlWgrZoQKAMlfvbt5xRr23o2eO+u3q39SaR2XjjLW/Qp3I35fOIFjl9XT0aQOC/cGW2Nep47t5ce",
+	"zafk1G2Rr7nGEq46yMoexAzYHceSoGStmuC/HljQ+ZdZydU60ri+dfbu2htL5/hGrkS8ci1d6DJNYdyf",
+	"N8tdetkFwZmraVd12IxHiiuQtdYUhYEXC4JUCMgRER4H8ecDpe21do5fTs4p6EAP0QmQcWLXgIZR1RRg",
+	"4tZz8jlXx/c5DANBu7Yn5Ur/k5g6U25aPRAYqUKbyC6Iapj8+slhsbuEMYZ0rQpj+iRzCwY+/GrxICto",
+	"v4OD3LAU15xb6x4YEkLthwFMpEua7CSSjXYG9TjYbUhvIg11T/KWm8kBcOL0xmaIBI6ja35/DmVkiSbr",
+	"HsFSt0sBMdUE3X2WriehVwclBpLdTzI2FEYWAiMBzrkTiwG70WhL3CnEO6H7iI4hp7cDkpTpueX3oquH",
+	"StbqWeJzV35/tiNgm7usJLBbd/PDw+9G9ZTAf4v/F/8c8xziD/kRJcaCprEeFugzIkgdEFO5GaQ083NG",
+	"HTlAlVBDvTxetZxmGg7cwNQTrUVkuH1j4t46ZDc19gNg0Qj05umhacLv1EqrmFrEsjUzjyvjVpeYy6CX",
+	"M7kAHeTTYy7LJL9l3J0CXpRoPugnwVOPUD62km5D3nN33gOBkZNpqzFdlESx9GtYE0t9om1Ns5NMaoIg",
+	"8IXU3PikZ+zQHWkF36TbzEcjIYpmDykJTbw7KdngVduUHLmbrueqq3NRe2xhn4z0dCqt3YZHcS197Hvi",
+	"mdyQqEzxwIIUEakqxr4yxr2XIg00iJd2ErWqZEAev4Mp7z7hHTf2Zz3vdvqwaalP2CGHnZ5XPdKwKwob",
+	"43n1l8K4gUn4+E4t6Al6Kkwjkxui7wRFoSGZUCnSgSJa/+laP0h1/4aPHjzt9Pacrg0F2V9ylPjSJaQb",
+	"N/EOrIEbSAOJJ2ClzVkPWp+k1bAvzOTzoiWpe8W6dixruLrrbkur5Ks9wyBtYOaWijhCaqbjKO70c6JB",
+	"WUKMYjAM2ewP27kmvEIMbdSawQMlcTRgIWv1Z42yKLEQppvwI4aikiuPy+40R9xfH5SarIB1GjRDVMDW",
+	"r5O+e0uShLOrJ4k7ajmDaLg71H0nYGkYh8y700vtXo1KUAfAVQKUrxI2gnTP1t1lsGfS+oDy88ek2ElZ",
+	"Mtx76HZBMqrUC1HhlSZt2MVR+G2+Glq+bSLr3DYMRoptFcPsVUlYo7A3oi/o0qOd7TV3bdb6BFex9hh8",
+	"fwJn7gYPEUR3tY38LpxBfpBp7v0GgXJdjdkcSNKxlRVZSoAPDe6r+x/ceN63lbt0WYgQztv2Z+jyk5rf",
+	"ikSBGxyAwZOMtaeaalLd54O/LnPROEVj7LueXiJd3uDxrn3GHXw+euB1/0hqdEdnQNVqy8utRbHdDgge",
+	"0uAhIElt7tGmCHXpstvtOxZ6B2hzGBSvuxbjbsvZdBbdlmJsT0qtOuKPoWI9Ujm+fob8thDbBHyGxfqp",
+	"zS0nTJp2XyhbLdEDBDY8J2I+OehfJBEwpauCShpVaBdGaHfeaAGxVYLDz9TvvbIZWTSBqcW/8Ridrapy",
+	"onLfkoj6epSlHwNsHSAJwEzqUVduZ4yw6zQV/ORK2xwvosJBjDXdKQg2ufNBPFKMCjF47lrDDF8m+Upr",
+	"koemQbLHUng4ZB5lpZUTged8jdL25Ot8kNL2/Kt9E2aAnvEd1fO+4Pf1BahYXLKKduuilsTt656KHIlA",
+	"K7k9S4mzjks+S8FGCM6xpiKKTnHkfyTySbLCLHFDaiWO2SErKj0DyEKq5qlPaUDqYLgR9uNs27bcVDHW",
+	"hDetX9knNNMWU0rJNtpov96Mid8NSj/7czfupmaD+NmBC2m2rpf3TQTP9LwZp9cXtxenJ+8OsoNPJ9eX",
+	"F5c/HWQHF5dvrzYRtNIuqmmWttpI8l5dJJL3eiZUqglNQAxbDcKPjQuqjlTGrNKPsthcGomj+OCvBgCr",
+	"nc8uhSjS3diCm8aAw1YaC+S2bCk6On67sYriQq3L7UgD/QMZRK0R8c4Mdm2CZCBSL0Qt+/vQyvv3Zjil",
+	"zS9LygbMxTupHlZXRXyZyUqYbVIg8xRO+mQIrRJ8uTW2GYVaE4OogfmwlCP28fpdxkRpBPTht5PNGWT3",
+	"tiwaZvcHfohEozU4xa5mQl2csVOtlBhZ5sVoE8Nvc7K8PknAvLDLvLVaQU3loPfE1bXkdHspeGGAFcTO",
+	"K4Wcf+DhQTKO30Oub6SnArr/Mat7N4l2709OX8lHDyezWWLiGPzG+GxGRn+gdplpA5HLRJPiCVdKlOke",
+	"0Ny80fbWSX2aYXTCzc16vmS/u0JTfoh94OR1hMlA1SIfg/nAU4gDD4wIfS1ms28MC/c9SrsMXXRBhn3l",
+	"EZQnVY+i+iaW8c1L4iepOSWJ70+Mft0a7kwC8IHWE2KTSHNZL34Dwmt13dgFamSlGumpVPc1pc207goh",
+	"FBvrksq0fAfPhNQMI7FYXRtcjzfaso9GVOzqZG4nDK7PWP5Ffxm++M9//4+8hbj+7hlNkkjIV0dLPzoJ",
+	"Kmqozenhy1ffvf7+h3/8w4+Zb0cIG5vCc5z9j1XI+EZjJcEu3glZr2eSZIzhbdSrVkIldGJXHffZE4jl",
+	"x8C1kxSrWf6tcRL0bSzB3/5b6PNR/J6nPviZbKqw4YKkrdtH54XcFpbpZnezumTvAppDYrm8qZNS86qE",
+	"dlP38hEZmfrukfqhEWQDyewtHUdP2hh/4RK/xVRQuUZb0pWOj5AtRbJL1pICFvIZbZcK85dKmI0BqtPo",
+	"WnoeIFdnQhVCjeQWabAzf9MymQ7Xi/52oZ7bof6y6YVXcFU96nW9B7fI8fTLfvl31a9fCV8InmpH4o0O",
+	"hMGFmV7W1MthJKvmR2gg2WF3UMu6jT0kQ7x0U/Cy/rznbG9Yf1bM7hs3NHTi46e0JZ/JrbE0Vkx/xpYR",
+	"dTesVmePXoxMxorZlnxMbuhi1pvJyl3cf5vhp91YMeubdo0H49/WPWnw5NXkGUSBV1wbZqA/WhbajXv0",
+	"acUTh05f8GCN91nwCEBIMXhYGl7ZiTBtKCFABybcHQc7wwa9Ml/XoAwgvKE52Q45OuQP65wMsK7uQ56C",
+	"2MYoU0xtysNCIMS+nRLu9a1Njbl+yPW1PycB4R9anV05o13NJsR/uiGFg1cnZoNagsbQDuheugvqi8pV",
+	"tzPHbnxfpcVET0PzRrcDxihiTTF/IJZLHzybG+QTF3xK7VqT/LI7hRhbO/4BCQPhUb/1iW/TfGwXl/Nl",
+	"rZ3ANNpDSb99E1JIfAH8d918NEYKeTipNAHP2R88RB5GT2CLKKiRbOgMsfkcw8uCDjmo35nSt61pvK6H",
+	"t0X83M1Rs8y41fARGjl4TVJTcuqFWi03duLzjWElX+p5kqvncPumSX8mhrxdkt1NDrt+FG01m90KR1tc",
+	"l8uGy1BVw04YdcsICr6mJYGuXE7kp7wQL+YzJKkZJDfv27r+9qtQ0O2De80rx35v/4TyCjyoqxPsW2QG",
+	"3zgLUuxm1p2J7F4oUclRPP/p1orxq7agCtuaay2VpNwXi/12bF3nX52j67l4roiwam+MU4Gl6Rkol74+",
+	"49Az0P9EaKmGgO1rvpo8Ol+B+SbKefbTTDU5zW+9M54bxpCkuHkekpd+LCtQ2tuiTCHgJFKn+f7rx3WZ",
+	"Dx5lHoCM9PRIRAidRh+oagPvB4M+qsb7C+FjOf+aLCxp76/R9qDu0MDLEov5DJ5yUMVHH1VbChtBj2up",
+	"SZ6HPiRh/Rp7DTUXHXnQUd1VwHm/dLZt4pDe0gMW6wsEfbmCL2OPGpInGtNv5+ukPZyVmkNpCF5tTb3U",
+	"nYnhinrup6UKwliQrWk03f/GwEDSFRcQADwlm3j1kT/f3n4gau3m0OPgBL1ncJBy/KPq/FbM1lBWkFq9",
+	"D1h+dv7u4tfz6/OzPMyLc/gWXFlEfQgRNxj+ePnL5dWny4PsINzoe24fZAe3P19f3d6+o7+9/XgD//rp",
+	"6vI86Z83duzmLYZXd2CKW35j/ejmjQ2CgVrMf1u7nd5JY59a1BZtzk1Bxu7atZBgaqUntu/LS7eg37Ly",
+	"6w7Ak4lUHeVUAn0HQKdjRjPZWrafEHR2yamoiffa8LvGwsK58ZPVUSQ8NyJzwo8cgpxNgZRxx+YBsqhh",
+	"YhW21YbJihchbrzXufD7qK1ECXq24sqPqtD1EZRq0dOXjkUg7dMO5Sru2EyWZcdFnCMwAChVNZtbwOts",
+	"HXZuzUv4wmj89XiS82VSaZRd+mxThXAauBMwminMz4cIUZmA5/TsDG3MvItxpQPeVXPkzI2oGJZ+jys9",
+	"HTzbxvfwvLWb31M19ATcfb3OqOs7d7YAqaRpglw0l7qr0WeXjPZCXLSMyLUSuSP6t/9ip1F27Vnp+t59",
+	"qFrY28+nac2clz6Qm4KOdjbXC0yfkPcptX4QBePpksIUfX0hubo0GzrhjYHGHagbXh3imwJPRdxw4PDF",
+	"j7/9r79LWvo/fn/Z1fPux+8bXNjUOBRobJwzRyOhzCaOmFIYfd7dWoN6KlPrQEHORPOlVhqhywTbTsvf",
+	"C2NPhvpRrFnXmKLdAER1waWNWrggL909B4eiYFJZzfDRxlNBi8cu58LvnWvBjVZpR4wQxqGzYJQo8V0G",
+	"V21Ote4AexTKvudfTu7F2nw31G0grxPwHM1mQjnpDm4nWXSKwRMDgT0V9Ke/GC7tEkXAS4OcE1UK91ZG",
+	"/cnYdVyOJTRZ7I2IIdE6d69PKRKsTUGo1UdlU8R48Gf0HnmoZSF4YaOmxWq9CW7d0w/g5rSUQtlTtxVA",
+	"DEV/NHHiKsELUXX0kb2d+Aax3vsO5xPDGxEeKSvfWcUJfu2F9OTFw2EQG1qPFSPqNLitLDqW5jKwiqEI",
+	"4vascR8QwRMjIYHJyjglPQaYXv+16Gm7+QRS77QRRLROtRrNq4pi8Ku7ptNgw85/ujLdSC63dwXHaGdU",
+	"1Zqi4UqDurgVH2BraFWkY1irhc4YdfqwLsBEeo3GAY2eCG2deXnDElt8VitHfESiKNSoWsJj2YOAYNVU",
+	"GiPVfUZp+iV2Lyr4lN9H51loijjiasBa8pNBjyi/VSCYQ1hKDlFN7KVLpTz38lEgoDXcZqjNZN5AcLo/",
+	"ikXWQpyz3INdqXdq855jVIoYaeNspNW4lCM7YGdwdLhBKyEKRDtRrC/N0AYI5Y3wLV8hATHpqdDz9cw6",
+	"Kyu/gwk/r8qfdRd/zEQbrLSe6SoE4z9evzumPW3o3EF0N4bGiZcwjlHPGqD/wT49if00FR6wC+UxkU6q",
+	"fHNCVS7/jH2EW25R2s8JbhLBe/x6Ns+brGnEJQtAavKBWq+tyGFbYbY1VNOyCxZH0u4JZ9Eaa/SESgCe",
+	"pSXoesQyRPOXb+C+TR1Bv2pLT6QHvJmPRsKYk3TtkvJFvVF6pEFVgKkKpFXgREMz4QWwabb0tMIw+p+n",
+	"5SjJwTN0HSUVlap/aMOmNnZncPP4v2+uLjthU3qhtoFObVEhlDJR14z4ZuKGQsVVwSojdo3bdzfQr8tM",
+	"+IM4dide/dwsqE1oaTfhUtWdG2eVfORWOCsAWB4/nL/35wFOhTe9oy//Pv3hO9dKPcmlnKsXlElyZsqn",
+	"OknFqblltsHdzCDZ5HfaWFd3aj5z8/w9NK4M+FyOeb2QrQtk2nw2K5esfuAg9l+BcJJW1f311SGcs2BV",
+	"UKXrYbJd3BZcShu7xXa5rr0oCJ7gyrIT6nsDmU5ikRzxqkCjOXzxq+9/fNX85B8ON3nBNPY//pbtxyU+",
+	"8gBnUjiN/lS68g19ioAUBkt5rgqJKPbBnboah0aoMfUvPpjup17sUyPKR2Eyll+f31y9+/X8LPeDAQKH",
+	"BrcKURrnrZZ52MzYvRfaEXlW7hpPHb4OnW+PcHbniJ+VSqCEhmInys3ChbyqnJEuFXLotHjctwkb1JQd",
+	"3+2zGQu5DT2Beq8Pf/xhYx/UGzg9pZ0QsRDCdwcMu9bA3PrIkvOupDWiHINyqcR4boJgbwL/7aws9+Ep",
+	"1zt/pQMxqlLjBBvb3MPyq1CFNOiGtiWttx2D7C0HvU9fyHhr9/Tc/TGIOSAs1gLi7Cd1g1zx/DumeCju",
+	"58Bm4duZAW8+L0tfY1E3fa674wHb48qp8jI+VJCOUBp0lr8xrJRTacNhs7E/4nq84pYlxTcQ2ov3krMy",
+	"bixXBa8K9slrLcOXRyxfTIwYfUaPfsiN+OF10xiZK0yfrRokezRHtvL4m41OVn3/ugX1ygn7Bog7YXN5",
+	"LMz6tfkhvduiKIInkOhcjhPVbEEIZATsJIqMIwQN5gBCNULWXCW6Yjn8Aq2/lwQLhBuguBsqZaXt1ddw",
+	"P1XbsQu9xgnZoVq76X6IQtr/Dt7HLoXSVJ2DoNGdXIVNPgBhxoDqKnBI2B6G9d/M6r2Z1Yk1GPz3NQc7",
+	"94aBzXEcot3YO1k/Cs/eYDXjChUnTI/IMFirK4jV3qk4Pg4cwhj+9jmZxUSDY+AcYHhDHbIFJiBtsQ2t",
+	"uzU4ls9mjf7NtPzrMC3/4g3IXQ4e2o0mUM3ubBxua/WBPfEXZO9tNvE2zGlNMYP2XYNkZsWW244aJmWy",
+	"rbPVHpNt7D8hjbk7Kw0qUYxSHCVDNgbIivBw9JGbDCn16OK5ggAehG4icPnJ6S+XV5/enZ/9RAhyjM7A",
+	"P68+nF+en20iR6TKQ8Km9KnBxjsg/N7M3m/mNhsDcZaOzFJGyTNnrwbDwbehpj4ShU6wsmlloK/Xo3jL",
+	"ZTmvUmCHoGBAtVQ+ttWISHu29bo6YL3FtQnMczVmuR6P8yO22AzrOQ7NsDzihJZ7Y5OnDf2k5gq/B3Bq",
+	"MAlswc0xdtb0pRERWIJSkqDyM6dc77W1QhHJIxoH++s6ZSS14E1M3Uyo/IjBFYmB1lHssFx9yVCSTkOu",
+	"H2ClqGnkXNTgADlukIzkTbRDPmD5RJRFftQFO+Fs5iygQfimNWLHoPaPl5AeM3fKy+uxe0qlh4Lduw93",
+	"cqL0wmdDKC/ito7BJB0rhTXI6oNQB7fhBl4gg3SB94uuQyyRaH951aIfDhCNUzNz6vG4pzp5W+oF9iDd",
+	"UqPM09AfJxo03b4mSajCQOdPP7+LOhv5xdK0ORvzXjNySHdIKhr6iJS+WXMq/NKi38DjOjugSvCes9hV",
+	"Dt5fM+8Dlevxms8GzMV601M97zxIQ24Cewu6KzHNMRXczCufMwA8G+QCQAkiCDXRM2WvDAuUwpYm1dh/",
+	"f3wJazqpesAMdCfFIy4njoUcwX41UJEKBuHndPVexM7Qh5Nh1yr89dREQ2AhLdbkV+tWelMOZ+uxm4az",
+	"j9cntxdXl/UqOH+VbvFdbqw7ffNQf5w7QSq1um+dJ/1qZ5pl7itaa3VAacQsFF7/6lazg1UNXwNtq1DQ",
+	"4Q7frjNpma86Msnq7kTfsmZpdovMBepPlAScVg4CmB9jsAU2ZsY4lV67P4Zl2oEZ6jE9HSfxZOgxgwmO",
+	"F3wqy1KiI2nSQhGAJ3rc3rUZFZfjzpKG5V4Y856z/BiEfKPo2kn0Ij1eM6wdJHOlwLp2zjYXZoUdGEtD",
+	"+5mryhxRofNK2uUNhIvgxcQR3tGeyhOIOwkaVnphRHXM8s+ff9bGvsCTLccUNTiIEMZzN4+0fpDCA9P8",
+	"IVivCJ/JXwS1O0uyjJ4QXzm8GVrscqikwkDXwdHBUPAKabPwie79B7//DhTMY50gqKsNr+BoLMSQRa1E",
+	"ILJSaLCx/TvN4E7dqRfsjS4kAa7/983VZd007yV7L98M2EflHEaFet5kvsuJChG6ETciY7mal2VOIFYa",
+	"DqcQbNzYphJ3ivk88BErBX8UjNMp4g4Jq9m9wKJvzz7ghgnmPg6TassZNh437O+v356yH19//4//cIxM",
+	"yo+8lAWTajZHJK0OzXCkYjkUvpu87nED74aXvJM+UjLj9254M+7c/drgyIldx1vQ3LB8VP8S7MARL0vf",
+	"eZgOQa3chwdfyb3AR5GcvTgUGLGBcVwoY6Gw2w3Ffd133333oxv8x9tTrL9nCL9RUgk2JlpgXrJC3ktr",
+	"BuxE+ddKfBT1FK4j6fCeTxNdikBZYSyMw3nLr/7P999lACh1s6S40qTZ/JABnw+nNyi7QozktH4/Phs6",
+	"xbojzsQBXWyDVPtU4os09oi9PnwNt30g6XT+UBHI/d08n8ztRFfyX0Gij9gb2CbMjtTn//z3/8iP/S4m",
+	"Ltq6RwC4NbhtkaPZSVnI2PmldIsjDXt9+BL9m9eH35GogwelfZd/rhgGR92jAR6NDkwpR4LYB2Thjuax",
+	"dFbIwcmMjybixavBYa0zor851TWfTnm1hFaOfGTLJQoYWJRBRptNw9H4MNTYCM52pGk7uPXqKECOD15S",
+	"QFfxmTw4Ovhu8BLG4ox40JPf1s1U71ORxrfQ3B6XWY7HonJihVPjpGCkp0OpRMGGS3ZyeZaxSswAyouR",
+	"/uGSXV1jKLU+gYB531uFuCFvLITUENvOra3kcG6FyQes2eEY6S6Xeo40/sjh3+5FjpvLaOpMPIMwkKI1",
+	"x/ExpSvmTEcgy7pTARhMtc8HpTT2xHdjnPGKT4WFxMkfEwaXnQhDa2Yy7M8erVRED1M/KJwof5qLalkL",
+	"hyz8YcAbztLG8pC4+Wai5U/asK7H8+2VKpfoPfe9OBAB9bue+gX3ujZqG9X78Xq+xdjlveJ2XvW+Ieou",
+	"1fuWL+C79/+CU11Votzqo0/8Tul7A3Ts7Hntre59pfjSe1reS9V7tB9VJaDL6sarKSDQ48p3ciotuNSe",
+	"Mgb216vDQwrxWoqtRwbUt/9CYdd6Y25sFgxRELDbVlvzzciL8I0c4CJKiqQfHcb6ra98+r1xdjjTJSgg",
+	"QsaDMnSqgt8b4D1AdQa0XWi3vsBC7QOg/UR7nI6Db6NEAcRyOsponKZzmgv0fy4Lk2MKoSxjBZiP4RDJ",
+	"qUlCPp/d6jzDohnonXePqBgw0Li5Grsf417eohIBj+msyjsFf4d73SkEEW1eAvFhzB/hfmugVMHI8TF+",
+	"XgkypxYTDZhPmLLjGMha3KmZUAVQB6kGc3r83GDslaVPGFnhlMUR0Z3jea7HUBeGxyBMlOo4fqKHh1OI",
+	"cnlvdLHsFhN/iRTm2xtRipE/xX5/RoF/My8fPGvOqsSHUqVCK1HD6idcFSV04pmrQgMm6un74KSeN/R7",
+	"fXtw7PbWazf47HdrP1DrDVn8/q0bMEZCG3bBBs1zcQZqJ72VPsytoW5EsKli8ffc4s6Ip/giJiuA/WYR",
+	"Euhum6CtBdaGibaGKnwE8wiaGgNOX5RG3Ck+QmsN4lRZMNSDxELch08RYw1PgmgdRA9mQvlqSGow2kQC",
+	"1Ml92ImA2ZGGLURZ3inM9bMP2hg5LLHrqIduFM6DsxmD0DzL3YTzYSmgSDc/xhYpq5WLH1WhwRFeyBGE",
+	"N+b0B+j0l9hm7nfYHyewvAfPuEcizp11e6QmuXn6ZnCvRPHwu8/JS7QtnrYdfOla0m0gLYxLHkz/jLD9",
+	"KCwI+ke1DlgcdjWGehQsS3h5eAjlJRETvEcxkCyjMsl9tVV+p6RhAFNJLfa9sGGtH5Gi8nlNgPCiDjOA",
+	"IpbBy0P+qiz+YDqQQtwALyHRRojQPiTllFgpg96hVZEqHpnXBjCSiZ5XuxoXsHyxy9lcKPg5Ovaec41O",
+	"cSiJFQLWghBTpnnxEwIH/P5mnp4+XDKf+9tpXjHD0rknE12hUZXX31cbbSiG+HsgOSXLkqITTjYHwBvF",
+	"OF05xI7JEP6DJ96pcDMcImgJBiMA7vrGsLyCzuV5BpE/qFQH/ywPTY8af8ujVafidmiamyf3vXtHP18e",
+	"hpEfhRoljPZBlCUeQLgAw/Z1ZGPMZQmVVPJBgK6D4AZzzjiMMtBqujnBaFl2p2SBfAR/mlPrXBMgGgOW",
+	"A2dXfuQHE0aRNUK87n6YAlw3COFCgl/4dTohNBDZzpIwDaCgIUTqY0xwqAbBAFD3gioGqb4pEbcYLg/i",
+	"YD5CJOt96HPSbioPEN2G/jdxkiWIJ/8Ws/hbzOJvMYuvGrOA/HqfwIVP5T/9/HuryyI6/rwT4VXnrich",
+	"KpVO41QxuMC77DxprIZkT0rN4klJ+h7UeUs563FdoQqH+p0azi3LP5xfnl1c/pQPIN2E4IDmEWknlRBx",
+	"qDhty17AJ64caCnlHH3BWi3dKJ559TqpklPPhxl58pN5WeoFlLIRJgEfslJjgcIXGS1mAizrvkIIgHB0",
+	"PvtGGQrFqSvqHp9HT/iI59yguNxdrqM0DPO0ZKKDeO9jf14LDvXckqRt9934rdJWdBv9zmyEb7yEy/4m",
+	"139Bcv1XdpYFMepzlIFU7i0ED06SRn6lsG2eEJHPOiPvtMeJo8tD/Y8x9LeQgdnLGfnI6clOGJY04tll",
+	"hHI3AmeCc71iY3/Klz5RCk0r3CG5mAjlfIeAflhww0rtwxOyQGIE6oOhrWhH52BjYwQekJOVcEvtTtVC",
+	"lMJSrr12vZCGDTVZ4ghEyqiw1qsB8v3KEtqLTciSLzlqCvLL/b+8Mz6h9xOF+FRJKxjHZYskd/cAYaTy",
+	"IWaOIuwppVb6ptcRYCeCHLAeYGyB0iumUkljsSYNI9x8XkjLSn3PHoSYGczgVG747i58E4aQ3QbAHhJf",
+	"AJDdlCK8silFjdV83cFnSQJOb9rHIpzBo56+CtkueYlo6cB/6cz5vaUQP7RkqULSzQd2MGEB8BBKW1CK",
+	"zSf9prx6MHWCUBoIdVa+0NFYMUvtdjeorkzYXvaaM3RC48M+2/xwz6/uSg00iaDd9O1H3N7z6iF4PgYq",
+	"YjF3a9gcfdi1YheIq6kstIcZSGnVbtk6oSMgJPGoY4v7/AH7QHlYGnPcwxrTtYOE1MAvf0uhbmXxIwvT",
+	"XtOn/ghImv4+MfPswf6uY5RIn5yakhjVLet46D69KE6fuZUB+CRlDvnqNphjf2nrkxYLGM4k1Ms6RQIm",
+	"aApj4U6MgLJwej+Nq8gAp8dZBMGIaq9fH/442Iic+DMLFU6CsVwBk+5i3yCHrYSqc2t+22AOXOujwzdf",
+	"Ni5/xhmOX3Qrp6KESOzqhAMKvsF/GLjGiYguyqfuD3BFk/+NaVEv+oCerHwprPn6uz4+bve44yN0VN/N",
+	"vvZc/i+4Qf0RuqfNOTdzXr4ooi4i6fTuuC7eQOREI5Rd43gwTdgOa4s6XeSbLyGsosji3C88yQOc75Sx",
+	"vLIUApeKvXoNwAATg7L9FgkHajqe3WyV8pxInMaL1kRUYd7BJh5Xego1fWOxiGbVA7NGXLmTy3C5F8s8",
+	"ECDVbyrlg4jVDQytXDLLH8RX0ixzIgjrPhngig0ZdqgEeDHlsmS8KCphiDMJmkuRa6nqBpj6QaiMCayM",
+	"cEYD/OUbQ0Uz95LoAnL4O2JKhbKVFCF82hUb5SML+aVkHPS7RMfq37NOEnZC5WXMzEcTKFcBIEHGckLC",
+	"AWbBLY77h/tW979+zDnVquRdQ8VKNyrJ7ojbHvaOauPTLrZ+1kpjjHqTS+Mrjbo+gYiy6xf2q4tvv/VN",
+	"/zdavdP7/qqStm7H9Qly05bYm+GzWBH8rgg36ISEPoKYHh51daONFw9i2Q1fcqrDXQA1wLdXpzcXl5/P",
+	"L0+v//kDFNr+cv7PuW8mReygvmYLiUYm+OOUAHaKcrj0erJVgnOtGsccMGVj+w+nhaghSEC+c8VkkeEx",
+	"ge6JPxro4H0gfquhYIWo5KMoBuyG2o9gGRXRCwCfR1lSnZzpKk06D3P2i5uyZ5SxxpugxWqn+f0glntN",
+	"pDQ7sMQWNPbd3SRXgbOvU5yQPBA1s8mpuaFWI8Eo81E3DnZisZgIFSinpRrqLzEm+xirVrnlkPlQLMe4",
+	"EbA1IbLtTskiqisEXEBI2cLzgNYVOiZEqLuAQnQvoJ1GtlQrqVMJO6/o3juVv+PGvoD3v7jA1sFWY0NN",
+	"EE5IwyTQ5cRjBqgwmKFxXNNBDWrcdvD9oFmO/5VDVXE0s0PBrZ/X5JRieYQzq+oS0zq5KduTyvI3gluc",
+	"UfftxlaCTwnSZpwj4j9nHAgWEE1sF5q50aAeQOBGBsN0G31+77YsoOKB0VUVkD3AXAO+BOkEVcFApSzv",
+	"lDtDjtiI+mVyJRap3Yo3n/tWIRuNI1k0YLY4j0YgzRicc8jhWB90jUXuOtRfpQ71zWeTFV8sbqQX+CFN",
+	"xUFXvheF5Le+Ar6laTJ/1U24jatlD/6TaPd0nrchfOqlAq3V9ocm/T/8oD2BmIBkLOzi4ZIBlUH1Aqqw",
+	"Q6MYr7/oDxvQE43ukGkg01RD3X8oOIXiZ5DeAXumyl1E9LZLd5OiL3g1mpyHr9gg/ScwuGOW/8/c++Og",
+	"d9SSVXOI54wmvOKjdeWzkRObrqPdkgmzrqp9ma6q3f8nNEEtf5Wf4HEzX33wvr5f2owNtZ104mLQfkiO",
+	"0EOVT6/ef3h3fgvEhm9PLt6laA2bddep8SWF1G0bUJebpuj7/U/RrfhiPZ0PotMJlD5gp9wINoXWq51L",
+	"+6etDpgsaXTxqpTOhIHYUU3K4BatHT/Krc6f2aXEjtI2DChz+q6cG/kommNTejFgJxRh++4lKyDuCSQn",
+	"uRtL/t/YE/VKvpczWtMzPf3ovYEzJq4w6/BEG/2Be52634ovs5LL7oDrrShL1I5oxQJ4eYGUmMjhWPeJ",
+	"WSmzqMt/2TXQJHvaS7wBmC3II8XzHWpN7pQzkoG329nhgUZlKgQS0GVY1wMNB4ZL0OWpo5k+zS9bP7il",
+	"8NUB1Du/N55wrQZLhdWwunMo7rnKfD+vmoYm3pZxaDpUsIABLY2zpaVh9K2iOKqdfmfk112KvLdDfgS8",
+	"10e0c9BHeXflCyiNW9zFe9/kP7uXf52te+6mSa0PiiPDuxPzKX+o0wr7TJWf42oBtLWWzifs4jEfiQ1h",
+	"ANDoY0B+KOt3HVo9wEKrKyeE2tnQUKNaE9RkPrpjBuk4DQ3jLQ6i1zYDQqpe1VRNa7eFhiYbLDY2wrg7",
+	"yq0SK04NmetQewaMX0zeK10h5Cb1DbNKjOWXp9kK18L9NrLAH9VIZUn7V+0lPN+HfXXfoZ/6+oswUWAL",
+	"dgUwA6/pfqHgtHvgVNGj0bxCOjK/w7fWalOxDkT1XjxnIPh9R/UJEjaMeFnuZe5OzAOgB7BjThzzJULH",
+	"jVP07Ywbs9AVgljnCZ1/7jYX2mwREyRwjBoqTqYYrMezg512iVB7f88xmWxEUhch4xGbhKkEo5m0SEwQ",
+	"8VtgRBTyBUAD+SgLUYUOA84yiTHPYK4YAc2W6NuSiHgywenrnwcn6x9/ikdzf6jsemG4gb4UF2ofJfVk",
+	"BCrxjQnztb0gdUGiUuxvAeUDbbVx64uqcDr+2AmMVPelaMKTzEQvTGg1nrYe2jCrHsbDushGX6DVDT6j",
+	"pf/7Rjco433xdCK7jjMnGXHyrSSe8NnUXaHHZ6+eHdjpJoacmQE7oXa3xL6pxHEcqnW+CziQE/4oOiNp",
+	"QIvwNWcSBv98r0wRiHmWICN8f2CYma45wWu+1hBPsTM9QKCrwGn71QAP/vXDZwc+tBsM8Ufq/rBANnyS",
+	"ZZBZYNe0wSMkdl0Tt4nuxLKocvmeerM0xtnuM9VuJrc+lAkMqC3MZ+yoHHtwEebXpDUshDPcT56+N9IH",
+	"DdwRBK9KrR/MneKWvUKAXRP1CQwffMkmuiwgpUkRHk8CjwbBUlhoD6GOmRGC5ZglEcWtXhNk2Drs+tcU",
+	"PIyVcM+SzXrW92avN57aGUZsWgXbmBCrrEfJphPxNqvje3DvgJ273UZwAIhs8ZElLmiEfGZsAbFHuF6q",
+	"e+pYkheilI+iEgWx5YRuiDlychPpHKUTQ0SNxNz3Ukoane5NOxgqz24m/HdU419rl3azZoVqtdB/C1PS",
+	"njRrbvbHmhVeQbxZc7OfjUqbo7tODfxH2+4J7/ExQFIHyDBdEQEqNyw/u7g5Pbk+Oz/LM1/saCuuDDJL",
+	"RtZi8xzFdkvmTkGvObfZgTYVapRCJzOoQ8UNnhFSCSHMQwFAG/ROAKDaQOunNjR9/WqJx/59yTN81VVV",
+	"iAoe/JULL8+8FjwBv72fPEMZpl+MfQjzT9JX281n2whws2CgKcKVsNVybaHlWFdYTjUmw6inLO8ivNDd",
+	"jAg/I/HNGC+NphMLHGejEfm9aDhIxHc/YGdeyBGiAl0IoK0EPNi9d4j0+e5hgzt1DYgWSWcasBi0ofuY",
+	"mIvcMvfQYu5syErwYpmuRbbV8mvsj2v3oj/b7nBvl9vtjTB52MZ1H+ldsKnVEh+5r+2xqRw1XtyvVd62",
+	"huMhXLO/WtRmMCqUviaq1XofpDuXlqyuTeMI3l/tGpzb7jODemqcy8d1frhlh/tWrywmw8QyYbwOCMB9",
+	"GVBQSYM7dRLeZTuO6vDO1HENtMk1h0q/4/ovSWKfpb4OTsyWCO/v7KTiSX+A7k/83kPOXFpUkVhSn/kk",
+	"ghIL6HZeeJZtJPjFH3wZ0QtZ5HXsJd2l1PIH4P6B5OGdQlQnkab4KDXEH4KTiD8C+Fn6ZFUrrI1+S0hQ",
+	"SJRk6uOETYPHvCyHfPRwDCRBKnQWdp8BVPpi4eyEdo0uZ0ZYW4rC77gSI0/QNwr/EhkRDHAvQFJ0TM1g",
+	"ogvdRVaWZeDsz1q/TnkBB9SAXUW7Ljru2/YxsKZSM9vAuIz7ljdZzp2JrsdjNxfECdNn966YEv/l9+4N",
+	"NnZqvudpZztV+3SHVqiBoK6IaAZLdICXnupXkY8gKhoyVs+A7hlvioSylMZGJ0Uhqa0ESE3hDlckrUf5",
+	"D22NndAAtpGCD06KkUhb8MoOBe/IAV37j3tWSw/uXF/dQ9Oz1/z4rNIjYYxPkVdz1avIJ3bdIfOyti4V",
+	"4HUH21onf1ERUvcJfSKj2O51XyuESS1CEUYLg1O+I2sdoMekcxWods5tBOByA0fyPOpTCcV5RR01c+p0",
+	"Io3V1ZJZTaW9KVK4a2SZfhaXbF6KMzGWStZa9OsRwiEfdVpzY3sOdwJ6YBYWCsEgzm/5fdfD6bJv4Zrf",
+	"s4N3ehSIBtZdH66jAT0togcLRy3t+sga4vIiHfCtm9Y1MQ98A2Zp3M0GowxYGmMy7N0DDXogbUPcZelg",
+	"hxdi5FwlIXa75KhmQORTAUaB/wOyyCPWt46t6JDBiptkRg2NssiioFq7WTVXIqfgnzS+6DU8AOrg3KvB",
+	"HNRzZ1UewRCpLSCeV+FDkO0hotPiBZpus5KPQokfZwteKTAXz2H6hkvfZwY75zfG4MzDRSWhob/7IP0o",
+	"Kvrvo7q6zf3F2VRSmVB462YMUDToeoVSYySgpw5SRbW8nqs8hHFkeBty0YmyoOqGutoSvqY926Fk/05B",
+	"zb7543e/DZDLboAHkDB/PPwtj2xkSPHxR8Fe/gA9UlPtm5wo+nPnudRQg3D+K4eG3KfB+0XRg69MV2yh",
+	"56VT5PthrnvwiIuhwHhiQ/Z3Ux/ii29wn7Qhz2uIPzlH1MpUxsalTyM7ocuAQYWD8+N2C8CFsfMDfn/d",
+	"5gFj9uhOhBP3yLlv4cOwxfqHq5tbFuu7HPw9kzEMolaAZV/gVqEFCk2iyGsDJ2hc6WkWdSPzO8lpFedV",
+	"cWp7D1rhTnm18Pc5cgPyYSnyf8hWQW/wJdQk2HZUHujK1nvjGSX0jOZu3YkJ2tNpeD/Re8Kw68rCiRLe",
+	"UcvoNpZULZ6zSrg/dp9v/3te+PbeK7w/oWNPOCzEIy/n6H0VGuSHF3VnpqEAtT3FhCkSWYW6bWDyJa17",
+	"p8jcoAZ4Qz3H0mnFrJwK4stfmCOW22quRtyKIscDiuJscAfKpUgKDH14y/B6JnAjvevPxAPqrHxa5k6l",
+	"CnoUjh9YJGzUtA+hvRVA8ozBzzDR8QvxXWvFdxtWUJTrTeTAwbSFt9eJm6muRBedb7D/+zD5elvuXiux",
+	"VxrfbS3ZrDMdkf6ew6/nVoSY90Tw0k4CgiookZ3djd/3ltDoO91PSldkaUD5NZrKJs4LhC10HBrch+P+",
+	"XljT6HHvu5b6MCT1X2u3Kx2wE/Qm7lQ+/v/Yu5rduHEk/CqC95CL7NiZzGLWOWWdmU2ASXYRO8hhOkDT",
+	"LbrNaTUpiGwrvYMB9mn2wfZJFqwq/qgttdS2ZLeDHBO3/shikVX11feJkr9XGZ9aR62D72aSV8SDxS5z",
+	"u1Ssgw89c9N3V4fvmZldTzd37xc/pWGmDZsjoTvyM0+kix1enrxolFIsshB5d7JcTO3se9F8d2tfIrFL",
+	"Imou2mS8cF9QA8g0YmH2IwFw/JQSAIOsSIy1cFE+09FiuNvZnFhsOzQn30mgD4dTz8mPJFqo760qmXSI",
+	"SkIs9gCakmB5rLeapB2KrVqS9gfjK0nSMS9s4ZmLmOAlXMP/6J57w5gyoW0MM3CFzy3DZ9pruBi2RngM",
+	"PC/DgdioMjUVde2vH33f3wtv8gYH4165QZzzFQ7UGLM+UwVUT908pz4QzpLJwZn9q7pK/vef/04OGqbb",
+	"vVjzhD9M/hi+4Mnmj9+4Iby/mcC5aXDa5FtntFcYbGGFA0vZlKDxvsJpdFpXAjVKiYe6vm4Ef/zdi0BO",
+	"Rg7jRKgA1XoI+YfiJOQONHOlS7gEwRo4jjfXelc5f0v3f/L1yrPehDAD0sE0spMSyBOnvrWz40GOHXEW",
+	"b0DnQlQB0Tn7aFsebWfjegAakv1JfmHG4wHSXs4anjt6vtnQu07PnHAsyu92E3LZ2AyPfw/WheliLqCw",
+	"2ZEsfi0nMiZBiohdEG5GtPQIAycs1St4y0pFcnCVkJmqMKHuOJFIoRXFqlGRVZTcUffYP+FVRxMZctZu",
+	"M9qea/4Zycy/zSzzm2Bw29faJU9YlpEZlHypbgZdb2J27SWGkGqHnsuy+JFjrL2Sz5ScieEPenqhk7Nc",
+	"zBZv1UrziB7MW30Q2XdwBDwDotVCmnVTQ4GCyhls8mmCLBHJkpVzIe0jJtJ1/AAAMjHKTh3oPmIk8i+l",
+	"zbzk2i4zWLWQI7hmmIaEOSBAwSWf2eV4I1CTD/oyfl9Bg2QFtW/g1Wd6IokQ+1XC9IIAzzG+AdIpvTCQ",
+	"NBN9kodvVQWnKqOgGxdOWqjxtzFacAAAr9TWYOfyDg0tyEBaxr6K5Wp5cHry15+AKIf+5bvuhDR8DpY1",
+	"6r5IoyNaYZtvkXp27crNw6Rx4FYhgxcJz25sJ8Ga77VMNyCd8UIdHon9iyohBU9kfVTrBs9DIBgqbdhA",
+	"nsRqInnSJNBNa5VS3/eCRwEeYIwdj90VE7mm9qc0cR+K3TLAx+2w0fUkUV0+tQ08/D26g+iOpssd324L",
+	"1rUe71sNz3A0nQHt7hw0d8H1Ut2bIOS1njkXrXCW1+kiGWA3DlcFdu6hFiSCCww0oXygAxNU5vHcSoko",
+	"Ov1ccmQeKljpQf7W/5aZR4M5dmcPR+m0Q/vskSGXF49wULLPREnGNmD0ZwTOYc8izKonvxgMKA/EtDW0",
+	"vFHBLbtJupfrjTMdjhxpS0Xedz9vcGfNlFoInibiKhCgQk29uUh/Tk/qU6f/oFx3igaeKKBRk2sPAojc",
+	"zjk3h2fwJl3O55wb+uE9PBCfrUqoSf32pTZ5Yi4TtTL9aKeYXCvJtyEAWgdrOHO3r/yu9YAB2rxiLqEn",
+	"ws6u6zPnjh8NMpBDj+NrvQDdrfjxu45psyv+OxG8OStOQ1cIWbJvgsIK+YyVoKGTfC6VnHtiMU3NWggF",
+	"Jk0rrpM5NyG2fXl8cjSRr6HxQ9togOWhtwr5Nr4iPTCI1KikYsKcJi9f/I0gv9AJfAg3mLaLocdWMrwf",
+	"Pit5xqURLNd7RPu2bQE6dTC2Iw2cs53IIT7PhC5ytt4ujM0SPSshHWK8DhB4Lme7p532heAL1D3DWyxt",
+	"8HWJcixuy1a5jdBsYHs0ke8MUA5RElCjdhyL7gQp59Ok5Ddqgd3wWHiAVA8dlTy0hC4BOOcPadTo5BoM",
+	"gd7o5fEJeICJZMllqSodd1ZpteS3HTYKtdt7nYJ0a4MZQ9roDY30aJwT9u4X9iP7mXELbsx99XU80nu5",
+	"Gb1l0C7rXhji9wK5LCICy46l0XWIaFozuZCL9gUDGiyggQXwfcjegZCKTqZ/mXqUgJALhy6FZtNV0aQn",
+	"mnG+/NU+bhyrsbdGva4n5/qURLogGMm7+D+zKtonETlR0allgcoPCl1Icem7dPFEKFWd25TC5PjE2AAr",
+	"b5aXMZ+Kkeb7HO6991MNnRB2sKCYVR/YO0w1Nly2ig2Rjt6L42NYrUBka4NDbImuVTtnLM/xrza6nEsb",
+	"iRLfXcYLLjMuZ4JrYiMDzCM0NFkjKLgqcjzuJUKmEyn96T/cjMzKpzXDe5A2fjCfH49/eJVMn8ND/j2l",
+	"tiJIycJtXeLUyfs1g7zOHb/UeOdvYl1tE6uKpOL0Whu+HIwMxDTff+dWXPxVZ4X8VzZPIQEhAm2ia+HG",
+	"nJir7QQ0Lb5RGphmar9Ba3umqSWHVNtAgAvbY+zBjC2LnE8khukADQRqXsOLiIu3UiVqHAuj6RLdZhHw",
+	"SqFcP55hxA9qZ+P5p+RExPnIEEDKR9OcQR6+A/HXz7xsuARCPd29MB+BdUIjK2haY6PCNY9bY2eGDXge",
+	"yO0RUHmd0H5DyMaJdDk8rFzNuUnRekjec8n0gmdx0wwwWWwpP164Dx1pc3P3f9w65MZbtDk+w78a7b06",
+	"Dccg+bVrstMaQY83MsjoD1Z4hBP2dpqCC/zJk8b9wDf0gfzgeAStT0QN0JIZjmICntLAYEDT0a4f25Y1",
+	"emc0Bt8OmnepbnhtD3Kbj4trwPWBFBScR4CZriV9c0Fh2Bhr/gOvdgh5T4ZMGjHDs+jZDUscEg6egwzH",
+	"bpAqpiMV2AxwO+c/rNmGBrXN2PNGLaK565M78CmWoZrOPsJL3OVL74xqW2lKcrR6tE/wiyft0Own9PFn",
+	"MBiD+S24m3Vb/HDJRO6yytG04uDv7r9cE1jIiAbZE6wMCuCz2EgbkJQJN5rygVy2OTE7YuP5MLj7A7uw",
+	"8MzbC9kO3JOlWlnhVPW1Kb/oO3t2t+vrEM7I210mHIGWkr4YfeHChboQDvzOJcYpNdRSX/SG2Mchw4uM",
+	"0QS84xi3VwCbP+d4/618uA7fncdyuAZf7EFyhPrbbLvFcIkbVBJm1iN9pCqJWtTzBKmcuwLJ/Xp2k14t",
+	"u2RY33DLrv1CgPM+cITbtaT2AzpFcln33A5CrWc4tBQWffS1qmRTGIWHkqjymWRsDVkcJGB0azJSAcPk",
+	"i9l2dvFFpFFhFvCUFtOAitdQNEkMbmePdIS2RsvzUI4NlNyOk15T2hvM2XYcHxoLQXBOH1X47gOv/BPu",
+	"Uze+ZYtDQMUMTWyz4l2fWfVIsm0R3ecAN3vCQR19RZ+4zo3KcL1pGyRf0Sz5GejFrNnkv+jDRloAdPfH",
+	"Y790n9fiN10e3u+qIb0Y5eOfbLRW+cntYzAxptP9rjNuex0orRXtF8RfVnICLEMA9mor75u55su2oCy2",
+	"0D7O0r3PGKHZ3Qa0PUJr/bbjB14Bw9r9cPHbbgM+Ok9T1CzrOUNbGZrShH+d8cJ4uRwa1tNkuirzaZpM",
+	"adQI0mAPWELOETMEgt7riYyYnJLqmkv/OAwbF8ItsKPkZ0feNMs5K7FT5QLGJ9GVMLNrjpk730BwdeUp",
+	"niZyzHgxmPk3HDLSRz5G1Pi4u9wQvTiZMMPtV920T5sSzMzEMBFra6CISAp8ggzQiCVPXWcz8PLXhQEu",
+	"+ZxJ4I5iBCt5puP78okkIoEfkVAKaJuVgo4cQ9rgSxDN6E8lRXP/EGxSm4/qhyixA7UVUYIjOQKihFRz",
+	"ACGtIvGNigcO3jZ8yWjbzG1rHYdXyjF9qwrpfIEoxi73WGqCqGFqjYRulHoSTu3NEWaP3VugoxrKw41C",
+	"OEQU3HaHheVLpA5cmqPkrP1MIYw9SsQikkYHkSGAMrn+lBofEX3RRHYLTOIl301tB86ioSyt5EaU/BA/",
+	"beie6lItoTKcKEniLhwkmwgLA2oGmHgMZKTM2uaSO+iP71P1lEANPc+idMZDiPzvJrTFW5WqQIQ4jTPG",
+	"JfRq9zcoZZgZyaDeE3IXlNHIhiI8pjAplgSwe+kXVSZTdcPLnBXnfKZkpqd4ZnF4zUtweqZSMAjMrEqu",
+	"/QlQ8moio6fQf9OoARi0UXZtxiQZK0hc2MMnk2skP19yJgGm3ti8DyN325DH6GWwN/9on/cYjLXwnVnc",
+	"PNOgOuaneB9oayG8H3adjMYl0EQc4CDMAdm8yRQA7Ro1lTUvpnsaulZztrY3VKVHxaYT6ddOmsxXrESa",
+	"HmvukMbAkp1UJkHdwYh/oIVz4NZRVWh4RThnqDa6gQc4PYT2/87Wf+uKXCd0FjSKQUZoaCoAmuwui+zd",
+	"81/vLvoDAYMHp799+TP9wzcO2X9+sT8sb5zprsr84PTgOSvE85sTMFN6n8aDKJH3I4vMUcjxIKr6tl4+",
+	"XgS555jGAk6k1B+UKTJ41AGjG+ITGu/IS75h83N1lHz6+Cuop4AveZbcsHxFrEx1F4ArhESG0kRC91PJ",
+	"WRY93M/E7cdfeKMHrggobtJUUkIO9iqnNWmUM6T659WVEbeO2++rbM6jSz1jT8NlH3iFNfQiZE2Ae14V",
+	"iPRz97jhsnF0bYROoYQwmudXwIWrhJxHV1ObR9Nbq1qrcHwNWWDziJIpVNcKmamwZSy6HCufzRcv+BqI",
+	"5YpSzUu2jM2SULPNb+pYJa0xxpa3gmThlz//HwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -42,6 +42,7 @@ const (
 	listTokens        = "tokens"
 	listAuditLog      = "audit"
 	listRuleHistory   = "history of rule"
+	listIssueNotes    = "notes of issue"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
 	// Exchanges are by start time and execution id, which the name holds.

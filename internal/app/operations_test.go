@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -140,9 +141,27 @@ func newStage(tb testing.TB) *stage {
 	s.ids["alerts"] = w.column(`select alert_id::text from alert limit 1`)[0]
 	s.ids["alerts/actions"] = s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.ids["alerts"]}}).text("actionId")
 	s.ids["notifications"] = w.column(`select notification_id::text from notification limit 1`)[0]
+	s.ids["alerts/issue/notes"] = s.note()
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
 	return s
+}
+
+// noteText returns what a note on the issue of the stage's alert is written with.
+func (s *stage) noteText() map[string]any {
+	s.t.Helper()
+	key, err := url.ParseQuery(strings.TrimPrefix(s.issue(), "?"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return map[string]any{
+		"application": key.Get("application"), "route": key.Get("route"), "signature": key.Get("signature"), "text": "Ask the ERP team.",
+	}
+}
+
+func (s *stage) note() string {
+	s.t.Helper()
+	return s.admin.must(http.StatusCreated, http.MethodPost, "/alerts/issue/notes", s.noteText()).text("id")
 }
 
 func (s *stage) user() string {
@@ -243,6 +262,8 @@ func (s *stage) tries() map[string]func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
+		"createIssueNote":   func() try { return try{path: "/alerts/issue/notes", body: s.noteText()} },
+		"deleteIssueNote":   func() try { return try{path: "/alerts/issue/notes/" + s.note()} },
 		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
 		"duplicateRule":     func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
 		"testRule":          func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },

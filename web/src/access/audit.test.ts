@@ -21,6 +21,12 @@ test("deeds are told in words", () => {
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 
+test("a note is told by its issue", () => {
+  const note = { objectKind: "note", objectName: "java.net.ConnectException" };
+  expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");
+  expect(deed(entry({ ...note, action: "delete", objectName: "" }))).toBe("deleted a note on an issue");
+});
+
 test("what was done to alerts is told by where they were brought, and how many there were", () => {
   const one = entry({ objectKind: "alert", objectName: "orders: FAILED", before: { state: "FIRING" } });
   expect(deed({ ...one, after: { state: "ACKNOWLEDGED" } })).toBe("acknowledged alert “orders: FAILED”");

@@ -77,6 +77,9 @@ export function deed(entry: AuditEntry): string {
     const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
   }
+  if (objectKind === "note") {
+    return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
+  }
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;
   const name = objectName ? ` “${objectName}”` : "";
