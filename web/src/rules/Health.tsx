@@ -37,7 +37,7 @@ export function Health({ rule }: { rule: Rule }) {
       </>
     );
   }
-  if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
+  if (health?.lagSeconds === undefined) return <Ran at={health?.lastRunAt} />;
   return (
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
@@ -55,6 +55,21 @@ export function Health({ rule }: { rule: Rule }) {
         </span>
       ) : null}
     </>
+  );
+}
+
+/** How far a rule over a window is behind is not known, but when it was evaluated. */
+export function Ran({ at }: { at: string | undefined }) {
+  return (
+    <span className={table.quiet}>
+      {at ? (
+        <>
+          Evaluated <Ago at={at} />
+        </>
+      ) : (
+        "Not evaluated yet"
+      )}
+    </span>
   );
 }
 
