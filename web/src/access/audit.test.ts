@@ -17,7 +17,7 @@ test("deeds are told in words", () => {
   expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
-  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("evaluated a rule");
+  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("retried the evaluation of a rule");
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 

@@ -31,7 +31,7 @@ export function IssuePage() {
   if (!key) {
     return (
       <Page title="Issue" scrolls>
-        <Empty icon={IconUnknown} title="The address names no issue">
+        <Empty icon={IconUnknown} title="This address does not name an issue">
           <p>
             <Link to="/inbox">Go to the inbox</Link>
           </p>
@@ -179,7 +179,7 @@ function Numbers({ issue }: { issue: Issue }) {
               <Ago at={last.at} stop />
             </b>
             <Link to="/inbox/$alertId" params={{ alertId: last.alertId }} search={{ state: "resolved" }}>
-              {last.by ? `by ${last.by}` : "not by a person"}
+              {last.by ? `by ${last.by}` : "automatically"}
             </Link>
           </>
         ) : (

@@ -19,7 +19,7 @@ export function Health({ rule }: { rule: Rule }) {
     return (
       <>
         <div className={table.bad}>Cannot be read: {rule.unreadable}</div>
-        <div className={table.quiet}>Write its definition anew, or delete it.</div>
+        <div className={table.quiet}>Write a new definition, or delete the rule.</div>
       </>
     );
   }
@@ -44,7 +44,7 @@ export function Health({ rule }: { rule: Rule }) {
       {health.backfillFrom && (
         <span
           className={`${table.quiet} ${table.line} ${table.also}`}
-          title="Exchanges that arrived late are evaluated beside new ones, oldest first"
+          title="Exchanges that arrived late are evaluated alongside new ones, oldest first"
         >
           Catching up from <ClockTime at={health.backfillFrom} />
         </span>
