@@ -124,9 +124,7 @@ function Write({ of }: { of: IssueKey }) {
       <Textarea
         label="New note"
         description="For everyone who can see this issue. It stays with the issue."
-        autosize
-        minRows={2}
-        maxRows={12}
+        rows={3}
         maxLength={longest}
         {...form.getInputProps("text")}
       />
