@@ -66,7 +66,7 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
     await notes.getByText("They know.").waitFor(visible);
     assert.deepEqual(await accessibility(page), []);
     await notes.getByRole("button", { name: /^Delete the note by/ }).click();
-    await page.getByRole("button", { name: "Delete the note" }).click();
+    await page.getByRole("button", { name: "Delete the note", exact: true }).click();
     await page.getByText("No notes yet.").waitFor(visible);
   });
 
