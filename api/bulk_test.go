@@ -22,6 +22,7 @@ type bulkMemory struct {
 	mark   api.ReadMark
 	groups api.GroupQuery
 	issue  api.IssueKey
+	notes  []api.IssueNoteRecord
 	found  []alerts.Group
 }
 

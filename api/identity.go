@@ -56,7 +56,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 		}
 		t, err := s.Door.Token(r.Context(), strings.TrimSpace(secret))
 		if err != nil {
-			return Identity{}, notIdentified(err, "This token does not hold: it was revoked, has expired, or never was")
+			return Identity{}, notIdentified(err, "This token is not valid: it was revoked, has expired, or never existed. Use another one")
 		}
 		return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 	}
@@ -69,7 +69,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 	}
 	session, err := s.Door.Session(r.Context(), secret)
 	if err != nil {
-		return Identity{}, notIdentified(err, "The session is over; sign in again")
+		return Identity{}, notIdentified(err, "The session has ended; sign in again")
 	}
 	a := &session.Account
 	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
@@ -81,7 +81,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 	t, err := s.Door.Token(ctx, secret)
 	if err != nil {
-		return Identity{}, notIdentified(err, "The token of this screen does not hold any more: it was revoked or has expired")
+		return Identity{}, notIdentified(err, "The token of this screen is no longer valid: it was revoked or has expired. Open the screen with a new one")
 	}
 	if t.Role != access.Viewer {
 		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen shows pages with a token of the role viewer; this one's is "+string(t.Role))

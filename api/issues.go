@@ -16,11 +16,28 @@ import (
 type Issues interface {
 	// Issue returns an issue. One without any alert is a fault of kind NotFound.
 	Issue(ctx context.Context, tenant string, key IssueKey) (IssueRecord, error)
+	// WriteNote adds a note to an issue, at Postgres's time. One that was written already,
+	// by its id, is returned as it is; the id of another one is a conflict, and an issue
+	// without any alert is not found.
+	WriteNote(ctx context.Context, tenant string, key IssueKey, note IssueNoteRecord) (IssueNoteRecord, error)
+	// Notes returns notes of an issue, newest first.
+	Notes(ctx context.Context, tenant string, key IssueKey, page NotePage) ([]IssueNoteRecord, error)
+	NoteAuthor(ctx context.Context, tenant string, id uuid.UUID) (string, error)
+	DeleteNote(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
 // IssueKey names an issue: the alerts about exchanges of one application and route
 // that failed with one signature.
 type IssueKey struct{ Application, Route, Signature string }
+
+// check refuses names that no store could compare.
+func (k IssueKey) check() error {
+	return cmp.Or(
+		texts("application", []string{k.Application}, maxNameBytes),
+		texts("route", []string{k.Route}, maxNameBytes),
+		texts("signature", []string{k.Signature}, maxNameBytes),
+	)
+}
 
 // IssueDays is how many days the long trend of an issue covers.
 const IssueDays = 14
@@ -81,11 +98,7 @@ type IssueRegression struct {
 // GetIssue answers GET /alerts/issue.
 func (s *server) GetIssue(ctx context.Context, req GetIssueRequestObject) (GetIssueResponseObject, error) {
 	key := IssueKey{Application: req.Params.Application, Route: req.Params.Route, Signature: req.Params.Signature}
-	if err := cmp.Or(
-		texts("application", []string{key.Application}, maxNameBytes),
-		texts("route", []string{key.Route}, maxNameBytes),
-		texts("signature", []string{key.Signature}, maxNameBytes),
-	); err != nil {
+	if err := key.check(); err != nil {
 		return nil, err
 	}
 	issue, err := s.Issues.Issue(ctx, tenantOf(ctx), key)

@@ -916,6 +916,34 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
+// IssueNote What somebody wrote about an issue.
+type IssueNote struct {
+	// Author The e-mail address of a user, or `token` and the name of a token.
+	Author    string             `json:"author"`
+	ID        openapi_types.UUID `json:"id"`
+	Text      string             `json:"text"`
+	WrittenAt time.Time          `json:"writtenAt"`
+}
+
+// IssueNotePage defines model for IssueNotePage.
+type IssueNotePage struct {
+	Items []IssueNote `json:"items"`
+
+	// NextCursor Absent on the last page.
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// IssueNoteText defines model for IssueNoteText.
+type IssueNoteText struct {
+	Application string `json:"application"`
+
+	// NoteID Chosen by the client; made by Tocsin if absent.
+	NoteID    *openapi_types.UUID `json:"noteId,omitempty"`
+	Route     string              `json:"route"`
+	Signature string              `json:"signature"`
+	Text      string              `json:"text"`
+}
+
 // IssuePlaceCount defines model for IssuePlaceCount.
 type IssuePlaceCount struct {
 	Application string    `json:"application"`
@@ -2826,6 +2854,21 @@ type GetIssueParams struct {
 	Signature string `form:"signature" json:"signature"`
 }
 
+// ListIssueNotesParams defines parameters for ListIssueNotes.
+type ListIssueNotesParams struct {
+	Application string `form:"application" json:"application"`
+	Route       string `form:"route" json:"route"`
+
+	// Signature As groups of alerts show it; empty for alerts without an error.
+	Signature string `form:"signature" json:"signature"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -3063,6 +3106,9 @@ type UpdateWebhookParams struct {
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
+// CreateIssueNoteJSONRequestBody defines body for CreateIssueNote for application/json ContentType.
+type CreateIssueNoteJSONRequestBody = IssueNoteText
+
 // ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
 type ReadAlertsJSONRequestBody = ReadRequest
 
@@ -3167,6 +3213,15 @@ type ServerInterface interface {
 	// GetIssue Read an issue
 	// (GET /alerts/issue)
 	GetIssue(ctx echo.Context, params GetIssueParams) error
+	// ListIssueNotes List the notes on an issue, newest first
+	// (GET /alerts/issue/notes)
+	ListIssueNotes(ctx echo.Context, params ListIssueNotesParams) error
+	// CreateIssueNote Write a note on an issue
+	// (POST /alerts/issue/notes)
+	CreateIssueNote(ctx echo.Context) error
+	// DeleteIssueNote Delete a note on an issue
+	// (DELETE /alerts/issue/notes/{id})
+	DeleteIssueNote(ctx echo.Context, id ID) error
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx echo.Context) error
@@ -3757,6 +3812,77 @@ func (w *ServerInterfaceWrapper) GetIssue(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetIssue(ctx, params)
+	return err
+}
+
+// ListIssueNotes converts echo context to params.
+func (w *ServerInterfaceWrapper) ListIssueNotes(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListIssueNotesParams
+	// ------------- Required query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Required query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Required query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListIssueNotes(ctx, params)
+	return err
+}
+
+// CreateIssueNote converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateIssueNote(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateIssueNote(ctx)
+	return err
+}
+
+// DeleteIssueNote converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteIssueNote(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteIssueNote(ctx, id)
 	return err
 }
 
@@ -5358,6 +5484,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
+	router.GET(options.BaseURL+"/alerts/issue/notes", wrapper.ListIssueNotes, options.OperationMiddlewares["listIssueNotes"]...)
+	router.POST(options.BaseURL+"/alerts/issue/notes", wrapper.CreateIssueNote, options.OperationMiddlewares["createIssueNote"]...)
+	router.DELETE(options.BaseURL+"/alerts/issue/notes/:id", wrapper.DeleteIssueNote, options.OperationMiddlewares["deleteIssueNote"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -5678,6 +5807,117 @@ type GetIssuedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetIssuedefaultApplicationProblemPlusJSONResponse) VisitGetIssueResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListIssueNotesRequestObject struct {
+	Params ListIssueNotesParams
+}
+
+type ListIssueNotesResponseObject interface {
+	VisitListIssueNotesResponse(w http.ResponseWriter) error
+}
+
+type ListIssueNotes200JSONResponse IssueNotePage
+
+func (response ListIssueNotes200JSONResponse) VisitListIssueNotesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListIssueNotesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListIssueNotesdefaultApplicationProblemPlusJSONResponse) VisitListIssueNotesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateIssueNoteRequestObject struct {
+	Body *CreateIssueNoteJSONRequestBody
+}
+
+type CreateIssueNoteResponseObject interface {
+	VisitCreateIssueNoteResponse(w http.ResponseWriter) error
+}
+
+type CreateIssueNote201JSONResponse IssueNote
+
+func (response CreateIssueNote201JSONResponse) VisitCreateIssueNoteResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateIssueNotedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateIssueNotedefaultApplicationProblemPlusJSONResponse) VisitCreateIssueNoteResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteIssueNoteRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteIssueNoteResponseObject interface {
+	VisitDeleteIssueNoteResponse(w http.ResponseWriter) error
+}
+
+type DeleteIssueNote204Response struct {
+}
+
+func (response DeleteIssueNote204Response) VisitDeleteIssueNoteResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteIssueNotedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteIssueNotedefaultApplicationProblemPlusJSONResponse) VisitDeleteIssueNoteResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8981,6 +9221,15 @@ type StrictServerInterface interface {
 	// GetIssue Read an issue
 	// (GET /alerts/issue)
 	GetIssue(ctx context.Context, request GetIssueRequestObject) (GetIssueResponseObject, error)
+	// ListIssueNotes List the notes on an issue, newest first
+	// (GET /alerts/issue/notes)
+	ListIssueNotes(ctx context.Context, request ListIssueNotesRequestObject) (ListIssueNotesResponseObject, error)
+	// CreateIssueNote Write a note on an issue
+	// (POST /alerts/issue/notes)
+	CreateIssueNote(ctx context.Context, request CreateIssueNoteRequestObject) (CreateIssueNoteResponseObject, error)
+	// DeleteIssueNote Delete a note on an issue
+	// (DELETE /alerts/issue/notes/{id})
+	DeleteIssueNote(ctx context.Context, request DeleteIssueNoteRequestObject) (DeleteIssueNoteResponseObject, error)
 	// ReadAlerts Mark alerts as read, or as unread
 	// (POST /alerts/read)
 	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
@@ -9418,6 +9667,102 @@ func (sh *strictHandler) GetIssue(ctx echo.Context, params GetIssueParams) error
 		return err
 	} else if validResponse, ok := response.(GetIssueResponseObject); ok {
 		return validResponse.VisitGetIssueResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListIssueNotes operation middleware
+func (sh *strictHandler) ListIssueNotes(ctx echo.Context, params ListIssueNotesParams) error {
+	var request ListIssueNotesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListIssueNotes(ctx.Request().Context(), request.(ListIssueNotesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListIssueNotes")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListIssueNotesResponseObject); ok {
+		return validResponse.VisitListIssueNotesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateIssueNote operation middleware
+func (sh *strictHandler) CreateIssueNote(ctx echo.Context) error {
+	var request CreateIssueNoteRequestObject
+
+	var body CreateIssueNoteJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateIssueNote(ctx.Request().Context(), request.(CreateIssueNoteRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateIssueNote")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateIssueNoteResponseObject); ok {
+		return validResponse.VisitCreateIssueNoteResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteIssueNote operation middleware
+func (sh *strictHandler) DeleteIssueNote(ctx echo.Context, id ID) error {
+	var request DeleteIssueNoteRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteIssueNote(ctx.Request().Context(), request.(DeleteIssueNoteRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteIssueNote")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteIssueNoteResponseObject); ok {
+		return validResponse.VisitDeleteIssueNoteResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -11978,564 +12323,571 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39chs5li/4Kgje2aiZvWladrlquqTY2KAluqxbtuSlpPLMLdV1gkxQxCgJsBNI0exZR8zTzIPNk2zg",
-	"HACJTCKTSUqq6dnb/UeXLOUHEjg4OB+/8zv/OpjJ5UoKJrQaHP/rYMFoxgr4cXxN78x/M6ZmBV9pLsXg",
-	"eHC9YOSBFYpLkZC5LEh6Pn/xkerZIh0OkkHB/lzygmWDY12ULBmo2YItqXmM3qzY4HigdMHF3eDbt2Tw",
-	"Qc4oPrX5ks8LVjCiF4wItiZ6wcUd4Wrf518xfSrlPWfxr1BMma/Y76nfksGKFnTJtJ2l07JQsoi/IRXs",
-	"q8YLUiLn8EEresfIlM1lwRJCFeGarKkid/yBwVC4ufnPJSs2g2Qg6NK8fYbvCMe1pF8/MHGnF4Pj10dH",
-	"R0nk89/LEodYH9h7uSZLKjZkYf5OtCS5lPdkSmf3be+HK2uvz9iclrkeHL9+k5ix8GW5HBy/+vFPyWDJ",
-	"hf2XHxQXmt2xAkZ1fmbuh7esqF5UL+FZ50LMZbGkenA8KEu4MiJOfMl1fCHuCkY1U5qIcjllhVkLJnTB",
-	"mSJrKjTL2r48h2dGv/yHo+DLX5sl2PHllyLfjFarnFdSH3slDS4JX8w1W6rG0r86MvPfmAoY1jle/SoQ",
-	"DVoUdFONROuCT0sd2RzpPdv8Xw80L1maELXKuSZUg/DOeaE0YX8uaa6I4nfiGH5Nc1ZoRehUlpqwr7MF",
-	"FXdMEb2gmizog9nJXBHq3jgkE7YyC5IlhOY5WZZKk4XMs+GtaFkHf+/OKXl99AaF0P+ic4Jet83PqSwK",
-	"lrfop+v2j15zvcDvnVVPILxVwoKrzrO2LY7rHHzUq9gGMMMeiwdeSLFkomUrsOoC5XSSH33bIIObnlMm",
-	"x1/ZrOw54zDFbuCt43YPfIqpfVfI5fbAzF/cyEDg50Z/mQ0jC0LnmhU4VC6UpkK3jXRuHh7VdxnV7IXm",
-	"SzZoG9hHLlj3wOScFGXutiQtGFkyKjSc30YAZjTPWdE2tqV5fuRQnEqZMyr8OCbSqpPYQwrZZ/c+Qngm",
-	"Zd7+8jJnDRHwb99xsPR7+RV7YAXXm7YBKPf36BD+rmDzwfHgv72sbLGXeJl66Z/cGEnbQPidoLosWMyo",
-	"oqGimlOeswz0FRgilNwVslwRtZBrY5YMCaiL5UpviBSMGPHNFIiMlSpzq9mKVBBWFLJVfpQf0zMu/5Wm",
-	"sbPssx0j10mwGcycbswXaUampSafxhdn5xc/J+Zv6wWfLYiQU5ltyIIqMmVMEG2Op7bvg1fvvbIjMxwc",
-	"dr+1vWZfY0qdfdWEC6K5zplROkumFL1jCZlRxQi/E7JoN3D+3GFVtumba7mnGkRzt5ce1PJQLXgjCkaz",
-	"HiOrFB4sr5CamDvbRlTiczv13ze0XJnSb2XGGSz9FcvZTMMiw79nUmh7Kgcm3st/UXjcVU/fLTPwZPN1",
-	"/s2VzYy/USspFI7jUyGnOVt2DGGFV/z3/YbingtjiGiaNROarAsp7oZGvo1iYtm5eLKp+Mjir5Zmc8PK",
-	"Kngl4eBXBY7tFdMvKscw9g578cvKg/wG77LvNrfBSpgfVoVcsULbVaezeyHXOcvuWDbSfUU4qd33dhPx",
-	"PJPBTJY4Z12z8pmLTK5P4VKYnJwbXbfrtjN73VW5XNICDhtQ6Z+o1qyI2GMjQSbj14R9XRXoRjdtye8U",
-	"HgqVOqIiw4ukYrgTMz6fs4IY28f4wdzYySqxTppKyJ9LqUE0lNEiXJD1gupbMZd5bs4ovWC8sD5JzgX6",
-	"0+mc55oVQ3j5R3z3hdQQoWAqJZreMzzezgU6L0KtzSBkAcccaIqErF0EomDE+C7uM9BF2Vob99UgAnl+",
-	"OR8c/9Y942N3x7ffk5iZ7izXSmfByGAwxgAekss5oQSEAiZPuXiJ8XPhpiV8c4anuyDsK12ucrsQdKpg",
-	"f5oPvBX+O4UU8InBJ90UeVuAZsXkKmdEMVZb+oRMN7BUJL2+PL06v/gy/qfT96OLn8dfbiYfUqLoRu03",
-	"/aqcLQi9FauczuwSVGZbwWMrAufPSMeGznPmTnzzIhyHXhRMGScUwjEFo2bqhuGLOvfvgtHcHJutfotf",
-	"OHibMUgJ14rl88RaHDMqzFE0ZYQZ39u4xydwrZU8mDayXmyG5NycWErmD8bfdB9gHnkrZlTUHkHoHeVi",
-	"SIwdRNI1my6kvD/PUisybkSgr+FvNQH3J1wy4FkvYzmnU5ajJswybiaB5p9qGnLrlu0JM5/ynSJGtRgh",
-	"xWee1GTWjB9PbwHen32qnP4Lmxkf9euLO/nC/PKFuuerF3KFQ3mxklxoVtiz0oxXt4QHnTSTKZvRJSMP",
-	"XPFpbv654CLzU/6dIhiew31lfp1Lef9iSmf3ZC5LkYGyGYVjF1IPo5NsRvN2c8VmUmQqPiwjgKgxYcs5",
-	"nRqM9++5Vsa2re0jomRZzBjJJEOTR7M8d4/4B6KlUZywY1I32FtR3e1F2NyKQmN2q/e/61syk+U0N9vE",
-	"R8QqWxKVO1i8KNdRmVhGXdrPC2ZUgtk4dgepuCNrlEvOlVZ+TWJqJr4GQrZJREMszYWdamwY2yByLVgR",
-	"+zRJ5FqoSjtQ7d4UfY5VAHsZGe4eNDAaB3oooDCVcLLMjZhMWS7XMOteS8bHhG52Hz1hLr0AA7vPTNMl",
-	"a33hr5iM6MxUoIYrKFcsq+S5pt250D++GWwHbs1LxFTK++g5GBmsvXx7vFYpWbdiYp86+WDeoYL4Qd9o",
-	"gNrh6vvv/E4RrlSJBzxdsoxMNwmZMsUzRgIDHDYLxGl6ns40OEOkYLfC6YMTGzeopMlrJ1TaNmAQN6aU",
-	"c+X7e8/g/EY1SdniFjpd0uINOgvxUC3iT9q4zNg/25PX+CprDsYakfM5nDilYqjn2IwZ09zM9J0UzB+D",
-	"XBAJX4C+LYZrnFY0gzUjXBtj+1Y4E2LJ8LDHi1Gp1y0JSlasUFIQJugUI4asbhrsTsRUDulvNqvjwm9+",
-	"19e3blKLj9loCi5pdUx4G6uy7X5vnvvfEvTLRjPNH+x2qvtn03J2z3RwwnYlbRJ7eeQoNsZ3nruoqrwD",
-	"YYIQwlZc0WmWyGEYvKke8UkgLZuz2FH0juaKBVtL5pkx+V10HO0LVN8si0vnPBrKrrKu6FPhx5Mpu+NC",
-	"9TeFYU7aI3FBINoqZCEhw1ubva6tPylz5lf4WyRYFgqgDazX1z2Y3mqN3chbpQq8atXt8x+w8nMOM7f/",
-	"jSsmssPudIbAAbe26dPLldEePcJszhTmgrAHs67RY7hrEI0VdtPgZ7IeTRkEn9u6tO8gaNDutszNnou5",
-	"KhUYwNnh5sQwP+Nc2ND6VGabITmDeIf5+DlneYabdSaXUy7gUCaji7PEGuWYnZZzUOPTDbmcoPptiF4j",
-	"n/w0MfX+7hMNs8jPkY7tP5R6InX3HPR/MqvnVP/wSQ6zmE/5Xe4U6KfWK5fMAiDsnmicLv1f/+fa0waD",
-	"ZEf6of+TC9khkc+6VJUH9DT5xf5vDj2Ip0ws7jGC0B/5w2dePUH+r7cF0jt113/8WvbfiuEZ/CSb8Vvb",
-	"ufhzIcvVk1s820mSLeMactHKHHzguh67OKd1lzJzKuZU6f5m6XaGpc9LJRgv4b2BGHFdASpqlwi5rsnS",
-	"1mCa1n7jHN81smgwxOeH2lfj1ZPan+AlxEPsNiaNfgT6mdY8QpABeHD91w6zGr125X+aYewPnYMWrzo4",
-	"Om43Fw13u+Bd0bXo87YjMD1CSy1IEhm+wD8HIij49WQMoaEdOJLtHVMwkfXbtQuHcLXPRyiC8TfobAGw",
-	"V2+rU6XJ6zdJ6EeDzD6lJ19p68d4Obi7e/g4SeAQeeyC26p+K/3eqfE/2bh8Q+ury3kkcAyqkDb8nhPI",
-	"Cqbl6lqm/fe5n/L+pzCeUJFpr7DXcXR4LUoFr0vwC1unBnLIe/qInyG3ZwVRySVzYHaXxR3luXEitapg",
-	"sCdmJ9gon/kT5l1IwczoAfhhc7ia5MxIsDkMzTWMZSwbkquZXOGOw1z4rYADyicffSyWqiC543BfJ4Ta",
-	"+/zGNIZSqZiyyfPKeirVkIxEpeApBiDlAysIJWvAIljg2K0wOx62pdccx5DAFjiZRAoIeAbeVhJGpxMM",
-	"TRNZWGCBWSSYLxUEw+D9sFdAI1goEsuzhMjiVgi6ZIoAtrnSO2ueZzNaZA4emedkyZjGvJ3Y2DBrbaC1",
-	"aRSIOIGRmI/EbLWdlpjXPvfRhi7xtjGJWlK1LlynbkjKjQmvdOrNTIYrMljgYi8beaV+G815+bgDdgCo",
-	"gwjgUzlBpeB/Lpm9wBn8Rsp3OjlwUeUe8ca4mDDa97fB6eT8+vx09GGQDD6PJhfnFz8PksH5xbvLQBvE",
-	"Bvt9j6F+68hOD44HgNIY4syG9jpfrqRFGFHjPQ20nCkuXqIuebnEpXC6aR+Nfe2iVCiyuJ1xDwfQPdg9",
-	"TAzJz/yBCYDWgDaHfS4ItYqIa3LP2MpqEvglpqdxnLcCHgkZ9JxqVgzJ2w35JJW+K5j6TpFZLmfNzMJT",
-	"nxF7Hw9GXmgxW7AsinU0ig4vQDOGaPbVzt2dZLAZaW50y92iqvnhyqjYAgCRkB07bpt5RI3bwqBcynuW",
-	"3Qqqh+RnaR4NFQZhaVH/2Tvo2KvghvsdfWMOejPlmUrNR1tkFpgDTXeyim7Vn3GeMaH5nLNQvownryQW",
-	"n5Uikykeh0uL7CI8Y8uV1Exoc8AUTBcbV5bBiDKSyDPz67Jw+XamytwcYICEsl6LBXTCox1qAs5uQNSc",
-	"4BOpwMNBuTlyuBpzXMxzPjOrxgQrAIuDGTY42Hvl0pKeJ0UYwgaozmOULxYyuX8fHM8wuqKlKs6IW1oL",
-	"lzcTBij0hIJ91MQUgxoBnztnc3NcS8EcwMmKGJEi3wz7b4oWwY+HlFIbLUrhTLVIsTo6IoGokpAITEnn",
-	"sjgrC7BibAYqJRumT1pR5u5Ysm8aJIN35xP8YXT6y8Xl5w/js5/HZ4NkMBlfXX74dXy2fU7VTxmbJL6y",
-	"ydW+x0x1wKjxQ2tNUUY19TAkcxlJ8fbIXkebKeus8LF4tIK5DKEsiL2PKC5mLHiTL6U0BjGZQ7moOXDc",
-	"5Ubl5psKgk4bYCx7QFlok3GphHmdlpIsy9kCCtwEamrc/ku6waI2+4ohuQD7j4chDxwbWMRKF4wubWnb",
-	"AVvy9dFRLDvsUpE79YLNWkIEXymc+U5cNVw1qpZ/ywttSZFqbY61GACfkffX15+cRh2Sc63IgtGsCaz4",
-	"TkGiDPZ2xnJmdKbxmRD05oqpKkSkOVKZ1jnLyN9/f0QyujFG/62wUdF/OHHaHVyYjSJwnhoVHjg+MQM9",
-	"s7v1Y32x+uHawDuJBU42tcGvbVLUQrRZllT+FpsVDBOjkRNBcLWIx029XPOckVJkxoWjG+P5VDDRVSFn",
-	"TCmS8b0CcPh1O/ESBQN/Lb673astODljxsOK49RAUHbiAPCy94xmg6DqIf5yQDEIs4GtoqqJXBvEDh74",
-	"3oZvuscSXIvpiELvh85Dh/pUZi1fAHsILwqxsMLCpFGe7GcNo0i2B1ZkfKZ7uHtmJ/9qr27qACsL4TdW",
-	"j+7QDL9Wb28cqDcXZ+PJl8+jf06PHT5Mlnpmdv6G6SFJby7MoXfh/ywwvLHmeY662PwqqeGmQjk3G0Bp",
-	"KTOiNM9zDEUYDW+UQR1k7bU7nMdgqZH0bPzh/NfxZHyWHhM6m7GVNmo/nYyvJ2bI1Jkk+J3wDFXOZoxl",
-	"w1uRXr+fXF5ff4C7UR9ZRBdVxshBD2JlBg7PfHdzBZdyjd+H0QV8LZZQuVIEkv58eTFuXnor7LVUbIYk",
-	"vbi8/vJxdGYugxgSGrUAOYMIi5uzAOdlLjQzA+pDaAuZ9HUcDmqbU77083UrYMLkA7OoPmfC+LUdJAO7",
-	"jINk4GcUTJjrifmrnyf4HUzDIBmYTxwkA/cZUX+8EZ/Yz00Z1SM7IFtVpfrPk/Hoejz5cv1+dJGQ0fWX",
-	"D+PR1XVCPoyvruCXIIij6y8fL6+uidlMeHjN+JLmrpKFsK90pvPNMTGKTypNXv2JZPzOyKkUtwLi0oDG",
-	"dCQRxpi2No0g7CvuUPSrX7z6E9GSvPoTht7cUEloxoBGgJUy/8J4lB1MArEtu4nwdcvYEXjPNrGKwM5C",
-	"aQBPx9KSDWXmHa9q5mkhS5FBaQMYXDY0gfNWQf7XsswBMAYXYGRuzRWzLmEAWPfzEk5JW3GDXIXBoPH/",
-	"czP6cAUBoEEyGP/T+dW1+dfH0fXp+7H5KRQKY5JbqRgkAy8W+GsjFFGJhQhkC8CffUW3AYdhpKBZamX+",
-	"akeT+IW1igRFkCspvJ0LD4OvAIk6vxjWsRavYgQidoyqfZCqqpbdmnFQx+a95xfWQQut393v3lXxG55H",
-	"RlJhCX/vDrRBVHLY0BV9XCEMZ4InVGZcj4UuNrGceDx7m86AfCRNSFquMvsTWrfmpykXGfxNwE8nJLU6",
-	"Oq2KRcDvYLmCqUUXRS+oTYfzKiM+jOe9dRs/DXuxpDwnNMuMZKG7UiqjI6CUjC4Z/k7LeySniT8cAzfx",
-	"v/3CY1m71LzFfDU82fywKuRdQZcpKK3UOJRTqljqhBoD7WAzorUzNceOiJch2O/pAri6cxDikkatxh80",
-	"7wQFIkVNJD1qK4YAIdBZnDQ4HvyL2akTuv7oYc79sXf9bUt0fw/4lDVViY34ovRCaAWr+7wDfIX+CmKP",
-	"6dK4MnDuLORaPN/38+wAsAOOoUVi8Y9OZFv+7PLq239esaKDL8b/GU9drsjo03mX+9MyyAdO46RONkBq",
-	"nD1q1cSxI7lKcA8nZEWVWssiS0jOxX1i/OcX5SohkmezhKiczu4Tc4YsoVq3MKOO7/wHTlvwCrrOrdWj",
-	"PoDqQagunM7Cb02cZq2tT9TPMNo5ngjZM2lQqfknSSzHBvuWUb1fSG3KqI4E1GBTPNB8d9VgKTTPbZXw",
-	"V8gaD/et2mt+XuPd0Q8t8/sJBNjbzsyeJWM0LxjNYqVrzaihksRevDe2PAkDlHuDh+alioU27QChGMei",
-	"Dn0dJs2xtu6AkZYik3SasxuzrvugB0E3xJItdZPOlYR3VMvtAWDxa11NcbWm1eRV42t+YEy4TmnOREYP",
-	"Qe4j/Z2cY4Rxzdh9RjeI14ecJKTr1pgz58JYQWYP/QWTDTA59jJz6q1KMLPX1GhWbZ/uXTLIUwAKFdbc",
-	"1tufVO7Kxj9kCgq4/oSZXDJF9JrPPLQB/hGFFlhMty32V2bmj/50fHRkpm/l2BwG/+u3oxc//f6vr78d",
-	"ux/+Lgq64kv2P2WsFHfkzUMz1vPRxYg4ow0SGMHrx6UZ4cu3rMi5MMOom/87fUodySONv87yUvEHdkJe",
-	"vzk+OnI1b0E9dEY3Q/IeOQ6B+UhkENigGEUG85ltMC6I94lKN5qbG5/x6uBZdLIVRR5c3Rhf8eOl+f/r",
-	"m/EgGXyGuMf1+5tBMng3OR8kg6vR9Q4cwj92J+2ioIRwc/qFDkabuNopLfu5Vn4z7udUnaI2qJhyGmeE",
-	"//2e6rECjW5vfkuTYeMfiY/LvD6C0kheEJ5hseze1WktiIOmNsSv6sTjndoaNcGUuoK4b9zws1kzF3zy",
-	"qe4GEyMgRhIEZzl0EDp9eU40E1Ro5WMGPl/mMlpVXCG5FRB8RR4Ni+QI6Cscd0ZEO9khZq2gYRwTHOKA",
-	"zXQ39M9ULLlSFvu7pTK2ZgPiITaAjNN4Qo5smj7PjVJZszw/4GhuqYGcVLWPHn66XsicEQh/xT+33xvh",
-	"MVdczCLKGn6Nn4WQE0DJ+ayze6vPKmwtfjDG4WFQE5yQanmSUBaiwg9Rk+zauC3bSgEzZG3oZEmUUehU",
-	"kXRU6oUs+F/A8zombxktWEH+49/+PYVYow0OgqdqqVKi56AbRdfGx6FuaVb4beJG3PKpAHOhXcQp1o6p",
-	"TwNbUrT8wjDtD292HqnOC9y69cfuW5PBuuCaXYp842IGvQtMwknBcQfjiE2L46R6C/W52zLgE6cR6wQz",
-	"McFWq5IuLn+z/xZDnPuut3FNMo4xanwXhLT8r3x6bs+XL1nGqU1Ibx8BkNXGAAB+nvHuFNFS3je4Z9Cu",
-	"xyrxAxzAZLD66YePqmXn/fQD+T/coeo/mX2FTNgjXc1qtf1CdAmNIzKLj7MK0DmY7negCPjcgo3Vtp9d",
-	"E7fDBGWCPg4ENe+kBEyyyxoy0FdyrhFrCUEUc4wCFQzwnQ17WDxftRXGUavh81X7RGWdjc3IhFzvc9YC",
-	"tC562I78R3lMQzmDfKySZE6L3d+iyhXkO2LzeCFByU8ZsccVpjARbsNzJmZs9wu01DTftZZbytzck9SE",
-	"0U+CX/fa4ONCumIiY2IWSSN0oEeE1CdVsQwGuRliaLoQI8IGLENnZmXNNnMO53x2v5ClYlEfA6w544S3",
-	"EP/WkAGW2sPfEv14rma0yKqK+wa7Rf/KeFtzgsXxxFV6pgiRSJNQttN3o/MP4zPAoZpHp+N/ej+6uboe",
-	"n6XRsnqjEp6yjreVc8OaOZ180X03I1UNFoAua+Ui0HYTvHUHC+3TVzd70EvUM67Aj4AQsDhIWEdIy9oF",
-	"3IV8BLW+GVoHqo9rineAdFejf7M99lhgwq1nC+Vtv6WskQc9HVF121a8LDJWvJWx0Gp/DHc/pHJ98z8v",
-	"Vrnrk1k2AkMsEgQVDumiTgglGb9jStuUdsQocI/bfpBNaIVxaWjyQcpVj9Pvnq9WPZ/qDyO0M+2APDDW",
-	"arwpA+y6O5eH+wVvq++sxtai3Fc53bR4bd6N2gtVEnWoYi8fi1mxgYn6hUVOVp7F5PtuocmCfaUOsuNg",
-	"OeZ4WVC1cOHEe7ZxrGZQ42VTnnJObLyaoOjG62nx6k4uMJ8fCJKpDL/ImlGoTe7ZIVmNXpxqtQm09Aax",
-	"fJ0nPLeftXMxPnClH5uUq6/urvhae+It8pHb+ITR6fX5r+PULYA6Ien5xZebq3EKoGONaDtm9pmWJGNw",
-	"1QlJby4AvUcsDWvBlvKBZSck/Xh+dQU1AzbiMJNizu9KgP0q6TxHdSvc8lfxNPt0eIwDQoJ0tMtgDYGH",
-	"3wJwJvMFgMOz4Do7qgCaFzMBxwG58U6mYudQ+RLXsMuRRyHjJcC0Cwj/4S5mo+1soMPxPIZstoPl0JeQ",
-	"HMosu8VHtD0WizK/UE3z/NXr79/88OM//qmRbnjxf0Oe4b9HswxMZNc8VvK/xezZpIJVdNPfNmmQIW3/",
-	"PeDdbr/gStPZffTw7bsejQdeb1Ytr6uTJ22bzY62IYbHLnR8Sq+lRUgJqSD13X/+KoO3Dzu4tVq34mf1",
-	"vjZ+oEmjU0+9l5RvweJM4UAAw2lsLGJTlKNK1Y53/HWVU+F3bTP674pW+il88ywuPJd90/wOOdf7Ma23",
-	"xuWvfaT7VXJ0dHRCUhxr6vKtFLMAvekJw3mIGK2dR5f/rsRHzTvKbtzXPQXuJZyp50G9uDdM2HzPlP0F",
-	"VO7XSKe3zoxdRGk7ouLPseF7btyuuapSf+5En9xc2BL108uPnz6Mr+Ewt67xDncYU7V7eMNVora2IbdE",
-	"zW+tbgBezxoU+662GhT3lC7OzsYjts/FD+PJ9fjs2LEjUFFnKgJ2HHJ6eXPhrrLKANAgltwCL/o8Or8+",
-	"v/gZLsKuCyqxlDfWWMRw5b+UGQAmzVLZ629FCBCpIFpIZNFg8x+St+N/vrw4+/Lh8vKXL29Hp79sv7JB",
-	"Vw9lLlSzIRn/06fzif2S8I5bUTDNBJhwvvzFld9xUH6s0ENycXn9ZTT5aJ/ARBaGOeyAjUVHi6UZ6dn5",
-	"1ejtB3N11fBA4VMQu47PMVbILZi6wLlRrwoABK0C5E3DpsW1gx0A6wPEDbAIdifgT83pgsARTIOtKYEP",
-	"GiQDN1pfagIj3LWZGIrY8Fcvjrv3k11MWby0d4Nwv6Mzpp/CTYIH/QrlBYf7SMFD4qd4JLcB7DHCose4",
-	"JnI2Kwt1gKvqayO6VSle5mjPol/BWZ6N2+LpCM2CBkXoXZuzBahiIkXLrUV500LeW9xCYgttFEL4zTjT",
-	"hKSy1F/k/EthVLn5t5D6i7XLpjmWBaDz9gVenrZUfbK8pWbaSFfwatv+xlH2/Hb0e+pLtipEv6etjb4t",
-	"6MzQNWuIAsGEeyZ3Y33xIxKczeotO7BFUEk0fGfv3b2/wAsTNH+JJUiwuQ5h94VvtYRGOcRn5rI4kK8p",
-	"4t7W3NdHs/D8EAmth0b8qRSachHjEKKKmeNAM9ysu2tzwufatko9+kMlthkKFRtbzSXCssL9X30hdftX",
-	"XW/XJ9W6UZkzBm7FLDhpzkJ7qdIOG7KbGCnelCqiTGtTp8K2hEj1tXMun/MDjJOo2khef9jrHdGc0JJ+",
-	"PYsX4PsDxPVd/uko+N9OCAUXz/JcIfW4Ni+NGLNnK7NR+0xC2AWJn8hIVExiTSZEy3FGG+WaLev7BFPv",
-	"jo1Yzl1g11hF0NGojcLzaPXwR+pC9ngCLfRorI7fz6N5xwv2MXq2p5/GE9+2LMUopQqiUXNZIJ0krCLU",
-	"5zm3FHprQGWqjW5iNaQNZvkbgbYSiyQrWopbUXEEYglss0WzBzPbpAAXJEVfxFHLHJMUjOIv5xdfPp9f",
-	"nF1+hlw41RVhYOqZalL8gJNbkU5G1+eXXTetWDFjQqcOM1qNyQ4SKNnsA0l6dgNPvNh+pF6wW+Eex3Pm",
-	"yYBcQEo1oCkI1oQe4m4wFUVHekLS0durceyL52zt0N7BN98Kh4VFev2Qmjbokcy+rtgMvK5zYCkFh4+J",
-	"rOIRCdwf1/6HqmBeGr4Y+GE1PyaUMufMVF8xSAaNRTGeyta0DpJB8/v7RQG8+O+3a4ByM0ahjGE0lmfY",
-	"ANAcWNVcIKIDmpIkuAPAgocNgJ3wQuajyeXNtZmR0adPH85P4YON73bx6/nk8uLj+OLa/GsyuZx8uf7n",
-	"T+N+n+vGvd/XvodeoO+cAV4345bA4dDSewo+D8jAMFMDOgA8bKhdF8zHCIB6iK3aOpK1VRz29JTg/piD",
-	"dK5UWxV6RXINvZ89jy+3DAmxrlEJ8IOKWjucp+UN35ETOpQB2xVnbOMq22mEX7+pKog8lvvVG4JFRM/J",
-	"J/xMfN0cP9Hzde9J0W2+f8KUzH0D/x10Oe5KX6nROTJbsHHQ0KBr6Gk8bOEXGS5SFTz2hKT4q7TasnCa",
-	"HBDRwAe11aNHibQrrkK/9xLM/8PDCBezvMyMKoW6lUpEle7JsN3L5wQN8amav51OZ8HurNeya8KrK+uz",
-	"Hvz+CaY+eFp34Sjubl/6YSeuOuCXZEEzrJdwVNuJk8rtLd4t+25IPZh0n4CPvm+DrmtfE9TolriMCdle",
-	"EjQpc9aax3t078O+XPHv/5p44Zv1YPFMrf/MWou8Pbjgm8Tv8CPOjz33qiyjVVM1hVnfQdv7u9Ws+FRT",
-	"uvthO/7wThbhAdQTbduyu3ot69b6+fe3Tme1g9oD8nvO1oHdWnfXeTVbPbZH6D9wcX/lS7n2KHyq6r/2",
-	"gRI+VflSRy3Xx0jGxFdpRWikS9USg19Q9Smo0tp961av7igxh7nJpQMASdloq12V/TPubPid4gF9N1o4",
-	"hi5XTJyfkVMpBJtpsirkA89YUVVmwYiwxL2ViOc+ziIkV0wAr51n0dUS7CWj1IHvK/AozXsGia/HM/dG",
-	"Y1Ot3lYh851Yk4m5Bs400JHjryteMNVq2RpXqjFsKEKEgmQ8iDTbp8kRlvHu3qb3yLPiCjYkFGPZm+Ni",
-	"DZHlOEj8c62e1RUXIb2gyzxZwhHgKWzrLhwWYCHcq7Ua2b7EliJLRwlcJbLNrFY57HgtsjAXtwLHNPsa",
-	"WbZz7yX9+Ib8wt8CuvHm+t2LP7V0rSnFjGqW9aieCQdkXx8+ILosIVdvfF3aeJO1TW8BDToXd2SWc/N7",
-	"RdfYWMssUuUTWkJji8Frq9DfwcuyxeZcFd6/Ojo6OqQqUhass7ezrXVcWvJnBKnGtGZbfT68ITb3F2wd",
-	"Kug9Dq++1bevn+v86iy7vWBrD9/fpxS5XdUFNISWSw5lAgPcCHlB2vyCPcj7vXiJrbLek6ayvypvqXCT",
-	"eatQ3KgeqeZeBsLn2hFpDghEWHC9GJLLGm9DAgoUrlsA3LqRT+1TFC6iDcNCggl4oR3PMNKvc4+q89a+",
-	"n2YTPJHUP2KdXYH6zvUOjqw487lLOMs1y3wSyCpfW1ykWZ6rIRljN5Dq+MwAN4883kYT8yxxmd4FBKVJ",
-	"amtHXvAsRfpw7GBhGUEdkA06YEzZgosMkPi1Ru8LSwVs/oIMCN0FkR17G7+nl8kID7x2XftjhGU6t4kZ",
-	"qrca7dfKAMx0tQSbfGX+lN2VYnfZlX1arN97GAQIWljnXGGYfKt6vC+mA0jzI2GRqbW1Orn6A7PM+M1Y",
-	"fLiPH4tLdt6SwnACiixUFjEBUciarQYtUphmxZILaMGiLE+5bVOGkxoSEbg+KQqtCrjFkkXuFB0c1BX/",
-	"C+sI8dSWw1bfUbAHMsKFthU3+CjYlvaXVaFft/PM+znOxpKqYw46uBtq5jOekFTZVC8wOexP1mAeOe7u",
-	"R1B7q+NssDWFw7Zvuurgqv+8zbkBdj7WSsU/lGt/UZy6fge1gZUs7wjUxLNqE3FINfX+RdRG3/KWeL8g",
-	"KyZXOaur3KQeZOztH/VVM/VxxngtD2lx/TQngV2a/Tsl7PPRro4mpGZ4uzviHF5bYddVO/8q+ute5eHm",
-	"DenFIisdP0L2W+Bmy4Yn6qlfK0TfuZL26njj2aDS9Tvl0RLGvnJltcGxcBcns47VolZDrA/Ab+Gg3qlm",
-	"LITH5S7T7tRXLnVwwrSjyV71QZHVSskf+Sz2dUFLpZ/kWRWZzSMf1NmVea8nhbwzj3xUnWbmUQ9rOtm+",
-	"C2/AEBNhMQpXK6kX2nezyIQC+hTVXzVf5mk7Jhr1OKcFsJtGeycufKfDbboq3z5xXua5CyjaRwDtZyHL",
-	"u8XwMS0Qd03vxFsDjQj0u/OJ7+uyVdNM0sn44/nF2XiCPVqwEmjOC1eqEwSua+3juYZ7sbObfTokUcic",
-	"5fmtmDLkDK51nMM2MujTuQRg0OWKpGHnuBTen07Gl5/GF9jXxt3bGAk8uBTGMFwvqL4VFtm4tr0J+Bwa",
-	"7MzNiG8+jL/Y2hv3AvOryfj0EtvngKtrmdBlEdKzQXkQoMCCyndf92TrlJypOKPCdWFMry5vJqfN19pf",
-	"hi92cIqqDTKWQZ+Q9PP47fvLy1++XL57lzrX3LXCgUY5a66hx5+cz2s9hryBa4+s4Fl+PBonTTgYb2Xo",
-	"gvxrJsiSi1IzBeX9VashN5KwX5glSYYWok5pDEl6dv7z+OoaZ1eB/wMVVYExYWFbDiBewyC+O3d9eFBY",
-	"w66CkX6DKDHmx2C53T/9jA+SQX1lql+E1wRTH/yruiWYECjSMt/Zk/Bn4o7/vQh/ti3l7ez1Pn0XNj1y",
-	"xMYWmW52KqE2CtiqH+WacggFFgiVdRRsc6szMZJvhnpim1fZu8KLfV+tKbPhoLD/lbnYNZgy29LzahVb",
-	"1HYBxVZ/jjsz9gXL8Tm2BxWE7bm+FcZttJozPTu/Oh1NzszDHasOmW68FoNJmG7INSxwsGnha40JXnFA",
-	"B2ZpCmmOj/Tr6I45OPWQpFc3nz5NxldXdgKwn5Dnn0uMQsbne/o5uIwDH4djXnUUGAXXmokmDDhCdRVK",
-	"foT2CmoWcQ7M3vJDfFY+rFAer/mS5Vw8s93R+7y+LPVUfm3bJK5yDQgOSa1RYgeFcYQEcqUXUULCQNma",
-	"h2yYdkGHY2xjZSRUS/LqKDGWJJmyjYTml8iZwpTmS6rZATkwd2vWnghLYdxAPhO+yzLg0ql8YHZg0H0L",
-	"9xjw4mO1O2yZONYA3dlqv7TAie88yh5vqHcwdD2O/AK9xdmxY0KnEKYKKTstfvrxnKJmNcMZjAnWJ1po",
-	"3qWAR1D1x7E1NeRHBIeRWvuFSwFT7cwZVaffxg6nLo+D+WwjgoAcskkyTOjUZdEY03Oe5++ixIJm1oFf",
-	"APsWQOs4hORLQaoiE5tZt9HYSKn6KLpM/QNpM/AY2uhIgxHi9ohVDTSGsgUGWFGlSEVJji6DXRDXT5IJ",
-	"Os1ZhvX6e4Ca71rF2vk0rsmDza8EtSAHxGvlWrQBaXhW5XNQNIIkKtcNpQYWZyZZnBLUT8+e/KfVffGN",
-	"gvm9U0/LskcOdFYWBRP6U1uOsMmki4NKgF145cKOkAD1YGff7Gj4nDlGUccB/Kck9MMxRFfGCKQ+Y3Mu",
-	"+AGd/K/DYL732ZyLBOWoRQI0l4yClKZlkduu/Gv0Yqxzycw3KFvzg5Vy/sHgBpObyYfEpjcVonumMrOE",
-	"rzZLdExS4zdfs+Uqp5pZn0/xO8HFHcIJU1dkSVerfOMatjiajYSkBdXsEytwd9snYNB6ZE7D9FZQ3yoO",
-	"x/ddoJxhDoybrDxQ3Nie92xDfG4M/EXI0aNVqVKf6tD0nqlYmjUG3Bspkv48viYv3UBUCmHTSJb/ze4c",
-	"PBerUndSptWT+rEq7Pr43kIaiRc4qJPtwaJXGnYVogVWSWLbG6Wl8YY912Fiu4LXiKkRcmmb4Tbo+pf0",
-	"a/gJb44OJW3bji+3b6ZxxvWe2+gc5t5p8crrcHNl5sR8tGeDUZpusEA44zZRlkPbdC0JxUAMWUilHYbQ",
-	"eEIgcXa2gAOeCrYOXJT1QsIcLukGH1vFOsyvzJ4pzC5u6wv7FAL0bAuGY2tZtAfO1h8kzVqcgyDmA01m",
-	"gQbnTsYMr1JxpvRHCNvED2vI9jgeWVenCxEYuOkQKx9Y9NUkylcZAN6IHZ19k7UPQvwbI1NgD8iZ9tHT",
-	"ioSyGjTlbfWIobdzSGVKqHt3ZYpgrCfkCBVrm82/ZUg9KnPVHa9pzzjVJyZpCErzw+tr2iG0k6od/h4G",
-	"VVY77XcR1gW2wbdkAJWNNRPs9ZukDWqBZZBaQgAfQvzDWubkxz91gym2nDI/ko45uVrQgh3WLOpVj9LS",
-	"BoODy08WvjDWnEkYSrakYNBWCWp0aD7srBh58mf3qjmxM9MxpSzDUueuKudDipM72EjR7cTH7/4wC8az",
-	"o+n8kmDLNHR3FMEOTE4b7Wm14QCw4b3oYu4Cj1sDtncMrLkEkfSbOehbxce7PFYhtdA66YXMdis4e519",
-	"ZfUxSQOiDnMZXwY5zVkkKGH/QDKmKc8V+fvJu1Py05sf/vEf9uHcuuciQ+IM2zVaHRMuHmjOsfHwF2DH",
-	"SYBjOecznRhDKmeJ8cs9t9yXwruQWsovOS3uWHIrSqHK1UoWmmVfoOXOF/N1CcE5+QLkXXmOYM5SUNtd",
-	"iuF4pjzLmMAHGtX4xXbyVXDtA+U5nZpxOIqqhMjC+DhoyTl2EOrAcx4CJiR8c+AC1RrZh5a5bkcSL+hq",
-	"xQRzUwcwpHp8B0IqRt+bXYmh8+9UO+fuHqR0FRPbI4BHYVvkGDkooPdcZ28u/BeQXN4Nu3FE/rT64aef",
-	"gqPizVG8krMdt/r++vqTWz8uiPHI4zOorepolkys6cYSZx9PcyrugYs2Y86N0lb+FaEripjYkDg6uDFS",
-	"3NRk0reVJvA1AUzG8rNV8x3b4xNGs76GyfP2lIAykz+ko0R/WS2FcaJqFlR0Lj7S4l5heTlVBO9ygZRt",
-	"23uP969iMAwjoClVl3NPuAMNdHxEZ0bznBUWiEGoHpLtCnnsn0pdNIXm2BCX64VfSA9d64nHaJGteMvo",
-	"oD3zjmojoDaXNlz82O7F7rXxrYD+e8QcNduxLRmlyR0zRwPQyRol7PpWtSCeITDV6rwKtvYOLPS0Rbcz",
-	"jqbN5KyVjsKeMCSTs3LJhHYY2vg5AJGtlkGxXFmn0xZ+WfvWIjimdfxIX6jjZ/xI7J0esZN4nOe9ilv0",
-	"JGnANYWYTew192zTlXHjLfFBSARpSKZAGMaIgEXLqj3Zf6I9vN37K4wN7HSAQBcYZX1ghGYZwoyib9zh",
-	"n+8WuJ3+eQzIaa173DL4dW6WvZz5Zdz2pcM90rVJTxeSzyKeY06nLH8My5Ljo8UHdQ0BZSqi2czI9hdR",
-	"+0URGfVnT9RDyVfRP7RPRM7FfbvW8LSUnU3oIqko295iO6tasLsyp0XAhFkdVYAatCzWBBIH0KM27nn7",
-	"VYo5sBWVwPbfnJHmcBq2KLcscuhiD/P+e0+3Fec1cVaXfW1waZfIPAUztD+mDsdYuEdYdzVCAm8dnr0H",
-	"5UzJXWPzL+gxvMPiZn9tAe7Wr9wzxpH+VrCMzjTLfk+Nh2J8COMIrm3+GgXyoGjHLG7kQMIHiHjBHlML",
-	"41YLLAOa8zqXTot/FDDPPtiOM24vgjkK+2fJRQbcDu00OAWT4Pv6gyJK/fAMUZvWmAtqke1Vcou03xo1",
-	"y1cfsP+Lj+SgxuoM5OAytmwrKWY85y19XcDEibMgSuVZa10444HZfKEv6tyXxi6KdxnHCFLDrprcugWu",
-	"73hC/uPf/n0PJIhmZ4WMN+W7rnKVtpm8YB5zqBdsQwoqtiCNHveM7OJTOruPdnDwSDG88oWLsO9LlWCJ",
-	"avt1xj/kBW2d96PTQ3O9kOXdAudHLWSZZ0/UfN8O5ArCIrualvGKYxfRRHO2rtLO9lH7qSpZ6sv5hNGZ",
-	"RQquCmY5QBDiESFNlcWSFZ6fPw2kLT2E9K4/s1Osh+l//Nu/Wzm02LD+gKlSONLcVgcduxx6ymvkyrf7",
-	"gi6xFrZO/HvisLOO0AUZY0kh145I5LHuvaetAuUC0xLsmMSruErKm2JWVxE1IahNS1zBekbAuHLtuZi0",
-	"jWeoKk/ZkzrTHaGjridjOS88voITbrElHlig474/QZx8MKD4TELuK07FsCrkjCmFdM62KS9m2+Tco4C/",
-	"U2SWS9SwzZXgD6zT43cVHvDdgARHYJqSrsjbHEhYP6PpPcPEnhHltSzu4874LKd8ybKLZs69C4DscEZc",
-	"uUJuq8P21CP23ZN2vsgQVun0qArgl4f0f3GJru0QTlswAsapkqrslvrz8g6VKtdkugFyUZCP88xHQF2s",
-	"HkPrFTkHFOmo1gL4t4w2QM8HVObDQ1pIpmBTLRgt9JTRPTRwNfVt7WLc372YAESk3lRgL0LiFY8XT8Y4",
-	"SXPWbHb524CuOIR4EB2NRZAr6HHy++/7nLsAJt6vkvyBFSrOQhkLUdl86Ar+4W51XxW+v7a8UYFJrDqp",
-	"LVhjx7Vs/g699zRhAlShj4kSgGP6nrVirdaWcwbKdKD+CKvyAHnuU5FWX5OMG2vd5bht11tXvJCxgj+w",
-	"DAHuCG7KNl4B2ADl8a1IzeJBBQRWmwOUcy0c1LTKaJh3VLWnYR0gy7h2TGoxaJx589uNZj22kLn0akFf",
-	"//Dj9gydIemK1U/wOUBn+DXOE7mnzxrS2fdGGVjyyJvJB8jtIAWRxL7oAMZ8JrxBME1JML1xoQu5x2P4",
-	"Zfd3W0Pi3c/H2lv7VAJ2YGGEdCDpjDdi831Mo5Y5WUmhWHwnXlseKSdpeORVZBWW37C577Zm7IklEA/k",
-	"D7awzB4Ug+PB++vrTy9fDV+R10dH5PKXnWyLDbSa3ebrEAcOTIRlHzrAYFCVfManXBecZSOYy2iDYwew",
-	"PKkIwCrSoWY0FR62/ZiPDqTpHdWsZAEgupvywPbv3/FUmCnPV5D4t8iCTBkXd2FRZ14wmm1Qm4PzFtQG",
-	"yPnc/N76bsM9/TI7A9Wo2yZ9UzV5q38VCJprP7KccsGgPcno4gyLtZgAth7siwf58OmGXE4wp22EJMXF",
-	"h5Yy3jH1ha8Sk+FBtesO/rQDgQmRPhDRONgpkprUQl+Q/7MOzyEUSAdwDDkupPAbIvT2PlDxZLNSYXq2",
-	"mlNFi2h9we1zls1WY/5+e8SxEIxbRV/rdsgC1jDQTzTB39q232WRsSLOD/zUgJ9wuz8v4Cf+uTJvg2Eo",
-	"uWRgsC3phmTyBDsLGP/A/sb2ywQ9UsVKlnQzJKlL2afHIQdH4gIoCfI4Dklq7FC4DL1uqLLCpVZDktJs",
-	"yUV6DLVwKkG+VeMblxnXDgnndgRkLwpkw4Z3m7/B041RYR60a1vQGYRUJsggvUd3TrwRZngitRH2igi+",
-	"IRQQHMW/3ggdwzfCrwMMI4ZTXeciRbSUrTznWzUFncxjYZFZ3KQSbO37PaXrhWKzL1hfNqWK/fjG+S2A",
-	"TqrXMXVbe/VXR4/BMo9B4osly66Mz9IzaRLROXDELbjSstjsUfpLcyYyunM/n7rrDqSw7O7p2LAwrJAi",
-	"HmHguRmv9gDX2aBXHDIQxr97hi76v7mffqxU4zzob9h9h73uG6ytm5UgurVtRt5VXeC6Hh1rutb9kQtG",
-	"cyRZ2FW08h6v7E/HCS96oHnnhwFQoxMA0Laceyb3k0HOaCHObPexuKD2eYqU92/p7L7zq6zb4Ypmo5+x",
-	"5OJXmZc1pM7+w2mF+ggZe+8eDwaD6lJM8ECM7z9fQX/oW2xbynhItx7G3fuhPGc1tHkNbH6UHD7nBQPz",
-	"e4OlZi0iUJRiKuX9TZG3zo9VixN75eTDHmOA7p87KTXhokO7Pi1koT+HzU4fJaiaFndsD6zSNVwfi1l4",
-	"Grb4xAPCvnPnIfLbHCvtRL22Trqqj6sT1mTewoH41gYTTUh4Qa6daYREa2h+BPRqKSxemnjbPCGpnZ40",
-	"uRUp6kRoZ2/2l/mhkiZbPm+2N3Zsm/rEue1w6QG/BYPeUllCMq4wdYTk0RAcSMi01Dg0PGKTW7FyGJuE",
-	"ZCUWtjkCNCzTGZIJPJRbFuVgfmixrLhWoBA6VjezD6o+o4cnGPasSFxT6MuhOkLojocLpo0rsmLFgq5w",
-	"cZeMCp0QVc4WFh9pQzKOryRktQMeWpvyAhaWgmu2JwXtk9T4eJd1T5euuSHXO5RENL1TZXQqKzRc9CS0",
-	"pT1g2VmDgbVVa9aGatHbbk1tsH0y12ah0lLb1sv2yR9qouYkbJ+f28dG1PprczVGM80frAZvFsjP7puK",
-	"9ZFNT3tDWtqAHW5MrV9TLwDep9C62ExKsbvWxxfpS6TBXNdKTTPfDxiZSxY2ZX9wCdCqKAXba1SohS28",
-	"WlChv1PBIaIeP5oPOy3rZjf7HdwjWHYEz04TTE0FHSyx1CHPK1wCHmMYyrbxaNssFTvbU8SbNeC7r48O",
-	"t/BhbFCeGNHjbaOHBrBVY3LFLOFLMO4Tkv6fNYgotFQtIbk1W9CCzjQrVPTrqiz/fu1buuKC+9HHR+Zi",
-	"TGcLi3+zVVD9ktVb1AVhe9po+LKpHXaoBBbp+k1nTk24QJo9MKrjAkBfrmgMeJ9ZHf0VhEkwBNNWaGPZ",
-	"X+xVSdVgHX7Ya6bgiLbsXIef0TzbkcmkaG951WYnp1c3gFbn8Q81h/5AmydeLGIlrE0yK4a1NsFsoMpx",
-	"CYzZjvJpfkKZTE9IOuWeA6sU+A/Ihtk5AtwUQDrSCo3u+so5TkD0TuI9emZatpDasRdLynNCs6xgyubg",
-	"SsUKTM05PKztGtb+8F/i/SHNk8CTMXebHyxfQAqZyjSjmk6pYqktu7eI1CXNXHx4uiEL2lLRBKm19rMs",
-	"BvUFSbXobqjlDx68fbIMjgf/oqQYTujaZmb32KR7QRMg4HvAp6ypOrZoChQrC6OGhKsOpCQxMxmwhGHN",
-	"q9ES36nAYTtB7jgrguZZqTeFU0cBHpIDgYBQ5S9La/7dE08pzw7w4jCx0opK8X/2ZZqjT+eNVIUDPxuD",
-	"wMybpYtY003PFhkAnMVNGO6XnlrmKVoLBDpr38YC/VFnxhSgrd5I4At2r9gzOC9mRoyujYATjEkewM1s",
-	"c5iACMgcXkADxFoIeOMwgM/+kVjVgF9lC3UPhGJbbHx9PoOv2+1kHcxA+bnGIunCE3OrRCLkMUHqieb5",
-	"5Xxw/FvfJNTvyTb6bfT2anxx/eX84svn84uzy8/HmGys89S61A9Q9lVwe4yjhJjChTTmEXjnJOeoDtHO",
-	"By6tqr+csdnXdGO5IkM1hh5ZmDnLOtqMXc7J2c1kdH1+eVH/BltNW4WnybI00sIABpYzaARbZQnlnEyl",
-	"XljQtP3sJaOqLFhGSpEzpW6FjSEO3VUpUXRjXck1VxY72d5r5aej4H99AuRPlMzzjjIeeN25vZ0igl5c",
-	"atNktosHtDDBI9Ci7uDv8K8Y9XElUhZEoR1rZs6VZtmtMFKF5oxPJtn5BkTswrG0ZeZX1d3mWpbhSsQc",
-	"wh/2dQi3PcJS8D+XzF6xH6fuXnnOno81l8kl139hhQxe9FQJUi88R0lXjz8fn3MbzXHNh7TWge4YkiMi",
-	"Bfk0nnwZ/9Pp+9HFz+PESgrqFqq9x+w30J9+fNNv4/RYiiDN20+RuoTvth61Ws2S2tE8D4RdyzuIQ3nd",
-	"1/joIRmhV7mgylhNwp2R5hBwPaSBLB431InVt0tZsFsBc1yf/wQ68phNoaTRvymmnYe+Y2KaeBR59Sq7",
-	"W4OSTHwp0IcpZGy1rS1go7Up7v2z4pHUtRe5VzGRwzYbYc7H53uG5BU6WKDgExcegi7fxYZoPru3Zr29",
-	"RRYJobmS7hDjs3vQT7cCi7ptRSu17QLwq704fv9jTRqjVle+T2iwT7QqRhBm1hNoOpTtiSKREBecvDzY",
-	"e8jK45C6CdE2Nl9VFnExlV9bYoXWFNn4sJ/nuBj8r99GL/4nffGX3+1/j1789GX44vd/PUp+fP3t754M",
-	"SrD/4RQ/dqCJgdk6cKGLqmaEElcbaZv6A7+tktVRY+yHW7G1LQPaZ3sEQVrOCp6xfrwCgL9bfFZdnl69",
-	"eSLdFgFOtPQtc72TFcF+Bs3i7TkkJGtgqkYVdw4NN+y34YYz+4JIcSvqig4UPjgDcOIvZWZEEHU+UKyi",
-	"0caLuiGJKo4vm7P149GbP+3ugxeBh3TQ738slTanlmvdiN9js6/mpgYxue2ed2jetYZL2ZJtsGsD0TZb",
-	"NGbtelMoXCg4I+xJbHtr43xWBjB5NSTv2JoV5rggWspbkXOtc3ZMhAzP6gY/fCaZcuBN1RTh/sbtHoib",
-	"PVWkw+NEXC3XpBbK8oHJKtSTXDteqy0C+scscwTf0y93RSP9fkNOS9s7j+a5Obpz26vVmwJDgm540+R4",
-	"TL6rpZHH54Ukci0qVEIYktaMLmNt9Z8AybRr0xxX5gBRC1sSDdURoe+HDbvkKizOT9ANX5QigzIR8DqO",
-	"hkdHr4gUWD3kDLRbYabc6IgZX9JcDQmYQViPAYyiBMlWgyOHK0/YYZ9VMxvDQYWmY6A6G95mVZ0b7MWu",
-	"Wt1DQV49PPCE/HCUkJ9+MO7bTz8NyWUwk+GJjD39sGS8IkuwfdEUmjQ1B+A5cWXtjg727V8yMmV6jaX/",
-	"SM2jgs48YVykuwemJ32vnoOHY/3ArLtD0Gor36BPtKVz//RUGrcOpYuF3qwGBUJPjLNIkklb6Fop0IQs",
-	"tF5B2zutV2p7+7ft/z8IqfcY5/rpIH671ZdzPSKn9xF2MwsdFR8XBTvftyaxqg/sAXQZU7unU0LVrQA+",
-	"Gmhag1IMPI61EB9KORd3aEdPqRHwNRoGzhQgSkrhK7PYhtxBYNa4CGHkL2L4PqVffzj4McywH5xEriEm",
-	"21XK5ZycXt6EnksSs+NgxSxXjNz2doJ7GnFaLyQnaHZvnRvPZLFtIUKf2Ng+3Gg4FIHX2W/+EaFAV9nU",
-	"Rvot5774qd6CqvqQ9GlQL0/8Xds6rutcbVNriP81Jm3aiBClkdDhM0UJ4xiGGByyNTHE53NWMBFjZgWy",
-	"2p01RJhoRo6pWno+SkJl7cYq9XwAT02VNu96BUKPle+wKIsD2KqSwUxCGfa7lmQfYli8pWz5eI0hMiTj",
-	"P5cUujqmxjZPE5unIakvl0/713S5bGPfEuKlfDhg8dSMChHLszQK1qBG3baH3H9OsfC235d0UAtUXij2",
-	"VVobe531YRUIycbCBQ5fV02Glzgn3IndGtU8t24vy+W9Z9Z1gvWlQd7onq2gtcKcW0Bog7Dgvw64b/x1",
-	"lVPRxWjZlwTEXHul7Tm+s1EBXtnZq2MTZzHuT+pnLr1oA9KVYtlWurqigeLynVIq0mVP2gehLYTVsQBV",
-	"h1UkQyH1RBp3MbUuLehAB7TzhR+W+ge6NBZLKPbQjjDUOEi2i2o1kEa28qmKKh9YkfGZ3rV6IDBc/Gqv",
-	"bgWa+8mvnuwXu00YQ2DmtjDGTzKzYOD5b1c2e+5+bAwYWood51bXA33qrfkwAHu1SZNeBLLRBAWceLst",
-	"yGeHYC6VAmzM6I3dQCccR9v8vvclpdvxfY9Dq7o1g5hKC8B/lqbLvlWwTSdEmy8nZMoUz5in/xVsPSRX",
-	"Em2JW4GoRXQ60Z2k9u2AByey1PSOtbVwThotk12W0O3PZtxsd5PnCALztjw6+n5WTQn8m/2/+OuQhBX/",
-	"kB7bTJDXNNqBe10eBXlNQp5JhXyLbs5sQ2BQJUajUE3ScNVSO9Nw4HoasWAtAsPtOxW29rZ2U20/AKLU",
-	"QlddbyY74bdiq1N1JWJJx8zjypjVtbSKD7C06AK0dH6aU55HyXfD1pDwoqpoMMgH4yRU/XEhzVlwsyHv",
-	"qDnvgV3NyLSWmGSKYtH69csOpT7SNbveyDo2QRAuw75Y+KQDOm37PH97wSVQMAZaIePob6lyNmMsq7ew",
-	"59r8vZUvEl61T+GguWlSirbG6c2x+X0yk8sl13ofktdObuuPLtHbnd6MkVSDFFnGZ4yYJYQ6L4UraTuG",
-	"YORNlsWMVQ0k9jTlzSd8oEq/l2W702e70PCAtXYhy6JH8nZLYWMUsPpSGDfQnJ/cirV9glwyVcv/+pi9",
-	"Bf3YISlf79UCjOv+dCnvubh7S2f3rufT/oTTNQXZX3IE+9ompDs38QGUpjsYTS2JidVqlaLuwTkWtRqe",
-	"Cvn8vJjn1l4cVS/UjkZZVavjbWbonmGQJrx6T0Uc4K3jcRRoOs+XzOYWMYpBMGTzdAjtjvCKpY+0fREd",
-	"3NniK42FLMV/apRFsDVT7WxEIaDcuvK47EZzVHSPr49AqfECKPFBMwRlqL2EHVYsyhDc1hDUHLWUQDTc",
-	"HOoWhQLAZ8jXG71UP2eheUBLN7I/JmwESaK9m4Rgw+LugPLzx6TIKM8J7j10uyCFlcs1K/DKliZkYRR+",
-	"n6+Gfuu7mIT3DYNZxbZdieBUiV8jvzeCL2jTo1eeOLDjIHMs8XXqjdkCBenJXMXKY3DNU4y56z1EEN3Q",
-	"rzuc0MwNMt4YpMbuXtVU1wcSdWx5YS0lQOJ699X8Bzee8235IS1gAtD+vs1j2vyk+rcii+kOB2D4KGPt",
-	"saYaF3fp8L+WuaiMolH6Q08v0V5eazJQ+YwH+Hz2gZP+kdTgjtaAqpaa5nuLYrMXLzykxiZiJbW+R+si",
-	"1KbLrvdve+YcoN1hULxuwubtlrNqLZ3P2VyPcila4o+edyJQOa4KzvptPrYJqA6NVZC7++GoeE8QJnSx",
-	"QQ8QqDqNiLnkoHsRR5iVLDJbmCx8r25bV0Br/Wn2SnC4mfrWK5uRBBMYW/wrh+zZq7YuKNrPLYtoD3KJ",
-	"EygQAEgC0CY7rJbZGVBYOiS2bC8VUqd4kS3/xVjTrYBgkzkfoBlqBXo21yqi6CZKplxRtdQNkicktIBD",
-	"5oEXUixdh9tneo2QevTHfJCQevyHfRNmgJ7xHcXzvuBbdxk5lvFsY+TaeG9x+5qnIoErcN7uzzVkrOOc",
-	"rmKwEQvn6Kg9s6c4ktNaZlxrhWlLXCsFOyFHJCvkCiALseqyPgUFsYPhiumb1Z7fO7O1eXV4U/fKJgOo",
-	"D74U+WZfUA5b2pRsKEk/vNmNpD8MgL+iSq1lkW298cf6ra+f7BObXc0RnoOf7RnN/LCiJ0wA6nTsN6eT",
-	"8+vz09GHQTL4PJpcnF/8PEgG5xfvLnexR9tdVJGl7bWR+J04jyTv5YqJWIcsjzPWEoQfu6oULamMVSEf",
-	"eLa7CBVH8cldDbBXXa4uGMvirSK9m0aAYJsrDczbZMNa2nGbsbLsXHTldriC5v0EotaIkyfK9kyGLCFQ",
-	"oFgXzrV72tXzwr03wSmtf1lUNmAuPtg20U37csULpvZJgUQbpI6m0MfFkSZcg1TYXuuAGiinOZ+Rm8mH",
-	"BBvQU0hE784gY4vUapjtH/gpEI3G4AS5XDFxfkZOpRBspokTo1304/XJcvokAvOCnkCl1lJA9eqw98RV",
-	"jBD29pzRTAG3jy4Lgcyd4OFBMo7eQa5vJpcMWpMSLXfPoVUg5v3x6cvjEL8DWL/tLViZvPVXYDJvbVro",
-	"iSSQ8JxrwmiR78FsDve1v1p1JESgWkbhROB+LNisLJTvs8NEtn+guKUzo4PQ2BLBKbujAsgC8Lz/qm35",
-	"Zp4HxTMz183dGBv9h9KTghtQ2r0CyZB57O4d3xVWRtJZG6QrFcuOoeK7XEEz+SDp1t37JPKnWVl4qGr3",
-	"0QCrPKlucE3q9lKDqg+2zL7Lo8v8d+7s82MxFNUNtsbZet4Y67tnq0PidGW8XYOVT+oFk9nAc89zYX8a",
-	"XntLy5Y9lKS3m0TWKkMrSk7yAwlwS1tbrTr5bKXl6kS01fd06NlnYNuximv7xGrVeja79P2PPyIFia97",
-	"weg3QE8sZ/QW6sypSdSQlktaYQRGsL200yPUTrQVnh1aI0QFuUohiV5L3+mcKAtg29M5qFTQjoKwp9VJ",
-	"sUMLjowVUEWAybI+kEDK7ghci9+7HWw3wcNAivv4B5gceulut54C/OMp8vnOhHm2lL4bK+bPqj5y++f2",
-	"IaFfQ7u8fmMJpg6pP+hDYeabQ9bTzth0T8p76EsW93JAKHwNQMu2UyzZ6g5+aCt8lrlz8IA00jK4tetw",
-	"1TJ3/RWXBwy0f2a/Ph/7iHLms/bdmenqjNprjVAKLUOIAzF6jKVXQyfe/kUe7IMa/1dDfMTS4gjjn0eD",
-	"ER9HLOyE8Hnl23lG79DaVvuuDxbDNqofdiQLfIbcy2lzg21vgsgKR2e0RvhXpdftrO1WabY78J6BwAPO",
-	"70cdis0WtfEjq/q4Se1l+9haOHFVHXLlHUL/LTKXxYwNCdTQ2LousM4ANiDnxqoy/1HGUV8zdo/sO8i3",
-	"iq3sfUkH3PIXL5bmTFBQ2AwhYixSU3C7T8nYB2QSyk4BBDEkVSghHARXxDbpTAIeFT9mRZblbGFxkFS5",
-	"J0PBtXxgGQAnLd8pQif1ms9YEoAhKnabBgO/I/6rWApaq/6j7FPzVohG8IFVLcPr18dHR2ADB8RORy9e",
-	"//7b0Yuffj/+7ejFD/jj30VhO3zJ/mc0A/p2AyEs7FiP5/b56GJEHFFxNYJxaSbg5VtW5Lbl6x4BcsDz",
-	"oKBE+2R+vLw4G/3zIBlc34yv8KfP47ML9/P1+5uJ/fHd5Bx/uBpd30zsjzdw9++dCZd/7Oq6GKmr3UqX",
-	"uzkMPiVxQKKmOPS1NIM9/EhL05eDNcohRqfX57+O03BnJyS9+XR6+fH84ucUIjFAvpl+Gl1dpz4IQ0bR",
-	"kBFX4c2OdcM4H1Yd42Zx64pvHyQDd88gGZj37IrS+wm6su7qo+bGnmfbbR73wjz6yMLhPLb4iA6dbi2j",
-	"7ZGaB+0TfeBPULZ3EJnG/lWJAMXs4b9krpFNveIt7HtjhcXNVnSiczq7H61WEUeGwN8IXVnauYqxfyXx",
-	"2Iqw/i6oECyPzt+CqrdSX8t7JuKN4xZUXXV393TpFmdUoYuP0fQW3CTk3pBmW32isRI0Vynnu7CvVt8Z",
-	"7WDve+B6Qyz7PiY1HIEVsFwVD6z4Lkx67I7Ru0mqT0nk+yOj71rDg6NNn+x6AljVBsj94tc4HbSEKbqZ",
-	"fLD0lFzM5JKLu6pTwbJyv5jRsLll++JFwFjWwGkGYrG9Nrgeb6UmN4oV5HJU6gWB6xOSfpVfpy/+49/+",
-	"PW0cwd8/Y446EPLt0do/GgnKKmvh9OjV6+/f/PDjP/7pJwjleCPD4jUp+W8H2BCRXritHCbVTFoZI3gb",
-	"dlknHEhII7vqpM+eQPoXRDIbSdGSpC+VkaCXoQS//FfflT77lsY++JmS7H7DeUnr2kfjjO9bp29md7e6",
-	"JB98eR9HplpVVSmURQ7mxh1/wEYbffdI9dDQHYbWy9rmJx+1Mf7KJX6PqbD8PU1JFzI8QvYUyTZZiwqY",
-	"B7g3MTbozgumdsYkToNr7fOAymDFRMbEjO9RF3HmbtpEg6loIvazr2Spp/LrrhdewlXVqH3d2ONA//3K",
-	"Idy7qtdv4dkYjTXPd0YH1kX7md5UHTX9SLbNj4IBsPC8rUK/kDOsaIZGU9D+sZV7oheatfo8yCkc3Ctz",
-	"R1M//1lhvq16I4qPm9KGfEa3hg9zvd20lGqE7leYK3W7OWKN7kIoqFaAAgcYgEpcoTPgDaoU/bwimX0M",
-	"eKCnW9Kafm9NksechWY2tJqd6IJslGbL99hxvi0J0q/zidJstWffEyNLbNW7Y4y5eI8MEnzalWarvoVR",
-	"4WDc29onDZ68Xd4COO0t8BFR1Cj0BAqeS+VL/khBI1ZA3/L+qiJ3TYMSf4uSh6WhhV4w1Sz2h+I+JBg/",
-	"uLC/T2oGSDYylnMoNjsg04B9elonA8zdO19JYLv62DzQCTmqLQSS4DSLtnp9a/0I6x5yde37KGWLP6Lc",
-	"eUCsmiUL22dwR5EFXh2ZjYn9S1B8Sc3UH1KXbWko97OPr+SSAfpzvZBL4zcifSeH4oZtMb+33eRc3KxU",
-	"2LeXUbMbC5mzaHTzIBBwY8ffY2MueNTvfRDodj72Q8464snW0nG7h/YHXVGiIc+FegDmvFbL6wgfuPKM",
-	"C/3Le4sqc9Sj9JRlLtPUP6zlIlpL3xzOvTOmbxvTeFhiy8xRnQg0nNNzQaBhutMkVes7uRbbhKBGfL5T",
-	"JKcbWUY5+KMtdWuNo/5a2jIdUo5W7+fTr11N1dlnq19NyJxJphvPe0VGxHal9wq+oo0laiHXCjpkZOxF",
-	"uULy+WF0876rGDL/kHY8T9GHxinHfm//jPIK/Qa3J/iztVp9sCLxUmyN3CG5Y4IVfBbOf2MusW3AMHzV",
-	"Hi1A9u47E8tqPVW36P26cIz/8N4bz9W/wjaieLJOEr77wjO0UvjjOwk8A61/kGmqCdhTzVedH/8PYLQP",
-	"smP9NFOVJ/u9d03SjjFEqeufh7y9N3s6bfKnG9tsuxsU4LWwTQrHI0ycVORceLw52hBsDY3gDq7Jkt5b",
-	"riW8H4z8gENv+NfBoj7+I7nT4x5hreV41R2d5jlS8Ck8+QAxZj+qsh52hmk6CcWfh/Q7YhErPQGmpJbq",
-	"pVnV0dt4xK2xsxabtJ9XzLpp/RzJkCOf9XGAxIfRsEQ27oV0+j9xr2eLKZArS4qiVbXUreVcBVMrKVQL",
-	"ZQKEtiCl5jLIEC77TsFAhm0VJaU6tXby9iPfX19/sj1e60MPAxb2PcELgmBAwKnbCKwrm7ql2ny4HpL0",
-	"bPzh/NfxZHyW+nmBqiQqNNZqMhAQ543fXPxycfn5YpAM/I2DZDAZX08QnDS5vL7+YH/37uYKfvr58mIc",
-	"9dlrO3b3FsOrWzAaDV+yenT9xhotcCXmv3dupw9c6cdC14PNuSvw2A5P91nA5y7g279cdMFFC1Saicx3",
-	"isK087OEw2W+012dSKQDLFW8PNFTe5YAo3b9gihZApbtwLqLWgBeggKFyarXF1Vr2LrwT1FBgRL0bPUT",
-	"NyKT1RHUqJoAIEBfEnWGzRoOgJBbGGx3ecYMDACbT1yVGqps9w5FN4Hf7guD8Vfjic6XiqVWDtjPjtcz",
-	"jq7yzAoxYNangAchgqHqt15cqbKNJ72lKLtiti8VKyzqeF7I5fDZNr4rqu/c/I5g+dnKIZ+n4LFBI2E1",
-	"jZeL+lLX6xyrb2iT0V6wmIYR2SmRB3J29F/sePFbc1bavvcpVC3s7efTtKqkuQvuxggfLOdmPFcI3bi2",
-	"C8O2xDFWe5VxKi66UBvmsXNo2QqEy6+P8E2eXbqO2//p9/8eBeqvfvoh9hZwZH76odb3kmQSVDn7CsSA",
-	"Lqtps504YpvW6PPuxhpUUxlbBxv43F6BZmqhzQTbT8vfMaVHU/nAOtY1bMeqoLx3TbkOWtxjN5k7Cg5F",
-	"RrjQkuCjlWv76Op7twXA7Z2Jxx9sO2KWF0StOVQ5hckTIufzYZzVoesAe2BCf6RfR3esMweOpTRQ5AyV",
-	"9asVEyFOxFl0gsATfbNaS8Mb/2K4tE0UgeUE5NwSnPuSwOqTIdlv1gR6eveGLVnRGpvXxxQJMkohHu4m",
-	"XusPv0bvkXoGKosBrTFRaSl3kaT09AOoOs05E/rUbAUQQ9Yf8h25itGMFb6Ze6QS0zWiA+/bn08Eb0QM",
-	"Ky9c53kgVfBeSM9uNjgM28Okx4rZhidwW561LM2F7wWCIojbs8KC2ApNxqH/hDJKeg5YyieHGLmkUu9U",
-	"EkS0TqXAgp1w4cLq2TaDzShJqmWh2uF2Zu8yitHOgIsy1jyjhT6KKaZ7ftMnvNhofarZJ9hRUmTx0Nc2",
-	"qykGqz51xaWsOrTDlyvLDwMFBVZMkU8Tn9VINx9bCWZiVmzgseSeQYxryZXi4s5xyoBavxUZXdK74Bis",
-	"6vqoGJKG2CUkDXYYxIAsTpZCMJSwzFKUaAnwZAQr+9tUai68FWkNnWt+ydZJo5qApA7IDDeRxj0nqEsx",
-	"QEfJTIp5zmd6SM7gxDGDFoxlCJyyIcJ4OxZAn+9EgrnqF1sUKMtuGv2tlT+ECKXI38u2kvKFVEirupKF",
-	"j+HfTD6cWFWg7HGFyH2MqNsmRGFoe1Ur6Bg+pQOSDNa0MCvWdhiuoY/0jK00y8i0hAGvWLGgK9ewjAo9",
-	"JOfC4V2NVDmGE4EcUL2ORmjZhQ1kDm091u1Nxd0j711ZpJBbz/oxldRtv2hxT8U0XKnDLTls6tmmhqob",
-	"hN5QiZpL/gjrMGJHtrwjYsw220x0i0nQVaInGh2SAJu3cF+8RUTFgLGt7/thUXFUe6NRc6r0VTmbMdUO",
-	"GQ5YN5ylGfISY4YDq4qp5Zxf0AxaZzX0tMDouzow2GhBq01u/oA0wK1Nhxw8A3WRVVGx2pYmAmtnK2Yz",
-	"j//j6vKiFYEl12IfFNYe1V8xy7ZjxFcLMxRbOOeNOVtcfv3hiiyoyNSC3rMTc+JVz0282uRakdmCclGR",
-	"WawK/kA1M1YAtHT6NP7ozgOcCmexB1/+Q/zDD66De5QnWooXNgFlzJTPVW4L6QgKpB3o8FITyFG5nTaX",
-	"xa0oV2aef0iOjo4qqC/FdKBP8vnOmXS1yjekeuAwdHuhu5RdVfPb10dwzoJVYWktj6L9yfdonOCFBqe9",
-	"v8fbi2/4ER4wGVmKMCSnw5ZRM1pkaGv7L379w0+v65/849Eu59mO/bffk6fxpI8dVtoqHDq7F3KdM+hw",
-	"IQvX8z/zoGOwlEuRcQTED2/F5dy9ptbnz5V3wP2WzmOpWP7AVELSyfjq8sOv47PUDQa4O2pE6rZ/YYrw",
-	"uEsxwUelmGe+FWbPVS04K2i2/zr02R1Y2pwjblYKhhLqC9lsShcupEVhjHQukDC/0bR1n2hDRRfx/VN2",
-	"XrduQ0/M35ujn36MxcHqWhYpgPTCdhFAJPCQYIt6mFsXkDLeFdeK5XNQLgWbl8oL9i4c4cHK8ikc7Grn",
-	"J1skf6BKlRFsVpA13cDyC19hNmxHyUWttwNj8w2/3g63remBb4vptnZPhz+pCDLhjJgZ0b+jyMPSUKN7",
-	"QP56BQwwUlBvir0VM2hZnCm7K4H0mhoXTooMWIJonrtCD+ML3cG0uBisxKZQW+fRq/A4QtoirtDN/k6R",
-	"nC+59sdUvKqldmztatuyR6H5FcQSw11o7JMrTUVGi4x8dvpO0c0xSdcLxWZfMBYwpYr9+KZuxpQC83Xb",
-	"pswTGjJ7xQrqS78dNfBT82rrbH4L/b1gWzrwTffa/Bjfp0H8wfFMty7HSJCF1iuoY9R6pYCigoyCUDxi",
-	"3mAOsNSRV5TmsiAp/CVFc8td7TDhzWtxD6XbZJvPVtsfOuMd7swBNf11R4ZlXP/v4MccUk5vS4YQtXqQ",
-	"07HLm7CgNeiQ4ZlGdA8T/W8G+pMZ6JE1GP7va1i27g0Fm+PEx82RF1Q+MMfxoSWhAgHdMD0swbCvLCDq",
-	"eyvCSDu0HsRAuksKrRcSXAzjSsMbquAvNBCQ0NwYeyF7F/XZ7Nq/Gal/tUYqnHmPMU//6o3QQw4ru4OV",
-	"pww/2MDc13J06/HXYjPuNhN3zGlFXoQ2Yo2+aMv+2490KGbmddl3D0y0lTzg+apQ8WKM5DgaMFJAg4UH",
-	"qosbJdi9x15cCggfQuCoxuv4y8Xl5w/js58t7B1jQ/Dj5afxxfhsF8OjLaGcOHKO3cXkeAcE/+uQg92s",
-	"eXOgZJOBKUts6s7YuN7YUERJM0G2ZXUmIwwrUig2KzV/YO8oz8sihtDwCgZUS+Eia7V4uGvsWpU0dFtp",
-	"uxBIl3OSyvk8PSbr3VikE+iFaATdwWTscmc8G7alg8bdNS6IIRf4PQCug0kga6pOoJmHr+cIEB42IQrH",
-	"RGKU653UmgnbTwoNiu4B7dXWhFuy5MjUrZhIjwlcERloFUP3y7VnJ5UGLau8h5XCLsVZySpoQkjnLSRJ",
-	"61iLdEjSBcuz9LgNK0PJylhNQ/9NHWJHoIiR5pCcU7fCyeuJeUohp4zcmQ83ciLk2uVibFbGbB2FKUKS",
-	"M62QLwqBFmbDDZ1AeukC0jx0N0KJrFPGyvsBQoiqJmByPu+pTt7lct2fMjbQKC1tY4xo2OleByxJQxLI",
-	"zLrKhX7VdtqMXXoniXViD0hpOirTmL7pOBV+afCI4HGdDGz4oucsttW199fMTwEldiDTZ0MT16FQUXiK",
-	"3zcNhsM2HheeRdFfXKxK3eml7XDKrqvuBmjFbVcVVd+1o5VblZJVthL0BPYyz8I+OMDzWuk94A00rpfY",
-	"QLIyXuQHYzr3H7sDt2ixmOBCVs2f9gMpdpQd2UlvDCsqCJD+OpVlq0XlU2TQsRgqZDHbtmRUlYVLXQEa",
-	"E1JScBoihDrSp/9JOUMskoKrZt310zKAxBcUEKZuQeec5dYDTC1rSIpLXsFsbbkr/DleexrwjfRhGTmU",
-	"V6KbbGsKGyDrSPN7hDyxbS1OzDSc3UxG1+eXF9UqJGThbrEpeqKNCkl9RX1qBCmX4q5hWPSr/KoTN2wd",
-	"X9sDiuO9gUrgV7OaLcSN+Bp65/sEwB12X8RdtG2PNspXsD2YBtlAg54IqqcEB7hgCgKYnmCkDjZmQqgl",
-	"DjC/9Ms0JCOBUjizLf1zYBM4gAPtIT5No3CS5JzAxIeCsOR5zjHSoOLCEhIuNlh+EkuZgDuOK5I6IU17",
-	"zv6DF/6dIq0XwYvkPBxWk9zBmIJNdocDxHiLS6By6XfXIPrtGopO85nbmh+PrLLgenMFgUl4sW1i20LK",
-	"6TrcGnGbFnKtWHFC0i9f3kulX6A9lCKsAsIKcJaZm2dS3nPmTidnOlXLRFf8F4a8tHHW45FtqAtvXhXy",
-	"rqBQNIgh1cHxYMpogaxx+ETz/sG3b2B+zGWEn7Ey1717umZTEvS6hxheJsEzc+9Uw1txK16QtzLjtrbg",
-	"f1xdXiQuVk9ekY/87ZDciHsh1wIPBZW4NvzCx4Jn0F4kFWWepxZ4bYdTNezL5Kxcgm9esFtBHHbhmOTM",
-	"GCTUHjnmRNGS3DHkN3BEG2aY4CTiMC2NAsmYpjxX5O8n707JT29++Md/OEFm9wea84yA3QCJQSkYYUIX",
-	"ELZNgeNBpTAXEBqHd8NLPnAXX1vROzO8FVWKpJWZmjoGVet3UUXSWfUX7z0Yewz6E3LlTkwpzId7D9u8",
-	"wMUebRNDiPPBOM6F0sBhYIZivu7777//yQz+5voUqSYIQsYEF4zMLU05zUnG77gOVKQGDnwqcB7QAMSc",
-	"Dbzn80LmzLOzKA3jMOr09f/64fsEQNBmlgQV0qo7N2Ts72mOetCAGZvxZfV+fDbV8DRzSZA60EyY8XiL",
-	"lH3lSh+TN0dv4LZPVjqNF5357tNmnkelXsiC/wUk+pi8hW1C9Ex8+Y9/+/f0xO1iy41dNbEGZxi3LXLG",
-	"A9st9+FxXEqzOFyRN0ev0Ct+c/S9FXWwtWXuzHZBMAxvHg2QfnR7cz5jlmiDZ+Ycn3NjsgxGKzpbsBev",
-	"h0eVzgh+B63HlktabMxO/kpnOt+ggIH56WXUqfSgW5vZtJ4mx7IUDq6dOvIw+cErmzoQdMUHx4Pvh69g",
-	"LMb1Az35suoIeBfzn97xXFvynozP56wwYoVTY6RgJpdTLlhGphsyujhLSMFWAD9Hh2C6IZcTDMBXxxK0",
-	"hnYmJG7IKw2BWKzHoFoXfFpqptIhsZXvFkGGbK8bWWKfaWwy7YsDLVgaN5eStmXUCoKHwq45jo8IWUDT",
-	"KeCKuxUezG7L/Ac5V9o3M1vRgi6ZhhTdb23N6ywYb7vPYGACVA/yJ8qfS1ZsKuEA1weN45qL3aM9ctWD",
-	"72jbv4pb4dV4Xl6KfOOaufS7uOoX0+v6SZn3fvaoOrx6P16We4yd3wmqy6L3DWPxwAsplpgH7nfLV4j4",
-	"9P+CU1kULN/ro0dup/S94V0hl32vvZa9r2Rfe0/LRy56j/ZGFIxmfa62YaQeV37gS67B/3bsSLC/Xh8d",
-	"2cSAthmZwIB6+S82WF9tzJ2NkSB2BnZbQ10I2yNfzn1jGbjIptLij/Zjfemq9b7Vzg5jungFZKs5QBka",
-	"VUHvVNDbEVjr0G59gZwEA2C9RXvcNeAK0ksQAWwp/TKazmgu0P8pz1SKiac8DxVgOodDJLVNW9JydS3T",
-	"BAu9jKIldzYuZQw0qi7n5o8B4wnAix2G2FiVtwJ+D/eaUwjyIDQH3s+QKsX8rYasBiPHZYZowaw5tV5I",
-	"wCnDlJ2E4OvsVqyYyIAlS9Q6OYTP9cZenrs0o2ZGWRzb9gt4nss51DLiMQgTJVqOn+Dh/hSyGeC3Mtu0",
-	"i4m7hDP18orlbOZOsW/PKPBvy/zeEURtS7wvr8tqfU0XVGTGrJKQnQQX/vH7YFTNGzrDVoyAGgza8+3e",
-	"DQ5n0dgPthUQz769NAPG+HnNLtihec7PQO3Et9KnUisg8rHmQyj+jlrfGPE2GIkpLiB6WnuohtkmaGuB",
-	"taGCrSEyF+48hoafUFvCcsVuBZ2htQZBrcQb6l5iXSdyDJqaJ0FoD0IKKyZcBS/+WdYxJxWMBHYioMO4",
-	"ImuW57cCUSXkk1SKT3OohfEgocx4cDohkNAhqZlwOs0Z1KOnJ9iyabva9kZkEhzhNcfoUGl/YdY+ts3M",
-	"32F/jGa2T/iz7ZGAXqprj1R8To/fDOaVKB5u9xl5CbbF47aDK7eMug1WC+OSe9Pft5cFYcFCFVTrgPoi",
-	"l3NIS2ApzaujIyiJChohOOyLlWVUJqmrEExvBVcEAFGxxb5j2q/1AzK0Pq8J4F/UYgbY8Kb38pCqLQk/",
-	"2B5IPm6Al1jRRjDaU0jKqSVg9XrHrgoX4cicNoCRLGRZHGpcwPKFLmd9oeDPwbH3nGt0ikOJrBAkunwA",
-	"2s6LmxA44J9u5u3TpxviMsYHzSumY1r35KUPhHmRQ1VefV9ltKEY4t89n2/YOh5lcwgUaYTaK6cbMMog",
-	"/AdPvBX+ZjhE0BL0RgDc9Z0iqVEI51maQOQP2BXAP0t9E7ba79Jg1S0hQ2H8vzS67807+vnyMIz02NfV",
-	"YbQPoizhAPwFGMuvIhtzynOo/uP3DHQdBDeIccZhlJ5B1swJRsuSW8Ez5ND4cym1rTd1wJ4hSYGeLj12",
-	"g/GjSGohXnM/TAGuG4RwARbC3DqNLIbM2s7cImGmtnV+FWOCQ9ULBpQPrG2Vq63Ji8QtpptBGMxHMG61",
-	"Dx2SwUzlADGR6H9b+r0Ix+rfYhZ/i1n8LWbxh8YsIBnfJ3Dh8v6PP//eyTwLjj/nRDjVeehJiEql1TgV",
-	"BC5wLjuNGqs+2RNTs3hSWn0P6ryhnOW8qqqGQ/1WTEtN0k/ji7Pzi5/TIaSbEElQPyL1omAsDBXHbdlz",
-	"+MStAy2mnIMv6NTStTKt12+iKjn2fJiRRz+Z5rlcQxGlBTDgQ7aqeVD4AqNFLQAC4GrRAD5pz2fXJ0ag",
-	"OLVF3cPz6BEf8ZwbFJe7zXXkimCe1proIN5PsT8njAIHAbfSdtBuBI3YGkV8Z4MGgGIrfBjPmYoYAoGE",
-	"kw2E2KCdCyMuaXGvqpAjV+A8Fa5IR2m2im0hM6i22NqTrJiZOt9JrI51cM1OnktY8NVtwYY6i6qZPpY9",
-	"hax8pMW916UKqrkwGmy8VZCBTvnxrK+2pKmXYEGgtl22RpjArcKptt2B+fwh+WQju3bMYZdeDAAPI1ID",
-	"f/lbUHYvHYJcJE8akP1Xnn1rjSC4UM+zhw/aAgeW+gRb1IOfmFce1lPqZWo/s79eTg4JWzcmfis99HSB",
-	"8FGDCwdnEuq2jCKBoG8sa2NODJ+3MXo/nqlJIPNPSZDUCWoA3xz9NNyZi/lPFiqcBKWpAD7J9VOnTfYS",
-	"qtat+bLGn9W6UT3M4qJ2+TPOcPiia75kOfh22xMOuLoaC5gn6rV0TEGE9ulSuHbyv1MNAjLnIvDClWSp",
-	"P37Xh8ftE+74IN/ad7N3nsv/P9yg7gh9os1ZqpLmL7KAgj8eMJ5XcFDMxdSc4yoziIHHpqPMqgCU61yC",
-	"iZosCaPJ8CQHmboVths/rDoX5PUbSDWoEObltog/UOMecr3PwHPm9mov6vDRYN7BJp4XcgklBXO2DmbV",
-	"pXpnVJiTS1H+JJa5J++o3pTzexaqGxhaviGa3rM/SLOUltym/WSAK3bE7AFb+GJJeU5olhVMWb4P6Mxi",
-	"XUtRdY+T90wkhCHW0hgN8JvvlIXh3nFbtprC7xGlwoQuOPOBhrYoAp1piFhFIwbfR1rAfktaqYhtnj8h",
-	"qpwtAAALqYmEpDa3bn5UPGdihgkRs07mB/PZ5r9u+KkFwqZto0YYva0SbAl2HPUOBeHTzvd+1hbBfLXf",
-	"uXIw5rZPsMyx1Qv7lWo23/q2/xu1POh9/6Uiwmbz9QkG293xZDbQemsPtAHaQD1EVBPNllzgqVcxz7+4",
-	"Z5v23KjRIuYCqEa6vjy9Or/4Mr44nfzzJyjt+WX8z6lrymJJ7xwgHGvfF/jHpc3eCxsgtq+3Zov3s0Xt",
-	"xAPqWOTDNwrJMuR7WB0VhGcJnhjoqbhTwp7B95amZcpIxgr+wLIhubJ8/IjRtoWOUGKe5xaEr9pwz2M/",
-	"Z7+YKXtGGau9CVoVtlri92zzZBKmobVf2JIgNKaxf+UuufLUU63ihBxYqJlVapuESTFjxJbpVA04jVis",
-	"F0x4DlYupvJrCPjC4t6MagpJC0FSDCEBgQimzW8Fz4KiBUg6+HgwPA/YCoFCPEjpe4iDeYHdadasIiOC",
-	"dGuOU1aXhb33VqQfqNIv4P0vzrEFp5bYmA6EE0ppI9A1S60DKWeYoXkIGLUdG8x2cH1VSYr/SqFkKZjZ",
-	"Kfv/2Pu25MZxLO2tIPJ/yO4/mEpnXTp67Ce37er0RN7Cdk09lDJCkAjJbFOAhoCs1HRUxKxmFjYrmcC5",
-	"gKBESpRNyXZ1vVWlKYIADg7O9fuk43WtXVKsvfQWVtm/UmYEstVFFYO/KelwRf3crSuUnFK+3HqfhKcz",
-	"Dq2eWKrkFkb4r0E9gFmhBD7TH/T5xB9ZKLkDoEKdqtSbEVCqh4MgKpZOBaiUZV/7O+RYjIh3Tmq1qDut",
-	"+OMLxs7faidlaaWGB9fRKkS+gXsOocjKi66yyU2Xeh29fYu7yalvDg/SG5xIVXHQkx9Vmskbbq9b0TQJ",
-	"P3Udfib1skUndnR6Gu/bEEllqUDDdXWita4gTqijDCng3oRTPFxSX/8baPEKzAmsv+gftqRmKixr9VnS",
-	"qYGmwtDNAp1VIL09sae2ICwXWu0LqhV9JYvR7UWYxRbpP4WPOxGD/z9g1xz0jl6KYg6hndGtLORoU29O",
-	"5M/WN+nsCOhWtuy8q2/Z6X4K1Uzwi5wCJ5sP/vHcPJi5RAyNu21MJqP9UPuFXAd19vnjlw8XN4C19dPp",
-	"5Yc6pK1qU1fd99UKqT82oC63LdGP3S/RjfrmGFgAS9+YqF2cSavEFCgMG7f2P3e6YJJao0sWeeZNGAgj",
-	"lR2fftNWQ0kDZwZ7dimRmdWFD0q8vsvnNrtX1W/TZtETpxRs+/6dSCEECh3UA/8tg39hT5SVfCtnNABF",
-	"dHD1XsMdE5evN3iiFZ7NVrfuW/VtlsusOfZ6o/IctSNasVAZtUCUNoQVK4kT1mo4y94icQVon4zEhj+A",
-	"tlnySPF+h0LWvvZGMgAbeTs89GhPlUIonASLhgFKe7gEXV53NdPUeNva1SgpLj0kDurWRTgbNVhdhA1b",
-	"R4ZqInXCBDdlj3t8LOModSiPBQM6A6ClzAqaq0qPS6ffG/klbQd7O+RHwLgc3B6APho0l9WC0rjBU9z5",
-	"IX/vBz/M0b3wy6Q3x8cRqNiL+VTelRmGLrPmF7hbUA9WSucjTvFYjtSWMABo9DEUgWjHpw6tHgBGNIUX",
-	"QuNtaGiAKbvfE47u2F59nIY+4yf8iFbHDNAuWpVqV63dlRJCssFiYyN8d0Mtd82OE7FpGXVPAE5EZBNt",
-	"Cqy+qZvDrFDj7NvjbIUr5f82cgBOUclqZe5Fewn7m9jBfYd26utZmChwBJsCmAFhzXYawaTTA7eKGY3m",
-	"BWKd8AnfWatN1aZ6qo9qn4Hgjw2lrdgNOpJ53snando7KCRA4oc45ktoUVuX6O1MWrswBdazzmt0/oU/",
-	"XGizRTBTgHZmqfOJYrDcagt22ifghw24NSdkshECTolUQ2VKmEqwRmQOux6j5lmMiEK+ADCm7rNUFQH0",
-	"2lsm6TTTmXVQHQDmilXAGUJzqzPq2ASn2e+nZJZff4ZXc/uq2c3CcA1Q6Ze6i349MgK1em3Deu0uSE3V",
-	"UXXQMqHgB3hm8eirIvU6/sQLTKYnuapWKtlbs7CBe7feelituGphPGyKbLStubrGd6zo/7bRDUp+Xz4e",
-	"JafhzqmNODG6+SOmTYDfLaZdA18LLlxcfWZ74pT4HwnaS6uTOFTrfRdwIG/lvWqMpEHP5SFXEj5+f0M2",
-	"ou0iQBMRZsLKNK0JPnOoTzxDqmaohi4CYN7BCh54+OHeCx9WOS/kPQGSLxCXl2QZZBagu1zwCAm6z8a8",
-	"qY21LDpffiS6gMp3rtKlrHIibQ5lArzaSvln7KiccJ0R5tcyZ0UIZ/g/MTZgpA8qJUgQvMqNubN9LZ34",
-	"DmvtqgWg0D4sl+LW5CmkNCnCw3C0aBAslQPEcn0irFJigFkSld6YDUGGncOuLyl4GCvhNgHEyqp3Zq9X",
-	"3toYRqxaBbuYEOuQCrXw1/ExK+N78NueuPCnjcoBILIlR46AJrH6MyFkcXg+0xMC0R8ElvBBIgaB0Yv6",
-	"8u18NisU5O8R/pPwbSi5GOJrJPRM9lFrgvpxH2C27N1o+FdU6oc6s80AHaGNLRDEYIKa8TnmtjuAjjAE",
-	"QXTMbTfHlk5LcwMbeJNulTKZq2UADwfqxExBWGvSisH55fXZ6dX5xfkg4S5IV0htEcQqsh2rtyrygdi+",
-	"BjIkf/QBoQ2alwLVjhXhuCdUt4S1zUMFZTdMjp6slPHXHWia/XrvR/ee5TkO9blIVQEvPnBH5jmrxVPw",
-	"4tvJM/Rn8mZ0Icx/z7gNbz7bRYCrnQRVES6UK5YbOzDHpsA+qzGZSS1l+SHCC/Q7hC0WiW8iZG4N3V/g",
-	"RluDJeGLirtE0Lo9cc5CjgUryGmhHXIcwbhDROr1L+v19RXUt2R0p438rFZr+jFN56ocIOncW5SFkumy",
-	"vknZFctDnI8rP9CTnQ4/erbb2QiLh9yEXSR7wcLWS3xlV8djW59qvLmH6ntrhLuKnumuSbUamgo9sTVt",
-	"bK0v0gf3nKzvTeUK7q6pDe5tP82gnir38kmZLV6xypmLUMS4W9g/jM8B1ij3BwWV1Ovr0zCWa7iqw5h1",
-	"1zUgNJZgiu2u6+cksXtpvIMbc0WEu7s7qauSL9DuxO8jZNAzhyoSe+0TTilotQAK35QBPRFLEP/A/UVv",
-	"Mu/OcSSmnkbPyTuA7YVUYl9jjSeWdYaYNUQjgsuIf4RS6IxTVytBbvRbQroiQ0kmyghktRzLPB/K0d2J",
-	"9yYDEmih/DQAtVctvJ2w2rwrhVXO5SrlE5djHAooKvBfIiNCQBUMgJ+dEO589KB/yGV5HuCBk5W/TmUK",
-	"F1RPfC5POjVsidIpLmkrwQ7ChsroN8QrSCbCqk0NoG7E0BgAIfGsyyoIqzfrzXjs1y9V1IO5/cSvmR+/",
-	"+/N+jbwT1XEeZw/wuWmOzlyr4j4bhTItkWYyVyM+GlnhZbDsBPwiJ6o4n7ul38wbJaf2mMOoTPqvoTab",
-	"UR4jP42xePsaJ+FP1NgfSm+U0kkkhhjqVQrWaqCfJoaNNFWp+BP3Sl1dnF1c/sfF1fXgz8mm2rA8s+4q",
-	"LMheTUocpCkpf5rnQaN1m5cPb12lG6RLe1yBNaM/bo0bhLe+/Sf/529vZ4Xyz9RcHhDmAX7HKI2FP2tb",
-	"XvfDthKO5uvHq6+SvOQ+dBBljDvJopeQVyRBX76Zz6ISRu4EIOrUnkDuv9J3Cuy3fiSA/ooCjCTMPGno",
-	"FpfTWa564hM5ZKR668SUFvaqumTdO134+i882hOBRVW+okn1MgF5wlkR471FuFfLLvI8G3dSqHd9Sy0v",
-	"gfaczlIwQhZmnqfCq9MtZ2kXWClq7WzW1Jfx1DNN/ZigVQm3AHFoog5R68wMgIPxR5HN4XVh5AikGREU",
-	"wAWfet8J4c/x1ARaZa/OoZCdYsveSEFIZiULN1SyIeF/xZPbqyzBLze3ctLydKp0Z4UZeYOKBKWY61Yd",
-	"nZXNn+dqM1IN1FK/2tX5fFbpMD+FNmkwZBntaoewgoHMgmhjcMk3O/oNzCOEIZ9ZIQtqlPYHYVQoDF+I",
-	"i4gGETqx0zIp4m+P28w6UyyFMwTpsJJsgjTKFeIV70X5z3N1rsaZzkqDd5vSf9fp6I2aHvxC7+BwFS52",
-	"hcJHXNzISdPL6bG38MxvyasPZhQAZjY9H56jD3pcwgY2jsjR2sgaFmFHOuCtX9YNIW0cAVPy/scWbWvs",
-	"g7QJssAA1Qvk6Amzsj6WzUKM6J0kxP6UHIfyQAAv8f4b/wPikWNjR0QmHcoVYrrFiBoniZw/aqyeFXOt",
-	"BpTbySwjHIQXQNOzHxq8fTMf3ar0GD6RCObwvgoTQZSfCEZRpuiZz3I5Cv3cUixkoSEacAHLN1wyYwky",
-	"91e+wXv/iyLzNx9MyNyrgv7/uGxl9v/irYJM24Cy4FcMSiYxshZwJRDKnLiI0mJ5NdeDEKXPwmiIQary",
-	"lFrZytZ6mM3qagcHra8Bq8X++v3XHmKY9vACUvbXo6+DKAQC9RzemXr3F2DbrCMC8qLI986+1FAFuvzA",
-	"xqefGoyv0hY4lYYNv6HqBrH0jsvrhgrTRRXZf5j6UN+YYL/Whrwo+7nISSFSzFW7mpGLbALIWRJiW/60",
-	"QG8Icgjg/EvCAHT1yQ7mG/dYyL4OE0Nm7y+fr29ErO8GEM6zicAcWQGNSws8KrRBgW6IgnIQ4xoXZppE",
-	"vFZ8krxWyXJWxKQV+prVwp8GiAkrh7ka/DlZr3CGmRDdrGtoMzOFK8/GHiX0nNZu040J2tNreF7ojhqW",
-	"TIHBwTBGKaO7WFKleMZBg9r77d/nKbNHr+G9Be6XcFmoe5nPMVCWGpAfmZYcP0MFanuK9TAYzQogHbEr",
-	"3tdkbhCV2tDMESdDC5dNFSGvL+yxGLhirkfSqXSAFxS5hvALlEu10amvGl57qmR/WpfeW/nN7jwqVdCj",
-	"cP3AJiHlTxdCe6PyPBR2hoWOB8SxNorvTm47yDVnWtHE2eAzwOhlXn5qCrVu/+Nbgv1f2agfNjskE6M7",
-	"uZ3O4RMeYMkmjdnm+vkcHc6tCCnNWyVzdxvKZYMSebC78Vtn+eq2y/2obHRS3z10haayjdO+4QidBKr0",
-	"cN1PlLMVtnTmv+SMETF5rRJf9sQpehN9PRhnhfpoUjXwitqWultqtSD8QznM/VHxCr5skB5cjt98lG50",
-	"O1i9vb/7a1LutJMTihICLn9fs+/ww7vvakn5ZmnpeW+FNBr43Q/06/zqkAH3RyLqJF2FN+IZVOofa0sd",
-	"n0cA4OglBQA6OZHoa+GhfG2jw/Aw25zQy7ewF15qoI0Aq+fdj0R/Zx/NTyi20BOCL3YAdkKQPNmal9Av",
-	"xUZWQv/A/jkJOQMQrvCUPSb4CEZ32bvmXhGmNLPeh+m4gIOP4WsbWG6cXGL1I4yX4kKsFATU1ez4p5/8",
-	"3n8W2uQcF+NRsUHc8zku1D52fWRmUBzD+5wERzgV/Vdn/q9mLP73v/+n/6pmu/nD6jf8MPFjmMGLjR+f",
-	"8xI+XkzAbuocLn/NRjtBZwszHFipRAGaoCuY7dGrEshRajTq2qoRfPgPLQIxGd2NEqEEVKMR8nejiBIc",
-	"MEULDrgA7LHIDZnj9bneea7e0/tffL7yrDX6V4fYX7VQ1KFaxW9jYxvfQcyO5tKfRykXwoWJ7Ozepjja",
-	"zsJ1AMyp5xP8wojHAcJeLA1vGYt11PWt0zImHNO7821CKhuRT/DvpXRhuFhlkNjcEiw+1X0dI95FKF5Y",
-	"TUx0JNjlQ2WvJ/CVCxNxOi8ynZoFBtQZAI+4PpH2GLk9s0IxTpv/E/6q19dx+RheRptjzRdIYvH7jDKf",
-	"lwK3+awNuWQUAvlqau47PW/Z6DZQyyGuGo0r03jIfZy9Qo2MHmXdG3r2zoqzPBvdvTdzqyIsyCD1JV07",
-	"lyOgDYhSC2HWVe4ccipHcMknAiGBxFQWk0z7IfqaGzqhvl04gzWrc02eyBdj3aRQ1h8zOLUQI7iVGIaE",
-	"PaCCgqEa+eN4n9nMG0zQdvePOXTDLyD3DXwq0vY1sR+cCGnvqJ8lrm8YIUl+i3J12ok2wcP3ZgFWlTMA",
-	"vQCWViJ0zDzCMWtJRUZN/dMcd6jBmwCESvktm86nr47f/eWvUFJL/xcKajPt1AQk6+t+6zxhdbLGCvv3",
-	"WHS55HRzN2EceFUZwYuoeVeuk1KaH3VMV6rv44PafaPNT6aAEDwhs1KuGzQPFcFQasM78kRSZsuolii5",
-	"BaxJCOTjTkUOHrSQMGjpWGa5pe7WJKrI9wsM5Avc+lINEgG5wdY+jz+8O/DuaLvYfFsnKm007xsFzykU",
-	"nQ7l7loBzJxXvZT3piaDSks0eytK5lVs4LLeHspqkAMYiwsc9Bh+IoMJMvNot1IgiqyfoUKYuZksXFRs",
-	"b4o0VINxAX8oR9kqh37sPZdc3jyBoeTHRCrepsLoX7BwDlvSYVcD0lFnPU2AQl5pbHKmVMuhdv4xqjeO",
-	"dDAS3oaMfAC3WAFKHBlzl6lEZOMS7Rpy6vVJ+msaqU2e/pPh5kMLoICAmamXoQggUjvXyr05gy/Zpnyu",
-	"laMHH6GB1GheQE7q16+VzcsmWpi5a4cxKPXSaLWpAqBxsboTd//Jl40GBnCyZxMNPRF+d7k9TTEYJkQg",
-	"u17HU3sHfIvx8Luuab0q/huhebIUJ2VXCEly6HHFDPlIFkCYJn4pjJ4EFElLvbhYCkxchsqKiXKlb/vD",
-	"0bteX59C44f13oDMy9ZZhFP6hljwwEhmxEJm7lj88N2/UckvAD28gRfU8qpg3XssJd3r4bNCpUq7TOb2",
-	"GWF8bjqAzAopd8T8ZNmJFOLbNLOzXG6oL/8JLmg7KiAc4gLpG2gult3jrfKFxRfId4mvmHrna4jcW3xl",
-	"m9x7aN6x7fX1pQN8OQoCWuQMldGbIOR8LAp1b+4Q7AQTDxDqIVMplJbQT6Cc8/skanTi/nHAsvvh6B1o",
-	"gL6WYliYhY07q6yZqnWFfafUDN2FY6DsrhFjCBud00rvDVLIv/3GT7KdGDfUjfGsb+OVfpaX0Xvo/A0f",
-	"DP77DKGKIrTiLUdjmxFRd2byTN81Hxgg3IIuUSjfh+gdsGZZMfh/g1AlkOk7ri4FLIH5rI5HOlVq+sEP",
-	"tx+p8a9GcsYXp/qMRjQ4WMmH6D83nzVvIgJgo1JLS9xWSHQhnnEAYUCLUJsqkDW5ybHFWFNWXs8l5n6e",
-	"7Wm/r+Hdz36roRPCLxYks6oL+4CtRpyLTcQYFRQsfxkgO2mBtxMn9Jh+/Mejo/pE5zWPtCXaR42ilVH9",
-	"iNCXBSqskW1CWrczluxLSrHSErbJr/K+dpZg5Rc25lKDJD2gSfTSMdK+NgtmCGWCsJ7APpwKZlLZ/IXw",
-	"+YAu4y36kHCKonYUd0/8rwbXP3/5cnVxfQ3YTgug9fWWt6X4OUC8YK9cs82NU92XHsK3P13HKU+viTCT",
-	"oHFeft+pDfvYRoirQUN+cnuTzufxWm3k2G9kbU1kEiPtIpgvq1Yo8MZAS9iDW5liLhZTQn5XCJ3IX/+J",
-	"gCxRmWPCzKjlWv7CXzGQEqxCbWzLlR5E/p82Y1r9iGa4w1+4ya6sHSgho7quUuBdrx1smxTvkjMNwr0N",
-	"EzGWhP3uxBZt9AyaUXbTJntvSYn6uRBRjYSHr0+25E64ooL+UGeJlyhn3vMdqsmcXXtgMx8Aooo9dYPH",
-	"tpyIVh0npdT9jptOHmgGHL08M6CLXGCaua4udCoI7hpn9JeIND9CFcR63ujOEKdrRxUcru2Fv+mz0cbP",
-	"pfw3UsvgTiwfJhkIStTIvg6qzYrvjo7gogZmr8wKiQiPlYrgkcxz/GuhRmaiM6tSIgBJ1UzpVOlRpiwx",
-	"MkBfIIB+qEKJmTKzHFMiItNJX+uQIStfRqGXUPpTfgcibUSK+Mej70/E4C0M8l8Dgt6AsiV4LRcXUcVP",
-	"QyPUNUPs70/iiIaqib3fm/Kk3u3SOjXtDA/Z1b9/Z7gqfGprFfkHOUkgSZ+VPDIMc4Z1IzFcHnac4hcl",
-	"Jdh25RmUtteWYCsQz8SqwgsoQEj44wFQe32NqWxonwOuMqdmETnZwhTWsduAP7FNEgGfVJa0708w4oGa",
-	"LXRvuiAz0RO3yVHNFu0ZmB9buuLaiZdT0xkwl293Ra8AeNciTVJSAeTHM4/h461VKABbS2qP7KolAwBS",
-	"1K6vuc4l4P8lKD0IEimm0t756649xuMNT3RPjie//2k9z5WvaFJ8Tn1zNmh1Wo5OAR0r8bYgZFD11llx",
-	"LmShNkP53eAjL7o3BubQJmyL61EiqmJlPeOqdgbDCKPUoPzRdtTlDNJppjcFcC0mqLl9bWjuVeUO4suH",
-	"c3+g+oAbH+wRIOdoCLfeUKpyH2f+k1rskBZ+12VhhXQqjcauOeKQlA80DLh2nVT6cgB0NQm8df/LM1sD",
-	"4rKan703d9HetcmvhzKEroBZruAjHjLTB3d+zW0VQHxdo/1sEVH7BSs0P4U2+gwWozO9BW/zaku9mcos",
-	"58qraFtx8XfXXxy1KquGSh5orJ7NAPNxJbVO3M7KWYqgKd2kxPyK7U+HwdsPrMLKMdcPsl+4F5sWmuNW",
-	"tZWpcOi34lptJhynXpwgd2nG0SGjQ8H2DbsLVWZweI6Lxyho21CDGwSxjUKGD9kHUNaOa9xcJVs/naPn",
-	"L+XdJR52XsvuMg6I08EMo5tku0FwiWlBU19p6IbRpiB2pYCla3LFRYSHSDKQYP2OMwx+htDyemAPd9uR",
-	"eh7RY8QyeOx1UNZDdpdJwMJIe2sWus6NQqMkqg4WqVxCFAdJCvhMvralsQPBF7fJdgmFlnttRYBRGkQD",
-	"qkK7ghKW8Dpv0lFHMkpeaHdY6STbcdND6fmDN37udjYfaoslwU4PdfB7sj7DCI+prV6TxS7aqRxtbCTr",
-	"O+5q6Lba5NH9UrZkvWCnjmbRxq/jVekOv2UFCHtH3qVSVdbpL5rYng4Avf3p6vV4eg16k+Pw4VYtw4tR",
-	"PP7FemuLsLltBCbue+TntvptpyVDn6H7gjC+C0VNveCAnWzERne3atrklMUS2kZZ8vfswzV72II2e2iN",
-	"czs68AnoVu678992W/ADFo6VvBqNKMaJUN9GauYCYzgt67EYzIt8kIgBrRqVNHgDK9MT7KsZwLHp6wjt",
-	"WCxulQ7Dodt4l/EB64kLBjge5UoWiOZwA+sj7CJzo1uFkbvQZD8eh5q0vt6nv1iK+e/YZaRJPoXX+LS3",
-	"XHc1ah3dV9uhkT+v0PVKF5eJeFlThUIaLi5Gl47qxgn9C7jrquR5QzWRGvCVJZWVvLbxe1VfU/X6j1S9",
-	"XiiA7QGosBM8ZFPgDW4Pt0x7fwjE5dWh2lWU+IXaWFGCK7mHihIiDocuYhNRmC5UyVPTVF+yt2tmXVr3",
-	"g73MbFhmgZQ3AKbqj3tMx0jwqRWwHV6llqDMz8aEecbqrYRs7krD7QWUl2iq/A0Lx5eAD5V2PXHWbFNk",
-	"zpsSET8z9c8gxSmUMjGGQwWzl2bU1yuSVseSpP8QtR1xfbuStEK5rFBvcGpd445F7YlEgKqwyRBrYYDx",
-	"DwOPZfeE9LI5VVz6E7CcAmxuDS5YVrDwUNf6HyK0QVsVZoZd1LTO6JfQpz1eoIyTbk8C9ZEqd7VaBBmK",
-	"6jEzl2BKABE+fjKFGJh7VeRydq1GRqd2gDYL12sOQem5hYFFkG5eKBssQK0WfR2NQv9MqwbFoNaUEABB",
-	"I46kJmGldnEH4E1QOTFVUkOZei3AHazcuiDvo9/fv/zKj/cUrC4wzzQGmFg/R+UWPwdqF2w87fSc7A1v",
-	"rw5cb524fhVND9o1YuA1DPF5dX1cIjvlcklc9lwVm/R1ODuJmMxlgVC2XtwhjHEZWu4KNVPSRRh9Dbh8",
-	"a6ZqZuETwc4wTZB8B7AeSoi8rfB4XhUxWhj5KSolqt2u4fJosx/LMR9EtYrA8U8sGHx1/OvX35J/BnAN",
-	"/79f/YPFPYvuvMhfHb96K2fZ2/t3IKb0PbWGKBHcYW94r4zxYFW1H6ruRxB7jqEewSKl/qDUkMAjVza9",
-	"EEeofaNCWI9I5iemJ36++gAMo6BLXot7mc8JubiqAvCEEBZDIjR0PxVKptHgYScaJhS636JIAmau4Zrg",
-	"t66tUmjhWn/vTThMgNMYA0hQoA/uQAqOeNOdBLS6bJV12bwf/5inExX9NKDl1vzsk1rgDGdlNAZ438wM",
-	"Kwj5Hff+HNS8wHv+5KJkzqp8DDw0JtOTeHmoc6rmq00Fpiv+DUl2/YqSiC1uDaJCYyta9HPMqNb/+E4t",
-	"AXlgVphJIafxRlI1bv2XMqODF/JYoucQhPz62/8FAAD//w==",
+	"7L39chs5li/4Kgje2aiZvWladrlquqTY2KBluqxbtuSl5PLMLdV1gkxQxCgJsBNI0exZR8zTzIPNk2zg",
+	"HACJTCKTSYqq6dnb/UeXLOUHEjg4OB+/8zv/OpjJ5UoKJrQanP7rYMFoxgr4cXxD78x/M6ZmBV9pLsXg",
+	"dHCzYOSBFYpLkZC5LEh6MX/2gerZIh0OkkHB/lzygmWDU12ULBmo2YItqXmM3qzY4HSgdMHF3eDbt2Tw",
+	"Xs4oPrX5ks8LVjCiF4wItiZ6wcUd4Wrf518zfS7lPWfxr1BMma/Y76nfksGKFnTJtJ2l87JQsoi/IRXs",
+	"q8YLUiLn8EEresfIlM1lwRJCFeGarKkid/yBwVC4ufnPJSs2g2Qg6NK8fYbvCMe1pF/fM3GnF4PTlycn",
+	"J0nk89/JEodYH9g7uSZLKjZkYf5OtCS5lPdkSmf3be+HK2uvz9iclrkenL58lZix8GW5HJy++PFPyWDJ",
+	"hf2XHxQXmt2xAkZ18cbcD29ZUb2oXsKzzoWYy2JJ9eB0UJZwZUSc+JLr+ELcFYxqpjQR5XLKCrMWTOiC",
+	"M0XWVGiWtX15Ds+MfvkPJ8GXvzRLsOPLr0S+Ga1WOa+kPvZKGlwSvphrtlSNpX9xYua/MRUwrAu8+kUg",
+	"GrQo6KYaidYFn5Y6sjnSe7b5vx5oXrI0IWqVc02oBuGd80Jpwv5c0lwRxe/EKfya5qzQitCpLDVhX2cL",
+	"Ku6YInpBNVnQB7OTuSLUvXFIJmxlFiRLCM1zsiyVJguZZ8Nb0bIO/t6dU/Ly5BUKof9F5wS9bJufc1kU",
+	"LG/RTzftH73meoHfO6ueQHirhAVXXWRtWxzXOfioF7ENYIY9Fg+8kGLJRMtWYNUFyukkP/q2QQY3PaVM",
+	"jr+yWdlzxmGK3cBbx+0eeIypfVvI5fbAzF/cyEDg50Z/mQ0jC0LnmhU4VC6UpkK3jXRuHh7VdxnV7Jnm",
+	"SzZoG9gHLlj3wOScFGXutiQtGFkyKjSc30YAZjTPWdE2tqV5fuRQnEqZMyr8OCbSqpPYQwrZZ/c+Qngm",
+	"Zd7+8jJnDRHwb99xsPR7+TV7YAXXm7YBKPf36BD+rmDzwengvz2vbLHneJl67p/cGEnbQPidoLosWMyo",
+	"oqGimlOeswz0FRgilNwVslwRtZBrY5YMCaiL5UpviBSMGPHNFIiMlSpzq9mKVBBWFLJVfpQf0xMu/7Wm",
+	"sbPssx0j10mwGcycbswXaUampSYfx5dvLi5/Tszf1gs+WxAhpzLbkAVVZMqYINocT23fB6/ee2VHZjg4",
+	"7H5re8O+xpQ6+6oJF0RznTOjdJZMKXrHEjKjihF+J2TRbuD8ucOqbNM3N3JPNYjmbi89qOWhWvCTKBjN",
+	"eoysUniwvEJqYu5sG1GJz+3Uf9/QcmVKv5YZZ7D01yxnMw2LDP+eSaHtqRyYeM//ReFxVz19t8zAk83X",
+	"+TdXNjP+Rq2kUDiOj4Wc5mzZMYQVXvHf9xuKey6MIaJp1kxosi6kuBsa+TaKiWUX4mhT8YHFXy3N5oaV",
+	"VfBKwsGvChzba6afVY5h7B324ueVB/kN3mXfbW6DlTA/rAq5YoW2q05n90Kuc5bdsWyk+4pwUrvv9Sbi",
+	"eSaDmSxxzrpm5TMXmVyfw6UwOTk3um7XbW/sddflckkLOGxApX+kWrMiYo+NBJmMXxL2dVWgG920Jb9T",
+	"eChU6oiKDC+SiuFOzPh8zgpibB/jB3NjJ6vEOmkqIX8upQbRUEaLcEHWC6pvxVzmuTmj9ILxwvokORfo",
+	"T6dznmtWDOHlH/Ddl1JDhIKplGh6z/B4uxDovAi1NoOQBRxzoCkSsnYRiIIR47u4z0AXZWtt3FeDCOT5",
+	"1Xxw+lv3jI/dHd9+T2JmurNcK50FI4PBGAN4SK7mhBIQCpg85eIlxs+Fm5bwzRme7oKwr3S5yu1C0KmC",
+	"/Wk+8Fb47xRSwCcGn/SpyNsCNCsmVzkjirHa0idkuoGlIunN1fn1xeWX8T+dvxtd/jz+8mnyPiWKbtR+",
+	"06/K2YLQW7HK6cwuQWW2FTy2InD+jHRs6Dxn7sQ3L8Jx6EXBlHFCIRxTMGqmbhi+qHP/LhjNzbHZ6rf4",
+	"hYO3GYOUcK1YPk+sxTGjwhxFU0aY8b2Ne3wG11rJg2kj68VmSC7MiaVk/mD8TfcB5pG3YkZF7RGE3lEu",
+	"hsTYQSRds+lCyvuLLLUi40YE+hr+VhNwf8IlA571MpZzOmU5asIs42YSaP6xpiG3btmeMPMp3yliVIsR",
+	"UnzmWU1mzfjx9Bbg/dmnyum/sJnxUb8+u5PPzC+fqXu+eiZXOJRnK8mFZoU9K814dUt40EkzmbIZXTLy",
+	"wBWf5uafCy4yP+XfKYLhOdxX5te5lPfPpnR2T+ayFBkom1E4diH1MDrJZjSvN9dsJkWm4sMyAogaE7ac",
+	"06nBeP+ea2Vs29o+IkqWxYyRTDI0eTTLc/eIfyBaGsUJOyZ1g70V1d1ehM2tKDRmt3r/u74lM1lOc7NN",
+	"fESssiVRuYPFi3IdlYll1KX9vGBGJZiNY3eQijuyRrnkXGnl1ySmZuJrIGSbRDTE0lzYqcaGsQ0i14IV",
+	"sU+TRK6FqrQD1e5N0edYBbCXkeHuQQOjcaCHAgpTCSfL3IjJlOVyDbPutWR8TOhm99ET5tJLMLD7zDRd",
+	"stYX/orJiM5MBWq4gnLFskqea9qdC/3jq8F24Na8REylvI+eg5HB2su3x2uVknUrJvapk/fmHSqIH/SN",
+	"Bqgdrr7/zu8U4UqVeMDTJcvIdJOQKVM8YyQwwGGzQJym5+lMgzNECnYrnD44s3GDSpq8dkKlbQMGcWNK",
+	"OVe+v/cMzm9Uk5QtbqHTJS3eoLMQD9Ui/qSNy4z9sz15ja+y5mCsETmfw4lTKoZ6js2YMc3NTN9Jwfwx",
+	"yAWR8AXo22K4xmlFM1gzwrUxtm+FMyGWDA97vBiVet2SoGTFCiUFYYJOMWLI6qbB7kRM5ZD+ZrM6Lvzm",
+	"d3196ya1+JiNpuCSVseEt7Eq2+735rn/LUG/bDTT/MFup7p/Ni1n90wHJ2xX0iaxl0eOYmN857mLqso7",
+	"ECYIIWzFFZ1miRyGwZvqEZ8E0rI5ix1Fb2muWLC1ZJ4Zk99Fx9G+QPXNsrh0zqOh7Crrij4VfjyZsjsu",
+	"VH9TGOakPRIXBKKtQhYSMry12eva+pMyZ36Fv0WCZaEA2sB6fd2D6a3W2I28VarAq1bdPv8BKz/nMHP7",
+	"37hiIjvsTmcIHHBrmz69Whnt0SPM5kxhLgh7MOsaPYa7BtFYYTcNfibr0ZRB8LmtS/sWggbtbsvc7LmY",
+	"q1KBAZwdbk4M8zPOhQ2tT2W2GZI3EO8wHz/nLM9ws87kcsoFHMpkdPkmsUY5ZqflHNT4dEOuJqh+G6LX",
+	"yCcfJ6be332iYRb5KdKx/YdST6TunoP+T2b1nOofPslhFvOY3+VOgX5qvXLJLADC7onG6dL/9X+uPW0w",
+	"SHakH/o/uZAdEvmkS1V5QMfJL/Z/c+hBHDOxuMcIQn/kD595dYT8X28LpHfqrv/4tey/FcMz+Cib8Vvb",
+	"ufhzIcvV0S2e7STJlnENuWhlDj5wXU9dnNO6S5k5FXOqdH+zdDvD0uelEoyX8N5AjLiuABW1S4Rc12Rp",
+	"azBNa79xju8aWTQY4vND7avx4qj2J3gJ8RC7jUmjH4F+pjWPEGQAHlz/tcOsRq9d+Z9mGPtD56DFqw6O",
+	"jtvNRcPdLnhXdC36vO0ITI/QUguSRIYv8M+BCAp+PRlDaGgHjmR7xxRMZP127cIhXO3zEYpg/A06WwDs",
+	"1dvqVGny8lUS+tEgs8f05Ctt/RgvB3d3Dx8nCRwij11wW9Vvpd87Nf5HG5dvaH11NY8EjkEV0obfcwZZ",
+	"wbRc3ci0/z73U97/FMYTKjLtFfY6jg6vRangdQl+YevUQA55Tx/xM+T2rCAquWQOzO6yuKM8N06kVhUM",
+	"9szsBBvlM3/CvAspmBk9AD9sDleTnBkJNoehuYaxjGVDcj2TK9xxmAu/FXBA+eSjj8VSFSR3HO7rjFB7",
+	"n9+YxlAqFVM2eV5ZT6UakpGoFDzFAKR8YAWhZA1YBAscuxVmx8O29JrjFBLYAieTSAEBz8DbSsLodIKh",
+	"aSILCywwiwTzpYJgGLwf9gpoBAtFYnmWEFncCkGXTBHANld6Z83zbEaLzMEj85wsGdOYtxMbG2atDbQ2",
+	"jQIRJzAS85GYrbbTEvPa5z7a0CXeNiZRS6rWhevcDUm5MeGVTr2ZyXBFBgtc7GUjr9RvozkvH3fADgB1",
+	"EAE8lhNUCv7nktkLnMFvpHynkwMXVe4Rb4yLCaN9fxucTy5uLs5H7wfJ4PNocnlx+fMgGVxcvr0KtEFs",
+	"sN/3GOq3juz04HQAKI0hzmxor/PlSlqEETXe00DLmeLiOeqS50tcCqeb9tHYNy5KhSKL2xn3cADdg93D",
+	"xJD8zB+YAGgNaHPY54JQq4i4JveMrawmgV9iehrHeSvgkZBBz6lmxZC83pCPUum7gqnvFJnlctbMLBz7",
+	"jNj7eDDyQovZgmVRrKNRdHgBmjFEs6927u4kg81Ic6Nb7hZVzQ9XRsUWAIiE7Nhp28wjatwWBuVS3rPs",
+	"VlA9JD9L82ioMAhLi/rP3kHHXgU33O/oG3PQmynPVGo+2iKzwBxoupNVdKv+jIuMCc3nnIXyZTx5JbH4",
+	"rBSZTPE4XFpkF+EZW66kZkKbA6Zguti4sgxGlJFEnplfl4XLtzNV5uYAAySU9VosoBMe7VATcHYDouYM",
+	"n0gFHg7KzZHD1ZjjYp7zmVk1JlgBWBzMsMHB3iuXlvQ8KcIQNkB1HqN8sZDJ/fvgeIbRFS1VcUbc0lq4",
+	"vJkwQKEnFOyjJqYY1Aj43Dmbm+NaCuYATlbEiBT5Zth/U7QIfjyklNpoUQpnqkWK1dERCUSVhERgSjqX",
+	"xZuyACvGZqBSsmH6rBVl7o4l+6ZBMnh7McEfRue/XF59fj9+8/P4zSAZTMbXV+9/Hb/ZPqfqp4xNEl/b",
+	"5GrfY6Y6YNT4obWmKKOaehiSuYykeHtkr6PNlHVW+Fg8WsFchlAWxN5HFBczFrzJl1Iag5jMoVzUHDju",
+	"cqNy800FQacNMJY9oCy0ybhUwrxOS0mW5WwBBW4CNTVu/yXdYFGbfcWQXIL9x8OQB44NLGKlC0aXtrTt",
+	"gC358uQklh12qcidesFmLSGCrxTOfCeuGq4aVcu/5YW2pEi1NsdaDIDPyLubm49Oow7JhVZkwWjWBFZ8",
+	"pyBRBns7YzkzOtP4TAh6c8VUFSLSHKlM65xl5O+/PyEZ3Rij/1bYqOg/nDntDi7MRhE4T40KDxyfmIGe",
+	"2d36ob5Y/XBt4J3EAieb2uDXNilqIdosSyp/i80KhonRyIkguFrE46ZernnOSCky48LRjfF8KpjoqpAz",
+	"phTJ+F4BOPy6nXiJgoG/Ft/d7tUWnJwx42HFcWogKDtxAHjZO0azQVD1EH85oBiE2cBWUdVErg1iBw98",
+	"Z8M33WMJrsV0RKH3Q+ehQ30us5YvgD2EF4VYWGFh0ihP9rOGUSTbAysyPtM93D2zk3+1Vzd1gJWF8Bur",
+	"R3dohl+rtzcO1E+Xb8aTL59H/5yeOnyYLPXM7PwN00OSfro0h96l/7PA8Maa5znqYvOrpIabCuXcbACl",
+	"pcyI0jzPMRRhNLxRBnWQtdfucB6DpUbSN+P3F7+OJ+M36SmhsxlbaaP208n4ZmKGTJ1Jgt8Jz1DlbMZY",
+	"NrwV6c27ydXNzXu4G/WRRXRRZYwc9CBWZuDwzLefruFSrvH7MLqAr8USKleKQNKfry7HzUtvhb2Wis2Q",
+	"pJdXN18+jN6YyyCGhEYtQM4gwuLmLMB5mQvNzID6ENpCJn0dh4Pa5pQv/XzdCpgw+cAsqs+ZMH5tB8nA",
+	"LuMgGfgZBRPmZmL+6ucJfgfTMEgG5hMHycB9RtQfb8Qn9nNTRvXIDshWVan+82Q8uhlPvty8G10mZHTz",
+	"5f14dH2TkPfj62v4JQji6ObLh6vrG2I2Ex5eM76kuatkIewrnel8c0qM4pNKkxd/Ihm/M3Iqxa2AuDSg",
+	"MR1JhDGmrU0jCPuKOxT96mcv/kS0JC/+hKE3N1QSmjGgEWClzL8wHmUHk0Bsy24ifN0ydgTes02sIrCz",
+	"UBrA07G0ZEOZecermnlayFJkUNoABpcNTeC8VZD/tSxzAIzBBRiZW3PFrEsYANb9vIRT0lbcIFdhMGj8",
+	"/3wavb+GANAgGYz/6eL6xvzrw+jm/N3Y/BQKhTHJrVQMkoEXC/y1EYqoxEIEsgXgz76i24DDMFLQLLUy",
+	"f7WjSfzCWkWCIsiVFN7OhYfBV4BEXVwO61iLFzECETtG1T5IVVXLbs04qGPz3otL66CF1u/ud++q+A3P",
+	"IyOpsIS/dwfaICo5bOiKPq4QhjPBEyozrsdCF5tYTjyevU1nQD6SJiQtV5n9Ca1b89OUiwz+JuCnM5Ja",
+	"HZ1WxSLgd7BcwdSii6IX1KbDeZURH8bz3rqNn4Y9W1KeE5plRrLQXSmV0RFQSkaXDH+n5T2S08QfjoGb",
+	"+N9+4bGsXWreYr4anmx+WBXyrqDLFJRWahzKKVUsdUKNgXawGdHamZpjR8TLEOz3dAFc3TkIcUmjVuMP",
+	"mneCApGiJpIetRVDgBDoLE4anA7+xezUCV1/8DDn/ti7/rYlur8HfMqaqsRGfFF6IbSC1X3eAb5GfwWx",
+	"x3RpXBk4dxZyLZ7u+3l2ANgBx9AisfhHJ7Itf3Z59e0/r1jRwRfj/4ynLldk9PGiy/1pGeQDp3FSJxsg",
+	"Nc4etWri1JFcJbiHE7KiSq1lkSUk5+I+Mf7zs3KVEMmzWUJUTmf3iTlDllCtW5hRx3f+A6cteAVd59bq",
+	"UR9A9SBUF05n4bcmTrPW1ifqZxjtHE+E7Jk0qNT8URLLscG+ZlTvF1KbMqojATXYFA803101WArNc1sl",
+	"/BWyxsN9q/aan9d4d/RDy/x+AgH2tjOzZ8kYzQtGs1jpWjNqqCSxF++NLU/CAOXe4KF5qWKhTTtAKMax",
+	"qENfh0lzrK07YKSlyCSd5uyTWdd90IOgG2LJlrpJ50rCO6rl9gCw+LWuprha02ryqvE1PzAmXOc0ZyKj",
+	"hyD3kf5OzjHCuGbsPqMbxOtDThLSdWvMmXNhrCCzh/6CyQaYHHuZOfVWJZjZa2o0q7ZP9y4Z5CkAhQpr",
+	"buvtzyp3ZeMfMgUFXH/CTC6ZInrNZx7aAP+IQgssptsW+ysz8yd/Oj05MdO3cmwOg//128mzn37/15ff",
+	"Tt0PfxcFXfEl+58yVoo78uahGevF6HJEnNEGCYzg9ePSjPD5a1bkXJhh1M3/nT6ljuSRxl9nean4Azsj",
+	"L1+dnpy4mregHjqjmyF5hxyHwHwkMghsUIwig/nMNhgXxPtEpRvNzY3PeHHwLDrZiiIPrj8ZX/HDlfn/",
+	"m0/jQTL4DHGPm3efBsng7eRikAyuRzc7cAj/2J20i4ISws3pFzoYbeJqp7Ts51r5zbifU3WO2qBiymmc",
+	"Ef73e6rHCjS6vfktTYaNfyQ+LvPyBEojeUF4hsWye1entSAOmtoQv6oTj3dua9QEU+oa4r5xw89mzVzw",
+	"yae6G0yMgBhJEJzl0EHo9OU50UxQoZWPGfh8mctoVXGF5FZA8BV5NCySI6CvcNwZEe1kh5i1goZxTHCI",
+	"AzbT3dA/U7HkSlns75bK2JoNiIfYADJO4xk5sWn6PDdKZc3y/ICjuaUGclLVPnr46Xohc0Yg/BX/3H5v",
+	"hMdcczGLKGv4NX4WQk4AJeezzu6tPquwtfjBGIeHQU1wQqrlSUJZiAo/RE2yG+O2bCsFzJC1oZMlUUah",
+	"U0XSUakXsuB/Ac/rlLxmtGAF+Y9/+/cUYo02OAieqqVKiZ6DbhRdGx+HuqVZ4beJG3HLpwLMhXYRp1g7",
+	"pj4NbEnR8gvDtD+82nmkOi9w69Yfu29NBuuCa3Yl8o2LGfQuMAknBccdjCM2LY6T6jXU527LgE+cRqwT",
+	"zMQEW61Kurj8zf5bDHHuu97GNck4xqjxXRDS8r/y6bk9X75kGac2Ib19BEBWGwMA+HnGu1NES3nf4J5B",
+	"ux6rxA9wAJPB6qcfPqiWnffTD+T/cIeq/2T2FTJhj3Q1q9X2C9ElNI7ILD7OKkDnYLrfgSLgcws2Vtt+",
+	"dk3cDhOUCfo4ENS8kxIwyS5ryEBfyblGrCUEUcwxClQwwHc27GHxfNVWGEeths9X7ROVdTY2IxNyvc9Z",
+	"C9C66GE78h/lMQ3lDPKxSpI5LXZ/iypXkO+IzeOlBCU/ZcQeV5jCRLgNz5mYsd0v0FLTfNdabilzc09S",
+	"E0Y/CX7da4OPC+mKiYyJWSSN0IEeEVKfVcUyGORmiKHpQowIG7AMnZmVNdvMOZzz2f1ClopFfQyw5owT",
+	"3kL8W0MGWGoPf0v047ma0SKrKu4b7Bb9K+NtzQkWxxNX6ZkiRCJNQtlO344u3o/fAA7VPDod/9O70afr",
+	"m/GbNFpWb1TCMet4Wzk3rJnTyRfddzNS1WAB6LJWLgNtN8Fbd7DQHr+62YNeop5xBX4EhIDFQcI6QlrW",
+	"LuAu5COo9c3QOlB9XFO8A6S7Gv2r7bHHAhNuPVsob/stZY086HhE1W1b8arIWPFaxkKr/THc/ZDK9c3/",
+	"tFjlrk9m2QgMsUgQVDikizojlGT8jiltU9oRo8A9bvtBNqEVxqWhyQcpVz1Ov3u+WvV8qj+M0M60A/LA",
+	"WKvxpgyw6+5cHu4XvK2+sxpbi3Jf5XTT4rV5N2ovVEnUoYq9fCxmxQYm6hcWOVl5FpPvu4UmC/aVOsiO",
+	"g+WY42VB1cKFE+/ZxrGaQY2XTXnKObHxaoKiG6+nxas7ucB8fiBIpjL8ImtGoTa5Z4dkNXpxqtUm0NIb",
+	"xPJ1nvDcftbOxXjPlX5sUq6+urvia+2Jt8hHbuMTRuc3F7+OU7cA6oykF5dfPl2PUwAda0TbMbPPtCQZ",
+	"g6vOSPrpEtB7xNKwFmwpH1h2RtIPF9fXUDNgIw4zKeb8rgTYr5LOc1S3wi1/FU+zT4fHOCAkSEe7DNYQ",
+	"ePgtAGcyXwA4PAuus6MKoHkxE3AckBvvZCp2DpUvcQ27HHkUMl4CTLuA8B/uYjbazgY6HM9jyGY7WA59",
+	"CcmhzLJbfETbY7Eo80vVNM9fvPz+1Q8//uOfGumGZ/835Bn+ezTLwER2w2Ml/1vMnk0qWEU3/W2TBhnS",
+	"9t8D3u32C641nd1HD9++69F44M1m1fK6OnnSttnsaBtieOxCx6f0RlqElJAKUt/9568yePuwg1urdSt+",
+	"Vu9r4weaNDr11HtJ+RYszhQOBDCcxsYiNkU5qlTteMdfVzkVftc2o/+uaKWfwjfP4sJz2TfN75BzvR/T",
+	"emtc/sZHul8kJycnZyTFsaYu30oxC9CbnjCch4jR2nl0+e9KfNS8o+zGfd0xcC/hTD0N6sW9YcLme6bs",
+	"L6Fyv0Y6vXVm7CJK2xEVf4oN33Pjds1VlfpzJ/rk06UtUT+/+vDx/fgGDnPrGu9whzFVu4c3XCVqaxty",
+	"S9T81uoG4PWsQbHvaqtBcU/p4uxsPGL7XHw/ntyM35w6dgQq6kxFwI5Dzq8+XbqrrDIANIglt8CLPo8u",
+	"bi4uf4aLsOuCSizljTUWMVz5L2UGgEmzVPb6WxECRCqIFhJZNNj8h+T1+J+vLt98eX919cuX16PzX7Zf",
+	"2aCrhzIXqtmQjP/p48XEfkl4x60omGYCTDhf/uLK7zgoP1boIbm8uvkymnywT2AiC8McdsDGoqPF0oz0",
+	"zcX16PV7c3XV8EDhUxC7js8xVsgtmLrAuVGvCgAErQLkTcOmxbWDHQDrA8QNsAh2J+BPzemCwBFMg60p",
+	"gQ8aJAM3Wl9qAiPctZkYitjwVy+Ou/eTXUxZPLd3g3C/pTOmj+EmwYN+hfKCw32k4CHxUzyS2wD2GGHR",
+	"Y1wTOZuVhTrAVfW1Ed2qFC9ztGfRr+Asz8Zt8XSEZkGDIvSuzdkCVDGRouXWorxpIe8tbiGxhTYKIfxm",
+	"nGlCUlnqL3L+pTCq3PxbSP3F2mXTHMsC0Hn7Ai9PW6o+Wd5SM22kK3i1bX/jKHt+O/k99SVbFaLf09ZG",
+	"3xZ0ZuiaNUSBYMI9k7uxvvgRCc5m9ZYd2CKoJBq+tffu3l/ghQmaP8cSJNhch7D7wrdaQqMc4jNzWRzI",
+	"1xRxb2vu66NZeH6IhNZDI/5cCk25iHEIUcXMcaAZbtbdtTnhc21bpR79oRLbDIWKja3mEmFZ4f6vvpS6",
+	"/atutuuTat2ozBkDt2IWnDRnob1UaYcN2U2MFG9KFVGmtalTYVtCpPraOZdP+QHGSVRtJK8/7PWOaE5o",
+	"Sb++iRfg+wPE9V3+6ST4304IBRdP8lwh9bg2L40Ys2crs1H7TELYBYmfyEhUTGJNJkTLcUYb5Zot63uE",
+	"qXfHRiznLrBrrCLoaNRG4Xm0evgjdSF7PIEWejRWx+/n0bzlBfsQPdvTj+OJb1uWYpRSBdGouSyQThJW",
+	"EerznFsKvTWgMtVGN7Ea0gaz/I1AW4lFkhUtxa2oOAKxBLbZotmDmW1SgAuSoi/iqGVOSQpG8ZeLyy+f",
+	"Ly7fXH2GXDjVFWFg6plqUvyAs1uRTkY3F1ddN61YMWNCpw4zWo3JDhIo2ewDSfrmEzzxcvuResFuhXsc",
+	"z5knA3IBKdWApiBYE3qIu8FUFB3pGUlHr6/HsS+es7VDewfffCscFhbp9UNq2qBHMvu6YjPwui6ApRQc",
+	"PiayikckcH9c+x+qgnlp+GLgh9X8mFDKnDNTfcUgGTQWxXgqW9M6SAbN7+8XBfDiv9+uAcrNGIUyhtFY",
+	"nmEDQHNgVXOBiA5oSpLgDgALHjYAdsILmY8mV59uzIyMPn58f3EOH2x8t8tfLyZXlx/GlzfmX5PJ1eTL",
+	"zT9/HPf7XDfu/b72HfQCfesM8LoZtwQOh5beU/B5QAaGmRrQAeBhQ+26YD5GANRDbNXWkayt4rCnpwT3",
+	"xxykC6XaqtArkmvo/ex5fLllSIh1jUqAH1TU2uEclzd8R07oUAZsV5yxjatspxF++aqqIPJY7hevCBYR",
+	"PSWf8BPxdXP8RM/XvSdFt/n+CVMy9w38d9DluCt9pUbnyGzBxkFDg66h5/GwhV9kuEhV8NgzkuKv0mrL",
+	"wmlyQEQDH9RWjx4l0q64Cv3eSzD/Dw8jXMzyMjOqFOpWKhFVuifDdi+fEzTEx2r+djqdBbuzXsuuCa+u",
+	"rM968PsjTH3wtO7CUdzdvvTDTlx1wC/JgmZYL+GothMnldtbvFv23ZB6MOkegY++b4OuG18T1OiWuIwJ",
+	"2V4SNClz1prHe3Tvw75c8e/+mnjhm/Vg8Uyt/8xai7w9uOCbxO/wI86PPfeqLKNVUzWFWd9B2/u71ay4",
+	"jLZRhaCacXGA529dSO2IyamouiM0jAYo4dmXwUQWjl3Ekwz2ITTp2eZYs69x+MO64Foz0Z/3LcqHgF9s",
+	"XxM+tHO6j5ECrtZuZw44ijLxPORKA+3xsCcJceeH3djZ7kQI7W40JKSO9tg4N46msITXZJZzJvQZks1M",
+	"N+QGHALC5465t1cDDqd8d4+qpsp2X+4kL7jy1cm+GMrd2gZe07ooH2sW1X7ArT+8TU1oXfaE0rccnb1m",
+	"cUs5+/e3Tmd1PLZn2/acrQNbMe8u4mz2cW1Pv73n4v7a12nuUdVYFXfugxM+Vm1iR6Hmh4h69SWYEY54",
+	"cxJFT5kFVR+DEszdt2414o+y7pibXK4PjrhGz/yK04Nx56DvFA84lVuO36sVExdvyLkUgs00WRXygWes",
+	"qMouYUTIX9HKsnUfpwiTKyaAtNJTZGsJzpCx2IDMLwgXmfcMEl9sa+6NBp5bQymFzHcCySbmGjBYwQAa",
+	"f13xgqlWt1UK1hw2VBgD2wAekprt08EMa/R3b9N7JFFy1VgyR4UON8fFGtJG8QqQz7VidVc5iNyhLq1s",
+	"2YSAhLStdXhYXYlYzlaqAfsSyzMgHd93hVIxs1oBVOJEA8Jc3IoKdadoA37qQyA/viK/8NcAXf508/bZ",
+	"n1paUpViRjXLepTGhQPydl31gOiyhETc8XVpI0XXNncNPQ64uLNGDVF0jV3zzCJVAR/LVm4Btm30GztI",
+	"l7ao2itWjRcnJyeHlDzLeAMy37jdFjIvLbM7ItBjWrONfAPeEJv7S7YOFfQeh1ff0vqXT3V+ddbUX7K1",
+	"r83Zh2egXdUFHKPWr0KZwOwV4tmwJ0bBHuT9XqTjVlnvyUHbX5W3lK/KvFUoPqkeOJJeBsLn2hFpDgiE",
+	"T3G9GJKrGilLAgoUrltALUUDLNGH8UFEuwGG7DHwQjueYaQZ7x6UEq1Nfc0mOJLUP2KdHfvEzvUOjqx4",
+	"WwOHJpFrlvkMr1W+tnJQszxXQzLGVj/V8ZlBUQyS9BtNzLPEwTgWkHEiqS0Me8azFHsDYHsaS/frUKrQ",
+	"3mbKFlxkUGYDEUyyYoWyJyV2W9eW3qS72rljb+P39DIZ4YE3XOdtFMfmT/gBVFfscrEaHzNdLZFkT7sx",
+	"ZXel2F1TaZ8WOcuuwghf0J8+5wpzYFvUEH0BW9ARIxJJmVpbq7MRR2CWGb8ZK4v38WNxyS5a8pNOQJFi",
+	"zsKhIMVQs9Wg/xHTrFhyAf2VlG1CYHsQ4qSGLCOuCZILCEE9JTLB7hQdHNQ1/wvriN/WlsOW1lKwBzLC",
+	"hbbldPgo2Jb2l1UVb7fz3DMIaCypOqCog5ilZj7jCUmVxXEATcv+TCzmkePuZiO1tzpCFlswPGz7puuO",
+	"RhSftwl1wM7HQsj4h3LtL4r3pdjBW+JDi9bGrYln1QPmEKqE/RkSjL7lLck8QVZMrnJWV7lJPYPQ2z/q",
+	"q2bq44yR1h7Sv/44J4Fdmv3boOzz0a5ILuRdeb07nRReWxWmqHZyZfTXvcrDzRtyB0ZWOn6E7LfAzX4s",
+	"nUnD/mtdY5nYuZL26nhX6aCM/TvloVDGvnI188GxcBdnqo8lQqoh1gfgt3BQzFgzFsLjcpdpd+7LEjsI",
+	"n9qhoi/6QERrPBGPfBb7uqCl0kd5VsVU9cgHdbZc3+tJIanUIx9V55B61MOaTrZvsR3QP0UoysLVSuos",
+	"Gt0UUaGAHiOvV/NljtsO1ajHOS2AujjaGHXh25huc9H53qjzMs9dQNE+Ajh9C1neLYaP6W+6a3on3hpo",
+	"RKDfXkx806YtwgKSTsYfLi7fjCfYgAnL/Oa8cHV4QeA6TM9DV+nUtW20T4ckCpmzPL8VU4aE4LV2ktgj",
+	"Cn06l90PWtiRNGwLiRnvdDK++ji+xKZV7t7GSODBpTCG4XpB9a2wsOW1bTzC59A9a25G/On9+IstrHMv",
+	"ML+ajM+vsDcWuLq2zYEsQu5FqP0DiGdAa+GLGm0RojMVZ1S4Fqvp9dWnyXnztfaX4YsdVqrqcY4cB2ck",
+	"/Tx+/e7q6pcvV2/fps41d32uoAvWmmto4Cnn81oDMW/g2iMreJYfj8ZJEw6jXxm6IP+aCbLkotRMAXdH",
+	"1UfMjSRsBmgZ0KE/sFMaQ5K+ufh5fH2Ds6vA/4FyycCYsJhMV/1RAxi/vXBNtlBYw5ahkWaiKDHmx2C5",
+	"3T/9jA+SQX1lql+E1wRTH/yruiWYEKjANN/Zk81r4o7/vdi8ti3l7ez1Pk1VNj1yxMYWmW52KqE2fueq",
+	"2eyacggFFoiDd/yKc6szMZJvhnpmO9PZu8KLfdO8KbPhoLC5nbnYdY8z29KT5hVbvJUBf15/Aksz9gXL",
+	"8Tm2wRyE7bm+FcZttJozfXNxfT6avDEPd5RZZLrxWgwmoUJmVJsWvtaY4BXBe2CWppDm+EC/ju6Yq5UY",
+	"kvT608ePk/H1tZ0AbBbmySUTo5Dx+Z5bEi7jQLbjaJUdvw0CdZoY/wiPXSj5EU47KEjGOTB7yw/xScnu",
+	"Qnm84UuWc/HEdkfv8/qq1FP5tW2TuLJUYC8ltS6oHfzkEYbXlV5E2UYDZWsesmHaBR1OsUedkVAtyYuT",
+	"xFiSZMo2EkBnSIjElOZLqtkBOTB3a9aeCEth3MAsFb7L0lvTqXxgdmDQWg/3GDS9QCoL2DJxrAG6s9V+",
+	"aakVuPMlNHhDvT2pa2DmF+g1zo4dEzqFMFXIx2uLIx5PGGxWM5zBmGB9pIXmXQp4BCW9HPvOQ35EcBip",
+	"tV+4FDDVzpxRdW59bF/s8jiYzzYiCMghmyTDhE5dFo0xPed5/jbKGmpmHchDsCkJ9IXEehspSFVBZjPr",
+	"Nhob4aEYRZepfyBtBh5DG9dwMELcHrGSoMZQtsAAK6oUqfoNoMtgF8Q1i2WCTnOWIRnHHhULd61i7Xwa",
+	"18HF5leCQq8D4rVyLdqANDyr8jkoGkESleuGUgOLM5Mszvfrp2dPcuPqvvhGwfzeuedc2iMHOiuLggn9",
+	"sS1H2KTJxkElQB2+cmFHSID6SgbfyWz4lDlGUccB/Kck9MMxRFfGCKR+w+Zc+GXfsxeS93W8z+ZcJKg1",
+	"LxLgsGUUpDQtizxNKvYH71wy8w3KFvRhGax/MLjB5NPkfWLTmwrRPVOZWTZnmyU6Janxm2/YcpVTzazP",
+	"p/id4OIO4YSpq6Cmq1W+cd2YHIdOQtKCavaRFbi77RMwaD0yp2F6K6jvA4nj+y5QzjAHxk1WvgrE2J73",
+	"bEN8bgz8RcjRo1WpUp/q0PSeqViaNQbcGymS/jy+Ic/dQFQKYdNIlv/V7hw8F6tSd/Ih1pP6MYqF+vhe",
+	"QxqJFzios+3BolcatgyjBZZAY08rpaXxhj2RaWLR+DXWeYRc2k7XjV4cS/o1/IRXJ4cyMm7Hl9s30zjj",
+	"es9tdAFz77R45XW4uTJzYj7aUz0pTTdY/Z9xmyjLGc0AL0gxEEMWUmmHITSeEEicnS1o8EAFWwcuynoh",
+	"YQ6XdIOPrWId5ldmzxRmF7c1fT6GAD3ZguHYWhbtgbP1e0mzFucgiPlAB2nguLqTMcOrVJwp/QHCNvHD",
+	"GrI9jiTaFeFDBAZuOsTKhxYZakJ1N+CN2NHZN1n7IMS/MTIFapCcaR89rRhmq0FT3lZsHHo7h5Sdhbp3",
+	"V6YIxnpGTlCxttn8W4bUozJX3fGa9oxTfWKShqA0P7y+ph1CO8Fmr3saVFnttN/FRhnYBt+SAZQt10yw",
+	"l6+SNqgF1jhrCQF8CPEPa5mTH//UDabYcsr8SDrm5HpBC3ZYJ7gXPerGG/QsLj9Z+Kp3cyZhKNky/kHP",
+	"NCjAo/mws2Lk6M/uVXNiZ6ZjSlmGPAZdFAaHMA90UA2j24mP3/1hFoxnR9P5JcGWaejuKIIdaNo22nPm",
+	"wwFgw3vRxdwFHrcGbO8YWHMJIuk3c9C3io93eaxCauFs0wuZ7VZw9jr7yupjkgZEHeYyvgxymrNIUML+",
+	"gWRMU54r8veTt+fkp1c//OM/7EOod89Fhqw4tiW8OiVcPNCcY1fxL0B9lQCBes5nOjGGVM4S45d74sgv",
+	"hXchtZRfclrcseRWlEKVq5UsNMu+QD+tL+brEoJz8gWY+fIcwZyloLZ1HMPxTHmWMYEPNKrxi23TreDa",
+	"B8pzOjXjcPxzCZGF8XHQknPUP9SB5zwETEj45sAFQsssYpnrdiTxgq5WTDA3dQBDqsd3IKRi9L3ZlRg6",
+	"/061E2rvwThZ0Sw+AngU9jyPMf8Ces+17efCfwHJ5d2wG0fkT6sffvopOCpencTLtNtxq+9ubj669eOC",
+	"GI88PoPaqo5mycSabiwr/uk0p+IeiKYz5twobeVfEbqiiIkNWeGDGyPFTc02GbbSBL4mgMlY8sVqvmN7",
+	"fMJo1tcwedqGMVBm8oe0i+kvq6UwTlTNgorOxQda3CvkjqCK4F0ukLJte+/x/lUMhmEENKXqau7ZtKA7",
+	"lo/ozGies8ICMQjVQ7JNf4HNkamLptAcu11zvfAL6aFrPfEYLbIV7wcf9F7fUW0EfQukDRc/tjW5e218",
+	"K6D/HjFHzXZsS0ZpcsfM0QBc0UYJu6Z0LYhnCEy1Oq+Crb0DCw2r0e2Mo2kzOWvlmrEnDMnkrFwyoR2G",
+	"Nn4OQGSrZVAsV9bptIVf1r61CI5pHT/SF+r4GT9ybN4cs5N4vIlDFbfoycCCawoxm9hr7tmmK+PGW+KD",
+	"kAjSkEyBMIwRAYuWVXtSe0Ub9Lv3Vxgb2OkAgS4wyvrACM0yhBlF37jDP98tcDv98xiQ01r3uGXw69ws",
+	"eznzy7jtS4d7pGuTni8kn0U8x5xOWf4YCjVHNo0P6hoCylREs5mR7S+i9osiMurPnqiHkq+if2ifiJyL",
+	"+3at4TlnOztMRlJRtnfNdla1YHdlTouA5rY6qgA1aCnqCSQOoAF13PP2qxRzYCsqge2/OSPN4TRsUW5Z",
+	"5MZMwnn/vafbivOaOKvLvja4tEtkjkH77o+pwzEW7hHWXY10eLAOz96DcqbkrrH5F/QY3mFxs7+2AHfr",
+	"V+4Z40h/K1hGZ5plv6fGQzE+hHEE1zZ/jQJ5ULRjFjdyIOEDLNtgj6mFcasFlgHNeZ0oq8U/CmilH2w7",
+	"KbcXwRyF/bPkIgNuh3aOq4JJ8H39QRGlfniCqE1rzAW1yPYquUXab42a5asP2NzJR3JQY3UGcnAZW7aV",
+	"FDOe85amTWDixClOpfKU1C6c8cBsvtAXde7LURnFu4xj7Mdhy1xu3QKzjhTiPv/xb/++BxJEszeFjHfc",
+	"vKlylfB9AL5wCTe9YBtSULEFafS4Z2wdMKWz+2h7Fo8UwyufuQj7vlQJloV659Qh6fgBL+BKRZ8fnR6a",
+	"64Us7xY4P2ohyxzSPJ5ekRu1gT21DhvINYRFdnUk5BWBNqKJ5mxdpZ3to/ZTVbLUV/MJozOLFFwVzHKA",
+	"IMQjwogsiyUrPPtcGkhbegijZX9mp1iD4v/4t3+3cmixYf0BU6VwjNitDjq2MPV89tgIw+4LusRa2Dqr",
+	"95nDzjpCF6SDJoVcOyKRx7r3nrYKlAtMS7BjEq/iKilvilldRdSEoDYtcQXr6T7jyrXnYtI2nqGqPGVP",
+	"Xlx3hI66nozlvPD4Ck64RYV6YIGO+/4EcfLBgOIzCbmvOBXDqpAzphRytduO25htk3OPAv5OkVkuUcM2",
+	"V4I/sE6P31V4wHcDEhyBaUq6Im9zIGH9jKb3DBN7RpTXsriPO+OznPIlyy6bOfcuALLDGXHlCrmtDttT",
+	"j9h3T9rJYENYpdOjKoBfHtLcySW6Wog3YxxHZpwqqcpuqT8v71Cpck2mG2AOBvm4yHwE1MXqMbRekXNA",
+	"kY5qLYB/zWgD9HxAZT48pIVkCjbVgtFCTxndQwNXU9/WC8r93YsJQETqHUP2Yhtf8XjxZIxwOGfNTra/",
+	"DeiKQ4gH0dFYBLmCBka//77PuQtg4v0qyR9YoeIslLEQlc2HruAf7lb3VeH7a8sbFZjEqpPagjV2XMvm",
+	"79B7xwkToAp9TJQAHNN3rBVrtbacM1CmA/VHWJUHyHOfirT6mmTcWOsux21bWrvihYwV/IFlCHBHcFO2",
+	"8QrABihPb0VqFg8qILDaHKCca+GgplVGw7yjqj0N6wBZxrVjUotB48ybX28067GFzKXXC/ryhx+3Z+gN",
+	"kq5Y/QSfA3SGX+M8kXv6rGGvit4oA0se+WnyHnI7SEEkFfqkC0vc8gR4g2CakmB640IXNhaI4Zfd320N",
+	"iXc/H2tv7VMJ2IGFEdKBpDPeiM33MY1a5mQlhWLxnXhjeaScpOGRV5FVWH7D5r7bmrEjSyAeyO9tYZk9",
+	"KAang3c3Nx+fvxi+IC9PTsjVLzvZFhtoNbvN1yEOHJgIyz50gMGgKvmMT7kuOMtGMJfR7uUOYHlWEYBV",
+	"pEPNaCo8bPsxHxxI0zuqWckCQHQ35cE9j4cx6k+FmfJ8BYl/iyzIlHFxFxZ15gWj2Qa1OThvQW2AnM/N",
+	"763vNtzTL7MzUI26bdI3VQfH+leBoLneQsspFwx6D40u32CxFhPA1oOs75APn27I1QRz2kZIUlx86Bfl",
+	"HVNf+CoxGR5Uu+7gTzsQmBBp8hKNg50jqUkt9AX5P+vwHEKBdADHkONCCr8h0rvCByqONisVpmer81y0",
+	"iNYX3D5l2Ww15u+3RxwLwbhV9LVuhyxgDQN9pAn+1rb9roqMFXF+4GMDfsLt/rSAn/jnynxn24ol3ZBM",
+	"nmHbEOMf2N/YZrigR6pYyZJuhiR1Kfv0NOTgSFwAJUEexyFJjR0Kl6HXDVVWuNRqSFKaLblIT6EWTiXI",
+	"t2p84zLj2iHh3I6A7EWBbNjwbvM3eLoxKsyDdm0LOoOQygQZpPdovYs3wgxPpDbCXhHBN4QCgqP4109C",
+	"x/CN8OsAw4jhVNeWTBEtZSvP+VZNQSfzWFhkFjepBFv7Zm7peqHY7AvWl02pYj++cn4LoJPqdUzd1l79",
+	"1dFjsMxjkPhiybJr47P0TJpEdA4ccQuutCw2e5T+0pyJjO7cz+fuugMpLLsbtjYsDCukiEcYeG7G6z3A",
+	"dTboFYcMhPHvnqGL/m/upx8r1TgPmpd232Gv+wZr62YliG5tm5F3VYvHrkfHOip2f+SC0RxJFnYVrbzD",
+	"K/vTccKLHmje+WEA1OgEALQt557J/WSQM1qIN7a1YFxQ+zxFyvvXdHbf+VXW7XBFs9HPWHLxq8zLGlJn",
+	"/+G0Qn2EjL13jweDQXUlJnggxvefr6A/9C2252w8pFsP4+79UJ6zGtq8BjY/SQ6f84KB+b3BUrMWEShK",
+	"MZXy/lORt86PVYsTe+Xk/R5jgNa+Oyk14aJDW7otZKE/h52MHyWomhZ3bA+s0g1cH4tZeBq2+MQDwr5z",
+	"5yHy2xwr7US9tk66qo+rE9Zk3sKB+NYGE01IeEFunGmERGtofgT0aiksXpp42zwhqZ2eNLkVKepE81vY",
+	"X+aHSpps+bzZ3tiOceoT57Z9rQf8Fgwax2UJybjC1BGSR0NwICHTUuPQ8IhNbsXKYWwSkpVY2OYI0LBM",
+	"Z0gm8FBuWZSD+aHFsuJagULoWN3MPqj6jB6eYNizInFNoS+H6gihOx4umDauyIoVC7rCxV0yKnRCVDlb",
+	"WHykDck4vpKQ1Q54aG3KC1hYCq7ZnhS0R6nx8S7rni5dc0OudyiJaHqnyuhUVmi46EloS3vAsrMGA2ur",
+	"1okR1aK33ZraYPtkrs1CpaW2rZftkz/URM1J2D4/t4+NqPXX5mqMZpo/WA3eLJCf3TcV6yM7GveGtLQB",
+	"O9yYWr+mXgC8T6F1sZmUYnetjy/Sl0iDua6Vmma+2Tcylyxsyv7gEqBVUQq216hQC1t4taBCf6eCQ0Q9",
+	"fjTvd1rWAbT2hx7cI1h2BM9OE0xNBe1psdQhzytcAh5jGMq28WjbCdmoS2UujhCKvDw53MKHsUF5YkSP",
+	"t40eujtLwaqBI+FLMO4zkv6fNYgo9EsuIbk1W9CCzjQrVPTrqiz/fu1buuKC+9HHR+ZiTGcLi3+zVVD9",
+	"ktVb1AVh7+lo+LKpHXaoBBZp6U9nTk24QJo9MKrjAkBfrmgMeJ9ZHf0VhEkwBNNWaGPZX+xVCZmbc5ZM",
+	"N/jDXjMFR7Rl5zr8jObZjkwmRXvLqzY7Ob26AbQ6j3+oOfQH2jzxYhErYW2SWTGstQlmA1WOS2DMdpRP",
+	"8xPKZHpG0in3HFilwH9ANszOEeCmANKRVmh011fOcQKidxLv0TPT+zdn7tuNGR7+S7w/pHkSeDLQ5Dkx",
+	"uhb4AlLs/ZxRTadUsdSW3VtEKnT1xfjwdEMWtKWiCVJr7WdZDOoLkmrR3VDLHzx4+2QZnA7+RUkxnNC1",
+	"zczusUn3giZAwPeAT1lTdWrRFChWFkYNCVcdSEliOyc7ljCseTVa4jsVOGxnyB1nRdA8K/WmcOoowENy",
+	"IBAQqvxlac2/O/KU8uwALw4TK62oFP9nX6Y5+njRSFU48LMxCMy8WbqINd30bJEBwFnchOF+6alljtFa",
+	"INBZ+zYW6I86M6YAbfVGAl+we8WewHkxM2J0bQScYEzyAG5mm8MEREDm8AIaINZCwBuHAXz2j8SqBvwq",
+	"W6h7IBTbYuPr8xl83W4n62AGys81FkkXnphbJRIhjwlSTzTPr+aD09/6JqF+T7bRb6PX1+PLmy8Xl18+",
+	"X1y+ufp8isnGOk+tS/0AZV8Ft8c4SogpXEhjHoF3TnKO6hDtfODSqvrLGZt9TTeWKzJUY+iRhZmzrKPN",
+	"2NWcvPk0Gd1cXF3Wv8FW01bhabIsjbQwgIHlDBrBVllCOSdTqRcWNG0/e8moKguWkVLkTKlbYWOIQ3dV",
+	"ShTdWFdyzZXFTrb3WvnpJPhfnwD5kZJ53lHGA687t7dTRNCLS22azHbxgBYmeARa1B38Hf4Voz6uRMqC",
+	"KLRjzcy50iy7FUaq0JzxySQ734CIXTiWtsz8qrrbXMsyXImYQ/jDvg7htkdYCv7nktkr9uPU3SvP2fOx",
+	"5jK55PovrJDBi46VIPXCc5J09fjz8Tm30RzXfEhrHeiOITkhUpCP48mX8T+dvxtd/jxOrKSgbqHae8x+",
+	"A/3px1f9Nk6PpQjSvP0UqUv4butRq9UsqR3N80DYtbyDOJTXfY2PHpIRepULqozVJNwZaQ4B10MayOJx",
+	"Q51ZfbuUBbsVMMf1+U+gI4/ZFEoa/Zti2nnoOyamiUeRV6+yuzUoycSXAn2YQsZW29oCNlqb4t4/Kx5J",
+	"XXuRexETOWyzEeZ8fL5nSF6ggwUKPnHhIejyXWyI5rN7a9bbW2SREJor6Q4xPrsH/XQrsKjbVrRS2y4A",
+	"v9qL4/c/1qQxanXl+4QG+0SrYgRhZj2BpkPZnigSCXHBycuDvYesPA6pmxBtY/NVZREXU/m1JVZoTZGN",
+	"D/t5jovB//pt9Ox/0md/+d3+9+TZT1+Gz37/15Pkx5ff/u5oUIL9D6f4sQNNDMzWgQtdVDUjlLjaSNvU",
+	"H/htlayOGmM/3IqtbRnQPtsjCNJyVvCM9eMVAPzd4rPq8vTi1ZF0WwQ40dK3zPVOVgT7GTSLt+eQkKyB",
+	"qRpV3Dk03LDfhhvO7Asixa2oKzpQ+OAMwIm/lJkRQdT5QLGKRhsv6oYkqji+bM7Wjyev/rS7D14EHtJB",
+	"v/+hVNqcWq51I36Pzb6amxrE5LZ73qF51xouZUu2wa4NRNts0Zi1602hcKHgjLAnse2tjfNZGcDkxZC8",
+	"ZWtWmOOCaClvRc61ztkpETI8qxv88JlkyoE3VVOE+xu3eyBu9lSRDo8TcbVck1ooywcmq1BPcu14rbYI",
+	"6B+zzBF8T7/cFY30+w05LW3vPJrn5ujOba9WbwoMCbrhTZPjMfmulkYenxeSyLWoUAlhSFozuoy11T8C",
+	"kmnXpjmtzAGiFrYkGqojQt8PG3bJVVicn6AbvihFBmUi4HWcDE9OXhApsHrIGWi3wky50REzvqS5GhIw",
+	"g7AeAxhFCZKtBkcOV56wwz6rZjaGgwpNx0B1NrzNqjo32ItdtbqHgrx6eOAJ+eEkIT/9YNy3n34akqtg",
+	"JsMTGXv6Ycl4RZZg+6IpNGlqDsBT4sraHR3s279kZMr0Gkv/kZpHBZ15wrhIdw9MT/pePQcPx/qBWXeH",
+	"oNVWvkGfaEvn/ulYGrcOpYuF3qwGBUJPjLNIkklb6Fop0IQstF5B2zutV2p7+7ft/z8IqfcY5/p4EL/d",
+	"6su5HpHT+wS7mYWOio+Lgp3vW5NY1Qf2ALqMqd3TKaHqVgAfDTStQSkGHsdaiA+lnIs7tKOn1Aj4Gg0D",
+	"ZwoQJaXwlVlsQ+4gMGtchDDyFzF8j+nXHw5+DDPsByeRa4jJdpVyNSfnV59CzyWJ2XGwYpYrRm57O8E9",
+	"jTitF5IzNLu3zo0nsti2EKFHNrYPNxoOReB19pt/RCjQVTa1kX7LuS9+qregqj4kPQ7q5cjfta3jus7V",
+	"NrWG+F9j0qaNCFEaCR0+UZQwjmGIwSFbE0N8PmcFEzFmViCr3VlDhIlm5JiqpeejJFTWbqxSzwfw1FRp",
+	"865XIPRY+Q6LsjiArSoZzCSUYb9tSfYhhsVbypaP1xgiQzL+c0mhq2NqbPM0sXkakvpy+bR/TZfLNvYt",
+	"IV7KhwMWT82oELE8S6NgDWrUbXvI/ecUC2/7fUkHtUDlhWJfpbWx11kfVoGQbCxc4PB11WR4iXPCndit",
+	"Uc1z6/ayXN57Zl0nWF8a5I3u2QpaK8y5BYQ2CAv+64D7xl9XORVdjJZ9SUDMtdfanuM7GxXglZ29OjZx",
+	"FuP+pH7m0ss2IF0plm2lqysaKC7fKaUiXfakfRDaQlgdC1B1WEUyFFJPpHEXU+vSgg50QDtf+GGpf6BL",
+	"Y7GEYg/tCEONg2S7qFYDaWQrj1VU+cCKjM/0rtUDgeHiV3t1K9DcT371ZL/YbcIYAjO3hTF+kpkFA89/",
+	"u7LZc/djY8DQUuw4t7oe6FNvzYcB2KtNmvQikI0mKODM221BPjsEc6kUYGNGb+wGOuE42ub3nS8p3Y7v",
+	"exxa1a0ZxFRaAP6TNF32rYJtOiHafDkhU6Z4xjz9r2DrIbmWaEvcCkQtotOJ7iS1bwc8OJGlpnesrYVz",
+	"0miZ7LKEbn8242a7mzxHEJi35cnJ97NqSuDf7P/FX4ckrPiH9NRmgrym0Q7c6/IoyGsS8kwq5Ft0c2Yb",
+	"AoMqMRqFapKGq5bamYYD19OIBWsRGG7fqbC1t7WbavsBEKUWuup6M9kJvxVbnaorEUs6Zh5XxqyupVV8",
+	"gKVFF6Cl89Oc8jxKvhu2hoQXVUWDQT4YJ6HqjwtpzoKbDXlHzXkP7GpGprXEJFMUi9avX3Yo9ZGu2fVG",
+	"1rEJgnAZ9sXCJx3Qadvn+dsLLoGCMdAKGUd/S5WzGWNZvYU91+bvrXyR8Kp9CgfNTZNStDVOb47N75OZ",
+	"XC651vuQvHZyW39wid7u9GaMpBqkyDI+Y8QsIdR5KVxJ2zEEI2+yLGasaiCxpylvPuE9VfqdLNudPtuF",
+	"hgestQtZFj2St1sKG6OA1ZfCuIHm/OxWrO0T5JKpWv7Xx+wt6McOSfl6rxZgXPenS3nPxd1rOrt3PZ/2",
+	"J5yuKcj+kiPY1zYh3bmJD6A03cFoaklMrFarFHUPzrGo1XAs5PPTYp5be3FUvVA7GmVVrY63maF7hkGa",
+	"8Oo9FXGAt47HUaDpPF8ym1vEKAbBkM3xENod4RVLH2n7Ijq4s8VXGgtZiv/UKItga6ba2YhCQLl15XHZ",
+	"jeao6B5fnoBS4wVQ4oNmCMpQewk7rFiUIbitIag5aimBaLg51C0KBYDPkK83eql+zkLzgJZuZH9M2AiS",
+	"RHs3CcGGxd0B5aePSZFRnhPce+h2QQorl2tW4JUtTcjCKPw+Xw391ncxCe8bBrOKbbsSwakSv0Z+bwRf",
+	"0KZHrz1xYMdB5lji69QbswUK0tFcxcpjcM1TjLnrPUQQ3dCvO5zQzA0y3hikxu5e1VTXBxJ1bHlhLSVA",
+	"4nr31fwHN57zbfkhLWAC0P6+zWPa/KT6tyKL6Q4HYPgoY+2xphoXd+nwv5a5qIyiUfp9Ty/RXl5rMlD5",
+	"jAf4fPaBk/6R1OCO1oCqlprme4tisxcvPKTGJmIltb5H6yLUpstu9m975hyg3WFQvG7C5u2Ws2otnc/Z",
+	"XI9yKVrij553IlA5rgrO+m0+tgmoDo1VkLv74ah4TxAmdLFBDxCoOo2IueSgexFHmJUsMluYLHyvbltX",
+	"QGv9afZKcLiZ+tYrm5EEExhb/GuH7Nmrti4o2s8ti2gPcokzKBAASALQJjusltkZUFg6JLZsLxVSp3iR",
+	"Lf/FWNOtgGCTOR+gGWoFejbXKqLoJkqmXFG11A2SIxJawCHzwAsplq7D7RO9Rkg9+mM+SEg9/sO+CTNA",
+	"T/iO4mlf8K27jBzLeLYxcm28t7h9zVORwBU4b/fnGjLWcU5XMdiIhXN01J7ZUxzJaS0zrrXCtCWulYKd",
+	"kROSFXIFkIVYdVmfgoLYwXDN9KfVnt87s7V5dXhT98omA6gPvhL5Zl9QDlvalGwoST+82o2kPwyAv6JK",
+	"rWWRbb3xx/qtL4/2ic2u5gjPwc/2jGZ+WNETJgB1Ovab88nFzcX56P0gGXweTS4vLn8eJIOLy7dXu9ij",
+	"7S6qyNL22kj8TlxEkvdyxUSsQ5bHGWsJwo9dVYqWVMaqkA88212EiqP46K4G2KsuV5eMZfFWkd5NI0Cw",
+	"zZUG5m2yYS3tuM1YWXYhunI7XEHzfgJRa8TJE2V7JkOWEChQrAvn2j3t6nnh3pvglNa/LCobMBfvbZvo",
+	"pn254gVT+6RAog1SR1Po4+JIE25AKmyvdUANlNOcz8inyfsEG9BTSETvziBji9RqmO0f+DEQjcbgBLla",
+	"MXHxhpxLIdhMEydGu+jH65Pl9EkE5gU9gUqtpYDq1WHviasYIeztOaOZAm4fXRYCmTvBw4NkHL2DXN9M",
+	"Lhm0JiVa7p5Dq0DM++PTl8chfgewfttbsDJ566/AZN7atNATSSDhOdeE0SLfg9kc7mt/tepIiEC1jMKJ",
+	"wP1YsFlZKN9nh4ls/0BxS2dGB6GxJYJTdkcFkAXgef9V2/LNPA+KZ2aum7sxNvoPpScFN6C0ewWSIfPY",
+	"3Tu+K6yMpLM2SFcqlp1CxXe5gmbyQdKtu/dJ5E+zsvBQ1e6jAVZ5Ut3gmtTtpQZVH2yZfZdHl/nv3Nnn",
+	"x2IoqhtsjbP1vDHWd89Wh8Tpyni7Biuf1Asms4HnnufC/jS89paWLXsoSW83iaxVhlaUnOQHEuCWtrZa",
+	"dfLZSsvViWir7+nQs0/AtmMV1/aJ1ar1bHbp+x9/RAoSX/eC0W+AnljO6C3UmVOTqCEtl7TCCIxge2mn",
+	"R6idaCs8O7RGiApylUISvZa+0zlRFsC2p3NQqaAdBWHH1UmxQwuOjBVQRYDJsj6QQMruCFyL37sdbDfB",
+	"w0CK+/gHmBx67m63ngL84xj5fGfCPFlK340V82dVH7n9c/uQ0K+hXV6+sgRTh9Qf9KEw880h62lnbLon",
+	"5T30JYt7OSAUvgagZdsplmx1Bz+0FT7L3Dl4QBppGdzadbhqmbv+issDBto/s1+fj31EOfNZ++7MdHVG",
+	"7bVGKIWWIcSBGD3G0quhM2//Ig/2QY3/qyE+YmlxhPHPo8GITyMWdkL4vPLtPKN3aG2rfdcHi2Eb1Q87",
+	"kgU+Q+7ltLnBtjdBZIWjM1oj/KvS63bWdqs02x14z0DgAef3ow7FZova+JFVfdyk9rJ9bC2cuKoOufIO",
+	"of8WmctixoYEamhsXRdYZwAbkHNjVZn/KOOorxm7R/Yd5FvFVva+pANu+YsXS3MmKChshhAxFqkpuN2n",
+	"ZOwDMgllpwCCGJIqlBAOgitim3QmAY+KH7Miy3K2sDhIqtyToeBaPrAMgJOW7xShk3rNZywJwBAVu02D",
+	"gd8R/1UsBa1V/1H2qXkrRCP4wKqW4eXL05MTsIEDYqeTZy9//+3k2U+/n/528uwH/PHvorAdvmT/M5oB",
+	"fb2BEBZ2rMdz+2J0OSKOqLgawbg0E/D8NSty2/J1jwA54HlQUKJ9Mj9cXb4Z/fMgGdx8Gl/jT5/Hby7d",
+	"zzfvPk3sj28nF/jD9ejm08T++Anu/r0z4fKPXV0XI3W1W+lyN4fBpyQOSNQUh76WZrCHH2lp+nKwRjnE",
+	"6Pzm4tdxGu7shKSfPp5ffbi4/DmFSAyQb6YfR9c3qQ/CkFE0ZMRVeLNj3TDOh1XHuFncuuLbB8nA3TNI",
+	"BuY9u6L0foKurbv6qLmx59l2m8e9MI8+snA4jy0+okOnW8toe6TmQftEH/gRyvYOItPYvyoRoJg9/JfM",
+	"NbKpV7yFfW+ssLjZik50Tmf3o9Uq4sgQ+BuhK0s7VzH2ryQeWxHW3wUVguXR+VtQ9VrqG3nPRLxx3IKq",
+	"6+7uni7d4owqdPExmt6Cm4TcG9Jsq480VoLmKuV8F/bV6jujHex9D1xviGXfx6SGI7AClqvigRXfhUmP",
+	"3TF6N0n1KYl8f2T0XWt4cLTpo11PAKvaALlf/Bqng5YwRZ8m7y09JRczueTirupUsKzcL2Y0bG7ZvngR",
+	"MJY1cJqBWGyvDa7Ha6nJJ8UKcjUq9YLA9QlJv8qv02f/8W//njaO4O+fMEcdCPn2aO0fjQRllbVwfvLi",
+	"5fevfvjxH//0E4RyvJFh8ZqU/LcDbIhIL9xWDpNqJq2MEbwNu6wTDiSkkV111mdPIP0LIpmNpGhJ0ufK",
+	"SNDzUIKf/6vvSp99S2Mf/ERJdr/hvKR17aNxxvet0zezu1tdkve+vI8jU62qqhTKIgdz444/YKONvnuk",
+	"emjoDkPrZW3zk4/aGH/lEr/HVFj+nqakCxkeIXuKZJusRQXMA9ybGBt05wVTO2MS58G19nlAZbBiImNi",
+	"xveoi3jjbtpEg6loIvazr2Spp/LrrhdewVXVqH3d2ONA//3KIdy7qtdv4dkYjTXPd0YH1kX7md5UHTX9",
+	"SLbNj4IBsPCirUK/kDOsaIZGU9D+sZV7oheatfo8yCkc3CtzR1M//1lhvq16I4qPm9KGfEa3hg9zvd60",
+	"lGqE7leYK3W7OWKN7kIoqFaAAgcYgEpcoTPgDaoU/bwimX0MeKCnW9Kafm9NksechWY2tJqd6IJslGbL",
+	"d9hxvi0J0q/zidJstWffEyNLbNW7Y4y5eI8MEnzatWarvoVR4WDc29onDZ68Xd4COO0t8BFR1Cj0BAqe",
+	"S+VL/khBI1ZA3/L+qiJ3TYMSf4uSh6WhhV4w1Sz2h+I+JBg/uLC/T2oGSDYylnMoNjsg04B9elonA8zd",
+	"O19JYLv62DzQGTmpLQSS4DSLtnp9a/0I6x5yde27KGWLP6LceUCsmiUL22dwR5EFXh2ZjYn9S1B8Sc3U",
+	"H1KXbWko97OPr+WSAfpzvZBL4zcifSeH4oZtMb+33eRc3KxU2LeXUbMbC5mzaHTzIBBwY8ffY2MueNTv",
+	"fRDodj72Q8464snW0nG7h/YHXVGiIc+FegDmvFbL6wgfuPKMC/3Le4sqc9Sj9JRlLtPUP6zlIlpL3xzO",
+	"vTOmbxvTeFhiy8xRnQg0nNMLQaBhutMkVes7uRbbhKBGfL5TJKcbWUY5+KMtdWuNo/5a2jIdUo5W7+fT",
+	"r11N1dlnq19NyJxJphvPe0VGxHal9wq+oo0laiHXCjpkZOxZuULy+WF0876tGDL/kHY8x+hD45Rjv7d/",
+	"RnmFfoPbE/zZWq0+WJF4KbZG7pDcMcEKPgvnvzGX2DZgGL5qjxYge/ediWW1jtUter8uHOM/vPfGU/Wv",
+	"sI0ojtZJwndfeIJWCn98J4EnoPUPMk01ATvWfNX58f8ARvsgO9ZPM1V5st971yTtGEOUuv5pyNt7s6fT",
+	"Jn+6sc22u0EBXgvbpHA8wsRZRc6Fx5ujDcHW0Aju4Jos6b3lWsL7wcgPOPSGfx0s6uM/kjs97hHWWo5X",
+	"3dFpniMFn8KTDxBj9qMq62FnmKaTUPxpSL8jFrHSE2BKaqlemlUdvY1H3Bo7a7FJ+3nFrJvWz5EMOfJZ",
+	"HwdIfBgNS2TjXkin/xP3eraYArmypChaVUvdWs5VMLWSQrVQJkBoC1JqLoMM4bLvFAxk2FZRUqpzaydv",
+	"P/Ldzc1H2+O1PvQwYGHfE7wgCAYEnLqNwLqyqVuqzYfrIUnfjN9f/DqejN+kfl6gKokKjbWaDATEeeOf",
+	"Ln+5vPp8OUgG/sZBMpiMbyYITppc3dy8t797++kafvr56nIc9dlrO3b3FsOrWzAaDV+yenT9xhotcCXm",
+	"v3dup/dc6cdC14PNuSvw2A5P91nApy7g279cdMFFC1Saicx3isK085OEw2W+012dSKQDLFW8PNFTe5YA",
+	"o3b9gihZApbtwLqLWgBeggKFyarXF1Vr2Lrwx6igQAl6svqJTyKT1RHUqJoAIEBfEnWGzRoOgJBbGGx3",
+	"ecYMDACbT1yVGqps9w5FN4Hf7guD8Vfjic6XiqVWDtjPjtczjq7yzAoxYNbHgAchgqHqt15cqbKNJ72l",
+	"KLtiti8VKyzqeF7I5fDJNr4rqu/c/I5g+cnKIZ+m4LFBI2E1jZeL+lLX6xyrb2iT0V6wmIYR2SmRB3J2",
+	"9F/sePFbc1bavvcYqhb29tNpWlXS3AV3Y4QPlnMzniuEblzbhWFb4hirvco4FZddqA3z2Dm0bAXC5Zcn",
+	"+CbPLl3H7f/0+3+PAvVXP/0Qews4Mj/9UOt7STIJqpx9BWJAl9W02U4csU1r9Hl3Yw2qqYytgw18bq9A",
+	"M7XQZoLtp+XvmNKjqXxgHesatmNVUN67plwHLe6xm8wdBYciI1xoSfDRyrV9dPW92wLg9s7E4w+2HTHL",
+	"C6LWHKqcwuQJkfP5MM7q0HWAPTChP9CvozvWmQPHUhoocobK+tWKiRAn4iw6QeCJvlmtpeGNfzFc2iaK",
+	"wHICcm4Jzn1JYPXJkOw3awI9vXvDlqxojc3rY4oEGaUQD/cpXusPv0bvkXoGKosBrTFRaSl3kaT09AOo",
+	"Os85E/rcbAUQQ9Yf8h25itGMFb6Ze6QS0zWiA+/bn08Eb0QMKy9c53kgVfBeSM9uNjgM28Okx4rZhidw",
+	"W561LM2l7wWCIojbs8KC2ApNxqH/hDJKeg5YyqNDjFxSqXcqCSJa51JgwU64cGH1bJvBZpQk1bJQ7XA7",
+	"s3cZxWhnwEUZa57RQh/FFNM9v+kjXmy0PtXsI+woKbJ46Gub1RSDVR+74lJWHdrhy5Xlh4GCAiumyKeJ",
+	"z2qkm0+tBDMxKzbwWHLPIMa15Epxcec4ZUCt34qMLuldcAxWdX1UDElD7BKSBjsMYkAWJ0shGEpYZilK",
+	"tAR4MoKV/W0qNRfeirSGzjW/ZOukUU1AUgdkhptI454z1KUYoKNkJsU85zM9JG/gxDGDFoxlCJyyIcJ4",
+	"OxZAn+9EgrnqF1sUKMtuGv2tlT+ECKXI38m2kvKFVEirupKFj+F/mrw/s6pA2eMKkfsYUbdNiMLQ9qpW",
+	"0DE8pgOSDNa0MCvWdhiuoY/0jK00y8i0hAGvWLGgK9ewjAo9JBfC4V2NVDmGE4EcUL2ORmjZhQ1kDm09",
+	"1u1Nxd0j711ZpJBbz/oxldRtv2hxT8U0XKnDLTls6tmmhqobhN5QiZpL/gjrMGJHtrwjYsw220x0i0nQ",
+	"VaInGh2SAJvXcF+8RUTFgLGt7/thUXFUe6NRc6r0dTmbMdUOGQ5YN5ylGfISY4YDq4qp5Zxf0AxaZzX0",
+	"tMDouzow2GhBq01u/oA0wK1Nhxw8AXWRVVGx2pYmAmtnK2Yzj//j+uqyFYEl12IfFNYe1V8xy7ZjxNcL",
+	"MxRbOOeNOVtcfvP+miyoyNSC3rMzc+JVz0282uRakdmCclGRWawK/kA1M1YAtHT6OP7gzgOcCmexB1/+",
+	"Q/zDD66De5QnWopnNgFlzJTPVW4L6QgKpB3o8FITyFG5nTaXxa0oV2aef0hOTk4qqC/FdKBP8vnOmXS1",
+	"yjekeuAwdHuhu5RdVfPblydwzoJVYWktT6L9yfdonOCFBqe9v8fbi2/4ER4wGVmKMCSnw5ZRM1pkaGv7",
+	"L375w08v65/848ku59mO/bffk+N40qcOK20VDp3dC7nOGXS4kIXr+Z950DFYyqXIOALih7fiau5eU+vz",
+	"58o74H5L57FULH9gKiHpZHx99f7X8ZvUDQa4O2pE6rZ/YYrwuCsxwUelmGe+FWbPVS04K2i2/zr02R1Y",
+	"2pwjblYKhhLqC9lsShcupEVhjHQukDC/0bR1n2hDRRfx/TE7r1u3oSfm79XJTz/G4mB1LYsUQHphuwgg",
+	"EnhIsEU9zK0LSBnvimvF8jkol4LNS+UFexeO8GBleQwHu9r5yRbJH6hSZQSbFWRNN7D8wleYDdtRclHr",
+	"7cDYfMOvt8Nta3rg22K6rd3T4U8qgkw4I2ZG9O8o8rA01OgekL9eAQOMFNSbYm/FDFoWZ8ruSiC9psaF",
+	"kyIDliCa567Qw/hCdzAtLgYrsSnU1nn0IjyOkLaIK3Szv1Mk50uu/TEVr2qpHVu72rbsUWh+DbHEcBca",
+	"++RaU5HRIiOfnb5TdHNK0vVCsdkXjAVMqWI/vqqbMaXAfN22KXNEQ2avWEF96bejBn5qXmydza+hvxds",
+	"Swe+6V6bH+P7NIg/OJ7p1uUYCbLQegV1jFqvFFBUkFEQikfMG8wBljryitJcFiSFv6RobrmrHSa8eS3u",
+	"oXSbbPPJavtDZ7zDnTmgpr/uyLCM6/8d/JhDyultyRCiVg9yOnZ5Exa0Bh0yPNOI7mGi/81AP5qBHlmD",
+	"4f++hmXr3lCwOc583Bx5QeUDcxwfWhIqENAN08MSDPvKAqK+tyKMtEPrQQyku6TQeiHBxTCuNLyhCv5C",
+	"AwEJzY2xF7J3UZ/Mrv2bkfpXa6TCmfcY8/Sv3gg95LCyO1h5yvCDDcx9LUe3Hn8tNuNuM3HHnFbkRWgj",
+	"1uiLtuy//UiHYmZel333wERbyQOerwoVL8ZITqMBIwU0WHigurhRgt177MWlgPAhBI5qvI6/XF59fj9+",
+	"87OFvWNsCH68+ji+HL/ZxfBoSygnjpxjdzE53gHB/zrkYDdr3hwo2WRgyhKbujM2rjc2FFHSTJBtWZ3J",
+	"CMOKFIrNSs0f2FvK87KIITS8ggHVUrjIWi0e7hq7ViUN3VbaLgTS1Zykcj5PT8l6NxbpDHohGkF3MBm7",
+	"3BnPhm3poHF3jQtiyAV+D4DrYBLImqozaObh6zkChIdNiMIxkRjleie1ZsL2k0KDontAe7U14ZYsOTJ1",
+	"KybSUwJXRAZaxdD9cu3ZSaVByyrvYaWwS3FWsgqaENJ5C0nSOtYiHZJ0wfIsPW3DylCyMlbT0H9Th9gR",
+	"KGKkOSTn1K1w8npmnlLIKSN35sONnAi5drkYm5UxW0dhipDkTCvki0KghdlwQyeQXrqANA/djVAi65Sx",
+	"8n6AEKKqCZicz3uqk7e5XPenjA00SkvbGCMadrrXAUvSkAQys65yoV+1nTZjl95JYp3YA1Kajso0pm86",
+	"ToVfGjwieFwnAxu+6DmLbXXt/TXzMaDEDmT6ZGjiOhQqCk/x+6bBcNjG48KzKPqLi1WpO720HU7ZTdXd",
+	"AK247aqi6rt2tHKrUrLKVoKewV7mWdgHB3heK70HvIHG9RIbSFbGi/xgTBf+Y3fgFi0WE1zIqvnTfiDF",
+	"jrIjO+mNYUUFAdJf57Jstah8igw6FkOFLGbbloyqsnCpK0BjQkoKTkOEUEf69B+VM8QiKbhq1l0flwEk",
+	"vqCAMHULOucstx5gallDUlzyCmZry13hz/Ha04BvpA/LyKG8Et1kW1PYAFlHmt8j5Ilta3FmpuHNp8no",
+	"5uLqslqFhCzcLTZFT7RRIamvqE+NIOVS3DUMi36VX3Xihq3ja3tAcbw3UAn8alazhbgRX0PvfJ8AuMPu",
+	"i7iLtu3RRvkKtgfTIBto0BNB9ZTgABdMQQDTM4zUwcZMCLXEAeaXfpmGZCRQCme2pX8ObAIHcKA9xKdp",
+	"FE6SnBOY+FAQljzPOUYaVFxYQsLFBstPYikTcMdxRVInpGnP2X/wwr9TpPUieJGch8NqkjsYU7DJ7nCA",
+	"GG9xCVQu/e4aRL9dQ9FpPnNb8+ORVRZcb64hMAkvtk1sW0g5XYdbI27TQq4VK85I+uXLO6n0M7SHUoRV",
+	"QFgBzjJz80zKe87c6eRMp2qZ6Ir/wpCXNs56PLINdeHNq0LeFRSKBjGkOjgdTBktkDUOn2jeP/j2DcyP",
+	"uYzwM1bmundP12xKgl73EMPLJHhm7p1qeCtuxTPyWmbc1hb8j+ury8TF6skL8oG/HpJP4l7ItcBDQSWu",
+	"Db/wseAZtBdJRZnnqQVe2+FUDfsyOSuX4JsX7FYQh104JTkzBgm1R445UbQkdwz5DRzRhhkmOIk4TEuj",
+	"QDKmKc8V+fvJ23Py06sf/vEfzpDZ/YHmPCNgN0BiUApGmNAFhG1T4HhQKcwFhMbh3fCS99zF11b0zgxv",
+	"RZUiaWWmpo5B1fpdVJF0Vv3Few/GHoP+hFy5E1MK8+HewzYvcLFH28QQ4nwwjguhNHAYmKGYr/v+++9/",
+	"MoP/dHOOVBMEIWOCC0bmlqac5iTjd1wHKlIDBz4VOA9oAGLOBt7zeSFz5tlZlIZxGHX68n/98H0CIGgz",
+	"S4IKadWdGzL29zRHPWjAjM34sno/PptqeJq5JEgdaCbMeLxFyr5ypU/Jq5NXcNtHK53Gi85892kzz6NS",
+	"L2TB/wISfUpewzYheia+/Me//Xt65nax5caumliDM4zbFjnjge2W+/A4LqVZHK7Iq5MX6BW/OvneijrY",
+	"2jJ3ZrsgGIY3jwZIP7q9OZ8xS7TBM3OOz7kxWQajFZ0t2LOXw5NKZwS/g9ZjyyUtNmYnf6UznW9QwMD8",
+	"9DLqVHrQrc1sWk+TY1kKBzdOHXmY/OCFTR0IuuKD08H3wxcwFuP6gZ58XnUEvIv5T295ri15T8bnc1YY",
+	"scKpMVIwk8spFywj0w0ZXb5JSMFWAD9Hh2C6IVcTDMBXxxK0hnYmJG7Iaw2BWKzHoFoXfFpqptIhsZXv",
+	"FkGGbK8bWWKfaWwy7YsDLVgaN5eStmXUCoKHwq45jo8IWUDTKeCKuxUezG7L/Ac5V9o3M1vRgi6ZhhTd",
+	"b23N6ywYb7vPYGACVA/yJ8qfS1ZsKuEA1weN45qL3aM9ctWD72Tbv4pb4dV4nl+JfOOaufS7uOoX0+v6",
+	"SZn3fvaoOrx6P16We4yd3wmqy6L3DWPxwAsplpgH7nfLV4j49P+Cc1kULN/ro0dup/S94W0hl32vvZG9",
+	"r2Rfe0/LBy56j/aTKBjN+lxtw0g9rnzPl1yD/+3YkWB/vTw5sYkBbTMygQH1/F9ssL7amDsbI0HsDOy2",
+	"hroQtke+nPvGMnCRTaXFH+3H+txV632rnR3GdPEKyFZzgDI0qoLeqaC3I7DWod36DDkJBsB6i/a4a8AV",
+	"pJcgAthS+mU0ndFcoP9TnqkUE095HirAdA6HSGqbtqTl6kamCRZ6GUVL7mxcyhhoVF3NzR8DxhOAFzsM",
+	"sbEqbwX8Hu41pxDkQWgOvJ8hVYr5Ww1ZDUaOywzRgllzar2QgFOGKTsLwdfZrVgxkQFLlqh1cgif6429",
+	"PHdpRs2Msji17RfwPJdzqGXEYxAmSrQcP8HD/SlkM8CvZbZpFxN3CWfq+TXL2cydYt+eUOBfl/m9I4ja",
+	"lnhfXpfV+pouqMiMWSUhOwku/OP3waiaN3SGrRgBNRi059u9GxzOorEfbCsgnn17bgaM8fOaXbBD81y8",
+	"AbUT30ofS62AyMeaD6H4O2p9Y8TbYCSmuIDoae2hGmaboK0F1oYKtobIXLjzFBp+Qm0JyxW7FXSG1hoE",
+	"tRJvqHuJdZ3IMWhqngShPQgprJhwFbz4Z1nHnFQwEtiJgA7jiqxZnt8KRJWQj1IpPs2hFsaDhDLjwemE",
+	"QEKHpGbC6TRnUI+enmHLpu1q208ik+AIrzlGh0r7C7P2sW1m/g77YzSzfcKfbI8E9FJde6Tic3r8ZjCv",
+	"RPFwu8/IS7AtHrcdXLll1G2wWhiX3Jv+vr0sCAsWqqBaB9QXuZpDWgJLaV6cnEBJVNAIwWFfrCyjMkld",
+	"hWB6K7giAIiKLfYd036tH5Ch9WlNAP+iFjPAhje9l4dUbUn4wfZA8nEDvMSKNoLRjiEp55aA1esduypc",
+	"hCNz2gBGspBlcahxAcsXupz1hYI/B8feU67ROQ4lskKQ6PIBaDsvbkLggD/ezNunTzfEZYwPmldMx7Tu",
+	"ySsfCPMih6q8+r7KaEMxxL97Pt+wdTzK5hAo0gi1V043YJRB+A+eeCv8zXCIoCXojQC46ztFUqMQLrI0",
+	"gcgfsCuAf5b6Jmy136XBqltChsL4f2l035t39PPlYRjpqa+rw2gfRFnCAfgLMJZfRTbmlOdQ/cfvGeg6",
+	"CG4Q44zDKD2DrJkTjJYlt4JnyKHx51JqW2/qgD1DkgI9XXrqBuNHkdRCvOZ+mAJcNwjhAiyEuXUaWQyZ",
+	"tZ25RcJMbev8KsYEh6oXDCgfWNsqV1uTF4lbTDeDMJiPYNxqHzokg5nKAWIi0f+29HsRjtW/xSz+FrP4",
+	"W8ziD41ZQDK+T+DC5f0ff/69lXkWHH/OiXCq89CTEJVKq3EqCFzgXHYaNVZ9siemZvGktPoe1HlDOct5",
+	"VVUNh/qtmJaapB/Hl28uLn9Oh5BuQiRB/YjUi4KxMFQct2Uv4BO3DrSYcg6+oFNL18q0Xr6KquTY82FG",
+	"Hv1kmudyDUWUFsCAD9mq5kHhC4wWtQAIgKtFA/ikPZ9dnxiB4tQWdQ/Po0d8xFNuUFzuNteRK4J5Wmui",
+	"g3gfY39OGAUOAm6l7fDd+FxIzdqNfmM2wjdewmV/k+u/Irn+L3aWeTHqc5SBVB4tBA9OkkROML9tHhGR",
+	"T1oj73aPW145VyByhqG/NfdsdMbIR/paMiJYPGt70TJhbgSeD+N6hcb+km5cohT6s5hDcr1gwvgOHv2w",
+	"pork0oUneIZkHrbli9SsGZ2DjY0ReIBZFswstTlVM5YzbXPtleuF1IGoySJHINKc+bXeDpAfV5bQXqxD",
+	"llzPorogvzj+y1vjE/I4UYjPBdeMUFy2QHIPDxAGKh9i5ijCjgatEfsOI8BGBClgPcDYAqWXLbngSmP1",
+	"I0a4aZlxTXJ5R+4ZWynM4BRm+OYufBOGkM0GwHYpXwElWJcivLIuRbXVfNUCgbYCbt90jEV4A496/Cok",
+	"h+QlgqUD/6U15/fWhvgBc174pJsL7GDCAuAhNm1hU2wu6bekxb2qEoRcQaizcCW1SrNVbLebQbVlwo6y",
+	"14yh4/t+9tnmJ0d+dVtqoM55bqbvOOL2gRb33vNRUHuNuVtFSvRhO8XOc7TbAuQeZqBNq7bL1sgeAT6J",
+	"Z5sTmc8fko82D2vHHPbUx3TtMCI18Je/pVD3sviROeyo6VN3BERNf5eYefJgf9sxaonKjJriGNXNq3jo",
+	"Mb0oaj9zLwPwUcoc8tVNMMfx0tajBnMdziRUWRtFAiZoDGNhTgyPsjB6P46rSACnR0kAwQgq9l+d/DTc",
+	"iZz4TxYqnASlqQD25/WxQQ57CVXr1nxeY7vs9NHhmy9rlz/hDIcvuuFLlkMkdnvCAQVf4+z0tPqWPDHI",
+	"px4PcGUn/zvVoAt1AT1euAJq9cfv+vC4PeKOD9BRfTd757n8/8MN6o7QI23OUpU0f5YFDXPi6d15VbyB",
+	"yIlaKLvC8WCasBnWZlW6yPUZQ1hFloS5X3iSAzjfCqVpoW0InAvy8hUAA1QIynZbxB+o8Xh2vSvQUyJx",
+	"ai/qiKjCvINNPC/kEgoA52wdzKoDZs2oMCeXovwolrmn2qrelPN7FqobGFq+IZresz9Is5SWiq79ZIAr",
+	"dmTYoRLg2ZLynNAsK5iy7FzQR826lqLq9SrvmUgIw8oIYzTAb75TtmjmjluSiRR+j5hSJnTBmQ+ftsVG",
+	"6UxDfikaB/0+0rD9W9LaOMCi8hKiytkCylUASJCQ1CLhzI+K50z8f+xd63LjOHZ+FVTnR++maLV7Llsb",
+	"+5fX9mw727eyPZnaGnWFkAjJXFGAQkBWK1NTlafJg+VJUjjn4EKJlCibku3Z+bU7bYoggIODc/2+IZYv",
+	"2H2y/8dO2/6v+/yU2lbSpq/Gpjfq6W8I4R63DnDj2652ftcaHUw477l2TUdNUyCc9zBgO2CF1VH/0n5E",
+	"ox403ovK39rD1ybeTaejMxtosXYGmoLdoB5qVBOE9/DWCzwxRxOxbK5kslrEPgC9w7efzm+uPv7n5cfz",
+	"679/hkbcv13+PXUUagRR69q3EKnmDv84pVo7SelcGp7MFu9ny8qNB0DvyF5jFRLx2fgieC5ZniV4Y6Cn",
+	"4m4JuoMnBKo2ECwTZX4vsh67IfYc7KgiWAIAhCkKapnTTV1Kl37N/maXbI8yVhkJiIUbLfGJWHaaU6kS",
+	"CMXGNLJNb5MrDxTZKE6IWImaWadE6ankUDBKggS6bCsWizshPWJ6Lgfqa1yejVAcGTcckiCSpRhCArgv",
+	"LHLryzyLWgyhRMBnb+F9gC0MhB9RAZ4vSLQD0Ekjs2olv1MKMy/pt32ZvufaHMH4R1dImG0U0siCcEJG",
+	"pqbQnIDwoEAMVmgUt3cQv5I9Do4FnaX4Xyk0GEcrOxDcuHWtXVLslLAWVug2DXnOfHVRWfoXwQ2uqJ27",
+	"NqXgU6pu09YncdMZeWAGLCw2C8Xs16AewBqOBD7THvT52B5ZKJAHWGGZQSIB0w44CGJYyoyBSln2pb1D",
+	"TtiQWGK5FIu604o/vnRMN1vtpDyrVNziOmqBOHVwzyFwaLjoKpvcdKl/U3epb7+bjPhq8CAd4USqioOe",
+	"/CCynN+6ZvgVTZO4p278z7hctsBNiU5P433rI6lOKtBwXZ1orSuIE+qonglQ6vwpHiwJhecIGrI9z5HT",
+	"X/QPWwopKpyo9TVNUwUQAL73FPqgQXp7bE9NvFjcu9rFWyv6gpfDu0s/iy3SfwYfd8rSf02daw56Ry5Z",
+	"OYfQzvCOl3y4qZM28mfrW2p3hF8NDbZv6xtsu59Ctb7lRU7BldAc/ONdq39uEjZQ5q6xRAbth9ovdFXL",
+	"558+fH5/eQvImD+cXb2vw8WstmDXfV+tkNpjA+py2xJ93/0S3YqvxsEAYaE61af32DnXgk2BcLhxa/9r",
+	"pwsmqTW6eFnk1oSBMFLAZ7CbthpKSo1K9+xSIo+68R+UWH1XzHV+L6rfJtWix84o2PbtW5ZBCBTwTlL7",
+	"Lek/sSfqlHwrZ9TDOnVw9d7AHRM3mzV4ohVW7Fa37hvxdVbwvDn2eiuKArUjWrFQx7xATFUEAQ00R2sd",
+	"F6ETmF0DNrfDTcUfAMgFeaR4v0PbSV9aIxlgCK0d7hFVpkIgcF2CLT5AfDFYgi6vu5ppam7b2lVeCtco",
+	"ALGjHUoLN2qwuggbNnoOxJjLxNHRBUSa+FjGUWrfzAIGdA6wiLlmNFeRnQSn3xr5gWTLeTvkR8C4Lrid",
+	"gj5Km5tgQGnc4inu/JC/s4Mf5uhe2mWSm+PjSCtgxXzKJyHD0GXW/BJ3C6pcg3Q+4hSP+FBsCQOARh9B",
+	"EYg07tSh1QMwxqq0QqisDQ3tqgGrJnHRHd2rj9PQZ/yAH9HqmAE2VavGqqq1u1IYTTZYbGz4727ovKrZ",
+	"caIhD1H3BMC/WD6WqsTqm7o5zEoxyr8+zla4FvZvQwNQUpWsVm5etJewv4kd3Hdop76ehYkCR7ApgOnx",
+	"ULutCqfTA7eKGg7nJSKTuRO+s1abik31VB/EPgPBHxoaURC7YciLopO1O9MTKCRAmqY45kvYjluX6M2M",
+	"a71QJdazzmt0/qU9XGizRaCQgE2qqU+ZYrCutB3stI9Yde9+c0omG+HVRUXyWKaEqQStWG4QoyCCusCI",
+	"KOQLABHyPs9E6SkqrGUSlz+DuaIFMHzR3GqL48kEp9nvp2TWvf4cr+b2VbObheEGiE2uZBfd9WQESvFa",
+	"+/XaXZCaqqPqgOB8wQ+wwuPRF2VmdfypFZhcjgtRrVTSd2qhPVN+vfWwWnHVwnjYFNloW3N1g+9Y0f9t",
+	"oxuU/L56PKZdw51TG3FyXCSPmDbRc7SYdg3YPLhwcfWZ7rEzYmsmIE4pTuNQrfVdwIG84/eiMZIGCAmH",
+	"XEn4+P0N2YiNj3CKRG8NK9O0JvjMoT7xvMSgOAfSMwdve7CCBzf8YO+FD6sMVfye6EMWiKJPsgwyC0Cb",
+	"xnuEBLSrY5bzxloWWSw/ELlP5TtXyc1WGQw3hzIBDHWl/DN2VE5dnRHm13KjmQ9n2D85JN9IH1RKkCB4",
+	"VSg10X3JDfsGa+2qBaAA9sGX7E4VGaQ0KcLjwOPRIFgKA/wi8pRpIViKWRKR3aoNQYadw64vKXgYK+GW",
+	"3Zth1Tuz1ytvbQwjVq2CXUyIdQCkWrKK+JiF+B78tscu7WmjcgCIbPGhIVhorP5MiAcEns/lmChv0kwU",
+	"+b0oRZYmLPX8m4Sio+ezWSkgf49g3YRGR8lFH18joXfUXLUmqB33AWbL3o2Gf0alfqgz2wyn5dvYPJ0b",
+	"JqgdmtZcdwen5YcgQK257ubY0mlpbmADbxLwl9wXQDd/EXH+QJ2YKgkZlWuWXlzdnJ9dX1xepInrgjQl",
+	"lxohJyPbsXqrInuX7kugLrRHH/BUoXnJE+NBgyoe94TqlrC2eSCg7AZ9FahcrZTx1x1omv1670f3nuUF",
+	"DvWpzEQJLz5wR+aFU4tn4MW3k2foz3Sb0YUw/zV3bXjz2S4CXO0kqIpwKUy53NiBOVIl9lmNyExqKcsP",
+	"EV4gyyMk0Eh8E8YLrej+AjdaKywJX1TcJQLC77ELJ+RYsIIMVNIgIyGMO0BcffuyXl9eQ31LTncawBus",
+	"1vRjms5UGbuyubUoS8GzZX2TsimXhzgf13agJzsddvR8t7PhFw+ZhLtI9oKFLZf4yq6Ox7Y+1XhzD9X3",
+	"tgH8wT/TXZNqNTTle2Jr2thaX6QP7jlZ35vKFdxdUxvc23aaXj1V7uXTkC1escodczCLUTKxfxifA2Rw",
+	"1x/kVVKvL8/8WKbhqvZj1l3XgKccwFXaXdfPSWL30ngHN+aKCHd3d1JXpbtAuxO/D5BBzw2qSOy1T1xK",
+	"QYoFEO5nDn4bkX/xD66/6Ci37pyLxNST3ho+AVAgSCX2JdZ4EpqKi1lDNMK7jPhHKIXOXepqJciNfotP",
+	"V+QoyUTwhBzUI14UAz6cnAJ6kPRE1XYagLEvFtZOWG3e5UwLYwqRuRNXYBwKCKXwXyIjgkEVDKAXnRJL",
+	"TPSgfcjkReHB/JOVv055BhdUj30KJ50atlhwigPJNNhB2FAZ/YZYgMlEWLWpAYKV+JQ9fDOedV6FTLdm",
+	"vRqN7PoRwEybE79mfvzmz/sNskRVx3mcPeDOTXN05kaU9/nQl2mxLOeFGJoAWaUWMnQCfuZjUV7MzdJu",
+	"5q3gU33iwqjEpywk1GY7TObIT3PI+X2Jk7AnamQPpTVK6SQSnxv1Knlr1U3K8WFlmcjYH1yv1PXl+eXV",
+	"f1xe36R/TDbVhhW5Ntd+QfZqUuIgTUn5s6LwGq3bvLx/6yo5MF3aowoIKf1xa9zAv/XNL+7//vpmVgr7",
+	"TM3lAWEeYGOO0lj4s7bldd9tK+Fovn6s+gpUY/e+g8gDyDnRS8gr4qAvj+azqITRdQIQ0XmPIVNv8J08",
+	"V70dCQANowAjCbObNHSL8+msEAAbBw4Zqd46MaWFva4uWfdOF77+sxvticCiKl/RpHppAXTisiLKeosI",
+	"0ee7yIt81Emh3s0dtby4Ud1Z8kbIQs2LjFl1uuUs7QIrRa2dzZr6Kp56LqkfE7Qq4RYgDk3UIaqNmgHM",
+	"P/4osjmsLowcgSwnOiG44DPrOyFZCZ6akSrHyhhk2YdCdootWyMFCRQEL83AmmANapcmt1dZgl9ubuWk",
+	"5elU6c5KNbQGFQlKOZetOjormz8vtqDJQi31q12dz2eVDrNTaJMGQ07wrnYIKxjILIg2Bpf8gWilUCqc",
+	"a8ZLapS2BwEwPCFOeBmRFkMndhaSIvb2uMu1UeWSGUWQDnVgoNfILrAX5T8vxIUY5TIPBu/hgECRh6BB",
+	"04NfaB0cV4WLXaHwEZe3fNz0cnrsDTzza/LqvRp6gJlNz/vn6IMel7CBjSMq0zayhkXYkQ54Y5d1Q0gb",
+	"R8CUvP2xRtsa+yB1gpxtQMwGOXrCrKyPZTshRqxtEmJ7Sk4C8i2fCvDf3D8gewg2doTQufLlCjE5ckRk",
+	"l0TOHzVWz8q5FCnldnLtEA78C6Dp2Q4N3r6aD+9EdgKfSHSweF/5iSDKTwSjyDP0zGcFH/p+bs4WvJQQ",
+	"DbiE5RssHb8YkJBVv8F6/4sytzcfTEjdi5L++yS0Mtt/sVZBLrVHWbArBiWTGFnzuBJIPELMgVm5vJ7L",
+	"1Efpcz8aYpCKIqNWttBaD7NZXW3voPUlYLXon7/90kMM0x5eQEL/fPwljUIgUM9hnam3fwJu7DraPiuK",
+	"7t7ZlxqqEI0c2Pi0U4PxRdYCp1I5w28gukEsnbjyuoHAdFFF9h+mPsTXmSpNow15Gfq5yEkhCutVu9oh",
+	"F+kEkLM4xLbsaYHeEGT8wfkHeh909ckOdjfuCeN96ScGhzT9/OnmlsX6LoVwnk4Y5shKaFxa4FGhDfLk",
+	"gBSUgxjXqFTTJGKhdCfJapW8cIqYtEJfOrXwhxQxYfmgEOkfk/UKZ5gJkcObhjYzVZpwNvYooRe0dptu",
+	"TNCeVsO7he6oYUmVGBz0YwQZ3cWSCuIZBw1q77d/n2dj0nRreG+eqc1fFuKeF3MMlGUK5IdngZFvIEBt",
+	"T7EeBqNZHqQjdsX7kswNIj4dqDniZEhm8qkgnpSFPmGpKedyyI3IUrygyDWEX6Bcio1OfdXw2lMl+9O6",
+	"9NbKb3bnUamCHoXrBzYJCfq6ENpbAeD+mNvyCx0PiGNtFN+d3HaQ622g8N60hdFDXn6qStEE4+7t/zYI",
+	"7s6WGyspOoVv39WSTRqzzfXzOT6cW+FTmneCF+bOl8t6JfJgd+PXzvLVbZf7UdnopL576BpNZR2nff0R",
+	"OnXtXeG6HwuDeWaaumerdhkj4t1cpanusTP0JvoyHeWl+KAykVpFrYPu5lIsCP+QDwp7VKyCDw3S6dXo",
+	"6AM3w7t09fb+5s9J2GnDxxQlBFz+vnS+w3dvv6ml0J1lwfPeCmmU2t1P3fXkXu0z4PZIRJ2kq/BGbgaV",
+	"+sfaUsfnEQA4fkkBgE5OJPpaeChf6+gwPMw2J/TyLVzDVxJoI8Dqefs9kdXqR7MJsy1kwuCLHYBLGCSP",
+	"t2YRtkuxkUPYPrB/BmGXAfBXeOY8JvgIh+6yd829IkxZrq0P03EBhzuGr7Xn7jJ8idWPMF6GC7FSEFBX",
+	"s2OffvJ7/1lokwtcjEfFBnHP57hQ+9j1oZpBcYzb58Q7whnrvzq3f1Uj9n//87/9VzXb7T6sfsMPEz+G",
+	"GbzY+PGFW8LHiwnYTZ3D5a/ZaKfobGGGAyuVKEDjdYXjZraqBHKUEo26tmoEH/5di0BMRnajRCgB1WiE",
+	"/FUJzQZ8OGGAKVq6gEsgKgNzvD7XOy/EO3r/i89XnrdG/+oQ+6sWitpXq9htbGzjO4jZ0Vz68yjlQrgw",
+	"kZ3d2xRH21m4DoA59XyCXxjxOEDYy0nDG4fFOuz61mkZEx4so6uJbhNS2Yh8gn8P0oXhYpFDYnNLsPhM",
+	"9mWMeBeheGE1MdGRYJcPlb2ewlcuVEQDushlphYYUHcAeMTMDYy5xMSdl8LhtNk/4a96fRmXj+FltDnW",
+	"fIkkFr/NKPNFELjNZ23gSkYhkC+m6r7T85YP7zy1HOKq0bg8i4fcx9krxVDJYd69oacnmp0X+XDyTs21",
+	"iLAgvdSDoFLPGlHuZIE6B8Ksq9w55FQO4ZJPGEICsSkvx7m0Q/Sla+iE+nZmFNasziV5Ip+VNuNSaHvM",
+	"4NRCjOCOYxgS9oAKCgZiaI/jfY5crNB29485dMMvIPcNfCpc9yWxH5wyrifUzxLXN0A4pVW5Ou1Em+Dh",
+	"O7UAq8oogF4ASwu5XVdWCwwA0EpN/dMu7lCDNwEIlfxrPp1PX528/dOfoaSW/ssX1ObSiDFI1pf91nnC",
+	"6uSNFfbvsOhy6dLN3YRx4FUhghcRjq9cJ0GaH3VMV6rv44PafaPND6qEEDwhs1KuGzQPFcFQasM68kRS",
+	"FtFSs8AtoFVCIB8TETl40ELiQEtHPC80dbcmUUW+XWAgX3CtL9UgUZU2u6nP43fvDrw72i5nvq0TlTaa",
+	"942CZwSKTodydwNc66B6Ke9NTQaVlmjnrQheVLGBQ709lNUgBzAWFxjoMfxIBhNk5tFupUAUWT8DgTBz",
+	"M16aqNhelZmvBnMF/L4cZasc2rH3XHJ5+wSGkh0TqXibCqN/wsI5bEmHXfVIR531NAEKeaWxyaigln3t",
+	"/GNUbxzpcEh4GzLyHtxiBShxqNQkFwnLRwHtGnLq9Un6GxqpTZ7+o3LNhxpAAQEzUy59EUCkdm6EOTqH",
+	"L9mmfG6EoQcfoYHEcF5CTurnL5XNy8eSqblphzHI5VJJsakCoHGxuhN3+8lXjQYGcLLnYwk9EXZ3XXua",
+	"cGCYEIHseh3P9AT4FuPhd13TelX8F0LzdFKchK4QkmTf44oZ8iEvgTCN/VQqOfYokpp6cbEUmLgMhWZj",
+	"YYJv+93x215fnkHjh7beAC9C6yzCKX1FLHhgJFNswXNzwr775t+o5BeAHo7gBbW8Klj3HktJ93r4vBSZ",
+	"kCbnhX5GGJ+bDqBjheQ7Yn462YkU4pss17OCb6gv/wEuaD0sIRxiPOkbaC4nuydb5QuLL5DvEl8xtc7X",
+	"ALm33JWtCuuhWce215dXBvDlKAiokTOUR2+CkPMJK8W9miDYCSYeINRDppIvLaGfQDnnt0nU6OT6xwHL",
+	"7rvjt6AB+pKzQakWOu6s0moq1hX2RIgZugsnQNldI8YQNrqgld4bpJB9+62dZDsxbqgbc7O+i1f6WV5G",
+	"76Dz138w+O8zhCqK0Iq3HI1tRkTdmSlyOWk+MEC4BV2iUL4P0TtgzdIs/ZfUVwnkcuKqSwFLYD6r45HO",
+	"hJi+t8PtR2rsq5Gc8cWpPiURDQ5W8iH6z8xnzZuIANio1LKA2wqJLsQz9iAMaBFKVQWyJjc5thhrysrr",
+	"ucTMj7M97fcNvPvZbzV0QtjFgmRWdWEfsNWIc7GJGKOCgmUvA2QnLfF2cgk9Rz/+/fFxfaLzxo20JdpH",
+	"jaKVUe2I0JcFKqyRbYJrszOW7EtKsdIStsmvun3tLMHqXtiYS/WS9IAm0SvjkPalWjiGUEcQ1mPYh1PB",
+	"TArNXwifD+gy1qL3Cacoakdx98T+Kr358fPn68ubG8B2WgCtr7W8NcXPAeIFe+WabW6c6r70EL796TpO",
+	"3fSaCDMJGufl951qv49thLgaNHRPbm/S+TRaq40c2Y2srYlMYqRdBPN1qhUKvDHQ4vfgjmeYi8WUkN0V",
+	"Qiey13/CIEsUckyYGdWulr+0VwykBKtQG9typQeR/6fNmFY/ohnu8CfXZBdqBwJkVNdVCm7XawfbJsW7",
+	"5Ey9cG/DRIwlYb87sUUbPYNmlN20yd5bUqJ+LkRUI+Fx16ez5E5dRQX9oc4SDyhn1vMdiPHcufbAZp4C",
+	"ooo+M+ljW05Yq46TIHW/4aaTB5oBxy/PDOgiF5jlpqsLnQqCu8YZdTcFkDgFVEGs543uDHa2dlTB4dpe",
+	"+Js9G238XMp/I7UM7sTyYZKBoESN7Oug2jT75vgYLmpg9so144jwWKkIHvKiwL+WYqjGMtciIwKQTMyE",
+	"zIQc5kITIwP0BQLohygFmwk1KzAlwnKZ9KX0GbLwMgq9+NKf8B2ItBEp4u+Pvz1l6RsY5L9Tgt6AsiV4",
+	"rSsuooqfhkaoGwexvz+JIxqqJvZ+a8qTetdLbcS0MzxkU//+neGq8KmtVeTv+TiBJH0eeGQczBnWjcRw",
+	"edhxil+UBLDtyjMoba81wVYgnokWpRVQgJCwxwOg9voSU9nQPgdcZUbMInKyhSq1cW4D/kQ3SQR8Uihp",
+	"359gxAM1W+jWdEFmoiduk6OaLdozMD+2dMW1Ey8jpjNgLt/uil4D8K5GmqSkAsiPZx7Dx1urUAC2ltQe",
+	"2VVLBwBIUbu+dHUuHv8vQelBkEg25Xpir7v2GI+3bqJ7cjzd+5/W81z5iibFZ8RXo71Wp+XoFNCxEm/z",
+	"QgZVb50V50IWajOU3y0+8qJ7Y2AObcK2uB4BURUr6x2uamcwjDBKDcofbUddziCb5nJTAFdjgtq1rw3U",
+	"vajcQe7ycbk/UH3AjQ/2CJBzNIRbbylVuY8z/1EsdkgLv+2ysIIbkUVj1xxxSMp7GgZcu04qfV0AdDUJ",
+	"vHX/w5mtAXFZzc/eq0m0d23y674MoStglmv4iIfM9MGdX3NdBRBf12g/akTUfsEKzU6hjT6DxehMb8Hb",
+	"rNoSR1OeF67yKtpWXPzd9ZeLWoWqocADjdWzOWA+rqTWidtZGE0RNCGblJhdsf3pMHj7gVVYGHP9INuF",
+	"e7FpoTluVVuZ8od+K67VZsJx6sXxcpflLjqkpC/YvnXuQpUZHJ5zxWMUtG2owfWC2EYhw4fsAyhrxzVu",
+	"rpKtn87x85fy7hIPO69ldxkHxOlwDKObZLtBcIlpQVJfqe+GkaokdiWPpasK4YoID5FkIMH6DWcY7Ayh",
+	"5fXAHu62I/U8oseIZfDY6yDUQ3aXScDCSH2nFrLOjUKjJKoOZhlfQhQHSQrcmXytg7EDwRezyXbxhZZ7",
+	"bUWAURpEA6pCu4IS5vA6a9JRRzJKnm93WOkk23HTfen5gzd+bnY2H2qLJcFO93Xwe7I+/QiPqa1ek8Uu",
+	"2qkMbWwk6zvuqu+22uTR/RRasl6wU0ezaOPXuVXpDr9lBQh7R96loCrr9BdNbE8HgN7+dPV6bnoNetPF",
+	"4f2tGsKLUTz+xXprC7+5bQQm7nt0z231284CQ5+i+4IwvktBTb3ggJ1uxEY3d2La5JTFEtpGWbrv2Ydr",
+	"9rAFbfbQGud2fOAT0K3cd+e/7bbgBywcC7wajSjGCRNfh2JmPGM4LesJS+dlkSYspVWjkgZrYOVyjH01",
+	"KRybvozQjtniTkg/HLqNk9wdsB67dADHw0LwEtEcbmF9mF7kZngnMHLnm+xHI1+T1pf79BeDmP+GXUaa",
+	"5FN4jU97y3VXo9bRfbUdGvnTCl0vN3GZiJU1UQqk4XLF6NxQ3TihfwF3XZU8byDGXAK+Mqeyktc6fq/o",
+	"S6pe/56q10sBsD0AFXaKh2wKvMHt4ZZp7w+BuLw6VLuKErtQGytKcCX3UFFCxOHQRawiCtOFCDw1TfUl",
+	"e7tm1qV1P9jLjg1LLZDyBsBU7XGP6RgJPrUCtuNWqSUo87MxYZ6xeguQzV1puL2A8hJNlb1h4fgS8KGQ",
+	"psfOm22K3FhTIuJnpv4ZpDiFUiaH4VDB7KUZ9eWKpNWxJMnfRW1HXN+uJK0UJi/FEU6ta9yxqD2RCFAF",
+	"NhliLQww/mHgMXRPcCubU+FKfzyWk4fNrcEFy0snPNS1/rsIbdBWpZphFzWtM/ol9GmPFyhluNmTQH2g",
+	"yl0pFl6GonrM3CSYEkCEjx9UyVJ1L8qCz27EUMlMp2izuHrNASg9s1CwCNzMS6G9BSjFoi+jUeifadWg",
+	"GFSrAAHgNeKQSxJWahc3AN4ElRNTwSWUqdcC3MHKrQvyPvr97cuv7XhPweoC88xigIn1cxS2+DlQu2Dj",
+	"aafnZG94e3XgeuvE9atoetCuEQOvYYjPquuTgOxU8CVx2buq2KQv/dlJ2HjOS4SyteIOYYwr33JXipng",
+	"JsLoa8DlWzNVcw2fCHaGaoLkO4D1ECDytsLjWVXk0MLITxEZUe12DZdHm/1YjnkvqlUEjl+wYPDVyc9f",
+	"fk1+8eAa9j+/2AfLeye687J4dfLqDZ/lb+7fgpjS99QaokRwh73hvRDjwapqO1TdjyD2HEM9gkVK/UGZ",
+	"IoFHrmx6IY5Q+0aBsB6RzI9Vj/14/R4YRkGXvGb3vJgTcnFVBeAJISyGhEnofioFz6LB/U40TMh3v0WR",
+	"BMxcwzXh3rq2Sr6Fa/29t/4wAU5jDCBBgT64Ayk4Yk13EtDqslXWZfN+/GOejUX0U4+WW/Ozj2KBM5yF",
+	"aAzwvqkZVhC6d9zbc1DzAuv5k4uSGy2KEfDQqFyO4+Whzqmar1YVmK74NyTZ9StKIra4U4gKja1o0c8x",
+	"o1r/44lYAvLArFTjkk/jjaRq3PovdYwOVshjiZ5DEPLLr/8fAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

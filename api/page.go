@@ -43,6 +43,7 @@ const (
 	listAuditLog      = "audit"
 	listSilences      = "silences"
 	listRuleHistory   = "history of rule"
+	listIssueNotes    = "notes of issue"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
 	// Exchanges are by start time and execution id, which the name holds.

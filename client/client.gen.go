@@ -1542,6 +1542,34 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
+// IssueNote What somebody wrote about an issue.
+type IssueNote struct {
+	// Author The e-mail address of a user, or `token` and the name of a token.
+	Author    string             `json:"author"`
+	ID        openapi_types.UUID `json:"id"`
+	Text      string             `json:"text"`
+	WrittenAt time.Time          `json:"writtenAt"`
+}
+
+// IssueNotePage defines model for IssueNotePage.
+type IssueNotePage struct {
+	Items []IssueNote `json:"items"`
+
+	// NextCursor Absent on the last page.
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// IssueNoteText defines model for IssueNoteText.
+type IssueNoteText struct {
+	Application string `json:"application"`
+
+	// NoteID Chosen by the client; made by Tocsin if absent.
+	NoteID    *openapi_types.UUID `json:"noteId,omitempty"`
+	Route     string              `json:"route"`
+	Signature string              `json:"signature"`
+	Text      string              `json:"text"`
+}
+
 // IssuePlaceCount defines model for IssuePlaceCount.
 type IssuePlaceCount struct {
 	Application string    `json:"application"`
@@ -3505,6 +3533,21 @@ type GetIssueParams struct {
 	Signature string `form:"signature" json:"signature"`
 }
 
+// ListIssueNotesParams defines parameters for ListIssueNotes.
+type ListIssueNotesParams struct {
+	Application string `form:"application" json:"application"`
+	Route       string `form:"route" json:"route"`
+
+	// Signature As groups of alerts show it; empty for alerts without an error.
+	Signature string `form:"signature" json:"signature"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -3742,6 +3785,9 @@ type UpdateWebhookParams struct {
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
+// CreateIssueNoteJSONRequestBody defines body for CreateIssueNote for application/json ContentType.
+type CreateIssueNoteJSONRequestBody = IssueNoteText
+
 // ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
 type ReadAlertsJSONRequestBody = ReadRequest
 
@@ -3964,6 +4010,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
 	GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListIssueNotes List the notes on an issue, newest first
+	//
+	// Corresponds with GET /alerts/issue/notes (the `ListIssueNotes` operationId).
+	ListIssueNotes(ctx context.Context, params *ListIssueNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateIssueNoteWithBody Write a note on an issue
+	//
+	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+	CreateIssueNoteWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateIssueNote Write a note on an issue
+	//
+	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+	CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteIssueNote Delete a note on an issue
+	//
+	// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+	//
+	// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
+	DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadAlertsWithBody Mark alerts as read, or as unread
 	//
@@ -4999,6 +5077,78 @@ func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, req
 // Corresponds with GET /alerts/issue (the `GetIssue` operationId).
 func (c *Client) GetIssue(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetIssueRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListIssueNotes List the notes on an issue, newest first
+//
+// Corresponds with GET /alerts/issue/notes (the `ListIssueNotes` operationId).
+func (c *Client) ListIssueNotes(ctx context.Context, params *ListIssueNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListIssueNotesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateIssueNoteWithBody Write a note on an issue
+//
+// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+func (c *Client) CreateIssueNoteWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateIssueNoteRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateIssueNote Write a note on an issue
+//
+// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+func (c *Client) CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateIssueNoteRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteIssueNote Delete a note on an issue
+//
+// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+//
+// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
+func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteIssueNoteRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -7663,6 +7813,170 @@ func NewGetIssueRequest(server string, params *GetIssueParams) (*http.Request, e
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListIssueNotesRequest constructs an http.Request for the ListIssueNotes method
+func NewListIssueNotesRequest(server string, params *ListIssueNotesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/issue/notes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "application", params.Application, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "route", params.Route, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "signature", params.Signature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateIssueNoteRequest calls the generic CreateIssueNote builder with application/json body
+func NewCreateIssueNoteRequest(server string, body CreateIssueNoteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateIssueNoteRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateIssueNoteRequestWithBody constructs an http.Request for the CreateIssueNote method, with any body, and a specified content type
+func NewCreateIssueNoteRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/issue/notes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteIssueNoteRequest constructs an http.Request for the DeleteIssueNote method
+func NewDeleteIssueNoteRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/issue/notes/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -11507,6 +11821,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/issue (the `GetIssue` operationId).
 	GetIssueWithResponse(ctx context.Context, params *GetIssueParams, reqEditors ...RequestEditorFn) (*GetIssueResponse, error)
 
+	// ListIssueNotesWithResponse List the notes on an issue, newest first
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /alerts/issue/notes (the `ListIssueNotes` operationId).
+	ListIssueNotesWithResponse(ctx context.Context, params *ListIssueNotesParams, reqEditors ...RequestEditorFn) (*ListIssueNotesResponse, error)
+
+	// CreateIssueNoteWithBodyWithResponse Write a note on an issue
+	//
+	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+	CreateIssueNoteWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateIssueNoteResponse, error)
+
+	// CreateIssueNoteWithResponse Write a note on an issue
+	//
+	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+	CreateIssueNoteWithResponse(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateIssueNoteResponse, error)
+
+	// DeleteIssueNoteWithResponse Delete a note on an issue
+	//
+	// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
+	DeleteIssueNoteWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteIssueNoteResponse, error)
+
 	// ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 	//
 	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
@@ -12837,6 +13187,143 @@ func (r GetIssueResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetIssueResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListIssueNotesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IssueNotePage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListIssueNotesResponse) GetJSON200() *IssueNotePage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListIssueNotesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListIssueNotesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListIssueNotesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListIssueNotesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListIssueNotesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateIssueNoteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *IssueNote
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateIssueNoteResponse) GetJSON201() *IssueNote {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateIssueNoteResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateIssueNoteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateIssueNoteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateIssueNoteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateIssueNoteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteIssueNoteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteIssueNoteResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteIssueNoteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteIssueNoteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteIssueNoteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteIssueNoteResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16901,6 +17388,66 @@ func (c *ClientWithResponses) GetIssueWithResponse(ctx context.Context, params *
 	return ParseGetIssueResponse(rsp)
 }
 
+// ListIssueNotesWithResponse List the notes on an issue, newest first
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /alerts/issue/notes (the `ListIssueNotes` operationId).
+func (c *ClientWithResponses) ListIssueNotesWithResponse(ctx context.Context, params *ListIssueNotesParams, reqEditors ...RequestEditorFn) (*ListIssueNotesResponse, error) {
+	rsp, err := c.ListIssueNotes(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListIssueNotesResponse(rsp)
+}
+
+// CreateIssueNoteWithBodyWithResponse Write a note on an issue
+//
+// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+func (c *ClientWithResponses) CreateIssueNoteWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateIssueNoteResponse, error) {
+	rsp, err := c.CreateIssueNoteWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateIssueNoteResponse(rsp)
+}
+
+// CreateIssueNoteWithResponse Write a note on an issue
+//
+// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
+func (c *ClientWithResponses) CreateIssueNoteWithResponse(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateIssueNoteResponse, error) {
+	rsp, err := c.CreateIssueNote(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateIssueNoteResponse(rsp)
+}
+
+// DeleteIssueNoteWithResponse Delete a note on an issue
+//
+// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
+func (c *ClientWithResponses) DeleteIssueNoteWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteIssueNoteResponse, error) {
+	rsp, err := c.DeleteIssueNote(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteIssueNoteResponse(rsp)
+}
+
 // ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 //
 // For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
@@ -18754,6 +19301,101 @@ func ParseGetIssueResponse(rsp *http.Response) (*GetIssueResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListIssueNotesResponse parses an HTTP response from a ListIssueNotesWithResponse call
+func ParseListIssueNotesResponse(rsp *http.Response) (*ListIssueNotesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListIssueNotesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IssueNotePage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateIssueNoteResponse parses an HTTP response from a CreateIssueNoteWithResponse call
+func ParseCreateIssueNoteResponse(rsp *http.Response) (*CreateIssueNoteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateIssueNoteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest IssueNote
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteIssueNoteResponse parses an HTTP response from a DeleteIssueNoteWithResponse call
+func ParseDeleteIssueNoteResponse(rsp *http.Response) (*DeleteIssueNoteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteIssueNoteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

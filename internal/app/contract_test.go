@@ -63,7 +63,7 @@ func (s *stage) success(op operation, tries map[string]func() try) try {
 	} else {
 		collection, _, _ := strings.Cut(op.path, "{id}")
 		call.path = strings.ReplaceAll(op.path, "{id}", s.ids[strings.Trim(collection, "/")]) + map[string]string{
-			"groupAlerts": "?by=rule", "listExchangeFacets": "?field=route", "getIssue": s.issue(), "explainExchange": s.exchange(),
+			"groupAlerts": "?by=rule", "listExchangeFacets": "?field=route", "getIssue": s.issue(), "listIssueNotes": s.issue(), "explainExchange": s.exchange(),
 		}[op.ID]
 	}
 	if call.by == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -144,9 +145,27 @@ func newStage(tb testing.TB) *stage {
 	s.ids["silences"] = s.admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
 		"name": "stage", "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	}).text("id")
+	s.ids["alerts/issue/notes"] = s.note()
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
 	return s
+}
+
+// noteText returns what a note on the issue of the stage's alert is written with.
+func (s *stage) noteText() map[string]any {
+	s.t.Helper()
+	key, err := url.ParseQuery(strings.TrimPrefix(s.issue(), "?"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return map[string]any{
+		"application": key.Get("application"), "route": key.Get("route"), "signature": key.Get("signature"), "text": "Ask the ERP team.",
+	}
+}
+
+func (s *stage) note() string {
+	s.t.Helper()
+	return s.admin.must(http.StatusCreated, http.MethodPost, "/alerts/issue/notes", s.noteText()).text("id")
 }
 
 func (s *stage) user() string {
@@ -264,6 +283,8 @@ func (s *stage) tries() map[string]func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
+		"createIssueNote":   func() try { return try{path: "/alerts/issue/notes", body: s.noteText()} },
+		"deleteIssueNote":   func() try { return try{path: "/alerts/issue/notes/" + s.note()} },
 		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
 		"duplicateRule":     func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
 		"testRule":          func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },
@@ -398,7 +419,11 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 	}
 	delete(s.ids, "alerts/actions") // which is no list
 	for _, list := range slices.Sorted(maps.Keys(s.ids)) {
-		items, _ := elsewhere.must(http.StatusOK, http.MethodGet, "/"+list, nil).body["items"].([]any)
+		path := "/" + list
+		if list == "alerts/issue/notes" {
+			path += s.issue()
+		}
+		items, _ := elsewhere.must(http.StatusOK, http.MethodGet, path, nil).body["items"].([]any)
 		for _, item := range items {
 			if text := fmt.Sprint(item); strings.Contains(text, s.ids[list]) {
 				t.Errorf("%s of another tenant are listed: %s", list, text)

@@ -187,7 +187,7 @@ func exchangeVariables() []variable {
 		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
 		text("errorStack", "The error's stack trace", maxStackBytes, func(e *rules.Exchange) string { return e.ErrorStack }),
 		text("stackTop", "The first line of the stack that is not a framework's", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
-		text("correlationId", "What the exchange shares with its relatives", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
+		text("correlationId", "The id that related exchanges share", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
 	}
 }
 

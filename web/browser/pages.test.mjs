@@ -110,6 +110,34 @@ describe("every page", { timeout: 540_000 }, () => {
     }
   });
 
+  test("shows in forced colours what is on and what is checked", async () => {
+    const opened = await stage.open("/rules", { viewport: devices.desk, forcedColors: "active" });
+    const track = opened.locator(".mantine-Switch-input:checked + .mantine-Switch-track").first();
+    await track.waitFor(visible);
+    const colours = (locator) =>
+      locator.evaluate((element) => {
+        const { color, backgroundColor } = getComputedStyle(element);
+        return { color, backgroundColor, page: getComputedStyle(document.body).backgroundColor };
+      });
+    const on = await colours(track);
+    assert.notEqual(on.backgroundColor, on.page);
+    await opened.goto(`${stage.world.url}/rules/${rule.id}/edit`);
+    const checked = opened.locator(".mantine-Checkbox-input:checked + .mantine-Checkbox-icon").first();
+    await checked.waitFor({ state: "attached", timeout: 15_000 });
+    const mark = await colours(checked);
+    assert.notEqual(mark.color, mark.page);
+  });
+
+  test("keeps the preview of a long body within its column", async () => {
+    for (const viewport of [devices.desk, devices.wall]) {
+      const opened = await stage.open(`/rules/${rule.id}/edit`, { viewport });
+      const body = opened.getByRole("region", { name: "Body of the request" });
+      await body.waitFor(visible);
+      const right = await body.evaluate((element) => element.getBoundingClientRect().right);
+      assert.ok(right <= viewport.width, `reaches to ${right} of ${viewport.width}`);
+    }
+  });
+
   test("charts say their values to the keyboard", async () => {
     const opened = await stage.open("", { viewport: devices.wall, forcedColors: "active" });
     for (const [path, chart] of [

@@ -187,6 +187,17 @@ type IncidentCount struct {
 	Raised  int64
 }
 
+type IssueNote struct {
+	TenantID    string
+	NoteID      uuid.UUID
+	Application string
+	Route       string
+	Signature   string
+	Author      string
+	Text        string
+	WrittenAt   time.Time
+}
+
 type LateDropped struct {
 	RuleID    uuid.UUID
 	HourNs    int64

@@ -66,13 +66,13 @@ const meaning = {
     word: "No longer needed",
     icon: IconResolved,
     look: table.quiet,
-    next: "Remove it from TOCSIN_ENCRYPTION_KEY of all replicas.",
+    next: "Remove it from TOCSIN_ENCRYPTION_KEY on all replicas.",
   },
   MISSING: {
     word: "Missing",
     icon: IconKeyOff,
     look: table.bad,
-    next: "Add it to TOCSIN_ENCRYPTION_KEY of all replicas, or enter the secrets of these webhooks again.",
+    next: "Add it to TOCSIN_ENCRYPTION_KEY on all replicas, or enter the secrets of these webhooks again.",
   },
   UNKNOWN: {
     word: "Unknown format",

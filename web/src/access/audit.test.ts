@@ -17,8 +17,14 @@ test("deeds are told in words", () => {
   expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
-  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("evaluated a rule");
+  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("retried the evaluation of a rule");
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
+});
+
+test("a note is told by its issue", () => {
+  const note = { objectKind: "note", objectName: "java.net.ConnectException" };
+  expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");
+  expect(deed(entry({ ...note, action: "delete", objectName: "" }))).toBe("deleted a note on an issue");
 });
 
 test("what was done to alerts is told by where they were brought, and how many there were", () => {

@@ -29,8 +29,8 @@ const verbs: Record<string, string> = {
   create: "created",
   update: "changed",
   delete: "deleted",
-  bind: "bound a webhook to",
-  unbind: "unbound a webhook from",
+  bind: "added a webhook to",
+  unbind: "removed a webhook from",
 };
 
 /** What was asked for and changed no one thing that is named. */
@@ -40,7 +40,7 @@ const requests: Record<string, string> = {
   deleteSession: "signed out",
   changePassword: "set their password",
   setUserPassword: "set a user's password",
-  createUserLink: "made a sign-in link for a user",
+  createUserLink: "created a sign-in link for a user",
   acknowledgeAlert: "acknowledged an alert",
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
@@ -49,7 +49,7 @@ const requests: Record<string, string> = {
   slackInteraction: "pressed a button in Slack",
   retryNotification: "sent a message again",
   retryNotifications: "sent messages again",
-  retryRule: "evaluated a rule",
+  retryRule: "retried the evaluation of a rule",
   applyRules: "applied a file of rules",
   "tocsin users": "was run on the server",
 };
@@ -76,6 +76,9 @@ export function deed(entry: AuditEntry): string {
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
     const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
+  }
+  if (objectKind === "note") {
+    return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
   }
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;

@@ -49,6 +49,7 @@ export type AlertActivity = Schemas["AlertActivity"];
 export type AlertsEvent = Schemas["AlertsEvent"];
 export type AlertCounts = Schemas["AlertCounts"];
 export type Issue = Schemas["Issue"];
+export type IssueNote = Schemas["IssueNote"];
 export type WindowCount = Schemas["WindowCount"];
 export type FireMode = Schemas["FireMode"];
 export type GroupBy = Schemas["GroupBy"];

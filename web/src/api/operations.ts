@@ -29,6 +29,8 @@ export const leastRole = {
   undoAlertAction: "operator",
   acknowledgeAlert: "operator",
   resolveAlert: "operator",
+  createIssueNote: "operator",
+  deleteIssueNote: "operator",
   retryNotifications: "operator",
   discardNotification: "operator",
   discardNotifications: "operator",

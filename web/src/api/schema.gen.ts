@@ -256,6 +256,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/issue/notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the notes on an issue, newest first */
+        get: operations["listIssueNotes"];
+        put?: never;
+        /**
+         * Write a note on an issue
+         * @description The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+         *     the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
+         */
+        post: operations["createIssueNote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/issue/notes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a note on an issue
+         * @description Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+         */
+        delete: operations["deleteIssueNote"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/read": {
         parameters: {
             query?: never;
@@ -2282,6 +2326,32 @@ export interface components {
             signature: string;
             /** @description How many alerts fired in each hour of the last 24, the oldest first. */
             trend: number[];
+        };
+        /** @description What somebody wrote about an issue. */
+        IssueNote: {
+            /** @description The e-mail address of a user, or `token` and the name of a token. */
+            author: string;
+            /** Format: uuid */
+            id: string;
+            text: string;
+            /** Format: date-time */
+            writtenAt: string;
+        };
+        IssueNotePage: {
+            items: components["schemas"]["IssueNote"][];
+            /** @description Absent on the last page. */
+            nextCursor?: string;
+        };
+        IssueNoteText: {
+            application: string;
+            /**
+             * Format: uuid
+             * @description Chosen by the client; made by Tocsin if absent.
+             */
+            noteId?: string;
+            route: string;
+            signature: string;
+            text: string;
         };
         IssuePlaceCount: {
             application: string;
@@ -4477,6 +4547,82 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Issue"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listIssueNotes: {
+        parameters: {
+            query: {
+                application: string;
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                route: string;
+                /** @description As groups of alerts show it; empty for alerts without an error. */
+                signature: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of notes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssueNotePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createIssueNote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IssueNoteText"];
+            };
+        };
+        responses: {
+            /** @description The note. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssueNote"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteIssueNote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The note is deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

@@ -124,7 +124,7 @@ describe("deliveries", () => {
     );
     const { user } = open(`/deliveries/${id(1)}`);
     await user.click(await screen.findByRole("button", { name: "Retry" }));
-    expect(await screen.findByText("Not sent again. The webhook is switched off.")).toBeVisible();
+    expect(await screen.findByText("The message was not sent again. The webhook is switched off.")).toBeVisible();
   });
 
   test("are sent again by filter, and how many is told before", async () => {

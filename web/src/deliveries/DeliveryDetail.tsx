@@ -62,7 +62,7 @@ function Retry({ notification }: { notification: Notification }) {
       toast("The message will be sent again.", "done");
     },
     onError: (error) => {
-      if (!asking) toast(`Not sent again. ${reasonOf(error)}`, "failed");
+      if (!asking) toast(`The message was not sent again. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => refreshDeliveries(cache),
   });

@@ -79,7 +79,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         </span>
       ) : (
         <span className={`${styles.next} ${styles.settled}`}>
-          {settledAt ? <Took from={createdAt} to={settledAt} /> : "waits its turn"}
+          {settledAt ? <Took from={createdAt} to={settledAt} /> : "waits for earlier messages"}
         </span>
       )}
       <span className={styles.ago}>

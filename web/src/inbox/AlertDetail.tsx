@@ -295,7 +295,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               to="/explain"
               search={{ executionId: exchange.executionId, startTime: exchange.startTime }}
             >
-              What other rules make of it
+              Explain for all rules
             </Link>
           </Field>
           {exchange.correlationId && (

@@ -1,7 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import type { AlertSelection, Issue } from "../api/client";
+import type { AlertSelection, Issue, IssueNote } from "../api/client";
 import { aRule } from "../test/rules";
 import { anAlert, api, open, problem, startWorld } from "../test/world";
 
@@ -108,5 +108,78 @@ test("an issue that is gone says so, and so does an address that names none", as
   expect(await screen.findByRole("alert")).toBeVisible();
   unmount();
   open("/issue?app=orders");
-  expect(await screen.findByText("The address names no issue")).toBeVisible();
+  expect(await screen.findByText("This address does not name an issue")).toBeVisible();
+});
+
+test("notes are written, kept until they are stored, and deleted by their authors", async () => {
+  const note = (n: number, author: string, text: string): IssueNote => ({
+    id: `0192f0c1-0000-7000-8000-0000000008${n}0`,
+    author,
+    text,
+    writtenAt: ago(n * 60),
+  });
+  let notes = [note(1, "bo@example.com", "Ask the ERP team."), note(2, "ada@example.com", "It is the firewall.")];
+  const sent: { noteId: string; text: string }[] = [];
+  server.use(
+    http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue())),
+    http.get(api("/me"), () =>
+      HttpResponse.json({
+        kind: "user",
+        id: "u1",
+        name: "Ada",
+        email: "ada@example.com",
+        role: "operator",
+        tenant: "default",
+      }),
+    ),
+    http.get(api("/alerts/issue/notes"), () => HttpResponse.json({ items: notes })),
+    http.post(api("/alerts/issue/notes"), async ({ request }) => {
+      const asked = (await request.json()) as { noteId: string; text: string };
+      sent.push(asked);
+      if (sent.length === 1) return problem(503, { title: "Service Unavailable", code: "unavailable" });
+      notes = [{ ...note(3, "ada@example.com", asked.text), id: asked.noteId }, ...notes];
+      return HttpResponse.json(notes[0], { status: 201 });
+    }),
+    http.delete(api("/alerts/issue/notes/:id"), ({ params }) => {
+      notes = notes.filter(({ id }) => id !== params.id);
+      return new HttpResponse(null, { status: 204 });
+    }),
+  );
+  const { user } = open("/issue?app=orders&route=import&error=java.net.ConnectException");
+  const list = await screen.findByRole("list", { name: "Notes" });
+  expect(within(list).getByText("It is the firewall.")).toBeVisible();
+  expect(within(list).queryByRole("button", { name: "Delete the note by bo@example.com" })).toBeNull();
+
+  const field = screen.getByRole("textbox", { name: "New note" });
+  await user.type(field, "Fixed by a restart.");
+  await user.click(screen.getByRole("button", { name: "Add the note" }));
+  await screen.findByRole("alert");
+  expect(field).toHaveValue("Fixed by a restart.");
+  await user.click(screen.getByRole("button", { name: "Add the note" }));
+  expect(await within(list).findByText("Fixed by a restart.")).toBeVisible();
+  expect(field).toHaveValue("");
+  expect(sent[1]).toEqual(sent[0]);
+  expect(sent[0]).toMatchObject({ application: "orders", route: "import", text: "Fixed by a restart." });
+
+  const [newest] = within(list).getAllByRole("button", { name: "Delete the note by ada@example.com" });
+  await user.click(newest as HTMLElement);
+  await user.click(await screen.findByRole("button", { name: "Delete the note" }));
+  await waitFor(() => expect(within(list).queryByText("Fixed by a restart.")).toBeNull());
+  expect(within(list).getByText("It is the firewall.")).toBeVisible();
+});
+
+test("who may not write notes reads them", async () => {
+  server.use(
+    http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue())),
+    http.get(api("/me"), () => HttpResponse.json({ kind: "token", name: "wall", role: "viewer", tenant: "default" })),
+    http.get(api("/alerts/issue/notes"), () =>
+      HttpResponse.json({
+        items: [{ id: "0192f0c1-0000-7000-8000-000000000810", author: "bo", text: "Ask.", writtenAt: ago(9) }],
+      }),
+    ),
+  );
+  open("/issue?app=orders&route=import&error=java.net.ConnectException");
+  expect(await screen.findByText("Ask.")).toBeVisible();
+  expect(screen.queryByRole("textbox", { name: "New note" })).toBeNull();
+  expect(screen.queryByRole("button", { name: /^Delete the note/ })).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import type { Issue } from "../api/client";
 import { type IssueKey, issueAlerts, oneIssue } from "../api/issues";
 import { useMay } from "../api/operations";
@@ -21,6 +21,7 @@ import { alertsWord, counted, number } from "../ui/words";
 import { useBulkAction } from "./bulk";
 import { toFilter, toSearch } from "./filter";
 import { headline } from "./headline";
+import { IssueNotes } from "./IssueNotes";
 import styles from "./IssuePage.module.css";
 import { issueKey, issueSearch, statesOf } from "./issue";
 
@@ -30,7 +31,7 @@ export function IssuePage() {
   if (!key) {
     return (
       <Page title="Issue" scrolls>
-        <Empty icon={IconUnknown} title="The address names no issue">
+        <Empty icon={IconUnknown} title="This address does not name an issue">
           <p>
             <Link to="/inbox">Go to the inbox</Link>
           </p>
@@ -143,6 +144,7 @@ function Overview({ issue, of }: { issue: Issue; of: IssueKey }) {
         />
       </div>
       <div className={overview.columns}>
+        <IssueNotes of={of} />
         <Places issue={issue} of={of} />
         <Regressions issue={issue} />
         <Rules issue={issue} />
@@ -177,7 +179,7 @@ function Numbers({ issue }: { issue: Issue }) {
               <Ago at={last.at} stop />
             </b>
             <Link to="/inbox/$alertId" params={{ alertId: last.alertId }} search={{ state: "resolved" }}>
-              {last.by ? `by ${last.by}` : "not by a person"}
+              {last.by ? `by ${last.by}` : "automatically"}
             </Link>
           </>
         ) : (
@@ -196,13 +198,18 @@ function Numbers({ issue }: { issue: Issue }) {
   );
 }
 
+/** How many places are shown at first, so that the alerts below are not far. */
+const mostPlaces = 8;
+
 /** Where the same error happens: one cause may have many places. */
 function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue; of: IssueKey }) {
+  const [all, setAll] = useState(false);
   if (places.length === 0) return null;
+  const shown = all ? places : places.slice(0, mostPlaces);
   return (
     <Section title="Affected applications" inset>
       <ul className={`${overview.list} ${styles.list}`}>
-        {places.map(({ application, route, count, firing, newestAt }) => {
+        {shown.map(({ application, route, count, firing, newestAt }) => {
           const here = application === of.application && route === of.route;
           const name = [application || "no application", route || "no route"].join(" · ");
           return (
@@ -225,7 +232,14 @@ function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue
           );
         })}
       </ul>
-      {placeCount > places.length && <p className={overview.quiet}>and {number(placeCount - places.length)} more</p>}
+      {shown.length < places.length && (
+        <Button look="quiet" onClick={() => setAll(true)}>
+          Show {number(places.length - shown.length)} more
+        </Button>
+      )}
+      {shown.length === places.length && placeCount > places.length && (
+        <p className={overview.quiet}>and {number(placeCount - places.length)} more</p>
+      )}
     </Section>
   );
 }

@@ -1,13 +1,14 @@
 import type { Icon } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import type { Alert, Attempt, Notification } from "../api/client";
+import type { Alert, Attempt, Notification, WindowCount } from "../api/client";
 import { When } from "../ui/Instant";
 import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { exactTime, took } from "../ui/time";
 import { counted, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
+import { thresholdWords } from "./headline";
 import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 /** What became of an alert, and of its messages, in one line of time. */
@@ -111,12 +112,28 @@ function endWords(notification: Notification): ReactNode {
   }
 }
 
+/** Why an alert of a window is over. */
+function below(count: WindowCount): string {
+  switch (count.fireMode) {
+    case undefined:
+    case "COUNT_IN_WINDOW":
+      return `fewer than ${number(count.threshold)} match`;
+    case "RATIO_IN_WINDOW":
+    case "DURATION_IN_WINDOW":
+      return `below ${thresholdWords(count)}`;
+    case "ABSENT_IN_WINDOW":
+      return "exchanges arrive again";
+    default:
+      return "the condition of the rule no longer holds";
+  }
+}
+
 /** What is no single exchange resolves by itself, unless somebody is faster. */
 function resolution({ count, health }: Alert, by: string | undefined) {
   if (by || !(count || health)) return <Deed word="Resolved" by={by} />;
   return (
     <>
-      <b>Resolved</b> · {count ? `fewer than ${number(count.threshold)} match` : "the rule can be evaluated again"}
+      <b>Resolved</b> · {count ? below(count) : "the rule can be evaluated again"}
     </>
   );
 }

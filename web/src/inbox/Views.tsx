@@ -22,7 +22,7 @@ export function Views({ search, onClose }: { search: InboxSearch; onClose: () =>
   const save = () => {
     if (name.trim() === "") return setProblem("Give the view a name.");
     setProblem(
-      saveView(person, { name, search }) ? undefined : "This browser does not keep anything. Copy the link instead.",
+      saveView(person, { name, search }) ? undefined : "This browser cannot store views. Copy the link instead.",
     );
     setName("");
   };

@@ -10,7 +10,7 @@ export const DetailsSection = memo(function DetailsSection({ editor }: { editor:
     <FormSection
       title="Details"
       name="details"
-      hint="For those who handle the alerts: shown in messages and in the inbox. All of it may be blank."
+      hint="For those who handle the alerts: shown in messages and in the inbox. All fields are optional."
     >
       <div className={form.two}>
         <TextInput label="Owner" placeholder="integration team" {...bound(editor, "owner")} />

@@ -21,7 +21,8 @@ export function DifferencePane({ difference }: { difference: Preview<RuleDiffere
         {data && <p className={styles.summary}>{differenceWords(data)}</p>}
         {data?.truncated && (
           <p className={styles.warn}>
-            There was too much to compare all of it: this covers what fired since <Ago at={data.coveredFrom} stop />.
+            There are too many alerts to compare all of them. This covers those that fired since{" "}
+            <Ago at={data.coveredFrom} stop />.
           </p>
         )}
       </div>

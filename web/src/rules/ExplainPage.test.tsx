@@ -33,7 +33,7 @@ test("an alert leads to what other rules make of its exchange", async () => {
     }),
   );
   const { user } = open(`/inbox/${alert.id}`);
-  await user.click(await screen.findByRole("link", { name: "What other rules make of it" }));
+  await user.click(await screen.findByRole("link", { name: "Explain for all rules" }));
   const explained = await screen.findByRole("region", { name: "Explanation" });
   expect(asked?.get("executionId")).toBe(alert.exchange.executionId);
   expect(asked?.get("startTime")).toBe(alert.exchange.startTime);

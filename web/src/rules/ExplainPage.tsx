@@ -48,7 +48,7 @@ function Ask({ executionId }: { executionId: string }) {
     <form className={styles.ask} onSubmit={ask}>
       <TextInput
         label="Execution id"
-        description="Why there is an alert about this exchange, or none, rule by rule."
+        description="Why each rule raised an alert about this exchange, or did not."
         spellCheck={false}
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}

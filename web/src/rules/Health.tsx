@@ -19,7 +19,7 @@ export function Health({ rule }: { rule: Rule }) {
     return (
       <>
         <div className={table.bad}>Cannot be read: {rule.unreadable}</div>
-        <div className={table.quiet}>Write its definition anew, or delete it.</div>
+        <div className={table.quiet}>Write a new definition, or delete the rule.</div>
       </>
     );
   }
@@ -37,14 +37,14 @@ export function Health({ rule }: { rule: Rule }) {
       </>
     );
   }
-  if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
+  if (health?.lagSeconds === undefined) return <Ran at={health?.lastRunAt} />;
   return (
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
       {health.backfillFrom && (
         <span
           className={`${table.quiet} ${table.line} ${table.also}`}
-          title="Exchanges that arrived late are evaluated beside new ones, oldest first"
+          title="Exchanges that arrived late are evaluated alongside new ones, oldest first"
         >
           Catching up from <ClockTime at={health.backfillFrom} />
         </span>
@@ -55,6 +55,21 @@ export function Health({ rule }: { rule: Rule }) {
         </span>
       ) : null}
     </>
+  );
+}
+
+/** How far a rule over a window is behind is not known, but when it was evaluated. */
+export function Ran({ at }: { at: string | undefined }) {
+  return (
+    <span className={table.quiet}>
+      {at ? (
+        <>
+          Evaluated <Ago at={at} />
+        </>
+      ) : (
+        "Not evaluated yet"
+      )}
+    </span>
   );
 }
 

@@ -11,6 +11,13 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
   const minutes = data?.rules.find((rule) => rule.ruleId === ruleId)?.buckets;
   const total = minutes?.reduce((sum, count) => sum + count, 0) ?? 0;
   if (!data) return <span className={table.quiet}>…</span>;
+  if (!minutes && !data.complete) {
+    return (
+      <span className={table.quiet} title="Only the newest alerts of the last hour are counted">
+        not counted
+      </span>
+    );
+  }
   if (!minutes) {
     return (
       <span className={table.quiet}>
@@ -18,11 +25,12 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
       </span>
     );
   }
-  const raised = `${number(total)} raised`;
+  // Where there are very many, the oldest are not counted.
+  const counted = data.complete ? number(total) : `${number(total)}+`;
   return (
     <span className={styles.raised} title="In the last hour, by minute">
-      <Bars values={minutes} label={`${ruleName} raised ${number(total)} in the last hour, by minute`} small />
-      <span>{raised}</span>
+      <Bars values={minutes} label={`${ruleName} raised ${counted} in the last hour, by minute`} small />
+      <span>{counted} raised</span>
       <span className={styles.scale}>max {number(Math.max(...minutes))}/min</span>
     </span>
   );

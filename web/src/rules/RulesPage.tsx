@@ -335,7 +335,7 @@ function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undef
   const { firing, acknowledged } = group;
   const state = firing > 0 ? {} : { state: "acknowledged" as const };
   return (
-    <Link to="/inbox" search={{ rule: [rule.id], ...state }}>
+    <Link to="/inbox" search={{ rule: [rule.id], ...state }} className={styles.open}>
       {firing > 0 ? `${number(firing)} firing` : `${number(acknowledged)} acknowledged`}
       <span className="visually-hidden"> of {rule.name}</span>
     </Link>

@@ -19,7 +19,7 @@ const verbs: Record<string, string> = {
 };
 
 const requests: Record<string, string> = {
-  retryRule: "had the rule evaluated again",
+  retryRule: "retried the evaluation",
   testRule: "sent a test message",
   reconcileRule: "compared alerts with exchanges",
 };

@@ -50,7 +50,7 @@ export function Charts() {
       />
       <Chart
         {...spans}
-        title="Replicas, and partitions that one holds"
+        title="Replicas and partitions held"
         series={[
           seriesOf(steps, "Replicas", "--resolved", ({ replicas }) => replicas),
           seriesOf(steps, "Partitions held", "--acknowledged", ({ partitionsHeld }) => partitionsHeld),
@@ -68,7 +68,7 @@ function Raised() {
   if (!data) return null;
   return (
     <Chart
-      title={`Alerts per minute, last hour${data.complete ? "" : " (more than shown)"}`}
+      title={`Alerts per minute, last hour${data.complete ? "" : " (oldest not counted)"}`}
       bars
       from={data.from}
       stepSeconds={data.bucketSeconds}

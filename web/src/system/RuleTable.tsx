@@ -6,6 +6,7 @@ import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { reconcileRule, useRuleHealth } from "../api/rules";
 import { lateSeconds } from "../frame/facts";
+import { Ran } from "../rules/Health";
 import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
@@ -95,7 +96,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         {!rule.enabled ? (
           <span className={table.quiet}>Disabled</span>
         ) : lagSeconds === undefined ? (
-          <span className={table.quiet}>Not evaluated yet</span>
+          <Ran at={lastRunAt} />
         ) : (
           <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
         )}

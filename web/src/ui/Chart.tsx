@@ -85,6 +85,7 @@ export function Chart(props: Props) {
           threshold: threshold?.value,
           say: sayAxis,
           utc: zone === "utc",
+          forced: forced === true,
           onPoint: setAt,
         });
         drawn.current = chart;
@@ -138,13 +139,17 @@ export function Chart(props: Props) {
       {(series.length > 1 || threshold) && (
         <ul className={styles.key}>
           {series.length > 1 &&
-            series.map(({ name, hue }) => (
-              <li key={name} style={{ "--hue": `var(${hue})` } as CSSProperties}>
+            series.map(({ name, hue }, at) => (
+              <li
+                key={name}
+                data-line={at > 0 ? "dotted" : "solid"}
+                style={{ "--hue": `var(${hue})` } as CSSProperties}
+              >
                 {name}
               </li>
             ))}
           {threshold && (
-            <li style={{ "--hue": "var(--danger)" } as CSSProperties}>
+            <li data-line="dashed" style={{ "--hue": "var(--danger)" } as CSSProperties}>
               {threshold.name}: {say(threshold.value)}
             </li>
           )}

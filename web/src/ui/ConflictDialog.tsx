@@ -51,7 +51,7 @@ export function ConflictDialog<F extends string>({ what, found, note, onTake, on
       <p className={dialogStyles.body}>
         {found.length > 0
           ? "Choose a version for each field. Nothing is saved until you save again."
-          : "Both versions read the same. Nothing is saved until you save again."}
+          : "Both versions look the same. Nothing is saved until you save again."}
         {note && ` ${note}`}
       </p>
       {found.length > 0 && (

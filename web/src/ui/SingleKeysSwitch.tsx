@@ -8,7 +8,7 @@ export function SingleKeysSwitch() {
     <Checkbox
       size="xs"
       label="Single-key shortcuts"
-      description="Letters and signs act without Ctrl. Ctrl K, Enter, Esc and the arrow keys always work."
+      description="Letters and symbols work without Ctrl. Ctrl K, Enter, Esc and the arrow keys always work."
       checked={value === "on"}
       onChange={(event) => singleKeys.set(event.currentTarget.checked ? "on" : "off")}
     />

@@ -16,13 +16,15 @@ export interface PlotOptions {
   say: (value: number) => string;
   /** Whether times are those of UTC. */
   utc: boolean;
+  /** Whether the system forces its colours. */
+  forced: boolean;
   onPoint: (step: number | undefined) => void;
 }
 
-/** What a token of a colour is here and now: it differs by theme, and is the system's where that forces colours. */
-function colourOf(host: HTMLElement, token: string): string {
+/** What a colour is here and now: a token differs by theme, and is the system's where that forces colours. */
+function colourOf(host: HTMLElement, colour: string): string {
   const probe = host.ownerDocument.createElement("span");
-  probe.style.color = `var(${token})`;
+  probe.style.color = colour;
   host.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();
@@ -31,10 +33,10 @@ function colourOf(host: HTMLElement, token: string): string {
 
 /** Draws a chart into its host; colours are those of the moment. The caller destroys it. */
 export function plot(options: PlotOptions): uPlot {
-  const { host, height, steps, stepSeconds, series, bars, least, threshold, say, utc, onPoint } = options;
-  const line = colourOf(host, "--line");
-  const text = colourOf(host, "--text-3");
-  const danger = colourOf(host, "--danger");
+  const { host, height, steps, stepSeconds, series, bars, least, threshold, say, utc, forced, onPoint } = options;
+  const line = colourOf(host, forced ? "GrayText" : "var(--line)");
+  const text = colourOf(host, "var(--text-3)");
+  const danger = colourOf(host, "var(--danger)");
   const font = `11px ${getComputedStyle(host).fontFamily}`;
   const top = topOf(series, least, threshold);
   const axis = { stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 } };
@@ -56,12 +58,14 @@ export function plot(options: PlotOptions): uPlot {
       ],
       series: [
         {},
-        ...series.map(({ name, hue, values }) => {
-          const colour = colourOf(host, hue);
+        ...series.map(({ name, hue, values }, at) => {
+          const colour = colourOf(host, `var(${hue})`);
           return {
             label: name,
             stroke: colour,
             width: bars ? 0 : 1.5,
+            // Where all lines have one colour, the second differs by its dots.
+            ...(forced && at > 0 ? { dash: [2, 4] } : {}),
             // A value between two gaps is no line.
             points: bars ? { show: false } : { show: true, size: 5, fill: colour, filter: () => [...alone(values)] },
             ...(bars && uPlot.paths.bars ? { fill: colour, paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),

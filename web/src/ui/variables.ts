@@ -25,7 +25,7 @@ export const variables: readonly Variable[] = [
   { name: "exchange.errorMessage", description: "The error's message" },
   { name: "exchange.errorStack", description: "The error's stack trace" },
   { name: "exchange.stackTop", description: "The first line of the stack that is not a framework's" },
-  { name: "exchange.correlationId", description: "What the exchange shares with its relatives" },
+  { name: "exchange.correlationId", description: "The id that related exchanges share" },
   {
     name: "count.observed",
     description:

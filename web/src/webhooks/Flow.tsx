@@ -37,8 +37,8 @@ export function Flow({ webhookId }: { webhookId: string }) {
         <div>
           <dt>Attempts, 24 h</dt>
           <dd>
-            {complete ? "" : "of the newest messages: "}
             {number(attempts)}
+            {complete ? "" : ", of the newest messages only"}
           </dd>
         </div>
       </dl>

@@ -1,0 +1,31 @@
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { alertKeys } from "./alerts";
+import { body, client } from "./client";
+import type { IssueKey } from "./issues";
+
+const pageSize = 20;
+
+const noteKey = (key: IssueKey) => [...alertKeys.issues, key, "notes"] as const;
+
+/** What people wrote about an issue, newest first. */
+export function issueNotes({ application, route, signature }: IssueKey) {
+  const key = { application, route, signature };
+  return infiniteQueryOptions({
+    queryKey: noteKey(key),
+    queryFn: ({ signal, pageParam }) =>
+      body(
+        client.GET("/alerts/issue/notes", {
+          signal,
+          params: { query: { ...key, limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}
+
+/** By its id, a note whose answer was lost is sent again and written once. */
+export const writeNote = ({ application, route, signature }: IssueKey, note: { noteId: string; text: string }) =>
+  body(client.POST("/alerts/issue/notes", { body: { application, route, signature, ...note } }));
+
+export const deleteNote = (id: string) => body(client.DELETE("/alerts/issue/notes/{id}", { params: { path: { id } } }));

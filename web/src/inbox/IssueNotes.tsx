@@ -1,0 +1,137 @@
+import { Textarea } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { type Me, me } from "../api/access";
+import type { IssueNote } from "../api/client";
+import { deleteNote, issueNotes, writeNote } from "../api/issueNotes";
+import type { IssueKey } from "../api/issues";
+import { useMay } from "../api/operations";
+import { randomId } from "../api/uuid";
+import { Button } from "../ui/Button";
+import { When } from "../ui/Instant";
+import { IconTrash } from "../ui/icons";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import { Section } from "../ui/Overview";
+import overview from "../ui/overview.module.css";
+import { RemoveDialog } from "../ui/RemoveDialog";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonRows } from "../ui/states";
+import { useServerForm } from "../ui/useServerForm";
+import styles from "./IssueNotes.module.css";
+
+const longest = 4000;
+
+/** What people wrote about an issue, and where they write. */
+export function IssueNotes({ of }: { of: IssueKey }) {
+  const may = useMay();
+  const { data: who } = useQuery(me());
+  const notes = useInfiniteQuery(issueNotes(of));
+  const failure = useStanding(notes);
+  const [doomed, setDoomed] = useState<IssueNote>();
+  const items = notes.data?.pages.flatMap((page) => page.items);
+  return (
+    <Section title="Notes" inset>
+      {may("createIssueNote") && <Write of={of} />}
+      {items === undefined ? (
+        failure ? (
+          <Failed error={failure} onRetry={notes.refetch} />
+        ) : (
+          <SkeletonRows count={1} height={56} label="Loading notes" />
+        )
+      ) : items.length === 0 ? (
+        <p className={overview.quiet}>No notes yet.</p>
+      ) : (
+        <ul className={overview.list} aria-label="Notes">
+          {items.map((note) => (
+            <li key={note.id}>
+              <div className={styles.about}>
+                <b>{note.author}</b>
+                <When at={note.writtenAt} stop />
+                {may("deleteIssueNote") && mayDelete(who, note) && (
+                  <Button
+                    look="quiet"
+                    iconOnly
+                    aria-label={`Delete the note by ${note.author}`}
+                    onClick={() => setDoomed(note)}
+                  >
+                    <IconTrash size={16} aria-hidden="true" />
+                  </Button>
+                )}
+              </div>
+              <p className={styles.text}>{note.text}</p>
+            </li>
+          ))}
+        </ul>
+      )}
+      {notes.hasNextPage && (
+        <Button disabled={notes.isFetchingNextPage} onClick={() => void notes.fetchNextPage()}>
+          Load older notes
+        </Button>
+      )}
+      {doomed && (
+        <RemoveDialog
+          title="Delete this note?"
+          action="Delete the note"
+          remove={() => deleteNote(doomed.id)}
+          done="Note deleted."
+          stale={issueNotes(of).queryKey}
+          onClose={() => setDoomed(undefined)}
+        >
+          <p>The audit log keeps who wrote and deleted it, but not the text.</p>
+        </RemoveDialog>
+      )}
+    </Section>
+  );
+}
+
+/** Its author may delete a note, and so may administrators. */
+function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
+  if (who === undefined) return false;
+  return who.role === "admin" || author === (who.kind === "token" ? `token ${who.name}` : who.email);
+}
+
+function Write({ of }: { of: IssueKey }) {
+  const cache = useQueryClient();
+  const form = useForm({ initialValues: { text: "" } });
+  // The same text that is sent again, as its answer was lost, is the same note.
+  const sent = useRef({ text: "", noteId: "" });
+  const write = useServerForm({
+    form,
+    fields: ["text"],
+    send: (text: string) => {
+      if (sent.current.text !== text) sent.current = { text, noteId: randomId() };
+      return writeNote(of, sent.current);
+    },
+    onSaved: () => {
+      sent.current = { text: "", noteId: "" };
+      form.reset();
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: issueNotes(of).queryKey }),
+  });
+  const text = form.values.text.trim();
+  return (
+    <form
+      className={styles.write}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (text && !write.busy) write.submit(text);
+      }}
+    >
+      <LeaveGuard dirty={() => text !== ""}>
+        <p>The note that you wrote would be lost.</p>
+      </LeaveGuard>
+      <Textarea
+        label="New note"
+        description="For everyone who can see this issue. It stays with the issue."
+        rows={3}
+        maxLength={longest}
+        {...form.getInputProps("text")}
+      />
+      {write.problem && <p role="alert">{write.problem}</p>}
+      <Button type="submit" disabled={!text || write.busy}>
+        Add the note
+      </Button>
+    </form>
+  );
+}
