@@ -58,6 +58,17 @@ func (x *extra) finish(id uuid.UUID) {
 	delete(x.backfills, id)
 }
 
+// keep drops what is about rules that are gone: it waited for a commit that did not come.
+func (x *extra) keep(s *ruleset) {
+	gone := func(id uuid.UUID) bool { return s.byID[id] == nil }
+	maps.DeleteFunc(x.backfills, func(id uuid.UUID, _ Backfill) bool { return gone(id) })
+	maps.DeleteFunc(x.problems, func(id uuid.UUID, _ string) bool { return gone(id) })
+	maps.DeleteFunc(x.failed, func(id uuid.UUID, _ string) bool { return gone(id) })
+	maps.DeleteFunc(x.finished, func(id uuid.UUID, _ bool) bool { return gone(id) })
+	maps.DeleteFunc(x.recovered, func(id uuid.UUID, _ bool) bool { return gone(id) })
+	x.evaluated = slices.DeleteFunc(x.evaluated, gone)
+}
+
 // into adds everything to a batch.
 func (x *extra) into(b *Batch) {
 	for _, id := range sorted(x.backfills) {

@@ -45,9 +45,9 @@ type model struct {
 	// refused is a rule whose alerts the store refuses; broken fails the source.
 	refused uuid.UUID
 	broken  bool
-	// deaf fails questions about more than the recent past.
-	deaf      bool
-	announced map[string]int
+	// mute fails scans, deaf questions about more than the recent past.
+	mute, deaf bool
+	announced  map[string]int
 }
 
 // row is a row of an exchange, and when each server shows it.
@@ -159,7 +159,7 @@ func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluat
 }
 
 func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
-	if m.broken {
+	if m.broken || m.mute {
 		return evaluator.Page{}, errBroken
 	}
 	number, name := m.server()

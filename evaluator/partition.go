@@ -165,6 +165,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 		p.rules = newRuleset()
 	}
 	unusable := p.rules.apply(changed)
+	p.extra.keep(p.rules)
 	if p.memory != nil && !slices.Equal(p.memory.statuses, p.rules.narrow.statuses) {
 		p.memory = nil // what was remembered counts exchanges of other statuses
 	}

@@ -293,6 +293,30 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 	}
 }
 
+// A rule goes while a pass over it failed: what waits to be written about it goes with it.
+func TestRuleThatGoesBeforeItsCommit(t *testing.T) {
+	s := newScene(t, time.Hour)
+	other := uuid.UUID{15: 2}
+	s.rule(other, "tenant-0", time.Hour)
+	s.fail("tenant-0", "first", 0)
+	s.mute = true
+	s.now += second
+	if _, err := s.e.Tick(context.Background()); err == nil {
+		t.Fatal("the scan does not fail")
+	}
+	gone := s.state.rules[other].rule
+	gone.Enabled = false
+	s.change(gone, false)
+	s.mute = false
+	for range 3 {
+		s.tick()
+	}
+	s.wants(1)
+	if len(s.state.backfills) > 0 {
+		t.Errorf("backfills %v are left", s.state.backfills)
+	}
+}
+
 // A rule of which the database refuses an alert fails alone, and catches up when it can.
 func TestRefusedRuleFailsAlone(t *testing.T) {
 	s := newScene(t, time.Hour)

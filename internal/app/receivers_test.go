@@ -62,7 +62,7 @@ func TestAlertsLiveAtFiveReceivers(t *testing.T) {
 		if hook.Preset != id || hook.Inputs["url"] != inputs["url"] {
 			t.Fatalf("stored as %s with %d inputs", hook.Preset, len(hook.Inputs))
 		}
-		w.exec(`insert into rule_webhook (rule_id, webhook_id) values ($1, $2)`, rule.ID, hook.ID)
+		w.exec(`insert into rule_webhook (rule_id, webhook_id, position) select $1, $2, count(*) from rule_webhook where rule_id = $1`, rule.ID, hook.ID)
 	}
 	receivers["goalert"].Script(presettest.Answer{Status: 500, Body: "no such token: 01234567-89ab-cdef-0123-456789abcdef"})
 	receivers["teams"].Script(presettest.Answer{Status: 502, Body: "/workflows/x?sig=" + receiverSecret})
