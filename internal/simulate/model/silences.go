@@ -10,7 +10,8 @@ import (
 	"tocsin/alerts/silences"
 )
 
-// silenced returns which silence in force suppresses messages about each of some alerts.
+// silenced returns which silence in force suppresses messages about each of some alerts of
+// PER_EXCHANGE rules. Those of window rules are not silenced here: tests on Postgres hold that they are.
 func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uuid.UUID]uuid.UUID {
 	if !db.has(SilencesObeyed) || len(db.silences.rows) == 0 {
 		return nil
