@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/internal/access"
 	"tocsin/notify"
@@ -44,7 +46,7 @@ func TestAlertsLiveAtFiveReceivers(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	rule := w.rule()
+	var hooks []uuid.UUID
 	for id, inputs := range map[string]map[string]string{
 		"goalert":     {"server": at("goalert"), "token": "01234567-89ab-cdef-0123-456789abcdef"},
 		"servicenow":  {"instance": at("servicenow"), "user": "tocsin", "password": receiverSecret},
@@ -62,8 +64,9 @@ func TestAlertsLiveAtFiveReceivers(t *testing.T) {
 		if hook.Preset != id || hook.Inputs["url"] != inputs["url"] {
 			t.Fatalf("stored as %s with %d inputs", hook.Preset, len(hook.Inputs))
 		}
-		w.exec(`insert into rule_webhook (rule_id, webhook_id, position) select $1, $2, count(*) from rule_webhook where rule_id = $1`, rule.ID, hook.ID)
+		hooks = append(hooks, hook.ID)
 	}
+	rule := w.rule(hooks...)
 	receivers["goalert"].Script(presettest.Answer{Status: 500, Body: "no such token: 01234567-89ab-cdef-0123-456789abcdef"})
 	receivers["teams"].Script(presettest.Answer{Status: 502, Body: "/workflows/x?sig=" + receiverSecret})
 	receivers["mattermost"].Script(presettest.Answer{Cut: true})

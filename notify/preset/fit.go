@@ -127,7 +127,7 @@ func (l *leaf) render(r *rendering) (any, bool) {
 func (l *leaf) text(r *rendering) string {
 	of := func(n int) string {
 		text, err := l.template.Text(r.values, template.Limit{OneLine: l.oneLine, Value: func(value string) string {
-			return r.preset.escape.escape(short(clean(value), n))
+			return r.preset.escape.escape(clean(short(value, n)))
 		}})
 		if r.failed(err) {
 			return ""
@@ -150,8 +150,14 @@ func (l *leaf) text(r *rendering) string {
 		cut = Cut{l.pointer, len(whole), shrunk, string(unitBytes)}
 	}
 	r.cuts = append(r.cuts, cut)
-	// The greatest number of characters with which the text fits.
+	// The greatest number of characters with which the text fits; each counts one at least.
 	least, most, best := 0, len(whole), ""
+	if l.limit > 0 {
+		most = min(most, l.limit)
+	}
+	if shrinks {
+		most = min(most, shrunk)
+	}
 	for least <= most {
 		n := (least + most) / 2
 		if text := of(n); fits(text) {
