@@ -8,8 +8,8 @@
 //	   └───────────────────resolve──────────────────────▲
 //
 // The alert of a window rule stands for a group of exchanges. It opens when the
-// threshold is reached, and closes when it no longer is; at most one is open for
-// each rule and group. [Window.Next] decides:
+// threshold is reached (of an absence, when the number is below it), and closes when that
+// is no longer so; at most one is open for each rule and group. [Window.Next] decides:
 //
 //	PENDING ──for duration──▶ FIRING ──acknowledge──▶ ACKNOWLEDGED
 //	   └─below─▶ (gone)          ├───────below───────────────┴──▶ RESOLVED
@@ -145,7 +145,8 @@ type Count struct {
 	// Observed is how many exchanges matched; of durations, how many lasted at least as
 	// long as the rule says.
 	Observed int64 `json:"observed"`
-	// Threshold is the number that a count has to reach, 0 in other modes.
+	// Threshold is the number that a count has to reach or an absence is below, 0 in other
+	// modes.
 	Threshold     int `json:"threshold"`
 	WindowSeconds int `json:"windowSeconds"`
 	// Measure is what the other modes compare.
@@ -172,6 +173,9 @@ func CountOf(d *rules.Definition) Count {
 	}
 	return c
 }
+
+// Measured reports whether something else than a number of exchanges was compared.
+func (c *Count) Measured() bool { return c.Mode == rules.RatioInWindow || c.Mode == rules.DurationInWindow }
 
 // Value returns what was compared: exchanges, a percentage, or milliseconds.
 func (c *Count) Value() float64 {

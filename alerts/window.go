@@ -11,7 +11,7 @@ import (
 type Window struct {
 	// Mode says what is compared; the zero mode is COUNT_IN_WINDOW.
 	Mode rules.FireMode
-	// Threshold is the number that a count has to reach.
+	// Threshold is the number that a count has to reach, or that an absence is below.
 	Threshold int64
 	// Measure is what the other modes compare. A ratio has to reach its percentage in the
 	// short window as well, where there is one.
@@ -58,6 +58,10 @@ type Value struct {
 	ArmedAt time.Time
 	// Partial says that the window began before that.
 	Partial bool
+	// Of an absence. Inconclusive says that exchanges may be there which are not seen: that
+	// few are seen means nothing. Closed says that none are expected at this time. That
+	// enough are seen ends an absence either way.
+	Inconclusive, Closed bool
 }
 
 // Step is what becomes of the alert of a rule and group.
@@ -132,6 +136,8 @@ func (w *Window) Reached(v Value) bool {
 	switch w.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
 		return v.Volume >= int64(w.MinVolume) && share(v.Observed, v.Volume) && (w.ShortWindowSeconds == 0 || share(v.ShortObserved, v.ShortVolume))
+	case rules.AbsentInWindow:
+		return v.Observed < w.Threshold
 	case rules.DurationInWindow:
 		// The percentile is one of those that last as long.
 		return v.Volume >= int64(w.MinVolume) && v.Observed > v.Volume-rules.Rank(w.Percentile, v.Volume)
@@ -146,10 +152,17 @@ func (w *Window) Reached(v Value) bool {
 // Of an alert that is older than the arming, a partial window says nothing about whether
 // things got better, since what the alert was about is not counted. Only a whole window
 // resolves it. A hold that is older than the arming ends.
+//
+// An absence that is inconclusive, or at a time at which nothing is expected, raises
+// nothing and reminds of nothing. What is pending when that time begins is dropped.
 func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 	reached := w.Reached(v)
 	older := open != nil && open.Since.Before(v.ArmedAt)
 	switch {
+	case reached && v.Closed && open != nil && open.State == Pending:
+		return Drop
+	case reached && (v.Inconclusive || v.Closed) && (open == nil || !open.Held || !older):
+		return Stay
 	case open == nil && !reached:
 		return Stay
 	case open == nil && w.For > 0:

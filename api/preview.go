@@ -238,6 +238,16 @@ func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (
 	if a.Count != nil {
 		a.Count = madeUp(&r.Definition)
 		a.Count.Group = cursor.Key(r.GroupBy.Of(&e))
+		if r.FireMode == rules.AbsentInWindow {
+			switch {
+			case len(r.Expected) > 0:
+				a.Count.Group = cursor.Key(r.Expected[0])
+			case ref == nil:
+				a.Count.Group = r.GroupBy.Of(&template.Samples()[0].Exchange)
+			}
+			e = r.GroupBy.Example(a.Count.Group)
+			a.Exchange = e.Clean()
+		}
 		a.Title, a.Message, problem = s.Texts.CountTexts(r, a.Count, &e)
 		return a, problem, nil
 	}
@@ -258,6 +268,9 @@ func madeUp(d *rules.Definition) *alerts.Count {
 	case rules.DurationInWindow:
 		c.Percentile, c.DurationMS = cmp.Or(c.Percentile, 95), cmp.Or(c.DurationMS, 1000)
 		c.Volume, c.Observed, c.DurationNS = volume, volume-rules.Rank(c.Percentile, volume)+1, c.DurationMS*1_200_000
+	case rules.AbsentInWindow:
+		c.Threshold = max(c.Threshold, 1)
+		c.Observed = int64(c.Threshold) / 4
 	default:
 		c.Threshold = max(c.Threshold, 1)
 		c.Observed = int64(c.Threshold) + 2

@@ -241,6 +241,9 @@ func definition(b *RuleDefinition) rules.Definition {
 		Percentile:         b.Percentile,
 		DurationMS:         b.DurationMS,
 		MinVolume:          b.MinVolume,
+		Expected:           b.Expected,
+		LearnDays:          b.LearnDays,
+		Calendar:           b.Calendar,
 		GroupBy:            b.GroupBy,
 		ForDurationSeconds: b.ForDurationSeconds,
 		ReNotifyMinutes:    b.ReNotifyMinutes,
@@ -250,11 +253,14 @@ func definition(b *RuleDefinition) rules.Definition {
 		RunbookURL:         b.RunbookURL,
 		Note:               b.Note,
 	}
-	if d.FireMode == rules.DurationInWindow && len(d.Filter.Statuses) == 0 {
+	if (d.FireMode == rules.DurationInWindow || d.FireMode == rules.AbsentInWindow) && len(d.Filter.Statuses) == 0 {
 		d.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
 	}
 	if !d.FireMode.Windowed() {
 		d.LookBackSeconds = rules.DefaultLookBackSeconds
+	}
+	if d.FireMode == rules.AbsentInWindow {
+		d.IntervalSeconds = rules.DefaultAbsentIntervalSeconds
 	}
 	if b.IntervalSeconds != nil {
 		d.IntervalSeconds = *b.IntervalSeconds
@@ -348,6 +354,9 @@ func ruleAnswer(r *rules.Rule) Rule {
 		Percentile:         r.Percentile,
 		DurationMS:         r.DurationMS,
 		MinVolume:          r.MinVolume,
+		Expected:           r.Expected,
+		LearnDays:          r.LearnDays,
+		Calendar:           r.Calendar,
 		GroupBy:            r.GroupBy,
 		ForDurationSeconds: r.ForDurationSeconds,
 		ReNotifyMinutes:    r.ReNotifyMinutes,

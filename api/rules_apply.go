@@ -217,7 +217,8 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		Name: d.Name, FireMode: d.FireMode, Severity: d.Severity, Scope: d.Scope, Filter: d.Filter,
 		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate, Targets: d.Targets, Threshold: d.Threshold,
 		WindowSeconds: d.WindowSeconds, Percent: d.Percent, ShortWindowSeconds: d.ShortWindowSeconds,
-		Percentile: d.Percentile, DurationMS: d.DurationMS, MinVolume: d.MinVolume, GroupBy: d.GroupBy, ForDurationSeconds: d.ForDurationSeconds,
+		Percentile: d.Percentile, DurationMS: d.DurationMS, MinVolume: d.MinVolume, LearnDays: d.LearnDays, Calendar: d.Calendar,
+		Expected: unlessEmpty(d.Expected), GroupBy: d.GroupBy, ForDurationSeconds: d.ForDurationSeconds,
 		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve,
 		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}

@@ -114,6 +114,39 @@ func (e AttributeMatchOp) Valid() bool {
 	}
 }
 
+// Defines values for CalendarWeekdays.
+const (
+	CalendarWeekdaysFRI CalendarWeekdays = "FRI"
+	CalendarWeekdaysMON CalendarWeekdays = "MON"
+	CalendarWeekdaysSAT CalendarWeekdays = "SAT"
+	CalendarWeekdaysSUN CalendarWeekdays = "SUN"
+	CalendarWeekdaysTHU CalendarWeekdays = "THU"
+	CalendarWeekdaysTUE CalendarWeekdays = "TUE"
+	CalendarWeekdaysWED CalendarWeekdays = "WED"
+)
+
+// Valid indicates whether the value is a known member of the CalendarWeekdays enum.
+func (e CalendarWeekdays) Valid() bool {
+	switch e {
+	case CalendarWeekdaysFRI:
+		return true
+	case CalendarWeekdaysMON:
+		return true
+	case CalendarWeekdaysSAT:
+		return true
+	case CalendarWeekdaysSUN:
+		return true
+	case CalendarWeekdaysTHU:
+		return true
+	case CalendarWeekdaysTUE:
+		return true
+	case CalendarWeekdaysWED:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DiscardFilterStatus.
 const (
 	DiscardFilterStatusEXHAUSTED DiscardFilterStatus = "EXHAUSTED"
@@ -245,6 +278,7 @@ func (e FilterStatuses) Valid() bool {
 
 // Defines values for FireMode.
 const (
+	FireModeABSENTINWINDOW   FireMode = "ABSENT_IN_WINDOW"
 	FireModeCOUNTINWINDOW    FireMode = "COUNT_IN_WINDOW"
 	FireModeDURATIONINWINDOW FireMode = "DURATION_IN_WINDOW"
 	FireModePEREXCHANGE      FireMode = "PER_EXCHANGE"
@@ -254,6 +288,8 @@ const (
 // Valid indicates whether the value is a known member of the FireMode enum.
 func (e FireMode) Valid() bool {
 	switch e {
+	case FireModeABSENTINWINDOW:
+		return true
 	case FireModeCOUNTINWINDOW:
 		return true
 	case FireModeDURATIONINWINDOW:
@@ -1009,6 +1045,27 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
+// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
+// there; where they are put back, the hour that comes twice counts twice.
+type Calendar struct {
+	// From Examples: 08:00
+	From string `json:"from"`
+
+	// TimeZone A name of the IANA database.
+	//
+	// Examples: Europe/Berlin
+	TimeZone string `json:"timeZone"`
+
+	// To Exclusive; 24:00 is the end of the day. Hours that end no later than they begin end on the next day.
+	//
+	// Examples: 18:00
+	To       string             `json:"to"`
+	Weekdays []CalendarWeekdays `json:"weekdays"`
+}
+
+// CalendarWeekdays defines model for Calendar.Weekdays.
+type CalendarWeekdays string
+
 // ChangedAlerts defines model for ChangedAlerts.
 type ChangedAlerts struct {
 	Alerts int64 `json:"alerts"`
@@ -1275,7 +1332,8 @@ type FilterStatuses string
 // FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
 // something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
 // `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-// `percentile` of the durations of those that match is at least `durationMs`.
+// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
+// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
 type FireMode string
 
 // GroupBy The field by which exchanges are counted, each value for itself.
@@ -1831,9 +1889,14 @@ type RotatedSecret struct {
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
+
+	// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
+	// there; where they are put back, the hour that comes twice counts twice.
+	Calendar   *Calendar `json:"calendar,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	DurationMS int64     `json:"durationMs,omitempty"`
 	Enabled    bool      `json:"enabled"`
+	Expected   []string  `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
@@ -1841,7 +1904,8 @@ type Rule struct {
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
 	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
 	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`.
+	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
+	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1853,6 +1917,7 @@ type Rule struct {
 	ID              openapi_types.UUID `json:"id"`
 	IntervalSeconds int                `json:"intervalSeconds"`
 	Labels          map[string]string  `json:"labels,omitempty"`
+	LearnDays       int                `json:"learnDays,omitempty"`
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
 	MinVolume       int                `json:"minVolume,omitempty"`
@@ -1973,10 +2038,17 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
+	// Calendar Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always.
+	Calendar *Calendar `json:"calendar,omitempty"`
+
 	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
 	// `filter.statuses` says otherwise.
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
+
+	// Expected Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
+	// here, or `learnDays` says from how many days they are learned.
+	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
@@ -1984,7 +2056,8 @@ type RuleDefinition struct {
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
 	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
 	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`.
+	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
+	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
@@ -2000,6 +2073,10 @@ type RuleDefinition struct {
 
 	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// LearnDays Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
+	// most 1,000 groups. They are learned anew every hour. Absent learns none.
+	LearnDays int `json:"learnDays,omitempty"`
 
 	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
 	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
@@ -2046,7 +2123,7 @@ type RuleDefinition struct {
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
+	// Threshold Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -2440,7 +2517,7 @@ type TemplatePreviewRequest struct {
 	Severity           Severity `json:"severity,omitempty"`
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
+	// Threshold Of a COUNT_IN_WINDOW or ABSENT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
@@ -2787,13 +2864,13 @@ type WindowCount struct {
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold In the unit of `value`; of a count, a number of exchanges.
+	// Threshold In the unit of `value`; of a count, a number of exchanges. An absence is below it.
 	Threshold float64 `json:"threshold"`
 
-	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of the other modes, whose value is `observed`.
 	Value *float64 `json:"value,omitempty"`
 
-	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
 	Volume        *int64 `json:"volume,omitempty"`
 	WindowSeconds int    `json:"windowSeconds"`
 }

@@ -72,7 +72,7 @@ func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why er
 func (p *pass) write(ctx context.Context, f findings, next step) error {
 	b := Batch{
 		Partition: p.number, Token: p.at.Token, Revision: p.at.Revision, RulesRevision: p.at.RulesRevision,
-		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor,
+		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor, Watch: p.at.Watch,
 		Instances: f.instances, Notifications: f.notifications, Changes: f.changes,
 	}
 	if p.memory != nil && next.cursor != nil {

@@ -32,10 +32,12 @@ type extra struct {
 	failed    map[uuid.UUID]string
 	recovered map[uuid.UUID]bool
 	evaluated []uuid.UUID
+	// watched says that the checkpoint's watch is another one than is stored.
+	watched bool
 }
 
 func (x *extra) empty() bool {
-	return len(x.backfills)+len(x.finished)+len(x.problems)+len(x.failed)+len(x.recovered)+len(x.evaluated) == 0
+	return len(x.backfills)+len(x.finished)+len(x.problems)+len(x.failed)+len(x.recovered)+len(x.evaluated) == 0 && !x.watched
 }
 
 // put sets an entry of a map that may not be there yet.
@@ -195,7 +197,7 @@ func (p *pass) advanced(next step) extra {
 	// A commit that is refused is followed by others.
 	x := extra{
 		maps.Clone(p.extra.backfills), maps.Clone(p.extra.finished), maps.Clone(p.extra.problems),
-		maps.Clone(p.extra.failed), maps.Clone(p.extra.recovered), p.extra.evaluated,
+		maps.Clone(p.extra.failed), maps.Clone(p.extra.recovered), p.extra.evaluated, p.extra.watched,
 	}
 	for _, r := range next.behind {
 		if r.resting(p.Clock()) {

@@ -81,8 +81,24 @@ type Checkpoint struct {
 	// Backfill is what lies behind the cursor and is not judged yet, beside the
 	// look-back of the cursor itself; nil is nothing.
 	Backfill *Mark
+	// Watch is how the source was watched for rules on absence.
+	Watch Watch
 	// Err tells why the checkpoint cannot be used as it is stored.
 	Err error
+}
+
+// Watch is what a partition knows about how completely the source was seen. Rules on
+// absence need it: what is not there yet looks like what is not there. All instants are
+// in nanoseconds since the Unix epoch; the zero watch knows nothing.
+type Watch struct {
+	// SinceNS is from where on the source was watched without a pause, UntilNS the last
+	// watermark at which it was.
+	SinceNS, UntilNS int64
+	// LateNS is how long after its end an exchange became visible at most, of late.
+	LateNS int64
+	// JudgedNS is where the latest window ends of which the absence was judged. Later
+	// ones never end before it.
+	JudgedNS int64
 }
 
 // Mark says from where on a partition still has to judge behind its cursor.
@@ -139,9 +155,10 @@ type Batch struct {
 	Token, Revision, RulesRevision int64
 	// LeaseFor renews the lease.
 	LeaseFor time.Duration
-	// Cursor and Backfill replace those of the checkpoint.
+	// Cursor, Backfill and Watch replace those of the checkpoint.
 	Cursor   *cursor.Position
 	Backfill *Mark
+	Watch    Watch
 	// ClockOffset is the source's clock minus the store's, as last measured; more by the
 	// time between the two readings, which is less than a second.
 	ClockOffset time.Duration

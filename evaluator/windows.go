@@ -36,6 +36,10 @@ type WindowRequest struct {
 	WatermarkNS int64
 	// Now is the present by the clock of the instants in Open.
 	Now time.Time
+	// Watch is that of the checkpoint; Watches says that there are rules on absence, and
+	// that the source is to be watched for them.
+	Watch   Watch
+	Watches bool
 	// Over reports that there is no more time.
 	Over func() bool
 }
@@ -55,9 +59,14 @@ type WindowOutcome struct {
 	// those of rules that could, as a text that is a fallback.
 	Failed   map[uuid.UUID]error
 	Problems map[uuid.UUID]string
+	// Watch replaces that of the checkpoint.
+	Watch Watch
 	// SourceErr is set when the source could not be read at all.
 	SourceErr error
 }
+
+// watchNS is how far apart the watermarks are, at least, at which the source is watched.
+const watchNS = 10 * secondNS
 
 // OpenAlert is the alert of a window rule and group that is open or held.
 type OpenAlert struct {
@@ -86,12 +95,16 @@ type Change struct {
 // evaluateWindows evaluates the window rules that are due; first says before anything else.
 func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	due := p.dueWindows()
-	if len(due) == 0 || p.Windows == nil {
+	absent := func(r *rule) bool { return r.FireMode == rules.AbsentInWindow }
+	watches := slices.ContainsFunc(due, absent) ||
+		slices.ContainsFunc(p.rules.windows, absent) && abs(p.watermarkNS-p.at.Watch.UntilNS) >= watchNS
+	if len(due) == 0 && !watches || p.Windows == nil {
 		return nil
 	}
 	request := WindowRequest{
 		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
 		WatermarkNS: p.watermarkNS, Now: p.heldAt,
+		Watch: p.at.Watch, Watches: watches,
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {
@@ -105,6 +118,9 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	request.Over = p.overSince(p.Clock(), first)
 	outcome := p.Windows.Evaluate(ctx, request)
 	p.windowsDone = p.windowsDone || len(outcome.Evaluated)+len(outcome.Failed) > 0
+	if outcome.Watch != p.at.Watch {
+		p.at.Watch, p.extra.watched = outcome.Watch, true
+	}
 	for _, id := range outcome.Evaluated {
 		r := p.rules.byID[id]
 		r.evaluatedNS = p.watermarkNS
@@ -126,6 +142,8 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	}
 	return nil
 }
+
+func abs(n int64) int64 { return max(n, -n) }
 
 // dueWindows returns the window rules whose interval is over, those that wait for longest
 // first.

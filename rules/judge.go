@@ -14,6 +14,8 @@ type Judge struct {
 	former       []formerMatcher
 	// applications is what Applications returns.
 	applications []string
+	// calendar holds the hours of the rule; nil is always.
+	calendar *hours
 }
 
 type formerMatcher struct {
@@ -29,6 +31,9 @@ func NewJudge(r *Rule) (*Judge, error) {
 		return nil, err
 	}
 	j := &Judge{armedSinceNS: r.ArmedSinceNS, present: present}
+	if j.calendar, err = r.Calendar.compile(); err != nil {
+		return nil, err
+	}
 	for _, era := range r.Former {
 		m, err := Compile(era.Scope, era.Filter)
 		if err != nil {
@@ -89,6 +94,10 @@ func (j *Judge) Place() *Judge {
 	m.place = append([]condition{{"filter.statuses", func(e *Exchange) bool { return slices.Contains(m.statuses, e.Status) }}}, j.present.place[1:]...)
 	return &Judge{armedSinceNS: j.armedSinceNS, present: m}
 }
+
+// Expects reports whether exchanges are expected all the time from one instant,
+// inclusive, to another one, exclusive, in nanoseconds since the Unix epoch.
+func (j *Judge) Expects(fromNS, toNS int64) bool { return j.calendar.hold(fromNS, toNS) }
 
 // Matches reports whether the present condition matches e, whenever it ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }

@@ -34,12 +34,15 @@ const (
 	// DurationInWindow raises one alert while a percentile of the durations of the
 	// exchanges that match within a window is at least a bound.
 	DurationInWindow FireMode = "DURATION_IN_WINDOW"
+	// AbsentInWindow raises one alert while fewer than a threshold of exchanges match
+	// within a window.
+	AbsentInWindow FireMode = "ABSENT_IN_WINDOW"
 )
 
 // Windowed reports whether rules of the mode look at a window.
 func (m FireMode) Windowed() bool {
 	switch m {
-	case CountInWindow, RatioInWindow, DurationInWindow:
+	case CountInWindow, RatioInWindow, DurationInWindow, AbsentInWindow:
 		return true
 	case PerExchange:
 	}
@@ -48,7 +51,7 @@ func (m FireMode) Windowed() bool {
 
 // FireModes returns every fire mode.
 func FireModes() []FireMode {
-	return []FireMode{PerExchange, CountInWindow, RatioInWindow, DurationInWindow}
+	return []FireMode{PerExchange, CountInWindow, RatioInWindow, DurationInWindow, AbsentInWindow}
 }
 
 // Severity says how much an alert matters.
@@ -82,7 +85,7 @@ type Target struct {
 type Definition struct {
 	Name     string   `json:"name" validate:"required,max=200,text"`
 	Enabled  bool     `json:"enabled"`
-	FireMode FireMode `json:"fireMode" validate:"oneof=PER_EXCHANGE COUNT_IN_WINDOW RATIO_IN_WINDOW DURATION_IN_WINDOW"`
+	FireMode FireMode `json:"fireMode" validate:"oneof=PER_EXCHANGE COUNT_IN_WINDOW RATIO_IN_WINDOW DURATION_IN_WINDOW ABSENT_IN_WINDOW"`
 	Severity Severity `json:"severity" validate:"oneof=CRITICAL WARNING INFO"`
 	Scope    Scope    `json:"scope"`
 	Filter   Filter   `json:"filter"`
@@ -105,7 +108,7 @@ type Definition struct {
 
 	WindowSeconds int `json:"windowSeconds" validate:"min=0,max=86400"`
 	// Threshold is how many exchanges must match within the window of a CountInWindow
-	// rule, 1 to 1,000,000.
+	// rule, and how many are expected in that of an AbsentInWindow rule, 1 to 1,000,000.
 	Threshold int `json:"threshold" validate:"min=0,max=1000000"`
 	// Percent, ShortWindowSeconds, Percentile, DurationMS and MinVolume are what
 	// [Measure] holds.
@@ -114,6 +117,10 @@ type Definition struct {
 	Percentile         int     `json:"percentile,omitempty" validate:"omitempty,oneof=50 95 99"`
 	DurationMS         int64   `json:"durationMs,omitempty" validate:"min=0,max=9000000000000"`
 	MinVolume          int     `json:"minVolume,omitempty" validate:"min=0,max=1000000"`
+	// Expected, LearnDays and Calendar are what [Absence] holds.
+	Expected  []string  `json:"expected,omitempty" validate:"max=1000,unique,dive,required,max=500,text"`
+	LearnDays int       `json:"learnDays,omitempty" validate:"min=0,max=14"`
+	Calendar  *Calendar `json:"calendar,omitempty"`
 	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
 	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE"`
 	// ForDurationSeconds is how long the threshold must be reached before the
@@ -157,6 +164,16 @@ const (
 	DefaultDurationTitle      = "p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}"
 	DefaultDurationGroupTitle = "{{count.group}}: " + DefaultDurationTitle
 	DefaultDurationMessage    = "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}"
+)
+
+// Of a rule on absence, without and with a group.
+const (
+	DefaultAbsentTitle      = "{{count.observed}} exchanges within {{count.window}}, fewer than {{count.threshold}}"
+	DefaultAbsentGroupTitle = "{{count.group}}: " + DefaultAbsentTitle
+	DefaultAbsentMessage    = "At least {{count.threshold}} are expected within {{count.window}}."
+
+	// DefaultAbsentIntervalSeconds is the interval of such a rule.
+	DefaultAbsentIntervalSeconds = 10
 )
 
 // MaxLookBackSeconds is the longest look-back that a rule may have.
@@ -222,6 +239,22 @@ func (g GroupBy) Of(e *Exchange) string {
 	return ""
 }
 
+// Example returns what is known of the exchanges of a group.
+func (g GroupBy) Example(group string) Exchange {
+	switch g {
+	case GroupByRoute:
+		return Exchange{Route: group}
+	case GroupByApplication:
+		return Exchange{Application: group}
+	case GroupByEnvironment:
+		return Exchange{Environment: group}
+	case GroupByErrorType:
+		return Exchange{ErrorType: group}
+	case GroupByNothing:
+	}
+	return Exchange{}
+}
+
 // Title returns the title template, or the default of the fire mode.
 func (d *Definition) Title() string {
 	grouped := d.GroupBy != GroupByNothing
@@ -240,6 +273,10 @@ func (d *Definition) Title() string {
 		return DefaultDurationGroupTitle
 	case d.FireMode == DurationInWindow:
 		return DefaultDurationTitle
+	case d.FireMode == AbsentInWindow && grouped:
+		return DefaultAbsentGroupTitle
+	case d.FireMode == AbsentInWindow:
+		return DefaultAbsentTitle
 	default:
 		return DefaultTitle
 	}
@@ -254,6 +291,8 @@ func (d *Definition) Message() string {
 		return DefaultMessage
 	case d.FireMode == DurationInWindow:
 		return DefaultDurationMessage
+	case d.FireMode == AbsentInWindow:
+		return DefaultAbsentMessage
 	default:
 		return DefaultCountMessage
 	}

@@ -19,7 +19,7 @@ const (
 	forDurationNotApplicable = "Per-exchange rules fire at once — a duration does not apply"
 	countingNotApplicable    = "Per-exchange rules do not count — leave it out"
 	lookBackNotApplicable    = "Counting rules look at their whole window each time — leave it out"
-	thresholdNotApplicable   = "Only COUNT_IN_WINDOW compares a number of exchanges — leave it out"
+	thresholdNotApplicable   = "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out"
 	ratioNotApplicable       = "Only RATIO_IN_WINDOW compares a share — leave it out"
 	durationNotApplicable    = "Only DURATION_IN_WINDOW compares a duration — leave it out"
 	volumeNotApplicable      = "A count needs no minimum volume — leave it out"
@@ -29,6 +29,15 @@ const (
 	percentRequired          = "Must be from 0.001 to 100, with at most three decimals"
 	shortWindowRange         = "Must be from 10 to less than the window"
 	percentileRequired       = "Must be one of 50, 95, 99"
+	absenceNotApplicable     = "Only ABSENT_IN_WINDOW expects exchanges — leave it out"
+	expectedNeedsGroup       = "Say by what exchanges are grouped, or leave it out"
+	expectedRequired         = "List the groups that are expected, or say from how many days they are learned"
+	expectedOrLearned        = "The groups are listed — leave it out, or learn them"
+	errorTypeNotExpected     = "Errors are not expected — group by route, application or environment"
+	weekdaysRequired         = "Choose at least one weekday"
+	windowAboveCalendar      = "Must not be longer than the hours of the calendar, or it never lies within them"
+	timeOfDayRequired        = "Must be a time of day such as 08:00"
+	timeZoneRequired         = "Must be a time zone such as Europe/Berlin"
 	statusesRequired         = "Say which exchanges are measured: COMPLETED, FAILED or both"
 )
 
@@ -54,6 +63,7 @@ func NewValidator() *Validator {
 	v.RegisterStructValidation(crossFields, Definition{})
 	v.RegisterStructValidation(crossAttribute, AttributeMatch{})
 	v.RegisterStructValidation(crossFilter, Filter{})
+	v.RegisterStructValidation(crossCalendar, Calendar{})
 	return &Validator{validate: v}
 }
 
@@ -92,7 +102,7 @@ func crossFields(sl validator.StructLevel) {
 		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
 		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
 	} else if d.FireMode.Windowed() {
-		report(d.FireMode == CountInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
+		report(d.FireMode != RatioInWindow && d.FireMode != DurationInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
 		report(d.WindowSeconds >= 10 && d.IntervalSeconds > d.WindowSeconds, d.IntervalSeconds, "intervalSeconds", "IntervalSeconds", "out_of_range", intervalAboveWindow)
 		report(d.LookBackSeconds != 0, d.LookBackSeconds, "lookBackSeconds", "LookBackSeconds", "not_applicable", lookBackNotApplicable)
@@ -100,6 +110,49 @@ func crossFields(sl validator.StructLevel) {
 		return
 	}
 	crossMeasure(&d, report)
+	crossAbsence(&d, report)
+}
+
+// crossAbsence holds what a rule on absence expects.
+func crossAbsence(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
+	absent, grouped, listed := d.FireMode == AbsentInWindow, d.GroupBy != GroupByNothing, len(d.Expected) > 0
+	other := absenceNotApplicable
+	if d.FireMode == PerExchange {
+		other = countingNotApplicable
+	}
+	report(!absent && listed, d.Expected, "expected", "Expected", "not_applicable", other)
+	report(!absent && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", other)
+	report(!absent && d.Calendar != nil, d.Calendar, "calendar", "Calendar", "not_applicable", other)
+	if !absent {
+		return
+	}
+	report(d.GroupBy == GroupByErrorType, d.GroupBy, "groupBy", "GroupBy", "not_applicable", errorTypeNotExpected)
+	report(!grouped && listed, d.Expected, "expected", "Expected", "not_applicable", expectedNeedsGroup)
+	report(!grouped && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedNeedsGroup)
+	report(grouped && !listed && d.LearnDays == 0, d.Expected, "expected", "Expected", "required", expectedRequired)
+	report(listed && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedOrLearned)
+	report(len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
+	if c := d.Calendar; c != nil {
+		from, to, err := c.hours()
+		wholeDays := from == 0 && to == daySeconds
+		report(err == nil && !wholeDays && d.WindowSeconds > to-from, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowAboveCalendar)
+	}
+}
+
+func crossCalendar(sl validator.StructLevel) {
+	c := sl.Current().Interface().(Calendar)
+	report := func(wrong bool, value any, name, field, code, message string) {
+		if wrong {
+			sl.ReportError(value, name, field, code, message)
+		}
+	}
+	from, ok := timeOfDay(c.From)
+	report(!ok || from == daySeconds, c.From, "from", "From", "time_of_day", timeOfDayRequired)
+	_, ok = timeOfDay(c.To)
+	report(!ok, c.To, "to", "To", "time_of_day", timeOfDayRequired)
+	_, err := c.location()
+	report(err != nil, c.TimeZone, "timeZone", "TimeZone", "time_zone", timeZoneRequired)
+	report(len(c.Weekdays) == 0, c.Weekdays, "weekdays", "Weekdays", "required", weekdaysRequired)
 }
 
 // crossMeasure holds what each mode with a window compares, and with what.

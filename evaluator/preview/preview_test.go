@@ -75,23 +75,28 @@ func (h *history) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, err
 	return page, nil
 }
 
-func (h *history) Tally(_ context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
-	return nil, q.Tenants.Names, nil
+func (h *history) Tally(_ context.Context, q window.TallyQuery) (window.Tallies, error) {
+	return window.Tallies{Inexact: q.Tenants.Names}, nil
 }
 
-func (h *history) CountWindows(_ context.Context, windows []window.Query) ([][]window.Group, error) {
+// Arrivals has the history seen as it is.
+func (h *history) Arrivals(context.Context, window.ArrivalsQuery) (window.Arrivals, error) {
+	return window.Arrivals{}, nil
+}
+
+func (h *history) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {
 	all := make([][]window.Group, len(windows))
 	for i := range windows {
 		groups, err := h.countWindow(&windows[i])
 		if err != nil {
-			return nil, err
+			return window.Counted{}, err
 		}
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
 			all[i] = append(all[i], *groups[name])
 		}
 		slices.SortStableFunc(all[i], func(a, b window.Group) int { return cmp.Compare(b.Observed, a.Observed) })
 	}
-	return all, nil
+	return window.Counted{Groups: all}, nil
 }
 
 func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error) {

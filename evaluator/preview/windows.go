@@ -280,20 +280,7 @@ func dueNS(w *alerts.Window, open *alerts.Open) int64 {
 }
 
 // exampleOf returns what is known of the exchanges of a group without reading one.
-func (p *run) exampleOf(group string) *rules.Exchange {
-	switch p.rule.GroupBy {
-	case rules.GroupByRoute:
-		return &rules.Exchange{Route: group}
-	case rules.GroupByApplication:
-		return &rules.Exchange{Application: group}
-	case rules.GroupByEnvironment:
-		return &rules.Exchange{Environment: group}
-	case rules.GroupByErrorType:
-		return &rules.Exchange{ErrorType: group}
-	case rules.GroupByNothing:
-	}
-	return &rules.Exchange{}
-}
+func (p *run) exampleOf(group string) *rules.Exchange { return new(p.rule.GroupBy.Example(group)) }
 
 // describe makes the newest alerts, with the newest exchange of each.
 func (p *run) describe(ctx context.Context, shown []sample) error {

@@ -9,15 +9,23 @@ import (
 
 // Source measures windows.
 type Source interface {
-	// Tally returns how many exchanges there are of each kind. Inexact are tenants of
-	// which an exchange was counted in two of them: sums of theirs would be wrong.
-	Tally(ctx context.Context, q TallyQuery) (tallies []Tally, inexact []string, err error)
-	// CountWindows returns, for each of some windows with one end, the groups that hold a
-	// matching exchange, the largest first, at most its Limit.
-	CountWindows(ctx context.Context, windows []Query) ([][]Group, error)
+	// Tally returns how many exchanges there are of each kind.
+	Tally(ctx context.Context, q TallyQuery) (Tallies, error)
+	// CountWindows returns, for each of some windows, the groups that hold a matching
+	// exchange, the largest first, at most its Limit. Windows of one mode have one end.
+	CountWindows(ctx context.Context, windows []Query) (Counted, error)
+	// Arrivals returns how many exchanges ended in each bucket.
+	Arrivals(ctx context.Context, q ArrivalsQuery) (Arrivals, error)
 	// Newest returns the newest exchange of each group of some windows, the zero exchange
 	// for one that is no longer there.
 	Newest(ctx context.Context, windows []NewestQuery) ([][]rules.Exchange, error)
+}
+
+// Counted is the answer to some queries, in their order. Server is who answered those of
+// rules on absence, as in [evaluator.Observation]; empty where it was not one alone.
+type Counted struct {
+	Server string
+	Groups [][]Group
 }
 
 // Query is the window of a rule, and what counts in it. All instants are in nanoseconds
@@ -32,8 +40,8 @@ type Query struct {
 	GroupBy     rules.GroupBy
 	Scope       rules.Scope
 	Filter      rules.Filter
-	// Mode says what is observed, and what it is compared with. COUNT_IN_WINDOW observes
-	// what matches. RATIO_IN_WINDOW compares that with all exchanges of the scope.
+	// Mode says what is observed, and what it is compared with. COUNT_IN_WINDOW and
+	// ABSENT_IN_WINDOW observe what matches. RATIO_IN_WINDOW compares that with all exchanges of the scope.
 	// DURATION_IN_WINDOW observes those of the exchanges that match which lasted for
 	// LeastNS or longer, compares them with all that match, and wants a percentile.
 	Mode       rules.FireMode
@@ -100,6 +108,17 @@ type TallyQuery struct {
 	LeastNS []int64
 	// Limit is the most tallies to return; more are an error.
 	Limit int
+	// NamesServer asks who answers.
+	NamesServer bool
+}
+
+// Tallies is the answer to a [TallyQuery]. Inexact are tenants of which an exchange was
+// counted in two tallies: sums of theirs would be wrong. Server is who answered, if that
+// was asked.
+type Tallies struct {
+	Tallies []Tally
+	Inexact []string
+	Server  string
 }
 
 // Tally counts the exchanges of one kind that ended in one stretch. Fields that were not

@@ -43,7 +43,16 @@ func (p *pass) conclude(ctx context.Context, items []*item) {
 	defer func() { p.concluding = false }()
 	var describe []*item
 	for _, it := range items {
+		if it.learns {
+			p.learn(it)
+			continue
+		}
 		p.steps(it)
+		if it.absent() {
+			p.describeAbsent(ctx, it)
+			p.finish(it)
+			continue
+		}
 		if slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }) {
 			describe = append(describe, it)
 		} else {
@@ -73,6 +82,10 @@ func (p *pass) finish(it *item) {
 // stay as they are, and of the others only so many are raised as make up the most there
 // may be.
 func (p *pass) steps(it *item) {
+	if it.absent() {
+		p.absences(it)
+		return
+	}
 	it.changes, it.problem = nil, ""
 	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
 	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= it.window.Least() {

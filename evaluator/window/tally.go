@@ -39,14 +39,17 @@ type setKey struct {
 	completed, failed bool
 	// durations says that durations are told apart.
 	durations bool
-	length    int
+	// absent says that windows end where those of rules on absence do, learns that groups
+	// are learned from it.
+	absent, learns bool
+	length         int
 }
 
 func (it *item) key() setKey {
 	statuses := it.query.Statuses()
 	return setKey{
 		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
-		durations: it.query.Mode == rules.DurationInWindow, length: lengthOf(it.WindowSeconds),
+		durations: it.query.Mode == rules.DurationInWindow, absent: it.absent(), learns: it.learns, length: lengthOf(it.seconds),
 	}
 }
 
@@ -91,10 +94,10 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 	if len(items) < tallyLeast || p.over(ctx) {
 		return items
 	}
-	tallies, inexact, err := p.Source.Tally(ctx, p.tallyQuery(items))
+	answer, err := p.Source.Tally(ctx, p.tallyQuery(items))
 	switch {
 	case err == nil:
-		return p.sumUp(ctx, items, tallies, inexact)
+		return p.sumUp(ctx, items, &answer)
 	case p.over(ctx):
 		// The next pass sends the conditions, which get on little by little.
 		p.remember(key)
@@ -111,7 +114,7 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 func (it *item) plain() bool { return !rules.FieldsOf(&it.query.Scope, &it.query.Filter).Others }
 
 // cutNS is where the window begins, whenever the rule was armed.
-func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.WindowSeconds)*secondNS }
+func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.seconds)*secondNS }
 
 // shortCutNS is where the short window begins, with its end where there is none.
 func (it *item) shortCutNS() int64 {
@@ -123,7 +126,7 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 	first := &items[0].query
 	q := TallyQuery{
 		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
-		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Statuses(), Limit: maxTallies,
+		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Statuses(), Limit: maxTallies, NamesServer: items[0].absent(),
 	}
 	for _, it := range items {
 		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
@@ -176,24 +179,24 @@ func newTenantSet(items []*item) *tenantSet {
 }
 
 // sumUp counts items by tallies, concludes, and returns those for which these do not do.
-func (p *pass) sumUp(ctx context.Context, items []*item, tallies []Tally, inexact []string) (rest []*item) {
+func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest []*item) {
 	var counted []*item
 	tenants := map[string]*tenantSet{}
 	for some := range slices.Values(byTenant(items)) {
-		if slices.Contains(inexact, some[0].TenantID) {
+		if slices.Contains(answer.Inexact, some[0].TenantID) {
 			rest = append(rest, some...)
 			continue
 		}
 		tenants[some[0].TenantID] = newTenantSet(some)
 	}
-	for i := range tallies {
-		if set := tenants[tallies[i].TenantID]; set != nil {
-			set.add(&tallies[i])
+	for i := range answer.Tallies {
+		if set := tenants[answer.Tallies[i].TenantID]; set != nil {
+			set.add(&answer.Tallies[i])
 		}
 	}
 	for _, set := range tenants {
 		for i, it := range set.items {
-			it.groups = largest(set.sums[i], it.query.Limit)
+			it.groups, it.server = largest(set.sums[i], it.query.Limit), answer.Server
 			if it.byErrorType() {
 				it.compareWith(set.whole[i : i+1])
 			}
@@ -212,6 +215,11 @@ func (p *pass) sumUp(ctx context.Context, items []*item, tallies []Tally, inexac
 // decides reports whether a tally is all that an item needs.
 func (p *pass) decides(it *item) bool {
 	switch {
+	case it.learns:
+		return true
+	case it.absent():
+		// Of a window that is partial nothing is absent, and what is open needs the number.
+		return !it.partial || len(it.open) == 0
 	case it.partial:
 		return len(it.open) == 0 && (len(it.groups) == 0 || it.groups[0].Observed < it.window.Least())
 	case it.query.Mode == rules.DurationInWindow:

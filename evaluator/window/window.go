@@ -26,6 +26,13 @@
 // misses the exchange which an open alert names, while its window still holds that, makes
 // no step that resolves, drops or releases the alert.
 //
+// # Absence
+//
+// Rules on absence raise where exchanges are missing, of which groups they list or learn
+// from recent days (absence.go). Nothing is missing that may merely not be there yet: the
+// source is watched for how late exchanges become visible, for servers that are behind and
+// for pauses, and their windows end that much before the watermark (lateness.go).
+//
 // # Failures
 //
 // A query that fails is asked again for each half of its rules, and so on, so that only
@@ -83,10 +90,16 @@ type Evaluator struct {
 	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its
 	// key, is not tallied.
 	slow map[any]time.Time
+	// watches holds what is remembered of the watch over each partition, learned the
+	// groups that rules learned.
+	watches map[int]*watched
+	learned map[uuid.UUID]members
 }
 
 // New returns an evaluator.
-func New(o Options) *Evaluator { return &Evaluator{Options: o, slow: map[any]time.Time{}} }
+func New(o Options) *Evaluator {
+	return &Evaluator{Options: o, slow: map[any]time.Time{}, watches: map[int]*watched{}, learned: map[uuid.UUID]members{}}
+}
 
 // item is a rule at work.
 type item struct {
@@ -95,6 +108,14 @@ type item struct {
 	number int
 	window alerts.Window
 	query  Query
+	// seconds is the length of the window.
+	seconds int
+	// learns says that the item learns the groups of which exchanges are expected.
+	learns bool
+	// members are the groups of which a rule on absence expects exchanges, memberProblem
+	// what is wrong with them all the same. server is who counted the groups.
+	members               []string
+	memberProblem, server string
 	// partial says that the window begins before the rule was armed.
 	partial bool
 	open    []evaluator.OpenAlert
@@ -113,22 +134,41 @@ type pass struct {
 	// concluding says that what was counted is being concluded, whatever the time: else a
 	// count that takes all the time there is would never raise anything.
 	concluding bool
+	// fresh are the servers that were found not to be behind. Windows of rules on absence
+	// end at toNS; what they lack is absent if the pass is conclusive.
+	fresh      map[string]bool
+	toNS       int64
+	conclusive bool
 }
 
 // Evaluate returns what becomes of the alerts of some rules.
 func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
-	p := &pass{Evaluator: e, request: &request, out: evaluator.WindowOutcome{
-		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{},
+	p := &pass{Evaluator: e, request: &request, fresh: map[string]bool{}, out: evaluator.WindowOutcome{
+		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{}, Watch: request.Watch,
 	}}
 	p.expire()
+	if request.Watches {
+		if p.out.SourceErr = p.watch(ctx); p.out.SourceErr != nil {
+			return p.out
+		}
+		p.toNS, p.conclusive = p.absenceToNS()
+	}
+	items := p.items()
+	known := slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.absent() && !p.expect(it) })
+	p.evaluate(ctx, known)
+	p.evaluate(ctx, p.learners(items))
+	return p.out
+}
+
+// evaluate counts items, by tallies where it can, and concludes.
+func (p *pass) evaluate(ctx context.Context, items []*item) {
 	var rest []*item
-	for _, set := range sets(p.items()) {
+	for _, set := range sets(items) {
 		rest = append(rest, p.tally(ctx, set)...)
 	}
 	for _, batch := range p.batches(rest) {
 		p.ask(ctx, batch, p.count)
 	}
-	return p.out
 }
 
 func (p *pass) items() []*item {
@@ -138,13 +178,16 @@ func (p *pass) items() []*item {
 	}
 	items := make([]*item, len(p.request.Rules))
 	for i, rule := range p.request.Rules {
-		to := p.request.WatermarkNS
+		to, most := p.request.WatermarkNS, maxGroups
+		if rule.FireMode == rules.AbsentInWindow {
+			to, most = p.toNS, countedMost
+		}
 		from := to - int64(rule.WindowSeconds)*secondNS
 		it := &item{
-			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition),
+			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition), seconds: rule.WindowSeconds,
 			query: Query{
 				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),
-				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups + 1,
+				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: most + 1,
 				Mode: rule.FireMode, LeastNS: rule.DurationMS * 1e6, Percentile: rule.Percentile,
 			},
 		}
@@ -246,12 +289,13 @@ func (p *pass) count(ctx context.Context, items []*item) error {
 	for _, it := range items {
 		queries = append(queries, it.queries()...)
 	}
-	groups, err := p.Source.CountWindows(ctx, queries)
+	counted, err := p.Source.CountWindows(ctx, queries)
 	if err != nil {
 		return fmt.Errorf("count exchanges: %w", err)
 	}
+	groups := counted.Groups
 	for _, it := range items {
-		it.groups, groups = groups[0], groups[1:]
+		it.groups, it.server, groups = groups[0], counted.Server, groups[1:]
 		if it.byErrorType() {
 			it.compareWith(groups[0])
 			groups = groups[1:]
@@ -291,7 +335,7 @@ func (it *item) compareWith(whole []Group) {
 // the pass ends with the error that it gave before.
 func (p *pass) answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
-	_, _, err := p.Source.Tally(ctx, TallyQuery{
+	_, err := p.Source.Tally(ctx, TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{p.request.Rules[0].TenantID}}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
 		Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})
@@ -329,4 +373,6 @@ func (p *pass) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.slow, func(_ any, until time.Time) bool { return !p.request.Now.Before(until) })
+	// Of rules that are gone.
+	maps.DeleteFunc(p.learned, func(_ uuid.UUID, m members) bool { return p.request.WatermarkNS-m.atNS > 24*learnedForNS })
 }

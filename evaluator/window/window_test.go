@@ -55,20 +55,20 @@ type source struct {
 	newest  []int
 }
 
-func (s *source) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
 	if s.down {
-		return nil, nil, errDown
+		return window.Tallies{}, errDown
 	}
 	if q.FromNS[0] == q.ToNS {
-		return nil, nil, ctx.Err() // as asked to see whether the source answers
+		return window.Tallies{}, ctx.Err() // as asked to see whether the source answers
 	}
 	s.tallies = append(s.tallies, q)
 	if s.endless {
 		<-ctx.Done()
-		return nil, nil, ctx.Err()
+		return window.Tallies{}, ctx.Err()
 	}
 	if s.kindsMost > 0 && len(q.Tenants.Names) > s.kindsMost {
-		return nil, nil, errors.New("too many rows")
+		return window.Tallies{}, errors.New("too many rows")
 	}
 	var tallies []window.Tally
 	for _, tenant := range append(q.Tenants.Names, "other") {
@@ -77,12 +77,12 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally
 			LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
 		})
 	}
-	return tallies, s.inexact, nil
+	return window.Tallies{Tallies: tallies, Inexact: s.inexact}, nil
 }
 
-func (s *source) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+func (s *source) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
 	if s.down {
-		return nil, errDown
+		return window.Counted{}, errDown
 	}
 	var names []string
 	for _, w := range windows {
@@ -91,16 +91,20 @@ func (s *source) CountWindows(ctx context.Context, windows []window.Query) ([][]
 	s.counts = append(s.counts, names)
 	if slices.Contains(names, s.slow) {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return window.Counted{}, ctx.Err()
 	}
 	if slices.Contains(names, s.poison) {
-		return nil, errPoison
+		return window.Counted{}, errPoison
 	}
 	groups := s.groups
 	if groups == nil {
 		groups = []window.Group{{Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}
 	}
-	return slices.Repeat([][]window.Group{groups}, len(windows)), nil
+	return window.Counted{Groups: slices.Repeat([][]window.Group{groups}, len(windows))}, nil
+}
+
+func (s *source) Arrivals(context.Context, window.ArrivalsQuery) (window.Arrivals, error) {
+	return window.Arrivals{}, errors.New("no rule is about absence")
 }
 
 func (s *source) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {

@@ -92,18 +92,25 @@ func (s *watched) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, e
 	return page, err
 }
 
-func (s *watched) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+func (s *watched) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
 	if err := s.note("Tally"); err != nil {
-		return nil, nil, err
+		return window.Tallies{}, err
 	}
 	return s.Source.Tally(ctx, q)
 }
 
-func (s *watched) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+func (s *watched) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
 	if err := s.note("CountWindows"); err != nil {
-		return nil, err
+		return window.Counted{}, err
 	}
 	return s.Source.CountWindows(ctx, windows)
+}
+
+func (s *watched) Arrivals(ctx context.Context, q window.ArrivalsQuery) (window.Arrivals, error) {
+	if err := s.note("Arrivals"); err != nil {
+		return window.Arrivals{}, err
+	}
+	return s.Source.Arrivals(ctx, q)
 }
 
 func (s *watched) Newest(ctx context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {

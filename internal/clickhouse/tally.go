@@ -45,6 +45,11 @@ GROUP BY GROUPING SETS (
     (tocsin_tenant))`, m.ended(), m.tenant(), m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application),
 		field(t.Route, m.Route), field(t.ErrorType, m.ErrorType), strings.Join(stretches, ", "), operand(m.ExecutionID),
 		m.newest("max", ""), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses), m.least(t.LeastNS))
+	if t.NamesServer {
+		q.sql += fmt.Sprintf(`
+UNION ALL
+SELECT %d, %s, '', '', '', '', '', toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0)`, partServer, server)
+	}
 	q.parameters["start"] = strconv.FormatInt(t.StartFromNS, 10)
 	q.parameters["from"] = strconv.FormatInt(t.FromNS[0], 10)
 	q.parameters["to"] = strconv.FormatInt(t.ToNS, 10)
@@ -72,38 +77,98 @@ func field(wanted bool, expression string) string {
 	return "toString(" + textOf(expression) + ")"
 }
 
+// What a row of a tally is, beside that of one kind: the whole of a tenant, and the name of
+// the server.
+const partWhole, partServer = 1, 2
+
 // Tally returns how many exchanges there are of each kind.
-func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (tallies []window.Tally, inexact []string, err error) {
+func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.Tallies, err error) {
 	q := tallyQuery(&s.mapping, t)
-	rows, err := s.conn.Query(s.bounded(ctx, q, t.Limit), q.sql)
+	most := t.Limit
+	if t.NamesServer {
+		most++
+	}
+	rows, err := s.conn.Query(s.bounded(ctx, q, most), q.sql)
 	if err != nil {
-		return nil, nil, s.explain(err)
+		return answer, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
 	surplus := map[string]int64{}
 	for rows.Next() {
-		var whole uint64
+		var part uint64
 		var status string
 		var y window.Tally
-		if err := rows.Scan(&whole, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.LeastNS, &y.FromNS,
+		if err := rows.Scan(&part, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.LeastNS, &y.FromNS,
 			&y.Observed, &y.NewestEndedNS, &y.NewestStartNS); err != nil {
-			return nil, nil, fmt.Errorf("clickhouse: read tally: %w", err)
+			return answer, fmt.Errorf("clickhouse: read tally: %w", err)
 		}
-		if whole == 1 {
+		switch part {
+		case partServer:
+			answer.Server = y.TenantID
+			continue
+		case partWhole:
 			surplus[y.TenantID] -= y.Observed
 			continue
 		}
 		surplus[y.TenantID] += y.Observed
 		y.Status = rules.Status(status)
-		tallies = append(tallies, y)
+		answer.Tallies = append(answer.Tallies, y)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, nil, s.explain(err)
+		return answer, s.explain(err)
 	}
 	for tenant, n := range surplus {
 		if n != 0 {
-			inexact = append(inexact, tenant)
+			answer.Inexact = append(answer.Inexact, tenant)
 		}
 	}
-	return tallies, inexact, nil
+	return answer, nil
+}
+
+// endedQuery counts exchanges by when they ended. Its answer is one row, whatever there
+// is.
+func endedQuery(m *Mapping, a window.ArrivalsQuery) query {
+	q := query{parameters: map[string]string{
+		"start": strconv.FormatInt(a.StartFromNS, 10), "from": strconv.FormatInt(a.FromNS, 10), "to": strconv.FormatInt(a.ToNS, 10),
+		"cut": strconv.FormatInt(a.CutNS, 10), "width": strconv.FormatInt(a.WidthNS, 10),
+	}}
+	q.sql = fmt.Sprintf(`
+SELECT
+    %[1]s,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count)
+FROM (
+WITH
+    %[2]s AS tocsin_ended,
+    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_began
+SELECT
+    if(tocsin_ended >= {cut:Int64}, greatest({cut:Int64}, tocsin_began), tocsin_began) AS tocsin_bucket,
+    toInt64(uniqExact(%[3]s)) AS tocsin_count
+FROM %[4]s
+WHERE %[5]s
+  AND %[6]s >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND %[6]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND %[7]s
+GROUP BY tocsin_bucket
+)`, server, m.ended(), operand(m.ExecutionID), m.Table, m.rowsOf(q.parameters, a.Tenants, a.StartFromNS, a.ToNS), operand(m.StartTime),
+		m.hasStatus([]rules.Status{rules.Completed, rules.Failed}))
+	return q
+}
+
+// Arrivals returns how many exchanges ended in each bucket.
+func (s *Source) Arrivals(ctx context.Context, a window.ArrivalsQuery) (answer window.Arrivals, err error) {
+	var buckets, counts []int64
+	if err := s.row(ctx, endedQuery(&s.mapping, a), &answer.Server, &buckets, &counts); err != nil {
+		return answer, err
+	}
+	if len(counts) != len(buckets) {
+		return answer, fmt.Errorf("clickhouse: %d buckets with %d counts", len(buckets), len(counts))
+	}
+	answer.Counts = make(map[int64]int64, len(buckets))
+	for i, from := range buckets {
+		answer.Counts[from] += counts[i]
+	}
+	return answer, nil
 }

@@ -121,6 +121,9 @@ func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
 		return query{}, fmt.Errorf("count window: %w", err)
 	}
 	r.parameters["limit"] = strconv.Itoa(windows[0].Limit)
+	if windows[0].Mode == rules.AbsentInWindow {
+		return absentQuery(m, r), nil
+	}
 	if windows[0].Mode == rules.DurationInWindow {
 		return durationsQuery(m, windows, r), nil
 	}
@@ -143,6 +146,33 @@ FROM %[5]s
 GROUP BY tocsin_window, tocsin_group
 ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), codeWindow, r.group, columns, r.from)}, nil
+}
+
+// noWindow is the number of the row that names the server.
+const noWindow = math.MaxUint16
+
+// absentQuery counts as windowsQuery does, and adds a row that names the server: who
+// counts nothing has to be known as well.
+func absentQuery(m *Mapping, r windowRows) query {
+	return query{parameters: r.parameters, sql: fmt.Sprintf(`
+SELECT
+    tocsin_window, tocsin_group, tocsin_count,
+    toInt64(0), toInt64(0), toInt64(0), toInt64(0), tocsin_ended_last, tocsin_start_last
+FROM (
+    WITH %[1]s AS tocsin_ended
+    SELECT
+        %[2]s,
+        %[3]s AS tocsin_group,
+        toInt64(uniqExact(%[4]s)) AS tocsin_count,
+        max(tocsin_ended) AS tocsin_ended_last,
+        max(toUnixTimestamp64Nano(%[5]s)) AS tocsin_start_last
+    FROM %[6]s
+    GROUP BY tocsin_window, tocsin_group
+    ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
+    LIMIT {limit:UInt64} BY tocsin_window)
+UNION ALL
+SELECT toUInt16(%[7]d), %[8]s, toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0)`,
+		m.ended(), codeWindow, r.group, operand(m.ExecutionID), operand(m.StartTime), r.from, noWindow, server)}
 }
 
 // durationsQuery takes the longest duration of each exchange, and the percentile of these.
@@ -252,9 +282,9 @@ func (q *query) size() int {
 }
 
 // CountWindows returns the groups of each window that hold an exchange that counts.
-func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
-	groups := make([][]window.Group, len(windows))
-	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow} {
+func (s *Source) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
+	answer := window.Counted{Groups: make([][]window.Group, len(windows))}
+	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow} {
 		var some []window.Query
 		var numbers []int
 		for i := range windows {
@@ -262,50 +292,67 @@ func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]
 				some, numbers = append(some, windows[i]), append(numbers, i)
 			}
 		}
+		if len(some) == 0 {
+			continue
+		}
 		counted, err := s.countWindows(ctx, some)
 		if err != nil {
-			return nil, err
+			return window.Counted{}, err
 		}
 		for i, number := range numbers {
-			groups[number] = counted[i]
+			answer.Groups[number] = counted.Groups[i]
 		}
+		answer.Server = counted.Server
 	}
-	return groups, nil
+	return answer, nil
 }
 
 // countWindows counts windows of one mode.
-func (s *Source) countWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
-	if len(windows) == 0 {
-		return nil, nil
-	}
+func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answer window.Counted, err error) {
 	q, err := windowsQuery(&s.mapping, windows)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
 	if middle := len(windows) / 2; middle > 0 && q.size() > maxStatement {
 		left, err := s.countWindows(ctx, windows[:middle])
 		if err != nil {
-			return nil, err
+			return answer, err
 		}
 		right, err := s.countWindows(ctx, windows[middle:])
-		return append(left, right...), err
+		if left.Server == right.Server {
+			answer.Server = left.Server
+		}
+		answer.Groups = append(left.Groups, right.Groups...)
+		return answer, err
 	}
-	rows, err := s.conn.Query(s.bounded(ctx, q, len(windows)*windows[0].Limit), q.sql)
+	rows, err := s.conn.Query(s.bounded(ctx, q, len(windows)*windows[0].Limit+1), q.sql)
 	if err != nil {
-		return nil, s.explain(err)
+		return answer, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	groups := make([][]window.Group, len(windows))
+	answer.Groups = make([][]window.Group, len(windows))
 	for rows.Next() {
 		var number uint16
 		var g window.Group
 		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.Volume, &g.ShortObserved, &g.ShortVolume, &g.DurationNS, &g.NewestEndedNS, &g.NewestStartNS); err != nil {
-			return nil, fmt.Errorf("clickhouse: read group: %w", err)
+			return answer, fmt.Errorf("clickhouse: read group: %w", err)
 		}
-		groups[number] = append(groups[number], g)
+		if number == noWindow {
+			answer.Server = g.Group
+			continue
+		}
+		answer.Groups[number] = append(answer.Groups[number], g)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, s.explain(err)
+		return answer, s.explain(err)
 	}
-	return groups, nil
+	if windows[0].Mode == rules.AbsentInWindow {
+		for _, groups := range answer.Groups {
+			// A UNION ALL has no order.
+			slices.SortFunc(groups, func(a, b window.Group) int {
+				return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
+			})
+		}
+	}
+	return answer, nil
 }

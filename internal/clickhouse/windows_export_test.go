@@ -9,8 +9,9 @@ import (
 )
 
 // WindowStatements returns the statements for windows with their parameters: the tally,
-// the count by conditions, the newest exchanges, and the count of further windows.
-func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQuery, further [][]window.Query) (string, error) {
+// the count by conditions, the newest exchanges, when exchanges ended, and the count
+// of further windows.
+func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals window.ArrivalsQuery) (string, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query
@@ -23,7 +24,7 @@ func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQue
 	if err != nil {
 		return "", err
 	}
-	all := []query{tallyQuery(&m, t), count, newest}
+	all := []query{tallyQuery(&m, t), count, newest, endedQuery(&m, arrivals)}
 	for _, some := range further {
 		q, err := windowsQuery(&m, some)
 		if err != nil {

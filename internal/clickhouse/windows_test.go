@@ -33,21 +33,21 @@ type watchedSource struct {
 	tallies, batches, exact, inexact, durations int
 }
 
-func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
 	if s.untallied {
-		return nil, q.Tenants.Names, nil
+		return window.Tallies{Inexact: q.Tenants.Names}, nil
 	}
-	tallies, inexact, err := s.Source.Tally(ctx, q)
+	answer, err := s.Source.Tally(ctx, q)
 	s.tallies++
-	s.inexact += len(inexact)
-	s.exact += len(q.Tenants.Names) - len(inexact)
+	s.inexact += len(answer.Inexact)
+	s.exact += len(q.Tenants.Names) - len(answer.Inexact)
 	if len(q.LeastNS) > 0 {
-		s.durations += len(q.Tenants.Names) - len(inexact)
+		s.durations += len(q.Tenants.Names) - len(answer.Inexact)
 	}
-	return tallies, inexact, err
+	return answer, err
 }
 
-func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
 	s.batches++
 	return s.Source.CountWindows(ctx, windows)
 }
@@ -405,7 +405,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, groups := range got {
+		for _, groups := range got.Groups {
 			want := []window.Group{
 				{Group: "a", Observed: 3, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 2},
 				{Group: "c", Observed: 2, NewestEndedNS: base - 1e9, NewestStartNS: base - 5e9 + 1},
@@ -415,7 +415,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := source.Tally(t.Context(), window.TallyQuery{
+	if _, err := source.Tally(t.Context(), window.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"default"}}, StartFromNS: w.StartFromNS, FromNS: []int64{w.FromNS}, ToNS: base,
 		Statuses: []rules.Status{rules.Failed}, Route: true, Limit: 3,
 	}); err == nil {
@@ -447,14 +447,20 @@ func TestWindowStatementsGolden(t *testing.T) {
 	ratio.Mode, ratio.ShortFromNS = rules.RatioInWindow, base-10e9
 	duration := windows[1].Query
 	duration.Mode, duration.Percentile, duration.LeastNS = rules.DurationInWindow, 95, 2e9
-	further := [][]window.Query{{ratio}, {duration}}
+	absent := windows[0].Query
+	absent.Mode = rules.AbsentInWindow
+	further := [][]window.Query{{ratio}, {duration}, {absent}}
+	arrivals := window.ArrivalsQuery{
+		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
+		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
+	}
 	tally := window.TallyQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(60, base),
 		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces()} {
 		t.Run(name, func(t *testing.T) {
-			text, err := clickhouse.WindowStatements(m, tally, windows, further)
+			text, err := clickhouse.WindowStatements(m, tally, windows, further, arrivals)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -98,7 +98,7 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 		MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
 		LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
 		ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
-		Measure: columns.Measure, GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
+		Measure: columns.Measure, Absence: columns.Absence, GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
 	})
 	if err != nil {
 		return id, nameTaken(err, d.Name)
@@ -308,7 +308,7 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 	for _, part := range []struct {
 		from any
 		into *[]byte
-	}{{d.Scope, &p.Scope}, {d.Filter, &p.Filter}, {d.Targets, &p.Targets}, {d.Measure(), &p.Measure}, {d.About(), &p.About}} {
+	}{{d.Scope, &p.Scope}, {d.Filter, &p.Filter}, {d.Targets, &p.Targets}, {d.Measure(), &p.Measure}, {d.Absence(), &p.Absence}, {d.About(), &p.About}} {
 		text, err := json.Marshal(part.from)
 		if err != nil {
 			return p, fmt.Errorf("encode rule: %w", err)

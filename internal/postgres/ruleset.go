@@ -104,6 +104,13 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 		}
 		rule.SetMeasure(measure)
 	}
+	if string(row.Absence) != "{}" {
+		var absence rules.Absence
+		if err := json.Unmarshal(row.Absence, &absence); err != nil {
+			return rule, fmt.Errorf("what is stored about absence cannot be read: %w", err)
+		}
+		rule.SetAbsence(absence)
+	}
 	about, err := aboutOf(row.About)
 	rule.SetAbout(about)
 	return rule, err

@@ -21,7 +21,7 @@ func order() []string {
 		"filter", "statuses", "errorTypes", "notErrorTypes", "errorMessageContains", "errorMessageNotContains",
 		"errorMessageMatches", "errorMessageNotMatches", "minDurationMs", "maxDurationMs", "attributes",
 		"threshold", "percent", "percentile", "durationMs", "minVolume", "windowSeconds", "shortWindowSeconds",
-		"groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
+		"groupBy", "expected", "learnDays", "calendar", "timeZone", "weekdays", "from", "to", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
 		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
 		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
 		"key", "not", "op", "value", "values",

@@ -103,11 +103,12 @@ func laws() map[string]func(l *law) {
 			b := l.batch()
 			b.Cursor = &cursor.Position{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "a|b\x00\xffé"}
 			b.Backfill = &evaluator.Mark{FromNS: -5, CursorNS: 7}
+			b.Watch = evaluator.Watch{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
 			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true}}
 			l.commit(b)
 			l.hold("a")
-			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill {
+			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill || l.at.Watch != b.Watch {
 				l.Errorf("checkpoint %+v", l.at)
 			}
 			set := l.rules(0)

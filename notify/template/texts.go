@@ -33,6 +33,10 @@ const (
 
 	noGroupRatio    = rules.DefaultRatioTitle + ", without a name to group them by"
 	noGroupDuration = rules.DefaultDurationTitle + ", without a name to group them by"
+	noGroupAbsent   = rules.DefaultAbsentTitle + ", without a name to group them by"
+	oneMissing      = "No exchange within {{count.window}}"
+	oneMissingOf    = "{{count.group}}: no exchange within {{count.window}}"
+	presentMessage  = "At least {{count.threshold}} are seen again within {{count.window}}."
 	lonelyDuration  = "The threshold is {{count.threshold}}."
 )
 
@@ -77,6 +81,7 @@ func NewTexts() (*Texts, error) {
 		rules.DefaultCountMessage, lonelyMessage, brokenMessage, belowMessage,
 		rules.DefaultRatioTitle, rules.DefaultRatioGroupTitle, noGroupRatio,
 		rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration, rules.DefaultDurationMessage, lonelyDuration,
+		rules.DefaultAbsentTitle, rules.DefaultAbsentGroupTitle, noGroupAbsent, oneMissing, oneMissingOf, rules.DefaultAbsentMessage, presentMessage,
 	} {
 		if counts[text], err = Parse(text, InTexts); err != nil {
 			return nil, fmt.Errorf("default text of counts: %w", err)
@@ -113,6 +118,10 @@ func titleOf(c *alerts.Count) string {
 		plain, grouped, nameless = rules.DefaultRatioTitle, rules.DefaultRatioGroupTitle, noGroupRatio
 	case c.Mode == rules.DurationInWindow:
 		plain, grouped, nameless = rules.DefaultDurationTitle, rules.DefaultDurationGroupTitle, noGroupDuration
+	case c.Mode == rules.AbsentInWindow && c.Observed == 0:
+		plain, grouped, nameless = oneMissing, oneMissingOf, oneMissing
+	case c.Mode == rules.AbsentInWindow:
+		plain, grouped, nameless = rules.DefaultAbsentTitle, rules.DefaultAbsentGroupTitle, noGroupAbsent
 	case c.Observed == 1:
 		plain, grouped = oneTitle, oneTitle
 	}
@@ -129,6 +138,10 @@ func titleOf(c *alerts.Count) string {
 func messageOf(c *alerts.Count, newest *rules.Exchange) string {
 	known := HasExample(c, newest)
 	switch {
+	case c.Mode == rules.AbsentInWindow && c.Observed < int64(c.Threshold):
+		return rules.DefaultAbsentMessage
+	case c.Mode == rules.AbsentInWindow:
+		return presentMessage
 	case c.Mode == rules.DurationInWindow && !known:
 		return lonelyDuration
 	case c.Mode == rules.DurationInWindow:

@@ -217,7 +217,7 @@ func CountThreshold(c *alerts.Count) string {
 
 // measured returns a text that counts do not have.
 func measured(c *alerts.Count, text string) string {
-	if c.Mode == "" || c.Mode == rules.CountInWindow {
+	if !c.Measured() {
 		return ""
 	}
 	return text

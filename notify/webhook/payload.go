@@ -59,6 +59,10 @@ func measured(told *slack.Count, c *alerts.Count) {
 		told.Name, told.Value = "Share", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
 	case rules.DurationInWindow:
 		told.Name, told.Value = fmt.Sprintf("p%d", c.Percentile), fmt.Sprintf("%s over %d exchanges", template.CountValue(c), c.Volume)
+	case rules.AbsentInWindow:
+		told.Name, told.Value = "Exchanges", template.CountValue(c)
+		told.Bound = "at least " + template.CountThreshold(c)
+		return
 	default:
 		return
 	}
@@ -219,6 +223,8 @@ func count(b []byte, c *alerts.Count) []byte {
 	b = fmt.Appendf(b, `,"windowSeconds":%d`, c.WindowSeconds)
 	if c.Mode != "" {
 		b = text(b, `,"fireMode":`, string(c.Mode))
+	}
+	if c.Measured() {
 		b = append(append(b, `,"value":`...), number(c.Value())...)
 		b = fmt.Appendf(b, `,"volume":%d,"minVolume":%d`, c.Volume, c.MinVolume)
 	}

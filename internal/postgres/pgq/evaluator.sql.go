@@ -201,9 +201,10 @@ func (q *Queries) BackfillWrite(ctx context.Context, arg BackfillWriteParams) er
 const checkpointCommit = `-- name: CheckpointCommit :one
 update checkpoint
 set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
-    clock_offset_ns = $4, revision = revision + 1,
-    lease_until = now() + $5::interval, committed_at = now()
-where partition = $6 and token = $7::bigint and revision = $8 and rules_revision = $9
+    watched_since_ns = $4, watched_until_ns = $5, late_ns = $6, absence_judged_ns = $7,
+    clock_offset_ns = $8, revision = revision + 1,
+    lease_until = now() + $9::interval, committed_at = now()
+where partition = $10 and token = $11::bigint and revision = $12 and rules_revision = $13
 returning revision
 `
 
@@ -211,6 +212,10 @@ type CheckpointCommitParams struct {
 	Cursor           *string
 	BackfillFromNs   *int64
 	BackfillCursorNs *int64
+	WatchedSinceNs   int64
+	WatchedUntilNs   int64
+	LateNs           int64
+	AbsenceJudgedNs  int64
 	ClockOffsetNs    int64
 	LeaseFor         time.Duration
 	Partition        int32
@@ -227,6 +232,10 @@ func (q *Queries) CheckpointCommit(ctx context.Context, arg CheckpointCommitPara
 		arg.Cursor,
 		arg.BackfillFromNs,
 		arg.BackfillCursorNs,
+		arg.WatchedSinceNs,
+		arg.WatchedUntilNs,
+		arg.LateNs,
+		arg.AbsenceJudgedNs,
 		arg.ClockOffsetNs,
 		arg.LeaseFor,
 		arg.Partition,
@@ -321,7 +330,7 @@ update checkpoint c
 set owner = $1::text, token = free.token, lease_until = now() + $2::interval
 from free
 where c.partition = free.partition
-returning c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at
+returning c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns
 `
 
 type CheckpointTakeParams struct {
@@ -367,6 +376,10 @@ func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) 
 			&i.Checkpoint.LeaseUntil,
 			&i.Checkpoint.ClockOffsetNs,
 			&i.Checkpoint.CommittedAt,
+			&i.Checkpoint.WatchedSinceNs,
+			&i.Checkpoint.WatchedUntilNs,
+			&i.Checkpoint.LateNs,
+			&i.Checkpoint.AbsenceJudgedNs,
 		); err != nil {
 			return nil, err
 		}
@@ -396,7 +409,7 @@ with known as (
     from replica r
     where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval
 )
-select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, coalesce(c.owner = $1::text, false)::boolean as held,
+select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
@@ -460,6 +473,10 @@ func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) 
 			&i.Checkpoint.LeaseUntil,
 			&i.Checkpoint.ClockOffsetNs,
 			&i.Checkpoint.CommittedAt,
+			&i.Checkpoint.WatchedSinceNs,
+			&i.Checkpoint.WatchedUntilNs,
+			&i.Checkpoint.LateNs,
+			&i.Checkpoint.AbsenceJudgedNs,
 			&i.Held,
 			&i.LeaseLeftSeconds,
 			&i.Free,
@@ -585,7 +602,7 @@ func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) erro
 }
 
 const rulesChanged = `-- name: RulesChanged :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, s.armed_since_ns, s.former, s.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
 join rule r using (rule_id)
@@ -643,6 +660,7 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 			&i.Rule.NotifyOnResolve,
 			&i.Rule.About,
 			&i.Rule.Measure,
+			&i.Rule.Absence,
 			&i.ArmedSinceNs,
 			&i.Former,
 			&i.Problem,

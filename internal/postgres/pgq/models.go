@@ -166,6 +166,10 @@ type Checkpoint struct {
 	LeaseUntil       *time.Time
 	ClockOffsetNs    int64
 	CommittedAt      *time.Time
+	WatchedSinceNs   int64
+	WatchedUntilNs   int64
+	LateNs           int64
+	AbsenceJudgedNs  int64
 }
 
 type Digest struct {
@@ -342,6 +346,7 @@ type Rule struct {
 	NotifyOnResolve    bool
 	About              []byte
 	Measure            []byte
+	Absence            []byte
 }
 
 type RuleBackfill struct {

@@ -179,7 +179,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 		c.RulesRevision != b.RulesRevision && db.has(CommitRules):
 		return evaluator.Committed{}, evaluator.ErrStale
 	}
-	c.Cursor, c.Backfill, c.ClockOffset = position(b.Cursor), b.Backfill, b.ClockOffset
+	c.Cursor, c.Backfill, c.Watch, c.ClockOffset = position(b.Cursor), b.Backfill, b.Watch, b.ClockOffset
 	c.Revision++
 	c.LeaseUntil = now.Add(b.LeaseFor)
 	db.checkpoints.put(b.Partition, c)

@@ -1804,6 +1804,25 @@ export interface components {
              */
             unknown: number;
         };
+        /**
+         * @description The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
+         *     there; where they are put back, the hour that comes twice counts twice.
+         */
+        Calendar: {
+            /** @example 08:00 */
+            from: string;
+            /**
+             * @description A name of the IANA database.
+             * @example Europe/Berlin
+             */
+            timeZone: string;
+            /**
+             * @description Exclusive; 24:00 is the end of the day. Hours that end no later than they begin end on the next day.
+             * @example 18:00
+             */
+            to: string;
+            weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
+        };
         ChangedAlerts: {
             /** Format: int64 */
             alerts: number;
@@ -2050,10 +2069,11 @@ export interface components {
          * @description `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
          *     something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
          *     `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-         *     `percentile` of the durations of those that match is at least `durationMs`.
+         *     `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
+         *     match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
          * @enum {string}
          */
-        FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW";
+        FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW" | "ABSENT_IN_WINDOW";
         /**
          * @description The field by which exchanges are counted, each value for itself.
          * @enum {string}
@@ -2629,11 +2649,13 @@ export interface components {
              * @description Exchanges that ended before this instant are history.
              */
             armedSince: string;
+            calendar?: components["schemas"]["Calendar"];
             /** Format: date-time */
             createdAt: string;
             /** Format: int64 */
             durationMs?: number;
             enabled: boolean;
+            expected?: string[];
             filter: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             forDurationSeconds: number;
@@ -2645,6 +2667,7 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            learnDays?: number;
             lookBackSeconds: number;
             messageTemplate: string;
             minVolume?: number;
@@ -2759,6 +2782,8 @@ export interface components {
         };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
+            /** @description Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always. */
+            calendar?: components["schemas"]["Calendar"];
             /**
              * Format: int64
              * @description Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
@@ -2767,6 +2792,11 @@ export interface components {
             durationMs?: number;
             /** @default true */
             enabled?: boolean;
+            /**
+             * @description Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
+             *     here, or `learnDays` says from how many days they are learned.
+             */
+            expected?: string[];
             filter?: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             /**
@@ -2789,6 +2819,11 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * @description Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
+             *     most 1,000 groups. They are learned anew every hour. Absent learns none.
+             */
+            learnDays?: number;
             /**
              * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
              *     PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
@@ -2839,7 +2874,7 @@ export interface components {
             shortWindowSeconds?: number;
             targets?: components["schemas"]["Target"][];
             /**
-             * @description How many exchanges must match, at least 1. 0 on all but COUNT_IN_WINDOW.
+             * @description Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
              * @default 0
              */
             threshold?: number;
@@ -3231,7 +3266,7 @@ export interface components {
             severity?: components["schemas"]["Severity"];
             shortWindowSeconds?: number;
             /**
-             * @description Of a COUNT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
+             * @description Of a COUNT_IN_WINDOW or ABSENT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
              * @default 0
              */
             threshold?: number;
@@ -3606,17 +3641,17 @@ export interface components {
             shortWindowSeconds?: number;
             /**
              * Format: double
-             * @description In the unit of `value`; of a count, a number of exchanges.
+             * @description In the unit of `value`; of a count, a number of exchanges. An absence is below it.
              */
             threshold: number;
             /**
              * Format: double
-             * @description A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of COUNT_IN_WINDOW, whose value is `observed`.
+             * @description A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of the other modes, whose value is `observed`.
              */
             value?: number;
             /**
              * Format: int64
-             * @description How many exchanges the value is of. Absent of COUNT_IN_WINDOW.
+             * @description How many exchanges the value is of. Absent of COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
              */
             volume?: number;
             windowSeconds: number;

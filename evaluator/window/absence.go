@@ -1,0 +1,146 @@
+package window
+
+import (
+	"context"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+const (
+	// membersMost bounds the groups of which exchanges are expected, countedMost those
+	// that are counted to see which of them are there.
+	membersMost, countedMost = maxGroups, 10 * maxGroups
+	// learnedForNS is how long groups that were learned stand.
+	learnedForNS = 3600 * secondNS
+)
+
+const (
+	tooManyMembers = "more than 1000 groups were seen: exchanges of the 1000 with the most are expected; narrow the scope"
+	tooManyCounted = "more than 10000 groups match: nobody can tell which are absent; narrow the scope"
+)
+
+// members are the groups that a rule learned.
+type members struct {
+	version, atNS int64
+	groups        []string
+	problem       string
+}
+
+// absent reports whether the item is a rule on absence.
+func (it *item) absent() bool { return it.FireMode == rules.AbsentInWindow }
+
+// expect fills in the groups of which an item expects exchanges, and reports whether they
+// are known.
+func (p *pass) expect(it *item) bool {
+	switch {
+	case it.GroupBy == rules.GroupByNothing:
+		it.members = []string{""}
+	case it.LearnDays == 0:
+		it.members = it.Expected
+	default:
+		p.mu.Lock()
+		known, ok := p.learned[it.ID]
+		p.mu.Unlock()
+		if !ok || known.version != it.Version {
+			return false
+		}
+		it.members, it.memberProblem = known.groups, known.problem
+	}
+	return true
+}
+
+// learners returns items that learn the groups of which rules expect exchanges, for those
+// that do not know them or learned them a while ago.
+func (p *pass) learners(items []*item) (list []*item) {
+	for _, it := range items {
+		if !it.absent() || it.GroupBy == rules.GroupByNothing || it.LearnDays == 0 {
+			continue
+		}
+		p.mu.Lock()
+		known, ok := p.learned[it.ID]
+		p.mu.Unlock()
+		if ok && known.version == it.Version && p.request.WatermarkNS-known.atNS < learnedForNS && p.request.WatermarkNS >= known.atNS {
+			continue
+		}
+		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, query: it.query}
+		learner.query.FromNS, learner.query.Limit = learner.cutNS(), membersMost+1
+		learner.query.StartFromNS = learner.query.FromNS - DefaultLookBackSeconds*secondNS
+		list = append(list, learner)
+	}
+	return list
+}
+
+// learn takes over what a learner counted.
+func (p *pass) learn(it *item) {
+	m := members{version: it.Version, atNS: p.request.WatermarkNS}
+	groups := it.groups
+	if len(groups) > membersMost {
+		groups, m.problem = groups[:membersMost], tooManyMembers
+	}
+	for _, g := range groups {
+		m.groups = append(m.groups, g.Group)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learned[it.ID] = m
+}
+
+// absences decides on the groups of which an item expects exchanges. An alert of any other
+// group ends: nothing is expected of it any more.
+func (p *pass) absences(it *item) {
+	it.changes, it.problem = nil, it.memberProblem
+	p.saw(it.server)
+	counted := make(map[string]Group, len(it.groups))
+	for _, g := range it.groups {
+		counted[g.Group] = g
+	}
+	expected := make(map[string]bool, len(it.members))
+	wanted := make([]Group, len(it.members))
+	for i, name := range it.members {
+		g, ok := counted[name]
+		if !ok {
+			g = Group{Group: name}
+		}
+		wanted[i], expected[groupKey(name)] = g, true
+	}
+	value := alerts.Value{
+		ArmedAt: time.Unix(0, it.ArmedSinceNS), Partial: it.partial,
+		Inconclusive: it.partial || !p.conclusive || !p.fresh[it.server] || it.cutNS() < p.out.Watch.SinceNS,
+		Closed:       !it.Expects(it.cutNS(), it.query.ToNS),
+	}
+	if len(it.groups) > countedMost {
+		value.Inconclusive, it.problem = true, tooManyCounted
+	}
+	room := maxGroups - len(it.open)
+	for _, g := range withOpen(wanted, it.open) {
+		value.Observed = g.Observed
+		var open *alerts.Open
+		if g.open != nil {
+			open = &g.open.Open
+			if !expected[g.open.Group] {
+				value.Observed = it.window.Threshold
+			}
+		}
+		step := it.window.Next(open, value, p.request.Now)
+		if step == alerts.Stay {
+			continue
+		}
+		if open == nil {
+			if room--; room < 0 {
+				continue
+			}
+		}
+		it.changes = append(it.changes, p.change(it, g, step))
+	}
+}
+
+// describeAbsent fills in the texts of an item's changes. There is no exchange to show.
+func (p *pass) describeAbsent(ctx context.Context, it *item) {
+	for i := range it.changes {
+		if c := &it.changes[i]; c.described() {
+			p.describeOne(ctx, it, &c.Instance, new(it.GroupBy.Example(c.Instance.Count.Group)))
+		}
+	}
+}

@@ -1,0 +1,554 @@
+package window_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+// row is an exchange of a route, in seconds of the test: when it ended, and when it became
+// visible on each server.
+type row struct {
+	route   string
+	ended   int
+	visible map[string]int
+}
+
+// archive is a source of which the servers show rows at their times. They are asked in turn.
+type archive struct {
+	rows    []row
+	servers []string
+	now     int
+	down    bool
+	// queries holds the kinds of queries that were made.
+	queries []string
+}
+
+// origin is the instant of second 0, in the middle of a bucket.
+const origin = watermark + 3*second
+
+func (a *archive) ask(kind string) (server string, err error) {
+	if a.down {
+		return "", errDown
+	}
+	a.queries = append(a.queries, kind)
+	server = a.servers[0]
+	a.servers = append(a.servers[1:], server)
+	return server, nil
+}
+
+// seen calls add for each row that ended in a stretch and is visible on a server.
+func (a *archive) seen(server string, fromNS, toNS int64, add func(r *row, endedNS int64)) {
+	for i := range a.rows {
+		r := &a.rows[i]
+		ended := origin + int64(r.ended)*second
+		if visible, ok := r.visible[server]; ok && visible <= a.now && ended >= fromNS && ended < toNS {
+			add(r, ended)
+		}
+	}
+}
+
+func (a *archive) Tally(_ context.Context, q window.TallyQuery) (answer window.Tallies, err error) {
+	answer.Server, err = a.ask("tally")
+	if err != nil || !q.NamesServer {
+		return answer, err
+	}
+	for _, tenant := range q.Tenants.Names {
+		byRoute := map[string]*window.Tally{}
+		a.seen(answer.Server, q.FromNS[0], q.ToNS, func(r *row, endedNS int64) {
+			at, _ := slices.BinarySearch(q.FromNS, endedNS+1)
+			key := fmt.Sprint(r.route, at)
+			if byRoute[key] == nil {
+				byRoute[key] = &window.Tally{TenantID: tenant, Status: rules.Failed, Route: r.route, FromNS: q.FromNS[at-1]}
+			}
+			byRoute[key].Observed++
+		})
+		for _, tally := range byRoute {
+			answer.Tallies = append(answer.Tallies, *tally)
+		}
+	}
+	return answer, nil
+}
+
+func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answer window.Counted, err error) {
+	answer.Server, err = a.ask("count")
+	for _, w := range windows {
+		byRoute := map[string]int64{}
+		a.seen(answer.Server, w.FromNS, w.ToNS, func(r *row, _ int64) {
+			if w.GroupBy == rules.GroupByNothing {
+				byRoute[""]++
+			} else {
+				byRoute[r.route]++
+			}
+		})
+		var groups []window.Group
+		for route, n := range byRoute {
+			groups = append(groups, window.Group{Group: route, Observed: n})
+		}
+		slices.SortFunc(groups, func(a, b window.Group) int { return cmp.Compare(b.Observed, a.Observed) })
+		answer.Groups = append(answer.Groups, groups[:min(len(groups), w.Limit)])
+	}
+	return answer, err
+}
+
+func (a *archive) Arrivals(_ context.Context, q window.ArrivalsQuery) (answer window.Arrivals, err error) {
+	if answer.Server, err = a.ask("arrivals"); err != nil {
+		return answer, err
+	}
+	answer.Counts = map[int64]int64{}
+	a.seen(answer.Server, q.FromNS, q.ToNS, func(_ *row, endedNS int64) {
+		bucket := endedNS / q.WidthNS * q.WidthNS
+		if endedNS >= q.CutNS {
+			bucket = max(bucket, q.CutNS)
+		}
+		answer.Counts[bucket]++
+	})
+	return answer, nil
+}
+
+func (a *archive) Newest(context.Context, []window.NewestQuery) ([][]rules.Exchange, error) {
+	return nil, failure("of an absence, there is no newest exchange")
+}
+
+func (a *archive) Texts(*rules.Rule, *rules.Exchange) (title, text string, _ error) { return "", "", nil }
+
+func (a *archive) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, text string, _ error) {
+	return "", "", nil
+}
+
+// every has a route produce a row every few seconds, visible at once on all servers but as
+// late as it says.
+func (a *archive) every(seconds int, route string, from, to int, late map[string]int) {
+	for at := from; at < to; at += seconds {
+		a.add(route, at, late)
+	}
+}
+
+func (a *archive) add(route string, at int, late map[string]int) {
+	visible := map[string]int{}
+	for _, server := range a.servers {
+		visible[server] = at + late[server]
+	}
+	a.rows = append(a.rows, row{route, at, visible})
+}
+
+// world evaluates rules on absence over time.
+type world struct {
+	*testing.T
+	*archive
+	engine *window.Evaluator
+	list   []evaluator.WindowRule
+	watch  evaluator.Watch
+	open   []evaluator.OpenAlert
+	// told is what became of alerts.
+	told []string
+}
+
+func newWorld(t *testing.T, list ...evaluator.WindowRule) *world {
+	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list}
+	w.restart()
+	return w
+}
+
+// restart has another process go on from what is stored.
+func (w *world) restart() {
+	w.engine = window.New(window.Options{Source: w.archive, Texts: w.archive, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// absence returns a rule that expects routes within a window of a minute.
+func absence(expected ...string) evaluator.WindowRule {
+	return compiled(&rules.Rule{
+		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
+		Definition: rules.Definition{
+			Name: "absent", FireMode: rules.AbsentInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 10, GroupBy: rules.GroupByRoute,
+			Expected: expected, Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}, NotifyOnResolve: true,
+		},
+	})
+}
+
+// pass evaluates at a second, as the partition does.
+func (w *world) pass(at int) evaluator.WindowOutcome {
+	w.Helper()
+	w.now = at
+	nowNS := origin + int64(at)*second
+	r := evaluator.WindowRequest{
+		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
+		Watch: w.watch, Watches: true, Over: func() bool { return false },
+	}
+	outcome := w.engine.Evaluate(w.Context(), r)
+	if outcome.SourceErr == nil {
+		w.watch = outcome.Watch
+	}
+	for i := range outcome.Changes {
+		w.take(at, &outcome.Changes[i])
+	}
+	return outcome
+}
+
+// take makes a step, as the commit does.
+func (w *world) take(at int, c *evaluator.Change) {
+	text := fmt.Sprintf("%d %v %s %d", at, c.Step, c.Instance.Count.Group, c.Instance.Count.Observed)
+	if len(w.list) > 1 {
+		text += " " + c.Instance.RuleName
+	}
+	w.told = append(w.told, text)
+	now := time.Unix(0, origin+int64(at)*second)
+	is := func(o evaluator.OpenAlert) bool { return o.ID == c.Instance.ID }
+	switch c.Step {
+	case alerts.Wait, alerts.Raise:
+		state := alerts.Firing
+		if c.Step == alerts.Wait {
+			state = alerts.Pending
+		}
+		w.open = append(w.open, evaluator.OpenAlert{ID: c.Instance.ID, RuleID: c.Instance.RuleID, Group: c.Instance.Count.Group, RuleVersion: 1, Open: alerts.Open{State: state, Since: now, NotifiedAt: now}})
+	case alerts.Fire:
+		i := slices.IndexFunc(w.open, is)
+		w.open[i].State, w.open[i].Since = alerts.Firing, now
+	case alerts.Drop, alerts.Clear, alerts.Release:
+		w.open = slices.DeleteFunc(w.open, is)
+	case alerts.Stay, alerts.Remind:
+	}
+}
+
+// until makes passes every ten seconds, up to a second, inclusive.
+func (w *world) until(to int) {
+	w.Helper()
+	for at := w.now + 10; at <= to; at += 10 {
+		w.pass(at)
+	}
+}
+
+func (w *world) want(want ...string) {
+	w.Helper()
+	if diff := gocmp.Diff(want, w.told); diff != "" {
+		w.Error(diff)
+	}
+	w.told = nil
+}
+
+// TestSilenceIsAbsence has a route fall silent and come back. The window ends ten seconds
+// before the watermark, which is how late rows are taken to be at least.
+func TestSilenceIsAbsence(t *testing.T) {
+	w := newWorld(t, absence("orders", "billing", "never"))
+	w.every(5, "orders", -600, 1000, nil)
+	w.every(5, "billing", -600, 200, nil) // to 195
+	w.every(5, "billing", 500, 1000, nil)
+	w.every(5, "another", -600, 100, nil)
+	w.pass(0)
+	w.until(60)
+	w.want() // nobody has watched a whole window yet
+	w.until(270)
+	w.want("70 raise never 0", "270 raise billing 0")
+	w.until(510)
+	w.want()
+	w.until(1000)
+	w.want("520 clear billing 2")
+	w.list[0].Expected = []string{"orders", "billing"}
+	w.until(1010)
+	w.want("1010 clear never 0")
+}
+
+// TestLateRowDelaysAbsence has a route whose rows arrive a while after they ended: once that
+// was measured, windows end that much earlier.
+func TestLateRowDelaysAbsence(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(20, "orders", -600, 200, nil)
+	w.every(20, "orders", 200, 2000, map[string]int{"a": 100})
+	w.add("another", 50, map[string]int{"a": 105})
+	w.pass(0)
+	w.until(150)
+	w.want()
+	if w.watch.LateNS != 0 {
+		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
+	}
+	w.until(160)
+	// It ended in a bucket that began at most ten seconds before, and was seen within ten.
+	if late := time.Duration(w.watch.LateNS); late < 105*time.Second || late > 125*time.Second {
+		t.Errorf("measured %v", late)
+	}
+	w.until(2000)
+	w.want()
+	// Silence is told as late as rows are.
+	w.until(2300)
+	if len(w.told) != 1 || w.told[0] < "2140 raise orders 0" || w.told[0] > "2180 raise orders 0" {
+		t.Errorf("told %v", w.told)
+	}
+	// What another process stored, this one goes on with.
+	w.told = nil
+	w.every(20, "orders", 2300, 4000, map[string]int{"a": 100})
+	w.restart()
+	w.until(4000)
+	if len(w.told) != 1 || !strings.Contains(w.told[0], " clear orders ") {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// TestLatenessIsForgottenAfterAnHour has one row be late, and none again.
+func TestLatenessIsForgottenAfterAnHour(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(20, "orders", -600, 9000, nil)
+	w.add("another", 50, map[string]int{"a": 300})
+	w.pass(0)
+	w.until(3900)
+	if w.watch.LateNS < 300*second {
+		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
+	}
+	w.until(4000)
+	if w.watch.LateNS != 0 {
+		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
+	}
+	w.want()
+}
+
+// TestOutageIsNoAbsence has the source go away, and come back with what was written when it
+// was there.
+func TestOutageIsNoAbsence(t *testing.T) {
+	for name, outage := range map[string]func(w *world, at int){
+		"the source is down": func(w *world, at int) {
+			w.down = true
+			if outcome := w.pass(at); outcome.SourceErr == nil || len(outcome.Evaluated) > 0 {
+				w.Errorf("%+v", outcome)
+			}
+			w.down = false
+		},
+		"no process is there": func(w *world, _ int) { w.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, absence("orders", "gone"))
+			w.every(5, "orders", -600, 300, nil)
+			w.every(5, "gone", -600, 300, nil)
+			w.every(5, "orders", 600, 1000, nil)
+			// What ended meanwhile is written when it is over.
+			for at := 300; at < 600; at += 5 {
+				w.add("orders", at, map[string]int{"a": 640 - at})
+			}
+			w.pass(0)
+			w.until(300)
+			for at := 310; at < 600; at += 10 {
+				outage(w, at)
+			}
+			w.now = 600
+			w.until(650)
+			w.want()
+			if w.watch.SinceNS != origin+610*second {
+				t.Errorf("watched since %v", time.Unix(0, w.watch.SinceNS))
+			}
+			// What is silent is told once a whole window lies behind the outage, and as late
+			// as the rows were that were written afterwards.
+			w.until(950)
+			w.want()
+			w.until(1100)
+			if len(w.told) == 0 || !strings.HasSuffix(w.told[0], "raise gone 0") {
+				t.Errorf("told %v", w.told)
+			}
+		})
+	}
+}
+
+// TestShortPauseIsNone hands the partition over within a minute.
+func TestShortPauseIsNone(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 100, nil)
+	w.pass(0)
+	w.until(120)
+	w.restart()
+	w.pass(170)
+	w.want("170 raise orders 0")
+	w.restart()
+	w.every(5, "orders", 171, 300, nil)
+	w.pass(200)
+	w.want("200 clear orders 4")
+}
+
+// TestServerThatLagsShowsNoAbsence asks two servers in turn, of which one is five minutes
+// behind for a while.
+func TestServerThatLagsShowsNoAbsence(t *testing.T) {
+	w := newWorld(t, absence("orders", "gone"))
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -600, 300, nil)
+	w.every(5, "orders", 300, 900, map[string]int{"b": 300})
+	w.every(5, "orders", 900, 3000, nil)
+	w.every(5, "gone", -600, 400, nil)
+	w.pass(0)
+	w.until(2500)
+	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise gone 0") {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// TestServerThatIsBehindAloneConcludesNothing has a server answer that is behind the one which
+// answered before.
+func TestServerThatIsBehindAloneConcludesNothing(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -600, 1000, map[string]int{"b": 600})
+	w.every(5, "orders", -600, -300, nil)
+	w.servers = []string{"a"}
+	w.pass(0)
+	w.until(200)
+	w.servers = []string{"b"}
+	w.until(400)
+	w.want()
+	if w.watch.UntilNS != origin+200*second {
+		t.Errorf("watched until %v", time.Unix(0, w.watch.UntilNS))
+	}
+}
+
+// TestRowsThatAreGoneAreNoLag deletes rows of the only server.
+func TestRowsThatAreGoneAreNoLag(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 100, nil)
+	w.every(1, "bulk", -600, 100, nil)
+	w.pass(0)
+	w.until(100)
+	w.rows = slices.DeleteFunc(w.rows, func(r row) bool { return r.route == "bulk" })
+	w.until(170)
+	w.want("170 raise orders 0")
+}
+
+// TestCalendarOfAbsence has a route silent before, in and after its hours.
+func TestCalendarOfAbsence(t *testing.T) {
+	rule := absence("orders")
+	began := time.Unix(0, origin).UTC()
+	rule.Calendar = &rules.Calendar{
+		TimeZone: "UTC", Weekdays: []rules.Weekday{rules.Weekdays()[began.Weekday()]},
+		From: began.Add(10 * time.Minute).Format("15:04"), To: began.Add(20 * time.Minute).Format("15:04"),
+	}
+	rule = compiled(rule.Rule)
+	opens := int(began.Add(10*time.Minute).Truncate(time.Minute).Sub(began) / time.Second)
+	w := newWorld(t, rule)
+	w.now = -10
+	w.until(opens + 60)
+	w.want()
+	w.until(opens + 590)
+	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
+		t.Errorf("told %v", w.told)
+	}
+	// After the hours it stays, nobody is reminded, and it resolves once there is one.
+	w.told = nil
+	w.list[0].ReNotifyMinutes = 1
+	w.until(opens + 620)
+	w.told = nil
+	w.until(opens + 900)
+	w.want()
+	w.add("orders", w.now, nil)
+	w.until(w.now + 20)
+	if len(w.told) != 1 || !strings.Contains(w.told[0], "clear orders 1") {
+		t.Errorf("told %v", w.told)
+	}
+	// Nothing that waits fires for what was before.
+	w.told, w.list[0].ForDurationSeconds = nil, 300
+	w.until(opens + 2000)
+	w.want()
+}
+
+// TestPendingAbsenceEndsWithTheHours drops what did not last within them.
+func TestPendingAbsenceEndsWithTheHours(t *testing.T) {
+	rule := absence("orders")
+	began := time.Unix(0, origin).UTC()
+	rule.Calendar = &rules.Calendar{
+		TimeZone: "UTC", Weekdays: []rules.Weekday{rules.Weekdays()[began.Weekday()]},
+		From: "00:00", To: began.Add(5 * time.Minute).Format("15:04"),
+	}
+	rule.ForDurationSeconds = 600
+	w := newWorld(t, compiled(rule.Rule))
+	w.now = -10
+	w.until(900)
+	if len(w.told) != 2 || !strings.Contains(w.told[0], "wait orders 0") || !strings.Contains(w.told[1], "drop orders 0") {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// TestLearnedRoutes learns from two days what is expected.
+func TestLearnedRoutes(t *testing.T) {
+	rule := absence()
+	rule.LearnDays = 2
+	w := newWorld(t, compiled(rule.Rule))
+	const day = 86_400
+	w.every(5, "orders", -600, 8000, nil)
+	w.add("yesterday", -day, nil)
+	w.add("long ago", -3*day, nil)
+	w.every(5, "fresh", 300, 400, nil)
+	if outcome := w.pass(0); len(outcome.Evaluated) != 0 || len(outcome.Failed) != 0 {
+		t.Errorf("evaluated before it learned: %+v", outcome)
+	}
+	w.until(1000)
+	w.want("70 raise yesterday 0")
+	// What was new is learned with the next hour, and what is two days old is not expected.
+	w.until(3700)
+	w.want("3610 raise fresh 0")
+	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 371+1 {
+		t.Errorf("%d counts", n)
+	}
+}
+
+// TestArmedOfLate counts nothing that ended before the rule was armed, and misses nothing.
+func TestArmedOfLate(t *testing.T) {
+	rule := absence("orders")
+	w := newWorld(t, rule)
+	w.every(5, "orders", -600, 100, nil)
+	w.pass(0)
+	w.until(100)
+	w.list[0].Rule.ArmedSinceNS = origin + 130*second
+	w.until(190)
+	w.want()
+	w.until(200)
+	w.want("200 raise orders 0")
+}
+
+// TestManyAbsences has 2,000 rules of 500 tenants: as many queries as there are lengths of
+// windows, and one that watches.
+func TestManyAbsences(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 2000 {
+		rule := absence("orders", "gone")
+		rule.ID, rule.TenantID, rule.Name = uuid.UUID{14: byte(i >> 8), 15: byte(i)}, fmt.Sprintf("tenant-%03d", i%500), fmt.Sprint(i)
+		rule.WindowSeconds = []int{60, 300}[i%2]
+		list = append(list, compiled(rule.Rule))
+	}
+	w := newWorld(t, list...)
+	w.every(5, "orders", -600, 1000, nil)
+	w.every(5, "gone", -600, 50, nil)
+	w.pass(0)
+	for at := 10; at < 400; at += 10 {
+		w.now = at
+		w.watch.UntilNS, w.watch.SinceNS = origin+int64(at)*second, origin-600*second
+	}
+	w.restart()
+	w.queries = nil
+	w.pass(400)
+	if diff := gocmp.Diff([]string{"arrivals", "tally", "tally"}, w.queries); diff != "" {
+		t.Error(diff)
+	}
+	if len(w.told) != 2000 {
+		t.Errorf("%d raised", len(w.told))
+	}
+}
+
+// TestHeldAbsence has a person resolve the alert about a route that stays silent: it is held
+// until the route was there once.
+func TestHeldAbsence(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.pass(0)
+	w.until(70)
+	w.want("70 raise orders 0")
+	w.open[0].State, w.open[0].Held, w.open[0].Since = alerts.Resolved, true, time.Unix(0, origin+75*second)
+	w.until(300)
+	w.want()
+	w.add("orders", 300, nil)
+	w.until(500)
+	w.want("320 release orders 1", "380 raise orders 0")
+}
