@@ -175,7 +175,9 @@ func CountOf(d *rules.Definition) Count {
 }
 
 // Measured reports whether something else than a number of exchanges was compared.
-func (c *Count) Measured() bool { return c.Mode == rules.RatioInWindow || c.Mode == rules.DurationInWindow }
+func (c *Count) Measured() bool {
+	return c.Mode == rules.RatioInWindow || c.Mode == rules.DurationInWindow
+}
 
 // Value returns what was compared: exchanges, a percentage, or milliseconds.
 func (c *Count) Value() float64 {

@@ -183,6 +183,8 @@ type run struct {
 	// samples holds every alert where comparing says so.
 	comparing bool
 	samples   []sample
+	// turns are when the hours of a calendar begin to hold a whole window, and cease to.
+	turns []int64
 }
 
 // perExchange judges the stretch, and as far before it as the rule looks back.

@@ -247,6 +247,11 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 			Tenants: evaluator.Tenants{Names: []string{rule.TenantID}}, Rules: []evaluator.WindowRule{{Rule: rule, Judge: judge}},
 			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
 		}
+		if rule.FireMode == rules.AbsentInWindow {
+			// Rows are taken to be ten seconds late at least.
+			request.WatermarkNS += 10 * second
+			request.Watches, request.Watch = true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at}
+		}
 		for _, o := range open {
 			request.Open = append(request.Open, o)
 		}
@@ -310,7 +315,21 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			ReNotifyMinutes:    rapid.SampledFrom([]int{0, 1}).Draw(t, "reminders"),
 			NotifyOnResolve:    rapid.Bool().Draw(t, "notify on resolve"),
 		}
-		switch rapid.IntRange(0, 2).Draw(t, "mode") {
+		switch rapid.IntRange(0, 3).Draw(t, "mode") {
+		case 3:
+			d.FireMode, d.Filter.Statuses = rules.AbsentInWindow, []rules.Status{rules.Completed, rules.Failed}
+			if d.GroupBy != rules.GroupByNothing {
+				d.GroupBy, d.Expected = rules.GroupByRoute, rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {"\x00"}}).Draw(t, "expected")
+			}
+			if rapid.Bool().Draw(t, "calendar") {
+				clock := func(ago int) string {
+					return time.Unix(0, now).UTC().Add(-time.Duration(ago) * time.Second).Format("15:04")
+				}
+				d.Calendar = &rules.Calendar{
+					TimeZone: "UTC", Weekdays: []rules.Weekday{rules.Weekdays()[time.Unix(0, now).UTC().Weekday()]},
+					From: clock(rapid.IntRange(200, 400).Draw(t, "opens ago")), To: clock(rapid.IntRange(-100, 100).Draw(t, "closes ago")),
+				}
+			}
 		case 1:
 			d.FireMode, d.Threshold, d.MinVolume = rules.RatioInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
 			d.Percent = rapid.SampledFrom([]float64{0.001, 34, 50, 67, 100}).Draw(t, "percent")
@@ -333,12 +352,12 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			if c := a.Count; d.FireMode == rules.DurationInWindow && c.DurationNS < d.DurationMS*1e6 || d.FireMode == rules.RatioInWindow && c.Value() < d.Percent {
 				t.Fatalf("%+v does not reach %+v", c, d)
 			}
-			if want := fmt.Sprintf("%d in %q", a.Count.Observed, a.Count.Group); a.Title != want || a.Message == "" || a.Exchange.EndedNS() >= a.FiredAt.UnixNano() {
+			if want := fmt.Sprintf("%d in %q", a.Count.Observed, a.Count.Group); a.Title != want || a.Message == "" && d.FireMode != rules.AbsentInWindow || a.Exchange.EndedNS() >= a.FiredAt.UnixNano() || d.FireMode == rules.AbsentInWindow && (a.Count.Observed >= int64(d.Threshold) || a.Exchange.ExecutionID != "") {
 				t.Fatalf("%+v", a)
 			}
 		}
 	})
-	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow} {
+	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow} {
 		if raised[mode] < 10 {
 			t.Errorf("%d alerts of %s: the draws hardly tell", raised[mode], mode)
 		}

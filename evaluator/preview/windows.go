@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (p *run) grouped(read map[string][]counted) map[string]group {
 				g.observed = append(g.observed, c)
 			}
 		}
-		if p.rule.FireMode != rules.CountInWindow {
+		if p.rule.FireMode == rules.RatioInWindow || p.rule.FireMode == rules.DurationInWindow {
 			g.compared = all
 		}
 		if len(g.observed) > 0 {
@@ -104,6 +105,9 @@ func (p *run) windows(ctx context.Context) error {
 		return err
 	}
 	groups := p.grouped(read)
+	if p.rule.FireMode == rules.AbsentInWindow {
+		groups = p.expected(groups)
+	}
 	if p.out.Truncated {
 		// Before, a window holds what was not read.
 		p.out.CoveredFromNS = min(p.out.ToNS, p.out.CoveredFromNS+int64(p.rule.WindowSeconds)*secondNS)
@@ -124,6 +128,64 @@ func (p *run) windows(ctx context.Context) error {
 		return nil
 	}
 	return p.describe(ctx, shown)
+}
+
+// expected returns the groups of which exchanges are expected. A rule that learns them is
+// taken to have learned those of the stretch.
+func (p *run) expected(groups map[string]group) map[string]group {
+	names := p.rule.Expected
+	switch {
+	case p.rule.GroupBy == rules.GroupByNothing:
+		names = []string{""}
+	case p.rule.LearnDays > 0:
+		return groups
+	}
+	listed := make(map[string]group, len(names))
+	for _, name := range names {
+		listed[name] = groups[name]
+	}
+	return listed
+}
+
+// judged says of an absence what a value means whose window ends at an instant, and returns
+// the next instant at which that is another thing. All exchanges are taken to have
+// become visible in time.
+func (p *run) judged(v *alerts.Value, atNS int64) (nextNS int64) {
+	if p.rule.FireMode != rules.AbsentInWindow {
+		return math.MaxInt64
+	}
+	lengthNS := int64(p.rule.WindowSeconds) * secondNS
+	whole := p.out.FromNS + lengthNS
+	v.Inconclusive, v.Closed = atNS < whole, !p.judge.Expects(atNS-lengthNS, atNS)
+	if v.Inconclusive {
+		return whole
+	}
+	if p.rule.Calendar == nil {
+		return math.MaxInt64
+	}
+	if p.turns == nil {
+		p.turns = turns(whole, p.out.ToNS, func(atNS int64) bool { return p.judge.Expects(atNS-lengthNS, atNS) })
+	}
+	next, _ := slices.BinarySearch(p.turns, atNS+1)
+	if next == len(p.turns) {
+		return math.MaxInt64
+	}
+	return p.turns[next]
+}
+
+// turns returns the instants of a stretch at which something that changes once a minute at
+// the most becomes another thing.
+func turns(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
+	list := []int64{}
+	was := is(fromNS)
+	for at := fromNS; at < toNS; at += minuteNS {
+		if is(at+minuteNS) == was {
+			continue
+		}
+		n := sort.Search(int(minuteNS), func(n int) bool { return is(at+int64(n)) != was })
+		list, was = append(list, at+int64(n)), !was
+	}
+	return list
 }
 
 // distinct returns each exchange once. Of several rows the one counts that is observed, and
@@ -227,13 +289,14 @@ func (p *run) steps(name string, g group, shown []sample) []sample {
 			ahead = ahead[1:]
 		}
 		now := time.Unix(0, at)
+		turn := p.judged(&value, at)
 		step := w.Next(open, value, now)
 		open = p.take(step, open, now)
 		if step == alerts.Raise || step == alerts.Fire {
 			p.raised(p.alert(p.exampleOf(name), at))
 			shown = append(shown, sample{group: name, value: value, newest: newest, durationNS: p.percentile(g, at), atNS: at})
 		}
-		next := dueNS(w, open)
+		next := min(dueNS(w, open), turn)
 		if len(ahead) > 0 {
 			next = min(next, ahead[0].atNS)
 		}
@@ -298,9 +361,13 @@ func (p *run) describe(ctx context.Context, shown []sample) error {
 
 // alertOf makes the alert of a sample.
 func (p *run) alertOf(ctx context.Context, s sample) (alerts.Instance, error) {
-	newest, err := p.newest(ctx, s)
-	if err != nil {
-		return alerts.Instance{}, err
+	newest := p.exampleOf(s.group)
+	if p.rule.FireMode != rules.AbsentInWindow {
+		read, err := p.newest(ctx, s)
+		if err != nil {
+			return alerts.Instance{}, err
+		}
+		newest = read
 	}
 	a := p.alert(newest, s.atNS)
 	var problem error

@@ -123,7 +123,9 @@ func (a *archive) Newest(context.Context, []window.NewestQuery) ([][]rules.Excha
 	return nil, failure("of an absence, there is no newest exchange")
 }
 
-func (a *archive) Texts(*rules.Rule, *rules.Exchange) (title, text string, _ error) { return "", "", nil }
+func (a *archive) Texts(*rules.Rule, *rules.Exchange) (title, text string, _ error) {
+	return "", "", nil
+}
 
 func (a *archive) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, text string, _ error) {
 	return "", "", nil

@@ -137,7 +137,7 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 }
 
 func windowModes() []rules.FireMode {
-	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow}
+	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow}
 }
 
 func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.Generator[evaluator.WindowRule] {
@@ -170,6 +170,12 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.
 			d.FireMode, d.Threshold, d.MinVolume = rules.DurationInWindow, 0, rapid.IntRange(1, 3).Draw(t, "volume")
 			d.Percentile, d.DurationMS = rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"), rapid.Int64Range(1, 2).Draw(t, "duration")
 			d.Filter.Statuses = rapid.SampledFrom([][]rules.Status{{rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}, {rules.Completed, rules.Failed}}).Draw(t, "measured statuses")
+		}
+		if mode == rules.AbsentInWindow {
+			d.FireMode, d.Threshold = rules.AbsentInWindow, rapid.IntRange(1, 3).Draw(t, "expected")
+			if d.GroupBy != rules.GroupByNothing {
+				d.Expected = rapid.SliceOfNDistinct(place(), 1, 4, rapid.ID).Draw(t, "expected groups")
+			}
 		}
 		switch rapid.IntRange(0, 19).Draw(t, "part") {
 		case 3:
@@ -264,6 +270,10 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if rule.FireMode == rules.AbsentInWindow {
+		// Exchanges are taken to be ten seconds late at least.
+		watermark -= 10e9
+	}
 	all := map[string]*measured{}
 	of := func(group string) *measured {
 		if all[group] == nil {
@@ -291,6 +301,18 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 			of(rule.GroupBy.Of(e)).compare(e, short)
 		}
 	}
+	if rule.FireMode == rules.AbsentInWindow {
+		members := rule.Expected
+		if rule.GroupBy == rules.GroupByNothing {
+			members = []string{""}
+		}
+		for _, group := range members {
+			if n := len(of(group).observed); n < rule.Threshold && rule.ArmedSinceNS <= watermark-int64(rule.WindowSeconds)*1e9 {
+				groups[fmt.Sprint(rule.ID, cursor.Key(group))] = seen{Observed: int64(n)}
+			}
+		}
+		return
+	}
 	for group, m := range all {
 		if ratio && rule.GroupBy == rules.GroupByErrorType {
 			m.volume, m.shortVolume = whole.volume, whole.shortVolume
@@ -314,6 +336,7 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
+		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
 	})
 	if outcome.SourceErr != nil || len(outcome.Failed) > 0 || len(outcome.Evaluated) != len(list) {
 		t.Fatalf("%d of %d rules evaluated, %v, %v", len(outcome.Evaluated), len(list), outcome.SourceErr, outcome.Failed)
@@ -353,7 +376,7 @@ func TestWindowsAgree(t *testing.T) {
 			}
 			db.Insert(t, part...)
 		}
-		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(windowModes()).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
+		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(append(windowModes(), rules.DurationInWindow, rules.DurationInWindow)).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
 		want := map[string]seen{}
 		for _, rule := range list {
 			countNaively(rt, rule, rows, base, want)

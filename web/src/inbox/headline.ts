@@ -31,6 +31,9 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
 
 /** `7 / 5 within 10 min`: seven of the five that are needed. `25 % / 10 % within 10 min`, `p95 2.4 s / 2 s within 10 min`. */
 export function countWords(count: WindowCount): string {
+  if (count.fireMode === "ABSENT_IN_WINDOW") {
+    return `${count.observed} of ${count.threshold} expected within ${period(count.windowSeconds)}`;
+  }
   return `${valueWords(count)} / ${thresholdWords(count)} within ${period(count.windowSeconds)}`;
 }
 
@@ -64,7 +67,7 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
   const match =
-    /^(?:\d+ exchanges?|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, without a name to group them by)?$/.exec(
+    /^(?:\d+ exchanges?|[nN]o exchange|[\d.]+ % of \d+ exchanges match|p\d+ is .+ over \d+ exchanges) within (.+?)(, fewer than \d+)?(, without a name to group them by)?$/.exec(
       rest,
     );
   return title === "" || match?.[1] === period(windowSeconds);

@@ -6,6 +6,7 @@ import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
+import { Absence } from "./Absence";
 import { notApplicable } from "./check";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
@@ -15,6 +16,7 @@ const modes: { value: FireMode; label: string }[] = [
   { value: "COUNT_IN_WINDOW", label: "A number of exchanges" },
   { value: "RATIO_IN_WINDOW", label: "A share of exchanges" },
   { value: "DURATION_IN_WINDOW", label: "How long they take" },
+  { value: "ABSENT_IN_WINDOW", label: "Missing exchanges" },
 ];
 
 const percentiles: { value: string; label: string }[] = [
@@ -88,9 +90,9 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
   );
 });
 
-/** Durations are of all exchanges, unless the person has chosen otherwise; everything else begins with those that failed. */
+/** Durations and absence are of all exchanges, unless the person has chosen otherwise; everything else begins with those that failed. */
 function measuredStatuses({ fireMode, filter }: Values, mode: FireMode): Values["filter"]["statuses"] {
-  const [was, is] = [fireMode, mode].map((one) => one === "DURATION_IN_WINDOW");
+  const [was, is] = [fireMode, mode].map((one) => one === "DURATION_IN_WINDOW" || one === "ABSENT_IN_WINDOW");
   if (!was && is && filter.statuses.join() === "FAILED") return ["COMPLETED", "FAILED"];
   if (was && !is && filter.statuses.length === 2) return ["FAILED"];
   return filter.statuses;
@@ -152,7 +154,11 @@ function Measure({ editor }: { editor: Editor }) {
       return (
         <Amount
           label="Threshold"
-          description="How many exchanges must match."
+          description={
+            editor.form.values.fireMode === "ABSENT_IN_WINDOW"
+              ? "An alert fires when fewer exchanges match."
+              : "How many exchanges must match."
+          }
           units={[{ size: 1, word: "exchanges" }]}
           {...amount(editor, "threshold")}
         />
@@ -174,6 +180,7 @@ function Percentiles({ editor: { form, errorOf } }: { editor: Editor }) {
 }
 
 function Counting({ editor }: { editor: Editor }) {
+  const absent = editor.form.values.fireMode === "ABSENT_IN_WINDOW";
   return (
     <>
       <div className={styles.two}>
@@ -195,12 +202,12 @@ function Counting({ editor }: { editor: Editor }) {
         <Select
           label="Count"
           description="Each group has an alert of its own."
-          options={groups}
+          options={absent ? groups.filter(({ value }) => value !== "ERROR_TYPE") : groups}
           {...bound(editor, "groupBy")}
         />
         <Amount
           label="For"
-          description="How long the threshold must be exceeded before the alert fires; 0 means at once."
+          description={`How long the threshold must be ${absent ? "missed" : "exceeded"} before the alert fires; 0 means at once.`}
           units={[second, minute, hour]}
           {...amount(editor, "forDurationSeconds")}
         />
@@ -211,15 +218,26 @@ function Counting({ editor }: { editor: Editor }) {
           {...amount(editor, "reNotifyMinutes")}
         />
       </div>
+      {absent && <Absence editor={editor} />}
       <Checkbox
         size="xs"
-        label="Send a message when the threshold is no longer reached and the alert resolves"
+        label={
+          absent
+            ? "Send a message when enough exchanges are seen again and the alert resolves"
+            : "Send a message when the threshold is no longer reached and the alert resolves"
+        }
         {...bound(editor, "notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>
         <li>Counting rules evaluate their whole window each time, so a look-back does not apply.</li>
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
           <li>The share is of all exchanges in the scope, completed and failed, whatever the filter says.</li>
+        )}
+        {absent && (
+          <li>
+            An alert waits for as long as exchanges became visible late within the last hour. While ClickHouse cannot be
+            read, nothing is missing.
+          </li>
         )}
       </ul>
     </>

@@ -40,6 +40,7 @@ const fireModes = [
   "COUNT_IN_WINDOW",
   "RATIO_IN_WINDOW",
   "DURATION_IN_WINDOW",
+  "ABSENT_IN_WINDOW",
 ] as const satisfies readonly FireMode[];
 
 const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
@@ -142,8 +143,49 @@ function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   between(report, "durationMs", rule.durationMs, 0, 9_000_000_000_000);
   between(report, "minVolume", rule.minVolume, 0, 1_000_000);
   if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, ["ROUTE", "APPLICATION", "ENVIRONMENT", "ERROR_TYPE"]);
+  list(report, "expected", rule.expected ?? [], { most: 1000, longest: 500 });
+  unique(report, "expected", rule.expected ?? []);
+  between(report, "learnDays", rule.learnDays, 0, 14);
+  if (rule.calendar) hours(report, rule.calendar);
   between(report, "forDurationSeconds", rule.forDurationSeconds, 0, 86_400);
   between(report, "reNotifyMinutes", rule.reNotifyMinutes, 0, 10_080);
+}
+
+export const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] as const satisfies readonly Weekday[];
+
+type Calendar = NonNullable<RuleDefinition["calendar"]>;
+type Weekday = Calendar["weekdays"][number];
+
+/** The minutes since midnight of a time of day; undefined of what is none. */
+function minutes(text: string): number | undefined {
+  const [, h, m] = /^(\d\d):([0-5]\d)$/.exec(text) ?? [];
+  const sum = Number(h) * 60 + Number(m);
+  return h !== undefined && sum <= 24 * 60 ? sum : undefined;
+}
+
+/** How long the hours of a calendar are, in minutes. Those that end no later than they begin end on the next day. */
+function hoursLong({ from, to }: Calendar): number | undefined {
+  const [begin, end] = [minutes(from), minutes(to)];
+  if (begin === undefined || end === undefined || begin === 24 * 60) return undefined;
+  return end > begin ? end - begin : end - begin + 24 * 60;
+}
+
+function hours(report: Report, { timeZone, weekdays: days, from, to }: Calendar): void {
+  const time = "Must be a time of day such as 08:00";
+  if ((minutes(from) ?? 24 * 60) === 24 * 60) report("calendar.from", "time_of_day", time);
+  if (minutes(to) === undefined) report("calendar.to", "time_of_day", time);
+  if (!isZone(timeZone)) report("calendar.timeZone", "time_zone", "Must be a time zone such as Europe/Berlin");
+  if (days.length === 0) report("calendar.weekdays", "required", "Choose at least one weekday");
+  for (const [index, day] of days.entries()) oneOf(report, `calendar.weekdays[${index}]`, day, weekdays);
+  unique(report, "calendar.weekdays", days);
+}
+
+function isZone(name: string): boolean {
+  try {
+    return name !== "" && Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
+  } catch {
+    return false;
+  }
 }
 
 /** Why fields do not apply to a fire mode; also said beside where they would be. */
@@ -152,7 +194,8 @@ export const notApplicable = {
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
   counting: "Per-exchange rules do not count — leave it out",
   lookBack: "Counting rules look at their whole window each time — leave it out",
-  threshold: "Only COUNT_IN_WINDOW compares a number of exchanges — leave it out",
+  threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out",
+  absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
   ratio: "Only RATIO_IN_WINDOW compares a share — leave it out",
   duration: "Only DURATION_IN_WINDOW compares a duration — leave it out",
   volume: "A count needs no minimum volume — leave it out",
@@ -165,7 +208,10 @@ const compared = [
   ["percentile", ["DURATION_IN_WINDOW"], notApplicable.duration],
   ["durationMs", ["DURATION_IN_WINDOW"], notApplicable.duration],
   ["minVolume", ["RATIO_IN_WINDOW", "DURATION_IN_WINDOW"], notApplicable.volume],
-  ["threshold", ["COUNT_IN_WINDOW"], notApplicable.threshold],
+  ["threshold", ["COUNT_IN_WINDOW", "ABSENT_IN_WINDOW"], notApplicable.threshold],
+  ["expected", ["ABSENT_IN_WINDOW"], notApplicable.absence],
+  ["learnDays", ["ABSENT_IN_WINDOW"], notApplicable.absence],
+  ["calendar", ["ABSENT_IN_WINDOW"], notApplicable.absence],
 ] as const;
 
 function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
@@ -198,8 +244,9 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   const atLeastOne = (field: string, value: number) => {
     if (value < 1) report(field, "out_of_range", "Must be at least 1");
   };
-  if (rule.fireMode === "COUNT_IN_WINDOW") {
+  if (rule.fireMode === "COUNT_IN_WINDOW" || rule.fireMode === "ABSENT_IN_WINDOW") {
     atLeastOne("threshold", threshold);
+    if (rule.fireMode === "ABSENT_IN_WINDOW") expecting(report, rule);
     return;
   }
   if (rule.fireMode === "RATIO_IN_WINDOW") {
@@ -215,6 +262,31 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     atLeastOne("durationMs", rule.durationMs ?? 0);
   }
   atLeastOne("minVolume", minVolume);
+}
+
+/** What a rule on absence expects. */
+function expecting(report: Report, rule: Partial<RuleDefinition>): void {
+  const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0 } = rule;
+  const code = "not_applicable";
+  if (groupBy === "ERROR_TYPE") {
+    report("groupBy", code, "Errors are not expected — group by route, application or environment");
+  }
+  const needsGroup = "Say by what exchanges are grouped, or leave it out";
+  if (!groupBy && expected.length > 0) report("expected", code, needsGroup);
+  if (!groupBy && learnDays) report("learnDays", code, needsGroup);
+  if (groupBy && expected.length === 0 && !learnDays) {
+    report("expected", "required", "List the groups that are expected, or say from how many days they are learned");
+  }
+  if (expected.length > 0 && learnDays) {
+    report("learnDays", code, "The groups are listed — leave it out, or learn them");
+  }
+  if (!calendar) return;
+  const long = hoursLong(calendar);
+  const wholeDays = calendar.from === "00:00" && (calendar.to === "24:00" || calendar.to === "00:00");
+  if (long !== undefined && !wholeDays && windowSeconds > long * 60) {
+    const message = "Must not be longer than the hours of the calendar, or it never lies within them";
+    report("windowSeconds", "out_of_range", message);
+  }
 }
 
 function text(report: Report, field: string, value: string | undefined, longest: number, required = false): void {

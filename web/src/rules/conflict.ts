@@ -1,8 +1,8 @@
 import type { RuleDefinition } from "../api/client";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 import { period } from "../ui/time";
-import { definition, labelTexts, onlyIn, type Values } from "./definition";
-import { type AttributeMatch, attribute } from "./sentence";
+import { type Calendar, definition, labelTexts, onlyIn, type Values } from "./definition";
+import { type AttributeMatch, attribute, hoursWords } from "./sentence";
 
 type Field = (typeof fields)[number][0];
 
@@ -39,6 +39,9 @@ const fields = [
   ["windowSeconds", "Window", seconds],
   ["shortWindowSeconds", "Short window", seconds],
   ["groupBy", "Count"],
+  ["expected", "Expected"],
+  ["learnDays", "Learn from", (value: unknown) => (value ? `${value} d` : "–")],
+  ["calendar", "Hours", (value: unknown) => (value ? hoursWords(value as Calendar) : "–")],
   ["forDurationSeconds", "For", seconds],
   ["reNotifyMinutes", "Remind every", (value: unknown) => (value ? `${value} min` : "never")],
   ["notifyOnResolve", "Message on resolve"],

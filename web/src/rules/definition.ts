@@ -1,5 +1,7 @@
 import type { FireMode, GroupBy, Rule, RuleDefinition, Severity } from "../api/client";
 
+export type Calendar = NonNullable<RuleDefinition["calendar"]>;
+
 type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
 /** The value and the list are both kept, so that changing the comparison to and fro loses neither. */
@@ -44,6 +46,11 @@ export type Values = {
   windowSeconds: number | undefined;
   shortWindowSeconds: number | undefined;
   groupBy: GroupBy | "";
+  expected: string[];
+  /** 0 lists what is expected. */
+  learnDays: number | undefined;
+  /** Absent is always. */
+  calendar: Calendar | undefined;
   forDurationSeconds: number | undefined;
   reNotifyMinutes: number | undefined;
   notifyOnResolve: boolean;
@@ -93,6 +100,9 @@ export const initialValues: Values = {
   windowSeconds: 600,
   shortWindowSeconds: 0,
   groupBy: "",
+  expected: [],
+  learnDays: 7,
+  calendar: undefined,
   forDurationSeconds: 0,
   reNotifyMinutes: 0,
   notifyOnResolve: true,
@@ -107,6 +117,14 @@ export const initialValues: Values = {
   labels: [],
   note: "",
 };
+
+/** Working hours where the person is. */
+export const initialCalendar = (): Calendar => ({
+  timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  weekdays: ["MON", "TUE", "WED", "THU", "FRI"],
+  from: "08:00",
+  to: "18:00",
+});
 
 export const initialAttribute: Attribute = { key: "", not: false, op: "EQUALS", value: "", values: [] };
 
@@ -151,14 +169,18 @@ export const onlyIn = {
   COUNT_IN_WINDOW: ["threshold", ...windowed],
   RATIO_IN_WINDOW: ["percent", "minVolume", "shortWindowSeconds", ...windowed],
   DURATION_IN_WINDOW: ["percentile", "durationMs", "minVolume", ...windowed],
+  ABSENT_IN_WINDOW: ["threshold", "expected", "learnDays", "calendar", ...windowed],
 } as const;
+
+const calendarFields = ["calendar.timeZone", "calendar.weekdays", "calendar.from", "calendar.to"];
 
 /** The fields that the form shows, by the names that the API gives them. */
 export function fieldsOf({ fireMode, filter }: Pick<Values, "fireMode" | "filter">): readonly string[] {
   const attributes = filter.attributes.flatMap((_, index) =>
     ["key", "op", "value", "values"].map((part) => `filter.attributes[${index}].${part}`),
   );
-  return [...common, ...attributes, ...onlyIn[fireMode]];
+  const hours = fireMode === "ABSENT_IN_WINDOW" ? calendarFields : [];
+  return [...common, ...attributes, ...onlyIn[fireMode], ...hours];
 }
 
 /**
@@ -252,9 +274,17 @@ function measureOf(values: Values): Partial<RuleDefinition> {
       };
     case "DURATION_IN_WINDOW":
       return { percentile: values.percentile, ...given("durationMs", values.durationMs), ...volume };
+    case "ABSENT_IN_WINDOW":
+      return { ...given("threshold", values.threshold), ...expectationOf(values) };
     default:
       return given("threshold", values.threshold);
   }
+}
+
+/** What a rule on absence expects. Without groups, all exchanges together are expected. */
+function expectationOf({ groupBy, expected, learnDays, calendar }: Values): Partial<RuleDefinition> {
+  const members = learnDays === 0 ? { expected } : given("learnDays", learnDays);
+  return { ...(groupBy ? members : {}), ...(calendar ? { calendar } : {}) };
 }
 
 function windowOf(values: Values) {
@@ -327,6 +357,13 @@ function measuredBy(rule: Rule): Partial<Values> {
       };
     case "DURATION_IN_WINDOW":
       return { percentile: rule.percentile ?? 95, durationMs: rule.durationMs, minVolume: rule.minVolume };
+    case "ABSENT_IN_WINDOW":
+      return {
+        threshold: rule.threshold,
+        expected: rule.expected ?? [],
+        learnDays: rule.expected?.length ? 0 : (rule.learnDays ?? initialValues.learnDays),
+        calendar: rule.calendar,
+      };
     default:
       return { threshold: rule.threshold };
   }
@@ -351,6 +388,12 @@ export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "g
       title: `${group}p{{count.percentile}} is {{count.value}} over {{count.volume}} exchanges within {{count.window}}`,
       message:
         "The threshold is {{count.threshold}}. The newest as slow: {{exchange.application}} · {{exchange.route}}: {{exchange.status}} after {{exchange.duration}}",
+    };
+  }
+  if (fireMode === "ABSENT_IN_WINDOW") {
+    return {
+      title: `${group}{{count.observed}} exchanges within {{count.window}}, fewer than {{count.threshold}}`,
+      message: "At least {{count.threshold}} are expected within {{count.window}}.",
     };
   }
   const counted =

@@ -22,6 +22,7 @@ type NumberField =
   | "minVolume"
   | "shortWindowSeconds"
   | "windowSeconds"
+  | "learnDays"
   | "forDurationSeconds"
   | "reNotifyMinutes"
   | "intervalSeconds"

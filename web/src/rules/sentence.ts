@@ -16,6 +16,9 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
       | "durationMs"
       | "minVolume"
       | "groupBy"
+      | "expected"
+      | "learnDays"
+      | "calendar"
       | "forDurationSeconds"
       | "reNotifyMinutes"
       | "notifyOnResolve"
@@ -55,6 +58,10 @@ function compared(rule: Readable): string[] {
     const bound = durationMs > 0 ? `is ${milliseconds(durationMs)} or more` : "is some time or more";
     return [`the p${percentile} duration of exchanges`, ...place(rule), `that ${event(rule, true)}`, bound];
   }
+  if (fireMode === "ABSENT_IN_WINDOW") {
+    const few = threshold === 1 ? "no exchange" : threshold > 0 ? `fewer than ${threshold} exchanges` : "too few exchanges";
+    return [few, ...place(rule), event(rule, threshold !== 1)];
+  }
   const many = threshold !== 1;
   return [
     threshold > 0 ? `at least ${threshold} ${many ? "exchanges" : "exchange"}` : "some number of exchanges",
@@ -74,12 +81,30 @@ function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Read
     .join(" ");
 }
 
+/** "of 3 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin)". */
+function expectation({ groupBy, expected = [], learnDays = 0, calendar }: Readable): string {
+  const members = expected.length > 0 ? `of ${expected.length} that are listed` : `of those seen within ${learnDays} d`;
+  return [groupBy ? members : "", calendar ? `on ${hoursWords(calendar)}` : ""].filter(Boolean).join(" ");
+}
+
+const week = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;
+
+/** The hours of a calendar in words. */
+export function hoursWords({ weekdays, from, to, timeZone }: NonNullable<RuleDefinition["calendar"]>): string {
+  const days = week.filter((day) => weekdays.includes(day));
+  const named = days.map((day) => day.charAt(0) + day.slice(1).toLowerCase());
+  const run = days.length > 2 && week.join().includes(days.join());
+  const said = days.length === 7 ? "every day" : run ? `${named[0]} to ${named.at(-1)}` : words(named, "and");
+  return `${said} from ${from} to ${to} (${timeZone})`;
+}
+
 function counted(rule: Readable): string {
   const { groupBy, forDurationSeconds } = rule;
   return [
     ...compared(rule),
     over(rule),
     groupBy ? within[groupBy] : "",
+    rule.fireMode === "ABSENT_IN_WINDOW" ? expectation(rule) : "",
     forDurationSeconds ? `and that lasts ${period(forDurationSeconds)}` : "",
   ]
     .filter(Boolean)

@@ -66,6 +66,22 @@ export const starters: readonly Starter[] = [
     },
   },
   {
+    name: "Silent routes",
+    explains: "One alert while a route that was seen within 7 days ends no exchange for 30 minutes.",
+    values: {
+      ...initialValues,
+      name: "Silent routes",
+      severity: "WARNING",
+      fireMode: "ABSENT_IN_WINDOW",
+      threshold: 1,
+      windowSeconds: 1800,
+      intervalSeconds: 10,
+      groupBy: "ROUTE",
+      learnDays: 7,
+      filter: { ...initialValues.filter, statuses: ["COMPLETED", "FAILED"] },
+    },
+  },
+  {
     name: "Connection problems",
     explains: "One alert while at least 3 exchanges of an application fail to connect within 5 minutes.",
     values: {

@@ -148,6 +148,34 @@ LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', to
 -- w1_start_0 = 1795244520123456780
 -- w1_tenant = 6f2768617261
 
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count)
+FROM (
+WITH
+    ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended,
+    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_began
+SELECT
+    if(tocsin_ended >= {cut:Int64}, greatest({cut:Int64}, tocsin_began), tocsin_began) AS tocsin_bucket,
+    toInt64(uniqExact(execution_id)) AS tocsin_count
+FROM exchanges
+WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND start_time >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND true
+GROUP BY tocsin_bucket
+)
+-- cut = 1795244510123456789
+-- from = 1795243620123456789
+-- start = 1795240020123456789
+-- tenants = 61636d65006f2768617261
+-- to = 1795244520123456789
+-- width = 10000000000
+
 WITH ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended
 SELECT
     toUInt16(intDiv(tocsin_code - 1, 2)) AS tocsin_window,
@@ -241,3 +269,49 @@ LIMIT {limit:UInt64} BY tocsin_window
 -- w0_min_duration = 100000000
 -- w0_start = 1795240620123456789
 -- w0_tenant = 6f2768617261
+
+SELECT
+    tocsin_window, tocsin_group, tocsin_count,
+    toInt64(0), toInt64(0), toInt64(0), toInt64(0), tocsin_ended_last, tocsin_start_last
+FROM (
+    WITH ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended
+    SELECT
+        toUInt16(intDiv(tocsin_code - 1, 2)) AS tocsin_window,
+        if(['ROUTE'][tocsin_window + 1] = 'ERROR_TYPE', toString(error_type), if(['ROUTE'][tocsin_window + 1] = 'ENVIRONMENT', toString(environment), if(['ROUTE'][tocsin_window + 1] = 'APPLICATION', toString(application_id), if(['ROUTE'][tocsin_window + 1] = 'ROUTE', toString(route_id), '')))) AS tocsin_group,
+        toInt64(uniqExact(execution_id)) AS tocsin_count,
+        max(tocsin_ended) AS tocsin_ended_last,
+        max(toUnixTimestamp64Nano(start_time)) AS tocsin_start_last
+    FROM exchanges
+ARRAY JOIN arrayFilter(tocsin_hit -> tocsin_hit > 0, [
+    if(tenant_id = unhex({w0_tenant:String})
+        AND start_time >= fromUnixTimestamp64Nano({w0_start:Int64}, 'UTC')
+        AND tocsin_ended >= {w0_from:Int64}
+        AND (status = 'FAILED')
+  AND (application_id IN (unhex({w0_application_0:String})) OR (startsWith(application_id, unhex({w0_application_pattern_1_first:String}))))
+  AND match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({w0_matches:String})), 2, 0)]) AS tocsin_code
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND start_time >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND (status = 'FAILED')
+  AND (application_id IN (unhex({any_application_0:String})) OR (startsWith(application_id, unhex({any_application_pattern_0_first:String}))))
+    GROUP BY tocsin_window, tocsin_group
+    ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
+    LIMIT {limit:UInt64} BY tocsin_window)
+UNION ALL
+SELECT toUInt16(65535), concat(toString(serverUUID()), ' ', displayName()), toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0)
+-- any_application_0 = 6f7264657273
+-- any_application_pattern_0_first = 62696c6c
+-- from = 1795244460123456789
+-- limit = 1001
+-- start = 1795240860123456789
+-- tenant = 61636d65
+-- to = 1795244520123456789
+-- w0_application_0 = 6f7264657273
+-- w0_application_pattern_1_first = 62696c6c
+-- w0_from = 1795244460123456789
+-- w0_matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
+-- w0_start = 1795240860123456789
+-- w0_tenant = 61636d65

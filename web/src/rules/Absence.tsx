@@ -1,0 +1,127 @@
+import { Checkbox, Input, TextInput } from "@mantine/core";
+import type { GroupBy } from "../api/client";
+import { Amount } from "../ui/Amount";
+import { Choice } from "../ui/Choice";
+import styles from "../ui/form.module.css";
+import { weekdays } from "./check";
+import { type Calendar, initialCalendar, initialValues } from "./definition";
+import { amount, bound, type Editor } from "./editor";
+import { SuggestInput } from "./SuggestInput";
+
+const members = [
+  { value: "LEARNED", label: "Learned from recent days" },
+  { value: "LISTED", label: "Listed here" },
+] as const;
+
+const grouped: Record<GroupBy, { word: string; facet: "route" | "application" | "environment" }> = {
+  ROUTE: { word: "routes", facet: "route" },
+  APPLICATION: { word: "applications", facet: "application" },
+  ENVIRONMENT: { word: "environments", facet: "environment" },
+  ERROR_TYPE: { word: "routes", facet: "route" },
+};
+
+/** Of what exchanges are expected, and when. */
+export function Absence({ editor }: { editor: Editor }) {
+  const { groupBy } = editor.form.values;
+  return (
+    <>
+      {groupBy && <Members editor={editor} groupBy={groupBy} />}
+      <Hours editor={editor} />
+    </>
+  );
+}
+
+function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
+  const { form, errorOf } = editor;
+  const { word, facet } = grouped[groupBy];
+  const { applications, environments } = form.values.scope;
+  const listed = form.values.learnDays === 0;
+  return (
+    <div className={styles.two}>
+      <Input.Wrapper label={`Expected ${word}`} labelElement="div">
+        <Choice
+          label={`Expected ${word}`}
+          options={members}
+          value={listed ? "LISTED" : "LEARNED"}
+          onChange={(chosen) => form.setFieldValue("learnDays", chosen === "LISTED" ? 0 : initialValues.learnDays)}
+        />
+      </Input.Wrapper>
+      {listed ? (
+        <SuggestInput
+          label={`These ${word}`}
+          placeholder={`full names of ${word}`}
+          facet={facet}
+          within={facet === "route" ? { environments, applications } : {}}
+          {...bound(editor, "expected")}
+        />
+      ) : (
+        <Amount
+          label="Learn from"
+          description={`Exchanges are expected of all ${word} that were seen; 1 d to 14 d.`}
+          units={[{ size: 1, word: "d" }]}
+          {...amount(editor, "learnDays")}
+          error={errorOf("learnDays") ?? errorOf("expected")}
+        />
+      )}
+    </div>
+  );
+}
+
+/** When exchanges are expected. */
+function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
+  const { calendar } = form.values;
+  const set = (change: Partial<Calendar>) => form.setFieldValue("calendar", { ...(calendar ?? initialCalendar()), ...change });
+  return (
+    <>
+      <Checkbox
+        size="xs"
+        label="Expect exchanges at certain hours only"
+        checked={calendar !== undefined}
+        onChange={(event) =>
+          form.setFieldValue("calendar", event.currentTarget.checked ? initialCalendar() : undefined)
+        }
+      />
+      {calendar && (
+        <>
+          <Input.Wrapper label="Weekdays" labelElement="div" error={errorOf("calendar.weekdays")}>
+            <div className={styles.choices}>
+              {[...weekdays.slice(1), weekdays[0]].map((day) => (
+                <Checkbox
+                  key={day}
+                  size="xs"
+                  label={day.charAt(0) + day.slice(1).toLowerCase()}
+                  checked={calendar.weekdays.includes(day)}
+                  onChange={(event) =>
+                    set({
+                      weekdays: weekdays.filter((one) =>
+                        one === day ? event.currentTarget.checked : calendar.weekdays.includes(one),
+                      ),
+                    })
+                  }
+                />
+              ))}
+            </div>
+          </Input.Wrapper>
+          <div className={styles.three}>
+            {(
+              [
+                ["from", "From"],
+                ["to", "To"],
+                ["timeZone", "Time zone"],
+              ] as const
+            ).map(([field, label]) => (
+              <TextInput
+                key={field}
+                label={label}
+                spellCheck={false}
+                value={calendar[field]}
+                error={errorOf(`calendar.${field}`)}
+                onChange={(event) => set({ [field]: event.currentTarget.value })}
+              />
+            ))}
+          </div>
+        </>
+      )}
+    </>
+  );
+}
