@@ -1,8 +1,10 @@
 package template_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -102,7 +104,8 @@ func TestJSONTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	samples := template.Samples()
-	if _, err := parsed.Render(template.ForAlert(&samples[len(samples)-1], ""), nil); err == nil || !strings.Contains(err.Error(), "longer than") {
+	longest := slices.MaxFunc(samples, func(a, b alerts.Instance) int { return cmp.Compare(len(a.Exchange.ErrorStack), len(b.Exchange.ErrorStack)) })
+	if _, err := parsed.Render(template.ForAlert(&longest, ""), nil); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("Render: %v, want an error about the length", err)
 	}
 }

@@ -70,7 +70,8 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
 /** When exchanges are expected. */
 function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
   const { calendar } = form.values;
-  const set = (change: Partial<Calendar>) => form.setFieldValue("calendar", { ...(calendar ?? initialCalendar()), ...change });
+  const set = (change: Partial<Calendar>) =>
+    form.setFieldValue("calendar", { ...(calendar ?? initialCalendar()), ...change });
   return (
     <>
       <Checkbox

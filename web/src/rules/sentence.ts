@@ -59,7 +59,8 @@ function compared(rule: Readable): string[] {
     return [`the p${percentile} duration of exchanges`, ...place(rule), `that ${event(rule, true)}`, bound];
   }
   if (fireMode === "ABSENT_IN_WINDOW") {
-    const few = threshold === 1 ? "no exchange" : threshold > 0 ? `fewer than ${threshold} exchanges` : "too few exchanges";
+    const few =
+      threshold === 1 ? "no exchange" : threshold > 0 ? `fewer than ${threshold} exchanges` : "too few exchanges";
     return [few, ...place(rule), event(rule, threshold !== 1)];
   }
   const many = threshold !== 1;

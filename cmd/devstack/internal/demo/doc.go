@@ -15,7 +15,8 @@
 // A few per cent of the exchanges fail, each route in its own way. Every couple
 // of minutes, and on demand, one route has an outage: 20 to 40 failures within
 // seconds. In each ten minutes by the clock tax-lookup fails unusually often from the
-// second to the fourth, and pdf-render is slow from the sixth to the eighth.
+// second to the fourth, pdf-render is slow from the sixth to the eighth, and tracking-import
+// runs nothing from the sixth to the ninth.
 //
 // A [Traffic] carries the model into a table. Backfill writes history once, into
 // an empty table; Run then follows the clock with small batches, and begins with a

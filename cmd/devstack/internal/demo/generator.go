@@ -171,6 +171,9 @@ func (g *Generator) outage(r *route, at time.Time) {
 	for range count {
 		start := at.Add(d.span(0, lasts))
 		s := d.subject(r)
+		if now, troubled := troubleOf(r.id, start); troubled && now.silent && !g.shape.NoOutages {
+			continue
+		}
 		g.emit(r, s, start, Production, cause)
 	}
 }
@@ -204,6 +207,9 @@ func (g *Generator) arrive(at time.Time) {
 func (g *Generator) run(i int, start time.Time, environment string) {
 	d, r, fails := g.dice, g.routes[i], g.failures[i]
 	if now, troubled := troubleOf(r.id, start); troubled && !g.shape.NoOutages {
+		if now.silent {
+			return
+		}
 		fails, r.median = max(fails, now.fails), time.Duration(float64(r.median)*now.slower)
 	}
 	var cause failureKind

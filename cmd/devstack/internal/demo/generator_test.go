@@ -275,6 +275,9 @@ func TestRoutesInTrouble(t *testing.T) {
 	if bad, usual := p95(slow[true]), p95(slow[false]); bad < 4*time.Second || usual > time.Second {
 		t.Errorf("pdf-render: p95 %v in trouble, %v without", bad, usual)
 	}
+	if silent := routes["tracking-import"]; silent[true].exchanges > 0 || silent[false].exchanges < 100 {
+		t.Errorf("tracking-import: %d in trouble, %d without", silent[true].exchanges, silent[false].exchanges)
+	}
 	for name, of := range routes {
 		if name != "tax-lookup" && name != "pdf-render" && of[true].exchanges > 0 {
 			t.Errorf("%s is in trouble", name)

@@ -9,15 +9,18 @@ type trouble struct {
 	from, until time.Duration
 	// fails is the probability of failure, slower what durations are multiplied by.
 	fails, slower float64
+	// silent says that the route runs nothing.
+	silent bool
 }
 
 const troubleEvery = 10 * time.Minute
 
-// troubles are a route whose error ratio rises, and one that slows down.
+// troubles are a route whose error ratio rises, one that slows down, and one that is silent.
 func troubles() []trouble {
 	return []trouble{
 		{route: "tax-lookup", from: 1 * time.Minute, until: 4 * time.Minute, fails: 0.45, slower: 1},
 		{route: "pdf-render", from: 5 * time.Minute, until: 8 * time.Minute, slower: 100},
+		{route: "tracking-import", from: 5 * time.Minute, until: 9 * time.Minute, silent: true},
 	}
 }
 

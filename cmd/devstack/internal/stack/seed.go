@@ -47,12 +47,15 @@ type demoRule struct {
 	MinVolume          int     `json:"minVolume,omitempty"`
 	GroupBy            string  `json:"groupBy,omitempty"`
 	NotifyOnResolve    bool    `json:"notifyOnResolve,omitempty"`
+	// Threshold and Expected are of rules on absence.
+	Threshold int      `json:"threshold,omitempty"`
+	Expected  []string `json:"expected,omitempty"`
 
 	webhook string
 }
 
 // demoRules divide the demo's failures among teams: each failure in production matches exactly one of those on single
-// exchanges. Two more tell of routes in trouble.
+// exchanges. Three more tell of routes in trouble.
 func demoRules() []demoRule {
 	failedIn := func(name, severity, webhook string, applications ...string) demoRule {
 		return demoRule{
@@ -78,6 +81,12 @@ func demoRules() []demoRule {
 			Name: "Slow route", FireMode: "DURATION_IN_WINDOW", Severity: "WARNING", webhook: "Slack #integration-ops",
 			Scope: map[string]any{"environments": []string{"production"}}, Filter: map[string]any{"statuses": []string{"COMPLETED"}},
 			Percentile: 95, DurationMS: 4000, MinVolume: 20, WindowSeconds: 120, GroupBy: "ROUTE", NotifyOnResolve: true,
+		},
+		{
+			Name: "Silent route", FireMode: "ABSENT_IN_WINDOW", Severity: "CRITICAL", webhook: "Slack #integration-ops",
+			Scope: map[string]any{"environments": []string{"production"}}, Filter: map[string]any{"statuses": []string{"COMPLETED", "FAILED"}},
+			Threshold: 1, WindowSeconds: 60, GroupBy: "ROUTE", NotifyOnResolve: true,
+			Expected: []string{"event-stream", "order-intake", "stock-level-push", "tracking-import"},
 		},
 	}
 }

@@ -1,0 +1,57 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+
+	"tocsin/rules"
+)
+
+// endedAgo writes an exchange of a route that ended so many seconds ago.
+func (w *world) endedAgo(route string, seconds int64) {
+	w.t.Helper()
+	at := w.ch.Now(w.t) - seconds*1e9
+	w.ch.Insert(w.t, rules.Exchange{
+		TenantID: tenant, StartTimeNS: at, EndTimeNS: &at, ExecutionID: fmt.Sprint(route, at), Route: route, Status: rules.Completed,
+	})
+}
+
+// watchedUntil has the partitions have watched the source for an hour, until so many seconds
+// ago.
+func (w *world) watchedUntil(seconds int64) {
+	w.t.Helper()
+	now := w.ch.Now(w.t)
+	w.exec(fmt.Sprintf(`update checkpoint set watched_since_ns = %d, watched_until_ns = %d, late_ns = 0`, now-3600e9, now-seconds*1e9))
+}
+
+// TestAbsenceFiresAndClears has a route be silent, come back, and be silent in an outage. Its
+// passes are of a process each, so all that is known is what the checkpoint holds.
+func TestAbsenceFiresAndClears(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.counting(rules.Definition{
+		FireMode: rules.AbsentInWindow, Threshold: 1, GroupBy: rules.GroupByRoute, Expected: []string{"busy", "silent"}, NotifyOnResolve: true,
+		Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}, WebhookIDs: webhooks(w.webhook("ops")),
+	})
+	const absences = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || route || ' ' || title from alert where not health order by fired_at, group_key`
+	w.endedAgo("busy", 30)
+	w.pass()
+	w.watchedUntil(20)
+	w.pass()
+	w.wantColumn("armed within the window", absences)
+	w.exec(`update rule_state set armed_since_ns = armed_since_ns - 3600000000000`)
+	w.watchedUntil(3000)
+	w.pass()
+	w.wantColumn("after a pause", absences)
+	w.watchedUntil(20)
+	w.pass()
+	w.wantColumn("a whole window was watched", absences, "FIRING silent 0 silent silent: no exchange within 1 min")
+	w.pass()
+	w.wantColumn("and again", absences, "FIRING silent 0 silent silent: no exchange within 1 min")
+	w.endedAgo("silent", 25)
+	w.pass()
+	w.wantColumn("it is there again", absences, "RESOLVED silent 1 silent silent: no exchange within 1 min")
+	w.wantColumn("owed", owed, "FIRED 0", "RESOLVED 0")
+	w.deliverAll()
+	w.wantColumn("delivered", statuses, "DELIVERED 2")
+}
