@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,34 @@ func TestMeasuringRuleLife(t *testing.T) {
 	slow = into[api.Rule](b.do("GET", "/api/v1/rules/"+slow.ID.String(), "").want(200))
 	if slow.Percentile != 99 || slow.DurationMS != 2000 || slow.MinVolume != 20 || len(slow.Filter.Statuses) != 2 {
 		t.Errorf("rule %+v", slow)
+	}
+}
+
+func TestAbsenceRuleLife(t *testing.T) {
+	b := newBench(t)
+	body := `{"name":"Silent","fireMode":"ABSENT_IN_WINDOW","severity":"WARNING","threshold":1,"windowSeconds":600,"groupBy":"ROUTE","expected":["a","b"],
+		"calendar":{"timeZone":"Europe/Berlin","weekdays":["MON"],"from":"08:00","to":"18:00"}}`
+	rule := into[api.Rule](b.do("POST", "/api/v1/rules", body).want(201))
+	path := "/api/v1/rules/" + rule.ID.String()
+	rule = into[api.Rule](b.do("GET", path, "").want(200))
+	if rule.IntervalSeconds != 10 || rule.LookBackSeconds != 0 || len(rule.Filter.Statuses) != 2 || !slices.Equal(rule.Expected, []string{"a", "b"}) ||
+		rule.Calendar == nil || rule.Calendar.TimeZone != "Europe/Berlin" || rule.Calendar.To != "18:00" {
+		t.Errorf("rule %+v", rule)
+	}
+	rule = into[api.Rule](b.do("PUT", path, `{"name":"Silent","fireMode":"ABSENT_IN_WINDOW","severity":"WARNING","threshold":1,"windowSeconds":600,"groupBy":"ROUTE","learnDays":7}`,
+		"If-Match", `"1"`).want(200))
+	if rule.LearnDays != 7 || rule.Calendar != nil || len(rule.Expected) != 0 {
+		t.Errorf("rule that learns %+v", rule)
+	}
+	absent := anAlert(instant())
+	absent.Exchange = rules.Exchange{Route: "a"}
+	absent.Count = &alerts.Count{Mode: rules.AbsentInWindow, Threshold: 1, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: "a"}
+	b.inbox.add(absent)
+	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts", "").want(200))
+	group := "a"
+	want := &api.WindowCount{Threshold: 1, WindowSeconds: 600, FireMode: rules.AbsentInWindow, GroupBy: rules.GroupByRoute, Group: &group}
+	if diff := cmp.Diff(want, page.Items[0].Count); diff != "" || page.Items[0].Exchange != nil {
+		t.Errorf("%+v\n%s", page.Items[0].Exchange, diff)
 	}
 }
 

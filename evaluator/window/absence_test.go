@@ -156,11 +156,12 @@ type world struct {
 	watch  evaluator.Watch
 	open   []evaluator.OpenAlert
 	// told is what became of alerts.
-	told []string
+	told    []string
+	tenants []string
 }
 
 func newWorld(t *testing.T, list ...evaluator.WindowRule) *world {
-	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list}
+	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list, tenants: []string{"default"}}
 	w.restart()
 	return w
 }
@@ -187,7 +188,7 @@ func (w *world) pass(at int) evaluator.WindowOutcome {
 	w.now = at
 	nowNS := origin + int64(at)*second
 	r := evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
+		Tenants: evaluator.Tenants{Names: w.tenants}, Rules: w.list, Open: w.open, WatermarkNS: nowNS, Now: time.Unix(0, nowNS),
 		Watch: w.watch, Watches: true, Over: func() bool { return false },
 	}
 	outcome := w.engine.Evaluate(w.Context(), r)
@@ -292,6 +293,10 @@ func TestLateRowDelaysAbsence(t *testing.T) {
 	w.told = nil
 	w.every(20, "orders", 2300, 4000, map[string]int{"a": 100})
 	w.restart()
+	w.until(2310)
+	if late := time.Duration(w.watch.LateNS); late < 105*time.Second {
+		t.Errorf("another process goes on with %v", late)
+	}
 	w.until(4000)
 	if len(w.told) != 1 || !strings.Contains(w.told[0], " clear orders ") {
 		t.Errorf("told %v", w.told)
@@ -313,6 +318,76 @@ func TestLatenessIsForgottenAfterAnHour(t *testing.T) {
 		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
 	}
 	w.want()
+}
+
+// TestNewLatenessEndsNoAbsence has a greater lateness be measured while an alert fires, and
+// while another one waits: windows stay where they are until time has caught up.
+func TestNewLatenessEndsNoAbsence(t *testing.T) {
+	w := newWorld(t, absence("orders", "late"))
+	w.every(5, "orders", -600, 100, nil)
+	w.every(5, "late", -600, 400, nil)
+	w.add("another", 0, map[string]int{"a": 175})
+	w.pass(0)
+	w.until(800)
+	w.want("170 raise orders 0", "640 raise late 0")
+
+	w = newWorld(t, absence("orders"))
+	w.list[0].ForDurationSeconds = 60
+	w.every(5, "orders", -600, 75, nil)
+	w.every(5, "orders", 75, 2000, map[string]int{"a": 200})
+	w.add("another", 0, map[string]int{"a": 155})
+	w.pass(0)
+	w.until(1000)
+	if len(w.told) != 2 || w.told[0] != "150 wait orders 0" || !strings.Contains(w.told[1], " drop orders ") {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// TestOtherTenantsAreNotLate has a tenant get a rule over a window, whose exchanges are
+// counted from then on.
+func TestOtherTenantsAreNotLate(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 1000, nil)
+	w.pass(0)
+	w.until(100)
+	w.tenants = []string{"default", "new"}
+	w.every(5, "of the new one", -600, 1000, nil)
+	w.until(300)
+	if w.watch.LateNS != 0 {
+		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
+	}
+}
+
+// TestMemoryOfWhoDidNotWatchLast hands the partition to and fro.
+func TestMemoryOfWhoDidNotWatchLast(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 1000, nil)
+	w.pass(0)
+	w.until(100)
+	first := w.engine
+	w.restart()
+	w.until(300)
+	w.engine = first
+	w.until(400)
+	if w.watch.LateNS != 0 {
+		t.Errorf("measured %v", time.Duration(w.watch.LateNS))
+	}
+	w.want()
+}
+
+// TestServerThatIsSomewhatBehind makes passes that are further apart than that.
+func TestServerThatIsSomewhatBehind(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.list[0].WindowSeconds = 20
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -600, 2000, map[string]int{"b": 30})
+	for at := 0; at < 1000; at += 40 {
+		w.pass(at)
+	}
+	w.want()
+	if late := time.Duration(w.watch.LateNS); late < 30*time.Second || late > 50*time.Second {
+		t.Errorf("measured %v", late)
+	}
 }
 
 // TestOutageIsNoAbsence has the source go away, and come back with what was written when it

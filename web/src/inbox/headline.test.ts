@@ -62,6 +62,23 @@ test("a share and a percentile say their values, and stand for their default tit
   expect(headline(anAlert(1, { count: slow, title: "Orders are slow" })).text).toBe("Orders are slow");
 });
 
+test("an absence says what is missing", () => {
+  const missing: WindowCount = {
+    ...{ observed: 0, threshold: 1, windowSeconds: 600, fireMode: "ABSENT_IN_WINDOW" },
+    ...{ groupBy: "ROUTE", group: "stock-level-push" },
+  };
+  expect(countWords(missing)).toBe("0 of 1 expected within 10 min");
+  const { exchange: _, ...alert } = anAlert(1, {
+    count: missing,
+    title: "stock-level-push: no exchange within 10 min",
+    message: "At least 1 are expected within 10 min.",
+  });
+  expect(headline(alert).text).toBe("At least 1 are expected within 10 min.");
+  expect(headline({ ...alert, title: "Stock levels are missing" }).text).toBe("Stock levels are missing");
+  const few = "stock-level-push: 3 exchanges within 10 min, fewer than 5";
+  expect(headline({ ...alert, title: few, count: { ...missing, observed: 3, threshold: 5 } }).text).toBe(alert.message);
+});
+
 test("a count of which no exchange is known says its message", () => {
   const { exchange: _, ...alert } = anAlert(1, {
     count: { observed: 1, threshold: 1, windowSeconds: 45 },

@@ -153,6 +153,45 @@ test("a share and a percentile are sent with their own numbers", async () => {
   });
 });
 
+test("an absence is sent with what is expected and when", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent.push(await request.json());
+      return problem(409, { detail: "the name is taken" });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Silent routes");
+  await user.click(screen.getByRole("radio", { name: "Missing exchanges" }));
+  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  expect(screen.queryByRole("option", { name: "Per error type" })).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]).toMatchObject({
+    ...{ fireMode: "ABSENT_IN_WINDOW", threshold: 5, groupBy: "ROUTE", learnDays: 7 },
+    filter: { statuses: ["COMPLETED", "FAILED"] },
+  });
+  expect(sent[0]).not.toHaveProperty("calendar");
+  await user.click(screen.getByRole("radio", { name: "Listed here" }));
+  await user.click(screen.getByLabelText("Expect exchanges at certain hours only"));
+  await user.click(screen.getByLabelText("Mon"));
+  await user.clear(screen.getByLabelText("Time zone"));
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() =>
+    expect(screen.getByLabelText("Time zone")).toHaveAccessibleDescription(/Must be a time zone such as Europe/),
+  );
+  await user.type(screen.getByLabelText("Time zone"), "Europe/Berlin");
+  await user.type(screen.getByLabelText("These routes"), "order-to-erp{Enter}");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent[1]).toMatchObject({
+    expected: ["order-to-erp"],
+    calendar: { timeZone: "Europe/Berlin", weekdays: ["TUE", "WED", "THU", "FRI"], from: "08:00", to: "18:00" },
+  });
+  expect(sent[1]).not.toHaveProperty("learnDays");
+});
+
 test("a rule is read back in words and sent as the API wants it", async () => {
   let sent: unknown;
   server.use(

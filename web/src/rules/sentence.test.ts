@@ -74,6 +74,25 @@ test.each([
     "Whenever the p99 duration of exchanges that end is 2500 ms or more within 10 min, tell #ops.",
   ],
   [
+    {
+      ...{ fireMode: "ABSENT_IN_WINDOW", threshold: 1, windowSeconds: 600, groupBy: "ROUTE", expected: ["a", "b"] },
+      filter: { statuses: ["COMPLETED", "FAILED"] },
+      calendar: {
+        timeZone: "Europe/Berlin",
+        weekdays: ["FRI", "MON", "TUE", "WED", "THU"],
+        from: "08:00",
+        to: "18:00",
+      },
+    },
+    ["#ops"],
+    "Whenever no exchange ends within 10 min on one route of 2 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin), tell #ops.",
+  ],
+  [
+    { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 7 },
+    ["#ops"],
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, tell #ops.",
+  ],
+  [
     { fireMode: "RATIO_IN_WINDOW" },
     [],
     "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",
