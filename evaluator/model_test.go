@@ -254,7 +254,7 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 	}
 	before := m.state.copy()
 	c.Revision++
-	c.Cursor, c.Backfill = b.Cursor, b.Backfill
+	c.Cursor, c.Backfill, c.Watch = b.Cursor, b.Backfill, b.Watch
 	m.state.checkpoints[b.Partition] = c
 	for _, f := range b.Backfills {
 		m.state.backfills[f.RuleID] = f

@@ -343,6 +343,18 @@ func TestNewLatenessEndsNoAbsence(t *testing.T) {
 	}
 }
 
+// TestClocksThatDiffer has the clock of the server that answers be behind that of another one
+// by a second: nobody paused.
+func TestClocksThatDiffer(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 100, nil)
+	w.pass(0)
+	w.until(100)
+	w.pass(99)
+	w.until(169)
+	w.want("169 raise orders 0")
+}
+
 // TestOtherTenantsAreNotLate has a tenant get a rule over a window, whose exchanges are
 // counted from then on.
 func TestOtherTenantsAreNotLate(t *testing.T) {
