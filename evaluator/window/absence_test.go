@@ -455,11 +455,13 @@ func TestShortPauseIsNone(t *testing.T) {
 	w.until(120)
 	w.restart()
 	w.pass(170)
-	w.want("170 raise orders 0")
+	w.want()
+	w.pass(180)
+	w.want("180 raise orders 0")
 	w.restart()
 	w.every(5, "orders", 171, 300, nil)
-	w.pass(200)
-	w.want("200 clear orders 4")
+	w.pass(230)
+	w.want("230 clear orders 2")
 }
 
 // TestServerThatLagsShowsNoAbsence asks two servers in turn, of which one is five minutes

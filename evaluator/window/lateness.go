@@ -211,6 +211,9 @@ func (w *watched) mostNS(now int64) (most int64) {
 func (p *pass) absenceToNS() (toNS int64, conclusive bool) {
 	w := &p.out.Watch
 	to := p.request.WatermarkNS - max(lateLeastNS, w.LateNS)
+	if last := p.request.Watch.UntilNS; p.request.WatermarkNS-last <= pauseNS {
+		to = min(to, last) // by what ended since then, no server was held against another one
+	}
 	if to < w.JudgedNS && w.JudgedNS <= p.request.WatermarkNS {
 		return w.JudgedNS, false
 	}

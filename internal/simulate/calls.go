@@ -69,9 +69,13 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 }
 
 // CountWindows notes what was asked, by which the checker judges the steps that follow.
-func (s *source) CountWindows(ctx context.Context, list []window.Query) (out [][]window.Group, err error) {
+func (s *source) CountWindows(ctx context.Context, list []window.Query) (out window.Counted, err error) {
 	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
-		s.asked = append(s.asked, asked{list[0].ToNS, s.w.Now().UnixNano()})
+		for _, q := range list {
+			if one := (asked{q.ToNS, s.w.Now().UnixNano(), q.Mode == rules.AbsentInWindow}); !slices.Contains(s.asked, one) {
+				s.asked = append(s.asked, one)
+			}
+		}
 		out, err = s.w.ch.On(pick).CountWindows(ctx, list)
 		return err
 	})
@@ -86,12 +90,21 @@ func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][
 	return out, err
 }
 
-func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out []window.Tally, inexact []string, err error) {
+func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tallies, err error) {
 	err = s.ask(ctx, "tally", "", func(pick func() int) (err error) {
-		out, inexact, err = s.w.ch.On(pick).Tally(ctx, q)
+		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
 	})
-	return out, inexact, err
+	return out, err
+}
+
+func (s *source) Arrivals(ctx context.Context, q window.ArrivalsQuery) (out window.Arrivals, err error) {
+	err = s.ask(ctx, "arrivals", "", func(pick func() int) (err error) {
+		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
+		s.w.truth.watched(q.Tenants.Index, q.ToNS)
+		return err
+	})
+	return out, err
 }
 
 // transact makes a call to Postgres.

@@ -15,10 +15,26 @@ import (
 
 // asked is a question about windows that a process asked: where these end, and when it was
 // answered, in nanoseconds since the Unix epoch.
-type asked struct{ toNS, atNS int64 }
+type asked struct {
+	toNS, atNS int64
+	// absent says that the windows were those of rules on absence.
+	absent bool
+}
 
-// window reports whether the rule counts in a window. No edit changes that.
-func (r *ruleTruth) window() bool { return r.present().def.FireMode == rules.CountInWindow }
+// window reports whether the rule counts in a window, absent whether it raises where that
+// holds too few. No edit changes that.
+func (r *ruleTruth) window() bool { return r.present().def.FireMode != rules.PerExchange }
+func (r *ruleTruth) absent() bool { return r.present().def.FireMode == rules.AbsentInWindow }
+
+// watched notes that a partition's source was watched.
+func (t *truth) watched(partition uint32, untilNS int64) {
+	const pause = int64(time.Minute)
+	was, known := t.watches[partition]
+	if !known || untilNS-was.untilNS > pause || untilNS < was.untilNS-pause {
+		was.sinceNS = untilNS
+	}
+	t.watches[partition] = watching{was.sinceNS, max(was.untilNS, untilNS)}
+}
 
 // held returns how many exchanges a window held that ended at an instant: at least what
 // every server showed when it was asked about first, at most what any of them showed when it
@@ -60,12 +76,17 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 		if !slices.Contains(made, a.ID) || r == nil {
 			continue
 		}
-		if len(p.asked) == 0 {
+		questions := slices.DeleteFunc(slices.Clone(p.asked), func(q asked) bool { return q.absent != r.absent() })
+		if len(questions) == 0 {
 			t.w.violate("P1", "%s makes the step %s of alert %s, and asked no server", p.name, c.Step, short(a.ID))
 			continue
 		}
 		t.w.stats.Steps++
-		t.checkStep(c, r, p.asked, before[a.ID])
+		if r.absent() {
+			t.checkAbsence(c, r, questions)
+		} else {
+			t.checkStep(c, r, questions, before[a.ID])
+		}
 		t.follow(c)
 	}
 }
@@ -81,6 +102,27 @@ func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, 
 		t.w.violate("P4", "rule %s makes the step %s for %q, although every server shows %d of %d", short(r.id), c.Step, a.Count.Group, least, threshold)
 	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
 		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
+	}
+}
+
+// checkAbsence holds that few exchanges were seen where an alert says so, although the source
+// was watched for as long as the window, and enough where it ends. A hold may also end with the
+// arming of its rule.
+func (t *truth) checkAbsence(c *evaluator.Change, r *ruleTruth, questions []asked) {
+	a, e := &c.Instance, r.present()
+	least, most := t.held(r, a.Count.Group, questions)
+	threshold, watch := int64(e.def.Threshold), t.watches[uint32(partitionOf(r.tenant))]
+	from := questions[0].toNS - int64(e.def.WindowSeconds)*int64(time.Second)
+	switch {
+	case a.Count.Observed < least || a.Count.Observed > most:
+		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and the servers show %d to %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, least, most)
+	case c.Step.Lessens() && c.Step != alerts.Release && a.Count.Observed < threshold:
+		t.w.violate("P4", "rule %s makes the step %s for %q, although %d exchanges are fewer than %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
+	case !c.Step.Lessens() && a.Count.Observed >= threshold:
+		t.w.violate("P1", "rule %s makes the step %s for %q, although %d exchanges are seen of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
+	case !c.Step.Lessens() && (from < e.armedNS || from < watch.sinceNS):
+		t.w.violate("P1", "rule %s makes the step %s for %q by a window that begins %v before its arming and %v before the source was watched", short(r.id), c.Step, a.Count.Group,
+			time.Duration(e.armedNS-from), time.Duration(watch.sinceNS-from))
 	}
 }
 
@@ -168,9 +210,12 @@ func (w *world) windowRules() (list []*ruleTruth) {
 }
 
 // checkQuiet holds, when nothing has happened for longer than any window, that no alert of a
-// window rule is open, and no group held.
+// window rule is open, but for absences, and no group held.
 func (w *world) checkQuiet() {
 	for _, r := range w.windowRules() {
+		if r.absent() {
+			continue // it fires
+		}
 		for _, a := range w.db.Standing(r.id) {
 			w.violate("P4", "alert %s of rule %s for %q is %s, held %v, long after its window became empty", short(a.ID), short(r.id), a.Group, a.State, a.Held)
 		}
@@ -180,7 +225,7 @@ func (w *world) checkQuiet() {
 // burst has every window rule reach its threshold, for a group that nothing else is about,
 // and holds that each fires.
 func (w *world) burst() {
-	list := w.windowRules()
+	list := slices.DeleteFunc(w.windowRules(), (*ruleTruth).absent)
 	for _, r := range list {
 		d := &r.present().def
 		status := rules.Failed

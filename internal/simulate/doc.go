@@ -47,7 +47,9 @@
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
-//     quiet, and fire when their threshold is reached.
+//     quiet, and fire when their threshold is reached. One about an absence fires only where
+//     a server showed too few, in a window in which the source was watched all the time and
+//     the rule armed, and resolves only where one showed enough.
 //   - P5: no process asks ClickHouse or a receiver anything within a transaction.
 //
 // What docs/guarantee.md excludes is excluded here: what becomes visible on the last server

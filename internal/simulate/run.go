@@ -118,7 +118,7 @@ func Run(bubble Bubble, o Options) Result {
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
-		measured: map[int]time.Time{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
+		measured: map[int]time.Time{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{}, watches: map[uint32]watching{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
 	for _, g := range o.Without {

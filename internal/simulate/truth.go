@@ -43,6 +43,8 @@ type truth struct {
 	// asked about.
 	hooks   map[uuid.UUID]time.Time
 	checked map[int64]time.Time
+	// watches is how each partition's source was watched.
+	watches map[uint32]watching
 }
 
 type exchangeKey struct{ tenant, id string }
@@ -63,6 +65,10 @@ type pairKey struct {
 	rule uuid.UUID
 	id   string
 }
+
+// watching is since when a partition's source was watched without a pause, and until when,
+// by the source's clock.
+type watching struct{ sinceNS, untilNS int64 }
 
 // pair is a rule and an exchange that it wants or wanted.
 type pair struct {

@@ -182,7 +182,7 @@ func (db *Postgres) dropPending(rule uuid.UUID) {
 }
 
 // CountWindows counts what each window holds, as one server shows it.
-func (s *Server) CountWindows(_ context.Context, windows []window.Query) ([][]window.Group, error) {
+func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {
 	server := s.pick()
 	out := make([][]window.Group, len(windows))
 	for i := range windows {
@@ -208,6 +208,32 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) ([][]wi
 		})
 		out[i] = out[i][:min(len(out[i]), windows[i].Limit)]
 	}
+	return window.Counted{Server: serverName(server), Groups: out}, nil
+}
+
+// Arrivals counts what ended in each bucket, as one server shows it.
+func (s *Server) Arrivals(_ context.Context, q window.ArrivalsQuery) (window.Arrivals, error) {
+	server := s.pick()
+	out := window.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
+	type once struct {
+		tenant, id string
+		bucket     int64
+	}
+	counted := map[once]bool{}
+	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
+		e := &r.Exchange
+		if e.EndTimeNS == nil || e.Status == rules.Running || e.EndedNS() < q.FromNS || e.EndedNS() >= q.ToNS {
+			return
+		}
+		bucket := e.EndedNS() - e.EndedNS()%q.WidthNS
+		if e.EndedNS() >= q.CutNS {
+			bucket = max(bucket, q.CutNS)
+		}
+		if this := (once{e.TenantID, e.ExecutionID, bucket}); !counted[this] {
+			counted[this] = true
+			out.Counts[bucket]++
+		}
+	})
 	return out, nil
 }
 
@@ -254,7 +280,6 @@ func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]ru
 
 // Tally returns none: a simulation has fewer window rules than it takes to tally, and asks
 // by it only whether a server answers.
-func (s *Server) Tally(context.Context, window.TallyQuery) ([]window.Tally, []string, error) {
-	s.pick()
-	return nil, nil, nil
+func (s *Server) Tally(context.Context, window.TallyQuery) (window.Tallies, error) {
+	return window.Tallies{Server: serverName(s.pick())}, nil
 }
