@@ -64,6 +64,7 @@ func TestCalendarExpects(t *testing.T) {
 }
 
 func instantOf(t *testing.T, text string) int64 {
+	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		t.Fatal(err)

@@ -161,6 +161,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, list ...evaluator.WindowRule) *world {
+	t.Helper()
 	w := &world{T: t, archive: &archive{servers: []string{"a"}}, list: list, tenants: []string{"default"}}
 	w.restart()
 	return w
@@ -593,7 +594,7 @@ func TestArmedOfLate(t *testing.T) {
 	w.every(5, "orders", -600, 100, nil)
 	w.pass(0)
 	w.until(100)
-	w.list[0].Rule.ArmedSinceNS = origin + 130*second
+	w.list[0].ArmedSinceNS = origin + 130*second
 	w.until(190)
 	w.want()
 	w.until(200)

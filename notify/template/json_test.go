@@ -104,7 +104,9 @@ func TestJSONTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	samples := template.Samples()
-	longest := slices.MaxFunc(samples, func(a, b alerts.Instance) int { return cmp.Compare(len(a.Exchange.ErrorStack), len(b.Exchange.ErrorStack)) })
+	longest := slices.MaxFunc(samples, func(a, b alerts.Instance) int {
+		return cmp.Compare(len(a.Exchange.ErrorStack), len(b.Exchange.ErrorStack))
+	})
 	if _, err := parsed.Render(template.ForAlert(&longest, ""), nil); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("Render: %v, want an error about the length", err)
 	}
