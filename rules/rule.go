@@ -170,7 +170,7 @@ const (
 const (
 	DefaultAbsentTitle      = "{{count.observed}} exchanges within {{count.window}}, fewer than {{count.threshold}}"
 	DefaultAbsentGroupTitle = "{{count.group}}: " + DefaultAbsentTitle
-	DefaultAbsentMessage    = "At least {{count.threshold}} are expected within {{count.window}}."
+	DefaultAbsentMessage    = "Expected: at least {{count.threshold}} within {{count.window}}."
 
 	// DefaultAbsentIntervalSeconds is the interval of such a rule.
 	DefaultAbsentIntervalSeconds = 10

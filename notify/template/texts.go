@@ -36,7 +36,7 @@ const (
 	noGroupAbsent   = rules.DefaultAbsentTitle + ", without a name to group them by"
 	oneMissing      = "No exchange within {{count.window}}"
 	oneMissingOf    = "{{count.group}}: no exchange within {{count.window}}"
-	presentMessage  = "At least {{count.threshold}} are seen again within {{count.window}}."
+	presentMessage  = "Seen again: at least {{count.threshold}} within {{count.window}}."
 	lonelyDuration  = "The threshold is {{count.threshold}}."
 )
 

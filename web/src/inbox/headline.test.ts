@@ -71,9 +71,9 @@ test("an absence says what is missing", () => {
   const { exchange: _, ...alert } = anAlert(1, {
     count: missing,
     title: "stock-level-push: no exchange within 10 min",
-    message: "At least 1 are expected within 10 min.",
+    message: "Expected: at least 1 within 10 min.",
   });
-  expect(headline(alert).text).toBe("At least 1 are expected within 10 min.");
+  expect(headline(alert).text).toBe("Expected: at least 1 within 10 min.");
   expect(headline({ ...alert, title: "Stock levels are missing" }).text).toBe("Stock levels are missing");
   const few = "stock-level-push: 3 exchanges within 10 min, fewer than 5";
   expect(headline({ ...alert, title: few, count: { ...missing, observed: 3, threshold: 5 } }).text).toBe(alert.message);

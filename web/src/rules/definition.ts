@@ -393,7 +393,7 @@ export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "g
   if (fireMode === "ABSENT_IN_WINDOW") {
     return {
       title: `${group}{{count.observed}} exchanges within {{count.window}}, fewer than {{count.threshold}}`,
-      message: "At least {{count.threshold}} are expected within {{count.window}}.",
+      message: "Expected: at least {{count.threshold}} within {{count.window}}.",
     };
   }
   const counted =
