@@ -103,7 +103,8 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	}
 	request := WindowRequest{
 		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
-		WatermarkNS: p.watermarkNS, Now: p.heldAt, Watch: p.at.Watch, Watches: watches,
+		WatermarkNS: p.watermarkNS, Now: p.heldAt,
+		Watch: p.at.Watch, Watches: watches,
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {

@@ -344,6 +344,21 @@ func TestNewLatenessEndsNoAbsence(t *testing.T) {
 	}
 }
 
+// TestRulesThatAreEvaluatedSecond has a pass evaluate rules that it had no time for before, at
+// the same watermark.
+func TestRulesThatAreEvaluatedSecond(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.every(5, "orders", -600, 100, nil)
+	w.pass(0)
+	w.until(160)
+	list := w.list
+	w.list = nil
+	w.pass(170)
+	w.list = list
+	w.pass(170)
+	w.want("170 raise orders 0")
+}
+
 // TestClocksThatDiffer has the clock of the server that answers be behind that of another one
 // by a second: nobody paused.
 func TestClocksThatDiffer(t *testing.T) {

@@ -71,17 +71,27 @@ type watched struct {
 	late []lateness
 	// servers holds when each server answered last.
 	servers map[string]int64
+	// fresh, toNS and conclusive are what the watch came to.
+	fresh      map[string]bool
+	toNS       int64
+	conclusive bool
 }
 
 type lateness struct{ byNS, atNS int64 }
 
-// watch watches the source, and returns what the checkpoint is to hold.
+// watch watches the source, and fills in what the checkpoint is to hold, and where windows of
+// rules on absence end.
 func (p *pass) watch(ctx context.Context) error {
 	at, now := p.request.Watch, p.request.WatermarkNS
 	p.mu.Lock()
 	known := p.watches[p.request.Partition]
 	p.mu.Unlock()
+	if known != nil && known.untilNS == now && at.UntilNS == now {
+		p.fresh, p.toNS, p.conclusive = known.fresh, known.toNS, known.conclusive
+		return nil // a pass evaluates rules twice
+	}
 	if now <= at.UntilNS && at.UntilNS-now <= pauseNS {
+		p.toNS, p.conclusive = p.absenceToNS()
 		return nil // the clocks of servers differ
 	}
 	paused := now < at.UntilNS || now-at.UntilNS > pauseNS
@@ -104,16 +114,19 @@ func (p *pass) watch(ctx context.Context) error {
 		}
 	}
 	if len(p.fresh) == 0 {
+		p.toNS, p.conclusive = p.absenceToNS()
 		return nil // it is as if nobody had watched
 	}
 	maps.DeleteFunc(next.servers, func(_ string, last int64) bool { return now-last > lateForNS })
-	p.mu.Lock()
-	p.watches[p.request.Partition] = next
-	p.mu.Unlock()
 	if paused {
 		p.out.Watch.SinceNS = now
 	}
 	p.out.Watch.UntilNS, p.out.Watch.LateNS = now, next.mostNS(now)
+	p.toNS, p.conclusive = p.absenceToNS()
+	next.fresh, next.toNS, next.conclusive = p.fresh, p.toNS, p.conclusive
+	p.mu.Lock()
+	p.watches[p.request.Partition] = next
+	p.mu.Unlock()
 	return nil
 }
 

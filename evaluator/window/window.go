@@ -151,7 +151,6 @@ func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowReques
 		if p.out.SourceErr = p.watch(ctx); p.out.SourceErr != nil {
 			return p.out
 		}
-		p.toNS, p.conclusive = p.absenceToNS()
 	}
 	items := p.items()
 	known := slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.absent() && !p.expect(it) })
