@@ -55,9 +55,8 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
 
   test("what is written about an issue is there for the next one who opens it", async () => {
     await fail("noted", 1);
-    await page.goto(`${world.url}/inbox?route=noted`);
-    await page.getByRole("link", { name: /noted/ }).first().click();
-    await page.getByRole("link", { name: "Open the issue" }).click();
+    const [{ application, route, signature }] = (await call("GET", "/alerts/groups?by=issue&route=noted")).items;
+    await page.goto(`${world.url}/issue?${new URLSearchParams({ app: application, route, error: signature })}`);
     await page.getByLabel("New note").fill("Ask the ERP team.\nThey know.");
     await page.getByRole("button", { name: "Add the note" }).click();
     const notes = page.getByRole("list", { name: "Notes" });
