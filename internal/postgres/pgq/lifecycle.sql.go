@@ -135,14 +135,9 @@ const notificationFollow = `-- name: NotificationFollow :many
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case
-               when i.reason not in ('FIRED', 'REMINDER') and not exists (
-                   select from notification e left join settlement s using (notification_id)
-                   where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.about is null and s.silence_id is null)
-               then (select s.silence_id from notification e join settlement s using (notification_id)
-                     where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.about is null
-                     order by e.created_at desc, e.notification_id desc limit 1)
-           end) as silence_id, a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
+    select i.alert_id, i.webhook_id, i.reason, i.event,
+           coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
+           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest($2::uuid[]) as alert_id, unnest($3::uuid[]) as webhook_id,
@@ -161,8 +156,7 @@ with held as materialized (
     select distinct on (alert_id, webhook_id) alert_id, webhook_id, created_at, own, notification_id from open order by alert_id, webhook_id, created_at desc, own desc
 ), marked as (
     update outbox o set followed = true
-    where o.notification_id in (select l.notification_id from last l join wanted t using (alert_id, webhook_id) where t.silence_id is null)
-      and not o.followed
+    where not o.followed and o.notification_id in (select l.notification_id from last l join wanted t using (alert_id, webhook_id) where t.silence_id is null)
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, t.alert_id, t.rule_id, t.webhook_id, t.reason,
@@ -175,7 +169,8 @@ with held as materialized (
 ), sent as (
     insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
-           case when l.notification_id is null then now() end, case when l.notification_id is null then now() end, case when t.event then now() + w.event_age_seconds * interval '1 s' end
+           case when l.notification_id is null then now() end, case when l.notification_id is null then now() end,
+           case when t.event then now() + w.event_age_seconds * interval '1 s' end
     from wanted t join webhook w on w.webhook_id = t.webhook_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null
 )

@@ -248,7 +248,7 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
           {...form.getInputProps("maxConcurrent")}
         />
         <TextInput
-          label="Events up to, in seconds"
+          label="Maximum age of events, in seconds"
           description="What happened to an alert longer ago is not sent any more, 60 to 2592000. Default: 86400, a day."
           {...number}
           {...form.getInputProps("eventMaxAgeSeconds")}

@@ -241,7 +241,7 @@ const names = {
   bodyTemplate: "Body",
   operators: "For operators",
   events: "Events",
-  eventMaxAgeSeconds: "Events up to (s)",
+  eventMaxAgeSeconds: "Maximum age of events (s)",
   timeoutSeconds: "Timeout (s)",
   maxConcurrent: "Concurrent requests",
   ratePerSecond: "Messages per second",
