@@ -21,7 +21,7 @@ func (w *world) endedAgo(route string, seconds int64) {
 func (w *world) watchedUntil(seconds int64) {
 	w.t.Helper()
 	now := w.ch.Now(w.t)
-	w.exec(fmt.Sprintf(`update checkpoint set watched_since_ns = %d, watched_until_ns = %d, late_ns = 0`, now-3600e9, now-seconds*1e9))
+	w.exec(fmt.Sprintf(`update checkpoint set watched_since_ns = %[1]d, watched_until_ns = %[2]d, absence_judged_ns = %[2]d, late_ns = 0`, now-3600e9, now-seconds*1e9))
 }
 
 // TestAbsenceFiresAndClears has a route be silent, come back, and be silent in an outage. Its
