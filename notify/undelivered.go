@@ -23,7 +23,7 @@ func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
 		what = "The webhook " + u.Webhook + " refuses the message"
 	case Exhausted:
 		what = "All attempts to deliver the message to " + u.Webhook + " have failed"
-	case Pending, Retrying, Delivered, Discarded:
+	case Pending, Retrying, Delivered, Discarded, Suppressed:
 	}
 	if u.Error != "" {
 		what += ": " + u.Error

@@ -58,6 +58,7 @@ func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := match.Subject{
 				Severity: rules.Warning, Count: &alerts.Count{GroupBy: c.by, Group: c.group}, Scope: c.scope, ErrorTypes: c.types,
 				Exchange: &rules.Exchange{Application: "orders", Status: rules.Failed},

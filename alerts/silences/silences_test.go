@@ -64,6 +64,7 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 		"midnight that Beirut skips":      {night("Asia/Beirut", "00:00", 30, "SUNDAY"), "2026-03-28T22:10:00Z", "2026-03-28T22:00:00Z", "2026-03-28T22:30:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := silences.Silence{Definition: silences.Definition{StartsAt: time.Unix(0, 0), Recurrence: &c.r}}
 			got := compiled(t, &s).At(instant(t, c.at))
 			if c.from == "" {
@@ -151,6 +152,7 @@ func TestASilenceStandsBetweenItsEnds(t *testing.T) {
 		"ended before it would have": {silences.Silence{Definition: silences.Definition{StartsAt: *hour(1), EndsAt: hour(2)}, EndedAt: hour(0)}, silences.Past, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			got := compiled(t, &c.s).At(at)
 			if got.State != c.state || c.until != nil && !got.Until.Equal(*c.until) {
 				t.Errorf("%+v, want %s until %v", got, c.state, c.until)

@@ -90,9 +90,9 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 	}
 	from := backfillFrom(baseNS, int32(d.LookBackSeconds), nil)
 	if was.Position != nil {
-		own, err := positionOf(was.Position)
-		if err != nil {
-			return nil // the rule fails by it until somebody enables it anew
+		own, unreadable := positionOf(was.Position)
+		if unreadable != nil {
+			return nil //nolint:nilerr // the rule fails by it until somebody enables it anew
 		}
 		if fromNS := baseNS - reachNS(int32(d.LookBackSeconds)); own.StartTimeNS < fromNS {
 			from = *was.Position

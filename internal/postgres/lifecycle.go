@@ -57,12 +57,6 @@ type written struct {
 	suppressed int
 }
 
-// add adds what else was written.
-func (w *written) add(more written) {
-	addUp(w.due, more.due)
-	w.suppressed += more.suppressed
-}
-
 // writeFollowing writes messages, each behind the open ones of its alert and webhook. The
 // transaction holds the alerts. Actor is who changed them; empty is Tocsin.
 func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []following) (written, error) {

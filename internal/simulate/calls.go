@@ -34,9 +34,9 @@ func result[T any](out *T, f func() (T, error)) func() error {
 	}
 }
 
-func (s *source) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
+func (s *source) ask(ctx context.Context, kind string, question func(pick func() int) error) error {
 	p := (*process)(s)
-	return p.w.do(ctx, p, kind, key, 0, func() error {
+	return p.w.do(ctx, p, kind, "", 0, func() error {
 		if p.w.sourceFails {
 			return errUnreadable
 		}
@@ -45,7 +45,7 @@ func (s *source) ask(ctx context.Context, kind, key string, question func(pick f
 }
 
 func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out evaluator.Observation, err error) {
-	err = s.ask(ctx, "observe", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "observe", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Observe(ctx, q)
 		return err
 	})
@@ -53,7 +53,7 @@ func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out eva
 }
 
 func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out evaluator.RowCounts, err error) {
-	err = s.ask(ctx, "row counts", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "row counts", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).RowCounts(ctx, q)
 		return err
 	})
@@ -61,7 +61,7 @@ func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out 
 }
 
 func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page, err error) {
-	err = s.ask(ctx, "scan", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "scan", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Scan(ctx, q)
 		return err
 	})
@@ -70,7 +70,7 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 
 // CountWindows notes what was asked, by which the checker judges the steps that follow.
 func (s *source) CountWindows(ctx context.Context, list []window.Query) (out window.Counted, err error) {
-	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "count", func(pick func() int) (err error) {
 		for _, q := range list {
 			if one := (asked{q.ToNS, s.w.Now().UnixNano(), q.Mode == rules.AbsentInWindow}); !slices.Contains(s.asked, one) {
 				s.asked = append(s.asked, one)
@@ -83,7 +83,7 @@ func (s *source) CountWindows(ctx context.Context, list []window.Query) (out win
 }
 
 func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][]rules.Exchange, err error) {
-	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "newest", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Newest(ctx, list)
 		return err
 	})
@@ -91,7 +91,7 @@ func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][
 }
 
 func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tallies, err error) {
-	err = s.ask(ctx, "tally", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "tally", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
 	})
@@ -99,7 +99,7 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tal
 }
 
 func (s *source) Arrivals(ctx context.Context, q window.ArrivalsQuery) (out window.Arrivals, err error) {
-	err = s.ask(ctx, "arrivals", "", func(pick func() int) (err error) {
+	err = s.ask(ctx, "arrivals", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
 		s.w.truth.watched(q.Tenants.Index, q.ToNS)
 		return err

@@ -98,7 +98,7 @@ func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, 
 	switch {
 	case !c.Step.Lessens() && (most < threshold || a.Count.Observed < threshold || a.Count.Observed > most):
 		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and no server shows more than %d of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, most, threshold)
-	case c.Step.Lessens() && least >= threshold && !(c.Step == alerts.Release && was.ResolvedAt.UnixNano() < e.armedNS):
+	case c.Step.Lessens() && least >= threshold && (c.Step != alerts.Release || was.ResolvedAt.UnixNano() >= e.armedNS):
 		t.w.violate("P4", "rule %s makes the step %s for %q, although every server shows %d of %d", short(r.id), c.Step, a.Count.Group, least, threshold)
 	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
 		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))

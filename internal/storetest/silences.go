@@ -11,12 +11,12 @@ import (
 	"tocsin/rules"
 )
 
-// silence makes one of some length that begins so much later.
-func (l *law) silence(name string, later, length time.Duration, m match.Match) uuid.UUID {
+// silence makes one of an hour that begins so much later.
+func (l *law) silence(name string, later time.Duration, m match.Match) uuid.UUID {
 	l.Helper()
 	l.hold("a")
 	starts := l.now.Add(later)
-	ends := starts.Add(length)
+	ends := starts.Add(time.Hour)
 	id, err := l.CreateSilence(silences.Definition{Name: name, Match: m, StartsAt: starts, EndsAt: &ends})
 	l.must(err)
 	return id
@@ -46,10 +46,10 @@ func orders() match.Match { return match.Match{Scope: rules.Scope{Applications: 
 
 func silenceInForce(l *law) {
 	waits := l.suppressed(uuid.Nil)
-	id := l.silence("one", 0, time.Hour, orders())
+	id := l.silence("one", 0, orders())
 	l.suppressed(id)
 	l.is(waits, notify.Pending) // what was written before stays what it is
-	later := l.silence("another", 2*time.Hour, time.Hour, orders())
+	later := l.silence("another", 2*time.Hour, orders())
 	l.Advance(61 * time.Minute)
 	l.suppressed(uuid.Nil)
 	l.Advance(time.Hour)
@@ -76,7 +76,7 @@ func silenceMatches(l *law) {
 		"a label it has not":       {match.Match{Labels: []rules.AttributeMatch{{Key: "team", Op: rules.AttributeEquals, Value: "a"}}}, false},
 		"not a label":              {match.Match{Labels: []rules.AttributeMatch{{Key: "team", Not: true, Op: rules.AttributeEquals, Value: "a"}}}, true},
 	} {
-		id := l.silence(name, 0, time.Hour, c.m)
+		id := l.silence(name, 0, c.m)
 		if !c.is {
 			l.suppressed(uuid.Nil)
 		} else {
@@ -87,11 +87,11 @@ func silenceMatches(l *law) {
 	l.rule.Labels = map[string]string{"team": "a"}
 	_, err := l.UpdateRule(l.rule)
 	l.must(err)
-	l.suppressed(l.silence("the label", 0, time.Hour, match.Match{Labels: []rules.AttributeMatch{{Key: "team", Op: rules.AttributeEquals, Value: "a"}}}))
+	l.suppressed(l.silence("the label", 0, match.Match{Labels: []rules.AttributeMatch{{Key: "team", Op: rules.AttributeEquals, Value: "a"}}}))
 }
 
 func silenceHealth(l *law) {
-	l.silence("everything", 0, time.Hour, match.Match{Severities: []rules.Severity{rules.Critical, rules.Warning, rules.Info}})
+	l.silence("everything", 0, match.Match{Severities: []rules.Severity{rules.Critical, rules.Warning, rules.Info}})
 	l.hold("a")
 	b := l.batch()
 	b.Failed = map[uuid.UUID]string{l.rule.ID: "no"}
@@ -105,7 +105,7 @@ func silenceHealth(l *law) {
 }
 
 func silenceRetried(l *law) {
-	id := l.suppressed(l.silence("one", 0, time.Hour, orders()))
+	id := l.suppressed(l.silence("one", 0, orders()))
 	if l.Discard(id) == nil {
 		l.Error("what is suppressed was given up")
 	}
