@@ -22,9 +22,6 @@ export default defineConfig({
   lastUpdated: false,
   head: [['link', { rel: 'icon', href: 'data:,' }]],
 
-  // Pages show {{templates}} of Mustache, which Vue must not take for its own.
-  vue: { template: { compilerOptions: { delimiters: ['[⟦', '⟧]'] } } },
-
   markdown: {
     theme: { light: 'github-light', dark: 'github-dark' },
     languageAlias: { mustache: 'handlebars', env: 'ini' },
@@ -38,6 +35,12 @@ export default defineConfig({
           .replaceAll(' ', '-'),
     },
     config: (md) => {
+      // Pages show {{templates}} of Mustache, which Vue must not take for its own.
+      for (const kind of ['text', 'code_inline'] as const) {
+        const render = md.renderer.rules[kind]
+        md.renderer.rules[kind] = (...all) => (render?.(...all) ?? '').replaceAll('{{', '&#123;&#123;')
+      }
+
       // A link to a file that is no page: where the repository is browsed, or the path alone.
       md.core.ruler.push('files', (state) => {
         for (const block of state.tokens) {
