@@ -191,6 +191,14 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
 	cd web && node browser/pictures.mjs '$(URL)'
 
+.PHONY: docs
+docs: docs/site/node_modules/.installed ## Build the documentation as a site, with a search, into docs/site/dist (ARGS="--base /tocsin/")
+	cd docs/site && npm run --silent build -- $(ARGS)
+
+docs/site/node_modules/.installed: docs/site/package-lock.json
+	cd docs/site && npm install --no-save
+	touch $@
+
 .PHONY: vulnerabilities
 vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
 	$(tool) govulncheck ./...

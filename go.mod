@@ -2,7 +2,10 @@ module tocsin
 
 go 1.26.0
 
-ignore ./web/node_modules
+ignore (
+	./docs/site/node_modules
+	./web/node_modules
+)
 
 require (
 	code.dny.dev/ssrf v0.3.0

@@ -156,6 +156,35 @@ func TestTextsStayInside(t *testing.T) {
 	expectFinding(t, found, "outside.md:2 names")
 }
 
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		page, want string
+	}{
+		"page, folder, program": {page: "[a](other.md), [b](../docs) and\n[what is\nthere](../main.go)\n"},
+		"headings":              {page: "# Here\n[a](#here) [b](other.md#is-anything-missing-a-link_1) [c](other.md#twice-1)\n"},
+		"elsewhere":             {page: "[a](https://example.com/x.md#y) [b](mailto:x@example.com) [c](/site)\n"},
+		"code":                  {page: "`[a](none.md)`\n```sh\n[a](none.md)\n```\n"},
+		"no file":               {page: "One.\n[a](none.md)\n", want: "docs/page.md:2: the link none.md"},
+		"no heading here":       {page: "[a](#there)\n", want: "the link #there: no such heading"},
+		"no heading there":      {page: "[a](other.md#code)\n", want: "the link other.md#code: no such heading"},
+		"behind code":           {page: "```\n# x\n```\n[a](#x)\n", want: "docs/page.md:4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := checkLinks(fstest.MapFS{
+				"main.go":       {},
+				"docs/page.md":  {Data: []byte(test.page)},
+				"docs/other.md": {Data: []byte("## Is `anything` missing? [A link](page.md)_1\n## Twice\n## Twice\n```\n# Code\n```\n")},
+			}, []string{"main.go", "docs/page.md"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, found, test.want)
+		})
+	}
+}
+
 func TestReadmeAndIntegrationRunTheSameTests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
