@@ -61,7 +61,12 @@ func (w *world) start(settings ...string) *process {
 	if err := p.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(p.kill)
+	w.t.Cleanup(func() {
+		p.kill()
+		if w.t.Failed() {
+			w.t.Logf("the last lines of a replica:\n%s", last(p.logged.String(), 4000))
+		}
+	})
 	go func() {
 		defer close(p.over)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
@@ -74,6 +79,9 @@ func (w *world) start(settings ...string) *process {
 	}()
 	return p
 }
+
+// last returns the end of a text.
+func last(text string, bytes int) string { return text[max(0, len(text)-bytes):] }
 
 // kill ends the process as kill -9 does.
 func (p *process) kill() {
