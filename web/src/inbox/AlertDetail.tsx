@@ -87,7 +87,6 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
           Acknowledge <Key>A</Key>
         </Button>
       )}
-      <SilenceThis alert={alert} />
       {may && canBecome(alert, "RESOLVED") ? (
         <Button onClick={() => onAct({ alert, to: "RESOLVED" })}>
           <IconResolved size={16} aria-hidden="true" />
@@ -96,6 +95,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
       ) : (
         <StateMark state={alert.state} />
       )}
+      <SilenceThis alert={alert} />
     </>
   );
 }
