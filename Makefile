@@ -69,7 +69,9 @@ test-web: web/node_modules/.installed ## Run the tests of the web application
 	cd web && npm test
 
 .PHONY: test-browser
-test-browser: build ## Run the browser tests against the real binary (needs Chromium; CHROMIUM=path)
+test-browser: ## Run the browser tests against the real binary (needs Chromium; CHROMIUM=path)
+	@# A make of its own: within make test the program was built before the pages were, and is not built again.
+	@$(MAKE) --no-print-directory build
 	@if ! grep -q '"test:browser"' web/package.json; then \
 		echo 'There are no browser tests.'; \
 	elif browser=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; then \
