@@ -1830,7 +1830,7 @@ type PresetDefinition struct {
 }
 
 // PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
-// because whoever may edit a webhook may not read them.
+// because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
 }
@@ -3242,7 +3242,7 @@ type WebhookEdit struct {
 	Events []WebhookEvent `json:"events,omitempty"`
 
 	// Headers Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-	// has to give them anew, because whoever may edit a webhook may not read them.
+	// has to give them anew, because permission to edit a webhook does not include reading them.
 	Headers map[string]string `json:"headers,omitempty"`
 
 	// MaxConcurrent Attempts under way in one process.
@@ -3253,7 +3253,7 @@ type WebhookEdit struct {
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
-	// because whoever may edit a webhook may not read them.
+	// because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -4686,7 +4686,7 @@ type ClientInterface interface {
 	// GetStatus Read the state of the system
 	//
 	// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-	// nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
+	// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6542,7 +6542,7 @@ func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 // GetStatus Read the state of the system
 //
 // Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-// nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
+// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
 //
 // Corresponds with GET /status (the `GetStatus` operationId).
 func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12572,7 +12572,7 @@ type ClientWithResponsesInterface interface {
 	// GetStatusWithResponse Read the state of the system
 	//
 	// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-	// nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
+	// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18607,7 +18607,7 @@ func (c *ClientWithResponses) EndSilenceWithResponse(ctx context.Context, id ID,
 // GetStatusWithResponse Read the state of the system
 //
 // Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-// nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
+// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
 //
 // Returns a wrapper object for the known response body format(s).
 //

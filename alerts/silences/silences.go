@@ -1,9 +1,9 @@
 // Package silences holds what suppresses messages: silences, and maintenance windows, which are
 // silences that recur.
 //
-// A silence suppresses messages, never alerts. Whoever writes a message decides, in the same
-// transaction and by Postgres's clock, whether a silence in force matches its alert, and writes
-// the message as SUPPRESSED with the silence's id. A message that is written stays what it is: a
+// A silence suppresses messages, never alerts. The transaction that writes a message decides, by
+// Postgres's clock, whether a silence in force matches its alert, and then writes the message
+// as SUPPRESSED with the silence's id. A message that is written stays what it is: a
 // silence that begins later suppresses nothing that waits, and one that ends brings nothing
 // back. A silence that cannot be read or evaluated suppresses nothing, and neither does any
 // where an alert is about Tocsin itself.

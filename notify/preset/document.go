@@ -16,7 +16,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/template"
 )
@@ -214,53 +213,6 @@ func (r *reader) duration(name, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// minSecretBytes is the least length of a secret, below which it could not be told from
-// a word, and not be kept out of what is shown.
-const minSecretBytes = 6
-
-func (r *reader) inputs() error {
-	seen := map[string]bool{}
-	for i := range r.preset.Inputs {
-		in := &r.preset.Inputs[i]
-		if in.Type == "" {
-			in.Type = InputText
-		}
-		if in.Example == "" {
-			in.Example = in.Default
-		}
-		problem := ""
-		_, patternErr := regexp.Compile(in.Pattern)
-		switch {
-		case !regexp.MustCompile(`^[a-z][A-Za-z0-9]{0,39}$`).MatchString(in.Name):
-			problem = "needs a name of letters and digits that begins with a small letter"
-		case seen[in.Name]:
-			problem = "appears twice; remove one"
-		case in.Label == "":
-			problem = "needs a label for the form"
-		case in.Type != InputText && in.Type != InputURL && in.Type != InputChoice:
-			problem = "must be of type text, url or choice"
-		case (in.Type == InputChoice) != (len(in.Choices) > 0):
-			problem = "needs choices if it is of type choice, and only then"
-		case patternErr != nil:
-			problem = "has a pattern that cannot be read: " + patternErr.Error()
-		case in.Secret && in.Default != "":
-			problem = "is a secret and cannot have a default"
-		case in.Example == "" && !in.Optional:
-			problem = "needs an example, with which the preset is tried"
-		}
-		if problem == "" && in.Example != "" {
-			if fields := in.check(in.Example); len(fields) > 0 {
-				problem = "has an example or a default that is not valid: " + fields[0].Message
-			}
-		}
-		if problem != "" {
-			return r.fail(1, "input %q %s", in.Name, problem)
-		}
-		seen[in.Name] = true
-	}
-	return nil
-}
-
 func (r *reader) events() error {
 	for event := range r.d.Events {
 		if !slices.Contains(Events(), event) {
@@ -369,12 +321,6 @@ func (r *reader) url(event Event, at, node *yaml.Node) (*address, error) {
 		return nil, err
 	}
 	return made, nil
-}
-
-// leads reports whether an input can be the beginning of a URL.
-func (in *Input) leads() bool {
-	return in.Type == InputURL ||
-		in.Type == InputChoice && !slices.ContainsFunc(in.Choices, func(c Choice) bool { return checkBase(c.Value) != nil })
 }
 
 // simple reads a template of what is not stored, and made anew for each attempt: it may
@@ -494,52 +440,4 @@ func (r *reader) answers() error {
 		r.preset.retryAfter = append(r.preset.retryAfter, form)
 	}
 	return nil
-}
-
-// CheckInputs returns what is wrong with what a person entered, as fields
-// "preset.inputs.NAME". No message repeats a value.
-func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
-	var fields []fault.Field
-	for _, name := range slices.Sorted(maps.Keys(inputs)) {
-		if p.input(name) == nil {
-			fields = append(fields, fault.Field{Field: "preset.inputs." + name, Code: "unknown_field", Message: p.Name + " has no such input; remove it"})
-		}
-	}
-	for i := range p.Inputs {
-		fields = append(fields, p.Inputs[i].check(inputs[p.Inputs[i].Name])...)
-	}
-	return fields
-}
-
-// maxInputBytes bounds what a person enters.
-const maxInputBytes = 2000
-
-func (in *Input) check(value string) []fault.Field {
-	problem, code := "", "pattern"
-	switch {
-	case value == "" && (in.Optional || in.Default != ""):
-	case value == "":
-		problem, code = "Enter "+in.Label, "required"
-	case len(value) > maxInputBytes:
-		problem, code = fmt.Sprintf("Must be at most %d bytes", maxInputBytes), "out_of_range"
-	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7F }) || strings.TrimSpace(value) != value:
-		problem, code = "Holds line breaks, control characters, or spaces at an end; remove them", "text"
-	case in.Secret && len(value) < minSecretBytes:
-		problem = fmt.Sprintf("Too short for a secret: at least %d characters", minSecretBytes)
-	case in.Type == InputURL:
-		if err := checkBase(value); err != nil {
-			problem, code = err.Error(), "url"
-		}
-	case in.Type == InputChoice:
-		if !slices.ContainsFunc(in.Choices, func(c Choice) bool { return c.Value == value }) {
-			problem, code = "Must be one of the values that are offered", "unknown_value"
-		}
-	}
-	if problem == "" && value != "" && in.Pattern != "" && !regexp.MustCompile(`^(?:`+in.Pattern+`)$`).MatchString(value) {
-		problem = "Not of the form that is expected; " + in.Help
-	}
-	if problem == "" {
-		return nil
-	}
-	return []fault.Field{{Field: "preset.inputs." + in.Name, Code: code, Message: problem}}
 }

@@ -1253,7 +1253,7 @@ export interface paths {
         /**
          * Read the state of the system
          * @description Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-         *     nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
+         *     no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
          */
         get: operations["getStatus"];
         put?: never;
@@ -2611,7 +2611,7 @@ export interface components {
         };
         /**
          * @description Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
-         *     because whoever may edit a webhook may not read them.
+         *     because permission to edit a webhook does not include reading them.
          */
         PresetEdit: {
             inputs: {
@@ -4014,7 +4014,7 @@ export interface components {
             events?: components["schemas"]["WebhookEvent"][];
             /**
              * @description Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-             *     has to give them anew, because whoever may edit a webhook may not read them.
+             *     has to give them anew, because permission to edit a webhook does not include reading them.
              */
             headers?: {
                 [key: string]: string;

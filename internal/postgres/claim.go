@@ -1,0 +1,349 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// claiming is a claim that is being made.
+type claiming struct {
+	request  notify.ClaimRequest
+	looked   looked
+	dealt    []notify.Slots
+	webhooks map[uuid.UUID]cachedWebhook
+	// claimed are the rows taken, deliveries what was read of them.
+	claimed    []pgq.OutboxClaimRow
+	deliveries []notify.Delivery
+	// bodyAt are the instants that the bodies bear.
+	bodyAt map[uuid.UUID]time.Time
+	// took says that rows were taken, if only to end them.
+	took bool
+	// unwanted is what the check after the commit has found, unchecked why there was none.
+	unwanted  []uuid.UUID
+	unchecked error
+}
+
+// claim takes messages, stores their bodies and begins their attempts in one transaction,
+// and asks once more, after its commit, which webhooks still want them. It waits for
+// Postgres three times where no grant is needed: for what is claimed, for what that is
+// about, and for the commit and the answer together.
+func (s *Outbox) claim(ctx context.Context, c *claiming) error {
+	conn, err := s.db.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	defer conn.Release()
+	tx := newPipeline(conn.Conn())
+	defer tx.rollback(ctx)
+	tx.begin()
+	q := pgq.New(tx)
+	if err := c.begin(ctx, q, s); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	if !c.took {
+		return nil
+	}
+	tx.commit(1)
+	c.unwanted, err = q.WebhooksUnwanted(ctx, c.promises())
+	if !tx.committed {
+		return fmt.Errorf("claim: %w", err)
+	}
+	c.unchecked = err
+	return nil
+}
+
+// promises are the webhooks of what was claimed, as they were then.
+func (c *claiming) promises() pgq.WebhooksUnwantedParams {
+	var p pgq.WebhooksUnwantedParams
+	for i := range c.claimed {
+		p.Tokens = append(p.Tokens, c.claimed[i].ClaimToken)
+	}
+	for _, dealt := range c.dealt {
+		p.WebhookIds, p.Versions = append(p.WebhookIds, dealt.WebhookID), append(p.Versions, c.looked.due[dealt.WebhookID].Version)
+	}
+	return p
+}
+
+// begin takes messages and begins their attempts.
+func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
+	if err := c.take(ctx, q); err != nil || len(c.claimed) == 0 {
+		return err
+	}
+	c.took = true
+	if err := c.discardExpired(ctx, q); err != nil || len(c.claimed) == 0 {
+		return err
+	}
+	unreadable, err := c.read(ctx, q, s)
+	if err != nil {
+		return err
+	}
+	unreadable = append(unreadable, c.render()...)
+	if len(unreadable) > 0 {
+		if err := endUnreadable(ctx, q, c.request.Replica, unreadable); err != nil {
+			return err
+		}
+	}
+	return c.storeBodies(ctx, q)
+}
+
+// take takes rows. Webhooks with a rate, or to which a probe goes first, need a grant.
+func (c *claiming) take(ctx context.Context, q *pgq.Queries) error {
+	p := pgq.OutboxClaimParams{Replica: c.request.Replica, Lease: c.request.Lease, Granted: []uuid.UUID{}}
+	granted, err := c.grants(ctx, q)
+	if err != nil {
+		return fmt.Errorf("ask for grants: %w", err)
+	}
+	for _, dealt := range c.dealt {
+		row := c.looked.due[dealt.WebhookID]
+		if row.Probe || row.RatePerSecond > 0 {
+			g, ok := granted[dealt.WebhookID]
+			if !ok {
+				continue
+			}
+			if dealt.Slots = min(dealt.Slots, int(g.Slots)); g.Probe {
+				dealt.Slots = min(dealt.Slots, 1)
+			}
+			p.Granted = append(p.Granted, dealt.WebhookID)
+		}
+		p.WebhookIds, p.Versions = append(p.WebhookIds, dealt.WebhookID), append(p.Versions, row.Version)
+		p.Slots, p.FirstAt = append(p.Slots, int32(dealt.Slots)), append(p.FirstAt, row.FirstAt)
+	}
+	if len(p.WebhookIds) == 0 {
+		return nil
+	}
+	if c.claimed, err = q.OutboxClaim(ctx, p); err != nil || len(p.Granted) == 0 {
+		return err
+	}
+	return c.noteGranted(ctx, q, p.Granted)
+}
+
+// grants asks for what webhooks with a rate, or to which a probe goes first, allow.
+func (c *claiming) grants(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]pgq.ClaimGrantRow, error) {
+	var ids []uuid.UUID
+	for _, dealt := range c.dealt {
+		if row := c.looked.due[dealt.WebhookID]; row.Probe || row.RatePerSecond > 0 {
+			ids = append(ids, dealt.WebhookID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil //nolint:nilnil // nothing to ask for
+	}
+	rows, err := q.ClaimGrant(ctx, ids)
+	granted := make(map[uuid.UUID]pgq.ClaimGrantRow, len(rows))
+	for _, row := range rows {
+		granted[row.WebhookID] = row
+	}
+	return granted, err
+}
+
+func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries, granted []uuid.UUID) error {
+	p := pgq.ClaimGrantedParams{Lease: c.request.Lease}
+	for _, id := range granted {
+		count, last := int32(0), pgq.OutboxClaimRow{}
+		for i := range c.claimed {
+			if c.claimed[i].WebhookID == id {
+				count, last = count+1, c.claimed[i]
+			}
+		}
+		if count > 0 {
+			p.WebhookIds, p.Rows = append(p.WebhookIds, id), append(p.Rows, count)
+			p.NotificationIds, p.Tokens = append(p.NotificationIds, last.NotificationID), append(p.Tokens, last.ClaimToken)
+		}
+	}
+	if len(p.WebhookIds) == 0 {
+		return nil
+	}
+	return q.ClaimGranted(ctx, p)
+}
+
+// discardExpired ends what was claimed and is of no use to its receiver any more.
+func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
+	p := pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedForAge}
+	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
+	for i := range c.claimed {
+		if row := &c.claimed[i]; row.Expired {
+			p.Ids = append(p.Ids, row.NotificationID)
+			p.Errors = append(p.Errors, "Not sent: it is older than the webhook wants to hear of what happens to alerts")
+		} else {
+			claimed = append(claimed, *row)
+		}
+	}
+	if c.claimed = claimed; len(p.Ids) == 0 {
+		return nil
+	}
+	if err := q.SettleNotMade(ctx, p); err != nil {
+		return fmt.Errorf("discard what is too old: %w", err)
+	}
+	return nil
+}
+
+// unreadable is a message that cannot be sent, whatever is tried.
+type unreadable struct {
+	id  uuid.UUID
+	why error
+}
+
+// about is what is read of a message.
+type about struct {
+	*pgq.ClaimReadRow
+	body *notify.Body
+	// undelivered is the zero value where nothing is known of it.
+	undelivered notify.Undelivered
+}
+
+// read reads what claimed rows are about.
+func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []unreadable, err error) {
+	messages, err := c.readAbout(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	c.deliveries = make([]notify.Delivery, 0, len(c.claimed))
+	for i := range c.claimed {
+		claimed := &c.claimed[i]
+		d, err := deliveryOf(claimed, messages[claimed.NotificationID], c.webhooks[claimed.WebhookID].webhook)
+		if err != nil {
+			bad = append(bad, unreadable{claimed.NotificationID, err})
+			continue
+		}
+		if d.Reason == notify.ReasonDigest && d.Body == nil {
+			if d.Digest, err = s.digest(ctx, q, d.NotificationID); err != nil {
+				return nil, err
+			}
+		}
+		c.deliveries = append(c.deliveries, d)
+	}
+	return bad, nil
+}
+
+// readAbout reads alerts and rules, the bodies of what has been rendered before, and what
+// operators are notified of.
+func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]*about, error) {
+	ids := make([]uuid.UUID, len(c.claimed))
+	var rendered pgq.BodyReadParams
+	c.bodyAt = make(map[uuid.UUID]time.Time, len(c.claimed))
+	for i := range c.claimed {
+		claimed := &c.claimed[i]
+		c.bodyAt[claimed.NotificationID] = claimed.BodyAt
+		if ids[i] = claimed.NotificationID; !claimed.BodyAt.Equal(claimed.BegunAt) {
+			rendered.NotificationIds, rendered.WrittenAt = append(rendered.NotificationIds, claimed.NotificationID), append(rendered.WrittenAt, claimed.BodyAt)
+		}
+	}
+	rows, err := q.ClaimRead(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read what was claimed: %w", err)
+	}
+	messages := make(map[uuid.UUID]*about, len(rows))
+	var undelivered []uuid.UUID
+	for i := range rows {
+		if messages[rows[i].NotificationID] = (&about{ClaimReadRow: &rows[i]}); rows[i].Reason == string(notify.ReasonUndelivered) {
+			undelivered = append(undelivered, rows[i].NotificationID)
+		}
+	}
+	if len(rendered.NotificationIds) > 0 {
+		bodies, err := q.BodyRead(ctx, rendered)
+		if err != nil {
+			return nil, fmt.Errorf("read bodies: %w", err)
+		}
+		for _, b := range bodies {
+			if m := messages[b.NotificationID]; m != nil {
+				m.body = &notify.Body{ContentType: b.ContentType, Content: b.Content}
+			}
+		}
+	}
+	if len(undelivered) > 0 {
+		failed, err := q.UndeliveredAbout(ctx, undelivered)
+		if err != nil {
+			return nil, fmt.Errorf("read what was not delivered: %w", err)
+		}
+		for _, f := range failed {
+			messages[f.NotificationID].undelivered = notify.Undelivered{Webhook: f.Webhook, Status: notify.Status(f.Status), Error: f.Error}
+		}
+	}
+	return messages, nil
+}
+
+// deliveryOf puts together what an attempt needs; nothing of a message whose alert is gone
+// or cannot be read.
+func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (notify.Delivery, error) {
+	if m == nil {
+		return notify.Delivery{}, errors.New("the alert that it is about is gone")
+	}
+	d := notify.Delivery{
+		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
+		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
+		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
+	}
+	if d.Reason == notify.ReasonDigest {
+		return d, nil
+	}
+	alert, err := alertOf(m.Alert, m.RuleName, m.RuleAbout)
+	switch d.Alert = alert; {
+	case d.Reason == notify.ReasonUndelivered:
+		d.Alert = m.undelivered.Tell(alert)
+	case d.Reason.IsEvent():
+		d.Event = &notify.Event{At: m.CreatedAt, By: m.Actor}
+		d.Alert = d.Event.Tell(d.Reason, alert)
+	}
+	if d.Body != nil {
+		return d, nil // what is frozen needs no alert
+	}
+	return d, err
+}
+
+// render makes the bodies that have not been made before.
+func (c *claiming) render() (bad []unreadable) {
+	readable := c.deliveries[:0]
+	for i := range c.deliveries {
+		d := c.deliveries[i]
+		if d.Body == nil {
+			body, problem, err := c.request.Render(&d)
+			if err != nil {
+				bad = append(bad, unreadable{d.NotificationID, err})
+				continue
+			}
+			d.Body, d.Fresh, d.Problem = &body, true, problem
+		}
+		readable = append(readable, d)
+	}
+	c.deliveries = readable
+	return bad
+}
+
+func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
+	var p pgq.BodyInsertParams
+	for i := range c.deliveries {
+		d := &c.deliveries[i]
+		if d.Fresh {
+			p.NotificationIds, p.ContentTypes = append(p.NotificationIds, d.NotificationID), append(p.ContentTypes, d.Body.ContentType)
+			p.Contents, p.Problems = append(p.Contents, d.Body.Content), append(p.Problems, rules.CleanText(d.Problem, 2000))
+			p.WrittenAt = append(p.WrittenAt, c.bodyAt[d.NotificationID])
+		}
+	}
+	if len(p.NotificationIds) == 0 {
+		return nil
+	}
+	if err := q.BodyInsert(ctx, p); err != nil {
+		return fmt.Errorf("store bodies: %w", err)
+	}
+	return nil
+}
+
+// endUnreadable ends messages that cannot be sent, and notifies operators of them.
+func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []unreadable) error {
+	p := pgq.SettleNotMadeParams{Replica: replica, Status: string(notify.Failed)}
+	for _, bad := range list {
+		p.Ids, p.Errors = append(p.Ids, bad.id), append(p.Errors, rules.CleanText("Not sent: "+bad.why.Error(), 2000))
+	}
+	if err := q.SettleNotMade(ctx, p); err != nil {
+		return fmt.Errorf("end what cannot be read: %w", err)
+	}
+	return notifyUndelivered(ctx, q, p.Ids)
+}
