@@ -41,23 +41,26 @@ func (p *pass) commit(ctx context.Context, f findings, next step) error {
 	if !errors.Is(err, ErrRefused) || len(ids) == 0 {
 		return err
 	}
-	if err := p.isolate(ctx, &f, ids, err); err != nil {
+	failed := map[uuid.UUID]bool{}
+	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {
 		return err
 	}
+	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *rule) bool { return failed[r.ID] })
 	return p.write(ctx, findings{}, next)
 }
 
 // isolate commits the findings of rules half by half, without moving any cursor, and
 // fails those of which the database refuses the findings alone.
-func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error) error {
+func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error, failed map[uuid.UUID]bool) error {
 	if len(ids) == 1 {
 		p.fail(p.rules.byID[ids[0]], why)
+		failed[ids[0]] = true
 		return nil
 	}
 	for _, half := range [][]uuid.UUID{ids[:len(ids)/2], ids[len(ids)/2:]} {
 		err := p.write(ctx, f.of(half), p.stay())
 		if errors.Is(err, ErrRefused) {
-			err = p.isolate(ctx, f, half, err)
+			err = p.isolate(ctx, f, half, err, failed)
 		}
 		if err != nil {
 			return err

@@ -39,7 +39,7 @@
 //
 //   - No cursor follows a clock of the source that is ahead of Postgres's.
 //
-//   - A source that cannot be read is announced once, after [SourcePatience]. A rule that
+//   - A source that cannot be read is announced once, after [SourceGrace]. A rule that
 //     cannot be evaluated is announced once and left out, while the others go on.
 //
 //   - No partition waits for another one: each pass has its own deadline. Within a pass
@@ -47,6 +47,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,10 +154,12 @@ type Options struct {
 // Evaluator holds partitions and makes passes over them.
 type Evaluator struct {
 	Options
-	// mu guards partitions, and whether each is busy.
+	// mu guards what follows, and whether each partition is busy.
 	mu         sync.Mutex
 	partitions map[int]*partition
-	source     sourceHealth
+	// sourceFailed says that the failure of the source is announced, and that this replica
+	// may end that; announcing that this process is about to change it.
+	sourceFailed, announcing bool
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -167,21 +170,9 @@ func New(o Options) (*Evaluator, error) {
 	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.LeaseFor < 0 || o.Workers < 0 {
 		return nil, errors.New("evaluator: Interval, Settle, PageSize, LeaseFor and Workers must not be negative")
 	}
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{{&o.Interval, time.Second}, {&o.LeaseFor, 15 * time.Second}} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
-	if o.PageSize == 0 {
-		o.PageSize = 1000
-	}
-	if o.Workers == 0 {
-		o.Workers = 8
-	}
-	return &Evaluator{Options: o, partitions: map[int]*partition{}, source: sourceHealth{failing: map[int]time.Time{}}}, nil
+	o.Interval, o.LeaseFor = cmp.Or(o.Interval, time.Second), cmp.Or(o.LeaseFor, 15*time.Second)
+	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, 8)
+	return &Evaluator{Options: o, partitions: map[int]*partition{}}, nil
 }
 
 // Tick makes one pass over each partition that this replica holds, and waits for all.
@@ -217,8 +208,9 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 }
 
 // Run makes passes until ctx ends: over each partition every interval, unless the one
-// before is still under way. Then it lets them commit the page at hand, and gives up
-// what it holds, so that another replica goes on at once.
+// before is still under way. Then it gives up what it holds, so that another replica goes
+// on at once: first what no pass is under way over, and the rest when each has committed
+// the page at hand.
 func (e *Evaluator) Run(ctx context.Context) {
 	ticker := time.NewTicker(e.Interval)
 	defer ticker.Stop()
@@ -243,6 +235,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+	e.release(ctx)
 	passes.Wait()
 	e.release(ctx)
 }
@@ -265,9 +258,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold partitions: %w", err)
 	}
-	e.source.announced(holding.SourceFailed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.sourceFailed = holding.SourceFailed
 	var due []*partition
 	held := map[int]bool{}
 	for _, c := range holding.Checkpoints {
@@ -287,7 +280,6 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	for number, p := range e.partitions {
 		if !held[number] && !p.busy {
 			delete(e.partitions, number)
-			e.source.gaveUp(number)
 			if e.Observer != nil {
 				e.Observer.GaveUp(number)
 			}
@@ -304,13 +296,13 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 		defer func() { end(result, err) }()
 	}
 	result, err = p.run(ctx)
-	e.health(ctx, p.number, &result, err)
-	e.mu.Lock()
-	p.busy = false
-	e.mu.Unlock()
+	e.health(ctx, p, &result, err)
 	if e.Observer != nil {
 		e.Observer.Passed(p.number, result)
 	}
+	e.mu.Lock()
+	p.busy = false
+	e.mu.Unlock()
 	if result.Alerts > 0 || result.Failed > 0 || result.Deferred > 0 {
 		e.Logger.InfoContext(ctx, "pass done", slog.Int("partition", p.number), slog.Int("scanned", result.Scanned),
 			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications), slog.Int("suppressed", result.Suppressed),
@@ -319,16 +311,18 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 	return result, err
 }
 
-// release gives up every partition.
+// release gives up every partition over which no pass is under way.
 func (e *Evaluator) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.LeaseFor/2)
 	defer cancel()
 	e.mu.Lock()
 	var held []int
-	for number := range e.partitions {
-		held = append(held, number)
+	for number, p := range e.partitions {
+		if !p.busy {
+			held = append(held, number)
+			delete(e.partitions, number)
+		}
 	}
-	clear(e.partitions)
 	e.mu.Unlock()
 	slices.Sort(held)
 	if err := e.Store.Release(ctx, e.Replica, held); err != nil {

@@ -26,56 +26,75 @@ import (
 
 // extra is what the next commit writes beside what it is made for.
 type extra struct {
-	backfills map[uuid.UUID]Backfill
-	finished  map[uuid.UUID]bool
-	problems  map[uuid.UUID]string
-	failed    map[uuid.UUID]string
-	recovered map[uuid.UUID]bool
+	rules map[uuid.UUID]entry
+	// evaluated are window rules that were evaluated.
 	evaluated []uuid.UUID
 	// watched says that the checkpoint's watch is another one than is stored.
 	watched bool
 }
 
-func (x *extra) empty() bool {
-	return len(x.backfills)+len(x.finished)+len(x.problems)+len(x.failed)+len(x.recovered)+len(x.evaluated) == 0 && !x.watched
+// entry is what the next commit writes about a rule.
+type entry struct {
+	// backfill replaces the rule's own progress, finished ends it.
+	backfill *Backfill
+	finished bool
+	// problem replaces what is recorded on the rule, nil leaves it: one with which it is
+	// evaluated all the same, or one for which it fails. recovered says that there is none
+	// any more.
+	problem           *string
+	failed, recovered bool
 }
 
-// put sets an entry of a map that may not be there yet.
-func put[V any](m *map[uuid.UUID]V, id uuid.UUID, value V) {
-	if *m == nil {
-		*m = map[uuid.UUID]V{}
+func (x *extra) empty() bool { return len(x.rules)+len(x.evaluated) == 0 && !x.watched }
+
+func (x *extra) change(id uuid.UUID, change func(*entry)) {
+	e := x.rules[id]
+	change(&e)
+	if x.rules == nil {
+		x.rules = map[uuid.UUID]entry{}
 	}
-	(*m)[id] = value
+	x.rules[id] = e
 }
 
 func (x *extra) backfill(b Backfill) {
-	put(&x.backfills, b.RuleID, b)
-	delete(x.finished, b.RuleID)
+	x.change(b.RuleID, func(e *entry) { e.backfill, e.finished = &b, false })
 }
 
 func (x *extra) finish(id uuid.UUID) {
-	put(&x.finished, id, true)
-	delete(x.backfills, id)
+	x.change(id, func(e *entry) { e.backfill, e.finished = nil, true })
+}
+
+func (x *extra) health(id uuid.UUID, problem *string, failed, recovered bool) {
+	x.change(id, func(e *entry) { e.problem, e.failed, e.recovered = problem, failed, recovered })
 }
 
 // keep drops what is about rules that are gone: it waited for a commit that did not come.
 func (x *extra) keep(s *ruleset) {
-	gone := func(id uuid.UUID) bool { return s.byID[id] == nil }
-	maps.DeleteFunc(x.backfills, func(id uuid.UUID, _ Backfill) bool { return gone(id) })
-	maps.DeleteFunc(x.problems, func(id uuid.UUID, _ string) bool { return gone(id) })
-	maps.DeleteFunc(x.failed, func(id uuid.UUID, _ string) bool { return gone(id) })
-	maps.DeleteFunc(x.finished, func(id uuid.UUID, _ bool) bool { return gone(id) })
-	maps.DeleteFunc(x.recovered, func(id uuid.UUID, _ bool) bool { return gone(id) })
-	x.evaluated = slices.DeleteFunc(x.evaluated, gone)
+	maps.DeleteFunc(x.rules, func(id uuid.UUID, _ entry) bool { return s.byID[id] == nil })
+	x.evaluated = slices.DeleteFunc(x.evaluated, func(id uuid.UUID) bool { return s.byID[id] == nil })
 }
 
 // into adds everything to a batch.
 func (x *extra) into(b *Batch) {
-	for _, id := range sorted(x.backfills) {
-		b.Backfills = append(b.Backfills, x.backfills[id])
+	b.Problems, b.Failed, b.Evaluated = map[uuid.UUID]string{}, map[uuid.UUID]string{}, x.evaluated
+	for _, id := range sorted(x.rules) {
+		e := x.rules[id]
+		if e.backfill != nil {
+			b.Backfills = append(b.Backfills, *e.backfill)
+		}
+		if e.finished {
+			b.Finished = append(b.Finished, id)
+		}
+		switch {
+		case e.recovered:
+			b.Recovered = append(b.Recovered, id)
+		case e.problem == nil:
+		case e.failed:
+			b.Failed[id] = *e.problem
+		default:
+			b.Problems[id] = *e.problem
+		}
 	}
-	b.Finished, b.Recovered = sorted(x.finished), sorted(x.recovered)
-	b.Problems, b.Failed, b.Evaluated = x.problems, x.failed, x.evaluated
 }
 
 func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
@@ -84,21 +103,17 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 
 // applied takes over what a commit wrote.
 func (x *extra) applied(s *ruleset) {
-	for id, b := range x.backfills {
-		s.byID[id].backfill = &b
-	}
-	for id := range x.finished {
-		s.byID[id].backfill = nil
-	}
-	for id, problem := range x.problems {
-		s.byID[id].problem = problem
-	}
-	for id := range x.recovered {
+	for id, e := range x.rules {
 		r := s.byID[id]
-		r.problem, r.failing, r.failed = "", false, 0
-	}
-	for id, problem := range x.failed {
-		s.byID[id].problem = problem
+		if e.backfill != nil || e.finished {
+			r.backfill = e.backfill
+		}
+		switch {
+		case e.recovered:
+			r.problem, r.failing, r.failed = "", false, 0
+		case e.problem != nil:
+			r.problem = *e.problem
+		}
 	}
 }
 
@@ -108,9 +123,9 @@ func (p *pass) settle(r *rule, problem string) {
 	problem = rules.CleanText(problem, maxProblemBytes)
 	switch {
 	case problem == "" && (r.failing || r.problem != ""):
-		put(&p.extra.recovered, r.ID, true)
+		p.extra.health(r.ID, nil, false, true)
 	case problem != r.problem:
-		put(&p.extra.problems, r.ID, problem)
+		p.extra.health(r.ID, &problem, false, false)
 	}
 }
 
@@ -136,10 +151,10 @@ func (p *pass) fail(r *rule, why error) {
 		r.backfill = &b
 		p.extra.backfill(b)
 	}
-	delete(p.extra.recovered, r.ID)
-	delete(p.extra.problems, r.ID)
 	if r.problem != problem {
-		put(&p.extra.failed, r.ID, problem)
+		p.extra.health(r.ID, &problem, true, false)
+	} else if _, pending := p.extra.rules[r.ID]; pending {
+		p.extra.health(r.ID, nil, false, false)
 	}
 }
 
@@ -160,11 +175,12 @@ func (p *pass) judgedBy(r *rule) cursor.Position {
 // catchUp reads on behalf of the rules that are behind, as far as there is time.
 func (p *pass) catchUp(ctx context.Context) error {
 	for first := true; first || !p.over(); first = false {
-		list := p.rules.behind(p.Clock())
+		list := p.rules.behind(p.Clock(), p.caughtUp)
 		if p.stopping() || len(list) == 0 {
 			return nil
 		}
-		if err := p.catchUpWith(ctx, list); err != nil {
+		p.caughtUp = list[0].TenantID
+		if advanced, err := p.catchUpWith(ctx, list); err != nil || !advanced {
 			return err
 		}
 	}
@@ -172,8 +188,10 @@ func (p *pass) catchUp(ctx context.Context) error {
 }
 
 // catchUpWith reads and judges one page for rules that are behind, and commits how far
-// they have come.
-func (p *pass) catchUpWith(ctx context.Context, list []*rule) error {
+// they have come. Where another server answers than the one that the pass has observed,
+// they come no further: it may lag, and not show what that one has shown to the
+// partition, which does not judge it again.
+func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, err error) {
 	end := *p.at.Cursor
 	if !list[0].failing {
 		end = until(list)
@@ -184,36 +202,33 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) error {
 	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
 		q.Tenants.Of = 0
 	}
-	var page Page
+	page, matched := Page{}, true
 	if q.After.StartTimeNS < q.BeforeNS {
-		var err error
-		if page, _, err = p.scan(ctx, q, p.server); err != nil {
-			return fmt.Errorf("catch up: %w", err)
+		if page, matched, err = p.scan(ctx, q, p.server); err != nil {
+			return false, fmt.Errorf("catch up: %w", err)
 		}
 	}
 	next := p.stay()
-	next.behind, next.to = list, end
+	if matched {
+		next.behind, next.to = list, end
+	} else if list[0].failing {
+		return false, nil
+	}
 	if page.More && len(page.Exchanges) > 0 {
 		next.to = page.Exchanges[len(page.Exchanges)-1].Position()
 	}
-	return p.commit(ctx, p.judgeFor(list, page.Exchanges), next)
+	return matched, p.commit(ctx, p.judgeFor(list, page.Exchanges), next)
 }
 
 // advanced returns all that the next commit writes beside what was found: what waits for
-// it, and how far the rules of a step come that have not just failed.
+// it, and how far the rules of a step come.
 func (p *pass) advanced(next step) extra {
 	if len(next.behind) == 0 {
 		return p.extra
 	}
 	// A commit that is refused is followed by others.
-	x := extra{
-		maps.Clone(p.extra.backfills), maps.Clone(p.extra.finished), maps.Clone(p.extra.problems),
-		maps.Clone(p.extra.failed), maps.Clone(p.extra.recovered), p.extra.evaluated, p.extra.watched,
-	}
+	x := extra{maps.Clone(p.extra.rules), p.extra.evaluated, p.extra.watched}
 	for _, r := range next.behind {
-		if r.resting(p.Clock()) {
-			continue
-		}
 		b := *r.backfill
 		if next.to.After(b.At) {
 			b.At = next.to
@@ -221,7 +236,7 @@ func (p *pass) advanced(next step) extra {
 		if r.failing {
 			// The partition judges it again from its cursor on.
 			b.Failing, b.Until = false, next.cursor
-			put(&x.recovered, r.ID, true)
+			x.health(r.ID, nil, false, true)
 		}
 		if b.Until.After(b.At) {
 			x.backfill(b)

@@ -291,7 +291,11 @@ func (m *memory) backlogNS() int64 {
 	for at := range m.backlog {
 		sum += m.widthNS(at)
 	}
-	for _, r := range m.unlooked {
+	unlooked := m.unlooked
+	for _, r := range m.skipped {
+		unlooked = append(subtract(unlooked, r), r)
+	}
+	for _, r := range unlooked {
 		sum += r.ToNS - r.FromNS
 	}
 	return sum

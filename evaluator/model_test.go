@@ -48,6 +48,12 @@ type model struct {
 	// mute fails scans, deaf questions about more than the recent past.
 	mute, deaf bool
 	announced  map[string]int
+	// scanning is the scan for which pick names a server; nil is another question.
+	scanning *evaluator.Scan
+	// committing is called before each commit, which fails with its error.
+	committing func(evaluator.Batch) error
+	// hang has announcements wait until their context ends.
+	hang bool
 }
 
 // row is a row of an exchange, and when each server shows it.
@@ -162,7 +168,9 @@ func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error
 	if m.broken || m.mute {
 		return evaluator.Page{}, errBroken
 	}
+	m.scanning = &q
 	number, name := m.server()
+	m.scanning = nil
 	var all []rules.Exchange
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
 		if e.Position().After(q.After) && e.StartTimeNS < q.BeforeNS && slices.Contains(q.Statuses, e.Status) &&
@@ -243,6 +251,11 @@ func (m *model) change(r rules.Rule, fresh bool) {
 }
 
 func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {
+	if m.committing != nil {
+		if err := m.committing(b); err != nil {
+			return evaluator.Committed{}, err
+		}
+	}
 	c := m.state.checkpoints[b.Partition]
 	if c.Token != b.Token || c.Revision != b.Revision || c.RulesRevision != b.RulesRevision {
 		return evaluator.Committed{}, evaluator.ErrStale
@@ -323,7 +336,11 @@ func (m *model) OpenAlerts(context.Context, []uuid.UUID) ([]evaluator.OpenAlert,
 	return nil, nil
 }
 
-func (m *model) SourceFailed(context.Context, string, string) (int, error) {
+func (m *model) SourceFailed(ctx context.Context, _, _ string) (int, error) {
+	if m.hang {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
 	m.announced["failed"]++
 	return 1, nil
 }

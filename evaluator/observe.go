@@ -130,6 +130,8 @@ func (p *pass) begin() {
 	} else if m.empty() {
 		m.baseNS = min(at.StartTimeNS, p.watermarkNS)
 		m.fromNS = m.baseNS - p.rules.reachNS
+	} else {
+		m.fromNS = min(m.fromNS, m.baseNS-p.rules.reachNS) // a rule may look back further than before
 	}
 	if p.watermarkNS-at.StartTimeNS > pauseNS {
 		m.lookAt(Range{min(m.fromNS, at.StartTimeNS), p.recentFromNS})
@@ -145,8 +147,12 @@ func (p *pass) begin() {
 // lookOlder takes the looks at the older look-back that are due, as far as there is time.
 // One that fails is taken again by the next pass, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
+	if len(p.rules.narrow.statuses) == 0 {
+		p.memory.unlooked = nil // no rule judges what is behind the cursor
+		return
+	}
 	looks := p.memory.planLooks(p.recentFromNS, p.watermarkNS)
-	if len(looks) == 0 || len(p.rules.narrow.statuses) == 0 {
+	if len(looks) == 0 {
 		return
 	}
 	ranges := make([]Range, len(looks))

@@ -35,8 +35,14 @@ type partition struct {
 	watermarkNS int64
 	observedAt  time.Time
 	clockOffset time.Duration
-	// windowsWait says that the last pass had no time for any window rule that was due.
-	windowsWait bool
+	// windowsMissed says that the last pass had no time for any window rule that was due.
+	windowsMissed bool
+	// caughtUp is the tenant of the rule that was furthest behind of those that were read for
+	// last.
+	caughtUp string
+	// failingSince is since when the source cannot be read for the partition; zero while it
+	// can. The evaluator's mu guards it.
+	failingSince time.Time
 	// lookProblem is the last problem of a look at the older look-back.
 	lookProblem string
 }
@@ -63,9 +69,6 @@ type pass struct {
 	server                  string
 	// fresh are the fingerprints of what lies after the cursor.
 	fresh map[int64]fingerprint
-	// windowsFirst says that the pass began with window rules, windowsDone that it evaluated
-	// any.
-	windowsFirst, windowsDone bool
 }
 
 // run makes one pass. An error of the source is returned as [sourceError].
@@ -99,9 +102,11 @@ func (p *pass) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.measure()
 	defer p.skipLooks()
-	defer p.waitWindows()
-	if p.windowsFirst = p.windowsWait; p.windowsFirst {
+	windowsFirst := p.windowsMissed
+	p.windowsMissed = !windowsFirst && len(p.dueWindows()) > 0 // until one of them is evaluated
+	if windowsFirst {
 		if err := p.evaluateWindows(ctx, true); err != nil {
 			return err
 		}
@@ -129,12 +134,16 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.catchUp(ctx); err != nil {
 		return err
 	}
-	p.result.Lag = time.Duration(max(0, p.watermarkNS-p.cursorNS()))
-	p.result.Backlog = time.Duration(p.memory.backlogNS())
 	if !p.extra.empty() {
 		return p.commit(ctx, findings{}, step{cursor: p.at.Cursor})
 	}
 	return nil
+}
+
+// measure notes how far the pass has come, whatever ended it.
+func (p *pass) measure() {
+	p.result.Lag = time.Duration(max(0, p.watermarkNS-p.cursorNS()))
+	p.result.Backlog = time.Duration(p.memory.backlogNS())
 }
 
 // over reports whether the pass should leave the rest to the next one.

@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -86,7 +87,8 @@ type planned struct {
 }
 
 // planLooks returns the looks that are due at a watermark over the look-back up to where
-// every pass compares, the fine one first, then the oldest.
+// every pass compares: those first that were taken longest ago, and of those that never
+// were the fine one, then the oldest.
 func (m *memory) planLooks(recentFromNS, watermarkNS int64) []planned {
 	var plan []planned
 	add := func(p planned, every time.Duration) {
@@ -101,6 +103,7 @@ func (m *memory) planLooks(recentFromNS, watermarkNS int64) []planned {
 	for hour := floor(m.fromNS, hourNS); hour < m.fineFromNS; hour += hourNS {
 		add(planned{hour, Range{hour, min(hour+hourNS, m.fineFromNS)}, coarseCompareEvery}, coarseLookEvery)
 	}
+	slices.SortStableFunc(plan, func(a, b planned) int { return cmp.Compare(m.looks[a.key].lookedNS, m.looks[b.key].lookedNS) })
 	return plan
 }
 

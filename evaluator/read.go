@@ -2,6 +2,7 @@ package evaluator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,7 +18,7 @@ func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matc
 		for {
 			q.Limit = min(q.Limit, max(p.pageSize*bulk, 1))
 			page, err = p.Source.Scan(ctx, q)
-			if !isTooMuch(err) || q.Limit == 1 {
+			if !errors.Is(err, ErrTooMuch) || q.Limit == 1 {
 				break
 			}
 			p.pageSize, q.Limit = max(1, p.pageSize/2), max(1, q.Limit/2)

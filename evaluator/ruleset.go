@@ -88,8 +88,12 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 		}
 		s.byID[r.ID] = r
 	}
+	// What was remembered may never have been written: a rule of which nothing is stored
+	// that says that it fails is judged, and fails again.
 	for _, r := range s.byID {
-		r.backfill = nil
+		if r.backfill = nil; r.FireMode == rules.PerExchange {
+			r.failing = r.Judge == nil
+		}
 	}
 	for i := range changed.Backfills {
 		b := changed.Backfills[i]
@@ -202,29 +206,46 @@ func (n *narrowing) scan(share Checkpoint) Scan {
 const mostBehind = 10_000
 
 // behind returns the rules with a backfill that the partition may read now: the one that
-// is furthest behind, and those that are near it. Rules that fail come alone, and only
-// when it is time to try again.
-func (s *ruleset) behind(now time.Time) []*rule {
+// is furthest behind of the tenant that comes after another one by name, so that tenants
+// take turns, and those of all that are near it. Rules that fail come alone, and only when
+// it is time to try again.
+func (s *ruleset) behind(now time.Time, after string) []*rule {
 	var waiting []*rule
 	for _, r := range s.byID {
 		if r.backfill != nil && r.Judge != nil && !r.resting(now) {
 			waiting = append(waiting, r)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *rule) int {
+	if len(waiting) == 0 {
+		return nil
+	}
+	furthest := func(a, b *rule) int {
 		return cmp.Or(a.backfill.At.Compare(b.backfill.At), slices.Compare(a.ID[:], b.ID[:]))
-	})
-	if len(waiting) == 0 || waiting[0].failing {
-		return waiting[:min(len(waiting), 1)]
 	}
-	first := waiting[0].backfill
-	end := slices.IndexFunc(waiting, func(r *rule) bool {
-		return r.failing || r.backfill.At.StartTimeNS-first.At.StartTimeNS > minuteNS
+	first := slices.MinFunc(waiting, func(a, b *rule) int {
+		return cmp.Or(compareBool(a.TenantID <= after, b.TenantID <= after), cmp.Compare(a.TenantID, b.TenantID), furthest(a, b))
 	})
-	if end < 0 {
-		end = len(waiting)
+	if first.failing {
+		return []*rule{first}
 	}
-	return waiting[:min(end, mostBehind)]
+	from := first.backfill.At
+	near := slices.DeleteFunc(waiting, func(r *rule) bool {
+		return r.failing || r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
+	})
+	slices.SortFunc(near, furthest)
+	return near[:min(len(near), mostBehind)]
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // until returns the furthest end of some rules' backfills.

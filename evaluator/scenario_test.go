@@ -162,7 +162,7 @@ func TestServersInTurn(t *testing.T) {
 	s.wants(40)
 }
 
-// One question that is not answered, and one commit that fails, announce nothing. A source
+// One question that is not answered announces nothing. A source
 // that stays away is announced once, whatever the number of rules, and its return once; a
 // stored cursor that cannot be read likewise.
 func TestSourceThatFailsIsAnnouncedOnce(t *testing.T) {

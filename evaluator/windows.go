@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -117,7 +118,9 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	}
 	request.Over = p.overSince(p.Clock(), first)
 	outcome := p.Windows.Evaluate(ctx, request)
-	p.windowsDone = p.windowsDone || len(outcome.Evaluated)+len(outcome.Failed) > 0
+	if len(outcome.Evaluated)+len(outcome.Failed) > 0 {
+		p.windowsMissed = false
+	}
 	if outcome.Watch != p.at.Watch {
 		p.at.Watch, p.extra.watched = outcome.Watch, true
 	}
@@ -137,6 +140,9 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	const most = 500 // steps in one commit
 	for chunk := range slices.Chunk(outcome.Changes, most) {
 		if err := p.commit(ctx, findings{changes: chunk, problems: outcome.Problems}, p.stay()); err != nil {
+			for _, r := range due {
+				r.evaluatedNS = 0 // the next pass takes the steps that were not written
+			}
 			return err
 		}
 	}
@@ -157,14 +163,8 @@ func (p *pass) dueWindows() []*rule {
 			}
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *rule) int { return int(min(max(a.evaluatedNS-b.evaluatedNS, -1), 1)) })
+	slices.SortStableFunc(due, func(a, b *rule) int { return cmp.Compare(a.evaluatedNS, b.evaluatedNS) })
 	return due
-}
-
-// waitWindows notes whether window rules are due that the pass had no time for. Where each
-// pass takes too long, they would never be evaluated.
-func (p *pass) waitWindows() {
-	p.windowsWait = !p.windowsFirst && !p.windowsDone && len(p.dueWindows()) > 0
 }
 
 // overSince returns when window rules have to end that begin at an instant: with the

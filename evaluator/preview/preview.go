@@ -203,7 +203,7 @@ func (p *run) perExchange(ctx context.Context) error {
 			return
 		}
 		a := p.alert(e, ended)
-		a.ID = evaluator.AlertID(p.rule.ID, e)
+		a.ID = alerts.ID(p.rule.ID, e)
 		var problem error
 		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, e)
 		p.note(problem)

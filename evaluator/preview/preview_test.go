@@ -197,7 +197,7 @@ func TestPerExchange(t *testing.T) {
 		t.Error(diff)
 	}
 	x := failed("x", 20, 15)
-	if a := got.Newest[0]; len(got.Newest) != 2 || a.Title != "title of x" || a.RuleVersion != 3 || a.ID != evaluator.AlertID(uuid.UUID{7}, &x) || !a.FiredAt.Equal(time.Unix(0, now-15*second)) {
+	if a := got.Newest[0]; len(got.Newest) != 2 || a.Title != "title of x" || a.RuleVersion != 3 || a.ID != alerts.ID(uuid.UUID{7}, &x) || !a.FiredAt.Equal(time.Unix(0, now-15*second)) {
 		t.Errorf("newest %+v", got.Newest)
 	}
 }

@@ -372,14 +372,14 @@ func (p *run) alertOf(ctx context.Context, s sample) (alerts.Instance, error) {
 	a := p.alert(newest, s.atNS)
 	var problem error
 	if p.rule.FireMode == rules.PerExchange {
-		a.ID = evaluator.AlertID(p.rule.ID, newest)
+		a.ID = alerts.ID(p.rule.ID, newest)
 		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, newest)
 	} else {
 		a.Count = new(alerts.CountOf(&p.rule.Definition))
 		a.Count.Group, a.Count.DurationNS = cursor.Key(s.group), s.durationNS
 		a.Count.Observed, a.Count.Volume = s.value.Observed, s.value.Volume
 		a.Count.ShortObserved, a.Count.ShortVolume = s.value.ShortObserved, s.value.ShortVolume
-		a.ID = evaluator.WindowAlertID(p.rule.ID, a.Count.Group, uuid.Nil, s.atNS)
+		a.ID = alerts.WindowID(p.rule.ID, a.Count.Group, uuid.Nil, s.atNS)
 		a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, newest)
 	}
 	p.note(problem)

@@ -169,7 +169,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 		// A group that holds nothing any more is known by its key alone.
 		a.ID, a.Count.Group, reminders = g.open.ID, g.open.Group, g.open.Reminders
 	} else {
-		a.ID = evaluator.WindowAlertID(it.ID, a.Count.Group, uuid.Nil, p.request.WatermarkNS)
+		a.ID = alerts.WindowID(it.ID, a.Count.Group, uuid.Nil, p.request.WatermarkNS)
 	}
 	c := change{evaluator.Change{Step: step, Instance: a}, g.Group}
 	switch step {

@@ -53,7 +53,7 @@ func TestClockThatIsAheadPassesOverNothing(t *testing.T) {
 			source.ahead = ahead
 			tick(true)
 			w.fail(w.ch.Now(t), "new")
-			w.later(evaluator.SourcePatience)
+			w.later(evaluator.SourceGrace)
 			tick(true)
 			w.wantColumn("cursors", cursors, before...)
 			w.wantColumn("announced", announced, "SOURCE_FAILING 1")

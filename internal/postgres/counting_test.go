@@ -67,7 +67,7 @@ func newWindowAlerts(t *testing.T) *windowAlerts {
 func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
 	w.made++
 	if id == uuid.Nil {
-		id = evaluator.WindowAlertID(w.rule, group, uuid.Nil, int64(w.made)*1e6)
+		id = alerts.WindowID(w.rule, group, uuid.Nil, int64(w.made)*1e6)
 	}
 	c := evaluator.Change{Step: step, Instance: alerts.Instance{
 		ID: id, TenantID: tenant, RuleID: w.rule, RuleVersion: 1, Severity: rules.Warning, Title: step.String(),

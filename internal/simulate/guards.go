@@ -55,12 +55,12 @@ func Removals() []Removal {
 	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.memory.mark(next.judged, next.server)", "b.Backfill = nil"})
 	edit("changes-behind-the-cursor", "evaluator/memory.go", [2]string{"m.backlog[at] = unjudged{seen: now, server: o.Server, seenNS: watermarkNS}", "m.judged[at] = now"})
 	edit("source-clock-ahead", "evaluator/observe.go", [2]string{"ahead > mostAhead {", "ahead > 1000*mostAhead {"})
-	edit("derived-alert-id", "evaluator/judge.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
+	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})
-	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err); err != nil {\n		return err\n	}\n", ""})
+	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {\n		return err\n	}\n", ""})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})

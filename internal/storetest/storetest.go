@@ -160,7 +160,7 @@ func (l *law) add(b *evaluator.Batch, r *rules.Rule, number int, startNS int64) 
 		TenantID: Tenant, StartTimeNS: startNS, EndTimeNS: &end, ExecutionID: "e" + string(rune('a'+number)), Status: rules.Failed,
 		Application: "orders", Attributes: map[string]string{},
 	}
-	id := evaluator.AlertID(r.ID, &e)
+	id := alerts.ID(r.ID, &e)
 	b.Instances = append(b.Instances, alerts.Instance{
 		ID: id, TenantID: Tenant, RuleID: r.ID, RuleVersion: r.Version, Severity: r.Severity, State: alerts.Firing, Title: "title", Exchange: e.Clean(),
 	})

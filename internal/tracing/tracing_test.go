@@ -31,7 +31,7 @@ func tracer(share float64) (*Tracer, *tracetest.InMemoryExporter) {
 // notificationID returns the id of the n-th of some notifications.
 func notificationID(n int) uuid.UUID {
 	rule := uuid.MustParse("0194f1c0-0000-7000-8000-000000000001")
-	alert := evaluator.AlertID(rule, &rules.Exchange{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: strconv.Itoa(n)})
+	alert := alerts.ID(rule, &rules.Exchange{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: strconv.Itoa(n)})
 	return notify.ID(alert, rule, notify.ReasonFired, 0)
 }
 

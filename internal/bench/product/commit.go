@@ -66,7 +66,7 @@ func (c *Committer) Page(size int) evaluator.Batch {
 			CorrelationID: fmt.Sprint("c-", c.next), Attributes: map[string]string{"customer": fmt.Sprint(c.next % 1000), "region": "eu"},
 		}
 		a := alerts.Instance{
-			ID: evaluator.AlertID(c.rule.ID, &e), TenantID: Tenant, RuleID: c.rule.ID, RuleVersion: c.rule.Version, Severity: c.rule.Severity, State: alerts.Firing,
+			ID: alerts.ID(c.rule.ID, &e), TenantID: Tenant, RuleID: c.rule.ID, RuleVersion: c.rule.Version, Severity: c.rule.Severity, State: alerts.Firing,
 			Title: "orders failed", Message: e.ErrorMessage, Exchange: e,
 		}
 		b.Instances = append(b.Instances, a)

@@ -1,0 +1,385 @@
+package evaluator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+var errLost = errors.New("the connection to the store is lost")
+
+// attempt lets a second pass, and makes a pass that may fail.
+func (s *scene) attempt() evaluator.Result {
+	s.now += second
+	result, _ := s.e.Tick(context.Background())
+	return result
+}
+
+// A rule fails, and the commit that records it does not come about: nothing stored says
+// that the rule has anything to catch up with, so the partition must not leave it out.
+func TestFailureThatIsNotWrittenIsFoundAgain(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.refused = theRule()
+	lost := false
+	s.committing = func(b evaluator.Batch) error {
+		if len(b.Failed) == 0 || lost {
+			return nil
+		}
+		lost = true
+		return errLost
+	}
+	s.fail("tenant-0", "poison", 0)
+	for range 10 {
+		s.attempt()
+	}
+	if !lost || s.state.rules[theRule()].problem == "" {
+		t.Fatalf("lost %v, problem %q", lost, s.state.rules[theRule()].problem)
+	}
+	s.refused = uuid.Nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(1)
+}
+
+// What a rule reads for itself may be answered by a server that lags behind the one by
+// which the partition has judged.
+func TestCatchUpByAServerThatLags(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+	s.refused = theRule()
+	s.fail("tenant-0", "poison", 0)
+	for range 4 {
+		s.tick()
+	}
+	s.refused = uuid.Nil
+	s.fail("tenant-0", "x", 0)
+	s.rows[1].visible[1] = s.now + 60*second
+	asked := 0
+	s.pick = func() int {
+		if s.scanning == nil || s.scanning.Limit < 10_000 {
+			return 0
+		}
+		asked++
+		return 1
+	}
+	for range 5 {
+		s.tick()
+	}
+	s.pick = nil
+	for range 20 {
+		s.tick()
+	}
+	if asked == 0 {
+		t.Fatal("the rule reads nothing for itself")
+	}
+	s.wants(4)
+}
+
+// A rule that fails while it catches up has failed, however long the others take: what
+// was refused is not behind it.
+func TestRuleThatFailsWhileItCatchesUp(t *testing.T) {
+	s := &scene{model: newModel(begin), t: t}
+	late := time.Duration(0)
+	clock := func() time.Time { return time.Unix(0, s.now).Add(late) }
+	s.e = s.start("a", evaluator.Options{LeaseFor: time.Hour, Clock: clock})
+	s.fail("tenant-0", "x", 10*time.Minute)
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+	s.refused = uuid.UUID{15: 2}
+	s.committing = func(evaluator.Batch) error {
+		late += 10 * time.Second // longer than until the rule is tried again
+		return nil
+	}
+	for range 3 {
+		s.tick()
+	}
+	s.wants(1)
+	s.refused, s.committing = uuid.Nil, nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(2)
+}
+
+// stepping is a window rule's evaluation with a step to take.
+type stepping struct{ evaluated int }
+
+func (w *stepping) Evaluate(_ context.Context, request evaluator.WindowRequest) (out evaluator.WindowOutcome) {
+	for _, r := range request.Rules {
+		w.evaluated++
+		out.Evaluated = append(out.Evaluated, r.ID)
+		change := evaluator.Change{}
+		change.Instance.RuleID = r.ID
+		out.Changes = append(out.Changes, change)
+	}
+	return out
+}
+
+// Steps of window rules that were not written are taken by the next pass, not after the
+// rule's interval.
+func TestWindowStepsThatAreNotWritten(t *testing.T) {
+	s := newScene(t, time.Hour)
+	windows := &stepping{}
+	s.e = s.start("b", evaluator.Options{Windows: windows})
+	s.free("")
+	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
+		Enabled: true, FireMode: rules.CountInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 3600,
+	}}, false)
+	lost := false
+	s.committing = func(b evaluator.Batch) error {
+		if len(b.Changes) == 0 || lost {
+			return nil
+		}
+		lost = true
+		return errLost
+	}
+	for range 3 {
+		s.attempt()
+	}
+	if windows.evaluated != 2 {
+		t.Errorf("evaluated %d times, want once again", windows.evaluated)
+	}
+}
+
+// A partition without rules that judge exchanges has nothing to judge behind its cursor,
+// however long it stood still.
+func TestWindowRulesAloneHaveNoBacklog(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
+		Enabled: true, FireMode: rules.CountInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 1,
+	}}, false)
+	gone := s.state.rules[theRule()].rule
+	gone.Enabled = false
+	s.change(gone, false)
+	s.e = s.start("a", evaluator.Options{Windows: &punctual{}})
+	s.tick()
+	s.now += 10 * time.Minute.Nanoseconds()
+	var last evaluator.Result
+	for range 3 {
+		last = s.tick()
+	}
+	if c := s.state.checkpoints[0]; last.Backlog != 0 || c.Backfill != nil {
+		t.Errorf("backlog %v, mark %+v", last.Backlog, c.Backfill)
+	}
+}
+
+// How far a partition lags is told by passes that fail as well.
+func TestPassThatFailsTellsItsLag(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.mute = true
+	s.fail("tenant-0", "x", 0)
+	var last evaluator.Result
+	for range 5 {
+		last = s.attempt()
+	}
+	if last.Lag < 4*time.Second {
+		t.Errorf("lag %v after 5 s", last.Lag)
+	}
+	s.mute = false
+	for range 20 {
+		last = s.attempt()
+	}
+	if last.Lag != 0 || last.Backlog != 0 {
+		t.Errorf("lag %v and backlog %v although everything is judged", last.Lag, last.Backlog)
+	}
+	s.deaf = true
+	for range 20 {
+		last = s.attempt()
+	}
+	if last.Lag != 0 || last.Backlog == 0 {
+		t.Errorf("lag %v and backlog %v while the look-back is not looked at", last.Lag, last.Backlog)
+	}
+}
+
+// A partition that has no rule any more does not keep the source failing.
+func TestSourceRecoversWithoutAPartition(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
+	s.tick()
+	s.broken = true
+	for range 40 {
+		s.attempt()
+	}
+	gone := s.state.rules[theRule()].rule
+	gone.Enabled = false
+	s.change(gone, false)
+	s.broken = false
+	for range 3 {
+		s.tick()
+	}
+	if s.announced["failed"] != 1 || s.announced["recovered"] != 1 {
+		t.Errorf("announced %v, want one of each", s.announced)
+	}
+}
+
+// An announcement that hangs ends with its time, and the pass with it.
+func TestAnnouncementThatHangs(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.free("")
+	s.e = s.start("b", evaluator.Options{LeaseFor: 300 * time.Millisecond})
+	s.broken, s.hang = true, true
+	for range 32 {
+		s.attempt()
+	}
+	s.hang = false
+	s.attempt()
+	if s.announced["failed"] != 1 {
+		t.Errorf("announced %v", s.announced)
+	}
+}
+
+// A rule that looks back further than before reaches as far while anything else is left
+// to judge.
+func TestLongerLookBackDuringABacklog(t *testing.T) {
+	s := newScene(t, time.Hour)
+	for range 70 {
+		s.tick()
+	}
+	s.deaf = true
+	for range 70 {
+		s.tick()
+	}
+	longer := s.state.rules[theRule()].rule
+	longer.LookBackSeconds = 24 * 3600
+	s.change(longer, false)
+	s.tick()
+	s.fail("tenant-0", "far", 24*time.Hour)
+	for range 30 * 60 {
+		s.tick()
+	}
+	s.deaf = false
+	for range 30 {
+		s.tick()
+	}
+	s.wants(1)
+}
+
+// Tenants take turns in catching up.
+func TestTenantsTakeTurnsInCatchingUp(t *testing.T) {
+	looks := int64(0)
+	s := &scene{model: newModel(begin), t: t}
+	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
+	start := func(replica string) *evaluator.Evaluator {
+		return s.start(replica, evaluator.Options{PageSize: 5, Interval: 10 * time.Millisecond, LeaseFor: time.Minute, Clock: clock})
+	}
+	s.e = start("a")
+	s.rule(theRule(), "tenant-0", 0)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", 0)
+	s.tick()
+	for i := range 2000 {
+		s.fail("tenant-0", fmt.Sprint("flood", i), 50*time.Minute-time.Duration(i)*time.Second)
+	}
+	s.fail("tenant-2", "alone", 5*time.Minute)
+	for id, back := range map[uuid.UUID]time.Duration{theRule(): time.Hour, {15: 2}: 10 * time.Minute} {
+		s.state.backfills[id] = evaluator.Backfill{
+			RuleID: id, At: cursor.Position{StartTimeNS: s.now - back.Nanoseconds()}, Until: s.state.checkpoints[0].Cursor,
+		}
+	}
+	s.free("")
+	s.e = start("b")
+	for range 3 {
+		s.tick()
+	}
+	if n := len(s.state.alerts); !s.has(uuid.UUID{15: 2}, "alone") || n > 1000 {
+		t.Errorf("the other tenant waits, or nothing is left to wait for: %d alerts", n)
+	}
+	for range 200 {
+		s.tick()
+	}
+	s.wants(2001)
+}
+
+// stuck is a model of which the questions of one tenant wait.
+type stuck struct {
+	*model
+	mu       sync.Mutex
+	asked    chan struct{}
+	goOn     chan struct{}
+	released chan []int
+}
+
+func (s *stuck) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+	if slices.Contains(q.Tenants.Names, "tenant-1") {
+		select {
+		case s.asked <- struct{}{}:
+		default:
+		}
+		<-s.goOn
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Observe(ctx, q)
+}
+
+func (s *stuck) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.RowCounts(ctx, q)
+}
+
+func (s *stuck) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Scan(ctx, q)
+}
+
+func (s *stuck) Hold(ctx context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Hold(ctx, r)
+}
+
+func (s *stuck) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Rules(ctx, partition, after)
+}
+
+func (s *stuck) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Commit(ctx, b)
+}
+
+func (s *stuck) Release(_ context.Context, _ string, partitions []int) error {
+	s.released <- partitions
+	return nil
+}
+
+// A process that ends gives up at once what it is not busy with.
+func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
+	s := &scene{model: newModel(begin), t: t}
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
+	source := &stuck{model: s.model, asked: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan []int, 2)}
+	e := s.start("a", evaluator.Options{})
+	e.Source, e.Store, e.Workers = source, source, 8
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Run(ctx)
+	}()
+	<-source.asked
+	cancel()
+	first := <-source.released
+	if slices.Contains(first, 1) {
+		t.Errorf("released %v under a pass", first)
+	}
+	close(source.goOn)
+	<-done
+	if last := <-source.released; !slices.Contains(append(first, last...), 0) || !slices.Contains(last, 1) {
+		t.Errorf("released %v, then %v", first, last)
+	}
+}
