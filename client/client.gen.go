@@ -1275,7 +1275,7 @@ type DeliverySummary struct {
 	// Failed Refused for good, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
-	// NextAttemptAt The next attempt of those that are owed.
+	// NextAttemptAt The next attempt of those that wait.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Retrying Attempted without success so far.
@@ -1667,7 +1667,7 @@ type NewUser struct {
 	Role Role `json:"role"`
 }
 
-// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// Notification One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
 // the number of the retry behind it when a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
@@ -1783,7 +1783,7 @@ type NotificationTimeline struct {
 	Items []Notification `json:"items"`
 }
 
-// OutboxStatus What is owed. Absent while Postgres cannot be reached.
+// OutboxStatus Messages that are not settled yet. Absent while Postgres cannot be reached.
 type OutboxStatus struct {
 	// Depth Notifications not yet settled: exact up to 10,000, beyond that an estimate.
 	Depth int64 `json:"depth"`
@@ -1791,7 +1791,7 @@ type OutboxStatus struct {
 	// Estimated Whether `depth` is an estimate. It is above 10,000 then, and some seconds old.
 	Estimated bool `json:"estimated"`
 
-	// OldestAgeSeconds The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
+	// OldestAgeSeconds The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
@@ -2870,7 +2870,7 @@ type Status struct {
 	Dependencies []Dependency        `json:"dependencies"`
 	Now          time.Time           `json:"now"`
 
-	// Outbox What is owed. Absent while Postgres cannot be reached.
+	// Outbox Messages that are not settled yet. Absent while Postgres cannot be reached.
 	Outbox *OutboxStatus `json:"outbox,omitempty"`
 
 	// Partitions Absent while Postgres cannot be reached.
@@ -4890,7 +4890,7 @@ type ClientInterface interface {
 
 	// DisableWebhook Disable a webhook
 	//
-	// What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+	// Its messages wait until it is enabled. A disabled webhook stays as it is.
 	//
 	// Corresponds with POST /webhooks/{id}/disable (the `DisableWebhook` operationId).
 	DisableWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7006,7 +7006,7 @@ func (c *Client) GetWebhookActivity(ctx context.Context, id ID, reqEditors ...Re
 
 // DisableWebhook Disable a webhook
 //
-// What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+// Its messages wait until it is enabled. A disabled webhook stays as it is.
 //
 // Corresponds with POST /webhooks/{id}/disable (the `DisableWebhook` operationId).
 func (c *Client) DisableWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12800,7 +12800,7 @@ type ClientWithResponsesInterface interface {
 
 	// DisableWebhookWithResponse Disable a webhook
 	//
-	// What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+	// Its messages wait until it is enabled. A disabled webhook stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18991,7 +18991,7 @@ func (c *ClientWithResponses) GetWebhookActivityWithResponse(ctx context.Context
 
 // DisableWebhookWithResponse Disable a webhook
 //
-// What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+// Its messages wait until it is enabled. A disabled webhook stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -73,13 +73,13 @@ func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) 
 	return released, err
 }
 
-// record owes messages again when a person says so.
+// record makes messages due again when a person says so.
 type record struct {
 	*postgres.Record
 	dispatchers *dispatchers
 }
 
-// Retry owes one message again.
+// Retry makes one message due again.
 func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
 	err := r.Record.Retry(ctx, tenant, id, actor)
 	if err == nil {
@@ -88,14 +88,14 @@ func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor st
 	return err
 }
 
-// RetryAll owes many messages again.
+// RetryAll makes many messages due again.
 func (r record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
 	retried, err := r.Record.RetryAll(ctx, tenant, order)
 	r.dispatchers.wake(ctx, retried.Retried)
 	return retried, err
 }
 
-// webhooks lets go what waits for a webhook that is off, or owed by its limits.
+// webhooks lets go what waits for a webhook that is off, or for its limits.
 type webhooks struct {
 	*postgres.Webhooks
 	dispatchers *dispatchers

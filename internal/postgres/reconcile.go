@@ -201,7 +201,7 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 	if err != nil {
 		return Gauges{}, fmt.Errorf("measure: %w", err)
 	}
-	owed, err := s.db.owedInAll(ctx)
+	waiting, err := s.db.waitingInAll(ctx)
 	if err != nil {
 		return Gauges{}, err
 	}
@@ -214,15 +214,15 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 		return Gauges{}, err
 	}
 	g := Gauges{
-		OutboxDepth:  owed.depth,
+		OutboxDepth:  waiting.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
 		SweptAt: row.SweptAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
 		SourceFailing: row.SourceFailing, RulesFailing: row.RulesFailing, DeadLetters: row.DeadLetters,
 		ReplicasAlive: row.ReplicasAlive, ReplicasDead: row.ReplicasDead,
 	}
-	if owed.oldest != nil {
-		g.OutboxOldest = *owed.oldest
+	if waiting.oldest != nil {
+		g.OutboxOldest = *waiting.oldest
 	}
 	for _, key := range keys {
 		if !key.Configured {

@@ -19,7 +19,7 @@ import (
 	"tocsin/notify"
 )
 
-// Record is the API's view of what is owed and what was attempted.
+// Record is the API's view of what waits and what was attempted.
 type Record struct {
 	db   *DB
 	head func(d *notify.Delivery) notify.RequestHead
@@ -339,11 +339,11 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err := s.addProgress(ctx, tenant, &status); err != nil {
 		return api.SystemStatus{}, err
 	}
-	owed, err := s.db.owedTo(ctx, tenant)
+	waiting, err := s.db.waitingFor(ctx, tenant)
 	if err != nil {
 		return api.SystemStatus{}, err
 	}
-	status.OutboxDepth, status.OutboxEstimated, status.OldestOwed = owed.depth, owed.estimated, owed.oldest
+	status.OutboxDepth, status.OutboxEstimated, status.OldestOwed = waiting.depth, waiting.estimated, waiting.oldest
 	compared, err := s.db.queries.ReconciliationRead(ctx)
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("read completeness: %w", err)

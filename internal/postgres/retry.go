@@ -30,7 +30,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 			if err != nil || left > 0 {
 				return err
 			}
-			// The digest is owed: it tells this one, and is what can be hastened.
+			// The digest waits: it tells this one, and is what can be hastened.
 			id = *target.DigestID
 		}
 		order := retries{
@@ -144,9 +144,9 @@ func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("owe settled notifications: %w", err)
 	}
-	owed, err := q.RetryOwed(ctx, pgq.RetryOwedParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
+	waiting, err := q.RetryWaiting(ctx, pgq.RetryWaitingParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
 	if err != nil {
 		return 0, fmt.Errorf("hasten notifications: %w", err)
 	}
-	return settled + owed, nil
+	return settled + waiting, nil
 }

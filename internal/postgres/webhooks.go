@@ -106,7 +106,7 @@ func eventNames(events []notify.Reason) []string {
 	return names
 }
 
-// Delete removes a webhook that no rule is bound to. What was still owed to it
+// Delete removes a webhook that no rule is bound to. What still waited for it
 // is settled as FAILED, and the alert about its having been switched off resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -193,6 +194,12 @@ func (w *world) checkFenced(list []notify.Settlement, before []*model.Owed) {
 	for i := range list {
 		s, was := &list[i], before[i]
 		if was == nil || was.Attempts == s.Attempt || s.Decision.Status == notify.Delivered {
+			continue
+		}
+		// Who lost a claim to itself, by a failover, settles both attempts together.
+		if slices.ContainsFunc(list, func(o notify.Settlement) bool {
+			return o.NotificationID == s.NotificationID && o.Attempt == was.Attempts
+		}) {
 			continue
 		}
 		if m, _ := w.db.Message(s.NotificationID); m.Owed == nil || *m.Owed != *was {

@@ -25,7 +25,7 @@ type DigestAlertsParams struct {
 	Most     int32
 }
 
-// The alerts of the members, one for each, in the order in which they were owed.
+// The alerts of the members, one for each, in the order in which they were written.
 func (q *Queries) DigestAlerts(ctx context.Context, arg DigestAlertsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, digestAlerts, arg.DigestID, arg.Most)
 	if err != nil {
@@ -209,7 +209,7 @@ with taken as (
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
-), owed as (
+), waiting as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
     select $5::uuid, $1, ready_at, ready_at, true from enough
 )
@@ -226,7 +226,7 @@ type DigestGatherParams struct {
 
 // Gathers what waits un-attempted for a webhook into a digest, oldest first,
 // unless it is no more than the webhook's bound: what another replica holds just
-// now is not counted, nor what became ready before the given instant. A row is in the digest or still owed, never both: this is
+// now is not counted, nor what became ready before the given instant. A row is in the digest or still waits, never both: this is
 // one statement. Returns the size, 0 when nothing was gathered.
 func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int32, error) {
 	row := q.db.QueryRow(ctx, digestGather,

@@ -227,7 +227,7 @@ const sweepHold = `-- name: SweepHold :exec
 select from notification where alert_id = any($1::uuid[]) order by notification_id for update
 `
 
-// Keeps what is owed from being owed anew while it is looked at.
+// Keeps what waits from being made due anew while it is looked at.
 func (q *Queries) SweepHold(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, sweepHold, alertIds)
 	return err

@@ -117,7 +117,7 @@ type RetryLeaveParams struct {
 	Actor          string
 }
 
-// Takes a notification out of a digest that is settled, and owes it by itself.
+// Takes a notification out of a digest that is settled, and makes it due by itself.
 func (q *Queries) RetryLeave(ctx context.Context, arg RetryLeaveParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retryLeave, arg.DigestID, arg.NotificationID, arg.Actor)
 	if err != nil {
@@ -135,57 +135,6 @@ select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext($1::text))
 func (q *Queries) RetryLock(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, retryLock, tenantID)
 	return err
-}
-
-const retryOwed = `-- name: RetryOwed :execrows
-with waiting as (
-    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
-    from outbox o
-    where o.notification_id = any($2::uuid[]) and o.webhook_id = any($3::uuid[])
-      and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
-    for update
-), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
-    from waiting t
-    where t.begun_at is not null and t.claim_token is not null
-    on conflict do nothing
-), hastened as (
-    update outbox o
-    set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
-        claim_token = null, claimed_by = null, begun_at = null, expires_at = null
-    from waiting
-    where o.notification_id = waiting.notification_id
-    returning o.notification_id, o.generation
-), anew as (
-    delete from notification_body b using hastened h where b.notification_id = h.notification_id and b.problem <> ''
-)
-insert into retry (notification_id, generation, retried_by)
-select notification_id, generation, $1::text from hastened
-`
-
-type RetryOwedParams struct {
-	Actor      string
-	Ids        []uuid.UUID
-	WebhookIds []uuid.UUID
-	Alone      bool
-}
-
-// Makes notifications due that wait for their next attempt, with a new schedule
-// and under the next generation. One that is being attempted is left alone, and
-// one that has not been attempted since it was last sent again is due already.
-// A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
-func (q *Queries) RetryOwed(ctx context.Context, arg RetryOwedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, retryOwed,
-		arg.Actor,
-		arg.Ids,
-		arg.WebhookIds,
-		arg.Alone,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }
 
 const retrySettled = `-- name: RetrySettled :execrows
@@ -239,7 +188,7 @@ type RetrySettledParams struct {
 	Actor      string
 }
 
-// Owes settled notifications again: due at once, with a new schedule, under the
+// Makes settled notifications due again, at once, with a new schedule, under the
 // next generation; their attempts go on counting, and the one that ended each is
 // recorded by itself. They are ready when they are
 // written, because the transaction may have begun long before. Retention cannot delete them
@@ -320,6 +269,57 @@ func (q *Queries) RetryUnderWay(ctx context.Context, notificationID uuid.UUID) (
 	var i RetryUnderWayRow
 	err := row.Scan(&i.UnderWay, &i.Waits)
 	return i, err
+}
+
+const retryWaiting = `-- name: RetryWaiting :execrows
+with waiting as (
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+    from outbox o
+    where o.notification_id = any($2::uuid[]) and o.webhook_id = any($3::uuid[])
+      and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
+    for update
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from waiting t
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+), hastened as (
+    update outbox o
+    set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
+        claim_token = null, claimed_by = null, begun_at = null, expires_at = null
+    from waiting
+    where o.notification_id = waiting.notification_id
+    returning o.notification_id, o.generation
+), anew as (
+    delete from notification_body b using hastened h where b.notification_id = h.notification_id and b.problem <> ''
+)
+insert into retry (notification_id, generation, retried_by)
+select notification_id, generation, $1::text from hastened
+`
+
+type RetryWaitingParams struct {
+	Actor      string
+	Ids        []uuid.UUID
+	WebhookIds []uuid.UUID
+	Alone      bool
+}
+
+// Makes notifications due that wait for their next attempt, with a new schedule
+// and under the next generation. One that is being attempted is left alone, and
+// one that has not been attempted since it was last sent again is due already.
+// A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
+func (q *Queries) RetryWaiting(ctx context.Context, arg RetryWaitingParams) (int64, error) {
+	result, err := q.db.Exec(ctx, retryWaiting,
+		arg.Actor,
+		arg.Ids,
+		arg.WebhookIds,
+		arg.Alone,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const retryWebhooks = `-- name: RetryWebhooks :many

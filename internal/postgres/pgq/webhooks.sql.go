@@ -26,7 +26,7 @@ insert into settlement (notification_id, tenant_id, status)
 select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id)
 `
 
-// Settles what is still owed to a webhook that is being deleted. Attempts under way
+// Settles what still waits for a webhook that is being deleted. Attempts under way
 // are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
 // is indexed; the others wait for one.
 func (q *Queries) OutboxAbandon(ctx context.Context, webhookID uuid.UUID) error {

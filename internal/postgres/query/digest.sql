@@ -15,7 +15,7 @@ from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::times
 -- name: DigestGather :one
 -- Gathers what waits un-attempted for a webhook into a digest, oldest first,
 -- unless it is no more than the webhook's bound: what another replica holds just
--- now is not counted, nor what became ready before the given instant. A row is in the digest or still owed, never both: this is
+-- now is not counted, nor what became ready before the given instant. A row is in the digest or still waits, never both: this is
 -- one statement. Returns the size, 0 when nothing was gathered.
 with taken as (
     select o.notification_id, o.ready_at
@@ -40,7 +40,7 @@ with taken as (
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
-), owed as (
+), waiting as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
     select @digest_id::uuid, @webhook_id, ready_at, ready_at, true from enough
 )
@@ -124,7 +124,7 @@ union all
 );
 
 -- name: DigestAlerts :many
--- The alerts of the members, one for each, in the order in which they were owed.
+-- The alerts of the members, one for each, in the order in which they were written.
 select n.alert_id::uuid as alert_id
 from digest_member m join notification n using (notification_id)
 where m.digest_id = @digest_id

@@ -78,7 +78,7 @@ where s.rule_id = held.rule_id
 returning s.rule_id, s.swept_before_ns;
 
 -- name: SweepHold :exec
--- Keeps what is owed from being owed anew while it is looked at.
+-- Keeps what waits from being made due anew while it is looked at.
 select from notification where alert_id = any(@alert_ids::uuid[]) order by notification_id for update;
 
 -- name: SweepHoldDigests :exec

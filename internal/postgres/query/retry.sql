@@ -20,7 +20,7 @@ where tenant_id = @tenant_id and enabled and deleted_at is null
 for key share;
 
 -- name: RetrySettled :execrows
--- Owes settled notifications again: due at once, with a new schedule, under the
+-- Makes settled notifications due again, at once, with a new schedule, under the
 -- next generation; their attempts go on counting, and the one that ended each is
 -- recorded by itself. They are ready when they are
 -- written, because the transaction may have begun long before. Retention cannot delete them
@@ -68,7 +68,7 @@ select a.notification_id, a.webhook_id, clock_timestamp(), a.digest, a.attempts,
         where b.notification_id = a.notification_id and b.notification_id not in (select anew.notification_id from anew))
 from again a;
 
--- name: RetryOwed :execrows
+-- name: RetryWaiting :execrows
 -- Makes notifications due that wait for their next attempt, with a new schedule
 -- and under the next generation. One that is being attempted is left alone, and
 -- one that has not been attempted since it was last sent again is due already.
@@ -105,7 +105,7 @@ select coalesce(bool_or(o.claim_token is not null and o.due_at > now()), false):
 from outbox o where o.notification_id = @notification_id;
 
 -- name: RetryLeave :execrows
--- Takes a notification out of a digest that is settled, and owes it by itself.
+-- Takes a notification out of a digest that is settled, and makes it due by itself.
 with settled as (
     select s.notification_id from settlement s where s.notification_id = @digest_id for share
 ), gone as (

@@ -40,7 +40,7 @@ set deleted_at = now(), enabled = false, secrets = '', version = version + 1
 where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
--- Settles what is still owed to a webhook that is being deleted. Attempts under way
+-- Settles what still waits for a webhook that is being deleted. Attempts under way
 -- are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
 -- is indexed; the others wait for one.
 with gone as (

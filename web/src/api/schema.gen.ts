@@ -1522,7 +1522,7 @@ export interface paths {
         put?: never;
         /**
          * Disable a webhook
-         * @description What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+         * @description Its messages wait until it is enabled. A disabled webhook stays as it is.
          */
         post: operations["disableWebhook"];
         delete?: never;
@@ -2087,7 +2087,7 @@ export interface components {
             failed: number;
             /**
              * Format: date-time
-             * @description The next attempt of those that are owed.
+             * @description The next attempt of those that wait.
              */
             nextAttemptAt?: string;
             /** @description Attempted without success so far. */
@@ -2441,7 +2441,7 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         /**
-         * @description One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+         * @description One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
          *     the number of the retry behind it when a person has sent it again.
          */
         Notification: {
@@ -2552,7 +2552,7 @@ export interface components {
         NotificationTimeline: {
             items: components["schemas"]["Notification"][];
         };
-        /** @description What is owed. Absent while Postgres cannot be reached. */
+        /** @description Messages that are not settled yet. Absent while Postgres cannot be reached. */
         OutboxStatus: {
             /**
              * Format: int64
@@ -2563,7 +2563,7 @@ export interface components {
             estimated: boolean;
             /**
              * Format: double
-             * @description The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
+             * @description The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
              */
             oldestAgeSeconds?: number;
         };

@@ -13,7 +13,7 @@ import (
 	"tocsin/internal/seal"
 )
 
-// backlog is what is owed to some tenants, each with one webhook.
+// backlog is what waits for some tenants, each with one webhook.
 type backlog struct {
 	tb   testing.TB
 	url  string
@@ -117,9 +117,9 @@ func (b *backlog) counted(read string, f func(db *postgres.DB)) int64 {
 	return one[int64](b.tb, b.conn, read) - before
 }
 
-// TestOwedIsCountedUpToABound owes much to one tenant, less to another, and little
+// TestWaitingIsCountedUpToABound has much wait for one tenant, less to another, and little
 // to a third, beside as many messages that are settled.
-func TestOwedIsCountedUpToABound(t *testing.T) {
+func TestWaitingIsCountedUpToABound(t *testing.T) {
 	const much, less, little = 60_000, 30_000, 3
 	url := pgtest.URL(t)
 	b := &backlog{t, url, pgtest.Conn(t, url)}
@@ -145,7 +145,7 @@ func TestOwedIsCountedUpToABound(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		checkOwed(t, tenant, status, want.depth, want.estimated)
+		checkWaiting(t, tenant, status, want.depth, want.estimated)
 		if got := status.OldestOwed; (got == nil) != (want.oldest == 0) || (got != nil && got.Round(time.Minute) != want.oldest) {
 			t.Errorf("%s: the oldest is %v old, want %v", tenant, got, want.oldest)
 		}
@@ -159,15 +159,15 @@ func TestOwedIsCountedUpToABound(t *testing.T) {
 		}
 	}))
 	if all.OutboxDepth != much+less+little || all.OutboxOldest.Round(time.Minute) != 4*time.Hour {
-		t.Errorf("of all tenants %d are owed, the oldest for %v", all.OutboxDepth, all.OutboxOldest)
+		t.Errorf("of all tenants %d wait, the oldest for %v", all.OutboxDepth, all.OutboxOldest)
 	}
 }
 
-func checkOwed(t *testing.T, tenant string, got api.SystemStatus, depth int64, estimated bool) {
+func checkWaiting(t *testing.T, tenant string, got api.SystemStatus, depth int64, estimated bool) {
 	t.Helper()
 	// The sample is the same pages each time.
 	if off := got.OutboxDepth - depth; got.OutboxEstimated != estimated || (!estimated && off != 0) || max(off, -off) > depth/4 {
-		t.Errorf("%s: %d messages are owed, estimated %v; want %d, %v", tenant, got.OutboxDepth, got.OutboxEstimated, depth, estimated)
+		t.Errorf("%s: %d messages wait, estimated %v; want %d, %v", tenant, got.OutboxDepth, got.OutboxEstimated, depth, estimated)
 	}
 }
 
@@ -175,12 +175,12 @@ func checkOwed(t *testing.T, tenant string, got api.SystemStatus, depth int64, e
 func checkRead(t *testing.T, what string, rows int64) {
 	t.Helper()
 	if rows > 2*10_001+8_000 {
-		t.Errorf("%s: %d rows were read to tell how much is owed", what, rows)
+		t.Errorf("%s: %d rows were read to tell how much waits", what, rows)
 	}
 }
 
-// TestOwedAfterStatisticsWereLost asks when Postgres does not know how many rows there are.
-func TestOwedAfterStatisticsWereLost(t *testing.T) {
+// TestWaitingAfterStatisticsWereLost asks when Postgres does not know how many rows there are.
+func TestWaitingAfterStatisticsWereLost(t *testing.T) {
 	url := pgtest.URL(t)
 	b := &backlog{t, url, pgtest.Conn(t, url)}
 	b.owe("much", 20_000, 0, time.Hour)

@@ -1,5 +1,5 @@
--- name: OwedCount :one
--- How many messages are owed to a tenant or, without one, to all, counted up to a
+-- name: WaitingCount :one
+-- How many messages wait for a tenant or, without one, to all, counted up to a
 -- number, and the age of the oldest. What a look would pass over is not counted, nor what waits for another message. Ids
 -- ascend as time goes on: beyond the number the oldest is that with the least id
 -- among the first so many rows that were counted, or the first so many of all tenants.
@@ -35,7 +35,7 @@ select (select count(*) from counted) as counted,
            select max(extract(epoch from now() - n.created_at))
            from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds;
 
--- name: OwedEstimate :one
+-- name: WaitingEstimate :one
 -- How many rows the outbox has, as Postgres counts them beside their transactions,
 -- and how many of those on a sample of its pages, always the same, are a tenant's.
 select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live,
@@ -44,5 +44,5 @@ select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live,
 from outbox o tablesample system (least(100, 100.0 * 1048576 / greatest(pg_relation_size('outbox'), 1))) repeatable (1)
 join webhook w using (webhook_id);
 
--- name: OwedLive :one
+-- name: WaitingLive :one
 select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live;
