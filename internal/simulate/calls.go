@@ -49,6 +49,9 @@ func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out eva
 		out, err = s.w.ch.On(pick).Observe(ctx, q)
 		return err
 	})
+	if err == nil && q.ToNS == 0 {
+		s.w.truth.observedNS = max(s.w.truth.observedNS, out.NowNS)
+	}
 	return out, err
 }
 

@@ -196,9 +196,10 @@ func (w *world) checkFenced(list []notify.Settlement, before []*model.Owed) {
 		if was == nil || was.Attempts == s.Attempt || s.Decision.Status == notify.Delivered {
 			continue
 		}
-		// Who lost a claim to itself, by a failover, settles both attempts together.
+		// Who lost a claim to itself, by a failover, settles both attempts together: what
+		// changed may be the work of the one that stands, or has arrived.
 		if slices.ContainsFunc(list, func(o notify.Settlement) bool {
-			return o.NotificationID == s.NotificationID && o.Attempt == was.Attempts
+			return o.NotificationID == s.NotificationID && (o.Attempt == was.Attempts || o.Decision.Status == notify.Delivered)
 		}) {
 			continue
 		}

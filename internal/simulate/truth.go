@@ -35,7 +35,9 @@ type truth struct {
 	// lostCommits is when a failover last took commits back, by the true time; inFailover
 	// says that one is under way.
 	lostCommits time.Time
-	inFailover  bool
+	// observedNS is the latest clock of the source that any pass has observed.
+	observedNS int64
+	inFailover bool
 	// clockJumped is when the clock of ClickHouse or of Postgres last jumped.
 	clockJumped time.Time
 	measured    map[int]time.Time
@@ -211,6 +213,10 @@ func (t *truth) classify(r *ruleTruth, e *exchange) {
 	if at, there := t.cursorNS(r.partition); there {
 		fromNS = max(fromNS, at)
 	}
+	if lookBack(d) == 0 {
+		// A pass may have read already what it has not committed yet.
+		fromNS = max(fromNS, t.observedNS)
+	}
 	p.inTime = p.inTime || fromNS <= e.startNS+lookBack(d)
 	if p.must = p.inTime; p.must && !p.open {
 		p.open = true
@@ -318,7 +324,7 @@ func (t *truth) committed(b *evaluator.Batch) {
 
 // failedOver brings what people did in line with a store that has lost commits.
 func (t *truth) failedOver() {
-	t.lostCommits = t.w.Now()
+	t.lostCommits, t.observedNS = t.w.Now(), 0
 	t.order = slices.DeleteFunc(t.order, func(id uuid.UUID) bool {
 		r := t.rules[id]
 		row, there := t.w.db.Rule(id)
