@@ -188,6 +188,7 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go -C internal/release mod tidy -diff
 	go mod verify
 	go run ./internal/checks
+	node --test docs/site/model.test.mjs >/dev/null || node --test docs/site/model.test.mjs
 
 .PHONY: pictures
 pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
