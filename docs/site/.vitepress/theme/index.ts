@@ -1,0 +1,9 @@
+import DefaultTheme from 'vitepress/theme'
+import Calculator from './Calculator.vue'
+
+export default {
+  ...DefaultTheme,
+  enhanceApp({ app }) {
+    app.component('Calculator', Calculator)
+  },
+}
