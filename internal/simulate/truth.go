@@ -324,7 +324,7 @@ func (t *truth) committed(b *evaluator.Batch) {
 
 // failedOver brings what people did in line with a store that has lost commits.
 func (t *truth) failedOver() {
-	t.lostCommits, t.observedNS = t.w.Now(), 0
+	t.lostCommits = t.w.Now()
 	t.order = slices.DeleteFunc(t.order, func(id uuid.UUID) bool {
 		r := t.rules[id]
 		row, there := t.w.db.Rule(id)
