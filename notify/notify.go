@@ -29,7 +29,9 @@
 //     whose outcome was bad.
 //   - Settle stores many outcomes together (batch.go), each under its token. Whoever lost its
 //     lease settles nothing: its outcome is kept on its attempt. A success ends the message
-//     all the same, because it has arrived.
+//     all the same, because it has arrived. Where a message has several recipients and not
+//     all of them took it, those that did are kept in the outbox, and the next attempt is for
+//     the others.
 //
 // What a crash does: before the claim commits, nothing has happened. Between the claim and
 // the settlement the message may have been sent; the attempt stays without outcome, which
@@ -307,6 +309,9 @@ type Delivery struct {
 	// Waited is how long ago the message became due for the first time, or a person sent
 	// it again.
 	Waited time.Duration
+	// Reached are the recipients that have the message from earlier attempts, as their
+	// outcomes named them; empty where a message has one recipient.
+	Reached []string
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.

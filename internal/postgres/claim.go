@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -280,6 +281,9 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
 		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
 		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
+	}
+	if claimed.Reached != "" {
+		d.Reached = strings.Split(claimed.Reached, "\n")
 	}
 	if d.Reason == notify.ReasonDigest {
 		return d, nil

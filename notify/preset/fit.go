@@ -125,9 +125,13 @@ func (l *leaf) render(r *rendering) (any, bool) {
 // text returns the leaf's text within its limit: the values are shortened, one and all to
 // the same number of characters, and then escaped.
 func (l *leaf) text(r *rendering) string {
+	escape := r.preset.escape.escape
+	if l.html {
+		escape = escapeHTML
+	}
 	of := func(n int) string {
 		text, err := l.template.Text(r.values, template.Limit{OneLine: l.oneLine, Value: func(value string) string {
-			return r.preset.escape.escape(clean(short(value, n)))
+			return escape(clean(short(value, n)))
 		}})
 		if r.failed(err) {
 			return ""

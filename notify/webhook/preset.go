@@ -72,6 +72,9 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 		return all
 	}
 	secrets := p.Secrets(w.Inputs)
+	if p.Mails() {
+		return append(secrets, signInSpellings(p, w.Inputs)...)
+	}
 	if to, err := p.Target(preset.Fired, "", w.Inputs); err == nil {
 		// With user and password as they are sent.
 		if authorization := to.Header.Get("Authorization"); authorization != "" {
@@ -99,6 +102,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		field string
 		given bool
 	}{
+		{"headers", p.Mails() && len(w.Headers) > 0}, {"clientCertificate", p.Mails() && w.ClientCertificate != ""},
 		{"url", w.URL != ""}, {"slack", w.Slack != (notify.SlackApp{})}, {"bodyTemplate", w.BodyTemplate != ""}, {"signingSecret", w.SigningSecret != ""},
 	} {
 		if not.given {
@@ -117,7 +121,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		return fields
 	}
 	for _, event := range preset.Events() {
-		if !p.Sends(event) {
+		if !p.Sends(event) || p.Mails() {
 			continue
 		}
 		to, err := p.Target(event, "00000000-0000-0000-0000-000000000000", w.Inputs)

@@ -202,7 +202,7 @@ func (db *Postgres) delivery(o *Owed, w *Webhook, now time.Time) notify.Delivery
 	n := db.notifications.rows[o.ID]
 	d := notify.Delivery{
 		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, CountedAttempts: o.Counted, Generation: o.Generation,
-		Webhook: w.Webhook, At: now, Waited: now.Sub(o.Since),
+		Webhook: w.Webhook, At: now, Waited: now.Sub(o.Since), Reached: slices.Clone(o.Reached),
 	}
 	if b, rendered := db.bodies.get(o.ID); rendered {
 		d.Body = &b.Body

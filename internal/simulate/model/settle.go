@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,9 @@ func (db *Postgres) settle(s *notify.Settlement, o *Owed, now time.Time) error {
 		o.Token, o.ClaimedBy = 0, ""
 		if s.Decision.Counts {
 			o.Counted++
+		}
+		if len(s.Outcome.Reached) > 0 {
+			o.Reached = slices.Clone(s.Outcome.Reached)
 		}
 		db.outbox.put(o.ID, *o)
 		db.putAttempt(o.ID, attempt)
