@@ -300,7 +300,8 @@ type Delivery struct {
 	// Digest is what a digest tells, nil for others and once the body is frozen.
 	Digest  *Digest
 	Webhook Webhook
-	// Body is what is sent: rendered by the claim of the first attempt, and frozen.
+	// Body is what is sent: rendered by the claim of the first attempt, and frozen. It is nil
+	// where this process cannot render it.
 	// Fresh says that this attempt is the first that sends it, and Problem then why it is
 	// a fallback; empty where it is none.
 	Body    *Body
@@ -333,9 +334,10 @@ type Body struct {
 	Content     []byte
 }
 
-// Renderer makes the body of a notification's first attempt. It always returns
-// a body that the receiver can read: where a template does not work out, it
-// falls back to plain text and says why in problem.
+// Renderer makes the body of a notification's first attempt: one that the receiver can
+// read. Where a template does not work out, it falls back to plain text and says why in
+// problem. Where this process does not know the receiver, there is no content: nothing is
+// stored then, the [Sender] says what that means, and the next attempt renders anew.
 type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }

@@ -313,7 +313,10 @@ func (c *claiming) render() (bad []unreadable) {
 				bad = append(bad, unreadable{d.NotificationID, err})
 				continue
 			}
-			d.Body, d.Fresh, d.Problem = &body, true, problem
+			if body.Content != nil {
+				d.Body, d.Fresh = &body, true
+			}
+			d.Problem = problem
 		}
 		readable = append(readable, d)
 	}

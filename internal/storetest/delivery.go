@@ -134,6 +134,30 @@ func deliveryReached(l *law) {
 	l.equal("when a person sends it again", len(l.one("a").Reached), 0)
 }
 
+// deliveryUnrendered: without a body nothing is frozen.
+func deliveryUnrendered(l *law) {
+	messages := l.raise(1)
+	l.unknown = true
+	d := l.one("a")
+	if d.Body != nil || d.Fresh || d.Problem == "" {
+		l.Errorf("claimed with %+v, fresh %v, problem %q", d.Body, d.Fresh, d.Problem)
+	}
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictGone, NothingSent: true, Error: "there is no such receiver"})
+	l.must(l.EnableWebhook(l.webhook, true))
+	l.unknown = false
+	d = l.one("a")
+	if d.Body == nil || !d.Fresh || d.Problem != "" {
+		l.Fatalf("then claimed with %+v, fresh %v, problem %q", d.Body, d.Fresh, d.Problem)
+	}
+	frozen := d.Body.Content
+	l.Advance(claimFor + time.Second)
+	if d = l.one("b"); d.Fresh || !bytes.Equal(d.Body.Content, frozen) {
+		l.Errorf("then %q after %q", d.Body.Content, frozen)
+	}
+	l.settle("b", d, delivered())
+	l.is(messages[0], notify.Delivered, "GONE", "UNKNOWN", "DELIVERED")
+}
+
 // deliveryOrdered: the end of a failure waits for the news of it.
 func deliveryOrdered(l *law) {
 	l.webhook = l.operators

@@ -78,7 +78,7 @@ func TestMessage(t *testing.T) {
 	head, texts := parts(t, content)
 	for name, want := range map[string]string{
 		"From": `"Tocsin" <alerts@example.com>`, "To": "<a@example.com>, <b@example.com>", "Message-Id": "<0198-1@example.com>", "In-Reply-To": "<0198-a@example.com>",
-		"References": "<0198-a@example.com>", "Auto-Submitted": "auto-generated", "List-Id": "<tocsin.example.com>", "Date": "Sat, 21 Nov 2026 07:42:02 +0000",
+		"References": "<0198-a@example.com>", "Auto-Submitted": "auto-generated", "List-Id": "<tocsin.example.com>", "Date": "Sat, 21 Nov 2026 07:02:02 +0000",
 	} {
 		if got := head.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -155,7 +155,7 @@ func (l *leaf) text(r *rendering) string {
 	}
 	r.cuts = append(r.cuts, cut)
 	// The greatest number of characters with which the text fits; each counts one at least.
-	least, most, best := 0, len(whole), ""
+	least, most, best, kept := 0, len(whole), "", 0
 	if l.limit > 0 {
 		most = min(most, l.limit)
 	}
@@ -165,12 +165,13 @@ func (l *leaf) text(r *rendering) string {
 	for least <= most {
 		n := (least + most) / 2
 		if text := of(n); fits(text) {
-			best, least = text, n+1
+			best, kept, least = text, n, n+1
 		} else {
 			most = n - 1
 		}
 	}
-	if strings.Trim(best, ellipsis+" \n") == "" {
+	// Nothing is left of the values; a value may consist of ellipses itself.
+	if kept == 0 && strings.Trim(best, ellipsis+" \n") == "" {
 		return ""
 	}
 	return best

@@ -58,7 +58,7 @@ func TestMailInputs(t *testing.T) {
 		{"security", "none", ""},
 		{"user", "kim", "preset.inputs.password"},
 		{"password", "long enough", "preset.inputs.user"},
-		{"from", "alerts", "preset.inputs.from"},
+		{"from", "no address", "preset.inputs.from"},
 		{"from", "a@example.com, b@example.com", "preset.inputs.from"},
 		{"from", "a@bücher.example", "preset.inputs.from"},
 		{"from", "a@example.com\r\nBcc: b@example.com", "preset.inputs.from"},
@@ -124,8 +124,8 @@ func TestMistakesInMail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := parse(t, string(text)); p.Sends(preset.Digest) != true || len(p.Check().Problems) > 0 {
-		t.Error(p.Check().Problems)
+	if p := parse(t, string(text)); !p.Mails() || !p.Sends(preset.Digest) {
+		t.Errorf("%+v", p)
 	}
 	for _, test := range []struct{ from, to, want string }{
 		{"encoding: email\n", "encoding: email\nurl: https://example.com\n", "encoding email has no url"},
@@ -142,6 +142,24 @@ func TestMistakesInMail(t *testing.T) {
 		_, err := preset.Parse("own.yaml", []byte(changed))
 		if problem, ok := errors.AsType[*preset.Error](err); !ok || !strings.Contains(problem.Message, test.want) {
 			t.Errorf("%q instead of %q: %v, want %s", test.to, test.from, err, test.want)
+		}
+	}
+}
+
+// TestATextOfEllipsesIsCut, and not taken for what cutting has left of another one: without a
+// title receivers refuse the message.
+func TestATextOfEllipsesIsCut(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{strings.Repeat("…", 300), strings.Repeat("…", 300) + "a", strings.Repeat("\u200b ", 300) + "a"} {
+		a := template.Samples()[0]
+		a.Title = title
+		body, _, err := set.Get("incident-io").Body(preset.MessageOf(&notify.Delivery{Reason: notify.ReasonFired, Alert: a}, ""), set.Get("incident-io").Examples())
+		if err != nil || !strings.Contains(string(body.Content), `"title":"`) {
+			t.Errorf("%q: %v, %s", title[:10], err, body.Content)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 func refused(t *target, err error) notify.Outcome {
 	verdict := notify.VerdictRefused
 	if errors.Is(err, errUnknownPreset) {
-		verdict = notify.VerdictRetry
+		verdict = notify.VerdictGone
 	}
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
 }
@@ -201,6 +201,9 @@ const maxError = 500
 
 // request makes the request of a delivery.
 func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Request, error) {
+	if d.Webhook.Preset != "" && s.presets.Get(d.Webhook.Preset) == nil {
+		return nil, errUnknownPreset
+	}
 	if d.Body == nil {
 		return nil, errors.New("there is no body to send")
 	}

@@ -2,7 +2,7 @@ package model
 
 import (
 	"context"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,7 +59,7 @@ func (db *Postgres) settle(s *notify.Settlement, o *Owed, now time.Time) error {
 			o.Counted++
 		}
 		if len(s.Outcome.Reached) > 0 {
-			o.Reached = slices.Clone(s.Outcome.Reached)
+			o.Reached = strings.Join(s.Outcome.Reached, "\n")
 		}
 		db.outbox.put(o.ID, *o)
 		db.putAttempt(o.ID, attempt)
