@@ -11,10 +11,7 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
   const { number, startedAt, durationMs, error, response, replica, request, responseHead } = attempt;
   const { word, explanation } = verdictWords(attempt);
   const { sign, tone } = attemptSign(attempt.verdict);
-  const facts = [
-    answerWord(attempt),
-    durationMs === undefined ? "" : took(durationMs),
-  ].filter(Boolean);
+  const facts = [answerWord(attempt), durationMs === undefined ? "" : took(durationMs)].filter(Boolean);
   return (
     <details className={styles.attempt} open={open}>
       <summary>

@@ -149,10 +149,7 @@ function Deed({ word, by }: { word: string; by: string | undefined }) {
 
 function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attempt; notification: Notification }) {
   const { word, explanation } = verdictWords(attempt);
-  const facts = [
-    answerWord(attempt),
-    attempt.durationMs === undefined ? "" : took(attempt.durationMs),
-  ].filter(Boolean);
+  const facts = [answerWord(attempt), attempt.durationMs === undefined ? "" : took(attempt.durationMs)].filter(Boolean);
   return (
     <Line
       look={lookOf(attempt)}

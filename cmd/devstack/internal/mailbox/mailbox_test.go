@@ -35,8 +35,13 @@ func TestMailbox(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	client, err := smtp.Dial(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
 	send := func(content string) error {
-		return smtp.SendMail(listener.Addr().String(), nil, "alerts@example.com", []string{"kim@example.com"}, strings.NewReader(content))
+		return client.SendMail("alerts@example.com", []string{"kim@example.com"}, strings.NewReader(content))
 	}
 	for _, id := range []string{"1", "2", "1"} {
 		if err := send(message(id)); err != nil {
