@@ -78,7 +78,8 @@ func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Ad
 	t := transaction{server: s, all: len(to), reached: slices.Clone(reached)}
 	o, err := t.run(ctx, conn, from.Address, left, content)
 	if err == nil && t.client != nil && stop() {
-		_ = conn.SetDeadline(time.Now().Add(quitting))
+		over := time.AfterFunc(quitting, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		defer over.Stop()
 		_ = t.client.Quit()
 	}
 	return o, err

@@ -101,8 +101,12 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		field string
 		given bool
 	}{
-		{"headers", p.Mails() && len(w.Headers) > 0}, {"clientCertificate", p.Mails() && w.ClientCertificate != ""},
-		{"url", w.URL != ""}, {"slack", w.Slack != (notify.SlackApp{})}, {"bodyTemplate", w.BodyTemplate != ""}, {"signingSecret", w.SigningSecret != ""},
+		{"headers", p.Mails() && len(w.Headers) > 0},
+		{"clientCertificate", p.Mails() && w.ClientCertificate != ""},
+		{"url", w.URL != ""},
+		{"slack", w.Slack != (notify.SlackApp{})},
+		{"bodyTemplate", w.BodyTemplate != ""},
+		{"signingSecret", w.SigningSecret != ""},
 	} {
 		if not.given {
 			add(not.field, "not_applicable", fmt.Sprintf("%s has a way of its own; remove it, or choose no receiver", p.Name))

@@ -114,9 +114,11 @@ func alertmanager() dialect {
 		action: func(_ *http.Request, root any) (action, key string) {
 			key = one(root, "/*/labels/tocsin_alert")
 			action = actionClose
-			if ends, err := time.Parse(time.RFC3339Nano, one(root, "/*/endsAt")); err != nil {
+			const never = 2100 // an end after that is none
+			switch ends, err := time.Parse(time.RFC3339Nano, one(root, "/*/endsAt")); {
+			case err != nil:
 				return "", ""
-			} else if ends.After(time.Now()) {
+			case ends.Year() > never:
 				action = actionOpen
 			}
 			list, _ := root.([]any)
