@@ -137,6 +137,39 @@ func TestNobodyReadsInputsElsewhere(t *testing.T) {
 	b.do("PUT", path, `{"name":"g","preset":{"inputs":{"server":"https://other.example.com","token":"another-token"}}}`, "If-Match", `"2"`).want(200)
 }
 
+// TestWebhooksForEMail are previewed as e-mails, show their addresses and not their password,
+// and send that to no other server.
+func TestWebhooksForEMail(t *testing.T) {
+	t.Parallel()
+	b := newReceiversBench(t)
+	inputs := `"host":"smtp.example.com","from":"alerts@example.com","to":"kim@example.com, ann@example.com"`
+	got := into[api.ReceiverPreview](b.do("POST", "/api/v1/receivers/email/preview", `{"inputs":{`+inputs+`}}`).want(200))
+	if len(got.Requests) != len(preset.Events()) {
+		t.Errorf("%d events", len(got.Requests))
+	}
+	for _, r := range got.Requests {
+		if r.Method != "SMTP" || r.URL != "smtp://smtp.example.com:587" || !strings.Contains(r.Body, `"subject":"[`) || !strings.Contains(r.Body, `"html":"<!DOCTYPE html>`) {
+			t.Errorf("%+v", r)
+		}
+	}
+	w := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"mail","kind":"generic","preset":{"id":"email","inputs":{`+inputs+`,"user":"tocsin","password":"mail-password"}}}`).want(201))
+	if w.Preset == nil || !slices.Equal(w.Preset.SecretInputs, []string{"password"}) || w.Preset.Inputs["to"] != "kim@example.com, ann@example.com" || w.DigestAbove != 20 || w.RatePerSecond != 1 {
+		t.Fatalf("%+v", w)
+	}
+	path := "/api/v1/webhooks/" + w.ID.String()
+	for _, elsewhere := range []string{`"host":"evil.example.com"`, `"port":"2525"`} {
+		p := b.do("PUT", path, `{"name":"mail","preset":{"inputs":{`+elsewhere+`}}}`, "If-Match", `"1"`).problem(400, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "preset.inputs.password" {
+			t.Errorf("%s: %+v", elsewhere, p.Errors)
+		}
+	}
+	p := b.do("PUT", path, `{"name":"mail","preset":{"inputs":{"security":"none"}}}`, "If-Match", `"1"`).problem(400, "invalid")
+	if len(p.Errors) == 0 || p.Errors[0].Field != "preset.inputs.user" || strings.Contains(p.Errors[0].Message, "mail-password") {
+		t.Errorf("a password in the clear: %+v", p.Errors)
+	}
+	b.do("PUT", path, `{"name":"mail","preset":{"inputs":{"to":"kim@example.com"}}}`, "If-Match", `"1"`).want(200)
+}
+
 // TestATestEndsWhatItOpens at receivers that know alerts by a key.
 func TestATestEndsWhatItOpens(t *testing.T) {
 	t.Parallel()

@@ -1093,7 +1093,7 @@ type Attempt struct {
 	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
 	StartedAt    time.Time     `json:"startedAt"`
 
-	// StatusCode The HTTP status; absent when there was no answer.
+	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
@@ -2013,7 +2013,9 @@ type ReceiverRequest struct {
 	Cut     []string             `json:"cut"`
 	Event   ReceiverRequestEvent `json:"event"`
 	Headers []PreviewedHeader    `json:"headers"`
-	Method  string               `json:"method"`
+
+	// Method An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`.
+	Method string `json:"method"`
 
 	// URL `redacted` stands for what is secret.
 	URL string `json:"url"`
@@ -2998,7 +3000,7 @@ type TestResult struct {
 	// Response The beginning of the answer's body.
 	Response *string `json:"response,omitempty"`
 
-	// StatusCode The HTTP status; absent when there was no answer.
+	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
 	// Verdict As of an attempt. `DELIVERED` is what one wants to see.

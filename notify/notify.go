@@ -29,7 +29,9 @@
 //     whose outcome was bad.
 //   - Settle stores many outcomes together (batch.go), each under its token. Whoever lost its
 //     lease settles nothing: its outcome is kept on its attempt. A success ends the message
-//     all the same, because it has arrived.
+//     all the same, because it has arrived. Where a message has several recipients and not
+//     all of them took it, those that did are kept in the outbox, and the next attempt is for
+//     the others.
 //
 // What a crash does: before the claim commits, nothing has happened. Between the claim and
 // the settlement the message may have been sent; the attempt stays without outcome, which
@@ -298,7 +300,8 @@ type Delivery struct {
 	// Digest is what a digest tells, nil for others and once the body is frozen.
 	Digest  *Digest
 	Webhook Webhook
-	// Body is what is sent: rendered by the claim of the first attempt, and frozen.
+	// Body is what is sent: rendered by the claim of the first attempt, and frozen. It is nil
+	// where this process cannot render it.
 	// Fresh says that this attempt is the first that sends it, and Problem then why it is
 	// a fallback; empty where it is none.
 	Body    *Body
@@ -307,6 +310,9 @@ type Delivery struct {
 	// Waited is how long ago the message became due for the first time, or a person sent
 	// it again.
 	Waited time.Duration
+	// Reached are the recipients that have the message from earlier attempts, as their
+	// outcomes named them; empty where a message has one recipient.
+	Reached []string
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.
@@ -328,9 +334,10 @@ type Body struct {
 	Content     []byte
 }
 
-// Renderer makes the body of a notification's first attempt. It always returns
-// a body that the receiver can read: where a template does not work out, it
-// falls back to plain text and says why in problem.
+// Renderer makes the body of a notification's first attempt: one that the receiver can
+// read. Where a template does not work out, it falls back to plain text and says why in
+// problem. Where this process does not know the receiver, there is no content: nothing is
+// stored then, the [Sender] says what that means, and the next attempt renders anew.
 type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }

@@ -52,7 +52,7 @@ func (v Verdict) String() string {
 // Outcome is what came of an attempt.
 type Outcome struct {
 	Verdict Verdict
-	// StatusCode is the HTTP status, 0 when there was no answer.
+	// StatusCode is the status of HTTP or the code of SMTP, 0 when there was no answer.
 	StatusCode int
 	// Head is the head of the answer, nil when there was none.
 	Head *ResponseHead
@@ -66,6 +66,9 @@ type Outcome struct {
 	// Error tells a person why the message was not delivered, without secrets;
 	// empty when it was.
 	Error string
+	// Reached are all the recipients that have the message by now, where it has several and
+	// not all took it; empty leaves them as they were. None holds a line break.
+	Reached []string
 	// Posted is where the message stands; nil when the receiver does not say.
 	Posted *Posted
 	// Duration is the time from dialling to the end of the answer.

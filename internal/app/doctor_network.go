@@ -221,7 +221,7 @@ func reach(ctx context.Context, guard *ssrf.Guardian, target string) error {
 	scheme, address, _ := strings.Cut(target, "://")
 	dialer := &net.Dialer{Control: guard.Safe}
 	dial := dialer.DialContext
-	if scheme == "https" {
+	if scheme == "https" || scheme == "smtps" {
 		dial = (&tls.Dialer{NetDialer: dialer}).DialContext
 	}
 	conn, err := dial(ctx, "tcp", address)

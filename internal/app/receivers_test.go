@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/access"
+	"tocsin/internal/mailtest"
 	"tocsin/notify"
 	"tocsin/notify/preset"
 	"tocsin/notify/preset/presettest"
@@ -19,10 +21,11 @@ import (
 
 const receiverSecret = "0123456789secret0123456789secret"
 
-// TestAlertsLiveAtFiveReceivers leads alerts through their lives at five services at once,
-// which also throttle, fail and break off. Nothing is missed, what has a key opens and
-// closes, and no secret stands in the database.
-func TestAlertsLiveAtFiveReceivers(t *testing.T) {
+// TestAlertsLiveAtSixReceivers leads alerts through their lives at five services and a mail
+// server at once, which also throttle, fail, break off, and turn a recipient away for a
+// while. Nothing is missed, what has a key opens and closes, who has an e-mail does not get
+// it again, and no secret stands in the database.
+func TestAlertsLiveAtSixReceivers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	set, err := preset.Load()
@@ -46,12 +49,23 @@ func TestAlertsLiveAtFiveReceivers(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
+	post, err := mailtest.New(mailtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(post.Close)
+	host, port, err := net.SplitHostPort(post.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post.Say(mailtest.Recipient+"later@example.com", mailtest.Answer{Code: 450, Text: "4.2.0 greylisted"}, mailtest.Answer{Code: 450, Text: "4.2.0 greylisted"})
 	var hooks []uuid.UUID
 	for id, inputs := range map[string]map[string]string{
 		"goalert":     {"server": at("goalert"), "token": "01234567-89ab-cdef-0123-456789abcdef"},
 		"servicenow":  {"instance": at("servicenow"), "user": "tocsin", "password": receiverSecret},
 		"mattermost":  {"url": at("mattermost") + "/hooks/" + receiverSecret},
 		"teams":       {"url": at("teams") + "/workflows/x?sig=" + receiverSecret},
+		"email":       {"host": host, "port": port, "security": "none", "from": "alerts@example.com", "to": "now@example.com, later@example.com"},
 		"grafana-irm": {"url": at("grafana-irm") + "/formatted_webhook/" + receiverSecret},
 	} {
 		hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
@@ -96,6 +110,18 @@ func TestAlertsLiveAtFiveReceivers(t *testing.T) {
 			}
 		}
 	}
+	var mailed []string
+	for _, m := range post.Messages() {
+		for _, to := range m.To {
+			at := slices.IndexFunc(m.Header(), func(line string) bool { return strings.HasPrefix(line, "Message-ID: ") })
+			mailed = append(mailed, to+" "+m.Header()[at])
+		}
+	}
+	slices.Sort(mailed)
+	if messages := 3 * 3; len(mailed) != 2*messages || len(slices.Compact(mailed)) != 2*messages {
+		t.Errorf("e-mails came to %d recipients, want %d, each once: %v", len(mailed), 2*messages, mailed)
+	}
+	w.wantColumn("attempts that reached one recipient", `select count(*)::text from attempt where error like '1 of 2 recipients have the message%'`, "2")
 	kept := slices.Concat(
 		w.column(`select w::text from webhook w`), w.column(`select convert_from(content, 'UTF8') from notification_body`), w.column(`select a::text from attempt a`),
 		w.column(`select s::text from settlement s`), w.column(`select a::text from audit a`))

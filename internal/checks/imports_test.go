@@ -41,11 +41,11 @@ func layers() []layer {
 		{packages: []string{"notify"}, may: vocabulary()},
 		{
 			packages: []string{"notify/*"},
-			may: vocabulary("notify/...", "internal/bustest", "internal/natstest", "internal/pgtest", "internal/redistest",
+			may: vocabulary("notify/...", "internal/bustest", "internal/mailtest", "internal/natstest", "internal/pgtest", "internal/redistest",
 				"internal/socket"),
 		},
 		{packages: []string{"internal/bustest"}, may: vocabulary("notify/...")},
-		{packages: []string{"internal/natstest", "internal/redistest"}},
+		{packages: []string{"internal/mailtest", "internal/natstest", "internal/redistest"}},
 		{packages: []string{"evaluator/..."}, may: vocabulary("notify", "evaluator/...")},
 		{
 			packages: []string{"internal/lease"},
@@ -105,6 +105,8 @@ func doors() []door {
 		{library: "github.com/redis/", behind: []string{"notify/bus/redis"}},
 		{library: "github.com/nats-io/nats.go", behind: []string{"notify/bus/nats"}},
 		{library: "github.com/nats-io/nats-server", behind: []string{"internal/natstest"}},
+		{library: "github.com/wneessen/", behind: []string{"notify/email"}},
+		{library: "github.com/emersion/", behind: []string{"internal/mailtest", "cmd/devstack/internal/mailbox"}},
 		{library: "github.com/labstack/", behind: []string{"api/...", "internal/app/..."}},
 		{library: "github.com/ebitengine/purego", behind: []string{"cmd/devstack/..."}},
 		{library: module + "/internal/app", behind: []string{"internal/app/...", "cmd/tocsin/..."}},
@@ -115,7 +117,7 @@ func doors() []door {
 func testOnly() []string {
 	return []string{
 		"testing", "net/http/httptest", "github.com/google/go-cmp/", "go.uber.org/goleak", "pgregory.net/rapid",
-		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/natstest",
+		module + "/internal/pgtest", module + "/internal/chtest", module + "/internal/bustest", module + "/internal/mailtest", module + "/internal/natstest",
 		module + "/internal/programtest", module + "/internal/redistest", module + "/internal/storetest", module + "/notify/preset/presettest",
 		"github.com/nats-io/nats-server",
 	}
@@ -123,7 +125,7 @@ func testOnly() []string {
 
 // neverLinked is what the product does not link, however far down.
 func neverLinked() []string {
-	return append(testOnly(), module+"/cmd/devstack", "github.com/ebitengine/purego")
+	return append(testOnly(), module+"/cmd/devstack", "github.com/ebitengine/purego", "github.com/emersion/")
 }
 
 // goPackage is what `go list -json` tells of a package.
@@ -180,6 +182,8 @@ func TestMapRefuses(t *testing.T) {
 		{"notify/bus/redis", module + "/internal/postgres"},
 		{"notify/slack", "github.com/cbroglie/mustache"},
 		{"notify/bus/redis", "github.com/jackc/pgx/v5"},
+		{"notify/webhook", "github.com/wneessen/go-mail"},
+		{"notify/email", "github.com/emersion/go-smtp"},
 		{"notify/bus/postgres", module + "/internal/postgres"},
 		{"notify/bus/nats", "github.com/nats-io/nats-server/v2/server"},
 		{"internal/app", "github.com/nats-io/nats-server/v2/server"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -281,6 +282,9 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
 		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
 	}
+	if claimed.Reached != "" {
+		d.Reached = strings.Split(claimed.Reached, "\n")
+	}
 	if d.Reason == notify.ReasonDigest {
 		return d, nil
 	}
@@ -309,7 +313,10 @@ func (c *claiming) render() (bad []unreadable) {
 				bad = append(bad, unreadable{d.NotificationID, err})
 				continue
 			}
-			d.Body, d.Fresh, d.Problem = &body, true, problem
+			if body.Content != nil {
+				d.Body, d.Fresh = &body, true
+			}
+			d.Problem = problem
 		}
 		readable = append(readable, d)
 	}

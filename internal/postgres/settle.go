@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -179,7 +180,7 @@ type outcomes struct {
 	tokens, waits, durations    []int64
 	numbers, counts, codes      []int32
 	tenants, statuses, verdicts []string
-	errors, responses           []string
+	errors, responses, reached  []string
 	heads                       [][]byte
 }
 
@@ -202,6 +203,7 @@ func (c *outcomes) add(s *notify.Settlement) {
 	c.verdicts, c.codes = append(c.verdicts, verdict), append(c.codes, int32(o.StatusCode))
 	c.errors, c.responses = append(c.errors, rules.CleanText(o.Error, 2000)), append(c.responses, rules.CleanText(o.Response, 4096))
 	c.heads, c.durations = append(c.heads, head), append(c.durations, o.Duration.Microseconds())
+	c.reached = append(c.reached, strings.Join(o.Reached, "\n"))
 }
 
 func (c *outcomes) ended() pgq.SettleEndedParams {
@@ -214,7 +216,7 @@ func (c *outcomes) ended() pgq.SettleEndedParams {
 func (c *outcomes) again() pgq.SettleAgainParams {
 	return pgq.SettleAgainParams{
 		Replica: c.replica, Ids: c.ids, Tokens: c.tokens, Numbers: c.numbers, Waits: c.waits, Counts: c.counts, Verdicts: c.verdicts,
-		Codes: c.codes, Errors: c.errors, Responses: c.responses, Heads: c.heads, Durations: c.durations,
+		Codes: c.codes, Errors: c.errors, Responses: c.responses, Heads: c.heads, Durations: c.durations, Reached: c.reached,
 	}
 }
 

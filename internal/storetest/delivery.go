@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,6 +103,59 @@ func deliveryRetried(l *law) {
 	l.equal("counted after one that was not made", d.CountedAttempts, 1)
 	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"})
 	l.is(messages[0], notify.Failed, "RETRY", "NOT_MADE", "REFUSED")
+}
+
+// deliveryReached: recipients that have the message stay known until it ends, whatever
+// later attempts come to, but not under a claim that was lost.
+func deliveryReached(l *law) {
+	messages := l.raise(1)
+	later := func() notify.Delivery { l.Advance(3 * time.Hour); return l.one("a") }
+	partly := func(reached ...string) notify.Outcome {
+		return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 450, Error: "450", Reached: reached}
+	}
+	d := l.one("a")
+	l.equal("before the first attempt", len(d.Reached), 0)
+	l.settle("a", d, partly("kim@example.com"))
+	d = later()
+	l.equal("after a part", strings.Join(d.Reached, " "), "kim@example.com")
+	l.settle("a", d, unanswered())
+	d = later()
+	l.equal("after no answer", strings.Join(d.Reached, " "), "kim@example.com")
+	lost := d
+	d = later()
+	l.equal("when nobody knows what came of an attempt", strings.Join(d.Reached, " "), "kim@example.com")
+	l.equal("a part under a lost claim stands", l.settle("a", lost, partly("kim@example.com", "lost@example.com")), false)
+	l.settle("a", d, partly("kim@example.com", "ann@example.com"))
+	d = later()
+	l.equal("after another part", strings.Join(d.Reached, " "), "kim@example.com ann@example.com")
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 550, Error: "550"})
+	l.is(messages[0], notify.Failed, "RETRY", "RETRY", "RETRY", "RETRY", "REFUSED")
+	l.must(l.Retry(messages[0]))
+	l.equal("when a person sends it again", len(l.one("a").Reached), 0)
+}
+
+// deliveryUnrendered: without a body nothing is frozen.
+func deliveryUnrendered(l *law) {
+	messages := l.raise(1)
+	l.unknown = true
+	d := l.one("a")
+	if d.Body != nil || d.Fresh || d.Problem == "" {
+		l.Errorf("claimed with %+v, fresh %v, problem %q", d.Body, d.Fresh, d.Problem)
+	}
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictGone, NothingSent: true, Error: "there is no such receiver"})
+	l.must(l.EnableWebhook(l.webhook, true))
+	l.unknown = false
+	d = l.one("a")
+	if d.Body == nil || !d.Fresh || d.Problem != "" {
+		l.Fatalf("then claimed with %+v, fresh %v, problem %q", d.Body, d.Fresh, d.Problem)
+	}
+	frozen := d.Body.Content
+	l.Advance(claimFor + time.Second)
+	if d = l.one("b"); d.Fresh || !bytes.Equal(d.Body.Content, frozen) {
+		l.Errorf("then %q after %q", d.Body.Content, frozen)
+	}
+	l.settle("b", d, delivered())
+	l.is(messages[0], notify.Delivered, "GONE", "UNKNOWN", "DELIVERED")
 }
 
 // deliveryOrdered: the end of a failure waits for the news of it.

@@ -308,6 +308,8 @@ func laws() map[string]func(l *law) {
 		"a renewal keeps a claim":                                   deliveryRenewed,
 		"a claim tells what its webhook does not want any more":     deliveryChecked,
 		"a retry becomes due later, and counts":                     deliveryRetried,
+		"what cannot be rendered is rendered by the next attempt":   deliveryUnrendered,
+		"who has a message already is told to the next attempt":     deliveryReached,
 		"the messages of an alert for a webhook go out in order":    deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
 		"a receiver that does not answer is left alone, and probed": deliveryBroken,

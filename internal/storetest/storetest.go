@@ -65,6 +65,8 @@ type law struct {
 	at                 evaluator.Checkpoint
 	now                time.Time
 	next               int
+	// unknown has nobody know how to render a message.
+	unknown bool
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
 	// claim told of the webhook after its commit.
 	meanwhile func()
@@ -209,6 +211,9 @@ func (l *law) claim(replica string, most int) []notify.Delivery {
 			l.next++
 			if l.meanwhile != nil {
 				l.meanwhile()
+			}
+			if l.unknown {
+				return notify.Body{}, "there is no such receiver", nil
 			}
 			return notify.Body{ContentType: "text/plain", Content: []byte{byte(l.next)}}, "", nil
 		},

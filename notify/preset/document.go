@@ -159,11 +159,11 @@ func (r *reader) head() error {
 		return r.fail(1, "%s", err)
 	}
 	switch d.Encoding {
-	case encodingJSON, encodingForm:
+	case encodingJSON, encodingForm, encodingEmail:
 	case "":
 		d.Encoding = encodingJSON
 	default:
-		return r.fail(1, "encoding must be json or form, not %q", d.Encoding)
+		return r.fail(1, "encoding must be json, form or email, not %q", d.Encoding)
 	}
 	for name, value := range d.Severity {
 		if !slices.Contains(severityNames(), name) {
@@ -214,6 +214,11 @@ func (r *reader) duration(name, text string) (time.Duration, error) {
 }
 
 func (r *reader) events() error {
+	if r.preset.Mails() {
+		if err := r.mailed(); err != nil {
+			return err
+		}
+	}
 	for event := range r.d.Events {
 		if !slices.Contains(Events(), event) {
 			node := r.d.Events[event]
@@ -276,7 +281,12 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 		return nil, r.fail(node.Line, "%s: method must be POST, PUT or PATCH", event)
 	}
 	var err error
-	if made.url, err = r.url(event, node, &entry.URL); err != nil {
+	if r.preset.Mails() {
+		if !entry.URL.IsZero() || entry.Method != "" {
+			return nil, r.fail(node.Line, "%s: an e-mail has neither url nor method; remove them", event)
+		}
+		made.method = MethodMail
+	} else if made.url, err = r.url(event, node, &entry.URL); err != nil {
 		return nil, err
 	}
 	if err := r.headers(made); err != nil {
@@ -291,6 +301,11 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	tree, err := r.tree(&entry.Body, place{})
 	if err != nil {
 		return nil, err
+	}
+	if r.preset.Mails() {
+		if err := r.mailBody(event, node.Line, tree); err != nil {
+			return nil, err
+		}
 	}
 	made.body = tree
 	return made, nil

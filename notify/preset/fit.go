@@ -125,9 +125,13 @@ func (l *leaf) render(r *rendering) (any, bool) {
 // text returns the leaf's text within its limit: the values are shortened, one and all to
 // the same number of characters, and then escaped.
 func (l *leaf) text(r *rendering) string {
+	escape := r.preset.escape.escape
+	if l.html {
+		escape = escapeHTML
+	}
 	of := func(n int) string {
 		text, err := l.template.Text(r.values, template.Limit{OneLine: l.oneLine, Value: func(value string) string {
-			return r.preset.escape.escape(clean(short(value, n)))
+			return escape(clean(short(value, n)))
 		}})
 		if r.failed(err) {
 			return ""
@@ -151,7 +155,7 @@ func (l *leaf) text(r *rendering) string {
 	}
 	r.cuts = append(r.cuts, cut)
 	// The greatest number of characters with which the text fits; each counts one at least.
-	least, most, best := 0, len(whole), ""
+	least, most, best, kept := 0, len(whole), "", 0
 	if l.limit > 0 {
 		most = min(most, l.limit)
 	}
@@ -161,12 +165,13 @@ func (l *leaf) text(r *rendering) string {
 	for least <= most {
 		n := (least + most) / 2
 		if text := of(n); fits(text) {
-			best, least = text, n+1
+			best, kept, least = text, n, n+1
 		} else {
 			most = n - 1
 		}
 	}
-	if strings.Trim(best, ellipsis+" \n") == "" {
+	// Nothing is left of the values; a value may consist of ellipses itself.
+	if kept == 0 && strings.Trim(best, ellipsis+" \n") == "" {
 		return ""
 	}
 	return best

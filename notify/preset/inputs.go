@@ -69,14 +69,20 @@ func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
 	var fields []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		if p.input(name) == nil {
-			fields = append(fields, fault.Field{Field: "preset.inputs." + name, Code: "unknown_field", Message: p.Name + " has no such input; remove it"})
+			fields = append(fields, fault.Field{Field: inputsField + name, Code: "unknown_field", Message: p.Name + " has no such input; remove it"})
 		}
 	}
 	for i := range p.Inputs {
 		fields = append(fields, p.Inputs[i].check(inputs[p.Inputs[i].Name])...)
 	}
+	if len(fields) == 0 && p.Mails() {
+		_, fields = p.mail(inputs)
+	}
 	return fields
 }
+
+// inputsField is what the names of fields begin with.
+const inputsField = "preset.inputs."
 
 // maxInputBytes bounds what a person enters.
 const maxInputBytes = 2000
@@ -108,5 +114,5 @@ func (in *Input) check(value string) []fault.Field {
 	if problem == "" {
 		return nil
 	}
-	return []fault.Field{{Field: "preset.inputs." + in.Name, Code: code, Message: problem}}
+	return []fault.Field{{Field: inputsField + in.Name, Code: code, Message: problem}}
 }

@@ -8,11 +8,12 @@
 // only renders and judges.
 //
 // A body is a tree whose texts are Mustache templates ([template.InPreset]); what is
-// empty is left out. Six things go beyond that, each a mapping with a "$" key:
+// empty is left out. Seven things go beyond that, each a mapping with a "$" key:
 //
 //	{$number: TEXT}   a number
 //	{$severity: true} the severity in the receiver's own words or numbers
 //	{$url: TEXT}      an http or https URL, never escaped or cut; anything else is left out
+//	{$html: TEXT}     a text of HTML, whose values are escaped for HTML
 //	{$json: TREE}     a tree as JSON inside of a text
 //	{$first: [TREES]} the first that is not empty
 //	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
@@ -23,6 +24,11 @@
 // first: values are shortened one and all, then escaped, until the field is within its
 // limit in the receiver's own unit (fit.go). No escape is ever cut in half. Then the
 // whole body is held against its bound, and the fields named by shrink give way in order.
+//
+// # E-mail
+//
+// With encoding email a body is a mapping of subject, text and html, and goes to the mail
+// server that the inputs name ([Preset.Mail]) instead of a URL.
 //
 // # Secrets
 //

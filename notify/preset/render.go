@@ -91,6 +91,7 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 	r := rendering{preset: p, event: m.Event, severity: m.Severity, inputs: p.withDefaults(inputs), shrunk: map[string]int{}}
 	request := m.Request
 	request.Inputs, request.Event, request.Word = r.inputs, string(m.Event), m.Event.Word()
+	request.Severity, _ = r.inOwnWords().(string)
 	r.values = m.Values.In(&request)
 	content := r.encode(of.body)
 	for at := 0; p.totalBytes > 0 && len(content) > p.totalBytes && at < len(p.shrink); {
@@ -207,6 +208,13 @@ func (p *Preset) Target(e Event, key string, inputs map[string]string) (Target, 
 	of := p.requests[e]
 	if of == nil {
 		return Target{}, fmt.Errorf("%s is not told of %s; remove that event from the webhook", p.Name, e)
+	}
+	if p.Mails() {
+		to, err := p.Mail(inputs)
+		if err != nil {
+			return Target{}, err
+		}
+		return Target{Method: of.method, URL: to.url(), Header: http.Header{}}, nil
 	}
 	all := p.withDefaults(inputs)
 	values := noAlert().In(&template.Request{Inputs: all, Key: key, Event: string(e), Word: e.Word()})

@@ -17,6 +17,8 @@ type encoding string
 const (
 	encodingJSON encoding = "json"
 	encodingForm encoding = "form"
+	// encodingEmail is a mapping of subject, text and html; see [Preset.Mail].
+	encodingEmail encoding = "email"
 )
 
 // Bounds of a body's tree.
@@ -49,6 +51,8 @@ type (
 		limit    int
 		unit     unit
 		oneLine  bool
+		// html escapes values for HTML, instead of the preset's own markup.
+		html bool
 	}
 	// address is a URL for people; unlike a text it is whole or absent.
 	link     struct{ leaf *leaf }
@@ -87,6 +91,7 @@ const (
 	keySeverity = "$severity"
 	keyURL      = "$url"
 	keyJSON     = "$json"
+	keyHTML     = "$html"
 	keyFirst    = "$first"
 	keyNeeds    = "$needs"
 )
@@ -142,7 +147,7 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 			continue
 		}
 		if strings.HasPrefix(key.Value, "$") {
-			return nil, r.fail(key.Line, "%s must stand alone; there are $number, $severity, $url, $json, $first, and $needs beside others", key.Value)
+			return nil, r.fail(key.Line, "%s must stand alone; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key.Value)
 		}
 		if strings.Contains(key.Value, "{{") {
 			return nil, r.fail(key.Line, "the name of a member cannot hold a variable; put it into the value")
@@ -199,6 +204,14 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	case keyNumber:
 		parsed, err := r.parsed(n)
 		return number{parsed}, err
+	case keyHTML:
+		parsed, err := r.parsed(n)
+		if err != nil {
+			return nil, err
+		}
+		l := &leaf{pointer: at.pointer(), template: parsed, html: true}
+		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
+		return l, nil
 	case keyURL:
 		parsed, err := r.parsed(n)
 		if err != nil {
@@ -208,7 +221,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
 		return link{l}, nil
 	}
-	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $json, $first, and $needs beside others", key)
+	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key)
 }
 
 // parsed reads a template that shows no secret.
@@ -308,17 +321,20 @@ const (
 	severityResolved     = "RESOLVED"
 )
 
-func (severity) render(r *rendering) (any, bool) {
+func (severity) render(r *rendering) (any, bool) { return r.inOwnWords(), true }
+
+// inOwnWords returns the severity as the receiver says it.
+func (r *rendering) inOwnWords() any {
 	if r.event == Resolved && r.preset.severity[severityResolved] != nil {
-		return r.preset.severity[severityResolved], true
+		return r.preset.severity[severityResolved]
 	}
 	if r.event == Acknowledged && r.preset.severity[severityAcknowledged] != nil {
-		return r.preset.severity[severityAcknowledged], true
+		return r.preset.severity[severityAcknowledged]
 	}
 	if value := r.preset.severity[r.severity]; value != nil {
-		return value, true
+		return value
 	}
-	return r.preset.severity["WARNING"], true
+	return r.preset.severity["WARNING"]
 }
 
 func (n nested) render(r *rendering) (any, bool) {

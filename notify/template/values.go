@@ -75,6 +75,8 @@ type Request struct {
 	Key string
 	// Event is the event's name in presets, Word the same for people.
 	Event, Word string
+	// Severity is the alert's in the receiver's own words; empty where these are no texts.
+	Severity string
 	// By is who caused the event; empty is Tocsin. At is when it happened.
 	By string
 	At time.Time
@@ -299,6 +301,7 @@ func requestVariables() []variable {
 		of("key", "What the receiver knows the alert by: the same in every message about it", func(r *Request) string { return r.Key }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
 		of("word", "The event for people, such as Acknowledged", func(r *Request) string { return r.Word }),
+		of("severity", "The severity in the receiver's own words, where these are texts", func(r *Request) string { return r.Severity }),
 		of("by", "Who acknowledged, resolved or reopened the alert; empty where Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
 		of("time", "When it happened, RFC 3339, UTC", func(r *Request) string { return r.At.UTC().Format("2006-01-02T15:04:05.000Z") }),
 		of("clock", "When it happened, as 2006-01-02 15:04:05, UTC", func(r *Request) string { return r.At.UTC().Format(time.DateTime) }),

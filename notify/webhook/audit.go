@@ -29,6 +29,9 @@ func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	if now.IsZero() {
 		now = s.now()
 	}
+	if p := s.presets.Get(d.Webhook.Preset); p != nil && p.Mails() {
+		return s.mailHead(p, d, now)
+	}
 	r, err := s.request(d, s.targets.get(&d.Webhook), now)
 	if err != nil {
 		return head

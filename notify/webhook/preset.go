@@ -11,14 +11,16 @@ import (
 )
 
 // errUnknownPreset is about a preset that is not among this replica's: a file that an
-// operator has removed, or not given to each replica. What waits for it is not lost.
-var errUnknownPreset = errors.New("this replica does not have the webhook's receiver; TOCSIN_RECEIVERS names the files of receivers")
+// operator has removed, or not given to each replica. The webhook is switched off, and its
+// messages wait until it is enabled.
+var errUnknownPreset = errors.New("This replica does not have the webhook's receiver: give every replica its file, which TOCSIN_RECEIVERS names, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
 
-// renderPreset returns the body that the webhook's preset makes, without secrets.
+// renderPreset returns the body that the webhook's preset makes, without secrets; none
+// where the preset is unknown.
 func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
 	p := r.presets.Get(d.Webhook.Preset)
 	if p == nil {
-		return notify.Body{ContentType: contentType, Content: event(d, r.AlertURL(&d.Alert))}, errUnknownPreset
+		return notify.Body{}, errUnknownPreset
 	}
 	link := r.AlertURL(&d.Alert)
 	if d.Digest != nil {
@@ -31,9 +33,6 @@ func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
 // presetRequest makes the request of a delivery to a preset's receiver.
 func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 	p := s.presets.Get(d.Webhook.Preset)
-	if p == nil {
-		return nil, errUnknownPreset
-	}
 	to, err := p.Target(preset.EventOf(d.Reason), preset.Key(d), d.Webhook.Inputs)
 	if err != nil {
 		return nil, err
@@ -72,6 +71,9 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 		return all
 	}
 	secrets := p.Secrets(w.Inputs)
+	if p.Mails() {
+		return append(secrets, signInSpellings(p, w.Inputs)...)
+	}
 	if to, err := p.Target(preset.Fired, "", w.Inputs); err == nil {
 		// With user and password as they are sent.
 		if authorization := to.Header.Get("Authorization"); authorization != "" {
@@ -99,7 +101,12 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		field string
 		given bool
 	}{
-		{"url", w.URL != ""}, {"slack", w.Slack != (notify.SlackApp{})}, {"bodyTemplate", w.BodyTemplate != ""}, {"signingSecret", w.SigningSecret != ""},
+		{"headers", p.Mails() && len(w.Headers) > 0},
+		{"clientCertificate", p.Mails() && w.ClientCertificate != ""},
+		{"url", w.URL != ""},
+		{"slack", w.Slack != (notify.SlackApp{})},
+		{"bodyTemplate", w.BodyTemplate != ""},
+		{"signingSecret", w.SigningSecret != ""},
 	} {
 		if not.given {
 			add(not.field, "not_applicable", fmt.Sprintf("%s has a way of its own; remove it, or choose no receiver", p.Name))
@@ -117,7 +124,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		return fields
 	}
 	for _, event := range preset.Events() {
-		if !p.Sends(event) {
+		if !p.Sends(event) || p.Mails() {
 			continue
 		}
 		to, err := p.Target(event, "00000000-0000-0000-0000-000000000000", w.Inputs)

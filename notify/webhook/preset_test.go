@@ -143,17 +143,22 @@ func TestSecretsOfAURLAreHidden(t *testing.T) {
 	}
 }
 
-// TestAReceiverThatIsNotThere keeps its messages.
+// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and freezes no body.
 func TestAReceiverThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
 	_, d := s.tell(notify.ReasonFired)
 	d.Webhook.Preset = "removed"
-	if o := s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "TOCSIN_RECEIVERS") {
+	if o := s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictGone || !o.NothingSent || !strings.Contains(o.Error, "TOCSIN_RECEIVERS") {
 		t.Errorf("%+v", o)
 	}
-	if _, problem := s.renderer.Render(d); problem == nil {
-		t.Error("a body without the preset is no fallback")
+	body, problem := s.renderer.Render(d)
+	if problem == nil || body.Content != nil {
+		t.Errorf("a body without the preset: %s, %v", body.Content, problem)
+	}
+	d.Body = nil
+	if o := s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictGone {
+		t.Errorf("without a body: %+v", o)
 	}
 }
 

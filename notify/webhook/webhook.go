@@ -1,4 +1,5 @@
-// Package webhook makes the bodies of messages and sends them over HTTP.
+// Package webhook makes the bodies of messages and sends them over HTTP, and those of
+// receivers that get e-mails to their mail server (mail.go).
 //
 // A [Sender] makes one attempt and no more: redirects are not followed, and the
 // transport sends no request a second time when a reused connection dies. What came of
@@ -12,7 +13,7 @@
 // is configured, never from the environment; the guard judges the receiver before the
 // proxy is asked for it.
 //
-// URLs, headers, signing secrets and client certificates are secrets. No error text, no
+// URLs, headers, signing secrets, client certificates and passwords are secrets. No error text, no
 // kept answer shows one, even where the receiver sends it back.
 package webhook
 
@@ -131,6 +132,9 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 		now = s.now()
 	}
 	t := s.targets.get(&d.Webhook)
+	if p := s.presets.Get(d.Webhook.Preset); p != nil && p.Mails() {
+		return s.mail(ctx, t, p, d, now)
+	}
 	r, err := s.request(d, t, now)
 	if err != nil {
 		return refused(t, err)
@@ -142,7 +146,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 func refused(t *target, err error) notify.Outcome {
 	verdict := notify.VerdictRefused
 	if errors.Is(err, errUnknownPreset) {
-		verdict = notify.VerdictRetry
+		verdict = notify.VerdictGone
 	}
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
 }
@@ -151,10 +155,7 @@ func refused(t *target, err error) notify.Outcome {
 func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) (o notify.Outcome) {
 	began := s.now()
 	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
-	timeout := w.Timeout
-	if timeout <= 0 {
-		timeout = notify.DefaultTimeout
-	}
+	timeout := timeoutOf(w)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	limit, transport := int64(maxResponse), t.transport
@@ -169,6 +170,13 @@ func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r
 	o = judge(w, s.presets.Get(w.Preset), answer{head.StatusCode, head.Header, body}, t.secrets, at)
 	o.Head = t.secrets.responseHead(head)
 	return o
+}
+
+func timeoutOf(w *notify.Webhook) time.Duration {
+	if w.Timeout <= 0 {
+		return notify.DefaultTimeout
+	}
+	return w.Timeout
 }
 
 // unanswered tells what an attempt without answer is, and why there is none: it was
@@ -193,6 +201,9 @@ const maxError = 500
 
 // request makes the request of a delivery.
 func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Request, error) {
+	if d.Webhook.Preset != "" && s.presets.Get(d.Webhook.Preset) == nil {
+		return nil, errUnknownPreset
+	}
 	if d.Body == nil {
 		return nil, errors.New("there is no body to send")
 	}

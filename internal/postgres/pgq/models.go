@@ -276,6 +276,7 @@ type Outbox struct {
 	AfterID        *uuid.UUID
 	Followed       bool
 	ExpiresAt      *time.Time
+	Reached        string
 }
 
 type OutboxSample struct {

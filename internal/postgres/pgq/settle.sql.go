@@ -16,14 +16,14 @@ with s as (
     select unnest($2::uuid[]) as notification_id, unnest($3::bigint[]) as token, unnest($4::int[]) as number,
            unnest($5::bigint[]) as wait_us, unnest($6::int[]) as counts, unnest($7::text[]) as verdict,
            unnest($8::int[]) as code, unnest($9::text[]) as error, unnest($10::text[]) as response,
-           unnest($11::json[]) as head, unnest($12::bigint[]) as duration_us
+           unnest($11::json[]) as head, unnest($12::bigint[]) as duration_us, unnest($13::text[]) as reached
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
-        counted = o.counted + s.counts, claim_token = null, claimed_by = null
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached)
     from s
     where o.notification_id = any($2::uuid[]) and o.notification_id = s.notification_id and o.claim_token = s.token
-    returning s.notification_id, s.token, s.number, s.wait_us, s.counts, s.verdict, s.code, s.error, s.response, s.head, s.duration_us, o.begun_at
+    returning s.notification_id, s.token, s.number, s.wait_us, s.counts, s.verdict, s.code, s.error, s.response, s.head, s.duration_us, s.reached, o.begun_at
 )
 insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                      duration_us, response_head)
@@ -50,6 +50,7 @@ type SettleAgainParams struct {
 	Responses []string
 	Heads     [][]byte
 	Durations []int64
+	Reached   []string
 }
 
 type SettleAgainRow struct {
@@ -74,6 +75,7 @@ func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) ([]Set
 		arg.Responses,
 		arg.Heads,
 		arg.Durations,
+		arg.Reached,
 	)
 	if err != nil {
 		return nil, err

@@ -27,11 +27,11 @@ with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
            unnest(@waits::bigint[]) as wait_us, unnest(@counts::int[]) as counts, unnest(@verdicts::text[]) as verdict,
            unnest(@codes::int[]) as code, unnest(@errors::text[]) as error, unnest(@responses::text[]) as response,
-           unnest(@heads::json[]) as head, unnest(@durations::bigint[]) as duration_us
+           unnest(@heads::json[]) as head, unnest(@durations::bigint[]) as duration_us, unnest(@reached::text[]) as reached
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
-        counted = o.counted + s.counts, claim_token = null, claimed_by = null
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null, reached = coalesce(nullif(s.reached, ''), o.reached)
     from s
     where o.notification_id = any(@ids::uuid[]) and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.*, o.begun_at

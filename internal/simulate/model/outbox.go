@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -163,9 +164,12 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			if err != nil {
 				return err
 			}
-			d.Body, d.Fresh, d.Problem = &b, true, problem
-			if db.has(BodyFrozen) {
-				db.bodies.put(o.ID, body{b, problem, db.now()})
+			d.Problem = problem
+			if b.Content != nil {
+				d.Body, d.Fresh = &b, true
+				if db.has(BodyFrozen) {
+					db.bodies.put(o.ID, body{b, problem, db.now()})
+				}
 			}
 		}
 		if !db.has(ClaimBegins) {
@@ -203,6 +207,9 @@ func (db *Postgres) delivery(o *Owed, w *Webhook, now time.Time) notify.Delivery
 	d := notify.Delivery{
 		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, CountedAttempts: o.Counted, Generation: o.Generation,
 		Webhook: w.Webhook, At: now, Waited: now.Sub(o.Since),
+	}
+	if o.Reached != "" {
+		d.Reached = strings.Split(o.Reached, "\n")
 	}
 	if b, rendered := db.bodies.get(o.ID); rendered {
 		d.Body = &b.Body

@@ -81,6 +81,8 @@ type Owed struct {
 	Token                                    int64
 	ClaimedBy                                string
 	Digest, Alone                            bool
+	// Reached are the recipients that have the message, one a line.
+	Reached string
 }
 
 // claimed reports whether somebody has begun an attempt and stored no outcome.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,9 @@ func (db *Postgres) settle(s *notify.Settlement, o *Owed, now time.Time) error {
 		o.Token, o.ClaimedBy = 0, ""
 		if s.Decision.Counts {
 			o.Counted++
+		}
+		if len(s.Outcome.Reached) > 0 {
+			o.Reached = strings.Join(s.Outcome.Reached, "\n")
 		}
 		db.outbox.put(o.ID, *o)
 		db.putAttempt(o.ID, attempt)

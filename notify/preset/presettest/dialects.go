@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // What a message does to a key, and what becomes of that.
@@ -79,7 +80,8 @@ func dialects() map[string]dialect {
 				"CRITICAL": actionOpen, "WARNING": actionOpen, "INFO": actionOpen, "ACKNOWLEDGEMENT": actionAcknowledge, "RECOVERY": actionClose,
 			}),
 		},
-		"teams": {accepts: http.StatusAccepted, check: teams},
+		"alertmanager": alertmanager(),
+		"teams":        {accepts: http.StatusAccepted, check: teams},
 		"google-chat": {accepts: http.StatusOK, answer: `{"name":"spaces/A/messages/B"}`, check: func(_ *http.Request, root any) error {
 			return free(one(root, "/text"), `<(users|https?:)`)
 		}},
@@ -101,6 +103,41 @@ func dialects() map[string]dialect {
 			}
 			return basic(req)
 		}},
+	}
+}
+
+// alertmanager knows an alert by all its labels: an end with others ends nothing.
+func alertmanager() dialect {
+	labels := map[string]string{}
+	return dialect{
+		accepts: http.StatusOK,
+		action: func(_ *http.Request, root any) (action, key string) {
+			key = one(root, "/*/labels/tocsin_alert")
+			action = actionClose
+			const never = 2100 // an end after that is none
+			switch ends, err := time.Parse(time.RFC3339Nano, one(root, "/*/endsAt")); {
+			case err != nil:
+				return "", ""
+			case ends.Year() > never:
+				action = actionOpen
+			}
+			list, _ := root.([]any)
+			first, _ := list[0].(map[string]any)
+			said := fmt.Sprint(first["labels"])
+			if was, known := labels[key]; known && was != said {
+				return "", ""
+			}
+			labels[key] = said
+			return action, key
+		},
+		check: func(_ *http.Request, root any) error {
+			starts, err := time.Parse(time.RFC3339Nano, one(root, "/*/startsAt"))
+			ends, endErr := time.Parse(time.RFC3339Nano, one(root, "/*/endsAt"))
+			if err == nil && endErr == nil && ends.Before(starts) {
+				return errors.New("start time must be before end time")
+			}
+			return nil
+		},
 	}
 }
 

@@ -1899,7 +1899,7 @@ export interface components {
             responseHead?: components["schemas"]["ResponseHead"];
             /** Format: date-time */
             startedAt: string;
-            /** @description The HTTP status; absent when there was no answer. */
+            /** @description The status of HTTP, or the code of SMTP; absent when there was no answer. */
             statusCode?: number;
             verdict: components["schemas"]["AttemptVerdict"];
         };
@@ -2774,6 +2774,7 @@ export interface components {
             /** @enum {string} */
             event: "fired" | "reminder" | "acknowledged" | "resolved" | "reopened" | "digest";
             headers: components["schemas"]["PreviewedHeader"][];
+            /** @description An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`. */
             method: string;
             /** @description `redacted` stands for what is secret. */
             url: string;
@@ -3758,7 +3759,7 @@ export interface components {
             problem?: string;
             /** @description The beginning of the answer's body. */
             response?: string;
-            /** @description The HTTP status; absent when there was no answer. */
+            /** @description The status of HTTP, or the code of SMTP; absent when there was no answer. */
             statusCode?: number;
             /**
              * @description As of an attempt. `DELIVERED` is what one wants to see.

@@ -1,5 +1,5 @@
 import type { Attempt } from "../api/client";
-import { verdictWords } from "../inbox/timeline";
+import { answerWord, verdictWords } from "../inbox/timeline";
 import { When } from "../ui/Instant";
 import { took } from "../ui/time";
 import { counted } from "../ui/words";
@@ -8,13 +8,10 @@ import { attemptSign } from "./words";
 
 /** One request: how it ended in a line, and when opened what was sent and what came back. */
 export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean }) {
-  const { number, startedAt, statusCode, durationMs, error, response, replica, request, responseHead } = attempt;
+  const { number, startedAt, durationMs, error, response, replica, request, responseHead } = attempt;
   const { word, explanation } = verdictWords(attempt);
   const { sign, tone } = attemptSign(attempt.verdict);
-  const facts = [
-    statusCode === undefined ? "" : `HTTP ${statusCode}`,
-    durationMs === undefined ? "" : took(durationMs),
-  ].filter(Boolean);
+  const facts = [answerWord(attempt), durationMs === undefined ? "" : took(durationMs)].filter(Boolean);
   return (
     <details className={styles.attempt} open={open}>
       <summary>

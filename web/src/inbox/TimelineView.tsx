@@ -9,7 +9,7 @@ import { exactTime, took } from "../ui/time";
 import { counted, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { thresholdWords } from "./headline";
-import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
+import { answerWord, digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 /** What became of an alert, and of its messages, in one line of time. */
 export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
@@ -149,10 +149,7 @@ function Deed({ word, by }: { word: string; by: string | undefined }) {
 
 function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attempt; notification: Notification }) {
   const { word, explanation } = verdictWords(attempt);
-  const facts = [
-    attempt.statusCode === undefined ? "" : `HTTP ${attempt.statusCode}`,
-    attempt.durationMs === undefined ? "" : took(attempt.durationMs),
-  ].filter(Boolean);
+  const facts = [answerWord(attempt), attempt.durationMs === undefined ? "" : took(attempt.durationMs)].filter(Boolean);
   return (
     <Line
       look={lookOf(attempt)}

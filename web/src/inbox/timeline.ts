@@ -112,6 +112,12 @@ export function exchangeText({ request, responseHead, response }: Attempt): stri
   return parts.join("\n\n");
 }
 
+/** The status of an attempt's answer, with its protocol; empty when there was no answer. */
+export function answerWord({ statusCode, request }: Attempt): string {
+  if (statusCode === undefined) return "";
+  return `${request?.method === "SMTP" ? "SMTP" : "HTTP"} ${statusCode}`;
+}
+
 /** How an attempt ended, in words. */
 export function verdictWords(attempt: Attempt): { word: string; explanation: string } {
   switch (attempt.verdict) {

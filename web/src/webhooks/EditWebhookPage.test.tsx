@@ -205,7 +205,7 @@ describe("a webhook", () => {
     await user.click(await screen.findByRole("button", { name: "Test" }));
     await user.click(screen.getByRole("button", { name: "Send a test message" }));
     expect(await screen.findByText("✗ Rejected")).toBeVisible();
-    expect(screen.getByText(/HTTP 400 · 12.3 ms/)).toBeVisible();
+    expect(screen.getByText(/status 400 · 12.3 ms/)).toBeVisible();
     expect(screen.getByText("no such field")).toBeVisible();
   });
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Receiver, Webhook } from "../api/client";
 import { api, open, problem, startWorld } from "../test/world";
 import { blank, definition, editOf, valuesOf, withoutSecrets } from "./form";
-import { found, readable } from "./receivers";
+import { found, mailOf, readable } from "./receivers";
 
 const { server } = startWorld();
 
@@ -54,6 +54,44 @@ test("bodies are shown for reading", () => {
   expect(readable({ contentType: "application/x-www-form-urlencoded", body: "To=%2B1&Body=a+b" })).toBe(
     "To = +1\nBody = a b",
   );
+});
+
+test("an e-mail is told from other requests", () => {
+  const body = JSON.stringify({ subject: "s", text: "t", html: "<p>h</p>" });
+  expect(mailOf({ method: "SMTP", body })).toEqual({ subject: "s", text: "t", html: "<p>h</p>" });
+  expect(mailOf({ method: "POST", body })).toBeUndefined();
+});
+
+test("an e-mail is previewed as text and as HTML, in a frame in which nothing runs", async () => {
+  const post: Receiver = { ...chat, id: "email", name: "E-mail", inputs: [] };
+  server.use(
+    http.get(api("/receivers"), () => HttpResponse.json({ items: [post] })),
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/receivers/email/preview"), () =>
+      HttpResponse.json({
+        requests: [
+          {
+            event: "fired",
+            method: "SMTP",
+            url: "smtp://smtp.example.com:587",
+            headers: [],
+            contentType: "application/json",
+            body: JSON.stringify({ subject: "[CRITICAL] Order failed", text: "the text", html: "<p>the HTML</p>" }),
+            cut: [],
+          },
+        ],
+      }),
+    ),
+  );
+  const { user } = open("/webhooks/new");
+  await user.click(await screen.findByLabelText("Another service"));
+  await user.click(await screen.findByRole("radio", { name: /^E-mail/ }));
+  await user.click(screen.getByText("Preview of the requests"));
+  expect(await screen.findByText("Subject: [CRITICAL] Order failed")).toBeVisible();
+  expect(screen.getByText("the text")).toBeVisible();
+  const frame = screen.getByTitle("The e-mail as HTML");
+  expect(frame).toHaveAttribute("srcdoc", "<p>the HTML</p>");
+  expect(frame).toHaveAttribute("sandbox", "");
 });
 
 test("a service is found, described and previewed, and what the server refuses stands beside the field", async () => {

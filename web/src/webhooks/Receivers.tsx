@@ -13,7 +13,7 @@ import { useStanding } from "../ui/standing";
 import { Failed } from "../ui/states";
 import type { Values } from "./form";
 import look from "./Receivers.module.css";
-import { found, readable } from "./receivers";
+import { found, mailOf, readable } from "./receivers";
 
 interface Props {
   form: UseFormReturnType<Values>;
@@ -165,6 +165,22 @@ function InputField({ input, form, isSet }: InputFieldProps) {
   return secret && type === "text" ? <PasswordInput {...common} /> : <TextInput {...common} />;
 }
 
+/** What is sent; of an e-mail its subject and both of its forms. */
+function Body({ request }: { request: ReceiverRequest }) {
+  const mail = mailOf(request);
+  return (
+    <>
+      {mail && <p className={look.line}>Subject: {mail.subject}</p>}
+      {/* Nothing runs in the frame, and nothing is loaded. */}
+      {mail && <iframe className={look.mail} title="The e-mail as HTML" sandbox="" srcDoc={mail.html} />}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key. */}
+      <pre className={look.body} tabIndex={0}>
+        {mail ? mail.text : readable(request)}
+      </pre>
+    </>
+  );
+}
+
 const typingPauseMs = 400;
 
 const eventNames: Record<ReceiverRequest["event"], string> = {
@@ -220,10 +236,7 @@ function Requests({ receiver, inputs }: { receiver: string; inputs: Record<strin
           {name}: {masked ? "••••••" : value}
         </p>
       ))}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key. */}
-      <pre className={look.body} tabIndex={0}>
-        {readable(request)}
-      </pre>
+      <Body request={request} />
       {request.cut.length > 0 && <p className={styles.hint}>Shortened to fit: {request.cut.join(", ")}</p>}
     </div>
   );

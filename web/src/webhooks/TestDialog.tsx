@@ -41,7 +41,7 @@ function Outcome({ result }: { result: TestResult }) {
         <span className={good ? styles.good : styles.bad}>
           {good ? "✓" : "✗"} {word}
         </span>
-        {statusCode !== undefined && ` · HTTP ${statusCode}`} · {took(durationMs)}
+        {statusCode !== undefined && ` · status ${statusCode}`} · {took(durationMs)}
       </p>
       {error && <p>{error}</p>}
       {problem && <p>The fallback message was sent: {problem}</p>}

@@ -9,6 +9,16 @@ export function found(receivers: readonly Receiver[], search: string): Receiver[
   });
 }
 
+/** An e-mail, as a request for a mail server holds it. */
+export type Mail = { subject: string; text: string; html: string };
+
+/** The e-mail that a request is; undefined where it is none. */
+export function mailOf({ method, body }: Pick<ReceiverRequest, "method" | "body">): Mail | undefined {
+  if (method !== "SMTP") return undefined;
+  const { subject = "", text = "", html = "" } = JSON.parse(body) as Partial<Mail>;
+  return { subject, text, html };
+}
+
 /** A body for reading: JSON is indented, a form has a line for each field. */
 export function readable({ body, contentType }: Pick<ReceiverRequest, "body" | "contentType">): string {
   if (contentType === "application/x-www-form-urlencoded") {

@@ -40,7 +40,10 @@ type settings struct {
 	PostgresPort   int `json:"postgresPort"`
 	ClickHousePort int `json:"clickHousePort"`
 	SlackPort      int `json:"slackPort"`
-	TocsinPort     int `json:"tocsinPort"`
+	// MailPort is the mail server's, MailboxPort that of the page that shows what it received.
+	MailPort    int `json:"mailPort"`
+	MailboxPort int `json:"mailboxPort"`
+	TocsinPort  int `json:"tocsinPort"`
 	// Seeded says that the demo's rules were made once. Whoever deletes them does not get them back.
 	Seeded bool `json:"seeded"`
 	// BotWebhook is the id of the seeded webhook that posts as a bot, whose buttons the Slack look-alike presses.

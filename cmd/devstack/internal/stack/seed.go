@@ -11,14 +11,15 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"tocsin/cmd/devstack/internal/slackalike"
 )
 
-// demoWebhook is a webhook to make: its name and its path on the Slack look-alike, or the channel that it posts to as a
-// bot.
+// demoWebhook is a webhook to make: its name and its path on the Slack look-alike, the channel that it posts to as a bot,
+// or to whom it sends e-mails.
 type demoWebhook struct {
-	name, path, channel string
+	name, path, channel, mailTo string
 }
 
 func demoWebhooks() []demoWebhook {
@@ -26,10 +27,11 @@ func demoWebhooks() []demoWebhook {
 		{name: "Slack #integration-ops", path: "/services/T0DEMO/B0OPS/integrationops"},
 		{name: "Slack #orders (bot, with buttons)", channel: "#orders"},
 		{name: "Slack #billing", path: "/services/T0DEMO/B0BILLING/billingteam"},
+		{name: "E-mail to finance", mailTo: "Finance <finance@example.com>, Kim Berg <kim.berg@example.com>"},
 	}
 }
 
-// demoRule is a rule to make, as the API takes it; webhook is the name of the one that it notifies.
+// demoRule is a rule to make, as the API takes it; webhook is the name of the one that it notifies, also that of another.
 type demoRule struct {
 	Name       string         `json:"name"`
 	FireMode   string         `json:"fireMode"`
@@ -51,7 +53,7 @@ type demoRule struct {
 	Threshold int      `json:"threshold,omitempty"`
 	Expected  []string `json:"expected,omitempty"`
 
-	webhook string
+	webhook, also string
 }
 
 // demoRules divide the demo's failures among teams: each failure in production matches exactly one of those on single
@@ -66,9 +68,11 @@ func demoRules() []demoRule {
 	}
 	slow := failedIn("Slow payment", "INFO", "Slack #billing", "payments")
 	slow.Filter = map[string]any{"statuses": []string{"COMPLETED"}, "minDurationMs": 2000}
+	money := failedIn("Money stuck", "CRITICAL", "Slack #billing", "billing", "payments", "procurement")
+	money.also = "E-mail to finance"
 	return []demoRule{
 		failedIn("Order failed", "CRITICAL", "Slack #orders (bot, with buttons)", "orders", "returns"),
-		failedIn("Money stuck", "CRITICAL", "Slack #billing", "billing", "payments", "procurement"),
+		money,
 		failedIn("Integration failed", "WARNING", "Slack #integration-ops",
 			"analytics", "crm", "documents", "identity", "inventory", "pricing", "shipping"),
 		slow,
@@ -128,6 +132,9 @@ func (u *up) seed(ctx context.Context) error {
 			continue
 		}
 		wanted.WebhookIDs = []string{webhooks[wanted.webhook]}
+		if wanted.also != "" {
+			wanted.WebhookIDs = append(wanted.WebhookIDs, webhooks[wanted.also])
+		}
 		if _, err := api.create(ctx, "/rules", wanted); err != nil {
 			return fmt.Errorf("seed rule %s: %w", wanted.Name, err)
 		}
@@ -139,6 +146,15 @@ func (u *up) seed(ctx context.Context) error {
 
 // definition is a webhook as the API takes it.
 func (u *up) definition(w demoWebhook) map[string]any {
+	if w.mailTo != "" {
+		return map[string]any{
+			"name": w.name, "kind": "generic", "events": []string{"ACKNOWLEDGED", "RESOLVED", "REOPENED"},
+			"preset": map[string]any{"id": "email", "inputs": map[string]string{
+				"host": "127.0.0.1", "port": strconv.Itoa(u.data.settings.MailPort), "security": "none",
+				"from": "Tocsin <alerts@tocsin.example>", "to": w.mailTo,
+			}},
+		}
+	}
 	if w.channel == "" {
 		return map[string]any{"name": w.name, "kind": "slack", "url": u.slack.url() + w.path}
 	}

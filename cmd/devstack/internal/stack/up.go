@@ -114,7 +114,7 @@ func (u *up) start(ctx context.Context) (err error) {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		u.prepareSource, u.startSlack, u.startTocsin, u.seed, u.connectButtons, u.startTraffic,
+		u.prepareSource, u.startSlack, u.startMailbox, u.startTocsin, u.seed, u.connectButtons, u.startTraffic,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (u *up) startTocsin(ctx context.Context) error {
 			"TOCSIN_ADMIN_EMAIL":    demoAdmin,
 			"TOCSIN_ADMIN_PASSWORD": password,
 			"TOCSIN_SLACK_API_URL":  u.slack.url() + "/api",
-			// The Slack look-alike is on loopback, where Tocsin does not call unless told so.
+			// The Slack look-alike and the mail server are on loopback, where Tocsin does not call unless told so.
 			"TOCSIN_OUTGOING_ALLOW": "127.0.0.0/8,::1/128",
 		}),
 	}

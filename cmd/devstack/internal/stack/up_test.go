@@ -139,6 +139,45 @@ func pressInSlack(t *testing.T, d *devstack) {
 	}
 }
 
+// testMail has the demo's webhook for e-mails send a test message, which the mailbox shows.
+func testMail(t *testing.T, d *devstack, page string) {
+	t.Helper()
+	id := ""
+	items, _ := read(t, page, "/webhooks")["items"].([]any)
+	for _, item := range items {
+		if w, _ := item.(map[string]any); w["preset"] != nil {
+			id, _ = w["id"].(string)
+		}
+	}
+	client, base := signIn(t, page)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"api/v1/webhooks/"+id+"/test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || !strings.Contains(string(content), "DELIVERED") {
+		t.Fatalf("the test message: %s, %v", content, err)
+	}
+	_, rest, _ := strings.Cut(d.stderr.text(), "mailbox on ")
+	address, _, _ := strings.Cut(rest, "\n")
+	request, err = http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err = http.DefaultClient.Do(request); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if content, err = io.ReadAll(response.Body); err != nil || !strings.Contains(string(content), "kim.berg@example.com") {
+		t.Errorf("the mailbox shows %s, %v", content, err)
+	}
+}
+
 // pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
 func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	t.Helper()
@@ -190,6 +229,7 @@ func TestUp(t *testing.T) {
 	eventually(t, "what was pressed in the Slack look-alike is acknowledged", func() bool {
 		return count(t, url, "/alerts?state=ACKNOWLEDGED") == 1
 	})
+	testMail(t, d, url)
 	if info, err := os.Stat(filepath.Join(dir, "encryption.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("encryption key: %v, %v", info, err)
 	}

@@ -1,0 +1,362 @@
+// Package email writes e-mails and gives them to a mail server.
+//
+// One attempt is one SMTP transaction for all recipients that have not got the message:
+//
+//	connect ─ TLS ─ EHLO ─ STARTTLS ─ AUTH ─ MAIL FROM ─ RCPT TO ×n ─ DATA ─ dot ─ answer
+//	└──────────────── nothing was sent, a repeat is no duplicate ──────────────┘└─ unknown ─┘
+//
+// Until the dot that ends the message has left, the server has no message. Between the dot and
+// the answer nobody knows: such an attempt is repeated under the same Message-ID, as an HTTP
+// request is whose answer was lost. What the server says after that, to QUIT, means nothing.
+//
+// # Verdicts
+//
+//	no connection, no TLS, connection lost, 421            retry
+//	4xx                                                    retry
+//	4xx with 4.7.x (but not to RCPT)                       throttled: the whole webhook waits
+//	STARTTLS or AUTH not offered, 5xx to AUTH, MAIL FROM   gone: no message would be taken
+//	5xx to DATA or to the message                          refused
+//	2xx to the message                                     delivered
+//
+// Recipients have verdicts of their own. The message goes to those that the server takes; who
+// they were is kept ([notify.Outcome].Reached), and the next attempt is made to the others only.
+// While any of these may be taken later, the message is retried; when all that are left are
+// refused, it is refused, so that nobody takes it for delivered to all.
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail/smtp"
+
+	"tocsin/notify"
+)
+
+// Server is a mail server that takes messages.
+type Server struct {
+	Host, Address string
+	// TLS encrypts from the first byte, StartTLS after asking; what is chosen is required.
+	TLS, StartTLS bool
+	// Config verifies the server; its name is Host.
+	Config *tls.Config
+	// User and Password sign in, where User is not empty and the connection is encrypted.
+	User, Password string
+	// Dial opens a connection.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// throttled is how long a server that limits rates is left alone.
+const throttled = 5 * time.Minute
+
+// quitting bounds the end of a conversation whose message is settled.
+const quitting = time.Second
+
+// Send makes one attempt to give a message to a server, for those of its recipients that
+// are not among reached. An error is that of an attempt without answer, whose outcome tells
+// whether anything was sent; ctx may have ended. Texts of the outcome are the server's.
+func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Address, reached []string, content []byte) (notify.Outcome, error) {
+	left := slices.DeleteFunc(addresses(to), func(a string) bool { return slices.Contains(reached, key(a)) })
+	if len(left) == 0 {
+		return notify.Outcome{Verdict: notify.VerdictDelivered, NothingSent: true, Response: "All recipients have the message"}, nil
+	}
+	conn, err := s.Dial(ctx, "tcp", s.Address)
+	if err != nil {
+		return notify.Outcome{NothingSent: true}, err
+	}
+	defer conn.Close() //nolint:errcheck // what became of the message is known
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	t := transaction{server: s, all: len(to), reached: slices.Clone(reached)}
+	o, err := t.run(ctx, conn, from.Address, left, content)
+	if err == nil && t.client != nil && stop() {
+		over := time.AfterFunc(quitting, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		defer over.Stop()
+		_ = t.client.Quit()
+	}
+	return o, err
+}
+
+// key is by what a recipient is known.
+func key(address string) string { return strings.ToLower(address) }
+
+// transaction is one attempt.
+type transaction struct {
+	server *Server
+	client *smtp.Client
+	// all is the number of recipients; reached have the message.
+	all     int
+	reached []string
+	// taken are those of the attempt that the server takes; refused and later are what it
+	// said about the others.
+	taken          []string
+	refused, later []turnedAway
+}
+
+// turnedAway is a recipient that the server does not take.
+type turnedAway struct {
+	address string
+	code    int
+	why     string
+}
+
+func (a turnedAway) String() string { return fmt.Sprintf("%s: %d %s", a.address, a.code, a.why) }
+
+func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []string, content []byte) (notify.Outcome, error) {
+	for _, step := range []func() *failure{
+		func() *failure { return t.greet(ctx, conn) },
+		t.encrypt,
+		t.signIn,
+		func() *failure { return t.mail(from) },
+	} {
+		if f := step(); f != nil {
+			return f.outcome()
+		}
+	}
+	for _, address := range to {
+		if f := t.recipient(address); f != nil {
+			return f.outcome()
+		}
+	}
+	if len(t.taken) == 0 {
+		return t.partly(notify.Outcome{}), nil
+	}
+	return t.data(content)
+}
+
+// greet reads the greeting and says hello, both through TLS if that is how the server begins.
+func (t *transaction) greet(ctx context.Context, conn net.Conn) *failure {
+	if t.server.TLS {
+		secure := tls.Client(conn, t.server.config())
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return &failure{err: fmt.Errorf("encrypt: %w", err)}
+		}
+		conn = secure
+	}
+	client, err := smtp.NewClient(conn, t.server.Host)
+	if err != nil {
+		return failed("its greeting", err, notify.VerdictRetry)
+	}
+	client.SkipSMTPUTF8(true)
+	t.client = client
+	if err := client.Hello(hello(conn)); err != nil {
+		return failed("EHLO", err, notify.VerdictRetry)
+	}
+	return nil
+}
+
+func (s *Server) config() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.Config != nil {
+		config = s.Config.Clone()
+	}
+	config.ServerName, config.NextProtos = s.Host, nil
+	return config
+}
+
+// hello is how this machine calls itself: by its address, because no name is known to be its own.
+func hello(conn net.Conn) string {
+	local, isTCP := conn.LocalAddr().(*net.TCPAddr)
+	switch {
+	case !isTCP:
+		return "localhost"
+	case local.IP.To4() != nil:
+		return "[" + local.IP.To4().String() + "]"
+	}
+	return "[IPv6:" + local.IP.String() + "]"
+}
+
+func (t *transaction) encrypt() *failure {
+	if !t.server.StartTLS {
+		return nil
+	}
+	if offered, _ := t.client.Extension("STARTTLS"); !offered {
+		return gone("The mail server does not offer STARTTLS; choose TLS with its port, or have the server encrypt")
+	}
+	if err := t.client.StartTLS(t.server.config()); err != nil {
+		return failed("STARTTLS", err, notify.VerdictRetry)
+	}
+	return nil
+}
+
+func (t *transaction) signIn() *failure {
+	s := t.server
+	if s.User == "" {
+		return nil
+	}
+	if !s.TLS && !s.StartTLS {
+		return gone("A password is never sent without encryption; choose STARTTLS or TLS, or remove user and password")
+	}
+	_, offered := t.client.Extension("AUTH")
+	var auth smtp.Auth
+	switch offers := strings.Fields(strings.ToUpper(offered)); {
+	case slices.Contains(offers, "PLAIN"):
+		auth = smtp.PlainAuth("", s.User, s.Password, s.Host, false)
+	case slices.Contains(offers, "LOGIN"):
+		auth = smtp.LoginAuth(s.User, s.Password, s.Host, false)
+	case slices.Contains(offers, "SCRAM-SHA-256"):
+		auth = smtp.ScramSHA256Auth(s.User, s.Password)
+	default:
+		return gone("The mail server offers neither PLAIN nor LOGIN nor SCRAM-SHA-256 to sign in; remove user and password, or use another port")
+	}
+	if err := t.client.Auth(auth); err != nil {
+		f := failed("AUTH", err, notify.VerdictGone)
+		f.remedy = "; check user and password, and enter them anew"
+		return f
+	}
+	return nil
+}
+
+func (t *transaction) mail(from string) *failure {
+	if err := t.client.Mail("<" + from + ">"); err != nil {
+		f := failed("MAIL FROM", err, notify.VerdictGone)
+		f.remedy = "; enter a sender that it lets you use, and sign in if it asks for that"
+		return f
+	}
+	return nil
+}
+
+// recipient names one. Only what ends the conversation is a failure.
+func (t *transaction) recipient(address string) *failure {
+	err := t.client.Rcpt("<" + address + ">")
+	if err == nil {
+		t.taken = append(t.taken, address)
+		return nil
+	}
+	said, answered := errors.AsType[*textproto.Error](err)
+	switch {
+	case !answered || said.Code == codeClosing:
+		return failed("RCPT TO", err, notify.VerdictRetry)
+	case said.Code >= permanent:
+		t.refused = append(t.refused, turnedAway{address, said.Code, oneLine(said.Msg)})
+	default:
+		t.later = append(t.later, turnedAway{address, said.Code, oneLine(said.Msg)})
+	}
+	return nil
+}
+
+// partly completes the outcome of an attempt that did not reach all.
+func (t *transaction) partly(o notify.Outcome) notify.Outcome {
+	if len(t.later) > 0 {
+		o.Verdict, o.StatusCode = notify.VerdictRetry, t.later[0].code
+	} else {
+		o.Verdict, o.StatusCode = notify.VerdictRefused, t.refused[0].code
+	}
+	var why []string
+	if n := len(t.reached); n > 0 {
+		why = append(why, fmt.Sprintf("%d of %d recipients have the message", n, t.all))
+	}
+	if len(t.later) > 0 {
+		why = append(why, "not yet taken: "+list(t.later))
+	}
+	if len(t.refused) > 0 {
+		why = append(why, "refused: "+list(t.refused)+"; correct or remove these recipients")
+	}
+	o.Error = sentence(strings.Join(why, "; "))
+	return o
+}
+
+func list(of []turnedAway) string {
+	texts := make([]string, len(of))
+	for i, a := range of {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// data sends the message.
+func (t *transaction) data(content []byte) (notify.Outcome, error) {
+	w, err := t.client.Data()
+	if err != nil {
+		return failed("DATA", err, notify.VerdictRefused).outcome()
+	}
+	if _, err := w.Write(content); err != nil {
+		return notify.Outcome{NothingSent: true}, fmt.Errorf("send the message: %w", err)
+	}
+	// From here on the server may have the message.
+	if err := w.Close(); err != nil {
+		f := failed("the message", err, notify.VerdictRefused)
+		f.sent = true
+		return f.outcome()
+	}
+	o := notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: codeOK}
+	if done, ok := w.(*smtp.DataCloser); ok {
+		o.Response = fmt.Sprintf("%d %s", codeOK, oneLine(done.ServerResponse()))
+	}
+	for _, address := range t.taken {
+		t.reached = append(t.reached, key(address))
+	}
+	if len(t.later)+len(t.refused) > 0 {
+		o = t.partly(o)
+		o.Reached = t.reached
+	}
+	return o, nil
+}
+
+// The codes of answers that mean something of their own, and the first of those that are final.
+const (
+	codeOK      = 250
+	codeClosing = 421
+	// codeNotAvailable is about TLS and signing in.
+	codeNotAvailable = 454
+	permanent        = 500
+)
+
+// failure ends an attempt.
+type failure struct {
+	// err is that of the connection: there was no answer. sent tells that the message may
+	// have arrived all the same.
+	err  error
+	sent bool
+	// verdict and text are what an answer means; code is the server's.
+	verdict      notify.Verdict
+	code         int
+	text, remedy string
+	wait         time.Duration
+}
+
+func gone(text string) *failure { return &failure{verdict: notify.VerdictGone, text: text} }
+
+// failed tells of an answer to a step: final is what it means where it is final.
+func failed(step string, err error, final notify.Verdict) *failure {
+	said, answered := errors.AsType[*textproto.Error](err)
+	if !answered {
+		return &failure{err: fmt.Errorf("%s: %w", step, err)}
+	}
+	f := &failure{verdict: notify.VerdictRetry, code: said.Code, text: fmt.Sprintf("The mail server answered %d to %s: %s", said.Code, step, oneLine(said.Msg))}
+	switch {
+	case said.Code >= permanent:
+		f.verdict = final
+	case said.Code != codeNotAvailable && strings.HasPrefix(said.Msg, "4.7."):
+		f.verdict, f.wait = notify.VerdictThrottled, throttled
+	}
+	return f
+}
+
+func (f *failure) outcome() (notify.Outcome, error) {
+	if f.err != nil {
+		return notify.Outcome{NothingSent: !f.sent}, f.err
+	}
+	o := notify.Outcome{Verdict: f.verdict, StatusCode: f.code, RetryAfter: f.wait, Error: f.text, Response: ""}
+	if f.verdict == notify.VerdictGone || f.verdict == notify.VerdictRefused {
+		o.Error += f.remedy
+	}
+	if f.code == codeClosing && f.verdict == notify.VerdictRetry {
+		// It ends the conversation, which tells a breaker what no answer does.
+		o.StatusCode = 0
+	}
+	return o, nil
+}
+
+// oneLine makes an answer of several lines one.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
