@@ -54,7 +54,7 @@ func newMetrics() *metrics {
 			Buckets: []float64{0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 3600, 86400},
 		}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass.",
+			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass that could read the source.",
 		}, []string{"partition"}),
 		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tocsin_backlog_seconds", Help: "How much start time behind the cursor of a partition this replica has left to judge.",
@@ -115,6 +115,9 @@ func (m *metrics) Passed(partition int, r evaluator.Result) {
 		m.passes.WithLabelValues(name).Observe(r.Took.Seconds())
 		m.lag.WithLabelValues(name).Set(r.Lag.Seconds())
 		m.backlog.WithLabelValues(name).Set(r.Backlog.Seconds())
+	}
+	if r.Resting {
+		m.GaveUp(partition) // nothing can be late
 	}
 	m.raised.WithLabelValues(strconv.FormatBool(true)).Add(float64(r.Late))
 	m.raised.WithLabelValues(strconv.FormatBool(false)).Add(float64(r.Alerts - r.Late))
@@ -202,6 +205,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest partition or rule is.", measured.Slowest.Seconds()},
+		{"tocsin_commit_age_seconds", "Time since the partition was committed whose last commit is the oldest, of those with rules that can be evaluated; 0 when there is none.", measured.CommitAge.Seconds()},
 		{"tocsin_rules_backfilling", "Enabled rules with progress of their own: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are not settled yet: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is not settled yet; 0 when there is none.", measured.OutboxOldest.Seconds()},

@@ -4,7 +4,7 @@ package deploy
 // and _count as well.
 func Metrics() []string {
 	return []string{
-		"tocsin_alerts_raised_total", "tocsin_attempts_total", "tocsin_attempts_unknown_total", "tocsin_backlog_seconds", "tocsin_commit_duration_seconds",
+		"tocsin_alerts_raised_total", "tocsin_attempts_total", "tocsin_attempts_unknown_total", "tocsin_backlog_seconds", "tocsin_commit_age_seconds", "tocsin_commit_duration_seconds",
 		"tocsin_dead_letters", "tocsin_detection_latency_seconds", "tocsin_late_dropped_total", "tocsin_outbox_depth", "tocsin_outbox_oldest_seconds",
 		"tocsin_pass_duration_seconds", "tocsin_reconciled_timestamp_seconds", "tocsin_replicas", "tocsin_rule_missing", "tocsin_rules_failing",
 		"tocsin_source_failing", "tocsin_sweep_failures_total", "tocsin_swept_timestamp_seconds", "tocsin_wake_ups_total", "tocsin_watermark_lag_seconds",

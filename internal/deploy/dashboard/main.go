@@ -42,7 +42,7 @@ func rows() []row {
 	return []row{
 		{"Is all well?", []panel{
 			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
-			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"})"), 60},
+			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock, or the time since its last commit.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"} or tocsin_commit_age_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
 			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
 			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
@@ -55,6 +55,7 @@ func rows() []row {
 			{"Detection latency", "From the end of an exchange to the commit of its alert.", "timeseries", "s", 8, quantiles("tocsin_detection_latency_seconds"), 0},
 			{"Behind, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_watermark_lag_seconds{job=~\"$job\"})", "partition {{partition}}"},
+				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "oldest last commit"},
 			}, 0},
 			{"Backlog, by partition", "Start times in the past that must still be judged.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_backlog_seconds{job=~\"$job\"})", "partition {{partition}}"},
