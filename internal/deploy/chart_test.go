@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -56,7 +57,7 @@ func everything() map[string]any {
 			"egress": []any{map[string]any{"ports": []any{map[string]any{"port": 5432}}}},
 		},
 		"serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "tokenSecret": map[string]any{"name": "s", "key": "k"}},
-		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "runbookURL": "https://docs.example.com/runbook.html"},
 	}
 }
 
@@ -138,6 +139,19 @@ func TestTheChartRendersWhatKubernetesTakes(t *testing.T) {
 	rules := all["PrometheusRule"].(*monitoring.PrometheusRule)
 	if len(rules.Spec.Groups) != 4 || len(rules.Spec.Groups[1].Rules) == 0 || !strings.Contains(rules.Spec.Groups[1].Rules[1].Annotations["summary"], "{{ $value }}") {
 		t.Errorf("the rules are %+v", rules.Spec)
+	}
+	for _, group := range rules.Spec.Groups {
+		for _, rule := range group.Rules {
+			if want := "https://docs.example.com/runbook.html#" + strings.ToLower(rule.Alert); rule.Alert != "" && rule.Annotations["runbook_url"] != want {
+				t.Errorf("%s leads to %q, want %s", rule.Alert, rule.Annotations["runbook_url"], want)
+			}
+			if _, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr.String()); err != nil {
+				t.Errorf("%s%s: %v", rule.Alert, rule.Record, err)
+			}
+		}
+	}
+	if down := rules.Spec.Groups[1].Rules[0].Expr.String(); down != `absent(tocsin_outbox_depth{namespace="monitoring", job="alerts-tocsin"})` {
+		t.Errorf("a release misses its replicas by %s", down)
 	}
 	one, err := rendered(t, values(map[string]any{"replicas": 1}))
 	if err != nil {
@@ -239,6 +253,7 @@ func TestTheChartRefusesWrongValues(t *testing.T) {
 		"a secret setting":      {map[string]any{"settings": map[string]any{"encryption-key": "x"}}, "encryption-key"},
 		"a setting in capitals": {map[string]any{"settings": map[string]any{"publicUrl": "x"}}, "publicUrl"},
 		"an ingress, no host":   {map[string]any{"ingress": map[string]any{"enabled": true}}, "host"},
+		"a runbook nowhere":     {map[string]any{"prometheusRule": map[string]any{"runbookURL": "docs/runbook.md"}}, "runbookURL"},
 		"a short digest":        {map[string]any{"image": map[string]any{"repository": "a", "digest": "sha256:12"}}, "digest"},
 	} {
 		if _, err := rendered(t, values(c.change)); err == nil || !strings.Contains(err.Error(), c.says) {
