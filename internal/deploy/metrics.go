@@ -10,6 +10,6 @@ func Metrics() []string {
 		"tocsin_source_failing", "tocsin_sweep_failures_total", "tocsin_swept_timestamp_seconds", "tocsin_wake_ups_total", "tocsin_watermark_lag_seconds",
 		"tocsin_webhooks_locked", "tocsin_webhooks_off", "tocsin_webhooks_open",
 		// Of the client library.
-		"go_goroutines", "process_cpu_seconds_total", "process_resident_memory_bytes",
+		"go_goroutines", "process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes",
 	}
 }
