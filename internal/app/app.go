@@ -80,7 +80,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, fmt.Errorf("options: %w", err)
 	}
 	self := o.self()
-	a := &App{options: o, replica: self.ID, metrics: newMetrics()}
+	a := &App{options: o, replica: self.ID, metrics: newMetrics(o.Version)}
 	a.options.Logger = o.Logger.With(slog.String("replica", a.replica))
 	defer func() {
 		if err != nil {
@@ -208,7 +208,7 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	a.outbox = db.Outbox()
 	var err error
-	var sender notify.Sender = a.sender
+	sender := a.metrics.timed(a.sender)
 	if a.tracer != nil {
 		sender = a.tracer.Sender(sender)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -30,6 +31,7 @@ type metrics struct {
 	deferred prometheus.Counter
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
+	calls    prometheus.Histogram
 	fenced   prometheus.Counter
 	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
@@ -40,7 +42,8 @@ type metrics struct {
 	suppressed prometheus.Counter
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the metrics of a process of a version.
+func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		passes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -68,6 +71,9 @@ func newMetrics() *metrics {
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tocsin_attempts_total", Help: "Attempts that this replica made to deliver a message, by their verdict.",
 		}, []string{"verdict"}),
+		calls: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tocsin_attempt_duration_seconds", Help: "How long this replica's calls of receivers took.", Buckets: append(durations(), 30, 60),
+		}),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
@@ -91,7 +97,11 @@ func newMetrics() *metrics {
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -143,6 +153,24 @@ func (m *metrics) Committed(t evaluator.Timing) {
 
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// timed returns a sender whose calls are timed.
+func (m *metrics) timed(s notify.Sender) notify.Sender { return timedSender{s, m.calls} }
+
+type timedSender struct {
+	notify.Sender
+
+	calls prometheus.Observer
+}
+
+// Send makes an attempt.
+func (s timedSender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	o := s.Sender.Send(ctx, d)
+	if o.Duration > 0 { // else no call was made
+		s.calls.Observe(o.Duration.Seconds())
+	}
+	return o
+}
 
 // WakeUp counts what happened to a wake-up.
 func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }

@@ -1,12 +1,14 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -109,7 +111,7 @@ func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	}
 }
 
-// namesAreConventional has promtool judge what a replica tells.
+// namesAreConventional has promtool judge what a replica tells, and compares it with the list of metrics, both ways.
 func namesAreConventional(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
@@ -121,8 +123,24 @@ func namesAreConventional(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) \w+$`).FindAllStringSubmatch(string(text), -1) {
+		told = append(told, line[1])
+		if strings.HasPrefix(line[1], "tocsin_") && !slices.Contains(Metrics(), line[1]) {
+			t.Errorf("internal/deploy/metrics.go does not list %s", line[1])
+		}
+	}
+	for _, name := range Metrics() {
+		if !slices.Contains(told, name) {
+			t.Errorf("a replica does not tell %s", name)
+		}
+	}
 	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
-	check.Stdin = response.Body
+	check.Stdin = bytes.NewReader(text)
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
