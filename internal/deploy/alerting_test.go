@@ -38,6 +38,7 @@ func prometheus(t *testing.T, target string) string {
 	dir := t.TempDir()
 	quick := regexp.MustCompile(`(?m)^( +for:) \w+$`).ReplaceAll(text, []byte("$1 1s"))
 	quick = regexp.MustCompile(`> (60|3600)\b`).ReplaceAll(quick, []byte("> 8"))
+	quick = bytes.ReplaceAll(quick, []byte("[1h]"), []byte("[10s]"))
 	config := fmt.Sprintf(`global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [rules.yaml]
 scrape_configs:
