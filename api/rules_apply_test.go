@@ -182,7 +182,7 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 				From: "08:30", To: rapid.SampledFrom([]string{"17:00", "24:00", "06:00"}).Draw(t, "to"),
 			}
 		}
-	default:
+	case rules.CountInWindow, rules.PerExchange:
 		d.Threshold = rapid.IntRange(1, 9).Draw(t, "threshold")
 	}
 	d.NotifyOnResolve, d.ReNotifyMinutes = rapid.Bool().Draw(t, "tell"), rapid.IntRange(0, 5).Draw(t, "again")

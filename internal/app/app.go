@@ -272,7 +272,7 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 	if a.options.has(RoleAPI) {
 		err = a.openAPI(ctx, db, source, box, &o)
 	} else {
-		a.api, err = api.NewMonitor(o)
+		a.api, err = api.NewMonitor(o) //nolint:contextcheck // requests bring their own contexts
 	}
 	if err != nil {
 		return err

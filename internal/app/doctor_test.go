@@ -187,7 +187,7 @@ func TestDoctorGoesOutAsDeliveriesDo(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		to, err := new(net.Dialer).DialContext(t.Context(), "tcp", receiver.Listener.Addr().String())
+		to, err := new(net.Dialer).DialContext(context.WithoutCancel(r.Context()), "tcp", receiver.Listener.Addr().String())
 		if err != nil {
 			t.Error(err)
 			return
