@@ -303,6 +303,10 @@ func TestAlertsFireAndClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("the rule asks for none", "TocsinAlertsMissing", false)
+	// A source that no rule asks for is not read.
+	if _, err := post(t.Context(), fmt.Sprintf("%s/rules/%s/enable", api, rule["id"]), nil); err != nil {
+		t.Fatal(err)
+	}
 
 	away.Store(true)
 	wait("ClickHouse is away", "TocsinSourceFailing", true)
