@@ -96,9 +96,19 @@ func checkBeside(ctx context.Context, git runGit, tree fs.FS) ([]string, error) 
 	if err != nil {
 		return nil, nil //nolint:nilerr // a clone without its history
 	}
-	known := 0
+	known, knows := 0, map[string]bool{}
 	for name := range strings.Lines(listed) {
-		known = max(known, numberIn(path.Base(name)))
+		name = strings.TrimSpace(name)
+		knows[name], known = true, max(known, numberIn(path.Base(name)))
+	}
+	names, err := fs.Glob(tree, migrationsDir+"/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list migrations: %w", err)
+	}
+	for _, name := range names {
+		if numberIn(path.Base(name)) < known && !knows[name] {
+			return []string{fmt.Sprintf("Makefile: BESIDE=%s knows schema %d and not %s, so that this version cannot migrate its database: name a later commit, or none while there is none", commit, known, name)}, nil
+		}
 	}
 	if least := stated[len(stated)-1]; known < least {
 		return []string{fmt.Sprintf("Makefile: BESIDE=%s knows schema %d and cannot work with this one, which asks for %d: name a commit that knows it, or none while there is none", commit, known, least)}, nil

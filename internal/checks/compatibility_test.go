@@ -53,6 +53,8 @@ func TestWhatIsSaidOfProgramsBeforeFitsTheSchema(t *testing.T) {
 	check("", "")
 	write(t, dir, "Makefile", "BESIDE ?= "+commit()+"\n")
 	check("", "")
+	write(t, dir, "migrations/00002_between.sql", "select 2;")
+	check("", "and not migrations/00002_between.sql")
 	write(t, dir, "Makefile", "BESIDE ?= 0123456789\n")
 	check("", "")
 	write(t, dir, "Makefile", "\n")
