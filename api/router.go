@@ -28,31 +28,17 @@ const (
 
 // router puts the parts together in the order that the package comment shows.
 func (s *server) router(document *document, public *url.URL) (*echo.Echo, error) {
-	e := echo.New()
+	e := s.guarded(public)
 	e.Binder = strictBinder{}
-	e.HTTPErrorHandler = s.handleError
-	e.IPExtractor = echo.ExtractIPDirect()
-	if len(s.TrustedProxies) > 0 {
-		e.IPExtractor = echo.ExtractIPFromXFFHeader(trusted(s.TrustedProxies)...)
-	}
 	crossOrigin := http.NewCrossOriginProtection()
 	if public != nil {
 		if err := crossOrigin.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
 			return nil, fmt.Errorf("api: trust public URL: %w", err)
 		}
 	}
-	hosts := newHosts(s.ListenAddress, public)
+	e.Use(checkOrigin(crossOrigin), s.pages, s.identify(document))
 
-	e.Pre(requestID, s.health.closeWhileDraining, s.logRequests(), s.recoverPanics(), secureHeaders(public))
-	e.Use(checkHost(hosts), checkOrigin(crossOrigin), s.pages, s.identify(document))
-
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		e.Add(method, pathHealth, s.health.alive)
-		e.Add(method, pathReady, s.health.ready)
-	}
-	if s.Metrics != nil {
-		e.GET(pathMetrics, s.answerMetrics)
-	}
+	s.monitored(e)
 	if s.Slack != nil {
 		e.POST(prefixInteractions+":webhook", s.interact)
 	}
@@ -64,6 +50,30 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
 	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))
 	return e, nil
+}
+
+// guarded returns what stands before everything that is answered.
+func (s *server) guarded(public *url.URL) *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = s.handleError
+	e.IPExtractor = echo.ExtractIPDirect()
+	if len(s.TrustedProxies) > 0 {
+		e.IPExtractor = echo.ExtractIPFromXFFHeader(trusted(s.TrustedProxies)...)
+	}
+	e.Pre(requestID, s.health.closeWhileDraining, s.logRequests(), s.recoverPanics(), secureHeaders(public))
+	e.Use(checkHost(newHosts(s.ListenAddress, public)))
+	return e
+}
+
+// monitored answers what probes and Prometheus ask.
+func (s *server) monitored(e *echo.Echo) {
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		e.Add(method, pathHealth, s.health.alive)
+		e.Add(method, pathReady, s.health.ready)
+	}
+	if s.Metrics != nil {
+		e.GET(pathMetrics, s.answerMetrics)
+	}
 }
 
 // answerMetrics answers /metrics. They hold numbers, names of webhooks and of

@@ -133,7 +133,7 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 	text := rapid.StringMatching(`[a-zäöü \n:#'"{}\-]{1,20}`)
 	plain := rapid.StringMatching(`[a-z* \n:#'"\-]{1,20}`)
 	d := rules.Definition{
-		Name: name, Enabled: rapid.Bool().Draw(t, "enabled"), FireMode: rapid.SampledFrom([]rules.FireMode{rules.PerExchange, rules.CountInWindow}).Draw(t, "mode"),
+		Name: name, Enabled: rapid.Bool().Draw(t, "enabled"), FireMode: rapid.SampledFrom(rules.FireModes()).Draw(t, "mode"),
 		Severity: rapid.SampledFrom([]rules.Severity{rules.Info, rules.Warning, rules.Critical}).Draw(t, "severity"),
 		Scope:    rules.Scope{Routes: rapid.SliceOfN(text, 0, 2).Draw(t, "routes"), NotRoutes: rapid.SliceOfN(text, 0, 2).Draw(t, "not routes")},
 		Filter: rules.Filter{
@@ -160,8 +160,31 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 		d.LookBackSeconds = rapid.SampledFrom([]int{0, 60, rules.DefaultLookBackSeconds}).Draw(t, "look back")
 		return d
 	}
-	d.Threshold, d.WindowSeconds = rapid.IntRange(1, 9).Draw(t, "threshold"), rapid.IntRange(10, 99).Draw(t, "window")
-	d.GroupBy = rapid.SampledFrom([]rules.GroupBy{rules.GroupByNothing, rules.GroupByRoute}).Draw(t, "group")
+	d.WindowSeconds, d.GroupBy = rapid.IntRange(20, 99).Draw(t, "window"), rapid.SampledFrom([]rules.GroupBy{rules.GroupByNothing, rules.GroupByRoute}).Draw(t, "group")
+	switch d.FireMode {
+	case rules.RatioInWindow:
+		d.Percent, d.MinVolume = float64(rapid.IntRange(1, 100_000).Draw(t, "thousandths"))/1000, rapid.IntRange(1, 9).Draw(t, "volume")
+		d.ShortWindowSeconds = rapid.SampledFrom([]int{0, 10}).Draw(t, "short window")
+	case rules.DurationInWindow:
+		d.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
+		d.Percentile, d.MinVolume = rapid.SampledFrom([]int{50, 95, 99}).Draw(t, "percentile"), rapid.IntRange(1, 9).Draw(t, "volume")
+		d.DurationMS = rapid.Int64Range(1, 9_000_000_000_000).Draw(t, "duration")
+	case rules.AbsentInWindow:
+		d.Filter.Statuses, d.Threshold = []rules.Status{rules.Completed}, rapid.IntRange(1, 9).Draw(t, "threshold")
+		if d.GroupBy != rules.GroupByNothing && rapid.Bool().Draw(t, "listed") {
+			d.Expected = rapid.SliceOfNDistinct(rapid.StringMatching(`x[a-zäöü :#'"{}\-]{1,20}`), 1, 3, rapid.ID).Draw(t, "expected")
+		} else if d.GroupBy != rules.GroupByNothing {
+			d.LearnDays = rapid.IntRange(1, 14).Draw(t, "learn")
+		}
+		if rapid.Bool().Draw(t, "by calendar") {
+			d.Calendar = &rules.Calendar{
+				TimeZone: rapid.SampledFrom([]string{"UTC", "Europe/Berlin"}).Draw(t, "zone"), Weekdays: []rules.Weekday{"MON", "SUN"},
+				From: "08:30", To: rapid.SampledFrom([]string{"17:00", "24:00", "06:00"}).Draw(t, "to"),
+			}
+		}
+	case rules.CountInWindow, rules.PerExchange:
+		d.Threshold = rapid.IntRange(1, 9).Draw(t, "threshold")
+	}
 	d.NotifyOnResolve, d.ReNotifyMinutes = rapid.Bool().Draw(t, "tell"), rapid.IntRange(0, 5).Draw(t, "again")
 	d.ForDurationSeconds = rapid.IntRange(0, 5).Draw(t, "for")
 	return d

@@ -12,6 +12,7 @@
 // nil when they are empty. All methods are safe for concurrent use.
 //
 //	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
+//	                                                         ├──▶ /metrics: its token
 //	                                                         ├──▶ /api/openapi.json, /api/docs
 //	                                                         ├──▶ /slack/interactions: signature ─▶ press of a button
 //	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
@@ -198,9 +199,10 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Server answers HTTP. It is made by [New] and safe for concurrent use.
+// Server answers HTTP. It is made by [New] or [NewMonitor] and safe for concurrent use.
 type Server struct {
-	echo   *echo.Echo
+	echo *echo.Echo
+	// hub is nil without streams.
 	hub    *hub
 	health *health
 }
@@ -227,13 +229,9 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	var public *url.URL
-	if o.PublicURL != "" {
-		u, err := url.Parse(o.PublicURL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-			return nil, fmt.Errorf("api: public URL %q is not of the form https://host", o.PublicURL)
-		}
-		public = u
+	public, err := o.public()
+	if err != nil {
+		return nil, err
 	}
 	document, err := servedDocument()
 	if err != nil {
@@ -258,6 +256,35 @@ func New(o Options) (*Server, error) {
 	return &Server{echo: e, hub: s.hub, health: s.health}, nil
 }
 
+// NewMonitor returns a server that answers /healthz, /readyz and /metrics alone: for a
+// process that serves no API, and is watched all the same. It needs Log and Now, and heeds
+// Checks, Metrics, MetricsToken, ListenAddress, PublicURL and TrustedProxies.
+func NewMonitor(o Options) (*Server, error) {
+	if o.Log == nil || o.Now == nil {
+		return nil, errors.New("api: Options.Log and Options.Now are required")
+	}
+	public, err := o.public()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Options: o, health: newHealth(o.Checks, o.Log, o.Now)}
+	e := s.guarded(public)
+	s.monitored(e)
+	return &Server{echo: e, health: s.health}, nil
+}
+
+// public returns the parsed PublicURL, nil where there is none.
+func (o *Options) public() (*url.URL, error) {
+	if o.PublicURL == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return nil, fmt.Errorf("api: public URL %q is not of the form https://host", o.PublicURL)
+	}
+	return u, nil
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
@@ -268,4 +295,9 @@ func (s *Server) Drain() { s.health.draining.Store(true) }
 // Shutdown ends every stream of events and refuses new ones. It returns when
 // their poller has ended, or ctx has. Call it before or while the HTTP server
 // shuts down, which otherwise waits for the streams.
-func (s *Server) Shutdown(ctx context.Context) error { return s.hub.shutdown(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.hub == nil {
+		return nil // a monitor has no streams
+	}
+	return s.hub.shutdown(ctx)
+}

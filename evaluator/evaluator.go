@@ -95,8 +95,8 @@ type Result struct {
 	// Partitions is the number of passes, Stale of those that another holder or a change
 	// of the rules overtook.
 	Partitions, Stale int
-	// Observed says that the source was read.
-	Observed bool
+	// Observed says that the source was read, Resting that the partition has no rules.
+	Observed, Resting bool
 	// Scanned is the number of exchanges read.
 	Scanned int
 	// Alerts and Notifications were written; Late is how many of the alerts were found
@@ -106,7 +106,8 @@ type Result struct {
 	// more than their share.
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
-	// at its end, Backlog how much start time behind the cursor is left to judge.
+	// at its end, Backlog how much start time behind the cursor is left to judge; both
+	// are told of each pass that observed, also of one that failed afterwards.
 	Took, Lag, Backlog time.Duration
 }
 
@@ -114,7 +115,7 @@ func (r *Result) add(o Result) {
 	r.Partitions, r.Stale, r.Scanned = r.Partitions+o.Partitions, r.Stale+o.Stale, r.Scanned+o.Scanned
 	r.Alerts, r.Notifications, r.Late = r.Alerts+o.Alerts, r.Notifications+o.Notifications, r.Late+o.Late
 	r.Suppressed += o.Suppressed
-	r.Failed, r.Deferred, r.Observed = r.Failed+o.Failed, r.Deferred+o.Deferred, r.Observed || o.Observed
+	r.Failed, r.Deferred, r.Observed, r.Resting = r.Failed+o.Failed, r.Deferred+o.Deferred, r.Observed || o.Observed, r.Resting || o.Resting
 	r.Took, r.Lag, r.Backlog = max(r.Took, o.Took), max(r.Lag, o.Lag), r.Backlog+o.Backlog
 }
 

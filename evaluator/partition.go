@@ -187,7 +187,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 
 // rest gives up the cursor of a partition without rules: the next rule begins anew.
 func (p *pass) rest(ctx context.Context) error {
-	p.memory = nil
+	p.memory, p.result.Resting = nil, true
 	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision {
 		return nil
 	}

@@ -80,7 +80,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, fmt.Errorf("options: %w", err)
 	}
 	self := o.self()
-	a := &App{options: o, replica: self.ID, metrics: newMetrics()}
+	a := &App{options: o, replica: self.ID, metrics: newMetrics(o.Version)}
 	a.options.Logger = o.Logger.With(slog.String("replica", a.replica))
 	defer func() {
 		if err != nil {
@@ -142,10 +142,8 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 			return nil, err
 		}
 	}
-	if o.has(RoleAPI) {
-		if err := a.openAPI(ctx, db, source, box); err != nil {
-			return nil, err
-		}
+	if err := a.openServer(ctx, db, source, box); err != nil {
+		return nil, err
 	}
 	return a, nil
 }
@@ -210,7 +208,7 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	a.outbox = db.Outbox()
 	var err error
-	var sender notify.Sender = a.sender
+	sender := a.metrics.timed(a.sender)
 	if a.tracer != nil {
 		sender = a.tracer.Sender(sender)
 	}
@@ -251,7 +249,8 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	return err
 }
 
-func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
+// openServer listens, whatever the roles: every replica answers probes and Prometheus.
+func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
 	if err != nil {
@@ -264,7 +263,36 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
-	if err := a.options.checkOpen(listener); err != nil {
+	o := api.Options{
+		Metrics: a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger), MetricsToken: a.options.Access.MetricsToken,
+		Checks:        []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
+		ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL, TrustedProxies: a.options.Access.TrustedProxies,
+		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
+	}
+	if a.options.has(RoleAPI) {
+		err = a.openAPI(ctx, db, source, box, &o)
+	} else {
+		a.api, err = api.NewMonitor(o) //nolint:contextcheck // requests bring their own contexts
+	}
+	if err != nil {
+		return err
+	}
+	a.server = &http.Server{
+		Handler:           a.api,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		// Streams of events set their own deadlines.
+		WriteTimeout:   time.Minute,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+// openAPI completes the options of what every replica answers to those of the API.
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box, o *api.Options) (err error) {
+	if err := a.options.checkOpen(a.listener); err != nil {
 		return err
 	}
 	if a.door, err = a.openDoor(ctx, db); err != nil {
@@ -282,35 +310,19 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	inbox := db.Inbox()
 	inbox.Notified, inbox.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
-	metrics := a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger)
-	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Silences: db.Silences(), Inbox: inbox, Bulk: inbox, Reading: inbox, Folder: inbox, Issues: inbox, Activity: inbox,
-		Pulse: db.Pulse(a.options.Clock), Missed: inbox, Notifications: record, Status: record, Past: a.samples,
-		Previewer: &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
-		Exchanges: source, Explainer: db.Rules(), Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
-		Reconciler: &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
-		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
-		Replicas: db.Replicas(), Keys: db, DeadAfter: a.options.heartbeat().DeadAfter,
-		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: a.checkRule, CheckWebhook: a.checkWebhook, Receivers: a.receivers, Web: web.Handler(), Metrics: metrics,
-		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
-		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
-	})
-	if err != nil {
-		return err
-	}
-	a.server = &http.Server{
-		Handler:           a.api,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		// Streams of events set their own deadlines.
-		WriteTimeout:   time.Minute,
-		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: 64 << 10,
-		ErrorLog:       slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug),
-	}
-	return nil
+	o.Rules, o.Webhooks, o.Silences = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, db.Silences()
+	o.Inbox, o.Bulk, o.Reading, o.Folder, o.Issues, o.Activity, o.Missed = inbox, inbox, inbox, inbox, inbox, inbox, inbox
+	o.Pulse, o.Notifications, o.Status, o.Past = db.Pulse(a.options.Clock), record, record, a.samples
+	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
+	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL
+	o.Sender, o.Slack, o.Receivers = a.sender, db.Slack(), a.receivers
+	o.Reconciler = &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()}
+	o.Door, o.Users, o.Tokens, o.Audit, o.Elsewhere = a.door, db.Accounts(), db.Tokens(), db.Audit(), elsewhere
+	o.Tenant, o.Identify, o.Open = who.Tenant, who.identify(), who.Mode == AccessOpen
+	o.Replicas, o.Keys, o.DeadAfter, o.ReplicaID, o.Version = db.Replicas(), db, a.options.heartbeat().DeadAfter, a.replica, a.options.Version
+	o.CheckRule, o.CheckWebhook, o.Web = a.checkRule, a.checkWebhook, web.Handler()
+	a.api, err = api.New(*o) //nolint:contextcheck // requests bring their own contexts
+	return err
 }
 
 // checkWebhook returns what is wrong with a webhook that somebody wants to save.
@@ -326,13 +338,9 @@ func (a *App) checkWebhook(w *notify.Webhook) []fault.Field {
 	return append(fields, webhook.CheckBody(w.Kind, w.BodyTemplate)...)
 }
 
-// Addr returns the address of the HTTP server, "" without the role api.
-func (a *App) Addr() string {
-	if a.listener == nil {
-		return ""
-	}
-	return a.listener.Addr().String()
-}
+// Addr returns the address of the HTTP server. Without the role api it answers /healthz,
+// /readyz and /metrics alone.
+func (a *App) Addr() string { return a.listener.Addr().String() }
 
 // Run does the work of the roles until ctx ends or one of them fails, then
 // lets what is under way come to its end: the tick at hand is committed, the
@@ -366,16 +374,16 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.watchBreakers(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}
-	var serveErr error
-	if a.server != nil {
+	if a.door != nil {
 		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
-		parts.Go(func() {
-			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
-				serveErr = fmt.Errorf("serve: %w", err)
-				cancel()
-			}
-		})
 	}
+	var serveErr error
+	parts.Go(func() {
+		if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+			serveErr = fmt.Errorf("serve: %w", err)
+			cancel()
+		}
+	})
 	a.options.Logger.InfoContext(ctx, "running", slog.String("address", a.Addr()), slog.Any("roles", a.options.Roles),
 		slog.String("version", a.options.Version))
 	<-ctx.Done()
@@ -399,20 +407,14 @@ func (a *App) Run(ctx context.Context) error {
 // drain lets load balancers notice that the server is about to end, while it
 // still answers.
 func (a *App) drain(ctx context.Context) {
-	if a.server == nil {
-		return
-	}
 	a.api.Drain()
-	if a.options.ShutdownDelay > 0 {
+	if a.options.ShutdownDelay > 0 && a.options.has(RoleAPI) {
 		a.options.Logger.InfoContext(ctx, "about to stop", slog.Duration("delay", a.options.ShutdownDelay))
 		<-time.After(a.options.ShutdownDelay)
 	}
 }
 
 func (a *App) shutdownServer(ctx context.Context) error {
-	if a.server == nil {
-		return nil
-	}
 	streams := a.api.Shutdown(ctx)
 	if err := errors.Join(streams, a.server.Shutdown(ctx)); err != nil {
 		return errors.Join(fmt.Errorf("shut down HTTP server: %w", err), a.server.Close())

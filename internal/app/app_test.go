@@ -230,3 +230,25 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryReplicaIsWatched asks replicas that serve no API what probes and Prometheus ask.
+func TestEveryReplicaIsWatched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleEvaluate, app.RoleDispatch} })
+	for path, says := range map[string]string{"/healthz": `"ok"`, "/readyz": `"ready"`, "/metrics": "tocsin_outbox_depth 0", "/api/v1/rules": "not_found"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || !strings.Contains(string(body), says) {
+			t.Errorf("%s: %d %s, %v; want %s", path, answer.StatusCode, body, err, says)
+		}
+	}
+}

@@ -19,6 +19,8 @@ import (
 const (
 	// leastPostgres is the oldest version of Postgres that is supported, as server_version_num says it.
 	leastPostgres = 140000
+	// leastClickHouseYear and leastClickHouseMonth are the oldest version of ClickHouse that is supported.
+	leastClickHouseYear, leastClickHouseMonth = 24, 3
 	// lookTimeout bounds each part of an examination.
 	lookTimeout = 15 * time.Second
 	// clockTolerance is by how much ClickHouse's clock may be ahead of Postgres's.
@@ -215,7 +217,7 @@ func (d *examination) clickhouse(ctx context.Context) {
 		d.failed("clickhouse", err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
 		return
 	}
-	d.add(clickhouse.OK, "clickhouse", "version "+version, "")
+	d.judgeClickHouse(version)
 	before := time.Now()
 	ns, err := source.Now(ctx)
 	if err != nil {
@@ -239,6 +241,15 @@ func (d *examination) clickhouse(ctx context.Context) {
 	if !broken {
 		d.add(clickhouse.OK, "source", "table "+report.Table+" fits; `tocsin source check` also measures its delay and its cost", "")
 	}
+}
+
+func (d *examination) judgeClickHouse(version string) {
+	var year, month int
+	if n, err := fmt.Sscanf(version, "%d.%d", &year, &month); n == 2 && err == nil && (year < leastClickHouseYear || year == leastClickHouseYear && month < leastClickHouseMonth) {
+		d.add(clickhouse.Broken, "clickhouse", "version "+version, fmt.Sprintf("run ClickHouse %d.%d or newer", leastClickHouseYear, leastClickHouseMonth))
+		return
+	}
+	d.add(clickhouse.OK, "clickhouse", "version "+version, "")
 }
 
 // aheadOf returns by how much a clock that was read now, by a question that was asked

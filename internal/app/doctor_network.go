@@ -6,11 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -144,34 +143,38 @@ func (d *examination) judgeBus(err error) {
 	d.add(clickhouse.OK, "wake-up bus", string(d.Bus.Provider), "")
 }
 
-// egress connects to the receivers of the enabled webhooks, and sends nothing.
+// egress connects to the receivers of the enabled webhooks as deliveries do, and sends nothing.
 func (d *examination) egress(ctx context.Context) {
-	targets := map[string]bool{}
+	sender, err := webhook.New(webhook.Options{Now: time.Now, AllowedNetworks: d.OutgoingAllow, RootCAs: d.OutgoingCAs, Proxy: d.OutgoingProxy})
+	if err != nil {
+		d.failed("egress", err, "")
+		return
+	}
+	defer sender.Close()
+	targets := map[string]*url.URL{}
 	for _, receiver := range d.receivers {
 		if receiver == "" { // A bot, which posts to Slack's API.
 			receiver = d.slackAPI()
 		}
 		if u, err := url.Parse(receiver); err == nil && u.Host != "" {
-			targets[u.Scheme+"://"+hostPort(u)] = true
+			targets[shown(u)] = u
 		}
 	}
 	if len(targets) == 0 {
-		targets["https://hooks.slack.com:443"] = true
+		targets["https://hooks.slack.com:443"] = &url.URL{Scheme: "https", Host: "hooks.slack.com"}
 	}
-	list := slices.Sorted(func(yield func(string) bool) {
-		for t := range targets {
-			if !yield(t) {
-				return
-			}
-		}
-	})
+	list := slices.Sorted(maps.Keys(targets))
 	left := max(0, len(list)-mostReceivers)
 	list = list[:len(list)-left]
-	guard := d.guard()
 	errs := make([]error, len(list))
 	var group sync.WaitGroup
 	for i, target := range list {
-		group.Go(func() { errs[i] = reach(ctx, guard, target) })
+		group.Go(func() {
+			const bound = 5 * time.Second
+			ctx, cancel := context.WithTimeout(ctx, bound)
+			defer cancel()
+			errs[i] = sender.Reach(ctx, targets[target])
+		})
 	}
 	group.Wait()
 	for i, target := range list {
@@ -179,17 +182,24 @@ func (d *examination) egress(ctx context.Context) {
 			d.add(clickhouse.OK, "egress", target+" can be reached", "")
 			continue
 		}
-		remedy := "open the way out for this machine: DNS, routes, firewall"
-		switch {
-		case errors.Is(errs[i], ssrf.ErrProhibitedIP) || errors.Is(errs[i], ssrf.ErrProhibitedNetwork):
-			remedy = "its address is not public: name its network in TOCSIN_OUTGOING_ALLOW if it may be called"
-		case isCertificate(errs[i]):
-			remedy = "give this machine the certificate of the authority that signed the receiver's, in SSL_CERT_FILE or SSL_CERT_DIR"
-		}
-		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%s cannot be reached: %v", target, errs[i]), remedy)
+		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%s cannot be reached: %v", target, errs[i]), d.wayOut(errs[i]))
 	}
 	if left > 0 {
 		d.add(clickhouse.Warn, "egress", fmt.Sprintf("%d more receivers were not tried", left), "")
+	}
+}
+
+// wayOut returns the remedy for a receiver that cannot be reached.
+func (d *examination) wayOut(err error) string {
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
+		return "its address is not public: name its network in TOCSIN_OUTGOING_ALLOW if it may be called"
+	case isCertificate(err):
+		return "name a file with the certificate of the authority that signed the receiver's in TOCSIN_OUTGOING_CA"
+	case d.OutgoingProxy.URL != "":
+		return "check TOCSIN_OUTGOING_PROXY and have the proxy let it pass, or except it by TOCSIN_OUTGOING_NO_PROXY"
+	default:
+		return "open the way out for this machine (DNS, routes, firewall), or name the proxy in TOCSIN_OUTGOING_PROXY"
 	}
 }
 
@@ -200,38 +210,8 @@ func (d *examination) slackAPI() string {
 	return webhook.DefaultSlackAPI
 }
 
-// guard refuses the addresses that deliveries refuse.
-func (d *examination) guard() *ssrf.Guardian {
-	var v4, v6 []netip.Prefix
-	for _, p := range d.OutgoingAllow {
-		if p.Addr().Is4() {
-			v4 = append(v4, p)
-		} else {
-			v6 = append(v6, p)
-		}
-	}
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
-}
-
-// reach connects to scheme://host:port.
-func reach(ctx context.Context, guard *ssrf.Guardian, target string) error {
-	const bound = 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	scheme, address, _ := strings.Cut(target, "://")
-	dialer := &net.Dialer{Control: guard.Safe}
-	dial := dialer.DialContext
-	if scheme == "https" || scheme == "smtps" {
-		dial = (&tls.Dialer{NetDialer: dialer}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-func hostPort(u *url.URL) string {
+// shown is scheme://host:port of a URL, whose path may be a secret.
+func shown(u *url.URL) string {
 	port := u.Port()
 	switch {
 	case port != "":
@@ -240,7 +220,7 @@ func hostPort(u *url.URL) string {
 	default:
 		port = "80"
 	}
-	return net.JoinHostPort(u.Hostname(), port)
+	return u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port)
 }
 
 func isCertificate(err error) bool {

@@ -2,12 +2,19 @@ package app_test
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -17,6 +24,7 @@ import (
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/seal"
+	"tocsin/notify/webhook"
 )
 
 // patient is what a doctor looks at: real databases, and a receiver on loopback.
@@ -137,7 +145,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"a receiver that is away": {func(t *testing.T, p *patient) {
 			t.Helper()
 			p.webhook(t, p.EncryptionKey, "http://127.0.0.1:1/")
-		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "open the way out"}, true},
+		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "open the way out", "TOCSIN_OUTGOING_PROXY"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,4 +170,49 @@ func (p *patient) exec(t *testing.T, statement string) {
 	if _, err := pgtest.Conn(t, p.PostgresURL).Exec(context.WithoutCancel(t.Context()), statement); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestDoctorGoesOutAsDeliveriesDo has the only way out lead through a proxy, to a receiver whose certificate an authority of
+// one's own signed.
+func TestDoctorGoesOutAsDeliveriesDo(t *testing.T) {
+	t.Parallel()
+	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
+	receiver.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	receiver.StartTLS()
+	t.Cleanup(receiver.Close)
+	var refuses atomic.Bool
+	var tunnels sync.WaitGroup
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect || r.Host != "example.com:443" || refuses.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		to, err := new(net.Dialer).DialContext(context.WithoutCancel(r.Context()), "tcp", receiver.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+		tunnels.Go(func() { _, _ = io.Copy(conn, to); _ = conn.Close() })
+		tunnels.Go(func() { _, _ = io.Copy(to, conn); _ = to.Close() })
+	}))
+	t.Cleanup(func() { proxy.Close(); tunnels.Wait() })
+	p := newPatient(t)
+	// It resolves to nothing that answers here.
+	p.webhook(t, p.EncryptionKey, "https://example.com/s3cret")
+	p.OutgoingProxy = webhook.Proxy{URL: strings.Replace(proxy.URL, "http://", "http://user:s3cret@", 1), Resolves: true}
+	lines, _ := p.examined(t)
+	want(t, lines, "WARN egress: https://example.com:443 cannot be reached: TLS handshake", "TOCSIN_OUTGOING_CA")
+	p.OutgoingCAs = x509.NewCertPool()
+	p.OutgoingCAs.AddCert(receiver.Certificate())
+	lines, _ = p.examined(t)
+	want(t, lines, "OK egress: https://example.com:443 can be reached")
+	refuses.Store(true)
+	lines, _ = p.examined(t)
+	want(t, lines, "WARN egress: https://example.com:443 cannot be reached: the proxy does not connect to the receiver: it answered 403", "check TOCSIN_OUTGOING_PROXY")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -30,6 +31,7 @@ type metrics struct {
 	deferred prometheus.Counter
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
+	calls    prometheus.Histogram
 	fenced   prometheus.Counter
 	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
@@ -40,7 +42,8 @@ type metrics struct {
 	suppressed prometheus.Counter
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the metrics of a process of a version.
+func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		passes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -54,7 +57,7 @@ func newMetrics() *metrics {
 			Buckets: []float64{0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 3600, 86400},
 		}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass.",
+			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass that could read the source.",
 		}, []string{"partition"}),
 		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tocsin_backlog_seconds", Help: "How much start time behind the cursor of a partition this replica has left to judge.",
@@ -68,6 +71,9 @@ func newMetrics() *metrics {
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tocsin_attempts_total", Help: "Attempts that this replica made to deliver a message, by their verdict.",
 		}, []string{"verdict"}),
+		calls: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tocsin_attempt_duration_seconds", Help: "How long this replica's calls of receivers took.", Buckets: append(durations(), 30, 60),
+		}),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
@@ -91,7 +97,11 @@ func newMetrics() *metrics {
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -115,6 +125,9 @@ func (m *metrics) Passed(partition int, r evaluator.Result) {
 		m.passes.WithLabelValues(name).Observe(r.Took.Seconds())
 		m.lag.WithLabelValues(name).Set(r.Lag.Seconds())
 		m.backlog.WithLabelValues(name).Set(r.Backlog.Seconds())
+	}
+	if r.Resting {
+		m.GaveUp(partition) // nothing can be late
 	}
 	m.raised.WithLabelValues(strconv.FormatBool(true)).Add(float64(r.Late))
 	m.raised.WithLabelValues(strconv.FormatBool(false)).Add(float64(r.Alerts - r.Late))
@@ -140,6 +153,24 @@ func (m *metrics) Committed(t evaluator.Timing) {
 
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// timed returns a sender whose calls are timed.
+func (m *metrics) timed(s notify.Sender) notify.Sender { return timedSender{s, m.calls} }
+
+type timedSender struct {
+	notify.Sender
+
+	calls prometheus.Observer
+}
+
+// Send makes an attempt.
+func (s timedSender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	o := s.Sender.Send(ctx, d)
+	if o.Duration > 0 { // else no call was made
+		s.calls.Observe(o.Duration.Seconds())
+	}
+	return o
+}
 
 // WakeUp counts what happened to a wake-up.
 func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
@@ -202,6 +233,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest partition or rule is.", measured.Slowest.Seconds()},
+		{"tocsin_commit_age_seconds", "Time since the partition was committed whose last commit is the oldest, of those with rules that can be evaluated; 0 when there is none.", measured.CommitAge.Seconds()},
 		{"tocsin_rules_backfilling", "Enabled rules with progress of their own: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are not settled yet: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is not settled yet; 0 when there is none.", measured.OutboxOldest.Seconds()},

@@ -34,7 +34,7 @@ func TestStartLooksAtTheSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			logged := &log{}
 			a, err := app.New(t.Context(), app.Options{
-				PostgresURL: pgURL, ClickHouseURL: c.url, Source: c.source, EncryptionKey: key, Roles: []app.Role{app.RoleEvaluate},
+				PostgresURL: pgURL, ClickHouseURL: c.url, Source: c.source, EncryptionKey: key, Listen: "127.0.0.1:0", Roles: []app.Role{app.RoleEvaluate},
 				Logger: slog.New(slog.NewTextHandler(logged, nil)),
 			})
 			if c.refused != "" {

@@ -1,12 +1,14 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -20,9 +22,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// prometheus starts one that scrapes an address twice a second by the rules, which wait for a second instead of minutes.
+// prometheus starts one that scrapes an address twice a second by the rules, which wait for a second instead of minutes,
+// and find late what is some seconds old.
 // It returns the address of its API.
 func prometheus(t *testing.T, target string) string {
 	t.Helper()
@@ -32,6 +37,8 @@ func prometheus(t *testing.T, target string) string {
 	}
 	dir := t.TempDir()
 	quick := regexp.MustCompile(`(?m)^( +for:) \w+$`).ReplaceAll(text, []byte("$1 1s"))
+	quick = regexp.MustCompile(`> (60|3600)\b`).ReplaceAll(quick, []byte("> 8"))
+	quick = bytes.ReplaceAll(quick, []byte("[1h]"), []byte("[10s]"))
 	config := fmt.Sprintf(`global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [rules.yaml]
 scrape_configs:
@@ -105,7 +112,7 @@ func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	}
 }
 
-// namesAreConventional has promtool judge what a replica tells.
+// namesAreConventional has promtool judge what a replica tells, and compares it with the list of metrics, both ways.
 func namesAreConventional(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
@@ -117,8 +124,24 @@ func namesAreConventional(t *testing.T, address string) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) \w+$`).FindAllStringSubmatch(string(text), -1) {
+		told = append(told, line[1])
+		if strings.HasPrefix(line[1], "tocsin_") && !slices.Contains(Metrics(), line[1]) {
+			t.Errorf("internal/deploy/metrics.go does not list %s", line[1])
+		}
+	}
+	for _, name := range Metrics() {
+		if !slices.Contains(told, name) {
+			t.Errorf("a replica does not tell %s", name)
+		}
+	}
 	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
-	check.Stdin = response.Body
+	check.Stdin = bytes.NewReader(text)
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
 	}
@@ -170,7 +193,7 @@ func source(t *testing.T, away *atomic.Bool) string {
 }
 
 // TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica is killed, a receiver is gone,
-// another one refuses a message, ClickHouse is away, and at last no replica runs.
+// refuses a message, does not answer, commits and sweeps wait for a lock, an alert is lost, ClickHouse and a key are away, and no replica runs.
 func TestAlertsFireAndClear(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -183,13 +206,27 @@ func TestAlertsFireAndClear(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	var away atomic.Bool
-	settings := []string{"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s"}
+	settings := []string{
+		"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s",
+		"TOCSIN_BREAKER_AFTER=1", "TOCSIN_BREAKER_PAUSE=1s", "TOCSIN_BREAKER_MAX_PAUSE=1s", "TOCSIN_RETRY_SCHEDULE=2s" + strings.Repeat(",2s", 200),
+	}
+	database, err := pgx.Connect(t.Context(), postgres.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = database.Close(context.WithoutCancel(t.Context())) })
+	does := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := database.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r := startReplica(t, settings...)
 	other := startReplica(t, settings...)
 	watch := prometheus(t, r.address)
 	wait := func(what, name string, fires bool) {
 		t.Helper()
-		untilWithin(t, 2*time.Minute, what, func(ctx context.Context) error {
+		untilWithin(t, 5*time.Minute, what, func(ctx context.Context) error {
 			names, err := firing(ctx, watch)
 			if err == nil && slices.Contains(names, name) != fires {
 				err = fmt.Errorf("firing are %v", names)
@@ -197,15 +234,17 @@ func TestAlertsFireAndClear(t *testing.T) {
 			return err
 		})
 	}
-	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing"} {
+	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing", "TocsinWebhookOpen", "TocsinMessagesWaiting",
+		"TocsinLagging", "TocsinRetentionStopped", "TocsinAlertsMissing"} {
 		wait("nothing at first", name, false)
 	}
 
-	// It is forgotten after an hour.
 	if err := other.process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	wait("a replica is killed", "TocsinReplicaLost", true)
+	does(`update replica set beat_at = beat_at - interval '1 hour' where beat_at < now() - interval '2 seconds'`)
+	wait("it is forgotten after an hour", "TocsinReplicaLost", false)
 
 	api := "http://" + r.address + "/api/v1"
 	name := "watched " + freeAddress(t)
@@ -213,7 +252,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule, err := post(t.Context(), api+"/rules", fmt.Appendf(nil, `{"name": %q, "fireMode": "PER_EXCHANGE", "severity": "INFO",
+	rule, err := post(t.Context(), api+"/rules", fmt.Appendf(nil, `{"name": %q, "fireMode": "PER_EXCHANGE", "severity": "INFO", "lookBackSeconds": 60,
 		"scope": {"applications": [%q]}, "filter": {"statuses": ["FAILED"]}, "webhookIds": [%q]}`, name, name, hook["id"]))
 	if err != nil || rule["id"] == nil {
 		t.Fatal(rule, err)
@@ -235,9 +274,39 @@ func TestAlertsFireAndClear(t *testing.T) {
 	}
 	wait("the message is discarded", "TocsinDeadLetters", false)
 
+	status.Store(http.StatusInternalServerError)
+	if err := insertFailureOf(t.Context(), clickhouse, name, name+" again"); err != nil {
+		t.Fatal(err)
+	}
+	wait("the receiver fails", "TocsinWebhookOpen", true)
+	wait("its message waits", "TocsinMessagesWaiting", true)
+	status.Store(0)
+	wait("the receiver answers", "TocsinWebhookOpen", false)
+	wait("the message is delivered", "TocsinMessagesWaiting", false)
+
 	everyQueryShowsSomething(t, watch)
 	namesAreConventional(t, r.address)
 	isDrawn(t, watch)
+
+	does(`begin`)
+	does(`select from checkpoint for update`)
+	does(`select from retention_pass for update`)
+	wait("no commit succeeds", "TocsinLagging", true)
+	wait("no sweep comes to its end", "TocsinRetentionStopped", true)
+	does(`rollback`)
+	wait("commits succeed", "TocsinLagging", false)
+	wait("a sweep came to its end", "TocsinRetentionStopped", false)
+
+	does(`delete from alert where rule_id = $1`, rule["id"])
+	wait("alerts are lost", "TocsinAlertsMissing", true)
+	if _, err := post(t.Context(), fmt.Sprintf("%s/rules/%s/disable", api, rule["id"]), nil); err != nil {
+		t.Fatal(err)
+	}
+	wait("the rule asks for none", "TocsinAlertsMissing", false)
+	// A source that no rule asks for is not read.
+	if _, err := post(t.Context(), fmt.Sprintf("%s/rules/%s/enable", api, rule["id"]), nil); err != nil {
+		t.Fatal(err)
+	}
 
 	away.Store(true)
 	wait("ClickHouse is away", "TocsinSourceFailing", true)
@@ -257,4 +326,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 
 	r.stop(t)
 	wait("no replica runs", "TocsinDown", true)
+	r = startReplica(t, append(settings, "TOCSIN_LISTEN="+strings.TrimPrefix(api[:len(api)-len("/api/v1")], "http://"))...)
+	wait("a replica runs", "TocsinDown", false)
+	r.stop(t)
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -40,23 +42,27 @@ func values(changes map[string]any) map[string]any {
 // everything switches on what is off by default.
 func everything() map[string]any {
 	return map[string]any{
-		"replicas":         3,
-		"settings":         map[string]any{"public-url": "https://tocsin.example.com", "outgoing-allow": []any{"10.0.0.0/8"}, "log-format": "text"},
-		"source":           map[string]any{"preset": "otel_traces", "table": "otel.otel_traces"},
-		"extraEnv":         []any{map[string]any{"name": "TOCSIN_METRICS_TOKEN", "value": "x"}},
-		"podLabels":        map[string]any{"team": "platform"},
-		"podAnnotations":   map[string]any{"example.com/a": "b"},
-		"nodeSelector":     map[string]any{"kubernetes.io/arch": "arm64"},
-		"tolerations":      []any{map[string]any{"key": "a", "operator": "Exists"}},
-		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
-		"service":          map[string]any{"port": 8080, "annotations": map[string]any{"a": "b"}},
-		"ingress":          map[string]any{"enabled": true, "className": "nginx", "host": "tocsin.example.com", "tlsSecretName": "tls", "annotations": map[string]any{"a": "b"}},
+		"replicas":          3,
+		"settings":          map[string]any{"public-url": "https://tocsin.example.com", "outgoing-allow": []any{"10.0.0.0/8"}, "log-format": "text"},
+		"source":            map[string]any{"preset": "otel_traces", "table": "otel.otel_traces"},
+		"extraEnv":          []any{map[string]any{"name": "TOCSIN_METRICS_TOKEN", "value": "x"}},
+		"extraVolumes":      []any{map[string]any{"name": "authorities", "configMap": map[string]any{"name": "ca"}}},
+		"extraVolumeMounts": []any{map[string]any{"name": "authorities", "mountPath": "/etc/authorities", "readOnly": true}},
+		"priorityClassName": "high",
+		"affinity":          map[string]any{"nodeAffinity": map[string]any{}},
+		"podLabels":         map[string]any{"team": "platform"},
+		"podAnnotations":    map[string]any{"example.com/a": "b"},
+		"nodeSelector":      map[string]any{"kubernetes.io/arch": "arm64"},
+		"tolerations":       []any{map[string]any{"key": "a", "operator": "Exists"}},
+		"imagePullSecrets":  []any{map[string]any{"name": "pull"}},
+		"service":           map[string]any{"port": 8080, "annotations": map[string]any{"a": "b"}},
+		"ingress":           map[string]any{"enabled": true, "className": "nginx", "host": "tocsin.example.com", "tlsSecretName": "tls", "annotations": map[string]any{"a": "b"}},
 		"networkPolicy": map[string]any{
 			"enabled": true, "from": []any{map[string]any{"podSelector": map[string]any{}}},
 			"egress": []any{map[string]any{"ports": []any{map[string]any{"port": 5432}}}},
 		},
 		"serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "tokenSecret": map[string]any{"name": "s", "key": "k"}},
-		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "runbookURL": "https://docs.example.com/runbook.html"},
 	}
 }
 
@@ -103,6 +109,13 @@ func rendered(t *testing.T, v map[string]any) (map[string]runtime.Object, error)
 	return objects, nil
 }
 
+// podsOf returns what the chart runs.
+func podsOf(objects map[string]runtime.Object) map[string]corev1.PodSpec {
+	return map[string]corev1.PodSpec{
+		"Deployment": objects["Deployment"].(*appsv1.Deployment).Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec,
+	}
+}
+
 func TestTheChartIsLinted(t *testing.T) {
 	for name, v := range map[string]map[string]any{"least": values(nil), "everything": values(everything())} {
 		result := lint.RunAll(chartFolder, v, "monitoring")
@@ -139,6 +152,28 @@ func TestTheChartRendersWhatKubernetesTakes(t *testing.T) {
 	if len(rules.Spec.Groups) != 4 || len(rules.Spec.Groups[1].Rules) == 0 || !strings.Contains(rules.Spec.Groups[1].Rules[1].Annotations["summary"], "{{ $value }}") {
 		t.Errorf("the rules are %+v", rules.Spec)
 	}
+	for _, group := range rules.Spec.Groups {
+		for _, rule := range group.Rules {
+			if want := "https://docs.example.com/runbook.html#" + strings.ToLower(rule.Alert); rule.Alert != "" && rule.Annotations["runbook_url"] != want {
+				t.Errorf("%s leads to %q, want %s", rule.Alert, rule.Annotations["runbook_url"], want)
+			}
+			if _, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr.String()); err != nil {
+				t.Errorf("%s%s: %v", rule.Alert, rule.Record, err)
+			}
+		}
+	}
+	if down := rules.Spec.Groups[1].Rules[0].Expr.String(); down != `absent(tocsin_outbox_depth{namespace="monitoring", job="alerts-tocsin"})` {
+		t.Errorf("a release misses its replicas by %s", down)
+	}
+	for kind, pod := range podsOf(all) {
+		c := pod.Containers[0]
+		if pod.NodeSelector["kubernetes.io/arch"] != "arm64" || len(pod.Tolerations) != 1 || pod.Affinity == nil || pod.PriorityClassName != "high" {
+			t.Errorf("the pod of the %s may run on %v, %v, %v, as %q", kind, pod.NodeSelector, pod.Tolerations, pod.Affinity, pod.PriorityClassName)
+		}
+		if n := len(c.VolumeMounts); n == 0 || c.VolumeMounts[n-1].MountPath != "/etc/authorities" || pod.Volumes[n-1].ConfigMap.Name != "ca" || c.Env[len(c.Env)-1].Name != "TOCSIN_METRICS_TOKEN" {
+			t.Errorf("the pod of the %s has the volumes %v, the mounts %v and the variables %v", kind, pod.Volumes, c.VolumeMounts, c.Env)
+		}
+	}
 	one, err := rendered(t, values(map[string]any{"replicas": 1}))
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +191,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployment := objects["Deployment"].(*appsv1.Deployment)
-	pods := map[string]corev1.PodSpec{"Deployment": deployment.Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec}
+	pods := podsOf(objects)
 	for kind, pod := range pods {
 		s, c := pod.SecurityContext, pod.Containers[0].SecurityContext
 		if !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
@@ -164,8 +199,30 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 			t.Errorf("the pod of the %s is not restricted: %+v, %+v", kind, s, c)
 		}
 	}
+	usual, err := rendered(t, values(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Within the usual drain delay Kubernetes has to see that a replica is not ready.
+	if seen, delay := podsOf(usual)["Deployment"].Containers[0].ReadinessProbe, 10; int(seen.PeriodSeconds*seen.FailureThreshold) >= delay ||
+		!strings.Contains(usual["ConfigMap"].(*corev1.ConfigMap).Data["tocsin.yaml"], fmt.Sprintf("shutdown-delay: %ds", delay)) {
+		t.Errorf("a replica that drains for %d s is seen not to be ready by %+v", delay, seen)
+	}
 	if got := *pods["Deployment"].TerminationGracePeriodSeconds; got != 7+20+5 {
 		t.Errorf("a replica has %d seconds to end", got)
+	}
+	// A database that is away is no reason to restart a replica: only readiness may ask for it.
+	c := pods["Deployment"].Containers[0]
+	for name, probe := range map[string]struct {
+		*corev1.Probe
+		path string
+	}{"startup": {c.StartupProbe, "/healthz"}, "liveness": {c.LivenessProbe, "/healthz"}, "readiness": {c.ReadinessProbe, "/readyz"}} {
+		if probe.Probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != probe.path || probe.HTTPGet.Port.StrVal != "http" {
+			t.Errorf("the %s probe is %+v, want one of %s", name, probe.Probe, probe.path)
+		}
+	}
+	if len(c.Ports) != 1 || c.Ports[0].Name != "http" || c.Ports[0].ContainerPort != 8080 {
+		t.Errorf("the ports are %v", c.Ports)
 	}
 	if away := deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(); away != 0 {
 		t.Errorf("an update takes %d replicas away", away)
@@ -204,7 +261,7 @@ func TestTheChartGoesAroundAPooler(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys := map[string]string{}
-		for kind, pod := range map[string]corev1.PodSpec{"Deployment": objects["Deployment"].(*appsv1.Deployment).Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec} {
+		for kind, pod := range podsOf(objects) {
 			for _, e := range pod.Containers[0].Env {
 				if e.ValueFrom != nil {
 					keys[kind+" "+e.Name] = e.ValueFrom.SecretKeyRef.Key
@@ -232,14 +289,19 @@ func TestTheChartRefusesWrongValues(t *testing.T) {
 		change map[string]any
 		says   string
 	}{
-		"no image":              {map[string]any{"image": map[string]any{"repository": ""}}, "repository"},
-		"no secret":             {map[string]any{"secret": map[string]any{"name": ""}}, "name"},
-		"a key that is unknown": {map[string]any{"replcas": 3}, "replcas"},
-		"no replicas":           {map[string]any{"replicas": 0}, "replicas"},
-		"a secret setting":      {map[string]any{"settings": map[string]any{"encryption-key": "x"}}, "encryption-key"},
-		"a setting in capitals": {map[string]any{"settings": map[string]any{"publicUrl": "x"}}, "publicUrl"},
-		"an ingress, no host":   {map[string]any{"ingress": map[string]any{"enabled": true}}, "host"},
-		"a short digest":        {map[string]any{"image": map[string]any{"repository": "a", "digest": "sha256:12"}}, "digest"},
+		"no image":               {map[string]any{"image": map[string]any{"repository": ""}}, "repository"},
+		"no secret":              {map[string]any{"secret": map[string]any{"name": ""}}, "name"},
+		"a key that is unknown":  {map[string]any{"replcas": 3}, "replcas"},
+		"no replicas":            {map[string]any{"replicas": 0}, "replicas"},
+		"a secret setting":       {map[string]any{"settings": map[string]any{"encryption-key": "x"}}, "encryption-key"},
+		"a bus with a password":  {map[string]any{"settings": map[string]any{"bus-url": "redis://user:password@redis:6379"}}, "bus-url"},
+		"a proxy with one":       {map[string]any{"settings": map[string]any{"outgoing-proxy": "http://user:password@proxy:3128"}}, "outgoing-proxy"},
+		"a token":                {map[string]any{"settings": map[string]any{"token": "tcn_x"}}, "token"},
+		"a setting there is not": {map[string]any{"settings": map[string]any{"tick-intervall": "1s"}}, "tick-intervall"},
+		"a setting in capitals":  {map[string]any{"settings": map[string]any{"publicUrl": "x"}}, "publicUrl"},
+		"an ingress, no host":    {map[string]any{"ingress": map[string]any{"enabled": true}}, "host"},
+		"a runbook nowhere":      {map[string]any{"prometheusRule": map[string]any{"runbookURL": "docs/runbook.md"}}, "runbookURL"},
+		"a short digest":         {map[string]any{"image": map[string]any{"repository": "a", "digest": "sha256:12"}}, "digest"},
 	} {
 		if _, err := rendered(t, values(c.change)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)

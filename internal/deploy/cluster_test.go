@@ -294,9 +294,9 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 		change map[string]any
 		says   string
 	}{
-		"a port beyond all":    {map[string]any{"service": map[string]any{"port": 99999}}, "port"},
-		"a label with a space": {map[string]any{"podLabels": map[string]any{"team": "no label"}}, "no label"},
-		"a field that is not":  {map[string]any{"networkPolicy": map[string]any{"enabled": true, "from": []any{map[string]any{"podSelektor": map[string]any{}}}}}, "podSelektor"},
+		"many that may be away": {map[string]any{"disruptionBudget": map[string]any{"maxUnavailable": "many"}}, "maxUnavailable"},
+		"a label with a space":  {map[string]any{"podLabels": map[string]any{"team": "no label"}}, "no label"},
+		"a field that is not":   {map[string]any{"networkPolicy": map[string]any{"enabled": true, "from": []any{map[string]any{"podSelektor": map[string]any{}}}}}, "podSelektor"},
 		"an amount that is no amount": {
 			map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": "much"}}}, "quantit",
 		},

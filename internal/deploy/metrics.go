@@ -1,15 +1,22 @@
 package deploy
 
-// Metrics returns the names of the metrics that rules and dashboard may use. Those of a histogram end in _bucket, _sum
-// and _count as well.
+// Metrics returns the names of the metrics that Tocsin has, and of those of the client library that rules and dashboard
+// use. Those of a histogram end in _bucket, _sum and _count as well.
 func Metrics() []string {
-	return []string{
-		"tocsin_alerts_raised_total", "tocsin_attempts_total", "tocsin_attempts_unknown_total", "tocsin_backlog_seconds", "tocsin_commit_duration_seconds",
-		"tocsin_dead_letters", "tocsin_detection_latency_seconds", "tocsin_late_dropped_total", "tocsin_outbox_depth", "tocsin_outbox_oldest_seconds",
-		"tocsin_pass_duration_seconds", "tocsin_reconciled_timestamp_seconds", "tocsin_replicas", "tocsin_rule_missing", "tocsin_rules_failing",
-		"tocsin_source_failing", "tocsin_sweep_failures_total", "tocsin_swept_timestamp_seconds", "tocsin_wake_ups_total", "tocsin_watermark_lag_seconds",
-		"tocsin_webhooks_locked", "tocsin_webhooks_off", "tocsin_webhooks_open",
-		// Of the client library.
+	return append([]string{
+		"tocsin_alerts_raised_total", "tocsin_attempt_duration_seconds", "tocsin_attempts_total", "tocsin_attempts_unknown_total", "tocsin_backlog_seconds",
+		"tocsin_build_info", "tocsin_commit_age_seconds", "tocsin_commit_duration_seconds", "tocsin_dead_letters", "tocsin_detection_latency_seconds",
+		"tocsin_evaluation_lag_seconds", "tocsin_fenced_total", "tocsin_late_dropped_total", "tocsin_outbox_depth", "tocsin_outbox_oldest_seconds",
+		"tocsin_pass_duration_seconds", "tocsin_reaped_claims_total", "tocsin_reconciled_timestamp_seconds", "tocsin_replicas", "tocsin_rule_missing",
+		"tocsin_rules_backfilling", "tocsin_rules_failing", "tocsin_source_failing", "tocsin_sweep_failures_total", "tocsin_swept_timestamp_seconds",
+		"tocsin_tenants_deferred_total", "tocsin_wake_ups_total", "tocsin_watermark_lag_seconds", "tocsin_webhooks_locked", "tocsin_webhooks_off", "tocsin_webhooks_open",
 		"go_goroutines", "process_cpu_seconds_total", "process_resident_memory_bytes",
+	}, NotShown()...)
+}
+
+// NotShown returns those that no panel shows: what people look up when another figure leads them there.
+func NotShown() []string {
+	return []string{
+		"tocsin_notifications_suppressed_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_swept_total", "process_start_time_seconds",
 	}
 }

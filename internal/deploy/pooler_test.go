@@ -242,9 +242,11 @@ func TestAPoolerInTransactionModeIsRefusedOrWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keeps(version) {
-		serves(t, pooler(t, "transaction", 200), "TOCSIN_BUS_URL="+direct.String())
+	if !keeps(version) {
+		t.Logf("NOT TESTED: PgBouncer 1.21 or newer with max_prepared_statements; this is %s", version)
+		return
 	}
+	serves(t, pooler(t, "transaction", 200), "TOCSIN_BUS_URL="+direct.String())
 }
 
 func TestAPoolerInSessionModeWorks(t *testing.T) {
@@ -264,7 +266,7 @@ func TestModesThatGuessTypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheFirstServerThatTakesWritesIsFound holds what docs/operations.md says of a URL with several servers.
+// TestTheFirstServerThatTakesWritesIsFound holds what docs/install.md says of a URL with several servers.
 func TestTheFirstServerThatTakesWritesIsFound(t *testing.T) {
 	direct, _ := servers(t)
 	makeTable(t)

@@ -175,8 +175,12 @@ func TestARollingUpdateLosesNothing(t *testing.T) {
 
 // insertFailure writes one exchange that fails now.
 func insertFailure(ctx context.Context, clickhouse, application string) error {
+	return insertFailureOf(ctx, clickhouse, application, application)
+}
+
+func insertFailureOf(ctx context.Context, clickhouse, application, id string) error {
 	statement := fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, environment, application_id, route_id, status, end_time)
-		VALUES ('default', now64(9), '%[1]s', 'test', '%[1]s', 'r', 'FAILED', now64(9))`, application)
+		VALUES ('default', now64(9), '%s', 'test', '%s', 'r', 'FAILED', now64(9))`, id, application)
 	_, err := post(ctx, strings.TrimSuffix(clickhouse, "/default"), []byte(statement))
 	return err
 }

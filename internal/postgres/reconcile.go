@@ -169,6 +169,9 @@ type Gauges struct {
 	WebhooksLocked int64
 	// Slowest is how far behind the slowest partition or rule is.
 	Slowest time.Duration
+	// CommitAge is the time since the last commit of that partition whose is the oldest,
+	// of those with rules that can be evaluated.
+	CommitAge time.Duration
 	// Backfills counts the enabled rules with progress of their own.
 	Backfills int64
 	// LateDropped counts the matching exchanges that became visible beyond the look-back.
@@ -219,7 +222,7 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
 		SweptAt: row.SweptAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
 		SourceFailing: row.SourceFailing, RulesFailing: row.RulesFailing, DeadLetters: row.DeadLetters,
-		ReplicasAlive: row.ReplicasAlive, ReplicasDead: row.ReplicasDead,
+		ReplicasAlive: row.ReplicasAlive, ReplicasDead: row.ReplicasDead, CommitAge: time.Duration(row.CommitAge * float64(time.Second)),
 	}
 	if waiting.oldest != nil {
 		g.OutboxOldest = *waiting.oldest
@@ -230,6 +233,9 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 		}
 	}
 	for i := range partitions {
+		if partitions[i].Rules == 0 {
+			continue // its cursor stands until somebody holds it
+		}
 		g.Slowest = max(g.Slowest, partitions[i].Lag)
 	}
 	// A position that cannot be read is told by its rule's problem.

@@ -42,7 +42,7 @@ func rows() []row {
 	return []row{
 		{"Is all well?", []panel{
 			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
-			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"})"), 60},
+			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock, or the time since its last commit.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"} or tocsin_commit_age_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
 			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
 			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
@@ -55,6 +55,8 @@ func rows() []row {
 			{"Detection latency", "From the end of an exchange to the commit of its alert.", "timeseries", "s", 8, quantiles("tocsin_detection_latency_seconds"), 0},
 			{"Behind, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_watermark_lag_seconds{job=~\"$job\"})", "partition {{partition}}"},
+				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "oldest last commit"},
+				{"max(tocsin_evaluation_lag_seconds{job=~\"$job\"})", "slowest rule"},
 			}, 0},
 			{"Backlog, by partition", "Start times in the past that must still be judged.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_backlog_seconds{job=~\"$job\"})", "partition {{partition}}"},
@@ -71,12 +73,15 @@ func rows() []row {
 			{"Attempts of unknown outcome", "Each may have sent a message twice: a process ended between sending and storing.", "timeseries", "none", 8, []query{
 				{"sum(increase(tocsin_attempts_unknown_total{job=~\"$job\"}[$__rate_interval]))", "attempts"},
 			}, 0},
+			{"Time of a call", "Of a receiver, whatever it answered.", "timeseries", "s", 8, quantiles("tocsin_attempt_duration_seconds"), 0},
 			{"Wake-ups", "Through the bus, by event.", "timeseries", "cps", 8, []query{
 				{"sum by (event) (rate(tocsin_wake_ups_total{job=~\"$job\"}[$__rate_interval]))", "{{event}}"},
 			}, 0},
 		}},
 		{"Operation", []panel{
-			{"Replicas", "By state.", "timeseries", "none", 6, []query{{"max by (state) (tocsin_replicas{job=~\"$job\"})", "{{state}}"}}, 0},
+			{"Replicas", "By state and by version.", "timeseries", "none", 6, []query{
+				{"max by (state) (tocsin_replicas{job=~\"$job\"})", "{{state}}"}, {"count by (version) (tocsin_build_info{job=~\"$job\"})", "{{version}}"},
+			}, 0},
 			{"Processor", "Cores in use, by replica.", "timeseries", "none", 6, []query{
 				{"rate(process_cpu_seconds_total{job=~\"$job\"}[$__rate_interval])", "{{instance}}"},
 			}, 0},
@@ -90,6 +95,12 @@ func rows() []row {
 				{"sum(increase(tocsin_late_dropped_total{job=~\"$job\"}[$__rate_interval]))", "too late"},
 				{"sum(increase(tocsin_sweep_failures_total{job=~\"$job\"}[$__rate_interval]))", "failed sweeps"},
 				{"max(tocsin_source_failing{job=~\"$job\"})", "source failing"},
+			}, 0},
+			{"Taken over, late, catching up", "Claims of dead replicas that were released, writes that were refused, tenants that took more than their share, rules with progress of their own.", "timeseries", "none", 12, []query{
+				{"sum(increase(tocsin_reaped_claims_total{job=~\"$job\"}[$__rate_interval]))", "claims released"},
+				{"sum(increase(tocsin_fenced_total{job=~\"$job\"}[$__rate_interval]))", "writes refused"},
+				{"sum(increase(tocsin_tenants_deferred_total{job=~\"$job\"}[$__rate_interval]))", "tenants deferred"},
+				{"max(tocsin_rules_backfilling{job=~\"$job\"})", "rules catching up"},
 			}, 0},
 		}},
 	}

@@ -59,7 +59,8 @@ set at = now(), next_after = @next_after::uuid,
 select rules, missing, at, whole_since from reconciliation;
 
 -- name: Gauges :one
--- What is measured of all tenants together, but for the outbox and the partitions.
+-- What is measured of all tenants together, but for the outbox and the partitions. A
+-- partition that was never committed has waited since the first of its rules was armed.
 select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
@@ -71,6 +72,13 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
        coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
+       coalesce((select max(extract(epoch from now()) - coalesce(extract(epoch from c.committed_at), (
+                     select min(s.armed_since_ns) / 1e9 from tenant_partition t join rule r using (tenant_id) join rule_state s using (rule_id)
+                     where t.partition = c.partition and r.enabled and r.deleted_at is null)))
+                 from checkpoint c
+                 where exists (select from tenant_partition t join rule r using (tenant_id)
+                               where t.partition = c.partition and r.enabled and r.deleted_at is null
+                                 and not exists (select from rule_failing f where f.rule_id = r.rule_id))), 0)::double precision as commit_age,
        exists (select from announcement where subject = 'source') as source_failing,
        (select count(*) from rule_failing) as rules_failing,
        (select count(*) from settlement where status in ('FAILED', 'EXHAUSTED')) as dead_letters,

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"tocsin/internal/clickhouse"
+)
+
+func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
+	t.Parallel()
+	postgres := func(change func(*server)) func(*examination) {
+		s := server{number: 180004, version: "18.4 (Debian)", fsync: true, syncCommit: true, encoding: "UTF8"}
+		change(&s)
+		return func(d *examination) { d.judgePostgres(s) }
+	}
+	clock := func(postgres, clickhouse time.Duration) func(*examination) {
+		return func(d *examination) {
+			d.postgresAhead, d.clickhouseAhead = &postgres, &clickhouse
+			d.clocks(t.Context())
+		}
+	}
+	version := func(v string) func(*examination) { return func(d *examination) { d.judgeClickHouse(v) } }
+	const synchronise, newer = "synchronise the clocks, by NTP for instance", "run ClickHouse 24.3 or newer"
+	for name, c := range map[string]struct {
+		look         func(*examination)
+		want         clickhouse.Verdict
+		text, remedy string
+	}{
+		"Postgres 18":           {postgres(func(*server) {}), clickhouse.OK, "version 18.4", ""},
+		"Postgres 14":           {postgres(func(s *server) { s.number, s.version = 140000, "14.0" }), clickhouse.OK, "version 14.0", ""},
+		"Postgres 13":           {postgres(func(s *server) { s.number, s.version = 130022, "13.22" }), clickhouse.Broken, "version 13.22", "run Postgres 14 or newer"},
+		"a standby":             {postgres(func(s *server) { s.standby = true }), clickhouse.Broken, "version 18.4, which takes no writes: a standby, or a read-only database", "name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"},
+		"Latin 1":               {postgres(func(s *server) { s.encoding = "LATIN1" }), clickhouse.Broken, "the database is encoded as LATIN1, which cannot hold every error message", "create the database with encoding UTF8"},
+		"ClickHouse 26.7":       {version("26.7.3.1"), clickhouse.OK, "version 26.7.3.1", ""},
+		"ClickHouse 24.3":       {version("24.3.1.2672"), clickhouse.OK, "version 24.3.1.2672", ""},
+		"ClickHouse 24.12":      {version("24.12.1.1"), clickhouse.OK, "version 24.12.1.1", ""},
+		"ClickHouse 24.2":       {version("24.2.3.70"), clickhouse.Broken, "version 24.2.3.70", newer},
+		"ClickHouse 23.8":       {version("23.8.16.40"), clickhouse.Broken, "version 23.8.16.40", newer},
+		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},
+		"equal clocks":          {clock(0, 0), clickhouse.OK, "compared with Postgres, ClickHouse is equal and this machine equal", ""},
+		"all but equal clocks":  {clock(-2*time.Second, 2*time.Second), clickhouse.OK, "compared with Postgres, ClickHouse is 4s ahead and this machine 2s ahead", ""},
+		"ClickHouse ahead":      {clock(0, 10*time.Second), clickhouse.Warn, "compared with Postgres, ClickHouse is 10s ahead and this machine equal", synchronise},
+		"ClickHouse far ahead":  {clock(time.Second, 2*time.Minute), clickhouse.Broken, "compared with Postgres, ClickHouse is 1m59s ahead and this machine 1s behind; rules fail while ClickHouse is more than a minute ahead", synchronise},
+		"ClickHouse far behind": {clock(0, -time.Hour), clickhouse.Warn, "compared with Postgres, ClickHouse is 1h0m0s behind and this machine equal", synchronise},
+		"both far ahead of us":  {clock(time.Hour, time.Hour), clickhouse.Warn, "compared with Postgres, ClickHouse is equal and this machine 1h0m0s behind", synchronise},
+		"both a little ahead":   {clock(30*time.Second, 30*time.Second), clickhouse.OK, "compared with Postgres, ClickHouse is equal and this machine 30s behind", ""},
+	} {
+		d := &examination{healthy: true}
+		c.look(d)
+		if len(d.findings) != 1 || d.healthy == (c.want == clickhouse.Broken) {
+			t.Errorf("%s: %+v, healthy %v", name, d.findings, d.healthy)
+			continue
+		}
+		if f := d.findings[0]; f.Verdict != c.want || f.Text != c.text || f.Remedy != c.remedy {
+			t.Errorf("%s: %s %q → %q, want %s %q → %q", name, f.Verdict, f.Text, f.Remedy, c.want, c.text, c.remedy)
+		}
+	}
+}
