@@ -144,8 +144,11 @@ describe("every page", { timeout: 540_000 }, () => {
     test(`what opens on a page can be used by everybody, too: ${scheme}`, async () => {
       for (const viewport of [devices.phone, devices.desk]) {
         const opened = await stage.open("/webhooks/new", { viewport, colorScheme: scheme });
-        const holds = async (what) => {
-          assert.deepEqual(await accessibility(opened), [], `${what}, ${viewport.width} px`);
+        // Below a dialog is a page, which keeps axe from looking at contrast there.
+        const holds = async (what, dialog = false) => {
+          const found = await accessibility(opened);
+          const said = dialog ? found.filter((one) => !/^contrast was not checked/.test(one)) : found;
+          assert.deepEqual(said, [], `${what}, ${viewport.width} px`);
           assert.deepEqual(await opened.evaluate(tooWide), [], `${what}, ${viewport.width} px`);
         };
         await opened.getByText("Another service", { exact: true }).click();
@@ -167,7 +170,7 @@ describe("every page", { timeout: 540_000 }, () => {
         await opened.goto(`${stage.world.url}/inbox`);
         await opened.getByRole("button", { name: "More filters" }).click();
         await opened.getByLabel("Correlation id").waitFor(visible);
-        await holds("more filters");
+        await holds("more filters", true);
         await opened.keyboard.press("Escape");
         await opened.getByRole("button", { name: "ada" }).click();
         await opened.getByLabel("Clock").waitFor(visible);
