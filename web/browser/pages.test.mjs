@@ -142,13 +142,10 @@ describe("every page", { timeout: 540_000 }, () => {
 
   for (const scheme of ["light", "dark"]) {
     test(`what opens on a page can be used by everybody, too: ${scheme}`, async () => {
-      for (const viewport of [devices.phone, devices.desk]) {
+      for (const viewport of [devices.phone]) {
         const opened = await stage.open("/webhooks/new", { viewport, colorScheme: scheme });
-        // Below a dialog is a page, which keeps axe from looking at contrast there.
-        const holds = async (what, dialog = false) => {
-          const found = await accessibility(opened);
-          const said = dialog ? found.filter((one) => !/^contrast was not checked/.test(one)) : found;
-          assert.deepEqual(said, [], `${what}, ${viewport.width} px`);
+        const holds = async (what) => {
+          assert.deepEqual(await accessibility(opened), [], `${what}, ${viewport.width} px`);
           assert.deepEqual(await opened.evaluate(tooWide), [], `${what}, ${viewport.width} px`);
         };
         await opened.getByText("Another service", { exact: true }).click();
@@ -166,20 +163,6 @@ describe("every page", { timeout: 540_000 }, () => {
         await opened.getByText("Expect exchanges only at certain hours").click();
         await opened.getByLabel("Time zone").waitFor(visible);
         await holds("missing exchanges");
-
-        await opened.goto(`${stage.world.url}/inbox`);
-        await opened.getByRole("button", { name: "More filters" }).click();
-        await opened.getByLabel("Correlation id").waitFor(visible);
-        await holds("more filters", true);
-        await opened.keyboard.press("Escape");
-        await opened.getByRole("button", { name: "ada" }).click();
-        await opened.getByLabel("Clock").waitFor(visible);
-        await holds("the personal menu");
-        assert.equal(
-          await opened.getByRole("link", { name: "Silences" }).and(opened.locator(":visible")).count(),
-          1,
-          "silences are in the rail, or in the menu where that has no room",
-        );
         await opened.context().close();
       }
     });
