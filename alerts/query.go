@@ -47,6 +47,8 @@ type Filter struct {
 	Attributes map[string]string
 	// Signatures are those of [Signature].
 	Signatures []string
+	// PerExchange restricts to alerts about one exchange each, which issues consist of.
+	PerExchange bool
 	// Text is looked for in title and message, case ignored.
 	Text string
 	// MineOf restricts to rules with one of these targets; nil is no restriction,

@@ -947,6 +947,7 @@ type AlertFilter struct {
 	ExecutionID   string               `json:"executionId,omitempty"`
 	From          *time.Time           `json:"from,omitempty"`
 	Mine          bool                 `json:"mine,omitempty"`
+	PerExchange   bool                 `json:"perExchange,omitempty"`
 	Q             string               `json:"q,omitempty"`
 	Route         []string             `json:"route,omitempty"`
 	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
@@ -3384,6 +3385,9 @@ type OnlyCorrelation = string
 // OnlyEnvironment defines model for OnlyEnvironment.
 type OnlyEnvironment = []string
 
+// OnlyExchanges defines model for OnlyExchanges.
+type OnlyExchanges = bool
+
 // OnlyExecution defines model for OnlyExecution.
 type OnlyExecution = string
 
@@ -3465,6 +3469,9 @@ type ListAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
+	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
+	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
+
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
@@ -3515,6 +3522,9 @@ type GroupAlertsParams struct {
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
+	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -4000,7 +4010,8 @@ type ClientInterface interface {
 	// GroupAlerts Fold alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
+	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
+	// `perExchange`.
 	//
 	// Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 	GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5056,7 +5067,8 @@ func (c *Client) CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn)
 // GroupAlerts Fold alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
+// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
+// `perExchange`.
 //
 // Corresponds with GET /alerts/groups (the `GroupAlerts` operationId).
 func (c *Client) GroupAlerts(ctx context.Context, params *GroupAlertsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7336,6 +7348,18 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 
 		}
 
+		if params.PerExchange != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "perExchange", *params.PerExchange, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Cursor != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -7709,6 +7733,18 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.Unread != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PerExchange != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "perExchange", *params.PerExchange, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -11806,7 +11842,8 @@ type ClientWithResponsesInterface interface {
 	// GroupAlertsWithResponse Fold alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
+	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
+	// `perExchange`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17361,7 +17398,8 @@ func (c *ClientWithResponses) CountAlertsWithResponse(ctx context.Context, reqEd
 // GroupAlertsWithResponse Fold alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
+// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
+// `perExchange`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -138,11 +138,6 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 // order of their entries. A field that it does not know is as one that is not set, so
 // that versions agree; that is why it has names of its own.
 func digestOf(f alerts.Filter) ([]byte, error) {
-	var upTo *time.Time
-	if f.UpTo != nil {
-		at := f.UpTo.UTC()
-		upTo = &at
-	}
 	text, err := json.Marshal(struct {
 		IDs          []string         `json:"ids,omitempty"`
 		States       []alerts.State   `json:"states,omitempty"`
@@ -155,15 +150,31 @@ func digestOf(f alerts.Filter) ([]byte, error) {
 		MineOf       []rules.Target   `json:"mineOf,omitzero"`
 		UnreadBy     string           `json:"unreadBy,omitempty"`
 		UpTo         *time.Time       `json:"upTo,omitempty"`
+
+		Environments  []string          `json:"environments,omitempty"`
+		ExecutionID   string            `json:"executionId,omitempty"`
+		CorrelationID string            `json:"correlationId,omitempty"`
+		Attributes    map[string]string `json:"attributes,omitempty"`
+		From          *time.Time        `json:"from,omitempty"`
+		PerExchange   bool              `json:"perExchange,omitempty"`
 	}{
 		texts(f.IDs), ordered(f.States), ordered(f.Severities), texts(f.Rules), ordered(f.Applications), ordered(f.Routes),
-		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, upTo,
+		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, inUTC(f.UpTo),
+		ordered(f.Environments), f.ExecutionID, f.CorrelationID, f.Attributes, inUTC(f.From), f.PerExchange,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode selection: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return sum[:], nil
+}
+
+func inUTC(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	utc := at.UTC()
+	return &utc
 }
 
 func ordered[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
+	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
@@ -119,12 +120,42 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 		t.Errorf("trend %v", trend)
 	}
 
-	// An action on one issue reaches no alert of another place.
-	done, err := inbox.ActOnMany(t.Context(), tenant, api.BulkDeed{ID: uuid.New(), Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
+	// An action on one issue reaches no alert of another place, and none of a rule over a
+	// window whose newest exchange failed there alike.
+	insert(t, conn, raised{id: "6", severity: "WARNING", application: "billing", route: "import", error: "Refused"})
+	if _, err := conn.Exec(t.Context(), `update alert set execution_id = null, group_key = '',
+		count = '{"fireMode": "COUNT_IN_WINDOW", "observed": 5, "threshold": 3, "windowSeconds": 600}' where alert_id = $1`, alertID("6")); err != nil {
+		t.Fatal(err)
+	}
+	issue := alerts.Filter{
 		States: []alerts.State{alerts.Firing}, Applications: []string{"billing"}, Routes: []string{"import"}, Signatures: []string{"Refused"},
-	}})
+	}
+	if page, err := inbox.List(t.Context(), tenant, alerts.Query{Filter: issue, Limit: 10}); err != nil || len(page.Alerts) != 2 {
+		t.Errorf("without perExchange there are %d alerts, %v", len(page.Alerts), err)
+	}
+	issue.PerExchange = true
+	deed := api.BulkDeed{ID: uuid.New(), Action: alerts.Resolve, Actor: "ada", Filter: issue}
+	done, err := inbox.ActOnMany(t.Context(), tenant, deed)
 	if err != nil || done.Changed != 1 {
 		t.Errorf("%+v, %v", done, err)
+	}
+	now := time.Now()
+	for part, change := range map[string]func(*alerts.Filter){
+		"per exchange": func(f *alerts.Filter) { f.PerExchange = false },
+		"environment":  func(f *alerts.Filter) { f.Environments = []string{"staging"} },
+		"execution":    func(f *alerts.Filter) { f.ExecutionID = "exec-3" },
+		"correlation":  func(f *alerts.Filter) { f.CorrelationID = "c-3" },
+		"attribute":    func(f *alerts.Filter) { f.Attributes = map[string]string{"region": "eu"} },
+		"from":         func(f *alerts.Filter) { f.From = &now },
+	} {
+		other := deed
+		change(&other.Filter)
+		if _, err := inbox.ActOnMany(t.Context(), tenant, other); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("the same id with another %s: %v", part, err)
+		}
+	}
+	if again, err := inbox.ActOnMany(t.Context(), tenant, deed); err != nil || again.Changed != 1 {
+		t.Errorf("the same again: %+v, %v", again, err)
 	}
 }
 

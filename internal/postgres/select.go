@@ -62,6 +62,9 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 	if len(f.Signatures) > 0 {
 		c.also("a.signature = any(@signatures)", "signatures", f.Signatures)
 	}
+	if f.PerExchange {
+		c.list = append(c.list, "a.execution_id is not null")
+	}
 	if f.Text != "" {
 		c.also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", f.Text)
 	}

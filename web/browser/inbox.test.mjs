@@ -251,6 +251,21 @@ describe("the inbox", { timeout: 300_000 }, () => {
     }
   });
 
+  test("on a phone, what can be undone does not cover the bar at the foot", async () => {
+    const { application } = await stage.rule();
+    await stage.fail(application, ["first"]);
+    const page = await stage.open(`/inbox?app=${application}`, { viewport: { width: 360, height: 780 } });
+    await rowOf(page, "first").click();
+    await detailOf(page).getByRole("button", { name: "Acknowledge" }).click();
+    const undo = page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" });
+    await undo.waitFor(visible);
+    const said = await page.getByRole("region", { name: "Messages" }).boundingBox();
+    const bar = await page.getByRole("navigation", { name: "Tocsin" }).boundingBox();
+    assert.ok(said.y + said.height <= bar.y, `${said.y + said.height} of ${bar.y}`);
+    await undo.click();
+    await detailOf(page).getByRole("button", { name: "Acknowledge" }).waitFor(visible);
+  });
+
   test("on a phone, the first alert is in the top third of the screen", async () => {
     const { application } = await stage.rule();
     await stage.fail(application, ["export"]);

@@ -19,6 +19,7 @@ describe("every page", { timeout: 540_000 }, () => {
   let alert;
   let message;
   let issue;
+  let silence;
 
   before(async () => {
     stage = await createStage();
@@ -32,6 +33,13 @@ describe("every page", { timeout: 540_000 }, () => {
     const groups = await stage.call("GET", `/alerts/groups?by=issue&application=${application}`);
     const { route, signature } = groups.items.find((group) => group.count > 1);
     issue = `/issue?${new URLSearchParams({ app: application, route, error: signature })}`;
+    // Of another application, so that the messages are sent.
+    silence = await stage.call("POST", "/silences", {
+      name: "ERP maintenance",
+      reason: "The ERP is upgraded.",
+      match: { scope: { applications: ["erp-of-nobody"] } },
+      recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
+    });
     for (const end = Date.now() + 15_000; !message && Date.now() < end; ) {
       [message] = (await stage.call("GET", "/notifications?status=DELIVERED&limit=1")).items;
     }
@@ -60,6 +68,10 @@ describe("every page", { timeout: 540_000 }, () => {
     "/webhooks": opened.getByRole("row", { name: new RegExp(webhook.name) }),
     "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
     [`/webhooks/${webhook.id}`]: opened.locator(".cm-content"),
+    "/silences": opened.getByRole("row", { name: /ERP maintenance/ }),
+    "/silences?show=past": opened.getByRole("heading", { name: "No past silences" }),
+    [`/silences/new?alert=${alert.id}`]: opened.getByText(/^There were .* alerts?\./),
+    [`/silences/${silence.id}`]: opened.getByText("Next windows"),
     "/account": opened.getByText("Administrator", { exact: true }),
     "/users": opened.getByRole("row", { name: /ada@example.com/ }),
     "/tokens": opened.getByRole("heading", { name: "No API tokens yet" }),
@@ -127,6 +139,34 @@ describe("every page", { timeout: 540_000 }, () => {
     const mark = await colours(checked);
     assert.notEqual(mark.color, mark.page);
   });
+
+  for (const scheme of ["light", "dark"]) {
+    test(`what opens on a page can be used by everybody, too: ${scheme}`, async () => {
+      for (const viewport of [devices.phone]) {
+        const opened = await stage.open("/webhooks/new", { viewport, colorScheme: scheme });
+        const holds = async (what) => {
+          assert.deepEqual(await accessibility(opened), [], `${what}, ${viewport.width} px`);
+          assert.deepEqual(await opened.evaluate(tooWide), [], `${what}, ${viewport.width} px`);
+        };
+        await opened.getByText("Another service", { exact: true }).click();
+        const services = opened.getByRole("list", { name: "Services" });
+        await services.getByRole("button").first().waitFor(visible);
+        await holds("the services");
+        await services.getByRole("button", { name: /^PagerDuty/ }).click();
+        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+        await opened.getByText("Preview of the requests").click();
+        await opened.getByText(/^POST https/).waitFor(visible);
+        await holds("a service");
+
+        await opened.goto(`${stage.world.url}/rules/new`);
+        await opened.getByText("Missing exchanges", { exact: true }).click();
+        await opened.getByText("Expect exchanges only at certain hours").click();
+        await opened.getByLabel("Time zone").waitFor(visible);
+        await holds("missing exchanges");
+        await opened.context().close();
+      }
+    });
+  }
 
   test("keeps the preview of a long body within its column", async () => {
     for (const viewport of [devices.desk, devices.wall]) {

@@ -53,6 +53,22 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
     assert.equal(await page.getByText("1 firing, 3 resolved").count(), 1);
   });
 
+  test("what is written about an issue is there for the next one who opens it", async () => {
+    await fail("noted", 1);
+    const [{ application, route, signature }] = (await call("GET", "/alerts/groups?by=issue&route=noted")).items;
+    await page.goto(`${world.url}/issue?${new URLSearchParams({ app: application, route, error: signature })}`);
+    await page.getByLabel("New note").fill("Ask the ERP team.\nThey know.");
+    await page.getByRole("button", { name: "Add the note" }).click();
+    const notes = page.getByRole("list", { name: "Notes" });
+    await notes.getByText("They know.").waitFor(visible);
+    await page.reload();
+    await notes.getByText("They know.").waitFor(visible);
+    assert.deepEqual(await accessibility(page), []);
+    await notes.getByRole("button", { name: /^Delete the note by/ }).click();
+    await page.getByRole("button", { name: "Delete the note", exact: true }).click();
+    await page.getByText("No notes yet.").waitFor(visible);
+  });
+
   test("the history of a rule tells an edit in the words of the page", async () => {
     const { version, ...rest } = await call("GET", `/rules/${rule.id}`);
     const definition = {

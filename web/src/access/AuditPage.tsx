@@ -20,6 +20,7 @@ const kinds = [
   { value: "rule", label: "Rules" },
   { value: "webhook", label: "Webhooks" },
   { value: "alert", label: "Alerts" },
+  { value: "silence", label: "Silences" },
   { value: "note", label: "Notes on issues" },
   { value: "notification", label: "Deliveries" },
   { value: "user", label: "Users" },

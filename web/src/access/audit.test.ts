@@ -21,6 +21,12 @@ test("deeds are told in words", () => {
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 
+test("a silence that was ended is told as such", () => {
+  const silence = { objectKind: "silence", objectName: "ERP maintenance" };
+  expect(deed(entry({ ...silence, operation: "endSilence" }))).toBe("ended silence “ERP maintenance”");
+  expect(deed(entry({ ...silence, operation: "updateSilence" }))).toBe("changed silence “ERP maintenance”");
+});
+
 test("a note is told by its issue", () => {
   const note = { objectKind: "note", objectName: "java.net.ConnectException" };
   expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");

@@ -49,6 +49,8 @@ const requests: Record<string, string> = {
   slackInteraction: "pressed a button in Slack",
   retryNotification: "sent a message again",
   retryNotifications: "sent messages again",
+  discardNotification: "discarded a message",
+  discardNotifications: "discarded messages",
   retryRule: "retried the evaluation of a rule",
   applyRules: "applied a file of rules",
   "tocsin users": "was run on the server",
@@ -80,6 +82,7 @@ export function deed(entry: AuditEntry): string {
   if (objectKind === "note") {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
   }
+  if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;
   const name = objectName ? ` “${objectName}”` : "";

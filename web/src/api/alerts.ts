@@ -35,6 +35,8 @@ export interface AlertFilter {
   q: string;
   mine: boolean;
   unread: boolean;
+  /** Only alerts about one exchange each, which issues consist of; set where an issue is opened. */
+  perExchange: boolean;
 }
 
 /** What alerts are folded by. */
@@ -59,7 +61,8 @@ export const alertKeys = {
 const pageSize = 100;
 
 function queryOf(filter: AlertFilter) {
-  const { state, severity, application, ruleId, signature, route, environment, attribute, mine, unread } = filter;
+  const { state, severity, application, ruleId, signature, route, environment, attribute, mine, unread, perExchange } =
+    filter;
   const { q, executionId, correlationId, hours, to } = filter;
   const from = filter.from || (hours > 0 ? new Date(Date.now() - hours * 3_600_000).toISOString() : "");
   return {
@@ -78,6 +81,7 @@ function queryOf(filter: AlertFilter) {
     ...(q ? { q } : {}),
     ...(mine ? { mine } : {}),
     ...(unread ? { unread } : {}),
+    ...(perExchange ? { perExchange } : {}),
   };
 }
 

@@ -1,17 +1,16 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { alertKeys } from "./alerts";
 import { body, client } from "./client";
 import type { IssueKey } from "./issues";
 
 const pageSize = 20;
 
-const noteKey = (key: IssueKey) => [...alertKeys.issues, key, "notes"] as const;
+const pollMs = 15_000;
 
-/** What people wrote about an issue, newest first. */
+/** What people wrote about an issue, newest first. No event tells of a note, and a storm of alerts writes none. */
 export function issueNotes({ application, route, signature }: IssueKey) {
   const key = { application, route, signature };
   return infiniteQueryOptions({
-    queryKey: noteKey(key),
+    queryKey: ["issueNotes", key] as const,
     queryFn: ({ signal, pageParam }) =>
       body(
         client.GET("/alerts/issue/notes", {
@@ -21,6 +20,7 @@ export function issueNotes({ application, route, signature }: IssueKey) {
       ),
     initialPageParam: "",
     getNextPageParam: (last) => last.nextCursor || undefined,
+    refetchInterval: pollMs,
   });
 }
 

@@ -33,6 +33,7 @@ export function issueAlerts({ application, route, signature }: IssueKey) {
               application: [application],
               route: [route],
               signature: [signature],
+              perExchange: true,
               limit: pageSize,
               ...(pageParam ? { cursor: pageParam } : {}),
             },

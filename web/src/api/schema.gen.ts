@@ -224,7 +224,8 @@ export interface paths {
         /**
          * Fold alerts by rule or by error
          * @description One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
-         *     with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route`.
+         *     with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
+         *     `perExchange`.
          */
         get: operations["groupAlerts"];
         put?: never;
@@ -1751,6 +1752,8 @@ export interface components {
             from?: string;
             /** @default false */
             mine?: boolean;
+            /** @default false */
+            perExchange?: boolean;
             /** @default  */
             q?: string;
             route?: string[];
@@ -4174,6 +4177,8 @@ export interface components {
         OnlyCorrelation: string;
         /** @description The environments of the exchanges. */
         OnlyEnvironment: string[];
+        /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+        OnlyExchanges: boolean;
         /** @description The alerts about this exchange. */
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this instant. */
@@ -4235,6 +4240,8 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description Only alerts of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
+                /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+                perExchange?: components["parameters"]["OnlyExchanges"];
                 /** @description Text in title or message, case ignored. */
                 q?: components["parameters"]["OnlyText"];
                 route?: components["parameters"]["OnlyRoute"];
@@ -4494,6 +4501,8 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description Only alerts of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
+                /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+                perExchange?: components["parameters"]["OnlyExchanges"];
                 /** @description Text in title or message, case ignored. */
                 q?: components["parameters"]["OnlyText"];
                 route?: components["parameters"]["OnlyRoute"];

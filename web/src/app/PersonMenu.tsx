@@ -72,6 +72,9 @@ export function PersonMenu({ className, onHelp }: Props) {
           <Link to="/account" className={styles.link} onClick={() => setOpen(false)}>
             Account
           </Link>
+          <Link to="/silences" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
+            Silences
+          </Link>
           {isAtLeast(who, "admin") && (
             <Link to="/users" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
               Settings: users, tokens, audit log

@@ -7,6 +7,7 @@ import {
   type RouterHistory,
   redirect,
 } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { parseAuditSearch } from "../access/audit";
 import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { Page } from "../frame/Page";
@@ -30,6 +31,9 @@ const root = createRootRoute({
 });
 
 function NotFound() {
+  useEffect(() => {
+    document.title = "Not found · Tocsin";
+  }, []);
   return (
     <Page title="Not found">
       <Empty icon={IconUnknown} title="Page not found">

@@ -29,6 +29,7 @@ const pages = [
   ["Webhooks", "/webhooks", IconWebhook, "slack", "viewer"],
   ["Deliveries", "/deliveries", IconPending, "messages notifications attempts", "viewer"],
   ["Silences", "/silences", IconSilence, "mute maintenance window suppress", "viewer"],
+  ["Explain an exchange", "/explain", IconInfo, "why alert missing execution", "viewer"],
   ["Wall", "/wall", IconSystem, "screen display tv monitor", "viewer"],
   ["System", "/system", IconHeart, "replicas lag health status", "viewer"],
   ["Account", "/account", IconPerson, "password me theme", "viewer"],

@@ -14,7 +14,7 @@ import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { messagesWord, number } from "../ui/words";
+import { counted } from "../ui/words";
 import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
@@ -132,7 +132,7 @@ function Body({ notification }: { notification: Notification }) {
             <Link to="/silences/$silenceId" params={{ silenceId: suppressedBy.id }}>
               {suppressedBy.name}
             </Link>{" "}
-            of {suppressedBy.createdBy}
+            by {suppressedBy.createdBy}
           </Field>
         )}
         <Field name="Webhook">
@@ -157,14 +157,14 @@ function Body({ notification }: { notification: Notification }) {
         {reason === "DIGEST" && (
           <Field name="Contains">
             <Link to="/deliveries" search={{ digest: [id] }}>
-              {number(notification.digestSize ?? 0)} notifications
+              {counted(notification.digestSize ?? 0, "notification")}
             </Link>
           </Field>
         )}
         {digestId && (
           <Field name="Sent in">
             <Link to="/deliveries/$notificationId" params={{ notificationId: digestId }} search={true}>
-              a digest of {messagesWord(notification.digestSize ?? 0).replace(/messages?$/, "notifications")}
+              a digest of {counted(notification.digestSize ?? 0, "notification")}
             </Link>
           </Field>
         )}
@@ -178,7 +178,7 @@ function Body({ notification }: { notification: Notification }) {
           </Field>
         )}
         {!notification.nextAttemptAt && !notification.settledAt && (
-          <Field name="Next attempt">when the earlier messages of the alert are delivered or given up</Field>
+          <Field name="Next attempt">once the earlier messages of the alert are delivered or have failed</Field>
         )}
         {notification.settledAt && (
           <Field name="Settled">

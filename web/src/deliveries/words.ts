@@ -1,6 +1,6 @@
 import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
-import { number } from "../ui/words";
+import { counted, number } from "../ui/words";
 
 const reasons: Record<string, string> = {
   FIRED: "Alert",
@@ -49,8 +49,7 @@ export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
 }
 
 export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
-  if (attemptCount === 0) return "no attempts yet";
-  return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;
+  return attemptCount === 0 ? "no attempts yet" : counted(attemptCount, "attempt");
 }
 
 /** What a person's retry does to a message of a status; undefined where it is due already. */

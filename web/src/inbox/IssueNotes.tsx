@@ -118,12 +118,12 @@ function Write({ of }: { of: IssueKey }) {
         if (text && !write.busy) write.submit(text);
       }}
     >
-      <LeaveGuard dirty={() => text !== ""}>
-        <p>The note that you wrote would be lost.</p>
+      <LeaveGuard dirty={() => text !== ""} whole>
+        <p>Your note is not saved.</p>
       </LeaveGuard>
       <Textarea
         label="New note"
-        description="For everyone who can see this issue. It stays with the issue."
+        description="Everyone who can see this issue can read it."
         rows={3}
         maxLength={longest}
         {...form.getInputProps("text")}

@@ -39,11 +39,12 @@ function anIssue(change: Partial<Issue> = {}): Issue {
 test("an issue tells its alerts together, and acting on it reaches no other alert", async () => {
   world.alerts = [anAlert(5, { route: "import" }), anAlert(60, { route: "export" })];
   const asked: URLSearchParams[] = [];
+  const issue = anIssue();
   const acted: AlertSelection[] = [];
   server.use(
     http.get(api("/alerts/issue"), ({ request }) => {
       asked.push(new URL(request.url).searchParams);
-      return HttpResponse.json(anIssue());
+      return HttpResponse.json(issue);
     }),
     http.post(api("/alerts/acknowledge"), async ({ request }) => {
       const selection = (await request.json()) as AlertSelection;
@@ -85,7 +86,9 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
         route: ["import"],
         signature: ["java.net.ConnectException"],
         state: ["FIRING"],
+        perExchange: true,
       },
+      upTo: issue.newestAt,
     },
   ]);
 });
@@ -166,6 +169,24 @@ test("notes are written, kept until they are stored, and deleted by their author
   await user.click(await screen.findByRole("button", { name: "Delete the note" }));
   await waitFor(() => expect(within(list).queryByText("Fixed by a restart.")).toBeNull());
   expect(within(list).getByText("It is the firewall.")).toBeVisible();
+});
+
+test("a note that is not saved is asked about on the way to another issue", async () => {
+  server.use(
+    http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue())),
+    http.get(api("/rules/:id"), () => problem(404, { title: "Not found", code: "not_found" })),
+  );
+  const { user, router } = open("/issue?app=orders&route=import&error=java.net.ConnectException");
+  const field = await screen.findByRole("textbox", { name: "New note" });
+  await user.type(field, "Half a");
+  await user.click(screen.getByRole("link", { name: "billing · import" }));
+  await user.click(await screen.findByRole("button", { name: "Cancel" }));
+  expect(field).toHaveValue("Half a");
+  expect(router.state.location.search).toMatchObject({ app: "orders" });
+  await user.click(screen.getByRole("link", { name: "billing · import" }));
+  await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ app: "billing" }));
+  expect(await screen.findByRole("textbox", { name: "New note" })).toHaveValue("");
 });
 
 test("who may not write notes reads them", async () => {

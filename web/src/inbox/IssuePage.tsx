@@ -70,7 +70,9 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
   const may = useMay();
   const bulk = useBulkAction(() => undefined);
   const { application, route, signature } = of;
-  const where = { application: [application], route: [route], signature: [signature] };
+  const where = { application: [application], route: [route], signature: [signature], perExchange: true };
+  // What fires from now on nobody has seen here.
+  const upTo = issue.newestAt;
   const open = issue.firing + issue.acknowledged;
   return (
     <>
@@ -78,7 +80,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
         <Button
           look="primary"
           disabled={bulk.isPending}
-          onClick={() => bulk.run("ACKNOWLEDGED", [{ filter: { ...where, state: ["FIRING"] } }])}
+          onClick={() => bulk.run("ACKNOWLEDGED", [{ filter: { ...where, state: ["FIRING"] }, upTo }])}
         >
           <IconAcknowledged size={16} aria-hidden="true" />
           Acknowledge {alertsWord(issue.firing)}
@@ -87,7 +89,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
       {may("resolveAlerts") && open > 0 && (
         <Button
           disabled={bulk.isPending}
-          onClick={() => bulk.run("RESOLVED", [{ filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] } }])}
+          onClick={() => bulk.run("RESOLVED", [{ filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] }, upTo }])}
         >
           <IconResolved size={16} aria-hidden="true" />
           Resolve {alertsWord(open)}
@@ -314,7 +316,12 @@ function Alerts({ of }: { of: IssueKey }) {
   const failure = useStanding(alerts);
   const items = alerts.data?.pages.flatMap((page) => page.items) ?? [];
   const { application, route, signature } = of;
-  const inbox = { ...toFilter({}), application: [application], route: [route], signature: [signature] };
+  const inbox = {
+    ...toFilter({ per: "exchange" }),
+    application: [application],
+    route: [route],
+    signature: [signature],
+  };
   return (
     <Section title="Alerts">
       {items.length > 0 ? (

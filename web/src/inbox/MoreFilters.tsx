@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { AlertFilter } from "../api/alerts";
 import { facets } from "../api/exchanges";
 import { FormDialog } from "../ui/FormDialog";
+import { InstantInput } from "../ui/InstantInput";
 import { Select } from "../ui/Select";
 import { isAttribute, spans } from "./filter";
 
@@ -34,18 +35,8 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         value={String(draft.hours)}
         onChange={(hours) => change({ hours: Number(hours), from: "", to: "" })}
       />
-      <TextInput
-        label="From"
-        type="datetime-local"
-        value={toLocal(draft.from)}
-        onChange={(event) => change({ from: fromLocal(event.currentTarget.value) })}
-      />
-      <TextInput
-        label="To"
-        type="datetime-local"
-        value={toLocal(draft.to)}
-        onChange={(event) => change({ to: fromLocal(event.currentTarget.value) })}
-      />
+      <InstantInput label="From" value={draft.from} onChange={(from) => change({ from })} />
+      <InstantInput label="To" value={draft.to} onChange={(to) => change({ to })} />
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Environments"
@@ -79,12 +70,3 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
     </FormDialog>
   );
 }
-
-/** An instant as the field shows it, by the reader's clock. */
-function toLocal(at: string): string {
-  if (!at) return "";
-  const date = new Date(at);
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
-const fromLocal = (text: string) => (text ? new Date(text).toISOString() : "");

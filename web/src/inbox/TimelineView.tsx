@@ -93,16 +93,16 @@ function endWords(notification: Notification): ReactNode {
     case "EXHAUSTED":
       return `All ${counted(attemptCount, "attempt")} failed. The message was not delivered.`;
     case "DISCARDED":
-      return "It is not sent any more.";
+      return "It will not be sent.";
     case "SUPPRESSED":
       if (!by) return "A silence was in force.";
       return (
         <>
-          By the silence{" "}
+          Silence{" "}
           <Link to="/silences/$silenceId" params={{ silenceId: by.id }}>
             {by.name}
           </Link>{" "}
-          of {by.createdBy}
+          by {by.createdBy}
           {by.endsAt ? <>, until {exactTime(by.endsAt)}</> : ", which recurs"}
           {by.reason && <>: {by.reason}</>}
         </>

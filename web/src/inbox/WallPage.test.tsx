@@ -1,8 +1,10 @@
 import { screen, within } from "@testing-library/react";
-import { expect, test } from "vitest";
-import { anAlert, open, startWorld } from "../test/world";
+import { HttpResponse, http } from "msw";
+import { expect, test, vi } from "vitest";
+import { systemStatus } from "../api/status";
+import { anAlert, api, open, startWorld } from "../test/world";
 
-const { world } = startWorld();
+const { server, world } = startWorld();
 
 test("a wall shows what fires, without the rail", async () => {
   world.alerts = [anAlert(5, { route: "import" }), anAlert(60, { route: "import" }), anAlert(90, { route: "export" })];
@@ -22,4 +24,20 @@ test("a wall shows what fires, without the rail", async () => {
 test("a calm wall says so", async () => {
   open("/wall");
   expect(await screen.findByText("Nothing is firing")).toBeVisible();
+});
+
+test("a wall loads a new version by itself", async () => {
+  const reload = vi.spyOn(globalThis.location, "reload").mockImplementation(() => {});
+  let version = "1.0";
+  server.use(
+    http.get(api("/status"), () => HttpResponse.json({ version, now: "2026-11-21T10:00:00Z", dependencies: [] })),
+    http.get(`${location.origin}/`, () => HttpResponse.html('<title>Tocsin</title><script src="/new.js"></script>')),
+  );
+  const { cache } = open("/wall");
+  await screen.findByText("Nothing is firing");
+  await vi.waitFor(() => expect(cache.getQueryData(systemStatus().queryKey)).toMatchObject({ version: "1.0" }));
+  expect(reload).not.toHaveBeenCalled();
+  version = "1.1";
+  await cache.refetchQueries({ queryKey: ["status"] });
+  await vi.waitFor(() => expect(reload).toHaveBeenCalledOnce());
 });

@@ -3,10 +3,13 @@ import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { alertCounts, alertGroups } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
+import { systemStatus } from "../api/status";
 import { Page } from "../frame/Page";
+import { useOutdated } from "../frame/useOutdated";
 import { Ago } from "../ui/Instant";
 import { IconResolved } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
+import { reloadByItself } from "../ui/reload";
 import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { counted, number } from "../ui/words";
@@ -26,6 +29,7 @@ export function WallPage() {
   const issues = useInfiniteQuery(alertGroups(wide("FIRING"), "issue"));
   const failure = useStanding(issues);
   const firing = counts?.firing;
+  useReloads();
   useEffect(() => {
     document.title = firing ? `(${number(firing)}) Wall · Tocsin` : "Wall · Tocsin";
   }, [firing]);
@@ -67,6 +71,20 @@ export function WallPage() {
       </div>
     </Page>
   );
+}
+
+const reloadMs = 60_000;
+
+/** Nobody stands before a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
+function useReloads() {
+  const outdated = useOutdated(useQuery(systemStatus()).data?.version);
+  useEffect(() => {
+    if (!outdated) return;
+    reloadByItself();
+    // While replicas are updated one after another, the page may have come from an old one.
+    const timer = setInterval(reloadByItself, reloadMs);
+    return () => clearInterval(timer);
+  }, [outdated]);
 }
 
 function IssueLine({ group }: { group: AlertGroup }) {

@@ -1,4 +1,5 @@
 import type { DeliverySummary } from "../api/client";
+import { messagesWord, number } from "../ui/words";
 
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
@@ -8,7 +9,7 @@ export function deliveryWords(
   next: string,
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
-  const of = `${delivered} of ${total} ${total === 1 ? "message" : "messages"} delivered`;
+  const of = `${number(delivered)} of ${messagesWord(total)} delivered`;
   // An attempt that is due, or a clock that differs, is no time in the past.
   const when = next.startsWith("in ") ? next : "now";
   if (failed > 0) {

@@ -37,6 +37,7 @@ test("what is written is read back", () => {
     q: '"quoted" + ümlaut',
     mine: true,
     unread: true,
+    perExchange: true,
     route: ["a/b"],
     environment: ["production"],
     executionId: "ID-1&2",

@@ -23,6 +23,7 @@ export interface InboxSearch {
   q?: string;
   mine?: "yes";
   unread?: "yes";
+  per?: "exchange";
   fold?: "none" | "rule" | "error";
 }
 
@@ -95,6 +96,7 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   }
   if (raw.mine === "yes") search.mine = "yes";
   if (raw.unread === "yes") search.unread = "yes";
+  if (raw.per === "exchange") search.per = "exchange";
   if (raw.fold === "rule" || raw.fold === "error" || raw.fold === "none") search.fold = raw.fold;
   const q = texts(raw.q)[0]?.slice(0, longestText);
   if (q) search.q = q;
@@ -127,6 +129,7 @@ export function toFilter(search: InboxSearch): AlertFilter {
     q: search.q ?? "",
     mine: search.mine !== undefined,
     unread: search.unread !== undefined,
+    perExchange: search.per === "exchange",
   };
 }
 
@@ -149,6 +152,7 @@ export function toSearch(filter: AlertFilter, fold: Folding = "issue"): InboxSea
     q: filter.q,
     mine: filter.mine ? "yes" : undefined,
     unread: filter.unread ? "yes" : undefined,
+    per: filter.perExchange ? "exchange" : undefined,
     fold: fold === "signature" ? "error" : fold,
   });
 }

@@ -62,6 +62,14 @@ test("a group is named, and narrows the filter, by what its alerts share", () =>
     q: "x",
     signature: [""],
   });
+  // Not the alerts of window rules whose newest exchange failed there alike: they are rows of their own.
+  expect(withinGroup(wide("FIRING"), { ...group("E", 2), application: "orders", route: "import" })).toEqual({
+    ...wide("FIRING"),
+    application: ["orders"],
+    route: ["import"],
+    signature: ["E"],
+    perExchange: true,
+  });
 });
 
 describe("an alert stands in", () => {

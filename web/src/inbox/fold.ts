@@ -60,7 +60,7 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
 export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter {
   const { ruleId, signature, application, route = "" } = group;
   if (application !== undefined) {
-    return { ...filter, application: [application], route: [route], signature: [signature ?? ""] };
+    return { ...filter, application: [application], route: [route], signature: [signature ?? ""], perExchange: true };
   }
   return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
 }

@@ -3,6 +3,7 @@ import type { GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
 import styles from "../ui/form.module.css";
+import { ZoneInput } from "../ui/ZoneInput";
 import { weekdays } from "./check";
 import { type Calendar, initialCalendar, initialValues } from "./definition";
 import { amount, bound, type Editor } from "./editor";
@@ -10,7 +11,7 @@ import { SuggestInput } from "./SuggestInput";
 
 const members = [
   { value: "LEARNED", label: "Learned from recent days" },
-  { value: "LISTED", label: "Listed here" },
+  { value: "LISTED", label: "A fixed list" },
 ] as const;
 
 const grouped: Record<GroupBy, { word: string; facet: "route" | "application" | "environment" }> = {
@@ -48,8 +49,8 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
       </Input.Wrapper>
       {listed ? (
         <SuggestInput
-          label={`These ${word}`}
-          placeholder={`full names of ${word}`}
+          label={`List of ${word}`}
+          placeholder="full names"
           facet={facet}
           within={facet === "route" ? { environments, applications } : {}}
           {...bound(editor, "expected")}
@@ -57,7 +58,7 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
       ) : (
         <Amount
           label="Learn from"
-          description={`Exchanges are expected of all ${word} that were seen; 1 d to 14 d.`}
+          description={`1 to 14 days. Exchanges are expected from all ${word} seen in that time.`}
           units={[{ size: 1, word: "d" }]}
           {...amount(editor, "learnDays")}
           error={errorOf("learnDays") ?? errorOf("expected")}
@@ -76,7 +77,7 @@ function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
     <>
       <Checkbox
         size="xs"
-        label="Expect exchanges at certain hours only"
+        label="Expect exchanges only at certain hours"
         checked={calendar !== undefined}
         onChange={(event) =>
           form.setFieldValue("calendar", event.currentTarget.checked ? initialCalendar() : undefined)
@@ -107,19 +108,25 @@ function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
             {(
               [
                 ["from", "From"],
-                ["to", "To"],
-                ["timeZone", "Time zone"],
+                ["to", "To (24:00 for midnight)"],
               ] as const
             ).map(([field, label]) => (
               <TextInput
                 key={field}
                 label={label}
-                spellCheck={false}
+                placeholder="HH:MM"
+                autoComplete="off"
                 value={calendar[field]}
                 error={errorOf(`calendar.${field}`)}
                 onChange={(event) => set({ [field]: event.currentTarget.value })}
               />
             ))}
+            <ZoneInput
+              label="Time zone"
+              value={calendar.timeZone}
+              error={errorOf("calendar.timeZone")}
+              onChange={(timeZone) => set({ timeZone })}
+            />
           </div>
         </>
       )}

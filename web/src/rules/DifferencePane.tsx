@@ -1,7 +1,7 @@
 import type { ChangedAlerts, RuleDifference } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { SkeletonRows } from "../ui/states";
-import { number } from "../ui/words";
+import { alertsWord, number } from "../ui/words";
 import { Trouble } from "./PreviewPane";
 import styles from "./preview.module.css";
 import type { Preview } from "./usePreview";
@@ -38,12 +38,12 @@ export function DifferencePane({ difference }: { difference: Preview<RuleDiffere
 
 /** "7 alerts would become 9: 3 more, 1 less." */
 export function differenceWords({ before, after, added, removed }: RuleDifference): string {
-  if (added.alerts + removed.alerts === 0) return `The same ${number(before)} ${before === 1 ? "alert" : "alerts"}.`;
+  if (added.alerts + removed.alerts === 0) return `The same ${alertsWord(before)}.`;
   const parts = [
     added.alerts > 0 ? `${number(added.alerts)} added` : "",
     removed.alerts > 0 ? `${number(removed.alerts)} removed` : "",
   ];
-  return `${number(before)} ${before === 1 ? "alert" : "alerts"} would become ${number(after)}: ${parts.filter(Boolean).join(", ")}.`;
+  return `${alertsWord(before)} would become ${number(after)}: ${parts.filter(Boolean).join(", ")}.`;
 }
 
 const mostShown = 5;

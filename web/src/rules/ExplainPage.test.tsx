@@ -51,7 +51,10 @@ test("an exchange that is not there is told, and another one can be asked about"
       return problem(404, { code: "not_found", detail: "no exchange of this id has ended" });
     }),
   );
-  const { user } = open("/explain");
+  // Where an alert is missing, the way there cannot be one.
+  const { user } = open("/rules");
+  await user.click(await screen.findByRole("link", { name: "Explain an exchange" }));
+  await waitFor(() => expect(document.title).toBe("Explain · Tocsin"));
   await user.type(await screen.findByLabelText("Execution id"), "a/b c{Enter}");
   expect(await screen.findByRole("alert")).toBeVisible();
   await waitFor(() => expect(asked).toEqual(["a/b c"]));

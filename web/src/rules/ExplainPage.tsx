@@ -1,7 +1,7 @@
 import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import type { Exchange, RuleExplanation } from "../api/client";
 import { explanation } from "../api/exchanges";
 import { Page } from "../frame/Page";
@@ -11,7 +11,7 @@ import { ExactTime } from "../ui/Instant";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { number } from "../ui/words";
+import { counted, number } from "../ui/words";
 import styles from "./ExplainPage.module.css";
 import { partWords, verdictWords } from "./explain";
 
@@ -21,6 +21,9 @@ export function ExplainPage() {
   const { executionId = "" } = asked;
   const query = useQuery({ ...explanation({ ...asked, executionId }), enabled: executionId !== "" });
   const failure = useStanding(query, JSON.stringify(asked));
+  useEffect(() => {
+    document.title = "Explain · Tocsin";
+  }, []);
   return (
     <Page title="Explain" scrolls>
       <Ask key={executionId} executionId={executionId} />
@@ -92,13 +95,13 @@ function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonl
       {matched && unmatched > 0 && (
         <div className={styles.more}>
           <Button onClick={() => setAll(!all)}>
-            {all ? "Hide" : "Show"} the {number(unmatched)} {unmatched === 1 ? "rule" : "rules"} without a match
+            {all ? "Hide" : "Show"} the {counted(unmatched, "rule")} without a match
           </Button>
         </div>
       )}
       {of > rules.length && (
         <p className={form.hint}>
-          The first {number(rules.length)} of {number(of)} rules are listed.
+          The first {number(rules.length)} of {number(of)} rules are shown.
         </p>
       )}
     </section>

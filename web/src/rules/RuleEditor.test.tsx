@@ -173,8 +173,8 @@ test("an absence is sent with what is expected and when", async () => {
     filter: { statuses: ["COMPLETED", "FAILED"] },
   });
   expect(sent[0]).not.toHaveProperty("calendar");
-  await user.click(screen.getByRole("radio", { name: "Listed here" }));
-  await user.click(screen.getByLabelText("Expect exchanges at certain hours only"));
+  await user.click(screen.getByRole("radio", { name: "A fixed list" }));
+  await user.click(screen.getByLabelText("Expect exchanges only at certain hours"));
   await user.click(screen.getByLabelText("Mon"));
   await user.clear(screen.getByLabelText("Time zone"));
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
@@ -182,7 +182,7 @@ test("an absence is sent with what is expected and when", async () => {
     expect(screen.getByLabelText("Time zone")).toHaveAccessibleDescription(/Must be a time zone such as Europe/),
   );
   await user.type(screen.getByLabelText("Time zone"), "Europe/Berlin");
-  await user.type(screen.getByLabelText("These routes"), "order-to-erp{Enter}");
+  await user.type(screen.getByLabelText("List of routes"), "order-to-erp{Enter}");
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]).toMatchObject({

@@ -47,12 +47,17 @@ export function RulesPage() {
       title="Rules"
       scrolls
       actions={
-        mayWrite && (
-          <Link to="/rules/new" className={buttonClass("primary")}>
-            <IconPlus size={16} aria-hidden="true" />
-            {mayWrite && drafted(undefined) ? "Continue the new rule" : "New rule"}
+        <>
+          <Link to="/explain" className={buttonClass()} title="Why an exchange raised an alert, or did not">
+            Explain<span className="visually-hidden"> an exchange</span>
           </Link>
-        )
+          {mayWrite && (
+            <Link to="/rules/new" className={buttonClass("primary")}>
+              <IconPlus size={16} aria-hidden="true" />
+              {drafted(undefined) ? "Continue the new rule" : "New rule"}
+            </Link>
+          )}
+        </>
       }
     >
       {!failure && (rules.data === undefined || (!complete && rules.data.length > 0)) ? (

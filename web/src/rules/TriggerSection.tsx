@@ -129,7 +129,7 @@ function Measure({ editor }: { editor: Editor }) {
         <>
           <Amount
             label="Share"
-            description="How much of all exchanges in the scope must match the filter."
+            description="Of all exchanges in the scope, how many must match the filter."
             units={[{ size: 1, word: "%" }]}
             decimals={3}
             {...amount(editor, "percent")}
@@ -235,8 +235,8 @@ function Counting({ editor }: { editor: Editor }) {
         )}
         {absent && (
           <li>
-            An alert waits for as long as exchanges became visible late within the last hour. While ClickHouse cannot be
-            read, nothing is missing.
+            The alert is delayed by as much as exchanges have arrived late in the last hour. While ClickHouse cannot be
+            read, no exchange counts as missing.
           </li>
         )}
       </ul>

@@ -1,4 +1,5 @@
 import type { FireMode, GroupBy, Rule, RuleDefinition, Severity } from "../api/client";
+import { zoneName } from "../ui/time";
 
 export type Calendar = NonNullable<RuleDefinition["calendar"]>;
 
@@ -120,7 +121,7 @@ export const initialValues: Values = {
 
 /** Working hours where the person is. */
 export const initialCalendar = (): Calendar => ({
-  timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  timeZone: zoneName(),
   weekdays: ["MON", "TUE", "WED", "THU", "FRI"],
   from: "08:00",
   to: "18:00",

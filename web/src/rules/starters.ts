@@ -38,7 +38,7 @@ export const starters: readonly Starter[] = [
   },
   {
     name: "Error ratio",
-    explains: "One alert while at least 10 % of the exchanges of a route fail, of 20 or more within 10 minutes.",
+    explains: "One alert while at least 10 % of a route's exchanges fail, with 20 or more in 10 minutes.",
     values: {
       ...initialValues,
       name: "Error ratio",
@@ -51,7 +51,7 @@ export const starters: readonly Starter[] = [
   },
   {
     name: "Slow routes",
-    explains: "One alert while 5 of 100 exchanges of a route take 2 seconds or more, of 20 or more within 10 minutes.",
+    explains: "One alert while 5 % of a route's exchanges take 2 seconds or more, with 20 or more in 10 minutes.",
     values: {
       ...initialValues,
       name: "Slow routes",
@@ -67,7 +67,7 @@ export const starters: readonly Starter[] = [
   },
   {
     name: "Silent routes",
-    explains: "One alert while a route that was seen within 7 days ends no exchange for 30 minutes.",
+    explains: "One alert while a route that was active in the last 7 days has had no exchange for 30 minutes.",
     values: {
       ...initialValues,
       name: "Silent routes",

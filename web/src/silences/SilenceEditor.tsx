@@ -1,45 +1,33 @@
-import { Checkbox, Input, MultiSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
-import { type UseFormReturnType, useForm } from "@mantine/form";
-import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useForm } from "@mantine/form";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useMemo } from "react";
+import { useEffect, useRef, useState } from "react";
 import { type Me, me } from "../api/access";
 import { oneAlert } from "../api/alerts";
-import type { Severity, Silence, SilencePreviewRequest } from "../api/client";
-import { reasonOf } from "../api/errors";
+import type { Silence } from "../api/client";
+import { ApiError } from "../api/errors";
+import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { ruleList } from "../api/rules";
-import { createSilence, oneSilence, silenceKeys, silencePreview, updateSilence } from "../api/silences";
+import { createSilence, oneSilence, readSilence, silenceKeys, updateSilence } from "../api/silences";
 import { Page } from "../frame/Page";
-import { SuggestInput } from "../rules/SuggestInput";
 import { Button, buttonClass } from "../ui/Button";
-import { Choice } from "../ui/Choice";
+import { ConflictDialog } from "../ui/ConflictDialog";
 import columns from "../ui/columns.module.css";
-import { Form, FormSection } from "../ui/Form";
+import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { ExactTime } from "../ui/Instant";
-import { SeverityMark } from "../ui/marks";
+import { LeaveGuard } from "../ui/LeaveGuard";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { counted } from "../ui/words";
 import { parseConditions } from "./conditions";
-import {
-  blank,
-  definitionOf,
-  fields,
-  inHours,
-  matchOf,
-  pathOf,
-  recurrenceOf,
-  shortDay,
-  type Values,
-  valuesFor,
-  valuesOf,
-  weekdays,
-} from "./form";
+import { differences, merged } from "./conflict";
+import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf } from "./form";
+import { SilenceFields } from "./SilenceFields";
+import { Preview } from "./SilencePreview";
 import { State } from "./SilencesPage";
 import { parseNewSilence } from "./search";
 import styles from "./silences.module.css";
@@ -84,12 +72,7 @@ export function EditSilencePage() {
   return (
     <Page title={silence.data?.name ?? "Silence"}>
       {who.data && silence.data ? (
-        <Editor
-          key={`${silenceId} ${silence.data.version}`}
-          initial={valuesOf(silence.data)}
-          silence={silence.data}
-          who={who.data}
-        />
+        <Editor key={silenceId} initial={valuesOf(silence.data)} silence={silence.data} who={who.data} />
       ) : failure ? (
         <Failed error={failure} onRetry={() => Promise.all([who.refetch(), silence.refetch()])}>
           <p>
@@ -115,14 +98,37 @@ function Editor({ initial, silence, who }: EditorProps) {
   const cache = useQueryClient();
   const toast = useToast();
   const form = useForm<Values>({ initialValues: initial });
+  /** What the edit builds on. It stays while somebody writes, whatever is saved meanwhile. */
+  const [base, setBase] = useState({ silence, values: initial });
+  const [theirs, setTheirs] = useState<Silence>();
+  const done = useRef(false);
+  const isDirty = !same(form.values, base.values);
+  const take = (newest: Silence, values = valuesOf(newest)) => {
+    setBase({ silence: newest, values: valuesOf(newest) });
+    form.setValues(values);
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what comes from the server counts.
+  useEffect(() => {
+    if (silence && silence.version !== base.silence?.version && !isDirty) take(silence);
+  }, [silence?.version]);
   const save = useServerForm({
     form,
     fields,
     path: pathOf,
     send: (values: Values) =>
-      silence ? updateSilence(silence, definitionOf(values)) : createSilence(definitionOf(values)),
+      base.silence ? updateSilence(base.silence, definitionOf(values)) : createSilence(definitionOf(values)),
+    onRefused: async (error) => {
+      if (!silence || !(error instanceof ApiError && error.status === 412)) return false;
+      try {
+        setTheirs(await readSilence(silence.id));
+      } catch (cause) {
+        save.refuse(placeErrors(cause, fields));
+      }
+      return true;
+    },
     onSaved: async (saved) => {
       toast(silence ? `“${saved.name}” was saved.` : `“${saved.name}” was created.`, "done");
+      done.current = true;
       await cache.invalidateQueries({ queryKey: silenceKeys.all });
       await navigate({ to: "/silences" });
     },
@@ -143,11 +149,12 @@ function Editor({ initial, silence, who }: EditorProps) {
       <div className={columns.columns}>
         <div className={styles.scroll}>
           <Form problems={save.problems} refusals={save.refusals} onSubmit={submit}>
+            <LeaveGuard dirty={() => isDirty && !done.current}>
+              <p>{silence ? `Your changes to “${silence.name}” are not saved.` : "The silence is not created yet."}</p>
+            </LeaveGuard>
             {silence && <Standing silence={silence} over={over} />}
             <fieldset disabled={!may} className={formStyles.section}>
-              <WhatSection form={form} />
-              <MatchSection form={form} />
-              <WhenSection form={form} begun={silence?.state === "ACTIVE"} />
+              <SilenceFields form={form} begun={silence?.state === "ACTIVE"} />
             </fieldset>
             <div className={formStyles.actions}>
               {may && (
@@ -165,7 +172,45 @@ function Editor({ initial, silence, who }: EditorProps) {
           <Preview values={form.values} />
         </aside>
       </div>
+      {theirs && (
+        <Conflicts
+          base={base.values}
+          theirs={theirs}
+          mine={form.values}
+          onTake={(values) => {
+            take(theirs, values);
+            setTheirs(undefined);
+            save.clearProblems();
+          }}
+          onClose={() => setTheirs(undefined)}
+        />
+      )}
     </div>
+  );
+}
+
+const same = (a: Values, b: Values) => JSON.stringify(a) === JSON.stringify(b);
+
+interface ConflictsProps {
+  base: Values;
+  theirs: Silence;
+  mine: Values;
+  onTake: (values: Values) => void;
+  onClose: () => void;
+}
+
+/** Somebody else has saved the silence meanwhile. */
+function Conflicts({ base, theirs, mine, onTake, onClose }: ConflictsProps) {
+  const { data: rules } = useQuery(ruleList());
+  const sides = { theirs: valuesOf(theirs), mine };
+  const nameOf = (id: string) => rules?.find((rule) => rule.id === id)?.name ?? "deleted rule";
+  return (
+    <ConflictDialog
+      what="silence"
+      found={differences(base, sides, nameOf)}
+      onTake={(own) => onTake(merged(sides, own))}
+      onClose={onClose}
+    />
   );
 }
 
@@ -174,280 +219,15 @@ function Standing({ silence, over }: { silence: Silence; over: boolean }) {
     <div>
       <State silence={silence} />
       <p className={styles.sub}>
-        {counted(silence.suppressed, "message")} suppressed. Created by {silence.createdBy} at{" "}
+        {counted(silence.suppressed, "message")} suppressed. Created by {silence.createdBy} on{" "}
         <ExactTime at={silence.createdAt} />
         {silence.version > 1 && (
           <>
-            , last changed by {silence.updatedBy} at <ExactTime at={silence.updatedAt} />
+            , last changed by {silence.updatedBy} on <ExactTime at={silence.updatedAt} />
           </>
         )}
-        .{over && " It is over and cannot be changed any more."}
+        .{over && " It has ended and can no longer be changed."}
       </p>
-    </div>
-  );
-}
-
-type OfForm = { form: UseFormReturnType<Values> };
-
-function WhatSection({ form }: OfForm) {
-  return (
-    <FormSection title="Silence">
-      <TextInput label="Name" placeholder="ERP maintenance" {...form.getInputProps("name")} />
-      <Textarea
-        label="Reason"
-        description="Shown on every alert whose messages it suppresses."
-        rows={2}
-        {...form.getInputProps("reason")}
-      />
-    </FormSection>
-  );
-}
-
-const severities: readonly { value: Severity; label: string }[] = [
-  { value: "CRITICAL", label: "critical" },
-  { value: "WARNING", label: "warning" },
-  { value: "INFO", label: "info" },
-];
-
-const places = [
-  ["applications", "Applications", "application"],
-  ["notApplications", "Except applications", "application"],
-  ["routes", "Routes", "route"],
-  ["notRoutes", "Except routes", "route"],
-  ["environments", "Environments", "environment"],
-  ["notEnvironments", "Except environments", "environment"],
-] as const;
-
-function MatchSection({ form }: OfForm) {
-  const { data: rules = [] } = useQuery(ruleList());
-  const { environments, applications } = form.values.scope;
-  const within = {
-    application: { environments },
-    route: { environments, applications },
-    environment: { applications },
-  };
-  return (
-    <FormSection
-      title="Which alerts"
-      hint="All conditions must hold; a blank one matches everything. Alerts about Tocsin itself are never silenced."
-    >
-      <MultiSelect
-        label="Rules"
-        {...(form.values.rules.length === 0 ? { placeholder: "all rules" } : {})}
-        searchable
-        data={rules.map(({ id, name }) => ({ value: id, label: name }))}
-        {...form.getInputProps("rules")}
-      />
-      <Checkbox.Group label="Severities" {...form.getInputProps("severities")}>
-        <div className={styles.days}>
-          {severities.map(({ value, label }) => (
-            <Checkbox key={value} size="xs" value={value} label={label} />
-          ))}
-        </div>
-      </Checkbox.Group>
-      <div className={formStyles.two}>
-        {places.map(([list, label, facet]) => (
-          <SuggestInput
-            key={list}
-            label={label}
-            placeholder={list.startsWith("not") ? "none" : "all"}
-            facet={facet}
-            within={within[facet]}
-            {...form.getInputProps(`scope.${list}`)}
-          />
-        ))}
-        <SuggestInput
-          label="Error types"
-          placeholder="any error"
-          facet="errorType"
-          within={{ environments, applications }}
-          {...form.getInputProps("errorTypes")}
-        />
-        <TagsInput label="Except error types" splitChars={[]} {...form.getInputProps("notErrorTypes")} />
-        <TextInput label="Error message contains" {...form.getInputProps("messageContains")} />
-        <TextInput
-          label="Error message matches"
-          placeholder="RE2 expression"
-          spellCheck={false}
-          {...form.getInputProps("messageMatches")}
-        />
-        <Textarea
-          label="Labels of the rule"
-          description="One condition per line: team = orders, tier >= 2, team in a, b"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("labels")}
-        />
-        <Textarea
-          label="Attributes of the exchange"
-          description="One condition per line: customer = 42, host ~ ^db"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("attributes")}
-        />
-      </div>
-    </FormSection>
-  );
-}
-
-const lengths = [
-  [0.5, "30 min"],
-  [1, "1 h"],
-  [2, "2 h"],
-  [8, "8 h"],
-  [24, "1 day"],
-  [168, "1 week"],
-] as const;
-
-function WhenSection({ form, begun }: OfForm & { begun: boolean }) {
-  const { recurs } = form.values;
-  return (
-    <FormSection title="When">
-      <Input.Wrapper label="Repeats" labelElement="div">
-        <Choice
-          label="Repeats"
-          options={[
-            { value: "once", label: "Once" },
-            { value: "recurs", label: "Every week" },
-          ]}
-          value={recurs ? "recurs" : "once"}
-          onChange={(chosen) => {
-            form.setFieldValue("recurs", chosen === "recurs");
-            if (chosen === "recurs") form.setFieldValue("endsAt", "");
-          }}
-        />
-      </Input.Wrapper>
-      {recurs && <Windows form={form} />}
-      {!recurs && (
-        <fieldset className={styles.quick} aria-label="Length">
-          <span className={styles.sub}>From now, for</span>
-          {lengths.map(([hours, label]) => (
-            <Button
-              key={label}
-              onClick={() => {
-                if (!begun) form.setFieldValue("startsAt", "");
-                form.setFieldValue("endsAt", inHours(hours));
-              }}
-            >
-              {label}
-            </Button>
-          ))}
-        </fieldset>
-      )}
-      <div className={formStyles.two}>
-        <TextInput
-          type="datetime-local"
-          label="Starts"
-          description={begun ? "It has begun." : "Blank is now."}
-          disabled={begun}
-          {...form.getInputProps("startsAt")}
-        />
-        <TextInput
-          type="datetime-local"
-          label="Ends"
-          description={recurs ? "Blank is never." : "By the clock of this browser."}
-          {...form.getInputProps("endsAt")}
-        />
-      </div>
-    </FormSection>
-  );
-}
-
-function Windows({ form }: OfForm) {
-  const zones = useMemo(() => Intl.supportedValuesOf("timeZone"), []);
-  return (
-    <>
-      <Checkbox.Group label="Weekdays" {...form.getInputProps("weekdays")}>
-        <div className={styles.days}>
-          {weekdays.map((day) => (
-            <Checkbox key={day} size="xs" value={day} label={shortDay(day)} />
-          ))}
-        </div>
-      </Checkbox.Group>
-      <div className={formStyles.two}>
-        <TextInput type="time" label="From" {...form.getInputProps("from")} />
-        <TextInput label="For so many hours" inputMode="decimal" {...form.getInputProps("hours")} />
-        <TextInput
-          label="Time zone"
-          list="time-zones"
-          autoComplete="off"
-          spellCheck={false}
-          {...form.getInputProps("timeZone")}
-        />
-        <datalist id="time-zones">
-          {zones.map((zone) => (
-            <option key={zone} value={zone} />
-          ))}
-        </datalist>
-      </div>
-    </>
-  );
-}
-
-const quietMs = 400;
-
-/** What the silence would have suppressed. It follows the form when that rests. */
-function Preview({ values }: { values: Values }) {
-  const recurrence = recurrenceOf(values);
-  const asked = JSON.stringify({ match: matchOf(values), ...(recurrence ? { recurrence } : {}) });
-  const [settled] = useDebouncedValue(asked, quietMs);
-  const request = useMemo(() => JSON.parse(settled) as SilencePreviewRequest, [settled]);
-  const sound =
-    Object.keys(request.match).length > 0 &&
-    (!request.recurrence || (request.recurrence.weekdays.length > 0 && request.recurrence.durationMinutes > 0));
-  const { data, error } = useQuery({ ...silencePreview(request), enabled: sound, placeholderData: keepPreviousData });
-  let said: ReactNode;
-  if (!sound) {
-    said = <p className={styles.sub}>Name at least one condition to see what it would have suppressed.</p>;
-  } else if (error) {
-    said = (
-      <p className={styles.sub} role="alert">
-        No preview. {reasonOf(error)}
-      </p>
-    );
-  } else if (data) {
-    said = (
-      <>
-        <p className={styles.big}>
-          {counted(data.suppressedMessages, "message")} of {counted(data.suppressedAlerts, "alert")}
-        </p>
-        <p className={styles.sub}>
-          of {counted(data.messages, "message")} of {counted(data.alerts, "alert")} in all
-          {request.recurrence && `; ${counted(data.matchedAlerts, "alert")} match at any time`}.
-          {!data.complete && " There were more; only the newest were looked at."}
-        </p>
-        <ul className={styles.list}>
-          {data.newest.map((alert) => (
-            <li key={alert.id}>
-              <SeverityMark severity={alert.severity} short />{" "}
-              <Link to="/inbox/$alertId" params={{ alertId: alert.id }}>
-                {alert.title}
-              </Link>
-              <div className={styles.sub}>
-                {alert.ruleName} · <ExactTime at={alert.firedAt} />
-              </div>
-            </li>
-          ))}
-        </ul>
-        {data.windows.length > 0 && (
-          <>
-            <h3>Next windows</h3>
-            <ul className={styles.list}>
-              {data.windows.map(({ from, until }) => (
-                <li key={from} className={styles.sub}>
-                  <ExactTime at={from} /> to <ExactTime at={until} />
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-      </>
-    );
-  }
-  return (
-    <div aria-live="polite" className={asked === settled ? "" : styles.outdated}>
-      <h2>In the last 24 hours it would have suppressed</h2>
-      {said}
     </div>
   );
 }

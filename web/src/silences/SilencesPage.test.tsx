@@ -2,6 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { timeZone } from "../ui/time";
 
 const { server, world } = startWorld();
 
@@ -69,6 +70,8 @@ test("a silence is listed with what it is about, and ended", async () => {
   expect(await screen.findByText("Nothing is silenced")).toBeVisible();
   await user.click(screen.getByRole("link", { name: "Past" }));
   expect(await screen.findByRole("row", { name: /ERP maintenance/ })).toBeVisible();
+  const tabs = within(screen.getByRole("navigation", { name: "Which silences" })).getAllByRole("link");
+  expect(tabs.map((tab) => tab.getAttribute("aria-current"))).toEqual([null, "page"]);
 });
 
 test("viewers cannot make or end silences", async () => {
@@ -107,14 +110,14 @@ test("an alert leads to a silence that is filled in, previewed and made", async 
   const { user, router } = open(`/inbox/${alert.id}`);
   await user.click(await screen.findByRole("link", { name: "Silence" }));
   expect(await screen.findByDisplayValue("Failed orders")).toBeVisible();
-  expect(await screen.findByText("14 messages of 7 alerts")).toBeVisible();
+  expect(await screen.findByText("14 messages about 7 alerts")).toBeVisible();
   expect(asked[0]).toMatchObject({
     match: { rules: [alert.ruleId], scope: { applications: ["orders"], routes: ["order-to-erp"] } },
   });
-  await user.type(screen.getByRole("textbox", { name: "Labels of the rule" }), "nonsense");
+  await user.type(screen.getByRole("textbox", { name: "Rule labels" }), "nonsense");
   await user.click(screen.getByRole("button", { name: "Create the silence" }));
   expect(await screen.findByText("Not a condition: nonsense")).toBeVisible();
-  await user.clear(screen.getByRole("textbox", { name: "Labels of the rule" }));
+  await user.clear(screen.getByRole("textbox", { name: "Rule labels" }));
   await user.click(screen.getByRole("button", { name: "Create the silence" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));
   expect(sent).toMatchObject({ name: "Failed orders", match: { rules: [alert.ruleId] } });
@@ -136,7 +139,7 @@ test("a recurring silence is made, and what the server refuses is beside its fie
   );
   const { user } = open("/silences/new");
   await user.type(await screen.findByRole("textbox", { name: "Name" }), "Nights");
-  await user.click(screen.getByRole("checkbox", { name: "critical" }));
+  await user.click(screen.getByRole("checkbox", { name: "Critical" }));
   await user.click(screen.getByRole("radio", { name: "Every week" }));
   await user.click(screen.getByRole("checkbox", { name: "Mon" }));
   await user.click(screen.getByRole("button", { name: "Create the silence" }));
@@ -147,6 +150,83 @@ test("a recurring silence is made, and what the server refuses is beside its fie
     recurrence: { weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
   });
   expect(sent.endsAt).toBeUndefined();
+});
+
+test("what somebody writes stays when somebody else saves, and both are compared", async () => {
+  answersPreview();
+  let stored = silence;
+  const sent: { version: string | null; name: string; reason: string; endsAt: string }[] = [];
+  server.use(
+    http.get(api("/silences"), () => HttpResponse.json({ items: [stored] })),
+    http.get(api("/silences/:id"), () => HttpResponse.json(stored)),
+    http.put(api("/silences/:id"), async ({ request }) => {
+      const version = request.headers.get("If-Match");
+      sent.push({ version, ...((await request.json()) as { name: string; reason: string; endsAt: string }) });
+      if (version !== `"${stored.version}"`) return problem(412, { code: "precondition_failed" });
+      return HttpResponse.json(stored);
+    }),
+  );
+  const { user, cache, router } = open(`/silences/${silence.id}`);
+  const name = await screen.findByRole("textbox", { name: "Name" });
+  await user.type(name, " of Monday");
+  stored = { ...silence, version: 3, reason: "A longer upgrade", endsAt: "2099-11-23T15:00:07Z" };
+  await cache.refetchQueries({ queryKey: ["silences", "one", silence.id] });
+  expect(name).toHaveValue("ERP maintenance of Monday");
+
+  await user.click(screen.getByRole("button", { name: "Save the silence" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Somebody else has changed this silence" }));
+  expect(dialog.getAllByRole("group").map((group) => group.querySelector("legend")?.textContent)).toEqual([
+    "Name",
+    "Reason",
+    "Schedule",
+  ]);
+  await user.click(dialog.getByRole("button", { name: "Use these" }));
+  expect(screen.getByRole("textbox", { name: "Reason" })).toHaveValue("A longer upgrade");
+  await user.click(screen.getByRole("button", { name: "Save the silence" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));
+  expect(sent.map(({ version }) => version)).toEqual(['"2"', '"3"']);
+  // To the second, although the field shows minutes.
+  expect(sent[1]).toMatchObject({
+    name: "ERP maintenance of Monday",
+    reason: "A longer upgrade",
+    endsAt: "2099-11-23T15:00:07Z",
+  });
+});
+
+test("who has written nothing sees what is stored now", async () => {
+  answersPreview();
+  let stored = silence;
+  server.use(http.get(api("/silences/:id"), () => HttpResponse.json(stored)));
+  const { cache } = open(`/silences/${silence.id}`);
+  const reason = await screen.findByRole("textbox", { name: "Reason" });
+  stored = { ...silence, version: 3, reason: "A longer upgrade" };
+  await cache.refetchQueries({ queryKey: ["silences", "one", silence.id] });
+  await waitFor(() => expect(reason).toHaveValue("A longer upgrade"));
+});
+
+test("who leaves with changes is asked, and times are typed in the zone in which they are said", async () => {
+  answersPreview();
+  timeZone.set("utc");
+  server.use(
+    http.get(api("/silences"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/silences/:id"), () => HttpResponse.json({ ...silence, state: "UPCOMING" })),
+  );
+  try {
+    const { user, router } = open(`/silences/${silence.id}`);
+    const ends = await screen.findByLabelText("Ends");
+    expect(ends).toHaveValue("2099-11-23T12:00");
+    expect(ends).toHaveAccessibleDescription("Time zone: UTC.");
+    await user.type(screen.getByRole("textbox", { name: "Reason" }), ", twice");
+    await user.click(screen.getByRole("link", { name: "Cancel" }));
+    const dialog = within(await screen.findByRole("dialog", { name: "Leave without saving?" }));
+    await user.click(dialog.getByRole("button", { name: "Cancel" }));
+    expect(router.state.location.pathname).toBe(`/silences/${silence.id}`);
+    await user.click(screen.getByRole("link", { name: "Cancel" }));
+    await user.click(await screen.findByRole("button", { name: "Discard the changes" }));
+    expect(await screen.findByRole("link", { name: "Create a silence" })).toBeVisible();
+  } finally {
+    timeZone.set("local");
+  }
 });
 
 test("the timeline of an alert names the silence", async () => {
@@ -184,5 +264,5 @@ test("the timeline of an alert names the silence", async () => {
     "href",
     `/silences/${silence.id}`,
   );
-  expect(screen.getByText(/of ada@example.com, until 23 Nov 2099/)).toBeVisible();
+  expect(screen.getByText(/by ada@example.com, until 23 Nov 2099/)).toBeVisible();
 });

@@ -31,10 +31,15 @@ export function SilencesPage() {
       scrolls
       header={
         <nav className={styles.tabs} aria-label="Which silences">
-          <Link to="/silences" search={{}} aria-current={past ? undefined : "page"}>
+          <Link to="/silences" search={{}} activeOptions={{ exact: true }} aria-current={past ? undefined : "page"}>
             Active and upcoming
           </Link>
-          <Link to="/silences" search={{ show: "past" }} aria-current={past ? "page" : undefined}>
+          <Link
+            to="/silences"
+            search={{ show: "past" }}
+            activeOptions={{ exact: true }}
+            aria-current={past ? "page" : undefined}
+          >
             Past
           </Link>
         </nav>
@@ -48,12 +53,12 @@ export function SilencesPage() {
         )
       }
     >
-      {past ? <Past /> : <Open may={may("endSilence")} />}
+      {past ? <Past /> : <Open mayCreate={may("createSilence")} mayEnd={may("endSilence")} />}
     </Page>
   );
 }
 
-function Open({ may }: { may: boolean }) {
+function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
   const silences = useQuery(openSilences());
   const failure = useStanding(silences);
   const [ending, setEnding] = useState<Silence>();
@@ -68,6 +73,13 @@ function Open({ may }: { may: boolean }) {
           A silence suppresses messages for a while: during maintenance, or while a known problem is being fixed. Alerts
           are still raised, and the inbox shows them.
         </p>
+        {mayCreate ? (
+          <Link to="/silences/new" className={buttonClass("primary")}>
+            Create a silence
+          </Link>
+        ) : (
+          <p>Operators can create silences.</p>
+        )}
       </Empty>
     );
   }
@@ -78,7 +90,7 @@ function Open({ may }: { may: boolean }) {
       <SilenceTable
         silences={sorted}
         actions={
-          may
+          mayEnd
             ? (silence) => (
                 <Button onClick={() => setEnding(silence)} aria-label={`End ${silence.name}`}>
                   End
@@ -96,8 +108,8 @@ function Open({ may }: { may: boolean }) {
           stale={silenceKeys.all}
           onClose={() => setEnding(undefined)}
         >
-          Messages are sent again from now on. What it has suppressed stays suppressed, and can be sent from the
-          deliveries.
+          Messages are sent again from now on. Those that it has suppressed stay suppressed; you can send them from the
+          deliveries page.
         </RemoveDialog>
       )}
     </>
@@ -119,7 +131,7 @@ function Past() {
       {silences.hasNextPage && (
         <p className={styles.more}>
           <Button disabled={silences.isFetchingNextPage} onClick={() => silences.fetchNextPage()}>
-            Show more
+            Load older silences
           </Button>
         </p>
       )}
@@ -212,12 +224,12 @@ export function State({ silence }: { silence: Silence }) {
         {state === "PAST" &&
           (endedAt ? (
             <>
-              ended by {endedBy} at <ExactTime at={endedAt} />
+              ended by {endedBy} on <ExactTime at={endedAt} />
             </>
           ) : (
             endsAt && (
               <>
-                until <ExactTime at={endsAt} />
+                ended on <ExactTime at={endsAt} />
               </>
             )
           ))}

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Alert, Silence } from "../api/client";
-import { blank, definitionOf, localOf, matchWords, pathOf, recurrenceWords, valuesFor, valuesOf } from "./form";
+import { differences, merged } from "./conflict";
+import { blank, definitionOf, matchWords, pathOf, recurrenceWords, valuesFor, valuesOf } from "./form";
 
 const stored: Silence = {
   id: "6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00",
@@ -20,7 +21,7 @@ const stored: Silence = {
       attributes: [{ key: "customer", op: "AT_LEAST", not: true, value: "2" }],
     },
   },
-  startsAt: "2026-11-23T10:00:00Z",
+  startsAt: "2026-11-23T10:00:37.5Z",
   endsAt: "2026-11-24T10:00:00Z",
   recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY", "FRIDAY"], from: "22:00", durationMinutes: 90 },
   state: "ACTIVE",
@@ -32,11 +33,8 @@ const stored: Silence = {
 };
 
 test("an edit that changes nothing says what is stored", () => {
-  const { name, reason, match, recurrence } = stored;
-  const said = definitionOf(valuesOf(stored));
-  expect(said).toMatchObject({ name, reason, match, recurrence });
-  expect(Date.parse(said.startsAt ?? "")).toBe(Date.parse(stored.startsAt));
-  expect(Date.parse(said.endsAt ?? "")).toBe(Date.parse(stored.endsAt ?? ""));
+  const { name, reason, match, recurrence, startsAt, endsAt } = stored;
+  expect(definitionOf(valuesOf(stored))).toEqual({ name, reason, match, recurrence, startsAt, endsAt });
 });
 
 test("a blank form says nothing about alerts", () => {
@@ -80,12 +78,6 @@ test("that of a window alert is about its group", () => {
   expect(of({ groupBy: undefined, group: "" })).toEqual({ rules: [alert.ruleId] });
 });
 
-test("instants are written for the browser's zone", () => {
-  expect(localOf(undefined)).toBe("");
-  const at = new Date(2026, 2, 9, 7, 5);
-  expect(localOf(at.toISOString())).toBe("2026-03-09T07:05");
-});
-
 test("a silence is told in words", () => {
   expect(matchWords(stored.match, () => "Orders failed")).toBe(
     "rule Orders failed · severity critical · label team = a · application orders · route not probe · status FAILED · " +
@@ -95,4 +87,23 @@ test("a silence is told in words", () => {
   expect(stored.recurrence && recurrenceWords(stored.recurrence)).toBe(
     "Mon, Fri at 22:00 for 1 h 30 min (Europe/Berlin)",
   );
+});
+
+test("two edits are compared by what belongs together, and each part is taken from one side", () => {
+  const base = valuesOf(stored);
+  const theirs = { ...base, reason: "longer", errorTypes: ["Refused"], endsAt: "2026-11-24T12:00:00Z" };
+  const mine = { ...base, messageContains: "ERP", endsAt: "2026-11-24T10:00:00.000Z" };
+  const found = differences(base, { theirs, mine }, () => "Orders failed");
+  expect(found.map(({ field, changedBy }) => [field, changedBy])).toEqual([
+    ["reason", "theirs"],
+    ["match", "both"],
+    ["when", "theirs"],
+  ]);
+  expect(found[2]?.theirs).toMatch(/^Mon, Fri at 22:00 for 1 h 30 min \(Europe\/Berlin\), from .*, until .*2026/);
+  expect(merged({ theirs, mine }, ["match"])).toEqual({
+    ...base,
+    reason: "longer",
+    messageContains: "ERP",
+    endsAt: "2026-11-24T12:00:00Z",
+  });
 });

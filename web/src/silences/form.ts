@@ -1,4 +1,5 @@
 import type { Alert, AlertMatch, Recurrence, Severity, Silence, SilenceDefinition } from "../api/client";
+import { exactTime, period, zoneName } from "../ui/time";
 import { conditionLine, parseConditions } from "./conditions";
 
 export type Weekday = Recurrence["weekdays"][number];
@@ -16,7 +17,7 @@ export const weekdays: readonly Weekday[] = [
 /** "MONDAY" as "Mon". */
 export const shortDay = (day: Weekday) => `${day[0]}${day.slice(1, 3).toLowerCase()}`;
 
-/** What the form holds. Instants are those of a datetime-local field, in the browser's zone; blank is none. */
+/** What the form holds. Instants are as the API writes them; blank is none. */
 export interface Values {
   name: string;
   reason: string;
@@ -43,8 +44,6 @@ export interface Values {
   rest: NonNullable<AlertMatch["filter"]>;
 }
 
-export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
-
 export function blank(): Values {
   return {
     name: "",
@@ -68,7 +67,7 @@ export function blank(): Values {
     recurs: false,
     startsAt: "",
     endsAt: "",
-    timeZone: ownZone(),
+    timeZone: zoneName(),
     weekdays: [],
     from: "22:00",
     hours: "8",
@@ -114,19 +113,6 @@ export function pathOf(field: string): string {
   return ofServer[field] ?? field.replace(/^(match\.filter|match|recurrence)\./, "");
 }
 
-/** A datetime-local value of an instant, in the browser's zone. */
-export function localOf(at: string | undefined): string {
-  if (at === undefined) return "";
-  const date = new Date(at);
-  const two = (n: number) => String(n).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}T${two(date.getHours())}:${two(date.getMinutes())}`;
-}
-
-function instantOf(local: string): string | undefined {
-  const at = new Date(local);
-  return local === "" || Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-}
-
 /** An object without what is empty. */
 function compact<T extends object>(of: T): Partial<T> {
   return Object.fromEntries(
@@ -165,14 +151,11 @@ export function recurrenceOf(v: Values): Recurrence | undefined {
 
 export function definitionOf(v: Values): SilenceDefinition {
   const recurrence = recurrenceOf(v);
-  const startsAt = instantOf(v.startsAt);
-  const endsAt = instantOf(v.endsAt);
   return {
     name: v.name.trim(),
     reason: v.reason.trim(),
     match: matchOf(v),
-    ...(startsAt ? { startsAt } : {}),
-    ...(endsAt ? { endsAt } : {}),
+    ...compact({ startsAt: v.startsAt, endsAt: v.endsAt }),
     ...(recurrence ? { recurrence } : {}),
   };
 }
@@ -201,8 +184,8 @@ export function valuesOf(silence: Silence): Values {
     messageMatches: errorMessageMatches,
     labels: (match.labels ?? []).map(conditionLine).join("\n"),
     attributes: attributes.map(conditionLine).join("\n"),
-    startsAt: localOf(silence.startsAt),
-    endsAt: localOf(silence.endsAt),
+    startsAt: silence.startsAt,
+    endsAt: silence.endsAt ?? "",
     rest,
     ...(recurrence
       ? {
@@ -218,8 +201,12 @@ export function valuesOf(silence: Silence): Values {
 
 const hourMs = 60 * 60 * 1000;
 
-/** A datetime-local value so many hours from now. */
-export const inHours = (hours: number, now = Date.now()) => localOf(new Date(now + hours * hourMs).toISOString());
+/** The instant so many hours from now, to the minute. */
+export function inHours(hours: number, now = Date.now()): string {
+  const at = new Date(now + hours * hourMs);
+  at.setUTCSeconds(0, 0);
+  return at.toISOString();
+}
 
 /** A silence of an alert and those like it: its rule, where it happened, and its error; for an hour. */
 export function valuesFor(alert: Alert): Values {
@@ -288,7 +275,13 @@ export function recurrenceWords({ timeZone, weekdays: days, from, durationMinute
         .filter((day) => days.includes(day))
         .map(shortDay)
         .join(", ");
-  const [hours, minutes] = [Math.floor(durationMinutes / 60), durationMinutes % 60];
-  const length = [hours > 0 ? `${hours} h` : "", minutes > 0 ? `${minutes} min` : ""].filter(Boolean).join(" ");
-  return `${which} at ${from} for ${length} (${timeZone})`;
+  return `${which} at ${from} for ${period(durationMinutes * 60)} (${timeZone})`;
+}
+
+/** When a silence is in force, as the form has it. */
+export function whenWords(v: Values): string {
+  const recurrence = recurrenceOf(v);
+  const end = v.endsAt && `until ${exactTime(v.endsAt)}`;
+  const begin = v.startsAt && `from ${exactTime(v.startsAt)}`;
+  return [recurrence && recurrenceWords(recurrence), begin, end].filter(Boolean).join(", ") || "–";
 }

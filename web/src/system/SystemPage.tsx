@@ -84,9 +84,9 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
       ))}
       {rules && (
         <Figure name="Rules" bad={rules.failing > 0}>
-          <b>{rules.total > 0 ? `${rules.enabled} of ${rules.total} enabled` : "None yet"}</b>
+          <b>{rules.total > 0 ? `${number(rules.enabled)} of ${number(rules.total)} enabled` : "None yet"}</b>
           {rules.total > 0 && (
-            <span>{rules.failing > 0 ? `${rules.failing} cannot be evaluated` : "All can be evaluated"}</span>
+            <span>{rules.failing > 0 ? `${number(rules.failing)} cannot be evaluated` : "All can be evaluated"}</span>
           )}
         </Figure>
       )}
@@ -264,8 +264,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         )}
       </td>
       <td>
-        {partitions.length} {partitions.length === 1 ? "partition" : "partitions"}, {claimedNotifications}{" "}
-        {claimedNotifications === 1 ? "message" : "messages"}
+        {counted(partitions.length, "partition")}, {counted(claimedNotifications, "message")}
       </td>
       <td>
         started <Ago at={startedAt} stop />
@@ -288,9 +287,7 @@ function Webhooks() {
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )
       ) : stopped.length === 0 ? (
-        <p className={styles.fine}>
-          {webhooks.data.length === 0 ? "No webhooks yet." : `All ${counted(webhooks.data.length, "webhook")} work.`}
-        </p>
+        <p className={styles.fine}>{webhooks.data.length === 0 ? "No webhooks yet." : "All webhooks are working."}</p>
       ) : (
         <ul className={styles.webhooks}>
           {stopped.map((webhook) => (

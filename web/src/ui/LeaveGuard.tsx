@@ -5,6 +5,8 @@ import { ConfirmDialog } from "./ConfirmDialog";
 interface Props {
   /** Whether there is something to lose. It is asked when somebody leaves. */
   dirty: () => boolean;
+  /** Whether the page is about what the whole address names, not its path alone. */
+  whole?: boolean;
   /** Whether closing the page would lose it, too; the same as `dirty` unless it is given. */
   losable?: () => boolean;
   /** What is changed outlives leaving, and this says so. */
@@ -16,9 +18,11 @@ interface Props {
 }
 
 /** Asks before somebody leaves a page with changes that are not saved. */
-export function LeaveGuard({ dirty, losable = dirty, keep, onLeave, children }: Props) {
+export function LeaveGuard({ dirty, losable = dirty, whole = false, keep, onLeave, children }: Props) {
   const blocker = useBlocker({
-    shouldBlockFn: ({ current, next }) => dirty() && current.pathname !== next.pathname,
+    shouldBlockFn: ({ current, next }) =>
+      dirty() &&
+      (current.pathname !== next.pathname || (whole && JSON.stringify(current.search) !== JSON.stringify(next.search))),
     enableBeforeUnload: losable,
     withResolver: true,
   });

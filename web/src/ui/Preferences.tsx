@@ -4,7 +4,7 @@ import { Select } from "./Select";
 import { SingleKeysSwitch } from "./SingleKeysSwitch";
 import { useSetting } from "./setting";
 import { schemes, schemeWords } from "./theme";
-import { dayHours, timeZone } from "./time";
+import { dayHours, ownZone, timeZone } from "./time";
 
 /** How this browser shows pages to whoever uses it. */
 export function Preferences() {
@@ -22,7 +22,7 @@ export function Preferences() {
       <Select
         label="Time zone"
         options={[
-          { value: "local", label: `this computer's (${localZone()})` },
+          { value: "local", label: `this computer's (${ownZone()})` },
           { value: "utc", label: "UTC" },
         ]}
         value={zone}
@@ -72,8 +72,4 @@ function Announcements() {
       />
     </>
   );
-}
-
-function localZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }

@@ -103,7 +103,7 @@ function isTaken(event: KeyboardEvent): boolean {
 
 const names: Record<string, string> = {
   shift: "Shift",
-  mod: "Ctrl",
+  mod: /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl",
   enter: "Enter",
   escape: "Esc",
   arrowdown: "↓",

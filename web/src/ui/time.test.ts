@@ -6,6 +6,8 @@ import {
   dayHours,
   duration,
   exactTime,
+  fieldInstant,
+  fieldTime,
   fraction,
   hourTime,
   lag,
@@ -34,6 +36,15 @@ test("times are said in the zone and with the clock that the reader has chosen",
   dayHours.set("12");
   expect([clockTime(at), hourTime(new Date(at))]).toEqual(["02:02:07.113 pm", "02:02 pm"]);
   expect(exactTime("2026-11-21T00:00:00Z")).toBe("21 Nov 2026, 12:00:00 am UTC");
+});
+
+test("a field shows and means instants in the zone that the reader has chosen", () => {
+  const local = new Date(2026, 2, 9, 7, 5).toISOString();
+  expect([fieldTime(local), fieldInstant("2026-03-09T07:05")]).toEqual(["2026-03-09T07:05", local]);
+  timeZone.set("utc");
+  expect(fieldTime("2026-03-09T23:05:59.9Z")).toBe("2026-03-09T23:05");
+  expect(fieldInstant("2026-03-09T23:05")).toBe("2026-03-09T23:05:00.000Z");
+  expect([fieldTime(""), fieldTime("soon"), fieldInstant(""), fieldInstant("soon")]).toEqual(["", "", "", ""]);
 });
 
 test("digits below the millisecond survive", () => {

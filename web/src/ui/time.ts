@@ -175,3 +175,29 @@ function digits3(ns: bigint, unit: bigint): string {
   const scale = ns >= 100n * unit ? 1n : ns >= 10n * unit ? 10n : 100n;
   return String(Number((ns * scale) / unit) / Number(scale));
 }
+
+/** The zone in which times are said and typed: "Europe/Berlin", "UTC". */
+export function zoneName(): string {
+  return timeZone.current() === "utc" ? "UTC" : ownZone();
+}
+
+/** The zone of this computer. */
+export function ownZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** What a field of type datetime-local shows of an instant, in the chosen zone: "2026-11-20T14:02"; "" of none. */
+export function fieldTime(at: string): string {
+  const date = new Date(at);
+  if (at === "" || Number.isNaN(date.getTime())) return "";
+  if (timeZone.current() === "utc") return date.toISOString().slice(0, 16);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const day = `${String(date.getFullYear()).padStart(4, "0")}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** The instant that the text of such a field means; "" where it means none. */
+export function fieldInstant(text: string): string {
+  const date = new Date(timeZone.current() === "utc" ? `${text}Z` : text);
+  return text === "" || Number.isNaN(date.getTime()) ? "" : date.toISOString();
+}

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Receiver, Webhook } from "../api/client";
@@ -128,9 +128,14 @@ test("a service is found, described and previewed, and what the server refuses s
   const { user } = open("/webhooks/new");
   await user.type(await screen.findByLabelText("Name"), "On call");
   await user.click(screen.getByLabelText("Another service"));
-  await user.type(await screen.findByLabelText("Search the services"), "incident");
-  expect(screen.queryByRole("radio", { name: /^Chat/ })).toBeNull();
-  await user.click(screen.getByRole("radio", { name: /^Pager/ }));
+  await user.type(await screen.findByLabelText("Search services"), "incident");
+  expect(screen.queryByRole("button", { name: /^Chat/ })).toBeNull();
+  screen.getByRole("button", { name: /^Pager/ }).focus();
+  await user.keyboard("{Enter}");
+  expect(await screen.findByRole("group", { name: "Service" })).toHaveFocus();
+  await user.click(screen.getByRole("button", { name: "Choose another" }));
+  await waitFor(() => expect(screen.getByLabelText("Search services")).toHaveFocus());
+  await user.click(screen.getByRole("button", { name: /^Pager/ }));
   await user.type(screen.getByLabelText("Key"), "too-short");
   await user.selectOptions(screen.getByLabelText("Region"), "eu");
   expect(screen.getByLabelText("acknowledged")).toBeChecked();

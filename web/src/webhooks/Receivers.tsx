@@ -1,7 +1,7 @@
 import { PasswordInput, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Receiver, ReceiverInput, ReceiverRequest, Webhook } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { receiverList, receiverPreview } from "../api/receivers";
@@ -10,7 +10,7 @@ import { Choice } from "../ui/Choice";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { useStanding } from "../ui/standing";
-import { Failed } from "../ui/states";
+import { Failed, SkeletonRows } from "../ui/states";
 import type { Values } from "./form";
 import look from "./Receivers.module.css";
 import { found, mailOf, readable } from "./receivers";
@@ -25,25 +25,51 @@ interface Props {
 export function ReceiverFields({ form, webhook }: Props) {
   const receivers = useQuery(receiverList());
   const failure = useStanding(receivers);
+  /** Whether somebody has just gone from the gallery to a service, or back: the focus goes along. */
+  const moved = useRef(false);
   if (receivers.data === undefined) {
-    return failure ? <Failed error={failure} onRetry={receivers.refetch} /> : <p role="status">Loading the services</p>;
+    return failure ? (
+      <Failed error={failure} onRetry={receivers.refetch} />
+    ) : (
+      <SkeletonRows count={4} height={56} label="Loading the services" />
+    );
   }
   const receiver = receivers.data.find(({ id }) => id === form.values.receiver);
   if (webhook && !receiver) {
-    return <p>This server does not have the webhook's service any more. An operator can add it.</p>;
+    return (
+      <p>
+        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. Whoever runs
+        Tocsin can add it again.
+      </p>
+    );
   }
   if (!receiver) {
     return (
       <Gallery
         receivers={receivers.data}
         error={form.errors["preset.id"]}
-        onChoose={(chosen) => form.setValues(begin(chosen))}
+        focused={moved.current}
+        onChoose={(chosen) => {
+          moved.current = true;
+          form.setValues(begin(chosen));
+        }}
       />
     );
   }
   return (
     <>
-      <div className={look.chosen}>
+      {/* biome-ignore lint/a11y/useSemanticElements: it holds no fields of its own. */}
+      <div
+        role="group"
+        aria-label="Service"
+        className={look.chosen}
+        tabIndex={-1}
+        ref={(element) => {
+          if (!element || !moved.current) return;
+          moved.current = false;
+          element.focus();
+        }}
+      >
         <div>
           <span className={look.name}>{receiver.name}</span>
           <span className={look.about}>{receiver.about}</span>
@@ -53,7 +79,16 @@ export function ReceiverFields({ form, webhook }: Props) {
             </a>
           )}
         </div>
-        {!webhook && <Button onClick={() => form.setFieldValue("receiver", "")}>Choose another</Button>}
+        {!webhook && (
+          <Button
+            onClick={() => {
+              moved.current = true;
+              form.setFieldValue("receiver", "");
+            }}
+          >
+            Choose another
+          </Button>
+        )}
       </div>
       {receiver.inputs.map((input) => (
         <InputField key={input.name} input={input} form={form} isSet={isSet(input, webhook)} />
@@ -79,37 +114,44 @@ const isSet = ({ name }: ReceiverInput, webhook: Webhook | undefined) =>
 function Gallery({
   receivers,
   error,
+  focused,
   onChoose,
 }: {
   receivers: readonly Receiver[];
   error: ReactNode;
+  /** Whether the search has the focus at first. */
+  focused: boolean;
   onChoose: (receiver: Receiver) => void;
 }) {
   const [search, setSearch] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (focused) field.current?.focus();
+  }, [focused]);
   const shown = found(receivers, search);
   return (
     <div>
       <TextInput
-        label="Search the services"
+        label="Search services"
         type="search"
+        ref={field}
         error={error}
         value={search}
         onChange={(event) => setSearch(event.currentTarget.value)}
       />
-      <div className={look.gallery} role="radiogroup" aria-label="Service">
+      <ul className={look.gallery} aria-label="Services">
         {shown.map((receiver) => (
-          <label key={receiver.id} className={look.card}>
-            <input type="radio" name="service" checked={false} onChange={() => onChoose(receiver)} />
-            <span className={look.name}>{receiver.name}</span>
-            <span className={look.about}>{receiver.about}</span>
-          </label>
+          <li key={receiver.id}>
+            <button type="button" className={look.card} onClick={() => onChoose(receiver)}>
+              <span className={look.name}>{receiver.name}</span>
+              <span className={look.about}>{receiver.about}</span>
+            </button>
+          </li>
         ))}
-      </div>
-      {shown.length === 0 && (
-        <p role="status">
-          No service is called that. A webhook of kind Generic sends JSON anywhere, and operators can add services.
-        </p>
-      )}
+      </ul>
+      <p role="status" className={styles.hint}>
+        {shown.length === 0 && "No matching service. The kind Generic sends JSON to any URL."}
+      </p>
     </div>
   );
 }
@@ -219,7 +261,7 @@ function Requests({ receiver, inputs }: { receiver: string; inputs: Record<strin
   const requests = preview.data?.requests ?? [];
   const request = requests.find((made) => made.event === event) ?? requests[0];
   if (preview.error) return <p role="alert">{reasonOf(preview.error)}</p>;
-  if (!request) return <p role="status">Loading the preview</p>;
+  if (!request) return <SkeletonRows count={3} height={28} label="Loading the preview" />;
   return (
     <div className={look.preview}>
       <Choice

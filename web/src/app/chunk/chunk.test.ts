@@ -3,10 +3,10 @@ import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { Role } from "../../api/access";
 import { ApiError } from "../../api/errors";
+import { reloadByItself } from "../../ui/reload";
 import * as pages from "../pages";
 import { Chunk, Outdated } from "./chunk";
 import { chunksFor, prefetch } from "./prefetch";
-import { reloadByItself } from "./reload";
 import { watchStyles } from "./styles";
 
 const first = `${globalThis.location.origin}/`;

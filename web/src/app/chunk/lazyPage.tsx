@@ -3,9 +3,9 @@ import { type ComponentType, useEffect, useRef, useSyncExternalStore } from "rea
 import { isAway } from "../../api/errors";
 import { systemStatus } from "../../api/status";
 import { Page } from "../../frame/Page";
+import { reloadByItself } from "../../ui/reload";
 import { Failed, SkeletonRows } from "../../ui/states";
 import { Chunk, Outdated } from "./chunk";
-import { reloadByItself } from "./reload";
 
 /** A page whose code comes when it is first asked for. The router waits for `preload` before it leaves another page. */
 export interface LazyPage {

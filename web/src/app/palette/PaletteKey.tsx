@@ -1,7 +1,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
 import { reasonOf } from "../../api/errors";
-import { useCommands } from "../../ui/commands";
+import { keyName, useCommands } from "../../ui/commands";
 import { IconSearch } from "../../ui/icons";
 import { useToast } from "../../ui/toast";
 import { paletteChunk } from "./chunk";
@@ -35,7 +35,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       <button
         type="button"
         className={className}
-        title="Search or run a command (Ctrl K)"
+        title={`Search or run a command (${keyName("mod+k")})`}
         aria-keyshortcuts="Control+K Meta+K"
         onClick={() => setOpen(true)}
       >

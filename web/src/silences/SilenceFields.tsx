@@ -1,0 +1,214 @@
+import { Checkbox, Input, MultiSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import { useQuery } from "@tanstack/react-query";
+import type { Severity } from "../api/client";
+import { ruleList } from "../api/rules";
+import { SuggestInput } from "../rules/SuggestInput";
+import { Button } from "../ui/Button";
+import { Choice } from "../ui/Choice";
+import { FormSection } from "../ui/Form";
+import formStyles from "../ui/form.module.css";
+import { InstantInput } from "../ui/InstantInput";
+import { severityMeaning } from "../ui/marks";
+import { ZoneInput } from "../ui/ZoneInput";
+import { inHours, shortDay, type Values, weekdays } from "./form";
+import styles from "./silences.module.css";
+
+type OfForm = { form: UseFormReturnType<Values> };
+
+/** All that a person writes of a silence. */
+export function SilenceFields({ form, begun }: OfForm & { begun: boolean }) {
+  return (
+    <>
+      <WhatSection form={form} />
+      <MatchSection form={form} />
+      <WhenSection form={form} begun={begun} />
+    </>
+  );
+}
+
+function WhatSection({ form }: OfForm) {
+  return (
+    <FormSection title="Silence">
+      <TextInput label="Name" placeholder="ERP maintenance" {...form.getInputProps("name")} />
+      <Textarea
+        label="Reason"
+        description="Shown on each alert whose messages the silence suppresses."
+        rows={2}
+        {...form.getInputProps("reason")}
+      />
+    </FormSection>
+  );
+}
+
+const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
+
+const places = [
+  ["applications", "Applications", "application"],
+  ["notApplications", "Except applications", "application"],
+  ["routes", "Routes", "route"],
+  ["notRoutes", "Except routes", "route"],
+  ["environments", "Environments", "environment"],
+  ["notEnvironments", "Except environments", "environment"],
+] as const;
+
+function MatchSection({ form }: OfForm) {
+  const { data: rules = [] } = useQuery(ruleList());
+  const { environments, applications } = form.values.scope;
+  const within = {
+    application: { environments },
+    route: { environments, applications },
+    environment: { applications },
+  };
+  return (
+    <FormSection
+      title="Matching alerts"
+      hint="An alert must meet every condition. A blank field matches everything. Alerts about Tocsin itself are never silenced."
+    >
+      <MultiSelect
+        label="Rules"
+        {...(form.values.rules.length === 0 ? { placeholder: "all rules" } : {})}
+        searchable
+        data={rules.map(({ id, name }) => ({ value: id, label: name }))}
+        {...form.getInputProps("rules")}
+      />
+      <Checkbox.Group label="Severities" {...form.getInputProps("severities")}>
+        <div className={styles.days}>
+          {severities.map((value) => (
+            <Checkbox key={value} size="xs" value={value} label={severityMeaning[value].word} />
+          ))}
+        </div>
+      </Checkbox.Group>
+      <div className={formStyles.two}>
+        {places.map(([list, label, facet]) => (
+          <SuggestInput
+            key={list}
+            label={label}
+            placeholder={list.startsWith("not") ? "none" : "all"}
+            facet={facet}
+            within={within[facet]}
+            {...form.getInputProps(`scope.${list}`)}
+          />
+        ))}
+        <SuggestInput
+          label="Error types"
+          placeholder="any error"
+          facet="errorType"
+          within={{ environments, applications }}
+          {...form.getInputProps("errorTypes")}
+        />
+        <TagsInput label="Except error types" splitChars={[]} {...form.getInputProps("notErrorTypes")} />
+        <TextInput label="Error message contains" {...form.getInputProps("messageContains")} />
+        <TextInput
+          label="Error message matches"
+          placeholder="RE2 expression"
+          spellCheck={false}
+          {...form.getInputProps("messageMatches")}
+        />
+        <Textarea
+          label="Rule labels"
+          description="One condition per line: team = orders, tier >= 2, team in a, b"
+          rows={2}
+          spellCheck={false}
+          {...form.getInputProps("labels")}
+        />
+        <Textarea
+          label="Exchange attributes"
+          description="One condition per line: customer = 42, host ~ ^db"
+          rows={2}
+          spellCheck={false}
+          {...form.getInputProps("attributes")}
+        />
+      </div>
+    </FormSection>
+  );
+}
+
+const lengths = [
+  [0.5, "30 min"],
+  [1, "1 h"],
+  [2, "2 h"],
+  [8, "8 h"],
+  [24, "1 day"],
+  [168, "1 week"],
+] as const;
+
+function WhenSection({ form, begun }: OfForm & { begun: boolean }) {
+  const { recurs } = form.values;
+  return (
+    <FormSection title="Schedule">
+      <Input.Wrapper label="Repeats" labelElement="div">
+        <Choice
+          label="Repeats"
+          options={[
+            { value: "once", label: "Once" },
+            { value: "recurs", label: "Every week" },
+          ]}
+          value={recurs ? "recurs" : "once"}
+          onChange={(chosen) => {
+            form.setFieldValue("recurs", chosen === "recurs");
+            if (chosen === "recurs") form.setFieldValue("endsAt", "");
+          }}
+        />
+      </Input.Wrapper>
+      {recurs && <Windows form={form} />}
+      {!recurs && (
+        <fieldset className={styles.quick} aria-label="Length">
+          <span className={styles.sub}>From now, for</span>
+          {lengths.map(([hours, label]) => (
+            <Button
+              key={label}
+              onClick={() => {
+                if (!begun) form.setFieldValue("startsAt", "");
+                form.setFieldValue("endsAt", inHours(hours));
+              }}
+            >
+              {label}
+            </Button>
+          ))}
+        </fieldset>
+      )}
+      <div className={formStyles.two}>
+        <InstantInput
+          label="Starts"
+          description={begun ? "The silence has already started." : "Leave blank to start now."}
+          disabled={begun}
+          value={form.values.startsAt}
+          error={form.errors.startsAt}
+          onChange={(at) => form.setFieldValue("startsAt", at)}
+        />
+        <InstantInput
+          label="Ends"
+          description={recurs ? "Leave blank to repeat until you end it." : ""}
+          value={form.values.endsAt}
+          error={form.errors.endsAt}
+          onChange={(at) => form.setFieldValue("endsAt", at)}
+        />
+      </div>
+    </FormSection>
+  );
+}
+
+function Windows({ form }: OfForm) {
+  return (
+    <>
+      <Checkbox.Group label="Weekdays" {...form.getInputProps("weekdays")}>
+        <div className={styles.days}>
+          {weekdays.map((day) => (
+            <Checkbox key={day} size="xs" value={day} label={shortDay(day)} />
+          ))}
+        </div>
+      </Checkbox.Group>
+      <div className={formStyles.two}>
+        <TextInput type="time" label="From" {...form.getInputProps("from")} />
+        <TextInput label="Duration in hours" inputMode="decimal" {...form.getInputProps("hours")} />
+        <ZoneInput
+          label="Time zone"
+          value={form.values.timeZone}
+          error={form.errors.timeZone}
+          onChange={(zone) => form.setFieldValue("timeZone", zone)}
+        />
+      </div>
+    </>
+  );
+}

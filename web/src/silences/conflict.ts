@@ -1,0 +1,65 @@
+import type { Conflict, Side } from "../ui/ConflictDialog";
+import { matchOf, matchWords, recurrenceOf, type Values, whenWords } from "./form";
+
+/** What of a form goes together: a condition of theirs beside one of mine would match what neither meant. */
+const parts = {
+  name: "Name",
+  reason: "Reason",
+  match: "Matching alerts",
+  when: "Schedule",
+} as const;
+
+type Part = keyof typeof parts;
+
+/** What a part says, to compare it by, and how it reads. */
+function read(values: Values, ruleName: (id: string) => string): Record<Part, { exact: string; words: string }> {
+  const { name, reason, startsAt, endsAt } = values;
+  const match = matchOf(values);
+  const when = [instant(startsAt), instant(endsAt), recurrenceOf(values)];
+  return {
+    name: { exact: name, words: name },
+    reason: { exact: reason, words: reason },
+    match: { exact: JSON.stringify(match), words: matchWords(match, ruleName) },
+    when: { exact: JSON.stringify(when), words: whenWords(values) },
+  };
+}
+
+const instant = (at: string) => (at ? Date.parse(at) : null);
+
+/** The parts in which what the reader wrote and what somebody else has saved differ, where both began with `base`. */
+export function differences(
+  base: Values,
+  { theirs, mine }: Record<Side, Values>,
+  ruleName: (id: string) => string,
+): Conflict<Part>[] {
+  const [before, a, b] = [read(base, ruleName), read(theirs, ruleName), read(mine, ruleName)];
+  return (Object.keys(parts) as Part[])
+    .filter((part) => a[part].exact !== b[part].exact)
+    .map((part) => ({
+      field: part,
+      label: parts[part],
+      theirs: a[part].words || "–",
+      mine: b[part].words || "–",
+      changedBy:
+        before[part].exact === a[part].exact ? "mine" : before[part].exact === b[part].exact ? "theirs" : "both",
+    }));
+}
+
+/** Their values, but for the parts that shall be mine. */
+export function merged({ theirs, mine }: Record<Side, Values>, own: readonly Part[]): Values {
+  const of = (part: Part) => (own.includes(part) ? mine : theirs);
+  const { recurs, startsAt, endsAt, timeZone, weekdays, from, hours } = of("when");
+  return {
+    // All that is left are conditions.
+    ...of("match"),
+    name: of("name").name,
+    reason: of("reason").reason,
+    recurs,
+    startsAt,
+    endsAt,
+    timeZone,
+    weekdays,
+    from,
+    hours,
+  };
+}

@@ -1,0 +1,37 @@
+import { TextInput } from "@mantine/core";
+import { type ReactNode, useState } from "react";
+import { useSetting } from "./setting";
+import { fieldInstant, fieldTime, timeZone, zoneName } from "./time";
+
+interface Props {
+  label: string;
+  /** Said before the zone. */
+  description?: string;
+  /** An instant as the API writes it; "" for none. */
+  value: string;
+  onChange: (at: string) => void;
+  error?: ReactNode;
+  disabled?: boolean;
+}
+
+/**
+ * An instant, typed in the zone in which the reader sees all others. What is not touched stays exact, also where the field
+ * shows no more than minutes.
+ */
+export function InstantInput({ description = "", value, onChange, ...rest }: Props) {
+  useSetting(timeZone);
+  const [typed, setTyped] = useState("");
+  return (
+    <TextInput
+      {...rest}
+      type="datetime-local"
+      description={[description, `Time zone: ${zoneName()}.`].filter(Boolean).join(" ")}
+      // A year that is half typed means an instant which the field would write in another way.
+      value={fieldInstant(typed) === value ? typed : fieldTime(value)}
+      onChange={(event) => {
+        setTyped(event.currentTarget.value);
+        onChange(fieldInstant(event.currentTarget.value));
+      }}
+    />
+  );
+}
