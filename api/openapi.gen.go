@@ -19,6 +19,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/match"
+	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
@@ -340,8 +341,11 @@ type Alert struct {
 	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
-	ResolvedBy *string            `json:"resolvedBy,omitempty"`
-	RuleID     openapi_types.UUID `json:"ruleId"`
+	ResolvedBy *string `json:"resolvedBy,omitempty"`
+
+	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	Routing *AlertRouting      `json:"routing,omitempty"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 
 	// RuleName The rule's present name.
 	RuleName string `json:"ruleName"`
@@ -481,6 +485,20 @@ type AlertPage struct {
 	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
 	// at. Go on with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
+}
+
+// AlertRouting How an alert was routed when it fired, by the routing policy of that time.
+type AlertRouting struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// DefaultWebhookIds The webhooks of the default, where it took none.
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+	PolicyVersion     int64                `json:"policyVersion"`
+
+	// Routes The routes that it took, in their order.
+	Routes []RouteTaken `json:"routes"`
 }
 
 // AlertSelection Either `ids` or `filter`.
@@ -687,7 +705,7 @@ type DeliverySummary struct {
 	// Failed Refused for good, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
-	// NextAttemptAt The next attempt of those that wait.
+	// NextAttemptAt The next attempt of those that are owed.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Retrying Attempted without success so far.
@@ -1041,7 +1059,7 @@ type NewUser struct {
 	Role Role `json:"role"`
 }
 
-// Notification One message, or one that is part of a digest. Every attempt sends it under its id, in the header `webhook-id`, with
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
 // the number of the retry behind it when a person has sent it again.
 type Notification struct {
 	// AlertID Absent for a digest.
@@ -1157,7 +1175,7 @@ type NotificationTimeline struct {
 	Items []Notification `json:"items"`
 }
 
-// OutboxStatus Messages that are not settled yet. Absent while Postgres cannot be reached.
+// OutboxStatus What is owed. Absent while Postgres cannot be reached.
 type OutboxStatus struct {
 	// Depth Notifications not yet settled: exact up to 10,000, beyond that an estimate.
 	Depth int64 `json:"depth"`
@@ -1165,7 +1183,7 @@ type OutboxStatus struct {
 	// Estimated Whether `depth` is an estimate. It is above 10,000 then, and some seconds old.
 	Estimated bool `json:"estimated"`
 
-	// OldestAgeSeconds The age of the oldest; absent when there is none. Beyond 10,000 it is that of an old one.
+	// OldestAgeSeconds The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
@@ -1548,6 +1566,118 @@ type RotatedSecret struct {
 	SigningSecret string `json:"signingSecret"`
 }
 
+// RouteTaken defines model for RouteTaken.
+type RouteTaken struct {
+	Name       string               `json:"name"`
+	WebhookIds []openapi_types.UUID `json:"webhookIds"`
+}
+
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+// not continue.
+type RouteVerdict = routing.Verdict
+
+// RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+type RoutingAnswer = alerts.RoutingAnswer
+
+// RoutingPolicy defines model for RoutingPolicy.
+type RoutingPolicy struct {
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+
+	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
+	Problem *string        `json:"problem,omitempty"`
+	Routes  []RoutingRoute `json:"routes"`
+
+	// Rules How many rules use the policy.
+	Rules int64 `json:"rules"`
+
+	// UpdatedAt Absent while nobody has edited it.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
+// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
+// many routes lead to it. A policy names at most 100 webhooks in all.
+type RoutingPolicyDefinition = routing.Policy
+
+// RoutingRoute A route leads alerts to webhooks.
+type RoutingRoute = routing.Route
+
+// RoutingTestAnswer defines model for RoutingTestAnswer.
+type RoutingTestAnswer struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// PolicyVersion The version of the stored policy; absent of one that was sent along.
+	PolicyVersion *int64 `json:"policyVersion,omitempty"`
+
+	// Routes Every route of the policy, in its order.
+	Routes []RoutingTestRoute `json:"routes"`
+
+	// Stored Of an alert: how it was routed when it fired.
+	Stored *AlertRouting `json:"stored,omitempty"`
+
+	// SuppressedBy The silence that would suppress the messages at present.
+	SuppressedBy *SuppressedBy        `json:"suppressedBy,omitempty"`
+	Webhooks     []RoutingTestWebhook `json:"webhooks"`
+}
+
+// RoutingTestExchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+type RoutingTestExchange struct {
+	Application  string            `json:"application,omitempty"`
+	Attributes   map[string]string `json:"attributes,omitempty"`
+	DurationMS   int64             `json:"durationMs,omitempty"`
+	Environment  string            `json:"environment,omitempty"`
+	ErrorMessage string            `json:"errorMessage,omitempty"`
+	ErrorType    string            `json:"errorType,omitempty"`
+	Route        string            `json:"route,omitempty"`
+	Status       rules.Status      `json:"status,omitempty"`
+}
+
+// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+type RoutingTestRequest struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// Exchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
+	Labels   map[string]string    `json:"labels,omitempty"`
+
+	// Policy The policy to go by; absent is the stored one.
+	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
+
+	// Rule What a person writes of a rule.
+	Rule     *RuleDefinition     `json:"rule,omitempty"`
+	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity *Severity           `json:"severity,omitempty"`
+}
+
+// RoutingTestRoute defines model for RoutingTestRoute.
+type RoutingTestRoute struct {
+	Name string `json:"name"`
+
+	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
+	Unmet []string `json:"unmet"`
+
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+	// not continue.
+	Verdict RouteVerdict `json:"verdict"`
+}
+
+// RoutingTestWebhook defines model for RoutingTestWebhook.
+type RoutingTestWebhook struct {
+	// Enabled Messages for a webhook that is disabled wait until it is enabled.
+	Enabled bool               `json:"enabled"`
+	ID      openapi_types.UUID `json:"id"`
+	Name    string             `json:"name"`
+
+	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
+	Routes []string `json:"routes"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -1607,7 +1737,10 @@ type Rule struct {
 	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
-	Version    int64     `json:"version"`
+
+	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
+	Version          int64 `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
@@ -1790,8 +1923,11 @@ type RuleDefinition struct {
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
-	TitleTemplate string               `json:"titleTemplate,omitempty"`
-	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// UseRoutingPolicy Leave it to the routing policy who is notified. Then the rule names no webhooks.
+	UseRoutingPolicy bool                 `json:"useRoutingPolicy,omitempty"`
+	WebhookIds       []openapi_types.UUID `json:"webhookIds,omitempty"`
 
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
@@ -2201,7 +2337,7 @@ type Status struct {
 	Dependencies []Dependency        `json:"dependencies"`
 	Now          time.Time           `json:"now"`
 
-	// Outbox Messages that are not settled yet. Absent while Postgres cannot be reached.
+	// Outbox What is owed. Absent while Postgres cannot be reached.
 	Outbox *OutboxStatus `json:"outbox,omitempty"`
 
 	// Partitions Absent while Postgres cannot be reached.
@@ -3010,6 +3146,12 @@ type CountNotificationsParams struct {
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// UpdateRoutingPolicyParams defines parameters for UpdateRoutingPolicy.
+type UpdateRoutingPolicyParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListRulesParams defines parameters for ListRules.
 type ListRulesParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3126,6 +3268,12 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 
 // PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
 type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
+// UpdateRoutingPolicyJSONRequestBody defines body for UpdateRoutingPolicy for application/json ContentType.
+type UpdateRoutingPolicyJSONRequestBody = RoutingPolicyDefinition
+
+// TestRoutingJSONRequestBody defines body for TestRouting for application/json ContentType.
+type TestRoutingJSONRequestBody = RoutingTestRequest
 
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
@@ -3297,6 +3445,15 @@ type ServerInterface interface {
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
+	// GetRoutingPolicy Read the routing policy
+	// (GET /routing)
+	GetRoutingPolicy(ctx echo.Context) error
+	// UpdateRoutingPolicy Edit the routing policy
+	// (PUT /routing)
+	UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error
+	// TestRouting Tell who would be notified, and why
+	// (POST /routing/test)
+	TestRouting(ctx echo.Context) error
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx echo.Context, params ListRulesParams) error
@@ -4493,6 +4650,53 @@ func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
 	return err
 }
 
+// GetRoutingPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) GetRoutingPolicy(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetRoutingPolicy(ctx)
+	return err
+}
+
+// UpdateRoutingPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateRoutingPolicy(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateRoutingPolicyParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateRoutingPolicy(ctx, params)
+	return err
+}
+
+// TestRouting converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRouting(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRouting(ctx)
+	return err
+}
+
 // ListRules converts echo context to params.
 func (w *ServerInterfaceWrapper) ListRules(ctx echo.Context) error {
 	var err error
@@ -5498,6 +5702,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/silences/:id", wrapper.GetSilence, options.OperationMiddlewares["getSilence"]...)
 	router.PUT(options.BaseURL+"/silences/:id", wrapper.UpdateSilence, options.OperationMiddlewares["updateSilence"]...)
 	router.POST(options.BaseURL+"/silences/:id/end", wrapper.EndSilence, options.OperationMiddlewares["endSilence"]...)
+	router.GET(options.BaseURL+"/routing", wrapper.GetRoutingPolicy, options.OperationMiddlewares["getRoutingPolicy"]...)
+	router.PUT(options.BaseURL+"/routing", wrapper.UpdateRoutingPolicy, options.OperationMiddlewares["updateRoutingPolicy"]...)
+	router.POST(options.BaseURL+"/routing/test", wrapper.TestRouting, options.OperationMiddlewares["testRouting"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
@@ -6920,6 +7127,139 @@ type ListReplicasdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListReplicasdefaultApplicationProblemPlusJSONResponse) VisitListReplicasResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRoutingPolicyRequestObject struct {
+}
+
+type GetRoutingPolicyResponseObject interface {
+	VisitGetRoutingPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetRoutingPolicy200ResponseHeaders struct {
+	ETag string
+}
+
+type GetRoutingPolicy200JSONResponse struct {
+	Body    RoutingPolicy
+	Headers GetRoutingPolicy200ResponseHeaders
+}
+
+func (response GetRoutingPolicy200JSONResponse) VisitGetRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRoutingPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRoutingPolicydefaultApplicationProblemPlusJSONResponse) VisitGetRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateRoutingPolicyRequestObject struct {
+	Params UpdateRoutingPolicyParams
+	Body   *UpdateRoutingPolicyJSONRequestBody
+}
+
+type UpdateRoutingPolicyResponseObject interface {
+	VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error
+}
+
+type UpdateRoutingPolicy200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateRoutingPolicy200JSONResponse struct {
+	Body    RoutingPolicy
+	Headers UpdateRoutingPolicy200ResponseHeaders
+}
+
+func (response UpdateRoutingPolicy200JSONResponse) VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateRoutingPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateRoutingPolicydefaultApplicationProblemPlusJSONResponse) VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRoutingRequestObject struct {
+	Body *TestRoutingJSONRequestBody
+}
+
+type TestRoutingResponseObject interface {
+	VisitTestRoutingResponse(w http.ResponseWriter) error
+}
+
+type TestRouting200JSONResponse RoutingTestAnswer
+
+func (response TestRouting200JSONResponse) VisitTestRoutingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRoutingdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRoutingdefaultApplicationProblemPlusJSONResponse) VisitTestRoutingResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9305,6 +9645,15 @@ type StrictServerInterface interface {
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
+	// GetRoutingPolicy Read the routing policy
+	// (GET /routing)
+	GetRoutingPolicy(ctx context.Context, request GetRoutingPolicyRequestObject) (GetRoutingPolicyResponseObject, error)
+	// UpdateRoutingPolicy Edit the routing policy
+	// (PUT /routing)
+	UpdateRoutingPolicy(ctx context.Context, request UpdateRoutingPolicyRequestObject) (UpdateRoutingPolicyResponseObject, error)
+	// TestRouting Tell who would be notified, and why
+	// (POST /routing/test)
+	TestRouting(ctx context.Context, request TestRoutingRequestObject) (TestRoutingResponseObject, error)
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx context.Context, request ListRulesRequestObject) (ListRulesResponseObject, error)
@@ -10508,6 +10857,123 @@ func (sh *strictHandler) ListReplicas(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(ListReplicasResponseObject); ok {
 		return validResponse.VisitListReplicasResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetRoutingPolicy operation middleware
+func (sh *strictHandler) GetRoutingPolicy(ctx echo.Context) error {
+	var request GetRoutingPolicyRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRoutingPolicy(ctx.Request().Context(), request.(GetRoutingPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRoutingPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetRoutingPolicyResponseObject); ok {
+		return validResponse.VisitGetRoutingPolicyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateRoutingPolicy operation middleware
+func (sh *strictHandler) UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error {
+	var request UpdateRoutingPolicyRequestObject
+
+	request.Params = params
+
+	var body UpdateRoutingPolicyJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateRoutingPolicy(ctx.Request().Context(), request.(UpdateRoutingPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateRoutingPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateRoutingPolicyResponseObject); ok {
+		return validResponse.VisitUpdateRoutingPolicyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestRouting operation middleware
+func (sh *strictHandler) TestRouting(ctx echo.Context) error {
+	var request TestRoutingRequestObject
+
+	var body TestRoutingJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRouting(ctx.Request().Context(), request.(TestRoutingRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRouting")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRoutingResponseObject); ok {
+		return validResponse.VisitTestRoutingResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -12323,572 +12789,603 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39chs5li/4Kgje2aiZvWladrlquqTY2KBluqxbtuSl5PLMLdV1gkxQxCgJsBNI0exZR8zTzIPNk2zg",
-	"HACJTCKTSYqq6dnb/UeXLOUHEjg4OB+/8zv/OpjJ5UoKJrQanP7rYMFoxgr4cXxD78x/M6ZmBV9pLsXg",
-	"dHCzYOSBFYpLkZC5LEh6MX/2gerZIh0OkkHB/lzygmWDU12ULBmo2YItqXmM3qzY4HSgdMHF3eDbt2Tw",
-	"Xs4oPrX5ks8LVjCiF4wItiZ6wcUd4Wrf518zfS7lPWfxr1BMma/Y76nfksGKFnTJtJ2l87JQsoi/IRXs",
-	"q8YLUiLn8EEresfIlM1lwRJCFeGarKkid/yBwVC4ufnPJSs2g2Qg6NK8fYbvCMe1pF/fM3GnF4PTlycn",
-	"J0nk89/JEodYH9g7uSZLKjZkYf5OtCS5lPdkSmf3be+HK2uvz9iclrkenL58lZix8GW5HJy++PFPyWDJ",
-	"hf2XHxQXmt2xAkZ18cbcD29ZUb2oXsKzzoWYy2JJ9eB0UJZwZUSc+JLr+ELcFYxqpjQR5XLKCrMWTOiC",
-	"M0XWVGiWtX15Ds+MfvkPJ8GXvzRLsOPLr0S+Ga1WOa+kPvZKGlwSvphrtlSNpX9xYua/MRUwrAu8+kUg",
-	"GrQo6KYaidYFn5Y6sjnSe7b5vx5oXrI0IWqVc02oBuGd80Jpwv5c0lwRxe/EKfya5qzQitCpLDVhX2cL",
-	"Ku6YInpBNVnQB7OTuSLUvXFIJmxlFiRLCM1zsiyVJguZZ8Nb0bIO/t6dU/Ly5BUKof9F5wS9bJufc1kU",
-	"LG/RTzftH73meoHfO6ueQHirhAVXXWRtWxzXOfioF7ENYIY9Fg+8kGLJRMtWYNUFyukkP/q2QQY3PaVM",
-	"jr+yWdlzxmGK3cBbx+0eeIypfVvI5fbAzF/cyEDg50Z/mQ0jC0LnmhU4VC6UpkK3jXRuHh7VdxnV7Jnm",
-	"SzZoG9gHLlj3wOScFGXutiQtGFkyKjSc30YAZjTPWdE2tqV5fuRQnEqZMyr8OCbSqpPYQwrZZ/c+Qngm",
-	"Zd7+8jJnDRHwb99xsPR7+TV7YAXXm7YBKPf36BD+rmDzwengvz2vbLHneJl67p/cGEnbQPidoLosWMyo",
-	"oqGimlOeswz0FRgilNwVslwRtZBrY5YMCaiL5UpviBSMGPHNFIiMlSpzq9mKVBBWFLJVfpQf0xMu/7Wm",
-	"sbPssx0j10mwGcycbswXaUampSYfx5dvLi5/Tszf1gs+WxAhpzLbkAVVZMqYINocT23fB6/ee2VHZjg4",
-	"7H5re8O+xpQ6+6oJF0RznTOjdJZMKXrHEjKjihF+J2TRbuD8ucOqbNM3N3JPNYjmbi89qOWhWvCTKBjN",
-	"eoysUniwvEJqYu5sG1GJz+3Uf9/QcmVKv5YZZ7D01yxnMw2LDP+eSaHtqRyYeM//ReFxVz19t8zAk83X",
-	"+TdXNjP+Rq2kUDiOj4Wc5mzZMYQVXvHf9xuKey6MIaJp1kxosi6kuBsa+TaKiWUX4mhT8YHFXy3N5oaV",
-	"VfBKwsGvChzba6afVY5h7B324ueVB/kN3mXfbW6DlTA/rAq5YoW2q05n90Kuc5bdsWyk+4pwUrvv9Sbi",
-	"eSaDmSxxzrpm5TMXmVyfw6UwOTk3um7XbW/sddflckkLOGxApX+kWrMiYo+NBJmMXxL2dVWgG920Jb9T",
-	"eChU6oiKDC+SiuFOzPh8zgpibB/jB3NjJ6vEOmkqIX8upQbRUEaLcEHWC6pvxVzmuTmj9ILxwvokORfo",
-	"T6dznmtWDOHlH/Ddl1JDhIKplGh6z/B4uxDovAi1NoOQBRxzoCkSsnYRiIIR47u4z0AXZWtt3FeDCOT5",
-	"1Xxw+lv3jI/dHd9+T2JmurNcK50FI4PBGAN4SK7mhBIQCpg85eIlxs+Fm5bwzRme7oKwr3S5yu1C0KmC",
-	"/Wk+8Fb47xRSwCcGn/SpyNsCNCsmVzkjirHa0idkuoGlIunN1fn1xeWX8T+dvxtd/jz+8mnyPiWKbtR+",
-	"06/K2YLQW7HK6cwuQWW2FTy2InD+jHRs6Dxn7sQ3L8Jx6EXBlHFCIRxTMGqmbhi+qHP/LhjNzbHZ6rf4",
-	"hYO3GYOUcK1YPk+sxTGjwhxFU0aY8b2Ne3wG11rJg2kj68VmSC7MiaVk/mD8TfcB5pG3YkZF7RGE3lEu",
-	"hsTYQSRds+lCyvuLLLUi40YE+hr+VhNwf8IlA571MpZzOmU5asIs42YSaP6xpiG3btmeMPMp3yliVIsR",
-	"UnzmWU1mzfjx9Bbg/dmnyum/sJnxUb8+u5PPzC+fqXu+eiZXOJRnK8mFZoU9K814dUt40EkzmbIZXTLy",
-	"wBWf5uafCy4yP+XfKYLhOdxX5te5lPfPpnR2T+ayFBkom1E4diH1MDrJZjSvN9dsJkWm4sMyAogaE7ac",
-	"06nBeP+ea2Vs29o+IkqWxYyRTDI0eTTLc/eIfyBaGsUJOyZ1g70V1d1ehM2tKDRmt3r/u74lM1lOc7NN",
-	"fESssiVRuYPFi3IdlYll1KX9vGBGJZiNY3eQijuyRrnkXGnl1ySmZuJrIGSbRDTE0lzYqcaGsQ0i14IV",
-	"sU+TRK6FqrQD1e5N0edYBbCXkeHuQQOjcaCHAgpTCSfL3IjJlOVyDbPutWR8TOhm99ET5tJLMLD7zDRd",
-	"stYX/orJiM5MBWq4gnLFskqea9qdC/3jq8F24Na8REylvI+eg5HB2su3x2uVknUrJvapk/fmHSqIH/SN",
-	"Bqgdrr7/zu8U4UqVeMDTJcvIdJOQKVM8YyQwwGGzQJym5+lMgzNECnYrnD44s3GDSpq8dkKlbQMGcWNK",
-	"OVe+v/cMzm9Uk5QtbqHTJS3eoLMQD9Ui/qSNy4z9sz15ja+y5mCsETmfw4lTKoZ6js2YMc3NTN9Jwfwx",
-	"yAWR8AXo22K4xmlFM1gzwrUxtm+FMyGWDA97vBiVet2SoGTFCiUFYYJOMWLI6qbB7kRM5ZD+ZrM6Lvzm",
-	"d3196ya1+JiNpuCSVseEt7Eq2+735rn/LUG/bDTT/MFup7p/Ni1n90wHJ2xX0iaxl0eOYmN857mLqso7",
-	"ECYIIWzFFZ1miRyGwZvqEZ8E0rI5ix1Fb2muWLC1ZJ4Zk99Fx9G+QPXNsrh0zqOh7Crrij4VfjyZsjsu",
-	"VH9TGOakPRIXBKKtQhYSMry12eva+pMyZ36Fv0WCZaEA2sB6fd2D6a3W2I28VarAq1bdPv8BKz/nMHP7",
-	"37hiIjvsTmcIHHBrmz69Whnt0SPM5kxhLgh7MOsaPYa7BtFYYTcNfibr0ZRB8LmtS/sWggbtbsvc7LmY",
-	"q1KBAZwdbk4M8zPOhQ2tT2W2GZI3EO8wHz/nLM9ws87kcsoFHMpkdPkmsUY5ZqflHNT4dEOuJqh+G6LX",
-	"yCcfJ6be332iYRb5KdKx/YdST6TunoP+T2b1nOofPslhFvOY3+VOgX5qvXLJLADC7onG6dL/9X+uPW0w",
-	"SHakH/o/uZAdEvmkS1V5QMfJL/Z/c+hBHDOxuMcIQn/kD595dYT8X28LpHfqrv/4tey/FcMz+Cib8Vvb",
-	"ufhzIcvV0S2e7STJlnENuWhlDj5wXU9dnNO6S5k5FXOqdH+zdDvD0uelEoyX8N5AjLiuABW1S4Rc12Rp",
-	"azBNa79xju8aWTQY4vND7avx4qj2J3gJ8RC7jUmjH4F+pjWPEGQAHlz/tcOsRq9d+Z9mGPtD56DFqw6O",
-	"jtvNRcPdLnhXdC36vO0ITI/QUguSRIYv8M+BCAp+PRlDaGgHjmR7xxRMZP127cIhXO3zEYpg/A06WwDs",
-	"1dvqVGny8lUS+tEgs8f05Ctt/RgvB3d3Dx8nCRwij11wW9Vvpd87Nf5HG5dvaH11NY8EjkEV0obfcwZZ",
-	"wbRc3ci0/z73U97/FMYTKjLtFfY6jg6vRangdQl+YevUQA55Tx/xM+T2rCAquWQOzO6yuKM8N06kVhUM",
-	"9szsBBvlM3/CvAspmBk9AD9sDleTnBkJNoehuYaxjGVDcj2TK9xxmAu/FXBA+eSjj8VSFSR3HO7rjFB7",
-	"n9+YxlAqFVM2eV5ZT6UakpGoFDzFAKR8YAWhZA1YBAscuxVmx8O29JrjFBLYAieTSAEBz8DbSsLodIKh",
-	"aSILCywwiwTzpYJgGLwf9gpoBAtFYnmWEFncCkGXTBHANld6Z83zbEaLzMEj85wsGdOYtxMbG2atDbQ2",
-	"jQIRJzAS85GYrbbTEvPa5z7a0CXeNiZRS6rWhevcDUm5MeGVTr2ZyXBFBgtc7GUjr9RvozkvH3fADgB1",
-	"EAE8lhNUCv7nktkLnMFvpHynkwMXVe4Rb4yLCaN9fxucTy5uLs5H7wfJ4PNocnlx+fMgGVxcvr0KtEFs",
-	"sN/3GOq3juz04HQAKI0hzmxor/PlSlqEETXe00DLmeLiOeqS50tcCqeb9tHYNy5KhSKL2xn3cADdg93D",
-	"xJD8zB+YAGgNaHPY54JQq4i4JveMrawmgV9iehrHeSvgkZBBz6lmxZC83pCPUum7gqnvFJnlctbMLBz7",
-	"jNj7eDDyQovZgmVRrKNRdHgBmjFEs6927u4kg81Ic6Nb7hZVzQ9XRsUWAIiE7Nhp28wjatwWBuVS3rPs",
-	"VlA9JD9L82ioMAhLi/rP3kHHXgU33O/oG3PQmynPVGo+2iKzwBxoupNVdKv+jIuMCc3nnIXyZTx5JbH4",
-	"rBSZTPE4XFpkF+EZW66kZkKbA6Zguti4sgxGlJFEnplfl4XLtzNV5uYAAySU9VosoBMe7VATcHYDouYM",
-	"n0gFHg7KzZHD1ZjjYp7zmVk1JlgBWBzMsMHB3iuXlvQ8KcIQNkB1HqN8sZDJ/fvgeIbRFS1VcUbc0lq4",
-	"vJkwQKEnFOyjJqYY1Aj43Dmbm+NaCuYATlbEiBT5Zth/U7QIfjyklNpoUQpnqkWK1dERCUSVhERgSjqX",
-	"xZuyACvGZqBSsmH6rBVl7o4l+6ZBMnh7McEfRue/XF59fj9+8/P4zSAZTMbXV+9/Hb/ZPqfqp4xNEl/b",
-	"5GrfY6Y6YNT4obWmKKOaehiSuYykeHtkr6PNlHVW+Fg8WsFchlAWxN5HFBczFrzJl1Iag5jMoVzUHDju",
-	"cqNy800FQacNMJY9oCy0ybhUwrxOS0mW5WwBBW4CNTVu/yXdYFGbfcWQXIL9x8OQB44NLGKlC0aXtrTt",
-	"gC358uQklh12qcidesFmLSGCrxTOfCeuGq4aVcu/5YW2pEi1NsdaDIDPyLubm49Oow7JhVZkwWjWBFZ8",
-	"pyBRBns7YzkzOtP4TAh6c8VUFSLSHKlM65xl5O+/PyEZ3Rij/1bYqOg/nDntDi7MRhE4T40KDxyfmIGe",
-	"2d36ob5Y/XBt4J3EAieb2uDXNilqIdosSyp/i80KhonRyIkguFrE46ZernnOSCky48LRjfF8KpjoqpAz",
-	"phTJ+F4BOPy6nXiJgoG/Ft/d7tUWnJwx42HFcWogKDtxAHjZO0azQVD1EH85oBiE2cBWUdVErg1iBw98",
-	"Z8M33WMJrsV0RKH3Q+ehQ30us5YvgD2EF4VYWGFh0ihP9rOGUSTbAysyPtM93D2zk3+1Vzd1gJWF8Bur",
-	"R3dohl+rtzcO1E+Xb8aTL59H/5yeOnyYLPXM7PwN00OSfro0h96l/7PA8Maa5znqYvOrpIabCuXcbACl",
-	"pcyI0jzPMRRhNLxRBnWQtdfucB6DpUbSN+P3F7+OJ+M36SmhsxlbaaP208n4ZmKGTJ1Jgt8Jz1DlbMZY",
-	"NrwV6c27ydXNzXu4G/WRRXRRZYwc9CBWZuDwzLefruFSrvH7MLqAr8USKleKQNKfry7HzUtvhb2Wis2Q",
-	"pJdXN18+jN6YyyCGhEYtQM4gwuLmLMB5mQvNzID6ENpCJn0dh4Pa5pQv/XzdCpgw+cAsqs+ZMH5tB8nA",
-	"LuMgGfgZBRPmZmL+6ucJfgfTMEgG5hMHycB9RtQfb8Qn9nNTRvXIDshWVan+82Q8uhlPvty8G10mZHTz",
-	"5f14dH2TkPfj62v4JQji6ObLh6vrG2I2Ex5eM76kuatkIewrnel8c0qM4pNKkxd/Ihm/M3Iqxa2AuDSg",
-	"MR1JhDGmrU0jCPuKOxT96mcv/kS0JC/+hKE3N1QSmjGgEWClzL8wHmUHk0Bsy24ifN0ydgTes02sIrCz",
-	"UBrA07G0ZEOZecermnlayFJkUNoABpcNTeC8VZD/tSxzAIzBBRiZW3PFrEsYANb9vIRT0lbcIFdhMGj8",
-	"/3wavb+GANAgGYz/6eL6xvzrw+jm/N3Y/BQKhTHJrVQMkoEXC/y1EYqoxEIEsgXgz76i24DDMFLQLLUy",
-	"f7WjSfzCWkWCIsiVFN7OhYfBV4BEXVwO61iLFzECETtG1T5IVVXLbs04qGPz3otL66CF1u/ud++q+A3P",
-	"IyOpsIS/dwfaICo5bOiKPq4QhjPBEyozrsdCF5tYTjyevU1nQD6SJiQtV5n9Ca1b89OUiwz+JuCnM5Ja",
-	"HZ1WxSLgd7BcwdSii6IX1KbDeZURH8bz3rqNn4Y9W1KeE5plRrLQXSmV0RFQSkaXDH+n5T2S08QfjoGb",
-	"+N9+4bGsXWreYr4anmx+WBXyrqDLFJRWahzKKVUsdUKNgXawGdHamZpjR8TLEOz3dAFc3TkIcUmjVuMP",
-	"mneCApGiJpIetRVDgBDoLE4anA7+xezUCV1/8DDn/ti7/rYlur8HfMqaqsRGfFF6IbSC1X3eAb5GfwWx",
-	"x3RpXBk4dxZyLZ7u+3l2ANgBx9AisfhHJ7Itf3Z59e0/r1jRwRfj/4ynLldk9PGiy/1pGeQDp3FSJxsg",
-	"Nc4etWri1JFcJbiHE7KiSq1lkSUk5+I+Mf7zs3KVEMmzWUJUTmf3iTlDllCtW5hRx3f+A6cteAVd59bq",
-	"UR9A9SBUF05n4bcmTrPW1ifqZxjtHE+E7Jk0qNT8URLLscG+ZlTvF1KbMqojATXYFA803101WArNc1sl",
-	"/BWyxsN9q/aan9d4d/RDy/x+AgH2tjOzZ8kYzQtGs1jpWjNqqCSxF++NLU/CAOXe4KF5qWKhTTtAKMax",
-	"qENfh0lzrK07YKSlyCSd5uyTWdd90IOgG2LJlrpJ50rCO6rl9gCw+LWuprha02ryqvE1PzAmXOc0ZyKj",
-	"hyD3kf5OzjHCuGbsPqMbxOtDThLSdWvMmXNhrCCzh/6CyQaYHHuZOfVWJZjZa2o0q7ZP9y4Z5CkAhQpr",
-	"buvtzyp3ZeMfMgUFXH/CTC6ZInrNZx7aAP+IQgssptsW+ysz8yd/Oj05MdO3cmwOg//128mzn37/15ff",
-	"Tt0PfxcFXfEl+58yVoo78uahGevF6HJEnNEGCYzg9ePSjPD5a1bkXJhh1M3/nT6ljuSRxl9nean4Azsj",
-	"L1+dnpy4mregHjqjmyF5hxyHwHwkMghsUIwig/nMNhgXxPtEpRvNzY3PeHHwLDrZiiIPrj8ZX/HDlfn/",
-	"m0/jQTL4DHGPm3efBsng7eRikAyuRzc7cAj/2J20i4ISws3pFzoYbeJqp7Ts51r5zbifU3WO2qBiymmc",
-	"Ef73e6rHCjS6vfktTYaNfyQ+LvPyBEojeUF4hsWye1entSAOmtoQv6oTj3dua9QEU+oa4r5xw89mzVzw",
-	"yae6G0yMgBhJEJzl0EHo9OU50UxQoZWPGfh8mctoVXGF5FZA8BV5NCySI6CvcNwZEe1kh5i1goZxTHCI",
-	"AzbT3dA/U7HkSlns75bK2JoNiIfYADJO4xk5sWn6PDdKZc3y/ICjuaUGclLVPnr46Xohc0Yg/BX/3H5v",
-	"hMdcczGLKGv4NX4WQk4AJeezzu6tPquwtfjBGIeHQU1wQqrlSUJZiAo/RE2yG+O2bCsFzJC1oZMlUUah",
-	"U0XSUakXsuB/Ac/rlLxmtGAF+Y9/+/cUYo02OAieqqVKiZ6DbhRdGx+HuqVZ4beJG3HLpwLMhXYRp1g7",
-	"pj4NbEnR8gvDtD+82nmkOi9w69Yfu29NBuuCa3Yl8o2LGfQuMAknBccdjCM2LY6T6jXU527LgE+cRqwT",
-	"zMQEW61Kurj8zf5bDHHuu97GNck4xqjxXRDS8r/y6bk9X75kGac2Ib19BEBWGwMA+HnGu1NES3nf4J5B",
-	"ux6rxA9wAJPB6qcfPqiWnffTD+T/cIeq/2T2FTJhj3Q1q9X2C9ElNI7ILD7OKkDnYLrfgSLgcws2Vtt+",
-	"dk3cDhOUCfo4ENS8kxIwyS5ryEBfyblGrCUEUcwxClQwwHc27GHxfNVWGEeths9X7ROVdTa2NeV7lFMB",
-	"rC560I78B3k8QzmDXKySZE6L3d+hyhXkOmJzeClBwU8ZsUcVpi8RasNzJmZs9wu01DTftY5bitzck9QE",
-	"0U+CX/Pa4OMCumIiY2IWSSF0IEeE1GdVoQwGuBniZ7rQIsIGK0NHZmVNNnMG53x2v5ClYlH/Aiw544C3",
-	"kP7WUAGW1sPfEv14rma0yKpq+wazRf+qeFtvgoXxxFV5pgiPSJNQrtO3o4v34zeAQTWPTsf/9G706fpm",
-	"/CaNltQbdXDMGt5Wvg1r4nRyRffdjFQ1GAC6LJXLQNNN8NYdDLTHr2z2gJeoV1wBHwEdYDGQsI6QkrUL",
-	"uAv1CCp9M7TOUx+3FO8A6a5G/2p77LGghFvPFrrbfktZIw46Hkl121a8KjJWvJaxsGp//HY/lHJ98z8t",
-	"Trnrk1k2AiMsEgAVDuWizgglGb9jStt0dsQgcI/bfpBNZoUxaWjwQcpVj9Pvnq9WPZ/qDyO0Me2APCjW",
-	"arwpA9y6O5eH+wVuq++sxtai3Fc53bR4bN6F2gtREnWmYi8fi1mxgYn6hUVOVp7F5PtuocmCfaUOruMg",
-	"OeZ4WVC1cKHEe7ZxjGZQ32XTnXJObKyaoOjGa2nx6k4eMJ8bCBKpDL/ImlGoTe7ZIRmNXnxqtQm01Aax",
-	"XJ0nO7eftXMx3nOlH5uQq6/urthae9It8pHb2ITR+c3Fr+PULYA6I+nF5ZdP1+MUAMcakXbM7DMtScbg",
-	"qjOSfroE5B6xFKwFW8oHlp2R9MPF9TXUC9how0yKOb8rAfKrpPMa1a1wy1/F0uzT4TEOBAnS0S6DNfQd",
-	"fgtAmcwXAAbPAuvsqAJYXswEHAfExjtZip0z5ctbww5HHoGMlwDLLqD7h7tYjbYzgQ7D8xii2Q6GQ18+",
-	"ciir7BYX0fZYLML8UjXN8xcvv3/1w4//+KdGquHZ/w05hv8ezTAwkd3wWLn/FqtnkwZW0U1/26RBhLT9",
-	"94Bzu/2Ca01n99HDt+96NB54s1m1vK5OnLRtNjvKhhgWu9DxKb2RFh0lpIK0d//5qwzePszg1mrdip3V",
-	"e9r4gSaNLj31PlK+/YozhQMBDKexsYhNUY4qVTve8ddVToXftc3IvytY6afwzbO48Dz2TfM75Fvvx7Le",
-	"GpO/8VHuF8nJyckZSXGsqcu1UswA9KYmDOchYrR2Hl3+uxIfMe8ouXFfdwzMSzhTT4N4cW+YsPme6fpL",
-	"qNqvEU5vnRm7SNJ2RMSfYsP33Lhdc1Wl/dyJPvl0acvTz68+fHw/voHD3LrGO9xhTNPu4Q1XSdrahtwS",
-	"Nb+1usF3PetP7Lva6k/cU7r4OhuP2D4X348nN+M3p44ZgYo6SxEw45Dzq0+X7iqrDAAJYokt8KLPo4ub",
-	"i8uf4SLsuKASS3djjUUMV/5LmQFY0iyVvf5WhOCQCp6FJBYNJv8heT3+56vLN1/eX1398uX16PyX7Vc2",
-	"qOqhxIVqNiTjf/p4MbFfEt5xKwqmmQATzpe+uNI7DsqPFXpILq9uvowmH+wTmMjCMIcdsLHoaLE0I31z",
-	"cT16/d5cXTU7UPgUxK3jc4wVcgumLvBt1CsCAD2rAHXTsGlx7WAHwPoAaQMsgt0J+FNzuiBwBNNg60ng",
-	"gwbJwI3Wl5nACHdtJoYiNvzVi+Pu/WQXUxbP7d0g3G/pjOljuEnwoF+htOBwHyl4SPwUj+Q1gDlGWOQY",
-	"10TOZmWhDnBVfV1EtyrFyxzlWfQrOMuzcVs8HWFZ0JwIvWtztgBNTKRgubUgb1rIe4tZSGyRjUL4vhln",
-	"mpBUlvqLnH8pjCo3/xZSf7F22TTHkgB03r7Ay9OWik+Wt9RLG+kKXm1b3zi6nt9Ofk99uVaF5veUtdG3",
-	"BV0ZumYNESCYbM/kbpwvfkSCs1m9ZQeuCKqIhm/tvbv3F3hhgubPsfwINtchzL7wrZbMKIf4zFwWB3I1",
-	"Rdzbmvv6aAaeHyKh9dCIP5dCUy5i/EFUMXMcaIabdXddTvhc21KpR2+oxDZCoWJjK7lEWFK4/6svpW7/",
-	"qpvt2qRaJypzxsCtmAEnzVloL1PaYUN2kyLFG1JFlGlt6lTYkhBpvnbO5VN+gHESVRvB6w97vSOaE1rS",
-	"r2/ixff+AHE9l386Cf63Ez7BxZM8V0g9rs1LI8bsmcps1D6TEHZB0icyEhWLWJMF0fKb0UapZsv6HmHq",
-	"3bERy7kL7BirCDoatVF4Dq0e/khdyB5PnoUejdXx+3k0b3nBPkTP9vTjeOJblqUYpVRBNGouC6SShFWE",
-	"2jznlkJfDahKtdFNrIS0wSx/I1BWYoFkRUlxKyp+QCx/bbZn9kBmmxTggqToizhamVOSglH85eLyy+eL",
-	"yzdXnyEXTnVFFph6lpoUP+DsVqST0c3FVddNK1bMmNCpw4tWY7KDBDo2+0CSvvkET7zcfqResFvhHsdz",
-	"5omAXEBKNWApCNSE/uFuMBU9R3pG0tHr63Hsi+ds7ZDewTffCoeDRWr9kJY26I/Mvq7YDLyuC2AoBYeP",
-	"iaziEAncH9f6h6pgXhq+GPhhNT8mlDLnzFRfMUgGjUUxnsrWtA6SQfP7+0UBvPjvt2uAbjNGn4xhNJZn",
-	"2PzPHFjVXCCiAxqSJLgDwIKHDYBd8ELWo8nVpxszI6OPH99fnMMHG9/t8teLydXlh/HljfnXZHI1+XLz",
-	"zx/H/T7XjXu/r30HfUDfOgO8bsYtgb+hpe8UfB4QgWGmBnQAeNhQty6YjxEA7RBbtXUja6s27Okpwf0x",
-	"B+lCqbYK9IrgGvo+ew5fbtkRYh2jEuAGFbVWOMflDN+REzqU/doVZmxjKtsphF++qqqHPI77xSuCBURP",
-	"ySX8RFzdHD/Rc3XvSc9tvn/ClMx98/4dVDnuSl+l0TkyW6xx0NCgY+h5PGzhFxkuUhU09oyk+Ku02rJw",
-	"mhwQ0cAHtdWiR0m0K55Cv/cSzP/DwwgXs7zMjCqFmpVKRJXuya7dy+cEDfGxmr+dTmfB7qzXsmvCqyvr",
-	"sx78/ghTHzytu2gUd7cv+7ATVx3wS7KgGdZKOJrtxEnl9hbvln03pB4sukfgou/bnOvG1wM1OiUuY0K2",
-	"lwRNypy15vEe3fewL0/8u78mTvhmLVg8U+s/s9Yebw8e+CbpO/yI82PPvSrLaNVUTWHWd9D2/m41Ky6j",
-	"LVQhqGZcHOD4WxdSO1JyKqrOCA2jAcp39mUvkYVjFvEEg33ITHq2ONbsaxz+sC641kz053yLciHgF9vX",
-	"hA/tnO5jpICrtduZA46iTDwHudJAeTzsSUDc+WE3drY7EUK7mwwJqaP9Nc6Noyks2TWZ5ZwJfYZEM9MN",
-	"uQGHgPC5Y+3t1XzDKd/do6qpst2XO8kLrnx1si+Gcre2gde0LsrHmkW1H3DrD29RE1qXPaH0LUdnr1nc",
-	"Us7+/a3TWR2P7dm2PWfrwDbMuws4mz1c29Nv77m4v/Y1mntUNFaFnfvghI9Vl9hRpPkhol59+WWEH96c",
-	"RNFTZkHVx6D8cvetW034o4w75iaX64MjrtEvv+LzYNw56DvFA07lluP3asXExRtyLoVgM01WhXzgGSuq",
-	"kksYEXJXtDJs3cfpweSKCSCs9PTYWoIzZCw2IPILwkXmPYPEF9qae6OB59ZQSiHznUCyibkGDFYwgMZf",
-	"V7xgqtVtlYI1hw3VxcA0gIekZvt0L8P6/N3b9B4JlFw1lsxRocPNcbGGtFG8AuRzrVDdVQ0ib6hLK1sm",
-	"ISAgbWsbHlZWIpazlWbAvsRyDEjH9V2hVMysVgCVOMmAMBe3okLdKdqAn/oQyI+vyC/8NUCXP928ffan",
-	"lnZUpZhRzbIepXHhgLxdVz0guiwhCXd8XdoI0bXNXUN/Ay7urFFDFF1jxzyzSFXAxzKVW4BtG/XGDsKl",
-	"LZr2ilHjxcnJySHlzjLefMw3bbdFzEvL6o4I9JjWbCPegDfE5v6SrUMFvcfh1bes/uVTnV+d9fSXbO1r",
-	"c/bhGGhXdQG/qPWrUCYwe4V4NuyHUbAHeb8X4bhV1nvyz/ZX5S3lqzJvFYpPqgeOpJeB8Ll2RJoDAuFT",
-	"XC+G5KpGyJKAAoXrFlBL0QBL9GF7ENFOgCFzDLzQjmcYacS7B51Ea0NfswmOJPWPWGfHPLFzvYMjK97S",
-	"IOTDNmvkyL4ABQSRBqwfHJIxtvmpjs8MimKQoN9oYp4lDsaxgIwTSW1h2DOepdgXAFvTWKpfh1KF1jZT",
-	"tuAigzIbiGCSFSuUPSmx07q21Cbd1c4de9t+SR+TER54w3XeRm9s/oQfQHXFLBer8THT1RJJ9pQbU3ZX",
-	"it01lfZpkbPsKozwBb3pc64wB7ZFC9EXsAXdMCKRlKm1tTqbcARmmfGbsbJ4Hz8Wl+yiJT9pS1stvZyF",
-	"Q0GKoWarQe8jplmx5AJ6KynbgMD2H8RJDRlGXAMkFxCCekpkgd0pOjioa/4X1hG/rS2HLa2lYA9khAtt",
-	"y+nwUbA37S+rKt5u57lnENBYUnVAUQcpS818xhOSKovjAIqW/VlYzCPH3Y1Gam91ZCy2YHjY9k3XHU0o",
-	"Pm+T6YCdj4WQ8Q/l2l8U70mxg7PEhxatjVsTz6r/yyFUCfszJBh9y1uSeYKsmFzlrK5yk3oGobd/1FfN",
-	"1McZI6w9pHf9cU4CuzT7t0DZ56NdkVzIu/J6dzopvLYqTFHtxMror3uVh5s35A2MrHT8CNlvgZu9WDqT",
-	"hv3XusYysXMl7dXxjtJBGft3ykOhjH3lauaDY+EuzlIfS4RUQ6wPwG/hoJixZiyEx+Uu0+7clyV2kD21",
-	"Q0Vf9IGI1ngiHvks9nVBS6WP8qyKpeqRD+pst77Xk0JSqUc+qs4h9aiHNZ1s3147oH+K0JOFq5XUWTS6",
-	"KaJCAT1GXq/myxy3FapRj3NaAG1xtCnqwrcw3eah831R52Weu4CifQTw+RayvFsMH9PbdNf0Trw10IhA",
-	"v72Y+IZNW4QFJJ2MP1xcvhlPsPkSlvnNeeHq8ILAdZieh47SqWvZaJ8OSRQyZ3l+K6YMycBrrSSxPxT6",
-	"dC67H7SvI2nYEhIz3ulkfPVxfIkNq9y9jZHAg0thDMP1gupbYWHLa9t0hM+hc9bcjPjT+/EXW1jnXmB+",
-	"NRmfX2FfLKKZWUJocSCLkHcRav8A4hnQWviiRluE6EzFGRWuvWp6ffVpct58rf1l+GKHlar6myPHwRlJ",
-	"P49fv7u6+uXL1du3qYuLuh5X0AFrzTU075Tzea15mDdw7ZEVPMuPR+OkCYfRrwxdkH/NBFlyUWqmgLuj",
-	"6iHmRhI2ArTs59Ab2CmNIUnfXPw8vr7B2VXg/0C5ZGBMWEymq/6oAYzfXrgGWyisYbvQSCNRlBjzY7Dc",
-	"7p9+xgfJoL4y1S/Ca4KpD/5V3RJMCFRgmu/syeY1ccf/Xmxe25bydvZ6n4Yqmx45YmOLTDc7lVAbt3PV",
-	"aHZNOYQCC8TBO37FudWZGMk3Qz2zXensXeHFvmHelNlwUNjYzlzsOseZbelJ84otzsqAP68/eaUZ+4Ll",
-	"+BzbXA7C9lzfCuM2Ws2Zvrm4Ph9N3piHO8osMt14LQaTUCEzqk0LX2tM8IrcPTBLU0hzfKBfR3fM1UoM",
-	"SXr96ePHyfj62k4ANgrz5JKJUcj4fM8tCZdxINtxlMqO3waBOk2Mf4THLpT8CKcdFCTjHJi95Yf4pGR3",
-	"oTze8CXLuXhiu6P3eX1V6qn82rZJ6qRoyGurfVtYaB9Za4vaQVgeoXxd6UWUgjTQwOYhG+ZfeYpN64zY",
-	"aklenCTGvCRTtpGAREOWJKY0X1LNDkiMuVuz9uxYCuMGuqnwXZbvmk7lA7MDg157uPGgCwbyW8A+igMQ",
-	"0MetNlFLAcGdr6vBG2L9Srmrv3yNc2NHhH4iTBTS89p6icfzB5u1DOcvJmsfaaF5l04eQXyfYxt6SJkI",
-	"DiO1Jg2XAibaWTiqTrWP3YxdagdT3EYAAUxk82aY46lLorGv5zzP30aJRM2cA58I9iiBNpFYgiMFqYrK",
-	"bLLdBmgj1BRhGNe1neOqf2xtBk5EG/VwMELcHLEqocZQtvABK6oUqdoPoBdhF8T1jmWCTs3mB36OPYoY",
-	"7lqF2rk5LsdjUy5B7dcBIVy5Fm3YGp5VKR4UjSCvypsqDYzQTLI4BbCfnj35jqv74hsFU37nnoZpj7To",
-	"rCwKJvTHtrRhkzUbB5UAk/jKRSIhJ+qLG3xjs+FTph1FHRrwn5LjD8cQXRkjkPoNm3Phl33P1kje/fFu",
-	"nPOaoPy8SIDWllGQ0rQs8jSpCCG8v8nMNyhb44eVsf7B4BmTT5P3ic14KgT8TGVmCZ5t4uiUpMaVvmHL",
-	"VU41s26g4neCiztEGKauqJquVvnGNWdytDoJSQuq2UdW4O62T8A49sichemtoL4tJI7vu0A5wxwYz1n5",
-	"whBjjt6zDfHpMnAhIW2PhqZKffZD03umYpnXGJZvpEj68/iGPHcDUSlEUiOJ/1e70/JcrErdSZFYz/PH",
-	"WBfq43sNmSVe4KDOtgeLjmrYQYwWWBWNLa6UlsZB9tymiQXo+2rfitvSNr5utOZY0q/hJ7w6OZSkcTvk",
-	"3L6ZxhnXe26jC5h7p8UrR8TNlZkT89Ge/UlpukFCgIzb3FnOaAYQQoqxGbKQSjtYoXGOQOLsbEG/ByrY",
-	"OvBaVqyAfitSmDvgwVUAxFNA2nIyYwZnHDOW0Y7QxxCnJ1s+HFvLEj5wtn4vadaS0gyCQtBeGkiw7mTM",
-	"DCsVZ0p/gLhO/OiGdJBjkXZV+hCigZsOsfihf4aaUN2NiCN2dPZN1loIAXKMTIE7JGfah1crCtpq0JS3",
-	"VSOHns8hdWmhJt6VSoKxnpET7ylETawts+pRqa3ugE57Sqo+MUlDUJofXl/TDqGdYCfYPc2rrHb276Kr",
-	"DCyFb8kA6pprBtnLV0kbFgOLoLWECD/kAIa11MqPf+pGW2y5aH4kHXNyvaAFO6xN3IseheUN/haXwCx8",
-	"Wbw5oTDWbCkBoaEaVOjRfNhZUnL0Z/cqSrEz0zGlLEOigy6Og0OoCTq4iNEJxcfv/jCL1rOj6fySYMs0",
-	"dHcU4g48bhvtSfXhALDxv+hi7kKXW3O2d5CsuQSR/Jw59lvFxztAViG1kLrphcx2Kzh7nX1l9TFJA8MO",
-	"cxlfBjnNWSREYf9AMqYpzxX5+8nbc/LTqx/+8R/2Ydy75yJD2hzbL16dEi4eaM6x5fgX4MZKgGE95zOd",
-	"GLMqZ4nx0j2z5JfCO5Rayi85Le5YcitKocrVShaaZV+g2dYX83UJwTn5AtR9eS7X5r5SUNtXjuF4pjzL",
-	"mMAHGtX4xfbwVnDtA+U5nZpxOIK6hMjCeDxo1zluIOrQdR4jJiR8c+AQoWUWsdN1O9R4QVcrJpibOsAp",
-	"1aM9EGAx+t7sSoytf6faGbf3oKSseBgfgUwKG6LHqIEB3ud6+nPhv4Dk8m7YDTTyp9UPP/0UHBWvTuJ1",
-	"3O3A1nc3Nx/d+nFBjH8en0FtVUezpmJNN5Y2/3SaU3EPTNQZc06VtvKvCF1RBM2GtPHBjZHqp2YfDVuK",
-	"Al8T4GgsO2M137E9PmE062uYPG1HGahD+UP6yfSX1VIYP6pmQUXn4gMt7hWSS1BF8C4XVtm2vfd4/yqG",
-	"0zACmlJ1Nfd0W9A+y8d3ZjTPWWGRGoTqIdnmx8DOydTFVmiOrbC5XviF9Ni2noCNFtmKN4sPGrPvKEeC",
-	"DJC0wePH9i13r41vBfTmI+ao2Y5tJKqa3DFzNACZtFHCrmtdCyQawlStzqtga+/AQjdrdDvjcNtMzlrJ",
-	"aOwJQzI5K5dMaAeyjZ8DEOdqGRTLlXU6bWWYtW8txGNaB5j0xUJ+xo8cmzfH7CQe7/JQxS16UrTgmkIE",
-	"J/aae7bpyr7xlmghpIU0pFYgsGVEwMJp1Z7cX9Hu/e79FQgHdjpgpAuMuT4wQrMMcUjRN+7wz3cL3E7/",
-	"PIb0tNY9bhn8OjfLXs78Mm770uEe6dqk5wvJZxHPMadTlj+GY82xUeODuoaAMhXRbGZk+4uo/aKIjPqz",
-	"J+qh5KvoH9onIufivl1reFLazhaUkcSUbW6znWMt2F2Z0yLgwa2OKoAVWg57AmkE6E4d97z9KsUc2Ipr",
-	"YPtvzkhzQA5btVsWuTGTcN5/7+m24rwmzuqyrw0u7RKZY/DC+2PqcBCGe4R1VyMtIKzDs/egnCm5a2z+",
-	"BT2Gd1jc7K8twN36lXvGONLfCpbRmWbZ76nxUIwPYRzBtc1mo0AeFO2YxY0cSP8ADTfYY2ph3GqBdUJz",
-	"XmfSavGPAt7pB9tvyu1FMEdh/yy5yID8oZ0Eq2ASfF9/UES5IZ4gatMac0Etsr1KbpH2W6NmfesDdn/y",
-	"kRzUWJ2BHFzGlm0lxYznvKWrE5g4cQ5UqTxntQtnPDCbPfRVn/uSWEbRL+MYPXLYU5dbt8CsI4W4z3/8",
-	"27/vgQvR7E0h4y05b6rMJXwfQDFc+k0v2IYUVGxhHj0wGnsLTOnsPtq/xaPG8MpnLsK+L5eCpaneOXXI",
-	"Sn7AC7hS0edHp4fmeiHLuwXOj1rIMoc0j+df5EZtYNOtwwZyDWGRXS0LecWwjdiiOVtXSWj7qP1UlSz1",
-	"1XzC6MyiBlcFsyQhCPiIUCbLYskKT0+XBtKWHkJ52Z/6KdbB+D/+7d+tHFqkWH/4VCkcZXarg449Tj3h",
-	"PXbKsPuCLrFYtk77febAtY7xBfmiSSHXjmnkse6957UC5QLTEuyYxKu4SsqbYlZXETUhqE1LXMF6PtC4",
-	"cu25mLSNiKiqX9mTONcdoaOuJ2O9Lzy+AhducaUeWMHjvj9BIH0woPhMQu4rztWwKuSMKYVk7rYlN2bb",
-	"5Nwjgr9TZJZL1LDNleAPrNPjdyUg8N0AFUeYmpKuCtwcSFhgo+k9w8SeEeW1LO7jzvgsp3zJsstmzr0L",
-	"jOxQR1y5Sm+rw/bUI/bdk3a22BBk6fSoCsCYh3R/comuFmbOGAmSGadKqrpc6s/LO1SqXJPpBqiFQT4u",
-	"Mh8BdbF6DK17qBdW8ajWCvnXjDYA0AeU7sNDWlioYFMtGC30lNE9NHA19W3NotzfvZgARKTeUmQvOvIV",
-	"j1dXxhiJc9ZsdfvbgK44hHgQK41VkivocPT77/ucuwAt3q/U/IEVKk5TGQtR2XzoCv7hbnVfFb6/trxR",
-	"gUmsOqktWGPHtWz+Dr13nDABqtDHRAnAMX3HWrFWa0tKA3U8UKCEZXuAQ/epSKuvScaNte5y3LbntStk",
-	"yFjBH1iGcHcEN2UbrwBsgPL0VqRm8aAaAsvRAdi5Fg54WmU0zDuq4tSwUJBlXDuqtRg0zrz59UazHlvI",
-	"XHq9oC9/+HF7ht4gK4vVT/A5wHf4NU4kuafPGjaz6I0ysOySnybvIbeDHEVSoU+6sMwuT4A3CKYpCaY3",
-	"LnRh54EYmtn93VaUePfzsfbWPqWCHVgYIR1kOuON2Hwf06hlTlZSKBbfiTeWaMpJGh55FZuFJUBs7rut",
-	"GTuyBOKB/N5WntmDYnA6eHdz8/H5i+EL8vLkhFz9spOOsYFWs9t8HaLCgaqw7MMXGAyqks/4lOuCs2wE",
-	"cxltb+4AlmeeR4VUrETNaCo8rE+5W1ayAB7dzYlwz+NhjPpTYaY8oUHi3yILMmVc3IVVn3nBaLZBbQ7O",
-	"W1ApIOdz83vruw339MvsDFSjbpv0TdXisf5VIGiu+dByygWD5kSjyzdYusUE0PkgWRvkw6cbcjXBnLYR",
-	"khQXHxpKecfUV8ZKTIYH5bA7CNYOBCZEusBE42DnyHpSC31B/s86PIdwJB1AQuTIksJviDS38IGKo81K",
-	"henZak0XrbL1FblPWVdbjfn77RHHQjBuFX3l2yELWMNAH2mCv7Vtv6siY0WcQPjYgJ9wuz8t4Cf+uTLf",
-	"2ddiSTckk2fYV8T4B/Y3tlsu6JEqVrKkmyFJXco+PQ1JOhIXQEmQ6HFIUmOHwmXodUPNFS61GpKUZksu",
-	"0lOojFMJErIa37jMuHZIOLcjIHtRIF02vNv8DZ5ujArzoF3bgs4gpDJBiuk9evPijTDDE6mNsFdM8Q2h",
-	"gOAo/vWT0DF8I/w6wDBiONX1LVNES9lKhL5VU9BJTRaWnMVNKsHWvttbul4oNvuC1WZTqtiPr5zfAuik",
-	"elVTt7VXf3X0GCzzGCS+WLLs2vgsPZMmEZ0DR9yCKy2LzR6FwDRnIqM79/O5u+5Ajsvujq4NC8MKKeIR",
-	"Bp688XoPcJ0NesUhA2H8u2foov+b++nHSjXOg+6m3XfY677B2rpZCaJb22bkXdUDsuvRsZaL3R+5YDRH",
-	"woVdRSvv8Mr+fJ3wogead34YADU6AQBty7lncj8Z5IwW4o3tPRgX1D5PkfL+NZ3dd36VdTtcCW30M5Zc",
-	"/CrzsobU2X84rVAfIWPv3ePBYFBdiQkeiPH95+vpD32LbUobD+nWw7h7P5TnrIY2r4HNT5LD57xgYH5v",
-	"sNSsRQSKUkylvP9U5K3zY9XixF45eb/HGKD3707OTbjo0J5vC1noz2Gr40cJqqbFHdsDq3QD18diFp6n",
-	"LT7xgLDv3HmI/DbHSjuTr62arurj6uQ1mbdwIL61wUQT0l+QG2caIRMbmh8B/1oKi5cm3jZPSGqnJ01u",
-	"RYo60fwW9pf5oZImW0xvtjf2a5z6xLntb+sBvwWDznJZQjKuMHWE7NIQHEjItNQ4NDxik1uxchibhGQl",
-	"FrY5hjQs0xmSCTzUFi2H80OLZcW8AmXRsbqZfVD1GT08wbBnReKaQuMO1RFCd0RdMG1ckRUrFnSFi7tk",
-	"VOiEqHK2sPhIG5Jx7CUh7R0Q1dqUF3CyFFyzPTlqj1Lj413WPV265oZc71AS0fROldGprNBw0ZPQlvaA",
-	"ZWcNBtZWrVUjqkVvuzW1wfbJXJuFSkttWy/bJ3+oiZqTsH1+bh8bUeuvzdUYzTR/sBq8WSA/u28q1ke2",
-	"PO4NaWkDdrgxtX5NvQB4n0LrYjMpxe5aH1+kL5Enc10rNc18N3DkMVnYlP3BJUCrohRsr1GhFrbwakGF",
-	"/k4Fh4h6/Gje77SsA2jtDz2YSLDsCJ6dJpiaCvrXYqlDnle4BDzGMJRt49G2VbJRl8pcHKEXeXlyuIUP",
-	"Y4PyxIgebxs9tH+WglUDR/qXYNxnJP0/axBRaKhcQnJrtqAFnWlWqOjXVVn+/fq7dMUF9+OXj8zFmM4W",
-	"Fv9mq6D6Jau3qAvC5tTR8GVTO+xQCSzS85/OnJpwgTR7YFTHBYC+XNEYEEOzOvorCJNgCKat0MZywdir",
-	"EjI35yyZbvCHvWYKjmjL1XX4Gc2zHZlMivaWV212cnq1C2h1Hv9Qc+gPtHnixSJWwtoks+JbaxPMBqoc",
-	"l8CY7Sif5ieUyfSMpFPuGbFKgf+AbJidI8BNAaQjrdDorvGcYwhE7yTexGem9+/e3LddMzz8l3gDSfMk",
-	"8GSgC3RidC3wBaTYHDqjmk6pYqktu7eIVGj7i/Hh6YYsaEtFE6TW2s+yGNQXJNWiu6GWP3jw9skyOB38",
-	"i5JiOKFrm5ndY5PuBU2AgO8Bn7Km6tSiKVCsLIwaEq46kJLEtlZ2nGFY82q0xHcqcNjOkEnOiqB5VupN",
-	"4dRxhIfkQCAgVPnL0pp/d+Qp5dkBXhwmVlpRKf7Pvkxz9PGikapw4GdjEJh5s3QRa7rp2UMDgLO4CcP9",
-	"0lPLHKP3QKCz9u080B91ZkwB2uqNBL5g94o9gfNiZsTo2gg4wZjkAdzMdo8JiIDM4QU0QKyFjDcOA/js",
-	"H4lVDfhVtlD3QCi2xcbX5zP4ut1O1sF8lJ9rnJIuPDG3SiRCHhOknmieX80Hp7/1TUL9nmyj30avr8eX",
-	"N18uLr98vrh8c/X5FJONddZal/oBAr8Kbo9xlBBTuJDGPALvnOQc1SHa+cClVTWgMzb7mm4sc2SoxtAj",
-	"CzNnWUcfsqs5efNpMrq5uLqsf4Otpq3C02RZGmlhAAPLGXSKrbKEck6mUi8saNp+9pJRVRYsI6XImVK3",
-	"wsYQh+6qlCi6sa7kmiuLnWxvxvLTSfC/PgHyIyXzvKOMB153bm+niKAXl9o0mW3zAT1O8Ai0qDv4O/wr",
-	"RoRciZQFUWjHoZlzpVl2K4xUoTnjk0l2vgERu3AsbZn5VXW3uZZluBIxh/CHfR3CbY+wFPzPJbNX7Mew",
-	"u1ees+djzWVyyfVfWCGDFx0rQeqF5yTpagLo43Nuozne+ZDkOtAdQ3JCpCAfx5Mv4386fze6/HmcWElB",
-	"3UK195j9BvrTj6/6bZweSxGkefspUpfw3dajVqtZUjua54Gwa3kHcSiv+xofPSQj9CoXVBmrSbgz0hwC",
-	"rsk0UMfjhjqz+nYpC3YrYI7r859Ayx6zKZQ0+jfFtPPQt1RME48ir15ld2tQkokvBfowhfyttvcFbLQ2",
-	"xb1/VjySuvYi9yImctiHI8z5+HzPkLxABwsUfOLCQ9AGvNgQzWf31qy3t8giITRX0h1ifHYP+ulWYFG3",
-	"rWiltnUAfrUXx+9/rElj1OrK9wkN9olWxQjCzHoCTYeyTVMAqrqQ4OTlwd5DVh6H1E2ItrH5qrKIi6n8",
-	"2hIrtKbIxof9PMfF4H/9Nnr2P+mzv/xu/3vy7Kcvw2e//+tJ8uPLb393NCjB/odT/NiBlgZm68CFLqqa",
-	"EUpcbaTt+g/8tkpWR42xH27F1rYMSKDtEQRpOSt4xvrxCgD+bvFZdXl68epIui0CnGhpbOaaKyuC3Q2a",
-	"xdtzSEjWwFSNKu4cmm/Yb8MNZ/YFkeJW1BUdKHxwBuDEX8rMiCDqfKBYRaONF3VDElUcXzZn68eTV3/a",
-	"3SgvAg/pIOP/UCptTi3X2xG/x2ZfzU0NmnLbXu/QvGsNl7Il22DXBqJttmjM2vWmULhQcEbYk9g238b5",
-	"rAxg8mJI3rI1K8xxQbSUtyLnWufslAgZntUNtnig1rbgTdUU4f7G7R6Imz1VpMPjRFwt18UWyvKBySrU",
-	"k1w7XqstOvrHLHME39Mvd0UjDYFDTkvbXI/muTm6c9vM1ZsCQ4JueNPkeEy+q6Wtx+eFJHItKlRCGJLW",
-	"jC5jffePgGTatWlOK3OAqIUtiYbqiND3w45echUW5yfohi9KkUGZCHgdJ8OTkxdECqwecgbarTBTbnTE",
-	"jC9proYEzCCsxwBGUYJkq8GRw5Un7LDPqpmN4aBC0zFQnQ1vs6rODfZiV63uoSCvHh54Qn44SchPPxj3",
-	"7aefhuQqmMnwRMamf1gyXpEl2MZpCk2amgPwlLiydkcHG/svGZkyvcbSf6TmUUGfnjAu0t0k05O+V8/B",
-	"w7F+YNbdIWi7lW/QJ9rSuX86lsatQ+lioTerQYHQE+MskmTSFrpWCjQhC61X0BdP65Xa3v5t+/8PQuo9",
-	"xrk+HsRvt/pyrkfk9D7Bzmaho+LjomDn+0YlVvWBPYAuY2r3dEqouhXARwMtbFCKgcexFuJDKefiDu3o",
-	"KTUCvkbDwJkCREkpfGUW25A7CMwaFyGM/EUM32P69YeDH8MM+8FJ5Bpisl2lXM3J+dWn0HNJYnYcrJjl",
-	"ipHb3k5wTyNO64XkDM3urXPjiSy2LUTokY3tw42GQxF4nQ3pHxEKdJVNbaTfcu6Ln+oNqaoPSY+Dejny",
-	"d23ruK5ztU2tIf7XmLRpI0KURkKHTxQljGMYYnDI1sQQn89ZwUSMmRXIanfWEGGiGTmmaun5KAmVtRur",
-	"1PMBPDVV2rzrFQg9Vr7foiwOYKtKBjMJZdhvW5J9iGHxlrLl4zWGyJCM/1xS6PGYGts8TWyehqS+XD7t",
-	"X9Plso19S4iX8uGAxVMzKkQsz9IoWIMaddsscv85xcLbfl/SQS1QeaHYV2lt7HXWh1UgJBsLFzh8XTUZ",
-	"XuKccCd2a1Tz3Lq9LJf3nlnXCdaXBnmje7aC1gpzbgGhDcKC/zrgvvHXVU5FF6NlXxIQc+21tuf4zkYF",
-	"eGVnr45NnMW4P6mfufSyDUhXimVb6eqKBorLd0qpSJc9aZ/vGrdkLEDVYRXJUEg9kcZdTK1LCzrQAe18",
-	"4Yel/oGejcUSij20Iww1DpLtqVoNpJGtPFZR5QMrMj7Tu1YPBIaLX+3VrUBzP/nVk/1itwljCMzcFsb4",
-	"SWYWDDz/7cpmz92PbQJDS7Hj3Op6oE+9NR8GYK82adKLQDaaoIAzb7cF+ewQzKVSgI0ZvbEb6ITjaJvf",
-	"d76kdDu+73FoVe9mEFNpAfhP0oLZNw626YRoK+aETJniGfP0v4Kth+Raoi1xKxC1iE4nupPUvh3w4ESW",
-	"mt6xtobOSaOBsssSuv3ZjJvtbvkcQWDelicn38+qKYF/s/8Xfx2SsOIf0lObCfKaRjtwr8ujIK9JyDOp",
-	"kG/RzZltDwyqxGgUqkkarlpqZxoOXE8jFqxFYLh9p8JG39Zuqu0HQJRa6KrrzWQn/FZs9a2uRCzpmHlc",
-	"GbO6llbxAZYWXYCWzk9zyvMo+W7YGhJeVBUNBvlgnISqWy6kOQtuNuQdNec9sKsZmdYSk0xRLFq/7tmh",
-	"1Ed6aNfbWscmCMJl2BcLn3RA322f528vuAQKxkArZBz9LVXOZoxl9Xb2XJu/t/JFwqv2KRw0N01K0dZG",
-	"vTk2v09mcrnkWu9D8trJbf3BJXq705sxkmqQIsv4jBGzhFDnpXAlbccQjLzJspixqoHEnqa8+YT3VOl3",
-	"smx3+mwXGh6w1i5kWfRI3m4pbIwCVl8K4waa87NbsbZPkEumavlfH7O3oB87JOXrvVqAcd2fLuU9F3ev",
-	"6eze9Xzan3C6piD7S45gX9uEdOcmPoDSdAejqSUxsVqtUtQ9OMeiVsOxkM9Pi3lu7cVR9ULtaJRVtTre",
-	"ZobuGQZpwqv3VMQB3joeR4EW9HzJbG4RoxgEQzbHQ2h3hFcsfaTti+jgzhZfaSxkKf5ToyyCrZlqZyMK",
-	"AeXWlcdlN5qjont8eQJKjRdAiQ+aIShD7SXssGJRhuC2hqDmqKUEouHmULcoFAA+Q77e6KX6OQvNA1q6",
-	"kf0xYSNIEu3dJAQbFncHlJ8+JkVGeU5w76HbBSmsXK5ZgVe2NCELo/D7fDX0W9/FJLxvGMwqtu1KBKdK",
-	"/Br5vRF8QZsevfbEgR0HmWOJr1NvzBYoSEdzFSuPwTVPMeau9xBBdEO/7nBCMzfIeGOQGrt7VVNdH0jU",
-	"seWFtZQAievdV/Mf3HjOt+WHtIAJQPv7No9p85Pq34ospjscgOGjjLXHmmpc3KXD/1rmojKKRun3Pb1E",
-	"e3mtyUDlMx7g89kHTvpHUoM7WgOqWmqa7y2KzV688JAam4iV1PoerYtQmy672b/tmXOAdodB8boJm7db",
-	"zqq1dD5ncz3KpWiJP3reiUDluCo467f52CagOjRWQe7uh6PiPUGY0MUGPUCg6jQi5pKD7kUcYVayyGxh",
-	"svC9um1dAa31p9krweFm6luvbEYSTGBs8a8dsmev2rqgaD+3LKI9yCXOoEAAIAlAm+ywWmZnQGHpkNiy",
-	"vVRIneJFtvwXY023AoJN5nyAZqgV6Nlcq4iimyiZckXVUjdIjkhoAYfMAy+kWLoOt0/0GiH16I/5ICH1",
-	"+A/7JswAPeE7iqd9wbfuMnIs49nGyLXx3uL2NU9FAlfgvN2fa8hYxzldxWAjFs7RUXtmT3Ekp7XMuNYK",
-	"05a4Vgp2Rk5IVsgVQBZi1WV9CgpiB8M1059We37vzNbm1eFN3SubDKA++Erkm31BOWxpU7KhJP3wajeS",
-	"/jAA/ooqtZZFtvXGH+u3vjzaJza7miM8Bz/bM5r5YUVPmADU6dhvzicXNxfno/eDZPB5NLm8uPx5kAwu",
-	"Lt9e7WKPtruoIkvbayPxO3ERSd7LFROxDlkeZ6wlCD92VSlaUhmrQj7wbHcRKo7io7saYK+6XF0ylsVb",
-	"RXo3jQDBNlcamLfJhrW04zZjZdmF6MrtcAXN+wlErREnT5TtmQxZQqBAsS6ca/e0q+eFe2+CU1r/sqhs",
-	"wFy8t22im/blihdM7ZMCiTZIHU2hj4sjTbgBqbC91gE1UE5zPiOfJu8TbEBPIRG9O4OMLVKrYbZ/4MdA",
-	"NBqDE+RqxcTFG3IuhWAzTZwY7aIfr0+W0ycRmBf0BCq1lgKqV4e9J65ihLC354xmCrh9dFkIZO4EDw+S",
-	"cfQOcn0zuWTQmpRouXsOrQIx749PXx6H+B3A+m1vwcrkrb8Ck3lr00JPJIGE51wTRot8D2ZzuK/91aoj",
-	"IQLVMgonAvdjwWZloXyfHSay/QPFLZ0ZHYTGlghO2R0VQBaA5/1Xbcs38zwonpm5bu7G2Og/lJ4U3IDS",
-	"7hVIhsxjd+/4rrAyks7aIF2pWHYKFd/lCprJB0m37t4nkT/NysJDVbuPBljlSXWDa1K3lxpUfbBl9l0e",
-	"Xea/c2efH4uhqG6wNc7W88ZY3z1bHRKnK+PtGqx8Ui+YzAaee54L+9Pw2ltatuyhJL3dJLJWGVpRcpIf",
-	"SIBb2tpq1clnKy1XJ6KtvqdDzz4B245VXNsnVqvWs9ml73/8ESlIfN0LRr8BemI5o7dQZ05Nooa0XNIK",
-	"IzCC7aWdHqF2oq3w7NAaISrIVQpJ9Fr6TudEWQDbns5BpYJ2FIQdVyfFDi04MlZAFQEmy/pAAim7I3At",
-	"fu92sN0EDwMp7uMfYHLoubvdegrwj2Pk850J82QpfTdWzJ9VfeT2z+1DQr+Gdnn5yhJMHVJ/0IfCzDeH",
-	"rKedsemelPfQlyzu5YBQ+BqAlm2nWLLVHfzQVvgsc+fgAWmkZXBr1+GqZe76Ky4PGGj/zH59PvYR5cxn",
-	"7bsz09UZtdcaoRRahhAHYvQYS6+Gzrz9izzYBzX+r4b4iKXFEcY/jwYjPo1Y2Anh88q384zeobWt9l0f",
-	"LIZtVD/sSBb4DLmX0+YG294EkRWOzmiN8K9Kr9tZ263SbHfgPQOBB5zfjzoUmy1q40dW9XGT2sv2sbVw",
-	"4qo65Mo7hP5bZC6LGRsSqKGxdV1gnQFsQM6NVWX+o4yjvmbsHtl3kG8VW9n7kg645S9eLM2ZoKCwGULE",
-	"WKSm4HafkrEPyCSUnQIIYkiqUEI4CK6IbdKZBDwqfsyKLMvZwuIgqXJPhoJr+cAyAE5avlOETuo1n7Ek",
-	"AENU7DYNBn5H/FexFLRW/UfZp+atEI3gA6tahpcvT09OwAYOiJ1Onr38/beTZz/9fvrbybMf8Me/i8J2",
-	"+JL9z2gG9PUGQljYsR7P7YvR5Yg4ouJqBOPSTMDz16zIbcvXPQLkgOdBQYn2yfxwdflm9M+DZHDzaXyN",
-	"P30ev7l0P9+8+zSxP76dXOAP16ObTxP74ye4+/fOhMs/dnVdjNTVbqXL3RwGn5I4IFFTHPpamsEefqSl",
-	"6cvBGuUQo/Obi1/HabizE5J++nh+9eHi8ucUIjFAvpl+HF3fpD4IQ0bRkBFX4c2OdcM4H1Yd42Zx64pv",
-	"HyQDd88gGZj37IrS+wm6tu7qo+bGnmfbbR73wjz6yMLhPLb4iA6dbi2j7ZGaB+0TfeBHKNs7iExj/6pE",
-	"gGL28F8y18imXvEW9r2xwuJmKzrROZ3dj1ariCND4G+EriztXMXYv5J4bEVYfxdUCJZH529B1Wupb+Q9",
-	"E/HGcQuqrru7e7p0izOq0MXHaHoLbhJyb0izrT7SWAmaq5TzXdhXq++MdrD3PXC9IZZ9H5MajsAKWK6K",
-	"B1Z8FyY9dsfo3STVpyTy/ZHRd63hwdGmj3Y9AaxqA+R+8WucDlrCFH2avLf0lFzM5JKLu6pTwbJyv5jR",
-	"sLll++JFwFjWwGkGYrG9Nrger6UmnxQryNWo1AsC1yck/Sq/Tp/9x7/9e9o4gr9/whx1IOTbo7V/NBKU",
-	"VdbC+cmLl9+/+uHHf/zTTxDK8UaGxWtS8t8OsCEivXBbOUyqmbQyRvA27LJOOJCQRnbVWZ89gfQviGQ2",
-	"kqIlSZ8rI0HPQwl+/q++K332LY198BMl2f2G85LWtY/GGd+3Tt/M7m51Sd778j6OTLWqqlIoixzMjTv+",
-	"gI02+u6R6qGhOwytl7XNTz5qY/yVS/weU2H5e5qSLmR4hOwpkm2yFhUwD3BvYmzQnRdM7YxJnAfX2ucB",
-	"lcGKiYyJGd+jLuKNu2kTDaaiidjPvpKlnsqvu154BVdVo/Z1Y48D/fcrh3Dvql6/hWdjNNY83xkdWBft",
-	"Z3pTddT0I9k2PwoGwMKLtgr9Qs6wohkaTUH7x1buiV5o1urzIKdwcK/MHU39/GeF+bbqjSg+bkob8hnd",
-	"Gj7M9XrTUqoRul9hrtTt5og1uguhoFoBChxgACpxhc6AN6hS9POKZPYx4IGebklr+r01SR5zFprZ0Gp2",
-	"oguyUZot32HH+bYkSL/OJ0qz1Z59T4wssVXvjjHm4j0ySPBp15qt+hZGhYNxb2ufNHjydnkL4LS3wEdE",
-	"UaPQEyh4LpUv+SMFjVgBfcv7q4rcNQ1K/C1KHpaGFnrBVLPYH4r7kGD84ML+PqkZINnIWM6h2OyATAP2",
-	"6WmdDDB373wlge3qY/NAZ+SkthBIgtMs2ur1rfUjrHvI1bXvopQt/ohy5wGxapYsbJ/BHUUWeHVkNib2",
-	"L0HxJTVTf0hdtqWh3M8+vpZLBujP9UIujd+I9J0cihu2xfzedpNzcbNSYd9eRs1uLGTOotHNg0DAjR1/",
-	"j4254FG/90Gg2/nYDznriCdbS8ftHtofdEWJhjwX6gGY81otryN84MozLvQv7y2qzFGP0lOWuUxT/7CW",
-	"i2gtfXM4986Yvm1M42GJLTNHdSLQcE4vBIGG6U6TVK3v5FpsE4Ia8flOkZxuZBnl4I+21K01jvpract0",
-	"SDlavZ9Pv3Y1VWefrX41IXMmmW487xUZEduV3iv4ijaWqIVcK+iQkbFn5QrJ54fRzfu2Ysj8Q9rxHKMP",
-	"jVOO/d7+GeUV+g1uT/Bna7X6YEXipdgauUNyxwQr+Cyc/8ZcYtuAYfiqPVqA7N13JpbVOla36P26cIz/",
-	"8N4bT9W/wjaiOFonCd994QlaKfzxnQSegNY/yDTVBOxY81Xnx/8DGO2D7Fg/zVTlyX7vXZO0YwxR6vqn",
-	"IW/vzZ5Om/zpxjbb7gYFeC1sk8LxCBNnFTkXHm+ONgRbQyO4g2uypPeWawnvByM/4NAb/nWwqI//SO70",
-	"uEdYazledUeneY4UfApPPkCM2Y+qrIedYZpOQvGnIf2OWMRKT4ApqaV6aVZ19DYecWvsrMUm7ecVs25a",
-	"P0cy5MhnfRwg8WE0LJGNeyGd/k/c69liCuTKkqJoVS11azlXwdRKCtVCmQChLUipuQwyhMu+UzCQYVtF",
-	"SanOrZ28/ch3NzcfbY/X+tDDgIV9T/CCIBgQcOo2AuvKpm6pNh+uhyR9M35/8et4Mn6T+nmBqiQqNNZq",
-	"MhAQ541/uvzl8urz5SAZ+BsHyWAyvpkgOGlydXPz3v7u7adr+Onnq8tx1Gev7djdWwyvbsFoNHzJ6tH1",
-	"G2u0wJWY/965nd5zpR8LXQ82567AYzs83WcBn7qAb/9y0QUXLVBpJjLfKQrTzk8SDpf5Tnd1IpEOsFTx",
-	"8kRP7VkCjNr1C6JkCVi2A+suagF4CQoUJqteX1StYevCH6OCAiXoyeonPolMVkdQo2oCgAB9SdQZNms4",
-	"AEJuYbDd5RkzMABsPnFVaqiy3TsU3QR+uy8Mxl+NJzpfKpZaOWA/O17POLrKMyvEgFkfAx6ECIaq33px",
-	"pco2nvSWouyK2b5UrLCo43khl8Mn2/iuqL5z8zuC5Scrh3yagscGjYTVNF4u6ktdr3OsvqFNRnvBYhpG",
-	"ZKdEHsjZ0X+x48VvzVlp+95jqFrY20+naVVJcxfcjRE+WM7NeK4QunFtF4ZtiWOs9irjVFx2oTbMY+fQ",
-	"shUIl1+e4Js8u3Qdt//T7/89CtRf/fRD7C3gyPz0Q63vJckkqHL2FYgBXVbTZjtxxDat0efdjTWopjK2",
-	"Djbwub0CzdRCmwm2n5a/Y0qPpvKBdaxr2I5VQXnvmnIdtLjHbjJ3FByKjHChJcFHK9f20dX3bguA2zsT",
-	"jz/YdsQsL4hac6hyCpMnRM7nwzirQ9cB9sCE/kC/ju5YZw4cS2mgyBkq61crJkKciLPoBIEn+ma1loY3",
-	"/sVwaZsoAssJyLklOPclgdUnQ7LfrAn09O4NW7KiNTavjykSZJRCPNyneK0//Bq9R+oZqCwGtMZEpaXc",
-	"RZLS0w+g6jznTOhzsxVADFl/yHfkKkYzVvhm7pFKTNeIDrxvfz4RvBExrLxwneeBVMF7IT272eAwbA+T",
-	"HitmG57AbXnWsjSXvhcIiiBuzwoLYis0GYf+E8oo6TlgKY8OMXJJpd6pJIhonUuBBTvhwoXVs20Gm1GS",
-	"VMtCtcPtzN5lFKOdARdlrHlGC30UU0z3/KaPeLHR+lSzj7CjpMjioa9tVlMMVn3siktZdWiHL1eWHwYK",
-	"CqyYIp8mPquRbj61EszErNjAY8k9gxjXkivFxZ3jlAG1fisyuqR3wTFY1fVRMSQNsUtIGuwwiAFZnCyF",
-	"YChhmaUo0RLgyQhW9rep1Fx4K9IaOtf8kq2TRjUBSR2QGW4ijXvOUJdigI6SmRTznM/0kLyBE8cMWjCW",
-	"IXDKhgjj7VgAfb4TCeaqX2xRoCy7afS3Vv4QIpQifyfbSsoXUiGt6koWPob/afL+zKoCZY8rRO5jRN02",
-	"IQpD26taQcfwmA5IMljTwqxY22G4hj7SM7bSLCPTEga8YsWCrlzDMir0kFwIh3c1UuUYTgRyQPU6GqFl",
-	"FzaQObT1WLc3FXePvHdlkUJuPevHVFK3/aLFPRXTcKUOt+SwqWebGqpuEHpDJWou+SOsw4gd2fKOiDHb",
-	"bDPRLSZBV4meaHRIAmxew33xFhEVA8a2vu+HRcVR7Y1GzanS1+VsxlQ7ZDhg3XCWZshLjBkOrCqmlnN+",
-	"QTNondXQ0wKj7+rAYKMFrTa5+QPSALc2HXLwBNRFVkXFaluaCKydrZjNPP6P66vLVgSWXIt9UFh7VH/F",
-	"LNuOEV8vzFBs4Zw35mxx+c37a7KgIlMLes/OzIlXPTfxapNrRWYLykVFZrEq+APVzFgB0NLp4/iDOw9w",
-	"KpzFHnz5D/EPP7gO7lGeaCme2QSUMVM+V7ktpCMokHagw0tNIEfldtpcFreiXJl5/iE5OTmpoL4U04E+",
-	"yec7Z9LVKt+Q6oHD0O2F7lJ2Vc1vX57AOQtWhaW1PIn2J9+jcYIXGpz2/h5vL77hR3jAZGQpwpCcDltG",
-	"zWiRoa3tv/jlDz+9rH/yjye7nGc79t9+T47jSZ86rLRVOHR2L+Q6Z9DhQhau53/mQcdgKZci4wiIH96K",
-	"q7l7Ta3PnyvvgPstncdSsfyBqYSkk/H11ftfx29SNxjg7qgRqdv+hSnC467EBB+VYp75Vpg9V7XgrKDZ",
-	"/uvQZ3dgaXOOuFkpGEqoL2SzKV24kBaFMdK5QML8RtPWfaINFV3E98fsvG7dhp6Yv1cnP/0Yi4PVtSxS",
-	"AOmF7SKASOAhwRb1MLcuIGW8K64Vy+egXAo2L5UX7F04woOV5TEc7GrnJ1skf6BKlRFsVpA13cDyC19h",
-	"NmxHyUWttwNj8w2/3g63remBb4vptnZPhz+pCDLhjJgZ0b+jyMPSUKN7QP56BQwwUlBvir0VM2hZnCm7",
-	"K4H0mhoXTooMWIJonrtCD+ML3cG0uBisxKZQW+fRi/A4QtoirtDN/k6RnC+59sdUvKqldmztatuyR6H5",
-	"NcQSw11o7JNrTUVGi4x8dvpO0c0pSdcLxWZfMBYwpYr9+KpuxpQC83XbpswRDZm9YgX1pd+OGvipebF1",
-	"Nr+G/l6wLR34pnttfozv0yD+4HimW5djJMhC6xXUMWq9UkBRQUZBKB4xbzAHWOrIK0pzWZAU/pKiueWu",
-	"dpjw5rW4h9Jtss0nq+0PnfEOd+aAmv66I8Myrv938GMOKae3JUOIWj3I6djlTVjQGnTI8EwjuoeJ/jcD",
-	"/WgGemQNhv/7Gpate0PB5jjzcXPkBZUPzHF8aEmoQEA3TA9LMOwrC4j63oow0g6tBzGQ7pJCK1ZA0F9C",
-	"VAHeUYV/vXfLxSwvM2AnyDi2n1l6h/XJrNy/max/tSYrnICPMVb/6k3SQ44uu5+VJxA/2Nzc14506/HX",
-	"YkHuNhp3zGlFZYQWY43MaMsa3I+CKGb0dVl7D0y0FUDgaatQDWPE5DQaPlJAioXHq4siJdjLx15cClC3",
-	"EEaqsTz+cnn1+f34zc8WBI+RIvjx6uP4cvxmF9+jLaicOKqO3aXleAekAuoAhN0cenMgaJOBYUtsIs9Y",
-	"vN70UERJM0G2gXUmI3wrUig2KzV/YG8pz8sihtfwCgZUS+HibLXouGvzWhU4dNtsu/BIV3OSyvk8PSXr",
-	"3cikM+iMaATdgWbscmc8G7Ylh8bdFS+IKBf4PQC1g0kga6rOoLWHr+4I8B42PQrHRGKU653UmgnbXQrN",
-	"i+4B7dXkhFvq5MjUrZhITwlcERloFVH3y7VnX5UGSau8h5XCnsVZySqgQkjuLSRJ68iLdEjSBcuz9LQN",
-	"OUPJythQQ/9NHWJHoKSR5pCqU7fCyeuZeUohp4zcmQ83ciLk2mVmbI7GbB2FCUOSM62QPQphF2bDDZ1A",
-	"eukCCj10PkKJrBPIyvsBAoqqlmByPu+pTt7mct2fQDbQKC1NZIxo2OleB5xJQxLIzLrKjH7VdtqWdEPu",
-	"JLEu7QEJTkdsGtM3HafCLw1WETyuk4ENZvScxbYq9/6a+RjAYgc5fTJscR0YFQWr+H3T4DtsY3XhWRQL",
-	"xsWq1J0+2w4X7abqdYBW3HaNUfVdOxq7VQlaZetCz2Av8yzsigOsr5XeAxZB44aJDaQu4yV/MKYL/7E7",
-	"UIwWmQkOZdUKaj/IYkcRkp30xrCiggDJsHNZtlpUPmEG/YuhXhZzb0tGVVm4RBZgMyFBBachAqojXfuP",
-	"yiBicRVcNauwj8sHEl9QwJu6BZ1zllsPMLUcIikueQW6tcWv8Od4JWrAPtKHc+RQlolu6q0pbICsI+nv",
-	"8fLENrk4M9Pw5tNkdHNxdVmtQkIW7habsCfaqJDU19enRpByKe4ahkW/OrA6jcPW8bU9oDj6G4gFfjWr",
-	"2ULjiK+hd75rANxh90XcRdv2aKPsBduDaVAPNMiKoJZKcAAPpiCA6RnG7WBjJoRaGgHzS79MQzISKIUz",
-	"2+A/B26BAxjRHuLTNAonSc4JTHwoCEue5xwjDSouLCH9YoPzJ7EECrjjuCKpE9K05+w/eOHfKdJ6EbxI",
-	"zsNhNakejCnY5Ho4QIy3mAUql353RaLfrqHoNJ+5rfnxyCoLrjfXEKaEF9uWti0Una7frRG3aSHXihVn",
-	"JP3y5Z1U+hnaQymCLCCsAGeZuXkm5T1n7nRyplO1THTFf2HIUhvnQB7Z9rrw5lUh7woKJYQYYB2cDqaM",
-	"Fsghh0807x98+wbmx1xG2Borc927p2s2JUHne4jhZRI8M/dONbwVt+IZeS0zbisN/sf11WXiIvfkBfnA",
-	"Xw/JJ3Ev5FrgoaAS15Rf+MjwDJqNpKLM89TCsO1wqvZ9mZyVS/DNC3YriEMynJKcGYOE2iPHnChakjuG",
-	"bAeOdsMME5xEHKYlVSAZ05Tnivz95O05+enVD//4D2fI8/5Ac54RsBsgTSgFI0zoAsK2KTA+qBTmAgLl",
-	"8G54yXvu4msremeGt6JKkbQyU1PHp2r9LqpIOqv+4r0HY49Bt0Ku3Ikphflw72GbF7jYo21pCHE+GMeF",
-	"UBoYDcxQzNd9//33P5nBf7o5R+IJggAywQUjc0taTnOS8TuuAxWpgRGfCpwHNAAxgwPv+byQOfNcLUrD",
-	"OIw6ffm/fvg+AUi0mSVBhbTqzg0Zu32aox40YMZmfFm9H59NNTzNXBIkEjQTZjzeImVfudKn5NXJK7jt",
-	"o5VO40Vnvhe1medRqRey4H8BiT4lr2GbED0TX/7j3/49PXO72DJlVy2twRnGbYsM8sB9y314HJfSLA5X",
-	"5NXJC/SKX518b0UdbG2ZO7NdEAzDm0cDwB/d3pzPmKXd4Jk5x+fcmCyD0YrOFuzZy+FJpTOC30EjsuWS",
-	"Fhuzk7/Smc43KGBgfnoZdSo96N1mNq0nzbGchYMbp448aH7wwqYOBF3xweng++ELGItx/UBPPq/6A97F",
-	"/Ke3PNeWyifj8zkrjFjh1BgpmMnllAuWkemGjC7fJKRgKwCjo0Mw3ZCrCQbgq2MJGkU7ExI35LWGQCxW",
-	"Z1CtCz4tNVPpkNg6eIsnQ+7XjSyx6zS2nPalghY6jZtLSdtAagXBQ2HXHMdHhCygBRUwx90KD223Rf+D",
-	"nCvtW5utaEGXTEPC7re2VnYWmrfddTAwAaoH+RPlzyUrNpVwgOuDxnHNxe7RLLnqyHey7V/FrfBqPM+v",
-	"RL5xrV36XVx1j+l1/aTMez97VB1evR8vyz3Gzu8E1WXR+4axeOCFFEvMCve75StEfPp/wbksCpbv9dEj",
-	"t1P63vC2kMu+197I3leyr72n5QMXvUf7SRSMZn2utmGkHle+50uuwf92XEmwv16enNjEgLYZmcCAev4v",
-	"NlhfbcydbZIgdgZ2W0NdCNsxX859mxm4yKbS4o/2Y33uave+1c4OY7p4BWRrO0AZGlVB71TQ6RE47NBu",
-	"fYYMBQPgwEV73LXjCtJLEAFsKQQzms5oLtD/Kc9UiomnPA8VYDqHQyS1LVzScnUj0wTLvoyiJXc2LmUM",
-	"NKqu5uaPAf8JgI0dothYlbcCfg/3mlMI8iA0BxbQkDjF/K2GswYjx2WGaMGsObVeSEAtw5SdhVDs7Fas",
-	"mABgAhxoVcY8fK439vLcpRk1M8ri1DZjwPNczqGyEY9BmCjRcvwED/enkM0Av5bZpl1M3CWcqefXLGcz",
-	"d4p9e0KBf13m944ualvifbFdVutyuqAiM2aVhOwkuPCP3wejat7QGbZiBERh0Kxv925wOIvGfrCNgXj2",
-	"7bkZMMbPa3bBDs1z8QbUTnwrfSy1Alofaz6E4u+I9o0Rb4ORmOIC2qe1h2qYbYK2FlgbKtgaInPhzlNo",
-	"/wmVJixX7FbQGVprENRKvKHuJdb1JcegqXkShPYgpLBiwtXz4p9lHXNSwUhgJwJWjCuyZnl+KxBVQj5K",
-	"pfg0h8oYsxGZS3BxnRBI6JDUTDid5gyq09MzbOC0XXv7SWQSHOE1x+hQaX9h1j62zczfYX+MZrZr+JPt",
-	"kYBsqmuPVOxOj98M5pUoHm73GXkJtsXjtoMrvoy6DVYL45J70983mwVhwbIVVOuA+iJXc0hLYGHNi5MT",
-	"KJAK2iI47IuVZVQmqasXTG8FVwQAUbHFvmPar/UD8rU+rQngX9RiBtjwpvfykLgtCT/YHkg+boCXWNFG",
-	"MNoxJOXc0rF6vWNXhYtwZE4bwEgWsiwONS5g+UKXs75Q8Ofg2HvKNTrHoURWCBJdPgBt58VNCBzwx5t5",
-	"+/TphriM8UHziumY1j155QNhXuRQlVffVxltKIb4d8/uGzaSR9kcAmEaofbK6QaMMgj/wRNvhb8ZDhG0",
-	"BL0RAHd9p0hqFMJFliYQ+QOuBfDPUt+Srfa7NFh1S89QGP8vje57845+vjwMIz31VXYY7YMoSzgAfwHG",
-	"8qvIxpzyHGoB+T0DXQfBDWKccRil55M1c4LRsuRW8AwZNf5cSm2rTx2wZ0hSIKtLT91g/CiSWojX3A9T",
-	"gOsGIVyAhTC3TiOLIbO2M7dImKltpF/FmOBQ9YIBxQRrW/NqK/QicYvpZhAG8xGMW+1Dh2QwUzlATCT6",
-	"35aML8K4+reYxd9iFn+LWfyhMQtIxvcJXLi8/+PPv7cyz4LjzzkRTnUeehKiUmk1TgWBC5zLTqPGqk/2",
-	"xNQsnpRW34M6byhnOa9qrOFQvxXTUpP04/jyzcXlz+kQ0k2IJKgfkXpRMBaGiuO27AV84taBFlPOwRd0",
-	"aula0dbLV1GVHHs+zMijn0zzXK6hpNICGPAhW7U9KHyB0aIWAAFwlWkAn7Tns+saI1Cc2qLu4Xn0iI94",
-	"yg2Ky93mOnJFME9rTXQQ72PszwmjwEjArbQdvhufC6lZu9FvzEb4xku47G9y/Vck1//FzjIvRn2OMpDK",
-	"o4XgwUmSyBDmt80jIvJJa+Td7nHLMucKRM4w9LfmnpvOGPlIZktGBEtpbWdaJsyNwPphXK/Q2F/SjUuU",
-	"QrcWc0iuF0wY38GjH9ZUkVy68ATPkNrDNoCRmjWjc7CxMQIPMMuCmaU2p2rGcqZtrr1yvZBIEDVZ5AhE",
-	"0jO/1tsB8uPKEtqLdciS62BUF+QXx395a3xCHicK8bngmhGKyxZI7uEBwkDlQ8wcRdiRojVi32EE2Igg",
-	"BawHGFug9LIlF1xprH7ECDctM65JLu/IPWMrhRmcwgzf3IVvwhAy1JhC85SvgBKsSxFeWZei2mq+aoFA",
-	"WwG3bzrGIryBRz1+FZJD8hLB0oH/0prze2tD/IA5L3zSzQV2MGEB8BCbtrApNpf0W9LiXlUJQq4g1Fm4",
-	"klql2Sq2282g2jJhR9lrxtDxXUD7bPOTI7+6LTVQZ0A303cccftAi3vv+Sgov8bcrSIl+rCdYucZ220B",
-	"cg8z0KZV22VrZI8An8SzrYrM5w/JR5uHtWMOO+xjunYYkRr4y99SqHtZ/MgjdtT0qTsCoqa/S8w8ebC/",
-	"7Ri1tGVGTXGM6uZVPPSYXhS1n7mXAfgoZQ756iaY43hp61GDxw5nEqqsjSIBEzSGsTAnhkdZGL0fx1Uk",
-	"gNOjJIBgBBX7r05+Gu5ETvwnCxVOgtJUABf0+tggh72EqnVrPq9xX3b66PDNl7XLn3CGwxfd8CXLIRK7",
-	"PeGAgq8xeHqSfUulGORTjwe4spP/nWqQh7qAHi9cAbX643d9eNwecccH6Ki+m73zXP7/4QZ1R+iRNmep",
-	"Spo/y4L2OfH07rwq3kDkRC2UXeF4ME3YDGuzKl3kuo4hrCJLwtwvPMkBnG+F0rTQNgTOBXn5CoABKgRl",
-	"uy3iD9R4PLveI+gpkTi1F3VEVGHewSaeF3IJBYBztg5m1QGzZlSYk0tRfhTL3BNvVW/K+T0L1Q0MLd8Q",
-	"Te/ZH6RZSktM134ywBU7MuxQCfBsSXlOaJYVTFmuLuiqZl1LUXV+lfdMJIRhZYQxGuA33ylbNHPHLclE",
-	"Cr9HTCkTuuDMh0/bYqN0piG/FI2Dfh9p3/4taW0jYFF5CVHlbAHlKgAkSMj/x97VLTeOY+dXQXUuejdF",
-	"q93zs7Wxr7y2Z9vZ/ivbk6mtUVcIiZCMFQUoBGS1MjVVeZo8WJ4khXMOQFAiJcqmZHt2rnanTREEcHBw",
-	"fr8vpUo493+NzIUaYvmC2yf3f9y03f/6z0+pbSVt+mpseqOe/oYQ7nHrADe+7Wrnd62Rw5TnXRrfdNQ0",
-	"BUJ9LwdsB6ywOupf2o9o9YPGe1H5W3f42sS76XR0ZgMt1s5AU7Ab1EONaoLwHt56JWvM0UQsmyuZnBZx",
-	"D0Dv8O2n85urj/95+fH8+u+foRH3b5d/Tz2hGgHW+vYtRKq5wz9OqdZOUTqXhiezJfjZqnLjAew7ctk4",
-	"hUTsNqEInismswRvDPRU/C1Bd/CEQNUGgmWikPci67Eb4tLBjiqCJQBAmDynljnT1KV0Gdbsb27J9ihj",
-	"lZGAZrjREp+IZac5lSqdUGxMI/f0NrkKsJGN4oT4laiZTUoEn1oNBaMkSEme7cRicSdUwE+XaqC/xuXZ",
-	"CMWRccshCaJYiiEkgPvCIre+klnUYgglAiF7C+8DpGGg/4gK8EJBohuAThqZVSv5nULYeUG/7av0PTf2",
-	"CMY/ukL6bKuRVBaEEzIyNYXmBIQHBWKwQqO4vYPYltxx8JzoLMX/SqHBOFrZgeDWr2vtkmKnhLOwym7T",
-	"Ms8pVxeVpX8R3OKKurkbWwg+peo243wSP51RAGbAwmK70Mx9DeoBrOFI4DPdQZ+P3ZGFAnkAGVYZJBIw",
-	"7YCDgPUBDaoApdJX7g45YUPijOVKLOpOK/740vPebLWTZFapuMV1NAJx6uCeQxjR8qKrbHLTpf5N3aW+",
-	"/W6y4qvFg3SEE6kqDnryg8gkv/XN8CuaJvFP3YSfcbVsgZsSnZ7G+zZEUr1UoOG6OtFaVxAn1FE9E6DU",
-	"hVM8WBIKzxE0ZAfWI6+/6B+2FFJUGFLra5qmGiAAQu8p9EGD9PbYnpp4sbh3tYu3VvQFL4Z3l2EWW6T/",
-	"DD7ulKX/mnrXHPSOWrJiDqGd4R0v+HBTJ23kz9a31O4Iv1o22L6tb7DtfgrV+pYXOQVfQnPwj/et/tIm",
-	"bKDtXWOJDNoPtV/oq5bPP334/P7yFpAxfzi7el+Hi1ltwa77vlohdccG1OW2Jfq++yW6FV+thwHCQnWq",
-	"T++xc24EmwL9cOPW/tdOF0xSa3TxIpfOhIEwUonP4DZtNZSUWp3u2aVEVnUbPihx+i6fG3kvqt+m9KLH",
-	"zijY9u1blkEIFPBOUvct6T+xJ+qVfCtnNMA6dXD13sAdEzebNXiiFY7sVrfuG/F1lnPZHHu9FXmO2hGt",
-	"WKhjXiCmKoKAlqRHax0XZScwuwZsbo+bij8AkAvySPF+h7aTvnJGMsAQOjs8IKpMhUDgugRbfIAGY7AE",
-	"XV53NdPU/La1q7wUvlEAYkc7lBZu1GB1ETZs9ByIMVeJJ6crEWniYxlHqUMzCxjQEmARpWE0V5GdlE6/",
-	"M/JLyi3v7ZAfAeP64HYK+ihtboIBpXGLp7jzQ/7ODX6Yo3vplkltjo8jyYAT8ymflBmGLrPml7hbUOVa",
-	"SucjTvGID8WWMABo9BEUgSjrTx1aPQBjrAsnhNrZ0NCuWmLVJD66Y3r1cRr6jB/wI1odM8CmatVYVbV2",
-	"VwqjyQaLjY3w3Q2dVzU7TqTkZdQ9AfAvJsdKF1h9UzeHWSFG8uvjbIVr4f42tAAlVclqSfuivYT9Tezg",
-	"vkM79fUsTBQ4gk0BzICH2m1VOJ0euFX0cDgvEJnMn/CdtdpUbKqn+iD2GQj+0NCIgtgNQ57nnazdmZlA",
-	"IQGSNsUxX8J23LpEb2bcmIUusJ51XqPzL93hQpstAoUEbFJDfcoUg/Wl7WCnfcSqe/+bUzLZCK8uKpLH",
-	"MiVMJRjNpEWMggjqAiOikC8ARMh7mYkiUFQ4yyQufwZzxQjg+6K51RbHkwlOs99Pyax//Tleze2rZjcL",
-	"ww0Qm1ypLrrryQhU4rUJ67W7IDVVR9UBwYWCH+CIx6Mviszp+FMnMFKNc1GtVDJ3emECb3699bBacdXC",
-	"eNgU2Whbc3WD71jR/22jG5T8vno8pl3DnVMbcfJcJI+YNtFztJh2Ddg8uHBx9ZnpsTPibiYgTiVO41Ct",
-	"813Agbzj96IxkgYICYdcSfj4/Q3ZiI2PcIpEdg0r07Qm+MyhPvG8wKA4Bwo0D297sIIHP/xg74UPqwxV",
-	"/J7oQxaIok+yDDILQJs2eIQEtGtizvPGWhaVLz8QuU/lO1fJzVb5DDeHMgEMdaX8M3ZUTn2dEebXpDUs",
-	"hDPcnzySb6QPKiVIELzKtZ6YvuKWfYO1dtUCUAD74Et2p/MMUpoU4fHg8WgQLIUFfhF1yowQLMUsichu",
-	"9YYgw85h15cUPIyVcMvuzXLVO7PXK29tDCNWrYJdTIh1AKRasor4mJXxPfhtj12600blABDZ4kNLsNBY",
-	"/ZkQDwg8L9WYKG/STOTyXhQiSxOWBjZOQtEx89msEJC/R7BuQqOj5GKIr5HQe2quWhPUjfsAs2XvRsM/",
-	"o1I/1JlthtMKbWyBzg0T1B5Na266g9MKQxCg1tx0c2zptDQ3sIE3CfhL/gugmz+POH+gTkwXhIzKDUsv",
-	"rm7Oz64vLi/SxHdB2oIrg5CTke1YvVWRvcv0FVAXuqMPeKrQvBSI8aBBFY97QnVLWNs8EFB2g74KVK5W",
-	"yvjrDjTNfr33o3vP8gKH+lRkooAXH7gj88KrxTPw4tvJM/Rn+s3oQpj/Kn0b3ny2iwBXOwmqIlwIWyw3",
-	"dmCOdIF9ViMyk1rK8kOEF8jyCAk0Et+E8dxour/AjTYaS8IXFXeJgPB77MILORasIAOVsshICOMOEFff",
-	"vazXV9dQ30JswwhvsFrTj2k6W2XsyubOoiwEz5b1Tcq2WB7ifFy7gZ7sdLjR5W5nIyweMgl3kewFC1st",
-	"8ZVdHY9tfarx5h6q720D+EN4prsm1WpoKvTE1rSxtb5IH9xzsr43lSu4u6Y2uLfdNIN6qtzLp2W2eMUq",
-	"98zBLEbJxP5hfA6QwX1/UFBJvb46C2PZhqs6jFl3XQOecgmu0u66fk4Su5fGO7gxV0S4u7uTuir9Bdqd",
-	"+H2ADLq0qCKx1z7xKQUlFkC/n3n4bUT+xT/4/qIj6dw5H4mpJ721fAKgQJBK7Cus8SQ0FR+zhmhEcBnx",
-	"j1AKLX3qaiXIjX5LSFdIlGQieEIO6hHP8wEfTk4BPUgFomo3DcDYFwtnJ6w273JmhLW5yPyJyzEOBYRS",
-	"+C+REcGgCgbQi06JJSZ60D1kZZ4HMP9k5a9TnsEF1WOfypNODVusdIpLkmmwg7ChMvoNsQCTibBqUwME",
-	"K/EpB/hmPOu8CpnuzHo9Grn1I4CZNid+zfz4zZ/3G2SJqo7zOHvAn5vm6MyNKO7lMJRpsUzyXAxtCVml",
-	"F6rsBPzMx6K4mNul28xbwafmxIdRiU9ZKKjN9pjMkZ/mkfP7CifhTtTIHUpnlNJJJD436lUK1qqflOfD",
-	"yjKRsT/4Xqnry/PLq/+4vL5J/5hsqg3LpbHXYUH2alLiIE1J+bM8Dxqt27x8eOsqOTBd2qMKCCn9cWvc",
-	"ILz1zS/+//76ZlYI90zN5QFhHmBjjtJY+LO25XXfbSvhaL5+nPoqqcbuQwdRAJDzopeQV8RBXx7NZ1EJ",
-	"o+8EIKLzHkOm3tJ3Clz1biQANIwCjCTMftLQLc6ns1wAbBw4ZKR668SUFva6umTdO134+s9+tCcCi6p8",
-	"RZPqpQUwic+KaOctIkRf6CLP5aiTQr2bO2p58aP6sxSMkIWe5xlz6nTLWdoFVopaO5s19VU8damoHxO0",
-	"KuEWIA5N1CFqrJ4BzD/+KLI5nC6MHIFMEp0QXPCZ852QrARPzUgXY20tsuxDITvFlp2RggQKghd24Eyw",
-	"BrVLk9urLMEvN7dy0vJ0qnRnhR46g4oEpZirVh2dlc2f51vQZKGW+tWuzuezSoe5KbRJgyEneFc7hBUM",
-	"ZBZEG4NL/kC0UigVlobxghql3UEADE+IE15GpMXQiZ2VSRF3e9xJY3WxZFYTpEMdGOg1sgvsRfnPc3Eh",
-	"RlLJ0uA9HBAo8hA0aHrwC52D46twsSsUPuLylo+bXk6PvYFnfk1evdfDADCz6fnwHH3Q4xI2sHFEZdpG",
-	"1rAIO9IBb9yybghp4wiYknc/NmhbYx+kSZCzDYjZIEdPmJX1sWwvxIi1TULsTslJiXzLpwL8N/8PyB6C",
-	"jR1l6FyHcoWYHDkisksi548aq2fFXImUcjvSeISD8AJoenZDg7ev58M7kZ3AJxIdLN5XYSKI8hPBKPIM",
-	"PfNZzoehn5uzBS8URAMuYfkGS88vBiRk1W9w3v+ikO7mgwnpe1HQf5+UrczuX5xVIJUJKAtuxaBkEiNr",
-	"AVcCiUeIOTArltdzlYYovQyjIQapyDNqZStb62E2q6sdHLS+AqwW8/O3X3qIYdrDC0iYn4+/pFEIBOo5",
-	"nDP19k/AjV1H2+dE0d87+1JDFaKRAxufbmowvsha4FRqb/gNRDeIpRNfXjcQmC6qyP7D1If4OtOFbbQh",
-	"L8t+LnJSiMJ61a72yEUmAeQsDrEtd1qgNwQZf3D+Jb0PuvpkB/sb94TxvgoTg0Oafv50c8tifZdCOM8k",
-	"DHNkBTQuLfCo0AYFckAKykGMa1ToaRKxUPqT5LSKzL0iJq3QV14t/CFFTFg+yEX6x2S9whlmQuTwtqHN",
-	"TBe2PBt7lNALWrtNNyZoT6fh/UJ31LCkCwwOhjFKGd3FkirFMw4a1N5v/z7PxqTp1vDeAlNbuCzEPc/n",
-	"GCjLNMgPz0pGvoEAtT3FehiMZgWQjtgV7ysyN4j4dKDniJOhmJVTQTwpC3PCUlvM1ZBbkaV4QZFrCL9A",
-	"uRQbnfqq4bWnSvandemdld/szqNSBT0K1w9sEhL0dSG0twLA/TG3FRY6HhDH2ii+O7ntINfbQOGDaQuj",
-	"l3n5qS5EE4x7sP/bILh7W26slegUvn1XSzZpzDbXz+f4cG5FSGneCZ7bu1AuG5TIg92NXzvLV7dd7kdl",
-	"o5P67qFrNJVNnPYNR+jUt3eV1/1YWMwz09QDW7XPGBHv5ipNdY+doTfRV+lIFuKDzkTqFLUpdTdXYkH4",
-	"h3yQu6PiFHzZIJ1ejY4+cDu8S1dv72/+nJQ7bfmYooSAy99X3nf47u03tRS6s6z0vLdCGqVu91N/PflX",
-	"hwy4OxJRJ+kqvJGfQaX+sbbU8XkEAI5fUgCgkxOJvhYeytcmOgwPs80JvXwL1/CVAtoIsHrefk9ktebR",
-	"bMJsC5kw+GIH4BIGyeOtWYTdUmzkEHYP7J9B2GcAwhWeeY8JPsKju+xdc68IUyaN82E6LuDwx/C1Cdxd",
-	"li+x+hHGy3AhVgoC6mp23NNPfu8/C21ygYvxqNgg7vkcF2ofuz7UMyiO8fucBEc4Y/1X5+6vesT+73/+",
-	"t/+qZrv9h9Vv+GHixzCDFxs/vvBL+HgxAbupc7j8NRvtFJ0tzHBgpRIFaIKu8NzMTpVAjlKhUddWjeDD",
-	"v2sRiMmobpQIJaAajZC/amHYgA8nDDBFCx9wKYnKwByvz/XOc/GO3v/i85XnrdG/OsT+qoWiDtUqbhsb",
-	"2/gOYnY0l/48SrkQLkxkZ/c2xdF2Fq4DYE49n+AXRjwOEPby0vDGY7EOu751WsaEB8voaqLbhFQ2Ip/g",
-	"30vpwnCxkJDY3BIsPlN9FSPeRSheWE1MdCTY5UNlr6fwlQsd0YAupMr0AgPqHgCPmLmBMZeYuGUhPE6b",
-	"+xP+qtdXcfkYXkabY82XSGLx24wyX5QCt/msDXzJKATyxVTfd3re5PAuUMshrhqNy7N4yH2cvUIMtRrK",
-	"7g09MzHsPJfDyTs9NyLCggxSD4JKPWtEuZOV1DkQZl3lziGncgiXfMIQEohNeTGWyg3RV76hE+rbmdVY",
-	"szpX5Il81saOC2HcMYNTCzGCO45hSNgDKigYiKE7jvcSuVih7e4fc+iGX0DuG/hUuOkrYj84ZdxMqJ8l",
-	"rm+AcEqrcnXaiTbBw3d6AVaV1QC9AJYWcruurBYYAKCVmvqnfdyhBm8CECr5VzmdT1+dvP3Tn6Gklv4r",
-	"FNRKZcUYJOvLfus8YXVkY4X9Oyy6XPp0czdhHHhVGcGLCMdXrpNSmh91TFeq7+OD2n2jzQ+6gBA8IbNS",
-	"rhs0DxXBUGrDOfJEUhbRUrOSW8DohEA+JiJy8KCFxIOWjrjMDXW3JlFFvltgIF/wrS/VIFGVNrupz+N3",
-	"7w68O9oub76tE5U2mveNgmcFik6HcncDXOugeinvTU0GlZZo760Inlexgct6eyirQQ5gLC6w0GP4kQwm",
-	"yMyj3UqBKLJ+BgJh5ma8sFGxvS6yUA3mC/hDOcpWOXRj77nk8vYJDCU3JlLxNhVG/4SFc9iSDrsakI46",
-	"62kCFPJKY5PVpVoOtfOPUb1xpMMj4W3IyAdwixWgxKHWEykSJkcl2jXk1OuT9Dc0Ups8/Uftmw8NgAIC",
-	"ZqZahiKASO3cCHt0Dl+yTfncCEsPPkIDieG8gJzUz18qmyfHium5bYcxyNVSK7GpAqBxsboTd/fJV40G",
-	"BnCyy7GCngi3u749TXgwTIhAdr2OZ2YCfIvx8Luuab0q/guheXopTsquEJLk0OOKGfIhL4Awjf1UaDUO",
-	"KJKGenGxFJi4DIVhY2FL3/a747e9vjqDxg/jvAGel62zCKf0FbHggZFMswWX9oR9982/UckvAD0cwQtq",
-	"eVWw7j2Wku718HkhMqGs5Ll5Rhifmw6gZ4XkO2J+etmJFOKbTJpZzjfUl/8AF7QZFhAOsYH0DTSXl92T",
-	"rfKFxRfId4mvmDrna4DcW/7K1rnz0Jxj2+urKwv4chQENMgZyqM3Qcj5hBXiXk8Q7AQTDxDqIVMplJbQ",
-	"T6Cc89skanTy/eOAZffd8VvQAH3F2aDQCxN3Vhk9FesKeyLEDN2FE6DsrhFjCBtd0ErvDVLIvf3WTbKd",
-	"GDfUjflZ38Ur/Swvo3fQ+Rs+GPz3GUIVRWjFW47GNiOi7szkUk2aDwwQbkGXKJTvQ/QOWLMMS/8lDVUC",
-	"Uk18dSlgCcxndTzSmRDT9264/UiNezWSM7441acVosHBSj5E/9n5rHkTEQAblVpW4rZCogvxjAMIA1qE",
-	"SleBrMlNji3GmrLyei4x++NsT/t9A+9+9lsNnRBusSCZVV3YB2w14lxsIsaooGC5ywDZSQu8nXxCz9OP",
-	"f398XJ/ovPEjbYn2UaNoZVQ3IvRlgQprZJvgxu6MJfuSUqy0hG3yq35fO0uw+hc25lKDJD2gSfTKeqR9",
-	"pReeIdQThPUY9uFUMJPK5i+Ezwd0GWfRh4RTFLWjuHvifpXe/Pj58/XlzQ1gOy2A1tdZ3obi5wDxgr1y",
-	"zTY3TnVfegjf/nQdp356TYSZBI3z8vtOTdjHNkJcDRr6J7c36XwardVGjtxG1tZEJjHSLoL5etUKBd4Y",
-	"aAl7cMczzMViSsjtCqETues/YZAlKnNMmBk1vpa/cFcMpASrUBvbcqUHkf+nzZhWP6IZ7vAn32RX1g6U",
-	"kFFdVyn4Xa8dbJsU75IzDcK9DRMxloT97sQWbfQMmlF20yZ7b0mJ+rkQUY2Ex1+f3pI79RUV9Ic6S7xE",
-	"OXOe70CM5961BzbzFBBVzJlNH9tywlp1nJRS9xtuOnmgGXD88syALnKBmbRdXehUENw1zuhPEWl+hCqI",
-	"9bzRncHO1o4qOFzbC3+zZ6ONn0v5b6SWwZ1YPkwyEJSokX0dVJth3xwfw0UNzF7SMI4Ij5WK4CHPc/xr",
-	"IYZ6rKQRGRGAZGImVCbUUApDjAzQFwigH6IQbCb0LMeUCJMq6SuF9GgEVsfnzgeyUBDvi8tDBRC0/PB7",
-	"LnM+yEXA3YjU8vfH356y9A0M+d8pAXFAERNEdX2pEdX/NLRF3XjA/f3JH5FSNXH5O8OelL1ZGiumnaEj",
-	"2/r37wxehU9trSl/z8cJpOxlySrjQc+wiiQGz8P+U/yipITerjyDsvfaEIgFopsYUThxBUAJd1gAeK+v",
-	"MLENzXTAXGbFLKIqW+jCWO9E4E9Mk0TAJ5UF7vsTjHigZnvdGTLIU/TETXNUwUV7BsbIlh65duJlxXQG",
-	"PObbHdNrgOE1SJqUVOD58cxjMHlrTQqA2JISJCtr6eEAKYbXV77qJaABJig9CBnJptxM3OXXHvHx1k90",
-	"T26of//T+qErX9Gk+Kz4ak3Q6rQcncI7VqJvQcigBq6zUl3ISW0G9rvFR150pwzMoU0QF9ejxFfFOnuP",
-	"stoZKCOMUoP5R9tRl0HIplJtCucaTFf7ZraBvheVO8hfPj4TCKoPmPLBHgGqjobg6y0lLvdx5j+KxQ5J",
-	"4rddllk4qy0au+aIQ4o+kDLg2nVS9+vDoasp4a37X57ZGkiX1WztvZ5Ee9cm2x6KErqCabmGj3jITB/c",
-	"BzY3VTjxdY32o0F87Res0NwU2ugzWIzO9Ba8zaktcTTlMvd1WNG24uLvrr98DKusISpZobGWVgIC5Eqi",
-	"nZiehTUUTxOqSYm5FdufDoO3H1iFlWOuH2S3cC82STTHrWorU+HQb0W52kw/Tp05Qe4y6WNFWoXy7Vvv",
-	"LlR5wuE5X0pGIdyGitwgiG0UMnzIPmCzdlzj5prZ+ukcP38p7y4NsfNadpd/QNQOzze6SbYbBJdCWYq6",
-	"TENvjNIFcS0FZF2dC19SeIiUAwnWbzjf4GYIDbAH9nC3HannEUtGZIPHXgdldWR3eQUskzR3eqHq3Cg0",
-	"SqJaYZbxJURxkLLAn8nXpjR2IPhiN9kuoexyr40JMEqDaECNaFfAwhxe50w66k9GyQvNDyt9ZTtueihE",
-	"f/DGz+3O5kNt6STY6aEqfk/WZxjhMZXWa7LYRXOVpY2NZH3HXQ29V5s8up/KBq0X7NTRLNr4dX5VukNz",
-	"WYHF3pGFqVSVdfqLJranA0Bvf7rqPT+9Br3p4/DhVi3Di1E8/sV6a4uwuW0EJu6C9M9t9dvOSr4+TfcF",
-	"IX4Xglp8wQE73YiUbu/EtMkpiyW0jbL037MP1+xhC9rsoTXO7fjAJ6Bbue/Of9ttwQ9YRlaybDRiGidM",
-	"fB2KmQ384bSsJyydF3masJRWjQocnIEl1Ri7bFI4Nn0VYR+zxZ1QYTh0GyfSH7Aeu/Rwx8Nc8AKxHW5h",
-	"fZhZSDu8Exi5Cy33o1GoUOurffqLpZj/hl1GmuRTeI1Pe8t1V7HW0X21HSj50wp5L7dxmYiTNVEIJOXy",
-	"pencUhU5YYEBk12VSm8gxlwB2jKnspLXJn6v6CuqZf+eatkLASA+ABx2iodsCizC7cGXae8Pgb+8OlS7",
-	"ihK3UBsrSnAl91BRQjTi0FOsI0LThShZa5rqS/Z2zaxL636QmK9sJHsLLm2FlZFQVCuYO355WmIzPxvb",
-	"5RnrtRK5uSvVthdsXmKrclcrnFvCPxTK9th5szEhrbMhIppmaqNBplOoYfJQDhXoXppRX61IWh1Zkvpd",
-	"1HaE9+1K0gphZSGOcGpdw49FXYrEgyqw1xCLYID4DyOOZRMFd7I5Fb7mJ0A6BfTcGngwWXjhoeb130Vo",
-	"g7Yq9AybqWmd0SGhT3u8QGnL7Z4E6gOV7CqxCDIUFWJKm2AuAIE+ftAFS/W9KHI+uxFDrTKTorHiCzUH",
-	"oPTsQsMicDsvhAmmnxKLvopGoX+mVYMqUKNLJICgEYdckbBS17gFDCcomZgKrqBMvRbnDlZuXZD30fbv",
-	"Xn7txnsKcheYZxbjTKyfo3KLnwPDC/afdnpO9ga7V4ext85fvwqqB10bMf4axvacuj4pAZ5yviRKe18O",
-	"m/RVODsJG895gYi2TtwhfnEVOu8KMRPcRlB9DfB8a6aqNPCJYGfoJmS+A1gPJVLeVpQ8p4o8aBg5KCIj",
-	"xt2uUfNosx9LNR9EtQrE8QtWCr46+fnLr8kvAWPD/ecX92Bx70V3XuSvTl694TP55v4tiCl9T60hSjx3",
-	"2CLeK4M7WE7thqr7EQSdY8RHsEipTSjTJPBImU0vxBFq3ygQ3SOS+bHusR+v3wPRKOiS1+ye53MCMK6q",
-	"ADwhBMmQMAVNUIXgWTR42ImGCYUmuMiNw5Q1XBP+rWurFDq51t97Gw4TwDXGOBIU4YM7kKIiznQnAa0u",
-	"W2VdNu/HP+bZWEQ/DaC5NT/7KBY4w1kZhgH6Nz3D0kH/jnt3Dmpe4Fx+clGkNSIfAR2NlmocLw+1TNV8",
-	"ta6gdcW/IcmuX1ESscWdRnBo7EiLfo6p1PofT8QSAAhmhR4XfBpvJJXh1n+pJ3ZwQh5L9Byij19+/f8A",
-	"AAD//w==",
+	"7P3tchu5liYK3wqC029U9ztpluyyq6ukOHGClumypmTJh5LK3VOqcYJMUMRWEuBOIEVz93FEX01fWF/J",
+	"CawFIJFJJJlJSTV7Ymb/2CVLmUh8LqyPZz3r3wYzuVxJwYRWg+N/GywYzVgBP46v6Z35b8bUrOArzaUY",
+	"HA+uF4w8sEJxKRIylwVJz+YvPlI9W6TDQTIo2F9LXrBscKyLkiUDNVuwJTXN6M2KDY4HShdc3A2+fUsG",
+	"53JGsdXmRz4vWMGIXjAi2JroBRd3hKu+7V8xfSrlPWfxUSimzCj6tfotGaxoQZdM21k6LQsli/gXUsG+",
+	"anwgJXIOA1rRO0ambC4LlhCqCNdkTRW54w8MusLNy38tWbEZJANBl+brM/xG2K8l/XrOxJ1eDI5fHR0d",
+	"JZHhf5AldrHesQ9yTZZUbMjC/J1oSXIp78mUzu7bvg9P1j6fsTktcz04fvU6MX3hy3I5OH7540/JYMmF",
+	"/ZfvFBea3bECenX2zrwPX1lRvag+wrOdCzGXxZLqwfGgLOHJyHbiS67jC3FXMKqZ0kSUyykrzFowoQvO",
+	"FFlToVnWNvIc2oyO/M1RMPJXZgn2jPxS5JvRapXzatfHPkmDR8IPc82WqrH0L4/M/DemArp1hk+/DLYG",
+	"LQq6qXqidcGnpY4cjvSebf6vB5qXLE2IWuVcE6ph8855oTRhfy1projid+IYfk1zVmhF6FSWmrCvswUV",
+	"d0wRvaCaLOiDOclcEeq+OCQTtjILkiWE5jlZlkqThcyz4a1oWQf/7t4peXX0Gjeh/8XOCXrVNj+nsihY",
+	"3iKfrtsHveZ6geOdVS0Q3rrDgqfOsrYjjuscDOpl7ACYbo/FAy+kWDLRchRY9YByMsn3vq2TwUvPuSfH",
+	"X9ms7DjjMMWu4639dg0+xdS+L+Ryu2PmL65nsOHnRn6ZAyMLQueaFdhVLpSmQrf1dG4aj8q7jGr2QvMl",
+	"G7R17CMXbHfH5JwUZe6OJC0YWTIqNNzfZgPMaJ6zoq1vS9N+5FKcSpkzKnw/JtKKk1gjhexyeh+xeSZl",
+	"3v7xMmeNLeC/vudi6fbxK/bACq43bR1Q7u/RLvxDweaD48F/+b7Sxb7Hx9T3vuVGT9o6wu8E1WXBYkoV",
+	"DQXVnPKcZSCvQBGh5K6Q5YqohVwbtWRIQFwsV3pDpGDEbN9MwZaxu8q8ao4iFYQVhWzdP8r36RmX/0rT",
+	"2F322faR6yQ4DGZON2ZEmpFpqcmn8cW7s4tfEvO39YLPFkTIqcw2ZEEVmTImiDbXU9v44NO9V3ZkuoPd",
+	"7ra21+xrTKizr5pwQTTXOTNCZ8mUoncsITOqGOF3QhbtCs5fd2iVbfLmWvYUg6judpKDWh4qBW9EwWjW",
+	"oWeVwIPlFVIT82Zbj0psd6f8+4aaK1P6rcw4g6W/YjmbaVhk+PdMCm1v5UDF+/4vCq+7qvX9ewZaNqPz",
+	"X650ZvyNWkmhsB+fCjnN2XJHF1b4xH/t1xXXLvQhImnWTGiyLqS4G5r9bQQTy87Ek03FRxb/tDSHG1ZW",
+	"wScJB7sqMGyvmH5RGYaxb9iHv68syG/wLftt8xqshPlhVcgVK7RddTq7F3Kds+yOZSPddQsntffebiKW",
+	"ZzKYyRLnbNesfOYik+tTeBQmJ+dG1u177Z197qpcLmkBlw2I9E9Ua1ZE9LGRIJPxK8K+rgo0o5u65HcK",
+	"L4VKHFGR4UNSMTyJGZ/PWUGM7mPsYG70ZJVYI00l5K+l1LA1lJEiXJD1gupbMZd5bu4ovWC8sDZJzgXa",
+	"0+mc55oVQ/j4R/z2hdTgoWAqJZreM7zezgQaL0KtTSdkAdccSIqErJ0HomDE2C5uGGiibK2NGzVsgTy/",
+	"nA+Of98942P3xrc/kpia7jTXSmZBz6AzRgEekss5oQQ2BUyecv4SY+fCS0sYc4a3uyDsK12ucrsQdKrg",
+	"fJoB3go/TiEFDDEY0k2RtzloVkyuckYUY7WlT8h0A0tF0uvL06uziy/jfzn9MLr4ZfzlZnKeEkU3qt/0",
+	"q3K2IPRWrHI6s0tQqW0Fj60I3D8jHes6z5m78c2HsB96UTBljFBwxxSMmqkbhh/aeX4XjObm2my1W/zC",
+	"wdeMQkq4ViyfJ1bjmFFhrqIpI8zY3sY8PoFn7c6DaSPrxWZIzsyNpWT+YOxNNwDT5K2YUVFrgtA7ysWQ",
+	"GD2IpGs2XUh5f5aldsu4HoG8hr/VNri/4ZIBzzopyzmdshwlYZZxMwk0/1STkFuvbE+YGcp3ihjRYjYp",
+	"tnlS27Om/3h7C7D+bKty+hc2Mzbq1xd38oX55Qt1z1cv5Aq78mIludCssHel6a9ucQ+63UymbEaXjDxw",
+	"xae5+eeCi8xP+XeKoHsOz5X5dS7l/Yspnd2TuSxFBsJmFPZdSD2MTrLpzdvNFZtJkal4t8wGRIkJR87J",
+	"1KC//8i1Mrpt7RwRJctixkgmGao8muW5a+KfiJZGcMKJSV1nb0X1tt/C5lXcNOa0evu7fiQzWU5zc0y8",
+	"R6zSJVG4g8aL+zq6J5ZRk/bzghmRYA6OPUEqbsga4ZJzpZVfk5iYia+BkG07orEtzYM7xdgwdkDkWrAi",
+	"NjRJ5FqoSjpQ7b4UbccKgF5KhnsHFYzGhR5uUJhKuFnmZptMWS7XMOteSsb7JEttfux8CYISNbFvbV+E",
+	"H+Q62H0gl2WpWdbp8vCbpFTMHlf8EFnJnM82KDm5tVRAR7Vugi5yzjx6AQZCl51Cl2zY1spvGEzZGWlB",
+	"CV1Q7obi95fvKBf6x9eDbcez+YiYSnkfvccjnbWPb/fXClVrFk1sq5Nz8w0V+D+6ejPUHleFH+d3inCl",
+	"SlRQ6JJlZLpJyJQpnjESGBBw2GGHdNQuaHAHSsFuhZNnJ9bvUZ0GL13x0rEOj7gyqJwrorv1D8Z7VBKW",
+	"LWatk4Ut1qzTcA+Vgl5TiO8Z+2erORhba81B2SRyPocbs1T2CLIZM6aFmek7KZi/xrkgEkaAtjm6m5xU",
+	"N501PVwbY+FWOBVoyVBZwYdRLNQ1IUpWrFBSECboFD2erK7a7A8kVQb17zYq5dyH/tTXj25S8+9ZbxAu",
+	"aXXNeR2x0k3/aOot3xK0K0czzR/scarbl9Nyds90oCHsCjol9vGIKmGMhzx3XmF5B5sJXCBbflEnWSKX",
+	"efCluscqgbByzmJX6XuaKxYcLZlnxmRx3n3Uj/D6YVl8d86jrvgqaow2IQ6eTNkdF6q7Kg9z0u5JDBzp",
+	"ViALCRHq2uztOvqTMmd+hb9FnH3hBrSBgfq6B9NbrbHreeuuAq+A2u2zOGDl57ywl37PF1dMZIe96RSZ",
+	"A15tk6eXKyM9OrgJnSrPBWEPZl2j1/CuTjRW2E2Dn8m6N2gQDLd1ad+D06Pd7JqbMxcztSowg7MjzI1h",
+	"fsa5sKGBqcw2Q/IO/DVm8HPO8gwP60wup1zApUxGF+8Sa1RgdF3OQYxPN+RyguK3sfUa8fCniQl0N/9o",
+	"GAV/jnBy967UA8H756B7y6weE/7TJzmMwj7luNwt0E2sVyalBXDYM9G4Xbp//q+11gaDZE/4pHvLhdyx",
+	"I591qSoL6Gnio92/HFoQTxkY7dGD0B7502dePUH8srMG0jn02L3/WnY/iuEd/CSH8VvbvfhLIcvVk2s8",
+	"20GeLeUaYunKXHxguh47P601lzJzK+ZU6e5q6XaEqMtHJSgv4bvBNuK6AoTUHhFyXdtLW51pavuNe3xf",
+	"z6LOEB/fal+Nl0+qf4KVEA8RWJ862hFoZ1r1CEES1mfUde0wKtPpVP5PU4z9pXPQ4lUXx47XzUPD/Sb4",
+	"Lu9atL1tD0wH11ILEkaGH/DtgAcFR0/G4Brag4PZPjEFE1m3U7twCF3bPkIpjL1BZwuA7XpdnSpNXr1O",
+	"Qjsa9uxTWvKVtH6MlYOnu4ONkwQGkcdeuKPqj9IfOyX+JxtXaEh9dTmPOL5BFNKG3XMCUc20XF3LtPs5",
+	"91Pe/RbGGyoy7RV2PI5ur3mp4HMJjrB1aiAG3tNG/AyxSbsRlVwyB8Z3UehRnhsjUqsKxntiToL18pk/",
+	"YdyIFMz0HoArNgatSc7MDjaXoXmGsYxlQ3I1kys8cRjLvxVwQfngqffFUhWEBxxu7YRQ+54/mEZRKhVT",
+	"NvhfaU+lGpKRqAQ8RQekfGAFoWQNWAoLfLsV5sTDsfSS4xgC8AInk0gBDs/A2kpC73SCrmkiCwuMMIsE",
+	"86UCZxh8H84KSAQLpWJ5lhBZ3ApBl0wRwGZXcmfN82xGi8zBO/OcLBnTGHcUG+tmrXW0No0CETPQEzNI",
+	"jLbbaYlZ7XPvbdi1va1PohYUrm+uU9cl5fqETzrxZibDJUkscLGXjbhYt4PmrHw8AXsA4IEH8KmMoFLw",
+	"v5bMPuAUfrPL9xo58FBlHvFGv5gw0vf3wenk7PrsdHQ+SAafR5OLs4tfBsng7OL9ZSANYp39oUNXv+2I",
+	"rg+OB4AyGeLMhvo6X66kRUhRYz0NtJwpLr5HWfL9EpfCyaY+Evvaealwy+JxxjMcQA/h9DAxJL/wByYA",
+	"GgTSHM65INQKIq7JPWMrK0nglxhex37eCmgSEAA51awYkrcb8kkqfVcw9Z0is1zOmpGFp74jel8PZr/Q",
+	"YrZgWRSraQQdPoBqDNHsq527O8ngMNLcyJa7RZWzxJURsQUAOiE6dtw284h6t4lNuZT3LLsVVA/JL9I0",
+	"DRkSYWpU99k76NqbVFHp7fCyE3NBdLkeGE7sRmpGj0FEGVWSY2y3sXEh0LY3EIBNjvBhgMKAOfzZBd/U",
+	"zuibl5P2tSryTbSU9x4b012KNTcZjjWIUPc0zWBCWwaBf7NRWOxxAjhmQPXJImvEo/ZNJLum90zsjafY",
+	"lWmOzfc1tgitW6tC4vbTqsYcruSUZyo158mCFtPIRppVjtN6G2cZE5rPOQtFV0JoriTmZZYikylqWksL",
+	"eiQ8Y8uV1Exoo7sUTBcbl7HEiDJCjmfm12XhoChMlbnRjQAkaA1ii3WGph2gCNRCAJudYItUoN6h3Bw5",
+	"yJnRROY5nxmBwAQrqD9zqDN2CtMmHZWQMDoCKLbH3OuY4+f+fbCrzFxDLQmjRpKltUhMMxaF8pRQUL2b",
+	"cHu4ocCdk7O50QSNBLDYP7vFiBT5Zthd3rZs/Li3MrWOyBTUNQuirAOHEnBYComYrXQui3dlAQqyDW6m",
+	"ZMP0SWsChtN47JcGyeD92QR/GJ3+enH5+Xz87pfxu0EymIyvLs9/G7/bVoHqCozFH1zZuH1XDabSXdT4",
+	"oTXdLqOaeoSeeYyk+HrkrKM6nu1MfrNQzYK54LMsiH2PKC5mLPiSzzI2thaZQya10WXc4+Y2zzdVdgZt",
+	"4BSt7mNRf8ZaF+ZzWkqyLGcLyP0UqATg8V/SDeZ72k8MyQWYFjz0pmHfwNhSumB0abM+DziSr46OYsAD",
+	"F+XeKxdsQByCQ0rhzO9MOYCnRtXybzk4Wu4KrY3GFMtNYeTD9fUnJ1GH5EwrsmA0a2J2vlMQg4WznbGc",
+	"GZlpzHHEg7o8wwosbLQ1pnXOMvKPPxyRjG6MPXkr7OX2TydOuoN1vFEEVDUjwgObOmb7Zfa0fqwvVjfI",
+	"Jxi+MZ/cptb5tY232+wFo4R5U57NCoYx98iNILhaxF3yfl/znJFSZKwga7oxRnWFoF4VcsaUIhnv5dvF",
+	"0e2F4hQMXAHx0+0+bXH7mVHiWmCfsFH2KkT42AdGs0GQEBT/OABkhDnAVlDVtlwb+hQa/GA9g7v7EjyL",
+	"ka5C9wOuoq/mVGYtI4AzhA+FMHFhMwhwP9lhDaMgyQdWZHymO3gSzEn+zT7dlAF2L4RjrJreIRl+q77e",
+	"uFBvLt6NJ18+j/41PXbQQ1nqmTn5G6aHJL25MJfehf+zQM/Zmuc5ymLzq6QGyQv3uTkASkuZEaV5nqOX",
+	"y0h4Iwzq+QdeusN9DJoaSd+Nz89+G0/G79JjQmcztgJ4bjoZX09Ml6lTSXCc0IYqZzPGsuGtSK8/TC6v",
+	"r8/hbZRHFixIlVFy0DhdmY5Dm+9vruBRrnF86LjCz2J2ocvSIekvlxfj5qO3wj5LxWZI0ovL6y8fR+/M",
+	"Y+CeRKUW0IzgvHNzFkAIzYNmZkB8CG3RuD7FyaHQc8qXfr5uBUyYfGAWMOpUGL+2g2Rgl3GQDPyMggpz",
+	"PTF/9fMEv4NpGCQDM8RBMnDDiLp6Gq6vfmbKqO40hL1VkTj8MhmPrseTL9cfRhcJGV1/OR+Prq4Tcj6+",
+	"uoJfwkYcXX/5eHl1Tcxhwstrxpc0d0lehH2lM51vjokRfFJp8vInkvE7s0+luBUQ8gCgr+NPMcq01WkE",
+	"YV/xhKLL5sXLn4iW5OVP6NV1XSWhGgMSAVbK/AtdnbYzCbhN7SHCzy1jV+A928SSZXdyCEBeQSzi3RBm",
+	"3vCqZp4WshQZZP2AwmW9Xjhvlcm/lmUOWER4AJ2+a66YNQmDXA4/L+GUtOX9yFXoZxz/Pzej8yvwLQ6S",
+	"wfhfzq6uzb8+jq5PP4zNT+GmMCq53RWDZOC3Bf7abIrojgXndkvuC/uKZgN2w+yCZhai+avtTeIX1goS",
+	"3IJcSeH1XGgMRgE76uxiWIfxvIxx69g+qvZOqiqRfGvGQRyb755dWAMt1H73f3tfMnx4H5mdCkv4x24f",
+	"Lji8hw1Z0cUUQk85WEJlxvVY6GITg1vEgQHpDHh50oSk5SqzP6F2a36acpHB3wT8dEJSK6PTKo8K7A6W",
+	"K5haNFH0ggrvVnJgi2EcUqHbqJvYiyXlOaFZZnYWmiulMjICsizpkuHvtLxH3qZ44+i4if/tVx4LCKfm",
+	"K2bU0LL5YVXIu4IuUxBaqTEop1Sx1G1qjOGAzojaztRcOyKeoWPHsws77e5BcHkbsRpvaL4Tb4rsTZHI",
+	"u02mA/DJzry9wfHgL+akTuj6o0fQd4d1dtct0fw9YChrqhIbTMDdC64VTHz1BvAV2isIa6dLY8rAvbOQ",
+	"a/F84+fZAc5a7EPLjsU/ui3b8mcH2dj+84oVO6iU/J/x1uWKjD6d7TJ/Wjr5wGncy28dpMbYo1ZMHDv+",
+	"twTPcEJWVKm1LLKE5FzcJ8Z+flGuEiJ5NkuIyunsPjF3yBIS2QvT6/jJf+C0BQqj67RzHVJPqB6E4sLJ",
+	"LBxr4iRrbX2idoaRzvEYW894VCXmnwSzEOvsW0Z1P5falFEdcajBoXig+f6E2lJontsE+q8ASBj2TWht",
+	"Dq/x7ehAy/x+Ag72tjuzYzYizQtGs1hWZ9NrqCSxD/dOW0hCB2VvXNq8VDHXpu0g5HlZQKtPUaY5pp0e",
+	"0NNSZJJOc3Zj1rUPMBVkQyzYUlfpHFvCjkTMHtgov9bVFFdrWk1e1b/mAGOb65TmTGT0kKQQZIaUc/Qw",
+	"rhm7z+gGU0Eg3A2R4DXCMbgwWpA5Q3/DYANMjn3M3HqrEtTsNTWSVdvWvUkGcQoAOMOaWyqKk8pc2fhG",
+	"piCA6y3M5JIpotd85lEz8I8oasWmC1geDGVm/uin46MjM30rR3Qy+B+/H734+Y9/e/Xt2P3wD9FQKV+y",
+	"/y5jWeojrx6avp6NLkbEKW0QwAg+Py5ND79/y4qcC9ONuvq/16bUkTjS+OssLxV/YCfk1evjoyOXThlQ",
+	"BWR0MyQfkP4TSMFEBo4Nil5kUJ/ZBv2C+J6oZKN5uTGMlwfPottbUVDL1Y2xFT9emv+/vhkPksFn8Htc",
+	"f7gZJIP3k7NBMrgaXe+BuPzz7qBdFO8SHk6/0EFvE5eWp2U308ofxn5G1SlKg4pEqnFH+N/3FI8VHnn7",
+	"8FsGGev/SLxf5tURZN3ygvAM87B7Jz62gFma0hBHtRPqeWrTHwVT6gr8vi3wDrxenPPJh7obJKUARkoQ",
+	"9+eAZ2j05TnRTFChlfcZ+HiZi2hVfoXkVoDzFSlmLEgoYHZxtDIR6WS7mLXi0bFPcIkD7Ne90D1SseRK",
+	"RYEw48hsgD/EOpBxGk/IkQ3T57kRKmuW5wdczS3ptZMqrdYjm9cLmQNQRGTx4Xb7IjRzxcUsIqzh1zgs",
+	"RDMBANNHnd1XfVRha/GDPg4PQzHhhFTLk4R7Ibr5wWuSXRuzZVsoYISsDfguiTICnSqSjkq9kAX/G1he",
+	"x+QtowUryH/++3+k4Gu0zkGwVC2LUPQedL3YdfCxq1uSFX6buB63DBVgLnQXp5DVY+rTwJYUNb/QTfvm",
+	"9d4r1VmBW6/+uPvVZLAuuGaXIt84n0Hn3KVwUrDfQT9i0+Lo2t5C6vf2HvCB04h2gpGY4KhVQRcXv+l/",
+	"xDCFYt/XuCYZRx81fgtcWv5XPjzX8+NLlnFqA9LbVwBEtdEBgMMz1p0CvFmDlgn1eiQgOMAATAarn998",
+	"VC0n7+c35P/nLlU/ZPYVImGPNDWr1fYLsWvTOI6/eD8rB52DRn4HgoDPLY5dbdvZte122EaZoI0DTs07",
+	"KQHu7qKGDOSVnGuE8YITxVyjwJIEVIDDDhrPV20346hV8fmqfaCyTlRo9oRc97lrAVoXvWxHflAe01DO",
+	"IB6rJJnTYv9YVLmCeEdsHi8kCPkpI/a6whAmwm14zsSM7f+Alprm+9ZyS5ibd5LaZvST4Ne91vn4Jl0x",
+	"kTExi4QRdqBHhNQnVR4WOrkZYmh2IUaEdViGxszKqm3mHs757H4hS8WiNgZoc8YIb+HEriEDLGuMfyU6",
+	"eK5mtMgqMocGcUp30gWbzoS8C8QlEacIkUiTcG+n70dn5+N3gEM1Tafjf/kwurm6Hr9Lo4wNRiQ8ZYp4",
+	"K52LVXN2Uql3PYxUNQgmdmkrF4G0m+Crewianz5x3oNeopZxBX4EhIDFQcI6QljWLuA+5COI9c3QGlBd",
+	"TFN8A3Z31fvX232POSbcerawQXdbyhov1dNxuLcdxcsiY8VbGXOtdsdwd0Mq1w//82KVdw2ZZSOfvNBw",
+	"ggqHdFEnhJKM3zGlbUg7ohS45rYbsgGt0C8N9W9Iuepw+93z1apjq/4yQj3TdsgDY63EmzLArrt7edjP",
+	"eVuNs+pbi3Bf5XTTYrV5M6oXqiRqUMU+PhazYgMT9SuL3Kw8i+3vu4UmC/aVOsiOg+WY62VB1cK5E+/Z",
+	"xhHmQfqgDXnKObH+aoJbN56qjU/vSXSx8YEgmMpwRFaNQmlyzw6JanSi66tNoGXOiMXrfC0AO6y9i3HO",
+	"lX5sUK6+uvv8a+2Bt8ggt/EJo9Prs9/GqVsAdULSs4svN1fjFEDHGtF2zJwzLUnG4KkTkt5cAHqPWIbi",
+	"gi3lA8tOSPrx7OoKcgasx2EmxZzflQD7VdJZjupWuOWv/Gm2dWjGASFhd7TvwRoCD8cCcCYzAsDhWXCd",
+	"7VUAzYupgOOA93svibfPNXPZ02EBMI9CDtLRAOE/3EeatR0NdDiex/Aw7yDQ9Ckkh5Iub1FdbffFoswv",
+	"VFM9f/nqh9dvfvznnxrhhhf/N8QZ/ms0ysBEds1jbBJbpLdNlmRFN911kwbP1vbfA0r69geuNJ3dRy/f",
+	"ruvRaPB6s2r5XJ2XK0rnG38T4M3xKb2WFiElpILQd/f5qxTeLsT5Vmvd8p/VSz75jiaNIlb1Mmu+OpFT",
+	"hYMNGE5jYxGbWzkqVG1/x19XORX+1Da9/y5ppZvAN21x4cs8NNXvsBxBtyIErX75a+/pfpkcHR2dkBT7",
+	"mrp4K8UoQGfmy3AeIkrrzqvLjyvxXvMdaTdudE+Bewln6nlQL+4LEzbvGbK/AFKIGh/71p2xj4Nvj1f8",
+	"OQ58x4O7a66q0J+70Sc3F5b94PTy46fz8TVc5tY03mMOY6i2hzVcBWprB3Jrq/mjtRuA1zEHxX6rLQfF",
+	"tbKLDrbRxPa9eD6eXI/fHTviDSrqJFhAvEROL28u3FNWGAAaxPKm4EOfR2fXZxe/wENYkEQllk3JKovo",
+	"rvxLmQFg0iyVff5WhACRCqKFHCmNQhdD8nb8r5cX776cX17++uXt6PTX7U82KjlAmgvVbEjG//LpbGJH",
+	"Er5xKwqmmQAVzqe/uPQ7DsKPFXpILi6vv4wmH20LTGShm8N22Gh0tFianr47uxq9PTdPV7VAFLaC2HVs",
+	"x2ght6DqAp1LPSsAELQK6QfqOi2uHZwAWB/gBIFFsCcBf2pOFziOYBpsTgkMaJAMXG99qgn0cN9hYrjF",
+	"hr/57bj/PNnFlMX39m3Y3O/pjOmnMJOgod8gveBwGyloJH6LR2IbQEwkLHqMayJns7JQB5iqPjdityjF",
+	"xxyjXnQUnOXZuM2fjtAsqN2F1rW5W4CFKJK03JqUNy3kvcUtJDbRRiGE3/QzTUgqS/1Fzr8URpSbfwup",
+	"v1i9bJpjWgAab1/g42lL1ifLW3Kmze4KPm0rQzk2qN+P/kh9ylaF6PeMyNGvBUVLds0aokAw4J7J/Vhf",
+	"HESCs1l9ZQ+2CDKJhu/tu/vPF1hhgubfYwoSHK5DiKNhrJYrKwf/zFwWB1KBRczbmvn6aIKnNxHXeqjE",
+	"n0qhKRcxeiqqmLkONMPDuj83J2zXVhzrUDotsXWCqNjYbC4RphX2//SF1O2jut7OT6oVajN3DLyKUXDS",
+	"nIX2VKU9OuRuzq14vbaIMK1NnQordiKL3N65fM4BGCNRtfEHv+n1jWhMaEm/vosn4PsLxJUk//ko+N9e",
+	"CAUXz9KukHpcm5eGj9kT4VmvfSbB7YKcYmQkKpK6Jsmmpc+jjXTNlvV9gql310Ys5i6woLIiaGjUeuEp",
+	"2jrYI/VN9nhuNrRorIzvZ9G85wX7GL3b00/jia/ol6KXUgXeqLkskKkUVhHy85xZCmVbIDPVejcxG9I6",
+	"s/yLwIiKSZIVLcWtqOgnMQW2Wb3cg5ltUIALkqIt4qhljkkKSvGXs4svn88u3l1+hlg41RUXZeqZalIc",
+	"wMmtSCej67PLXS+tWDFjQqcOM1r1yXYS2P5sgyR9dwMtXmw3qRfsVrjmeM48GZBzSKkGNAXBmlBe33Wm",
+	"ouhIT0g6ens1jo14ztYO7R2M+VY4LCxWbghZj4Py4ezris2wEhcQ4ILBx0RW8YgE5o+rLEVVMC8NWwzs",
+	"sJodE+4yZ8xUoxgkg8aiGEtla1oHyaA5/m5eAL/9+50aYHONsXOjG43lGdbGNBdWNReI6IB6NwmeANDg",
+	"4QBgkciQ+WhyeXNtZmT06dP52SkM2NhuF7+dTS4vPo4vrs2/JpPLyZfrf/007jZc1+9+o/0AZXLfOwW8",
+	"rsYtgcOhpawZDA/IwDBSAzIALGzIXRfM+wiAeoit2or1tWUcdrSU4P2YgXSmVFsWesWfDmXRPUU0twwJ",
+	"sYJkCVDPilqlpaelpN8TEzqUXN0lZ2zjKtsZql+9rjKIPJb75WuCSUTPSVX9TFTwHIfoqeB7sr+b8U+Y",
+	"knnplmcPXY570mdq7OyZTdg4qGtQUPc07rbwiwwPqQoee0JS/FVaHVm4TQ7waGBDbfnoUY72iqvQn70E",
+	"4//QGOFilpeZEaWQt1JtUaU7krd3sjlBQnyq5m+v0VmwO2u17Jvw6sn6rAe/f4KpD1rbnTiKp9unftiJ",
+	"qy74JVnQDPMlHIt74nbl9hHfvfddlzqQND9BqYOutd+ufU5QoxDnMrbJeu2gSZmz1jjeo8tqdi1D8OHv",
+	"qeRAMx8sHqn1w6xVX+xRZqBZUwB+xPmx914VZbRiqiYw6ydo+3y3qhUX0QrD4FQzJg7w/K0LqR3nPRVV",
+	"4Y2G0gApPH0ZTGTh2EU8yWAXQpOOFcA1+xqHP6wLrjUT3XnfonwIOGL7mbDRndP9FCHgau32xoCjKBNP",
+	"ca80MGoPO/Jb7xzYtZ3tnQih/TWshNTR8i2nxtAUjgJ7lnMm9AmSzUw35BoMAsLnjrm3U20XJ3z396om",
+	"yvY/7nZe8OTro74Yyv3SBj7TuiifahpVP+DWn14BKdQuO0LpW67OTrO4JZz991uns7oe26NtfUnJD6vy",
+	"vT+Js1kiuD38ds7F/ZXP0+yR1Vgld/bBCT9VbuKORM2PEfHqUzAj5QfMTRS9ZRZUfQpSMPe/GngDeDvr",
+	"jnnJxfrgigt5Qn3uHxSh4c5A37s94FZuuX4vV0ycvSOnUgg202RVyAeesaJKu4QeIX9FK8vWfZwiTK6Y",
+	"ANJKT5GtJRhDRmMDMr/AXWS+M0h8sq15N+p4bnWlFDJn+wn4c1umBBSg8dcVL5hqNVulYM1uQ4YxsA3g",
+	"JalZn+J4mKO//5jeI4mSy8aSOQp0eDm+rSFsFM8A+VxLVneZg8gd6sLKlk0ISEjbqtKH2ZWI5WylGrAf",
+	"sTwD0vF9VygVM6sVQCVONCDMw62oUHeLNuCn3gXy42vyK38L0OWb6/cvfmqpdlaKGdUs65AaF3bI63VV",
+	"A9FlCYm44+vSRoqubewaahxwcWeVGqLoGgsymkWqHD6WrdwCbNvoN/aQLm1RtVesGi+Pjo4OSXmW8dp2",
+	"4FwMEpmXltkdEegxqdlGvgFfiM39BVuHArrH5dU1tf7Vc91fO3PqL9ja5+b04RloF3UBx6i1q3BPYPQK",
+	"8WxYE6NgD/K+F+m4FdY9OWi7i/KW9FWZt26KG9UBR9JJQfhcuyLNBYHwKa4XQ3JZI2VJQIDCcwvIpWiA",
+	"JbowPohoocmQPQY+aPszjNR57kEp0Vov2hyCJ9r1j1hnxz6xd72DKyte1sChSeSaZT7Ca4WvzRzULM/V",
+	"kIyxilR1fWaQFIMk/UYS88wVBoLSCKwgqU0Me8GzFGsDYHkaS/frUKpQ3mbKFlxkkGYDHkyyYoWyNyUW",
+	"8teW3mR3tvOOs43j6aQyQoPXXOdtFMfmT764lGeXi+X4mOlq8SR72o0puyvF/pxK21rkLrsMPXxOLeEC",
+	"0svBqbRFDdEVsAUVMSKelKnVtXYW4gjUMmM3Y2ZxHzsWl+ysJT7pNihSzFk4FIQYaroa1D9imhVLLqC+",
+	"krJFCGx5S5zUkGXEFUFyDiHIp0Qm2L1bBzt1xf/Gdvhva8thU2sp6AMZ4ULbdDpsCo6l/WWVxbvbeO7o",
+	"BDSaVB1QtIOYpaY+4w1JlcVxAE1LfyYW0+R4d7GR2lcdIYtNGB62jelqRyGKz9uEOqDnYyJkfKBc+4fi",
+	"dSn28JZ416LVcWvbs6oBcwhVQn+GBCNveUswT5AVk6uc1UVuUo8gdLaPuoqZej9jpLU97tSWCteH3gR2",
+	"afqXQekzaJckF/KuvN0fTgqfrRJTVDu5MtrrXuTh4Q25AyMrHb9C+i1wsx7LzqBh97WusUzsXUn7dLxg",
+	"eZDG/p3yUCijX7mc+eBauIsz1ccCIVUX6x3wRzhIZqwpC+F1uU+1O/VpiTsIn9qhoi+7QERrPBGPbIt9",
+	"XdBS6Sdpq2KqemRDO6v592opJJV6ZFN1DqlHNdY0sn319oD+KUJRFq5WUmfR2E0RFW7Qp4jr1WyZp620",
+	"a8TjnBZAXRytubvwFXK3ueh82d15mefOoWibAE7fQpZ3i+FjSufum96J1wYaHuj3ZxNftGmLsICkk/HH",
+	"s4t34wkWYMI0vzkvXB5e4LgOw/NQsDx1ZRtt6xBEIXOW57diypAQvFZOEmtEoU3novtBCTuShmUhMeKd",
+	"TsaXn8YXWLTKvdvoCTRcCqMYrhdU3woLW17bwiN8DtWz5qbHN+fjLzaxzn3A/GoyPr3E2lhg6toyB7II",
+	"uRch9w8gngGthU9qtEmITlWcUeFKrKZXlzeT0+Zn7S/DDzusVFU+HzkOTkj6efz2w+Xlr18u379PnWnu",
+	"6lxBFaw111DAU87ntQJiXsG1V1bQlu+PxkkTDqNfKbqw/zUTZMlFqZkC7o6qjpjrSVgM0DKgQ+lpJzSG",
+	"JH139sv46hpnV4H9A+mSgTJhMZku+6MGMH5/5ops4WYNS4ZGionijjE/Bsvt/ulnfJAM6itT/SJ8Jpj6",
+	"4F/VK8GEQAamGWdHNq+Ju/57sXlta8rb0es+RVU2HWLERheZbvYKoTZ+56rY7JpycAUWiIN3/IpzKzPR",
+	"k2+6emIr09m3wod90bwps+6gsLidedhVjzPH0pPmFVu8lQF/XncCS9P3BcuxHVtgDtz2XN8KYzZayZm+",
+	"O7s6HU3emcYdZRaZbrwUg0mokBnVoYXRGhW8IngP1NIUwhwf6dfRHXO5EkOSXt18+jQZX13ZCcBiYZ5c",
+	"MjECGdv33JLwGAeyHUer7PhtEKjTxPhHeOzCnR/htIOEZJwDc7Z8F5+V7C7cj9d8yXIunlnv6HxfX5Z6",
+	"Kr+2HRKXlgrspaRWBXUHP3mE4XWlF1G20UDYmkY2TDunwzHWqDM7VEvy8igxmiSZso0E0BkSIjGl+ZJq",
+	"dkAMzL2atQfCUug3MEuF37L01nQqH5jtGJTWwzMGRS+QygKOTBxrgOZsdV5acgXufAoNvlAvT+oKmPkF",
+	"eouzY/uERiFMFfLx2uSIxxMGm9UMZzC2sT7RQvNdAngEKb0c685DfERw6KnVX7gUMNVOnVF1bn0sX+zi",
+	"OBjPNlsQkEM2SIYBnfpeNMr0nOf5+yhrqJl1IA/BoiRQFxLzbaQgVQaZjaxbb2yEh2IUXabujrQZWAxt",
+	"XMNBD/F4xFKCGl3ZAgOsqFKkqjeAJoNdEFcslgk6zVmGZBw9MhbuWre1s2lcBRcbXwkSvQ7w18q1aAPS",
+	"8KyK5+DWCIKoXDeEGmicmWRxvl8/PT3Jjav34gcF43unnnOpRwx0VhYFE/pTW4ywSZONnUqAOnzl3I4Q",
+	"APWZDL6S2fA5Y4yijgP4nxLQD/sQXRmzIfU7NufCL3vPWkje1vE2mzORINe8SIDDllHYpWlZ5GlSsT94",
+	"45KZMSib0IdpsL5hMIPJzeQ8seFNheieqcwsm7ONEh2T1NjN12y5yqlm1uZT/E5wcYdwwtRlUNPVKt+4",
+	"akyOQychaUE1+8QKPN22BXRaj8xtmN4K6utAYv++C4QzzIExk5XPAjG65z3bEB8bA3sRYvSoVarUhzo0",
+	"vWcqFmaNAfdGiqS/jK/J964jKgW3aSTK/3p/DJ6LVal38iHWg/oxioV6/95CGIkX2KmT7c6iVRqWDKMF",
+	"pkBjTSulpbGGPZFpYtH4NdZ5hFzaSteNWhxL+jUcwuujQxkZt/3L7YdpnHHd8xidwdw7KV5ZHW6uzJyY",
+	"QXuqJ6XpBrP/M24DZTmjGeAFKTpiyEIq7TCExhKCHWdnCwo8UMHWgYmyYgUUWJHCvAENV94Oz/doc8eM",
+	"IpxxDE9GS0A/xXZ6tuXDvrUs4QNn63NJsxZTIfAAQT1pYLy6kzE1rFScKf0RnDjxqxtiP44y2qXkgz8G",
+	"XjpE54eCGWpC9W74G7G9s1+y2kKIhmNkCkQhOdPel1rxzVadprwt9Ti0fQ5JQgsl8b64EfT1hByhmG2z",
+	"ALbUqkfFsXZ7b9rjT/WJSRobpTnw+pru2LQTLP3aU73Kanf/Pm7KQFP4lgwgibmmkL16nbQBLzDjWUtw",
+	"54PDf1iLo/z4025oxZaJ5nuyY06uFrRgh9WFe9khi7xB1uKilYXPgTc3FDqWLf8fVFCDdDyaD3fmjzx5",
+	"250yUOzM7JhSliGrwS5Cg0N4CHYQD6MRis3vH5iF5tne7BxJcGQasjuKZwfSto32DPpwAVhnX3Qx90HJ",
+	"rTrb2SPWXIJIMM5c+63bxxtAViC1MLjphcz2Czj7nP1kNZikAViHuYwvg5zmLOKisH8gGdOU54r84+T9",
+	"Kfn59Zt//qc+9Hr3XGTIkWMLxKtjwsUDzTnWGP8CRFgJ0KnnfKYTo1blLDFWuqeR/FJ4g1JL+SWnxR1L",
+	"bkUpVLlayUKz7AtU1/piRpcQnJMvwNOX5wjtLAW1heQY9mfKs4wJbNCIxi+2aLeCZx8oz+nU9MOx0SVE",
+	"FsbiQb3OEQFRB6XzgDAhYcyBQYSaWURP1+244gVdrZhgbuoAlFT39oCDxch7cyrRkf6daqfX7sE/WZEu",
+	"PgKGFFZAj/EAA5bPFfHnwo+A5PJuuBtV5G+rNz//HFwVr4/iSdvtKNYP19ef3PpxQYx9Hp9BbUVHM4Fi",
+	"TTeWI/94mlNxD7TTGXNGlbb7XxG6ooiQDTnigxcjqU7Nohk27wRGE4BmLBVjNd+xMz5hNOuqmDxv+RhI",
+	"OvlTisd036ulMHZUTYOKzsVHWtwrZJKgiuBbzq2yrXv3+P4qBsowGzSl6nLuubWgVpb378xonrPCwjII",
+	"1UOyTYaBpZKp863QHGtfc73wC+mBbB3RGS17K14dPqjEvif3CKoYSOs8fmyhcvfZ+FFAaz6ijprj2Baa",
+	"0uSOmasBmKONEHYl6lrwz+CmajVeBVt7AxbKV6PZGcfWZnLWyjxjbxiSyVm5ZEI7RG38HgA/V0unWK6s",
+	"0WnTwKx+a/Ec0zqapCvw8TMOcmy+HNOTeLykQ+W36MjHgmsKHpzYZ+7ZZlf8jbd4CyEspCG0Ao4tswUs",
+	"dlb1JPqKlut3368QN3DSARBdoM/1gRGaZQg6in5xj32+f8Pttc9jsE6r3eORwdG5Wfb7zC/jti0dnpFd",
+	"h/R0IfksYjnmdMryxxCqOeppbGhXF3BPRSSb6Vn/LWpHFNmj/u6JWij5KvqH9onIubhvlxqegXZnvclI",
+	"YMpWstmOsRbsrsxpEZDeVlcVYAgtYT2BMAKUo45b3n6VYgZsRSyw/TenpDnUhk3RLYvcqEk47390NFtx",
+	"XhOnddnPBo/u2jJPQQLvr6nDEReuCWuuRuo9WIOnd6ecKrmvb/4DHbp3mN/s783B3TrKnj6O9PeCZXSm",
+	"WfZHaiwUY0MYQ3Bto9m4IQ/ydsziSg6Ef4BzG/QxtTBmtcCkoDmv02a12EcByfSDLS7lziKoo3B+llxk",
+	"wPTQznhVMAm2r78ookQQz+C1afW5oBTZXiW3SP3WqJnM+oClnrwnByXWTkcOLmPLsZJixnPeUsIJVJw4",
+	"4alUnqDauTMemI0e+hTPvoyVUfTLOMaFHBbQ5dYsMOtIwe/zn//+Hz1wIZq9K2S8/uZ1FbmE8QEUw4Xf",
+	"9IJtSEHFFsDRo6CxkMCUzu6jxVo8bgyffOE87H2JEywn9d6pQwryAz7AlYq2H50emuuFLO8WOD9qIcsc",
+	"wjyebJEbsYEVtg7ryBW4RfbVJ+QVnTZii+ZsXQWhbVP9RJUs9eV8wujM4gZXBbOMIAj4iPAjy2LJCs9F",
+	"lwa7LT2E37I7z1OsXPF//vt/2H1okWLd4VOlcPzYrQY6FjT17PZYFsOeC7rEzNg6x/eJQ9I6ehckhyaF",
+	"XDtakcea957ECoQLTEtwYhIv4qpd3txmdRFR2wS1aYkLWE/+GReuHReTtrEOVckqPVly3RU62tUyJvdC",
+	"8xW4cIsY9cB0HTf+BFHzQYfiMwmxrzgxw6qQM6YUMrfb+tsYbZNzjwn+TpFZLlHCNleCP7CdFr/L94Bx",
+	"Ay4cYWpKupRvcyFhNo2m9wwDe2Yrr2VxHzfGZznlS5ZdNGPuu+DIDnXElUvrtjKspxyx3560U8OGIEsn",
+	"R1UAxjyk1JMLdLXQcMYYj0w/VVIl4VJ/X96hUOWaTDfAIwz74yzzHlDnq0fXekXVASk7qjUd/i2jDQj0",
+	"AXn60EgL5RQcqgWjhZ4y2kMCV1PfVhnK/d1vE4CI1OuH9OIeX/F4KmWMfjhnzbq2vw/oioOLB7HSmBK5",
+	"gnJGf/zR594FaHG/vPIHVqg4J2XMRWXjoSv4h3vVjSr8fm15oxsmseKktmCNE9dy+HfIvadxE6AIfYyX",
+	"AAzTD6wVa7W2DDSQtAPZSJijBzh0H4q08ppk3GjrLsZtC1y7VIaMFfyBZQh3R3BTtvECwDooj29FahYP",
+	"8iEw9xyAnWvhgKdVRMN8o8pEDbMCWca141WLQePMl99uNOtwhMyjVwv66s2P2zP0DilYrHyC4QC54dc4",
+	"a2RPmzWsXNEZZWCpJG8m5xDbQUIiqdAmXVgal2fAGwTTlATTG990YZmBGJrZ/d1mlHjz87H6Vp+8wB1Y",
+	"GCEdZDrjDd98F9WoZU5WUigWP4nXllXK7TS88irqCst22Dx3WzP2xDsQL+Rzm2ZmL4rB8eDD9fWn718O",
+	"X5JXR0fk8te93IsNtJo95usQFQ68hGUXcsCgU9X+jE+5LjjLRjCX0VrmDmB5UtGBVRRETW8qNLbdzEcH",
+	"0vSGalayAB69mwDhnsfdGPVWYaY8e0HivyILMmVc3IUpnnnBaLZBaQ7GW5ApIOdz83truw172mV2Bqpe",
+	"t036pqrnWB8VbDRXaWg55YJBJaLRxTtM3WICuHuQAx7i4dMNuZxgTNtskhQXH6pHecPUp8FKDIYHua97",
+	"2NQOBCZESr5E/WCnSHFSc31B/M8aPIcQIh3AOOSYkcIxRCpZeEfFk81KhenZqkMXTan16bfPmURb9fmH",
+	"7R7HXDBuFX3m2yELWMNAP9EEf2s7fpdFxoo4W/BTA37C4/68gJ/4cGW+t4jFkm5IJk+wiIixD+xvbGlc",
+	"kCOVr2RJN0OSupB9ehwyciTOgZIgq+OQpEYPhcfQ6oacK1xqNSQpzZZcpMeQGacSZF81tnGZce2QcO5E",
+	"QPSiQG5s+Lb5G7RulArT0L5jQWfgUpkgn3SPQrz4IszwRGqz2Sta+MamAOco/vVG6Bi+EX4dYBjRneqK",
+	"lCmipWxlPd/KKdjJQxamnMVVKsHWvrRbul4oNvuC2WZTqtiPr53dAuikelbTbm2v/unoNShLza6pZfKt",
+	"T2Jr/N0LiZ6HaKdtaEPeQdut/W2txJ9ej34dX6QuyD8kaVCDPfWJS5YdohRLplOi6MYlnnmkr3t1Mh7h",
+	"q0g9j1cjxSp1VuWhylarA35LX4R+JoXmomywqED/GqXh8V/2S3sLEMpSc3HXq1A8wom+t6/a4wM/t6mc",
+	"KVRNfJcCoWRVKxMyzs3QTyxLOyo7TpA4aJaylEXACfJ+dHN+bRvCIA6IHqEdzaMFnMCEf4Hv4tNmGl1l",
+	"w+Dkuec9oX+QSjn0zDpXlg8JYmWYB+l7aWtE1tYFxwt0GtBhWJQvrnaka3SvYIOJHtYnt/sKhSvzSeZ8",
+	"tolxycHoPz/JCYSrNI66d7yfNu1yBd0JuC9KxbLjgKEAzoIlT4lQM7Vnt/RwMuHMgASIjaWlGllVJw46",
+	"asOrdkQHuJrLVVbR57bY5phb72m7rBOoV1AMv/J2E4eXVS7IXjlLTfhZ4I6EpUgi+8tNbJs09pv14MTx",
+	"z7Xkb8h19/FVK7TccpGR8Axq+b3yj9iyIEFIFsrximOfSI1qVRUghMxoS2Gi5UrdCosSs6+7sIQttG0z",
+	"Xr1UJ5fO628lm70T7syTTck2Np925i2gNwOarYQs5Jo9sOJW4DbF4eSMAugFOBvc+UNJFlRDCKQaRMBj",
+	"dmRUZDRXQG6npFfQ6NoQHREn92I+WspuvyIdYRzdLtn9aCnRzzKJX7ZWGD/urp24XL4eJ2NkdxXmc7sl",
+	"kZXqHq1XYjbo/jQCF4N0bs1gqf2psjATezJceRawEGQ89AhnC70X+eV8cPx7hzyMj/DOtz+SKBrMjZre",
+	"s6pjTjNH95HVQyrtLYGz0F6u4EISvZbuqFlRY8+YQxsBEeAB9QvW3c/Zn3uUOhVzjh+AiU0Ifcz+v2ZK",
+	"V/pmw9Xlf9/haNtGjPYCK/ZbdRlGamfjH6vIbaDOePPOFqfWYZgJslT2BMBftpZLjaw9Fm7AY1XbcZDN",
+	"ARkURca6V9QNprVVJcLh9jyOE7d2WwfysgqCHJtby2FsYFCZJ7CzeJEIjXa3XtQJtf+IgZ8cgV6Qeuu+",
+	"BTPrGQmorniWqsPZ+zoxs2wv0P0VWJ3e75Uq/9UdOpT5ggPV9b0lRAWNMrvXOZT0got7S4kzJI7bzu55",
+	"F9Q82UY0CO+pjoS6dtTK3IY1d08+o1oXfOpOThuKeh9oOrzie6Kmk0FWq8DQTvL881Hwv53Wgv023kED",
+	"X+HhqkenmHjghRRLC2R+svmGZFwbvIk0/NiWHez7yfobr4P6mBYrp79zApxefvx0Pr4OqTT3eWOMZdTH",
+	"v4+m1LdHQfkDuX9QLu3nGl0Byu4hsQ53J99PkCna9Ddxt6ZRtZCXFMomovFEA+Hzj/gCQtQoWXORmUtC",
+	"BXTKd4UMKPywDpF/f8rMnav+CT8eSrUcXEFVPXtbwroCbdEpy5UvV2c6UTHy7Amu7dWzWCCWO94VXpK7",
+	"5KgeySH7c0NePULKrbxjqdtl3Gbix+9lq0NrSe4koOeq2yZQv8B9bj02/YlmeiCV+1eE33finBjq6CkH",
+	"F3NcM62sFedjAA8D0rRPHV2aER/K1fMC4yohqjRmkSKpmskVGwZXskr7oc4fKkf6vj3gne4tfvsH75DG",
+	"Me9RdZwytV0GF9GhO5AGyHfh3CmOWDPjCmGlawrl0KpygbbFXUVw926kHeVe49r+9cL5nQNHlvOTVr4d",
+	"ZwHah6zFbikE51aUfYfJ1aHR33WJdyTNuon2Y4iumD2hDeFZLFl2xcWMdcypiYSkAQGx4EYibHrwxNKc",
+	"iYzuNRVP3XMH1jvbrQo+h5rnd/32Hg3TIzoufPcvdwufV5FzY9x9tDQ7u9+wz32DtXWzEoCft01nUA72",
+	"F1z6xT7WfZALRnNk5N531XzAJ7tLBvjQA813Dmy/CtC2nL3v95zRQryjm1hPerQi5f1bOrvfOSprZDuG",
+	"1biBxsVvMi9r0rN/d1rFr5Cx7/ZoGPA2l2KCeIn4+fN0y4d+ZcWKGWtU32+hOejdKM9ZjYyoxkXUapJ2",
+	"ok4CdNYGmQhbtkBRiqmU9zdF3jo/VixO7JOT8z42mlFw9ipv8NBB2l4ygATjz2CotO/17h3WtLhjPVLZ",
+	"r+H5mGrma/bEJx4ImHaePCQGMtfK3uhuRZ9Yr26QhR5SKjaYh4Ts6OTaIWewKg/Gx4JaPKidpomHbiUk",
+	"tdOTJrciRZlofgvny/xQ7SbLtWyOdwowqKnPq0TlqOKDKdgqpzPzRa8CYqVRwI4mZFpq7BpescmtWLkU",
+	"7IRkJerOrloOsrgNyQQatZy24fzQYlkR8wNrboxWrQ/pUtZXOSkV2wIJRLDrtcCpA7nIOlxiq4jWDrzE",
+	"Y6ilDo1XJ4M1hbrzakdSiKszAyvNFVmxYkFXuB+XjApdWUzbZkNYtQnqLNokLnBR2Eh0nxKLT8Jat34i",
+	"dMd6j1yLmgcVKKBSnMN9moTqf8Sa8ApiIJCdJPfqZlOAbSsTtVmoBOu2wrWtrITCszkJ21f+9k0XVVjb",
+	"rKPRTPMHe+k0KZ9n9827oCfWpB37vGcvtKUquz61jqbu3u9DHVxsJqXoHnbWEsu8rWveyMxDvtAdsrBJ",
+	"qAdLnlVRCtarV3hxWMIgQYU25re/99Tje3Pexx/4pgO3PhLpQdtpgslWASgLybvyvIK0WGcpxVwNhu5f",
+	"cEMYcakwdv60TkfTNyDcjMjxtt6DtxdgPK7jFv5S9fuEpP//GukJ4rwg3Dtb0ILONCtUdHRV3mq/8P4u",
+	"PEm/8sixGDGdLSyjg+X16xak3PKRVr18cxSFvTSlwx6RgM6Hhhdo5sSEC6DYC6O6LsAb6GgQoa4pq/MZ",
+	"BJ4d9Bq1UcfZ6gb2qYTMzT1Lphv8oddMwRV96t3zB64gz/bk5tXCEFNG7OR0qnbdjrz+M9WhP1HnifuU",
+	"7Q5r25lVBaG2jdlANeMSGEsD96f5CfdkekLSKfc1XkqB/wAXrJ0jYAKAeFta8SvZve1rXqFBFUW70pmW",
+	"LUWb2Isl5TmhWQYABvhqqViByWaO4YViXkZ747/yGPVialoC48u8bX6wDNgpgKfSjGo6pYql1rFuQ25L",
+	"mrmMh+mGLGgLRx8g4tvvshh5DexUy1eE2ITBbhTSX5QUwwldu3B1H1RBj2Rb8FEfMJQ1Vcc2Pxi3lYWR",
+	"QgqhDnZJENaxpXlE5eGvbMwTrI1kt6BpK/WqcOpK3IblLmCDUOUfS2sm6RNPaQtvw24rDlOFWkFa/s+e",
+	"eHT06ayRfOPofIxCYObNEqCv6aZjCXiggsFDGJ6XjlLmKUpnBzKrb+Hs7jwKRhWgrdZIYAvuXrFnMF7M",
+	"jBhZG0m3NSp54IXA4o9haQvEXpdCt8Xx4omtn32TiOrGUVnq2QPJhSzbU30+g9HtN7KeHChPfcHCBhg4",
+	"iJZ1i/ZXcbMY+G/09mp8cf3l7OLL57OLd5efjxHyV6/D6KJVAVYfipmjah+wZCykUY8QI5Jz5qLcimF1",
+	"GO+d4kZnX9ONrYW2jb8Jg331yN3WCN7dTEbXZ5cX9TFYfHPlUSfL0uwWlvjcpyGpAptyTqZSLyxozg57",
+	"yagqC5aRUuRMqVth3Z5D95RNNAOxtebKolL+bmBmQdTdGsp44e0OR+7dImjFpTayZ7OyoER/LToOf4d/",
+	"xUp7VlvKopS0qwqXc6VZdisQj2TUGR//svMNaSELlwOUmV9Vb5tnWYYrETMI3/Q1CDvgsJ8pNNuxWfOY",
+	"XHL9N1bI4ENPFdP1m+coVvrJEpqZ82/9c+6guVrKYdnWQHYMyRGRgnwaT76M/+X0w+jil3FidwrKFqq9",
+	"xewP0E8/vu52cDosRRCZ7iZIXYx6W45aqWbLNNE8Dza7lnfgh/KyrzHoIRmhVbmgymhNwt2R5hJwWUFQ",
+	"DBkP1ImVt0tZsFtR2BSoYP4To1fBOVHSyN8UI+XDnCoNFl3qEzCDT9nTGpCM4kehII7CioS2dDsctDbB",
+	"3T+QH4m2+y33MrblsIx8GKaqchLJSzSwQMAnzj2kCQOkvuaze6vW21dkkRCaK+kuMT67B/l0K5Cm2HK0",
+	"UlsOG0ftt+MPP9Z2Y1Tr6g8V3COcYiVvzHoC8byyNf+BfGUhwcjLg7OHdSYclD4h2vrmK648Lqbya4uv",
+	"0KoiG+/286ztg//x++jFf6cv/vaH/e/Ri5+/DF/88W9HyY+vvv3Dk6Ef+l9O8WsHinSbo2PBq+hVzQgl",
+	"ju3Tp0NzYQ6Sv2qM/nArto5lUNbUXkEQSbQbz2g/XgDA3y3jQH0/vXz9RLItgvWI17C2tau5VgTrdTfp",
+	"iOcQQ63hvxq8xDkUlLdjwwNnzgWR4lbUBR0IfDAG4MZfysxsQZT5uc1KR1u6pkiiiOPL5mz9ePT6pz23",
+	"QRzRsqO89MdSaXNrORAfjifM/Kxnjz0SWF+D0mztbdBrg61tjmhM2/WqULhQcEfYm9hiTXE+KwWYvByS",
+	"92zNCnNdEC3lrci51jk7JkKGd3Wj/jGkzlo6EtXcwt2V2x4goZ4i0kGIIqYW1juzRNNQmyWUk1y7lMyt",
+	"AsuPWeYIJKljIicJa4ki9XtYpQ00DjKnea4Aab+uqwJDgmZ4U+V4TLyrpVD954Ukci0qIEXoktaMLmNp",
+	"l08Avtp3aI4rdYCohSX5DTMUvL0C4ewgmzxBM3xRigyIz8DqOBoeHb0kUtjEBaug3Qoz5UZGzPiS5mpI",
+	"QA1ChjFIniFYPjC4crjyFPS2rZraGHYqVB0D0dmwNiu+2eAs7mKfPRSX1sECT8ibo4T8/MaYbz//PCSX",
+	"wUyGN7JCuQWJwBX9N6hc5iiCSlMzAJ4TCtdu6FybQ8WXjEyZXiOZNRabUJYYomHbgLgMyCLCghSAELdl",
+	"jKt28HKsX5h1c4h9pTOdb9Am2pK5Pz2VxK2j/2KuNytBoUQd+lkkyaTNB6oEaEIWWq/MBjD/VdvHv+38",
+	"/0ngwscY10+HStwvvpzpEbm9j5DqIjRUvF8U9Hxfet+KPtAH0GRM7ZlOCVW3AiosGA3W8wYwUXfx4S7n",
+	"4g716Ck1G3yNioFTBYiSUniuQbYhd+CYNSZC6PmLKL5PadcfjtcMI+wHB5FrIM92kXI5J6eXN6HlksT0",
+	"OFgxW/1Abls7wTsNP63fJCeodm/dG8+ksW2BWJ9Y2X4ELDOKsdylhZ0z+gBRKkv+0sBfbkEv6/BZdIaK",
+	"OrPHwWrXofjBfoQSvfuj2orwyrkfd+IqmUIQtBpI+jSYnSce17aE3qUVtAllBFwbhTxt+LfSiOPzmXyc",
+	"cQRGDMzZGtbi8zkrmIhVSoTikXuTtjBMPrJkaAG4IFoUpsqZs9G0A8i8qqD/rk8g1lvZfMIK49G3NIYE",
+	"WuT3LaFKROB4Pd/WxzRq1JCM/1rS3IiW1FgWaWKjTCT19NVp9yQ6FyvtSum7lA8HLJ6aUSFiUaJGhiBw",
+	"Rv+lzO4OmlMkwu02kh1U35UNPZWl0Z+MtcG6sHyHxX/CBQ4/V02G33Fucyf2aFTz3Hq8bG3dnjHjCfK9",
+	"BlGve7aCUudzbuGsDQLx/3WgieOvq5yKXRXmupLym2evtNVC9jLk4JM7a+dv4oyH3VPXzaMXB6SVr2gg",
+	"uHyOeVUE1XMqeE67JWN6K6lcSMx1N1fQpUMYbCdb21IcphnICkhuhXYF/Ix5Z7l3qo40Yq1PlcXaMZEd",
+	"NgwXbansHibvJz/Ma7eL3bYZQ1jp9maM32TAUEXzkm0zDfta2uAUqOm5O+6tXQ36wGGzMYCqte0mHRIO",
+	"NCENJ1WWUBWND6FoKgXQm7BUanuQNdCPtvn94HN4t6MTHkVnI3XW/5lJmz7QgELR2f2c53n8Ir5GOiRj",
+	"2PIlQ08e2sZSALcSIj1tMAROGQZDQDXgeW5L0uCVlpApUzxjvhynYOshuZKoS9wKS2YAJrNjF8avIwWK",
+	"LDW9Y2GmlvBgU2597ZVbycU43flsev12ptZ77FkDP3pbHh39MKumBP7N/l/8dVgUEf+QHts4lpc0nlfN",
+	"RYGwzkBY901h/TM3Z+zrzFxSIEqMRKGapOGqpXam4cL1ZX2CtQgUt+9UVb/K60218wB4WAu8tZXs3YTf",
+	"igCQgBiyaoslO2YeV8asri1zFlLixFIGzTmkPI8Ww/TZKe5DMYZdOwmuTomN2xfcHMg7au57IEg1e9qY",
+	"qLx2IgN4T07v9kYC67s+OAqOa43UqHBjEwTOPrg6bEvxIvB766Eh7rw1wxVKogVSIeNob6lyNmMsC8Uk",
+	"cNdlPGut3waf6pOpaV6alGLUclU3++bPyUwul1zrPkUXd9aa/ejC1LuDs7GisbCLbAVW9PclhDorhStp",
+	"K/ij31CWxYxVBd17qvJmCOdU6Q+ybDf6CsoVy1yQEgveybLoEHreEtjow6xGCv2GssMnt2JtWwDa9zB6",
+	"7SMOFrJku6R8tloLrG/30KW85+LuLZ3dX8tDC8DWBGT3nSPY17ZNuvcQH1BicE+FQcsaY6VaJag71ACK",
+	"ag1Phdt+XsR2a218SwzfdhoC+ks4o9uVWju6QZrg8J6COECLx/0o5vYzW8NGRtGLQdBl83T48h3uFVvO",
+	"rcy9kwWyPBEdajRkKf6nelkEWzPVXh0khMNbUx6X3UiOqvzaqyMQaryAEtUgGYIk2k6bHVasd6kASsCX",
+	"by51i6EB2DagDYxcqt+zUAeCxwul/jluIwhx9S7af2Xe2uNQfn6fFBnlOcGzh2YXBOByuWYFPqniil1v",
+	"7ls76nNJs73MYn3dYFawbedROFHi18ifjX08umXOrjyn546LzFVtrnOdzBa4kZ7MVGzWEliCuustRNi6",
+	"2wwchxQYcp2MF+qvVVuuMsLrHYkatrywmhLgiL35av6DB8/Zto3CFt2OYJBy0PPNVjupPlasKrjHABg+",
+	"Sll7rKrGxV06/F9LXVRG0Ch93tFKtI/Xin5XNuMBNp9tcNKDBLR6o9WhqqWmee+t2JCB2EiNC8Xu1PoZ",
+	"rW+hNll23YXZt8Gd2ZGo1l2lEzZv15xVa+J/zuZ6lEvR4n/0rBmByHE5fNZu875NLL+COZy793xLWOJS",
+	"YDXODVqAUDoPKIjn9Q+FFPsJ3phGCfEveds7qDna2ThwM/WtUzQjCSYwtvhXDpfUKzMwoBzIbVW/DtQY",
+	"J5DeAIAKKGPqkGbmZEBarOWNp8DFleJDNnkZfU23ApxN5n5gD9ZHhfgR86wiim6i/MsBaW1NIXlCOo46",
+	"ffpzfkZIPfpzBiSkHv9pY5psl9552m8Uz/uBfeV9kL19C+G3h7zdHFEoqAg1KPszJRntOKerGGzEwjl2",
+	"ZM7ZWxyLRdpKlVYL07aQpBTshByRrJArgCzEcuO6pEPELoYrpm9WPcc7s5mFdXDW7pVNBpDdfCnyTV9Q",
+	"DlvakGy4k9683p8HcFj6wIoqtZZFtvXFH+uvvnqyITYulRnCc3DYno/Ndyt6wwSQVF/8YHJ2fXY6Oh8k",
+	"g8+jycXZxS+DZHB28f6yYw2Eiuqt10Hid+IsEryXKyZiZZs8SlpL2PzmXgeETNTiXRXygWf7U2ixF5/c",
+	"0wDa1eXqgrGMxQOjvholFLzlSkMlXLKJQ0awBizLzsSu2A43FmmeE/BaI8qfKKawfFHh6F+sCSfzuJkf",
+	"KQAL301wSusji+4NmItzLmLc7F9XvGCqF1llDBs+miqZl9pRPlzDroD8GoWogXKa8xm5mZwnhOXKKDZm",
+	"A+2PIJuvJUE32wf4KdgaW9V0LldMnL0jp1IINtPEbaN95YDjNQEiMC8jqael1lJA7u2w88RVfBb2dSgM",
+	"B8xEuiwEUqWChQfBOHoHsb6ZXDICIQ4t98+hFSDm+/Hpy+MQvwNo1u0rLUUugTo+Fpb4bLR3T4OBDPNc",
+	"E0aLvAeVPLzX/mm1IyACuT61ElQFm5WF8pXomMj6O4ojgwxCqi7BccruqACqg7AkH1nzPA9Sf2bMghWN",
+	"stG9Kx05z32Rv66l/XYwmu10K9eKyWLJWa59pa8g6BYHLlKFylnkT7Oy8FDV3VcDrPKkegFLBxW6lxhU",
+	"XbBl9lseXVZVT9tRDQMhWYihqF6wGdrW8kZf3z1bHeKnK+Pl0+3+pH5jMut47lXfttdV8meUxG1Q4Fph",
+	"aLeS2/nBDnBLW1utOnVuJeXqNLrVeHbI2WfgCrKCa/vGapV6Nrr0w48/IoGKz9pB7zdATyxJ9xbqzIlJ",
+	"lJCWvNuWmROsl3R6hNjZyqcJutZwUUGsUmCB0MfWAq1E0J50tqeVSbFLC66MFRBdgMqyPpD+yp4IXIs9",
+	"5UPdBA+DXdyjiKh73VoK8I+niOc7FebZQvqurxg/ay162iG2DwH9Gtrl1WtLj3VI/kEXAjbI4dNbYWeI",
+	"t+ZS3pvLRe8o/utzAFqOnWKJ5Ryp0qcPGIz9lrsHDwgjLYNXd12uWuaZi+Ed0NHukf36fPTZypmP2u+O",
+	"TFd3VK81wl1o+U18XT+HsfRi6MTrv8jijUTLfSPzvouPWFrsYXx4NOjxcUTDTgifV7ad5yOvFcDuuz6Y",
+	"ytvIfthXRtZFyP0+bR6w7UMQWeHojNboCqvwup21/SKta+HJVYO7qPf9/ahLsTGhLVdWNbhJ7WN9dC2c",
+	"uCqLurIOoeAZmctixoYEcmhsXhdoZwAbkHOjVZn/KGOorxm7R+4gZIsls1zO7n1KB7zyN78tzZ2gIC0b",
+	"XMSYpKbgdR+SsQ1kEpJmAQQxJJUrIewEV0Td89WKZUnAAuP7rMiynC0sDpIq1zKki8sHlgFw0rK1InRS",
+	"r/mMJQEYouLmadQPcLSFFcdCK2dBlDtr3grRCAZY5TK8enV8dAQ6cEBLdfTi1R+/H734+Y/j349evMEf",
+	"/yEK2+FL9t+jEdC3G3BhgRPG3ttno4sRcTTLVQ/GpZmA79+yIudiO3u5Q6F53Cg1vce5cz9eXrwb/esg",
+	"GVzfjK/wp8/jdxfu5+sPNxP74/vJGf5wNbq+mdgfb+DtP3YGXP4ZeuiiL/0L0Ps5DIaSOCBRczt01TSD",
+	"M/xITdOngzXSIUan12e/jdPwZCckvfl0evnx7OKXFDwxQB2afhpdXafeCUNGUZcRV+HLjjPEGB9WHONh",
+	"ceuKXx8kA/fOIBmY7+zz0vsJurLm6qPmxt5nWyptP8yj9ywczsKLTeyQ6VYz2u6paaiP94E/QdreQVQg",
+	"/bMSAYrZwX7JXBmeesZbWLXHbhY3W9GJzunsfrRaRQwZAn8jdLVylZldvYGVxGsrwlm8oEKwPDp/C6re",
+	"Sn0t75mIV+pbUHXF7wQXdxihbQ+3OKUKTXz0prfgJiH2hiTh6hONpaC5TDl3R9PV6jsjHex7D1xviK0d",
+	"gEENR78FHF3FAyu+C4Me+330bpLqUxIZf6T3u9bwYG/TJ7ueAFa1DnK/+DVOB0uPcTM5t+SaXMzkkou7",
+	"qs7CsjK/mJGwueUq40XAt9bAaQbbYnttcD3eSk1uFCvI5ajUCwLPJyT9Kr9OX/znv/9H2riCf3jGGHWw",
+	"ySOFofGPZgdllbZwevTy1Q+v3/z4zz/9DK4cr2RYvCYl/+UAHUJtn5ZWBpZqJu0eI/jakEAJHw4UqpFT",
+	"ddLlTCB5DSKZbXXk9HtldtD34Q7+/t+cBOHZtzQ24GcKsvsD53farnM0znjfPH0zu/vFJTn36X0ceXZV",
+	"laVQFjmoG3f8AcuEdD0jVaOhOSwFwy88+mD8ne/4HlNh2YeaO13I8ArpuSXb9lp0g3mAexNjg+a8YGqv",
+	"T+I0eNa2B1QGKyYyJma8R17EO/fSJupMRRWxm34lSz2VX/d98BKeqnrt88YeB/rvlg7hvlV9fgvPxmi2",
+	"aVc6MC/az/SmKmHqe7KtfhQMgIVnbRn6hZxhRjOUyYLila3cE53QrNXwIKbQT00OwnB7ShL6YYXxtuqL",
+	"uH3clDb2Z/RoeDfX25aSqDXzK4yVutMc0Ub3IRRUK0CBAwxAJS7RGfAGVYh+XlHkPgY80NEsaQ2/twbJ",
+	"Y8ZCMxpazU50QTZKs+UHLPHfFgTpVrdFabbqWbXF7CW26lzvxjzcI4IEQ7vSbNU1MSrsjPta+6RBy9vp",
+	"LYDT3gIfEUWNQE8g4blUPuWPFDSiBXRN768yctc0SPG3KHlYGlroBVPNZH9I7kN69IMT+7uEZoBkI2M5",
+	"h2SzAyINWGWodTJA3b3zmQS2JpGNA52Qo9pCIAlOM2mr01jrV9juLlfPfohStvgryt0HxIpZsrBVEvck",
+	"WeDTkdmY2L8EyZfUTP0hedmWRLOffnwllwzQn+uFXBq7EclHOSQ3bG/ze1sLz/nNSoVVhxk1p7GQOYt6",
+	"Nw8CATdO/D2WFYOm/uiCQLfz0Q8562gzW1PH7RnqD7qiREOcC+UAzHktl9cRPnDlGRe6p/cWVeSoQ+op",
+	"y1ykqbtby3m0lr60nftmTN42pvGwwJaZozqNaTinZ4JAhXonSarCfXIttulMzfb5TpGcbmQZrSAQLQhc",
+	"K3v191JU6pB0tHo1om7Fdqq6RFvVdkLmTDLdeN4rMjLGnVlyL+Ar0luiFnKtoL5Hxl6UK6TOH0YP7/uK",
+	"IfNPKSb0FFV0nHDs9vXPuF+hWuL2BH+2Wqt3ViR+F1sld0jumGAFn4Xz35hLLHowDD/Vo4BJ76o5sajW",
+	"U9W67ldDZPynVw55ruobtozGk9XB8LUjnqEQxJ9fB+EZihIEkabaBnuq+aqz+/8JfPxBdKybZKriZH90",
+	"zkna04co8f7zUM935n6nTfZ3o5tt17ICvBYWeeF4hYmTipwLrzdHG4KFrRHcwTVZ0nvLtYTvg5IfcOgN",
+	"/z444Md/AvO7pxyPW4S1gulVbXea50jBp/DmA8SYHVSlPex10+wkFH8e0u+IRqz0BJiSWrKXZlU9cmMR",
+	"t/rOWnTSblYx203r50iGHPms9wMk3o2GKbJxK2Sn/RO3eraYArmypChaVUvdms5VMLWSQrVQJoBrC0Jq",
+	"LoIM7rLvFHRk2JZRUqpTqydvN/nh+vqTrVBb73rosLDfCT4QOAMCTt2GY13Z0C3VZuB6SNJ34/Oz38aT",
+	"8bvUzwtkJVGhMVeTwQZx1vjNxa8Xl58vBsnAvzhIBpPx9QTBSZPL6+tz+7v3N1fw0y+XF+OozV47sfuP",
+	"GD7dgtFo2JJV0/UXa7TA1Tb/Y+dxOudKPxa6HhzOfY7Hdni6jwI+dwJf/3TRBRctUGkmMl/nCsPOz+IO",
+	"l/lec3UikQ6wVPH0RE/tWQKM2lU7omQJWLYD8y5qDngJAhQmq55fVK1h68I/RQYF7qBny5+4EZmsrqBG",
+	"1gQAAbqSqDMs1nAAhNzCYHenZ8xAAbDxxFWpIcu2tyu6Cfx2Iwz6X/UnOl8qFlo54Dw7Xs84usozK8SA",
+	"WZ8CHoQIhqrbenGlyjae9Jak7IrZvlSssKjjeSGXw2c7+C6pfufhdwTLz5YO+TwJjw0aCStp/L6oL3U9",
+	"z7EaQ9se7QSLaSiRO3fkgZwd3Rc7nvzWnJW28T6FqIWz/XySVpU0d87dGOGD5dyMxwqhlth2YtjWdozl",
+	"XmWciotdqA3T7BwKzgLh8qsj/JJnl67j9n/+479Ggfqrn9/EvgKGzM9valU7SSZBlLOvQAzoopo22ok9",
+	"tmGNLt9urEE1lbF1sI7P7RVohhbaVLB+Uv6OKT2ayge2Y13DYrIK0nvXlOugQD9Wk7mjYFBkhAstCTat",
+	"XNFKl9+7vQHc2Zl4/MG2IWZ5QdSaQ5ZTGDwhcj4fxlkddl1gD0zoj/Tr6I7tjIFjKg0kOUNm/WrFRIgT",
+	"cRqdINCiL7VraXjjI4ZH27YisJzAPrcE5z4lsBpyUD6OyHln2JLdWmPz+ZggQUYpxMPdxHP94ddoPVLP",
+	"QGUxoDUmKi3lPpKUjnYAVac5Z0KfmqMA25B1h3xHnmI0Y4UvRR/JxHSF6MD69vcTwRcRw8oLVzcfSBW8",
+	"FdKxmg12w9Yw6bBituAJvJZnLUtz4WuB4BbE41lhQWyGJuNQf0IZIT0HLOWTQ4xcUKlzKAk8WqdSYMJO",
+	"uHBh9mybwmaEJNWyUO1wO3N2GUVvZ8BFGSue0UIfxRTTHcf0CR82Up9q9glOlBRZ3PW1zWqKzqpPu/xS",
+	"Vhza7suV5YeBhAK7TZFPE9tqhJuP7Q5mYlZsoFlyz8DHteRKcXHnOGVArN+KjC7pXXANVnl9VAxJY9sl",
+	"JA1OGPiALE6WgjOUsMxSlGgJ8GQEK/vXVGoevBVpDZ1rfsnWSSObgKQOyAwvkcY7JyhL0UFHyUyKec5n",
+	"ekjewY1jOi0YyxA4ZV2E8XIsgD7fiwRz2S82KVCWu2n0t1b+ECKUIv8g21LKF1IhrepKFt6HfzM5P7Gi",
+	"QNnrCpH76FG3RYhC1/aqltAxfEoDJBmsaWFWrO0yXEMV7BlbaZaRaQkdXrFiQVeuYBkVekjOhMO7ml3l",
+	"GE4EckB1uhqhZBcWkDm09NhuaypuHnnryiKF3HrWr6mkrvtFk3sqpuFKHG7tw6acbUqoukLoFZWouuSv",
+	"sB1K7Mimd0SU2WaZid3bJKgq0RGNDkGAzVt4L14iomLA2Jb33bCo2KveaNScKn1VzmZMtUOGA9YNp2mG",
+	"vMQY4cCsYmo55xc0g9JZDTkt0PuuDnQ2WtBqk5s/IA1wa7NjHzwDdZEVUbHcliYCa28haTOP/+3q8qIV",
+	"gSXXog8Kq0f2V0yz3dHjq4Xpiqsr7ZQ5m1x+fX5FFlRkakHv2Ym58ap2Ey82uVZktqBcVGQWq4I/UM2M",
+	"FgAlnT6NP7r7AKfCaezByN/EB35wHtyjLNFSvLABKKOmfK5iW0hHUCDtwA4rNYEYlTtpc1ncinJl5vlN",
+	"cnR0VEF9KYYDfZDPV86kq1W+IVWDw9DshepSdlXNb18dwT0LWoWltTyKVlfvUTjBbxqc9u4Wbye+4UdY",
+	"wGRkKcKQnA5LRs1okaGu7Uf86s3Pr+pD/vFon/Fs+/77H8nTWNLHDittBQ6d3Qu5zhlUuJCF0Zlk/gCc",
+	"eq4CmixIKTKOgPjhrbicu8/U6vy59A5439J5LBXLH5hKSDoZX12e/zZ+l7rOAHdHjUjd1i9MER53KSbY",
+	"VIpx5lthzlxVgrOCZvvRoc3uwNLmHnGzUjDcoT6RzYZ04UFaFEZJ5wIJ8xtFW/t4Gyq6iB+esvK6NRs6",
+	"Yv5eH/38Y8wPVpeySAGkF7aKACKBhwRL1MPcOoeUsa64Viyfg3Ap2LxUfmPvwxEeLCyfwsCuTn6yRfIH",
+	"olSZjc0KsqYbWH7hM8yG7Si5qPZ2oG++Ydfb7rYVPfBlMd3R7mjwJxVBJtwRM7P17yjysDTEaA/IXyeH",
+	"AXoK6kWxt3wGLYszZXclkF5TY8JJkQFLEM1zl+hhbKE7mBbng5VYFGrrPnoZXkdIW8QVmtnfKZLzJdf+",
+	"mopntdSurX1lW3okml+BLzE8hUY/udJUZLTIyGcn7xTdHJN0vVBs9gV9AVOq2I+v62pMKTBet63KPKEi",
+	"08tXUF/6ba+Bn5qXW3fzW6jvBcfSgW92r82P8XMa+B8cz3TrcowEWWi9gjxGrVcKKCrIKHDFI+YN5gBT",
+	"HXlFaS4LksJfUlS33NMOE958Fs9Quk22+Wy5/aExvsOcOSCnv27IsIzr/x3smEPS6W3KEKJWDzI69lkT",
+	"FrQGFTI804juoKL/HwX9yRT0yBoM//dVLFvPhoLDceL95sgLKh+Y4/jQklCBgG6YHpag21cW4PW9FaGn",
+	"HUoPoiPdBYVWrACnvwSvAnyjcv9665aLWV5mwE6QcSw/s/QG67Npuf9HZf27VVnhBnyMsvp3r5IecnXZ",
+	"86w8gfjB6mZfPdKtx9+LBrlfadwzpxWVEWqMNTKjLW2wHwVRTOnbpe09MNGWAIG3rUIxjB6T46j7SAEp",
+	"Fl6vzouUYC0f+3ApQNyCG6nG8vjrxeXn8/G7XywIHj1F8OPlp/HF+N0+vkebUDlxVB37U8vxDQgF1AEI",
+	"+zn05kDQJgPFlthAntF4veqhiJJmgmwB60xG+FakUGxWav7A3lOel0UMr+EFDIiWwvnZat5xV+a1SnDY",
+	"rbPtwyNdzkkq5/P0mKz3I5NOoDKi2egONGOXO+PZsC04NN6d8YKIcoHjAagdTAJZU3UCpT18dkeA97Dh",
+	"UbgmEiNc76TWTNjqUqhe7O5QryIn3FInR6ZuxUR6TOCJSEcrj7pfrp51VRokrfIeVgprFmclq4AKIbm3",
+	"kCStIy/SIUkXLM/S4zbkDCUro0MN/Zh2bDsCKY00h1CduhVuv56YVgo5ZeTODNzsEyHXLjJjYzTm6CgM",
+	"GJKcaYXsUQi7MAdu6Dak311AoYfGR7gj6wSy8n6AgKKqJJiczzuKk/e5XHcnkA0kSksRGbM17HSvA86k",
+	"IQn2zLqKjH7VdtqWdEPuJLEm7QEBTkdsGpM3O26FXxusInhdJwPrzOg4i21Z7t0l81MAix3k9NmwxXVg",
+	"VBSs4s9Ng++wjdWFZ1EsGBerUu+02faYaNdVrQPU4rZzjKpx7SnsVgVolc0LPYGzzLOwKg6wvlZyD1gE",
+	"jRkmNhC6jKf8QZ/O/GD3oBgtMhMMyqoUVD/I4o4kJDvpjW5FNwIEw05l2apR+YAZ1C+GfFmMvS0ZVWXh",
+	"AlmAzYQAFdyGCKiOVO1/UgYRi6vgqpmF/bR8IPEFBbypW9A5Z7m1AFPLIZLiklegW5v8Cn+OZ6IG7CNd",
+	"OEcOZZnYTb01hQOQ7Qj6e7w8sUUuTsw0vLuZjK7PLi+qVUjIwr1iA/ZEGxGS+vz61GykXIq7hmLRLQ+s",
+	"TuOwdX1tdyiO/gZigd/MarbQOOJn6J2vGgBv2HMRN9G2Ldooe8F2ZxrUAw2yIsilEhzAgylswPQE/XZw",
+	"MBNCLY2A+aVfpiEZCdyFM1vgPwdugQMY0R7i0zQKJ0nOCUx8uBGWPM85ehpUfLOE9IsNzp/EEijgieOK",
+	"pG6Tph1n/8Fv/r1bWi+CD8l52K0m1YNRBZtcDwds4y1mgcqk35+R6I9ruHWabW5LfryyyoLrzRW4KeHD",
+	"tqRtC0Wnq3drttu0kGvFihOSfvnyQSr9AvWhFEEW4FaAu8y8PJPynjN3OznVqVomuuK/MmSpjXMgj2x5",
+	"XfjyqpB3BYUUQnSwDo4HU0YL5JDDFs33B9++gfoxlxG2xkpd9+bpmk1JUPkefHiZBMvMfVMNb8WteEHe",
+	"yozbTIP/dnV5kTjPPXlJPvK3Q3Ij7oVcC7wUVOKK8gvvGZ5BsZFUlHmeWhi27U5Vvi+Ts3IJtnnBbgVx",
+	"SIZjkjOjkFB75ZgbRUtyx5DtwNFumG6CkYjdtKQKJGOa8lyRf5y8PyU/v37zz/90gjzvDzTnGQG9AcKE",
+	"UjDChC7AbZsC44NKYS7AUQ7fho+cc+dfW9E7070VVYqklZqaOj5Va3dRRdJZ9RdvPRh9DKoVcuVuTCnM",
+	"wL2FbT7gfI+2pCH4+aAfZ0JpYDQwXTGj++GHH342nb+5PkXiCYIAMsEFI3NLWk5zkvE7rgMRqYERnwqc",
+	"B1QAMYID3/m8kDnzXC1KQz+MOH31P978kAAk2sySoEJacee6jNU+zVUPEjBjM76svo9tUw2tmUeCQIJm",
+	"wvTHa6TsK1f6mLw+eg2vfbK701jRma9FbeZ5VOqFLPjfYEcfk7dwTIieiS//+e//kZ64U2yZsquS1mAM",
+	"47FFBnngvuXePY5LaRaHK/L66CVaxa+PfrBbHXRtmTu1XRB0w5umAeCPZm/OZ8zSbvDM3ONzblSWwWhF",
+	"Zwv24tXwqJIZwe+gENlySYuNOclf6UznG9xgoH76PepEelC7zRxaT5pjOQsH104cedD84KUNHQi64oPj",
+	"wQ/Dl9AXY/qBnPy+qg94F7Of3vNcWyqfjM/nrDDbCqfG7IKZXE65YBmZbsjo4l1CCrYCMDoaBNMNuZyg",
+	"A766lqBQtFMh8UBeaXDEYnYG1brg01IzlQ6JzYO3eDLkft3IEqtOY8lpnypoodN4uJS0BaRW4DwUds2x",
+	"f0TIAkpQAXPcrfDQdpv0P8i50r602YoWdMk0BOx+bytlZ6F521UHAxWgasjfKH8tWbGpNgeYPqgc10zs",
+	"DsWSq4p8R9v2VVwLr/rz/aXIN660S7eHq+oxnZ6flHnntkfV5dW5eVn26Du/E1SXRecXxuKBF1IsMSrc",
+	"7ZWv4PHpPoJTWRQs7zXokTspXV94X8hl12evZecn2dfO0/KRi869vREFo1mXp60bqcOT53zJNdjfjisJ",
+	"zteroyMbGNA2IhMoUN//xTrrq4O5t0wS+M5Ab2uIC2Er5su5LzMDD9lQWrxp39fvXe7et9rdYVQXL4Bs",
+	"bgcIQyMq6J0KKj0Chx3qrS+QoWAAHLioj7tyXEF4CTyALYlgRtIZyQXyP+WZSjHwlOehAEzncImktoRL",
+	"Wq6uZZpg2pcRtOTO+qWMgkbV5dz8MeA/AbCxQxQbrfJWwO/hXXMLQRyE5sACGhKnmL/VcNag5LjIEC2Y",
+	"VafWCwmoZZiykxCKnd2KFRMATIALrYqYh+16ZS/PXZhRMyMsjm0xBrzP5RwyG/EahIkSLddP0Li/hWwE",
+	"+K3MNu3bxD3Cmfr+iuVs5m6xb8+44d+W+b2ji9re8T7ZLqtVOV1QkRm1SkJ0Ekz4x5+DUTVvaAzbbQRE",
+	"YVCsb/9pcDiLxnmwhYF49u1702H0n9f0gj2S5+wdiJ34UfpUagW0PlZ9CLe/I9o3Srx1RmKIC2if1h6q",
+	"YY4J6lqgbajgaIjMuTuPofwnZJqwXLFbQWeorYFTK/GKut+xri45Ok1NS+DaA5fCigmXz4t/lnXMSQUj",
+	"gZMIWDGuyJrl+a1AVAn5JJXi0xwyY8xBZC7AxXVCIKBDUjPhdJozyE5PT7CA03bu7Y3IJBjCa47eodL+",
+	"wqx97JiZv8P5GM1s1fBnOyMB2dSuM1KxOz3+MJhP/n/sfe9y47ix76ug5n6Y5BZH45mdTSX2J6/Hm/XN",
+	"zp+yvXcrtdo6hERIRkQBCgFao5PaqvM058HOk5xCdwMEJVKibMp/NvMp2TFFEEB3o9H961+jeHjtc/IS",
+	"qcX91MEXXzZeG8gK45YH1z80mwVhwbIVNOuA+mKfJpCWwMKaN0dHUCAVtUXw2BeSZTQmqa8XTIdKGgaA",
+	"qKbNngob9voW+VoP6wKEgVrcAApvhlseErcl8YTpQApxA3yERBvBaH1IyhnRsQa7Q7siVfxl3hrAl9zo",
+	"srircwHbF1856xsFf46OvUPu0Rl+SsMOQaIrBKBpXfyCwAHf38rT20cr5jPGd1pXTMe06uSnEAgLIoem",
+	"vJpf5bShGOLfA7tv3EgeZXMAhGmM05OjFThlEP6DNw5V+DEcIugJBicAfvXSsNQZhIssTSDyB1wLcD9L",
+	"Q0u22r+l0a4TPUPh7n9po967Mbrd5eEz0uNQZYfRPoiyxB8QHsBYfhXZmHCZQy2gnAmwdRDcYO4yDl8Z",
+	"+GTdmmC0LBkqmSGjxj9Lban61AN7BiwFsrr02H9M+IqkFuJ1v4clwH2DEC7AQoTfp1PCkJHvLAkJM6JG",
+	"+lWMCQ7VIBhQTLCkmleq0GuIW4xWL+JgPoJxKz30SAa3lC8QE4n3byLja2Bc/Rqz+Bqz+BqzeNCYBSTj",
+	"uwQufN7//uff9zrPouPPXyK86bzrSYhGpdU5VQwe8Fd23uishmRPk5nFk5LsPZjzNeOsJ1WNNRzqQzUq",
+	"LUs/n398f/Hxr+kA0k2IJKgfkfamECIOFTf7shcwxY0Drck4RzPYaqVrRVtv3zWa5Kb3w4rc+808z/US",
+	"SioJwIAv2ajtQeGLnBZzAxAAX5kG8Ek6n33XGIXi1BZ1j8+je0zikAqK2912dZSGYZ6WXHQQ7z7081Jw",
+	"YCSQJG1318bXSlvR7vQ7txHm+BEe+yrXT0iun9lZFsSoy1EGUtlbCB4uSRoZwoLa3CMin7RG3knHiWXO",
+	"F4icYOhvKQM3nXPykcyWnTIspaXOtEK5HwLrh7t6xc7+nK98ohS6tbhDcnkjlLs7BPTDkhuWax+ekBlS",
+	"e1ADGG3FenQOFBsj8ACzLITbaneqZiIXlnLt1dULiQTRkjUcgUh6FvZ6M0Deryyhv1iHLPkORnVBftP/",
+	"4K3xCd1PFOLnQlrBOG5bJLl3DxBGJh9i5ijCnhRtLfYdR4CdCHLAeoCzBUYvm0sljcXqR4xw8zKTluV6",
+	"ymZCLAxmcAr3+e5XOBKGkKHGFJqnfAGUYF2K8Mm6FNV2810LBJoEnEbqYxPew6vuvwvJXfIS0dbB/aU1",
+	"5/c9hfgBc16EpJsP7GDCAuAhlLagFJtP+s15MTNVglAaCHUWvqTWWLFo0nb3UW2ZsF50zTk6oQtoFzU/",
+	"6nnottRAnQHdLV8/4vaBF7Nw8zFQfo25W8NKvMNuFbvA2E4FyB3cQEqrtsvWKR0BIYlHrYrc9AfsM+Vh",
+	"6ZvjDvuYrh00SA385WsKdS+PH3nEek2f+iOg0fX3iZmDB/vbjlGiLXNmSmJUN6/ioX3eojhNcy8H8F7G",
+	"HPLV62CO/tLWp2s8driSUGXtDAm4oE0YC3diBJSFs/vNuIoEcHqcRRCMqGL/3dFfBjuRE48sVLgIxnIF",
+	"XNDLvkEOewlVq2q+rnFfbr2jw5w/1h4/4ArHA13LucghEru54ICCrzF4BpJ9olKM8qn9Aa5o8V+aNfJQ",
+	"H9CThS+gNg+v9fFx26PGR+iorsq+9Vz+HSqoP0J7Us7SlDx/lUXtc5rTu5OqeAORE7VQdoXjwTThelhb",
+	"VOki33UMYRVZEud+4U0e4DxUxvLCUghcKvb2HQADTAzK9ioSDtTmeHa9R9AhkTi1gbZEVGHdwSeeFHoO",
+	"BYATsYxW1QOzxly5k8tw2YtnHoi3qpFyOROxuYFPy1fM8pl4IMtSEjFd+8kAT+zIsEMlwKs5lznjWVYI",
+	"Q1xd0FWNrpaq6vyqZ0IlTGBlhHMa4F9eGiqamUoimUjh3xFTKpQtpAjh07bYKB9byC81xkG/aWjf/lvS",
+	"2kaAUHkJM+X4BspVAEiQsJSQcO7/GpkLNUb4gtsn93/ctN3/+s9PqWwlbftqLHqjmv6WEO5R5wA3vu1i",
+	"73dtNIep9F0aX3TUNgVifa8G7EassD7qd91HtPpO4z2r/K1Tvi7xbtKO3nyg5YYOtAW7wTw0mCYI7+Gp",
+	"V3WNeTUTq3Ykk7Mi7gGoHb7+dHZ18fE/zj+eXf79MxTi/u3876lvqEaEtb58C5lqbvCPc8LaKUrn0vDk",
+	"toR7tqqdeED7jr1snEGi7jYBBM8Vk1mCJwbeVPwpQWfwjEjVRoJlopC3IhuwK+qlgxVVREsAhDB5TiVz",
+	"pq1K6Tys2d/ckh1QxmojQZvhVk98Jla95lTq7YRiZxp7T++Sq0Ab2SpOyF+Jltmk1OBTq7FglASpmmc7",
+	"sVjeCBX406Ua6S8xPBupODJuOSRBFEsxhAR0XwhyGyqZRSWGABEI2Vt4HzANQ/uPCIAXAIluANI0cqvW",
+	"8juFsGVBvx2q9Edu7CsY/9UFts+2GpvKgnBCRqYBaE5EeAAQgxWaxOUd1G3JqYPvic5S/K8UCoyjlR0J",
+	"bv26Ni4pVko4D6uqNq3ynHJ9UVn6neAWV9TN3dhC8Dmh24y7k/jpTAIxAwKL7VIz9zVoBxDDkcBnOkUv",
+	"p05lASAPJMMqg0QCph1wEPA+oEAVqFSGyp0hx2xMPWO5EssmbcUfn/u+Nzv9JJnVELe4jkYgTx2cc0gj",
+	"Wh10tU1uO9TfNh3qu88mK75YVKRXOJG64aAnP4hM8mtfDL9maRL/1FX4GVerDrwpkfa0nrchkuqlAh3X",
+	"9Yk2XgVxQj3hmYClLmjxaEUsPK+gIDt0PfL2i/5hB5Ci1iG1GdM010ABEGpPoQ4apHfADlTEi+De9Sre",
+	"RtEXvBjfnIdZ7JD+U/i4E5b+39RfzcHuqBUrSgjtjG94wcfbKmmj+2xzSe2e9KtVge2b5gLb/qdQx7c8",
+	"yyl4CM2Df7wv9Zc2YSNtb1ohMug/NH6hRy2fffrw+cfza2DG/P704scmXsx6CXbT9zUKqVMbMJe7lujb",
+	"/pfoWnyxngYIgeqETx+wM24Em0P74dat/edeB0zS6HTxIpfOhYEwUsXP4DZtPZSUWp0e+EqJXdVt+KDE",
+	"2bu8NPJW1L9N6eWAnVKw7Zs3LIMQKPCdpO5b0n/jm6g38p0uo4HWqYej9wrOmLjYrOUmWuuR3enUfS2+",
+	"LHIu22Ov1yLP0TqiFws45iVyqiIJaNX0aKPioqoEZpfAze15U/EHQHJBN1I836HsZKickww0hM4PD4wq",
+	"cyGQuC7BEh9ogzFagS1vOpppan7buiEvhS8UgNjRHtDCrRasKcKGhZ4jMeUq8c3pKkaaWC3jKHUoZgEH",
+	"WgItojSM5iqy4+rS75z8quWWv+3QPQLG9cHtFOxR2l4EA0bjGrW4dyX/wQ3+MKp77pZJbY+PY5MBJ+Zz",
+	"PqsyDH1mzc9xtwDlWknnPbR4wsdiRxgALPoEQCDKeq1DrwdojHXhhFA7HxrKVSuumsRHd8ygOU5Dn/E9",
+	"fkQnNQNuqk6FVXVvdw0YTT5Y7GyE726pvGrYcWpKXkXdEyD/YnKqdIHom6Y5LAoxkV/u5ytcCve3sQUq",
+	"qVpWS9pnfUs43MQe/O7QzXw9CRcFVLAtgBn4UPtFhZP2wKmix+OyQGYyr+F7W7W52Ian+iAOGQj+0FKI",
+	"gtwNY57nvazdqZkBkACbNsUxX+J23LlErxfcmKUuEM9aNtj8c6dc6LNFpJDATWqoTplisB7aDn7aR0Td",
+	"+9+ckMtGfHURSB5hSphKMJpJixwFEdUFRkQhXwCMkLcyE0VoUeE8kxj+DO6KEdDvi+bWCI4nF5xmfxjI",
+	"rH/9GR7N3VGz24XhChqbXKg+quvJCVTipQnrtb8gtaGjmojgAuAHesSj6osiczb+xAmMVNNc1JFK5kYv",
+	"Teib3+w9rCOuOjgP2yIbXTFXV/iONfvfNbpBye+L+3PatZw5jREn34vkHtOm9hwdpt1ANg9XuBh9Zgbs",
+	"lHo3ExGnEidxqNbdXeACecNvRWskDRgSHnIl4eMPN2QrNz7SKVKza1iZtjXBZx7qE88KDIpzaIHm6W0f",
+	"DPDghx8dHPiw3qGK31L7kCWy6JMsg8wC0aYNN0Ii2jVxz/NWLIvKVx+ouU/tO9ebm633M9weygQy1DX4",
+	"Z3xROfE4I8yvSWtYCGe4P3km38ge1CBIELzKtZ6ZoeKWvUWsXR0ACmQffMVudJ5BSpMiPJ48Hh2ClbDQ",
+	"X0SdMCMESzFLIrJrvSXIsHfY9TkFD2Mj3LF6s1r13vz12ltbw4h1r2AfF2KTAKmxWUWsZlV8D347YOdO",
+	"2wgOAJEtPrZEC43oz4T6gMDzUk2p5U2aiVzeikJkacLS0I2TWHRMuVgUAvL3SNZNbHSUXAzxNRJ635qr",
+	"0QV1497BbTm40/DvaNQfSmfb6bRCGVto54YJas+mVZr+6LTCEESoVZp+1Ja0pb2ADW6TwL/kvwCq+fOo",
+	"5w/gxHRBzKjcsPT9xdXZ6eX78/dp4qsgbcGVQcrJyHesn6rYvcsMFbQudKoPfKpQvBQa40GBKqp7Qrgl",
+	"xDaPBMBu8K4CyNUajL9JoWn2m7Uf/d8s3+NQn4pMFPDiB67IfO/N4inc4rvJM9Rn+s3oQ5j/Kn0ZXrnY",
+	"R4DrlQR1ES6ELVZbKzAnusA6qwm5SR1l+S7CC83yiAk0Et+E8dxoOr/gGm00QsKXtesSEeEP2Hsv5AhY",
+	"wQ5UymJHQhh3hLz67mWDoboEfAt1G0Z6g3VMP6bpbL1jV1Y6j7IQPFs1FynbYvUQ+nHpBno07XCjy/10",
+	"IywedhLuI9kLHrZa4Sv7Uo9ddarx5j5U3dsW8ofwTH9FqvXQVKiJbShj63yQ3rnmZHNvakdwf0VtcG67",
+	"aQbzVDuXT6ps8ZpX7jsHs5glE+uH8TlgBvf1QcEkDYbqNIxlW47qMGbTcQ18yhW5Srfj+ilJ7EEK7+DE",
+	"XBPh/s5Oqqr0B2h/4vcBMujSoonEWvvEpxSUWEL7/czTbyPzL/7B1xe9ku465yMxzU1vLZ8BKRCkEocK",
+	"MZ7EpuJj1hCNCFdG/CNAoaVPXa0FufHeEtIVEiWZGjxhD+oJz/MRH89OgD1IhUbVbhrAsS+Wzk9YL97l",
+	"zAhrc5F5jcsxDgUNpfBfIieCAQoG2ItOqEtM9KB7yMo8D2T+ydpf5zyDA2rAPlWaTgVbrLoUV02mwQ/C",
+	"gsroN9QFmFyEdZ8aKFipn3Kgb0Zd53XKdOfW68nErR8RzHTR+A3343ev71fYJao+zv38Aa837dGZK1Hc",
+	"ynGAabFM8lyMbUVZpZeqqgT8zKeieF/aldvMa8Hn5tiHUamfslCAzfaczNE9zTPnDxVOwmnUxCmlc0pJ",
+	"E6mfG9UqBW/VT8r3w8oykbE/+Fqpy/Oz84v/f355lf4x2YYNy6Wxl2FBDupS4iBtSfnTPA8Wrd+8fHjr",
+	"enNgOrQnNRJS+uPOuEF46+t/+f/72+tFIdwzDYcHhHmgG3OUxsKfdYXXvdsF4Wg/fpz5qlqN3YYKokAg",
+	"50UvoVsRB3v5qlxEEEZfCUCNzgcMO/VWd6fQq96NBISGUYCRhNlPGqrF+XyRC6CNgwsZmd4mMaWFvawv",
+	"Wf+XLnz9Zz/aI5FF1b6izfTSApjEZ0W0uy0iRV+oIs/lpBeg3tUNlbz4Ub0uBSdkqcs8Y86c7tClfWil",
+	"qLSz3VJfxFOXiuoxwaoSbwHy0EQVosbqBdD8448in8PZwugikElqJwQHfObuTtisBLVmoouptha77AOQ",
+	"nWLLzknBBgqCF3bkXLAWs0uTO6gswS+3l3LS8vRqdBeFHjuHigSlKFWnis7a5uvSuajbwJwEvM6XbpMA",
+	"tgMtkHUuxyvfWaeq88ukFRn8X2qeyKgXpDTUm7OJteISP+MzvPSge1UbqE3r8SGao/tgrBCErzm/5tO2",
+	"Ueix1/AMvfz+wQS78UnRNvsN3B44aMJsObHlY1JL2s449h13AJtICCGOKbXitnckhCJ4lsjcjYd60rj7",
+	"1Doyw/08JGdmQizgDiMLJFExFfw8vZi8+sDt+CZdR3+9/XNShQYsn5INRtZDL2rv3rxt7E+0yLgV6zK2",
+	"s3A0ddsYWtL6MUKcAUW9tYjUz6SWZWpMKB3gjI2n+l5MpJLVBeMBD9n9lc1JoLEeCP1YaneeUR3EXdQO",
+	"8e018/raCvQYWzzHSVQ6UUEnsG7F+wBQCgPnP3QV8j5kBeqv+3iwhmB41W7Pz30ebdaLg0rktRvokTy+",
+	"6gvaQ+4/32ha5JEILnsfZ/a1AO7nhrf7i+ou6drLpSvzHRzxUCH1Yt+Q8pMCubgpdAG3wGL05nchLpEu",
+	"+/GWwYLekYMclNs5WQXRnzj3Fpi5IfsXCr49v0pWnabuTngjnbqvmNVE1NRE8X2JPYMOotxlLvY9Zd70",
+	"Onrr4QLR3nsfKcmLH/U40MZtez4818cxhKgWMv5dZK129LiHXrtl3ZKoxhEQaOd+bDBihuwGJsFOrNBu",
+	"FZB3xETdnKH2QowdNEiInZYcV3z2fC4gKuv/AXuCYblmlRDXAYSY6XEJVHr19rRJFNIlupRFUSqREmJD",
+	"Gs9bFF4AVCZuaIjh63J8I7Jj+ETv2MEtNEwEufsicmSeYbwdnOYs5BWWvFAQ4z+H5RutfNdQaC1a/wbn",
+	"NS4L6e6zMCF9Kwr67+OKoMT9i7vrS2UCd5JbMXCFMV8W2KKwnRj1A86K1WWp0vjAp7cjs7jIMypQrwhz",
+	"YDbrqx3CrkMFDGzml29+HSAz+QCvlcL8cvRrGiU2AKXJbwV78yf2QX7X2IzXiaI/dw5lhmrtwx7YwXBT",
+	"g/FF1oF9WhfBF+iHh3zmQfMjgfe4muzfzXyILwtd2NbowHlVpU0+K7JsbUTLPB+hSYAPk4Nv6rQFKj6x",
+	"jx/Ov2rah34RRbf8iXvM+FCFiYGSpp8/XV2z2N6lkKQzCUPkSwHlyEtUFdqg0PKXUm2QuZoUep5EvaW9",
+	"JjmrInNviMkqDJU3C39Ikemdj3KR/jHZrFtCNxx0TtqW4nFd2Eo3Diih72nttp2YYD2dhfcL3VMZsi4w",
+	"5RfGqGR0H0+qEs84FdB4vv2/MpuSpdtgcQ39V8NhIW55XmL6K9MgPz764rYdAx7goWFSSRYV9VZ8+Roq",
+	"cjeonflIl8h+pZiVc0Hdz5bmmKW2KNWYW5GleEDRZQ9+gXIptobq647XgerTHjdQ77z89iA9GlWwo3D8",
+	"wCZh290er22IWAkLHQ+IY20V371vbjtbvQTXFkav0HZzXYi25izB/+/Sl8X7clOtRK9NWfb1ZJNWDFnz",
+	"fI4e7loRopE3guf2JhTBBCPy6IHj7st9L4xZl/gygbmCCp34ou3quJ8Ki+gxmnqIQHscCHXThtZXaLEh",
+	"+Tlgp3ibGKp0IgvxQWcidYbaVLabK7EkVmM+yp2qOAN/37jzUHULPOMm/J7jzXcIABw9pwBALxqJdy1U",
+	"ypcmUoa7+ebUk4Sa429J3horsCHim2+pBb0B0pU5lspwxd4cYSFS1DLfX8SJRxdvoqknswfmUzjOWmjo",
+	"4S7mv+3QLi1ftcUAqbIrwDLcUiTxNKEa7aTyB90DQFrvgWX9ldNEbfnimD5ZNboxwUd4zraDW+41Ycqk",
+	"cXeYnmGZXg1fmtCR0/IV1jTAeBkuxBrMrwmJ655+9HP/SViT97gY94oN4p6XuFCH2PWxXgDk1e9zEi7C",
+	"GRu+OHN/1RP2P//138MXDdvtP6x5wx8mfgwzeLbx4/d+Ce8vJuA39d4EZ8NHO8HLFmY4EH9MAZpgK6gZ",
+	"K5gSQB4pdOq6mhF8+KsVgZiM6seIUAKq1Qn5qxaGjfh4xoApvPABl6r9KLjjzQiuMhc/0Puffb7yrDOn",
+	"Z4+Mno0NJgIG1W1ja3H+g7gd7YDeexkXYnuL/OzBtjja3sL1AEySTyf4FcFPDhv28tLw2jOsj/s+dTrG",
+	"hAnO5o21tGuwGvp7JV0YLhYSEps7gsWnaqhiHtsIxoM1QtRkDGt3qZjlBL5yqaPm3kupMr3EgLqntdUT",
+	"iN1DH/wIvUfsq+5P+KvBUG0AhnbEms+xNdXvM8r8vhK47bo28oUgEMgXc33bq77J8U1oGItsqTQuz+Ih",
+	"D6F7hRhrNZb9O3pmZthZLsezH3RpRMTwHKQeBJUq0amRXlY1xIMw63pHPLpUjuGQTxgS/bE5L6ZSuSGG",
+	"ytM0QNUasxorUUpFN5HP2thpIYxTM9BaiBHccAxDwh4QoGAkxk4dbyV2WIdi+n+UwHGzhNw3dEnjZqio",
+	"p9EJ42ZGVaoxvgHCKZ2K0GgnugQPf9BL8KqsBkIl8LSwY/vaaoEDAFapjRXFxx0aWKSAd5p/kfNy/uL4",
+	"zZ/+DIUy9F+hTEYqK6YgWb8etnoDVke21s39gKUUK59u7ieMA6+qInikpSE8LOo4rTmFY++upms1dbGi",
+	"9l8++70uIARPfOuU6wbLQyAYSm24izy1HjXrQFXIYhqdEHXXTEQXPCgM9VTkEy5zQ5wVSVRn5xYYWir5",
+	"gtZ6kAhaFu2s3vx6u4PbHW2Xd98224+3uvetgheAzP3J3ZUA8lhneinvTaWDNaITf1sRPK8z/ldVdACr",
+	"wc7+CC6wwBzwkRwmyMyj35rUgNEjgeSxC17YqIROF1lAg/myvABH2SmHAKk+LOTy+hEcJQRwmzJvJX7+",
+	"GYFzSDQDuxr4C3urVIbeIrVyZasrsxwq4u5jeuNIh+e33ZKRD5RVa/THY61nUiRMTqoeFpBTb07SX9FI",
+	"XfL0H7WnFDBA9QtM2GoVQACR2bkS9tUZfMku43MlLD14DwskxmUBOalffq1tnpwqpkvbjTmYq5VWYhsC",
+	"oHWx+hN398kXrQ6GM1Bu7aHS0e2ux/ILT3ENEci+1/HUzKCLcjz8vmvabIq/I45uL8VJVetJkhxqUzBD",
+	"PuYFtEFlPxdaTQM3tCGGDYQCU4diYdhU2Opu++7ozWCoTqGc07jbAM8rQgysJPuCHV6gz6hmSy7tMXv3",
+	"9i8E+QX6plfwgsZuaYh7j6Wkfzt8VohMKCt5bp4Qc/c2BfS9nvmeTN5ediKD+DqTZpHzLfjy7+GANuMC",
+	"wiE2tHIFy+Vl93infCH4ArtY4yvm7vI1wo6a/sjWubuhuYvtYKguLLDGUhDQYCdwHr0JQs7HrBC3eoYU",
+	"Zph4gFAPuUoBWkI/ATjnN0lUvuxZYYCh9t0R1roOFWejQi9NXC9t9FxsGuyZEAu8Lhyzd0d/aRJjCBu9",
+	"p5U+GFGge/u1m2Q3MW7BjflZ38Qr/SQPox+AzyN8MNzfF0hAGPUg2KEau5yIJp3JpZq1Kwy00QTuB4Dv",
+	"Q/QOemEalv6fNKAEpJp5dCkwBJWLQcNNKBNi/qMb7jBS416NLZefnenTCjleYSXvYv9suWjfRGxrgUYt",
+	"q9jYIdGFXQoCtRJ6hErX21PQNTn2GBtg5c0dQu1PiwPt9xW8+8lvNVRCuMWCZFZ9Ye+w1cheta3dVY3b",
+	"0h0G2HO8wNPJJ/Q49Tn89uioOdF55UfaEe0j+ofaqG5EqMsCE9baQ4obuzdD/HNKsdISdsmv+n3tLcHq",
+	"X9iaSw2SdIci0Qvr++covfR9v33bzwHDOpwaE2JV/IVNcYAzznn0IeEURe0o7p64X6VXP33+fHl+dQWM",
+	"jUto1u88b0PxcyBuw1q5dp8bp3ooO4Rvf7yKUz+9tjbYRHj3/OtOTdjHLkJcDxr6J3cX6XyabGAjkTCk",
+	"CROZxPz5SNHvTSsAvDHQEvbghmeYi8WUkNsV4hx0x3/CIEtU5ZgwM2o8lr9wRwykBBvIFbbkSh9E/h83",
+	"Y1r/iG2MClRkV2EHKiLIvlEKftcbB9slxfvkTINw72I6jiXhsDuxwxo9gWKU/azJwUtSonou5Ekl4fHH",
+	"p/fkTjyigv7Q5IlX3KVIjTQt/dVeWjNUKfCkmVObPgzVUSV1v+Oikzu6AUfPzw3oi9GopwOdAMF9s4f7",
+	"kwJaM1ZcwYjnjc4MdrqhqnDh2g38zZ6MNX4q8N/ILMN1YnU3yUCqwbYbMjoHhr09OoKDGvp1SsM48jbX",
+	"EMFjnuf410KM9VRJIzJq65WJhVCZUGMpDPVZgrpAIP0QhWALoRc5pkSYVMlQKWx6ShS0vHR3IAuAeA8u",
+	"DwggKPnht1zmfJSLwLsRmeVvj745YelrGPI/UyLiABATRHU91IjwPy1lUVe+jc7h5I9aTbaIn3WOPRl7",
+	"szJWzHvreWCb3783JSU+tRNT/iOfJpCyl1WvOE9liiiSmBIX60/xi5KqoUbtGZS9l4ZILJDdxIjCiSsQ",
+	"SjhlATrdocLENhTTQT9SKxZRA9KlLoz1lwj8iWmTCPikCuB+OMGIB2r3150jg90HH7lojhBctGfgjOyo",
+	"kesmXlbMFzm3XS6ml0Cub7AVYlJruoM6j8HknZgUoKYnI0he1sqT/FIMb6g86iVw/CYoPUgEzebczNzh",
+	"153H+dpP9EDXUP/+x72Hrn1Fm+Gz4os1warTcvRK2lyLvgUhAwxcb1BdyEltJ/a7xkeedaUMzKFLEBfX",
+	"o2JNR5y9507vjWoZRmng/KPtaMogZHOptoVzDaarfTHbSN+K2hnkDx+fCQTT53wm9EegAVdL8PWaEpeH",
+	"0PmPYrlHkvhNnzAL57VFYzeoOKToQ6slXLtecL8+HLqeEt65/5XONlC6rGdrb/Us2rsu2fYASuiLpuUS",
+	"PuIuM71zHVhp6k1CNi3aTwa7Zjxjg+am0MWewWL0Zrfgbc5siVdzLnOPw4q2FRd/f/vlY1gVhgiMl3sd",
+	"QyytBAbItUQ7ekJGWEPxNKHajJhbscPZMHj7A5uwasxNRXYL92yTRCVuVVeZCkq/k+UKMLVYJrSGqoX1",
+	"wsqcIHeZ9LEirQJ8+9pfF2ooAHzOQ8kohNuCyA2C2MUgw4ccgjZrzzVux8w2T+fo6Ut5f2mIvdeyv/wD",
+	"snb4LuLbZLtFcCmUpajKNNTGKF1QB8XArKtz4SGFD5FyIMH6Hecb3AyhAPaBb7i7VOppxJKR2eC+x0GF",
+	"juwvr4AwSXOjl6rpGoVOSYQVZhlfQRQHGxF5nXxpKmcHgi92m+8SYJcHLUyAUVpEAzCifRELc3idc+mo",
+	"PhklLxQ/rNWV7bnpAYh+540v7d7uQyN0Evz0gIo/kPcZRrgP0npDFvsorrK0sZGs77mrofZq243u56pA",
+	"6xlf6mgWXe51flX6Y3NZo8Xes7diZSqb7BdN7EAKQG9/PPSen16L3fRx+HCqVuHFKB7/bG9ry7C5XQQm",
+	"roL0z+28t51WXXg1nRfE+F0IKvGFC9jJVqZ0eyPmbZeyWEK7GEv/PYe4mt1tQdtvaK1zO3pgDehX7vu7",
+	"v+234A8II6u6bLRyGidMfBmLBXYPtyHCb45ZWhZ5mrCUVo0ADs7BkmqKVTYpqM1QRdzHbHkjVBgOr40z",
+	"6RVswM493fE4F7xAbodrWB9mltKObwRG7kLJ/WQSEGpDdcj7YiXmv+MrI03yMW6Nj3vK9YdY6+m82k2U",
+	"/GmtJT+3MUzEyZooBDbl8tB0bglFTlxg0J+23iB3JKZcAdsyJ1jJSxO/VwwVYdm/JSx7IYDEB4jDTlDJ",
+	"5roQyR7ky7T3D8G/vD5UN0SJW6itiBJcyQMgSjKRy1uBNcU6alO+FFXXmjZ8ycGOmU1pPQwTs++NpZfY",
+	"AAeoVZ26xy2XiUy1Rr3jV6kjRfOTcWGesHmrCJz7snAHoeilplXQ1NmpL9EgCmUH7Kzdp5DWuRKeDoNb",
+	"X02DbcwByuQZHWoMvjSjoVqTtKaeSeqrqO3J8tuXpBXCykK8wqn1zUIWFStSk3OBJYeIhYH+fxh4rGop",
+	"uJPNufDQn8DsFEh0G1jCZOGFh2rYv4rQFmtV6AXWVNM6472EPu3+AqUttwcSqA+E3FViGWQowmNKm2BK",
+	"APk+vtcFS/WtKHK+uBJjrTKTos/i8ZojMHp2qWERuC0LYZKo+flQRaPQP9OqARjU6IoQIFjEMVckrFQ8",
+	"boHKCZATc8EVoNUb6e5g5TYF+RDV/+7ll268R2kl7uaZxXQTm3pUbfFTaPSCZai96snB2PeaqPY8hLlC",
+	"Nq9z60HxRkzDhiE+Z66PK56nnK/cC3URULHJUAXdSdi05AUS2zpxhzDGRSjAK8RCcBsx9rWw9G24qtLA",
+	"J4KfodsI+h7Ae6gI83aS5TlT5LnD6J4iMmq82zd5Hm32LonszJJX5+P4FwIGXxz/8utvyb8C1Yb7z1/d",
+	"g8WtF92yyF8cv3jNF/L17RsQU/qeRkeU2t1hpfigivEgqtoN1fQjiD3HxI/gkVK1UKZJ4LFzNr0QR2h8",
+	"oyjEmsxP9YD9dPkj9BsFW/KS3fK8JB7juglADSFmhoQpqIUqBM+iwcNOtEwo1MJFkQTMXMMx4d+6sUqh",
+	"oKvpvZo0DnrSBxauQDReVBTGueC30JbDanTQdC7Hq3g3qHv95jDXQWeBHDJmraB4Ihy1FINxA5Ae1Hen",
+	"tvzbt/0fZTYV0U8DRW/Dzz6KJS7kogr6QLM5vUCgon/HrVO3hhf8oJf+JiStEfkEmt9oqabxLlCBVtse",
+	"BG6w+DekQM0rSpK8vNFIRY31b9HPMXHb/OOZWMEGLwo9Lfg8lhcC/TZ/qW8j4XQpVpwSYp2//va/AQAA",
+	"//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

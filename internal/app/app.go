@@ -284,7 +284,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	inbox.Notified, inbox.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Silences: db.Silences(), Inbox: inbox, Bulk: inbox, Reading: inbox, Folder: inbox, Issues: inbox, Activity: inbox,
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Silences: db.Silences(), Routing: db.Routing(), Inbox: inbox, Bulk: inbox, Reading: inbox, Folder: inbox, Issues: inbox, Activity: inbox,
 		Pulse: db.Pulse(a.options.Clock), Missed: inbox, Notifications: record, Status: record, Past: a.samples,
 		Previewer: &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Explainer: db.Rules(), Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),

@@ -141,6 +141,7 @@ const newSilence = createRoute({
   validateSearch: parseNewSilence,
 });
 const silence = createRoute({ getParentRoute: () => root, path: "/silences/$silenceId", component: pages.silence });
+const routing = createRoute({ getParentRoute: () => root, path: "/routing", component: pages.routing });
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -205,6 +206,7 @@ const routeTree = root.addChildren([
   silences,
   newSilence,
   silence,
+  routing,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,

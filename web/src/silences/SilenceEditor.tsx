@@ -1,4 +1,4 @@
-import { Checkbox, Input, MultiSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Input, Textarea, TextInput } from "@mantine/core";
 import { type UseFormReturnType, useForm } from "@mantine/form";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -6,13 +6,11 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { type ReactNode, useEffect, useMemo } from "react";
 import { type Me, me } from "../api/access";
 import { oneAlert } from "../api/alerts";
-import type { Severity, Silence, SilencePreviewRequest } from "../api/client";
+import type { Silence, SilencePreviewRequest } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { mayCall } from "../api/operations";
-import { ruleList } from "../api/rules";
 import { createSilence, oneSilence, silenceKeys, silencePreview, updateSilence } from "../api/silences";
 import { Page } from "../frame/Page";
-import { SuggestInput } from "../rules/SuggestInput";
 import { Button, buttonClass } from "../ui/Button";
 import { Choice } from "../ui/Choice";
 import columns from "../ui/columns.module.css";
@@ -25,7 +23,6 @@ import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { counted } from "../ui/words";
-import { parseConditions } from "./conditions";
 import {
   blank,
   definitionOf,
@@ -39,7 +36,9 @@ import {
   valuesFor,
   valuesOf,
   weekdays,
+  wrongLines,
 } from "./form";
+import { MatchFields } from "./MatchFields";
 import { State } from "./SilencesPage";
 import { parseNewSilence } from "./search";
 import styles from "./silences.module.css";
@@ -128,11 +127,7 @@ function Editor({ initial, silence, who }: EditorProps) {
     },
   });
   const submit = () => {
-    const wrong: Record<string, string> = {};
-    for (const field of ["labels", "attributes"] as const) {
-      const lines = parseConditions(form.values[field]).wrong;
-      if (lines.length > 0) wrong[field] = `Not a condition: ${lines.join("; ")}`;
-    }
+    const wrong = wrongLines(form.values);
     if (Object.keys(wrong).length > 0) form.setErrors(wrong);
     else save.submit(form.values);
   };
@@ -146,7 +141,12 @@ function Editor({ initial, silence, who }: EditorProps) {
             {silence && <Standing silence={silence} over={over} />}
             <fieldset disabled={!may} className={formStyles.section}>
               <WhatSection form={form} />
-              <MatchSection form={form} />
+              <FormSection
+                title="Which alerts"
+                hint="All conditions must hold; a blank one matches everything. Alerts about Tocsin itself are never silenced."
+              >
+                <MatchFields form={form} />
+              </FormSection>
               <WhenSection form={form} begun={silence?.state === "ACTIVE"} />
             </fieldset>
             <div className={formStyles.actions}>
@@ -199,93 +199,6 @@ function WhatSection({ form }: OfForm) {
         rows={2}
         {...form.getInputProps("reason")}
       />
-    </FormSection>
-  );
-}
-
-const severities: readonly { value: Severity; label: string }[] = [
-  { value: "CRITICAL", label: "critical" },
-  { value: "WARNING", label: "warning" },
-  { value: "INFO", label: "info" },
-];
-
-const places = [
-  ["applications", "Applications", "application"],
-  ["notApplications", "Except applications", "application"],
-  ["routes", "Routes", "route"],
-  ["notRoutes", "Except routes", "route"],
-  ["environments", "Environments", "environment"],
-  ["notEnvironments", "Except environments", "environment"],
-] as const;
-
-function MatchSection({ form }: OfForm) {
-  const { data: rules = [] } = useQuery(ruleList());
-  const { environments, applications } = form.values.scope;
-  const within = {
-    application: { environments },
-    route: { environments, applications },
-    environment: { applications },
-  };
-  return (
-    <FormSection
-      title="Which alerts"
-      hint="All conditions must hold; a blank one matches everything. Alerts about Tocsin itself are never silenced."
-    >
-      <MultiSelect
-        label="Rules"
-        {...(form.values.rules.length === 0 ? { placeholder: "all rules" } : {})}
-        searchable
-        data={rules.map(({ id, name }) => ({ value: id, label: name }))}
-        {...form.getInputProps("rules")}
-      />
-      <Checkbox.Group label="Severities" {...form.getInputProps("severities")}>
-        <div className={styles.days}>
-          {severities.map(({ value, label }) => (
-            <Checkbox key={value} size="xs" value={value} label={label} />
-          ))}
-        </div>
-      </Checkbox.Group>
-      <div className={formStyles.two}>
-        {places.map(([list, label, facet]) => (
-          <SuggestInput
-            key={list}
-            label={label}
-            placeholder={list.startsWith("not") ? "none" : "all"}
-            facet={facet}
-            within={within[facet]}
-            {...form.getInputProps(`scope.${list}`)}
-          />
-        ))}
-        <SuggestInput
-          label="Error types"
-          placeholder="any error"
-          facet="errorType"
-          within={{ environments, applications }}
-          {...form.getInputProps("errorTypes")}
-        />
-        <TagsInput label="Except error types" splitChars={[]} {...form.getInputProps("notErrorTypes")} />
-        <TextInput label="Error message contains" {...form.getInputProps("messageContains")} />
-        <TextInput
-          label="Error message matches"
-          placeholder="RE2 expression"
-          spellCheck={false}
-          {...form.getInputProps("messageMatches")}
-        />
-        <Textarea
-          label="Labels of the rule"
-          description="One condition per line: team = orders, tier >= 2, team in a, b"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("labels")}
-        />
-        <Textarea
-          label="Attributes of the exchange"
-          description="One condition per line: customer = 42, host ~ ^db"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("attributes")}
-        />
-      </div>
     </FormSection>
   );
 }
