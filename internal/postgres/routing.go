@@ -142,6 +142,7 @@ func routersOf(ctx context.Context, q *pgq.Queries, tenants []string) (routers m
 			routers[row.TenantID], err = routing.Compile(row.Version, p)
 		}
 		if err != nil {
+			delete(routers, row.TenantID)
 			unreadable[row.TenantID] = fmt.Errorf("the rule cannot be routed; repair the routing policy: %w", err)
 		}
 	}

@@ -37,8 +37,11 @@ func (w *world) checkAlert(id uuid.UUID) {
 	a, there := w.db.Alert(id)
 	known := t.alerts[id]
 	if !there {
+		if known != nil && t.inFailover {
+			known.routed = nil // where it comes back, it is routed anew
+		}
 		if known != nil && known.exists {
-			known.exists, known.routed = false, nil
+			known.exists = false
 			w.gone(id, known)
 		}
 		return

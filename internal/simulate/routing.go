@@ -80,7 +80,7 @@ func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition)
 		if list := w.truth.policies[a.TenantID]; len(list) > 0 {
 			p = list[len(list)-1]
 		}
-		if a.Routing.Version != p.version && !w.truth.inFailover {
+		if a.Routing.Version != p.version {
 			w.violate("P2", "alert %s is routed by version %d of the policy, and version %d is in force", short(a.ID), a.Routing.Version, p.version)
 		}
 		known.routed = append([]uuid.UUID{}, w.route(&p, a, d)...)
