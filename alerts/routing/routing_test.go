@@ -51,34 +51,34 @@ func TestAnAlertWalksTheRoutes(t *testing.T) {
 		verdicts []routing.Verdict
 	}{
 		"it stops at the first that matches": {
-			routing.Policy{Routes: []routing.Route{orders, {Name: "all", WebhookIDs: ids(three)}}}, "orders",
-			alerts.Routed, ids(one), []routing.Verdict{routing.Taken, routing.NotReached},
+			policy: routing.Policy{Routes: []routing.Route{orders, {Name: "all", WebhookIDs: ids(three)}}}, about: "orders",
+			answer: alerts.Routed, webhooks: ids(one), verdicts: []routing.Verdict{routing.Taken, routing.NotReached},
 		},
 		"it passes by what does not match": {
-			routing.Policy{Routes: []routing.Route{orders, {Name: "all", WebhookIDs: ids(three)}}}, "billing",
-			alerts.Routed, ids(three), []routing.Verdict{routing.NotMatched, routing.Taken},
+			policy: routing.Policy{Routes: []routing.Route{orders, {Name: "all", WebhookIDs: ids(three)}}}, about: "billing",
+			answer: alerts.Routed, webhooks: ids(three), verdicts: []routing.Verdict{routing.NotMatched, routing.Taken},
 		},
 		"it goes on where a route continues; a webhook gets one message": {
-			routing.Policy{Routes: []routing.Route{archive, orders}}, "orders",
-			alerts.Routed, ids(two, one), []routing.Verdict{routing.Taken, routing.Taken},
+			policy: routing.Policy{Routes: []routing.Route{archive, orders}}, about: "orders",
+			answer: alerts.Routed, webhooks: ids(two, one), verdicts: []routing.Verdict{routing.Taken, routing.Taken},
 		},
 		"what took a route that continues is not for the default": {
-			routing.Policy{Routes: []routing.Route{archive, orders}, DefaultWebhookIDs: ids(three)}, "billing",
-			alerts.Routed, ids(two, one), []routing.Verdict{routing.Taken, routing.NotMatched},
+			policy: routing.Policy{Routes: []routing.Route{archive, orders}, DefaultWebhookIDs: ids(three)}, about: "billing",
+			answer: alerts.Routed, webhooks: ids(two, one), verdicts: []routing.Verdict{routing.Taken, routing.NotMatched},
 		},
 		"the default": {
-			routing.Policy{Routes: []routing.Route{orders}, DefaultWebhookIDs: ids(three)}, "billing",
-			alerts.RoutedByDefault, ids(three), []routing.Verdict{routing.NotMatched},
+			policy: routing.Policy{Routes: []routing.Route{orders}, DefaultWebhookIDs: ids(three)}, about: "billing",
+			answer: alerts.RoutedByDefault, webhooks: ids(three), verdicts: []routing.Verdict{routing.NotMatched},
 		},
 		"no route and no default": {
-			routing.Policy{Routes: []routing.Route{orders}}, "billing",
-			alerts.NoRoute, nil, []routing.Verdict{routing.NotMatched},
+			policy: routing.Policy{Routes: []routing.Route{orders}}, about: "billing",
+			answer: alerts.NoRoute, webhooks: nil, verdicts: []routing.Verdict{routing.NotMatched},
 		},
 		"a route to nobody is an answer, too": {
-			routing.Policy{Routes: []routing.Route{silent}, DefaultWebhookIDs: ids(three)}, "orders",
-			alerts.Routed, nil, []routing.Verdict{routing.Taken},
+			policy: routing.Policy{Routes: []routing.Route{silent}, DefaultWebhookIDs: ids(three)}, about: "orders",
+			answer: alerts.Routed, webhooks: nil, verdicts: []routing.Verdict{routing.Taken},
 		},
-		"the empty policy": {routing.Policy{}, "orders", alerts.NoRoute, nil, []routing.Verdict{}},
+		"the empty policy": {about: "orders", answer: alerts.NoRoute, verdicts: []routing.Verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,12 +101,12 @@ func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
 		line("%s\t%s\t%s\n", shown(route.Name), route.Verdict, why)
 	}
 	errs = append(errs, table.Flush())
-	switch {
-	case told.Answer == "WEBHOOKS":
+	switch told.Answer { //nolint:exhaustive // who took a route is told with the webhooks
+	case "WEBHOOKS":
 		line("The rule names its webhooks itself.\n")
-	case told.Answer == "NO_ROUTE":
+	case "NO_ROUTE":
 		line("No route is taken, and there is no default.\n")
-	case told.Answer == "DEFAULT":
+	case "DEFAULT":
 		line("No route is taken: it goes to the default.\n")
 	}
 	if len(told.Webhooks) == 0 {
