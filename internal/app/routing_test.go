@@ -62,10 +62,10 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	// Two routes to one webhook are one message; what the rule's label says decides.
 	erp := map[string]any{"labels": []any{map[string]any{"key": "team", "op": "EQUALS", "value": "erp"}}}
 	put(policy(
-		about("archive", archive, true, nil),
+		about("archive", archive, true, map[string]any{}),
 		about("all to the team", team, true, map[string]any{"severities": []string{"CRITICAL"}}),
 		about("erp", team, false, erp),
-		about("rest", other, false, nil),
+		about("rest", other, false, map[string]any{}),
 	))
 	w.fail(w.ch.Now(t), "second")
 	w.later(5 * time.Second)
@@ -77,7 +77,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	}
 
 	// An edit moves nothing that fired: what follows goes where the alert went.
-	put(policy(about("rest", other, false, nil)))
+	put(policy(about("rest", other, false, map[string]any{})))
 	w.doTo(second, alerts.Acknowledge)
 	w.fail(w.ch.Now(t), "third")
 	w.later(5 * time.Second)
