@@ -97,6 +97,9 @@ type Instance struct {
 	// [uuid.Nil] in other alerts. Its rule is the one whose message met that. It
 	// resolves when a person enables the webhook.
 	WebhookID uuid.UUID
+	// Routing is how the routing policy decided who is notified; nil where the rule names
+	// webhooks itself, and while the alert is PENDING.
+	Routing *Routing
 	// Late says that the exchange became visible behind the rule's cursor, and
 	// the look-back found it.
 	Late bool

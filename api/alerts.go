@@ -174,6 +174,7 @@ func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 		return nil, fmt.Errorf("get alert: %w", err)
 	}
 	answer := []Alert{alertAnswer(&a)}
+	answer[0].Routing = routingAnswer(a.Routing)
 	answer[0].ErrorPattern = optional(alerts.ErrorPattern(&a.Exchange))
 	if s.ExchangeURL != nil {
 		answer[0].ExchangeURL = optional(s.ExchangeURL(&a))

@@ -19,6 +19,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/match"
+	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
@@ -340,8 +341,11 @@ type Alert struct {
 	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
-	ResolvedBy *string            `json:"resolvedBy,omitempty"`
-	RuleID     openapi_types.UUID `json:"ruleId"`
+	ResolvedBy *string `json:"resolvedBy,omitempty"`
+
+	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	Routing *AlertRouting      `json:"routing,omitempty"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 
 	// RuleName The rule's present name.
 	RuleName string `json:"ruleName"`
@@ -482,6 +486,20 @@ type AlertPage struct {
 	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
 	// at. Go on with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
+}
+
+// AlertRouting How an alert was routed when it fired, by the routing policy of that time.
+type AlertRouting struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// DefaultWebhookIds The webhooks of the default, where it took none.
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+	PolicyVersion     int64                `json:"policyVersion"`
+
+	// Routes The routes that it took, in their order.
+	Routes []RouteTaken `json:"routes"`
 }
 
 // AlertSelection Either `ids` or `filter`.
@@ -1551,6 +1569,118 @@ type RotatedSecret struct {
 	SigningSecret string `json:"signingSecret"`
 }
 
+// RouteTaken defines model for RouteTaken.
+type RouteTaken struct {
+	Name       string               `json:"name"`
+	WebhookIds []openapi_types.UUID `json:"webhookIds"`
+}
+
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+// not continue.
+type RouteVerdict = routing.Verdict
+
+// RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+type RoutingAnswer = alerts.RoutingAnswer
+
+// RoutingPolicy defines model for RoutingPolicy.
+type RoutingPolicy struct {
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+
+	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
+	Problem *string        `json:"problem,omitempty"`
+	Routes  []RoutingRoute `json:"routes"`
+
+	// Rules How many rules use the policy.
+	Rules int64 `json:"rules"`
+
+	// UpdatedAt Absent while nobody has edited it.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
+// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
+// many routes lead to it. A policy names at most 100 webhooks in all.
+type RoutingPolicyDefinition = routing.Policy
+
+// RoutingRoute A route leads alerts to webhooks.
+type RoutingRoute = routing.Route
+
+// RoutingTestAnswer defines model for RoutingTestAnswer.
+type RoutingTestAnswer struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// PolicyVersion The version of the stored policy; absent of one that was sent along.
+	PolicyVersion *int64 `json:"policyVersion,omitempty"`
+
+	// Routes Every route of the policy, in its order.
+	Routes []RoutingTestRoute `json:"routes"`
+
+	// Stored Of an alert: how it was routed when it fired.
+	Stored *AlertRouting `json:"stored,omitempty"`
+
+	// SuppressedBy The silence that would suppress the messages at present.
+	SuppressedBy *SuppressedBy        `json:"suppressedBy,omitempty"`
+	Webhooks     []RoutingTestWebhook `json:"webhooks"`
+}
+
+// RoutingTestExchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+type RoutingTestExchange struct {
+	Application  string            `json:"application,omitempty"`
+	Attributes   map[string]string `json:"attributes,omitempty"`
+	DurationMS   int64             `json:"durationMs,omitempty"`
+	Environment  string            `json:"environment,omitempty"`
+	ErrorMessage string            `json:"errorMessage,omitempty"`
+	ErrorType    string            `json:"errorType,omitempty"`
+	Route        string            `json:"route,omitempty"`
+	Status       rules.Status      `json:"status,omitempty"`
+}
+
+// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+type RoutingTestRequest struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// Exchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
+	Labels   map[string]string    `json:"labels,omitempty"`
+
+	// Policy The policy to go by; absent is the stored one.
+	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
+
+	// Rule What a person writes of a rule.
+	Rule     *RuleDefinition     `json:"rule,omitempty"`
+	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity *Severity           `json:"severity,omitempty"`
+}
+
+// RoutingTestRoute defines model for RoutingTestRoute.
+type RoutingTestRoute struct {
+	Name string `json:"name"`
+
+	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
+	Unmet []string `json:"unmet"`
+
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+	// not continue.
+	Verdict RouteVerdict `json:"verdict"`
+}
+
+// RoutingTestWebhook defines model for RoutingTestWebhook.
+type RoutingTestWebhook struct {
+	// Enabled Messages for a webhook that is disabled wait until it is enabled.
+	Enabled bool               `json:"enabled"`
+	ID      openapi_types.UUID `json:"id"`
+	Name    string             `json:"name"`
+
+	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
+	Routes []string `json:"routes"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -1610,7 +1740,10 @@ type Rule struct {
 	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
-	Version    int64     `json:"version"`
+
+	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
+	Version          int64 `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
@@ -1793,8 +1926,11 @@ type RuleDefinition struct {
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
-	TitleTemplate string               `json:"titleTemplate,omitempty"`
-	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// UseRoutingPolicy Leave it to the routing policy who is notified. Then the rule names no webhooks.
+	UseRoutingPolicy bool                 `json:"useRoutingPolicy,omitempty"`
+	WebhookIds       []openapi_types.UUID `json:"webhookIds,omitempty"`
 
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
@@ -3022,6 +3158,12 @@ type CountNotificationsParams struct {
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// UpdateRoutingPolicyParams defines parameters for UpdateRoutingPolicy.
+type UpdateRoutingPolicyParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListRulesParams defines parameters for ListRules.
 type ListRulesParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3138,6 +3280,12 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 
 // PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
 type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
+// UpdateRoutingPolicyJSONRequestBody defines body for UpdateRoutingPolicy for application/json ContentType.
+type UpdateRoutingPolicyJSONRequestBody = RoutingPolicyDefinition
+
+// TestRoutingJSONRequestBody defines body for TestRouting for application/json ContentType.
+type TestRoutingJSONRequestBody = RoutingTestRequest
 
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
@@ -3309,6 +3457,15 @@ type ServerInterface interface {
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
+	// GetRoutingPolicy Read the routing policy
+	// (GET /routing)
+	GetRoutingPolicy(ctx echo.Context) error
+	// UpdateRoutingPolicy Edit the routing policy
+	// (PUT /routing)
+	UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error
+	// TestRouting Tell who would be notified, and why
+	// (POST /routing/test)
+	TestRouting(ctx echo.Context) error
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx echo.Context, params ListRulesParams) error
@@ -4519,6 +4676,53 @@ func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
 	return err
 }
 
+// GetRoutingPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) GetRoutingPolicy(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetRoutingPolicy(ctx)
+	return err
+}
+
+// UpdateRoutingPolicy converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateRoutingPolicy(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateRoutingPolicyParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateRoutingPolicy(ctx, params)
+	return err
+}
+
+// TestRouting converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRouting(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRouting(ctx)
+	return err
+}
+
 // ListRules converts echo context to params.
 func (w *ServerInterfaceWrapper) ListRules(ctx echo.Context) error {
 	var err error
@@ -5524,6 +5728,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/silences/:id", wrapper.GetSilence, options.OperationMiddlewares["getSilence"]...)
 	router.PUT(options.BaseURL+"/silences/:id", wrapper.UpdateSilence, options.OperationMiddlewares["updateSilence"]...)
 	router.POST(options.BaseURL+"/silences/:id/end", wrapper.EndSilence, options.OperationMiddlewares["endSilence"]...)
+	router.GET(options.BaseURL+"/routing", wrapper.GetRoutingPolicy, options.OperationMiddlewares["getRoutingPolicy"]...)
+	router.PUT(options.BaseURL+"/routing", wrapper.UpdateRoutingPolicy, options.OperationMiddlewares["updateRoutingPolicy"]...)
+	router.POST(options.BaseURL+"/routing/test", wrapper.TestRouting, options.OperationMiddlewares["testRouting"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
@@ -6946,6 +7153,139 @@ type ListReplicasdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListReplicasdefaultApplicationProblemPlusJSONResponse) VisitListReplicasResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRoutingPolicyRequestObject struct {
+}
+
+type GetRoutingPolicyResponseObject interface {
+	VisitGetRoutingPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetRoutingPolicy200ResponseHeaders struct {
+	ETag string
+}
+
+type GetRoutingPolicy200JSONResponse struct {
+	Body    RoutingPolicy
+	Headers GetRoutingPolicy200ResponseHeaders
+}
+
+func (response GetRoutingPolicy200JSONResponse) VisitGetRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRoutingPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRoutingPolicydefaultApplicationProblemPlusJSONResponse) VisitGetRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateRoutingPolicyRequestObject struct {
+	Params UpdateRoutingPolicyParams
+	Body   *UpdateRoutingPolicyJSONRequestBody
+}
+
+type UpdateRoutingPolicyResponseObject interface {
+	VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error
+}
+
+type UpdateRoutingPolicy200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateRoutingPolicy200JSONResponse struct {
+	Body    RoutingPolicy
+	Headers UpdateRoutingPolicy200ResponseHeaders
+}
+
+func (response UpdateRoutingPolicy200JSONResponse) VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateRoutingPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateRoutingPolicydefaultApplicationProblemPlusJSONResponse) VisitUpdateRoutingPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRoutingRequestObject struct {
+	Body *TestRoutingJSONRequestBody
+}
+
+type TestRoutingResponseObject interface {
+	VisitTestRoutingResponse(w http.ResponseWriter) error
+}
+
+type TestRouting200JSONResponse RoutingTestAnswer
+
+func (response TestRouting200JSONResponse) VisitTestRoutingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRoutingdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRoutingdefaultApplicationProblemPlusJSONResponse) VisitTestRoutingResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9331,6 +9671,15 @@ type StrictServerInterface interface {
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
+	// GetRoutingPolicy Read the routing policy
+	// (GET /routing)
+	GetRoutingPolicy(ctx context.Context, request GetRoutingPolicyRequestObject) (GetRoutingPolicyResponseObject, error)
+	// UpdateRoutingPolicy Edit the routing policy
+	// (PUT /routing)
+	UpdateRoutingPolicy(ctx context.Context, request UpdateRoutingPolicyRequestObject) (UpdateRoutingPolicyResponseObject, error)
+	// TestRouting Tell who would be notified, and why
+	// (POST /routing/test)
+	TestRouting(ctx context.Context, request TestRoutingRequestObject) (TestRoutingResponseObject, error)
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx context.Context, request ListRulesRequestObject) (ListRulesResponseObject, error)
@@ -10534,6 +10883,123 @@ func (sh *strictHandler) ListReplicas(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(ListReplicasResponseObject); ok {
 		return validResponse.VisitListReplicasResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetRoutingPolicy operation middleware
+func (sh *strictHandler) GetRoutingPolicy(ctx echo.Context) error {
+	var request GetRoutingPolicyRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRoutingPolicy(ctx.Request().Context(), request.(GetRoutingPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRoutingPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetRoutingPolicyResponseObject); ok {
+		return validResponse.VisitGetRoutingPolicyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateRoutingPolicy operation middleware
+func (sh *strictHandler) UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error {
+	var request UpdateRoutingPolicyRequestObject
+
+	request.Params = params
+
+	var body UpdateRoutingPolicyJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateRoutingPolicy(ctx.Request().Context(), request.(UpdateRoutingPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateRoutingPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateRoutingPolicyResponseObject); ok {
+		return validResponse.VisitUpdateRoutingPolicyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestRouting operation middleware
+func (sh *strictHandler) TestRouting(ctx echo.Context) error {
+	var request TestRoutingRequestObject
+
+	var body TestRoutingJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRouting(ctx.Request().Context(), request.(TestRoutingRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRouting")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRoutingResponseObject); ok {
+		return validResponse.VisitTestRoutingResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -12349,574 +12815,605 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39dhu5di/4Kli8mdXJ3DItu+3OaWnNmkXLclu3bUlDSe3ktvq6QBYoIioCPAWUaJ5Mr5WnyYPlSWZh",
-	"bwCFKqKKRYrqnMw9+SPHLdYHCtjY2B+//dv/OpjKxVIKJrQaHP/rYM5oxgr459kNvTf/mzE1LfhScykG",
-	"x4ObOSOPrFBcioTMZEHS89mLz1RP5+lwkAwK9ueSFywbHOuiZMlATedsQc1j9HrJBscDpQsu7ge//54M",
-	"Pskpxac2X/JlzgpG9JwRwVZEz7m4J1zt+vxrpk+lfOAs/hWKKfMVuz3192SwpAVdMG1n6bQslCzib0gF",
-	"+6bxgpTIGXzQkt4zMmEzWbCEUEW4JiuqyD1/ZDAUbm7+c8mK9SAZCLowb5/iO8JxLei3T0zc6/ng+PXR",
-	"0VES+fyPssQh1gf2Ua7Igoo1mZvfiZYkl/KBTOj0oe39cGXt9Rmb0TLXg+PXbxIzFr4oF4PjVz/8KRks",
-	"uLD/5QfFhWb3rIBRnb8398NbllTPq5fwrHMhZrJYUD04HpQlXBkRJ77gOr4Q9wWjmilNRLmYsMKsBRO6",
-	"4EyRFRWaZW1fnsMzo1/+9ij48tdmCbZ8+aXI16PlMueV1MdeSYNLwhdzzRaqsfSvjsz8N6YChnWOV78K",
-	"RIMWBV1XI9G64JNSRzZH+sDW/9cjzUuWJkQtc64J1SC8M14oTdifS5orovi9OIY/05wVWhE6kaUm7Nt0",
-	"TsU9U0TPqSZz+mh2MleEujcOyZgtzYJkCaF5Thal0mQu82x4J1rWwd+7dUpeH71BIfR/6Jyg123zcyqL",
-	"guUt+umm/aNXXM/xe6fVEwhvlbDgqvOsbYvjOgcf9Sq2Acywz8QjL6RYMNGyFVh1gXI6yY++bZDBTc8p",
-	"k2duHJtDNz/Xp1yKauCE0ek8Ias5n84JV6pkZvqF4koTOTsmwlwsZ4SSoswZkY+sIJSsuMjkKiFUZHgF",
-	"PvhGThUXhGvF8lm7SC5Z4cY7iJwYEylzRkXwbWxa9pQmEB/3ba1r4h54CLH5UMhF96TDZp4Z3WyUgSwI",
-	"nWlW4FC5UJoK3TbSmXl4VJdnVLMXmi/YoG1gn7lg3QOTM1hUO0JaMLJgVGiwTYxwT2mes6JtbAvz/B7L",
-	"N5ZWVcYeUsg+mukJG2Nc5u0vL3PWEAH/9i2HZr+XX7NHVnC9bhuAcr9Hh/B3BZsNjgf/7WVlZ77Ey9RL",
-	"/+TGSNoGwu8F1WXBYgYjDZXwjPKcZaCLwcii5L6Q5ZKouVwZk2tIQBUulnoNesSIb6ZAZKxUmVvNVqSC",
-	"sKKQrfKj/JiecfmvNY2d01/sGLlOgs1g5nRtvkgzMik1uTq7eH9+8VNifkMFKeREZmsyp4pMGBNEm6O3",
-	"7fvg1Tuv7MgMB4fdb21v2LfYgcW+acIF0VwbtV2QBVOK3rOETKlihN8LWbQbb3/usJjb9M2N3FENoinf",
-	"Sw9qua8WvBUFo1mPkVUKD5ZXSE3MnW0jKvG5nfrvd7TKmdLvZMbxbL5mOZtqWGT476kU2locgfn68l8U",
-	"HnfV07fLDDzZfJ1/c+UP4F/UUgqF47gq5CRni44hLPGK/77bUNxzYQwRTbNiQpNVIcX90Mi3UUwsOxcH",
-	"m4rPLP5qaTY3rKyCVxIOPmPgtF8z/aJyemPvsBe/rLzj3+Fd9t3mNlgJ849lIZes0HbV6fRByFXOsnuW",
-	"jXRfEU5q971bR7zqZDCVJc5Z16x8AXvtFC6Fycm50XXbbntvr7suFwtawGEDKv2Kas2KiD02EmR89pqw",
-	"b8sCQwRNO/k7hYdCpY6MCQkXScVwJ2Z8NmMFMbaP8fGNQZmpxDqgKiF/LqUG0VBGi3BBVnOq78RM5rk5",
-	"o/Sc8cL6WzkXGCtIZzzXrBjCyz/juy+khugLUynR9IHh8XYu0DETamUGIQs45kBTGDPZRlcKRoxf5j4D",
-	"bd2NtXFfDSKQ55ezwfGv3TPu7eLff0tiLoizXCudBSODwRgDeEguja0OQgGTp1wsyPjwcNMCvjnD010Q",
-	"9o0ulrldCDpRsD/NB94J/53GxDefGHzSbZG3BZ+WTC5zRhRjtaVPyGQNS0XSm8vT6/OLr2f/dPpxdPHT",
-	"2dfb8aeUKLpWu02/KqdzQu/EMqdTuwSV2Vbw2IrA+TPSsaHznLkT37wIx6HnBVPGwYZQU2GcJTw1++3f",
-	"OaO5OTZb/Ra/cPA2cLHQe3Iu2ZQKcxRNGGGPNC+N638C11rJg2kjq/l6SM7NiaVk/mh8afcB5pF3YkpF",
-	"7RGE3lMuhsTYQSRdsclcyofzLLUi40YE+hp+qwm4P+GSAc96Gcs5nbAcNWGWcTMJNL+qaciNWzYnzHzK",
-	"d4oY1WKEFJ95UpNZM348vQV4f/apcvIvbGr8728v7uUL88cX6oEvX8glDuXFUnKhWWHPSjNe3RL69H7z",
-	"hE3pgpFHrvgkN/855yLzU/6dIhh6xH1l/pxL+fBiQqcPZCZLkYGyGYVjF1IPo5NsRvNufc2mUmQqPiwj",
-	"gKgxYcs5nRqM9++5Vsa2re0jomRZTBnJJEOTR7M8d4/4B6KlUZywY1I32DtR3e1F2Ny6GVtobMlMlpPc",
-	"bBMf7atsSVTuYPGiXEdlYhF1ab/MmVEJZuPYHaTijqxRLjlXWvk1iamZ+BoI2SYRDbE0F3aqsWFsg8iV",
-	"YEXs0ySRK6Eq7UC1e1P0OVYB7GRkuHvQwGgc6KGAwlTCyTIzYjJhuVzBrHstGR8Tutl99IS59AIM7D4z",
-	"TRes9YW/YKKlMwuDGq6gXLGskueadudC//BmsBmUNi8REykfoudgZLD28s3xWqVk3Yqxfer4k3mHCuIH",
-	"faMBaour77/zO4XxPti/dMEyMlknZMIUzxgJDHDYLBCn6Xk60+AMkYLdCacPTmzcoJImr51QaduAQdyY",
-	"Us6V7+89g/Mb1SRli1vodEmLN+gsxH21iD9p4zJjf7Ynr/FVVhyMNSJnMzhxSsVQz7EpM6a5mel7KZg/",
-	"BrkgEr4AfVsM1zitaAZrRrgyxvadcCbEguFhjxejUq9bEpQsWaGkIEzQCUYMWd002J5kqhzSX23GyoXf",
-	"/K6vb92kFh+z0RRc0uqY8DZWZdv91jz3f0/QLxtNNX+026nun03K6QPTwQnblZBK7OWxWPsM0jI2qirv",
-	"QZgghLARV3SaJXIYBm+qR3wSSDnnLHYUfaC5YsHWknlmTH4XHUf7AtU3y+LSOYuGsquMMvpU+PFkwu65",
-	"UP1NYZiT9khcEIi2CllIyF7XZq9r64/LnPkV/j0SLAsF0AbW6+seTG+1xm7krVIFXrXq9vn3WPkZh5nb",
-	"/cYlE9l+dzpDYI9b2/Tp5dJojx5hNmcKc0HYo1nX6DHcNYjGCrtp8DNZj6YMgs9tXdoPEDRod1tmZs/F",
-	"XJUK6ODs8BwTanYubGh9IrP1kLyHeIf5+BlneYabdSoXEy7gUCaji/eJNcox8y5noMYna3I5RvXbEL1G",
-	"rvwwMfX+7hMNM+TPkWruP5R6knj7HPR/Mqvni//wSQ6zmIf8LncK9FPrlUtmwR12TzROl/6vD5PDh3zu",
-	"n2tPGwySLWmN/k8uZIekP6sIVJ7VYfKW/d8ceiaHTFjuMILQz/nDZ14dIK/Y27LpnRLsP34t+2/x8Gw/",
-	"yGb8ve28/amQ5fLgltRm8mXDaIcctzIHKrjExy5+at2wzJy2OVW6v7m7mbnp81IJRlF4byBGXFdAjdol",
-	"Qq5qsrQxmKYX0bAPto0sGmTxeaf21Xh1ULsWvI946N7GutE/Qf/Vml0IXgDPsP/aYbak1678TzO4/aGz",
-	"1+JVB0fH7eai4XbXvitqF33eZmSnR8iqBaEiwxf450BkBr+enEHIaQs+ZXPHFExk/Xbt3KGC7fMR4mD8",
-	"GDqdA1TY+wBUafL6TRL65yCzh4wQVNr6Kd4T7u4evlMSOFoeE+G2qt9Kv3Vq/Csb729ofXU5iwSkFaIR",
-	"6/7UCWQb03J5I9P++9xPef9TGE+oyLRXePU4or4W/YLXJfiFrVMDuekdfc8vkDO0gqjkgrkCAJcdHuW5",
-	"cU61qqDDJ2Yn2Oih+QnzOaRgZvQAKLG5YU1yZiTYHIbmGsYylg3J9VQuccdhjv1OwAHlk5o+xktVkDRy",
-	"eLITQu19fmMaQ6lUTNmkfGU9lWpIRqJS8DFMqgWk3Qmz42Fbes1xDIlxgZNJJOBUQ1BvEka9Ewx5E1lY",
-	"wIJZJJgvFQTZ4P2wV0AjWIgTy7OEyOJOCLpgigAevNI7K55nU1pkDnaZ52TBmMZ8oFjb8G1toLVpFIhk",
-	"gZGYj8QsuJ2WWDRg5qMYXeJtYx21ZG1duE7dkJQbE17p1JuZDFeYMcfFXjTyVf02mose4A7YAjoPIouH",
-	"coJKwf9cMnuBM/iNlG91cuCiyj3ijXExYbTvr4PT8fnN+eno0yAZfBmNL84vfhokg/OLD5eBNogN9vse",
-	"Q/29I+s9OB4A+mOIMxva63yxlBa5RI33NNCA5X6JuuTlApfC6aZdNPaNi36hyOJ2xj0cQAJh9zAxJD/x",
-	"RyYAsgPaHPa5INQqIq7JA2NLq0ngj5j2xnHeCXgkZOZzqlkxJO/W5EoqfV8w9Z0i01xOmxmLQ58ROx8P",
-	"Rl5oMZ2zLIqhNIoOL0Azhmj2zc7dvWSwGWludMv9vKqT4sqo2AKAlpB1O26beUSj22KqXMoHlt0Jqofk",
-	"J2keDVUZYTlW/9nb69irYIy7HX1nHPRmyjOVmo+2iC8wB5ruZBU1qz/jPGNC8xlnoXwZT15JLNgrRSZT",
-	"PA4XFjFGeMYWS6mZ0OaAKZgu1q6UhRFlJJFn5s9l4fL4TJW5OcAAYWW9FgsUhUc7NAac3YDUOcEnUoGH",
-	"g3Jz5PA65riY5XxqVo0JVgDGBzN3cLD3ytElPU+KMDQOEKCnKF8s/nL/vXc8w+iKlkpCI25pLQzfTESg",
-	"0BMK9lETqwxqBHzunM3McS0Fc8ApK2JEinw97L8pWgQ/HlJKbbQohTPVItDqqIsEokpCIuAlncnifVmA",
-	"FWMzWylZM33Sil53x5J90yAZfDgf4z9Gpz9fXH75dPb+p7P3g2QwPru+/PTL2fvNc6p+ytjk87VN2vY9",
-	"ZqoDRp09ttZhZVRTD28yl5EUb4/sdbSZss7KIYtzK5jLPMqC2PuI4mLKgjf58lNjEJMZlNiaA8ddblRu",
-	"vq6g7bQB8rIHlIVMGZdKmNdpKcminM6hKFCgpsbtv6BrLAS0rxiSC7D/eBjywLGBRax0wejC1l7tsSVf",
-	"Hx3Fss4uxblVL9hsKGQGlMKZ78Rrw1Wjavk3vNCW1KvW5liLAfsZ+Xhzc+U06pCca0XmjGZNwMZ3ChJw",
-	"sLczljOjM43PhGA6V6RVIS3Nkcq0zllG/v77I5LRtTH674SNiv7DidPu4MKsFYHz1KjwwPGJGeiZ3a2f",
-	"64vVDy8H3kkscLKuDX5lk60W+s2ypPK32LRgmHCNnAiCq3k8burlmueMlCIzLhxdG8+ngp8uCzllSpGM",
-	"7xSAw6/bisMoGPhr8d3tXm1BzxkzHlYc/waCshVfgJd9ZDQbBNUU8ZcDOkKYDWwVVU3k2qB78MCPNnzT",
-	"PZbgWkxHFHo31B861Kcya6vxh9/N8M1uglVF/F8G9aDXn2+uQuytsLBslDP7ucMocu6RFRmf6h5uoNnh",
-	"v9irm7rBykj47dWjOzTGL9XbGwft7cX7s/HXL6N/To8dHk2Wemo0wprpIUlvL8xheOF/Fhj2WPE8Rx1t",
-	"/pTUcFqh/JspVFrKjCjN8xxDFEbzGyVRB3V7rQ/nNFhwJH1/9un8l7Px2fv0mNDplC21OQ7S8dnN2AyZ",
-	"OlMFvxOeocrplLFseCfSm4/jy5ubT3A36imLIKPKGD/oWSzNwOGZH26v4VKu8fsw6oCvxZItV/pA0p8u",
-	"L86al94Jey0V6yFJLy5vvn4evTeXQWwJjV2AuEHkxc1ZgCszF5qZAbUitIVo+roRJ4855Qs/X3cCJkw+",
-	"MosidKaNX9tBMrDLOEgGfkbBtLkZm1/9PMHfYBoGycB84iAZuM+I+umNuMVu7suoHvEB2aqq/n8an41u",
-	"zsZfbz6OLhIyuvn66Wx0fZOQT2fX1/BHEMTRzdfPl9c3xGwmPNSmfEFzVzlD2Dc61fn6mBiFKJUmr/5E",
-	"Mn5v5FSKOwHxakB/OsINY2RbW0cQ9g13KPrbL179iWhJXv0JQ3JuqCQ0b0AjwEqZ/8I4lR1MAjEv5cvL",
-	"9ZwtYkfjA1vHKhA7C7MBrB1LVzaUnHfIqpmnhSxFBqUUYIjZkAXOW1VisJJlDgA1uAAjdiuumHUVA4C8",
-	"n5dwStqKKeQyDBKd/T+3o0/XEBgaJIOzfzq/vjH/9Xl0c/rxzPwrFApjqlupGCQDLxb4ZyMUUYmFyGRL",
-	"QQH7hu4EDsNIQbO0y/xqR5P4hbWKBEWQKym8/QsPg68AiTq/GNYxGK9iZCx2jKp9kKqqzt2YcVDH5r3n",
-	"F9ZxC63i7e/eVmEcnkdGUmEJf+sOwEG0ctjQFX1cJAxzgodUZlyfCV2sY7nyeFY3nQKRS5qQtFxm9l9o",
-	"9Zp/TbjI4DcB/zohqdXRaVWcAv4IyxVMLbouek5tmpxXmfJhPB+u27h+2IsF5TmhWWYkC92YUhkdAaVr",
-	"dGEJKLR8QKKf+MMxoBP/7Wcey+al5i3mq+HJ5h/LQt4XdJGC0kqNozmhiqVOqDEAD7YkWjsTc+yIeNmD",
-	"/Z4uQK07ByFeadRq/EGzThAi0v1E0qa2QgmQA53FUIPjwb+YnTqmq88eVt0f69ff5kS3eI9PWVGV2Egw",
-	"Si+EXLCa0DvG1+jHINaZLoyLA+fOXK7E830/z/YAQeAYWiQWf3Qi2/Kzy7dv/rxkRQf3jv8ZT12uyOjq",
-	"vMstahnkI6dxgiwbODVOILVq4tgRhiW4hxOypEqtZJElJOfiITF+9YtymRDJs2lCVE6nD4k5QxZQHVyY",
-	"Ucd3/iOnLTgGXecp61GPQPUgVBdOZ+G3Jk6z1tYn6mcY7RxPkOyYTKjU/EESzrHBvmNU7xZqmzCqI4E2",
-	"2BSPNN9epVgKzXNblfwNssnDXasEm5/XeHf0Q8v8YQyB97Yzs2eJGs0LRrNYqVwzmqgksRfvjGVPwsDl",
-	"zqCiWaliIU87QCj+sWhEX/dJc6zl22OkpcgkneTs1qzrLqhC0A2xJEzdpHMl6B3VeTsAW/xaV1NcrWk1",
-	"edX4mh8YE65TmjOR0X0qBZBKUM4w8rhi7CGja6wPgFwlpPFWmEvnwlhBZg/9BZMQMDn2MnPqLUsws1fU",
-	"aFZtn+5dMshfADoV1tzW959U7sraP2QCCrj+hKlcMEX0ik895AH+Iwo5sBhySy6gzMwf/en46MhM39Kx",
-	"Rwz+169HL3787V9f/37s/vF3UTAWX7D/KWOlvyNvHpqxno8uRsQZbZDYCF5/VpoRvnzHipwLM4y6+b/V",
-	"p9SR/NLZt2leKv7ITsjrN8dHR67GLqi/zuh6SD4iXyQwLQFjmg3VWPOZrTFeiPeJSjeamxuf8WrvWXSy",
-	"FUUkXN8aX/Hzpfn/N7dng2TwBeIeNx9vB8ngw/h8kAyuRzdb8An/2J3Mi4IVws3pFzoYbeJqtbTs51r5",
-	"zbibU3WK2qBi5mmcEf7vO6rHCky6ufktLYeNfyQ+LvP6CEoxeUF4hsW5O1fDtSARmtoQv6oTp3dqa+IE",
-	"U+oagsJxw89m01zwyafAG6yWgCRJELTlUEPo9OU50UxQoZWPGfg8mst0VXGF5E5A8BV5OyzCI6DLcFwd",
-	"Ee1kh5i1golxTHCIA2bT3dA/g7HgSllM8IbK2JgNiIfYADJO4wk5sun7PDdKZcXyfI+juaXmclzVWnpY",
-	"6mouc0Yg/BX/3H5vhMdcczGNKGv4M34WQlEAPeez0e6tPquwsfjBGIf7QVBwQqrlSUJZiAo/RE2yG+O2",
-	"bCoFzJy1oZYlUUahU0XSUannsuB/Ac/rmLxjtGAF+Y9/+/cUYo02OAieqqVmiZ6DbhRdGx+HuqFZ4a+J",
-	"G3HLpwL8hXYRtVg7pj4NbEHR8gvDtG/fbD1SnRe4cesP3bcmg1XBNbsU+drFDHoXnoSTguMOxhGbFseB",
-	"9Q7qgTdlwCdUI9YJZmKCrVYlXVz+Zvcthvj3bW/jmmQcY9T4Lghp+T/59NyOL1+wjFObqN48AiDbjQEA",
-	"/Dzj3SmipXxocN2gXY9V6Xs4gMlg+ePbz6pl5/34lvwf7lD1n8y+QSbsia5mtdp+IbqExhGnxcdZBegc",
-	"fPc7UAR8ZkHIatPPronbfoIyRh8Hgpr3UgJW2WUNGegrOdOIwYQgijlGgXoG+NWGPSyeb9oK46jV8Pmm",
-	"faKyzv62onyHMiuA20UP2pH/II9zKKeQi1WSzGix/TtUuYRcR2wOLyQo+Akj9qjC9CVCcHjOxJRtf4GW",
-	"mubb1nFDkZt7kpog+knwa14bfFxAl0xkTEwjKYQORImQ+qQqoMEAN0NcTReKRNhgZejILK3JZs7gnE8f",
-	"5rJULOpfgCVnHPAWkuEaKsDSiPhboh/P1ZQWWVXd32DS6F+Fb+tQsBCfuOrPFLETaRLKdfphdP7p7D1g",
-	"U82j07N/+ji6vb45e59GS/iNOjhkbW8rv4c1cTq5qftuRqoajANdlspFoOnGeOsWxtvDVzx7IEzUK64A",
-	"kYAOsNhIWEdIydoF3IaGBJW+HlrnqY9bineAdFejf7M59lhQwq1nC71uv6WsERUdjhS7bSteFhkr3slY",
-	"WLU/rrsferm++Z8Xv9z1ySwbgREWCYAKh3JRJ4SSjN8zpW06O2IQuMdtPsgms8KYNDRLIeWyx+n3wJfL",
-	"nk/1hxHamHZAHixrNd6EAZ7dncvD3QK31XdWY2tR7sucrls8Nu9C7YQoiTpTsZefiWmxhon6mUVOVp7F",
-	"5Pt+rsmcfaMOruMgOeZ4mVM1d6HEB7Z2DGpQ92XTnXJGbKyaoOjGa2zx6k7eMZ8bCBKpDL/ImlGoTR7Y",
-	"PhmNXvxttQm0lAexXJ0nV7eftXUxPnGln5qQq6/utthae9It8pGb2ITR6c35L2epWwB1QtLzi6+312cp",
-	"AJE1Iu2Y2WdakozBVSckvb0A5B6xlK8FW8hHlp2Q9PP59TXUEdhow1SKGb8vAQqspPMa1Z1wy1/F0uzT",
-	"4TEOBAnS0S6DNfQdfgtAmcwXAAbPAuvsqAJYXswErDPCbGFFds6UL3sNu0V5ZDJeAqy+gPofbmNR2swE",
-	"OgzPU4htOxgVfVnJviy2G9xHm2OxyPML1TTPX73+/s3bH/7xT41Uw4v/G3IM/z2aYWAiu+ExGoANFtEm",
-	"7ayi6/62SYN4afP3gOO7/YJrTacP0cO373o0HnizXra8rk7UtGk2OyqHGEa70PEpvZEWHSWkgrR3//mr",
-	"DN4+TOTWat2IndV76PiBJo2OR/WeXL7dizOFAwEMp7GxiE1RjipVO96zb8ucCr9rm5F/V8jST+GbZ3Hh",
-	"efOb5nfI796P1b01Jn/jo9yvkqOjoxOS4lhTl2ulmAHoTYUYzkPEaO08uljVnclFzDtKcdzXHQLzEs7U",
-	"8yBe3BvGbLZjuv4CqvlrBNcbZ8Y2UrYtEfHn2PA9N27XXFVpP3eij28vbNn66eXnq09nN3CYW9d4izuM",
-	"adodvOEqSVvbkBui5rdWN/iuZ/2JfVdb/Yl7Shc/aOMRm+fip7Pxzdn7Y8eYQEWdvQgYc8jp5e2Fu8oq",
-	"A0CCWMILvOjL6Pzm/OInuAg7PKjE0uBYYxHDlf9SZgCWNEtlr78TITikgmchuUWjc8CQvDv758uL918/",
-	"XV7+/PXd6PTnzVc2qPGhxIVqNiRn/3R1PrZfEt5xJwqmmQATzpe+uJI8DsqPFXpILi5vvo7Gn+0TmMjC",
-	"MIcdsLHoaLEwI31/fj1698lcXTVXUPgUxK3jc4wVcgemLvBw1CsCAD2rAHXTsGlx7WAHwPoAmQMsgt0J",
-	"+K/mdEHgCKbB1pPABw2SgRutLzOBEW7bTAxFbPiLF8ft+8kupixe2rtBuD/QKdOHcJPgQb9AacH+PlLw",
-	"kPgpHslrAKOMcL0MNZHTaVmoPVxVXxfRrUrxMkeFFv0KzvLsrC2ejrAsaIaE3rU5W4A+JlLI3FqoNynk",
-	"g8UsJLbIRiF834wzTUgqS/1Vzr4WRpWb/xZSf7V22STHkgB03r7Cy9OWSlCWt9RRG+kKXm1b7Tgan1+P",
-	"fkt9uVaF5vcUudG3BV0gumYNESCYbM/kdpwvfkSCs1m9ZQuuCKqIhh/svdv3F3hhguYvsfwINtc+TMLw",
-	"rZbkKIf4zEwWe3I4Rdzbmvv6ZGaet5HQemjEn0qhKRcxXiGqmDkONMPNur0uJ3yubeHUoxdVYhuvULG2",
-	"lVwiLCnc/dUXUrd/1c1mbVKt85U5Y+BWzICT5iy0lyltsSG7yZLiDbAiyrQ2dSpsgYj0X1vn8jk/wDiJ",
-	"qo349e1O74jmhBb02/t4Ub4/QFz/6h+Pgv/bCp/g4lmeK6Q+q81LI8bsGcxs1D6TEHZBMigyEhW7WJMd",
-	"0fKe0UapZsv6HmDq3bERy7kL7FCrCDoatVF4bq0e/khdyJ5OqoUejdXxu3k0H3jBPkfP9vTqbOxbpKUY",
-	"pVRBNGomC6SYhFWE2jznlkIfD6hKtdFNrIS0wSx/I1BZYoFkRVVxJyreQCx/bba69kBmmxTggqToizi6",
-	"mWOSglH89fzi65fzi/eXXyAXTnVFIph69poUP+DkTqTj0c35ZddNS1ZMmdCpw4tWY7KDBJo2+0CSvr+F",
-	"J15sPlLP2Z1wj+M58wRBLiClGrAUBGpCL3Y3mIq2Iz0h6ejd9Vnsi2ds5ZDewTffCYeDRSr/kK426MfM",
-	"vi3ZFLyuc2AuBYePiaziFgncH9dqiKpgXhq+GPhhNT8mlDLnzFRfMUgGjUUxnsrGtA6SQfP7+0UBvPjv",
-	"tmuAhjNGq4xhNJZn2GzQHFjVXCCiAxqgJLgDwIKHDWB7lgcTM768vTEzMrq6+nR+Ch9sfLeLX87Hlxef",
-	"zy5uzH+Nx5fjrzf/fHXW73PduHf72o/Qd/SDM8DrZtwC+Bta+lzB5wFBGGZqQAeAhw1164L5GAHQEbFl",
-	"W/eztmrDnp4S3B9zkM6VaqtAr4ivoc+05/bllh0h1qEqAc5QUWu9c1gu8S05oX1ZsV1hxiamsp1a+PWb",
-	"qnrI47hfvSFYQPScHMPPxOHN8RM9h/eOtN3m+8dMybx0y7OFQsdd6as0OkdmizX2Ghp0KD2Nhy38IsNF",
-	"qoLGnpAU/5RWWxZOkz0iGvigtlr0KLl2xV/o916C+X94GOFimpeZUaVQs1KJqNI9Wbd7+ZygIa6q+dvq",
-	"dBbs3not2ya8urI+68HfDzD1wdO6i0Zxd/uyDztx1QG/IHOaYa2Eo99OnFRubvFu2XdD6sGuewCO+r7N",
-	"wG58PVCjM+MiJmQ7SdC4zFlrHu/JfRb78sd//Gviim/WgsUztf4za+34duCHb5LBwz9xfuy5V2UZrZqq",
-	"Kcz6Dtrc361mxUW0ZSsE1YyLA9x/q0JqR1ZORdUxoWE0QPnOruwlsnDMIp54sA+ZSc+Wypp9i8MfVgXX",
-	"mon+XHBRLgT8Yvua8KGd032IFHC1dltzwFGUiecmVxqokIc9iYk7P+zGznYnQmh78yEhdbTvxqlxNIUl",
-	"wSbTnDOhT5BoZrImN+AQED5zbL69mnI45bt9VDVVtv1yJ3nBlW+OdsVQbtc28JrWRbmqWVS7Abf+8NY1",
-	"oXXZE0rfcnT2msUN5ezf3zqd1fHYnm3bcbb2bPu8vYCz2TO2Pf32iYuHa1+juUNFY1XYuQtO+FB1iR1F",
-	"mp8j6tWXX0Z4481JFD1l5lRdBeWX22/daPofZdwxN7lcHxxxjf78FZ8H485B3yoecCq3HL+XSybO35NT",
-	"KQSbarIs5CPPWFGVXMKIkLuilWHrIU4PJpdMAGGlp83WEpwhY7EBkV8QLjLvGSS+0NbcGw08t4ZSCplv",
-	"BZKNzTVgsIIBdPZtyQumWt1WKVhz2FBdDEwDeEhqtktXM6zP375NH5BAyVVjyRwVOtwcF2tIG8UrQL7U",
-	"CtVd1SDyhrq0smUSAgLStjblYWUlYjlbaQbsSyzHgHQc4BVKxcxqBVCJkwwIc3ErKtSdog34qQ+B/PCG",
-	"/MzfAXT59ubDiz+1tKkqxZRqlvUojQsH5O266gHRZQnJuePr0kaUrm3uGvoecHFvjRqi6Ao76ZlFqgI+",
-	"lsHcAmzbqDe2EC5t0LdXjBqvjo6O9il3lvGmZL5JvC1iXli2d0Sgx7RmG/EGvCE29xdsFSroHQ6vvmX1",
-	"r5/r/Oqsp79gK1+bswvHQLuqC/hFrV+FMoHZK8SzYZ+Mgj3Kh52IyK2y3pF/tr8qbylflXmrUNyqHjiS",
-	"XgbCl9oRaQ4IhE9xPR+SyxohSwIKFK6bQy1FAyzRh+1BRDsEhswx8EI7nmGkQe8OdBKtjX7NJjiQ1D9h",
-	"nR3zxNb1Do6seKuDkA/brJEj+wIUEEQasH5wSM6w/U91fGZQFIPE/UYT8yxxMI45ZJxIagvDXvAsxX4B",
-	"2LLGUv06lCq0vJmwORcZlNlABJMsWaHsSYmd3bWlNumudu7Y2/ZL+piM8MAbrvM2emPzE34A1RWzXKzG",
-	"x0xXSyTZU25M2H0pttdU2qdFzrLLMMIX9MLPucIc2AYtRF/AFnTJiERSJtbW6mzOEZhlxm/GyuJd/Fhc",
-	"svOW/KQtbbX0chYOBSmGmq0GPZGYZsWCC+i5pFx3AuxLiJMaMoy4xkguIAT1lMgCu1V0cFDX/C+sI35b",
-	"Ww5bWkvBHsgIF9qW0+GjYG/aP1ZVvN3Oc88goLGk6oCiDlKWmvmMJyRVFscBFC27s7CYR551NyCpvdWR",
-	"sdiC4WHbN113NKf4skmmA3Y+FkLGP5Rrf1G8J8UWzhIfWrQ2bk08q74w+1Al7M6QYPQtb0nmCbJkcpmz",
-	"uspN6hmE3v5RXzVTH2eMsHafnvaHOQns0uzeGmWXj3ZFciHvyrvt6aTw2qowRbUTK6O/7lUebt6QNzCy",
-	"0vEjZLcFbvZi6Uwa9l/rGsvE1pW0V8c7TQdl7N8pD4Uy9pWrmQ+Ohfs4S30sEVINsT4Av4WDYsaasRAe",
-	"l9tMu1NflthB9tQOFX3VByJa44l44rPYtzktlT7IsyqWqic+qLMN+05PCkmlnvioOofUkx7WdLJ92+2A",
-	"/ilCTxauVlJn0eimiAoF9BB5vZovc9gWqUY9zmgBtMXRZqlz39p0k4fO90udlXnuAor2EcDnW8jyfj58",
-	"Ss/TbdM79tZAIwL94XzsGzZtEBaQdHz2+fzi/dkYmy9hmd+MF64OLwhch+l56DSdulaO9umQRCEzlud3",
-	"YsKQDLzWYhL7Q6FP57L7QVs7koatIjHjnY7PLq/OLrBhlbu3MRJ4cCmMYbiaU30nLGx5ZZuO8Bl0zpqZ",
-	"Ed9+OvtqC+vcC8yfxmenl9gXi2hmlhBaHMgi5F2E2j+AeAa0Fr6o0RYhOlNxSoVru5peX96OT5uvtX8M",
-	"X+ywUlXfc+Q4OCHpl7N3Hy8vf/56+eFD6uKirscVdMBacQ1NPeVsVmse5g1ce2QFz/Lj0ThpwmH0K0MX",
-	"5F8zQRZclJop4O6oeoi5kYQNAi37OfQMdkpjSNL35z+dXd/g7Crwf6BcMjAmLCbTVX/UAMYfzl2DLRTW",
-	"sI1opMEoSoz5Z7Dc7j/9jA+SQX1lqj+E1wRTH/xXdUswIVCBab6zJ5vX2B3/O7F5bVrKm9nrXRqqrHvk",
-	"iI0tMllvVUJt3M5VA9oV5RAKLBAH7/gVZ1ZnYiTfDPXEdqWzd4UX+4Z5E2bDQWFjO3Ox6xxntqUnzSs2",
-	"OCsD/rz+5JVm7HOW43NsczkI23N9J4zbaDVn+v78+nQ0fm8e7iizyGTttRhMQoXMqDYtfK0xwSty98As",
-	"TSHN8Zl+G90zVysxJOn17dXV+Oz62k4ANgrz5JKJUcj4fM8tCZdxINtxlMqO3waBOk2Mf4THLpT8CKcd",
-	"FCTjHJi95Yf4rGR3oTze8AXLuXhmu6P3eX1Z6on81rZJ6qRoyGurfbtYaB9Za5faQVgeoXxd6nmUgjTQ",
-	"wOYha+ZfeYxN64zYakleHSXGvCQTtpaAREOWJKY0X1DN9kiMuVuz9uxYCuMGuqnwXZbvmk7kI7MDg157",
-	"uPGgCwbyW8A+igMQ0MetNlFLAcG9r6vBG2L9Srmrv3yHc2NHhH4iTBTS89p6iafzB5u1DOcvJmtXtNC8",
-	"SyePIL7PsT09pEwEh5Fak4ZLARPtLBxVp9rHLscutYMpbiOAACayeTPM8dQl0djXM57nH6JEorZrbIFn",
-	"ALaJxBIcKUhVVGaT7TZAG6GmCMO4ru0cV/1ja1NwItqoh4MR4uaIVQk1hrKBD1hSpUjVfgC9CLsgrncs",
-	"E3RiNj/wc+xQxHDfKtTOzXE5HptyCWq/9gjhypVow9bwrErxoGgEeVXeVGlghGaSxSmA/fTsyHdc3Rff",
-	"KJjyO/U0TDukRadlUTChr9rShk3WbBxUAkziSxeJhJyoL27wjc2Gz5l2FHVowH9Kjj8cQ3RljEDq92zG",
-	"hV/2HVsjeffHu3HOa4Ly8yIBWltGQUrTssjTpCKE8P4mM9+gbI0fVsb6B4NnTG7HnxKb8VQI+JnIzBI8",
-	"28TRMUmNK33DFsucambdQMXvBRf3iDBMXVE1XS7ztWvO5Gh1EpIWVLMrVuDutk/AOPbInIXpnaC+LSSO",
-	"77tAOcMcGM9Z+cIQY44+sDXx6TJwISFtj4amSn32Q9MHpmKZ1xiWb6RI+tPZDXnpBqJSiKRGEv9vtqfl",
-	"uViWupMisZ7nj7Eu1Mf3DjJLvMBBnWwOFh3VsIMYLbAqGltcKS2Ng+y5TRML0PfVvhW3pW183WjNsaDf",
-	"wk94c7QvSeNmyLl9M51lXO+4jc5h7p0WrxwRN1dmTsxHe/YnpekaCQEybnNnOaMZQAgpxmbIXCrtYIXG",
-	"OQKJs7MF/R6oYKvAa1myAvqtSGHugAdXARBPAWnLyYwZnHHMWEY7Qh9CnJ5t+XBsLUv4yNnqk6RZS0oz",
-	"CApBe2kgwbqXMTOsVJwp/RniOvGjG9JBjkXaVelDiAZu2sfih/4Zakx1NyKO2NHZN1lrIQTIMTIB7pCc",
-	"aR9erShoq0FT3laNHHo++9SlhZp4WyoJxnpCjrynEDWxNsyqJ6W2ugM67Smp+sQkDUFpfnh9TTuEdoyd",
-	"YHc0r7La2b+NrjKwFH5PBlDXXDPIXr9J2rAYWAStJUT4IQcwrKVWfvhTN9piw0XzI+mYk+s5Ldh+beJe",
-	"9Sgsb/C3uARm4cvizQmFsWZLCQgN1aBCj+bDzpKSgz+7V1GKnZmOKWUZEh10cRzsQ03QwUWMTig+fvuH",
-	"WbSeHU3nlwRbpqG7oxB34HFba0+qDweAjf9FF3Mbutyas72DZM0liOTnzLHfKj7eAbIKqYXUTc9ltl3B",
-	"2evsK6uPSRoYdpjL+DLISc4iIQr7A8mYpjxX5O/HH07Jj2/e/uM/7MK498BFhrQ5tl+8OiZcPNKcY8vx",
-	"r8CNlQDDes6nOjFmVc4S46V7ZsmvhXcotZRfc1rcs+ROlEKVy6UsNMu+QrOtr+brEoJz8hWo+/Jcrsx9",
-	"paC2rxzD8Ux4ljGBDzSq8avt4a3g2kfKczox43AEdQmRhfF40K5z3EDUoes8RkxI+ObAIULLLGKn63ao",
-	"8Zwul0wwN3WAU6pHeyDAYvS92ZUYW/9OtTNu70BJWfEwPgGZFDZEj1EDA7zP9fTnwn8ByeX9sBto5E+r",
-	"tz/+GBwVb47iddztwNaPNzdXbv24IMY/j8+gtqqjWVOxomtLm388yal4ACbqjDmnSlv5V4QuKYJmQ9r4",
-	"4MZI9VOzj4YtRYGvCXA0lp2xmu/YHh8zmvU1TJ63owzUofwh/WT6y2opjB9Vs6Cic/GZFg8KySWoIniX",
-	"C6ts2t47vH8Zw2kYAU2pupx5ui1on+XjO1Oa56ywSA1C9ZBs8mNg52TqYis0x1bYXM/9QnpsW0/ARots",
-	"xZvFB43Zt5QjQQZI2uDxU/uWu9fGtwJ68xFz1GzHNhJVTe6ZORqATNooYde1rgUSDWGqVudVsJV3YKGb",
-	"NbqdcbhtJqetZDT2hCGZnJYLJrQD2cbPAYhztQyK5co6nbYyzNq3FuIxqQNM+mIhv+BHnpk3x+wkHu/y",
-	"UMUtelK04JpCBCf2mge27sq+8ZZoIaSFNKRWILBlRMDCadWO3F/R7v3u/RUIB3Y6YKQLjLk+MkKzDHFI",
-	"0Tdu8c+3C9xW/zyG9LTWPW4Z/Do3y17O/DJu+tLhHunapKdzyacRzzGnE5Y/hWPNsVHjg7qGgDIV0Wxm",
-	"ZLuLqP2iiIz6syfqoeTL6A/tE5Fz8dCuNTwpbWcLykhiyja32cyxFuy+zGkR8OBWRxXACi2HPYE0AnSn",
-	"jnvefpViDmzFNbD5mzPSHJDDVu2WRW7MJJz333q6rTivibO67GuDS7tE5hC88P6Y2h+E4R5h3dVICwjr",
-	"8Ow8KGdKbhubf0GP4e0XN/trC3C3fuWOMY7014JldKpZ9ltqPBTjQxhHcGWz2SiQe0U7pnEjB9I/QMMN",
-	"9piaG7daYJ3QjNeZtFr8o4B3+tH2m3J7EcxR2D8LLjIgf2gnwSqYBN/XHxRRbohniNpUMZcNdnRwFfF3",
-	"JKu6/nxzlWIIQFheq8S2BPRA4lSVIAhpQlIztzaROdeLPN43wOiqTVlworCbJDSraB+xx5SPF6Fe7AwX",
-	"obC0bF4ppjznLb2jwJCKM61K5ZmxXdDkkdkcpa8t3ZUqM4qxOYuRMIede7l1Poy0UIgu/ce//fsO6BPN",
-	"3hcy3vjzpsqPwvcB4MMl+fScrUlBxQay0sOvsYPBhE4fol1iPDYNr3zh4vi7MjZYMuytU4fc53u8gCsV",
-	"fX50emiu57K8n+P8qLksc0gmeZZHbpQTtvbabyDXEHzZ1hiRVzzeiGCasVWV6raP2k0hylJfzsaMTi02",
-	"cVkwS0WCsJIIMbMsFqzwJHhpIG3pPsSa/QmmYn2S/+Pf/t3KocWj9QdplcIRc7eGAVBtelp97Mdh9wVd",
-	"YElunVz8xEF4Ha8MslKTQq4cn8lTgwiePQuUC0xLsGMSr+IqKW+KWV1F1ISgNi1xBetZR+PKtedi0ja6",
-	"o6pKZkd6XndQj7qejFXF8PgKwrjByLpnnZD7/gTh+sGA4jMJGbY4I8SykFOmFFLG28bfmNOTM487/k6R",
-	"aS5RwzZXgj+yzriCKzSB7wZAOoLhlHS15uZAwjIeTR8Ypg+NKK9k8RB3+ac55QuWXTQz+12QZ4dt4srV",
-	"k1sdtqMese8et3PShlBOp0dVAPncp8eUS6e18H/GqJbMOFVSVf9Sf17eo1LlmkzWQGAM8nGe+Tirywhg",
-	"AN8DyrBWSLXW4b9jtAGz3oMgAB7SwnUFm2rOaKEnjO6ggaupb2tJ5X73YgJAlHrjkp1Iz5c8XsMZ4z3O",
-	"WbOh7q8DuuQQSEJENtZiLqGP0m+/7XLuAoB5t4L2R1aoOBlmLBBms65L+A93q/uq8P215Y0KTGLVSW3B",
-	"GjuuZfN36L3DBCNQhT4lFgHu70fWiuhaWeob8K6gDAqLAwHt7hOeVl+TjBtr3WXSbWdtVy6RsYI/sgxB",
-	"9QihytZeAdgw6PGdSM3iQc0FFr0DfHQlHLy1ypuYd1QlsGE5Isu4doRuMQCeefO7tWY9tpC59HpOX7/9",
-	"YXOG3iP3i9VP8DnAqvgtTle5o2cctszojWWwHJa340+QQUImJKnQJ51b/phnQDUE05QE0xsXurC/QQwz",
-	"7X63dSve/XyqvbVLQWIH4kZIB8zOeCMD0Mc0apmTpRSKxXfijaWzcpKGR17FmWFpFpv7bmPGDiyBeCB/",
-	"svVt9qAYHA8+3txcvXw1fEVeHx2Ry5+3kj42MHF2m69C7DkQIpZ9WAmDQVXyGZ9yXXCWjWAuo03UHYzz",
-	"xLO1kIr7qBmzhYf1KarLShaAsLuZFx54PIxRfyrMlKdNSPxbZEEmjIv7sLY0LxjN1qjNwXkL6hHkbGb+",
-	"bn234Y5+mZ2BatRtk76uGknWvwoEzbU4Wky4YNACaXTxHgvEmADSIKSEg6z7ZE0ux5g5N0KS4uJD2yrv",
-	"mPr6W4kp96DodguN257wh0ivmWgc7BS5VWqhL8gyWodnHyamPaiOHCVT+A2RFho+UHGwWamQQxsN8KK1",
-	"vL7u9zmrd6sxf7854lgIxq2ir6/bZwFrSOsDTfDvbdvvsshYEacpPjSsKNzuzwsrin+uzLd2z1jQNcnk",
-	"CXYvMf6B/YvtyYuZAx8rWdD1kKQOGJAeh1QgiQugJEgnOSSpsUPhMvS6obILl1oNSUqzBRfpMdTfqQRp",
-	"X41vXGZcO7yd2xGQIymQlBvebX6Dpxujwjxo27agUwipjJHIeocOwHgjzPBYaiPsFR99QyggOIq/3god",
-	"Q1HCnwOkJIZTXXc0RbSUrXTrG5ULnQRoYWFb3KQSbOV7yqWruWLTr5gKmlDFfnjj/BbAQNVrp7qtvfqr",
-	"o8dgmceA98WCZdfGZ+mZNInoHDji5lxpWax3KDemORMZ3bqfT911ezJpdveNbVgYVkgR9TDwFJHXO0D4",
-	"bNArDkwI4989Qxf939xPP1aqcRb0UO2+w173O6ytm5UgurVpRt5XnSa7Hh1r7Nj9kXNGc6R12FYa8xGv",
-	"7M8KCi96pHnnhwEcpBNm0LacO0IIkkHOaCHe2w6HcUHt8xQpH97R6UPnV1m3wxXqRj9jwcUvMi9reKDd",
-	"h9MKKBIy9t4dHgwG1aUY44EY33++an/ft9jWt/GQbj2Mu/NDec5qmPYapP0o2X/OCwbm9xoL2lpEoCjF",
-	"RMqH2yJvnR+rFsf2yvGnHcYAHYa3MnvCRft2lpvLQn8JGyo/SVA1Le7ZDoioG7g+FrPwbHDxiQccf+fO",
-	"Q3y5OVba+YJtbXZVhVenyMm8hQPxrTUmmpBkg9w40wj53tD8CFjeUli8NPG2eUJSOz1pcidS1Inmr7C/",
-	"zD8qabJIF7O9sSvkxCfObRddDysuGPSvyxKScYWpI+SwhuBAQialxqHhEZvciaVD8iQkK7F8zvGwYTHQ",
-	"kIzhobY0OpwfWiwqfhcovo5V5+yC3c/o/gmGHeseVxTag6iOELqjA4Np44osWTGnS1zcBaNCJ0SV07lF",
-	"YdqQjONICcn1gA7XpryA+aXgmu3IhHuQSiLvsu7o0jU35GqLkoimd6qMTmWFhouehLa0h0U7azCwtmoN",
-	"IVEtetutqQ02T+baLFRaatN62Tz5Q03UnITN83Pz2Ihaf22uxmiq+aPV4M0y/OlDU7E+sbFyb0hLG7DD",
-	"jan1a+plxruUcxfrcSm2VxR5KgCJbJyrWkFr5nuOI1vK3Kbs9y40WhalYDuNCrWwBXELKvR3KjhE1NNH",
-	"82mrZR0AeN/24DvB4iZ4dppgairokosFFXle4RLwGMNQto1H24bMRl0qc3GExOT10f4WPowNiiAjerxt",
-	"9NBkWgpWDRxJZoJxn5D0/6xBRKFtcwnJremcFnSqWaGiX1dl+XfrItMVF9yNxT4yF2d0Orf4N1tr1S9Z",
-	"vUGQELbAjoYvm9phi0pAT77ZKt+pCRdIswdGdVwA6MuVpgH9NKujv4IwCYZg2sp5LOOMvSohM3POkska",
-	"/7HTTMERbRnB9j+jebYlk0nR3vKqzU5Or6YErc7jH2oO/YE2T7wkxUpYm2RWrG5tgtlAleMSGLMd5dP8",
-	"C2UyPSHphHverVLgf0A2zM4R4KYA0pFWaHTX3s7xEKJ3Em8VNNW794ju2xQaHv5zvE2leRJ4MtBrOjG6",
-	"FlgJUkT1Z1TTCVXMIvvtJ2FzYYwPT9ZkTlvqpiC11n6WxaC+IKkW3Q2MAcGDN0+WwfHgX5QUwzFd2czs",
-	"Dpt0J2gCBHz3+JQVVccWTYFiZWHUkHDVgZQktoGzYybDylqjJb5TgcN2gnx1VgTNs1JvCqeOiTykIAIB",
-	"ocpfltb8uwNPKc/28OIwsdKKSvE/+2LQ0dV5I1XhwM/GIDDzZkkpVnTds1MHAGdxE4b7paeWOUSHg0Bn",
-	"7drfoD/qzJgCtNUbCXzB7hV7BufFzIjRtRFwgjHJA7iZ7VET0A2ZwwvIhlgL5W8cBvDFPxKrGvCrbDnw",
-	"nlBsi42vz2fwddudrL1ZL7/UmCtdeGJmlUiEoiZIPdE8v5wNjn/tm4T6LdlEv43eXZ9d3Hw9v/j65fzi",
-	"/eWXY0w21rlxXeoHaAIruD3GUUJM4Vwa8wi8c5JzVIdo5wNjV9XmztjsK7q2/JShGkOPLMycZR3dzi5n",
-	"5P3teHRzfnlR/wZbs1uFp8miNNLCAAaWM+hHW2UJ5YxMpJ5b0LT97AWjqixYRkqRM6XuhI0hDt1VKVF0",
-	"bV3JFVcWO9ne8uXHo+D/+gTID5TM844yHnjdub2tIoJeXGrTZLaZCHRSwSPQou7gd/ivGN1yJVIWRKEd",
-	"U2fOlWbZnTBSheaMTybZ+QZE7NxxwWXmT9Xd5lqW4UrEHMK3uzqEmx5hKfifS2av2I3Hd6c8Z8/Hmsvk",
-	"guu/sEIGLzpUgtQLz1HS1WrQx+fcRnPs9iGVdqA7huSISEGuzsZfz/7p9OPo4qezxEoK6haqvcfsN9Cf",
-	"fnjTb+P0WIogzdtPkbqE76YetVrNUufRPA+EXct7iEN53df46CEZoVc5p8pYTcKdkeYQcK2sgaAeN9SJ",
-	"1bcLWbA7AXNcn/8EGgOZTaGk0b8ppp2HvnFjmngUefUqu1uDkkx8KZCUKWSJtR02YKO1Ke7ds+KR1LUX",
-	"uVcxkcNuH2HOx+d7huQVOlig4BMXHoJm48WaaD59sGa9vUUWCaG5ku4Q49MH0E93AkvHbUUrtQ0K8Ku9",
-	"OH7/Q00ao1ZXvktosE+0KkZDZtYTyECUbc0CUNW5BCcvD/Yecv84pG5CtI3NV5VFXEzkt5ZYoTVF1j7s",
-	"55k0Bv/r19GL/0lf/OU3+79HL378Onzx278eJT+8/v3vDgYl2P1wih870DjBbB240EVVM0KJq42EMKVl",
-	"0VWyOmqM/XAnNrZlQDVtjyBIy1nBM9aPVwDwu8Vn1eXp1ZsD6bYIcKKlfZpr4awI9lBoFm/PICFZA1M1",
-	"qrhzaPFhvw03nNkXRIo7UVd0oPDBGYATfyEzI4Ko84HIFY02XtQNSVRxfNGcrR+O3vxpezu+CDykg/L/",
-	"c6m0ObVcB0n8Hpt9NTc1yNBtE7998641XMqGbINdG4i22aIxa9ebQuFCwRlhT2Lb4hvnszKAyash+cBW",
-	"rDDHBdFS3omca52zYyJkeFY3OOmBwNuCN1VThPsbtzsgbnZUkQ6PE3G1XK9cKMsHvqxQT3Lt2LM2SO+f",
-	"sswRfE+/3BWNtB0OmTNtCz+a5+bozm3LWG8KDAm64U2T4yn5rpbmIV/mksiVqFAJYUhaM7qIdfc/AJJp",
-	"26Y5rswBoua2JBqqI0LfD/uGyWVYnJ+gGz4vRQZlIuB1HA2Pjl4RKbB6yBlod8JMudERU76guRoSMIOw",
-	"HgN4SwlSugZHDleesMM+q2Y2hoMKTcdAdTa8zao6N9iLXbW6+4K8enjgCXl7lJAf3xr37ccfh+QymMnw",
-	"RMbWglgyXpEl2PZsCk2amgPwnLiydkfnxmwqvmBkwvQKS/+RAEgF3YDCuEh3K05PLV89Bw/H+oFZd4eg",
-	"uVe+Rp9oQ+f+6VAatw6li4XerAYF2lCMs0iSSVvoWinQhMy1XkL3Pa2XanP7t+3/Pwip9xTn+nAQv+3q",
-	"y7kekdP7CPunhY6Kj4uCne/boVjVB/YAuoyp3dMpoepOAB8NNMpBKQa2yFqID6Wci3u0oyfUCPgKDQNn",
-	"ChAlpfCVWWxN7iEwa1yEMPIXMXwP6dfvD34MM+x7J5FriMl2lXI5I6eXt6HnksTsOFgxyxUjN72d4J5G",
-	"nNYLyQma3RvnxjNZbBuI0AMb2/sbDfsi8Drb3j8hFOgqm9qoxeXMFz/V215VH5IeBvVy4O/a1HFd52qb",
-	"WkP8rzFp00aEKI2EDp8pShjHMMTgkK2JIT6bsYKJGP8rUOJurSHCRDNyTNXS81ESKms3VqnnPXhqqrR5",
-	"1ysQeqx8V0dZ7MFWlQymEsqwP7Qk+xDD4i1ly/prDJEhOftzSaGTZGps8zSxeRqS+nL5tH9Nl8s29i0h",
-	"XsjHPRZPTakQsTxLo2ANatRtS8rd5xQLb/t9SQe1QOWFYvemlbHXWR9WgZBsLFzg8HXVZHiJc8Kd2K1R",
-	"zXPr9rKM4TtmXcdYXxrkjR7YEho4zLgFhDYIC/7rgPvOvi1zKroYLfuSgJhrr7U9x7e2Q8ArOzuCrONc",
-	"yf1J/cylF21AulIs2kpXlzRQXL4fS0Xt7En7fG+6BWMBqg6rSIZC6rE07mJqXVrQgQ5o5ws/LPUPdIYs",
-	"FlDsoR1hqHGQbOfWaiCNbOWhiiofWZHxqd62eiAwXPxir24FmvvJr57sF7tNGENg5qYwxk8ys2Dg+W9W",
-	"NvsOAdiMMLQUO86trgf61FvzYQD2apMmPQ9kowkKOPF2W5DPDsFcKgXYmNEb24FOOI62+f3oS0o34/se",
-	"h1Z1iAYxlRaA/yyNnn17YptOiDZ8TsiEKZ4xT/8r2GpIriXaEncCUYvodKI7Se3bkahYlpres7a20Umj",
-	"TbPLErr92YybbW8sHUFg3pVHR99PqymB/2b/L/45JGHFH9JjmwnymkY7cK/LoyCvScgzqZBv0c2ZbUIM",
-	"qsRoFKpJGq5aamcaDlxPIxasRWC4fafCduLWbqrtB0CUWuiq6wBlJ/xObHTHrkQs6Zh5XBmzupZW8RGW",
-	"Fl2Alv5SM8rzKPlu2IASXlQVDQb5YJyEqicvpDkLbjbkPTXnPbCrGZnWEpNMUSxavx7dodRHOnXXm2fH",
-	"JgjCZdh9C5+0R3dvn+dvL7gECsZAK2Qc/S1VTqeMZfWm+Vyb31v5IuFVuxQOmpvGpWhr1t4cm98nU7lY",
-	"cK13IXnt5Lb+7BK93enNGEk1SJFlfMaIWUKo81K4krYvCUbeZFlMWdWmYkdT3nzCJ6r0R1m2O3221w0P",
-	"WGvnsix6JG83FDZGAasvhXEDzfnJnVjZJ8gFU7X8r4/ZW9CPHZLy9V4twLjuT5fygYv7d3T64DpL7U44",
-	"XVOQ/SVHsG9tQrp1E+9BabqF0dSSmFitVinqHpxjUavhUMjn58U8t3b8qDqudrTjqhoqbzJD9wyDNOHV",
-	"OyriAG8dj6NAo3u+YDa3iFEMgiGbwyG0O8Irlj7Sdl90cGeLrzQWshT/qVEWwVZMtbMRhYBy68rjshvN",
-	"UdE9vj4CpcYLoMQHzRCUofYSdlixKENwW9tRc9RSAtFwc6hbFAoAnyFfb/RS/ZyF5gEtPc/+mLARJIl2",
-	"bkWCbZG7A8rPH5MiozwnuPfQ7YIUVi5XrMArW1qdhVH4Xb4aurpvYxLeNQxmFdtmJYJTJX6N/N4IvqBN",
-	"j1574sCOg8yxxNepN6ZzFKSDuYqVx+Capxhz13uIILqhX7c/oZkbZLwxSI3dvaqprg8k6tjywlpKgMT1",
-	"7qv5H9x4zrfl+7SACUD7uzaPafOT6t+KLKZbHIDhk4y1p5pqXNynw/9a5qIyikbpTz29RHt5rclA5TPu",
-	"4fPZB477R1KDO1oDqlpqmu8sis2Ov/CQGpuIldT6Hq2LUJsuu9m9uZpzgLaHQfG6MZu1W86qtXQ+ZzM9",
-	"yqVoiT963olA5bgqOOu3+dgmoDo0VkFu74ej4j1BmNDFGj1AoOo0IuaSg+5FHGFWsshsYbLwHcFtXQGt",
-	"9afZKcHhZur3XtmMJJjA2OJfO2TPTrV1QdF+bllEe5BLnECBAEASgDbZYbXMzoDC0iGxZXupkDrFi2z5",
-	"L8aa7gQEm8z5AC1XK9CzuVYRRddRMuWKqqVukByQ0AIOmUdeSLFwfXSf6TVC6tEf80FC6rM/7JswA/SM",
-	"7yie9wW/d5eRYxnPJkaujfcWt695KhK4Auft7lxDxjrO6TIGG7Fwjo7aM3uKIzmtZca1Vpi2xLVSsBNy",
-	"RLJCLgGyEKsu61NQEDsYrpm+Xe74vVNbm1eHN3WvbDKA+uBLka93BeWwhU3JhpL09s12JP1+APwlVWol",
-	"i2zjjT/Ub319sE9s9k5HeA5+tmc088OKnjABqNOx35yOz2/OT0efBsngy2h8cX7x0yAZnF98uNzGHm13",
-	"UUWWttNG4vfiPJK8l0smYh2yPM5YSxB+7KpStKQyloV85Nn2IlQcxZW7GmCvulxeMJbFW0V6N40AwTZX",
-	"Gpi3yZq1NP02Y2XZuejK7XDjkeY5gag14uSJsp2ZIUsIFCjWhXPtnrb1vHDvTXBK618WlQ2Yi0+2GXXT",
-	"vlzygqldUiDRBqmjCfRxcaQJNyAVtqM7oAbKSc6n5Hb8KcE29xQS0dszyNgitRpm+wdeBaKx0Tv2csnE",
-	"+XtyKoVgU02cGG2jH69PltMnEZgX9AQqtZYCqlf7d5atGCHs7TmjmQJuH10WApk7wcODZBy9h1zfVC4Y",
-	"tCYlWm6fQ6tAzPvj05fHIX57sH7bW7AyeeNXYDJvbVroiSSQ8JxrwmiR78BsDve1v1p1JESgWkbhROB+",
-	"LNi0LJTvs8NEtnuguKUzo4PQ2BLBCbunAsgC8Lz/pm35Zp4HxTNT1zPeGBv9h9KTghtQ2r0CyZB57O5Q",
-	"3xVWRtJZG6QrFcuOoeK7XELL+iDp1t37JPLTtCw8VLX7aIBVHlc3uCZ1O6lB1QdbZt/l0WX+O7f2+bEY",
-	"iuoGW+NsPW+M9T2w5T5xujLersHKJ/WCyWzguee5sDsNr72lZcvuS9LbTSJrlaEVJSf5gQS4pa2tVp18",
-	"ttJydSLa6ns69OwzsO1YxbV5YrVqPZtd+v6HH5CCxNe9YPQboCeWM3oDdebUJGpIyyWtMAIj2E7a6Qlq",
-	"J9oKzw6tEaKCXKWQRK+k73ROlAWw7egcVCpoS0HYYXVS7NCCI2MJVBFgsqz2JJCyOwLX4rduB9tN8DCQ",
-	"4j7+ASaHXrrbracA/3GIfL4zYZ4tpe/Givmzqo/c7rl9SOjX0C6v31iCqX3qD/pQmPnmkPW0Mzbdk/IB",
-	"+pLFvRwQCl8D0LLtFEs2uoPv2wqfZe4c3CONtAhu7Tpctcxdf8XFHgPtn9mvz8cuopz5rH13Zro6o3Za",
-	"I5RCyxDiQIweY+nV0Im3f5EHe6/G/9UQn7C0OML459FgxMcRCzshfFb5dp7RO7S21a7rg8WwjeqHLckC",
-	"nyH3ctrcYJubILLC0RmtEf5V6XU7a9tVmu0OvGMgcI/z+0mHYrNFbfzIqj5uXHvZLrYWTlxVh1x5h9B/",
-	"i8xkMWVDAjU0tq4LrDOADciZsarM/yjjqK8Ye0D2HeRbxVb2vqQDbvmLF0tzJigobIYQMRapKbjdp2Ts",
-	"AzIJZacAghiSKpQQDoIrYpt0JgGPih+zIotyOrc4SKrck6HgWj6yDICTlu8UoZN6xacsCcAQFbtNg4Hf",
-	"Ef9VLAWtVf9R9qlZK0Qj+MCqluH16+OjI7CBA2Knoxevf/v16MWPvx3/evTiLf7z76KwHb5g/zOaAX23",
-	"hhAWdqzHc/t8dDEijqi4GsFZaSbg5TtW5Lbl6w4BcsDzoKBE+2R+vrx4P/rnQTK4uT27xn99OXt/4f59",
-	"8/F2bP/5YXyO/7ge3dyO7T9v4e7fOhMu/9jVdTFSV7uRLndzGHxK4oBETXHoa2kGe/iJlqYvB2uUQ4xO",
-	"b85/OUvDnZ2Q9Pbq9PLz+cVPKURigHwzvRpd36Q+CENG0ZARV+HNjnXDOB9WHeNmceuKbx8kA3fPIBmY",
-	"92yL0vsJurbu6pPmxp5nm20ed8I8+sjC/jy2+IgOnW4to82RmgftEn3gByjb24tMY/eqRIBi9vBfMtfI",
-	"pl7xFva9scLiZis60TmdPoyWy4gjQ+A3QpeWdq5i7F9KPLYirL9zKgTLo/M3p+qd1DfygYl447g5Vdfd",
-	"3T1dusUZVejiYzS9BTcJuTek2VZXNFaC5irlfBf25fI7ox3sfY9cr4ll38ekhiOwApar4pEV34VJj+0x",
-	"ejdJ9SmJfH9k9F1ruHe06cquJ4BVbYDcL36N00FLmKLb8SdLT8nFVC64uK86FSwq94sZDZtbti9eBIxl",
-	"DZxmIBaba4Pr8U5qcqtYQS5HpZ4TuD4h6Tf5bfLiP/7t39PGEfz9M+aoAyHfHK390UhQVlkLp0evXn//",
-	"5u0P//inHyGU440Mi9ek5L/tYUNEeuG2cphUM2lljOBt2GWdcCAhjeyqkz57AulfEMlsJEVLkr5URoJe",
-	"hhL88l99V/rs9zT2wc+UZPcbzkta1z46y/iudfpmdrerS/LJl/dxZKpVVZVCWeRgbtzzR2y00XePVA8N",
-	"3WFovaxtfvJJG+OvXOJ3mArL39OUdCHDI2RHkWyTtaiAeYB7E2OD7rxgamtM4jS41j4PqAyWTGRMTPkO",
-	"dRHv3U3raDAVTcR+9pUs9UR+2/bCS7iqGrWvG3sa6L9fOYR7V/X6DTwbo7Hm+c7owLpoP9PrqqOmH8mm",
-	"+VEwABaet1XoF3KKFc3QaAraP7ZyT/RCs1afBzmFvXtlbmnq5z8rzLdVb0TxcVPakM/o1vBhrnfrllKN",
-	"0P0Kc6VuN0es0W0IBdUKUOAAA1CJK3QGvEGVop9VJLNPAQ/0dEta0++tSfKYs9DMhlazE12QtdJs8RE7",
-	"zrclQfp1PlGaLXfse2JkiS17d4wxF++QQYJPu9Zs2bcwKhyMe1v7pMGTN8tbAKe9AT4iihqFnkDBc6l8",
-	"yR8paMQK6FveX1XkrmhQ4m9R8rA0tNBzpprF/lDchwTjexf290nNAMlGxnIOxWZ7ZBqwT0/rZIC5e+8r",
-	"CWxXH5sHOiFHtYVAEpxm0Vavb60fYd1Drq79GKVs8UeUOw+IVbNkbvsMbimywKsjszG2vwTFl9RM/T51",
-	"2ZaGcjf7+FouGKA/V3O5MH4j0ndyKG7YFPMH203Oxc1KhX17GTW7sZA5i0Y39wIBN3b8Azbmgkf91geB",
-	"budjN+SsI55sLR23e2h30BUlGvJcqAdgzmu1vI7wgSvPuNC/vLeoMkc9Sk9Z5jJN/cNaLqK18M3h3Dtj",
-	"+rYxjfsltswc1YlAwzk9FwQapjtNUrW+kyuxSQhqxOc7RXK6lmWUgz/aUrfWOOqvpS3TPuVo9X4+/drV",
-	"VJ19NvrVhMyZZLL2vFdkRGxXeq/gK9pYouZypaBDRsZelEsknx9GN++HiiHzD2nHc4g+NE459nv7F5RX",
-	"6De4OcFfrNXqgxWJl2Jr5A7JPROs4NNw/htziW0DhuGrdmgBsnPfmVhW61DdonfrwnH2h/feeK7+FbYR",
-	"xcE6SfjuC8/QSuGP7yTwDLT+QaapJmCHmq86P/4fwGgfZMf6aaYqT/Zb75qkLWOIUtc/D3l7b/Z02uRP",
-	"N7bZZjcowGthmxSOR5g4qci58HhztCHYGhrBHVyTBX2wXEt4Pxj5AYfe8K+DRf3sj+ROj3uEtZbjVXd0",
-	"mudIwafw5APEmP2oynrYGqbpJBR/HtLviEWs9BiYklqql6ZVR2/jEbfGzlps0n5eMeum9XMkQ4581scB",
-	"Eh9GwxLZuBfS6f/EvZ4NpkCuLCmKVtVSt5ZzFUwtpVAtlAkQ2oKUmssgQ7jsOwUDGbZVlJTq1NrJUV4a",
-	"XcJG/3hzc+ULhqYyg8W7/nxzVf+kMJBh3x+8OAgSBFy7jYC7sildqs2E6CFJ3599Ov/lbHz2PvXzBdVK",
-	"VGis4WQgOM5Lv734+eLyy8UgGfgbB8lgfHYzRtDS+PLm5pP924fba/jXT5cXZ1FfvraTt289vLoFu9Hw",
-	"MatH12+s0QVX4v9b5zb7xJV+KqQ92LTbApLtsHWfHXzuwr7dy0jnXLRAqJnIfAcpTEc/S5hc5lvd2LFE",
-	"msBSxcsWPeVnCfBq10eIkgVg3Pasx6gF5iUoVpiset1RtYatC3+IygqUoGerq7gVmayOpkY1BQAE+pKr",
-	"M2zisAe03MJju8s2pmAY2DzjstRQfbtziLoJCHdfGIy/Gk90vlQs5bLHfnZ8n3HUlWdciAG2rgJ+hAi2",
-	"qt96caXKNv70lmLtivG+VKywaORZIRfDZ9v4rti+c/M74uVnK5N8nkLIBr2E1TReLupLXa9/rL6hTUZ7",
-	"wWUaxmWnRO7J5dF/seNFcc1ZafveQ6ha2NvPp2lVSXMX9I0RQVguzngOEbp0bRaMbYhjrCYr41RcdKE5",
-	"zGNn0MoViJhfH+GbPOt0Hc//42//PQrgX/74NvYWcHB+fFvrh0kyCaqcfQPCQJfttFlQHLFNd/R5d2MN",
-	"qqmMrYMNiG6uQDPl0GaC7abl75nSo4l8ZB3rGrZpVVD2u6JcB63vscvMPQWHIiNcaEnw0cq1g3R1v5sC",
-	"4PbO2OMSNh00yxeiVhyqn8KkCpGz2TDO9tB1gD0yoT/Tb6N71pkbxxIbKH6GivvlkokQP+IsOkHgib6J",
-	"raXnjX8xXNomisB+AnJuic99qWD1yQACMGsCvb57w5msaJ2Z18cUCTJNIU7uNs4BAH9G75F6ZiqLDa0x",
-	"VGkpt5Gn9PQDqDrNORP61GwFEEPWHwoeuYrRjBW+yXukQtM1qAOv3J9PBG9EbCsvXEd6IFvwXkjPLjc4",
-	"DNvbpMeK2UYocFuetSzNhe8RgiKI27PCiNjKTcahL4UySnoGGMuDQ49csql3igkiXadSYCFPuHBhVW2b",
-	"wWaUJNWyUO0wPLN3GcUoaMBRGWuq0UIrxRTTPb/pCi82Wp9qdgU7SoosHhLbZDvFINZVV7zKqkM7fLm0",
-	"vDFQaGDFFHk28VmNNPSxlWAmpsUaHkseGMS+FlwpLu5d6AjU+p3I6ILeB8dgVe9HxZA0xC4habDDIAZk",
-	"8bMUgqSEZZa6REuALSOI2d+mUnPhnUhrqF3zR7ZKGlUGJHUAZ7iJNO45QV2KgTtKplLMcj7VQ/IeThwz",
-	"aMFYhoAqGzqMt2kBVPpWhJirirHFgrLsptffWPl9CFKK/KNsKzWfS4V0q0tZ+Nj+7fjTiVUFyh5XiOjH",
-	"SLttThSGvJe1Qo/hIR2QZLCihVmxtsNwBf2lp2ypWUYmJQx4yYo5XbpGZlToITkXDgdrpMoxnwjkhup1",
-	"NEIrL2wss29Lsm5vKu4eee/KIojcetaPqaRu+0WLfioG4kodbshhU882NVTdIPSGStRc8kdYhxE7smUf",
-	"EWO22X6iW0yCbhM9UeqQHFi/g/virSMqZoxNfd8Po4qj2hmlmlOlr8vplKl2KHHAxuEszZCvGDMfWG1M",
-	"LRf9nGbQUquhpwVG39WewUYLZm1y9gdkAm5tOuTgGSiNrIqK1bw0kVlbWzSbefwf15cXrcgsuRK7oLN2",
-	"qAqLWbYdI76em6HYgjpvzNmi85tP12RORabm9IGdmBOvem7i1SbXikznlIuK5GJZ8EeqmbECoNXT1dln",
-	"dx7gVDiLPfjyt/EP37s+7kmeaCle2ASUMVO+VLktpCkokI6gw0tNIEfldtpMFneiXJp5fpscHR1VEGCK",
-	"aUKf/PMdNelyma9J9cBh6PZC1ym7quavr4/gnAWrwtJdHkX7lu/QUMELDU57f4+3Fw/xEzxgMrLUYUha",
-	"h62kprTI0Nb2X/z67Y+v65/8w9E259mO/dffksN40scOQ20VDp0+CLnKGXS+kIWxmWT+CFx7rjOaLEgp",
-	"Mo5A+eGduJy519T6/7myD7jf0nwsFMsfmUpIOj67vvz0y9n71A0GOD1qBOu2r2GKsLlLMcZHpZh/vhNm",
-	"z1WtOSvItv869NkdiNqcI25WCoYS6gvcbEoXLqRFYYx0LpBIv9HMdZdoQ0Uj8f0hO7Jbt6EnFvDN0Y8/",
-	"xOJgdS2L1EB6brsLIEJ4SLB1PcytC0gZ74prxfIZKJeCzUrlBXsbvnBvZXkIB7va+ckG+R+oUmUEmxVk",
-	"Rdew/MJXng3b0XNR623P2HzDr7fDbWuG4Ntluq3d0+FPKuJMOCOmRvTvKfKzNNToDlDAXgEDjBTUm2Vv",
-	"xAxaFmfC7ksgw6bGhZMiA/YgmueuAMT4QvcwLS4GK7FZ1MZ59Co8jpDOiCt0s79TJOcLrv0xFa92qR1b",
-	"29q57FCAfg2xxHAXGvvkWlOR0SIjX5y+U3R9TNLVXLHpV4wFTKhiP7ypmzGlwHzdpilzQENmp1hBfek3",
-	"owZ+al5tnM3voO8XbEsHvulemx/i+zSIPzj+6dblGAky13oJ9Y1aLxVQV5BREIpHLBzMAZZA8orqXBYk",
-	"hV9SNLfc1Q4r3rwW91C6ScL5bDX/oTPe4c7sUetfd2RYxvX/Dn7MPmX2tpQI0ax7OR3bvAkLWoPOGZ6B",
-	"RPcw0f9moB/MQI+swfB/X8OydW8o2BwnPm6OfKHykTnuDy0JFQj0hulhCYZ9ZQFR3zsRRtqhJSEG0l1S",
-	"aMkKCPpLiCrAO6rwr/duuZjmZQasBRnHtjQL77A+m5X7N5P1r9ZkhRPwKcbqX71Jus/RZfez8sTie5ub",
-	"u9qRbj3+WizI7UbjljmtKI7QYqyRHG1Yg7tRE8WMvi5r75GJtsIIPG0VqmGMmBxHw0cKyLLweHVRpAR7",
-	"/NiLSwHqFsJINfbHny8uv3w6e/+TBcFjpAj+eXl1dnH2fhsPpC20HDsKj+0l53gHpALqAITt3HozIG6T",
-	"gWFLbCLPWLze9FBESTNBtrF1JiM8LFIoNi01f2QfKM/LIobX8AoGVEvh4my16Lhr/1oVOHTbbNvwSJcz",
-	"ksrZLD0mq+3IpBPomGgE3YFm7HJnPBu2JYfOuithEFEu8HsAageTQFZUnUDLD1/dEeA9bHoUjonEKNd7",
-	"qTUTtusUmhfdA9qp+Qm3lMqRqVsykR4TuCIy0Cqi7pdrx34rDfJW+QArhb2Ms5JVQIWQ9FtIktaRF+mQ",
-	"pHOWZ+lxG3KGkqWxoYb+mzrEjkCpI80hVafuhJPXE/OUQk4YuTcfbuREyJXLzNgcjdk6ChOGJGdaIasU",
-	"wi7Mhhs6gfTSBdR66HyEElknlpUPAwQUVa3C5GzWU518yOWqP7FsoFFamssY0bDTvQq4lIYkkJlVlRn9",
-	"pu20Leia3EtiXdo9EpyO8DSmbzpOhZ8bbCN4XCcDG8zoOYtt1e/9NfMhgMUOcvps2OI6MCoKVvH7psGD",
-	"2Mb2wrMoFoyLZak7fbYtLtpN1QMBrbjNGqPqu7Y0fKsStMrWi57AXuZZ2C0H2GArvQfsgsYNE2tIXcZL",
-	"AWFM5/5jt6AYLTITHMqqRdRukMWOIiQ76Y1hRQUBkmGnsmy1qHzCDPoaQx0t5t4WjKqycIkswGZCggpO",
-	"QwRUR7r5H5RZxOIquGpWZx+WJyS+oIA3dQs64yy3HmBquUVSXPIKdGuLYuHneIVqwErSh4tkX/aJbkqu",
-	"CWyArCPp7/HyxDa/ODHT8P52PLo5v7yoViEhc3eLTdgTbVRI6uvuUyNIuRT3DcOiXx1Ynd5h4/jaHFAc",
-	"/Q2EA7+Y1Wyhd8TX0HvfTQDusPsi7qJterRRVoPNwTQoCRokRlBLJTiAB1MQwPQE43awMRNCLb2A+aNf",
-	"piEZCZTCqW38nwPnwB5MaY/xaRqFkyRnBCY+FIQFz3OOkQYVF5aQlrHBBZRYYgXccVyR1Alp2nP2H73w",
-	"bxVpPQ9eJGfhsJoUEMYUbHJA7CHGG4wDlUu/vSLRb9dQdJrP3NT8eGSVBdfrawhTwottq9uWanbXB9eI",
-	"26SQK8WKE5J+/fpRKv0C7aEUQRYQVoCzzNw8lfKBM3c6OdOpWia65D8zZK+NcyOPbNtdePOykPcFhRJC",
-	"DLAOjgcTRgvklsMnmvcPfv8dzI+ZjLA4Vua6d09XbEKCjvgQw8skeGbunWp4J+7EC/JOZtxWGvyP68uL",
-	"xEXuySvymb8bklvxIORK4KGgEtesX/jI8BSakKSizPPUwrDtcKq2fpmclgvwzQt2J4hDMhyTnBmDhNoj",
-	"x5woWpJ7hiwIjo7DDBOcRBymJVsgGdOU54r8/fjDKfnxzdt//IcT5H9/pDnPCNgNkCaUghEmdAFh2xSY",
-	"IFQKcwGBcng3vOQTd/G1Jb03w1tSpUhamamp41m1fhdVJJ1Wv3jvwdhj0MWQK3diSmE+3HvY5gUu9mhb",
-	"HUKcD8ZxLpQGRgMzFPN133///Y9m8Lc3p0hIQRBAJrhgZGbJzGlOMn7PdaAiNTDlU4HzgAYgZnDgPV/m",
-	"Mmeew0VpGIdRp6//19vvE4BEm1kSVEir7tyQsQuoOepBA2ZsyhfV+/HZVMPTzCVBIkEzYcbjLVL2jSt9",
-	"TN4cvYHbrqx0Gi868z2qzTyPSj2XBf8LSPQxeQfbhOip+Pof//bv6YnbxZZBu2p1Dc4wbltklgdOXO7D",
-	"47iUZnG4Im+OXqFX/OboeyvqYGvL3JntgmAY3jwaAP7o9uZ8yiwdB8/MOT7jxmQZjJZ0OmcvXg+PKp0R",
-	"/A0alC0WtFibnfyNTnW+RgED89PLqFPpQU83s2k9mY7lMhzcOHXkQfODVzZ1IOiSD44H3w9fwViM6wd6",
-	"8mXVN/A+5j994Lm2FD8Zn81YYcQKp8ZIwVQuJlywjEzWZHTxPiEFWwIYHR2CyZpcjjEAXx1L0EDamZC4",
-	"Ia81BGKxOoNqXfBJqZlKh8TWwVs8GXLCrmWJ3aixFbUvFbTQadxcStrGUksIHgq75jg+ImQBramAUe5O",
-	"eGi7Lfof5Fxp3/JsSQu6YBoSdr+2tbiz0LzNboSBCVA9yJ8ofy5Zsa6EA1wfNI5rLnaPJspVp76jTf8q",
-	"boVX43l5KfK1a/nS7+Kqq0yv68dl3vvZo+rw6v14We4wdn4vqC6L3jeciUdeSLHArHC/W75BxKf/F5zK",
-	"omD5Th89cjul7w0fCrnoe+2N7H0l+9Z7Wj5z0Xu0t6JgNOs/4a70uccNNu7U48pPfME1OOyOdAk25Ouj",
-	"I5tJ0DaFE1hcL//FRvernby13xIE28DQa+gXYVvvy5nvVwMX2dxb/NF+rC9dsd/vtcPG2DpeY9liENCe",
-	"RrfQexW0jAQyPDR0XyClwQDIdNGAd329gnwUhAxbKseMajSqDg6MlGcqxUxVnocaM53BqZPaXjBpubyR",
-	"aYJ1YkYzk3sbyDIWHVWXM/NjQJgC6GQHQTZm6J2Av8O95tiCxAnNgU40ZFoxv9WA2WAVuVQSLZi1v1Zz",
-	"CTBnmLKTELud3YklE4BkgBOwSrGHz/XWYZ67vKRmRrsc264OaADIGZRColjDRImW8yp4uD+2bMr4nczW",
-	"7WLiLuFMvbxmOZu6Y+/3ZxT4d2X+4PilNiXeV+dltXapcyoyY4dJSGeCz//0fTCq5g29ZytGwCwGXf+2",
-	"7wYHzGjsB9thiGe/vzQDxoB7zZDYonnO34PaiW+lq1Ir4AGy9kYo/o6x31j9NnqJOTHgiVp5bIfZJmic",
-	"gXmigq0hMhcfPYY+olCawnLF7gSdonkHUbDEW/ZeYl2Dc4yymidBLBBiEEsmPHcc/CzrIJUKdwI7EcBl",
-	"XJEVy/M7gTAUciWV4pMcSmnMRmQuI8Z1QiADRFIz4XSSMyhnT0+wE9Rmse6tyCR4ziuO4aTS/sGsfWyb",
-	"md9hf4ymtv34s+2RgJ2qa49UdFBP3wzmlSgebvcZeQm2xdO2g6vWjPoZVgvjkntfwXetBWHBOhdU6wAT",
-	"I5czyGNgJc6royOoqAr6KziwjJVlVCapKzBM7wRXBBBUscW+Z9qv9SMSvz6vCeBf1GIG2HiodwuR6S0J",
-	"P9geSD7QgJdY0Ub02iEk5dTyunq9Y1eFi3BkThvASOayLPY1LmD5Qh+1vlDwc3DsPecaneJQIisEmTEf",
-	"sbbz4iYEDvjDzbx9+mRNXIp5r3nF/E3rnrz0kTMvcqjKq++rjDYUQ/zd0wSHHelRNofAsEaovXKyBqMM",
-	"4oXwxDvhb4ZDBC1BbwTAXd8pkhqFcJ6lCYQKgZwBHLrU93ar/S0NVt3yORTGYXQhhyUrnPuQRlWBeW2/",
-	"eACMLD32lXoYMYRITTgmfwHmA6royIzyHOoJ+QMD9QcBEmIcehi456o104QRt+RO8AxZOf5cSm0rWB04",
-	"aEhSILxLj91g/CiSWpjY3A+zgksJYWCAljC3dCOLQ7PmNLdomolt0l/FqeCc9bICBQkrWzdrq/wisY/J",
-	"ehAmBBDQW21Nh4YwUzlAXCX68JbQL8La+re4x9/iHn+Le/x1xz0AAdAn+OHABk8/Qz/IPAuOUOeIOF27",
-	"72mKWqjVwBUELnBuP40avD7DFNPLeNraAwL0f0Oby1lV2A2GwZ2YlJqkV2cX788vfkqHkONC+EL9mNXz",
-	"grEwPh23h8/hEzdOwJg2D76gU63XKsVev4nq8NjzYUae/GSa53IFdZwWNYEP2SgoQuELDB81B9yBK4cD",
-	"zKY90F0LG4Hi1BbqDw+wJ3zEc25QXO4295Mrgslha+aDeB9if44ZBRoEbqVt/934UkjN2h0HY3rCN17A",
-	"ZX+T678iuf4vdpZ5MepzlIFUHiyMD46WRFoyv22eENVPWqP3do9bajtXlXKC4cMV94R4xitABl0yIli/",
-	"a9vkMmFuBKoR476F3sGCrl12FlpLmENyNWfCOBsecrGiiuTShTh4hnwithuN1KwZ4YONjVF8wHYWzCy1",
-	"OVUzljNtE/yVr4bshajJIkcgMq35td4Msh9WltDArOOkXDuluiC/OvzLW2Mc8jCRjC8F14xQXLZAcvcP",
-	"MgYqH+LuKMKOia0RPw+jyEYEKQBMwNgCpZctuOBKY8klRslpmXFNcnlPHhhbKswCFWb45i58E4ahobAV",
-	"Orl8A2hiXYrwyroU1VbzTQvu2gq4fdMhFuE9POrpq5Dsk9sIlg4cnta84QfXbobmOaQaMHHngkOY9ABM",
-	"ik192DSdSxwuaPGgqiQjVxAuLVwdr9JsGdvtZlBt2bSD7DVj6PiWpH22+dGBX92WXqjTrpvpO4y4fabF",
-	"g/d8FNR8Y/5XkRKd3k6x8zTxtuq5hxloU7PtsjWyR4BPBNq+Sebzh+TK5nLtmMN2/5jyHUakBn75Wxp2",
-	"J4sfycsOmoJ1R0DU9HfJnWdPGLQdo5YrzagpjmHgvAqgHtKLovYzdzIAn6TMIefdBIQcLvU9apDn4UxC",
-	"abdRJGCCxnAa5sTwSA2j9+PYjATAgZQEMI6AJuDN0Y/DreiL/2ShwklQmgogoF4dGiixk1C1bs2XNcLN",
-	"Th8dvvmidvkzznD4ohu+YDmEbjcnHKD3NdpQz+xv+RuDnOzhQFt28r9TDcZSF9DjhavaVn/8rg+P2wPu",
-	"+ABh1Xezd57L/z/coO4IPdDmLFVJ8xdZ0LMnniKeVRUjiL6ohbIrLBDmFZthbVbll1yrM4RmZEmYP4Yn",
-	"OVT1nVCaFtqGwLkgr98AuECFSHC3RfyBGo9n1xsTPSeap/aijogqzDvYxLNCLqDqcMZWwaw6cNeUCnNy",
-	"Kcr/P/aubrlxHDu/Cqpz0bsp2u2en62NfeW1PTvO9l/ZnkxtjbpCSIRkrChAIUCrlamuytPkwfIkKZxz",
-	"AIIyKVE2JduzczXTlkQQwMHB+f2+XizzgPZVjZTLqYjVDbxavmSWT8WeNEtJaHjtNwN8Y0NKHtoPDmZc",
-	"5oxnWSEMAYQBlRu5lqqiodVToRImsB3DGQ3wl9eGOnUmkpAtUvg71qUKZQspQvi0LTbKRxbyS41x0G8b",
-	"uOS/Jq3cBVTZlzBTjm6hRwYqDxKWUjWd+18jc6FGWALh9sn9j5u2+69//ZR6ZdK2t8ZOOwISaAnhHnUO",
-	"cOPTLrd+1j1Gmuq8S+M7ndqmQFDz1YDd0BxWR/1L9xGtftB4Lyp/6w5fl3g3nY7ebKDFvTPQFuwG9dCg",
-	"miC8h7deRVVzMBXL9moop0XcF6Bh+ebj2fXlh/+8+HB29fdP0P37t4u/p57FjVByfc8YwuPc4oczqtdT",
-	"lM6l4clsCX62qt14gDWPBDpOIRGlTiik54rJLMEbAz0Vf0vQHTwlJLehYJko5J3IDtk1EfhgGxdhIQAK",
-	"TZ5Tn55pa426CGv2N7dkO5Sx2kjAbdxqiU/FstecSp3DKDamkQ17k1wFrMpWcULQTNTMJiVWUa1GglES",
-	"pGLydmKxuBUqgLZLNdRf4hJvxP/IuOWQBFEsxRASYIxhodxAySzqa4QSgZC9hecBvDFwjkRFfKGo0Q1A",
-	"J43MqpX8TiFsWdBvByp9x409gPEPLpGz22pksgXhhIxMQ7E6oe9BRRms0DhuESGKJ3ccPEE7S/FfKXQ1",
-	"Rys7FNz6dW1cUuy2cBZW1eJa5Tnl6qKy9C+CW1xRN3djC8FnVA5nnE/ipzMOaBBYnGwXmrm3QT2ANRwJ",
-	"vKY76OXEHVkosgdkY5VBIgHTDjgIWB/QFQv4LQPl7pBjNiKiWq7Eoum04o8vPNnORjtJZrWqXVxHIxAc",
-	"D+45xC6tLrraJrdd6t80Xeqb7yYrvlg8SAc4kbrioG++F5nkN74Df0XTJP5b1+FnXC07gLVEp6f1vg2R",
-	"VC8VaLiuTrTRFcQJ9VTPBNB44RQPlwT9cwBd4IFqyesv+sOGQooaLWtzTdNMA+5AaHiF5muQ3kO2o85h",
-	"LBBebR1uFH3Bi9FtVR63QfpP4eVOWPqvqXfNQe+oJStKCO2MbnnBR+vadyN/trmPd0vM16qr921zV2//",
-	"U6jXt7zIKfgSmr2/vMcXkDZhQ21vW0tk0H5ofENf5nz28f2ndxc3AMf5w+nluyYwznrfd9P7NQqpOzag",
-	"Ljct0ff9L9GN+GI99hBWtlNB+yE740awGXAet27tf211wSSNRhcvculMGAgjVaAQbtNWQ0mp1emOXUqk",
-	"crfhhRKn7/LSyDtRfzelF4fslIJt375lGYRAAWQlde+S/hN7ol7Jd3JGA5ZUD1fvNdwxccNaiydaI+bu",
-	"dOu+EV/mOZftsdcbkeeoHdGKhTrmBQK5IvJoxbR0r0Wj6iZmVwAI7sFa8QeArEEeKd7v0KcyUM5IBuxD",
-	"Z4cHGJeZEIiWl2CbEHBvDJegy5uuZpqa37ZulZfCdxZA7GiL0sK1GqwpwobNokMx4SrxjHgVDE58LOMo",
-	"deh+AQNaAhajNIzmKrLjyul3Rn7F8+W9HfIjYFwf3E5BH6XtXTOgNG7wFPd+yH90g+/n6F64ZVLr4+PI",
-	"bODEfManVYahz6z5Be4WVLlW0vmIUzzmI7EhDAAafQxFIMr6U4dWD2An68IJoXY2NLS8VgA5iY/umMPm",
-	"OA29xg/4Ep2OGQBiderEqlu7K4XRZIPFxkZ475ZWrYYdJyb0KuqeAOIYkxOlC6y+aZrDvBBj+eVxtsKV",
-	"cJ+NLOBX1bJa0r5oL2F3E9u779BNfT0LEwWOYFsAM4Cw9lsVTqcHbhU9GpUFwqH5E761VpuJdfVU78Uu",
-	"A8HvWxpREP9hxPO8l7U7NVMoJECmqDjmS4CSG5fozZwbs9AF1rOWDTr/wh0utNkiJEoARDXU60wxWF/a",
-	"DnbaB6y69785IZONQPKiInksU8JUgtFMWsQ5iOAyMCIK+QKAobyTmSgCL4azTOLyZzBXjACSMZpbY3E8",
-	"meA0+92UzPrHn+HV3L1qdr0wXAObyqXqo0OfjEAlXpuwXtsLUlt1VBP6XCj4AWJ6PPqiyJyOP3ECI9Uk",
-	"F/VKJXOrFyaQ9TdbD6sVVx2Mh3WRja41V9f4jBX93zW6Qcnvy8cD6bXcOY0RJ0+A8ohpEydIh2k3INyD",
-	"CxdXn5lDdkqE0YT+qcRJHKp1vgs4kLf8TrRG0gBlYZ8rCS+/uyFbAfkRw5EYtmFl2tYEv7OvVzwrMCjO",
-	"gXfNY+rureDBDz/ceeHDKi0WvyPOkgVC95Msg8wCuqcNHiGh+5qYaL21lkXly/fEKFR7z1VGtVUSxfWh",
-	"TEBgXSn/jB2VE19nhPk1aQ0L4Qz3kYcPjvRBrQQJgle51lMzUNyyb7DWrl4ACuggfMludZ5BSpMiPB6x",
-	"Hg2CpbBAaqJOmBGCpZglEdmNXhNk2Drs+pKCh7ES7ti9Wa16b/Z67amtYcS6VbCNCXEfRKmRISM+ZlV8",
-	"D357yC7caaNyAIhs8ZElLGqs/kyIfAS+L9WEeHbSTOTyThQiSxOWBgpQQuIx5XxeCMjfI0I4IdpRcjHE",
-	"10joPR9Yownqxn2A2bJzo+GfUanv68y2Q3KFNrbAIYcJao/IVZr+ILnCEATKVZp+ji2dlvYGNvAmAbDJ",
-	"vwF08+cR0RDUiemC0FW5Yen55fXZ6dX5xXma+C5IW3BlELYysh3rtypShpmBAr5Ed/QBkxWalwIbHzSo",
-	"4nFPqG4Ja5uHAspu0FeBytVaGX/TgabZ3+/96N+zPMehPhaZKODBe+7IPPdq8RS8+G7yDP2ZfjP6EOa/",
-	"St+GV863EeB6J0FdhAthi+XaDsyxLrDPakxmUkdZfojwAkMfoYlG4pswnhtN9xe40UZjSfii5i4R+v4h",
-	"O/dCjgUrSHulLNIgwrhDBPN3DzscqCuobyGKY4Q3WK3pxzSdrdOEZaWzKAvBs2Vzk7Itlvs4H1duoCc7",
-	"HW50ud3ZCIuH9MV9JHvBwlZLfGRfx2NTn2q8ufvqe1sD/hC+01+Taj00FXpiG9rYOl+kD+45ub83tSu4",
-	"v6Y2uLfdNIN6qt3LJ1W2eMUq93TFLEbaxP5h/B6gi/v+oKCSDgfqNIxlW67qMGbTdQ2YzBW4Srfr+jlJ",
-	"7E4a7+DGXBHh/u5O6qr0F2h/4vceMujSoorEXvvEpxSUWADnf+YhvBE9GD/w/UUH0rlzPhLTzLRr+RRA",
-	"gSCVOFBY40loKj5mDdGI4DLih1AKLX3qaiXIjX5LSFdIlGRilULi6zHP8yEfTU8APUgFdmw3DcDpFwtn",
-	"J6w273JmhLW5yPyJyzEOBSxW+JfIiGBQBQPoRSdETRN90X3JyjwPhADJyqcznsEFdcg+ViedGrZY5RRX",
-	"zNZgB2FDZfQboh4mE2HVpgbMViJxDhDQeNZ5HXbdmfV6PHbrRwAzXU78PfPjN3/er5Gaqj7O4+wBf27a",
-	"ozPXoriTo1CmxTLJczGyFWSVXqiqE/ATn4jivLRLt5k3gs/MsQ+jEomzUFCb7XGdIz/No+8PFE7Cnaix",
-	"O5TOKKWTSCRy1KsUrFU/KU/ClWUiY3/wvVJXF2cXl/9xcXWd/jFZVxuWS2OvwoLs1KTEQdqS8qd5HjRa",
-	"v3n58NRVRmK6tMc1EFL6cGPcIDz1za/+f7++mRfCfafh8oAwD1BAR2ks/FnX8rrvNpVwtF8/Tn1V/GZ3",
-	"oYMoAMh50UvIK+KgLw/KeVTC6DsBiF39kCE9cOU7BYJ8NxIAGkYBRhJmP2noFuezeS4ANg4cMlK9TWJK",
-	"C3tVX7L+nS58/Cc/2hOBRdXeok310gKYxGdFtPMWEaIvdJHnctxLod71LbW8+FH9WQpGyEKXecacOt1w",
-	"lraBlaLWznZNfRlPXSrqxwStSrgFiEMTdYgaq+dAFYA/imwOpwsjRyCTREkEF3zmfCckPMFTM9bFRFuL",
-	"1P5QyE6xZWekIAmD4IUdOhOsRe3S5HYqS/DL9a2ctDy9Kt15oUfOoCJBKUrVqaOztvllvgFNFmqpX23r",
-	"fD6rdJibQpc0GBKR97VDWMFAZkG0MbjkD0QrhVJhaRgvqFHaHQTA8IQ44UXElAyd2FmVFHG3x600VhdL",
-	"ZjVBOjSBgV4hHcFOlH+Zi3MxlkpWBu/+gECRuKBF04Nf6BwcX4WLXaHwEhc3fNL2cPraG/jO1+TVOz0K",
-	"ADPrvh++Ry/0uIQNbBzxp3aRNSzCjnTAG7esa0LaOAKm5N2PDdrW2AdpEuR9A3I3yNETZmVzLNsLMWJt",
-	"kxC7U3JcId/ymQD/zf8B6UawsaMKnetQrhAzMkdkeEnk/FFj9bwolUgptyONRzgID4CmZzc0ePu6HN2K",
-	"7BhekTho8b4KE0GUnwhGkWfomc9zPgr93JwteKEgGnAByzdceo4yIDKrv4Pz/heFdDcfTEjfiYL+fVy1",
-	"Mru/OKtAKhNQFtyKQckkRtYCrgQylRD7YFYsr0qVhii9DKMhBqnIM2plq1rrYTarqx0ctIECrBbzy7ef",
-	"DxHD9BAvIGF+OfqcRiEQqOdwztTbPwEhdxP1nxNFf+/sSg3VmEn2bHy6qcH4IuuAU6m94TcU/SCWTn15",
-	"3VBguqgm+w9TH+LLXBe21Ya8qPq5yEkh3uxVu9ojF5kEkLM4xLbcaYHeEKQIwvlXfEDo6pMd7G/cY8YH",
-	"KkwMDmn66eP1DYv1XQrhPJMwzJEV0Li0wKNCGxQIBikoBzGucaFnScRk6U+S0yoy94qYtMJAebXwhxQx",
-	"YfkwF+kfk/sVzjATYqS3LW1murDV2dihhJ7T2q27MUF7Og3vF7qnhiVdYHAwjFHJ6DaWVCWecdCg8X77",
-	"9zKbkKa7h/cW2N7CZSHueF5ioCzTID88q1j9hgLU9gzrYTCaFUA6Yld8oMjcIPLUoS4RJ0MxK2eCeFIW",
-	"5piltijViFuRpXhBkWsIv0C5FGud+rrhtaNK9qd16Z2V3+7Oo1IFPQrXD2wSkvz1IbQ3AsD9MbcVFjoe",
-	"EMdaK75bue0g15tA4YNpC6NXefmZLkQbjHuw/7sguHtbbqKV6BW+fVtLNmnNNjfP52h/bkVIad4Kntvb",
-	"UC4blMiD3Y2vveWruy73o7LRSXP30BWayiZO+4YjdOLbu6rrfiIs5plp6oHx2meMiLtzler6kJ2iNzFQ",
-	"6VgW4r3OROoUtal0N1diQfiHfJi7o+IUfNUgnV6OD95zO7pNV2/vb/6cVDtt+YSihIDLP1Ded/ju7TeN",
-	"NLzzrPK8N0IapW73U389+UeHDLg7ElEn6Sq8kZ9Brf6xsdTxeQQAjl5SAKCXE4m+Fh7K1yY6DA+zzQm9",
-	"fANf8aUC2giwet5+T4S35tGMxGwDITH4YnvgIwbJ452ZiN1SrOUhdl/YPQuxzwCEKzzzHhO8hEd32bnm",
-	"XhGmTBrnw/RcwOGP4WsTuLssX2L1I4yX4UKsFAQ01ey4bz/5vf8stMk5LsajYoO45yUu1C52faTnUBzj",
-	"9zkJjnDGBq/O3Kd6zP7vf/538Kphu/2LNW/4fuLHMIMXGz8+90v4eDEBu6l3uPx7NtoJOluY4cBKJQrQ",
-	"BF3hyZydKoEcpUKjrqsawS//rkUgJqP6USKUgGo1Qv6qhWFDPpoywBQtfMClIioDc7w511vm4kd6/ovP",
-	"V551Rv/qEfurEYo6VKu4bWxt49uL2dFe+vMo5UK4MJGdfbgujra1cO0Bc+r5BL8w4rGHsJeXhjcei3XU",
-	"963TMSY8XEZXE90mpLIR+QQ/r6QLw8VCQmJzQ7D4VA1UjHgXoXhhNTHRkWCXD5W9nsBbLnREA7qQKtML",
-	"DKh7ADxi5gbGXGLiloXwOG3uI/zV4UDF5WN4Ga2PNV8gicVvM8p8Xgnc+rM29CWjEMgXM33X63mTo9tA",
-	"LYe4ajQuz+Ihd3H2CjHSaiT7N/TM1LCzXI6mP+rSiAgLMkg9CCr1rBHlTlZR50CYdZU7h5zKEVzyCUNI",
-	"IDbjxUQqN8RA+YZOqG9nVmPNaqnIE/mkjZ0UwrhjBqcWYgS3HMOQsAdUUDAUI3cc7yRysULb3T9K6IZf",
-	"QO4b+FS4GShiPzhh3EypnyWub4BwSqdyddqJLsHDH/UCrCqrAXoBLC3kdl1ZLTAAQCu19U/7uEMD3gQg",
-	"VPIvclbOXh2//dOfoaSW/hUKaqWyYgKS9Xm3dZ6wOrK1wv5HLLpc+nRzP2EceFQVwYsIx1euk0qaH3VM",
-	"V6rv44Paf6PND7qAEDwhs1KuGzQPFcFQasM58kRSFtFSs4pbwOiEQD6mInLwoIXEg5aOucwNdbcmUUW+",
-	"W2AgX/CtL/UgUZ02u63P43fvDrw72i5vvt0nKm0171sFzwoUnR7l7hq41kH1Ut6bmgxqLdHeWxE8r2MD",
-	"V/X2UFaDHMBYXGChx/ADGUyQmUe7lQJRZP0MBcLMzXlho2J7XWShGswX8IdylI1y6MbeccnlzRMYSm5M",
-	"pOJtK4z+GQvnsCUddjUgHfXW0wQo5LXGJqsrtRxq5x+jeuNIh0fCW5ORD+AWK0CJI62nUiRMjiu0a8ip",
-	"Nyfpr2mkLnn6D9o3HxoABQTMTLUMRQCR2rkW9uAM3mST8rkWlr74CA0kRmUBOalfPtc2T04U06XthjHI",
-	"1VIrsa4CoHWx+hN398qXrQYGcLLLiYKeCLe7vj1NeDBMiED2vY6nZgp8i/Hw265psyr+C6F5eilOqq4Q",
-	"kuTQ44oZ8hEvgDCN/VxoNQkokoZ6cbEUmLgMhWETYSvf9rujt4cDdQqNH8Z5AzyvWmcRTukLYsEDI5lm",
-	"Cy7tMfvum3+jkl8AejiABzTyqmDdeywl/evhs0JkQlnJc/OMMD7XHUDPCsm3xPz0shMpxDeZNPOcr6kv",
-	"/wEuaDMqIBxiA+kbaC4vu8cb5QuLL5DvEh8xc87XELm3/JWtc+ehOcf2cKAuLeDLURDQIGcoj54EIedj",
-	"Vog7PUWwE0w8QKiHTKVQWkI/gXLOb5Oo0cn3jwOW3XdHb0EDDBRnw0IvTNxZZfRM3FfYUyHm6C4cA2V3",
-	"gxhD2OicVnpnkELu6Tdukt3EuKVuzM/6Nl7pZ3kZ/Qidv+GFwX+fI1RRhFa84WhsMiKazkwu1bT9wADh",
-	"FnSJQvk+RO+ANcuw9F/SUCUg1dRXlwKWQDlv4pHOhJi9c8PtRmrco5Gc8cWpPq0QDQ5W8iH6z5bz9k1E",
-	"AGxUalmF2wqJLsQzDiAMaBEqXQeyJjc5thgbysqbucTsT/Md7fc1PPvZbzV0QrjFgmRWfWEfsNWIc7GO",
-	"GKOGguUuA2QnLfB28gk9Tz/+/dFRc6Lz2o+0IdpHjaK1Ud2I0JcFKqyVbYIbuzWW7EtKsdISdsmv+n3t",
-	"LcHqH9iaSw2S9IAm0UvrkfaVXniGUE8QdsiwD6eGmVQ1fyF8PqDLOIs+JJyiqB3F3RP3q/T6p0+fri6u",
-	"rwHbaQG0vs7yNhQ/B4gX7JVrt7lxqrvSQ/j0p+s49dNrI8wkaJyX33dqwj52EeJ60NB/c3OTzsfxvdrI",
-	"sdvIxprIJEbaRTBfr1qhwBsDLWEPbnmGuVhMCbldIXQid/0nDLJEVY4JM6PG1/IX7oqBlGAdamNTrnQv",
-	"8v+0GdP6S7TDHf7sm+yq2oEKMqrvKgW/642DbZLibXKmQbg3YSLGkrDbndigjZ5BM8p22mTnLSlRPxci",
-	"qpHw+OvTW3InvqKCPmiyxCuUM+f5DsWk9K49sJmngKhiTm362JYT1qnjpJK633DTyQPNgKOXZwb0kQvM",
-	"pO3rQqeC4L5xRn+OSPMjVEGs543uDHZ676iCw7W58Dd7Ntr4uZT/RmoZ3InlwyQDQYla2ddBtRn2zdER",
-	"XNTA7CUN44jwWKsIHvE8x08LMdITJY3IiAAkE3OhMqFGUhhiZIC+QAD9EIVgc6HnOaZEmFTJQCmkRyOw",
-	"Ol46H8hCQbwvLg8VQNDyw++4zPkwFwF3I1LL3x99e8LSNzDkf6cExAFFTBDV9aVGVP/T0hZ17QH3dyd/",
-	"RErVxuXvDHtS9mZprJj1ho5sm5+/NXgVfmtjTfk7PkkgZS8rVhkPeoZVJDF4Hvaf4hslFfR27Tsoe68N",
-	"gVgguokRhRNXAJRwhwWA9wYKE9vQTAfMZVbMI6qyhS6M9U4E/sS0SQS8UlXgvjvBiAdqt9edIYM8RU/c",
-	"NEcVXLRnYIxs6JHrJl5WzObAY77ZMb0CGF6DpElJDZ4fzzwGkzfWpACILSlBsrKWHg6QYngD5ateAhpg",
-	"gtKDkJFsxs3UXX7dER9v/ER35Ib65z+tH7ryFm2Kz4ov1gStTsvRK7xjLfoWhAxq4Hor1YWc1Hpgvxv8",
-	"yovulIE5dAni4npU+KpYZ+9RVnsDZYRRGjD/aDuaMgjZTKp14VyD6WrfzDbUd6J2B/nLx2cCQfUBUz7Y",
-	"I0DV0RJ8vaHE5S7O/Aex2CJJ/LbPMgtntUVjNxxxSNEHUgZcu17qfn04dDUlvHH/qzPbAOmymq2909No",
-	"77pk20NRQl8wLVfwEg+Z6YP7wEpThxO/r9F+Moiv/YIVmptCF30Gi9Gb3oKnObUlDmZc5r4OK9pWXPzt",
-	"9ZePYVU1RBUrNNbSSkCAXEm0E9OzsIbiaUK1KTG3YrvTYfD0Pauwasz7B9kt3ItNEpW4VV1lKhz6jShX",
-	"6+nHqTMnyF0mfaxIq1C+fePdhTpPOHzPl5JRCLelIjcIYheFDC+yC9isLde4vWa2eTpHz1/K+0tDbL2W",
-	"/eUfELXD842uk+0WwaVQlqIu09Abo3RBXEsBWVfnwpcU7iPlQIL1G843uBlCA+yePdxNR+p5xJIR2eCx",
-	"10FVHdlfXgHLJM2tXqgmNwqNkqhWmGV8CVEcpCzwZ/K1qYwdCL7YdbZLKLvcaWMCjNIiGlAj2hewMIfH",
-	"OZOO+pNR8kLzw0pf2ZabHgrRH7zxpd3afGgsnQQ7PVTF78j6DCM8ptL6niz20VxlaWMjWd9yV0Pv1TqP",
-	"7ueqQesFO3U0iy5+nV+V/tBcVmCxt2RhqlRlk/6iie3oANDTn656z0+vRW/6OHy4VavwYhSPf7He2iJs",
-	"bheBibsg/fc2+m2nFV+fpvuCEL8LQS2+4ICdrEVKt7di1uaUxRLaRVn699mFa/awBW330FrndrTnE9Cv",
-	"3Pfnv2234HssI6tYNloxjRMmvozE3Ab+cFrWY5aWRZ4mLKVVowIHZ2BJNcEumxSOzUBF2MdscStUGA7d",
-	"xqn0B+yQXXi441EueIHYDjewPswspB3dCozchZb78ThUqA3ULv3FSsx/wy4jTfIpvManveX6q1jr6b7a",
-	"DJT8cYW8l9u4TMTJmigEknL50nRuqYqcsMCAya5OpTcUE64AbZlTWclrEz9XDBTVsn9PteyFABAfAA47",
-	"wUM2Axbh7uDLtPf7wF9eHapbRYlbqLUVJbiSO6goIRpx6CnWEaHpQlSsNW31JTu7Zu5L626QmC9tJHsL",
-	"Lm2NlZFQVGuYO355OmIzPxvb5RnrtQq5uS/VthNsXmKrclcrnFvCPxTKHrKzdmNCWmdDRDTN1EaDTKdQ",
-	"w+ShHGrQvTSjgVqRtCayJPW7qG0J79uXpBXCykIc4NT6hh+LuhSJB1VgryEWwQDxH0YcqyYK7mRzJnzN",
-	"T4B0Cui5DfBgsvDCQ83rv4vQGm1V6Dk2U9M6o0NCr/Z4gdKW2x0J1Hsq2VViEWQoKsSUNsFcAAJ9/KAL",
-	"luo7UeR8fi1GWmUmRWPFF2oOQenZhYZF4LYshAmmnxKLgYpGoT/TqkEVqNEVEkDQiCOuSFipa9wChhOU",
-	"TMwEV1Cm3ohzByt3X5B30fbvHn7lxnsKcheYZxbjTNw/R9UWPweGF+w/7fWc7Ax2rwlj7z5//SqoHnRt",
-	"xPhrGNtz6vq4AnjK+ZIo7X05bDJQ4ewkbFLyAhFtnbhD/OIydN4VYi64jaD6WuD57pmq0sArgp2h25D5",
-	"9mA9VEh5G1HynCryoGHkoIiMGHf7Rs2jzX4s1XwQ1ToQx69YKfjq+JfPX5NfA8aG++dn98XizotuWeSv",
-	"jl+94XP55u4tiCm9T6MhSjx32CJ+WAV3sJzaDdX0Iwg6x4iPYJFSm1CmSeCRMpseiCM0PlEgukck8xN9",
-	"yH66egdEo6BLXrM7npcEYFxXAXhCCJIhYQqaoArBs2jwsBMtEwpNcJEbhylruCb8U++tUujkuv/cm3CY",
-	"AK4xxpGgCB/cgRQVcaY7CWh92Wrrsn4//lFmExH9NIDmNvzsg1jgDOdVGAbo3/QcSwf9M+7cOWh4gHP5",
-	"yUWR1oh8DHQ0WqpJvDzUMtXw1rqG1hX/hiS7eUVJxBa3GsGhsSMt+jmmUpt/PBVLACCYF3pS8Fm8kVSG",
-	"2/ymntjBCXks0SVEHz9//f8AAAD//w==",
+	"7P3tchu5liYK3wqC029U9ztpluyyq6ukOHGClumypmzJh6LL3VOqcYJMUMRWEuBOIEVz93FEX01fWF/J",
+	"CawFIJFJJJlJSTV7Ymb/2CVLmUh8LqyPZz3r3wZzuVpLwYRWg9N/GywZzVgBP46n9Nb8N2NqXvC15lIM",
+	"TgfTJSP3rFBcioQsZEHSi8WzD1TPl+lwkAwK9teSFywbnOqiZMlAzZdsRU0zertmg9OB0gUXt4Nv35LB",
+	"ezmn2GrzI5+XrGBELxkRbEP0kotbwlXf9q+ZPpfyjrP4KBRTZhT9Wv2WDNa0oCum7Sydl4WSRfwLqWBf",
+	"NT6QErmAAa3pLSMztpAFSwhVhGuyoYrc8nsGXeHm5b+WrNgOkoGgK/P1OX4j7NeKfn3PxK1eDk5fnJyc",
+	"JJHhv5MldrHesXdyQ1ZUbMnS/J1oSXIp78iMzu/avg9P1j6fsQUtcz04ffEyMX3hq3I1OH3+40/JYMWF",
+	"/ZfvFBea3bICenXxxrwPX1lTvaw+wrO9C7GQxYrqwemgLOHJyHbiK67jC3FbMKqZ0kSUqxkrzFowoQvO",
+	"FNlQoVnWNvIc2oyO/NVJMPIXZgkOjPxK5NvRep3zatfHPkmDR8IPc81WqrH0z0/M/DemArp1gU8/D7YG",
+	"LQq6rXqidcFnpY4cjvSObf+ve5qXLE2IWudcE6ph8y54oTRhfy1projit+IUfk1zVmhF6EyWmrCv8yUV",
+	"t0wRvaSaLOm9OclcEeq+OCQTtjYLkiWE5jlZlUqTpcyz4Y1oWQf/7sEpeXHyEjeh/8XeCXrRNj/nsihY",
+	"3iKfpu2D3nC9xPHOqxYIb91hwVMXWdsRx3UOBvU8dgBMt8finhdSrJhoOQqsekA5meR739bJ4KWn3JNj",
+	"14/drps/16dciqrjhNH5MiGbJZ8vCVeqZGb6heJKE7k4JcI8LBeEkqLMGZH3rCCUbLjI5CYhVGT4BDY8",
+	"lXPFBeFasXzRviXXrHD9HURujJmUOaMiGBublx13E2wfN7bWNXENPsa2eVvI1f5Jh8O8MLLZCANZELrQ",
+	"rMCucqE0FbqtpwvTeFSWZ1SzZ5qv2KCtYx+4YPs7JhewqLaHtGBkxajQoJuYzT2nec6Ktr6tTPsdlm8i",
+	"raiMNVLILpLpAQdjUubtHy9z1tgC/usHLs1uH79m96zgetvWAeX+Hu3CPxRsMTgd/JfvKz3ze3xMfe9b",
+	"bvSkrSP8VlBdFiymMNJQCC8oz1kGshiULEpuC1muiVrKjVG5hgRE4WqttyBHzPbNFGwZu6vMq+YoUkFY",
+	"UcjW/aN8n55w+a81jd3Tn20fuU6Cw2DmdGtGpBmZlZp8HF++ubj8JTF/QwEp5ExmW7KkiswYE0Sbq7dt",
+	"fPDp3is7Mt3Bbndb2yn7Gruw2FdNuCCaayO2C7JiStFblpA5VYzwWyGLduXtr3s05jZ5M5U9xSCq8p3k",
+	"oJbHSsFPomA069CzSuDB8gqpiXmzrUcltrtX/n1DrZwp/VpmHO/ma5azuYZFhn/PpdBW4wjU1+//ovC6",
+	"q1o/vGegZTM6/+XKHsDfqLUUCvvxsZCznK32dGGNT/zXfl1x7UIfIpJmw4Qmm0KK26HZ30YwsexCPNpU",
+	"fGDxT0tzuGFlFXyScLAZA6P9mulnldEb+4Z9+PvKOv4G37LfNq/BSpgf1oVcs0LbVafzOyE3OctuWTbS",
+	"XbdwUnvv9TZiVSeDuSxxzvbNymfQ187hUZicnBtZd+i1N/a563K1ogVcNiDSP1KtWRHRx0aCTMYvCPu6",
+	"LtBF0NSTv1N4KVTiyKiQ8JBUDE9ixhcLVhCj+xgb3yiUmUqsAaoS8tdSatgaykgRLshmSfWNWMg8N3eU",
+	"XjJeWHsr5wJ9BemC55oVQ/j4B/z2pdTgfWEqJZreMbzeLgQaZkJtTCdkAdccSAqjJlvvSsGIscvcMFDX",
+	"3VkbN2rYAnl+tRic/r5/xr1e/O2PJGaCOM21klnQM+iMUYCH5Mro6rApYPKU8wUZGx5eWsGYM7zdBWFf",
+	"6Wqd24WgMwXn0wzwRvhxGhXfDDEY0qcib3M+rZlc54woxmpLn5DZFpaKpNOr8+uLyy/jfzl/N7r8Zfzl",
+	"0+R9ShTdqn7Tr8r5ktAbsc7p3C5BpbYVPLYicP+MdKzrPGfuxjcfwn7oZcGUMbDB1VQYYwlvzW7nd8lo",
+	"bq7NVrvFLxx8DUwstJ6cSTanwlxFM0bYPc1LY/qfwbN258G0kc1yOyQX5sZSMr83trQbgGnyRsypqDVB",
+	"6C3lYkiMHkTSDZstpby7yFK7ZVyPQF7D32ob3N9wyYBnnZTlnM5YjpIwy7iZBJp/rEnInVd2J8wM5TtF",
+	"jGgxmxTbPKvtWdN/vL0FWH+2VTn7C5sb+/vrs1v5zPzymbrj62dyjV15tpZcaFbYu9L0V7e4Pr3dPGNz",
+	"umLknis+y80/l1xkfsq/UwRdj3iuzK9zKe+ezej8jixkKTIQNqOw70LqYXSSTW9eb6/ZXIpMxbtlNiBK",
+	"TDhyTqYG/f1HrpXRbWvniChZFnNGMslQ5dEsz10T/0S0NIITTkzqOnsjqrf9Fjav7voWGkcyk+UsN8fE",
+	"e/sqXRKFO2i8uK+je2IVNWk/L5kRCebg2BOk4oasES45V1r5NYmJmfgaCNm2Ixrb0jy4V4wNYwdEbgQr",
+	"YkOTRG6EqqQD1e5L0XasAOilZLh3UMFoXOjhBoWphJtlYbbJjOVyA7PupWS8T7LU5sfOlyAoURP71u5F",
+	"+E5ugt0HclmWmmWdLg+/SUrF7HHFD5G1zPl8i5KTW0sFdFTrJugi58yjl2AgdNkpdMWGba38hoGivVEk",
+	"lNAF5W4ofn/5jnKhf3w52HWqm4+ImZR30Xs80ln7+G5/rVC1ZtHEtjp5b76hAv9HV2+GOuCq8OP8TqG/",
+	"EuQPXbGMzLYJmTHFM0YCAwIOO+yQjtoFDe5AKdiNcPLszPo9qtPgpSteOtbhEVcGlXNFdLf+wXiPSsKy",
+	"xax1srDFmnUa7rFS0GsK8T1j/2w1B2NrbTgom0QuFnBjlsoeQTZnxrQwM30rBfPXOBdEwgjQNkd3k5Pq",
+	"prOmhxtjLNwIpwKtGCor+DCKhbomRMmaFUoKwgSdoceT1VWbw0GyyqD+3UbcnPvQn/r60U1q/j3rDcIl",
+	"ra45ryNWuukfTb3lW4J25Wiu+b09TnX7clbO75gONIR9AbXEPh6LFSwgrGS9wvIWNhO4QHb8ok6yRC7z",
+	"4Et1j1UCIfOcxa7StzRXLDhaMs+MyeK8+6gf4fXDsvjuXERd8VVEHG1CHDyZsVsuVHdVHuak3ZMYONKt",
+	"QBYSou+12dt39CdlzvwKf4s4+8INaAMD9XUPprdaY9fz1l0FXgG132dxxMoveGEv/Z4vrpnIjnvTKTJH",
+	"vNomT6/WRnp0cBM6VZ4Lwu7Nukav4X2daKywmwY/k3Vv0CAYbuvSvgWnR7vZtTBnLmZqVUANZ0fkGBC0",
+	"c2FDAzOZbYfkDfhrzOAXnOUZHta5XM24gEuZjC7fJNaoQOSAXIAYn23J1QTFb2PrNWL9jxMT6G7+0TDC",
+	"/xSh8u5dqQe5D89B95ZZPd79p09yGIV9zHG5W6CbWK9MSgtOsWeicbt0/3wY3H7Mdv9aa20wSA6EZbq3",
+	"XMg9O/1Jt0BlWT1O3LX7l0PL5DEDrj16ENo5f/rMq0eIi3bWbDqHNLv3X8vuRzy82x/lMH5ru29/KWS5",
+	"fnRNajd4tKO0Q4xemQsVTOJT5/+1ZlhmbtucKt1d3d2NPHX5qASlKHw32EZcV0CT2iNCbmp7aaczTSui",
+	"oR8c6lnUyeLjZu2r8fxR9VqwPuKhB+urR/sE7VerdiH4wvqiuq4dRns6ncr/aQq3v3SOWrzq4tjzunlo",
+	"eNi03+e1i7a369np4LJqQdjI8AO+HfDM4OjJGFxOB/A1uyemYCLrdmqXDtVs20eIhrFj6HwJUGdvA1Cl",
+	"yYuXSWifw559TA9BJa0fYj3h6e5gOyWBoeUxHe6o+qP0x16J/9HGKxpSX10tIg51hWjKuj11BtHStFxP",
+	"Zdr9nPsp734L4w0VmfYKbx/PCKh5v+BzCY6wdWogtt7T9vwMMU+7EZVcMZfA4KLbozw3xqlWFfT5zJwE",
+	"6z00f8J4FCmY6T0AYmxsW5OcmR1sLkPzDGMZy4bkei7XeOIQI3Aj4ILyQVnv46UqCDs4PNwZofY9fzCN",
+	"olQqpiyooNKeSjUkI1EJ+Bim1gLqboQ58XAsveQ4hcC+wMkkEnC2ISg5Cb3eCbq8iSws4MIsEsyXCpxs",
+	"8H04KyARLESL5VlCZHEjBF0xRQDPXsmdDc+zOS0yBxvNc7JiTGM8U2yt+7bW0do0CkTiQE/MIDGKb6cl",
+	"5g1YeC/Gvu1tfR21YHN9c527LinXJ3zSiTczGS6xZImLvWrE27odNOc9wBNwADQfeBYfywgqBf9ryewD",
+	"TuE3u/ygkQMPVeYRb/SLCSN9fx+cTy6mF+ej94Nk8Hk0uby4/GWQDC4u314F0iDW2R86dPXbnqj94HQA",
+	"6JUhzmyor/PVWlrkFTXW00ADFv17lCXfr3ApnGzqI7GnzvuFWxaPM57hANIIp4eJIfmF3zMBkCOQ5nDO",
+	"BaFWEHFN7hhbW0kCv8SwPfbzRkCTgCzIqWbFkLzeko9S6duCqe8Umedy3oxYPPYd0ft6MPuFFvMly6IY",
+	"UCPo8AFUY4hmX+3c3UoGh5HmRrbcLqs8L66MiC0AKApRt9O2mUc0vU0Gy6W8Y9mNoHpIfpGmacgqCdPJ",
+	"us/eUdfepIp274atnZgLotb1gHNiN1IzKg0iyqiSHGPGjY0LAbyDAQZscoQPA8QGzOHPLqin9kb1vJy0",
+	"r1URdaKlvPOYm+5SrLnJcKxB5LunaQYT2jII/JuN7mKPE8BHA1pQFlkjznVoItmU3jFxME5jV6Y5Nt/X",
+	"2CK0bq0K4dtPqxpzuJJTnqnUnCcLhkwjG2leOWTrbVxkTGi+4CwUXQmhuZKYy1qKTKaoaa0smJLwjK3W",
+	"UjOhje5SMF1sXZYXI8oIOZ6ZX5eFg7gwVeZGNwLwoTWILYYamnZAJVALAcR2hi1SgXqHcnPkoGxGE1nk",
+	"fG4EAhOsoP7Moc7YKfybdFRCwqgLoOMecq9jXqT799GuMnMNtSTZGkmW1iI8zRgXylNCQfVuwvjhhgJ3",
+	"Ts4WRhM0EsBiCu0WI1Lk22F3eduy8ePeytQ6IlNQ1yw4sw5ISsBhKSRiwdKFLN6UBSjINmiaki3TZ62J",
+	"HU7jsV8aJIO3FxP8YXT+6+XV5/fjN7+M3wySwWR8ffX+t/GbXRWorsBYXMO1xQN01WAq3UWN71tTFDOq",
+	"qUf+mcdIiq9Hzjqq49nepDoLAS2YC2rLgtj3iOJizoIv+cxsY2uRBWSfG13GPW5u83xbZX3QBv7R6j4W",
+	"TWisdWE+p6Ukq3K+hHxZgUoAHv8V3WKOrP3EkFyCacFDbxr2DYwtpQtGVzYt8Ygj+eLkJAZocNHzg3LB",
+	"Btoh6KQUzvzeVAZ4alQt/46Do+Wu0NpoTLGcF0beTacfnUQdkgutyJLRrIkF+k5BbBfOdsZyZmSmMccR",
+	"Z+ryFysQstHWmNY5y8g//nBCMro19uSNsJfbP5056Q7W8VYRUNWMCA9s6pjtl9nT+qG+WN2gpGD4xnxy",
+	"21rnNzaOb7MijBLmTXk2LxjG8iM3guBqGXfJ+33Nc0ZKkbGCbOjWGNUVMntdyDlTimS8l28XR3cQ4lMw",
+	"cAXET7f7tM0HyIwS1wInhY1yUCHCx94xmg2CRKP4xwF4I8wBtoKqtuXaUK3Q4DvrGdzfl+BZjHQVuh8g",
+	"Fn015zJro7+Av5vum9MEq4rQ2AxSpa8/TD+GsHRhMxZwn9nhDqOgzHtWZHyuO3gYzAn/zT7dlA12j4Rj",
+	"r5reIzF+q77euGg/Xb4ZT758Hv1reuqgjrLUcyMRtkwPSfrp0lyGl/7PAj1qG57nKKPNr5IaBDDc/2YK",
+	"lZYyI0rzPEfvl5H8RkjU8x281Id7GjQ4kr4Zv7/4bTwZv0lPCZ3P2RrgwOlkPJ2YLlOnquA4oQ1VzueM",
+	"ZcMbkU7fTa6m0/fwNsopC06kyig/aLSuTcehzbefruFRrnF86NDCz2I2o8sKIukvV5fj5qM3wj5LxXZI",
+	"0sur6ZcPozfmMXBborIL6Elw6rk5CyCL5kEzMyBWhLboX59S5fZjTvnKz9eNgAmT98wCVJ1q49d2kAzs",
+	"Mg6SgZ9RUG2mE/NXP0/wO5iGQTIwQxwkAzeMqAuo4RLrZ76M6s5E2FsVIcYvk/FoOp58mb4bXSZkNP3y",
+	"fjy6nibk/fj6Gn4JG3E0/fLh6npKzGHCS23OVzR3SWWEfaVznW9PiRGIUmny/CeS8VuzT6W4ERAKAWCx",
+	"46IxSrbVdQRhX/GEoivn2fOfiJbk+U/o7XVdJaF6AxIBVsr8C12gtjMJuFOVZ17QS7aKXY13bBtLzt3L",
+	"WQB5DLFIeEPIeYOsmnlayFJkkGUEipj1huG8Va6AjSxzwD7CA+gM3nDFrKkY5I74eQmnpC3PSK5D/+P4",
+	"//k0en8NPsdBMhj/y8X11Pzrw2h6/m5sfgo3hVHV7a4YJAO/LfDXZlNEdyw4vVtybdhXNCewG2YXNLMe",
+	"zV9tbxK/sFaQ4BbkSgqv/0JjMArYUReXwzq853mMp8j2UbV3UlWJ6zszDuLYfPfi0hpuoVZ8+NuHku/D",
+	"+8jsVFjCP/b7dsERPmzIii4mEnrQwUIqM67HQhfbGAwjDhhI58BxlCYkLdeZ/Qm1XvPTjIsM/ibgpzOS",
+	"WhmdVnlbYI+wXMHUoumil1R4d5MDYQzjUAvdRoPFnq0ozwnNMrOz0IwplZERkNVJV5abRcs75MCKN44O",
+	"nfjffuWxQHFqvmJGDS2bH9aFvC3oKgWhlRpDc0YVS92mxtgO6JKo7czMtSPiGUF2PPuw2u4eBFe4Eavx",
+	"hhZ78a3IhBWJyNvkPQCl7M0THJwO/mJO6oRuPnjEfncYaXedE83iI4ayoSqxQQbcveBywURbbxhfox2D",
+	"MHq6MiYO3DtLuRFPN36eHeHExT607Fj8o9uyLX92UI7dP69ZsYeWyv8Zb12uyOjjxT6zqKWT95zGvf/W",
+	"cWqMQGrFxKnj0kvwDCdkTZXayCJLSM7FXWLs6mflOiGSZ/OEqJzO7xJzh6wgcb4wvY6f/HtOWyAyuk7h",
+	"1yHVhepBKC6czMKxJk6y1tYnamcY6RyPvfWMU1Vi/lGwDLHOvmZU93O1zRjVEUcbHIp7mh9O4C2F5rlN",
+	"2P8KQIVh3wTa5vAa344OtMzvJuB4b7szO2Y/0rxgNItlkTa9iUoS+3DvNIkkdFz2xqstShVzedoOQl6Z",
+	"Bbr6lGiaY5rrET0tRSbpLGefzLr2AayCbIgFYeoqnWNn2JP42QMz5de6muJqTavJq/rXHGBsc53TnImM",
+	"HpOEgiybcoGexw1jdxndYuoJhMEhQrxBmAYXRgsyZ+hvGISAybGPmVtvXYKavaFGsmrbujfJIH4BwGdY",
+	"c0t9cVaZK1vfyAwEcL2FuVwxRfSGzz2aBv4RRbPY9ATLu6HMzJ/8dHpyYqZv7YhVBv/j95NnP//xby++",
+	"nbof/iEaQuUr9t9lLCt+5NVD09eL0eWIOKUNAhvB58el6eH3r1mRc2G6UVf/D9qUOhJfGn+d56Xi9+yM",
+	"vHh5enLi0jcDaoKMbofkHVKpAgkZkAlaV41Vn9kW/YX4nqhko3m5MYznR8+i21tRsMv1J2Mrfrgy/z/9",
+	"NB4kg8/g95i++zRIBm8nF4NkcD2aHoC+/PP+YF4UBxMeTr/QQW8TlwaoZTfTyh/GfkbVOUqDirSqcUf4",
+	"3/cUjxVOeffwW8Ya6/9IvF/mxQlk+fKC8AzzvnsnWraAXJrSEEe1FwJ6btMtBVPqGpzCLbAPvF6c88mH",
+	"wBuErwBSShAP6ABpaPTlOdFMUKGV9xn4OJqLdFV+heRGgPMVKW0seChgknE0NhHpZLuYteLUsU9wiQMc",
+	"2L3QPYKx4kpFATLjyGyAP8Q6kHEaz8iJDd/nuREqG5bnR1zNLem8kyqN1yOeN0uZA4BEZPHhdvsiNHPN",
+	"xTwirOHXOCxEOQEw00ej3Vd9VGFn8YM+Do9DN+GEVMuThHshuvnBa5JNjdmyKxQwctYGiJdEGYFOFUlH",
+	"pV7Kgv8NLK9T8prRghXkP//9P1LwNVrnIFiqlrUoeg+6Xuw7+NjVHckKv01cj1uGCvAXuo/DyOox9Wlg",
+	"K4qaX+imffXy4JXqrMCdV3/c/2oy2BRcsyuRb53PoHNOUzgp2O+gH7FpcfRwryHVfHcP+IBqRDvBSExw",
+	"1Kqgi4vf9D9imFpx6Gtck4yjjxq/BS4t/ysfnuv58RXLOLWB6t0rAKLd6ADA4RnrTgEOrUEDhXo9Eh4c",
+	"YQAmg/XPrz6olpP38yvy/3OXqh8y+wqRsAeamtVq+4XYt2kcp2C8n5WDzkEmvwNBwBcW36527ezadjtu",
+	"o0zQxgGn5q2UAIN3UUMG8kouNMJ7wYlirlFgZQLqwWEHjeertptx1Kr4fNU+UFknRtxQ3iODD+B20Yt2",
+	"5AfkcQ7lHGKxSpIFLQ6PQ5VriHXE5vBSgoCfMWKvKgxfIgSH50zM2eEPaKlpfmgddwS5eSepbUQ/CX7N",
+	"a52Pb9A1ExkT80gIYQ+iREh9VuVmoYObIa5mH4pEWGdlaMisrcpm7uCcz++WslQsal+AJmcM8Bb+7Roq",
+	"wDLU+Feig+dqTousIo5okLR0J3iwKU7I8UBcYnGK2Ik0Cfd1+nZ08X78BrCppul0/C/vRp+up+M3aZQd",
+	"woiDx0wbb6WOsSrOXtr2roeRqgaZxT5N5TKQdBN89QAZ9OMn03sgTNQqrgCRgA6w2EhYRwjJ2gU8hIYE",
+	"kb4dWuOpi1mKb8Durnr/crfvMaeEW88W5uluS1njwHo8vvi2o3hVZKx4LWNu1e647m7o5frhf1r88r4h",
+	"s2zkExoaDlDhUC7qjFCS8VumtA1nRxQC19xuQzaYFfqkoY4QKdcdbr87vl53bNVfRqhj2g55sKyVeDMG",
+	"eHZ3Lw/7OW6rcVZ9axHu65xuWyw2b0L1QpREjanYx8diXmxhon5lkZuVZ7H9fbvUZMm+UgfXcZAcc70s",
+	"qVo6V+Id2zpyPkgptOFOuSDWV01w68bTt/HpA8kvNjYQBFIZjsiqUShN7tgxEY1O1IC1CbRsGrFYna87",
+	"YId1cDHec6UfGpCrr+4h31p70C0yyF1swuh8evHbOHULoM5IenH55dP1OAUgskakHTPnTEuSMXjqjKSf",
+	"LgG5RywbcsFW8p5lZyT9cHF9DXkE1tswl2LBb0uAAivprEZ1I9zyV7402zo040CQsDva92ANfYdjASiT",
+	"GQFg8CywzvYqgOXFVMA62dABwnCff+YyqsNCah6ZHKSoAep/eIigazcS6DA8D+F83kPW6dNKjiV43qHV",
+	"2u2LRZ5fqqZ6/vzFDy9f/fjPPzVCDc/+b4gx/NdohIGJbMpjDBM7BLtNRmZFt911kwan1+7fA/r79geu",
+	"NZ3fRS/fruvRaHC6Xbd8rs4BFqUOjr8J0Ob4lE6lRUcJqSDs3X3+KoW3C0m/1Vp3fGf18lK+o0mjGFi9",
+	"XJ2vhORU4WADhtPYWMTmVo4KVdvf8dd1ToU/tU3Pv0tk6SbwTVtc+JISTfU7LH3QreBBq09+6r3cz5OT",
+	"k5MzkmJfUxdrpRgB6MyyGc5DRGnde3WxqnCZ85jvScVxo3sMzEs4U0+DeHFfmLBFz3D9JRBF1Ljfd+6M",
+	"Q3x/BzziT3HgOx7cfXNVhf3cjT75dGkZEc6vPnx8P57CZW5N4wPmMIZpe1jDVZC2diB3tpo/WvvBdx3z",
+	"T+y32vJPXCv7qGcbTezei+/Hk+n4zakj46CiTowFZEzk/OrTpXvKCgNAglguFXzo8+hienH5CzyExU9U",
+	"YhmWrLKI7sq/lBmAJc1S2edvRAgOqeBZyJvSKKoxJK/H/3p1+ebL+6urX7+8Hp3/uvvJRtUISHGhmg3J",
+	"+F8+XkzsSMI3bkTBNBOgwvnUF5eSx0H4sUIPyeXV9Mto8sG2wEQWujlsh41GR4uV6embi+vR6/fm6aru",
+	"iMJWELeO7Rgt5AZUXaB4qWcEAHpWISVBXafFtYMTAOsDPCGwCPYk4E/N6QLHEUyDzSeBAQ2SgeutTzOB",
+	"Hh46TAy32PA3vx0Pnye7mLL43r4Nm/stnTP9GGYSNPQbpBYcbyMFjcRv8UhcA8iKhCvzqYmcz8tCHWGq",
+	"+ryI/aIUH3Mse9FRcJZn4zZ/OsKyoE4YWtfmbgFmokgic2ui3qyQdxazkNgkG4XwfdPPNCGpLPUXufhS",
+	"GFFu/i2k/mL1slmOKQFovH2Bj6ctmaAsb8mjNrsr+LStQuUYon4/+SP16VoVmt+zL0e/FhRI2TdriADB",
+	"YHsmD+N8cRAJzmb1lQO4IsgiGr617x4+X2CFCZp/j+lHcLiOIamGsVr+rBz8MwtZHEkPFjFva+brg0mf",
+	"XkVc66ESfy6FplzEKKuoYuY60AwP6+G8nLBdW92sQ5m2xNYkomJrM7lEmFLY/9OXUreParqbm1QrCmfu",
+	"GHgVI+CkOQvtaUoHdMj9PFzx2nARYVqbOhVWB0VmuYNz+ZQDMEaiauMUftXrG9GY0Ip+fRNPyvcXiCvt",
+	"/vNJ8L+D8AkunqRdIfW4Ni8NH7Mnx7Ne+0yC2wV5xshIVMR1TeJNS6lHG6maLev7CFPvro1YzF1g8WZF",
+	"0NCo9cLTtnWwR+qb7OF8bWjRWBnfz6J5ywv2IXq3px/HE189MEUvpQq8UQtZIHsprCLk5jmzFErEQFaq",
+	"9W5iJqR1ZvkXgSUVEyQrqoobUVFSYvprswq8BzLboAAXJEVbxNHNnJIUlOIvF5dfPl9cvrn6DLFwc5s5",
+	"fsrUs9ekOICzG5FORtOLq30vrVkxZ0KnDi9a9cl2EhgAbYMkffMJWrzcbVIv2Y1wzfGceYIg55BSDVgK",
+	"AjW5CjpT0XakZyQdvb4ex0a8YBuH9A7GfCMcDharRIRMyEGpcvZ1zeZY9QtIccHgYyKruEUC88dVsaIq",
+	"mJeGLQZ2WM2OCXeZM2aqUQySQWNRjKWyM62DZNAcfzcvgN/+/U4NMLzGGLvRjcbyDOtwmgurmgtEdEBt",
+	"nQRPAGjwcABsOf9gYiZXn6ZmRkYfP76/OIcBG9vt8reLydXlh/Hl1PxrMrmafJn+68dxt+G6fvcb7Tso",
+	"yfvWKeB1NW4F/A0tJdRgeEAQhpEakAFgYUPeumDeRwB0RGzdVhiwLduwo6UE78cMpAul2jLQK051KMHu",
+	"aaO5ZUeIFT9LgI5W1Ko6PS5N/YGY0LGE6y4xYxdT2c5a/eJllT3kcdzPXxJMIHpK+uonoofnOERPD9+T",
+	"Ed6Mf8KUzEu3PAcodNyTPktjb89sssZRXYPivedxt4VfZHhIVdDYM5Lir9LqyMJtcoRHAxtqy0WP8rZX",
+	"/IX+7CUY/4fGCBfzvMyMKIWclWqLKt2R0L2TzQkS4mM1fweNzoLdWqvl0IRXT9ZnPfj9I0x90Nr+pFE8",
+	"3T7tw05cdcGvyJJmmCvhmN0Ttyt3j/j+ve+61IG4+RHKH3StMzf1+UCNop+r2CbrtYMmZc5a43gPLuHZ",
+	"tTTBu7+nMgTNXLB4pNYPs1bpsUfpgWadAfgR58fee1WU0YqpmsCsn6Dd892qVlxGqxmDU82YOMD9tymk",
+	"djz4VFTFOBpKA6Tv9GUvkYVjFvHEg13ITDpWG9fsaxz+sCm41kx054KLciHgiO1nwkb3TvdjhICrtTsY",
+	"A46iTDztvdLAsj3syHm9d2BTO9t7EUKH61oJqaMlXc6NoSkcLfY850zoMySamW3JFAwCwheOzbdTvRcn",
+	"fA/3qibKDj/udl7w5MuTvhjKw9IGPtO6KB9rGlU/4NafXhUp1C47Qulbrs5Os7gjnP33W6ezuh7bo219",
+	"icqPqyh+OIGzWY64Pfz2nou7a5+j2SOjsUrs7IMTfqy8xD1Jmh8i4tWnX0ZKEpibKHrLLKn6GKRfHn41",
+	"8AbwdsYd85KL9cEVF3KE+rw/KEzDnYF+cHvArdxy/V6tmbh4Q86lEGyuybqQ9zxjRZVyCT1C7opWhq27",
+	"OD2YXDMBhJWeNltLMIaMxgZEfoG7yHxnkPhEW/Nu1PHc6kopZM4Ok/LntnQJKEDjr2teMNVqtkrBmt2G",
+	"7GJgGsBLUrM+BfMwP//wMb1DAiWXjSVzFOjwcnxbQ9gongHyuZao7rIGkTfUhZUtkxAQkLZVwA8zKxHL",
+	"2UozYD9iOQak4wCvUCpmViuASpxkQJiHW1Gh7hZtwE+9C+THl+RX/hqgy5+mb5/91FIBrRRzqlnWITUu",
+	"7JDX66oGossSknPH16WNKF3b2DXUPeDi1io1RNENFmk0i1Q5fCyDuQXYtlFvHCBc2qFvrxg1np+cnByT",
+	"7izj9e7AuRgkMa8s2zsi0GNSs414A74Qm/tLtgkFdI/Lq2ta/Yunur/25tNfso3PzenDMdAu6gJ+UWtX",
+	"4Z7A6BXi2bBORsHu5V0vInIrrHvyz3YX5S3pqzJv3RSfVAccSScF4XPtijQXBMKnuF4OyVWNkCUBAQrP",
+	"LSGXogGW6ML2IKLFJ0PmGPig7c8wUvu5B51Eaw1pcwgeadc/YJ0d88TB9Q6urHipg5AP26yRI/sCFBB4",
+	"GjB/cEjGWFmquj4zSIpB4n4jiXnmigVBuQRWkNQmhj3jWYr1ArBkjaX6dShVKHkzY0suMkizAQ8mWbNC",
+	"2ZsSzifXltpkf7bznrNtR9JFZYQGp1znbfTG5k++4JRnlovl+JjpavEke8qNGbstxeGcStta5C67Cj18",
+	"Ti3hAtLLwam0QwvRFbAFVTIinpSZ1bX2FucI1DJjN2NmcR87FpfsoiU+aVNbLb2chUNBiKGmq0FNJKZZ",
+	"seICai4pV50AS17ipIYMI64wknMIQT4lssAe3DrYqWv+N7bHf1tbDptaS0EfyAgX2qbTYVNwNu0vqyze",
+	"/cZzRyeg0aTqgKI9pCw19RlvSKosjgMoWvqzsJgmx/sLkNS+6shYbMLwsG1M13uKU3zeJdMBPR8TIeMD",
+	"5do/FK9JcYCzxLsWrY5b255VXZhjqBL6MyQYectbgnmCrJlc56wucpN6BKGzfdRVzNT7GSOs7XGntlS9",
+	"PvYmsEvTvzRKn0G7JLmQd+X14XBS+GyVmKLaiZXRXvciDw9vyBsYWen4FdJvgZu1WPYGDbuvdY1l4uBK",
+	"2qfjRcyDNPbvlIdCGf3K5cwH18JtnKU+FgipuljvgD/CQTJjTVkIr8tDqt25T0vcQ/bUDhV93gUiWuOJ",
+	"eGBb7OuSlko/SlsVS9UDG9pb4b9XSyGp1AObqnNIPaixppHtK7oH9E8RerJwtZI6i8Z+iqhwgz5GXK9m",
+	"yzxu9V0jHhe0ANriaB3epa+au8tD50vxLso8dw5F2wTw+RayvF0OH1JO99D0Trw20PBAv72Y+IJNO4QF",
+	"JJ2MP1xcvhlPsPgSpvkteOHy8ALHdRiehyLmqSvlaFuHIApZsDy/ETOGZOC1EpNYHwptOhfdD8rakTQs",
+	"FYkR73Qyvvo4vsSCVe7dRk+g4VIYxXCzpPpGWNjyxhYd4QuonLUwPf70fvzFJta5D5hfTcbnV1gXi2hm",
+	"lhBKHMgi5F2E3D+AeAa0Fj6p0SYhOlVxToUru5peX32anDc/a38ZfthhpaqS+shxcEbSz+PX766ufv1y",
+	"9fZt6vyirsYVVMDacA1FPeViUSse5hVce2UFbfn+aJw04TD6laIL+18zQVZclJop4O6oaoi5noQFAi37",
+	"OZSjdkJjSNI3F7+Mr6c4uwrsH0iXDJQJi8l02R81gPHbC1dgCzdrWEY0UmAUd4z5MVhu908/44NkUF+Z",
+	"6hfhM8HUB/+qXgkmBDIwzTg7snlN3PXfi81rV1PejV73Kaiy7RAjNrrIbHtQCLVxO1cFaDeUgyuwQBy8",
+	"41dcWJmJnnzT1TNblc6+FT7sC+bNmHUHhYXtzMOucpw5lp40r9jhrAz487qTV5q+L1mO7djicuC25/pG",
+	"GLPRSs70zcX1+WjyxjTuKLPIbOulGExChcyoDi2M1qjgFbl7oJamEOb4QL+ObpnLlRiS9PrTx4+T8fW1",
+	"nQAsFObJJRMjkLF9zy0Jj3Eg23GUyo7fBoE6TYx/hMcu3PkRTjtISMY5MGfLd/FJye7C/TjlK5Zz8cR6",
+	"R+f7+qrUM/m17ZDUSdGQ11b7crFQPrJWLnUPYXmE8nWtl1EK0kACm0a2zH/yFIvWmW2rJXl+khj1kszY",
+	"VgISDVmSmNJ8RTU7IjDmXs3ao2Mp9BvopsJvWb5rOpP3zHYMau3hwYMqGMhvAecoDkBAG7c6RC0JBLc+",
+	"rwZfiNUr5S7/8jXOje0R2okwUUjPa/MlHs4fbNYynL/YXvtIC833yeQR+Pc5lqeHkIng0FOr0nApYKKd",
+	"hqPqVPtY5diFdjDEbTYggIls3AxjPPWdaPTrBc/zt1EiUVs1tsA7AMtEYgqOFKRKKrPBduugjVBThG5c",
+	"V3aOq+6+tTkYEW3Uw0EP8XDEsoQaXdnBB6ypUqQqP4BWhF0QVzuWCTozhx/4OXokMdy2bmpn5rgYjw25",
+	"BLlfR7hw5Ua0YWt4VoV4cGsEcVXeFGmghGaSxSmA/fT05Duu3osfFAz5nXsaph5h0XlZFEzoj21hwyZr",
+	"NnYqASbxtfNEQkzUJzf4wmbDpww7ijo04H9KjD/sQ3RlzIbUb9iCC7/sPUsjefPHm3HOaoL08yIBWltG",
+	"YZemZZGnSUUI4e1NZsagbI4fZsb6hsEyJp8m7xMb8VQI+JnJzBI828DRKUmNKT1lq3VONbNmoOK3gotb",
+	"RBimLqmartf51hVncrQ6CUkLqtlHVuDpti2gH3tk7sL0RlBfFhL7910gnGEOjOWsfGKIUUfv2Jb4cBmY",
+	"kBC2R0VTpT76oekdU7HIawzLN1Ik/WU8Jd+7jqgUPKmRwP/Lw2F5Ltal3kuRWI/zx1gX6v17DZElXmCn",
+	"znY7i4ZqWEGMFpgVjSWulJbGQPbcpokF6Pts34rb0ha+bpTmWNGv4RBenhxL0rjrcm4/TOOM657H6ALm",
+	"3knxyhBxc2XmxAzasz8pTbdICJBxGzvLGc0AQkjRN0OWUmkHKzTGEew4O1tQ74EKtgmsljUroN6KFOYN",
+	"aLhygHgKSJtOZtTgjGPEMloR+jG205MtH/atZQnvOdu8lzRrCWkGTiEoLw0kWLcypoaVijOlP4BfJ351",
+	"QzjIsUi7LH1w0cBLx2j8UD9DTajej4gjtnf2S1ZbCAFyjMyAOyRn2rtXKwraqtOUt2Ujh5bPMXlpoSQ+",
+	"FEqCvp6RE28pRFWsHbXqQaGt/Q6d9pBUfWKSxkZpDry+pns27QQrwfZUr7La3X+IrjLQFL4lA8hrrilk",
+	"L14mbVgMTILWEjz8EAMY1kIrP/60H22xY6L5nuyZk+slLdhxZeKed0gsb/C3uABm4dPizQ2FvmZLCQgF",
+	"1SBDj+bDvSklj952p6QUOzN7ppRlSHSwj+PgGGqCPVzEaIRi84cHZtF6tjd7RxIcmYbsjkLcgcdtqz2p",
+	"PlwA1v8XXcxD6HKrznZ2kjWXIBKfM9d+6/bxBpAVSC2kbnops8MCzj5nP1kNJmlg2GEu48sgZzmLuCjs",
+	"H0jGNOW5Iv84eXtOfn756p//qQ/j3h0XGdLm2Hrx6pRwcU9zjiXHvwA3VgIM6zmf68SoVTlLjJXumSW/",
+	"FN6g1FJ+yWlxy5IbUQpVrtey0Cz7AsW2vpjRJQTn5AtQ9+W53Jj3SkFtXTmG/ZnxLGMCGzSi8Yut4a3g",
+	"2XvKczoz/XAEdQmRhbF4UK9z3EDUoes8RkxIGHNgEKFmFtHTdTvUeEnXayaYmzrAKdW9PeBgMfLenEr0",
+	"rX+n2hm3e1BSVjyMD0AmhQXRY9TAAO9zNf258CMgubwd7gca+dvq1c8/B1fFy5N4Hnc7sPXddPrRrR8X",
+	"xNjn8RnUVnQ0cyo2dGtp809nORV3wESdMWdUabv/FaFriqDZkDY+eDGS/dSso2FTUWA0AY7GsjNW8x07",
+	"4xNGs66KydNWlIE8lD+lnkz3vVoKY0fVNKjoXHygxZ1CcgmqCL7l3Cq7uneP769jOA2zQVOqrhaebgvK",
+	"Z3n/zpzmOSssUoNQPSS7/BhYOZk63wrNsRQ210u/kB7b1hGw0bK34sXig8LsB9KRIAIkrfP4oXXL3Wfj",
+	"RwGt+Yg6ao5jG4mqJrfMXA1AJm2EsKta1wKJBjdVq/Eq2MYbsFDNGs3OONw2k/NWMhp7w5BMzssVE9qB",
+	"bOP3APi5WjrFcmWNTpsZZvVbC/GY1QEmXbGQn3GQY/PlmJ7E41UeKr9FR4oWXFPw4MQ+c8e2+6JvvMVb",
+	"CGEhDaEVcGyZLWDhtKon91e0er/7fgXCgZMOGOkCfa73jNAsQxxS9IsH7PPDG+6gfR5DelrtHo8Mjs7N",
+	"st9nfhl3benwjOw7pOdLyecRyzGnM5Y/hGPNsVFjQ/u6gHsqItlMz/pvUTuiyB71d0/UQsnX0T+0T0TO",
+	"xV271PCktHtLUEYCU7a4zW6MtWC3ZU6LgAe3uqoAVmg57AmEEaA6ddzy9qsUM2ArroHdvzklzQE5bNZu",
+	"WeRGTcJ5/6Oj2Yrzmjity342eHTflnkMXnh/TR0PwnBNWHM1UgLCGjy9O+VUyUN98x/o0L3j/GZ/bw7u",
+	"1lH29HGkvxcso3PNsj9SY6EYG8IYghsbzcYNeZS3Yx5XciD8AzTcoI+ppTGrBeYJLXidSavFPgp4p+9t",
+	"vSl3FkEdhfOz4iID8od2EqyCSbB9/UUR5YZ4Aq9N5XPZYUcHUxH/jmRV1x+mH1N0AQjLa5XYkoAeSJyq",
+	"EjZCmpDUzK0NZC71Ko/XDTCyancvuK3Qbyc0s2jvscaU9xehXNzrLsLN0nJ4pZjznLfUjgJFKs60KpVn",
+	"xnZOk3tmY5Q+t7QvVWYUYzOOkTCHlXu5NT7MbqHgXfrPf/+PHugTzd4UMl74c1rFR2F8APhwQT69ZFtS",
+	"ULGDrPTwa6xgMKPzu2iVGI9NwyefOT9+X8YGS4Z9cOqQ+/yID3Clou1Hp4fmeinL2yXOj1rKModgkmd5",
+	"5EY4YWmv4zpyDc6XQ4URecXjjQimBdtUoW7bVD+BKEt9tZgwOrfYxHXBLBUJwkoixMyyWLHCk+ClwW5L",
+	"jyHW7E4wFauT/J///h92H1o8WneQVikcMXerGwDFpqfVx3oc9lzQFabk1snFzxyE1/HKICs1KeTG8Zk8",
+	"1Ing2bNAuMC0BCcm8SKu2uXNbVYXEbVNUJuWuID1rKNx4dpxMWkb3VGVJdOTntdd1KN9LWNWMTRfQRh3",
+	"GFmPzBNy408Qrh90KD6TEGGLM0KsCzlnSiFlvC38jTE9ufC44+8UmecSJWxzJfg92+tXcIkmMG4ApCMY",
+	"TkmXa24uJEzj0fSOYfjQbOWNLO7iJv88p3zFsstmZH8f5Nlhm7hy+eRWhvWUI/bbk3ZO2hDK6eSoCiCf",
+	"x9SYcuG0Fv7PGNWS6adKquxf6u/LWxSqXJPZFgiMYX9cZN7P6iIC6MD3gDLMFVKtefivGW3ArI8gCIBG",
+	"Wriu4FAtGS30jNEeEria+raSVO7vfpsAEKVeuKQX6fmax3M4Y7zHOWsW1P19QNccHEmIyMZczDXUUfrj",
+	"jz73LgCY+yW037NCxckwY44wG3Vdwz/cq25U4fdryxvdMIkVJ7UFa5y4lsO/R+49jjMCRehDfBFg/r5j",
+	"rYiujaW+AesK0qAwORDQ7j7gaeU1ybjR1l0k3VbWdukSGSv4PcsQVI8QqmzrBYB1g57eiNQsHuRcYNI7",
+	"wEc3wsFbq7iJ+UaVAhumI7KMa0foFgPgmS+/3mrW4QiZR6+X9MWrH3dn6A1yv1j5BMMBVsWvcbrKnpZx",
+	"WDKjM5bBclh+mryHCBIyIUmFNunS8sc8AaohmKYkmN74pgvrG8Qw0+7vNm/Fm58P1bf6JCTuQdwI6YDZ",
+	"GW9EALqoRi1zspZCsfhJnFo6K7fT8MqrODMszWLz3O3M2CPvQLyQ39v8NntRDE4H76bTj98/Hz4nL05O",
+	"yNWvB0kfG5g4e8w3IfYcCBHLLqyEQaeq/Rmfcl1wlo1gLqNF1B2M88yztZCK+6jps4XGuiTVZSULQNj7",
+	"mRfueNyNUW8VZsrTJiT+K7IgM8bFbZhbmheMZluU5mC8BfkIcrEwv7e227CnXWZnoOp126Rvq0KS9VHB",
+	"RnMljlYzLhiUQBpdvsEEMSaANAgp4SDqPtuSqwlGzs0mSXHxoWyVN0x9/q3EkHuQdHuAxu1I+EOk1kzU",
+	"D3aO3Co11xdEGa3BcwwT0xFUR46SKRxDpISGd1Q82qxUyKGdAnjRXF6f9/uU2btVn3/Y7XHMBeNW0efX",
+	"HbOANaT1I03wt7bjd1VkrIjTFD82rCg87k8LK4oPV+YHq2es6JZk8gyrlxj7wP7G1uTFyIH3lazodkhS",
+	"BwxIT0MqkMQ5UBKkkxyS1Oih8Bha3ZDZhUuthiSl2YqL9BTy71SCtK/GNi4zrh3ezp0IiJEUSMoN3zZ/",
+	"g9aNUmEaOnQs6BxcKhMksu5RARhfhBmeSG02e8VH39gU4BzFv34SOoaihF8HSEl0p7rqaIpoKVvp1ncy",
+	"F/YSoIWJbXGVSrCNrymXbpaKzb9gKGhGFfvxpbNbAANVz53ar+3VPx29BmWp2ZRaCuH6JLZG+b2Q6HmI",
+	"9tqGNrAetN3aX8ecthsJm45+HV+mDkowJGlQ/D316VGWlqIUK6ZToujWpbd5PLF7dTIe4avIeY9XI8Xy",
+	"eFblocqWyQNiTV/9fi6F5qJs0LdA/xo16fFf9ksHKx/KUnNx26tCPYKWvrev2uMDP7epnCmUa3yTApNl",
+	"VaQT8trN0M8sPTwqO06QOACYslxJQEbydvTp/dQ2hEEcED1CO35JC2uBCf8C38WnzTS6korByXPP+0oC",
+	"QcLm0FP6XFsiJoiVYbal76UtTllbFxwv8HhAh2FRvriila7Rg4INJnpYn9zuKxSuzEeZ8/k2RmIHo//8",
+	"KCcQrtI4tt8RjtrkzjV0J+DXKBXLTgMeBDgLlrUlwgnVnkPTw8mEMwMSIDaWljJoVYE66KgNr9oRHeFq",
+	"LtdZxdvbYptjBr8P81snUK+gGH7l9TYOYqtckL0yo5ogt8AdCUuRRPaXm9g2aew369Hp6Z9rKeaQUe/j",
+	"q1ZoueUiI+Gp2/I75R+x9UiCkCzUARanPl0b1aoqQAj515YmRcu1uhEWi2Zfd2EJW+Hb5tV6qU6unNff",
+	"SjZ7J9yaJ5uSbWw+7cxbwIjKkGx8KTfsnhU3ArcpDidnFKA1wAzhzh9KsqAMQyDVIAIesyOjIqO5AnI3",
+	"8b0CYNeG6BhAuRfz0Rp6hxXpCNXpbq3wB0uJfpZJ/LK1wvhhd+3EZQz2OBkju6swa9wtiaxU92ihFLNB",
+	"DycruBikc2sGS+1PlYWZ2JPh6sKAhSDjoUc4W+i9yK8Wg9PfO2R7fIB3vv2RRDFnbtT0jlUdc5o5uo+s",
+	"HlJpbwmchfY6CZeS6I10R82KGnvGHNoIGAiPKJyw6X7O/tyj1KmKdPwATGza6UP2/5QpXembDVeX/32H",
+	"o20bMdoLrNhv1WUYKdqNf6wit4E64807WxVbh2EmyIU5EAB/3lqnNbL2WDECj1Vtx0HOCORpFBnrXso3",
+	"mNZWlQiH2/M4Ttza7RzIqyoIcmpuLYexgUFlnjnP4kUi/N3delFn8v4jBn5yzH1Bgq/7Fsys5z2gumJz",
+	"qg5n7+vEzLK9QA+XfnV6v1eq/Ff36FDmCw5U1/eWEBU0yuxe51DSSy7uLPHOkHy2eFC7511Q82wX0SC8",
+	"pzoS6tpTpHMXPN09xY1qXfCZOzltWO1D0Ozwiu+JzU4GWa30Qzu79M8nwf/2Wgv223gHDXxpiesenWLi",
+	"nhdSrCxc+tHmG1J+bfAm0vBDW3bg8kfrb7wA60NarJz+zglwfvXh4/vxNOTwPOSNMZZRH/8+mlLfHpQw",
+	"EMj9ozJ2P9dIEVB2D4l1uDv5foYU1aa/ibs1jaqFhKhQrxGNJxoIn3/EFxCiRsmGi8xcEirgcb4tZEAU",
+	"iAWQ/PszZu5c9U/48VCq5eAKqgrp29rZFWiLzliufJ0804mK9+dAcO2gnsUCsdzxrvCS3KVg9UhBOZyB",
+	"8uIBUm7tHUvdLuM2Ez9+L1sdWktyKwE9V902gfoF7nPrselPZ9MDqdy/FP2hE+fEUEdPObiY45ppZa04",
+	"HwN4GJAffuZI2Yz4UK6QGBhXCVGlMYsUSdVcrtkwuJJV2g91fl850g/tAe90b/Hb33uHNI75gKrjlKnd",
+	"+ruIDt2DNEBWDedOcfSdGVcIK91QqMNW1Sm0Le6rvntwI+2pMxvX9qdL53cOHFnOT1r5dpwFaB+yFrsl",
+	"KlxYUfYdpnCHRn/XJd6Tmusm2o8humL2hDaEZ7Fi2TUXc9YxpyYSkgYExJIbibDtwUZLcyYyetBUPHfP",
+	"HVlobb8q+BRqnt/1u3s0TI/ouPDdv9wtfF5Fzo1x98GS+ex/wz73DdbWzUoAft41nUE5OFzp6Rf7WPdB",
+	"LhnNkfX70FXzDp/sLhngQ/c03zuwwypA23L2vt9zRgvxhm5jPenRipR3r+n8bu+orJHteFzjBhoXv8m8",
+	"rEnP/t1pFb9Cxr7bo2HA21yJCeIl4ufPkzof+5U1K+asUfa/hUyhd6M8ZzXKoxrjUatJ2omgCdBZW+Q7",
+	"bNkCRSlmUt59KvLW+bFicWKfnLzvY6MZBeeg8gYPHaXtJQNIY/4Mhkr7Xu/eYU2LW9YjYX4Kz8dUM18s",
+	"KD7xQPO09+Qh/ZC5Vg5GdyuSxnoFhSz0kFKxxTwk5GAnU4ecwXJAGB8LigChdpomHrqVkNROT5rciBRl",
+	"ovktnC/zQ7WbbCK0Od4pwKBmPq8SlaOKdaZg65zOzRe9CoglTgE7mpBZqbFreMUmN2LtEr0TkpWoO7sy",
+	"PcgVNyQTaNQy54bzQ4tVRf8P3Lwx8rY+1E5ZX+WkVGwHJBDBrtcCpw7kIutwiZ3qXXvwEg8hsDo2Xp0M",
+	"NhQK3qs9SSGuwA2sNFdkzYolXeN+XDEqdGUx7ZoNYbkoKPBok7jARWEj0X1qOz4KN97mkdAdmwNyLWoe",
+	"VKCASnEO92kSqv8Ra8IriIFAdpLcq5tNAbarTNRmoRKsuwrXrrISCs/mJOxe+bs3XVRhbbOORnPN7+2l",
+	"0ySWnt8174KeWJN27POBvdCWquz61Dqaunu/D0FxsZ2UonvYWUusL7epeSMzD/lCd8jSJqEeLXnWRSlY",
+	"r17hxWFpiQQV2pjf/t5TD+/N+z7+wFcdGPyRrg/aThNMtgpAWUgRlucVpMU6SynmajB0/4IbwohLhbHz",
+	"x3U6mr4BrWdEjrf1Hry9AONxHbfwl6rfZyT9/9dITxDnBeHe+ZIWdK5ZoaKjq/JW+4X39+FJ+tVljsWI",
+	"6XxpGR0se2C3IOWOj7Tq5auTKOylKR0OiAR0PjS8QHMnJlwAxV4Y1XUB3kBHtggFVVmdzyDw7KDXqI2g",
+	"ztZQsE8lZGHuWTLb4g+9Zgqu6HPvnj9yBXl2IDevFoaYMWInp1OZ7Xbk9Z+pDv2JOk/cp2x3WNvOrOoU",
+	"tW3MBqoZl8BYGrg/zU+4J9Mzks64ryRTCvwHuGDtHAETAMTb0opfye5tX1kLDaoo2pXOtWwpDYXsUIRm",
+	"GQAY4KulYgUmmzmGF4p5Ge2N/8pjBI+paQmML/O2+cHybKfIU5VRTWdUMctVZYdEVjRzGQ+zLVnSFiZA",
+	"QMS332Ux8hrYqZavCLEJg/0opL8oKYYTunHh6j6ogh7JtuCjPmIoG6pObX4wbisLI4UUQh3skiCsYwsA",
+	"icrDX9mYZ1iByW5B01bqVeHU1dYNi2rABqHKP5bWTNJHntIW3ob9VhymCrWCtPyfPb3p6ONFI/nG0fkY",
+	"hcDMm6VZ39Btx9rzQAWDhzA8Lx2lzGPU7A5kVt+K3d15FIwqQFutkcAW3L9iT2C8mBkxsjaSbmtU8sAL",
+	"gQUmwwIaiL0uhW6L48UTWz/7JhHVjaOyBLdHkgtZtqf6fAajO2xkPTpQnvqyiA0wcBAt6xbtr+JmMfDf",
+	"6PX1+HL65eLyy+eLyzdXn08R8lev9uiiVQFWH6qoo2ofsGQspVGPECOSc+ai3IphDRrvneJGZ9/Qra24",
+	"tou/CYN99cjdzgjefJqMphdXl/UxWHxz5VEnq9LsFpb43KchqQKbckFmUi8taM4Oe8WoKguWkVLkTKkb",
+	"Yd2eQ/eUTTQDsbXhyqJS/m5gZkHU3RrKeOHtD0ce3CJoxaU2smezshZlntej4/B3+FesgGi1pSxKSbva",
+	"czlXmmU3AvFIRp3x8S8735AWsnQ5QJn5VfW2eZZluBIxg/BVX4OwAw77iUKzHZs1j8kV139jhQw+9Fgx",
+	"Xb95TmIFpiyhmTn/1j/nDpqr1xwWhw1kx5CcECnIx/Hky/hfzt+NLn8ZJ3anoGyh2lvM/gD99OPLbgen",
+	"w1IEkelugtTFqHflqJVqthgUzfNgs2t5C34oL/sagx6SEVqVS6qM1iTcHWkuAZcVBCWX8UCdWXm7kgW7",
+	"EYVNgQrmPzF6FZwTJY38TTFSPsyp0mDRpT4BM/iUPa0BySh+FMruKKx7aGvGw0FrE9z9A/mRaLvfcs9j",
+	"Ww7r14dhqionkTxHAwsEfOLcQ5owQOprPr+zar19RRYJobmS7hLj8zuQTzcCyZAtRyu1Jbdx1H47/vBj",
+	"bTdGta7+UMEDwilWWMesJ9Dbo8sMiQU2SwlGXh6cPaxm4aD0CdHWN19x5XExk19bfIVWFdl6t5/nhh/8",
+	"j99Hz/47ffa3P+x/T579/GX47I9/O0l+fPHtHx4N/dD/copfO1AK3BwdC15Fr2pGKHFsnz4dmgtzkPxV",
+	"Y/SHG7FzLIPiqfYKgkii3XhG+/ECAP5uGQfq++n5y0eSbRGsR7xStq2QzbUiWBW8SUe8gBhqDf/V4CXO",
+	"oWi9HRseOHMuiBQ3oi7oQOCDMQA3/kpmZguizM9tVjra0jVFEkUcXzVn68eTlz8duA3iiJY9Raw/lEqb",
+	"W8uB+HA8YeZnPXvsgcD6GpRmZ2+DXhtsbXNEY9quV4XChYI7wt7EFmuK81kpwOT5kLxlG1aY64JoKW9E",
+	"zrXO2SkRMryrG1WWIXXW0pGo5hburtz2AAn1FJEOQhQxtbCqmiWahgowoZzk2qVk7pRxfsgyRyBJHRM5",
+	"SVixFKnfw1pwoHGQBc1zBUj7TV0VGBI0w5sqx0PiXS3l8D8vJZEbUQEpQpe0ZnQVS7t8BPDVoUNzWqkD",
+	"RC0tyW+YoeDtFQhnB9nkCZrhy1JkQHwGVsfJ8OTkOZHCJi5YBe1GmCk3MmLOVzRXQwJqEDKMQfIMwSKF",
+	"wZXDlaegt23V1MawU6HqGIjOhrVZ8c0GZ3Ef++yxuLQOFnhCXp0k5OdXxnz7+echuQpmMryRFcotSASu",
+	"6L9B5TJHEVSamgHwlFC4dkNnag4VXzEyY3qDZNZY0kJZYoiGbQPiMiCLCMteAELcFkuu2sHLsX5h1s0h",
+	"9pXOdb5Fm2hH5v70WBK3jv6Lud6sBIVCeOhnkSSTNh+oEqAJWWq9NhvA/FftHv+28/8ngQsfYlw/Hirx",
+	"sPhypkfk9j5BqovQUPF+UdDzfYF/K/pAH0CTMbVnOiVU3QiosGA0WM8bwETdxYe7nItb1KNn1GzwDSoG",
+	"ThUgSkrhuQbZltyCY9aYCKHnL6L4PqZdfzxeM4ywHx1EroE820XK1YKcX30KLZckpsfBitnqB3LX2gne",
+	"afhp/SY5Q7V75954Io1tB8T6yMr2A2CZUYzlPi3sPaP3EKWy5C8N/OUO9LIOn0VnqKgzexytdh2LH+xH",
+	"KNG7P6qt1K9c+HEnrl4qBEGrgaSPg9l55HHtSuh9WkGbUEbAtVHI04Z/K404Pp/IxxlHYMTAnK1hLb5Y",
+	"sIKJWD1GKFF5MGkLw+QjS4YWgAuiRWGqnDkbTTuCzKsK+u/7BGK9lc0nrDAefUtjSKBFftsSqkQEjtfz",
+	"bRVOo0YNyfivJc2NaEmNZZEmNspEUk9fnXZPonOx0q6Uvit5f8TiqTkVIhYlamQIAmf0X8rs9qg5RSLc",
+	"biPZQ/Vd2dAzWRr9yVgbrAvLd1j8J1zg8HPVZPgd5zZ3Yo9GNc+tx8tW8O0ZM54g32sQ9bpjayiovuAW",
+	"ztogEP9fB5o4/rrOqdhXYa4rKb959lpbLeQgQw4+ubdC/zbOeNg9dd08enlEWvmaBoLL55hXpVY9p4Ln",
+	"tFsxpneSyoXEXHdzBV05hMFusrUtxWGagayA5EZoV8DPmHeWe6fqSCPW+lhZrB0T2WHDcNGWyu5h8n7y",
+	"w7x2u9htmzGEle5uxvhNBgxVNC/ZLtOwr9gNToGanrvn3trXoA8cNhsDqFrbbtIh4UAT0nBWZQlV0fgQ",
+	"iqZSAL0JS6V2AFkD/Wib33c+h3c3OuFRdDZSZ/2fmbTpAw0oFJ3fLXiexy/iKdIhGcOWrxh68tA2lgK4",
+	"lRDpaYMhcMowGAKqAc9zW5IGr7SEzJjiGfPlOAXbDMm1RF3iRlgyAzCZHbswfh0pUGSp6S0LM7WEB5ty",
+	"62uv3EouxunOZ9Prtze13mPPGvjRm/Lk5Id5NSXwb/b/4q/Dooj4h/TUxrG8pPG8ai4KhHUGwrpvCuuf",
+	"uTljX+fmkgJRYiQK1SQNVy21Mw0Xri/rE6xFoLh9p6r6VV5vqp0HwMNa4K2tl+8m/EYEgATEkFVbLNkz",
+	"87gyZnVtmbOQEieWMmjOIeV5tBimz05xH4ox7NpJcHVKbNy+4OZA3lJz3wNBqtnTxkTltRMZwHtyensw",
+	"Eljf9cFRcFxrpEaFG5sgcPbB1WFbipeaP1gPDXHnrRmuUBItkAoZR3tLlfM5Y1koJoG7LuNZa/02+FSf",
+	"TE3z0qQUo5arutk3f07mcrXiWvcpuri31uwHF6beH5yNFY2FXWQrsKK/LyHUWSlcSaECViZZFnNWlY3v",
+	"qcqbIbynSr+TZbvRV1CuWOaClFjwTpZFh9DzjsBGH2Y1Uug3lB0+uxEb2wLQvofRax9xsJAl2yXls9Va",
+	"YH37hy7lHRe3r+n8biqPLQBbE5Ddd45gX9s26cFDfESJwQMVBi1rjJVqlaDuUAMoqjU8Fm77aRHbrRX4",
+	"LTF822kI6C/hjO5Wau3oBmmCw3sK4gAtHvejmNvPbA0bGUUvBkGXzePhy/e4V2w5tzL3ThbI8kR0qNGQ",
+	"pfif6mURbMNUe3WQEA5vTXlcdiM5qvJrL05AqPECSlSDZAiSaDttdlix3qUCKAFfvrnULYYGYNuANjBy",
+	"qX7PQh0IHi+U+ue4jSDE1V0C2PN5bd464FB+ep8UGeU5wbOHZhcE4HK5YQU+qeKKXW/uWzvq95JmB5nF",
+	"+rrBrGDbzaNwosSvkT8bh3h0y5xde07PPReZq9pc5zqZL3EjPZqp2KwlsAJ111uIsHV3GTiOKTDkOhkv",
+	"1F+rtlxlhNc7EjVseWE1JcARe/PV/AcPnrNtG4Utuh3BIOWg55utdlJ9rFhV8IABMHyQsvZQVY2L23T4",
+	"v5a6qIygUfp9RyvRPl4r+l3ZjEfYfLbBSQ8S0OqNVoeqlprmvbdiQwZiIzUuFLtT62e0voXaZNm0C7Nv",
+	"gzuzI1Gtu0onbNGuOavWxP+cLfQol6LF/+hZMwKR43L4rN3mfZtYfgVzOPfv+ZawxJXAapxbtAChdB5Q",
+	"EC/qHwop9hO8MY0S4l/ytndQc7SzceBm6lunaEYSTGBs8a8dLqlXZmBAOZDbqn4dqDHOIL0BABVQxtQh",
+	"zczJgLRYyxtPgYsrxYds8jL6mm4EOJvM/cDurY8K8SPmWUUU3Ub5lwPS2ppC8oh0HHX69Kf8jJB69OcM",
+	"SEg9/tPGNNktvfO43yie9gOHyvsge/sOwu8Aebs5olBQEWpQ9mdKMtpxTtcx2IiFc+zJnLO3OBaLtJUq",
+	"rRambSFJKdgZOSFZIdcAWYjlxnVJh4hdDNdMf1r3HO/cZhbWwVn7VzYZQHbzlci3fUE5bGVDsuFOevXy",
+	"cB7AcekDa6rURhbZzhd/rL/64tGG2LhU5gjPwWF7PjbfregNE0BSffGDycX04nz0fpAMPo8mlxeXvwyS",
+	"wcXl26uONRAqqrdeB4nfiotI8F6umYiVbfIoaS1h85t7HRAyUYt3Xch7nh1OocVefHRPA2hXl+tLxjIW",
+	"D4z6apRQ8JYrDZVwyTYOGcEasCy7EPtiO9xYpHlOwGuNKH+imMLyRYWjf7EmnMzjZn6kACx8N8EprY8s",
+	"ujdgLt5zEeNm/7rmBVO9yCpj2PDRTMm81I7yYQq7AvJrFKIGylnO5+TT5H1CWK6MYmM20OEIsvlaEnSz",
+	"fYAfg62xU03nas3ExRtyLoVgc03cNjpUDjheEyAC8zKSelZqLQXk3g47T1zFZ2Ffh8JwwEyky0IgVSpY",
+	"eBCMo7cQ65vLFSMQ4tDy8BxaAWK+H5++PA7xO4Jm3b7SUuQSqONjYYnPRnv3NBjIMM81YbTIe1DJw3vt",
+	"n1Z7AiKQ61MrQVWweVkoX4mOiay/ozgyyCCk6hIcZ+yWCqA6CEvykQ3P8yD1Z84sWNEoG9270pHz3Bf5",
+	"61rabw+j2V63cq2YLJac5dpX+gqCbnHgIlWonEX+NC8LD1XdfzXAKk+qF7B0UKF7iUHVBVtmv+XRZVX1",
+	"tD3VMBCShRiK6gWboW0tb/T13bH1MX66Ml4+3e5P6jcms47nXvVte10lf0ZJ3AYFrhWGdiu5nR/sALe0",
+	"tdWqU+dWUq5Oo1uNZ4+cfQKuICu4dm+sVqlno0s//PgjEqj4rB30fgP0xJJ076DOnJhECWnJu22ZOcF6",
+	"SacHiJ2dfJqgaw0XFcQqBRYIfWgt0EoEHUhne1yZFLu04MpYA9EFqCybI+mv7InAtThQPtRN8DDYxT2K",
+	"iLrXraUA/3iMeL5TYZ4spO/6ivGz1qKnHWL7ENCvoV1evLT0WMfkH3QhYIMcPr0TdoZ4ay7lnblc9J7i",
+	"vz4HoOXYKZZYzpEqffqIwdhvuXvwiDDSKnh13+WqZZ65GN4RHe0e2a/PR5+tnPmo/f7IdHVH9Voj3IWW",
+	"38TX9XMYSy+Gzrz+iyzeSLTcNzLvu/iApcUexodHgx6fRjTshPBFZdt5PvJaAey+64OpvI3sh0NlZF2E",
+	"3O/T5gHbPQSRFY7OaI2usAqv21k7LNK6Fp5cN7iLet/fD7oUGxPacmVVg5vUPtZH18KJq7KoK+sQCp6R",
+	"hSzmbEggh8bmdYF2BrABuTBalfmPMob6hrE75A5Ctlgyz+X8zqd0wCt/89vS3AkK0rLBRYxJagpe9yEZ",
+	"20AmIWkWQBBDUrkSwk5wRdQdX69ZlgQsML7PiqzK+dLiIKlyLUO6uLxnGQAnLVsrQif1hs9ZEoAhKm6e",
+	"Rv0AR1tYcSy0chZEubMWrRCNYIBVLsOLF6cnJ6ADB7RUJ89e/PH7ybOf/zj9/eTZK/zxH6KwHb5i/z0a",
+	"AX29BRcWOGHsvX0xuhwRR7Nc9WBcmgn4/jUrci52s5c7FJrHjVLTe5w798PV5ZvRvw6SwfTT+Bp/+jx+",
+	"c+l+nr77NLE/vp1c4A/Xo+mnif3xE7z9x96Ayz9DD130pX8Bej+HwVASByRqboeummZwhh+oafp0sEY6",
+	"xOh8evHbOA1PdkLSTx/Prz5cXP6SgicGqEPTj6PraeqdMGQUdRlxFb7sOEOM8WHFMR4Wt6749UEycO8M",
+	"koH5ziEvvZ+ga2uuPmhu7H22o9L2wzx6z8LxLLzYxB6ZbjWj3Z6ahvp4H/gjpO0dRQXSPysRoJgd7JfM",
+	"leGpZ7yFVXvsZnGzFZ3onM7vRut1xJAh8DdC12tXmdnVG1hLvLYinMVLKgTLo/O3pOq11FN5x0S8Ut+S",
+	"qmt+K7i4xQhte7jFKVVo4qM3vQU3CbE3JAlXH2ksBc1lyrk7mq7X3xnpYN+753pLbO0ADGo4+i3g6Cru",
+	"WfFdGPQ47KN3k1Sfksj4I73ft4ZHe5s+2vUEsKp1kPvFr3E6WHqMT5P3llyTi7lccXFb1VlYVeYXMxI2",
+	"t1xlvAj41ho4zWBb7K4NrsdrqcknxQpyNSr1ksDzCUm/yq+zZ//57/+RNq7gH54wRh1s8khhaPyj2UFZ",
+	"pS2cnzx/8cPLVz/+808/gyvHKxkWr0nJfzlCh1C7p6WVgaWaSbvHCL42JFDChwOFauRUnXU5E0heg0hm",
+	"Wx05/V6ZHfR9uIO//zcnQXj2LY0N+ImC7P7A+Z227xyNM943T9/M7mFxSd779D6OPLuqylIoixzUjVt+",
+	"j2VCup6RqtHQHJaC4RcefDD+znd8j6mw7EPNnS5keIX03JJtey26wTzAvYmxQXNeMHXQJ3EePGvbAyqD",
+	"NRMZE3PeIy/ijXtpG3WmoorYTb+SpZ7Jr4c+eAVPVb32eWMPA/13S4dw36o+v4NnYzTbtisdmBftZ3pb",
+	"lTD1PdlVPwoGwMKLtgz9Qs4xoxnKZEHxylbuiU5o1mp4EFPopyYHYbgDJQn9sMJ4W/VF3D5uShv7M3o0",
+	"vJvrdUtJ1Jr5FcZK3WmOaKOHEAqqFaDAAQagEpfoDHiDKkS/qChyHwIe6GiWtIbfW4PkMWOhGQ2tZie6",
+	"IFul2eodlvhvC4J0q9uiNFv3rNpi9hJbd653Yx7uEUGCoV1rtu6aGBV2xn2tfdKg5d30FsBp74CPiKJG",
+	"oCeQ8Fwqn/JHChrRArqm91cZuRsapPhblDwsDS30kqlmsj8k9yE9+tGJ/V1CM0CykbGcQ7LZEZEGrDLU",
+	"Ohmg7t76TAJbk8jGgc7ISW0hkASnmbTVaaz1K2x/l6tn30UpW/wV5e4DYsUsWdoqiQeSLPDpyGxM7F+C",
+	"5Etqpv6YvGxLotlPP76WKwboz81SrozdiOSjHJIbdrf5na2F5/xmpcKqw4ya01jInEW9m0eBgBsn/g7L",
+	"ikFTf3RBoNv56IecdbSZranj9gz1B11RoiHOhXIA5ryWy+sIH7jyjAvd03uLKnLUIfWUZS7S1N2t5Txa",
+	"K1/azn0zJm8b03hcYMvMUZ3GNJzTC0GgQr2TJFXhPrkRu3SmZvt8p0hOt7KMVhCIFgSulb36eykqdUw6",
+	"Wr0aUbdiO1Vdop1qOyFzJpltPe8VGRnjziy5F/AV6S1RS7lRUN8jY8/KNVLnD6OH923FkPmnFBN6jCo6",
+	"Tjh2+/pn3K9QLXF3gj9brdU7KxK/i62SOyS3TLCCz8P5b8wlFj0Yhp/qUcCkd9WcWFTrsWpd96shMv7T",
+	"K4c8VfUNW0bj0epg+NoRT1AI4s+vg/AERQmCSFNtgz3WfNXZ/f8EPv4gOtZNMlVxsj865yQd6EOUeP9p",
+	"qOc7c7/TJvu70c12a1kBXguLvHC8wsRZRc6F15ujDcHC1gju4Jqs6J3lWsL3QckPOPSGfx8c8OM/gfnd",
+	"U47HLcJawfSqtjvNc6TgU3jzAWLMDqrSHg66afYSij8N6XdEI1Z6AkxJLdlL86oeubGIW31nLTppN6uY",
+	"7af1cyRDjnzW+wES70bDFNm4FbLX/olbPTtMgVxZUhStqqVuTecqmFpLoVooE8C1BSE1F0EGd9l3Cjoy",
+	"bMsoKdW51ZOjvDS6hIP+bjr96BOG5jKDxbv+MP1YH1LoyLDfDz4cOAkCrt2Gw13ZkC7VZkL0kKRvxu8v",
+	"fhtPxm9SP1+QrUSFxhxOBhvHWemfLn+9vPp8OUgG/sVBMpiMpxMELU2uptP39ndvP13DT79cXY6jtnzt",
+	"JB8+evh0C3ajYWNWTddfrNEFV9v/j73H7D1X+qGQ9uDQHnJItsPWfXTwqRP7+qeRLrlogVAzkfn6VxiO",
+	"fhI3ucwPmrETiTSBpYqnLXrKzxLg1a4KEiUrwLgdmY9Rc8xLEKwwWfW8o2oNWxf+MTIrcAc9WV7FJ5HJ",
+	"6mpqZFMAQKAruTrDIg5HQMstPHZ/2sYcFAMbZ1yXGrJve7uom4BwN8Kg/1V/ovOlYiGXI86z4/uMo648",
+	"40IMsPUx4EeIYKu6rRdXqmzjT29J1q4Y70vFCotGXhRyNXyyg++S7fcefke8/GRpkk+TCNmgl7CSxu+L",
+	"+lLX8x+rMbTt0U5wmYZyuXdHHsnl0X2x40lxzVlpG+9jiFo4208naVVJc+f0jRFBWC7OeAwRaoztJozt",
+	"bMdYTlbGqbjch+YwzS6gEC0QMb84wS951uk6nv/nP/5rFMC//vlV7Ctg4Pz8qlbNk2QSRDn7CoSBLtpp",
+	"o6DYYxvu6PLtxhpUUxlbB+sQ3V2BZsihTQXrJ+VvmdKjmbxne9Y1LDKrIO13Q7kOCvdjlZlbCgZFRrjQ",
+	"kmDTyhWzdHm/uxvAnZ2JxyXsGmiWL0RtOGQ/hUEVIheLYZztYd8Fds+E/kC/jm7Z3tg4pthA8jNk3K/X",
+	"TIT4EafRCQIt+hK8lp43PmJ4tG0rAvsJ7HNLfO5TBashB2XliFx0hjPZrTU2n48JEmSaQpzcpzgHAPwa",
+	"rUfqmaksNrTGUKWlPESe0tEOoOo850zoc3MUYBuy7lDwyFOMZqzwJeojGZquQB1Y5f5+IvgiYlt54erp",
+	"A9mCt0I6VrnBbtjaJh1WzBZCgdfyrGVpLn2NENyCeDwrjIjN3GQc6lIoI6QXgLF8dOiRCzZ1DjGBp+tc",
+	"CkzkCRcuzKptU9iMkKRaFqodhmfOLqPoBQ04KmNFNVpopZhiuuOYPuLDRupTzT7CiZIii7vEdtlO0Yn1",
+	"cZ+/yopD2325trwxkGhgtynybGJbjTD0qd3BTMyLLTRL7hj4vlZcKS5unesIxPqNyOiK3gbXYJXvR8WQ",
+	"NLZdQtLghIEPyOJnKThJCcssdYmWAFtGELN/TaXmwRuR1lC75pdskzSyDEjqAM7wEmm8c4ayFB13lMyl",
+	"WOR8rofkDdw4ptOCsQwBVdZ1GC/TAqj0gwgxlxVjkwVluZ9ef2fljyFIKfJ3si3VfCkV0q2uZeF9+58m",
+	"78+sKFD2ukJEP3rabXGi0OW9riV6DB/TAEkGG1qYFWu7DDdQHXvO1pplZFZCh9esWNK1K2RGhR6SC+Fw",
+	"sGZXOeYTgdxQna5GKOWFhWWOLUm235qKm0feurIIIree9Wsqqet+0aSfioG4Eoc7+7ApZ5sSqq4QekUl",
+	"qi75K2yPEjuyaR8RZbZZfmL/NgmqTXREqUNwYPsa3ouXjqiYMXblfTeMKvaqN0o1p0pfl/M5U+1Q4oCN",
+	"w2maIV8xRj4w25haLvolzaCkVkNOC/S+qyOdjRbM2uTsD8gE3Nrs2QdPQGlkRVQs56WJzDpYYNrM43+7",
+	"vrpsRWbJjeiDzuqRFRbTbPf0+HppuuLqTTtlziadT99fkyUVmVrSO3Zmbryq3cSLTa4VmS8pFxXJxbrg",
+	"91QzowVAqaeP4w/uPsCpcBp7MPJX8YEfnR/3IEu0FM9sAMqoKZ+r2BbSFBRIR7DHSk0gRuVO2kIWN6Jc",
+	"m3l+lZycnFQQYIphQh/88xU16Xqdb0nV4DA0e6HqlF1V89sXJ3DPglZh6S5PolXXexRU8JsGp727xduJ",
+	"h/gBFjAZWeowJK3DUlJzWmSoa/sRv3j184v6kH88OWQ8277//kfyOJb0qcNQW4FD53dCbnIGlS9kYXQm",
+	"md8D156rjCYLUoqMI1B+eCOuFu4ztfp/Lu0D3rc0HyvF8numEpJOxtdX738bv0ldZ4DTo0awbusapgib",
+	"uxITbCrF+PONMGeuKs1ZQbb96NBmdyBqc4+4WSkY7lCf4GZDuvAgLQqjpHOBRPqNYq59vA0VjcQPj1mR",
+	"3ZoNHbGAL09+/jHmB6tLWaQG0ktbXQARwkOCpethbp1DylhXXCuWL0C4FGxRKr+xD+ELjxaWj2FgVyc/",
+	"2SH/A1GqzMZmBdnQLSy/8Jlnw3b0XFR7O9I337DrbXfbiiH4cpnuaHc0+JOKOBPuiLnZ+rcU+VkaYrQH",
+	"FLCTwwA9BfVi2Ts+g5bFmbHbEsiwqTHhpMiAPYjmuUsAMbbQLUyL88FKLBa1cx89D68jpDPiCs3s7xTJ",
+	"+Yprf03Fs11q19ahci49EtCvwZcYnkKjn1xrKjJaZOSzk3eKbk9JulkqNv+CvoAZVezHl3U1phQYr9tV",
+	"ZR5RkenlK6gv/a7XwE/N8527+TXU/YJj6cA3+9fmx/g5DfwPjn+6dTlGgiy1XkN+o9ZrBdQVZBS44hEL",
+	"B3OAKZC8ojqXBUnhLymqW+5phxVvPotnKN0l4XyynP/QGN9jzhyR6183ZFjG9f8OdswxafY2lQjRrEcZ",
+	"HYesCQtag8oZnoFEd1DR/4+C/mgKemQNhv/7KpatZ0PB4TjzfnPkC5X3zHF/aEmoQKA3TA9L0O0rC/D6",
+	"3ojQ0w4lCdGR7oJCa1aA01+CVwG+Ubl/vXXLxTwvM2AtyDiWpVl5g/XJtNz/o7L+3aqscAM+RFn9u1dJ",
+	"j7m67HlWnlj8aHWzrx7p1uPvRYM8rDQemNOK4gg1xhrJ0Y422I+aKKb07dP27ploS4zA21ahGEaPyWnU",
+	"faSALAuvV+dFSrDGj324FCBuwY1UY3/89fLq8/vxm18sCB49RfDj1cfx5fjNIR5Im2g5cRQeh1PO8Q0I",
+	"BdQBCIe59RZA3CYDxZbYQJ7ReL3qoYiSZoJsYetMRnhYpFBsXmp+z95SnpdFDK/hBQyIlsL52WrecVf+",
+	"tUpw2K+zHcIjXS1IKheL9JRsDiOTzqBiotnoDjRjlzvj2bAtODTenwmDiHKB4wGoHUwC2VB1BiU/fHZH",
+	"gPew4VG4JhIjXG+l1kzYqlOoXuzvUK/iJ9xSKkembs1EekrgiUhHK4+6X66e9VYa5K3yDlYKaxlnJauA",
+	"CiHpt5AkrSMv0iFJlyzP0tM25Awla6NDDf2Y9mw7AqmONIdQnboRbr+emVYKOWPk1gzc7BMhNy4yY2M0",
+	"5ugoDBiSnGmFrFIIuzAHbug2pN9dQK2Hxke4I+vEsvJugICiqlSYXCw6ipO3udx0J5YNJEpLcRmzNex0",
+	"bwIupSEJ9symiox+1XbaVnRLbiWxJu0RAU5HeBqTN3tuhV8bbCN4XScD68zoOItt2e/dJfNjAIsd5PTJ",
+	"sMV1YFQUrOLPTYMHsY3thWdRLBgX61LvtdkOmGjTqgYCanG7OUbVuA4UfKsCtMrmi57BWeZZWC0H2GAr",
+	"uQfsgsYME1sIXcZTAaFPF36wB1CMFpkJBmVVIqofZHFPEpKd9Ea3ohsBgmHnsmzVqHzADOoaQx4txt5W",
+	"jKqycIEswGZCgApuQwRUR6r5PyqziMVVcNXMzn5cnpD4ggLe1C3ogrPcWoCp5RZJcckr0K1NioU/xzNU",
+	"A1aSLlwkx7JP7KfkmsEByPYE/T1entjiF2dmGt58moymF1eX1SokZOlesQF7oo0ISX3efWo2Ui7FbUOx",
+	"6JYHVqd32Lm+djsUR38D4cBvZjVb6B3xM/TWVxOAN+y5iJtouxZtlNVgtzMNSoIGiRHkUgkO4MEUNmB6",
+	"hn47OJgJoZZewPzSL9OQjATuwrkt/J8D58ARTGn38WkahZMkFwQmPtwIK57nHD0NKr5ZQlrGBhdQYokV",
+	"8MRxRVK3SdOOs3/vN//BLa2XwYfkIuxWkwLCqIJNDogjtvEO40Bl0h/OSPTHNdw6zTZ3JT9eWWXB9fYa",
+	"3JTwYVvqtiWb3dXBNdttVsiNYsUZSb98eSeVfob6UIogC3ArwF1mXp5LeceZu52c6lQtE13zXxmy18a5",
+	"kUe27C58eV3I24JCCiE6WAengxmjBXLLYYvm+4Nv30D9WMgIi2OlrnvzdMNmJKiIDz68TIJl5r6phjfi",
+	"Rjwjr2XGbabBf7u+ukyc5548Jx/46yH5JO6E3Ai8FFTiivUL7xmeQxGSVJR5nloYtu1OVdYvk/NyBbZ5",
+	"wW4EcUiGU5Izo5BQe+WYG0VLcsuQBcHRcZhugpGI3bRkCyRjmvJckX+cvD0nP7989c//dIb87/c05xkB",
+	"vQHChFIwwoQuwG2bAhOESmEuwFEO34aPvOfOv7amt6Z7a6oUSSs1NXU8q9buooqk8+ov3now+hhUMeTK",
+	"3ZhSmIF7C9t8wPkebalD8PNBPy6E0sBoYLpiRvfDDz/8bDr/aXqOhBQEAWSCC0YWlsyc5iTjt1wHIlID",
+	"Uz4VOA+oAGIEB77zeSlz5jlclIZ+GHH64n+8+iEBSLSZJUGFtOLOdRmrgJqrHiRgxuZ8VX0f26YaWjOP",
+	"BIEEzYTpj9dI2Veu9Cl5efISXvtod6exojNfo9rM86jUS1nwv8GOPiWv4ZgQPRdf/vPf/yM9c6fYMmhX",
+	"pa7BGMZji8zywInLvXscl9IsDlfk5clztIpfnvxgtzro2jJ3arsg6IY3TQPAH83enM+ZpePgmbnHF9yo",
+	"LIPRms6X7NmL4UklM4LfQYGy1YoWW3OSv9K5zre4wUD99HvUifSgpps5tJ5Mx3IZDqZOHHnQ/OC5DR0I",
+	"uuaD08EPw+fQF2P6gZz8vqobeBuzn97yXFuKn4wvFqww2wqnxuyCuVzNuGAZmW3J6PJNQgq2BjA6GgSz",
+	"LbmaoAO+upaggLRTIfFAXmtwxGJ2BtW64LNSM5UOic2Dt3gy5ITdyhKrUWMpap8qaKHTeLiUtIWl1uA8",
+	"FHbNsX9EyAJKUwGj3I3w0Hab9D/IudK+5NmaFnTFNATsfm8rcWehebvVCAMVoGrI3yh/LVmxrTYHmD6o",
+	"HNdM7A5FlKtKfSe79lVcC6/68/2VyLeu5Eu3h6uqMp2en5R557ZH1eXVuXlZ9ug7vxVUl0XnF8binhdS",
+	"rDAq3O2Vr+Dx6T6Cc1kULO816JE7KV1feFvIVddnp7Lzk+xr52n5wEXn3n4SBaNZ9wl3qc8dXrB+pw5P",
+	"vucrrsFgd6RLcCBfnJzYSIK2IZxA4/r+L9a7X53kg/WWwNkGil5Dvghbel8ufL0aeMjG3uJN+75+75L9",
+	"vtUuG6PreIllk0FAehrZQm9VUDISyPBQ0X2GlAYDINNFBd7V9QriUeAybMkcM6LRiDq4MFKeqRQjVXke",
+	"Ssx0AbdOamvBpOV6KtME88SMZCa31pFlNDqqrhbmjwFhCqCTHQTZqKE3An4P75prCwInNAc60ZBpxfyt",
+	"BswGrciFkmjBrP61WUqAOcOUnYXY7exGrJkAJAPcgFWIPWzXa4d57uKSmhnpcmqrOqACIBeQConbGiZK",
+	"tNxXQeP+2rIh49cy27ZvE/cIZ+r7a5azubv2vj3hhn9d5neOX2p3x/vsvKxWLnVJRWb0MAnhTLD5H34O",
+	"RtW8ofVstxEwi0HVv8OnwQEzGufBVhji2bfvTYfR4V5TJA5Inos3IHbiR+ljqRXwAFl9I9z+jrHfaP3W",
+	"e4kxMeCJ2nhshzkmqJyBeqKCoyEy5x89hTqikJrCcsVuBJ2jegdesMRr9n7HugLn6GX9/9j73uXGcWPf",
+	"V0HN/TDJLY7GMzubSuxPXo8365udP2V771ZqtXUIiZCMiAIUArRGJ7VV52nOg50nOYXuBghKpETZlP9s",
+	"5lOyY4oggO5Go/vXv3ZvglggxCAWQgXuOPizroNUKtwJaCKAy6RhS5HnQ4UwFPZZGyNHOZTSOEUUPiMm",
+	"bcIgA8RSt+B8lAsoZ09PsBPUZrHuTyrTcHNeSgwnlfQPbu+b1Mz9HfTjdEztxw+mIxE71TYdqeig7q8M",
+	"bkgUD699Tl4itbifOvhqzcZ7Bllh3PJwVwhda0FYsM4FzTrAxNinCeQxsBLnzdERVFRF/RU8WIZkGY1J",
+	"6gsM06GShgGCqmmzp8KGvb5F4tfDugBhoBY3gOKh4VqITG9JPGE6kEKgAR8h0Ub0Wh+Scka8rsHu0K5I",
+	"FX+ZtwbwJTe6LO7qXMD2xXfU+kbBn6Nj75B7dIaf0rBDkBkLEWtaF78gcMD3t/L09tGK+RTzndYV8zet",
+	"OvkpRM6CyKEpr+ZXOW0ohvj3QBMcd6RH2RwAwxrj9ORoBU4ZxAvhjUMVfgyHCHqCwQmAX700LHUG4SJL",
+	"EwgVAjkDXOjS0Nut9m9ptOvE51C4C6MPOSxE4a8PaaMpcMN2iwfAl6XHoVIPI4YQqYm/KTyA+YAqOjLh",
+	"Mod6QjkTYP4gQMLchR4+PHDVumXCiFsyVDJDVo5/ltpSBasHBw1YCoR36bH/mPAVSS1M7H4Pq4JbCWFg",
+	"gJYIv3WnhEMjd1oSmmZETfqrOBWcs0FWoCBhSXWzVOXXEPsYrV7ECQEE9Faq6dEQbilfIK4S7/BE6NfA",
+	"2vo17vE17vE17vG04x6AAOgS/PBgg/ufod/rPIuOUH8R8bb2rqcpWqFWB1cxeMBf+3mjwxsyTE12GU9b",
+	"OiDA/q9Zcz2pCrvBMRiqUWlZ+vn84/uLj39NB5DjQvhC/Zi1N4UQcXy62R++gClunIBN1jyawVazXqsU",
+	"e/uu0YY3vR9W5N5v5nmul1DHSagJfMlGQREKX+T4mBvAHfhyOMBs0oHuW9goFKe2UH98gN1jEodUUNzu",
+	"tuunNAyTw+Tmg3j3oZ+XggMNgiRpu7s2vlbaivaLg3M9YY4f4bGvcv2E5PqZnWVBjLocZSCVvYXx4aKl",
+	"kZYsqM09ovpJa/SedJyo7XxVygmGD5cyEOK5WwEy6LJThvW71CZXKPdDoBpx17f4djDnK5+dhdYS7pBc",
+	"3gjlLhsBcrHkhuXahzhkhnwi1I1GW7Ee4QPFxig+YDsL4bbanaqZyIWlBH91V0P2QrRkDUcgMq2Fvd4M",
+	"svcrS+hg1nFSvp1SXZDf9D94a4xD9xPJ+LmQVjCO2xZJ7t2DjJHJh7g7irBnYluLn8dRZCeCHAAm4GyB",
+	"0cvmUkljseQSo+S8zKRluZ6ymRALg1mgwn2++xWOhGFoKGyFTi5fAJpYlyJ8si5Ftd1814K7JgGnkfrY",
+	"hPfwqvvvQnKX3Ea0dXDhac0bfu/bzfA8h1QDJu58cAiTHoBJodQHpel84nDOi5mpkozSQLi08HW8xopF",
+	"k7a7j2rLpvWia87RCS1Ju6j5Uc9Dt6UX6rTrbvn6EbcPvJiFm4+Bmm/M/xpW4qV3q9gFmniqeu7gBlJq",
+	"tl22TukICIlA6pvkpj9gnymXS98ct/vHlO+gQWrgL1/TsHt5/Ehe1msK1h8Bja6/T+4cPGHQdowSV5oz",
+	"UxLDwHkVQO3zFsVpmns5gPcy5pDzXgeE9Jf6Pl0jz8OVhNJuZ0jABW3CabgTIyA1nN1vxmYkAA7kLIJx",
+	"RDQB747+MtiJvnhkocJFMJYrIKBe9g2U2EuoWlXzdY1wc+sdHeb8sfb4AVc4HuhazkUOodvNBQfofY02",
+	"NDD7E39jlJPtD7RFi//SrDGW+oCeLHzVtnl4rY+P2x41PkJYdVX2refy71BB/RHak3KWpuT5qyzq2dOc",
+	"Ip5UFSOIvqiFsissEOYV18Paosov+VZnCM3Ikjh/DG/yqOqhMpYXlkLgUrG37wBcYGIkuFeRcKA2x7Pr",
+	"jYkOieapDbQlogrrDj7xpNBzqDqciGW0qh7cNebKnVyGy14888D2VY2Uy5mIzQ18Wr5ils/EA1mWktjw",
+	"2k8GeGJHSh7KD17NucwZz7JCGCIIg1ZudLVUVRtaPRMqYQLLMZzTAP/y0lClzlQSs0UK/464VKFsIUUI",
+	"n7bFRvnYQn6pMQ76TUMv+d+S1t4FhOxLmCnHN1AjA8iDhKWEpnP/18hcqDFCINw+uf/jpu3+139+SrUy",
+	"adtXY6UdEQm0hHCPOge48W0Xe79royNNpe/S+EqntikQ1Xw1YDc2h/VRv+s+otV3Gu9Z5W+d8nWJd5N2",
+	"9OYDLTd0oC3YDeahwTRBeA9PvapVzauZWLWjoZwVcQ9AwfL1p7Ori4//cf7x7PLvn6H692/nf099Fzdi",
+	"yfU1Y0iPc4N/nBNeT1E6l4YntyXcs1XtxAOueWyg4wwStdQJQHqumMwSPDHwpuJPCTqDZ8TkNhIsE4W8",
+	"FdmAXVEDHyzjIi4EYKHJc6rTM22lUedhzf7mluyAMlYbCXobt3riM7HqNadS72EUO9PYDXuXXAWuylZx",
+	"QtJMtMwmpa6iWo0FoyRI1cnbicXyRqhA2i7VSH+JId7I/5FxyyEJoliKISTgGEOg3FDJLKprBIhAyN7C",
+	"+4DeGHqORCC+AGp0A5CmkVu1lt8phC0L+u1QpT9yY1/B+K8usGe31djJFoQTMjINYHVi3wNEGazQJC4R",
+	"oRZPTh18g3aW4n+lUNUcrexIcOvXtXFJsdrCeVhViWuV55Tri8rS7wS3uKJu7sYWgs8JDmfcncRPZxLY",
+	"IBCcbJeaua9BO4AYjgQ+0yl6OXUqCyB7YDZWGSQSMO2Ag4D3AVWxwN8yVO4MOWZjalTLlVg2aSv++Nw3",
+	"29npJ8mshtrFdTQCyfHgnEPu0uqgq21y26H+tulQ3302WfHFoiK9wonUDQc9+UFkkl/7Cvw1S5P4p67C",
+	"z7hadSBribSn9bwNkVQvFei4rk+08SqIE+oJzwTUeEGLRyui/nkFVeCh1ZK3X/QPO4AUtbaszZimuQbe",
+	"gVDwCsXXIL0DdqDKYQQIr5cON4q+4MX4poLH7ZD+U/i4E5b+39RfzcHuqBUrSgjtjG94wcfbynej+2xz",
+	"He+enK9VVe+b5qre/qdQx7c8yyl4CM2Df7znF5A2YSNtb1ohMug/NH6hhzmfffrw+cfza6Dj/P704scm",
+	"Ms563XfT9zUKqVMbMJe7lujb/pfoWnyxnnsIke0EaB+wM24Em0PP49at/edeB0zS6HTxIpfOhYEwUkUK",
+	"4TZtPZSUWp0e+EqJrdxt+KDE2bu8NPJW1L9N6eWAnVKw7Zs3LIMQKJCspO5b0n/jm6g38p0uo4FLqoej",
+	"9wrOmLhgreUmWmvM3enUfS2+LHIu22Ov1yLP0TqiFws45iUSuSLzaNVpaaNEo6omZpdACO7JWvEHwKxB",
+	"N1I836FOZaickwzch84PDzQucyGQLS/BMiHovTFagS1vOpppan7buiEvha8sgNjRHtDCrRasKcKGxaIj",
+	"MeUq8R3xKhqcWC3jKHWofgEHWgIXozSM5iqy4+rS75z8qs+Xv+3QPQLG9cHtFOxR2l41A0bjGrW4dyX/",
+	"wQ3+MKp77pZJbY+PY2cDJ+ZzPqsyDH1mzc9xtwDlWknnPbR4wsdiRxgALPoEQCDKeq1Drwe4k3XhhFA7",
+	"HxpKXiuCnMRHd8ygOU5Dn/E9fkQnNQNCrE6VWHVvdw0YTT5Y7GyE724p1WrYceqEXkXdE2AcY3KqdIHo",
+	"m6Y5LAoxkV/u5ytcCve3sQX+qlpWS9pnfUs43MQe/O7QzXw9CRcFVLAtgBlIWPtFhZP2wKmix+OyQDo0",
+	"r+F7W7W52Ian+iAOGQj+0FKIgvwPY57nvazdqZkBkAA7RcUxXyKU3LlErxfcmKUuEM9aNtj8c6dc6LNF",
+	"TJRAiGqo1plisB7aDn7aR0Td+9+ckMtGJHkRSB5hSphKMJpJizwHEV0GRkQhXwA0lLcyE0Xoi+E8kxj+",
+	"DO6KEdBkjObWCI4nF5xmfxjIrH/9GR7N3VGz24XhCrqpXKg+KvTJCVTipQnrtb8gtaGjmtjnAuAHGtOj",
+	"6osiczb+xAmMVNNc1JFK5kYvTWjW3+w9rCOuOjgP2yIbXTFXV/iONfvfNbpBye+L+xPptZw5jREn3wDl",
+	"HtOmniAdpt3AcA9XuBh9ZgbslBpGE/unEidxqNbdXeACecNvRWskDVgWHnIl4eMPN2QrIT9yOFKHbViZ",
+	"tjXBZx7qE88KDIpz6LvmOXUfDPDghx8dHPiw3haL31LPkiVS95Msg8wCu6cNN0Ji9zVxo/VWLIvKVx+o",
+	"o1DtO9c7qq03UdweygQG1jX4Z3xROfE4I8yvSWtYCGe4P3n64Mge1CBIELzKtZ6ZoeKWvUWsXR0ACuwg",
+	"fMVudJ5BSpMiPJ6xHh2ClbDQ1ESdMCMESzFLIrJrvSXIsHfY9TkFD2Mj3LF6s1r13vz12ltbw4h1r2Af",
+	"F2KTRKmxQ0asZlV8D347YOdO2wgOAJEtPrbERY3oz4Saj8DzUk2pz06aiVzeikJkacLS0AKUmHhMuVgU",
+	"AvL3yBBOjHaUXAzxNRJ63w+s0QV1497BbTm40/DvaNQfSmfbKblCGVvoIYcJas/IVZr+KLnCEETKVZp+",
+	"1Ja0pb2ADW6TQNjkvwCq+fOo0RDgxHRB7KrcsPT9xdXZ6eX78/dp4qsgbcGVQdrKyHesn6rYMswMFfRL",
+	"dKoPnKxQvBS68UGBKqp7QrglxDaPBMBu8K4CyNUajL9JoWn2m7Uf/d8s3+NQn4pMFPDiB67IfO/N4inc",
+	"4rvJM9Rn+s3oQ5j/Kn0ZXrnYR4DrlQR1ES6ELVZbKzAnusA6qwm5SR1l+S7CCx36iE00Et+E8dxoOr/g",
+	"Gm00QsKXtesSse8P2Hsv5AhYwbZXymIbRBh3hGT+7mWDoboEfAu1OEZ6g3VMP6bpbL1NWFY6j7IQPFs1",
+	"FynbYvUQ+nHpBno07XCjy/10Iyweti/uI9kLHrZa4Sv7Uo9ddarx5j5U3dsW8ofwTH9FqvXQVKiJbShj",
+	"63yQ3rnmZHNvakdwf0VtcG67aQbzVDuXT6ps8ZpX7tsVs5hpE+uH8TlgF/f1QcEkDYbqNIxlW47qMGbT",
+	"cQ2czBW5Srfj+ilJ7EEK7+DEXBPh/s5Oqqr0B2h/4vcBMujSoonEWvvEpxSUWELP/8xTeCN7MP7B1xe9",
+	"ku465yMxzZ12LZ8BKRCkEocKMZ7EpuJj1hCNCFdG/CNAoaVPXa0FufHeEtIVEiWZukph4+sJz/MRH89O",
+	"gD1Ihe7YbhrA0y+Wzk9YL97lzAhrc5F5jcsxDgVdrPBfIieCAQoG2ItOqDVN9KB7yMo8Dw0BkrW/znkG",
+	"B9SAfao0nQq2WHUprjpbgx+EBZXRb6j1MLkI6z41cLZSE+dAAY26zuu0686t15OJWz8imOmi8Rvux+9e",
+	"36+wNVV9nPv5A15v2qMzV6K4leMA02KZ5LkY24qySi9VVQn4mU9F8b60K7eZ14LPzbEPo1ITZ6EAm+15",
+	"naN7mmffHyqchNOoiVNK55SSJlITOapVCt6qn5RvwpVlImN/8LVSl+dn5xf///zyKv1jsg0blktjL8OC",
+	"HNSlxEHakvKneR4sWr95+fDW9Y7EdGhPaiSk9MedcYPw1tf/8v/3t9eLQrhnGg4PCPNAC+gojYU/6wqv",
+	"e7cLwtF+/DjzVfU3uw0VRIFAzoteQrciDvbyVbmIIIy+EoC6qw8Ytgeu7k6hQb4bCQgNowAjCbOfNFSL",
+	"8/kiF0AbBxcyMr1NYkoLe1lfsv4vXfj6z360RyKLqn1Fm+mlBTCJz4pod1tEir5QRZ7LSS9AvasbKnnx",
+	"o3pdCk7IUpd5xpw53aFL+9BKUWlnu6W+iKcuFdVjglUl3gLkoYkqRI3VC2gVgD+KfA5nC6OLQCapJREc",
+	"8Jm7O2HDE9SaiS6m2lps7Q9AdootOycFmzAIXtiRc8FazC5N7qCyBL/cXspJy9Or0V0UeuwcKhKUolSd",
+	"Kjprm69L56JuA3MS8Dpfuk0C2A70Xda5HK98d56qzi+TVmTwf6ljI6MGlNJQQ9Am1opL/IzP8NKD7lVt",
+	"oDatx4doju6DsUIQvub8mk/bRqHHXsMz9PL7BxPsxidF2+w3cHvgoAmz5cSWj0ktaTvj2HfcRWwiIYQ4",
+	"ptSK296REIrgWSJzNx7qa+PuU+vIDPfzkJyZCbGAO4wskETFVPDz9GLy6gO345t0Hf319s9JFRqwfEo2",
+	"GFkPvai9e/O2scfRIuNWrMvYzsLR1G1j6IPrxwhxBhT11iJSP5NalqkxoXSAMzae6nsxkUpWF4wHPGT3",
+	"VzYngcZ6IPRjqd15RnUQd1E7xLfXzOtrK9BjbPEcJ1HpRAWdwLoV7wNAKQyc/9CZyPuQFai/7uPBGoLh",
+	"Vbs9P/d5tFkvDiqR126gR/L4qi9oD7n/fKNpkUciuOx9nNnXArifG97uL6q7pGsvl67Md3DEQ4XUi31D",
+	"yk8K5OKm0AXcAovRm9+FuES67MdbBgt6Rw5yUG7nZBVEf+LcW2DmhuxfKPj2/CpZdZq6O+GNdOq+YlYT",
+	"UVMTxfclNhk6iHKXudj3lHnT6+ithwtEe+99pCQvftTjQBu37fnwXB/HEKJayPh3kbXa0eMeeu2WdUui",
+	"GkdAoJ37scGIGbIbmAS7uULLVkDeERN1c4baCzF20CAhdlpyXPHZ87mAqKz/B2wihuWaVUJcBxBipscl",
+	"UOnVW9wmUUiX6FIWRalESogNaTxvUXgBUJm4oSGGr8vxjciO4RO9Ywe30DAR5O6LyJF5hvF2cJqzkFdY",
+	"8kJBjP8clm+08p1HoT1p/Ruc17gspLvPwoT0rSjov48rghL3L+6uL5UJ3EluxcAVxnxZYIvC/mPUUzgr",
+	"VpelSuMDn96OzOIiz6hAvSLMgdmsr3YIuw4VMLCZX775dYDM5AO8Vgrzy9GvaZTYAJQmvxXszZ/YB/ld",
+	"Y0NfJ4r+3DmUGar1G3tgB8NNDcYXWQf2aV0EX6AfHvKZB82PBN7jarJ/N/Mhvix0YVujA+dVlTb5rMiy",
+	"tREt83yEJgE+TA6+qdMWqPjExn84/6rLH/pFFN3yJ+4x40MVJgZKmn7+dHXNYnuXQpLOJAyRLwWUIy9R",
+	"VWiDQttgSrVB5mpS6HkS9af2muSsisy9ISarMFTeLPwhRaZ3PspF+sdks24J3XDQOWlbisd1YSvdOKCE",
+	"vqe123ZigvV0Ft4vdE9lyLrAlF8Yo5LRfTypSjzjVEDj+fb/ymxKlm6DxTX0cA2HhbjleYnpr0yD/Pjo",
+	"i9t2DHiAh4ZJJVlU1Fvx5WuoyN2glugjXSL7lWJWzgV1P1uaY5baolRjbkWW4gFFlz34Bcql2Bqqrzte",
+	"B6pPe9xAvfPy24P0aFTBjsLxA5uErXt7vLYhYiUsdDwgjrVVfPe+ue1s9RJcWxi9QtvNdSHamrME/79L",
+	"Xxbvy021Er02ZdnXk01aMWTN8zl6uGtFiEbeCJ7bm1AEE4zIoweOuy/3vTBmXeLLBOYKKnTii7ar434q",
+	"LKLHaOohAu1xINSRG1pfocWG5OeAneJtYqjSiSzEB52J1BlqU9lursSSWI35KHeq4gz8fePOQ9Ut8Iyb",
+	"8HuON98hAHD0nAIAvWgk3rVQKV+aSBnu5ptTTxJqsL8leWuswIaIb76lNvYGSFfmWCrDFXtzhIVIUdt9",
+	"fxEnHl28iaaezB6YT+E4a6Ghh7uY/7ZDu7R81RYDpMquAMtwS5HE04RqtJPKH3QPAGm9B5b1V04TteWL",
+	"Y/pk1ejGBB/hOdsObrnXhCmTxt1heoZlejV8aUJHTstXWNMA42W4EGswvyYkrnv60c/9J2FN3uNi3Cs2",
+	"iHte4kIdYtfHegGQV7/PSbgIZ2z44sz9VU/Y//zXfw9fNGy3/7DmDX+Y+DHM4NnGj9/7Jby/mIDf1HsT",
+	"nA0f7QQvW5jhQPwxBWiCraBmrGBKAHmk0Knrakbw4a9WBGIyqh8jQgmoVifkr1oYNuLjGQOm8MIHXKr2",
+	"o+CONyO4ylz8QO9/9vnKs86cnj0yejY2mAgYVLeNrcX5D+J2tAN672VciO0t8rMH2+JoewvXAzBJPp3g",
+	"VwQ/OWzYy0vDa8+wPu771OkYEyY4mzfW0q7BaujvlXRhuFhISGzuCBafqqGKeWwjGA/WCFGTMazdpWKW",
+	"E/jKpY6aey+lyvQSA+qe1lZPIHYPffAj9B6xr7o/4a8GQ7UBGNoRaz7H1lS/zyjz+0rgtuvayBeCQCBf",
+	"zPVtr/omxzehYSyypdK4PIuHPITuFWKs1Vj27+iZmWFnuRzPftClERHDc5B6EFSqRKdGelnVEA/CrOsd",
+	"8ehSOYZDPmFI9MfmvJhK5YYYKk/TAFVrzGqsRCkV3UQ+a2OnhTBOzUBrIUZwwzEMCXtAgIKRGDt1vJXY",
+	"YR2K6f9RAsfNEnLf0CWNm6GinkYnjJsZVanG+AYIp3QqQqOd6BI8/EEvwauyGgiVwNPCju1rqwUOAFil",
+	"NlYUH3doYJEC3mn+Rc7L+YvjN3/6MxTK0H+FMhmprJiCZP162OoNWB3ZWjf3A5ZSrHy6uZ8wDryqiuCR",
+	"lobwsKjjtOYUjr27mq7V1MWK2n/57Pe6gBA88a1TrhssD4FgKLXhLvLUetSsA1Uhi2l0QtRdMxFd8KAw",
+	"1FORT7jMDXFWJFGdnVtgaKnkC1rrQSJoWbSzevPr7Q5ud7Rd3n3bbD/e6t63Cl4AMvcnd1cCyGOd6aW8",
+	"N5UO1ohO/G1F8LzO+F9V0QGsBjv7I7jAAnPAR3KYIDOPfmtSA0aPBJLHLnhhoxI6XWQBDebL8gIcZacc",
+	"AqT6sJDL60dwlBDAbcq8lfj5ZwTOIdEM7GrgL+ytUhl6i9TKla2uzHKoiLuP6Y0jHZ7fdktGPlBWrdEf",
+	"j7WeSZEwOal6WEBOvTlJf0UjdcnTf9SeUsAA1S8wYatVAAFEZudK2Fdn8CW7jM+VsPTgPSyQGJcF5KR+",
+	"+bW2eXKqmC5tN+ZgrlZaiW0IgNbF6k/c3SdftDoYzkC5tYdKR7e7HssvPMU1RCD7XsdTM4MuyvHw+65p",
+	"syn+jji6vRQnVa0nSXKoTcEM+ZgX0AaV/VxoNQ3c0IYYNhAKTB2KhWFTYau77bujN4OhOoVyTuNuAzyv",
+	"CDGwkuwLdniBPqOaLbm0x+zd278Q5Bfom17BCxq7pSHuPZaS/u3wWSEyoazkuXlCzN3bFND3euZ7Mnl7",
+	"2YkM4utMmkXOt+DLv4cD2owLCIfY0MoVLJeX3eOd8oXgC+xija+Yu8vXCDtq+iNb5+6G5i62g6G6sMAa",
+	"S0FAg53AefQmCDkfs0Lc6hlSmGHiAUI95CoFaAn9BOCc3yRR+bJnhQGG2ndHWOs6VJyNCr00cb200XOx",
+	"abBnQizwunDM3h39pUmMIWz0nlb6YESB7u3XbpLdxLgFN+ZnfROv9JM8jH4APo/wwXB/XyABYdSDYIdq",
+	"7HIimnQml2rWrjDQRhO4HwC+D9E76IVpWPp/0oASkGrm0aXAEFQuBg03oUyI+Y9uuMNIjXs1tlx+dqZP",
+	"K+R4hZW8i/2z5aJ9E7GtBRq1rGJjh0QXdikI1EroESpdb09B1+TYY2yAlTd3CLU/LQ6031fw7ie/1VAJ",
+	"4RYLkln1hb3DViN71bZ2VzVuS3cYYM/xAk8nn9Dj1Ofw26Oj5kTnlR9pR7SP6B9qo7oRoS4LTFhrDylu",
+	"7N4M8c8pxUpL2CW/6ve1twSrf2FrLjVI0h2KRC+s75+j9NL3/fZtPwcM63BqTIhV8Rc2xQHOOOfRh4RT",
+	"FLWjuHvifpVe/fT58+X51RUwNi6hWb/zvA3Fz4G4DWvl2n1unOqh7BC+/fEqTv302tpgE+Hd8687NWEf",
+	"uwhxPWjon9xdpPNpsoGNRMKQJkxkEvPnI0W/N60A8MZAS9iDG55hLhZTQm5XiHPQHf8JgyxRlWPCzKjx",
+	"WP7CHTGQEmwgV9iSK30Q+X/cjGn9I7YxKlCRXYUdqIgg+0Yp+F1vHGyXFO+TMw3CvYvpOJaEw+7EDmv0",
+	"BIpR9rMmBy9Jieq5kCeVhMcfn96TO/GICvpDkydecZciNdK09Fd7ac1QpcCTZk5t+jBUR5XU/Y6LTu7o",
+	"Bhw9PzegL0ajng50AgT3zR7uTwpozVhxBSOeNzoz2OmGqsKFazfwN3sy1vipwH8jswzXidXdJAOpBttu",
+	"yOgcGPb26AgOaujXKQ3jyNtcQwSPeZ7jXwsx1lMljciorVcmFkJlQo2lMNRnCeoCgfRDFIIthF7kmBJh",
+	"UiVDpbDpKVHQ8tLdgSwA4j24PCCAoOSH33KZ81EuAu9GZJa/PfrmhKWvYcj/TImIA0BMENX1UCPC/7SU",
+	"RV35NjqHkz9qNdkiftY59mTszcpYMe+t54Ftfv/elJT41E5M+Y98mkDKXla94jyVKaJIYkpcrD/FL0qq",
+	"hhq1Z1D2XhoisUB2EyMKJ65AKOGUBeh0hwoT21BMB/1IrVhEDUiXujDWXyLwJ6ZNIuCTKoD74QQjHqjd",
+	"X3eODHYffOSiOUJw0Z6BM7KjRq6beFkxX+TcdrmYXgK5vsFWiEmt6Q7qPAaTd2JSgJqejCB5WStP8ksx",
+	"vKHyqJfA8Zug9CARNJtzM3OHX3ce52s/0QNdQ/37H/ceuvYVbYbPii/WBKtOy9EraXMt+haEDDBwvUF1",
+	"ISe1ndjvGh951pUyMIcuQVxcj4o1HXH2nju9N6plGKWB84+2oymDkM2l2hbONZiu9sVsI30rameQP3x8",
+	"JhBMn/OZ0B+BBlwtwddrSlweQuc/iuUeSeI3fcIsnNcWjd2g4pCiD62WcO16wf36cOh6Snjn/lc620Dp",
+	"sp6tvdWzaO+6ZNsDKKEvmpZL+Ii7zPTOdWClqTcJ2bRoPxnsmvGMDZqbQhd7BovRm92CtzmzJV7Nucw9",
+	"DivaVlz8/e2Xj2FVGCIwXu51DLG0Ehgg1xLt6AkZYQ3F04RqM2JuxQ5nw+DtD2zCqjE3Fdkt3LNNEpW4",
+	"VV1lKij9TpYrwNRimdAaqhbWCytzgtxl0seKtArw7Wt/XaihAPA5DyWjEG4LIjcIYheDDB9yCNqsPde4",
+	"HTPbPJ2jpy/l/aUh9l7L/vIPyNrhu4hvk+0WwaVQlqIq01Abo3RBHRQDs67OhYcUPkTKgQTrd5xvcDOE",
+	"AtgHvuHuUqmnEUtGZoP7HgcVOrK/vALCJM2NXqqmaxQ6JRFWmGV8BVEcbETkdfKlqZwdCL7Ybb5LgF0e",
+	"tDABRmkRDcCI9kUszOF1zqWj+mSUvFD8sFZXtuemByD6nTe+tHu7D43QSfDTAyr+QN5nGOE+SOsNWeyj",
+	"uMrSxkayvueuhtqrbTe6n6sCrWd8qaNZdLnX+VXpj81ljRZ7z96Klalssl80sQMpAL398dB7fnotdtPH",
+	"4cOpWoUXo3j8s72tLcPmdhGYuArSP7fz3nZadeHVdF4Q43chqMQXLmAnW5nS7Y2Yt13KYgntYiz99xzi",
+	"ana3BW2/obXO7eiBNaBfue/v/rbfgj8gjKzqstHKaZww8WUsFtg93IYIvzlmaVnkacJSWjUCODgHS6op",
+	"VtmkoDZDFXEfs+WNUGE4vDbOpFewATv3dMfjXPACuR2uYX2YWUo7vhEYuQsl95NJQKgN1SHvi5WY/46v",
+	"jDTJx7g1Pu4p1x9irafzajdR8qe1lvzcxjARJ2uiENiUy0PTuSUUOXGBQX/aeoPckZhyBWzLnGAlL038",
+	"XjFUhGX/lrDshQASHyAOO0Elm+tCJHuQL9PePwT/8vpQ3RAlbqG2IkpwJQ+AKMlELm8F1hTrqE35UlRd",
+	"a9rwJQc7Zjal9TBMzBc2kr0ll7bWa5lYVGucO355OnIzPxnf5QnbtYq5uS/TdhBuXupWBd2cnd4S/6FQ",
+	"dsDO2p0JaZ0P4XkwuPVlNNi/HDBMnsqhRt1LMxqqNUlrapakvoranvS+fUlaIawsxCucWt/0Y1GVInU3",
+	"F1hriCAYaPyHEceqiII72ZwLj/kJlE6BPbeBHkwWXnioeP2rCG2xVoVeYDE1rTNeSOjT7i9Q2nJ7IIH6",
+	"QJBdJZZBhiIgprQJ5gKQ6ON7XbBU34oi54srMdYqMyk6Kx6oOQKjZ5caFoHbshAmibqeD1U0Cv0zrRqg",
+	"QI2umACCRRxzRcJKVeMWOJwAMjEXXAFMvZHnDlZuU5APUfbvXn7pxnuUHuJunlnMM7GpR9UWP4UOL1h/",
+	"2queHIx2r4ljz2OXK0jzOqkeVG3E/GsY23Pm+rgieMr5yr1QFwEOmwxV0J2ETUteIKOtE3eIX1yEyrtC",
+	"LAS3EVVfCz3fhqsqDXwi+Bm6jZnvAbyHiilvJ0ueM0WeNIwuKCKjjrt9s+bRZu+SyM70eHUijn8hUvDF",
+	"8S+//pb8K3BsuP/81T1Y3HrRLYv8xfGL13whX9++ATGl72l0RKnPHZaID6rgDsKp3VBNP4Kgc8z4CB4p",
+	"lQllmgQeW2bTC3GExjeKQqzJ/FQP2E+XP0KjUbAlL9ktz0siMK6bANQQomRImIIiqELwLBo87ETLhEIR",
+	"XHSNw5Q1HBP+rRurFCq5mt6rSeOgGX2g3woM40XFXZwLfgv9OKxGB03ncryKd4Pa1m8Ocx10FlghY7oK",
+	"CiTCUUvBFzcA6UF9d2rLv33b/1FmUxH9NHDzNvzso1jiQi6qaA90mdMLRCj6d9w6dWt4wQ966W9C0hqR",
+	"T6DrjZZqGu8CVWa17UEgBYt/QwrUvKIkycsbjRzUWPgW/Rwzts0/nokVbPCi0NOCz2N5IbRv85f6/hFO",
+	"l2LFKSHI+etv/xsAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -110,12 +113,24 @@ func (s *server) preview(ctx context.Context, r preview.Request) (RulePreview, e
 		return RulePreview{}, err
 	}
 	defer leave()
+	if r.Definition.UseRoutingPolicy {
+		if r.Router, err = s.policyRouter(ctx); err != nil {
+			return RulePreview{}, err
+		}
+	}
 	found, err := s.Previewer.Preview(ctx, r)
 	if err != nil {
 		return RulePreview{}, fromSource("preview", err)
 	}
 	answer := previewAnswer(&found)
-	for _, id := range r.Definition.WebhookIDs {
+	loads := found.Routed
+	if r.Router == nil {
+		loads = map[uuid.UUID]preview.Load{}
+		for _, id := range r.Definition.WebhookIDs {
+			loads[id] = preview.Load{Notifications: found.Notifications, BusiestMinute: found.BusiestMinute}
+		}
+	}
+	for id, load := range loads {
 		w, err := s.Webhooks.Get(ctx, r.TenantID, id)
 		if fault.KindOf(err) == fault.NotFound {
 			continue // deleted meanwhile
@@ -124,10 +139,11 @@ func (s *server) preview(ctx context.Context, r preview.Request) (RulePreview, e
 			return RulePreview{}, fmt.Errorf("preview: %w", err)
 		}
 		answer.Webhooks = append(answer.Webhooks, PreviewLoad{
-			WebhookID: id, WebhookName: w.Name, Notifications: found.Notifications, BusiestMinute: found.BusiestMinute,
-			RatePerSecond: w.RatePerSecond, ExceedsRate: w.RatePerSecond > 0 && float64(found.BusiestMinute) > 60*w.RatePerSecond,
+			WebhookID: id, WebhookName: w.Name, Notifications: load.Notifications, BusiestMinute: load.BusiestMinute,
+			RatePerSecond: w.RatePerSecond, ExceedsRate: w.RatePerSecond > 0 && float64(load.BusiestMinute) > 60*w.RatePerSecond,
 		})
 	}
+	slices.SortFunc(answer.Webhooks, func(a, b PreviewLoad) int { return strings.Compare(a.WebhookName, b.WebhookName) })
 	return answer, nil
 }
 
@@ -192,17 +208,18 @@ func (s *server) TestRule(ctx context.Context, req TestRuleRequestObject) (TestR
 	if err != nil {
 		return nil, fmt.Errorf("test rule: %w", err)
 	}
-	if len(r.WebhookIDs) == 0 {
-		return nil, fault.New(fault.Conflict, "the rule has no webhooks; bind one first")
-	}
 	a, _, err := s.alertOf(ctx, &r, req.Body.Exchange)
 	if err != nil {
 		return nil, err
 	}
-	results := make([]TestResult, len(r.WebhookIDs))
-	faults := make([]error, len(r.WebhookIDs))
+	webhooks, err := s.recipients(ctx, &r, &a)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]TestResult, len(webhooks))
+	faults := make([]error, len(webhooks))
 	ended := make(chan struct{})
-	for i, id := range r.WebhookIDs {
+	for i, id := range webhooks {
 		go func() {
 			defer func() { ended <- struct{}{} }()
 			w, err := s.Webhooks.Get(ctx, tenantOf(ctx), id)
@@ -221,6 +238,26 @@ func (s *server) TestRule(ctx context.Context, req TestRuleRequestObject) (TestR
 		}
 	}
 	return TestRule200JSONResponse{Items: results}, nil
+}
+
+// recipients returns the webhooks that an alert of a rule would be sent to, of which there has
+// to be one.
+func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instance) ([]uuid.UUID, error) {
+	var router *routing.Router
+	if r.UseRoutingPolicy {
+		var err error
+		if router, err = s.policyRouter(ctx); err != nil {
+			return nil, err
+		}
+	}
+	webhooks := evaluator.Recipients(r, router, a)
+	switch {
+	case len(webhooks) > 0:
+		return webhooks, nil
+	case r.UseRoutingPolicy:
+		return nil, fault.New(fault.Conflict, "the routing policy leads such an alert to no webhook; add a route for it, or a default")
+	}
+	return nil, fault.New(fault.Conflict, "the rule has no webhooks; bind one first")
 }
 
 // alertOf returns the alert that a rule would raise for an exchange, or for a

@@ -219,7 +219,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		WindowSeconds: d.WindowSeconds, Percent: d.Percent, ShortWindowSeconds: d.ShortWindowSeconds,
 		Percentile: d.Percentile, DurationMS: d.DurationMS, MinVolume: d.MinVolume, LearnDays: d.LearnDays, Calendar: d.Calendar,
 		Expected: unlessEmpty(d.Expected), GroupBy: d.GroupBy, ForDurationSeconds: d.ForDurationSeconds,
-		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve,
+		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve, UseRoutingPolicy: d.UseRoutingPolicy,
 		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}
 	// Lists that are there and empty say no more than lists that are not there.

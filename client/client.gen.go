@@ -549,6 +549,69 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for RouteVerdict.
+const (
+	RouteVerdictNOTMATCHED RouteVerdict = "NOT_MATCHED"
+	RouteVerdictNOTREACHED RouteVerdict = "NOT_REACHED"
+	RouteVerdictTAKEN      RouteVerdict = "TAKEN"
+)
+
+// Valid indicates whether the value is a known member of the RouteVerdict enum.
+func (e RouteVerdict) Valid() bool {
+	switch e {
+	case RouteVerdictNOTMATCHED:
+		return true
+	case RouteVerdictNOTREACHED:
+		return true
+	case RouteVerdictTAKEN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RoutingAnswer.
+const (
+	RoutingAnswerDEFAULT  RoutingAnswer = "DEFAULT"
+	RoutingAnswerNOROUTE  RoutingAnswer = "NO_ROUTE"
+	RoutingAnswerROUTED   RoutingAnswer = "ROUTED"
+	RoutingAnswerWEBHOOKS RoutingAnswer = "WEBHOOKS"
+)
+
+// Valid indicates whether the value is a known member of the RoutingAnswer enum.
+func (e RoutingAnswer) Valid() bool {
+	switch e {
+	case RoutingAnswerDEFAULT:
+		return true
+	case RoutingAnswerNOROUTE:
+		return true
+	case RoutingAnswerROUTED:
+		return true
+	case RoutingAnswerWEBHOOKS:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RoutingTestExchangeStatus.
+const (
+	RoutingTestExchangeStatusCOMPLETED RoutingTestExchangeStatus = "COMPLETED"
+	RoutingTestExchangeStatusFAILED    RoutingTestExchangeStatus = "FAILED"
+)
+
+// Valid indicates whether the value is a known member of the RoutingTestExchangeStatus enum.
+func (e RoutingTestExchangeStatus) Valid() bool {
+	switch e {
+	case RoutingTestExchangeStatusCOMPLETED:
+		return true
+	case RoutingTestExchangeStatusFAILED:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RuleAppliedAction.
 const (
 	RuleAppliedActionCreated   RuleAppliedAction = "created"
@@ -881,8 +944,11 @@ type Alert struct {
 	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
-	ResolvedBy *string            `json:"resolvedBy,omitempty"`
-	RuleID     openapi_types.UUID `json:"ruleId"`
+	ResolvedBy *string `json:"resolvedBy,omitempty"`
+
+	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	Routing *AlertRouting      `json:"routing,omitempty"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 
 	// RuleName The rule's present name.
 	RuleName string `json:"ruleName"`
@@ -1038,6 +1104,20 @@ type AlertPage struct {
 	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
 	// at. Go on with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
+}
+
+// AlertRouting How an alert was routed when it fired, by the routing policy of that time.
+type AlertRouting struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// DefaultWebhookIds The webhooks of the default, where it took none.
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+	PolicyVersion     int64                `json:"policyVersion"`
+
+	// Routes The routes that it took, in their order.
+	Routes []RouteTaken `json:"routes"`
 }
 
 // AlertSelection Either `ids` or `filter`.
@@ -2180,6 +2260,137 @@ type RotatedSecret struct {
 	SigningSecret string `json:"signingSecret"`
 }
 
+// RouteTaken defines model for RouteTaken.
+type RouteTaken struct {
+	Name       string               `json:"name"`
+	WebhookIds []openapi_types.UUID `json:"webhookIds"`
+}
+
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+// not continue.
+type RouteVerdict string
+
+// RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+type RoutingAnswer string
+
+// RoutingPolicy defines model for RoutingPolicy.
+type RoutingPolicy struct {
+	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
+
+	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
+	Problem *string        `json:"problem,omitempty"`
+	Routes  []RoutingRoute `json:"routes"`
+
+	// Rules How many rules use the policy.
+	Rules int64 `json:"rules"`
+
+	// UpdatedAt Absent while nobody has edited it.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
+// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
+// many routes lead to it. A policy names at most 100 webhooks in all.
+type RoutingPolicyDefinition struct {
+	// DefaultWebhookIds Who is notified of alerts that took no route; empty is nobody.
+	DefaultWebhookIds *[]openapi_types.UUID `json:"defaultWebhookIds,omitempty"`
+	Routes            *[]RoutingRoute       `json:"routes,omitempty"`
+}
+
+// RoutingRoute A route leads alerts to webhooks.
+type RoutingRoute struct {
+	// Continue Whether an alert that took the route looks at the next ones, too.
+	Continue *bool `json:"continue,omitempty"`
+
+	// Match Which alerts take the route; absent, or without conditions, all.
+	Match *AlertMatch `json:"match,omitempty"`
+
+	// Name No two routes of the policy have the same.
+	Name string `json:"name"`
+
+	// WebhookIds Who is notified; empty is nobody.
+	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
+}
+
+// RoutingTestAnswer defines model for RoutingTestAnswer.
+type RoutingTestAnswer struct {
+	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+	Answer RoutingAnswer `json:"answer"`
+
+	// PolicyVersion The version of the stored policy; absent of one that was sent along.
+	PolicyVersion *int64 `json:"policyVersion,omitempty"`
+
+	// Routes Every route of the policy, in its order.
+	Routes []RoutingTestRoute `json:"routes"`
+
+	// Stored Of an alert: how it was routed when it fired.
+	Stored *AlertRouting `json:"stored,omitempty"`
+
+	// SuppressedBy The silence that would suppress the messages at present.
+	SuppressedBy *SuppressedBy        `json:"suppressedBy,omitempty"`
+	Webhooks     []RoutingTestWebhook `json:"webhooks"`
+}
+
+// RoutingTestExchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+type RoutingTestExchange struct {
+	Application  string                    `json:"application,omitempty"`
+	Attributes   map[string]string         `json:"attributes,omitempty"`
+	DurationMS   int64                     `json:"durationMs,omitempty"`
+	Environment  string                    `json:"environment,omitempty"`
+	ErrorMessage string                    `json:"errorMessage,omitempty"`
+	ErrorType    string                    `json:"errorType,omitempty"`
+	Route        string                    `json:"route,omitempty"`
+	Status       RoutingTestExchangeStatus `json:"status,omitempty"`
+}
+
+// RoutingTestExchangeStatus defines model for RoutingTestExchange.Status.
+type RoutingTestExchangeStatus string
+
+// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+type RoutingTestRequest struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// Exchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
+	Labels   map[string]string    `json:"labels,omitempty"`
+
+	// Policy The policy to go by; absent is the stored one.
+	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
+
+	// Rule What a person writes of a rule.
+	Rule     *RuleDefinition     `json:"rule,omitempty"`
+	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity *Severity           `json:"severity,omitempty"`
+}
+
+// RoutingTestRoute defines model for RoutingTestRoute.
+type RoutingTestRoute struct {
+	Name string `json:"name"`
+
+	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
+	Unmet []string `json:"unmet"`
+
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+	// not continue.
+	Verdict RouteVerdict `json:"verdict"`
+}
+
+// RoutingTestWebhook defines model for RoutingTestWebhook.
+type RoutingTestWebhook struct {
+	// Enabled Messages for a webhook that is disabled wait until it is enabled.
+	Enabled bool               `json:"enabled"`
+	ID      openapi_types.UUID `json:"id"`
+	Name    string             `json:"name"`
+
+	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
+	Routes []string `json:"routes"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -2239,7 +2450,10 @@ type Rule struct {
 	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
-	Version    int64     `json:"version"`
+
+	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
+	Version          int64 `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
@@ -2422,8 +2636,11 @@ type RuleDefinition struct {
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
-	TitleTemplate string               `json:"titleTemplate,omitempty"`
-	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// UseRoutingPolicy Leave it to the routing policy who is notified. Then the rule names no webhooks.
+	UseRoutingPolicy bool                 `json:"useRoutingPolicy,omitempty"`
+	WebhookIds       []openapi_types.UUID `json:"webhookIds,omitempty"`
 
 	// Webhooks Names of webhooks, instead of `webhookIds`.
 	Webhooks []string `json:"webhooks,omitempty"`
@@ -3701,6 +3918,12 @@ type CountNotificationsParams struct {
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 }
 
+// UpdateRoutingPolicyParams defines parameters for UpdateRoutingPolicy.
+type UpdateRoutingPolicyParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListRulesParams defines parameters for ListRules.
 type ListRulesParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3817,6 +4040,12 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 
 // PreviewReceiverJSONRequestBody defines body for PreviewReceiver for application/json ContentType.
 type PreviewReceiverJSONRequestBody = ReceiverPreviewRequest
+
+// UpdateRoutingPolicyJSONRequestBody defines body for UpdateRoutingPolicy for application/json ContentType.
+type UpdateRoutingPolicyJSONRequestBody = RoutingPolicyDefinition
+
+// TestRoutingJSONRequestBody defines body for TestRouting for application/json ContentType.
+type TestRoutingJSONRequestBody = RoutingTestRequest
 
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
@@ -4313,6 +4542,51 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /replicas (the `ListReplicas` operationId).
 	ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetRoutingPolicy Read the routing policy
+	//
+	// There is always one. The policy that nobody has edited has version 1, and is empty.
+	//
+	// Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
+	GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateRoutingPolicyWithBody Edit the routing policy
+	//
+	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+	UpdateRoutingPolicyWithBody(ctx context.Context, params *UpdateRoutingPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateRoutingPolicy Edit the routing policy
+	//
+	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+	UpdateRoutingPolicy(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestRoutingWithBody Tell who would be notified, and why
+	//
+	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /routing/test (the `TestRouting` operationId).
+	TestRoutingWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestRouting Tell who would be notified, and why
+	//
+	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /routing/test (the `TestRouting` operationId).
+	TestRouting(ctx context.Context, body TestRoutingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRules List rules by name
 	//
@@ -5731,6 +6005,101 @@ func (c *Client) PreviewReceiver(ctx context.Context, receiver string, body Prev
 // Corresponds with GET /replicas (the `ListReplicas` operationId).
 func (c *Client) ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListReplicasRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRoutingPolicy Read the routing policy
+//
+// There is always one. The policy that nobody has edited has version 1, and is empty.
+//
+// Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
+func (c *Client) GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRoutingPolicyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateRoutingPolicyWithBody Edit the routing policy
+//
+// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+func (c *Client) UpdateRoutingPolicyWithBody(ctx context.Context, params *UpdateRoutingPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateRoutingPolicyRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateRoutingPolicy Edit the routing policy
+//
+// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+func (c *Client) UpdateRoutingPolicy(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateRoutingPolicyRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestRoutingWithBody Tell who would be notified, and why
+//
+// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /routing/test (the `TestRouting` operationId).
+func (c *Client) TestRoutingWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestRoutingRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestRouting Tell who would be notified, and why
+//
+// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /routing/test (the `TestRouting` operationId).
+func (c *Client) TestRouting(ctx context.Context, body TestRoutingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestRoutingRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9427,6 +9796,128 @@ func NewListReplicasRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetRoutingPolicyRequest constructs an http.Request for the GetRoutingPolicy method
+func NewGetRoutingPolicyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/routing")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateRoutingPolicyRequest calls the generic UpdateRoutingPolicy builder with application/json body
+func NewUpdateRoutingPolicyRequest(server string, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateRoutingPolicyRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewUpdateRoutingPolicyRequestWithBody constructs an http.Request for the UpdateRoutingPolicy method, with any body, and a specified content type
+func NewUpdateRoutingPolicyRequestWithBody(server string, params *UpdateRoutingPolicyParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/routing")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewTestRoutingRequest calls the generic TestRouting builder with application/json body
+func NewTestRoutingRequest(server string, body TestRoutingJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTestRoutingRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewTestRoutingRequestWithBody constructs an http.Request for the TestRouting method, with any body, and a specified content type
+func NewTestRoutingRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/routing/test")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListRulesRequest constructs an http.Request for the ListRules method
 func NewListRulesRequest(server string, params *ListRulesParams) (*http.Request, error) {
 	var err error
@@ -12192,6 +12683,53 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /replicas (the `ListReplicas` operationId).
 	ListReplicasWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListReplicasResponse, error)
 
+	// GetRoutingPolicyWithResponse Read the routing policy
+	//
+	// There is always one. The policy that nobody has edited has version 1, and is empty.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
+	GetRoutingPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetRoutingPolicyResponse, error)
+
+	// UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
+	//
+	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+	UpdateRoutingPolicyWithBodyWithResponse(ctx context.Context, params *UpdateRoutingPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateRoutingPolicyResponse, error)
+
+	// UpdateRoutingPolicyWithResponse Edit the routing policy
+	//
+	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+	UpdateRoutingPolicyWithResponse(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateRoutingPolicyResponse, error)
+
+	// TestRoutingWithBodyWithResponse Tell who would be notified, and why
+	//
+	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /routing/test (the `TestRouting` operationId).
+	TestRoutingWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestRoutingResponse, error)
+
+	// TestRoutingWithResponse Tell who would be notified, and why
+	//
+	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /routing/test (the `TestRouting` operationId).
+	TestRoutingWithResponse(ctx context.Context, body TestRoutingJSONRequestBody, reqEditors ...RequestEditorFn) (*TestRoutingResponse, error)
+
 	// ListRulesWithResponse List rules by name
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14563,6 +15101,164 @@ func (r ListReplicasResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListReplicasResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetRoutingPolicyResponse200Headers the declared response headers of an HTTP 200 response for GetRoutingPolicy
+type GetRoutingPolicyResponse200Headers struct {
+	ETag string
+}
+
+type GetRoutingPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RoutingPolicy
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetRoutingPolicyResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetRoutingPolicyResponse) GetJSON200() *RoutingPolicy {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetRoutingPolicyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetRoutingPolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRoutingPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRoutingPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetRoutingPolicyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdateRoutingPolicyResponse200Headers the declared response headers of an HTTP 200 response for UpdateRoutingPolicy
+type UpdateRoutingPolicyResponse200Headers struct {
+	ETag string
+}
+
+type UpdateRoutingPolicyResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RoutingPolicy
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateRoutingPolicyResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateRoutingPolicyResponse) GetJSON200() *RoutingPolicy {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateRoutingPolicyResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateRoutingPolicyResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateRoutingPolicyResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateRoutingPolicyResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateRoutingPolicyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type TestRoutingResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RoutingTestAnswer
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TestRoutingResponse) GetJSON200() *RoutingTestAnswer {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TestRoutingResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TestRoutingResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TestRoutingResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TestRoutingResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TestRoutingResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -17970,6 +18666,83 @@ func (c *ClientWithResponses) ListReplicasWithResponse(ctx context.Context, reqE
 	return ParseListReplicasResponse(rsp)
 }
 
+// GetRoutingPolicyWithResponse Read the routing policy
+//
+// There is always one. The policy that nobody has edited has version 1, and is empty.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
+func (c *ClientWithResponses) GetRoutingPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetRoutingPolicyResponse, error) {
+	rsp, err := c.GetRoutingPolicy(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRoutingPolicyResponse(rsp)
+}
+
+// UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
+//
+// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+func (c *ClientWithResponses) UpdateRoutingPolicyWithBodyWithResponse(ctx context.Context, params *UpdateRoutingPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateRoutingPolicyResponse, error) {
+	rsp, err := c.UpdateRoutingPolicyWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateRoutingPolicyResponse(rsp)
+}
+
+// UpdateRoutingPolicyWithResponse Edit the routing policy
+//
+// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
+func (c *ClientWithResponses) UpdateRoutingPolicyWithResponse(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateRoutingPolicyResponse, error) {
+	rsp, err := c.UpdateRoutingPolicy(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateRoutingPolicyResponse(rsp)
+}
+
+// TestRoutingWithBodyWithResponse Tell who would be notified, and why
+//
+// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /routing/test (the `TestRouting` operationId).
+func (c *ClientWithResponses) TestRoutingWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestRoutingResponse, error) {
+	rsp, err := c.TestRoutingWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestRoutingResponse(rsp)
+}
+
+// TestRoutingWithResponse Tell who would be notified, and why
+//
+// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /routing/test (the `TestRouting` operationId).
+func (c *ClientWithResponses) TestRoutingWithResponse(ctx context.Context, body TestRoutingJSONRequestBody, reqEditors ...RequestEditorFn) (*TestRoutingResponse, error) {
+	rsp, err := c.TestRouting(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTestRoutingResponse(rsp)
+}
+
 // ListRulesWithResponse List rules by name
 //
 // Returns a wrapper object for the known response body format(s).
@@ -20263,6 +21036,131 @@ func ParseListReplicasResponse(rsp *http.Response) (*ListReplicasResponse, error
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ReplicaList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetRoutingPolicyResponse parses an HTTP response from a GetRoutingPolicyWithResponse call
+func ParseGetRoutingPolicyResponse(rsp *http.Response) (*GetRoutingPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRoutingPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RoutingPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetRoutingPolicyResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateRoutingPolicyResponse parses an HTTP response from a UpdateRoutingPolicyWithResponse call
+func ParseUpdateRoutingPolicyResponse(rsp *http.Response) (*UpdateRoutingPolicyResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateRoutingPolicyResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RoutingPolicy
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateRoutingPolicyResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseTestRoutingResponse parses an HTTP response from a TestRoutingWithResponse call
+func ParseTestRoutingResponse(rsp *http.Response) (*TestRoutingResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TestRoutingResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RoutingTestAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

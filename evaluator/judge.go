@@ -6,6 +6,8 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/routing"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -81,17 +83,32 @@ func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 		}
 		f.problems[r.ID] = problem.Error()
 	}
-	f.instances = append(f.instances, alerts.Instance{
+	a := alerts.Instance{
 		ID: id, TenantID: r.TenantID, RuleID: r.ID, RuleVersion: r.Version, RuleName: r.Name,
 		Severity: r.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(),
 		Late: late,
-	})
-	for _, webhook := range r.WebhookIDs {
+	}
+	webhooks := Recipients(&r.Rule, r.router, &a)
+	f.instances = append(f.instances, a)
+	for _, webhook := range webhooks {
 		f.notifications = append(f.notifications, notify.Notification{
 			ID: notify.ID(id, webhook, notify.ReasonFired, 0), TenantID: r.TenantID, AlertID: id, RuleID: r.ID,
 			WebhookID: webhook, Reason: notify.ReasonFired, Status: notify.Pending,
 		})
 	}
+}
+
+// Recipients returns the webhooks that are notified of an alert which a rule raises. Where the
+// rule leaves that to the routing policy, the router decides, and the alert notes how. It
+// decides by the policy that the rules revision of the commit holds: a change of the policy is
+// a change of the rules that use it, and a commit by the former one is stale.
+func Recipients(r *rules.Rule, router *routing.Router, a *alerts.Instance) []uuid.UUID {
+	if router == nil {
+		return r.WebhookIDs
+	}
+	subject := match.SubjectOf(&r.Definition, a)
+	a.Routing = router.Route(&subject)
+	return a.Routing.WebhookIDs()
 }
 
 // of returns the findings of some rules.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/rules"
 )
@@ -17,6 +18,8 @@ import (
 type rule struct {
 	rules.Rule
 	*rules.Judge
+	// router is the tenant's routing policy, where the rule uses it; else nil.
+	router *routing.Router
 	// problem is what is recorded on the rule.
 	problem string
 	// failing says that the rule is left out, until an attempt at retryAt succeeds; 0 is
@@ -77,7 +80,7 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	}
 	for i := range changed.Rules {
 		stored := &changed.Rules[i]
-		r := &rule{Rule: stored.Rule, problem: stored.Problem}
+		r := &rule{Rule: stored.Rule, router: stored.Router, problem: stored.Problem}
 		err := stored.Err
 		if err == nil {
 			r.Judge, err = rules.NewJudge(&r.Rule)

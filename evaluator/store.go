@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -126,6 +127,10 @@ type RuleSet struct {
 // StoredRule is a rule as it was read, or why it cannot be.
 type StoredRule struct {
 	Rule rules.Rule
+	// Router is the tenant's routing policy as it stood at the rules revision, where the rule
+	// uses it; else nil. A policy that cannot be read is an Err: whoever would not be notified
+	// by it is notified once it is repaired, when the rule catches up.
+	Router *routing.Router
 	// Problem is what is recorded on the rule.
 	Problem string
 	Err     error

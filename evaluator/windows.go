@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -49,6 +50,8 @@ type WindowRequest struct {
 type WindowRule struct {
 	*rules.Rule
 	*rules.Judge
+	// Router is the tenant's routing policy, where the rule uses it; else nil.
+	Router *routing.Router
 }
 
 // WindowOutcome is what became of window rules.
@@ -79,6 +82,9 @@ type OpenAlert struct {
 	// NewestEndedNS and NewestStartNS are of the newest exchange that was counted when the
 	// alert last notified of something.
 	NewestEndedNS, NewestStartNS int64
+	// Routing is how the alert was routed, less the webhooks that are gone; nil where it
+	// fired by the webhooks of its rule, and while it is pending.
+	Routing *alerts.Routing
 	alerts.Open
 }
 
@@ -110,7 +116,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {
 		ids[i] = r.ID
-		request.Rules = append(request.Rules, WindowRule{Rule: &r.Rule, Judge: r.Judge})
+		request.Rules = append(request.Rules, WindowRule{Rule: &r.Rule, Judge: r.Judge, Router: r.router})
 	}
 	var err error
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {

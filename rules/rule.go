@@ -93,7 +93,10 @@ type Definition struct {
 	TitleTemplate   string      `json:"titleTemplate" validate:"max=1000"`
 	MessageTemplate string      `json:"messageTemplate" validate:"max=10000"`
 	WebhookIDs      []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
-	Targets         []Target    `json:"targets" validate:"max=50,dive"`
+	// UseRoutingPolicy leaves it to the tenant's routing policy who is notified; then there are
+	// no webhooks.
+	UseRoutingPolicy bool     `json:"useRoutingPolicy,omitempty"`
+	Targets          []Target `json:"targets" validate:"max=50,dive"`
 	// Labels, Owner, RunbookURL and Note are what [About] holds.
 	Labels     map[string]string `json:"labels,omitempty" validate:"max=20,dive,keys,label,endkeys,required,max=200,text"`
 	Owner      string            `json:"owner,omitempty" validate:"max=200,text"`

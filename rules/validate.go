@@ -38,6 +38,7 @@ const (
 	windowAboveCalendar      = "Must not be longer than the hours of the calendar, or it never lies within them"
 	timeOfDayRequired        = "Must be a time of day such as 08:00"
 	timeZoneRequired         = "Must be a time zone such as Europe/Berlin"
+	webhooksNotApplicable    = "The routing policy says who is notified — name no webhooks"
 	statusesRequired         = "Say which exchanges are measured: COMPLETED, FAILED or both"
 )
 
@@ -95,7 +96,7 @@ func (v *Validator) Faults(of any) ([]fault.Field, error) {
 	return fields, nil
 }
 
-// crossFields holds what depends on the fire mode.
+// crossFields holds what depends on the fire mode, and on who says who is notified.
 func crossFields(sl validator.StructLevel) {
 	d := sl.Current().Interface().(Definition)
 	report := func(wrong bool, value any, name, field, code, message string) {
@@ -103,6 +104,7 @@ func crossFields(sl validator.StructLevel) {
 			sl.ReportError(value, name, field, code, message)
 		}
 	}
+	report(d.UseRoutingPolicy && len(d.WebhookIDs) > 0, d.WebhookIDs, "webhookIds", "WebhookIDs", "not_applicable", webhooksNotApplicable)
 	if d.FireMode == PerExchange {
 		report(d.ReNotifyMinutes != 0, d.ReNotifyMinutes, "reNotifyMinutes", "ReNotifyMinutes", "not_applicable", reNotifyNotApplicable)
 		report(d.ForDurationSeconds != 0, d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "not_applicable", forDurationNotApplicable)

@@ -54,6 +54,15 @@ type Subject struct {
 	ErrorTypes []string
 }
 
+// SubjectOf returns an alert of a rule as it is matched. It shares what it names with both.
+func SubjectOf(d *rules.Definition, a *alerts.Instance) Subject {
+	s := Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: d.Labels, Exchange: &a.Exchange, Count: a.Count}
+	if a.Count != nil {
+		s.Exchange, s.Scope, s.ErrorTypes = nil, d.Scope, d.Filter.ErrorTypes
+	}
+	return s
+}
+
 // Matcher decides whether alerts match. It is safe for concurrent use.
 type Matcher struct {
 	match    Match
@@ -95,6 +104,58 @@ func (m *Matcher) Matches(s *Subject) bool {
 		return m.matchesAll(s)
 	}
 	return s.Exchange != nil && m.exchange.Match(s.Exchange)
+}
+
+// Unmet returns the conditions that an alert does not meet, or of which that cannot be decided,
+// by their paths in a [Match]; none where it matches.
+func (m *Matcher) Unmet(s *Subject) []string {
+	var fields []string
+	for _, p := range m.match.parts() {
+		if c, err := Compile(p.match); err != nil || !c.Matches(s) {
+			fields = append(fields, p.field)
+		}
+	}
+	return fields
+}
+
+// part is a single condition, which decides alone: all are combined by AND.
+type part struct {
+	field string
+	match Match
+}
+
+func (m *Match) parts() (list []part) {
+	add := func(is bool, field string, p Match) {
+		if is {
+			list = append(list, part{field, p})
+		}
+	}
+	s, f := &m.Scope, &m.Filter
+	add(len(m.Rules) > 0, "rules", Match{Rules: m.Rules})
+	add(len(m.Severities) > 0, "severities", Match{Severities: m.Severities})
+	for i := range m.Labels {
+		add(true, fmt.Sprintf("labels[%d]", i), Match{Labels: m.Labels[i : i+1]})
+	}
+	add(len(s.Environments) > 0, "scope.environments", Match{Scope: rules.Scope{Environments: s.Environments}})
+	add(len(s.NotEnvironments) > 0, "scope.notEnvironments", Match{Scope: rules.Scope{NotEnvironments: s.NotEnvironments}})
+	add(len(s.Applications) > 0, "scope.applications", Match{Scope: rules.Scope{Applications: s.Applications}})
+	add(len(s.NotApplications) > 0, "scope.notApplications", Match{Scope: rules.Scope{NotApplications: s.NotApplications}})
+	add(len(s.Routes) > 0, "scope.routes", Match{Scope: rules.Scope{Routes: s.Routes}})
+	add(len(s.NotRoutes) > 0, "scope.notRoutes", Match{Scope: rules.Scope{NotRoutes: s.NotRoutes}})
+	filter := func(is bool, field string, f rules.Filter) { add(is, "filter."+field, Match{Filter: f}) }
+	filter(len(f.Statuses) > 0, "statuses", rules.Filter{Statuses: f.Statuses})
+	filter(len(f.ErrorTypes) > 0, "errorTypes", rules.Filter{ErrorTypes: f.ErrorTypes})
+	filter(len(f.NotErrorTypes) > 0, "notErrorTypes", rules.Filter{NotErrorTypes: f.NotErrorTypes})
+	filter(f.ErrorMessageContains != "", "errorMessageContains", rules.Filter{ErrorMessageContains: f.ErrorMessageContains})
+	filter(len(f.ErrorMessageNotContains) > 0, "errorMessageNotContains", rules.Filter{ErrorMessageNotContains: f.ErrorMessageNotContains})
+	filter(f.ErrorMessageMatches != "", "errorMessageMatches", rules.Filter{ErrorMessageMatches: f.ErrorMessageMatches})
+	filter(len(f.ErrorMessageNotMatches) > 0, "errorMessageNotMatches", rules.Filter{ErrorMessageNotMatches: f.ErrorMessageNotMatches})
+	filter(f.MinDurationMS != nil, "minDurationMs", rules.Filter{MinDurationMS: f.MinDurationMS})
+	filter(f.MaxDurationMS != nil, "maxDurationMs", rules.Filter{MaxDurationMS: f.MaxDurationMS})
+	for i := range f.Attributes {
+		filter(true, fmt.Sprintf("attributes[%d]", i), rules.Filter{Attributes: f.Attributes[i : i+1]})
+	}
+	return list
 }
 
 // matchesAll reports whether all exchanges that the alert of a window rule can stand for

@@ -1,6 +1,8 @@
 package match_test
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -105,8 +107,14 @@ func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 		by := rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByEnvironment, rules.GroupByApplication, rules.GroupByRoute, rules.GroupByErrorType}).Draw(t, "by")
 		c := compile(t, m)
 		window := match.Subject{Severity: rules.Warning, Count: &alerts.Count{GroupBy: by, Group: by.Of(&e)}, Scope: counted, ErrorTypes: types}
-		if c.Matches(&window) && !c.Matches(&match.Subject{Severity: rules.Warning, Exchange: &e}) {
+		alone := match.Subject{Severity: rules.Warning, Exchange: &e}
+		if c.Matches(&window) && !c.Matches(&alone) {
 			t.Fatalf("it matches the alert, and not %+v", e)
+		}
+		for _, s := range []*match.Subject{&window, &alone} {
+			if unmet := c.Unmet(s); c.Matches(s) != (len(unmet) == 0) {
+				t.Fatalf("it matches: %v, unmet: %v", c.Matches(s), unmet)
+			}
 		}
 	})
 }
@@ -142,6 +150,42 @@ func TestAnExchangeMatchesAsInARule(t *testing.T) {
 			t.Fatal("it matches the alert of another rule")
 		}
 	})
+}
+
+// TestEachConditionIsNamedThatIsNotMet sets every condition there is, none of which is met.
+func TestEachConditionIsNamedThatIsNotMet(t *testing.T) {
+	t.Parallel()
+	names := []string{"other"}
+	m := match.Match{
+		Rules: []uuid.UUID{{2}}, Labels: []rules.AttributeMatch{{Key: "team", Op: rules.AttributeEquals, Value: "b"}}, Severities: []rules.Severity{rules.Info},
+		Scope: rules.Scope{
+			Environments: names, NotEnvironments: []string{"test"}, Applications: names, NotApplications: []string{"orders"}, Routes: names, NotRoutes: []string{"in"},
+		},
+		Filter: rules.Filter{
+			Statuses: []rules.Status{rules.Completed}, ErrorTypes: names, NotErrorTypes: []string{"E"}, ErrorMessageContains: "x", ErrorMessageNotContains: []string{"refused"},
+			ErrorMessageMatches: "x", ErrorMessageNotMatches: []string{"ref"}, MinDurationMS: new(int64(1)), MaxDurationMS: new(int64(-1)),
+			Attributes: []rules.AttributeMatch{{Key: "k", Op: rules.AttributeExists}},
+		},
+	}
+	s := match.Subject{RuleID: uuid.UUID{1}, Severity: rules.Critical, Labels: map[string]string{"team": "a"}, Exchange: &rules.Exchange{
+		Environment: "test", Application: "orders", Route: "in", Status: rules.Failed, ErrorType: "E", ErrorMessage: "refused",
+	}}
+	want := []string{
+		"rules", "severities", "labels[0]", "scope.environments", "scope.notEnvironments", "scope.applications", "scope.notApplications", "scope.routes", "scope.notRoutes",
+		"filter.statuses", "filter.errorTypes", "filter.notErrorTypes", "filter.errorMessageContains", "filter.errorMessageNotContains", "filter.errorMessageMatches",
+		"filter.errorMessageNotMatches", "filter.minDurationMs", "filter.maxDurationMs", "filter.attributes[0]",
+	}
+	c := compile(t, m)
+	if got := c.Unmet(&s); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// A condition that is new has to be told, too.
+	if parts := reflect.TypeFor[match.Match]().NumField() - 2 + reflect.TypeFor[rules.Scope]().NumField() + reflect.TypeFor[rules.Filter]().NumField(); parts != len(want) {
+		t.Errorf("there are %d conditions, and %d are told", parts, len(want))
+	}
+	if got := compile(t, match.Match{Severities: []rules.Severity{rules.Critical}}).Unmet(&s); got != nil {
+		t.Errorf("%q, although it matches", got)
+	}
 }
 
 func TestWhatCannotBeUsedDoesNotCompile(t *testing.T) {

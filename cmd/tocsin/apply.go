@@ -26,7 +26,8 @@ type applying struct {
 }
 
 // plan reads the files and compares them with the server: what it returns has changed nothing yet. Webhooks come before the
-// rules that are bound to them, and are deleted after those; silences come after the rules that they name.
+// rules that are bound to them, and are deleted after those; silences come after the rules that they name. The routing policy comes before
+// the rules that use it, unless it names rules that the plan makes.
 func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error) {
 	server, err := f.open()
 	if err != nil {
@@ -48,11 +49,24 @@ func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error
 			return nil, err
 		}
 	}
+	var policy []step
+	if document.Sections[rulefile.Routes] != nil {
+		s, afterRules, err := a.routes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if afterRules {
+			policy = []step{s}
+		} else {
+			a.plan.steps = append(a.plan.steps, s)
+		}
+	}
 	if document.Sections[rulefile.Rules] != nil {
 		if err := a.rules(ctx); err != nil {
 			return nil, err
 		}
 	}
+	a.plan.steps = append(a.plan.steps, policy...)
 	if document.Sections[rulefile.Silences] != nil {
 		if err := a.silences(ctx); err != nil {
 			return nil, err

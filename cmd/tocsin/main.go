@@ -31,9 +31,9 @@ type cli struct {
 
 	Serve      serve           `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate    migrate         `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Export     filesExport     `cmd:"" help:"Write webhooks, users, rules and silences as YAML: defaults left out, webhooks by name, no secrets."`
+	Export     filesExport     `cmd:"" help:"Write webhooks, users, routes, rules and silences as YAML: defaults left out, webhooks by name, no secrets."`
 	Diff       filesDiff       `cmd:"" help:"Tell what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
-	Apply      filesApply      `cmd:"" help:"Make webhooks, users, rules and silences be as files say, after telling what changes and why. What is not in the files is left alone."`
+	Apply      filesApply      `cmd:"" help:"Make webhooks, users, routes, rules and silences be as files say, after telling what changes and why. What is not in the files is left alone."`
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
 	Source     source          `cmd:"" help:"About the source of exchanges."`
@@ -43,6 +43,7 @@ type cli struct {
 	Partitions partitions      `cmd:"" help:"How evaluation is divided among replicas."`
 	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
 	Silence    silence         `cmd:"" help:"Suppress messages for a while."`
+	Route      route           `cmd:"" help:"About the routing policy: who is notified of which alerts."`
 	Explain    explainExchange `cmd:"" help:"Tell for every rule why there is an alert about an exchange, or none."`
 	Doctor     doctor          `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
 	Config     config          `cmd:"" help:"About the settings."`

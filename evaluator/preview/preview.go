@@ -24,6 +24,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -59,6 +60,8 @@ type Request struct {
 	// RuleID and Version name the rule in the alerts that are shown.
 	RuleID  uuid.UUID
 	Version int64
+	// Router is the tenant's routing policy, where the rule uses it; else nil.
+	Router *routing.Router
 	// Last is the length of the stretch, which ends now.
 	Last time.Duration
 }
@@ -83,9 +86,15 @@ type Result struct {
 	// Notifications is how many messages each bound webhook would have got, and
 	// BusiestMinute the most of them within one minute.
 	Notifications, BusiestMinute int64
+	// Routed is the same of each webhook that the routing policy leads to, where the rule
+	// uses it.
+	Routed map[uuid.UUID]Load
 	// Problem tells why a text is a fallback; empty when none is.
 	Problem string
 }
+
+// Load is how many messages a webhook would have got, and the most of them within one minute.
+type Load struct{ Notifications, BusiestMinute int64 }
 
 // Share is a part of the alerts.
 type Share struct {
@@ -140,6 +149,7 @@ func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error
 	from := to - r.Last.Nanoseconds()
 	run := &run{
 		Previewer: p, deadline: deadline, shares: map[Share]int64{}, minutes: map[int64]int64{},
+		router: r.Router, routed: map[routedMinute]int64{},
 		rule: rules.Rule{Definition: r.Definition, ID: r.RuleID, Version: r.Version, TenantID: r.TenantID, ArmedSinceNS: from},
 		out:  Result{FromNS: from, ToNS: to, CoveredFromNS: from, Buckets: make([]int64, bucketCount), WidthNS: max(1, (to-from+bucketCount-1)/bucketCount)},
 	}
@@ -180,11 +190,19 @@ type run struct {
 	out     Result
 	shares  map[Share]int64
 	minutes map[int64]int64
+	router  *routing.Router
+	routed  map[routedMinute]int64
 	// samples holds every alert where comparing says so.
 	comparing bool
 	samples   []sample
 	// turns are when the hours of a calendar begin to hold a whole window, and cease to.
 	turns []int64
+}
+
+// routedMinute is a minute in which a webhook would have got messages.
+type routedMinute struct {
+	webhook uuid.UUID
+	minute  int64
 }
 
 // perExchange judges the stretch, and as far before it as the rule looks back.
@@ -208,7 +226,7 @@ func (p *run) perExchange(ctx context.Context) error {
 		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, e)
 		p.note(problem)
 		p.raised(a)
-		p.notified(ended)
+		p.notified(ended, func() alerts.Instance { return a })
 	})
 }
 
@@ -304,10 +322,17 @@ func (p *run) raised(a alerts.Instance) {
 	p.out.Newest = p.out.Newest[:min(len(p.out.Newest), newestMost)]
 }
 
-// notified counts a message to each webhook.
-func (p *run) notified(atNS int64) {
+// notified counts a message about an alert to each webhook.
+func (p *run) notified(atNS int64, about func() alerts.Instance) {
 	p.out.Notifications++
 	p.minutes[atNS/minuteNS]++
+	if p.router == nil {
+		return
+	}
+	a := about()
+	for _, webhook := range evaluator.Recipients(&p.rule, p.router, &a) {
+		p.routed[routedMinute{webhook, atNS / minuteNS}]++
+	}
 }
 
 // result sums up.
@@ -322,6 +347,13 @@ func (p *run) result() Result {
 	p.out.Shares = p.out.Shares[:min(len(p.out.Shares), sharesMost)]
 	for _, n := range p.minutes {
 		p.out.BusiestMinute = max(p.out.BusiestMinute, n)
+	}
+	if p.router != nil {
+		p.out.Routed = map[uuid.UUID]Load{}
+	}
+	for at, n := range p.routed {
+		load := p.out.Routed[at.webhook]
+		p.out.Routed[at.webhook] = Load{load.Notifications + n, max(load.BusiestMinute, n)}
 	}
 	if len(p.rule.WebhookIDs) == 0 {
 		p.out.Notifications, p.out.BusiestMinute = 0, 0

@@ -291,7 +291,7 @@ func (p *run) steps(name string, g group, shown []sample) []sample {
 		now := time.Unix(0, at)
 		turn := p.judged(&value, at)
 		step := w.Next(open, value, now)
-		open = p.take(step, open, now)
+		open = p.take(name, step, open, now)
 		if step == alerts.Raise || step == alerts.Fire {
 			p.raised(p.alert(p.exampleOf(name), at))
 			shown = append(shown, sample{group: name, value: value, newest: newest, durationNS: p.percentile(g, at), atNS: at})
@@ -308,20 +308,26 @@ func (p *run) steps(name string, g group, shown []sample) []sample {
 	return shown
 }
 
-// take returns what a step leaves open, and counts what it notifies of.
-func (p *run) take(step alerts.Step, open *alerts.Open, now time.Time) *alerts.Open {
+// take returns what a step of a group leaves open, and counts what it notifies of.
+func (p *run) take(name string, step alerts.Step, open *alerts.Open, now time.Time) *alerts.Open {
+	about := func() alerts.Instance {
+		a := p.alert(p.exampleOf(name), now.UnixNano())
+		a.Count = new(alerts.CountOf(&p.rule.Definition))
+		a.Count.Group = cursor.Key(name)
+		return a
+	}
 	switch step {
 	case alerts.Wait:
 		return &alerts.Open{State: alerts.Pending, Since: now}
 	case alerts.Raise, alerts.Fire:
-		p.notified(now.UnixNano())
+		p.notified(now.UnixNano(), about)
 		return &alerts.Open{State: alerts.Firing, Since: now, NotifiedAt: now}
 	case alerts.Remind:
-		p.notified(now.UnixNano())
+		p.notified(now.UnixNano(), about)
 		return &alerts.Open{State: alerts.Firing, Since: open.Since, NotifiedAt: now}
 	case alerts.Clear:
 		if p.rule.NotifyOnResolve {
-			p.notified(now.UnixNano())
+			p.notified(now.UnixNano(), about)
 		}
 		return nil
 	case alerts.Drop, alerts.Release:

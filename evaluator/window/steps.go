@@ -174,28 +174,34 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	c := change{evaluator.Change{Step: step, Instance: a}, g.Group}
 	switch step {
 	case alerts.Raise, alerts.Fire:
-		c.Notifications = notifications(it.Rule, a.ID, notify.ReasonFired, 0)
+		c.notify(it, g.open, notify.ReasonFired, 0)
 	case alerts.Remind:
-		c.Notifications = notifications(it.Rule, a.ID, notify.ReasonReminder, reminders)
+		c.notify(it, g.open, notify.ReasonReminder, reminders)
 	case alerts.Clear:
 		if it.NotifyOnResolve {
-			c.Notifications = notifications(it.Rule, a.ID, notify.ReasonResolved, 0)
+			c.notify(it, g.open, notify.ReasonResolved, 0)
 		}
 	case alerts.Stay, alerts.Wait, alerts.Drop, alerts.Release:
 	}
 	return c
 }
 
-// notifications returns one notification for each webhook of a rule.
-func notifications(rule *rules.Rule, alert uuid.UUID, reason notify.Reason, generation int) []notify.Notification {
-	list := make([]notify.Notification, len(rule.WebhookIDs))
-	for i, webhook := range rule.WebhookIDs {
-		list[i] = notify.Notification{
-			ID: notify.ID(alert, webhook, reason, generation), TenantID: rule.TenantID, AlertID: alert, RuleID: rule.ID,
+// notify adds one notification for each webhook that is notified of the step. An alert that
+// was routed keeps its route, whatever its rule and the policy say by now.
+func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reason, generation int) {
+	var webhooks []uuid.UUID
+	if open != nil && open.Routing != nil {
+		webhooks = open.Routing.WebhookIDs()
+	} else {
+		webhooks = evaluator.Recipients(it.Rule, it.Router, &c.Instance)
+	}
+	c.Notifications = make([]notify.Notification, len(webhooks))
+	for i, webhook := range webhooks {
+		c.Notifications[i] = notify.Notification{
+			ID: notify.ID(c.Instance.ID, webhook, reason, generation), TenantID: it.TenantID, AlertID: c.Instance.ID, RuleID: it.ID,
 			WebhookID: webhook, Reason: reason, Status: notify.Pending,
 		}
 	}
-	return list
 }
 
 // describe fills in the newest exchanges and the texts of items, and finishes them.

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/routing"
 	"tocsin/evaluator"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
@@ -461,6 +463,55 @@ func TestStepsOfGroups(t *testing.T) {
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
 		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
 	want := []string{"raise new 7 FIRED", "raise hex:00 5 FIRED", "clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRoutedAlertsKeepTheirRoute has a rule use the routing policy: what fires is routed by the
+// group, and what fired before goes where it went.
+func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
+	rule := ruleOf(0, "default")
+	rule.GroupBy, rule.NotifyOnResolve, rule.ReNotifyMinutes, rule.UseRoutingPolicy, rule.WebhookIDs = rules.GroupByRoute, true, 1, true, nil
+	to := func(ids ...byte) (list []uuid.UUID) {
+		for _, id := range ids {
+			list = append(list, uuid.UUID{id})
+		}
+		return list
+	}
+	var err error
+	rule.Router, err = routing.Compile(3, routing.Policy{
+		Routes:            []routing.Route{{Name: "new", Match: match.Match{Scope: rules.Scope{Routes: []string{"new", "fires"}}}, WebhookIDs: to(1, 2)}},
+		DefaultWebhookIDs: to(3),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "other", Observed: 7}, {Group: "fires", Observed: 6}, {Group: "routed", Observed: 5}, {Group: "unrouted", Observed: 5}}}
+	waits, routed, unrouted, gone := openAlert("fires", alerts.Pending), openAlert("routed", alerts.Firing), openAlert("unrouted", alerts.Firing), openAlert("gone", alerts.Firing)
+	routed.Routing = &alerts.Routing{Version: 1, DefaultWebhookIDs: to(4)}
+	gone.Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "former", WebhookIDs: to(5)}}}
+	r := request([]evaluator.WindowRule{rule})
+	r.Open = []evaluator.OpenAlert{waits, routed, unrouted, gone}
+	for i := range r.Open {
+		r.Open[i].RuleID = rule.ID
+	}
+	_, outcome := evaluate(t, newEvaluator(s), r)
+	var got []string
+	for _, c := range outcome.Changes {
+		text := fmt.Sprintf("%v %s to", c.Step, c.Instance.Count.Group)
+		for _, n := range c.Notifications {
+			text += fmt.Sprintf(" %d", n.WebhookID[0])
+		}
+		if a := c.Instance.Routing; a != nil {
+			text += fmt.Sprintf(", %s by version %d", a.Answer(), a.Version)
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"raise new to 1 2, ROUTED by version 3", "raise other to 3, DEFAULT by version 3", "fire fires to 1 2, ROUTED by version 3",
+		"remind routed to 4", "remind unrouted to 3, DEFAULT by version 3", "clear gone to 5",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

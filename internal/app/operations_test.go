@@ -250,7 +250,12 @@ func (s *stage) tries() map[string]func() try {
 			return try{path: path, body: newSilence(s.newID().String()), header: []string{"If-Match", s.tag(path)}}
 		},
 		"endSilence": func() try { return try{path: someSilence() + "/end"} },
-		"createRule": func() try { return try{path: "/rules", body: rule(s.newID().String())} },
+		"updateRoutingPolicy": func() try {
+			body := map[string]any{"routes": []map[string]any{{"name": s.newID().String(), "webhookIds": []string{s.ids["webhooks"]}}}}
+			return try{path: "/routing", body: body, header: []string{"If-Match", s.tag("/routing")}}
+		},
+		"testRouting": func() try { return try{path: "/routing/test", body: map[string]any{"severity": "INFO"}} },
+		"createRule":  func() try { return try{path: "/rules", body: rule(s.newID().String())} },
 		"updateRule": func() try {
 			path := "/rules/" + newRule()
 			return try{path: path, body: map[string]any{"name": "another name", "fireMode": "PER_EXCHANGE", "severity": "INFO"}, header: []string{"If-Match", s.tag(path)}}

@@ -30,6 +30,10 @@ func alertRows(instances []alerts.Instance) (*alertBatch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode exchange: %w", err)
 		}
+		routing, err := routingColumn(a.Routing)
+		if err != nil {
+			return nil, err
+		}
 		p := &b.rows
 		p.AlertIds = append(p.AlertIds, a.ID)
 		p.TenantIds = append(p.TenantIds, a.TenantID)
@@ -46,6 +50,7 @@ func alertRows(instances []alerts.Instance) (*alertBatch, error) {
 		p.Signatures = append(p.Signatures, alerts.Signature(&a.Exchange))
 		p.Lates = append(p.Lates, a.Late)
 		p.EndedNs = append(p.EndedNs, a.Exchange.EndedNS())
+		p.Routings = append(p.Routings, routing)
 	}
 	return b, nil
 }
@@ -57,8 +62,20 @@ func alertParams(room int) pgq.AlertInsertParams {
 		RuleVersions: make([]int64, 0, room), Severities: make([]string, 0, room), Titles: make([]string, 0, room),
 		Messages: make([]string, 0, room), ExecutionIds: make([]string, 0, room), StartTimesNs: make([]int64, 0, room),
 		Applications: make([]string, 0, room), Routes: make([]string, 0, room), Exchanges: make([][]byte, 0, room),
-		Signatures: make([]string, 0, room), Lates: make([]bool, 0, room), EndedNs: make([]int64, 0, room),
+		Signatures: make([]string, 0, room), Lates: make([]bool, 0, room), EndedNs: make([]int64, 0, room), Routings: make([][]byte, 0, room),
 	}
+}
+
+// routingColumn returns how an alert was routed as it is stored; nil is null.
+func routingColumn(r *alerts.Routing) ([]byte, error) {
+	if r == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode routing: %w", err)
+	}
+	return text, nil
 }
 
 // insert inserts alerts, but for what began before the watermarks of their rules, and
@@ -96,7 +113,7 @@ func (b *alertBatch) of(watermarks map[uuid.UUID]int64) pgq.AlertInsertParams {
 		RuleVersions: pick(all.RuleVersions, kept), Severities: pick(all.Severities, kept), Titles: pick(all.Titles, kept),
 		Messages: pick(all.Messages, kept), ExecutionIds: pick(all.ExecutionIds, kept), StartTimesNs: pick(all.StartTimesNs, kept),
 		Applications: pick(all.Applications, kept), Routes: pick(all.Routes, kept), Exchanges: pick(all.Exchanges, kept),
-		Signatures: pick(all.Signatures, kept), Lates: pick(all.Lates, kept), EndedNs: pick(all.EndedNs, kept),
+		Signatures: pick(all.Signatures, kept), Lates: pick(all.Lates, kept), EndedNs: pick(all.EndedNs, kept), Routings: pick(all.Routings, kept),
 	}
 }
 

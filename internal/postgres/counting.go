@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -33,8 +34,44 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 			ID: row.AlertID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, Group: row.GroupKey,
 			NewestEndedNS: row.EndedNs, NewestStartNS: row.StartTimeNs, Open: o,
 		}
+		if row.Routing != nil {
+			open[i].Routing = new(alerts.Routing)
+			if json.Unmarshal(row.Routing, open[i].Routing) != nil {
+				open[i].Routing = nil // what cannot be read is decided by what stands
+			}
+		}
 	}
-	return open, nil
+	return open, s.withoutGone(ctx, open)
+}
+
+// withoutGone takes the webhooks that are deleted out of what alerts were routed to. None is
+// deleted before a commit that is made from what this returns: a deletion makes that stale.
+func (s *Evaluation) withoutGone(ctx context.Context, open []evaluator.OpenAlert) error {
+	named := map[uuid.UUID]bool{}
+	for i := range open {
+		if r := open[i].Routing; r != nil {
+			maps.Copy(named, setOf(r.WebhookIDs()))
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	list, err := s.db.queries.WebhooksGone(ctx, slices.Collect(maps.Keys(named)))
+	if err != nil {
+		return fmt.Errorf("find deleted webhooks: %w", err)
+	}
+	gone := setOf(list)
+	for i := range open {
+		r := open[i].Routing
+		if r == nil {
+			continue
+		}
+		r.DefaultWebhookIDs = slices.DeleteFunc(r.DefaultWebhookIDs, func(id uuid.UUID) bool { return gone[id] })
+		for n := range r.Routes {
+			r.Routes[n].WebhookIDs = slices.DeleteFunc(r.Routes[n].WebhookIDs, func(id uuid.UUID) bool { return gone[id] })
+		}
+	}
+	return nil
 }
 
 // applyChanges makes steps of window alerts, in one statement for each kind of step. A
@@ -72,6 +109,10 @@ func (s *stepRows) add(c *evaluator.Change) error {
 	if err != nil {
 		return fmt.Errorf("encode exchange: %w", err)
 	}
+	routing, err := routingColumn(a.Routing)
+	if err != nil {
+		return err
+	}
 	switch c.Step {
 	case alerts.Wait, alerts.Raise:
 		state := alerts.Firing
@@ -83,13 +124,13 @@ func (s *stepRows) add(c *evaluator.Change) error {
 		p.RuleVersions, p.Severities, p.States = append(p.RuleVersions, a.RuleVersion), append(p.Severities, string(a.Severity)), append(p.States, string(state))
 		p.Titles, p.Messages, p.GroupKeys = append(p.Titles, a.Title), append(p.Messages, a.Message), append(p.GroupKeys, a.Count.Group)
 		p.Counts, p.StartTimesNs, p.Exchanges = append(p.Counts, count), append(p.StartTimesNs, a.Exchange.StartTimeNS), append(p.Exchanges, exchange)
-		p.Applications, p.Routes = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route)
+		p.Applications, p.Routes, p.Routings = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route), append(p.Routings, routing)
 	case alerts.Fire, alerts.Remind:
 		p := &s.fire
 		p.AlertIds, p.Reminds = append(p.AlertIds, a.ID), append(p.Reminds, c.Step == alerts.Remind)
 		p.Titles, p.Messages, p.Counts = append(p.Titles, a.Title), append(p.Messages, a.Message), append(p.Counts, count)
 		p.StartTimesNs, p.Exchanges = append(p.StartTimesNs, a.Exchange.StartTimeNS), append(p.Exchanges, exchange)
-		p.Applications, p.Routes = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route)
+		p.Applications, p.Routes, p.Routings = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route), append(p.Routings, routing)
 	case alerts.Clear:
 		s.clear.AlertIds, s.clear.Counts = append(s.clear.AlertIds, a.ID), append(s.clear.Counts, count)
 	case alerts.Drop:

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/api"
 	"tocsin/internal/pgtest"
@@ -95,6 +96,17 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 		EndSilence: func(id uuid.UUID) error {
 			_, err := db.Silences().End(ctx, storetest.Tenant, "somebody", id)
 			return err
+		},
+		ReplacePolicy: func(version int64, p routing.Policy) error {
+			_, err := db.Routing().Replace(ctx, storetest.Tenant, "somebody", version, p)
+			return err
+		},
+		Routing: func(id uuid.UUID) *alerts.Routing {
+			a, err := db.Inbox().Get(ctx, storetest.Tenant, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.Routing
 		},
 		SuppressedBy: func(id uuid.UUID) uuid.UUID {
 			return one[uuid.UUID](t, conn, `select coalesce((select silence_id from notification_status where notification_id = $1), '00000000-0000-0000-0000-000000000000')`, id)

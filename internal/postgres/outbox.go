@@ -142,6 +142,11 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 		by := time.Duration(*row.LateByNs)
 		a.LateBy = &by
 	}
+	if row.Routing != nil {
+		if a.Routing = new(alerts.Routing); json.Unmarshal(row.Routing, a.Routing) != nil {
+			a.Routing = nil
+		}
+	}
 	// The second version takes half of the time, which each message pays.
 	if err := jsonv2.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)

@@ -99,6 +99,7 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 		LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
 		ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
 		Measure: columns.Measure, Absence: columns.Absence, GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
+		UseRoutingPolicy: columns.UseRoutingPolicy,
 	})
 	if err != nil {
 		return id, nameTaken(err, d.Name)
@@ -280,6 +281,14 @@ func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, we
 	if len(webhooks) == 0 {
 		return nil
 	}
+	if err := holdWebhooks(ctx, q, tenant, webhooks); err != nil {
+		return err
+	}
+	return q.RuleWebhookInsert(ctx, pgq.RuleWebhookInsertParams{RuleID: rule, WebhookIds: webhooks})
+}
+
+// holdWebhooks holds webhooks that are about to be named against their deletion.
+func holdWebhooks(ctx context.Context, q *pgq.Queries, tenant string, webhooks []uuid.UUID) error {
 	held, err := q.WebhookShare(ctx, pgq.WebhookShareParams{TenantID: tenant, WebhookIds: webhooks})
 	if err != nil {
 		return err
@@ -290,7 +299,7 @@ func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, we
 			return fault.New(fault.Conflict, "webhook %s does not exist any more; bind another one", id)
 		}
 	}
-	return q.RuleWebhookInsert(ctx, pgq.RuleWebhookInsertParams{RuleID: rule, WebhookIds: webhooks})
+	return nil
 }
 
 // columnsOf returns a definition as it is stored.
@@ -301,6 +310,7 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 		IntervalSeconds: int32(d.IntervalSeconds), LookBackSeconds: int32(d.LookBackSeconds),
 		ReNotifyMinutes: int32(d.ReNotifyMinutes), ForDurationSeconds: int32(d.ForDurationSeconds),
 		Threshold: int32(d.Threshold), WindowSeconds: int32(d.WindowSeconds), GroupBy: string(d.GroupBy), NotifyOnResolve: d.NotifyOnResolve,
+		UseRoutingPolicy: d.UseRoutingPolicy,
 	}
 	if d.Targets == nil {
 		d.Targets = []rules.Target{}

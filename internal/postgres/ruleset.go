@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -45,12 +48,39 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 		}
 		set.Rules = append(set.Rules, rule)
 	}
+	if err := s.addRouters(ctx, &set); err != nil {
+		return set, err
+	}
 	if after != 0 {
 		if set.Removed, err = s.db.queries.RulesRemoved(ctx, pgq.RulesRemovedParams{Partition: number, After: after}); err != nil {
 			return set, fmt.Errorf("read removed rules: %w", err)
 		}
 	}
 	return set, s.addBackfills(ctx, number, &set)
+}
+
+// addRouters reads the policies of the tenants whose rules use them.
+func (s *Evaluation) addRouters(ctx context.Context, set *evaluator.RuleSet) error {
+	routed := map[string]bool{}
+	for i := range set.Rules {
+		if r := &set.Rules[i]; r.Rule.UseRoutingPolicy {
+			routed[r.Rule.TenantID] = true
+		}
+	}
+	if len(routed) == 0 {
+		return nil
+	}
+	routers, unreadable, err := routersOf(ctx, s.db.queries, slices.Collect(maps.Keys(routed)))
+	if err != nil {
+		return err
+	}
+	for i := range set.Rules {
+		if r := &set.Rules[i]; r.Rule.UseRoutingPolicy {
+			r.Router = routers[r.Rule.TenantID]
+			r.Err = cmp.Or(r.Err, unreadable[r.Rule.TenantID])
+		}
+	}
+	return nil
 }
 
 // addBackfills reads the progress of the rules that have some of their own.
@@ -83,7 +113,7 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 			IntervalSeconds: int(row.IntervalSeconds), LookBackSeconds: int(row.LookBackSeconds),
 			ReNotifyMinutes: int(row.ReNotifyMinutes), ForDurationSeconds: int(row.ForDurationSeconds),
 			Threshold: int(row.Threshold), WindowSeconds: int(row.WindowSeconds),
-			GroupBy: rules.GroupBy(row.GroupBy), NotifyOnResolve: row.NotifyOnResolve,
+			GroupBy: rules.GroupBy(row.GroupBy), NotifyOnResolve: row.NotifyOnResolve, UseRoutingPolicy: row.UseRoutingPolicy,
 		},
 		ID: row.RuleID, TenantID: row.TenantID, Version: row.Version, ArmedSinceNS: armedSinceNS,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,

@@ -106,10 +106,14 @@ func eventNames(events []notify.Reason) []string {
 	return names
 }
 
-// Delete removes a webhook that no rule is bound to. What still waited for it
-// is settled as FAILED, and the alert about its having been switched off resolves.
+// Delete removes a webhook that no rule is bound to and no route leads to. What still waited
+// for it is settled as FAILED, and the alert about its having been switched off resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		// Open alerts may be routed to it: whoever has read that reads it again.
+		if _, err := beginChange(ctx, q, tenant); err != nil {
+			return err
+		}
 		if _, err := q.WebhookLock(ctx, pgq.WebhookLockParams{TenantID: tenant, WebhookID: id}); err != nil {
 			return notFound(err, "webhook")
 		}
@@ -119,6 +123,9 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		}
 		if len(bound) > 0 {
 			return fault.New(fault.Conflict, "the webhook is bound to %s; unbind it there first", strings.Join(bound, ", "))
+		}
+		if err := unrouted(ctx, q, tenant, id); err != nil {
+			return err
 		}
 		if err := endIncidents(ctx, q, "", id); err != nil {
 			return err

@@ -22,9 +22,9 @@ func order() []string {
 		"errorMessageMatches", "errorMessageNotMatches", "minDurationMs", "maxDurationMs", "attributes",
 		"threshold", "percent", "percentile", "durationMs", "minVolume", "windowSeconds", "shortWindowSeconds",
 		"groupBy", "expected", "learnDays", "calendar", "timeZone", "weekdays", "from", "to", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
-		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
+		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "reason", "match", "webhooks", "webhookIds", "useRoutingPolicy", "continue", "default", "targets", "intervalSeconds", "lookBackSeconds",
 		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
-		"reason", "match", "rules", "severities", "startsAt", "endsAt", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
+		"rules", "severities", "startsAt", "endsAt", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
 		"key", "not", "op", "value", "values",
 	}
 }

@@ -37,6 +37,9 @@ func (w *world) checkAlert(id uuid.UUID) {
 	a, there := w.db.Alert(id)
 	known := t.alerts[id]
 	if !there {
+		if known != nil && t.inFailover {
+			known.routed = nil // where it comes back, it is routed anew
+		}
 		if known != nil && known.exists {
 			known.exists = false
 			w.gone(id, known)
@@ -67,7 +70,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	if fresh {
 		w.checkRaised(&a, known)
 	}
-	w.checkNotified(&a)
+	w.checkNotified(&a, known)
 	if string(a.State) != known.state {
 		w.violate("P4", "alert %s is %s, and what people did leaves it %s", short(id), a.State, known.state)
 	}
@@ -115,8 +118,9 @@ func (w *world) gone(id uuid.UUID, known *alertTruth) {
 	}
 }
 
-// checkNotified holds P2: one notification for each webhook that the rule was bound to.
-func (w *world) checkNotified(a *model.Alert) {
+// checkNotified holds P2: one notification for each webhook that the rule was bound to, or that
+// the routing policy led to.
+func (w *world) checkNotified(a *model.Alert, known *alertTruth) {
 	r := w.truth.rules[a.RuleID]
 	if r == nil {
 		return
@@ -133,14 +137,14 @@ func (w *world) checkNotified(a *model.Alert) {
 			w.checkNotificationID(n)
 		}
 	}
-	for _, webhook := range entry.def.WebhookIDs {
+	for _, webhook := range w.routedTo(a, known, &entry.def) {
 		if count[webhook] != 1 {
 			w.violate("P2", "alert %s has %d notifications for webhook %s", short(a.ID), count[webhook], short(webhook))
 		}
 		delete(count, webhook)
 	}
 	if len(count) > 0 {
-		w.violate("P2", "alert %s has notifications for a webhook that its rule does not name", short(a.ID))
+		w.violate("P2", "alert %s has notifications for a webhook that neither its rule nor its route names", short(a.ID))
 	}
 }
 

@@ -187,7 +187,13 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		got[place{n.WebhookID, n.Reason}]++
 	}
-	for _, webhook := range d.WebhookIDs {
+	webhooks := w.routedTo(a, known, d)
+	for at := range got {
+		if want[at.reason] > 0 && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
+			w.violate("P2", "alert %s notifies webhook %s, which neither its rule nor its route names", short(a.ID), short(at.webhook))
+		}
+	}
+	for _, webhook := range webhooks {
 		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
 			if n := got[place{webhook, reason}]; n != want[reason] {
 				w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, reason, short(webhook), want[reason])

@@ -24,7 +24,8 @@
 // come late, twice, or after a row of the same exchange that still ran. Receivers hang,
 // throttle, refuse, break off, are gone, and say that they failed although they took the
 // message. People edit, disable and enable rules and webhooks, acknowledge and resolve
-// alerts, retry and discard messages, begin and end silences.
+// alerts, retry and discard messages, begin and end silences. In every third seed rules use
+// routing policies, which people edit.
 //
 // # What is checked
 //
@@ -36,7 +37,8 @@
 //     is alerted, or what is stored has somebody judge it still: it is not passed by the
 //     cursor, or it is within the look-back or the backfill. This is checked after each
 //     step, so nothing that is lost can be hidden by luck. In the end, all are alerted.
-//   - P2: each alert has one notification for each webhook of the rule's version, in the
+//   - P2: each alert has one notification for each webhook of the rule's version, or for each
+//     to which the routing policy led that was in force when the alert fired, in the
 //     transaction that wrote the alert, with an id that it keeps.
 //   - P3: a message is to be delivered, settled, or told by a digest, and one of these. Each
 //     attempt is on record before its request leaves. All attempts send the same body under

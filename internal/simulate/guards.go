@@ -34,7 +34,7 @@ func Removals() []Removal {
 		model.ClaimExclusive, model.ClaimBegins, model.SettleToken, model.UnknownRecorded, model.BodyFrozen,
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
 		model.SweptReach, model.SweptOwed, model.RetryLeavesClaims,
-		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd,
+		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})
 	}
@@ -57,6 +57,7 @@ func Removals() []Removal {
 	edit("source-clock-ahead", "evaluator/observe.go", [2]string{"ahead > mostAhead {", "ahead > 1000*mostAhead {"})
 	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
+	edit("stored-route", "evaluator/window/steps.go", [2]string{"if open != nil && open.Routing != nil {", "if false && open.Routing != nil {"})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})

@@ -49,6 +49,9 @@ func (w *world) begin() {
 	for range w.conf.rules {
 		w.addRule()
 	}
+	if w.conf.routed {
+		w.editPolicy()
+	}
 }
 
 func (w *world) scope() rules.Scope {
@@ -86,6 +89,9 @@ func (w *world) addRule() {
 			expect(&d)
 		}
 	}
+	if w.conf.routed && w.rand.IntN(3) > 0 {
+		d.UseRoutingPolicy, d.WebhookIDs = true, nil
+	}
 	r, err := w.db.CreateRule(tenant, id, d)
 	if err != nil {
 		panic(err)
@@ -113,6 +119,11 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 
 // act has a person do something.
 func (w *world) act() {
+	if w.conf.routed && w.rand.IntN(4) == 0 {
+		w.editPolicy()
+		w.check()
+		return
+	}
 	switch w.rand.IntN(12) {
 	case 10, 11:
 		w.handleSilence()

@@ -43,6 +43,8 @@ type truth struct {
 	measured    map[int]time.Time
 	// silences are those that people began, as they are stored.
 	silences map[uuid.UUID]silenceTruth
+	// policies are the versions of each tenant's routing policy that people wrote.
+	policies map[string][]policyTruth
 	// hooks is when a person last changed each webhook; checked when each claim was last
 	// asked about.
 	hooks   map[uuid.UUID]time.Time
@@ -334,6 +336,9 @@ func (t *truth) failedOver() {
 	for id := range t.silences {
 		t.silenced(id)
 	}
+	for tenant, list := range t.policies {
+		t.policies[tenant] = slices.DeleteFunc(list, func(p policyTruth) bool { return p.version > t.w.db.RoutingPolicy(tenant).Version })
+	}
 	for id, r := range t.rules {
 		if len(r.entries) == 0 {
 			delete(t.rules, id)
@@ -415,6 +420,9 @@ type alertTruth struct {
 	// it did once it had fired, and how often it reminded.
 	dropped, cleared bool
 	reminders        int
+	// routed are the webhooks that the routing policy led to when the alert fired; nil where
+	// it was not routed.
+	routed []uuid.UUID
 }
 
 // beginning names an attempt: a failover can take one back, and its number with it.

@@ -324,6 +324,10 @@ func laws() map[string]func(l *law) {
 		"a silence suppresses nothing about Tocsin itself":          silenceHealth,
 		"what a silence suppressed is sent if a person says so":     silenceRetried,
 		"a silence that recurs suppresses within its windows":       silenceRecurs,
+		"a change of the routing policy makes commits stale":        policyChanges,
+		"rules know the routing policy if they use it":              policyRead,
+		"how an alert was routed is stored with it":                 routedAlert,
+		"an alert of a window rule keeps its route":                 routedWindow,
 	}
 }
 

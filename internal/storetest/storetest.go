@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
@@ -41,6 +42,8 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
+	// ReplacePolicy edits a version of the tenant's routing policy.
+	ReplacePolicy func(version int64, p routing.Policy) error
 	// Advance has everything that is stored be so much older.
 	Advance func(d time.Duration)
 	// Partition is the number of the tenant's partition.
@@ -53,6 +56,8 @@ type Store struct {
 	Message func(id uuid.UUID) (status notify.Status, verdicts []string)
 	// SuppressedBy returns the silence that a message names, uuid.Nil for none.
 	SuppressedBy func(id uuid.UUID) uuid.UUID
+	// Routing returns how an alert was routed, nil where it was not.
+	Routing func(alert uuid.UUID) *alerts.Routing
 }
 
 // law is a store with what most laws begin with.

@@ -22,6 +22,7 @@ export const pageModules: Readonly<Record<string, string>> = {
   "/silences": "src/silences/SilencesPage.tsx",
   "/silences/new": "src/silences/SilenceEditor.tsx",
   "/silences/$silenceId": "src/silences/SilenceEditor.tsx",
+  "/routing": "src/routing/RoutingPage.tsx",
   "/system": "src/system/SystemPage.tsx",
   "/account": "src/access/AccountPage.tsx",
   "/users": "src/access/UsersPage.tsx",

@@ -14,6 +14,7 @@ const layers = [
   "deliveries",
   "rules",
   "silences",
+  "routing",
   "system",
   "app",
 ];

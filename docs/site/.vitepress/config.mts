@@ -99,6 +99,7 @@ export default defineConfig({
         items: [
           page('Write rules', '/writing-rules'),
           page('Rules as code', '/rules-as-code'),
+          page('Routing', '/routing'),
           page('Silences', '/silences'),
           page('Receivers', '/receivers'),
           page('Connect your table', '/sources'),

@@ -85,12 +85,12 @@ update alert a
 set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
     reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
     start_time_ns = i.start_time_ns, application = i.application, route = i.route, exchange = i.exchange,
-    signature = left(coalesce(i.exchange->>'errorType', ''), 200), change = nextval('alert_change')
+    signature = left(coalesce(i.exchange->>'errorType', ''), 200), routing = coalesce(a.routing, i.routing), change = nextval('alert_change')
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::boolean[]) as remind,
            unnest($3::text[]) as title, unnest($4::text[]) as message, unnest($5::jsonb[]) as count,
            unnest($6::bigint[]) as start_time_ns, unnest($7::text[]) as application,
-           unnest($8::text[]) as route, unnest($9::json[]) as exchange
+           unnest($8::text[]) as route, unnest($9::json[]) as exchange, unnest($10::jsonb[]) as routing
 ) i
 where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
 returning a.alert_id
@@ -106,9 +106,10 @@ type AlertFireParams struct {
 	Applications []string
 	Routes       []string
 	Exchanges    [][]byte
+	Routings     [][]byte
 }
 
-// Makes pending alerts fire, and reminds of those that do.
+// Makes pending alerts fire, and reminds of those that do. One that was routed keeps its route.
 func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertFire,
 		arg.AlertIds,
@@ -120,6 +121,7 @@ func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UU
 		arg.Applications,
 		arg.Routes,
 		arg.Exchanges,
+		arg.Routings,
 	)
 	if err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error
 }
 
 const alertOpen = `-- name: AlertOpen :many
-select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held,
+select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns
 from alert
 where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
@@ -167,6 +169,7 @@ type AlertOpenRow struct {
 	ResolvedAt  *time.Time
 	Reminders   int32
 	Held        bool
+	Routing     []byte
 	StartTimeNs int64
 	EndedNs     int64
 }
@@ -192,6 +195,7 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.ResolvedAt,
 			&i.Reminders,
 			&i.Held,
+			&i.Routing,
 			&i.StartTimeNs,
 			&i.EndedNs,
 		); err != nil {
@@ -207,16 +211,17 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 
 const alertRaise = `-- name: AlertRaise :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
-                   start_time_ns, application, route, exchange, signature, notified_at)
+                   start_time_ns, application, route, exchange, signature, notified_at, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, i.state, i.title, i.message, i.group_key, i.count,
        i.start_time_ns, i.application, i.route, i.exchange, left(coalesce(i.exchange->>'errorType', ''), 200),
-       case when i.state = 'FIRING' then now() end
+       case when i.state = 'FIRING' then now() end, i.routing
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity, unnest($6::text[]) as state,
            unnest($7::text[]) as title, unnest($8::text[]) as message, unnest($9::text[]) as group_key,
            unnest($10::jsonb[]) as count, unnest($11::bigint[]) as start_time_ns,
-           unnest($12::text[]) as application, unnest($13::text[]) as route, unnest($14::json[]) as exchange
+           unnest($12::text[]) as application, unnest($13::text[]) as route, unnest($14::json[]) as exchange,
+           unnest($15::jsonb[]) as routing
 ) i
 on conflict do nothing
 returning alert_id
@@ -237,6 +242,7 @@ type AlertRaiseParams struct {
 	Applications []string
 	Routes       []string
 	Exchanges    [][]byte
+	Routings     [][]byte
 }
 
 // Opens alerts, but for groups of which one is open or held.
@@ -256,6 +262,7 @@ func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) ([]uuid.
 		arg.Applications,
 		arg.Routes,
 		arg.Exchanges,
+		arg.Routings,
 	)
 	if err != nil {
 		return nil, err

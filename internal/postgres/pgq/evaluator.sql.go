@@ -14,17 +14,17 @@ import (
 
 const alertInsert = `-- name: AlertInsert :exec
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns), i.routing
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
            unnest($6::text[]) as title, unnest($7::text[]) as message, unnest($8::text[]) as execution_id,
            unnest($9::bigint[]) as start_time_ns, unnest($10::text[]) as application,
            unnest($11::text[]) as route, unnest($12::json[]) as exchange, unnest($13::text[]) as signature,
-           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
+           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns, unnest($16::jsonb[]) as routing
 ) i
 `
 
@@ -44,6 +44,7 @@ type AlertInsertParams struct {
 	Signatures   []string
 	Lates        []bool
 	EndedNs      []int64
+	Routings     [][]byte
 }
 
 // Inserts alerts, or fails where one of them exists. No join stands here: it
@@ -65,23 +66,24 @@ func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) error 
 		arg.Signatures,
 		arg.Lates,
 		arg.EndedNs,
+		arg.Routings,
 	)
 	return err
 }
 
 const alertInsertMissing = `-- name: AlertInsertMissing :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns), i.routing
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
            unnest($6::text[]) as title, unnest($7::text[]) as message, unnest($8::text[]) as execution_id,
            unnest($9::bigint[]) as start_time_ns, unnest($10::text[]) as application,
            unnest($11::text[]) as route, unnest($12::json[]) as exchange, unnest($13::text[]) as signature,
-           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
+           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns, unnest($16::jsonb[]) as routing
 ) i
 on conflict (rule_id, execution_id) do nothing
 returning alert_id
@@ -103,6 +105,7 @@ type AlertInsertMissingParams struct {
 	Signatures   []string
 	Lates        []bool
 	EndedNs      []int64
+	Routings     [][]byte
 }
 
 // Inserts the alerts that do not exist yet, and returns those; so much dearer
@@ -124,6 +127,7 @@ func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissing
 		arg.Signatures,
 		arg.Lates,
 		arg.EndedNs,
+		arg.Routings,
 	)
 	if err != nil {
 		return nil, err
@@ -602,7 +606,7 @@ func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) erro
 }
 
 const rulesChanged = `-- name: RulesChanged :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, s.armed_since_ns, s.former, s.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
 join rule r using (rule_id)
@@ -661,6 +665,7 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 			&i.Rule.About,
 			&i.Rule.Measure,
 			&i.Rule.Absence,
+			&i.Rule.UseRoutingPolicy,
 			&i.ArmedSinceNs,
 			&i.Former,
 			&i.Problem,

@@ -58,6 +58,7 @@ type Alert struct {
 	Source         *string
 	Held           bool
 	Reminders      int32
+	Routing        []byte
 }
 
 type AlertAction struct {
@@ -333,6 +334,14 @@ type Retry struct {
 	RetriedBy      string
 }
 
+type RoutingPolicy struct {
+	TenantID  string
+	Policy    []byte
+	Version   int64
+	UpdatedAt time.Time
+	UpdatedBy string
+}
+
 type Rule struct {
 	RuleID             uuid.UUID
 	TenantID           string
@@ -360,6 +369,7 @@ type Rule struct {
 	About              []byte
 	Measure            []byte
 	Absence            []byte
+	UseRoutingPolicy   bool
 }
 
 type RuleBackfill struct {

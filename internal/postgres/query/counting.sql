@@ -1,6 +1,6 @@
 -- name: AlertOpen :many
 -- The open and the held alerts of window rules. Its condition is that of alert_open_once.
-select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held,
+select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns
 from alert
 where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held);
@@ -12,32 +12,33 @@ select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for
 -- name: AlertRaise :many
 -- Opens alerts, but for groups of which one is open or held.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
-                   start_time_ns, application, route, exchange, signature, notified_at)
+                   start_time_ns, application, route, exchange, signature, notified_at, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, i.state, i.title, i.message, i.group_key, i.count,
        i.start_time_ns, i.application, i.route, i.exchange, left(coalesce(i.exchange->>'errorType', ''), 200),
-       case when i.state = 'FIRING' then now() end
+       case when i.state = 'FIRING' then now() end, i.routing
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity, unnest(@states::text[]) as state,
            unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@group_keys::text[]) as group_key,
            unnest(@counts::jsonb[]) as count, unnest(@start_times_ns::bigint[]) as start_time_ns,
-           unnest(@applications::text[]) as application, unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange
+           unnest(@applications::text[]) as application, unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange,
+           unnest(@routings::jsonb[]) as routing
 ) i
 on conflict do nothing
 returning alert_id;
 
 -- name: AlertFire :many
--- Makes pending alerts fire, and reminds of those that do.
+-- Makes pending alerts fire, and reminds of those that do. One that was routed keeps its route.
 update alert a
 set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
     reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
     start_time_ns = i.start_time_ns, application = i.application, route = i.route, exchange = i.exchange,
-    signature = left(coalesce(i.exchange->>'errorType', ''), 200), change = nextval('alert_change')
+    signature = left(coalesce(i.exchange->>'errorType', ''), 200), routing = coalesce(a.routing, i.routing), change = nextval('alert_change')
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@reminds::boolean[]) as remind,
            unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@counts::jsonb[]) as count,
            unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
-           unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange
+           unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange, unnest(@routings::jsonb[]) as routing
 ) i
 where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
 returning a.alert_id;

@@ -139,34 +139,34 @@ for key share;
 -- Inserts alerts, or fails where one of them exists. No join stands here: it
 -- would turn the order of the rows around, and indexes grow best when ids ascend.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns), i.routing
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
            unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@execution_ids::text[]) as execution_id,
            unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
            unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange, unnest(@signatures::text[]) as signature,
-           unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
+           unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns, unnest(@routings::jsonb[]) as routing
 ) i;
 
 -- name: AlertInsertMissing :many
 -- Inserts the alerts that do not exist yet, and returns those; so much dearer
 -- that it is for where some exist.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns), i.routing
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
            unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@execution_ids::text[]) as execution_id,
            unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
            unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange, unnest(@signatures::text[]) as signature,
-           unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
+           unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns, unnest(@routings::jsonb[]) as routing
 ) i
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;

@@ -81,6 +81,8 @@ const (
 	SilencesTenant Guard = "silences-of-the-tenant"
 	// SilencesEnd has it leave out what is over.
 	SilencesEnd Guard = "silences-end"
+	// PolicyChangesRules has an edit of a routing policy change the rules that use it.
+	PolicyChangesRules Guard = "policy-changes-rules"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

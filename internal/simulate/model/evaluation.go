@@ -146,7 +146,9 @@ func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evalua
 		case stands:
 			rule := r.Rule
 			rule.Former = slices.Clone(r.Former)
-			set.Rules = append(set.Rules, evaluator.StoredRule{Rule: rule, Problem: r.Problem})
+			stored := evaluator.StoredRule{Rule: rule, Problem: r.Problem}
+			db.route(&stored)
+			set.Rules = append(set.Rules, stored)
 		case after > 0:
 			set.Removed = append(set.Removed, id)
 		}
@@ -248,7 +250,7 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 	db.once.put(key, a.ID)
 	db.putAlert(Alert{
 		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Key: key.key, StartNS: a.Exchange.StartTimeNS,
-		State: alerts.Firing, FiredAt: now, Late: a.Late,
+		State: alerts.Firing, FiredAt: now, Late: a.Late, Routing: a.Routing,
 	})
 	return true, nil
 }

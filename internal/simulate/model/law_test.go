@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/internal/simulate/model"
 	"tocsin/internal/storetest"
@@ -40,7 +41,12 @@ func TestLaw(t *testing.T) {
 				id := next()
 				return id, db.CreateSilence(storetest.Tenant, id, d)
 			},
-			EndSilence:   db.EndSilence,
+			EndSilence:    db.EndSilence,
+			ReplacePolicy: func(version int64, p routing.Policy) error { return db.ReplacePolicy(storetest.Tenant, version, p) },
+			Routing: func(id uuid.UUID) *alerts.Routing {
+				a, _ := db.Alert(id)
+				return a.Routing
+			},
 			SuppressedBy: func(id uuid.UUID) uuid.UUID { m, _ := db.Message(id); return m.SuppressedBy() },
 			Advance:      func(d time.Duration) { now = now.Add(d) },
 			Alert: func(id uuid.UUID) alerts.State {

@@ -56,6 +56,8 @@ type Alert struct {
 	Reminders     int
 	Observed      int64
 	NewestEndedNS int64
+	// Routing is how the alert was routed, if it was.
+	Routing *alerts.Routing
 }
 
 // Notification is the row of a notification.
@@ -190,6 +192,7 @@ type Postgres struct {
 	webhooks      table[uuid.UUID, Webhook]
 	incidents     table[incidentKey, uuid.UUID]
 	silences      table[uuid.UUID, silences.Silence]
+	policies      table[string, Policy]
 	replicas      table[string, replica]
 	ids, tokens   uint64
 	// touchedAlerts and touchedMessages have changed since Touched was called last.
@@ -210,6 +213,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.settlements, db.bodies = newTable[uuid.UUID, Settlement](log), newTable[uuid.UUID, body](log)
 	db.retries, db.digestOf, db.digests = newTable[uuid.UUID, int](log), newTable[uuid.UUID, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
 	db.silences = newTable[uuid.UUID, silences.Silence](log)
+	db.policies = newTable[string, Policy](log)
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }

@@ -24,6 +24,7 @@ export const leastRole = {
   createSilence: "operator",
   updateSilence: "operator",
   endSilence: "operator",
+  updateRoutingPolicy: "editor",
   acknowledgeAlerts: "operator",
   resolveAlerts: "operator",
   undoAlertAction: "operator",

@@ -721,6 +721,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/routing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the routing policy
+         * @description There is always one. The policy that nobody has edited has version 1, and is empty.
+         */
+        get: operations["getRoutingPolicy"];
+        /**
+         * Edit the routing policy
+         * @description Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
+         *     their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateRoutingPolicy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/routing/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell who would be notified, and why
+         * @description Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+         */
+        post: operations["testRouting"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules": {
         parameters: {
             query?: never;
@@ -1684,6 +1729,8 @@ export interface components {
             resolvedAt?: string;
             /** @description Absent where the count fell below its threshold. */
             resolvedBy?: string;
+            /** @description How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired. */
+            routing?: components["schemas"]["AlertRouting"];
             /** Format: uuid */
             ruleId: string;
             /** @description The rule's present name. */
@@ -1847,6 +1894,16 @@ export interface components {
              *     at. Go on with `nextCursor`.
              */
             searchedTo?: string;
+        };
+        /** @description How an alert was routed when it fired, by the routing policy of that time. */
+        AlertRouting: {
+            answer: components["schemas"]["RoutingAnswer"];
+            /** @description The webhooks of the default, where it took none. */
+            defaultWebhookIds: string[];
+            /** Format: int64 */
+            policyVersion: number;
+            /** @description The routes that it took, in their order. */
+            routes: components["schemas"]["RouteTaken"][];
         };
         /** @description Either `ids` or `filter`. */
         AlertSelection: {
@@ -2960,6 +3017,128 @@ export interface components {
             /** @description The new secret, `whsec_` and base64. It is not shown again. */
             signingSecret: string;
         };
+        RouteTaken: {
+            name: string;
+            webhookIds: string[];
+        };
+        /**
+         * @description `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
+         *     not continue.
+         * @enum {string}
+         */
+        RouteVerdict: "TAKEN" | "NOT_MATCHED" | "NOT_REACHED";
+        /**
+         * @description `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
+         *     none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
+         * @enum {string}
+         */
+        RoutingAnswer: "ROUTED" | "DEFAULT" | "NO_ROUTE" | "WEBHOOKS";
+        RoutingPolicy: {
+            defaultWebhookIds: string[];
+            /** @description Why the stored policy cannot be used: the rules that use it cannot be evaluated. */
+            problem?: string;
+            routes: components["schemas"]["RoutingRoute"][];
+            /**
+             * Format: int64
+             * @description How many rules use the policy.
+             */
+            rules: number;
+            /**
+             * Format: date-time
+             * @description Absent while nobody has edited it.
+             */
+            updatedAt?: string;
+            updatedBy?: string;
+            /** Format: int64 */
+            version: number;
+        };
+        /**
+         * @description What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
+         *     at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
+         *     many routes lead to it. A policy names at most 100 webhooks in all.
+         */
+        RoutingPolicyDefinition: {
+            /** @description Who is notified of alerts that took no route; empty is nobody. */
+            defaultWebhookIds?: string[];
+            routes?: components["schemas"]["RoutingRoute"][];
+        };
+        /** @description A route leads alerts to webhooks. */
+        RoutingRoute: {
+            /**
+             * @description Whether an alert that took the route looks at the next ones, too.
+             * @default false
+             */
+            continue?: boolean;
+            /** @description Which alerts take the route; absent, or without conditions, all. */
+            match?: components["schemas"]["AlertMatch"];
+            /** @description No two routes of the policy have the same. */
+            name: string;
+            /** @description Who is notified; empty is nobody. */
+            webhookIds?: string[];
+        };
+        RoutingTestAnswer: {
+            answer: components["schemas"]["RoutingAnswer"];
+            /**
+             * Format: int64
+             * @description The version of the stored policy; absent of one that was sent along.
+             */
+            policyVersion?: number;
+            /** @description Every route of the policy, in its order. */
+            routes: components["schemas"]["RoutingTestRoute"][];
+            /** @description Of an alert: how it was routed when it fired. */
+            stored?: components["schemas"]["AlertRouting"];
+            /** @description The silence that would suppress the messages at present. */
+            suppressedBy?: components["schemas"]["SuppressedBy"];
+            webhooks: components["schemas"]["RoutingTestWebhook"][];
+        };
+        /** @description An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`. */
+        RoutingTestExchange: {
+            application?: string;
+            attributes?: {
+                [key: string]: string;
+            };
+            /** Format: int64 */
+            durationMs?: number;
+            environment?: string;
+            errorMessage?: string;
+            errorType?: string;
+            route?: string;
+            /** @enum {string} */
+            status?: "COMPLETED" | "FAILED";
+        };
+        /**
+         * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+         *     the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+         */
+        RoutingTestRequest: {
+            /** Format: uuid */
+            alertId?: string;
+            exchange?: components["schemas"]["RoutingTestExchange"];
+            labels?: {
+                [key: string]: string;
+            };
+            /** @description The policy to go by; absent is the stored one. */
+            policy?: components["schemas"]["RoutingPolicyDefinition"];
+            rule?: components["schemas"]["RuleDefinition"];
+            /** Format: uuid */
+            ruleId?: string;
+            severity?: components["schemas"]["Severity"];
+        };
+        RoutingTestRoute: {
+            name: string;
+            /** @description The conditions that do not hold, by their paths in the match, such as `scope.applications`. */
+            unmet: string[];
+            verdict: components["schemas"]["RouteVerdict"];
+        };
+        RoutingTestWebhook: {
+            /** @description Messages for a webhook that is disabled wait until it is enabled. */
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description The names of the routes that lead to it; empty of the default, and of a rule's own webhooks. */
+            routes: string[];
+        };
         Rule: {
             /**
              * Format: date-time
@@ -3011,6 +3190,8 @@ export interface components {
             unreadable?: string;
             /** Format: date-time */
             updatedAt: string;
+            /** @description The routing policy says who is notified. Absent where the rule names webhooks itself. */
+            useRoutingPolicy?: boolean;
             /** Format: int64 */
             version: number;
             /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only. */
@@ -3200,6 +3381,11 @@ export interface components {
              * @default
              */
             titleTemplate?: string;
+            /**
+             * @description Leave it to the routing policy who is notified. Then the rule names no webhooks.
+             * @default false
+             */
+            useRoutingPolicy?: boolean;
             webhookIds?: string[];
             /** @description Names of webhooks, instead of `webhookIds`. */
             webhooks?: string[];
@@ -5160,6 +5346,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReplicaList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getRoutingPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The routing policy. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingPolicy"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateRoutingPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoutingPolicyDefinition"];
+            };
+        };
+        responses: {
+            /** @description The routing policy as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingPolicy"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    testRouting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoutingTestRequest"];
+            };
+        };
+        responses: {
+            /** @description Who would be notified. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoutingTestAnswer"];
                 };
             };
             default: components["responses"]["Problem"];

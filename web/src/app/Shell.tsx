@@ -5,7 +5,16 @@ import { isAtLeast, me } from "../api/access";
 import { alertCounts } from "../api/alerts";
 import { ArrivalProvider } from "../frame/arrival";
 import { ExactTip } from "../ui/ExactTip";
-import { IconHeart, IconInbox, IconPending, IconRules, IconSettings, IconSilence, IconWebhook } from "../ui/icons";
+import {
+  IconHeart,
+  IconInbox,
+  IconPending,
+  IconRoute,
+  IconRules,
+  IconSettings,
+  IconSilence,
+  IconWebhook,
+} from "../ui/icons";
 import { usePrefetch } from "./chunk/prefetch";
 import { KeyHelp } from "./KeyHelp";
 import { PersonMenu } from "./PersonMenu";
@@ -65,6 +74,10 @@ export function Shell() {
         <Link to="/silences" className={`${styles.item} ${styles.settings}`}>
           <IconSilence size={21} stroke={1.7} aria-hidden="true" />
           Silences
+        </Link>
+        <Link to="/routing" className={`${styles.item} ${styles.settings}`}>
+          <IconRoute size={21} stroke={1.7} aria-hidden="true" />
+          Routing
         </Link>
         <Link to="/system" className={styles.item}>
           <IconHeart size={21} stroke={1.7} aria-hidden="true" />

@@ -49,6 +49,9 @@ export const newSilence = lazyPage(
 export const silence = lazyPage("Silence", async () => (await import("../silences/SilenceEditor")).EditSilencePage, {
   Coming: SkeletonColumns,
 });
+export const routing = lazyPage("Routing", async () => (await import("../routing/RoutingPage")).RoutingPage, {
+  Coming: SkeletonColumns,
+});
 export const system = lazyPage("System", async () => (await import("../system/SystemPage")).SystemPage);
 export const account = lazyPage("Account", async () => (await import("../access/AccountPage")).AccountPage, {
   Coming: SkeletonForm,

@@ -145,6 +145,7 @@ const newSilence = createRoute({
   validateSearch: parseNewSilence,
 });
 const silence = createRoute({ getParentRoute: () => root, path: "/silences/$silenceId", component: pages.silence });
+const routing = createRoute({ getParentRoute: () => root, path: "/routing", component: pages.routing });
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -209,6 +210,7 @@ const routeTree = root.addChildren([
   silences,
   newSilence,
   silence,
+  routing,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { me } from "../api/access";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
-import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
+import type { Alert, AlertPage, AlertRouting, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { mayCall } from "../api/operations";
 import { Button, buttonClass, Key } from "../ui/Button";
@@ -156,12 +156,29 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
       {/* The stack is still to come, and would push it away. */}
       <div hidden={!complete && exchange !== undefined}>
         <Section title="Timeline">
+          {alert.routing && <Routing routing={alert.routing} />}
           <Deliveries alert={alert} />
         </Section>
 
         {exchange && <ExchangeOf alert={alert} exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
       </div>
     </div>
+  );
+}
+
+/** Which way the routing policy led the alert. */
+function Routing({ routing }: { routing: AlertRouting }) {
+  const { answer, routes, policyVersion } = routing;
+  const way =
+    answer === "ROUTED"
+      ? `Routed by ${routes.map(({ name }) => `“${name}”`).join(", ")}`
+      : answer === "DEFAULT"
+        ? "No route matched; it went to the default"
+        : "No route matched, and there is no default: nobody was notified";
+  return (
+    <p className={styles.message}>
+      {way} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
+    </p>
   );
 }
 

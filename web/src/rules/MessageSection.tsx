@@ -21,6 +21,11 @@ const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
   label: severityMeaning[value].word,
 }));
 
+const recipients = [
+  { value: "webhooks", label: "These webhooks" },
+  { value: "policy", label: "The routing policy" },
+] as const;
+
 /** What is said, how loud, and to whom. */
 export const MessageSection = memo(function MessageSection({ editor }: { editor: Editor }) {
   const { form: state, errorOf } = editor;
@@ -66,7 +71,21 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
         error={errorOf("messageTemplate")}
         onChange={(value) => state.setFieldValue("messageTemplate", value)}
       />
-      <Webhooks editor={editor} counts={counts} />
+      <Input.Wrapper label="Who is notified" labelElement="div">
+        <Choice
+          label="Who is notified"
+          options={recipients}
+          value={state.values.useRoutingPolicy ? "policy" : "webhooks"}
+          onChange={(value) => state.setFieldValue("useRoutingPolicy", value === "policy")}
+        />
+      </Input.Wrapper>
+      {state.values.useRoutingPolicy ? (
+        <p className={form.hint}>
+          The <Link to="/routing">routing policy</Link> leads each alert to webhooks, by what it is about.
+        </p>
+      ) : (
+        <Webhooks editor={editor} counts={counts} />
+      )}
       <fieldset className={styles.attributes}>
         <legend>Targets</legend>
         <p className={form.hint}>Whose inbox shows these alerts under “Mine”.</p>

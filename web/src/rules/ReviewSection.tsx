@@ -52,7 +52,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
   const navigate = useNavigate();
   const test = useMutation({ mutationFn: () => testRule(rule.id, exchange) });
   const duplicate = useDuplicate((copy) => navigate({ to: "/rules/$ruleId/edit", params: { ruleId: copy.id } }));
-  const silent = rule.webhookIds.length === 0;
+  const silent = rule.webhookIds.length === 0 && !rule.useRoutingPolicy;
   return (
     <>
       <div className={form.actions}>

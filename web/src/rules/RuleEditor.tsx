@@ -35,7 +35,7 @@ import { summary } from "./previewText";
 import { ReviewSection } from "./ReviewSection";
 import { ScopeSection } from "./ScopeSection";
 import { Starters } from "./Starters";
-import { sentence } from "./sentence";
+import { recipientNames, sentence } from "./sentence";
 import { TriggerSection } from "./TriggerSection";
 import { useMessagePreview, useRuleDifference, useRulePreview } from "./usePreview";
 import type { Proposal } from "./useRefined";
@@ -113,10 +113,9 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
   const editor = useEditor(edit, complaints);
 
   const action = rule ? "Save the rule" : "Create the rule";
-  const said = sentence(
-    definition(form.values),
-    bindings.map(({ name }) => name),
-  );
+  const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
+  const bindable = { ...form.values, webhookIds: bindings.map(({ id }) => id) };
+  const said = sentence(definition(form.values), recipientNames(bindable, nameOf));
 
   return (
     <Page title={title}>

@@ -26,7 +26,7 @@ import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
 import { deedOf, linesOf } from "./history";
 import styles from "./RulePage.module.css";
-import { sentence } from "./sentence";
+import { recipientNames, sentence } from "./sentence";
 import { useDuplicate } from "./useDuplicate";
 
 /** What a rule does, and how it is doing. Changing it is a page of its own. */
@@ -83,7 +83,7 @@ function Actions({ rule }: { rule: Rule }) {
 function Overview({ rule }: { rule: Rule }) {
   const webhooks = useQuery(webhookList()).data;
   const mayWrite = useMay()("updateRule");
-  const names = rule.webhookIds.map((id) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook");
+  const names = recipientNames(rule, (id) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook");
   return (
     <div className={overview.page}>
       <header className={styles.head}>
@@ -205,7 +205,7 @@ function Deliveries({ rule }: { rule: Rule }) {
         <Missing what="deliveries" query={list} />
       ) : messages.length === 0 ? (
         <p className={overview.quiet}>
-          {rule.webhookIds.length === 0 ? "The rule has no webhooks." : "No messages yet."}
+          {rule.webhookIds.length === 0 && !rule.useRoutingPolicy ? "The rule has no webhooks." : "No messages yet."}
         </p>
       ) : (
         <ul className={`${overview.list} ${styles.list}`}>

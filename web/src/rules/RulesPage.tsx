@@ -26,7 +26,7 @@ import { Health } from "./Health";
 import { type Facts, found, nextSort, parseRulesSearch, type RulesSearch, type SortKey, sorted } from "./list";
 import { Raised } from "./Raised";
 import styles from "./rules.module.css";
-import { sentence } from "./sentence";
+import { recipientNames, sentence } from "./sentence";
 import { useDuplicate } from "./useDuplicate";
 
 export function RulesPage() {
@@ -107,7 +107,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   const facts: Facts = {
     open,
     raised: new Map(activity?.rules.map(({ ruleId, buckets }) => [ruleId, buckets])),
-    said: (rule) => sentence(rule, rule.webhookIds.map(nameOf)),
+    said: (rule) => sentence(rule, recipientNames(rule, nameOf)),
   };
   const shown = sorted(found(rules, search.q ?? "", facts), search.sort ?? "name", search.reverse !== undefined, facts);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());

@@ -23,6 +23,9 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   atMost(report, "messageTemplate", rule.messageTemplate, 10_000);
   bounded(report, "webhookIds", rule.webhookIds ?? [], 20);
   unique(report, "webhookIds", rule.webhookIds ?? []);
+  if (rule.useRoutingPolicy && (rule.webhookIds ?? []).length > 0) {
+    report("webhookIds", "not_applicable", "The routing policy says who is notified — name no webhooks");
+  }
   bounded(report, "targets", rule.targets ?? [], 50);
   for (const [index, target] of (rule.targets ?? []).entries()) {
     oneOf(report, `targets[${index}].kind`, target.kind, ["user", "team", "role"]);

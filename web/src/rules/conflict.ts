@@ -52,6 +52,7 @@ const fields = [
   ["messageTemplate", "Message"],
   ["targets", "Targets"],
   ["webhookIds", "Webhooks"],
+  ["useRoutingPolicy", "Use the routing policy"],
   ["owner", "Owner"],
   ["runbookUrl", "Runbook"],
   ["labels", "Labels", (value: unknown) => labelTexts(value as Record<string, string>).join(", ") || "–"],

@@ -61,6 +61,8 @@ export type Values = {
   messageTemplate: string;
   targets: { user: string[]; team: string[]; role: string[] };
   webhookIds: string[];
+  /** The routing policy says who is notified; the webhooks do not count then. */
+  useRoutingPolicy: boolean;
   owner: string;
   runbookUrl: string;
   /** Each as name=value. */
@@ -113,6 +115,7 @@ export const initialValues: Values = {
   messageTemplate: "",
   targets: { user: [], team: [], role: [] },
   webhookIds: [],
+  useRoutingPolicy: false,
   owner: "",
   runbookUrl: "",
   labels: [],
@@ -155,6 +158,7 @@ const common = [
   "messageTemplate",
   "targets",
   "webhookIds",
+  "useRoutingPolicy",
   "owner",
   "runbookUrl",
   "labels",
@@ -204,7 +208,8 @@ export function definition(values: Values): RuleDefinition {
     targets: (["user", "team", "role"] as const).flatMap((kind) =>
       values.targets[kind].map((n) => ({ kind, name: n })),
     ),
-    webhookIds,
+    webhookIds: values.useRoutingPolicy ? [] : webhookIds,
+    ...(values.useRoutingPolicy ? { useRoutingPolicy: true } : {}),
     ...Object.fromEntries(details.filter((field) => values[field] !== "").map((field) => [field, values[field]])),
     ...(values.labels.length ? { labels: labelsOf(values.labels) } : {}),
   };
@@ -330,6 +335,7 @@ export function valuesOf(rule: Rule): Values {
     messageTemplate: rule.messageTemplate,
     targets: { user: named("user"), team: named("team"), role: named("role") },
     webhookIds: rule.webhookIds,
+    useRoutingPolicy: rule.useRoutingPolicy ?? false,
     owner: rule.owner ?? "",
     runbookUrl: rule.runbookUrl ?? "",
     labels: labelTexts(rule.labels),

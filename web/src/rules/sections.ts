@@ -28,7 +28,7 @@ export const sections = [
   {
     name: "message",
     title: "Message",
-    fields: ["severity", "titleTemplate", "messageTemplate", "webhookIds", "targets"],
+    fields: ["severity", "titleTemplate", "messageTemplate", "webhookIds", "useRoutingPolicy", "targets"],
   },
   { name: "details", title: "Details", fields: ["owner", "runbookUrl", "labels", "note"] },
   { name: "review", title: "Review", fields: ["enabled"] },

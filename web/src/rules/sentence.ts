@@ -25,6 +25,14 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
     >
   >;
 
+/** Whom a rule tells, for {@link sentence}. */
+export function recipientNames(
+  rule: { webhookIds: readonly string[]; useRoutingPolicy?: boolean },
+  nameOf: (id: string) => string,
+): readonly string[] {
+  return rule.useRoutingPolicy ? ["those to whom the routing policy leads"] : rule.webhookIds.map(nameOf);
+}
+
 /**
  * Reads a rule back in plain words: "Whenever an exchange of orders fails in production, tell #ops once.", "Whenever at
  * least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when

@@ -21,17 +21,27 @@ export interface Preview<T> {
 
 const quietMs = 500;
 
-/** A definition without what changes nothing about what it raises: how it is called, what it says and for whom. */
+/**
+ * A definition without what changes nothing about what it raises: how it is called, what it says and for whom. Labels and
+ * severity decide which way the routing policy leads.
+ */
 function raising(values: Values) {
-  const { labels, owner, runbookUrl, note, ...definite } = definition(values);
-  const said = { name: "", enabled: true, severity: "CRITICAL", titleTemplate: "", messageTemplate: "", targets: [] };
-  return { ...definite, ...said };
+  const { labels, owner, runbookUrl, note, severity, ...definite } = definition(values);
+  const said = { name: "", enabled: true, titleTemplate: "", messageTemplate: "", targets: [] };
+  return {
+    ...definite,
+    ...said,
+    ...(values.useRoutingPolicy ? { severity, ...(labels ? { labels } : {}) } : { severity: "CRITICAL" }),
+  };
 }
+
+/** The same without whom it notifies. */
+const raisingAlone = (values: Values) => ({ ...raising({ ...values, useRoutingPolicy: false }), webhookIds: [] });
 
 /** What an edit would have added and removed, where it changes anything about what the rule raises. */
 export function useRuleDifference(rule: Rule | undefined, values: Values, hours: number) {
-  const stored = rule && JSON.stringify({ ...raising(valuesOf(rule)), webhookIds: [] });
-  const asked = JSON.stringify({ ...raising(values), webhookIds: [] });
+  const stored = rule && JSON.stringify(raisingAlone(valuesOf(rule)));
+  const asked = JSON.stringify(raisingAlone(values));
   const [settled] = useDebouncedValue(asked, quietMs);
   const wanted = useMemo(() => JSON.parse(settled) as RuleDefinition, [settled]);
   const changed = stored !== undefined && stored !== asked;

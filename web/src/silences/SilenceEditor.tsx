@@ -23,9 +23,8 @@ import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { counted } from "../ui/words";
-import { parseConditions } from "./conditions";
 import { differences, merged } from "./conflict";
-import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf } from "./form";
+import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf, wrongLines } from "./form";
 import { SilenceFields } from "./SilenceFields";
 import { Preview } from "./SilencePreview";
 import { State } from "./SilencesPage";
@@ -134,11 +133,7 @@ function Editor({ initial, silence, who }: EditorProps) {
     },
   });
   const submit = () => {
-    const wrong: Record<string, string> = {};
-    for (const field of ["labels", "attributes"] as const) {
-      const lines = parseConditions(form.values[field]).wrong;
-      if (lines.length > 0) wrong[field] = `Not a condition: ${lines.join("; ")}`;
-    }
+    const wrong = wrongLines(form.values);
     if (Object.keys(wrong).length > 0) form.setErrors(wrong);
     else save.submit(form.values);
   };

@@ -1,17 +1,13 @@
-import { Checkbox, Input, MultiSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Input, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
-import { useQuery } from "@tanstack/react-query";
-import type { Severity } from "../api/client";
-import { ruleList } from "../api/rules";
-import { SuggestInput } from "../rules/SuggestInput";
 import { Button } from "../ui/Button";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { InstantInput } from "../ui/InstantInput";
-import { severityMeaning } from "../ui/marks";
 import { ZoneInput } from "../ui/ZoneInput";
 import { inHours, shortDay, type Values, weekdays } from "./form";
+import { MatchFields } from "./MatchFields";
 import styles from "./silences.module.css";
 
 type OfForm = { form: UseFormReturnType<Values> };
@@ -21,7 +17,12 @@ export function SilenceFields({ form, begun }: OfForm & { begun: boolean }) {
   return (
     <>
       <WhatSection form={form} />
-      <MatchSection form={form} />
+      <FormSection
+        title="Matching alerts"
+        hint="An alert must meet every condition. A blank field matches everything. Alerts about Tocsin itself are never silenced."
+      >
+        <MatchFields form={form} />
+      </FormSection>
       <WhenSection form={form} begun={begun} />
     </>
   );
@@ -37,89 +38,6 @@ function WhatSection({ form }: OfForm) {
         rows={2}
         {...form.getInputProps("reason")}
       />
-    </FormSection>
-  );
-}
-
-const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
-
-const places = [
-  ["applications", "Applications", "application"],
-  ["notApplications", "Except applications", "application"],
-  ["routes", "Routes", "route"],
-  ["notRoutes", "Except routes", "route"],
-  ["environments", "Environments", "environment"],
-  ["notEnvironments", "Except environments", "environment"],
-] as const;
-
-function MatchSection({ form }: OfForm) {
-  const { data: rules = [] } = useQuery(ruleList());
-  const { environments, applications } = form.values.scope;
-  const within = {
-    application: { environments },
-    route: { environments, applications },
-    environment: { applications },
-  };
-  return (
-    <FormSection
-      title="Matching alerts"
-      hint="An alert must meet every condition. A blank field matches everything. Alerts about Tocsin itself are never silenced."
-    >
-      <MultiSelect
-        label="Rules"
-        {...(form.values.rules.length === 0 ? { placeholder: "all rules" } : {})}
-        searchable
-        data={rules.map(({ id, name }) => ({ value: id, label: name }))}
-        {...form.getInputProps("rules")}
-      />
-      <Checkbox.Group label="Severities" {...form.getInputProps("severities")}>
-        <div className={styles.days}>
-          {severities.map((value) => (
-            <Checkbox key={value} size="xs" value={value} label={severityMeaning[value].word} />
-          ))}
-        </div>
-      </Checkbox.Group>
-      <div className={formStyles.two}>
-        {places.map(([list, label, facet]) => (
-          <SuggestInput
-            key={list}
-            label={label}
-            placeholder={list.startsWith("not") ? "none" : "all"}
-            facet={facet}
-            within={within[facet]}
-            {...form.getInputProps(`scope.${list}`)}
-          />
-        ))}
-        <SuggestInput
-          label="Error types"
-          placeholder="any error"
-          facet="errorType"
-          within={{ environments, applications }}
-          {...form.getInputProps("errorTypes")}
-        />
-        <TagsInput label="Except error types" splitChars={[]} {...form.getInputProps("notErrorTypes")} />
-        <TextInput label="Error message contains" {...form.getInputProps("messageContains")} />
-        <TextInput
-          label="Error message matches"
-          placeholder="RE2 expression"
-          spellCheck={false}
-          {...form.getInputProps("messageMatches")}
-        />
-        <Textarea
-          label="Rule labels"
-          description="One condition per line: team = orders, tier >= 2, team in a, b"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("labels")}
-        />
-        <Textarea
-          label="Exchange attributes"
-          description="One condition per line: customer = 42, host ~ ^db"
-          rows={2}
-          spellCheck={false}
-          {...form.getInputProps("attributes")}
-        />
-      </div>
     </FormSection>
   );
 }

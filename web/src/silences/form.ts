@@ -17,10 +17,8 @@ export const weekdays: readonly Weekday[] = [
 /** "MONDAY" as "Mon". */
 export const shortDay = (day: Weekday) => `${day[0]}${day.slice(1, 3).toLowerCase()}`;
 
-/** What the form holds. Instants are as the API writes them; blank is none. */
-export interface Values {
-  name: string;
-  reason: string;
+/** What a form holds of a match. */
+export interface MatchValues {
   rules: string[];
   severities: Severity[];
   scope: Record<
@@ -33,6 +31,14 @@ export interface Values {
   messageMatches: string;
   labels: string;
   attributes: string;
+  /** What the form does not show of the filter, which stays as it is. */
+  rest: NonNullable<AlertMatch["filter"]>;
+}
+
+/** What the form holds. Instants are as the API writes them; blank is none. */
+export interface Values extends MatchValues {
+  name: string;
+  reason: string;
   recurs: boolean;
   startsAt: string;
   endsAt: string;
@@ -40,14 +46,10 @@ export interface Values {
   weekdays: Weekday[];
   from: string;
   hours: string;
-  /** What the form does not show of the filter, which stays as it is. */
-  rest: NonNullable<AlertMatch["filter"]>;
 }
 
-export function blank(): Values {
+export function blankMatch(): MatchValues {
   return {
-    name: "",
-    reason: "",
     rules: [],
     severities: [],
     scope: {
@@ -64,6 +66,15 @@ export function blank(): Values {
     messageMatches: "",
     labels: "",
     attributes: "",
+    rest: {},
+  };
+}
+
+export function blank(): Values {
+  return {
+    ...blankMatch(),
+    name: "",
+    reason: "",
     recurs: false,
     startsAt: "",
     endsAt: "",
@@ -71,7 +82,6 @@ export function blank(): Values {
     weekdays: [],
     from: "22:00",
     hours: "8",
-    rest: {},
   };
 }
 
@@ -120,7 +130,17 @@ function compact<T extends object>(of: T): Partial<T> {
   ) as Partial<T>;
 }
 
-export function matchOf(v: Values): AlertMatch {
+/** The fields whose lines are not all conditions, with what is wrong. */
+export function wrongLines(v: MatchValues): Record<string, string> {
+  const wrong: Record<string, string> = {};
+  for (const field of ["labels", "attributes"] as const) {
+    const lines = parseConditions(v[field]).wrong;
+    if (lines.length > 0) wrong[field] = `Not a condition: ${lines.join("; ")}`;
+  }
+  return wrong;
+}
+
+export function matchOf(v: MatchValues): AlertMatch {
   const filter = {
     ...v.rest,
     ...compact({
@@ -160,8 +180,8 @@ export function definitionOf(v: Values): SilenceDefinition {
   };
 }
 
-export function valuesOf(silence: Silence): Values {
-  const { match, recurrence } = silence;
+/** What a form shows of a match. */
+export function valuesOfMatch(match: AlertMatch): MatchValues {
   const {
     errorTypes = [],
     notErrorTypes = [],
@@ -170,11 +190,8 @@ export function valuesOf(silence: Silence): Values {
     attributes = [],
     ...rest
   } = match.filter ?? {};
-  const none = blank();
+  const none = blankMatch();
   return {
-    ...none,
-    name: silence.name,
-    reason: silence.reason,
     rules: [...(match.rules ?? [])],
     severities: [...(match.severities ?? [])],
     scope: { ...none.scope, ...match.scope },
@@ -184,9 +201,19 @@ export function valuesOf(silence: Silence): Values {
     messageMatches: errorMessageMatches,
     labels: (match.labels ?? []).map(conditionLine).join("\n"),
     attributes: attributes.map(conditionLine).join("\n"),
+    rest,
+  };
+}
+
+export function valuesOf(silence: Silence): Values {
+  const { match, recurrence } = silence;
+  return {
+    ...blank(),
+    ...valuesOfMatch(match),
+    name: silence.name,
+    reason: silence.reason,
     startsAt: silence.startsAt,
     endsAt: silence.endsAt ?? "",
-    rest,
     ...(recurrence
       ? {
           recurs: true,

@@ -38,6 +38,7 @@ export { default as IconPlay } from "@tabler/icons-react/dist/esm/icons/IconPlay
 export { default as IconOffline } from "@tabler/icons-react/dist/esm/icons/IconPlugConnectedX.mjs";
 export { default as IconPlus } from "@tabler/icons-react/dist/esm/icons/IconPlus.mjs";
 export { default as IconRetrying } from "@tabler/icons-react/dist/esm/icons/IconRefresh.mjs";
+export { default as IconRoute } from "@tabler/icons-react/dist/esm/icons/IconRoute.mjs";
 export { default as IconSearch } from "@tabler/icons-react/dist/esm/icons/IconSearch.mjs";
 export { default as IconPending } from "@tabler/icons-react/dist/esm/icons/IconSend.mjs";
 export { default as IconSettings } from "@tabler/icons-react/dist/esm/icons/IconSettings.mjs";

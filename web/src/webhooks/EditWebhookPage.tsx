@@ -6,6 +6,7 @@ import type { Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
 import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
+import { routingPolicy } from "../api/routing";
 import { ruleList } from "../api/rules";
 import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
 
@@ -134,11 +135,22 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
 /** The rules that send to a webhook. */
 function UsedBy({ webhookId }: { webhookId: string }) {
   const { data: rules } = useQuery(ruleList());
+  const { data: policy } = useQuery(routingPolicy());
   if (!rules) return null;
   const used = rules.filter((rule) => rule.webhookIds.includes(webhookId));
-  if (used.length === 0) return <p className={styles.signing}>No rule uses this webhook.</p>;
+  const routes = (policy?.routes ?? [])
+    .filter((route) => route.webhookIds?.includes(webhookId))
+    .map(({ name }) => name);
+  if (policy?.defaultWebhookIds.includes(webhookId)) routes.push("everything else");
+  const routed = routes.length > 0 && (
+    <p className={styles.signing}>
+      The <Link to="/routing">routing policy</Link> leads here: {routes.join(", ")}.
+    </p>
+  );
+  if (used.length === 0) return routed || <p className={styles.signing}>No rule uses this webhook.</p>;
   return (
     <div>
+      {routed}
       <h2>Used by {counted(used.length, "rule")}</h2>
       <ul className={styles.used}>
         {used.map(({ id, name, enabled }) => (

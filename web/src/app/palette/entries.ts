@@ -20,7 +20,7 @@ export interface Entry {
 export type Section = CommandSection | "Alerts" | "Rules" | "Webhooks";
 
 const order: readonly Section[] = ["This alert", "Inbox", "Pages", "Actions", "Rules", "Webhooks", "Alerts"];
-const mostOfSection = 12;
+const mostOfSection = 14;
 
 /**
  * What fits a text, by section: each of its words begins, or is within, a word of the entry. Those that begin with it

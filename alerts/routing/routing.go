@@ -1,0 +1,186 @@
+// Package routing decides who is notified of an alert, for rules that leave that to their
+// tenant's routing policy instead of naming webhooks themselves.
+//
+// A policy is a list of routes. An alert walks it from the top: it takes each route that
+// matches it, and stops at the first of these that does not say to continue. One that takes
+// no route goes to the default. Each webhook gets one message, however many routes name it.
+// So every alert has one answer, which is stored with it ([alerts.Routing]): the routes that it
+// took, the default, or that there was none for it.
+//
+// The answer depends on the alert, on what its rule says and on the policy alone. It is given
+// when the alert fires, by the policy of that moment, and stays: an edit of the policy moves
+// no message. What cannot be decided about an alert does not match, as in package match.
+package routing
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// Policy is what a person writes. The JSON names are those of the API; validation reports
+// fields by them.
+type Policy struct {
+	Routes            []Route     `json:"routes" validate:"max=100,dive"`
+	DefaultWebhookIDs []uuid.UUID `json:"defaultWebhookIds" validate:"max=20,unique"`
+}
+
+// Route leads alerts to webhooks. Its name is its own within the policy.
+type Route struct {
+	Name string `json:"name" validate:"required,max=200,text"`
+	// Match says which alerts take the route; an empty one takes all.
+	Match match.Match `json:"match"`
+	// WebhookIDs may be empty: then nobody is notified by this route.
+	WebhookIDs []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
+	// Continue has an alert that took the route look at the next ones, too.
+	Continue bool `json:"continue"`
+}
+
+// WebhookIDs returns every webhook that the policy names, each once.
+func (p *Policy) WebhookIDs() []uuid.UUID {
+	all := alerts.Routing{DefaultWebhookIDs: p.DefaultWebhookIDs}
+	for i := range p.Routes {
+		all.Routes = append(all.Routes, alerts.RouteTaken{WebhookIDs: p.Routes[i].WebhookIDs})
+	}
+	return all.WebhookIDs()
+}
+
+// Naming returns the names of the routes that lead to a webhook, "the default" among them.
+func (p *Policy) Naming(webhook uuid.UUID) []string {
+	var names []string
+	for i := range p.Routes {
+		for _, id := range p.Routes[i].WebhookIDs {
+			if id == webhook {
+				names = append(names, fmt.Sprintf("the route %q", p.Routes[i].Name))
+			}
+		}
+	}
+	for _, id := range p.DefaultWebhookIDs {
+		if id == webhook {
+			names = append(names, "the default")
+		}
+	}
+	return names
+}
+
+// MaxWebhooks is how many webhooks a policy names at most, which bounds the messages about one
+// alert.
+const MaxWebhooks = 100
+
+// Check returns an invalid-input fault with one entry for each field that cannot be accepted,
+// or nil.
+func (p *Policy) Check(v *rules.Validator) error {
+	fields, err := v.Faults(p)
+	if err != nil {
+		return fmt.Errorf("validate routing policy: %w", err)
+	}
+	sound := len(fields) == 0
+	add := func(field, code, message string) {
+		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
+	}
+	if len(p.WebhookIDs()) > MaxWebhooks {
+		add("routes", "out_of_range", fmt.Sprintf("Must name at most %d webhooks in all", MaxWebhooks))
+	}
+	named, all := map[string]bool{}, ""
+	for i := range p.Routes {
+		r := &p.Routes[i]
+		at := fmt.Sprintf("routes[%d].", i)
+		if named[r.Name] && r.Name != "" {
+			add(at+"name", "unique", "Another route has this name, too")
+		}
+		named[r.Name] = true
+		if all != "" {
+			add(at+"match", "unreachable", fmt.Sprintf("No alert comes here: %q takes all of them and does not continue", all))
+		}
+		if r.Match.Empty() && !r.Continue && all == "" {
+			all = r.Name
+		}
+		if _, err := match.Compile(r.Match); err != nil && sound {
+			add(at+"match", "match", err.Error())
+		}
+	}
+	return fault.InvalidFields("the routing policy", fields)
+}
+
+// Router is a policy that is ready to decide. It is safe for concurrent use.
+type Router struct {
+	version  int64
+	policy   Policy
+	matchers []*match.Matcher
+}
+
+// Compile prepares a version of a policy. Its error names the route that cannot be used: a
+// policy decides as a whole or not at all.
+func Compile(version int64, p Policy) (*Router, error) {
+	r := &Router{version: version, policy: p}
+	for i := range p.Routes {
+		m, err := match.Compile(p.Routes[i].Match)
+		if err != nil {
+			return nil, fmt.Errorf("route %q: match: %w", p.Routes[i].Name, err)
+		}
+		r.matchers = append(r.matchers, m)
+	}
+	return r, nil
+}
+
+// Route decides who is notified of an alert.
+func (r *Router) Route(s *match.Subject) *alerts.Routing {
+	out := &alerts.Routing{Version: r.version}
+	for i, m := range r.matchers {
+		if !m.Matches(s) {
+			continue
+		}
+		route := &r.policy.Routes[i]
+		out.Routes = append(out.Routes, alerts.RouteTaken{Name: route.Name, WebhookIDs: route.WebhookIDs})
+		if !route.Continue {
+			return out
+		}
+	}
+	if len(out.Routes) == 0 {
+		out.DefaultWebhookIDs = r.policy.DefaultWebhookIDs
+	}
+	return out
+}
+
+// Verdict is what became of a route.
+type Verdict string
+
+// The verdicts.
+const (
+	Taken      Verdict = "TAKEN"
+	NotMatched Verdict = "NOT_MATCHED"
+	// NotReached comes after a route that was taken and does not continue.
+	NotReached Verdict = "NOT_REACHED"
+)
+
+// Step says why an alert takes a route or does not.
+type Step struct {
+	Name    string
+	Verdict Verdict
+	// Unmet are the conditions of a route that does not match, by their paths in its match.
+	Unmet []string
+}
+
+// Explain tells what becomes of each route for an alert, in their order.
+func (r *Router) Explain(s *match.Subject) []Step {
+	steps := make([]Step, len(r.matchers))
+	ended := false
+	for i, m := range r.matchers {
+		route := &r.policy.Routes[i]
+		steps[i].Name = route.Name
+		switch {
+		case ended:
+			steps[i].Verdict = NotReached
+		case m.Matches(s):
+			steps[i].Verdict, ended = Taken, !route.Continue
+		default:
+			steps[i].Verdict, steps[i].Unmet = NotMatched, m.Unmet(s)
+		}
+	}
+	return steps
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/routing"
+	"tocsin/internal/fault"
+)
+
+// RoutingStore keeps the routing policy of each tenant.
+type RoutingStore interface {
+	Get(ctx context.Context, tenant string) (RoutingRecord, error)
+	// Replace writes a valid policy. A version other than the stored one is a fault of kind
+	// Stale, a webhook that is gone meanwhile one of kind Conflict.
+	Replace(ctx context.Context, tenant, actor string, version int64, p routing.Policy) (RoutingRecord, error)
+}
+
+// RoutingRecord is a routing policy as people see it.
+type RoutingRecord struct {
+	routing.Policy
+
+	// Version counts the edits, from 1: the empty policy that nobody has edited, with the zero
+	// UpdatedAt.
+	Version   int64
+	UpdatedAt time.Time
+	UpdatedBy string
+	// Rules is how many rules use the policy.
+	Rules int64
+	// Problem says why the stored policy cannot be used: the rules that use it fail. It is
+	// empty of any other one.
+	Problem string
+}
+
+// GetRoutingPolicy answers GET /routing.
+func (s *server) GetRoutingPolicy(ctx context.Context, _ GetRoutingPolicyRequestObject) (GetRoutingPolicyResponseObject, error) {
+	r, err := s.Routing.Get(ctx, tenantOf(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("get routing policy: %w", err)
+	}
+	return GetRoutingPolicy200JSONResponse{Body: policyAnswer(&r), Headers: GetRoutingPolicy200ResponseHeaders{ETag: etag(r.Version)}}, nil
+}
+
+// UpdateRoutingPolicy answers PUT /routing.
+func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolicyRequestObject) (UpdateRoutingPolicyResponseObject, error) {
+	version, err := editedVersion(req.Params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPolicy(ctx, req.Body); err != nil {
+		return nil, err
+	}
+	r, err := s.Routing.Replace(ctx, tenantOf(ctx), identityOf(ctx).Actor, version, *req.Body)
+	if err != nil {
+		return nil, fmt.Errorf("update routing policy: %w", err)
+	}
+	return UpdateRoutingPolicy200JSONResponse{Body: policyAnswer(&r), Headers: UpdateRoutingPolicy200ResponseHeaders{ETag: etag(r.Version)}}, nil
+}
+
+// checkPolicy finds what is wrong with a policy.
+func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
+	var wrong []fault.Field
+	if err := p.Check(s.validator); err != nil {
+		if fault.KindOf(err) != fault.Invalid {
+			return err
+		}
+		wrong = problemOf(err).Errors
+	}
+	if len(p.WebhookIDs()) > 0 {
+		hooks, err := s.webhookNames(ctx)
+		if err != nil {
+			return err
+		}
+		exist := func(list []uuid.UUID, path string) {
+			for i, id := range list {
+				if _, exists := hooks.names[id]; !exists {
+					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "There is no such webhook"})
+				}
+			}
+		}
+		for i := range p.Routes {
+			exist(p.Routes[i].WebhookIDs, fmt.Sprintf("routes[%d].webhookIds", i))
+		}
+		exist(p.DefaultWebhookIDs, "defaultWebhookIds")
+	}
+	return fault.InvalidFields("the routing policy", wrong)
+}
+
+func policyAnswer(r *RoutingRecord) RoutingPolicy {
+	answer := RoutingPolicy{
+		Version: r.Version, Routes: make([]RoutingRoute, len(r.Routes)), DefaultWebhookIds: listed(r.DefaultWebhookIDs), Rules: r.Rules,
+		Problem: optional(r.Problem), UpdatedAt: instantOf(r.UpdatedAt), UpdatedBy: optional(r.UpdatedBy),
+	}
+	for i, route := range r.Routes {
+		route.WebhookIDs = listed(route.WebhookIDs)
+		answer.Routes[i] = route
+	}
+	return answer
+}
+
+// routingAnswer is how an alert was routed; nil where it was not.
+func routingAnswer(r *alerts.Routing) *AlertRouting {
+	if r == nil {
+		return nil
+	}
+	answer := AlertRouting{
+		Answer: r.Answer(), PolicyVersion: r.Version, Routes: make([]RouteTaken, len(r.Routes)), DefaultWebhookIds: listed(r.DefaultWebhookIDs),
+	}
+	for i := range r.Routes {
+		answer.Routes[i] = RouteTaken{Name: r.Routes[i].Name, WebhookIds: listed(r.Routes[i].WebhookIDs)}
+	}
+	return &answer
+}
+
+// router returns the tenant's policy, ready to decide.
+func (s *server) policyRouter(ctx context.Context) (*routing.Router, error) {
+	r, err := s.Routing.Get(ctx, tenantOf(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("read routing policy: %w", err)
+	}
+	if r.Problem != "" {
+		return nil, fault.New(fault.Conflict, "the routing policy cannot be used: %s; repair it first", r.Problem)
+	}
+	router, err := routing.Compile(r.Version, r.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("read routing policy: %w", err)
+	}
+	return router, nil
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+// routeEntry is a route of the routing policy as a file has it: rules and webhooks by name. The
+// last entry may be the default.
+type routeEntry struct {
+	Name     string       `json:"name,omitempty"`
+	Match    silenceMatch `json:"match,omitzero"`
+	Webhooks []string     `json:"webhooks,omitempty"`
+	Continue bool         `json:"continue,omitempty"`
+	Default  bool         `json:"default,omitempty"`
+}
+
+// webhookIDs returns the ids of webhooks by their names, and the reverse.
+func webhookIDs(ctx context.Context, server *api.ClientWithResponses) (names, error) {
+	list, err := webhooksOf(ctx, server)
+	known := names{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}}
+	for i := range list {
+		known.ids[list[i].Name], known.names[list[i].ID] = list[i].ID, list[i].Name
+	}
+	return known, err
+}
+
+// idsOf returns the ids of some names.
+func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
+	ids := make([]uuid.UUID, len(list))
+	for i, name := range list {
+		id, there := n.ids[name]
+		if !there {
+			return nil, fmt.Errorf("no %s is called %q", kind, name)
+		}
+		ids[i] = id
+	}
+	return &ids, nil
+}
+
+// namesOf returns the names of some ids; of what has none any more, the id.
+func (n *names) namesOf(ids *[]uuid.UUID) []string {
+	var list []string
+	if ids == nil {
+		return nil
+	}
+	for _, id := range *ids {
+		name, there := n.names[id]
+		if !there {
+			name = id.String()
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+// routeEntries are a stored policy as a file has it.
+func routeEntries(p *api.RoutingPolicy, rules, webhooks names) []routeEntry {
+	list := []routeEntry{}
+	for i := range p.Routes {
+		r := &p.Routes[i]
+		e := routeEntry{Name: r.Name, Webhooks: webhooks.namesOf(r.WebhookIds), Continue: r.Continue != nil && *r.Continue}
+		if m := r.Match; m != nil {
+			e.Match = silenceMatch{Rules: rules.namesOf(m.Rules), Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
+		}
+		list = append(list, e)
+	}
+	if len(p.DefaultWebhookIds) > 0 {
+		list = append(list, routeEntry{Default: true, Webhooks: webhooks.namesOf(&p.DefaultWebhookIds)})
+	}
+	return list
+}
+
+// policyDefinition is what the API takes.
+func policyDefinition(ctx context.Context, server *api.ClientWithResponses, list []routeEntry) (api.RoutingPolicyDefinition, error) {
+	d := api.RoutingPolicyDefinition{Routes: &[]api.RoutingRoute{}}
+	rules, err := ruleNames(ctx, server)
+	if err != nil {
+		return d, err
+	}
+	webhooks, err := webhookIDs(ctx, server)
+	if err != nil {
+		return d, err
+	}
+	for i := range list {
+		e := &list[i]
+		ids, err := webhooks.idsOf("webhook", e.Webhooks)
+		if err != nil {
+			return d, err
+		}
+		if e.Default {
+			d.DefaultWebhookIds = ids
+			continue
+		}
+		m := &e.Match
+		r := api.RoutingRoute{
+			Name: e.Name, WebhookIds: ids, Continue: &e.Continue,
+			Match: &api.AlertMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter},
+		}
+		if len(m.Rules) > 0 {
+			if r.Match.Rules, err = rules.idsOf("rule", m.Rules); err != nil {
+				return d, err
+			}
+		}
+		*d.Routes = append(*d.Routes, r)
+	}
+	return d, nil
+}
+
+// storedPolicy returns the server's routing policy.
+func storedPolicy(ctx context.Context, server *api.ClientWithResponses) (*api.RoutingPolicy, error) {
+	answer, err := server.GetRoutingPolicyWithResponse(ctx)
+	if err := answered(answer, err); err != nil {
+		return nil, fmt.Errorf("read routing policy: %w", err)
+	}
+	if answer.JSON200 == nil {
+		return nil, errForeign
+	}
+	return answer.JSON200, nil
+}
+
+// readRoutes returns the routes of the files, in their order.
+func (a *applying) readRoutes() ([]routeEntry, error) {
+	list := make([]routeEntry, len(a.document.Sections[rulefile.Routes]))
+	for i, fields := range a.document.Sections[rulefile.Routes] {
+		e := &list[i]
+		if err := a.strictly(rulefile.Routes, i, fields, e); err != nil {
+			return nil, err
+		}
+		place := fmt.Sprintf("routes[%d].", i)
+		whole, err := json.Marshal(routeEntry{Default: true, Webhooks: e.Webhooks})
+		if err != nil {
+			return nil, fmt.Errorf("encode route: %w", err)
+		}
+		is, err := json.Marshal(e)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("encode route: %w", err)
+		case e.Default && i < len(list)-1:
+			return nil, a.misplaced(place+"default", "The default comes last")
+		case e.Default && string(is) != string(whole):
+			return nil, a.misplaced(place+"default", "The default has webhooks alone")
+		case !e.Default && e.Name == "":
+			return nil, a.misplaced(place+"name", "A route has a name")
+		}
+	}
+	return list, nil
+}
+
+// routes plans what becomes of the routing policy, which the files have as a whole. It says
+// whether the policy names rules that the files make: then it comes after them.
+func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err error) {
+	s = step{kind: "routing", name: "policy", action: unchanged}
+	is, err := storedPolicy(ctx, a.server)
+	if err != nil {
+		return s, false, err
+	}
+	rules, err := ruleNames(ctx, a.server)
+	if err != nil {
+		return s, false, err
+	}
+	webhooks, err := webhookIDs(ctx, a.server)
+	if err != nil {
+		return s, false, err
+	}
+	want, err := a.readRoutes()
+	if err != nil {
+		return s, false, err
+	}
+	for i := range want {
+		for j, name := range want[i].Match.Rules {
+			if _, there := rules.ids[name]; !there {
+				if !a.makesRule(name) {
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "No rule has this name")
+				}
+				afterRules = true
+			}
+		}
+		for j, name := range want[i].Webhooks {
+			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
+				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "No webhook has this name")
+			}
+		}
+	}
+	s.differJSON("routes", routeEntries(is, rules, webhooks), want)
+	if s.action == unchanged && is.Problem != nil {
+		s.action = updated
+	}
+	if s.action == updated {
+		s.run = func(ctx context.Context) error {
+			// A rule or a webhook that is new has no id before the plan is run.
+			d, err := policyDefinition(ctx, a.server, want)
+			if err != nil {
+				return err
+			}
+			return a.wrong(answered(a.server.UpdateRoutingPolicyWithResponse(ctx, &api.UpdateRoutingPolicyParams{IfMatch: tag(is.Version)}, d)), "")
+		}
+	}
+	return s, afterRules, nil
+}
+
+// exportedRoutes returns the routing policy as it is in a file.
+func exportedRoutes(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
+	is, err := storedPolicy(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := ruleNames(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	webhooks, err := webhookIDs(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for e := range slices.Values(routeEntries(is, rules, webhooks)) {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("encode route: %w", err)
+		}
+		var entry any
+		if err := decode(text, &entry); err != nil {
+			return nil, err
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}

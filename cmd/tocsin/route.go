@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/google/uuid"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+// route are the commands about the routing policy.
+type route struct {
+	Test routeTest `cmd:"" help:"Tell who would be notified of an alert, and why."`
+}
+
+// routeTest asks who would be notified.
+type routeTest struct {
+	serverFlags
+
+	Alert       string            `help:"An alert, by its id. Else the flags below say what the alert would be about." placeholder:"ID"`
+	Rule        string            `help:"The rule that raises it, by name. Else it is a rule with the severity and labels below." placeholder:"NAME"`
+	Severity    string            `help:"Severity: critical, warning, info." placeholder:"SEVERITY"`
+	Label       map[string]string `help:"Labels of the rule." placeholder:"KEY=VALUE;…"`
+	Application string            `help:"Application of the exchange." placeholder:"NAME"`
+	Route       string            `help:"Route of the exchange." placeholder:"NAME"`
+	Environment string            `help:"Environment of the exchange." placeholder:"NAME"`
+	ErrorType   string            `help:"Its error type." placeholder:"TYPE"`
+	Message     string            `help:"Its error message." placeholder:"TEXT"`
+	Attribute   map[string]string `help:"Its attributes." placeholder:"KEY=VALUE;…"`
+	File        []string          `help:"Go by the routes in a file instead of the stored policy." short:"f" placeholder:"FILE"`
+	Expect      []string          `help:"Fail unless exactly these webhooks are notified, by name; none is for nobody." placeholder:"NAME,…"`
+}
+
+// Run asks and prints.
+func (r *routeTest) Run(ctx context.Context, out io.Writer) error {
+	server, err := r.open()
+	if err != nil {
+		return err
+	}
+	body, err := r.request(ctx, server)
+	if err != nil {
+		return err
+	}
+	answer, err := server.TestRoutingWithResponse(ctx, *body)
+	if err := answered(answer, err); err != nil {
+		return fmt.Errorf("test routing: %w", err)
+	}
+	if answer.JSON200 == nil {
+		return errForeign
+	}
+	if err := printRouting(out, answer.JSON200); err != nil {
+		return err
+	}
+	return r.expected(answer.JSON200)
+}
+
+// expected fails where others are notified than were expected.
+func (r *routeTest) expected(told *api.RoutingTestAnswer) error {
+	if len(r.Expect) == 0 {
+		return nil
+	}
+	want := slices.Clone(r.Expect)
+	if len(want) == 1 && want[0] == "none" {
+		want = nil
+	}
+	var got []string
+	for _, w := range told.Webhooks {
+		got = append(got, w.Name)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("expected %q, and %q are notified", want, got)
+	}
+	return nil
+}
+
+func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var errs []error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintf(table, format, args...)
+		errs = append(errs, err)
+	}
+	if len(told.Routes) > 0 {
+		line("ROUTE\tVERDICT\tWHY\n")
+	}
+	for _, route := range told.Routes {
+		why := ""
+		if len(route.Unmet) > 0 {
+			why = "Not met: " + strings.Join(route.Unmet, ", ")
+		}
+		line("%s\t%s\t%s\n", shown(route.Name), route.Verdict, why)
+	}
+	errs = append(errs, table.Flush())
+	switch told.Answer { //nolint:exhaustive // who took a route is told with the webhooks
+	case "WEBHOOKS":
+		line("The rule names its webhooks itself.\n")
+	case "NO_ROUTE":
+		line("No route is taken, and there is no default.\n")
+	case "DEFAULT":
+		line("No route is taken: it goes to the default.\n")
+	}
+	if len(told.Webhooks) == 0 {
+		line("Nobody is notified.\n")
+	}
+	for _, w := range told.Webhooks {
+		text := "→ " + shown(w.Name)
+		if len(w.Routes) > 0 {
+			text += " by " + shown(strings.Join(w.Routes, ", "))
+		}
+		if !w.Enabled {
+			text += "; it is disabled, and its messages wait"
+		}
+		line("%s\n", text)
+	}
+	if by := told.SuppressedBy; by != nil {
+		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
+	}
+	if s := told.Stored; s != nil {
+		line("When it fired, version %d of the policy answered %s.\n", s.PolicyVersion, s.Answer)
+	}
+	return errors.Join(append(errs, table.Flush())...)
+}
+
+// request is what the flags say.
+func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses) (*api.RoutingTestRequest, error) {
+	b := &api.RoutingTestRequest{}
+	if len(r.File) > 0 {
+		a := &applying{filesFlags: &filesFlags{File: r.File}, server: server}
+		var err error
+		if a.document, err = a.read(os.Stdin); err != nil {
+			return nil, err
+		}
+		if a.document.Sections[rulefile.Routes] == nil {
+			return nil, errors.New("the files have no routes")
+		}
+		list, err := a.readRoutes()
+		if err != nil {
+			return nil, err
+		}
+		d, err := policyDefinition(ctx, server, list)
+		if err != nil {
+			return nil, err
+		}
+		b.Policy = &d
+	}
+	if r.Alert != "" {
+		id, err := uuid.Parse(r.Alert)
+		if err != nil {
+			return nil, fmt.Errorf("--alert: %w", err)
+		}
+		b.AlertID = &id
+		return b, nil
+	}
+	if r.Rule != "" {
+		known, err := ruleNames(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		id, there := known.ids[r.Rule]
+		if !there {
+			return nil, fmt.Errorf("no rule is called %q", r.Rule)
+		}
+		b.RuleID = &id
+	}
+	if r.Severity != "" {
+		b.Severity = new(api.Severity(strings.ToUpper(r.Severity)))
+	}
+	if len(r.Label) > 0 {
+		b.Labels = r.Label
+	}
+	b.Exchange = &api.RoutingTestExchange{
+		Application: r.Application, Route: r.Route, Environment: r.Environment, ErrorType: r.ErrorType, ErrorMessage: r.Message,
+	}
+	if len(r.Attribute) > 0 {
+		b.Exchange.Attributes = r.Attribute
+	}
+	return b, nil
+}

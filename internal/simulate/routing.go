@@ -1,0 +1,126 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/match"
+	"tocsin/alerts/routing"
+	"tocsin/internal/simulate/model"
+	"tocsin/rules"
+)
+
+// policyTruth is a version of a tenant's routing policy.
+type policyTruth struct {
+	version  int64
+	routes   []routeTruth
+	defaults []uuid.UUID
+}
+
+// routeTruth is a route: an alert takes it that is about one of the applications, any where
+// there are none. One that is barred is about alerts of a severity that there is none of.
+type routeTruth struct {
+	applications   []string
+	barred, passes bool
+	webhooks       []uuid.UUID
+}
+
+// editPolicy has a person write a routing policy.
+func (w *world) editPolicy() {
+	tenant := w.tenant()
+	var own []uuid.UUID
+	for _, hook := range w.people.webhooks {
+		if h := w.db.Webhook(hook); h.TenantID == tenant && !h.Operators {
+			own = append(own, hook)
+		}
+	}
+	some := func() []uuid.UUID {
+		return slices.DeleteFunc(slices.Clone(own), func(uuid.UUID) bool { return w.rand.IntN(3) == 0 })
+	}
+	was := w.db.RoutingPolicy(tenant).Version
+	known := policyTruth{version: was + 1}
+	var p routing.Policy
+	for n := range w.rand.IntN(4) {
+		scope := w.scope()
+		r := routing.Route{Name: string(rune('a' + n)), Match: match.Match{Scope: scope}, WebhookIDs: some(), Continue: w.rand.IntN(2) == 0}
+		barred := w.rand.IntN(5) == 0
+		if barred {
+			r.Match.Severities = []rules.Severity{rules.Info}
+		}
+		p.Routes = append(p.Routes, r)
+		known.routes = append(known.routes, routeTruth{scope.Applications, barred, r.Continue, r.WebhookIDs})
+	}
+	if w.rand.IntN(2) == 0 {
+		p.DefaultWebhookIDs = some()
+	}
+	known.defaults = p.DefaultWebhookIDs
+	if w.db.ReplacePolicy(tenant, was, p) != nil {
+		return
+	}
+	w.truth.policies[tenant] = append(w.truth.policies[tenant], known)
+	w.note("a person writes version %d of the routing policy of %s, with %d routes", known.version, tenant, len(p.Routes))
+}
+
+// routedTo returns who has to be notified of an alert of a rule: by the policy that was in
+// force when it fired, where the rule uses that.
+func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition) []uuid.UUID {
+	if a.Routing == nil {
+		known.routed = nil
+		if d.UseRoutingPolicy && a.State != alerts.Pending {
+			w.violate("P2", "alert %s is stored without an answer of the routing policy", short(a.ID))
+		}
+		return d.WebhookIDs
+	}
+	if known.routed == nil {
+		w.stats.Routed++
+		p := policyTruth{version: 1}
+		if list := w.truth.policies[a.TenantID]; len(list) > 0 {
+			p = list[len(list)-1]
+		}
+		if a.Routing.Version != p.version {
+			w.violate("P2", "alert %s is routed by version %d of the policy, and version %d is in force", short(a.ID), a.Routing.Version, p.version)
+		}
+		known.routed = append([]uuid.UUID{}, w.route(&p, a, d)...)
+	}
+	return known.routed
+}
+
+// route is the checker's own decision.
+func (w *world) route(p *policyTruth, a *model.Alert, d *rules.Definition) []uuid.UUID {
+	var to []uuid.UUID
+	taken := false
+	for _, r := range p.routes {
+		if r.barred || !w.about(a, d, r.applications) {
+			continue
+		}
+		to, taken = append(to, r.webhooks...), true
+		if !r.passes {
+			break
+		}
+	}
+	if !taken {
+		to = append(to, p.defaults...)
+	}
+	slices.SortFunc(to, func(x, y uuid.UUID) int { return slices.Compare(x[:], y[:]) })
+	return slices.Compact(to)
+}
+
+// about reports whether all that an alert stands for is in some applications.
+func (w *world) about(a *model.Alert, d *rules.Definition, applications []string) bool {
+	in := func(app string) bool {
+		return matches(&rules.Definition{Scope: rules.Scope{Applications: applications}}, &exchange{app: app, status: rules.Failed})
+	}
+	switch {
+	case !a.Window:
+		e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
+		return e != nil && in(e.app)
+	case len(applications) == 0:
+		return true
+	case d.GroupBy == rules.GroupByApplication:
+		return in(a.Group)
+	}
+	return len(d.Scope.Applications) > 0 && !slices.ContainsFunc(d.Scope.Applications, func(name string) bool { return strings.Contains(name, "*") || !in(name) })
+}

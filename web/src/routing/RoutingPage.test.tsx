@@ -1,0 +1,150 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+
+const policy = {
+  version: 3,
+  routes: [
+    { name: "ERP", match: { scope: { applications: ["sap"] } }, webhookIds: [], continue: true },
+    { name: "Rest", match: {}, webhookIds: [], continue: false },
+  ],
+  defaultWebhookIds: [],
+  rules: 2,
+  updatedAt: "2026-11-23T10:00:00Z",
+  updatedBy: "ada@example.com",
+};
+
+const told = {
+  answer: "ROUTED",
+  policyVersion: 3,
+  routes: [
+    { name: "ERP", verdict: "NOT_MATCHED", unmet: ["scope.applications"] },
+    { name: "Rest", verdict: "TAKEN", unmet: [] },
+  ],
+  webhooks: [{ id: "0192f0c1-0000-7000-8000-0000000000b1", name: "#ops", enabled: false, routes: ["Rest"] }],
+};
+
+function answers(stored: Record<string, unknown> = policy) {
+  const asked: Record<string, unknown>[] = [];
+  const sent: { body: Record<string, unknown>; tag: string | null }[] = [];
+  server.use(
+    http.get(api("/routing"), () => HttpResponse.json(stored)),
+    http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/routing/test"), async ({ request }) => {
+      asked.push((await request.json()) as Record<string, unknown>);
+      return HttpResponse.json(told);
+    }),
+    http.put(api("/routing"), async ({ request }) => {
+      const body = (await request.json()) as Record<string, unknown>;
+      sent.push({ body, tag: request.headers.get("If-Match") });
+      return HttpResponse.json({ ...policy, ...body, version: 4 });
+    }),
+  );
+  return { asked, sent };
+}
+
+const routeNames = () =>
+  within(screen.getByRole("list", { name: "Routes" }))
+    .getAllByRole("heading")
+    .map((h) => h.textContent);
+
+test("routes are moved, edited, added and removed, and saved together", async () => {
+  const { sent } = answers();
+  const { user } = open("/routing");
+  const erp = within(await screen.findByRole("region", { name: "ERP" }));
+  expect(erp.getByText("application sap")).toBeVisible();
+  expect(erp.getByText(/continues/)).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+
+  await user.click(screen.getByRole("button", { name: "Move ERP down" }));
+  expect(routeNames()).toEqual(["1 Rest", "2 ERP"]);
+  await user.click(screen.getByRole("button", { name: "Move ERP up" }));
+  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+
+  await user.click(screen.getByRole("button", { name: "Edit Rest" }));
+  const name = screen.getByRole("textbox", { name: "Name" });
+  await user.clear(name);
+  await user.type(name, "ERP");
+  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  expect(await screen.findByText("Another route has this name, too")).toBeVisible();
+  await user.clear(name);
+  await user.type(name, "Warnings");
+  await user.click(screen.getByRole("checkbox", { name: "warning" }));
+  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  expect(routeNames()).toEqual(["1 ERP", "2 Warnings"]);
+
+  await user.click(screen.getByRole("button", { name: "Add a route" }));
+  await user.type(screen.getByRole("textbox", { name: "Name" }), "Archive");
+  await user.click(screen.getByRole("checkbox", { name: /Continue/ }));
+  await user.click(screen.getByRole("button", { name: "Add the route" }));
+  await user.click(screen.getByRole("button", { name: "Remove ERP" }));
+  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  expect(await screen.findByText("The routing policy was saved.")).toBeVisible();
+  expect(sent).toEqual([
+    {
+      tag: '"3"',
+      body: {
+        routes: [
+          { name: "Warnings", match: { severities: ["WARNING"] }, webhookIds: [], continue: false },
+          { name: "Archive", match: {}, webhookIds: [], continue: true },
+        ],
+        defaultWebhookIds: [],
+      },
+    },
+  ]);
+  await waitFor(() => expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull());
+});
+
+test("the tester says who is notified and why, by the changes that are not saved", async () => {
+  const { asked } = answers();
+  const { user } = open("/routing");
+  expect(await screen.findByText("#ops")).toBeVisible();
+  expect(screen.getByText(/#ops is disabled/)).toBeVisible();
+  const steps = within(screen.getByRole("list", { name: "What becomes of each route" }));
+  expect(steps.getByText(/ERP: does not match/)).toHaveTextContent("ERP: does not match (the application)");
+  await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
+  await waitFor(() => expect(asked.at(-1)).toEqual({ severity: "CRITICAL", exchange: { application: "sap" } }));
+  await user.click(screen.getByRole("button", { name: "Remove ERP" }));
+  expect(await screen.findByText("By the changes that are not saved yet.")).toBeVisible();
+  await waitFor(() => expect(asked.at(-1)).toMatchObject({ policy: { routes: [{ name: "Rest" }] } }));
+});
+
+test("what the server refuses stays on the page, and another version is not overwritten", async () => {
+  answers();
+  const { user } = open("/routing");
+  await user.click(await screen.findByRole("button", { name: "Remove Rest" }));
+  server.use(
+    http.put(api("/routing"), () =>
+      problem(412, { code: "stale", detail: "the routing policy was changed to version 4" }),
+    ),
+  );
+  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  expect(await screen.findByText(/changed to version 4/)).toBeVisible();
+  server.use(http.get(api("/routing"), () => HttpResponse.json({ ...policy, version: 4, routes: [] })));
+  await user.click(screen.getByRole("button", { name: "Discard mine and load theirs" }));
+  await waitFor(() => expect(screen.queryByRole("region", { name: "ERP" })).toBeNull());
+});
+
+test("viewers read the policy", async () => {
+  answers();
+  server.use(
+    http.get(api("/me"), () =>
+      HttpResponse.json({
+        kind: "user",
+        id: "u",
+        name: "V",
+        email: "v@example.com",
+        role: "viewer",
+        tenant: "default",
+      }),
+    ),
+  );
+  open("/routing");
+  await screen.findByRole("region", { name: "ERP" });
+  expect(screen.queryByRole("button", { name: "Add a route" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Edit ERP" })).toBeNull();
+});

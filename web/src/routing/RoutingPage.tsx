@@ -1,0 +1,288 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import type { RoutingPolicy, RoutingRoute, Webhook } from "../api/client";
+import { ApiError } from "../api/errors";
+import { useMay } from "../api/operations";
+import { routingKeys, routingPolicy, updateRoutingPolicy } from "../api/routing";
+import { ruleList } from "../api/rules";
+import { webhookList } from "../api/webhooks";
+import { Page } from "../frame/Page";
+import { matchWords } from "../silences/form";
+import { Button } from "../ui/Button";
+import columns from "../ui/columns.module.css";
+import { ExactTime } from "../ui/Instant";
+import { IconPlus } from "../ui/icons";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonForm } from "../ui/states";
+import { useToast } from "../ui/toast";
+import { counted } from "../ui/words";
+import { alike, type Draft, definitionOf, draftOf, matchesAll, moved, problemsOf } from "./policy";
+import { DefaultEditor, RouteEditor } from "./RouteEditor";
+import styles from "./routing.module.css";
+import { Tester } from "./Tester";
+
+export function RoutingPage() {
+  const policy = useQuery(routingPolicy());
+  const failure = useStanding(policy);
+  useEffect(() => {
+    document.title = "Routing · Tocsin";
+  }, []);
+  return (
+    <Page title="Routing">
+      {policy.data ? (
+        <Policy key={policy.data.version} policy={policy.data} />
+      ) : failure ? (
+        <Failed error={failure} onRetry={policy.refetch} />
+      ) : (
+        <SkeletonForm label="Loading the routing policy" />
+      )}
+    </Page>
+  );
+}
+
+/** Which route is being edited; the default is none of them. */
+type Editing = number | "new" | "default" | undefined;
+
+function Policy({ policy }: { policy: RoutingPolicy }) {
+  const may = useMay()("updateRoutingPolicy");
+  const stored = draftOf(policy);
+  const [draft, setDraft] = useState(stored);
+  const [editing, setEditing] = useState<Editing>();
+  const dirty = !alike(draft, stored);
+  const webhooks = useQuery(webhookList()).data ?? [];
+  const change = (next: Partial<Draft>) => {
+    setDraft({ ...draft, ...next });
+    setEditing(undefined);
+  };
+  const put = (at: number, route: Draft["routes"][number]) =>
+    change({ routes: draft.routes.toSpliced(at, at < draft.routes.length ? 1 : 0, route) });
+  const others = (at: number) => draft.routes.filter((_, n) => n !== at).map(({ name }) => name);
+  return (
+    <div className={columns.page}>
+      <div className={columns.columns}>
+        <div className={styles.scroll}>
+          <div className={styles.policy}>
+            <Standing policy={policy} />
+            <Saving policy={policy} draft={draft} dirty={dirty} may={may} onReset={() => setDraft(stored)} />
+            <ol className={styles.routes} aria-label="Routes">
+              {draft.routes.map((route, at) => (
+                <li key={route.name}>
+                  {editing === at ? (
+                    <RouteEditor
+                      route={route}
+                      taken={others(at)}
+                      webhooks={webhooks}
+                      onDone={(edited) => put(at, edited)}
+                      onCancel={() => setEditing(undefined)}
+                    />
+                  ) : (
+                    <RouteCard
+                      number={at + 1}
+                      route={route}
+                      webhooks={webhooks}
+                      actions={
+                        may && editing === undefined
+                          ? {
+                              first: at === 0,
+                              last: at === draft.routes.length - 1,
+                              onMove: (by) => change({ routes: moved(draft.routes, at, at + by) }),
+                              onEdit: () => setEditing(at),
+                              onRemove: () => change({ routes: draft.routes.toSpliced(at, 1) }),
+                            }
+                          : undefined
+                      }
+                    />
+                  )}
+                </li>
+              ))}
+            </ol>
+            {editing === "new" ? (
+              <RouteEditor
+                taken={others(-1)}
+                webhooks={webhooks}
+                onDone={(made) => put(draft.routes.length, made)}
+                onCancel={() => setEditing(undefined)}
+              />
+            ) : (
+              may &&
+              editing === undefined && (
+                <div>
+                  <Button onClick={() => setEditing("new")}>
+                    <IconPlus size={16} aria-hidden="true" />
+                    Add a route
+                  </Button>
+                </div>
+              )
+            )}
+            {editing === "default" ? (
+              <DefaultEditor
+                webhookIds={draft.defaultWebhookIds}
+                webhooks={webhooks}
+                onDone={(defaultWebhookIds) => change({ defaultWebhookIds })}
+                onCancel={() => setEditing(undefined)}
+              />
+            ) : (
+              <section className={styles.card} aria-label="Default">
+                <div className={styles.head}>
+                  <h2 className={styles.name}>Everything else</h2>
+                  {may && editing === undefined && (
+                    <Button onClick={() => setEditing("default")} aria-label="Edit the default">
+                      Edit
+                    </Button>
+                  )}
+                </div>
+                <p className={styles.sub}>Alerts that take no route.</p>
+                <To ids={draft.defaultWebhookIds} webhooks={webhooks} />
+              </section>
+            )}
+          </div>
+        </div>
+        <aside className={`${columns.aside} ${styles.aside}`} aria-label="Test">
+          <Tester draft={dirty ? draft : undefined} />
+        </aside>
+      </div>
+      <LeaveGuard dirty={() => dirty}>The changes to the routing policy are not saved.</LeaveGuard>
+    </div>
+  );
+}
+
+function Standing({ policy }: { policy: RoutingPolicy }) {
+  return (
+    <div>
+      <p>
+        An alert of a rule that uses the policy takes each route that matches it, from the first one on, until a route
+        does not continue. Each webhook gets one message.
+      </p>
+      <p className={styles.sub}>
+        {policy.rules === 0
+          ? "No rule uses the policy yet: choose it under “Who is notified” of a rule."
+          : `Used by ${counted(policy.rules, "rule")}.`}
+        {policy.updatedAt && (
+          <>
+            {" "}
+            Last changed by {policy.updatedBy} at <ExactTime at={policy.updatedAt} />.
+          </>
+        )}
+      </p>
+      {policy.problem !== undefined && (
+        <p role="alert" className={styles.bad}>
+          The stored policy cannot be used, and the rules that use it are not evaluated: {policy.problem}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface SavingProps {
+  policy: RoutingPolicy;
+  draft: Draft;
+  dirty: boolean;
+  may: boolean;
+  onReset: () => void;
+}
+
+/** The changes are saved together: what stands in between is no policy. */
+function Saving({ policy, draft, dirty, may, onReset }: SavingProps) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const save = useMutation({
+    mutationFn: () => updateRoutingPolicy(policy.version, definitionOf(draft)),
+    onSuccess: (saved) => {
+      cache.setQueryData(routingKeys.policy, saved);
+      toast("The routing policy was saved.", "done");
+    },
+  });
+  if (!may || (!dirty && policy.problem === undefined)) return null;
+  const overtaken = save.error instanceof ApiError && save.error.status === 412;
+  return (
+    <div className={styles.saving}>
+      {save.error && (
+        <ul role="alert" className={styles.bad}>
+          {problemsOf(save.error, draft).map((problem) => (
+            <li key={problem}>{problem}</li>
+          ))}
+        </ul>
+      )}
+      <div className={styles.actions}>
+        <Button look="primary" disabled={save.isPending} onClick={() => save.mutate()}>
+          Save the policy
+        </Button>
+        {overtaken ? (
+          <Button onClick={() => cache.invalidateQueries({ queryKey: routingKeys.policy })}>
+            Discard mine and load theirs
+          </Button>
+        ) : (
+          <Button
+            onClick={() => {
+              save.reset();
+              onReset();
+            }}
+          >
+            Discard the changes
+          </Button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface CardActions {
+  first: boolean;
+  last: boolean;
+  onMove: (by: -1 | 1) => void;
+  onEdit: () => void;
+  onRemove: () => void;
+}
+
+interface CardProps {
+  number: number;
+  route: Required<RoutingRoute>;
+  webhooks: readonly Webhook[];
+  actions: CardActions | undefined;
+}
+
+function RouteCard({ number, route, webhooks, actions }: CardProps) {
+  const { data: rules } = useQuery(ruleList());
+  const nameOf = (id: string) => rules?.find((rule) => rule.id === id)?.name ?? "deleted rule";
+  const { name } = route;
+  return (
+    <section className={styles.card} aria-label={name}>
+      <div className={styles.head}>
+        <h2 className={styles.name}>
+          <span className={styles.number}>{number}</span> {name}
+        </h2>
+        {actions && (
+          <div className={styles.actions}>
+            <Button disabled={actions.first} onClick={() => actions.onMove(-1)} aria-label={`Move ${name} up`}>
+              Up
+            </Button>
+            <Button disabled={actions.last} onClick={() => actions.onMove(1)} aria-label={`Move ${name} down`}>
+              Down
+            </Button>
+            <Button onClick={actions.onEdit} aria-label={`Edit ${name}`}>
+              Edit
+            </Button>
+            <Button onClick={actions.onRemove} aria-label={`Remove ${name}`}>
+              Remove
+            </Button>
+          </div>
+        )}
+      </div>
+      <p className={styles.sub}>{matchesAll(route.match) ? "all alerts" : matchWords(route.match, nameOf)}</p>
+      <To ids={route.webhookIds} webhooks={webhooks} />
+      <p className={styles.sub}>
+        {route.continue ? "It continues: the next routes are looked at, too." : "It ends here."}
+      </p>
+    </section>
+  );
+}
+
+function To({ ids, webhooks }: { ids: readonly string[]; webhooks: readonly Webhook[] }) {
+  if (ids.length === 0) return <p>→ nobody</p>;
+  const said = ids.map((id) => {
+    const webhook = webhooks.find((one) => one.id === id);
+    return webhook ? `${webhook.name}${webhook.enabled ? "" : " (disabled)"}` : "a webhook";
+  });
+  return <p>→ {said.join(", ")}</p>;
+}

@@ -1,0 +1,108 @@
+import { Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import type { RoutingTestAnswer, RoutingTestRequest } from "../api/client";
+import { reasonOf } from "../api/errors";
+import { routingTest } from "../api/routing";
+import { ruleList } from "../api/rules";
+import formStyles from "../ui/form.module.css";
+import { Select } from "../ui/Select";
+import { type Draft, noQuestion, type Question, requestOf, unmetWords } from "./policy";
+import styles from "./routing.module.css";
+
+const quietMs = 400;
+
+/** Who would get an alert, and why. It goes by the changes that are not saved yet. */
+export function Tester({ draft }: { draft: Draft | undefined }) {
+  const { data: rules = [] } = useQuery(ruleList());
+  const form = useForm<Question>({ initialValues: noQuestion });
+  const asked = JSON.stringify(requestOf(form.values, draft));
+  const [settled] = useDebouncedValue(asked, quietMs);
+  const request = useMemo(() => JSON.parse(settled) as RoutingTestRequest, [settled]);
+  const { data, error } = useQuery({ ...routingTest(request), placeholderData: keepPreviousData });
+  return (
+    <div className={styles.tester}>
+      <h2>Who would get this, and why?</h2>
+      <div className={formStyles.two}>
+        <Select
+          label="Rule"
+          options={[
+            { value: "", label: "any, with this severity" },
+            ...rules.map(({ id, name }) => ({ value: id, label: name })),
+          ]}
+          value={form.values.rule}
+          onChange={(rule) => form.setFieldValue("rule", rule)}
+        />
+        <Select
+          label="Severity"
+          disabled={form.values.rule !== ""}
+          options={[
+            { value: "CRITICAL", label: "critical" },
+            { value: "WARNING", label: "warning" },
+            { value: "INFO", label: "info" },
+          ]}
+          value={form.values.severity}
+          onChange={(severity) => form.setFieldValue("severity", severity)}
+        />
+        <TextInput label="Application" {...form.getInputProps("application")} />
+        <TextInput label="Route of the exchange" {...form.getInputProps("route")} />
+        <TextInput label="Environment" {...form.getInputProps("environment")} />
+        <TextInput label="Error type" {...form.getInputProps("errorType")} />
+        <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
+        <Textarea
+          label="Labels of the rule"
+          description="One per line: team = orders"
+          rows={2}
+          disabled={form.values.rule !== ""}
+          {...form.getInputProps("labels")}
+        />
+        <Textarea
+          label="Attributes of the exchange"
+          description="One per line: customer = 42"
+          rows={2}
+          {...form.getInputProps("attributes")}
+        />
+      </div>
+      <div aria-live="polite" className={styles.answer}>
+        {error ? <p className={styles.bad}>No answer. {reasonOf(error)}</p> : data && <Answer data={data} />}
+        {draft && <p className={styles.sub}>By the changes that are not saved yet.</p>}
+      </div>
+    </div>
+  );
+}
+
+const verdicts = { TAKEN: "taken", NOT_MATCHED: "does not match", NOT_REACHED: "not reached" } as const;
+
+function Answer({ data }: { data: RoutingTestAnswer }) {
+  const { answer, webhooks, routes, suppressedBy } = data;
+  return (
+    <>
+      <p className={styles.big}>{webhooks.length === 0 ? "Nobody" : webhooks.map(({ name }) => name).join(", ")}</p>
+      <p className={styles.sub}>
+        {answer === "WEBHOOKS" && "The rule names its webhooks itself."}
+        {answer === "NO_ROUTE" && "No route matches, and there is no default."}
+        {answer === "DEFAULT" && "No route matches: it goes to the default."}
+      </p>
+      {webhooks
+        .filter(({ enabled }) => !enabled)
+        .map(({ id, name }) => (
+          <p key={id} className={styles.sub}>
+            {name} is disabled: its messages wait until it is enabled.
+          </p>
+        ))}
+      {suppressedBy && (
+        <p className={styles.sub}>At present the silence “{suppressedBy.name}” suppresses the messages.</p>
+      )}
+      <ol className={styles.steps} aria-label="What becomes of each route">
+        {routes.map(({ name, verdict, unmet }) => (
+          <li key={name} data-verdict={verdict}>
+            {name}: {verdicts[verdict]}
+            {unmet.length > 0 && <span className={styles.sub}> ({unmetWords(unmet)})</span>}
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}

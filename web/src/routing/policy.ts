@@ -1,0 +1,132 @@
+import type {
+  AlertMatch,
+  RoutingPolicy,
+  RoutingPolicyDefinition,
+  RoutingRoute,
+  RoutingTestRequest,
+  Severity,
+} from "../api/client";
+import { ApiError } from "../api/errors";
+import { parseConditions } from "../silences/conditions";
+
+/** The policy as the page edits it. */
+export interface Draft {
+  routes: Required<RoutingRoute>[];
+  defaultWebhookIds: string[];
+}
+
+export function draftOf(policy: Pick<RoutingPolicy, "routes" | "defaultWebhookIds">): Draft {
+  return {
+    routes: policy.routes.map(({ name, match = {}, webhookIds = [], continue: on = false }) => ({
+      name,
+      match,
+      webhookIds,
+      continue: on,
+    })),
+    defaultWebhookIds: [...policy.defaultWebhookIds],
+  };
+}
+
+export const definitionOf = (draft: Draft): RoutingPolicyDefinition => ({ ...draft });
+
+export const alike = (a: Draft, b: Draft) => JSON.stringify(a) === JSON.stringify(b);
+
+/** The list with the item at one place moved to another. */
+export function moved<T>(list: readonly T[], from: number, to: number): T[] {
+  if (to < 0 || to >= list.length) return [...list];
+  const rest = list.toSpliced(from, 1);
+  return rest.toSpliced(to, 0, ...list.slice(from, from + 1));
+}
+
+/** Whether a match has no condition: every alert takes the route. */
+export const matchesAll = (match: AlertMatch) => Object.keys(match).length === 0 || isEmpty(match);
+
+function isEmpty(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (value !== null && typeof value === "object") return Object.values(value).every(isEmpty);
+  return value === undefined || value === "";
+}
+
+/** What the server says of the policy, by the names of its routes. */
+export function problemsOf(error: unknown, draft: Draft): string[] {
+  if (!(error instanceof ApiError)) return [error instanceof Error ? error.message : String(error)];
+  if (error.fields.length === 0) return [error.message];
+  return error.fields.map(({ field, message }) => {
+    const [, number, rest = ""] = /^routes\[(\d+)\]\.?(.*)$/.exec(field) ?? [];
+    if (number === undefined) return `${field}: ${message}`;
+    const name = draft.routes[Number(number)]?.name;
+    return `Route ${name ? `“${name}”` : Number(number) + 1}, ${rest}: ${message}`;
+  });
+}
+
+/** What the tester's form holds. */
+export interface Question {
+  rule: string;
+  severity: Severity;
+  labels: string;
+  application: string;
+  route: string;
+  environment: string;
+  errorType: string;
+  errorMessage: string;
+  attributes: string;
+}
+
+export const noQuestion: Question = {
+  rule: "",
+  severity: "CRITICAL",
+  labels: "",
+  application: "",
+  route: "",
+  environment: "",
+  errorType: "",
+  errorMessage: "",
+  attributes: "",
+};
+
+/** `name = value` per line, as an object. */
+function pairs(text: string): Record<string, string> {
+  const { conditions } = parseConditions(text);
+  return Object.fromEntries(conditions.filter(({ op }) => op === "EQUALS").map(({ key, value = "" }) => [key, value]));
+}
+
+/** The question as the API wants it, about a policy that is not saved where there is one. */
+export function requestOf(question: Question, draft: Draft | undefined): RoutingTestRequest {
+  const { rule, severity, labels, attributes, ...places } = question;
+  const exchange = Object.fromEntries(Object.entries(places).filter(([, value]) => value !== ""));
+  const named = pairs(attributes);
+  const labelled = pairs(labels);
+  return {
+    ...(rule ? { ruleId: rule } : { severity, ...(Object.keys(labelled).length > 0 ? { labels: labelled } : {}) }),
+    exchange: { ...exchange, ...(Object.keys(named).length > 0 ? { attributes: named } : {}) },
+    ...(draft ? { policy: definitionOf(draft) } : {}),
+  };
+}
+
+const words: Record<string, string> = {
+  rules: "the rule",
+  severities: "the severity",
+  labels: "a label",
+  "scope.applications": "the application",
+  "scope.notApplications": "the application, which is left out",
+  "scope.routes": "the route of the exchange",
+  "scope.notRoutes": "the route of the exchange, which is left out",
+  "scope.environments": "the environment",
+  "scope.notEnvironments": "the environment, which is left out",
+  "filter.statuses": "the status",
+  "filter.errorTypes": "the error type",
+  "filter.notErrorTypes": "the error type, which is left out",
+  "filter.errorMessageContains": "the error message",
+  "filter.errorMessageNotContains": "the error message",
+  "filter.errorMessageMatches": "the error message",
+  "filter.errorMessageNotMatches": "the error message",
+  "filter.minDurationMs": "the duration",
+  "filter.maxDurationMs": "the duration",
+  "filter.attributes": "an attribute",
+};
+
+/** What does not match, in words. */
+export function unmetWords(unmet: readonly string[]): string {
+  const list = unmet.map((path) => words[path.replace(/\[\d+\]$/, "")] ?? path);
+  return [...new Set(list)].join(", ");
+}
