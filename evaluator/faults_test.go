@@ -89,7 +89,7 @@ func TestCatchUpByAServerThatLags(t *testing.T) {
 // A rule that fails while it catches up has failed, however long the others take: what
 // was refused is not behind it.
 func TestRuleThatFailsWhileItCatchesUp(t *testing.T) {
-	s := &scene{model: newModel(begin), t: t}
+	s := &scene{model: newModel(), t: t}
 	late := time.Duration(0)
 	clock := func() time.Time { return time.Unix(0, s.now).Add(late) }
 	s.e = s.start("a", evaluator.Options{LeaseFor: time.Hour, Clock: clock})
@@ -268,7 +268,7 @@ func TestLongerLookBackDuringABacklog(t *testing.T) {
 // Tenants take turns in catching up.
 func TestTenantsTakeTurnsInCatchingUp(t *testing.T) {
 	looks := int64(0)
-	s := &scene{model: newModel(begin), t: t}
+	s := &scene{model: newModel(), t: t}
 	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
 	start := func(replica string) *evaluator.Evaluator {
 		return s.start(replica, evaluator.Options{PageSize: 5, Interval: 10 * time.Millisecond, LeaseFor: time.Minute, Clock: clock})
@@ -359,7 +359,7 @@ func (s *stuck) Release(_ context.Context, _ string, partitions []int) error {
 
 // A process that ends gives up at once what it is not busy with.
 func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
-	s := &scene{model: newModel(begin), t: t}
+	s := &scene{model: newModel(), t: t}
 	s.rule(theRule(), "tenant-0", time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
 	source := &stuck{model: s.model, asked: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan []int, 2)}

@@ -94,8 +94,8 @@ func (s *state) copy() state {
 // partitionOf returns the partition of a tenant: that of its last digit.
 func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 }
 
-func newModel(now int64) *model {
-	m := &model{now: now, announced: map[string]int{}}
+func newModel() *model {
+	m := &model{now: begin, announced: map[string]int{}}
 	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{}}
 	for i := range 2 {
 		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}

@@ -28,7 +28,7 @@ func theRule() uuid.UUID { return uuid.UUID{15: 1} }
 
 func newScene(t *testing.T, lookBack time.Duration) *scene {
 	t.Helper()
-	s := &scene{model: newModel(begin), t: t}
+	s := &scene{model: newModel(), t: t}
 	s.rule(theRule(), "tenant-0", lookBack)
 	s.e = s.start("a", evaluator.Options{})
 	s.tick()
@@ -265,7 +265,7 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 	looks := int64(0)
 	var s *scene
 	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
-	s = &scene{model: newModel(begin), t: t}
+	s = &scene{model: newModel(), t: t}
 	s.rule(theRule(), "tenant-0", time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-2", time.Hour)
 	s.e = s.start("a", evaluator.Options{PageSize: 5, Interval: 40 * time.Millisecond, LeaseFor: time.Minute, Clock: clock})

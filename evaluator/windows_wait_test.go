@@ -28,7 +28,7 @@ func (w *punctual) Evaluate(_ context.Context, request evaluator.WindowRequest) 
 // Where every pass takes longer than it may, what is new is judged all the same, and window
 // rules are evaluated in every other pass.
 func TestWindowRulesDoNotStarve(t *testing.T) {
-	s := &scene{model: newModel(begin), t: t}
+	s := &scene{model: newModel(), t: t}
 	s.rule(theRule(), "tenant-0", time.Hour)
 	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
 		Enabled: true, FireMode: rules.CountInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 1,

@@ -73,7 +73,7 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   expect(await screen.findByText("Another route has this name, too")).toBeVisible();
   await user.clear(name);
   await user.type(name, "Warnings");
-  await user.click(screen.getByRole("checkbox", { name: "warning" }));
+  await user.click(screen.getByRole("checkbox", { name: "Warning" }));
   await user.click(screen.getByRole("button", { name: "Keep the changes" }));
   expect(routeNames()).toEqual(["1 ERP", "2 Warnings"]);
 

@@ -85,7 +85,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
   );
   const { user } = open("/webhooks/new");
   await user.click(await screen.findByLabelText("Another service"));
-  await user.click(await screen.findByRole("radio", { name: /^E-mail/ }));
+  await user.click(await screen.findByRole("button", { name: /^E-mail/ }));
   await user.click(screen.getByText("Preview of the requests"));
   expect(await screen.findByText("Subject: [CRITICAL] Order failed")).toBeVisible();
   expect(screen.getByText("the text")).toBeVisible();
