@@ -322,6 +322,12 @@ func laws() map[string]func(l *law) {
 		"a silence suppresses nothing about Tocsin itself":          silenceHealth,
 		"what a silence suppressed is sent if a person says so":     silenceRetried,
 		"a silence that recurs suppresses within its windows":       silenceRecurs,
+		"a replay advances by commits, and raises nothing twice":    replayAdvances,
+		"the digests of a replay wait for its end":                  replayDigests,
+		"a replay that is cancelled raises nothing more":            replayCancelled,
+		"a change of what a rule raises stops its replay":           replayStopped,
+		"a replay waits, or fails":                                  replayFails,
+		"a silence suppresses messages of a replay":                 replaySilenced,
 	}
 }
 

@@ -41,6 +41,10 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
+	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error
+	CancelReplay  func(rule, id uuid.UUID) error
+	// Replay returns what a replay has matched and raised, and its state.
+	Replay func(id uuid.UUID) (matched, raised int, state string)
 	// Advance has everything that is stored be so much older.
 	Advance func(d time.Duration)
 	// Partition is the number of the tenant's partition.

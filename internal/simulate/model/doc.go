@@ -81,6 +81,8 @@ const (
 	SilencesTenant Guard = "silences-of-the-tenant"
 	// SilencesEnd has it leave out what is over.
 	SilencesEnd Guard = "silences-end"
+	// ReplayOver refuses a step of a replay that is over.
+	ReplayOver Guard = "replay-over"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

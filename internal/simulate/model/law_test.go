@@ -9,6 +9,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/silences"
+	"tocsin/evaluator"
 	"tocsin/internal/simulate/model"
 	"tocsin/internal/storetest"
 	"tocsin/notify"
@@ -40,7 +41,15 @@ func TestLaw(t *testing.T) {
 				id := next()
 				return id, db.CreateSilence(storetest.Tenant, id, d)
 			},
-			EndSilence:   db.EndSilence,
+			EndSilence: db.EndSilence,
+			StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+				return db.StartReplay(rule, next(), fromNS, toNS, messages)
+			},
+			CancelReplay: func(rule, _ uuid.UUID) error { return db.CancelReplay(rule) },
+			Replay: func(id uuid.UUID) (matched, raised int, state string) {
+				p, _ := db.Replay(id)
+				return p.Matched, p.Alerts, p.State
+			},
 			SuppressedBy: func(id uuid.UUID) uuid.UUID { m, _ := db.Message(id); return m.SuppressedBy() },
 			Advance:      func(d time.Duration) { now = now.Add(d) },
 			Alert: func(id uuid.UUID) alerts.State {
