@@ -87,10 +87,14 @@ func (m *memory[T]) remove(tenant string, id uuid.UUID) error {
 	return nil
 }
 
-type ruleMemory struct{ memory[rules.Rule] }
+type ruleMemory struct {
+	memory[rules.Rule]
+
+	replay api.Replay
+}
 
 func newRuleMemory() *ruleMemory {
-	return &ruleMemory{memory[rules.Rule]{of: func(r *rules.Rule) (string, string, uuid.UUID) { return r.TenantID, r.Name, r.ID }}}
+	return &ruleMemory{memory: memory[rules.Rule]{of: func(r *rules.Rule) (string, string, uuid.UUID) { return r.TenantID, r.Name, r.ID }}}
 }
 
 func (m *ruleMemory) List(_ context.Context, tenant string, page api.NamePage) ([]rules.Rule, error) {
@@ -149,6 +153,39 @@ func (m *ruleMemory) Retry(_ context.Context, tenant string, id uuid.UUID) (rule
 
 func (m *ruleMemory) Delete(_ context.Context, tenant string, id uuid.UUID) error {
 	return m.remove(tenant, id)
+}
+
+func (m *ruleMemory) StartReplay(ctx context.Context, tenant, actor string, r api.ReplayRequest) (api.Replay, error) {
+	if _, err := m.Get(ctx, tenant, r.RuleID); err != nil {
+		return api.Replay{}, err
+	}
+	m.replay = api.Replay{
+		ID: uuid.New(), State: api.ReplayRunning, FromNS: r.FromNS, ToNS: r.ToNS, AtNS: r.FromNS, Messages: r.Messages, CreatedAt: instant(), CreatedBy: actor,
+	}
+	return m.replay, nil
+}
+
+func (m *ruleMemory) CancelReplay(_ context.Context, _, actor string, id uuid.UUID) (api.Replay, error) {
+	if id != m.replay.ID {
+		return api.Replay{}, fault.New(fault.NotFound, "no such replay")
+	}
+	m.replay.State, m.replay.EndedBy, m.replay.EndedAt = api.ReplayCancelled, actor, new(instant())
+	return m.replay, nil
+}
+
+func (m *ruleMemory) Replays(ctx context.Context, tenant string, rule uuid.UUID, _ int) ([]api.Replay, error) {
+	if _, err := m.Get(ctx, tenant, rule); err != nil {
+		return nil, err
+	}
+	return []api.Replay{m.replay}, nil
+}
+
+func (m *ruleMemory) ReplayFloor(context.Context, string, uuid.UUID) (*time.Time, error) {
+	return new(instant()), nil
+}
+
+func (m *ruleMemory) Unalerted(_ context.Context, _ uuid.UUID, keys []string) (int, error) {
+	return len(keys) - 1, nil
 }
 
 func (m *ruleMemory) All(_ context.Context, tenant string) ([]rules.Rule, error) {

@@ -48,6 +48,11 @@ func (m *pastMemory) Difference(_ context.Context, before, after preview.Request
 	}, m.err
 }
 
+func (m *pastMemory) Replay(_ context.Context, r preview.Request, fromNS, toNS int64) (preview.Replayed, error) {
+	m.compared[0] = r
+	return preview.Replayed{Result: preview.Result{FromNS: fromNS, ToNS: toNS, CoveredFromNS: fromNS, Alerts: 3}, Keys: []string{"a", "b", "c"}}, m.err
+}
+
 func (m *pastMemory) Standings(_ context.Context, _, key string) ([]explain.Standing, error) {
 	m.key = key
 	return m.standings, m.err

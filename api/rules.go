@@ -22,6 +22,7 @@ type RuleStore interface {
 	RuleWriter
 	RuleRetrier
 	RuleApplier
+	Replayer
 }
 
 // RuleRetrier has rules evaluated at once.

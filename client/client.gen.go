@@ -636,6 +636,54 @@ func (e RuleAppliedAction) Valid() bool {
 	}
 }
 
+// Defines values for RuleReplayMessages.
+const (
+	RuleReplayMessagesDIGEST RuleReplayMessages = "DIGEST"
+	RuleReplayMessagesEACH   RuleReplayMessages = "EACH"
+	RuleReplayMessagesNONE   RuleReplayMessages = "NONE"
+)
+
+// Valid indicates whether the value is a known member of the RuleReplayMessages enum.
+func (e RuleReplayMessages) Valid() bool {
+	switch e {
+	case RuleReplayMessagesDIGEST:
+		return true
+	case RuleReplayMessagesEACH:
+		return true
+	case RuleReplayMessagesNONE:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RuleReplayState.
+const (
+	RuleReplayStateCANCELLED RuleReplayState = "CANCELLED"
+	RuleReplayStateDONE      RuleReplayState = "DONE"
+	RuleReplayStateFAILED    RuleReplayState = "FAILED"
+	RuleReplayStateRUNNING   RuleReplayState = "RUNNING"
+	RuleReplayStateSTOPPED   RuleReplayState = "STOPPED"
+)
+
+// Valid indicates whether the value is a known member of the RuleReplayState enum.
+func (e RuleReplayState) Valid() bool {
+	switch e {
+	case RuleReplayStateCANCELLED:
+		return true
+	case RuleReplayStateDONE:
+		return true
+	case RuleReplayStateFAILED:
+		return true
+	case RuleReplayStateRUNNING:
+		return true
+	case RuleReplayStateSTOPPED:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Severity.
 const (
 	SeverityCRITICAL Severity = "CRITICAL"
@@ -2790,6 +2838,84 @@ type RulePreview struct {
 	Webhooks  []PreviewLoad `json:"webhooks"`
 }
 
+// RuleReplay defines model for RuleReplay.
+type RuleReplay struct {
+	// Alerts Alerts that it has raised; the others were there.
+	Alerts int64 `json:"alerts"`
+
+	// At What began before it is judged.
+	At        time.Time `json:"at"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy"`
+
+	// EndedAt Absent while it is under way.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+
+	// EndedBy Who cancelled it; absent where nobody did.
+	EndedBy *string            `json:"endedBy,omitempty"`
+	From    time.Time          `json:"from"`
+	ID      openapi_types.UUID `json:"id"`
+
+	// Matched Exchanges that matched so far.
+	Matched int64 `json:"matched"`
+
+	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+	// Silences apply.
+	Messages RuleReplayMessages `json:"messages"`
+
+	// Problem Why it was stopped or failed, or does not come further; absent where nothing is wrong.
+	Problem *string `json:"problem,omitempty"`
+
+	// State RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
+	// given another condition. FAILED: what it would raise cannot be stored.
+	State RuleReplayState `json:"state"`
+	To    time.Time       `json:"to"`
+}
+
+// RuleReplayList defines model for RuleReplayList.
+type RuleReplayList struct {
+	// Floor No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	Floor *time.Time   `json:"floor,omitempty"`
+	Items []RuleReplay `json:"items"`
+}
+
+// RuleReplayMessages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+// Silences apply.
+type RuleReplayMessages string
+
+// RuleReplayPreview defines model for RuleReplayPreview.
+type RuleReplayPreview struct {
+	// Existing How many of the alerts of the preview are there already.
+	Existing int64       `json:"existing"`
+	Preview  RulePreview `json:"preview"`
+}
+
+// RuleReplayRange defines model for RuleReplayRange.
+type RuleReplayRange struct {
+	// From Exchanges that began at or after it.
+	From time.Time `json:"from"`
+
+	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	To time.Time `json:"to"`
+}
+
+// RuleReplayRequest defines model for RuleReplayRequest.
+type RuleReplayRequest struct {
+	// From Exchanges that began at or after it.
+	From time.Time `json:"from"`
+
+	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+	// Silences apply.
+	Messages RuleReplayMessages `json:"messages"`
+
+	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	To time.Time `json:"to"`
+}
+
+// RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
+// given another condition. FAILED: what it would raise cannot be stored.
+type RuleReplayState string
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	// BackfillFrom The start time from which on the first of them has still to judge. Absent where there is none.
@@ -4062,6 +4188,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 // PreviewRuleEditJSONRequestBody defines body for PreviewRuleEdit for application/json ContentType.
 type PreviewRuleEditJSONRequestBody = PreviewRequest
 
+// StartReplayJSONRequestBody defines body for StartReplay for application/json ContentType.
+type StartReplayJSONRequestBody = RuleReplayRequest
+
+// PreviewReplayJSONRequestBody defines body for PreviewReplay for application/json ContentType.
+type PreviewReplayJSONRequestBody = RuleReplayRange
+
 // TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
 type TestRuleJSONRequestBody = RuleTest
 
@@ -4536,6 +4668,13 @@ type ClientInterface interface {
 	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
 	PreviewReceiver(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CancelReplay Cancel a replay
+	//
+	// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+	//
+	// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
+	CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListReplicas List the processes that run
 	//
 	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -4772,6 +4911,59 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 	ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListReplays List the replays of a rule
+	//
+	// The newest 20, the newest first.
+	//
+	// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
+	ListReplays(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartReplayWithBody Have a rule judge a range of the past again
+	//
+	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+	StartReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartReplay Have a rule judge a range of the past again
+	//
+	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+	StartReplay(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewReplayWithBody Tell what a replay would raise
+	//
+	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+	// time and rows: `truncated` says that a bound was met.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+	PreviewReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewReplay Tell what a replay would raise
+	//
+	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+	// time and rows: `truncated` says that a bound was met.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+	PreviewReplay(ctx context.Context, id ID, body PreviewReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetryRule Evaluate a rule at once
 	//
@@ -5998,6 +6190,23 @@ func (c *Client) PreviewReceiver(ctx context.Context, receiver string, body Prev
 	return c.Client.Do(req)
 }
 
+// CancelReplay Cancel a replay
+//
+// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+//
+// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
+func (c *Client) CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelReplayRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListReplicas List the processes that run
 //
 // In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -6495,6 +6704,109 @@ func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEdi
 // Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 func (c *Client) ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReconcileRuleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReplays List the replays of a rule
+//
+// The newest 20, the newest first.
+//
+// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
+func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReplaysRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartReplayWithBody Have a rule judge a range of the past again
+//
+// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartReplayRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartReplay Have a rule judge a range of the past again
+//
+// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+func (c *Client) StartReplay(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartReplayRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewReplayWithBody Tell what a replay would raise
+//
+// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+// time and rows: `truncated` says that a bound was met.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+func (c *Client) PreviewReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewReplayRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewReplay Tell what a replay would raise
+//
+// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+// time and rows: `truncated` says that a bound was met.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+func (c *Client) PreviewReplay(ctx context.Context, id ID, body PreviewReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewReplayRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9769,6 +10081,40 @@ func NewPreviewReceiverRequestWithBody(server string, receiver string, contentTy
 	return req, nil
 }
 
+// NewCancelReplayRequest constructs an http.Request for the CancelReplay method
+func NewCancelReplayRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/replays/%s/cancel", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListReplicasRequest constructs an http.Request for the ListReplicas method
 func NewListReplicasRequest(server string) (*http.Request, error) {
 	var err error
@@ -10635,6 +10981,134 @@ func NewReconcileRuleRequest(server string, id ID, params *ReconcileRuleParams) 
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewListReplaysRequest constructs an http.Request for the ListReplays method
+func NewListReplaysRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/replays", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewStartReplayRequest calls the generic StartReplay builder with application/json body
+func NewStartReplayRequest(server string, id ID, body StartReplayJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewStartReplayRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewStartReplayRequestWithBody constructs an http.Request for the StartReplay method, with any body, and a specified content type
+func NewStartReplayRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/replays", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPreviewReplayRequest calls the generic PreviewReplay builder with application/json body
+func NewPreviewReplayRequest(server string, id ID, body PreviewReplayJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPreviewReplayRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewPreviewReplayRequestWithBody constructs an http.Request for the PreviewReplay method, with any body, and a specified content type
+func NewPreviewReplayRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/%s/replays/preview", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -12674,6 +13148,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /receivers/{receiver}/preview (the `PreviewReceiver` operationId).
 	PreviewReceiverWithResponse(ctx context.Context, receiver string, body PreviewReceiverJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewReceiverResponse, error)
 
+	// CancelReplayWithResponse Cancel a replay
+	//
+	// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
+	CancelReplayWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CancelReplayResponse, error)
+
 	// ListReplicasWithResponse List the processes that run
 	//
 	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -12936,6 +13419,61 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 	ReconcileRuleWithResponse(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*ReconcileRuleResponse, error)
+
+	// ListReplaysWithResponse List the replays of a rule
+	//
+	// The newest 20, the newest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
+	ListReplaysWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListReplaysResponse, error)
+
+	// StartReplayWithBodyWithResponse Have a rule judge a range of the past again
+	//
+	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+	StartReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartReplayResponse, error)
+
+	// StartReplayWithResponse Have a rule judge a range of the past again
+	//
+	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+	StartReplayWithResponse(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*StartReplayResponse, error)
+
+	// PreviewReplayWithBodyWithResponse Tell what a replay would raise
+	//
+	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+	// time and rows: `truncated` says that a bound was met.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+	PreviewReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewReplayResponse, error)
+
+	// PreviewReplayWithResponse Tell what a replay would raise
+	//
+	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+	// time and rows: `truncated` says that a bound was met.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+	PreviewReplayWithResponse(ctx context.Context, id ID, body PreviewReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewReplayResponse, error)
 
 	// RetryRuleWithResponse Evaluate a rule at once
 	//
@@ -15059,6 +15597,54 @@ func (r PreviewReceiverResponse) ContentType() string {
 	return ""
 }
 
+type CancelReplayResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleReplay
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelReplayResponse) GetJSON200() *RuleReplay {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CancelReplayResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelReplayResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelReplayResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelReplayResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelReplayResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListReplicasResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16064,6 +16650,150 @@ func (r ReconcileRuleResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReconcileRuleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListReplaysResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleReplayList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListReplaysResponse) GetJSON200() *RuleReplayList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListReplaysResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListReplaysResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReplaysResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReplaysResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListReplaysResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type StartReplayResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *RuleReplay
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r StartReplayResponse) GetJSON201() *RuleReplay {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r StartReplayResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r StartReplayResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StartReplayResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StartReplayResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StartReplayResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PreviewReplayResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleReplayPreview
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewReplayResponse) GetJSON200() *RuleReplayPreview {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewReplayResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewReplayResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewReplayResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewReplayResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewReplayResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -18651,6 +19381,21 @@ func (c *ClientWithResponses) PreviewReceiverWithResponse(ctx context.Context, r
 	return ParsePreviewReceiverResponse(rsp)
 }
 
+// CancelReplayWithResponse Cancel a replay
+//
+// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
+func (c *ClientWithResponses) CancelReplayWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CancelReplayResponse, error) {
+	rsp, err := c.CancelReplay(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelReplayResponse(rsp)
+}
+
 // ListReplicasWithResponse List the processes that run
 //
 // In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
@@ -19074,6 +19819,91 @@ func (c *ClientWithResponses) ReconcileRuleWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseReconcileRuleResponse(rsp)
+}
+
+// ListReplaysWithResponse List the replays of a rule
+//
+// The newest 20, the newest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
+func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListReplaysResponse, error) {
+	rsp, err := c.ListReplays(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReplaysResponse(rsp)
+}
+
+// StartReplayWithBodyWithResponse Have a rule judge a range of the past again
+//
+// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartReplayResponse, error) {
+	rsp, err := c.StartReplayWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartReplayResponse(rsp)
+}
+
+// StartReplayWithResponse Have a rule judge a range of the past again
+//
+// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
+func (c *ClientWithResponses) StartReplayWithResponse(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*StartReplayResponse, error) {
+	rsp, err := c.StartReplay(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStartReplayResponse(rsp)
+}
+
+// PreviewReplayWithBodyWithResponse Tell what a replay would raise
+//
+// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+// time and rows: `truncated` says that a bound was met.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+func (c *ClientWithResponses) PreviewReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewReplayResponse, error) {
+	rsp, err := c.PreviewReplayWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewReplayResponse(rsp)
+}
+
+// PreviewReplayWithResponse Tell what a replay would raise
+//
+// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+// time and rows: `truncated` says that a bound was met.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
+func (c *ClientWithResponses) PreviewReplayWithResponse(ctx context.Context, id ID, body PreviewReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewReplayResponse, error) {
+	rsp, err := c.PreviewReplay(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewReplayResponse(rsp)
 }
 
 // RetryRuleWithResponse Evaluate a rule at once
@@ -21020,6 +21850,39 @@ func ParsePreviewReceiverResponse(rsp *http.Response) (*PreviewReceiverResponse,
 	return response, nil
 }
 
+// ParseCancelReplayResponse parses an HTTP response from a CancelReplayWithResponse call
+func ParseCancelReplayResponse(rsp *http.Response) (*CancelReplayResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelReplayResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleReplay
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListReplicasResponse parses an HTTP response from a ListReplicasWithResponse call
 func ParseListReplicasResponse(rsp *http.Response) (*ListReplicasResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21777,6 +22640,105 @@ func ParseReconcileRuleResponse(rsp *http.Response) (*ReconcileRuleResponse, err
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Reconciliation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListReplaysResponse parses an HTTP response from a ListReplaysWithResponse call
+func ParseListReplaysResponse(rsp *http.Response) (*ListReplaysResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReplaysResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleReplayList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStartReplayResponse parses an HTTP response from a StartReplayWithResponse call
+func ParseStartReplayResponse(rsp *http.Response) (*StartReplayResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StartReplayResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest RuleReplay
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePreviewReplayResponse parses an HTTP response from a PreviewReplayWithResponse call
+func ParsePreviewReplayResponse(rsp *http.Response) (*PreviewReplayResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewReplayResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleReplayPreview
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -24,6 +24,8 @@ type step struct {
 	// behind are rules with progress of their own, which come to a position.
 	behind []*rule
 	to     cursor.Position
+	// replay is how far a replay comes; nil for none.
+	replay *ReplayStep
 }
 
 // stay is the step of a commit that takes the partition no further.
@@ -76,7 +78,7 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	b := Batch{
 		Partition: p.number, Token: p.at.Token, Revision: p.at.Revision, RulesRevision: p.at.RulesRevision,
 		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor, Watch: p.at.Watch,
-		Instances: f.instances, Notifications: f.notifications, Changes: f.changes,
+		Instances: f.instances, Notifications: f.notifications, Changes: f.changes, Replay: next.replay,
 	}
 	if p.memory != nil && next.cursor != nil {
 		b.Backfill = p.memory.mark(next.judged, next.server)
@@ -100,6 +102,7 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	if p.memory != nil {
 		p.concluded(next)
 	}
+	p.rules.replayed(next.replay)
 	p.committed(ctx, &b, &done, Timing{Commit: p.Clock().Sub(began)})
 	return nil
 }
@@ -114,8 +117,8 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 	for i := range b.Instances {
 		a := &b.Instances[i]
 		p.memory.raised[a.ID] = a.Exchange.StartTimeNS
-		if !inserted[a.ID] {
-			continue
+		if !inserted[a.ID] || b.Replay != nil {
+			continue // what is replayed was not detected late
 		}
 		t.DetectedNS = append(t.DetectedNS, max(0, now-a.Exchange.EndedNS()))
 		if a.Late {

@@ -12,8 +12,9 @@
 // to read (see plan.go), and takes one range after the other through the same loop: read
 // a page, judge it by every rule of the partition, commit what it raises together with
 // how far that takes the partition. What is new and what changed shortly before comes
-// first; then window rules; then, in what is left of the interval, the older look-back
-// and the rules that are exceptions (see exception.go).
+// first; then window rules; then, in what is left of the interval, the older look-back,
+// the rules that are exceptions (see exception.go), and what people asked to be judged
+// again (see replay.go).
 //
 // What holds, and why:
 //
@@ -41,6 +42,9 @@
 //
 //   - A source that cannot be read is announced once, after [SourceGrace]. A rule that
 //     cannot be evaluated is announced once and left out, while the others go on.
+//
+//   - A replay changes nothing about what the rule raises by itself: that keeps its
+//     messages. No pass waits for a replay, nor does a replay have a rule fail.
 //
 //   - No partition waits for another one: each pass has its own deadline. Within a pass
 //     no tenant holds up what is new of the others for longer than its share.

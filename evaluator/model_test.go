@@ -67,6 +67,7 @@ type state struct {
 	rules       map[uuid.UUID]ruleState
 	checkpoints map[int]checkpoint
 	backfills   map[uuid.UUID]evaluator.Backfill
+	replays     map[uuid.UUID]evaluator.ReplayStep
 	alerts      map[uuid.UUID]alert
 }
 
@@ -88,7 +89,7 @@ type alert struct {
 }
 
 func (s *state) copy() state {
-	return state{maps.Clone(s.rules), maps.Clone(s.checkpoints), maps.Clone(s.backfills), maps.Clone(s.alerts)}
+	return state{maps.Clone(s.rules), maps.Clone(s.checkpoints), maps.Clone(s.backfills), maps.Clone(s.replays), maps.Clone(s.alerts)}
 }
 
 // partitionOf returns the partition of a tenant: that of its last digit.
@@ -96,7 +97,8 @@ func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 
 
 func newModel() *model {
 	m := &model{now: begin, announced: map[string]int{}}
-	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{}}
+	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{},
+		replays: map[uuid.UUID]evaluator.ReplayStep{}}
 	for i := range 2 {
 		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}
 	}
@@ -231,6 +233,11 @@ func (m *model) Rules(_ context.Context, partition int, after int64) (evaluator.
 			set.Backfills = append(set.Backfills, b)
 		}
 	}
+	for _, p := range m.state.replays {
+		if partitionOf(m.state.rules[p.RuleID].rule.TenantID) == partition && m.state.rules[p.RuleID].rule.Enabled && !p.Failed && !p.Done() {
+			set.Replays = append(set.Replays, p.Replay)
+		}
+	}
 	return set, nil
 }
 
@@ -260,6 +267,11 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 	if c.Token != b.Token || c.Revision != b.Revision || c.RulesRevision != b.RulesRevision {
 		return evaluator.Committed{}, evaluator.ErrStale
 	}
+	if p := b.Replay; p != nil {
+		if stored, there := m.state.replays[p.ID]; !there || stored.Failed || stored.Done() {
+			return evaluator.Committed{}, evaluator.ErrStale
+		}
+	}
 	for _, i := range b.Instances {
 		if i.RuleID == m.refused {
 			return evaluator.Committed{}, errRefused
@@ -274,6 +286,11 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 	}
 	for _, id := range b.Finished {
 		delete(m.state.backfills, id)
+	}
+	if p := b.Replay; p != nil {
+		step := *p
+		step.Matched += m.state.replays[p.ID].Matched
+		m.state.replays[p.ID] = step
 	}
 	problem := func(id uuid.UUID, text string) {
 		s := m.state.rules[id]

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // partition is a partition that this process holds. One pass at a time uses it.
@@ -43,6 +45,8 @@ type partition struct {
 	// failingSince is since when the source cannot be read for the partition; zero while it
 	// can. The evaluator's mu guards it.
 	failingSince time.Time
+	// replayed is the rule whose replay was read last.
+	replayed uuid.UUID
 	// lookProblem is the last problem of a look at the older look-back.
 	lookProblem string
 }
@@ -83,7 +87,7 @@ func (p *partition) run(stop context.Context) (Result, error) {
 }
 
 // run is the pass: observe, judge what is recent and new, then window rules, then with
-// what is left of the interval the older look-back and the rules that are behind. After a
+// what is left of the interval the older look-back, the rules that are behind, and replays. After a
 // pass that had no time for window rules they come first, in every other pass at most.
 func (p *pass) run(ctx context.Context) error {
 	if p.at.Err != nil {
@@ -132,6 +136,9 @@ func (p *pass) run(ctx context.Context) error {
 		}
 	}
 	if err := p.catchUp(ctx); err != nil {
+		return err
+	}
+	if err := p.replay(ctx); err != nil {
 		return err
 	}
 	if !p.extra.empty() {

@@ -29,6 +29,8 @@ type rule struct {
 	retryAt time.Time
 	// backfill is the rule's own progress; nil where it has none.
 	backfill *Backfill
+	// replay is what a person asked to be judged again; nil is nothing.
+	replay *replay
 	// evaluatedNS is the watermark at which a window rule was evaluated last.
 	evaluatedNS int64
 }
@@ -54,7 +56,9 @@ type ruleset struct {
 	byID     map[uuid.UUID]*rule
 	tenants  map[string]*tenant
 	windows  []*rule
-	narrow   narrowing
+	// replays are the rules with a replay, by their ids.
+	replays []*rule
+	narrow  narrowing
 	// windowTenants are the names of the tenants of window rules.
 	windowTenants []string
 	// reachNS is the longest reach of the rules.
@@ -98,6 +102,7 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 			r.failing = r.Judge == nil
 		}
 	}
+	s.takeReplays(changed.Replays)
 	for i := range changed.Backfills {
 		b := changed.Backfills[i]
 		r := s.byID[b.RuleID]

@@ -19,6 +19,8 @@ type scene struct {
 	*model
 	t *testing.T
 	e *evaluator.Evaluator
+	// replays is how many were asked for.
+	replays int
 }
 
 func tenantNames() []string { return []string{"tenant-0", "tenant-1", "tenant-2"} }

@@ -120,8 +120,9 @@ type RuleSet struct {
 	// disabled, deleted or of another partition now.
 	Rules   []StoredRule
 	Removed []uuid.UUID
-	// Backfills are all of the partition.
+	// Backfills and Replays are all of the partition.
 	Backfills []Backfill
+	Replays   []Replay
 }
 
 // StoredRule is a rule as it was read, or why it cannot be.
@@ -152,6 +153,45 @@ type Backfill struct {
 	Err error
 }
 
+// Replay is a range of start times that a person asked to be judged again by a rule. The
+// store ends it where the rule is disabled, deleted, or given another condition, and where a
+// person cancels it; each is a change of the rule.
+type Replay struct {
+	ID, RuleID uuid.UUID
+	// At is how far it has come, ToNS where it ends, exclusive.
+	At       cursor.Position
+	ToNS     int64
+	Messages ReplayMessages
+}
+
+// ReplayMessages says how a replay notifies.
+type ReplayMessages string
+
+// The ways to notify.
+const (
+	// ReplayNone writes no notifications.
+	ReplayNone ReplayMessages = "NONE"
+	// ReplayDigest gathers them into one digest for each webhook, to be sent when the replay
+	// ends, however it does.
+	ReplayDigest ReplayMessages = "DIGEST"
+	// ReplayEach writes them as usual.
+	ReplayEach ReplayMessages = "EACH"
+)
+
+// ReplayStep is how far a batch takes a replay.
+type ReplayStep struct {
+	Replay
+	// Matched is how many more exchanges match.
+	Matched int
+	// Problem tells why it does not come further; empty where nothing is wrong.
+	Problem string
+	// Failed ends it by the problem. It is done where At has come to ToNS.
+	Failed bool
+}
+
+// Done reports whether the step takes the replay to its end.
+func (s *ReplayStep) Done() bool { return s.At.StartTimeNS >= s.ToNS }
+
 // Batch is what one transaction writes about a partition.
 type Batch struct {
 	Partition int
@@ -177,6 +217,9 @@ type Batch struct {
 	// Backfills are written as they are; Finished deletes those of rules.
 	Backfills []Backfill
 	Finished  []uuid.UUID
+	// Replay is nil but for what a replay raises: all instances and notifications are its
+	// own then. Where it is over, the commit is stale.
+	Replay *ReplayStep
 	// Problems are recorded on rules that are evaluated all the same, as when a text
 	// is a fallback; an empty one clears the record.
 	Problems map[uuid.UUID]string

@@ -44,6 +44,7 @@ type cli struct {
 	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
 	Silence    silence         `cmd:"" help:"Suppress messages for a while."`
 	Route      route           `cmd:"" help:"About the routing policy: who is notified of which alerts."`
+	Replay     replay          `cmd:"" help:"Have a rule judge a range of the past again: raise the alerts that it has not raised."`
 	Explain    explainExchange `cmd:"" help:"Tell for every rule why there is an alert about an exchange, or none."`
 	Doctor     doctor          `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
 	Config     config          `cmd:"" help:"About the settings."`

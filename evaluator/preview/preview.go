@@ -192,6 +192,8 @@ type run struct {
 	minutes map[int64]int64
 	router  *routing.Router
 	routed  map[routedMinute]int64
+	// replay says that the stretch is one of start times, of which every match counts.
+	replay bool
 	// samples holds every alert where comparing says so.
 	comparing bool
 	samples   []sample
@@ -269,7 +271,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 		}
 		p.out.Scanned += len(page.Exchanges)
 		for i := range page.Exchanges {
-			if e := &page.Exchanges[i]; p.reads.Wants(e) && e.EndedNS() < p.out.ToNS {
+			if e := &page.Exchanges[i]; p.reads.Wants(e) && (e.EndedNS() < p.out.ToNS || p.replay) {
 				wanted(e)
 			}
 		}

@@ -146,9 +146,20 @@ func newStage(tb testing.TB) *stage {
 		"name": "stage", "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	}).text("id")
 	s.ids["alerts/issue/notes"] = s.note()
+	s.ids["replays"] = s.admin.must(http.StatusCreated, http.MethodPost, "/rules/"+rule.ID.String()+"/replays", lastHour("NONE")).text("id")
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
 	return s
+}
+
+// lastHour is the range of a replay and, where given, its messages.
+func lastHour(messages string) map[string]any {
+	now := time.Now().UTC()
+	body := map[string]any{"from": now.Add(-time.Hour).Format(time.RFC3339), "to": now.Format(time.RFC3339)}
+	if messages != "" {
+		body["messages"] = messages
+	}
+	return body
 }
 
 // noteText returns what a note on the issue of the stage's alert is written with.
@@ -263,9 +274,19 @@ func (s *stage) tries() map[string]func() try {
 		"applyRules": func() try {
 			return try{path: "/rules/apply", body: map[string]any{"rules": []any{rule(s.newID().String())}}}
 		},
-		"enableRule":       func() try { return try{path: "/rules/" + newRule() + "/enable"} },
-		"disableRule":      func() try { return try{path: "/rules/" + newRule() + "/disable"} },
-		"retryRule":        func() try { return try{path: "/rules/" + newRule() + "/retry"} },
+		"enableRule":  func() try { return try{path: "/rules/" + newRule() + "/enable"} },
+		"disableRule": func() try { return try{path: "/rules/" + newRule() + "/disable"} },
+		"retryRule":   func() try { return try{path: "/rules/" + newRule() + "/retry"} },
+		"startReplay": func() try {
+			return try{path: "/rules/" + newRule() + "/replays", body: lastHour("EACH")}
+		},
+		"previewReplay": func() try {
+			return try{path: "/rules/" + newRule() + "/replays/preview", body: lastHour("")}
+		},
+		"cancelReplay": func() try {
+			begun := s.admin.must(http.StatusCreated, http.MethodPost, "/rules/"+newRule()+"/replays", lastHour("DIGEST"))
+			return try{path: "/replays/" + begun.text("id") + "/cancel"}
+		},
 		"deleteRule":       func() try { return try{path: "/rules/" + newRule()} },
 		"reconcileRule":    func() try { return try{path: "/rules/" + s.ids["rules"] + "/reconcile"} },
 		"createWebhook":    func() try { return try{path: "/webhooks", body: newWebhook(s.newID().String())} },
@@ -423,6 +444,7 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 		}
 	}
 	delete(s.ids, "alerts/actions") // which is no list
+	delete(s.ids, "replays")        // which are listed by rule
 	for _, list := range slices.Sorted(maps.Keys(s.ids)) {
 		path := "/" + list
 		if list == "alerts/issue/notes" {

@@ -56,7 +56,7 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 }
 
 func movesAlone(b *evaluator.Batch) bool {
-	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Finished)+len(b.Problems)+len(b.Failed)+len(b.Recovered)+len(b.Evaluated) == 0
+	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Finished)+len(b.Problems)+len(b.Failed)+len(b.Recovered)+len(b.Evaluated) == 0 && b.Replay == nil
 }
 
 // fewWritten is up to how many alerts a commit is planned once for each connection. A
@@ -107,7 +107,10 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 			return done, err
 		}
 	}
-	if done.Notifications, err = insertNotifications(ctx, q, fired); err != nil {
+	if done.Notifications, err = insertFired(ctx, q, batch.Replay, fired); err != nil {
+		return done, err
+	}
+	if err := writeReplay(ctx, q, batch.Replay, &done); err != nil {
 		return done, err
 	}
 	inserted, changed, stepped, err := applyChanges(ctx, q, batch.Changes)

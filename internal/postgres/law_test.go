@@ -16,6 +16,7 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
 	"tocsin/api"
+	"tocsin/evaluator"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
@@ -107,6 +108,18 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 				t.Fatal(err)
 			}
 			return a.Routing
+		},
+		StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+			_, err := db.Rules().StartReplay(ctx, storetest.Tenant, "somebody", api.ReplayRequest{RuleID: rule, FromNS: fromNS, ToNS: toNS, Messages: messages})
+			return err
+		},
+		CancelReplay: func(_, id uuid.UUID) error {
+			_, err := db.Rules().CancelReplay(ctx, storetest.Tenant, "somebody", id)
+			return err
+		},
+		Replay: func(id uuid.UUID) (matched, raised int, state string) {
+			return one[int](t, conn, `select matched from replay where replay_id = $1`, id), one[int](t, conn, `select alerts from replay where replay_id = $1`, id),
+				one[string](t, conn, `select state from replay where replay_id = $1`, id)
 		},
 		SuppressedBy: func(id uuid.UUID) uuid.UUID {
 			return one[uuid.UUID](t, conn, `select coalesce((select silence_id from notification_status where notification_id = $1), '00000000-0000-0000-0000-000000000000')`, id)

@@ -174,6 +174,9 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 		if err := q.AlertDropPending(ctx, edit.ID); err != nil {
 			return err
 		}
+		if err := stopReplay(ctx, q, edit.ID, "The rule was disabled, or given another kind."); err != nil {
+			return err
+		}
 		return c.arm(ctx, q, edit.ID, &edit.Definition)
 	}
 	if err := c.lengthen(ctx, q, edit, was); err != nil {
@@ -253,6 +256,9 @@ func (c ruleChange) delete(ctx context.Context, q *pgq.Queries, tenant string, i
 	if err := forgetFailing(ctx, q, id); err != nil {
 		return err
 	}
+	if err := stopReplay(ctx, q, id, "The rule was deleted."); err != nil {
+		return err
+	}
 	if err := c.of(ctx, q, id); err != nil {
 		return err
 	}
@@ -268,6 +274,9 @@ func (c ruleChange) restart(ctx context.Context, q *pgq.Queries, rule *rules.Rul
 		return err
 	}
 	if err := forgetFailing(ctx, q, rule.ID); err != nil {
+		return err
+	}
+	if err := stopReplay(ctx, q, rule.ID, "The rule was disabled."); err != nil {
 		return err
 	}
 	if err := c.arm(ctx, q, rule.ID, &rule.Definition); err != nil {
@@ -353,6 +362,9 @@ func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit,
 	}
 	if !was.Enabled || bytes.Equal(before, after) {
 		return q.RuleClearProblem(ctx, edit.ID)
+	}
+	if err := stopReplay(ctx, q, edit.ID, "The scope or filter of the rule was changed."); err != nil {
+		return err
 	}
 	ended.ToNS = max(c.NowNs, ended.FromNS)
 	former, err := json.Marshal(needed(eras, c.reachedNS(was.Position), edit.Definition.LookBackSeconds))

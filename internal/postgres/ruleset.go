@@ -56,7 +56,11 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 			return set, fmt.Errorf("read removed rules: %w", err)
 		}
 	}
-	return set, s.addBackfills(ctx, number, &set)
+	if err := s.addBackfills(ctx, number, &set); err != nil {
+		return set, err
+	}
+	set.Replays, err = s.replays(ctx, number)
+	return set, err
 }
 
 // addRouters reads the policies of the tenants whose rules use them.

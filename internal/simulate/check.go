@@ -29,6 +29,7 @@ func (w *world) check() {
 		w.checkMessage(id)
 	}
 	w.checkCoverage()
+	w.checkReplays()
 }
 
 // checkAlert holds P1, P2 and P4 for an alert that has changed.
@@ -89,6 +90,12 @@ func (w *world) checkRaised(a *model.Alert, known *alertTruth) {
 	}
 	t.maybe(r, e)
 	p := t.pairs[pairKey{a.RuleID, a.Key}]
+	replayed, quiet := t.replayed(r, e)
+	known.mayBeQuiet, known.isQuiet = replayed > 0 && quiet > 0 && (p == nil || !p.must), p == nil && quiet > 0 && quiet == replayed
+	if p == nil && replayed > 0 {
+		p = &pair{rule: r, e: e}
+		t.pairs[pairKey{a.RuleID, a.Key}] = p
+	}
 	switch {
 	case p == nil:
 		w.violate("P1", "rule %s alerts %s, which it does not want", short(a.RuleID), a.Key)
@@ -138,7 +145,9 @@ func (w *world) checkNotified(a *model.Alert, known *alertTruth) {
 		}
 	}
 	for _, webhook := range w.routedTo(a, known, &entry.def) {
-		if count[webhook] != 1 {
+		if known.isQuiet && count[webhook] > 0 {
+			w.violate("P2", "alert %s has notifications for webhook %s, and only replays without messages raise it", short(a.ID), short(webhook))
+		} else if count[webhook] != 1 && !(known.mayBeQuiet && count[webhook] == 0) {
 			w.violate("P2", "alert %s has %d notifications for webhook %s", short(a.ID), count[webhook], short(webhook))
 		}
 		delete(count, webhook)
@@ -253,6 +262,11 @@ func (w *world) checkAll() {
 				w.violate("P1", "rule %s has not alerted %s, which began at %s, ended at %s and was visible at %s", short(id), e.id,
 					w.instant(e.startNS), w.instant(e.endNS), w.instant(e.visibleNS))
 			}
+		}
+	}
+	for _, p := range t.replays {
+		if row, _ := w.db.Replay(p.id); row.State == model.ReplayRunning {
+			w.violate("P1", "replay %s of rule %s never ends: it is at %s", short(p.id), short(p.rule), w.instant(row.At.StartTimeNS))
 		}
 	}
 	for _, id := range w.db.Messages() {

@@ -9,6 +9,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/match"
 	"tocsin/alerts/silences"
+	"tocsin/evaluator"
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -17,6 +18,7 @@ import (
 // people are those who change rules and handle alerts and messages.
 type people struct {
 	rules, webhooks, silences []uuid.UUID
+	replays                   int
 	tenants                   []string
 }
 
@@ -124,7 +126,9 @@ func (w *world) act() {
 		w.check()
 		return
 	}
-	switch w.rand.IntN(12) {
+	switch w.rand.IntN(15) {
+	case 12, 13, 14:
+		w.handleReplay()
 	case 10, 11:
 		w.handleSilence()
 	case 0, 1:
@@ -258,6 +262,33 @@ func (w *world) handleSilence() {
 	w.people.silences = append(w.people.silences, id)
 	w.truth.silenced(id)
 	w.note("a person silences %v of %s from %s to %s, as %s", d.Match.Scope.Applications, tenant, w.instant(starts.UnixNano()), w.instant(ends.UnixNano()), short(id))
+}
+
+// handleReplay has a rule judge a range of the past again, or cancels that.
+func (w *world) handleReplay() {
+	id, r := w.someRule()
+	if r.ID == uuid.Nil || r.FireMode != rules.PerExchange {
+		return
+	}
+	if w.rand.IntN(4) == 0 {
+		if w.db.CancelReplay(id) == nil {
+			w.note("a person cancels the replay of rule %s", short(id))
+		}
+		return
+	}
+	w.people.replays++
+	p := replayTruth{
+		id: uuid.UUID{4, 14: byte(w.people.replays >> 8), 15: byte(w.people.replays)}, rule: id, def: r.Definition, begunNS: w.Now().UnixNano(),
+		messages: []evaluator.ReplayMessages{evaluator.ReplayNone, evaluator.ReplayNone, evaluator.ReplayDigest, evaluator.ReplayEach}[w.rand.IntN(4)],
+	}
+	now := w.pgNow().UnixNano()
+	p.fromNS = now - 1 - w.rand.Int64N(int64(2*time.Hour))
+	p.toNS = p.fromNS + 1 + w.rand.Int64N(now-p.fromNS)
+	if w.db.StartReplay(id, p.id, p.fromNS, p.toNS, p.messages) != nil {
+		return
+	}
+	w.truth.replays = append(w.truth.replays, &p)
+	w.note("a person has rule %s judge from %s to %s again, messages %s, as %s", short(id), w.instant(p.fromNS), w.instant(p.toNS), p.messages, short(p.id))
 }
 
 func (w *world) handleWebhook() {

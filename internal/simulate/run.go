@@ -44,16 +44,15 @@ type Stats struct {
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	// Suppressed are messages that silences suppressed.
 	Suppressed int
-	// Routed are alerts that a routing policy led anywhere or nowhere.
-	Routed    int
-	Simulated time.Duration
+	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
+	Routed, Replays int
+	Simulated       time.Duration
 }
 
 // Add adds what happened in another run.
 func (s *Stats) Add(o *Stats) {
 	s.Calls, s.Passes, s.Faults, s.Events = s.Calls+o.Calls, s.Passes+o.Passes, s.Faults+o.Faults, s.Events+o.Events
-	s.Suppressed += o.Suppressed
-	s.Routed += o.Routed
+	s.Suppressed, s.Routed, s.Replays = s.Suppressed+o.Suppressed, s.Routed+o.Routed, s.Replays+o.Replays
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
@@ -61,8 +60,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String tells the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d replays done, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Replays, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -225,7 +224,7 @@ func (w *world) idle() bool {
 			return false
 		}
 	}
-	return w.db.Backfills() == 0 && w.db.OwedCount() == 0
+	return w.db.Backfills() == 0 && w.db.RunningReplays() == 0 && w.db.OwedCount() == 0
 }
 
 func (w *world) anyAlive() bool {

@@ -45,6 +45,8 @@ type truth struct {
 	silences map[uuid.UUID]silenceTruth
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
+	// replays are those that people began.
+	replays []*replayTruth
 	// hooks is when a person last changed each webhook; checked when each claim was last
 	// asked about.
 	hooks   map[uuid.UUID]time.Time
@@ -416,6 +418,9 @@ type alertTruth struct {
 	state  string
 	pair   *pair
 	exists bool
+	// Of an alert that a replay without messages may have raised: whether it may have none, and
+	// whether it may have any.
+	mayBeQuiet, isQuiet bool
 	// Of an alert of a window rule: that its count became too small while it was pending, that
 	// it did once it had fired, and how often it reminded.
 	dropped, cleared bool

@@ -328,6 +328,12 @@ func laws() map[string]func(l *law) {
 		"rules know the routing policy if they use it":              policyRead,
 		"how an alert was routed is stored with it":                 routedAlert,
 		"an alert of a window rule keeps its route":                 routedWindow,
+		"a replay advances by commits, and raises nothing twice":    replayAdvances,
+		"the digests of a replay wait for its end":                  replayDigests,
+		"a replay that is cancelled raises nothing more":            replayCancelled,
+		"a change of what a rule raises stops its replay":           replayStopped,
+		"a replay waits, or fails":                                  replayFails,
+		"a silence suppresses messages of a replay":                 replaySilenced,
 	}
 }
 

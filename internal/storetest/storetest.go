@@ -44,6 +44,10 @@ type Store struct {
 	EndSilence    func(id uuid.UUID) error
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
+	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error
+	CancelReplay  func(rule, id uuid.UUID) error
+	// Replay returns what a replay has matched and raised, and its state.
+	Replay func(id uuid.UUID) (matched, raised int, state string)
 	// Advance has everything that is stored be so much older.
 	Advance func(d time.Duration)
 	// Partition is the number of the tenant's partition.

@@ -107,10 +107,12 @@ const followingFree = `-- name: FollowingFree :many
 update outbox o
 set after_id = null, ready_at = clock_timestamp(), due_at = clock_timestamp(), since = clock_timestamp()
 where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
+  and not exists (select from replay p where p.replay_id = o.after_id and p.ended_at is null)
 returning o.webhook_id
 `
 
-// Makes due what waits for a message that is not in the outbox any more.
+// Makes due what waits for a message that is not in the outbox any more. The digests of a
+// replay wait for that.
 func (q *Queries) FollowingFree(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, followingFree)
 	if err != nil {

@@ -311,6 +311,25 @@ type Reconciliation struct {
 	WholeSince   *time.Time
 }
 
+type Replay struct {
+	ReplayID  uuid.UUID
+	TenantID  string
+	RuleID    uuid.UUID
+	RuleName  string
+	FromNs    int64
+	ToNs      int64
+	Messages  string
+	State     string
+	Position  string
+	Matched   int64
+	Alerts    int64
+	Problem   string
+	CreatedAt time.Time
+	CreatedBy string
+	EndedAt   *time.Time
+	EndedBy   string
+}
+
 type Replica struct {
 	ReplicaID   string
 	Host        string

@@ -402,7 +402,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, b.position
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, s.swept_before_ns, b.position
 from rule r
 join rule_state s using (rule_id)
 left join rule_backfill b using (rule_id)
@@ -424,6 +424,7 @@ type RuleLockRow struct {
 	LookBackSeconds int32
 	ArmedSinceNs    int64
 	Former          []byte
+	SweptBeforeNs   int64
 	Position        *string
 }
 
@@ -440,6 +441,7 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 		&i.LookBackSeconds,
 		&i.ArmedSinceNs,
 		&i.Former,
+		&i.SweptBeforeNs,
 		&i.Position,
 	)
 	return i, err

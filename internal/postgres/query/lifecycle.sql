@@ -72,8 +72,10 @@ with held as materialized (
 select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed from wanted;
 
 -- name: FollowingFree :many
--- Makes due what waits for a message that is not in the outbox any more.
+-- Makes due what waits for a message that is not in the outbox any more. The digests of a
+-- replay wait for that.
 update outbox o
 set after_id = null, ready_at = clock_timestamp(), due_at = clock_timestamp(), since = clock_timestamp()
 where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
+  and not exists (select from replay p where p.replay_id = o.after_id and p.ended_at is null)
 returning o.webhook_id;

@@ -42,7 +42,7 @@ insert into rule_state (rule_id, armed_since_ns) values (@rule_id, @armed_since_
 
 -- name: RuleLock :one
 -- The lock on the rule lets foreign keys to it pass.
-select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, b.position
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, s.swept_before_ns, b.position
 from rule r
 join rule_state s using (rule_id)
 left join rule_backfill b using (rule_id)

@@ -83,6 +83,8 @@ const (
 	SilencesEnd Guard = "silences-end"
 	// PolicyChangesRules has an edit of a routing policy change the rules that use it.
 	PolicyChangesRules Guard = "policy-changes-rules"
+	// ReplayOver refuses a step of a replay that is over.
+	ReplayOver Guard = "replay-over"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

@@ -141,6 +141,9 @@ func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evalua
 			b.Until = position(b.Until)
 			set.Backfills = append(set.Backfills, b)
 		}
+		if p, there := db.replayOf(id); there && stands {
+			set.Replays = append(set.Replays, p.Replay)
+		}
 		switch {
 		case r.Changed <= after:
 		case stands:
@@ -212,8 +215,15 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 				done.Suppressed++
 				continue
 			}
+			if b.Replay != nil && b.Replay.Messages == evaluator.ReplayDigest {
+				db.gatherReplayed(b.Replay, n, now)
+				continue
+			}
 			done.Notifications[n.WebhookID]++
 		}
+	}
+	if err := db.advanceReplay(b.Replay, &done); err != nil {
+		return done, err
 	}
 	if err := db.applyChanges(b.Changes, now, &done); err != nil {
 		return done, err

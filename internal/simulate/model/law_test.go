@@ -10,6 +10,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
+	"tocsin/evaluator"
 	"tocsin/internal/simulate/model"
 	"tocsin/internal/storetest"
 	"tocsin/notify"
@@ -46,6 +47,14 @@ func TestLaw(t *testing.T) {
 			Routing: func(id uuid.UUID) *alerts.Routing {
 				a, _ := db.Alert(id)
 				return a.Routing
+			},
+			StartReplay: func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
+				return db.StartReplay(rule, next(), fromNS, toNS, messages)
+			},
+			CancelReplay: func(rule, _ uuid.UUID) error { return db.CancelReplay(rule) },
+			Replay: func(id uuid.UUID) (matched, raised int, state string) {
+				p, _ := db.Replay(id)
+				return p.Matched, p.Alerts, p.State
 			},
 			SuppressedBy: func(id uuid.UUID) uuid.UUID { m, _ := db.Message(id); return m.SuppressedBy() },
 			Advance:      func(d time.Duration) { now = now.Add(d) },

@@ -28,7 +28,7 @@ const (
 func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]Owed) {
 	rows = map[uuid.UUID][]Owed{}
 	for _, o := range db.outbox.rows {
-		if db.has(MessagesInOrder) && db.waits(o.ID) {
+		if db.has(MessagesInOrder) && db.waits(o.ID) || o.Replay != uuid.Nil {
 			continue
 		}
 		rows[o.WebhookID] = append(rows[o.WebhookID], o)

@@ -107,6 +107,7 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 		r.Definition = d
 		r.Version++
 		if was.Enabled != d.Enabled || was.FireMode != d.FireMode {
+			db.endReplay(r.ID, ReplayStopped)
 			db.arm(r, nowNS)
 			return nil
 		}
@@ -117,6 +118,7 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 		if !was.Enabled || reflect.DeepEqual(was.Scope, d.Scope) && reflect.DeepEqual(was.Filter, d.Filter) {
 			return nil
 		}
+		db.endReplay(r.ID, ReplayStopped)
 		ended := rules.Era{Scope: was.Scope, Filter: was.Filter, FromNS: r.ArmedSinceNS, ToNS: max(nowNS, r.ArmedSinceNS)}
 		if db.has(FormerConditions) {
 			r.Former = append(slices.Clone(r.Former), ended)
@@ -154,6 +156,7 @@ func (db *Postgres) EnableRule(id uuid.UUID, enabled bool) (rules.Rule, error) {
 		}
 		r.Enabled = enabled
 		r.Version++
+		db.endReplay(r.ID, ReplayStopped)
 		db.arm(r, nowNS)
 		return nil
 	})

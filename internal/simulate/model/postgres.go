@@ -85,6 +85,8 @@ type Owed struct {
 	Digest, Alone                            bool
 	// Reached are the recipients that have the message, one a line.
 	Reached string
+	// Replay is the replay that a digest waits for; nil where it does not wait.
+	Replay uuid.UUID
 }
 
 // claimed reports whether somebody has begun an attempt and stored no outcome.
@@ -173,6 +175,7 @@ type Postgres struct {
 	checkpoints   table[int, Checkpoint]
 	rules         table[uuid.UUID, Rule]
 	backfills     table[uuid.UUID, evaluator.Backfill]
+	replays       table[uuid.UUID, Replay]
 	failing       table[uuid.UUID, uuid.UUID]
 	sources       table[string, announcement]
 	alerts        table[uuid.UUID, Alert]
@@ -204,6 +207,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db := &Postgres{Clock: clock, DeadAfter: time.Minute, PartitionOf: partitionOf, Without: map[Guard]bool{}}
 	log := &db.log
 	db.checkpoints, db.rules, db.backfills = newTable[int, Checkpoint](log), newTable[uuid.UUID, Rule](log), newTable[uuid.UUID, evaluator.Backfill](log)
+	db.replays = newTable[uuid.UUID, Replay](log)
 	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
 	db.alerts, db.once, db.standing = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
 	db.notifications, db.notifiedOnce = newTable[uuid.UUID, Notification](log), newTable[notificationKey, uuid.UUID](log)

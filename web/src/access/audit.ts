@@ -64,6 +64,14 @@ const alertVerbs: Record<string, string> = {
   PENDING: "restored",
 };
 
+/** What became of a replay, by the state that it came to. */
+const replayVerbs: Record<string, string> = {
+  DONE: "finished",
+  CANCELLED: "cancelled",
+  STOPPED: "stopped",
+  FAILED: "gave up",
+};
+
 interface AlertsAfter {
   state?: string;
   /** How many there were, and some of them; neither of one alone. */
@@ -83,6 +91,10 @@ export function deed(entry: AuditEntry): string {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
   }
   if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
+  if (objectKind === "replay") {
+    const { state: became } = (entry.after ?? {}) as AlertsAfter;
+    return `${action === "create" ? "began" : (replayVerbs[became ?? ""] ?? verbs[action])} a replay of the rule “${objectName ?? ""}”`;
+  }
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;
   const name = objectName ? ` “${objectName}”` : "";

@@ -9,6 +9,8 @@ export const leastRole = {
   enableRule: "editor",
   disableRule: "editor",
   retryRule: "operator",
+  startReplay: "editor",
+  cancelReplay: "editor",
   applyRules: "editor",
   duplicateRule: "editor",
   testRule: "editor",

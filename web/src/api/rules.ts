@@ -7,6 +7,10 @@ import {
   type Reconciliation,
   type Rule,
   type RuleDefinition,
+  type RuleReplay,
+  type RuleReplayMessages,
+  type RuleReplayPreview,
+  type RuleReplayRange,
   type TemplatePreviewRequest,
   type TestResult,
 } from "./client";
@@ -18,6 +22,7 @@ export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
 const healthPollMs = 60_000;
 const troublePollMs = 15_000;
 const openPollMs = 15_000;
+const runningPollMs = 2_000;
 const historyPage = 20;
 const fewAlerts = 8;
 
@@ -172,6 +177,29 @@ export function ruleDifference(id: string, version: number, definition: RuleDefi
     staleTime: 60_000,
     refetchOnWindowFocus: false,
   });
+}
+
+/** The newest replays of a rule, and before when none may begin. */
+export function ruleReplays(id: string) {
+  return queryOptions({
+    queryKey: [...ruleKeys.all, id, "replays"] as const,
+    queryFn: ({ signal }) => body(client.GET("/rules/{id}/replays", { signal, params: { path: { id } } })),
+    refetchInterval: ({ state }) =>
+      state.data?.items.some(({ state }) => state === "RUNNING") ? runningPollMs : troublePollMs,
+  });
+}
+
+/** What a replay would raise. */
+export function previewReplay(id: string, range: RuleReplayRange): Promise<RuleReplayPreview> {
+  return body(client.POST("/rules/{id}/replays/preview", { params: { path: { id } }, body: range }));
+}
+
+export function startReplay(id: string, range: RuleReplayRange, messages: RuleReplayMessages): Promise<RuleReplay> {
+  return body(client.POST("/rules/{id}/replays", { params: { path: { id } }, body: { ...range, messages } }));
+}
+
+export function cancelReplay(id: string): Promise<RuleReplay> {
+  return body(client.POST("/replays/{id}/cancel", { params: { path: { id } } }));
 }
 
 /** What templates make of an exchange. */

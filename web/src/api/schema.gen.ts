@@ -701,6 +701,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/replays/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a replay
+         * @description What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+         */
+        post: operations["cancelReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/replicas": {
         parameters: {
             query?: never;
@@ -990,6 +1012,59 @@ export interface paths {
          *     missing; ask again. Rules that count are a conflict.
          */
         post: operations["reconcileRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{id}/replays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the replays of a rule
+         * @description The newest 20, the newest first.
+         */
+        get: operations["listReplays"];
+        put?: never;
+        /**
+         * Have a rule judge a range of the past again
+         * @description Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+         *     rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
+         *     keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
+         *     filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
+         *     the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+         */
+        post: operations["startReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{id}/replays/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what a replay would raise
+         * @description Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
+         *     time and rows: `truncated` says that a bound was met.
+         */
+        post: operations["previewReplay"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3546,6 +3621,96 @@ export interface components {
             truncated: boolean;
             webhooks: components["schemas"]["PreviewLoad"][];
         };
+        RuleReplay: {
+            /**
+             * Format: int64
+             * @description Alerts that it has raised; the others were there.
+             */
+            alerts: number;
+            /**
+             * Format: date-time
+             * @description What began before it is judged.
+             */
+            at: string;
+            /** Format: date-time */
+            createdAt: string;
+            createdBy: string;
+            /**
+             * Format: date-time
+             * @description Absent while it is under way.
+             */
+            endedAt?: string;
+            /** @description Who cancelled it; absent where nobody did. */
+            endedBy?: string;
+            /** Format: date-time */
+            from: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: int64
+             * @description Exchanges that matched so far.
+             */
+            matched: number;
+            messages: components["schemas"]["RuleReplayMessages"];
+            /** @description Why it was stopped or failed, or does not come further; absent where nothing is wrong. */
+            problem?: string;
+            state: components["schemas"]["RuleReplayState"];
+            /** Format: date-time */
+            to: string;
+        };
+        RuleReplayList: {
+            /**
+             * Format: date-time
+             * @description No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+             */
+            floor?: string;
+            items: components["schemas"]["RuleReplay"][];
+        };
+        /**
+         * @description NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+         *     Silences apply.
+         * @enum {string}
+         */
+        RuleReplayMessages: "NONE" | "DIGEST" | "EACH";
+        RuleReplayPreview: {
+            /**
+             * Format: int64
+             * @description How many of the alerts of the preview are there already.
+             */
+            existing: number;
+            preview: components["schemas"]["RulePreview"];
+        };
+        RuleReplayRange: {
+            /**
+             * Format: date-time
+             * @description Exchanges that began at or after it.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+             */
+            to: string;
+        };
+        RuleReplayRequest: {
+            /**
+             * Format: date-time
+             * @description Exchanges that began at or after it.
+             */
+            from: string;
+            messages: components["schemas"]["RuleReplayMessages"];
+            /**
+             * Format: date-time
+             * @description Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+             */
+            to: string;
+        };
+        /**
+         * @description RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
+         *     given another condition. FAILED: what it would raise cannot be stored.
+         * @enum {string}
+         */
+        RuleReplayState: "RUNNING" | "DONE" | "CANCELLED" | "STOPPED" | "FAILED";
         RulesApplied: {
             /** @description The tenant's rules that are not in the document and stay. */
             leftAlone: number;
@@ -5330,6 +5495,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    cancelReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replay, which is over. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplay"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listReplicas: {
         parameters: {
             query?: never;
@@ -5754,6 +5942,83 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Reconciliation"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReplays: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplayList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description The replay, which is under way. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplay"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleReplayRange"];
+            };
+        };
+        responses: {
+            /** @description What would be raised. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReplayPreview"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -25,6 +25,7 @@ import { ruleKind } from "./drafts";
 import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
 import { deedOf, linesOf } from "./history";
+import { Replays } from "./Replays";
 import styles from "./RulePage.module.css";
 import { recipientNames, sentence } from "./sentence";
 import { useDuplicate } from "./useDuplicate";
@@ -107,6 +108,7 @@ function Overview({ rule }: { rule: Rule }) {
         </Section>
         <History rule={rule} />
       </div>
+      {rule.fireMode === "PER_EXCHANGE" && !rule.unreadable && <Replays rule={rule} />}
     </div>
   );
 }

@@ -33,6 +33,7 @@ const message: TemplatePreview = {
 export const ruleHandlers = [
   http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
   http.post(api("/rules/:id/preview/difference"), () => HttpResponse.json(noDifference)),
+  http.get(api("/rules/:id/replays"), () => HttpResponse.json({ items: [] })),
   http.post(api("/templates/preview"), () => HttpResponse.json(message)),
   http.get(api("/exchanges"), () => HttpResponse.json({ items: [] })),
   http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),

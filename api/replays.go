@@ -1,0 +1,171 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// Replayer has rules judge ranges of the past again.
+type Replayer interface {
+	// StartReplay begins a replay. What cannot be replayed now is a fault of kind Conflict,
+	// a range that cannot be replayed one of kind Invalid.
+	StartReplay(ctx context.Context, tenant, actor string, r ReplayRequest) (Replay, error)
+	// CancelReplay ends a replay; one that is over stays untouched.
+	CancelReplay(ctx context.Context, tenant, actor string, id uuid.UUID) (Replay, error)
+	// Replays returns the newest replays of a rule, the newest first.
+	Replays(ctx context.Context, tenant string, rule uuid.UUID, most int) ([]Replay, error)
+	// ReplayFloor returns the instant before which no replay begins; nil where there is none.
+	ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) (*time.Time, error)
+	// Unalerted returns how many of some keys of exchanges have no alert of a rule.
+	Unalerted(ctx context.Context, rule uuid.UUID, keys []string) (int, error)
+}
+
+// ReplayRequest asks for a replay of the exchanges that began from FromNS on and before ToNS,
+// in nanoseconds since the Unix epoch.
+type ReplayRequest struct {
+	RuleID       uuid.UUID
+	FromNS, ToNS int64
+	Messages     evaluator.ReplayMessages
+}
+
+// ReplayState says how a replay stands.
+type ReplayState string
+
+// The states of a replay.
+const (
+	ReplayRunning   ReplayState = "RUNNING"
+	ReplayDone      ReplayState = "DONE"
+	ReplayCancelled ReplayState = "CANCELLED"
+	// ReplayStopped is a replay whose rule was disabled, deleted, or given another condition.
+	ReplayStopped ReplayState = "STOPPED"
+	// ReplayFailed is one whose alerts the database refuses.
+	ReplayFailed ReplayState = "FAILED"
+)
+
+// Replay is a replay as people see it.
+type Replay struct {
+	ID    uuid.UUID
+	State ReplayState
+	// AtNS is the start time before which everything is judged.
+	FromNS, ToNS, AtNS int64
+	Messages           evaluator.ReplayMessages
+	// Matched is how many exchanges matched, Alerts how many alerts were raised about them.
+	Matched, Alerts int64
+	Problem         string
+	CreatedAt       time.Time
+	CreatedBy       string
+	EndedAt         *time.Time
+	EndedBy         string
+}
+
+const (
+	maxReplays = 20
+	// maxReplaySpan bounds the range of a replay.
+	maxReplaySpan = 366 * 24 * time.Hour
+)
+
+// ListReplays answers GET /rules/{id}/replays.
+func (s *server) ListReplays(ctx context.Context, req ListReplaysRequestObject) (ListReplaysResponseObject, error) {
+	list, err := s.Rules.Replays(ctx, tenantOf(ctx), req.ID, maxReplays)
+	if err != nil {
+		return nil, fmt.Errorf("list replays: %w", err)
+	}
+	floor, err := s.Rules.ReplayFloor(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list replays: %w", err)
+	}
+	answer := ListReplays200JSONResponse{Items: make([]RuleReplay, len(list)), Floor: floor}
+	for i := range list {
+		answer.Items[i] = replayAnswer(&list[i])
+	}
+	return answer, nil
+}
+
+// StartReplay answers POST /rules/{id}/replays.
+func (s *server) StartReplay(ctx context.Context, req StartReplayRequestObject) (StartReplayResponseObject, error) {
+	b := req.Body
+	if _, err := oneOf("messages", &[]evaluator.ReplayMessages{b.Messages}, evaluator.ReplayNone, evaluator.ReplayDigest, evaluator.ReplayEach); err != nil {
+		return nil, err
+	}
+	from, to, err := s.replayRange(b.From, b.To)
+	if err != nil {
+		return nil, err
+	}
+	started, err := s.Rules.StartReplay(ctx, tenantOf(ctx), identityOf(ctx).Actor, ReplayRequest{RuleID: req.ID, FromNS: from, ToNS: to, Messages: b.Messages})
+	if err != nil {
+		return nil, fmt.Errorf("start replay: %w", err)
+	}
+	return StartReplay201JSONResponse(replayAnswer(&started)), nil
+}
+
+// CancelReplay answers POST /replays/{id}/cancel.
+func (s *server) CancelReplay(ctx context.Context, req CancelReplayRequestObject) (CancelReplayResponseObject, error) {
+	cancelled, err := s.Rules.CancelReplay(ctx, tenantOf(ctx), identityOf(ctx).Actor, req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("cancel replay: %w", err)
+	}
+	return CancelReplay200JSONResponse(replayAnswer(&cancelled)), nil
+}
+
+// PreviewReplay answers POST /rules/{id}/replays/preview.
+func (s *server) PreviewReplay(ctx context.Context, req PreviewReplayRequestObject) (PreviewReplayResponseObject, error) {
+	from, to, err := s.replayRange(req.Body.From, req.Body.To)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("preview replay: %w", err)
+	}
+	if r.FireMode != rules.PerExchange {
+		return nil, fault.New(fault.Conflict, "only a rule that raises an alert for each exchange can be replayed")
+	}
+	leave, err := s.enterPreview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := s.Previewer.Replay(ctx, preview.Request{TenantID: tenantOf(ctx), Definition: r.Definition, RuleID: r.ID, Version: r.Version}, from, to)
+	if err != nil {
+		return nil, fromSource("preview replay", err)
+	}
+	without, err := s.Rules.Unalerted(ctx, r.ID, found.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("preview replay: %w", err)
+	}
+	return PreviewReplay200JSONResponse{Preview: previewAnswer(&found.Result), Existing: int64(len(found.Keys) - without)}, nil
+}
+
+// replayRange checks a range of start times. That it begins late enough is the store's to say.
+func (s *server) replayRange(from, to time.Time) (fromNS, toNS int64, err error) {
+	least, most := time.Unix(0, cursor.MinStartTimeNS), time.Unix(0, cursor.MaxStartTimeNS)
+	switch {
+	case from.Before(least) || from.After(most):
+		return 0, 0, invalidField("from", "out_of_range", "Must be a time of this century")
+	case !to.After(from):
+		return 0, 0, invalidField("to", "out_of_range", "Must be after the beginning")
+	case to.Sub(from) > maxReplaySpan:
+		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the beginning; replay a longer time in parts")
+	case to.After(s.Now().Add(time.Minute)):
+		return 0, 0, invalidField("to", "out_of_range", "Must not be in the future")
+	}
+	return from.UnixNano(), to.UnixNano(), nil
+}
+
+func replayAnswer(r *Replay) RuleReplay {
+	instant := func(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+	return RuleReplay{
+		ID: r.ID, State: RuleReplayState(r.State), From: instant(r.FromNS), To: instant(r.ToNS), At: instant(r.AtNS), Messages: r.Messages,
+		Matched: r.Matched, Alerts: r.Alerts, Problem: optional(r.Problem), CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
+		EndedAt: utc(r.EndedAt), EndedBy: optional(r.EndedBy),
+	}
+}

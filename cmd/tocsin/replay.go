@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	api "tocsin/client"
+)
+
+// replay is the command that has a rule judge a range of the past again.
+type replay struct {
+	serverFlags
+
+	Rule     string     `arg:"" help:"The name of the rule, or its id." placeholder:"RULE"`
+	From     *time.Time `help:"Exchanges that began at or after it, RFC 3339." placeholder:"TIME"`
+	To       *time.Time `help:"Exchanges that began before it, RFC 3339; now by default." placeholder:"TIME"`
+	Last     days       `help:"How far to go back, as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
+	Messages string     `help:"What it sends: none, digest (one message for each webhook, at the end) or each (one for each alert)." enum:"none,digest,each" default:"none"`
+	DryRun   bool       `help:"Only tell what it would raise."`
+	NoWait   bool       `help:"Do not wait for its end."`
+	Cancel   bool       `help:"Cancel the replay of the rule that is under way, instead of beginning one."`
+}
+
+// replayPoll is the time from one look at a replay to the next.
+const replayPoll = time.Second
+
+// Run begins a replay and follows it to its end.
+func (r *replay) Run(ctx context.Context, out io.Writer) error {
+	server, err := r.open()
+	if err != nil {
+		return err
+	}
+	id, err := r.rule(ctx, server)
+	if err != nil {
+		return err
+	}
+	if r.Cancel {
+		return r.cancel(ctx, server, id, out)
+	}
+	from, to, err := r.span(time.Now())
+	if err != nil {
+		return err
+	}
+	told, err := server.PreviewReplayWithResponse(ctx, id, api.RuleReplayRange{From: from, To: to})
+	if err := answered(told, err); err != nil {
+		return fmt.Errorf("preview replay: %w", err)
+	}
+	if told.JSON200 == nil {
+		return errForeign
+	}
+	if err := tellReplay(out, told.JSON200); err != nil || r.DryRun {
+		return err
+	}
+	begun, err := server.StartReplayWithResponse(ctx, id, api.RuleReplayRequest{
+		From: from, To: to, Messages: api.RuleReplayMessages(strings.ToUpper(r.Messages)),
+	})
+	if err := answered(begun, err); err != nil {
+		return fmt.Errorf("start replay: %w", err)
+	}
+	if begun.JSON201 == nil {
+		return errForeign
+	}
+	if r.NoWait {
+		_, err := fmt.Fprintf(out, "Replay %s is under way.\n", begun.JSON201.ID)
+		return err
+	}
+	return follow(ctx, server, id, begun.JSON201.ID, out)
+}
+
+// rule returns the id of the rule that is meant.
+func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uuid.UUID, error) {
+	names, err := ruleNames(ctx, server)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if id, known := names.ids[r.Rule]; known {
+		return id, nil
+	}
+	if id, err := uuid.Parse(r.Rule); err == nil && names.names[id] != "" {
+		return id, nil
+	}
+	return uuid.Nil, fmt.Errorf("no rule is called %q, or has that id", r.Rule)
+}
+
+// span returns the range that is meant.
+func (r *replay) span(now time.Time) (from, to time.Time, err error) {
+	to = now
+	if r.To != nil {
+		to = *r.To
+	}
+	switch {
+	case r.Last > 0 && (r.From != nil || r.To != nil):
+		return from, to, errors.New("give --last, or --from and --to, not both")
+	case r.Last > 0:
+		return now.Add(-time.Duration(r.Last)), now, nil
+	case r.From == nil:
+		return from, to, errors.New("say which range: --last 36h, or --from and --to")
+	}
+	return *r.From, to, nil
+}
+
+// tellReplay tells what a replay would raise.
+func tellReplay(out io.Writer, told *api.RuleReplayPreview) error {
+	p, more := &told.Preview, ""
+	if p.Truncated {
+		more = fmt.Sprintf("; these are of the time from %s on, more were not counted", p.CoveredFrom.Format(time.RFC3339))
+	}
+	_, err := fmt.Fprintf(out, "From %s to %s, %d exchanges match, of which %d have an alert: %d alerts to raise%s.\n",
+		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, told.Existing, p.Alerts-told.Existing, more)
+	for i := range p.Newest {
+		if a := &p.Newest[i]; err == nil && a.Exchange != nil {
+			_, err = fmt.Fprintf(out, "  %s  %s  %s\n", a.Exchange.StartTime.Format(time.RFC3339), shown(a.Exchange.ExecutionID), shown(a.Title))
+		}
+	}
+	return err
+}
+
+// follow waits for the end of a replay. One that does not come to its own end is an error.
+func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.UUID, out io.Writer) error {
+	ticker := time.NewTicker(replayPoll)
+	defer ticker.Stop()
+	problem := ""
+	for {
+		p, err := replayOf(ctx, server, rule, func(p *api.RuleReplay) bool { return p.ID == id })
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			return errors.New("the replay is gone")
+		}
+		said := ""
+		if p.Problem != nil {
+			said = *p.Problem
+		}
+		if p.EndedAt != nil {
+			_, err := fmt.Fprintf(out, "%d exchanges matched, %d alerts were raised.\n", p.Matched, p.Alerts)
+			if p.State != "DONE" && err == nil {
+				err = fmt.Errorf("the replay was not done to its end, but to %s: %s %s", p.At.Format(time.RFC3339), strings.ToLower(string(p.State)), shown(said))
+			}
+			return err
+		}
+		if said != problem && said != "" {
+			if _, err := fmt.Fprintf(out, "It waits: %s\n", shown(said)); err != nil {
+				return err
+			}
+		}
+		problem = said
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the replay goes on: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// replayOf returns the newest replay of a rule that is meant; nil where none is.
+func replayOf(ctx context.Context, server *api.ClientWithResponses, rule uuid.UUID, meant func(p *api.RuleReplay) bool) (*api.RuleReplay, error) {
+	list, err := server.ListReplaysWithResponse(ctx, rule)
+	if err := answered(list, err); err != nil {
+		return nil, fmt.Errorf("list replays: %w", err)
+	}
+	if list.JSON200 == nil {
+		return nil, errForeign
+	}
+	for i := range list.JSON200.Items {
+		if p := &list.JSON200.Items[i]; meant(p) {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *replay) cancel(ctx context.Context, server *api.ClientWithResponses, rule uuid.UUID, out io.Writer) error {
+	p, err := replayOf(ctx, server, rule, func(p *api.RuleReplay) bool { return p.EndedAt == nil })
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return errors.New("no replay of the rule is under way")
+	}
+	done, err := server.CancelReplayWithResponse(ctx, p.ID)
+	if err := answered(done, err); err != nil {
+		return fmt.Errorf("cancel replay: %w", err)
+	}
+	if done.JSON200 == nil {
+		return errForeign
+	}
+	_, err = fmt.Fprintf(out, "%s; it has raised %d alerts.\n", shown(string(done.JSON200.State)), done.JSON200.Alerts)
+	return err
+}

@@ -1,0 +1,196 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/rules"
+)
+
+// A replay judges a range of the past again by one rule, because a person asked for it. It
+// is read like everything else, a page after the other, and each commit stores how far it
+// has come. What differs:
+//
+//   - It judges by the present condition alone, whenever the rule was armed and however far
+//     it looks back.
+//
+//   - What the rule may still raise by itself is raised as it would be then, with its
+//     messages. Otherwise it would depend on who comes first whether there are any.
+//
+//   - It has no rule fail. What the database refuses ends the replay. Where the source
+//     cannot be read, the replay is tried again later, and nothing else waits for it.
+//
+// Replays of several rules take turns, in the time that nothing else needs, and a page in
+// each pass at the least.
+
+// replay is a replay as this process knows it.
+type replay struct {
+	Replay
+
+	// spanNS is how much start time one scan asks for: less after a failure, more where
+	// little is found.
+	spanNS int64
+	// problem is what is recorded, failed counts how often the source could not be read.
+	problem string
+	failed  int
+	retryAt time.Time
+}
+
+const (
+	leastSpanNS = 10 * secondNS
+	usualSpanNS = hourNS
+	mostSpanNS  = 24 * hourNS
+)
+
+// takeReplays takes over the replays of a partition. What is known of one stays.
+func (s *ruleset) takeReplays(list []Replay) {
+	known := map[uuid.UUID]*replay{}
+	for _, r := range s.replays {
+		known[r.replay.ID], r.replay = r.replay, nil
+	}
+	s.replays = nil
+	for i := range list {
+		r := s.byID[list[i].RuleID]
+		if r == nil || r.Judge == nil || r.FireMode != rules.PerExchange {
+			continue
+		}
+		if r.replay = known[list[i].ID]; r.replay == nil {
+			r.replay = &replay{spanNS: usualSpanNS}
+		}
+		r.replay.Replay = list[i]
+		s.replays = append(s.replays, r)
+	}
+	slices.SortFunc(s.replays, func(a, b *rule) int { return slices.Compare(a.ID[:], b.ID[:]) })
+}
+
+// replayed takes over how far a commit took a replay.
+func (s *ruleset) replayed(step *ReplayStep) {
+	if step == nil {
+		return
+	}
+	r := s.byID[step.RuleID]
+	r.replay.Replay, r.replay.problem = step.Replay, step.Problem
+	if step.Failed || step.Done() {
+		r.replay = nil
+		s.replays = slices.DeleteFunc(s.replays, func(o *rule) bool { return o == r })
+	}
+}
+
+// nextReplay returns the rule whose replay comes after that of the rule that was last; nil
+// where none can be read now.
+func (p *pass) nextReplay() *rule {
+	var first *rule
+	now := p.Clock()
+	for _, r := range p.rules.replays {
+		if r.failing || now.Before(r.replay.retryAt) || r.replay.At.StartTimeNS >= p.watermarkNS {
+			continue
+		}
+		if slices.Compare(p.replayed[:], r.ID[:]) < 0 {
+			return r
+		}
+		if first == nil {
+			first = r
+		}
+	}
+	return first
+}
+
+// replay reads what people asked to be judged again, as far as there is time.
+func (p *pass) replay(ctx context.Context) error {
+	for first := true; first || !p.over(); first = false {
+		r := p.nextReplay()
+		if r == nil || p.ending() {
+			return nil
+		}
+		p.replayed = r.ID
+		if err := p.replayPage(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayPage reads and judges one page of a replay, and commits how far that takes it.
+func (p *pass) replayPage(ctx context.Context, r *rule) error {
+	at := r.replay
+	end := cursor.Position{StartTimeNS: min(at.ToNS, at.At.StartTimeNS+at.spanNS, p.watermarkNS)}
+	n := narrowed([]*rule{r})
+	q := n.scan(p.at)
+	q.Tenants.Of, q.Narrow = 0, &Narrowing{Scope: r.Scope, Filter: r.Filter}
+	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
+	page, matched, err := p.scan(ctx, q, p.server)
+	if err != nil {
+		return p.replayWaits(ctx, r, err)
+	}
+	if !matched {
+		// Another server answers than the pass has observed: it may lag.
+		at.retryAt = p.Clock().Add(retryFirst)
+		return nil
+	}
+	switch {
+	case page.More && len(page.Exchanges) > 0:
+		end = page.Exchanges[len(page.Exchanges)-1].Position()
+	case len(page.Exchanges) < q.Limit/2:
+		at.spanNS = min(2*at.spanNS, mostSpanNS)
+	}
+	at.failed, at.retryAt = 0, time.Time{}
+	usual, again, found := p.judgeAgain(r, page.Exchanges)
+	if len(usual.instances) > 0 {
+		if err := p.commit(ctx, usual, p.stay()); err != nil || r.failing {
+			return err
+		}
+	}
+	if at.Messages == ReplayNone {
+		again.notifications = nil
+	}
+	next := p.stay()
+	next.replay = &ReplayStep{Replay: at.Replay, Matched: found}
+	if end.After(at.At) {
+		next.replay.At = end
+	}
+	err = p.write(ctx, again, next)
+	if errors.Is(err, ErrRefused) && len(again.instances) > 0 {
+		next.replay = &ReplayStep{Replay: at.Replay, Problem: rules.CleanText(err.Error(), maxProblemBytes), Failed: true}
+		return p.write(ctx, findings{}, next)
+	}
+	return err
+}
+
+// judgeAgain returns what a page raises by a rule, apart from what the rule may raise by
+// itself all the same, and how much of the page matches.
+func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings, found int) {
+	for i := range page {
+		e := &page[i]
+		switch {
+		case e.TenantID != r.TenantID || !r.Matches(e) || i > 0 && e.Key() == page[i-1].Key():
+			continue
+		case r.Wants(e) && (r.reaches(e.StartTimeNS, p.memory.baseNS) || r.backfill != nil && e.Position().After(r.backfill.At)):
+			p.raise(&usual, r, e, e.StartTimeNS < p.memory.baseNS)
+		default:
+			p.raise(&again, r, e, false)
+		}
+		found++
+	}
+	return usual, again, found
+}
+
+// replayWaits has a replay wait because the source could not be read, and notes why.
+func (p *pass) replayWaits(ctx context.Context, r *rule, why error) error {
+	at, problem := r.replay, rules.CleanText(why.Error(), maxProblemBytes)
+	at.retryAt = p.Clock().Add(min(retryFirst<<min(at.failed, 10), retryMost))
+	at.failed++
+	at.spanNS = max(at.spanNS/4, leastSpanNS)
+	p.Logger.WarnContext(ctx, "replay waits; it is tried again", slog.Any("rule", r.ID), slog.Any("error", why))
+	if problem == at.problem {
+		return nil
+	}
+	next := p.stay()
+	next.replay = &ReplayStep{Replay: at.Replay, Problem: problem}
+	return p.write(ctx, findings{}, next)
+}

@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/internal/simulate/model"
+	"tocsin/rules"
+)
+
+// replayTruth is a replay that a person began: the rule as it stood, and the range.
+type replayTruth struct {
+	id, rule     uuid.UUID
+	def          rules.Definition
+	fromNS, toNS int64
+	messages     evaluator.ReplayMessages
+	// begunNS is when, by the true time; done says that it was seen to be done.
+	begunNS int64
+	done    bool
+}
+
+// covers reports whether a replay may raise an alert about an exchange.
+func (p *replayTruth) covers(e *exchange) bool {
+	return e.startNS >= p.fromNS && e.startNS < p.toNS && matches(&p.def, e)
+}
+
+// replayed returns how many replays of a rule may raise an alert about an exchange, and how
+// many of them without messages.
+func (t *truth) replayed(r *ruleTruth, e *exchange) (n, quiet int) {
+	if e.tenant != r.tenant {
+		return 0, 0
+	}
+	for _, p := range t.replays {
+		if p.rule != r.id || !p.covers(e) {
+			continue
+		}
+		if n++; p.messages == evaluator.ReplayNone {
+			quiet++
+		}
+	}
+	return n, quiet
+}
+
+// checkReplays holds that a replay that is done has left nothing out of what every server
+// showed when it began.
+func (w *world) checkReplays() {
+	t := &w.truth
+	for _, p := range t.replays {
+		row, there := w.db.Replay(p.id)
+		if p.done || !there || row.State != model.ReplayDone {
+			continue
+		}
+		p.done = true
+		w.stats.Replays++
+		r, known := t.rules[p.rule]
+		if !known {
+			continue
+		}
+		stored, _ := w.db.Rule(p.rule)
+		for _, e := range t.exchanges {
+			if e.tenant != r.tenant || e.visibleNS > p.begunNS || !p.covers(e) || e.startNS < stored.SweptBeforeNS {
+				continue
+			}
+			if known := t.pairs[pairKey{p.rule, e.id}]; known != nil && known.swept {
+				continue
+			}
+			if _, alerted := w.db.AlertOf(p.rule, e.id); !alerted {
+				w.violate("P1", "replay %s of rule %s is done, and %s, which began at %s, has no alert", short(p.id), short(p.rule), e.id, w.instant(e.startNS))
+			}
+		}
+	}
+}

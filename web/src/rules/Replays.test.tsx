@@ -1,0 +1,118 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { beforeEach, expect, test } from "vitest";
+import type { RuleReplay } from "../api/client";
+import { aRule, noPreview } from "../test/rules";
+import { api, open, problem, startWorld } from "../test/world";
+import { judged, rangeOf, replayWords } from "./replay";
+
+const { server } = startWorld();
+const rule = aRule({ webhookIds: ["0192f0c1-0000-7000-8000-000000000002"] });
+const address = `/rules/${rule.id}`;
+let replays: RuleReplay[] = [];
+let started: unknown[] = [];
+
+const aReplay = (change: Partial<RuleReplay> = {}): RuleReplay => ({
+  id: "0192f0c1-0000-7000-8000-000000000901",
+  state: "RUNNING",
+  from: "2026-11-20T00:00:00Z",
+  to: "2026-11-21T00:00:00Z",
+  at: "2026-11-20T06:00:00Z",
+  messages: "EACH",
+  matched: 5,
+  alerts: 2,
+  createdAt: "2026-11-21T14:00:00Z",
+  createdBy: "ada@example.com",
+  ...change,
+});
+
+beforeEach(() => {
+  replays = [];
+  started = [];
+  server.use(
+    http.get(api("/rules/:id"), () => HttpResponse.json(rule)),
+    http.get(api("/rules/:id/activity"), () =>
+      HttpResponse.json({ from: "2026-11-20T14:00:00Z", bucketSeconds: 900, complete: true, buckets: [0, 0] }),
+    ),
+    http.get(api("/rules/:id/history"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/notifications"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/rules/:id/replays"), () => HttpResponse.json({ items: replays })),
+    http.post(api("/rules/:id/replays/preview"), () =>
+      HttpResponse.json({ existing: 2, preview: { ...noPreview, alerts: 5 } }),
+    ),
+    http.post(api("/rules/:id/replays"), async ({ request }) => {
+      started.push(await request.json());
+      replays = [aReplay()];
+      return HttpResponse.json(replays[0], { status: 201 });
+    }),
+    http.post(api("/replays/:id/cancel"), () => {
+      replays = [aReplay({ state: "CANCELLED", endedAt: "2026-11-21T14:01:00Z", endedBy: "ada@example.com" })];
+      return HttpResponse.json(replays[0]);
+    }),
+  );
+});
+
+const section = async () => within(await screen.findByRole("region", { name: "Replay" }));
+
+test("a replay is previewed, started, followed and cancelled", async () => {
+  const { user } = open(address);
+  const replay = await section();
+  const start = replay.getByRole("button", { name: "Start the replay" });
+  expect(start).toBeDisabled();
+  fireEvent.change(replay.getByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
+  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
+  expect(await replay.findByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/);
+  await user.click(replay.getByLabelText("One per alert"));
+  expect(replay.getByRole("status")).toHaveTextContent("3 messages will be sent.");
+  await user.click(start);
+  expect(await replay.findByText("Under way: 2 alerts raised, 5 exchanges matched")).toBeVisible();
+  expect(started).toEqual([
+    {
+      from: new Date("2026-11-20T00:00").toISOString(),
+      to: new Date("2026-11-21T00:00").toISOString(),
+      messages: "EACH",
+    },
+  ]);
+  expect(replay.getByRole("progressbar", { name: "Judged so far" })).toHaveAttribute("value", "0.25");
+  expect(replay.queryByRole("button", { name: "Start the replay" })).toBeNull();
+  await user.click(replay.getByRole("button", { name: "Cancel the replay" }));
+  expect(await replay.findByText(/^Cancelled:/)).toBeVisible();
+  expect(replay.getByText(/cancelled by ada@example\.com/)).toBeVisible();
+});
+
+test("another range needs another preview, and a refusal is told", async () => {
+  server.use(
+    http.post(api("/rules/:id/replays"), () =>
+      problem(409, { code: "conflict", detail: "a replay of the rule is under way" }),
+    ),
+  );
+  const { user } = open(address);
+  const replay = await section();
+  fireEvent.change(replay.getByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
+  await user.click(replay.getByRole("button", { name: "Preview the replay" }));
+  await user.click(await replay.findByRole("button", { name: "Start the replay" }));
+  expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is under way/i);
+  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-22T00:00" } });
+  expect(replay.getByRole("button", { name: "Start the replay" })).toBeDisabled();
+});
+
+test("why a replay was stopped is told", async () => {
+  replays = [aReplay({ state: "STOPPED", problem: "The scope or filter of the rule was changed." })];
+  open(address);
+  const replay = await section();
+  expect(await replay.findByText("The scope or filter of the rule was changed.")).toBeVisible();
+  expect(replay.queryByRole("progressbar")).toBeNull();
+});
+
+test("ranges and figures", () => {
+  expect(rangeOf("2026-11-20T00:00", "2026-11-20T00:00")).toBeUndefined();
+  expect(rangeOf("", "2026-11-20T00:00")).toBeUndefined();
+  expect(judged(aReplay({ state: "DONE" }))).toBe(1);
+  const told = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
+  expect(replayWords(told, "DIGEST", 2)).toMatch(
+    /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only what began since/,
+  );
+  expect(replayWords(told, "NONE", 2)).toContain("No messages are sent.");
+});

@@ -1,0 +1,55 @@
+import type { RuleReplay, RuleReplayMessages, RuleReplayPreview, RuleReplayRange } from "../api/client";
+import { exactTime } from "../ui/time";
+import { alertsWord, counted, messagesWord, number } from "../ui/words";
+
+export const messageChoices: readonly { value: RuleReplayMessages; label: string }[] = [
+  { value: "NONE", label: "None" },
+  { value: "DIGEST", label: "One digest" },
+  { value: "EACH", label: "One per alert" },
+];
+
+/** The range that two datetime-local values name, in the browser's zone; undefined where they name none. */
+export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
+  const begins = new Date(from);
+  const ends = new Date(to);
+  if (!(begins < ends)) return undefined;
+  return { from: begins.toISOString(), to: ends.toISOString() };
+}
+
+/** What a replay would do, in words. */
+export function replayWords(
+  { preview, existing }: RuleReplayPreview,
+  messages: RuleReplayMessages,
+  webhooks: number,
+): string {
+  const raised = preview.alerts - existing;
+  const sent = {
+    NONE: "No messages are sent.",
+    DIGEST: `${counted(raised > 0 ? webhooks : 0, "digest")} will be sent at its end.`,
+    EACH: `${messagesWord(raised * webhooks)} will be sent.`,
+  }[messages];
+  const least = preview.truncated
+    ? ` Only what began since ${exactTime(preview.coveredFrom)} was counted: there may be more.`
+    : "";
+  return `${counted(preview.alerts, "exchange")} ${preview.alerts === 1 ? "matches" : "match"}, ${number(existing)} of them with an alert. The replay would raise ${alertsWord(raised)}. ${sent}${least}`;
+}
+
+const stateWords: Record<RuleReplay["state"], string> = {
+  RUNNING: "Under way",
+  DONE: "Done",
+  CANCELLED: "Cancelled",
+  STOPPED: "Stopped",
+  FAILED: "Failed",
+};
+
+/** How a replay stands, and what it has raised. */
+export function standingWords({ state, matched, alerts }: RuleReplay): string {
+  return `${stateWords[state]}: ${alertsWord(alerts)} raised, ${counted(matched, "exchange")} matched`;
+}
+
+/** How much of its range a replay has judged, from 0 to 1. */
+export function judged({ from, to, at, state }: RuleReplay): number {
+  if (state === "DONE") return 1;
+  const [begin, end, now] = [from, to, at].map((text) => new Date(text).getTime()) as [number, number, number];
+  return Math.min(1, Math.max(0, (now - begin) / (end - begin)));
+}
