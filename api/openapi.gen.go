@@ -21,6 +21,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
+	"tocsin/evaluator"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
@@ -186,6 +187,33 @@ func (e RuleAppliedAction) Valid() bool {
 	case RuleAppliedActionUnchanged:
 		return true
 	case RuleAppliedActionUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RuleReplayState.
+const (
+	RuleReplayStateCANCELLED RuleReplayState = "CANCELLED"
+	RuleReplayStateDONE      RuleReplayState = "DONE"
+	RuleReplayStateFAILED    RuleReplayState = "FAILED"
+	RuleReplayStateRUNNING   RuleReplayState = "RUNNING"
+	RuleReplayStateSTOPPED   RuleReplayState = "STOPPED"
+)
+
+// Valid indicates whether the value is a known member of the RuleReplayState enum.
+func (e RuleReplayState) Valid() bool {
+	switch e {
+	case RuleReplayStateCANCELLED:
+		return true
+	case RuleReplayStateDONE:
+		return true
+	case RuleReplayStateFAILED:
+		return true
+	case RuleReplayStateRUNNING:
+		return true
+	case RuleReplayStateSTOPPED:
 		return true
 	default:
 		return false
@@ -2080,6 +2108,84 @@ type RulePreview struct {
 	Webhooks  []PreviewLoad `json:"webhooks"`
 }
 
+// RuleReplay defines model for RuleReplay.
+type RuleReplay struct {
+	// Alerts Alerts that it has raised; the others were there.
+	Alerts int64 `json:"alerts"`
+
+	// At What began before it is judged.
+	At        time.Time `json:"at"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy"`
+
+	// EndedAt Absent while it is under way.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+
+	// EndedBy Who cancelled it; absent where nobody did.
+	EndedBy *string            `json:"endedBy,omitempty"`
+	From    time.Time          `json:"from"`
+	ID      openapi_types.UUID `json:"id"`
+
+	// Matched Exchanges that matched so far.
+	Matched int64 `json:"matched"`
+
+	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+	// Silences apply.
+	Messages RuleReplayMessages `json:"messages"`
+
+	// Problem Why it was stopped or failed, or does not come further; absent where nothing is wrong.
+	Problem *string `json:"problem,omitempty"`
+
+	// State RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
+	// given another condition. FAILED: what it would raise cannot be stored.
+	State RuleReplayState `json:"state"`
+	To    time.Time       `json:"to"`
+}
+
+// RuleReplayList defines model for RuleReplayList.
+type RuleReplayList struct {
+	// Floor No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	Floor *time.Time   `json:"floor,omitempty"`
+	Items []RuleReplay `json:"items"`
+}
+
+// RuleReplayMessages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+// Silences apply.
+type RuleReplayMessages = evaluator.ReplayMessages
+
+// RuleReplayPreview defines model for RuleReplayPreview.
+type RuleReplayPreview struct {
+	// Existing How many of the alerts of the preview are there already.
+	Existing int64       `json:"existing"`
+	Preview  RulePreview `json:"preview"`
+}
+
+// RuleReplayRange defines model for RuleReplayRange.
+type RuleReplayRange struct {
+	// From Exchanges that began at or after it.
+	From time.Time `json:"from"`
+
+	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	To time.Time `json:"to"`
+}
+
+// RuleReplayRequest defines model for RuleReplayRequest.
+type RuleReplayRequest struct {
+	// From Exchanges that began at or after it.
+	From time.Time `json:"from"`
+
+	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
+	// Silences apply.
+	Messages RuleReplayMessages `json:"messages"`
+
+	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	To time.Time `json:"to"`
+}
+
+// RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
+// given another condition. FAILED: what it would raise cannot be stored.
+type RuleReplayState string
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	// BackfillFrom The start time from which on the first of them has still to judge. Absent where there is none.
@@ -3302,6 +3408,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 // PreviewRuleEditJSONRequestBody defines body for PreviewRuleEdit for application/json ContentType.
 type PreviewRuleEditJSONRequestBody = PreviewRequest
 
+// StartReplayJSONRequestBody defines body for StartReplay for application/json ContentType.
+type StartReplayJSONRequestBody = RuleReplayRequest
+
+// PreviewReplayJSONRequestBody defines body for PreviewReplay for application/json ContentType.
+type PreviewReplayJSONRequestBody = RuleReplayRange
+
 // TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
 type TestRuleJSONRequestBody = RuleTest
 
@@ -3454,6 +3566,9 @@ type ServerInterface interface {
 	// PreviewReceiver Show the requests that a receiver would get
 	// (POST /receivers/{receiver}/preview)
 	PreviewReceiver(ctx echo.Context, receiver string) error
+	// CancelReplay Cancel a replay
+	// (POST /replays/{id}/cancel)
+	CancelReplay(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -3514,6 +3629,15 @@ type ServerInterface interface {
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
+	// ListReplays List the replays of a rule
+	// (GET /rules/{id}/replays)
+	ListReplays(ctx echo.Context, id ID) error
+	// StartReplay Have a rule judge a range of the past again
+	// (POST /rules/{id}/replays)
+	StartReplay(ctx echo.Context, id ID) error
+	// PreviewReplay Tell what a replay would raise
+	// (POST /rules/{id}/replays/preview)
+	PreviewReplay(ctx echo.Context, id ID) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
@@ -4667,6 +4791,22 @@ func (w *ServerInterfaceWrapper) PreviewReceiver(ctx echo.Context) error {
 	return err
 }
 
+// CancelReplay converts echo context to params.
+func (w *ServerInterfaceWrapper) CancelReplay(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CancelReplay(ctx, id)
+	return err
+}
+
 // ListReplicas converts echo context to params.
 func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
 	var err error
@@ -5011,6 +5151,54 @@ func (w *ServerInterfaceWrapper) ReconcileRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ReconcileRule(ctx, id, params)
+	return err
+}
+
+// ListReplays converts echo context to params.
+func (w *ServerInterfaceWrapper) ListReplays(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListReplays(ctx, id)
+	return err
+}
+
+// StartReplay converts echo context to params.
+func (w *ServerInterfaceWrapper) StartReplay(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StartReplay(ctx, id)
+	return err
+}
+
+// PreviewReplay converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewReplay(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewReplay(ctx, id)
 	return err
 }
 
@@ -5687,6 +5875,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview/difference", wrapper.PreviewRuleEdit, options.OperationMiddlewares["previewRuleEdit"]...)
+	router.GET(options.BaseURL+"/rules/:id/replays", wrapper.ListReplays, options.OperationMiddlewares["listReplays"]...)
+	router.POST(options.BaseURL+"/rules/:id/replays", wrapper.StartReplay, options.OperationMiddlewares["startReplay"]...)
+	router.POST(options.BaseURL+"/rules/:id/replays/preview", wrapper.PreviewReplay, options.OperationMiddlewares["previewReplay"]...)
+	router.POST(options.BaseURL+"/replays/:id/cancel", wrapper.CancelReplay, options.OperationMiddlewares["cancelReplay"]...)
 	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
 	router.GET(options.BaseURL+"/rules/:id/activity", wrapper.GetRuleActivity, options.OperationMiddlewares["getRuleActivity"]...)
 	router.GET(options.BaseURL+"/rules/:id/history", wrapper.ListRuleHistory, options.OperationMiddlewares["listRuleHistory"]...)
@@ -7126,6 +7318,45 @@ func (response PreviewReceiverdefaultApplicationProblemPlusJSONResponse) VisitPr
 	return err
 }
 
+type CancelReplayRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CancelReplayResponseObject interface {
+	VisitCancelReplayResponse(w http.ResponseWriter) error
+}
+
+type CancelReplay200JSONResponse RuleReplay
+
+func (response CancelReplay200JSONResponse) VisitCancelReplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelReplaydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CancelReplaydefaultApplicationProblemPlusJSONResponse) VisitCancelReplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListReplicasRequestObject struct {
 }
 
@@ -7961,6 +8192,125 @@ type ReconcileRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ReconcileRuledefaultApplicationProblemPlusJSONResponse) VisitReconcileRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReplaysRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type ListReplaysResponseObject interface {
+	VisitListReplaysResponse(w http.ResponseWriter) error
+}
+
+type ListReplays200JSONResponse RuleReplayList
+
+func (response ListReplays200JSONResponse) VisitListReplaysResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReplaysdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReplaysdefaultApplicationProblemPlusJSONResponse) VisitListReplaysResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartReplayRequestObject struct {
+	ID   ID `json:"id"`
+	Body *StartReplayJSONRequestBody
+}
+
+type StartReplayResponseObject interface {
+	VisitStartReplayResponse(w http.ResponseWriter) error
+}
+
+type StartReplay201JSONResponse RuleReplay
+
+func (response StartReplay201JSONResponse) VisitStartReplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartReplaydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response StartReplaydefaultApplicationProblemPlusJSONResponse) VisitStartReplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReplayRequestObject struct {
+	ID   ID `json:"id"`
+	Body *PreviewReplayJSONRequestBody
+}
+
+type PreviewReplayResponseObject interface {
+	VisitPreviewReplayResponse(w http.ResponseWriter) error
+}
+
+type PreviewReplay200JSONResponse RuleReplayPreview
+
+func (response PreviewReplay200JSONResponse) VisitPreviewReplayResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewReplaydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewReplaydefaultApplicationProblemPlusJSONResponse) VisitPreviewReplayResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9668,6 +10018,9 @@ type StrictServerInterface interface {
 	// PreviewReceiver Show the requests that a receiver would get
 	// (POST /receivers/{receiver}/preview)
 	PreviewReceiver(ctx context.Context, request PreviewReceiverRequestObject) (PreviewReceiverResponseObject, error)
+	// CancelReplay Cancel a replay
+	// (POST /replays/{id}/cancel)
+	CancelReplay(ctx context.Context, request CancelReplayRequestObject) (CancelReplayResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -9728,6 +10081,15 @@ type StrictServerInterface interface {
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
+	// ListReplays List the replays of a rule
+	// (GET /rules/{id}/replays)
+	ListReplays(ctx context.Context, request ListReplaysRequestObject) (ListReplaysResponseObject, error)
+	// StartReplay Have a rule judge a range of the past again
+	// (POST /rules/{id}/replays)
+	StartReplay(ctx context.Context, request StartReplayRequestObject) (StartReplayResponseObject, error)
+	// PreviewReplay Tell what a replay would raise
+	// (POST /rules/{id}/replays/preview)
+	PreviewReplay(ctx context.Context, request PreviewReplayRequestObject) (PreviewReplayResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
@@ -10866,6 +11228,31 @@ func (sh *strictHandler) PreviewReceiver(ctx echo.Context, receiver string) erro
 	return nil
 }
 
+// CancelReplay operation middleware
+func (sh *strictHandler) CancelReplay(ctx echo.Context, id ID) error {
+	var request CancelReplayRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelReplay(ctx.Request().Context(), request.(CancelReplayRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelReplay")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CancelReplayResponseObject); ok {
+		return validResponse.VisitCancelReplayResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListReplicas operation middleware
 func (sh *strictHandler) ListReplicas(ctx echo.Context) error {
 	var request ListReplicasRequestObject
@@ -11511,6 +11898,127 @@ func (sh *strictHandler) ReconcileRule(ctx echo.Context, id ID, params Reconcile
 		return err
 	} else if validResponse, ok := response.(ReconcileRuleResponseObject); ok {
 		return validResponse.VisitReconcileRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListReplays operation middleware
+func (sh *strictHandler) ListReplays(ctx echo.Context, id ID) error {
+	var request ListReplaysRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReplays(ctx.Request().Context(), request.(ListReplaysRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReplays")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListReplaysResponseObject); ok {
+		return validResponse.VisitListReplaysResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// StartReplay operation middleware
+func (sh *strictHandler) StartReplay(ctx echo.Context, id ID) error {
+	var request StartReplayRequestObject
+
+	request.ID = id
+
+	var body StartReplayJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StartReplay(ctx.Request().Context(), request.(StartReplayRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StartReplay")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(StartReplayResponseObject); ok {
+		return validResponse.VisitStartReplayResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewReplay operation middleware
+func (sh *strictHandler) PreviewReplay(ctx echo.Context, id ID) error {
+	var request PreviewReplayRequestObject
+
+	request.ID = id
+
+	var body PreviewReplayJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewReplay(ctx.Request().Context(), request.(PreviewReplayRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewReplay")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewReplayResponseObject); ok {
+		return validResponse.VisitPreviewReplayResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -12815,605 +13323,622 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P3tchu5liYK3wqC029U9ztpluyyq6ukOHGClumypmzJh6LL3VOqcYJMUMRWEuBOIEVz93FEX01fWF/J",
-	"CawFIJFJJJlJSTV7Ymb/2CVLmUh8LqyPZz3r3wZzuVpLwYRWg9N/GywZzVgBP46n9Nb8N2NqXvC15lIM",
-	"TgfTJSP3rFBcioQsZEHSi8WzD1TPl+lwkAwK9teSFywbnOqiZMlAzZdsRU0zertmg9OB0gUXt4Nv35LB",
-	"ezmn2GrzI5+XrGBELxkRbEP0kotbwlXf9q+ZPpfyjrP4KBRTZhT9Wv2WDNa0oCum7Sydl4WSRfwLqWBf",
-	"NT6QErmAAa3pLSMztpAFSwhVhGuyoYrc8nsGXeHm5b+WrNgOkoGgK/P1OX4j7NeKfn3PxK1eDk5fnJyc",
-	"JJHhv5MldrHesXdyQ1ZUbMnS/J1oSXIp78iMzu/avg9P1j6fsQUtcz04ffEyMX3hq3I1OH3+40/JYMWF",
-	"/ZfvFBea3bICenXxxrwPX1lTvaw+wrO9C7GQxYrqwemgLOHJyHbiK67jC3FbMKqZ0kSUqxkrzFowoQvO",
-	"FNlQoVnWNvIc2oyO/NVJMPIXZgkOjPxK5NvRep3zatfHPkmDR8IPc81WqrH0z0/M/DemArp1gU8/D7YG",
-	"LQq6rXqidcFnpY4cjvSObf+ve5qXLE2IWudcE6ph8y54oTRhfy1projit+IUfk1zVmhF6EyWmrCv8yUV",
-	"t0wRvaSaLOm9OclcEeq+OCQTtjYLkiWE5jlZlUqTpcyz4Y1oWQf/7sEpeXHyEjeh/8XeCXrRNj/nsihY",
-	"3iKfpu2D3nC9xPHOqxYIb91hwVMXWdsRx3UOBvU8dgBMt8finhdSrJhoOQqsekA5meR739bJ4KWn3JNj",
-	"14/drps/16dciqrjhNH5MiGbJZ8vCVeqZGb6heJKE7k4JcI8LBeEkqLMGZH3rCCUbLjI5CYhVGT4BDY8",
-	"lXPFBeFasXzRviXXrHD9HURujJmUOaMiGBublx13E2wfN7bWNXENPsa2eVvI1f5Jh8O8MLLZCANZELrQ",
-	"rMCucqE0FbqtpwvTeFSWZ1SzZ5qv2KCtYx+4YPs7JhewqLaHtGBkxajQoJuYzT2nec6Ktr6tTPsdlm8i",
-	"raiMNVLILpLpAQdjUubtHy9z1tgC/usHLs1uH79m96zgetvWAeX+Hu3CPxRsMTgd/JfvKz3ze3xMfe9b",
-	"bvSkrSP8VlBdFiymMNJQCC8oz1kGshiULEpuC1muiVrKjVG5hgRE4WqttyBHzPbNFGwZu6vMq+YoUkFY",
-	"UcjW/aN8n55w+a81jd3Tn20fuU6Cw2DmdGtGpBmZlZp8HF++ubj8JTF/QwEp5ExmW7KkiswYE0Sbq7dt",
-	"fPDp3is7Mt3Bbndb2yn7Gruw2FdNuCCaayO2C7JiStFblpA5VYzwWyGLduXtr3s05jZ5M5U9xSCq8p3k",
-	"oJbHSsFPomA069CzSuDB8gqpiXmzrUcltrtX/n1DrZwp/VpmHO/ma5azuYZFhn/PpdBW4wjU1+//ovC6",
-	"q1o/vGegZTM6/+XKHsDfqLUUCvvxsZCznK32dGGNT/zXfl1x7UIfIpJmw4Qmm0KK26HZ30YwsexCPNpU",
-	"fGDxT0tzuGFlFXyScLAZA6P9mulnldEb+4Z9+PvKOv4G37LfNq/BSpgf1oVcs0LbVafzOyE3OctuWTbS",
-	"XbdwUnvv9TZiVSeDuSxxzvbNymfQ187hUZicnBtZd+i1N/a563K1ogVcNiDSP1KtWRHRx0aCTMYvCPu6",
-	"LtBF0NSTv1N4KVTiyKiQ8JBUDE9ixhcLVhCj+xgb3yiUmUqsAaoS8tdSatgaykgRLshmSfWNWMg8N3eU",
-	"XjJeWHsr5wJ9BemC55oVQ/j4B/z2pdTgfWEqJZreMbzeLgQaZkJtTCdkAdccSAqjJlvvSsGIscvcMFDX",
-	"3VkbN2rYAnl+tRic/r5/xr1e/O2PJGaCOM21klnQM+iMUYCH5Mro6rApYPKU8wUZGx5eWsGYM7zdBWFf",
-	"6Wqd24WgMwXn0wzwRvhxGhXfDDEY0qcib3M+rZlc54woxmpLn5DZFpaKpNOr8+uLyy/jfzl/N7r8Zfzl",
-	"0+R9ShTdqn7Tr8r5ktAbsc7p3C5BpbYVPLYicP+MdKzrPGfuxjcfwn7oZcGUMbDB1VQYYwlvzW7nd8lo",
-	"bq7NVrvFLxx8DUwstJ6cSTanwlxFM0bYPc1LY/qfwbN258G0kc1yOyQX5sZSMr83trQbgGnyRsypqDVB",
-	"6C3lYkiMHkTSDZstpby7yFK7ZVyPQF7D32ob3N9wyYBnnZTlnM5YjpIwy7iZBJp/rEnInVd2J8wM5TtF",
-	"jGgxmxTbPKvtWdN/vL0FWH+2VTn7C5sb+/vrs1v5zPzymbrj62dyjV15tpZcaFbYu9L0V7e4Pr3dPGNz",
-	"umLknis+y80/l1xkfsq/UwRdj3iuzK9zKe+ezej8jixkKTIQNqOw70LqYXSSTW9eb6/ZXIpMxbtlNiBK",
-	"TDhyTqYG/f1HrpXRbWvniChZFnNGMslQ5dEsz10T/0S0NIITTkzqOnsjqrf9Fjav7voWGkcyk+UsN8fE",
-	"e/sqXRKFO2i8uK+je2IVNWk/L5kRCebg2BOk4oasES45V1r5NYmJmfgaCNm2Ixrb0jy4V4wNYwdEbgQr",
-	"YkOTRG6EqqQD1e5L0XasAOilZLh3UMFoXOjhBoWphJtlYbbJjOVyA7PupWS8T7LU5sfOlyAoURP71u5F",
-	"+E5ugt0HclmWmmWdLg+/SUrF7HHFD5G1zPl8i5KTW0sFdFTrJugi58yjl2AgdNkpdMWGba38hoGivVEk",
-	"lNAF5W4ofn/5jnKhf3w52HWqm4+ImZR30Xs80ln7+G5/rVC1ZtHEtjp5b76hAv9HV2+GOuCq8OP8TqG/",
-	"EuQPXbGMzLYJmTHFM0YCAwIOO+yQjtoFDe5AKdiNcPLszPo9qtPgpSteOtbhEVcGlXNFdLf+wXiPSsKy",
-	"xax1srDFmnUa7rFS0GsK8T1j/2w1B2NrbTgom0QuFnBjlsoeQTZnxrQwM30rBfPXOBdEwgjQNkd3k5Pq",
-	"prOmhxtjLNwIpwKtGCor+DCKhbomRMmaFUoKwgSdoceT1VWbw0GyyqD+3UbcnPvQn/r60U1q/j3rDcIl",
-	"ra45ryNWuukfTb3lW4J25Wiu+b09TnX7clbO75gONIR9AbXEPh6LFSwgrGS9wvIWNhO4QHb8ok6yRC7z",
-	"4Et1j1UCIfOcxa7StzRXLDhaMs+MyeK8+6gf4fXDsvjuXERd8VVEHG1CHDyZsVsuVHdVHuak3ZMYONKt",
-	"QBYSou+12dt39CdlzvwKf4s4+8INaAMD9XUPprdaY9fz1l0FXgG132dxxMoveGEv/Z4vrpnIjnvTKTJH",
-	"vNomT6/WRnp0cBM6VZ4Lwu7Nukav4X2daKywmwY/k3Vv0CAYbuvSvgWnR7vZtTBnLmZqVUANZ0fkGBC0",
-	"c2FDAzOZbYfkDfhrzOAXnOUZHta5XM24gEuZjC7fJNaoQOSAXIAYn23J1QTFb2PrNWL9jxMT6G7+0TDC",
-	"/xSh8u5dqQe5D89B95ZZPd79p09yGIV9zHG5W6CbWK9MSgtOsWeicbt0/3wY3H7Mdv9aa20wSA6EZbq3",
-	"XMg9O/1Jt0BlWT1O3LX7l0PL5DEDrj16ENo5f/rMq0eIi3bWbDqHNLv3X8vuRzy82x/lMH5ru29/KWS5",
-	"fnRNajd4tKO0Q4xemQsVTOJT5/+1ZlhmbtucKt1d3d2NPHX5qASlKHw32EZcV0CT2iNCbmp7aaczTSui",
-	"oR8c6lnUyeLjZu2r8fxR9VqwPuKhB+urR/sE7VerdiH4wvqiuq4dRns6ncr/aQq3v3SOWrzq4tjzunlo",
-	"eNi03+e1i7a369np4LJqQdjI8AO+HfDM4OjJGFxOB/A1uyemYCLrdmqXDtVs20eIhrFj6HwJUGdvA1Cl",
-	"yYuXSWifw559TA9BJa0fYj3h6e5gOyWBoeUxHe6o+qP0x16J/9HGKxpSX10tIg51hWjKuj11BtHStFxP",
-	"Zdr9nPsp734L4w0VmfYKbx/PCKh5v+BzCY6wdWogtt7T9vwMMU+7EZVcMZfA4KLbozw3xqlWFfT5zJwE",
-	"6z00f8J4FCmY6T0AYmxsW5OcmR1sLkPzDGMZy4bkei7XeOIQI3Aj4ILyQVnv46UqCDs4PNwZofY9fzCN",
-	"olQqpiyooNKeSjUkI1EJ+Bim1gLqboQ58XAsveQ4hcC+wMkkEnC2ISg5Cb3eCbq8iSws4MIsEsyXCpxs",
-	"8H04KyARLESL5VlCZHEjBF0xRQDPXsmdDc+zOS0yBxvNc7JiTGM8U2yt+7bW0do0CkTiQE/MIDGKb6cl",
-	"5g1YeC/Gvu1tfR21YHN9c527LinXJ3zSiTczGS6xZImLvWrE27odNOc9wBNwADQfeBYfywgqBf9ryewD",
-	"TuE3u/ygkQMPVeYRb/SLCSN9fx+cTy6mF+ej94Nk8Hk0uby4/GWQDC4u314F0iDW2R86dPXbnqj94HQA",
-	"6JUhzmyor/PVWlrkFTXW00ADFv17lCXfr3ApnGzqI7GnzvuFWxaPM57hANIIp4eJIfmF3zMBkCOQ5nDO",
-	"BaFWEHFN7hhbW0kCv8SwPfbzRkCTgCzIqWbFkLzeko9S6duCqe8Umedy3oxYPPYd0ft6MPuFFvMly6IY",
-	"UCPo8AFUY4hmX+3c3UoGh5HmRrbcLqs8L66MiC0AKApRt9O2mUc0vU0Gy6W8Y9mNoHpIfpGmacgqCdPJ",
-	"us/eUdfepIp274atnZgLotb1gHNiN1IzKg0iyqiSHGPGjY0LAbyDAQZscoQPA8QGzOHPLqin9kb1vJy0",
-	"r1URdaKlvPOYm+5SrLnJcKxB5LunaQYT2jII/JuN7mKPE8BHA1pQFlkjznVoItmU3jFxME5jV6Y5Nt/X",
-	"2CK0bq0K4dtPqxpzuJJTnqnUnCcLhkwjG2leOWTrbVxkTGi+4CwUXQmhuZKYy1qKTKaoaa0smJLwjK3W",
-	"UjOhje5SMF1sXZYXI8oIOZ6ZX5eFg7gwVeZGNwLwoTWILYYamnZAJVALAcR2hi1SgXqHcnPkoGxGE1nk",
-	"fG4EAhOsoP7Moc7YKfybdFRCwqgLoOMecq9jXqT799GuMnMNtSTZGkmW1iI8zRgXylNCQfVuwvjhhgJ3",
-	"Ts4WRhM0EsBiCu0WI1Lk22F3eduy8ePeytQ6IlNQ1yw4sw5ISsBhKSRiwdKFLN6UBSjINmiaki3TZ62J",
-	"HU7jsV8aJIO3FxP8YXT+6+XV5/fjN7+M3wySwWR8ffX+t/GbXRWorsBYXMO1xQN01WAq3UWN71tTFDOq",
-	"qUf+mcdIiq9Hzjqq49nepDoLAS2YC2rLgtj3iOJizoIv+cxsY2uRBWSfG13GPW5u83xbZX3QBv7R6j4W",
-	"TWisdWE+p6Ukq3K+hHxZgUoAHv8V3WKOrP3EkFyCacFDbxr2DYwtpQtGVzYt8Ygj+eLkJAZocNHzg3LB",
-	"Btoh6KQUzvzeVAZ4alQt/46Do+Wu0NpoTLGcF0beTacfnUQdkgutyJLRrIkF+k5BbBfOdsZyZmSmMccR",
-	"Z+ryFysQstHWmNY5y8g//nBCMro19uSNsJfbP5056Q7W8VYRUNWMCA9s6pjtl9nT+qG+WN2gpGD4xnxy",
-	"21rnNzaOb7MijBLmTXk2LxjG8iM3guBqGXfJ+33Nc0ZKkbGCbOjWGNUVMntdyDlTimS8l28XR3cQ4lMw",
-	"cAXET7f7tM0HyIwS1wInhY1yUCHCx94xmg2CRKP4xwF4I8wBtoKqtuXaUK3Q4DvrGdzfl+BZjHQVuh8g",
-	"Fn015zJro7+Av5vum9MEq4rQ2AxSpa8/TD+GsHRhMxZwn9nhDqOgzHtWZHyuO3gYzAn/zT7dlA12j4Rj",
-	"r5reIzF+q77euGg/Xb4ZT758Hv1reuqgjrLUcyMRtkwPSfrp0lyGl/7PAj1qG57nKKPNr5IaBDDc/2YK",
-	"lZYyI0rzPEfvl5H8RkjU8x281Id7GjQ4kr4Zv7/4bTwZv0lPCZ3P2RrgwOlkPJ2YLlOnquA4oQ1VzueM",
-	"ZcMbkU7fTa6m0/fwNsopC06kyig/aLSuTcehzbefruFRrnF86NDCz2I2o8sKIukvV5fj5qM3wj5LxXZI",
-	"0sur6ZcPozfmMXBborIL6Elw6rk5CyCL5kEzMyBWhLboX59S5fZjTvnKz9eNgAmT98wCVJ1q49d2kAzs",
-	"Mg6SgZ9RUG2mE/NXP0/wO5iGQTIwQxwkAzeMqAuo4RLrZ76M6s5E2FsVIcYvk/FoOp58mb4bXSZkNP3y",
-	"fjy6nibk/fj6Gn4JG3E0/fLh6npKzGHCS23OVzR3SWWEfaVznW9PiRGIUmny/CeS8VuzT6W4ERAKAWCx",
-	"46IxSrbVdQRhX/GEoivn2fOfiJbk+U/o7XVdJaF6AxIBVsr8C12gtjMJuFOVZ17QS7aKXY13bBtLzt3L",
-	"WQB5DLFIeEPIeYOsmnlayFJkkGUEipj1huG8Va6AjSxzwD7CA+gM3nDFrKkY5I74eQmnpC3PSK5D/+P4",
-	"//k0en8NPsdBMhj/y8X11Pzrw2h6/m5sfgo3hVHV7a4YJAO/LfDXZlNEdyw4vVtybdhXNCewG2YXNLMe",
-	"zV9tbxK/sFaQ4BbkSgqv/0JjMArYUReXwzq853mMp8j2UbV3UlWJ6zszDuLYfPfi0hpuoVZ8+NuHku/D",
-	"+8jsVFjCP/b7dsERPmzIii4mEnrQwUIqM67HQhfbGAwjDhhI58BxlCYkLdeZ/Qm1XvPTjIsM/ibgpzOS",
-	"WhmdVnlbYI+wXMHUoumil1R4d5MDYQzjUAvdRoPFnq0ozwnNMrOz0IwplZERkNVJV5abRcs75MCKN44O",
-	"nfjffuWxQHFqvmJGDS2bH9aFvC3oKgWhlRpDc0YVS92mxtgO6JKo7czMtSPiGUF2PPuw2u4eBFe4Eavx",
-	"hhZ78a3IhBWJyNvkPQCl7M0THJwO/mJO6oRuPnjEfncYaXedE83iI4ayoSqxQQbcveBywURbbxhfox2D",
-	"MHq6MiYO3DtLuRFPN36eHeHExT607Fj8o9uyLX92UI7dP69ZsYeWyv8Zb12uyOjjxT6zqKWT95zGvf/W",
-	"cWqMQGrFxKnj0kvwDCdkTZXayCJLSM7FXWLs6mflOiGSZ/OEqJzO7xJzh6wgcb4wvY6f/HtOWyAyuk7h",
-	"1yHVhepBKC6czMKxJk6y1tYnamcY6RyPvfWMU1Vi/lGwDLHOvmZU93O1zRjVEUcbHIp7mh9O4C2F5rlN",
-	"2P8KQIVh3wTa5vAa344OtMzvJuB4b7szO2Y/0rxgNItlkTa9iUoS+3DvNIkkdFz2xqstShVzedoOQl6Z",
-	"Bbr6lGiaY5rrET0tRSbpLGefzLr2AayCbIgFYeoqnWNn2JP42QMz5de6muJqTavJq/rXHGBsc53TnImM",
-	"HpOEgiybcoGexw1jdxndYuoJhMEhQrxBmAYXRgsyZ+hvGISAybGPmVtvXYKavaFGsmrbujfJIH4BwGdY",
-	"c0t9cVaZK1vfyAwEcL2FuVwxRfSGzz2aBv4RRbPY9ATLu6HMzJ/8dHpyYqZv7YhVBv/j95NnP//xby++",
-	"nbof/iEaQuUr9t9lLCt+5NVD09eL0eWIOKUNAhvB58el6eH3r1mRc2G6UVf/D9qUOhJfGn+d56Xi9+yM",
-	"vHh5enLi0jcDaoKMbofkHVKpAgkZkAlaV41Vn9kW/YX4nqhko3m5MYznR8+i21tRsMv1J2Mrfrgy/z/9",
-	"NB4kg8/g95i++zRIBm8nF4NkcD2aHoC+/PP+YF4UBxMeTr/QQW8TlwaoZTfTyh/GfkbVOUqDirSqcUf4",
-	"3/cUjxVOeffwW8Ya6/9IvF/mxQlk+fKC8AzzvnsnWraAXJrSEEe1FwJ6btMtBVPqGpzCLbAPvF6c88mH",
-	"wBuErwBSShAP6ABpaPTlOdFMUKGV9xn4OJqLdFV+heRGgPMVKW0seChgknE0NhHpZLuYteLUsU9wiQMc",
-	"2L3QPYKx4kpFATLjyGyAP8Q6kHEaz8iJDd/nuREqG5bnR1zNLem8kyqN1yOeN0uZA4BEZPHhdvsiNHPN",
-	"xTwirOHXOCxEOQEw00ej3Vd9VGFn8YM+Do9DN+GEVMuThHshuvnBa5JNjdmyKxQwctYGiJdEGYFOFUlH",
-	"pV7Kgv8NLK9T8prRghXkP//9P1LwNVrnIFiqlrUoeg+6Xuw7+NjVHckKv01cj1uGCvAXuo/DyOox9Wlg",
-	"K4qaX+imffXy4JXqrMCdV3/c/2oy2BRcsyuRb53PoHNOUzgp2O+gH7FpcfRwryHVfHcP+IBqRDvBSExw",
-	"1Kqgi4vf9D9imFpx6Gtck4yjjxq/BS4t/ysfnuv58RXLOLWB6t0rAKLd6ADA4RnrTgEOrUEDhXo9Eh4c",
-	"YQAmg/XPrz6olpP38yvy/3OXqh8y+wqRsAeamtVq+4XYt2kcp2C8n5WDzkEmvwNBwBcW36527ezadjtu",
-	"o0zQxgGn5q2UAIN3UUMG8kouNMJ7wYlirlFgZQLqwWEHjeertptx1Kr4fNU+UFknRtxQ3iODD+B20Yt2",
-	"5AfkcQ7lHGKxSpIFLQ6PQ5VriHXE5vBSgoCfMWKvKgxfIgSH50zM2eEPaKlpfmgddwS5eSepbUQ/CX7N",
-	"a52Pb9A1ExkT80gIYQ+iREh9VuVmoYObIa5mH4pEWGdlaMisrcpm7uCcz++WslQsal+AJmcM8Bb+7Roq",
-	"wDLU+Feig+dqTousIo5okLR0J3iwKU7I8UBcYnGK2Ik0Cfd1+nZ08X78BrCppul0/C/vRp+up+M3aZQd",
-	"woiDx0wbb6WOsSrOXtr2roeRqgaZxT5N5TKQdBN89QAZ9OMn03sgTNQqrgCRgA6w2EhYRwjJ2gU8hIYE",
-	"kb4dWuOpi1mKb8Durnr/crfvMaeEW88W5uluS1njwHo8vvi2o3hVZKx4LWNu1e647m7o5frhf1r88r4h",
-	"s2zkExoaDlDhUC7qjFCS8VumtA1nRxQC19xuQzaYFfqkoY4QKdcdbr87vl53bNVfRqhj2g55sKyVeDMG",
-	"eHZ3Lw/7OW6rcVZ9axHu65xuWyw2b0L1QpREjanYx8diXmxhon5lkZuVZ7H9fbvUZMm+UgfXcZAcc70s",
-	"qVo6V+Id2zpyPkgptOFOuSDWV01w68bTt/HpA8kvNjYQBFIZjsiqUShN7tgxEY1O1IC1CbRsGrFYna87",
-	"YId1cDHec6UfGpCrr+4h31p70C0yyF1swuh8evHbOHULoM5IenH55dP1OAUgskakHTPnTEuSMXjqjKSf",
-	"LgG5RywbcsFW8p5lZyT9cHF9DXkE1tswl2LBb0uAAivprEZ1I9zyV7402zo040CQsDva92ANfYdjASiT",
-	"GQFg8CywzvYqgOXFVMA62dABwnCff+YyqsNCah6ZHKSoAep/eIigazcS6DA8D+F83kPW6dNKjiV43qHV",
-	"2u2LRZ5fqqZ6/vzFDy9f/fjPPzVCDc/+b4gx/NdohIGJbMpjDBM7BLtNRmZFt911kwan1+7fA/r79geu",
-	"NZ3fRS/fruvRaHC6Xbd8rs4BFqUOjr8J0Ob4lE6lRUcJqSDs3X3+KoW3C0m/1Vp3fGf18lK+o0mjGFi9",
-	"XJ2vhORU4WADhtPYWMTmVo4KVdvf8dd1ToU/tU3Pv0tk6SbwTVtc+JISTfU7LH3QreBBq09+6r3cz5OT",
-	"k5MzkmJfUxdrpRgB6MyyGc5DRGnde3WxqnCZ85jvScVxo3sMzEs4U0+DeHFfmLBFz3D9JRBF1Ljfd+6M",
-	"Q3x/BzziT3HgOx7cfXNVhf3cjT75dGkZEc6vPnx8P57CZW5N4wPmMIZpe1jDVZC2diB3tpo/WvvBdx3z",
-	"T+y32vJPXCv7qGcbTezei+/Hk+n4zakj46CiTowFZEzk/OrTpXvKCgNAglguFXzo8+hienH5CzyExU9U",
-	"YhmWrLKI7sq/lBmAJc1S2edvRAgOqeBZyJvSKKoxJK/H/3p1+ebL+6urX7+8Hp3/uvvJRtUISHGhmg3J",
-	"+F8+XkzsSMI3bkTBNBOgwvnUF5eSx0H4sUIPyeXV9Mto8sG2wEQWujlsh41GR4uV6embi+vR6/fm6aru",
-	"iMJWELeO7Rgt5AZUXaB4qWcEAHpWISVBXafFtYMTAOsDPCGwCPYk4E/N6QLHEUyDzSeBAQ2SgeutTzOB",
-	"Hh46TAy32PA3vx0Pnye7mLL43r4Nm/stnTP9GGYSNPQbpBYcbyMFjcRv8UhcA8iKhCvzqYmcz8tCHWGq",
-	"+ryI/aIUH3Mse9FRcJZn4zZ/OsKyoE4YWtfmbgFmokgic2ui3qyQdxazkNgkG4XwfdPPNCGpLPUXufhS",
-	"GFFu/i2k/mL1slmOKQFovH2Bj6ctmaAsb8mjNrsr+LStQuUYon4/+SP16VoVmt+zL0e/FhRI2TdriADB",
-	"YHsmD+N8cRAJzmb1lQO4IsgiGr617x4+X2CFCZp/j+lHcLiOIamGsVr+rBz8MwtZHEkPFjFva+brg0mf",
-	"XkVc66ESfy6FplzEKKuoYuY60AwP6+G8nLBdW92sQ5m2xNYkomJrM7lEmFLY/9OXUreParqbm1QrCmfu",
-	"GHgVI+CkOQvtaUoHdMj9PFzx2nARYVqbOhVWB0VmuYNz+ZQDMEaiauMUftXrG9GY0Ip+fRNPyvcXiCvt",
-	"/vNJ8L+D8AkunqRdIfW4Ni8NH7Mnx7Ne+0yC2wV5xshIVMR1TeJNS6lHG6maLev7CFPvro1YzF1g8WZF",
-	"0NCo9cLTtnWwR+qb7OF8bWjRWBnfz6J5ywv2IXq3px/HE189MEUvpQq8UQtZIHsprCLk5jmzFErEQFaq",
-	"9W5iJqR1ZvkXgSUVEyQrqoobUVFSYvprswq8BzLboAAXJEVbxNHNnJIUlOIvF5dfPl9cvrn6DLFwc5s5",
-	"fsrUs9ekOICzG5FORtOLq30vrVkxZ0KnDi9a9cl2EhgAbYMkffMJWrzcbVIv2Y1wzfGceYIg55BSDVgK",
-	"AjW5CjpT0XakZyQdvb4ex0a8YBuH9A7GfCMcDharRIRMyEGpcvZ1zeZY9QtIccHgYyKruEUC88dVsaIq",
-	"mJeGLQZ2WM2OCXeZM2aqUQySQWNRjKWyM62DZNAcfzcvgN/+/U4NMLzGGLvRjcbyDOtwmgurmgtEdEBt",
-	"nQRPAGjwcABsOf9gYiZXn6ZmRkYfP76/OIcBG9vt8reLydXlh/Hl1PxrMrmafJn+68dxt+G6fvcb7Tso",
-	"yfvWKeB1NW4F/A0tJdRgeEAQhpEakAFgYUPeumDeRwB0RGzdVhiwLduwo6UE78cMpAul2jLQK051KMHu",
-	"aaO5ZUeIFT9LgI5W1Ko6PS5N/YGY0LGE6y4xYxdT2c5a/eJllT3kcdzPXxJMIHpK+uonoofnOERPD9+T",
-	"Ed6Mf8KUzEu3PAcodNyTPktjb89sssZRXYPivedxt4VfZHhIVdDYM5Lir9LqyMJtcoRHAxtqy0WP8rZX",
-	"/IX+7CUY/4fGCBfzvMyMKIWclWqLKt2R0L2TzQkS4mM1fweNzoLdWqvl0IRXT9ZnPfj9I0x90Nr+pFE8",
-	"3T7tw05cdcGvyJJmmCvhmN0Ttyt3j/j+ve+61IG4+RHKH3StMzf1+UCNop+r2CbrtYMmZc5a43gPLuHZ",
-	"tTTBu7+nMgTNXLB4pNYPs1bpsUfpgWadAfgR58fee1WU0YqpmsCsn6Dd892qVlxGqxmDU82YOMD9tymk",
-	"djz4VFTFOBpKA6Tv9GUvkYVjFvHEg13ITDpWG9fsaxz+sCm41kx054KLciHgiO1nwkb3TvdjhICrtTsY",
-	"A46iTDztvdLAsj3syHm9d2BTO9t7EUKH61oJqaMlXc6NoSkcLfY850zoMySamW3JFAwCwheOzbdTvRcn",
-	"fA/3qibKDj/udl7w5MuTvhjKw9IGPtO6KB9rGlU/4NafXhUp1C47Qulbrs5Os7gjnP33W6ezuh7bo219",
-	"icqPqyh+OIGzWY64Pfz2nou7a5+j2SOjsUrs7IMTfqy8xD1Jmh8i4tWnX0ZKEpibKHrLLKn6GKRfHn41",
-	"8AbwdsYd85KL9cEVF3KE+rw/KEzDnYF+cHvArdxy/V6tmbh4Q86lEGyuybqQ9zxjRZVyCT1C7opWhq27",
-	"OD2YXDMBhJWeNltLMIaMxgZEfoG7yHxnkPhEW/Nu1PHc6kopZM4Ok/LntnQJKEDjr2teMNVqtkrBmt2G",
-	"7GJgGsBLUrM+BfMwP//wMb1DAiWXjSVzFOjwcnxbQ9gongHyuZao7rIGkTfUhZUtkxAQkLZVwA8zKxHL",
-	"2UozYD9iOQak4wCvUCpmViuASpxkQJiHW1Gh7hZtwE+9C+THl+RX/hqgy5+mb5/91FIBrRRzqlnWITUu",
-	"7JDX66oGossSknPH16WNKF3b2DXUPeDi1io1RNENFmk0i1Q5fCyDuQXYtlFvHCBc2qFvrxg1np+cnByT",
-	"7izj9e7AuRgkMa8s2zsi0GNSs414A74Qm/tLtgkFdI/Lq2ta/Yunur/25tNfso3PzenDMdAu6gJ+UWtX",
-	"4Z7A6BXi2bBORsHu5V0vInIrrHvyz3YX5S3pqzJv3RSfVAccSScF4XPtijQXBMKnuF4OyVWNkCUBAQrP",
-	"LSGXogGW6ML2IKLFJ0PmGPig7c8wUvu5B51Eaw1pcwgeadc/YJ0d88TB9Q6urHipg5AP26yRI/sCFBB4",
-	"GjB/cEjGWFmquj4zSIpB4n4jiXnmigVBuQRWkNQmhj3jWYr1ArBkjaX6dShVKHkzY0suMkizAQ8mWbNC",
-	"2ZsSzifXltpkf7bznrNtR9JFZYQGp1znbfTG5k++4JRnlovl+JjpavEke8qNGbstxeGcStta5C67Cj18",
-	"Ti3hAtLLwam0QwvRFbAFVTIinpSZ1bX2FucI1DJjN2NmcR87FpfsoiU+aVNbLb2chUNBiKGmq0FNJKZZ",
-	"seICai4pV50AS17ipIYMI64wknMIQT4lssAe3DrYqWv+N7bHf1tbDptaS0EfyAgX2qbTYVNwNu0vqyze",
-	"/cZzRyeg0aTqgKI9pCw19RlvSKosjgMoWvqzsJgmx/sLkNS+6shYbMLwsG1M13uKU3zeJdMBPR8TIeMD",
-	"5do/FK9JcYCzxLsWrY5b255VXZhjqBL6MyQYectbgnmCrJlc56wucpN6BKGzfdRVzNT7GSOs7XGntlS9",
-	"PvYmsEvTvzRKn0G7JLmQd+X14XBS+GyVmKLaiZXRXvciDw9vyBsYWen4FdJvgZu1WPYGDbuvdY1l4uBK",
-	"2qfjRcyDNPbvlIdCGf3K5cwH18JtnKU+FgipuljvgD/CQTJjTVkIr8tDqt25T0vcQ/bUDhV93gUiWuOJ",
-	"eGBb7OuSlko/SlsVS9UDG9pb4b9XSyGp1AObqnNIPaixppHtK7oH9E8RerJwtZI6i8Z+iqhwgz5GXK9m",
-	"yzxu9V0jHhe0ANriaB3epa+au8tD50vxLso8dw5F2wTw+RayvF0OH1JO99D0Trw20PBAv72Y+IJNO4QF",
-	"JJ2MP1xcvhlPsPgSpvkteOHy8ALHdRiehyLmqSvlaFuHIApZsDy/ETOGZOC1EpNYHwptOhfdD8rakTQs",
-	"FYkR73Qyvvo4vsSCVe7dRk+g4VIYxXCzpPpGWNjyxhYd4QuonLUwPf70fvzFJta5D5hfTcbnV1gXi2hm",
-	"lhBKHMgi5F2E3D+AeAa0Fj6p0SYhOlVxToUru5peX32anDc/a38ZfthhpaqS+shxcEbSz+PX766ufv1y",
-	"9fZt6vyirsYVVMDacA1FPeViUSse5hVce2UFbfn+aJw04TD6laIL+18zQVZclJop4O6oaoi5noQFAi37",
-	"OZSjdkJjSNI3F7+Mr6c4uwrsH0iXDJQJi8l02R81gPHbC1dgCzdrWEY0UmAUd4z5MVhu908/44NkUF+Z",
-	"6hfhM8HUB/+qXgkmBDIwzTg7snlN3PXfi81rV1PejV73Kaiy7RAjNrrIbHtQCLVxO1cFaDeUgyuwQBy8",
-	"41dcWJmJnnzT1TNblc6+FT7sC+bNmHUHhYXtzMOucpw5lp40r9jhrAz487qTV5q+L1mO7djicuC25/pG",
-	"GLPRSs70zcX1+WjyxjTuKLPIbOulGExChcyoDi2M1qjgFbl7oJamEOb4QL+ObpnLlRiS9PrTx4+T8fW1",
-	"nQAsFObJJRMjkLF9zy0Jj3Eg23GUyo7fBoE6TYx/hMcu3PkRTjtISMY5MGfLd/FJye7C/TjlK5Zz8cR6",
-	"R+f7+qrUM/m17ZDUSdGQ11b7crFQPrJWLnUPYXmE8nWtl1EK0kACm0a2zH/yFIvWmW2rJXl+khj1kszY",
-	"VgISDVmSmNJ8RTU7IjDmXs3ao2Mp9BvopsJvWb5rOpP3zHYMau3hwYMqGMhvAecoDkBAG7c6RC0JBLc+",
-	"rwZfiNUr5S7/8jXOje0R2okwUUjPa/MlHs4fbNYynL/YXvtIC833yeQR+Pc5lqeHkIng0FOr0nApYKKd",
-	"hqPqVPtY5diFdjDEbTYggIls3AxjPPWdaPTrBc/zt1EiUVs1tsA7AMtEYgqOFKRKKrPBduugjVBThG5c",
-	"V3aOq+6+tTkYEW3Uw0EP8XDEsoQaXdnBB6ypUqQqP4BWhF0QVzuWCTozhx/4OXokMdy2bmpn5rgYjw25",
-	"BLlfR7hw5Ua0YWt4VoV4cGsEcVXeFGmghGaSxSmA/fT05Duu3osfFAz5nXsaph5h0XlZFEzoj21hwyZr",
-	"NnYqASbxtfNEQkzUJzf4wmbDpww7ijo04H9KjD/sQ3RlzIbUb9iCC7/sPUsjefPHm3HOaoL08yIBWltG",
-	"YZemZZGnSUUI4e1NZsagbI4fZsb6hsEyJp8m7xMb8VQI+JnJzBI828DRKUmNKT1lq3VONbNmoOK3gotb",
-	"RBimLqmartf51hVncrQ6CUkLqtlHVuDpti2gH3tk7sL0RlBfFhL7910gnGEOjOWsfGKIUUfv2Jb4cBmY",
-	"kBC2R0VTpT76oekdU7HIawzLN1Ik/WU8Jd+7jqgUPKmRwP/Lw2F5Ltal3kuRWI/zx1gX6v17DZElXmCn",
-	"znY7i4ZqWEGMFpgVjSWulJbGQPbcpokF6Pts34rb0ha+bpTmWNGv4RBenhxL0rjrcm4/TOOM657H6ALm",
-	"3knxyhBxc2XmxAzasz8pTbdICJBxGzvLGc0AQkjRN0OWUmkHKzTGEew4O1tQ74EKtgmsljUroN6KFOYN",
-	"aLhygHgKSJtOZtTgjGPEMloR+jG205MtH/atZQnvOdu8lzRrCWkGTiEoLw0kWLcypoaVijOlP4BfJ351",
-	"QzjIsUi7LH1w0cBLx2j8UD9DTajej4gjtnf2S1ZbCAFyjMyAOyRn2rtXKwraqtOUt2Ujh5bPMXlpoSQ+",
-	"FEqCvp6RE28pRFWsHbXqQaGt/Q6d9pBUfWKSxkZpDry+pns27QQrwfZUr7La3X+IrjLQFL4lA8hrrilk",
-	"L14mbVgMTILWEjz8EAMY1kIrP/60H22xY6L5nuyZk+slLdhxZeKed0gsb/C3uABm4dPizQ2FvmZLCQgF",
-	"1SBDj+bDvSklj952p6QUOzN7ppRlSHSwj+PgGGqCPVzEaIRi84cHZtF6tjd7RxIcmYbsjkLcgcdtqz2p",
-	"PlwA1v8XXcxD6HKrznZ2kjWXIBKfM9d+6/bxBpAVSC2kbnops8MCzj5nP1kNJmlg2GEu48sgZzmLuCjs",
-	"H0jGNOW5Iv84eXtOfn756p//qQ/j3h0XGdLm2Hrx6pRwcU9zjiXHvwA3VgIM6zmf68SoVTlLjJXumSW/",
-	"FN6g1FJ+yWlxy5IbUQpVrtey0Cz7AsW2vpjRJQTn5AtQ9+W53Jj3SkFtXTmG/ZnxLGMCGzSi8Yut4a3g",
-	"2XvKczoz/XAEdQmRhbF4UK9z3EDUoes8RkxIGHNgEKFmFtHTdTvUeEnXayaYmzrAKdW9PeBgMfLenEr0",
-	"rX+n2hm3e1BSVjyMD0AmhQXRY9TAAO9zNf258CMgubwd7gca+dvq1c8/B1fFy5N4Hnc7sPXddPrRrR8X",
-	"xNjn8RnUVnQ0cyo2dGtp809nORV3wESdMWdUabv/FaFriqDZkDY+eDGS/dSso2FTUWA0AY7GsjNW8x07",
-	"4xNGs66KydNWlIE8lD+lnkz3vVoKY0fVNKjoXHygxZ1CcgmqCL7l3Cq7uneP769jOA2zQVOqrhaebgvK",
-	"Z3n/zpzmOSssUoNQPSS7/BhYOZk63wrNsRQ210u/kB7b1hGw0bK34sXig8LsB9KRIAIkrfP4oXXL3Wfj",
-	"RwGt+Yg6ao5jG4mqJrfMXA1AJm2EsKta1wKJBjdVq/Eq2MYbsFDNGs3OONw2k/NWMhp7w5BMzssVE9qB",
-	"bOP3APi5WjrFcmWNTpsZZvVbC/GY1QEmXbGQn3GQY/PlmJ7E41UeKr9FR4oWXFPw4MQ+c8e2+6JvvMVb",
-	"CGEhDaEVcGyZLWDhtKon91e0er/7fgXCgZMOGOkCfa73jNAsQxxS9IsH7PPDG+6gfR5DelrtHo8Mjs7N",
-	"st9nfhl3benwjOw7pOdLyecRyzGnM5Y/hGPNsVFjQ/u6gHsqItlMz/pvUTuiyB71d0/UQsnX0T+0T0TO",
-	"xV271PCktHtLUEYCU7a4zW6MtWC3ZU6LgAe3uqoAVmg57AmEEaA6ddzy9qsUM2ArroHdvzklzQE5bNZu",
-	"WeRGTcJ5/6Oj2Yrzmjity342eHTflnkMXnh/TR0PwnBNWHM1UgLCGjy9O+VUyUN98x/o0L3j/GZ/bw7u",
-	"1lH29HGkvxcso3PNsj9SY6EYG8IYghsbzcYNeZS3Yx5XciD8AzTcoI+ppTGrBeYJLXidSavFPgp4p+9t",
-	"vSl3FkEdhfOz4iID8od2EqyCSbB9/UUR5YZ4Aq9N5XPZYUcHUxH/jmRV1x+mH1N0AQjLa5XYkoAeSJyq",
-	"EjZCmpDUzK0NZC71Ko/XDTCyancvuK3Qbyc0s2jvscaU9xehXNzrLsLN0nJ4pZjznLfUjgJFKs60KpVn",
-	"xnZOk3tmY5Q+t7QvVWYUYzOOkTCHlXu5NT7MbqHgXfrPf/+PHugTzd4UMl74c1rFR2F8APhwQT69ZFtS",
-	"ULGDrPTwa6xgMKPzu2iVGI9NwyefOT9+X8YGS4Z9cOqQ+/yID3Clou1Hp4fmeinL2yXOj1rKModgkmd5",
-	"5EY4YWmv4zpyDc6XQ4URecXjjQimBdtUoW7bVD+BKEt9tZgwOrfYxHXBLBUJwkoixMyyWLHCk+ClwW5L",
-	"jyHW7E4wFauT/J///h92H1o8WneQVikcMXerGwDFpqfVx3oc9lzQFabk1snFzxyE1/HKICs1KeTG8Zk8",
-	"1Ing2bNAuMC0BCcm8SKu2uXNbVYXEbVNUJuWuID1rKNx4dpxMWkb3VGVJdOTntdd1KN9LWNWMTRfQRh3",
-	"GFmPzBNy408Qrh90KD6TEGGLM0KsCzlnSiFlvC38jTE9ufC44+8UmecSJWxzJfg92+tXcIkmMG4ApCMY",
-	"TkmXa24uJEzj0fSOYfjQbOWNLO7iJv88p3zFsstmZH8f5Nlhm7hy+eRWhvWUI/bbk3ZO2hDK6eSoCiCf",
-	"x9SYcuG0Fv7PGNWS6adKquxf6u/LWxSqXJPZFgiMYX9cZN7P6iIC6MD3gDLMFVKtefivGW3ArI8gCIBG",
-	"Wriu4FAtGS30jNEeEria+raSVO7vfpsAEKVeuKQX6fmax3M4Y7zHOWsW1P19QNccHEmIyMZczDXUUfrj",
-	"jz73LgCY+yW037NCxckwY44wG3Vdwz/cq25U4fdryxvdMIkVJ7UFa5y4lsO/R+49jjMCRehDfBFg/r5j",
-	"rYiujaW+AesK0qAwORDQ7j7gaeU1ybjR1l0k3VbWdukSGSv4PcsQVI8QqmzrBYB1g57eiNQsHuRcYNI7",
-	"wEc3wsFbq7iJ+UaVAhumI7KMa0foFgPgmS+/3mrW4QiZR6+X9MWrH3dn6A1yv1j5BMMBVsWvcbrKnpZx",
-	"WDKjM5bBclh+mryHCBIyIUmFNunS8sc8AaohmKYkmN74pgvrG8Qw0+7vNm/Fm58P1bf6JCTuQdwI6YDZ",
-	"GW9EALqoRi1zspZCsfhJnFo6K7fT8MqrODMszWLz3O3M2CPvQLyQ39v8NntRDE4H76bTj98/Hz4nL05O",
-	"yNWvB0kfG5g4e8w3IfYcCBHLLqyEQaeq/Rmfcl1wlo1gLqNF1B2M88yztZCK+6jps4XGuiTVZSULQNj7",
-	"mRfueNyNUW8VZsrTJiT+K7IgM8bFbZhbmheMZluU5mC8BfkIcrEwv7e227CnXWZnoOp126Rvq0KS9VHB",
-	"RnMljlYzLhiUQBpdvsEEMSaANAgp4SDqPtuSqwlGzs0mSXHxoWyVN0x9/q3EkHuQdHuAxu1I+EOk1kzU",
-	"D3aO3Co11xdEGa3BcwwT0xFUR46SKRxDpISGd1Q82qxUyKGdAnjRXF6f9/uU2btVn3/Y7XHMBeNW0efX",
-	"HbOANaT1I03wt7bjd1VkrIjTFD82rCg87k8LK4oPV+YHq2es6JZk8gyrlxj7wP7G1uTFyIH3lazodkhS",
-	"BwxIT0MqkMQ5UBKkkxyS1Oih8Bha3ZDZhUuthiSl2YqL9BTy71SCtK/GNi4zrh3ezp0IiJEUSMoN3zZ/",
-	"g9aNUmEaOnQs6BxcKhMksu5RARhfhBmeSG02e8VH39gU4BzFv34SOoaihF8HSEl0p7rqaIpoKVvp1ncy",
-	"F/YSoIWJbXGVSrCNrymXbpaKzb9gKGhGFfvxpbNbAANVz53ar+3VPx29BmWp2ZRaCuH6JLZG+b2Q6HmI",
-	"9tqGNrAetN3aX8ecthsJm45+HV+mDkowJGlQ/D316VGWlqIUK6ZToujWpbd5PLF7dTIe4avIeY9XI8Xy",
-	"eFblocqWyQNiTV/9fi6F5qJs0LdA/xo16fFf9ksHKx/KUnNx26tCPYKWvrev2uMDP7epnCmUa3yTApNl",
-	"VaQT8trN0M8sPTwqO06QOACYslxJQEbydvTp/dQ2hEEcED1CO35JC2uBCf8C38WnzTS6korByXPP+0oC",
-	"QcLm0FP6XFsiJoiVYbal76UtTllbFxwv8HhAh2FRvriila7Rg4INJnpYn9zuKxSuzEeZ8/k2RmIHo//8",
-	"KCcQrtI4tt8RjtrkzjV0J+DXKBXLTgMeBDgLlrUlwgnVnkPTw8mEMwMSIDaWljJoVYE66KgNr9oRHeFq",
-	"LtdZxdvbYptjBr8P81snUK+gGH7l9TYOYqtckL0yo5ogt8AdCUuRRPaXm9g2aew369Hp6Z9rKeaQUe/j",
-	"q1ZoueUiI+Gp2/I75R+x9UiCkCzUARanPl0b1aoqQAj515YmRcu1uhEWi2Zfd2EJW+Hb5tV6qU6unNff",
-	"SjZ7J9yaJ5uSbWw+7cxbwIjKkGx8KTfsnhU3ArcpDidnFKA1wAzhzh9KsqAMQyDVIAIesyOjIqO5AnI3",
-	"8b0CYNeG6BhAuRfz0Rp6hxXpCNXpbq3wB0uJfpZJ/LK1wvhhd+3EZQz2OBkju6swa9wtiaxU92ihFLNB",
-	"DycruBikc2sGS+1PlYWZ2JPh6sKAhSDjoUc4W+i9yK8Wg9PfO2R7fIB3vv2RRDFnbtT0jlUdc5o5uo+s",
-	"HlJpbwmchfY6CZeS6I10R82KGnvGHNoIGAiPKJyw6X7O/tyj1KmKdPwATGza6UP2/5QpXembDVeX/32H",
-	"o20bMdoLrNhv1WUYKdqNf6wit4E64807WxVbh2EmyIU5EAB/3lqnNbL2WDECj1Vtx0HOCORpFBnrXso3",
-	"mNZWlQiH2/M4Ttza7RzIqyoIcmpuLYexgUFlnjnP4kUi/N3delFn8v4jBn5yzH1Bgq/7Fsys5z2gumJz",
-	"qg5n7+vEzLK9QA+XfnV6v1eq/Ff36FDmCw5U1/eWEBU0yuxe51DSSy7uLPHOkHy2eFC7511Q82wX0SC8",
-	"pzoS6tpTpHMXPN09xY1qXfCZOzltWO1D0Ozwiu+JzU4GWa30Qzu79M8nwf/2Wgv223gHDXxpiesenWLi",
-	"nhdSrCxc+tHmG1J+bfAm0vBDW3bg8kfrb7wA60NarJz+zglwfvXh4/vxNOTwPOSNMZZRH/8+mlLfHpQw",
-	"EMj9ozJ2P9dIEVB2D4l1uDv5foYU1aa/ibs1jaqFhKhQrxGNJxoIn3/EFxCiRsmGi8xcEirgcb4tZEAU",
-	"iAWQ/PszZu5c9U/48VCq5eAKqgrp29rZFWiLzliufJ0804mK9+dAcO2gnsUCsdzxrvCS3KVg9UhBOZyB",
-	"8uIBUm7tHUvdLuM2Ez9+L1sdWktyKwE9V902gfoF7nPrselPZ9MDqdy/FP2hE+fEUEdPObiY45ppZa04",
-	"HwN4GJAffuZI2Yz4UK6QGBhXCVGlMYsUSdVcrtkwuJJV2g91fl850g/tAe90b/Hb33uHNI75gKrjlKnd",
-	"+ruIDt2DNEBWDedOcfSdGVcIK91QqMNW1Sm0Le6rvntwI+2pMxvX9qdL53cOHFnOT1r5dpwFaB+yFrsl",
-	"KlxYUfYdpnCHRn/XJd6Tmusm2o8humL2hDaEZ7Fi2TUXc9YxpyYSkgYExJIbibDtwUZLcyYyetBUPHfP",
-	"HVlobb8q+BRqnt/1u3s0TI/ouPDdv9wtfF5Fzo1x98GS+ex/wz73DdbWzUoAft41nUE5OFzp6Rf7WPdB",
-	"LhnNkfX70FXzDp/sLhngQ/c03zuwwypA23L2vt9zRgvxhm5jPenRipR3r+n8bu+orJHteFzjBhoXv8m8",
-	"rEnP/t1pFb9Cxr7bo2HA21yJCeIl4ufPkzof+5U1K+asUfa/hUyhd6M8ZzXKoxrjUatJ2omgCdBZW+Q7",
-	"bNkCRSlmUt59KvLW+bFicWKfnLzvY6MZBeeg8gYPHaXtJQNIY/4Mhkr7Xu/eYU2LW9YjYX4Kz8dUM18s",
-	"KD7xQPO09+Qh/ZC5Vg5GdyuSxnoFhSz0kFKxxTwk5GAnU4ecwXJAGB8LigChdpomHrqVkNROT5rciBRl",
-	"ovktnC/zQ7WbbCK0Od4pwKBmPq8SlaOKdaZg65zOzRe9CoglTgE7mpBZqbFreMUmN2LtEr0TkpWoO7sy",
-	"PcgVNyQTaNQy54bzQ4tVRf8P3Lwx8rY+1E5ZX+WkVGwHJBDBrtcCpw7kIutwiZ3qXXvwEg8hsDo2Xp0M",
-	"NhQK3qs9SSGuwA2sNFdkzYolXeN+XDEqdGUx7ZoNYbkoKPBok7jARWEj0X1qOz4KN97mkdAdmwNyLWoe",
-	"VKCASnEO92kSqv8Ra8IriIFAdpLcq5tNAbarTNRmoRKsuwrXrrISCs/mJOxe+bs3XVRhbbOORnPN7+2l",
-	"0ySWnt8174KeWJN27POBvdCWquz61Dqaunu/D0FxsZ2UonvYWUusL7epeSMzD/lCd8jSJqEeLXnWRSlY",
-	"r17hxWFpiQQV2pjf/t5TD+/N+z7+wFcdGPyRrg/aThNMtgpAWUgRlucVpMU6SynmajB0/4IbwohLhbHz",
-	"x3U6mr4BrWdEjrf1Hry9AONxHbfwl6rfZyT9/9dITxDnBeHe+ZIWdK5ZoaKjq/JW+4X39+FJ+tVljsWI",
-	"6XxpGR0se2C3IOWOj7Tq5auTKOylKR0OiAR0PjS8QHMnJlwAxV4Y1XUB3kBHtggFVVmdzyDw7KDXqI2g",
-	"ztZQsE8lZGHuWTLb4g+9Zgqu6HPvnj9yBXl2IDevFoaYMWInp1OZ7Xbk9Z+pDv2JOk/cp2x3WNvOrOoU",
-	"tW3MBqoZl8BYGrg/zU+4J9Mzks64ryRTCvwHuGDtHAETAMTb0opfye5tX1kLDaoo2pXOtWwpDYXsUIRm",
-	"GQAY4KulYgUmmzmGF4p5Ge2N/8pjBI+paQmML/O2+cHybKfIU5VRTWdUMctVZYdEVjRzGQ+zLVnSFiZA",
-	"QMS332Ux8hrYqZavCLEJg/0opL8oKYYTunHh6j6ogh7JtuCjPmIoG6pObX4wbisLI4UUQh3skiCsYwsA",
-	"icrDX9mYZ1iByW5B01bqVeHU1dYNi2rABqHKP5bWTNJHntIW3ob9VhymCrWCtPyfPb3p6ONFI/nG0fkY",
-	"hcDMm6VZ39Btx9rzQAWDhzA8Lx2lzGPU7A5kVt+K3d15FIwqQFutkcAW3L9iT2C8mBkxsjaSbmtU8sAL",
-	"gQUmwwIaiL0uhW6L48UTWz/7JhHVjaOyBLdHkgtZtqf6fAajO2xkPTpQnvqyiA0wcBAt6xbtr+JmMfDf",
-	"6PX1+HL65eLyy+eLyzdXn08R8lev9uiiVQFWH6qoo2ofsGQspVGPECOSc+ai3IphDRrvneJGZ9/Qra24",
-	"tou/CYN99cjdzgjefJqMphdXl/UxWHxz5VEnq9LsFpb43KchqQKbckFmUi8taM4Oe8WoKguWkVLkTKkb",
-	"Yd2eQ/eUTTQDsbXhyqJS/m5gZkHU3RrKeOHtD0ce3CJoxaU2smezshZlntej4/B3+FesgGi1pSxKSbva",
-	"czlXmmU3AvFIRp3x8S8735AWsnQ5QJn5VfW2eZZluBIxg/BVX4OwAw77iUKzHZs1j8kV139jhQw+9Fgx",
-	"Xb95TmIFpiyhmTn/1j/nDpqr1xwWhw1kx5CcECnIx/Hky/hfzt+NLn8ZJ3anoGyh2lvM/gD99OPLbgen",
-	"w1IEkelugtTFqHflqJVqthgUzfNgs2t5C34oL/sagx6SEVqVS6qM1iTcHWkuAZcVBCWX8UCdWXm7kgW7",
-	"EYVNgQrmPzF6FZwTJY38TTFSPsyp0mDRpT4BM/iUPa0BySh+FMruKKx7aGvGw0FrE9z9A/mRaLvfcs9j",
-	"Ww7r14dhqionkTxHAwsEfOLcQ5owQOprPr+zar19RRYJobmS7hLj8zuQTzcCyZAtRyu1Jbdx1H47/vBj",
-	"bTdGta7+UMEDwilWWMesJ9Dbo8sMiQU2SwlGXh6cPaxm4aD0CdHWN19x5XExk19bfIVWFdl6t5/nhh/8",
-	"j99Hz/47ffa3P+x/T579/GX47I9/O0l+fPHtHx4N/dD/copfO1AK3BwdC15Fr2pGKHFsnz4dmgtzkPxV",
-	"Y/SHG7FzLIPiqfYKgkii3XhG+/ECAP5uGQfq++n5y0eSbRGsR7xStq2QzbUiWBW8SUe8gBhqDf/V4CXO",
-	"oWi9HRseOHMuiBQ3oi7oQOCDMQA3/kpmZguizM9tVjra0jVFEkUcXzVn68eTlz8duA3iiJY9Raw/lEqb",
-	"W8uB+HA8YeZnPXvsgcD6GpRmZ2+DXhtsbXNEY9quV4XChYI7wt7EFmuK81kpwOT5kLxlG1aY64JoKW9E",
-	"zrXO2SkRMryrG1WWIXXW0pGo5hburtz2AAn1FJEOQhQxtbCqmiWahgowoZzk2qVk7pRxfsgyRyBJHRM5",
-	"SVixFKnfw1pwoHGQBc1zBUj7TV0VGBI0w5sqx0PiXS3l8D8vJZEbUQEpQpe0ZnQVS7t8BPDVoUNzWqkD",
-	"RC0tyW+YoeDtFQhnB9nkCZrhy1JkQHwGVsfJ8OTkOZHCJi5YBe1GmCk3MmLOVzRXQwJqEDKMQfIMwSKF",
-	"wZXDlaegt23V1MawU6HqGIjOhrVZ8c0GZ3Ef++yxuLQOFnhCXp0k5OdXxnz7+echuQpmMryRFcotSASu",
-	"6L9B5TJHEVSamgHwlFC4dkNnag4VXzEyY3qDZNZY0kJZYoiGbQPiMiCLCMteAELcFkuu2sHLsX5h1s0h",
-	"9pXOdb5Fm2hH5v70WBK3jv6Lud6sBIVCeOhnkSSTNh+oEqAJWWq9NhvA/FftHv+28/8ngQsfYlw/Hirx",
-	"sPhypkfk9j5BqovQUPF+UdDzfYF/K/pAH0CTMbVnOiVU3QiosGA0WM8bwETdxYe7nItb1KNn1GzwDSoG",
-	"ThUgSkrhuQbZltyCY9aYCKHnL6L4PqZdfzxeM4ywHx1EroE820XK1YKcX30KLZckpsfBitnqB3LX2gne",
-	"afhp/SY5Q7V75954Io1tB8T6yMr2A2CZUYzlPi3sPaP3EKWy5C8N/OUO9LIOn0VnqKgzexytdh2LH+xH",
-	"KNG7P6qt1K9c+HEnrl4qBEGrgaSPg9l55HHtSuh9WkGbUEbAtVHI04Z/K404Pp/IxxlHYMTAnK1hLb5Y",
-	"sIKJWD1GKFF5MGkLw+QjS4YWgAuiRWGqnDkbTTuCzKsK+u/7BGK9lc0nrDAefUtjSKBFftsSqkQEjtfz",
-	"bRVOo0YNyfivJc2NaEmNZZEmNspEUk9fnXZPonOx0q6Uvit5f8TiqTkVIhYlamQIAmf0X8rs9qg5RSLc",
-	"biPZQ/Vd2dAzWRr9yVgbrAvLd1j8J1zg8HPVZPgd5zZ3Yo9GNc+tx8tW8O0ZM54g32sQ9bpjayiovuAW",
-	"ztogEP9fB5o4/rrOqdhXYa4rKb959lpbLeQgQw4+ubdC/zbOeNg9dd08enlEWvmaBoLL55hXpVY9p4Ln",
-	"tFsxpneSyoXEXHdzBV05hMFusrUtxWGagayA5EZoV8DPmHeWe6fqSCPW+lhZrB0T2WHDcNGWyu5h8n7y",
-	"w7x2u9htmzGEle5uxvhNBgxVNC/ZLtOwr9gNToGanrvn3trXoA8cNhsDqFrbbtIh4UAT0nBWZQlV0fgQ",
-	"iqZSAL0JS6V2AFkD/Wib33c+h3c3OuFRdDZSZ/2fmbTpAw0oFJ3fLXiexy/iKdIhGcOWrxh68tA2lgK4",
-	"lRDpaYMhcMowGAKqAc9zW5IGr7SEzJjiGfPlOAXbDMm1RF3iRlgyAzCZHbswfh0pUGSp6S0LM7WEB5ty",
-	"62uv3EouxunOZ9Prtze13mPPGvjRm/Lk5Id5NSXwb/b/4q/Dooj4h/TUxrG8pPG8ai4KhHUGwrpvCuuf",
-	"uTljX+fmkgJRYiQK1SQNVy21Mw0Xri/rE6xFoLh9p6r6VV5vqp0HwMNa4K2tl+8m/EYEgATEkFVbLNkz",
-	"87gyZnVtmbOQEieWMmjOIeV5tBimz05xH4ox7NpJcHVKbNy+4OZA3lJz3wNBqtnTxkTltRMZwHtyensw",
-	"Eljf9cFRcFxrpEaFG5sgcPbB1WFbipeaP1gPDXHnrRmuUBItkAoZR3tLlfM5Y1koJoG7LuNZa/02+FSf",
-	"TE3z0qQUo5arutk3f07mcrXiWvcpuri31uwHF6beH5yNFY2FXWQrsKK/LyHUWSlcSaECViZZFnNWlY3v",
-	"qcqbIbynSr+TZbvRV1CuWOaClFjwTpZFh9DzjsBGH2Y1Uug3lB0+uxEb2wLQvofRax9xsJAl2yXls9Va",
-	"YH37hy7lHRe3r+n8biqPLQBbE5Ddd45gX9s26cFDfESJwQMVBi1rjJVqlaDuUAMoqjU8Fm77aRHbrRX4",
-	"LTF822kI6C/hjO5Wau3oBmmCw3sK4gAtHvejmNvPbA0bGUUvBkGXzePhy/e4V2w5tzL3ThbI8kR0qNGQ",
-	"pfif6mURbMNUe3WQEA5vTXlcdiM5qvJrL05AqPECSlSDZAiSaDttdlix3qUCKAFfvrnULYYGYNuANjBy",
-	"qX7PQh0IHi+U+ue4jSDE1V0C2PN5bd464FB+ep8UGeU5wbOHZhcE4HK5YQU+qeKKXW/uWzvq95JmB5nF",
-	"+rrBrGDbzaNwosSvkT8bh3h0y5xde07PPReZq9pc5zqZL3EjPZqp2KwlsAJ111uIsHV3GTiOKTDkOhkv",
-	"1F+rtlxlhNc7EjVseWE1JcARe/PV/AcPnrNtG4Utuh3BIOWg55utdlJ9rFhV8IABMHyQsvZQVY2L23T4",
-	"v5a6qIygUfp9RyvRPl4r+l3ZjEfYfLbBSQ8S0OqNVoeqlprmvbdiQwZiIzUuFLtT62e0voXaZNm0C7Nv",
-	"gzuzI1Gtu0onbNGuOavWxP+cLfQol6LF/+hZMwKR43L4rN3mfZtYfgVzOPfv+ZawxJXAapxbtAChdB5Q",
-	"EC/qHwop9hO8MY0S4l/ytndQc7SzceBm6lunaEYSTGBs8a8dLqlXZmBAOZDbqn4dqDHOIL0BABVQxtQh",
-	"zczJgLRYyxtPgYsrxYds8jL6mm4EOJvM/cDurY8K8SPmWUUU3Ub5lwPS2ppC8oh0HHX69Kf8jJB69OcM",
-	"SEg9/tPGNNktvfO43yie9gOHyvsge/sOwu8Aebs5olBQEWpQ9mdKMtpxTtcx2IiFc+zJnLO3OBaLtJUq",
-	"rRambSFJKdgZOSFZIdcAWYjlxnVJh4hdDNdMf1r3HO/cZhbWwVn7VzYZQHbzlci3fUE5bGVDsuFOevXy",
-	"cB7AcekDa6rURhbZzhd/rL/64tGG2LhU5gjPwWF7PjbfregNE0BSffGDycX04nz0fpAMPo8mlxeXvwyS",
-	"wcXl26uONRAqqrdeB4nfiotI8F6umYiVbfIoaS1h85t7HRAyUYt3Xch7nh1OocVefHRPA2hXl+tLxjIW",
-	"D4z6apRQ8JYrDZVwyTYOGcEasCy7EPtiO9xYpHlOwGuNKH+imMLyRYWjf7EmnMzjZn6kACx8N8EprY8s",
-	"ujdgLt5zEeNm/7rmBVO9yCpj2PDRTMm81I7yYQq7AvJrFKIGylnO5+TT5H1CWK6MYmM20OEIsvlaEnSz",
-	"fYAfg62xU03nas3ExRtyLoVgc03cNjpUDjheEyAC8zKSelZqLQXk3g47T1zFZ2Ffh8JwwEyky0IgVSpY",
-	"eBCMo7cQ65vLFSMQ4tDy8BxaAWK+H5++PA7xO4Jm3b7SUuQSqONjYYnPRnv3NBjIMM81YbTIe1DJw3vt",
-	"n1Z7AiKQ61MrQVWweVkoX4mOiay/ozgyyCCk6hIcZ+yWCqA6CEvykQ3P8yD1Z84sWNEoG9270pHz3Bf5",
-	"61rabw+j2V63cq2YLJac5dpX+gqCbnHgIlWonEX+NC8LD1XdfzXAKk+qF7B0UKF7iUHVBVtmv+XRZVX1",
-	"tD3VMBCShRiK6gWboW0tb/T13bH1MX66Ml4+3e5P6jcms47nXvVte10lf0ZJ3AYFrhWGdiu5nR/sALe0",
-	"tdWqU+dWUq5Oo1uNZ4+cfQKuICu4dm+sVqlno0s//PgjEqj4rB30fgP0xJJ076DOnJhECWnJu22ZOcF6",
-	"SacHiJ2dfJqgaw0XFcQqBRYIfWgt0EoEHUhne1yZFLu04MpYA9EFqCybI+mv7InAtThQPtRN8DDYxT2K",
-	"iLrXraUA/3iMeL5TYZ4spO/6ivGz1qKnHWL7ENCvoV1evLT0WMfkH3QhYIMcPr0TdoZ4ay7lnblc9J7i",
-	"vz4HoOXYKZZYzpEqffqIwdhvuXvwiDDSKnh13+WqZZ65GN4RHe0e2a/PR5+tnPmo/f7IdHVH9Voj3IWW",
-	"38TX9XMYSy+Gzrz+iyzeSLTcNzLvu/iApcUexodHgx6fRjTshPBFZdt5PvJaAey+64OpvI3sh0NlZF2E",
-	"3O/T5gHbPQSRFY7OaI2usAqv21k7LNK6Fp5cN7iLet/fD7oUGxPacmVVg5vUPtZH18KJq7KoK+sQCp6R",
-	"hSzmbEggh8bmdYF2BrABuTBalfmPMob6hrE75A5Ctlgyz+X8zqd0wCt/89vS3AkK0rLBRYxJagpe9yEZ",
-	"20AmIWkWQBBDUrkSwk5wRdQdX69ZlgQsML7PiqzK+dLiIKlyLUO6uLxnGQAnLVsrQif1hs9ZEoAhKm6e",
-	"Rv0AR1tYcSy0chZEubMWrRCNYIBVLsOLF6cnJ6ADB7RUJ89e/PH7ybOf/zj9/eTZK/zxH6KwHb5i/z0a",
-	"AX29BRcWOGHsvX0xuhwRR7Nc9WBcmgn4/jUrci52s5c7FJrHjVLTe5w798PV5ZvRvw6SwfTT+Bp/+jx+",
-	"c+l+nr77NLE/vp1c4A/Xo+mnif3xE7z9x96Ayz9DD130pX8Bej+HwVASByRqboeummZwhh+oafp0sEY6",
-	"xOh8evHbOA1PdkLSTx/Prz5cXP6SgicGqEPTj6PraeqdMGQUdRlxFb7sOEOM8WHFMR4Wt6749UEycO8M",
-	"koH5ziEvvZ+ga2uuPmhu7H22o9L2wzx6z8LxLLzYxB6ZbjWj3Z6ahvp4H/gjpO0dRQXSPysRoJgd7JfM",
-	"leGpZ7yFVXvsZnGzFZ3onM7vRut1xJAh8DdC12tXmdnVG1hLvLYinMVLKgTLo/O3pOq11FN5x0S8Ut+S",
-	"qmt+K7i4xQhte7jFKVVo4qM3vQU3CbE3JAlXH2ksBc1lyrk7mq7X3xnpYN+753pLbO0ADGo4+i3g6Cru",
-	"WfFdGPQ47KN3k1Sfksj4I73ft4ZHe5s+2vUEsKp1kPvFr3E6WHqMT5P3llyTi7lccXFb1VlYVeYXMxI2",
-	"t1xlvAj41ho4zWBb7K4NrsdrqcknxQpyNSr1ksDzCUm/yq+zZ//57/+RNq7gH54wRh1s8khhaPyj2UFZ",
-	"pS2cnzx/8cPLVz/+808/gyvHKxkWr0nJfzlCh1C7p6WVgaWaSbvHCL42JFDChwOFauRUnXU5E0heg0hm",
-	"Wx05/V6ZHfR9uIO//zcnQXj2LY0N+ImC7P7A+Z227xyNM943T9/M7mFxSd779D6OPLuqylIoixzUjVt+",
-	"j2VCup6RqtHQHJaC4RcefDD+znd8j6mw7EPNnS5keIX03JJtey26wTzAvYmxQXNeMHXQJ3EePGvbAyqD",
-	"NRMZE3PeIy/ijXtpG3WmoorYTb+SpZ7Jr4c+eAVPVb32eWMPA/13S4dw36o+v4NnYzTbtisdmBftZ3pb",
-	"lTD1PdlVPwoGwMKLtgz9Qs4xoxnKZEHxylbuiU5o1mp4EFPopyYHYbgDJQn9sMJ4W/VF3D5uShv7M3o0",
-	"vJvrdUtJ1Jr5FcZK3WmOaKOHEAqqFaDAAQagEpfoDHiDKkS/qChyHwIe6GiWtIbfW4PkMWOhGQ2tZie6",
-	"IFul2eodlvhvC4J0q9uiNFv3rNpi9hJbd653Yx7uEUGCoV1rtu6aGBV2xn2tfdKg5d30FsBp74CPiKJG",
-	"oCeQ8Fwqn/JHChrRArqm91cZuRsapPhblDwsDS30kqlmsj8k9yE9+tGJ/V1CM0CykbGcQ7LZEZEGrDLU",
-	"Ohmg7t76TAJbk8jGgc7ISW0hkASnmbTVaaz1K2x/l6tn30UpW/wV5e4DYsUsWdoqiQeSLPDpyGxM7F+C",
-	"5Etqpv6YvGxLotlPP76WKwboz81SrozdiOSjHJIbdrf5na2F5/xmpcKqw4ya01jInEW9m0eBgBsn/g7L",
-	"ikFTf3RBoNv56IecdbSZranj9gz1B11RoiHOhXIA5ryWy+sIH7jyjAvd03uLKnLUIfWUZS7S1N2t5Txa",
-	"K1/azn0zJm8b03hcYMvMUZ3GNJzTC0GgQr2TJFXhPrkRu3SmZvt8p0hOt7KMVhCIFgSulb36eykqdUw6",
-	"Wr0aUbdiO1Vdop1qOyFzJpltPe8VGRnjziy5F/AV6S1RS7lRUN8jY8/KNVLnD6OH923FkPmnFBN6jCo6",
-	"Tjh2+/pn3K9QLXF3gj9brdU7KxK/i62SOyS3TLCCz8P5b8wlFj0Yhp/qUcCkd9WcWFTrsWpd96shMv7T",
-	"K4c8VfUNW0bj0epg+NoRT1AI4s+vg/AERQmCSFNtgz3WfNXZ/f8EPv4gOtZNMlVxsj865yQd6EOUeP9p",
-	"qOc7c7/TJvu70c12a1kBXguLvHC8wsRZRc6F15ujDcHC1gju4Jqs6J3lWsL3QckPOPSGfx8c8OM/gfnd",
-	"U47HLcJawfSqtjvNc6TgU3jzAWLMDqrSHg66afYSij8N6XdEI1Z6AkxJLdlL86oeubGIW31nLTppN6uY",
-	"7af1cyRDjnzW+wES70bDFNm4FbLX/olbPTtMgVxZUhStqqVuTecqmFpLoVooE8C1BSE1F0EGd9l3Cjoy",
-	"bMsoKdW51ZOjvDS6hIP+bjr96BOG5jKDxbv+MP1YH1LoyLDfDz4cOAkCrt2Gw13ZkC7VZkL0kKRvxu8v",
-	"fhtPxm9SP1+QrUSFxhxOBhvHWemfLn+9vPp8OUgG/sVBMpiMpxMELU2uptP39ndvP13DT79cXY6jtnzt",
-	"JB8+evh0C3ajYWNWTddfrNEFV9v/j73H7D1X+qGQ9uDQHnJItsPWfXTwqRP7+qeRLrlogVAzkfn6VxiO",
-	"fhI3ucwPmrETiTSBpYqnLXrKzxLg1a4KEiUrwLgdmY9Rc8xLEKwwWfW8o2oNWxf+MTIrcAc9WV7FJ5HJ",
-	"6mpqZFMAQKAruTrDIg5HQMstPHZ/2sYcFAMbZ1yXGrJve7uom4BwN8Kg/1V/ovOlYiGXI86z4/uMo648",
-	"40IMsPUx4EeIYKu6rRdXqmzjT29J1q4Y70vFCotGXhRyNXyyg++S7fcefke8/GRpkk+TCNmgl7CSxu+L",
-	"+lLX8x+rMbTt0U5wmYZyuXdHHsnl0X2x40lxzVlpG+9jiFo4208naVVJc+f0jRFBWC7OeAwRaoztJozt",
-	"bMdYTlbGqbjch+YwzS6gEC0QMb84wS951uk6nv/nP/5rFMC//vlV7Ctg4Pz8qlbNk2QSRDn7CoSBLtpp",
-	"o6DYYxvu6PLtxhpUUxlbB+sQ3V2BZsihTQXrJ+VvmdKjmbxne9Y1LDKrIO13Q7kOCvdjlZlbCgZFRrjQ",
-	"kmDTyhWzdHm/uxvAnZ2JxyXsGmiWL0RtOGQ/hUEVIheLYZztYd8Fds+E/kC/jm7Z3tg4pthA8jNk3K/X",
-	"TIT4EafRCQIt+hK8lp43PmJ4tG0rAvsJ7HNLfO5TBashB2XliFx0hjPZrTU2n48JEmSaQpzcpzgHAPwa",
-	"rUfqmaksNrTGUKWlPESe0tEOoOo850zoc3MUYBuy7lDwyFOMZqzwJeojGZquQB1Y5f5+IvgiYlt54erp",
-	"A9mCt0I6VrnBbtjaJh1WzBZCgdfyrGVpLn2NENyCeDwrjIjN3GQc6lIoI6QXgLF8dOiRCzZ1DjGBp+tc",
-	"CkzkCRcuzKptU9iMkKRaFqodhmfOLqPoBQ04KmNFNVpopZhiuuOYPuLDRupTzT7CiZIii7vEdtlO0Yn1",
-	"cZ+/yopD2325trwxkGhgtynybGJbjTD0qd3BTMyLLTRL7hj4vlZcKS5unesIxPqNyOiK3gbXYJXvR8WQ",
-	"NLZdQtLghIEPyOJnKThJCcssdYmWAFtGELN/TaXmwRuR1lC75pdskzSyDEjqAM7wEmm8c4ayFB13lMyl",
-	"WOR8rofkDdw4ptOCsQwBVdZ1GC/TAqj0gwgxlxVjkwVluZ9ef2fljyFIKfJ3si3VfCkV0q2uZeF9+58m",
-	"78+sKFD2ukJEP3rabXGi0OW9riV6DB/TAEkGG1qYFWu7DDdQHXvO1pplZFZCh9esWNK1K2RGhR6SC+Fw",
-	"sGZXOeYTgdxQna5GKOWFhWWOLUm235qKm0feurIIIree9Wsqqet+0aSfioG4Eoc7+7ApZ5sSqq4QekUl",
-	"qi75K2yPEjuyaR8RZbZZfmL/NgmqTXREqUNwYPsa3ouXjqiYMXblfTeMKvaqN0o1p0pfl/M5U+1Q4oCN",
-	"w2maIV8xRj4w25haLvolzaCkVkNOC/S+qyOdjRbM2uTsD8gE3Nrs2QdPQGlkRVQs56WJzDpYYNrM43+7",
-	"vrpsRWbJjeiDzuqRFRbTbPf0+HppuuLqTTtlziadT99fkyUVmVrSO3Zmbryq3cSLTa4VmS8pFxXJxbrg",
-	"91QzowVAqaeP4w/uPsCpcBp7MPJX8YEfnR/3IEu0FM9sAMqoKZ+r2BbSFBRIR7DHSk0gRuVO2kIWN6Jc",
-	"m3l+lZycnFQQYIphQh/88xU16Xqdb0nV4DA0e6HqlF1V89sXJ3DPglZh6S5PolXXexRU8JsGp727xduJ",
-	"h/gBFjAZWeowJK3DUlJzWmSoa/sRv3j184v6kH88OWQ8277//kfyOJb0qcNQW4FD53dCbnIGlS9kYXQm",
-	"md8D156rjCYLUoqMI1B+eCOuFu4ztfp/Lu0D3rc0HyvF8numEpJOxtdX738bv0ldZ4DTo0awbusapgib",
-	"uxITbCrF+PONMGeuKs1ZQbb96NBmdyBqc4+4WSkY7lCf4GZDuvAgLQqjpHOBRPqNYq59vA0VjcQPj1mR",
-	"3ZoNHbGAL09+/jHmB6tLWaQG0ktbXQARwkOCpethbp1DylhXXCuWL0C4FGxRKr+xD+ELjxaWj2FgVyc/",
-	"2SH/A1GqzMZmBdnQLSy/8Jlnw3b0XFR7O9I337DrbXfbiiH4cpnuaHc0+JOKOBPuiLnZ+rcU+VkaYrQH",
-	"FLCTwwA9BfVi2Ts+g5bFmbHbEsiwqTHhpMiAPYjmuUsAMbbQLUyL88FKLBa1cx89D68jpDPiCs3s7xTJ",
-	"+Yprf03Fs11q19ahci49EtCvwZcYnkKjn1xrKjJaZOSzk3eKbk9JulkqNv+CvoAZVezHl3U1phQYr9tV",
-	"ZR5RkenlK6gv/a7XwE/N8527+TXU/YJj6cA3+9fmx/g5DfwPjn+6dTlGgiy1XkN+o9ZrBdQVZBS44hEL",
-	"B3OAKZC8ojqXBUnhLymqW+5phxVvPotnKN0l4XyynP/QGN9jzhyR6183ZFjG9f8OdswxafY2lQjRrEcZ",
-	"HYesCQtag8oZnoFEd1DR/4+C/mgKemQNhv/7KpatZ0PB4TjzfnPkC5X3zHF/aEmoQKA3TA9L0O0rC/D6",
-	"3ojQ0w4lCdGR7oJCa1aA01+CVwG+Ubl/vXXLxTwvM2AtyDiWpVl5g/XJtNz/o7L+3aqscAM+RFn9u1dJ",
-	"j7m67HlWnlj8aHWzrx7p1uPvRYM8rDQemNOK4gg1xhrJ0Y422I+aKKb07dP27ploS4zA21ahGEaPyWnU",
-	"faSALAuvV+dFSrDGj324FCBuwY1UY3/89fLq8/vxm18sCB49RfDj1cfx5fjNIR5Im2g5cRQeh1PO8Q0I",
-	"BdQBCIe59RZA3CYDxZbYQJ7ReL3qoYiSZoJsYetMRnhYpFBsXmp+z95SnpdFDK/hBQyIlsL52WrecVf+",
-	"tUpw2K+zHcIjXS1IKheL9JRsDiOTzqBiotnoDjRjlzvj2bAtODTenwmDiHKB4wGoHUwC2VB1BiU/fHZH",
-	"gPew4VG4JhIjXG+l1kzYqlOoXuzvUK/iJ9xSKkembs1EekrgiUhHK4+6X66e9VYa5K3yDlYKaxlnJauA",
-	"CiHpt5AkrSMv0iFJlyzP0tM25Awla6NDDf2Y9mw7AqmONIdQnboRbr+emVYKOWPk1gzc7BMhNy4yY2M0",
-	"5ugoDBiSnGmFrFIIuzAHbug2pN9dQK2Hxke4I+vEsvJugICiqlSYXCw6ipO3udx0J5YNJEpLcRmzNex0",
-	"bwIupSEJ9symiox+1XbaVnRLbiWxJu0RAU5HeBqTN3tuhV8bbCN4XScD68zoOItt2e/dJfNjAIsd5PTJ",
-	"sMV1YFQUrOLPTYMHsY3thWdRLBgX61LvtdkOmGjTqgYCanG7OUbVuA4UfKsCtMrmi57BWeZZWC0H2GAr",
-	"uQfsgsYME1sIXcZTAaFPF36wB1CMFpkJBmVVIqofZHFPEpKd9Ea3ohsBgmHnsmzVqHzADOoaQx4txt5W",
-	"jKqycIEswGZCgApuQwRUR6r5PyqziMVVcNXMzn5cnpD4ggLe1C3ogrPcWoCp5RZJcckr0K1NioU/xzNU",
-	"A1aSLlwkx7JP7KfkmsEByPYE/T1entjiF2dmGt58moymF1eX1SokZOlesQF7oo0ISX3efWo2Ui7FbUOx",
-	"6JYHVqd32Lm+djsUR38D4cBvZjVb6B3xM/TWVxOAN+y5iJtouxZtlNVgtzMNSoIGiRHkUgkO4MEUNmB6",
-	"hn47OJgJoZZewPzSL9OQjATuwrkt/J8D58ARTGn38WkahZMkFwQmPtwIK57nHD0NKr5ZQlrGBhdQYokV",
-	"8MRxRVK3SdOOs3/vN//BLa2XwYfkIuxWkwLCqIJNDogjtvEO40Bl0h/OSPTHNdw6zTZ3JT9eWWXB9fYa",
-	"3JTwYVvqtiWb3dXBNdttVsiNYsUZSb98eSeVfob6UIogC3ArwF1mXp5LeceZu52c6lQtE13zXxmy18a5",
-	"kUe27C58eV3I24JCCiE6WAengxmjBXLLYYvm+4Nv30D9WMgIi2OlrnvzdMNmJKiIDz68TIJl5r6phjfi",
-	"Rjwjr2XGbabBf7u+ukyc5548Jx/46yH5JO6E3Ai8FFTiivUL7xmeQxGSVJR5nloYtu1OVdYvk/NyBbZ5",
-	"wW4EcUiGU5Izo5BQe+WYG0VLcsuQBcHRcZhugpGI3bRkCyRjmvJckX+cvD0nP7989c//dIb87/c05xkB",
-	"vQHChFIwwoQuwG2bAhOESmEuwFEO34aPvOfOv7amt6Z7a6oUSSs1NXU8q9buooqk8+ov3now+hhUMeTK",
-	"3ZhSmIF7C9t8wPkebalD8PNBPy6E0sBoYLpiRvfDDz/8bDr/aXqOhBQEAWSCC0YWlsyc5iTjt1wHIlID",
-	"Uz4VOA+oAGIEB77zeSlz5jlclIZ+GHH64n+8+iEBSLSZJUGFtOLOdRmrgJqrHiRgxuZ8VX0f26YaWjOP",
-	"BIEEzYTpj9dI2Veu9Cl5efISXvtod6exojNfo9rM86jUS1nwv8GOPiWv4ZgQPRdf/vPf/yM9c6fYMmhX",
-	"pa7BGMZji8zywInLvXscl9IsDlfk5clztIpfnvxgtzro2jJ3arsg6IY3TQPAH83enM+ZpePgmbnHF9yo",
-	"LIPRms6X7NmL4UklM4LfQYGy1YoWW3OSv9K5zre4wUD99HvUifSgpps5tJ5Mx3IZDqZOHHnQ/OC5DR0I",
-	"uuaD08EPw+fQF2P6gZz8vqobeBuzn97yXFuKn4wvFqww2wqnxuyCuVzNuGAZmW3J6PJNQgq2BjA6GgSz",
-	"LbmaoAO+upaggLRTIfFAXmtwxGJ2BtW64LNSM5UOic2Dt3gy5ITdyhKrUWMpap8qaKHTeLiUtIWl1uA8",
-	"FHbNsX9EyAJKUwGj3I3w0Hab9D/IudK+5NmaFnTFNATsfm8rcWehebvVCAMVoGrI3yh/LVmxrTYHmD6o",
-	"HNdM7A5FlKtKfSe79lVcC6/68/2VyLeu5Eu3h6uqMp2en5R557ZH1eXVuXlZ9ug7vxVUl0XnF8binhdS",
-	"rDAq3O2Vr+Dx6T6Cc1kULO816JE7KV1feFvIVddnp7Lzk+xr52n5wEXn3n4SBaNZ9wl3qc8dXrB+pw5P",
-	"vucrrsFgd6RLcCBfnJzYSIK2IZxA4/r+L9a7X53kg/WWwNkGil5Dvghbel8ufL0aeMjG3uJN+75+75L9",
-	"vtUuG6PreIllk0FAehrZQm9VUDISyPBQ0X2GlAYDINNFBd7V9QriUeAybMkcM6LRiDq4MFKeqRQjVXke",
-	"Ssx0AbdOamvBpOV6KtME88SMZCa31pFlNDqqrhbmjwFhCqCTHQTZqKE3An4P75prCwInNAc60ZBpxfyt",
-	"BswGrciFkmjBrP61WUqAOcOUnYXY7exGrJkAJAPcgFWIPWzXa4d57uKSmhnpcmqrOqACIBeQConbGiZK",
-	"tNxXQeP+2rIh49cy27ZvE/cIZ+r7a5azubv2vj3hhn9d5neOX2p3x/vsvKxWLnVJRWb0MAnhTLD5H34O",
-	"RtW8ofVstxEwi0HVv8OnwQEzGufBVhji2bfvTYfR4V5TJA5Inos3IHbiR+ljqRXwAFl9I9z+jrHfaP3W",
-	"e4kxMeCJ2nhshzkmqJyBeqKCoyEy5x89hTqikJrCcsVuBJ2jegdesMRr9n7HugLn6GX9/9j73uXGcWPf",
-	"V0HN/TDJLY7GMzubSuxPXo8365udP2V771ZqtXUIiZCMiAIUArRGJ7VV52nOg50nOYXuBghKpETZlP9s",
-	"5lOyY4oggO5Go/vXv3ZvglggxCAWQgXuOPizroNUKtwJaCKAy6RhS5HnQ4UwFPZZGyNHOZTSOEUUPiMm",
-	"bcIgA8RSt+B8lAsoZ09PsBPUZrHuTyrTcHNeSgwnlfQPbu+b1Mz9HfTjdEztxw+mIxE71TYdqeig7q8M",
-	"bkgUD699Tl4itbifOvhqzcZ7Bllh3PJwVwhda0FYsM4FzTrAxNinCeQxsBLnzdERVFRF/RU8WIZkGY1J",
-	"6gsM06GShgGCqmmzp8KGvb5F4tfDugBhoBY3gOKh4VqITG9JPGE6kEKgAR8h0Ub0Wh+Scka8rsHu0K5I",
-	"FX+ZtwbwJTe6LO7qXMD2xXfU+kbBn6Nj75B7dIaf0rBDkBkLEWtaF78gcMD3t/L09tGK+RTzndYV8zet",
-	"OvkpRM6CyKEpr+ZXOW0ohvj3QBMcd6RH2RwAwxrj9ORoBU4ZxAvhjUMVfgyHCHqCwQmAX700LHUG4SJL",
-	"EwgVAjkDXOjS0Nut9m9ptOvE51C4C6MPOSxE4a8PaaMpcMN2iwfAl6XHoVIPI4YQqYm/KTyA+YAqOjLh",
-	"Mod6QjkTYP4gQMLchR4+PHDVumXCiFsyVDJDVo5/ltpSBasHBw1YCoR36bH/mPAVSS1M7H4Pq4JbCWFg",
-	"gJYIv3WnhEMjd1oSmmZETfqrOBWcs0FWoCBhSXWzVOXXEPsYrV7ECQEE9Faq6dEQbilfIK4S7/BE6NfA",
-	"2vo17vE17vE17vG04x6AAOgS/PBgg/ufod/rPIuOUH8R8bb2rqcpWqFWB1cxeMBf+3mjwxsyTE12GU9b",
-	"OiDA/q9Zcz2pCrvBMRiqUWlZ+vn84/uLj39NB5DjQvhC/Zi1N4UQcXy62R++gClunIBN1jyawVazXqsU",
-	"e/uu0YY3vR9W5N5v5nmul1DHSagJfMlGQREKX+T4mBvAHfhyOMBs0oHuW9goFKe2UH98gN1jEodUUNzu",
-	"tuunNAyTw+Tmg3j3oZ+XggMNgiRpu7s2vlbaivaLg3M9YY4f4bGvcv2E5PqZnWVBjLocZSCVvYXx4aKl",
-	"kZYsqM09ovpJa/SedJyo7XxVygmGD5cyEOK5WwEy6LJThvW71CZXKPdDoBpx17f4djDnK5+dhdYS7pBc",
-	"3gjlLhsBcrHkhuXahzhkhnwi1I1GW7Ee4QPFxig+YDsL4bbanaqZyIWlBH91V0P2QrRkDUcgMq2Fvd4M",
-	"svcrS+hg1nFSvp1SXZDf9D94a4xD9xPJ+LmQVjCO2xZJ7t2DjJHJh7g7irBnYluLn8dRZCeCHAAm4GyB",
-	"0cvmUkljseQSo+S8zKRluZ6ymRALg1mgwn2++xWOhGFoKGyFTi5fAJpYlyJ8si5Ftd1814K7JgGnkfrY",
-	"hPfwqvvvQnKX3Ea0dXDhac0bfu/bzfA8h1QDJu58cAiTHoBJodQHpel84nDOi5mpkozSQLi08HW8xopF",
-	"k7a7j2rLpvWia87RCS1Ju6j5Uc9Dt6UX6rTrbvn6EbcPvJiFm4+Bmm/M/xpW4qV3q9gFmniqeu7gBlJq",
-	"tl22TukICIlA6pvkpj9gnymXS98ct/vHlO+gQWrgL1/TsHt5/Ehe1msK1h8Bja6/T+4cPGHQdowSV5oz",
-	"UxLDwHkVQO3zFsVpmns5gPcy5pDzXgeE9Jf6Pl0jz8OVhNJuZ0jABW3CabgTIyA1nN1vxmYkAA7kLIJx",
-	"RDQB747+MtiJvnhkocJFMJYrIKBe9g2U2EuoWlXzdY1wc+sdHeb8sfb4AVc4HuhazkUOodvNBQfofY02",
-	"NDD7E39jlJPtD7RFi//SrDGW+oCeLHzVtnl4rY+P2x41PkJYdVX2refy71BB/RHak3KWpuT5qyzq2dOc",
-	"Ip5UFSOIvqiFsissEOYV18Paosov+VZnCM3Ikjh/DG/yqOqhMpYXlkLgUrG37wBcYGIkuFeRcKA2x7Pr",
-	"jYkOieapDbQlogrrDj7xpNBzqDqciGW0qh7cNebKnVyGy14888D2VY2Uy5mIzQ18Wr5ils/EA1mWktjw",
-	"2k8GeGJHSh7KD17NucwZz7JCGCIIg1ZudLVUVRtaPRMqYQLLMZzTAP/y0lClzlQSs0UK/464VKFsIUUI",
-	"n7bFRvnYQn6pMQ76TUMv+d+S1t4FhOxLmCnHN1AjA8iDhKWEpnP/18hcqDFCINw+uf/jpu3+139+SrUy",
-	"adtXY6UdEQm0hHCPOge48W0Xe79royNNpe/S+EqntikQ1Xw1YDc2h/VRv+s+otV3Gu9Z5W+d8nWJd5N2",
-	"9OYDLTd0oC3YDeahwTRBeA9PvapVzauZWLWjoZwVcQ9AwfL1p7Ori4//cf7x7PLvn6H692/nf099Fzdi",
-	"yfU1Y0iPc4N/nBNeT1E6l4YntyXcs1XtxAOueWyg4wwStdQJQHqumMwSPDHwpuJPCTqDZ8TkNhIsE4W8",
-	"FdmAXVEDHyzjIi4EYKHJc6rTM22lUedhzf7mluyAMlYbCXobt3riM7HqNadS72EUO9PYDXuXXAWuylZx",
-	"QtJMtMwmpa6iWo0FoyRI1cnbicXyRqhA2i7VSH+JId7I/5FxyyEJoliKISTgGEOg3FDJLKprBIhAyN7C",
-	"+4DeGHqORCC+AGp0A5CmkVu1lt8phC0L+u1QpT9yY1/B+K8usGe31djJFoQTMjINYHVi3wNEGazQJC4R",
-	"oRZPTh18g3aW4n+lUNUcrexIcOvXtXFJsdrCeVhViWuV55Tri8rS7wS3uKJu7sYWgs8JDmfcncRPZxLY",
-	"IBCcbJeaua9BO4AYjgQ+0yl6OXUqCyB7YDZWGSQSMO2Ag4D3AVWxwN8yVO4MOWZjalTLlVg2aSv++Nw3",
-	"29npJ8mshtrFdTQCyfHgnEPu0uqgq21y26H+tulQ3302WfHFoiK9wonUDQc9+UFkkl/7Cvw1S5P4p67C",
-	"z7hadSBribSn9bwNkVQvFei4rk+08SqIE+oJzwTUeEGLRyui/nkFVeCh1ZK3X/QPO4AUtbaszZimuQbe",
-	"gVDwCsXXIL0DdqDKYQQIr5cON4q+4MX4poLH7ZD+U/i4E5b+39RfzcHuqBUrSgjtjG94wcfbynej+2xz",
-	"He+enK9VVe+b5qre/qdQx7c8yyl4CM2Df7znF5A2YSNtb1ohMug/NH6hhzmfffrw+cfza6Dj/P704scm",
-	"Ms563XfT9zUKqVMbMJe7lujb/pfoWnyxnnsIke0EaB+wM24Em0PP49at/edeB0zS6HTxIpfOhYEwUkUK",
-	"4TZtPZSUWp0e+EqJrdxt+KDE2bu8NPJW1L9N6eWAnVKw7Zs3LIMQKJCspO5b0n/jm6g38p0uo4FLqoej",
-	"9wrOmLhgreUmWmvM3enUfS2+LHIu22Ov1yLP0TqiFws45iUSuSLzaNVpaaNEo6omZpdACO7JWvEHwKxB",
-	"N1I836FOZaickwzch84PDzQucyGQLS/BMiHovTFagS1vOpppan7buiEvha8sgNjRHtDCrRasKcKGxaIj",
-	"MeUq8R3xKhqcWC3jKHWofgEHWgIXozSM5iqy4+rS75z8qs+Xv+3QPQLG9cHtFOxR2l41A0bjGrW4dyX/",
-	"wQ3+MKp77pZJbY+PY2cDJ+ZzPqsyDH1mzc9xtwDlWknnPbR4wsdiRxgALPoEQCDKeq1Drwe4k3XhhFA7",
-	"HxpKXiuCnMRHd8ygOU5Dn/E9fkQnNQNCrE6VWHVvdw0YTT5Y7GyE724p1WrYceqEXkXdE2AcY3KqdIHo",
-	"m6Y5LAoxkV/u5ytcCve3sQX+qlpWS9pnfUs43MQe/O7QzXw9CRcFVLAtgBlIWPtFhZP2wKmix+OyQDo0",
-	"r+F7W7W52Ian+iAOGQj+0FKIgvwPY57nvazdqZkBkAA7RcUxXyKU3LlErxfcmKUuEM9aNtj8c6dc6LNF",
-	"TJRAiGqo1plisB7aDn7aR0Td+9+ckMtGJHkRSB5hSphKMJpJizwHEV0GRkQhXwA0lLcyE0Xoi+E8kxj+",
-	"DO6KEdBkjObWCI4nF5xmfxjIrH/9GR7N3VGz24XhCrqpXKg+KvTJCVTipQnrtb8gtaGjmtjnAuAHGtOj",
-	"6osiczb+xAmMVNNc1JFK5kYvTWjW3+w9rCOuOjgP2yIbXTFXV/iONfvfNbpBye+L+xPptZw5jREn3wDl",
-	"HtOmniAdpt3AcA9XuBh9ZgbslBpGE/unEidxqNbdXeACecNvRWskDVgWHnIl4eMPN2QrIT9yOFKHbViZ",
-	"tjXBZx7qE88KDIpz6LvmOXUfDPDghx8dHPiw3haL31LPkiVS95Msg8wCu6cNN0Ji9zVxo/VWLIvKVx+o",
-	"o1DtO9c7qq03UdweygQG1jX4Z3xROfE4I8yvSWtYCGe4P3n64Mge1CBIELzKtZ6ZoeKWvUWsXR0ACuwg",
-	"fMVudJ5BSpMiPJ6xHh2ClbDQ1ESdMCMESzFLIrJrvSXIsHfY9TkFD2Mj3LF6s1r13vz12ltbw4h1r2Af",
-	"F2KTRKmxQ0asZlV8D347YOdO2wgOAJEtPrbERY3oz4Saj8DzUk2pz06aiVzeikJkacLS0AKUmHhMuVgU",
-	"AvL3yBBOjHaUXAzxNRJ63w+s0QV1497BbTm40/DvaNQfSmfbKblCGVvoIYcJas/IVZr+KLnCEETKVZp+",
-	"1Ja0pb2ADW6TQNjkvwCq+fOo0RDgxHRB7KrcsPT9xdXZ6eX78/dp4qsgbcGVQdrKyHesn6rYMswMFfRL",
-	"dKoPnKxQvBS68UGBKqp7QrglxDaPBMBu8K4CyNUajL9JoWn2m7Uf/d8s3+NQn4pMFPDiB67IfO/N4inc",
-	"4rvJM9Rn+s3oQ5j/Kn0ZXrnYR4DrlQR1ES6ELVZbKzAnusA6qwm5SR1l+S7CCx36iE00Et+E8dxoOr/g",
-	"Gm00QsKXtesSse8P2Hsv5AhYwbZXymIbRBh3hGT+7mWDoboEfAu1OEZ6g3VMP6bpbL1NWFY6j7IQPFs1",
-	"FynbYvUQ+nHpBno07XCjy/10Iyweti/uI9kLHrZa4Sv7Uo9ddarx5j5U3dsW8ofwTH9FqvXQVKiJbShj",
-	"63yQ3rnmZHNvakdwf0VtcG67aQbzVDuXT6ps8ZpX7tsVs5hpE+uH8TlgF/f1QcEkDYbqNIxlW47qMGbT",
-	"cQ2czBW5Srfj+ilJ7EEK7+DEXBPh/s5Oqqr0B2h/4vcBMujSoonEWvvEpxSUWELP/8xTeCN7MP7B1xe9",
-	"ku465yMxzZ12LZ8BKRCkEocKMZ7EpuJj1hCNCFdG/CNAoaVPXa0FufHeEtIVEiWZukph4+sJz/MRH89O",
-	"gD1Ihe7YbhrA0y+Wzk9YL97lzAhrc5F5jcsxDgVdrPBfIieCAQoG2ItOqDVN9KB7yMo8Dw0BkrW/znkG",
-	"B9SAfao0nQq2WHUprjpbgx+EBZXRb6j1MLkI6z41cLZSE+dAAY26zuu0686t15OJWz8imOmi8Rvux+9e",
-	"36+wNVV9nPv5A15v2qMzV6K4leMA02KZ5LkY24qySi9VVQn4mU9F8b60K7eZ14LPzbEPo1ITZ6EAm+15",
-	"naN7mmffHyqchNOoiVNK55SSJlITOapVCt6qn5RvwpVlImN/8LVSl+dn5xf///zyKv1jsg0blktjL8OC",
-	"HNSlxEHakvKneR4sWr95+fDW9Y7EdGhPaiSk9MedcYPw1tf/8v/3t9eLQrhnGg4PCPNAC+gojYU/6wqv",
-	"e7cLwtF+/DjzVfU3uw0VRIFAzoteQrciDvbyVbmIIIy+EoC6qw8Ytgeu7k6hQb4bCQgNowAjCbOfNFSL",
-	"8/kiF0AbBxcyMr1NYkoLe1lfsv4vXfj6z360RyKLqn1Fm+mlBTCJz4pod1tEir5QRZ7LSS9AvasbKnnx",
-	"o3pdCk7IUpd5xpw53aFL+9BKUWlnu6W+iKcuFdVjglUl3gLkoYkqRI3VC2gVgD+KfA5nC6OLQCapJREc",
-	"8Jm7O2HDE9SaiS6m2lps7Q9AdootOycFmzAIXtiRc8FazC5N7qCyBL/cXspJy9Or0V0UeuwcKhKUolSd",
-	"Kjprm69L56JuA3MS8Dpfuk0C2A70Xda5HK98d56qzi+TVmTwf6ljI6MGlNJQQ9Am1opL/IzP8NKD7lVt",
-	"oDatx4doju6DsUIQvub8mk/bRqHHXsMz9PL7BxPsxidF2+w3cHvgoAmz5cSWj0ktaTvj2HfcRWwiIYQ4",
-	"ptSK296REIrgWSJzNx7qa+PuU+vIDPfzkJyZCbGAO4wskETFVPDz9GLy6gO345t0Hf319s9JFRqwfEo2",
-	"GFkPvai9e/O2scfRIuNWrMvYzsLR1G1j6IPrxwhxBhT11iJSP5NalqkxoXSAMzae6nsxkUpWF4wHPGT3",
-	"VzYngcZ6IPRjqd15RnUQd1E7xLfXzOtrK9BjbPEcJ1HpRAWdwLoV7wNAKQyc/9CZyPuQFai/7uPBGoLh",
-	"Vbs9P/d5tFkvDiqR126gR/L4qi9oD7n/fKNpkUciuOx9nNnXArifG97uL6q7pGsvl67Md3DEQ4XUi31D",
-	"yk8K5OKm0AXcAovRm9+FuES67MdbBgt6Rw5yUG7nZBVEf+LcW2DmhuxfKPj2/CpZdZq6O+GNdOq+YlYT",
-	"UVMTxfclNhk6iHKXudj3lHnT6+ithwtEe+99pCQvftTjQBu37fnwXB/HEKJayPh3kbXa0eMeeu2WdUui",
-	"GkdAoJ37scGIGbIbmAS7uULLVkDeERN1c4baCzF20CAhdlpyXPHZ87mAqKz/B2wihuWaVUJcBxBipscl",
-	"UOnVW9wmUUiX6FIWRalESogNaTxvUXgBUJm4oSGGr8vxjciO4RO9Ywe30DAR5O6LyJF5hvF2cJqzkFdY",
-	"8kJBjP8clm+08p1HoT1p/Ruc17gspLvPwoT0rSjov48rghL3L+6uL5UJ3EluxcAVxnxZYIvC/mPUUzgr",
-	"VpelSuMDn96OzOIiz6hAvSLMgdmsr3YIuw4VMLCZX775dYDM5AO8Vgrzy9GvaZTYAJQmvxXszZ/YB/ld",
-	"Y0NfJ4r+3DmUGar1G3tgB8NNDcYXWQf2aV0EX6AfHvKZB82PBN7jarJ/N/Mhvix0YVujA+dVlTb5rMiy",
-	"tREt83yEJgE+TA6+qdMWqPjExn84/6rLH/pFFN3yJ+4x40MVJgZKmn7+dHXNYnuXQpLOJAyRLwWUIy9R",
-	"VWiDQttgSrVB5mpS6HkS9af2muSsisy9ISarMFTeLPwhRaZ3PspF+sdks24J3XDQOWlbisd1YSvdOKCE",
-	"vqe123ZigvV0Ft4vdE9lyLrAlF8Yo5LRfTypSjzjVEDj+fb/ymxKlm6DxTX0cA2HhbjleYnpr0yD/Pjo",
-	"i9t2DHiAh4ZJJVlU1Fvx5WuoyN2glugjXSL7lWJWzgV1P1uaY5baolRjbkWW4gFFlz34Bcql2Bqqrzte",
-	"B6pPe9xAvfPy24P0aFTBjsLxA5uErXt7vLYhYiUsdDwgjrVVfPe+ue1s9RJcWxi9QtvNdSHamrME/79L",
-	"Xxbvy021Er02ZdnXk01aMWTN8zl6uGtFiEbeCJ7bm1AEE4zIoweOuy/3vTBmXeLLBOYKKnTii7ar434q",
-	"LKLHaOohAu1xINSRG1pfocWG5OeAneJtYqjSiSzEB52J1BlqU9lursSSWI35KHeq4gz8fePOQ9Ut8Iyb",
-	"8HuON98hAHD0nAIAvWgk3rVQKV+aSBnu5ptTTxJqsL8leWuswIaIb76lNvYGSFfmWCrDFXtzhIVIUdt9",
-	"fxEnHl28iaaezB6YT+E4a6Ghh7uY/7ZDu7R81RYDpMquAMtwS5HE04RqtJPKH3QPAGm9B5b1V04TteWL",
-	"Y/pk1ejGBB/hOdsObrnXhCmTxt1heoZlejV8aUJHTstXWNMA42W4EGswvyYkrnv60c/9J2FN3uNi3Cs2",
-	"iHte4kIdYtfHegGQV7/PSbgIZ2z44sz9VU/Y//zXfw9fNGy3/7DmDX+Y+DHM4NnGj9/7Jby/mIDf1HsT",
-	"nA0f7QQvW5jhQPwxBWiCraBmrGBKAHmk0Knrakbw4a9WBGIyqh8jQgmoVifkr1oYNuLjGQOm8MIHXKr2",
-	"o+CONyO4ylz8QO9/9vnKs86cnj0yejY2mAgYVLeNrcX5D+J2tAN672VciO0t8rMH2+JoewvXAzBJPp3g",
-	"VwQ/OWzYy0vDa8+wPu771OkYEyY4mzfW0q7BaujvlXRhuFhISGzuCBafqqGKeWwjGA/WCFGTMazdpWKW",
-	"E/jKpY6aey+lyvQSA+qe1lZPIHYPffAj9B6xr7o/4a8GQ7UBGNoRaz7H1lS/zyjz+0rgtuvayBeCQCBf",
-	"zPVtr/omxzehYSyypdK4PIuHPITuFWKs1Vj27+iZmWFnuRzPftClERHDc5B6EFSqRKdGelnVEA/CrOsd",
-	"8ehSOYZDPmFI9MfmvJhK5YYYKk/TAFVrzGqsRCkV3UQ+a2OnhTBOzUBrIUZwwzEMCXtAgIKRGDt1vJXY",
-	"YR2K6f9RAsfNEnLf0CWNm6GinkYnjJsZVanG+AYIp3QqQqOd6BI8/EEvwauyGgiVwNPCju1rqwUOAFil",
-	"NlYUH3doYJEC3mn+Rc7L+YvjN3/6MxTK0H+FMhmprJiCZP162OoNWB3ZWjf3A5ZSrHy6uZ8wDryqiuCR",
-	"lobwsKjjtOYUjr27mq7V1MWK2n/57Pe6gBA88a1TrhssD4FgKLXhLvLUetSsA1Uhi2l0QtRdMxFd8KAw",
-	"1FORT7jMDXFWJFGdnVtgaKnkC1rrQSJoWbSzevPr7Q5ud7Rd3n3bbD/e6t63Cl4AMvcnd1cCyGOd6aW8",
-	"N5UO1ohO/G1F8LzO+F9V0QGsBjv7I7jAAnPAR3KYIDOPfmtSA0aPBJLHLnhhoxI6XWQBDebL8gIcZacc",
-	"AqT6sJDL60dwlBDAbcq8lfj5ZwTOIdEM7GrgL+ytUhl6i9TKla2uzHKoiLuP6Y0jHZ7fdktGPlBWrdEf",
-	"j7WeSZEwOal6WEBOvTlJf0UjdcnTf9SeUsAA1S8wYatVAAFEZudK2Fdn8CW7jM+VsPTgPSyQGJcF5KR+",
-	"+bW2eXKqmC5tN+ZgrlZaiW0IgNbF6k/c3SdftDoYzkC5tYdKR7e7HssvPMU1RCD7XsdTM4MuyvHw+65p",
-	"syn+jji6vRQnVa0nSXKoTcEM+ZgX0AaV/VxoNQ3c0IYYNhAKTB2KhWFTYau77bujN4OhOoVyTuNuAzyv",
-	"CDGwkuwLdniBPqOaLbm0x+zd278Q5Bfom17BCxq7pSHuPZaS/u3wWSEyoazkuXlCzN3bFND3euZ7Mnl7",
-	"2YkM4utMmkXOt+DLv4cD2owLCIfY0MoVLJeX3eOd8oXgC+xija+Yu8vXCDtq+iNb5+6G5i62g6G6sMAa",
-	"S0FAg53AefQmCDkfs0Lc6hlSmGHiAUI95CoFaAn9BOCc3yRR+bJnhQGG2ndHWOs6VJyNCr00cb200XOx",
-	"abBnQizwunDM3h39pUmMIWz0nlb6YESB7u3XbpLdxLgFN+ZnfROv9JM8jH4APo/wwXB/XyABYdSDYIdq",
-	"7HIimnQml2rWrjDQRhO4HwC+D9E76IVpWPp/0oASkGrm0aXAEFQuBg03oUyI+Y9uuMNIjXs1tlx+dqZP",
-	"K+R4hZW8i/2z5aJ9E7GtBRq1rGJjh0QXdikI1EroESpdb09B1+TYY2yAlTd3CLU/LQ6031fw7ie/1VAJ",
-	"4RYLkln1hb3DViN71bZ2VzVuS3cYYM/xAk8nn9Dj1Ofw26Oj5kTnlR9pR7SP6B9qo7oRoS4LTFhrDylu",
-	"7N4M8c8pxUpL2CW/6ve1twSrf2FrLjVI0h2KRC+s75+j9NL3/fZtPwcM63BqTIhV8Rc2xQHOOOfRh4RT",
-	"FLWjuHvifpVe/fT58+X51RUwNi6hWb/zvA3Fz4G4DWvl2n1unOqh7BC+/fEqTv302tpgE+Hd8687NWEf",
-	"uwhxPWjon9xdpPNpsoGNRMKQJkxkEvPnI0W/N60A8MZAS9iDG55hLhZTQm5XiHPQHf8JgyxRlWPCzKjx",
-	"WP7CHTGQEmwgV9iSK30Q+X/cjGn9I7YxKlCRXYUdqIgg+0Yp+F1vHGyXFO+TMw3CvYvpOJaEw+7EDmv0",
-	"BIpR9rMmBy9Jieq5kCeVhMcfn96TO/GICvpDkydecZciNdK09Fd7ac1QpcCTZk5t+jBUR5XU/Y6LTu7o",
-	"Bhw9PzegL0ajng50AgT3zR7uTwpozVhxBSOeNzoz2OmGqsKFazfwN3sy1vipwH8jswzXidXdJAOpBttu",
-	"yOgcGPb26AgOaujXKQ3jyNtcQwSPeZ7jXwsx1lMljciorVcmFkJlQo2lMNRnCeoCgfRDFIIthF7kmBJh",
-	"UiVDpbDpKVHQ8tLdgSwA4j24PCCAoOSH33KZ81EuAu9GZJa/PfrmhKWvYcj/TImIA0BMENX1UCPC/7SU",
-	"RV35NjqHkz9qNdkiftY59mTszcpYMe+t54Ftfv/elJT41E5M+Y98mkDKXla94jyVKaJIYkpcrD/FL0qq",
-	"hhq1Z1D2XhoisUB2EyMKJ65AKOGUBeh0hwoT21BMB/1IrVhEDUiXujDWXyLwJ6ZNIuCTKoD74QQjHqjd",
-	"X3eODHYffOSiOUJw0Z6BM7KjRq6beFkxX+TcdrmYXgK5vsFWiEmt6Q7qPAaTd2JSgJqejCB5WStP8ksx",
-	"vKHyqJfA8Zug9CARNJtzM3OHX3ce52s/0QNdQ/37H/ceuvYVbYbPii/WBKtOy9EraXMt+haEDDBwvUF1",
-	"ISe1ndjvGh951pUyMIcuQVxcj4o1HXH2nju9N6plGKWB84+2oymDkM2l2hbONZiu9sVsI30rameQP3x8",
-	"JhBMn/OZ0B+BBlwtwddrSlweQuc/iuUeSeI3fcIsnNcWjd2g4pCiD62WcO16wf36cOh6Snjn/lc620Dp",
-	"sp6tvdWzaO+6ZNsDKKEvmpZL+Ii7zPTOdWClqTcJ2bRoPxnsmvGMDZqbQhd7BovRm92CtzmzJV7Nucw9",
-	"DivaVlz8/e2Xj2FVGCIwXu51DLG0Ehgg1xLt6AkZYQ3F04RqM2JuxQ5nw+DtD2zCqjE3Fdkt3LNNEpW4",
-	"VV1lKij9TpYrwNRimdAaqhbWCytzgtxl0seKtArw7Wt/XaihAPA5DyWjEG4LIjcIYheDDB9yCNqsPde4",
-	"HTPbPJ2jpy/l/aUh9l7L/vIPyNrhu4hvk+0WwaVQlqIq01Abo3RBHRQDs67OhYcUPkTKgQTrd5xvcDOE",
-	"AtgHvuHuUqmnEUtGZoP7HgcVOrK/vALCJM2NXqqmaxQ6JRFWmGV8BVEcbETkdfKlqZwdCL7Ybb5LgF0e",
-	"tDABRmkRDcCI9kUszOF1zqWj+mSUvFD8sFZXtuemByD6nTe+tHu7D43QSfDTAyr+QN5nGOE+SOsNWeyj",
-	"uMrSxkayvueuhtqrbTe6n6sCrWd8qaNZdLnX+VXpj81ljRZ7z96Klalssl80sQMpAL398dB7fnotdtPH",
-	"4cOpWoUXo3j8s72tLcPmdhGYuArSP7fz3nZadeHVdF4Q43chqMQXLmAnW5nS7Y2Yt13KYgntYiz99xzi",
-	"ana3BW2/obXO7eiBNaBfue/v/rbfgj8gjKzqstHKaZww8WUsFtg93IYIvzlmaVnkacJSWjUCODgHS6op",
-	"VtmkoDZDFXEfs+WNUGE4vDbOpFewATv3dMfjXPACuR2uYX2YWUo7vhEYuQsl95NJQKgN1SHvi5WY/46v",
-	"jDTJx7g1Pu4p1x9irafzajdR8qe1lvzcxjARJ2uiENiUy0PTuSUUOXGBQX/aeoPckZhyBWzLnGAlL038",
-	"XjFUhGX/lrDshQASHyAOO0Elm+tCJHuQL9PePwT/8vpQ3RAlbqG2IkpwJQ+AKMlELm8F1hTrqE35UlRd",
-	"a9rwJQc7Zjal9TBMzBc2kr0ll7bWa5lYVGucO355OnIzPxnf5QnbtYq5uS/TdhBuXupWBd2cnd4S/6FQ",
-	"dsDO2p0JaZ0P4XkwuPVlNNi/HDBMnsqhRt1LMxqqNUlrapakvoranvS+fUlaIawsxCucWt/0Y1GVInU3",
-	"F1hriCAYaPyHEceqiII72ZwLj/kJlE6BPbeBHkwWXnioeP2rCG2xVoVeYDE1rTNeSOjT7i9Q2nJ7IIH6",
-	"QJBdJZZBhiIgprQJ5gKQ6ON7XbBU34oi54srMdYqMyk6Kx6oOQKjZ5caFoHbshAmibqeD1U0Cv0zrRqg",
-	"QI2umACCRRxzRcJKVeMWOJwAMjEXXAFMvZHnDlZuU5APUfbvXn7pxnuUHuJunlnMM7GpR9UWP4UOL1h/",
-	"2queHIx2r4ljz2OXK0jzOqkeVG3E/GsY23Pm+rgieMr5yr1QFwEOmwxV0J2ETUteIKOtE3eIX1yEyrtC",
-	"LAS3EVVfCz3fhqsqDXwi+Bm6jZnvAbyHiilvJ0ueM0WeNIwuKCKjjrt9s+bRZu+SyM70eHUijn8hUvDF",
-	"8S+//pb8K3BsuP/81T1Y3HrRLYv8xfGL13whX9++ATGl72l0RKnPHZaID6rgDsKp3VBNP4Kgc8z4CB4p",
-	"lQllmgQeW2bTC3GExjeKQqzJ/FQP2E+XP0KjUbAlL9ktz0siMK6bANQQomRImIIiqELwLBo87ETLhEIR",
-	"XHSNw5Q1HBP+rRurFCq5mt6rSeOgGX2g3woM40XFXZwLfgv9OKxGB03ncryKd4Pa1m8Ocx10FlghY7oK",
-	"CiTCUUvBFzcA6UF9d2rLv33b/1FmUxH9NHDzNvzso1jiQi6qaA90mdMLRCj6d9w6dWt4wQ966W9C0hqR",
-	"T6DrjZZqGu8CVWa17UEgBYt/QwrUvKIkycsbjRzUWPgW/Rwzts0/nokVbPCi0NOCz2N5IbRv85f6/hFO",
-	"l2LFKSHI+etv/xsAAP//",
+	"7P3tchu5liYK3wqC029U9ztpluyyq3dJceIELdNlTdmSDkWXu6dU4wSZoIhWEuBOIEWz+1REX01fWF/J",
+	"CawFIJFJJJlJSTV7Ymb/2CVLmUh8LqyPZz3r3wZzuVpLwYRWg9N/GywZzVgBP46n9M78N2NqXvC15lIM",
+	"TgfTJSMPrFBcioQsZEHSi8WLT1TPl+lwkAwK9teSFywbnOqiZMlAzZdsRU0zertmg9OB0gUXd4M//kgG",
+	"H+WcYqvNj3xZsoIRvWREsA3RSy7uCFd9279h+lzKe87io1BMmVH0a/WPZLCmBV0xbWfpvCyULOJfSAX7",
+	"pvGBlMgFDGhN7xiZsYUsWEKoIlyTDVXkjj8w6Ao3L/+1ZMV2kAwEXZmvz/EbYb9W9NtHJu70cnD66uTk",
+	"JIkM/4MssYv1jn2QG7KiYkuW5u9ES5JLeU9mdH7f9n14svb5jC1omevB6avXiekLX5WrwenLH/+SDFZc",
+	"2H/5TnGh2R0roFcX78z78JU11cvqIzzbuxALWayoHpwOyhKejGwnvuI6vhB3BaOaKU1EuZqxwqwFE7rg",
+	"TJENFZplbSPPoc3oyN+cBCN/ZZbgwMivRL4drdc5r3Z97JM0eCT8MNdspRpL//LEzH9jKqBbF/j0y2Br",
+	"0KKg26onWhd8VurI4Ujv2fb/eqB5ydKEqHXONaEaNu+CF0oT9teS5ooofidO4dc0Z4VWhM5kqQn7Nl9S",
+	"cccU0UuqyZI+mJPMFaHui0MyYWuzIFlCaJ6TVak0Wco8G96KlnXw7x6cklcnr3ET+l/snaBXbfNzLouC",
+	"5S3yado+6A3XSxzvvGqB8NYdFjx1kbUdcVznYFAvYwfAdHssHnghxYqJlqPAqgeUk0m+922dDF56zj05",
+	"dv3Y7br5c33Kpag6ThidLxOyWfL5knClSmamXyiuNJGLUyLMw3JBKCnKnBH5wApCyYaLTG4SQkWGT2DD",
+	"UzlXXBCuFcsX7VtyzQrX30HkxphJmTMqgrGxedlxN8H2cWNrXRPX4FNsm/eFXO2fdDjMCyObjTCQBaEL",
+	"zQrsKhdKU6HberowjUdleUY1e6H5ig3aOvaJC7a/Y3IBi2p7SAtGVowKDbqJ2dxzmuesaOvbyrTfYfkm",
+	"0orKWCOF7CKZHnEwJmXe/vEyZ40t4L9+4NLs9vEb9sAKrrdtHVDu79Eu/F3BFoPTwX/5vtIzv8fH1Pe+",
+	"5UZP2jrC7wTVZcFiCiMNhfCC8pxlIItByaLkrpDlmqil3BiVa0hAFK7WegtyxGzfTMGWsbvKvGqOIhWE",
+	"FYVs3T/K9+kZl/9G09g9/cX2keskOAxmTrdmRJqRWanJ9fjy3cXlz4n5GwpIIWcy25IlVWTGmCDaXL1t",
+	"44NP917ZkekOdrvb2k7Zt9iFxb5pwgXRXBuxXZAVU4resYTMqWKE3wlZtCtvf92jMbfJm6nsKQZRle8k",
+	"B7U8Vgp+FgWjWYeeVQIPlldITcybbT0qsd298u8P1MqZ0m9lxvFuvmE5m2tYZPj3XAptNY5Aff3+XxRe",
+	"d1Xrh/cMtGxG579c2QP4G7WWQmE/rgs5y9lqTxfW+MR/7dcV1y70ISJpNkxosimkuBua/W0EE8suxJNN",
+	"xScW/7Q0hxtWVsEnCQebMTDab5h+URm9sW/Yh7+vrOM/4Fv22+Y1WAnzw7qQa1Zou+p0fi/kJmfZHctG",
+	"uusWTmrvvd1GrOpkMJclztm+WfkC+to5PAqTk3Mj6w699s4+d1OuVrSAywZE+jXVmhURfWwkyGT8irBv",
+	"6wJdBE09+TuFl0IljowKCQ9JxfAkZnyxYAUxuo+x8Y1CmanEGqAqIX8tpYatoYwU4YJsllTfioXMc3NH",
+	"6SXjhbW3ci7QV5AueK5ZMYSPf8JvX0oN3hemUqLpPcPr7UKgYSbUxnRCFnDNgaQwarL1rhSMGLvMDQN1",
+	"3Z21caOGLZDnV4vB6W/7Z9zrxX/8nsRMEKe5VjILegadMQrwkFwZXR02BUyecr4gY8PDSysYc4a3uyDs",
+	"G12tc7sQdKbgfJoB3go/TqPimyEGQ/pc5G3OpzWT65wRxVht6RMy28JSkXR6dX5zcfl1/E/nH0aXP4+/",
+	"fp58TImiW9Vv+lU5XxJ6K9Y5ndslqNS2gsdWBO6fkY51nefM3fjmQ9gPvSyYMgY2uJoKYyzhrdnt/C4Z",
+	"zc212Wq3+IWDr4GJhdaTM8nmVJiraMYIe6B5aUz/M3jW7jyYNrJZbofkwtxYSuYPxpZ2AzBN3oo5FbUm",
+	"CL2jXAyJ0YNIumGzpZT3F1lqt4zrEchr+Fttg/sbLhnwrJOynNMZy1ESZhk3k0Dz65qE3Hlld8LMUL5T",
+	"xIgWs0mxzbPanjX9x9tbgPVnW5Wzf2FzY39/e3EnX5hfvlD3fP1CrrErL9aSC80Ke1ea/uoW16e3m2ds",
+	"TleMPHDFZ7n555KLzE/5d4qg6xHPlfl1LuX9ixmd35OFLEUGwmYU9l1IPYxOsunN2+0Nm0uRqXi3zAZE",
+	"iQlHzsnUoL9/z7Uyum3tHBEly2LOSCYZqjya5blr4h+IlkZwwolJXWdvRfW238Lm1V3fQuNIZrKc5eaY",
+	"eG9fpUuicAeNF/d1dE+soibtlyUzIsEcHHuCVNyQNcIl50orvyYxMRNfAyHbdkRjW5oH94qxYeyAyI1g",
+	"RWxoksiNUJV0oNp9KdqOFQC9lAz3DioYjQs93KAwlXCzLMw2mbFcbmDWvZSM90mW2vzY+RIEJWpi39q9",
+	"CD/ITbD7QC7LUrOs0+XhN0mpmD2u+CGyljmfb1FycmupgI5q3QRd5Jx59BIMhC47ha7YsK2VXzFQtDeK",
+	"hBK6oNwNxe8v31Eu9I+vB7tOdfMRMZPyPnqPRzprH9/trxWq1iya2FYnH803VOD/6OrNUAdcFX6c3yn0",
+	"V4L8oSuWkdk2ITOmeMZIYEDAYYcd0lG7oMEdKAW7FU6enVm/R3UavHTFS8c6POLKoHKuiO7WPxjvUUlY",
+	"tpi1Tha2WLNOwz1WCnpNIb5n7J+t5mBsrQ0HZZPIxQJuzFLZI8jmzJgWZqbvpGD+GueCSBgB2ubobnJS",
+	"3XTW9HBjjIVb4VSgFUNlBR9GsVDXhChZs0JJQZigM/R4srpqczhIVhnUv9mIm3Mf+lNfP7pJzb9nvUG4",
+	"pNU153XESjf9vam3/JGgXTmaa/5gj1PdvpyV83umAw1hX0AtsY/HYgULCCtZr7C8g80ELpAdv6iTLJHL",
+	"PPhS3WOVQMg8Z7Gr9D3NFQuOlswzY7I47z7qR3j9sCy+OxdRV3wVEUebEAdPZuyOC9VdlYc5afckBo50",
+	"K5CFhOh7bfb2Hf1JmTO/wn9EnH3hBrSBgfq6B9NbrbHreeuuAq+A2u+zOGLlF7ywl37PF9dMZMe96RSZ",
+	"I15tk6dXayM9OrgJnSrPBWEPZl2j1/C+TjRW2E2Dn8m6N2gQDLd1ad+D06Pd7FqYMxcztSqghrMjcgwI",
+	"2rmwoYGZzLZD8g78NWbwC87yDA/rXK5mXMClTEaX7xJrVCByQC5AjM+25GqC4rex9Rqx/qeJCXQ3/2gY",
+	"4X+OUHn3rtSD3IfnoHvLrB7v/tMnOYzCPuW43C3QTaxXJqUFp9gz0bhdun8+DG4/Zbt/rbU2GCQHwjLd",
+	"Wy7knp3+rFugsqyeJu7a/cuhZfKUAdcePQjtnD995tUTxEU7azadQ5rd+69l9yMe3u1Pchj/aLtvfy5k",
+	"uX5yTWo3eLSjtEOMXpkLFUziU+f/tWZYZm7bnCrdXd3djTx1+agEpSh8N9hGXFdAk9ojQm5qe2mnM00r",
+	"oqEfHOpZ1Mni42btq/HySfVasD7ioQfrq0f7BO1Xq3Yh+ML6orquHUZ7Op3K/2kKt790jlq86uLY87p5",
+	"aHjYtN/ntYu2t+vZ6eCyakHYyPADvh3wzODoyRhcTgfwNbsnpmAi63Zqlw7VbNtHiIaxY+h8CVBnbwNQ",
+	"pcmr10lon8OefUoPQSWtH2M94enuYDslgaHlMR3uqPqj9PteiX9t4xUNqa+uFhGHukI0Zd2eOoNoaVqu",
+	"pzLtfs79lHe/hfGGikx7hbePZwTUvF/wuQRH2Do1EFvvaXt+gZin3YhKrphLYHDR7VGeG+NUqwr6fGZO",
+	"gvUemj9hPIoUzPQeADE2tq1JzswONpeheYaxjGVDcjOXazxxiBG4FXBB+aCs9/FSFYQdHB7ujFD7nj+Y",
+	"RlEqFVMWVFBpT6UakpGoBHwMU2sBdbfCnHg4ll5ynEJgX+BkEgk42xCUnIRe7wRd3kQWFnBhFgnmSwVO",
+	"Nvg+nBWQCBaixfIsIbK4FYKumCKAZ6/kzobn2ZwWmYON5jlZMaYxnim21n1b62htGgUicaAnZpAYxbfT",
+	"EvMGLLwXY9/2tr6OWrC5vrnOXZeU6xM+6cSbmQyXWLLExV414m3dDprzHuAJOACaDzyLT2UElYL/tWT2",
+	"Aafwm11+0MiBhyrziDf6xYSRvr8NzicX04vz0cdBMvgymlxeXP48SAYXl++vAmkQ6+wPHbr6x56o/eB0",
+	"AOiVIc5sqK/z1Vpa5BU11tNAAxb9e5Ql369wKZxs6iOxp877hVsWjzOe4QDSCKeHiSH5mT8wAZAjkOZw",
+	"zgWhVhBxTe4ZW1tJAr/EsD3281ZAk4AsyKlmxZC83ZJrqfRdwdR3isxzOW9GLJ76juh9PZj9Qov5kmVR",
+	"DKgRdPgAqjFEs2927u4kg8NIcyNb7pZVnhdXRsQWABSFqNtp28wjmt4mg+VS3rPsVlA9JD9L0zRklYTp",
+	"ZN1n76hrb1JFu3fD1k7MBVHresA5sRupGZUGEWVUSY4x48bGhQDewQADNjnChwFiA+bwFxfUU3ujel5O",
+	"2teqiDrRUt57zE13KdbcZDjWIPLd0zSDCW0ZBP7NRnexxwngowEtKIusEec6NJFsSu+ZOBinsSvTHJvv",
+	"a2wRWrdWhfDtp1WNOVzJKc9Uas6TBUOmkY00rxyy9TYuMiY0X3AWiq6E0FxJzGUtRSZT1LRWFkxJeMZW",
+	"a6mZ0EZ3KZguti7LixFlhBzPzK/LwkFcmCpzoxsB+NAaxBZDDU07oBKohQBiO8MWqUC9Q7k5clA2o4ks",
+	"cj43AoEJVlB/5lBn7BT+TToqIWHUBdBxj7nXMS/S/ftoV5m5hlqSbI0kS2sRnmaMC+UpoaB6N2H8cEOB",
+	"OydnC6MJGglgMYV2ixEp8u2wu7xt2fhxb2VqHZEpqGsWnFkHJCXgsBQSsWDpQhbvygIUZBs0TcmW6bPW",
+	"xA6n8dgvDZLB+4sJ/jA6/+Xy6svH8bufx+8GyWAyvrn6+Ov43a4KVFdgLK7hxuIBumowle6ixg+tKYoZ",
+	"1dQj/8xjJMXXI2cd1fFsb1KdhYAWzAW1ZUHse0RxMWfBl3xmtrG1yAKyz40u4x43t3m+rbI+aAP/aHUf",
+	"iyY01rown9NSklU5X0K+rEAlAI//im4xR9Z+YkguwbTgoTcN+wbGltIFoyublnjEkXx1chIDNLjo+UG5",
+	"YAPtEHRSCmd+byoDPDWqln/HwdFyV2htNKZYzgsjH6bTaydRh+RCK7JkNGtigb5TENuFs52xnBmZacxx",
+	"xJm6/MUKhGy0NaZ1zjLy9z+ckIxujT15K+zl9g9nTrqDdbxVBFQ1I8IDmzpm+2X2tH6qL1Y3KCkYvjGf",
+	"3LbW+Y2N49usCKOEeVOezQuGsfzIjSC4WsZd8n5f85yRUmSsIBu6NUZ1hcxeF3LOlCIZ7+XbxdEdhPgU",
+	"DFwB8dPtPm3zATKjxLXASWGjHFSI8LEPjGaDINEo/nEA3ghzgK2gqm25NlQrNPjBegb39yV4FiNdhe4H",
+	"iEVfzbnM2ugv4O+m++Y0waoiNDaDVOmbT9PrEJYubMYC7jM73GEUlPnAiozPdQcPgznhv9qnm7LB7pFw",
+	"7FXTeyTGr9XXGxft58t348nXL6N/Tk8d1FGWem4kwpbpIUk/X5rL8NL/WaBHbcPzHGW0+VVSgwCG+99M",
+	"odJSZkRpnufo/TKS3wiJer6Dl/pwT4MGR9J3448Xv44n43fpKaHzOVsDHDidjKcT02XqVBUcJ7Shyvmc",
+	"sWx4K9Lph8nVdPoR3kY5ZcGJVBnlB43Wtek4tPn+8w08yjWODx1a+FnMZnRZQST9+epy3Hz0VthnqdgO",
+	"SXp5Nf36afTOPAZuS1R2AT0JTj03ZwFk0TxoZgbEitAW/etTqtx+zClf+fm6FTBh8oFZgKpTbfzaDpKB",
+	"XcZBMvAzCqrNdGL+6ucJfgfTMEgGZoiDZOCGEXUBNVxi/cyXUd2ZCHurIsT4eTIeTceTr9MPo8uEjKZf",
+	"P45HN9OEfBzf3MAvYSOOpl8/Xd1MiTlMeKnN+YrmLqmMsG90rvPtKTECUSpNXv6FZPzO7FMpbgWEQgBY",
+	"7LhojJJtdR1B2Dc8oejKefHyL0RL8vIv6O11XSWhegMSAVbK/AtdoLYzCbhTlWde0Eu2il2N92wbS87d",
+	"y1kAeQyxSHhDyHmDrJp5WshSZJBlBIqY9YbhvFWugI0sc8A+wgPoDN5wxaypGOSO+HkJp6Qtz0iuQ//j",
+	"+P/5PPp4Az7HQTIY/9PFzdT869Noev5hbH4KN4VR1e2uGCQDvy3w12ZTRHcsOL1bcm3YNzQnsBtmFzSz",
+	"Hs1fbW8Sv7BWkOAW5EoKr/9CYzAK2FEXl8M6vOdljKfI9lG1d1JVies7Mw7i2Hz34tIabqFWfPjbh5Lv",
+	"w/vI7FRYwt/3+3bBET5syIouJhJ60MFCKjOux0IX2xgMIw4YSOfAcZQmJC3Xmf0JtV7z04yLDP4m4Kcz",
+	"kloZnVZ5W2CPsFzB1KLpopdUeHeTA2EM41AL3UaDxV6sKM8JzTKzs9CMKZWREZDVSVeWm0XLe+TAijeO",
+	"Dp34337hsUBxar5iRg0tmx/Whbwr6CoFoZUaQ3NGFUvdpsbYDuiSqO3MzLUj4hlBdjz7sNruHgRXuBGr",
+	"8YYWe/GtyIQVicjb5D0ApezNExycDv7FnNQJ3XzyiP3uMNLuOieaxUcMZUNVYoMMuHvB5YKJtt4wvkE7",
+	"BmH0dGVMHLh3lnIjnm/8PDvCiYt9aNmx+Ee3ZVv+7KAcu39es2IPLZX/M966XJHR9cU+s6ilkw+cxr3/",
+	"1nFqjEBqxcSp49JL8AwnZE2V2sgiS0jOxX1i7OoX5TohkmfzhKiczu8Tc4esIHG+ML2On/wHTlsgMrpO",
+	"4dch1YXqQSgunMzCsSZOstbWJ2pnGOkcj731jFNVYv5JsAyxzr5lVPdztc0Y1RFHGxyKB5ofTuAthea5",
+	"Tdj/BkCFYd8E2ubwGt+ODrTM7yfgeG+7MztmP9K8YDSLZZE2vYlKEvtw7zSJJHRc9sarLUoVc3naDkJe",
+	"mQW6+pRommOa6xE9LUUm6Sxnn8269gGsgmyIBWHqKp1jZ9iT+NkDM+XXupriak2ryav61xxgbHOd05yJ",
+	"jB6ThIIsm3KBnscNY/cZ3WLqCYTBIUK8QZgGF0YLMmfoXzEIAZNjHzO33roENXtDjWTVtnVvkkH8AoDP",
+	"sOaW+uKsMle2vpEZCOB6C3O5YoroDZ97NA38I4pmsekJlndDmZk/+cvpyYmZvrUjVhn8j99OXvz0+7+9",
+	"+uPU/fB30RAqX7H/LmNZ8SOvHpq+XowuR8QpbRDYCD4/Lk0Pv3/LipwL0426+n/QptSR+NL42zwvFX9g",
+	"Z+TV69OTE5e+GVATZHQ7JB+QShVIyIBM0LpqrPrMtugvxPdEJRvNy41hvDx6Ft3eioJdbj4bW/HTlfn/",
+	"6efxIBl8Ab/H9MPnQTJ4P7kYJIOb0fQA9OUf9wfzojiY8HD6hQ56m7g0QC27mVb+MPYzqs5RGlSkVY07",
+	"wv++p3iscMq7h98y1lj/R+L9Mq9OIMuXF4RnmPfdO9GyBeTSlIY4qr0Q0HObbimYUjfgFG6BfeD14pxP",
+	"PgTeIHwFkFKCeEAHSEOjL8+JZoIKrbzPwMfRXKSr8isktwKcr0hpY8FDAZOMo7GJSCfbxawVp459gksc",
+	"4MDuhe4RjBVXKgqQGUdmA/wh1oGM03hGTmz4Ps+NUNmwPD/iam5J551Uabwe8bxZyhwAJCKLD7fbF6GZ",
+	"Gy7mEWENv8ZhIcoJgJk+Gu2+6qMKO4sf9HF4HLoJJ6RaniTcC9HND16TbGrMll2hgJGzNkC8JMoIdKpI",
+	"Oir1Uhb8X8HyOiVvGS1YQf7z3/8jBV+jdQ6CpWpZi6L3oOvFvoOPXd2RrPDbxPW4ZagAf6H7OIysHlOf",
+	"BraiqPmFbto3rw9eqc4K3Hn1x/2vJoNNwTW7EvnW+Qw65zSFk4L9DvoRmxZHD/cWUs1394APqEa0E4zE",
+	"BEetCrq4+E3/I4apFYe+xjXJOPqo8Vvg0vK/8uG5nh9fsYxTG6jevQIg2o0OAByese4U4NAaNFCo1yPh",
+	"wREGYDJY//Tmk2o5eT+9If8/d6n6IbNvEAl7pKlZrbZfiH2bxnEKxvtZOegcZPI7EAR8YfHtatfOrm23",
+	"4zbKBG0ccGreSQkweBc1ZCCv5EIjvBecKOYaBVYmoB4cdtB4vmm7GUetis837QOVdWLEDeU9MvgAbhe9",
+	"aEd+QB7nUM4hFqskWdDi8DhUuYZYR2wOLyUI+Bkj9qrC8CVCcHjOxJwd/oCWmuaH1nFHkJt3ktpG9JPg",
+	"17zW+fgGXTORMTGPhBD2IEqE1GdVbhY6uBniavahSIR1VoaGzNqqbOYOzvn8filLxaL2BWhyxgBv4d+u",
+	"oQIsQ41/JTp4rua0yCriiAZJS3eCB5vihBwPxCUWp4idSJNwX6fvRxcfx+8Am2qaTsf/9GH0+WY6fpdG",
+	"2SGMOHjKtPFW6hir4uylbe96GKlqkFns01QuA0k3wVcPkEE/fTK9B8JEreIKEAnoAIuNhHWEkKxdwENo",
+	"SBDp26E1nrqYpfgG7O6q9693+x5zSrj1bGGe7raUNQ6sp+OLbzuKV0XGircy5lbtjuvuhl6uH/7nxS/v",
+	"GzLLRj6hoeEAFQ7los4IJRm/Y0rbcHZEIXDN7TZkg1mhTxrqCJFy3eH2u+frdcdW/WWEOqbtkAfLWok3",
+	"Y4Bnd/fysJ/jthpn1bcW4b7O6bbFYvMmVC9ESdSYin18LObFFibqFxa5WXkW2993S02W7Bt1cB0HyTHX",
+	"y5KqpXMl3rOtI+eDlEIb7pQLYn3VBLduPH0bnz6Q/GJjA0EgleGIrBqF0uSeHRPR6EQNWJtAy6YRi9X5",
+	"ugN2WAcX4yNX+rEBufrqHvKttQfdIoPcxSaMzqcXv45TtwDqjKQXl18/34xTACJrRNoxc860JBmDp85I",
+	"+vkSkHvEsiEXbCUfWHZG0k8XNzeQR2C9DXMpFvyuBCiwks5qVLfCLX/lS7OtQzMOBAm7o30P1tB3OBaA",
+	"MpkRAAbPAutsrwJYXkwFrJMNHSAM9/lnLqM6LKTmkclBihqg/oeHCLp2I4EOw/MYzuc9ZJ0+reRYgucd",
+	"Wq3dvljk+aVqqucvX/3w+s2P//iXRqjhxf8NMYb/Go0wMJFNeYxhYodgt8nIrOi2u27S4PTa/XtAf9/+",
+	"wI2m8/vo5dt1PRoNTrfrls/VOcCi1MHxNwHaHJ/SqbToKCEVhL27z1+l8HYh6bda647vrF5eync0aRQD",
+	"q5er85WQnCocbMBwGhuL2NzKUaFq+zv+ts6p8Ke26fl3iSzdBL5piwtfUqKpfoelD7oVPGj1yU+9l/tl",
+	"cnJyckZS7GvqYq0UIwCdWTbDeYgorXuvLlYVLnMe8z2pOG50T4F5CWfqeRAv7gsTtugZrr8Eooga9/vO",
+	"nXGI7++AR/w5DnzHg7tvrqqwn7vRJ58vLSPC+dWn64/jKVzm1jQ+YA5jmLaHNVwFaWsHcmer+aO1H3zX",
+	"Mf/Efqst/8S1so96ttHE7r34cTyZjt+dOjIOKurEWEDGRM6vPl+6p6wwACSI5VLBh76MLqYXlz/DQ1j8",
+	"RCWWYckqi+iu/JcyA7CkWSr7/K0IwSEVPAt5UxpFNYbk7fifry7fff14dfXL17ej8192P9moGgEpLlSz",
+	"IRn/0/XFxI4kfONWFEwzASqcT31xKXkchB8r9JBcXk2/jiafbAtMZKGbw3bYaHS0WJmevru4Gb39aJ6u",
+	"6o4obAVx69iO0UJuQdUFipd6RgCgZxVSEtR1Wlw7OAGwPsATAotgTwL+1JwucBzBNNh8EhjQIBm43vo0",
+	"E+jhocPEcIsNf/Xb8fB5sospi+/t27C539M5009hJkFDv0JqwfE2UtBI/BaPxDWArEi4Mp+ayPm8LNQR",
+	"pqrPi9gvSvExx7IXHQVneTZu86cjLAvqhKF1be4WYCaKJDK3JurNCnlvMQuJTbJRCN83/UwTkspSf5WL",
+	"r4UR5ebfQuqvVi+b5ZgSgMbbV/h42pIJyvKWPGqzu4JP2ypUjiHqt5PfU5+uVaH5Pfty9GtBgZR9s4YI",
+	"EAy2Z/IwzhcHkeBsVl85gCuCLKLhe/vu4fMFVpig+feYfgSH6xiSahir5c/KwT+zkMWR9GAR87Zmvj6a",
+	"9OlNxLUeKvHnUmjKRYyyiipmrgPN8LAezssJ27XVzTqUaUtsTSIqtjaTS4Qphf0/fSl1+6imu7lJtaJw",
+	"5o6BVzECTpqz0J6mdECH3M/DFa8NFxGmtalTYXVQZJY7OJfPOQBjJKo2TuE3vb4RjQmt6Ld38aR8f4G4",
+	"0u4/nQT/Owif4OJZ2hVSj2vz0vAxe3I867XPJLhdkGeMjERFXNck3rSUerSRqtmyvk8w9e7aiMXcBRZv",
+	"VgQNjVovPG1bB3ukvskez9eGFo2V8f0smve8YJ+id3t6PZ746oEpeilV4I1ayALZS2EVITfPmaVQIgay",
+	"Uq13EzMhrTPLvwgsqZggWVFV3IqKkhLTX5tV4D2Q2QYFuCAp2iKObuaUpKAUf724/Prl4vLd1ReIhZvb",
+	"zPFTpp69JsUBnN2KdDKaXlzte2nNijkTOnV40apPtpPAAGgbJOm7z9Di5W6TesluhWuO58wTBDmHlGrA",
+	"UhCoyVXQmYq2Iz0j6ejtzTg24gXbOKR3MOZb4XCwWCUiZEIOSpWzb2s2x6pfQIoLBh8TWcUtEpg/rooV",
+	"VcG8NGwxsMNqdky4y5wxU41ikAwai2IslZ1pHSSD5vi7eQH89u93aoDhNcbYjW40lmdYh9NcWNVcIKID",
+	"auskeAJAg4cDYMv5BxMzufo8NTMyur7+eHEOAza22+WvF5Ory0/jy6n512RyNfk6/efrcbfhun73G+0H",
+	"KMn73ingdTVuBfwNLSXUYHhAEIaRGpABYGFD3rpg3kcAdERs3VYYsC3bsKOlBO/HDKQLpdoy0CtOdSjB",
+	"7mmjuWVHiBU/S4COVtSqOj0tTf2BmNCxhOsuMWMXU9nOWv3qdZU95HHcL18TTCB6TvrqZ6KH5zhETw/f",
+	"kxHejH/ClMxLtzwHKHTckz5LY2/PbLLGUV2D4r3ncbeFX2R4SFXQ2DOS4q/S6sjCbXKERwMbastFj/K2",
+	"V/yF/uwlGP+HxggX87zMjCiFnJVqiyrdkdC9k80JEuK6mr+DRmfB7qzVcmjCqyfrsx78/gmmPmhtf9Io",
+	"nm6f9mEnrrrgV2RJM8yVcMzuiduVu0d8/953XepA3PwE5Q+61pmb+nygRtHPVWyT9dpBkzJnrXG8R5fw",
+	"7Fqa4MPfUhmCZi5YPFLrh1mr9Nij9ECzzgD8iPNj770qymjFVE1g1k/Q7vluVSsuo9WMwalmTBzg/tsU",
+	"UjsefCqqYhwNpQHSd/qyl8jCMYt44sEuZCYdq41r9i0Of9gUXGsmunPBRbkQcMT2M2Gje6f7KULA1dod",
+	"jAFHUSae9l5pYNkeduS83juwqZ3tvQihw3WthNTRki7nxtAUjhZ7nnMm9BkSzcy2ZAoGAeELx+bbqd6L",
+	"E76He1UTZYcfdzsvePL1SV8M5WFpA59pXZTrmkbVD7j1p1dFCrXLjlD6lquz0yzuCGf//dbprK7H9mhb",
+	"X6Ly4yqKH07gbJYjbg+/feTi/sbnaPbIaKwSO/vghJ8qL3FPkuaniHj16ZeRkgTmJoreMkuqroP0y8Ov",
+	"Bt4A3s64Y15ysT644kKOUJ/3B4VpuDPQD24PuJVbrt+rNRMX78i5FILNNVkX8oFnrKhSLqFHyF3RyrB1",
+	"H6cHk2smgLDS02ZrCcaQ0diAyC9wF5nvDBKfaGvejTqeW10phczZYVL+3JYuAQVo/G3NC6ZazVYpWLPb",
+	"kF0MTAN4SWrWp2Ae5ucfPqb3SKDksrFkjgIdXo5vawgbxTNAvtQS1V3WIPKGurCyZRICAtK2CvhhZiVi",
+	"OVtpBuxHLMeAdBzgFUrFzGoFUImTDAjzcCsq1N2iDfipd4H8+Jr8wt8CdPnz9P2Lv7RUQCvFnGqWdUiN",
+	"Czvk9bqqgeiyhOTc8XVpI0rXNnYNdQ+4uLNKDVF0g0UazSJVDh/LYG4Btm3UGwcIl3bo2ytGjZcnJyfH",
+	"pDvLeL07cC4GScwry/aOCPSY1Gwj3oAvxOb+km1CAd3j8uqaVv/que6vvfn0l2zjc3P6cAy0i7qAX9Ta",
+	"VbgnMHqFeDask1GwB3nfi4jcCuue/LPdRXlL+qrMWzfFZ9UBR9JJQfhSuyLNBYHwKa6XQ3JVI2RJQIDC",
+	"c0vIpWiAJbqwPYho8cmQOQY+aPszjNR+7kEn0VpD2hyCJ9r1j1hnxzxxcL2DKyte6iDkwzZr5Mi+AAUE",
+	"ngbMHxySMVaWqq7PDJJikLjfSGKeuWJBUC6BFSS1iWEveJZivQAsWWOpfh1KFUrezNiSiwzSbMCDSdas",
+	"UPamhPPJtaU22Z/tvOds25F0URmhwSnXeRu9sfmTLzjlmeViOT5mulo8yZ5yY8buSnE4p9K2FrnLrkIP",
+	"n1NLuID0cnAq7dBCdAVsQZWMiCdlZnWtvcU5ArXM2M2YWdzHjsUlu2iJT9rUVksvZ+FQEGKo6WpQE4lp",
+	"Vqy4gJpLylUnwJKXOKkhw4grjOQcQpBPiSywB7cOduqG/yvb47+tLYdNraWgD2SEC23T6bApOJv2l1UW",
+	"737juaMT0GhSdUDRHlKWmvqMNyRVFscBFC39WVhMk+P9BUhqX3VkLDZheNg2pps9xSm+7JLpgJ6PiZDx",
+	"gXLtH4rXpDjAWeJdi1bHrW3Pqi7MMVQJ/RkSjLzlLcE8QdZMrnNWF7lJPYLQ2T7qKmbq/YwR1va4U1uq",
+	"Xh97E9il6V8apc+gXZJcyLvy9nA4KXy2SkxR7cTKaK97kYeHN+QNjKx0/Arpt8DNWix7g4bd17rGMnFw",
+	"Je3T8SLmQRr7d8pDoYx+5XLmg2vhLs5SHwuEVF2sd8Af4SCZsaYshNflIdXu3Kcl7iF7aoeKvuwCEa3x",
+	"RDyyLfZtSUuln6StiqXqkQ3trfDfq6WQVOqRTdU5pB7VWNPI9hXdA/qnCD1ZuFpJnUVjP0VUuEGfIq5X",
+	"s2WetvquEY8LWgBtcbQO79JXzd3lofOleBdlnjuHom0C+HwLWd4th48pp3toeideG2h4oN9fTHzBph3C",
+	"ApJOxp8uLt+NJ1h8CdP8FrxweXiB4zoMz0MR89SVcrStQxCFLFie34oZQzLwWolJrA+FNp2L7gdl7Uga",
+	"lorEiHc6GV9djy+xYJV7t9ETaLgURjHcLKm+FRa2vLFFR/gCKmctTI8/fxx/tYl17gPmV5Px+RXWxSKa",
+	"mSWEEgeyCHkXIfcPIJ4BrYVParRJiE5VnFPhyq6mN1efJ+fNz9pfhh92WKmqpD5yHJyR9Mv47Yerq1++",
+	"Xr1/nzq/qKtxBRWwNlxDUU+5WNSKh3kF115ZQVu+PxonTTiMfqXowv7XTJAVF6VmCrg7qhpiridhgUDL",
+	"fg7lqJ3QGJL03cXP45spzq4C+wfSJQNlwmIyXfZHDWD8/sIV2MLNGpYRjRQYxR1jfgyW2/3Tz/ggGdRX",
+	"pvpF+Eww9cG/qleCCYEMTDPOjmxeE3f992Lz2tWUd6PXfQqqbDvEiI0uMtseFEJt3M5VAdoN5eAKLBAH",
+	"7/gVF1ZmoiffdPXMVqWzb4UP+4J5M2bdQWFhO/OwqxxnjqUnzSt2OCsD/rzu5JWm70uWYzu2uBy47bm+",
+	"FcZstJIzfXdxcz6avDONO8osMtt6KQaTUCEzqkMLozUqeEXuHqilKYQ5PtFvozvmciWGJL35fH09Gd/c",
+	"2AnAQmGeXDIxAhnb99yS8BgHsh1Hqez4bRCo08T4R3jswp0f4bSDhGScA3O2fBeflewu3I9TvmI5F8+s",
+	"d3S+r69KPZPf2g5JnRQNeW21LxcL5SNr5VL3EJZHKF/XehmlIA0ksGlky/wnT7Fondm2WpKXJ4lRL8mM",
+	"bSUg0ZAliSnNV1SzIwJj7tWsPTqWQr+Bbir8luW7pjP5wGzHoNYeHjyogoH8FnCO4gAEtHGrQ9SSQHDn",
+	"82rwhVi9Uu7yL9/i3NgeoZ0IE4X0vDZf4vH8wWYtw/mL7bVrWmi+TyaPwL/PsTw9hEwEh55alYZLARPt",
+	"NBxVp9rHKscutIMhbrMBAUxk42YY46nvRKNfL3iev48SidqqsQXeAVgmElNwpCBVUpkNtlsHbYSaInTj",
+	"urJzXHX3rc3BiGijHg56iIcjliXU6MoOPmBNlSJV+QG0IuyCuNqxTNCZOfzAz9EjieGudVM7M8fFeGzI",
+	"Jcj9OsKFKzeiDVvDsyrEg1sjiKvypkgDJTSTLE4B7KenJ99x9V78oGDI79zTMPUIi87LomBCX7eFDZus",
+	"2dipBJjE184TCTFRn9zgC5sNnzPsKOrQgP8pMf6wD9GVMRtSv2MLLvyy9yyN5M0fb8Y5qwnSz4sEaG0Z",
+	"hV2alkWeJhUhhLc3mRmDsjl+mBnrGwbLmHyefExsxFMh4GcmM0vwbANHpyQ1pvSUrdY51cyagYrfCS7u",
+	"EGGYuqRqul7nW1ecydHqJCQtqGbXrMDTbVtAP/bI3IXpraC+LCT277tAOMMcGMtZ+cQQo47esy3x4TIw",
+	"ISFsj4qmSn30Q9N7pmKR1xiWb6RI+vN4Sr53HVEpeFIjgf/Xh8PyXKxLvZcisR7nj7Eu1Pv3FiJLvMBO",
+	"ne12Fg3VsIIYLTArGktcKS2Ngey5TRML0PfZvhW3pS183SjNsaLfwiG8PjmWpHHX5dx+mMYZ1z2P0QXM",
+	"vZPilSHi5srMiRm0Z39Smm6RECDjNnaWM5oBhJCib4YspdIOVmiMI9hxdrag3gMVbBNYLWtWQL0VKcwb",
+	"0HDlAPEUkDadzKjBGceIZbQi9FNsp2dbPuxbyxI+cLb5KGnWEtIMnEJQXhpIsO5kTA0rFWdKfwK/Tvzq",
+	"hnCQY5F2WfrgooGXjtH4oX6GmlC9HxFHbO/sl6y2EALkGJkBd0jOtHevVhS0Vacpb8tGDi2fY/LSQkl8",
+	"KJQEfT0jJ95SiKpYO2rVo0Jb+x067SGp+sQkjY3SHHh9Tfds2glWgu2pXmW1u/8QXWWgKfyRDCCvuaaQ",
+	"vXqdtGExMAlaS/DwQwxgWAut/PiX/WiLHRPN92TPnNwsacGOKxP3skNieYO/xQUwC58Wb24o9DVbSkAo",
+	"qAYZejQf7k0pefK2OyWl2JnZM6UsQ6KDfRwHx1AT7OEiRiMUmz88MIvWs73ZO5LgyDRkdxTiDjxuW+1J",
+	"9eECsP6/6GIeQpdbdbazk6y5BJH4nLn2W7ePN4CsQGohddNLmR0WcPY5+8lqMEkDww5zGV8GOctZxEVh",
+	"/0AypinPFfn7yftz8tPrN//4D30Y9+65yJA2x9aLV6eEiweacyw5/hW4sRJgWM/5XCdGrcpZYqx0zyz5",
+	"tfAGpZbya06LO5bcilKocr2WhWbZVyi29dWMLiE4J1+Bui/P5ca8Vwpq68ox7M+MZxkT2KARjV9tDW8F",
+	"zz5QntOZ6YcjqEuILIzFg3qd4waiDl3nMWJCwpgDgwg1s4iertuhxku6XjPB3NQBTqnu7QEHi5H35lSi",
+	"b/071c643YOSsuJhfAQyKSyIHqMGBnifq+nPhR8ByeXdcD/QyN9Wb376KbgqXp/E87jbga0fptNrt35c",
+	"EGOfx2dQW9HRzKnY0K2lzT+d5VTcAxN1xpxRpe3+V4SuKYJmQ9r44MVI9lOzjoZNRYHRBDgay85YzXfs",
+	"jE8YzboqJs9bUQbyUP6UejLd92opjB1V06Cic/GJFvcKySWoIviWc6vs6t49vr+O4TTMBk2pulp4ui0o",
+	"n+X9O3Oa56ywSA1C9ZDs8mNg5WTqfCs0x1LYXC/9QnpsW0fARsveiheLDwqzH0hHggiQtM7jx9Ytd5+N",
+	"HwW05iPqqDmObSSqmtwxczUAmbQRwq5qXQskGtxUrcarYBtvwEI1azQ743DbTM5byWjsDUMyOS9XTGgH",
+	"so3fA+DnaukUy5U1Om1mmNVvLcRjVgeYdMVCfsFBjs2XY3oSj1d5qPwWHSlacE3BgxP7zD3b7ou+8RZv",
+	"IYSFNIRWwLFltoCF06qe3F/R6v3u+xUIB046YKQL9Lk+MEKzDHFI0S8esM8Pb7iD9nkM6Wm1ezwyODo3",
+	"y36f+WXctaXDM7LvkJ4vJZ9HLMeczlj+GI41x0aNDe3rAu6piGQzPeu/Re2IInvU3z1RCyVfR//QPhE5",
+	"F/ftUsOT0u4tQRkJTNniNrsx1oLdlTktAh7c6qoCWKHlsCcQRoDq1HHL269SzICtuAZ2/+aUNAfksFm7",
+	"ZZEbNQnn/feOZivOa+K0LvvZ4NF9W+YpeOH9NXU8CMM1Yc3VSAkIa/D07pRTJQ/1zX+gQ/eO85v9rTm4",
+	"W0fZ08eR/lawjM41y35PjYVibAhjCG5sNBs35FHejnlcyYHwD9Bwgz6mlsasFpgntOB1Jq0W+yjgnX6w",
+	"9abcWQR1FM7PiosMyB/aSbAKJsH29RdFlBviGbw2lc9lhx0dTEX8O5JV3XyaXqfoAhCW1yqxJQE9kDhV",
+	"JWyENCGpmVsbyFzqVR6vG2Bk1e5ecFuh305oZtE+YI0p7y9CubjXXYSbpeXwSjHnOW+pHQWKVJxpVSrP",
+	"jO2cJg/Mxih9bmlfqswoxmYcI2EOK/dya3yY3ULBu/Sf//4fPdAnmr0rZLzw57SKj8L4APDhgnx6ybak",
+	"oGIHWenh11jBYEbn99EqMR6bhk++cH78vowNlgz74NQh9/kRH+BKRduPTg/N9VKWd0ucH7WUZQ7BJM/y",
+	"yI1wwtJex3XkBpwvhwoj8orHGxFMC7apQt22qX4CUZb6ajFhdG6xieuCWSoShJVEiJllsWKFJ8FLg92W",
+	"HkOs2Z1gKlYn+T///T/sPrR4tO4grVI4Yu5WNwCKTU+rj/U47LmgK0zJrZOLnzkIr+OVQVZqUsiN4zN5",
+	"rBPBs2eBcIFpCU5M4kVctcub26wuImqboDYtcQHrWUfjwrXjYtI2uqMqS6YnPa+7qEf7WsasYmi+gjDu",
+	"MLIemSfkxp8gXD/oUHwmIcIWZ4RYF3LOlELKeFv4G2N6cuFxx98pMs8lStjmSvAHttev4BJNYNwASEcw",
+	"nJIu19xcSJjGo+k9w/Ch2cobWdzHTf55TvmKZZfNyP4+yLPDNnHl8smtDOspR+y3J+2ctCGU08lRFUA+",
+	"j6kx5cJpLfyfMaol00+VVNm/1N+XdyhUuSazLRAYw/64yLyf1UUE0IHvAWWYK6Ra8/DfMtqAWR9BEACN",
+	"tHBdwaFaMlroGaM9JHA19W0lqdzf/TYBIEq9cEkv0vM1j+dwxniPc9YsqPvbgK45OJIQkY25mGuoo/T7",
+	"733uXQAw90tof2CFipNhxhxhNuq6hn+4V92owu/Xlje6YRIrTmoL1jhxLYd/j9x7GmcEitDH+CLA/P3A",
+	"WhFdG0t9A9YVpEFhciCg3X3A08prknGjrbtIuq2s7dIlMlbwB5YhqB4hVNnWCwDrBj29FalZPMi5wKR3",
+	"gI9uhIO3VnET840qBTZMR2QZ147QLQbAM19+u9WswxEyj94s6as3P+7O0DvkfrHyCYYDrIrf4nSVPS3j",
+	"sGRGZyyD5bD8PPkIESRkQpIKbdKl5Y95BlRDME1JML3xTRfWN4hhpt3fbd6KNz8fq2/1SUjcg7gR0gGz",
+	"M96IAHRRjVrmZC2FYvGTOLV0Vm6n4ZVXcWZYmsXmuduZsSfegXghf7T5bfaiGJwOPkyn19+/HL4kr05O",
+	"yNUvB0kfG5g4e8w3IfYcCBHLLqyEQaeq/Rmfcl1wlo1gLqNF1B2M88yztZCK+6jps4XGuiTVZSULQNj7",
+	"mRfuedyNUW8VZsrTJiT+K7IgM8bFXZhbmheMZluU5mC8BfkIcrEwv7e227CnXWZnoOp126Rvq0KS9VHB",
+	"RnMljlYzLhiUQBpdvsMEMSaANAgp4SDqPtuSqwlGzs0mSXHxoWyVN0x9/q3EkHuQdHuAxu1I+EOk1kzU",
+	"D3aO3Co11xdEGa3BcwwT0xFUR46SKRxDpISGd1Q82axUyKGdAnjRXF6f9/uc2btVn3/Y7XHMBeNW0efX",
+	"HbOANaT1E03wH23H76rIWBGnKX5qWFF43J8XVhQfrswPVs9Y0S3J5BlWLzH2gf2NrcmLkQPvK1nR7ZCk",
+	"DhiQnoZUIIlzoCRIJzkkqdFD4TG0uiGzC5daDUlKsxUX6Snk36kEaV+NbVxmXDu8nTsRECMpkJQbvm3+",
+	"Bq0bpcI0dOhY0Dm4VCZIZN2jAjC+CDM8kdps9oqPvrEpwDmKf/0sdAxFCb8OkJLoTnXV0RTRUrbSre9k",
+	"LuwlQAsT2+IqlWAbX1Mu3SwVm3/FUNCMKvbja2e3AAaqnju1X9urfzp6DcpSsym1FML1SWyN8nsh0fMQ",
+	"7bUNbWA9aLu1v445bTcSNh39Mr5MHZRgSNKg+Hvq06MsLUUpVkynRNGtS2/zeGL36mQ8wleR8x6vRorl",
+	"8azKQ5UtkwfEmr76/VwKzUXZoG+B/jVq0uO/7JcOVj6UpebirleFegQtfW9ftccHfm5TOVMo1/guBSbL",
+	"qkgn5LWboZ9ZenhUdpwgcQAwZbmSgIzk/ejzx6ltCIM4IHqEdvySFtYCE/4VvotPm2l0JRWDk+ee95UE",
+	"goTNoaf0ubFETBArw2xL30tbnLK2Ljhe4PGADsOifHVFK12jBwUbTPSwPrndVyhcmWuZ8/k2RmIHo//y",
+	"JCcQrtI4tt8RjtrkzjV0J+DXKBXLTgMeBDgLlrUlwgnVnkPTw8mEMwMSIDaWljJoVYE66KgNr9oRHeFq",
+	"LtdZxdvbYptjBr8P81snUK+gGH7l7TYOYqtckL0yo5ogt8AdCUuRRPaXm9g2aew369Hp6V9qKeaQUe/j",
+	"q1ZoueUiI+Gp2/J75R+x9UiCkCzUARanPl0b1aoqQAj515YmRcu1uhUWi2Zfd2EJW+Hb5tV6qU6unNff",
+	"SjZ7J9yZJ5uSbWw+7cxbwIjKkGx8KTfsgRW3ArcpDidnFKA1wAzhzh9KsqAMQyDVIAIesyOjIqO5AnI3",
+	"8b0CYNeG6BhAuRfz0Rp6hxXpCNXpbq3wR0uJfpZJ/LK1wvhxd+3EZQz2OBkju6swa9wtiaxU92ihFLNB",
+	"DycruBikc2sGS+1PlYWZ2JPh6sKAhSDjoUc4W+i9yK8Wg9PfOmR7fIJ3/vg9iWLO3KjpPas65jRzdB9Z",
+	"PaTS3hI4C+11Ei4l0RvpjpoVNfaMObQRMBAeUThh0/2c/blHqVMV6fgBmNi008fs/ylTutI3G64u//sO",
+	"R9s2YrQXWLFfq8swUrQb/1hFbgN1xpt3tiq2DsNMkAtzIAD+srVOa2TtsWIEHqvajoOcEcjTKDLWvZRv",
+	"MK2tKhEOt+dxnLi12zmQV1UQ5NTcWg5jA4PKPHOexYtE+Lu79aLO5P17DPzkmPuCBF/3LZhZz3tAdcXm",
+	"VB3O3teJmWV7gR4u/er0fq9U+a/u0aHMFxyoru8tISpolNm9zqGkl1zcW+KdIfli8aB2z7ug5tkuokF4",
+	"T3Uk1LWnSOcueLp7ihvVuuAzd3LasNqHoNnhFd8Tm50Mslrph3Z26Z9Ogv/ttRbst/EOGvjSEjc9OsXE",
+	"Ay+kWFm49JPNN6T82uBNpOHHtuzA5U/W33gB1se0WDn9nRPg/OrT9cfxNOTwPOSNMZZRH/8+mlJ/PCph",
+	"IJD7R2XsfqmRIqDsHhLrcHfy/Qwpqk1/E3drGlULCVGhXiMaTzQQPn+PLyBEjZINF5m5JFTA43xXyIAo",
+	"EAsg+fdnzNy56h/w46FUy8EVVBXSt7WzK9AWnbFc+Tp5phMV78+B4NpBPYsFYrnjXeEluUvB6pGCcjgD",
+	"5dUjpNzaO5a6XcZtJn78XrY6tJbkTgJ6rrptAvUL3OfWY9OfzqYHUrl/KfpDJ86JoY6ecnAxxzXTylpx",
+	"PgbwMCA//MyRshnxoVwhMTCuEqJKYxYpkqq5XLNhcCWrtB/q/KFypB/aA97p3uK3f/AOaRzzAVXHKVO7",
+	"9XcRHboHaYCsGs6d4ug7M64QVrqhUIetqlNoW9xXfffgRtpTZzau7U+Xzu8cOLKcn7Ty7TgL0D5kLXZL",
+	"VLiwouw7TOEOjf6uS7wnNddNtB9DdMXsCW0Iz2LFshsu5qxjTk0kJA0IiCU3EmHbg42W5kxk9KCpeO6e",
+	"O7LQ2n5V8DnUPL/rd/domB7RceG7f7lb+LyKnBvj7pMl89n/hn3uD1hbNysB+HnXdAbl4HClp5/tY90H",
+	"uWQ0R9bvQ1fNB3yyu2SADz3QfO/ADqsAbcvZ+37PGS3EO7qN9aRHK1Lev6Xz+72jska243GNG2hc/Crz",
+	"siY9+3enVfwKGftuj4YBb3MlJoiXiJ8/T+p87FfWrJizRtn/FjKF3o3ynNUoj2qMR60maSeCJkBnbZHv",
+	"sGULFKWYSXn/uchb58eKxYl9cvKxj41mFJyDyhs8dJS2lwwgjfkLGCrte717hzUt7liPhPkpPB9TzXyx",
+	"oPjEA83T3pOH9EPmWjkY3a1IGusVFLLQQ0rFFvOQkIOdTB1yBssBYXwsKAKE2mmaeOhWQlI7PWlyK1KU",
+	"iea3cL7MD9VusonQ5ninAIOa+bxKVI4q1pmCrXM6N1/0KiCWOAXsaEJmpcau4RWb3Iq1S/ROSFai7uzK",
+	"9CBX3JBMoFHLnBvODy1WFf0/cPPGyNv6UDtlfZWTUrEdkEAEu14LnDqQi6zDJXaqd+3BSzyGwOrYeHUy",
+	"2FAoeK/2JIW4Ajew0lyRNSuWdI37ccWo0JXFtGs2hOWioMCjTeICF4WNRPep7fgk3HibJ0J3bA7Itah5",
+	"UIECKsU53KdJqP5HrAmvIAYC2Ulyr242BdiuMlGbhUqw7ipcu8pKKDybk7B75e/edFGFtc06Gs01f7CX",
+	"TpNYen7fvAt6Yk3asc8H9kJbqrLrU+to6u79PgTFxXZSiu5hZy2xvtym5o3MPOQL3SFLm4R6tORZF6Vg",
+	"vXqFF4elJRJUaGN++3tPPb43H/v4A990YPBHuj5oO00w2SoAZSFFWJ5XkBbrLKWYq8HQ/QtuCCMuFcbO",
+	"n9bpaPoGtJ4ROd7We/D2AozHddzCX6p+n5H0/18jPUGcF4R750ta0LlmhYqOrspb7Rfe34cn6VeXORYj",
+	"pvOlZXSw7IHdgpQ7PtKql29OorCXpnQ4IBLQ+dDwAs2dmHABFHthVNcFeAMd2SIUVGV1PoPAs4NeozaC",
+	"OltDwT6VkIW5Z8lsiz/0mim4os+9e/7IFeTZgdy8WhhixoidnE5lttuR13+mOvQn6jxxn7LdYW07s6pT",
+	"1LYxG6hmXAJjaeD+ND/hnkzPSDrjvpJMKfAf4IK1cwRMABBvSyt+Jbu3fWUtNKiiaFc617KlNBSyQxGa",
+	"ZQBggK+WihWYbOYYXijmZbQ3/guPETympiUwvszb5gfLs50iT1VGNZ1RxSxXlR0SWdHMZTzMtmRJW5gA",
+	"ARHffpfFyGtgp1q+IsQmDPajkP5FSTGc0I0LV/dBFfRItgUf9RFD2VB1avODcVtZGCmkEOpglwRhHVsA",
+	"SFQe/srGPMMKTHYLmrZSrwqnrrZuWFQDNghV/rG0ZpI+8ZS28Dbst+IwVagVpOX/7OlNR9cXjeQbR+dj",
+	"FAIzb5ZmfUO3HWvPAxUMHsLwvHSUMk9RszuQWX0rdnfnUTCqAG21RgJbcP+KPYPxYmbEyNpIuq1RyQMv",
+	"BBaYDAtoIPa6FLotjhdPbP3im0RUN47KEtweSS5k2Z7q8xmM7rCR9eRAeerLIjbAwEG0rFu0v4qbxcB/",
+	"o7c348vp14vLr18uLt9dfTlFyF+92qOLVgVYfaiijqp9wJKxlEY9QoxIzpmLciuGNWi8d4obnX1Dt7bi",
+	"2i7+Jgz21SN3OyN493kyml5cXdbHYPHNlUedrEqzW1jic5+GpApsygWZSb20oDk77BWjqixYRkqRM6Vu",
+	"hXV7Dt1TNtEMxNaGK4tK+ZuBmQVRd2so44W3Pxx5cIugFZfayJ7NylqUeV6PjsPf4V+xAqLVlrIoJe1q",
+	"z+VcaZbdCsQjGXXGx7/sfENayNLlAGXmV9Xb5lmW4UrEDMI3fQ3CDjjsZwrNdmzWPCZXXP8rK2TwoaeK",
+	"6frNcxIrMGUJzcz5t/45d9BcveawOGwgO4bkhEhBrseTr+N/Ov8wuvx5nNidgrKFam8x+wP0lx9fdzs4",
+	"HZYiiEx3E6QuRr0rR61Us8WgaJ4Hm13LO/BDednXGPSQjNCqXFJltCbh7khzCbisICi5jAfqzMrblSzY",
+	"rShsClQw/4nRq+CcKGnkb4qR8mFOlQaLLvUJmMGn7GkNSEbxo1B2R2HdQ1szHg5am+DuH8iPRNv9lnsZ",
+	"23JYvz4MU1U5ieQlGlgg4BPnHtKEAVJf8/m9VevtK7JICM2VdJcYn9+DfLoVSIZsOVqpLbmNo/bb8Ycf",
+	"a7sxqnX1hwoeEE6xwjpmPYHeHl1mSCywWUow8vLg7GE1CwelT4i2vvmKK4+LmfzW4iu0qsjWu/08N/zg",
+	"f/w2evHf6Yt//d3+9+TFT1+HL37/t5Pkx1d//N2ToR/6X07xawdKgZujY8Gr6FXNCCWO7dOnQ3NhDpK/",
+	"aoz+cCt2jmVQPNVeQRBJtBvPaD9eAMDfLeNAfT+9fP1Esi2C9YhXyrYVsrlWBKuCN+mIFxBDreG/GrzE",
+	"ORStt2PDA2fOBZHiVtQFHQh8MAbgxl/JzGxBlPm5zUpHW7qmSKKI46vmbP148vovB26DOKJlTxHrT6XS",
+	"5tZyID4cT5j5Wc8eeySwvgal2dnboNcGW9sc0Zi261WhcKHgjrA3scWa4nxWCjB5OSTv2YYV5rogWspb",
+	"kXOtc3ZKhAzv6kaVZUidtXQkqrmFuyu3PUBCPUWkgxBFTC2sqmaJpqECTCgnuXYpmTtlnB+zzBFIUsdE",
+	"ThJWLEXq97AWHGgcZEHzXAHSflNXBYYEzfCmyvGYeFdLOfwvS0nkRlRAitAlrRldxdIunwB8dejQnFbq",
+	"AFFLS/IbZih4ewXC2UE2eYJm+LIUGRCfgdVxMjw5eUmksIkLVkG7FWbKjYyY8xXN1ZCAGoQMY5A8Q7BI",
+	"YXDlcOUp6G1bNbUx7FSoOgais2FtVnyzwVncxz57LC6tgwWekDcnCfnpjTHffvppSK6CmQxvZIVyCxKB",
+	"K/pvULnMUQSVpmYAPCcUrt3QmZpDxVeMzJjeIJk1lrRQlhiiYduAuAzIIsKyF4AQt8WSq3bwcqxfmHVz",
+	"iH2jc51v0Sbakbl/eSqJW0f/xVxvVoJCITz0s0iSSZsPVAnQhCy1XpsNYP6rdo9/2/n/k8CFjzGunw6V",
+	"eFh8OdMjcnufINVFaKh4vyjo+b7AvxV9oA+gyZjaM50Sqm4FVFgwGqznDWCi7uLDXc7FHerRM2o2+AYV",
+	"A6cKECWl8FyDbEvuwDFrTITQ8xdRfJ/Srj8erxlG2I8OItdAnu0i5WpBzq8+h5ZLEtPjYMVs9QO5a+0E",
+	"7zT8tH6TnKHavXNvPJPGtgNifWJl+xGwzCjGcp8W9pHRB4hSWfKXBv5yB3pZh8+iM1TUmT2OVruOxQ/2",
+	"I5To3R/VVupXLvy4E1cvFYKg1UDSp8HsPPG4diX0Pq2gTSgj4Noo5GnDv5VGHJ/P5OOMIzBiYM7WsBZf",
+	"LFjBRKweI5SoPJi0hWHykSVDC8AF0aIwVc6cjaYdQeZVBf33fQKx3srmE1YYj76lMSTQIr9vCVUiAsfr",
+	"+bYKp1GjhmT815LmRrSkxrJIExtlIqmnr067J9G5WGlXSt+VfDhi8dScChGLEjUyBIEz+l/K7O6oOUUi",
+	"3G4j2UP1XdnQM1ka/clYG6wLy3dY/Cdc4PBz1WT4Hec2d2KPRjXPrcfLVvDtGTOeIN9rEPW6Z2soqL7g",
+	"Fs7aIBD/XweaOP62zqnYV2GuKym/efZGWy3kIEMOPrm3Qv82znjYPXXdPHp5RFr5mgaCy+eYV6VWPaeC",
+	"57RbMaZ3ksqFxFx3cwVdOYTBbrK1LcVhmoGsgORWaFfAz5h3lnun6kgj1vpUWawdE9lhw3DRlsruYfJ+",
+	"8sO8drvYbZsxhJXubsb4TQYMVTQv2S7TsK/YDU6Bmp67597a16APHDYbA6ha227SIeFAE9JwVmUJVdH4",
+	"EIqmUgC9CUuldgBZA/1om98PPod3NzrhUXQ2Umf9n5m06QMNKBSd3y94nscv4inSIRnDlq8YevLQNpYC",
+	"uJUQ6WmDIXDKMBgCqgHPc1uSBq+0hMyY4hnz5TgF2wzJjURd4lZYMgMwmR27MH4dKVBkqekdCzO1hAeb",
+	"cutrr9xKLsbpzmfT67c3td5jzxr40dvy5OSHeTUl8G/2/+Kvw6KI+If01MaxvKTxvGouCoR1BsK6bwrr",
+	"n7k5Y9/m5pICUWIkCtUkDVcttTMNF64v6xOsRaC4faeq+lVeb6qdB8DDWuCtrZfvJvxWBIAExJBVWyzZ",
+	"M/O4MmZ1bZmzkBInljJoziHlebQYps9OcR+KMezaSXB1SmzcvuDmQN5Rc98DQarZ08ZE5bUTGcB7cnp3",
+	"MBJY3/XBUXBca6RGhRubIHD2wdVhW4qXmj9YDw1x560ZrlASLZAKGUd7S5XzOWNZKCaBuy7jWWv9NvhU",
+	"n0xN89KkFKOWq7rZN39O5nK14lr3Kbq4t9bsJxem3h+cjRWNhV1kK7Civy8h1FkpXEmhAlYmWRZzVpWN",
+	"76nKmyF8pEp/kGW70VdQrljmgpRY8E6WRYfQ847ARh9mNVLoN5QdPrsVG9sC0L6H0WsfcbCQJdsl5bPV",
+	"WmB9+4cu5T0Xd2/p/H4qjy0AWxOQ3XeOYN/aNunBQ3xEicEDFQYta4yVapWg7lADKKo1PBVu+3kR260V",
+	"+C0xfNtpCOgv4YzuVmrt6AZpgsN7CuIALR73o5jbz2wNGxlFLwZBl83T4cv3uFdsObcy904WyPJEdKjR",
+	"kKX4n+plEWzDVHt1kBAOb015XHYjOarya69OQKjxAkpUg2QIkmg7bXZYsd6lAigBX7651C2GBmDbgDYw",
+	"cql+z0IdCB4vlPrnuI0gxNVdAtjzeWPeOuBQfn6fFBnlOcGzh2YXBOByuWEFPqniil1v7ls76o+SZgeZ",
+	"xfq6waxg282jcKLEr5E/G4d4dMucAW3H9jgxau0QVDDOKuiZrf8HIKkjdlq8vjYoF3dAYOKMIK5i23m/",
+	"ydaf2cy+0lJXAtjaDmoC2NlSZFX+VbePQ/Nvt3FA0JyKOctzC3qg9TKXgI5o0837SdqOvF5YJOKwHLLP",
+	"ESWNZXTEBnH42i5aCO5vx4R4UCrbnDmlwS4wwtmYmMY4lUVY02LFyKIszA7fmXjnaSCbQtaoGAKJ3cVv",
+	"WvXeO0+7i8lYOh9+tV58H1L8/HxWaxiIm5DTpDoL++VJvELyIpcxw/NSIiPR1gVw/AlPwCIplVFENBOg",
+	"7a6oLThgU+MDkL2ucESmgYZJbaWVe61fRbL+6q8VrAeuvl46b2Mv707k1eUYsKVuQYfk3cXP45vpaVg9",
+	"BQ2/sL5K4PpJKvCjXRNmbkcyHp1/wFb825VpW6qS5sNbcYMU84rQ9Trf1stFmb4NkgH2Z5AMTIOHuKJ9",
+	"EsGwMfIuvNH+Zayo4Kev1XBg37jSUWeSr4fkSvjWdpzlxnJ6RcFcodYjJNu66tyh/eXG0dxCromkGtD+",
+	"/TTpxJ/fOMlRi2Hc9CaY6zqskNqnnFOsXmf0A15aDMml1M7PsSh16Qm3ra7/w48/Yjob9gZNlsfltGp5",
+	"aHY7Eo7/6fP7uEv0f5nVCQa6f6F8LLMRDP58eXlx+fPpjgpH3oG0rWiCSAGu+0opJeejy/Pxx4/jd6dV",
+	"CjKy+5rpuJleXV+bv3k3EWTre2+4p+OTxa244w+sSuGvYoMEWfdtSi53rg1QyQOftwVg1Av44ciMUEbZ",
+	"7Ls7SAa2c3to/e3k3fiaAHvU32up9F3BVJ0r0SgaTxpqatYiW8GF7yNMsCy7DH7HFCh1nYxeF2PMDN5h",
+	"lKp3JBoY44X1tEIeog9/VZvKxcYaJ73b7RKkLPd8szXOUh8rViU/EEAYPsrZ+1hXLxd36fB/LXezyqWx",
+	"5j92jDLZxx17p/dA4y47ImZkG5z0KCJQvdEKyNBS07z3VmzIeWykxqVod2r9jNa3UNtFMO1/UXctdOHu",
+	"xglbtHveVStxWM4WepRL0YJf8Kx7gchxHCD2xvXYCCzfiD6I/Xu+BdZ0JbCa/7YyBbCEyaL+obBEV4Ie",
+	"t5r94GN3jlGvD0DKzdQfndBQSTCBscW/cXkNvZhFAsqy3FYF70Ctdwbp0QDIzrnSPlPFnIw53umWtCQV",
+	"Uqf4kCU/wlj1rYBgtbkf2IONcaNeYJ5VRNFttH5LUPSiZsk+IZ1fvfzSc35GSD36cwYkpB7/aWOa7Jbu",
+	"fNpvFM/7gUPlQbH6006G0IHiT+aIQkF2qGHfn2lVPrAip+sY7NzCwfcwb9hbHIvN20r3VgvTthC9FOyM",
+	"nJCskGuAPMe4NbqkU8cuhhumP697jndumUnqyR37VzYZADvSlci3fUH9bGUhneFOevP6cB7xcenHa6rU",
+	"RhbZzhd/rL/66smG2LhU5gjvx2F7PmffregNE6S0+eJpk4vpxfno4yAZfBlNrC12cfn+qmMNtYoqutdB",
+	"4nfiIgL+lWsmYr5Zn2WpJWx+c6+7wM5uxGxdyAeeHabgwV5cu6ch6U+X60vGMhYHVvpq9jQzR0jpgmpZ",
+	"kG0ccp4MTF9ZdiH2YcO4sUjznADqBbOEiWIKy58Wjj7SmnAyj4cJG5vDfzfBKa2PLLo3YC4+chGr7fRt",
+	"zQumepHdx3JLRzMl81I7yrgp7ArIz1eIOi5nOZ+Tz5OPCWG5MoqN2UCHEajma0nQzfYBXgdbY6ca59Wa",
+	"iYt35FwKweaauG20i8mtW+vxmmKR0KGR1LNSaymAu2fYeeIqPjz7OhSWBmZTXRYCSy2AhQe+YHoHWEEI",
+	"EAFESsvDc2gFiPl+fPryeIrQnxfM/GK09x0fFmG0yI8LZsb+pvaEUYEroFbCtmDzslC+kjUTWX+gSWSQ",
+	"ASTTEaSAIxMCgGFJb7LheR5QB8xdlNcoGz0CSz1iq52AKLY0+B5G5EMB0MpJVyqWgefTVyVWEYr5MPGJ",
+	"KlTOIn+al4VPddt/NcAqT6oXMGJa6F5isFOM1X7LB1ir6st7qumF2IfqBcvwZC1v9PXds/Uxfjooxde6",
+	"P6nfmMwCVzreC0fUTcFXWo7ssSVK9pfQsMLQbiW384MdUAWyg9VqC1PXy3BU49kjZ5+Ba9QKrt0bq1Xq",
+	"xWMi2nm/Abpui/zsZK04MYkS0hb/sWWqBeslnR4hdnby8YOuNVxUgHUUkuiNRE85PGoTYHoaB5UIOkCH",
+	"8bQyKXZpwZWxBqI8UFk2Rwaz7InAtfh9v4HtJngY7OIu9gGGtL93r1tLAf7xFHhgp8I8GyTY9RWD3yOs",
+	"J38UqA0AwTW0/KvXll73mPzlLgTOwAGid2CrAKLLpbw3l0uLlWPxOqOWgV3ZOiCJ5Sys8FfHwK7wWyH+",
+	"5BHArX2Xq5Z55mJ4R3S0OzK4Ph99tnLmUb/7ka3VHdVrjXAXWn5EXxfcBZq9GDrz+i9WAcJCLX2Rvb6L",
+	"j1ha7GF8eDTo8WlEw04IX1S2na9nFGrbqu/6IBVQI3v6QLDAQ952AXEj/6fGIYiscHRGa3TnFTzXztph",
+	"kXYcjuSI+/tRl2JjQluurGpwk9rH+uhaOHEVC1NlHULBZLKQxZwNCeTgW1ghaGcAG5ALo1WZ/yhjqG8Y",
+	"u0fuUaw2Qea5nN/XIYX/6reluRMU0DqBixhJLhS87kMytoFMAukOgCCGpHIlhJ3giqh7vl6zLAlYJH2f",
+	"FVmV86XNo6LKtQx0U/KBZZB4Zas9YOqV3vA5SwIwRMXt2ag/5mjPK462Vs6zKPfuohWiEQywyoV+9er0",
+	"5AR04IDW9uTFq99/O3nx0++nv528eIM//l0UD8ZX7L9HI6Bvt+DCAieMvbcvRpcj4sq0VD0Yl2YCvn/L",
+	"ipyLXfajg8ql2yg1vce5cz9dXb4b/fMgGUw/j2/wpy/jd5fu5+mHzxP74/vJBf5wM5p+ntgfP8Pbv+8N",
+	"uPwj9NBFXw7z8uyEy90cBkPxeODmduiqaQZn+JGaZgsEKx2dTy9+HafhyU5I+vn6/OrTxeXPKXhioPRA",
+	"ej26mabeCUNGUZcRV+HLjnPQGB9WHNdxUvj1QTJw7wySgfnOIS+9n6Aba64+am7sfbaLqe6F5PeeheMx",
+	"ddjEHpluNaPdnpqG+ngf+BPQfhxFJdif1QRSuTrYL5kr41lnzAirfjqQvp2t6ETndH4/Wq8jhgyBvxG6",
+	"tqTbVb2ytcRrK1LzZEmFYHl0/pZUvZV6Ku+ZiFf6XlJ1w+8EF3cYoW0PtzilCk189Ka35F1B7A2LDKlr",
+	"GqOwcEwbHpK9Xn9npIN974HrLbG1xzCo4eh7geO3eGDFd2HQ47CP3k1SfUoi44/0ft8aHu1turbrCclu",
+	"1kHuF7/GCWfp9T5PPlpyfi7mcsXFXVWnbVWZX8xI2NxyHfMi4Gtu4DSDbbG7Nrgeb6UmnxUryNWo1EsC",
+	"zyck/Sa/zV7857//R9q4gn94xhh1sMl3e2v/aHZQVmkL5ycvX/3w+s2P//iXn8CV45UMi9ek5L8coUOo",
+	"3dPSyuBYzaTdYwRfGxIoAcqhBEPkVJ11ORNIfomZkGanaEnS75XZQd+HO/j7f3MShGd/pLEBP1OQ3R84",
+	"v9P2naNxxvvyfJnZPSwuyUdPD8KxToeqspzLIgd1A+DZfc5I1WhoDkvB8AuPPhh/4zu+x1RY9tLmThcy",
+	"vEJ6bsm2vRbdYB7g3sTYoDkvmDrokzgPnrXtARXamomMiTnvkVf9zr20jTpTUUXspl/JUs/kt0MfvIKn",
+	"ql573onHgf67pVO7b1Wf38GzMZpt25UO5FXyM701nWn0ZFf9KBgACy/aGL4KOUdGJCizC8XvW7nrOqFZ",
+	"q+FBTKGfmhyE4Q6UNPfDCuNt1Rdx+7gpbezP6NHwbq5YhvI0CEXBVIWxUneaI9roIYSCagUocIABqMQR",
+	"JQHeoArRL6oSG48BD3Q0S1rD761B8pix0IyG7k/AvdkqzVYfuNKy2LYFQbrVfVSarXtWfTR7ia0718s0",
+	"D/eIIMHQbjRbdyVWCDvjvtY+adDybnoL4LR3wEdEUSPQq/Rkl/Vd0IgW0JUerGL02dCAIsyi5GFpaKGX",
+	"TDXJwoAcBMsrHU0M1iU0AyR9Gcs5kFUcEWnAKqWtkwHq7p3PJLA1TW0c6Iyc1BYCSTSbSVudxlq/wg5k",
+	"5PpnP0QpH/0V5e4DYsUsWdoq6weSLPDpyGxM7F8C8hZqpv4YXidLwt9PP76RKwboz81SrozdiMULOCQ3",
+	"7G7ze1tL2/nNSgVkvZpRcxoLmbOod/MoEHDjxN9jWWJo6vcuCHQ7H/2Qs452vzWD3J6h/qArSjTEuVAO",
+	"wJzXuIAcYRxXnrGtOz1QUUWOOlDXsMxFmrq7tZxHa+VLY7tvxuRtYxqPC2yZOaqXQQjn9EKQdU7nXpJU",
+	"hb/lRuyWQzDb5ztFcrqVZbQCWQw8Ui+b+7dSlPaYdLR6NdNuxTqruqY71TpD5n0y23reXDLyVAlOwFdF",
+	"M4hayo2C+oAZe1GusfTWMHp431cM+39KMdKnqMLphGO3r3/B/QrV1ncn+IvVWr2zIvG72Cq5Q3LHBCv4",
+	"PJz/xlxi0bRh+KkeBRB7V92MRbWa9S+PLWHZrwbh+E+vPPhc1ftsGb4nq6Pna889QyG5P7+O2jMUNQsi",
+	"TbUN9lTzVa8O9ifU8wqiY90kUxUn+71zTtKBPkQLdz1P6arOtaNos3qU0c12a+ECXguLRHK8wsRZRe6L",
+	"15ujHYQAjQV3cE1W9N5yteL7oOQHREzDv40aUuM/oXKUL1kUtwidRz5gbp0xyNtCCm+FNx8gxuygKu3h",
+	"oJtmb0Gi5ykaFNGIlZ4A02pL9tLcMkgYO0Hpdt9Zi07azSpm+2nBHXuYK17h/QCJd6NhimzcCtlr/8St",
+	"nh2mca4czY2qlro1natgai2FaqFMANcWhNRcBBncZd8p6Egra1+pzq2eHOWl0SUc9A/T6bVPGJrLDBbv",
+	"5tP0uj6k0JFhvx98OHASBLU6Gg53ZUO6VJsJ0UOSvht/vPh1PBm/S/18QbYSFRpzOBlsHGelf7785fLq",
+	"y+UgGfgXB8lgMp5OELQ0uZpOP9rfvf98Az/9fHU5jtrytZN8+Ojh0y3YjYaNWTVdf7FWbqTa/r/vPWZx",
+	"esJ+kPbg0P5xNKufjw4+d2Jf/zTSJRctEGomMl8/F8PRz+Iml/lhikyJNOOliqct+pIBJcCrXRVVSlaA",
+	"cTsyH6PmmJcgWGGy6nlH1Rq2LvxTZFbgDnq2vIrPIpPV1dTIpgCAQNfiTAw5yI6Allt47P60jTkoBjbO",
+	"uC41ZN/2dlE3AeFuhEH/q/5E50vFQi5HnGfHAxdHXXnGhRhg6zrgR4hgq7qtF1eqbKu/1JKsXVXMKhWQ",
+	"1K2YAoa24bMdfJdsv/fwu8Itz5Ym+TyJkA16CStp/L6oL3U9/7EaQ9se7QSXaSiXe3fkkVwe3Rc7nhTX",
+	"nJW28T6FqIWz/XySVpU0d07fGBGEJdfcQ0+7mzC2sx1jOVkZp+JyH5rDNLtgG1fI5dUJfslXranj+X/6",
+	"/b9GAfzrn97EvgIGzk9v0LxxNewzCaKcfQPCQBfttFFQ7LENd3T5dmMNqqmMrYN1iO6uQDPk8BTc8hm/",
+	"Y0qPZvKB7VlXLIFsma4g7XdDuSZVnS2sUnlHwaDICBdaEmxauWL4Lu93dwO4szPxuIRdA83yhagNR+r2",
+	"IKhC5GIxjLM97LvAHpjQn+i30R3bGxvHFBtLbkuWdL1mIsSPOI1OEGgR3DCwVTCBOj5ieLRtKwL7Cexz",
+	"WzjJpwpWQw7KUhO56AxnsltrbD4fEyTINIU4uc9xDgD4NVqP1DNTWWxojaFKS3mIPKWjHUDVec6Z0Ofm",
+	"KMA2ZN2h4JGnGM1YAVWsWzI0XYFrsMr9/UTwRcS28gJrNmIiVGWFdKySid2wtRE7rJgtpAiv5VnL0lxW",
+	"zP8w63g8K4yIzdxkHOraKSOkF7IfZ3NH3c0FmzqHmMDTdS4FJvKECxdm1bYpbEZIUi0L1Q7DM2eXUfSC",
+	"BhyVsaJ8LbRSTDHdcUzX+LCR+lSzazhRUmRxl9gu2yk6sa73+ausOLTdl2vLGwOJBnabIs8mttUIQ5/a",
+	"HczEvNhCs+Sege9rxZXi4s65jkCs34qMruhdcA1W+X5UAKt2uO0SkgYnDHxAFj8LXNuCsMxSl2gJsGUE",
+	"MfvXVGoevBVpDbVrfsk2SSPLgKQO4AwvkcY7ZyhL0XFHyVyKRc7nekjewY1jOi0YyxBQZV2H8TKPgEo/",
+	"iBBzWTE2WVCW+8tz7az8MQQpRf5BtqWaL6VCutW1LLxv//Pk45kVBcpeV4joR0+7LW4aurzXtUSP4VMa",
+	"IMlgQwuzYm2X4cZ8dj5na80yMiuhw2tWLOnaFUKmQg/JhXA4WLOrHPOJQG6oTlcjlALGwpTHljTeb03F",
+	"zSNvXVkEkVvP+jWV1HW/aNJPxUBcicOdfdiUs00JVVcIvaISVZf8FbZHiR3ZtI+IMtssX7d/mwTV6jqi",
+	"1CE4sH0L78VLz1XMGLvyvhtGFXvVG6WaU6VvyvmcqXYoccDG4TTNkK8YIx+YbUwtF/2SZlCStyGnBXrf",
+	"1eMqGTRrfgVkAm5t9uyDZ6A0siIqlvPSRGa1Bhc/lUrT+RKytv/bzdVlKzJLbkQfdFaPrLCYZrunxzdL",
+	"0xWbUOeVOZt0Pv14Q5ZUZGpJ79mZufGqdhMvNrlWZL6kXFQkF+uCP1DNjBYA9XSux5/cfYBT4TT2YORv",
+	"4gM/Oj/uUZZoKV7YAJRRU75UsS2kKSiQjmCPlZo0CxTdinJt5vlNcnJyUkGAKYYJffDPV+SCikOkanAY",
+	"mr1QtdauqvntqxO4Z0GrsHSXJ6h5NCLuPQoq+E2D097d4u3EQ/wIC5iMLHUYktZhKdo5LTLUtf2IX735",
+	"6VV9yD+eHDKebd9/+z15Gkv61GGorcCh83shNzmDyheyMDqTzB+Aa8+Vn5IFKUXGESg/vBVXC1+eKawf",
+	"7tI+4H1L87FSLH9gKiHpZHxz9fHX8bvUdQY4PWoE67YueoqwuSsxwaZSjD/fCnPmqtL+FWTbjw5tdgei",
+	"3vi6ieZQ4A71CW42pAsP0qIwSjoXSKSP2/Qob0NFI/HDYeaI7oLDmg0dsYCvT376MeYHq0tZpAbSS1td",
+	"ABHCQwLaGM6tc0gZ64prxfIFCJeCLUrlN/YhfOHRwvIpDOzq5Cc75H8gSoNiQ7D8wmeeDdvRc1Ht7Ujf",
+	"fMOut91tK4bgy+27o93R4E8q4ky4I+Zm699R5GdpiNEeUMBODgP0FATaUcxn0LI4M3ZXAhk2NSacFBmw",
+	"B9E8dwkgxha6Y1gi8sTmDUGx2Z376GV4HSGdEVdoZn+nSM5XXPtrKp7tUru2DpVz6ZGAfgO+xPAUGv3k",
+	"RlOR0SIjX5y8U3R7StLNUrH5V/QFzKhiP76uqzGlwHjdrirzhIpML19Bfel3vQZ+al7u3M1voW4wHEsH",
+	"vtm/Nj/Gz2ngf3D8063LMRJkqfUa8hu1XiugriCjsJAjYOFgDjAFkldU57IgKfwlRXXLPe2w4s1n8Qyl",
+	"uyScz5bzHxrje8yZI3L964YMy7j+38GOOSbN3qYSIZr1KKPjkDVhQWtQOcMzkOgOKvr/UdCfTEGPrMHw",
+	"f1/FsvVsKDgcZ95vjnyh8oE57g8tfVFGmB6WoNtXFuD1vRWhpx1KEqIj3QWF1qwAp78ErwJ8o3L/euuW",
+	"i3leZsBakHEsS7PyBuuzabn/R2X9m1VZ4QZ8jLL6N6+SHnN12fOsPLH40epmXz3SrcffigZ5WGk8MKcV",
+	"xRFqjDWSox1tsB81UUzp26ftPTDRlhiBt61CMYwek9Oo+0gBWRZer86LlGCNH/twKUDcghupxv74y+XV",
+	"l4/jdz9bEDx6iuDHq+vxZaw0bjTRcuIoPA6nnOMbEAqoAxAOc+stgLhNBootsYE8o/F61UMRJc0EKRRg",
+	"mYzwsEih2LzU/IG9pzwvixhewwsYEC2F87PVvOOu/GuV4LBfZzuER7pakFQuFukp2RxGJp1BxUSz0R1o",
+	"xi53xrNhW3BovD8TBhHlAscDUDuYBLKh6gxKfoQ19B3ew4ZH4ZpIjHC9k1ozYatOoXqxv0O9ip9wS6kc",
+	"mbo1E+kpgSciHa086n65etZbaZC3yvv01NcyzkpWARVC0m8hSVpHXqRDki5ZnqWnbcgZStZGhxr6Me3Z",
+	"dgRSHWkOoTp1K9x+PTOtFHLGyJ0ZuNknQm5cZMbGaMzRURgwJDnTClmlEHZhDtzQbUi/u4BaD42PcEfW",
+	"iWXl/QABRVWpMLlYdBQn73O56U4sG0iUluIyZmvY6d4EXEpDEuyZTRUZ/abttK3oltxJYk3aIwKcjvA0",
+	"Jm/23Aq/NNhG8LpOBtaZ0XEW27Lfu0vmpwAWO8jps2GL68CoKFjFn5sGD2Ib2wvPolgwLtal3muzHTDR",
+	"plUNBNTidnOMqnEdKPhWBWiVzRc9g7PMs7BaDrDBVnIP2AWNGSa2ELqMpwJCny78YA+gGC0yEwzKqkRU",
+	"P8jiniQkO+mNbkU3AgTDzmXZqlH5gBnUNYY8Woy9rRhVZeECWYDNhAAV3IYIqI5U839SZhGLq+CqmZ39",
+	"tDwh8QUFvKlb0AVnubUAU8stkuKSV6BbmxQLf45nqAasJF24SI5ln9hPyTWDA5DtCfp7vDyxxS/OzDS8",
+	"+zwZTS+uLqtVSMjSvWID9kQbEZL6vPvUbKRciruGYtEtD6xO77Bzfe12KI7+BsKBX81qttA74mfona8m",
+	"AG/YcxE30XYt2iirwW5nGpQEDRIjyKUSHMCDKWzA9Az9dnAwE0ItvYD5pV+mIRkJ3IVzW/g/B86BI5jS",
+	"HuLTNAonSS4ITHy4EVY8zzl6GlR8s4S0jA0uoMQSK+CJ44qkbpOmHWf/wW/+g1taL4MPyUXYrSYFhFEF",
+	"mxwQR2zjHcaByqQ/nJHoj2u4dZpt7kp+vLLKguvtDbgp4cO21G1LNrurg2u226yQG8WKM5J+/fpBKv0C",
+	"9aEUQRbgVoC7zLw8l/KeM3c7OdWpWia65r8wZK+NcyOPbNld+PK6kHcFhRRCdLAOTgczRgvklsMWzfcH",
+	"f/wB6sdCRlgcK3Xdm6cbNiNBRXzw4WUSLDP3TTW8FbfiBXkrM24zDf7bzdVl4jz35CX5xN8OyWdxL+RG",
+	"4KWgElesX3jP8ByKkKSizPPUwrBtd6qyfpmclyuwzQt2K4hDMpySnBmFhNorx9woWpI7hiwIjo7DdBOM",
+	"ROymJVsgGdOU54r8/eT9Ofnp9Zt//Icz5H9/oDnPCOgNECaUghEmdAFu2xSYIFQKcwGOcvg2fOQjd/61",
+	"Nb0z3VtTpUhaqamp41m1dhdVJJ1Xf/HWg9HHoIohV+7GlMIM3FvY5gPO92hLHYKfD/pxIZQGRgPTFTO6",
+	"H3744SfT+c/TcySkIAggE1wwsrBk5jQnGb/jOhCRGpjyqcB5QAUQIzjwnS9LmTPP4aI09MOI01f/480P",
+	"CUCizSwJKqQVd67LWAXUXPUgATM256vq+9g21dCaeSQIJGgmTH+8Rsq+caVPyeuT1/Datd2dxorOfI1q",
+	"M8+jUi9lwf8VdvQpeQvHhOi5+Pqf//4f6Zk7xZZBuyp1DcYwHltklgdOXO7d47iUZnG4Iq9PXqJV/Prk",
+	"B7vVQdeWuVPbBUE3vGkaAP5o9uZ8ziwdB8/MPb7gRmUZjNZ0vmQvXg1PKpkR/A4KlK1WtNiak/yNznW+",
+	"xQ0G6qffo06kBzXdzKH1ZDqWy3AwdeLIg+YHL23oQNA1H5wOfhi+hL4Y0w/k5PdV3cC7mP30nufaUvxk",
+	"fLFghdlWODVmF8zlasYFy8hsS0aX7xJSsDWA0dEgmG3J1QQd8NW1BAWknQqJB/JGgyMWszOo1gWflZqp",
+	"dEhsHrzFkyEn7FaWWI0aS1H7VEELncbDpaQtLLUG56Gwa479I0IWUJoKGOVuhYe226T/Qc6V9iXP1rSg",
+	"K6YhYPdbW4k7C83brUYYqABVQ/5G+WvJiv+PvW9dbhzH0nwVRu6PnNlg2s6qrIlp+5cr09XlncpL2K6t",
+	"mGhVLCERstGiAA0BWqntqIh9mn2wfZINnAsIyqRE2ZQv1fmru9IUL8DBwcE53/m+VW0ccPTB4LhxxO4h",
+	"olwr9R3dPV+1R+H1+xx+1sWKJV/6XVyryvS6/qIqet/7tN68et/eVDu8u7rWwlVl7x+c6VtVGj3HqnC/",
+	"n3yFjE//L3hvylIWO330Ka+Uvj/4qTTzvtdemd5Xyq+9h+Wj0r3f9lddSpH3H3Bufe7xA8o79bjyFzVX",
+	"Dg7sTLoEC/K7oyOqJDgq4UQR1+HfKbtfr+StekuQbINAb82/aJLeN9OgVwMXUe2t/dbhXQ+52e+Pxmbj",
+	"Y53gsagZBLyn9y3i2kaSkUCGh4HuG6Q0eAVkuhjAs65XVI+ClGFH55h3jd7VwYaRqdxmWKkqithjZlPY",
+	"dTLSgsmqxZXJUuwT8545uaZElo/ohP089X+MCFMAncwQZB+GjjT8O/zWb1tQOBEF0InGTCv+bw1gNkRF",
+	"XEoSpaT4a3ljAOYMQ3YSY7fzkV5IDUgG2AHrEnt83xAdFgXXJZ303uWYVB0wADBTaIVEs4aB0h37VXTz",
+	"sG1RyfhHk6+6zYQvUdIeXspCTnjb+2OPBv9jVcyYX+quxYfuvLwhl3ojdO7jMAPlTDjzP3wdnNbjhqdn",
+	"MiNgFgPVv+2rgYEZa+uBFIZU/sehf2FMuDcCiS2e5/wDuJ32pfSlchZ4gCjeiM2fGft91E/ZS6yJAU/U",
+	"MmA7/DLB4AzCExstDZ1zfvQYdEShNUUWVo60mGB4B1mwNET2wWJZ4ByzrP5OkAuEHMRC6sAdB382TZBK",
+	"jTuBlQjgMmWTpSyKkUYYSvLFWKvGBbTS+IUouSKmXJpABSjJ/ICLcSGhnT07QSWou826v+rcwMl5qTCd",
+	"VNE/+LlvW2b+77A+TickP763NRKxU21aIzUd1MMXg38kmgevPm8v0bJ42HLgbs3WcwZ5YZzycFYIqrVg",
+	"LNjngm4dYGLJ5ynUMbAT5+3REXRURfoKDJYhW0ZnknGDYTbSyiaAoGqb7GvpwlzfIvHrfkOA8KCOMIDy",
+	"oeFYiExvafzBtCGFRANeQqaN6LUhLOU98boGv0OzonT8ZuwN4E1uTFXeN7iA6YvPqM2Jgj9H294+5+g9",
+	"vkrLDEFlLGSsaVx4QGCDH27k6e7jVcIl5nuNK9ZvOtfk55A5CyaHrrz+vjpoQzPEvwea4FiRHm3zABjW",
+	"EkFXjlcQlEG+EO440uHHsIlgJBiCAPjVa5tk3iGc51kKqUIgZ4ADXRa03Rr/lkWzTnwOpT8wcsphIUs+",
+	"PmStrsA/tl8+AN4sOw6depgxhExN/E7hAqwH1NmRqVAF9BOqmQT3BwmSxB/o4cUDV60fJsy4pSOtcmTl",
+	"+K/KOOpgZXDQQZIB4V12zC8T3iJtpIn972FUcCohDQzQEslTd0o4NAqnFaFpxiTSX+epYJ8NtgINCUvq",
+	"m6Uuv5bcx3j1Ki4IIKC3XpqMhvBD+QpxlXiGJ0K/FtbWb3mPb3mPb3mP5533AARAn+QHgw0evof+ZIo8",
+	"2kL5IMK+9r67KXqhzgBXJ3ABH/tFa8AbKkxtfhl3W9ogwP+veXMzrRu7ITAY6XHlkuzL2acP55/+mh1A",
+	"jQvhC81t1t2UUsb56fZ4+Bw+8c4O2ObNoy/Y6NYbnWLfvWv14W33hxF58J1FUZgl9HESagJvcqehCI0v",
+	"CnzsDeAOuB0OMJu0obOEjUZz6kr1xxvYAz5inwsUp7vr+KlsgsVhCvPBvIdYnxdSAA2CImu7/2o81MbJ",
+	"7oODDz3hGz/BZd/s+hnZ9Qvby4IZ9dnKwCoHS+PDQcsgLVlYNg/I6qed2Xta40Rtx10pJ5g+XKpAiOdP",
+	"Bcigm5wm2L9LMrlS+x8C1Yg/vsWng7lYcXUWpCX8Jrm8kdofNgLkYilsUhhOcagc+URIjcY4uZ7hg4WN",
+	"WXzAdpbST7XfVXNZSEcF/vqshuyF6MlatkBkWgtzfTfJPqwtYYDZxEmxnFLTkN8O//DOHIcZJpPxW6mc",
+	"TAROW2S5908yRi4f8u5owszEtpY/j7PI3gQFAEwg2AKnl8+VVtZhyyVmyUWVK5cU5jqZSbmwWAUq/ev7",
+	"X+GTMA0Nja2g5PIVoIlNK8Irm1bUmM13HbhrMnB60hCT8AFu9fBZSO9T24imDg48nXXDn1huRhQFlBqw",
+	"cMfJISx6ACaFSh9UpuPC4VyUM1sXGZWFdGnJfbzWyUXbavcv1VVNG2St+UAnSJL2WeZHAz+6q7zQpF33",
+	"wzeMuX0U5SycfCz0fGP91yYVHno3ml2giaeu5x5hIJVmu23rlLaAUAgk3ST/+QfJF6rl0jvHcv9Y8j1o",
+	"sRr4y7cy7E4RP5KXDVqC5S2gNfTn4s7eCwZd2yhxpXk3pTANXNQJ1CFPUYI+c6cA8EHOHGre64CQ4Urf",
+	"p2vkeTiS0NrtHQmEoG04Db9jBKSG9/vt2IwUwIEiiWAcEU3Au6O/HGxFXzyxUeEgWCc0EFAvhwZK7GRU",
+	"nUvzsEG4ufGMDt/8qXH5Hkc4ftCVmssCUrd3Bxyg9w3a0MDsT/yNUU12ONAWDf5ru8ZYygk9VXLXtn38",
+	"VR9vtwOu+Ahh1Xexb9yX/4QLlLfQgRZnZStRvMkjzZ72EvG07hhB9EUjlV1jgbCuuJ7WlnV9iaXOEJqR",
+	"p3H9GO7EqOqRtk6UjlLgSiffvQNwgY2R4LxEwobans9uChPtE83TeNCGjCqMO8TE09LMoetwKpfRqDK4",
+	"ayK037msUINE5oHtq35SoWYydjfwasUqcWImH8mzVMSG170zwBVbSvLQfvBmLlSRiDwvpSWCMJByo6Ol",
+	"rmVozUzqNJHYjuGDBviX15Y6da4VMVtk8O+IS5XalUqG9GlXblRMHNSXWvOg37doyf+RdmoXELIvTWw1",
+	"uYEeGUAepElGaDr/f60qpJ4gBMLPk/8//rP9//LrZ9Qrk3W9NXbaEZFARwr3qHeCG+92vvO97ijS1Otd",
+	"We506voEopqvH9iPzWH9qT/2f6Iz93rei6rf+sXXJ99Nq2OwGGh5Zw10JbvBPbS4Jkjv4a5XS9W8mclV",
+	"NxrKexF/ATQsX31+f3n+6X+dfXp/8Z9foPv3P87+M2MVN2LJ5Z4xpMe5wT/OCa+nqZxLj6ewJZyzdWPH",
+	"A655FNDxDokkdQKQXuhE5SnuGHhS4V2C9uAZMbmNZZLLUt3K/CC5JAEfbOMiLgRgoSkK6tOzXa1RZ2HM",
+	"/sMP2R5trPEk0DbujMRncjVoTaWpYRQH06iGvc2uAldlpzkhaSZ6ZpuRqqjRE5lQEaRW8vZmsbyROpC2",
+	"Kz02X2OIN/J/5MIJKILoJMMUEnCMIVBupFUe9TUCRCBUb+F+QG8MmiMRiC+AGv0DaKVRWLVW3ymlq0r6",
+	"7Uhnvwjr3sDz35yjZrczqGQLxgkVmRawOrHvAaIMRmgat4iQxJNfDizQnmT4Xxl0NUcjO5bC8bi2Dil2",
+	"W/gIq25xreucan1Qk+xHKRyOqP9260op5gSHs/5Mwp8zDWwQCE52S5P4t0E/gBiOFF7TL/Tq2i9ZANkD",
+	"s7HOoZCAZQd8CEQf0BUL/C0j7feQ42RCQrVCy2XbasUfn7HYztY4SeUN1C6Oo5VIjgf7HHKX1htdY5K7",
+	"NvXv2jb17XuTk18dLqQ3+CFNx0FXfpS5Elfcgb/maVK+6jL8TOhVD7KWaPV07rchk8pWgYHr+oe2HgXx",
+	"gwbCMwE1XljF4xVR/7yBLvAgtcT+i/5hC5CiIcvajmmaG+AdCA2v0HwN1nuQ7KlzGAHC663DraYvRTm5",
+	"qeFxW6z/FF7uJMn+e8ZHc/A7epWUFaR2JjeiFJNN7bvReba9j3dHzte6q/dte1fv8J/QxLe8yE9gCM2j",
+	"vzzzCyiXJmPjbjohMhg/tL4hw5zff/745ZezK6Dj/On0/Jc2Ms5m33fb+7UaqV824C63DdEPww/Rlfzq",
+	"mHsIke0EaD9I3gsrkzloHndO7X/ttMGkrUGXKAvlQxhII9WkEH7S1lNJmTPZno+UKOXuwgul3t8VlVW3",
+	"svlu2iwPklNKtn3/NskhBQokK5l/l+yf+CTKTr7XYTRwSQ2w9V7CHhM3rHWcRBvC3L123UP5dVEI1Z17",
+	"vZJFgd4Ro1jAMS+RyBWZR2ulpTstGnU3cXIBhOBM1oo/AGYNOpHi/g59KiPtg2TgPvRxeKBxmUuJbHkp",
+	"tgmB9sZ4Bb68bWumT+Np64e8lNxZALmjHaCFGz1YW4YNm0XH8lrolBXxahqceFnGWerQ/QIBtAIuRmUT",
+	"+laZH9eHfh/k1zpffNqhcwQ8l5PbGfijrLtrBpzGFa7iwRf5z/7hj7N0z/ww6c35cVQ28GY+F7O6wjBk",
+	"1fwMZwtQrrV1PmAVT8VEbkkDgEefAghEO151GPUAd7IpvREaH0NDy2tNkJNydscetOdp6DV+wpfotcyA",
+	"EKtXJ1Yz2l0DRlMMFgcb4b07WrVaZpyU0OusewqMY4m61qZE9E3bNyxKOVVfHxYrXEj/t4kD/qpGVUu5",
+	"F31K2N+HPfrZoZ/7ehYhCizBrgRmIGEdFhVOqwd2FTOZVCXSofEK39mrzeUmPNVHuc9E8MeORhTkf5iI",
+	"ohhk7E7tDIAEqBQV53yJUHLrEB0uhLVLUyKetWrx+Wd+cWHMFjFRAiGqpV5nysEytB3itE+IuuffnFDI",
+	"RiR5EUgeYUpYSrAmUQ55DiK6DMyIQr0AaChvVS7LoIvhI5MY/gzhipUgMkbf1gqOpxCcvn4/kFm+/Xvc",
+	"mvujZjcbwyWoqZzrITr0KQjU8rUN47W7IXWho9rY5wLgB4TpcenLMvc+/sQbjNLXhWwileyNWdog1t8e",
+	"PawjrnoED5syG30xV5d4jzX/3ze7QcXv84cT6XXsOa0ZJxZAecBnkyZIj89uYbiHI1yMPrMHySkJRhP7",
+	"p5YncarWn13gAHkjbmVnJg1YFh5zJOHl9/fITkJ+5HAkhW0Yma4xwWse6xXfl5gUF6C7xpy6jwZ44MeP",
+	"9w58WJfFErekWbJE6n6yZbBZYPd04URI7L42FlrvxLLoYvWRFIUa77muqLYuorg5lQkMrGvwz/igcsI4",
+	"I6yvKWeTkM7wf2L64MgfNCBIkLwqjJnZkRYu+Q6xdk0AKLCDiFVyY4ocSpqU4WHGegwIVtKBqIk+SayU",
+	"SYZVEplfmQ1Jhp3Tri8peRg74Z7dm/WoDxavN+7amUZsRgW7hBB3SZRaFTLiZVbn9+C3B8mZX20EB4DM",
+	"lpg44qJG9GdK4iNwvdLXpLOT5bJQt7KUeZYmWZAAJSYeWy0WpYT6PTKEE6MdFRdDfo2MnvXAWkNQ/9x7",
+	"hC17Dxr+GZ36Y63Zbkqu0MYWNOSwQM2MXJUdjpIrPIJIuSo7zLKl1dLdwAanSSBs4jeAbv4iEhoCnJgp",
+	"iV1V2CT7cH75/vTiw9mHLOUuSFcKbZG2Moodm7sqSobZkQa9RL/0gZMVmpeCGh80qOJyTwm3hNjmsQTY",
+	"DZ5VALnagPG3LWj6+ru9H8OfLD/goz6XuSzhxo/ckfmB3eIpnOL72TP0Z/JkDGHMf1XchlctdjHgZidB",
+	"04RL6crVxg7MqSmxz2pKYVJPW76P8YJCH7GJRuabJqKwhvYvOEZbg5DwZeO4ROz7B8kHNnIErKDslXYo",
+	"gwjPHSOZv7/ZwUhfAL6FJI6R3mAd049lOteUCcsrH1GWUuSr9iZlV64eY31c+Ac92erwT1e7rY0weChf",
+	"PESxFyJsvcJbDrU8tvWpxpP7WH1vG8gfwjXDNak2U1OhJ7alja33RnrvnpO7c9PYgodraoN9239mcE+N",
+	"ffmkrhavReUsV5zETJvYP4zXAbs49wcFl3Qw0qfhWa5jqw7PbNuugZO5Jlfpt10/J4vdS+Md7JhrJjzc",
+	"3kldlbyBDmd+H6GCrhy6SOy1T7mkoOUSNP9zpvBG9mD8A/cXvVH+OMeZmHalXSdmQAoEpcSRRownsalw",
+	"zhqyEeHIiH8EKLTi0tVakhvPLaFcodCSSVUKha+noijGYjI7AfYgHdSx/WcAT79c+jhhvXlXJFY6V8ic",
+	"V1yBeShQscJ/iYKIBFAwwF50QtI00YX+IqeKIggCpGt/nYscNqiD5HO90qlhK6kPxbWyNcRB2FAZ/Yak",
+	"hylEWI+pgbOVRJwDBTSuddGkXfdhvZlO/fgRwUyfFX8n/PjTr/dLlKZqPudh8QCvm+7szKUsb9UkwLSS",
+	"XIlCTlxNWWWWuu4E/CKuZfmhcis/mVdSzO0xp1FJxFlqwGYzr3N0TmP2/ZHGj/ArauoXpQ9KaSWSiBz1",
+	"KoVolT+KRbjyXObJv3Cv1MXZ+7Pz/3l2cZn9a7oJG1Yo6y7CgOw1pMSHdBXlT4sieLRh6/LhruuKxLRp",
+	"TxskpPTHrXmDcNfDf/D//eNwUUp/TcvmAWkekICOylj4s77wunfbIBzd2493X7W+2W3oIAoEcmx6KZ2K",
+	"BPjLN9UigjByJwCpqx8kKA9cn52CQL5/EhAaRglGMmb+aOgWF/NFIYE2Dg5k5HrbzJQG9qI5ZMMfuvD2",
+	"X/hpT0QW1XiLLtdLA2BTrooYf1pEir7QRV6o6SBAvcsbannhp/JaCkHI0lRFnnh3umUt7UIrVcpFIVYU",
+	"l02Enshi4MDst6jJjWQVYE+v9fq5SskpByS28e9V85sRBXAcCtzNlsPrX8Av9+poq0LSUzotx/81otnx",
+	"7z9IbhY+EayCvpItAUrmbS4VEZf1bKuJ6N6Xz2NDV5o+APZQYqngyQn9wNaZBQhD4I+iCNPvfNGxL1c8",
+	"9Qkc1ERO8jboI6emvDbOSe0NA9oWqJLgTQQlN6Qo3dgH3B2bLH3cXj0H/HJz4y4Nz6Bb7KI0Ex8+k1so",
+	"K92rf7ex1E3lDySboLsEsy+WfpIApAUq26ZQkxVrMdVdnblyMof/S/qcCcmNKkvyr20cJRf4Gl/gpnud",
+	"q8aDulYqXkTf6F8Y+0Hhbc6uxHXXU+iyQ7iGbv7w1JG780rxEqcJ3JwmakPogbea0LKk6YwrHbFm3FRB",
+	"wnhChTQ/vWMpNYHxZO7Pt6Ri5E/P6zgc//NQiptJuYATqyqRMsfWzQbZ+fTNR+EmN9k61u+7f0/rRJAT",
+	"17TjIsclm9q7t9+1KlotcuHkuo1tbRPO/DQG1WN+Rsgqoal3tgzzlzRqiq3lwz1EVPGnfpBTpVV9nHzE",
+	"kGr3xeYt0DqGvT/VsjvLqevlPsuusbfiZYdOYhTUcU6YRo0yNVAGu5Q44oPGJ4j2IGDiE0PdwtGM6GEM",
+	"wfHq7XG+fz2arFd7tcgr/6Aniu/rN+gusPx2Y2iQxzIc0IbYs68kMH233J3TEtusa6cAHuK+TZxS0A/3",
+	"atcCwrOCNPlP6ANlgsEYLO5CFCqldvqE2n0Y52Fx+yCrJLIbH94CDzvUekN7P7Pp5PVu6s9HN8ov91Xi",
+	"DNFytRG6X6Ck1F4Wd1XIXXeZt4M+vXNzgdz+g7eU9NUvZhJIAjddH64bYhtCDBM5/52Pdf6iQz+sG2AJ",
+	"+ASEVfofW8yPIpeFP40XBQn0As6SeMfb8QhsxKiXQkbsV8lxrV4g5hJy8PwPKBmHzbk1/MEEyGluJhUQ",
+	"JzYFjdMogU/kOIuy0jIjfI6yzFIVbgDENf7RULEx1eRG5sfwihzYwSk0fAgyNUZU2CLH6goEzXmoIi1F",
+	"qaGicwbDN16xziyI0TbfwUeNy1L58yx8kLmVJf33cU1H4/9FlslSaRuYsvyIQSiM1dHADYZqc6QgnZer",
+	"i0pn8YZPd0ceeVnkREdQ0yPB16yPdkiyjzTw7dm/ff/7AfLQH+CxUtq/Hf2eRWUswOSKW5m8/bfko/qx",
+	"Vb7ZmyLvO/tyQw11uUcOMPynwfNl3oNr3JQhFhiGdX7GLRJjiee4hu3fz33IrwtTus7swFndk08xK3Kq",
+	"3cmNMvukTYH9VEBs6lcL9PeizCN+f63piHER5TJ5xz1OxEiHD4NFmn35fHmVxP4ug5KsTRPEOZXQfL7E",
+	"pUITFESiqbAKdcppaeZppEbOK8l7FVWwIyavMNLsFv4lQ15/MS5k9q/p3S41DMNhzSnXQRVgSlevjT1a",
+	"6Acau007JnhP7+F5oAdqOjclFnjDM2ob3SWSqs0zLvy07m//o8qvydPd4ewNir1hs5C3oqiw2JkbsB/O",
+	"vvhpx4QHRGhYQlRlTbQWH75GmsINEsAfmwq5znTi1FyS1t3SHieZKys9EU7mGW5QdNiDX6Bdyo2FmWbg",
+	"taduxKcty/gov7skg04V/ChsPzBJWFEY8NiG+KQw0PED8VkbzXfnk9tWYZ8Q2sLTa2zl3JSyS4onxP99",
+	"VHg4lrs2Wg4qwbNrJJt2Igbbv+fo8Y4VIRt5I0XhbkLLU3AiT5447j/cD0IU9skvE3QvLKETbtGvt/tr",
+	"6RArSJ8eMtCM+okKheSxodR9kJziaWKks6kq5UeTy8w7alv7bqHlkjisxbjwS8U7+IfmnUe6X+IZJ+HP",
+	"nG++RwLg6CUlAAZZkXjWwkX52kaL4X6xOSnQOHWr3GpT8dY6ifKXb39I5kpjxeXzFHYLJG59e4RtZxCz",
+	"o6AHH8SJNRlPohlLFwDPLWxnHaIDcBbjd9t3SNtec/+sA61vAOH4oUjjz4Tew5M6HvQXgEQBwwiHa56K",
+	"RBjjnD55NToxwUswQ9/ePfeaMeXK+jPMwFgPXoavbdBfdWKFHSzwvBwHYhuSg65+8n3/WXiTDzgYD8oN",
+	"4pxXOFD7mPWJWQDAmec5DQfhPBm9eu//aqbJ//s//3f0qmW6+cXaJ/xx8sfwBS82f/yBh/DhZgJx0+CS",
+	"R3ditBM8bGGFA9HmlKAJvoKkd8GVAPJIY1DX143gxd+8CORk9DBOhApQnUHIX420yVhMZgnwwpeccKnF",
+	"ZiEcb0dwVYX8me7/4uuV73szuA7I39oqJxIQx34aO6kYHiXs6IZvP8i5ELdfFGcfbMqj7Wxcj8Ab+nyS",
+	"XxH8ZL9pL7aGQ+bTnwy96/TMCROcjZ21cmuwGvp7bV2YLpYKCptbksWneqRj1uIIxoMdYSQph53aBHg+",
+	"gbdcmkjKfal0bpaYUGcSYzOF3P11aapFhN4jrl3/J/zVwUjfAQxtyTWfoRDZnzPL/KE2uM1rbcxtP5DI",
+	"l3NzO+h6U5ObIA+M3Lj0XJHHj9zH2ivlxOiJGj7QszObvC/UZPazqayM+LyD1YOhEu8AySbmtfwhpFnX",
+	"9Q/pUDmBTT5NkNYxmYvyWmn/iJFmUg7oUUycwb6jStNJ5Iux7rqU1i8zWLWQI7gRmIaEOSBAwVhO/HK8",
+	"VainD9QJf6+A0WgJtW/QxBN2pEnB6iQRdkY9yTG+AdIpvVoOaSb6JA9/NkuIqpwB+iyItFCff220IAAA",
+	"r9TFgcN5hxbOMGAZF1/VvJq/On77b/8ObVH0X6EpSmknr8Gyft9vrw6MjurskvwZG2dWXG4eJo0Dt6oz",
+	"eLRKQ3pYNnFac0rH3n+ZrnVQxgsVOnQ2Mm7XjFIxwVSHcCz3SoiVfZwumU0swfR1A7cjwj2xAfqxyiKt",
+	"zvACa3ZBhqDuEGz4QmTIJ99XYi8g+8e1wAR7f9GnIQ8m3Zq7//ylK+mOG+pqI910CfR7s4QLvD+BsxmA",
+	"L8RkdpDgxPl9z7s1AEqs1R/dUk2YI6n2ORFoGVFhspg2Gr1HeiblokEUYVOIPOFVMv43LJJDWb2stK15",
+	"CeesM1gX8P04FHIKfWOxZIFM7MQsZOK3B4Q0NUaJGpccFItyQ2kHVlKDSioETI6L+7Ubp3wFt2E1bhtn",
+	"lFO8EFogwl+bKTJvEkR3CmKFHLElp2gJwUKUbuyIMBLA5uODiFL6BcuDwXA5cloqkAm0K6qJ0kVNc/sp",
+	"GeEDdgr53j5lw96gRYGfoX0cDeDvFUjO0+RyA7o/i6w33e+ameFWzv2csZGVrm3vu7MK4MvQFUwVB2Bx",
+	"j/I8UlcLvjFeQ8wPdQdVgzKBQ8JqHsnwd2T3Hvjx/RILY7mvjALaR7Q77OdEMzyrzE+mBKwCyRARKBC+",
+	"g9DCtA95d06K/Ha9owfs0pqUGG1n8a4OfCms0DMVqrBE5ZZG9BM+EgWlUeZ5aVbTGltTJ6nJtzQ4pMFp",
+	"utgdE1NQH7fbGaGHjq/h7O5SgqaCDxXJkxGjRoP/j9O6UhRNIayaXALwx3NRzhCFKxIHhFqfOGxUdqRx",
+	"0aeNDrKxRE2FhYhcs5yYMg+weWarCLjdrXYIvWf77U25eoKMEna62aro1EP5DTsMMGKDWQ203oMR+IDk",
+	"XoPFx5n6/BqIIh7ieOPAg2UfNkAXA5PrmirIxJiZkmmiprW0G4AP29GMl/SkPoDGT4aZtiwoYIBAjF4F",
+	"tGTkdi6le/Me3mSb87mUji58gAeSk6oE8M7ffm9MnrrWialcP0ENoVdGy01Qyc7BGs7c/Sufd2ZivIPy",
+	"Yw9HNj+73PQoWfkFSrVDj+OpnfnzbOPxu45puyv+kaRr2IrTmhSDLDk08SKUcCLKUgHisDT6OkimWCKe",
+	"w54pkecl8jlcS1cXAd4dvT0Y6VPgvbD+RCyKmicOUztfUfgQ5PdNshTKHSfvvvsL9UYBq+kbuEGriDA2",
+	"CMZWMrwffl/K3J9GRWGfkaDNpgVIYmyRINButhM5xMNcWThSdDYq/AQbtJ2UUDdyZE5ErMG2e7zVvjAL",
+	"YGYyWOS8shCS1hoJiX/PBOPlg5E+dyCmQNVSC4LuXJ9H1aXcSHuclPLWzJDZFxEakHqiUClgcOkn0Pfy",
+	"fRrxvDBZIgg3vDtCUpCRFsnYn9liYhlr5vKuw8YMkb/XcfLu6C9tZgz5kA800nvjz/Z3v/If2c+MOwD2",
+	"/NU38Ug/y82I8hT8wlDoWCAvdyTNtWVpbAsi2tZMofSse8GAujxQokGfI5Q5QSLeJtl/ywKcUukZJwyA",
+	"OLNaHLSchHIp57/4x+3HavytL+FdX5zrMxqlD2Ak7+P/XLXonkRUe0OnltciRYAIQvGuwDiKEaE2TdU2",
+	"OibHEWNL/127cL77dbGn+b6Eez/7qYaWUT9YUBNqDuw9phpJXTfVpBqU734zwOx2ibsTI58EyX//cHTU",
+	"Xqe65CdtKYtS7afxVP9EaGAHF9YprSqs21k46SVh0WgI+wDReF4Hq8bxDTtBZ8GS7sGmcR7KItosCXoT",
+	"1PAPEmxYbhCE113yqBUJVMo+og/InChrRwW41P8qu/z1y5eLs8tLIDL3O9BI+8jbEtAA+IyRVKA75sZP",
+	"3Zcfwrs/HTUHf15HBpB5oF8+QYcN89jHiJtJQ75yezfz5+mdJhJkVmtrHmlU/VG5il0rFDcVVUNpDm5E",
+	"jqA1xM74WaEKrd/+U6iXRmAcLEhabnos/RYD2KkWFqoNlZZHsf+nhZY1X2IT9RSxEdQgy5offejiC896",
+	"68O2WfEupZhg3NsEQGJL2O9MbPFGz6Brdzdvsvfe3ajxHeUDyHh4++RI7oShp/SHtki8pvRHDsnrio/2",
+	"ytmRzgB4YE9d9jickLXV/Ym7c+8ZBhy9vDBgKOrHgTZ06pzK90ieHUloYONTtGckp3eWai/KbKnzZ+ON",
+	"n0ufVOSW4Tixup9lICdz1wkZgwObfHd0VKPflE0Eypk0Wqcmoijwr6WcmGutrMxJ7TaXC6lzqSdKWpIf",
+	"BeQMsKPJUiYLaRYFlkQSpdOR1gb8NikziMqfgRx0DnIXXoBKAwxK3ApViHEhA0FZ5JZ/OPr+JMkO4ZH/",
+	"OyPGMkB7Q1aXMdkElO7oH79kdcn92R8psHeYn/OBPSMGV9bJ+WBSYK79/jtzd+NVW5vvfhHXKZTsVS2h",
+	"zJzviCKJlSKQqAPfKK115hrXoO29tsT2hTRwVpYALAUoi0gsqEyMNBa2gXUAZPqdXES6/EtTWseHCPyJ",
+	"7bIIeKW6E3B/hhE/qDte94EMinI/MbsAQd1pziAY2UIm0M+8nJwvCuH6HEwvQHPKokJ42tCixDWPyeSt",
+	"mBRQbCInSFHWirUvKIc30ox6CdIXKVoP6qMkc2FnfvPrL29yxR+6p2Mo3/9pz6Frb9Hl+Jz86mzw6jQc",
+	"g2qZNLJvwcgAAzcYAhBqUpsZkK/wkhfdUgzf0CeJi+NRiwlhQyJLCg3WZwFPaSFHpuloqyDkc6U3pXMt",
+	"lqu5639sbmVjD+LNhyuB4Pp8zITxCOjSdiRfr6hwuY81/0kudygSvx0SZuGjtujZLUscSvRBgRTHbpAG",
+	"KU6HrpeEt85/vWZbuO/Wq7W3ZhbNXZ9qewAlDMVndwEvcZ8vvXfDfGWb2nl3PdqvFsXkXrBD85/Qx5/B",
+	"YAzmt+Bu3m3JN3OhCsZhRdOKg7+7/+IcVo0hAuflb5cgllYBVfZaoR0jIevDGcynSd3lxPyI7c+Hwd0f",
+	"2YXVz7y7kP3AvdgiUYVT1demwqLfSgcKmFrsp15D1cJ41f14YHe54lyR0QG+fcXHhQYKgEXZQgfUu6O/",
+	"dCFygyH2ccjwIvvgF91xjLsxs+2fc/T8rXy4MsTOYzlc/eFDaLuUW2y7w3AplaWJjiP0xmhTkrB4kCAw",
+	"hWRI4WOUHMiw/sT1Bv+FwBTyyCfcbUvqeeSSkQLqodtBjY4crq6AMEl7Y5a67RjF/eEBK5zkYgVZHFRs",
+	"5DX52tbBDiRf3KbYJcAu99qYAE/pMA3AiA6lwCDgdj6kIyIXtLzQ/LDWV7bjpAcg+r0nvs3ZbgkfWqGT",
+	"EKcHVPyeos/whIcgre/Y4hDNVY4mNrL1HWc19F5tOtH9VjdoveBDHX1Fn3Mdj8pwtHdr+iE7So7XrrLN",
+	"f9GH7WkB0N2fDr3Hn9fhNzkPH3bVOr0Y5eNf7GltGSa3j8HEXZB83dZz22kYQ1CjAc4OlEYpJbX4wgHs",
+	"ZKOkjLuR865DWWyhfZwlv88+jmb3G9DuE1rntx098goY1u6HO7/tNuCPCCOr5cg6xR/SRH6dyAWyI7mQ",
+	"4bfHSVaVRZYmGY0aARx8gKX0NXbZZLBsRjoSiQDmo/A4PDbOFC+wg+SMdSEmhRQlcjtcwfgkdqnc5EZi",
+	"5i603E+nAaE20vs8L9Zm/ic+MtJHPsWp8Wl3ueEQawPtV9sVJRiFzh3IwsUwEW9rspSoXsrQdOEIRU6k",
+	"qSDkHxo+YY0C3RnIUgiClby28X3lSBOW/QfCspcS2MmAYfUEF9nclDLdQaWC5v4xhCrWH9UPUeIHaiOi",
+	"BEdyD4iSXBbqVmJPsanNK1nKWt6vC1+yt23mrrXuR7LiPCKig256SnEgCTDRzTc4d3h4eopYPJvY5Rn7",
+	"tVriYijXthcRA5L19FsrrFsiipbaHSTvu4MJ5XwMwTwYwnEbjVTQE2lnpFEplGtoHNAXjfSapbWpSupv",
+	"prajDsJQllZKp0r5Bj9taPqxqEsRiQJLib2GCIIBhWTMONZNFMLb5lwy5idQOgWZgRZ6MFWy8VDz+jcT",
+	"2uCtSrPAZmoaZzyQ0Ks93KCME25PBvWRILtaLoMNRUBM5VKsBSDRx0+mTDJzK8tCLC7lxOjcZhisMFBz",
+	"DE7PLQ0MgnBVKW0I/bRcjnT0FPpnGjVAgVpTMwEEjzgROvC4god0wOEEkIm5FBpg6q08dzBydw15H23/",
+	"/uYX/nlPoYIH35nHPBOtnNAB7/X0UnjYfzroOtkb7V4bxx5jl2tI8zqpHnRtxPxrmNvz7vq4JngqxMrf",
+	"0JQBDpuOdFg7aXJdiRKp/725Q/7iPHTelXIhhYuo+jro+e6EqsrCK0KcYbqY+R4heqiZ8ray5HlXxKRh",
+	"dECRuR83bdzQrHk02dsssjc9XpOI4x+IFHx1/Lff/0j/ETg2/H/+7i8sb9l0q7J4dfzqUCzU4e1bMFN6",
+	"n9ZAlAi5sUX8oE7uIJzaP6rtR5B0jhkfISKlNqHckMErF90Qn9B6R4nsHpHNX5uD5NeLX0CRHXzJ6+RW",
+	"FBUpPTRdAK4QomRIE6QrL6XIo4eHmej4oNAEFx3jsGQN2wTf9c4ohU6utvsaWnFqqrzRNXrxzZQGETau",
+	"QopbEC5zBgM0U6jJKp4NUznIp6WtYomwZoEVMqaroEQibLWUfPEPoHXQnJ3G8G+eduCejn4aiJxbfvZJ",
+	"LnEgF3W2B+R4zQIRinyPW7/cWm7ws1nySYh44JVNcqP0dTwL1JnVNQeBFCz+DS2g9hElS17eGBTrwMa3",
+	"6OdYsW3/8UyibMCiNNelmMf2Qmjf9jdloS2/luKFU0GS8/c//n8AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -11,7 +11,7 @@ import (
 )
 
 // seedsForGuard is within how many seeds the absence of a guard is noticed.
-const seedsForGuard = 400
+const seedsForGuard = 1000
 
 // TestGuardsOfPostgres takes one guard after the other away from the model of Postgres.
 func TestGuardsOfPostgres(t *testing.T) {

@@ -121,13 +121,13 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 
 // act has a person do something.
 func (w *world) act() {
-	if w.conf.routed && w.rand.IntN(4) == 0 {
+	if w.conf.routed && w.rand.IntN(10) == 0 {
 		w.editPolicy()
 		w.check()
 		return
 	}
-	switch w.rand.IntN(15) {
-	case 12, 13, 14:
+	switch w.rand.IntN(13) {
+	case 12:
 		w.handleReplay()
 	case 10, 11:
 		w.handleSilence()
