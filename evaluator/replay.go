@@ -124,7 +124,10 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	q := n.scan(p.at)
 	q.Tenants.Of, q.Narrow = 0, &Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
-	page, matched, err := p.scan(ctx, q, p.server)
+	began := p.Clock()
+	reading, cancel := context.WithTimeout(ctx, p.Interval)
+	defer cancel()
+	page, matched, err := p.scan(reading, q, p.server)
 	if err != nil {
 		return p.replayWaits(ctx, r, err)
 	}
@@ -136,7 +139,7 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	switch {
 	case page.More && len(page.Exchanges) > 0:
 		end = page.Exchanges[len(page.Exchanges)-1].Position()
-	case len(page.Exchanges) < q.Limit/2:
+	case len(page.Exchanges) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4:
 		at.spanNS = min(2*at.spanNS, mostSpanNS)
 	}
 	at.failed, at.retryAt = 0, time.Time{}

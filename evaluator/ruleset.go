@@ -240,7 +240,8 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 	near := slices.DeleteFunc(waiting, func(r *rule) bool {
 		return r.failing || r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
-	slices.SortFunc(near, furthest)
+	// The first one leads, so that its tenant has had its turn.
+	slices.SortFunc(near, func(a, b *rule) int { return cmp.Or(compareBool(a != first, b != first), furthest(a, b)) })
 	return near[:min(len(near), mostBehind)]
 }
 

@@ -34,3 +34,6 @@ create index replay_of_rule on replay (rule_id, replay_id);
 -- Its progress is no change that people make: the audit log tells its beginning and its end.
 create trigger audit after insert or update of state or delete on replay for each row
     execute function audit_row('replay', 'replay_id', 'rule_name', '', 'position,matched,alerts,rule_name');
+
+-- A program before this one would send the digests of a replay before its end.
+update schema_compatibility set least = 61;

@@ -197,13 +197,20 @@ func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplaySt
 	if len(list) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}
+	raised, err := q.ReplayAlerts(ctx, replay.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read replay: %w", err)
+	}
+	// The next digest begins where one has gathered as much as any other does: to sum it up
+	// is part of a claim.
+	generation := int(raised / notify.DigestSize)
 	p := pgq.NotificationReplayParams{ReplayID: replay.ID}
 	held := map[uuid.UUID]bool{}
 	for i := range list {
 		n := &list[i]
 		p.NotificationIds, p.TenantIds, p.AlertIds = append(p.NotificationIds, n.ID), append(p.TenantIds, n.TenantID), append(p.AlertIds, n.AlertID)
 		p.RuleIds, p.WebhookIds, p.Reasons = append(p.RuleIds, n.RuleID), append(p.WebhookIds, n.WebhookID), append(p.Reasons, string(n.Reason))
-		p.DigestIds = append(p.DigestIds, notify.ID(replay.ID, n.WebhookID, notify.ReasonDigest, 0))
+		p.DigestIds = append(p.DigestIds, notify.ID(replay.ID, n.WebhookID, notify.ReasonDigest, generation))
 		if !held[n.WebhookID] {
 			held[n.WebhookID], p.HeldIds = true, append(p.HeldIds, n.WebhookID)
 		}

@@ -57,6 +57,24 @@ type Server struct {
 // throttled is how long a server that limits rates is left alone.
 const throttled = 5 * time.Minute
 
+// maxAnswers bounds what a server may say in one attempt, in bytes.
+const maxAnswers = 64 << 10
+
+// bounded is a connection that ends when the other side has said too much.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("the mail server says more than 64 KiB")
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
 // quitting bounds the end of a conversation whose message is settled.
 const quitting = time.Second
 
@@ -73,6 +91,7 @@ func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Ad
 		return notify.Outcome{NothingSent: true}, err
 	}
 	defer conn.Close() //nolint:errcheck // what became of the message is known
+	conn = &bounded{Conn: conn, left: maxAnswers}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	t := transaction{server: s, all: len(to), reached: slices.Clone(reached)}
@@ -108,6 +127,12 @@ type turnedAway struct {
 	why     string
 }
 
+// policy reports whether the server refuses the sender or this machine rather than the
+// recipient: 5.7.x of RFC 3463, and 530 of RFC 4954.
+func (a turnedAway) policy() bool {
+	return a.code == codeSignIn || strings.HasPrefix(a.why, "5.7.")
+}
+
 func (a turnedAway) String() string { return fmt.Sprintf("%s: %d %s", a.address, a.code, a.why) }
 
 func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []string, content []byte) (notify.Outcome, error) {
@@ -127,6 +152,10 @@ func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []
 		}
 	}
 	if len(t.taken) == 0 {
+		if len(t.later) == 0 && !slices.ContainsFunc(t.refused, func(a turnedAway) bool { return !a.policy() }) {
+			// Nobody would get anything from this sender: that is no matter of the recipients.
+			return gone("The mail server takes no message from here: " + list(t.refused) + "; check the sender, and sign in if it asks for that").outcome()
+		}
 		return t.partly(notify.Outcome{}), nil
 	}
 	return t.data(content)
@@ -307,7 +336,9 @@ const (
 	codeClosing = 421
 	// codeNotAvailable is about TLS and signing in.
 	codeNotAvailable = 454
-	permanent        = 500
+	// codeSignIn asks for signing in.
+	codeSignIn = 530
+	permanent  = 500
 )
 
 // failure ends an attempt.

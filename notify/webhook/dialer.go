@@ -152,15 +152,28 @@ func (d *dialer) tunnel(ctx context.Context, address string) (net.Conn, error) {
 		config.ServerName, config.NextProtos = d.proxy.Hostname(), []string{"http/1.1"}
 		conn = tls.Client(conn, config)
 	}
-	if err := d.ask(ctx, conn, target); err != nil {
+	in, err := d.ask(ctx, conn, target)
+	if err != nil {
 		_ = conn.Close()
 		return nil, err
+	}
+	if in.Buffered() > 0 {
+		// A mail server greets first, and its greeting may come with the proxy's answer.
+		return &readAhead{conn, in}, nil
 	}
 	return conn, nil
 }
 
-// ask asks the proxy for a connection to a target.
-func (d *dialer) ask(ctx context.Context, conn net.Conn, target string) error {
+// readAhead is a connection of which the beginning was read already.
+type readAhead struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (c *readAhead) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// ask asks the proxy for a connection to a target, and returns what is read from then on.
+func (d *dialer) ask(ctx context.Context, conn net.Conn, target string) (*bufio.Reader, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{}}
@@ -169,21 +182,19 @@ func (d *dialer) ask(ctx context.Context, conn net.Conn, target string) error {
 		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
 	}
 	if err := request.Write(conn); err != nil {
-		return fmt.Errorf("ask the proxy: %w", err)
+		return nil, fmt.Errorf("ask the proxy: %w", err)
 	}
 	in := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(in, request)
 	if err != nil {
-		return fmt.Errorf("ask the proxy: %w", err)
+		return nil, fmt.Errorf("ask the proxy: %w", err)
 	}
 	_ = answer.Body.Close()
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("the proxy does not connect to the receiver: it answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	case in.Buffered() > 0:
-		return errors.New("the proxy sent something unasked")
+		return nil, fmt.Errorf("the proxy does not connect to the receiver: it answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	case !stop():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	return nil
+	return in, nil
 }

@@ -18,7 +18,11 @@ import (
 // maxMailError is longer than other errors have, because it names recipients.
 const maxMailError = 2000
 
-// mail makes one attempt to deliver a message by e-mail, within the webhook's timeout.
+// mailTimeout is how long an attempt by e-mail may take at least: mail servers may think about a
+// message before they answer, and one that is given up then arrives twice.
+const mailTimeout = time.Minute
+
+// mail makes one attempt to deliver a message by e-mail.
 func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
 	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
@@ -30,7 +34,7 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 	if err != nil {
 		return refused(t, err)
 	}
-	timeout := timeoutOf(&d.Webhook)
+	timeout := max(timeoutOf(&d.Webhook), mailTimeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	server := email.Server{

@@ -56,7 +56,7 @@ type NotificationReplayParams struct {
 	ReplayID        uuid.UUID
 }
 
-// Records notifications in the digests of a replay, one for each webhook, under the
+// Records notifications in the digests of a replay, one for each webhook at a time, under the
 // conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends. What
 // comes to one that was discarded is discarded with it.
 func (q *Queries) NotificationReplay(ctx context.Context, arg NotificationReplayParams) (int64, error) {
@@ -104,6 +104,18 @@ func (q *Queries) ReplayAdvance(ctx context.Context, arg ReplayAdvanceParams) (i
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const replayAlerts = `-- name: ReplayAlerts :one
+select alerts from replay where replay_id = $1
+`
+
+// How many alerts a replay has raised before.
+func (q *Queries) ReplayAlerts(ctx context.Context, replayID uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, replayAlerts, replayID)
+	var alerts int64
+	err := row.Scan(&alerts)
+	return alerts, err
 }
 
 const replayEnd = `-- name: ReplayEnd :many

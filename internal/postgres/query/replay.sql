@@ -45,8 +45,12 @@ with ended as (
 )
 select d.webhook_id from ended left join due d on true;
 
+-- name: ReplayAlerts :one
+-- How many alerts a replay has raised before.
+select alerts from replay where replay_id = @replay_id;
+
 -- name: NotificationReplay :execrows
--- Records notifications in the digests of a replay, one for each webhook, under the
+-- Records notifications in the digests of a replay, one for each webhook at a time, under the
 -- conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends. What
 -- comes to one that was discarded is discarded with it.
 with held as materialized (
