@@ -383,3 +383,41 @@ func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
 		t.Errorf("released %v, then %v", first, last)
 	}
 }
+
+// Two tenants that are behind together do not keep a third one waiting.
+func TestTenantsBehindTogetherTakeTurns(t *testing.T) {
+	looks := int64(0)
+	s := &scene{model: newModel(), t: t}
+	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
+	start := func(replica string) *evaluator.Evaluator {
+		return s.start(replica, evaluator.Options{PageSize: 5, Interval: 10 * time.Millisecond, LeaseFor: time.Minute, Clock: clock})
+	}
+	s.e = start("a")
+	tenants := map[uuid.UUID]string{theRule(): "tenant-0", {15: 2}: "tenant-2", {15: 3}: "tenant-4"}
+	for id, tenant := range tenants {
+		s.rule(id, tenant, 0)
+	}
+	s.tick()
+	for i := range 1000 {
+		s.fail("tenant-0", fmt.Sprint("flood", i), 50*time.Minute-time.Duration(i)*time.Second)
+		s.fail("tenant-2", fmt.Sprint("flood", i), 50*time.Minute-time.Duration(i)*time.Second)
+	}
+	s.fail("tenant-4", "alone", 5*time.Minute)
+	for id, tenant := range tenants {
+		back := time.Hour
+		if tenant == "tenant-4" {
+			back = 10 * time.Minute
+		}
+		s.state.backfills[id] = evaluator.Backfill{
+			RuleID: id, At: cursor.Position{StartTimeNS: s.now - back.Nanoseconds()}, Until: s.state.checkpoints[0].Cursor,
+		}
+	}
+	s.free("")
+	s.e = start("b")
+	for range 5 {
+		s.tick()
+	}
+	if n := len(s.state.alerts); !s.has(uuid.UUID{15: 3}, "alone") || n > 1000 {
+		t.Errorf("the third tenant waits, or nothing is left to wait for: %d alerts", n)
+	}
+}

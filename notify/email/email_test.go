@@ -273,3 +273,32 @@ func TestGreetings(t *testing.T) {
 		t.Errorf("a server that says nothing: %+v, %v", o, err)
 	}
 }
+
+// TestServerThatTakesNothing refuses the sender only when it hears of a recipient, as Postfix
+// does by default: that is no matter of the recipients.
+func TestServerThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]notify.Verdict{"5.7.1 relay access denied": notify.VerdictGone, "5.1.1 no such user": notify.VerdictRefused} {
+		server := start(t, mailtest.Options{})
+		server.Say(mailtest.Recipient, mailtest.Answer{Code: 554, Text: text, Always: true})
+		if o, err := send(t, to(server), nil, "a@example.com", "b@example.com"); err != nil || o.Verdict != want {
+			t.Errorf("%s: %+v, %v", text, o, err)
+		}
+	}
+}
+
+// TestServerThatNeverEndsItsAnswer is left after 64 KiB.
+func TestServerThatNeverEndsItsAnswer(t *testing.T) {
+	t.Parallel()
+	s := listen(t, func(conn net.Conn) {
+		defer conn.Close() //nolint:errcheck // the other side ends it
+		for {
+			if _, err := conn.Write([]byte("220-" + strings.Repeat("x", 500) + "\r\n")); err != nil {
+				return
+			}
+		}
+	})
+	if o, err := send(t, s, nil, "a@example.com"); err == nil || !o.NothingSent || !strings.Contains(err.Error(), "64 KiB") {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

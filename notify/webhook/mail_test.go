@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -15,6 +16,7 @@ import (
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	netmail "net/mail"
 	"strings"
@@ -39,6 +41,8 @@ type post struct {
 	renderer *webhook.Renderer
 	sender   *webhook.Sender
 	webhook  notify.Webhook
+	// roots trust the server.
+	roots *x509.CertPool
 }
 
 // newPost starts a mail server that asks for a password.
@@ -68,7 +72,7 @@ func newPost(t *testing.T) *post {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &post{server: server, renderer: renderer, sender: newSender(t, func(o *webhook.Options) { o.Presets, o.RootCAs = set, roots })}
+	p := &post{roots: roots, server: server, renderer: renderer, sender: newSender(t, func(o *webhook.Options) { o.Presets, o.RootCAs = set, roots })}
 	p.webhook = notify.Webhook{ID: uuid.UUID{2}, Kind: notify.KindGeneric, Preset: "email", Timeout: time.Minute, Inputs: map[string]string{
 		"host": host, "port": port, "user": "tocsin", "password": mailPassword, "from": "Tocsin <alerts@example.com>", "to": "kim@example.com, ann@example.com",
 	}}
@@ -327,5 +331,41 @@ func TestCheckMail(t *testing.T) {
 		if fields := webhook.CheckPreset(set, &w); len(fields) != 1 || fields[0].Field != field {
 			t.Errorf("%s: %v", field, fields)
 		}
+	}
+}
+
+// TestMailThroughAProxy has the mail server's greeting come together with the proxy's answer.
+func TestMailThroughAProxy(t *testing.T) {
+	p := newPost(t)
+	url := raw(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		if _, err := http.ReadRequest(in); err != nil {
+			return
+		}
+		var dialer net.Dialer
+		target, err := dialer.DialContext(context.WithoutCancel(t.Context()), "tcp", p.server.Address)
+		if err != nil {
+			return
+		}
+		greeting := make([]byte, 1024)
+		n, _ := target.Read(greeting)
+		_, _ = conn.Write(append([]byte("HTTP/1.1 200 OK\r\n\r\n"), greeting[:n]...))
+		done := make(chan struct{})
+		go func() { _, _ = io.Copy(conn, target); _ = conn.Close(); close(done) }()
+		_, _ = io.Copy(target, in)
+		_ = target.Close()
+		<-done
+	})
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(t, func(o *webhook.Options) {
+		o.Presets, o.RootCAs, o.Proxy = set, p.roots, webhook.Proxy{URL: url, Resolves: true}
+	})
+	// The certificate of httptest is good for this name.
+	p.webhook.Inputs["host"] = "example.com"
+	if o := s.Send(t.Context(), p.write(t, notify.ReasonFired)); o.Verdict != notify.VerdictDelivered || len(p.server.Messages()) != 1 {
+		t.Errorf("%+v, %d messages", o, len(p.server.Messages()))
 	}
 }
