@@ -36,7 +36,7 @@ func TestReplays(t *testing.T) {
 	b.do("GET", "/api/v1/rules/"+begun.ID.String()+"/replays", "").want(404)
 	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for body, field := range map[string]string{
-		`{` + span + `,"messages":"SOME"}`: "messages",
+		`{` + span + `,"messages":"SOME"}`:                                              "messages",
 		`{"from":"2026-02-02T00:00:00Z","to":"2026-02-02T00:00:00Z","messages":"NONE"}`: "to",
 		`{"from":"2020-02-02T00:00:00Z","to":"2026-02-02T00:00:00Z","messages":"NONE"}`: "to",
 		`{"from":"0001-01-01T00:00:00Z","to":"2026-02-02T00:00:00Z","messages":"NONE"}`: "from",

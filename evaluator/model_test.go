@@ -97,8 +97,10 @@ func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 
 
 func newModel() *model {
 	m := &model{now: begin, announced: map[string]int{}}
-	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{},
-		replays: map[uuid.UUID]evaluator.ReplayStep{}}
+	m.state = state{
+		rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{},
+		replays: map[uuid.UUID]evaluator.ReplayStep{},
+	}
 	for i := range 2 {
 		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}
 	}

@@ -173,7 +173,7 @@ func replayOf(ctx context.Context, server *api.ClientWithResponses, rule uuid.UU
 			return p, nil
 		}
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // there is none
 }
 
 func (r *replay) cancel(ctx context.Context, server *api.ClientWithResponses, rule uuid.UUID, out io.Writer) error {

@@ -80,7 +80,7 @@ func (s *Rules) ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) 
 		return nil, notFound(err, "rule")
 	}
 	if row.SweptBeforeNs <= 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	return startOf(&row.SweptBeforeNs), nil
 }

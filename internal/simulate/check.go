@@ -147,7 +147,7 @@ func (w *world) checkNotified(a *model.Alert, known *alertTruth) {
 	for _, webhook := range w.routedTo(a, known, &entry.def) {
 		if known.isQuiet && count[webhook] > 0 {
 			w.violate("P2", "alert %s has notifications for webhook %s, and only replays without messages raise it", short(a.ID), short(webhook))
-		} else if count[webhook] != 1 && !(known.mayBeQuiet && count[webhook] == 0) {
+		} else if count[webhook] != 1 && (!known.mayBeQuiet || count[webhook] != 0) {
 			w.violate("P2", "alert %s has %d notifications for webhook %s", short(a.ID), count[webhook], short(webhook))
 		}
 		delete(count, webhook)
