@@ -86,10 +86,7 @@ export function DefaultEditor({ webhookIds, webhooks, onDone, onCancel }: Defaul
   return (
     <section className={styles.card} aria-label="Edit the default">
       <Form problems={[]} refusals={0} onSubmit={() => onDone(form.values.webhookIds)}>
-        <FormSection
-          title="Default"
-          hint="Who is notified of alerts that take no route. Without any, nobody is."
-        >
+        <FormSection title="Default" hint="Who is notified of alerts that take no route. Without any, nobody is.">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
         </FormSection>
         <div className={styles.actions}>

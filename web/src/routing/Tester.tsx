@@ -18,12 +18,16 @@ const nothing: Draft = { routes: [], defaultWebhookIds: [] };
 export function Tester({ draft }: { draft: Draft | undefined }) {
   const { data: rules = [] } = useQuery(ruleList());
   const form = useForm<Question>({ initialValues: noQuestion });
-  const asked = JSON.stringify(requestOf(form.values, draft));
-  const [settled] = useDebouncedValue(asked, quietMs);
-  const request = useMemo(() => JSON.parse(settled) as RoutingTestRequest, [settled]);
   const wrong = wrongPairs(form.values);
   const readable = Object.keys(wrong).length === 0;
-  const { data, error } = useQuery({ ...routingTest(request), placeholderData: keepPreviousData, enabled: readable });
+  const asked = JSON.stringify(readable ? requestOf(form.values, draft) : null);
+  const [settled] = useDebouncedValue(asked, quietMs);
+  const request = useMemo(() => JSON.parse(settled) as RoutingTestRequest | null, [settled]);
+  const { data, error } = useQuery({
+    ...routingTest(request ?? requestOf(noQuestion, draft)),
+    placeholderData: keepPreviousData,
+    enabled: readable && request !== null,
+  });
   return (
     <div className={styles.tester}>
       <h2>Who would get this, and why?</h2>
