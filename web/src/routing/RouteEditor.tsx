@@ -52,7 +52,7 @@ export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props)
           title="Which alerts"
           hint="All conditions must hold; a blank one matches everything. Without any, all alerts take the route."
         >
-          <MatchFields form={form} />
+          <MatchFields form={form} ofRoute />
         </FormSection>
         <FormSection title="Who is notified">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />

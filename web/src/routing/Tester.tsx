@@ -53,7 +53,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
           onChange={(severity) => form.setFieldValue("severity", severity)}
         />
         <TextInput label="Application" {...form.getInputProps("application")} />
-        <TextInput label="Route of the exchange" {...form.getInputProps("route")} />
+        <TextInput label="Exchange route" {...form.getInputProps("route")} />
         <TextInput label="Environment" {...form.getInputProps("environment")} />
         <TextInput label="Error type" {...form.getInputProps("errorType")} />
         <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
