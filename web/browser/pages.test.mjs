@@ -59,7 +59,7 @@ describe("every page", { timeout: 540_000 }, () => {
     "/deliveries": opened.getByRole("link", { name: /Receiver .* · Alert/ }).first(),
     [`/deliveries/${message.id}`]: opened.getByText(/^HTTP\/1.1 200/),
     "/system": opened.getByRole("row", { name: /answers this page/ }),
-    "/routing": opened.getByRole("heading", { name: "Everything else" }),
+    "/routing": opened.getByRole("heading", { name: "Default" }),
     "/wall": opened.getByText(/firing$/).first(),
     "/rules": opened.getByRole("row", { name: new RegExp(rule.name) }),
     "/rules/new": opened.getByLabel(webhook.name),

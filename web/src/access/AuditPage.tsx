@@ -19,6 +19,8 @@ const kinds = [
   { value: "", label: "Everything" },
   { value: "rule", label: "Rules" },
   { value: "webhook", label: "Webhooks" },
+  { value: "routing", label: "Routing policy" },
+  { value: "replay", label: "Replays" },
   { value: "alert", label: "Alerts" },
   { value: "silence", label: "Silences" },
   { value: "note", label: "Notes on issues" },

@@ -27,6 +27,15 @@ test("a silence that was ended is told as such", () => {
   expect(deed(entry({ ...silence, operation: "updateSilence" }))).toBe("changed silence “ERP maintenance”");
 });
 
+test("changes of the routing policy and replays are told", () => {
+  expect(deed(entry({ objectKind: "routing", objectName: "" }))).toBe("changed the routing policy");
+  const replay = entry({ objectKind: "replay", objectName: "Order failed" });
+  expect(deed({ ...replay, action: "create" })).toBe("started a replay of the rule “Order failed”");
+  expect(deed({ ...replay, after: { state: "FAILED" } })).toBe(
+    "reported that a replay of the rule “Order failed” failed",
+  );
+});
+
 test("a note is told by its issue", () => {
   const note = { objectKind: "note", objectName: "java.net.ConnectException" };
   expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");

@@ -69,7 +69,6 @@ const replayVerbs: Record<string, string> = {
   DONE: "finished",
   CANCELLED: "cancelled",
   STOPPED: "stopped",
-  FAILED: "gave up",
 };
 
 interface AlertsAfter {
@@ -91,9 +90,12 @@ export function deed(entry: AuditEntry): string {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
   }
   if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
+  if (objectKind === "routing") return "changed the routing policy";
   if (objectKind === "replay") {
     const { state: became } = (entry.after ?? {}) as AlertsAfter;
-    return `${action === "create" ? "began" : (replayVerbs[became ?? ""] ?? verbs[action])} a replay of the rule “${objectName ?? ""}”`;
+    const which = `a replay of the rule “${objectName ?? ""}”`;
+    if (action === "update" && became === "FAILED") return `reported that ${which} failed`;
+    return `${action === "create" ? "started" : (replayVerbs[became ?? ""] ?? verbs[action])} ${which}`;
   }
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;

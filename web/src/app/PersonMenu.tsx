@@ -75,6 +75,9 @@ export function PersonMenu({ className, onHelp }: Props) {
           <Link to="/silences" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
             Silences
           </Link>
+          <Link to="/routing" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
+            Routing
+          </Link>
           {isAtLeast(who, "admin") && (
             <Link to="/users" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
               Settings: users, tokens, audit log

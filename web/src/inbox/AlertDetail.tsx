@@ -168,16 +168,19 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
 
 /** Which way the routing policy led the alert. */
 function Routing({ routing }: { routing: AlertRouting }) {
-  const { answer, routes, policyVersion } = routing;
+  const { answer, routes, defaultWebhookIds, policyVersion } = routing;
   const way =
     answer === "ROUTED"
       ? `Routed by ${routes.map(({ name }) => `“${name}”`).join(", ")}`
       : answer === "DEFAULT"
         ? "No route matched; it went to the default"
         : "No route matched, and there is no default: nobody was notified";
+  const reached = answer === "DEFAULT" ? defaultWebhookIds : routes.flatMap(({ webhookIds }) => webhookIds);
+  const none = answer !== "NO_ROUTE" && reached.length === 0 ? ", without webhooks: nobody was notified" : "";
   return (
     <p className={styles.message}>
-      {way} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
+      {way}
+      {none} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
     </p>
   );
 }

@@ -1,5 +1,6 @@
 import { Checkbox, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
+import { useState } from "react";
 import type { RoutingRoute, Webhook } from "../api/client";
 import { blankMatch, type MatchValues, matchOf, valuesOfMatch, wrongLines } from "../silences/form";
 import { MatchFields } from "../silences/MatchFields";
@@ -30,17 +31,20 @@ export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props)
       ? { ...valuesOfMatch(route.match), name: route.name, webhookIds: route.webhookIds, goesOn: route.continue }
       : { ...blankMatch(), name: "", webhookIds: [], goesOn: false },
   });
+  const [refusals, setRefusals] = useState(0);
   const submit = () => {
     const { name, webhookIds, goesOn, ...match } = form.values;
     const wrong = wrongLines(match);
     if (name.trim() === "") wrong.name = "Must not be empty";
     else if (taken.includes(name.trim())) wrong.name = "Another route has this name, too";
-    if (Object.keys(wrong).length > 0) form.setErrors(wrong);
-    else onDone({ name: name.trim(), match: matchOf(match), webhookIds, continue: goesOn });
+    if (Object.keys(wrong).length > 0) {
+      form.setErrors(wrong);
+      setRefusals(refusals + 1);
+    } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, continue: goesOn });
   };
   return (
     <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "New route"}>
-      <Form problems={[]} refusals={Object.keys(form.errors).length} onSubmit={submit}>
+      <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection title={route ? "Route" : "New route"}>
           <TextInput label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
         </FormSection>
@@ -48,7 +52,7 @@ export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props)
           title="Which alerts"
           hint="All conditions must hold; a blank one matches everything. Without any, all alerts take the route."
         >
-          <MatchFields form={form} />
+          <MatchFields form={form} ofRoute />
         </FormSection>
         <FormSection title="Who is notified">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
@@ -82,10 +86,7 @@ export function DefaultEditor({ webhookIds, webhooks, onDone, onCancel }: Defaul
   return (
     <section className={styles.card} aria-label="Edit the default">
       <Form problems={[]} refusals={0} onSubmit={() => onDone(form.values.webhookIds)}>
-        <FormSection
-          title="Everything else"
-          hint="Who is notified of alerts that take no route. Without any, nobody is."
-        >
+        <FormSection title="Default" hint="Who is notified of alerts that take no route. Without any, nobody is.">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
         </FormSection>
         <div className={styles.actions}>

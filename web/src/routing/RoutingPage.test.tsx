@@ -129,6 +129,39 @@ test("what the server refuses stays on the page, and another version is not over
   await waitFor(() => expect(screen.queryByRole("region", { name: "ERP" })).toBeNull());
 });
 
+test("what somebody edits stays when somebody else saves, and is not saved over it", async () => {
+  const { sent } = answers();
+  const { user, cache } = open("/routing");
+  await user.click(await screen.findByRole("button", { name: "Remove ERP" }));
+  server.use(http.get(api("/routing"), () => HttpResponse.json({ ...policy, version: 4, rules: 7, routes: [] })));
+  await cache.invalidateQueries({ queryKey: ["routing"] });
+  expect(await screen.findByText(/Used by 7 rules/)).toBeVisible();
+  expect(screen.getByRole("region", { name: "Rest" })).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await waitFor(() => expect(sent.map(({ tag }) => tag)).toEqual(['"3"']));
+});
+
+test("a form that is open stays when somebody else saves, and hides what would lose it", async () => {
+  answers();
+  const { user, cache } = open("/routing");
+  await user.click(await screen.findByRole("button", { name: "Remove ERP" }));
+  await user.click(screen.getByRole("button", { name: "Edit Rest" }));
+  expect(screen.queryByRole("button", { name: "Discard the changes" })).toBeNull();
+  server.use(http.get(api("/routing"), () => HttpResponse.json({ ...policy, version: 4, rules: 7, routes: [] })));
+  await cache.invalidateQueries({ queryKey: ["routing"] });
+  expect(await screen.findByText(/Used by 7 rules/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Cancel" }));
+  await user.click(screen.getByRole("button", { name: "Discard the changes" }));
+  await waitFor(() => expect(screen.queryByRole("region", { name: "Rest" })).toBeNull());
+});
+
+test("a policy that cannot be read is not replaced without a change", async () => {
+  answers({ ...policy, routes: [], problem: "unknown field" });
+  open("/routing");
+  expect(await screen.findByText(/The stored policy cannot be used/)).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
+});
+
 test("viewers read the policy", async () => {
   answers();
   server.use(

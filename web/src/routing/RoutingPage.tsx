@@ -31,7 +31,7 @@ export function RoutingPage() {
   return (
     <Page title="Routing">
       {policy.data ? (
-        <Policy key={policy.data.version} policy={policy.data} />
+        <Policy policy={policy.data} />
       ) : failure ? (
         <Failed error={failure} onRetry={policy.refetch} />
       ) : (
@@ -46,10 +46,22 @@ type Editing = number | "new" | "default" | undefined;
 
 function Policy({ policy }: { policy: RoutingPolicy }) {
   const may = useMay()("updateRoutingPolicy");
-  const stored = draftOf(policy);
-  const [draft, setDraft] = useState(stored);
+  /** What the changes build on. It stays while there are changes, whatever is saved meanwhile. */
+  const [base, setBase] = useState(policy);
+  const [draft, setDraft] = useState(() => draftOf(policy));
   const [editing, setEditing] = useState<Editing>();
-  const dirty = !alike(draft, stored);
+  const dirty = !alike(draft, draftOf(base));
+  const unsaved = dirty || editing !== undefined;
+  const take = (newest: RoutingPolicy) => {
+    setBase(newest);
+    setDraft(draftOf(newest));
+    setEditing(undefined);
+  };
+  useEffect(() => {
+    if (unsaved || policy.version <= base.version) return;
+    setBase(policy);
+    setDraft(draftOf(policy));
+  }, [policy, base.version, unsaved]);
   const webhooks = useQuery(webhookList()).data ?? [];
   const change = (next: Partial<Draft>) => {
     setDraft({ ...draft, ...next });
@@ -64,7 +76,9 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
         <div className={styles.scroll}>
           <div className={styles.policy}>
             <Standing policy={policy} />
-            <Saving policy={policy} draft={draft} dirty={dirty} may={may} onReset={() => setDraft(stored)} />
+            {may && dirty && editing === undefined && (
+              <Saving base={base} draft={draft} onTake={take} onReset={() => take(base)} />
+            )}
             <ol className={styles.routes} aria-label="Routes">
               {draft.routes.map((route, at) => (
                 <li key={route.name}>
@@ -125,7 +139,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
             ) : (
               <section className={styles.card} aria-label="Default">
                 <div className={styles.head}>
-                  <h2 className={styles.name}>Everything else</h2>
+                  <h2 className={styles.name}>Default</h2>
                   {may && editing === undefined && (
                     <Button onClick={() => setEditing("default")} aria-label="Edit the default">
                       Edit
@@ -142,7 +156,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
           <Tester draft={dirty ? draft : undefined} />
         </aside>
       </div>
-      <LeaveGuard dirty={() => dirty}>The changes to the routing policy are not saved.</LeaveGuard>
+      <LeaveGuard dirty={() => unsaved}>The changes to the routing policy are not saved.</LeaveGuard>
     </div>
   );
 }
@@ -175,31 +189,38 @@ function Standing({ policy }: { policy: RoutingPolicy }) {
 }
 
 interface SavingProps {
-  policy: RoutingPolicy;
+  /** The version that was edited. */
+  base: RoutingPolicy;
   draft: Draft;
-  dirty: boolean;
-  may: boolean;
+  /** Called with the version that is edited from now on. */
+  onTake: (newest: RoutingPolicy) => void;
   onReset: () => void;
 }
 
 /** The changes are saved together: what stands in between is no policy. */
-function Saving({ policy, draft, dirty, may, onReset }: SavingProps) {
+function Saving({ base, draft, onTake, onReset }: SavingProps) {
   const cache = useQueryClient();
   const toast = useToast();
   const save = useMutation({
-    mutationFn: () => updateRoutingPolicy(policy.version, definitionOf(draft)),
+    mutationFn: () => updateRoutingPolicy(base.version, definitionOf(draft)),
     onSuccess: (saved) => {
       cache.setQueryData(routingKeys.policy, saved);
+      onTake(saved);
       toast("The routing policy was saved.", "done");
     },
   });
-  if (!may || (!dirty && policy.problem === undefined)) return null;
+  const load = useMutation({
+    mutationFn: () => cache.fetchQuery({ ...routingPolicy(), staleTime: 0 }),
+    onSuccess: onTake,
+  });
+  const failure = load.error ?? save.error;
   const overtaken = save.error instanceof ApiError && save.error.status === 412;
   return (
     <div className={styles.saving}>
-      {save.error && (
+      <p className={styles.sub}>Not saved yet.</p>
+      {failure && (
         <ul role="alert" className={styles.bad}>
-          {problemsOf(save.error, draft).map((problem) => (
+          {problemsOf(failure, draft).map((problem) => (
             <li key={problem}>{problem}</li>
           ))}
         </ul>
@@ -209,18 +230,11 @@ function Saving({ policy, draft, dirty, may, onReset }: SavingProps) {
           Save the policy
         </Button>
         {overtaken ? (
-          <Button onClick={() => cache.invalidateQueries({ queryKey: routingKeys.policy })}>
+          <Button disabled={load.isPending} onClick={() => load.mutate()}>
             Discard mine and load theirs
           </Button>
         ) : (
-          <Button
-            onClick={() => {
-              save.reset();
-              onReset();
-            }}
-          >
-            Discard the changes
-          </Button>
+          <Button onClick={onReset}>Discard the changes</Button>
         )}
       </div>
     </div>

@@ -4,24 +4,30 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { RoutingTestAnswer, RoutingTestRequest } from "../api/client";
-import { reasonOf } from "../api/errors";
 import { routingTest } from "../api/routing";
 import { ruleList } from "../api/rules";
 import formStyles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
-import { type Draft, noQuestion, type Question, requestOf, unmetWords } from "./policy";
+import { type Draft, noQuestion, problemsOf, type Question, requestOf, unmetWords, wrongPairs } from "./policy";
 import styles from "./routing.module.css";
 
 const quietMs = 400;
+const nothing: Draft = { routes: [], defaultWebhookIds: [] };
 
 /** Who would get an alert, and why. It goes by the changes that are not saved yet. */
 export function Tester({ draft }: { draft: Draft | undefined }) {
   const { data: rules = [] } = useQuery(ruleList());
   const form = useForm<Question>({ initialValues: noQuestion });
-  const asked = JSON.stringify(requestOf(form.values, draft));
+  const wrong = wrongPairs(form.values);
+  const readable = Object.keys(wrong).length === 0;
+  const asked = JSON.stringify(readable ? requestOf(form.values, draft) : null);
   const [settled] = useDebouncedValue(asked, quietMs);
-  const request = useMemo(() => JSON.parse(settled) as RoutingTestRequest, [settled]);
-  const { data, error } = useQuery({ ...routingTest(request), placeholderData: keepPreviousData });
+  const request = useMemo(() => JSON.parse(settled) as RoutingTestRequest | null, [settled]);
+  const { data, error } = useQuery({
+    ...routingTest(request ?? requestOf(noQuestion, draft)),
+    placeholderData: keepPreviousData,
+    enabled: readable && request !== null,
+  });
   return (
     <div className={styles.tester}>
       <h2>Who would get this, and why?</h2>
@@ -47,7 +53,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
           onChange={(severity) => form.setFieldValue("severity", severity)}
         />
         <TextInput label="Application" {...form.getInputProps("application")} />
-        <TextInput label="Route of the exchange" {...form.getInputProps("route")} />
+        <TextInput label="Exchange route" {...form.getInputProps("route")} />
         <TextInput label="Environment" {...form.getInputProps("environment")} />
         <TextInput label="Error type" {...form.getInputProps("errorType")} />
         <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
@@ -57,16 +63,24 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
           rows={2}
           disabled={form.values.rule !== ""}
           {...form.getInputProps("labels")}
+          error={wrong.labels}
         />
         <Textarea
           label="Attributes of the exchange"
           description="One per line: customer = 42"
           rows={2}
           {...form.getInputProps("attributes")}
+          error={wrong.attributes}
         />
       </div>
       <div aria-live="polite" className={styles.answer}>
-        {error ? <p className={styles.bad}>No answer. {reasonOf(error)}</p> : data && <Answer data={data} />}
+        {!readable ? (
+          <p className={styles.bad}>No answer: some lines cannot be read.</p>
+        ) : error ? (
+          <p className={styles.bad}>No answer. {problemsOf(error, draft ?? nothing).join(" ")}</p>
+        ) : (
+          data && <Answer data={data} />
+        )}
         {draft && <p className={styles.sub}>By the changes that are not saved yet.</p>}
       </div>
     </div>

@@ -1,6 +1,16 @@
 import { expect, test } from "vitest";
 import { ApiError } from "../api/errors";
-import { type Draft, draftOf, matchesAll, moved, noQuestion, problemsOf, requestOf, unmetWords } from "./policy";
+import {
+  type Draft,
+  draftOf,
+  matchesAll,
+  moved,
+  noQuestion,
+  problemsOf,
+  requestOf,
+  unmetWords,
+  wrongPairs,
+} from "./policy";
 
 const draft: Draft = {
   routes: [{ name: "Orders", match: {}, webhookIds: ["a"], continue: false }],
@@ -56,6 +66,15 @@ test("the question is about a rule, or about a severity and labels", () => {
     exchange: { attributes: { customer: "42" } },
     policy: draft,
   });
+});
+
+test("lines of the question that cannot be read are told", () => {
+  expect(wrongPairs({ ...noQuestion, labels: "team = erp", attributes: "a=1" })).toEqual({});
+  expect(wrongPairs({ ...noQuestion, labels: "team", attributes: "a != 1\nb = 2\nc ~ x" })).toEqual({
+    labels: "Not “name = value”: team",
+    attributes: "Not “name = value”: a != 1; c ~ x",
+  });
+  expect(wrongPairs({ ...noQuestion, rule: "r", labels: "team" })).toEqual({});
 });
 
 test("what does not match is told in words, each once", () => {

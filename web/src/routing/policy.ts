@@ -7,7 +7,7 @@ import type {
   Severity,
 } from "../api/client";
 import { ApiError } from "../api/errors";
-import { parseConditions } from "../silences/conditions";
+import { parseCondition } from "../silences/conditions";
 
 /** The policy as the page edits it. */
 export interface Draft {
@@ -84,18 +84,35 @@ export const noQuestion: Question = {
   attributes: "",
 };
 
-/** `name = value` per line, as an object. */
-function pairs(text: string): Record<string, string> {
-  const { conditions } = parseConditions(text);
-  return Object.fromEntries(conditions.filter(({ op }) => op === "EQUALS").map(({ key, value = "" }) => [key, value]));
+/** Reads `name = value` per line, and tells the lines that are none. */
+function pairs(text: string): { values: Record<string, string>; wrong: string[] } {
+  const values: Record<string, string> = {};
+  const wrong: string[] = [];
+  for (const line of text.split("\n").filter((one) => one.trim() !== "")) {
+    const { key, op, not, value } = parseCondition(line) ?? {};
+    if (key !== undefined && op === "EQUALS" && !not && value !== undefined) values[key] = value;
+    else wrong.push(line.trim());
+  }
+  return { values, wrong };
+}
+
+/** The fields of a question whose lines cannot be read, with what is wrong. */
+export function wrongPairs({ rule, labels, attributes }: Question): { labels?: string; attributes?: string } {
+  const wrong = (text: string) => {
+    const lines = pairs(text).wrong;
+    return lines.length > 0 ? `Not “name = value”: ${lines.join("; ")}` : undefined;
+  };
+  // The labels of a rule that is named are its own.
+  const [ofLabels, ofAttributes] = [rule ? undefined : wrong(labels), wrong(attributes)];
+  return { ...(ofLabels ? { labels: ofLabels } : {}), ...(ofAttributes ? { attributes: ofAttributes } : {}) };
 }
 
 /** The question as the API wants it, about a policy that is not saved where there is one. */
 export function requestOf(question: Question, draft: Draft | undefined): RoutingTestRequest {
   const { rule, severity, labels, attributes, ...places } = question;
   const exchange = Object.fromEntries(Object.entries(places).filter(([, value]) => value !== ""));
-  const named = pairs(attributes);
-  const labelled = pairs(labels);
+  const named = pairs(attributes).values;
+  const labelled = pairs(labels).values;
   return {
     ...(rule ? { ruleId: rule } : { severity, ...(Object.keys(labelled).length > 0 ? { labels: labelled } : {}) }),
     exchange: { ...exchange, ...(Object.keys(named).length > 0 ? { attributes: named } : {}) },

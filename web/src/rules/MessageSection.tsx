@@ -81,7 +81,7 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
       </Input.Wrapper>
       {state.values.useRoutingPolicy ? (
         <p className={form.hint}>
-          The <Link to="/routing">routing policy</Link> leads each alert to webhooks, by what it is about.
+          The <Link to="/routing">routing policy</Link> chooses the webhooks of each alert, by what it is about.
         </p>
       ) : (
         <Webhooks editor={editor} counts={counts} />

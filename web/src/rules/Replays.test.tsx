@@ -1,4 +1,4 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleReplay } from "../api/client";
@@ -57,16 +57,18 @@ const section = async () => within(await screen.findByRole("region", { name: "Re
 test("a replay is previewed, started, followed and cancelled", async () => {
   const { user } = open(address);
   const replay = await section();
-  const start = replay.getByRole("button", { name: "Start the replay" });
+  const start = await replay.findByRole("button", { name: "Start" });
   expect(start).toBeDisabled();
   fireEvent.change(replay.getByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
   await user.click(replay.getByRole("button", { name: "Preview the replay" }));
-  expect(await replay.findByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/);
+  await waitFor(() =>
+    expect(replay.getByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/),
+  );
   await user.click(replay.getByLabelText("One per alert"));
   expect(replay.getByRole("status")).toHaveTextContent("3 messages will be sent.");
   await user.click(start);
-  expect(await replay.findByText("Under way: 2 alerts raised, 5 exchanges matched")).toBeVisible();
+  expect(await replay.findByText("Running: 2 alerts raised, 5 exchanges matched")).toBeVisible();
   expect(started).toEqual([
     {
       from: new Date("2026-11-20T00:00").toISOString(),
@@ -75,7 +77,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
     },
   ]);
   expect(replay.getByRole("progressbar", { name: "Judged so far" })).toHaveAttribute("value", "0.25");
-  expect(replay.queryByRole("button", { name: "Start the replay" })).toBeNull();
+  expect(replay.queryByRole("button", { name: "Start" })).toBeNull();
   await user.click(replay.getByRole("button", { name: "Cancel the replay" }));
   expect(await replay.findByText(/^Cancelled:/)).toBeVisible();
   expect(replay.getByText(/cancelled by ada@example\.com/)).toBeVisible();
@@ -89,13 +91,14 @@ test("another range needs another preview, and a refusal is told", async () => {
   );
   const { user } = open(address);
   const replay = await section();
-  fireEvent.change(replay.getByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(await replay.findByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
   fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
   await user.click(replay.getByRole("button", { name: "Preview the replay" }));
-  await user.click(await replay.findByRole("button", { name: "Start the replay" }));
+  await waitFor(() => expect(replay.getByRole("button", { name: "Start" })).toBeEnabled());
+  await user.click(replay.getByRole("button", { name: "Start" }));
   expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is under way/i);
   fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-22T00:00" } });
-  expect(replay.getByRole("button", { name: "Start the replay" })).toBeDisabled();
+  expect(replay.getByRole("button", { name: "Start" })).toBeDisabled();
 });
 
 test("why a replay was stopped is told", async () => {
@@ -106,6 +109,12 @@ test("why a replay was stopped is told", async () => {
   expect(replay.queryByRole("progressbar")).toBeNull();
 });
 
+test("a replay that cannot be offered says why", async () => {
+  server.use(http.get(api("/rules/:id"), () => HttpResponse.json({ ...rule, enabled: false })));
+  open(address);
+  expect(await (await section()).findByText("No replays yet. Enable the rule to start one.")).toBeVisible();
+});
+
 test("ranges and figures", () => {
   expect(rangeOf("2026-11-20T00:00", "2026-11-20T00:00")).toBeUndefined();
   expect(rangeOf("", "2026-11-20T00:00")).toBeUndefined();
@@ -114,5 +123,7 @@ test("ranges and figures", () => {
   expect(replayWords(told, "DIGEST", 2)).toMatch(
     /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only what began since/,
   );
-  expect(replayWords(told, "NONE", 2)).toContain("No messages are sent.");
+  expect(replayWords(told, "NONE", 2)).toContain("No messages are sent, except for");
+  expect(replayWords(told, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");
+  expect(replayWords(told, "EACH", undefined)).toContain("to the webhooks that the routing policy chooses.");
 });

@@ -1,4 +1,3 @@
-import { TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { Rule, RuleReplay, RuleReplayMessages } from "../api/client";
@@ -9,21 +8,34 @@ import { Button } from "../ui/Button";
 import { Choice } from "../ui/Choice";
 import form from "../ui/form.module.css";
 import { Ago, When } from "../ui/Instant";
+import { InstantInput } from "../ui/InstantInput";
 import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import styles from "./Replays.module.css";
 import { judged, messageChoices, rangeOf, replayWords, standingWords } from "./replay";
 
 /** Has a rule judge a range of the past again, and shows how far that has come. */
 export function Replays({ rule }: { rule: Rule }) {
-  const { data } = useQuery(ruleReplays(rule.id));
+  const replays = useQuery(ruleReplays(rule.id));
+  const { data } = replays;
+  const failure = useStanding(replays, rule.id);
   const may = useMay();
   const running = data?.items.some(({ state }) => state === "RUNNING") ?? false;
   const offered = may("startReplay") && rule.enabled && data !== undefined && !running;
-  if (!offered && !data?.items.length) return null;
   return (
     <Section title="Replay" inset>
+      {!data &&
+        (failure ? (
+          <Failed error={failure} onRetry={replays.refetch} />
+        ) : (
+          <SkeletonRows count={2} height={48} label="Loading the replays" />
+        ))}
+      {data?.items.length === 0 && !offered && (
+        <p className={overview.quiet}>No replays yet.{!rule.enabled && " Enable the rule to start one."}</p>
+      )}
       {offered && <Ask rule={rule} floor={data.floor} />}
       {data && data.items.length > 0 && (
         <ul className={`${overview.list} ${styles.list}`}>
@@ -52,13 +64,14 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   });
   const start = useMutation({
     mutationFn: () => startReplay(rule.id, range ?? { from, to }, messages),
-    onSuccess: () => toast("The replay is under way.", "done"),
+    onSuccess: () => toast("The replay is running.", "done"),
     onSettled: () => cache.invalidateQueries({ queryKey: [...ruleKeys.all, rule.id] }),
   });
   // What was told of another range says nothing about this one.
   const told = preview.data?.asked === asked ? preview.data.told : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    start.reset();
     preview.mutate();
   };
   const failed = start.error ?? preview.error;
@@ -74,28 +87,16 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         )}
       </p>
       <div className={form.two}>
-        <TextInput
-          type="datetime-local"
-          step={1}
-          label="Began at or after"
-          description="By the clock of this browser."
-          value={from}
-          onChange={(event) => setFrom(event.currentTarget.value)}
-        />
-        <TextInput
-          type="datetime-local"
-          step={1}
-          label="Began before"
-          description="Not in the future."
-          value={to}
-          onChange={(event) => setTo(event.currentTarget.value)}
-        />
+        <InstantInput label="Began at or after" value={from} onChange={setFrom} />
+        <InstantInput label="Began before" description="Not in the future." value={to} onChange={setTo} />
       </div>
       <div className={styles.messages}>
         <span>Messages</span>
         <Choice label="Messages" options={messageChoices} value={messages} onChange={setMessages} />
       </div>
-      {told && <p role="status">{replayWords(told, messages, rule.webhookIds.length)}</p>}
+      <p role="status">
+        {told && replayWords(told, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
+      </p>
       {failed && (
         <p className={styles.failed} role="alert">
           {reasonOf(failed)}
@@ -106,7 +107,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
           Preview the replay
         </Button>
         <Button look="primary" disabled={!told || start.isPending} onClick={() => start.mutate()}>
-          Start the replay
+          Start
         </Button>
       </div>
     </form>
@@ -128,7 +129,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
         <b>{standingWords(replay)}</b>
         <div className={overview.quiet}>
           <When at={replay.from} stop /> to <When at={replay.to} stop />
-          {replay.createdBy && `, begun by ${replay.createdBy}`} <Ago at={replay.createdAt} />
+          {replay.createdBy && `, started by ${replay.createdBy}`} <Ago at={replay.createdAt} />
           {replay.endedBy && `, cancelled by ${replay.endedBy}`}
         </div>
         {replay.problem && <div className={styles.failed}>{replay.problem}</div>}

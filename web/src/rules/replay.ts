@@ -8,7 +8,7 @@ export const messageChoices: readonly { value: RuleReplayMessages; label: string
   { value: "EACH", label: "One per alert" },
 ];
 
-/** The range that two datetime-local values name, in the browser's zone; undefined where they name none. */
+/** The range between two instants as the API writes them; undefined where there is none. */
 export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
   const begins = new Date(from);
   const ends = new Date(to);
@@ -16,17 +16,22 @@ export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
   return { from: begins.toISOString(), to: ends.toISOString() };
 }
 
-/** What a replay would do, in words. */
+/** What a replay would do, in words. The number of webhooks is undefined where the routing policy chooses them. */
 export function replayWords(
   { preview, existing }: RuleReplayPreview,
   messages: RuleReplayMessages,
-  webhooks: number,
+  webhooks: number | undefined,
 ): string {
   const raised = preview.alerts - existing;
+  const routed = webhooks === undefined;
   const sent = {
-    NONE: "No messages are sent.",
-    DIGEST: `${counted(raised > 0 ? webhooks : 0, "digest")} will be sent at its end.`,
-    EACH: `${messagesWord(raised * webhooks)} will be sent.`,
+    NONE: "No messages are sent, except for exchanges that the rule may still raise by itself.",
+    DIGEST: routed
+      ? "Digests will be sent at its end, to the webhooks that the routing policy chooses."
+      : `${counted(raised > 0 ? webhooks : 0, "digest")} will be sent at its end.`,
+    EACH: routed
+      ? "Each alert will be sent to the webhooks that the routing policy chooses."
+      : `${messagesWord(raised * webhooks)} will be sent.`,
   }[messages];
   const least = preview.truncated
     ? ` Only what began since ${exactTime(preview.coveredFrom)} was counted: there may be more.`
@@ -35,7 +40,7 @@ export function replayWords(
 }
 
 const stateWords: Record<RuleReplay["state"], string> = {
-  RUNNING: "Under way",
+  RUNNING: "Running",
   DONE: "Done",
   CANCELLED: "Cancelled",
   STOPPED: "Stopped",

@@ -26,8 +26,11 @@ interface Of {
   getInputProps: (field: string) => any;
 }
 
+/** How the routes of exchanges are called where the form is itself about a route. */
+const exchangeRoutes: Record<string, string> = { routes: "Exchange routes", notRoutes: "Except exchange routes" };
+
 /** The conditions of a match. */
-export function MatchFields({ form }: { form: Of }) {
+export function MatchFields({ form, ofRoute = false }: { form: Of; ofRoute?: boolean }) {
   const { data: rules = [] } = useQuery(ruleList());
   const { environments, applications } = form.values.scope;
   const within = {
@@ -55,7 +58,7 @@ export function MatchFields({ form }: { form: Of }) {
         {places.map(([list, label, facet]) => (
           <SuggestInput
             key={list}
-            label={label}
+            label={(ofRoute && exchangeRoutes[list]) || label}
             placeholder={list.startsWith("not") ? "none" : "all"}
             facet={facet}
             within={within[facet]}

@@ -134,7 +134,7 @@ function Editor({ initial, silence, who }: EditorProps) {
   });
   const submit = () => {
     const wrong = wrongLines(form.values);
-    if (Object.keys(wrong).length > 0) form.setErrors(wrong);
+    if (Object.keys(wrong).length > 0) save.refuse({ fields: wrong, rest: [] });
     else save.submit(form.values);
   };
   const over = silence?.state === "PAST";

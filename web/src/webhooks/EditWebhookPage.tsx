@@ -141,10 +141,10 @@ function UsedBy({ webhookId }: { webhookId: string }) {
   const routes = (policy?.routes ?? [])
     .filter((route) => route.webhookIds?.includes(webhookId))
     .map(({ name }) => name);
-  if (policy?.defaultWebhookIds.includes(webhookId)) routes.push("everything else");
+  if (policy?.defaultWebhookIds.includes(webhookId)) routes.push("the default");
   const routed = routes.length > 0 && (
     <p className={styles.signing}>
-      The <Link to="/routing">routing policy</Link> leads here: {routes.join(", ")}.
+      Routes of the <Link to="/routing">routing policy</Link> that send here: {routes.join(", ")}.
     </p>
   );
   if (used.length === 0) return routed || <p className={styles.signing}>No rule uses this webhook.</p>;
