@@ -181,7 +181,7 @@ func TestEachConditionIsNamedThatIsNotMet(t *testing.T) {
 	}
 	// A condition that is new has to be told, too.
 	if parts := reflect.TypeFor[match.Match]().NumField() - 2 + reflect.TypeFor[rules.Scope]().NumField() + reflect.TypeFor[rules.Filter]().NumField(); parts != len(want) {
-		t.Errorf("there are %d conditions, and %d are told", parts, len(want))
+		t.Errorf("there are %d conditions, and %d are listed", parts, len(want))
 	}
 	if got := compile(t, match.Match{Severities: []rules.Severity{rules.Critical}}).Unmet(&s); got != nil {
 		t.Errorf("%q, although it matches", got)
