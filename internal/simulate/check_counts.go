@@ -26,12 +26,13 @@ type asked struct {
 func (r *ruleTruth) window() bool { return r.present().def.FireMode != rules.PerExchange }
 func (r *ruleTruth) absent() bool { return r.present().def.FireMode == rules.AbsentInWindow }
 
-// watched notes that a partition's source was watched.
+// watched notes that a partition's source was watched. Where its clock went back by more than a
+// pause, the watch begins anew, by the clock as it is now.
 func (t *truth) watched(partition uint32, untilNS int64) {
 	const pause = int64(time.Minute)
 	was, known := t.watches[partition]
 	if !known || untilNS-was.untilNS > pause || untilNS < was.untilNS-pause {
-		was.sinceNS = untilNS
+		was = watching{untilNS, untilNS}
 	}
 	t.watches[partition] = watching{was.sinceNS, max(was.untilNS, untilNS)}
 }
