@@ -44,6 +44,13 @@ type Position struct {
 	ExecutionID string
 }
 
+// Range is a range of start times in nanoseconds since the Unix epoch, FromNS inclusive,
+// ToNS exclusive.
+type Range struct{ FromNS, ToNS int64 }
+
+// Overlaps reports whether two ranges have a start time in common.
+func (r Range) Overlaps(o Range) bool { return r.FromNS < o.ToNS && o.FromNS < r.ToNS }
+
 // At returns the position before every exchange that starts at t or later.
 func At(t time.Time) Position { return Position{StartTimeNS: t.UnixNano()} }
 

@@ -19,7 +19,7 @@ type step struct {
 	// cursor is nil for a partition without rules.
 	cursor *cursor.Position
 	// judged is the range that is judged as a server showed it, empty for none.
-	judged Range
+	judged cursor.Range
 	server string
 	// behind are rules with progress of their own, which come to a position.
 	behind []*rule
@@ -80,8 +80,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor, Watch: p.at.Watch,
 		Instances: f.instances, Notifications: f.notifications, Changes: f.changes, Replay: next.replay,
 	}
-	if p.memory != nil && next.cursor != nil {
-		b.Backfill = p.memory.mark(next.judged, next.server)
+	if p.backlog != nil && next.cursor != nil {
+		b.Backfill = p.backlog.Mark(next.judged, next.server)
 	}
 	written := p.advanced(next)
 	written.into(&b)
@@ -99,8 +99,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision
 	written.applied(p.rules)
 	p.extra = extra{}
-	if p.memory != nil {
-		p.concluded(next)
+	if p.backlog != nil {
+		p.backlog.Conclude(next.judged, next.server)
 	}
 	p.rules.replayed(next.replay)
 	p.committed(ctx, &b, &done, Timing{Commit: p.Clock().Sub(began)})
@@ -116,7 +116,7 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 	now := p.Clock().UnixNano()
 	for i := range b.Instances {
 		a := &b.Instances[i]
-		p.memory.raised[a.ID] = a.Exchange.StartTimeNS
+		p.backlog.Raised(a.ID, a.Exchange.StartTimeNS)
 		if !inserted[a.ID] || b.Replay != nil {
 			continue // what is replayed was not detected late
 		}

@@ -9,12 +9,12 @@
 //	                                         └───────────────────────────┘
 //
 // A pass observes the source's clock and the fingerprints of recent seconds, plans what
-// to read (see plan.go), and takes one range after the other through the same loop: read
-// a page, judge it by every rule of the partition, commit what it raises together with
-// how far that takes the partition. What is new and what changed shortly before comes
-// first; then window rules; then, in what is left of the interval, the older look-back,
-// the rules that are exceptions (see exception.go), and what people asked to be judged
-// again (see replay.go).
+// to read (see package backlog), and takes one range after the other through the same
+// loop: read a page, judge it by every rule of the partition, commit what it raises
+// together with how far that takes the partition. What is new and what changed shortly
+// before comes first; then window rules; then, in what is left of the interval, the older
+// look-back, the rules that are exceptions (see exception.go), and what people asked to be
+// judged again (see replay.go).
 //
 // What holds, and why:
 //
@@ -27,15 +27,15 @@
 //     left to judge. Pages are cut at positions, never within one.
 //
 //   - What becomes visible behind the cursor changes the fingerprint of its second or
-//     minute, which is then judged again (see memory.go), for as long as the rules look
-//     back. A fingerprint counts as judged only if the server that gave it answered the
-//     scan as well: a server that lags may delay an alert, and never hides one.
+//     minute, which is then judged again (see package backlog), for as long as the rules
+//     look back. A fingerprint counts as judged only if the server that gave it answered
+//     the scan as well: a server that lags may delay an alert, and never hides one.
 //
 //   - A stale holder changes nothing: each commit is a compare-and-set on the
 //     checkpoint's token, revision and rules revision. Every change of a rule moves the
 //     latter, so no commit judges by rules that have changed.
 //
-//   - Memory is valid only for the last own revision. Another holder, a failover that
+//   - What is remembered is valid only for the last own revision. Another holder, a failover that
 //     lost commits, or a restored backup makes the process judge the look-back again.
 //
 //   - No cursor follows a clock of the source that is ahead of Postgres's.

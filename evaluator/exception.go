@@ -161,8 +161,8 @@ func (p *pass) fail(r *rule, why error) {
 // judgedBy returns a position up to which a rule has certainly judged everything.
 func (p *pass) judgedBy(r *rule) cursor.Position {
 	switch {
-	case p.memory != nil:
-		return cursor.Position{StartTimeNS: p.memory.baseNS - r.reachNS() - 1}
+	case p.backlog != nil:
+		return cursor.Position{StartTimeNS: p.backlog.BaseNS() - r.reachNS() - 1}
 	case p.at.Backfill != nil:
 		return cursor.Position{StartTimeNS: p.at.Backfill.CursorNS - r.reachNS() - 1}
 	case p.at.Cursor != nil:

@@ -41,10 +41,10 @@ func (p *pass) judge(page []rules.Exchange) findings {
 		}
 		for _, number := range t.index.Candidates(e) {
 			r := t.rules[number]
-			if r.failing || !r.reaches(e.StartTimeNS, p.memory.baseNS) || !r.Wants(e) {
+			if r.failing || !r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || !r.Wants(e) {
 				continue
 			}
-			p.raise(&f, r, e, e.StartTimeNS < p.memory.baseNS)
+			p.raise(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 		}
 	}
 	return f
@@ -69,7 +69,7 @@ func (p *pass) judgeFor(list []*rule, page []rules.Exchange) findings {
 // where the exchange was found behind a cursor.
 func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 	id := alerts.ID(r.ID, e)
-	if _, known := p.memory.raised[id]; known || f.ids[id] {
+	if p.backlog.HasRaised(id) || f.ids[id] {
 		return // its row is stored twice, or its second is judged again
 	}
 	if f.ids == nil {

@@ -14,6 +14,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -135,7 +136,7 @@ func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.
 	if to == 0 {
 		to = m.now - q.SettleNS
 	}
-	prints := map[int64]evaluator.Fingerprint{}
+	prints := map[int64]backlog.Fingerprint{}
 	m.seen(number, q.Tenants, func(e *rules.Exchange) {
 		if e.StartTimeNS < q.FromNS || e.StartTimeNS >= to || !slices.Contains(q.Statuses, e.Status) {
 			return
@@ -147,7 +148,7 @@ func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(e.TenantID + "\x00" + e.ExecutionID))
 		p := prints[from]
-		prints[from] = evaluator.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
+		prints[from] = backlog.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	})
 	return evaluator.Observation{Server: name, NowNS: m.now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
 }
@@ -252,7 +253,7 @@ func (m *model) change(r rules.Rule, fresh bool) {
 	m.state.rules[r.ID] = ruleState{rule: r, changed: c.RulesRevision, problem: m.state.rules[r.ID].problem}
 	if fresh {
 		back := int64(r.LookBackSeconds) * second
-		m.state.backfills[r.ID] = evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: r.ArmedSinceNS - back - evaluator.WaitNS(back)}}
+		m.state.backfills[r.ID] = evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: r.ArmedSinceNS - back - backlog.WaitNS(back)}}
 	}
 	if !r.Enabled {
 		delete(m.state.backfills, r.ID)

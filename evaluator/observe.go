@@ -8,6 +8,13 @@ import (
 	"time"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/backlog"
+)
+
+const (
+	secondNS = int64(time.Second)
+	minuteNS = 60 * secondNS
+	hourNS   = 60 * minuteNS
 )
 
 // mostAhead is how far beyond the store's clock a watermark may lie. Clocks that are kept
@@ -21,7 +28,7 @@ var errStoodStill = errors.New("the process stood still")
 
 // observe reads the source's clock and the fingerprints of what is recent, and returns
 // what to read first.
-func (p *pass) observe(ctx context.Context) ([]stretch, error) {
+func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 	seen, fromNS, err := p.observeRecent(ctx)
 	if err != nil {
 		return nil, sourceError{err}
@@ -41,19 +48,10 @@ func (p *pass) observe(ctx context.Context) ([]stretch, error) {
 	}
 	p.result.Observed, p.recentFromNS = true, fromNS
 	p.begin()
-	p.memory.advance(p.watermarkNS)
+	p.backlog.Advance(p.watermarkNS)
 	p.forwardNS = min(max(p.splitNS(), p.recentFromNS), max(p.watermarkNS, p.recentFromNS))
-	p.fresh = map[int64]fingerprint{}
-	behind := Observation{Server: seen.Server}
-	for _, f := range seen.Fingerprints {
-		if f.FromNS >= p.forwardNS {
-			p.fresh[f.FromNS] = fingerprint{f.Count, f.Checksum}
-		} else {
-			behind.Fingerprints = append(behind.Fingerprints, f)
-		}
-	}
-	p.memory.compare(behind, Range{p.recentFromNS, p.forwardNS}, p.watermarkNS)
-	return p.memory.planRecent(p.server, p.recentFromNS, p.forwardNS, p.watermarkNS), nil
+	p.backlog.Observe(seen.Server, seen.Fingerprints, p.recentFromNS, p.forwardNS, p.watermarkNS)
+	return p.backlog.Recent(p.server, p.recentFromNS, p.forwardNS, p.watermarkNS), nil
 }
 
 // observeRecent reads the source's clock, and the fingerprints from about two minutes
@@ -62,7 +60,7 @@ func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int6
 	estimate := p.watermarkNS + p.Clock().Sub(p.observedAt).Nanoseconds()
 	q := ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
 	for range 3 {
-		q.FromNS = floor(estimate-recentNS, minuteNS)
+		q.FromNS = backlog.RecentFromNS(estimate)
 		if p.at.Cursor != nil {
 			q.SplitNS = p.splitNS()
 		}
@@ -76,7 +74,7 @@ func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int6
 		}
 		p.watermarkNS, p.observedAt = seen.NowNS-q.SettleNS, p.Clock()
 		estimate = p.watermarkNS
-		fromNS = floor(p.watermarkNS-recentNS, minuteNS)
+		fromNS = backlog.RecentFromNS(p.watermarkNS)
 		if len(q.Statuses) == 0 || (q.ToNS == 0 && q.FromNS <= fromNS && q.FromNS >= fromNS-minuteNS) {
 			return seen, max(min(q.FromNS, fromNS), fromNS-minuteNS), nil
 		}
@@ -102,11 +100,11 @@ func (p *pass) splitNS() int64 {
 	return p.at.Cursor.StartTimeNS
 }
 
-// pauseNS is how far apart the watermarks of two passes may be for [WaitNS] to hold. After
+// pauseNS is how far apart the watermarks of two passes may be for [backlog.WaitNS] to hold. After
 // a longer pause the whole look-back is looked at again before the mark is cleared.
 const pauseNS = 5 * secondNS
 
-// begin brings cursor and memory in line with the watermark, before anything is read.
+// begin brings cursor and backlog in line with the watermark, before anything is read.
 //
 // A cursor that lies before what every pass compares goes forward to there at once: what
 // it passes is put into the backlog, so that what is new waits for no outage to be caught
@@ -115,26 +113,18 @@ func (p *pass) begin() {
 	watermark := cursor.Position{StartTimeNS: p.watermarkNS}
 	if p.at.Cursor == nil || p.at.Cursor.StartTimeNS > p.watermarkNS+mostAhead.Nanoseconds() {
 		// There is none, or it was stored by a clock that was ahead.
-		p.at.Cursor, p.memory = &watermark, nil
+		p.at.Cursor, p.backlog = &watermark, nil
 	}
 	at := *p.at.Cursor
-	m := p.memory
-	if m == nil {
-		m = newMemory(p.rules.narrow.statuses)
-		p.memory = m
-		m.baseNS, m.fromNS = min(at.StartTimeNS, p.watermarkNS), min(at.StartTimeNS, p.watermarkNS)-p.rules.reachNS
-		if mark := p.at.Backfill; mark != nil {
-			m.baseNS, m.fromNS = min(m.baseNS, mark.CursorNS), min(m.fromNS, mark.FromNS)
-		}
-		m.lookAt(Range{m.fromNS, p.recentFromNS})
-	} else if m.empty() {
-		m.baseNS = min(at.StartTimeNS, p.watermarkNS)
-		m.fromNS = m.baseNS - p.rules.reachNS
+	from := min(at.StartTimeNS, p.watermarkNS)
+	if p.backlog == nil {
+		p.backlog, p.counted = backlog.New(from, p.rules.reachNS, p.at.Backfill), p.rules.narrow.statuses
+		p.backlog.LookAt(cursor.Range{FromNS: p.backlog.FromNS(), ToNS: p.recentFromNS})
 	} else {
-		m.fromNS = min(m.fromNS, m.baseNS-p.rules.reachNS) // a rule may look back further than before
+		p.backlog.LookBack(from, p.rules.reachNS)
 	}
 	if p.watermarkNS-at.StartTimeNS > pauseNS {
-		m.lookAt(Range{min(m.fromNS, at.StartTimeNS), p.recentFromNS})
+		p.backlog.LookAt(cursor.Range{FromNS: min(p.backlog.FromNS(), at.StartTimeNS), ToNS: p.recentFromNS})
 	}
 	for _, r := range p.rules.byID {
 		if b := r.backfill; b != nil && b.Until == nil && !r.failing {
@@ -148,14 +138,14 @@ func (p *pass) begin() {
 // One that fails is taken again by the next pass, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
 	if len(p.rules.narrow.statuses) == 0 {
-		p.memory.unlooked = nil // no rule judges what is behind the cursor
+		p.backlog.SkipAll() // no rule judges what is behind the cursor
 		return
 	}
-	looks := p.memory.planLooks(p.recentFromNS, p.watermarkNS)
+	looks := p.backlog.Looks(p.recentFromNS, p.watermarkNS)
 	if len(looks) == 0 {
 		return
 	}
-	ranges := make([]Range, len(looks))
+	ranges := make([]cursor.Range, len(looks))
 	for i, l := range looks {
 		ranges[i] = l.Range
 	}
@@ -176,40 +166,22 @@ func (p *pass) lookOlder(ctx context.Context) {
 	p.lookProblem = ""
 }
 
-// skipLooks notes which looks are due and were not taken by the pass, whatever ended it.
-// Until they are, the cursor from which the look-back is counted stays where it is: what
-// becomes visible at the far end of the look-back meanwhile is still looked at.
-func (p *pass) skipLooks() {
-	p.memory.skipped = nil
-	if len(p.rules.narrow.statuses) == 0 {
-		return
-	}
-	for _, l := range p.memory.planLooks(p.recentFromNS, p.watermarkNS) {
-		p.memory.skipped = append(p.memory.skipped, l.Range)
-	}
-}
-
 // look compares the fingerprints of a planned look, if the rows may have changed. The
 // rows were counted before: what comes in between, the next count shows.
-func (p *pass) look(ctx context.Context, l planned, server string, rows uint64) error {
-	m := p.memory
-	last := m.looks[l.key]
-	last.lookedNS = p.watermarkNS
-	if m.compares(l, server, rows, p.watermarkNS) {
+func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uint64) error {
+	if p.backlog.Compares(l, server, rows, p.watermarkNS) {
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
-			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: m.widthNS(l.FromNS),
+			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
 		})
 		if err != nil {
 			return fmt.Errorf("compare the look-back: %w", err)
 		}
-		m.compare(seen, l.Range, p.watermarkNS)
-		last.comparedNS = p.watermarkNS
+		p.backlog.Compare(l, seen.Server, seen.Fingerprints, p.watermarkNS)
 		if seen.Server != server {
 			server = "" // the count says nothing about what was compared
 		}
 	}
-	last.of, last.server, last.rows = l.Range, server, rows
-	m.looks[l.key] = last
+	p.backlog.Looked(l, server, rows, p.watermarkNS)
 	return nil
 }
 

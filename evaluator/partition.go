@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/evaluator/backlog"
+	"tocsin/rules"
 )
 
 // partition is a partition that this process holds. One pass at a time uses it.
@@ -20,7 +23,9 @@ type partition struct {
 	// adoptedAt the same by the clock of this process.
 	heldAt, adoptedAt time.Time
 	rules             *ruleset
-	memory            *memory
+	// backlog is nil where nothing is remembered; it counts exchanges of some statuses.
+	backlog *backlog.Backlog
+	counted []rules.Status
 	// pageSize is how many exchanges a scan asks for; less while they are too large.
 	pageSize int
 	busy     bool
@@ -51,11 +56,11 @@ type partition struct {
 	lookProblem string
 }
 
-// adopt takes over a checkpoint that was read. Memory of another revision is dropped:
+// adopt takes over a checkpoint that was read. The backlog of another revision is dropped:
 // somebody else has judged meanwhile, or a failover took commits away.
 func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
-		p.memory, p.rules, p.extra = nil, nil, extra{}
+		p.backlog, p.rules, p.extra = nil, nil, extra{}
 	}
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
@@ -71,8 +76,6 @@ type pass struct {
 	// after the cursor. The pass reads up to the watermark.
 	recentFromNS, forwardNS int64
 	server                  string
-	// fresh are the fingerprints of what lies after the cursor.
-	fresh map[int64]fingerprint
 }
 
 // run makes one pass. An error of the source is returned as [sourceError].
@@ -127,7 +130,7 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	p.lookOlder(ctx)
-	for i, s := range p.memory.planOlder(p.recentFromNS) {
+	for i, s := range p.backlog.Older(p.recentFromNS) {
 		if i > 0 && p.over() {
 			break
 		}
@@ -147,10 +150,19 @@ func (p *pass) run(ctx context.Context) error {
 	return nil
 }
 
+// skipLooks notes which looks at the older look-back the pass did not take.
+func (p *pass) skipLooks() {
+	if len(p.rules.narrow.statuses) == 0 {
+		p.backlog.SkipAll()
+		return
+	}
+	p.backlog.Skip(p.recentFromNS, p.watermarkNS)
+}
+
 // measure notes how far the pass has come, whatever ended it.
 func (p *pass) measure() {
 	p.result.Lag = time.Duration(max(0, p.watermarkNS-p.cursorNS()))
-	p.result.Backlog = time.Duration(p.memory.backlogNS())
+	p.result.Backlog = time.Duration(p.backlog.LengthNS())
 }
 
 // over reports whether the pass should leave the rest to the next one.
@@ -182,8 +194,8 @@ func (p *pass) loadRules(ctx context.Context) error {
 	}
 	unusable := p.rules.apply(changed)
 	p.extra.keep(p.rules)
-	if p.memory != nil && !slices.Equal(p.memory.statuses, p.rules.narrow.statuses) {
-		p.memory = nil // what was remembered counts exchanges of other statuses
+	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.statuses) {
+		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}
 	p.at.RulesRevision, p.reload = changed.Revision, false
 	for id, why := range unusable {
@@ -194,7 +206,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 
 // rest gives up the cursor of a partition without rules: the next rule begins anew.
 func (p *pass) rest(ctx context.Context) error {
-	p.memory, p.result.Resting = nil, true
+	p.backlog, p.result.Resting = nil, true
 	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/backlog"
 )
 
 // scan reads a page. It asks again, a few times, where another server answers than the one
@@ -44,7 +45,7 @@ const bulk = 10
 
 // read judges a stretch page by page. What it raises and how far it has come is one
 // commit for each page that raises anything, and one at the end.
-func (p *pass) read(ctx context.Context, s stretch) error {
+func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	q := p.rules.narrow.scan(p.at)
 	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
 	if s.FromNS < p.recentFromNS {
@@ -52,14 +53,14 @@ func (p *pass) read(ctx context.Context, s stretch) error {
 	}
 	// A scan begins strictly after its position; one nanosecond early is all of the range.
 	q.After = cursor.Position{StartTimeNS: s.FromNS - 1}
-	if at := p.at.Cursor; s.forward && s.FromNS == p.forwardNS && at.ExecutionID != "" {
+	if at := p.at.Cursor; s.Forward && s.FromNS == p.forwardNS && at.ExecutionID != "" {
 		q.After = *at
 	}
 	read, conclusive, committed := map[string]int{}, true, false
 	// Of what lies after the cursor the observation may have shown that there is nothing.
-	nothing := s.forward && s.FromNS == p.forwardNS && len(p.fresh) == 0
+	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAhead()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
-		page, matched, err := p.scan(ctx, q, s.server)
+		page, matched, err := p.scan(ctx, q, s.Server)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (p *pass) read(ctx context.Context, s stretch) error {
 		last := end.StartTimeNS >= s.ToNS
 		found := p.judge(page.Exchanges)
 		// It ends between two buckets at the earliest, so that each pass comes further.
-		ending := !last && p.ending() && floor(end.StartTimeNS, p.memory.widthNS(end.StartTimeNS)) > s.FromNS
+		ending := !last && p.ending() && p.backlog.Bucket(end.StartTimeNS) > s.FromNS
 		if len(found.instances) > 0 || last || ending {
 			if err := p.commit(ctx, found, p.stepTo(s, end, conclusive)); err != nil {
 				return err
@@ -85,59 +86,27 @@ func (p *pass) read(ctx context.Context, s stretch) error {
 			return nil
 		}
 		q.After = end
-		if name := p.greedy(read, q.Tenants); s.forward && !last && name != "" {
+		if name := p.greedy(read, q.Tenants); s.Forward && !last && name != "" {
 			p.deferTenant(name, end)
 			q.Tenants.Names = slices.DeleteFunc(slices.Clone(q.Tenants.Names), func(n string) bool { return n == name })
 			q.Tenants.Of = 0
 			delete(read, name)
 		}
 	}
-	if s.forward && !committed {
+	if s.Forward && !committed {
 		// Nothing is new: the commit keeps the lease, and moves the cursor of window rules.
 		return p.commit(ctx, findings{}, p.stepTo(s, cursor.Position{StartTimeNS: s.ToNS}, true))
 	}
 	return nil
 }
 
-// stepTo returns how far a stretch has come when it is judged up to a position.
-func (p *pass) stepTo(s stretch, end cursor.Position, conclusive bool) step {
-	next := step{cursor: p.at.Cursor, server: s.server}
-	if s.forward && end.After(*p.at.Cursor) {
+// stepTo returns how far a stretch has come when it is read up to a position.
+func (p *pass) stepTo(s backlog.Stretch, end cursor.Position, conclusive bool) step {
+	next := step{cursor: p.at.Cursor, server: s.Server, judged: p.backlog.Read(s, end.StartTimeNS, conclusive, p.watermarkNS)}
+	if s.Forward && end.After(*p.at.Cursor) {
 		next.cursor = &end
 	}
-	judged := Range{s.FromNS, min(s.ToNS, floor(end.StartTimeNS, p.memory.widthNS(end.StartTimeNS)))}
-	if end.StartTimeNS >= s.ToNS {
-		judged.ToNS = s.ToNS
-	}
-	for at := range p.fresh {
-		if !s.forward || at >= end.StartTimeNS {
-			continue
-		}
-		if !conclusive || at >= judged.ToNS {
-			// The cursor passes it, and nothing shows that it was seen: it is judged again.
-			p.memory.backlog[floor(at, secondNS)] = unjudged{seen: p.fresh[at], server: p.server, seenNS: p.watermarkNS}
-		}
-	}
-	if conclusive {
-		next.judged = judged
-	}
 	return next
-}
-
-// concluded notes what a commit made final.
-func (p *pass) concluded(next step) {
-	p.memory.concluded(next.judged, next.server)
-	for at, seen := range p.fresh {
-		if at < next.judged.FromNS || at >= next.judged.ToNS {
-			continue
-		}
-		bucket := floor(at, secondNS)
-		if at != bucket {
-			seen = seen.plus(p.memory.judged[bucket])
-		}
-		p.memory.judged[bucket] = seen
-		delete(p.fresh, at)
-	}
 }
 
 // shareOf is the part of the interval for which one tenant may hold up what is new of the

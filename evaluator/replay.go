@@ -173,8 +173,8 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 		switch {
 		case e.TenantID != r.TenantID || !r.Matches(e) || i > 0 && e.Key() == page[i-1].Key():
 			continue
-		case r.Wants(e) && (r.reaches(e.StartTimeNS, p.memory.baseNS) || r.backfill != nil && e.Position().After(r.backfill.At)):
-			p.raise(&usual, r, e, e.StartTimeNS < p.memory.baseNS)
+		case r.Wants(e) && (r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || r.backfill != nil && e.Position().After(r.backfill.At)):
+			p.raise(&usual, r, e, e.StartTimeNS < p.backlog.BaseNS())
 		default:
 			p.raise(&again, r, e, false)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -38,7 +39,7 @@ type rule struct {
 // reachNS returns how far behind the cursor the rule judges, 0 when it does not look back.
 func (r *rule) reachNS() int64 {
 	back := int64(r.LookBackSeconds) * secondNS
-	return back + WaitNS(back)
+	return back + backlog.WaitNS(back)
 }
 
 // resting reports whether the rule fails, and it is not yet time to try it again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tocsin/cursor"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -39,10 +40,6 @@ type Tenants struct {
 	Index, Of uint32
 }
 
-// Range is a range of start times in nanoseconds since the Unix epoch, FromNS inclusive,
-// ToNS exclusive.
-type Range struct{ FromNS, ToNS int64 }
-
 // ObserveQuery asks for the fingerprints of the terminal exchanges of a range.
 type ObserveQuery struct {
 	Tenants  Tenants
@@ -64,22 +61,13 @@ type Observation struct {
 	Server string
 	// NowNS is the source's clock, in nanoseconds since the Unix epoch.
 	NowNS        int64
-	Fingerprints []Fingerprint
-}
-
-// Fingerprint tells whether the exchanges of a bucket are still the same. Fingerprints of
-// adjoining buckets add up to that of both together.
-type Fingerprint struct {
-	// FromNS is where the bucket begins, a multiple of its width.
-	FromNS int64
-	// Count is the number of rows, Checksum the sum of a hash of their ids, modulo 2^64.
-	Count, Checksum uint64
+	Fingerprints []backlog.Fingerprint
 }
 
 // RowCountQuery asks how many rows begin in each of some ranges.
 type RowCountQuery struct {
 	Tenants Tenants
-	Ranges  []Range
+	Ranges  []cursor.Range
 }
 
 // RowCounts is the answer to a [RowCountQuery], in the order of its ranges.

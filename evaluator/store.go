@@ -10,6 +10,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
+	"tocsin/evaluator/backlog"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -81,7 +82,7 @@ type Checkpoint struct {
 	Cursor *cursor.Position
 	// Backfill is what lies behind the cursor and is not judged yet, beside the
 	// look-back of the cursor itself; nil is nothing.
-	Backfill *Mark
+	Backfill *backlog.Mark
 	// Watch is how the source was watched for rules on absence.
 	Watch Watch
 	// Err tells why the checkpoint cannot be used as it is stored.
@@ -100,16 +101,6 @@ type Watch struct {
 	// JudgedNS is where the latest window ends of which the absence was judged. Later
 	// ones never end before it.
 	JudgedNS int64
-}
-
-// Mark says from where on a partition still has to judge behind its cursor.
-type Mark struct {
-	// FromNS is the start time from which on anything may be unjudged.
-	FromNS int64
-	// CursorNS is the start time of the cursor from which the look-back of each rule is
-	// counted: a rule judges nothing there that starts earlier than CursorNS minus its
-	// look-back.
-	CursorNS int64
 }
 
 // RuleSet is what changed in the rules of a partition.
@@ -202,7 +193,7 @@ type Batch struct {
 	LeaseFor time.Duration
 	// Cursor, Backfill and Watch replace those of the checkpoint.
 	Cursor   *cursor.Position
-	Backfill *Mark
+	Backfill *backlog.Mark
 	Watch    Watch
 	// ClockOffset is the source's clock minus the store's, as last measured; more by the
 	// time between the two readings, which is less than a second.

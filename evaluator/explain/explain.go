@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -156,11 +156,11 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 		return x.say(Waiting, "It matches, and is still to be judged.")
 	}
 	lookBack := int64(r.LookBackSeconds) * int64(time.Second)
-	if e.StartTimeNS < *s.CursorNS-lookBack-evaluator.WaitNS(lookBack) {
+	if e.StartTimeNS < *s.CursorNS-lookBack-backlog.WaitNS(lookBack) {
 		return x.say(BeyondLookBack, "It matches, and became visible more than %s after it began, which is as far as the rule looks back.",
 			time.Duration(lookBack))
 	}
-	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", time.Duration(evaluator.WaitNS(lookBack)))
+	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", time.Duration(backlog.WaitNS(lookBack)))
 }
 
 func (x Explanation) say(v Verdict, format string, args ...any) Explanation {

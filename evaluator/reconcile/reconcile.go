@@ -20,7 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -136,7 +136,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		return result, nil
 	}
 	at := progress.At
-	result.ToNS = at.StartTimeNS - max(leastMarginNS, evaluator.WaitNS(lookBackNS(&rule)))
+	result.ToNS = at.StartTimeNS - max(leastMarginNS, backlog.WaitNS(lookBackNS(&rule)))
 	result.FromNS = at.StartTimeNS - last.Nanoseconds()
 	if progress.BackfillFromNS != nil {
 		// What has ended before has begun before.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
@@ -44,7 +45,7 @@ func BenchmarkMatching(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				n, err := matching(b.Context(), source, evaluator.Range{FromNS: from, ToNS: from + hour}, evaluator.Narrowing{Scope: c.scope, Filter: c.filter})
+				n, err := matching(b.Context(), source, cursor.Range{FromNS: from, ToNS: from + hour}, evaluator.Narrowing{Scope: c.scope, Filter: c.filter})
 				if err != nil || n == 0 {
 					b.Fatal(n, err)
 				}

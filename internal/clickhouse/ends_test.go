@@ -103,7 +103,7 @@ func TestEndsOutOfReach(t *testing.T) {
 			if err != nil || len(matched) != len(since) {
 				t.Errorf("matched: %+v, %v; want %q", matched, err, since)
 			}
-			if n := observed(t, source, evaluator.Range{FromNS: at - 1, ToNS: at + 10}, rules.Failed); n != len(c.want) {
+			if n := observed(t, source, cursor.Range{FromNS: at - 1, ToNS: at + 10}, rules.Failed); n != len(c.want) {
 				t.Errorf("fingerprints count %d", n)
 			}
 			for id, r := range c.want {
@@ -113,7 +113,7 @@ func TestEndsOutOfReach(t *testing.T) {
 				}
 			}
 			least := int64(1)
-			total, err := matching(t.Context(), source, evaluator.Range{FromNS: at - 1, ToNS: at + 10},
+			total, err := matching(t.Context(), source, cursor.Range{FromNS: at - 1, ToNS: at + 10},
 				evaluator.Narrowing{Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &least}})
 			if err != nil || total != 1 {
 				t.Errorf("%d by duration, %v", total, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -67,7 +68,7 @@ func Statements(m Mapping, scan evaluator.Scan, o evaluator.ObserveQuery, narrow
 	recent := o
 	recent.ToNS, recent.SettleNS = 0, 1_000_000_000
 	recent.Statuses = []rules.Status{rules.Failed}
-	counts := evaluator.RowCountQuery{Tenants: o.Tenants, Ranges: []evaluator.Range{{FromNS: o.FromNS, ToNS: o.ToNS}, {FromNS: o.ToNS, ToNS: o.ToNS + 5}}}
+	counts := evaluator.RowCountQuery{Tenants: o.Tenants, Ranges: []cursor.Range{{FromNS: o.FromNS, ToNS: o.ToNS}, {FromNS: o.ToNS, ToNS: o.ToNS + 5}}}
 	queries = append(queries, observeQuery(&m, o), observeQuery(&m, recent), rowCountQuery(&m, counts, false), rowCountQuery(&m, counts, true))
 	texts := make([]string, len(queries))
 	for i, q := range queries {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 )
 
 // server is an expression that names the server that evaluates it, and no other one of
@@ -98,9 +99,9 @@ func (s *Source) Observe(ctx context.Context, o evaluator.ObserveQuery) (evaluat
 	if len(counts) != len(buckets) || len(checksums) != len(buckets) {
 		return evaluator.Observation{}, fmt.Errorf("clickhouse: %d buckets with %d counts and %d checksums", len(buckets), len(counts), len(checksums))
 	}
-	answer.Fingerprints = make([]evaluator.Fingerprint, len(buckets))
+	answer.Fingerprints = make([]backlog.Fingerprint, len(buckets))
 	for i := range buckets {
-		answer.Fingerprints[i] = evaluator.Fingerprint{FromNS: buckets[i], Count: counts[i], Checksum: checksums[i]}
+		answer.Fingerprints[i] = backlog.Fingerprint{FromNS: buckets[i], Count: counts[i], Checksum: checksums[i]}
 	}
 	return answer, nil
 }

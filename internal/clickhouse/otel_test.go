@@ -96,7 +96,7 @@ func TestSpansAreExchanges(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		if n := observed(t, source, evaluator.Range{FromNS: base - 1, ToNS: base + 10}, c.statuses...); n != len(c.want) {
+		if n := observed(t, source, cursor.Range{FromNS: base - 1, ToNS: base + 10}, c.statuses...); n != len(c.want) {
 			t.Errorf("%s: fingerprints count %d", name, n)
 		}
 	}
@@ -105,7 +105,7 @@ func TestSpansAreExchanges(t *testing.T) {
 	if got, err := found(source.Scan(t.Context(), other)); err != nil || len(got) != 0 {
 		t.Errorf("another tenant sees %d spans, %v", len(got), err)
 	}
-	total, err := matching(t.Context(), source, evaluator.Range{FromNS: base - 1, ToNS: base + 10}, evaluator.Narrowing{
+	total, err := matching(t.Context(), source, cursor.Range{FromNS: base - 1, ToNS: base + 10}, evaluator.Narrowing{
 		Scope: rules.Scope{Applications: []string{"ord*"}},
 		Filter: rules.Filter{
 			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ref",

@@ -213,7 +213,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 			matcher, err := rules.Compile(scope, filter)
 			if err != nil {
 				refused++
-				if _, err := matching(ctx, source, evaluator.Range{FromNS: base, ToNS: base + 100}, evaluator.Narrowing{Scope: scope, Filter: filter}); err == nil {
+				if _, err := matching(ctx, source, cursor.Range{FromNS: base, ToNS: base + 100}, evaluator.Narrowing{Scope: scope, Filter: filter}); err == nil {
 					rt.Fatalf("the matcher refuses %+v, the predicate does not", filter)
 				}
 				continue
@@ -285,7 +285,7 @@ func TestExpressionsReadAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total, err := matching(t.Context(), source, evaluator.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1}, evaluator.Narrowing{Filter: filter})
+		total, err := matching(t.Context(), source, cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1}, evaluator.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +306,7 @@ func TestExpressionTooLarge(t *testing.T) {
 		if _, err := rules.Compile(rules.Scope{}, filter); err != nil {
 			t.Fatal(err)
 		}
-		_, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
+		_, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expression, err, want)
 		}
@@ -336,7 +336,7 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 		} {
 			most := sort.Search(60_000, func(n int) bool { return accepted(form(n+1)) != nil })
 			expression := form(most)
-			_, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1},
+			_, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1},
 				evaluator.Narrowing{Filter: rules.Filter{ErrorMessageMatches: expression}})
 			if most < 4 || err != nil {
 				t.Errorf("%s, %d times: %v", atom, most, err)
@@ -369,7 +369,7 @@ func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		read := slices.ContainsFunc(all, func(e rules.Exchange) bool { return matcher.Match(&e) })
-		total, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
+		total, err := matching(t.Context(), source, cursor.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/evaluator/reconcile"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
@@ -68,7 +69,7 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 }
 
 // answers are what the queries of a source return about a range, or why they do not.
-func answers(t *testing.T, source *clickhouse.Source, within evaluator.Range, limit int) map[string]any {
+func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit int) map[string]any {
 	t.Helper()
 	of, failures := tenants("default", "other"), []rules.Status{rules.Failed}
 	all := map[string]any{}
@@ -78,11 +79,11 @@ func answers(t *testing.T, source *clickhouse.Source, within evaluator.Range, li
 		}
 	}
 	o, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1e9})
-	slices.SortFunc(o.Fingerprints, func(a, b evaluator.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
+	slices.SortFunc(o.Fingerprints, func(a, b backlog.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
 	add("observe", o.Fingerprints, err)
 	none, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: 1, ToNS: 2, WidthNS: 1})
 	add("observe nothing", len(none.Fingerprints), err)
-	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: of, Ranges: []evaluator.Range{within, {FromNS: 1, ToNS: 2}}})
+	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: of, Ranges: []cursor.Range{within, {FromNS: 1, ToNS: 2}}})
 	add("row counts", counts.Counts, err)
 	for name, narrow := range map[string]*evaluator.Narrowing{"scan": nil, "narrowed scan": {}} {
 		page, err := source.Scan(t.Context(), evaluator.Scan{
@@ -119,7 +120,7 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	within := evaluator.Range{FromNS: base, ToNS: base + rows*1_000_000}
+	within := cursor.Range{FromNS: base, ToNS: base + rows*1_000_000}
 	const limit = 8000
 	whole := answers(t, openUnder(t, db, nil, clickhouse.Options{}), within, limit)
 	for name, answer := range whole {

@@ -52,7 +52,7 @@ func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names
 func found(page evaluator.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
 
 // matching returns how many exchanges of a range match, by ClickHouse's account.
-func matching(ctx context.Context, source *clickhouse.Source, within evaluator.Range, narrow evaluator.Narrowing) (int, error) {
+func matching(ctx context.Context, source *clickhouse.Source, within cursor.Range, narrow evaluator.Narrowing) (int, error) {
 	page, err := source.Scan(ctx, evaluator.Scan{
 		Tenants: tenants("default"), After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Limit: 1000, Narrow: &narrow,
 	})
@@ -60,7 +60,7 @@ func matching(ctx context.Context, source *clickhouse.Source, within evaluator.R
 }
 
 // observed returns how many rows of the tenant default begin in a range, by fingerprints.
-func observed(tb testing.TB, source *clickhouse.Source, within evaluator.Range, statuses ...rules.Status) int {
+func observed(tb testing.TB, source *clickhouse.Source, within cursor.Range, statuses ...rules.Status) int {
 	tb.Helper()
 	o, err := source.Observe(tb.Context(), evaluator.ObserveQuery{
 		Tenants: tenants("default"), Statuses: statuses, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1_000_000_000,
@@ -173,7 +173,7 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 		m := clickhouse.Exchanges()
 		m.Table = table
 		source := openWith(t, db, m)
-		q := evaluator.RowCountQuery{Tenants: tenants("default"), Ranges: []evaluator.Range{
+		q := evaluator.RowCountQuery{Tenants: tenants("default"), Ranges: []cursor.Range{
 			{FromNS: base, ToNS: base + 1e9}, {FromNS: base + 1, ToNS: base + 4}, {FromNS: base, ToNS: base + 1}, {FromNS: base + 4, ToNS: base + 10},
 		}}
 		want := []uint64{4 + 3*8192 + others, 3 + others, 1, 0}
@@ -289,7 +289,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 			for _, e := range page {
 				ids = append(ids, e.ExecutionID)
 			}
-			counted := observed(t, source, evaluator.Range{FromNS: base, ToNS: base + 10}, s.Statuses...)
+			counted := observed(t, source, cursor.Range{FromNS: base, ToNS: base + 10}, s.Statuses...)
 			if !slices.Equal(ids, want) || counted != len(want) {
 				t.Errorf("%s, statuses %v: rows %v, %d counted; want %v", name, s.Statuses, ids, counted, want)
 			}

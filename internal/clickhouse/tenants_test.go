@@ -226,16 +226,16 @@ func TestRowCountsKeepTheOrderOfTheirRanges(t *testing.T) {
 		}
 	}
 	db.Insert(t, rows...)
-	var ranges []evaluator.Range
+	var ranges []cursor.Range
 	var want []uint64
 	for i := range int64(700) {
-		ranges = append(ranges, evaluator.Range{FromNS: base + (699-i)*1000, ToNS: base + (700-i)*1000})
+		ranges = append(ranges, cursor.Range{FromNS: base + (699-i)*1000, ToNS: base + (700-i)*1000})
 		want = append(want, 0)
 		if 699-i < 40 {
 			want[i] = uint64(699 - i)
 		}
 	}
-	for n, part := range map[string][]evaluator.Range{"many": ranges, "one": ranges[660:661], "none": nil} {
+	for n, part := range map[string][]cursor.Range{"many": ranges, "one": ranges[660:661], "none": nil} {
 		got, err := open(t, db).RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: tenants("default", "other"), Ranges: part})
 		expected := want[:len(part)]
 		if n == "one" {

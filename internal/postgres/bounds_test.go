@@ -15,7 +15,7 @@ import (
 
 // queue is a webhook to which messages are owed.
 type queue struct {
-	backlog
+	waiting
 	hook uuid.UUID
 }
 
@@ -23,8 +23,8 @@ type queue struct {
 func newQueue(tb testing.TB) *queue {
 	tb.Helper()
 	url := pgtest.URL(tb)
-	q := &queue{backlog: backlog{tb, url, pgtest.Conn(tb, url)}}
-	q.owe("much", 0, 0, 0)
+	q := &queue{waiting: waiting{tb, url, pgtest.Conn(tb, url)}}
+	q.fill("much", 0, 0, 0)
 	q.exec(`update webhook set enabled = true`)
 	q.exec(`insert into webhook_state (webhook_id) select webhook_id from webhook on conflict do nothing`)
 	q.hook = one[uuid.UUID](tb, q.conn, `select webhook_id from webhook`)
@@ -81,7 +81,7 @@ func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 		q.look(o)
 		o.BeginPeriod()
 		for i := range looks {
-			q.owe("much", 1, 0, 0)
+			q.fill("much", 1, 0, 0)
 			q.look(o, q.hook)
 			if i%10 > 0 {
 				continue
@@ -120,17 +120,17 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 		first, then int
 	}{
 		"written": {
-			after: func(q *queue, _ *postgres.Outbox) { q.owe("much", 3, 0, 0) },
+			after: func(q *queue, _ *postgres.Outbox) { q.fill("much", 3, 0, 0) },
 			then:  3,
 		},
 		"older ones are left, and some are written": {
-			before: func(q *queue, _ *postgres.Outbox) { q.owe("much", 15, 0, 0); q.exec(old) },
-			after:  func(q *queue, _ *postgres.Outbox) { q.owe("much", 2, 0, 0) },
+			before: func(q *queue, _ *postgres.Outbox) { q.fill("much", 15, 0, 0); q.exec(old) },
+			after:  func(q *queue, _ *postgres.Outbox) { q.fill("much", 2, 0, 0) },
 			first:  10, then: 7,
 		},
 		"a lease of another lapses": {
 			before: func(q *queue, _ *postgres.Outbox) {
-				q.owe("much", 3, 0, 0)
+				q.fill("much", 3, 0, 0)
 				q.exec(old)
 				q.exec(`update outbox set due_at = now() + interval '1 min', claimed_by = 'dead', claim_token = 1`)
 			},
@@ -139,7 +139,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 			then:  3,
 		},
 		"its own are released": {
-			before: func(q *queue, _ *postgres.Outbox) { q.owe("much", 3, 0, 0); q.exec(old) },
+			before: func(q *queue, _ *postgres.Outbox) { q.fill("much", 3, 0, 0); q.exec(old) },
 			after: func(q *queue, o *postgres.Outbox) {
 				q.look(o)
 				q.exec(`update outbox set due_at = now(), claimed_by = null, claim_token = null`)
@@ -148,7 +148,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 		},
 		"a retry is hastened": {
 			before: func(q *queue, _ *postgres.Outbox) {
-				q.owe("much", 3, 0, 0)
+				q.fill("much", 3, 0, 0)
 				q.exec(`update outbox set ready_at = now() + interval '1 hour', due_at = now() + interval '1 hour'`)
 			},
 			after: func(q *queue, _ *postgres.Outbox) { q.exec(`update outbox set ready_at = now(), due_at = now()`) },
@@ -156,7 +156,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 		},
 		"what waits is gathered by another": {
 			before: func(q *queue, _ *postgres.Outbox) {
-				q.owe("much", 12, 0, 0)
+				q.fill("much", 12, 0, 0)
 				q.exec(old)
 				q.exec(`update outbox set due_at = now() + interval '1 min', claimed_by = 'dead', claim_token = 1`)
 			},
@@ -176,7 +176,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 		"the webhook was off": {
 			before: func(q *queue, _ *postgres.Outbox) { q.exec(`update webhook set enabled = false`) },
 			after: func(q *queue, o *postgres.Outbox) {
-				q.owe("much", 3, 0, 0)
+				q.fill("much", 3, 0, 0)
 				q.exec(old)
 				q.look(o)
 				q.exec(`update webhook set enabled = true`)
@@ -226,7 +226,7 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	}
 	o.BeginPeriod()
 	q.look(o, q.hook) // which gives the webhook a bound
-	q.owe("much", 3, 0, 0)
+	q.fill("much", 3, 0, 0)
 	q.exec(`update outbox set ready_at = now() - interval '1 min', due_at = now() - interval '1 min'`)
 	if next := q.look(o, q.hook).Next; next <= 0 || next > time.Hour {
 		t.Errorf("the next look is wanted in %v, later than a whole one is due", next)

@@ -11,7 +11,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
@@ -125,5 +125,5 @@ func (c ruleChange) reachedNS(position *string) *int64 {
 // reachNS is how far behind a cursor a rule judges.
 func reachNS(lookBackSeconds int32) int64 {
 	lookBack := int64(lookBackSeconds) * int64(time.Second)
-	return lookBack + evaluator.WaitNS(lookBack)
+	return lookBack + backlog.WaitNS(lookBack)
 }

@@ -14,6 +14,7 @@ import (
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -118,7 +119,7 @@ func TestEachChangeOfARuleIsReadAgain(t *testing.T) {
 		t.Errorf("the tenant is in partition %d, want %d", number, e.partition)
 	}
 	// A new rule is behind by its look-back, and goes on by itself.
-	wait := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
+	wait := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
 	if len(set.Backfills) != 1 || set.Backfills[0].At != startOf(a.ArmedSinceNS-wait) || set.Backfills[0].Until != nil {
 		t.Errorf("backfills %+v of a rule armed at %d", set.Backfills, a.ArmedSinceNS)
 	}

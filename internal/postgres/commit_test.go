@@ -12,6 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -67,14 +68,14 @@ func TestCommitStoresProgress(t *testing.T) {
 	until := cursor.Position{StartTimeNS: 1_795_244_520_123_456_790}
 	other := p.another(t)
 	batch := p.batch()
-	batch.Cursor, batch.Backfill, batch.ClockOffset = &at, &evaluator.Mark{FromNS: -5, CursorNS: 7}, -3*time.Second
+	batch.Cursor, batch.Backfill, batch.ClockOffset = &at, &backlog.Mark{FromNS: -5, CursorNS: 7}, -3*time.Second
 	batch.Backfills = []evaluator.Backfill{{RuleID: p.rule, At: at, Until: &until}, {RuleID: other, At: until, Failing: true}}
 	p.write(t, batch)
 	holding, err := p.store.Hold(t.Context(), evaluator.HoldRequest{Replica: "replica", LeaseFor: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCheckpoint(t, holding.Checkpoints[0], at, &evaluator.Mark{FromNS: -5, CursorNS: 7})
+	wantCheckpoint(t, holding.Checkpoints[0], at, &backlog.Mark{FromNS: -5, CursorNS: 7})
 	if c := holding.Checkpoints[0]; c.Revision != p.revision || c.Token != 1 || c.Of != 8 || c.RulesRevision != 1 {
 		t.Errorf("checkpoint %+v", c)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/postgres/pgq"
 )
 
@@ -185,9 +186,9 @@ func textOf(at *cursor.Position) *string {
 	return new(at.String())
 }
 
-func markOf(fromNS, cursorNS *int64) *evaluator.Mark {
+func markOf(fromNS, cursorNS *int64) *backlog.Mark {
 	if fromNS == nil || cursorNS == nil {
 		return nil
 	}
-	return &evaluator.Mark{FromNS: *fromNS, CursorNS: *cursorNS}
+	return &backlog.Mark{FromNS: *fromNS, CursorNS: *cursorNS}
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // crowd makes so many webhooks, of which ten have two messages each.
-func crowd(tb testing.TB, webhooks int) *backlog {
+func crowd(tb testing.TB, webhooks int) *waiting {
 	tb.Helper()
 	url := pgtest.URL(tb)
-	b := &backlog{tb, url, pgtest.Conn(tb, url)}
-	b.owe("one", 20, 0, 0)
+	b := &waiting{tb, url, pgtest.Conn(tb, url)}
+	b.fill("one", 20, 0, 0)
 	b.exec(`insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
 		select uuidv7(), 'one', 'hook-' || n, 'generic', '', 'hooks.example', false, true, 1000, 10, 0 from generate_series(2, $1::int) n`, max(webhooks, 10))
 	b.seal()

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 )
@@ -47,7 +47,7 @@ type Partition struct {
 	CursorErr error
 	// Lag is how far the cursor is behind the present, by Postgres's clock.
 	Lag      time.Duration
-	Backfill *evaluator.Mark
+	Backfill *backlog.Mark
 	// Owner is the replica that holds it; empty when none does.
 	Owner       string
 	CommittedAt *time.Time
@@ -266,7 +266,7 @@ func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Chec
 		if err != nil {
 			return fmt.Errorf("read look-back: %w", err)
 		}
-		mark = least(mark, &evaluator.Mark{FromNS: given.StartTimeNS - reachNS(seconds), CursorNS: given.StartTimeNS})
+		mark = least(mark, &backlog.Mark{FromNS: given.StartTimeNS - reachNS(seconds), CursorNS: given.StartTimeNS})
 	}
 	if mark != nil {
 		to.BackfillFromNs, to.BackfillCursorNs = &mark.FromNS, &mark.CursorNS
@@ -278,11 +278,11 @@ func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Chec
 }
 
 // least returns the mark that covers two.
-func least(a, b *evaluator.Mark) *evaluator.Mark {
+func least(a, b *backlog.Mark) *backlog.Mark {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return &evaluator.Mark{FromNS: min(a.FromNS, b.FromNS), CursorNS: min(a.CursorNS, b.CursorNS)}
+	return &backlog.Mark{FromNS: min(a.FromNS, b.FromNS), CursorNS: min(a.CursorNS, b.CursorNS)}
 }
 
 // gather gives a new partition its tenants, by the partitions that they come from.

@@ -15,6 +15,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 )
@@ -103,8 +104,8 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	if acme.Partition == initech.Partition {
 		t.Fatal("both tenants are in one partition; choose other names")
 	}
-	wantCheckpoint(t, acme, b.behind(2*second), &evaluator.Mark{FromNS: b.ns(30 * time.Minute), CursorNS: b.ns(2 * second)})
-	wantCheckpoint(t, initech, b.behind(5*second), &evaluator.Mark{FromNS: b.ns(6 * hour), CursorNS: b.ns(5 * hour)})
+	wantCheckpoint(t, acme, b.behind(2*second), &backlog.Mark{FromNS: b.ns(30 * time.Minute), CursorNS: b.ns(2 * second)})
+	wantCheckpoint(t, initech, b.behind(5*second), &backlog.Mark{FromNS: b.ns(6 * hour), CursorNS: b.ns(5 * hour)})
 	for _, c := range holding.Checkpoints {
 		if c.Partition != acme.Partition && c.Partition != initech.Partition && (c.Cursor != nil || c.Backfill != nil) {
 			t.Errorf("an empty partition has progress: %+v", c)
@@ -185,7 +186,7 @@ func TestMigrationHashesAsClickHouseDoes(t *testing.T) {
 
 func startOf(ns int64) cursor.Position { return cursor.Position{StartTimeNS: ns} }
 
-func wantCheckpoint(t *testing.T, c evaluator.Checkpoint, at cursor.Position, mark *evaluator.Mark) {
+func wantCheckpoint(t *testing.T, c evaluator.Checkpoint, at cursor.Position, mark *backlog.Mark) {
 	t.Helper()
 	switch {
 	case c.Err != nil || c.Cursor == nil || *c.Cursor != at:

@@ -14,6 +14,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/fault"
 )
 
@@ -109,8 +110,8 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 		t.Fatalf("Isolate = %d, %v", number, err)
 	}
 	own, left := m.checkpoint(number), m.checkpoint(home)
-	wantCheckpoint(t, own, startOf(minutesAgo(5)), &evaluator.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
-	wantCheckpoint(t, left, startOf(minutesAgo(5)), &evaluator.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
+	wantCheckpoint(t, own, startOf(minutesAgo(5)), &backlog.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
+	wantCheckpoint(t, left, startOf(minutesAgo(5)), &backlog.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
 	if own.Of != 0 || left.Of != 8 || left.Revision == before.Revision || left.RulesRevision == before.RulesRevision {
 		t.Errorf("the partitions are %+v and %+v", own, left)
 	}
@@ -134,8 +135,8 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	if joined, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil || joined != home {
 		t.Fatalf("Join = %d, %v", joined, err)
 	}
-	lookBack := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
-	wantCheckpoint(t, m.checkpoint(home), startOf(minutesAgo(1)), &evaluator.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
+	lookBack := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
+	wantCheckpoint(t, m.checkpoint(home), startOf(minutesAgo(1)), &backlog.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
 	m.reads(home, append(others, "acme")...)
 	_, err = m.store.Commit(t.Context(), evaluator.Batch{
 		Partition: number, Token: late.Token, Revision: late.Revision, RulesRevision: late.RulesRevision, LeaseFor: leaseFor,
@@ -150,27 +151,27 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 // TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
 func TestJoinMarksWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	lookBack := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
+	lookBack := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
 	at := func(n int64) *string { return new(startOf(minutesAgo(n)).String()) }
 	for name, c := range map[string]struct {
 		giver, receiver         *string
-		giverMark, receiverMark *evaluator.Mark
+		giverMark, receiverMark *backlog.Mark
 		want                    *cursor.Position
-		wantMark                *evaluator.Mark
+		wantMark                *backlog.Mark
 	}{
 		"the giver is ahead":   {giver: at(1), receiver: at(9), want: new(startOf(minutesAgo(9)))},
-		"the giver is behind":  {giver: at(9), receiver: at(1), want: new(startOf(minutesAgo(1))), wantMark: &evaluator.Mark{FromNS: minutesAgo(9) - lookBack, CursorNS: minutesAgo(9)}},
+		"the giver is behind":  {giver: at(9), receiver: at(1), want: new(startOf(minutesAgo(1))), wantMark: &backlog.Mark{FromNS: minutesAgo(9) - lookBack, CursorNS: minutesAgo(9)}},
 		"the receiver is new":  {giver: at(9), want: new(startOf(minutesAgo(9)))},
 		"the giver is new":     {receiver: at(9), want: new(startOf(minutesAgo(9)))},
 		"both are new":         {},
-		"the giver has a mark": {giver: at(1), receiver: at(9), giverMark: &evaluator.Mark{FromNS: 7, CursorNS: 9}, want: new(startOf(minutesAgo(9))), wantMark: &evaluator.Mark{FromNS: 7, CursorNS: 9}},
+		"the giver has a mark": {giver: at(1), receiver: at(9), giverMark: &backlog.Mark{FromNS: 7, CursorNS: 9}, want: new(startOf(minutesAgo(9))), wantMark: &backlog.Mark{FromNS: 7, CursorNS: 9}},
 		"the receiver has a mark": {
-			giver: at(9), receiver: at(1), receiverMark: &evaluator.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(5)},
-			want: new(startOf(minutesAgo(1))), wantMark: &evaluator.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(9)},
+			giver: at(9), receiver: at(1), receiverMark: &backlog.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(5)},
+			want: new(startOf(minutesAgo(1))), wantMark: &backlog.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(9)},
 		},
 		"both have marks": {
-			giver: at(1), receiver: at(9), giverMark: &evaluator.Mark{FromNS: 7, CursorNS: 90}, receiverMark: &evaluator.Mark{FromNS: 8, CursorNS: 80},
-			want: new(startOf(minutesAgo(9))), wantMark: &evaluator.Mark{FromNS: 7, CursorNS: 80},
+			giver: at(1), receiver: at(9), giverMark: &backlog.Mark{FromNS: 7, CursorNS: 90}, receiverMark: &backlog.Mark{FromNS: 8, CursorNS: 80},
+			want: new(startOf(minutesAgo(9))), wantMark: &backlog.Mark{FromNS: 7, CursorNS: 80},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestJoinMarksWhatIsLeft(t *testing.T) {
 			}
 			for partition, stands := range map[int]struct {
 				cursor *string
-				mark   *evaluator.Mark
+				mark   *backlog.Mark
 			}{number: {c.giver, c.giverMark}, home: {c.receiver, c.receiverMark}} {
 				var from, of *int64
 				if stands.mark != nil {

@@ -18,14 +18,14 @@ import (
 func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	const many, batch = 20_000, 100
 	url := pgtest.URL(t)
-	b := &backlog{t, url, pgtest.Conn(t, url)}
-	b.owe("much", many, 0, 2*time.Hour)
+	b := &waiting{t, url, pgtest.Conn(t, url)}
+	b.fill("much", many, 0, 2*time.Hour)
 	b.exec(`delete from outbox where notification_id <> (select notification_id from outbox order by ctid desc limit 1)`)
 	b.exec(`vacuum analyze outbox`)
 	if rows := one[float32](t, b.conn, `select reltuples from pg_class where relname = 'outbox'`); rows > 1 {
 		t.Fatalf("Postgres believes that there are %v rows", rows)
 	}
-	b.owe("much", many, 0, time.Hour)
+	b.fill("much", many, 0, time.Hour)
 	b.exec(`update outbox set claim_token = 7, claimed_by = 'replica', attempts = 1, begun_at = now() where notification_id in (
 		select notification_id from outbox order by notification_id offset 1000 limit $1)`, batch)
 	b.exec(`update webhook set enabled = true`)
@@ -58,7 +58,7 @@ type step struct {
 }
 
 // steps are all of them, with so many messages whose claim is 7.
-func (b *backlog) steps(hook uuid.UUID, batch int) []step {
+func (b *waiting) steps(hook uuid.UUID, batch int) []step {
 	b.tb.Helper()
 	ctx := b.tb.Context()
 	rows, err := b.conn.Query(ctx, `select notification_id from outbox where claim_token = 7`)
@@ -100,7 +100,7 @@ func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 	if rows := one[float32](t, q.conn, `select reltuples from pg_class where relname = 'outbox'`); rows != 0 {
 		t.Fatalf("Postgres believes that there are %v rows", rows)
 	}
-	q.owe("much", batch, 0, 0)
+	q.fill("much", batch, 0, 0)
 	q.exec(`set session_replication_role = origin`)
 	q.exec(`update outbox set claim_token = 7, claimed_by = 'replica', attempts = 1, begun_at = now()`)
 	pages := one[int64](t, q.conn, `select min(pg_relation_size(indexrelid)) / 8192 from pg_stat_user_indexes where indexrelname in ('outbox_pkey', 'outbox_ready')`)
@@ -127,7 +127,7 @@ func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 }
 
 // exec runs a statement.
-func (b *backlog) exec(statement string, args ...any) {
+func (b *waiting) exec(statement string, args ...any) {
 	b.tb.Helper()
 	if _, err := b.conn.Exec(b.tb.Context(), statement, args...); err != nil {
 		b.tb.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
 )
@@ -30,7 +31,7 @@ func TestHealthTellsProgress(t *testing.T) {
 	foreign.ExecutionID = "of another tenant"
 	_, err := e.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &foreign,
-		Backfill:  &evaluator.Mark{FromNS: now.Add(-time.Hour).UnixNano(), CursorNS: now.Add(-5 * time.Second).UnixNano()},
+		Backfill:  &backlog.Mark{FromNS: now.Add(-time.Hour).UnixNano(), CursorNS: now.Add(-5 * time.Second).UnixNano()},
 		Backfills: []evaluator.Backfill{{RuleID: alone.ID, At: at(time.Minute)}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}},
 		Finished:  []uuid.UUID{together.ID}, Evaluated: []uuid.UUID{window.ID},
 	})
@@ -43,7 +44,7 @@ func TestHealthTellsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The rules look back a minute: none judges what the partition marked an hour ago.
-	mark := now.Add(-5*time.Second).UnixNano() - int64(time.Minute) - evaluator.WaitNS(int64(time.Minute))
+	mark := now.Add(-5*time.Second).UnixNano() - int64(time.Minute) - backlog.WaitNS(int64(time.Minute))
 	for _, want := range []struct {
 		rule   rules.Rule
 		cursor *cursor.Position

@@ -13,15 +13,15 @@ import (
 	"tocsin/internal/seal"
 )
 
-// backlog is what waits for some tenants, each with one webhook.
-type backlog struct {
+// waiting is what waits for some tenants, each with one webhook.
+type waiting struct {
 	tb   testing.TB
 	url  string
 	conn *pgx.Conn
 }
 
-// owe writes messages of a tenant that are so old, of which some are settled.
-func (b *backlog) owe(tenant string, count, settled int, age time.Duration) {
+// fill writes messages of a tenant that are so old, of which some are settled.
+func (b *waiting) fill(tenant string, count, settled int, age time.Duration) {
 	b.tb.Helper()
 	for _, statement := range []string{
 		// One alert, of one rule, is what all are about.
@@ -69,7 +69,7 @@ func box(tb testing.TB) *seal.Box {
 }
 
 // seal gives webhooks secrets that can be opened.
-func (b *backlog) seal() {
+func (b *waiting) seal() {
 	b.tb.Helper()
 	rows, err := b.conn.Query(b.tb.Context(), `select webhook_id from webhook where secrets = ''`)
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *backlog) seal() {
 
 // rowsRead returns how many rows of the outbox and of the record were read, by any
 // way, while f ran on connections of its own.
-func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
+func (b *waiting) rowsRead(f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
 	return b.counted(`
 		select coalesce(sum(t.seq_tup_read), 0)::bigint
@@ -95,7 +95,7 @@ func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
 }
 
 // counted returns by how much f increases what a query of Postgres's statistics tells.
-func (b *backlog) counted(read string, f func(db *postgres.DB)) int64 {
+func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
 	// What this connection has read before is told now, and not later.
 	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
@@ -122,12 +122,12 @@ func (b *backlog) counted(read string, f func(db *postgres.DB)) int64 {
 func TestWaitingIsCountedUpToABound(t *testing.T) {
 	const much, less, little = 60_000, 30_000, 3
 	url := pgtest.URL(t)
-	b := &backlog{t, url, pgtest.Conn(t, url)}
-	b.owe("less", less, less, 4*time.Hour)
-	b.owe("little", 1, 0, 3*time.Hour)
-	b.owe("little", little-1, 0, time.Hour)
-	b.owe("much", 1, much, 2*time.Hour)
-	b.owe("much", much-1, 0, time.Hour)
+	b := &waiting{t, url, pgtest.Conn(t, url)}
+	b.fill("less", less, less, 4*time.Hour)
+	b.fill("little", 1, 0, 3*time.Hour)
+	b.fill("little", little-1, 0, time.Hour)
+	b.fill("much", 1, much, 2*time.Hour)
+	b.fill("much", much-1, 0, time.Hour)
 	for tenant, want := range map[string]struct {
 		depth     int64
 		estimated bool
@@ -182,8 +182,8 @@ func checkRead(t *testing.T, what string, rows int64) {
 // TestWaitingAfterStatisticsWereLost asks when Postgres does not know how many rows there are.
 func TestWaitingAfterStatisticsWereLost(t *testing.T) {
 	url := pgtest.URL(t)
-	b := &backlog{t, url, pgtest.Conn(t, url)}
-	b.owe("much", 20_000, 0, time.Hour)
+	b := &waiting{t, url, pgtest.Conn(t, url)}
+	b.fill("much", 20_000, 0, time.Hour)
 	if _, err := b.conn.Exec(t.Context(), `select pg_stat_reset()`); err != nil {
 		t.Fatal(err)
 	}

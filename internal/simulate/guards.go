@@ -50,10 +50,10 @@ func Removals() []Removal {
 	edit := func(name, file string, edits ...[2]string) {
 		list = append(list, Removal{Name: name, File: file, Edits: edits})
 	}
-	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"p.memory, p.rules, p.extra = nil, nil, extra{}", "_ = c.Revision"})
+	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"p.backlog, p.rules, p.extra = nil, nil, extra{}", "_ = c.Revision"})
 	edit("same-server", "evaluator/read.go", [2]string{"if page.Server == server {", "if page.Server != \"\" {"})
-	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.memory.mark(next.judged, next.server)", "b.Backfill = nil"})
-	edit("changes-behind-the-cursor", "evaluator/memory.go", [2]string{"m.backlog[at] = unjudged{seen: now, server: o.Server, seenNS: watermarkNS}", "m.judged[at] = now"})
+	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.backlog.Mark(next.judged, next.server)", "b.Backfill = nil"})
+	edit("changes-behind-the-cursor", "evaluator/backlog/backlog.go", [2]string{"b.left[at] = unjudged{seen: now, server: server, seenNS: watermarkNS}", "b.judged[at] = now"})
 	edit("source-clock-ahead", "evaluator/observe.go", [2]string{"ahead > mostAhead {", "ahead > 1000*mostAhead {"})
 	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})

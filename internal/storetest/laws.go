@@ -9,6 +9,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
@@ -102,7 +103,7 @@ func laws() map[string]func(l *law) {
 		"progress is read as it was written": func(l *law) {
 			b := l.batch()
 			b.Cursor = &cursor.Position{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "a|b\x00\xffé"}
-			b.Backfill = &evaluator.Mark{FromNS: -5, CursorNS: 7}
+			b.Backfill = &backlog.Mark{FromNS: -5, CursorNS: 7}
 			b.Watch = evaluator.Watch{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
 			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true}}
@@ -125,7 +126,7 @@ func laws() map[string]func(l *law) {
 			l.equal("rules", len(set.Rules), 1)
 			l.equal("backfills", len(set.Backfills), 1)
 			const hour = int64(time.Hour)
-			l.equal("beginning", set.Backfills[0].At.StartTimeNS, l.rule.ArmedSinceNS-hour-evaluator.WaitNS(hour))
+			l.equal("beginning", set.Backfills[0].At.StartTimeNS, l.rule.ArmedSinceNS-hour-backlog.WaitNS(hour))
 			l.equal("until", set.Backfills[0].Until, (*cursor.Position)(nil))
 		},
 		"an edit of the scope has the former condition decide on what ended before": func(l *law) {
@@ -174,18 +175,18 @@ func laws() map[string]func(l *law) {
 			edit(1800)
 			l.equal("after a shorter one", from(), int64(0))
 			edit(7200)
-			first := b.Cursor.StartTimeNS - 2*hour - evaluator.WaitNS(2*hour)
+			first := b.Cursor.StartTimeNS - 2*hour - backlog.WaitNS(2*hour)
 			l.equal("after a longer one", from(), first)
 			edit(3600)
 			edit(3700)
 			l.equal("after others", from(), first)
 			l.hold("a")
 			b = l.batch()
-			b.Backfill = &evaluator.Mark{FromNS: 5, CursorNS: b.Cursor.StartTimeNS - 7*hour}
+			b.Backfill = &backlog.Mark{FromNS: 5, CursorNS: b.Cursor.StartTimeNS - 7*hour}
 			b.Finished = []uuid.UUID{l.rule.ID}
 			l.commit(b)
 			edit(7200)
-			l.equal("where the look-back is counted from before", from(), b.Cursor.StartTimeNS-9*hour-evaluator.WaitNS(2*hour))
+			l.equal("where the look-back is counted from before", from(), b.Cursor.StartTimeNS-9*hour-backlog.WaitNS(2*hour))
 		},
 		"disabling forgets, and enabling arms anew": func(l *law) {
 			before := l.at.RulesRevision

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -88,7 +89,7 @@ func (s *Server) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator
 			from = q.SplitNS
 		}
 		if at < 0 || o.Fingerprints[at].FromNS != from {
-			o.Fingerprints = append(o.Fingerprints, evaluator.Fingerprint{FromNS: from})
+			o.Fingerprints = append(o.Fingerprints, backlog.Fingerprint{FromNS: from})
 			at++
 		}
 		o.Fingerprints[at].Count++

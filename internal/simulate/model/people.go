@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
 
@@ -21,7 +22,7 @@ var ErrConflict = errors.New("not now")
 // behind an instant, nor after what its partition has still to judge.
 func (db *Postgres) beginning(r *rules.Rule, atNS int64, partition int) cursor.Position {
 	back := int64(r.LookBackSeconds) * int64(time.Second)
-	from := atNS - back - evaluator.WaitNS(back)
+	from := atNS - back - backlog.WaitNS(back)
 	if mark := db.checkpoints.rows[partition].Backfill; mark != nil {
 		from = min(from, mark.FromNS)
 	}
@@ -56,7 +57,7 @@ func (db *Postgres) arm(r *Rule, nowNS int64) {
 	r.ArmedSinceNS, r.Former = nowNS, nil
 	if r.FireMode == rules.PerExchange && db.has(OwnBeginning) {
 		back := int64(r.LookBackSeconds) * int64(time.Second)
-		db.backfills.put(r.ID, evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: nowNS - back - evaluator.WaitNS(back)}})
+		db.backfills.put(r.ID, evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: nowNS - back - backlog.WaitNS(back)}})
 	}
 }
 
@@ -140,7 +141,7 @@ func (db *Postgres) lengthen(r *Rule) {
 	}
 	back := int64(r.LookBackSeconds) * int64(time.Second)
 	b, own := db.backfills.get(r.ID)
-	at := cursor.Position{StartTimeNS: base - back - evaluator.WaitNS(back)}
+	at := cursor.Position{StartTimeNS: base - back - backlog.WaitNS(back)}
 	if !own || b.At.After(at) {
 		b.At = at
 	}

@@ -31,7 +31,7 @@ func identities(t *testing.T, s *server) []string {
 		}
 		found = append(found, answer.Server)
 	}
-	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: tenants, Ranges: []evaluator.Range{{FromNS: 1, ToNS: 2}}})
+	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: tenants, Ranges: []cursor.Range{{FromNS: 1, ToNS: 2}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,414 @@
+// Package backlog knows what lies behind the cursor of a partition and is left to judge.
+//
+// A [Backlog] is what one process remembers. It serves one question: what changed behind
+// the cursor since it was judged? For each second of the last hour, and for each minute
+// before, it remembers the fingerprint of what was judged. A bucket whose fingerprint is
+// another one is left to judge until it was judged again.
+//
+// A fingerprint is remembered as judged only when the scan that judged it was answered by
+// the server that gave the fingerprint, after it gave it: what the fingerprint counts, that
+// scan saw. A server that lags thus never hides what another one showed.
+//
+// What is remembered is valid only while the checkpoint has the revision that the process
+// committed last. Otherwise a process begins with a new Backlog, and the whole look-back is
+// left to judge. A [Mark] is as much of it as is stored.
+//
+// Everything here is pure: instants are start times of exchanges, or watermarks of the
+// source, in nanoseconds since the Unix epoch.
+package backlog
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+)
+
+const (
+	secondNS = int64(time.Second)
+	minuteNS = 60 * secondNS
+	hourNS   = 60 * minuteNS
+
+	// recentNS is how much start time before the watermark every pass compares.
+	recentNS = 2 * minuteNS
+	// fineNS is how far back fingerprints are kept by second: an hour, the default
+	// look-back, and what [WaitNS] adds to it, rounded up.
+	fineNS = 62 * minuteNS
+)
+
+// RecentFromNS returns where that begins which every pass compares at a watermark: on a
+// whole minute.
+func RecentFromNS(watermarkNS int64) int64 { return floor(watermarkNS-recentNS, minuteNS) }
+
+// WaitNS returns how long an exchange that became visible within a look-back may wait
+// behind the cursor until it is found, in nanoseconds: the partition looks back as much
+// further. Both are nanoseconds.
+func WaitNS(lookBackNS int64) int64 {
+	switch {
+	case lookBackNS <= 0:
+		return 0
+	case lookBackNS+10*secondNS <= recentNS-minuteNS:
+		return 10 * secondNS
+	case lookBackNS <= hourNS:
+		return (fineLookEvery + fineCompareEvery).Nanoseconds() + 10*secondNS
+	default:
+		return (coarseLookEvery + coarseCompareEvery).Nanoseconds() + 10*secondNS
+	}
+}
+
+// Fingerprint tells whether the exchanges of a bucket are still the same. Fingerprints of
+// adjoining buckets add up to that of both together.
+type Fingerprint struct {
+	// FromNS is where the bucket begins, a multiple of its width.
+	FromNS int64
+	// Count is the number of rows, Checksum the sum of a hash of their ids, modulo 2^64.
+	Count, Checksum uint64
+}
+
+// Mark says from where on a partition still has to judge behind its cursor.
+type Mark struct {
+	// FromNS is the start time from which on anything may be unjudged.
+	FromNS int64
+	// CursorNS is the start time of the cursor from which the look-back of each rule is
+	// counted: a rule judges nothing there that starts earlier than CursorNS minus its
+	// look-back.
+	CursorNS int64
+}
+
+// fingerprint is that of a bucket; the zero value is that of one without exchanges.
+type fingerprint struct{ count, sum uint64 }
+
+func (f fingerprint) plus(g fingerprint) fingerprint {
+	return fingerprint{f.count + g.count, f.sum + g.sum}
+}
+
+// unjudged is a bucket of the backlog: what was observed of it last.
+type unjudged struct {
+	seen   fingerprint
+	server string
+	// seenNS is the watermark of the observation.
+	seenNS int64
+}
+
+// taken is the last look at the rows of a range.
+type taken struct {
+	of     cursor.Range
+	server string
+	rows   uint64
+	// lookedNS and comparedNS are the watermarks of the last count, and of the last
+	// comparison of fingerprints.
+	lookedNS, comparedNS int64
+}
+
+// Backlog is what a process remembers of a partition.
+type Backlog struct {
+	// fromNS is where the look-back begins. baseNS is the start time of the cursor from
+	// which the look-back of each rule is counted: where the cursor stood when nothing was
+	// left to judge.
+	fromNS, baseNS int64
+	// fineFromNS parts the buckets: of a minute before it, of a second from it on.
+	fineFromNS int64
+	judged     map[int64]fingerprint
+	left       map[int64]unjudged
+	// ahead are the fingerprints of what lies after the cursor.
+	ahead map[int64]fingerprint
+	// unlooked are ranges behind the cursor that were not observed yet, ascending.
+	unlooked []cursor.Range
+	looks    map[int64]taken
+	// skipped are the ranges of looks that were due when the last pass ended, because they
+	// failed or there was no time: what they would show may not be forgotten either.
+	skipped []cursor.Range
+	// raised are alerts that exist, with the starts of their exchanges: a change in their
+	// second would have them rendered and offered again.
+	raised map[uuid.UUID]int64
+}
+
+// New returns the backlog of a partition that nothing is known of but its cursor and its
+// mark, nil for none. The rules look back as far as reachNS, in nanoseconds.
+func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
+	b := &Backlog{
+		baseNS: cursorNS, fromNS: cursorNS - reachNS,
+		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[int64]taken{}, raised: map[uuid.UUID]int64{},
+	}
+	if mark != nil {
+		b.baseNS, b.fromNS = min(b.baseNS, mark.CursorNS), min(b.fromNS, mark.FromNS)
+	}
+	return b
+}
+
+// LookBack counts the look-back from a cursor where nothing is left to judge. Otherwise it
+// goes on being counted from where it was, and reaches further back where the rules do.
+func (b *Backlog) LookBack(cursorNS, reachNS int64) {
+	if b.empty() {
+		b.baseNS, b.fromNS = cursorNS, cursorNS-reachNS
+		return
+	}
+	b.fromNS = min(b.fromNS, b.baseNS-reachNS)
+}
+
+// BaseNS returns the start time of the cursor from which the look-back of each rule is
+// counted.
+func (b *Backlog) BaseNS() int64 { return b.baseNS }
+
+// FromNS returns where the look-back begins.
+func (b *Backlog) FromNS() int64 { return b.fromNS }
+
+// Raised notes that an alert exists about an exchange that starts at an instant.
+func (b *Backlog) Raised(id uuid.UUID, startNS int64) { b.raised[id] = startNS }
+
+// HasRaised reports whether an alert is known to exist; only that of a recent exchange is.
+func (b *Backlog) HasRaised(id uuid.UUID) bool {
+	_, known := b.raised[id]
+	return known
+}
+
+// LookAt has a range behind the cursor looked at.
+func (b *Backlog) LookAt(r cursor.Range) {
+	if r.FromNS < r.ToNS {
+		b.unlooked = subtract(b.unlooked, r)
+		b.unlooked = append(b.unlooked, r)
+		slices.SortFunc(b.unlooked, func(r, s cursor.Range) int { return cmp.Compare(r.FromNS, s.FromNS) })
+	}
+}
+
+// subtract returns ranges without another one.
+func subtract(ranges []cursor.Range, r cursor.Range) []cursor.Range {
+	var out []cursor.Range
+	for _, u := range ranges {
+		if before := (cursor.Range{FromNS: u.FromNS, ToNS: min(u.ToNS, r.FromNS)}); before.FromNS < before.ToNS {
+			out = append(out, before)
+		}
+		if after := (cursor.Range{FromNS: max(u.FromNS, r.ToNS), ToNS: u.ToNS}); after.FromNS < after.ToNS {
+			out = append(out, after)
+		}
+	}
+	return out
+}
+
+// empty reports whether nothing behind the cursor is left to judge, nor to look at.
+func (b *Backlog) empty() bool {
+	return len(b.left) == 0 && len(b.unlooked) == 0 && len(b.skipped) == 0
+}
+
+// widthNS returns the width of the bucket that begins at an instant.
+func (b *Backlog) widthNS(fromNS int64) int64 {
+	if fromNS < b.fineFromNS {
+		return minuteNS
+	}
+	return secondNS
+}
+
+// Advance moves the bounds of what is remembered to a watermark, adds up the seconds that leave
+// the fine part, and forgets what lies before the look-back.
+func (b *Backlog) Advance(watermarkNS int64) {
+	fine := floor(watermarkNS-fineNS, minuteNS)
+	if b.fineFromNS == 0 {
+		b.fineFromNS = fine
+	}
+	for minute := b.fineFromNS; minute < fine && len(b.judged)+len(b.left) > 0; minute += minuteNS {
+		b.coarsen(minute)
+	}
+	b.fineFromNS = max(b.fineFromNS, fine)
+	for at := range b.judged {
+		if at < floor(b.fromNS, hourNS) {
+			delete(b.judged, at)
+		}
+	}
+	for at := range b.left {
+		if at < floor(b.fromNS, hourNS) {
+			delete(b.left, at)
+		}
+	}
+	for key := range b.looks {
+		if key != fineLook && key+hourNS <= b.fromNS {
+			delete(b.looks, key)
+		}
+	}
+	b.unlooked = slices.DeleteFunc(b.unlooked, func(r cursor.Range) bool { return r.ToNS <= b.fromNS })
+	for id, startNS := range b.raised {
+		if startNS < watermarkNS-2*recentNS {
+			delete(b.raised, id)
+		}
+	}
+}
+
+// coarsen makes one bucket of the seconds of a minute. Where one of them is
+// left to judge, the minute has to be observed again.
+func (b *Backlog) coarsen(minute int64) {
+	var whole fingerprint
+	waiting := false
+	for second := minute; second < minute+minuteNS; second += secondNS {
+		whole = whole.plus(b.judged[second])
+		delete(b.judged, second)
+		if _, there := b.left[second]; there {
+			waiting = true
+			delete(b.left, second)
+		}
+	}
+	if waiting {
+		b.LookAt(cursor.Range{FromNS: minute, ToNS: minute + minuteNS})
+		return
+	}
+	if whole != (fingerprint{}) {
+		b.judged[minute] = whole
+	}
+}
+
+// Observe takes over what a server showed from fromNS on, at a watermark. What lies from
+// forwardNS on is ahead of the cursor, the rest behind it.
+func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS, watermarkNS int64) {
+	b.ahead = map[int64]fingerprint{}
+	var behind []Fingerprint
+	for _, f := range prints {
+		if f.FromNS >= forwardNS {
+			b.ahead[f.FromNS] = fingerprint{f.Count, f.Checksum}
+		} else {
+			behind = append(behind, f)
+		}
+	}
+	b.compare(server, behind, cursor.Range{FromNS: fromNS, ToNS: forwardNS}, watermarkNS)
+}
+
+// NothingAhead reports whether the last observation showed nothing ahead of the cursor.
+func (b *Backlog) NothingAhead() bool { return len(b.ahead) == 0 }
+
+// compare notes what the fingerprints of a range show to be unjudged. The range begins at
+// a bucket; it may end within one.
+func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, watermarkNS int64) {
+	prints := make(map[int64]fingerprint, len(list))
+	for _, f := range list {
+		prints[f.FromNS] = fingerprint{f.Count, f.Checksum}
+	}
+	for _, at := range b.filled(prints, r) {
+		now := prints[at]
+		was, waiting := b.left[at]
+		// A server that lags shows less; what another one showed stays in the backlog,
+		// for a minute at the most.
+		holds := waiting && was.server != server && was.seen.count > now.count && watermarkNS-was.seenNS < minuteNS
+		switch {
+		case holds:
+		case now == b.judged[at]:
+			delete(b.left, at)
+		case now == fingerprint{}:
+			delete(b.left, at)
+			delete(b.judged, at)
+		default:
+			b.left[at] = unjudged{seen: now, server: server, seenNS: watermarkNS}
+		}
+	}
+	b.unlooked = subtract(b.unlooked, r)
+}
+
+// filled returns the buckets of a range of which anything is or was known. Most hold nothing.
+func (b *Backlog) filled(prints map[int64]fingerprint, r cursor.Range) []int64 {
+	buckets := make([]int64, 0, len(prints))
+	add := func(at int64) {
+		if at >= r.FromNS && at < r.ToNS {
+			buckets = append(buckets, at)
+		}
+	}
+	for at := range prints {
+		add(at)
+	}
+	for at := range b.judged {
+		if _, seen := prints[at]; !seen {
+			add(at)
+		}
+	}
+	for at := range b.left {
+		_, seen := prints[at]
+		if _, known := b.judged[at]; !seen && !known {
+			add(at)
+		}
+	}
+	return buckets
+}
+
+// Read notes that a stretch was read up to an instant. Conclusive says that the server
+// which showed it answered every scan. It returns the range that is judged once that is
+// committed. What the cursor passes and is not in it is left to judge again.
+func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int64) (judged cursor.Range) {
+	judged = cursor.Range{FromNS: s.FromNS, ToNS: min(s.ToNS, b.Bucket(endNS))}
+	if endNS >= s.ToNS {
+		judged.ToNS = s.ToNS
+	}
+	for at, seen := range b.ahead {
+		if s.Forward && at < endNS && (!conclusive || at >= judged.ToNS) {
+			b.left[floor(at, secondNS)] = unjudged{seen: seen, server: s.Server, seenNS: watermarkNS}
+		}
+	}
+	if !conclusive {
+		return cursor.Range{}
+	}
+	return judged
+}
+
+// Conclude remembers that a range was judged as a server showed it.
+func (b *Backlog) Conclude(r cursor.Range, server string) {
+	for at, u := range b.left {
+		if at >= r.FromNS && at < r.ToNS && u.server == server {
+			b.judged[at] = u.seen
+			delete(b.left, at)
+		}
+	}
+	for at, seen := range b.ahead {
+		if at < r.FromNS || at >= r.ToNS {
+			continue
+		}
+		bucket := floor(at, secondNS)
+		if at != bucket {
+			seen = seen.plus(b.judged[bucket])
+		}
+		b.judged[bucket] = seen
+		delete(b.ahead, at)
+	}
+}
+
+// Mark returns what is left to judge behind the cursor once a range that a server showed
+// is judged; nil is nothing.
+func (b *Backlog) Mark(judged cursor.Range, server string) *Mark {
+	fromNS, left := int64(0), false
+	note := func(ns int64) {
+		if !left || ns < fromNS {
+			fromNS, left = ns, true
+		}
+	}
+	for _, ranges := range [][]cursor.Range{b.unlooked, b.skipped} {
+		for _, r := range ranges {
+			note(r.FromNS)
+		}
+	}
+	for at, u := range b.left {
+		if at < judged.FromNS || at >= judged.ToNS || u.server != server {
+			note(at)
+		}
+	}
+	if !left {
+		return nil
+	}
+	return &Mark{FromNS: max(fromNS, b.fromNS), CursorNS: b.baseNS}
+}
+
+// LengthNS returns how many nanoseconds of start times are left to judge.
+func (b *Backlog) LengthNS() int64 {
+	sum := int64(0)
+	for at := range b.left {
+		sum += b.widthNS(at)
+	}
+	unlooked := b.unlooked
+	for _, r := range b.skipped {
+		unlooked = append(subtract(unlooked, r), r)
+	}
+	for _, r := range unlooked {
+		sum += r.ToNS - r.FromNS
+	}
+	return sum
+}
+
+// Bucket returns where the bucket of an instant begins.
+func (b *Backlog) Bucket(ns int64) int64 { return floor(ns, b.widthNS(ns)) }
+
+func floor(ns, width int64) int64 { return ns - ((ns%width)+width)%width }

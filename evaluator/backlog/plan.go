@@ -1,0 +1,153 @@
+package backlog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"tocsin/cursor"
+)
+
+// A plan says what to read, and in which order. It is a pure function of what is
+// remembered: recent changes and what is new come first, in one range where they lie
+// near each other; everything older follows from its beginning on, so that processes
+// that die one after the other come further.
+
+const (
+	// gapBuckets is how many buckets may lie between two changed ones that are read in
+	// one scan: a query costs more than the rows of some seconds.
+	gapBuckets = 5
+	// spanNS bounds the start times of one range of older changes.
+	spanNS = 10 * minuteNS
+
+	// How often the rows of the older look-back are counted, and how often its
+	// fingerprints are compared although their number is the same: as many may have
+	// been merged away as came. Fine is the last hour, coarse what lies before.
+	fineLookEvery, fineCompareEvery     = 10 * time.Second, time.Minute
+	coarseLookEvery, coarseCompareEvery = time.Minute, 15 * time.Minute
+	// fineLook is the key of the look at the fine part; those at hours before it have
+	// their beginnings as keys.
+	fineLook = int64(-1)
+)
+
+// Stretch is a range of start times to read and to judge.
+type Stretch struct {
+	cursor.Range
+	// Server showed the changes of the range: only it can conclude them.
+	Server string
+	// Forward says that the range ends at the watermark, to which it moves the cursor.
+	Forward bool
+}
+
+// Recent returns the ranges of recent changes, and last the one that goes forward
+// from an instant to the watermark.
+func (b *Backlog) Recent(server string, fromNS, forwardNS, watermarkNS int64) []Stretch {
+	var plan []Stretch
+	for _, at := range slices.Sorted(maps.Keys(b.left)) {
+		if at >= fromNS && at < forwardNS {
+			plan = b.join(plan, at, min(at+b.widthNS(at), forwardNS))
+		}
+	}
+	last := len(plan) - 1
+	if last >= 0 && forwardNS-plan[last].ToNS <= gapBuckets*secondNS {
+		plan[last].ToNS, plan[last].Forward, plan[last].Server = watermarkNS, true, server
+		return plan
+	}
+	return append(plan, Stretch{Range: cursor.Range{FromNS: forwardNS, ToNS: watermarkNS}, Server: server, Forward: true})
+}
+
+// Older returns the ranges of changes before an instant, the oldest first.
+func (b *Backlog) Older(beforeNS int64) []Stretch {
+	var plan []Stretch
+	for _, at := range slices.Sorted(maps.Keys(b.left)) {
+		if at < beforeNS {
+			plan = b.join(plan, at, at+b.widthNS(at))
+		}
+	}
+	return plan
+}
+
+// join adds a bucket of the backlog to a plan.
+func (b *Backlog) join(plan []Stretch, fromNS, toNS int64) []Stretch {
+	server := b.left[fromNS].server
+	if n := len(plan); n > 0 {
+		last := &plan[n-1]
+		if last.Server == server && fromNS-last.ToNS <= gapBuckets*b.widthNS(fromNS) && toNS-last.FromNS <= spanNS {
+			last.ToNS = toNS
+			return plan
+		}
+	}
+	return append(plan, Stretch{Range: cursor.Range{FromNS: fromNS, ToNS: toNS}, Server: server})
+}
+
+// Look is a look to take at a range of the older look-back.
+type Look struct {
+	cursor.Range
+	// WidthNS is how wide its buckets are.
+	WidthNS      int64
+	key          int64
+	compareEvery time.Duration
+}
+
+// Looks returns the looks that are due at a watermark over the look-back up to where
+// every pass compares: those first that were taken longest ago, and of those that never
+// were the fine one, then the oldest.
+func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
+	var plan []Look
+	add := func(l Look, every time.Duration) {
+		last, taken := b.looks[l.key]
+		due := !taken || watermarkNS-last.lookedNS >= every.Nanoseconds() || watermarkNS < last.lookedNS
+		if l.FromNS < l.ToNS && (due || b.isUnlooked(l.Range)) {
+			plan = append(plan, l)
+		}
+	}
+	fine := cursor.Range{FromNS: max(floor(b.fromNS, minuteNS), b.fineFromNS), ToNS: recentFromNS}
+	add(Look{fine, secondNS, fineLook, fineCompareEvery}, fineLookEvery)
+	for hour := floor(b.fromNS, hourNS); hour < b.fineFromNS; hour += hourNS {
+		coarse := cursor.Range{FromNS: hour, ToNS: min(hour+hourNS, b.fineFromNS)}
+		add(Look{coarse, minuteNS, hour, coarseCompareEvery}, coarseLookEvery)
+	}
+	slices.SortStableFunc(plan, func(l, o Look) int { return cmp.Compare(b.looks[l.key].lookedNS, b.looks[o.key].lookedNS) })
+	return plan
+}
+
+// isUnlooked reports whether any of a range was not observed yet.
+func (b *Backlog) isUnlooked(r cursor.Range) bool { return slices.ContainsFunc(b.unlooked, r.Overlaps) }
+
+// Compares reports whether the fingerprints of a look have to be compared, because the
+// rows that a server counts there may be others than at the last look.
+func (b *Backlog) Compares(l Look, server string, rows uint64, watermarkNS int64) bool {
+	last, taken := b.looks[l.key]
+	return !taken || last.server != server || last.of != l.Range || last.rows != rows ||
+		watermarkNS-last.comparedNS >= l.compareEvery.Nanoseconds() || b.isUnlooked(l.Range)
+}
+
+// Compare takes over the fingerprints that a server showed for a look.
+func (b *Backlog) Compare(l Look, server string, prints []Fingerprint, watermarkNS int64) {
+	b.compare(server, prints, l.Range, watermarkNS)
+	last := b.looks[l.key]
+	last.comparedNS = watermarkNS
+	b.looks[l.key] = last
+}
+
+// Looked notes that a look was taken, in which a server counted rows; no server is ""
+// where the count says nothing about what was compared.
+func (b *Backlog) Looked(l Look, server string, rows uint64, watermarkNS int64) {
+	last := b.looks[l.key]
+	last.of, last.server, last.rows, last.lookedNS = l.Range, server, rows, watermarkNS
+	b.looks[l.key] = last
+}
+
+// Skip notes which looks are due and were not taken by a pass, whatever ended it. Until
+// they are, the cursor from which the look-back is counted stays where it is: what becomes
+// visible at the far end of the look-back meanwhile is still looked at.
+func (b *Backlog) Skip(recentFromNS, watermarkNS int64) {
+	b.skipped = nil
+	for _, l := range b.Looks(recentFromNS, watermarkNS) {
+		b.skipped = append(b.skipped, l.Range)
+	}
+}
+
+// SkipAll notes that no rule judges what is behind the cursor: there is nothing to look at.
+func (b *Backlog) SkipAll() { b.unlooked, b.skipped = nil, nil }
