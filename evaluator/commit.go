@@ -77,7 +77,7 @@ func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why er
 func (p *pass) write(ctx context.Context, f findings, next step) error {
 	b := Batch{
 		Partition: p.number, Token: p.at.Token, Revision: p.at.Revision, RulesRevision: p.at.RulesRevision,
-		LeaseFor: p.LeaseFor, ClockOffset: p.clockOffset, Cursor: next.cursor, Watch: p.at.Watch,
+		LeaseFor: p.LeaseFor, ClockOffset: p.at.ClockOffset, Cursor: next.cursor, Watch: p.at.Watch,
 		Instances: f.instances, Notifications: f.notifications, Changes: f.changes, Replay: next.replay,
 	}
 	if p.backlog != nil && next.cursor != nil {
@@ -97,7 +97,9 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision
-	written.applied(p.rules)
+	// What one server showed was judged without the rule, which may have read by another one
+	// that lags: the next pass judges the look-back again.
+	p.judgedWithout = written.applied(p.rules) || p.judgedWithout
 	p.extra = extra{}
 	if p.backlog != nil {
 		p.backlog.Conclude(next.judged, next.server)

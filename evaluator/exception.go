@@ -1,8 +1,9 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -101,8 +102,9 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }
 
-// applied takes over what a commit wrote.
-func (x *extra) applied(s *ruleset) {
+// applied takes over what a commit wrote, and reports whether a rule that was left out is
+// judged again.
+func (x *extra) applied(s *ruleset) (back bool) {
 	for id, e := range x.rules {
 		r := s.byID[id]
 		if e.backfill != nil || e.finished {
@@ -110,11 +112,13 @@ func (x *extra) applied(s *ruleset) {
 		}
 		switch {
 		case e.recovered:
+			back = back || r.failing && r.FireMode == rules.PerExchange
 			r.problem, r.failing, r.failed = "", false, 0
 		case e.problem != nil:
 			r.problem = *e.problem
 		}
 	}
+	return back
 }
 
 // settle has the next commit record that a rule was evaluated, and what is wrong with it
@@ -172,7 +176,33 @@ func (p *pass) judgedBy(r *rule) cursor.Position {
 	}
 }
 
-// catchUp reads on behalf of the rules that are behind, as far as there is time.
+// span is how much start time is read at once on behalf of a rule that reads for itself:
+// less after the source could not be read, more where little was found.
+type span struct {
+	// ns is how much; 0 is the most.
+	ns int64
+	// failed counts how often in a row the source could not be read; until retryAt it is
+	// not asked again.
+	failed  int
+	retryAt time.Time
+}
+
+const leastSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS
+
+func (s *span) toNS(from cursor.Position) int64 { return from.StartTimeNS + cmp.Or(s.ns, mostSpanNS) }
+
+func (s *span) widen() { s.ns = min(2*cmp.Or(s.ns, mostSpanNS), mostSpanNS) }
+
+func (s *span) succeeds() { s.failed, s.retryAt = 0, time.Time{} }
+
+func (s *span) fails(now time.Time) {
+	s.retryAt = now.Add(min(retryFirst<<min(s.failed, 10), retryMost))
+	s.failed++
+	s.ns = max(cmp.Or(s.ns, mostSpanNS)/4, leastSpanNS)
+}
+
+// catchUp reads on behalf of the rules that are behind, as far as there is time. Where the
+// source cannot be read for some, they wait for a while, and the others go on.
 func (p *pass) catchUp(ctx context.Context) error {
 	for first := true; first || !p.over(); first = false {
 		list := p.rules.behind(p.Clock(), p.caughtUp)
@@ -180,7 +210,15 @@ func (p *pass) catchUp(ctx context.Context) error {
 			return nil
 		}
 		p.caughtUp = list[0].TenantID
-		if advanced, err := p.catchUpWith(ctx, list); err != nil || !advanced {
+		advanced, err := p.catchUpWith(ctx, list)
+		if failed := (sourceError{}); errors.As(err, &failed) {
+			for _, r := range list {
+				r.span.fails(p.Clock())
+			}
+			p.putOff(ctx, "catch up", err)
+			continue
+		}
+		if err != nil || !advanced {
 			return err
 		}
 	}
@@ -199,13 +237,23 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	n := narrowed(list)
 	q := n.scan(p.at)
 	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
+	if to := list[0].span.toNS(q.After); to < q.BeforeNS {
+		q.BeforeNS, end = to, cursor.Position{StartTimeNS: to}
+	}
 	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
 		q.Tenants.Of = 0
 	}
-	page, matched := Page{}, true
+	page, matched, began := Page{}, true, p.Clock()
 	if q.After.StartTimeNS < q.BeforeNS {
-		if page, matched, err = p.scan(ctx, q, p.server); err != nil {
-			return false, fmt.Errorf("catch up: %w", err)
+		reading, cancel := p.bounded(ctx)
+		defer cancel()
+		if page, matched, err = p.scan(reading, q, p.server); err != nil {
+			return false, err
+		}
+	}
+	for _, r := range list {
+		if r.span.succeeds(); !page.More && p.Clock().Sub(began) < p.Interval/4 {
+			r.span.widen()
 		}
 	}
 	next := p.stay()

@@ -53,6 +53,12 @@ type model struct {
 	scanning *evaluator.Scan
 	// committing is called before each commit, which fails with its error.
 	committing func(evaluator.Batch) error
+	// observes and scans are asked before each question of their kind, which fails with their
+	// errors.
+	observes func(evaluator.ObserveQuery) error
+	scans    func(evaluator.Scan) error
+	// ahead is how far the store's clock is ahead of the source's.
+	ahead time.Duration
 	// hang has announcements wait until their context ends.
 	hang bool
 }
@@ -128,7 +134,7 @@ func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Ex
 }
 
 func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
-	if m.broken {
+	if m.broken || m.observes != nil && m.observes(q) != nil {
 		return evaluator.Observation{}, errBroken
 	}
 	number, name := m.server()
@@ -170,7 +176,7 @@ func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluat
 }
 
 func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
-	if m.broken || m.mute {
+	if m.broken || m.mute || m.scans != nil && m.scans(q) != nil {
 		return evaluator.Page{}, errBroken
 	}
 	m.scanning = &q
@@ -193,7 +199,7 @@ func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error
 }
 
 func (m *model) Hold(_ context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
-	h := evaluator.Holding{Now: time.Unix(0, m.now), SourceFailed: m.announced["failed"] > m.announced["recovered"]}
+	h := evaluator.Holding{Now: time.Unix(0, m.now).Add(m.ahead), SourceFailed: m.announced["failed"] > m.announced["recovered"]}
 	for _, n := range slices.Sorted(maps.Keys(m.state.checkpoints)) {
 		c := m.state.checkpoints[n]
 		if c.owner == "" {
@@ -282,7 +288,7 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 	}
 	before := m.state.copy()
 	c.Revision++
-	c.Cursor, c.Backfill, c.Watch = b.Cursor, b.Backfill, b.Watch
+	c.Cursor, c.Backfill, c.Watch, c.ClockOffset = b.Cursor, b.Backfill, b.Watch, b.ClockOffset
 	m.state.checkpoints[b.Partition] = c
 	for _, f := range b.Backfills {
 		m.state.backfills[f.RuleID] = f

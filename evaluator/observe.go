@@ -1,10 +1,12 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"tocsin/cursor"
@@ -33,12 +35,8 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 	if err != nil {
 		return nil, sourceError{err}
 	}
-	// The store's clock was read some moments before the source's. Where the process stood
-	// still between them, the former measure is the better one.
 	p.server = seen.Server
-	if p.Clock().Sub(p.adoptedAt) < time.Second {
-		p.clockOffset = time.Unix(0, seen.NowNS).Sub(p.heldAt)
-	}
+	p.clockRead(seen.NowNS)
 	if ahead := time.Duration(p.watermarkNS - p.heldAt.UnixNano()); ahead > mostAhead {
 		if p.Clock().Sub(p.adoptedAt) > ahead-mostAhead {
 			return nil, errStoodStill
@@ -135,7 +133,7 @@ func (p *pass) begin() {
 }
 
 // lookOlder takes the looks at the older look-back that are due, as far as there is time.
-// One that fails is taken again by the next pass, and holds up nothing else.
+// One that fails is taken again later, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
 	if len(p.rules.narrow.statuses) == 0 {
 		p.backlog.SkipAll() // no rule judges what is behind the cursor
@@ -149,9 +147,11 @@ func (p *pass) lookOlder(ctx context.Context) {
 	for i, l := range looks {
 		ranges[i] = l.Range
 	}
-	counts, err := p.Source.RowCounts(ctx, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
+	counting, cancel := p.bounded(ctx)
+	defer cancel()
+	counts, err := p.Source.RowCounts(counting, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
 	if err != nil {
-		p.lookFailed(ctx, err)
+		p.putOff(ctx, "count the look-back", err)
 		return
 	}
 	for i, l := range looks {
@@ -159,22 +159,23 @@ func (p *pass) lookOlder(ctx context.Context) {
 			return
 		}
 		if err := p.look(ctx, l, counts.Server, counts.Counts[i]); err != nil {
-			p.lookFailed(ctx, err)
-			return
+			p.backlog.LookFailed(l, p.watermarkNS)
+			p.putOff(ctx, "compare the look-back", err)
 		}
 	}
-	p.lookProblem = ""
 }
 
 // look compares the fingerprints of a planned look, if the rows may have changed. The
 // rows were counted before: what comes in between, the next count shows.
 func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uint64) error {
 	if p.backlog.Compares(l, server, rows, p.watermarkNS) {
+		ctx, cancel := p.bounded(ctx)
+		defer cancel()
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
 			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
 		})
 		if err != nil {
-			return fmt.Errorf("compare the look-back: %w", err)
+			return err
 		}
 		p.backlog.Compare(l, seen.Server, seen.Fingerprints, p.watermarkNS)
 		if seen.Server != server {
@@ -185,10 +186,44 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 	return nil
 }
 
-func (p *pass) lookFailed(ctx context.Context, err error) {
-	if p.lookProblem != err.Error() {
-		p.lookProblem = err.Error()
-		p.Logger.WarnContext(ctx, "look-back not compared; it is tried again, and what is new is judged meanwhile",
-			slog.Int("partition", p.number), slog.Any("error", err))
+// readOlder reads the older changes, as far as there is time, and one of them at the
+// least. One that cannot be read comes last in the next pass.
+func (p *pass) readOlder(ctx context.Context) error {
+	plan := p.backlog.Older(p.recentFromNS)
+	next, _ := slices.BinarySearchFunc(plan, p.failedFromNS+1, func(s backlog.Stretch, ns int64) int { return cmp.Compare(s.FromNS, ns) })
+	for i, s := range slices.Concat(plan[next:], plan[:next]) {
+		if i > 0 && p.over() {
+			return nil
+		}
+		err := p.read(ctx, s)
+		if failed := (sourceError{}); errors.As(err, &failed) {
+			p.failedFromNS = s.FromNS
+			p.putOff(ctx, "judge again what changed", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounded bounds a question about anything but what is new: the source may take long
+// over it, and other questions wait.
+func (p *pass) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, p.LeaseFor/3)
+}
+
+// putOff says that the source did not answer a question about anything but what is new: it
+// is asked again, and what is new is judged meanwhile.
+func (p *pass) putOff(ctx context.Context, what string, err error) {
+	if now := p.Clock(); now.Sub(p.saidPutOff[what]) >= saysEvery {
+		if p.saidPutOff == nil {
+			p.saidPutOff = map[string]time.Time{}
+		}
+		p.saidPutOff[what] = now
+		p.Logger.WarnContext(ctx, "put off; it is tried again, and what is new is judged meanwhile",
+			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))
 	}
 }
+
+// saysEvery is how often the log says that something is put off.
+const saysEvery = 5 * time.Minute

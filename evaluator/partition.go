@@ -37,11 +37,11 @@ type partition struct {
 	reload    bool
 	confirmed int64
 	// watermarkNS is the last watermark, observedAt when it was observed by the clock of
-	// this process; clockOffset is the source's clock minus the store's, or more by the
-	// time from one reading to the other.
+	// this process.
 	watermarkNS int64
 	observedAt  time.Time
-	clockOffset time.Duration
+	// clockAt is when the source's clock was last read for a partition without rules.
+	clockAt time.Time
 	// windowsMissed says that the last pass had no time for any window rule that was due.
 	windowsMissed bool
 	// caughtUp is the tenant of the rule that was furthest behind of those that were read for
@@ -52,8 +52,13 @@ type partition struct {
 	failingSince time.Time
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
-	// lookProblem is the last problem of a look at the older look-back.
-	lookProblem string
+	// failedFromNS is where that of the older changes begins that could not be read last.
+	failedFromNS int64
+	// saidPutOff is when the log said last that something is put off.
+	saidPutOff map[string]time.Time
+	// judgedWithout says that a rule took part again which what is remembered was judged
+	// without.
+	judgedWithout bool
 }
 
 // adopt takes over a checkpoint that was read. The backlog of another revision is dropped:
@@ -61,6 +66,9 @@ type partition struct {
 func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.backlog, p.rules, p.extra = nil, nil, extra{}
+	}
+	if p.judgedWithout {
+		p.backlog, p.judgedWithout = nil, false
 	}
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
@@ -113,8 +121,9 @@ func (p *pass) run(ctx context.Context) error {
 	defer p.skipLooks()
 	windowsFirst := p.windowsMissed
 	p.windowsMissed = !windowsFirst && len(p.dueWindows()) > 0 // until one of them is evaluated
+	var unread sourceError
 	if windowsFirst {
-		if err := p.evaluateWindows(ctx, true); err != nil {
+		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unread) {
 			return err
 		}
 	}
@@ -126,17 +135,12 @@ func (p *pass) run(ctx context.Context) error {
 	if p.stopping() {
 		return nil
 	}
-	if err := p.evaluateWindows(ctx, false); err != nil {
+	if err := p.evaluateWindows(ctx, false); err != nil && !errors.As(err, &unread) {
 		return err
 	}
 	p.lookOlder(ctx)
-	for i, s := range p.backlog.Older(p.recentFromNS) {
-		if i > 0 && p.over() {
-			break
-		}
-		if err := p.read(ctx, s); err != nil {
-			return err
-		}
+	if err := p.readOlder(ctx); err != nil {
+		return err
 	}
 	if err := p.catchUp(ctx); err != nil {
 		return err
@@ -145,7 +149,12 @@ func (p *pass) run(ctx context.Context) error {
 		return err
 	}
 	if !p.extra.empty() {
-		return p.commit(ctx, findings{}, step{cursor: p.at.Cursor})
+		if err := p.commit(ctx, findings{}, step{cursor: p.at.Cursor}); err != nil {
+			return err
+		}
+	}
+	if unread.error != nil {
+		return unread // window rules alone were not evaluated
 	}
 	return nil
 }
@@ -204,11 +213,36 @@ func (p *pass) loadRules(ctx context.Context) error {
 	return nil
 }
 
-// rest gives up the cursor of a partition without rules: the next rule begins anew.
+// clockEvery is how often the source's clock is read for a partition without rules, and
+// clockWithin by how much it may differ from what is stored.
+const clockEvery, clockWithin = time.Minute, time.Second
+
+// rest gives up the cursor of a partition without rules: the next rule begins anew, by the
+// source's clock.
 func (p *pass) rest(ctx context.Context) error {
 	p.backlog, p.result.Resting = nil, true
-	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision {
+	stored := p.at.ClockOffset
+	if p.clockAt.IsZero() || p.Clock().Sub(p.clockAt) >= clockEvery {
+		p.clockAt = p.Clock()
+		reading, cancel := p.bounded(ctx)
+		defer cancel()
+		if seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1}); err != nil {
+			p.putOff(ctx, "read the clock", err)
+		} else {
+			p.clockRead(seen.NowNS)
+		}
+	}
+	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
 		return nil
 	}
 	return p.commit(ctx, findings{}, step{})
+}
+
+// clockRead notes what the source's clock showed just now. The store's clock was read some
+// moments before: where the process stood still between them, the former measure is the
+// better one.
+func (p *pass) clockRead(ns int64) {
+	if p.Clock().Sub(p.adoptedAt) < time.Second {
+		p.at.ClockOffset = time.Unix(0, ns).Sub(p.heldAt)
+	}
 }

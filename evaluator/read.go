@@ -39,6 +39,16 @@ func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matc
 	return page, false, nil
 }
 
+// scanStretch reads a page of a stretch.
+func (p *pass) scanStretch(ctx context.Context, q Scan, s backlog.Stretch) (Page, bool, error) {
+	if s.FromNS < p.recentFromNS {
+		bounded, cancel := p.bounded(ctx)
+		defer cancel()
+		ctx = bounded
+	}
+	return p.scan(ctx, q, s.Server)
+}
+
 // bulk is how many usual pages are read at once of what is not recent: what a query costs
 // for itself is several times what a page of rows costs.
 const bulk = 10
@@ -53,14 +63,14 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	}
 	// A scan begins strictly after its position; one nanosecond early is all of the range.
 	q.After = cursor.Position{StartTimeNS: s.FromNS - 1}
-	if at := p.at.Cursor; s.Forward && s.FromNS == p.forwardNS && at.ExecutionID != "" {
-		q.After = *at
+	if at := p.at.Cursor; s.Forward && s.FromNS == at.StartTimeNS+1 && at.ExecutionID != "" {
+		q.After = *at // others of its instant follow
 	}
 	read, conclusive, committed := map[string]int{}, true, false
 	// Of what lies after the cursor the observation may have shown that there is nothing.
 	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAhead()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
-		page, matched, err := p.scan(ctx, q, s.Server)
+		page, matched, err := p.scanStretch(ctx, q, s)
 		if err != nil {
 			return err
 		}

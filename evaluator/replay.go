@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -33,20 +32,10 @@ import (
 type replay struct {
 	Replay
 
-	// spanNS is how much start time one scan asks for: less after a failure, more where
-	// little is found.
-	spanNS int64
-	// problem is what is recorded, failed counts how often the source could not be read.
+	span
+	// problem is what is recorded.
 	problem string
-	failed  int
-	retryAt time.Time
 }
-
-const (
-	leastSpanNS = 10 * secondNS
-	usualSpanNS = hourNS
-	mostSpanNS  = 24 * hourNS
-)
 
 // takeReplays takes over the replays of a partition. What is known of one stays.
 func (s *ruleset) takeReplays(list []Replay) {
@@ -61,7 +50,7 @@ func (s *ruleset) takeReplays(list []Replay) {
 			continue
 		}
 		if r.replay = known[list[i].ID]; r.replay == nil {
-			r.replay = &replay{spanNS: usualSpanNS}
+			r.replay = &replay{span: span{ns: hourNS}}
 		}
 		r.replay.Replay = list[i]
 		s.replays = append(s.replays, r)
@@ -119,7 +108,7 @@ func (p *pass) replay(ctx context.Context) error {
 // replayPage reads and judges one page of a replay, and commits how far that takes it.
 func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	at := r.replay
-	end := cursor.Position{StartTimeNS: min(at.ToNS, at.At.StartTimeNS+at.spanNS, p.watermarkNS)}
+	end := cursor.Position{StartTimeNS: min(at.ToNS, at.toNS(at.At), p.watermarkNS)}
 	n := narrowed([]*rule{r})
 	q := n.scan(p.at)
 	q.Tenants.Of, q.Narrow = 0, &Narrowing{Scope: r.Scope, Filter: r.Filter}
@@ -140,9 +129,9 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	case page.More && len(page.Exchanges) > 0:
 		end = page.Exchanges[len(page.Exchanges)-1].Position()
 	case len(page.Exchanges) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4:
-		at.spanNS = min(2*at.spanNS, mostSpanNS)
+		at.widen()
 	}
-	at.failed, at.retryAt = 0, time.Time{}
+	at.succeeds()
 	usual, again, found := p.judgeAgain(r, page.Exchanges)
 	if len(usual.instances) > 0 {
 		if err := p.commit(ctx, usual, p.stay()); err != nil || r.failing {
@@ -186,9 +175,7 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 // replayWaits has a replay wait because the source could not be read, and notes why.
 func (p *pass) replayWaits(ctx context.Context, r *rule, why error) error {
 	at, problem := r.replay, rules.CleanText(why.Error(), maxProblemBytes)
-	at.retryAt = p.Clock().Add(min(retryFirst<<min(at.failed, 10), retryMost))
-	at.failed++
-	at.spanNS = max(at.spanNS/4, leastSpanNS)
+	at.fails(p.Clock())
 	p.Logger.WarnContext(ctx, "replay waits; it is tried again", slog.Any("rule", r.ID), slog.Any("error", why))
 	if problem == at.problem {
 		return nil

@@ -28,8 +28,10 @@ type rule struct {
 	failing bool
 	failed  int
 	retryAt time.Time
-	// backfill is the rule's own progress; nil where it has none.
+	// backfill is the rule's own progress; nil where it has none. span is how much of it is
+	// read at once.
 	backfill *Backfill
+	span     span
 	// replay is what a person asked to be judged again; nil is nothing.
 	replay *replay
 	// evaluatedNS is the watermark at which a window rule was evaluated last.
@@ -221,7 +223,7 @@ const mostBehind = 10_000
 func (s *ruleset) behind(now time.Time, after string) []*rule {
 	var waiting []*rule
 	for _, r := range s.byID {
-		if r.backfill != nil && r.Judge != nil && !r.resting(now) {
+		if r.backfill != nil && r.Judge != nil && !r.resting(now) && !now.Before(r.span.retryAt) {
 			waiting = append(waiting, r)
 		}
 	}

@@ -85,6 +85,9 @@ type Checkpoint struct {
 	Backfill *backlog.Mark
 	// Watch is how the source was watched for rules on absence.
 	Watch Watch
+	// ClockOffset is the source's clock minus the store's, as last measured; more by the
+	// time between the two readings, which is less than a second. A new rule begins by it.
+	ClockOffset time.Duration
 	// Err tells why the checkpoint cannot be used as it is stored.
 	Err error
 }
@@ -191,12 +194,10 @@ type Batch struct {
 	Token, Revision, RulesRevision int64
 	// LeaseFor renews the lease.
 	LeaseFor time.Duration
-	// Cursor, Backfill and Watch replace those of the checkpoint.
-	Cursor   *cursor.Position
-	Backfill *backlog.Mark
-	Watch    Watch
-	// ClockOffset is the source's clock minus the store's, as last measured; more by the
-	// time between the two readings, which is less than a second.
+	// Cursor, Backfill, Watch and ClockOffset replace those of the checkpoint.
+	Cursor      *cursor.Position
+	Backfill    *backlog.Mark
+	Watch       Watch
 	ClockOffset time.Duration
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance

@@ -139,9 +139,6 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		p.rules.byID[id].evaluatedNS = p.watermarkNS
 		p.fail(p.rules.byID[id], why)
 	}
-	if outcome.SourceErr != nil {
-		return sourceError{outcome.SourceErr}
-	}
 	p.extra.evaluated = outcome.Evaluated
 	const most = 500 // steps in one commit
 	for chunk := range slices.Chunk(outcome.Changes, most) {
@@ -151,6 +148,9 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 			}
 			return err
 		}
+	}
+	if outcome.SourceErr != nil {
+		return sourceError{outcome.SourceErr}
 	}
 	return nil
 }

@@ -99,8 +99,8 @@ type taken struct {
 	server string
 	rows   uint64
 	// lookedNS and comparedNS are the watermarks of the last count, and of the last
-	// comparison of fingerprints.
-	lookedNS, comparedNS int64
+	// comparison of fingerprints. failedNS is that of an attempt that failed since; 0 is none.
+	lookedNS, comparedNS, failedNS int64
 }
 
 // Backlog is what a process remembers of a partition.

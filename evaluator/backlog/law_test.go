@@ -33,7 +33,7 @@ type table struct {
 // row may wait for a look.
 const lookBackNS = 20 * minuteNS
 
-var reachNS = lookBackNS + WaitNS(lookBackNS)
+func reachNS() int64 { return lookBackNS + WaitNS(lookBackNS) }
 
 func (t *table) prints(server int, r cursor.Range, splitNS int64) (out []Fingerprint) {
 	at := map[int64]int{}
@@ -94,10 +94,10 @@ func name(server int) string { return []string{"a", "b"}[server] }
 func (t *table) pass(calm bool) {
 	from := RecentFromNS(t.nowNS)
 	if t.b == nil {
-		t.b = New(t.cursorNS, reachNS, t.mark)
+		t.b = New(t.cursorNS, reachNS(), t.mark)
 		t.b.LookAt(cursor.Range{FromNS: t.b.FromNS(), ToNS: from})
 	} else {
-		t.b.LookBack(t.cursorNS, reachNS)
+		t.b.LookBack(t.cursorNS, reachNS())
 	}
 	if t.nowNS-t.cursorNS > 5*secondNS {
 		t.b.LookAt(cursor.Range{FromNS: min(t.b.FromNS(), t.cursorNS), ToNS: from})

@@ -3,6 +3,7 @@ package backlog
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -87,28 +88,45 @@ type Look struct {
 	// WidthNS is how wide its buckets are.
 	WidthNS      int64
 	key          int64
+	every        time.Duration
 	compareEvery time.Duration
 }
 
-// Looks returns the looks that are due at a watermark over the look-back up to where
-// every pass compares: those first that were taken longest ago, and of those that never
-// were the fine one, then the oldest.
+// Looks returns the looks to take at a watermark: those that are due, but for those that
+// failed shortly before. The fine one comes first, which no other one may hold up, then
+// those that were taken or tried longest ago.
 func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
+	plan := slices.DeleteFunc(b.due(recentFromNS, watermarkNS), func(l Look) bool {
+		failedNS := b.looks[l.key].failedNS
+		return failedNS != 0 && watermarkNS >= failedNS && watermarkNS-failedNS < l.every.Nanoseconds()
+	})
+	last := func(l Look) int64 {
+		if l.key == fineLook {
+			return math.MinInt64
+		}
+		return max(b.looks[l.key].lookedNS, b.looks[l.key].failedNS)
+	}
+	slices.SortStableFunc(plan, func(l, o Look) int { return cmp.Compare(last(l), last(o)) })
+	return plan
+}
+
+// due returns the looks that are due at a watermark over the look-back up to where every
+// pass compares.
+func (b *Backlog) due(recentFromNS, watermarkNS int64) []Look {
 	var plan []Look
-	add := func(l Look, every time.Duration) {
+	add := func(l Look) {
 		last, taken := b.looks[l.key]
-		due := !taken || watermarkNS-last.lookedNS >= every.Nanoseconds() || watermarkNS < last.lookedNS
+		due := !taken || watermarkNS-last.lookedNS >= l.every.Nanoseconds() || watermarkNS < last.lookedNS
 		if l.FromNS < l.ToNS && (due || b.isUnlooked(l.Range)) {
 			plan = append(plan, l)
 		}
 	}
 	fine := cursor.Range{FromNS: max(floor(b.fromNS, minuteNS), b.fineFromNS), ToNS: recentFromNS}
-	add(Look{fine, secondNS, fineLook, fineCompareEvery}, fineLookEvery)
+	add(Look{fine, secondNS, fineLook, fineLookEvery, fineCompareEvery})
 	for hour := floor(b.fromNS, hourNS); hour < b.fineFromNS; hour += hourNS {
 		coarse := cursor.Range{FromNS: hour, ToNS: min(hour+hourNS, b.fineFromNS)}
-		add(Look{coarse, minuteNS, hour, coarseCompareEvery}, coarseLookEvery)
+		add(Look{coarse, minuteNS, hour, coarseLookEvery, coarseCompareEvery})
 	}
-	slices.SortStableFunc(plan, func(l, o Look) int { return cmp.Compare(b.looks[l.key].lookedNS, b.looks[o.key].lookedNS) })
 	return plan
 }
 
@@ -135,7 +153,15 @@ func (b *Backlog) Compare(l Look, server string, prints []Fingerprint, watermark
 // where the count says nothing about what was compared.
 func (b *Backlog) Looked(l Look, server string, rows uint64, watermarkNS int64) {
 	last := b.looks[l.key]
-	last.of, last.server, last.rows, last.lookedNS = l.Range, server, rows, watermarkNS
+	last.of, last.server, last.rows, last.lookedNS, last.failedNS = l.Range, server, rows, watermarkNS, 0
+	b.looks[l.key] = last
+}
+
+// LookFailed notes that a look could not be taken: it stays due, and lets the others go
+// first for a while.
+func (b *Backlog) LookFailed(l Look, watermarkNS int64) {
+	last := b.looks[l.key]
+	last.failedNS = watermarkNS
 	b.looks[l.key] = last
 }
 
@@ -144,7 +170,7 @@ func (b *Backlog) Looked(l Look, server string, rows uint64, watermarkNS int64) 
 // visible at the far end of the look-back meanwhile is still looked at.
 func (b *Backlog) Skip(recentFromNS, watermarkNS int64) {
 	b.skipped = nil
-	for _, l := range b.Looks(recentFromNS, watermarkNS) {
+	for _, l := range b.due(recentFromNS, watermarkNS) {
 		b.skipped = append(b.skipped, l.Range)
 	}
 }

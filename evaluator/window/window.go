@@ -147,16 +147,38 @@ func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowReques
 		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{}, Watch: request.Watch,
 	}}
 	p.expire()
-	if request.Watches {
-		if p.out.SourceErr = p.watch(ctx); p.out.SourceErr != nil {
-			return p.out
-		}
+	unwatched := p.watchFor(ctx)
+	if p.out.SourceErr != nil {
+		return p.out
 	}
 	items := p.items()
+	if unwatched != nil {
+		items = slices.DeleteFunc(items, func(it *item) bool {
+			if it.absent() {
+				p.out.Failed[it.ID] = unwatched
+			}
+			return it.absent()
+		})
+	}
 	known := slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.absent() && !p.expect(it) })
 	p.evaluate(ctx, known)
 	p.evaluate(ctx, p.learners(items))
 	return p.out
+}
+
+// watchFor watches the source where there are rules on absence. Where it answers other
+// questions, but not that one, those rules alone fail.
+func (p *pass) watchFor(ctx context.Context) error {
+	if !p.request.Watches {
+		return nil
+	}
+	watching, cancel := context.WithTimeout(ctx, aloneMost)
+	defer cancel()
+	err := p.watch(watching)
+	if err != nil && !p.answers(ctx, err) {
+		return nil
+	}
+	return err
 }
 
 // evaluate counts items, by tallies where it can, and concludes.
@@ -335,7 +357,7 @@ func (it *item) compareWith(whole []Group) {
 func (p *pass) answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
 	_, err := p.Source.Tally(ctx, TallyQuery{
-		Tenants: evaluator.Tenants{Names: []string{p.request.Rules[0].TenantID}}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
+		Tenants: evaluator.Tenants{Names: p.request.Tenants.Names[:1]}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
 		Statuses: []rules.Status{rules.Failed}, Limit: 1,
 	})
 	if err != nil {

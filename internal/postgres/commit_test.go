@@ -76,7 +76,7 @@ func TestCommitStoresProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCheckpoint(t, holding.Checkpoints[0], at, &backlog.Mark{FromNS: -5, CursorNS: 7})
-	if c := holding.Checkpoints[0]; c.Revision != p.revision || c.Token != 1 || c.Of != 8 || c.RulesRevision != 1 {
+	if c := holding.Checkpoints[0]; c.ClockOffset != -3*time.Second || c.Revision != p.revision || c.Token != 1 || c.Of != 8 || c.RulesRevision != 1 {
 		t.Errorf("checkpoint %+v", c)
 	}
 	if offset := one[int64](t, p.conn, `select clock_offset_ns from checkpoint where partition = 0`); offset != -3_000_000_000 {

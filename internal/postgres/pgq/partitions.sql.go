@@ -188,7 +188,7 @@ func (q *Queries) PartitionList(ctx context.Context) ([]PartitionListRow, error)
 const partitionSet = `-- name: PartitionSet :one
 update checkpoint
 set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
-    clock_offset_ns = $4, revision = revision + 1,
+    clock_offset_ns = $4, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 where partition = $5
 returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns
@@ -202,7 +202,8 @@ type PartitionSetParams struct {
 	Partition        int32
 }
 
-// Gives a partition other rules or other progress. Whoever holds it has to read both again.
+// Gives a partition other rules or other progress. Whoever holds it has to read both again:
+// the revision is none that it remembers, also where a failover took commits away.
 func (q *Queries) PartitionSet(ctx context.Context, arg PartitionSetParams) (Checkpoint, error) {
 	row := q.db.QueryRow(ctx, partitionSet,
 		arg.Cursor,

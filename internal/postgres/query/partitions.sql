@@ -33,10 +33,11 @@ values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns
 returning *;
 
 -- name: PartitionSet :one
--- Gives a partition other rules or other progress. Whoever holds it has to read both again.
+-- Gives a partition other rules or other progress. Whoever holds it has to read both again:
+-- the revision is none that it remembers, also where a failover took commits away.
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
-    clock_offset_ns = @clock_offset_ns, revision = revision + 1,
+    clock_offset_ns = @clock_offset_ns, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 where partition = @partition
 returning *;

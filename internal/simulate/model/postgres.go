@@ -18,9 +18,8 @@ import (
 // Checkpoint is the row of a partition.
 type Checkpoint struct {
 	evaluator.Checkpoint
-	Owner       string
-	LeaseUntil  time.Time
-	ClockOffset time.Duration
+	Owner      string
+	LeaseUntil time.Time
 }
 
 // Rule is the row of a rule, with its state.

@@ -1,0 +1,289 @@
+package evaluator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/evaluator/backlog"
+	"tocsin/rules"
+)
+
+// calm fails the test where anybody was notified about the source.
+func (s *scene) calm() {
+	s.t.Helper()
+	if s.announced["failed"] > 0 {
+		s.t.Fatal("the source was announced as failing, although what is new is read")
+	}
+}
+
+// An hour of the look-back cannot be read. Everything else is looked at as if it could, and
+// nobody takes the source for dead.
+func TestOneHourThatCannotBeLookedAt(t *testing.T) {
+	s := newScene(t, 6*time.Hour)
+	hour := begin - begin%(3600*second) - 2*3600*second
+	failed := 0
+	s.observes = func(q evaluator.ObserveQuery) error {
+		if q.ToNS == 0 || q.FromNS > hour || q.ToNS <= hour {
+			return nil
+		}
+		failed++
+		return errBroken
+	}
+	for range 60 {
+		s.tick()
+	}
+	s.fail("tenant-0", "late", 3*time.Minute)
+	s.fail("tenant-0", "later", 4*time.Hour)
+	s.fail("tenant-0", "there", time.Duration(s.now-hour-60*second))
+	for range 180 {
+		s.tick()
+	}
+	if failed < 2 || failed > 10 {
+		t.Errorf("looked %d times at what cannot be read in four minutes", failed)
+	}
+	s.wants(2)
+	s.calm()
+	s.observes = nil
+	for range 120 {
+		s.tick()
+	}
+	s.wants(3)
+}
+
+// What changed in some older minutes cannot be read. What changed elsewhere is judged.
+func TestOlderChangesThatCannotBeRead(t *testing.T) {
+	s := newScene(t, time.Hour)
+	bad := s.now - 40*60*second
+	s.scans = func(q evaluator.Scan) error {
+		if q.After.StartTimeNS < bad && bad < q.BeforeNS {
+			return errBroken
+		}
+		return nil
+	}
+	for range 30 {
+		s.tick()
+	}
+	s.fail("tenant-0", "bad", time.Duration(s.now-bad))
+	s.fail("tenant-0", "late", 10*time.Minute)
+	for range 80 {
+		s.tick()
+	}
+	s.wants(1)
+	s.calm()
+	s.scans = nil
+	for range 20 {
+		s.tick()
+	}
+	s.wants(2)
+}
+
+// The cursor stands at an exchange when the source goes away. When it is back, what is new
+// does not wait for what began meanwhile.
+func TestCursorWithinAnOutage(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.fail("tenant-0", "x", 0)
+	s.tick()
+	c := s.state.checkpoints[0]
+	c.Cursor = &cursor.Position{StartTimeNS: s.rows[0].StartTimeNS, ExecutionID: "x"}
+	s.state.checkpoints[0] = c
+	for range 55 {
+		s.now += 60 * second
+		s.fail("tenant-0", fmt.Sprint("meanwhile", s.now), 0)
+	}
+	s.fail("tenant-0", "new", 0)
+	first := int64(0)
+	s.scans = func(q evaluator.Scan) error {
+		if first == 0 {
+			first = q.After.StartTimeNS
+		}
+		return nil
+	}
+	s.free("")
+	s.e = s.start("b", evaluator.Options{})
+	s.tick()
+	if recent := backlog.RecentFromNS(s.now); first < recent-1 {
+		t.Errorf("the first scan begins %v before what is recent", time.Duration(recent-first))
+	}
+	for range 10 {
+		s.tick()
+	}
+	s.wants(57)
+}
+
+// A rule looks back a week, of which the source reads an hour at once. It catches up all the
+// same, and until then holds up nobody.
+func TestCatchUpTakesShorterSpans(t *testing.T) {
+	s := newScene(t, time.Minute)
+	s.rows = append(s.rows, row{Exchange: rules.Exchange{
+		TenantID: "tenant-0", ExecutionID: "days ago", StartTimeNS: s.now - 5*24*3600*second, EndTimeNS: new(s.now + second), Status: rules.Failed,
+		DurationNS: 5 * 24 * 3600 * second,
+	}, visible: []int64{s.now, s.now}})
+	most := time.Duration(0)
+	s.scans = func(q evaluator.Scan) error {
+		span := time.Duration(q.BeforeNS - q.After.StartTimeNS)
+		if span > time.Hour+time.Minute {
+			return errBroken
+		}
+		most = max(most, span)
+		return nil
+	}
+	s.rule(uuid.UUID{15: 2}, "tenant-0", 7*24*time.Hour)
+	s.fail("tenant-0", "new", 0)
+	for range 20 {
+		s.tick()
+	}
+	s.wants(3) // both rules of what is new, and what a look at the look-back showed
+	for range 3600 {
+		if s.tick(); len(s.state.backfills) == 0 {
+			break
+		}
+	}
+	if len(s.state.backfills) > 0 || most < 20*time.Minute {
+		t.Errorf("%d rules are behind, and at most %v was read at once", len(s.state.backfills), most)
+	}
+	s.wants(3)
+	s.calm()
+}
+
+// A rule that failed is judged again after it has read by a server that lags, while the
+// partition remembers what another one showed.
+func TestRecoveryByAServerThatLags(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+	s.refused = theRule()
+	s.fail("tenant-0", "poison", 0)
+	for range 4 {
+		s.tick()
+	}
+	s.fail("tenant-0", "x", 10*time.Minute)
+	s.rows[1].visible[1] = s.now + 600*second
+	for len(s.state.alerts) < 2 {
+		s.tick()
+	}
+	s.refused, s.deaf = uuid.Nil, true
+	s.pick = func() int { return 1 }
+	for s.state.rules[theRule()].problem != "" {
+		s.tick()
+	}
+	s.now = s.rows[1].visible[1]
+	s.deaf = false
+	for range 120 {
+		s.tick()
+	}
+	s.wants(4)
+}
+
+// halfRead is an evaluation of window rules that takes a step, and then cannot read the source.
+type halfRead struct{ stepping }
+
+func (w *halfRead) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
+	out := w.stepping.Evaluate(ctx, request)
+	out.SourceErr = errBroken
+	return out
+}
+
+// Window rules cannot be counted, but for some. The steps of these are written, and the rest
+// of the pass goes on.
+func TestWindowsThatCannotBeRead(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
+		Enabled: true, FireMode: rules.CountInWindow, Threshold: 1, WindowSeconds: 60, IntervalSeconds: 1,
+	}}, false)
+	s.e = s.start("b", evaluator.Options{Windows: &halfRead{}})
+	s.free("")
+	steps := 0
+	s.committing = func(b evaluator.Batch) error {
+		steps += len(b.Changes)
+		return nil
+	}
+	for range 30 {
+		s.attempt()
+	}
+	s.fail("tenant-0", "late", 10*time.Minute)
+	for range 80 {
+		s.attempt()
+	}
+	if steps < 100 {
+		t.Errorf("%d steps were written", steps)
+	}
+	if s.announced["failed"] != 1 {
+		t.Errorf("announced %v", s.announced)
+	}
+	s.wants(1)
+}
+
+// The first rule of a partition begins by the source's clock, which somebody has to have read.
+func TestClockOfAPartitionWithoutRules(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.ahead = 3 * time.Minute
+	s.e = s.start("a", evaluator.Options{})
+	s.tick()
+	for n, c := range s.state.checkpoints {
+		if c.ClockOffset != -s.ahead {
+			t.Errorf("partition %d: the source's clock is %v ahead of the store's", n, c.ClockOffset)
+		}
+	}
+	commits := len(s.states)
+	for range 300 {
+		s.tick()
+	}
+	if len(s.states) > commits {
+		t.Errorf("%d commits of partitions without rules", len(s.states)-commits)
+	}
+	s.free("")
+	s.broken = true
+	s.e = s.start("b", evaluator.Options{})
+	s.tick()
+	if c := s.state.checkpoints[0]; c.ClockOffset != -s.ahead {
+		t.Errorf("another holder, which cannot read the clock, stores %v", c.ClockOffset)
+	}
+}
+
+// A pass that takes long delays no other partition, as far as there are workers.
+func TestWorkers(t *testing.T) {
+	for workers, want := range map[int]bool{1: false, 2: true} {
+		s := &scene{model: newModel(), t: t}
+		s.rule(theRule(), "tenant-0", time.Hour)
+		s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
+		source := &stuck{model: s.model, asked: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan []int, 2)}
+		others := make(chan struct{}, 1000)
+		s.committing = func(b evaluator.Batch) error {
+			if b.Partition == 0 {
+				others <- struct{}{}
+			}
+			return nil
+		}
+		e := s.start("a", evaluator.Options{Interval: time.Millisecond})
+		e.Source, e.Store, e.Workers = source, source, workers
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.Run(ctx)
+		}()
+		<-source.asked
+		for len(others) > 0 {
+			<-others
+		}
+		if want {
+			for range 3 {
+				<-others
+			}
+		} else {
+			select {
+			case <-others:
+				t.Error("one worker makes two passes at once")
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		cancel()
+		close(source.goOn)
+		<-done
+	}
+}
