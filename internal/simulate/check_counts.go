@@ -108,7 +108,8 @@ func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, 
 
 // checkAbsence holds that few exchanges were seen where an alert says so, although the source
 // was watched for as long as the window, and enough where it ends. A hold may also end with the
-// arming of its rule.
+// arming of its rule. Of instants that the source's clock passed twice, nobody knows when they
+// were watched.
 func (t *truth) checkAbsence(c *evaluator.Change, r *ruleTruth, questions []asked) {
 	a, e := &c.Instance, r.present()
 	least, most := t.held(r, a.Count.Group, questions)
@@ -121,7 +122,7 @@ func (t *truth) checkAbsence(c *evaluator.Change, r *ruleTruth, questions []aske
 		t.w.violate("P4", "rule %s makes the step %s for %q, although %d exchanges are fewer than %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
 	case !c.Step.Lessens() && a.Count.Observed >= threshold:
 		t.w.violate("P1", "rule %s makes the step %s for %q, although %d exchanges are seen of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
-	case !c.Step.Lessens() && (from < e.armedNS || from < watch.sinceNS):
+	case !c.Step.Lessens() && (from < e.armedNS || from < watch.sinceNS && from >= t.setBackNS):
 		t.w.violate("P1", "rule %s makes the step %s for %q by a window that begins %v before its arming and %v before the source was watched", short(r.id), c.Step, a.Count.Group,
 			time.Duration(e.armedNS-from), time.Duration(watch.sinceNS-from))
 	}

@@ -181,7 +181,11 @@ func (w *world) misbehave() {
 
 // jump changes a clock that everybody compares.
 func (w *world) jump(f func()) {
+	before := w.chSkew
 	f()
+	if w.chSkew < before {
+		w.truth.setBackNS = max(w.truth.setBackNS, w.Now().Add(before).UnixNano())
+	}
 	w.truth.clockJumped = w.Now()
 	for _, p := range w.processes {
 		p.disturb(w.Now())

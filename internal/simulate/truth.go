@@ -38,6 +38,8 @@ type truth struct {
 	// observedNS is the latest clock of the source that any pass has observed.
 	observedNS int64
 	inFailover bool
+	// setBackNS is the latest instant at which ClickHouse's clock stood when it was set back.
+	setBackNS int64
 	// clockJumped is when the clock of ClickHouse or of Postgres last jumped.
 	clockJumped time.Time
 	measured    map[int]time.Time
