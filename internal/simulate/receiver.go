@@ -65,7 +65,7 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sent.ended = true
+	sent.ended, sent.endedAt = true, w.Now()
 	if err != nil {
 		sent.answered = false // nobody heard it
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}

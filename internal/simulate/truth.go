@@ -413,6 +413,7 @@ type sending struct {
 	accepted       bool
 	answered, over bool
 	ended          bool
+	endedAt        time.Time
 }
 
 // alertTruth is what the checker expects of an alert.
