@@ -20,8 +20,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"tocsin/internal/postgres"
+	"tocsin/migrations"
 )
 
 const variable = "TOCSIN_TEST_POSTGRES_URL"
@@ -50,6 +53,24 @@ func URL(tb testing.TB) string {
 		fmt.Sprintf(`alter database %s set timezone to '%s'`, name, zone))
 	tb.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
 	return withDatabase(tb, server, name)
+}
+
+// MigrateTo brings a database to an older schema.
+func MigrateTo(tb testing.TB, url string, version int64) {
+	tb.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := stdlib.OpenDB(*config)
+	defer func() { _ = db.Close() }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := provider.UpTo(context.Background(), version); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Empty returns the URL of a fresh database without a schema, dropped when tb ends.

@@ -4,16 +4,13 @@ import (
 	"testing"
 
 	"tocsin/internal/pgtest"
-	"tocsin/internal/postgres"
 )
 
 // TestBodiesBecomeAPartition migrates bodies that are there, also of what is still open.
 func TestBodiesBecomeAPartition(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Empty(t)
-	if err := postgres.MigrateTo(t.Context(), url, 32); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.MigrateTo(t, url, 32)
 	b := &before{tb: t, url: url, conn: pgtest.Conn(t, url)}
 	b.exec(`set session_replication_role = replica`)
 	b.exec(`insert into outbox (notification_id, webhook_id, ready_at, attempts)
@@ -21,9 +18,7 @@ func TestBodiesBecomeAPartition(t *testing.T) {
 	b.exec(`insert into notification_body (notification_id, content_type, content)
 		select ('00000000-0000-0000-0000-00000000000' || i)::uuid, 'text/plain', 'frozen' from generate_series(1, 3) i`)
 	b.exec(`set session_replication_role = origin`)
-	if err := postgres.MigrateTo(t.Context(), url, 33); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.MigrateTo(t, url, 33)
 	for what, sql := range map[string]string{
 		"all in the first partition":  `select count(*) = 3 from notification_body where tableoid = 'notification_body_first'::regclass and content = 'frozen'`,
 		"what is open names its body": `select count(*) = 1 from outbox o join notification_body b on b.notification_id = o.notification_id and b.written_at = o.body_at`,

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,16 +40,6 @@ func NextWhole(took ...time.Duration) time.Duration {
 		b.note(pgq.OutboxLookParams{Whole: true}, nil, time.Now().Add(-t))
 	}
 	return time.Until(b.nextWhole)
-}
-
-// MigrateTo brings an empty database to an older schema.
-func MigrateTo(ctx context.Context, url string, version int64) error {
-	db, provider, err := migrator(url)
-	if err != nil {
-		return err
-	}
-	_, err = provider.UpTo(ctx, version)
-	return errors.Join(err, db.Close())
 }
 
 // PlanLeases returns what a replica that holds and sees some partitions does with them.

@@ -31,9 +31,7 @@ type before struct {
 func newBefore(t *testing.T) *before {
 	t.Helper()
 	url := pgtest.Empty(t)
-	if err := postgres.MigrateTo(t.Context(), url, 24); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.MigrateTo(t, url, 24)
 	return &before{tb: t, url: url, conn: pgtest.Conn(t, url), at: time.Now().Add(-time.Second).Truncate(time.Microsecond).Add(123)}
 }
 
