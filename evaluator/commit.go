@@ -55,8 +55,10 @@ func (p *pass) commit(ctx context.Context, f findings, next step) error {
 // fails those of which the database refuses the findings alone.
 func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error, failed map[uuid.UUID]bool) error {
 	if len(ids) == 1 {
-		p.fail(p.rules.byID[ids[0]], why)
-		failed[ids[0]] = true
+		r := p.rules.byID[ids[0]]
+		r.refused = f.span(r.ID)
+		p.fail(r, why)
+		failed[r.ID] = true
 		return nil
 	}
 	for _, half := range [][]uuid.UUID{ids[:len(ids)/2], ids[len(ids)/2:]} {

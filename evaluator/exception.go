@@ -113,7 +113,7 @@ func (x *extra) applied(s *ruleset) (back bool) {
 		switch {
 		case e.recovered:
 			back = back || r.failing && r.FireMode == rules.PerExchange
-			r.problem, r.failing, r.failed = "", false, 0
+			r.problem, r.failing, r.failed, r.refused = "", false, 0, nil
 		case e.problem != nil:
 			r.problem = *e.problem
 		}
@@ -176,15 +176,26 @@ func (p *pass) judgedBy(r *rule) cursor.Position {
 	}
 }
 
+// backoff is when something is tried again that failed.
+type backoff struct {
+	// failed counts how often in a row.
+	failed  int
+	retryAt time.Time
+}
+
+func (b *backoff) fails(now time.Time) {
+	b.retryAt = now.Add(min(retryFirst<<min(b.failed, 10), retryMost))
+	b.failed++
+}
+
+func (b *backoff) succeeds() { *b = backoff{} }
+
 // span is how much start time is read at once on behalf of a rule that reads for itself:
 // less after the source could not be read, more where little was found.
 type span struct {
+	backoff
 	// ns is how much; 0 is the most.
 	ns int64
-	// failed counts how often in a row the source could not be read; until retryAt it is
-	// not asked again.
-	failed  int
-	retryAt time.Time
 }
 
 const leastSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS
@@ -193,11 +204,8 @@ func (s *span) toNS(from cursor.Position) int64 { return from.StartTimeNS + cmp.
 
 func (s *span) widen() { s.ns = min(2*cmp.Or(s.ns, mostSpanNS), mostSpanNS) }
 
-func (s *span) succeeds() { s.failed, s.retryAt = 0, time.Time{} }
-
 func (s *span) fails(now time.Time) {
-	s.retryAt = now.Add(min(retryFirst<<min(s.failed, 10), retryMost))
-	s.failed++
+	s.backoff.fails(now)
 	s.ns = max(cmp.Or(s.ns, mostSpanNS)/4, leastSpanNS)
 }
 
@@ -211,7 +219,7 @@ func (p *pass) catchUp(ctx context.Context) error {
 		}
 		p.caughtUp = list[0].TenantID
 		advanced, err := p.catchUpWith(ctx, list)
-		if failed := (sourceError{}); errors.As(err, &failed) {
+		if errors.As(err, new(sourceError)) {
 			for _, r := range list {
 				r.span.fails(p.Clock())
 			}
@@ -237,7 +245,10 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	n := narrowed(list)
 	q := n.scan(p.at)
 	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
-	if to := list[0].span.toNS(q.After); to < q.BeforeNS {
+	if at := list[0].refused; at != nil {
+		// Before it reads from where it is, it has to get past what was refused.
+		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].backfill.At
+	} else if to := list[0].span.toNS(q.After); to < q.BeforeNS {
 		q.BeforeNS, end = to, cursor.Position{StartTimeNS: to}
 	}
 	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
@@ -252,9 +263,10 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 		}
 	}
 	for _, r := range list {
-		if r.span.succeeds(); !page.More && p.Clock().Sub(began) < p.Interval/4 {
-			r.span.widen()
-		}
+		r.span.succeeds()
+	}
+	if !page.More && p.Clock().Sub(began) < p.Interval/4 {
+		list[0].span.widen()
 	}
 	next := p.stay()
 	if matched {
@@ -262,8 +274,8 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	} else if list[0].failing {
 		return false, nil
 	}
-	if page.More && len(page.Exchanges) > 0 {
-		next.to = page.Exchanges[len(page.Exchanges)-1].Position()
+	if last := len(page.Exchanges) - 1; page.More && last >= 0 && list[0].refused == nil {
+		next.to = page.Exchanges[last].Position()
 	}
 	return matched, p.commit(ctx, p.judgeFor(list, page.Exchanges), next)
 }

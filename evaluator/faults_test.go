@@ -259,7 +259,7 @@ func TestLongerLookBackDuringABacklog(t *testing.T) {
 		s.tick()
 	}
 	s.deaf = false
-	for range 30 {
+	for range 70 {
 		s.tick()
 	}
 	s.wants(1)

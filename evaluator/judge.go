@@ -8,6 +8,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
+	"tocsin/cursor"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -130,6 +131,20 @@ func (f *findings) of(ids []uuid.UUID) findings {
 		}
 	}
 	return own
+}
+
+// span returns the range of the exchanges about which a rule found anything; nil is none.
+func (f *findings) span(rule uuid.UUID) (span *cursor.Range) {
+	for i := range f.instances {
+		if a := &f.instances[i]; a.RuleID == rule {
+			if at := a.Exchange.StartTimeNS; span == nil {
+				span = &cursor.Range{FromNS: at, ToNS: at + 1}
+			} else {
+				span.FromNS, span.ToNS = min(span.FromNS, at), max(span.ToNS, at+1)
+			}
+		}
+	}
+	return span
 }
 
 // finders returns the rules that found anything.

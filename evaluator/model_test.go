@@ -46,9 +46,9 @@ type model struct {
 	// refused is a rule whose alerts the store refuses; broken fails the source.
 	refused uuid.UUID
 	broken  bool
-	// mute fails scans, deaf questions about more than the recent past.
-	mute, deaf bool
-	announced  map[string]int
+	// mute fails scans, deaf questions about more than the recent past, uncounted counts.
+	mute, deaf, uncounted bool
+	announced             map[string]int
 	// scanning is the scan for which pick names a server; nil is another question.
 	scanning *evaluator.Scan
 	// committing is called before each commit, which fails with its error.
@@ -134,7 +134,7 @@ func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Ex
 }
 
 func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
-	if m.broken || m.observes != nil && m.observes(q) != nil {
+	if m.broken || m.deaf && q.ToNS > q.FromNS || m.observes != nil && m.observes(q) != nil {
 		return evaluator.Observation{}, errBroken
 	}
 	number, name := m.server()
@@ -160,7 +160,7 @@ func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.
 }
 
 func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
-	if m.broken || m.deaf {
+	if m.broken || m.deaf || m.uncounted {
 		return evaluator.RowCounts{}, errBroken
 	}
 	number, name := m.server()

@@ -1,12 +1,10 @@
 package evaluator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"tocsin/cursor"
@@ -143,17 +141,7 @@ func (p *pass) lookOlder(ctx context.Context) {
 	if len(looks) == 0 {
 		return
 	}
-	ranges := make([]cursor.Range, len(looks))
-	for i, l := range looks {
-		ranges[i] = l.Range
-	}
-	counting, cancel := p.bounded(ctx)
-	defer cancel()
-	counts, err := p.Source.RowCounts(counting, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
-	if err != nil {
-		p.putOff(ctx, "count the look-back", err)
-		return
-	}
+	counts := p.count(ctx, looks)
 	for i, l := range looks {
 		if i > 0 && p.over() {
 			return
@@ -163,6 +151,29 @@ func (p *pass) lookOlder(ctx context.Context) {
 			p.putOff(ctx, "compare the look-back", err)
 		}
 	}
+}
+
+// count counts the rows of looks. Where they cannot be counted, which only saves
+// comparisons, no server answers, and nobody asks again for a while.
+func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
+	unknown := RowCounts{Counts: make([]uint64, len(looks))}
+	if p.Clock().Before(p.counting.retryAt) {
+		return unknown
+	}
+	ranges := make([]cursor.Range, len(looks))
+	for i, l := range looks {
+		ranges[i] = l.Range
+	}
+	ctx, cancel := p.bounded(ctx)
+	defer cancel()
+	counts, err := p.Source.RowCounts(ctx, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
+	if err != nil {
+		p.counting.fails(p.Clock())
+		p.putOff(ctx, "count the look-back", err)
+		return unknown
+	}
+	p.counting.succeeds()
+	return counts
 }
 
 // look compares the fingerprints of a planned look, if the rows may have changed. The
@@ -186,35 +197,49 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 	return nil
 }
 
-// readOlder reads the older changes, as far as there is time, and one of them at the
-// least. One that cannot be read comes last in the next pass.
+// readOlder reads the older changes from the oldest on, as far as there is time, and one of
+// them at the least. Those that cannot be read wait for a while.
 func (p *pass) readOlder(ctx context.Context) error {
-	plan := p.backlog.Older(p.recentFromNS)
-	next, _ := slices.BinarySearchFunc(plan, p.failedFromNS+1, func(s backlog.Stretch, ns int64) int { return cmp.Compare(s.FromNS, ns) })
-	for i, s := range slices.Concat(plan[next:], plan[:next]) {
-		if i > 0 && p.over() {
-			return nil
+	unread, tried := map[int64]*backoff{}, false
+	defer func() { p.unread = unread }()
+	for _, s := range p.backlog.Older(p.recentFromNS) {
+		failed := p.unread[s.FromNS]
+		if failed != nil {
+			unread[s.FromNS] = failed
 		}
+		if failed != nil && p.Clock().Before(failed.retryAt) || tried && p.over() {
+			continue
+		}
+		tried = true
 		err := p.read(ctx, s)
-		if failed := (sourceError{}); errors.As(err, &failed) {
-			p.failedFromNS = s.FromNS
-			p.putOff(ctx, "judge again what changed", err)
-		} else if err != nil {
-			return err
+		if !errors.As(err, new(sourceError)) {
+			if delete(unread, s.FromNS); err != nil {
+				return err
+			}
+			continue
 		}
+		if failed == nil {
+			failed = &backoff{}
+			unread[s.FromNS] = failed
+		}
+		failed.fails(p.Clock())
+		p.putOff(ctx, "judge again what changed", err)
 	}
 	return nil
 }
 
 // bounded bounds a question about anything but what is new: the source may take long
-// over it, and other questions wait.
+// over it, and what is new waits. With the interval it is less than [pauseNS], by the
+// defaults, or each pass would take the one before for a pause.
 func (p *pass) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, p.LeaseFor/3)
+	return context.WithTimeout(ctx, p.LeaseFor/4)
 }
 
 // putOff says that the source did not answer a question about anything but what is new: it
-// is asked again, and what is new is judged meanwhile.
+// is asked again, and what is new is judged meanwhile. Where the time of the pass went into
+// it, the next pass goes on.
 func (p *pass) putOff(ctx context.Context, what string, err error) {
+	p.spent = p.spent || p.over()
 	if now := p.Clock(); now.Sub(p.saidPutOff[what]) >= saysEvery {
 		if p.saidPutOff == nil {
 			p.saidPutOff = map[string]time.Time{}

@@ -52,12 +52,13 @@ type partition struct {
 	failingSince time.Time
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
-	// failedFromNS is where that of the older changes begins that could not be read last.
-	failedFromNS int64
+	// unread are the older changes that could not be read, by where they begin; counting is
+	// whether the rows of the look-back cannot be counted.
+	unread   map[int64]*backoff
+	counting backoff
 	// saidPutOff is when the log said last that something is put off.
 	saidPutOff map[string]time.Time
-	// judgedWithout says that a rule took part again which what is remembered was judged
-	// without.
+	// judgedWithout says that what is remembered was judged without a rule that is back.
 	judgedWithout bool
 }
 
@@ -67,9 +68,10 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.backlog, p.rules, p.extra = nil, nil, extra{}
 	}
-	if p.judgedWithout {
-		p.backlog, p.judgedWithout = nil, false
+	if p.judgedWithout && p.backlog != nil && p.backlog.Several() {
+		p.backlog = nil
 	}
+	p.judgedWithout = false
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
 
@@ -84,6 +86,8 @@ type pass struct {
 	// after the cursor. The pass reads up to the watermark.
 	recentFromNS, forwardNS int64
 	server                  string
+	// spent says that the time of the pass went into what was put off.
+	spent bool
 }
 
 // run makes one pass. An error of the source is returned as [sourceError].
@@ -138,23 +142,30 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.evaluateWindows(ctx, false); err != nil && !errors.As(err, &unread) {
 		return err
 	}
-	p.lookOlder(ctx)
-	if err := p.readOlder(ctx); err != nil {
-		return err
-	}
-	if err := p.catchUp(ctx); err != nil {
-		return err
-	}
-	if err := p.replay(ctx); err != nil {
-		return err
-	}
-	if !p.extra.empty() {
-		if err := p.commit(ctx, findings{}, step{cursor: p.at.Cursor}); err != nil {
-			return err
-		}
+	err = p.older(ctx)
+	if err == nil && !p.extra.empty() {
+		err = p.commit(ctx, findings{}, p.stay())
 	}
 	if unread.error != nil {
-		return unread // window rules alone were not evaluated
+		return errors.Join(unread, err) // window rules were not evaluated
+	}
+	return err
+}
+
+// older does what can wait, in what is left of the interval. Each part does something at
+// the least, unless another one has used up the time for nothing.
+func (p *pass) older(ctx context.Context) error {
+	if p.stopping() {
+		return nil
+	}
+	p.lookOlder(ctx)
+	for _, part := range []func(context.Context) error{p.readOlder, p.catchUp, p.replay} {
+		if p.spent {
+			return nil
+		}
+		if err := part(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -215,7 +226,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 
 // clockEvery is how often the source's clock is read for a partition without rules, and
 // clockWithin by how much it may differ from what is stored.
-const clockEvery, clockWithin = time.Minute, time.Second
+const clockEvery, clockWithin = time.Minute, 100 * time.Millisecond
 
 // rest gives up the cursor of a partition without rules: the next rule begins anew, by the
 // source's clock.
@@ -223,13 +234,14 @@ func (p *pass) rest(ctx context.Context) error {
 	p.backlog, p.result.Resting = nil, true
 	stored := p.at.ClockOffset
 	if p.clockAt.IsZero() || p.Clock().Sub(p.clockAt) >= clockEvery {
-		p.clockAt = p.Clock()
 		reading, cancel := p.bounded(ctx)
 		defer cancel()
-		if seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1}); err != nil {
+		seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1})
+		if err != nil {
 			p.putOff(ctx, "read the clock", err)
-		} else {
-			p.clockRead(seen.NowNS)
+		}
+		if err != nil || p.clockRead(seen.NowNS) {
+			p.clockAt = p.Clock()
 		}
 	}
 	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision && (p.at.ClockOffset-stored).Abs() < clockWithin {
@@ -240,9 +252,11 @@ func (p *pass) rest(ctx context.Context) error {
 
 // clockRead notes what the source's clock showed just now. The store's clock was read some
 // moments before: where the process stood still between them, the former measure is the
-// better one.
-func (p *pass) clockRead(ns int64) {
-	if p.Clock().Sub(p.adoptedAt) < time.Second {
-		p.at.ClockOffset = time.Unix(0, ns).Sub(p.heldAt)
+// better one, and nothing is taken.
+func (p *pass) clockRead(ns int64) (taken bool) {
+	if p.Clock().Sub(p.adoptedAt) >= time.Second {
+		return false
 	}
+	p.at.ClockOffset = time.Unix(0, ns).Sub(p.heldAt)
+	return true
 }

@@ -68,7 +68,7 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	}
 	read, conclusive, committed := map[string]int{}, true, false
 	// Of what lies after the cursor the observation may have shown that there is nothing.
-	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAhead()
+	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAfter()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
 		page, matched, err := p.scanStretch(ctx, q, s)
 		if err != nil {

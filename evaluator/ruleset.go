@@ -28,6 +28,9 @@ type rule struct {
 	failing bool
 	failed  int
 	retryAt time.Time
+	// refused is the range of the exchanges of which the database refused the alerts; nil
+	// where nothing was refused.
+	refused *cursor.Range
 	// backfill is the rule's own progress; nil where it has none. span is how much of it is
 	// read at once.
 	backfill *Backfill
@@ -218,8 +221,9 @@ const mostBehind = 10_000
 
 // behind returns the rules with a backfill that the partition may read now: the one that
 // is furthest behind of the tenant that comes after another one by name, so that tenants
-// take turns, and those of all that are near it. Rules that fail come alone, and only when
-// it is time to try again.
+// take turns, and those of all that are near it. Rules that fail come by themselves, and only
+// when it is time to try again; one that was refused comes alone, and one for which the source
+// could not be read with those of its tenant.
 func (s *ruleset) behind(now time.Time, after string) []*rule {
 	var waiting []*rule
 	for _, r := range s.byID {
@@ -236,12 +240,13 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 	first := slices.MinFunc(waiting, func(a, b *rule) int {
 		return cmp.Or(compareBool(a.TenantID <= after, b.TenantID <= after), cmp.Compare(a.TenantID, b.TenantID), furthest(a, b))
 	})
-	if first.failing {
+	if first.refused != nil {
 		return []*rule{first}
 	}
 	from := first.backfill.At
 	near := slices.DeleteFunc(waiting, func(r *rule) bool {
-		return r.failing || r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
+		return r.failing != first.failing || r.refused != nil || (first.span.failed > 0 || r.span.failed > 0) && r.TenantID != first.TenantID ||
+			r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
 	// The first one leads, so that its tenant has had its turn.
 	slices.SortFunc(near, func(a, b *rule) int { return cmp.Or(compareBool(a != first, b != first), furthest(a, b)) })

@@ -236,7 +236,7 @@ func TestLookBackThatFailsHoldsUpNothing(t *testing.T) {
 		t.Error("what was not looked at is not in the mark")
 	}
 	s.deaf = false
-	for range 30 {
+	for range 70 {
 		s.tick()
 	}
 	s.wants(2)

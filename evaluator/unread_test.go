@@ -3,6 +3,7 @@ package evaluator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -177,6 +178,108 @@ func TestRecoveryByAServerThatLags(t *testing.T) {
 		s.tick()
 	}
 	s.wants(4)
+}
+
+// The rows of the look-back cannot be counted. It is compared all the same.
+func TestLookBackThatCannotBeCounted(t *testing.T) {
+	s := newScene(t, 6*time.Hour)
+	s.uncounted = true
+	for range 30 {
+		s.tick()
+	}
+	s.fail("tenant-0", "late", 10*time.Minute)
+	s.fail("tenant-0", "later", 4*time.Hour)
+	for range 15 {
+		s.tick()
+	}
+	s.wants(1)
+	for range 60 {
+		s.tick()
+	}
+	s.wants(2)
+	s.calm()
+}
+
+// The database refuses what a rule raises about the newest of what a week holds. The rule is
+// left out until that is over, and does not come back in between because what is older is
+// taken.
+func TestRefusedRuleWithALongLookBack(t *testing.T) {
+	s := newScene(t, 7*24*time.Hour)
+	s.fail("tenant-0", "poison", 0)
+	s.refused = theRule()
+	s.tick()
+	recovered := 0
+	s.committing = func(b evaluator.Batch) error {
+		if len(b.Instances) == 0 { // else it is refused
+			recovered += len(b.Recovered)
+		}
+		return nil
+	}
+	for range 120 {
+		s.tick()
+	}
+	if recovered > 0 {
+		t.Errorf("the rule was taken for well %d times", recovered)
+	}
+	s.refused = uuid.Nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(1)
+	if s.state.rules[theRule()].problem != "" || len(s.state.backfills) > 0 {
+		t.Errorf("%+v, %d rules are behind", s.state.rules[theRule()], len(s.state.backfills))
+	}
+}
+
+// Rules of two tenants are behind together. What is old of the one cannot be read, and the
+// other one catches up.
+func TestTenantThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	s := newScene(t, time.Minute)
+	s.rule(uuid.UUID{15: 2}, "tenant-2", 3*time.Hour)
+	s.rule(uuid.UUID{15: 3}, "tenant-0", 3*time.Hour)
+	s.scans = func(q evaluator.Scan) error {
+		if slices.Contains(q.Tenants.Names, "tenant-2") && q.After.StartTimeNS < begin-3600*second {
+			return errBroken
+		}
+		return nil
+	}
+	for range 60 {
+		s.tick()
+	}
+	if _, behind := s.state.backfills[uuid.UUID{15: 3}]; behind {
+		t.Error("the other tenant's rule does not catch up")
+	}
+	if _, behind := s.state.backfills[uuid.UUID{15: 2}]; !behind {
+		t.Error("what cannot be read was passed over")
+	}
+	s.calm()
+}
+
+// Where only one server shows anything, none lags, and a rule that recovers costs nobody the
+// memory of what was judged.
+func TestRecoveryBesideOneServer(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
+	s.fail("tenant-0", "early", 10*time.Minute)
+	s.refused = theRule()
+	for range 40 {
+		s.tick()
+	}
+	older := 0
+	s.scans = func(q evaluator.Scan) error {
+		if q.Limit >= 10_000 && q.EndedSinceNS == 0 {
+			older++
+		}
+		return nil
+	}
+	s.refused = uuid.Nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(2)
+	if older > 0 {
+		t.Errorf("the look-back was judged again, in %d scans", older)
+	}
 }
 
 // halfRead is an evaluation of window rules that takes a step, and then cannot read the source.

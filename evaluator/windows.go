@@ -102,7 +102,7 @@ type Change struct {
 // evaluateWindows evaluates the window rules that are due; first says before anything else.
 func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	due := p.dueWindows()
-	absent := func(r *rule) bool { return r.FireMode == rules.AbsentInWindow }
+	absent := func(r *rule) bool { return r.FireMode == rules.AbsentInWindow && !r.resting(p.Clock()) }
 	watches := slices.ContainsFunc(due, absent) ||
 		slices.ContainsFunc(p.rules.windows, absent) && abs(p.watermarkNS-p.at.Watch.UntilNS) >= watchNS
 	if len(due) == 0 && !watches || p.Windows == nil {

@@ -13,6 +13,17 @@
 // committed last. Otherwise a process begins with a new Backlog, and the whole look-back is
 // left to judge. A [Mark] is as much of it as is stored.
 //
+// A pass calls, in this order: [New] or [Backlog.LookBack], and [Backlog.LookAt] after a
+// pause; [Backlog.Advance]; [Backlog.Observe] with the fingerprints of the last two minutes;
+// for each stretch of [Backlog.Recent] and later of [Backlog.Older], [Backlog.Read],
+// [Backlog.Mark] for what is to be stored, and after the commit [Backlog.Conclude]; between
+// them, for each look of [Backlog.Looks] at what is older, [Backlog.Compares],
+// [Backlog.Compare] and [Backlog.Looked], or [Backlog.LookFailed]; at the end, [Backlog.Skip].
+//
+// The look-back of each rule is counted from the base: where the cursor stood when nothing
+// was left to judge, nor to look at, nor skipped. While anything is, the base stays, and
+// nothing falls out of the look-back.
+//
 // Everything here is pure: instants are start times of exchanges, or watermarks of the
 // source, in nanoseconds since the Unix epoch.
 package backlog
@@ -93,8 +104,8 @@ type unjudged struct {
 	seenNS int64
 }
 
-// taken is the last look at the rows of a range.
-type taken struct {
+// lastLook is the last look at the rows of a range.
+type lastLook struct {
 	of     cursor.Range
 	server string
 	rows   uint64
@@ -113,11 +124,14 @@ type Backlog struct {
 	fineFromNS int64
 	judged     map[int64]fingerprint
 	left       map[int64]unjudged
-	// ahead are the fingerprints of what lies after the cursor.
-	ahead map[int64]fingerprint
+	// after are the fingerprints of what lies after the cursor.
+	after map[int64]fingerprint
+	// server is who showed anything first, several whether others did as well.
+	server  string
+	several bool
 	// unlooked are ranges behind the cursor that were not observed yet, ascending.
 	unlooked []cursor.Range
-	looks    map[int64]taken
+	looks    map[int64]lastLook
 	// skipped are the ranges of looks that were due when the last pass ended, because they
 	// failed or there was no time: what they would show may not be forgotten either.
 	skipped []cursor.Range
@@ -131,7 +145,7 @@ type Backlog struct {
 func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	b := &Backlog{
 		baseNS: cursorNS, fromNS: cursorNS - reachNS,
-		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[int64]taken{}, raised: map[uuid.UUID]int64{},
+		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[int64]lastLook{}, raised: map[uuid.UUID]int64{},
 	}
 	if mark != nil {
 		b.baseNS, b.fromNS = min(b.baseNS, mark.CursorNS), min(b.fromNS, mark.FromNS)
@@ -164,6 +178,9 @@ func (b *Backlog) HasRaised(id uuid.UUID) bool {
 	_, known := b.raised[id]
 	return known
 }
+
+// Several reports whether more than one server showed what is remembered.
+func (b *Backlog) Several() bool { return b.several }
 
 // LookAt has a range behind the cursor looked at.
 func (b *Backlog) LookAt(r cursor.Range) {
@@ -258,13 +275,13 @@ func (b *Backlog) coarsen(minute int64) {
 }
 
 // Observe takes over what a server showed from fromNS on, at a watermark. What lies from
-// forwardNS on is ahead of the cursor, the rest behind it.
+// forwardNS on is after the cursor, the rest behind it.
 func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS, watermarkNS int64) {
-	b.ahead = map[int64]fingerprint{}
+	b.after = map[int64]fingerprint{}
 	var behind []Fingerprint
 	for _, f := range prints {
 		if f.FromNS >= forwardNS {
-			b.ahead[f.FromNS] = fingerprint{f.Count, f.Checksum}
+			b.after[f.FromNS] = fingerprint{f.Count, f.Checksum}
 		} else {
 			behind = append(behind, f)
 		}
@@ -272,12 +289,14 @@ func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS
 	b.compare(server, behind, cursor.Range{FromNS: fromNS, ToNS: forwardNS}, watermarkNS)
 }
 
-// NothingAhead reports whether the last observation showed nothing ahead of the cursor.
-func (b *Backlog) NothingAhead() bool { return len(b.ahead) == 0 }
+// NothingAfter reports whether the last observation showed nothing after the cursor.
+func (b *Backlog) NothingAfter() bool { return len(b.after) == 0 }
 
 // compare notes what the fingerprints of a range show to be unjudged. The range begins at
 // a bucket; it may end within one.
 func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, watermarkNS int64) {
+	b.several = b.several || b.server != "" && b.server != server
+	b.server = server
 	prints := make(map[int64]fingerprint, len(list))
 	for _, f := range list {
 		prints[f.FromNS] = fingerprint{f.Count, f.Checksum}
@@ -335,7 +354,7 @@ func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int6
 	if endNS >= s.ToNS {
 		judged.ToNS = s.ToNS
 	}
-	for at, seen := range b.ahead {
+	for at, seen := range b.after {
 		if s.Forward && at < endNS && (!conclusive || at >= judged.ToNS) {
 			b.left[floor(at, secondNS)] = unjudged{seen: seen, server: s.Server, seenNS: watermarkNS}
 		}
@@ -354,7 +373,7 @@ func (b *Backlog) Conclude(r cursor.Range, server string) {
 			delete(b.left, at)
 		}
 	}
-	for at, seen := range b.ahead {
+	for at, seen := range b.after {
 		if at < r.FromNS || at >= r.ToNS {
 			continue
 		}
@@ -363,7 +382,7 @@ func (b *Backlog) Conclude(r cursor.Range, server string) {
 			seen = seen.plus(b.judged[bucket])
 		}
 		b.judged[bucket] = seen
-		delete(b.ahead, at)
+		delete(b.after, at)
 	}
 }
 

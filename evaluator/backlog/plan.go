@@ -93,15 +93,15 @@ type Look struct {
 }
 
 // Looks returns the looks to take at a watermark: those that are due, but for those that
-// failed shortly before. The fine one comes first, which no other one may hold up, then
-// those that were taken or tried longest ago.
+// failed shortly before. The fine one comes first, unless it failed, then those that were
+// taken or tried longest ago.
 func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
 	plan := slices.DeleteFunc(b.due(recentFromNS, watermarkNS), func(l Look) bool {
 		failedNS := b.looks[l.key].failedNS
 		return failedNS != 0 && watermarkNS >= failedNS && watermarkNS-failedNS < l.every.Nanoseconds()
 	})
 	last := func(l Look) int64 {
-		if l.key == fineLook {
+		if l.key == fineLook && b.looks[l.key].failedNS == 0 {
 			return math.MinInt64
 		}
 		return max(b.looks[l.key].lookedNS, b.looks[l.key].failedNS)
@@ -115,8 +115,8 @@ func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
 func (b *Backlog) due(recentFromNS, watermarkNS int64) []Look {
 	var plan []Look
 	add := func(l Look) {
-		last, taken := b.looks[l.key]
-		due := !taken || watermarkNS-last.lookedNS >= l.every.Nanoseconds() || watermarkNS < last.lookedNS
+		last, known := b.looks[l.key]
+		due := !known || watermarkNS-last.lookedNS >= l.every.Nanoseconds() || watermarkNS < last.lookedNS
 		if l.FromNS < l.ToNS && (due || b.isUnlooked(l.Range)) {
 			plan = append(plan, l)
 		}
@@ -134,10 +134,10 @@ func (b *Backlog) due(recentFromNS, watermarkNS int64) []Look {
 func (b *Backlog) isUnlooked(r cursor.Range) bool { return slices.ContainsFunc(b.unlooked, r.Overlaps) }
 
 // Compares reports whether the fingerprints of a look have to be compared, because the
-// rows that a server counts there may be others than at the last look.
+// rows that a server counts there may be others than at the last look, or nobody counted them.
 func (b *Backlog) Compares(l Look, server string, rows uint64, watermarkNS int64) bool {
-	last, taken := b.looks[l.key]
-	return !taken || last.server != server || last.of != l.Range || last.rows != rows ||
+	last, known := b.looks[l.key]
+	return !known || server == "" || last.server != server || last.of != l.Range || last.rows != rows ||
 		watermarkNS-last.comparedNS >= l.compareEvery.Nanoseconds() || b.isUnlooked(l.Range)
 }
 

@@ -33,6 +33,8 @@ type archive struct {
 	servers []string
 	now     int
 	down    bool
+	// unwatched has the source not answer what became visible.
+	unwatched bool
 	// queries holds the kinds of queries that were made.
 	queries []string
 }
@@ -105,8 +107,8 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 }
 
 func (a *archive) Arrivals(_ context.Context, q window.ArrivalsQuery) (answer window.Arrivals, err error) {
-	if answer.Server, err = a.ask("arrivals"); err != nil {
-		return answer, err
+	if answer.Server, err = a.ask("arrivals"); err != nil || a.unwatched {
+		return answer, cmp.Or[error](err, errDown)
 	}
 	answer.Counts = map[int64]int64{}
 	a.seen(answer.Server, q.FromNS, q.ToNS, func(_ *row, endedNS int64) {
@@ -658,4 +660,25 @@ func TestHeldAbsence(t *testing.T) {
 	w.add("orders", 300, nil)
 	w.until(500)
 	w.want("320 release orders 1", "380 raise orders 0")
+}
+
+// TestWatchThatFails has the source answer everything but what became visible: rules on absence
+// fail, and no other.
+func TestWatchThatFails(t *testing.T) {
+	absent, counts := absence("orders"), absence("orders")
+	counts.Rule = new(*counts.Rule)
+	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
+	w := newWorld(t, absent, compiled(counts.Rule))
+	w.unwatched = true
+	outcome := w.pass(0)
+	if outcome.SourceErr != nil || !slices.Equal(outcome.Evaluated, []uuid.UUID{counts.ID}) || outcome.Failed[absent.ID] == nil || len(outcome.Failed) != 1 {
+		t.Errorf("%+v", outcome)
+	}
+	if outcome.Watch != (evaluator.Watch{}) {
+		t.Errorf("watched: %+v", outcome.Watch)
+	}
+	w.unwatched = false
+	if outcome := w.pass(10); len(outcome.Evaluated) != 2 || len(outcome.Failed) > 0 {
+		t.Errorf("then %+v", outcome)
+	}
 }

@@ -164,7 +164,7 @@ func size(s set) (n int) {
 	return n
 }
 
-// compare is memory.compare.
+// compare is Backlog.Compare.
 func (m *Evaluation) compare(k *memory, buckets set, server int, rows set, patient bool) {
 	for t := range m.Until {
 		b := &k.Backlog[t]

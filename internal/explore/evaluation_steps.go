@@ -239,7 +239,7 @@ func (m *Evaluation) commit(w *EvaluationState, r int, outcome string) bool {
 	return true
 }
 
-// mark is memory.mark.
+// mark is Backlog.Mark.
 func (m *Evaluation) mark(db *store, k *memory, done set, server int8) {
 	left := k.Unlooked
 	for t := range m.Until {
@@ -253,7 +253,7 @@ func (m *Evaluation) mark(db *store, k *memory, done set, server int8) {
 	}
 }
 
-// conclude is memory.concluded and pass.concluded.
+// conclude is Backlog.Conclude.
 func (m *Evaluation) conclude(p *process, k *memory, done set) {
 	for t := range m.Until {
 		if done&bit(t) == 0 {

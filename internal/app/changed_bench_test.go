@@ -1,0 +1,32 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkChangedSecond makes passes over a second that has a thousand alerts, and one
+// exchange more each time: what one that becomes visible late costs beside many.
+func BenchmarkChangedSecond(b *testing.B) {
+	w := newWorld(b)
+	w.rule()
+	w.tick()
+	at := time.Now().Add(-10 * time.Second).Truncate(time.Second).UnixNano()
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = fmt.Sprint("known", i)
+	}
+	w.fail(at, ids...)
+	w.tickUntil(1000)
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		n++
+		w.fail(at+int64(n), fmt.Sprint("late", n))
+		b.StartTimer()
+		if r := w.tick(); r.Alerts != 1 {
+			b.Fatalf("%d alerts", r.Alerts)
+		}
+	}
+}
