@@ -53,8 +53,8 @@
 //
 // After a pause, of either kind, one message goes first, the probe. The claim grants it, and
 // what a rate allows, under the same lock, so that both hold over all replicas. Pauses in a
-// row grow, and a message whose receiver has asked for pauses for longer than the schedule
-// lasts is EXHAUSTED. Slow receivers share half of the slots. Operators are notified, once
+// row grow. Once a receiver has asked for them for longer than the schedule lasts, what has
+// waited for as long is EXHAUSTED; what waited for other reasons is not. Slow receivers share half of the slots. Operators are notified, once
 // each, of a message that is refused or exhausted, of a breaker that has been open for ten
 // minutes, and of a webhook that was switched off.
 //

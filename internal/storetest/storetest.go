@@ -42,6 +42,9 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
+	// ExpireHeld ends what has waited for so long for receivers that have asked for pauses for
+	// as long, and returns how many it has ended.
+	ExpireHeld func(after time.Duration) (int, error)
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
 	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error
