@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,9 @@ func (s *Outbox) judge(ctx context.Context, st *settling) {
 	if len(asked) == 0 {
 		return
 	}
-	_ = s.judgeAll(ctx, st, tells, asked)
+	if err := s.judgeAll(ctx, st, tells, asked); err != nil {
+		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("judge outcomes: %w", err)
+	}
 }
 
 func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) bool, asked []uuid.UUID) error {
