@@ -272,6 +272,30 @@ func deliveryBroken(l *law) {
 	}
 }
 
+// deliveryUnrenderable: what cannot be sent ends, and takes the turn of no other message, nor that of
+// the probe. A claim may leave the other one to the next.
+func deliveryUnrenderable(l *law) {
+	messages := l.raise(9)
+	for _, d := range l.claim("a", 5) {
+		l.settle("a", d, unanswered())
+	}
+	l.Advance(31 * time.Second)
+	l.broken = 3
+	var probe []notify.Delivery
+	for range 4 {
+		if len(probe) == 0 {
+			probe = l.claim("a", 8)
+		}
+	}
+	l.equal("probes", len(probe), 1)
+	l.equal("the probe", probe[0].NotificationID, messages[8])
+	for _, id := range messages[5:8] {
+		l.is(id, notify.Failed, "NOT_MADE")
+	}
+	l.settle("a", probe[0], delivered())
+	l.is(messages[8], notify.Delivered, "DELIVERED")
+}
+
 func deliveryGone(l *law) {
 	messages := l.raise(2)
 	l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictGone, StatusCode: 410, Error: "410"})

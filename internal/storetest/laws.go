@@ -313,6 +313,7 @@ func laws() map[string]func(l *law) {
 		"who has a message already is told to the next attempt":     deliveryReached,
 		"the messages of an alert for a webhook go out in order":    deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
+		"what cannot be rendered ends, and is no probe":             deliveryUnrenderable,
 		"one that asks for pauses for too long exhausts messages":   deliveryHeldForLong,
 		"what waits for other reasons does not end":                 deliveryOldWhenHeld,
 		"a receiver that does not answer is left alone, and probed": deliveryBroken,

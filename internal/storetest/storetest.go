@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -79,6 +80,8 @@ type law struct {
 	next               int
 	// unknown has nobody know how to render a message.
 	unknown bool
+	// broken is how many of the next messages cannot be rendered at all.
+	broken int
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
 	// claim told of the webhook after its commit.
 	meanwhile func()
@@ -223,6 +226,10 @@ func (l *law) claim(replica string, most int) []notify.Delivery {
 			l.next++
 			if l.meanwhile != nil {
 				l.meanwhile()
+			}
+			if l.broken > 0 {
+				l.broken--
+				return notify.Body{}, "", errors.New("it cannot be rendered")
 			}
 			if l.unknown {
 				return notify.Body{}, "there is no such receiver", nil
