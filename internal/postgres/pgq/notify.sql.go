@@ -487,12 +487,12 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int
 }
 
 const undeliveredAbout = `-- name: UndeliveredAbout :many
-select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
+select n.notification_id, w.name as webhook, coalesce(s.status, '')::text as status, coalesce(s.error, '')::text as error
 from unnest($1::uuid[]) as c (id)
 cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about, actor from notification n where n.notification_id = c.id offset 0) n
 join notification t on t.notification_id = n.about
 join webhook w on w.webhook_id = t.webhook_id
-join settlement s on s.notification_id = t.notification_id
+left join settlement s on s.notification_id = t.notification_id
 `
 
 type UndeliveredAboutRow struct {
@@ -502,7 +502,8 @@ type UndeliveredAboutRow struct {
 	Error          string
 }
 
-// The messages that others tell operators were not delivered.
+// The messages that others tell operators were not delivered. One that is sent again has
+// no status.
 func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredAboutRow, error) {
 	rows, err := q.db.Query(ctx, undeliveredAbout, notificationIds)
 	if err != nil {
