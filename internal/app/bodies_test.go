@@ -144,7 +144,7 @@ func TestAReportKeepsAPartitionAndNothingElse(t *testing.T) {
 	if _, err := w.db.Retention().Bodies(t.Context(), 0, bodyDay, 100); err == nil {
 		t.Error("the partition that is read was dropped")
 	}
-	w.wantColumn("ahead", `select count(*)::text from body_partitions() where ends_at > now()`, "3")
+	w.wantColumn("two lie ahead", `select (count(*) >= 2)::text from body_partitions() where ends_at > now()`, "true")
 	w.wantColumn("kept", `select name from body_partitions() where ends_at <= now()`, "notification_body_first")
 }
 
