@@ -128,6 +128,10 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 
 // settled says what an outcome was whose storing succeeded, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
+	if settled.Unjudged != nil {
+		d.Observer.Unjudged()
+		d.log(s).WarnContext(ctx, "outcomes stored, which told nothing of their webhooks", slog.Any("error", settled.Unjudged))
+	}
 	switch {
 	case settled.Fenced:
 		d.Observer.Fenced()

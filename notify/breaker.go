@@ -45,10 +45,11 @@ type Breaker struct {
 	// LastError tells of the last failing attempt, also of one since made up for.
 	LastError   string
 	LastErrorAt time.Time
-	// Holds counts the pauses in a row that the receiver has asked for, HeldFor is how
-	// long the last one is, and HeldUntil when it ends. While Holds is not 0 and the pause
-	// is over, a probe goes first.
+	// Holds counts the pauses in a row that the receiver has asked for, HeldSince is when the
+	// first began, HeldFor how long the last one is, and HeldUntil when it ends. While Holds is
+	// not 0 and the pause is over, a probe goes first.
 	Holds     int
+	HeldSince time.Time
 	HeldFor   time.Duration
 	HeldUntil time.Time
 }
@@ -116,7 +117,7 @@ func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	if e.Outcome.Verdict == VerdictThrottled {
 		next = held(was, e)
 	} else if !e.Now.Before(was.HeldUntil) {
-		next.Holds, next.HeldFor, next.HeldUntil = 0, 0, time.Time{}
+		next.Holds, next.HeldSince, next.HeldFor, next.HeldUntil = 0, time.Time{}, 0, time.Time{}
 	}
 	if !e.Outcome.Unanswered() {
 		next.Failures, next.Openings, next.OpenedAt, next.Until = 0, 0, time.Time{}, time.Time{}
@@ -136,8 +137,13 @@ func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	return next
 }
 
-// maxGrownHold is how far pauses grow beyond what a receiver asks for.
-const maxGrownHold = time.Hour
+const (
+	// maxGrownHold is how far pauses grow beyond what a receiver asks for.
+	maxGrownHold = time.Hour
+	// inARow is how long after a pause the next one is still in a row with it. After a longer time
+	// in which nothing was sent nobody knows what the receiver would have answered.
+	inARow = time.Hour
+)
 
 // held begins a pause. What was on its way when it began makes it no longer than asked.
 func held(b Breaker, e Evidence) Breaker {
@@ -148,8 +154,10 @@ func held(b Breaker, e Evidence) Breaker {
 		}
 		return b
 	}
-	if b.Holds > 0 {
+	if b.Holds > 0 && !b.HeldSince.IsZero() && e.Now.Sub(b.HeldUntil) <= inARow {
 		hold = max(hold, min(2*b.HeldFor, maxGrownHold))
+	} else {
+		b.Holds, b.HeldSince = 0, e.Now
 	}
 	b.Holds++
 	b.HeldFor, b.HeldUntil = hold, e.Now.Add(hold)

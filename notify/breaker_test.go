@@ -26,7 +26,7 @@ func TestBreakerNext(t *testing.T) {
 	}
 	forgiven := notify.Breaker{LastError: "no answer", LastErrorAt: now}
 	held := forgiven
-	held.Holds, held.HeldFor, held.HeldUntil = 1, 7*time.Second, now.Add(7*time.Second)
+	held.Holds, held.HeldSince, held.HeldFor, held.HeldUntil = 1, now, 7*time.Second, now.Add(7*time.Second)
 	for name, c := range map[string]struct {
 		was     notify.Breaker
 		outcome notify.Outcome
@@ -128,8 +128,16 @@ func TestHoldsGrow(t *testing.T) {
 	if answer(notify.VerdictThrottled, 5*time.Hour); b.HeldUntil.Sub(now) != 5*time.Hour || b.Holds != 15 {
 		t.Errorf("held for %v, want 5h", b.HeldUntil.Sub(now))
 	}
+	if want := time.Unix(1_795_244_520, 0); !b.HeldSince.Equal(want) {
+		t.Errorf("held since %v, want %v", b.HeldSince, want)
+	}
+	// Nobody asked for more than an hour: what follows is not in a row with it.
+	now = b.HeldUntil.Add(time.Hour + 1)
+	if answer(notify.VerdictThrottled, time.Second); b.HeldUntil.Sub(now) != time.Second || b.Holds != 1 || !b.HeldSince.Equal(now) {
+		t.Errorf("held for %v since %v, want a second from now on", b.HeldUntil.Sub(now), b.HeldSince)
+	}
 	now = b.HeldUntil
-	if answer(notify.VerdictDelivered, 0); b.Holds != 0 {
+	if answer(notify.VerdictDelivered, 0); b.Holds != 0 || !b.HeldSince.IsZero() {
 		t.Errorf("%d holds after a delivery, want none", b.Holds)
 	}
 }

@@ -67,6 +67,9 @@ type Observer interface {
 	// Unknown tells that an attempt is begun after one whose outcome nobody has
 	// stored: its process died or stood still, and the message may have been sent.
 	Unknown()
+	// Unjudged tells that outcomes were stored which told nothing of their webhooks: no breaker
+	// counts them, and no pause begins.
+	Unjudged()
 }
 
 // unobserved is nobody.
@@ -75,6 +78,7 @@ type unobserved struct{}
 func (unobserved) Attempted(Verdict) {}
 func (unobserved) Fenced()           {}
 func (unobserved) Unknown()          {}
+func (unobserved) Unjudged()         {}
 
 // Dispatcher delivers notifications.
 type Dispatcher struct {

@@ -19,7 +19,10 @@
 //     webhooks (slots.go), with SKIP LOCKED, under a lease and a token of its own for each
 //     row. In the same transaction it renders and stores bodies that are not there yet, and
 //     records that the attempts begin. A body is rendered once: every attempt sends the same
-//     bytes under the same webhook-id, with the secrets of a receiver as they are by then. A message that cannot be read or rendered ends as FAILED.
+//     bytes under the same webhook-id, with the secrets of a receiver as they are by then. A
+//     message that cannot be read or rendered ends as FAILED, an event that is too old as
+//     DISCARDED: they use up no rate, are no probe, and the next pass follows at once. Where one
+//     row makes a claim fail for all, each webhook is claimed for by itself, until that row ends.
 //   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
 //     have been edited, switched off or held since, or do not answer. Their attempts are
 //     recorded as not made, and cost nothing; neither is one made that took so long to begin
@@ -53,8 +56,8 @@
 //
 // After a pause, of either kind, one message goes first, the probe. The claim grants it, and
 // what a rate allows, under the same lock, so that both hold over all replicas. Pauses in a
-// row grow, and a message whose receiver has asked for pauses for longer than the schedule
-// lasts is EXHAUSTED. Slow receivers share half of the slots. Operators are notified, once
+// row grow. Once a receiver has asked for them for longer than the schedule lasts, what has
+// waited for as long is EXHAUSTED; what waited for other reasons is not. Slow receivers share half of the slots. Operators are notified, once
 // each, of a message that is refused or exhausted, of a breaker that has been open for ten
 // minutes, and of a webhook that was switched off.
 //

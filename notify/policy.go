@@ -50,6 +50,10 @@ func (p Policy) Validate() error {
 	return p.Breaker.Validate()
 }
 
+// maxUncounted is how many attempts at a message may not count before one that is older than
+// the schedule ends with the next pause that its receiver asks for.
+const maxUncounted = 100
+
 // notMadePause is how long a message rests whose call was not made.
 const notMadePause = time.Second
 
@@ -63,14 +67,12 @@ type Decision struct {
 	Counts bool
 	// Hold, when positive, holds the whole webhook for that long at least.
 	Hold time.Duration
-	// Expire, beside Hold, is how long a message of a held webhook may wait before it
-	// is EXHAUSTED.
-	Expire time.Duration
 	// Disable switches the webhook off, for the outcome's reason.
 	Disable bool
 }
 
-// Span is how long the schedule lasts, without jitter.
+// Span is how long the schedule lasts, without jitter. A receiver that asks for pauses for
+// longer exhausts the messages that have waited for as long.
 func (p Policy) Span() (span time.Duration) {
 	for _, pause := range p.Schedule {
 		span += pause
@@ -85,8 +87,8 @@ func (p Policy) Span() (span time.Duration) {
 // count, because a broken idle connection or a restarting receiver is usual and
 // a repeat cannot be a duplicate. Nor does one that was not made, whatever its number,
 // nor one that found the receiver gone: the message waits until a person has seen to
-// its webhook. A message whose receiver asks for pauses ends when it has waited for
-// longer than the schedule lasts.
+// its webhook. One whose receiver asks for a pause does not count either; but a message ends
+// for which it has done so again and again, while others went through.
 func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
 	switch o.Verdict {
 	case VerdictDelivered:
@@ -103,11 +105,10 @@ func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
 			hold = p.DefaultHold
 		}
 		hold = min(hold, p.MaxHold)
-		decision := Decision{Status: Retrying, Wait: hold, Hold: hold, Expire: p.Span()}
-		if d.Waited > decision.Expire {
-			decision.Status, decision.Wait = Exhausted, 0
+		if d.Waited > p.Span() && d.Attempt-d.CountedAttempts > maxUncounted {
+			return Decision{Status: Exhausted, Hold: hold}
 		}
-		return decision
+		return Decision{Status: Retrying, Wait: hold, Hold: hold}
 	case VerdictRetry, VerdictUnknown:
 	}
 	if d.Attempt == 1 && o.NothingSent {

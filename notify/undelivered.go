@@ -8,7 +8,8 @@ import (
 
 // Undelivered is a message that was refused or exhausted, of which operators are notified.
 type Undelivered struct {
-	// Webhook is the name of the one to which it could not be delivered.
+	// Webhook is the name of the one to which it could not be delivered. Status is empty while the
+	// message is sent again.
 	Webhook string
 	Status  Status
 	Error   string
@@ -19,11 +20,13 @@ type Undelivered struct {
 func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
 	what := "The message to " + u.Webhook + " was given up"
 	switch u.Status {
+	case "", Delivered:
+		what = "The message to " + u.Webhook + " was given up, and sent again since"
 	case Failed:
 		what = "The webhook " + u.Webhook + " refuses the message"
 	case Exhausted:
 		what = "All attempts to deliver the message to " + u.Webhook + " have failed"
-	case Pending, Retrying, Delivered, Discarded, Suppressed:
+	case Pending, Retrying, Discarded, Suppressed:
 	}
 	if u.Error != "" {
 		what += ": " + u.Error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/pgtest"
 	"tocsin/internal/retention"
 	"tocsin/notify"
 )
@@ -126,6 +127,25 @@ func TestBodiesAreKeptAsLongAsSaid(t *testing.T) {
 			t.Errorf("kept for %v: %q, of %q", step.keep, got, first)
 		}
 	}
+}
+
+// TestAReportKeepsAPartitionAndNothingElse has a session read an old partition for long: it is not
+// dropped, but new ones are made.
+func TestAReportKeepsAPartitionAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range w.column(`select name from body_partitions() where ends_at > now()`) {
+		w.exec(`drop table ` + name)
+	}
+	report := pgtest.Conn(t, w.pgURL)
+	if _, err := report.Exec(t.Context(), `begin; select * from notification_body_first`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Retention().Bodies(t.Context(), 0, bodyDay, 100); err == nil {
+		t.Error("the partition that is read was dropped")
+	}
+	w.wantColumn("two lie ahead", `select (count(*) >= 2)::text from body_partitions() where ends_at > now()`, "true")
+	w.wantColumn("kept", `select name from body_partitions() where ends_at <= now()`, "notification_body_first")
 }
 
 // TestTwoReplicasPartition has two make and drop partitions while messages are delivered.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"tocsin/notify"
 )
 
 const (
@@ -13,8 +15,9 @@ const (
 	breakersEvery  = 15 * time.Second
 )
 
-// watchBreakers notifies operators of webhooks that have not answered for long, and frees
-// messages that wait for one which is gone.
+// watchBreakers notifies operators of webhooks that have not answered for long, ends messages
+// whose receivers have asked for pauses for too long, and frees those that wait for one which
+// is gone.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
 	defer ticker.Stop()
@@ -29,6 +32,11 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "operators not notified of open breakers", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, notifications)
+		ended, err := a.outbox.ExpireHeld(ctx, notify.Policy{Schedule: a.options.RetrySchedule}.Span())
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "messages of held webhooks not ended", slog.Any("error", err))
+		}
+		a.dispatchers.wake(ctx, ended)
 		freed, err := a.outbox.FreeFollowing(ctx)
 		if err != nil && ctx.Err() == nil {
 			a.options.Logger.WarnContext(ctx, "messages that wait for others not looked at", slog.Any("error", err))

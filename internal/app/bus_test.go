@@ -219,6 +219,25 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 	}
 }
 
+// TestAProcessWakesItself ends the server of the bus of a replica that evaluates and delivers: its
+// messages wait for no poll.
+func TestAProcessWakesItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule(w.webhook("ops"))
+	server := w.buses(app.BusPostgres)
+	_, logged := w.replica(func(o *app.Options) {
+		o.Bus, o.PollInterval = server.options, time.Hour
+		o.TickInterval, o.Settle = 20*time.Millisecond, 10*time.Millisecond
+	})
+	w.fail(w.ch.Now(t), "before")
+	w.untilDelivered(1)
+	server.stop()
+	w.until("the outage is told", func() bool { return strings.Contains(logged.String(), "the wake-up bus does not work") })
+	w.fail(w.ch.Now(t), "without")
+	w.untilDelivered(2)
+}
+
 // TestOneWakeUpDrainsByAllReplicas owes more than one replica has room for: those
 // whom the one wake-up does not reach are woken by those who have their hands full.
 func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {

@@ -33,6 +33,7 @@ type metrics struct {
 	attempts *prometheus.CounterVec
 	calls    prometheus.Histogram
 	fenced   prometheus.Counter
+	unjudged prometheus.Counter
 	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
@@ -89,6 +90,9 @@ func newMetrics(version string) *metrics {
 		unswept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
+		unjudged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but which told nothing of their webhooks: no breaker counts them, and no pause begins.",
+		}),
 		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_notifications_suppressed_total", Help: "Messages that this replica recorded and a silence suppressed.",
 		}),
@@ -101,7 +105,7 @@ func newMetrics(version string) *metrics {
 		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, collectors.NewGoCollector(),
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.unjudged, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -180,6 +184,9 @@ func (m *metrics) Suppressed(messages int) { m.suppressed.Add(float64(messages))
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// Unjudged counts outcomes that told nothing of their webhooks.
+func (m *metrics) Unjudged() { m.unjudged.Inc() }
 
 // Reaped counts what a dead replica held.
 func (m *metrics) Reaped(held lease.Released) {

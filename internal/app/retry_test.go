@@ -140,6 +140,25 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "15")
 }
 
+// TestAFallbackIsWrittenAnew has a person send again what waits with a fallback for its body: the next
+// body is another one, with an instant of its own, and retention drops it when it is old itself.
+func TestAFallbackIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.answers(http.StatusBadGateway)
+	w.owed(w.webhook("ops"), "a")
+	w.deliver()
+	w.exec(`update notification_body set problem = 'a fallback', written_at = written_at - interval '1 min'`)
+	w.exec(`update outbox set body_at = body_at - interval '1 min', due_at = now() + interval '1 h'`)
+	if err := w.retry(w.one(anyNotification)); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("the fallback", `select problem from notification_body`)
+	w.answers(http.StatusOK)
+	w.deliver()
+	w.wantColumn("written with its attempt", `select (b.written_at = s.started_at)::text from notification_body b join settlement s using (notification_id)`, "true")
+}
+
 func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,6 +174,13 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	}
 	w.answers(http.StatusOK)
 	w.deliver()
+	// What the refused attempt has sent is gone: nothing is derived for it from another body.
+	head := func(d *notify.Delivery) notify.RequestHead { return notify.RequestHead{BodyBytes: len(d.Body.Content)} }
+	record, err := w.db.Record(head).Get(t.Context(), tenant, w.one(anyNotification))
+	if err != nil || len(record.History) != 2 || record.History[0].Request != nil || record.History[1].Request == nil ||
+		record.History[1].Request.BodyBytes != len(bodies[1]) {
+		t.Errorf("history %+v, %v", record.History, err)
+	}
 	w.exec(`update webhook set version = version + 1, body_template = ''`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
 		t.Fatal(err)

@@ -1,9 +1,7 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,8 +13,6 @@ import (
 
 	"tocsin/api"
 	"tocsin/internal/fault"
-	"tocsin/internal/postgres"
-	"tocsin/internal/seal"
 	"tocsin/notify"
 )
 
@@ -112,61 +108,50 @@ func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
 	w.wantColumn("the next time", toldOfWebhooks, "WEBHOOK_FAILING operators", "WEBHOOK_FAILING operators")
 }
 
-// TestThrottlingEnds has a receiver ask for a second's pause for ever: the pauses grow, one
-// message goes first after each, and what has waited for longer than the schedule ends.
-func TestThrottlingEnds(t *testing.T) {
+// TestAFailureToNotifyKeepsNoOtherWaiting refuses the alert about one of three webhooks that do not
+// answer: operators are notified of the others.
+func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hook := w.webhook("ops")
-	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Retry-After", "1")
-		rw.WriteHeader(http.StatusTooManyRequests)
-	})
-	w.owed(hook, names(20)...)
-	w.deliver()
-	first := len(w.receiver.received())
-	if first > notify.DefaultMaxConcurrent {
-		t.Fatalf("%d calls at first", first)
+	w.operators()
+	for _, name := range []string{"one", "two", "three"} {
+		w.owed(w.webhook(name), name)
 	}
-	const holds = 12
-	for range holds {
-		w.exec(`update webhook set held_until = now()`)
-		w.exec(`update outbox set due_at = now(), ready_at = now()`)
-		w.deliver()
+	w.exec(`update webhook_state s set opened_at = now() - interval '1 h', open_until = now() + interval '1 h', openings = 1, failures = 9
+		from webhook w where w.webhook_id = s.webhook_id and not w.operators`)
+	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no alert'; end $$`)
+	w.exec(`create trigger refuse before insert on alert for each row when (new.title = 'Webhook one does not answer') execute function refuse()`)
+	for n := range 2 {
+		written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute)
+		if want := 2 - 2*n; err == nil || written != want {
+			t.Errorf("look %d: %d notifications, %v; want %d, and an error", n+1, written, err, want)
+		}
 	}
-	if n := len(w.receiver.received()) - first; n != holds {
-		t.Errorf("%d calls after %d pauses, want one after each", n, holds)
+	w.wantColumn("alerts", `select title from alert where health order by title`, "Webhook three does not answer", "Webhook two does not answer")
+	w.exec(`drop trigger refuse on alert`)
+	if written, err := w.db.Outbox().NotifyOpenBreakers(t.Context(), 10*time.Minute); err != nil || written != 1 {
+		t.Errorf("then %d notifications, %v", written, err)
 	}
-	w.wantColumn("the pause", `select (held_until - now() between interval '40 min' and interval '1 h')::text from webhook`, "true")
-	w.wantColumn("no attempt counts", `select distinct counted::text from outbox`, "0")
-	w.wantColumn("all wait", `select count(*)::text from outbox`, "20")
-	// The schedule lasts 26 h 36 min.
-	w.exec(`update outbox set since = now() - interval '27 h' where notification_id in (select notification_id from outbox order by notification_id limit 15)`)
-	w.exec(`update webhook set held_until = now()`)
-	w.exec(`update outbox set due_at = now(), ready_at = now()`)
-	w.deliver()
-	w.wantColumn("ended", `select status || ' ' || count(*) from settlement group by status`, "EXHAUSTED 15")
-	w.wantColumn("still waiting", `select count(*)::text from outbox`, "5")
-	w.receiver.respond(nil)
-	for range 2 {
-		w.exec(`update webhook set held_until = now()`)
-		w.exec(`update outbox set due_at = now(), ready_at = now()`)
-		w.deliver()
-	}
-	w.wantColumn("in the end", `select status || ' ' || count(*) from settlement group by status order by status`, "DELIVERED 5", "EXHAUSTED 15")
 }
 
-// TestALongPauseIsKept has a receiver ask for a pause of hours.
-func TestALongPauseIsKept(t *testing.T) {
+// TestWhatIsSentAgainSaysSo has a person send a message again before operators are notified that it
+// was refused.
+func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Retry-After", "18000")
-		rw.WriteHeader(http.StatusServiceUnavailable)
-	})
+	w.status(http.StatusBadRequest)
 	w.owed(w.webhook("ops"), "a")
+	w.operators()
 	w.deliver()
-	w.wantColumn("held for five hours", `select (held_until - now() between interval '4 h 59 min' and interval '5 h')::text from webhook`, "true")
+	w.wantColumn("operators", toldOfMessages, "operators 1")
+	if err := w.retry(w.one(`select notification_id from notification where reason = 'FIRED'`)); err != nil {
+		t.Fatal(err)
+	}
+	w.receiver.respond(nil)
+	w.exec(`update webhook set held_until = now() + interval '1 h' where not operators`)
+	w.deliver()
+	w.wantColumn("what operators read", `select (convert_from(content, 'UTF8') like '%The message to ops was given up, and sent again since%')::text
+		from notification_body join notification using (notification_id) where reason = 'UNDELIVERED'`, "true")
 }
 
 // TestWhatCannotBeReadEnds damages the alert of a message: it ends, visibly, and no other
@@ -261,64 +246,31 @@ func TestDiscard(t *testing.T) {
 	w.wantColumn("in the end", statuses, "DELIVERED 2", "DISCARDED 3")
 }
 
-// TestKeysAreRotated has secrets sealed with an old key be sealed anew, while one is
-// edited: then the old key is no longer needed.
-func TestKeysAreRotated(t *testing.T) {
+// TestAReplicaWatches has a replica find a breaker that has been open for long, what is held for too
+// long, and what waits for a message that is gone.
+func TestAReplicaWatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, name := range names(120) {
-		w.webhook(name)
+	w.operators()
+	open, held := w.webhook("open"), w.webhook("held")
+	w.owed(open, "gone", "waits", "b")
+	w.owed(held, "c")
+	w.exec(`update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 h' where webhook_id = $1`, open)
+	of := func(execution string) uuid.UUID {
+		return w.one(`select notification_id from notification join alert using (alert_id) where execution_id = $1`, execution)
 	}
-	first := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, 32))
-	open := func(keys string) *postgres.DB {
-		t.Helper()
-		box, err := seal.New(keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db, err := postgres.Open(t.Context(), w.pgURL, box)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(db.Close)
-		return db
-	}
-	both := open(first + "," + key)
-	uses := func(db *postgres.DB) (list []api.KeyUse) {
-		t.Helper()
-		list, err := db.Keys(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range list {
-			list[i].Key = ""
-		}
-		return list
-	}
-	if got := uses(both); !slices.Equal(got, []api.KeyUse{{Configured: true, Active: true}, {Secrets: 120, Configured: true}}) {
-		t.Errorf("before: %+v", got)
-	}
-	if got := uses(open(first)); !slices.Equal(got, []api.KeyUse{{Configured: true, Active: true}, {Secrets: 120}}) {
-		t.Errorf("without the old key: %+v", got)
-	}
-	if done, err := open(first).Reseal(t.Context()); err != nil || done.Resealed != 0 || len(done.Unopened) != 120 {
-		t.Errorf("without the old key: %d sealed anew, %d not opened, %v", done.Resealed, len(done.Unopened), err)
-	}
-	before := w.column(`select version || ' ' || updated_at::text from webhook order by name`)
-	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 120 || len(done.Unopened) > 0 {
-		t.Errorf("%+v, %v", done, err)
-	}
-	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 0 {
-		t.Errorf("again: %+v, %v", done, err)
-	}
-	w.wantColumn("nobody's edit is refused for it", `select version || ' ' || updated_at::text from webhook order by name`, before...)
-	if got := uses(both); !slices.Equal(got, []api.KeyUse{{Secrets: 120, Configured: true, Active: true}, {Configured: true}}) {
-		t.Errorf("after: %+v", got)
-	}
-	hooks, err := open(first).Webhooks().List(t.Context(), tenant, api.NamePage{Limit: 200})
-	if err != nil || len(hooks) != 120 || hooks[0].URL == "" || hooks[0].Sealed != nil {
-		t.Errorf("with the new key alone: %d webhooks, %v", len(hooks), err)
-	}
+	w.exec(`alter table outbox disable trigger outbox_next`)
+	w.exec(`update outbox set after_id = $1, ready_at = null, due_at = null where notification_id = $2`, of("gone"), of("waits"))
+	w.exec(`delete from outbox where notification_id = $1`, of("gone"))
+	w.exec(`update outbox set since = now() - interval '30 h' where webhook_id = $1`, held)
+	w.exec(`update webhook set held_until = now() + interval '1 h' where webhook_id = $1`, held)
+	w.exec(`update webhook_state set holds = 3, held_since = now() - interval '30 h' where webhook_id = $1`, held)
+	w.replica()
+	w.until("what waits for nothing is free", func() bool { return len(w.column(`select '' from outbox where after_id is not null`)) == 0 })
+	w.until("operators are notified of the breaker", func() bool { return len(w.column(toldOfWebhooks)) == 1 })
+	w.until("what is held for too long has ended", func() bool {
+		return len(w.column(`select '' from settlement where status = 'EXHAUSTED'`)) == 1
+	})
 }
 
 // TestFailuresAreFolded settles many failures of a few webhooks: breakers are judged once

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,9 @@ func (s *Outbox) judge(ctx context.Context, st *settling) {
 	if len(asked) == 0 {
 		return
 	}
-	_ = s.judgeAll(ctx, st, tells, asked)
+	if err := s.judgeAll(ctx, st, tells, asked); err != nil {
+		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("judge outcomes: %w", err)
+	}
 }
 
 func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) bool, asked []uuid.UUID) error {
@@ -72,11 +75,9 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 		Failures: row.Failures, Openings: row.Openings, OpenedAt: row.OpenedAt, OpenUntil: row.OpenUntil,
 		LastError: row.LastError, LastErrorAt: row.LastErrorAt,
 	})
-	was.Holds, was.HeldFor = int(row.Holds), row.HeldFor
-	if row.HeldUntil != nil {
-		was.HeldUntil = *row.HeldUntil
-	}
-	next, probed, expire := was, false, time.Duration(0)
+	was.Holds, was.HeldFor, was.HeldSince = int(row.Holds), row.HeldFor, orZero(row.HeldSince)
+	was.HeldUntil = orZero(row.HeldUntil)
+	next, probed := was, false
 	for i := range st.settlements {
 		t := &st.settlements[i]
 		if t.WebhookID != row.WebhookID || t.WebhookVersion != row.Version || !tells(i) {
@@ -85,11 +86,11 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 		probe := row.ProbeToken != nil && *row.ProbeToken == t.Token
 		probed = probed || probe
 		next = t.Breaker(next, probe, row.At)
-		expire = max(expire, t.Decision.Expire)
 	}
 	err := q.BreakerWrite(ctx, pgq.BreakerWriteParams{
 		WebhookID: row.WebhookID, Version: row.Version, Failures: int32(next.Failures), Openings: int32(next.Openings),
 		OpenedAt: instant(next.OpenedAt), OpenUntil: instant(next.Until), Holds: int32(next.Holds), HeldFor: next.HeldFor,
+		HeldSince: instant(next.HeldSince),
 		LastError: rules.CleanText(next.LastError, 500), LastErrorAt: instant(next.LastErrorAt),
 		Probe: probed || next.OpenedAt.IsZero() && next.Holds == 0,
 	})
@@ -103,37 +104,47 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 		}
 	}
 	if !was.OpenedAt.IsZero() && next.OpenedAt.IsZero() {
-		if err := endIncidents(ctx, q, incidentFailing, row.WebhookID); err != nil {
-			return err
-		}
+		return endIncidents(ctx, q, incidentFailing, row.WebhookID)
 	}
-	return expireHeld(ctx, q, row.WebhookID, expire)
+	return nil
 }
 
-// expireHeld ends the messages of a held webhook that have waited for longer than their
-// schedule lasts.
-func expireHeld(ctx context.Context, q *pgq.Queries, webhook uuid.UUID, expire time.Duration) error {
-	if expire <= 0 {
-		return nil
+// ExpireHeld ends the messages that have waited for so long for webhooks whose receivers have
+// asked for pauses for as long, and notifies operators of them. It returns how many it has ended.
+func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, err error) {
+	for {
+		some := 0
+		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+			expired, err := q.OutboxExpire(ctx, after)
+			if err != nil {
+				return err
+			}
+			some = len(expired)
+			return notifyUndelivered(ctx, q, expired)
+		})
+		if err != nil {
+			return ended, fmt.Errorf("end what has waited for too long: %w", err)
+		}
+		if some == 0 {
+			return ended, nil
+		}
+		ended += some
 	}
-	expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{WebhookID: webhook, Expire: expire})
-	if err != nil {
-		return fmt.Errorf("end what has waited for too long: %w", err)
-	}
-	return notifyUndelivered(ctx, q, expired)
 }
 
 func breakerOf(row pgq.WebhookFlowsRow) notify.Breaker {
-	at := func(t *time.Time) time.Time {
-		if t == nil {
-			return time.Time{}
-		}
-		return *t
-	}
 	return notify.Breaker{
-		Failures: int(row.Failures), Openings: int(row.Openings), OpenedAt: at(row.OpenedAt), Until: at(row.OpenUntil),
-		LastError: row.LastError, LastErrorAt: at(row.LastErrorAt),
+		Failures: int(row.Failures), Openings: int(row.Openings), OpenedAt: orZero(row.OpenedAt), Until: orZero(row.OpenUntil),
+		LastError: row.LastError, LastErrorAt: orZero(row.LastErrorAt),
 	}
+}
+
+// orZero returns the zero time for nil.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // instant returns nil for the zero time.

@@ -25,8 +25,12 @@ type claiming struct {
 	deliveries []notify.Delivery
 	// bodyAt are the instants that the bodies bear.
 	bodyAt map[uuid.UUID]time.Time
-	// took says that rows were taken, if only to end them.
-	took bool
+	// granted are the webhooks whose messages are taken under a grant.
+	granted []uuid.UUID
+	// took says that rows were taken, ended that some of them have ended without an attempt.
+	took, ended bool
+	// damaged is a message with which a claim has failed, nil where there is none.
+	damaged *unreadable
 	// unwanted is what the check after the commit has found, unchecked why there was none.
 	unwanted  []uuid.UUID
 	unchecked error
@@ -61,6 +65,16 @@ func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	return nil
 }
 
+// addTo adds what was claimed. What has ended without an attempt has used no slot, and the rest
+// of the queue is looked at right away.
+func (c *claiming) addTo(claimed *notify.Claimed) {
+	claimed.Deliveries, claimed.Unwanted = append(claimed.Deliveries, c.deliveries...), append(claimed.Unwanted, c.unwanted...)
+	claimed.Unchecked = errors.Join(claimed.Unchecked, c.unchecked)
+	if c.ended {
+		claimed.Next = time.Millisecond
+	}
+}
+
 // promises are the webhooks of what was claimed, as they were then.
 func (c *claiming) promises() pgq.WebhooksUnwantedParams {
 	var p pgq.WebhooksUnwantedParams
@@ -79,8 +93,13 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 		return err
 	}
 	c.took = true
+	taken := len(c.claimed)
+	defer func() { c.ended = len(c.deliveries) < taken }()
 	if err := c.discardExpired(ctx, q); err != nil || len(c.claimed) == 0 {
 		return err
+	}
+	if d := c.damaged; d != nil && len(c.claimed) == 1 && c.claimed[0].NotificationID == d.id {
+		return endUnreadable(ctx, q, c.request.Replica, []unreadable{*d})
 	}
 	unreadable, err := c.read(ctx, q, s)
 	if err != nil {
@@ -92,7 +111,10 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 			return err
 		}
 	}
-	return c.storeBodies(ctx, q)
+	if err := c.storeBodies(ctx, q); err != nil {
+		return err
+	}
+	return c.noteGranted(ctx, q)
 }
 
 // take takes rows. Webhooks with a rate, or to which a probe goes first, need a grant.
@@ -120,10 +142,9 @@ func (c *claiming) take(ctx context.Context, q *pgq.Queries) error {
 	if len(p.WebhookIds) == 0 {
 		return nil
 	}
-	if c.claimed, err = q.OutboxClaim(ctx, p); err != nil || len(p.Granted) == 0 {
-		return err
-	}
-	return c.noteGranted(ctx, q, p.Granted)
+	c.granted = p.Granted
+	c.claimed, err = q.OutboxClaim(ctx, p)
+	return err
 }
 
 // grants asks for what webhooks with a rate, or to which a probe goes first, allow.
@@ -145,18 +166,20 @@ func (c *claiming) grants(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]pg
 	return granted, err
 }
 
-func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries, granted []uuid.UUID) error {
+// noteGranted notes what is sent under grants. What has ended without an attempt uses up no
+// rate, and is no probe.
+func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 	p := pgq.ClaimGrantedParams{Lease: c.request.Lease}
-	for _, id := range granted {
-		count, last := int32(0), pgq.OutboxClaimRow{}
-		for i := range c.claimed {
-			if c.claimed[i].WebhookID == id {
-				count, last = count+1, c.claimed[i]
+	for _, id := range c.granted {
+		count, last := int32(0), notify.Delivery{}
+		for i := range c.deliveries {
+			if c.deliveries[i].Webhook.ID == id {
+				count, last = count+1, c.deliveries[i]
 			}
 		}
 		if count > 0 {
 			p.WebhookIds, p.Rows = append(p.WebhookIds, id), append(p.Rows, count)
-			p.NotificationIds, p.Tokens = append(p.NotificationIds, last.NotificationID), append(p.Tokens, last.ClaimToken)
+			p.NotificationIds, p.Tokens = append(p.NotificationIds, last.NotificationID), append(p.Tokens, last.Token)
 		}
 	}
 	if len(p.WebhookIds) == 0 {

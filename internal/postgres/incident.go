@@ -88,8 +88,9 @@ func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error 
 }
 
 // NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for so
-// long, once each. It returns how many notifications it has written.
-func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, err error) {
+// long, once each; where that fails for one, the others are notified all the same. It returns how many
+// notifications it has written.
+func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, failed error) {
 	rows, err := s.alone().BreakersOpenFor(ctx, openFor)
 	if err != nil {
 		return 0, fmt.Errorf("look for open breakers: %w", err)
@@ -100,16 +101,19 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 			title: "Webhook " + row.Name + " does not answer",
 			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait; one is tried from time to time.",
 		}
+		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-			n, err := found.raise(ctx, q)
-			notifications += n
+			var err error
+			written, err = found.raise(ctx, q)
 			return err
 		})
 		if err != nil {
-			return notifications, fmt.Errorf("notify operators: %w", err)
+			failed = errors.Join(failed, fmt.Errorf("notify operators of webhook %s: %w", row.WebhookID, err))
+			continue
 		}
+		notifications += written
 	}
-	return notifications, nil
+	return notifications, failed
 }
 
 // notifyUndelivered notifies operators of messages that were refused or exhausted, once

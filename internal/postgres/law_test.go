@@ -94,6 +94,7 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			r, err := db.Silences().Create(ctx, storetest.Tenant, "somebody", d)
 			return r.ID, err
 		},
+		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
 		EndSilence: func(id uuid.UUID) error {
 			_, err := db.Silences().End(ctx, storetest.Tenant, "somebody", id)
 			return err

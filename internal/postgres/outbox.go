@@ -40,7 +40,9 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(dealt) > 0 {
 		c := claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks}
 		if err = s.claim(ctx, &c); err == nil {
-			claimed.Deliveries, claimed.Unwanted, claimed.Unchecked = c.deliveries, c.unwanted, c.unchecked
+			c.addTo(&claimed)
+		} else if ofARow(err) {
+			err = s.claimApart(ctx, &c, &claimed)
 		}
 	}
 	return claimed, errors.Join(sealed, gatherErr, err)

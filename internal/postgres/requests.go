@@ -21,10 +21,13 @@ type requests struct {
 
 // sentMessage is what all attempts at a message have in common.
 type sentMessage struct {
-	body     notify.Body
-	webhook  notify.Webhook
-	editedAt time.Time
-	retries  []time.Time
+	body notify.Body
+	// renderedAt is when the first attempt that sent the body began; earlier ones sent another one,
+	// which is gone.
+	renderedAt time.Time
+	webhook    notify.Webhook
+	editedAt   time.Time
+	retries    []time.Time
 }
 
 func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, error) {
@@ -44,7 +47,7 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 	for _, row := range bodies {
 		if w := webhooks[row.WebhookID]; w.err == nil {
 			r.messages[row.NotificationID] = &sentMessage{
-				body: notify.Body{ContentType: row.ContentType, Content: row.Content}, webhook: w.webhook, editedAt: row.UpdatedAt,
+				body: notify.Body{ContentType: row.ContentType, Content: row.Content}, renderedAt: row.WrittenAt, webhook: w.webhook, editedAt: row.UpdatedAt,
 			}
 		}
 	}
@@ -60,11 +63,11 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 	return r, nil
 }
 
-// of returns what an attempt has sent; nil where retention has deleted the body, or the
-// secrets of the webhook cannot be opened.
+// of returns what an attempt has sent; nil where retention has deleted the body, another one was
+// rendered since, or the secrets of the webhook cannot be opened.
 func (r *requests) of(row pgq.AttemptHistory) *notify.RequestHead {
 	m := r.messages[row.NotificationID]
-	if m == nil || r.head == nil {
+	if m == nil || r.head == nil || row.StartedAt.Before(m.renderedAt) {
 		return nil
 	}
 	d := notify.Delivery{NotificationID: row.NotificationID, Webhook: m.webhook, Body: &m.body, At: row.StartedAt}

@@ -42,21 +42,22 @@ func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Q
 const beginDrop = beginSweep + `; set local lock_timeout = '200ms'`
 
 // Bodies makes the partitions that bodies will soon be written to, drops one that is over,
-// and deletes old bodies that are in none. It reports whether there may be more to do.
+// and deletes old bodies that are in none, each by itself: whoever reads an old partition for
+// long keeps it from being dropped, and nothing else. It reports whether there may be more to do.
 func (s *Retention) Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error) {
 	err = s.alone(ctx, beginDrop, func(q *pgq.Queries) error {
-		if _, err := q.BodyPartitionsAhead(ctx, width); err != nil {
-			return fmt.Errorf("make partitions: %w", err)
-		}
-		dropped, err := q.BodyPartitionDrop(ctx, keep)
-		if err != nil {
-			return fmt.Errorf("drop a partition: %w", err)
-		}
-		more = dropped
-		return nil
+		_, err := q.BodyPartitionsAhead(ctx, width)
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("partitions of bodies: %w", err)
+		return false, fmt.Errorf("make partitions of bodies: %w", err)
+	}
+	err = s.alone(ctx, beginDrop, func(q *pgq.Queries) error {
+		more, err = q.BodyPartitionDrop(ctx, keep)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("drop a partition of bodies: %w", err)
 	}
 	var swept int64
 	err = s.alone(ctx, beginSweep, func(q *pgq.Queries) error {

@@ -198,6 +198,57 @@ func deliveryHeld(l *law) {
 	l.equal("claimed after the probe", len(l.claim("a", 8)), 2)
 }
 
+// expire ends what receivers that ask for pauses keep waiting for a day.
+func (l *law) expire() int {
+	l.Helper()
+	ended, err := l.ExpireHeld(24 * time.Hour)
+	l.must(err)
+	return ended
+}
+
+func deliveryHeldForLong(l *law) {
+	messages := l.raise(3)
+	pause := throttled()
+	pause.RetryAfter = 50 * time.Minute
+	l.settle("a", l.one("a"), pause)
+	for range 24 {
+		l.equal("ended meanwhile", l.expire(), 0)
+		l.Advance(61 * time.Minute)
+		l.settle("a", l.one("a"), pause)
+	}
+	young := l.raise(1)[0]
+	l.equal("ended after a day", l.expire(), 3)
+	l.equal("ended again", l.expire(), 0)
+	for _, id := range messages {
+		if status, _ := l.Message(id); status != notify.Exhausted {
+			l.Errorf("a message is %s", status)
+		}
+	}
+	l.is(young, notify.Pending)
+	l.Advance(61 * time.Minute)
+	l.settle("a", l.one("a"), delivered())
+	l.is(young, notify.Delivered, "DELIVERED")
+}
+
+// deliveryOldWhenHeld: a message is old for other reasons when its receiver asks for a pause: its
+// webhook was off, and nothing asked the receiver.
+func deliveryOldWhenHeld(l *law) {
+	l.raise(2)
+	l.settle("a", l.one("a"), throttled())
+	l.must(l.EnableWebhook(l.webhook, false))
+	l.Advance(63 * time.Hour)
+	l.must(l.EnableWebhook(l.webhook, true))
+	l.settle("a", l.one("a"), throttled())
+	l.equal("ended after the webhook was off", l.expire(), 0)
+	l.Advance(63 * time.Hour)
+	l.equal("ended before the receiver was asked", l.expire(), 0)
+	l.settle("a", l.one("a"), throttled())
+	l.equal("ended after nobody asked for days", l.expire(), 0)
+	l.Advance(61 * time.Second)
+	l.settle("a", l.one("a"), delivered())
+	l.one("a")
+}
+
 func deliveryBroken(l *law) {
 	l.raise(8)
 	list := l.claim("a", 5)
@@ -219,6 +270,30 @@ func deliveryBroken(l *law) {
 	if n := len(l.claim("a", 8)); n < 2 {
 		l.Errorf("%d claimed after the probe", n)
 	}
+}
+
+// deliveryUnrenderable: what cannot be sent ends, and takes the turn of no other message, nor that of
+// the probe. A claim may leave the other one to the next.
+func deliveryUnrenderable(l *law) {
+	messages := l.raise(9)
+	for _, d := range l.claim("a", 5) {
+		l.settle("a", d, unanswered())
+	}
+	l.Advance(31 * time.Second)
+	l.broken = 3
+	var probe []notify.Delivery
+	for range 4 {
+		if len(probe) == 0 {
+			probe = l.claim("a", 8)
+		}
+	}
+	l.equal("probes", len(probe), 1)
+	l.equal("the probe", probe[0].NotificationID, messages[8])
+	for _, id := range messages[5:8] {
+		l.is(id, notify.Failed, "NOT_MADE")
+	}
+	l.settle("a", probe[0], delivered())
+	l.is(messages[8], notify.Delivered, "DELIVERED")
 }
 
 func deliveryGone(l *law) {

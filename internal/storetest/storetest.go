@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -42,6 +43,9 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
+	// ExpireHeld ends what has waited for so long for receivers that have asked for pauses for
+	// as long, and returns how many it has ended.
+	ExpireHeld func(after time.Duration) (int, error)
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
 	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error
@@ -76,6 +80,8 @@ type law struct {
 	next               int
 	// unknown has nobody know how to render a message.
 	unknown bool
+	// broken is how many of the next messages cannot be rendered at all.
+	broken int
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
 	// claim told of the webhook after its commit.
 	meanwhile func()
@@ -220,6 +226,10 @@ func (l *law) claim(replica string, most int) []notify.Delivery {
 			l.next++
 			if l.meanwhile != nil {
 				l.meanwhile()
+			}
+			if l.broken > 0 {
+				l.broken--
+				return notify.Body{}, "", errors.New("it cannot be rendered")
 			}
 			if l.unknown {
 				return notify.Body{}, "there is no such receiver", nil

@@ -86,6 +86,13 @@ func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Jud
 	return j
 }
 
+// ReadsBody reports whether what the body of an answer with a status says may decide what it means.
+func (p *Preset) ReadsBody(status int) bool {
+	return slices.ContainsFunc(p.verdicts, func(v verdict) bool {
+		return slices.Contains(v.statuses, status) && (v.pointer != "" || v.equals != "" || v.contains != "")
+	}) || status >= http.StatusMultipleChoices && slices.ContainsFunc(p.retryAfter, func(f retryAfter) bool { return f.Pointer != "" })
+}
+
 func (v *verdict) matches(a *answered) bool {
 	text := string(a.body)
 	if v.pointer != "" {

@@ -114,14 +114,7 @@ func TestAllowedNetworks(t *testing.T) {
 // The address that is dialled decides, each time anew: a name that led to an
 // allowed address before may lead into the machine now.
 func TestRebindingIsGuarded(t *testing.T) {
-	var address atomic.Pointer[netip.Addr]
-	dns := nameServer(t, &address)
-	former := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", dns)
-	}}
-	t.Cleanup(func() { net.DefaultResolver = former })
-
+	address := resolver(t)
 	var inner atomic.Int32
 	server := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		inner.Add(1)
@@ -143,6 +136,43 @@ func TestRebindingIsGuarded(t *testing.T) {
 	if inner.Load() != 1 {
 		t.Errorf("called %d times", inner.Load())
 	}
+}
+
+// TestRebindingIsGuardedThroughAProxy has a name that is called through a proxy lead into the private
+// network: the proxy is asked for the address that was judged, and for no other.
+func TestRebindingIsGuardedThroughAProxy(t *testing.T) {
+	address, f := resolver(t), newForward(t)
+	f.refuses.Store(true)
+	s := newSender(t, func(o *webhook.Options) { o.Proxy = webhook.Proxy{URL: f.url} })
+	d := delivery("https://rebinding.example:8443/")
+	public, private := netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("10.1.2.3")
+	for range 2 {
+		address.Store(&public)
+		if o := send(t, s, d); o.Verdict != notify.VerdictRetry || !strings.Contains(o.Error, "403 Forbidden") {
+			t.Errorf("of a public address: %+v, want that the proxy refuses", o)
+		}
+		if asked := f.was(); !strings.HasPrefix(asked, "CONNECT 93.184.216.34:8443 ") {
+			t.Errorf("the proxy was asked %q, want the address that was judged", asked)
+		}
+		address.Store(&private)
+		wantRefusal(t, send(t, s, d))
+		if asked := f.was(); asked != "" {
+			t.Errorf("the proxy was asked %q after the guard's refusal", asked)
+		}
+	}
+}
+
+// resolver has all names lead to the address that is stored.
+func resolver(t *testing.T) *atomic.Pointer[netip.Addr] {
+	t.Helper()
+	address := new(atomic.Pointer[netip.Addr])
+	dns := nameServer(t, address)
+	former := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", dns)
+	}}
+	t.Cleanup(func() { net.DefaultResolver = former })
+	return address
 }
 
 // nameServer answers each question for an IPv4 address with the one that is

@@ -145,6 +145,42 @@ func TestAnswersToABotThatAreCut(t *testing.T) {
 	}
 }
 
+// late answers with a head at once, and with the body after longer than one is waited for that
+// decides nothing; an empty one never comes.
+func late(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_ = http.NewResponseController(w).Flush()
+		if body == "" {
+			<-r.Context().Done()
+			return
+		}
+		<-time.After(1200 * time.Millisecond)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// TestABodyThatDecidesIsWaitedFor has answers come whose body is late.
+func TestABodyThatDecidesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	patient := func(d *notify.Delivery) { d.Webhook.Timeout = time.Minute }
+	o := send(t, apiOf(t, late(200, `{"ok":true,"channel":"C1","ts":"1.2"}`)), delivery("", bot, patient))
+	if o.Verdict != notify.VerdictDelivered || o.Posted == nil {
+		t.Errorf("to a bot: %+v", o)
+	}
+	unknown := receiver(t, late(400, `{"id":"web.incoming_webhook.invalid.app_error"}`))
+	s := newService(t, "mattermost", func(string) map[string]string {
+		return map[string]string{"url": unknown.URL + "/hooks/abcdefghijklmnopqrstuvwxyz"}
+	})
+	if o, _ := s.tell(notify.ReasonFired); o.Verdict != notify.VerdictGone {
+		t.Errorf("of a preset that reads it: %+v", o)
+	}
+	if o := send(t, newSender(t), delivery(receiver(t, late(200, "")).URL, patient)); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("that decides nothing: %+v", o)
+	}
+}
+
 func TestBotsSecretsAreRedacted(t *testing.T) {
 	s := apiOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Echo", r.Header.Get("Authorization"))

@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"tocsin/notify"
 	"tocsin/notify/webhook"
 )
@@ -96,6 +98,52 @@ func TestHTTP2NeverSendsTwice(t *testing.T) {
 	for n := int32(2); n < 10; n++ {
 		if o := send(t, s, delivery(server.URL, idempotent)); o.Verdict != notify.VerdictRetry || o.NothingSent || calls.Load() != n {
 			t.Errorf("outcome %+v after %d calls, want something sent once", o, calls.Load())
+		}
+	}
+}
+
+// TestHTTP2SendsNothingTwiceThatWasRefused refuses streams once their requests have been read, as a
+// receiver may that has done nothing with them: such requests a transport sends again that can.
+func TestHTTP2SendsNothingTwiceThatWasRefused(t *testing.T) {
+	var calls atomic.Int32
+	server, s := secure(t, nil, func(server *httptest.Server) {
+		server.EnableHTTP2 = true
+		server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+			"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) { refuseStreams(conn, &calls) },
+		}
+	})
+	for n := int32(1); n < 4; n++ {
+		if o := send(t, s, delivery(server.URL)); o.Verdict != notify.VerdictRetry || o.NothingSent || calls.Load() != n {
+			t.Errorf("outcome %+v after %d calls, want something sent once", o, calls.Load())
+		}
+	}
+}
+
+// refuseStreams speaks HTTP/2, and refuses each request that has come whole.
+func refuseStreams(conn net.Conn, calls *atomic.Int32) {
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	for err := framer.WriteSettings(); err == nil; {
+		var frame http2.Frame
+		if frame, err = framer.ReadFrame(); err != nil {
+			return
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				err = framer.WriteSettingsAck()
+			}
+		case *http2.PingFrame:
+			if !frame.IsAck() {
+				err = framer.WritePing(true, frame.Data)
+			}
+		case *http2.DataFrame:
+			if frame.StreamEnded() {
+				calls.Add(1)
+				err = framer.WriteRSTStream(frame.StreamID, http2.ErrCodeRefusedStream)
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // message was read.
 const idleFor = 4 * time.Second
 
-// bodyWait bounds how long the body of an answer is read once its head is there: the
+// bodyWait bounds how long the body of an answer is read once its head is there, where the
 // status says what became of the message.
 const bodyWait = time.Second
 
@@ -36,11 +36,16 @@ func newTransport(d *dialer, config *tls.Config) *http.Transport {
 	}
 }
 
-// call sends a request and reads the head of the answer and at most limit bytes of its
-// body, for which it waits no longer than bodyWait; what befalls the body is no error.
-// Of a call without answer it says whether nothing was sent: then the receiver cannot
-// have the message.
-func call(ctx context.Context, transport http.RoundTripper, r *http.Request, limit int64) (head *http.Response, body []byte, nothingSent bool, err error) {
+// reading says how much of the body of an answer is read, and for how long under a status.
+type reading struct {
+	limit int64
+	wait  func(status int) time.Duration
+}
+
+// call sends a request and reads the head of the answer and its body, as far as it comes in
+// time; what befalls the body is no error. Of a call without answer it says whether nothing
+// was sent: then the receiver cannot have the message.
+func call(ctx context.Context, transport http.RoundTripper, r *http.Request, most reading) (head *http.Response, body []byte, nothingSent bool, err error) {
 	if err := checkHeader(r.Header); err != nil {
 		return nil, nil, true, err
 	}
@@ -58,9 +63,13 @@ func call(ctx context.Context, transport http.RoundTripper, r *http.Request, lim
 		_ = head.Body.Close()
 		return head, nil, false, nil
 	}
-	over := time.AfterFunc(bodyWait, cancel)
+	wait := most.wait(head.StatusCode)
+	over := time.AfterFunc(wait, cancel)
 	defer over.Stop()
-	body, _ = io.ReadAll(io.LimitReader(head.Body, limit))
+	body, _ = io.ReadAll(io.LimitReader(head.Body, most.limit))
+	if wait > bodyWait {
+		over.Reset(bodyWait)
+	}
 	// What is read to its end leaves a connection that can be used again.
 	_, _ = io.CopyN(io.Discard, head.Body, maxDrain)
 	_ = head.Body.Close()

@@ -158,16 +158,22 @@ func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r
 	timeout := timeoutOf(w)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-	limit, transport := int64(maxResponse), t.transport
+	limit, transport, p := int64(maxResponse), t.transport, s.presets.Get(w.Preset)
 	if w.Slack.Used() {
 		limit, transport = maxSlackAnswer, s.transport
 	}
-	head, body, nothingSent, err := call(ctx, transport, r, limit) //nolint:bodyclose // call has closed it
+	wait := func(status int) time.Duration {
+		if w.Slack.Used() || p != nil && p.ReadsBody(status) {
+			return timeout
+		}
+		return bodyWait
+	}
+	head, body, nothingSent, err := call(ctx, transport, r, reading{limit, wait}) //nolint:bodyclose // call has closed it
 	if err != nil {
 		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}
 	}
-	o = judge(w, s.presets.Get(w.Preset), answer{head.StatusCode, head.Header, body}, t.secrets, at)
+	o = judge(w, p, answer{head.StatusCode, head.Header, body}, t.secrets, at)
 	o.Head = t.secrets.responseHead(head)
 	return o
 }

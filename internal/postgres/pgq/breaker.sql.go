@@ -13,7 +13,8 @@ import (
 )
 
 const breakerLock = `-- name: BreakerLock :many
-select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for, w.held_until,
+select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for,
+       s.held_since, w.held_until,
        s.probe_id, s.probe_token, w.version, clock_timestamp()::timestamptz as at
 from webhook_state s
 join webhook w using (webhook_id)
@@ -32,6 +33,7 @@ type BreakerLockRow struct {
 	LastErrorAt *time.Time
 	Holds       int32
 	HeldFor     time.Duration
+	HeldSince   *time.Time
 	HeldUntil   *time.Time
 	ProbeID     *uuid.UUID
 	ProbeToken  *int64
@@ -60,6 +62,7 @@ func (q *Queries) BreakerLock(ctx context.Context, webhookIds []uuid.UUID) ([]Br
 			&i.LastErrorAt,
 			&i.Holds,
 			&i.HeldFor,
+			&i.HeldSince,
 			&i.HeldUntil,
 			&i.ProbeID,
 			&i.ProbeToken,
@@ -79,7 +82,7 @@ func (q *Queries) BreakerLock(ctx context.Context, webhookIds []uuid.UUID) ([]Br
 const breakerReset = `-- name: BreakerReset :exec
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
-    holds = 0, held_for = '0', probe_id = null, probe_token = null
+    holds = 0, held_for = '0', held_since = null, probe_id = null, probe_token = null
 where webhook_id = $1
 `
 
@@ -93,10 +96,10 @@ const breakerWrite = `-- name: BreakerWrite :exec
 update webhook_state s
 set failures = $1, openings = $2, opened_at = $3, open_until = $4,
     last_error = $5, last_error_at = $6, holds = $7, held_for = $8,
-    probe_id = case when $9::boolean then null else s.probe_id end,
-    probe_token = case when $9::boolean then null else s.probe_token end
+    held_since = $9, probe_id = case when $10::boolean then null else s.probe_id end,
+    probe_token = case when $10::boolean then null else s.probe_token end
 from webhook w
-where s.webhook_id = $10 and w.webhook_id = s.webhook_id and w.version = $11
+where s.webhook_id = $11 and w.webhook_id = s.webhook_id and w.version = $12
 `
 
 type BreakerWriteParams struct {
@@ -108,6 +111,7 @@ type BreakerWriteParams struct {
 	LastErrorAt *time.Time
 	Holds       int32
 	HeldFor     time.Duration
+	HeldSince   *time.Time
 	Probe       bool
 	WebhookID   uuid.UUID
 	Version     int64
@@ -125,6 +129,7 @@ func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) erro
 		arg.LastErrorAt,
 		arg.Holds,
 		arg.HeldFor,
+		arg.HeldSince,
 		arg.Probe,
 		arg.WebhookID,
 		arg.Version,
@@ -159,11 +164,16 @@ func (q *Queries) BreakersTroubled(ctx context.Context, webhookIds []uuid.UUID) 
 }
 
 const outboxExpire = `-- name: OutboxExpire :many
-with old as (
-    select o.notification_id from outbox o
-    where o.webhook_id = $1 and o.ready_at >= '-infinity' and o.since < now() - $2::interval
-      and (o.claim_token is null or o.due_at <= now())
-    order by o.ready_at limit 1000 for update skip locked
+with held as (
+    select w.webhook_id from webhook_state s join webhook w using (webhook_id)
+    where s.holds > 0 and s.held_since < now() - $1::interval and w.held_until > now() and w.enabled
+), old as (
+    select o.notification_id from held cross join lateral (
+        select b.notification_id from outbox b
+        where b.webhook_id = held.webhook_id and b.ready_at >= '-infinity' and b.since < now() - $1::interval
+          and (b.claim_token is null or b.due_at <= now())
+        order by b.ready_at limit 1000 for update skip locked
+    ) o limit 1000
 ), gone as (
     delete from outbox o using old where o.notification_id = old.notification_id
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
@@ -178,14 +188,10 @@ select n.notification_id, n.tenant_id, 'EXHAUSTED' from gone join notification n
 returning notification_id
 `
 
-type OutboxExpireParams struct {
-	WebhookID uuid.UUID
-	Expire    time.Duration
-}
-
-// Ends messages of a held webhook that have waited for too long, the oldest first.
-func (q *Queries) OutboxExpire(ctx context.Context, arg OutboxExpireParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, outboxExpire, arg.WebhookID, arg.Expire)
+// Ends some messages that have waited for so long for webhooks whose receivers have asked for
+// pauses for as long, and do so still, the oldest of each first.
+func (q *Queries) OutboxExpire(ctx context.Context, expire time.Duration) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, outboxExpire, expire)
 	if err != nil {
 		return nil, err
 	}

@@ -375,7 +375,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const bodiesOf = `-- name: BodiesOf :many
-select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, w.webhook_id, w.version, w.updated_at
+select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, b.written_at, w.webhook_id, w.version, w.updated_at
 from notification_body b
 join notification n using (notification_id)
 join webhook w on w.webhook_id = n.webhook_id
@@ -387,6 +387,7 @@ type BodiesOfRow struct {
 	NotificationID uuid.UUID
 	ContentType    string
 	Content        []byte
+	WrittenAt      time.Time
 	WebhookID      uuid.UUID
 	Version        int64
 	UpdatedAt      time.Time
@@ -405,6 +406,7 @@ func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]
 			&i.NotificationID,
 			&i.ContentType,
 			&i.Content,
+			&i.WrittenAt,
 			&i.WebhookID,
 			&i.Version,
 			&i.UpdatedAt,

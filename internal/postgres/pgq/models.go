@@ -592,4 +592,5 @@ type WebhookState struct {
 	NextSendAt  *time.Time
 	Holds       int32
 	HeldFor     time.Duration
+	HeldSince   *time.Time
 }

@@ -358,7 +358,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
 cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
-cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
+cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
     from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p offset 0
@@ -487,12 +487,12 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int
 }
 
 const undeliveredAbout = `-- name: UndeliveredAbout :many
-select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
+select n.notification_id, w.name as webhook, coalesce(s.status, '')::text as status, coalesce(s.error, '')::text as error
 from unnest($1::uuid[]) as c (id)
 cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about, actor from notification n where n.notification_id = c.id offset 0) n
 join notification t on t.notification_id = n.about
 join webhook w on w.webhook_id = t.webhook_id
-join settlement s on s.notification_id = t.notification_id
+left join settlement s on s.notification_id = t.notification_id
 `
 
 type UndeliveredAboutRow struct {
@@ -502,7 +502,8 @@ type UndeliveredAboutRow struct {
 	Error          string
 }
 
-// The messages that others tell operators were not delivered.
+// The messages that others tell operators were not delivered. One that is sent again has
+// no status.
 func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredAboutRow, error) {
 	rows, err := q.db.Query(ctx, undeliveredAbout, notificationIds)
 	if err != nil {

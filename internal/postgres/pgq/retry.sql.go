@@ -151,8 +151,7 @@ with revived as (
                          duration_us, response_head)
     select r.notification_id, r.attempt, r.claim_token, r.replica, r.started_at, r.settled_at, r.verdict, r.status_code, r.error, r.response,
            r.duration_us, r.response_head
-    from revived r
-    where r.attempt is not null
+    from revived r where r.attempt is not null
     on conflict (notification_id, attempt) do update set started_at = excluded.started_at
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
@@ -284,15 +283,17 @@ with waiting as (
     from waiting t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
+), anew as (
+    delete from notification_body b using waiting w where b.notification_id = w.notification_id and b.problem <> ''
+    returning b.notification_id
 ), hastened as (
     update outbox o
     set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
-        claim_token = null, claimed_by = null, begun_at = null, expires_at = null
+        claim_token = null, claimed_by = null, begun_at = null, expires_at = null,
+        body_at = case when o.notification_id not in (select anew.notification_id from anew) then o.body_at end
     from waiting
     where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation
-), anew as (
-    delete from notification_body b using hastened h where b.notification_id = h.notification_id and b.problem <> ''
 )
 insert into retry (notification_id, generation, retried_by)
 select notification_id, generation, $1::text from hastened

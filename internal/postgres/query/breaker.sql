@@ -1,7 +1,8 @@
 -- name: BreakerLock :many
 -- The breakers of webhooks, in one order, held until the transaction ends, and which
 -- claims are those of their probes.
-select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for, w.held_until,
+select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for,
+       s.held_since, w.held_until,
        s.probe_id, s.probe_token, w.version, clock_timestamp()::timestamptz as at
 from webhook_state s
 join webhook w using (webhook_id)
@@ -15,7 +16,7 @@ for update of s;
 update webhook_state s
 set failures = @failures, openings = @openings, opened_at = sqlc.narg(opened_at), open_until = sqlc.narg(open_until),
     last_error = @last_error, last_error_at = sqlc.narg(last_error_at), holds = @holds, held_for = @held_for,
-    probe_id = case when @probe::boolean then null else s.probe_id end,
+    held_since = sqlc.narg(held_since), probe_id = case when @probe::boolean then null else s.probe_id end,
     probe_token = case when @probe::boolean then null else s.probe_token end
 from webhook w
 where s.webhook_id = @webhook_id and w.webhook_id = s.webhook_id and w.version = @version;
@@ -30,12 +31,18 @@ set held_until = greatest(held_until, @until::timestamptz)
 where webhook_id = @webhook_id and version = @version;
 
 -- name: OutboxExpire :many
--- Ends messages of a held webhook that have waited for too long, the oldest first.
-with old as (
-    select o.notification_id from outbox o
-    where o.webhook_id = @webhook_id and o.ready_at >= '-infinity' and o.since < now() - @expire::interval
-      and (o.claim_token is null or o.due_at <= now())
-    order by o.ready_at limit 1000 for update skip locked
+-- Ends some messages that have waited for so long for webhooks whose receivers have asked for
+-- pauses for as long, and do so still, the oldest of each first.
+with held as (
+    select w.webhook_id from webhook_state s join webhook w using (webhook_id)
+    where s.holds > 0 and s.held_since < now() - @expire::interval and w.held_until > now() and w.enabled
+), old as (
+    select o.notification_id from held cross join lateral (
+        select b.notification_id from outbox b
+        where b.webhook_id = held.webhook_id and b.ready_at >= '-infinity' and b.since < now() - @expire::interval
+          and (b.claim_token is null or b.due_at <= now())
+        order by b.ready_at limit 1000 for update skip locked
+    ) o limit 1000
 ), gone as (
     delete from outbox o using old where o.notification_id = old.notification_id
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
@@ -58,7 +65,7 @@ where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is n
 -- Forgets what attempts told; what the rate allows stays.
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
-    holds = 0, held_for = '0', probe_id = null, probe_token = null
+    holds = 0, held_for = '0', held_since = null, probe_id = null, probe_token = null
 where webhook_id = @webhook_id;
 
 -- name: WebhookFlows :many

@@ -46,8 +46,7 @@ with held as materialized (
     join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
     left join digest_member m on m.notification_id = p.notification_id
     join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id)
-    order by o.notification_id
-    for no key update of o
+    order by o.notification_id for no key update of o
 ), last as (select distinct on (alert_id, webhook_id) * from open order by alert_id, webhook_id, created_at desc, own desc
 ), marked as (
     update outbox o set followed = true
@@ -59,8 +58,7 @@ with held as materialized (
 ), suppressed as (
     insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', clock_timestamp(), false, t.silence_id
-    from wanted t where t.silence_id is not null
-    returning notification_id
+    from wanted t where t.silence_id is not null returning notification_id
 ), sent as (
     insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,

@@ -125,13 +125,14 @@ cross join lateral (
 ) b;
 
 -- name: UndeliveredAbout :many
--- The messages that others tell operators were not delivered.
-select n.notification_id, w.name as webhook, s.status, coalesce(s.error, '')::text as error
+-- The messages that others tell operators were not delivered. One that is sent again has
+-- no status.
+select n.notification_id, w.name as webhook, coalesce(s.status, '')::text as status, coalesce(s.error, '')::text as error
 from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (select * from notification n where n.notification_id = c.id offset 0) n
 join notification t on t.notification_id = n.about
 join webhook w on w.webhook_id = t.webhook_id
-join settlement s on s.notification_id = t.notification_id;
+left join settlement s on s.notification_id = t.notification_id;
 
 -- name: WebhooksUnwanted :many
 -- The webhooks that do not want what was claimed for them under some tokens: edited since,

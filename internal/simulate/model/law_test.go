@@ -43,6 +43,7 @@ func TestLaw(t *testing.T) {
 				return id, db.CreateSilence(storetest.Tenant, id, d)
 			},
 			EndSilence:    db.EndSilence,
+			ExpireHeld:    db.ExpireHeld,
 			ReplacePolicy: func(version int64, p routing.Policy) error { return db.ReplacePolicy(storetest.Tenant, version, p) },
 			Routing: func(id uuid.UUID) *alerts.Routing {
 				a, _ := db.Alert(id)

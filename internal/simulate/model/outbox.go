@@ -162,7 +162,10 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 		if d.AfterUnknown = unknown; d.Body == nil {
 			b, problem, err := request.Render(&d)
 			if err != nil {
-				return err
+				if err := db.endUnrenderable(&o, now); err != nil {
+					return err
+				}
+				continue
 			}
 			d.Problem = problem
 			if b.Content != nil {
@@ -199,6 +202,17 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 	}
 	db.webhooks.put(w.ID, w)
 	return nil
+}
+
+// endUnrenderable ends a claimed message that cannot be sent.
+func (db *Postgres) endUnrenderable(o *Owed, now time.Time) error {
+	db.outbox.remove(o.ID)
+	db.settlements.put(o.ID, Settlement{
+		Status: failed, SettledAt: now, Trail: true,
+		Attempt: Attempt{Number: o.Attempts, Token: o.Token, Replica: o.ClaimedBy, StartedAt: now, FinishedAt: now, Verdict: notify.VerdictNotMade},
+	})
+	db.lastAttempt.put(o.ID, o.Attempts)
+	return db.undelivered(o.ID, now)
 }
 
 // delivery is what an attempt needs.

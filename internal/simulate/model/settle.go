@@ -200,24 +200,35 @@ func (db *Postgres) judge(s *notify.Settlement) {
 	if !was.OpenedAt.IsZero() && next.OpenedAt.IsZero() {
 		db.endIncident(w.ID, incidentFailing)
 	}
-	db.expire(w.ID, s.Decision.Expire, now)
 }
 
-// expire ends the messages of a held webhook that have waited for too long.
-func (db *Postgres) expire(webhook uuid.UUID, after time.Duration, now time.Time) {
-	if after <= 0 {
-		return
-	}
-	_, rows := db.queue()
-	for _, o := range rows[webhook] {
-		if !o.Since.Before(now.Add(-after)) || o.Token != 0 && o.DueAt.After(now) {
-			continue
+// ExpireHeld ends the messages that have waited for so long for webhooks whose receivers have
+// asked for pauses for as long.
+func (db *Postgres) ExpireHeld(after time.Duration) (ended int, err error) {
+	err = db.tx(func() error {
+		now := db.now()
+		long := now.Add(-after)
+		ids, rows := db.queue()
+		for _, id := range ids {
+			if w := db.webhooks.rows[id]; !w.Enabled || w.Holds == 0 || !w.HeldSince.Before(long) || !w.Webhook.HeldUntil.After(now) {
+				continue
+			}
+			for _, o := range rows[id] {
+				if !o.Since.Before(long) || o.claimed() && o.DueAt.After(now) {
+					continue
+				}
+				db.outbox.remove(o.ID)
+				db.unknown(&o)
+				db.settlements.put(o.ID, Settlement{Status: exhausted, SettledAt: now, Trail: true})
+				if err := db.undelivered(o.ID, now); err != nil {
+					return err
+				}
+				ended++
+			}
 		}
-		db.outbox.remove(o.ID)
-		db.unknown(&o)
-		db.settlements.put(o.ID, Settlement{Status: exhausted, SettledAt: now, Trail: true})
-		_ = db.undelivered(o.ID, now)
-	}
+		return nil
+	})
+	return ended, err
 }
 
 // NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for so

@@ -1,0 +1,145 @@
+package app_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// headOfTheQueue spoils all messages of a webhook but the newest, which are due before it.
+func (w *world) headOfTheQueue(spoil string) {
+	w.t.Helper()
+	w.exec(`update outbox set due_at = now() - interval '1 h', ready_at = now() - interval '1 h'`)
+	w.exec(`update outbox o set ready_at = now() - interval '1 min' from notification n join alert a using (alert_id)
+		where n.notification_id = o.notification_id and a.execution_id = 'live'`)
+	w.exec(spoil)
+}
+
+// What cannot be sent at the head of a queue.
+const (
+	expired    = `update outbox set expires_at = now() - interval '1 min' where ready_at < now() - interval '30 min'`
+	unreadable = `update alert set exchange = '"no exchange"' where execution_id <> 'live'`
+	// A hand has repaired them, with an instant that no program can read.
+	damaged = `update alert set resolved_at = 'infinity' where execution_id <> 'live'`
+)
+
+// TestWhatEndsWithoutAnAttemptHoldsUpNothing has messages be too old, or unreadable, that are due before
+// another one: it is sent without a pause, though nothing wakes the dispatcher, and they use up no rate.
+func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil string
+		rate  float64
+		ended string
+	}{
+		"expired":               {expired, 0, "DISCARDED 20"},
+		"expired, with a rate":  {expired, 0.001, "DISCARDED 20"},
+		"unreadable":            {unreadable, 0, "FAILED 20"},
+		"unreadable, of a rate": {unreadable, 0.001, "FAILED 20"},
+		"damaged":               {damaged, 0, "FAILED 20"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.owed(w.webhook("ops"), append(names(20), "live")...)
+			w.exec(`update webhook set rate_per_second = $1`, c.rate)
+			w.headOfTheQueue(c.spoil)
+			d := w.newDispatcher(notify.Options{Poll: time.Hour})
+			ctx, cancel := context.WithCancel(t.Context())
+			var ended sync.WaitGroup
+			defer ended.Wait()
+			defer cancel()
+			ended.Go(func() { d.Run(ctx) })
+			w.until("the message is sent", func() bool { return len(w.receiver.received()) == 1 })
+			w.until("the others have ended", func() bool { return len(w.column(unsettledOutbox)) == 0 })
+			w.wantColumn("statuses", `select status || ' ' || count(*) from settlement group by status order by status`, sorted("DELIVERED 1", c.ended)...)
+		})
+	}
+}
+
+// TestWhatEndsWithoutAnAttemptIsNoProbe has a message be too old, or unreadable, that is due before
+// another one when a pause of the breaker is over: the other one is the probe.
+func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{"expired": expired, "unreadable": unreadable} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.owed(w.webhook("ops"), "old", "live")
+			w.headOfTheQueue(spoil)
+			w.exec(`update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now()`)
+			w.deliver()
+			w.wantColumn("the breaker, before its probe", `select (open_until <= now() and probe_id is null)::text from webhook_state`, "true")
+			w.deliver()
+			if got := w.receiver.received(); len(got) != 1 || got[0] != "live" {
+				t.Errorf("received %q", got)
+			}
+			w.wantColumn("the breaker, after it", breakers, "0 failures, opening 0")
+		})
+	}
+}
+
+// TestADamagedRowHoldsUpNoOther has the alert of a message be damaged so that every statement fails
+// which reads it: other webhooks, and other messages of its own, go on, and it ends, visibly.
+func TestADamagedRowHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	w.owed(w.webhook("ops"), "a", "b", "c", "d")
+	w.owed(w.webhook("other"), "live")
+	w.exec(`update alert set resolved_at = 'infinity' where execution_id = 'c'`)
+	for range 5 {
+		w.exec(`update outbox set due_at = now(), ready_at = clock_timestamp() where claim_token is null`)
+		w.deliver()
+	}
+	w.wantColumn("statuses", `select s.status || ' ' || coalesce(a.execution_id, '') from notification_status s join alert a using (alert_id)
+		where s.reason = 'FIRED' order by 1`, "DELIVERED a", "DELIVERED b", "DELIVERED d", "DELIVERED live", "FAILED c")
+	w.wantColumn("the attempt", `select verdict || ' ' || (error like 'Not sent: %resolved_at%')::text
+		from attempt_history join notification using (notification_id) where verdict <> 'DELIVERED' and reason = 'FIRED'`, "NOT_MADE true")
+	w.wantColumn("operators", toldOfMessages, "operators 1")
+}
+
+// TestABrokenSchemaEndsNoMessage takes a column from the database that every claim reads: nothing ends.
+func TestABrokenSchemaEndsNoMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a", "b")
+	w.exec(`alter table rule rename column about to once_about`)
+	w.dispatcher.Wake([]uuid.UUID{})
+	if _, err := w.dispatcher.Tick(t.Context()); err == nil {
+		t.Error("claimed")
+	}
+	w.wantColumn("ended", `select status from settlement`)
+	w.exec(`alter table rule rename column once_about to about`)
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 2")
+}
+
+// TestOutcomesThatAreNotJudgedAreTold refuses what an outcome tells of its webhook: the outcome is
+// stored all the same, and says so.
+func TestOutcomesThatAreNotJudgedAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.status(http.StatusServiceUnavailable)
+	w.owed(w.webhook("ops"), "a", "b")
+	claimed := w.claim()
+	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no judgement'; end $$`)
+	w.exec(`create trigger refuse before update on webhook_state for each row execute function refuse()`)
+	settled, err := w.db.Outbox().Settle(t.Context(), []notify.Settlement{w.unanswered(&claimed[0]), w.unanswered(&claimed[1])})
+	if err != nil || settled[0].Fenced || settled[0].Unjudged == nil || settled[1] != (notify.Settled{}) {
+		t.Errorf("settled %+v, %v", settled, err)
+	}
+	w.wantColumn("stored", attempts, "1 RETRY", "1 RETRY")
+}
+
+func sorted(list ...string) []string {
+	slices.Sort(list)
+	return list
+}

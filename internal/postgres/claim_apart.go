@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tocsin/notify"
+)
+
+// ofARow reports whether a statement has failed because of the data of a row, which cannot be
+// read or are refused: it fails as long as the row is there. What is wrong with Postgres, the
+// connection or the schema is of no row, and passes or fails for all of them.
+func ofARow(err error) bool {
+	if _, unread := errors.AsType[pgx.ScanArgError](err); unread {
+		return true
+	}
+	refused, is := errors.AsType[*pgconn.PgError](err)
+	if !is {
+		return false
+	}
+	switch refused.Code[:2] {
+	case "22", "23", "54", "P0": // data, constraints, limits of the program, raised by a trigger
+		return true
+	}
+	return refused.Code == "XX001" || refused.Code == "XX002" // what is stored is damaged
+}
+
+// claimApart claims for one webhook after the other what could not be claimed for all of them
+// because of a row. Of a webhook for which that fails, too, the oldest message is claimed by
+// itself; where even that fails, it ends as one that cannot be read.
+func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *notify.Claimed) (failed error) {
+	for _, dealt := range all.dealt {
+		apart := func(slots int, damaged *unreadable) (*claiming, error) {
+			c := claiming{
+				request: all.request, looked: all.looked, webhooks: all.webhooks, damaged: damaged,
+				dealt: []notify.Slots{{WebhookID: dealt.WebhookID, Slots: min(slots, dealt.Slots)}},
+			}
+			return &c, s.claim(ctx, &c)
+		}
+		c, err := apart(dealt.Slots, nil)
+		if ofARow(err) {
+			c, err = apart(1, nil)
+		}
+		if ofARow(err) && len(c.claimed) == 1 {
+			c, err = apart(1, &unreadable{c.claimed[0].NotificationID, err})
+		}
+		if err == nil {
+			c.addTo(claimed)
+		}
+		if failed = errors.Join(failed, err); err != nil && !ofARow(err) {
+			break
+		}
+	}
+	claimed.Next = time.Millisecond
+	return failed
+}
