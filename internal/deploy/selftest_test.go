@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, and without a
-// server. It leaves no rule behind.
+// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, under a silence,
+// and without a server. It leaves no rule behind.
 func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -54,6 +54,18 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	test(true, "✓ self-test      alerted after")
 	if received.Load() != 1 {
 		t.Errorf("the receiver got %d messages, want 1", received.Load())
+	}
+	silence, err := post(t.Context(), base+"/api/v1/silences", fmt.Appendf(nil,
+		`{"name": "Everything %s", "match": {"severities": ["CRITICAL", "WARNING", "INFO"]}, "endsAt": %q}`, name, time.Now().Add(time.Hour).Format(time.RFC3339)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test(false, fmt.Sprintf("but the silence %q of ", silence["name"]))
+	if received.Load() != 1 {
+		t.Errorf("under a silence the receiver got %d messages, want the one from before", received.Load())
+	}
+	if _, err := post(t.Context(), fmt.Sprintf("%s/api/v1/silences/%s/end", base, silence["id"]), nil); err != nil {
+		t.Fatal(err)
 	}
 	refuses.Store(1)
 	test(false, "the receiver did not take the message")

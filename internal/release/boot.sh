@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Boots a Debian in namespaces of its own, installs the package under a real systemd, kills the service, stops it, and
-# removes the package. It needs root, mmdebstrap and unshare, and the databases of `bin/devstack run`; the machine's own
+# Boots a Debian in namespaces of its own, installs the package under a real systemd, kills the service, updates it, stops
+# it, and removes the package. It needs root, mmdebstrap and unshare, and the databases of `bin/devstack run`; the machine's own
 # systemd, if any, is left alone. `make test-boot` runs it.
 #
 #   boot.sh PACKAGE.deb
@@ -103,6 +103,18 @@ in_machine systemctl kill --signal=KILL tocsin
 restarted() { [[ $(in_machine systemctl show --property=MainPID --value tocsin) != "$process" ]] && in_machine tocsin healthcheck --listen "$address"; }
 until_done 60 restarted
 
+# An update restarts the service where it runs, and leaves what the administrator has decided.
+process=$(in_machine systemctl show --property=MainPID --value tocsin)
+in_machine dpkg --install /root/tocsin.deb
+until_done 60 restarted
+in_machine systemctl is-enabled --quiet tocsin || fail 'the update disabled the service'
+[[ $(in_machine cat /etc/tocsin/tocsin.yaml) == "$(cat "$work/settings")" ]] || fail 'the update changed the settings'
+in_machine systemctl stop tocsin
+in_machine dpkg --install /root/tocsin.deb
+if in_machine systemctl is-active --quiet tocsin; then fail 'the update started a service that was stopped'; fi
+in_machine systemctl start tocsin
+until_done 60 in_machine tocsin healthcheck --listen "$address"
+
 in_machine systemctl stop tocsin
 [[ $(in_machine systemctl show --property=Result --value tocsin) == success ]] || fail 'the service did not end in an orderly way'
 in_machine systemctl start tocsin
@@ -111,4 +123,4 @@ if in_machine systemctl is-active --quiet tocsin; then fail 'the service runs af
 in_machine test -f /etc/tocsin/tocsin.yaml || fail 'the removal took the settings'
 in_machine dpkg --purge tocsin
 if in_machine test -e /etc/tocsin; then fail 'the purge left the settings'; fi
-echo 'boot: installed, ran, restarted after a kill, stopped, removed'
+echo 'boot: installed, ran, restarted after a kill and by an update, stopped, removed'
