@@ -249,6 +249,8 @@ test-deploy: bin/devstack bin/tocsin ## Test the folder deploy, updates and pool
 	go -C internal/deploy mod tidy -diff
 	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
 	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
+	@case "$$(pgbouncer --version | head -n 1)" in 'PgBouncer 1.'[0-9].*|'PgBouncer 1.1'[0-9].*|'PgBouncer 1.20.'*) \
+		echo 'PREPARED STATEMENTS THROUGH PGBOUNCER WERE NOT TESTED: they need 1.21 or newer.';; esac
 
 # Kubernetes, etcd and Helm, as built from their modules; internal/deploy/cluster pins them.
 KUBERNETES = v1.37.2
