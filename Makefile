@@ -233,14 +233,14 @@ test-image: web/dist/index.html bin/devstack ## Run the image on real databases 
 	fi
 
 .PHONY: test-boot
-test-boot: web/dist/index.html bin/devstack ## Install the Debian package under a real systemd (needs root and mmdebstrap)
+test-boot: web/dist/index.html bin/devstack ## Install the packages under a real systemd (needs root and mmdebstrap)
 	@if [ "$$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then \
 		rm -rf bin/boot && go -C internal/release run . --out ../../bin/boot --arch $$(go env GOARCH) packages && \
 		bin/devstack run -- internal/release/boot.sh bin/boot/*.deb; \
 	elif [ "$${CI:-}" = true ]; then \
-		echo 'The package was not installed: root and the package mmdebstrap are needed.' >&2; exit 1; \
+		echo 'The packages were not installed: root and the package mmdebstrap are needed.' >&2; exit 1; \
 	else \
-		echo 'THE PACKAGE WAS NOT INSTALLED: root and the package mmdebstrap are needed.'; \
+		echo 'THE PACKAGES WERE NOT INSTALLED: root and the package mmdebstrap are needed.'; \
 	fi
 
 .PHONY: test-deploy
@@ -249,6 +249,8 @@ test-deploy: bin/devstack bin/tocsin ## Test the folder deploy, updates and pool
 	go -C internal/deploy mod tidy -diff
 	cd internal/deploy && $(tool) golangci-lint run --config ../../.golangci.yml
 	bin/devstack run -- go -C internal/deploy test -timeout $(TIMEOUT) $(if $(TAGS),-tags '$(TAGS)') $(if $(RUN),-run '$(RUN)') ./...
+	@case "$$(pgbouncer --version | head -n 1)" in 'PgBouncer 1.'[0-9].*|'PgBouncer 1.1'[0-9].*|'PgBouncer 1.20.'*) \
+		echo 'PREPARED STATEMENTS THROUGH PGBOUNCER WERE NOT TESTED: they need 1.21 or newer.';; esac
 
 # Kubernetes, etcd and Helm, as built from their modules; internal/deploy/cluster pins them.
 KUBERNETES = v1.37.2

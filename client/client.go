@@ -8,7 +8,7 @@
 //	}
 //	for _, alert := range answer.JSON200.Items { … }
 //
-// A token is made by an administrator, under Account, Tokens. It goes to no other server: redirects are not followed.
+// A token is made by an administrator, under Settings, Tokens. It goes to no other server: redirects are not followed.
 package client
 
 import (

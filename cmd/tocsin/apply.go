@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	api "tocsin/client"
 	"tocsin/internal/rulefile"
@@ -114,6 +115,12 @@ func (a *applying) rules(ctx context.Context) error {
 	first := -1
 	for i, r := range done.Rules {
 		s := step{kind: "rule", name: r.Name, action: action(r.Action), warnings: r.Warnings}
+		if s.action == deleted {
+			s.why = a.pruned()
+		}
+		if s.action == updated {
+			s.why = becomesOfProgress(r.Changes)
+		}
 		for _, c := range r.Changes {
 			s.changes = append(s.changes, change{field: c.Field, before: c.Before, after: c.After})
 		}
@@ -135,6 +142,25 @@ func (a *applying) rules(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// becomesOfProgress says what an edit of a rule does to what the rule has judged and is to judge; empty where it does nothing to it.
+func becomesOfProgress(changes []api.RuleFieldChange) string {
+	condition := false
+	for _, c := range changes {
+		switch {
+		case c.Field == "enabled" && c.After == false:
+			return "is disabled, and armed anew when it is enabled"
+		case c.Field == "enabled", c.Field == "fireMode":
+			return "is armed anew, and judges what ends from then on"
+		case strings.HasPrefix(c.Field, "scope."), strings.HasPrefix(c.Field, "filter."):
+			condition = true
+		}
+	}
+	if condition {
+		return "the new condition holds for what ends from then on"
+	}
+	return ""
 }
 
 // withoutFresh returns the rules without webhooks that the plan makes, and those webhooks, by rule.

@@ -136,7 +136,7 @@ func (a *applying) silences(ctx context.Context) error {
 		switch {
 		case given[s.Name]:
 		case s.Recurrence != nil && a.prunes(s.Name):
-			a.plan.steps = append(a.plan.steps, step{kind: "silence", name: s.Name, action: deleted, run: func(ctx context.Context) error {
+			a.plan.steps = append(a.plan.steps, step{kind: "silence", name: s.Name, action: deleted, why: a.pruned(), run: func(ctx context.Context) error {
 				return answered(a.server.EndSilenceWithResponse(ctx, s.ID))
 			}})
 		default:
@@ -180,9 +180,23 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	s.differ("reason", was.Reason, want.Reason)
 	s.differJSON("match", was.Match, want.Match)
 	s.differJSON("recurrence", was.Recurrence, want.Recurrence)
-	if (was.EndsAt == nil) != (want.EndsAt == nil) || was.EndsAt != nil && !was.EndsAt.Equal(*want.EndsAt) {
+	if (was.EndsAt == nil) != (want.EndsAt == nil) || was.EndsAt != nil && !sameInstant(*was.EndsAt, *want.EndsAt) {
 		s.action = updated
 		s.changes = append(s.changes, change{field: "endsAt", before: was.EndsAt, after: want.EndsAt})
+	}
+	switch now := time.Now(); {
+	case want.StartsAt == nil:
+		// The API would have it begin at once.
+		want.StartsAt = &is.StartsAt
+	case sameInstant(is.StartsAt, *want.StartsAt):
+	case is.StartsAt.After(now):
+		s.action = updated
+		s.changes = append(s.changes, change{field: "startsAt", before: is.StartsAt, after: want.StartsAt})
+	case want.StartsAt.After(now):
+		s.warnings = append(s.warnings, api.FieldError{
+			Field: "startsAt", Code: "begun",
+			Message: fmt.Sprintf("It has begun, at %s, and goes on; end it, or give the other one another name", is.StartsAt.Format(time.RFC3339)),
+		})
 	}
 	if s.action == updated {
 		s.run = func(ctx context.Context) error {
@@ -194,6 +208,11 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 		}
 	}
 	return s
+}
+
+// sameInstant compares times as finely as they are stored.
+func sameInstant(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
 
 // differJSON notes a field whose values differ as JSON.

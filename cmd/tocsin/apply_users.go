@@ -64,7 +64,7 @@ func (a *applying) users(ctx context.Context) error {
 		switch {
 		case given[strings.ToLower(u.Email)]:
 		case u.Issuer == nil && a.prunes(u.Email):
-			a.plan.steps = append(a.plan.steps, step{kind: "user", name: u.Email, action: deleted, run: func(ctx context.Context) error {
+			a.plan.steps = append(a.plan.steps, step{kind: "user", name: u.Email, action: deleted, why: a.pruned(), run: func(ctx context.Context) error {
 				return answered(a.server.DeleteUserWithResponse(ctx, u.ID))
 			}})
 		default:

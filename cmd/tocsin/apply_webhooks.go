@@ -57,7 +57,7 @@ func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 		switch {
 		case given[w.Name]:
 		case a.prunes(w.Name):
-			gone = append(gone, step{kind: "webhook", name: w.Name, action: deleted, run: func(ctx context.Context) error {
+			gone = append(gone, step{kind: "webhook", name: w.Name, action: deleted, why: a.pruned(), run: func(ctx context.Context) error {
 				return answered(a.server.DeleteWebhookWithResponse(ctx, w.ID))
 			}})
 		default:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,6 +162,22 @@ func (f *filesFlags) read(in io.Reader) (*rulefile.Document, error) {
 // prunes reports whether what has a name, no labels, and is not in the files is deleted.
 func (f *filesFlags) prunes(name string) bool {
 	return f.Prune && len(f.PruneLabel) == 0 && rules.NameMatches(f.PruneName, name)
+}
+
+// pruned is why what is not in the files is deleted.
+func (f *filesFlags) pruned() string {
+	why := "not in the files"
+	if len(f.PruneName) > 0 {
+		why += ", --prune-name " + strings.Join(f.PruneName, ",")
+	}
+	labels := make([]string, 0, len(f.PruneLabel))
+	for _, key := range slices.Sorted(maps.Keys(f.PruneLabel)) {
+		labels = append(labels, key+"="+f.PruneLabel[key])
+	}
+	if len(labels) > 0 {
+		why += ", --prune-label " + strings.Join(labels, ";")
+	}
+	return why
 }
 
 type filesApply struct {

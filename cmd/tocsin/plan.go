@@ -25,8 +25,10 @@ const (
 type step struct {
 	kind, name string
 	action     action
-	changes    []change
-	warnings   []api.FieldError
+	// why is the reason, where the fields that differ are not all of it.
+	why      string
+	changes  []change
+	warnings []api.FieldError
 	// run does it; nil where another step does it as well, or there is nothing to do.
 	run func(ctx context.Context) error
 }
@@ -60,7 +62,15 @@ func (p *plan) print(out io.Writer) error {
 	var b strings.Builder
 	for _, s := range p.steps {
 		if sign := map[action]string{created: "+", updated: "~", deleted: "-"}[s.action]; sign != "" {
-			fmt.Fprintf(&b, "%s %s %s\n", sign, s.kind, shown(s.name))
+			why := s.why
+			if why == "" && s.action == created {
+				why = "is not there yet"
+			}
+			fmt.Fprintf(&b, "%s %s %s", sign, s.kind, shown(s.name))
+			if why != "" {
+				fmt.Fprintf(&b, ": %s", shown(why))
+			}
+			b.WriteByte('\n')
 		}
 		for _, c := range s.changes {
 			if c.why != "" {

@@ -106,6 +106,13 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 				f.Verdict, f.Remedy = clickhouse.OK, ""
 				f.Text = fmt.Sprintf("alerted after %s, delivered %s later", raised.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 				return true, nil
+			case n.Status == api.NotificationStatusSUPPRESSED:
+				f.Text = fmt.Sprintf("alerted after %s, but a silence suppressed the message", raised.Round(time.Millisecond))
+				if s := n.SuppressedBy; s != nil {
+					f.Text = fmt.Sprintf("alerted after %s, but the silence %q of %s suppressed the message", raised.Round(time.Millisecond), s.Name, s.CreatedBy)
+				}
+				f.Remedy = "test again when it is over, or end it (tocsin silence end, the page Silences)"
+				return true, nil
 			case n.LastError != nil:
 				f.Text = "alerted, but the receiver did not take the message: " + *n.LastError
 				return true, nil

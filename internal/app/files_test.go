@@ -155,7 +155,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	less := f.write("b.yaml", "webhooks:\n"+hook("orders/a")+"rules:\n"+rule("orders/one", "orders/a"))
 	f.does(0, []string{"0 deleted; 2 unchanged, 4 left alone"}, "apply", "-f", less)
 	// Rules go before the webhooks to which they are bound.
-	f.does(0, []string{"- rule orders/two", "- webhook orders/b", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
+	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
 	// A kind that the files have no list of is left alone.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 left alone"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
@@ -164,9 +164,9 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	// By a label, rules that have it go, and webhooks, which have none, stay.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))
-	f.does(0, []string{"- rule mine", "1 deleted; 0 unchanged, 4 left alone"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
+	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 left alone"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
 	// The last administrator stays, whatever a file says.
-	f.does(1, []string{"- user " + adminEmail, "409"}, "apply", "--prune", "-f", f.write("d.yaml", "users: []\n"))
+	f.does(1, []string{"- user " + adminEmail + ": not in the files\n", "409"}, "apply", "--prune", "-f", f.write("d.yaml", "users: []\n"))
 }
 
 func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {

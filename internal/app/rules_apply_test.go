@@ -133,10 +133,22 @@ func TestRulesAsFiles(t *testing.T) {
 	}
 	f.wantColumn("the cursor", `select (p.cursor is not null)::text from rule_progress p join rule r using (rule_id) where r.name = 'Orders failed'`, "true")
 
+	// The plan says what an edit does to what a rule has judged.
+	for _, edit := range []struct{ from, to, says string }{
+		{"CRITICAL", "INFO", "~ rule Orders failed\n"},
+		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition holds for what ends from then on\n"},
+		{"yes: no", "no", "~ rule Orders failed: the new condition holds for what ends from then on\n"},
+		{"fireMode: COUNT_IN_WINDOW\n    threshold: 5", "fireMode: ABSENT_IN_WINDOW\n    threshold: 5\n    learnDays: 1", "~ rule Many failed: is armed anew, and judges what ends from then on\n"},
+		{"severity: CRITICAL", "severity: CRITICAL\n    enabled: false", "~ rule Orders failed: is disabled, and armed anew when it is enabled\n"},
+	} {
+		f.write("rules.yaml", strings.Replace(twoRules, edit.from, edit.to, 1))
+		f.want(1, []string{edit.says}, "diff", "-f", path)
+	}
+
 	// A rename is another rule; the former one stays, or goes with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))
-	f.want(0, []string{"+ rule Many\n", "1 left alone"}, "apply", "-f", path)
-	f.want(0, []string{"- rule Many failed", "1 deleted"}, "apply", "--prune", "-f", path)
+	f.want(0, []string{"+ rule Many: is not there yet\n", "1 left alone"}, "apply", "-f", path)
+	f.want(0, []string{"- rule Many failed: not in the files\n", "1 deleted"}, "apply", "--prune", "-f", path)
 	f.wantColumn("pruned", versions, "Many v1", "Orders failed v3")
 
 	f.want(0, []string{"would be 0 created, 0 updated, 2 deleted"}, "apply", "--prune", "--dry-run", "-f", f.write("none.yaml", "rules: []\n"))

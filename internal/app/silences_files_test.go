@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/internal/access"
 )
@@ -52,6 +54,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.write("silences.yaml", strings.NewReplacer("480", "60", "Re-indexing", "Vacuum").Replace(silencesInFile))
 	f.does(0, []string{"~ silence Nightly batch", "reason: Re-indexing → Vacuum", "recurrence: ", "1 updated"}, "apply", "-f", path)
 	f.wantColumn("edited", rows, "Nightly batch v2")
+	f.startsOfSilences(path)
 	f.write("silences.yaml", strings.Replace(silencesInFile, "rules: [Orders failed]", "rules: [Nobody]", 1))
 	f.does(2, []string{"silences.yaml:", `silence "Nightly batch"`, "No rule has this name"}, "diff", "-f", path)
 
@@ -82,5 +85,36 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 left alone"}, "apply", "--prune", "-f", path)
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
 	silence(1, []string{"no silence that is not over"}, "end", "Deployment")
-	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
+	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
+}
+
+// startsOfSilences holds that the beginning of a silence moves as long as it lies ahead, stays where the file names none, and is told
+// to stay once it is past.
+func (f *files) startsOfSilences(path string) {
+	f.t.Helper()
+	day := func(days int) time.Time { return time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, days) }
+	first, second, end := day(2), day(3), day(9)
+	file := func(starts, reason string) {
+		f.write("silences.yaml", fmt.Sprintf(`silences: [{name: Move, reason: %s, match: {severities: [INFO]}, %s endsAt: %q}]`, reason, starts, end.Format(time.RFC3339)))
+	}
+	at := func(t time.Time) string { return fmt.Sprintf("startsAt: %q,", t.Format(time.RFC3339Nano)) }
+	begins := func(want time.Time) {
+		f.t.Helper()
+		f.wantColumn("the start", `select to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') from silence where name = 'Move'`, want.Format(time.RFC3339))
+	}
+	file(at(first.Add(123456789)), "a")
+	f.does(0, []string{"+ silence Move: is not there yet\n"}, "apply", "-f", path)
+	f.does(0, []string{"1 unchanged"}, "apply", "-f", path)
+	file(at(second), "a")
+	f.does(0, []string{"~ silence Move\n    startsAt: ", first.Format(time.DateOnly), "→", second.Format(time.DateOnly)}, "apply", "-f", path)
+	begins(second)
+	file("", "b")
+	f.does(0, []string{"~ silence Move\n    reason: a → b\n0 created"}, "apply", "-f", path)
+	begins(second)
+	file(at(day(-9)), "b")
+	f.does(0, []string{"~ silence Move\n    startsAt: "}, "apply", "-f", path)
+	f.does(0, []string{"1 unchanged"}, "apply", "-f", path)
+	file(at(second), "b")
+	f.does(0, []string{"! silence Move: startsAt: It has begun, at ", "1 unchanged"}, "diff", "-f", path)
+	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
 }

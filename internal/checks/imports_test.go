@@ -33,6 +33,7 @@ func layers() []layer {
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
 		{packages: []string{"client"}},
+		{packages: []string{"client/example"}, may: []string{"client"}},
 		{packages: []string{"internal/seal", "internal/socket"}},
 		{packages: []string{"internal/rulefile"}},
 		{packages: []string{"internal/retention"}},

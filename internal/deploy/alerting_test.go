@@ -234,8 +234,10 @@ func TestAlertsFireAndClear(t *testing.T) {
 			return err
 		})
 	}
-	for _, name := range []string{"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing", "TocsinWebhookOpen", "TocsinMessagesWaiting",
-		"TocsinLagging", "TocsinRetentionStopped", "TocsinAlertsMissing"} {
+	for _, name := range []string{
+		"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing", "TocsinWebhookOpen", "TocsinMessagesWaiting",
+		"TocsinLagging", "TocsinRetentionStopped", "TocsinAlertsMissing",
+	} {
 		wait("nothing at first", name, false)
 	}
 

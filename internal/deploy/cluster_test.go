@@ -229,6 +229,8 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 	c := startCluster(t)
 	c.create("/api/v1/namespaces/"+namespace+"/secrets", "application/json",
 		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tocsin-secrets"}, "stringData": {"postgres-url": "p", "clickhouse-url": "c", "encryption-key": "k"}}`)
+	c.create("/apis/scheduling.k8s.io/v1/priorityclasses", "application/json",
+		`{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}`)
 	deployment := func() (template *corev1.PodTemplateSpec, replicas int32) {
 		t.Helper()
 		d, err := c.api.AppsV1().Deployments(namespace).Get(t.Context(), "alerts-tocsin", metav1.GetOptions{})
@@ -276,16 +278,17 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 		t.Errorf("after the update there are %d replicas, and their settings are %q", replicas, template.Annotations["checksum/settings"])
 	}
 	for name, change := range map[string]struct {
-		do    func(*corev1.PodSpec)
-		taken bool
+		do      func(*corev1.PodSpec)
+		refused string
 	}{
-		"as it is":             {func(*corev1.PodSpec) {}, true},
-		"as root":              {func(s *corev1.PodSpec) { s.SecurityContext.RunAsNonRoot, s.SecurityContext.RunAsUser = nil, new(int64) }, false},
-		"with capabilities":    {func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Capabilities = nil }, false},
-		"with any system call": {func(s *corev1.PodSpec) { s.SecurityContext.SeccompProfile = nil }, false},
+		"as it is":             {func(*corev1.PodSpec) {}, ""},
+		"as root":              {func(s *corev1.PodSpec) { s.SecurityContext.RunAsNonRoot, s.SecurityContext.RunAsUser = nil, new(int64) }, "runAsNonRoot"},
+		"with capabilities":    {func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Capabilities = nil }, "unrestricted capabilities"},
+		"with any system call": {func(s *corev1.PodSpec) { s.SecurityContext.SeccompProfile = nil }, "seccompProfile"},
 	} {
-		if err := c.pod(template, change.do); (err == nil) != change.taken {
-			t.Errorf("a pod %s: %v", name, err)
+		err := c.pod(template, change.do)
+		if change.refused == "" && err != nil || change.refused != "" && (err == nil || !strings.Contains(err.Error(), change.refused)) {
+			t.Errorf("a pod %s: %v; want it refused for %q", name, err, change.refused)
 		}
 	}
 

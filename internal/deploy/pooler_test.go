@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -125,7 +126,7 @@ func keeps(version []byte) bool {
 // until waits for something that takes a moment.
 func until(t *testing.T, what string, done func(ctx context.Context) error) {
 	t.Helper()
-	untilWithin(t, 30*time.Second, what, done)
+	untilWithin(t, 2*time.Minute, what, done)
 }
 
 func untilWithin(t *testing.T, bound time.Duration, what string, done func(ctx context.Context) error) {
@@ -193,11 +194,11 @@ func makeTable(t *testing.T) {
 	}
 }
 
-// serves starts the server, waits until it is ready, and ends it in an orderly way.
+// serves starts the server, waits until it is ready, follows an exchange that fails to its message, and ends the server in an orderly way.
 func serves(t *testing.T, postgres string, settings ...string) {
 	t.Helper()
 	address := freeAddress(t)
-	settings = append(settings, "TOCSIN_LISTEN="+address)
+	settings = append(settings, "TOCSIN_LISTEN="+address, "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8")
 	cmd := tocsin(t, postgres, settings, "serve")
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -212,6 +213,7 @@ func serves(t *testing.T, postgres string, settings ...string) {
 		}
 	}()
 	until(t, "tocsin serve", func(context.Context) error { return tocsin(t, postgres, settings, "healthcheck").Run() })
+	delivers(t, "http://"+address+"/api/v1")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +223,33 @@ func serves(t *testing.T, postgres string, settings ...string) {
 	if strings.Contains(log.String(), "level=ERROR") {
 		t.Errorf("the log has errors:\n%s", log.String())
 	}
+}
+
+// delivers has a server of an API raise an alert and send its message.
+func delivers(t *testing.T, api string) {
+	t.Helper()
+	_, clickhouse := servers(t)
+	got := &messages{ids: map[string][]string{}}
+	receiver := httptest.NewServer(got)
+	t.Cleanup(receiver.Close)
+	name := "delivered " + freeAddress(t)
+	hook, err := post(t.Context(), api+"/webhooks", fmt.Appendf(nil, `{"name": %q, "kind": "generic", "url": %q}`, name, receiver.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := fmt.Appendf(nil, `{"name": %q, "fireMode": "PER_EXCHANGE", "severity": "INFO", "scope": {"applications": [%q]}, "webhookIds": [%q]}`, name, name, hook["id"])
+	if _, err := post(t.Context(), api+"/rules", rule); err != nil {
+		t.Fatal(err)
+	}
+	if err := insertFailure(t.Context(), clickhouse, name); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the message", func(context.Context) error {
+		if got.exchanges() == 0 {
+			return errors.New("the receiver has none")
+		}
+		return nil
+	})
 }
 
 func TestAPoolerInTransactionModeIsRefusedOrWorks(t *testing.T) {
@@ -243,7 +272,7 @@ func TestAPoolerInTransactionModeIsRefusedOrWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !keeps(version) {
-		t.Logf("NOT TESTED: PgBouncer 1.21 or newer with max_prepared_statements; this is %s", version)
+		// make test-deploy says that this was not tested.
 		return
 	}
 	serves(t, pooler(t, "transaction", 200), "TOCSIN_BUS_URL="+direct.String())

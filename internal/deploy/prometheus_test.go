@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"html"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 const (
 	rulesFile     = "../../deploy/prometheus/rules.yaml"
 	dashboardFile = "../../deploy/grafana/tocsin.json"
+	pictureFile   = "../../docs/pictures/dashboard.svg"
 )
 
 // panel is one of Grafana's dashboard.
@@ -156,6 +158,10 @@ func TestTheDashboardIsUpToDateAndItsQueriesWork(t *testing.T) {
 	if !bytes.Equal(text, generated) {
 		t.Error("deploy/grafana/tocsin.json is not what the generator writes: run make dashboard and commit it")
 	}
+	picture, err := os.ReadFile(pictureFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	used := map[string]bool{}
 	taken := map[[2]int]string{}
 	for _, p := range panels(t) {
@@ -166,6 +172,9 @@ func TestTheDashboardIsUpToDateAndItsQueriesWork(t *testing.T) {
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
+		}
+		if !bytes.Contains(picture, []byte(">"+html.EscapeString(p.Title)+"</text>")) {
+			t.Errorf("the picture in the docs has no panel %q: run make dashboard-picture and commit it", p.Title)
 		}
 		if (p.Type == "row") != (len(p.Targets) == 0) {
 			t.Errorf("the panel %q has %d queries", p.Title, len(p.Targets))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, and without a
-// server. It leaves no rule behind.
+// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, under a silence,
+// and without a server. It leaves no rule behind.
 func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -54,6 +54,25 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	test(true, "✓ self-test      alerted after")
 	if received.Load() != 1 {
 		t.Errorf("the receiver got %d messages, want 1", received.Load())
+	}
+	// What a silence says of exchanges does not hold for the alert of the test, which stands for all of them.
+	for match, suppresses := range map[string]bool{`{"scope": {"applications": ["*"]}}`: false, `{"severities": ["INFO"]}`: true} {
+		before := received.Load()
+		silence, err := post(t.Context(), base+"/api/v1/silences", fmt.Appendf(nil, `{"name": "Move %s", "match": %s, "endsAt": %q}`, name, match, time.Now().Add(time.Hour).Format(time.RFC3339)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suppresses {
+			test(false, fmt.Sprintf("but the silence %q of ", silence["name"]))
+		} else {
+			test(true, "✓ self-test      alerted after")
+		}
+		if (received.Load() == before) != suppresses {
+			t.Errorf("under the silence %s the receiver got %d messages more", match, received.Load()-before)
+		}
+		if _, err := post(t.Context(), fmt.Sprintf("%s/api/v1/silences/%s/end", base, silence["id"]), nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	refuses.Store(1)
 	test(false, "the receiver did not take the message")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Boots a Debian in namespaces of its own, installs the package under a real systemd, kills the service, stops it, and
-# removes the package. It needs root, mmdebstrap and unshare, and the databases of `bin/devstack run`; the machine's own
+# Boots a Debian in namespaces of its own, installs the package under a real systemd, kills the service, updates it, stops
+# it, and removes the package; then the same by the RPM package beside it, which Debian's rpm installs for its scripts. It needs root, mmdebstrap and unshare, and the databases of `bin/devstack run`; the machine's own
 # systemd, if any, is left alone. `make test-boot` runs it.
 #
 #   boot.sh PACKAGE.deb
@@ -76,8 +76,9 @@ booted() {
 }
 
 echo 'boot: making a Debian'
-mmdebstrap --quiet --variant=minbase --include=systemd,dbus "${SUITE:-bookworm}" "$work/root"
+mmdebstrap --quiet --variant=minbase --include=systemd,dbus,rpm "${SUITE:-bookworm}" "$work/root"
 cp "$package" "$work/root/root/tocsin.deb"
+cp "${package%/*}"/*.rpm "$work/root/root/tocsin.rpm"
 unshare --mount --pid --uts --ipc --cgroup --fork "$0" inside "$work/root" &
 outer=$!
 until_done 60 booted
@@ -103,6 +104,18 @@ in_machine systemctl kill --signal=KILL tocsin
 restarted() { [[ $(in_machine systemctl show --property=MainPID --value tocsin) != "$process" ]] && in_machine tocsin healthcheck --listen "$address"; }
 until_done 60 restarted
 
+# An update restarts the service where it runs, and leaves what the administrator has decided.
+process=$(in_machine systemctl show --property=MainPID --value tocsin)
+in_machine dpkg --install /root/tocsin.deb
+until_done 60 restarted
+in_machine systemctl is-enabled --quiet tocsin || fail 'the update disabled the service'
+[[ $(in_machine cat /etc/tocsin/tocsin.yaml) == "$(cat "$work/settings")" ]] || fail 'the update changed the settings'
+in_machine systemctl stop tocsin
+in_machine dpkg --install /root/tocsin.deb
+if in_machine systemctl is-active --quiet tocsin; then fail 'the update started a service that was stopped'; fi
+in_machine systemctl start tocsin
+until_done 60 in_machine tocsin healthcheck --listen "$address"
+
 in_machine systemctl stop tocsin
 [[ $(in_machine systemctl show --property=Result --value tocsin) == success ]] || fail 'the service did not end in an orderly way'
 in_machine systemctl start tocsin
@@ -111,4 +124,20 @@ if in_machine systemctl is-active --quiet tocsin; then fail 'the service runs af
 in_machine test -f /etc/tocsin/tocsin.yaml || fail 'the removal took the settings'
 in_machine dpkg --purge tocsin
 if in_machine test -e /etc/tocsin; then fail 'the purge left the settings'; fi
-echo 'boot: installed, ran, restarted after a kill, stopped, removed'
+
+# Debian's rpm knows of no other package.
+rpm_package() { in_machine rpm --force-debian --nodeps "$@" /root/tocsin.rpm; }
+rpm_package --install
+[[ $(in_machine stat --format='%a %U' /etc/tocsin/tocsin.yaml) == '600 root' ]] || fail 'others than root can read the settings of the RPM package'
+in_machine sh -c 'cat > /etc/tocsin/tocsin.yaml' <"$work/settings"
+in_machine systemctl enable --now tocsin
+until_done 60 in_machine tocsin healthcheck --listen "$address"
+process=$(in_machine systemctl show --property=MainPID --value tocsin)
+rpm_package --upgrade --replacepkgs
+until_done 60 restarted
+[[ $(in_machine cat /etc/tocsin/tocsin.yaml) == "$(cat "$work/settings")" ]] || fail 'the update by rpm changed the settings'
+in_machine rpm --erase tocsin
+if in_machine systemctl is-active --quiet tocsin; then fail 'the service runs after rpm --erase'; fi
+if in_machine test -e /usr/bin/tocsin; then fail 'rpm --erase left the program'; fi
+in_machine test -f /etc/tocsin/tocsin.yaml.rpmsave || fail 'rpm --erase took the settings'
+echo 'boot: installed, ran, restarted after a kill and by an update, stopped, removed'

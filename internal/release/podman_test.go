@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +93,7 @@ func TestTheImageRuns(t *testing.T) {
 	common := []string{
 		"--network=host", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--memory=256m",
 		"--env=TOCSIN_POSTGRES_URL=" + postgres, "--env=TOCSIN_CLICKHOUSE_URL=" + clickhouse, "--env=TOCSIN_LISTEN=" + address,
+		"--env=TOCSIN_ACCESS=open",
 		"--env=TOCSIN_ENCRYPTION_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", image,
 	}
 	run := func(args ...string) string {
@@ -110,6 +113,25 @@ func TestTheImageRuns(t *testing.T) {
 	}
 	if user := p.do("inspect", "--format={{.Config.User}}", "tocsin"); user != "65532:65532" {
 		t.Errorf("it runs as %s", user)
+	}
+	// A rule's calendar and a silence's window are by the clocks of a zone, which an image from scratch has not.
+	for zone, want := range map[string]int{"Europe/Berlin": http.StatusCreated, "Europe/Nowhere": http.StatusBadRequest} {
+		body := fmt.Sprintf(`{"name": "By night %s", "match": {"severities": ["INFO"]},
+			"recurrence": {"timeZone": %q, "weekdays": ["MONDAY"], "from": "22:00", "durationMinutes": 480}}`, address, zone)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/api/v1/silences", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != want {
+			t.Errorf("a window in the zone %s is answered by %d, want %d: %s, %v", zone, response.StatusCode, want, said, err)
+		}
 	}
 	p.do("stop", "--time=40", "tocsin")
 	if code := p.do("inspect", "--format={{.State.ExitCode}}", "tocsin"); code != "0" {

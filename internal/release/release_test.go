@@ -57,9 +57,41 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// TestTheSameCommitGivesTheSameBytes builds a second time as somebody else would: from a clone in another folder, the web application
+// included, with nothing in Go's build cache, and with neither Go nor npm allowed to download anything.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
-	first, second := released(t), t.TempDir()
-	if err := (allCommand{}).Run(t.Context(), options(second)); err != nil {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(dir, name string, args ...string) string {
+		t.Helper()
+		said, err := output(t.Context(), dir, name, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if changes := run(root, "git", "status", "--porcelain"); changes != "" {
+		t.Fatalf("a clone has only what is committed, and these are not:\n%s", changes)
+	}
+	first, second, clone := released(t), t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
+	// The repository may belong to somebody else, and git clone asks the settings of the user alone whether that is safe.
+	settings := filepath.Join(t.TempDir(), "gitconfig")
+	if err := os.WriteFile(settings, []byte("[safe]\n\tdirectory = *\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", settings)
+	run(root, "git", "clone", "--quiet", "--no-hardlinks", root, clone)
+	// The packages of npm are what the lock file says, downloaded before.
+	run(root, "cp", "--archive", filepath.Join(root, "web", "node_modules"), filepath.Join(clone, "web"))
+	t.Setenv("GOCACHE", t.TempDir())
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("npm_config_offline", "true")
+	run(filepath.Join(clone, "web"), "npm", "run", "build")
+	o := options(second)
+	o.Root = clone
+	if err := (allCommand{}).Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	sums := func(dir string) string {

@@ -9,7 +9,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// TestFilesHoldEverythingThatIsMadeByTheAPI holds that each kind of object which can be made by the API is a section of the files that
+// TestFilesHoldEverythingThatIsMadeByTheAPI holds that each kind of object which can be made or set as a whole by the API is a section of the files that
 // tocsin apply takes, but for tokens, whose secret is shown once, when they are made, and signing in and the first administrator,
 // who are no objects.
 func TestFilesHoldEverythingThatIsMadeByTheAPI(t *testing.T) {
@@ -20,12 +20,13 @@ func TestFilesHoldEverythingThatIsMadeByTheAPI(t *testing.T) {
 	}
 	var made []string
 	for _, path := range regexp.MustCompile(`(?m)^  /([\w-]+):\n((?:    .*\n|\n)+)`).FindAllStringSubmatch(string(text), -1) {
-		if regexp.MustCompile(`(?m)^    post:`).MatchString(path[2]) {
+		if regexp.MustCompile(`(?m)^    (?:post|put):`).MatchString(path[2]) {
 			made = append(made, path[1])
 		}
 	}
 	slices.Sort(made)
-	want := []string{"session", "setup", "tokens", rulefile.Rules, rulefile.Silences, rulefile.Users, rulefile.Webhooks}
+	// The routing policy is a list of routes.
+	want := []string{"routing", "session", "setup", "tokens", rulefile.Rules, rulefile.Silences, rulefile.Users, rulefile.Webhooks}
 	slices.Sort(want)
 	if !slices.Equal(made, want) {
 		t.Errorf("the API makes %v; files and this test know %v", made, want)
