@@ -88,7 +88,7 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 	for _, w := range windows {
 		byRoute := map[string]int64{}
 		a.seen(answer.Server, w.FromNS, w.ToNS, func(r *row, _ int64) {
-			if w.GroupBy == rules.GroupByNothing {
+			if w.Grouping.By == rules.GroupByNothing {
 				byRoute[""]++
 			} else {
 				byRoute[r.route]++

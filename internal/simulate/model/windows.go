@@ -192,7 +192,7 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 		byName := map[string]*window.Group{}
 		var names []string
 		s.within(server, &windows[i], func(e *rules.Exchange) {
-			name := windows[i].GroupBy.Of(e)
+			name := windows[i].Grouping.Of(e)
 			g := byName[name]
 			if g == nil {
 				g = &window.Group{Group: name}
@@ -271,7 +271,7 @@ func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]ru
 		for _, group := range q.Groups {
 			newest, g := rules.Exchange{}, window.Group{}
 			s.within(server, &q.Query, func(e *rules.Exchange) {
-				if q.GroupBy.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
+				if q.Grouping.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
 					newest, g.NewestEndedNS, g.NewestStartNS = *e, e.EndedNS(), e.StartTimeNS
 				}
 			})
