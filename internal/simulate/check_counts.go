@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 
@@ -60,8 +62,14 @@ func (t *truth) held(r *ruleTruth, group string, questions []asked) (least, most
 }
 
 func groupOf(d *rules.Definition, e *exchange) string {
-	if d.GroupBy == rules.GroupByApplication {
+	switch d.GroupBy { //nolint:exhaustive // no rule groups by anything else
+	case rules.GroupByApplication:
 		return e.app
+	case rules.GroupByAttribute:
+		if e.customer == longCustomer() {
+			return fmt.Sprintf("sha-256 of a long value: %x", sha256.Sum256([]byte(e.customer)))
+		}
+		return e.customer
 	}
 	return ""
 }
@@ -242,14 +250,14 @@ func (w *world) burst() {
 		}
 		for range d.Threshold {
 			end := w.Now().Add(w.chSkew).UnixNano()
-			w.write(&exchange{tenant: r.tenant, app: appOf(d), startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
+			w.write(&exchange{tenant: r.tenant, app: appOf(d), customer: "7", startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
 		}
 	}
 	w.run(45 * time.Second) // shorter than any window, longer than rules wait until they fire
 	for _, r := range list {
 		d := &r.present().def
 		fires := slices.ContainsFunc(w.db.Standing(r.id), func(a model.Alert) bool {
-			return a.State == alerts.Firing && (d.GroupBy == rules.GroupByNothing || a.Group == appOf(d))
+			return a.State == alerts.Firing && a.Group == groupOf(d, &exchange{app: appOf(d), customer: "7"})
 		})
 		if !fires && w.violation == nil {
 			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), d.Threshold, d.Threshold, d.WindowSeconds)
