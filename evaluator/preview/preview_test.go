@@ -29,7 +29,7 @@ const (
 )
 
 // longValue is one that its SHA-256 stands for.
-var longValue = strings.Repeat("v", rules.MaxGroupBytes+1)
+func longValue() string { return strings.Repeat("v", rules.MaxGroupBytes+1) }
 
 // history is a source that holds rows in memory.
 type history struct {
@@ -301,7 +301,7 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(t, "no end") == 0 {
 				rows[i].EndTimeNS = nil
 			}
-			if value := rapid.SampledFrom([]string{"a", "b", "", "absent", longValue}).Draw(t, "attribute"); value != "absent" {
+			if value := rapid.SampledFrom([]string{"a", "b", "", "absent", longValue()}).Draw(t, "attribute"); value != "absent" {
 				rows[i].Attributes = map[string]string{"k": value}
 			}
 			rows[i].Status = rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed}).Draw(t, "status")
@@ -330,7 +330,7 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			d.FireMode, d.Filter.Statuses = rules.AbsentInWindow, []rules.Status{rules.Completed, rules.Failed}
 			switch d.GroupBy { //nolint:exhaustive // of all together nothing is listed
 			case rules.GroupByAttribute:
-				d.Expected = rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {longValue}}).Draw(t, "expected values")
+				d.Expected = rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {longValue()}}).Draw(t, "expected values")
 			case rules.GroupByRoute, rules.GroupByErrorType:
 				d.GroupBy, d.Expected = rules.GroupByRoute, rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {"\x00"}}).Draw(t, "expected")
 			}

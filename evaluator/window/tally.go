@@ -137,14 +137,14 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 // others: of those that group by an attribute, it can be done for the keys that most of them
 // name.
 func byUsualKeys(items []*item) (some, others []*item) {
-	rules := map[string]int{}
+	named := map[string]int{}
 	for _, it := range items {
-		rules[it.query.Grouping.Attribute]++
+		named[it.query.Grouping.Attribute]++
 	}
-	if len(rules) <= maxKeys {
+	if len(named) <= maxKeys {
 		return items, nil
 	}
-	keys := slices.SortedFunc(maps.Keys(rules), func(a, b string) int { return cmp.Or(rules[b]-rules[a], strings.Compare(a, b)) })
+	keys := slices.SortedFunc(maps.Keys(named), func(a, b string) int { return cmp.Or(named[b]-named[a], strings.Compare(a, b)) })
 	for _, it := range items {
 		if slices.Contains(keys[:maxKeys], it.query.Grouping.Attribute) {
 			some = append(some, it)

@@ -207,7 +207,7 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy
 		}
 		if mode == rules.AbsentInWindow {
 			d.FireMode, d.Threshold = rules.AbsentInWindow, rapid.IntRange(1, 3).Draw(t, "expected")
-			switch d.GroupBy {
+			switch d.GroupBy { //nolint:exhaustive // the others are names
 			case rules.GroupByNothing:
 			case rules.GroupByAttribute:
 				d.Expected = rapid.SliceOfNDistinct(value(), 1, 4, rapid.ID).Draw(t, "expected values")
