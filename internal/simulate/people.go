@@ -91,8 +91,13 @@ func (w *world) addRule() {
 		}
 		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
 		d.NotifyOnResolve = w.rand.IntN(2) == 0
-		if len(w.people.rules)%3 == 2 {
+		switch len(w.people.rules) % 5 {
+		case 1, 4:
 			expect(&d)
+		case 2:
+			measure(&d, rules.RatioInWindow)
+		case 3:
+			measure(&d, rules.DurationInWindow)
 		}
 	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
@@ -120,6 +125,17 @@ func expect(d *rules.Definition) {
 		d.Expected = []string{"orders", "billing"}
 	case rules.GroupByAttribute:
 		d.Expected = []string{"7", longCustomer()}
+	}
+}
+
+// measure makes a rule over a window one on a share or on a percentile, of as many exchanges at
+// least as it counted.
+func measure(d *rules.Definition, mode rules.FireMode) {
+	d.FireMode, d.MinVolume, d.Threshold = mode, d.Threshold, 0
+	if mode == rules.RatioInWindow {
+		d.Percent = 50
+	} else {
+		d.Percentile, d.DurationMS = 95, 1500
 	}
 }
 
