@@ -602,6 +602,25 @@ func TestLearnedRoutes(t *testing.T) {
 	}
 }
 
+// TestNoValueIsNotLearned has exchanges without the attribute end with the others, and cease: of
+// these nobody knows that they are missing.
+func TestNoValueIsNotLearned(t *testing.T) {
+	for by, want := range map[rules.Grouping][]string{
+		{By: rules.GroupByRoute}:                            {"70 raise  0", "70 raise 7 0"},
+		{By: rules.GroupByAttribute, Attribute: "customer"}: {"70 raise 7 0"},
+	} {
+		rule := absence()
+		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
+		w := newWorld(t, compiled(rule.Rule))
+		w.every(5, "8", -600, 1000, nil)
+		w.add("7", -86_400, nil)
+		w.add("", -86_400, nil)
+		w.add("", -86_399, nil)
+		w.until(500)
+		w.want(want...)
+	}
+}
+
 // TestArmedOfLate counts nothing that ended before the rule was armed, and misses nothing.
 func TestArmedOfLate(t *testing.T) {
 	rule := absence("orders")
