@@ -164,17 +164,24 @@ type Count struct {
 	DurationNS int64 `json:"durationNs,omitempty"`
 
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
+	// GroupByAttribute is the key of the attribute that is grouped by.
+	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 	// Group is the value of the field that GroupBy names, as clean text.
 	Group string `json:"group,omitempty"`
 }
 
 // CountOf returns a count of nothing yet, with what a rule compares it with.
 func CountOf(d *rules.Definition) Count {
-	c := Count{Threshold: d.Threshold, WindowSeconds: d.WindowSeconds, Measure: d.Measure(), GroupBy: d.GroupBy}
+	c := Count{Threshold: d.Threshold, WindowSeconds: d.WindowSeconds, Measure: d.Measure(), GroupBy: d.GroupBy, GroupByAttribute: d.GroupByAttribute}
 	if d.FireMode != rules.CountInWindow {
 		c.Mode = d.FireMode
 	}
 	return c
+}
+
+// Grouping returns how exchanges were counted.
+func (c *Count) Grouping() rules.Grouping {
+	return rules.Grouping{By: c.GroupBy, Attribute: c.GroupByAttribute}
 }
 
 // Measured reports whether something else than a number of exchanges was compared.

@@ -255,7 +255,7 @@ func countAnswer(c *alerts.Count) *WindowCount {
 	if c == nil {
 		return nil
 	}
-	answer := WindowCount{Observed: c.Observed, Threshold: c.Bound(), WindowSeconds: c.WindowSeconds, GroupBy: c.GroupBy, FireMode: c.Mode}
+	answer := WindowCount{Observed: c.Observed, Threshold: c.Bound(), WindowSeconds: c.WindowSeconds, GroupBy: c.GroupBy, GroupByAttribute: c.GroupByAttribute, FireMode: c.Mode}
 	if c.Measured() {
 		answer.Value, answer.Volume, answer.MinVolume, answer.Percentile = new(c.Value()), &c.Volume, &c.MinVolume, optional(c.Percentile)
 	}

@@ -275,15 +275,15 @@ func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (
 	a.TenantID, a.RuleID, a.RuleVersion, a.RuleName, a.Severity, a.Exchange = r.TenantID, r.ID, r.Version, r.Name, r.Severity, e.Clean()
 	if a.Count != nil {
 		a.Count = madeUp(&r.Definition)
-		a.Count.Group = cursor.Key(r.GroupBy.Of(&e))
+		a.Count.Group = cursor.Key(r.Grouping().Of(&e))
 		if r.FireMode == rules.AbsentInWindow {
 			switch {
 			case len(r.Expected) > 0:
-				a.Count.Group = cursor.Key(r.Expected[0])
+				a.Count.Group = cursor.Key(r.ExpectedGroups()[0])
 			case ref == nil:
-				a.Count.Group = r.GroupBy.Of(&template.Samples()[0].Exchange)
+				a.Count.Group = r.Grouping().Of(&template.Samples()[0].Exchange)
 			}
-			e = r.GroupBy.Example(a.Count.Group)
+			e = r.Grouping().Example(a.Count.Group)
 			a.Exchange = e.Clean()
 		}
 		a.Title, a.Message, problem = s.Texts.CountTexts(r, a.Count, &e)
@@ -332,7 +332,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	b := req.Body
 	r := rules.Rule{TenantID: tenantOf(ctx), Definition: rules.Definition{
 		Name: b.RuleName, FireMode: rules.PerExchange, Severity: rules.Critical, TitleTemplate: b.TitleTemplate, MessageTemplate: b.MessageTemplate,
-		Threshold: b.Threshold, WindowSeconds: b.WindowSeconds, GroupBy: b.GroupBy,
+		Threshold: b.Threshold, WindowSeconds: b.WindowSeconds, GroupBy: b.GroupBy, GroupByAttribute: b.GroupByAttribute,
 		Percent: b.Percent, ShortWindowSeconds: b.ShortWindowSeconds, Percentile: b.Percentile, DurationMS: b.DurationMS, MinVolume: b.MinVolume,
 		Labels: b.Labels, Owner: b.Owner, RunbookURL: b.RunbookURL, Note: b.Note,
 	}}
@@ -406,7 +406,7 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	}
 	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.FireModes()...)
 	_, severityErr := oneOf("severity", &[]rules.Severity{d.Severity}, rules.Critical, rules.Warning, rules.Info)
-	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, "", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType)
+	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, append(rules.GroupBys(), "")...)
 	_, kindErr := oneOf("kind", &[]notify.WebhookKind{w.Kind}, notify.KindSlack, notify.KindGeneric)
 	for _, err := range []error{modeErr, severityErr, groupErr, kindErr, withinAll(d)} {
 		if err != nil {

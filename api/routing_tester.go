@@ -147,7 +147,7 @@ func (s *server) routed(ctx context.Context, b *RoutingTestRequest) (about route
 	about = routed{rule: r.Definition, own: !r.UseRoutingPolicy, alert: alerts.Instance{RuleID: r.ID, TenantID: e.TenantID, Severity: r.Severity, Exchange: e.Clean()}}
 	if r.FireMode != rules.PerExchange {
 		about.alert.Count = new(alerts.CountOf(&r.Definition))
-		about.alert.Count.Group = cursor.Key(r.GroupBy.Of(&about.alert.Exchange))
+		about.alert.Count.Group = cursor.Key(r.Grouping().Of(&about.alert.Exchange))
 	}
 	return about, nil
 }

@@ -218,7 +218,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate, Targets: d.Targets, Threshold: d.Threshold,
 		WindowSeconds: d.WindowSeconds, Percent: d.Percent, ShortWindowSeconds: d.ShortWindowSeconds,
 		Percentile: d.Percentile, DurationMS: d.DurationMS, MinVolume: d.MinVolume, LearnDays: d.LearnDays, Calendar: d.Calendar,
-		Expected: unlessEmpty(d.Expected), GroupBy: d.GroupBy, ForDurationSeconds: d.ForDurationSeconds,
+		Expected: unlessEmpty(d.Expected), GroupBy: d.GroupBy, GroupByAttribute: d.GroupByAttribute, ForDurationSeconds: d.ForDurationSeconds,
 		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve, UseRoutingPolicy: d.UseRoutingPolicy,
 		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}

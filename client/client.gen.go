@@ -327,6 +327,7 @@ func (e FireMode) Valid() bool {
 // Defines values for GroupBy.
 const (
 	GroupByAPPLICATION GroupBy = "APPLICATION"
+	GroupByATTRIBUTE   GroupBy = "ATTRIBUTE"
 	GroupByENVIRONMENT GroupBy = "ENVIRONMENT"
 	GroupByERRORTYPE   GroupBy = "ERROR_TYPE"
 	GroupByROUTE       GroupBy = "ROUTE"
@@ -336,6 +337,8 @@ const (
 func (e GroupBy) Valid() bool {
 	switch e {
 	case GroupByAPPLICATION:
+		return true
+	case GroupByATTRIBUTE:
 		return true
 	case GroupByENVIRONMENT:
 		return true
@@ -1618,7 +1621,7 @@ type FilterStatuses string
 // match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
 type FireMode string
 
-// GroupBy The field by which exchanges are counted, each value for itself.
+// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
 type GroupBy string
 
 // HeaderField defines model for HeaderField.
@@ -2463,8 +2466,9 @@ type Rule struct {
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself.
-	GroupBy GroupBy `json:"groupBy,omitempty"`
+	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	GroupBy          GroupBy `json:"groupBy,omitempty"`
+	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 
 	// Health How a rule's evaluation is doing.
 	Health          *RuleHealth        `json:"health,omitempty"`
@@ -2623,6 +2627,10 @@ type RuleDefinition struct {
 	// GroupBy Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
 	// reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
 	GroupBy GroupBy `json:"groupBy,omitempty"`
+
+	// GroupByAttribute Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
+	// one without a name. A value longer than 256 bytes is known by its SHA-256.
+	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
 	// IntervalSeconds How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
 	// shorter than a second.
@@ -3301,8 +3309,9 @@ type TemplatePreviewRequest struct {
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
 	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
-	FireMode FireMode `json:"fireMode,omitempty"`
-	GroupBy  GroupBy  `json:"groupBy,omitempty"`
+	FireMode         FireMode `json:"fireMode,omitempty"`
+	GroupBy          GroupBy  `json:"groupBy,omitempty"`
+	GroupByAttribute string   `json:"groupByAttribute,omitempty"`
 
 	// Kind Without a webhook, the kind of one. generic by default.
 	Kind   WebhookKind       `json:"kind,omitempty"`
@@ -3679,9 +3688,10 @@ type WindowCount struct {
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself.
-	GroupBy   GroupBy `json:"groupBy,omitempty"`
-	MinVolume *int    `json:"minVolume,omitempty"`
+	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	GroupBy          GroupBy `json:"groupBy,omitempty"`
+	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
+	MinVolume        *int    `json:"minVolume,omitempty"`
 
 	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
 	Observed int64 `json:"observed"`

@@ -125,7 +125,9 @@ type Definition struct {
 	LearnDays int       `json:"learnDays,omitempty" validate:"min=0,max=14"`
 	Calendar  *Calendar `json:"calendar,omitempty"`
 	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
-	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE"`
+	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE ATTRIBUTE"`
+	// GroupByAttribute is the key of the attribute, of GroupByAttribute alone.
+	GroupByAttribute string `json:"groupByAttribute,omitempty" validate:"max=200,text"`
 	// ForDurationSeconds is how long the threshold must be reached before the
 	// alert fires; it is PENDING until then.
 	ForDurationSeconds int `json:"forDurationSeconds" validate:"min=0,max=86400"`
@@ -134,18 +136,6 @@ type Definition struct {
 	ReNotifyMinutes int  `json:"reNotifyMinutes" validate:"min=0,max=10080"`
 	NotifyOnResolve bool `json:"notifyOnResolve"`
 }
-
-// GroupBy names the field by which exchanges are counted.
-type GroupBy string
-
-// The fields by which exchanges are counted.
-const (
-	GroupByNothing     GroupBy = ""
-	GroupByRoute       GroupBy = "ROUTE"
-	GroupByApplication GroupBy = "APPLICATION"
-	GroupByEnvironment GroupBy = "ENVIRONMENT"
-	GroupByErrorType   GroupBy = "ERROR_TYPE"
-)
 
 // Defaults of a definition, for fields that its author left out.
 const (
@@ -224,38 +214,6 @@ type Era struct {
 	// FromNS is inclusive, ToNS exclusive, in nanoseconds since the Unix epoch.
 	FromNS int64 `json:"fromNs"`
 	ToNS   int64 `json:"toNs"`
-}
-
-// Of returns the group that an exchange is counted in.
-func (g GroupBy) Of(e *Exchange) string {
-	switch g {
-	case GroupByRoute:
-		return e.Route
-	case GroupByApplication:
-		return e.Application
-	case GroupByEnvironment:
-		return e.Environment
-	case GroupByErrorType:
-		return e.ErrorType
-	case GroupByNothing:
-	}
-	return ""
-}
-
-// Example returns what is known of the exchanges of a group.
-func (g GroupBy) Example(group string) Exchange {
-	switch g {
-	case GroupByRoute:
-		return Exchange{Route: group}
-	case GroupByApplication:
-		return Exchange{Application: group}
-	case GroupByEnvironment:
-		return Exchange{Environment: group}
-	case GroupByErrorType:
-		return Exchange{ErrorType: group}
-	case GroupByNothing:
-	}
-	return Exchange{}
 }
 
 // Title returns the title template, or the default of the fire mode.

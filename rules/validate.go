@@ -33,7 +33,9 @@ const (
 	expectedNeedsGroup       = "Say by what exchanges are grouped, or leave it out"
 	expectedRequired         = "List the groups that are expected, or say from how many days they are learned"
 	expectedOrLearned        = "The groups are listed — leave it out, or learn them"
-	errorTypeNotExpected     = "Errors are not expected — group by route, application or environment"
+	errorTypeNotExpected     = "Errors are not expected — group by route, application, environment or attribute"
+	attributeRequired        = "Name the attribute whose values are counted"
+	attributeNotApplicable   = "Only groupBy ATTRIBUTE takes an attribute — leave it out"
 	weekdaysRequired         = "Choose at least one weekday"
 	windowAboveCalendar      = "Must not be longer than the hours of the calendar, or it never lies within them"
 	timeOfDayRequired        = "Must be a time of day such as 08:00"
@@ -111,12 +113,16 @@ func crossFields(sl validator.StructLevel) {
 		report(d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", countingNotApplicable)
 		report(d.WindowSeconds != 0, d.WindowSeconds, "windowSeconds", "WindowSeconds", "not_applicable", countingNotApplicable)
 		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
+		report(d.GroupByAttribute != "", d.GroupByAttribute, "groupByAttribute", "GroupByAttribute", "not_applicable", countingNotApplicable)
 		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
 	} else if d.FireMode.Windowed() {
 		report(d.FireMode != RatioInWindow && d.FireMode != DurationInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
 		report(d.WindowSeconds >= 10 && d.IntervalSeconds > d.WindowSeconds, d.IntervalSeconds, "intervalSeconds", "IntervalSeconds", "out_of_range", intervalAboveWindow)
 		report(d.LookBackSeconds != 0, d.LookBackSeconds, "lookBackSeconds", "LookBackSeconds", "not_applicable", lookBackNotApplicable)
+		byAttribute := d.GroupBy == GroupByAttribute
+		report(byAttribute && d.GroupByAttribute == "", d.GroupByAttribute, "groupByAttribute", "GroupByAttribute", "required", attributeRequired)
+		report(!byAttribute && d.GroupByAttribute != "", d.GroupByAttribute, "groupByAttribute", "GroupByAttribute", "not_applicable", attributeNotApplicable)
 	} else {
 		return
 	}

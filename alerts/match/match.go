@@ -5,7 +5,8 @@
 // What cannot be decided does not match. An alert of a window rule stands for many exchanges,
 // of which it names one: a condition on its application, say, is met where the rule counts by
 // application, or where its scope names applications without wildcards, all of which meet it.
-// A condition on anything else of an exchange (its error message, its duration, its attributes)
+// One on an attribute is met where the rule counts by that attribute and the group has a value.
+// A condition on anything else of an exchange (its error message, its duration, another attribute)
 // is never met by such an alert.
 package match
 
@@ -17,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/rules"
 )
 
@@ -158,13 +160,35 @@ func (m *Match) parts() (list []part) {
 	return list
 }
 
+// attributesOf returns the attributes that all exchanges of a group have, and whether nothing
+// else is asked of what a group does not tell. The group without a name may have the attribute,
+// and a name that stands for another text tells no value.
+func (m *Matcher) attributesOf(c *alerts.Count) (attributes map[string]string, known bool) {
+	if !m.fields.Others {
+		return nil, true
+	}
+	other := m.match.Filter
+	other.Attributes = nil
+	if c.GroupBy != rules.GroupByAttribute || rules.FieldsOf(&m.match.Scope, &other).Others ||
+		c.Group == "" || cursor.Key(c.Group) != c.Group || strings.HasPrefix(c.Group, rules.LongGroupPrefix) {
+		return nil, false
+	}
+	for i := range m.match.Filter.Attributes {
+		if m.match.Filter.Attributes[i].Key != c.GroupByAttribute {
+			return nil, false
+		}
+	}
+	return map[string]string{c.GroupByAttribute: c.Group}, true
+}
+
 // matchesAll reports whether all exchanges that the alert of a window rule can stand for
 // match. Conditions are on one field each, so that one field is varied at a time.
 func (m *Matcher) matchesAll(s *Subject) bool {
-	if m.fields.Others || len(m.match.Filter.Statuses) > 0 {
+	attributes, known := m.attributesOf(s.Count)
+	if !known || len(m.match.Filter.Statuses) > 0 {
 		return false
 	}
-	base := rules.Exchange{Status: rules.Failed}
+	base := rules.Exchange{Status: rules.Failed, Attributes: attributes}
 	type field struct {
 		values []string
 		of     *string

@@ -3,6 +3,7 @@ package match_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/alerts/match"
+	"tocsin/cursor"
 	"tocsin/rules"
 )
 
@@ -24,6 +26,8 @@ func compile(t interface{ Fatal(args ...any) }, m match.Match) *match.Matcher {
 func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
 	t.Parallel()
 	orders := match.Match{Scope: rules.Scope{Applications: []string{"orders", "order-*"}}}
+	customer := match.Match{Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Op: rules.AttributeEquals, Value: "7"}}}}
+	anotherCustomer := match.Match{Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "customer", Not: true, Op: rules.AttributeEquals, Value: "8"}}}}
 	for name, c := range map[string]struct {
 		m     match.Match
 		by    rules.GroupBy
@@ -49,6 +53,14 @@ func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
 		"a text":                           {m: match.Match{Filter: rules.Filter{ErrorMessageContains: "x"}}},
 		"no such text":                     {m: match.Match{Filter: rules.Filter{ErrorMessageNotContains: []string{"x"}}}},
 		"an attribute that is not there":   {m: match.Match{Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "k", Not: true, Op: rules.AttributeExists}}}}},
+		"an attribute that is counted by":  {m: customer, by: rules.GroupByAttribute, group: "7", want: true},
+		"another value of it":              {m: customer, by: rules.GroupByAttribute, group: "8"},
+		"another attribute":                {m: match.Match{Filter: rules.Filter{Attributes: []rules.AttributeMatch{{Key: "k", Op: rules.AttributeExists}}}}, by: rules.GroupByAttribute, group: "7"},
+		"not another value":                {m: anotherCustomer, by: rules.GroupByAttribute, group: "7", want: true},
+		"without the attribute":            {m: anotherCustomer, by: rules.GroupByAttribute},
+		"of bytes that are no text":        {m: anotherCustomer, by: rules.GroupByAttribute, group: cursor.Key("\xff")},
+		"of a long value":                  {m: anotherCustomer, by: rules.GroupByAttribute, group: rules.AttributeGroup(strings.Repeat("8", 1000))},
+		"of a value, and a text":           {m: match.Match{Filter: rules.Filter{ErrorMessageContains: "x", Attributes: customer.Filter.Attributes}}, by: rules.GroupByAttribute, group: "7"},
 		"a status":                         {m: match.Match{Filter: rules.Filter{Statuses: []rules.Status{rules.Failed, rules.Completed}}}},
 		"two fields": {
 			m:  match.Match{Scope: rules.Scope{Applications: []string{"orders"}, Routes: []string{"a", "b"}}},
@@ -62,7 +74,7 @@ func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := match.Subject{
-				Severity: rules.Warning, Count: &alerts.Count{GroupBy: c.by, Group: c.group}, Scope: c.scope, ErrorTypes: c.types,
+				Severity: rules.Warning, Count: &alerts.Count{GroupBy: c.by, GroupByAttribute: "customer", Group: c.group}, Scope: c.scope, ErrorTypes: c.types,
 				Exchange: &rules.Exchange{Application: "orders", Status: rules.Failed},
 			}
 			if got := compile(t, c.m).Matches(&s); got != c.want {
@@ -88,6 +100,14 @@ func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 			},
 			Filter: rules.Filter{ErrorTypes: list(name).Draw(t, "error types"), NotErrorTypes: list(name).Draw(t, "not error types")},
 		}
+		if rapid.Bool().Draw(t, "on attributes") {
+			m.Filter.Attributes = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rules.AttributeMatch {
+				return rules.AttributeMatch{
+					Key: rapid.SampledFrom([]string{"k", "k", "l"}).Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"),
+					Op: rapid.SampledFrom([]rules.AttributeOp{rules.AttributeEquals, rules.AttributeExists, rules.AttributeMatches}).Draw(t, "op"), Value: name.Draw(t, "value"),
+				}
+			}), 1, 2).Draw(t, "attribute conditions")
+		}
 		counted := rules.Scope{
 			Environments: list(pattern).Draw(t, "counted environments"), Applications: list(pattern).Draw(t, "counted applications"),
 			Routes: list(pattern).Draw(t, "counted routes"), NotRoutes: list(pattern).Draw(t, "not counted routes"),
@@ -96,6 +116,7 @@ func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 		e := rules.Exchange{
 			Status: rules.Failed, Environment: name.Draw(t, "environment"), Application: name.Draw(t, "application"),
 			Route: name.Draw(t, "route"), ErrorType: name.Draw(t, "error type"),
+			Attributes: rapid.MapOfN(rapid.SampledFrom([]string{"k", "l"}), rapid.SampledFrom([]string{"a", "b", "", "\xff"}), 0, 2).Draw(t, "attributes"),
 		}
 		counts, err := rules.Compile(counted, rules.Filter{ErrorTypes: types})
 		if err != nil {
@@ -104,9 +125,14 @@ func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 		if !counts.Match(&e) {
 			return
 		}
-		by := rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByEnvironment, rules.GroupByApplication, rules.GroupByRoute, rules.GroupByErrorType}).Draw(t, "by")
+		by := rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByEnvironment, rules.GroupByApplication, rules.GroupByRoute, rules.GroupByErrorType, rules.GroupByAttribute, rules.GroupByAttribute}).Draw(t, "by")
+		count := alerts.Count{GroupBy: by}
+		if by == rules.GroupByAttribute {
+			count.GroupByAttribute = "k"
+		}
+		count.Group = cursor.Key(count.Grouping().Of(&e))
 		c := compile(t, m)
-		window := match.Subject{Severity: rules.Warning, Count: &alerts.Count{GroupBy: by, Group: by.Of(&e)}, Scope: counted, ErrorTypes: types}
+		window := match.Subject{Severity: rules.Warning, Count: &count, Scope: counted, ErrorTypes: types}
 		alone := match.Subject{Severity: rules.Warning, Exchange: &e}
 		if c.Matches(&window) && !c.Matches(&alone) {
 			t.Fatalf("it matches the alert, and not %+v", e)

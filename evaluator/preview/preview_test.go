@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	second = int64(1e9)
 	now    = 1_795_244_520 * second
 )
+
+// longValue is one that its SHA-256 stands for.
+func longValue() string { return strings.Repeat("v", rules.MaxGroupBytes+1) }
 
 // history is a source that holds rows in memory.
 type history struct {
@@ -115,7 +119,7 @@ func (h *history) countWindow(w *window.Query) (map[string]*window.Group, error)
 	groups, ids := map[string]*window.Group{}, map[string]bool{}
 	for n := range h.rows {
 		e := &h.rows[n]
-		ended, name := e.EndedNS(), w.GroupBy.Of(e)
+		ended, name := e.EndedNS(), w.Grouping.Of(e)
 		if !counts.Match(e) || ended < w.FromNS || ended >= w.ToNS || e.StartTimeNS < w.StartFromNS || e.StartTimeNS >= w.ToNS {
 			continue
 		}
@@ -297,6 +301,9 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(t, "no end") == 0 {
 				rows[i].EndTimeNS = nil
 			}
+			if value := rapid.SampledFrom([]string{"a", "b", "", "absent", longValue()}).Draw(t, "attribute"); value != "absent" {
+				rows[i].Attributes = map[string]string{"k": value}
+			}
 			rows[i].Status = rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed}).Draw(t, "status")
 			rows[i].ErrorType = rapid.SampledFrom([]string{"", "x"}).Draw(t, "error type")
 			rows[i].DurationNS = rapid.SampledFrom([]int64{0, 1e6, 2e6 - 1, 2e6, 3e6}).Draw(t, "duration")
@@ -310,15 +317,21 @@ func TestWindowsAreAsEvaluated(t *testing.T) {
 			Threshold:          rapid.IntRange(1, 3).Draw(t, "threshold"),
 			WindowSeconds:      rapid.SampledFrom([]int{10, 11, 30, 60}).Draw(t, "window"),
 			IntervalSeconds:    rapid.SampledFrom([]int{1, 3, 10}).Draw(t, "interval"),
-			GroupBy:            rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByErrorType}).Draw(t, "group by"),
+			GroupBy:            rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByErrorType, rules.GroupByAttribute}).Draw(t, "group by"),
 			ForDurationSeconds: rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, "for"),
 			ReNotifyMinutes:    rapid.SampledFrom([]int{0, 1}).Draw(t, "reminders"),
 			NotifyOnResolve:    rapid.Bool().Draw(t, "notify on resolve"),
 		}
+		if d.GroupBy == rules.GroupByAttribute {
+			d.GroupByAttribute = "k"
+		}
 		switch rapid.SampledFrom([]int{0, 1, 2, 2, 3}).Draw(t, "mode") {
 		case 3:
 			d.FireMode, d.Filter.Statuses = rules.AbsentInWindow, []rules.Status{rules.Completed, rules.Failed}
-			if d.GroupBy != rules.GroupByNothing {
+			switch d.GroupBy { //nolint:exhaustive // of all together nothing is listed
+			case rules.GroupByAttribute:
+				d.Expected = rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {longValue()}}).Draw(t, "expected values")
+			case rules.GroupByRoute, rules.GroupByErrorType:
 				d.GroupBy, d.Expected = rules.GroupByRoute, rapid.SampledFrom([][]string{{"a"}, {"a", "b", "c"}, {"\x00"}}).Draw(t, "expected")
 			}
 			if rapid.Bool().Draw(t, "calendar") {

@@ -98,7 +98,7 @@ func (p *run) grouped(read map[string][]counted) map[string]group {
 func (p *run) windows(ctx context.Context) error {
 	read := map[string][]counted{}
 	err := p.slices(ctx, window.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
-		name := p.rule.GroupBy.Of(e)
+		name := p.rule.Grouping().Of(e)
 		read[name] = append(read[name], p.counted(e))
 	})
 	if err != nil {
@@ -133,11 +133,14 @@ func (p *run) windows(ctx context.Context) error {
 // expected returns the groups of which exchanges are expected. A rule that learns them is
 // taken to have learned those of the stretch.
 func (p *run) expected(groups map[string]group) map[string]group {
-	names := p.rule.Expected
+	names := p.rule.ExpectedGroups()
 	switch {
 	case p.rule.GroupBy == rules.GroupByNothing:
 		names = []string{""}
 	case p.rule.LearnDays > 0:
+		if p.rule.GroupBy == rules.GroupByAttribute {
+			delete(groups, "")
+		}
 		return groups
 	}
 	listed := make(map[string]group, len(names))
@@ -349,7 +352,7 @@ func dueNS(w *alerts.Window, open *alerts.Open) int64 {
 }
 
 // exampleOf returns what is known of the exchanges of a group without reading one.
-func (p *run) exampleOf(group string) *rules.Exchange { return new(p.rule.GroupBy.Example(group)) }
+func (p *run) exampleOf(group string) *rules.Exchange { return new(p.rule.Grouping().Example(group)) }
 
 // describe makes the newest alerts, with the newest exchange of each.
 func (p *run) describe(ctx context.Context, shown []sample) error {
@@ -406,7 +409,7 @@ func (p *run) newest(ctx context.Context, s sample) (*rules.Exchange, error) {
 			return nil, fmt.Errorf("preview: %w", err)
 		}
 		for i := range page.Exchanges {
-			if e := &page.Exchanges[i]; e.Key() == s.newest.key && e.EndedNS() == s.newest.endedNS && p.rule.GroupBy.Of(e) == s.group {
+			if e := &page.Exchanges[i]; e.Key() == s.newest.key && e.EndedNS() == s.newest.endedNS && p.rule.Grouping().Of(e) == s.group {
 				return e, nil
 			}
 		}

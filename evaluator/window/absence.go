@@ -38,7 +38,7 @@ func (p *pass) expect(it *item) bool {
 	case it.GroupBy == rules.GroupByNothing:
 		it.members = []string{""}
 	case it.LearnDays == 0:
-		it.members = it.Expected
+		it.members = it.ExpectedGroups()
 	default:
 		p.mu.Lock()
 		known, ok := p.learned[it.ID]
@@ -80,7 +80,10 @@ func (p *pass) learn(it *item) {
 		groups, m.problem = groups[:membersMost], tooManyMembers
 	}
 	for _, g := range groups {
-		m.groups = append(m.groups, g.Group)
+		// Nobody expects that an attribute is missing, or empty.
+		if g.Group != "" || it.GroupBy != rules.GroupByAttribute {
+			m.groups = append(m.groups, g.Group)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +143,7 @@ func (p *pass) absences(it *item) {
 func (p *pass) describeAbsent(ctx context.Context, it *item) {
 	for i := range it.changes {
 		if c := &it.changes[i]; c.described() {
-			p.describeOne(ctx, it, &c.Instance, new(it.GroupBy.Example(c.Instance.Count.Group)))
+			p.describeOne(ctx, it, &c.Instance, new(it.Grouping().Example(c.Instance.Count.Group)))
 		}
 	}
 }

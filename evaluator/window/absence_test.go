@@ -90,7 +90,7 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 	for _, w := range windows {
 		byRoute := map[string]int64{}
 		a.seen(answer.Server, w.FromNS, w.ToNS, func(r *row, _ int64) {
-			if w.GroupBy == rules.GroupByNothing {
+			if w.Grouping.By == rules.GroupByNothing {
 				byRoute[""]++
 			} else {
 				byRoute[r.route]++
@@ -601,6 +601,25 @@ func TestLearnedRoutes(t *testing.T) {
 	w.want("3610 raise fresh 0")
 	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 371+1 {
 		t.Errorf("%d counts", n)
+	}
+}
+
+// TestNoValueIsNotLearned has exchanges without the attribute end with the others, and cease: of
+// these nobody knows that they are missing.
+func TestNoValueIsNotLearned(t *testing.T) {
+	for by, want := range map[rules.Grouping][]string{
+		{By: rules.GroupByRoute}:                            {"70 raise  0", "70 raise 7 0"},
+		{By: rules.GroupByAttribute, Attribute: "customer"}: {"70 raise 7 0"},
+	} {
+		rule := absence()
+		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
+		w := newWorld(t, compiled(rule.Rule))
+		w.every(5, "8", -600, 1000, nil)
+		w.add("7", -86_400, nil)
+		w.add("", -86_400, nil)
+		w.add("", -86_399, nil)
+		w.until(500)
+		w.want(want...)
 	}
 }
 

@@ -37,7 +37,7 @@ type Query struct {
 	// StartFromNS, inclusive, is where the start times begin that are read; they end
 	// at ToNS, exclusive. It is what [StartFromNS] returns.
 	StartFromNS int64
-	GroupBy     rules.GroupBy
+	Grouping    rules.Grouping
 	Scope       rules.Scope
 	Filter      rules.Filter
 	// Mode says what is observed, and what it is compared with. COUNT_IN_WINDOW and
@@ -103,6 +103,10 @@ type TallyQuery struct {
 	Statuses []rules.Status
 	// The fields that tell kinds apart, beside tenant and status.
 	Environment, Application, Route, ErrorType bool
+	// Attributes holds keys of attributes whose values tell kinds apart as well, distinct.
+	// Each exchange is then counted once for each key, and not at all without: the
+	// tallies of one key make up the whole. Empty asks for none.
+	Attributes []string
 	// LeastNS holds the durations from which further kinds begin, ascending and distinct;
 	// what is shorter than the first is a kind, too. Empty tells no durations apart.
 	LeastNS []int64
@@ -127,6 +131,8 @@ type Tally struct {
 	TenantID                                   string
 	Status                                     rules.Status
 	Environment, Application, Route, ErrorType string
+	// Attribute is the key of which Group is the value, as [rules.AttributeGroup] names it.
+	Attribute, Group string
 	// FromNS is where the stretch begins, LeastNS where the durations of the kind do.
 	FromNS, LeastNS                        int64
 	Observed, NewestEndedNS, NewestStartNS int64

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -20,6 +22,12 @@ import (
 // reaches the bound. What the percentile is, the tally does not tell: a rule of which an
 // alert changes is counted by its condition.
 //
+// Rules that group by an attribute are tallied apart from the others, all of them together:
+// the keys that most of them name tell kinds apart as well, and the rest is counted by its
+// conditions. An attribute may have any number of values. Where there are more than a tally
+// holds, the rules of the tenants that have them are counted by their conditions for a
+// while, of which each answers with its largest groups.
+//
 // Sums over tallies are exact unless an exchange is in two of them, as when two rows of
 // it name different error types. The source says so, and then the rules of that tenant
 // are counted by their conditions. Of a window that begins before its rule was armed the
@@ -31,7 +39,12 @@ const (
 	tallyLeast = 8
 	// maxTallies bounds what is held of one answer.
 	maxTallies = 100_000
+	// maxKeys is how many attributes one query tallies by: each exchange counts for each.
+	maxKeys = 8
 )
+
+// wide names a rule of a tenant that has too many kinds to be tallied.
+type wide struct{ rule uuid.UUID }
 
 // setKey is what the rules of a set have in common.
 type setKey struct {
@@ -42,14 +55,17 @@ type setKey struct {
 	// absent says that windows end where those of rules on absence do, learns that groups
 	// are learned from it.
 	absent, learns bool
-	length         int
+	// attributes says that the values of attributes are told apart.
+	attributes bool
+	length     int
 }
 
 func (it *item) key() setKey {
 	statuses := it.query.Statuses()
 	return setKey{
 		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
-		durations: it.query.Mode == rules.DurationInWindow, absent: it.absent(), learns: it.learns, length: lengthOf(it.seconds),
+		durations: it.query.Mode == rules.DurationInWindow, absent: it.absent(), learns: it.learns,
+		attributes: it.query.Grouping.By == rules.GroupByAttribute, length: lengthOf(it.seconds),
 	}
 }
 
@@ -71,13 +87,14 @@ func sets(items []*item) [][]*item {
 func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
 	var plain []*item
 	for _, it := range set {
-		if it.plain() {
+		if it.plain() && p.slowUntil(wide{it.ID}).IsZero() {
 			plain = append(plain, it)
 		} else {
 			rest = append(rest, it)
 		}
 	}
-	if len(plain) == 0 {
+	plain, others := byUsualKeys(plain)
+	if rest = append(rest, others...); len(plain) == 0 {
 		return rest
 	}
 	key := plain[0].key()
@@ -107,7 +124,35 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 	}
 	p.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(items)), slog.Any("error", err))
 	middle := len(items) / 2
+	if middle < tallyLeast {
+		for _, it := range items {
+			p.remember(wide{it.ID})
+		}
+		return items
+	}
 	return append(p.tallied(ctx, key, items[:middle]), p.tallied(ctx, key, items[middle:])...)
+}
+
+// byUsualKeys returns the items that can be tallied by one query, in their order, and the
+// others: of those that group by an attribute, it can be done for the keys that most of them
+// name.
+func byUsualKeys(items []*item) (some, others []*item) {
+	named := map[string]int{}
+	for _, it := range items {
+		named[it.query.Grouping.Attribute]++
+	}
+	if len(named) <= maxKeys {
+		return items, nil
+	}
+	keys := slices.SortedFunc(maps.Keys(named), func(a, b string) int { return cmp.Or(named[b]-named[a], strings.Compare(a, b)) })
+	for _, it := range items {
+		if slices.Contains(keys[:maxKeys], it.query.Grouping.Attribute) {
+			some = append(some, it)
+		} else {
+			others = append(others, it)
+		}
+	}
+	return some, others
 }
 
 // plain reports whether a condition looks at no more than a tally tells.
@@ -137,12 +182,17 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 		if it.query.Mode == rules.DurationInWindow {
 			q.LeastNS = append(q.LeastNS, it.query.LeastNS)
 		}
-		looksAt, by := rules.FieldsOf(&it.query.Scope, &it.query.Filter), it.query.GroupBy
-		q.Environment = q.Environment || looksAt.Environment || by == rules.GroupByEnvironment
-		q.Application = q.Application || looksAt.Application || by == rules.GroupByApplication
-		q.Route = q.Route || looksAt.Route || by == rules.GroupByRoute
-		q.ErrorType = q.ErrorType || looksAt.ErrorType || by == rules.GroupByErrorType
+		looksAt, by := rules.FieldsOf(&it.query.Scope, &it.query.Filter), it.query.Grouping
+		q.Environment = q.Environment || looksAt.Environment || by.By == rules.GroupByEnvironment
+		q.Application = q.Application || looksAt.Application || by.By == rules.GroupByApplication
+		q.Route = q.Route || looksAt.Route || by.By == rules.GroupByRoute
+		q.ErrorType = q.ErrorType || looksAt.ErrorType || by.By == rules.GroupByErrorType
+		if by.By == rules.GroupByAttribute {
+			q.Attributes = append(q.Attributes, by.Attribute)
+		}
 	}
+	slices.Sort(q.Attributes)
+	q.Attributes = slices.Compact(q.Attributes)
 	q.Tenants.Names = slices.Compact(q.Tenants.Names)
 	slices.Sort(q.FromNS)
 	q.FromNS = slices.Compact(q.FromNS)
@@ -254,15 +304,23 @@ func (s *tenantSet) add(t *Tally) {
 			n = s.compared[n-len(s.items)]
 		}
 		it := s.items[n]
-		if t.FromNS < it.cutNS() || !compared && !it.Matches(&e) {
+		if t.FromNS < it.cutNS() || t.Attribute != it.query.Grouping.Attribute || !compared && !it.Matches(&e) {
 			continue
 		}
 		g := &s.whole[n]
 		if !compared || !it.byErrorType() {
-			g = s.group(n, it.query.GroupBy.Of(&e))
+			g = s.group(n, it.groupOf(t, &e))
 		}
 		g.sum(t, it, compared)
 	}
+}
+
+// groupOf returns the group in which an item counts a tally.
+func (it *item) groupOf(t *Tally, e *rules.Exchange) string {
+	if it.query.Grouping.By == rules.GroupByAttribute {
+		return t.Group
+	}
+	return it.query.Grouping.Of(e)
 }
 
 // sum adds a tally that an item matches, or compares with.

@@ -208,7 +208,7 @@ func (p *pass) items() []*item {
 			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition), seconds: rule.WindowSeconds,
 			query: Query{
 				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),
-				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: most + 1,
+				Grouping: rule.Grouping(), Scope: rule.Scope, Filter: rule.Filter, Limit: most + 1,
 				Mode: rule.FireMode, LeastNS: rule.DurationMS * 1e6, Percentile: rule.Percentile,
 			},
 		}
@@ -329,7 +329,7 @@ func (p *pass) count(ctx context.Context, items []*item) error {
 // byErrorType reports whether the item is a ratio by error type. An exchange that completed
 // has none, so each group is compared with all exchanges of the scope.
 func (it *item) byErrorType() bool {
-	return it.query.Mode == rules.RatioInWindow && it.query.GroupBy == rules.GroupByErrorType
+	return it.query.Mode == rules.RatioInWindow && it.query.Grouping.By == rules.GroupByErrorType
 }
 
 // queries returns the query of an item and, of a ratio by error type, one of everything
@@ -339,7 +339,7 @@ func (it *item) queries() []Query {
 		return []Query{it.query}
 	}
 	whole := it.query
-	whole.GroupBy = rules.GroupByNothing
+	whole.Grouping = rules.Grouping{}
 	return []Query{it.query, whole}
 }
 

@@ -45,6 +45,8 @@ type source struct {
 	// that to each tally, down to everything.
 	poison, slow  string
 	endless, down bool
+	// wide is a tenant that has too many kinds.
+	wide string
 	// kindsMost is the most kinds of a tally, where it is not 0.
 	kindsMost int
 	// lasted is how long exchanges last at least.
@@ -69,15 +71,24 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies
 		<-ctx.Done()
 		return window.Tallies{}, ctx.Err()
 	}
+	if slices.Contains(q.Tenants.Names, s.wide) {
+		return window.Tallies{}, errors.New("too many bytes")
+	}
 	if s.kindsMost > 0 && len(q.Tenants.Names) > s.kindsMost {
 		return window.Tallies{}, errors.New("too many rows")
 	}
 	var tallies []window.Tally
+	keys := q.Attributes
+	if len(keys) == 0 {
+		keys = []string{""}
+	}
 	for _, tenant := range append(q.Tenants.Names, "other") {
-		tallies = append(tallies, window.Tally{
-			TenantID: tenant, Status: rules.Failed, Application: "000", FromNS: q.FromNS[len(q.FromNS)-1],
-			LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
-		})
+		for _, key := range keys {
+			tallies = append(tallies, window.Tally{
+				TenantID: tenant, Status: rules.Failed, Application: "000", Attribute: key, Group: key, FromNS: q.FromNS[len(q.FromNS)-1],
+				LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
+			})
+		}
 	}
 	return window.Tallies{Tallies: tallies, Inexact: s.inexact}, nil
 }
@@ -256,6 +267,67 @@ func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 	}
 	if raised[rules.CountInWindow] < 100 || raised[rules.RatioInWindow] < 100 || raised[rules.DurationInWindow] > 0 {
 		t.Errorf("%v raised; nothing lasted for a millisecond", raised)
+	}
+}
+
+// TestQueriesDoNotGrowWithAttributes has 2,000 rules, most of which group by one of eight
+// attributes: these have a tally of their own, and what few rules name is counted by
+// conditions.
+func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 2000 {
+		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule.Scope.Applications = []string{"000"}
+		rule.WindowSeconds = []int{60, 300}[i%2]
+		switch {
+		case i >= 1990:
+			rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, fmt.Sprint("order-", i)
+		case i%10 > 1:
+			rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, fmt.Sprint("key-", i/2%8)
+		}
+		list = append(list, rule)
+	}
+	s := &source{groups: []window.Group{}}
+	got, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	if len(got) != 2000 || len(s.tallies) != 4 || len(s.counts) != 1 || len(outcome.Failed) > 0 {
+		t.Errorf("%d rules evaluated by %d tallies and %d counts, %v", len(got), len(s.tallies), len(s.counts), outcome.Failed)
+	}
+	if len(outcome.Changes) != 1990 {
+		t.Errorf("%d alerts", len(outcome.Changes))
+	}
+	for i := range outcome.Changes {
+		if c := outcome.Changes[i].Instance.Count; c.Group != c.GroupByAttribute || c.Observed != 5 {
+			t.Fatalf("%+v", c)
+		}
+	}
+}
+
+// TestWideTallyIsNotAskedAgain has one tenant's rules group by an attribute that is hardly
+// twice the same: only its neighbours in the last cut are counted by their conditions with
+// them, and no later pass asks for that tally.
+func TestWideTallyIsNotAskedAgain(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 160 {
+		rule := ruleOf(i, fmt.Sprintf("tenant-%02d", i/8))
+		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
+		list = append(list, rule)
+	}
+	s := &source{wide: "tenant-07"}
+	e := newEvaluator(s)
+	got, _ := evaluate(t, e, request(plain(list)))
+	if len(got) != 160 || len(s.counts) != 1 || !slices.Contains(s.counts[0], "056") || len(s.counts[0]) > 30 {
+		t.Errorf("%d rules evaluated, counts of %v", len(got), s.counts)
+	}
+	s.tallies = nil
+	got, _ = evaluate(t, e, request(list))
+	if len(got) != 160 || len(s.tallies) != 1 || slices.Contains(s.tallies[0].Tenants.Names, "tenant-07") {
+		t.Errorf("%d rules evaluated by %d tallies", len(got), len(s.tallies))
+	}
+	later := request(list)
+	later.Now = later.Now.Add(11 * time.Minute)
+	s.tallies = nil
+	if evaluate(t, e, later); len(s.tallies) < 2 {
+		t.Error("it is never tried again")
 	}
 }
 

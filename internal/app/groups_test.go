@@ -2,9 +2,11 @@ package app_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -66,4 +68,48 @@ func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
 	w.tick()
 	w.wantColumn("those beyond hold too little", alertStates, "FIRING 1000", "RESOLVED 100")
 	w.wantColumn("problems", problems, "")
+}
+
+// TestGroupsOfAnAttribute has attributes hold what names of routes hardly do. Each value has an
+// alert of its own under a text that any store can hold, and no value and an empty one share
+// the group without a name. What is counted next belongs to the alerts that are open.
+func TestGroupsOfAnAttribute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.counting(rules.Definition{GroupBy: rules.GroupByAttribute, GroupByAttribute: "it's\na \"key\"", WebhookIDs: webhooks(w.webhook("ops"))})
+	values := []string{"7", "", "absent", "two\nlines", "\xff\x00", "hex:37", strings.Repeat("é", 256), strings.Repeat("10 kB", 2000), strings.Repeat("10 kB", 2000) + "."}
+	fail := func(round int) {
+		at := w.ch.Now(t)
+		var exchanges []rules.Exchange
+		for i, value := range values {
+			for k := range 3 {
+				e := rules.Exchange{
+					TenantID: tenant, StartTimeNS: at + int64(i), EndTimeNS: &at, ExecutionID: fmt.Sprint(round, i, k), Application: "orders", Status: rules.Failed,
+				}
+				if value != "absent" {
+					e.Attributes = map[string]string{"it's\na \"key\"": value, "another": fmt.Sprint(k)}
+				}
+				exchanges = append(exchanges, e)
+			}
+		}
+		w.ch.Insert(t, exchanges...)
+		w.tick()
+	}
+	fail(1)
+	var want []string
+	for _, value := range values {
+		if value != "absent" {
+			want = append(want, cursor.Key(rules.AttributeGroup(value)))
+		}
+	}
+	slices.Sort(want)
+	w.wantColumn("groups", `select group_key from alert order by group_key collate "C"`, want...)
+	w.wantColumn("what is counted of the group without a name", `select count->>'observed' from alert where group_key = ''`, "6")
+	w.wantColumn("alerts with an exchange of another group", `select group_key from alert where group_key = '7' and exchange->'attributes'->>E'it\'s\na "key"' <> '7'`)
+	w.wantColumn("keys", `select distinct count->>'groupByAttribute' from alert`, "it's\na \"key\"")
+	fail(2)
+	w.wantColumn("after more of the same", `select count(*)::text from alert`, fmt.Sprint(len(want)))
+	w.empty()
+	w.tick()
+	w.wantColumn("of an empty window", alertStates, fmt.Sprint("RESOLVED ", len(want)))
 }

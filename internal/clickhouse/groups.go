@@ -31,12 +31,16 @@ func newestQuery(m *Mapping, windows []window.NewestQuery) (query, error) {
 	}
 	r, err := m.windowRows(queries, func(b *builder, number int) string {
 		w := &windows[number]
+		key := ""
+		if w.Grouping.By == rules.GroupByAttribute {
+			key = b.text("group_key", w.Grouping.Attribute)
+		}
 		list := make([]string, len(w.Groups))
 		for i, g := range w.Groups {
 			n := strconv.Itoa(i)
 			list[i] = fmt.Sprintf("(%s, %s, %s)", b.text("group_"+n, g.Group), b.integer("ended_"+n, g.NewestEndedNS), b.integer("start_"+n, g.NewestStartNS))
 		}
-		return fmt.Sprintf("(%s, tocsin_ended, toUnixTimestamp64Nano(%s)) IN (%s)", m.group(w.GroupBy), operand(m.StartTime), strings.Join(list, ", "))
+		return fmt.Sprintf("(%s, tocsin_ended, toUnixTimestamp64Nano(%s)) IN (%s)", m.group(w.Grouping.By, key), operand(m.StartTime), strings.Join(list, ", "))
 	})
 	if err != nil {
 		return query{}, fmt.Errorf("read newest exchanges: %w", err)
@@ -51,8 +55,8 @@ ORDER BY tocsin_window, %s DESC
 LIMIT 1 BY tocsin_window, %s`, m.ended(), codeWindow, strings.Join(m.columns(), ",\n    "), r.from, operand(m.ExecutionID), r.group)}, nil
 }
 
-// group returns the expression by which a rule groups.
-func (m *Mapping) group(by rules.GroupBy) string {
+// group returns the expression by which a rule groups, key being that of the attribute.
+func (m *Mapping) group(by rules.GroupBy, key string) string {
 	switch by {
 	case rules.GroupByRoute:
 		return operand(m.Route)
@@ -62,9 +66,19 @@ func (m *Mapping) group(by rules.GroupBy) string {
 		return operand(m.Environment)
 	case rules.GroupByErrorType:
 		return textOf(m.ErrorType)
+	case rules.GroupByAttribute:
+		return m.attributeGroup(key)
 	case rules.GroupByNothing:
 	}
 	return "''"
+}
+
+// attributeGroup returns what [rules.AttributeGroup] does of the attribute with a key. Of
+// several with one key the last one counts, as in a map of Go; none is like an empty one.
+func (m *Mapping) attributeGroup(key string) string {
+	value := fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
+	return fmt.Sprintf("arrayMap(tocsin_value -> if(length(tocsin_value) <= %d, tocsin_value, concat('%s', lower(hex(SHA256(tocsin_value))))), [%s])[1]",
+		rules.MaxGroupBytes, rules.LongGroupPrefix, value)
 }
 
 // wanted is a group of which the newest exchange is wanted, by its numbers.
@@ -136,7 +150,7 @@ func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, s
 		}
 		of := numbers[number]
 		e.TenantID = windows[of].TenantID
-		if at, ok := places[of][windows[of].GroupBy.Of(&e)]; ok {
+		if at, ok := places[of][windows[of].Grouping.Of(&e)]; ok {
 			newest[of][at] = e
 		}
 	}

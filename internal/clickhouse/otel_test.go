@@ -3,6 +3,7 @@ package clickhouse_test
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -114,6 +116,45 @@ func TestSpansAreExchanges(t *testing.T) {
 	})
 	if err != nil || total != 1 {
 		t.Errorf("count = %d, %v", total, err)
+	}
+	countedByAttribute(t, source)
+}
+
+// countedByAttribute counts the spans that failed by an attribute of the resource and by one that
+// the span overrides, in a table whose keys are of low cardinality.
+func countedByAttribute(t *testing.T, source *clickhouse.Source) {
+	t.Helper()
+	var got []string
+	for _, key := range []string{"host", "both"} {
+		counted, err := source.CountWindows(t.Context(), []window.Query{{
+			TenantID: "default", FromNS: base, ToNS: base + 1e9, StartFromNS: base, Grouping: rules.Grouping{By: rules.GroupByAttribute, Attribute: key}, Limit: 10,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range counted.Groups[0] {
+			got = append(got, fmt.Sprintf("%s %q %d", key, g.Group, g.Observed))
+		}
+	}
+	want := []string{`host "" 1`, `host "a" 1`, `both "" 1`, `both "span" 1`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("by conditions:\n%s", diff)
+	}
+	tallies, err := source.Tally(t.Context(), window.TallyQuery{
+		Tenants: tenants("default"), StartFromNS: base, FromNS: []int64{base}, ToNS: base + 1e9, Statuses: []rules.Status{rules.Failed},
+		Attributes: []string{"both", "host"}, Limit: 10,
+	})
+	if err != nil || len(tallies.Inexact) > 0 {
+		t.Fatalf("%v not exact, %v", tallies.Inexact, err)
+	}
+	got = nil
+	for _, y := range tallies.Tallies {
+		got = append(got, fmt.Sprintf("%s %q %d", y.Attribute, y.Group, y.Observed))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("by a tally:\n%s", diff)
 	}
 }
 

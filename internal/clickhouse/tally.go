@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,12 +13,22 @@ import (
 
 // tallyQuery counts exchanges by tenant, kind and stretch, and all of a tenant
 // together: where the sum of the parts is more than the whole, an exchange is in two of
-// them.
+// them. Where attributes are asked for, it does so for each of them.
 func tallyQuery(m *Mapping, t window.TallyQuery) query {
 	q := query{parameters: map[string]string{}}
 	stretches := make([]string, len(t.FromNS))
 	for i, from := range t.FromNS {
 		stretches[i] = fmt.Sprintf("toInt64(%d)", from)
+	}
+	attribute, group, join := "''", "''", ""
+	if len(t.Attributes) > 0 {
+		b, keys := builder{parameters: q.parameters}, make([]string, len(t.Attributes))
+		for i, key := range t.Attributes {
+			keys[i] = b.text("attribute_"+strconv.Itoa(i), key)
+		}
+		attribute, join = "tocsin_of", "\nARRAY JOIN ["+strings.Join(keys, ", ")+"] AS tocsin_of"
+		group = m.attributeGroup(attribute)
+		q.maxBytes = maxAttributeBytes
 	}
 	q.sql = fmt.Sprintf(`
 WITH %[1]s AS tocsin_ended
@@ -29,11 +40,13 @@ SELECT
     %[5]s AS tocsin_application,
     %[6]s AS tocsin_route,
     %[7]s AS tocsin_error_type,
+    %[16]s AS tocsin_attribute,
+    %[17]s AS tocsin_group,
     %[15]s AS tocsin_least,
     roundDown(tocsin_ended, [%[8]s]) AS tocsin_stretch,
     toInt64(uniqExact(%[9]s)),
     %[10]s
-FROM %[11]s
+FROM %[11]s%[18]s
 WHERE %[12]s
   AND %[13]s >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
   AND %[13]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
@@ -41,14 +54,14 @@ WHERE %[12]s
   AND tocsin_ended < {to:Int64}
   AND %[14]s
 GROUP BY GROUPING SETS (
-    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_least, tocsin_stretch),
-    (tocsin_tenant))`, m.ended(), m.tenant(), m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application),
+    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_attribute, tocsin_group, tocsin_least, tocsin_stretch),
+    (tocsin_tenant, tocsin_attribute))`, m.ended(), m.tenant(), m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application),
 		field(t.Route, m.Route), field(t.ErrorType, m.ErrorType), strings.Join(stretches, ", "), operand(m.ExecutionID),
-		m.newest("max", ""), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses), m.least(t.LeastNS))
+		m.newest("max", ""), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses), m.least(t.LeastNS), attribute, group, join)
 	if t.NamesServer {
 		q.sql += fmt.Sprintf(`
 UNION ALL
-SELECT %d, %s, '', '', '', '', '', toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0)`, partServer, server)
+SELECT %d, %s, '', '', '', '', '', '', '', toInt64(0), toInt64(0), toInt64(0), toInt64(0), toInt64(0)`, partServer, server)
 	}
 	q.parameters["start"] = strconv.FormatInt(t.StartFromNS, 10)
 	q.parameters["from"] = strconv.FormatInt(t.FromNS[0], 10)
@@ -77,6 +90,10 @@ func field(wanted bool, expression string) string {
 	return "toString(" + textOf(expression) + ")"
 }
 
+// maxAttributeBytes bounds the answer where values of attributes are told apart: there may
+// be as many as exchanges, each of [rules.MaxGroupBytes].
+const maxAttributeBytes = 32 << 20
+
 // What a row of a tally is, beside that of one kind: the whole of a tenant, and the name of
 // the server.
 const partWhole, partServer = 1, 2
@@ -93,12 +110,13 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.
 		return answer, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	surplus := map[string]int64{}
+	type whole struct{ tenant, attribute string }
+	surplus := map[whole]int64{}
 	for rows.Next() {
 		var part uint64
 		var status string
 		var y window.Tally
-		if err := rows.Scan(&part, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.LeastNS, &y.FromNS,
+		if err := rows.Scan(&part, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.Attribute, &y.Group, &y.LeastNS, &y.FromNS,
 			&y.Observed, &y.NewestEndedNS, &y.NewestStartNS); err != nil {
 			return answer, fmt.Errorf("clickhouse: read tally: %w", err)
 		}
@@ -107,19 +125,19 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.
 			answer.Server = y.TenantID
 			continue
 		case partWhole:
-			surplus[y.TenantID] -= y.Observed
+			surplus[whole{y.TenantID, y.Attribute}] -= y.Observed
 			continue
 		}
-		surplus[y.TenantID] += y.Observed
+		surplus[whole{y.TenantID, y.Attribute}] += y.Observed
 		y.Status = rules.Status(status)
 		answer.Tallies = append(answer.Tallies, y)
 	}
 	if err := rows.Err(); err != nil {
 		return answer, s.explain(err)
 	}
-	for tenant, n := range surplus {
-		if n != 0 {
-			answer.Inexact = append(answer.Inexact, tenant)
+	for of, n := range surplus {
+		if n != 0 && !slices.Contains(answer.Inexact, of.tenant) {
+			answer.Inexact = append(answer.Inexact, of.tenant)
 		}
 	}
 	return answer, nil

@@ -47,9 +47,10 @@ const (
 // windowRows expects tocsin_ended to stand for [Mapping.ended]. Further, unless it is nil,
 // holds a condition for each window, and only what is observed counts.
 func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, number int) string) (windowRows, error) {
-	r := windowRows{parameters: map[string]string{}, group: m.groups(windows)}
+	r := windowRows{parameters: map[string]string{}}
 	start, first := operand(m.StartTime), &windows[0]
 	startFrom, endedFrom := first.StartFromNS, first.FromNS
+	r.group = m.groups(r.parameters, windows)
 	codes, tenants := make([]string, len(windows)), make([]string, len(windows))
 	for i := range windows {
 		w := &windows[i]
@@ -259,15 +260,23 @@ func union(further bool, former, names []string) []string {
 }
 
 // groups returns the expression by which each of several windows groups.
-func (m *Mapping) groups(windows []window.Query) string {
-	kinds := make([]string, len(windows))
+func (m *Mapping) groups(parameters map[string]string, windows []window.Query) string {
+	kinds, keys, byAttribute := make([]string, len(windows)), make([]string, len(windows)), false
 	for i := range windows {
-		kinds[i] = "'" + string(windows[i].GroupBy) + "'"
+		by := windows[i].Grouping
+		kinds[i], keys[i] = "'"+string(by.By)+"'", "''"
+		if by.By == rules.GroupByAttribute {
+			b := builder{prefix: "w" + strconv.Itoa(i) + "_", parameters: parameters}
+			keys[i], byAttribute = b.text("group_key", by.Attribute), true
+		}
 	}
 	kind := fmt.Sprintf("[%s][tocsin_window + 1]", strings.Join(kinds, ", "))
 	expression := "''"
-	for _, by := range []rules.GroupBy{rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType} {
-		expression = fmt.Sprintf("if(%s = '%s', toString(%s), %s)", kind, by, m.group(by), expression)
+	for _, by := range rules.GroupBys() {
+		if by != rules.GroupByAttribute || byAttribute {
+			key := "[" + strings.Join(keys, ", ") + "][tocsin_window + 1]"
+			expression = fmt.Sprintf("if(%s = '%s', toString(%s), %s)", kind, by, m.group(by, key), expression)
+		}
 	}
 	return expression
 }

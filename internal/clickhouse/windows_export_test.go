@@ -8,10 +8,10 @@ import (
 	"tocsin/evaluator/window"
 )
 
-// WindowStatements returns the statements for windows with their parameters: the tally,
+// WindowStatements returns the statements for windows with their parameters: tallies,
 // the count by conditions, the newest exchanges, when exchanges ended, and the count
 // of further windows.
-func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals window.ArrivalsQuery) (string, error) {
+func WindowStatements(m Mapping, tallies []window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals window.ArrivalsQuery) (string, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query
@@ -24,7 +24,11 @@ func WindowStatements(m Mapping, t window.TallyQuery, windows []window.NewestQue
 	if err != nil {
 		return "", err
 	}
-	all := []query{tallyQuery(&m, t), count, newest, endedQuery(&m, arrivals)}
+	var all []query
+	for _, t := range tallies {
+		all = append(all, tallyQuery(&m, t))
+	}
+	all = append(all, count, newest, endedQuery(&m, arrivals))
 	for _, some := range further {
 		q, err := windowsQuery(&m, some)
 		if err != nil {

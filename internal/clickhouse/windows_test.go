@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,9 @@ type watchedSource struct {
 	// untallied makes each tally one that must not be summed up.
 	untallied bool
 	// tallies and batches count queries, exact and inexact tenants that were tallied, and
-	// durations those that were tallied exactly by their durations.
-	tallies, batches, exact, inexact, durations int
+	// durations those that were tallied exactly by their durations
+	// or attributes.
+	tallies, batches, exact, inexact, durations, attributes int
 }
 
 func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
@@ -43,6 +45,9 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.
 	s.exact += len(q.Tenants.Names) - len(answer.Inexact)
 	if len(q.LeastNS) > 0 {
 		s.durations += len(q.Tenants.Names) - len(answer.Inexact)
+	}
+	if len(q.Attributes) > 0 {
+		s.attributes += len(q.Tenants.Names) - len(answer.Inexact)
 	}
 	return answer, err
 }
@@ -94,6 +99,23 @@ func starts() *rapid.Generator[int64] {
 	return offsets(0, 10, 11, 20, 30, 39, 300, 1000, 3660, 3660, 3900, 3900, 4000)
 }
 
+// groupings are by what rules group; keys of attributes are any text.
+func groupings() []rules.Grouping {
+	return []rules.Grouping{
+		{}, {By: rules.GroupByRoute}, {By: rules.GroupByApplication}, {By: rules.GroupByEnvironment}, {By: rules.GroupByErrorType},
+		{By: rules.GroupByAttribute, Attribute: "k"}, {By: rules.GroupByAttribute, Attribute: "it's\n\x00{k}"},
+	}
+}
+
+// value returns what an attribute holds: hostile texts among it, and some of which the
+// SHA-256 stands for.
+func value() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{
+		"a", "a", "a", "b", "", "two\nlines", "\x00\xff", "hex:61", strings.Repeat("é", rules.MaxGroupBytes/2), strings.Repeat("a", rules.MaxGroupBytes) + "b",
+		strings.Repeat("10 kB", 2000),
+	})
+}
+
 func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exchange] {
 	return rapid.Custom(func(t *rapid.T) []rules.Exchange {
 		repeats := rapid.Bool().Draw(t, "an exchange may have two rows")
@@ -113,6 +135,14 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 				Environment: place().Draw(t, "environment"), Application: place().Draw(t, "application"), Route: place().Draw(t, "route"),
 				Status:    rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
 				ErrorType: place().Draw(t, "error type"), ErrorMessage: place().Draw(t, "message"), DurationNS: rapid.Int64Range(0, 3e6).Draw(t, "duration"),
+			}
+			for _, by := range groupings() {
+				if by.By == rules.GroupByAttribute && rapid.IntRange(0, 3).Draw(t, "it has the attribute") > 0 {
+					if rows[i].Attributes == nil {
+						rows[i].Attributes = map[string]string{}
+					}
+					rows[i].Attributes[by.Attribute] = value().Draw(t, "attribute")
+				}
 			}
 			if rapid.IntRange(0, 3).Draw(t, "it tells its end") > 0 {
 				rows[i].EndTimeNS = new(watermark + ends().Draw(t, "end"))
@@ -140,18 +170,22 @@ func windowModes() []rules.FireMode {
 	return []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow}
 }
 
-func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.Generator[evaluator.WindowRule] {
+func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy rules.Grouping) *rapid.Generator[evaluator.WindowRule] {
 	return rapid.Custom(func(t *rapid.T) evaluator.WindowRule {
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
 			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 39, 39, 61, 300}).Draw(t, "window"),
-			GroupBy:       rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment, rules.GroupByErrorType}).Draw(t, "group by"),
 			Scope:         rules.Scope{Environments: fewNames().Draw(t, "environments"), Applications: fewNames().Draw(t, "applications"), Routes: fewNames().Draw(t, "routes")},
 			Filter: rules.Filter{
 				Statuses:   rapid.SampledFrom([][]rules.Status{nil, nil, nil, nil, nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 				ErrorTypes: fewNames().Draw(t, "error types"),
 			},
 		}
+		by := usualBy
+		if rapid.IntRange(0, 7).Draw(t, "another grouping") == 0 || usualBy == (rules.Grouping{}) {
+			by = rapid.SampledFrom(groupings()).Draw(t, "group by")
+		}
+		d.GroupBy, d.GroupByAttribute = by.By, by.Attribute
 		if rapid.IntRange(0, 3).Draw(t, "excludes") == 0 {
 			except := rapid.SampledFrom([][]string{nil, {"a"}, {"b", "ab"}, {"*b"}})
 			d.Scope.NotEnvironments, d.Scope.NotApplications = except.Draw(t, "not environments"), except.Draw(t, "not applications")
@@ -173,7 +207,11 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode) *rapid.
 		}
 		if mode == rules.AbsentInWindow {
 			d.FireMode, d.Threshold = rules.AbsentInWindow, rapid.IntRange(1, 3).Draw(t, "expected")
-			if d.GroupBy != rules.GroupByNothing {
+			switch d.GroupBy { //nolint:exhaustive // the others are names
+			case rules.GroupByNothing:
+			case rules.GroupByAttribute:
+				d.Expected = rapid.SliceOfNDistinct(value(), 1, 4, rapid.ID).Draw(t, "expected values")
+			default:
 				d.Expected = rapid.SliceOfNDistinct(place(), 1, 4, rapid.ID).Draw(t, "expected groups")
 			}
 		}
@@ -292,17 +330,17 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 		}
 		short := rule.ShortWindowSeconds > 0 && ended >= watermark-int64(rule.ShortWindowSeconds)*1e9
 		if rule.Matches(e) && (rule.FireMode != rules.DurationInWindow || e.DurationNS >= rule.DurationMS*1e6) {
-			of(rule.GroupBy.Of(e)).observe(e, short)
+			of(rule.Grouping().Of(e)).observe(e, short)
 		}
 		if ratio && inScope.Match(e) {
 			whole.compare(e, short)
 		}
 		if ratio && inScope.Match(e) && rule.GroupBy != rules.GroupByErrorType || rule.FireMode == rules.DurationInWindow && rule.Matches(e) {
-			of(rule.GroupBy.Of(e)).compare(e, short)
+			of(rule.Grouping().Of(e)).compare(e, short)
 		}
 	}
 	if rule.FireMode == rules.AbsentInWindow {
-		members := rule.Expected
+		members := rule.ExpectedGroups()
 		if rule.GroupBy == rules.GroupByNothing {
 			members = []string{""}
 		}
@@ -361,6 +399,7 @@ func TestWindowsAgree(t *testing.T) {
 	db.KeepRows(t)
 	tallying, asking := &watchedSource{Source: open(t, db)}, &watchedSource{Source: open(t, db), untallied: true}
 	tenants := []string{"o'hara", "tenant-1", "tenant-2"}
+	byK := rules.Grouping{By: rules.GroupByAttribute, Attribute: "k"}
 	draws, compared, partial, long := 0, 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		draws++
@@ -376,7 +415,7 @@ func TestWindowsAgree(t *testing.T) {
 			}
 			db.Insert(t, part...)
 		}
-		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(append(windowModes(), rules.DurationInWindow, rules.DurationInWindow)).Draw(rt, "usual mode")), 24, 24).Draw(rt, "rules")
+		list := rapid.SliceOfN(windowRule(tenants, base, rapid.SampledFrom(append(windowModes(), rules.DurationInWindow, rules.DurationInWindow)).Draw(rt, "usual mode"), rapid.SampledFrom([]rules.Grouping{{}, {}, byK, byK, {By: rules.GroupByErrorType}}).Draw(rt, "usual grouping")), 24, 24).Draw(rt, "rules")
 		want := map[string]seen{}
 		for _, rule := range list {
 			countNaively(rt, rule, rows, base, want)
@@ -400,10 +439,10 @@ func TestWindowsAgree(t *testing.T) {
 			rt.Fatalf("the naive count (-) and conditions (+) differ:\n%s", diff)
 		}
 	})
-	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d not exactly, %d batches",
-		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.inexact, tallying.batches)
+	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d by attribute, %d not exactly, %d batches",
+		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.attributes, tallying.inexact, tallying.batches)
 	// Far below what is usual: 40 draws vary.
-	if tallying.exact < draws/8 || tallying.durations == 0 || tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
+	if tallying.exact < draws/8 || tallying.durations == 0 || tallying.attributes == 0 || tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
 		t.Error("the draws hardly tell")
 	}
 }
@@ -422,7 +461,7 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 	}
 	db.Insert(t, rows...)
 	w := window.Query{
-		TenantID: "default", FromNS: base - 10e9, ToNS: base, StartFromNS: window.StartFromNS(10, base), GroupBy: rules.GroupByRoute, Limit: 2,
+		TenantID: "default", FromNS: base - 10e9, ToNS: base, StartFromNS: window.StartFromNS(10, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 2,
 	}
 	for n := 1; n < 3; n++ {
 		got, err := source.CountWindows(t.Context(), slices.Repeat([]window.Query{w}, n))
@@ -453,7 +492,7 @@ func TestWindowStatementsGolden(t *testing.T) {
 	windows := []window.NewestQuery{
 		{
 			Query: window.Query{
-				TenantID: "acme", FromNS: base - 60e9, ToNS: base, StartFromNS: window.StartFromNS(60, base), GroupBy: rules.GroupByRoute, Limit: 1001,
+				TenantID: "acme", FromNS: base - 60e9, ToNS: base, StartFromNS: window.StartFromNS(60, base), Grouping: rules.Grouping{By: rules.GroupByRoute}, Limit: 1001,
 				Scope: rules.Scope{Applications: []string{"orders", "bill*"}}, Filter: rules.Filter{ErrorMessageMatches: `(?i)refused.*\d$`},
 			},
 			Groups: []window.Group{{Group: "it's", Observed: 3, NewestEndedNS: base - 1, NewestStartNS: base - 5}},
@@ -473,7 +512,9 @@ func TestWindowStatementsGolden(t *testing.T) {
 	duration.Mode, duration.Percentile, duration.LeastNS = rules.DurationInWindow, 95, 2e9
 	absent := windows[0].Query
 	absent.Mode = rules.AbsentInWindow
-	further := [][]window.Query{{ratio}, {duration}, {absent}}
+	byAttribute := windows[1].Query
+	byAttribute.Grouping = rules.Grouping{By: rules.GroupByAttribute, Attribute: "it's"}
+	further := [][]window.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}}
 	arrivals := window.ArrivalsQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
 		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
@@ -482,9 +523,11 @@ func TestWindowStatementsGolden(t *testing.T) {
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(60, base),
 		FromNS: []int64{base - 60e9, base - 30e9}, ToNS: base, Statuses: []rules.Status{rules.Failed}, Application: true, ErrorType: true, LeastNS: []int64{1e9, 2e9}, Limit: 100_000,
 	}
+	tallyByAttributes := tally
+	tallyByAttributes.Attributes, tallyByAttributes.LeastNS, tallyByAttributes.ErrorType = []string{"customer", "it's"}, nil, false
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces()} {
 		t.Run(name, func(t *testing.T) {
-			text, err := clickhouse.WindowStatements(m, tally, windows, further, arrivals)
+			text, err := clickhouse.WindowStatements(m, []window.TallyQuery{tally, tallyByAttributes}, windows, further, arrivals)
 			if err != nil {
 				t.Fatal(err)
 			}

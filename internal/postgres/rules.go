@@ -98,7 +98,7 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 		MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
 		LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
 		ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
-		Measure: columns.Measure, Absence: columns.Absence, GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
+		Measure: columns.Measure, Absence: columns.Absence, GroupBy: columns.GroupBy, GroupAttribute: columns.GroupAttribute, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
 		UseRoutingPolicy: columns.UseRoutingPolicy,
 	})
 	if err != nil {
@@ -318,7 +318,7 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate,
 		IntervalSeconds: int32(d.IntervalSeconds), LookBackSeconds: int32(d.LookBackSeconds),
 		ReNotifyMinutes: int32(d.ReNotifyMinutes), ForDurationSeconds: int32(d.ForDurationSeconds),
-		Threshold: int32(d.Threshold), WindowSeconds: int32(d.WindowSeconds), GroupBy: string(d.GroupBy), NotifyOnResolve: d.NotifyOnResolve,
+		Threshold: int32(d.Threshold), WindowSeconds: int32(d.WindowSeconds), GroupBy: string(d.GroupBy), GroupAttribute: d.GroupByAttribute, NotifyOnResolve: d.NotifyOnResolve,
 		UseRoutingPolicy: d.UseRoutingPolicy,
 	}
 	if d.Targets == nil {

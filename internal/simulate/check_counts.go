@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 
@@ -60,8 +62,14 @@ func (t *truth) held(r *ruleTruth, group string, questions []asked) (least, most
 }
 
 func groupOf(d *rules.Definition, e *exchange) string {
-	if d.GroupBy == rules.GroupByApplication {
+	switch d.GroupBy { //nolint:exhaustive // no rule groups by anything else
+	case rules.GroupByApplication:
 		return e.app
+	case rules.GroupByAttribute:
+		if e.customer == longCustomer() {
+			return fmt.Sprintf("sha-256 of a long value: %x", sha256.Sum256([]byte(e.customer)))
+		}
+		return e.customer
 	}
 	return ""
 }
@@ -83,10 +91,14 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 			continue
 		}
 		t.w.stats.Steps++
-		if r.absent() {
+		switch mode := r.present().def.FireMode; {
+		case mode == rules.AbsentInWindow:
 			t.checkAbsence(c, r, questions)
-		} else {
+		case mode == rules.CountInWindow:
 			t.checkStep(c, r, questions, before[a.ID])
+		default:
+			t.w.stats.Measured++
+			t.checkMeasured(c, r, questions, before[a.ID])
 		}
 		t.follow(c)
 	}
@@ -104,6 +116,66 @@ func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, 
 	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
 		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
 	}
+}
+
+// checkMeasured holds that the share or the percentile of a step is made up of exchanges that a
+// server showed, of one that it was asked about, and that the step follows from it.
+func (t *truth) checkMeasured(c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
+	a, e := &c.Instance, r.present()
+	shown := slices.ContainsFunc(questions, func(q asked) bool { return t.showed(r, a.Count, q.toNS, questions) })
+	fires := reaches(&e.def, a.Count.Observed, a.Count.Volume)
+	switch {
+	case !shown:
+		t.w.violate("P1", "rule %s makes the step %s for %q by %d of %d, which no server shows", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
+	case !c.Step.Lessens() && !fires:
+		t.w.violate("P1", "rule %s makes the step %s for %q by %d of %d, which is too few", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
+	case c.Step.Lessens() && fires && (c.Step != alerts.Release || was.ResolvedAt.UnixNano() >= e.armedNS):
+		t.w.violate("P4", "rule %s makes the step %s for %q, although %d of %d are enough", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
+	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
+		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
+	}
+}
+
+// reaches is the checker's own account of what a share or a percentile has to reach.
+func reaches(d *rules.Definition, observed, volume int64) bool {
+	if volume < int64(d.MinVolume) {
+		return false
+	}
+	if d.FireMode == rules.RatioInWindow {
+		return 100*float64(observed) >= d.Percent*float64(volume)
+	}
+	// As many of a hundred last no longer than the percentile.
+	return 100*(volume-observed) < int64(d.Percentile)*volume
+}
+
+// showed reports whether a window that ended at an instant held what a count says: no fewer
+// than every server showed when it was asked about first, and no more than any of them showed when
+// it was asked about last.
+func (t *truth) showed(r *ruleTruth, count *alerts.Count, toNS int64, questions []asked) bool {
+	var least, most, leastVolume, mostVolume int64
+	e := r.present()
+	from := max(toNS-int64(e.def.WindowSeconds)*int64(time.Second), e.armedNS)
+	for _, x := range t.exchanges {
+		if x.tenant != r.tenant || x.endNS < from || x.endNS >= toNS || groupOf(&e.def, x) != count.Group {
+			continue
+		}
+		compared, observed := matches(&e.def, x), matches(&e.def, x)
+		if e.def.FireMode == rules.RatioInWindow {
+			compared = matches(&rules.Definition{Scope: e.def.Scope, Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}}, x)
+		} else {
+			observed = observed && x.endNS-x.startNS >= e.def.DurationMS*1e6
+		}
+		certain, possible := x.visibleNS <= questions[0].atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds(), x.seenNS <= questions[len(questions)-1].atNS
+		for _, part := range []struct {
+			is, shown bool
+			sum       *int64
+		}{{observed, certain, &least}, {observed, possible, &most}, {compared, certain, &leastVolume}, {compared, possible, &mostVolume}} {
+			if part.is && part.shown {
+				*part.sum++
+			}
+		}
+	}
+	return least <= count.Observed && count.Observed <= most && leastVolume <= count.Volume && count.Volume <= mostVolume
 }
 
 // checkAbsence holds that few exchanges were seen where an alert says so, although the source
@@ -240,19 +312,21 @@ func (w *world) burst() {
 		if len(d.Filter.Statuses) > 0 {
 			status = d.Filter.Statuses[0]
 		}
-		for range d.Threshold {
+		needed := max(d.Threshold, d.MinVolume)
+		for range needed {
 			end := w.Now().Add(w.chSkew).UnixNano()
-			w.write(&exchange{tenant: r.tenant, app: appOf(d), startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
+			w.write(&exchange{tenant: r.tenant, app: appOf(d), customer: "7", startNS: end - int64(2*time.Second), endNS: end, status: status}, 0)
 		}
 	}
 	w.run(45 * time.Second) // shorter than any window, longer than rules wait until they fire
 	for _, r := range list {
 		d := &r.present().def
+		needed := max(d.Threshold, d.MinVolume)
 		fires := slices.ContainsFunc(w.db.Standing(r.id), func(a model.Alert) bool {
-			return a.State == alerts.Firing && (d.GroupBy == rules.GroupByNothing || a.Group == appOf(d))
+			return a.State == alerts.Firing && a.Group == groupOf(d, &exchange{app: appOf(d), customer: "7"})
 		})
 		if !fires && w.violation == nil {
-			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), d.Threshold, d.Threshold, d.WindowSeconds)
+			w.violate("P1", "rule %s does not fire, although %d exchanges of %d ended within its window of %d s", short(r.id), needed, needed, d.WindowSeconds)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,11 +85,19 @@ func (w *world) addRule() {
 	}
 	if w.rand.IntN(3) == 0 {
 		d.FireMode, d.Threshold, d.WindowSeconds = rules.CountInWindow, 2+w.rand.IntN(2), []int{60, 300}[w.rand.IntN(2)]
-		d.GroupBy = []rules.GroupBy{rules.GroupByNothing, rules.GroupByApplication}[w.rand.IntN(2)]
+		d.GroupBy = []rules.GroupBy{rules.GroupByNothing, rules.GroupByApplication, rules.GroupByAttribute}[w.rand.IntN(3)]
+		if d.GroupBy == rules.GroupByAttribute {
+			d.GroupByAttribute = "customer"
+		}
 		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
 		d.NotifyOnResolve = w.rand.IntN(2) == 0
-		if len(w.people.rules)%3 == 2 {
+		switch len(w.people.rules) % 5 {
+		case 1, 4:
 			expect(&d)
+		case 2:
+			measure(&d, rules.RatioInWindow)
+		case 3:
+			measure(&d, rules.DurationInWindow)
 		}
 	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
@@ -102,11 +111,31 @@ func (w *world) addRule() {
 	w.changedRule("creates", &r, ruleEntry{arms: true})
 }
 
+// longCustomer is a value of which the hash names the group.
+func longCustomer() string { return strings.Repeat("c", rules.MaxGroupBytes+1) }
+
+// customers are the values of an attribute; without the first one it is not there.
+func customers() []string { return []string{"", "7", "8", longCustomer()} }
+
 // expect makes a rule over a window one that raises where fewer exchanges are seen.
 func expect(d *rules.Definition) {
 	d.FireMode, d.Filter = rules.AbsentInWindow, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}
-	if d.GroupBy != rules.GroupByNothing {
+	switch d.GroupBy { //nolint:exhaustive // of all together nothing is listed
+	case rules.GroupByApplication:
 		d.Expected = []string{"orders", "billing"}
+	case rules.GroupByAttribute:
+		d.Expected = []string{"7", longCustomer()}
+	}
+}
+
+// measure makes a rule over a window one on a share or on a percentile, of as many exchanges at
+// least as it counted.
+func measure(d *rules.Definition, mode rules.FireMode) {
+	d.FireMode, d.MinVolume, d.Threshold = mode, d.Threshold, 0
+	if mode == rules.RatioInWindow {
+		d.Percent = 50
+	} else {
+		d.Percentile, d.DurationMS = 95, 1500
 	}
 }
 
@@ -331,9 +360,15 @@ func (w *world) write(e *exchange, afterNS int64) {
 	const quantum = int64(250 * time.Millisecond)
 	e.id = fmt.Sprintf("%c%d", 'a'+rune(w.rand.IntN(4)), len(w.truth.exchanges))
 	start, end := e.startNS, e.endNS
+	if e.customer == "" {
+		e.customer = customers()[len(w.truth.exchanges)%len(customers())]
+	}
 	r := model.Row{Exchange: rules.Exchange{
 		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, ExecutionID: e.id, Status: e.status,
 	}}
+	if e.customer != "" {
+		r.Attributes = map[string]string{"customer": e.customer}
+	}
 	visible := w.Now().UnixNano() + afterNS
 	r.VisibleNS = []int64{visible, visible + w.rand.Int64N(17)*quantum}
 	if w.rand.IntN(2) == 0 {

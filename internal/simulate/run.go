@@ -42,6 +42,8 @@ func (o *Options) setDefaults() {
 type Stats struct {
 	Calls, Passes, Faults, Events, Exchanges, Alerts, Swept int
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
+	// Measured are those of the steps that follow from a share or a percentile.
+	Measured int
 	// Suppressed are messages that silences suppressed.
 	Suppressed int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -56,6 +58,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
+	s.Measured += o.Measured
 }
 
 // String tells the numbers.

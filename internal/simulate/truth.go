@@ -62,8 +62,10 @@ type exchangeKey struct{ tenant, id string }
 // exchange is an execution that has ended.
 type exchange struct {
 	tenant, app, id string
-	status          rules.Status
-	startNS, endNS  int64
+	// customer is the value of its attribute of that name; "" is that there is none.
+	customer       string
+	status         rules.Status
+	startNS, endNS int64
 	// visibleNS is when the last server shows it.
 	visibleNS int64
 	// seenNS is when the first server shows it.

@@ -70,12 +70,13 @@ func Samples() []alerts.Instance {
 			Mode: rules.DurationInWindow, Observed: math.MaxInt64, Volume: math.MaxInt64, DurationNS: math.MaxInt64, WindowSeconds: 86_400,
 			Measure: rules.Measure{Percentile: 99, DurationMS: 9_000_000_000_000, MinVolume: 1_000_000}, GroupBy: rules.GroupByEnvironment, Group: long.Environment,
 		},
+		{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByAttribute, GroupByAttribute: "customer", Group: usual.Attributes["customer"]},
 		{Mode: rules.AbsentInWindow, Threshold: 1, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: usual.Route},
 		{Mode: rules.AbsentInWindow, Observed: 3, Threshold: 1_000_000, WindowSeconds: 86_400, GroupBy: rules.GroupByApplication, Group: markup.Application},
 	} {
 		sample := samples[i%len(exchanges)]
 		if count.Mode == rules.AbsentInWindow {
-			sample.Exchange = count.GroupBy.Example(count.Group)
+			sample.Exchange = count.Grouping().Example(count.Group)
 		}
 		sample.ID, sample.RuleName, sample.Count = uuid.UUID{15: byte(len(samples) + 1)}, "Failing orders", &count
 		sample.Title = count.Group + ": " + strconv.FormatInt(count.Observed, 10) + " exchanges within " + Seconds(count.WindowSeconds)

@@ -215,7 +215,7 @@ func countVariables() []variable {
 		}),
 		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
 		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
-		inTexts("group", "What was counted together: the route, application, environment or error type", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
+		inTexts("group", "What was counted together: the route, application, environment, error type or value of an attribute", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
 	}
 }
 

@@ -39,7 +39,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	if c := a.Count; c != nil {
 		told.Count = &slack.Count{
 			Observed: c.Observed, Threshold: c.Threshold, Window: template.Seconds(c.WindowSeconds),
-			GroupBy: groupName(c.GroupBy), Group: c.Group,
+			GroupBy: groupName(c.Grouping()), Group: c.Group,
 		}
 		measured(told.Count, c)
 	}
@@ -69,8 +69,8 @@ func measured(told *slack.Count, c *alerts.Count) {
 	told.Bound = template.CountThreshold(c)
 }
 
-func groupName(g rules.GroupBy) string {
-	switch g {
+func groupName(g rules.Grouping) string {
+	switch g.By {
 	case rules.GroupByRoute:
 		return "Route"
 	case rules.GroupByApplication:
@@ -79,6 +79,8 @@ func groupName(g rules.GroupBy) string {
 		return "Environment"
 	case rules.GroupByErrorType:
 		return "Error type"
+	case rules.GroupByAttribute:
+		return g.Attribute
 	case rules.GroupByNothing:
 	}
 	return ""
@@ -236,6 +238,9 @@ func count(b []byte, c *alerts.Count) []byte {
 	}
 	if c.GroupBy != rules.GroupByNothing {
 		b = text(b, `,"groupBy":`, string(c.GroupBy))
+		if c.GroupByAttribute != "" {
+			b = text(b, `,"groupByAttribute":`, c.GroupByAttribute)
+		}
 		b = text(b, `,"group":`, name(c.Group))
 	}
 	return append(b, '}')

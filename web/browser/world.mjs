@@ -102,7 +102,10 @@ async function build(world, undo) {
     await page.getByRole("button", { name: "Sign in" }).click();
   };
 
-  /** Writes failed exchanges, as they are seen when they end, which is now or, `ago` given, so many milliseconds before. */
+  /**
+   * Writes exchanges, as they are seen when they end, which is now or, `ago` given, so many milliseconds before. They fail,
+   * unless `completed` says otherwise.
+   */
   world.fail = (...exchanges) => query(`INSERT INTO exchanges FORMAT JSONEachRow\n${exchanges.map(row).join("\n")}`);
 
   world.browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
@@ -122,9 +125,11 @@ function row({
   message = "ERP refused",
   ago = 0,
   attributes = {},
+  completed = false,
+  lasts = lastsMs,
 }) {
   const end = Date.now() - ago;
-  const start = end - lastsMs;
+  const start = end - lasts;
   const nanoseconds = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)}000000`;
   return JSON.stringify({
     tenant_id: "default",
@@ -135,18 +140,22 @@ function row({
     execution_id: id,
     end_time: nanoseconds(end),
     duration: String((end - start) * 1e6),
-    status: "FAILED",
-    error_type: "java.net.ConnectException",
-    error_message: message,
-    error_stack: [
-      `java.net.ConnectException: ${message}`,
-      "\tat java.base/java.net.Socket.connect(Socket.java:751)",
-      "\tat com.example.orders.ErpClient.post(ErpClient.java:88)",
-    ].join("\n"),
+    ...(completed ? { status: "COMPLETED" } : failure(message)),
     correlation_id: `c-${id}`,
     attributes: { customer: "Müller & Söhne", ...attributes },
   });
 }
+
+const failure = (message) => ({
+  status: "FAILED",
+  error_type: "java.net.ConnectException",
+  error_message: message,
+  error_stack: [
+    `java.net.ConnectException: ${message}`,
+    "\tat java.base/java.net.Socket.connect(Socket.java:751)",
+    "\tat com.example.orders.ErpClient.post(ErpClient.java:88)",
+  ].join("\n"),
+});
 
 /** Runs the binary to its end and returns what it printed. */
 function output(args, env) {

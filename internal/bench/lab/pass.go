@@ -14,6 +14,10 @@ import (
 // all that is done beside it in between.
 const PassInterval = 500 * time.Millisecond
 
+// WindowsInterval is the same where there are rules over a window: longer than their interval,
+// so that each pass evaluates all of them.
+const WindowsInterval = 1500 * time.Millisecond
+
 // Pass is what the passes of one tick did that found new exchanges.
 type Pass struct {
 	// Took is the time of all passes of the tick together, as the replica's own

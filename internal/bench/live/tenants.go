@@ -23,19 +23,39 @@ func tenants(ctx context.Context, b bench) ([]report.Result, error) {
 		ID: "L5", Title: "Tenants: the same 1,000 new exchanges of ever more tenants, 10 rules each", Unit: "a pass over one partition",
 		Notes: []string{
 			"All tenants share one partition; one rule of each tenant matches its exchanges, and has no webhook. The history is the month before, of the same tenants.",
+			"Of the rules of all kinds four of each tenant are over a window, one of each mode, and each pass evaluates all of them.",
 			"Replicas share the default number of partitions, 8. A share counts as fair when no replica holds more than its part, and all partitions are held.",
 		},
 	}
 	sizes := lab.Either(b.Quick, []int{1, 100, 1000}, []int{1, 100, 10_000})
+	for _, mixed := range []bool{false, true} {
+		figures, err := b.tenantPasses(ctx, sizes, mixed)
+		r.Figures = append(r.Figures, figures...)
+		if err != nil {
+			return []report.Result{r}, err
+		}
+	}
+	shares, err := b.shares(ctx, sizes[len(sizes)-1])
+	r.Figures = append(r.Figures, shares...)
+	return []report.Result{r}, err
+}
+
+// tenantPasses measures passes over ever more tenants. Mixed says that four of the rules of each are
+// over a window, one of each mode.
+func (b bench) tenantPasses(ctx context.Context, sizes []int, mixed bool) (figures []report.Figure, err error) {
+	kinds := ""
+	if mixed {
+		kinds = ", rules of all kinds"
+	}
 	var first []lab.Pass
 	for _, size := range sizes {
-		passes, err := b.passesOver(ctx, size)
+		passes, err := b.passesOver(ctx, size, mixed)
 		if err != nil {
-			return []report.Result{r}, fmt.Errorf("%d tenants: %w", size, err)
+			return figures, fmt.Errorf("%d tenants%s: %w", size, kinds, err)
 		}
 		took, queries := func(p lab.Pass) float64 { return p.Took.Seconds() * 1000 }, func(p lab.Pass) float64 { return float64(p.Read.Queries) }
-		name := report.Number(float64(size)) + " tenants"
-		r.Figures = append(r.Figures, report.Of(name+", a pass takes", "ms", lab.Of(passes, took), nil),
+		name := report.Number(float64(size)) + " tenants" + kinds
+		figures = append(figures, report.Of(name+", a pass takes", "ms", lab.Of(passes, took), nil),
 			report.Of(name+", CPU of a pass", "ms", lab.Of(passes, func(p lab.Pass) float64 { return p.CPU.Seconds() * 1000 }), nil),
 			report.Of(name+", queries of a pass", "", lab.Of(passes, queries), nil),
 			report.Of(name+", rows read by a pass", "rows", lab.Of(passes, func(p lab.Pass) float64 { return float64(p.Read.Rows) }), nil))
@@ -46,21 +66,26 @@ func tenants(ctx context.Context, b bench) ([]report.Result, error) {
 		median := func(of []lab.Pass, figure func(lab.Pass) float64) float64 {
 			return trial.Summarise(lab.Of(of, figure)).Median
 		}
-		r.Figures = append(r.Figures,
+		figures = append(figures,
 			report.One("queries("+name+") over queries(1)", "×", median(passes, queries)/median(first, queries), report.AtMost(1)),
 			report.One("time("+name+") over time(1)", "×", median(passes, took)/median(first, took), report.AtMost(2)))
 	}
-	shares, err := b.shares(ctx, sizes[len(sizes)-1])
-	r.Figures = append(r.Figures, shares...)
-	return []report.Result{r}, err
+	return figures, nil
 }
 
 // tenantWorld is a world with so many tenants and partitions, and a history.
-func (b bench) tenantWorld(ctx context.Context, size, partitions int) (world *product.World, err error) {
+func (b bench) tenantWorld(ctx context.Context, size, partitions, windows int) (world *product.World, err error) {
 	if world, err = b.Engines.NewWorld(ctx); err != nil {
 		return nil, err
 	}
-	err = world.Tenants(ctx, size, tenantRules, partitions)
+	err = world.Tenants(ctx, size, tenantRules-windows, partitions)
+	if err == nil && windows > 0 {
+		names := make([]string, size)
+		for n := range names {
+			names[n] = product.TenantName(n)
+		}
+		err = world.Windows(ctx, names, windows)
+	}
 	if err == nil {
 		err = world.History(ctx, product.Past{Count: lab.Either[int64](b.Quick, 100_000, 1_000_000), Tenants: size, Span: 30 * 24 * time.Hour, Ago: 2 * time.Hour})
 	}
@@ -70,13 +95,17 @@ func (b bench) tenantWorld(ctx context.Context, size, partitions int) (world *pr
 	return world, nil
 }
 
-func (b bench) passesOver(ctx context.Context, size int) (passes []lab.Pass, err error) {
-	world, err := b.tenantWorld(ctx, size, 1)
+func (b bench) passesOver(ctx context.Context, size int, mixed bool) (passes []lab.Pass, err error) {
+	windows, interval := 0, lab.PassInterval
+	if mixed {
+		windows, interval = 4, lab.WindowsInterval
+	}
+	world, err := b.tenantWorld(ctx, size, 1, windows)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	replica, err := world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+lab.PassInterval.String(), "TOCSIN_PARTITION_LEASE=5m")
+	replica, err := world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+interval.String(), "TOCSIN_PARTITION_LEASE=5m")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +129,7 @@ func (b bench) passesOver(ctx context.Context, size int) (passes []lab.Pass, err
 // shares has one, two and four replicas share the partitions of many tenants.
 func (b bench) shares(ctx context.Context, size int) (figures []report.Figure, err error) {
 	const partitions = 8
-	world, err := b.tenantWorld(ctx, size, partitions)
+	world, err := b.tenantWorld(ctx, size, partitions, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -31,10 +31,20 @@ func mean(passes []lab.Pass) lab.Pass {
 
 // crowd is a world with so many rules, of which one matches and raises alerts.
 type crowd struct {
-	world   *product.World
-	rules   int
+	world *product.World
+	rules int
+	// mixed says that a fifth of the rules is over a window, as many of each mode.
+	mixed   bool
 	passing lab.Passing
 	passes  []lab.Pass
+}
+
+func (c *crowd) String() string {
+	name := report.Number(float64(c.rules)) + " rules"
+	if c.mixed {
+		name += " of all kinds"
+	}
+	return name
 }
 
 // manyRules is B7: the same new exchanges, judged by ever more rules.
@@ -44,6 +54,7 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 		Notes: []string{
 			"One rule matches every exchange, and has no webhook; the others, each for an application and a route of its own and with an expression, match none. So each pass raises the same 1,000 alerts.",
 			"Every pass judges by all rules. What is measured begins when the exchanges are visible, shortly after a pass, and ends when the next one has committed them; a pass takes what the replica's own histogram says.",
+			"Of the rules of all kinds one in five is over a window, as many of each mode, over one minute and over five, grouped by route, application, environment and attribute; each pass evaluates all of them. They are compared with fewer of the same kinds: how many queries a pass takes depends on these.",
 		},
 	}
 	var crowds []*crowd
@@ -59,8 +70,11 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 		return []report.Result{r}, err
 	}
 	one := crowds[0]
-	for _, c := range crowds {
-		name := report.Number(float64(c.rules)) + " rules"
+	for i, c := range crowds {
+		name := c.String()
+		if c.mixed && !crowds[i-1].mixed {
+			one = c
+		}
 		r.Figures = append(r.Figures,
 			report.Of(name+", CPU of a pass", "ms", lab.Of(c.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() * 1000 }), nil),
 			report.Of(name+", a pass takes", "ms", lab.Of(c.passes, func(p lab.Pass) float64 { return p.Took.Seconds() * 1000 }), nil),
@@ -76,19 +90,21 @@ func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 			queryBound = report.AtMost(1)
 		}
 		r.Figures = append(r.Figures,
-			report.Of("CPU("+name+") over CPU(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() }), cpuBound),
-			report.Of("queries("+name+") over queries(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return float64(p.Read.Queries) }), queryBound))
+			report.Of("CPU("+name+") over CPU("+one.String()+")", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return p.CPU.Seconds() }), cpuBound),
+			report.Of("queries("+name+") over queries("+one.String()+")", "×", lab.Ratios(c.passes, one.passes, func(p lab.Pass) float64 { return float64(p.Read.Queries) }), queryBound))
 	}
 	return []report.Result{r}, nil
 }
 
 func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
-	for _, rules := range lab.Either(b.Quick, []int{1, 100, 10_000}, []int{1, 100, 10_000, 100_000}) {
+	plain := lab.Either(b.Quick, []int{1, 100, 10_000}, []int{1, 100, 10_000, 100_000})
+	for i, rules := range append(plain, 2000, 10_000) {
+		mixed := i >= len(plain)
 		world, err := b.Engines.NewWorld(ctx)
 		if err != nil {
 			return err
 		}
-		*crowds = append(*crowds, &crowd{world: world, rules: rules, passing: lab.Passing{
+		*crowds = append(*crowds, &crowd{world: world, rules: rules, mixed: mixed, passing: lab.Passing{
 			World: world, Partitions: 1, Alerts: newExchanges,
 			Write: func(nth int) error {
 				return world.Fresh(ctx, product.Exchanges{Count: newExchanges, Prefix: fmt.Sprintf("execution-%d-", nth)})
@@ -97,7 +113,14 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 		if _, err := world.Rule(ctx, nil, "orders"); err != nil {
 			return err
 		}
-		if err := world.Crowd(ctx, rules-1); err != nil {
+		windows := 0
+		if mixed {
+			windows = rules / 5
+			if err := world.Windows(ctx, []string{product.Tenant}, windows); err != nil {
+				return err
+			}
+		}
+		if err := world.Crowd(ctx, rules-1-windows); err != nil {
 			return err
 		}
 	}
@@ -108,7 +131,7 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 			}
 			c := (*crowds)[i]
 			if err := b.passes(ctx, c); err != nil {
-				return fmt.Errorf("%d rules: %w", c.rules, err)
+				return fmt.Errorf("%v: %w", c, err)
 			}
 		}
 	}
@@ -124,7 +147,11 @@ const measured = 5
 
 // passes starts a replica, lets it come to know the rules, and measures passes.
 func (b bench) passes(ctx context.Context, c *crowd) (err error) {
-	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+lab.PassInterval.String(), "TOCSIN_PARTITION_LEASE=5m")
+	interval := lab.PassInterval
+	if c.mixed {
+		interval = lab.WindowsInterval
+	}
+	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=api,evaluate", "TOCSIN_TICK_INTERVAL="+interval.String(), "TOCSIN_PARTITION_LEASE=5m")
 	if err != nil {
 		return err
 	}
@@ -142,6 +169,6 @@ func (b bench) passes(ctx context.Context, c *crowd) (err error) {
 	}
 	p := mean(passes)
 	c.passes = append(c.passes, p)
-	b.Tell(fmt.Sprintf("%d rules: %v, %v of CPU (%v), %d queries", c.rules, p.Took.Round(time.Millisecond), p.CPU, p.Used, p.Read.Queries))
+	b.Tell(fmt.Sprintf("%v: %v, %v of CPU (%v), %d queries", c, p.Took.Round(time.Millisecond), p.CPU, p.Used, p.Read.Queries))
 	return nil
 }

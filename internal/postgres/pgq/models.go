@@ -389,6 +389,7 @@ type Rule struct {
 	Measure            []byte
 	Absence            []byte
 	UseRoutingPolicy   bool
+	GroupAttribute     string
 }
 
 type RuleBackfill struct {

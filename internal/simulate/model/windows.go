@@ -189,14 +189,21 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 	server := s.pick()
 	out := make([][]window.Group, len(windows))
 	for i := range windows {
+		q := &windows[i]
 		byName := map[string]*window.Group{}
 		var names []string
-		s.within(server, &windows[i], func(e *rules.Exchange) {
-			name := windows[i].GroupBy.Of(e)
+		s.within(server, q, func(e *rules.Exchange, observed, compared bool) {
+			name := q.Grouping.Of(e)
 			g := byName[name]
 			if g == nil {
 				g = &window.Group{Group: name}
 				byName[name], names = g, append(names, name)
+			}
+			if compared {
+				g.Volume++
+			}
+			if !observed {
+				return
 			}
 			if g.Observed == 0 || later(e, g) {
 				g.NewestEndedNS, g.NewestStartNS = e.EndedNS(), e.StartTimeNS
@@ -209,7 +216,7 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 		slices.SortFunc(out[i], func(a, b window.Group) int {
 			return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
 		})
-		out[i] = out[i][:min(len(out[i]), windows[i].Limit)]
+		out[i] = out[i][:min(len(out[i]), q.Limit)]
 	}
 	return window.Counted{Server: serverName(server), Groups: out}, nil
 }
@@ -245,19 +252,33 @@ func later(e *rules.Exchange, g *window.Group) bool {
 	return cmp.Or(cmp.Compare(e.EndedNS(), g.NewestEndedNS), cmp.Compare(e.StartTimeNS, g.NewestStartNS)) > 0
 }
 
-// within yields each exchange that matches and ended within a window, once.
-func (s *Server) within(server int, q *window.Query, yield func(e *rules.Exchange)) {
+// within yields each exchange that ended within a window and is observed, or compared with what
+// is, once.
+func (s *Server) within(server int, q *window.Query, yield func(e *rules.Exchange, observed, compared bool)) {
 	matcher, err := rules.Compile(q.Scope, q.Filter)
+	if err != nil {
+		return
+	}
+	scope, err := rules.Compile(q.Scope, rules.Filter{Statuses: q.Statuses()})
 	if err != nil {
 		return
 	}
 	yielded := map[string]bool{}
 	s.ch.seen(server, []string{q.TenantID}, q.StartFromNS, q.ToNS, func(r *Row) {
 		e := &r.Exchange
-		if e.EndTimeNS != nil && e.EndedNS() >= q.FromNS && e.EndedNS() < q.ToNS && slices.Contains(q.Statuses(), e.Status) &&
-			matcher.Match(e) && !yielded[e.ExecutionID] {
+		if e.EndTimeNS == nil || e.EndedNS() < q.FromNS || e.EndedNS() >= q.ToNS || yielded[e.ExecutionID] {
+			return
+		}
+		observed, compared := matcher.Match(e), false
+		switch q.Mode { //nolint:exhaustive // counts compare with nothing
+		case rules.RatioInWindow:
+			compared = scope.Match(e)
+		case rules.DurationInWindow:
+			compared, observed = observed, observed && e.DurationNS >= q.LeastNS
+		}
+		if observed || compared {
 			yielded[e.ExecutionID] = true
-			yield(e)
+			yield(e, observed, compared)
 		}
 	})
 }
@@ -270,8 +291,8 @@ func (s *Server) Newest(_ context.Context, windows []window.NewestQuery) ([][]ru
 		q := &windows[i]
 		for _, group := range q.Groups {
 			newest, g := rules.Exchange{}, window.Group{}
-			s.within(server, &q.Query, func(e *rules.Exchange) {
-				if q.GroupBy.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
+			s.within(server, &q.Query, func(e *rules.Exchange, observed, _ bool) {
+				if observed && q.Grouping.Of(e) == group.Group && (newest.ExecutionID == "" || later(e, &g)) {
 					newest, g.NewestEndedNS, g.NewestStartNS = *e, e.EndedNS(), e.StartTimeNS
 				}
 			})

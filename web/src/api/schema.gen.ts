@@ -2406,10 +2406,10 @@ export interface components {
          */
         FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW" | "ABSENT_IN_WINDOW";
         /**
-         * @description The field by which exchanges are counted, each value for itself.
+         * @description The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
          * @enum {string}
          */
-        GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT" | "ERROR_TYPE";
+        GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT" | "ERROR_TYPE" | "ATTRIBUTE";
         HeaderField: {
             /** @description The value is a secret, or may hold one, and is not kept. */
             masked?: boolean;
@@ -3231,6 +3231,7 @@ export interface components {
             fireMode: components["schemas"]["FireMode"];
             forDurationSeconds: number;
             groupBy?: components["schemas"]["GroupBy"];
+            groupByAttribute?: string;
             health?: components["schemas"]["RuleHealth"];
             /** Format: uuid */
             id: string;
@@ -3382,6 +3383,12 @@ export interface components {
              *     reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
              */
             groupBy?: components["schemas"]["GroupBy"];
+            /**
+             * @description Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
+             *     one without a name. A value longer than 256 bytes is known by its SHA-256.
+             * @default
+             */
+            groupByAttribute?: string;
             /**
              * @description How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
              *     shorter than a second.
@@ -4064,6 +4071,7 @@ export interface components {
             /** @description PER_EXCHANGE by default. A preview of the other modes shows a made-up count. */
             fireMode?: components["schemas"]["FireMode"];
             groupBy?: components["schemas"]["GroupBy"];
+            groupByAttribute?: string;
             /** @description Without a webhook, the kind of one. generic by default. */
             kind?: components["schemas"]["WebhookKind"];
             labels?: {
@@ -4460,6 +4468,7 @@ export interface components {
             /** @description The value of the field that `groupBy` names; absent without groups. */
             group?: string;
             groupBy?: components["schemas"]["GroupBy"];
+            groupByAttribute?: string;
             minVolume?: number;
             /**
              * Format: int64

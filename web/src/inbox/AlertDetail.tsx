@@ -214,12 +214,16 @@ function About({ alert }: { alert: Alert }) {
   );
 }
 
-const groupNames: Record<GroupBy, string> = {
+const groupNames: Record<Exclude<GroupBy, "ATTRIBUTE">, string> = {
   ROUTE: "Route",
   APPLICATION: "Application",
   ENVIRONMENT: "Environment",
   ERROR_TYPE: "Error type",
 };
+
+function groupName({ groupBy, groupByAttribute }: WindowCount): string {
+  return groupBy && groupBy !== "ATTRIBUTE" ? groupNames[groupBy] : (groupByAttribute ?? "");
+}
 
 /** "30 of 120 exchanges match", "9 of 120 exchanges took as long". */
 function volumeWords({ fireMode, observed, volume }: WindowCount): string {
@@ -231,7 +235,11 @@ function Count({ count }: { count: WindowCount }) {
     <Section title="Count at the last change">
       <p className={styles.count}>{countWords(count)}</p>
       <Fields>
-        {count.groupBy && <Field name={groupNames[count.groupBy]}>{count.group || "without a name"}</Field>}
+        {count.groupBy && (
+          <Field name={groupName(count)}>
+            {count.group || (count.groupBy === "ATTRIBUTE" ? "without a value" : "without a name")}
+          </Field>
+        )}
         <Field name="Threshold">{thresholdWords(count)}</Field>
         {count.volume !== undefined && <Field name="Measured">{volumeWords(count)}</Field>}
         <Field name="Window">{period(count.windowSeconds)}</Field>

@@ -91,5 +91,7 @@ test("a count of which no exchange is known says its message", () => {
 
 test("the place of a count is its group, and its rule", () => {
   expect(place(anAlert(1, { count }))).toEqual({ first: "order-to-erp", second: "Failed orders" });
+  const customer = { ...count, groupBy: "ATTRIBUTE", groupByAttribute: "customer", group: "7" } as const;
+  expect(place(anAlert(1, { count: customer }))).toEqual({ first: "customer 7", second: "Failed orders" });
   expect(place(anAlert(1))).toEqual({ first: "orders", second: "order-to-erp" });
 });

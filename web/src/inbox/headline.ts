@@ -60,7 +60,9 @@ const milliseconds = (count: number) => duration(String(Math.round(count * 1e6))
 export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
   if (!count && exchange) return { first: exchange.application, second: exchange.route };
   const rule = ruleName || "deleted rule";
-  return count?.group ? { first: count.group, second: rule } : { first: rule, second: "" };
+  if (!count?.group) return { first: rule, second: "" };
+  const { group, groupByAttribute } = count;
+  return { first: groupByAttribute ? `${groupByAttribute} ${group}` : group, second: rule };
 }
 
 /** Whether the title is what the API writes of a count where the rule has no title of its own. */

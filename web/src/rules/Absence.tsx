@@ -1,4 +1,4 @@
-import { Checkbox, Input, TextInput } from "@mantine/core";
+import { Checkbox, Input, TagsInput, TextInput } from "@mantine/core";
 import type { GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
@@ -14,11 +14,12 @@ const members = [
   { value: "LISTED", label: "A fixed list" },
 ] as const;
 
-const grouped: Record<GroupBy, { word: string; facet: "route" | "application" | "environment" }> = {
+const grouped: Record<GroupBy, { word: string; facet?: "route" | "application" | "environment" }> = {
   ROUTE: { word: "routes", facet: "route" },
   APPLICATION: { word: "applications", facet: "application" },
   ENVIRONMENT: { word: "environments", facet: "environment" },
   ERROR_TYPE: { word: "routes", facet: "route" },
+  ATTRIBUTE: { word: "values" },
 };
 
 /** Of what exchanges are expected, and when. */
@@ -47,7 +48,10 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
           onChange={(chosen) => form.setFieldValue("learnDays", chosen === "LISTED" ? 0 : initialValues.learnDays)}
         />
       </Input.Wrapper>
-      {listed ? (
+      {listed && !facet && (
+        <TagsInput label={`List of ${word}`} placeholder="full values" {...bound(editor, "expected")} />
+      )}
+      {listed && facet && (
         <SuggestInput
           label={`List of ${word}`}
           placeholder="full names"
@@ -55,7 +59,8 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
           within={facet === "route" ? { environments, applications } : {}}
           {...bound(editor, "expected")}
         />
-      ) : (
+      )}
+      {!listed && (
         <Amount
           label="Learn from"
           description={`1 to 14 days. Exchanges are expected from all ${word} seen in that time.`}

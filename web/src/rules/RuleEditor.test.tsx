@@ -118,6 +118,35 @@ test("a counting rule without its numbers is not sent", async () => {
   expect(screen.getByLabelText("Window")).toBeInvalid();
 });
 
+test("a count for each value of an attribute names the attribute", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent.push(await request.json());
+      return problem(409, { detail: "the name is taken" });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Customers");
+  await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
+  expect(screen.queryByRole("combobox", { name: "Attribute" })).toBeNull();
+  await user.selectOptions(screen.getByLabelText("Count"), "Per value of an attribute");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() =>
+    expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription(/Name the attribute/),
+  );
+  expect(sent).toHaveLength(0);
+  await user.type(screen.getByRole("combobox", { name: "Attribute" }), "customer");
+  expect(screen.getByText(/within 10 min with one value of customer, /)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]).toMatchObject({ groupBy: "ATTRIBUTE", groupByAttribute: "customer" });
+  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent[1]).not.toHaveProperty("groupByAttribute");
+});
+
 test("a share and a percentile are sent with their own numbers", async () => {
   const sent: unknown[] = [];
   server.use(

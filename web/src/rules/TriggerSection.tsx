@@ -1,4 +1,4 @@
-import { Checkbox, Input } from "@mantine/core";
+import { Autocomplete, Checkbox, Input } from "@mantine/core";
 import { memo, type ReactNode, useState } from "react";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
@@ -10,6 +10,7 @@ import { Absence } from "./Absence";
 import { notApplicable } from "./check";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
+import { useAttributeKeys } from "./useAttributeKeys";
 
 const modes: { value: FireMode; label: string }[] = [
   { value: "PER_EXCHANGE", label: "Each exchange" },
@@ -35,6 +36,7 @@ const groups: { value: GroupBy | ""; label: string }[] = [
   { value: "APPLICATION", label: "Per application" },
   { value: "ENVIRONMENT", label: "Per environment" },
   { value: "ERROR_TYPE", label: "Per error type" },
+  { value: "ATTRIBUTE", label: "Per value of an attribute" },
 ];
 
 const second = { size: 1, word: "s" };
@@ -179,6 +181,19 @@ function Percentiles({ editor: { form, errorOf } }: { editor: Editor }) {
   );
 }
 
+function AttributeKey({ editor }: { editor: Editor }) {
+  const keys = useAttributeKeys(editor.form.values.scope, true);
+  return (
+    <Autocomplete
+      label="Attribute"
+      description="Exchanges without it, or with an empty one, are one group."
+      placeholder="such as customer"
+      data={keys}
+      {...bound(editor, "groupByAttribute")}
+    />
+  );
+}
+
 function Counting({ editor }: { editor: Editor }) {
   const absent = editor.form.values.fireMode === "ABSENT_IN_WINDOW";
   return (
@@ -205,6 +220,7 @@ function Counting({ editor }: { editor: Editor }) {
           options={absent ? groups.filter(({ value }) => value !== "ERROR_TYPE") : groups}
           {...bound(editor, "groupBy")}
         />
+        {editor.form.values.groupBy === "ATTRIBUTE" && <AttributeKey editor={editor} />}
         <Amount
           label="For"
           description={`How long the threshold must be ${absent ? "missed" : "exceeded"} before the alert fires; 0 means at once.`}

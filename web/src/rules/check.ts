@@ -135,6 +135,8 @@ function attribute(report: Report, field: string, { key, op, value = "", values 
   }
 }
 
+const groupings = ["ROUTE", "APPLICATION", "ENVIRONMENT", "ERROR_TYPE", "ATTRIBUTE"];
+
 function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   between(report, "intervalSeconds", rule.intervalSeconds, 1, 3600);
   between(report, "lookBackSeconds", rule.lookBackSeconds, 0, 604_800);
@@ -145,7 +147,8 @@ function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   if (rule.percentile) oneOf(report, "percentile", String(rule.percentile), ["50", "95", "99"]);
   between(report, "durationMs", rule.durationMs, 0, 9_000_000_000_000);
   between(report, "minVolume", rule.minVolume, 0, 1_000_000);
-  if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, ["ROUTE", "APPLICATION", "ENVIRONMENT", "ERROR_TYPE"]);
+  if (rule.groupBy) oneOf(report, "groupBy", rule.groupBy, groupings);
+  text(report, "groupByAttribute", rule.groupByAttribute, 200);
   list(report, "expected", rule.expected ?? [], { most: 1000, longest: 500 });
   unique(report, "expected", rule.expected ?? []);
   between(report, "learnDays", rule.learnDays, 0, 14);
@@ -201,6 +204,7 @@ export const notApplicable = {
   absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
   ratio: "Only RATIO_IN_WINDOW compares a share — leave it out",
   duration: "Only DURATION_IN_WINDOW compares a duration — leave it out",
+  attribute: "Only groupBy ATTRIBUTE takes an attribute — leave it out",
   volume: "A count needs no minimum volume — leave it out",
 } as const;
 
@@ -221,7 +225,7 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   const code = "not_applicable";
   if (rule.reNotifyMinutes) report("reNotifyMinutes", code, notApplicable.reNotify);
   if (rule.forDurationSeconds) report("forDurationSeconds", code, notApplicable.forDuration);
-  for (const field of ["threshold", "windowSeconds", "groupBy", "notifyOnResolve"] as const) {
+  for (const field of ["threshold", "windowSeconds", "groupBy", "groupByAttribute", "notifyOnResolve"] as const) {
     if (rule[field]) report(field, code, notApplicable.counting);
   }
   for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
@@ -235,6 +239,12 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
     report("intervalSeconds", "out_of_range", message);
   }
   if (rule.lookBackSeconds) report("lookBackSeconds", "not_applicable", notApplicable.lookBack);
+  if (rule.groupBy === "ATTRIBUTE" && !rule.groupByAttribute) {
+    report("groupByAttribute", "required", "Name the attribute whose values are counted");
+  }
+  if (rule.groupBy !== "ATTRIBUTE" && rule.groupByAttribute) {
+    report("groupByAttribute", "not_applicable", notApplicable.attribute);
+  }
   for (const [field, modes, why] of compared) {
     if (rule[field] && !modes.some((mode) => mode === rule.fireMode)) report(field, "not_applicable", why);
   }
@@ -272,7 +282,7 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0 } = rule;
   const code = "not_applicable";
   if (groupBy === "ERROR_TYPE") {
-    report("groupBy", code, "Errors are not expected — group by route, application or environment");
+    report("groupBy", code, "Errors are not expected — group by route, application, environment or attribute");
   }
   const needsGroup = "Say by what exchanges are grouped, or leave it out";
   if (!groupBy && expected.length > 0) report("expected", code, needsGroup);

@@ -39,6 +39,7 @@ const fields = [
   ["windowSeconds", "Window", seconds],
   ["shortWindowSeconds", "Short window", seconds],
   ["groupBy", "Count"],
+  ["groupByAttribute", "Attribute counted by"],
   ["expected", "Expected"],
   ["learnDays", "Learn from", (value: unknown) => (value ? `${value} d` : "–")],
   ["calendar", "Hours", (value: unknown) => (value ? hoursWords(value as Calendar) : "–")],

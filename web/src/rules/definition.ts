@@ -47,6 +47,7 @@ export type Values = {
   windowSeconds: number | undefined;
   shortWindowSeconds: number | undefined;
   groupBy: GroupBy | "";
+  groupByAttribute: string;
   expected: string[];
   /** 0 lists what is expected. */
   learnDays: number | undefined;
@@ -103,6 +104,7 @@ export const initialValues: Values = {
   windowSeconds: 600,
   shortWindowSeconds: 0,
   groupBy: "",
+  groupByAttribute: "",
   expected: [],
   learnDays: 7,
   calendar: undefined,
@@ -166,7 +168,10 @@ const common = [
 ] as const;
 
 /** The fields that every rule over a window has. */
-const windowed = ["windowSeconds", "groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve"] as const;
+const windowed = [
+  ...["windowSeconds", "groupBy", "groupByAttribute"],
+  ...["forDurationSeconds", "reNotifyMinutes", "notifyOnResolve"],
+] as const;
 
 /** The fields that not all fire modes have, of each. */
 export const onlyIn = {
@@ -294,11 +299,12 @@ function expectationOf({ groupBy, expected, learnDays, calendar }: Values): Part
 }
 
 function windowOf(values: Values) {
-  const { windowSeconds, groupBy, forDurationSeconds, reNotifyMinutes, notifyOnResolve } = values;
+  const { windowSeconds, groupBy, groupByAttribute, forDurationSeconds, reNotifyMinutes, notifyOnResolve } = values;
   return {
     ...measureOf(values),
     ...given("windowSeconds", windowSeconds),
     ...(groupBy ? { groupBy } : {}),
+    ...(groupBy === "ATTRIBUTE" ? { groupByAttribute } : {}),
     forDurationSeconds: forDurationSeconds ?? 0,
     reNotifyMinutes: reNotifyMinutes ?? 0,
     notifyOnResolve,
@@ -346,6 +352,7 @@ export function valuesOf(rule: Rule): Values {
           ...measuredBy(rule),
           windowSeconds: rule.windowSeconds,
           groupBy: rule.groupBy ?? "",
+          groupByAttribute: rule.groupByAttribute ?? "",
           forDurationSeconds: rule.forDurationSeconds,
           reNotifyMinutes: rule.reNotifyMinutes,
           notifyOnResolve: rule.notifyOnResolve,

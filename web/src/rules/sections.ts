@@ -15,6 +15,7 @@ export const sections = [
       "windowSeconds",
       "shortWindowSeconds",
       "groupBy",
+      "groupByAttribute",
       "expected",
       "learnDays",
       "calendar",

@@ -93,6 +93,15 @@ test.each([
     "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, tell #ops.",
   ],
   [
+    {
+      ...{ fireMode: "COUNT_IN_WINDOW", threshold: 5, windowSeconds: 600 },
+      groupBy: "ATTRIBUTE",
+      groupByAttribute: "customer",
+    },
+    ["#ops"],
+    "Whenever at least 5 exchanges fail within 10 min with one value of customer, tell #ops.",
+  ],
+  [
     { fireMode: "RATIO_IN_WINDOW" },
     [],
     "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",

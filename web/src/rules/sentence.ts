@@ -16,6 +16,7 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
       | "durationMs"
       | "minVolume"
       | "groupBy"
+      | "groupByAttribute"
       | "expected"
       | "learnDays"
       | "calendar"
@@ -45,12 +46,18 @@ export function sentence(rule: Readable & { unreadable?: string }, webhookNames:
     : `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`;
 }
 
-const within: Record<GroupBy, string> = {
+const within: Record<Exclude<GroupBy, "ATTRIBUTE">, string> = {
   ROUTE: "on one route",
   APPLICATION: "of one application",
   ENVIRONMENT: "in one environment",
   ERROR_TYPE: "with one error type",
 };
+
+/** "on one route", "with one value of customer". */
+function grouping({ groupBy, groupByAttribute }: Readable): string {
+  if (!groupBy) return "";
+  return groupBy === "ATTRIBUTE" ? `with one value of ${groupByAttribute || "an attribute"}` : within[groupBy];
+}
 
 /** What is compared: "at least 5 exchanges of orders fail", "the p95 of the exchanges that end is 2 s or more". */
 function compared(rule: Readable): string[] {
@@ -108,11 +115,11 @@ export function hoursWords({ weekdays, from, to, timeZone }: NonNullable<RuleDef
 }
 
 function counted(rule: Readable): string {
-  const { groupBy, forDurationSeconds } = rule;
+  const { forDurationSeconds } = rule;
   return [
     ...compared(rule),
     over(rule),
-    groupBy ? within[groupBy] : "",
+    grouping(rule),
     rule.fireMode === "ABSENT_IN_WINDOW" ? expectation(rule) : "",
     forDurationSeconds ? `and that lasts ${period(forDurationSeconds)}` : "",
   ]

@@ -100,6 +100,7 @@ const numbers = [
   "windowSeconds",
   "shortWindowSeconds",
   "groupBy",
+  "groupByAttribute",
 ] as const;
 
 /** The numbers of a count, as far as they are sound. */

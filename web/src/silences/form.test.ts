@@ -75,6 +75,13 @@ test("that of a window alert is about its group", () => {
   const of = (change: object) => definitionOf(valuesFor({ ...alert, count: { ...count, ...change } } as Alert)).match;
   expect(of({})).toEqual({ rules: [alert.ruleId], scope: { routes: ["to-erp"] } });
   expect(of({ groupBy: "ERROR_TYPE" })).toEqual({ rules: [alert.ruleId], filter: { errorTypes: ["to-erp"] } });
+  const customer = { groupBy: "ATTRIBUTE", groupByAttribute: "customer" };
+  expect(of({ ...customer, group: "7" })).toEqual({
+    rules: [alert.ruleId],
+    filter: { attributes: [{ key: "customer", op: "EQUALS", value: "7" }] },
+  });
+  expect(of({ ...customer, group: "hex:ff" })).toEqual({ rules: [alert.ruleId] });
+  expect(of({ ...customer, group: "" })).toEqual({ rules: [alert.ruleId] });
   expect(of({ groupBy: undefined, group: "" })).toEqual({ rules: [alert.ruleId] });
 });
 

@@ -240,8 +240,13 @@ export function valuesFor(alert: Alert): Values {
   const { exchange, count, ruleId, ruleName } = alert;
   const v = { ...blank(), rules: [ruleId], name: ruleName || alert.title, endsAt: inHours(1) };
   if (count) {
-    const { groupBy, group } = count;
+    const { groupBy, groupByAttribute: key = "", group } = count;
     if (!group) return v;
+    if (groupBy === "ATTRIBUTE") {
+      // A name that stands for another text is no value that a condition could name.
+      if (/^(hex|sha256|sha-256 of a long value):/.test(group)) return v;
+      return { ...v, attributes: conditionLine({ key, op: "EQUALS", value: group }) };
+    }
     const list = { APPLICATION: "applications", ROUTE: "routes", ENVIRONMENT: "environments" } as const;
     if (groupBy === "ERROR_TYPE") return { ...v, errorTypes: [group] };
     return groupBy ? { ...v, scope: { ...v.scope, [list[groupBy]]: [group] } } : v;

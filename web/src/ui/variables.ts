@@ -53,7 +53,7 @@ export const variables: readonly Variable[] = [
   {
     name: "count.group",
     description:
-      "What was counted together: the route, application, environment or error type; empty for an alert about one exchange",
+      "What was counted together: the route, application, environment, error type or value of an attribute; empty for an alert about one exchange",
   },
   { name: "rule.name", description: "The rule's name" },
   { name: "rule.id", description: "The rule's identifier" },

@@ -27,6 +27,9 @@ type alert struct {
 	Group       string
 	FiredAt     time.Time
 	ResolvedAt  *time.Time
+	// Title is what the alert counted when it fired, Observed and Volume when it changed last.
+	Title            string
+	Observed, Volume int64
 }
 
 // subject is what an alert is about.
@@ -78,7 +81,8 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 	if t.alerts, err = read[alert](ctx, db, `
 		SELECT alert_id::text, rule_id::text, rule_version, state,
 		       CASE WHEN source IS NOT NULL THEN 'source' WHEN health THEN 'rule' WHEN group_key IS NOT NULL THEN 'group' ELSE 'exchange' END,
-		       coalesce(exchange->>'correlationId', ''), coalesce(group_key, ''), fired_at, resolved_at
+		       coalesce(exchange->>'correlationId', ''), coalesce(group_key, ''), fired_at, resolved_at,
+		       title, coalesce((count->>'observed')::bigint, 0), coalesce((count->>'volume')::bigint, 0)
 		FROM alert ORDER BY fired_at`); err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}
@@ -141,7 +145,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	defer w.truth.mu.Unlock()
 	w.checkAlerts(report, t)
 	w.checkLosses(report, t)
-	w.checkCounts(report, t)
+	w.checkWindows(report, t)
 	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)

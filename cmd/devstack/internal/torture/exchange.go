@@ -69,6 +69,9 @@ func traffic(random *rand.Rand, count int, length time.Duration) ([]exchange, []
 		e.startNS = e.endNS - duration(random)
 		tie(random, exchanges[:i], e)
 		describe(random, e)
+		if float64(e.endNS) > silentFrom*float64(length) && float64(e.endNS) < silentTo*float64(length) && e.route == silentRoute {
+			e.route = "pay-in"
+		}
 		writes = append(writes, rows(random, e, min(int64(length)/4, 8e9))...)
 	}
 	slices.SortStableFunc(writes, func(a, b write) int { return cmp.Compare(a.atNS, b.atNS) })
@@ -98,6 +101,12 @@ func tie(random *rand.Rand, earlier []exchange, e *exchange) {
 		e.startNS = other
 	}
 }
+
+// A route that falls silent for a part of a run.
+const (
+	silentRoute          = "pay-out"
+	silentFrom, silentTo = 0.3, 0.75
+)
 
 func describe(random *rand.Rand, e *exchange) {
 	e.id = executionID(random, e.number)

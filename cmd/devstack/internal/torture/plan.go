@@ -51,6 +51,9 @@ const (
 	ruleDoomed   = "doomed"
 	ruleLate     = "late"
 	ruleCounting = "counting"
+	ruleShare    = "share"
+	ruleDuration = "duration"
+	ruleAbsence  = "absence"
 )
 
 // Look-backs, in seconds.
@@ -91,7 +94,7 @@ func startingRules(o *Options) []rule {
 		},
 	}
 	if o.Exchanges >= enoughToCount {
-		out = append(out, countingRule(o))
+		out = append(out, windowRules(o)...)
 	}
 	return out
 }

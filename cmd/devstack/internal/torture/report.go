@@ -18,6 +18,7 @@ const (
 	unexpected          finding = "unexpected"
 	altered             finding = "wrong state"
 	overlapping         finding = "open twice"
+	miscounted          finding = "wrong count"
 	notificationMissing finding = "notifications missing"
 	notificationTwice   finding = "notifications duplicated"
 	notificationStray   finding = "notifications unexpected"
@@ -30,7 +31,7 @@ const (
 
 func findings() []finding {
 	return []finding{
-		missed, duplicated, unexpected, altered, overlapping, notificationMissing, notificationTwice, notificationStray, undelivered,
+		missed, duplicated, unexpected, altered, overlapping, miscounted, notificationMissing, notificationTwice, notificationStray, undelivered,
 		neverReceived, wrongMessage, repeatedOutside, renamed,
 	}
 }

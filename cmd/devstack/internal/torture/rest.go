@@ -34,17 +34,21 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// settled says whether every rule has alerted what it must, every count is below its threshold again, every rule can be
-// evaluated again, and nothing is owed to a receiver.
+// settled says whether every rule has alerted what it must, every count is below its threshold again, all that is expected
+// is found absent, every rule can be evaluated again, and nothing is owed to a receiver.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var owed int
 	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
-		(SELECT count(*) FROM alert WHERE execution_id IS NULL AND state <> 'RESOLVED')`).Scan(&owed); err != nil || owed > 0 {
+		(SELECT count(*) FROM alert LEFT JOIN rule r USING (rule_id)
+			WHERE execution_id IS NULL AND state <> 'RESOLVED' AND (health OR r.fire_mode <> 'ABSENT_IN_WINDOW'))`).Scan(&owed); err != nil || owed > 0 {
 		return false, err
 	}
 	for _, l := range w.truth.lives {
 		if !l.enabled {
 			continue
+		}
+		if ready, err := l.settled(ctx, conn); err != nil || !ready {
+			return false, err
 		}
 		if missing, err := w.missing(ctx, conn, l, time.Now().UnixNano()); err != nil || len(missing) > 0 {
 			return false, err

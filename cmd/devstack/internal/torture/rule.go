@@ -37,11 +37,11 @@ type rule struct {
 	title           string
 	lookBackSeconds int
 	intervalSeconds int
-	// threshold, when set, makes the rule one that counts within windowSeconds, by environment.
-	threshold, windowSeconds int
+	// window, when set, makes the rule one over a window.
+	window *windowRule
 }
 
-func (r *rule) counts() bool { return r.threshold > 0 }
+func (r *rule) counts() bool { return r.window != nil }
 
 // definition is the rule as the API takes it, hooks being the ids of webhooks by name.
 func (r *rule) definition(hooks map[string]string) map[string]any {
@@ -79,8 +79,7 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 		"titleTemplate": r.title, "webhookIds": ids, "intervalSeconds": r.intervalSeconds,
 	}
 	if r.counts() {
-		definition["fireMode"], definition["groupBy"], definition["notifyOnResolve"] = "COUNT_IN_WINDOW", "ENVIRONMENT", true
-		definition["threshold"], definition["windowSeconds"] = r.threshold, r.windowSeconds
+		r.window.define(definition)
 	} else {
 		definition["fireMode"], definition["lookBackSeconds"] = "PER_EXCHANGE", r.lookBackSeconds
 	}

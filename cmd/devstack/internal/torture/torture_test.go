@@ -167,6 +167,21 @@ func (w *world) bites(t *testing.T) {
 		"a count is open twice": {`INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).*
 			FROM alert a WHERE group_key = 'production'`, []finding{overlapping, duplicated, notificationMissing}},
 		"a count never fired": {`DELETE FROM alert WHERE group_key = 'production'`, []finding{missed, wrongMessage}},
+		"a share never fired":    {`DELETE FROM alert WHERE group_key = 'hex:657500'`, []finding{missed, wrongMessage}},
+		"a duration never fired": {`DELETE FROM alert WHERE group_key = 'Lager/Süd'`, []finding{missed, wrongMessage}},
+		"an absence never fired": {`DELETE FROM alert WHERE group_key = 'nowhere'`, []finding{missed, wrongMessage}},
+		"an absence resolves":    {`UPDATE alert SET state = 'RESOLVED' WHERE group_key = 'nowhere'`, []finding{altered, notificationMissing}},
+		"an absence that is none": {
+			`UPDATE alert SET fired_at = (SELECT min(fired_at) - interval '5 seconds' FROM alert WHERE group_key = 'nowhere') WHERE group_key = 'order.sync'`,
+			[]finding{miscounted},
+		},
+		"a count is too high": {`UPDATE alert SET title = (title::int + 1000)::text WHERE group_key = 'production'`, []finding{miscounted}},
+		"a share of too many": {`UPDATE alert SET title = split_part(title, ' ', 1) || ' of ' || (split_part(title, ' ', 3)::int + 1000) WHERE group_key = 'us'`, []finding{miscounted}},
+		"too many took as long": {
+			`UPDATE alert SET title = (split_part(title, ' ', 1)::int + 1000) || ' of ' || (split_part(title, ' ', 3)::int + 1000) WHERE group_key = 'billing'`,
+			[]finding{miscounted},
+		},
+		"a count resolves too high": {`UPDATE alert SET count = count || '{"observed": 1000000}' WHERE group_key = 'production'`, []finding{miscounted}},
 		"a rule still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health,
 			start_time_ns, application, route, exchange) SELECT gen_random_uuid(), tenant_id, rule_id, 1, severity, 'FIRING', '', '', true,
 			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},

@@ -7,6 +7,8 @@ SELECT
     toString(ServiceName) AS tocsin_application,
     '' AS tocsin_route,
     toString((coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type']))) AS tocsin_error_type,
+    '' AS tocsin_attribute,
+    '' AS tocsin_group,
     roundDown(toInt64(least(Duration, 9223372036854775807)), [toInt64(0), toInt64(1000000000), toInt64(2000000000)]) AS tocsin_least,
     roundDown(tocsin_ended, [toInt64(1795244460123456789), toInt64(1795244490123456789)]) AS tocsin_stretch,
     toInt64(uniqExact((concat(TraceId, ':', SpanId)))),
@@ -21,8 +23,42 @@ WHERE false
   AND tocsin_ended < {to:Int64}
   AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
 GROUP BY GROUPING SETS (
-    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_least, tocsin_stretch),
-    (tocsin_tenant))
+    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_attribute, tocsin_group, tocsin_least, tocsin_stretch),
+    (tocsin_tenant, tocsin_attribute))
+-- from = 1795244460123456789
+-- start = 1795240860123456789
+-- to = 1795244520123456789
+
+WITH ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toUnixTimestamp64Nano(Timestamp)) AS tocsin_ended
+SELECT
+    grouping(tocsin_stretch) AS tocsin_part,
+    toString(unhex('64656661756c74')) AS tocsin_tenant,
+    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_status,
+    '' AS tocsin_environment,
+    toString(ServiceName) AS tocsin_application,
+    '' AS tocsin_route,
+    '' AS tocsin_error_type,
+    tocsin_of AS tocsin_attribute,
+    arrayMap(tocsin_value -> if(length(tocsin_value) <= 256, tocsin_value, concat('sha-256 of a long value: ', lower(hex(SHA256(tocsin_value))))), [mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = tocsin_of, mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))]])[1] AS tocsin_group,
+    toInt64(0) AS tocsin_least,
+    roundDown(tocsin_ended, [toInt64(1795244460123456789), toInt64(1795244490123456789)]) AS tocsin_stretch,
+    toInt64(uniqExact((concat(TraceId, ':', SpanId)))),
+    tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 1),
+    tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 2)
+FROM otel_traces
+ARRAY JOIN [unhex({attribute_0:String}), unhex({attribute_1:String})] AS tocsin_of
+WHERE false
+  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795240860123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+GROUP BY GROUPING SETS (
+    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_attribute, tocsin_group, tocsin_least, tocsin_stretch),
+    (tocsin_tenant, tocsin_attribute))
+-- attribute_0 = 637573746f6d6572
+-- attribute_1 = 69742773
 -- from = 1795244460123456789
 -- start = 1795240860123456789
 -- to = 1795244520123456789
@@ -308,3 +344,56 @@ SELECT toUInt16(65535), concat(toString(serverUUID()), ' ', displayName()), toIn
 -- w0_matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
 -- w0_start = 1795240860123456789
 -- w0_tenant = 61636d65
+
+WITH ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toUnixTimestamp64Nano(Timestamp)) AS tocsin_ended
+SELECT
+    toUInt16(intDiv(tocsin_code - 1, 2)) AS tocsin_window,
+    if(['ROUTE', 'ATTRIBUTE'][tocsin_window + 1] = 'ATTRIBUTE', toString(arrayMap(tocsin_value -> if(length(tocsin_value) <= 256, tocsin_value, concat('sha-256 of a long value: ', lower(hex(SHA256(tocsin_value))))), [mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = ['', unhex({w1_group_key:String})][tocsin_window + 1], mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))]])[1]), if(['ROUTE', 'ATTRIBUTE'][tocsin_window + 1] = 'ERROR_TYPE', toString((coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type']))), if(['ROUTE', 'ATTRIBUTE'][tocsin_window + 1] = 'ENVIRONMENT', toString((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment']))), if(['ROUTE', 'ATTRIBUTE'][tocsin_window + 1] = 'APPLICATION', toString(ServiceName), if(['ROUTE', 'ATTRIBUTE'][tocsin_window + 1] = 'ROUTE', toString(SpanName), ''))))) AS tocsin_group,
+    toInt64(uniqExact((concat(TraceId, ':', SpanId)))) AS tocsin_count,
+    toInt64(0), toInt64(0), toInt64(0), toInt64(0),
+    tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 1),
+    tupleElement(max((tocsin_ended, toUnixTimestamp64Nano(Timestamp))), 2)
+FROM otel_traces
+ARRAY JOIN arrayFilter(tocsin_hit -> tocsin_hit > 0, [
+    if(unhex('64656661756c74') = unhex({w0_tenant:String})
+        AND Timestamp >= fromUnixTimestamp64Nano({w0_start:Int64}, 'UTC')
+        AND tocsin_ended >= {w0_from:Int64}
+        AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+  AND (ServiceName IN (unhex({w0_application_0:String})) OR (startsWith(ServiceName, unhex({w0_application_pattern_1_first:String}))))
+  AND match(if(isValidUTF8((coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes))))), (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))), arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll((coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))), '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({w0_matches:String})), 2, 0),
+    if(unhex('64656661756c74') = unhex({w1_tenant:String})
+        AND Timestamp >= fromUnixTimestamp64Nano({w1_start:Int64}, 'UTC')
+        AND tocsin_ended >= {w1_from:Int64}
+        AND NOT (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+  AND (ServiceName IN (unhex({w1_application_0:String})))
+  AND Duration >= {w1_min_duration:Int64}, 4, 0)]) AS tocsin_code
+WHERE false
+  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795240620123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND true
+  AND (ServiceName IN (unhex({any_application_0:String}), unhex({any_application_1:String})) OR (startsWith(ServiceName, unhex({any_application_pattern_0_first:String}))))
+GROUP BY tocsin_window, tocsin_group
+ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
+LIMIT {limit:UInt64} BY tocsin_window
+-- any_application_0 = 6f7264657273
+-- any_application_1 = 73686f70
+-- any_application_pattern_0_first = 62696c6c
+-- from = 1795244220123456789
+-- limit = 1001
+-- start = 1795240620123456789
+-- to = 1795244520123456789
+-- w0_application_0 = 6f7264657273
+-- w0_application_pattern_1_first = 62696c6c
+-- w0_from = 1795244460123456789
+-- w0_matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
+-- w0_start = 1795240860123456789
+-- w0_tenant = 61636d65
+-- w1_application_0 = 73686f70
+-- w1_from = 1795244220123456789
+-- w1_group_key = 69742773
+-- w1_min_duration = 100000000
+-- w1_start = 1795240620123456789
+-- w1_tenant = 6f2768617261
