@@ -97,7 +97,7 @@ type Annotation struct {
 // DeliveryCounts is what became of an alert's notifications.
 type DeliveryCounts struct {
 	Total, Delivered, Retrying, Failed, Suppressed int
-	// NextAttemptAt is nil when nothing is owed.
+	// NextAttemptAt is nil when no message waits.
 	NextAttemptAt *time.Time
 }
 

@@ -343,7 +343,7 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err != nil {
 		return api.SystemStatus{}, err
 	}
-	status.OutboxDepth, status.OutboxEstimated, status.OldestOwed = waiting.depth, waiting.estimated, waiting.oldest
+	status.OutboxDepth, status.OutboxEstimated, status.OldestAge = waiting.depth, waiting.estimated, waiting.oldest
 	compared, err := s.db.queries.ReconciliationRead(ctx)
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("read completeness: %w", err)

@@ -39,7 +39,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	return nil
 }
 
-// Claim takes the last owed due update of each webhook that is allowed. Those that
+// Claim takes the newest due update of each webhook that is allowed. Those that
 // cannot be read are left out and named in the error; they are offered again.
 func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
 	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
@@ -91,7 +91,7 @@ func (s *Slack) Settle(ctx context.Context, settlement refresh.Settlement) error
 		if err != nil || own {
 			return err
 		}
-		return q.SlackUpdateOwe(ctx, u.MessageID)
+		return q.SlackUpdateRequest(ctx, u.MessageID)
 	})
 	if err != nil {
 		return fmt.Errorf("settle update: %w", err)
@@ -114,7 +114,7 @@ func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh
 	return retried > 0, err
 }
 
-// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
+// Trim forgets the oldest pending updates of each webhook, beyond most.
 func (s *Slack) Trim(ctx context.Context, most int) (int64, error) {
 	return s.db.queries.SlackUpdateTrim(ctx, int32(most))
 }
@@ -128,8 +128,8 @@ func (s *Slack) Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, erro
 	return s.db.webhookOf(row)
 }
 
-// Show owes an update to the message whose button was pressed, whatever it shows,
-// and enters the message where its post was never confirmed.
+// Show requests an update of the message whose button was pressed, whatever it shows,
+// and enters the message when its post was never confirmed.
 func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		exists, err := q.AlertExists(ctx, pgq.AlertExistsParams{TenantID: p.Tenant, AlertID: p.AlertID})

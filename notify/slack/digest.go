@@ -14,7 +14,7 @@ import (
 type Digest struct {
 	// ID names the message.
 	ID string
-	// Size is the number of notifications, Reasons why they are owed.
+	// Size is the number of notifications, Reasons how many there are of each reason.
 	Size    int
 	Reasons map[notify.Reason]int
 	Rules   []DigestRule

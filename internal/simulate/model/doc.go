@@ -63,8 +63,8 @@ const (
 	SweptObeyed Guard = "retention-obeyed"
 	// SweptReach leaves alerts alone whose exchanges a rule can still read.
 	SweptReach Guard = "retention-reach"
-	// SweptOwed leaves alerts alone with a message that is still to be delivered.
-	SweptOwed Guard = "retention-owed"
+	// SweptWaiting leaves alerts alone with a message that is still to be delivered.
+	SweptWaiting Guard = "retention-waiting"
 	// RetryLeavesClaims leaves a message alone that is being attempted when a person
 	// retries it.
 	RetryLeavesClaims Guard = "retry-leaves-claims"

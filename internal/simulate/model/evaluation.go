@@ -284,7 +284,7 @@ func (db *Postgres) notify(n Notification, now time.Time) error {
 	}
 	db.notifications.put(n.ID, n)
 	db.ofAlert.put(n.AlertID, append(slices.Clip(of), n.ID))
-	db.outbox.put(n.ID, Owed{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
+	db.outbox.put(n.ID, OutboxRow{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notific
 	id := notify.ID(step.ID, n.WebhookID, notify.ReasonDigest, 0)
 	if !db.notifications.has(id) {
 		db.notifications.put(id, Notification{ID: id, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: notify.ReasonDigest, CreatedAt: now})
-		db.outbox.put(id, Owed{ID: id, WebhookID: n.WebhookID, Since: now, Digest: true, Replay: step.ID})
+		db.outbox.put(id, OutboxRow{ID: id, WebhookID: n.WebhookID, Since: now, Digest: true, Replay: step.ID})
 	}
 	members, _ := db.digests.get(id)
 	db.digests.put(id, append(slices.Clip(members), n.ID))

@@ -151,7 +151,7 @@ func (db *Postgres) sweep(id uuid.UUID) bool {
 		if digest, in := db.digestOf.get(n); in {
 			n = digest
 		}
-		if db.outbox.has(n) && db.has(SweptOwed) {
+		if db.outbox.has(n) && db.has(SweptWaiting) {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@
 // matcher, not its cursor, not its types. It finds an alert's exchange by the correlation id, which the run numbers, so
 // that an error in the product's keys cannot hide one.
 //
-// What an exchange is owed:
+// How many alerts an exchange has:
 //
 //   - It must have one alert of a rule when it matches the condition that stood when it ended, and became visible within
 //     the look-back.

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rest waits until everything that is owed is there, restarts every replica, and waits until their look-backs, which
+// rest waits until everything that must come is there, restarts every replica, and waits until their look-backs, which
 // know nothing yet, have judged everything again: what they would raise twice, they have raised then.
 func (w *world) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
@@ -35,11 +35,11 @@ func (w *world) rest(ctx context.Context) {
 }
 
 // settled says whether every rule has alerted what it must, every count is below its threshold again, every rule can be
-// evaluated again, and nothing is owed to a receiver.
+// evaluated again, and every message is settled.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	var owed int
+	var left int
 	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
-		(SELECT count(*) FROM alert WHERE execution_id IS NULL AND state <> 'RESOLVED')`).Scan(&owed); err != nil || owed > 0 {
+		(SELECT count(*) FROM alert WHERE execution_id IS NULL AND state <> 'RESOLVED')`).Scan(&left); err != nil || left > 0 {
 		return false, err
 	}
 	for _, l := range w.truth.lives {

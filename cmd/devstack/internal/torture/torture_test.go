@@ -186,7 +186,7 @@ func (w *world) bites(t *testing.T) {
 				WHERE digest_id <> (SELECT max(digest_id::text)::uuid FROM digest_member))`,
 			[]finding{wrongMessage},
 		},
-		"one in a digest is owed by itself, too": {
+		"one in a digest is sent by itself, too": {
 			`INSERT INTO outbox (notification_id, webhook_id) SELECT notification_id, webhook_id FROM notification JOIN digest_member USING (notification_id) LIMIT 1`,
 			[]finding{notificationTwice},
 		},
