@@ -130,8 +130,8 @@ type Refresher struct {
 	quiet   int
 	none    bool
 
-	mu    sync.Mutex
-	lanes map[uuid.UUID]*rate.Limiter
+	mu       sync.Mutex
+	limiters map[uuid.UUID]*rate.Limiter
 }
 
 // New returns a refresher. Its error names what is missing.
@@ -148,7 +148,7 @@ func New(o Options) (*Refresher, error) {
 	if o.Poll < 0 || o.Lease < 0 {
 		return nil, errors.New("refresher: Poll and Lease must be positive")
 	}
-	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
+	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
 }
 
 const (
@@ -231,12 +231,12 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 func (r *Refresher) admit(webhook uuid.UUID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lane := r.lanes[webhook]
-	if lane == nil {
-		lane = rate.NewLimiter(perSecond, burst)
-		r.lanes[webhook] = lane
+	limiter := r.limiters[webhook]
+	if limiter == nil {
+		limiter = rate.NewLimiter(perSecond, burst)
+		r.limiters[webhook] = limiter
 	}
-	return lane.AllowN(r.Clock(), 1)
+	return limiter.AllowN(r.Clock(), 1)
 }
 
 func (r *Refresher) update(ctx context.Context, u *Update) {
