@@ -14,11 +14,11 @@ import (
 // rest waits until everything that must come is there, restarts every replica, and waits until their look-backs, which
 // know nothing yet, have judged everything again: what they would raise twice, they have raised then.
 func (w *world) rest(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
 	w.tell("waiting for rest")
 	if !w.until(ctx, w.settled) {
-		w.tell("no rest within %v", w.options.Patience)
+		w.tell("no rest within %v", w.options.Timeout)
 	}
 	for _, r := range w.replicas {
 		r.signal(syscall.SIGTERM)
@@ -68,7 +68,7 @@ func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bo
 // awaitAlerts waits until a rule has alerted all that was visible at an instant. In vain it waits not for ever: the
 // checker will tell.
 func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
 	w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		missing, err := w.missing(ctx, conn, l, atNS)
