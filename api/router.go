@@ -240,7 +240,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			// What Slack signs comes under the name that the Slack app was told.
+			// What Slack signs comes under the name that the Slack app has.
 			if isInteraction(r) {
 				return next(c)
 			}

@@ -50,14 +50,14 @@ type Options struct {
 	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
 	// that is known to become due earlier ends the pause.
 	Poll time.Duration
-	// Observer is told of attempts; nil is nobody.
+	// Observer is notified of attempts; nil is nobody.
 	Observer Observer
 	// WakeUps cuts a pause short; nil leaves it to polling. Each signal is answered
 	// once the pass that it caused has claimed.
 	WakeUps <-chan Signal
 }
 
-// Observer is told what became of attempts. Its methods must not block, and may
+// Observer is notified of what became of attempts. Its methods must not block, and may
 // be called by several goroutines at once.
 type Observer interface {
 	// Attempted tells the verdict of an attempt, stored or not.

@@ -59,7 +59,7 @@ func (m *Mapping) terminalOf(statuses []rules.Status) string {
 }
 
 // failedIsTerminal reports whether every row that failed is known to be terminal:
-// where both are told as in the default table.
+// where both are expressed as in the default table.
 func (m *Mapping) failedIsTerminal() bool {
 	usual := Exchanges()
 	return m.Failed == usual.Failed && m.Terminal == usual.Terminal

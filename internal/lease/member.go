@@ -14,11 +14,11 @@ type Options struct {
 	Logger  *slog.Logger
 	Replica Replica
 	Timing  Timing
-	// Observer is told of what is released; nil is nobody.
+	// Observer is notified of what is released; nil is nobody.
 	Observer Observer
 }
 
-// Observer is told what became of dead replicas. Its method must not block.
+// Observer is notified of what became of dead replicas. Its method must not block.
 type Observer interface {
 	// Reaped is called for each dead replica whose claims this one released.
 	Reaped(held Released)

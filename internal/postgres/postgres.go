@@ -87,7 +87,7 @@ func (db *DB) Close() { db.pool.Close() }
 const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 
 // inTx runs f in one transaction, which commits if f returns nil. Where somebody
-// acts ([access.ActorOf]) the audit log tells of it in the same transaction:
+// acts ([access.ActorOf]) the audit log records it in the same transaction:
 // whoever writes on behalf of a caller does so in here.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
@@ -100,7 +100,7 @@ func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 		if !known {
 			return f(tx)
 		}
-		return told(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
+		return audited(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
 	})
 }
 

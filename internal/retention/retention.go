@@ -31,7 +31,7 @@
 // pass, and their rule already leaves that time alone. One replica sweeps at a
 // time; it holds the lock for a batch only, so that it can stand still or die
 // without keeping the others out. A row that cannot be deleted is passed over,
-// and told.
+// and reported.
 package retention
 
 import (
@@ -120,7 +120,7 @@ type Store interface {
 	Done(ctx context.Context, keep time.Duration) error
 }
 
-// Observer is told what was deleted, batch by batch.
+// Observer is notified of what was deleted, batch by batch.
 type Observer interface {
 	Swept(alerts, trails int)
 	// SweepFailed tells of a batch that could not be deleted.

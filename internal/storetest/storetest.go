@@ -77,7 +77,7 @@ type law struct {
 	// unknown has nobody know how to render a message.
 	unknown bool
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
-	// claim told of the webhook after its commit.
+	// claim returned of the webhook after its commit.
 	meanwhile func()
 	unwanted  bool
 }

@@ -29,7 +29,7 @@ type Bench struct {
 	// Quick makes everything small. Soak has the soak take half an hour. Huge has
 	// the history go up to 10^8 exchanges.
 	Quick, Soak, Huge bool
-	// Tell is told of progress.
+	// Tell is called with progress.
 	Tell func(string)
 
 	books int

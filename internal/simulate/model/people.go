@@ -353,7 +353,7 @@ func (db *Postgres) editWebhook(id uuid.UUID, f func(w *Webhook) (changes bool))
 	})
 }
 
-// forget forgets what attempts have told of the webhook.
+// forget forgets what attempts have shown of the webhook.
 func (w *Webhook) forget() {
 	w.Failures, w.Openings, w.OpenedAt, w.Until, w.LastError, w.LastErrorAt = 0, 0, time.Time{}, time.Time{}, "", time.Time{}
 	w.Holds, w.HeldFor, w.ProbeID, w.ProbeToken = 0, 0, uuid.Nil, 0

@@ -112,7 +112,7 @@ type Settlement struct {
 	Silence uuid.UUID
 }
 
-// Webhook is the row of a webhook, with what attempts have told of it.
+// Webhook is the row of a webhook, with what attempts have shown of it.
 type Webhook struct {
 	notify.Webhook
 	notify.Breaker

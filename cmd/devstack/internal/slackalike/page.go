@@ -122,7 +122,7 @@ func (e *Entry) shownIn(name string) bool {
 	return e.Accepted && e.Edits == 0 && e.Channel == name
 }
 
-// update is what a live page is told about.
+// update is what a live page is sent.
 type update struct {
 	Messages []string          `json:"messages"` // HTML, oldest first
 	Counts   map[string]Counts `json:"counts"`

@@ -25,7 +25,7 @@ type Entry struct {
 	App     string    `json:"app"`
 	// Accepted says that the message was posted.
 	Accepted bool `json:"accepted"`
-	// Status and Answer are what the sender was told; Status is 0 when it was told
+	// Status and Answer are what the sender got; Status is 0 when it got
 	// nothing.
 	Status int    `json:"status"`
 	Answer string `json:"answer"`
@@ -55,7 +55,7 @@ type Counts struct {
 	Duplicates int64 `json:"duplicates"`
 }
 
-// maxKnownIDs bounds the webhook-ids that are remembered for telling duplicates.
+// maxKnownIDs bounds the webhook-ids that are remembered for finding duplicates.
 const maxKnownIDs = 200_000
 
 // record holds the newest entries, in order, and tells listeners of new ones. It

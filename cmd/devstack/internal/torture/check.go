@@ -269,7 +269,7 @@ func (l *life) messages(a *alert) []message {
 	if a.About == aRule {
 		out := []message{{operators, "RULE_FAILING", false}}
 		if a.State == "RESOLVED" {
-			// Who edits a rule knows of its failing: nobody need be told that it ended.
+			// Who edits a rule knows of its failing: nobody need be notified that it ended.
 			out = append(out, message{operators, "RULE_RECOVERED", l.touchedDuring(a.FiredAt, *a.ResolvedAt)})
 		}
 		return out

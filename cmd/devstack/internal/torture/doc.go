@@ -27,7 +27,7 @@
 //     he began to wait; this much must be there at the end, the rest may.
 //   - In all other cases it must have none.
 //
-// Some webhooks have digests. A notification is told by one message: by itself, or by the digest that names its alert, of
+// Some webhooks have digests. A notification is sent by one message: by itself, or by the digest that names its alert, of
 // which the receiver must have read exactly the alerts of those that it gathered.
 //
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the

@@ -93,7 +93,7 @@ type world struct {
 	stopReplicas context.CancelFunc
 	running      sync.WaitGroup
 
-	telling sync.Mutex
+	printing sync.Mutex
 }
 
 // tell writes a line about what happens.
@@ -101,8 +101,8 @@ func (w *world) tell(format string, args ...any) {
 	if w.options.Tell == nil {
 		return
 	}
-	w.telling.Lock()
-	defer w.telling.Unlock()
+	w.printing.Lock()
+	defer w.printing.Unlock()
 	_, _ = fmt.Fprintf(w.options.Tell, "%7.2fs  %s\n", w.elapsed().Seconds(), fmt.Sprintf(format, args...))
 }
 
