@@ -214,7 +214,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 				}
 			}
 			if asked["ReplicaBeat"] == 0 {
-				t.Errorf("asked %v, want a sign of life", asked)
+				t.Errorf("asked %v, want a heartbeat", asked)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ interface Query {
 
 /**
  * Why nothing is known of a query; null as long as something is, or nothing went wrong yet. Unlike the query's own error it
- * stands through the tries that follow, so that it can be read where events or polls have it asked again. It is over when an
+ * stays through the tries that follow, so that it can be read where events or polls have it asked again. It is over when an
  * answer comes, or when something else is asked (`key`).
  */
 export function useStanding({ data, error }: Query, key = ""): Error | null {
