@@ -9,19 +9,19 @@ import { Choice } from "../ui/Choice";
 import form from "../ui/form.module.css";
 import { Ago, When } from "../ui/Instant";
 import { InstantInput } from "../ui/InstantInput";
+import { useLastError } from "../ui/lastError";
 import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import styles from "./Replays.module.css";
-import { judged, messageChoices, rangeOf, replayWords, standingWords } from "./replay";
+import { judged, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
 
 /** Has a rule judge a range of the past again, and shows how far that has come. */
 export function Replays({ rule }: { rule: Rule }) {
   const replays = useQuery(ruleReplays(rule.id));
   const { data } = replays;
-  const failure = useStanding(replays, rule.id);
+  const failure = useLastError(replays, rule.id);
   const may = useMay();
   const running = data?.items.some(({ state }) => state === "RUNNING") ?? false;
   const offered = may("startReplay") && rule.enabled && data !== undefined && !running;
@@ -126,7 +126,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
   return (
     <li className={styles.row}>
       <div>
-        <b>{standingWords(replay)}</b>
+        <b>{progressWords(replay)}</b>
         <div className={overview.quiet}>
           <When at={replay.from} stop /> to <When at={replay.to} stop />
           {replay.createdBy && `, started by ${replay.createdBy}`} <Ago at={replay.createdAt} />
