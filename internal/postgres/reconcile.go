@@ -55,7 +55,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		rule.Unreadable = err.Error()
 		return rules.Rule{}, nil, rule.Readable()
 	}
-	rule.SweptBeforeNS = row.SweptBeforeNs
+	rule.RetentionFloorNS = row.SweptBeforeNs
 	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
 	r, err := p.read()
 	if err != nil || r.at == nil {

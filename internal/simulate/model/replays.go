@@ -55,7 +55,7 @@ func (db *Postgres) RunningReplays() (n int) {
 func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)
-		if _, runs := db.replayOf(rule); !there || runs || r.Deleted || !r.Enabled || r.FireMode != rules.PerExchange || fromNS < r.SweptBeforeNS {
+		if _, runs := db.replayOf(rule); !there || runs || r.Deleted || !r.Enabled || r.FireMode != rules.PerExchange || fromNS < r.RetentionFloorNS {
 			return ErrConflict
 		}
 		revision, _, err := db.change(r.TenantID)
