@@ -80,9 +80,9 @@ type serve struct {
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
 	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
-	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
+	Lease             time.Duration   `help:"How long a message stays with a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
-	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
+	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`

@@ -419,7 +419,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 		}
 	}
 	w.until("it is logged", func() bool {
-		return strings.Contains(second.logged.String(), `msg="claims of a dead replica released"`) &&
+		return strings.Contains(second.logged.String(), `msg="leases of a dead replica released"`) &&
 			strings.Contains(second.logged.String(), "dead="+dead)
 	})
 	w.serve(brisk()...)
@@ -514,7 +514,7 @@ func TestLeavingInOrder(t *testing.T) {
 		union all select claim_token::text from outbox where claim_token is not null`)
 	w.wantColumn("what is due later", `select webhook_id::text from outbox where due_at > now()`)
 	w.wantColumn("replicas", `select replica_id from replica`)
-	if !strings.Contains(only.logged.String(), `msg="own claims released"`) {
+	if !strings.Contains(only.logged.String(), `msg="own leases released"`) {
 		t.Errorf("it does not say what it released: %s", only.logged.String())
 	}
 }

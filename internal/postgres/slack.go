@@ -42,10 +42,10 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 // Claim takes the newest due update of each webhook that is allowed. Those that
 // cannot be read are left out and named in the error; they are offered again.
 func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
-	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
+	webhooks, err := s.db.queries.SlackUpdateWebhooks(ctx)
 	claimed := refresh.Claimed{None: err == nil && len(webhooks) == 0}
 	if err != nil {
-		return claimed, fmt.Errorf("read backlog: %w", err)
+		return claimed, fmt.Errorf("find webhooks with updates: %w", err)
 	}
 	var allowed []uuid.UUID
 	for _, w := range webhooks {

@@ -93,42 +93,6 @@ func (q *Queries) SlackUpdateAbandon(ctx context.Context, webhookID uuid.UUID) e
 	return err
 }
 
-const slackUpdateBacklog = `-- name: SlackUpdateBacklog :many
-select w.webhook_id,
-       ((w.held_until is null or w.held_until <= now())
-        and (w.updates_held_until is null or w.updates_held_until <= now())
-        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
-from webhook w
-where w.enabled and w.slack_channel <> ''
-`
-
-type SlackUpdateBacklogRow struct {
-	WebhookID uuid.UUID
-	Due       bool
-}
-
-// The webhooks whose messages can be changed, and whether an update is due for
-// them that may be made now.
-func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]SlackUpdateBacklogRow, error) {
-	rows, err := q.db.Query(ctx, slackUpdateBacklog)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []SlackUpdateBacklogRow{}
-	for rows.Next() {
-		var i SlackUpdateBacklogRow
-		if err := rows.Scan(&i.WebhookID, &i.Due); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const slackUpdateClaim = `-- name: SlackUpdateClaim :many
 with due as (
     select c.message_id
@@ -353,6 +317,42 @@ func (q *Queries) SlackUpdateTrim(ctx context.Context, most int32) (int64, error
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const slackUpdateWebhooks = `-- name: SlackUpdateWebhooks :many
+select w.webhook_id,
+       ((w.held_until is null or w.held_until <= now())
+        and (w.updates_held_until is null or w.updates_held_until <= now())
+        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
+from webhook w
+where w.enabled and w.slack_channel <> ''
+`
+
+type SlackUpdateWebhooksRow struct {
+	WebhookID uuid.UUID
+	Due       bool
+}
+
+// The webhooks whose messages can be changed, and whether an update is due for
+// them that may be made now.
+func (q *Queries) SlackUpdateWebhooks(ctx context.Context) ([]SlackUpdateWebhooksRow, error) {
+	rows, err := q.db.Query(ctx, slackUpdateWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SlackUpdateWebhooksRow{}
+	for rows.Next() {
+		var i SlackUpdateWebhooksRow
+		if err := rows.Scan(&i.WebhookID, &i.Due); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const slackUpdatesHold = `-- name: SlackUpdatesHold :exec

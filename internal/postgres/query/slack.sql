@@ -41,7 +41,7 @@ using (
 ) old
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
 
--- name: SlackUpdateBacklog :many
+-- name: SlackUpdateWebhooks :many
 -- The webhooks whose messages can be changed, and whether an update is due for
 -- them that may be made now.
 select w.webhook_id,
