@@ -59,7 +59,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   const preview = useMutation({
     mutationFn: async () => {
       if (!range) throw new Error("Give a beginning and an end after it.");
-      return { asked, told: await previewReplay(rule.id, range) };
+      return { asked, answer: await previewReplay(rule.id, range) };
     },
   });
   const start = useMutation({
@@ -67,8 +67,8 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
     onSuccess: () => toast("The replay is running.", "done"),
     onSettled: () => cache.invalidateQueries({ queryKey: [...ruleKeys.all, rule.id] }),
   });
-  // What was told of another range says nothing about this one.
-  const told = preview.data?.asked === asked ? preview.data.told : undefined;
+  // The answer about another range says nothing about this one.
+  const answer = preview.data?.asked === asked ? preview.data.answer : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     start.reset();
@@ -95,7 +95,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         <Choice label="Messages" options={messageChoices} value={messages} onChange={setMessages} />
       </div>
       <p role="status">
-        {told && replayWords(told, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
+        {answer && replayWords(answer, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
       </p>
       {failed && (
         <p className={styles.failed} role="alert">
@@ -106,7 +106,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         <Button type="submit" disabled={!range || preview.isPending}>
           Preview the replay
         </Button>
-        <Button look="primary" disabled={!told || start.isPending} onClick={() => start.mutate()}>
+        <Button look="primary" disabled={!answer || start.isPending} onClick={() => start.mutate()}>
           Start
         </Button>
       </div>
