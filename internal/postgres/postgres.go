@@ -1,7 +1,7 @@
 // Package postgres keeps what Tocsin knows: rules, cursors, alerts, the outbox
 // and the record. It is the only door to Postgres.
 //
-// Queries stand in query/*.sql, named after their consumer, and are generated
+// Queries are in query/*.sql, named after their consumer, and are generated
 // into pgq from them and from the migrations. Each consumer has a store of its
 // own over one shared [DB]. No transaction outlives a method, and none is open
 // while something else than Postgres is waited for.
@@ -80,7 +80,7 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Close() { db.pool.Close() }
 
 // begin opens a transaction that Postgres ends when it is left idle. Nothing but
-// Postgres is waited for inside, so only a process that stands still, or whose
+// Postgres is waited for inside, so only a process that is paused, or whose
 // machine is gone, leaves it idle; its row locks must not keep others from the
 // rules and notifications that it held. Set here and not for the connection, so
 // that it also holds behind a pooler.

@@ -15,11 +15,11 @@ import (
 	"tocsin/notify/refresh"
 )
 
-// Slack is the store of what stands in Slack: the refresher's, and that of the
+// Slack is the store of what is in Slack: the refresher's, and that of the
 // API for presses of buttons.
 type Slack struct{ db *DB }
 
-// Slack returns the store of what stands in Slack.
+// Slack returns the store of what is in Slack.
 func (db *DB) Slack() *Slack { return &Slack{db} }
 
 // enterMessage notes where a message stands. It does so for a claimant that was

@@ -17,7 +17,7 @@
 //
 // # What breaks
 //
-// A process dies before or after any call, stands still between two calls, or is
+// A process dies before or after any call, is paused between two calls, or is
 // disconnected: a call is not made, or is made and its answer lost. Calls take so long that
 // leases lapse. Postgres fails over and loses its last transactions. One of the ClickHouse
 // servers lags; reads fail. The clocks of Postgres, ClickHouse and each process jump. Rows

@@ -117,7 +117,7 @@ func (p *Process) Tell(line string) error {
 	return err
 }
 
-// Pause has the child stand still until Resume.
+// Pause pauses the child until Resume.
 func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
 
 // Resume has the child go on; it does nothing to one that has not paused.

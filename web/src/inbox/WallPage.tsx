@@ -75,7 +75,7 @@ export function WallPage() {
 
 const reloadMs = 60_000;
 
-/** Nobody stands before a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
+/** Nobody is at a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
 function useReloads() {
   const outdated = useOutdated(useQuery(systemStatus()).data?.version);
   useEffect(() => {

@@ -197,7 +197,7 @@ interface SavingProps {
   onReset: () => void;
 }
 
-/** The changes are saved together: what stands in between is no policy. */
+/** The changes are saved together: what is in between is no policy. */
 function Saving({ base, draft, onTake, onReset }: SavingProps) {
   const cache = useQueryClient();
   const toast = useToast();

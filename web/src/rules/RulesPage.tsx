@@ -32,7 +32,7 @@ import { useDuplicate } from "./useDuplicate";
 export function RulesPage() {
   const rules = useRuleHealth();
   const failure = useLastError(rules);
-  // What stands in a row comes with the row, unless it cannot be had.
+  // What is in a row comes with the row, unless it cannot be had.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
     (q) => q.isFetched,
   );

@@ -57,7 +57,7 @@ export function Forbidden({ role, least }: { role: string; least: string }) {
   );
 }
 
-/** A form that is on its way: fields in a column, where the real ones will stand. */
+/** A form that is on its way: fields in a column, where the real ones will be. */
 export function SkeletonForm({ label }: { label: string }) {
   return (
     <div className={form.form} role="status" aria-label={label}>

@@ -36,7 +36,7 @@ type Entry struct {
 	// WebhookID is the header of that name; Delivery counts the messages accepted
 	// with it by this webhook, so that 2 and more are duplicates.
 	WebhookID string `json:"webhookId,omitempty"`
-	// TS is where a bot's message stands in its channel, of an accepted call.
+	// TS is where a bot's message is in its channel, of an accepted call.
 	TS string `json:"ts,omitempty"`
 	// Edits is the id of the message that the call changed, 0 when it posted one.
 	Edits    int64       `json:"edits,omitempty"`
