@@ -141,7 +141,7 @@ func (s *scanner) end(at int, name string) error {
 	}
 	last := s.open[len(s.open)-1]
 	if last.written != name {
-		return s.fail(at, "found {{/%s}} where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
+		return s.fail(at, "Found {{/%s}} where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
 	}
 	s.open = s.open[:len(s.open)-1]
 	s.out.WriteString(openTag + "/" + last.engine + closeTag)
