@@ -30,10 +30,10 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock tells how long attempts take; no lease is compared with it.
 	Clock func() time.Time
-	// Random returns numbers uniform in [0, 1), by which retries are spread and equal
-	// webhooks take turns; by default it is math/rand's. Many goroutines may call it.
+	// Random returns numbers uniform in [0, 1), by which retries are spread and the order of equal
+	// webhooks is drawn; by default it is math/rand's. Many goroutines may call it.
 	Random func() float64
-	// Replica names this process in claims and attempts.
+	// Replica names this process in leases and attempts.
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
 	Policy Policy
