@@ -313,7 +313,7 @@ func prose(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// withCode escapes text and marks what stands between backquotes.
+// withCode escapes text and marks what is between backquotes.
 func withCode(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {

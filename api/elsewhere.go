@@ -105,7 +105,7 @@ func (s *server) endElsewhere(c echo.Context) error {
 }
 
 // backWith sends a browser back to the page, which says what went wrong. The
-// page is told the kind of problem alone, so that nobody can put words on it.
+// page gets the kind of problem alone, so that nobody can put words on it.
 func (s *server) backWith(c echo.Context, returnTo string, err error) error {
 	problem := "unavailable"
 	theirs, ok := errors.AsType[*oidc.Error](err)

@@ -39,7 +39,7 @@ const MaxChanged = 200
 // writeTimeout is how long a page may take to accept one event.
 const writeTimeout = 10 * time.Second
 
-// maxMissed bounds the alerts that a returning page is told of.
+// maxMissed bounds the alerts that a returning page is notified of.
 const maxMissed = 1000
 
 // Missed tells a returning page what it has missed.
@@ -65,7 +65,7 @@ func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 		defer s.hub.leave(l)
 		out := &eventWriter{w: w, control: http.NewResponseController(w), now: s.Now}
 		defer out.release()
-		// Whoever is gone need not be told, nor the log.
+		// Whoever is gone needs no answer, nor the log an entry.
 		_ = s.stream(ctx, out, l, deref(req.Params.LastEventID))
 		return nil
 	}), nil
@@ -149,7 +149,7 @@ func (o *eventWriter) beat(head string, every time.Duration) error {
 }
 
 // missed tells what changed since the event of an id, nil where that is not
-// known. A page that is not told reads its list anew all the same.
+// known. A page that is not notified reads its list anew all the same.
 func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
 	if s.Missed == nil {
 		return nil

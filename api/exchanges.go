@@ -70,7 +70,7 @@ func fromSource(what string, err error) error {
 	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read now; the log tells why").SetInternal(err)
 }
 
-// idPrefix stands before an execution id in a cursor, which holds any bytes.
+// idPrefix precedes an execution id in a cursor, which holds any bytes.
 const idPrefix = "x"
 
 func (s *server) exchangeQuery(ctx context.Context, p *SearchExchangesParams) (q rules.ExchangeQuery, err error) {

@@ -31,12 +31,12 @@ type SystemStatus struct {
 	Partitions []PartitionRecord
 	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
 	Slowest *RuleLag
-	// OutboxDepth is the number of notifications not yet settled, OldestOwed the
+	// OutboxDepth is the number of notifications not yet settled, OldestAge the
 	// age of the oldest of them, by Postgres's clock; nil when there is none. The
 	// number is exact unless it is estimated.
 	OutboxDepth     int64
 	OutboxEstimated bool
-	OldestOwed      *time.Duration
+	OldestAge       *time.Duration
 	// Completeness is nil before rules were first compared with the source.
 	Completeness *Completeness
 }
@@ -224,7 +224,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		answer.Rules.SlowestRuleID = &state.Slowest.RuleID
 		answer.Rules.SlowestRuleName = &state.Slowest.RuleName
 	}
-	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, Estimated: state.OutboxEstimated, OldestAgeSeconds: seconds(state.OldestOwed)}
+	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, Estimated: state.OutboxEstimated, OldestAgeSeconds: seconds(state.OldestAge)}
 	if c := state.Completeness; c != nil {
 		answer.Completeness = &CompletenessStatus{Rules: c.Rules, Missing: c.Missing, ComparedAt: c.ComparedAt.UTC()}
 		if c.WholeSince != nil {

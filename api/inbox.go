@@ -33,7 +33,7 @@ type Deed struct {
 // Bulk acts on many alerts at once.
 type Bulk interface {
 	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose
-	// id is known was done already: it is told once more, and not done again.
+	// id is known was done already: the answer is the same, and nothing is done again.
 	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
 	// Undo puts back what an action changed and nothing has changed since. What
 	// can no longer be undone, or was done by another actor, is a fault of kind
@@ -97,7 +97,7 @@ type Annotation struct {
 // DeliveryCounts is what became of an alert's notifications.
 type DeliveryCounts struct {
 	Total, Delivered, Retrying, Failed, Suppressed int
-	// NextAttemptAt is nil when nothing is owed.
+	// NextAttemptAt is nil when no message waits.
 	NextAttemptAt *time.Time
 }
 

@@ -12,14 +12,14 @@ import (
 	"tocsin/notify"
 )
 
-// Notifications is the record of messages owed.
+// Notifications is the record of messages.
 type Notifications interface {
 	NotificationReader
 	Retrier
 	Discarder
 }
 
-// NotificationReader reads the record of messages owed.
+// NotificationReader reads the record of messages.
 type NotificationReader interface {
 	// List returns notifications by (creation, id), newest first. Of their history
 	// it tells the numbers and verdicts, whether an attempt is under way, and errors.

@@ -37,7 +37,7 @@ type ReplayRequest struct {
 	Messages     evaluator.ReplayMessages
 }
 
-// ReplayState says how a replay stands.
+// ReplayState is the state of a replay.
 type ReplayState string
 
 // The states of a replay.

@@ -52,7 +52,7 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	return e, nil
 }
 
-// guarded returns what stands before everything that is answered.
+// guarded returns what runs before everything that is answered.
 func (s *server) guarded(public *url.URL) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
@@ -98,7 +98,7 @@ const (
 	prefixV1    = "/api/v1/"
 )
 
-// pages hands what is not the API's to the web application. It stands before
+// pages hands what is not the API's to the web application. It is before
 // the router's choice, because a catch-all route would hide which paths exist
 // for other methods.
 func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
@@ -240,7 +240,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			// What Slack signs comes under the name that the Slack app was told.
+			// What Slack signs comes under the name that the Slack app has.
 			if isInteraction(r) {
 				return next(c)
 			}

@@ -235,7 +235,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 	b.IntervalSeconds = unless(d.IntervalSeconds, usual.IntervalSeconds)
 	b.LookBackSeconds = unless(d.LookBackSeconds, usual.LookBackSeconds)
 	for _, id := range d.WebhookIDs {
-		// One that was deleted a moment ago is told by its id.
+		// One that was deleted a moment ago is named by its id.
 		name, found := n.names[id]
 		if !found {
 			name = id.String()

@@ -43,7 +43,7 @@ func RulesSchema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// addSections adds what a file may have beside rules, which it need not have either. Secrets may stand elsewhere.
+// addSections adds what a file may have beside rules, which it need not have either. Secrets may be elsewhere.
 func addSections(root, definitions map[string]any, refer func(name string)) {
 	const webhook, slack, elsewhere = "WebhookDefinition", "SlackAppDefinition", "Elsewhere"
 	refer(webhook)

@@ -318,12 +318,12 @@ func TestHealth(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	owed := 90 * time.Second
+	oldest := 90 * time.Second
 	compared := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	b := newBench(t, func(o *api.Options) {
 		o.Status = statusFunc(func() (api.SystemStatus, error) {
 			return api.SystemStatus{
-				Rules: 5, EnabledRules: 4, FailingRules: 1, OutboxDepth: 12_345, OutboxEstimated: true, OldestOwed: &owed,
+				Rules: 5, EnabledRules: 4, FailingRules: 1, OutboxDepth: 12_345, OutboxEstimated: true, OldestAge: &oldest,
 				Slowest:      &api.RuleLag{RuleName: "Failed orders", Lag: 4 * time.Second},
 				Completeness: &api.Completeness{Rules: 4, Missing: 2, ComparedAt: compared},
 			}, nil

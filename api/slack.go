@@ -19,7 +19,7 @@ import (
 	"tocsin/notify/slack"
 )
 
-// SlackStore knows what stands in Slack.
+// SlackStore knows what is in Slack.
 type SlackStore interface {
 	// Webhook returns a webhook that posts as a bot, whosever it is: its tenant
 	// is that of a request which proves to come from its Slack app.

@@ -32,7 +32,7 @@ type SystemSample struct {
 	// Lag is how far the partition was behind that was the farthest; nil where none had
 	// a cursor.
 	Lag *time.Duration
-	// Messages were owed to the tenant, the oldest for Oldest.
+	// Messages of the tenant were waiting, the oldest for Oldest.
 	Messages int64
 	Oldest   time.Duration
 	// Replicas were alive, and held PartitionsHeld of Partitions.

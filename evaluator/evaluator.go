@@ -78,7 +78,7 @@ type Texts interface {
 	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
 }
 
-// Observer is told what passes did. Its methods must not block, and may be called by
+// Observer is notified of what passes did. Its methods must not block, and may be called by
 // several passes at once.
 type Observer interface {
 	Passed(partition int, result Result)
@@ -111,7 +111,7 @@ type Result struct {
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
 	// at its end, Backlog how much start time behind the cursor is left to judge; both
-	// are told of each pass that observed, also of one that failed afterwards.
+	// are notified of each pass that observed, also of one that failed afterwards.
 	Took, Lag, Backlog time.Duration
 }
 

@@ -25,7 +25,7 @@ import (
 //   - It has no rule fail. What the database refuses ends the replay. Where the source
 //     cannot be read, the replay is tried again later, and nothing else waits for it.
 //
-// Replays of several rules take turns, in the time that nothing else needs, and a page in
+// Replays of several rules run round-robin, in the time that nothing else needs, and a page in
 // each pass at the least.
 
 // replay is a replay as this process knows it.

@@ -221,7 +221,7 @@ const mostBehind = 10_000
 
 // behind returns the rules with a backfill that the partition may read now: the one that
 // is furthest behind of the tenant that comes after another one by name, so that tenants
-// take turns, and those of all that are near it. Rules that fail come by themselves, and only
+// are served round-robin, and those of all that are near it. Rules that fail come by themselves, and only
 // when it is time to try again; one that was refused comes alone, and one for which the source
 // could not be read with those of its tenant.
 func (s *ruleset) behind(now time.Time, after string) []*rule {

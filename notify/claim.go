@@ -10,7 +10,7 @@ import (
 
 // ErrFenced says that a claim has passed to somebody else, or that its message has
 // ended already.
-var ErrFenced = errors.New("the claim no longer stands")
+var ErrFenced = errors.New("the lease was lost")
 
 // Store keeps the outbox and the record.
 type Store interface {

@@ -25,7 +25,7 @@ const (
 // Digest is what one message tells instead of many. Its lists are cut, the
 // greatest first; what they leave out is counted.
 type Digest struct {
-	// Size is the number of notifications, Reasons why they are owed.
+	// Size is the number of notifications, Reasons how many there are of each reason.
 	Size    int
 	Reasons map[Reason]int
 	// Rules are ordered by severity, then by count. AllRules is how many there are.
@@ -43,7 +43,7 @@ type Digest struct {
 	// when none is about an exchange.
 	First, Last *alerts.Instance
 	// Alerts names the alert of each notification, in the order in which they were
-	// owed, at most [DigestAlerts]. One that fired and resolved is named twice.
+	// made, at most [DigestAlerts]. One that fired and resolved is named twice.
 	Alerts []uuid.UUID
 }
 

@@ -30,10 +30,10 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock tells how long attempts take; no lease is compared with it.
 	Clock func() time.Time
-	// Random returns numbers uniform in [0, 1), by which retries are spread and equal
-	// webhooks take turns; by default it is math/rand's. Many goroutines may call it.
+	// Random returns numbers uniform in [0, 1), by which retries are spread and the order of equal
+	// webhooks is drawn; by default it is math/rand's. Many goroutines may call it.
 	Random func() float64
-	// Replica names this process in claims and attempts.
+	// Replica names this process in leases and attempts.
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
 	Policy Policy
@@ -50,14 +50,14 @@ type Options struct {
 	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
 	// that is known to become due earlier ends the pause.
 	Poll time.Duration
-	// Observer is told of attempts; nil is nobody.
+	// Observer is notified of attempts; nil is nobody.
 	Observer Observer
 	// WakeUps cuts a pause short; nil leaves it to polling. Each signal is answered
 	// once the pass that it caused has claimed.
 	WakeUps <-chan Signal
 }
 
-// Observer is told what became of attempts. Its methods must not block, and may
+// Observer is notified of what became of attempts. Its methods must not block, and may
 // be called by several goroutines at once.
 type Observer interface {
 	// Attempted tells the verdict of an attempt, stored or not.

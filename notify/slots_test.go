@@ -24,8 +24,8 @@ type fleet struct {
 type hook struct {
 	limits notify.Due
 	takes  time.Duration
-	// owed is how many messages wait; rate what its tokens are made of.
-	owed      int
+	// waiting is how many messages wait; rate what its tokens are made of.
+	waiting   int
 	tokens    float64
 	since     time.Time
 	busy      int
@@ -33,8 +33,8 @@ type hook struct {
 	delivered int
 }
 
-func (f *fleet) hook(owed int, takes time.Duration) *hook {
-	h := &hook{owed: owed, takes: takes, limits: notify.Due{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
+func (f *fleet) hook(waiting int, takes time.Duration) *hook {
+	h := &hook{waiting: waiting, takes: takes, limits: notify.Due{WebhookID: uuid.New(), MaxConcurrent: notify.DefaultMaxConcurrent}}
 	f.hooks = append(f.hooks, h)
 	return h
 }
@@ -48,13 +48,13 @@ func (f *fleet) find(id uuid.UUID) *hook {
 	return nil
 }
 
-// Claim hands out what is owed. Tokens of a rate come back as time passes.
+// Claim hands out what waits. Tokens of a rate come back as time passes.
 func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var due []notify.Due
 	for _, h := range f.hooks {
-		if h.owed == 0 {
+		if h.waiting == 0 {
 			continue
 		}
 		if rate := h.limits.RatePerSecond; rate > 0 {
@@ -67,8 +67,8 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 	var claimed []notify.Delivery
 	for _, room := range r.Deal(due) {
 		h := f.find(room.WebhookID)
-		for range min(room.Slots, h.owed) {
-			h.owed--
+		for range min(room.Slots, h.waiting) {
+			h.waiting--
 			h.tokens--
 			d := notify.Delivery{NotificationID: uuid.New(), Attempt: 1}
 			d.Webhook.ID, d.Webhook.Timeout, d.Webhook.MaxConcurrent = room.WebhookID, time.Minute, h.limits.MaxConcurrent
@@ -131,11 +131,11 @@ func (f *fleet) arrived(h *hook) int {
 	return h.delivered
 }
 
-// owe adds to what is owed.
-func (f *fleet) owe(h *hook, n int) {
+// add adds to what waits.
+func (f *fleet) add(h *hook, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h.owed += n
+	h.waiting += n
 }
 
 // during runs a dispatcher while f does.
@@ -210,7 +210,7 @@ func TestSlowReceiversLeaveSlotsToTheOthers(t *testing.T) {
 						t.Errorf("the first message of the healthy webhook waits for longer than %v", c.settled)
 					}
 					for range 300 {
-						f.owe(healthy, 1)
+						f.add(healthy, 1)
 						pass(time.Second + 10*time.Millisecond)
 						if n := f.underWay(); n > 3*64+64 {
 							t.Fatalf("%d attempts under way", n)
@@ -247,10 +247,10 @@ func TestReceiversThatBeginToHangStopNobody(t *testing.T) {
 			}
 			f.mu.Unlock()
 			for _, h := range f.hooks[:20] {
-				f.owe(h, 1000)
+				f.add(h, 1000)
 			}
 			pass(1100 * time.Millisecond)
-			f.owe(healthy, 10)
+			f.add(healthy, 10)
 			pass(3 * time.Second)
 			if f.arrived(healthy) != 11 {
 				t.Errorf("%d of 11 delivered while others hang", f.arrived(healthy))

@@ -140,8 +140,8 @@ func hears(t *testing.T, c *calls, f func(h *heard)) {
 	})
 }
 
-// owe has the outbox hold messages for a webhook, and tells of them.
-func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
+// add puts messages of a webhook into the outbox, and sends a wake-up for them.
+func (h *heard) add(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
 	h.box.mu.Lock()
 	h.box.due = append(h.box.due, list...)
 	h.box.limits = notify.Due{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
@@ -166,17 +166,17 @@ func (h *heard) so() (looks, settled int) {
 func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
-		h.owe(deliveries(4, hook, time.Minute), hook)
+		h.add(deliveries(4, hook, time.Minute), hook)
 		before, _ := h.so()
 		for range 20 {
-			if left := h.owe(deliveries(1, hook, time.Minute), hook); !left {
+			if left := h.add(deliveries(1, hook, time.Minute), hook); !left {
 				t.Error("a wake-up for a webhook without room was not passed on")
 			}
 		}
 		if looks, _ := h.so(); looks != before {
 			t.Errorf("%d looks for a webhook without room", looks-before)
 		}
-		// All that was owed meanwhile is claimed as soon as there is room.
+		// All that came meanwhile is claimed as soon as there is room.
 		pass(61 * time.Second)
 		if _, settled := h.so(); settled != 24 {
 			t.Errorf("%d of 24 messages are settled", settled)
@@ -193,9 +193,9 @@ func TestAWakeUpIsHeard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hears(t, &calls{takes: time.Minute}, func(h *heard) {
-				h.owe(deliveries(4, full, time.Hour), full)
+				h.add(deliveries(4, full, time.Hour), full)
 				before, _ := h.so()
-				h.owe(deliveries(1, other, time.Hour), webhooks...)
+				h.add(deliveries(1, other, time.Hour), webhooks...)
 				if looks, _ := h.so(); looks != before+1 {
 					t.Errorf("%d looks, want one", looks-before)
 				}
@@ -211,7 +211,7 @@ func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
 		for range 50 {
-			h.owe(deliveries(1, hook, time.Minute), hook)
+			h.add(deliveries(1, hook, time.Minute), hook)
 			pass(20 * time.Millisecond)
 		}
 		if looks, settled := h.so(); looks != 51 || settled != 50 {
@@ -247,12 +247,12 @@ func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
 func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {
-		h.owe(deliveries(4, hook, time.Minute))
+		h.add(deliveries(4, hook, time.Minute))
 		pass(450 * time.Millisecond)
 		h.box.mu.Lock()
 		h.looks.takes = 100 * time.Millisecond
 		h.box.mu.Unlock()
-		h.owe(deliveries(1, hook, time.Minute))
+		h.add(deliveries(1, hook, time.Minute))
 		pass(time.Second)
 		if _, settled := h.so(); settled != 5 {
 			t.Errorf("%d of 5 messages are settled", settled)
@@ -264,7 +264,7 @@ func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 func TestLooksEndWithWhatIsDue(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
-		h.owe(deliveries(100, hook, time.Minute))
+		h.add(deliveries(100, hook, time.Minute))
 		pass(5 * time.Second)
 		before, settled := h.so()
 		if settled != 100 {
@@ -289,7 +289,7 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
 				before(h)
-				h.owe(deliveries(1, hook, time.Minute), hook)
+				h.add(deliveries(1, hook, time.Minute), hook)
 				looked, _ := h.so()
 				pass(time.Second)
 				if looks, _ := h.so(); looks <= looked {
@@ -306,9 +306,9 @@ func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: time.Second / 10, verdict: notify.VerdictThrottled}, func(h *heard) {
 		h.box.settles = []error{errAway, errAway, errAway, errAway, errAway, errAway}
-		h.owe(deliveries(20, hook, time.Minute), hook)
+		h.add(deliveries(20, hook, time.Minute), hook)
 		pass(150 * time.Millisecond)
-		h.owe(deliveries(1, hook, time.Minute), hook)
+		h.add(deliveries(1, hook, time.Minute), hook)
 		h.calls.mu.Lock()
 		made := len(h.calls.at)
 		h.calls.mu.Unlock()
@@ -323,7 +323,7 @@ func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
 }
 
 // TestAnAnsweredProbeIsFollowedByALook probes a webhook behind a breaker. The rest of
-// what is owed becomes due by the probe's success, although a look meanwhile has found
+// what waits becomes due by the probe's success, although a look meanwhile has found
 // nothing due.
 func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
 	hook, other := uuid.New(), uuid.New()

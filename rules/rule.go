@@ -187,10 +187,10 @@ type Rule struct {
 	// first, at least as far back as the look-back reaches. Only the evaluator
 	// reads them.
 	Former []Era
-	// SweptBeforeNS is the start time before which the rule raises nothing any
+	// RetentionFloorNS is the start time before which the rule raises nothing any
 	// more, because its alerts of that time may have been deleted. Only the
 	// reconciler reads it.
-	SweptBeforeNS        int64
+	RetentionFloorNS     int64
 	CreatedAt, UpdatedAt time.Time
 	// Unreadable says why the stored rule cannot be read; then scope, filter, targets
 	// and what the rule tells about itself may be missing. It is empty of any other rule.

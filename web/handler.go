@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// contentSecurityPolicy lets styles stand in the page because the component library writes its variables there.
+// contentSecurityPolicy allows styles in the page because the component library writes its variables there.
 const contentSecurityPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 

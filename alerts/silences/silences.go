@@ -97,7 +97,7 @@ const (
 	Past     State = "PAST"
 )
 
-// Standing is how a silence stands at an instant.
+// Standing is the state of a silence at an instant.
 type Standing struct {
 	State State
 	// From and Until are those of the window in force or of the next one, zero of a silence
@@ -145,7 +145,7 @@ func (s *Silence) Over() *time.Time {
 	return s.EndsAt
 }
 
-// At returns how the silence stands at an instant.
+// At returns the state of the silence at an instant.
 func (c *Compiled) At(at time.Time) Standing {
 	end := c.Over()
 	if end != nil && !at.Before(*end) {

@@ -26,7 +26,7 @@ type tortureCommand struct {
 	Exchanges int           `default:"100000" help:"How many exchanges a seed makes."`
 	Length    time.Duration `default:"1m" help:"How long exchanges keep coming."`
 	Replicas  int           `default:"3" help:"How many processes of Tocsin there are, at most three."`
-	Patience  time.Duration `help:"How long the end may take to come to rest; five minutes and the length by default."`
+	Timeout   time.Duration `aliases:"patience" help:"How long the end may take to come to rest; five minutes and the length by default."`
 	Calm      bool          `help:"Break nothing."`
 	Verbose   bool          `short:"v" help:"Say what happens, while it does."`
 	Keep      bool          `help:"Keep the databases and the logs. Those of a seed that failed are kept always."`
@@ -79,7 +79,7 @@ func (c tortureCommand) Run(ctx context.Context) error {
 		return errors.Join(err, os.RemoveAll(base))
 	}
 	options := torture.Options{
-		Exchanges: c.Exchanges, Length: c.Length, Replicas: c.Replicas, Patience: c.Patience, Calm: c.Calm, Programs: programs, Devstack: self,
+		Exchanges: c.Exchanges, Length: c.Length, Replicas: c.Replicas, Timeout: c.Timeout, Calm: c.Calm, Programs: programs, Devstack: self,
 		ClickHouse: os.Getenv(stack.ChDBVariable), PostgresBin: os.Getenv(stack.PostgresBinVariable),
 	}
 	if c.Verbose {

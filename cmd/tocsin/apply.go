@@ -92,7 +92,7 @@ func (a *applying) wrong(err error, prefix string) error {
 	return errFiles
 }
 
-// errFiles is the error of files in which something is wrong that was told before.
+// errFiles is the error of files in which something is wrong that was printed before.
 var errFiles = errors.New("the files are not valid: see above")
 
 // misplaced tells what is wrong at a place of the files.

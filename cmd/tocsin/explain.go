@@ -39,12 +39,12 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if answer.JSON200 == nil {
 		return errForeign
 	}
-	told := answer.JSON200
-	e := &told.Exchange
+	explained := answer.JSON200
+	e := &explained.Exchange
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, err = fmt.Fprintf(table, "%s: %s · %s in %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, e.Application, e.Route, e.Environment, e.Status, e.StartTime.Format(time.RFC3339Nano))
-	for i := range told.Rules {
-		r := &told.Rules[i]
+	for i := range explained.Rules {
+		r := &explained.Rules[i]
 		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {
 			continue
 		}
@@ -62,7 +62,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if err == nil {
 		err = table.Flush()
 	}
-	for _, c := range told.Counts {
+	for _, c := range explained.Counts {
 		if c.Verdict == api.ExplainVerdictNOTMATCHED && !x.All && err == nil {
 			_, err = fmt.Fprintf(out, "\nIt does not meet the conditions of %d other rules; --all lists them.\n", c.Rules)
 		}

@@ -36,7 +36,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
-	// No proxy of the environment stands between a process and its neighbour.
+	// No proxy of the environment is between a process and its neighbour.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("no replica answers at %s, which TOCSIN_LISTEN or --listen names: %w", address, err)

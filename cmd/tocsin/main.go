@@ -32,8 +32,8 @@ type cli struct {
 	Serve      serve           `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate    migrate         `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
 	Export     filesExport     `cmd:"" help:"Write webhooks, users, routes, rules and silences as YAML: defaults left out, webhooks by name, no secrets."`
-	Diff       filesDiff       `cmd:"" help:"Tell what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
-	Apply      filesApply      `cmd:"" help:"Make webhooks, users, routes, rules and silences be as files say, after telling what changes and why. What is not in the files is left alone."`
+	Diff       filesDiff       `cmd:"" help:"Print what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
+	Apply      filesApply      `cmd:"" help:"Make webhooks, users, routes, rules and silences be as files say, after printing what changes and why. What is not in the files is left alone."`
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
 	Source     source          `cmd:"" help:"About the source of exchanges."`
@@ -80,9 +80,9 @@ type serve struct {
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
 	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
-	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
+	Lease             time.Duration   `help:"How long a message stays with a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
-	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
+	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
@@ -237,8 +237,8 @@ func main() {
 	warnOfUnread(ctx, logger, parser)
 	if err := k.Run(logger); err != nil {
 		code := 1
-		if told, ok := errors.AsType[exitError](err); ok {
-			code, err = told.code, told.err
+		if exit, ok := errors.AsType[exitError](err); ok {
+			code, err = exit.code, exit.err
 		}
 		if err != nil {
 			logger.ErrorContext(ctx, "stopped", slog.Any("error", err))

@@ -66,7 +66,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if err := errors.Join(table.Flush(), err); err != nil {
 		return err
 	}
-	if err := tellUntil(out, until, unjudged); err != nil {
+	if err := printUntil(out, until, unjudged); err != nil {
 		return err
 	}
 	for _, s := range samples {
@@ -80,9 +80,9 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// tellUntil says in words up to when exchanges were compared, and of which rules
+// printUntil prints up to when exchanges were compared, and of which rules
 // none were: who has just started would take the zeros of the table for an answer.
-func tellUntil(out io.Writer, untilNS int64, unjudged []string) error {
+func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if untilNS == 0 {
 		_, err := fmt.Fprintln(out, "No rule has judged anything yet; nothing was compared.")
 		return err

@@ -47,14 +47,14 @@ func (r *replay) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	told, err := server.PreviewReplayWithResponse(ctx, id, api.RuleReplayRange{From: from, To: to})
-	if err := answered(told, err); err != nil {
+	preview, err := server.PreviewReplayWithResponse(ctx, id, api.RuleReplayRange{From: from, To: to})
+	if err := answered(preview, err); err != nil {
 		return fmt.Errorf("preview replay: %w", err)
 	}
-	if told.JSON200 == nil {
+	if preview.JSON200 == nil {
 		return errForeign
 	}
-	if err := tellReplay(out, told.JSON200); err != nil || r.DryRun {
+	if err := printReplay(out, preview.JSON200); err != nil || r.DryRun {
 		return err
 	}
 	begun, err := server.StartReplayWithResponse(ctx, id, api.RuleReplayRequest{
@@ -105,14 +105,14 @@ func (r *replay) span(now time.Time) (from, to time.Time, err error) {
 	return *r.From, to, nil
 }
 
-// tellReplay tells what a replay would raise.
-func tellReplay(out io.Writer, told *api.RuleReplayPreview) error {
-	p, more := &told.Preview, ""
+// printReplay prints what a replay would raise.
+func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
+	p, more := &preview.Preview, ""
 	if p.Truncated {
 		more = fmt.Sprintf("; these are of the time from %s on, more were not counted", p.CoveredFrom.Format(time.RFC3339))
 	}
 	_, err := fmt.Fprintf(out, "From %s to %s, %d exchanges match, of which %d have an alert: %d alerts to raise%s.\n",
-		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, told.Existing, p.Alerts-told.Existing, more)
+		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, preview.Existing, p.Alerts-preview.Existing, more)
 	for i := range p.Newest {
 		if a := &p.Newest[i]; err == nil && a.Exchange != nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  %s\n", a.Exchange.StartTime.Format(time.RFC3339), shown(a.Exchange.ExecutionID), shown(a.Title))

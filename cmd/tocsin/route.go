@@ -63,7 +63,7 @@ func (r *routeTest) Run(ctx context.Context, out io.Writer) error {
 }
 
 // expected fails where others are notified than were expected.
-func (r *routeTest) expected(told *api.RoutingTestAnswer) error {
+func (r *routeTest) expected(answer *api.RoutingTestAnswer) error {
 	if len(r.Expect) == 0 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (r *routeTest) expected(told *api.RoutingTestAnswer) error {
 		want = nil
 	}
 	var got []string
-	for _, w := range told.Webhooks {
+	for _, w := range answer.Webhooks {
 		got = append(got, w.Name)
 	}
 	slices.Sort(want)
@@ -83,17 +83,17 @@ func (r *routeTest) expected(told *api.RoutingTestAnswer) error {
 	return nil
 }
 
-func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
+func printRouting(out io.Writer, answer *api.RoutingTestAnswer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var errs []error
 	line := func(format string, args ...any) {
 		_, err := fmt.Fprintf(table, format, args...)
 		errs = append(errs, err)
 	}
-	if len(told.Routes) > 0 {
+	if len(answer.Routes) > 0 {
 		line("ROUTE\tVERDICT\tWHY\n")
 	}
-	for _, route := range told.Routes {
+	for _, route := range answer.Routes {
 		why := ""
 		if len(route.Unmet) > 0 {
 			why = "Not met: " + strings.Join(route.Unmet, ", ")
@@ -101,7 +101,7 @@ func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
 		line("%s\t%s\t%s\n", shown(route.Name), route.Verdict, why)
 	}
 	errs = append(errs, table.Flush())
-	switch told.Answer { //nolint:exhaustive // who took a route is told with the webhooks
+	switch answer.Answer { //nolint:exhaustive // who took a route is printed with the webhooks
 	case "WEBHOOKS":
 		line("The rule names its webhooks itself.\n")
 	case "NO_ROUTE":
@@ -109,10 +109,10 @@ func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
 	case "DEFAULT":
 		line("No route is taken: it goes to the default.\n")
 	}
-	if len(told.Webhooks) == 0 {
+	if len(answer.Webhooks) == 0 {
 		line("Nobody is notified.\n")
 	}
-	for _, w := range told.Webhooks {
+	for _, w := range answer.Webhooks {
 		text := "→ " + shown(w.Name)
 		if len(w.Routes) > 0 {
 			text += " by " + shown(strings.Join(w.Routes, ", "))
@@ -122,10 +122,10 @@ func printRouting(out io.Writer, told *api.RoutingTestAnswer) error {
 		}
 		line("%s\n", text)
 	}
-	if by := told.SuppressedBy; by != nil {
+	if by := answer.SuppressedBy; by != nil {
 		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
 	}
-	if s := told.Stored; s != nil {
+	if s := answer.Stored; s != nil {
 		line("When it fired, version %d of the policy answered %s.\n", s.PolicyVersion, s.Answer)
 	}
 	return errors.Join(append(errs, table.Flush())...)

@@ -71,11 +71,11 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 }
 
 func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponses, d *api.SilenceDefinition, out io.Writer) error {
-	told, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence})
-	if err := answered(told, err); err != nil {
+	preview, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence})
+	if err := answered(preview, err); err != nil {
 		return fmt.Errorf("preview silence: %w", err)
 	}
-	p := told.JSON200
+	p := preview.JSON200
 	if p == nil {
 		return errForeign
 	}

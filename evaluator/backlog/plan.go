@@ -19,8 +19,8 @@ const (
 	// gapBuckets is how many buckets may lie between two changed ones that are read in
 	// one scan: a query costs more than the rows of some seconds.
 	gapBuckets = 5
-	// spanNS bounds the start times of one range of older changes.
-	spanNS = 10 * minuteNS
+	// mostRangeNS bounds the start times of one range of older changes.
+	mostRangeNS = 10 * minuteNS
 
 	// How often the rows of the older look-back are counted, and how often its
 	// fingerprints are compared although their number is the same: as many may have
@@ -74,7 +74,7 @@ func (b *Backlog) join(plan []Stretch, fromNS, toNS int64) []Stretch {
 	server := b.left[fromNS].server
 	if n := len(plan); n > 0 {
 		last := &plan[n-1]
-		if last.Server == server && fromNS-last.ToNS <= gapBuckets*b.widthNS(fromNS) && toNS-last.FromNS <= spanNS {
+		if last.Server == server && fromNS-last.ToNS <= gapBuckets*b.widthNS(fromNS) && toNS-last.FromNS <= mostRangeNS {
 			last.ToNS = toNS
 			return plan
 		}

@@ -50,7 +50,7 @@ func Verdicts() []Verdict {
 
 // Standing is what is stored of a rule.
 type Standing struct {
-	// Rule has its former conditions and SweptBeforeNS.
+	// Rule has its former conditions and RetentionFloorNS.
 	Rule rules.Rule
 	// Err tells why the rule, or how far it has come, cannot be read.
 	Err error
@@ -150,7 +150,7 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 			return x.say(BeyondLookBack, "It matches, and ran for longer than exchanges may that a window of this length counts.")
 		}
 		return x.say(Counted, "It matches, and counts in each window of %s that holds its end.", time.Duration(r.WindowSeconds)*time.Second)
-	case e.StartTimeNS < r.SweptBeforeNS:
+	case e.StartTimeNS < r.RetentionFloorNS:
 		return x.say(Expired, "It matches, and is so old that its alert may have been deleted.")
 	case s.JudgedNS == nil || s.CursorNS == nil || e.StartTimeNS >= *s.JudgedNS:
 		return x.say(Waiting, "It matches, and is still to be judged.")

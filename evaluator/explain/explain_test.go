@@ -79,7 +79,7 @@ func TestExplain(t *testing.T) {
 			"more than 1h0m0s",
 		},
 		"without a look-back":   {func(s *explain.Standing) { s.Rule.LookBackSeconds = 0 }, explain.BeyondLookBack, nil, ""},
-		"older than what stays": {func(s *explain.Standing) { s.Rule.SweptBeforeNS = ended }, explain.Expired, nil, ""},
+		"older than what stays": {func(s *explain.Standing) { s.Rule.RetentionFloorNS = ended }, explain.Expired, nil, ""},
 		"counted":               {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.WindowSeconds = rules.CountInWindow, 60 }, explain.Counted, nil, "1m0s"},
 		"not counted":           {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.Scope = rules.CountInWindow, elsewhere }, explain.NotMatched, []string{"scope.applications"}, ""},
 	} {

@@ -241,9 +241,9 @@ func (p *run) moments(g group) []moment {
 // within its length, and began neither later nor too early.
 func (p *run) within(out []moment, of sum, list []counted, seconds int) []moment {
 	lengthNS := int64(seconds) * secondNS
-	spanNS := -window.StartFromNS(p.rule.WindowSeconds, 0)
+	reachNS := -window.StartFromNS(p.rule.WindowSeconds, 0)
 	for _, c := range list {
-		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+spanNS)+1
+		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+reachNS)+1
 		if begin < end {
 			out = append(out, moment{begin, of, 1, c}, moment{end, of, -1, c})
 		}

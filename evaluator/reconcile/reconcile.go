@@ -195,7 +195,7 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 		var keys []string
 		matched := make(map[string]Matched, len(page))
 		for i := range page {
-			if (i > 0 && page[i].Position == page[i-1].Position) || page[i].StartTimeNS < rule.SweptBeforeNS {
+			if (i > 0 && page[i].Position == page[i-1].Position) || page[i].StartTimeNS < rule.RetentionFloorNS {
 				continue
 			}
 			key := cursor.Key(page[i].ExecutionID)

@@ -26,7 +26,7 @@
 // While there is no account at all, whoever holds a code that the log shows may
 // make the first administrator, once.
 //
-// What somebody changes is told in the audit log: the [Actor] travels in the
+// What somebody changes is recorded in the audit log: the [Actor] travels in the
 // context, and the store writes it in the transaction of the change.
 package access
 
@@ -149,7 +149,7 @@ type Actor struct {
 type actorKey struct{}
 
 // As returns a context in which a acts: every transaction that a store makes
-// with it is told in the audit log in a's name.
+// with it is recorded in the audit log in a's name.
 func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
 
 // ActorOf returns who acts, and whether anybody does.

@@ -20,7 +20,7 @@ type Store interface {
 	Sessions
 	Entrances
 	Beginning
-	Sweeper
+	Purger
 }
 
 // Attempts counts attempts to sign in.
@@ -68,11 +68,11 @@ type Beginning interface {
 	SetUp(ctx context.Context, code Hash, first NewAccount) (Account, error)
 }
 
-// Sweeper removes what is over.
-type Sweeper interface {
-	// Sweep removes sessions, links, codes and counts that are over, and entries
+// Purger removes what is over.
+type Purger interface {
+	// Purge removes sessions, links, codes and counts that are over, and entries
 	// of the audit log that are older than the retention; 0 keeps them all.
-	Sweep(ctx context.Context, idle, auditRetention time.Duration) error
+	Purge(ctx context.Context, idle, auditRetention time.Duration) error
 }
 
 // NewAccount is an account that is to be made.
@@ -275,13 +275,13 @@ func (d *Door) SignOut(ctx context.Context, secret string) error {
 
 // What is over lets nobody in, so that its removal can wait until a replica has started.
 const (
-	firstSweep = time.Minute
-	sweepEvery = 10 * time.Minute
+	firstPurge = time.Minute
+	purgeEvery = 10 * time.Minute
 )
 
-// Sweep removes what is over until ctx ends, first after a minute, then every ten.
-func (d *Door) Sweep(ctx context.Context, auditRetention time.Duration) {
-	pause := time.NewTimer(firstSweep)
+// Purge removes what is over until ctx ends, first after a minute, then every ten.
+func (d *Door) Purge(ctx context.Context, auditRetention time.Duration) {
+	pause := time.NewTimer(firstPurge)
 	defer pause.Stop()
 	for {
 		select {
@@ -289,10 +289,10 @@ func (d *Door) Sweep(ctx context.Context, auditRetention time.Duration) {
 			return
 		case <-pause.C:
 		}
-		if err := d.Store.Sweep(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
+		if err := d.Store.Purge(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
 			d.Logger.WarnContext(ctx, "what is over was not removed; it is tried again", slog.Any("error", err))
 		}
-		pause.Reset(sweepEvery)
+		pause.Reset(purgeEvery)
 	}
 }
 

@@ -77,7 +77,7 @@ func random(bytes int) string {
 	return strings.ToLower(encoding().EncodeToString(raw))
 }
 
-// LinkURL returns the page on which a link is redeemed. The secret stands in the
+// LinkURL returns the page on which a link is redeemed. The secret is in the
 // fragment, which browsers keep to themselves: no log and no proxy sees it. It
 // is a path where the public URL is not known.
 func LinkURL(public, secret string) string {

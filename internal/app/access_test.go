@@ -231,7 +231,7 @@ func TestSessionsEnd(t *testing.T) {
 	admin.signIn(adminEmail, adminPassword)
 	w.exec(`update session set expires_at = now() - interval '1 second'`)
 	admin.must(http.StatusUnauthorized, http.MethodGet, "/me", nil)
-	if err := w.db.Access().Sweep(t.Context(), 12*time.Hour, 0); err != nil {
+	if err := w.db.Access().Purge(t.Context(), 12*time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("sessions after a sweep", `select count(*)::text from session`, "0")

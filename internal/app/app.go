@@ -375,7 +375,7 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}
 	if a.door != nil {
-		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
+		parts.Go(func() { a.door.Purge(ctx, a.options.Access.AuditRetention) })
 	}
 	var serveErr error
 	parts.Go(func() {

@@ -12,7 +12,7 @@ import (
 	"tocsin/rules"
 )
 
-// outage has the partition of a rule stand still for five hours, with exchanges that became
+// outage pauses the partition of a rule for five hours, with exchanges that became
 // visible an hour behind its cursor. It returns how many, and a cursor of an hour ago.
 func (w *world) outage() (late int, present string) {
 	w.t.Helper()

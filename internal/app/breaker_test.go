@@ -271,7 +271,7 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 }
 
 // TestBreakerKeepsNoSettlementWaiting holds the lock on a breaker, as a replica
-// does that stands still: outcomes are stored all the same.
+// does that is paused: outcomes are stored all the same.
 func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// meter stands between an evaluator and ClickHouse, and counts requests and
+// meter is between an evaluator and ClickHouse, and counts requests and
 // the bytes of the answers, as they are on the wire.
 type meter struct {
 	url             string

@@ -28,7 +28,7 @@ func (p *process) resident(tb testing.TB) int {
 }
 
 // TestMemoryDoesNotGrowWithWhatIsStored holds the replica to 60 MB while nothing
-// happens, and to the same, but for a little, while 100,000 alerts stand in the
+// happens, and to the same, but for a little, while 100,000 alerts are in the
 // inbox and as many notifications wait.
 func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	t.Parallel()

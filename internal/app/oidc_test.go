@@ -320,7 +320,7 @@ func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 	p.next(map[string]any{"sub": "grace", "email": "grace@example.com"}, nil)
 	newCaller(t, base).comeIn("/")
 	w.wantColumn("users", `select email || ' ' || role from account`, "grace@example.com viewer")
-	if err := w.db.Access().Sweep(t.Context(), time.Hour, 0); err != nil {
+	if err := w.db.Access().Purge(t.Context(), time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("codes", `select count(*)::text from set_up_code`, "1")

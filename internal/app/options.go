@@ -86,7 +86,7 @@ type Options struct {
 	Workers int
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
-	// HeartbeatInterval is the time between a replica's signs of life, 10 s by default.
+	// HeartbeatInterval is the time between a replica's heartbeats, 10 s by default.
 	HeartbeatInterval time.Duration
 	// DeadAfter is the silence after which a replica's claims are released, 1 min
 	// by default; at least three heartbeat intervals.

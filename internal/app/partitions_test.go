@@ -81,7 +81,7 @@ const owners = `select partition || ' ' || coalesce(owner, 'nobody') from checkp
 
 // TestPartitionsAreSharedLikeAConsumerGroup runs three replicas while exchanges fail in all
 // partitions. Each holds its share and keeps it. One is stopped in order, one is killed and
-// one stands still: the others take over, and each exchange is alerted once.
+// one is paused: the others take over, and each exchange is alerted once.
 func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

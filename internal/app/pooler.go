@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Pooling says what stands between this process and Postgres.
+// Pooling says what is between this process and Postgres.
 type Pooling string
 
 // The ways to be connected.
@@ -31,7 +31,7 @@ type Pooler struct {
 	Statements error
 }
 
-// FindPooler finds out what stands between this process and the database at url. It
+// FindPooler finds out what is between this process and the database at url. It
 // compares who Postgres says answers with whom the connection was made to, and then
 // whether another connection's transaction takes this one's place.
 func FindPooler(ctx context.Context, url string) (Pooler, error) {
@@ -133,7 +133,7 @@ const (
 	remedyMigrate    = "run tocsin migrate with a TOCSIN_POSTGRES_URL that leads to Postgres itself: its lock against other migrations belongs to one connection"
 )
 
-// CheckPooling returns an error that names the remedy where a pooler stands in the way
+// CheckPooling returns an error that names the remedy where a pooler is in the way
 // that does not suit a replica, or the URL asks for queries that do not work. Where
 // Postgres cannot be reached it returns nil.
 func CheckPooling(ctx context.Context, o Options) error {

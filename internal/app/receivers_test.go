@@ -24,7 +24,7 @@ const receiverSecret = "0123456789secret0123456789secret"
 // TestAlertsLiveAtSixReceivers leads alerts through their lives at five services and a mail
 // server at once, which also throttle, fail, break off, and turn a recipient away for a
 // while. Nothing is missed, what has a key opens and closes, who has an e-mail does not get
-// it again, and no secret stands in the database.
+// it again, and no secret is in the database.
 func TestAlertsLiveAtSixReceivers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -65,7 +65,7 @@ func (w *world) untilInside() {
 	})
 }
 
-// stop lets the process stand still, and waits until it does.
+// stop pauses the process, and waits until it does.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -194,7 +194,7 @@ func (g *gate) shut() (open func()) {
 	})
 }
 
-// TestPausedWhileJudging lets a process stand still between its lease and its commit. The
+// TestPausedWhileJudging pauses a process between its lease and its commit. The
 // commit that it makes when it goes on is fenced by its token.
 func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestPausedWhileJudging(t *testing.T) {
 	}
 }
 
-// TestPausedInsideATransaction lets a process stand still between two statements
+// TestPausedInsideATransaction pauses a process between two statements
 // of a transaction. Postgres ends the transaction, so that its locks keep nobody
 // from the work, and nothing of it stands.
 func TestPausedInsideATransaction(t *testing.T) {
@@ -257,7 +257,7 @@ func TestPausedInsideATransaction(t *testing.T) {
 	}
 }
 
-// TestPausedWhileCommitting lets a process stand still before it hears that its
+// TestPausedWhileCommitting pauses a process before it hears that its
 // commit stands: the work is done, and nobody does it again. What a claim has begun is
 // not sent after such a pause.
 func TestPausedWhileCommitting(t *testing.T) {
@@ -294,7 +294,7 @@ func TestPausedWhileCommitting(t *testing.T) {
 	}
 }
 
-// TestPausedDuringACall lets a process stand still while the receiver holds its
+// TestPausedDuringACall pauses a process while the receiver holds its
 // message. Another replica sends it again, under the same webhook-id, which is
 // what a receiver can see of it. Whatever the first call comes to, before or
 // after the second one has ended, is kept on its attempt, and a failure changes
@@ -419,7 +419,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 		}
 	}
 	w.until("it is logged", func() bool {
-		return strings.Contains(second.logged.String(), `msg="claims of a dead replica released"`) &&
+		return strings.Contains(second.logged.String(), `msg="leases of a dead replica released"`) &&
 			strings.Contains(second.logged.String(), "dead="+dead)
 	})
 	w.serve(brisk()...)
@@ -514,7 +514,7 @@ func TestLeavingInOrder(t *testing.T) {
 		union all select claim_token::text from outbox where claim_token is not null`)
 	w.wantColumn("what is due later", `select webhook_id::text from outbox where due_at > now()`)
 	w.wantColumn("replicas", `select replica_id from replica`)
-	if !strings.Contains(only.logged.String(), `msg="own claims released"`) {
+	if !strings.Contains(only.logged.String(), `msg="own leases released"`) {
 		t.Errorf("it does not say what it released: %s", only.logged.String())
 	}
 }

@@ -150,7 +150,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 	}
 }
 
-// valve stands before a database, and can be shut.
+// valve is in front of a database, and can be shut.
 type valve struct {
 	listener net.Listener
 	target   string

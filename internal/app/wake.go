@@ -104,16 +104,17 @@ type webhooks struct {
 // Update changes a webhook.
 func (w webhooks) Update(ctx context.Context, tenant string, edited notify.Webhook) (notify.Webhook, error) {
 	now, err := w.Webhooks.Update(ctx, tenant, edited)
-	return w.told(ctx, now, err)
+	return w.woken(ctx, now, err)
 }
 
 // SetEnabled switches a webhook on or off.
 func (w webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error) {
 	now, err := w.Webhooks.SetEnabled(ctx, tenant, id, enabled)
-	return w.told(ctx, now, err)
+	return w.woken(ctx, now, err)
 }
 
-func (w webhooks) told(ctx context.Context, now notify.Webhook, err error) (notify.Webhook, error) {
+// woken wakes the dispatchers where the webhook is enabled, and returns what it got.
+func (w webhooks) woken(ctx context.Context, now notify.Webhook, err error) (notify.Webhook, error) {
 	if err == nil && now.Enabled {
 		w.dispatchers.wake(ctx, 1, now.ID)
 	}

@@ -276,10 +276,10 @@ func outage(t *testing.T, s Server) {
 	}
 	r.stop()
 	text := r.logged.String()
-	if told := strings.Count(text, "level=WARN"); told > 2*outages || told < outages {
-		t.Errorf("%d outages, told %d times; each of publishing and listening tells once:\n%s", outages, told, text)
+	if logged := strings.Count(text, "level=WARN"); logged > 2*outages || logged < outages {
+		t.Errorf("%d outages, logged %d times; each of publishing and listening logs once:\n%s", outages, logged, text)
 	}
-	if told := strings.Count(text, "works again") + strings.Count(text, "listening for wake-ups again"); outages > 0 && told == 0 {
-		t.Errorf("the end of the outage is not told:\n%s", text)
+	if logged := strings.Count(text, "works again") + strings.Count(text, "listening for wake-ups again"); outages > 0 && logged == 0 {
+		t.Errorf("the end of the outage is not logged:\n%s", text)
 	}
 }

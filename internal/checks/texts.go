@@ -106,7 +106,7 @@ func checkTexts(tree fs.FS, tracked []string) ([]string, error) {
 
 // checkTestCommand holds the README to its word: the command it gives for the tests is the one that .ci/run runs.
 func checkTestCommand(tree fs.FS) ([]string, error) {
-	told, err := find(tree, "README.md", regexp.MustCompile(`(?m)^(make test)\b(?:\s+#.*)?\s*$`))
+	documented, err := find(tree, "README.md", regexp.MustCompile(`(?m)^(make test)\b(?:\s+#.*)?\s*$`))
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +115,10 @@ func checkTestCommand(tree fs.FS) ([]string, error) {
 		return nil, err
 	}
 	switch {
-	case told == "":
+	case documented == "":
 		return []string{"README.md does not give the command that runs the tests on a line of its own: make test"}, nil
-	case done != told:
-		return []string{fmt.Sprintf(".ci/run runs %q, README.md says %q: they must be the same", done, told)}, nil
+	case done != documented:
+		return []string{fmt.Sprintf(".ci/run runs %q, README.md says %q: they must be the same", done, documented)}, nil
 	}
 	return nil, nil
 }

@@ -31,7 +31,7 @@ const (
 // Every text is a typed parameter, never part of the statement. Instants travel as
 // integer nanoseconds, because a time.Time would be bound in whole seconds; strings as
 // hexadecimal, because a source may hold any bytes and hexadecimal is the same in every
-// transport. What stands in a statement as text comes from the [Mapping], which is
+// transport. What is in a statement as text comes from the [Mapping], which is
 // configuration.
 type query struct {
 	sql        string
@@ -59,7 +59,7 @@ func (m *Mapping) terminalOf(statuses []rules.Status) string {
 }
 
 // failedIsTerminal reports whether every row that failed is known to be terminal:
-// where both are told as in the default table.
+// where both are expressed as in the default table.
 func (m *Mapping) failedIsTerminal() bool {
 	usual := Exchanges()
 	return m.Failed == usual.Failed && m.Terminal == usual.Terminal
@@ -181,7 +181,7 @@ func textOf(expression string) string {
 	return operand(expression)
 }
 
-// operand returns an expression as it can stand beside any operator.
+// operand returns an expression as it can be beside any operator.
 func operand(expression string) string {
 	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`).MatchString(expression) {
 		return expression

@@ -19,7 +19,7 @@ type CheckOptions struct {
 	Every time.Duration
 	// Settle is how far behind ClickHouse's clock exchanges are judged.
 	Settle time.Duration
-	// Progress is told how long the watch has lasted and how many rows it saw.
+	// Progress gets how long the watch has lasted and how many rows it saw.
 	// May be nil.
 	Progress func(elapsed time.Duration, rows int)
 }

@@ -1,20 +1,20 @@
 // Package lease keeps the membership of a deployment: which replicas run, and
-// what becomes of the claims of one that does not run any more.
+// what becomes of the leases of one that does not run any more.
 //
-// A claim on a rule or a notification names its replica and lapses by itself. A
+// A lease of a partition or a message names its replica and expires by itself. A
 // replica writes a heartbeat into a row of its own, by Postgres's clock; the
 // clocks of replicas are compared with nothing.
 //
 //	          beat ┌──┐
 //	               ▼  │           silent for DeadAfter
-//	(no row) ──▶ alive ─┴────────▶ dead: its claims are released, by whoever notices
+//	(no row) ──▶ alive ─┴────────▶ dead: its leases are released, by whoever notices
 //	   ▲             ▲───── beat ─────┤
 //	   └── leaves ───┘                └── silent for ForgetAfter ──▶ (no row)
 //
 // What holds, and why:
 //
-//   - Releasing a claim is never wrong, only wasteful: each claim has a token, and
-//     whatever a replica writes later under a token that is gone changes nothing.
+//   - Releasing a lease is never wrong, only wasteful: each lease has a fencing token,
+//     and what a replica writes later under a token that is gone changes nothing.
 //     A replica that was merely slow therefore needs no proof of its death. What
 //     it had in flight to a receiver may be sent again, under the same webhook-id.
 //
@@ -24,7 +24,7 @@
 //   - Nobody is declared dead by a replica that has not itself beaten without a
 //     failure for DeadAfter: while Postgres was away, everybody was silent.
 //
-//   - A claim whose replica has no row (it died before its first beat) lapses.
+//   - A lease whose replica has no row (it died before its first beat) expires.
 package lease
 
 import (
@@ -36,7 +36,7 @@ import (
 
 // Replica is one running process.
 type Replica struct {
-	// ID names the process in claims; no other process ever has the same.
+	// ID names the process in leases; no other process ever has the same.
 	ID      string
 	Host    string
 	PID     int
@@ -58,7 +58,7 @@ type Store interface {
 type ReapRequest struct {
 	// Self is the replica that asks; it never means itself.
 	Self string
-	// DeadAfter is the silence after which a replica's claims are released,
+	// DeadAfter is the silence after which a replica's leases are released,
 	// ForgetAfter the one after which its row is deleted.
 	DeadAfter, ForgetAfter time.Duration
 }

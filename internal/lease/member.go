@@ -14,13 +14,13 @@ type Options struct {
 	Logger  *slog.Logger
 	Replica Replica
 	Timing  Timing
-	// Observer is told of what is released; nil is nobody.
+	// Observer is notified of what is released; nil is nobody.
 	Observer Observer
 }
 
-// Observer is told what became of dead replicas. Its method must not block.
+// Observer is notified of what became of dead replicas. Its method must not block.
 type Observer interface {
-	// Reaped is called for each dead replica whose claims this one released.
+	// Reaped is called for each dead replica whose leases this one released.
 	Reaped(held Released)
 }
 
@@ -95,7 +95,7 @@ func (m *Member) Reap(ctx context.Context) (Reaped, error) {
 }
 
 // Leave releases what this replica still holds and deletes its row. Call it
-// when the work and [Member.Run] have ended; with an error, the claims lapse,
+// when the work and [Member.Run] have ended; with an error, the leases expire,
 // or are released when the replica has been silent for long enough.
 func (m *Member) Leave(ctx context.Context) error {
 	released, err := m.Store.Leave(ctx, m.Replica.ID)
@@ -103,7 +103,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("leave: %w", err)
 	}
 	if released.Partitions > 0 || released.Notifications > 0 {
-		m.Logger.InfoContext(ctx, "own claims released",
+		m.Logger.InfoContext(ctx, "own leases released",
 			slog.Int("partitions", released.Partitions), slog.Int("notifications", released.Notifications))
 	}
 	return nil
@@ -137,7 +137,7 @@ func (m *Member) reap(ctx context.Context) {
 		if m.Observer != nil {
 			m.Observer.Reaped(r)
 		}
-		m.Logger.WarnContext(ctx, "claims of a dead replica released", slog.String("dead", r.Replica),
+		m.Logger.WarnContext(ctx, "leases of a dead replica released", slog.String("dead", r.Replica),
 			slog.Int("partitions", r.Partitions), slog.Int("notifications", r.Notifications))
 	}
 	if reaped.Forgotten > 0 {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type model struct {
 	mu     sync.Mutex
 	beatAt map[string]time.Time
-	claims map[string]lease.Released
+	leases map[string]lease.Released
 	now    func() time.Time
 	down   error
 	hangs  bool
@@ -40,7 +40,7 @@ func (m *model) Reaped(held lease.Released) { m.reaped = held }
 func newModel() *model {
 	// The store's clock is far from the replicas'.
 	return &model{
-		beatAt: map[string]time.Time{}, claims: map[string]lease.Released{},
+		beatAt: map[string]time.Time{}, leases: map[string]lease.Released{},
 		now: func() time.Time { return time.Now().Add(-1000 * time.Hour) },
 	}
 }
@@ -81,9 +81,9 @@ func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, er
 		if id == r.Self || silent < r.DeadAfter {
 			continue
 		}
-		if held, ok := m.claims[id]; ok {
+		if held, ok := m.leases[id]; ok {
 			reaped.Released = append(reaped.Released, held)
-			delete(m.claims, id)
+			delete(m.leases, id)
 		}
 		if silent >= r.ForgetAfter {
 			delete(m.beatAt, id)
@@ -97,11 +97,11 @@ func (m *model) Leave(ctx context.Context, id string) (lease.Released, error) {
 	err := m.answer(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held := m.claims[id]
+	held := m.leases[id]
 	if err != nil {
 		return held, err
 	}
-	delete(m.claims, id)
+	delete(m.leases, id)
 	delete(m.beatAt, id)
 	return held, nil
 }
@@ -151,21 +151,21 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		defer stopA()
 		m.pass(7 * time.Second)
 		_, _, die := member(t, m, "b")
-		m.claims["a"] = lease.Released{Replica: "a", Partitions: 1}
-		m.claims["b"] = lease.Released{Replica: "b", Partitions: 3, Notifications: 4}
+		m.leases["a"] = lease.Released{Replica: "a", Partitions: 1}
+		m.leases["b"] = lease.Released{Replica: "b", Partitions: 3, Notifications: 4}
 		m.pass(5 * time.Minute)
-		if len(m.claims) != 2 {
-			t.Fatal("claims of the living were released")
+		if len(m.leases) != 2 {
+			t.Fatal("leases of the living were released")
 		}
 		last := m.beatAt["b"]
 		die()
-		for m.claims["b"].Partitions > 0 {
+		for m.leases["b"].Partitions > 0 {
 			m.pass(time.Second)
 		}
 		if after := m.now().Sub(last); after < time.Minute || after > 90*time.Second {
 			t.Errorf("released after %v, want between 1 min and 1 min 30 s", after)
 		}
-		if want := `msg="claims of a dead replica released" dead=b partitions=3 notifications=4`; !strings.Contains(logged.String(), want) {
+		if want := `msg="leases of a dead replica released" dead=b partitions=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
 		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); m.reaped != want {
@@ -175,8 +175,8 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {
 			t.Error("a replica silent for an hour is not forgotten")
 		}
-		if m.claims["a"].Partitions != 1 {
-			t.Error("a replica released its own claims")
+		if m.leases["a"].Partitions != 1 {
+			t.Error("a replica released its own leases")
 		}
 	})
 }
@@ -194,20 +194,20 @@ func TestNobodyIsDeadRightAfterAnOutage(t *testing.T) {
 			t.Errorf("said %d times that the heartbeat fails", n)
 		}
 		m.down = nil
-		m.claims["b"] = lease.Released{Replica: "b", Partitions: 1}
+		m.leases["b"] = lease.Released{Replica: "b", Partitions: 1}
 		m.pass(35 * time.Second)
 		// b comes back a little later than a.
 		m.beatAt["b"] = m.now()
 		m.pass(55 * time.Second)
-		if _, held := m.claims["b"]; !held {
-			t.Error("claims were released because Postgres had been away")
+		if _, held := m.leases["b"]; !held {
+			t.Error("leases were released because Postgres had been away")
 		}
 		if n := strings.Count(logged.String(), "heartbeat works again"); n != 1 {
 			t.Errorf("said %d times that the heartbeat works again", n)
 		}
 		m.pass(time.Minute)
-		if _, held := m.claims["b"]; held {
-			t.Error("b is dead, and its claims stand")
+		if _, held := m.leases["b"]; held {
+			t.Error("b is dead, and its leases are still held")
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel()
 		a, logged, stop := member(t, m, "a")
-		m.claims["a"] = lease.Released{Replica: "a", Partitions: 2}
+		m.leases["a"] = lease.Released{Replica: "a", Partitions: 2}
 		stop()
 		m.down = errors.New("connection refused")
 		if err := a.Leave(t.Context()); !errors.Is(err, m.down) {
@@ -248,8 +248,8 @@ func TestLeaving(t *testing.T) {
 		if err := a.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(m.claims)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own claims released" partitions=2`) {
-			t.Errorf("left %v, %v; log %s", m.claims, m.beatAt, logged)
+		if len(m.leases)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own leases released" partitions=2`) {
+			t.Errorf("left %v, %v; log %s", m.leases, m.beatAt, logged)
 		}
 	})
 }

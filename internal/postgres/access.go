@@ -301,15 +301,15 @@ func endSessions(ctx context.Context, q *pgq.Queries, account uuid.UUID) error {
 	return q.LinksEnd(ctx, account)
 }
 
-// Sweep removes what is over.
-func (s *Access) Sweep(ctx context.Context, idle, auditRetention time.Duration) error {
+// Purge removes what is over.
+func (s *Access) Purge(ctx context.Context, idle, auditRetention time.Duration) error {
 	q := s.db.queries
-	err := q.SweepAccess(ctx, idle)
+	err := q.AccessPurge(ctx, idle)
 	if auditRetention > 0 {
-		err = errors.Join(err, q.SweepAudit(ctx, auditRetention))
+		err = errors.Join(err, q.AuditPurge(ctx, auditRetention))
 	}
 	if err != nil {
-		return fmt.Errorf("sweep: %w", err)
+		return fmt.Errorf("purge: %w", err)
 	}
 	return nil
 }

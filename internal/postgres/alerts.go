@@ -78,10 +78,10 @@ func routingColumn(r *alerts.Routing) ([]byte, error) {
 	return text, nil
 }
 
-// insert inserts alerts, but for what began before the watermarks of their rules, and
+// insert inserts alerts, but for what began before the retention floors of their rules, and
 // returns the ids of those that are new.
-func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, watermarks map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
-	p := b.of(watermarks)
+func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, floors map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
+	p := b.of(floors)
 	if len(p.AlertIds) == 0 {
 		return nil, nil
 	}
@@ -97,11 +97,11 @@ func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, watermarks map[
 }
 
 // of returns the alerts that a commit may write.
-func (b *alertBatch) of(watermarks map[uuid.UUID]int64) pgq.AlertInsertParams {
+func (b *alertBatch) of(floors map[uuid.UUID]int64) pgq.AlertInsertParams {
 	var kept []int
 	all := &b.rows
 	for i, rule := range all.RuleIds {
-		if swept, exists := watermarks[rule]; exists && all.StartTimesNs[i] >= swept {
+		if floor, exists := floors[rule]; exists && all.StartTimesNs[i] >= floor {
 			kept = append(kept, i)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// told runs f in a transaction that acts in somebody's name. Triggers tell what
-// changed; where they told nothing, the request itself is told.
-func told(ctx context.Context, q *pgq.Queries, actor access.Actor, f func() error) error {
+// audited runs f in a transaction that acts in somebody's name. Triggers record what
+// changed; where they recorded nothing, the request itself is recorded.
+func audited(ctx context.Context, q *pgq.Queries, actor access.Actor, f func() error) error {
 	name, err := json.Marshal(actor)
 	if err != nil {
 		return fmt.Errorf("encode actor: %w", err)

@@ -176,7 +176,7 @@ func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 	return nil
 }
 
-// revive forgets what attempts told of a webhook that a person has edited or
+// revive forgets what attempts have shown of a webhook that a person has edited or
 // enabled: its breaker closes, and the alerts about it resolve; that about its having
 // been switched off only when it is enabled.
 func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook) error {

@@ -50,7 +50,7 @@ from alert a
 where %s`
 
 // ActOnMany does a deed on many alerts in one statement. A deed that was done
-// already, by its id, is told once more and not done again.
+// already, by its id, is answered as before and not done again.
 func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed) (api.BulkCounts, error) {
 	c, err := s.selects(ctx, tenant, deed.Filter)
 	if err != nil {

@@ -151,22 +151,22 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 	return revision, nil
 }
 
-// insertAlerts inserts the alerts that are new, but for those before the watermarks of
-// retention, and returns their ids. It also tells whether any silence may be in force.
+// insertAlerts inserts the alerts that are new, but for those before the retention floors
+// of their rules, and returns their ids. It also tells whether any silence may be in force.
 func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, silences bool, err error) {
 	if len(rows.rows.RuleIds) == 0 {
 		return nil, false, nil
 	}
 	ids := slices.Collect(maps.Keys(setOf(rows.rows.RuleIds)))
-	swept, err := q.RulesSweptBefore(ctx, ids)
+	stored, err := q.RulesSweptBefore(ctx, ids)
 	if err != nil {
-		return nil, false, fmt.Errorf("read watermarks of retention: %w", err)
+		return nil, false, fmt.Errorf("read retention floors: %w", err)
 	}
-	watermarks := make(map[uuid.UUID]int64, len(swept))
-	for _, row := range swept {
-		watermarks[row.RuleID], silences = row.SweptBeforeNs, row.Silences
+	floors := make(map[uuid.UUID]int64, len(stored))
+	for _, row := range stored {
+		floors[row.RuleID], silences = row.SweptBeforeNs, row.Silences
 	}
-	inserted, err = rows.insert(ctx, q, watermarks)
+	inserted, err = rows.insert(ctx, q, floors)
 	return inserted, silences, err
 }
 

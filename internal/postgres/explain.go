@@ -34,7 +34,7 @@ func standingOf(row *pgq.RulesStandingRow) explain.Standing {
 	if s.Rule, s.Err = ruleOf(row.Rule, row.ArmedSinceNs, nil); s.Err != nil {
 		return s
 	}
-	s.Rule.SweptBeforeNS = row.SweptBeforeNs
+	s.Rule.RetentionFloorNS = row.SweptBeforeNs
 	if s.Rule.Former, s.Err = erasOf(row.Former); s.Err != nil {
 		return s
 	}

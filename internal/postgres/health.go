@@ -315,8 +315,8 @@ func total(byWebhook map[uuid.UUID]int) (sum int) {
 	return sum
 }
 
-// telling is what operators are notified about.
-type telling struct {
+// operatorNotice is what operators are notified about.
+type operatorNotice struct {
 	tenant      string
 	rule, alert uuid.UUID
 	reason      notify.Reason
@@ -324,19 +324,19 @@ type telling struct {
 	except uuid.UUID
 }
 
-// tellOperators writes a notification for each webhook of the tenant's operators, and
+// notifyOperatorsOf writes a notification for each webhook of the tenant's operators, and
 // returns how many.
-func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notifications int, err error) {
-	webhooks, err := q.OperatorWebhooks(ctx, []string{t.tenant})
+func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (notifications int, err error) {
+	webhooks, err := q.OperatorWebhooks(ctx, []string{o.tenant})
 	if err != nil {
 		return 0, fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	var list []notify.Notification
 	for _, row := range webhooks {
-		if row.WebhookID != t.except {
+		if row.WebhookID != o.except {
 			list = append(list, notify.Notification{
-				ID: notify.ID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
-				WebhookID: row.WebhookID, Reason: t.reason,
+				ID: notify.ID(o.alert, row.WebhookID, o.reason, 0), TenantID: o.tenant, AlertID: o.alert, RuleID: o.rule,
+				WebhookID: row.WebhookID, Reason: o.reason,
 			})
 		}
 	}

@@ -55,7 +55,7 @@ type leasePlan struct{ renew, release, take []int32 }
 
 // planLeases decides by what a replica sees. Its fair share is the number of partitions
 // divided by that of the replicas which ask for some, whether or not the heartbeats of
-// others go on: one whose evaluation stands still loses its share with its leases. The first replicas by id have one more where that
+// others go on: one whose evaluation is paused loses its share with its leases. The first replicas by id have one more where that
 // leaves a remainder. Replicas that see each other take no partition from one another:
 // they wait until it is given up.
 func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) leasePlan {

@@ -49,7 +49,7 @@ func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int
 	if err != nil {
 		return 0, fmt.Errorf("raise alert: %w", err)
 	}
-	return tellOperators(ctx, q, telling{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
+	return notifyOperatorsOf(ctx, q, operatorNotice{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
 }
 
 // endIncidents ends the incidents of a webhook, of one kind or, without one, of all. Those

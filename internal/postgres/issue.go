@@ -23,7 +23,7 @@ const (
 
 // Issue returns what is known of an issue.
 func (s *Inbox) Issue(ctx context.Context, tenant string, key api.IssueKey) (issue api.IssueRecord, err error) {
-	// One snapshot, so that what is told of the same alerts agrees.
+	// One snapshot, so that what is read of the same alerts agrees.
 	err = s.db.begun(ctx, "begin isolation level repeatable read read only", func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		if err := issueRules(ctx, q, tenant, key, &issue); err != nil {

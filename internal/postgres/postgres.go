@@ -1,7 +1,7 @@
 // Package postgres keeps what Tocsin knows: rules, cursors, alerts, the outbox
 // and the record. It is the only door to Postgres.
 //
-// Queries stand in query/*.sql, named after their consumer, and are generated
+// Queries are in query/*.sql, named after their consumer, and are generated
 // into pgq from them and from the migrations. Each consumer has a store of its
 // own over one shared [DB]. No transaction outlives a method, and none is open
 // while something else than Postgres is waited for.
@@ -80,14 +80,14 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Close() { db.pool.Close() }
 
 // begin opens a transaction that Postgres ends when it is left idle. Nothing but
-// Postgres is waited for inside, so only a process that stands still, or whose
+// Postgres is waited for inside, so only a process that is paused, or whose
 // machine is gone, leaves it idle; its row locks must not keep others from the
 // rules and notifications that it held. Set here and not for the connection, so
 // that it also holds behind a pooler.
 const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 
 // inTx runs f in one transaction, which commits if f returns nil. Where somebody
-// acts ([access.ActorOf]) the audit log tells of it in the same transaction:
+// acts ([access.ActorOf]) the audit log records it in the same transaction:
 // whoever writes on behalf of a caller does so in here.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
@@ -100,7 +100,7 @@ func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 		if !known {
 			return f(tx)
 		}
-		return told(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
+		return audited(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
 	})
 }
 

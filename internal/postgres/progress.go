@@ -86,7 +86,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 	if rules.FireMode(row.FireMode) == rules.PerExchange {
 		h.LastRunAt = row.CommittedAt
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
-		// What cannot be read is told by the rule's last error.
+		// What cannot be read is in the rule's last error.
 		if r, err := p.read(); err == nil && row.Enabled {
 			h.Cursor, h.LookingBackTo = r.at, startOf(r.backfillNS)
 			if r.at != nil {

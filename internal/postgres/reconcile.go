@@ -55,7 +55,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		rule.Unreadable = err.Error()
 		return rules.Rule{}, nil, rule.Readable()
 	}
-	rule.SweptBeforeNS = row.SweptBeforeNs
+	rule.RetentionFloorNS = row.SweptBeforeNs
 	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
 	r, err := p.read()
 	if err != nil || r.at == nil {
@@ -238,7 +238,7 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 		}
 		g.Slowest = max(g.Slowest, partitions[i].Lag)
 	}
-	// A position that cannot be read is told by its rule's problem.
+	// A position that cannot be read is named in its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {
 		g.Slowest = max(g.Slowest, lagOf(at, row.NowNs))
 	}

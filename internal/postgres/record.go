@@ -204,13 +204,13 @@ func (s *Record) addSilences(ctx context.Context, list []api.NotificationRecord)
 // a digest tells them, those of the digest.
 type histories map[uuid.UUID][]*api.NotificationRecord
 
-func historiesOf(list []api.NotificationRecord) (told histories, ids []uuid.UUID) {
-	told = make(histories, len(list))
+func historiesOf(list []api.NotificationRecord) (byMessage histories, ids []uuid.UUID) {
+	byMessage = make(histories, len(list))
 	add := func(id uuid.UUID, n *api.NotificationRecord) {
-		if told[id] == nil {
+		if byMessage[id] == nil {
 			ids = append(ids, id)
 		}
-		told[id] = append(told[id], n)
+		byMessage[id] = append(byMessage[id], n)
 	}
 	for i := range list {
 		list[i].History = []api.AttemptRecord{}
@@ -219,7 +219,7 @@ func historiesOf(list []api.NotificationRecord) (told histories, ids []uuid.UUID
 			add(*list[i].DigestID, &list[i])
 		}
 	}
-	return told, ids
+	return byMessage, ids
 }
 
 // add adds the next attempt at a message to those that it tells.
@@ -233,7 +233,7 @@ func (h histories) add(message uuid.UUID, attempt api.AttemptRecord) { //nolint:
 
 // addVerdicts fills in how each attempt ended, and nothing else of it.
 func (s *Record) addVerdicts(ctx context.Context, list []api.NotificationRecord) error {
-	told, ids := historiesOf(list)
+	byMessage, ids := historiesOf(list)
 	attempts, err := s.db.queries.AttemptVerdicts(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read verdicts: %w", err)
@@ -250,14 +250,14 @@ func (s *Record) addVerdicts(ctx context.Context, list []api.NotificationRecord)
 		if row.Verdict != nil {
 			attempt.Outcome.Verdict = notify.ParseVerdict(*row.Verdict)
 		}
-		told.add(row.NotificationID, attempt)
+		byMessage.add(row.NotificationID, attempt)
 	}
 	return nil
 }
 
 // addHistory fills in the attempts of each notification.
 func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) error {
-	told, ids := historiesOf(list)
+	byMessage, ids := historiesOf(list)
 	attempts, err := s.db.queries.AttemptsOf(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
@@ -282,7 +282,7 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 		}
 		attempt.UnderWay = row.AttemptHistory.FinishedAt == nil && row.Claimed
 		attempt.Request = requests.of(row.AttemptHistory)
-		told.add(row.AttemptHistory.NotificationID, attempt)
+		byMessage.add(row.AttemptHistory.NotificationID, attempt)
 	}
 	return nil
 }
@@ -343,7 +343,7 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err != nil {
 		return api.SystemStatus{}, err
 	}
-	status.OutboxDepth, status.OutboxEstimated, status.OldestOwed = waiting.depth, waiting.estimated, waiting.oldest
+	status.OutboxDepth, status.OutboxEstimated, status.OldestAge = waiting.depth, waiting.estimated, waiting.oldest
 	compared, err := s.db.queries.ReconciliationRead(ctx)
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("read completeness: %w", err)

@@ -124,7 +124,7 @@ func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retentio
 	return swept, nil
 }
 
-// release raises watermarks and returns the alerts that are behind them, or
+// release raises retention floors and returns the alerts that are behind them, or
 // that no rule can raise again anyway.
 func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidatesRow, keep time.Duration) ([]uuid.UUID, error) {
 	before := map[uuid.UUID]int64{}
@@ -150,7 +150,7 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	if len(raise.RuleIds) > 0 {
 		raised, err := q.SweepRaise(ctx, raise)
 		if err != nil {
-			return nil, fmt.Errorf("raise watermarks: %w", err)
+			return nil, fmt.Errorf("raise retention floors: %w", err)
 		}
 		for _, row := range raised {
 			before[row.RuleID] = row.SweptBeforeNs
@@ -167,7 +167,7 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 
 // reachOf returns how far back a candidate's rule reads: behind its cursor or its own
 // position, and to where its partition has still to judge. Of a rule whose progress cannot
-// be read, nobody knows. A cursor that is ahead counts as the present: a watermark that
+// be read, nobody knows. A cursor that is ahead counts as the present: a floor that
 // followed it would stay when the cursor is put right, and what begins before it would
 // never be raised.
 func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {

@@ -142,7 +142,7 @@ func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	}
 	settled, err := q.RetrySettled(ctx, p)
 	if err != nil {
-		return 0, fmt.Errorf("owe settled notifications: %w", err)
+		return 0, fmt.Errorf("retry settled notifications: %w", err)
 	}
 	waiting, err := q.RetryWaiting(ctx, pgq.RetryWaitingParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // conditions are those of a statement over alert a. Values are parameters, never
-// text. All but those of [walks] and the execution id are told by the index
+// text. All but those of [walks] and the execution id are decided by the index
 // alert_listed alone.
 type conditions struct {
 	list []string

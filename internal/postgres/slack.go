@@ -15,11 +15,11 @@ import (
 	"tocsin/notify/refresh"
 )
 
-// Slack is the store of what stands in Slack: the refresher's, and that of the
+// Slack is the store of what is in Slack: the refresher's, and that of the
 // API for presses of buttons.
 type Slack struct{ db *DB }
 
-// Slack returns the store of what stands in Slack.
+// Slack returns the store of what is in Slack.
 func (db *DB) Slack() *Slack { return &Slack{db} }
 
 // enterMessage notes where a message stands. It does so for a claimant that was
@@ -39,13 +39,13 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	return nil
 }
 
-// Claim takes the last owed due update of each webhook that is allowed. Those that
+// Claim takes the newest due update of each webhook that is allowed. Those that
 // cannot be read are left out and named in the error; they are offered again.
 func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
-	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
+	webhooks, err := s.db.queries.SlackUpdateWebhooks(ctx)
 	claimed := refresh.Claimed{None: err == nil && len(webhooks) == 0}
 	if err != nil {
-		return claimed, fmt.Errorf("read backlog: %w", err)
+		return claimed, fmt.Errorf("find webhooks with updates: %w", err)
 	}
 	var allowed []uuid.UUID
 	for _, w := range webhooks {
@@ -91,7 +91,7 @@ func (s *Slack) Settle(ctx context.Context, settlement refresh.Settlement) error
 		if err != nil || own {
 			return err
 		}
-		return q.SlackUpdateOwe(ctx, u.MessageID)
+		return q.SlackUpdateRequest(ctx, u.MessageID)
 	})
 	if err != nil {
 		return fmt.Errorf("settle update: %w", err)
@@ -114,7 +114,7 @@ func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh
 	return retried > 0, err
 }
 
-// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
+// Trim forgets the oldest pending updates of each webhook, beyond most.
 func (s *Slack) Trim(ctx context.Context, most int) (int64, error) {
 	return s.db.queries.SlackUpdateTrim(ctx, int32(most))
 }
@@ -128,8 +128,8 @@ func (s *Slack) Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, erro
 	return s.db.webhookOf(row)
 }
 
-// Show owes an update to the message whose button was pressed, whatever it shows,
-// and enters the message where its post was never confirmed.
+// Show requests an update of the message whose button was pressed, whatever it shows,
+// and enters the message when its post was never confirmed.
 func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		exists, err := q.AlertExists(ctx, pgq.AlertExistsParams{TenantID: p.Tenant, AlertID: p.AlertID})

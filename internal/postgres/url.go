@@ -39,7 +39,7 @@ func malformed(setting string, err error) error {
 	bare := *broken
 	bare.ConnString = ""
 	reason := strings.TrimPrefix(bare.Error(), "cannot parse ``: ")
-	// What stands in brackets quotes a word at which a keyword was looked for, which
+	// What is in brackets quotes a word at which a keyword was looked for, which
 	// may be of a password with a blank in it.
 	if text := "failed to parse as keyword/value"; strings.HasPrefix(reason, text) {
 		reason = text

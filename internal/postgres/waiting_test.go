@@ -146,7 +146,7 @@ func TestWaitingIsCountedUpToABound(t *testing.T) {
 			}
 		})
 		checkWaiting(t, tenant, status, want.depth, want.estimated)
-		if got := status.OldestOwed; (got == nil) != (want.oldest == 0) || (got != nil && got.Round(time.Minute) != want.oldest) {
+		if got := status.OldestAge; (got == nil) != (want.oldest == 0) || (got != nil && got.Round(time.Minute) != want.oldest) {
 			t.Errorf("%s: the oldest is %v old, want %v", tenant, got, want.oldest)
 		}
 		checkRead(t, tenant, read)

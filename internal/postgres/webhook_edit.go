@@ -62,7 +62,7 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 }
 
 // edit stores what change makes of a webhook, if it says that it changed it. What
-// attempts told of it is forgotten in any case.
+// attempts have shown of it is forgotten in any case.
 // Secrets are opened and sealed again, so that nobody's edit loses another's; those
 // that cannot be opened stay as they are, unless an edit gives all of them anew.
 func (s *Webhooks) edit(

@@ -13,25 +13,25 @@
 //     What is left of an attempt says when it was made and what came of it.
 //   - Alerts that were resolved so long ago, with their notifications and
 //     attempts. What is open stays, however old: an alert that is not resolved,
-//     one with a message that is still owed, one that tells of a rule that still
+//     one with a message that still waits, one about a rule that still
 //     fails.
 //
 // An alert is also the only thing that keeps its exchange from being alerted a
 // second time. So, first, one is deleted only when its exchange began before
 // everything that its rule can still read: before the cursor by more than both
-// the retention and the look-back. And, second, each rule has a watermark, the
+// the retention and the look-back. And, second, each rule has a retention floor, the
 // start time before which it raises nothing any more. It is raised and committed
 // before the first such alert is deleted, and the commit of an evaluation obeys
 // it, whatever settings, edits or clocks say by then.
 //
-//	candidates ──▶ watermarks raised, committed ──▶ alerts deleted
+//	candidates ──▶ floors raised, committed ──▶ alerts deleted
 //
 // What a crash does: between two batches, nothing; within one, the batch is
 // rolled back. Between raising and deleting, some alerts stay until the next
 // pass, and their rule already leaves that time alone. One replica sweeps at a
-// time; it holds the lock for a batch only, so that it can stand still or die
+// time; it holds the lock for a batch only, so that it can pause or die
 // without keeping the others out. A row that cannot be deleted is passed over,
-// and told.
+// and reported.
 package retention
 
 import (
@@ -120,7 +120,7 @@ type Store interface {
 	Done(ctx context.Context, keep time.Duration) error
 }
 
-// Observer is told what was deleted, batch by batch.
+// Observer is notified of what was deleted, batch by batch.
 type Observer interface {
 	Swept(alerts, trails int)
 	// SweepFailed tells of a batch that could not be deleted.

@@ -4,7 +4,7 @@
 // are the definitions of the API, field by field. The server alone knows what is
 // valid in them; this package turns YAML into the JSON that it takes and JSON into
 // YAML, and knows where in the files each value stands, so that what the server
-// finds wrong is told by file and line.
+// finds wrong is reported by file and line.
 //
 // Nothing is guessed: texts stay texts (yes, 2026-01-01), a key that stands
 // twice is refused, and so is whatever JSON has not. Anchors are followed, up to
@@ -212,7 +212,7 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 func path() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`) }
 
 // Locate tells a place that the server names: file and line, the entry's name, and
-// the field inside of it. What is not about one entry is told as it is.
+// the field inside of it. What is not about one entry is reported as it is.
 func (d *Document) Locate(field string) string {
 	parts := path().FindStringSubmatch(field)
 	if parts == nil {
@@ -242,10 +242,10 @@ func Name(entry any) string {
 	return name
 }
 
-// deepest follows a path as far as there are nodes: what is missing is told where
-// it should be. A key is told where it stands, not where its value begins.
+// deepest follows a path as far as there are nodes: what is missing is
+// reported where it should be. A key is reported where it is, not where its value begins.
 func deepest(n *yaml.Node, path string) *yaml.Node {
-	told := n
+	found := n
 	for path != "" {
 		n = target(n)
 		var step string
@@ -253,27 +253,27 @@ func deepest(n *yaml.Node, path string) *yaml.Node {
 			step, path, _ = strings.Cut(path[1:], "]")
 			i, err := strconv.Atoi(step)
 			if err != nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
-				return told
+				return found
 			}
 			n = n.Content[i]
-			told = n
+			found = n
 		} else {
 			end := strings.IndexAny(path, ".[")
 			if end < 0 {
 				end = len(path)
 			}
 			step, path = path[:end], path[end:]
-			found := false
-			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content) && !found; i += 2 {
-				if found = n.Content[i].Value == step; found {
-					told, n = n.Content[i], n.Content[i+1]
+			matched := false
+			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content) && !matched; i += 2 {
+				if matched = n.Content[i].Value == step; matched {
+					found, n = n.Content[i], n.Content[i+1]
 				}
 			}
-			if !found {
-				return told
+			if !matched {
+				return found
 			}
 		}
 		path = strings.TrimPrefix(path, ".")
 	}
-	return told
+	return found
 }

@@ -270,8 +270,8 @@ func (w *world) checkAll() {
 		}
 	}
 	for _, id := range w.db.Messages() {
-		if m, _ := w.db.Message(id); m.Owed != nil && w.db.Webhook(m.WebhookID).Enabled {
-			w.violate("P3", "message %s waits for ever: attempt %d, due %s", short(id), m.Owed.Attempts, w.instant(m.Owed.DueAt.UnixNano()))
+		if m, _ := w.db.Message(id); m.Row != nil && w.db.Webhook(m.WebhookID).Enabled {
+			w.violate("P3", "message %s waits for ever: attempt %d, due %s", short(id), m.Row.Attempts, w.instant(m.Row.DueAt.UnixNano()))
 		}
 	}
 	for _, id := range w.db.AlertIDs() {

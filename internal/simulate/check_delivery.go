@@ -21,10 +21,10 @@ func (w *world) checkMessage(id uuid.UUID) {
 		t.messages[id] = known
 	}
 	if !there {
-		if known.exists && known.owed && !t.inFailover {
+		if known.exists && known.waiting && !t.inFailover {
 			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
 		}
-		known.exists, known.owed, known.delivered = false, false, -1
+		known.exists, known.waiting, known.delivered = false, false, -1
 		return
 	}
 	if !known.exists && !t.inFailover {
@@ -32,19 +32,19 @@ func (w *world) checkMessage(id uuid.UUID) {
 	}
 	known.exists = true
 	places := 0
-	for _, in := range []bool{m.Owed != nil, m.Settlement != nil, m.Digest != uuid.Nil} {
+	for _, in := range []bool{m.Row != nil, m.Settlement != nil, m.Digest != uuid.Nil} {
 		if in {
 			places++
 		}
 	}
 	if places != 1 {
-		w.violate("P3", "message %s is in %d places: outbox %v, settled %v, in a digest %v", short(id), places, m.Owed != nil, m.Settlement != nil, m.Digest != uuid.Nil)
+		w.violate("P3", "message %s is in %d places: outbox %v, settled %v, in a digest %v", short(id), places, m.Row != nil, m.Settlement != nil, m.Digest != uuid.Nil)
 	}
-	known.owed, known.generation = m.Owed != nil, m.Generation
+	known.waiting, known.generation = m.Row != nil, m.Generation
 	if t.inFailover {
 		known.delivered = -1
 	}
-	if o := m.Owed; o != nil {
+	if o := m.Row; o != nil {
 		if known.delivered >= 0 && o.Generation <= known.delivered {
 			w.violate("P3", "message %s is to be delivered again, although it is stored as delivered", short(id))
 		}
@@ -182,18 +182,18 @@ func (t *truth) reaped(name string) {
 func (t *truth) accepted(*sending) { t.w.stats.Delivered++ }
 
 // claimsOf returns who has claimed what is about to be settled.
-func (w *world) claimsOf(list []notify.Settlement) []*model.Owed {
-	claims := make([]*model.Owed, len(list))
+func (w *world) claimsOf(list []notify.Settlement) []*model.OutboxRow {
+	claims := make([]*model.OutboxRow, len(list))
 	for i := range list {
 		m, _ := w.db.Message(list[i].NotificationID)
-		claims[i] = m.Owed
+		claims[i] = m.Row
 	}
 	return claims
 }
 
 // checkFenced holds that whoever has lost its claim settles nothing, but for a message that
 // has arrived.
-func (w *world) checkFenced(list []notify.Settlement, before []*model.Owed) {
+func (w *world) checkFenced(list []notify.Settlement, before []*model.OutboxRow) {
 	for i := range list {
 		s, was := &list[i], before[i]
 		if was == nil || was.Attempts == s.Attempt || s.Decision.Status == notify.Delivered {
@@ -206,7 +206,7 @@ func (w *world) checkFenced(list []notify.Settlement, before []*model.Owed) {
 		}) {
 			continue
 		}
-		if m, _ := w.db.Message(s.NotificationID); m.Owed == nil || *m.Owed != *was {
+		if m, _ := w.db.Message(s.NotificationID); m.Row == nil || *m.Row != *was {
 			w.violate("P3", "attempt %d of message %s is settled, which has passed to attempt %d", s.Attempt, short(s.NotificationID), was.Attempts)
 		}
 	}

@@ -58,7 +58,7 @@ func (w *world) checkReplays() {
 		}
 		stored, _ := w.db.Rule(p.rule)
 		for _, e := range t.exchanges {
-			if e.tenant != r.tenant || e.visibleNS > p.begunNS || !p.covers(e) || e.startNS < stored.SweptBeforeNS {
+			if e.tenant != r.tenant || e.visibleNS > p.begunNS || !p.covers(e) || e.startNS < stored.RetentionFloorNS {
 				continue
 			}
 			if known := t.pairs[pairKey{p.rule, e.id}]; known != nil && known.swept {

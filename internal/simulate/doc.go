@@ -17,7 +17,7 @@
 //
 // # What breaks
 //
-// A process dies before or after any call, stands still between two calls, or is
+// A process dies before or after any call, is paused between two calls, or is
 // disconnected: a call is not made, or is made and its answer lost. Calls take so long that
 // leases lapse. Postgres fails over and loses its last transactions. One of the ClickHouse
 // servers lags; reads fail. The clocks of Postgres, ClickHouse and each process jump. Rows
@@ -40,7 +40,7 @@
 //   - P2: each alert has one notification for each webhook of the rule's version, or for each
 //     to which the routing policy led that was in force when the alert fired, in the
 //     transaction that wrote the alert, with an id that it keeps.
-//   - P3: a message is to be delivered, settled, or told by a digest, and one of these. Each
+//   - P3: a message is to be delivered, settled, or in a digest, and one of these. Each
 //     attempt is on record before its request leaves. All attempts send the same body under
 //     the same id. A message is sent again beside or after an attempt that arrived only where
 //     a fault disturbed the former sender. What is stored as delivered is never due again,

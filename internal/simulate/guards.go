@@ -33,7 +33,7 @@ func Removals() []Removal {
 		model.CommitRevision, model.CommitAtomic, model.KnownNotNotified,
 		model.ClaimExclusive, model.ClaimBegins, model.SettleToken, model.UnknownRecorded, model.BodyFrozen,
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
-		model.SweptReach, model.SweptOwed, model.RetryLeavesClaims,
+		model.SweptReach, model.SweptWaiting, model.RetryLeavesClaims,
 		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})

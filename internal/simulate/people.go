@@ -259,7 +259,7 @@ func (w *world) handleMessage() {
 		return
 	}
 	w.note("a person %s message %s", what, short(id))
-	if o := before.Owed; o != nil && o.Token != 0 && o.DueAt.After(w.pgNow()) {
+	if o := before.Row; o != nil && o.Token != 0 && o.DueAt.After(w.pgNow()) {
 		w.violate("P3", "a person %s message %s, of which attempt %d is under way", what, short(id), o.Attempts)
 	}
 }

@@ -227,7 +227,7 @@ func (w *world) idle() bool {
 			return false
 		}
 	}
-	return w.db.Backfills() == 0 && w.db.RunningReplays() == 0 && w.db.OwedCount() == 0
+	return w.db.Backfills() == 0 && w.db.RunningReplays() == 0 && w.db.WaitingCount() == 0
 }
 
 func (w *world) anyAlive() bool {

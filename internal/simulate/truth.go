@@ -443,7 +443,7 @@ type beginning struct {
 
 // messageTruth is what the checker knows of a message.
 type messageTruth struct {
-	exists, owed bool
+	exists, waiting bool
 	// delivered is the generation that the store says was delivered, -1 for none.
 	delivered, generation int
 	// begun are the attempts that the store has recorded before their calls.

@@ -240,7 +240,7 @@ func (w *world) run(d time.Duration) {
 		switch {
 		case now.Sub(w.receiver.last) < 10*time.Millisecond:
 			next = now.Add(min(next.Sub(now), 3*time.Millisecond))
-		case w.db.OwedCount() > 0:
+		case w.db.WaitingCount() > 0:
 			// Nobody waits for long for an answer of a database that works.
 			next = now.Add(min(next.Sub(now), w.conf.lease/12))
 		}

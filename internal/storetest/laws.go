@@ -310,7 +310,7 @@ func laws() map[string]func(l *law) {
 		"a claim tells what its webhook does not want any more":     deliveryChecked,
 		"a retry becomes due later, and counts":                     deliveryRetried,
 		"what cannot be rendered is rendered by the next attempt":   deliveryUnrendered,
-		"who has a message already is told to the next attempt":     deliveryReached,
+		"the next attempt knows who has a message already":          deliveryReached,
 		"the messages of an alert for a webhook go out in order":    deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
 		"what cannot be rendered ends, and is no probe":             deliveryUnrenderable,

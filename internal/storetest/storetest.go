@@ -83,7 +83,7 @@ type law struct {
 	// broken is how many of the next messages cannot be rendered at all.
 	broken int
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
-	// claim told of the webhook after its commit.
+	// claim returned of the webhook after its commit.
 	meanwhile func()
 	unwanted  bool
 }

@@ -84,7 +84,7 @@ const (
 // Events returns every event.
 func Events() []Event { return []Event{Published, Received, Malformed, Failed} }
 
-// Observer is told of events. It must not block.
+// Observer is notified of events. It must not block.
 type Observer interface{ WakeUp(event Event) }
 
 // unobserved is nobody.
@@ -198,7 +198,7 @@ func (b *Bus) send(ctx context.Context, out *outage) error {
 	return nil
 }
 
-// outage is a stretch of failures, which is told once.
+// outage is a stretch of failures, which is logged once.
 type outage struct {
 	*Bus
 	doing string

@@ -117,7 +117,7 @@ func TestMistakes(t *testing.T) {
 		{`text: "{{alert.title}}"`, `text: "{{alert.titel}}"`, `own.yaml:14: There is no variable "alert.titel"; did you mean "alert.title"?`},
 		{`text: "{{alert.title}}"`, `text: "{{input.kee}}"`, `own.yaml:14: there is no input "kee"; name it`},
 		{`text: "{{alert.title}}"`, `text: "Key {{input.key}}"`, "own.yaml:14: the secret \"key\" must be the whole value"},
-		{`value: "{{rule.owner}}"`, `value: "{{input.key}}"`, "own.yaml:22: a secret cannot stand in a list"},
+		{`value: "{{rule.owner}}"`, `value: "{{input.key}}"`, "own.yaml:22: a secret cannot be in a list"},
 		{"$severity", "$weight", "own.yaml:15: there is no $weight"},
 		{"$needs: [value], name: Owner", "$needs: [worth], name: Owner", "own.yaml:22: $needs names \"worth\""},
 		{"pointer: /text", "pointer: /txt", "own.yaml:25: /txt: no body has a text there"},

@@ -31,7 +31,7 @@ func Key(d *notify.Delivery) string {
 }
 
 // MessageOf returns what a delivery tells; url is where people see it, or empty. A digest
-// is told as an alert that sums up many.
+// is sent as an alert that sums up many.
 func MessageOf(d *notify.Delivery, url string) *Message {
 	a := d.Alert
 	if d.Digest != nil {

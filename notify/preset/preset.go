@@ -170,7 +170,7 @@ type Preset struct {
 	compiled func() (*jsonschema.Schema, error)
 }
 
-// Sends reports whether the receiver is told of an event.
+// Sends reports whether the receiver is notified of an event.
 func (p *Preset) Sends(e Event) bool { return p.requests[e] != nil }
 
 // Takes returns the events that a webhook of the preset may choose, all of which new

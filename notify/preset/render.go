@@ -86,7 +86,7 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 	of := p.requests[m.Event]
 	if of == nil {
 		// Nothing of this kind is sent; what is rendered shows what it would have been.
-		of, problem = p.requests[Fired], fmt.Errorf("%s is not told of %s", p.Name, m.Event)
+		of, problem = p.requests[Fired], fmt.Errorf("%s is not notified of %s", p.Name, m.Event)
 	}
 	r := rendering{preset: p, event: m.Event, severity: m.Severity, inputs: p.withDefaults(inputs), shrunk: map[string]int{}}
 	request := m.Request
@@ -207,7 +207,7 @@ type Target struct {
 func (p *Preset) Target(e Event, key string, inputs map[string]string) (Target, error) {
 	of := p.requests[e]
 	if of == nil {
-		return Target{}, fmt.Errorf("%s is not told of %s; remove that event from the webhook", p.Name, e)
+		return Target{}, fmt.Errorf("%s is not notified of %s; remove that event from the webhook", p.Name, e)
 	}
 	if p.Mails() {
 		to, err := p.Mail(inputs)

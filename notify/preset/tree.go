@@ -147,7 +147,7 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 			continue
 		}
 		if strings.HasPrefix(key.Value, "$") {
-			return nil, r.fail(key.Line, "%s must stand alone; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key.Value)
+			return nil, r.fail(key.Line, "%s must be alone; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key.Value)
 		}
 		if strings.Contains(key.Value, "{{") {
 			return nil, r.fail(key.Line, "the name of a member cannot hold a variable; put it into the value")
@@ -246,11 +246,11 @@ func (r *reader) leaf(n *yaml.Node, at place) (node, error) {
 	if name, found := strings.CutPrefix(n.Value, "{{input."); found && strings.HasSuffix(name, "}}") {
 		if in := r.preset.input(strings.TrimSuffix(name, "}}")); in != nil && in.Secret {
 			if at.inside {
-				return nil, r.fail(n.Line, "a secret cannot stand in a list or in $json; put it into a member of a mapping")
+				return nil, r.fail(n.Line, "a secret cannot be in a list or in $json; put it into a member of a mapping")
 			}
 			pointer := strings.Join(at.path, "\x00")
 			if was, found := r.preset.secretAt[pointer]; found && was != in.Name {
-				return nil, r.fail(n.Line, "the secrets %q and %q stand at the same place of two bodies; give them one", was, in.Name)
+				return nil, r.fail(n.Line, "the secrets %q and %q are at the same place of two bodies; give them one", was, in.Name)
 			}
 			r.preset.secretAt[pointer] = in.Name
 			return secret{in.Name}, nil

@@ -1,22 +1,23 @@
 // Package refresh brings posted messages in line with their alerts.
 //
-// What is owed is not a notification but a state: that a message which stands in
-// Slack shows what its alert has come to. So an update is level-triggered. It is
+// An update is not a notification. It brings about a state: that a message in Slack
+// shows what its alert has come to. So an update is level-triggered. It is
 // one row per message, entered by the transaction that changes the alert (a
 // trigger, which no way of changing alerts can forget) or by the one that settles
 // a post whose alert changed on the way. The body is rendered at each attempt,
 // from the alert as it is then; any number of changes is one update, and the last
 // one made shows the last state.
 //
-//	alert changes ─▶ owed ──claim──▶ leased ──chat.update──▶ shown: the row leaves
-//	                  ▲                 │
-//	                  └── changed again, to be retried, lease lapsed, fenced
+//	alert changes ─▶ pending ──claim──▶ leased ──chat.update──▶ shown: the row leaves
+//	                    ▲                  │
+//	                    └── changed again, to be retried, lease lapsed, fenced
 //
 // Postgres is authoritative; its clock alone is compared with leases. At most one
-// update of a message is under way under a claim that stands. A claimant whose
-// claim has passed to another may have reached Slack last, with an older state:
-// it owes the message another update, so what stands in the end is right. That
-// leaves an attempt which Slack carries out after the pause of its retry.
+// update of a message is under way under a claim whose lease has not lapsed. A
+// claimant whose claim has passed to another may have reached Slack last, with an
+// older state: it requests another update of the message, so what Slack shows in the
+// end is right. That leaves an attempt which Slack carries out after the pause of its
+// retry.
 //
 // A process that dies leaves a lapsed claim, and the update is made again, which
 // changes nothing in Slack when it was made before. What Slack refuses for good
@@ -27,8 +28,8 @@
 // Updates are less than messages and never delay one. They have slots and a rate of
 // their own, below Slack's limit for changes, which Slack counts apart from posts. A
 // pause that Slack asks for after an update holds the updates alone; one after a
-// message holds both. Of the updates owed to a webhook, the last [MaxOwed] are
-// kept, and what was owed last is made first: who presses a button during a storm,
+// message holds both. Of a webhook's pending updates, the newest [MaxPending] are
+// kept, and the newest is made first: who presses a button during a storm,
 // or after many alerts were acknowledged at once, sees what became of it.
 package refresh
 
@@ -46,9 +47,9 @@ import (
 	"tocsin/notify"
 )
 
-// MaxOwed bounds the updates owed to a webhook; at Slack's rate, they take about
-// ten minutes.
-const MaxOwed = 500
+// MaxPending bounds the pending updates of a webhook; at Slack's rate, they take
+// about ten minutes.
+const MaxPending = 500
 
 // Limits of a webhook's updates in one process. Slack takes 50 a minute and more.
 const (
@@ -69,13 +70,13 @@ type Update struct {
 	Delivery notify.Delivery
 }
 
-// Store keeps the updates that are owed.
+// Store keeps the pending updates.
 type Store interface {
-	// Claim takes, of each webhook that allow admits, the due update that was owed last.
+	// Claim takes, of each webhook that allow admits, the newest due update.
 	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) (Claimed, error)
-	// Settle ends an update, or owes it again.
+	// Settle ends an update, or makes it due again.
 	Settle(ctx context.Context, settlement Settlement) error
-	// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
+	// Trim forgets the oldest pending updates of each webhook, beyond most.
 	Trim(ctx context.Context, most int) (forgotten int64, err error)
 }
 
@@ -110,7 +111,7 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock paces the rate of updates; no lease is compared with it.
 	Clock func() time.Time
-	// Poll is the pause between looks for a while after something was owed, 1 s by
+	// Poll is the pause between looks for a while after an update was claimed, 1 s by
 	// default; else it is four times as long, and 15 times while no webhook posts
 	// messages that can be changed.
 	Poll time.Duration
@@ -129,8 +130,8 @@ type Refresher struct {
 	quiet   int
 	none    bool
 
-	mu    sync.Mutex
-	lanes map[uuid.UUID]*rate.Limiter
+	mu       sync.Mutex
+	limiters map[uuid.UUID]*rate.Limiter
 }
 
 // New returns a refresher. Its error names what is missing.
@@ -147,7 +148,7 @@ func New(o Options) (*Refresher, error) {
 	if o.Poll < 0 || o.Lease < 0 {
 		return nil, errors.New("refresher: Poll and Lease must be positive")
 	}
-	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
+	return &Refresher{Options: o, limiters: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
 }
 
 const (
@@ -201,7 +202,7 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 		every = trimQuiet
 	}
 	if now := r.Clock(); now.Sub(r.trimmed) >= every {
-		forgotten, err := r.Store.Trim(ctx, MaxOwed)
+		forgotten, err := r.Store.Trim(ctx, MaxPending)
 		if err != nil {
 			return 0, fmt.Errorf("trim updates: %w", err)
 		}
@@ -230,12 +231,12 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 func (r *Refresher) admit(webhook uuid.UUID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lane := r.lanes[webhook]
-	if lane == nil {
-		lane = rate.NewLimiter(perSecond, burst)
-		r.lanes[webhook] = lane
+	limiter := r.limiters[webhook]
+	if limiter == nil {
+		limiter = rate.NewLimiter(perSecond, burst)
+		r.limiters[webhook] = limiter
 	}
-	return lane.AllowN(r.Clock(), 1)
+	return limiter.AllowN(r.Clock(), 1)
 }
 
 func (r *Refresher) update(ctx context.Context, u *Update) {

@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake owes updates of one webhook, answers them, and notes what is settled.
+// fake has pending updates of one webhook, answers them, and notes what is settled.
 type fake struct {
 	mu       sync.Mutex
 	webhook  uuid.UUID
-	owed     int
+	pending  int
 	attempts int
 	outcome  notify.Outcome
 	broken   bool
@@ -47,11 +47,11 @@ func (f *fake) Claim(_ context.Context, _ time.Duration, allow func(uuid.UUID) b
 	if f.broken {
 		return refresh.Claimed{}, errors.New("no database")
 	}
-	if f.none || f.owed == 0 || !allow(f.webhook) {
+	if f.none || f.pending == 0 || !allow(f.webhook) {
 		return refresh.Claimed{None: f.none}, nil
 	}
-	f.owed--
-	update := refresh.Update{MessageID: int64(f.owed), Attempts: f.attempts, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: f.webhook}}}
+	f.pending--
+	update := refresh.Update{MessageID: int64(f.pending), Attempts: f.attempts, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: f.webhook}}}
 	return refresh.Claimed{Updates: []refresh.Update{update}}, nil
 }
 
@@ -104,7 +104,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		"throttled, long": {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Hour}, 0, refresh.Settlement{Retry: 10 * time.Minute, Hold: 10 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fake{owed: 1, outcome: c.outcome, attempts: c.attempts}
+			f := &fake{pending: 1, outcome: c.outcome, attempts: c.attempts}
 			if made, err := newRefresher(t, f).Tick(t.Context()); made != 1 || err != nil {
 				t.Fatalf("made %d, %v", made, err)
 			}
@@ -119,7 +119,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 
 func TestRunKeepsBelowSlacksRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{owed: 60, broken: true, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+		f := &fake{pending: 60, broken: true, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
 		r := newRefresher(t, f)
@@ -139,9 +139,9 @@ func TestRunKeepsBelowSlacksRate(t *testing.T) {
 	})
 }
 
-// TestRunAsksSeldomWhileNothingIsOwed counts what an idle refresher asks in ten
-// minutes, and how soon it finds what is owed then.
-func TestRunAsksSeldomWhileNothingIsOwed(t *testing.T) {
+// TestRunAsksSeldomWhileNothingIsPending counts what an idle refresher asks in ten
+// minutes, and how soon it finds what is pending then.
+func TestRunAsksSeldomWhileNothingIsPending(t *testing.T) {
 	for name, c := range map[string]struct {
 		none   bool
 		looks  int
@@ -162,7 +162,7 @@ func TestRunAsksSeldomWhileNothingIsOwed(t *testing.T) {
 				if f.looks == 0 || f.looks > c.looks || f.trims > 10 {
 					t.Errorf("%d looks and %d trims in ten minutes, want at most %d and 10", f.looks, f.trims, c.looks)
 				}
-				f.none, f.owed = false, 1
+				f.none, f.pending = false, 1
 				f.mu.Unlock()
 				began := time.Now()
 				<-time.After(time.Minute)
@@ -176,10 +176,10 @@ func TestRunAsksSeldomWhileNothingIsOwed(t *testing.T) {
 	}
 }
 
-// TestRunTrimsWhileMuchIsOwed looks each ten seconds for what is beyond the bound.
-func TestRunTrimsWhileMuchIsOwed(t *testing.T) {
+// TestRunTrimsWhileMuchIsPending looks each ten seconds for what is beyond the bound.
+func TestRunTrimsWhileMuchIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{owed: 1000, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+		f := &fake{pending: 1000, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
 		r := newRefresher(t, f)

@@ -14,7 +14,7 @@ import (
 type Digest struct {
 	// ID names the message.
 	ID string
-	// Size is the number of notifications, Reasons why they are owed.
+	// Size is the number of notifications, Reasons how many there are of each reason.
 	Size    int
 	Reasons map[notify.Reason]int
 	Rules   []DigestRule
@@ -113,22 +113,22 @@ func digestHeadline(d *Digest) string {
 			parts = append(parts, grouped(n)+" "+p.many)
 		}
 	}
-	told := strings.Join(parts, ", ")
-	if told == "" {
-		told = grouped(d.Size) + " notifications"
+	summary := strings.Join(parts, ", ")
+	if summary == "" {
+		summary = grouped(d.Size) + " notifications"
 	}
 	trouble := d.Reasons[notify.ReasonSourceFailing] + d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff] +
 		d.Reasons[notify.ReasonWebhookFailing] + d.Reasons[notify.ReasonUndelivered]
 	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
-		told += " of rule " + line(d.Rules[0].Name)
+		summary += " of rule " + line(d.Rules[0].Name)
 	}
 	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+trouble == 0 {
-		return "🟢 " + told
+		return "🟢 " + summary
 	}
 	if len(d.Rules) == 0 {
-		return told
+		return summary
 	}
-	return badge(d.Rules[0].Severity) + " " + told
+	return badge(d.Rules[0].Severity) + " " + summary
 }
 
 // digestNotice is what lock screens show.

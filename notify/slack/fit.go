@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// empty stands in a text that Slack wants and the sender has nothing for.
+// empty is the text where Slack wants one and the sender has nothing for.
 const empty = "–"
 
 // Fit cuts the texts of a message's blocks to Slack's limits, and gives those

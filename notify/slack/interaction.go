@@ -76,7 +76,7 @@ type Press struct {
 }
 
 const (
-	// actorPrefix stands before the name of who acted in Slack; there it goes without saying.
+	// actorPrefix precedes the name of who acted in Slack; there it goes without saying.
 	actorPrefix = "slack:"
 	// maxActor bounds a name, in the units of [Length].
 	maxActor = 100

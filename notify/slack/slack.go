@@ -175,8 +175,8 @@ func Message(a *Alert) ([]byte, error) {
 
 func exchangeBlocks(a *Alert) []block {
 	var blocks []block
-	if told := strings.TrimSpace(a.Message); told != "" && !repeatsError(told, a) {
-		blocks = append(blocks, messageBlock(told))
+	if message := strings.TrimSpace(a.Message); message != "" && !repeatsError(message, a) {
+		blocks = append(blocks, messageBlock(message))
 	}
 	if code := errorCode(a, a.ErrorMessage); code != "" {
 		blocks = append(blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
@@ -195,26 +195,26 @@ func countBlocks(a *Alert) []block {
 		return []block{counted}
 	}
 	var blocks []block
-	told := strings.TrimSpace(a.Message)
-	if told != "" {
-		blocks = append(blocks, messageBlock(told))
+	message := strings.TrimSpace(a.Message)
+	if message != "" {
+		blocks = append(blocks, messageBlock(message))
 	}
 	blocks = append(blocks, counted)
 	if place := example(a); place != "" {
 		blocks = append(blocks, block{Type: "section", Text: mrkdwn("*Newest exchange*\n" + place)})
 	}
-	message := a.ErrorMessage
-	if strings.Contains(told, strings.TrimSpace(message)) {
-		message = ""
+	failure := a.ErrorMessage
+	if strings.Contains(message, strings.TrimSpace(failure)) {
+		failure = ""
 	}
-	if code := errorCode(a, message); code != "" {
+	if code := errorCode(a, failure); code != "" {
 		blocks = append(blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
 	}
 	return blocks
 }
 
-func messageBlock(told string) block {
-	return block{Type: "section", Text: mrkdwn(linked(Escape(told, boundMessage)))}
+func messageBlock(message string) block {
+	return block{Type: "section", Text: mrkdwn(linked(Escape(message, boundMessage)))}
 }
 
 // PlainMessage returns a body with nothing but text and the alert's identifier.
@@ -281,11 +281,11 @@ func notice(a *Alert) string {
 	if isOver(a.Reason) {
 		return Escape(headline(a), boundText)
 	}
-	told := strings.TrimSpace(a.Message)
-	if told == "" {
-		told = strings.Trim(a.ErrorType+": "+a.ErrorMessage, ": \n")
+	message := strings.TrimSpace(a.Message)
+	if message == "" {
+		message = strings.Trim(a.ErrorType+": "+a.ErrorMessage, ": \n")
 	}
-	return Escape(strings.TrimSpace(headline(a)+"\n"+told), boundText)
+	return Escape(strings.TrimSpace(headline(a)+"\n"+message), boundText)
 }
 
 // linked makes links of the addresses in an escaped text. In verbatim objects
@@ -322,12 +322,12 @@ func addressLength(text string) int {
 
 // repeatsError reports whether the alert's message is the error once more, as
 // the default message is.
-func repeatsError(told string, a *Alert) bool {
+func repeatsError(message string, a *Alert) bool {
 	if a.ErrorMessage == "" {
 		return false
 	}
-	told = strings.TrimSpace(strings.TrimSuffix(told, ellipsis))
-	return strings.HasPrefix(a.ErrorType+": "+a.ErrorMessage, told) || strings.HasPrefix(a.ErrorMessage, told)
+	message = strings.TrimSpace(strings.TrimSuffix(message, ellipsis))
+	return strings.HasPrefix(a.ErrorType+": "+a.ErrorMessage, message) || strings.HasPrefix(a.ErrorMessage, message)
 }
 
 // errorCode is the inside of the error's code block; empty when there is no error.

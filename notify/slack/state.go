@@ -20,27 +20,27 @@ const (
 // stateBlocks says who acknowledged, resolved or reopened the alert, and when, beside the
 // severity, which the headline then leaves out.
 func stateBlocks(a *Alert) []block {
-	var told string
+	var summary string
 	switch {
 	case a.Reason == notify.ReasonReopened:
-		told = "Reopened"
+		summary = "Reopened"
 	case a.State == alerts.Acknowledged:
-		told = "Acknowledged"
+		summary = "Acknowledged"
 	case a.State == alerts.Resolved:
-		told = "Resolved"
+		summary = "Resolved"
 	default:
 		return nil
 	}
 	if by := Escape(line(strings.TrimPrefix(a.ChangedBy, actorPrefix)), boundActor); by != "" {
-		told += " by *" + by + "*"
+		summary += " by *" + by + "*"
 	}
 	if !a.ChangedAt.IsZero() {
-		told += "  ·  " + dated(a.ChangedAt.Unix(), a.ChangedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
+		summary += "  ·  " + dated(a.ChangedAt.Unix(), a.ChangedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	if a.Severity != "" {
-		told += "  ·  " + Escape(line(a.Severity), boundField)
+		summary += "  ·  " + Escape(line(a.Severity), boundField)
 	}
-	return []block{{Type: "context", BlockID: stateBlockID, Elements: []object{*mrkdwn(told)}}}
+	return []block{{Type: "context", BlockID: stateBlockID, Elements: []object{*mrkdwn(summary)}}}
 }
 
 // buttonsOf are the buttons that still apply. Their value is the alert's id and

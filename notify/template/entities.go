@@ -16,7 +16,7 @@ type entity struct {
 	text lookup
 	// key is that of the attribute that may hide it, within a section over the attributes.
 	key string
-	// prefix stands before the full names of a group's or a map's members, and present
+	// prefix precedes the full names of a group's or a map's members, and present
 	// tells whether there are any.
 	prefix  string
 	present func(*Values) bool

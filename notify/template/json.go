@@ -20,7 +20,7 @@ const (
 )
 
 // JSON is a parsed JSON body template: JSON in which every string value is a
-// template. Its variables stand inside strings only, and what it renders is
+// template. Its variables are inside strings only, and what it renders is
 // valid JSON for all values. It is safe for concurrent use.
 type JSON struct {
 	root  node
@@ -256,7 +256,7 @@ func (p *jsonParser) syntax(err error) error {
 	switch {
 	// The first brace of a tag reads as the beginning of an object.
 	case strings.HasSuffix(before, "{") && strings.HasPrefix(rest, "{"):
-		return p.fail("A variable stands inside a string in JSON; write it in quotes, as \"{{exchange.route}}\"")
+		return p.fail("A variable must be inside a string in JSON; write it in quotes, as \"{{exchange.route}}\"")
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return p.fail("The JSON ends too early; a quote, bracket or brace is missing")
 	default:

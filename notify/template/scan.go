@@ -141,7 +141,7 @@ func (s *scanner) end(at int, name string) error {
 	}
 	last := s.open[len(s.open)-1]
 	if last.written != name {
-		return s.fail(at, "{{/%s}} stands where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
+		return s.fail(at, "Found {{/%s}} where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
 	}
 	s.open = s.open[:len(s.open)-1]
 	s.out.WriteString(openTag + "/" + last.engine + closeTag)
@@ -181,7 +181,7 @@ func (s *scanner) bind(kind string, e entity) string {
 	return s.bindings[number].engine
 }
 
-// inner returns what stands between the braces of a tag, trimmed and not
+// inner returns what is between the braces of a tag, trimmed and not
 // empty. {{{name}}} becomes "&name", which means the same.
 func (s *scanner) inner(begin int) (inner string, end int, err error) {
 	from, closing := begin+len(openTag), closeTag

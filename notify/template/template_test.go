@@ -218,7 +218,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // What a template says in plain text survives as it is, whatever braces and
-// line breaks stand in it.
+// line breaks are in it.
 func TestPlainTextSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.StringOfN(rapid.SampledFrom([]rune("ab {}\n\r\t#/&")), 0, 40, -1).

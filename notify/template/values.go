@@ -108,8 +108,8 @@ func ForCount(r *rules.Rule, c *alerts.Count, newest *rules.Exchange) *Values {
 // address Tocsin is seen.
 func ForAlert(a *alerts.Instance, url string) *Values { return ForReason(a, notify.ReasonFired, url) }
 
-// ForReason returns the values for a message about a, as [ForAlert], that is
-// owed for a reason.
+// ForReason returns the values for a message about a, as [ForAlert], that is sent
+// for a reason.
 func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 	return &Values{
 		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity), about: a.About,

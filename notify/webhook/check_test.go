@@ -107,7 +107,7 @@ func TestCheckBody(t *testing.T) {
 		"generic":               {notify.KindGeneric, `{"id": "{{alert.id}}", "text": "{{exchange.errorStack}}"}`, ""},
 		"Slack":                 {notify.KindSlack, `{"text": "{{alert.title}}", "blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{alert.message}} x"}}]}`, ""},
 		"not JSON":              {notify.KindGeneric, `{{alert.id}}`, "in quotes"},
-		"no alert.id":           {notify.KindGeneric, `{"text": "{{alert.title}}"}`, "{{alert.id}} must stand somewhere"},
+		"no alert.id":           {notify.KindGeneric, `{"text": "{{alert.title}}"}`, "{{alert.id}} must be somewhere"},
 		"unknown":               {notify.KindGeneric, `{"id": "{{alert.ID}}"}`, `did you mean "alert.id"?`},
 		"Slack: no text":        {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
 		"Slack: empty at times": {notify.KindSlack, `{"blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{exchange.errorType}}"}}]}`, ""},

@@ -18,15 +18,15 @@ import (
 // kind, because a body template is about one alert.
 func (r *Renderer) renderDigest(d *notify.Delivery) (content []byte, problem error) {
 	if d.Webhook.Kind == notify.KindSlack {
-		told := slackDigest(d, r.inboxURL(d.Digest))
-		content, err := slack.DigestMessage(told)
+		digest := slackDigest(d, r.inboxURL(d.Digest))
+		content, err := slack.DigestMessage(digest)
 		if err == nil {
 			err = slack.Valid(content)
 		}
 		if err == nil {
 			return content, nil
 		}
-		plain, plainErr := slack.PlainDigest(told)
+		plain, plainErr := slack.PlainDigest(digest)
 		return plain, errors.Join(err, plainErr)
 	}
 	content, err := json.Marshal(r.digestEvent(d))
@@ -56,21 +56,21 @@ func (r *Renderer) inboxURL(d *notify.Digest) string {
 
 func slackDigest(d *notify.Delivery, inbox string) *slack.Digest {
 	g := d.Digest
-	told := slack.Digest{
+	digest := slack.Digest{
 		ID: d.NotificationID.String(), Size: g.Size, Reasons: g.Reasons, AllRules: g.AllRules, AllPlaces: g.AllPlaces,
 		AllErrors: g.AllErrors, From: second(g.FirstFiredAt), To: second(g.LastFiredAt), URL: inbox,
 	}
 	for _, r := range g.Rules {
-		told.Rules = append(told.Rules, slack.DigestRule{Name: r.Name, Severity: string(r.Severity), Count: r.Count})
+		digest.Rules = append(digest.Rules, slack.DigestRule{Name: r.Name, Severity: string(r.Severity), Count: r.Count})
 	}
 	for _, p := range g.Places {
-		told.Places = append(told.Places, slack.DigestCount{What: strings.Trim(p.Application+" · "+p.Route, " ·"), Count: p.Count})
+		digest.Places = append(digest.Places, slack.DigestCount{What: strings.Trim(p.Application+" · "+p.Route, " ·"), Count: p.Count})
 	}
 	for _, e := range g.Errors {
-		told.Errors = append(told.Errors, slack.DigestCount{What: strings.Trim(e.Type+": "+e.Message, ": \n"), Count: e.Count})
+		digest.Errors = append(digest.Errors, slack.DigestCount{What: strings.Trim(e.Type+": "+e.Message, ": \n"), Count: e.Count})
 	}
-	told.First, told.Last = slackEnd(g.First), slackEnd(g.Last)
-	return &told
+	digest.First, digest.Last = slackEnd(g.First), slackEnd(g.Last)
+	return &digest
 }
 
 func slackEnd(a *alerts.Instance) *slack.Alert {

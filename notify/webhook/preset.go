@@ -117,7 +117,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 	}
 	for i, reason := range w.Events {
 		if event := preset.EventOf(reason); reason.IsEvent() && !p.Sends(event) {
-			add(fmt.Sprintf("events[%d]", i), "not_applicable", fmt.Sprintf("%s is not told of %s; remove it", p.Name, event))
+			add(fmt.Sprintf("events[%d]", i), "not_applicable", fmt.Sprintf("%s is not notified of %s; remove it", p.Name, event))
 		}
 	}
 	if len(fields) > 0 {

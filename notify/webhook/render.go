@@ -17,7 +17,7 @@ import (
 const contentType = "application/json"
 
 // errNoAlertID refuses a body by which a receiver cannot tell a repeat.
-var errNoAlertID = errors.New("{{alert.id}} must stand somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
+var errNoAlertID = errors.New("{{alert.id}} must be somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
 
 // RendererOptions configure a [Renderer].
 type RendererOptions struct {

@@ -7,7 +7,7 @@ import { createStage, rows } from "./stage.mjs";
 
 const devices = {
   phone: { width: 360, height: 780 },
-  desk: { width: 1440, height: 900 },
+  desktop: { width: 1440, height: 900 },
   wall: { width: 3840, height: 2160 },
 };
 
@@ -82,7 +82,7 @@ describe("every page", { timeout: 540_000 }, () => {
   });
 
   for (const scheme of ["light", "dark"]) {
-    for (const device of ["phone", "desk"]) {
+    for (const device of ["phone", "desktop"]) {
       const viewport = devices[device];
       test(`can be used by everybody: ${scheme}, ${device}`, async () => {
         const opened = await stage.open("", { viewport, colorScheme: scheme });
@@ -108,7 +108,7 @@ describe("every page", { timeout: 540_000 }, () => {
   });
 
   test("can be used in forced colours", async () => {
-    const opened = await stage.open("", { viewport: devices.desk, forcedColors: "active" });
+    const opened = await stage.open("", { viewport: devices.desktop, forcedColors: "active" });
     for (const [path, sign] of Object.entries(pagesOf(opened))) {
       await opened.goto(stage.world.url + path);
       await sign.waitFor(visible);
@@ -124,7 +124,7 @@ describe("every page", { timeout: 540_000 }, () => {
   });
 
   test("shows in forced colours what is on and what is checked", async () => {
-    const opened = await stage.open("/rules", { viewport: devices.desk, forcedColors: "active" });
+    const opened = await stage.open("/rules", { viewport: devices.desktop, forcedColors: "active" });
     const track = opened.locator(".mantine-Switch-input:checked + .mantine-Switch-track").first();
     await track.waitFor(visible);
     const colours = (locator) =>
@@ -170,7 +170,7 @@ describe("every page", { timeout: 540_000 }, () => {
   }
 
   test("keeps the preview of a long body within its column", async () => {
-    for (const viewport of [devices.desk, devices.wall]) {
+    for (const viewport of [devices.desktop, devices.wall]) {
       const opened = await stage.open(`/rules/${rule.id}/edit`, { viewport });
       const body = opened.getByRole("region", { name: "Body of the request" });
       await body.waitFor(visible);

@@ -138,7 +138,7 @@ describe("rules and webhooks", { timeout: 240_000 }, () => {
 
     // Without the alert's id, a receiver could not tell a repeat.
     await page.getByRole("button", { name: "Save the webhook" }).click();
-    await page.getByText(/alert\.id.* must stand somewhere in the body/).waitFor(visible);
+    await page.getByText(/alert\.id.* must be somewhere in the body/).waitFor(visible);
     assert.equal(await body.getAttribute("aria-invalid"), "true");
     assert.equal(await body.evaluate((element) => element === document.activeElement), true);
     await page.keyboard.press("Control+End");

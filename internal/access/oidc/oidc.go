@@ -67,7 +67,7 @@ const (
 	maxReturn       = 2000
 )
 
-// Problem is why nobody was let in, as the page is told.
+// Problem is why nobody was let in, as the page shows it.
 type Problem string
 
 // The problems.

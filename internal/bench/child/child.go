@@ -117,7 +117,7 @@ func (p *Process) Tell(line string) error {
 	return err
 }
 
-// Pause has the child stand still until Resume.
+// Pause pauses the child until Resume.
 func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
 
 // Resume has the child go on; it does nothing to one that has not paused.
@@ -129,18 +129,18 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Stop asks the child to end, and kills it when it takes longer than patience.
-func (p *Process) Stop(patience time.Duration) error {
+// Stop asks the child to end, and kills it when it takes longer than the timeout.
+func (p *Process) Stop(timeout time.Duration) error {
 	_ = p.stdin.Close()
 	_ = p.command.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
 		return nil
 	case <-timer.C:
 		p.Kill()
-		return fmt.Errorf("%s did not end within %v and was killed: %s", p.command.Path, patience, p.Said())
+		return fmt.Errorf("%s did not end within %v and was killed: %s", p.command.Path, timeout, p.Said())
 	}
 }
 

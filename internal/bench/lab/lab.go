@@ -29,7 +29,7 @@ type Bench struct {
 	// Quick makes everything small. Soak has the soak take half an hour. Huge has
 	// the history go up to 10^8 exchanges.
 	Quick, Soak, Huge bool
-	// Tell is told of progress.
+	// Tell is called with progress.
 	Tell func(string)
 
 	books int
@@ -43,8 +43,8 @@ type Workload struct {
 	Run func(ctx context.Context, b *Bench) ([]report.Result, error)
 }
 
-// Patience is how long anything may take that is not done.
-const Patience = 3 * time.Minute
+// Timeout is how long anything may take that is not done.
+const Timeout = 3 * time.Minute
 
 // Either returns one size for a quick run and one for a whole.
 func Either[T any](quickly bool, quick, whole T) T {
@@ -75,9 +75,9 @@ func (b *Bench) Counted(ctx context.Context, book string, asked, recorded int) (
 
 // AwaitReceived waits until a book holds so many messages.
 func (b *Bench) AwaitReceived(ctx context.Context, book string, count int) (receiver.Count, error) {
-	got, err := b.Receiver.Await(ctx, book, count, Patience)
+	got, err := b.Receiver.Await(ctx, book, count, Timeout)
 	if err == nil && got.Distinct < count {
-		err = fmt.Errorf("only %d of %d messages came within %v", got.Distinct, count, Patience)
+		err = fmt.Errorf("only %d of %d messages came within %v", got.Distinct, count, Timeout)
 	}
 	return got, err
 }

@@ -58,12 +58,12 @@ func (b bench) fails(ctx context.Context, rules int) (o outageEvents, err error)
 	if err := world.Crowd(ctx, rules-1); err != nil {
 		return o, err
 	}
-	gate, err := world.NewGate(ctx)
+	proxy, err := world.NewProxy(ctx)
 	if err != nil {
 		return o, err
 	}
-	defer func() { err = errors.Join(err, gate.Close()) }()
-	replica, err := world.Start(ctx, world.Through(gate), "TOCSIN_TICK_INTERVAL=100ms")
+	defer func() { err = errors.Join(err, proxy.Close()) }()
+	replica, err := world.Start(ctx, world.Through(proxy), "TOCSIN_TICK_INTERVAL=100ms")
 	if err != nil {
 		return o, err
 	}
@@ -71,7 +71,7 @@ func (b bench) fails(ctx context.Context, rules int) (o outageEvents, err error)
 	if _, err := world.AwaitCaughtUp(ctx); err != nil {
 		return o, err
 	}
-	gate.Shut()
+	proxy.Cut()
 	cut := time.Now()
 	announced := func(n int64) func() (bool, error) {
 		return func() (bool, error) {
@@ -79,7 +79,7 @@ func (b bench) fails(ctx context.Context, rules int) (o outageEvents, err error)
 			return now == n, err
 		}
 	}
-	wait, cancel := context.WithTimeout(ctx, lab.Patience)
+	wait, cancel := context.WithTimeout(ctx, lab.Timeout)
 	defer cancel()
 	if _, err := product.Await(wait, announced(1)); err != nil {
 		return o, fmt.Errorf("await that the failure is announced: %w", err)
@@ -88,7 +88,7 @@ func (b bench) fails(ctx context.Context, rules int) (o outageEvents, err error)
 	if err := lab.Wait(ctx, 3*time.Second); err != nil {
 		return o, err
 	}
-	gate.Open()
+	proxy.Restore()
 	back := time.Now()
 	if _, err := product.Await(wait, announced(0)); err != nil {
 		return o, fmt.Errorf("await that the recovery is announced: %w", err)

@@ -71,13 +71,13 @@ func (b bench) comeback(ctx context.Context, count int) (c comeback, err error) 
 	if err := errors.Join(world.LeftBehind(ctx, time.Hour), world.History(ctx, past)); err != nil {
 		return c, err
 	}
-	gate, err := world.NewGate(ctx)
+	proxy, err := world.NewProxy(ctx)
 	if err != nil {
 		return c, err
 	}
-	defer func() { err = errors.Join(err, gate.Close()) }()
-	gate.Shut()
-	replica, err := world.Start(ctx, world.Through(gate), retryQuickly)
+	defer func() { err = errors.Join(err, proxy.Close()) }()
+	proxy.Cut()
+	replica, err := world.Start(ctx, world.Through(proxy), retryQuickly)
 	if err != nil {
 		return c, err
 	}
@@ -85,7 +85,7 @@ func (b bench) comeback(ctx context.Context, count int) (c comeback, err error) 
 	if err := lab.Wait(ctx, 3*time.Second); err != nil {
 		return c, err
 	}
-	gate.Open()
+	proxy.Restore()
 	back := time.Now()
 	old := count / failedEvery
 	visible, err := world.TrickleUntil(ctx, "new-", farHooks, func() (bool, error) {

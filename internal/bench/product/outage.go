@@ -9,85 +9,85 @@ import (
 	"sync"
 )
 
-// Gate stands before ClickHouse, and cuts it off on demand.
-type Gate struct {
+// Proxy forwards connections to ClickHouse, and cuts it off on demand.
+type Proxy struct {
 	listener net.Listener
 	upstream string
 	all      sync.WaitGroup
 
 	mu    sync.Mutex
-	shut  bool
+	cut   bool
 	links map[net.Conn]struct{}
 }
 
-// NewGate opens a gate before ClickHouse.
-func (w *World) NewGate(ctx context.Context) (*Gate, error) {
+// NewProxy starts a proxy in front of ClickHouse.
+func (w *World) NewProxy(ctx context.Context) (*Proxy, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{listener: listener, upstream: w.clickHouse.Host, links: map[net.Conn]struct{}{}}
-	g.all.Go(g.accept)
-	return g, nil
+	p := &Proxy{listener: listener, upstream: w.clickHouse.Host, links: map[net.Conn]struct{}{}}
+	p.all.Go(p.accept)
+	return p, nil
 }
 
-// Through is the setting that has a replica reach ClickHouse through the gate.
-func (w *World) Through(g *Gate) string {
+// Through is the setting that has a replica reach ClickHouse through the proxy.
+func (w *World) Through(p *Proxy) string {
 	u, err := url.Parse(w.clickHouseURL(w.clickHouseDatabase))
 	if err != nil {
 		panic(err) // it was made from one that was parsed
 	}
-	u.Host = g.listener.Addr().String()
+	u.Host = p.listener.Addr().String()
 	return "TOCSIN_CLICKHOUSE_URL=" + u.String()
 }
 
-// Shut ends all connections, and each new one.
-func (g *Gate) Shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = true
-	for c := range g.links {
+// Cut ends all connections, and each new one.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for c := range p.links {
 		_ = c.Close()
 	}
 }
 
-// Open lets connections pass again.
-func (g *Gate) Open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = false
+// Restore lets connections pass again.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
 }
 
-// Close ends the gate.
-func (g *Gate) Close() error {
-	err := g.listener.Close()
-	g.Shut()
-	g.all.Wait()
+// Close ends the proxy.
+func (p *Proxy) Close() error {
+	err := p.listener.Close()
+	p.Cut()
+	p.all.Wait()
 	return err
 }
 
-func (g *Gate) accept() {
+func (p *Proxy) accept() {
 	for {
-		near, err := g.listener.Accept()
+		near, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		g.all.Go(func() { g.pass(near) })
+		p.all.Go(func() { p.pass(near) })
 	}
 }
 
-func (g *Gate) pass(near net.Conn) {
+func (p *Proxy) pass(near net.Conn) {
 	defer near.Close()                      //nolint:errcheck // its end is what matters
-	far, err := net.Dial("tcp", g.upstream) //nolint:noctx // loopback does not wait
+	far, err := net.Dial("tcp", p.upstream) //nolint:noctx // loopback does not wait
 	if err != nil {
 		return
 	}
 	defer far.Close() //nolint:errcheck // its end is what matters
-	if !g.link(near, far) {
+	if !p.link(near, far) {
 		return
 	}
-	defer g.unlink(near, far)
+	defer p.unlink(near, far)
 	var ways sync.WaitGroup
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		ways.Go(func() {
@@ -98,19 +98,19 @@ func (g *Gate) pass(near net.Conn) {
 	ways.Wait()
 }
 
-func (g *Gate) link(ends ...net.Conn) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (p *Proxy) link(ends ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range ends {
-		g.links[c] = struct{}{}
+		p.links[c] = struct{}{}
 	}
-	return !g.shut
+	return !p.cut
 }
 
-func (g *Gate) unlink(ends ...net.Conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (p *Proxy) unlink(ends ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range ends {
-		delete(g.links, c)
+		delete(p.links, c)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestGateCutsOffAndLetsThrough(t *testing.T) {
+func TestProxyCutsOffAndLetsThrough(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
 	upstream, err := url.Parse(server.URL)
@@ -16,12 +16,12 @@ func TestGateCutsOffAndLetsThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &World{Engines: &Engines{clickHouse: upstream}}
-	gate, err := w.NewGate(t.Context())
+	proxy, err := w.NewProxy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = gate.Close() })
-	through, err := url.Parse(w.Through(gate)[len("TOCSIN_CLICKHOUSE_URL="):])
+	t.Cleanup(func() { _ = proxy.Close() })
+	through, err := url.Parse(w.Through(proxy)[len("TOCSIN_CLICKHOUSE_URL="):])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,22 +37,22 @@ func TestGateCutsOffAndLetsThrough(t *testing.T) {
 		return got.Body.Close()
 	}
 	if err := ask(); err != nil {
-		t.Fatalf("an open gate: %v", err)
+		t.Fatalf("before the cut: %v", err)
 	}
 	held, err := new(net.Dialer).DialContext(t.Context(), "tcp", through.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close() //nolint:errcheck // a test's connection
-	gate.Shut()
+	proxy.Cut()
 	if _, err := held.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection outlived the cut")
 	}
 	if err := ask(); err == nil {
-		t.Error("a shut gate let a request through")
+		t.Error("a request came through after the cut")
 	}
-	gate.Open()
+	proxy.Restore()
 	if err := ask(); err != nil {
-		t.Errorf("a gate that was opened again: %v", err)
+		t.Errorf("after the restoration: %v", err)
 	}
 }

@@ -123,8 +123,8 @@ func (b *book) note(id string, at int64) {
 func (b *book) await(count int64) <-chan struct{} {
 	a := &awaited{count, make(chan struct{})}
 	b.awaited.Store(a)
-	// What came before this was known had nobody to tell. The number below is
-	// read after the store, so it holds every message that was told to nobody.
+	// What came before this was known found nobody waiting. The number below is
+	// read after the store, so it holds every message that found nobody waiting.
 	if b.distinct.Load() >= count {
 		b.awaited.Store(nil)
 		reached := make(chan struct{})

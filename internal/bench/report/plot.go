@@ -121,7 +121,7 @@ func draw(path, title string, bars []bar, target bool) error {
 			return fmt.Errorf("draw %s: %w", path, err)
 		}
 		p.Add(chart, spread)
-		// Names stand above their bars: beside them they would need a width that
+		// Names are above their bars: beside them they would need a width that
 		// depends on the fonts of whoever looks.
 		names.XYs, names.Labels = append(names.XYs, plotter.XY{X: 0, Y: at + 0.36}), append(names.Labels, b.name)
 		values.XYs, values.Labels = append(values.XYs, plotter.XY{X: max(b.high, b.value), Y: at - 0.04}), append(values.Labels, b.label)

@@ -3,7 +3,7 @@
 //
 // A figure that has a bound is reached or it is not, and is shown as it is. A
 // workload that was refused shows its reason, and whatever had been measured
-// until then stands beside as not to be trusted.
+// until then is shown beside as not to be trusted.
 package report
 
 import (
@@ -62,7 +62,7 @@ type Result struct {
 	Peer    string   `json:"peer,omitempty"`
 	Figures []Figure `json:"figures"`
 	// Measured tells of the run that found this, where it is another one than that
-	// which it stands in.
+	// which it is in.
 	Measured *Machine `json:"measured,omitempty"`
 	// Refused says why the figures are worth nothing.
 	Refused string   `json:"refused,omitempty"`
@@ -269,7 +269,7 @@ func (r *Result) Text() string {
 	return b.String()
 }
 
-// Markdown writes the tables as a page, which shows plots that stand beside it.
+// Markdown writes the tables as a page, which shows plots that are beside it.
 func (r *Run) Markdown(w io.Writer, plots []string) error {
 	var b strings.Builder
 	m := &r.Machine

@@ -120,7 +120,7 @@ func (b bench) begin(ctx context.Context, size int64) (e *era, err error) {
 	return e, e.replica.Pause()
 }
 
-// turn measures one pass, while the replicas of the other histories stand still.
+// turn measures one pass, while the replicas of the other histories are paused.
 func (b bench) turn(ctx context.Context, e *era) (p lab.Pass, err error) {
 	if err := e.replica.Resume(); err != nil {
 		return p, err

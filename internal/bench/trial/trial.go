@@ -83,7 +83,7 @@ type Side struct {
 // Runs holds the measures of each side, in the order of the trials.
 type Runs map[string][]Measure
 
-// Alternate runs the sides in so many trials and one to warm up. Tell is told of
+// Alternate runs the sides in so many trials and one to warm up. Tell is called with
 // each run. It ends with the first run that fails or is not complete.
 func Alternate(ctx context.Context, sides []Side, trials int, tell func(string)) (Runs, error) {
 	runs := make(Runs, len(sides))

@@ -12,6 +12,23 @@ import (
 	"github.com/google/uuid"
 )
 
+const accessPurge = `-- name: AccessPurge :exec
+with sessions as (
+    delete from session where expires_at <= now() or seen_at <= now() - $1::interval
+), links as (
+    delete from sign_in_link where expires_at <= now()
+), codes as (
+    delete from set_up_code where expires_at <= now() or exists (select from account where role = 'admin' and not disabled)
+)
+delete from sign_in_failure where last_at <= now() - interval '24 hours'
+`
+
+// Deletes what is over. Nobody else deletes or needs it, so that one statement may.
+func (q *Queries) AccessPurge(ctx context.Context, idle time.Duration) error {
+	_, err := q.db.Exec(ctx, accessPurge, idle)
+	return err
+}
+
 const accountByEmail = `-- name: AccountByEmail :one
 select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where lower(email) = lower($1::text)
 `
@@ -433,6 +450,15 @@ func (q *Queries) AdminsLock(ctx context.Context, tenantID string) ([]uuid.UUID,
 	return items, nil
 }
 
+const auditPurge = `-- name: AuditPurge :exec
+delete from audit where at <= now() - $1::interval
+`
+
+func (q *Queries) AuditPurge(ctx context.Context, retention time.Duration) error {
+	_, err := q.db.Exec(ctx, auditPurge, retention)
+	return err
+}
+
 const linkInsert = `-- name: LinkInsert :one
 insert into sign_in_link (secret_hash, account_id, expires_at) values ($1, $2, now() + $3::interval)
 returning expires_at
@@ -693,32 +719,6 @@ update sign_in_failure set failures = greatest(0, failures - 1) where subject = 
 
 func (q *Queries) SignInFailureTakeBack(ctx context.Context, subject []byte) error {
 	_, err := q.db.Exec(ctx, signInFailureTakeBack, subject)
-	return err
-}
-
-const sweepAccess = `-- name: SweepAccess :exec
-with sessions as (
-    delete from session where expires_at <= now() or seen_at <= now() - $1::interval
-), links as (
-    delete from sign_in_link where expires_at <= now()
-), codes as (
-    delete from set_up_code where expires_at <= now() or exists (select from account where role = 'admin' and not disabled)
-)
-delete from sign_in_failure where last_at <= now() - interval '24 hours'
-`
-
-// Deletes what is over. Nobody else deletes or needs it, so that one statement may.
-func (q *Queries) SweepAccess(ctx context.Context, idle time.Duration) error {
-	_, err := q.db.Exec(ctx, sweepAccess, idle)
-	return err
-}
-
-const sweepAudit = `-- name: SweepAudit :exec
-delete from audit where at <= now() - $1::interval
-`
-
-func (q *Queries) SweepAudit(ctx context.Context, retention time.Duration) error {
-	_, err := q.db.Exec(ctx, sweepAudit, retention)
 	return err
 }
 

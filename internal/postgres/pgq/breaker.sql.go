@@ -86,7 +86,7 @@ set failures = 0, openings = 0, opened_at = null, open_until = null, last_error 
 where webhook_id = $1
 `
 
-// Forgets what attempts told; what the rate allows stays.
+// Forgets what attempts have shown; what the rate allows stays.
 func (q *Queries) BreakerReset(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, breakerReset, webhookID)
 	return err

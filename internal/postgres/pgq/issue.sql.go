@@ -154,7 +154,7 @@ func (q *Queries) IssuePlaces(ctx context.Context, arg IssuePlacesParams) ([]Iss
 }
 
 const issueRegressions = `-- name: IssueRegressions :many
-with told as (
+with fired as (
     select a.alert_id, a.fired_at,
            max(case when a.state = 'RESOLVED' then a.resolved_at else 'infinity' end) over before as over_at
     from alert a
@@ -164,7 +164,7 @@ with told as (
     window before as (order by a.fired_at, a.alert_id rows between unbounded preceding and 1 preceding)
 )
 select alert_id, fired_at, over_at::timestamptz as over_at, count(*) over () as regressions
-from told
+from fired
 where over_at < fired_at
 order by fired_at desc, alert_id desc
 limit $1

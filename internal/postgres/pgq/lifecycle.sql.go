@@ -195,7 +195,7 @@ type NotificationFollowRow struct {
 // reason how many there were. Nothing is written where a webhook is deleted. What a silence
 // suppresses (no silence is the nil id) is settled at once. So is what follows when all
 // earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
-// of an alert is not told of its end.
+// of an alert is not notified of its end.
 func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollowParams) ([]NotificationFollowRow, error) {
 	rows, err := q.db.Query(ctx, notificationFollow,
 		arg.HeldIds,

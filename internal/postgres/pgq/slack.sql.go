@@ -40,8 +40,8 @@ type SlackMessageAddParams struct {
 	Ts             string
 }
 
-// Enters where a message stands, and owes it an update where the alert is not,
-// or no longer, in the state that the message shows. The lock on the alert
+// Enters the channel and ts of a message, and requests an update where the alert is
+// not, or no longer, in the state that the message shows. The lock on the alert
 // orders this against whoever changes it: one of both sees the other.
 func (q *Queries) SlackMessageAdd(ctx context.Context, arg SlackMessageAddParams) error {
 	_, err := q.db.Exec(ctx, slackMessageAdd,
@@ -70,8 +70,8 @@ type SlackMessageFindParams struct {
 	Ts       string
 }
 
-// Whose message it is that stands somewhere; a tenant may have several webhooks
-// of one Slack app.
+// The webhook that posted a message; a tenant may have several webhooks of one
+// Slack app.
 func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, slackMessageFind,
 		arg.TenantID,
@@ -91,42 +91,6 @@ delete from slack_update u where u.webhook_id = $1
 func (q *Queries) SlackUpdateAbandon(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, slackUpdateAbandon, webhookID)
 	return err
-}
-
-const slackUpdateBacklog = `-- name: SlackUpdateBacklog :many
-select w.webhook_id,
-       ((w.held_until is null or w.held_until <= now())
-        and (w.updates_held_until is null or w.updates_held_until <= now())
-        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
-from webhook w
-where w.enabled and w.slack_channel <> ''
-`
-
-type SlackUpdateBacklogRow struct {
-	WebhookID uuid.UUID
-	Due       bool
-}
-
-// The webhooks whose messages can be changed, and whether an update is due for
-// them that may be made now.
-func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]SlackUpdateBacklogRow, error) {
-	rows, err := q.db.Query(ctx, slackUpdateBacklog)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []SlackUpdateBacklogRow{}
-	for rows.Next() {
-		var i SlackUpdateBacklogRow
-		if err := rows.Scan(&i.WebhookID, &i.Due); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const slackUpdateClaim = `-- name: SlackUpdateClaim :many
@@ -176,7 +140,7 @@ type SlackUpdateClaimRow struct {
 	Webhook    Webhook
 }
 
-// Takes the due update of each webhook that was owed last.
+// Takes the newest due update of each webhook.
 func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimParams) ([]SlackUpdateClaimRow, error) {
 	rows, err := q.db.Query(ctx, slackUpdateClaim, arg.WebhookIds, arg.Lease)
 	if err != nil {
@@ -286,7 +250,7 @@ type SlackUpdateEndParams struct {
 
 // Ends an update under its claim. One whose alert has changed meanwhile is due
 // at once. Where the claim has passed to somebody else, the two may have arrived
-// in either order, and the message is owed another one.
+// in either order, and the caller requests another one.
 func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) (bool, error) {
 	row := q.db.QueryRow(ctx, slackUpdateEnd, arg.MessageID, arg.Token, arg.Generation)
 	var own bool
@@ -294,14 +258,14 @@ func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) 
 	return own, err
 }
 
-const slackUpdateOwe = `-- name: SlackUpdateOwe :exec
+const slackUpdateRequest = `-- name: SlackUpdateRequest :exec
 insert into slack_update (message_id, webhook_id)
 select m.message_id, m.webhook_id from slack_message m where m.message_id = $1
 on conflict (message_id) do update set generation = excluded.generation, attempts = 0
 `
 
-func (q *Queries) SlackUpdateOwe(ctx context.Context, messageID int64) error {
-	_, err := q.db.Exec(ctx, slackUpdateOwe, messageID)
+func (q *Queries) SlackUpdateRequest(ctx context.Context, messageID int64) error {
+	_, err := q.db.Exec(ctx, slackUpdateRequest, messageID)
 	return err
 }
 
@@ -346,13 +310,49 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now())
 `
 
-// Forgets all but those updates of a webhook that were owed last, or are being made.
+// Deletes the pending updates of each webhook, except the newest and those being made.
 func (q *Queries) SlackUpdateTrim(ctx context.Context, most int32) (int64, error) {
 	result, err := q.db.Exec(ctx, slackUpdateTrim, most)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const slackUpdateWebhooks = `-- name: SlackUpdateWebhooks :many
+select w.webhook_id,
+       ((w.held_until is null or w.held_until <= now())
+        and (w.updates_held_until is null or w.updates_held_until <= now())
+        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
+from webhook w
+where w.enabled and w.slack_channel <> ''
+`
+
+type SlackUpdateWebhooksRow struct {
+	WebhookID uuid.UUID
+	Due       bool
+}
+
+// The webhooks whose messages can be changed, and whether an update is due for
+// them that may be made now.
+func (q *Queries) SlackUpdateWebhooks(ctx context.Context) ([]SlackUpdateWebhooksRow, error) {
+	rows, err := q.db.Query(ctx, slackUpdateWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SlackUpdateWebhooksRow{}
+	for rows.Next() {
+		var i SlackUpdateWebhooksRow
+		if err := rows.Scan(&i.WebhookID, &i.Due); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const slackUpdatesHold = `-- name: SlackUpdatesHold :exec

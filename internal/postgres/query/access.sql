@@ -95,7 +95,7 @@ returning *;
 update account set password_hash = @password_hash, password_changed_at = now(), version = version + 1, updated_at = now()
 where account_id = @account_id;
 
--- name: SweepAccess :exec
+-- name: AccessPurge :exec
 -- Deletes what is over. Nobody else deletes or needs it, so that one statement may.
 with sessions as (
     delete from session where expires_at <= now() or seen_at <= now() - @idle::interval
@@ -106,7 +106,7 @@ with sessions as (
 )
 delete from sign_in_failure where last_at <= now() - interval '24 hours';
 
--- name: SweepAudit :exec
+-- name: AuditPurge :exec
 delete from audit where at <= now() - @retention::interval;
 
 -- name: AccountList :many

@@ -62,7 +62,7 @@ select webhook_id from webhook_state
 where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is not null or holds > 0);
 
 -- name: BreakerReset :exec
--- Forgets what attempts told; what the rate allows stays.
+-- Forgets what attempts have shown; what the rate allows stays.
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
     holds = 0, held_for = '0', held_since = null, probe_id = null, probe_token = null

@@ -27,7 +27,7 @@ with taken as (
     for update skip locked
 ), enough as (
     select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > @above::int
-), told as (
+), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
     select @digest_id::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
     from enough cross join webhook w

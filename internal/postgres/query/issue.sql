@@ -27,7 +27,7 @@ group by 1;
 -- name: IssueRegressions :many
 -- The newest alerts that fired when every alert before them had been resolved, with the
 -- last of those resolutions, and how many such alerts there are.
-with told as (
+with fired as (
     select a.alert_id, a.fired_at,
            max(case when a.state = 'RESOLVED' then a.resolved_at else 'infinity' end) over before as over_at
     from alert a
@@ -37,7 +37,7 @@ with told as (
     window before as (order by a.fired_at, a.alert_id rows between unbounded preceding and 1 preceding)
 )
 select alert_id, fired_at, over_at::timestamptz as over_at, count(*) over () as regressions
-from told
+from fired
 where over_at < fired_at
 order by fired_at desc, alert_id desc
 limit @most;

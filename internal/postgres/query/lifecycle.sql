@@ -28,7 +28,7 @@ for no key update of o;
 -- reason how many there were. Nothing is written where a webhook is deleted. What a silence
 -- suppresses (no silence is the nil id) is settled at once. So is what follows when all
 -- earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
--- of an alert is not told of its end.
+-- of an alert is not notified of its end.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (

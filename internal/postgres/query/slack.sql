@@ -1,6 +1,6 @@
 -- name: SlackMessageAdd :exec
--- Enters where a message stands, and owes it an update where the alert is not,
--- or no longer, in the state that the message shows. The lock on the alert
+-- Enters the channel and ts of a message, and requests an update where the alert is
+-- not, or no longer, in the state that the message shows. The lock on the alert
 -- orders this against whoever changes it: one of both sees the other.
 with state as materialized (
     select a.alert_id, a.state from alert a where a.alert_id = @alert_id::uuid for share
@@ -19,15 +19,15 @@ set generation = excluded.generation, attempts = 0,
     due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end;
 
 -- name: SlackMessageFind :one
--- Whose message it is that stands somewhere; a tenant may have several webhooks
--- of one Slack app.
+-- The webhook that posted a message; a tenant may have several webhooks of one
+-- Slack app.
 select m.webhook_id from slack_message m
 join webhook w on w.webhook_id = m.webhook_id
 where w.tenant_id = @tenant_id and w.deleted_at is null and m.alert_id = @alert_id and m.channel = @channel and m.ts = @ts
 limit 1;
 
 -- name: SlackUpdateTrim :execrows
--- Forgets all but those updates of a webhook that were owed last, or are being made.
+-- Deletes the pending updates of each webhook, except the newest and those being made.
 delete from slack_update u
 using (
     select c.message_id
@@ -41,7 +41,7 @@ using (
 ) old
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
 
--- name: SlackUpdateBacklog :many
+-- name: SlackUpdateWebhooks :many
 -- The webhooks whose messages can be changed, and whether an update is due for
 -- them that may be made now.
 select w.webhook_id,
@@ -52,7 +52,7 @@ from webhook w
 where w.enabled and w.slack_channel <> '';
 
 -- name: SlackUpdateClaim :many
--- Takes the due update of each webhook that was owed last.
+-- Takes the newest due update of each webhook.
 with due as (
     select c.message_id
     from unnest(@webhook_ids::uuid[]) as room(webhook_id)
@@ -82,7 +82,7 @@ join webhook w on w.webhook_id = m.webhook_id;
 -- name: SlackUpdateEnd :one
 -- Ends an update under its claim. One whose alert has changed meanwhile is due
 -- at once. Where the claim has passed to somebody else, the two may have arrived
--- in either order, and the message is owed another one.
+-- in either order, and the caller requests another one.
 with gone as (
     delete from slack_update u
     where u.message_id = @message_id and u.claim_token = @token::bigint and u.generation = @generation
@@ -95,7 +95,7 @@ with gone as (
 )
 select (exists (select from gone) or exists (select from again))::boolean as own;
 
--- name: SlackUpdateOwe :exec
+-- name: SlackUpdateRequest :exec
 insert into slack_update (message_id, webhook_id)
 select m.message_id, m.webhook_id from slack_message m where m.message_id = @message_id
 on conflict (message_id) do update set generation = excluded.generation, attempts = 0;

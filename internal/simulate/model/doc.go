@@ -57,14 +57,14 @@ const (
 	OwnBeginning Guard = "own-beginning"
 	// LongerLookBack has a rule read what a longer look-back reaches.
 	LongerLookBack Guard = "longer-look-back"
-	// SweptRaises raises a rule's watermark before its alerts are deleted, and SweptObeyed
+	// SweptRaises raises a rule's floor before its alerts are deleted, and SweptObeyed
 	// has commits obey it.
-	SweptRaises Guard = "retention-watermark"
+	SweptRaises Guard = "retention-floor"
 	SweptObeyed Guard = "retention-obeyed"
 	// SweptReach leaves alerts alone whose exchanges a rule can still read.
 	SweptReach Guard = "retention-reach"
-	// SweptOwed leaves alerts alone with a message that is still to be delivered.
-	SweptOwed Guard = "retention-owed"
+	// SweptWaiting leaves alerts alone with a message that is still to be delivered.
+	SweptWaiting Guard = "retention-waiting"
 	// RetryLeavesClaims leaves a message alone that is being attempted when a person
 	// retries it.
 	RetryLeavesClaims Guard = "retry-leaves-claims"

@@ -244,7 +244,7 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 		return false, evaluator.ErrRefused
 	}
 	key := onceKey{a.RuleID, a.Exchange.Key()}
-	if db.has(SweptObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].SweptBeforeNS {
+	if db.has(SweptObeyed) && a.Exchange.StartTimeNS < db.rules.rows[a.RuleID].RetentionFloorNS {
 		return false, nil
 	}
 	if db.once.has(key) && db.has(AlertOnce) {
@@ -284,7 +284,7 @@ func (db *Postgres) notify(n Notification, now time.Time) error {
 	}
 	db.notifications.put(n.ID, n)
 	db.ofAlert.put(n.AlertID, append(slices.Clip(of), n.ID))
-	db.outbox.put(n.ID, Owed{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
+	db.outbox.put(n.ID, OutboxRow{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})
 	return nil
 }
 

@@ -44,7 +44,8 @@ func (db *Postgres) NotificationsOf(alert uuid.UUID) []Notification {
 type Message struct {
 	Notification
 
-	Owed       *Owed
+	// Row is its row of the outbox; nil when it is settled or in a digest.
+	Row        *OutboxRow
 	Settlement *Settlement
 	// Digest is the digest that tells it, Members what it tells itself.
 	Digest  uuid.UUID
@@ -57,8 +58,8 @@ type Message struct {
 func (db *Postgres) Message(id uuid.UUID) (Message, bool) {
 	n, there := db.notifications.get(id)
 	m := Message{Notification: n}
-	if o, owed := db.outbox.get(id); owed {
-		m.Owed = &o
+	if o, waiting := db.outbox.get(id); waiting {
+		m.Row = &o
 	}
 	if s, ended := db.settlements.get(id); ended {
 		m.Settlement = &s
@@ -79,16 +80,16 @@ func (m *Message) SuppressedBy() uuid.UUID {
 // Messages returns the ids of all notifications and digests, in order.
 func (db *Postgres) Messages() []uuid.UUID { return byID(&db.notifications) }
 
-// OwedCount returns how many messages are to be delivered.
-func (db *Postgres) OwedCount() int { return len(db.outbox.rows) }
+// WaitingCount returns how many messages are to be delivered.
+func (db *Postgres) WaitingCount() int { return len(db.outbox.rows) }
 
 // HasAttempt reports whether an attempt is recorded, or under way.
 func (db *Postgres) HasAttempt(id uuid.UUID, number int) bool {
 	if db.attempts.has(attemptKey{id, number}) || db.settlements.rows[id].Attempt.Number == number {
 		return true
 	}
-	o, owed := db.outbox.get(id)
-	return owed && o.Attempts == number && o.claimed()
+	o, waiting := db.outbox.get(id)
+	return waiting && o.Attempts == number && o.claimed()
 }
 
 // Rule returns a rule.
@@ -120,13 +121,13 @@ func (db *Postgres) Status(id uuid.UUID) (status notify.Status, verdicts []strin
 	}
 	last, _ := db.lastAttempt.get(id)
 	s, ended := db.settlements.get(id)
-	o, owed := db.outbox.get(id)
+	o, waiting := db.outbox.get(id)
 	for number := 1; number <= max(last, o.Attempts); number++ {
 		a, there := db.attempts.get(attemptKey{id, number})
 		switch {
 		case ended && s.Attempt.Number == number:
 			a = s.Attempt
-		case !there && (!owed || o.Attempts != number || !o.claimed()):
+		case !there && (!waiting || o.Attempts != number || !o.claimed()):
 			continue
 		}
 		verdicts = append(verdicts, a.Verdict.String())

@@ -25,8 +25,8 @@ const (
 
 // queue returns the rows of the outbox by webhook, each in the order in which they are
 // sent, but for those that wait for an earlier message of their alert.
-func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]Owed) {
-	rows = map[uuid.UUID][]Owed{}
+func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]OutboxRow) {
+	rows = map[uuid.UUID][]OutboxRow{}
 	for _, o := range db.outbox.rows {
 		if db.has(MessagesInOrder) && db.waits(o.ID) || o.Replay != uuid.Nil {
 			continue
@@ -34,7 +34,7 @@ func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]Owed) {
 		rows[o.WebhookID] = append(rows[o.WebhookID], o)
 	}
 	for _, list := range rows {
-		slices.SortFunc(list, func(a, b Owed) int { return cmp.Or(a.ReadyAt.Compare(b.ReadyAt), compareIDs(a.ID, b.ID)) })
+		slices.SortFunc(list, func(a, b OutboxRow) int { return cmp.Or(a.ReadyAt.Compare(b.ReadyAt), compareIDs(a.ID, b.ID)) })
 	}
 	return slices.SortedFunc(maps.Keys(rows), compareIDs), rows
 }
@@ -57,7 +57,7 @@ func (db *Postgres) open(id uuid.UUID) bool {
 	return db.outbox.has(id)
 }
 
-func (o *Owed) due(now time.Time) bool { return !o.ReadyAt.After(now) && !o.DueAt.After(now) }
+func (o *OutboxRow) due(now time.Time) bool { return !o.ReadyAt.After(now) && !o.DueAt.After(now) }
 
 // tokens returns how many messages the rate of a webhook allows.
 func (w *Webhook) tokens(now time.Time) float64 {
@@ -146,7 +146,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 		slots = min(slots, 1)
 	}
 	_, rows := db.queue()
-	var last Owed
+	var last OutboxRow
 	count := 0
 	for _, o := range rows[dealt.WebhookID] {
 		if count == slots || !o.due(now) && (db.has(ClaimExclusive) || o.ReadyAt.After(now)) {
@@ -216,7 +216,7 @@ func (db *Postgres) endUnrenderable(o *Owed, now time.Time) error {
 }
 
 // delivery is what an attempt needs.
-func (db *Postgres) delivery(o *Owed, w *Webhook, now time.Time) notify.Delivery {
+func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Delivery {
 	n := db.notifications.rows[o.ID]
 	d := notify.Delivery{
 		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, CountedAttempts: o.Counted, Generation: o.Generation,
@@ -242,7 +242,7 @@ func (db *Postgres) delivery(o *Owed, w *Webhook, now time.Time) notify.Delivery
 }
 
 // unknown records the attempt of a claim whose outcome nobody has stored.
-func (db *Postgres) unknown(o *Owed) bool {
+func (db *Postgres) unknown(o *OutboxRow) bool {
 	if !o.claimed() {
 		return false
 	}
@@ -268,7 +268,7 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	}
 	_, rows := db.queue()
 	digests := 0
-	var waiting []Owed
+	var waiting []OutboxRow
 	for _, o := range rows[w.ID] {
 		switch {
 		case !o.due(now):
@@ -292,7 +292,7 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 		db.notifications.put(id, Notification{ID: id, WebhookID: w.ID, TenantID: w.TenantID, Reason: notify.ReasonDigest, CreatedAt: now})
 		db.digests.put(id, members)
 		ready := waiting[0].ReadyAt
-		db.outbox.put(id, Owed{ID: id, WebhookID: w.ID, DueAt: ready, ReadyAt: ready, Since: now, Digest: true})
+		db.outbox.put(id, OutboxRow{ID: id, WebhookID: w.ID, DueAt: ready, ReadyAt: ready, Since: now, Digest: true})
 		waiting = waiting[n:]
 	}
 }

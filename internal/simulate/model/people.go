@@ -205,7 +205,7 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 		if digest, in := db.digestOf.get(id); in {
 			if db.settlements.has(digest) {
 				db.leave(id, digest)
-				db.owe(n, now, true)
+				db.enqueue(n, now, true)
 				return nil
 			}
 			id = digest
@@ -214,9 +214,9 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 		if s, ended := db.settlements.get(id); ended {
 			return db.revive(n, &s, now)
 		}
-		o, owed := db.outbox.get(id)
+		o, waiting := db.outbox.get(id)
 		switch {
-		case !owed || o.Token != 0 && o.DueAt.After(now) && db.has(RetryLeavesClaims):
+		case !waiting || o.Token != 0 && o.DueAt.After(now) && db.has(RetryLeavesClaims):
 			return ErrConflict
 		case o.Attempts <= o.BegunFrom:
 			return nil
@@ -234,7 +234,7 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 	})
 }
 
-// revive owes what was settled again.
+// revive puts what was settled back into the outbox.
 func (db *Postgres) revive(n Notification, s *Settlement, now time.Time) error {
 	if members, digest := db.digests.get(n.ID); digest && len(members) == 0 {
 		return ErrConflict
@@ -253,17 +253,17 @@ func (db *Postgres) revive(n Notification, s *Settlement, now time.Time) error {
 	if b, rendered := db.bodies.get(n.ID); rendered && (b.problem != "" || refused.String() == "REFUSED") {
 		db.bodies.remove(n.ID)
 	}
-	db.owe(n, now, true)
+	db.enqueue(n, now, true)
 	return nil
 }
 
-// owe puts a message into the outbox under its next generation.
-func (db *Postgres) owe(n Notification, now time.Time, alone bool) {
+// enqueue puts a message into the outbox under its next generation.
+func (db *Postgres) enqueue(n Notification, now time.Time, alone bool) {
 	generation, _ := db.retries.get(n.ID)
 	attempts, _ := db.lastAttempt.get(n.ID)
 	db.retries.put(n.ID, generation+1)
 	_, digest := db.digests.get(n.ID)
-	db.outbox.put(n.ID, Owed{
+	db.outbox.put(n.ID, OutboxRow{
 		ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now, Attempts: attempts, BegunFrom: attempts,
 		Generation: generation + 1, Digest: digest, Alone: alone,
 	})
@@ -294,8 +294,8 @@ func (db *Postgres) DiscardNotification(id uuid.UUID) error {
 			db.settlements.put(id, s)
 			return nil
 		}
-		o, owed := db.outbox.get(id)
-		if !owed || o.Token != 0 && o.DueAt.After(now) {
+		o, waiting := db.outbox.get(id)
+		if !waiting || o.Token != 0 && o.DueAt.After(now) {
 			return ErrConflict
 		}
 		db.outbox.remove(id)
@@ -353,7 +353,7 @@ func (db *Postgres) editWebhook(id uuid.UUID, f func(w *Webhook) (changes bool))
 	})
 }
 
-// forget forgets what attempts have told of the webhook.
+// forget forgets what attempts have shown of the webhook.
 func (w *Webhook) forget() {
 	w.Failures, w.Openings, w.OpenedAt, w.Until, w.LastError, w.LastErrorAt = 0, 0, time.Time{}, time.Time{}, "", time.Time{}
 	w.Holds, w.HeldFor, w.ProbeID, w.ProbeToken = 0, 0, uuid.Nil, 0

@@ -74,8 +74,8 @@ type Notification struct {
 	CreatedAt time.Time
 }
 
-// Owed is a row of the outbox.
-type Owed struct {
+// OutboxRow is a row of the outbox.
+type OutboxRow struct {
 	ID, WebhookID                            uuid.UUID
 	DueAt, ReadyAt, Since, BegunAt           time.Time
 	Attempts, Counted, Generation, BegunFrom int
@@ -89,7 +89,7 @@ type Owed struct {
 }
 
 // claimed reports whether somebody has begun an attempt and stored no outcome.
-func (o *Owed) claimed() bool { return o.Token != 0 && !o.BegunAt.IsZero() }
+func (o *OutboxRow) claimed() bool { return o.Token != 0 && !o.BegunAt.IsZero() }
 
 // Attempt is the record of an attempt; without FinishedAt nobody knows its outcome.
 type Attempt struct {
@@ -112,7 +112,7 @@ type Settlement struct {
 	Silence uuid.UUID
 }
 
-// Webhook is the row of a webhook, with what attempts have told of it.
+// Webhook is the row of a webhook, with what attempts have shown of it.
 type Webhook struct {
 	notify.Webhook
 	notify.Breaker
@@ -183,7 +183,7 @@ type Postgres struct {
 	notifications table[uuid.UUID, Notification]
 	notifiedOnce  table[notificationKey, uuid.UUID]
 	ofAlert       table[uuid.UUID, []uuid.UUID]
-	outbox        table[uuid.UUID, Owed]
+	outbox        table[uuid.UUID, OutboxRow]
 	attempts      table[attemptKey, Attempt]
 	lastAttempt   table[uuid.UUID, int]
 	settlements   table[uuid.UUID, Settlement]
@@ -210,7 +210,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.failing, db.sources = newTable[uuid.UUID, uuid.UUID](log), newTable[string, announcement](log)
 	db.alerts, db.once, db.standing = newTable[uuid.UUID, Alert](log), newTable[onceKey, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
 	db.notifications, db.notifiedOnce = newTable[uuid.UUID, Notification](log), newTable[notificationKey, uuid.UUID](log)
-	db.ofAlert, db.outbox = newTable[uuid.UUID, []uuid.UUID](log), newTable[uuid.UUID, Owed](log)
+	db.ofAlert, db.outbox = newTable[uuid.UUID, []uuid.UUID](log), newTable[uuid.UUID, OutboxRow](log)
 	db.attempts, db.lastAttempt = newTable[attemptKey, Attempt](log), newTable[uuid.UUID, int](log)
 	db.replicas = newTable[string, replica](log)
 	db.settlements, db.bodies = newTable[uuid.UUID, Settlement](log), newTable[uuid.UUID, body](log)

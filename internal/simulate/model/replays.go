@@ -55,7 +55,7 @@ func (db *Postgres) RunningReplays() (n int) {
 func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)
-		if _, runs := db.replayOf(rule); !there || runs || r.Deleted || !r.Enabled || r.FireMode != rules.PerExchange || fromNS < r.SweptBeforeNS {
+		if _, runs := db.replayOf(rule); !there || runs || r.Deleted || !r.Enabled || r.FireMode != rules.PerExchange || fromNS < r.RetentionFloorNS {
 			return ErrConflict
 		}
 		revision, _, err := db.change(r.TenantID)
@@ -115,7 +115,7 @@ func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notific
 	id := notify.ID(step.ID, n.WebhookID, notify.ReasonDigest, 0)
 	if !db.notifications.has(id) {
 		db.notifications.put(id, Notification{ID: id, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: notify.ReasonDigest, CreatedAt: now})
-		db.outbox.put(id, Owed{ID: id, WebhookID: n.WebhookID, Since: now, Digest: true, Replay: step.ID})
+		db.outbox.put(id, OutboxRow{ID: id, WebhookID: n.WebhookID, Since: now, Digest: true, Replay: step.ID})
 	}
 	members, _ := db.digests.get(id)
 	db.digests.put(id, append(slices.Clip(members), n.ID))

@@ -48,7 +48,7 @@ func (db *Postgres) Trails(_ context.Context, keep time.Duration, most int) (swe
 }
 
 // Alerts deletes those of a batch of alerts that nothing needs any more: first it raises
-// the watermarks of their rules, then it deletes.
+// the retention floors of their rules, then it deletes.
 func (db *Postgres) Alerts(_ context.Context, batch retention.Batch) (swept retention.Swept, err error) {
 	list := db.candidates(&batch)
 	if len(list) == 0 {
@@ -97,7 +97,7 @@ func afterMark(a *Alert, m retention.Mark) bool {
 	return order > 0 || order == 0 && compareIDs(a.ID, m.AlertID) > 0
 }
 
-// release raises watermarks and returns the alerts that are behind them, or that no rule
+// release raises retention floors and returns the alerts that are behind them, or that no rule
 // can raise again anyway.
 func (db *Postgres) release(list []Alert, keep time.Duration) (over []uuid.UUID) {
 	for _, a := range list {
@@ -110,12 +110,12 @@ func (db *Postgres) release(list []Alert, keep time.Duration) (over []uuid.UUID)
 		if !db.has(SweptReach) {
 			reach = a.StartNS + 1
 		}
-		if a.StartNS >= r.SweptBeforeNS && a.StartNS < reach {
-			if r.SweptBeforeNS = max(r.SweptBeforeNS, reach); db.has(SweptRaises) {
+		if a.StartNS >= r.RetentionFloorNS && a.StartNS < reach {
+			if r.RetentionFloorNS = max(r.RetentionFloorNS, reach); db.has(SweptRaises) {
 				db.rules.put(r.ID, r)
 			}
 		}
-		if a.StartNS < r.SweptBeforeNS {
+		if a.StartNS < r.RetentionFloorNS {
 			over = append(over, a.ID)
 		}
 	}
@@ -151,7 +151,7 @@ func (db *Postgres) sweep(id uuid.UUID) bool {
 		if digest, in := db.digestOf.get(n); in {
 			n = digest
 		}
-		if db.outbox.has(n) && db.has(SweptOwed) {
+		if db.outbox.has(n) && db.has(SweptWaiting) {
 			return false
 		}
 	}

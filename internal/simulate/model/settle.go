@@ -50,7 +50,7 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 	return settled, nil
 }
 
-func (db *Postgres) settle(s *notify.Settlement, o *Owed, now time.Time) error {
+func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) error {
 	attempt := Attempt{Number: s.Attempt, Token: s.Token, Replica: s.Replica, StartedAt: o.BegunAt, FinishedAt: now, Verdict: s.Outcome.Verdict}
 	if s.Decision.Status == notify.Retrying {
 		o.DueAt, o.ReadyAt = now.Add(s.Decision.Wait), now.Add(s.Decision.Wait)

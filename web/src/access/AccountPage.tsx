@@ -6,8 +6,8 @@ import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
+import { useLastError } from "../ui/lastError";
 import { Preferences } from "../ui/Preferences";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
@@ -17,7 +17,7 @@ import { useSignOut } from "./signOut";
 
 export function AccountPage() {
   const who = useQuery(me());
-  const failure = useStanding(who);
+  const failure = useLastError(who);
   return (
     <AccessPage title="Account">
       {who.data ? (

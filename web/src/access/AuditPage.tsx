@@ -7,8 +7,8 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconHistory } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { AccessPage } from "./AccessPage";
@@ -36,7 +36,7 @@ export function AuditPage() {
   const change = (next: Record<string, string>) =>
     void navigate({ to: "/audit", search: (search) => parseAuditSearch({ ...search, ...next }), replace: true });
   const log = useInfiniteQuery({ ...auditLog(filter), enabled: useMay()("listAudit") });
-  const failure = useStanding(log);
+  const failure = useLastError(log);
   const entries = log.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <AccessPage title="Audit log" admin>

@@ -4,7 +4,7 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { IconAcknowledged, IconCheck, IconKeyOff, IconResolved } from "../ui/icons";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { counted } from "../ui/words";
@@ -14,7 +14,7 @@ import styles from "./access.module.css";
 /** The keys that encrypt what is stored of webhooks: which are in use, and what to do about the others. */
 export function KeysPage() {
   const keys = useQuery({ ...encryptionKeys(), enabled: useMay()("listEncryptionKeys") });
-  const failure = useStanding(keys);
+  const failure = useLastError(keys);
   return (
     <AccessPage
       title="Encryption keys"

@@ -17,9 +17,9 @@ import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useServerForm } from "../ui/useServerForm";
@@ -28,7 +28,7 @@ import { wallAddress } from "./display";
 
 export function TokensPage() {
   const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });
-  const failure = useStanding(tokens);
+  const failure = useLastError(tokens);
   const [making, setMaking] = useState(false);
   const [doomed, setDoomed] = useState<Token>();
   return (

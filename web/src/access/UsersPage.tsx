@@ -20,9 +20,9 @@ import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
@@ -33,7 +33,7 @@ type Open = { what: "new" } | { what: "delete" | "link"; user: User };
 
 export function UsersPage() {
   const users = useQuery({ ...userList(), enabled: useMay()("listUsers") });
-  const failure = useStanding(users);
+  const failure = useLastError(users);
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (

@@ -103,7 +103,7 @@ export function deed(entry: AuditEntry): string {
   return `${verbs[action] ?? `called ${operation || action} on`} ${objectKind}${name}`;
 }
 
-/** Each field that changed, as a line. What was created or deleted is told by its name alone. */
+/** Each field that changed, as a line. What was created or deleted shows its name alone. */
 export function changes(entry: AuditEntry): string[] {
   if (entry.action !== "update") return [];
   const before = (entry.before ?? {}) as Record<string, unknown>;

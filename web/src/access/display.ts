@@ -1,7 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { accessKeys, beginDisplay } from "../api/access";
 
-/** What stands before the token in the address of a wall screen. */
+/** What is before the token in the address of a wall screen. */
 const address = /^#(tcn_[a-z0-9]+)$/;
 
 /** Where a screen is opened that has a token. */

@@ -3,7 +3,7 @@ import type { Alert, AlertPage } from "./client";
 
 type Pages = InfiniteData<AlertPage, string>;
 
-/** Whether a stands above b: it fired later, or at the same instant with the greater id. */
+/** Whether a is above b: it fired later, or at the same instant with the greater id. */
 export function isAbove(a: Alert, b: Alert): boolean {
   const difference = Date.parse(a.firedAt) - Date.parse(b.firedAt);
   return difference > 0 || (difference === 0 && a.id > b.id);

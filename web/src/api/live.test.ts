@@ -93,7 +93,7 @@ describe("Live", () => {
     expect([live.current(), streams.length]).toEqual(["live", 1]);
   });
 
-  test("gives up a stream that does not open, and what it was owed is forgotten when it is stopped", () => {
+  test("gives up a stream that does not open, and what it had to bring is forgotten when it is stopped", () => {
     const { live } = follow();
     live.start();
     vi.advanceTimersByTime(30_000);

@@ -16,7 +16,7 @@ const longestDelayMs = 30_000;
 /** How long a stream may take to open. */
 const openingMs = 30_000;
 /** After how many beats that did not come a stream is given up: one may be late, and the next one with it. */
-const patientBeats = 2.5;
+const missedBeats = 2.5;
 
 /**
  * Live follows /api/v1/events for as long as it runs. A stream that ends is opened anew after a delay that doubles from
@@ -73,20 +73,20 @@ export class Live {
       const delay = Math.min(longestDelayMs, firstDelayMs * 2 ** this.failures++);
       this.timer = setTimeout(() => this.connect("reconnecting"), delay * (1 - this.options.random() / 2));
     };
-    let patienceMs: number | undefined = openingMs;
+    let timeoutMs: number | undefined = openingMs;
     const wait = () => {
       clearTimeout(this.timer);
-      if (patienceMs !== undefined) this.timer = setTimeout(lose, patienceMs);
+      if (timeoutMs !== undefined) this.timer = setTimeout(lose, timeoutMs);
     };
     wait();
     source.onopen = () => {
       this.failures = 0;
-      patienceMs = undefined;
+      timeoutMs = undefined;
       wait();
       this.become("live");
     };
     source.addEventListener("beat", (event) => {
-      patienceMs = patienceOf(event);
+      timeoutMs = timeoutOf(event);
       wait();
     });
     source.addEventListener("alerts", (event) => {
@@ -111,11 +111,11 @@ export class Live {
 }
 
 /** For how long a stream may be silent after a beat; undefined where that does not say when the next one comes. */
-function patienceOf(event: MessageEvent<string>): number | undefined {
+function timeoutOf(event: MessageEvent<string>): number | undefined {
   try {
     const { intervalSeconds } = JSON.parse(event.data) as { intervalSeconds?: number };
     return typeof intervalSeconds === "number" && intervalSeconds > 0
-      ? intervalSeconds * 1000 * patientBeats
+      ? intervalSeconds * 1000 * missedBeats
       : undefined;
   } catch {
     return undefined;

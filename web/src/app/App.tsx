@@ -1,7 +1,7 @@
 import { MantineProvider } from "@mantine/core";
 import { type QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { Gate } from "../access/Gate";
+import { RequireSession } from "../access/RequireSession";
 import { LiveProvider } from "../api/LiveProvider";
 import { UndoProvider } from "../inbox/undo";
 import { CommandProvider } from "../ui/commands";
@@ -13,7 +13,7 @@ export function App({ cache, router }: { cache: QueryClient; router: ReturnType<
   return (
     <MantineProvider theme={theme} colorSchemeManager={colorScheme} defaultColorScheme="auto" withCssVariables={false}>
       <QueryClientProvider client={cache}>
-        <Gate>
+        <RequireSession>
           <LiveProvider>
             <ToastProvider>
               <CommandProvider>
@@ -23,7 +23,7 @@ export function App({ cache, router }: { cache: QueryClient; router: ReturnType<
               </CommandProvider>
             </ToastProvider>
           </LiveProvider>
-        </Gate>
+        </RequireSession>
       </QueryClientProvider>
     </MantineProvider>
   );

@@ -8,7 +8,7 @@ import { IconPerson } from "../ui/icons";
 import { Preferences } from "../ui/Preferences";
 import styles from "./PersonMenu.module.css";
 
-/** A name for little room: of an e-mail address, what stands before the @. */
+/** A name for little room: of an e-mail address, what is before the @. */
 function shortName(name: string): string {
   return name.split("@")[0] || name;
 }

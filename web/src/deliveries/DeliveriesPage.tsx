@@ -11,11 +11,11 @@ import { useCommands } from "../ui/commands";
 import { FilterMenu } from "../ui/FilterMenu";
 import { When } from "../ui/Instant";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { statusMeaning } from "../ui/marks";
 import { SearchField } from "../ui/SearchField";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { Flow } from "../webhooks/Flow";
 import { DeliveryDetail } from "./DeliveryDetail";
@@ -213,7 +213,7 @@ interface ListProps {
 
 function List({ filter, openId, narrow }: ListProps) {
   const list = useInfiniteQuery(notificationList(filter));
-  const failure = useStanding(list);
+  const failure = useLastError(list);
   const { data: rules } = useQuery(ruleList());
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];

@@ -11,9 +11,9 @@ import { Button, buttonClass, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
 import { IconAcknowledged, IconExternal, IconResolved, IconSilence } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark } from "../ui/marks";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
@@ -56,7 +56,7 @@ interface Props {
 
 export function AlertDetail({ id, alone, may, onAct }: Props) {
   const { data: alert, error: newest, isPlaceholderData, refetch } = useOpenAlert(id);
-  const error = useStanding({ data: alert, error: newest }, id);
+  const error = useLastError({ data: alert, error: newest }, id);
   return (
     <DetailFrame
       label="Alert"

@@ -102,7 +102,7 @@ function IssueLink({ group: { application, route = "", signature = "" } }: { gro
   );
 }
 
-/** What of an opened group does not stand below it: not yet, or because it is too much. */
+/** What of an opened group is not below it: not yet, or because it is too much. */
 export function RestRow({ row, filter, onRetry }: RestProps) {
   switch (row.state) {
     case "loading":

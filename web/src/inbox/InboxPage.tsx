@@ -202,7 +202,7 @@ export function InboxPage() {
 }
 
 /**
- * When an alert is closed, the row that it stands in has the cursor or, where it has left the list, the one that takes its
+ * When an alert is closed, the row that it is in has the cursor or, where it has left the list, the one that takes its
  * place.
  */
 function useGoingOn(

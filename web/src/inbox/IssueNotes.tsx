@@ -11,11 +11,11 @@ import { randomId } from "../api/uuid";
 import { Button } from "../ui/Button";
 import { When } from "../ui/Instant";
 import { IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
 import { RemoveDialog } from "../ui/RemoveDialog";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useServerForm } from "../ui/useServerForm";
 import styles from "./IssueNotes.module.css";
@@ -27,7 +27,7 @@ export function IssueNotes({ of }: { of: IssueKey }) {
   const may = useMay();
   const { data: who } = useQuery(me());
   const notes = useInfiniteQuery(issueNotes(of));
-  const failure = useStanding(notes);
+  const failure = useLastError(notes);
   const [doomed, setDoomed] = useState<IssueNote>();
   const items = notes.data?.pages.flatMap((page) => page.items);
   return (

@@ -11,10 +11,10 @@ import { Chart } from "../ui/Chart";
 import { CopyButton } from "../ui/CopyButton";
 import { Ago, When } from "../ui/Instant";
 import { IconAcknowledged, IconExternal, IconResolved, IconUnknown } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { Figure, Figures, Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { alertsWord, counted, number } from "../ui/words";
@@ -44,7 +44,7 @@ export function IssuePage() {
 
 function OneIssue({ of }: { of: IssueKey }) {
   const issue = useQuery(oneIssue(of));
-  const failure = useStanding(issue);
+  const failure = useLastError(issue);
   useEffect(() => {
     document.title = "Issue · Tocsin";
   }, []);
@@ -313,7 +313,7 @@ function Handling({ ruleId }: { ruleId: string }) {
 
 function Alerts({ of }: { of: IssueKey }) {
   const alerts = useInfiniteQuery(issueAlerts(of));
-  const failure = useStanding(alerts);
+  const failure = useLastError(alerts);
   const items = alerts.data?.pages.flatMap((page) => page.items) ?? [];
   const { application, route, signature } = of;
   const inbox = {

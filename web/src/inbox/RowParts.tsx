@@ -7,7 +7,7 @@ import type { headline } from "./headline";
 
 export const rowHeight = { wide: 37, narrow: 60 } as const;
 
-/** How a row stands in the list. */
+/** How a row looks in the list. */
 export interface RowLook {
   wide: boolean;
   /** The row that is open beside the list. */

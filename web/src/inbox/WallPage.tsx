@@ -8,9 +8,9 @@ import { Page } from "../frame/Page";
 import { useOutdated } from "../frame/useOutdated";
 import { Ago } from "../ui/Instant";
 import { IconResolved } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { SeverityMark } from "../ui/marks";
 import { reloadByItself } from "../ui/reload";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { counted, number } from "../ui/words";
 import { wide } from "./filter";
@@ -27,7 +27,7 @@ const most = 12;
 export function WallPage() {
   const { data: counts } = useQuery(alertCounts());
   const issues = useInfiniteQuery(alertGroups(wide("FIRING"), "issue"));
-  const failure = useStanding(issues);
+  const failure = useLastError(issues);
   const firing = counts?.firing;
   useReloads();
   useEffect(() => {
@@ -75,7 +75,7 @@ export function WallPage() {
 
 const reloadMs = 60_000;
 
-/** Nobody stands before a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
+/** Nobody is at a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
 function useReloads() {
   const outdated = useOutdated(useQuery(systemStatus()).data?.version);
   useEffect(() => {

@@ -71,7 +71,7 @@ function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string)
   patchAlert(cache, alert.id, (old) => become(old, to, at));
 }
 
-/** The alert as it will stand after the action; who did it, only the server knows. */
+/** The alert as it will be after the action; who did it, only the server knows. */
 export function become(alert: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }

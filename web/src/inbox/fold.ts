@@ -65,7 +65,7 @@ export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter
   return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
 }
 
-/** The row that an alert stands in: its own or, where it is folded, that of its group. */
+/** The row that an alert is in: its own or, where it is folded, that of its group. */
 export function rowOf(
   rows: readonly Row[],
   alert: Pick<Alert, "id" | "ruleId" | "signature" | "exchange">,

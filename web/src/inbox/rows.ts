@@ -11,7 +11,7 @@ export function withPinned(rows: readonly Alert[], pinned: Alert | undefined): r
   return [...rows.slice(0, index), pinned, ...rows.slice(index)];
 }
 
-/** Whether a stands above b: fired later, or at the same instant with the greater id. */
+/** Whether a is above b: fired later, or at the same instant with the greater id. */
 function isBefore(a: Alert, b: Alert): boolean {
   const difference = Date.parse(a.firedAt) - Date.parse(b.firedAt);
   return difference > 0 || (difference === 0 && a.id > b.id);

@@ -4,7 +4,7 @@ export type StackPart =
   | { kind: "library"; lines: readonly string[] };
 
 /**
- * Code that nobody on call has written: runtimes, and the libraries that integrations stand on. A frame of none of these
+ * Code that nobody on call has written: runtimes, and the libraries that integrations are built on. A frame of none of these
  * is taken for the reader's own.
  */
 const libraries = [

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-qu
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { type AlertFilter, alertGroups, alertList, nestedAlerts } from "../api/alerts";
 import type { Alert, AlertGroup, AlertPage } from "../api/client";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import type { Folding } from "./filter";
 import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
 import { withPinned } from "./rows";
@@ -44,7 +44,7 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
   const rows = useHeldRow(key, listed, fold === "none" ? undefined : open);
 
   const shown = fold === "none" ? list : folded;
-  const failure = useStanding(shown, key);
+  const failure = useLastError(shown, key);
   const { fetchNextPage } = shown;
   const onMore = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   const search = useSearch(list.data?.pages, onMore, list.hasNextPage && !list.isFetchingNextPage && !list.isError);

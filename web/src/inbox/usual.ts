@@ -1,4 +1,4 @@
-/** Where an exchange and what is usual stand on a bar, as parts of its length from 0 to 1. */
+/** Where an exchange and what is usual are on a bar, as parts of its length from 0 to 1. */
 export interface Bar {
   took: number;
   median: number;

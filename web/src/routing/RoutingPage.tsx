@@ -12,8 +12,8 @@ import { Button } from "../ui/Button";
 import columns from "../ui/columns.module.css";
 import { ExactTime } from "../ui/Instant";
 import { IconPlus } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { LeaveGuard } from "../ui/LeaveGuard";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { counted } from "../ui/words";
@@ -24,7 +24,7 @@ import { Tester } from "./Tester";
 
 export function RoutingPage() {
   const policy = useQuery(routingPolicy());
-  const failure = useStanding(policy);
+  const failure = useLastError(policy);
   useEffect(() => {
     document.title = "Routing · Tocsin";
   }, []);
@@ -197,7 +197,7 @@ interface SavingProps {
   onReset: () => void;
 }
 
-/** The changes are saved together: what stands in between is no policy. */
+/** The changes are saved together: what is in between is no policy. */
 function Saving({ base, draft, onTake, onReset }: SavingProps) {
   const cache = useQueryClient();
   const toast = useToast();

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { ruleOne } from "../api/rules";
 import { Page } from "../frame/Page";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { RuleEditor } from "./RuleEditor";
 import { useRefined } from "./useRefined";
@@ -11,7 +11,7 @@ export function EditRulePage() {
   const { ruleId } = useParams({ from: "/rules/$ruleId/edit" });
   const rule = useQuery(ruleOne(ruleId));
   const { wanted, error, proposal } = useRefined(useSearch({ from: "/rules/$ruleId/edit" }), rule.data);
-  const failure = useStanding(rule, ruleId) ?? error;
+  const failure = useLastError(rule, ruleId) ?? error;
   // Without its alert, the rule can still be edited.
   if (rule.data !== undefined && (!wanted || proposal || error)) {
     return (

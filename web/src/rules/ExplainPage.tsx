@@ -8,7 +8,7 @@ import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
 import form from "../ui/form.module.css";
 import { ExactTime } from "../ui/Instant";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { counted, number } from "../ui/words";
@@ -20,7 +20,7 @@ export function ExplainPage() {
   const asked = useSearch({ from: "/explain" });
   const { executionId = "" } = asked;
   const query = useQuery({ ...explanation({ ...asked, executionId }), enabled: executionId !== "" });
-  const failure = useStanding(query, JSON.stringify(asked));
+  const failure = useLastError(query, JSON.stringify(asked));
   useEffect(() => {
     document.title = "Explain · Tocsin";
   }, []);

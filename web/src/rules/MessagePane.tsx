@@ -13,7 +13,7 @@ import type { Preview, Shown } from "./usePreview";
 
 interface Props {
   message: Preview<TemplatePreview>;
-  /** Those that would be told. */
+  /** Those that would be notified. */
   webhooks: readonly Webhook[];
   exchanges: readonly Exchange[];
   shown: Shown;

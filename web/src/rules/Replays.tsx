@@ -9,19 +9,19 @@ import { Choice } from "../ui/Choice";
 import form from "../ui/form.module.css";
 import { Ago, When } from "../ui/Instant";
 import { InstantInput } from "../ui/InstantInput";
+import { useLastError } from "../ui/lastError";
 import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import styles from "./Replays.module.css";
-import { judged, messageChoices, rangeOf, replayWords, standingWords } from "./replay";
+import { judged, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
 
 /** Has a rule judge a range of the past again, and shows how far that has come. */
 export function Replays({ rule }: { rule: Rule }) {
   const replays = useQuery(ruleReplays(rule.id));
   const { data } = replays;
-  const failure = useStanding(replays, rule.id);
+  const failure = useLastError(replays, rule.id);
   const may = useMay();
   const running = data?.items.some(({ state }) => state === "RUNNING") ?? false;
   const offered = may("startReplay") && rule.enabled && data !== undefined && !running;
@@ -59,7 +59,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   const preview = useMutation({
     mutationFn: async () => {
       if (!range) throw new Error("Give a beginning and an end after it.");
-      return { asked, told: await previewReplay(rule.id, range) };
+      return { asked, answer: await previewReplay(rule.id, range) };
     },
   });
   const start = useMutation({
@@ -67,8 +67,8 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
     onSuccess: () => toast("The replay is running.", "done"),
     onSettled: () => cache.invalidateQueries({ queryKey: [...ruleKeys.all, rule.id] }),
   });
-  // What was told of another range says nothing about this one.
-  const told = preview.data?.asked === asked ? preview.data.told : undefined;
+  // The answer about another range says nothing about this one.
+  const answer = preview.data?.asked === asked ? preview.data.answer : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     start.reset();
@@ -95,7 +95,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         <Choice label="Messages" options={messageChoices} value={messages} onChange={setMessages} />
       </div>
       <p role="status">
-        {told && replayWords(told, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
+        {answer && replayWords(answer, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
       </p>
       {failed && (
         <p className={styles.failed} role="alert">
@@ -106,7 +106,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         <Button type="submit" disabled={!range || preview.isPending}>
           Preview the replay
         </Button>
-        <Button look="primary" disabled={!told || start.isPending} onClick={() => start.mutate()}>
+        <Button look="primary" disabled={!answer || start.isPending} onClick={() => start.mutate()}>
           Start
         </Button>
       </div>
@@ -126,7 +126,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
   return (
     <li className={styles.row}>
       <div>
-        <b>{standingWords(replay)}</b>
+        <b>{progressWords(replay)}</b>
         <div className={overview.quiet}>
           <When at={replay.from} stop /> to <When at={replay.to} stop />
           {replay.createdBy && `, started by ${replay.createdBy}`} <Ago at={replay.createdAt} />

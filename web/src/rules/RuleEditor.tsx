@@ -13,9 +13,9 @@ import { Button, buttonClass } from "../ui/Button";
 import { ConflictDialog } from "../ui/ConflictDialog";
 import { Form, goTo } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
+import { useLastError } from "../ui/lastError";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { useSplit } from "../ui/MasterDetail";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { differences, merged } from "./conflict";
@@ -45,7 +45,7 @@ import { useEditor, useRuleForm } from "./useRuleForm";
 export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
   // Drafts belong to a person.
   const who = useQuery(me());
-  const failure = useStanding(who);
+  const failure = useLastError(who);
   const [taken, setTaken] = useState<KeptRule>();
   const given = { ...(rule ? { rule } : {}), ...(proposal ? { proposal } : {}) };
   if (who.data) {

@@ -12,11 +12,11 @@ import { Button, buttonClass } from "../ui/Button";
 import { Chart } from "../ui/Chart";
 import { Ago, When } from "../ui/Instant";
 import { IconCopy } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark, StatusMark } from "../ui/marks";
 import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
@@ -34,7 +34,7 @@ import { useDuplicate } from "./useDuplicate";
 export function RulePage() {
   const { ruleId } = useParams({ from: "/rules/$ruleId" });
   const rule = useQuery(ruleShown(ruleId));
-  const failure = useStanding(rule, ruleId);
+  const failure = useLastError(rule, ruleId);
   const name = rule.data?.name ?? "Rule";
   useEffect(() => {
     document.title = `${name} · Tocsin`;

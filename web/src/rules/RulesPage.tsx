@@ -12,10 +12,10 @@ import { useDrafted } from "../drafts/useDrafted";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { IconCopy, IconPlus, IconRules, IconSearch, IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { SeverityMark } from "../ui/marks";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
@@ -31,8 +31,8 @@ import { useDuplicate } from "./useDuplicate";
 
 export function RulesPage() {
   const rules = useRuleHealth();
-  const failure = useStanding(rules);
-  // What stands in a row comes with the row, unless it cannot be had.
+  const failure = useLastError(rules);
+  // What is in a row comes with the row, unless it cannot be had.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
     (q) => q.isFetched,
   );

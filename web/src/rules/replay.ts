@@ -48,7 +48,7 @@ const stateWords: Record<RuleReplay["state"], string> = {
 };
 
 /** How a replay stands, and what it has raised. */
-export function standingWords({ state, matched, alerts }: RuleReplay): string {
+export function progressWords({ state, matched, alerts }: RuleReplay): string {
   return `${stateWords[state]}: ${alertsWord(alerts)} raised, ${counted(matched, "exchange")} matched`;
 }
 

@@ -17,8 +17,8 @@ import columns from "../ui/columns.module.css";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { ExactTime } from "../ui/Instant";
+import { useLastError } from "../ui/lastError";
 import { LeaveGuard } from "../ui/LeaveGuard";
-import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
@@ -35,7 +35,7 @@ export function NewSilencePage() {
   const { alert } = parseNewSilence(useSearch({ strict: false }));
   const who = useQuery(me());
   const source = useQuery({ ...oneAlert(alert ?? ""), enabled: alert !== undefined });
-  const failure = useStanding(who);
+  const failure = useLastError(who);
   useEffect(() => {
     document.title = "New silence · Tocsin";
   }, []);
@@ -64,7 +64,7 @@ export function EditSilencePage() {
   const { silenceId = "" } = useParams({ strict: false });
   const who = useQuery(me());
   const silence = useQuery(oneSilence(silenceId));
-  const failure = useStanding(who.data ? silence : who, silenceId);
+  const failure = useLastError(who.data ? silence : who, silenceId);
   useEffect(() => {
     document.title = "Silence · Tocsin";
   }, []);

@@ -9,8 +9,8 @@ import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconPlus, IconSilence } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { counted } from "../ui/words";
@@ -60,7 +60,7 @@ export function SilencesPage() {
 
 function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
   const silences = useQuery(openSilences());
-  const failure = useStanding(silences);
+  const failure = useLastError(silences);
   const [ending, setEnding] = useState<Silence>();
   if (silences.data === undefined) {
     if (failure) return <Failed error={failure} onRetry={silences.refetch} />;
@@ -118,7 +118,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
 
 function Past() {
   const silences = useInfiniteQuery(pastSilences());
-  const failure = useStanding(silences);
+  const failure = useLastError(silences);
   if (silences.data === undefined) {
     if (failure) return <Failed error={failure} onRetry={silences.refetch} />;
     return <SkeletonRows headed count={4} height={56} label="Loading silences" />;

@@ -10,7 +10,7 @@ import { Ran } from "../rules/Health";
 import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
@@ -22,10 +22,10 @@ import { Unknown } from "./Unknown";
 
 const shownFirst = 10;
 
-/** How far each rule is. There may be thousands; those in trouble stand first. */
+/** How far each rule is. There may be thousands; those in trouble come first. */
 export function RuleTable() {
   const rules = useRuleHealth();
-  const failure = useStanding(rules);
+  const failure = useLastError(rules);
   const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {

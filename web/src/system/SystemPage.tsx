@@ -7,9 +7,9 @@ import { webhookHealth } from "../api/webhooks";
 import { lateSeconds, pending } from "../frame/facts";
 import { Page } from "../frame/Page";
 import { Ago, ClockTime, ExactTime } from "../ui/Instant";
+import { useLastError } from "../ui/lastError";
 import { Figure, Figures, Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag, span } from "../ui/time";
@@ -24,7 +24,7 @@ import { Unknown } from "./Unknown";
 /** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, and which messages wait. */
 export function SystemPage() {
   const status = useQuery(systemStatus());
-  const failure = useStanding(status);
+  const failure = useLastError(status);
   useEffect(() => {
     document.title = "System · Tocsin";
   }, []);
@@ -213,7 +213,7 @@ function Partitions({ partitions }: { partitions: readonly PartitionStatus[] }) 
 
 function Replicas({ answering }: { answering: string | undefined }) {
   const replicas = useQuery(replicaList());
-  const failure = useStanding(replicas);
+  const failure = useLastError(replicas);
   return (
     <Section title="Replicas">
       {replicas.data ? (
@@ -276,7 +276,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
 /** Only those to which nothing flows; the others are on their own page. */
 function Webhooks() {
   const webhooks = useQuery(webhookHealth());
-  const failure = useStanding(webhooks);
+  const failure = useLastError(webhooks);
   const stopped = webhooks.data?.filter(({ health }) => health.state !== "ok") ?? [];
   return (
     <Section title="Webhooks that are not sending">

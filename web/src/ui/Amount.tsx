@@ -14,7 +14,7 @@ interface Props {
   description?: string;
   /** The smallest first, of size 1. */
   units: readonly [Unit, ...Unit[]];
-  /** In the smallest unit; undefined when nothing that is a number stands there. */
+  /** In the smallest unit; undefined when nothing that is a number is there. */
   value: number | undefined;
   error: ReactNode;
   onChange: (value: number | undefined) => void;

@@ -7,7 +7,7 @@ interface Props {
   values: readonly number[];
   /** What the chart says to those who do not see it. */
   label: string;
-  /** How many there is room for, at least; fewer stand on the right. */
+  /** How many there is room for, at least; fewer are on the right. */
   slots?: number;
   /** What fills the height, at least, so that little does not look like much. */
   full?: number;

@@ -14,7 +14,7 @@ export function Button({ look, iconOnly, ...rest }: ComponentProps<"button"> & {
   return <button type="button" {...rest} className={buttonClass(look, iconOnly)} />;
 }
 
-/** The key that does the same as the control it stands in. */
+/** The key that does the same as the control it is in. */
 export function Key({ children }: { children: string }) {
   if (useSetting(singleKeys) === "off") return null;
   return (

@@ -44,7 +44,7 @@ export function ExactTip() {
     const onKey = ({ key }: KeyboardEvent) => {
       if (key === "Escape") hide();
     };
-    // What it stands beside moves away.
+    // What it is beside moves away.
     const onScroll = () => setTip((shown) => (shown?.place ? undefined : shown));
     document.addEventListener("focusin", onFocus);
     document.addEventListener("focusout", onBlur);

@@ -18,7 +18,7 @@ interface Props {
   /** Offers to take what was typed, where the choices are not all that exist. */
   free?: boolean;
   search?: boolean;
-  /** Told when the menu opens, for choices that are asked for only then. */
+  /** Called when the menu opens, for choices that are asked for only then. */
   onOpen?: () => void;
 }
 

@@ -52,13 +52,13 @@ export function ExactTime({ at }: { at: string }) {
 interface InstantProps {
   at: string;
   stop: boolean | undefined;
-  /** What is told of it on hover, instead of the exact time. */
+  /** What is shown of it on hover, instead of the exact time. */
   exact?: string;
   children: ReactNode;
 }
 
 function Instant({ at, stop, exact, children }: InstantProps) {
-  // What is told on hover is said anew when the reader chooses another zone or clock.
+  // What is shown on hover is said anew when the reader chooses another zone or clock.
   useSetting(timeZone);
   useSetting(dayHours);
   return (

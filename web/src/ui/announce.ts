@@ -5,7 +5,7 @@ import { counted } from "./words";
 export const notifications = setting("notifications", ["off", "on"]);
 export const sound = setting("sound", ["off", "on"]);
 
-/** How long nothing more is told after something was: a storm is told once. */
+/** How long nothing more is announced after something was: a storm is announced once. */
 export const quietMs = 15_000;
 
 export interface Announced {
@@ -14,8 +14,8 @@ export interface Announced {
 }
 
 /**
- * What is to be told when the number of firing alerts goes from what was last seen to another one, "" for nothing, and what
- * to remember of it. The first number is no news.
+ * What is to be announced when the number of firing alerts goes from what was last seen to another one, "" for nothing, and
+ * what to remember of it. The first number is no news.
  */
 export function announcement(
   last: Announced | undefined,
@@ -23,7 +23,7 @@ export function announcement(
   now: number,
 ): { text: string; seen: Announced } {
   if (last === undefined) return { text: "", seen: { firing, at: Number.NEGATIVE_INFINITY } };
-  // Less is no news either. What comes while it is quiet is told together afterwards.
+  // Less is no news either. What comes while it is quiet is announced together afterwards.
   if (firing <= last.firing) return { text: "", seen: { firing, at: last.at } };
   if (now - last.at < quietMs) return { text: "", seen: last };
   return {

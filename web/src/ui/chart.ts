@@ -44,7 +44,7 @@ export function chartWords(series: readonly Series[], say: (value: number) => st
     .join("; ");
 }
 
-/** The steps whose value stands between gaps. */
+/** The steps whose value is between gaps. */
 export function alone(values: Series["values"]): readonly number[] {
   const known = (index: number) => values[index] !== undefined && values[index] !== null;
   return values.flatMap((_, index) => (known(index) && !known(index - 1) && !known(index + 1) ? [index] : []));

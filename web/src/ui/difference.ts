@@ -60,7 +60,7 @@ export function differencesOf(before: object, after: object): Difference[] {
   return [...places.values()].sort((a, b) => (a.path.join(".") < b.path.join(".") ? -1 : 1));
 }
 
-/** Where a difference is told: a list of words as a whole. */
+/** Where a difference is shown: a list of words as a whole. */
 function placeOf(names: readonly string[], was: Tree, is: Tree): readonly string[] {
   for (let depth = 1; depth < names.length; depth++) {
     const path = names.slice(0, depth);

@@ -7,7 +7,7 @@ import { IconLock, IconOffline } from "./icons";
 import styles from "./states.module.css";
 import { TryAgain } from "./TryAgain";
 
-/** Nothing is here, and that is how it should be, or the reader is told what to do next. */
+/** Nothing is here, and that is how it should be, or the reader learns what to do next. */
 export function Empty({ icon: Icon, title, children }: { icon: Icon; title: string; children?: ReactNode }) {
   return (
     <div className={styles.state}>
@@ -57,7 +57,7 @@ export function Forbidden({ role, least }: { role: string; least: string }) {
   );
 }
 
-/** A form that is on its way: fields in a column, where the real ones will stand. */
+/** A form that is on its way: fields in a column, where the real ones will be. */
 export function SkeletonForm({ label }: { label: string }) {
   return (
     <div className={form.form} role="status" aria-label={label}>

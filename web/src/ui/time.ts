@@ -54,7 +54,7 @@ export function clockTime(at: string): string {
   return clockWith(new Date(at), `.${fraction(at).padEnd(3, "0").slice(0, 3)}`);
 }
 
-/** What stands before the time of another day. */
+/** What is before the time of another day. */
 function dayBefore(date: Date, now: number): string {
   const day = format("dayAndYear");
   return day.format(date) === day.format(new Date(now)) ? "" : `${dayTime(date)} `;

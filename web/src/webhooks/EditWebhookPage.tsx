@@ -15,7 +15,7 @@ import { Button, buttonClass } from "../ui/Button";
 import { ConflictDialog } from "../ui/ConflictDialog";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
@@ -33,7 +33,7 @@ export function EditWebhookPage() {
   // Drafts belong to a person.
   const who = useQuery(me());
   const webhook = useQuery(oneWebhook(webhookId));
-  const failure = useStanding(who.data ? webhook : who, webhookId);
+  const failure = useLastError(who.data ? webhook : who, webhookId);
   const [taken, setTaken] = useState<KeptWebhook>();
   useEffect(() => {
     document.title = "Webhook · Tocsin";

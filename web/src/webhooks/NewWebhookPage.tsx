@@ -8,7 +8,7 @@ import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import styles from "../ui/form.module.css";
-import { useStanding } from "../ui/standing";
+import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
@@ -20,7 +20,7 @@ import { WebhookFields } from "./WebhookFields";
 export function NewWebhookPage() {
   // Drafts belong to a person.
   const who = useQuery(me());
-  const failure = useStanding(who);
+  const failure = useLastError(who);
   const [taken, setTaken] = useState<KeptWebhook>();
   useEffect(() => {
     document.title = "New webhook · Tocsin";

@@ -8,8 +8,8 @@ import { receiverList, receiverPreview } from "../api/receivers";
 import { Button } from "../ui/Button";
 import { Choice } from "../ui/Choice";
 import styles from "../ui/form.module.css";
+import { useLastError } from "../ui/lastError";
 import { Select } from "../ui/Select";
-import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import type { Values } from "./form";
 import look from "./Receivers.module.css";
@@ -24,7 +24,7 @@ interface Props {
 /** What a person writes of a webhook that is for a service: which one, and what it asks for. */
 export function ReceiverFields({ form, webhook }: Props) {
   const receivers = useQuery(receiverList());
-  const failure = useStanding(receivers);
+  const failure = useLastError(receivers);
   /** Whether somebody has just gone from the gallery to a service, or back: the focus goes along. */
   const moved = useRef(false);
   if (receivers.data === undefined) {

@@ -17,7 +17,7 @@ const overlaps = [
 
 interface Props {
   webhook: Webhook;
-  /** Told of the version that has the new secret. */
+  /** Called with the version that has the new secret. */
   onChanged: (webhook: Webhook) => void;
   onClose: () => void;
 }
@@ -28,7 +28,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   const [overlap, setOverlap] = useState("86400");
   const rotate = useMutation({
     mutationFn: () => rotateSecret(webhook.id, Number(overlap)),
-    // Without the new version an edit under way is a conflict, which it is told of when it is saved.
+    // Without the new version an edit under way is a conflict, which shows when it is saved.
     onSuccess: () => void readWebhook(webhook.id).then(onChanged, () => undefined),
     onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
   });

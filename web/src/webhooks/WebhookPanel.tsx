@@ -12,7 +12,7 @@ import styles from "./webhooks.module.css";
 
 interface Props {
   webhook: Webhook;
-  /** Told of each version that is made here, so that an edit under way can build on it. */
+  /** Called with each version that is made here, so that an edit under way can build on it. */
   onChanged: (webhook: Webhook) => void;
 }
 

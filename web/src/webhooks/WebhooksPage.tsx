@@ -8,8 +8,8 @@ import { useDrafted } from "../drafts/useDrafted";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useSwitch } from "./changes";
@@ -22,7 +22,7 @@ type Open = { what: "delete" | "test"; webhook: Webhook };
 
 export function WebhooksPage() {
   const webhooks = useQuery(webhookHealth());
-  const failure = useStanding(webhooks);
+  const failure = useLastError(webhooks);
   const may = useMay()("createWebhook");
   const [open, setOpen] = useState<Open>();
   const drafted = useDrafted(webhookKind);

@@ -2,7 +2,7 @@ import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../a
 import type { Kept, Kind } from "../drafts/draft";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 
-/** What stands in the form. Numbers are texts: an empty one asks for the default. */
+/** What is in the form. Numbers are texts: an empty one asks for the default. */
 export type Values = {
   name: string;
   kind: WebhookDefinition["kind"];

@@ -1,6 +1,6 @@
 import type { Receiver, ReceiverRequest } from "../api/client";
 
-/** The receivers that a search finds: each word of it stands in the name, the id or what the receiver gets. */
+/** The receivers that a search finds: each word of it is in the name, the id or what the receiver gets. */
 export function found(receivers: readonly Receiver[], search: string): Receiver[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return receivers.filter(({ id, name, about }) => {

@@ -16,7 +16,7 @@
 //   - Results stream where the format allows it; the others (JSON, CSVWithNames, Parquet, Pretty …, totals) are built
 //     in memory first.
 //   - The first MiB of a result is held back (all of it with wait_end_of_query=1): an error until then has its own HTTP
-//     status and X-ClickHouse-Exception-Code. A later one stands in the body between __exception__ marks, and the
+//     status and X-ClickHouse-Exception-Code. A later one is in the body between __exception__ marks, and the
 //     connection breaks off.
 //   - Content-Encoding and Accept-Encoding (gzip, deflate, br, zstd, lz4) and ClickHouse's own compressed blocks
 //     (compress=1, decompress=1; LZ4, LZ4HC, ZSTD, NONE) are understood.

@@ -53,7 +53,7 @@ func (t *Table) Empty(ctx context.Context) (bool, error) {
 }
 
 // Insert writes the rows, in order, in one statement. After an error some of
-// them may stand nevertheless.
+// them may be there nevertheless.
 func (t *Table) Insert(ctx context.Context, rows []Row) error {
 	batch, err := t.conn.PrepareBatch(ctx, `INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id,
 		execution_id, end_time, duration, status, error_type, error_message, error_stack, correlation_id, attributes)`)

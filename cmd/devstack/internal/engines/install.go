@@ -32,7 +32,7 @@ func install(ctx context.Context, dir string, wanted platform, opts Options) (er
 		return err
 	}
 	base := filepath.Dir(dir)
-	if err := sweep(base, filepath.Base(dir)); err != nil {
+	if err := removeStale(base, filepath.Base(dir)); err != nil {
 		return fmt.Errorf("remove unfinished installs: %w", err)
 	}
 	temp, err := os.MkdirTemp(base, tempPrefix+filepath.Base(dir)+"-")
@@ -72,8 +72,8 @@ func findNPM() (string, error) {
 	return exec.LookPath("npm")
 }
 
-// sweep removes what installs of the same set left behind when they were killed.
-func sweep(base, name string) error {
+// removeStale removes what installs of the same set left behind when they were killed.
+func removeStale(base, name string) error {
 	left, err := filepath.Glob(filepath.Join(base, tempPrefix+name+"-*"))
 	if err != nil {
 		return err

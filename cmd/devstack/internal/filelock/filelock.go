@@ -64,16 +64,16 @@ func Try(path string) (*Lock, error) {
 func Wait(ctx context.Context, path string, held func(*HeldError)) (*Lock, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	told := false
+	reported := false
 	for {
 		lock, err := Try(path)
 		var taken *HeldError
 		if !errors.As(err, &taken) {
 			return lock, err
 		}
-		if !told {
+		if !reported {
 			held(taken)
-			told = true
+			reported = true
 		}
 		select {
 		case <-ctx.Done():

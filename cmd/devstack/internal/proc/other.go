@@ -40,7 +40,7 @@ func running(pid int) bool {
 	if err != nil {
 		return true
 	}
-	// The fields follow the program's name, which stands in brackets and may itself contain some.
+	// The fields follow the program's name, which is in brackets and may itself contain some.
 	const state, threads = 0, 17
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) <= threads || fields[state] != "Z" {

@@ -117,7 +117,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, changes bool) {
 		panic(http.ErrAbortHandler)
 	}
 	fields, v := s.placed(r, e, body, changes)
-	fault, misbehaves := s.desk.fault(e.Hook)
+	fault, misbehaves := s.registry.fault(e.Hook)
 	if misbehaves {
 		e.Fault = fault.Kind
 		if done := s.misbehave(w, r, e, fault); done {
@@ -182,7 +182,7 @@ func (s *Server) placed(r *http.Request, e *Entry, body []byte, changes bool) (m
 func (s *Server) spared(w http.ResponseWriter, e *Entry, changes bool) verdict {
 	now := s.opts.Clock()
 	if !changes {
-		if wait := s.desk.admit(e.Hook, now); wait > 0 {
+		if wait := s.registry.admit(e.Hook, now); wait > 0 {
 			retryAfter(w, wait.Seconds())
 			return refuse(rateLimitedAPI, fmt.Sprintf("more than %g messages a second", s.opts.Rate))
 		}

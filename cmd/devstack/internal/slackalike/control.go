@@ -59,7 +59,7 @@ func (s *Server) messagesClear(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) faultsList(w http.ResponseWriter, _ *http.Request) {
-	respond(w, http.StatusOK, s.desk.active())
+	respond(w, http.StatusOK, s.registry.active())
 }
 
 // faultsSet answers POST /control/faults with a [Fault].
@@ -68,25 +68,25 @@ func (s *Server) faultsSet(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &f) {
 		return
 	}
-	if err := s.desk.set(f); err != nil {
+	if err := s.registry.set(f); err != nil {
 		problem(w, err.Error())
 		return
 	}
 	s.record.announce()
-	respond(w, http.StatusOK, s.desk.active())
+	respond(w, http.StatusOK, s.registry.active())
 }
 
 // faultsReset answers DELETE /control/faults: all of them, or with hook=T…/B…/…
 // that of one webhook, with an empty hook= the one for all.
 func (s *Server) faultsReset(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	s.desk.reset(q.Get("hook"), !q.Has("hook"))
+	s.registry.reset(q.Get("hook"), !q.Has("hook"))
 	s.record.announce()
-	respond(w, http.StatusOK, s.desk.active())
+	respond(w, http.StatusOK, s.registry.active())
 }
 
 func (s *Server) hooksList(w http.ResponseWriter, _ *http.Request) {
-	respond(w, http.StatusOK, s.desk.list())
+	respond(w, http.StatusOK, s.registry.list())
 }
 
 // hooksAdd answers POST /control/hooks with a [Hook].
@@ -95,11 +95,11 @@ func (s *Server) hooksAdd(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &h) {
 		return
 	}
-	if err := s.desk.add(h); err != nil {
+	if err := s.registry.add(h); err != nil {
 		problem(w, err.Error())
 		return
 	}
-	respond(w, http.StatusOK, s.desk.list())
+	respond(w, http.StatusOK, s.registry.list())
 }
 
 func read(w http.ResponseWriter, r *http.Request, to any) bool {

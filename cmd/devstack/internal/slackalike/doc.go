@@ -9,7 +9,7 @@
 //
 // A bot calls /api/chat.postMessage and /api/chat.update, and is judged alike; its
 // answers are JSON, and what it changes is shown changed. A button of its message,
-// pressed on the page, is told to the app behind it, signed as Slack signs.
+// pressed on the page, is sent to the app behind it, signed as Slack signs.
 //
 // Every request is recorded, accepted or not, with its headers and body: the
 // newest in memory and, where a journal is given, in a file that the next start

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// longestMarked bounds what stands between two marks, in bytes.
+// longestMarked bounds what is between two marks, in bytes.
 const longestMarked = 3000
 
 // mrkdwn turns Slack's markup into HTML, by the rules of
@@ -163,7 +163,7 @@ func closing(line string, before rune) int {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// angled writes what stands in angle brackets: a link, a mention, a date. What
+// angled writes what is in angle brackets: a link, a mention, a date. What
 // is neither was meant as text, by a sender who forgot to escape.
 func angled(inside string) (string, bool) {
 	target, label, labelled := strings.Cut(inside, "|")

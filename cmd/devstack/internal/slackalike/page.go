@@ -81,7 +81,7 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) pageOf(name string, before int64) pageView {
 	counts, newest := s.record.sums()
-	hooks := s.desk.list()
+	hooks := s.registry.list()
 	v := pageView{View: name, Hooks: hooks, Newest: newest, Rate: s.opts.Rate}
 	if v.View == "" && len(hooks) > 0 {
 		v.View = hooks[0].Channel
@@ -122,7 +122,7 @@ func (e *Entry) shownIn(name string) bool {
 	return e.Accepted && e.Edits == 0 && e.Channel == name
 }
 
-// update is what a live page is told about.
+// update is what a live page is sent.
 type update struct {
 	Messages []string          `json:"messages"` // HTML, oldest first
 	Counts   map[string]Counts `json:"counts"`
@@ -145,7 +145,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	for {
 		entries, changed := s.record.since(after, s.opts.Kept, nil)
-		u := update{Messages: []string{}, Faults: s.desk.active()}
+		u := update{Messages: []string{}, Faults: s.registry.active()}
 		u.Counts, _ = s.record.sums()
 		for _, e := range entries {
 			after = e.ID

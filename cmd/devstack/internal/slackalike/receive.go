@@ -13,7 +13,7 @@ import (
 
 // receive judges one message.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
-	hook, v := s.desk.find(r.PathValue("team"), r.PathValue("service"), r.PathValue("token"))
+	hook, v := s.registry.find(r.PathValue("team"), r.PathValue("service"), r.PathValue("token"))
 	s.answer(w, r, hook, v)
 }
 
@@ -40,7 +40,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, hook Hook, v ver
 		panic(http.ErrAbortHandler)
 	}
 
-	fault, misbehaves := s.desk.fault(hook.Path)
+	fault, misbehaves := s.registry.fault(hook.Path)
 	if misbehaves {
 		e.Fault = fault.Kind
 		if done := s.misbehave(w, r, e, fault); done {
@@ -52,7 +52,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, hook Hook, v ver
 		v = refuse(methodNotAllowed, "a webhook takes POST, not "+r.Method)
 	}
 	if v.accepted() {
-		if wait := s.desk.admit(hook.Path, s.opts.Clock()); wait > 0 {
+		if wait := s.registry.admit(hook.Path, s.opts.Clock()); wait > 0 {
 			v = refuse(rateLimited, fmt.Sprintf("more than %g messages a second", s.opts.Rate))
 			retryAfter(w, wait.Seconds())
 		}

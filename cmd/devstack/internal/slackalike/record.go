@@ -25,7 +25,7 @@ type Entry struct {
 	App     string    `json:"app"`
 	// Accepted says that the message was posted.
 	Accepted bool `json:"accepted"`
-	// Status and Answer are what the sender was told; Status is 0 when it was told
+	// Status and Answer are what the sender got; Status is 0 when it got
 	// nothing.
 	Status int    `json:"status"`
 	Answer string `json:"answer"`
@@ -36,7 +36,7 @@ type Entry struct {
 	// WebhookID is the header of that name; Delivery counts the messages accepted
 	// with it by this webhook, so that 2 and more are duplicates.
 	WebhookID string `json:"webhookId,omitempty"`
-	// TS is where a bot's message stands in its channel, of an accepted call.
+	// TS is where a bot's message is in its channel, of an accepted call.
 	TS string `json:"ts,omitempty"`
 	// Edits is the id of the message that the call changed, 0 when it posted one.
 	Edits    int64       `json:"edits,omitempty"`
@@ -55,7 +55,7 @@ type Counts struct {
 	Duplicates int64 `json:"duplicates"`
 }
 
-// maxKnownIDs bounds the webhook-ids that are remembered for telling duplicates.
+// maxKnownIDs bounds the webhook-ids that are remembered for finding duplicates.
 const maxKnownIDs = 200_000
 
 // record holds the newest entries, in order, and tells listeners of new ones. It

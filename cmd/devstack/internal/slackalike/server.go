@@ -48,13 +48,13 @@ func DefaultHooks() []Hook {
 
 // Server is the look-alike, an [http.Handler].
 type Server struct {
-	opts   Options
-	desk   *desk
-	bots   *bots
-	client *http.Client
-	record *record
-	page   *template.Template
-	mux    *http.ServeMux
+	opts     Options
+	registry *registry
+	bots     *bots
+	client   *http.Client
+	record   *record
+	page     *template.Template
+	mux      *http.ServeMux
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -76,7 +76,7 @@ func NewServer(opts Options) (*Server, error) {
 	opts.Burst = cmp.Or(opts.Burst, DefaultBurst)
 	opts.Kept = cmp.Or(opts.Kept, DefaultKept)
 
-	desk, err := newDesk(opts.Hooks, opts.Rate, opts.Burst)
+	registry, err := newRegistry(opts.Hooks, opts.Rate, opts.Burst)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ func NewServer(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	desk.addBot(*opts.Bot)
+	registry.addBot(*opts.Bot)
 	page, err := parsePage()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, desk: desk, bots: bots, client: newClient(), record: newRecord(opts.Kept), page: page, closing: make(chan struct{})}
+	s := &Server{opts: opts, registry: registry, bots: bots, client: newClient(), record: newRecord(opts.Kept), page: page, closing: make(chan struct{})}
 	if opts.Journal != "" {
 		unreadable, err := s.record.open(opts.Journal)
 		if err != nil {

@@ -284,7 +284,7 @@ func (h Hook) Address() string {
 // Webhook says that messages are posted to a URL.
 func (h Hook) Webhook() bool { return !strings.HasPrefix(h.Path, hookOfBot) }
 
-// Outcome says what the sender was told, in a line.
+// Outcome is the answer to the sender, in a line.
 func (v messageView) Outcome() string {
 	if v.Status == 0 {
 		return "no answer"

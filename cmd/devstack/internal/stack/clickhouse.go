@@ -59,12 +59,12 @@ func (c *clickHouse) url() string {
 	return fmt.Sprintf("http://default:@127.0.0.1:%d/default", c.port)
 }
 
-func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOptions) (*keeper, *clickHouse, error) {
+func superviseClickHouse(ctx context.Context, console *Console, opts clickHouseOptions) (*supervisor, *clickHouse, error) {
 	var first *clickHouse
 	if err := awaitEngine(ctx, opts.DataDir); err != nil {
 		return nil, nil, err
 	}
-	kept, err := keep(ctx, console, "ClickHouse", func(ctx context.Context) (process, error) {
+	supervised, err := supervise(ctx, console, "ClickHouse", func(ctx context.Context) (process, error) {
 		if first != nil {
 			return launchClickHouse(ctx, opts)
 		}
@@ -84,7 +84,7 @@ func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOption
 			}
 		}
 	})
-	return kept, first, err
+	return supervised, first, err
 }
 
 // awaitEngine waits until no process uses a data directory: one that outlived a killed devstack ends by itself, which takes

@@ -10,13 +10,13 @@ import (
 	"tocsin/cmd/devstack/internal/pgserver"
 )
 
-// keepPostgres starts Postgres and keeps it. The port that it finds free at its first start is kept, too: addresses that
-// were handed out stay right.
-func keepPostgres(
+// supervisePostgres starts Postgres and supervises it. It keeps the port that it finds free at its first start: addresses
+// that were handed out stay right.
+func supervisePostgres(
 	ctx context.Context, console *Console, opts pgserver.Options,
-) (*keeper, *pgserver.Server, error) {
+) (*supervisor, *pgserver.Server, error) {
 	var first *pgserver.Server
-	kept, err := keep(ctx, console, "Postgres", func(ctx context.Context) (process, error) {
+	supervised, err := supervise(ctx, console, "Postgres", func(ctx context.Context) (process, error) {
 		server, err := pgserver.Start(ctx, opts)
 		if err != nil {
 			return nil, err
@@ -30,5 +30,5 @@ func keepPostgres(
 		}
 		return server, nil
 	})
-	return kept, first, err
+	return supervised, first, err
 }

@@ -125,9 +125,9 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 	}
 	ending.add("scratch directory", func(context.Context) error { return scratch.remove() })
 
-	var postgres *keeper
+	var postgres *supervisor
 	var server *pgserver.Server
-	var click *keeper
+	var click *supervisor
 	var clickServer *clickHouse
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
@@ -135,7 +135,7 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 		if err != nil {
 			return err
 		}
-		postgres, server, err = keepPostgres(ctx, console, pgserver.Options{
+		postgres, server, err = supervisePostgres(ctx, console, pgserver.Options{
 			BinDir:    found.PostgresBin,
 			DataDir:   filepath.Join(scratch.dir, "postgres"),
 			ThrowAway: !opts.Durable,
@@ -149,7 +149,7 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 		if err != nil {
 			return err
 		}
-		click, clickServer, err = keepClickHouse(ctx, console, clickHouseOptions{
+		click, clickServer, err = superviseClickHouse(ctx, console, clickHouseOptions{
 			Self:    program,
 			Library: found.ChDB,
 			DataDir: filepath.Join(scratch.dir, "clickhouse"),

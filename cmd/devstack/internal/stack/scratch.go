@@ -30,7 +30,7 @@ func newScratch(console *Console) (*scratch, error) {
 		console.Sayf("%v; using /tmp instead", err)
 		parent = "/tmp"
 	}
-	sweepScratch(parent)
+	removeStaleScratch(parent)
 	for {
 		dir, err := os.MkdirTemp(parent, scratchPrefix)
 		if err != nil {
@@ -56,8 +56,8 @@ func (s *scratch) remove() error {
 	return errors.Join(os.RemoveAll(s.dir), s.lock.Release())
 }
 
-// sweepScratch removes what killed devstacks left. What cannot be removed belongs to another user, and is left to them.
-func sweepScratch(parent string) {
+// removeStaleScratch removes what killed devstacks left. What cannot be removed belongs to another user, and is left to them.
+func removeStaleScratch(parent string) {
 	left, err := filepath.Glob(filepath.Join(parent, scratchPrefix+"*"))
 	if err != nil {
 		return

@@ -170,7 +170,7 @@ type apiClient struct {
 	http *http.Client
 }
 
-// names returns the ids of what stands at path, by name.
+// names returns the ids of what is at path, by name.
 func (c apiClient) names(ctx context.Context, path string) (map[string]string, error) {
 	var page struct {
 		Items []struct {

@@ -152,10 +152,10 @@ func (u *up) startDatabases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var postgres, click *keeper
+	var postgres, click *supervisor
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
-		postgres, u.postgres, err = keepPostgres(ctx, u.console, pgserver.Options{
+		postgres, u.postgres, err = supervisePostgres(ctx, u.console, pgserver.Options{
 			BinDir:   u.engines.PostgresBin,
 			DataDir:  u.data.postgres,
 			Port:     u.data.settings.PostgresPort,
@@ -165,7 +165,7 @@ func (u *up) startDatabases(ctx context.Context) error {
 		return err
 	})
 	starting.Go(func() (err error) {
-		click, u.clickHouse, err = keepClickHouse(ctx, u.console, clickHouseOptions{
+		click, u.clickHouse, err = superviseClickHouse(ctx, u.console, clickHouseOptions{
 			Self:    program,
 			Library: u.engines.ChDB,
 			DataDir: u.data.path(clickHouseDir),
@@ -236,11 +236,11 @@ func (u *up) startTocsin(ctx context.Context) error {
 	if err := u.tocsin.migrate(ctx); err != nil {
 		return err
 	}
-	kept, err := keep(ctx, u.console, "tocsin", u.tocsin.serve)
+	supervised, err := supervise(ctx, u.console, "tocsin", u.tocsin.serve)
 	if err != nil {
 		return err
 	}
-	u.ending.add("tocsin", kept.Stop)
+	u.ending.add("tocsin", supervised.Stop)
 	u.console.Sayf("tocsin on 127.0.0.1:%d", port)
 	u.data.settings.TocsinPort = port
 	return u.data.writeSettings()

@@ -42,15 +42,15 @@ const (
 	theSource  subject = "source"
 )
 
-// notification is a row of what is or was owed.
+// notification is a row of the messages, waiting or settled.
 type notification struct {
 	ID, AlertID, RuleID, WebhookID, Hook, Reason string
-	// DigestID is the digest that tells it; empty when none does.
+	// DigestID is the digest that it is in; empty when it is in none.
 	DigestID string
-	// Status is empty while it is owed. It is that of the digest, and so is whether it is owed.
-	Status string
-	Owed   bool
-	// Own says that it is, or was, owed by itself.
+	// Status is empty while it waits. It is that of the digest, and so is whether it waits.
+	Status  string
+	Waiting bool
+	// Own says that it waits, or was settled, by itself.
 	Own bool
 }
 
@@ -173,8 +173,8 @@ func (w *world) checkAlerts(report *Report, t *tables) {
 			key := raised{l.id, e.correlation()}
 			count := got[key]
 			delete(got, key)
-			owes := w.truth.owed(l, e, w.truth.seen[i])
-			switch owes {
+			expected := w.truth.expected(l, e, w.truth.seen[i])
+			switch expected {
 			case one:
 				report.Must++
 			case perhaps:
@@ -182,9 +182,9 @@ func (w *world) checkAlerts(report *Report, t *tables) {
 			case none:
 			}
 			switch {
-			case count == 0 && owes == one:
+			case count == 0 && expected == one:
 				report.find(missed, "%s", w.story(l, i))
-			case count > 0 && owes == none:
+			case count > 0 && expected == none:
 				report.find(unexpected, "%s", w.story(l, i))
 			case count > 1:
 				report.find(duplicated, "%d alerts: %s", count, w.story(l, i))
@@ -226,8 +226,8 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 			got[written{n.AlertID, n.Hook, n.Reason}]++
 		}
 		switch {
-		case n.Owed:
-			report.find(undelivered, "notification %s to %s is still owed; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
+		case n.Waiting:
+			report.find(undelivered, "notification %s to %s still waits; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
 		case n.Status != "DELIVERED":
 			report.find(undelivered, "notification %s to %s is %q; attempts %d", n.ID, n.Hook, n.Status, len(t.attempts[n.ID]))
 		}
@@ -237,13 +237,13 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		if l == nil {
 			continue
 		}
-		for _, owes := range l.messages(&a) {
-			key := written{a.ID, owes.hook, owes.reason}
+		for _, m := range l.messages(&a) {
+			key := written{a.ID, m.hook, m.reason}
 			switch count := got[key]; {
-			case count == 0 && !owes.perhaps:
-				report.find(notificationMissing, "%s of alert %s of %q at version %d to %s", owes.reason, a.ID, l.rule.name, a.RuleVersion, owes.hook)
+			case count == 0 && !m.perhaps:
+				report.find(notificationMissing, "%s of alert %s of %q at version %d to %s", m.reason, a.ID, l.rule.name, a.RuleVersion, m.hook)
 			case count > 1:
-				report.find(notificationTwice, "%d %s of alert %s to %s", count, owes.reason, a.ID, owes.hook)
+				report.find(notificationTwice, "%d %s of alert %s to %s", count, m.reason, a.ID, m.hook)
 			}
 			delete(got, key)
 		}
@@ -253,13 +253,13 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 	}
 }
 
-// message is one that an alert owes, or perhaps owes.
+// message is one that an alert must have, or perhaps has.
 type message struct {
 	hook, reason string
 	perhaps      bool
 }
 
-// messages are those that an alert owes: one to each webhook when it fires, one more when a count falls below its
+// messages are those that an alert has: one to each webhook when it fires, one more when a count falls below its
 // threshold, and one each to the operators when a rule cannot be evaluated, or the source not be read, and when it can
 // again.
 func (l *life) messages(a *alert) []message {
@@ -273,7 +273,7 @@ func (l *life) messages(a *alert) []message {
 	if a.About == aRule {
 		out := []message{{operators, "RULE_FAILING", false}}
 		if a.State == "RESOLVED" {
-			// Who edits a rule knows of its failing: nobody need be told that it ended.
+			// Who edits a rule knows of its failing: nobody need be notified that it ended.
 			out = append(out, message{operators, "RULE_RECOVERED", l.touchedDuring(a.FiredAt, *a.ResolvedAt)})
 		}
 		return out
@@ -288,7 +288,7 @@ func (l *life) messages(a *alert) []message {
 	return out
 }
 
-// checkMessages compares what the receiver got with what was owed.
+// checkMessages compares what the receiver got with what was to be sent.
 func (w *world) checkMessages(report *Report, t *tables) {
 	alerts := map[string]alert{}
 	for _, a := range t.alerts {

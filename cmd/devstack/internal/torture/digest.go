@@ -16,7 +16,7 @@ func digestAbove(hook string) int {
 	}
 }
 
-// checkDigests holds that each notification is told by one message, and that a digest tells those that it gathered: no
+// checkDigests holds that each notification is sent by one message, and that a digest names those that it gathered: no
 // less, no more, by what the receiver read. It returns those that a digest tells.
 func (w *world) checkDigests(report *Report, t *tables, came map[string][]request) map[string]bool {
 	byID := map[string]notification{}
@@ -34,7 +34,7 @@ func (w *world) checkDigests(report *Report, t *tables, came map[string][]reques
 		forgotten, _ := w.forgotten(came[n.ID])
 		// The outcome of a request that a failover made forgotten may be stored afterwards.
 		if n.Own || requests > forgotten || len(t.attempts[n.ID]) > forgotten {
-			report.find(notificationTwice, "notification %s to %s is told by digest %s and by itself; requests %d, attempts %d",
+			report.find(notificationTwice, "notification %s to %s is sent by digest %s and by itself; requests %d, attempts %d",
 				n.ID, n.Hook, n.DigestID, requests, len(t.attempts[n.ID]))
 		}
 	}
@@ -45,13 +45,13 @@ func (w *world) checkDigests(report *Report, t *tables, came map[string][]reques
 			continue
 		}
 		slices.Sort(alerts)
-		told := slices.ContainsFunc(came[id], func(r request) bool { return r.accepted })
-		if !told {
+		accepted := slices.ContainsFunc(came[id], func(r request) bool { return r.accepted })
+		if !accepted {
 			report.find(neverReceived, "digest %s to %s of %d alerts, %s", id, digest.Hook, len(alerts), digest.Status)
 		}
 		for _, r := range came[id] {
 			if r.read && !slices.Equal(r.alertIDs, alerts) {
-				report.find(wrongMessage, "digest %s to %s told %d alerts, and gathered %d", id, digest.Hook, len(r.alertIDs), len(alerts))
+				report.find(wrongMessage, "digest %s to %s named %d alerts, and gathered %d", id, digest.Hook, len(r.alertIDs), len(alerts))
 			}
 		}
 	}

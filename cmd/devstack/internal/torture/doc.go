@@ -17,7 +17,7 @@
 // matcher, not its cursor, not its types. It finds an alert's exchange by the correlation id, which the run numbers, so
 // that an error in the product's keys cannot hide one.
 //
-// What an exchange is owed:
+// How many alerts an exchange has:
 //
 //   - It must have one alert of a rule when it matches the condition that stood when it ended, and became visible within
 //     the look-back.
@@ -32,7 +32,7 @@
 // it counted must be what a server could show of what was written, for some instant at which the window can have ended: not
 // fewer than were visible by then, and not more than were visible when the alert fired.
 //
-// Some webhooks have digests. A notification is told by one message: by itself, or by the digest that names its alert, of
+// Some webhooks have digests. A notification is sent by one message: by itself, or by the digest that names its alert, of
 // which the receiver must have read exactly the alerts of those that it gathered.
 //
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the

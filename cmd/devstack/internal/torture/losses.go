@@ -72,5 +72,5 @@ func (w *world) mayBeGone(t *tables, r request) bool {
 		}
 	}
 	number := slices.IndexFunc(w.truth.exchanges, func(e exchange) bool { return e.correlation() == r.correlation })
-	return number >= 0 && w.truth.owed(l, &w.truth.exchanges[number], w.truth.seen[number]) != one
+	return number >= 0 && w.truth.expected(l, &w.truth.exchanges[number], w.truth.seen[number]) != one
 }

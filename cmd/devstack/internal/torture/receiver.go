@@ -20,7 +20,7 @@ import (
 type request struct {
 	at                                            time.Time
 	hook, webhookID, alertID, ruleID, correlation string
-	// digest says that it told many alerts: alertIDs, in the order of their ids.
+	// digest says that it was about many alerts: alertIDs, in the order of their ids.
 	digest   bool
 	alertIDs []string
 	// read says that the whole message came in, and accepted, that the receiver answered 200.

@@ -49,7 +49,7 @@ type Report struct {
 	// Counts are alerts of groups, HealthAlerts those about rules that could not be evaluated, or a source that could not
 	// be read.
 	Counts, HealthAlerts int
-	// Notifications are those of alerts and digests; Gathered of them were told by Digests.
+	// Notifications are those of alerts and digests; Gathered of them were sent in Digests.
 	Notifications, Gathered, Digests int
 	Requests                         int
 	// RepeatedOnRequest counts messages that came again because the receiver had not accepted them, RepeatedInWindow those

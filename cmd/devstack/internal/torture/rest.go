@@ -11,14 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rest waits until everything that is owed is there, restarts every replica, and waits until their look-backs, which
+// rest waits until everything that must come is there, restarts every replica, and waits until their look-backs, which
 // know nothing yet, have judged everything again: what they would raise twice, they have raised then.
 func (w *world) rest(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
 	w.tell("waiting for rest")
 	if !w.until(ctx, w.settled) {
-		w.tell("no rest within %v", w.options.Patience)
+		w.tell("no rest within %v", w.options.Timeout)
 	}
 	for _, r := range w.replicas {
 		r.signal(syscall.SIGTERM)
@@ -35,12 +35,12 @@ func (w *world) rest(ctx context.Context) {
 }
 
 // settled says whether every rule has alerted what it must, every count is below its threshold again, all that is expected
-// is found absent, every rule can be evaluated again, and nothing is owed to a receiver.
+// is found absent, every rule can be evaluated again, and every message is settled.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	var owed int
+	var left int
 	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
 		(SELECT count(*) FROM alert LEFT JOIN rule r USING (rule_id)
-			WHERE execution_id IS NULL AND state <> 'RESOLVED' AND (health OR r.fire_mode <> 'ABSENT_IN_WINDOW'))`).Scan(&owed); err != nil || owed > 0 {
+			WHERE execution_id IS NULL AND state <> 'RESOLVED' AND (health OR r.fire_mode <> 'ABSENT_IN_WINDOW'))`).Scan(&left); err != nil || left > 0 {
 		return false, err
 	}
 	for _, l := range w.truth.lives {
@@ -72,7 +72,7 @@ func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bo
 // awaitAlerts waits until a rule has alerted all that was visible at an instant. In vain it waits not for ever: the
 // checker will tell.
 func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
 	w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		missing, err := w.missing(ctx, conn, l, atNS)

@@ -27,9 +27,9 @@ type Options struct {
 	// Exchanges is how many there are, and Length how long they keep coming.
 	Exchanges int
 	Length    time.Duration
-	// Patience is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
+	// Timeout is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
 	// five minutes and the length by default, which a busy machine may need.
-	Patience time.Duration
+	Timeout time.Duration
 	// WebhookTimeout bounds an attempt, 3 s by default.
 	WebhookTimeout time.Duration
 	// Replicas is how many processes of Tocsin there are, at most and by default three. The faults of those that there are
@@ -93,7 +93,7 @@ type world struct {
 	stopReplicas context.CancelFunc
 	running      sync.WaitGroup
 
-	telling sync.Mutex
+	printing sync.Mutex
 }
 
 // tell writes a line about what happens.
@@ -101,8 +101,8 @@ func (w *world) tell(format string, args ...any) {
 	if w.options.Tell == nil {
 		return
 	}
-	w.telling.Lock()
-	defer w.telling.Unlock()
+	w.printing.Lock()
+	defer w.printing.Unlock()
 	_, _ = fmt.Fprintf(w.options.Tell, "%7.2fs  %s\n", w.elapsed().Seconds(), fmt.Sprintf(format, args...))
 }
 
@@ -116,8 +116,8 @@ func (w *world) elapsed() time.Duration {
 
 // newWorld starts the engines, the receiver and the replicas. What it started is closed by close, also after an error.
 func newWorld(ctx context.Context, o Options) (*world, error) {
-	if o.Patience == 0 {
-		o.Patience = 5*time.Minute + o.Length
+	if o.Timeout == 0 {
+		o.Timeout = 5*time.Minute + o.Length
 	}
 	o.Replicas = min(cmp.Or(o.Replicas, replicas), replicas)
 	w := &world{options: o, plan: newPlan(&o)}

@@ -201,7 +201,7 @@ func (w *world) bites(t *testing.T) {
 				WHERE digest_id <> (SELECT max(digest_id::text)::uuid FROM digest_member))`,
 			[]finding{wrongMessage},
 		},
-		"one in a digest is owed by itself, too": {
+		"one in a digest is sent by itself, too": {
 			`INSERT INTO outbox (notification_id, webhook_id) SELECT notification_id, webhook_id FROM notification JOIN digest_member USING (notification_id) LIMIT 1`,
 			[]finding{notificationTwice},
 		},
@@ -247,7 +247,7 @@ func (w *world) corrupt(t *testing.T, name, sql string, want []finding) error {
 
 func TestWithoutLookBackIsMissed(t *testing.T) {
 	t.Parallel()
-	w := start(t, Options{Seed: 2, Exchanges: 600, Length: 5 * time.Second, Patience: 4 * time.Second, Calm: true, LookBackOff: true})
+	w := start(t, Options{Seed: 2, Exchanges: 600, Length: 5 * time.Second, Timeout: 4 * time.Second, Calm: true, LookBackOff: true})
 	if report := w.report(t); report.found[missed] == 0 {
 		t.Error("the checker found nothing missed")
 	}
@@ -257,7 +257,7 @@ func TestWithoutLookBackIsMissed(t *testing.T) {
 // again, and lets it go on in the midst of that. Its outcome must not disturb the other.
 func TestPausedSenderIsFenced(t *testing.T) {
 	t.Parallel()
-	w := start(t, Options{Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: time.Minute, WebhookTimeout: time.Minute, Calm: true})
+	w := start(t, Options{Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Timeout: time.Minute, WebhookTimeout: time.Minute, Calm: true})
 	w.plan.edits = nil
 	w.truth.exchanges[0].failed = true
 	p := &pausing{w: w, third: make(chan struct{}), within: 2 * time.Second}

@@ -51,11 +51,11 @@ func (l *life) hooksAt(version int64) []string {
 	return hooks
 }
 
-// owed says how many alerts a rule may have for one exchange.
-type owed int
+// expectation says how many alerts a rule may have for one exchange.
+type expectation int
 
 const (
-	none owed = iota
+	none expectation = iota
 	perhaps
 	one
 )
@@ -83,8 +83,8 @@ func (t *truth) noteSeen(numbers []int, when span) {
 	}
 }
 
-// owed decides what a rule owes an exchange.
-func (t *truth) owed(l *life, e *exchange, seen span) owed {
+// expected decides how many alerts a rule may have for an exchange.
+func (t *truth) expected(l *life, e *exchange, seen span) expectation {
 	verdict := none
 	if seen == (span{}) || l.rule.counts() {
 		return verdict
@@ -117,8 +117,8 @@ func (t *truth) owed(l *life, e *exchange, seen span) owed {
 	return verdict
 }
 
-// visibleMust returns the correlations of what the rule owes for certain and was visible before an instant, were its
-// last period sealed then.
+// visibleMust returns the correlations of what the rule must alert and was visible before an instant, were its last
+// period sealed then.
 func (t *truth) visibleMust(l *life, beforeNS int64) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *truth) visibleMust(l *life, beforeNS int64) []string {
 	var must []string
 	for i := range t.exchanges {
 		e := &t.exchanges[i]
-		if t.seen[i].toNS <= beforeNS && t.owed(&trial, e, t.seen[i]) == one {
+		if t.seen[i].toNS <= beforeNS && t.expected(&trial, e, t.seen[i]) == one {
 			must = append(must, e.correlation())
 		}
 	}

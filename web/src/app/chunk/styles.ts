@@ -3,7 +3,7 @@ const missing = new Map<string, Promise<void> | undefined>();
 
 /**
  * Remembers each style sheet that could not be loaded. Vite asks for one once only, and takes it for loaded ever after: a
- * page that comes at the second try would stand there without its styles. Returns how to end that.
+ * page that comes at the second try would be there without its styles. Returns how to end that.
  */
 export function watchStyles(): () => void {
   const onError = ({ target }: Event) => {

@@ -24,7 +24,7 @@ const mostOfSection = 14;
 
 /**
  * What fits a text, by section: each of its words begins, or is within, a word of the entry. Those that begin with it
- * stand first. Without a text, what a person does stands there, and not what they have.
+ * come first. Without a text, what a person does is there, and not what they have.
  */
 export function sift(entries: readonly Entry[], text: string): { section: Section; entries: readonly Entry[] }[] {
   const asked = text.toLowerCase().split(/\s+/).filter(Boolean);

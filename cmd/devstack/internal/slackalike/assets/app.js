@@ -147,7 +147,7 @@ byId("open-control").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(!panel.hidden));
 });
 
-// A press is told to the app; what comes of it comes as a change of the message.
+// A press is sent to the app; what comes of it comes as a change of the message.
 byId("messages").addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-action]");
   if (!button) return;

@@ -1,14 +1,14 @@
 import { renderHook } from "@testing-library/react";
 import { expect, test } from "vitest";
-import { useStanding } from "./standing";
+import { useLastError } from "./lastError";
 
 const failure = new Error("no");
-type Query = Parameters<typeof useStanding>[0];
+type Query = Parameters<typeof useLastError>[0];
 const asking: Query = { data: undefined, error: null };
 const failed: Query = { data: undefined, error: failure };
 
-test("an error stands while the same is asked again, until an answer comes or something else is asked", () => {
-  const { result, rerender } = renderHook(({ query, key }) => useStanding(query, key), {
+test("an error stays while the same is asked again, until an answer comes or something else is asked", () => {
+  const { result, rerender } = renderHook(({ query, key }) => useLastError(query, key), {
     initialProps: { query: asking, key: "a" },
   });
   expect(result.current).toBeNull();

@@ -11,7 +11,7 @@ import { SignInPage, signInProblem } from "./SignInPage";
  * Shows the application to whoever is signed in, and the sign-in to others. The address stays as it is, so that one comes
  * to where one wanted to go. When a session ends, what is on screen waits behind the sign-in: nothing typed is lost.
  */
-export function Gate({ children }: { children: ReactNode }) {
+export function RequireSession({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
   const state = useQuery(session());
   const [entered, setEntered] = useState(false);

@@ -88,9 +88,9 @@ func (f *Fault) validate() error {
 // errHook is the trouble with a path that is no webhook's.
 var errHook = errors.New("a webhook's path is T…/B…/…, letters and digits")
 
-// desk knows the webhooks, their rates and their faults. It is safe for
+// registry knows the webhooks, their rates and their faults. It is safe for
 // concurrent use.
-type desk struct {
+type registry struct {
 	perSecond rate.Limit
 	burst     int
 
@@ -100,26 +100,26 @@ type desk struct {
 	faults   map[string]Fault
 }
 
-func newDesk(hooks []Hook, perSecond float64, burst int) (*desk, error) {
-	d := &desk{
+func newRegistry(hooks []Hook, perSecond float64, burst int) (*registry, error) {
+	r := &registry{
 		perSecond: rate.Limit(perSecond),
 		burst:     burst,
 		limiters:  map[string]*rate.Limiter{},
 		faults:    map[string]Fault{},
 	}
 	if perSecond < 0 {
-		d.perSecond = rate.Inf
+		r.perSecond = rate.Inf
 	}
 	for _, h := range hooks {
-		if err := d.add(h); err != nil {
+		if err := r.add(h); err != nil {
 			return nil, err
 		}
 	}
-	return d, nil
+	return r, nil
 }
 
 // add makes a webhook exist, or changes where its messages appear.
-func (d *desk) add(h Hook) error {
+func (r *registry) add(h Hook) error {
 	if ok, _ := regexp.MatchString(`^T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+$`, h.Path); !ok {
 		return fmt.Errorf("%q: %w", h.Path, errHook)
 	}
@@ -129,38 +129,38 @@ func (d *desk) add(h Hook) error {
 	if h.App == "" {
 		h.App = "Incoming webhook"
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.hooks = slices.DeleteFunc(d.hooks, func(o Hook) bool { return o.Path == h.Path })
-	d.hooks = append(d.hooks, h)
-	d.limiters[h.Path] = rate.NewLimiter(d.perSecond, d.burst)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hooks = slices.DeleteFunc(r.hooks, func(o Hook) bool { return o.Path == h.Path })
+	r.hooks = append(r.hooks, h)
+	r.limiters[h.Path] = rate.NewLimiter(r.perSecond, r.burst)
 	return nil
 }
 
 // addBot makes the channels of a bot known.
-func (d *desk) addBot(b Bot) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *registry) addBot(b Bot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, c := range b.Channels {
 		h := Hook{Path: hookOfBot + c.ID, Channel: c.Name, App: b.Name}
-		d.hooks = append(d.hooks, h)
-		d.limiters[h.Path] = rate.NewLimiter(d.perSecond, d.burst)
+		r.hooks = append(r.hooks, h)
+		r.limiters[h.Path] = rate.NewLimiter(r.perSecond, r.burst)
 	}
 }
 
 // list returns the webhooks in the order in which they were added.
-func (d *desk) list() []Hook {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.hooks)
+func (r *registry) list() []Hook {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.hooks)
 }
 
 // find returns the webhook of a path. Of an unknown one the verdict tells how
 // much of it is known, as Slack does.
-func (d *desk) find(team, service, token string) (Hook, verdict) {
+func (r *registry) find(team, service, token string) (Hook, verdict) {
 	path := team + "/" + service + "/" + token
 	sameTeam, sameService := false, false
-	for _, h := range d.list() {
+	for _, h := range r.list() {
 		if h.Path == path {
 			return h, verdict{}
 		}
@@ -183,34 +183,34 @@ func hasPrefix(path, start string) bool {
 
 // admit takes one message from the webhook's allowance. When there is none left
 // it returns after how long there will be one.
-func (d *desk) admit(path string, now time.Time) (wait time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := d.limiters[path].ReserveN(now, 1)
-	if wait = r.DelayFrom(now); wait > 0 {
-		r.CancelAt(now)
+func (r *registry) admit(path string, now time.Time) (wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reservation := r.limiters[path].ReserveN(now, 1)
+	if wait = reservation.DelayFrom(now); wait > 0 {
+		reservation.CancelAt(now)
 	}
 	return wait
 }
 
 // fault returns the fault that holds for a request to the webhook and counts it;
 // one for the webhook itself goes before one for all.
-func (d *desk) fault(path string) (Fault, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *registry) fault(path string) (Fault, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, key := range []string{path, ""} {
-		f, ok := d.faults[key]
+		f, ok := r.faults[key]
 		if !ok {
 			continue
 		}
 		switch f.Count {
 		case 0:
 		case 1:
-			delete(d.faults, key)
+			delete(r.faults, key)
 		default:
 			left := f
 			left.Count--
-			d.faults[key] = left
+			r.faults[key] = left
 		}
 		return f, true
 	}
@@ -218,37 +218,37 @@ func (d *desk) fault(path string) (Fault, bool) {
 }
 
 // set replaces the fault of a webhook, or that of all.
-func (d *desk) set(f Fault) error {
+func (r *registry) set(f Fault) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.faults[f.Hook] = f
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults[f.Hook] = f
 	return nil
 }
 
 // reset ends the fault of one webhook ("" is the one for all), or every fault.
-func (d *desk) reset(path string, everything bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *registry) reset(path string, everything bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if everything {
-		clear(d.faults)
+		clear(r.faults)
 		return
 	}
-	delete(d.faults, path)
+	delete(r.faults, path)
 }
 
 // active returns the faults that hold now, that for all first.
-func (d *desk) active() []Fault {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *registry) active() []Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	out := []Fault{}
-	if f, ok := d.faults[""]; ok {
+	if f, ok := r.faults[""]; ok {
 		out = append(out, f)
 	}
-	for _, h := range d.hooks {
-		if f, ok := d.faults[h.Path]; ok {
+	for _, h := range r.hooks {
+		if f, ok := r.faults[h.Path]; ok {
 			out = append(out, f)
 		}
 	}

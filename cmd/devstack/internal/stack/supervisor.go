@@ -22,8 +22,8 @@ type process interface {
 	Stop(ctx context.Context) error
 }
 
-// keeper starts a process, and starts it again whenever it ends.
-type keeper struct {
+// supervisor starts a process, and starts it again whenever it ends.
+type supervisor struct {
 	name    string
 	start   func(ctx context.Context) (process, error)
 	console *Console
@@ -35,39 +35,39 @@ type keeper struct {
 	current process
 }
 
-// keep returns once the process runs for the first time; when that does not succeed, nothing is left running. The
-// process is then kept until Stop, whatever becomes of ctx.
-func keep(
+// supervise returns once the process runs for the first time; when that does not succeed, nothing is left running. The
+// process is then supervised until Stop, whatever becomes of ctx.
+func supervise(
 	ctx context.Context, console *Console, name string, start func(ctx context.Context) (process, error),
-) (*keeper, error) {
+) (*supervisor, error) {
 	current, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	k := &keeper{
+	s := &supervisor{
 		name: name, start: start, console: console,
 		cancel: cancel, done: make(chan struct{}), current: current,
 	}
-	go k.run(lifetime)
-	return k, nil
+	go s.run(lifetime)
+	return s, nil
 }
 
-func (k *keeper) run(ctx context.Context) {
-	defer close(k.done)
+func (s *supervisor) run(ctx context.Context) {
+	defer close(s.done)
 	var pause time.Duration
 	for {
 		began := time.Now()
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.process().Done():
+		case <-s.process().Done():
 		}
 		if time.Since(began) >= steady {
 			pause = 0
 		}
-		k.console.Sayf("%s ended (%s), starting it again", k.name, reason(k.process().Err()))
-		if !k.revive(ctx, &pause) {
+		s.console.Sayf("%s ended (%s), starting it again", s.name, reason(s.process().Err()))
+		if !s.revive(ctx, &pause) {
 			return
 		}
 	}
@@ -75,45 +75,45 @@ func (k *keeper) run(ctx context.Context) {
 
 // revive starts the process again, with growing pauses between attempts, and says whether it runs; false means that ctx
 // has ended.
-func (k *keeper) revive(ctx context.Context, pause *time.Duration) bool {
+func (s *supervisor) revive(ctx context.Context, pause *time.Duration) bool {
 	for {
 		if !wait(ctx, *pause) {
 			return false
 		}
 		*pause = min(max(2**pause, firstPause), longPause)
-		next, err := k.start(ctx)
+		next, err := s.start(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
-				k.set(next)
+				s.set(next)
 			}
 			return false
 		}
 		if err == nil {
-			k.set(next)
-			k.console.Sayf("%s runs again", k.name)
+			s.set(next)
+			s.console.Sayf("%s runs again", s.name)
 			return true
 		}
-		k.console.Sayf("%v; trying again", err)
+		s.console.Sayf("%v; trying again", err)
 	}
 }
 
-// Stop stops keeping the process and ends it.
-func (k *keeper) Stop(ctx context.Context) error {
-	k.cancel()
-	<-k.done
-	return k.process().Stop(ctx)
+// Stop ends the supervision and the process.
+func (s *supervisor) Stop(ctx context.Context) error {
+	s.cancel()
+	<-s.done
+	return s.process().Stop(ctx)
 }
 
-func (k *keeper) process() process {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.current
+func (s *supervisor) process() process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
 }
 
-func (k *keeper) set(next process) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.current = next
+func (s *supervisor) set(next process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = next
 }
 
 func reason(err error) string {
