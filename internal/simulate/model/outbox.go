@@ -205,7 +205,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 }
 
 // endUnrenderable ends a claimed message that cannot be sent.
-func (db *Postgres) endUnrenderable(o *Owed, now time.Time) error {
+func (db *Postgres) endUnrenderable(o *OutboxRow, now time.Time) error {
 	db.outbox.remove(o.ID)
 	db.settlements.put(o.ID, Settlement{
 		Status: failed, SettledAt: now, Trail: true,

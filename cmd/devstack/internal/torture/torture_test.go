@@ -166,7 +166,7 @@ func (w *world) bites(t *testing.T) {
 			WHERE NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
 		"a count is open twice": {`INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).*
 			FROM alert a WHERE group_key = 'production'`, []finding{overlapping, duplicated, notificationMissing}},
-		"a count never fired": {`DELETE FROM alert WHERE group_key = 'production'`, []finding{missed, wrongMessage}},
+		"a count never fired":    {`DELETE FROM alert WHERE group_key = 'production'`, []finding{missed, wrongMessage}},
 		"a share never fired":    {`DELETE FROM alert WHERE group_key = 'hex:657500'`, []finding{missed, wrongMessage}},
 		"a duration never fired": {`DELETE FROM alert WHERE group_key = 'Lager/Süd'`, []finding{missed, wrongMessage}},
 		"an absence never fired": {`DELETE FROM alert WHERE group_key = 'nowhere'`, []finding{missed, wrongMessage}},
