@@ -113,6 +113,10 @@ type Instance struct {
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time
 	AcknowledgedBy, ResolvedBy string
+	// Assignee is who handles the alert, empty for nobody. It is set where alerts are listed
+	// or read alone.
+	Assignee, AssignedBy string
+	AssignedAt           *time.Time
 }
 
 // After returns the state to which an action leads from s. Its error is a

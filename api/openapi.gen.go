@@ -320,6 +320,11 @@ func (e ListExchangeFacetsParamsField) Valid() bool {
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
+	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
+	AssignedBy     *string    `json:"assignedBy,omitempty"`
+
+	// Assignee Who handles it; absent where nobody does.
+	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
@@ -358,7 +363,7 @@ type Alert struct {
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
 	// Note The rule's present note. In the answer for one alert.
@@ -418,6 +423,16 @@ type AlertActivity struct {
 	Rules []RuleActivity `json:"rules"`
 }
 
+// AlertAssignment defines model for AlertAssignment.
+type AlertAssignment struct {
+	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// cannot be assigned.
+	Assignee string `json:"assignee,omitempty"`
+
+	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	Was string `json:"was,omitempty"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -432,6 +447,7 @@ type AlertCounts struct {
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
+	Assignee      []string             `json:"assignee,omitempty"`
 	Attribute     []string             `json:"attribute,omitempty"`
 	CorrelationID string               `json:"correlationId,omitempty"`
 	Environment   []string             `json:"environment,omitempty"`
@@ -556,6 +572,11 @@ type AlertsEvent struct {
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
+}
+
+// AssigneeList defines model for AssigneeList.
+type AssigneeList struct {
+	Items []string `json:"items"`
 }
 
 // Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
@@ -2939,6 +2960,9 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAssignee defines model for OnlyAssignee.
+type OnlyAssignee = []string
+
 // OnlyAttribute defines model for OnlyAttribute.
 type OnlyAttribute = []string
 
@@ -3026,8 +3050,11 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3080,8 +3107,11 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3375,6 +3405,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
+type AssignAlertJSONRequestBody = AlertAssignment
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -3476,6 +3509,9 @@ type ServerInterface interface {
 	// GetAlertActivity Count the alerts raised in each minute of the last hour
 	// (GET /alerts/activity)
 	GetAlertActivity(ctx echo.Context) error
+	// ListAssignees List the people whom alerts can be assigned to
+	// (GET /alerts/assignees)
+	ListAssignees(ctx echo.Context) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
@@ -3506,6 +3542,9 @@ type ServerInterface interface {
 	// AcknowledgeAlert Acknowledge an alert
 	// (POST /alerts/{id}/acknowledge)
 	AcknowledgeAlert(ctx echo.Context, id ID) error
+	// AssignAlert Assign an alert to a person, or to nobody
+	// (POST /alerts/{id}/assign)
+	AssignAlert(ctx echo.Context, id ID) error
 	// ListAlertNotifications List an alert's notifications with their attempts
 	// (GET /alerts/{id}/notifications)
 	ListAlertNotifications(ctx echo.Context, id ID) error
@@ -3870,6 +3909,13 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
 	}
 
+	// ------------- Optional query parameter "assignee" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "assignee", ctx.QueryParams(), &params.Assignee, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
+	}
+
 	// ------------- Optional query parameter "unread" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
@@ -3934,6 +3980,15 @@ func (w *ServerInterfaceWrapper) GetAlertActivity(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetAlertActivity(ctx)
+	return err
+}
+
+// ListAssignees converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAssignees(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAssignees(ctx)
 	return err
 }
 
@@ -4055,6 +4110,13 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "assignee" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "assignee", ctx.QueryParams(), &params.Assignee, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
 	}
 
 	// ------------- Optional query parameter "unread" -------------
@@ -4240,6 +4302,22 @@ func (w *ServerInterfaceWrapper) AcknowledgeAlert(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.AcknowledgeAlert(ctx, id)
+	return err
+}
+
+// AssignAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) AssignAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AssignAlert(ctx, id)
 	return err
 }
 
@@ -5900,6 +5978,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/activity", wrapper.GetAlertActivity, options.OperationMiddlewares["getAlertActivity"]...)
+	router.GET(options.BaseURL+"/alerts/assignees", wrapper.ListAssignees, options.OperationMiddlewares["listAssignees"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
@@ -5912,6 +5991,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/assign", wrapper.AssignAlert, options.OperationMiddlewares["assignAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/usual-duration", wrapper.GetUsualDuration, options.OperationMiddlewares["getUsualDuration"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/silences", wrapper.ListSilences, options.OperationMiddlewares["listSilences"]...)
@@ -6116,6 +6196,44 @@ type GetAlertActivitydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetAlertActivitydefaultApplicationProblemPlusJSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssigneesRequestObject struct {
+}
+
+type ListAssigneesResponseObject interface {
+	VisitListAssigneesResponse(w http.ResponseWriter) error
+}
+
+type ListAssignees200JSONResponse AssigneeList
+
+func (response ListAssignees200JSONResponse) VisitListAssigneesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssigneesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAssigneesdefaultApplicationProblemPlusJSONResponse) VisitListAssigneesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6499,6 +6617,46 @@ type AcknowledgeAlertdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response AcknowledgeAlertdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AssignAlertRequestObject struct {
+	ID   ID `json:"id"`
+	Body *AssignAlertJSONRequestBody
+}
+
+type AssignAlertResponseObject interface {
+	VisitAssignAlertResponse(w http.ResponseWriter) error
+}
+
+type AssignAlert200JSONResponse Alert
+
+func (response AssignAlert200JSONResponse) VisitAssignAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AssignAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AssignAlertdefaultApplicationProblemPlusJSONResponse) VisitAssignAlertResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9928,6 +10086,9 @@ type StrictServerInterface interface {
 	// GetAlertActivity Count the alerts raised in each minute of the last hour
 	// (GET /alerts/activity)
 	GetAlertActivity(ctx context.Context, request GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error)
+	// ListAssignees List the people whom alerts can be assigned to
+	// (GET /alerts/assignees)
+	ListAssignees(ctx context.Context, request ListAssigneesRequestObject) (ListAssigneesResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
@@ -9958,6 +10119,9 @@ type StrictServerInterface interface {
 	// AcknowledgeAlert Acknowledge an alert
 	// (POST /alerts/{id}/acknowledge)
 	AcknowledgeAlert(ctx context.Context, request AcknowledgeAlertRequestObject) (AcknowledgeAlertResponseObject, error)
+	// AssignAlert Assign an alert to a person, or to nobody
+	// (POST /alerts/{id}/assign)
+	AssignAlert(ctx context.Context, request AssignAlertRequestObject) (AssignAlertResponseObject, error)
 	// ListAlertNotifications List an alert's notifications with their attempts
 	// (GET /alerts/{id}/notifications)
 	ListAlertNotifications(ctx context.Context, request ListAlertNotificationsRequestObject) (ListAlertNotificationsResponseObject, error)
@@ -10337,6 +10501,29 @@ func (sh *strictHandler) GetAlertActivity(ctx echo.Context) error {
 	return nil
 }
 
+// ListAssignees operation middleware
+func (sh *strictHandler) ListAssignees(ctx echo.Context) error {
+	var request ListAssigneesRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAssignees(ctx.Request().Context(), request.(ListAssigneesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAssignees")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAssigneesResponseObject); ok {
+		return validResponse.VisitListAssigneesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -10642,6 +10829,54 @@ func (sh *strictHandler) AcknowledgeAlert(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(AcknowledgeAlertResponseObject); ok {
 		return validResponse.VisitAcknowledgeAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// AssignAlert operation middleware
+func (sh *strictHandler) AssignAlert(ctx echo.Context, id ID) error {
+	var request AssignAlertRequestObject
+
+	request.ID = id
+
+	var body AssignAlertJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AssignAlert(ctx.Request().Context(), request.(AssignAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AssignAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AssignAlertResponseObject); ok {
+		return validResponse.VisitAssignAlertResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -13323,622 +13558,629 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P3tchu5liYK3wqC029U9ztpluyyq3dJceIELdNlTdmSDkWXu6dU4wSZoIhWEuBOIEWz+1REX01fWF/J",
-	"CawFIJFJJJlJSTV7Ymb/2CVLmUh8LqyPZz3r3wZzuVpLwYRWg9N/GywZzVgBP46n9M78N2NqXvC15lIM",
-	"TgfTJSMPrFBcioQsZEHSi8WLT1TPl+lwkAwK9teSFywbnOqiZMlAzZdsRU0zertmg9OB0gUXd4M//kgG",
-	"H+WcYqvNj3xZsoIRvWREsA3RSy7uCFd9279h+lzKe87io1BMmVH0a/WPZLCmBV0xbWfpvCyULOJfSAX7",
-	"pvGBlMgFDGhN7xiZsYUsWEKoIlyTDVXkjj8w6Ao3L/+1ZMV2kAwEXZmvz/EbYb9W9NtHJu70cnD66uTk",
-	"JIkM/4MssYv1jn2QG7KiYkuW5u9ES5JLeU9mdH7f9n14svb5jC1omevB6avXiekLX5WrwenLH/+SDFZc",
-	"2H/5TnGh2R0roFcX78z78JU11cvqIzzbuxALWayoHpwOyhKejGwnvuI6vhB3BaOaKU1EuZqxwqwFE7rg",
-	"TJENFZplbSPPoc3oyN+cBCN/ZZbgwMivRL4drdc5r3Z97JM0eCT8MNdspRpL//LEzH9jKqBbF/j0y2Br",
-	"0KKg26onWhd8VurI4Ujv2fb/eqB5ydKEqHXONaEaNu+CF0oT9teS5ooofidO4dc0Z4VWhM5kqQn7Nl9S",
-	"cccU0UuqyZI+mJPMFaHui0MyYWuzIFlCaJ6TVak0Wco8G96KlnXw7x6cklcnr3ET+l/snaBXbfNzLouC",
-	"5S3yado+6A3XSxzvvGqB8NYdFjx1kbUdcVznYFAvYwfAdHssHnghxYqJlqPAqgeUk0m+922dDF56zj05",
-	"dv3Y7br5c33Kpag6ThidLxOyWfL5knClSmamXyiuNJGLUyLMw3JBKCnKnBH5wApCyYaLTG4SQkWGT2DD",
-	"UzlXXBCuFcsX7VtyzQrX30HkxphJmTMqgrGxedlxN8H2cWNrXRPX4FNsm/eFXO2fdDjMCyObjTCQBaEL",
-	"zQrsKhdKU6HberowjUdleUY1e6H5ig3aOvaJC7a/Y3IBi2p7SAtGVowKDbqJ2dxzmuesaOvbyrTfYfkm",
-	"0orKWCOF7CKZHnEwJmXe/vEyZ40t4L9+4NLs9vEb9sAKrrdtHVDu79Eu/F3BFoPTwX/5vtIzv8fH1Pe+",
-	"5UZP2jrC7wTVZcFiCiMNhfCC8pxlIItByaLkrpDlmqil3BiVa0hAFK7WegtyxGzfTMGWsbvKvGqOIhWE",
-	"FYVs3T/K9+kZl/9G09g9/cX2keskOAxmTrdmRJqRWanJ9fjy3cXlz4n5GwpIIWcy25IlVWTGmCDaXL1t",
-	"44NP917ZkekOdrvb2k7Zt9iFxb5pwgXRXBuxXZAVU4resYTMqWKE3wlZtCtvf92jMbfJm6nsKQZRle8k",
-	"B7U8Vgp+FgWjWYeeVQIPlldITcybbT0qsd298u8P1MqZ0m9lxvFuvmE5m2tYZPj3XAptNY5Aff3+XxRe",
-	"d1Xrh/cMtGxG579c2QP4G7WWQmE/rgs5y9lqTxfW+MR/7dcV1y70ISJpNkxosimkuBua/W0EE8suxJNN",
-	"xScW/7Q0hxtWVsEnCQebMTDab5h+URm9sW/Yh7+vrOM/4Fv22+Y1WAnzw7qQa1Zou+p0fi/kJmfZHctG",
-	"uusWTmrvvd1GrOpkMJclztm+WfkC+to5PAqTk3Mj6w699s4+d1OuVrSAywZE+jXVmhURfWwkyGT8irBv",
-	"6wJdBE09+TuFl0IljowKCQ9JxfAkZnyxYAUxuo+x8Y1CmanEGqAqIX8tpYatoYwU4YJsllTfioXMc3NH",
-	"6SXjhbW3ci7QV5AueK5ZMYSPf8JvX0oN3hemUqLpPcPr7UKgYSbUxnRCFnDNgaQwarL1rhSMGLvMDQN1",
-	"3Z21caOGLZDnV4vB6W/7Z9zrxX/8nsRMEKe5VjILegadMQrwkFwZXR02BUyecr4gY8PDSysYc4a3uyDs",
-	"G12tc7sQdKbgfJoB3go/TqPimyEGQ/pc5G3OpzWT65wRxVht6RMy28JSkXR6dX5zcfl1/E/nH0aXP4+/",
-	"fp58TImiW9Vv+lU5XxJ6K9Y5ndslqNS2gsdWBO6fkY51nefM3fjmQ9gPvSyYMgY2uJoKYyzhrdnt/C4Z",
-	"zc212Wq3+IWDr4GJhdaTM8nmVJiraMYIe6B5aUz/M3jW7jyYNrJZbofkwtxYSuYPxpZ2AzBN3oo5FbUm",
-	"CL2jXAyJ0YNIumGzpZT3F1lqt4zrEchr+Fttg/sbLhnwrJOynNMZy1ESZhk3k0Dz65qE3Hlld8LMUL5T",
-	"xIgWs0mxzbPanjX9x9tbgPVnW5Wzf2FzY39/e3EnX5hfvlD3fP1CrrErL9aSC80Ke1ea/uoW16e3m2ds",
-	"TleMPHDFZ7n555KLzE/5d4qg6xHPlfl1LuX9ixmd35OFLEUGwmYU9l1IPYxOsunN2+0Nm0uRqXi3zAZE",
-	"iQlHzsnUoL9/z7Uyum3tHBEly2LOSCYZqjya5blr4h+IlkZwwolJXWdvRfW238Lm1V3fQuNIZrKc5eaY",
-	"eG9fpUuicAeNF/d1dE+soibtlyUzIsEcHHuCVNyQNcIl50orvyYxMRNfAyHbdkRjW5oH94qxYeyAyI1g",
-	"RWxoksiNUJV0oNp9KdqOFQC9lAz3DioYjQs93KAwlXCzLMw2mbFcbmDWvZSM90mW2vzY+RIEJWpi39q9",
-	"CD/ITbD7QC7LUrOs0+XhN0mpmD2u+CGyljmfb1FycmupgI5q3QRd5Jx59BIMhC47ha7YsK2VXzFQtDeK",
-	"hBK6oNwNxe8v31Eu9I+vB7tOdfMRMZPyPnqPRzprH9/trxWq1iya2FYnH803VOD/6OrNUAdcFX6c3yn0",
-	"V4L8oSuWkdk2ITOmeMZIYEDAYYcd0lG7oMEdKAW7FU6enVm/R3UavHTFS8c6POLKoHKuiO7WPxjvUUlY",
-	"tpi1Tha2WLNOwz1WCnpNIb5n7J+t5mBsrQ0HZZPIxQJuzFLZI8jmzJgWZqbvpGD+GueCSBgB2ubobnJS",
-	"3XTW9HBjjIVb4VSgFUNlBR9GsVDXhChZs0JJQZigM/R4srpqczhIVhnUv9mIm3Mf+lNfP7pJzb9nvUG4",
-	"pNU153XESjf9vam3/JGgXTmaa/5gj1PdvpyV83umAw1hX0AtsY/HYgULCCtZr7C8g80ELpAdv6iTLJHL",
-	"PPhS3WOVQMg8Z7Gr9D3NFQuOlswzY7I47z7qR3j9sCy+OxdRV3wVEUebEAdPZuyOC9VdlYc5afckBo50",
-	"K5CFhOh7bfb2Hf1JmTO/wn9EnH3hBrSBgfq6B9NbrbHreeuuAq+A2u+zOGLlF7ywl37PF9dMZMe96RSZ",
-	"I15tk6dXayM9OrgJnSrPBWEPZl2j1/C+TjRW2E2Dn8m6N2gQDLd1ad+D06Pd7FqYMxcztSqghrMjcgwI",
-	"2rmwoYGZzLZD8g78NWbwC87yDA/rXK5mXMClTEaX7xJrVCByQC5AjM+25GqC4rex9Rqx/qeJCXQ3/2gY",
-	"4X+OUHn3rtSD3IfnoHvLrB7v/tMnOYzCPuW43C3QTaxXJqUFp9gz0bhdun8+DG4/Zbt/rbU2GCQHwjLd",
-	"Wy7knp3+rFugsqyeJu7a/cuhZfKUAdcePQjtnD995tUTxEU7azadQ5rd+69l9yMe3u1Pchj/aLtvfy5k",
-	"uX5yTWo3eLSjtEOMXpkLFUziU+f/tWZYZm7bnCrdXd3djTx1+agEpSh8N9hGXFdAk9ojQm5qe2mnM00r",
-	"oqEfHOpZ1Mni42btq/HySfVasD7ioQfrq0f7BO1Xq3Yh+ML6orquHUZ7Op3K/2kKt790jlq86uLY87p5",
-	"aHjYtN/ntYu2t+vZ6eCyakHYyPADvh3wzODoyRhcTgfwNbsnpmAi63Zqlw7VbNtHiIaxY+h8CVBnbwNQ",
-	"pcmr10lon8OefUoPQSWtH2M94enuYDslgaHlMR3uqPqj9PteiX9t4xUNqa+uFhGHukI0Zd2eOoNoaVqu",
-	"pzLtfs79lHe/hfGGikx7hbePZwTUvF/wuQRH2Do1EFvvaXt+gZin3YhKrphLYHDR7VGeG+NUqwr6fGZO",
-	"gvUemj9hPIoUzPQeADE2tq1JzswONpeheYaxjGVDcjOXazxxiBG4FXBB+aCs9/FSFYQdHB7ujFD7nj+Y",
-	"RlEqFVMWVFBpT6UakpGoBHwMU2sBdbfCnHg4ll5ynEJgX+BkEgk42xCUnIRe7wRd3kQWFnBhFgnmSwVO",
-	"Nvg+nBWQCBaixfIsIbK4FYKumCKAZ6/kzobn2ZwWmYON5jlZMaYxnim21n1b62htGgUicaAnZpAYxbfT",
-	"EvMGLLwXY9/2tr6OWrC5vrnOXZeU6xM+6cSbmQyXWLLExV414m3dDprzHuAJOACaDzyLT2UElYL/tWT2",
-	"Aafwm11+0MiBhyrziDf6xYSRvr8NzicX04vz0cdBMvgymlxeXP48SAYXl++vAmkQ6+wPHbr6x56o/eB0",
-	"AOiVIc5sqK/z1Vpa5BU11tNAAxb9e5Ql369wKZxs6iOxp877hVsWjzOe4QDSCKeHiSH5mT8wAZAjkOZw",
-	"zgWhVhBxTe4ZW1tJAr/EsD3281ZAk4AsyKlmxZC83ZJrqfRdwdR3isxzOW9GLJ76juh9PZj9Qov5kmVR",
-	"DKgRdPgAqjFEs2927u4kg8NIcyNb7pZVnhdXRsQWABSFqNtp28wjmt4mg+VS3rPsVlA9JD9L0zRklYTp",
-	"ZN1n76hrb1JFu3fD1k7MBVHresA5sRupGZUGEWVUSY4x48bGhQDewQADNjnChwFiA+bwFxfUU3ujel5O",
-	"2teqiDrRUt57zE13KdbcZDjWIPLd0zSDCW0ZBP7NRnexxwngowEtKIusEec6NJFsSu+ZOBinsSvTHJvv",
-	"a2wRWrdWhfDtp1WNOVzJKc9Uas6TBUOmkY00rxyy9TYuMiY0X3AWiq6E0FxJzGUtRSZT1LRWFkxJeMZW",
-	"a6mZ0EZ3KZguti7LixFlhBzPzK/LwkFcmCpzoxsB+NAaxBZDDU07oBKohQBiO8MWqUC9Q7k5clA2o4ks",
-	"cj43AoEJVlB/5lBn7BT+TToqIWHUBdBxj7nXMS/S/ftoV5m5hlqSbI0kS2sRnmaMC+UpoaB6N2H8cEOB",
-	"OydnC6MJGglgMYV2ixEp8u2wu7xt2fhxb2VqHZEpqGsWnFkHJCXgsBQSsWDpQhbvygIUZBs0TcmW6bPW",
-	"xA6n8dgvDZLB+4sJ/jA6/+Xy6svH8bufx+8GyWAyvrn6+Ov43a4KVFdgLK7hxuIBumowle6ixg+tKYoZ",
-	"1dQj/8xjJMXXI2cd1fFsb1KdhYAWzAW1ZUHse0RxMWfBl3xmtrG1yAKyz40u4x43t3m+rbI+aAP/aHUf",
-	"iyY01rown9NSklU5X0K+rEAlAI//im4xR9Z+YkguwbTgoTcN+wbGltIFoyublnjEkXx1chIDNLjo+UG5",
-	"YAPtEHRSCmd+byoDPDWqln/HwdFyV2htNKZYzgsjH6bTaydRh+RCK7JkNGtigb5TENuFs52xnBmZacxx",
-	"xJm6/MUKhGy0NaZ1zjLy9z+ckIxujT15K+zl9g9nTrqDdbxVBFQ1I8IDmzpm+2X2tH6qL1Y3KCkYvjGf",
-	"3LbW+Y2N49usCKOEeVOezQuGsfzIjSC4WsZd8n5f85yRUmSsIBu6NUZ1hcxeF3LOlCIZ7+XbxdEdhPgU",
-	"DFwB8dPtPm3zATKjxLXASWGjHFSI8LEPjGaDINEo/nEA3ghzgK2gqm25NlQrNPjBegb39yV4FiNdhe4H",
-	"iEVfzbnM2ugv4O+m++Y0waoiNDaDVOmbT9PrEJYubMYC7jM73GEUlPnAiozPdQcPgznhv9qnm7LB7pFw",
-	"7FXTeyTGr9XXGxft58t348nXL6N/Tk8d1FGWem4kwpbpIUk/X5rL8NL/WaBHbcPzHGW0+VVSgwCG+99M",
-	"odJSZkRpnufo/TKS3wiJer6Dl/pwT4MGR9J3448Xv44n43fpKaHzOVsDHDidjKcT02XqVBUcJ7Shyvmc",
-	"sWx4K9Lph8nVdPoR3kY5ZcGJVBnlB43Wtek4tPn+8w08yjWODx1a+FnMZnRZQST9+epy3Hz0VthnqdgO",
-	"SXp5Nf36afTOPAZuS1R2AT0JTj03ZwFk0TxoZgbEitAW/etTqtx+zClf+fm6FTBh8oFZgKpTbfzaDpKB",
-	"XcZBMvAzCqrNdGL+6ucJfgfTMEgGZoiDZOCGEXUBNVxi/cyXUd2ZCHurIsT4eTIeTceTr9MPo8uEjKZf",
-	"P45HN9OEfBzf3MAvYSOOpl8/Xd1MiTlMeKnN+YrmLqmMsG90rvPtKTECUSpNXv6FZPzO7FMpbgWEQgBY",
-	"7LhojJJtdR1B2Dc8oejKefHyL0RL8vIv6O11XSWhegMSAVbK/AtdoLYzCbhTlWde0Eu2il2N92wbS87d",
-	"y1kAeQyxSHhDyHmDrJp5WshSZJBlBIqY9YbhvFWugI0sc8A+wgPoDN5wxaypGOSO+HkJp6Qtz0iuQ//j",
-	"+P/5PPp4Az7HQTIY/9PFzdT869Noev5hbH4KN4VR1e2uGCQDvy3w12ZTRHcsOL1bcm3YNzQnsBtmFzSz",
-	"Hs1fbW8Sv7BWkOAW5EoKr/9CYzAK2FEXl8M6vOdljKfI9lG1d1JVies7Mw7i2Hz34tIabqFWfPjbh5Lv",
-	"w/vI7FRYwt/3+3bBET5syIouJhJ60MFCKjOux0IX2xgMIw4YSOfAcZQmJC3Xmf0JtV7z04yLDP4m4Kcz",
-	"kloZnVZ5W2CPsFzB1KLpopdUeHeTA2EM41AL3UaDxV6sKM8JzTKzs9CMKZWREZDVSVeWm0XLe+TAijeO",
-	"Dp34337hsUBxar5iRg0tmx/Whbwr6CoFoZUaQ3NGFUvdpsbYDuiSqO3MzLUj4hlBdjz7sNruHgRXuBGr",
-	"8YYWe/GtyIQVicjb5D0ApezNExycDv7FnNQJ3XzyiP3uMNLuOieaxUcMZUNVYoMMuHvB5YKJtt4wvkE7",
-	"BmH0dGVMHLh3lnIjnm/8PDvCiYt9aNmx+Ee3ZVv+7KAcu39es2IPLZX/M966XJHR9cU+s6ilkw+cxr3/",
-	"1nFqjEBqxcSp49JL8AwnZE2V2sgiS0jOxX1i7OoX5TohkmfzhKiczu8Tc4esIHG+ML2On/wHTlsgMrpO",
-	"4dch1YXqQSgunMzCsSZOstbWJ2pnGOkcj731jFNVYv5JsAyxzr5lVPdztc0Y1RFHGxyKB5ofTuAthea5",
-	"Tdj/BkCFYd8E2ubwGt+ODrTM7yfgeG+7MztmP9K8YDSLZZE2vYlKEvtw7zSJJHRc9sarLUoVc3naDkJe",
-	"mQW6+pRommOa6xE9LUUm6Sxnn8269gGsgmyIBWHqKp1jZ9iT+NkDM+XXupriak2ryav61xxgbHOd05yJ",
-	"jB6ThIIsm3KBnscNY/cZ3WLqCYTBIUK8QZgGF0YLMmfoXzEIAZNjHzO33roENXtDjWTVtnVvkkH8AoDP",
-	"sOaW+uKsMle2vpEZCOB6C3O5YoroDZ97NA38I4pmsekJlndDmZk/+cvpyYmZvrUjVhn8j99OXvz0+7+9",
-	"+uPU/fB30RAqX7H/LmNZ8SOvHpq+XowuR8QpbRDYCD4/Lk0Pv3/LipwL0426+n/QptSR+NL42zwvFX9g",
-	"Z+TV69OTE5e+GVATZHQ7JB+QShVIyIBM0LpqrPrMtugvxPdEJRvNy41hvDx6Ft3eioJdbj4bW/HTlfn/",
-	"6efxIBl8Ab/H9MPnQTJ4P7kYJIOb0fQA9OUf9wfzojiY8HD6hQ56m7g0QC27mVb+MPYzqs5RGlSkVY07",
-	"wv++p3iscMq7h98y1lj/R+L9Mq9OIMuXF4RnmPfdO9GyBeTSlIY4qr0Q0HObbimYUjfgFG6BfeD14pxP",
-	"PgTeIHwFkFKCeEAHSEOjL8+JZoIKrbzPwMfRXKSr8isktwKcr0hpY8FDAZOMo7GJSCfbxawVp459gksc",
-	"4MDuhe4RjBVXKgqQGUdmA/wh1oGM03hGTmz4Ps+NUNmwPD/iam5J551Uabwe8bxZyhwAJCKLD7fbF6GZ",
-	"Gy7mEWENv8ZhIcoJgJk+Gu2+6qMKO4sf9HF4HLoJJ6RaniTcC9HND16TbGrMll2hgJGzNkC8JMoIdKpI",
-	"Oir1Uhb8X8HyOiVvGS1YQf7z3/8jBV+jdQ6CpWpZi6L3oOvFvoOPXd2RrPDbxPW4ZagAf6H7OIysHlOf",
-	"BraiqPmFbto3rw9eqc4K3Hn1x/2vJoNNwTW7EvnW+Qw65zSFk4L9DvoRmxZHD/cWUs1394APqEa0E4zE",
-	"BEetCrq4+E3/I4apFYe+xjXJOPqo8Vvg0vK/8uG5nh9fsYxTG6jevQIg2o0OAByese4U4NAaNFCo1yPh",
-	"wREGYDJY//Tmk2o5eT+9If8/d6n6IbNvEAl7pKlZrbZfiH2bxnEKxvtZOegcZPI7EAR8YfHtatfOrm23",
-	"4zbKBG0ccGreSQkweBc1ZCCv5EIjvBecKOYaBVYmoB4cdtB4vmm7GUetis837QOVdWLEDeU9MvgAbhe9",
-	"aEd+QB7nUM4hFqskWdDi8DhUuYZYR2wOLyUI+Bkj9qrC8CVCcHjOxJwd/oCWmuaH1nFHkJt3ktpG9JPg",
-	"17zW+fgGXTORMTGPhBD2IEqE1GdVbhY6uBniavahSIR1VoaGzNqqbOYOzvn8filLxaL2BWhyxgBv4d+u",
-	"oQIsQ41/JTp4rua0yCriiAZJS3eCB5vihBwPxCUWp4idSJNwX6fvRxcfx+8Am2qaTsf/9GH0+WY6fpdG",
-	"2SGMOHjKtPFW6hir4uylbe96GKlqkFns01QuA0k3wVcPkEE/fTK9B8JEreIKEAnoAIuNhHWEkKxdwENo",
-	"SBDp26E1nrqYpfgG7O6q9693+x5zSrj1bGGe7raUNQ6sp+OLbzuKV0XGircy5lbtjuvuhl6uH/7nxS/v",
-	"GzLLRj6hoeEAFQ7los4IJRm/Y0rbcHZEIXDN7TZkg1mhTxrqCJFy3eH2u+frdcdW/WWEOqbtkAfLWok3",
-	"Y4Bnd/fysJ/jthpn1bcW4b7O6bbFYvMmVC9ESdSYin18LObFFibqFxa5WXkW2993S02W7Bt1cB0HyTHX",
-	"y5KqpXMl3rOtI+eDlEIb7pQLYn3VBLduPH0bnz6Q/GJjA0EgleGIrBqF0uSeHRPR6EQNWJtAy6YRi9X5",
-	"ugN2WAcX4yNX+rEBufrqHvKttQfdIoPcxSaMzqcXv45TtwDqjKQXl18/34xTACJrRNoxc860JBmDp85I",
-	"+vkSkHvEsiEXbCUfWHZG0k8XNzeQR2C9DXMpFvyuBCiwks5qVLfCLX/lS7OtQzMOBAm7o30P1tB3OBaA",
-	"MpkRAAbPAutsrwJYXkwFrJMNHSAM9/lnLqM6LKTmkclBihqg/oeHCLp2I4EOw/MYzuc9ZJ0+reRYgucd",
-	"Wq3dvljk+aVqqucvX/3w+s2P//iXRqjhxf8NMYb/Go0wMJFNeYxhYodgt8nIrOi2u27S4PTa/XtAf9/+",
-	"wI2m8/vo5dt1PRoNTrfrls/VOcCi1MHxNwHaHJ/SqbToKCEVhL27z1+l8HYh6bda647vrF5eync0aRQD",
-	"q5er85WQnCocbMBwGhuL2NzKUaFq+zv+ts6p8Ke26fl3iSzdBL5piwtfUqKpfoelD7oVPGj1yU+9l/tl",
-	"cnJyckZS7GvqYq0UIwCdWTbDeYgorXuvLlYVLnMe8z2pOG50T4F5CWfqeRAv7gsTtugZrr8Eooga9/vO",
-	"nXGI7++AR/w5DnzHg7tvrqqwn7vRJ58vLSPC+dWn64/jKVzm1jQ+YA5jmLaHNVwFaWsHcmer+aO1H3zX",
-	"Mf/Efqst/8S1so96ttHE7r34cTyZjt+dOjIOKurEWEDGRM6vPl+6p6wwACSI5VLBh76MLqYXlz/DQ1j8",
-	"RCWWYckqi+iu/JcyA7CkWSr7/K0IwSEVPAt5UxpFNYbk7fifry7fff14dfXL17ej8192P9moGgEpLlSz",
-	"IRn/0/XFxI4kfONWFEwzASqcT31xKXkchB8r9JBcXk2/jiafbAtMZKGbw3bYaHS0WJmevru4Gb39aJ6u",
-	"6o4obAVx69iO0UJuQdUFipd6RgCgZxVSEtR1Wlw7OAGwPsATAotgTwL+1JwucBzBNNh8EhjQIBm43vo0",
-	"E+jhocPEcIsNf/Xb8fB5sospi+/t27C539M5009hJkFDv0JqwfE2UtBI/BaPxDWArEi4Mp+ayPm8LNQR",
-	"pqrPi9gvSvExx7IXHQVneTZu86cjLAvqhKF1be4WYCaKJDK3JurNCnlvMQuJTbJRCN83/UwTkspSf5WL",
-	"r4UR5ebfQuqvVi+b5ZgSgMbbV/h42pIJyvKWPGqzu4JP2ypUjiHqt5PfU5+uVaH5Pfty9GtBgZR9s4YI",
-	"EAy2Z/IwzhcHkeBsVl85gCuCLKLhe/vu4fMFVpig+feYfgSH6xiSahir5c/KwT+zkMWR9GAR87Zmvj6a",
-	"9OlNxLUeKvHnUmjKRYyyiipmrgPN8LAezssJ27XVzTqUaUtsTSIqtjaTS4Qphf0/fSl1+6imu7lJtaJw",
-	"5o6BVzECTpqz0J6mdECH3M/DFa8NFxGmtalTYXVQZJY7OJfPOQBjJKo2TuE3vb4RjQmt6Ld38aR8f4G4",
-	"0u4/nQT/Owif4OJZ2hVSj2vz0vAxe3I867XPJLhdkGeMjERFXNck3rSUerSRqtmyvk8w9e7aiMXcBRZv",
-	"VgQNjVovPG1bB3ukvskez9eGFo2V8f0smve8YJ+id3t6PZ746oEpeilV4I1ayALZS2EVITfPmaVQIgay",
-	"Uq13EzMhrTPLvwgsqZggWVFV3IqKkhLTX5tV4D2Q2QYFuCAp2iKObuaUpKAUf724/Prl4vLd1ReIhZvb",
-	"zPFTpp69JsUBnN2KdDKaXlzte2nNijkTOnV40apPtpPAAGgbJOm7z9Di5W6TesluhWuO58wTBDmHlGrA",
-	"UhCoyVXQmYq2Iz0j6ejtzTg24gXbOKR3MOZb4XCwWCUiZEIOSpWzb2s2x6pfQIoLBh8TWcUtEpg/rooV",
-	"VcG8NGwxsMNqdky4y5wxU41ikAwai2IslZ1pHSSD5vi7eQH89u93aoDhNcbYjW40lmdYh9NcWNVcIKID",
-	"auskeAJAg4cDYMv5BxMzufo8NTMyur7+eHEOAza22+WvF5Ory0/jy6n512RyNfk6/efrcbfhun73G+0H",
-	"KMn73ingdTVuBfwNLSXUYHhAEIaRGpABYGFD3rpg3kcAdERs3VYYsC3bsKOlBO/HDKQLpdoy0CtOdSjB",
-	"7mmjuWVHiBU/S4COVtSqOj0tTf2BmNCxhOsuMWMXU9nOWv3qdZU95HHcL18TTCB6TvrqZ6KH5zhETw/f",
-	"kxHejH/ClMxLtzwHKHTckz5LY2/PbLLGUV2D4r3ncbeFX2R4SFXQ2DOS4q/S6sjCbXKERwMbastFj/K2",
-	"V/yF/uwlGP+HxggX87zMjCiFnJVqiyrdkdC9k80JEuK6mr+DRmfB7qzVcmjCqyfrsx78/gmmPmhtf9Io",
-	"nm6f9mEnrrrgV2RJM8yVcMzuiduVu0d8/953XepA3PwE5Q+61pmb+nygRtHPVWyT9dpBkzJnrXG8R5fw",
-	"7Fqa4MPfUhmCZi5YPFLrh1mr9Nij9ECzzgD8iPNj770qymjFVE1g1k/Q7vluVSsuo9WMwalmTBzg/tsU",
-	"UjsefCqqYhwNpQHSd/qyl8jCMYt44sEuZCYdq41r9i0Of9gUXGsmunPBRbkQcMT2M2Gje6f7KULA1dod",
-	"jAFHUSae9l5pYNkeduS83juwqZ3tvQihw3WthNTRki7nxtAUjhZ7nnMm9BkSzcy2ZAoGAeELx+bbqd6L",
-	"E76He1UTZYcfdzsvePL1SV8M5WFpA59pXZTrmkbVD7j1p1dFCrXLjlD6lquz0yzuCGf//dbprK7H9mhb",
-	"X6Ly4yqKH07gbJYjbg+/feTi/sbnaPbIaKwSO/vghJ8qL3FPkuaniHj16ZeRkgTmJoreMkuqroP0y8Ov",
-	"Bt4A3s64Y15ysT644kKOUJ/3B4VpuDPQD24PuJVbrt+rNRMX78i5FILNNVkX8oFnrKhSLqFHyF3RyrB1",
-	"H6cHk2smgLDS02ZrCcaQ0diAyC9wF5nvDBKfaGvejTqeW10phczZYVL+3JYuAQVo/G3NC6ZazVYpWLPb",
-	"kF0MTAN4SWrWp2Ae5ucfPqb3SKDksrFkjgIdXo5vawgbxTNAvtQS1V3WIPKGurCyZRICAtK2CvhhZiVi",
-	"OVtpBuxHLMeAdBzgFUrFzGoFUImTDAjzcCsq1N2iDfipd4H8+Jr8wt8CdPnz9P2Lv7RUQCvFnGqWdUiN",
-	"Czvk9bqqgeiyhOTc8XVpI0rXNnYNdQ+4uLNKDVF0g0UazSJVDh/LYG4Btm3UGwcIl3bo2ytGjZcnJyfH",
-	"pDvLeL07cC4GScwry/aOCPSY1Gwj3oAvxOb+km1CAd3j8uqaVv/que6vvfn0l2zjc3P6cAy0i7qAX9Ta",
-	"VbgnMHqFeDask1GwB3nfi4jcCuue/LPdRXlL+qrMWzfFZ9UBR9JJQfhSuyLNBYHwKa6XQ3JVI2RJQIDC",
-	"c0vIpWiAJbqwPYho8cmQOQY+aPszjNR+7kEn0VpD2hyCJ9r1j1hnxzxxcL2DKyte6iDkwzZr5Mi+AAUE",
-	"ngbMHxySMVaWqq7PDJJikLjfSGKeuWJBUC6BFSS1iWEveJZivQAsWWOpfh1KFUrezNiSiwzSbMCDSdas",
-	"UPamhPPJtaU22Z/tvOds25F0URmhwSnXeRu9sfmTLzjlmeViOT5mulo8yZ5yY8buSnE4p9K2FrnLrkIP",
-	"n1NLuID0cnAq7dBCdAVsQZWMiCdlZnWtvcU5ArXM2M2YWdzHjsUlu2iJT9rUVksvZ+FQEGKo6WpQE4lp",
-	"Vqy4gJpLylUnwJKXOKkhw4grjOQcQpBPiSywB7cOduqG/yvb47+tLYdNraWgD2SEC23T6bApOJv2l1UW",
-	"737juaMT0GhSdUDRHlKWmvqMNyRVFscBFC39WVhMk+P9BUhqX3VkLDZheNg2pps9xSm+7JLpgJ6PiZDx",
-	"gXLtH4rXpDjAWeJdi1bHrW3Pqi7MMVQJ/RkSjLzlLcE8QdZMrnNWF7lJPYLQ2T7qKmbq/YwR1va4U1uq",
-	"Xh97E9il6V8apc+gXZJcyLvy9nA4KXy2SkxR7cTKaK97kYeHN+QNjKx0/Arpt8DNWix7g4bd17rGMnFw",
-	"Je3T8SLmQRr7d8pDoYx+5XLmg2vhLs5SHwuEVF2sd8Af4SCZsaYshNflIdXu3Kcl7iF7aoeKvuwCEa3x",
-	"RDyyLfZtSUuln6StiqXqkQ3trfDfq6WQVOqRTdU5pB7VWNPI9hXdA/qnCD1ZuFpJnUVjP0VUuEGfIq5X",
-	"s2WetvquEY8LWgBtcbQO79JXzd3lofOleBdlnjuHom0C+HwLWd4th48pp3toeideG2h4oN9fTHzBph3C",
-	"ApJOxp8uLt+NJ1h8CdP8FrxweXiB4zoMz0MR89SVcrStQxCFLFie34oZQzLwWolJrA+FNp2L7gdl7Uga",
-	"lorEiHc6GV9djy+xYJV7t9ETaLgURjHcLKm+FRa2vLFFR/gCKmctTI8/fxx/tYl17gPmV5Px+RXWxSKa",
-	"mSWEEgeyCHkXIfcPIJ4BrYVParRJiE5VnFPhyq6mN1efJ+fNz9pfhh92WKmqpD5yHJyR9Mv47Yerq1++",
-	"Xr1/nzq/qKtxBRWwNlxDUU+5WNSKh3kF115ZQVu+PxonTTiMfqXowv7XTJAVF6VmCrg7qhpiridhgUDL",
-	"fg7lqJ3QGJL03cXP45spzq4C+wfSJQNlwmIyXfZHDWD8/sIV2MLNGpYRjRQYxR1jfgyW2/3Tz/ggGdRX",
-	"pvpF+Eww9cG/qleCCYEMTDPOjmxeE3f992Lz2tWUd6PXfQqqbDvEiI0uMtseFEJt3M5VAdoN5eAKLBAH",
-	"7/gVF1ZmoiffdPXMVqWzb4UP+4J5M2bdQWFhO/OwqxxnjqUnzSt2OCsD/rzu5JWm70uWYzu2uBy47bm+",
-	"FcZstJIzfXdxcz6avDONO8osMtt6KQaTUCEzqkMLozUqeEXuHqilKYQ5PtFvozvmciWGJL35fH09Gd/c",
-	"2AnAQmGeXDIxAhnb99yS8BgHsh1Hqez4bRCo08T4R3jswp0f4bSDhGScA3O2fBeflewu3I9TvmI5F8+s",
-	"d3S+r69KPZPf2g5JnRQNeW21LxcL5SNr5VL3EJZHKF/XehmlIA0ksGlky/wnT7Fondm2WpKXJ4lRL8mM",
-	"bSUg0ZAliSnNV1SzIwJj7tWsPTqWQr+Bbir8luW7pjP5wGzHoNYeHjyogoH8FnCO4gAEtHGrQ9SSQHDn",
-	"82rwhVi9Uu7yL9/i3NgeoZ0IE4X0vDZf4vH8wWYtw/mL7bVrWmi+TyaPwL/PsTw9hEwEh55alYZLARPt",
-	"NBxVp9rHKscutIMhbrMBAUxk42YY46nvRKNfL3iev48SidqqsQXeAVgmElNwpCBVUpkNtlsHbYSaInTj",
-	"urJzXHX3rc3BiGijHg56iIcjliXU6MoOPmBNlSJV+QG0IuyCuNqxTNCZOfzAz9EjieGudVM7M8fFeGzI",
-	"Jcj9OsKFKzeiDVvDsyrEg1sjiKvypkgDJTSTLE4B7KenJ99x9V78oGDI79zTMPUIi87LomBCX7eFDZus",
-	"2dipBJjE184TCTFRn9zgC5sNnzPsKOrQgP8pMf6wD9GVMRtSv2MLLvyy9yyN5M0fb8Y5qwnSz4sEaG0Z",
-	"hV2alkWeJhUhhLc3mRmDsjl+mBnrGwbLmHyefExsxFMh4GcmM0vwbANHpyQ1pvSUrdY51cyagYrfCS7u",
-	"EGGYuqRqul7nW1ecydHqJCQtqGbXrMDTbVtAP/bI3IXpraC+LCT277tAOMMcGMtZ+cQQo47esy3x4TIw",
-	"ISFsj4qmSn30Q9N7pmKR1xiWb6RI+vN4Sr53HVEpeFIjgf/Xh8PyXKxLvZcisR7nj7Eu1Pv3FiJLvMBO",
-	"ne12Fg3VsIIYLTArGktcKS2Ngey5TRML0PfZvhW3pS183SjNsaLfwiG8PjmWpHHX5dx+mMYZ1z2P0QXM",
-	"vZPilSHi5srMiRm0Z39Smm6RECDjNnaWM5oBhJCib4YspdIOVmiMI9hxdrag3gMVbBNYLWtWQL0VKcwb",
-	"0HDlAPEUkDadzKjBGceIZbQi9FNsp2dbPuxbyxI+cLb5KGnWEtIMnEJQXhpIsO5kTA0rFWdKfwK/Tvzq",
-	"hnCQY5F2WfrgooGXjtH4oX6GmlC9HxFHbO/sl6y2EALkGJkBd0jOtHevVhS0Vacpb8tGDi2fY/LSQkl8",
-	"KJQEfT0jJ95SiKpYO2rVo0Jb+x067SGp+sQkjY3SHHh9Tfds2glWgu2pXmW1u/8QXWWgKfyRDCCvuaaQ",
-	"vXqdtGExMAlaS/DwQwxgWAut/PiX/WiLHRPN92TPnNwsacGOKxP3skNieYO/xQUwC58Wb24o9DVbSkAo",
-	"qAYZejQf7k0pefK2OyWl2JnZM6UsQ6KDfRwHx1AT7OEiRiMUmz88MIvWs73ZO5LgyDRkdxTiDjxuW+1J",
-	"9eECsP6/6GIeQpdbdbazk6y5BJH4nLn2W7ePN4CsQGohddNLmR0WcPY5+8lqMEkDww5zGV8GOctZxEVh",
-	"/0AypinPFfn7yftz8tPrN//4D30Y9+65yJA2x9aLV6eEiweacyw5/hW4sRJgWM/5XCdGrcpZYqx0zyz5",
-	"tfAGpZbya06LO5bcilKocr2WhWbZVyi29dWMLiE4J1+Bui/P5ca8Vwpq68ox7M+MZxkT2KARjV9tDW8F",
-	"zz5QntOZ6YcjqEuILIzFg3qd4waiDl3nMWJCwpgDgwg1s4iertuhxku6XjPB3NQBTqnu7QEHi5H35lSi",
-	"b/071c643YOSsuJhfAQyKSyIHqMGBnifq+nPhR8ByeXdcD/QyN9Wb376KbgqXp/E87jbga0fptNrt35c",
-	"EGOfx2dQW9HRzKnY0K2lzT+d5VTcAxN1xpxRpe3+V4SuKYJmQ9r44MVI9lOzjoZNRYHRBDgay85YzXfs",
-	"jE8YzboqJs9bUQbyUP6UejLd92opjB1V06Cic/GJFvcKySWoIviWc6vs6t49vr+O4TTMBk2pulp4ui0o",
-	"n+X9O3Oa56ywSA1C9ZDs8mNg5WTqfCs0x1LYXC/9QnpsW0fARsveiheLDwqzH0hHggiQtM7jx9Ytd5+N",
-	"HwW05iPqqDmObSSqmtwxczUAmbQRwq5qXQskGtxUrcarYBtvwEI1azQ743DbTM5byWjsDUMyOS9XTGgH",
-	"so3fA+DnaukUy5U1Om1mmNVvLcRjVgeYdMVCfsFBjs2XY3oSj1d5qPwWHSlacE3BgxP7zD3b7ou+8RZv",
-	"IYSFNIRWwLFltoCF06qe3F/R6v3u+xUIB046YKQL9Lk+MEKzDHFI0S8esM8Pb7iD9nkM6Wm1ezwyODo3",
-	"y36f+WXctaXDM7LvkJ4vJZ9HLMeczlj+GI41x0aNDe3rAu6piGQzPeu/Re2IInvU3z1RCyVfR//QPhE5",
-	"F/ftUsOT0u4tQRkJTNniNrsx1oLdlTktAh7c6qoCWKHlsCcQRoDq1HHL269SzICtuAZ2/+aUNAfksFm7",
-	"ZZEbNQnn/feOZivOa+K0LvvZ4NF9W+YpeOH9NXU8CMM1Yc3VSAkIa/D07pRTJQ/1zX+gQ/eO85v9rTm4",
-	"W0fZ08eR/lawjM41y35PjYVibAhjCG5sNBs35FHejnlcyYHwD9Bwgz6mlsasFpgntOB1Jq0W+yjgnX6w",
-	"9abcWQR1FM7PiosMyB/aSbAKJsH29RdFlBviGbw2lc9lhx0dTEX8O5JV3XyaXqfoAhCW1yqxJQE9kDhV",
-	"JWyENCGpmVsbyFzqVR6vG2Bk1e5ecFuh305oZtE+YI0p7y9CubjXXYSbpeXwSjHnOW+pHQWKVJxpVSrP",
-	"jO2cJg/Mxih9bmlfqswoxmYcI2EOK/dya3yY3ULBu/Sf//4fPdAnmr0rZLzw57SKj8L4APDhgnx6ybak",
-	"oGIHWenh11jBYEbn99EqMR6bhk++cH78vowNlgz74NQh9/kRH+BKRduPTg/N9VKWd0ucH7WUZQ7BJM/y",
-	"yI1wwtJex3XkBpwvhwoj8orHGxFMC7apQt22qX4CUZb6ajFhdG6xieuCWSoShJVEiJllsWKFJ8FLg92W",
-	"HkOs2Z1gKlYn+T///T/sPrR4tO4grVI4Yu5WNwCKTU+rj/U47LmgK0zJrZOLnzkIr+OVQVZqUsiN4zN5",
-	"rBPBs2eBcIFpCU5M4kVctcub26wuImqboDYtcQHrWUfjwrXjYtI2uqMqS6YnPa+7qEf7WsasYmi+gjDu",
-	"MLIemSfkxp8gXD/oUHwmIcIWZ4RYF3LOlELKeFv4G2N6cuFxx98pMs8lStjmSvAHttev4BJNYNwASEcw",
-	"nJIu19xcSJjGo+k9w/Ch2cobWdzHTf55TvmKZZfNyP4+yLPDNnHl8smtDOspR+y3J+2ctCGU08lRFUA+",
-	"j6kx5cJpLfyfMaol00+VVNm/1N+XdyhUuSazLRAYw/64yLyf1UUE0IHvAWWYK6Ra8/DfMtqAWR9BEACN",
-	"tHBdwaFaMlroGaM9JHA19W0lqdzf/TYBIEq9cEkv0vM1j+dwxniPc9YsqPvbgK45OJIQkY25mGuoo/T7",
-	"733uXQAw90tof2CFipNhxhxhNuq6hn+4V92owu/Xlje6YRIrTmoL1jhxLYd/j9x7GmcEitDH+CLA/P3A",
-	"WhFdG0t9A9YVpEFhciCg3X3A08prknGjrbtIuq2s7dIlMlbwB5YhqB4hVNnWCwDrBj29FalZPMi5wKR3",
-	"gI9uhIO3VnET840qBTZMR2QZ147QLQbAM19+u9WswxEyj94s6as3P+7O0DvkfrHyCYYDrIrf4nSVPS3j",
-	"sGRGZyyD5bD8PPkIESRkQpIKbdKl5Y95BlRDME1JML3xTRfWN4hhpt3fbd6KNz8fq2/1SUjcg7gR0gGz",
-	"M96IAHRRjVrmZC2FYvGTOLV0Vm6n4ZVXcWZYmsXmuduZsSfegXghf7T5bfaiGJwOPkyn19+/HL4kr05O",
-	"yNUvB0kfG5g4e8w3IfYcCBHLLqyEQaeq/Rmfcl1wlo1gLqNF1B2M88yztZCK+6jps4XGuiTVZSULQNj7",
-	"mRfuedyNUW8VZsrTJiT+K7IgM8bFXZhbmheMZluU5mC8BfkIcrEwv7e227CnXWZnoOp126Rvq0KS9VHB",
-	"RnMljlYzLhiUQBpdvsMEMSaANAgp4SDqPtuSqwlGzs0mSXHxoWyVN0x9/q3EkHuQdHuAxu1I+EOk1kzU",
-	"D3aO3Co11xdEGa3BcwwT0xFUR46SKRxDpISGd1Q82axUyKGdAnjRXF6f9/uc2btVn3/Y7XHMBeNW0efX",
-	"HbOANaT1E03wH23H76rIWBGnKX5qWFF43J8XVhQfrswPVs9Y0S3J5BlWLzH2gf2NrcmLkQPvK1nR7ZCk",
-	"DhiQnoZUIIlzoCRIJzkkqdFD4TG0uiGzC5daDUlKsxUX6Snk36kEaV+NbVxmXDu8nTsRECMpkJQbvm3+",
-	"Bq0bpcI0dOhY0Dm4VCZIZN2jAjC+CDM8kdps9oqPvrEpwDmKf/0sdAxFCb8OkJLoTnXV0RTRUrbSre9k",
-	"LuwlQAsT2+IqlWAbX1Mu3SwVm3/FUNCMKvbja2e3AAaqnju1X9urfzp6DcpSsym1FML1SWyN8nsh0fMQ",
-	"7bUNbWA9aLu1v445bTcSNh39Mr5MHZRgSNKg+Hvq06MsLUUpVkynRNGtS2/zeGL36mQ8wleR8x6vRorl",
-	"8azKQ5UtkwfEmr76/VwKzUXZoG+B/jVq0uO/7JcOVj6UpebirleFegQtfW9ftccHfm5TOVMo1/guBSbL",
-	"qkgn5LWboZ9ZenhUdpwgcQAwZbmSgIzk/ejzx6ltCIM4IHqEdvySFtYCE/4VvotPm2l0JRWDk+ee95UE",
-	"goTNoaf0ubFETBArw2xL30tbnLK2Ljhe4PGADsOifHVFK12jBwUbTPSwPrndVyhcmWuZ8/k2RmIHo//y",
-	"JCcQrtI4tt8RjtrkzjV0J+DXKBXLTgMeBDgLlrUlwgnVnkPTw8mEMwMSIDaWljJoVYE66KgNr9oRHeFq",
-	"LtdZxdvbYptjBr8P81snUK+gGH7l7TYOYqtckL0yo5ogt8AdCUuRRPaXm9g2aew369Hp6V9qKeaQUe/j",
-	"q1ZoueUiI+Gp2/J75R+x9UiCkCzUARanPl0b1aoqQAj515YmRcu1uhUWi2Zfd2EJW+Hb5tV6qU6unNff",
-	"SjZ7J9yZJ5uSbWw+7cxbwIjKkGx8KTfsgRW3ArcpDidnFKA1wAzhzh9KsqAMQyDVIAIesyOjIqO5AnI3",
-	"8b0CYNeG6BhAuRfz0Rp6hxXpCNXpbq3wR0uJfpZJ/LK1wvhxd+3EZQz2OBkju6swa9wtiaxU92ihFLNB",
-	"DycruBikc2sGS+1PlYWZ2JPh6sKAhSDjoUc4W+i9yK8Wg9PfOmR7fIJ3/vg9iWLO3KjpPas65jRzdB9Z",
-	"PaTS3hI4C+11Ei4l0RvpjpoVNfaMObQRMBAeUThh0/2c/blHqVMV6fgBmNi008fs/ylTutI3G64u//sO",
-	"R9s2YrQXWLFfq8swUrQb/1hFbgN1xpt3tiq2DsNMkAtzIAD+srVOa2TtsWIEHqvajoOcEcjTKDLWvZRv",
-	"MK2tKhEOt+dxnLi12zmQV1UQ5NTcWg5jA4PKPHOexYtE+Lu79aLO5P17DPzkmPuCBF/3LZhZz3tAdcXm",
-	"VB3O3teJmWV7gR4u/er0fq9U+a/u0aHMFxyoru8tISpolNm9zqGkl1zcW+KdIfli8aB2z7ug5tkuokF4",
-	"T3Uk1LWnSOcueLp7ihvVuuAzd3LasNqHoNnhFd8Tm50Mslrph3Z26Z9Ogv/ttRbst/EOGvjSEjc9OsXE",
-	"Ay+kWFm49JPNN6T82uBNpOHHtuzA5U/W33gB1se0WDn9nRPg/OrT9cfxNOTwPOSNMZZRH/8+mlJ/PCph",
-	"IJD7R2XsfqmRIqDsHhLrcHfy/Qwpqk1/E3drGlULCVGhXiMaTzQQPn+PLyBEjZINF5m5JFTA43xXyIAo",
-	"EAsg+fdnzNy56h/w46FUy8EVVBXSt7WzK9AWnbFc+Tp5phMV78+B4NpBPYsFYrnjXeEluUvB6pGCcjgD",
-	"5dUjpNzaO5a6XcZtJn78XrY6tJbkTgJ6rrptAvUL3OfWY9OfzqYHUrl/KfpDJ86JoY6ecnAxxzXTylpx",
-	"PgbwMCA//MyRshnxoVwhMTCuEqJKYxYpkqq5XLNhcCWrtB/q/KFypB/aA97p3uK3f/AOaRzzAVXHKVO7",
-	"9XcRHboHaYCsGs6d4ug7M64QVrqhUIetqlNoW9xXfffgRtpTZzau7U+Xzu8cOLKcn7Ty7TgL0D5kLXZL",
-	"VLiwouw7TOEOjf6uS7wnNddNtB9DdMXsCW0Iz2LFshsu5qxjTk0kJA0IiCU3EmHbg42W5kxk9KCpeO6e",
-	"O7LQ2n5V8DnUPL/rd/domB7RceG7f7lb+LyKnBvj7pMl89n/hn3uD1hbNysB+HnXdAbl4HClp5/tY90H",
-	"uWQ0R9bvQ1fNB3yyu2SADz3QfO/ADqsAbcvZ+37PGS3EO7qN9aRHK1Lev6Xz+72jska243GNG2hc/Crz",
-	"siY9+3enVfwKGftuj4YBb3MlJoiXiJ8/T+p87FfWrJizRtn/FjKF3o3ynNUoj2qMR60maSeCJkBnbZHv",
-	"sGULFKWYSXn/uchb58eKxYl9cvKxj41mFJyDyhs8dJS2lwwgjfkLGCrte717hzUt7liPhPkpPB9TzXyx",
-	"oPjEA83T3pOH9EPmWjkY3a1IGusVFLLQQ0rFFvOQkIOdTB1yBssBYXwsKAKE2mmaeOhWQlI7PWlyK1KU",
-	"iea3cL7MD9VusonQ5ninAIOa+bxKVI4q1pmCrXM6N1/0KiCWOAXsaEJmpcau4RWb3Iq1S/ROSFai7uzK",
-	"9CBX3JBMoFHLnBvODy1WFf0/cPPGyNv6UDtlfZWTUrEdkEAEu14LnDqQi6zDJXaqd+3BSzyGwOrYeHUy",
-	"2FAoeK/2JIW4Ajew0lyRNSuWdI37ccWo0JXFtGs2hOWioMCjTeICF4WNRPep7fgk3HibJ0J3bA7Itah5",
-	"UIECKsU53KdJqP5HrAmvIAYC2Ulyr242BdiuMlGbhUqw7ipcu8pKKDybk7B75e/edFGFtc06Gs01f7CX",
-	"TpNYen7fvAt6Yk3asc8H9kJbqrLrU+to6u79PgTFxXZSiu5hZy2xvtym5o3MPOQL3SFLm4R6tORZF6Vg",
-	"vXqFF4elJRJUaGN++3tPPb43H/v4A990YPBHuj5oO00w2SoAZSFFWJ5XkBbrLKWYq8HQ/QtuCCMuFcbO",
-	"n9bpaPoGtJ4ROd7We/D2AozHddzCX6p+n5H0/18jPUGcF4R750ta0LlmhYqOrspb7Rfe34cn6VeXORYj",
-	"pvOlZXSw7IHdgpQ7PtKql29OorCXpnQ4IBLQ+dDwAs2dmHABFHthVNcFeAMd2SIUVGV1PoPAs4NeozaC",
-	"OltDwT6VkIW5Z8lsiz/0mim4os+9e/7IFeTZgdy8WhhixoidnE5lttuR13+mOvQn6jxxn7LdYW07s6pT",
-	"1LYxG6hmXAJjaeD+ND/hnkzPSDrjvpJMKfAf4IK1cwRMABBvSyt+Jbu3fWUtNKiiaFc617KlNBSyQxGa",
-	"ZQBggK+WihWYbOYYXijmZbQ3/guPETympiUwvszb5gfLs50iT1VGNZ1RxSxXlR0SWdHMZTzMtmRJW5gA",
-	"ARHffpfFyGtgp1q+IsQmDPajkP5FSTGc0I0LV/dBFfRItgUf9RFD2VB1avODcVtZGCmkEOpglwRhHVsA",
-	"SFQe/srGPMMKTHYLmrZSrwqnrrZuWFQDNghV/rG0ZpI+8ZS28Dbst+IwVagVpOX/7OlNR9cXjeQbR+dj",
-	"FAIzb5ZmfUO3HWvPAxUMHsLwvHSUMk9RszuQWX0rdnfnUTCqAG21RgJbcP+KPYPxYmbEyNpIuq1RyQMv",
-	"BBaYDAtoIPa6FLotjhdPbP3im0RUN47KEtweSS5k2Z7q8xmM7rCR9eRAeerLIjbAwEG0rFu0v4qbxcB/",
-	"o7c348vp14vLr18uLt9dfTlFyF+92qOLVgVYfaiijqp9wJKxlEY9QoxIzpmLciuGNWi8d4obnX1Dt7bi",
-	"2i7+Jgz21SN3OyN493kyml5cXdbHYPHNlUedrEqzW1jic5+GpApsygWZSb20oDk77BWjqixYRkqRM6Vu",
-	"hXV7Dt1TNtEMxNaGK4tK+ZuBmQVRd2so44W3Pxx5cIugFZfayJ7NylqUeV6PjsPf4V+xAqLVlrIoJe1q",
-	"z+VcaZbdCsQjGXXGx7/sfENayNLlAGXmV9Xb5lmW4UrEDMI3fQ3CDjjsZwrNdmzWPCZXXP8rK2TwoaeK",
-	"6frNcxIrMGUJzcz5t/45d9BcveawOGwgO4bkhEhBrseTr+N/Ov8wuvx5nNidgrKFam8x+wP0lx9fdzs4",
-	"HZYiiEx3E6QuRr0rR61Us8WgaJ4Hm13LO/BDednXGPSQjNCqXFJltCbh7khzCbisICi5jAfqzMrblSzY",
-	"rShsClQw/4nRq+CcKGnkb4qR8mFOlQaLLvUJmMGn7GkNSEbxo1B2R2HdQ1szHg5am+DuH8iPRNv9lnsZ",
-	"23JYvz4MU1U5ieQlGlgg4BPnHtKEAVJf8/m9VevtK7JICM2VdJcYn9+DfLoVSIZsOVqpLbmNo/bb8Ycf",
-	"a7sxqnX1hwoeEE6xwjpmPYHeHl1mSCywWUow8vLg7GE1CwelT4i2vvmKK4+LmfzW4iu0qsjWu/08N/zg",
-	"f/w2evHf6Yt//d3+9+TFT1+HL37/t5Pkx1d//N2ToR/6X07xawdKgZujY8Gr6FXNCCWO7dOnQ3NhDpK/",
-	"aoz+cCt2jmVQPNVeQRBJtBvPaD9eAMDfLeNAfT+9fP1Esi2C9YhXyrYVsrlWBKuCN+mIFxBDreG/GrzE",
-	"ORStt2PDA2fOBZHiVtQFHQh8MAbgxl/JzGxBlPm5zUpHW7qmSKKI46vmbP148vovB26DOKJlTxHrT6XS",
-	"5tZyID4cT5j5Wc8eeySwvgal2dnboNcGW9sc0Zi261WhcKHgjrA3scWa4nxWCjB5OSTv2YYV5rogWspb",
-	"kXOtc3ZKhAzv6kaVZUidtXQkqrmFuyu3PUBCPUWkgxBFTC2sqmaJpqECTCgnuXYpmTtlnB+zzBFIUsdE",
-	"ThJWLEXq97AWHGgcZEHzXAHSflNXBYYEzfCmyvGYeFdLOfwvS0nkRlRAitAlrRldxdIunwB8dejQnFbq",
-	"AFFLS/IbZih4ewXC2UE2eYJm+LIUGRCfgdVxMjw5eUmksIkLVkG7FWbKjYyY8xXN1ZCAGoQMY5A8Q7BI",
-	"YXDlcOUp6G1bNbUx7FSoOgais2FtVnyzwVncxz57LC6tgwWekDcnCfnpjTHffvppSK6CmQxvZIVyCxKB",
-	"K/pvULnMUQSVpmYAPCcUrt3QmZpDxVeMzJjeIJk1lrRQlhiiYduAuAzIIsKyF4AQt8WSq3bwcqxfmHVz",
-	"iH2jc51v0Sbakbl/eSqJW0f/xVxvVoJCITz0s0iSSZsPVAnQhCy1XpsNYP6rdo9/2/n/k8CFjzGunw6V",
-	"eFh8OdMjcnufINVFaKh4vyjo+b7AvxV9oA+gyZjaM50Sqm4FVFgwGqznDWCi7uLDXc7FHerRM2o2+AYV",
-	"A6cKECWl8FyDbEvuwDFrTITQ8xdRfJ/Srj8erxlG2I8OItdAnu0i5WpBzq8+h5ZLEtPjYMVs9QO5a+0E",
-	"7zT8tH6TnKHavXNvPJPGtgNifWJl+xGwzCjGcp8W9pHRB4hSWfKXBv5yB3pZh8+iM1TUmT2OVruOxQ/2",
-	"I5To3R/VVupXLvy4E1cvFYKg1UDSp8HsPPG4diX0Pq2gTSgj4Noo5GnDv5VGHJ/P5OOMIzBiYM7WsBZf",
-	"LFjBRKweI5SoPJi0hWHykSVDC8AF0aIwVc6cjaYdQeZVBf33fQKx3srmE1YYj76lMSTQIr9vCVUiAsfr",
-	"+bYKp1GjhmT815LmRrSkxrJIExtlIqmnr067J9G5WGlXSt+VfDhi8dScChGLEjUyBIEz+l/K7O6oOUUi",
-	"3G4j2UP1XdnQM1ka/clYG6wLy3dY/Cdc4PBz1WT4Hec2d2KPRjXPrcfLVvDtGTOeIN9rEPW6Z2soqL7g",
-	"Fs7aIBD/XweaOP62zqnYV2GuKym/efZGWy3kIEMOPrm3Qv82znjYPXXdPHp5RFr5mgaCy+eYV6VWPaeC",
-	"57RbMaZ3ksqFxFx3cwVdOYTBbrK1LcVhmoGsgORWaFfAz5h3lnun6kgj1vpUWawdE9lhw3DRlsruYfJ+",
-	"8sO8drvYbZsxhJXubsb4TQYMVTQv2S7TsK/YDU6Bmp67597a16APHDYbA6ha227SIeFAE9JwVmUJVdH4",
-	"EIqmUgC9CUuldgBZA/1om98PPod3NzrhUXQ2Umf9n5m06QMNKBSd3y94nscv4inSIRnDlq8YevLQNpYC",
-	"uJUQ6WmDIXDKMBgCqgHPc1uSBq+0hMyY4hnz5TgF2wzJjURd4lZYMgMwmR27MH4dKVBkqekdCzO1hAeb",
-	"cutrr9xKLsbpzmfT67c3td5jzxr40dvy5OSHeTUl8G/2/+Kvw6KI+If01MaxvKTxvGouCoR1BsK6bwrr",
-	"n7k5Y9/m5pICUWIkCtUkDVcttTMNF64v6xOsRaC4faeq+lVeb6qdB8DDWuCtrZfvJvxWBIAExJBVWyzZ",
-	"M/O4MmZ1bZmzkBInljJoziHlebQYps9OcR+KMezaSXB1SmzcvuDmQN5Rc98DQarZ08ZE5bUTGcB7cnp3",
-	"MBJY3/XBUXBca6RGhRubIHD2wdVhW4qXmj9YDw1x560ZrlASLZAKGUd7S5XzOWNZKCaBuy7jWWv9NvhU",
-	"n0xN89KkFKOWq7rZN39O5nK14lr3Kbq4t9bsJxem3h+cjRWNhV1kK7Civy8h1FkpXEmhAlYmWRZzVpWN",
-	"76nKmyF8pEp/kGW70VdQrljmgpRY8E6WRYfQ847ARh9mNVLoN5QdPrsVG9sC0L6H0WsfcbCQJdsl5bPV",
-	"WmB9+4cu5T0Xd2/p/H4qjy0AWxOQ3XeOYN/aNunBQ3xEicEDFQYta4yVapWg7lADKKo1PBVu+3kR260V",
-	"+C0xfNtpCOgv4YzuVmrt6AZpgsN7CuIALR73o5jbz2wNGxlFLwZBl83T4cv3uFdsObcy904WyPJEdKjR",
-	"kKX4n+plEWzDVHt1kBAOb015XHYjOarya69OQKjxAkpUg2QIkmg7bXZYsd6lAigBX7651C2GBmDbgDYw",
-	"cql+z0IdCB4vlPrnuI0gxNVdAtjzeWPeOuBQfn6fFBnlOcGzh2YXBOByuWEFPqniil1v7ls76o+SZgeZ",
-	"xfq6waxg282jcKLEr5E/G4d4dMucAW3H9jgxau0QVDDOKuiZrf8HIKkjdlq8vjYoF3dAYOKMIK5i23m/",
-	"ydaf2cy+0lJXAtjaDmoC2NlSZFX+VbePQ/Nvt3FA0JyKOctzC3qg9TKXgI5o0837SdqOvF5YJOKwHLLP",
-	"ESWNZXTEBnH42i5aCO5vx4R4UCrbnDmlwS4wwtmYmMY4lUVY02LFyKIszA7fmXjnaSCbQtaoGAKJ3cVv",
-	"WvXeO0+7i8lYOh9+tV58H1L8/HxWaxiIm5DTpDoL++VJvELyIpcxw/NSIiPR1gVw/AlPwCIplVFENBOg",
-	"7a6oLThgU+MDkL2ucESmgYZJbaWVe61fRbL+6q8VrAeuvl46b2Mv707k1eUYsKVuQYfk3cXP45vpaVg9",
-	"BQ2/sL5K4PpJKvCjXRNmbkcyHp1/wFb825VpW6qS5sNbcYMU84rQ9Trf1stFmb4NkgH2Z5AMTIOHuKJ9",
-	"EsGwMfIuvNH+Zayo4Kev1XBg37jSUWeSr4fkSvjWdpzlxnJ6RcFcodYjJNu66tyh/eXG0dxCromkGtD+",
-	"/TTpxJ/fOMlRi2Hc9CaY6zqskNqnnFOsXmf0A15aDMml1M7PsSh16Qm3ra7/w48/Yjob9gZNlsfltGp5",
-	"aHY7Eo7/6fP7uEv0f5nVCQa6f6F8LLMRDP58eXlx+fPpjgpH3oG0rWiCSAGu+0opJeejy/Pxx4/jd6dV",
-	"CjKy+5rpuJleXV+bv3k3EWTre2+4p+OTxa244w+sSuGvYoMEWfdtSi53rg1QyQOftwVg1Av44ciMUEbZ",
-	"7Ls7SAa2c3to/e3k3fiaAHvU32up9F3BVJ0r0SgaTxpqatYiW8GF7yNMsCy7DH7HFCh1nYxeF2PMDN5h",
-	"lKp3JBoY44X1tEIeog9/VZvKxcYaJ73b7RKkLPd8szXOUh8rViU/EEAYPsrZ+1hXLxd36fB/LXezyqWx",
-	"5j92jDLZxx17p/dA4y47ImZkG5z0KCJQvdEKyNBS07z3VmzIeWykxqVod2r9jNa3UNtFMO1/UXctdOHu",
-	"xglbtHveVStxWM4WepRL0YJf8Kx7gchxHCD2xvXYCCzfiD6I/Xu+BdZ0JbCa/7YyBbCEyaL+obBEV4Ie",
-	"t5r94GN3jlGvD0DKzdQfndBQSTCBscW/cXkNvZhFAsqy3FYF70Ctdwbp0QDIzrnSPlPFnIw53umWtCQV",
-	"Uqf4kCU/wlj1rYBgtbkf2IONcaNeYJ5VRNFttH5LUPSiZsk+IZ1fvfzSc35GSD36cwYkpB7/aWOa7Jbu",
-	"fNpvFM/7gUPlQbH6006G0IHiT+aIQkF2qGHfn2lVPrAip+sY7NzCwfcwb9hbHIvN20r3VgvTthC9FOyM",
-	"nJCskGuAPMe4NbqkU8cuhhumP697jndumUnqyR37VzYZADvSlci3fUH9bGUhneFOevP6cB7xcenHa6rU",
-	"RhbZzhd/rL/66smG2LhU5gjvx2F7PmffregNE6S0+eJpk4vpxfno4yAZfBlNrC12cfn+qmMNtYoqutdB",
-	"4nfiIgL+lWsmYr5Zn2WpJWx+c6+7wM5uxGxdyAeeHabgwV5cu6ch6U+X60vGMhYHVvpq9jQzR0jpgmpZ",
-	"kG0ccp4MTF9ZdiH2YcO4sUjznADqBbOEiWIKy58Wjj7SmnAyj4cJG5vDfzfBKa2PLLo3YC4+chGr7fRt",
-	"zQumepHdx3JLRzMl81I7yrgp7ArIz1eIOi5nOZ+Tz5OPCWG5MoqN2UCHEajma0nQzfYBXgdbY6ca59Wa",
-	"iYt35FwKweaauG20i8mtW+vxmmKR0KGR1LNSaymAu2fYeeIqPjz7OhSWBmZTXRYCSy2AhQe+YHoHWEEI",
-	"EAFESsvDc2gFiPl+fPryeIrQnxfM/GK09x0fFmG0yI8LZsb+pvaEUYEroFbCtmDzslC+kjUTWX+gSWSQ",
-	"ASTTEaSAIxMCgGFJb7LheR5QB8xdlNcoGz0CSz1iq52AKLY0+B5G5EMB0MpJVyqWgefTVyVWEYr5MPGJ",
-	"KlTOIn+al4VPddt/NcAqT6oXMGJa6F5isFOM1X7LB1ir6st7qumF2IfqBcvwZC1v9PXds/Uxfjooxde6",
-	"P6nfmMwCVzreC0fUTcFXWo7ssSVK9pfQsMLQbiW384MdUAWyg9VqC1PXy3BU49kjZ5+Ba9QKrt0bq1Xq",
-	"xWMi2nm/Abpui/zsZK04MYkS0hb/sWWqBeslnR4hdnby8YOuNVxUgHUUkuiNRE85PGoTYHoaB5UIOkCH",
-	"8bQyKXZpwZWxBqI8UFk2Rwaz7InAtfh9v4HtJngY7OIu9gGGtL93r1tLAf7xFHhgp8I8GyTY9RWD3yOs",
-	"J38UqA0AwTW0/KvXll73mPzlLgTOwAGid2CrAKLLpbw3l0uLlWPxOqOWgV3ZOiCJ5Sys8FfHwK7wWyH+",
-	"5BHArX2Xq5Z55mJ4R3S0OzK4Ph99tnLmUb/7ka3VHdVrjXAXWn5EXxfcBZq9GDrz+i9WAcJCLX2Rvb6L",
-	"j1ha7GF8eDTo8WlEw04IX1S2na9nFGrbqu/6IBVQI3v6QLDAQ952AXEj/6fGIYiscHRGa3TnFTzXztph",
-	"kXYcjuSI+/tRl2JjQluurGpwk9rH+uhaOHEVC1NlHULBZLKQxZwNCeTgW1ghaGcAG5ALo1WZ/yhjqG8Y",
-	"u0fuUaw2Qea5nN/XIYX/6reluRMU0DqBixhJLhS87kMytoFMAukOgCCGpHIlhJ3giqh7vl6zLAlYJH2f",
-	"FVmV86XNo6LKtQx0U/KBZZB4Zas9YOqV3vA5SwIwRMXt2ag/5mjPK462Vs6zKPfuohWiEQywyoV+9er0",
-	"5AR04IDW9uTFq99/O3nx0++nv528eIM//l0UD8ZX7L9HI6Bvt+DCAieMvbcvRpcj4sq0VD0Yl2YCvn/L",
-	"ipyLXfajg8ql2yg1vce5cz9dXb4b/fMgGUw/j2/wpy/jd5fu5+mHzxP74/vJBf5wM5p+ntgfP8Pbv+8N",
-	"uPwj9NBFXw7z8uyEy90cBkPxeODmduiqaQZn+JGaZgsEKx2dTy9+HafhyU5I+vn6/OrTxeXPKXhioPRA",
-	"ej26mabeCUNGUZcRV+HLjnPQGB9WHNdxUvj1QTJw7wySgfnOIS+9n6Aba64+am7sfbaLqe6F5PeeheMx",
-	"ddjEHpluNaPdnpqG+ngf+BPQfhxFJdif1QRSuTrYL5kr41lnzAirfjqQvp2t6ETndH4/Wq8jhgyBvxG6",
-	"tqTbVb2ytcRrK1LzZEmFYHl0/pZUvZV6Ku+ZiFf6XlJ1w+8EF3cYoW0PtzilCk189Ka35F1B7A2LDKlr",
-	"GqOwcEwbHpK9Xn9npIN974HrLbG1xzCo4eh7geO3eGDFd2HQ47CP3k1SfUoi44/0ft8aHu1turbrCclu",
-	"1kHuF7/GCWfp9T5PPlpyfi7mcsXFXVWnbVWZX8xI2NxyHfMi4Gtu4DSDbbG7Nrgeb6UmnxUryNWo1EsC",
-	"zyck/Sa/zV7857//R9q4gn94xhh1sMl3e2v/aHZQVmkL5ycvX/3w+s2P//iXn8CV45UMi9ek5L8coUOo",
-	"3dPSyuBYzaTdYwRfGxIoAcqhBEPkVJ11ORNIfomZkGanaEnS75XZQd+HO/j7f3MShGd/pLEBP1OQ3R84",
-	"v9P2naNxxvvyfJnZPSwuyUdPD8KxToeqspzLIgd1A+DZfc5I1WhoDkvB8AuPPhh/4zu+x1RY9tLmThcy",
-	"vEJ6bsm2vRbdYB7g3sTYoDkvmDrokzgPnrXtARXamomMiTnvkVf9zr20jTpTUUXspl/JUs/kt0MfvIKn",
-	"ql573onHgf67pVO7b1Wf38GzMZpt25UO5FXyM701nWn0ZFf9KBgACy/aGL4KOUdGJCizC8XvW7nrOqFZ",
-	"q+FBTKGfmhyE4Q6UNPfDCuNt1Rdx+7gpbezP6NHwbq5YhvI0CEXBVIWxUneaI9roIYSCagUocIABqMQR",
-	"JQHeoArRL6oSG48BD3Q0S1rD761B8pix0IyG7k/AvdkqzVYfuNKy2LYFQbrVfVSarXtWfTR7ia0718s0",
-	"D/eIIMHQbjRbdyVWCDvjvtY+adDybnoL4LR3wEdEUSPQq/Rkl/Vd0IgW0JUerGL02dCAIsyi5GFpaKGX",
-	"TDXJwoAcBMsrHU0M1iU0AyR9Gcs5kFUcEWnAKqWtkwHq7p3PJLA1TW0c6Iyc1BYCSTSbSVudxlq/wg5k",
-	"5PpnP0QpH/0V5e4DYsUsWdoq6weSLPDpyGxM7F8C8hZqpv4YXidLwt9PP76RKwboz81SrozdiMULOCQ3",
-	"7G7ze1tL2/nNSgVkvZpRcxoLmbOod/MoEHDjxN9jWWJo6vcuCHQ7H/2Qs452vzWD3J6h/qArSjTEuVAO",
-	"wJzXuIAcYRxXnrGtOz1QUUWOOlDXsMxFmrq7tZxHa+VLY7tvxuRtYxqPC2yZOaqXQQjn9EKQdU7nXpJU",
-	"hb/lRuyWQzDb5ztFcrqVZbQCWQw8Ui+b+7dSlPaYdLR6NdNuxTqruqY71TpD5n0y23reXDLyVAlOwFdF",
-	"M4hayo2C+oAZe1GusfTWMHp431cM+39KMdKnqMLphGO3r3/B/QrV1ncn+IvVWr2zIvG72Cq5Q3LHBCv4",
-	"PJz/xlxi0bRh+KkeBRB7V92MRbWa9S+PLWHZrwbh+E+vPPhc1ftsGb4nq6Pna889QyG5P7+O2jMUNQsi",
-	"TbUN9lTzVa8O9ifU8wqiY90kUxUn+71zTtKBPkQLdz1P6arOtaNos3qU0c12a+ECXguLRHK8wsRZRe6L",
-	"15ujHYQAjQV3cE1W9N5yteL7oOQHREzDv40aUuM/oXKUL1kUtwidRz5gbp0xyNtCCm+FNx8gxuygKu3h",
-	"oJtmb0Gi5ykaFNGIlZ4A02pL9tLcMkgYO0Hpdt9Zi07azSpm+2nBHXuYK17h/QCJd6NhimzcCtlr/8St",
-	"nh2mca4czY2qlro1natgai2FaqFMANcWhNRcBBncZd8p6Egra1+pzq2eHOWl0SUc9A/T6bVPGJrLDBbv",
-	"5tP0uj6k0JFhvx98OHASBLU6Gg53ZUO6VJsJ0UOSvht/vPh1PBm/S/18QbYSFRpzOBlsHGelf7785fLq",
-	"y+UgGfgXB8lgMp5OELQ0uZpOP9rfvf98Az/9fHU5jtrytZN8+Ojh0y3YjYaNWTVdf7FWbqTa/r/vPWZx",
-	"esJ+kPbg0P5xNKufjw4+d2Jf/zTSJRctEGomMl8/F8PRz+Iml/lhikyJNOOliqct+pIBJcCrXRVVSlaA",
-	"cTsyH6PmmJcgWGGy6nlH1Rq2LvxTZFbgDnq2vIrPIpPV1dTIpgCAQNfiTAw5yI6Allt47P60jTkoBjbO",
-	"uC41ZN/2dlE3AeFuhEH/q/5E50vFQi5HnGfHAxdHXXnGhRhg6zrgR4hgq7qtF1eqbKu/1JKsXVXMKhWQ",
-	"1K2YAoa24bMdfJdsv/fwu8Itz5Ym+TyJkA16CStp/L6oL3U9/7EaQ9se7QSXaSiXe3fkkVwe3Rc7nhTX",
-	"nJW28T6FqIWz/XySVpU0d07fGBGEJdfcQ0+7mzC2sx1jOVkZp+JyH5rDNLtgG1fI5dUJfslXranj+X/6",
-	"/b9GAfzrn97EvgIGzk9v0LxxNewzCaKcfQPCQBfttFFQ7LENd3T5dmMNqqmMrYN1iO6uQDPk8BTc8hm/",
-	"Y0qPZvKB7VlXLIFsma4g7XdDuSZVnS2sUnlHwaDICBdaEmxauWL4Lu93dwO4szPxuIRdA83yhagNR+r2",
-	"IKhC5GIxjLM97LvAHpjQn+i30R3bGxvHFBtLbkuWdL1mIsSPOI1OEGgR3DCwVTCBOj5ieLRtKwL7Cexz",
-	"WzjJpwpWQw7KUhO56AxnsltrbD4fEyTINIU4uc9xDgD4NVqP1DNTWWxojaFKS3mIPKWjHUDVec6Z0Ofm",
-	"KMA2ZN2h4JGnGM1YAVWsWzI0XYFrsMr9/UTwRcS28gJrNmIiVGWFdKySid2wtRE7rJgtpAiv5VnL0lxW",
-	"zP8w63g8K4yIzdxkHOraKSOkF7IfZ3NH3c0FmzqHmMDTdS4FJvKECxdm1bYpbEZIUi0L1Q7DM2eXUfSC",
-	"BhyVsaJ8LbRSTDHdcUzX+LCR+lSzazhRUmRxl9gu2yk6sa73+ausOLTdl2vLGwOJBnabIs8mttUIQ5/a",
-	"HczEvNhCs+Sege9rxZXi4s65jkCs34qMruhdcA1W+X5UAKt2uO0SkgYnDHxAFj8LXNuCsMxSl2gJsGUE",
-	"MfvXVGoevBVpDbVrfsk2SSPLgKQO4AwvkcY7ZyhL0XFHyVyKRc7nekjewY1jOi0YyxBQZV2H8TKPgEo/",
-	"iBBzWTE2WVCW+8tz7az8MQQpRf5BtqWaL6VCutW1LLxv//Pk45kVBcpeV4joR0+7LW4aurzXtUSP4VMa",
-	"IMlgQwuzYm2X4cZ8dj5na80yMiuhw2tWLOnaFUKmQg/JhXA4WLOrHPOJQG6oTlcjlALGwpTHljTeb03F",
-	"zSNvXVkEkVvP+jWV1HW/aNJPxUBcicOdfdiUs00JVVcIvaISVZf8FbZHiR3ZtI+IMtssX7d/mwTV6jqi",
-	"1CE4sH0L78VLz1XMGLvyvhtGFXvVG6WaU6VvyvmcqXYoccDG4TTNkK8YIx+YbUwtF/2SZlCStyGnBXrf",
-	"1eMqGTRrfgVkAm5t9uyDZ6A0siIqlvPSRGa1Bhc/lUrT+RKytv/bzdVlKzJLbkQfdFaPrLCYZrunxzdL",
-	"0xWbUOeVOZt0Pv14Q5ZUZGpJ79mZufGqdhMvNrlWZL6kXFQkF+uCP1DNjBYA9XSux5/cfYBT4TT2YORv",
-	"4gM/Oj/uUZZoKV7YAJRRU75UsS2kKSiQjmCPlZo0CxTdinJt5vlNcnJyUkGAKYYJffDPV+SCikOkanAY",
-	"mr1QtdauqvntqxO4Z0GrsHSXJ6h5NCLuPQoq+E2D097d4u3EQ/wIC5iMLHUYktZhKdo5LTLUtf2IX735",
-	"6VV9yD+eHDKebd9/+z15Gkv61GGorcCh83shNzmDyheyMDqTzB+Aa8+Vn5IFKUXGESg/vBVXC1+eKawf",
-	"7tI+4H1L87FSLH9gKiHpZHxz9fHX8bvUdQY4PWoE67YueoqwuSsxwaZSjD/fCnPmqtL+FWTbjw5tdgei",
-	"3vi6ieZQ4A71CW42pAsP0qIwSjoXSKSP2/Qob0NFI/HDYeaI7oLDmg0dsYCvT376MeYHq0tZpAbSS1td",
-	"ABHCQwLaGM6tc0gZ64prxfIFCJeCLUrlN/YhfOHRwvIpDOzq5Cc75H8gSoNiQ7D8wmeeDdvRc1Ht7Ujf",
-	"fMOut91tK4bgy+27o93R4E8q4ky4I+Zm699R5GdpiNEeUMBODgP0FATaUcxn0LI4M3ZXAhk2NSacFBmw",
-	"B9E8dwkgxha6Y1gi8sTmDUGx2Z376GV4HSGdEVdoZn+nSM5XXPtrKp7tUru2DpVz6ZGAfgO+xPAUGv3k",
-	"RlOR0SIjX5y8U3R7StLNUrH5V/QFzKhiP76uqzGlwHjdrirzhIpML19Bfel3vQZ+al7u3M1voW4wHEsH",
-	"vtm/Nj/Gz2ngf3D8063LMRJkqfUa8hu1XiugriCjsJAjYOFgDjAFkldU57IgKfwlRXXLPe2w4s1n8Qyl",
-	"uyScz5bzHxrje8yZI3L964YMy7j+38GOOSbN3qYSIZr1KKPjkDVhQWtQOcMzkOgOKvr/UdCfTEGPrMHw",
-	"f1/FsvVsKDgcZ95vjnyh8oE57g8tfVFGmB6WoNtXFuD1vRWhpx1KEqIj3QWF1qwAp78ErwJ8o3L/euuW",
-	"i3leZsBakHEsS7PyBuuzabn/R2X9m1VZ4QZ8jLL6N6+SHnN12fOsPLH40epmXz3SrcffigZ5WGk8MKcV",
-	"xRFqjDWSox1tsB81UUzp26ftPTDRlhiBt61CMYwek9Oo+0gBWRZer86LlGCNH/twKUDcghupxv74y+XV",
-	"l4/jdz9bEDx6iuDHq+vxZaw0bjTRcuIoPA6nnOMbEAqoAxAOc+stgLhNBootsYE8o/F61UMRJc0EKRRg",
-	"mYzwsEih2LzU/IG9pzwvixhewwsYEC2F87PVvOOu/GuV4LBfZzuER7pakFQuFukp2RxGJp1BxUSz0R1o",
-	"xi53xrNhW3BovD8TBhHlAscDUDuYBLKh6gxKfoQ19B3ew4ZH4ZpIjHC9k1ozYatOoXqxv0O9ip9wS6kc",
-	"mbo1E+kpgSciHa086n65etZbaZC3yvv01NcyzkpWARVC0m8hSVpHXqRDki5ZnqWnbcgZStZGhxr6Me3Z",
-	"dgRSHWkOoTp1K9x+PTOtFHLGyJ0ZuNknQm5cZMbGaMzRURgwJDnTClmlEHZhDtzQbUi/u4BaD42PcEfW",
-	"iWXl/QABRVWpMLlYdBQn73O56U4sG0iUluIyZmvY6d4EXEpDEuyZTRUZ/abttK3oltxJYk3aIwKcjvA0",
-	"Jm/23Aq/NNhG8LpOBtaZ0XEW27Lfu0vmpwAWO8jps2GL68CoKFjFn5sGD2Ib2wvPolgwLtal3muzHTDR",
-	"plUNBNTidnOMqnEdKPhWBWiVzRc9g7PMs7BaDrDBVnIP2AWNGSa2ELqMpwJCny78YA+gGC0yEwzKqkRU",
-	"P8jiniQkO+mNbkU3AgTDzmXZqlH5gBnUNYY8Woy9rRhVZeECWYDNhAAV3IYIqI5U839SZhGLq+CqmZ39",
-	"tDwh8QUFvKlb0AVnubUAU8stkuKSV6BbmxQLf45nqAasJF24SI5ln9hPyTWDA5DtCfp7vDyxxS/OzDS8",
-	"+zwZTS+uLqtVSMjSvWID9kQbEZL6vPvUbKRciruGYtEtD6xO77Bzfe12KI7+BsKBX81qttA74mfona8m",
-	"AG/YcxE30XYt2iirwW5nGpQEDRIjyKUSHMCDKWzA9Az9dnAwE0ItvYD5pV+mIRkJ3IVzW/g/B86BI5jS",
-	"HuLTNAonSS4ITHy4EVY8zzl6GlR8s4S0jA0uoMQSK+CJ44qkbpOmHWf/wW/+g1taL4MPyUXYrSYFhFEF",
-	"mxwQR2zjHcaByqQ/nJHoj2u4dZpt7kp+vLLKguvtDbgp4cO21G1LNrurg2u226yQG8WKM5J+/fpBKv0C",
-	"9aEUQRbgVoC7zLw8l/KeM3c7OdWpWia65r8wZK+NcyOPbNld+PK6kHcFhRRCdLAOTgczRgvklsMWzfcH",
-	"f/wB6sdCRlgcK3Xdm6cbNiNBRXzw4WUSLDP3TTW8FbfiBXkrM24zDf7bzdVl4jz35CX5xN8OyWdxL+RG",
-	"4KWgElesX3jP8ByKkKSizPPUwrBtd6qyfpmclyuwzQt2K4hDMpySnBmFhNorx9woWpI7hiwIjo7DdBOM",
-	"ROymJVsgGdOU54r8/eT9Ofnp9Zt//Icz5H9/oDnPCOgNECaUghEmdAFu2xSYIFQKcwGOcvg2fOQjd/61",
-	"Nb0z3VtTpUhaqamp41m1dhdVJJ1Xf/HWg9HHoIohV+7GlMIM3FvY5gPO92hLHYKfD/pxIZQGRgPTFTO6",
-	"H3744SfT+c/TcySkIAggE1wwsrBk5jQnGb/jOhCRGpjyqcB5QAUQIzjwnS9LmTPP4aI09MOI01f/480P",
-	"CUCizSwJKqQVd67LWAXUXPUgATM256vq+9g21dCaeSQIJGgmTH+8Rsq+caVPyeuT1/Datd2dxorOfI1q",
-	"M8+jUi9lwf8VdvQpeQvHhOi5+Pqf//4f6Zk7xZZBuyp1DcYwHltklgdOXO7d47iUZnG4Iq9PXqJV/Prk",
-	"B7vVQdeWuVPbBUE3vGkaAP5o9uZ8ziwdB8/MPb7gRmUZjNZ0vmQvXg1PKpkR/A4KlK1WtNiak/yNznW+",
-	"xQ0G6qffo06kBzXdzKH1ZDqWy3AwdeLIg+YHL23oQNA1H5wOfhi+hL4Y0w/k5PdV3cC7mP30nufaUvxk",
-	"fLFghdlWODVmF8zlasYFy8hsS0aX7xJSsDWA0dEgmG3J1QQd8NW1BAWknQqJB/JGgyMWszOo1gWflZqp",
-	"dEhsHrzFkyEn7FaWWI0aS1H7VEELncbDpaQtLLUG56Gwa479I0IWUJoKGOVuhYe226T/Qc6V9iXP1rSg",
-	"K6YhYPdbW4k7C83brUYYqABVQ/5G+WvJiv+PvW9dbhzH0nwVRu6PnNlg2s6qrIlp+5cr09XlncpL2K6t",
-	"mGhVLCERstGiAA0BWqntqIh9mn2wfZINnAsIyqRE2ZQv1fmru9IUL8DBwcE53/m+VW0ccPTB4LhxxO4h",
-	"olwr9R3dPV+1R+H1+xx+1sWKJV/6XVyryvS6/qIqet/7tN68et/eVDu8u7rWwlVl7x+c6VtVGj3HqnC/",
-	"n3yFjE//L3hvylIWO330Ka+Uvj/4qTTzvtdemd5Xyq+9h+Wj0r3f9lddSpH3H3Bufe7xA8o79bjyFzVX",
-	"Dg7sTLoEC/K7oyOqJDgq4UQR1+HfKbtfr+StekuQbINAb82/aJLeN9OgVwMXUe2t/dbhXQ+52e+Pxmbj",
-	"Y53gsagZBLyn9y3i2kaSkUCGh4HuG6Q0eAVkuhjAs65XVI+ClGFH55h3jd7VwYaRqdxmWKkqithjZlPY",
-	"dTLSgsmqxZXJUuwT8545uaZElo/ohP089X+MCFMAncwQZB+GjjT8O/zWb1tQOBEF0InGTCv+bw1gNkRF",
-	"XEoSpaT4a3ljAOYMQ3YSY7fzkV5IDUgG2AHrEnt83xAdFgXXJZ303uWYVB0wADBTaIVEs4aB0h37VXTz",
-	"sG1RyfhHk6+6zYQvUdIeXspCTnjb+2OPBv9jVcyYX+quxYfuvLwhl3ojdO7jMAPlTDjzP3wdnNbjhqdn",
-	"MiNgFgPVv+2rgYEZa+uBFIZU/sehf2FMuDcCiS2e5/wDuJ32pfSlchZ4gCjeiM2fGft91E/ZS6yJAU/U",
-	"MmA7/DLB4AzCExstDZ1zfvQYdEShNUUWVo60mGB4B1mwNET2wWJZ4ByzrP5OkAuEHMRC6sAdB382TZBK",
-	"jTuBlQjgMmWTpSyKkUYYSvLFWKvGBbTS+IUouSKmXJpABSjJ/ICLcSGhnT07QSWou826v+rcwMl5qTCd",
-	"VNE/+LlvW2b+77A+TickP763NRKxU21aIzUd1MMXg38kmgevPm8v0bJ42HLgbs3WcwZ5YZzycFYIqrVg",
-	"LNjngm4dYGLJ5ynUMbAT5+3REXRURfoKDJYhW0ZnknGDYTbSyiaAoGqb7GvpwlzfIvHrfkOA8KCOMIDy",
-	"oeFYiExvafzBtCGFRANeQqaN6LUhLOU98boGv0OzonT8ZuwN4E1uTFXeN7iA6YvPqM2Jgj9H294+5+g9",
-	"vkrLDEFlLGSsaVx4QGCDH27k6e7jVcIl5nuNK9ZvOtfk55A5CyaHrrz+vjpoQzPEvwea4FiRHm3zABjW",
-	"EkFXjlcQlEG+EO440uHHsIlgJBiCAPjVa5tk3iGc51kKqUIgZ4ADXRa03Rr/lkWzTnwOpT8wcsphIUs+",
-	"PmStrsA/tl8+AN4sOw6depgxhExN/E7hAqwH1NmRqVAF9BOqmQT3BwmSxB/o4cUDV60fJsy4pSOtcmTl",
-	"+K/KOOpgZXDQQZIB4V12zC8T3iJtpIn972FUcCohDQzQEslTd0o4NAqnFaFpxiTSX+epYJ8NtgINCUvq",
-	"m6Uuv5bcx3j1Ki4IIKC3XpqMhvBD+QpxlXiGJ0K/FtbWb3mPb3mPb3mP5533AARAn+QHgw0evof+ZIo8",
-	"2kL5IMK+9r67KXqhzgBXJ3ABH/tFa8AbKkxtfhl3W9ogwP+veXMzrRu7ITAY6XHlkuzL2acP55/+mh1A",
-	"jQvhC81t1t2UUsb56fZ4+Bw+8c4O2ObNoy/Y6NYbnWLfvWv14W33hxF58J1FUZgl9HESagJvcqehCI0v",
-	"CnzsDeAOuB0OMJu0obOEjUZz6kr1xxvYAz5inwsUp7vr+KlsgsVhCvPBvIdYnxdSAA2CImu7/2o81MbJ",
-	"7oODDz3hGz/BZd/s+hnZ9Qvby4IZ9dnKwCoHS+PDQcsgLVlYNg/I6qed2Xta40Rtx10pJ5g+XKpAiOdP",
-	"Bcigm5wm2L9LMrlS+x8C1Yg/vsWng7lYcXUWpCX8Jrm8kdofNgLkYilsUhhOcagc+URIjcY4uZ7hg4WN",
-	"WXzAdpbST7XfVXNZSEcF/vqshuyF6MlatkBkWgtzfTfJPqwtYYDZxEmxnFLTkN8O//DOHIcZJpPxW6mc",
-	"TAROW2S5908yRi4f8u5owszEtpY/j7PI3gQFAEwg2AKnl8+VVtZhyyVmyUWVK5cU5jqZSbmwWAUq/ev7",
-	"X+GTMA0Nja2g5PIVoIlNK8Irm1bUmM13HbhrMnB60hCT8AFu9fBZSO9T24imDg48nXXDn1huRhQFlBqw",
-	"cMfJISx6ACaFSh9UpuPC4VyUM1sXGZWFdGnJfbzWyUXbavcv1VVNG2St+UAnSJL2WeZHAz+6q7zQpF33",
-	"wzeMuX0U5SycfCz0fGP91yYVHno3ml2giaeu5x5hIJVmu23rlLaAUAgk3ST/+QfJF6rl0jvHcv9Y8j1o",
-	"sRr4y7cy7E4RP5KXDVqC5S2gNfTn4s7eCwZd2yhxpXk3pTANXNQJ1CFPUYI+c6cA8EHOHGre64CQ4Urf",
-	"p2vkeTiS0NrtHQmEoG04Db9jBKSG9/vt2IwUwIEiiWAcEU3Au6O/HGxFXzyxUeEgWCc0EFAvhwZK7GRU",
-	"nUvzsEG4ufGMDt/8qXH5Hkc4ftCVmssCUrd3Bxyg9w3a0MDsT/yNUU12ONAWDf5ru8ZYygk9VXLXtn38",
-	"VR9vtwOu+Ahh1Xexb9yX/4QLlLfQgRZnZStRvMkjzZ72EvG07hhB9EUjlV1jgbCuuJ7WlnV9iaXOEJqR",
-	"p3H9GO7EqOqRtk6UjlLgSiffvQNwgY2R4LxEwobans9uChPtE83TeNCGjCqMO8TE09LMoetwKpfRqDK4",
-	"ayK037msUINE5oHtq35SoWYydjfwasUqcWImH8mzVMSG170zwBVbSvLQfvBmLlSRiDwvpSWCMJByo6Ol",
-	"rmVozUzqNJHYjuGDBviX15Y6da4VMVtk8O+IS5XalUqG9GlXblRMHNSXWvOg37doyf+RdmoXELIvTWw1",
-	"uYEeGUAepElGaDr/f60qpJ4gBMLPk/8//rP9//LrZ9Qrk3W9NXbaEZFARwr3qHeCG+92vvO97ijS1Otd",
-	"We506voEopqvH9iPzWH9qT/2f6Iz93rei6rf+sXXJ99Nq2OwGGh5Zw10JbvBPbS4Jkjv4a5XS9W8mclV",
-	"NxrKexF/ATQsX31+f3n+6X+dfXp/8Z9foPv3P87+M2MVN2LJ5Z4xpMe5wT/OCa+nqZxLj6ewJZyzdWPH",
-	"A655FNDxDokkdQKQXuhE5SnuGHhS4V2C9uAZMbmNZZLLUt3K/CC5JAEfbOMiLgRgoSkK6tOzXa1RZ2HM",
-	"/sMP2R5trPEk0DbujMRncjVoTaWpYRQH06iGvc2uAldlpzkhaSZ6ZpuRqqjRE5lQEaRW8vZmsbyROpC2",
-	"Kz02X2OIN/J/5MIJKILoJMMUEnCMIVBupFUe9TUCRCBUb+F+QG8MmiMRiC+AGv0DaKVRWLVW3ymlq0r6",
-	"7Uhnvwjr3sDz35yjZrczqGQLxgkVmRawOrHvAaIMRmgat4iQxJNfDizQnmT4Xxl0NUcjO5bC8bi2Dil2",
-	"W/gIq25xreucan1Qk+xHKRyOqP9260op5gSHs/5Mwp8zDWwQCE52S5P4t0E/gBiOFF7TL/Tq2i9ZANkD",
-	"s7HOoZCAZQd8CEQf0BUL/C0j7feQ42RCQrVCy2XbasUfn7HYztY4SeUN1C6Oo5VIjgf7HHKX1htdY5K7",
-	"NvXv2jb17XuTk18dLqQ3+CFNx0FXfpS5Elfcgb/maVK+6jL8TOhVD7KWaPV07rchk8pWgYHr+oe2HgXx",
-	"gwbCMwE1XljF4xVR/7yBLvAgtcT+i/5hC5CiIcvajmmaG+AdCA2v0HwN1nuQ7KlzGAHC663DraYvRTm5",
-	"qeFxW6z/FF7uJMn+e8ZHc/A7epWUFaR2JjeiFJNN7bvReba9j3dHzte6q/dte1fv8J/QxLe8yE9gCM2j",
-	"vzzzCyiXJmPjbjohMhg/tL4hw5zff/745ZezK6Dj/On0/Jc2Ms5m33fb+7UaqV824C63DdEPww/Rlfzq",
-	"mHsIke0EaD9I3gsrkzloHndO7X/ttMGkrUGXKAvlQxhII9WkEH7S1lNJmTPZno+UKOXuwgul3t8VlVW3",
-	"svlu2iwPklNKtn3/NskhBQokK5l/l+yf+CTKTr7XYTRwSQ2w9V7CHhM3rHWcRBvC3L123UP5dVEI1Z17",
-	"vZJFgd4Ro1jAMS+RyBWZR2ulpTstGnU3cXIBhOBM1oo/AGYNOpHi/g59KiPtg2TgPvRxeKBxmUuJbHkp",
-	"tgmB9sZ4Bb68bWumT+Np64e8lNxZALmjHaCFGz1YW4YNm0XH8lrolBXxahqceFnGWerQ/QIBtAIuRmUT",
-	"+laZH9eHfh/k1zpffNqhcwQ8l5PbGfijrLtrBpzGFa7iwRf5z/7hj7N0z/ww6c35cVQ28GY+F7O6wjBk",
-	"1fwMZwtQrrV1PmAVT8VEbkkDgEefAghEO151GPUAd7IpvREaH0NDy2tNkJNydscetOdp6DV+wpfotcyA",
-	"EKtXJ1Yz2l0DRlMMFgcb4b07WrVaZpyU0OusewqMY4m61qZE9E3bNyxKOVVfHxYrXEj/t4kD/qpGVUu5",
-	"F31K2N+HPfrZoZ/7ehYhCizBrgRmIGEdFhVOqwd2FTOZVCXSofEK39mrzeUmPNVHuc9E8MeORhTkf5iI",
-	"ohhk7E7tDIAEqBQV53yJUHLrEB0uhLVLUyKetWrx+Wd+cWHMFjFRAiGqpV5nysEytB3itE+IuuffnFDI",
-	"RiR5EUgeYUpYSrAmUQ55DiK6DMyIQr0AaChvVS7LoIvhI5MY/gzhipUgMkbf1gqOpxCcvn4/kFm+/Xvc",
-	"mvujZjcbwyWoqZzrITr0KQjU8rUN47W7IXWho9rY5wLgB4TpcenLMvc+/sQbjNLXhWwileyNWdog1t8e",
-	"PawjrnoED5syG30xV5d4jzX/3ze7QcXv84cT6XXsOa0ZJxZAecBnkyZIj89uYbiHI1yMPrMHySkJRhP7",
-	"p5YncarWn13gAHkjbmVnJg1YFh5zJOHl9/fITkJ+5HAkhW0Yma4xwWse6xXfl5gUF6C7xpy6jwZ44MeP",
-	"9w58WJfFErekWbJE6n6yZbBZYPd04URI7L42FlrvxLLoYvWRFIUa77muqLYuorg5lQkMrGvwz/igcsI4",
-	"I6yvKWeTkM7wf2L64MgfNCBIkLwqjJnZkRYu+Q6xdk0AKLCDiFVyY4ocSpqU4WHGegwIVtKBqIk+SayU",
-	"SYZVEplfmQ1Jhp3Tri8peRg74Z7dm/WoDxavN+7amUZsRgW7hBB3SZRaFTLiZVbn9+C3B8mZX20EB4DM",
-	"lpg44qJG9GdK4iNwvdLXpLOT5bJQt7KUeZYmWZAAJSYeWy0WpYT6PTKEE6MdFRdDfo2MnvXAWkNQ/9x7",
-	"hC17Dxr+GZ36Y63Zbkqu0MYWNOSwQM2MXJUdjpIrPIJIuSo7zLKl1dLdwAanSSBs4jeAbv4iEhoCnJgp",
-	"iV1V2CT7cH75/vTiw9mHLOUuSFcKbZG2Moodm7sqSobZkQa9RL/0gZMVmpeCGh80qOJyTwm3hNjmsQTY",
-	"DZ5VALnagPG3LWj6+ru9H8OfLD/goz6XuSzhxo/ckfmB3eIpnOL72TP0Z/JkDGHMf1XchlctdjHgZidB",
-	"04RL6crVxg7MqSmxz2pKYVJPW76P8YJCH7GJRuabJqKwhvYvOEZbg5DwZeO4ROz7B8kHNnIErKDslXYo",
-	"gwjPHSOZv7/ZwUhfAL6FJI6R3mAd049lOteUCcsrH1GWUuSr9iZlV64eY31c+Ac92erwT1e7rY0weChf",
-	"PESxFyJsvcJbDrU8tvWpxpP7WH1vG8gfwjXDNak2U1OhJ7alja33RnrvnpO7c9PYgodraoN9239mcE+N",
-	"ffmkrhavReUsV5zETJvYP4zXAbs49wcFl3Qw0qfhWa5jqw7PbNuugZO5Jlfpt10/J4vdS+Md7JhrJjzc",
-	"3kldlbyBDmd+H6GCrhy6SOy1T7mkoOUSNP9zpvBG9mD8A/cXvVH+OMeZmHalXSdmQAoEpcSRRownsalw",
-	"zhqyEeHIiH8EKLTi0tVakhvPLaFcodCSSVUKha+noijGYjI7AfYgHdSx/WcAT79c+jhhvXlXJFY6V8ic",
-	"V1yBeShQscJ/iYKIBFAwwF50QtI00YX+IqeKIggCpGt/nYscNqiD5HO90qlhK6kPxbWyNcRB2FAZ/Yak",
-	"hylEWI+pgbOVRJwDBTSuddGkXfdhvZlO/fgRwUyfFX8n/PjTr/dLlKZqPudh8QCvm+7szKUsb9UkwLSS",
-	"XIlCTlxNWWWWuu4E/CKuZfmhcis/mVdSzO0xp1FJxFlqwGYzr3N0TmP2/ZHGj/ArauoXpQ9KaSWSiBz1",
-	"KoVolT+KRbjyXObJv3Cv1MXZ+7Pz/3l2cZn9a7oJG1Yo6y7CgOw1pMSHdBXlT4sieLRh6/LhruuKxLRp",
-	"TxskpPTHrXmDcNfDf/D//eNwUUp/TcvmAWkekICOylj4s77wunfbIBzd2493X7W+2W3oIAoEcmx6KZ2K",
-	"BPjLN9UigjByJwCpqx8kKA9cn52CQL5/EhAaRglGMmb+aOgWF/NFIYE2Dg5k5HrbzJQG9qI5ZMMfuvD2",
-	"X/hpT0QW1XiLLtdLA2BTrooYf1pEir7QRV6o6SBAvcsbannhp/JaCkHI0lRFnnh3umUt7UIrVcpFIVYU",
-	"l02Enshi4MDst6jJjWQVYE+v9fq5SskpByS28e9V85sRBXAcCtzNlsPrX8Av9+poq0LSUzotx/81otnx",
-	"7z9IbhY+EayCvpItAUrmbS4VEZf1bKuJ6N6Xz2NDV5o+APZQYqngyQn9wNaZBQhD4I+iCNPvfNGxL1c8",
-	"9Qkc1ERO8jboI6emvDbOSe0NA9oWqJLgTQQlN6Qo3dgH3B2bLH3cXj0H/HJz4y4Nz6Bb7KI0Ex8+k1so",
-	"K92rf7ex1E3lDySboLsEsy+WfpIApAUq26ZQkxVrMdVdnblyMof/S/qcCcmNKkvyr20cJRf4Gl/gpnud",
-	"q8aDulYqXkTf6F8Y+0Hhbc6uxHXXU+iyQ7iGbv7w1JG780rxEqcJ3JwmakPogbea0LKk6YwrHbFm3FRB",
-	"wnhChTQ/vWMpNYHxZO7Pt6Ri5E/P6zgc//NQiptJuYATqyqRMsfWzQbZ+fTNR+EmN9k61u+7f0/rRJAT",
-	"17TjIsclm9q7t9+1KlotcuHkuo1tbRPO/DQG1WN+Rsgqoal3tgzzlzRqiq3lwz1EVPGnfpBTpVV9nHzE",
-	"kGr3xeYt0DqGvT/VsjvLqevlPsuusbfiZYdOYhTUcU6YRo0yNVAGu5Q44oPGJ4j2IGDiE0PdwtGM6GEM",
-	"wfHq7XG+fz2arFd7tcgr/6Aniu/rN+gusPx2Y2iQxzIc0IbYs68kMH233J3TEtusa6cAHuK+TZxS0A/3",
-	"atcCwrOCNPlP6ANlgsEYLO5CFCqldvqE2n0Y52Fx+yCrJLIbH94CDzvUekN7P7Pp5PVu6s9HN8ov91Xi",
-	"DNFytRG6X6Ck1F4Wd1XIXXeZt4M+vXNzgdz+g7eU9NUvZhJIAjddH64bYhtCDBM5/52Pdf6iQz+sG2AJ",
-	"+ASEVfofW8yPIpeFP40XBQn0As6SeMfb8QhsxKiXQkbsV8lxrV4g5hJy8PwPKBmHzbk1/MEEyGluJhUQ",
-	"JzYFjdMogU/kOIuy0jIjfI6yzFIVbgDENf7RULEx1eRG5sfwihzYwSk0fAgyNUZU2CLH6goEzXmoIi1F",
-	"qaGicwbDN16xziyI0TbfwUeNy1L58yx8kLmVJf33cU1H4/9FlslSaRuYsvyIQSiM1dHADYZqc6QgnZer",
-	"i0pn8YZPd0ceeVnkREdQ0yPB16yPdkiyjzTw7dm/ff/7AfLQH+CxUtq/Hf2eRWUswOSKW5m8/bfko/qx",
-	"Vb7ZmyLvO/tyQw11uUcOMPynwfNl3oNr3JQhFhiGdX7GLRJjiee4hu3fz33IrwtTus7swFndk08xK3Kq",
-	"3cmNMvukTYH9VEBs6lcL9PeizCN+f63piHER5TJ5xz1OxEiHD4NFmn35fHmVxP4ug5KsTRPEOZXQfL7E",
-	"pUITFESiqbAKdcppaeZppEbOK8l7FVWwIyavMNLsFv4lQ15/MS5k9q/p3S41DMNhzSnXQRVgSlevjT1a",
-	"6Acau007JnhP7+F5oAdqOjclFnjDM2ob3SWSqs0zLvy07m//o8qvydPd4ewNir1hs5C3oqiw2JkbsB/O",
-	"vvhpx4QHRGhYQlRlTbQWH75GmsINEsAfmwq5znTi1FyS1t3SHieZKys9EU7mGW5QdNiDX6Bdyo2FmWbg",
-	"taduxKcty/gov7skg04V/ChsPzBJWFEY8NiG+KQw0PED8VkbzXfnk9tWYZ8Q2sLTa2zl3JSyS4onxP99",
-	"VHg4lrs2Wg4qwbNrJJt2Igbbv+fo8Y4VIRt5I0XhbkLLU3AiT5447j/cD0IU9skvE3QvLKETbtGvt/tr",
-	"6RArSJ8eMtCM+okKheSxodR9kJziaWKks6kq5UeTy8w7alv7bqHlkjisxbjwS8U7+IfmnUe6X+IZJ+HP",
-	"nG++RwLg6CUlAAZZkXjWwkX52kaL4X6xOSnQOHWr3GpT8dY6ifKXb39I5kpjxeXzFHYLJG59e4RtZxCz",
-	"o6AHH8SJNRlPohlLFwDPLWxnHaIDcBbjd9t3SNtec/+sA61vAOH4oUjjz4Tew5M6HvQXgEQBwwiHa56K",
-	"RBjjnD55NToxwUswQ9/ePfeaMeXK+jPMwFgPXoavbdBfdWKFHSzwvBwHYhuSg65+8n3/WXiTDzgYD8oN",
-	"4pxXOFD7mPWJWQDAmec5DQfhPBm9eu//aqbJ//s//3f0qmW6+cXaJ/xx8sfwBS82f/yBh/DhZgJx0+CS",
-	"R3ditBM8bGGFA9HmlKAJvoKkd8GVAPJIY1DX143gxd+8CORk9DBOhApQnUHIX420yVhMZgnwwpeccKnF",
-	"ZiEcb0dwVYX8me7/4uuV73szuA7I39oqJxIQx34aO6kYHiXs6IZvP8i5ELdfFGcfbMqj7Wxcj8Ab+nyS",
-	"XxH8ZL9pL7aGQ+bTnwy96/TMCROcjZ21cmuwGvp7bV2YLpYKCptbksWneqRj1uIIxoMdYSQph53aBHg+",
-	"gbdcmkjKfal0bpaYUGcSYzOF3P11aapFhN4jrl3/J/zVwUjfAQxtyTWfoRDZnzPL/KE2uM1rbcxtP5DI",
-	"l3NzO+h6U5ObIA+M3Lj0XJHHj9zH2ivlxOiJGj7QszObvC/UZPazqayM+LyD1YOhEu8AySbmtfwhpFnX",
-	"9Q/pUDmBTT5NkNYxmYvyWmn/iJFmUg7oUUycwb6jStNJ5Iux7rqU1i8zWLWQI7gRmIaEOSBAwVhO/HK8",
-	"VainD9QJf6+A0WgJtW/QxBN2pEnB6iQRdkY9yTG+AdIpvVoOaSb6JA9/NkuIqpwB+iyItFCff220IAAA",
-	"r9TFgcN5hxbOMGAZF1/VvJq/On77b/8ObVH0X6EpSmknr8Gyft9vrw6MjurskvwZG2dWXG4eJo0Dt6oz",
-	"eLRKQ3pYNnFac0rH3n+ZrnVQxgsVOnQ2Mm7XjFIxwVSHcCz3SoiVfZwumU0swfR1A7cjwj2xAfqxyiKt",
-	"zvACa3ZBhqDuEGz4QmTIJ99XYi8g+8e1wAR7f9GnIQ8m3Zq7//ylK+mOG+pqI910CfR7s4QLvD+BsxmA",
-	"L8RkdpDgxPl9z7s1AEqs1R/dUk2YI6n2ORFoGVFhspg2Gr1HeiblokEUYVOIPOFVMv43LJJDWb2stK15",
-	"CeesM1gX8P04FHIKfWOxZIFM7MQsZOK3B4Q0NUaJGpccFItyQ2kHVlKDSioETI6L+7Ubp3wFt2E1bhtn",
-	"lFO8EFogwl+bKTJvEkR3CmKFHLElp2gJwUKUbuyIMBLA5uODiFL6BcuDwXA5cloqkAm0K6qJ0kVNc/sp",
-	"GeEDdgr53j5lw96gRYGfoX0cDeDvFUjO0+RyA7o/i6w33e+ameFWzv2csZGVrm3vu7MK4MvQFUwVB2Bx",
-	"j/I8UlcLvjFeQ8wPdQdVgzKBQ8JqHsnwd2T3Hvjx/RILY7mvjALaR7Q77OdEMzyrzE+mBKwCyRARKBC+",
-	"g9DCtA95d06K/Ha9owfs0pqUGG1n8a4OfCms0DMVqrBE5ZZG9BM+EgWlUeZ5aVbTGltTJ6nJtzQ4pMFp",
-	"utgdE1NQH7fbGaGHjq/h7O5SgqaCDxXJkxGjRoP/j9O6UhRNIayaXALwx3NRzhCFKxIHhFqfOGxUdqRx",
-	"0aeNDrKxRE2FhYhcs5yYMg+weWarCLjdrXYIvWf77U25eoKMEna62aro1EP5DTsMMGKDWQ203oMR+IDk",
-	"XoPFx5n6/BqIIh7ieOPAg2UfNkAXA5PrmirIxJiZkmmiprW0G4AP29GMl/SkPoDGT4aZtiwoYIBAjF4F",
-	"tGTkdi6le/Me3mSb87mUji58gAeSk6oE8M7ffm9MnrrWialcP0ENoVdGy01Qyc7BGs7c/Sufd2ZivIPy",
-	"Yw9HNj+73PQoWfkFSrVDj+OpnfnzbOPxu45puyv+kaRr2IrTmhSDLDk08SKUcCLKUgHisDT6OkimWCKe",
-	"w54pkecl8jlcS1cXAd4dvT0Y6VPgvbD+RCyKmicOUztfUfgQ5PdNshTKHSfvvvsL9UYBq+kbuEGriDA2",
-	"CMZWMrwffl/K3J9GRWGfkaDNpgVIYmyRINButhM5xMNcWThSdDYq/AQbtJ2UUDdyZE5ErMG2e7zVvjAL",
-	"YGYyWOS8shCS1hoJiX/PBOPlg5E+dyCmQNVSC4LuXJ9H1aXcSHuclPLWzJDZFxEakHqiUClgcOkn0Pfy",
-	"fRrxvDBZIgg3vDtCUpCRFsnYn9liYhlr5vKuw8YMkb/XcfLu6C9tZgz5kA800nvjz/Z3v/If2c+MOwD2",
-	"/NU38Ug/y82I8hT8wlDoWCAvdyTNtWVpbAsi2tZMofSse8GAujxQokGfI5Q5QSLeJtl/ywKcUukZJwyA",
-	"OLNaHLSchHIp57/4x+3HavytL+FdX5zrMxqlD2Ak7+P/XLXonkRUe0OnltciRYAIQvGuwDiKEaE2TdU2",
-	"OibHEWNL/127cL77dbGn+b6Eez/7qYaWUT9YUBNqDuw9phpJXTfVpBqU734zwOx2ibsTI58EyX//cHTU",
-	"Xqe65CdtKYtS7afxVP9EaGAHF9YprSqs21k46SVh0WgI+wDReF4Hq8bxDTtBZ8GS7sGmcR7KItosCXoT",
-	"1PAPEmxYbhCE113yqBUJVMo+og/InChrRwW41P8qu/z1y5eLs8tLIDL3O9BI+8jbEtAA+IyRVKA75sZP",
-	"3Zcfwrs/HTUHf15HBpB5oF8+QYcN89jHiJtJQ75yezfz5+mdJhJkVmtrHmlU/VG5il0rFDcVVUNpDm5E",
-	"jqA1xM74WaEKrd/+U6iXRmAcLEhabnos/RYD2KkWFqoNlZZHsf+nhZY1X2IT9RSxEdQgy5offejiC896",
-	"68O2WfEupZhg3NsEQGJL2O9MbPFGz6Brdzdvsvfe3ajxHeUDyHh4++RI7oShp/SHtki8pvRHDsnrio/2",
-	"ytmRzgB4YE9d9jickLXV/Ym7c+8ZBhy9vDBgKOrHgTZ06pzK90ieHUloYONTtGckp3eWai/KbKnzZ+ON",
-	"n0ufVOSW4Tixup9lICdz1wkZgwObfHd0VKPflE0Eypk0Wqcmoijwr6WcmGutrMxJ7TaXC6lzqSdKWpIf",
-	"BeQMsKPJUiYLaRYFlkQSpdOR1gb8NikziMqfgRx0DnIXXoBKAwxK3ApViHEhA0FZ5JZ/OPr+JMkO4ZH/",
-	"OyPGMkB7Q1aXMdkElO7oH79kdcn92R8psHeYn/OBPSMGV9bJ+WBSYK79/jtzd+NVW5vvfhHXKZTsVS2h",
-	"zJzviCKJlSKQqAPfKK115hrXoO29tsT2hTRwVpYALAUoi0gsqEyMNBa2gXUAZPqdXES6/EtTWseHCPyJ",
-	"7bIIeKW6E3B/hhE/qDte94EMinI/MbsAQd1pziAY2UIm0M+8nJwvCuH6HEwvQHPKokJ42tCixDWPyeSt",
-	"mBRQbCInSFHWirUvKIc30ox6CdIXKVoP6qMkc2FnfvPrL29yxR+6p2Mo3/9pz6Frb9Hl+Jz86mzw6jQc",
-	"g2qZNLJvwcgAAzcYAhBqUpsZkK/wkhfdUgzf0CeJi+NRiwlhQyJLCg3WZwFPaSFHpuloqyDkc6U3pXMt",
-	"lqu5639sbmVjD+LNhyuB4Pp8zITxCOjSdiRfr6hwuY81/0kudygSvx0SZuGjtujZLUscSvRBgRTHbpAG",
-	"KU6HrpeEt85/vWZbuO/Wq7W3ZhbNXZ9qewAlDMVndwEvcZ8vvXfDfGWb2nl3PdqvFsXkXrBD85/Qx5/B",
-	"YAzmt+Bu3m3JN3OhCsZhRdOKg7+7/+IcVo0hAuflb5cgllYBVfZaoR0jIevDGcynSd3lxPyI7c+Hwd0f",
-	"2YXVz7y7kP3AvdgiUYVT1demwqLfSgcKmFrsp15D1cJ41f14YHe54lyR0QG+fcXHhQYKgEXZQgfUu6O/",
-	"dCFygyH2ccjwIvvgF91xjLsxs+2fc/T8rXy4MsTOYzlc/eFDaLuUW2y7w3AplaWJjiP0xmhTkrB4kCAw",
-	"hWRI4WOUHMiw/sT1Bv+FwBTyyCfcbUvqeeSSkQLqodtBjY4crq6AMEl7Y5a67RjF/eEBK5zkYgVZHFRs",
-	"5DX52tbBDiRf3KbYJcAu99qYAE/pMA3AiA6lwCDgdj6kIyIXtLzQ/LDWV7bjpAcg+r0nvs3ZbgkfWqGT",
-	"EKcHVPyeos/whIcgre/Y4hDNVY4mNrL1HWc19F5tOtH9VjdoveBDHX1Fn3Mdj8pwtHdr+iE7So7XrrLN",
-	"f9GH7WkB0N2fDr3Hn9fhNzkPH3bVOr0Y5eNf7GltGSa3j8HEXZB83dZz22kYQ1CjAc4OlEYpJbX4wgHs",
-	"ZKOkjLuR865DWWyhfZwlv88+jmb3G9DuE1rntx098goY1u6HO7/tNuCPCCOr5cg6xR/SRH6dyAWyI7mQ",
-	"4bfHSVaVRZYmGY0aARx8gKX0NXbZZLBsRjoSiQDmo/A4PDbOFC+wg+SMdSEmhRQlcjtcwfgkdqnc5EZi",
-	"5i603E+nAaE20vs8L9Zm/ic+MtJHPsWp8Wl3ueEQawPtV9sVJRiFzh3IwsUwEW9rspSoXsrQdOEIRU6k",
-	"qSDkHxo+YY0C3RnIUgiClby28X3lSBOW/QfCspcS2MmAYfUEF9nclDLdQaWC5v4xhCrWH9UPUeIHaiOi",
-	"BEdyD4iSXBbqVmJPsanNK1nKWt6vC1+yt23mrrXuR7LiPCKig256SnEgCTDRzTc4d3h4eopYPJvY5Rn7",
-	"tVriYijXthcRA5L19FsrrFsiipbaHSTvu4MJ5XwMwTwYwnEbjVTQE2lnpFEplGtoHNAXjfSapbWpSupv",
-	"prajDsJQllZKp0r5Bj9taPqxqEsRiQJLib2GCIIBhWTMONZNFMLb5lwy5idQOgWZgRZ6MFWy8VDz+jcT",
-	"2uCtSrPAZmoaZzyQ0Ks93KCME25PBvWRILtaLoMNRUBM5VKsBSDRx0+mTDJzK8tCLC7lxOjcZhisMFBz",
-	"DE7PLQ0MgnBVKW0I/bRcjnT0FPpnGjVAgVpTMwEEjzgROvC4god0wOEEkIm5FBpg6q08dzBydw15H23/",
-	"/uYX/nlPoYIH35nHPBOtnNAB7/X0UnjYfzroOtkb7V4bxx5jl2tI8zqpHnRtxPxrmNvz7vq4JngqxMrf",
-	"0JQBDpuOdFg7aXJdiRKp/725Q/7iPHTelXIhhYuo+jro+e6EqsrCK0KcYbqY+R4heqiZ8ray5HlXxKRh",
-	"dECRuR83bdzQrHk02dsssjc9XpOI4x+IFHx1/Lff/0j/ETg2/H/+7i8sb9l0q7J4dfzqUCzU4e1bMFN6",
-	"n9ZAlAi5sUX8oE7uIJzaP6rtR5B0jhkfISKlNqHckMErF90Qn9B6R4nsHpHNX5uD5NeLX0CRHXzJ6+RW",
-	"FBUpPTRdAK4QomRIE6QrL6XIo4eHmej4oNAEFx3jsGQN2wTf9c4ohU6utvsaWnFqqrzRNXrxzZQGETau",
-	"QopbEC5zBgM0U6jJKp4NUznIp6WtYomwZoEVMqaroEQibLWUfPEPoHXQnJ3G8G+eduCejn4aiJxbfvZJ",
-	"LnEgF3W2B+R4zQIRinyPW7/cWm7ws1nySYh44JVNcqP0dTwL1JnVNQeBFCz+DS2g9hElS17eGBTrwMa3",
-	"6OdYsW3/8UyibMCiNNelmMf2Qmjf9jdloS2/luKFU0GS8/c//n8AAAD//w==",
+	"7P3/chs5lieKvwqCO9+ome+mWbLLrumS4sYNWqbL2rIlXYouz2yr1gkyQRGtJMBOgKLZcytinmYebJ7k",
+	"Bs4BkMgkMplJSbW9sdt/dMlSJhI/D86Pz/mcfxvM5WotBRNaDU7/bbBkNGMF/Die0jvz34ypecHXmksx",
+	"OB1Ml4w8sEJxKRKykAVJLxYvPlE9X6bDQTIo2F83vGDZ4FQXG5YM1HzJVtQ0o3drNjgdKF1wcTf4/fdk",
+	"8FHOKbZa/8iXJSsY0UtGBNsSveTijnDVt/0bps+lvOcsPgrFlBlFv1Z/TwZrWtAV03aWzjeFkkX8C6lg",
+	"3zQ+kBK5gAGt6R0jM7aQBUsIVYRrsqWK3PEHBl3h5uW/blixGyQDQVfm63P8RtivFf32kYk7vRycvjo5",
+	"OUkiw/8gN9jFasc+yC1ZUbEjS/N3oiXJpbwnMzq/b/o+PFn5fMYWdJPrwemr14npC19tVoPTlz/+KRms",
+	"uLD/8p3iQrM7VkCvLt6Z9+Era6qX5Ud41roQC1msqB6cDjYbeDKynfiK6/hC3BWMaqY0EZvVjBVmLZjQ",
+	"BWeKbKnQLGsaeQ5tRkf+5iQY+SuzBAdGfiXy3Wi9znm562OfpMEj4Ye5ZitVW/qXJ2b+a1MB3brAp18G",
+	"W4MWBd2VPVGK3wkGZ4PmudyOV2u9+5XmG+YmvzqP5iVCc1ZoRfSSakILRii2kpltJAWzm1yxM8JMc0Rp",
+	"KjIFcqLtVSFnMts1LQJ1XX3O6dC64LONjsiK9J7t/q8HMzFpQtQ655pQDWd5wQulCfvrhuaKmD6ewq/t",
+	"SOlMbjRh3+ZLKu6YHfmSPhjBxhWh7otDMmFrsz+zhNA8J6uN0mQp82x4K5pmxPf20JS8OnmNZ9L/onWC",
+	"XjXNz7ksCpY3iOtp86C3XC9xvPOyBcIbD1zw1EXWJPFwnYNBvYzJA9PtsXjghRQrJhokAysfUE5E+943",
+	"dTJ46Tn35Nj1Y7/r4WHEKTenz3WcMDpfJmS75PMl4UptmJl+objSRC5OibBHlZJikzMiH1hBKNlykclt",
+	"QqjI8AlseCrnigvCtWL5onlLrlnh+juIXKAzKXNGRTA2Nt903E2wfdzYGtfENfgU2+Z9IVftkw6HeWGu",
+	"KiMMjHhbaFZgV7kwYk839XRhGo9ebRnV7IXmKzZo6tgnLliHjtXlq9nVc5rnrMDl1UupYAeY9Q/eWTEq",
+	"NEjr8o2mYaxMVzqs9ERaqRprpJBdhNgjztBkkzd/fJOz2m7xXz+gbnT7+A17YAXXu6YOKPf3aBf+oWCL",
+	"wengv3xfaujf42Pqe99yrSdNHeF3gupNwWKqNg3l9YLynGUgtkE9peSukJs1UUu5NcrqkIDUhMvdyIj9",
+	"C968ak4tFYQVhWzcP8r36RmX/0bT2JX+xfaR68R126iED6wAlUUzMttocj2+fHdx+XNi/oayFPUUsqSK",
+	"zBgTRJtbuml88OneKzsy3cFud1vbKfsWu9vYN024IJprI+ELsmJK0TuWkDlVjPA7IYtmtfevLbZGk2ia",
+	"yp4SE42gTiJTy2MF5mdRMJp16Fkp8GB5hdTEvNnUow222yr/fkd7hin9VmYcr/EblrO5hkWGf8+l0FY5",
+	"CRT/7/+i8GYsWz+8Z6BlMzr/5dKSwt+otRQK+3FdyFnOVi1dWOMT/7VfV1y70IeIpNkyocm2kOJuaPb3",
+	"DVxRF+LJpuITi39amsMNK2tvRQ7WduDuuGH6RekuiH3DPvx96Vf4Hb5lv21eg5UwP6wLuWaFtqtO5/dC",
+	"bnOW3bFspLtu4aTy3ttdxB+ROOOoX7P2nfYmo5eFJEsqMqM0cH1G6EzBeoK7xgrHTKLivNfsXG5wddvW",
+	"7wsooefwKCxjzo1UPvTaO/vczWa1ogVci3D5XFOtWRFRMkeCTMavCPu2LtANVFf+v1N4fZWC0yhO8JDR",
+	"nUBmZHyxYAUxCh3hIG55phLrZFAJ+etGatjEysg7Lsh2SfWtWEhjbxu5w3hhjcicC/QHpQuea1YM4eOf",
+	"8NuXUoOHjamUaHrP8CK+EGhtCrU1nZAFXMgg0xK7JBr+3xibbhiowO+tjRu19QZcLQanf26fca/s//5b",
+	"ErOrnDpeSlfoGXTGaPVDcmUMENgUMHnK+fuY0vjSCsacoR4iCPtGV+vcLkS4826FH6exW8wQgyF9LvIm",
+	"B+OayXXOiGKssvQJme1gqUg6vTq/ubj8Ov6X8w+jy5/HXz9PPqZE0Z3qN/1qM18SeivWOZ3bJSgVzILH",
+	"VgRuypGOdZ3nzOkm5kPYD70smFrKPAN3YmEsQLzfu4mEJaO5ueAbjTG/cPA1sBvRJHR25pwKc2nOGGEP",
+	"NN9QzbIzeNbuPJg2sl3uhuTC3K1K5g9MlQMwTd6KORWVJgi9o1wMidHYSLpls6WU9xdZareM6xHcLPC3",
+	"ygb3d3Ey4FkntT6nM5ajzM4ybiaB5tcVWb73yv6EmaF8p4gRLWaTYps1acm11TMEC6SlnP2FzfUgGXx7",
+	"cSdfmF++UPd8/UKusSsv1pILzQp7q5v+6gb3tncGzNicrhh54IrPcvPPJQcT0PcT3cvOMmTgD34xo/N7",
+	"spAbkYGwGVUlvR5GJ9n05u3uhs2lyFS8W2YDosSEI+dkatDff+RaGS28co6IkptizuB2AeVMszx3TfyT",
+	"sXFTe2JS19lbUb7tt7B5dd9hUjuSmdzMcnNMvEe31HpRuINujvs6uidWUTv9y5IZkeD2boOBbq4KrewR",
+	"U3Gb3EifnCut/KLF5FB8kYRs2jK1fWsebJVz0WtebgUr4qqD3ApVig+q3Zei7VgJ0Uuxce+gYlO78cMd",
+	"DFMJV8/C7KMZy+UWZt2L0Xif5EabHzvfkqAPTuxb+zflB7kNticIbrnRLOt0u/hNslHMnmf8EFnLnM93",
+	"KFq5NbpA3bYejy6C0Dx6CbZOl51CV2zY1MqvGC1sDSWiCC8od0Px+8t3lAv94+vBfmTFfETMpLyPXvSR",
+	"ztrH9/trpa618Ca21clH8w0VuHK6OmbUAa+LH+d3Cr20IKDoimVktkvIjCmeMRLYQnDYYYd0VD9ocElK",
+	"wW6FE3guPlOeBi9+8Vayvpu4tqicV6W7IwP8EFFRuWmw0J2wbDDMnQp8rBT0qkR8z9g/W9XCmI1bDtoo",
+	"kYsFXKkbZY8gmzNje5iZvpOC+XueCyJhBOhmQM+Zk+qms6aHW2NN3AqnI60YajP4MIqFqqpEyZoVSgrC",
+	"BJ2h85ZVdZ/DkdLSN/BnG3Z1nlB/6qtHN6m4Kq1jC5e0vAe9Elkqr7/VFZvfEzSRR3PNH+xxqprKs838",
+	"nulAhWiLqib28ViEZAHBNOvglnewmcCbs+fidZIlctsHX6o63xLATeQsdpW+p7liwdGSeWZsGhfTQAUK",
+	"rx+WxXfnIhqAKGERaDTi4MmM3XGhuuv6MCfNTtEgJmAFspAAwajMXtvRn2xy5lf494jfMtyANhxSXfdg",
+	"ess1dj1v3lWgUblgX1yBX5jFSer+mYrHwwb4B4OoYftiRXlOaJYVTCmMom0UK8xJJiu6I3RuZK1dbdDm",
+	"AglmLFncBmpp736n0Y3rAXMbFCcjouU9E2AbWQvLqY544A+4yrsbE1uqDsyA0eL2tVeqwjEqugXnEGsY",
+	"0NP1+PemjQD+I9XuhztCBCx4YbW/ni+umciOe9NptEe82nSxXq2Z6OT6dkYfF4Q9mAMe1cfaOlE76m4a",
+	"/ExWPZyDYLiNZ/w9uMcOnu/9g1vCtpzFmWM83B9VCHfhmXsHnj0z+AVneYZSey5XMy5AOyOjy3eJNT8R",
+	"RyQXcJ/PduRqgseytvVqyJ+niXN1P9uhiPvjPx6ia54DptK9K1WAyeE56N4yq2JN/vBJDhEQTzkup4t0",
+	"Uy5Kz4e9ROyBrOk43T8fAkuest2/7l117XHO7i0XsmWnP+sWKO37pwEydP9yaB8/JYKhRw9Ca/sPn3n1",
+	"BECDzvp1Z4xA9/5r2f2Ih4rFkxzGRj3u50Ju1k+uxu1HY/dMRwC9KHObg2Pm1IUprDMgM1d9TpXubnTt",
+	"h3K7fFSCRha+G2wjrgO0V/iIkNvKXtrrTN2WrSknh3rWHt5tXo2XT6pUgw0cj5DZkBJayehFsTofopms",
+	"R7Tr2mFQstOp/J+m7ftL56jFKy+OltfNQ8PDDqY233G0vX3/YgfHaQNkTYYf8O2AfxBHb+3sA4C1/RNT",
+	"MJF1O7VLl2Bh20fMkzGi6HwJWRfeAKFKk1evk9BLBHv2Kf1UpbR+jOmGp7uD4ZYEVp4HSbmj6o/Sb60S",
+	"/9qG1epOmqtFJKxjfTBVY+4MgvrpZj2Vafdz7qe8+y2MN1Rk2svUn3hyUsUHC59LcISNUwMQkJ6G7xcI",
+	"zTuXk1wxl0vlQBijPDeWsVZl2sGZOQnWh23+hGFTUjDTe0CYWQiGJjkzO9hchuYZxjKWDcnNXK7xxCGU",
+	"5VbABeWxAz7SYN1GKJ8dwPSMUPueP5hGUdoopiz2pdSeNmpIRqIU8DE8u3VA3Qpz4uFYeslxCvgTgZNJ",
+	"JGDcw4SAJIy9JBh4IbKwuCCzSDBfKnD1wvfhrIBEsJhHlmcJkcWtEHTFFIFcklLubHmezWmRORx2npMV",
+	"YxrD7mJngwiVjlamUSC0DXpiBolgEzstMVfEwrtQ2ra3dbRUMBHVzXXuuqRcn/BJJ97MZLgctyUu9qoW",
+	"9e120Jz3AE/AgYSVwL/9VEbQRvC/bph9wCn8ZpcfNHLgodI84rV+MWGk758H55OL6cX56OMgGXwZTS4v",
+	"Ln8eJIOLy/dXgTSIdfaHDl39vQVcMjgdAMhqiDMb6ut8tZYWykiN9TTQkAfyPcqS71e4FE429ZHYU+d6",
+	"wy2LxxnPcIARhtPDxJD8zB+YAGQcSHM454JQK4i4JveMra0kgV8iugT7eSugSQDA5FSzYkje7si1VPqu",
+	"YOo7Rea5nNfjZk99R/S+Hsx+ocV8ybIoqNoIOnwA1Rii2Tc7d3eSKYw+GNlytyxTTjmEHApAXoNn/rRp",
+	"5jGTxeal5lLes+xWUD0kP0vTNGR0hZmt3WfvqGtvUmIu9sETTswF2Ikq7CGxG6mOjQARZVRJjsiF2saF",
+	"MPLBMBc2OcKHAQkG5vAXF1pWrbFlLyftayWug2gp7z00rLsUq28yHGuAv+hpmsGENgwC/2YxBtjjBBIO",
+	"ANQqi6wWbT00kWxK75k4GC20K1Mfm+9rbBEat1YJme+nVY05XMkpz1RqzpPF7KaRjTQvHbLVNi4yJjRf",
+	"cBaKroTQXElMq9+ITKaoaa0s5pfwjK3WUjOhje5SMF3sXIYlI8oIOZ6ZX28KB7RiapMb3QgwstYgtkkJ",
+	"0LTD04FaCFjLM2yRCtQ7lJsjF/czmsgi53MjEJhgBfVnDnXGTiCEpKMSEoZ8AMT5mHsdU7Tdv492lZlr",
+	"qCHf30iytBJeqgfYUJ4SCqp3PS8Gbihw5+RsYTRBIwEs9NVuMSJFvht2l7cNGz/urUytIzIFdc1iiKuw",
+	"uAQclkIiIjFdyOLdpgAF2YbuU7Jj+qwxU8ppPPZLg2Tw/mKCP4zOf7m8+vJx/O7n8btBMpiMb64+/jp+",
+	"t68CVRUYi665saiUrhpMqbuo8UNjenBGNfUAVfMYSfH1yFlHdTxrTWi1SOWCOWiFLIh9jygu5iz4kieJ",
+	"MLYWWQARhtFl3OPmNs93ZRoVrcF0re5jQa/GWheARpCSrDbzJeSqC1QC8Piv6A7z0+0nhuQSTAseetOw",
+	"b2BsKV0wurIpwUccyVcnJzFYjQvdH5QLNsoPQSelcOZbc4PgqVG5/HsOjoa7woZOP3IVye3ZVwgP3MtR",
+	"LSj6Xa2NphZLXmPkw3R67ST5kFxoRZaMZnUk3HcKAtogUzKWMyOrlVxZGLbLWS4x+kZLZFrnLCP/+MMJ",
+	"yejO2LG3wl6q/3TmbhWwyneKgIporo7Alo/ZnJmVEp+qm6Qb0hoM7pgvcFfp/NaCF2zSkFH+vAuBzQum",
+	"43lJCy64WsZDAf488ZyRjchYQbZ0B6gen7iwLuScKUUy3sunjKM7CHArGLgg4lLFfdqmy2RGeWwAU8NG",
+	"OaiI4WMfGM0GQcZg/OMAOxNGcFgBWdlyTZhuaPCD9Ui29yV4FiNshe4HB0cf0bnMmhiA4O+m++Y0lVgt",
+	"mUFy/M2n6XWYtSFsQg/uMzvcYRSS/MCKjM91B8+GOeG/2qfrosHukXDsZdMtEuPX8uu1C/7z5bvx5OuX",
+	"0b+mpw7oKzd6biTCjukhST9fmkv40v9ZoCdvy/Mc7wbzq6QCgA33v5lCpaXMiNI8z9HrZm4cIySq6UD+",
+	"tgH9ADRHkr4bf7z4dTwZv0tPCZ3P2RrA8OlkPJ2YLlOnIuE4oQ21mc8ZQOHS6YfJ1XT6Ed5GOWWhuVQZ",
+	"pQuN5bXpOLT5/vMNPMo1jg8dafhZTEt2SXMk/fnqclx/9FbYZ6nYDUl6eTX9+mn0zjwG7lJUsgE7DM5E",
+	"N2cBYNc8aGYGxIrQFvvuMw7dfswpX/n5uhUwYfKBWXi2U6n82g6SgV3GQTLwMwoq1XRi/urnCX4H0zBI",
+	"BmaIg2TghhF1PdVccf3MplHViQl7qyTB+XkyHk3Hk6/TD6PLhIymXz+ORzfThHwc39zAL2EjjqZfP13d",
+	"TIk5THipzfmK5i7nkrBvdK7z3SkxAlEqTV7+iWT8zuxTKW4FhGAAVu/ouIxyb3UsQdg3PKHoQnrx8k9E",
+	"S/LyT+hldl0loVoFEgFWyvwLXa+2Mwm4cZVnW9FLtopdjfdsF8uyb+UpgSyeWAS+JuS8IVjOPC3kRmSQ",
+	"hAcKoPXC4byVLoit3OSA/IUH0Am95YpZEzVIrfLzEk5JUxqeXId+z/H/83n08QZ8nYNkMP6Xi5up+den",
+	"0fT8w9j8FG4KYyLYXTFIBn5b4K/Npoju2AdktIqmorFvaMZgN8wuqCcFm7/a3iR+Ya0gwS3IlRRe74bG",
+	"YBSwoy4u98CuEf4E20fV3ElVMlDszTiIY/Pdi0trMIba+OFvH2LRCO8js1NhCX9r9ymDA35YkxVdTDP0",
+	"3INltsm4Hgtd7GLwjzhQIZ0DzVuakHSzzuxPqPWan2ZcZPA3AT+dkdTK6LRMawQ7iOUKphZNJr2kwru5",
+	"HPhjGId46CYmwCbUOIZ+BV1ZPiZAejc3jo6k+N9+4bEAdWq+YkYNLZsf1oW8K+gqBaGVGgN3RhVL3abG",
+	"mBLokqjtzHaQ8h/vFI6nLVPB3YPggjdiNd7QohXUG+OjAySAzW0FMExrGu3gdPAXc1IndPvJ56t0h692",
+	"1znRHD9iKFuqEhvcwN0Lrh7MQ/cG+Q3aMZhEQlfGxIF7Zym34vnGz7MjnMfYh4Ydi390W7bhzw5Csv/n",
+	"NStaqOj8n/HW5YqMri/azKKGTj5wGo86WIetMQKpFROnjk40wTOckDVVaiuLLCE5F/eJsatfbNYJkTyb",
+	"J0TldH6fmDtkBbwShel1/OQ/cNoAzdFVFtMOiV5UD0Jx4WQWjjVxkrWyPlE7w0jneMyvZ3ysFPNPgqGI",
+	"dfYto7qfi2/GqI44+OBQPND8cH77RmieWz6LbwCQGPbNL68Pr/bt6EA3+f0EHP5Nd2bH3F+aF4xmsRzq",
+	"uhdTSWIf7p0bkoQO0944ucVGxVyttoOQVWkBtp4xAFhO7T3RO5Umk3SWs89mXfsAZUE2xII/VZXOkZe0",
+	"pD33wGr5tS6nuFzTcvLK/tUHGNtc5zRnIqPHZN4g0bBcoOdxy9h9RneYbwPh9zIZbkW4MFqQOUN/w+AH",
+	"TI59zNx66w2o2VtqJKu2rXuTDOImALiGNbfMMGelubLzjcxAAFdbmMsVU0Rv+dyjeOAfURSNTYuwtDTK",
+	"zPzJn05PTsz0rR3v0OB//PnkxU+//dur30/dD/8QDd3yFfvvMkYaMfLqoenrxehyRJzSBgGV4PPjjenh",
+	"929ZkXNhulFV/w/alDoS1xp/m+cbxR/YGXn1+vTkxCUvB8wdGd0NyQdkkwY2QSAQta4aqz6zHfoL8T1R",
+	"ykbzcm0YL4+eRbe3oiCbm8/GVvx0Zf5/+nk8SAZfwO8x/fB5kAzeTy4GyeBmND0Aufnn9iBiFH8THk6/",
+	"0EFvE5cEq2U308ofxn5G1TlKg5J9rnZH+N/3FI8lPnr/8FtCJ+v/SLxf5tUJ5LjzgvAMWQ96pxk3gGvq",
+	"0hBH1Qo9PbfJxoIpdQNO4Qa4CV4vzvnkQ+81kmcARyWIQ3RAODT68pxoJqjQyvsMfPzORdhKv0JyK8D5",
+	"ioxPFrQUEC05lqeIdLJdzBrx8dgnuMQBhuxe6B7BWHGlosCccWQ2wB9iHcg4jWfkxMIG8twIlS3L8yOu",
+	"5oZk9kmZxO6R1tulzAG4IrL4cLt9EZq54WIeEdbwaxwWoqsAEOqj4O6rPqqwt/hBH4fHoapwQsrlScK9",
+	"EN384DXJpsZs2RcKGDlrAuJLooxAp4qko41eyoL/DSyvU/KW0YIV5D///T9S8DVa5yBYqpbUK3oPul60",
+	"HXzs6p5khd8mrscNQwXYDW2j+IoyBLAVRc0vdNO+eX3wSnVW4N6rP7a/mgy2BdfsSuQ75zPonEsVTgr2",
+	"O+hHbFoce+JbIFrY3wM+oBrRTjASExy1Muji4jf9jximdBz6Gtck4+ijxm+BS8v/yofnen58xTJObaB6",
+	"/wqAaDc6AHB4xrpTgH+rsaShXo90H0cYgMlg/dObT6rh5P30hvz/3KXqh8y+QSTskaZmudp+Ido2jaPc",
+	"jPezdNA5qOZ3IAj4wuLq1b6dXdlux22UCdo44NS8kxLg9y5qyEBeyYVGWDE4Ucw1CpxkwMw57KDxfNN2",
+	"M44aFZ9v2gcqq7yhW8p7ZA4CzC960Y78gDzOYTOHWKySZEGLw+NQmzXEOmJzeClBwM8YsVcVhi8R+sNz",
+	"Jubs8Ae01DQ/tI57gty8k1Q2op8Ev+aVzsc36JqJjIl5JITQgigRUp+VOWHo4GaIq2lDkQjrrAwNmbVV",
+	"2cwdnPP5/VJuFIvaF6DJGQO8gUi/ggqw/Ez+lejguZrTIivZMmoURd1ZLWxqFRJbEJfQnCJ2Ik3CfZ2+",
+	"H118HL8DTKxpOh3/y4fR55vp+F0apcQw4uAp09UbiZOsitNaqqHrYaSqxuDRpqlcBpJugq8eYHV/+iR+",
+	"D4SJWsUlEBPQARaTCesIIVm7gIdQmCDSd0NrPHUxS/EN2N1l71/v9z3mlHDr2UAh320pKwxwT1f4oeko",
+	"XhUZK97KmFu1O568G2q6evifFzfdNmSWjXwiRc0BKhzKRZ0RSjJ+x5S24eyIQuCa22/IBrNCnzSUUiOb",
+	"dYfb756v1x1b9ZcR6pi2Qx6kayXejAGO3t3Lw36O23KcZd8ahPs6p7sGi82bUL0QJVFjKvbxsZgXO5io",
+	"X1jkZuVZbH/fLTVZsm/UwXUcJMdcL0uqls6VeM92jjgMUhltuFMuiPVVE9y68bRxfPpA0o2NDQSBVIYj",
+	"smoUSpN7dkxEoxMxZmUCLYtHLFbnC4jYYR1cjK745M6dewR2OTLIfWzC6Hx68es4dQugzkh6cfn18804",
+	"BSCyRqQdy5BlLmPw1BlJP18Cco9YsvCCreQDy85I+uni5gbyF6y3YS7Fgt9tAAqspLMa1a1wy1/60mzr",
+	"0IwDQcLuaN6DFfQdjgWgTGYEgMGzwDrbqwCWF1MBqyRHB/j0fd6by+QOa0l6ZHKQGgfZBsNDrGT7kUCH",
+	"4XkMJXoLVa1PZzmW/3yPzmu/LxZ5fqnq6vnLVz+8fvPjP/+pFmp48X9DjOG/RiMMTGRTHmO22KOXrhOW",
+	"K7rrrpvUuMT2/x5Uh2h+4EbT+X308u26HrUGp7t1w+eq3GNR4uz4mwBtjk/pVFp0lJAKwt7d569UeLvU",
+	"sLBa657vrFpSznc0qRUArFbs9CXNnCocbMBwGmuLWN/KUaFq+zv+ts6p8Ke27vl3CTTdBL5piwtfcaWu",
+	"foeVQbrVA2n0yU+9l/tlcnJyckZS7GvqYq0UIwCdOWbDeYgora1XFyuLFTqPeUsKkBvdU2Bewpl6HsSL",
+	"+8KELXqG6y+BoKJSGmHvzjjEM3jAI/4cB77jwW2bqzLs5270yedLy8RwfvXp+uN4Cpe5NY0PmMMYpu1h",
+	"DZdB2sqB3Ntq/mi1g+865p/YbzXln7hW2oiXa03s34sfx5Pp+N2pIwGhokrIBSRQ5Pzq86V7ygoDQIJY",
+	"Dhd86MvoYnpx+TM8hLWBVGKZnayyiO7Kv2wyAEuapbLP34oQHFLCs5CvpVZzZkjejv/16vLd149XV798",
+	"fTs6/2X/k7WiKpDiQjUbkvG/XF9M7EjCN25FwTQToML51BeXkse15YUeksur6dfR5JNtgYksdHPYDhuN",
+	"jhYr09N3Fzejtx/N02VZHoWtIG4d2zFayC2oukAtU80IAPSsQiqEqk6LawcnANYH+ElgEexJwJ/q0wWO",
+	"I5gGm08CAxokA9dbn2YCPTx0mBhuseGvfjsePk92MWXxvX0bNvd7Omf6KcwkaAiLZR9vIwWNxG/xSFwD",
+	"SJKEK+2riZzPN4U6wlT1eRHtohQfc+x+0VFwlmfjJn86wrKg4B9a1+ZuAUakSAJ1Y6LerJD3FrOQ2CQb",
+	"hfB90880Ianc6K9y8bUwotz8W0j91eplsxxTAtB4+wofTxsyQVnekL9tdlfwaVukzTFT/fnkt9Sna5Vo",
+	"fk85Hf1aUD+obdYQAYLB9kwexvniIBKczfIrB3BFkEU0fG/fPXy+wAoTNP8e04/gcB3DzA1jtbxdOfhn",
+	"FrI4kpYsYt5WzNdHk029ibjWQyX+XApNuYhRZVHFzHWgGR7Ww3k5Ybu2+F+HKoaJLdlFxc5mcokwpbD/",
+	"py+lbh7VdD83qVIz0dwx8CpGwEl9FprTlA7okO38X/HSiRFhWpk6FZb5RUa7g3P5nAMwRqJq4jJ+0+sb",
+	"0ZjQin57F0/K9xcI/YYXyE8nwf8Owie4eJZ2hdTjyrzUfMyelM967TMJbhfkNyMjURLm1Qk/LZUfraVq",
+	"NqzvE0y9uzZiMXeBVdgVQUOj0gtPF9fBHqlussfzxKFFY2V8P4vmPS/Yp+jdnl6PJ764ZopeShV4oxay",
+	"QNZUWEXIzXNmKRRIgqxU693ETEjrzPIvAjsrJkiWVBW3oqTCxPTXWg3CEshsgwJckBRtEUdzc0pSUIq/",
+	"Xlx+/XJx+e7qC8TCzW3meDFTz5qT4gDObkU6GU0vrtpeWrNizoROHV607JPtJDAP2gZJ+u4ztHi536Re",
+	"slvhmuM588REziGlarAUBGpyFXSmpO1Iz0g6enszjo14wbYO6R2M+VY4HCyWxggZmFXJXM2+rdkca94B",
+	"GS8YfExkJbdIYP64Gm5UBfNSs8XADqvYMeEuc8ZMOYpBMqgtirFU9qZ1kAzq4+/mBfDbv9+pAWbZGFM4",
+	"utFYnmGZWnNhlXOBiA6oLJXgCQANHg4A1msNWZgmV5+nZkZG19cfL85hwMZ2u/z1YnJ1+Wl8OTX/mkyu",
+	"Jl+n/3o97jZc1+9+o/0AtbXfOwW8qsatgL+hoYAgDA+IyTBSAzIALGzIWxfM+wiABomtm8piNmUbdrSU",
+	"4P2YgXShVFMGesnlbg5ISVfNLTtCrPRfAjS4olLT7Gnp8Q/EhI4leneJGfuYyma27Fevy+whj+N++Zpg",
+	"AtFz0mY/Ey09xyF6WvqeTPRm/BOmZL5xy3OAQsc96bM0WntmkzWO6hrUtj6Puy38IsNDqoTGnpEUf5WW",
+	"RxZukyM8GthQUy56lC++5E30Zy/B+D80RriY55vMiFLIWSm3qNIdieQ72ZwgIa7L+TtodBbszlothya8",
+	"fLI668Hvn2Dqg9bak0bxdPu0Dztx5QW/IkuaYa6EY5RP3K7cP+Lte991qQNh9BOUXehaZXHq84FqJW9X",
+	"sU3WawdNNjlrjOM9uoBt15IIH/6eyh/Uc8HikVo/zEqd0x4lD+r1DeBHnB9775VRRiumKgKzeoL2z3ej",
+	"WnEZreUNTjVj4gD337aQ2vHvU1EWAakpDZC+05e9RBaOWcQTD3YhM+lYjF+zb3H4w7bgWjPRnQsuyoWA",
+	"I7afCRttne6nCAGXa3cwBhxFmXi6faWB3XvYkWu7dWBTO9utCKHD9bSE1NFSMufG0BSOjnuecyb0GRLN",
+	"zHZkCgYB4QvHItypzowTvod7VRFlhx93Oy948vVJXwzlYWkDn2lclOuKRtUPuPWHV2MKtcuOUPqGq7PT",
+	"LO4JZ//9xuksr8fmaFtfgvTj6ukfTuCsF+NuDr995OL+xudo9shoLBM7++CEnyovsSVJ81NEvPr0y0gp",
+	"BHMTRW+ZJVXXQfrl4VcDbwBvZtyBas821gdXXMgR6vP+oCAOdwb6we0Bt3LD9Xu1ZuLiHTmXQrC5JutC",
+	"PvCMFWXKJfQIuSsaGbbu4/Rgcs0EEFZ6um4twRgyGhsQ+QXuIvOdQeITbc27UcdzoyulkDk7XAwgtyVT",
+	"QAEaf1vzgqlGs1UKVu82ZBcD0wBekpr1KdSH+fmHj+k9Eii5bCyZo0CHl+PbGsJG8QyQL5VEdZc1iLyh",
+	"LqxsmYSAgHRI4iDOMLMSsZyNNAP2I5ZjQDru8RKlYma1BKjESQaEebgRFepu0Rr81LtAfnxNfuFvAbr8",
+	"efr+xZ8aKq9txJxqlnVIjQs75PW6soHosoSk4PF1aSJo1zZ2DfUWuLizSg0UQIfikGaRSoePZU63ANsm",
+	"6o0DhEt7tPElo8bLk5OTY9KdZbzOHjgXgyTmlWWZRwR6TGo2EW/AF2Jzf8m2oYDucXl1Tat/9Vz3V2s+",
+	"/SXb+tycPhwDzaIu4Be1dhXuCYxeIZ4N63MU7EHe9yIit8K6J/9sd1HekL4q88ZN8Vl1wJF0UhC+VK5I",
+	"c0EgfIrr5ZBcVQhZEhCg8NwScilqYIkubA8iWvQyZI6BD9r+DCM1p3vQSTTWrjaH4Il2/SPW2TFPHFzv",
+	"4MqKlzoI+bDNGjmyL0ABgacB8weHZIwVrcrrM4OkGCTuN5KYZ65IEZRLYAVJbWLYC56lWC8AS+VYql+H",
+	"UoVSOzO25CKDNBvwYJI1K5S9KeF8cm2pTdqznVvOth1JF5URGpxynTfRG5s/+UJXnlkuluNjpqvBk+wp",
+	"N2bsbiMO51Ta1iJ32VXo4XNqCReQXg5OpT1aiK6ALaiSEfGkzKyu1VoUJFDLjN2MmcV97FhcsouG+KRN",
+	"bbX0chYOBSGGiq4GtZiYZsWKC6j1pFx1Aiy1iZMaMoy4gkzOIQT5lMgCe3DrYKdu+N9Yi/+2shw2tZaC",
+	"PpARLrRNp8Om4GzaX5ZZvO3Gc0cnoNGkqoCiFlKWivqMNyRVFscBFC39WVhMk+P2AiSVrzoyFpswPGwa",
+	"001LcYov+2Q6oOdjImR8oFz7h+I1KQ5wlnjXotVxK9uzrAtzDFVCf4YEI295QzBPkDWT65xVRW5SjSB0",
+	"to+6iplqP2OEtT3u1IZq28feBHZp+pdG6TNolyQX8q68PRxOCp8tE1NUM7Ey2ute5OHhDXkDIysdv0L6",
+	"LXC9Fktr0LD7WldYJg6upH06Xjw9SGP/TnkolNGvXM58cC3cxVnqY4GQsovVDvgjHCQzVpSF8Lo8pNqd",
+	"+7TEFrKnZqjoyy4Q0QpPxCPbYt+WdKP0k7RVslQ9siFXWv3xLYWkUo9sqsoh9ajG6ka2ryQf0D9F6MnC",
+	"1UqqLBrtFFHhBn2KuF7Flnnaqr9GPC5oAbTF0fq/S1+td5+HzpcAXmzy3DkUbRPA51vIzd1y+Jgyvoem",
+	"d+K1gZoH+v3FxBds2iMsIOlk/Oni8t14gsWXMM1vwQuXhxc4rsPwPBRPT10JSds6BFHIguX5rZgxJAOv",
+	"lLbE+lBo07noflDWjqRhiUqMeKeT8dX1+BILVrl3az2BhjfCKIbbJdW3wsKWt7boCF9A5ayF6fHnj+Ov",
+	"NrHOfcD8ajI+v8K6WEQzs4RQ4kAWIe8i5P4BxDOgtfBJjTYJ0amKcypcudf05urz5Lz+WfvL8MMOK1WW",
+	"8keOgzOSfhm//XB19cvXq/fvU+cXdTWuoALWlmsoJioXi0rxMK/g2israMv3R+OkCYfRLxVd2P+aCbLi",
+	"YqOZAu6OsoaY60lYINCyn0MZbCc0hiR9d/Hz+GaKs6vA/oF0yUCZsJhMl/1RARi/v3AFtnCzhuVLI4VN",
+	"cceYH4Pldv/0Mz5IBtWVKX8RPhNMffCv8pVgQiAD04yzI5vXxF3/vdi89jXl/eh1n4Iquw4xYqOLzHYH",
+	"hVATt3NZ+HZLObgCC8TBO37FhZWZ6Mk3XT2zVensW+HDvmDejFl3UFjYzjzsKseZY+lJ84o9zsqAP687",
+	"eaXp+5Ll2I4tLgdue65vhTEbreRM313cnI8m70zjjjKLzHZeisEklMiM8tDCaI0KXpK7B2ppCmGOT/Tb",
+	"6I65XIkhSW8+X19Pxjc3dgKwUJgnl0yMQMb2PbckPMaBbMdRKjt+GwTq1DH+ER67cOdHOO0gIRnnwJwt",
+	"38VnJbsL9+OUr1jOxTPrHZ3v66uNnslvTYekSoqGvLbal4uF8pGVcqkthOURyte1XkYpSAMJbBrZMf/J",
+	"UyxaZ7atluTlSWLUSzJjOwlINGRJYkrzFdXsiMCYezVrjo6l0G+gmwq/Zfmu6Uw+MNsxqLWHBw+qYCC/",
+	"BZyjOAABbdzyEDUkENz5vBp8IVavlLv8y7c4N7ZHaCfCRCE9r82XeDx/sFnLcP5ie+2aFpq3yeQR+Pc5",
+	"lsWHkIng0FOr0nApYKKdhqOqVPtY5diFdjDEbTYggIls3AxjPNWdaPTrBc/z91EiUVs1tsA7AMtEYgqO",
+	"FKRMKrPBduugjVBThG5cV3aOq+6+tTkYEU3Uw0EP8XDEsoRqXdnDB6ypUqQsP4BWhF0QVzuWCTozhx/4",
+	"OXokMdw1bmpn5rgYjw25BLlfR7hw5VY0YWt4VoZ4cGsEcVVeF2mghGaSxSmA/fT05Dsu34sfFAz5nXsa",
+	"ph5h0fmmKJjQ101hwzprNnYqASbxtfNEQkzUJzf4wmbD5ww7iio04H9KjD/sQ3RlzIbU79iCC7/sPUsj",
+	"efPHm3HOaoL08yIBWltGYZemmyJPk5IQwtubzIxB2Rw/zIz1DYNlTD5PPiY24qkQ8DOTmSV4toGjU5Ia",
+	"U3rKVuucambNQMXvBBd3iDBMXVI1Xa/znSvO5Gh1EpIWVLNrVuDpti2gH3tk7sL0VlBfFhL7910gnGEO",
+	"jOWsfGKIUUfv2Y74cBmYkBC2R0VTpT76oek9U7HIawzLN1Ik/Xk8Jd+7jqgUPKmRwP/rw2F5LtYb3UqR",
+	"WI3zx1gXqv17C5ElXmCnzvY7i4ZqWEGMFpgVjSWulJbGQPbcpokF6Pts35Lb0ha+rpXmWNFv4RBenxxL",
+	"0rjvcm4+TOOM657H6ALm3knx0hBxc2XmxAzasz8pTXdICJBxGzvLGc0AQkjRN0OWUmkHKzTGEew4O1tQ",
+	"74EKtg2sljUroN6KFOYNaLh0gHgKSJtOZtTgjGPEMloR+im207MtH/atYQkfONt+lDRrCGkGTiEoLw0k",
+	"WHcypoZtFGdKfwK/TvzqhnCQY5F2WfrgooGXjtH4oX6GmlDdjogjtnf2S1ZbCAFyjMyAOyRn2rtXSwra",
+	"stOUN2Ujh5bPMXlpoSQ+FEqCvp6RE28pRFWsPbXqUaGtdodOc0iqOjFJbaPUB15d05ZNO8FKsD3Vq6xy",
+	"9x+iqww0hd+TAeQ1VxSyV6+TJiwGJkFrCR5+iAEMK6GVH//UjrbYM9F8T1rm5GZJC3ZcmbiXHRLLa/wt",
+	"LoBZ+LR4c0Ohr9lSAkJBNcjQo/mwNaXkydvulJRiZ6ZlSlmGRAdtHAfHUBO0cBGjEYrNHx6YRevZ3rSO",
+	"JDgyNdkdhbgDj9tOe1J9uACs/y+6mIfQ5Vad7ewkqy9BJD5nrv3G7eMNICuQGkjd9FJmhwWcfc5+shxM",
+	"UsOww1zGl0HOchZxUdg/kIxpynNF/nHy/pz89PrNP/9TH8a9ey4ypM2x9eLVKeHigeYcS45/BW6sBBjW",
+	"cz7XiVGrcpYYK90zS34tvEGppfya0+KOJbdiI9RmvZaFZtlXKLb11YwuITgnX4G6L8/l1ry3EdTWlWPY",
+	"nxnPMiawQSMav9oa3gqefaA8pzPTD0dQlxBZGIsH9TrHDUQdus5jxISEMQcGEWpmET1dN0ONl3S9ZoK5",
+	"qQOcUtXbAw4WI+/NqUTf+neqmXG7ByVlycP4CGRSWBA9Rg0M8D5X058LPwKSy7thO9DI31ZvfvopuCpe",
+	"n8TzuJuBrR+m02u3flwQY5/HZ1Bb0VHPqdjSnaXNP53lVNwDE3XGnFGl7f5XhK4pgmZD2vjgxUj2U72O",
+	"hk1FgdEEOBrLzljOd+yMTxjNuiomz1tRBvJQ/pB6Mt336kYYO6qiQUXn4hMt7hWSS1BF8C3nVtnXvXt8",
+	"fx3DaZgNmlJ1tfB0W1A+y/t35jTPWWGRGoTqIdnnx8DKydT5VmiOpbC5XvqF9Ni2joCNhr0VLxYfFGY/",
+	"kI4EESBpncePrVvuPhs/CmjNR9RRcxybSFQ1uWPmagAyaSOEXdW6Bkg0uKkajVfBtt6AhWrWaHbG4baZ",
+	"nDeS0dgbhmRyvlkxoR3INn4PgJ+roVMsV9botJlhVr+1EI9ZFWDSFQv5BQc5Nl+O6Uk8XuWh9Ft0pGjB",
+	"NQUPTuwz92zXFn3jDd5CCAtpCK2AY8tsAQunVT25v6LV+933SxAOnHTASBfoc31ghGYZ4pCiXzxgnx/e",
+	"cAft8xjS02r3eGRwdG6W/T7zy7hvS4dnpO2Qni8ln0csx5zOWP4YjjXHRo0NtXUB91REspme9d+idkSR",
+	"PervnqiFkq+jf2ieiJyL+2ap4UlpW0tQRgJTtrjNfoy1YHebnBYBD255VQGs0HLYEwgjQHXquOXtVylm",
+	"wJZcA/t/c0qaA3LYrN1NkRs1Cef9t45mK85r4rQu+9ng0bYt8xS88P6aOh6E4Zqw5mqkBIQ1eHp3yqmS",
+	"h/rmP9Che8f5zf7eHNyNo+zp40j/XLCMzjXLfkuNhWJsCGMIbm00GzfkUd6OeVzJgfAP0HCDPqaWxqwW",
+	"mCe04FUmrQb7KOCdfrD1ptxZBHUUzs+KiwzIH5pJsAomwfb1F0WUG+IZvDalz2WPHR1MRfw7klXdfJpe",
+	"p+gCEJbXKrElAT2QOFUb2AhpQlIztzaQudSrPF43wMiq/b3gtkK/nVDPon3AGlPeX4RysdVdhJul4fBK",
+	"Mec5b6gdBYpUnGlVKs+M7ZwmD8zGKH1uaV+qzCjGZhwjYQ4r93JrfJjdQsG79J///h890CeavStkvPDn",
+	"tIyPwvgA8OGCfHrJdqSgYg9Z6eHXWMFgRuf30SoxHpuGT75wfvy+jA2WDPvg1CH3+REf4EpF249OD831",
+	"Um7uljg/aik3OQSTPMsjN8IJS3sd15EbcL4cKozISx5vRDAt2LYMddum+glEudFXiwmjc4tNXBfMUpEg",
+	"rCRCzCyLFSs8CV4a7Lb0GGLN7gRTsTrJ//nv/2H3ocWjdQdpbYQj5m50A6DY9LT6WI/Dngu6wpTcKrn4",
+	"mYPwOl4ZZKUmhdw6PpPHOhE8exYIF5iW4MQkXsSVu7y+zaoiorIJKtMSF7CedTQuXDsuJm2iOyqzZHrS",
+	"87qLetTWMmYVQ/MlhHGPkfXIPCE3/gTh+kGH4jMJEbY4I8S6kHOmFFLG28LfGNOTC487/k6ReS5RwtZX",
+	"gj+wVr+CSzSBcQMgHcFwSrpcc3MhYRqPpvcMw4dmK29lcR83+ec55SuWXdYj+22QZ4dt4srlk1sZ1lOO",
+	"2G9PmjlpQyink6MqgHweU2PKhdMa+D9jVEumnyops3+pvy/vUKhyTWY7IDCG/XGReT+riwigA98DyjBX",
+	"SDXm4b9ltAazPoIgABpp4LqCQ7VktNAzRntI4HLqm0pSub/7bQJAlGrhkl6k52sez+GM8R7nrF5Q988D",
+	"uubgSEJENuZirqGO0m+/9bl3AcDcL6H9gRUqToYZc4TZqOsa/uFedaMKv19Z3uiGSaw4qSxY7cQ1HP4W",
+	"ufc0zggUoY/xRYD5+4E1Irq2lvoGrCtIg8LkQEC7+4Cnldck40Zbd5F0W1nbpUtkrOAPLENQPUKosp0X",
+	"ANYNenorUrN4kHOBSe8AH90KB28t4ybmG2UKbJiOyDKuHaFbDIBnvvx2p1mHI2QevVnSV29+3J+hd8j9",
+	"YuUTDAdYFb/F6Sp7WsZhyYzOWAbLYfl58hEiSMiEJBXapEvLH/MMqIZgmpJgeuObLqxvEMNMu7/bvBVv",
+	"fj5W3+qTkNiCuBHSAbMzXosAdFGNGuZkLYVi8ZM4tXRWbqfhlVdyZliaxfq525uxJ96BeCF/tPlt9qIY",
+	"nA4+TKfX378cviSvTk7I1S8HSR9rmDh7zLch9hwIETddWAmDTpX7Mz7luuAsG8FcRouoOxjnmWdrISX3",
+	"Ud1nC411SarLNiwAYbczL9zzuBuj2irMlKdNSPxXZEFmjIu7MLc0LxjNdijNwXgL8hHkYmF+b223YU+7",
+	"zM5A2eumSd+VhSSro4KN5kocrWZcMCiBNLp8hwliTABpEFLCQdR9tiNXE4ycm02S4uJD2SpvmPr8W4kh",
+	"9yDp9gCN25Hwh0itmagf7By5VSquL4gyWoPnGCamI6iOHCVTOIZICQ3vqHiyWSmRQ3sF8KK5vD7v9zmz",
+	"d8s+/7Df45gLxq2iz687ZgErSOsnmuDfm47fVZGxIk5T/NSwovC4Py+sKD5cmR+snrGiO5LJM6xeYuwD",
+	"+xtbkxcjB95XsqK7IUkdMCA9DalAEudASZBOckhSo4fCY2h1Q2YXLrUakpRmKy7SU8i/UwnSvhrbeJNx",
+	"7fB27kRAjKRAUm74tvkbtG6UCtPQoWNB5+BSmSCRdY8KwPgizPBEarPZSz762qYA5yj+9bPQMRQl/DpA",
+	"SqI71VVHU0RL2Ui3vpe50EqAFia2xVUqwba+ply6XSo2/4qhoBlV7MfXzm4BDFQ1d6pd26t+OnoNyo1m",
+	"U2ophKuT2Bjl90Ki5yFqtQ1tYD1ou7G/jjltPxI2Hf0yvkwdlGBI0qD4e+rToywtxUasmE6JojuX3ubx",
+	"xO7VyXiEryLnPV6NFMvjWZWHKlsmD4g1ffX7uRSai02NvgX6V6tJj/+yXzpY+VBuNBd3vSrUI2jpe/uq",
+	"PT7wc5PKmUK5xncpMFmWRTohr90M/czSw6Oy4wSJA4Apy5UEZCTvR58/Tm1DGMQB0SO045e0sBaY8K/w",
+	"XXzaTKMrqRicPPe8ryQQJGwOPaXPjSViglgZZlv6XtrilJV1wfECjwd0GBblqyta6Ro9KNhgoofVye2+",
+	"QuHKXMucz3cxEjsY/ZcnOYFwlcax/Y5w1CZ3rqE7Ab/GRrHsNOBBgLNgWVsinFDNOTQ9nEw4MyABYmNp",
+	"KINWFqiDjtrwqh3REa7mzToreXsbbHPM4PdhfusE6hUUw6+83cVBbKULsldmVB3kFrgjYSmSyP5yE9sk",
+	"jf1mPTo9/UslxRwy6n181Qott1xkJDx1W36v/CO2HkkQkoU6wOLUp2ujWlUGCCH/2tKkaLlWt8Ji0ezr",
+	"LixhK3zbvFov1cmV8/pbyWbvhDvzZF2yjc2nnXkLGFEZko0v5ZY9sOJW4DbF4eSMArQGmCHc+UNJFpRh",
+	"CKQaRMBjdmRUZNRXQO4nvpcA7MoQHQMo92I+WkPvsCIdoTrdrxX+aCnRzzKJX7ZWGD/urp24jMEeJ2Nk",
+	"dxVmjbslkaXqHi2UYjbo4WQFF4N0bs1gqf2psjATezJcXRiwEGQ89AhnC70X+dVicPrnDtken+Cd339L",
+	"opgzN2p6z8qOOc0c3UdWDym1twTOQnOdhEtJ9Fa6o2ZFjT1jDm0EDIRHFE7Ydj9nf+xR6lRFOn4AJjbt",
+	"9DH7f8qULvXNmqvL/77D0baNGO0FVuzX8jKMFO3GP5aR20Cd8eadrYqtwzAT5MIcCIC/bKzTGll7rBiB",
+	"x6qy4yBnBPI0iox1L+UbTGujSoTD7XkcJ27t9g7kVRkEOTW3lsPYwKAyz5xn8SIR/u5uvagyef8WAz85",
+	"5r4gwdd9C2bW8x5QXbI5lYez93ViZtleoIdLvzq93ytV/qstOpT5ggPV9b0lRAmNMrvXOZT0kot7S7wz",
+	"JF8sHtTueRfUPNtHNAjvqY6EulqKdO6Dp7unuFGtCz5zJ6cJq30Imh1e8T2x2ckgq5R+aGaX/ukk+F+r",
+	"tWC/jXfQwJeWuOnRKSYeeCHFysKln2y+IeXXBm8iDT+2ZQcuf7L+xguwPqbF0unvnADnV5+uP46nIYfn",
+	"IW+MsYz6+PfRlPr9UQkDgdw/KmP3S4UUAWX3kFiHu5PvZ0hRbfqbuFvTqFpIiAr1GtF4ooHw+Ud8ASFq",
+	"lGy5yMwloQIe57tCBkSBWADJvz9j5s5V/4QfD6VaDq6gspC+rZ1dgrbojOXK18kznSh5fw4E1w7qWSwQ",
+	"yx3vCi/JXQpWjxSUwxkorx4h5dbesdTtMm4y8eP3stWhtSR3EtBz5W0TqF/gPrcem/50Nj2Qyv1L0R86",
+	"cU4MdfSUg4s5rpmW1orzMYCHAfnhZ46UzYgP5QqJgXGVELUxZpEiqZrLNRsGV7JK+6HOH0pH+qE94J3u",
+	"DX77B++QxjEfUHWcMrVffxfRoS1IA2TVcO4UR9+ZcYWw0i2FOmxlnULbYlv13YMbqaXObFzbny6d3zlw",
+	"ZDk/aenbcRagfcha7JaocGFF2XeYwh0a/V2XuCU11020H0N0xewJrQnPYsWyGy7mrGNOTSQkDQiIJTcS",
+	"YdeDjZbmTGT0oKl47p47stBauyr4HGqe3/X7ezRMj+i48N2/3C18XkbOjXH3yZL5tL9hn/sd1tbNSgB+",
+	"3jedQTk4XOnpZ/tY90EuGc2R9fvQVfMBn+wuGeBDDzRvHdhhFaBpOXvf7zmjhXhHd7Ge9GhFyvu3dH7f",
+	"OiprZDse17iBxsWvMt9UpGf/7jSKXyFj3+3RMOBtrsQE8RLx8+dJnY/9ypoVc1Yr+99AptC7UZ6zCuVR",
+	"hfGo0STtRNAE6Kwd8h02bIFiI2ZS3n8u8sb5sWJxYp+cfOxjoxkF56DyBg8dpe0lA0hj/gKGSvNe795h",
+	"TYs71iNhfgrPx1QzXywoPvFA89R68pB+yFwrB6O7JUljtYJCFnpIqdhhHhJysJOpQ85gOSCMjwVFgFA7",
+	"TRMP3UpIaqcnTW5FijLR/BbOl/mh3E02Edoc7xRgUDOfV4nKUck6U7B1Tufmi14FxBKngB1NyGyjsWt4",
+	"xSa3Yu0SvROSbVB3dmV6kCtuSCbQqGXODeeHFquS/h+4eWPkbX2onbK+yslGsT2QQAS7XgmcOpCLrMIl",
+	"9qp3teAlHkNgdWy8OhlsKRS8Vy1JIa7ADaw0V2TNiiVd435cMSp0aTHtmw1huSgo8GiTuMBFYSPRfWo7",
+	"Pgk33vaJ0B3bA3Itah6UoIBScQ73aRKq/xFrwiuIgUB2ktyrm3UBtq9MVGahFKz7Cte+shIKz/ok7F/5",
+	"+zddVGFtso5Gc80f7KVTJ5ae39fvgp5Yk2bs84G90JSq7PrUOJqqe78PQXGxm2xE97CzllhfblvxRmYe",
+	"8oXukKVNQj1a8qyLjWC9eoUXh6UlElRoY377e089vjcf+/gD33Rg8Ee6Pmg7TTDZKgBlIUVYnpeQFuss",
+	"pZirwdD9C24IIy4Vxs6f1ulo+ga0nhE53tR78PYCjMd13MJfyn6fkfT/XyE9QZwXhHvnS1rQuWaFio6u",
+	"zFvtF95vw5P0q8scixHT+dIyOlj2wG5Byj0fadnLNydR2EtdOhwQCeh8qHmB5k5MuACKvTDK6wK8gY5s",
+	"EQqqsiqfQeDZQa9RE0GdraFgn0rIwtyzZLbDH3rNFFzR5949f+QK8uxAbl4lDDFjxE5OpzLbzcjrP1Id",
+	"+gN1nrhP2e6wpp1Z1ilq2pg1VDMugbE0cH+an3BPpmcknXFfSWYj8B/ggrVzBEwAEG9LS34lu7d9ZS00",
+	"qKJoVzrXsqE0FLJDEZplAGCAr24UKzDZzDG8UMzLaG78Fx4jeExNS2B8mbfND5ZnO0WeqoxqOqOKWa4q",
+	"OySyopnLeJjtyJI2MAECIr75LouR18BOtXxFiE0YtKOQ/qKkGE7o1oWr+6AKeiTbgo/6iKFsqTq1+cG4",
+	"rSyMFFIIdbBLgrCOLQAkSg9/aWOeYQUmuwVNW6lXhVNXWzcsqgEbhCr/WFoxSZ94Sht4G9qtOEwVagRp",
+	"+T97etPR9UUt+cbR+RiFwMybpVnf0l3H2vNABYOHMDwvHaXMU9TsDmRW34rd3XkUjCpAG62RwBZsX7Fn",
+	"MF7MjBhZG0m3NSp54IXAApNhAQ3EXm+EborjxRNbv/gmEdWNo7IEt0eSC1m2p+p8BqM7bGQ9OVCe+rKI",
+	"NTBwEC3rFu0v42Yx8N/o7c34cvr14vLrl4vLd1dfThHyV6326KJVAVYfqqijah+wZCylUY8QI5Jz5qLc",
+	"imENGu+d4kZn39Kdrbi2j78Jg33VyN3eCN59noymF1eX1TFYfHPpUSerjdktLPG5T0NSBjblgsykXlrQ",
+	"nB32ilG1KVhGNiJnSt0K6/YcuqdsohmIrS1XFpXydwMzC6Lu1lDGC689HHlwi6AVl9rIns3KWmzyvBod",
+	"h7/Dv2IFRMstZVFK2tWey7nSLLsViEcy6oyPf9n5hrSQpcsBysyvyrfNsyzDlYgZhG/6GoQdcNjPFJrt",
+	"2Kx5TK64/hsrZPChp4rp+s1zEiswZQnNzPm3/jl30Fy95rA4bCA7huSESEGux5Ov4385/zC6/Hmc2J2C",
+	"soVqbzH7A/SnH193OzgdliKITHcTpC5GvS9HrVSzxaBongebXcs78EN52Vcb9JCM0KpcUmW0JuHuSHMJ",
+	"uKwgKLmMB+rMytuVLNitKGwKVDD/idGr4JwoaeRvipHyYU6VBosu9QmYwafsaQ1IRvGjUHZHYd1DWzMe",
+	"DlqT4O4fyI9E2/2Wexnbcli/PgxTlTmJ5CUaWCDgE+ce0oQBUl/z+b1V6+0rskgIzZV0lxif34N8uhVI",
+	"hmw5WqktuY2j9tvxhx8ruzGqdfWHCh4QTrHCOmY9gd4eXWZILLBdSjDy8uDsYTULB6VPiLa++ZIrj4uZ",
+	"/NbgK7SqyM67/Tw3/OB//Hn04r/TF3/7zf735MVPX4cvfvu3k+THV7//w5OhH/pfTvFrB0qBm6Njwavo",
+	"Vc0IJY7t06dDc2EOkr9qjP5wK/aOZVA81V5BEEm0G89oP14AwN8t40B1P718/USyLYL1iFfKthWyuVYE",
+	"q4LX6YgXEEOt4L9qvMQ5FK23Y8MDZ84FkeJWVAUdCHwwBuDGX8nMbEGU+bnNSkdbuqJIoojjq/ps/Xjy",
+	"+k8HboM4oqWliPWnjdLm1nIgPhxPmPlZzR57JLC+AqXZ29ug1wZb2xzRmLbrVaFwoeCOsDexxZrifJYK",
+	"MHk5JO/ZlhXmuiBayluRc61zdkqEDO/qWpVlSJ21dCSqvoW7K7c9QEI9RaSDEEVMLayqZommoQJMKCe5",
+	"dimZe2WcH7PMEUhSx0ROElYsRer3sBYcaBxkQfNcAdJ+W1UFhgTN8LrK8Zh4V0M5/C9LSeRWlECK0CWt",
+	"GV3F0i6fAHx16NCcluoAUUtL8htmKHh7BcLZQTZ5gmb4ciMyID4Dq+NkeHLykkhhExesgnYrzJQbGTHn",
+	"K5qrIQE1CBnGIHmGYJHC4MrhylPQ27YqamPYqVB1DERnzdos+WaDs9jGPnssLq2DBZ6QNycJ+emNMd9+",
+	"+mlIroKZDG9khXILEoFL+m9QucxRBJWmYgA8JxSu2dCZmkPFV4zMmN4imTWWtFCWGKJm24C4DMgiwrIX",
+	"gBC3xZLLdvByrF6YVXOIfaNzne/QJtqTuX96KolbRf/FXG9WgkIhPPSzSJJJmw9UCtCELLVemw1g/qv2",
+	"j3/T+f+DwIWPMa6fDpV4WHw50yNye58g1UVoqHi/KOj5vsC/FX2gD6DJmNoznRKqbgVUWDAarOcNYKLq",
+	"4sNdzsUd6tEzajb4FhUDpwoQJaXwXINsR+7AMWtMhNDzF1F8n9KuPx6vGUbYjw4iV0CezSLlakHOrz6H",
+	"lksS0+NgxWz1A7lv7QTv1Py0fpOcodq9d288k8a2B2J9YmX7EbDMKMayTQv7yOgDRKks+UsNf7kHvazC",
+	"Z9EZKqrMHkerXcfiB/sRSvTuj2oq9SsXftyJq5cKQdByIOnTYHaeeFz7ErpNK2gSygi4Ngp5WvNvpRHH",
+	"5zP5OOMIjBiYszGsxRcLVjARq8cIJSoPJm1hmHxkydACcEG0KEyZM2ejaUeQeZVB/7ZPINZb2XzCEuPR",
+	"tzSGBFrk9w2hSkTgeD3fVuE0atSQjP+6obkRLamxLNLERplI6umr0+5JdC5W2pXSdyUfjlg8NadCxKJE",
+	"tQxB4Iz+yya7O2pOkQi320haqL5LG3omN0Z/MtYG68LyHRb/CRc4/Fw5GX7Huc2d2KNRznPj8bIVfHvG",
+	"jCfI9xpEve7ZGgqqL7iFs9YIxP/XgSaOv61zKtoqzHUl5TfP3mirhRxkyMEnWyv07+KMh91T182jl0ek",
+	"la9pILh8jnlZatVzKnhOuxVjei+pXEjMdTdX0JVDGOwnW9tSHKYZyApIboV2BfyMeWe5d8qO1GKtT5XF",
+	"2jGRHTYMF02p7B4m7yc/zGu3i920GUNY6f5mjN9kwFBF8w3bZxr2FbvBKVDRc1vurbYGfeCw3hhA1Zp2",
+	"kw4JB+qQhrMyS6iMxodQNJUC6E1YKrUDyBroR9P8fvA5vPvRCY+is5E66//MpE0fqEGh6Px+wfM8fhFP",
+	"kQ7JGLZ8xdCTh7axFMCthEhPGwyBU4bBEFANeJ7bkjR4pSVkxhTPmC/HKdh2SG4k6hK3wpIZgMns2IXx",
+	"60iBIjea3rEwU0t4sCm3vvbSreRinO581r1+ran1HntWw4/ebk5OfpiXUwL/Zv8v/josioh/SE9tHMtL",
+	"Gs+r5qJAWGcgrPumsP6ZmzP2bW4uKRAlRqJQTdJw1VI703Dh+rI+wVoEitt3qqxf5fWmynkAPKwF3tp6",
+	"+W7Cb0UASEAMWbnFkpaZx5Uxq2vLnIWUOLGUQXMOKc+jxTB9dor7UIxh106Cq1Ni4/YFNwfyjpr7HghS",
+	"zZ42JiqvnMgA3pPTu4ORwOquD46C41ojFSrc2ASBsw+uDttSvNT8wXpoiDtvzHCFkmiBVMg42ltqM58z",
+	"loViErjrMp411m+DT/XJ1DQvTTZi1HBV1/vmz8lcrlZc6z5FF1trzX5yYer24GysaCzsIluBFf19CaHO",
+	"SuFKChWwMslNMWdl2fieqrwZwkeq9Ae5aTb6CsoVy1yQEgveyU3RIfS8J7DRh1mOFPoNZYfPbsXWtgC0",
+	"72H02kccLGTJdkn5bLUGWF/70KW85+LuLZ3fT+WxBWArArL7zhHsW9MmPXiIjygxeKDCoGWNsVKtFNQd",
+	"agBFtYanwm0/L2K7sQK/JYZvOg0B/SWc0f1KrR3dIHVweE9BHKDF434Uc/uZrWEjo+jFIOiyeTp8eYt7",
+	"xZZz2+TeyQJZnogONRqyFP9TvSyCbZlqrg4SwuGtKY/LbiRHWX7t1QkINV5AiWqQDEESbafNDivWu1QA",
+	"JeDLN5e6xdAAbBvQBkYuVe9ZqAPB44VS/xi3EYS4uksAez5vzFsHHMrP75MiozwnePbQ7IIAXC63rMAn",
+	"VVyx6819a0f9UdLsILNYXzeYFWz7eRROlPg18mfjEI/uJmdA27E7ToxaOwQVjLMSembr/wFI6oidFq+v",
+	"DcrFHRCYOCOIq9h2bjfZ+jOb2Vca6koAW9tBTQA7uxFZmX/V7ePQ/NtdHBA0p2LO8tyCHmi1zCWgI5p0",
+	"836StiOvFxaJOCyH7HNESWMZHbFBHL62ixaC+9sxIR6UyjZnTmmwC4xwNiamMU5lEda0WDGy2BRmh+9N",
+	"vPM0kG0hK1QMgcTu4jcte++dp93FZCydD79aLb4PKX5+Pss1DMRNyGlSnoV2eRKvkLzIZczwvJTISLRz",
+	"ARx/whOwSDbKKCKaCdB2V9QWHLCp8QHIXpc4ItNAzaS20sq91q8iWX/11wrWA1dfL523tpf3J/LqcgzY",
+	"UregQ/Lu4ufxzfQ0rJ6Chl9YXyVw/SQl+NGuCTO3IxmPzj9gK/7t0rTdqA3Nh7fiBinmFaHrdb6rlosy",
+	"fRskA+zPIBmYBg9xRfskgmFt5F14o/3LWFHBT1+j4cC+caWjziRfD8mV8K3sOMuN5fSKgrlCrUdItnXZ",
+	"uUP7y42jvoVcE0k5oPb9NOnEn187yVGLYVz3JpjrOqyQ2qecU6xeZ/QDXloMyaXUzs+x2OiNJ9y2uv4P",
+	"P/6I6WzYGzRZHpfTquWh2e1IOP6Hz+/jLtH/ZVYnGGj7QvlYZi0Y/Pny8uLy59M9FY68A2lb0gSRAlz3",
+	"pVJKzkeX5+OPH8fvTssUZGT3NdNxM726vjZ/824iyNb33nBPxyeLW3HHH1iZwl/GBgmy7tuUXO5cG6CS",
+	"Bz5vC8CoFvDDkRmhjLLZd3eQDGznWmj97eTd+JoALervtVT6rmCqypVoFI0nDTXVa5Gt4ML3ESZYln0G",
+	"v2MKlLpORq+LMWYG7zFKVTsSDYzxwnpaIQ/Rh7/KTeViY7WT3u12CVKWe77ZGGepjhWrkh8IIAwf5ex9",
+	"rKuXi7t0+L+Wu1nl0ljzHztGmezjjr3Te6Bxlx0RM7INTnoUESjfaARkaKlp3nsr1uQ8NlLhUrQ7tXpG",
+	"q1uo6SKY9r+ouxa6cHfjhC2aPe+qkTgsZws9yqVowC941r1A5DgOEHvjemwElm9EH0T7nm+ANV0JrOa/",
+	"K00BLGGyqH4oLNGVoMetYj/42J1j1OsDkHIz9XsnNFQSTGBs8W9cXkMvZpGAsiy3VcE7UOudQXo0ALJz",
+	"rrTPVDEnY453uiUtSYXUKT5kyY8wVn0rIFht7gf2YGPcqBeYZxVRdBet3xIUvahYsk9I51ctv/ScnxFS",
+	"j/6YAQmpx3/YmCb7pTuf9hvF837gUHlQrP60lyF0oPiTOaJQkB1q2PdnWpUPrMjpOgY7t3DwFuYNe4tj",
+	"sXlb6d5qYdoWopeCnZETkhVyDZDnGLdGl3Tq2MVww/Tndc/xzi0zSTW5o31lkwGwI12JfNcX1M9WFtIZ",
+	"7qQ3rw/nER+XfrymSm1lke198cfqq6+ebIi1S2WO8H4ctudz9t2K3jBBSpsvnja5mF6cjz4OksGX0cTa",
+	"YheX76861lArqaJ7HSR+Jy4i4F+5ZiLmm/VZllrC5jf3ugvs7EfM1oV84NlhCh7sxbV7GpL+9GZ9yVjG",
+	"4sBKX82eZuYIKV1QLQuyi0POk4HpK8suRBs2jBuLNM8JoF4wS5goprD8aeHoI60JJ/N4mLC2Ofx3E5zS",
+	"6siiewPm4iMXsdpO39a8YKoX2X0st3Q0UzLfaEcZN4VdAfn5ClHHm1nO5+Tz5GNCWK6MYmM20GEEqvla",
+	"EnSzeYDXwdbYq8Z5tWbi4h05l0KwuSZuG+1jcqvWerymWCR0aCT1bKO1FMDdM+w8cSUfnn0dCksDs6ne",
+	"FAJLLYCFB75gegdYQQgQAURKy8NzaAWI+X58+vJ4itAfF8z8YrT3PR8WYbTIjwtmxv6mWsKowBVQKWFb",
+	"sPmmUL6SNRNZf6BJZJABJNMRpIAjEwKAYUlvsuV5HlAHzF2U1ygbPQJLPWKrnYAotjR4CyPyoQBo6aTb",
+	"KJaB59NXJVYRivkw8YkqVM4if5pvCp/q1n41wCpPyhcwYlroXmKwU4zVfssHWMvqyy3V9ELsQ/mCZXiy",
+	"ljf6+u7Z+hg/HZTia9yf1G9MZoErHe+FI+qm4CsNR/bYEiXtJTSsMLRbye38YAeUgexgtZrC1NUyHOV4",
+	"WuTsM3CNWsG1f2M1Sr14TEQ77zdA122Rn72sFScmUULa4j+2TLVgvaTTI8TOXj5+0LWaiwqwjkISvZXo",
+	"KYdHbQJMT+OgFEEH6DCeVibFLi24MtZAlAcqy/bIYJY9EbgWv7Ub2G6Ch8Eu7mIfYEj7e/e6tRTgH0+B",
+	"B3YqzLNBgl1fMfg9wnryR4HaABBcQcu/em3pdY/JX+5C4AwcIHoPtgogulzKe3O5NFg5Fq8zahjYla0D",
+	"kljOwhJ/dQzsCr8V4k8eAdxqu1y1zDMXwzuio92RwdX56LOVM4/6bUe2lndUrzXCXWj5EX1dcBdo9mLo",
+	"zOu/WAUIC7X0Rfb6Lj5iabGH8eHRoMenEQ07IXxR2na+nlGobau+64NUQLXs6QPBAg952wfEjfyfaocg",
+	"ssLRGa3QnZfwXDtrh0XacTiSI+7vR12KtQltuLLKwU0qH+uja+HElSxMpXUIBZPJQhZzNiSQg29hhaCd",
+	"AWxALoxWZf6jjKG+ZeweuUex2gSZ53J+X4UU/s1vS3MnKKB1AhcxklwoeN2HZGwDmQTSHQBBDEnpSgg7",
+	"wRVR93y9ZlkSsEj6Piuy2syXNo+KKtcy0E3JB5ZB4pWt9oCpV3rL5ywJwBAlt2et/pijPS852ho5z6Lc",
+	"u4tGiEYwwDIX+tWr05MT0IEDWtuTF69++/PJi59+O/3zyYs3+OM/RPFgfMX+ezQC+nYHLixwwth7+2J0",
+	"OSKuTEvZg/HGTMD3b1mRc7HPfnRQuXQbpaL3OHfup6vLd6N/HSSD6efxDf70Zfzu0v08/fB5Yn98P7nA",
+	"H25G088T++NnePu31oDLP0MPXfTlMC/PXrjczWEwFI8Hrm+HrppmcIYfqWk2QLDS0fn04tdxGp7shKSf",
+	"r8+vPl1c/pyCJwZKD6TXo5tp6p0wZBR1GXEVvuw4B43xYcVxFSeFXx8kA/fOIBmY7xzy0vsJurHm6qPm",
+	"xt5n+5jqXkh+71k4HlOHTbTIdKsZ7ffUNNTH+8CfgPbjKCrB/qwmkMrVwX7JXBnPKmNGWPXTgfTtbEUn",
+	"Oqfz+9F6HTFkCPyN0LUl3S7rla0lXluRmidLKgTLo/O3pOqt1FN5z0S80veSqht+J7i4wwhtc7jFKVVo",
+	"4qM3vSHvCmJvWGRIXdMYhYVj2vCQ7PX6OyMd7HsPXO+IrT2GQQ1H3wscv8UDK74Lgx6HffRukqpTEhl/",
+	"pPdta3i0t+naricku1kHuV/8Ciecpdf7PPloyfm5mMsVF3dlnbZVaX4xI2Fzy3XMi4CvuYbTDLbF/trg",
+	"eryVmnxWrCBXo41eEng+Iek3+W324j///T/S2hX8wzPGqINNvt9b+0ezg7JSWzg/efnqh9dvfvznP/0E",
+	"rhyvZFi8JiX/5QgdQu2flkYGx3Im7R4j+NqQQAlQDiUYIqfqrMuZQPJLzIQ0O0VLkn6vzA76PtzB3/+b",
+	"kyA8+z2NDfiZguz+wPmd1naOxhnvy/NlZvewuCQfPT0Ixzodqsxy3hQ5qBsAz+5zRspGQ3NYCoZfePTB",
+	"+Dvf8T2mwrKX1ne6kOEV0nNLNu216AbzAPc6xgbNecHUQZ/EefCsbQ+o0NZMZEzMeY+86nfupV3UmYoq",
+	"Yjf9Sm70TH479MEreKrsteedeBzov1s6tftW+fk9PBuj2a5Z6UBeJT/TO9OZWk/21Y+CAbDwoonhq5Bz",
+	"ZESCMrtQ/L6Ru64TmrUcHsQU+qnJQRjuQElzP6ww3lZ+EbePm9La/oweDe/mimUoT4NQFExVGCt1pzmi",
+	"jR5CKKhGgAIHGIBKHFES4A3KEP2iLLHxGPBAR7OkMfzeGCSPGQv1aGh7Au7NTmm2+sCVlsWuKQjSre6j",
+	"0mzds+qj2Uts3blepnm4RwQJhnaj2borsULYGfe15kmDlvfTWwCnvQc+IooagV6mJ7us74JGtICu9GAl",
+	"o8+WBhRhFiUPS0MLvWSqThYG5CBYXuloYrAuoRkg6ctYzoGs4ohIA1YpbZwMUHfvfCaBrWlq40Bn5KSy",
+	"EEiiWU/a6jTW6hV2ICPXP/shSvnoryh3HxArZsnSVlk/kGSBT0dmY2L/EpC3UDP1x/A6WRL+fvrxjVwx",
+	"QH9ul3Jl7EYsXsAhuWF/m9/bWtrOb7ZRQNarGTWnsZA5i3o3jwIB1078PZYlhqZ+64JAt/PRDznraPcb",
+	"M8jtGeoPuqJEQ5wL5QDMeYULyBHGceUZ27rTAxVl5KgDdQ3LXKSpu1vLebRWvjS2+2ZM3tam8bjAlpmj",
+	"ahmEcE4vBFnndO4lSVn4W27FfjkEs32+UySnO7mJViCLgUeqZXP/XorSHpOOVq1m2q1YZ1nXdK9aZ8i8",
+	"T2Y7z5tLRp4qwQn4smgGUUu5VVAfMGMvNmssvTWMHt73JcP+H1KM9CmqcDrh2O3rX3C/QrX1/Qn+YrVW",
+	"76xI/C62Su6Q3DHBCj4P5782l1g0bRh+qkcBxN5VN2NRrXr9y2NLWParQTj+wysPPlf1PluG78nq6Pna",
+	"c89QSO6Pr6P2DEXNgkhTZYM91XxVq4P9AfW8guhYN8lUxsl+65yTdKAP0cJdz1O6qnPtKFqvHmV0s/1a",
+	"uIDXwiKRHK8wcVaS++L15mgHIUBjwR1ckxW9t1yt+D4o+QER0/Dvo4bU+A+oHOVLFsUtQueRD5hbZwzy",
+	"tpDCW+HNB4gxO6hSezjopmktSPQ8RYMiGrHSE2BabchemlsGCWMnKN3sO2vQSbtZxaydFtyxh7niFd4P",
+	"kHg3GqbIxq2QVvsnbvXsMY1z5WhuVLnUjelcBVNrKVQDZQK4tiCk5iLI4C77TkFHGln7Nurc6slRXhq9",
+	"gYP+YTq99glDc5nB4t18ml5XhxQ6Muz3gw8HToKgVkfN4a5sSJdqMyF6SNJ3448Xv44n43epny/IVqJC",
+	"Yw4ng43jrPTPl79cXn25HCQD/+IgGUzG0wmCliZX0+lH+7v3n2/gp5+vLsdRW75ykg8fPXy6AbtRszHL",
+	"pqsvVsqNlNv/t9ZjFqcn7AdpDw7t70ez+vno4HMn9vVPI11y0QChZiLz9XMxHP0sbnKZH6bIlEgzvlHx",
+	"tEVfMmAD8GpXRZWSFWDcjszHqDjmJQhWmKxq3lG5ho0L/xSZFbiDni2v4rPIZHk11bIpACDQtTgTQw6y",
+	"I6DlFh7bnrYxB8XAxhnXGw3Zt71d1HVAuBth0P+yP9H5UrGQyxHn2fHAxVFXnnEhBti6DvgRItiqbuvF",
+	"ldo01V9qSNYuK2ZtFJDUrZgChrbhsx18l2zfevhd4ZZnS5N8nkTIGr2ElTR+X1SXupr/WI6haY92gsvU",
+	"lMvWHXkkl0f3xY4nxdVnpWm8TyFq4Ww/n6RVG5o7p2+MCMKSa7bQ0+4njO1tx1hOVsapuGxDc5hmF2zr",
+	"Crm8OsEv+ao1VTz/T7/91yiAf/3Tm9hXwMD56Q2aN66GfSZBlLNvQBjoop02Coo9tuGOLt+urUE5lbF1",
+	"sA7R/RWohxyegls+43dM6dFMPrCWdcUSyJbpCtJ+t5RrUtbZwiqVdxQMioxwoSXBppUrhu/yfvc3gDs7",
+	"E49L2DfQLF+I2nKkbg+CKkQuFsM420PbBfbAhP5Ev43uWGtsHFNsLLktWdL1mokQP+I0OkGgRXDDwFbB",
+	"BOr4iOHRpq0I7Cewz23hJJ8qWA45KEtN5KIznMlurbH5fEyQINMU4uQ+xzkA4NdoPVLPTGWxoRWGKi3l",
+	"IfKUjnYAVec5Z0Kfm6MA25B1h4JHnmI0YwVUsW7I0HQFrsEq9/cTwRcR28oLrNmIiVClFdKxSiZ2w9ZG",
+	"7LBitpAivJZnDUtzWTL/w6zj8SwxIjZzk3Goa6eMkF7IfpzNHXU3F2zqHGICT9e5FJjIEy5cmFXbpLAZ",
+	"IUm1LFQzDM+cXUbRCxpwVMaK8jXQSjHFdMcxXePDRupTza7hREmRxV1i+2yn6MS6bvNXWXFouy/XljcG",
+	"Eg3sNkWeTWyrFoY+tTuYiXmxg2bJPQPf14orxcWdcx2BWL8VGV3Ru+AaLPP9qABW7XDbJSQNThj4gCx+",
+	"Fri2BWGZpS7REmDLCGL2r6nUPHgr0gpq1/ySbZNalgFJHcAZXiK1d85QlqLjjpK5FIucz/WQvIMbx3Ra",
+	"MJYhoMq6DuNlHgGVfhAh5rJibLKg3LSX59pb+WMIUor8g2xKNV9KhXSra1l43/7nycczKwqUva4Q0Y+e",
+	"dlvcNHR5ryuJHsOnNECSwZYWZsWaLsOt+ex8ztaaZWS2gQ6vWbGka1cImQo9JBfC4WDNrnLMJwK5oTpd",
+	"jVAKGAtTHlvSuN2aiptH3rqyCCK3ntVrKqnqftGkn5KBuBSHe/uwLmfrEqqqEHpFJaou+SusRYkd2bSP",
+	"iDJbL1/Xvk2CanUdUeoQHNi9hffipedKZox9ed8No4q96o1SzanSN5v5nKlmKHHAxuE0zZCvGCMfmG1M",
+	"LRf9kmZQkrcmpwV639XjKhnUa34FZAJubVr2wTNQGlkRFct5qSOzGoOLnzZK0/kSsrb/283VZSMyS25F",
+	"H3RWj6ywmGbb0uObpemKTajzypxNOp9+vCFLKjK1pPfszNx4ZbuJF5tcKzJfUi5Kkot1wR+oZkYLgHo6",
+	"1+NP7j7AqXAaezDyN/GBH50f9yhLdCNe2ACUUVO+lLEtpCkokI6gxUpN6gWKbsVmbeb5TXJyclJCgCmG",
+	"CX3wz1fkgopDpGxwGJq9ULXWrqr57asTuGdBq7B0lyeoedQi7j0KKvhNg9Pe3eLtxEP8CAuYjCx1GJLW",
+	"YSnaOS0y1LX9iF+9+elVdcg/nhwynm3f//xb8jSW9KnDUFuBQ+f3Qm5zBpUvZGF0Jpk/ANeeKz8lC7IR",
+	"GUeg/PBWXC18eaawfrhL+4D3Lc3HSrH8gamEpJPxzdXHX8fvUtcZ4PSoEKzbuugpwuauxASbSjH+fCvM",
+	"mStL+5eQbT86tNkdiHrr6yaaQ4E71Ce42ZAuPEiLwijpXCCRPm7To7wNJY3ED4eZI7oLDms2dMQCvj75",
+	"6ceYH6wqZZEaSC9tdQFECA8JaGM4t84hZawrrhXLFyBcCrbYKL+xD+ELjxaWT2Fglyc/2SP/A1EaFBuC",
+	"5Rc+82zYjJ6Lam9H+uZrdr3tblMxBF9u3x3tjgZ/UhJnwh0xN1v/jiI/S02M9oACdnIYoKcg0I5iPoOG",
+	"xZmxuw2QYVNjwkmRAXsQzXOXAGJsoTuGJSJPbN4QFJvdu49ehtcR0hlxhWb2d4rkfMW1v6bi2S6Va+tQ",
+	"OZceCeg34EsMT6HRT240FRktMvLFyTtFd6ck3S4Vm39FX8CMKvbj66oasxEYr9tXZZ5QkenlK6gu/b7X",
+	"wE/Ny727+S3UDYZj6cA37WvzY/ycBv4Hxz/duBwjQZZaryG/Ueu1AuoKMgoLOQIWDuYAUyB5SXUuC5LC",
+	"X1JUt9zTDitefxbPULpPwvlsOf+hMd5izhyR6181ZFjG9f8OdswxafY2lQjRrEcZHYesCQtag8oZnoFE",
+	"d1DR/4+C/mQKemQNhv/7KpaNZ0PB4TjzfnPkC5UPzHF/aOmLMsL0sATdvrIAr++tCD3tUJIQHekuKLRm",
+	"BTj9JXgV4Bul+9dbt1zM800GrAUZx7I0K2+wPpuW+39U1r9blRVuwMcoq3/3KukxV5c9z8oTix+tbvbV",
+	"I916/L1okIeVxgNzWlIcocZYITna0wb7URPFlL42be+BiabECLxtFYph9JicRt1HCsiy8Hp1XqQEa/zY",
+	"hzcCxC24kSrsj79cXn35OH73swXBo6cIfry6Hl/GSuNGEy0njsLjcMo5vgGhgCoA4TC33gKI22Sg2BIb",
+	"yDMar1c9FFHSTJBCAZbJCA+LFIrNN5o/sPeU55sihtfwAgZES+H8bBXvuCv/WiY4tOtsh/BIVwuSysUi",
+	"PSXbw8ikM6iYaDa6A83Y5c54NmwKDo3bM2EQUS5wPAC1g0kgW6rOoORHWEPf4T1seBSuicQI1zupNRO2",
+	"6hSqF+0d6lX8hFtK5cjUrZlITwk8Eelo6VH3y9Wz3kqNvFXep6e+lnG2YSVQIST9FpKkVeRFOiTpkuVZ",
+	"etqEnKFkbXSooR9Ty7YjkOpIcwjVqVvh9uuZaaWQM0buzMDNPhFy6yIzNkZjjo7CgCHJmVbIKoWwC3Pg",
+	"hm5D+t0F1HpofIQ7skosK+8HCCgqS4XJxaKjOHmfy213YtlAojQUlzFbw073NuBSGpJgz2zLyOg3badt",
+	"RXfkThJr0h4R4HSEpzF503Ir/FJjG8HrOhlYZ0bHWWzKfu8umZ8CWOwgp8+GLa4Co6JgFX9uajyITWwv",
+	"PItiwbhYb3SrzXbARJuWNRBQi9vPMSrHdaDgWxmgVTZf9AzOMs/CajnABlvKPWAXNGaY2EHoMp4KCH26",
+	"8IM9gGK0yEwwKMsSUf0giy1JSHbSa92KbgQIhp3LTaNG5QNmUNcY8mgx9rZiVG0KF8gCbCYEqOA2REB1",
+	"pJr/kzKLWFwFV/Xs7KflCYkvKOBN3YIuOMutBZhabpEUl7wE3dqkWPhzPEM1YCXpwkVyLPtEOyXXDA5A",
+	"1hL093h5YotfnJlpePd5MppeXF2Wq5CQpXvFBuyJNiIk9Xn3qdlIuRR3NcWiWx5Yld5h7/ra71Ac/Q2E",
+	"A7+a1Wygd8TP0DtfTQDesOcibqLtW7RRVoP9ztQoCWokRpBLJTiAB1PYgOkZ+u3gYCaEWnoB80u/TEMy",
+	"ErgL57bwfw6cA0cwpT3Ep2kUTpJcEJj4cCOseJ5z9DSo+GYJaRlrXECJJVbAE8cVSd0mTTvO/oPf/Ae3",
+	"tF4GH5KLsFt1CgijCtY5II7YxnuMA6VJfzgj0R/XcOvU29yX/HhlbQqudzfgpoQP21K3Ddnsrg6u2W6z",
+	"Qm4VK85I+vXrB6n0C9SHUgRZgFsB7jLz8lzKe87c7eRUp3KZ6Jr/wpC9Ns6NPLJld+HL60LeFRRSCNHB",
+	"OjgdzBgtkFsOWzTfH/z+O6gfCxlhcSzVdW+ebtmMBBXxwYeXSbDM3DfV8Fbcihfkrcy4zTT4bzdXl4nz",
+	"3JOX5BN/OySfxb2QW4GXgkpcsX7hPcNzKEKSik2epxaGbbtTlvXL5HyzAtu8YLeCOCTDKcmZUUiovXLM",
+	"jaIluWPIguDoOEw3wUjEblqyBZIxTXmuyD9O3p+Tn16/+ed/OkP+9wea84yA3gBhQikYYUIX4LZNgQlC",
+	"pTAX4CiHb8NHPnLnX1vTO9O9NVWKpKWamjqeVWt3UUXSefkXbz0YfQyqGHLlbkwpzMC9hW0+4HyPttQh",
+	"+PmgHxdCaWA0MF0xo/vhhx9+Mp3/PD1HQgqCADLBBSMLS2ZOc5LxO64DEamBKZ8KnAdUADGCA9/5spQ5",
+	"8xwuSkM/jDh99T/e/JAAJNrMkqBCWnHnuoxVQM1VDxIwY3O+Kr+PbVMNrZlHgkCCZsL0x2uk7BtX+pS8",
+	"PnkNr13b3Wms6MzXqDbzPNropSz432BHn5K3cEyInouv//nv/5GeuVNsGbTLUtdgDOOxRWZ54MTl3j2O",
+	"S2kWhyvy+uQlWsWvT36wWx10bZk7tV0QdMObpgHgj2ZvzufM0nHwzNzjC25UlsFoTedL9uLV8KSUGcHv",
+	"oEDZakWLnTnJ3+hc5zvcYKB++j3qRHpQ080cWk+mY7kMB1MnjjxofvDShg4EXfPB6eCH4UvoizH9QE5+",
+	"X9YNvIvZT+95ri3FT8YXC1aYbYVTY3bBXK5mXLCMzP4/9r62uXFbWfOvoGY/zL1bHNkzmdy6sT85tnPi",
+	"vZmXsp1N3YpSS0iEZBxRgA4BWqM9lar9NfvD9pdsobsBghIpUTZlj3Pn0zkZU3wBGo1G99PPs2JnHy8S",
+	"VogFgNHxQDBasU/XmICvtiUQkPYhJC7IGwuJWOzO4NYWclRaYdIBoz54wpMhJ+xKl6hGjVLUoVWQoNO4",
+	"uIwmYakFJA8VzTm+H1O6AGkqYJQbqgBtp6b/V7k0NkieLXjB58JCwe73Nok7guZtqhFGIUB1o7Cj/KMU",
+	"xaoyDjj6YHBcO2J3EFGulPqON89XzVF49T5Hn1S+8pIv3S6uVGU6XX9d5p3vfVZtXp1vr8s93l1OFbdl",
+	"0fkHl+peFlrNsSrc7SdfIOPT/QvOdVGIfK+PPvMrpesPfir0vOu1t7rzleJL52H5IFV3MzBQ5Op8/a+q",
+	"EDzrPkG+VbrDDyhP1eHKX+RcWjjge5ImWMDvjo+p8mCp5BNFaEd/p2pAtfJ36jNBcg4CwzV/pDB+gRCT",
+	"9G3gIqrVNd86vOuRbw78s7Y5udgoeDhqHgFv63wRn5pIYhLI8zAwfoMUCK+AfBcDfq8DFtWvIMXY0mnm",
+	"XKlzjbDBpDIzKVa28jz2sOkEdqmUtGPScnGr0wT7ypwnZ1NKfLkIkJtPE/fHiGAF0MwesuzC1qGCf4ff",
+	"um0OCi08B/rRmJnF/a0G5IYoypeeeCEoXlveaYBFw5CdxljvbKgWQgHyAXbMqiQf3zdEk3nu65hWOG90",
+	"QioQGDDoCbROolnDQKmW/S26edjmqMT8o85W7WbiL5HCHN2IXIz9NvnnAQ3+xzKfeT6qTYsP3XxZTV71",
+	"jqvMxW0ayp+QI3j8Ojirxg1P22RGwEQGKoG7V4MHcqytB1IkktmfR+6FMUFfCzx2eJ6rC3A7zUvpc2kN",
+	"8AZRfBKbv2f4d6cEynZiDQ14pZYBC+KWCQZzEM6YaGmozOdTT0B3FFpZRG7EUPExhoOQNUvCSSBYrBdE",
+	"x6ysuxPkDiFnsRAqcM3Bn3Ud1FLhVGAlAhhNGrYUeT5UCFthn7UxcpRD641biMJX0KRNGFSMWOoGnI9y",
+	"Ae3v6SkqR2029/6qMg0n7aXE9FNJ/+DmvmmZub/D+jgbk1z5wdZIxGa1bY1U9FGPXwzukWgefvU5e4mW",
+	"xeOWg+/ubDyXkBfGKQ9ni6ByC8aCfTHo1gFWxj5NoO6BnTtvj4+hAyvSY/DgGrJldCapb0hMh0oaBoir",
+	"psmeChvm+h6JYg8bAoQHtYQBlD8Nx0hkhkviD6YNKSQm8BIybUS79WEp58QDG/wOzYpU8Zt5bwBvcqfL",
+	"4sHBBQWO7cfaW2LyMrA1z92mPXYuPPhzlQVj8KANMC7xZs5lzniWFcKY0ypf5kxp0HyODG9zSIOghwD9",
+	"Y4M93AItAxzcMTDC7zR3KIY47y1IBMiV0ItckLYGPoi0qWhmMmb1w50DrM54butjDn+OoppDLsFzfJXm",
+	"AY8KGDQK3t4hfutvYdHdRyvmEQcPWjZYzmtdM59CIjV4FNypq++rYnL0Mvj3wBpNBwfKbjnXMwDCPcbp",
+	"ytEKYm5IH8Mdhyr8GGIEDPRDjAe/em1Y6vz9VZYmkDkGrg4436dB6q/2b2k060TvUejSCp+BWojCnw7T",
+	"Rk/vHtstPQRvlp6Exk1MIEPiLn6ncAGWh6pk2YTLHNpL5UygAyoKFwStFhgrBepiN0yYgE2GSmbowv5R",
+	"aksNzR4rNmAp8B+mJ/5lwlsktaqB+z2MCk4leDlAGgk/dWfkLum0JAlcBVsyZN192hLCqGAr0J+ypDZq",
+	"avpsSIWNVq/i+hDiu6ul6cExbihfIcwWUzrE79hA4vstDfYtDfYtDfbXSoMBgKRLLsxjVR6/5/6k8yza",
+	"cv251Pvmh+6+6LVazzuKwQU+C8Qbzz+hQNnkx3F3pg0F9os1768nFS8ABBJDNSotSz9ffry4+vi3dMB8",
+	"hDdn9W3Z3hVCxOWN5uPRFXzixo7Z5P2jL9i6DdQaDd+9b/T5TfeHEXn0nXme6yW0ARPoBm+y0Y+GxhcF",
+	"ShB3S+u7KQHySwGAV0BSaE5tlaJ4w3vERxxygeJ0t2UjpGGILaBTH5h3H+vzWnBg0ZBkbQ9fjUdKW9F+",
+	"0HChKnzjR7jsm11/RXb9wvayYEZdtjKwyl4P7HBHSH/QsnlEkSdpLebQGidmRN/UdIrZ5KUMfIruFIEE",
+	"zOyMYfs3qSwL5X4ITDXuuBefJuZ85Yv7oEziNsnlnVDucBIQO0tuWK59xktmSEdDYkbaivWELyxsLOoA",
+	"NLgQbqrdrpqJXFjCh1RnOyS/RE/WsAUiUV+Y682aS7+2hAFpHWbn1bjqhvy2/4e35kR0P5mP3wppBeM4",
+	"bZHlPjytFLl8KMOgCXsiv7VySlxUcCbIAZ8EwRY4vWwulTQWO3axaMLLTFqW6ymbCbHAzOOycK/vfoVP",
+	"wqoE9EWDENAXu5lTxCvrVlSbzfctsH0ycHpSH5NwAbd6/CwkDyl1RVMHB57WMvJPXq2I5zlUnrCO65NJ",
+	"WAMDSBNVwqhq6+vIc17MTFVzlgay54VvAzdWLJpWu3uptuJqL2vNBTpB0bbLMj/u+dFt1aY6a78bvn7M",
+	"7QMvZuHkY4AyAOEAhpV46N1qdkFlgJrmO4SBVKlvt60z2gJCXZhkt9znD9hnKu1XSXAq7nsEwKDBauAv",
+	"36rye0X8yH3Xa0XebwGNob+v9R28wNC2jRLVnnNTEtPGeZVw7fMUxekz9woAH+XMAQKxjg/qDwlxtsa9",
+	"iCMJzADOkUAI2gTbcTtGAO44v98M1UkAW8pZhOqJWCbeH/8w2AnGeWajwkEwlivgL1/2jZvZy6halyYV",
+	"eXs2jpsYuwJnCsST+7KlGxjoLo/iCVSlOaG+y3TJkZre2YYzIIKRVIXPJIQR749/QM9IccdQ1dqcYDb8",
+	"teEG3FCfOM/dlrdaM91o01FZhDRb34H8/daMswkrBldWltl/IINoBngM1haeNph5rjUBH1zRoQK1BTbZ",
+	"I+hJM6WdMT5yodSIjbcms2AgPtYuP+Cwxw+6lXORQ01kcxagxalGzxwUVIgnN8Ky9Ad2pWl5bdaYoX3m",
+	"WxaeHcM8/fYYx6U9bo1r/qLLrrg1gP0L7mQ+1uxpFytNyfM3WaSN1oy9mFRII0St1Wo+FYYSC/br9R9R",
+	"FW69pCRC2rIkBmbAnXz3ylAZywtLtSKp2Lv3AMoycceNXyIh8mwu/NQF4A6Jgqw9aEvpAcYd3Oyk0HPo",
+	"7p6IZTSqHhRLwCXDZS9H2MCqWD0plzMRuxt4tXzFLJ+JJ/IsJbGOtu8McMUOrAu0edXwcdjnCpKZlINR",
+	"ldy3ngmVMIFtby66hn95bagjciqJQSiFf0c8v1C2kCLUGdqKCHxsoRDbWDD4bpMkDeoFLedXQkQnzJTj",
+	"O+hFBEhPwlJCIbv/a2Qu1BixRW6e3P9xn+3+179+Sj2JadtbY0czEba01DqOO1eC8G5Xe99rQ/mrWu/S",
+	"+I7Stk8gSY/qgd1Yc9af+mP3JwKQcP/nvSigg1t8XQpDtDp6i4GWG2ugrSoE7qHBNUEeHHe9ShLszUys",
+	"tkNz3QVADHH76fzm6uP/uvx4fv2fn4Fl4T8u/zP1apnERu57c5GG7A7/OCecsyLcAz2ewpaQkFK1HQ80",
+	"PVCozDkkki4LDUhcMZkluGPgqcnvErQHz4gxcyRYJgp5L7IBuyGhNGyXJc4ZYPvKc+qHNm0tqJdhzP7D",
+	"DdkBbaz2pDYQMUbiM7HqtfhY14qLg2ljuS3NLrsKnMCt5oTkxOiZTUrqzdod46laCLuN8ofm5Z1QQRxD",
+	"qpH+ErfGIM9Sxi2HY7liKeZagcsREahDJbOofxywNAHmAPcDGnnQdorQsQEt7B5AK43CqrVCaCFsWdBv",
+	"hyr9hRv7Bp7/5uoCkg9W5yGrgKXLhiYfYjkFqCaM0CRurSMpPbccIEsAWzH+VwrsEdHIjgS3flwbhxS7",
+	"1FyEVVEJVIAAuT6oLP1RcIsj6r7d2ELwOeFMjTuT+M+ZBNYdbOqwS83c26AfQLBTAq/pFno5vaMzNTLI",
+	"qwxyOlifw4dA9AHsA8CTNVRuDzlhYxIE50osm1Yr/vjSi5rtjJOw9hy6HXAcjUASUtjnkCO62uhqk9y2",
+	"qb9r2tR3701WfLG4kN7gh9QdB135QWSS33qmkzVPk/irbsLPuFp1IMWKVk/rfhtKDt4qMHBd/9DGoyB+",
+	"UE/AvxzbJWgVj1ZEsfYG2DaCpJ33X/QPOxBHNfnrZvDfXAO/SyAWgKQkWO+AHYihAZH36xQNjaYveDG+",
+	"q3CkO6z/DF7ulKX/PfVHc/A7asWKElI74zte8PE2moToPNvMl7Ant3bFnvC2mT2h/0+oA8Fe5Cd4rNmT",
+	"v7zncZE2YSNt71qxZBg/NL6h7x84//Th8y+Xt0B7/NPZ1S9NpMd1fo2m92s0UrdswF3uGqLv+x+iW/HF",
+	"eo43bBmhTpEBO+dQ2rDbpvYfe20wSWPQxYtcuhAG0kgV+Y6btPVUUmp1euAj5S1stTa8UOL8XV4aeS/q",
+	"76b0csDOKNn23VuWQQoUyKxS9y7pf+GTqHfynQ6jgbOvh633BvaYuNG35SRabaZdd90j8WWRc9mee70V",
+	"eY7eEaNYAPwvkTAbGZ4rRbuN3qeKhYFdg/CCJ8XGHwCDEZ1IcX+HBrChckEycMy6ODzQZc2FQFbSBPvv",
+	"QONotAJf3rQ106f5aesGURa+ZQdyR3tgcLd6sKYMGzbZj8SUq8Qrj1Z0Y/GyjLPUoa0MAmgJnLfSMPpW",
+	"kZ1Uh34X5Fd6iv60Q+cIeK5Pbqfgj9L2djRwGre4intf5D+7hz/N0r10w6S258dRQcaZ+ZzPqgpDn/CS",
+	"S5wtgINX1vmIVTzhY7EjDQAefQIFbGX9qsOoBzjqseaqXQwNVAEVEVniszumucXbD+5P+BKdlhkQD3Zq",
+	"caxHu2sdBBSDxcFGeO+WHsiGGQeaUBNl3RNgdmRyqnSBMLWmb1gUYiK/PC5WuBbub2MLPIG1qpa0L/qU",
+	"cLgPe/KzQzf39VWEKLAEt7AgkKn3msGk1QO7ih6PywJpJ/0K39urzcU24OEHcchE8IeWji3kzRnzPDf9",
+	"gF9mACRARb4450vEvTuH6GjBjVnqAoHfZYPPv3SLC2O2iPHXEvVHnIP1PSAQp33E9hT/m1MK2YiMNOom",
+	"iRFcRjNpkR8mohnCjCjUC4Du915mogj6Qy4yifsEIFwxAsQc6dsau0goBKevPwwky9/+HLfm7ois7cZw",
+	"A5izK9UH9QUFgUq8NmG89jekNnRUE8tnAPwwrXIkGroXReZ8/KkzGKmmuagjlcydXvpiVRNaxkUP64ir",
+	"DsHDtsxGV8zVDd5jzf93zW5Q8fvq8YSlLXtOY8bJC0094rNJe6nDZzcoicARLkafmQE7I2F+YllW4jRO",
+	"1bqzCxwg7/i9aM2kAX3JU44kvPzhHtkqfIJcuThgBkambUzwmqd6xfMCk+Ic9C09d/mTAR7840cHBz6s",
+	"yw/ye9KGWqJECtky2CywKNtwIiQWdaRU9+nENiyLylcfSLmt9p7rypXrYrXbU5nAdL0G/4wPKqceZ4T1",
+	"NWkNC+kM9ydP0x75gxoECZJXudYzM1TcsneItasDQIF2h6/Ync4zKGlShscrg2BAsBIWxKPUKTNCsBSr",
+	"JCK71VuSDHunXV9S8jB2wh3bnKtR7y1er921NY1Yjwr2CSE22ckalYjiZVbl9+C3A3bpVhvBASCzxceW",
+	"OP8R/ZlQswFcL9WU9MzSTOTyXhQiSxOWBqllorgy5WJRCKjfoxIDMYFScTHk18jove5iYwjqnvuAsOXg",
+	"QcN/Raf+VGu2nesu9HsGrU4sUHuqu9L0x3UXHkFsd6XpZ9nSamnv9ITTJDCh+TcA2os8EnQDnJguiJWa",
+	"G5ZeXN2cn11fXF6kiW8XtgVXBul+o9ixvquiNKMZKtCldUsfuKyhyy+onkInNy73hHBLiG0eCYDd4FkF",
+	"kKv1DqGGBU1fv9n70f/J8gIf9anIRAE3fuJunwvvFs/gFN/NnqGR2U9GH8b8N+n7VcvFPgZc7ySom3Ah",
+	"bLHa2qo80QU2JE4oTOpoyw8xXlBCJRbmyHwTxnOjaf+CY7TRCAlf1o5LpHIyYBfeyBGwgvKCyqLcLDx3",
+	"hKIp7maDoboGfAtJySMPyDqmH8t0ti7HmJXCt9Q1d/PbYvUU6+PaPejZVod7utxvbYTBQ5n4Poq9EGGr",
+	"Fd6yr+Wxq6E7ntyn6nvbwpISrumvm7uemgrN4w1tbJ030gf3nGzOTW0L7q+pDfZt95nBPdX25dOqWrwW",
+	"lXtZeBZT2GKjPV4Hqgy+Pyi4pMFQnYVn2ZatOjyzabsGLvuKhajbdv01WexBGu9gx1wz4f72Tuqq9Bto",
+	"f+b3ASro0qKLRFKKxJcUlFgyN8iZlz5A1nX8g+8veiPdcc5nYpoVzS2fAXsWlBKHCjGeRDvkc9aQjQhH",
+	"RvwjQKGlL12tJbnx3BLKFRItmdT74ETFJjzPR3w8OwWaLa+ZUAj3GaBvIpYuTlhv3uXMCGtzkfkVl2Me",
+	"CtQC8V+iIIIBCgZovk5JAiy60F1kZZ4HIZVk7a9znsEGNWCfqpVODVusOhSHp2EchA2V0W9I4r2t6/5M",
+	"BbH8QJ2Pa53X5SpcWK8nEzd+xMTUZcVvhB9/+fV+gxKA9ec8Lh7w66Y9O3Mjins5DjAtlkmei7GtuN30",
+	"UlWdgJ/5VBQXpV25ybwVfG5OfBqVxPKFAmy2J0yPzmletWSo8CPcipq4RemCUlqJJNZJvUohWvUf5cUO",
+	"s0xk7F98r9T15fnl1f+8vL5J/zXZhg3LpbHXYUAOGlLiQ9qK8md5Hjxav3X5cNd15XfatCc1tl764868",
+	"Qbjr0T/9//3zaFEId03D5gFpHpDaj8pY+LOu8Lr3uyAc7duPc1+VjuR96CAKTIve9BI6FXHwl2/KRQRh",
+	"9J0AqMFuBgxl2KuzkyeXd+sAmT+jBCMZs/9o6Bbn80UugF8RDmTkepvMlAb2uj5k/R+68Paf/dOeiVWt",
+	"9hZtrpcGwCS+KqLdaRG5LEMXeS4nvQD1bkghJDzVr6UQhCx1mWfMudMda2kf/rVCLHK+orhszNVY5D0H",
+	"Zr9FTW4kRwN7OvpoaEejKqVPOSADlHuvigiQuLLjUGAzWw6vfw2/PKijLXNBT2m1HPfXiPLHvX8vuVn4",
+	"RLAK+kpvCVAyb3KpiLisZluOefu+fBUbulT0AbCHEkuFn5zQD2ysXoDiCv4oijDdzhcd+zLpp57BQY1n",
+	"JAuGPnKii6m2VihnGNC2QJUEZyIoVSR4YUcu4G7ZZOnjDuo54JfbG3dpePqV+in02IXP5BaKUnXq360t",
+	"dV26A8k26C7B7POlmyQAaTlrXuhcjldew67q6sykFRn8X9JBZiTrLA3JbDdxlFzja3yGmx50rmoPalup",
+	"eBF9o3th7AeFt7m85dO2p9BlR3AN3fzxqSO78UrxEqcJ3J4makLogbca07Kk6YwrHbHW5kRCwnhMhTQ3",
+	"vSMhFIHxRObOt6T+5k7P6zgc9/NQipsJsYATqyyQMsdUzQbp1eTNB27Hd+k61u/dvydVIsjyKe24SAbr",
+	"Te3923eNSoCLjFuxbmM724RTN41BXd4/I2SV0NRbW4b9l9Rqio3lwwNEVPGnXoiJVLI6Tj5hSLX/YnMW",
+	"aKyHvT/XsrvMqOvlIcuutrfiZUdWYBTUck6YRI0yFVAm4iDk1PgE0R4ETP7EULVw1CN6GMOY33BbnO9e",
+	"jybr1UEt8tY96Jni++oN2gssv91pGuSRCAe0PvbsWwGU+A1392mJXda1VwAPcd82Tinoh3u1bwHhq4I0",
+	"uU/oAmWCwegt7kIUKqV2uoTaXaQZYHG7IKsgshsX3oJgAdR6Q3u/Z9PJqt3UnY/upFvuK2Y10XI1KR9c",
+	"o1bbQRZ3mYt9d5m3vT69dXOB3P6jt5Tk1S96HEgCt10frutjG0IMEzn/vY917qIjN6xbYAn4BIRVuh8b",
+	"zI8il4U7jec5CZsDzpII+pvxCN6IUViIjNitkpNK5oPPBeTg/T+gFiM251bwBx0gp5kel0CcWBeCT6IE",
+	"PpHjLIpSiZTwOUDZW78BENe4R0PFRpfjO5GdwCv6wA5OoeFDkKkx4oznGVZXIGjOQhVpyQsFFZ1LGL7R",
+	"yutzV1TF4R1c1LgspDvPwgfpe1HQf59UdDTuX0TBllKZwJTlRgxCYayOBm4wlHEk5f2sWF2XKo03fLo7",
+	"Ci6IPCM6gooeCb5mfbRDkn2ogG/P/P7dHwMUbBjgsVKY34//SKMyVmBrfvtv7IP8sZHK2Jmi33cO5YZq",
+	"so1PHGC4T4Pni6wDKb8uQizQjzzDzLdIAME043Xbf5j7EF8WurCt2YHLqiefYlbkVNvIjXr2SZMA+ykv",
+	"kEt7tIL+XtRPxe+vxFIxLqJcpt9xTxgfqvBhsEjTz59ublns71IoyZqEIc6pgObzJS4VmqAgrk+FVahT",
+	"Tgo9T9y/rGGWnFeRuXfE5BWGyruFf0lRAIOPcpH+a7LZpYZhOKw5aVuoAnRhq7VxQAu9oLHbtmOC93Qe",
+	"3g90T03nusACb3hGZaP7RFKVecaFn8b97X+U2ZQ83QZnb1A6D5uFuOd5icXOTIP9+OyLm3ZMeECEhiVE",
+	"WVREa/Hha6go3GBXiDHRJXKdKWblXJAo5NKcsNQWpRpzK7IUNyg67MEv0C7F1sJMPfA6UDfi85ZlXJTf",
+	"XpJBpwp+FLYfmCSsKPR4bEN8Uhjo+IH4rK3mu/fJbacCVght4ekVtnKuC9GmWRXi/y5yVT6Wm2oletWq",
+	"2jeSTVoRg83fc/x0x4qQjbwTPLd3oeUpOJFnTxx3H+5HIQq75JcJuheW0Klv0a+2+6mwiBWkTw8ZaI/6",
+	"iQqF5LGh1D1gZ3iaGKp0IgvxQWcidY7aVL6bK7EkDms+yt1ScQ7+sXnnoeqWeMZJ+Cvnmx+QADh+SQmA",
+	"XlYknrVwUb420WJ4WGxOUk1W3ku72la8NVagTuzb79lcKqy4fJrAboHErW+Pse0MYnYU9PAHcWJNxpNo",
+	"6qULgOcWtrMW0QE4i/l3O3RI21xz/6QCrW8A4bihSOLPhN7D0yoedBeARIGHEfbXPBWplcY5ffJqdGKC",
+	"l/AMfQf33GvGlEnjzjA9Yz38MnxtglCx5SvsYIHnZTgQu5AcdPWz7/tfhTe5wMF4VG4Q57zEgTrErI/1",
+	"AgDOfp6TcBDO2PDVufurnrD/93/+7/BVw3T7F2ue8KfJH8MXvNj88YUfwsebCcRNvUsebcRop3jYwgoH",
+	"os0pQRN8Bam7gSsB5JHCoK6rG8GLv3kRyMmofpwIFaBag5C/aWHYiI9nDHjhC59wqVSZIRxvRnCVufiZ",
+	"7v/i65XnnRlce+RvbZQTCYhjN42tVAxPEna0w7cf5VyI2y+Kswfb8mh7G9cT8IZ+PcmvCH5y2LSXt4Yj",
+	"z6c/7nvX6ZgTJjibd9bSrsFq6O+VdWG6WEgobO5IFp+poYpZiyMYD3aEkaQcdmoT4PkU3nKpfRitJ2wp",
+	"VaaXmFD3JMZ6Arn7aaHLRYTeI65d9yf81WCoNgBDO3LNlyhE9tfMMl9UBrd9rY182w+KvM71fa/rTY7v",
+	"go42cuPSc3kWP/IQa68QY63Gsv9Az8wMO8/lePazLo2I+LyD1YOhEu8AySZmlfwhpFnX9Q/pUDmGTT5h",
+	"SOvI5ryYSuUeMVSelAN6FJnV2HdUKjqJfNbGTgth3DKDVQs5gjuOaUiYAwIUjMTYLcd7aaQLmIA64e8l",
+	"MBotofYNmnjcDBUpWJ0ybmbUkxzjGyCd0qnlkGaiS/LwZ72EqMpqoM+CSCthKlaP8zlrTiCjNg4cn3do",
+	"4AwDlnH+Rc7L+auTt//279AWRf8VmqKksmIKlvXHYXt1YHRka5fkz9g4s/Ll5n7SOHCrKoNHqzSkh0Ud",
+	"pzWndOzDl+laB2W8UKFDZyvjdsUoFRNMtQjH+l4JvjJP0yWzjSWYvq7ndkS4JzZAP1VZpNEZXmPNLsgQ",
+	"VB2CNV+IDPnk+wrsBfT+cS0wwd5f9GnIg0m39t1/7tKVsCc1dbWhqrsE+r1ewgXOn8DZDMAXfDwbMJw4",
+	"t+85twZAibX6o13KsedIqnxOBFpGVJjIJ7VG76GaCbGoEUWYBCJPeJXU/xsWyaGsXpTKVLyEc68zWBXw",
+	"3TjkYgJ9Y7FkgWBmrBeCue0BIU21UaLGJQvFokxT2sErqUElFQIm64v7lRunfIVvw6rdNs4oJ3ghtECE",
+	"v9ZTZM4kiO4UxAp9xMbO0BKChUhV2xFhJIDNxwURhXAL1g+Gh8uR05KBTKBZUY0XNmqaO0zJCB+wV8j3",
+	"9jkb9notCvwM7eNoAH93RxL3H7GdLtxZZL3pft/MjG/lPMwZG1npmva+jVUAX4auYCJ9ABb3KM8jdbXg",
+	"G+M15PmhNlA1KBPYJ6zmiQx/T3bvnh/fLbEwEofKKKB9RLvDYU40/bPK/KQLwCqQDBGBAuE7CC1M+5Bz",
+	"56TIb9Y7esAujU6I0XYW7+rAl+IVeiZc5oao3JKIfsJFoqA06nle6tW02tbUSmryLQ0OaXCaLu+OiSmo",
+	"i9ttjdBDx1d/dncjQFPBhYrkyYhRo8b/59O6gud1IayKXALwx3NezBCFy5kFQq2PPmyUZqhw0Se1DrKR",
+	"QE2FBY9csxjrIguwec9WEXC7O+0Qes8O25ty+wwZJex0M2XeqofyG3YYYMQGsxpovXsj8AHJvRqLj9XV",
+	"+TUQRTzG8caBh5d92AJdDEyua6ogY61nUiRMTippNwAfNqMZb+hJXQCNH7Vn2jKggAECMWoV0JKR27kR",
+	"9s05vMku53MjLF34CA8kxmUB4J3f/6hNnpwqpkvbTVCDq5VWYhtUsnWw+jN398pXrZkY56Dc2MORzc2u",
+	"b3oUXvkFSrV9j+OZmbnzbO3x+45psyv+kaRrvBUnFSkGWXJo4kUo4ZgXhQTEYaHVNEimGCKew54pnmUF",
+	"8jlMha2KAO+P3w6G6gx4L4w7EfO84onD1M4XFD4E+X3NllzaE/b+3Q/UGwWspm/gBo0iwtggGFtJ/374",
+	"vBCZO43y3HxFgjbbFiCJsUWCQPvZTuQQjzJp4EjR2qjwE2zQZlxA3ciSORGxhrfdk532hVkAPRPBIuel",
+	"gZC00khg7j0ZxsuDobqyIKZA1VIDgu6+Po+qS5kW5oQV4l7PkNkXERqQeqJQKWBw6SfQ9/JdEvG8eLJE",
+	"EG54f4ykIEPF2cid2WJiGaPnYtNhY4bI3euEvT/+ocmMIR9yQSN9MP5sd/db95HdzLgFYO+/+i4e6a9y",
+	"M6I8hX9hKHQskJc7kubasTR2BRFNayaXata+YEBdHijRoM8RypwgEW9Y+t/SAKeUauYTBkCcWS4GDSeh",
+	"TIj5L+5xh7Ead+sbeNcX5/q0QukDGMmH+D9bLtonEdXe0KlllUgRIIJQvCswjmJEqHRdtY2OyXHE2NB/",
+	"1yycb39dHGi+b+DeX/1UQ8uoGyyoCdUH9gFTjaSu22pSNcp3txlgdrvA3ckjnzjJf39/fNxcp7rxT9pR",
+	"FqXaT+2p7onQwA4urFValRu7t3DSS8Ki0RB2AaL5ee2tGudv2Ao6C5b0ADaNq1AWUXpJ0Jughj9g2LBc",
+	"IwivuuRRKxKolF1EH5A5UdaOCnCJ+1V68+vnz9eXNzdAZO52oKFykbchoAHwGSOpQHvMjZ96KD+Ed38+",
+	"ag7/eS0ZQM8D/fIJOkyYxy5GXE8a+it3dzN/mmw0kSCzWlPzSK3qj8pV3rVCcVNSNZTm4I5nCFpD7Iyb",
+	"FarQuu0/gXppBMbBgqTxTY+F22IAO9XAQrWl0vIk9v+80LL6S2yjniI2ggpkWfGj91188bPe+LBdVrxP",
+	"KSYY9y4BkNgSDjsTO7zRV9C1u583OXjvbtT4jvIBZDx++/SR3KmHntIfmiLxitIfOSSnpT/aS2uGKgXg",
+	"gTmz6dNwQlZW9xfuzn1gGHD88sKAvqgfe9rQqXMqOyB5diShgY1P0Z7BzjaWaifKbKGyr8Ybfy19UpFb",
+	"huPE6mGWgZzMbSdkDA4Me3d8XKHfpGEc5UxqrVNjnuf410KM9VRJIzJSu83EQqhMqLEUhuRHATkD7Gii",
+	"EGwh9CLHkgiTKhkqpcFvkzIDL90ZyELnoO/CC1BpgEHxey5zPspFICiL3PL3x9+dsvQIHvm/U2IsA7Q3",
+	"ZHU9JpuA0i394zdeXfJw9kcK7C3mZ11g7xGDK2PFvDcpMNt8/725u/Gqnc13v/BpAiV7WUkoe853RJHE",
+	"ShFI1IFvlFQ6c7Vr0PZeG2L7Qho4IwoAlgKUhTMDKhNDhYVtYB0AmX4rFpEu/1IXxvpDBP7EtFkEvFLV",
+	"CXg4w4gf1B6vu0AGRbmfmV2AoO40ZxCM7CAT6GZeVswXObddDqbXoDllUCE8qWlR4prHZPJOTAooNpET",
+	"pChr5bUvKIc3VB71EqQvErQe1Edhc25mbvPrLm9y6z/0QMdQf//nPYeuvUWb47PiizXBq9Nw9KplUsu+",
+	"BSMDDFxvCECoSW1nQL7FS150SzF8Q5ckLo5HJSaEDYleUqi3Pgt4SgM5Mk1HUwUhm0u1LZ1rsFztu/5H",
+	"+l7U9iC/+fhKILg+FzNhPAK6tC3J11sqXB5izX8Uyz2KxG/7hFm4qC16dsMShxJ9UCDFseulQcqnQ9dL",
+	"wjvnv1qzDdx369Xaez2L5q5LtT2AEvris7uGl3jIlz64Yb40de28TY/2q0ExuRfs0NwndPFnMBi9+S24",
+	"m3Nb4s2cy9zjsKJpxcHf33/5HFaFIQLn5W7HEEsrgSp7rdCOkZBx4Qzm04Rqc2JuxA7nw+DuT+zCqmdu",
+	"LmQ3cC+2SFTiVHW1qbDod9KBAqYW+6nXULUwXlU/HthdJn2uSKsA3771x4UaCsCLsoUOqPfHP7QhcoMh",
+	"dnHI8CKH4Bfdc4zbMbPNn3P89Vt5f2WIvceyv/rDRWi7FDtsu8VwKZWliI4j9MYoXZCweJAg0LnwkMKn",
+	"KDmQYf2F6w3uC4Ep5IlPuLuW1NeRS0YKqMduBxU6sr+6AsIkzZ1eqqZjlO8PD1hhlvEVZHFQsdGvydem",
+	"CnYg+WK3xS4BdnnQxgR4SotpAEa0LwUGDrdzIR0RuaDlheaHtb6yPSc9ANEfPPFNznZH+NAInYQ4PaDi",
+	"DxR9hic8Bmm9YYt9NFdZmtjI1vec1dB7te1E91vVoPWCD3X0FV3OdX5U+qO9W9MP2VNyvHKVTf6LPuxA",
+	"C4Du/nzoPf95LX7T5+HDrlqlF6N8/Is9rS3D5HYxmLgL0l+389x2FsYQ1GiAswOlUQpBLb5wADvdKilj",
+	"78S87VAWW2gXZ+nf5xBHs4cNaPsJrfXbjp94BfRr9/2d3/Yb8CeEkVVyZK3iDwkTX8ZigexINmT4zQlL",
+	"yyJPE5bSqBHAwQVYUk2xyyaFZTNUkUgEMB+Fx+GxcSb9AhuwS68LMc4FL5Db4RbGh5mltOM7gZm70HI/",
+	"mQSE2lAd8rxYmflf+MhIH/kcp8bn3eX6Q6z1tF/tVpTwKHTfgcxtDBNxtiYKgeqlHprOLaHIiTQVhPxD",
+	"wyesUaA7A1kKTrCS1ya+rxgqwrJ/T1j2QgA7GTCsnuIim+tCJHuoVNDcP4VQxfqjuiFK3EBtRZTgSB4A",
+	"UZKJXN4L7CnWlXmxpajk/drwJQfbZjat9TCSFVcRER1001OKA0mAiW6+xrnjh6ejiMVXE7t8xX6tkrjo",
+	"y7UdRMSAZD3d1grrloiihbIDdt4eTEjrYgjPg8Gtb6MREnoizYw0Krm0NY0D+qKhWrO0JlVJ9c3U9tRB",
+	"6MvSCmFlId7gp/VNPxZ1KSJRYCGw1xBBMKCQjBnHqomCO9ucC4/5CZROQWaggR5MFt54qHn9mwlt8VaF",
+	"XmAzNY0zHkjo1R5vUNpyeyCD+kCQXSWWwYYiIKa0CdYCkOjjJ12wVN+LIueLGzHWKjMpBiseqDkCp2eX",
+	"GgaB27IQJoR+SiyHKnoK/TONGqBAja6YAIJHHHMVeFzBQ1rgcALIxFxwBTD1Rp47GLlNQz5E27+7+bV7",
+	"3nOo4MF3ZjHPRCMndMB7Pb8UHvaf9rpODka718Sx57HLFaR5nVQPujZi/jXM7Tl3fVIRPOV85W6oiwCH",
+	"TYYqrJ2ETUteIPW/M3fIX1yFzrtCLAS3EVVfCz3fRqgqDbwixBm6jZnvCaKHiilvJ0uec0WeNIwOKCJz",
+	"46a07Zs1jyZ7l0V2pserE3H8E5GCr05+/+PP5J+BY8P95x/uwuLem25Z5K9OXh3xhTy6fwtmSu/TGIgS",
+	"ITe2iA+q5A7Cqd2jmn4ESeeY8REiUmoTyjQZvLTRDfEJjXcUyO4R2fxUD9iv17+AIjv4ktfsnuclKT3U",
+	"XQCuEKJkSBjSlReCZ9HDw0y0fFBogouOcViyhm3C33VjlEInV9N9Na04OZHO6Gq9+HpCgwgbVy74PQiX",
+	"WY0Bms7leBXPhi4t5NOSRrFEWLPAChnTVVAiEbZaSr64B9A6qM9Obfi3TztwT0c/DUTODT/7KJY4kIsq",
+	"2wNyvHqBCEV/j3u33Bpu8LNe+pMQ8cBLwzIt1TSeBerMapuDQAoW/4YWUPOIkiUv7zSKdWDjW/RzrNg2",
+	"/3gmUDZgUehpweexvRDat/lNvdCWW0vxwikhyfnHn/8/AAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

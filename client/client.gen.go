@@ -943,6 +943,11 @@ func (e ListExchangeFacetsParamsField) Valid() bool {
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
+	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
+	AssignedBy     *string    `json:"assignedBy,omitempty"`
+
+	// Assignee Who handles it; absent where nobody does.
+	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
@@ -981,7 +986,7 @@ type Alert struct {
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
 	// Note The rule's present note. In the answer for one alert.
@@ -1041,6 +1046,16 @@ type AlertActivity struct {
 	Rules []RuleActivity `json:"rules"`
 }
 
+// AlertAssignment defines model for AlertAssignment.
+type AlertAssignment struct {
+	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// cannot be assigned.
+	Assignee string `json:"assignee,omitempty"`
+
+	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	Was string `json:"was,omitempty"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -1055,6 +1070,7 @@ type AlertCounts struct {
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
+	Assignee      []string             `json:"assignee,omitempty"`
 	Attribute     []string             `json:"attribute,omitempty"`
 	CorrelationID string               `json:"correlationId,omitempty"`
 	Environment   []string             `json:"environment,omitempty"`
@@ -1194,6 +1210,11 @@ type AlertsEvent struct {
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
+}
+
+// AssigneeList defines model for AssigneeList.
+type AssigneeList struct {
+	Items []string `json:"items"`
 }
 
 // Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
@@ -3719,6 +3740,9 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAssignee defines model for OnlyAssignee.
+type OnlyAssignee = []string
+
 // OnlyAttribute defines model for OnlyAttribute.
 type OnlyAttribute = []string
 
@@ -3806,8 +3830,11 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3860,8 +3887,11 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -4155,6 +4185,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
+type AssignAlertJSONRequestBody = AlertAssignment
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -4363,6 +4396,13 @@ type ClientInterface interface {
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListAssignees List the people whom alerts can be assigned to
+	//
+	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	//
+	// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+	ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CountAlerts Count alerts by state
 	//
 	// Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
@@ -4464,6 +4504,26 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AssignAlertWithBody Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AssignAlert Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAlertNotifications List an alert's notifications with their attempts
 	//
@@ -5515,6 +5575,23 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
+// ListAssignees List the people whom alerts can be assigned to
+//
+// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+//
+// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+func (c *Client) ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAssigneesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CountAlerts Count alerts by state
 //
 // Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
@@ -5737,6 +5814,46 @@ func (c *Client) GetAlert(ctx context.Context, id ID, reqEditors ...RequestEdito
 // Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAcknowledgeAlertRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AssignAlertWithBody Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AssignAlert Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *Client) AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8017,6 +8134,18 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 
 		}
 
+		if params.Assignee != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "assignee", *params.Assignee, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Unread != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
@@ -8163,6 +8292,33 @@ func NewGetAlertActivityRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/alerts/activity")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListAssigneesRequest constructs an http.Request for the ListAssignees method
+func NewListAssigneesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/assignees")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -8402,6 +8558,18 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.Mine != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "mine", *params.Mine, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Assignee != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "assignee", *params.Assignee, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -8847,6 +9015,53 @@ func NewAcknowledgeAlertRequest(server string, id ID) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewAssignAlertRequest calls the generic AssignAlert builder with application/json body
+func NewAssignAlertRequest(server string, id ID, body AssignAlertJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAssignAlertRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewAssignAlertRequestWithBody constructs an http.Request for the AssignAlert method, with any body, and a specified content type
+func NewAssignAlertRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/assign", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -12797,6 +13012,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivityWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAlertActivityResponse, error)
 
+	// ListAssigneesWithResponse List the people whom alerts can be assigned to
+	//
+	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+	ListAssigneesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAssigneesResponse, error)
+
 	// CountAlertsWithResponse Count alerts by state
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -12912,6 +13136,26 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*AcknowledgeAlertResponse, error)
+
+	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error)
+
+	// AssignAlertWithResponse Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithResponse(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error)
 
 	// ListAlertNotificationsWithResponse List an alert's notifications with their attempts
 	//
@@ -14164,6 +14408,54 @@ func (r GetAlertActivityResponse) ContentType() string {
 	return ""
 }
 
+type ListAssigneesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AssigneeList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAssigneesResponse) GetJSON200() *AssigneeList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAssigneesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAssigneesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAssigneesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAssigneesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAssigneesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type CountAlertsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -14631,6 +14923,54 @@ func (r AcknowledgeAlertResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AcknowledgeAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AssignAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AssignAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AssignAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AssignAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AssignAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AssignAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AssignAlertResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -18808,6 +19148,21 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 	return ParseGetAlertActivityResponse(rsp)
 }
 
+// ListAssigneesWithResponse List the people whom alerts can be assigned to
+//
+// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+func (c *ClientWithResponses) ListAssigneesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAssigneesResponse, error) {
+	rsp, err := c.ListAssignees(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAssigneesResponse(rsp)
+}
+
 // CountAlertsWithResponse Count alerts by state
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19000,6 +19355,38 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseAcknowledgeAlertResponse(rsp)
+}
+
+// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error) {
+	rsp, err := c.AssignAlertWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertResponse(rsp)
+}
+
+// AssignAlertWithResponse Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *ClientWithResponses) AssignAlertWithResponse(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error) {
+	rsp, err := c.AssignAlert(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertResponse(rsp)
 }
 
 // ListAlertNotificationsWithResponse List an alert's notifications with their attempts
@@ -20858,6 +21245,39 @@ func ParseGetAlertActivityResponse(rsp *http.Response) (*GetAlertActivityRespons
 	return response, nil
 }
 
+// ParseListAssigneesResponse parses an HTTP response from a ListAssigneesWithResponse call
+func ParseListAssigneesResponse(rsp *http.Response) (*ListAssigneesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAssigneesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AssigneeList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseCountAlertsResponse parses an HTTP response from a CountAlertsWithResponse call
 func ParseCountAlertsResponse(rsp *http.Response) (*CountAlertsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21160,6 +21580,39 @@ func ParseAcknowledgeAlertResponse(rsp *http.Response) (*AcknowledgeAlertRespons
 	}
 
 	response := &AcknowledgeAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAssignAlertResponse parses an HTTP response from a AssignAlertWithResponse call
+func ParseAssignAlertResponse(rsp *http.Response) (*AssignAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AssignAlertResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -77,6 +77,14 @@ type AlertAction struct {
 	Selection []byte
 }
 
+type AlertAssignment struct {
+	AlertID    uuid.UUID
+	TenantID   string
+	Assignee   string
+	AssignedBy string
+	AssignedAt time.Time
+}
+
 type AlertRead struct {
 	TenantID string
 	Actor    string

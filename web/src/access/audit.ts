@@ -44,6 +44,7 @@ const requests: Record<string, string> = {
   acknowledgeAlert: "acknowledged an alert",
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
+  assignAlert: "assigned an alert",
   resolveAlerts: "resolved alerts",
   undoAlertAction: "undid an action on alerts",
   slackInteraction: "pressed a button in Slack",
@@ -73,6 +74,8 @@ const replayVerbs: Record<string, string> = {
 
 interface AlertsAfter {
   state?: string;
+  /** Who an alert was assigned to; null is nobody. */
+  assignee?: string | null;
   /** How many there were, and some of them; neither of one alone. */
   alerts?: number;
   ids?: string[];
@@ -81,10 +84,14 @@ interface AlertsAfter {
 /** What was done, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
-  const { state = "", alerts = 1 } = (entry.after ?? {}) as AlertsAfter;
+  const { state = "", alerts = 1, assignee } = (entry.after ?? {}) as AlertsAfter;
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
     const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
+  }
+  if (objectKind === "alert" && action === "update" && assignee !== undefined) {
+    const which = `alert “${objectName ?? ""}”`;
+    return assignee === null ? `assigned ${which} to nobody` : `assigned ${which} to ${assignee}`;
   }
   if (objectKind === "note") {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;

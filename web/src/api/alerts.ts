@@ -34,6 +34,8 @@ export interface AlertFilter {
   to: string;
   q: string;
   mine: boolean;
+  /** Who alerts are assigned to; the empty one stands for nobody. */
+  assignee: readonly string[];
   unread: boolean;
   /** Only alerts about one exchange each, which issues consist of; set where an issue is opened. */
   perExchange: boolean;
@@ -74,6 +76,7 @@ function queryOf(filter: AlertFilter) {
     route: [...route],
     environment: [...environment],
     attribute: [...attribute],
+    assignee: [...filter.assignee],
     ...(executionId ? { executionId } : {}),
     ...(correlationId ? { correlationId } : {}),
     ...(from ? { from } : {}),
@@ -234,6 +237,19 @@ export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSe
       ? client.POST("/alerts/acknowledge", { body: selection })
       : client.POST("/alerts/resolve", { body: selection }),
   );
+}
+
+/** Assigns an alert to somebody; empty is nobody. Where `was` is not the assignee any more it is refused. */
+export function assignAlert(id: string, assignment: { assignee: string; was: string }): Promise<Alert> {
+  return body(client.POST("/alerts/{id}/assign", { params: { path: { id } }, body: assignment }));
+}
+
+/** The people whom alerts can be assigned to. */
+export function assignees() {
+  return queryOptions({
+    queryKey: ["assignees"] as const,
+    queryFn: async ({ signal }) => (await body(client.GET("/alerts/assignees", { signal }))).items,
+  });
 }
 
 /** Puts back what an action has changed, and nothing has changed since. */

@@ -32,6 +32,8 @@ export const leastRole = {
   undoAlertAction: "operator",
   acknowledgeAlert: "operator",
   resolveAlert: "operator",
+  assignAlert: "operator",
+  listAssignees: "operator",
   createIssueNote: "operator",
   deleteIssueNote: "operator",
   retryNotifications: "operator",

@@ -66,6 +66,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/{id}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Assign an alert to a person, or to nobody
+         * @description Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+         *     changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+         */
+        post: operations["assignAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/{id}/notifications": {
         parameters: {
             query?: never;
@@ -189,6 +212,26 @@ export interface paths {
          *     is false.
          */
         get: operations["getAlertActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/assignees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the people whom alerts can be assigned to
+         * @description The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+         */
+        get: operations["listAssignees"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1751,6 +1794,11 @@ export interface components {
             /** Format: date-time */
             acknowledgedAt?: string;
             acknowledgedBy?: string;
+            /** Format: date-time */
+            assignedAt?: string;
+            assignedBy?: string;
+            /** @description Who handles it; absent where nobody does. */
+            assignee?: string;
             count?: components["schemas"]["WindowCount"];
             delivery?: components["schemas"]["DeliverySummary"];
             /**
@@ -1794,7 +1842,7 @@ export interface components {
              */
             lateBySeconds?: number;
             message: string;
-            /** @description Whether its rule is meant for the caller. In lists and the answer for one alert. */
+            /** @description Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert. */
             mine?: boolean;
             /** @description The rule's present note. In the answer for one alert. */
             note?: string;
@@ -1848,6 +1896,19 @@ export interface components {
             /** @description Without rules that raised nothing. */
             rules: components["schemas"]["RuleActivity"][];
         };
+        AlertAssignment: {
+            /**
+             * @description The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+             *     cannot be assigned.
+             * @default
+             */
+            assignee?: string;
+            /**
+             * @description Who it is assigned to as the caller saw it; empty stands for nobody.
+             * @default
+             */
+            was?: string;
+        };
         AlertCounts: {
             /** Format: int64 */
             acknowledged: number;
@@ -1866,6 +1927,7 @@ export interface components {
         /** @description The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR. */
         AlertFilter: {
             application?: string[];
+            assignee?: string[];
             attribute?: string[];
             correlationId?: string;
             environment?: string[];
@@ -2011,6 +2073,9 @@ export interface components {
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
+        AssigneeList: {
+            items: string[];
+        };
         /**
          * @description One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
          *     default); the rest stays as long as the alert.
@@ -4522,6 +4587,8 @@ export interface components {
         /** @description The greatest number of entries wanted. */
         Limit: number;
         OnlyApplication: string[];
+        /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+        OnlyAssignee: string[];
         /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
         OnlyAttribute: string[];
         /** @description The alerts about exchanges with this correlation id. */
@@ -4534,7 +4601,7 @@ export interface components {
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this instant. */
         OnlyFrom: string;
-        /** @description Only alerts of rules that are meant for the caller. */
+        /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
         OnlyMine: boolean;
         OnlyRoute: string[];
         OnlyRule: string[];
@@ -4573,6 +4640,8 @@ export interface operations {
         parameters: {
             query?: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /** @description The alerts about exchanges with this correlation id. */
@@ -4589,7 +4658,7 @@ export interface operations {
                 id?: string[];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts of rules that are meant for the caller. */
+                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -4658,6 +4727,33 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    assignAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertAssignment"];
+            };
+        };
         responses: {
             /** @description The alert as it stands now. */
             200: {
@@ -4805,6 +4901,27 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listAssignees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Their names, as alerts show them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AssigneeList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     countAlerts: {
         parameters: {
             query?: never;
@@ -4830,6 +4947,8 @@ export interface operations {
         parameters: {
             query: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /**
@@ -4850,7 +4969,7 @@ export interface operations {
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts of rules that are meant for the caller. */
+                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
