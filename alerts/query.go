@@ -56,6 +56,8 @@ type Filter struct {
 	MineOf []rules.Target
 	// Assignees are those whom alerts are assigned to; the empty one stands for nobody.
 	Assignees []string
+	// Snoozed restricts to what is snoozed, or is not; nil is no restriction.
+	Snoozed *bool
 	// UnreadBy restricts to what somebody has not read.
 	UnreadBy string
 	// From restricts to alerts that fired at or after it; nil is no restriction.

@@ -78,7 +78,7 @@ func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err e
 	}
 	q.Filter, err = alertFilter(ctx, "", &AlertFilter{
 		State: deref(p.State), Severity: deref(p.Severity), RuleID: deref(p.RuleID), Application: deref(p.Application), Route: deref(p.Route),
-		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Assignee: deref(p.Assignee), Unread: deref(p.Unread), PerExchange: deref(p.PerExchange),
+		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Assignee: deref(p.Assignee), Snoozed: p.Snoozed, Unread: deref(p.Unread), PerExchange: deref(p.PerExchange),
 		Environment: deref(p.Environment), ExecutionID: deref(p.ExecutionID), CorrelationID: deref(p.CorrelationID),
 		Attribute: deref(p.Attribute), From: p.From, To: p.To,
 	})
@@ -96,7 +96,7 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
 		Signatures: f.Signature, Text: f.Q, Environments: f.Environment, ExecutionID: f.ExecutionID,
 		CorrelationID: f.CorrelationID, From: f.From, UpTo: f.To, PerExchange: f.PerExchange,
-		Assignees: f.Assignee,
+		Assignees: f.Assignee, Snoozed: f.Snoozed,
 	}
 	if f.Mine {
 		out.MineOf = listed(who.Targets)
@@ -253,6 +253,8 @@ func alertAnswer(a *alerts.Instance) Alert {
 		Assignee:       optional(a.Assignee),
 		AssignedAt:     utc(a.AssignedAt),
 		AssignedBy:     optional(a.AssignedBy),
+		SnoozedUntil:   utc(a.SnoozedUntil),
+		SnoozedBy:      optional(a.SnoozedBy),
 	}
 }
 

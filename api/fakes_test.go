@@ -329,6 +329,13 @@ func (m *inboxMemory) Assign(_ context.Context, tenant string, of api.Assignment
 	})
 }
 
+func (m *inboxMemory) Snooze(_ context.Context, tenant string, z api.Snooze) (alerts.Instance, error) {
+	return m.change(tenant, z.AlertID, func(a *alerts.Instance) error {
+		a.SnoozedUntil, a.SnoozedBy = z.Until, z.Actor
+		return a.State.Snoozable()
+	})
+}
+
 func (*inboxMemory) Assignees(_ context.Context, tenant string, most int) ([]string, error) {
 	return []string{"ada@" + tenant, "bo@" + tenant}[:min(2, most)], nil
 }

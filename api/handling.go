@@ -36,3 +36,29 @@ func (s *server) ListAssignees(ctx context.Context, _ ListAssigneesRequestObject
 	}
 	return ListAssignees200JSONResponse{Items: names}, nil
 }
+
+// SnoozeAlert answers POST /alerts/{id}/snooze.
+func (s *server) SnoozeAlert(ctx context.Context, req SnoozeAlertRequestObject) (SnoozeAlertResponseObject, error) {
+	if req.Body.Until.IsZero() {
+		return nil, invalidField("until", "required", "Must be an instant")
+	}
+	a, err := s.snooze(ctx, Snooze{AlertID: req.ID, Until: &req.Body.Until})
+	return SnoozeAlert200JSONResponse(a), err
+}
+
+// UnsnoozeAlert answers POST /alerts/{id}/unsnooze.
+func (s *server) UnsnoozeAlert(ctx context.Context, req UnsnoozeAlertRequestObject) (UnsnoozeAlertResponseObject, error) {
+	a, err := s.snooze(ctx, Snooze{AlertID: req.ID})
+	return UnsnoozeAlert200JSONResponse(a), err
+}
+
+func (s *server) snooze(ctx context.Context, z Snooze) (Alert, error) {
+	who := identityOf(ctx)
+	z.Actor = who.Actor
+	a, err := s.Handling.Snooze(ctx, who.Tenant, z)
+	if err != nil {
+		return Alert{}, fmt.Errorf("snooze alert: %w", err)
+	}
+	s.hub.nudge(who.Tenant)
+	return alertAnswer(&a), nil
+}

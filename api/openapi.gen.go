@@ -393,6 +393,10 @@ type Alert struct {
 	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
 	// exchange; empty where the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
+	SnoozedBy *string `json:"snoozedBy,omitempty"`
+
+	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -460,6 +464,7 @@ type AlertFilter struct {
 	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity      []Severity           `json:"severity,omitempty"`
 	Signature     []string             `json:"signature,omitempty"`
+	Snoozed       *bool                `json:"snoozed,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
@@ -558,6 +563,12 @@ type AlertSelection struct {
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// AlertSnooze defines model for AlertSnooze.
+type AlertSnooze struct {
+	// Until In the future by Postgres's clock, at most 30 days ahead.
+	Until time.Time `json:"until"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -2996,6 +3007,9 @@ type OnlySeverity = []Severity
 // OnlySignature defines model for OnlySignature.
 type OnlySignature = []string
 
+// OnlySnoozed defines model for OnlySnoozed.
+type OnlySnoozed = bool
+
 // OnlyState defines model for OnlyState.
 type OnlyState = []AlertState
 
@@ -3056,6 +3070,9 @@ type ListAlertsParams struct {
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
+
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
@@ -3112,6 +3129,9 @@ type GroupAlertsParams struct {
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3408,6 +3428,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
 
+// SnoozeAlertJSONRequestBody defines body for SnoozeAlert for application/json ContentType.
+type SnoozeAlertJSONRequestBody = AlertSnooze
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -3551,6 +3574,12 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// SnoozeAlert Snooze an alert until an instant
+	// (POST /alerts/{id}/snooze)
+	SnoozeAlert(ctx echo.Context, id ID) error
+	// UnsnoozeAlert Cancel the snooze of an alert
+	// (POST /alerts/{id}/unsnooze)
+	UnsnoozeAlert(ctx echo.Context, id ID) error
 	// GetUsualDuration How long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx echo.Context, id ID) error
@@ -3916,6 +3945,13 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
 	}
 
+	// ------------- Optional query parameter "snoozed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "snoozed", ctx.QueryParams(), &params.Snoozed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter snoozed: %s", err))
+	}
+
 	// ------------- Optional query parameter "unread" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
@@ -4117,6 +4153,13 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "assignee", ctx.QueryParams(), &params.Assignee, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
+	}
+
+	// ------------- Optional query parameter "snoozed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "snoozed", ctx.QueryParams(), &params.Snoozed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter snoozed: %s", err))
 	}
 
 	// ------------- Optional query parameter "unread" -------------
@@ -4350,6 +4393,38 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResolveAlert(ctx, id)
+	return err
+}
+
+// SnoozeAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) SnoozeAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SnoozeAlert(ctx, id)
+	return err
+}
+
+// UnsnoozeAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) UnsnoozeAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UnsnoozeAlert(ctx, id)
 	return err
 }
 
@@ -5992,6 +6067,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/assign", wrapper.AssignAlert, options.OperationMiddlewares["assignAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/snooze", wrapper.SnoozeAlert, options.OperationMiddlewares["snoozeAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/unsnooze", wrapper.UnsnoozeAlert, options.OperationMiddlewares["unsnoozeAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/usual-duration", wrapper.GetUsualDuration, options.OperationMiddlewares["getUsualDuration"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/silences", wrapper.ListSilences, options.OperationMiddlewares["listSilences"]...)
@@ -6735,6 +6812,85 @@ type ResolveAlertdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SnoozeAlertRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SnoozeAlertJSONRequestBody
+}
+
+type SnoozeAlertResponseObject interface {
+	VisitSnoozeAlertResponse(w http.ResponseWriter) error
+}
+
+type SnoozeAlert200JSONResponse Alert
+
+func (response SnoozeAlert200JSONResponse) VisitSnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SnoozeAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SnoozeAlertdefaultApplicationProblemPlusJSONResponse) VisitSnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnsnoozeAlertRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UnsnoozeAlertResponseObject interface {
+	VisitUnsnoozeAlertResponse(w http.ResponseWriter) error
+}
+
+type UnsnoozeAlert200JSONResponse Alert
+
+func (response UnsnoozeAlert200JSONResponse) VisitUnsnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnsnoozeAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UnsnoozeAlertdefaultApplicationProblemPlusJSONResponse) VisitUnsnoozeAlertResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -10128,6 +10284,12 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// SnoozeAlert Snooze an alert until an instant
+	// (POST /alerts/{id}/snooze)
+	SnoozeAlert(ctx context.Context, request SnoozeAlertRequestObject) (SnoozeAlertResponseObject, error)
+	// UnsnoozeAlert Cancel the snooze of an alert
+	// (POST /alerts/{id}/unsnooze)
+	UnsnoozeAlert(ctx context.Context, request UnsnoozeAlertRequestObject) (UnsnoozeAlertResponseObject, error)
 	// GetUsualDuration How long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx context.Context, request GetUsualDurationRequestObject) (GetUsualDurationResponseObject, error)
@@ -10927,6 +11089,79 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(ResolveAlertResponseObject); ok {
 		return validResponse.VisitResolveAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SnoozeAlert operation middleware
+func (sh *strictHandler) SnoozeAlert(ctx echo.Context, id ID) error {
+	var request SnoozeAlertRequestObject
+
+	request.ID = id
+
+	var body SnoozeAlertJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SnoozeAlert(ctx.Request().Context(), request.(SnoozeAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SnoozeAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SnoozeAlertResponseObject); ok {
+		return validResponse.VisitSnoozeAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UnsnoozeAlert operation middleware
+func (sh *strictHandler) UnsnoozeAlert(ctx echo.Context, id ID) error {
+	var request UnsnoozeAlertRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UnsnoozeAlert(ctx.Request().Context(), request.(UnsnoozeAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UnsnoozeAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UnsnoozeAlertResponseObject); ok {
+		return validResponse.VisitUnsnoozeAlertResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -13558,629 +13793,635 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P3/chs5lieKvwqCO9+ome+mWbLLrumS4sYNWqbL2rIlXYouz2yr1gkyQRGtJMBOgKLZcytinmYebJ7k",
-	"Bs4BkMgkMplJSbW9sdt/dMlSJhI/D86Pz/mcfxvM5WotBRNaDU7/bbBkNGMF/Die0jvz34ypecHXmksx",
-	"OB1Ml4w8sEJxKRKykAVJLxYvPlE9X6bDQTIo2F83vGDZ4FQXG5YM1HzJVtQ0o3drNjgdKF1wcTf4/fdk",
-	"8FHOKbZa/8iXJSsY0UtGBNsSveTijnDVt/0bps+lvOcsPgrFlBlFv1Z/TwZrWtAV03aWzjeFkkX8C6lg",
-	"3zQ+kBK5gAGt6R0jM7aQBUsIVYRrsqWK3PEHBl3h5uW/blixGyQDQVfm63P8RtivFf32kYk7vRycvjo5",
-	"OUkiw/8gN9jFasc+yC1ZUbEjS/N3oiXJpbwnMzq/b/o+PFn5fMYWdJPrwemr14npC19tVoPTlz/+KRms",
-	"uLD/8p3iQrM7VkCvLt6Z9+Era6qX5Ud41roQC1msqB6cDjYbeDKynfiK6/hC3BWMaqY0EZvVjBVmLZjQ",
-	"BWeKbKnQLGsaeQ5tRkf+5iQY+SuzBAdGfiXy3Wi9znm562OfpMEj4Ye5ZitVW/qXJ2b+a1MB3brAp18G",
-	"W4MWBd2VPVGK3wkGZ4PmudyOV2u9+5XmG+YmvzqP5iVCc1ZoRfSSakILRii2kpltJAWzm1yxM8JMc0Rp",
-	"KjIFcqLtVSFnMts1LQJ1XX3O6dC64LONjsiK9J7t/q8HMzFpQtQ655pQDWd5wQulCfvrhuaKmD6ewq/t",
-	"SOlMbjRh3+ZLKu6YHfmSPhjBxhWh7otDMmFrsz+zhNA8J6uN0mQp82x4K5pmxPf20JS8OnmNZ9L/onWC",
-	"XjXNz7ksCpY3iOtp86C3XC9xvPOyBcIbD1zw1EXWJPFwnYNBvYzJA9PtsXjghRQrJhokAysfUE5E+943",
-	"dTJ46Tn35Nj1Y7/r4WHEKTenz3WcMDpfJmS75PMl4UptmJl+objSRC5OibBHlZJikzMiH1hBKNlykclt",
-	"QqjI8AlseCrnigvCtWL5onlLrlnh+juIXKAzKXNGRTA2Nt903E2wfdzYGtfENfgU2+Z9IVftkw6HeWGu",
-	"KiMMjHhbaFZgV7kwYk839XRhGo9ebRnV7IXmKzZo6tgnLliHjtXlq9nVc5rnrMDl1UupYAeY9Q/eWTEq",
-	"NEjr8o2mYaxMVzqs9ERaqRprpJBdhNgjztBkkzd/fJOz2m7xXz+gbnT7+A17YAXXu6YOKPf3aBf+oWCL",
-	"wengv3xfaujf42Pqe99yrSdNHeF3gupNwWKqNg3l9YLynGUgtkE9peSukJs1UUu5NcrqkIDUhMvdyIj9",
-	"C968ak4tFYQVhWzcP8r36RmX/0bT2JX+xfaR68R126iED6wAlUUzMttocj2+fHdx+XNi/oayFPUUsqSK",
-	"zBgTRJtbuml88OneKzsy3cFud1vbKfsWu9vYN024IJprI+ELsmJK0TuWkDlVjPA7IYtmtfevLbZGk2ia",
-	"yp4SE42gTiJTy2MF5mdRMJp16Fkp8GB5hdTEvNnUow222yr/fkd7hin9VmYcr/EblrO5hkWGf8+l0FY5",
-	"CRT/7/+i8GYsWz+8Z6BlMzr/5dKSwt+otRQK+3FdyFnOVi1dWOMT/7VfV1y70IeIpNkyocm2kOJuaPb3",
-	"DVxRF+LJpuITi39amsMNK2tvRQ7WduDuuGH6RekuiH3DPvx96Vf4Hb5lv21eg5UwP6wLuWaFtqtO5/dC",
-	"bnOW3bFspLtu4aTy3ttdxB+ROOOoX7P2nfYmo5eFJEsqMqM0cH1G6EzBeoK7xgrHTKLivNfsXG5wddvW",
-	"7wsooefwKCxjzo1UPvTaO/vczWa1ogVci3D5XFOtWRFRMkeCTMavCPu2LtANVFf+v1N4fZWC0yhO8JDR",
-	"nUBmZHyxYAUxCh3hIG55phLrZFAJ+etGatjEysg7Lsh2SfWtWEhjbxu5w3hhjcicC/QHpQuea1YM4eOf",
-	"8NuXUoOHjamUaHrP8CK+EGhtCrU1nZAFXMgg0xK7JBr+3xibbhiowO+tjRu19QZcLQanf26fca/s//5b",
-	"ErOrnDpeSlfoGXTGaPVDcmUMENgUMHnK+fuY0vjSCsacoR4iCPtGV+vcLkS4826FH6exW8wQgyF9LvIm",
-	"B+OayXXOiGKssvQJme1gqUg6vTq/ubj8Ov6X8w+jy5/HXz9PPqZE0Z3qN/1qM18SeivWOZ3bJSgVzILH",
-	"VgRuypGOdZ3nzOkm5kPYD70smFrKPAN3YmEsQLzfu4mEJaO5ueAbjTG/cPA1sBvRJHR25pwKc2nOGGEP",
-	"NN9QzbIzeNbuPJg2sl3uhuTC3K1K5g9MlQMwTd6KORWVJgi9o1wMidHYSLpls6WU9xdZareM6xHcLPC3",
-	"ygb3d3Ey4FkntT6nM5ajzM4ybiaB5tcVWb73yv6EmaF8p4gRLWaTYps1acm11TMEC6SlnP2FzfUgGXx7",
-	"cSdfmF++UPd8/UKusSsv1pILzQp7q5v+6gb3tncGzNicrhh54IrPcvPPJQcT0PcT3cvOMmTgD34xo/N7",
-	"spAbkYGwGVUlvR5GJ9n05u3uhs2lyFS8W2YDosSEI+dkatDff+RaGS28co6IkptizuB2AeVMszx3TfyT",
-	"sXFTe2JS19lbUb7tt7B5dd9hUjuSmdzMcnNMvEe31HpRuINujvs6uidWUTv9y5IZkeD2boOBbq4KrewR",
-	"U3Gb3EifnCut/KLF5FB8kYRs2jK1fWsebJVz0WtebgUr4qqD3ApVig+q3Zei7VgJ0Uuxce+gYlO78cMd",
-	"DFMJV8/C7KMZy+UWZt2L0Xif5EabHzvfkqAPTuxb+zflB7kNticIbrnRLOt0u/hNslHMnmf8EFnLnM93",
-	"KFq5NbpA3bYejy6C0Dx6CbZOl51CV2zY1MqvGC1sDSWiCC8od0Px+8t3lAv94+vBfmTFfETMpLyPXvSR",
-	"ztrH9/trpa618Ca21clH8w0VuHK6OmbUAa+LH+d3Cr20IKDoimVktkvIjCmeMRLYQnDYYYd0VD9ocElK",
-	"wW6FE3guPlOeBi9+8Vayvpu4tqicV6W7IwP8EFFRuWmw0J2wbDDMnQp8rBT0qkR8z9g/W9XCmI1bDtoo",
-	"kYsFXKkbZY8gmzNje5iZvpOC+XueCyJhBOhmQM+Zk+qms6aHW2NN3AqnI60YajP4MIqFqqpEyZoVSgrC",
-	"BJ2h85ZVdZ/DkdLSN/BnG3Z1nlB/6qtHN6m4Kq1jC5e0vAe9Elkqr7/VFZvfEzSRR3PNH+xxqprKs838",
-	"nulAhWiLqib28ViEZAHBNOvglnewmcCbs+fidZIlctsHX6o63xLATeQsdpW+p7liwdGSeWZsGhfTQAUK",
-	"rx+WxXfnIhqAKGERaDTi4MmM3XGhuuv6MCfNTtEgJmAFspAAwajMXtvRn2xy5lf494jfMtyANhxSXfdg",
-	"ess1dj1v3lWgUblgX1yBX5jFSer+mYrHwwb4B4OoYftiRXlOaJYVTCmMom0UK8xJJiu6I3RuZK1dbdDm",
-	"AglmLFncBmpp736n0Y3rAXMbFCcjouU9E2AbWQvLqY544A+4yrsbE1uqDsyA0eL2tVeqwjEqugXnEGsY",
-	"0NP1+PemjQD+I9XuhztCBCx4YbW/ni+umciOe9NptEe82nSxXq2Z6OT6dkYfF4Q9mAMe1cfaOlE76m4a",
-	"/ExWPZyDYLiNZ/w9uMcOnu/9g1vCtpzFmWM83B9VCHfhmXsHnj0z+AVneYZSey5XMy5AOyOjy3eJNT8R",
-	"RyQXcJ/PduRqgseytvVqyJ+niXN1P9uhiPvjPx6ia54DptK9K1WAyeE56N4yq2JN/vBJDhEQTzkup4t0",
-	"Uy5Kz4e9ROyBrOk43T8fAkuest2/7l117XHO7i0XsmWnP+sWKO37pwEydP9yaB8/JYKhRw9Ca/sPn3n1",
-	"BECDzvp1Z4xA9/5r2f2Ih4rFkxzGRj3u50Ju1k+uxu1HY/dMRwC9KHObg2Pm1IUprDMgM1d9TpXubnTt",
-	"h3K7fFSCRha+G2wjrgO0V/iIkNvKXtrrTN2WrSknh3rWHt5tXo2XT6pUgw0cj5DZkBJayehFsTofopms",
-	"R7Tr2mFQstOp/J+m7ftL56jFKy+OltfNQ8PDDqY233G0vX3/YgfHaQNkTYYf8O2AfxBHb+3sA4C1/RNT",
-	"MJF1O7VLl2Bh20fMkzGi6HwJWRfeAKFKk1evk9BLBHv2Kf1UpbR+jOmGp7uD4ZYEVp4HSbmj6o/Sb60S",
-	"/9qG1epOmqtFJKxjfTBVY+4MgvrpZj2Vafdz7qe8+y2MN1Rk2svUn3hyUsUHC59LcISNUwMQkJ6G7xcI",
-	"zTuXk1wxl0vlQBijPDeWsVZl2sGZOQnWh23+hGFTUjDTe0CYWQiGJjkzO9hchuYZxjKWDcnNXK7xxCGU",
-	"5VbABeWxAz7SYN1GKJ8dwPSMUPueP5hGUdoopiz2pdSeNmpIRqIU8DE8u3VA3Qpz4uFYeslxCvgTgZNJ",
-	"JGDcw4SAJIy9JBh4IbKwuCCzSDBfKnD1wvfhrIBEsJhHlmcJkcWtEHTFFIFcklLubHmezWmRORx2npMV",
-	"YxrD7mJngwiVjlamUSC0DXpiBolgEzstMVfEwrtQ2ra3dbRUMBHVzXXuuqRcn/BJJ97MZLgctyUu9qoW",
-	"9e120Jz3AE/AgYSVwL/9VEbQRvC/bph9wCn8ZpcfNHLgodI84rV+MWGk758H55OL6cX56OMgGXwZTS4v",
-	"Ln8eJIOLy/dXgTSIdfaHDl39vQVcMjgdAMhqiDMb6ut8tZYWykiN9TTQkAfyPcqS71e4FE429ZHYU+d6",
-	"wy2LxxnPcIARhtPDxJD8zB+YAGQcSHM454JQK4i4JveMra0kgV8iugT7eSugSQDA5FSzYkje7si1VPqu",
-	"YOo7Rea5nNfjZk99R/S+Hsx+ocV8ybIoqNoIOnwA1Rii2Tc7d3eSKYw+GNlytyxTTjmEHApAXoNn/rRp",
-	"5jGTxeal5lLes+xWUD0kP0vTNGR0hZmt3WfvqGtvUmIu9sETTswF2Ikq7CGxG6mOjQARZVRJjsiF2saF",
-	"MPLBMBc2OcKHAQkG5vAXF1pWrbFlLyftayWug2gp7z00rLsUq28yHGuAv+hpmsGENgwC/2YxBtjjBBIO",
-	"ANQqi6wWbT00kWxK75k4GC20K1Mfm+9rbBEat1YJme+nVY05XMkpz1RqzpPF7KaRjTQvHbLVNi4yJjRf",
-	"cBaKroTQXElMq9+ITKaoaa0s5pfwjK3WUjOhje5SMF3sXIYlI8oIOZ6ZX28KB7RiapMb3QgwstYgtkkJ",
-	"0LTD04FaCFjLM2yRCtQ7lJsjF/czmsgi53MjEJhgBfVnDnXGTiCEpKMSEoZ8AMT5mHsdU7Tdv492lZlr",
-	"qCHf30iytBJeqgfYUJ4SCqp3PS8Gbihw5+RsYTRBIwEs9NVuMSJFvht2l7cNGz/urUytIzIFdc1iiKuw",
-	"uAQclkIiIjFdyOLdpgAF2YbuU7Jj+qwxU8ppPPZLg2Tw/mKCP4zOf7m8+vJx/O7n8btBMpiMb64+/jp+",
-	"t68CVRUYi665saiUrhpMqbuo8UNjenBGNfUAVfMYSfH1yFlHdTxrTWi1SOWCOWiFLIh9jygu5iz4kieJ",
-	"MLYWWQARhtFl3OPmNs93ZRoVrcF0re5jQa/GWheARpCSrDbzJeSqC1QC8Piv6A7z0+0nhuQSTAseetOw",
-	"b2BsKV0wurIpwUccyVcnJzFYjQvdH5QLNsoPQSelcOZbc4PgqVG5/HsOjoa7woZOP3IVye3ZVwgP3MtR",
-	"LSj6Xa2NphZLXmPkw3R67ST5kFxoRZaMZnUk3HcKAtogUzKWMyOrlVxZGLbLWS4x+kZLZFrnLCP/+MMJ",
-	"yejO2LG3wl6q/3TmbhWwyneKgIporo7Alo/ZnJmVEp+qm6Qb0hoM7pgvcFfp/NaCF2zSkFH+vAuBzQum",
-	"43lJCy64WsZDAf488ZyRjchYQbZ0B6gen7iwLuScKUUy3sunjKM7CHArGLgg4lLFfdqmy2RGeWwAU8NG",
-	"OaiI4WMfGM0GQcZg/OMAOxNGcFgBWdlyTZhuaPCD9Ui29yV4FiNshe4HB0cf0bnMmhiA4O+m++Y0lVgt",
-	"mUFy/M2n6XWYtSFsQg/uMzvcYRSS/MCKjM91B8+GOeG/2qfrosHukXDsZdMtEuPX8uu1C/7z5bvx5OuX",
-	"0b+mpw7oKzd6biTCjukhST9fmkv40v9ZoCdvy/Mc7wbzq6QCgA33v5lCpaXMiNI8z9HrZm4cIySq6UD+",
-	"tgH9ADRHkr4bf7z4dTwZv0tPCZ3P2RrA8OlkPJ2YLlOnIuE4oQ21mc8ZQOHS6YfJ1XT6Ed5GOWWhuVQZ",
-	"pQuN5bXpOLT5/vMNPMo1jg8dafhZTEt2SXMk/fnqclx/9FbYZ6nYDUl6eTX9+mn0zjwG7lJUsgE7DM5E",
-	"N2cBYNc8aGYGxIrQFvvuMw7dfswpX/n5uhUwYfKBWXi2U6n82g6SgV3GQTLwMwoq1XRi/urnCX4H0zBI",
-	"BmaIg2TghhF1PdVccf3MplHViQl7qyTB+XkyHk3Hk6/TD6PLhIymXz+ORzfThHwc39zAL2EjjqZfP13d",
-	"TIk5THipzfmK5i7nkrBvdK7z3SkxAlEqTV7+iWT8zuxTKW4FhGAAVu/ouIxyb3UsQdg3PKHoQnrx8k9E",
-	"S/LyT+hldl0loVoFEgFWyvwLXa+2Mwm4cZVnW9FLtopdjfdsF8uyb+UpgSyeWAS+JuS8IVjOPC3kRmSQ",
-	"hAcKoPXC4byVLoit3OSA/IUH0Am95YpZEzVIrfLzEk5JUxqeXId+z/H/83n08QZ8nYNkMP6Xi5up+den",
-	"0fT8w9j8FG4KYyLYXTFIBn5b4K/Npoju2AdktIqmorFvaMZgN8wuqCcFm7/a3iR+Ya0gwS3IlRRe74bG",
-	"YBSwoy4u98CuEf4E20fV3ElVMlDszTiIY/Pdi0trMIba+OFvH2LRCO8js1NhCX9r9ymDA35YkxVdTDP0",
-	"3INltsm4Hgtd7GLwjzhQIZ0DzVuakHSzzuxPqPWan2ZcZPA3AT+dkdTK6LRMawQ7iOUKphZNJr2kwru5",
-	"HPhjGId46CYmwCbUOIZ+BV1ZPiZAejc3jo6k+N9+4bEAdWq+YkYNLZsf1oW8K+gqBaGVGgN3RhVL3abG",
-	"mBLokqjtzHaQ8h/vFI6nLVPB3YPggjdiNd7QohXUG+OjAySAzW0FMExrGu3gdPAXc1IndPvJ56t0h692",
-	"1znRHD9iKFuqEhvcwN0Lrh7MQ/cG+Q3aMZhEQlfGxIF7Zym34vnGz7MjnMfYh4Ydi390W7bhzw5Csv/n",
-	"NStaqOj8n/HW5YqMri/azKKGTj5wGo86WIetMQKpFROnjk40wTOckDVVaiuLLCE5F/eJsatfbNYJkTyb",
-	"J0TldH6fmDtkBbwShel1/OQ/cNoAzdFVFtMOiV5UD0Jx4WQWjjVxkrWyPlE7w0jneMyvZ3ysFPNPgqGI",
-	"dfYto7qfi2/GqI44+OBQPND8cH77RmieWz6LbwCQGPbNL68Pr/bt6EA3+f0EHP5Nd2bH3F+aF4xmsRzq",
-	"uhdTSWIf7p0bkoQO0944ucVGxVyttoOQVWkBtp4xAFhO7T3RO5Umk3SWs89mXfsAZUE2xII/VZXOkZe0",
-	"pD33wGr5tS6nuFzTcvLK/tUHGNtc5zRnIqPHZN4g0bBcoOdxy9h9RneYbwPh9zIZbkW4MFqQOUN/w+AH",
-	"TI59zNx66w2o2VtqJKu2rXuTDOImALiGNbfMMGelubLzjcxAAFdbmMsVU0Rv+dyjeOAfURSNTYuwtDTK",
-	"zPzJn05PTsz0rR3v0OB//PnkxU+//dur30/dD/8QDd3yFfvvMkYaMfLqoenrxehyRJzSBgGV4PPjjenh",
-	"929ZkXNhulFV/w/alDoS1xp/m+cbxR/YGXn1+vTkxCUvB8wdGd0NyQdkkwY2QSAQta4aqz6zHfoL8T1R",
-	"ykbzcm0YL4+eRbe3oiCbm8/GVvx0Zf5/+nk8SAZfwO8x/fB5kAzeTy4GyeBmND0Aufnn9iBiFH8THk6/",
-	"0EFvE5cEq2U308ofxn5G1TlKg5J9rnZH+N/3FI8lPnr/8FtCJ+v/SLxf5tUJ5LjzgvAMWQ96pxk3gGvq",
-	"0hBH1Qo9PbfJxoIpdQNO4Qa4CV4vzvnkQ+81kmcARyWIQ3RAODT68pxoJqjQyvsMfPzORdhKv0JyK8D5",
-	"ioxPFrQUEC05lqeIdLJdzBrx8dgnuMQBhuxe6B7BWHGlosCccWQ2wB9iHcg4jWfkxMIG8twIlS3L8yOu",
-	"5oZk9kmZxO6R1tulzAG4IrL4cLt9EZq54WIeEdbwaxwWoqsAEOqj4O6rPqqwt/hBH4fHoapwQsrlScK9",
-	"EN384DXJpsZs2RcKGDlrAuJLooxAp4qko41eyoL/DSyvU/KW0YIV5D///T9S8DVa5yBYqpbUK3oPul60",
-	"HXzs6p5khd8mrscNQwXYDW2j+IoyBLAVRc0vdNO+eX3wSnVW4N6rP7a/mgy2BdfsSuQ75zPonEsVTgr2",
-	"O+hHbFoce+JbIFrY3wM+oBrRTjASExy1Muji4jf9jximdBz6Gtck4+ijxm+BS8v/yofnen58xTJObaB6",
-	"/wqAaDc6AHB4xrpTgH+rsaShXo90H0cYgMlg/dObT6rh5P30hvz/3KXqh8y+QSTskaZmudp+Ido2jaPc",
-	"jPezdNA5qOZ3IAj4wuLq1b6dXdlux22UCdo44NS8kxLg9y5qyEBeyYVGWDE4Ucw1CpxkwMw57KDxfNN2",
-	"M44aFZ9v2gcqq7yhW8p7ZA4CzC960Y78gDzOYTOHWKySZEGLw+NQmzXEOmJzeClBwM8YsVcVhi8R+sNz",
-	"Jubs8Ae01DQ/tI57gty8k1Q2op8Ev+aVzsc36JqJjIl5JITQgigRUp+VOWHo4GaIq2lDkQjrrAwNmbVV",
-	"2cwdnPP5/VJuFIvaF6DJGQO8gUi/ggqw/Ez+lejguZrTIivZMmoURd1ZLWxqFRJbEJfQnCJ2Ik3CfZ2+",
-	"H118HL8DTKxpOh3/y4fR55vp+F0apcQw4uAp09UbiZOsitNaqqHrYaSqxuDRpqlcBpJugq8eYHV/+iR+",
-	"D4SJWsUlEBPQARaTCesIIVm7gIdQmCDSd0NrPHUxS/EN2N1l71/v9z3mlHDr2UAh320pKwxwT1f4oeko",
-	"XhUZK97KmFu1O568G2q6evifFzfdNmSWjXwiRc0BKhzKRZ0RSjJ+x5S24eyIQuCa22/IBrNCnzSUUiOb",
-	"dYfb756v1x1b9ZcR6pi2Qx6kayXejAGO3t3Lw36O23KcZd8ahPs6p7sGi82bUL0QJVFjKvbxsZgXO5io",
-	"X1jkZuVZbH/fLTVZsm/UwXUcJMdcL0uqls6VeM92jjgMUhltuFMuiPVVE9y68bRxfPpA0o2NDQSBVIYj",
-	"smoUSpN7dkxEoxMxZmUCLYtHLFbnC4jYYR1cjK745M6dewR2OTLIfWzC6Hx68es4dQugzkh6cfn18804",
-	"BSCyRqQdy5BlLmPw1BlJP18Cco9YsvCCreQDy85I+uni5gbyF6y3YS7Fgt9tAAqspLMa1a1wy1/60mzr",
-	"0IwDQcLuaN6DFfQdjgWgTGYEgMGzwDrbqwCWF1MBqyRHB/j0fd6by+QOa0l6ZHKQGgfZBsNDrGT7kUCH",
-	"4XkMJXoLVa1PZzmW/3yPzmu/LxZ5fqnq6vnLVz+8fvPjP/+pFmp48X9DjOG/RiMMTGRTHmO22KOXrhOW",
-	"K7rrrpvUuMT2/x5Uh2h+4EbT+X308u26HrUGp7t1w+eq3GNR4uz4mwBtjk/pVFp0lJAKwt7d569UeLvU",
-	"sLBa657vrFpSznc0qRUArFbs9CXNnCocbMBwGmuLWN/KUaFq+zv+ts6p8Ke27vl3CTTdBL5piwtfcaWu",
-	"foeVQbrVA2n0yU+9l/tlcnJyckZS7GvqYq0UIwCdOWbDeYgora1XFyuLFTqPeUsKkBvdU2Bewpl6HsSL",
-	"+8KELXqG6y+BoKJSGmHvzjjEM3jAI/4cB77jwW2bqzLs5270yedLy8RwfvXp+uN4Cpe5NY0PmMMYpu1h",
-	"DZdB2sqB3Ntq/mi1g+865p/YbzXln7hW2oiXa03s34sfx5Pp+N2pIwGhokrIBSRQ5Pzq86V7ygoDQIJY",
-	"Dhd86MvoYnpx+TM8hLWBVGKZnayyiO7Kv2wyAEuapbLP34oQHFLCs5CvpVZzZkjejv/16vLd149XV798",
-	"fTs6/2X/k7WiKpDiQjUbkvG/XF9M7EjCN25FwTQToML51BeXkse15YUeksur6dfR5JNtgYksdHPYDhuN",
-	"jhYr09N3Fzejtx/N02VZHoWtIG4d2zFayC2oukAtU80IAPSsQiqEqk6LawcnANYH+ElgEexJwJ/q0wWO",
-	"I5gGm08CAxokA9dbn2YCPTx0mBhuseGvfjsePk92MWXxvX0bNvd7Omf6KcwkaAiLZR9vIwWNxG/xSFwD",
-	"SJKEK+2riZzPN4U6wlT1eRHtohQfc+x+0VFwlmfjJn86wrKg4B9a1+ZuAUakSAJ1Y6LerJD3FrOQ2CQb",
-	"hfB90880Ianc6K9y8bUwotz8W0j91eplsxxTAtB4+wofTxsyQVnekL9tdlfwaVukzTFT/fnkt9Sna5Vo",
-	"fk85Hf1aUD+obdYQAYLB9kwexvniIBKczfIrB3BFkEU0fG/fPXy+wAoTNP8e04/gcB3DzA1jtbxdOfhn",
-	"FrI4kpYsYt5WzNdHk029ibjWQyX+XApNuYhRZVHFzHWgGR7Ww3k5Ybu2+F+HKoaJLdlFxc5mcokwpbD/",
-	"py+lbh7VdD83qVIz0dwx8CpGwEl9FprTlA7okO38X/HSiRFhWpk6FZb5RUa7g3P5nAMwRqJq4jJ+0+sb",
-	"0ZjQin57F0/K9xcI/YYXyE8nwf8Owie4eJZ2hdTjyrzUfMyelM967TMJbhfkNyMjURLm1Qk/LZUfraVq",
-	"NqzvE0y9uzZiMXeBVdgVQUOj0gtPF9fBHqlussfzxKFFY2V8P4vmPS/Yp+jdnl6PJ764ZopeShV4oxay",
-	"QNZUWEXIzXNmKRRIgqxU693ETEjrzPIvAjsrJkiWVBW3oqTCxPTXWg3CEshsgwJckBRtEUdzc0pSUIq/",
-	"Xlx+/XJx+e7qC8TCzW3meDFTz5qT4gDObkU6GU0vrtpeWrNizoROHV607JPtJDAP2gZJ+u4ztHi536Re",
-	"slvhmuM588REziGlarAUBGpyFXSmpO1Iz0g6enszjo14wbYO6R2M+VY4HCyWxggZmFXJXM2+rdkca94B",
-	"GS8YfExkJbdIYP64Gm5UBfNSs8XADqvYMeEuc8ZMOYpBMqgtirFU9qZ1kAzq4+/mBfDbv9+pAWbZGFM4",
-	"utFYnmGZWnNhlXOBiA6oLJXgCQANHg4A1msNWZgmV5+nZkZG19cfL85hwMZ2u/z1YnJ1+Wl8OTX/mkyu",
-	"Jl+n/3o97jZc1+9+o/0AtbXfOwW8qsatgL+hoYAgDA+IyTBSAzIALGzIWxfM+wiABomtm8piNmUbdrSU",
-	"4P2YgXShVFMGesnlbg5ISVfNLTtCrPRfAjS4olLT7Gnp8Q/EhI4leneJGfuYyma27Fevy+whj+N++Zpg",
-	"AtFz0mY/Ey09xyF6WvqeTPRm/BOmZL5xy3OAQsc96bM0WntmkzWO6hrUtj6Puy38IsNDqoTGnpEUf5WW",
-	"RxZukyM8GthQUy56lC++5E30Zy/B+D80RriY55vMiFLIWSm3qNIdieQ72ZwgIa7L+TtodBbszlothya8",
-	"fLI668Hvn2Dqg9bak0bxdPu0Dztx5QW/IkuaYa6EY5RP3K7cP+Lte991qQNh9BOUXehaZXHq84FqJW9X",
-	"sU3WawdNNjlrjOM9uoBt15IIH/6eyh/Uc8HikVo/zEqd0x4lD+r1DeBHnB9775VRRiumKgKzeoL2z3ej",
-	"WnEZreUNTjVj4gD337aQ2vHvU1EWAakpDZC+05e9RBaOWcQTD3YhM+lYjF+zb3H4w7bgWjPRnQsuyoWA",
-	"I7afCRttne6nCAGXa3cwBhxFmXi6faWB3XvYkWu7dWBTO9utCKHD9bSE1NFSMufG0BSOjnuecyb0GRLN",
-	"zHZkCgYB4QvHItypzowTvod7VRFlhx93Oy948vVJXwzlYWkDn2lclOuKRtUPuPWHV2MKtcuOUPqGq7PT",
-	"LO4JZ//9xuksr8fmaFtfgvTj6ukfTuCsF+NuDr995OL+xudo9shoLBM7++CEnyovsSVJ81NEvPr0y0gp",
-	"BHMTRW+ZJVXXQfrl4VcDbwBvZtyBas821gdXXMgR6vP+oCAOdwb6we0Bt3LD9Xu1ZuLiHTmXQrC5JutC",
-	"PvCMFWXKJfQIuSsaGbbu4/Rgcs0EEFZ6um4twRgyGhsQ+QXuIvOdQeITbc27UcdzoyulkDk7XAwgtyVT",
-	"QAEaf1vzgqlGs1UKVu82ZBcD0wBekpr1KdSH+fmHj+k9Eii5bCyZo0CHl+PbGsJG8QyQL5VEdZc1iLyh",
-	"LqxsmYSAgHRI4iDOMLMSsZyNNAP2I5ZjQDru8RKlYma1BKjESQaEebgRFepu0Rr81LtAfnxNfuFvAbr8",
-	"efr+xZ8aKq9txJxqlnVIjQs75PW6soHosoSk4PF1aSJo1zZ2DfUWuLizSg0UQIfikGaRSoePZU63ANsm",
-	"6o0DhEt7tPElo8bLk5OTY9KdZbzOHjgXgyTmlWWZRwR6TGo2EW/AF2Jzf8m2oYDucXl1Tat/9Vz3V2s+",
-	"/SXb+tycPhwDzaIu4Be1dhXuCYxeIZ4N63MU7EHe9yIit8K6J/9sd1HekL4q88ZN8Vl1wJF0UhC+VK5I",
-	"c0EgfIrr5ZBcVQhZEhCg8NwScilqYIkubA8iWvQyZI6BD9r+DCM1p3vQSTTWrjaH4Il2/SPW2TFPHFzv",
-	"4MqKlzoI+bDNGjmyL0ABgacB8weHZIwVrcrrM4OkGCTuN5KYZ65IEZRLYAVJbWLYC56lWC8AS+VYql+H",
-	"UoVSOzO25CKDNBvwYJI1K5S9KeF8cm2pTdqznVvOth1JF5URGpxynTfRG5s/+UJXnlkuluNjpqvBk+wp",
-	"N2bsbiMO51Ta1iJ32VXo4XNqCReQXg5OpT1aiK6ALaiSEfGkzKyu1VoUJFDLjN2MmcV97FhcsouG+KRN",
-	"bbX0chYOBSGGiq4GtZiYZsWKC6j1pFx1Aiy1iZMaMoy4gkzOIQT5lMgCe3DrYKdu+N9Yi/+2shw2tZaC",
-	"PpARLrRNp8Om4GzaX5ZZvO3Gc0cnoNGkqoCiFlKWivqMNyRVFscBFC39WVhMk+P2AiSVrzoyFpswPGwa",
-	"001LcYov+2Q6oOdjImR8oFz7h+I1KQ5wlnjXotVxK9uzrAtzDFVCf4YEI295QzBPkDWT65xVRW5SjSB0",
-	"to+6iplqP2OEtT3u1IZq28feBHZp+pdG6TNolyQX8q68PRxOCp8tE1NUM7Ey2ute5OHhDXkDIysdv0L6",
-	"LXC9Fktr0LD7WldYJg6upH06Xjw9SGP/TnkolNGvXM58cC3cxVnqY4GQsovVDvgjHCQzVpSF8Lo8pNqd",
-	"+7TEFrKnZqjoyy4Q0QpPxCPbYt+WdKP0k7RVslQ9siFXWv3xLYWkUo9sqsoh9ajG6ka2ryQf0D9F6MnC",
-	"1UqqLBrtFFHhBn2KuF7Flnnaqr9GPC5oAbTF0fq/S1+td5+HzpcAXmzy3DkUbRPA51vIzd1y+Jgyvoem",
-	"d+K1gZoH+v3FxBds2iMsIOlk/Oni8t14gsWXMM1vwQuXhxc4rsPwPBRPT10JSds6BFHIguX5rZgxJAOv",
-	"lLbE+lBo07noflDWjqRhiUqMeKeT8dX1+BILVrl3az2BhjfCKIbbJdW3wsKWt7boCF9A5ayF6fHnj+Ov",
-	"NrHOfcD8ajI+v8K6WEQzs4RQ4kAWIe8i5P4BxDOgtfBJjTYJ0amKcypcudf05urz5Lz+WfvL8MMOK1WW",
-	"8keOgzOSfhm//XB19cvXq/fvU+cXdTWuoALWlmsoJioXi0rxMK/g2israMv3R+OkCYfRLxVd2P+aCbLi",
-	"YqOZAu6OsoaY60lYINCyn0MZbCc0hiR9d/Hz+GaKs6vA/oF0yUCZsJhMl/1RARi/v3AFtnCzhuVLI4VN",
-	"cceYH4Pldv/0Mz5IBtWVKX8RPhNMffCv8pVgQiAD04yzI5vXxF3/vdi89jXl/eh1n4Iquw4xYqOLzHYH",
-	"hVATt3NZ+HZLObgCC8TBO37FhZWZ6Mk3XT2zVensW+HDvmDejFl3UFjYzjzsKseZY+lJ84o9zsqAP687",
-	"eaXp+5Ll2I4tLgdue65vhTEbreRM313cnI8m70zjjjKLzHZeisEklMiM8tDCaI0KXpK7B2ppCmGOT/Tb",
-	"6I65XIkhSW8+X19Pxjc3dgKwUJgnl0yMQMb2PbckPMaBbMdRKjt+GwTq1DH+ER67cOdHOO0gIRnnwJwt",
-	"38VnJbsL9+OUr1jOxTPrHZ3v66uNnslvTYekSoqGvLbal4uF8pGVcqkthOURyte1XkYpSAMJbBrZMf/J",
-	"UyxaZ7atluTlSWLUSzJjOwlINGRJYkrzFdXsiMCYezVrjo6l0G+gmwq/Zfmu6Uw+MNsxqLWHBw+qYCC/",
-	"BZyjOAABbdzyEDUkENz5vBp8IVavlLv8y7c4N7ZHaCfCRCE9r82XeDx/sFnLcP5ie+2aFpq3yeQR+Pc5",
-	"lsWHkIng0FOr0nApYKKdhqOqVPtY5diFdjDEbTYggIls3AxjPNWdaPTrBc/z91EiUVs1tsA7AMtEYgqO",
-	"FKRMKrPBduugjVBThG5cV3aOq+6+tTkYEU3Uw0EP8XDEsoRqXdnDB6ypUqQsP4BWhF0QVzuWCTozhx/4",
-	"OXokMdw1bmpn5rgYjw25BLlfR7hw5VY0YWt4VoZ4cGsEcVVeF2mghGaSxSmA/fT05Dsu34sfFAz5nXsa",
-	"ph5h0fmmKJjQ101hwzprNnYqASbxtfNEQkzUJzf4wmbD5ww7iio04H9KjD/sQ3RlzIbU79iCC7/sPUsj",
-	"efPHm3HOaoL08yIBWltGYZemmyJPk5IQwtubzIxB2Rw/zIz1DYNlTD5PPiY24qkQ8DOTmSV4toGjU5Ia",
-	"U3rKVuucambNQMXvBBd3iDBMXVI1Xa/znSvO5Gh1EpIWVLNrVuDpti2gH3tk7sL0VlBfFhL7910gnGEO",
-	"jOWsfGKIUUfv2Y74cBmYkBC2R0VTpT76oek9U7HIawzLN1Ik/Xk8Jd+7jqgUPKmRwP/rw2F5LtYb3UqR",
-	"WI3zx1gXqv17C5ElXmCnzvY7i4ZqWEGMFpgVjSWulJbGQPbcpokF6Pts35Lb0ha+rpXmWNFv4RBenxxL",
-	"0rjvcm4+TOOM657H6ALm3knx0hBxc2XmxAzasz8pTXdICJBxGzvLGc0AQkjRN0OWUmkHKzTGEew4O1tQ",
-	"74EKtg2sljUroN6KFOYNaLh0gHgKSJtOZtTgjGPEMloR+im207MtH/atYQkfONt+lDRrCGkGTiEoLw0k",
-	"WHcypoZtFGdKfwK/TvzqhnCQY5F2WfrgooGXjtH4oX6GmlDdjogjtnf2S1ZbCAFyjMyAOyRn2rtXSwra",
-	"stOUN2Ujh5bPMXlpoSQ+FEqCvp6RE28pRFWsPbXqUaGtdodOc0iqOjFJbaPUB15d05ZNO8FKsD3Vq6xy",
-	"9x+iqww0hd+TAeQ1VxSyV6+TJiwGJkFrCR5+iAEMK6GVH//UjrbYM9F8T1rm5GZJC3ZcmbiXHRLLa/wt",
-	"LoBZ+LR4c0Ohr9lSAkJBNcjQo/mwNaXkydvulJRiZ6ZlSlmGRAdtHAfHUBO0cBGjEYrNHx6YRevZ3rSO",
-	"JDgyNdkdhbgDj9tOe1J9uACs/y+6mIfQ5Vad7ewkqy9BJD5nrv3G7eMNICuQGkjd9FJmhwWcfc5+shxM",
-	"UsOww1zGl0HOchZxUdg/kIxpynNF/nHy/pz89PrNP/9TH8a9ey4ypM2x9eLVKeHigeYcS45/BW6sBBjW",
-	"cz7XiVGrcpYYK90zS34tvEGppfya0+KOJbdiI9RmvZaFZtlXKLb11YwuITgnX4G6L8/l1ry3EdTWlWPY",
-	"nxnPMiawQSMav9oa3gqefaA8pzPTD0dQlxBZGIsH9TrHDUQdus5jxISEMQcGEWpmET1dN0ONl3S9ZoK5",
-	"qQOcUtXbAw4WI+/NqUTf+neqmXG7ByVlycP4CGRSWBA9Rg0M8D5X058LPwKSy7thO9DI31ZvfvopuCpe",
-	"n8TzuJuBrR+m02u3flwQY5/HZ1Bb0VHPqdjSnaXNP53lVNwDE3XGnFGl7f5XhK4pgmZD2vjgxUj2U72O",
-	"hk1FgdEEOBrLzljOd+yMTxjNuiomz1tRBvJQ/pB6Mt336kYYO6qiQUXn4hMt7hWSS1BF8C3nVtnXvXt8",
-	"fx3DaZgNmlJ1tfB0W1A+y/t35jTPWWGRGoTqIdnnx8DKydT5VmiOpbC5XvqF9Ni2joCNhr0VLxYfFGY/",
-	"kI4EESBpncePrVvuPhs/CmjNR9RRcxybSFQ1uWPmagAyaSOEXdW6Bkg0uKkajVfBtt6AhWrWaHbG4baZ",
-	"nDeS0dgbhmRyvlkxoR3INn4PgJ+roVMsV9botJlhVr+1EI9ZFWDSFQv5BQc5Nl+O6Uk8XuWh9Ft0pGjB",
-	"NQUPTuwz92zXFn3jDd5CCAtpCK2AY8tsAQunVT25v6LV+933SxAOnHTASBfoc31ghGYZ4pCiXzxgnx/e",
-	"cAft8xjS02r3eGRwdG6W/T7zy7hvS4dnpO2Qni8ln0csx5zOWP4YjjXHRo0NtXUB91REspme9d+idkSR",
-	"PervnqiFkq+jf2ieiJyL+2ap4UlpW0tQRgJTtrjNfoy1YHebnBYBD255VQGs0HLYEwgjQHXquOXtVylm",
-	"wJZcA/t/c0qaA3LYrN1NkRs1Cef9t45mK85r4rQu+9ng0bYt8xS88P6aOh6E4Zqw5mqkBIQ1eHp3yqmS",
-	"h/rmP9Che8f5zf7eHNyNo+zp40j/XLCMzjXLfkuNhWJsCGMIbm00GzfkUd6OeVzJgfAP0HCDPqaWxqwW",
-	"mCe04FUmrQb7KOCdfrD1ptxZBHUUzs+KiwzIH5pJsAomwfb1F0WUG+IZvDalz2WPHR1MRfw7klXdfJpe",
-	"p+gCEJbXKrElAT2QOFUb2AhpQlIztzaQudSrPF43wMiq/b3gtkK/nVDPon3AGlPeX4RysdVdhJul4fBK",
-	"Mec5b6gdBYpUnGlVKs+M7ZwmD8zGKH1uaV+qzCjGZhwjYQ4r93JrfJjdQsG79J///h890CeavStkvPDn",
-	"tIyPwvgA8OGCfHrJdqSgYg9Z6eHXWMFgRuf30SoxHpuGT75wfvy+jA2WDPvg1CH3+REf4EpF249OD831",
-	"Um7uljg/aik3OQSTPMsjN8IJS3sd15EbcL4cKozISx5vRDAt2LYMddum+glEudFXiwmjc4tNXBfMUpEg",
-	"rCRCzCyLFSs8CV4a7Lb0GGLN7gRTsTrJ//nv/2H3ocWjdQdpbYQj5m50A6DY9LT6WI/Dngu6wpTcKrn4",
-	"mYPwOl4ZZKUmhdw6PpPHOhE8exYIF5iW4MQkXsSVu7y+zaoiorIJKtMSF7CedTQuXDsuJm2iOyqzZHrS",
-	"87qLetTWMmYVQ/MlhHGPkfXIPCE3/gTh+kGH4jMJEbY4I8S6kHOmFFLG28LfGNOTC487/k6ReS5RwtZX",
-	"gj+wVr+CSzSBcQMgHcFwSrpcc3MhYRqPpvcMw4dmK29lcR83+ec55SuWXdYj+22QZ4dt4srlk1sZ1lOO",
-	"2G9PmjlpQyink6MqgHweU2PKhdMa+D9jVEumnyops3+pvy/vUKhyTWY7IDCG/XGReT+riwigA98DyjBX",
-	"SDXm4b9ltAazPoIgABpp4LqCQ7VktNAzRntI4HLqm0pSub/7bQJAlGrhkl6k52sez+GM8R7nrF5Q988D",
-	"uubgSEJENuZirqGO0m+/9bl3AcDcL6H9gRUqToYZc4TZqOsa/uFedaMKv19Z3uiGSaw4qSxY7cQ1HP4W",
-	"ufc0zggUoY/xRYD5+4E1Irq2lvoGrCtIg8LkQEC7+4Cnldck40Zbd5F0W1nbpUtkrOAPLENQPUKosp0X",
-	"ANYNenorUrN4kHOBSe8AH90KB28t4ybmG2UKbJiOyDKuHaFbDIBnvvx2p1mHI2QevVnSV29+3J+hd8j9",
-	"YuUTDAdYFb/F6Sp7WsZhyYzOWAbLYfl58hEiSMiEJBXapEvLH/MMqIZgmpJgeuObLqxvEMNMu7/bvBVv",
-	"fj5W3+qTkNiCuBHSAbMzXosAdFGNGuZkLYVi8ZM4tXRWbqfhlVdyZliaxfq525uxJ96BeCF/tPlt9qIY",
-	"nA4+TKfX378cviSvTk7I1S8HSR9rmDh7zLch9hwIETddWAmDTpX7Mz7luuAsG8FcRouoOxjnmWdrISX3",
-	"Ud1nC411SarLNiwAYbczL9zzuBuj2irMlKdNSPxXZEFmjIu7MLc0LxjNdijNwXgL8hHkYmF+b223YU+7",
-	"zM5A2eumSd+VhSSro4KN5kocrWZcMCiBNLp8hwliTABpEFLCQdR9tiNXE4ycm02S4uJD2SpvmPr8W4kh",
-	"9yDp9gCN25Hwh0itmagf7By5VSquL4gyWoPnGCamI6iOHCVTOIZICQ3vqHiyWSmRQ3sF8KK5vD7v9zmz",
-	"d8s+/7Df45gLxq2iz687ZgErSOsnmuDfm47fVZGxIk5T/NSwovC4Py+sKD5cmR+snrGiO5LJM6xeYuwD",
-	"+xtbkxcjB95XsqK7IUkdMCA9DalAEudASZBOckhSo4fCY2h1Q2YXLrUakpRmKy7SU8i/UwnSvhrbeJNx",
-	"7fB27kRAjKRAUm74tvkbtG6UCtPQoWNB5+BSmSCRdY8KwPgizPBEarPZSz762qYA5yj+9bPQMRQl/DpA",
-	"SqI71VVHU0RL2Ui3vpe50EqAFia2xVUqwba+ply6XSo2/4qhoBlV7MfXzm4BDFQ1d6pd26t+OnoNyo1m",
-	"U2ophKuT2Bjl90Ki5yFqtQ1tYD1ou7G/jjltPxI2Hf0yvkwdlGBI0qD4e+rToywtxUasmE6JojuX3ubx",
-	"xO7VyXiEryLnPV6NFMvjWZWHKlsmD4g1ffX7uRSai02NvgX6V6tJj/+yXzpY+VBuNBd3vSrUI2jpe/uq",
-	"PT7wc5PKmUK5xncpMFmWRTohr90M/czSw6Oy4wSJA4Apy5UEZCTvR58/Tm1DGMQB0SO045e0sBaY8K/w",
-	"XXzaTKMrqRicPPe8ryQQJGwOPaXPjSViglgZZlv6XtrilJV1wfECjwd0GBblqyta6Ro9KNhgoofVye2+",
-	"QuHKXMucz3cxEjsY/ZcnOYFwlcax/Y5w1CZ3rqE7Ab/GRrHsNOBBgLNgWVsinFDNOTQ9nEw4MyABYmNp",
-	"KINWFqiDjtrwqh3REa7mzToreXsbbHPM4PdhfusE6hUUw6+83cVBbKULsldmVB3kFrgjYSmSyP5yE9sk",
-	"jf1mPTo9/UslxRwy6n181Qott1xkJDx1W36v/CO2HkkQkoU6wOLUp2ujWlUGCCH/2tKkaLlWt8Ji0ezr",
-	"LixhK3zbvFov1cmV8/pbyWbvhDvzZF2yjc2nnXkLGFEZko0v5ZY9sOJW4DbF4eSMArQGmCHc+UNJFpRh",
-	"CKQaRMBjdmRUZNRXQO4nvpcA7MoQHQMo92I+WkPvsCIdoTrdrxX+aCnRzzKJX7ZWGD/urp24jMEeJ2Nk",
-	"dxVmjbslkaXqHi2UYjbo4WQFF4N0bs1gqf2psjATezJcXRiwEGQ89AhnC70X+dVicPrnDtken+Cd339L",
-	"opgzN2p6z8qOOc0c3UdWDym1twTOQnOdhEtJ9Fa6o2ZFjT1jDm0EDIRHFE7Ydj9nf+xR6lRFOn4AJjbt",
-	"9DH7f8qULvXNmqvL/77D0baNGO0FVuzX8jKMFO3GP5aR20Cd8eadrYqtwzAT5MIcCIC/bKzTGll7rBiB",
-	"x6qy4yBnBPI0iox1L+UbTGujSoTD7XkcJ27t9g7kVRkEOTW3lsPYwKAyz5xn8SIR/u5uvagyef8WAz85",
-	"5r4gwdd9C2bW8x5QXbI5lYez93ViZtleoIdLvzq93ytV/qstOpT5ggPV9b0lRAmNMrvXOZT0kot7S7wz",
-	"JF8sHtTueRfUPNtHNAjvqY6EulqKdO6Dp7unuFGtCz5zJ6cJq30Imh1e8T2x2ckgq5R+aGaX/ukk+F+r",
-	"tWC/jXfQwJeWuOnRKSYeeCHFysKln2y+IeXXBm8iDT+2ZQcuf7L+xguwPqbF0unvnADnV5+uP46nIYfn",
-	"IW+MsYz6+PfRlPr9UQkDgdw/KmP3S4UUAWX3kFiHu5PvZ0hRbfqbuFvTqFpIiAr1GtF4ooHw+Ud8ASFq",
-	"lGy5yMwloQIe57tCBkSBWADJvz9j5s5V/4QfD6VaDq6gspC+rZ1dgrbojOXK18kznSh5fw4E1w7qWSwQ",
-	"yx3vCi/JXQpWjxSUwxkorx4h5dbesdTtMm4y8eP3stWhtSR3EtBz5W0TqF/gPrcem/50Nj2Qyv1L0R86",
-	"cU4MdfSUg4s5rpmW1orzMYCHAfnhZ46UzYgP5QqJgXGVELUxZpEiqZrLNRsGV7JK+6HOH0pH+qE94J3u",
-	"DX77B++QxjEfUHWcMrVffxfRoS1IA2TVcO4UR9+ZcYWw0i2FOmxlnULbYlv13YMbqaXObFzbny6d3zlw",
-	"ZDk/aenbcRagfcha7JaocGFF2XeYwh0a/V2XuCU11020H0N0xewJrQnPYsWyGy7mrGNOTSQkDQiIJTcS",
-	"YdeDjZbmTGT0oKl47p47stBauyr4HGqe3/X7ezRMj+i48N2/3C18XkbOjXH3yZL5tL9hn/sd1tbNSgB+",
-	"3jedQTk4XOnpZ/tY90EuGc2R9fvQVfMBn+wuGeBDDzRvHdhhFaBpOXvf7zmjhXhHd7Ge9GhFyvu3dH7f",
-	"OiprZDse17iBxsWvMt9UpGf/7jSKXyFj3+3RMOBtrsQE8RLx8+dJnY/9ypoVc1Yr+99AptC7UZ6zCuVR",
-	"hfGo0STtRNAE6Kwd8h02bIFiI2ZS3n8u8sb5sWJxYp+cfOxjoxkF56DyBg8dpe0lA0hj/gKGSvNe795h",
-	"TYs71iNhfgrPx1QzXywoPvFA89R68pB+yFwrB6O7JUljtYJCFnpIqdhhHhJysJOpQ85gOSCMjwVFgFA7",
-	"TRMP3UpIaqcnTW5FijLR/BbOl/mh3E02Edoc7xRgUDOfV4nKUck6U7B1Tufmi14FxBKngB1NyGyjsWt4",
-	"xSa3Yu0SvROSbVB3dmV6kCtuSCbQqGXODeeHFquS/h+4eWPkbX2onbK+yslGsT2QQAS7XgmcOpCLrMIl",
-	"9qp3teAlHkNgdWy8OhlsKRS8Vy1JIa7ADaw0V2TNiiVd435cMSp0aTHtmw1huSgo8GiTuMBFYSPRfWo7",
-	"Pgk33vaJ0B3bA3Itah6UoIBScQ73aRKq/xFrwiuIgUB2ktyrm3UBtq9MVGahFKz7Cte+shIKz/ok7F/5",
-	"+zddVGFtso5Gc80f7KVTJ5ae39fvgp5Yk2bs84G90JSq7PrUOJqqe78PQXGxm2xE97CzllhfblvxRmYe",
-	"8oXukKVNQj1a8qyLjWC9eoUXh6UlElRoY377e089vjcf+/gD33Rg8Ee6Pmg7TTDZKgBlIUVYnpeQFuss",
-	"pZirwdD9C24IIy4Vxs6f1ulo+ga0nhE53tR78PYCjMd13MJfyn6fkfT/XyE9QZwXhHvnS1rQuWaFio6u",
-	"zFvtF95vw5P0q8scixHT+dIyOlj2wG5Byj0fadnLNydR2EtdOhwQCeh8qHmB5k5MuACKvTDK6wK8gY5s",
-	"EQqqsiqfQeDZQa9RE0GdraFgn0rIwtyzZLbDH3rNFFzR5949f+QK8uxAbl4lDDFjxE5OpzLbzcjrP1Id",
-	"+gN1nrhP2e6wpp1Z1ilq2pg1VDMugbE0cH+an3BPpmcknXFfSWYj8B/ggrVzBEwAEG9LS34lu7d9ZS00",
-	"qKJoVzrXsqE0FLJDEZplAGCAr24UKzDZzDG8UMzLaG78Fx4jeExNS2B8mbfND5ZnO0WeqoxqOqOKWa4q",
-	"OySyopnLeJjtyJI2MAECIr75LouR18BOtXxFiE0YtKOQ/qKkGE7o1oWr+6AKeiTbgo/6iKFsqTq1+cG4",
-	"rSyMFFIIdbBLgrCOLQAkSg9/aWOeYQUmuwVNW6lXhVNXWzcsqgEbhCr/WFoxSZ94Sht4G9qtOEwVagRp",
-	"+T97etPR9UUt+cbR+RiFwMybpVnf0l3H2vNABYOHMDwvHaXMU9TsDmRW34rd3XkUjCpAG62RwBZsX7Fn",
-	"MF7MjBhZG0m3NSp54IXAApNhAQ3EXm+EborjxRNbv/gmEdWNo7IEt0eSC1m2p+p8BqM7bGQ9OVCe+rKI",
-	"NTBwEC3rFu0v42Yx8N/o7c34cvr14vLrl4vLd1dfThHyV6326KJVAVYfqqijah+wZCylUY8QI5Jz5qLc",
-	"imENGu+d4kZn39Kdrbi2j78Jg33VyN3eCN59noymF1eX1TFYfHPpUSerjdktLPG5T0NSBjblgsykXlrQ",
-	"nB32ilG1KVhGNiJnSt0K6/YcuqdsohmIrS1XFpXydwMzC6Lu1lDGC689HHlwi6AVl9rIns3KWmzyvBod",
-	"h7/Dv2IFRMstZVFK2tWey7nSLLsViEcy6oyPf9n5hrSQpcsBysyvyrfNsyzDlYgZhG/6GoQdcNjPFJrt",
-	"2Kx5TK64/hsrZPChp4rp+s1zEiswZQnNzPm3/jl30Fy95rA4bCA7huSESEGux5Ov4385/zC6/Hmc2J2C",
-	"soVqbzH7A/SnH193OzgdliKITHcTpC5GvS9HrVSzxaBongebXcs78EN52Vcb9JCM0KpcUmW0JuHuSHMJ",
-	"uKwgKLmMB+rMytuVLNitKGwKVDD/idGr4JwoaeRvipHyYU6VBosu9QmYwafsaQ1IRvGjUHZHYd1DWzMe",
-	"DlqT4O4fyI9E2/2Wexnbcli/PgxTlTmJ5CUaWCDgE+ce0oQBUl/z+b1V6+0rskgIzZV0lxif34N8uhVI",
-	"hmw5WqktuY2j9tvxhx8ruzGqdfWHCh4QTrHCOmY9gd4eXWZILLBdSjDy8uDsYTULB6VPiLa++ZIrj4uZ",
-	"/NbgK7SqyM67/Tw3/OB//Hn04r/TF3/7zf735MVPX4cvfvu3k+THV7//w5OhH/pfTvFrB0qBm6Njwavo",
-	"Vc0IJY7t06dDc2EOkr9qjP5wK/aOZVA81V5BEEm0G89oP14AwN8t40B1P718/USyLYL1iFfKthWyuVYE",
-	"q4LX6YgXEEOt4L9qvMQ5FK23Y8MDZ84FkeJWVAUdCHwwBuDGX8nMbEGU+bnNSkdbuqJIoojjq/ps/Xjy",
-	"+k8HboM4oqWliPWnjdLm1nIgPhxPmPlZzR57JLC+AqXZ29ug1wZb2xzRmLbrVaFwoeCOsDexxZrifJYK",
-	"MHk5JO/ZlhXmuiBayluRc61zdkqEDO/qWpVlSJ21dCSqvoW7K7c9QEI9RaSDEEVMLayqZommoQJMKCe5",
-	"dimZe2WcH7PMEUhSx0ROElYsRer3sBYcaBxkQfNcAdJ+W1UFhgTN8LrK8Zh4V0M5/C9LSeRWlECK0CWt",
-	"GV3F0i6fAHx16NCcluoAUUtL8htmKHh7BcLZQTZ5gmb4ciMyID4Dq+NkeHLykkhhExesgnYrzJQbGTHn",
-	"K5qrIQE1CBnGIHmGYJHC4MrhylPQ27YqamPYqVB1DERnzdos+WaDs9jGPnssLq2DBZ6QNycJ+emNMd9+",
-	"+mlIroKZDG9khXILEoFL+m9QucxRBJWmYgA8JxSu2dCZmkPFV4zMmN4imTWWtFCWGKJm24C4DMgiwrIX",
-	"gBC3xZLLdvByrF6YVXOIfaNzne/QJtqTuX96KolbRf/FXG9WgkIhPPSzSJJJmw9UCtCELLVemw1g/qv2",
-	"j3/T+f+DwIWPMa6fDpV4WHw50yNye58g1UVoqHi/KOj5vsC/FX2gD6DJmNoznRKqbgVUWDAarOcNYKLq",
-	"4sNdzsUd6tEzajb4FhUDpwoQJaXwXINsR+7AMWtMhNDzF1F8n9KuPx6vGUbYjw4iV0CezSLlakHOrz6H",
-	"lksS0+NgxWz1A7lv7QTv1Py0fpOcodq9d288k8a2B2J9YmX7EbDMKMayTQv7yOgDRKks+UsNf7kHvazC",
-	"Z9EZKqrMHkerXcfiB/sRSvTuj2oq9SsXftyJq5cKQdByIOnTYHaeeFz7ErpNK2gSygi4Ngp5WvNvpRHH",
-	"5zP5OOMIjBiYszGsxRcLVjARq8cIJSoPJm1hmHxkydACcEG0KEyZM2ejaUeQeZVB/7ZPINZb2XzCEuPR",
-	"tzSGBFrk9w2hSkTgeD3fVuE0atSQjP+6obkRLamxLNLERplI6umr0+5JdC5W2pXSdyUfjlg8NadCxKJE",
-	"tQxB4Iz+yya7O2pOkQi320haqL5LG3omN0Z/MtYG68LyHRb/CRc4/Fw5GX7Huc2d2KNRznPj8bIVfHvG",
-	"jCfI9xpEve7ZGgqqL7iFs9YIxP/XgSaOv61zKtoqzHUl5TfP3mirhRxkyMEnWyv07+KMh91T182jl0ek",
-	"la9pILh8jnlZatVzKnhOuxVjei+pXEjMdTdX0JVDGOwnW9tSHKYZyApIboV2BfyMeWe5d8qO1GKtT5XF",
-	"2jGRHTYMF02p7B4m7yc/zGu3i920GUNY6f5mjN9kwFBF8w3bZxr2FbvBKVDRc1vurbYGfeCw3hhA1Zp2",
-	"kw4JB+qQhrMyS6iMxodQNJUC6E1YKrUDyBroR9P8fvA5vPvRCY+is5E66//MpE0fqEGh6Px+wfM8fhFP",
-	"kQ7JGLZ8xdCTh7axFMCthEhPGwyBU4bBEFANeJ7bkjR4pSVkxhTPmC/HKdh2SG4k6hK3wpIZgMns2IXx",
-	"60iBIjea3rEwU0t4sCm3vvbSreRinO581r1+ran1HntWw4/ebk5OfpiXUwL/Zv8v/josioh/SE9tHMtL",
-	"Gs+r5qJAWGcgrPumsP6ZmzP2bW4uKRAlRqJQTdJw1VI703Dh+rI+wVoEitt3qqxf5fWmynkAPKwF3tp6",
-	"+W7Cb0UASEAMWbnFkpaZx5Uxq2vLnIWUOLGUQXMOKc+jxTB9dor7UIxh106Cq1Ni4/YFNwfyjpr7HghS",
-	"zZ42JiqvnMgA3pPTu4ORwOquD46C41ojFSrc2ASBsw+uDttSvNT8wXpoiDtvzHCFkmiBVMg42ltqM58z",
-	"loViErjrMp411m+DT/XJ1DQvTTZi1HBV1/vmz8lcrlZc6z5FF1trzX5yYer24GysaCzsIluBFf19CaHO",
-	"SuFKChWwMslNMWdl2fieqrwZwkeq9Ae5aTb6CsoVy1yQEgveyU3RIfS8J7DRh1mOFPoNZYfPbsXWtgC0",
-	"72H02kccLGTJdkn5bLUGWF/70KW85+LuLZ3fT+WxBWArArL7zhHsW9MmPXiIjygxeKDCoGWNsVKtFNQd",
-	"agBFtYanwm0/L2K7sQK/JYZvOg0B/SWc0f1KrR3dIHVweE9BHKDF434Uc/uZrWEjo+jFIOiyeTp8eYt7",
-	"xZZz2+TeyQJZnogONRqyFP9TvSyCbZlqrg4SwuGtKY/LbiRHWX7t1QkINV5AiWqQDEESbafNDivWu1QA",
-	"JeDLN5e6xdAAbBvQBkYuVe9ZqAPB44VS/xi3EYS4uksAez5vzFsHHMrP75MiozwnePbQ7IIAXC63rMAn",
-	"VVyx6819a0f9UdLsILNYXzeYFWz7eRROlPg18mfjEI/uJmdA27E7ToxaOwQVjLMSembr/wFI6oidFq+v",
-	"DcrFHRCYOCOIq9h2bjfZ+jOb2Vca6koAW9tBTQA7uxFZmX/V7ePQ/NtdHBA0p2LO8tyCHmi1zCWgI5p0",
-	"836StiOvFxaJOCyH7HNESWMZHbFBHL62ixaC+9sxIR6UyjZnTmmwC4xwNiamMU5lEda0WDGy2BRmh+9N",
-	"vPM0kG0hK1QMgcTu4jcte++dp93FZCydD79aLb4PKX5+Pss1DMRNyGlSnoV2eRKvkLzIZczwvJTISLRz",
-	"ARx/whOwSDbKKCKaCdB2V9QWHLCp8QHIXpc4ItNAzaS20sq91q8iWX/11wrWA1dfL523tpf3J/LqcgzY",
-	"UregQ/Lu4ufxzfQ0rJ6Chl9YXyVw/SQl+NGuCTO3IxmPzj9gK/7t0rTdqA3Nh7fiBinmFaHrdb6rlosy",
-	"fRskA+zPIBmYBg9xRfskgmFt5F14o/3LWFHBT1+j4cC+caWjziRfD8mV8K3sOMuN5fSKgrlCrUdItnXZ",
-	"uUP7y42jvoVcE0k5oPb9NOnEn187yVGLYVz3JpjrOqyQ2qecU6xeZ/QDXloMyaXUzs+x2OiNJ9y2uv4P",
-	"P/6I6WzYGzRZHpfTquWh2e1IOP6Hz+/jLtH/ZVYnGGj7QvlYZi0Y/Pny8uLy59M9FY68A2lb0gSRAlz3",
-	"pVJKzkeX5+OPH8fvTssUZGT3NdNxM726vjZ/824iyNb33nBPxyeLW3HHH1iZwl/GBgmy7tuUXO5cG6CS",
-	"Bz5vC8CoFvDDkRmhjLLZd3eQDGznWmj97eTd+JoALervtVT6rmCqypVoFI0nDTXVa5Gt4ML3ESZYln0G",
-	"v2MKlLpORq+LMWYG7zFKVTsSDYzxwnpaIQ/Rh7/KTeViY7WT3u12CVKWe77ZGGepjhWrkh8IIAwf5ex9",
-	"rKuXi7t0+L+Wu1nl0ljzHztGmezjjr3Te6Bxlx0RM7INTnoUESjfaARkaKlp3nsr1uQ8NlLhUrQ7tXpG",
-	"q1uo6SKY9r+ouxa6cHfjhC2aPe+qkTgsZws9yqVowC941r1A5DgOEHvjemwElm9EH0T7nm+ANV0JrOa/",
-	"K00BLGGyqH4oLNGVoMetYj/42J1j1OsDkHIz9XsnNFQSTGBs8W9cXkMvZpGAsiy3VcE7UOudQXo0ALJz",
-	"rrTPVDEnY453uiUtSYXUKT5kyY8wVn0rIFht7gf2YGPcqBeYZxVRdBet3xIUvahYsk9I51ctv/ScnxFS",
-	"j/6YAQmpx3/YmCb7pTuf9hvF837gUHlQrP60lyF0oPiTOaJQkB1q2PdnWpUPrMjpOgY7t3DwFuYNe4tj",
-	"sXlb6d5qYdoWopeCnZETkhVyDZDnGLdGl3Tq2MVww/Tndc/xzi0zSTW5o31lkwGwI12JfNcX1M9WFtIZ",
-	"7qQ3rw/nER+XfrymSm1lke198cfqq6+ebIi1S2WO8H4ctudz9t2K3jBBSpsvnja5mF6cjz4OksGX0cTa",
-	"YheX76861lArqaJ7HSR+Jy4i4F+5ZiLmm/VZllrC5jf3ugvs7EfM1oV84NlhCh7sxbV7GpL+9GZ9yVjG",
-	"4sBKX82eZuYIKV1QLQuyi0POk4HpK8suRBs2jBuLNM8JoF4wS5goprD8aeHoI60JJ/N4mLC2Ofx3E5zS",
-	"6siiewPm4iMXsdpO39a8YKoX2X0st3Q0UzLfaEcZN4VdAfn5ClHHm1nO5+Tz5GNCWK6MYmM20GEEqvla",
-	"EnSzeYDXwdbYq8Z5tWbi4h05l0KwuSZuG+1jcqvWerymWCR0aCT1bKO1FMDdM+w8cSUfnn0dCksDs6ne",
-	"FAJLLYCFB75gegdYQQgQAURKy8NzaAWI+X58+vJ4itAfF8z8YrT3PR8WYbTIjwtmxv6mWsKowBVQKWFb",
-	"sPmmUL6SNRNZf6BJZJABJNMRpIAjEwKAYUlvsuV5HlAHzF2U1ygbPQJLPWKrnYAotjR4CyPyoQBo6aTb",
-	"KJaB59NXJVYRivkw8YkqVM4if5pvCp/q1n41wCpPyhcwYlroXmKwU4zVfssHWMvqyy3V9ELsQ/mCZXiy",
-	"ljf6+u7Z+hg/HZTia9yf1G9MZoErHe+FI+qm4CsNR/bYEiXtJTSsMLRbye38YAeUgexgtZrC1NUyHOV4",
-	"WuTsM3CNWsG1f2M1Sr14TEQ77zdA122Rn72sFScmUULa4j+2TLVgvaTTI8TOXj5+0LWaiwqwjkISvZXo",
-	"KYdHbQJMT+OgFEEH6DCeVibFLi24MtZAlAcqy/bIYJY9EbgWv7Ub2G6Ch8Eu7mIfYEj7e/e6tRTgH0+B",
-	"B3YqzLNBgl1fMfg9wnryR4HaABBcQcu/em3pdY/JX+5C4AwcIHoPtgogulzKe3O5NFg5Fq8zahjYla0D",
-	"kljOwhJ/dQzsCr8V4k8eAdxqu1y1zDMXwzuio92RwdX56LOVM4/6bUe2lndUrzXCXWj5EX1dcBdo9mLo",
-	"zOu/WAUIC7X0Rfb6Lj5iabGH8eHRoMenEQ07IXxR2na+nlGobau+64NUQLXs6QPBAg952wfEjfyfaocg",
-	"ssLRGa3QnZfwXDtrh0XacTiSI+7vR12KtQltuLLKwU0qH+uja+HElSxMpXUIBZPJQhZzNiSQg29hhaCd",
-	"AWxALoxWZf6jjKG+ZeweuUex2gSZ53J+X4UU/s1vS3MnKKB1AhcxklwoeN2HZGwDmQTSHQBBDEnpSgg7",
-	"wRVR93y9ZlkSsEj6Piuy2syXNo+KKtcy0E3JB5ZB4pWt9oCpV3rL5ywJwBAlt2et/pijPS852ho5z6Lc",
-	"u4tGiEYwwDIX+tWr05MT0IEDWtuTF69++/PJi59+O/3zyYs3+OM/RPFgfMX+ezQC+nYHLixwwth7+2J0",
-	"OSKuTEvZg/HGTMD3b1mRc7HPfnRQuXQbpaL3OHfup6vLd6N/HSSD6efxDf70Zfzu0v08/fB5Yn98P7nA",
-	"H25G088T++NnePu31oDLP0MPXfTlMC/PXrjczWEwFI8Hrm+HrppmcIYfqWk2QLDS0fn04tdxGp7shKSf",
-	"r8+vPl1c/pyCJwZKD6TXo5tp6p0wZBR1GXEVvuw4B43xYcVxFSeFXx8kA/fOIBmY7xzy0vsJurHm6qPm",
-	"xt5n+5jqXkh+71k4HlOHTbTIdKsZ7ffUNNTH+8CfgPbjKCrB/qwmkMrVwX7JXBnPKmNGWPXTgfTtbEUn",
-	"Oqfz+9F6HTFkCPyN0LUl3S7rla0lXluRmidLKgTLo/O3pOqt1FN5z0S80veSqht+J7i4wwhtc7jFKVVo",
-	"4qM3vSHvCmJvWGRIXdMYhYVj2vCQ7PX6OyMd7HsPXO+IrT2GQQ1H3wscv8UDK74Lgx6HffRukqpTEhl/",
-	"pPdta3i0t+naricku1kHuV/8Ciecpdf7PPloyfm5mMsVF3dlnbZVaX4xI2Fzy3XMi4CvuYbTDLbF/trg",
-	"eryVmnxWrCBXo41eEng+Iek3+W324j///T/S2hX8wzPGqINNvt9b+0ezg7JSWzg/efnqh9dvfvznP/0E",
-	"rhyvZFi8JiX/5QgdQu2flkYGx3Im7R4j+NqQQAlQDiUYIqfqrMuZQPJLzIQ0O0VLkn6vzA76PtzB3/+b",
-	"kyA8+z2NDfiZguz+wPmd1naOxhnvy/NlZvewuCQfPT0Ixzodqsxy3hQ5qBsAz+5zRspGQ3NYCoZfePTB",
-	"+Dvf8T2mwrKX1ne6kOEV0nNLNu216AbzAPc6xgbNecHUQZ/EefCsbQ+o0NZMZEzMeY+86nfupV3UmYoq",
-	"Yjf9Sm70TH479MEreKrsteedeBzov1s6tftW+fk9PBuj2a5Z6UBeJT/TO9OZWk/21Y+CAbDwoonhq5Bz",
-	"ZESCMrtQ/L6Ru64TmrUcHsQU+qnJQRjuQElzP6ww3lZ+EbePm9La/oweDe/mimUoT4NQFExVGCt1pzmi",
-	"jR5CKKhGgAIHGIBKHFES4A3KEP2iLLHxGPBAR7OkMfzeGCSPGQv1aGh7Au7NTmm2+sCVlsWuKQjSre6j",
-	"0mzds+qj2Uts3blepnm4RwQJhnaj2borsULYGfe15kmDlvfTWwCnvQc+IooagV6mJ7us74JGtICu9GAl",
-	"o8+WBhRhFiUPS0MLvWSqThYG5CBYXuloYrAuoRkg6ctYzoGs4ohIA1YpbZwMUHfvfCaBrWlq40Bn5KSy",
-	"EEiiWU/a6jTW6hV2ICPXP/shSvnoryh3HxArZsnSVlk/kGSBT0dmY2L/EpC3UDP1x/A6WRL+fvrxjVwx",
-	"QH9ul3Jl7EYsXsAhuWF/m9/bWtrOb7ZRQNarGTWnsZA5i3o3jwIB1078PZYlhqZ+64JAt/PRDznraPcb",
-	"M8jtGeoPuqJEQ5wL5QDMeYULyBHGceUZ27rTAxVl5KgDdQ3LXKSpu1vLebRWvjS2+2ZM3tam8bjAlpmj",
-	"ahmEcE4vBFnndO4lSVn4W27FfjkEs32+UySnO7mJViCLgUeqZXP/XorSHpOOVq1m2q1YZ1nXdK9aZ8i8",
-	"T2Y7z5tLRp4qwQn4smgGUUu5VVAfMGMvNmssvTWMHt73JcP+H1KM9CmqcDrh2O3rX3C/QrX1/Qn+YrVW",
-	"76xI/C62Su6Q3DHBCj4P5782l1g0bRh+qkcBxN5VN2NRrXr9y2NLWParQTj+wysPPlf1PluG78nq6Pna",
-	"c89QSO6Pr6P2DEXNgkhTZYM91XxVq4P9AfW8guhYN8lUxsl+65yTdKAP0cJdz1O6qnPtKFqvHmV0s/1a",
-	"uIDXwiKRHK8wcVaS++L15mgHIUBjwR1ckxW9t1yt+D4o+QER0/Dvo4bU+A+oHOVLFsUtQueRD5hbZwzy",
-	"tpDCW+HNB4gxO6hSezjopmktSPQ8RYMiGrHSE2BabchemlsGCWMnKN3sO2vQSbtZxaydFtyxh7niFd4P",
-	"kHg3GqbIxq2QVvsnbvXsMY1z5WhuVLnUjelcBVNrKVQDZQK4tiCk5iLI4C77TkFHGln7Nurc6slRXhq9",
-	"gYP+YTq99glDc5nB4t18ml5XhxQ6Muz3gw8HToKgVkfN4a5sSJdqMyF6SNJ3448Xv44n43epny/IVqJC",
-	"Yw4ng43jrPTPl79cXn25HCQD/+IgGUzG0wmCliZX0+lH+7v3n2/gp5+vLsdRW75ykg8fPXy6AbtRszHL",
-	"pqsvVsqNlNv/t9ZjFqcn7AdpDw7t70ez+vno4HMn9vVPI11y0QChZiLz9XMxHP0sbnKZH6bIlEgzvlHx",
-	"tEVfMmAD8GpXRZWSFWDcjszHqDjmJQhWmKxq3lG5ho0L/xSZFbiDni2v4rPIZHk11bIpACDQtTgTQw6y",
-	"I6DlFh7bnrYxB8XAxhnXGw3Zt71d1HVAuBth0P+yP9H5UrGQyxHn2fHAxVFXnnEhBti6DvgRItiqbuvF",
-	"ldo01V9qSNYuK2ZtFJDUrZgChrbhsx18l2zfevhd4ZZnS5N8nkTIGr2ElTR+X1SXupr/WI6haY92gsvU",
-	"lMvWHXkkl0f3xY4nxdVnpWm8TyFq4Ww/n6RVG5o7p2+MCMKSa7bQ0+4njO1tx1hOVsapuGxDc5hmF2zr",
-	"Crm8OsEv+ao1VTz/T7/91yiAf/3Tm9hXwMD56Q2aN66GfSZBlLNvQBjoop02Coo9tuGOLt+urUE5lbF1",
-	"sA7R/RWohxyegls+43dM6dFMPrCWdcUSyJbpCtJ+t5RrUtbZwiqVdxQMioxwoSXBppUrhu/yfvc3gDs7",
-	"E49L2DfQLF+I2nKkbg+CKkQuFsM420PbBfbAhP5Ev43uWGtsHFNsLLktWdL1mokQP+I0OkGgRXDDwFbB",
-	"BOr4iOHRpq0I7Cewz23hJJ8qWA45KEtN5KIznMlurbH5fEyQINMU4uQ+xzkA4NdoPVLPTGWxoRWGKi3l",
-	"IfKUjnYAVec5Z0Kfm6MA25B1h4JHnmI0YwVUsW7I0HQFrsEq9/cTwRcR28oLrNmIiVClFdKxSiZ2w9ZG",
-	"7LBitpAivJZnDUtzWTL/w6zj8SwxIjZzk3Goa6eMkF7IfpzNHXU3F2zqHGICT9e5FJjIEy5cmFXbpLAZ",
-	"IUm1LFQzDM+cXUbRCxpwVMaK8jXQSjHFdMcxXePDRupTza7hREmRxV1i+2yn6MS6bvNXWXFouy/XljcG",
-	"Eg3sNkWeTWyrFoY+tTuYiXmxg2bJPQPf14orxcWdcx2BWL8VGV3Ru+AaLPP9qABW7XDbJSQNThj4gCx+",
-	"Fri2BWGZpS7REmDLCGL2r6nUPHgr0gpq1/ySbZNalgFJHcAZXiK1d85QlqLjjpK5FIucz/WQvIMbx3Ra",
-	"MJYhoMq6DuNlHgGVfhAh5rJibLKg3LSX59pb+WMIUor8g2xKNV9KhXSra1l43/7nycczKwqUva4Q0Y+e",
-	"dlvcNHR5ryuJHsOnNECSwZYWZsWaLsOt+ex8ztaaZWS2gQ6vWbGka1cImQo9JBfC4WDNrnLMJwK5oTpd",
-	"jVAKGAtTHlvSuN2aiptH3rqyCCK3ntVrKqnqftGkn5KBuBSHe/uwLmfrEqqqEHpFJaou+SusRYkd2bSP",
-	"iDJbL1/Xvk2CanUdUeoQHNi9hffipedKZox9ed8No4q96o1SzanSN5v5nKlmKHHAxuE0zZCvGCMfmG1M",
-	"LRf9kmZQkrcmpwV639XjKhnUa34FZAJubVr2wTNQGlkRFct5qSOzGoOLnzZK0/kSsrb/283VZSMyS25F",
-	"H3RWj6ywmGbb0uObpemKTajzypxNOp9+vCFLKjK1pPfszNx4ZbuJF5tcKzJfUi5Kkot1wR+oZkYLgHo6",
-	"1+NP7j7AqXAaezDyN/GBH50f9yhLdCNe2ACUUVO+lLEtpCkokI6gxUpN6gWKbsVmbeb5TXJyclJCgCmG",
-	"CX3wz1fkgopDpGxwGJq9ULXWrqr57asTuGdBq7B0lyeoedQi7j0KKvhNg9Pe3eLtxEP8CAuYjCx1GJLW",
-	"YSnaOS0y1LX9iF+9+elVdcg/nhwynm3f//xb8jSW9KnDUFuBQ+f3Qm5zBpUvZGF0Jpk/ANeeKz8lC7IR",
-	"GUeg/PBWXC18eaawfrhL+4D3Lc3HSrH8gamEpJPxzdXHX8fvUtcZ4PSoEKzbuugpwuauxASbSjH+fCvM",
-	"mStL+5eQbT86tNkdiHrr6yaaQ4E71Ce42ZAuPEiLwijpXCCRPm7To7wNJY3ED4eZI7oLDms2dMQCvj75",
-	"6ceYH6wqZZEaSC9tdQFECA8JaGM4t84hZawrrhXLFyBcCrbYKL+xD+ELjxaWT2Fglyc/2SP/A1EaFBuC",
-	"5Rc+82zYjJ6Lam9H+uZrdr3tblMxBF9u3x3tjgZ/UhJnwh0xN1v/jiI/S02M9oACdnIYoKcg0I5iPoOG",
-	"xZmxuw2QYVNjwkmRAXsQzXOXAGJsoTuGJSJPbN4QFJvdu49ehtcR0hlxhWb2d4rkfMW1v6bi2S6Va+tQ",
-	"OZceCeg34EsMT6HRT240FRktMvLFyTtFd6ck3S4Vm39FX8CMKvbj66oasxEYr9tXZZ5QkenlK6gu/b7X",
-	"wE/Ny727+S3UDYZj6cA37WvzY/ycBv4Hxz/duBwjQZZaryG/Ueu1AuoKMgoLOQIWDuYAUyB5SXUuC5LC",
-	"X1JUt9zTDitefxbPULpPwvlsOf+hMd5izhyR6181ZFjG9f8OdswxafY2lQjRrEcZHYesCQtag8oZnoFE",
-	"d1DR/4+C/mQKemQNhv/7KpaNZ0PB4TjzfnPkC5UPzHF/aOmLMsL0sATdvrIAr++tCD3tUJIQHekuKLRm",
-	"BTj9JXgV4Bul+9dbt1zM800GrAUZx7I0K2+wPpuW+39U1r9blRVuwMcoq3/3KukxV5c9z8oTix+tbvbV",
-	"I916/L1okIeVxgNzWlIcocZYITna0wb7URPFlL42be+BiabECLxtFYph9JicRt1HCsiy8Hp1XqQEa/zY",
-	"hzcCxC24kSrsj79cXn35OH73swXBo6cIfry6Hl/GSuNGEy0njsLjcMo5vgGhgCoA4TC33gKI22Sg2BIb",
-	"yDMar1c9FFHSTJBCAZbJCA+LFIrNN5o/sPeU55sihtfwAgZES+H8bBXvuCv/WiY4tOtsh/BIVwuSysUi",
-	"PSXbw8ikM6iYaDa6A83Y5c54NmwKDo3bM2EQUS5wPAC1g0kgW6rOoORHWEPf4T1seBSuicQI1zupNRO2",
-	"6hSqF+0d6lX8hFtK5cjUrZlITwk8Eelo6VH3y9Wz3kqNvFXep6e+lnG2YSVQIST9FpKkVeRFOiTpkuVZ",
-	"etqEnKFkbXSooR9Ty7YjkOpIcwjVqVvh9uuZaaWQM0buzMDNPhFy6yIzNkZjjo7CgCHJmVbIKoWwC3Pg",
-	"hm5D+t0F1HpofIQ7skosK+8HCCgqS4XJxaKjOHmfy213YtlAojQUlzFbw073NuBSGpJgz2zLyOg3badt",
-	"RXfkThJr0h4R4HSEpzF503Ir/FJjG8HrOhlYZ0bHWWzKfu8umZ8CWOwgp8+GLa4Co6JgFX9uajyITWwv",
-	"PItiwbhYb3SrzXbARJuWNRBQi9vPMSrHdaDgWxmgVTZf9AzOMs/CajnABlvKPWAXNGaY2EHoMp4KCH26",
-	"8IM9gGK0yEwwKMsSUf0giy1JSHbSa92KbgQIhp3LTaNG5QNmUNcY8mgx9rZiVG0KF8gCbCYEqOA2REB1",
-	"pJr/kzKLWFwFV/Xs7KflCYkvKOBN3YIuOMutBZhabpEUl7wE3dqkWPhzPEM1YCXpwkVyLPtEOyXXDA5A",
-	"1hL093h5YotfnJlpePd5MppeXF2Wq5CQpXvFBuyJNiIk9Xn3qdlIuRR3NcWiWx5Yld5h7/ra71Ac/Q2E",
-	"A7+a1Wygd8TP0DtfTQDesOcibqLtW7RRVoP9ztQoCWokRpBLJTiAB1PYgOkZ+u3gYCaEWnoB80u/TEMy",
-	"ErgL57bwfw6cA0cwpT3Ep2kUTpJcEJj4cCOseJ5z9DSo+GYJaRlrXECJJVbAE8cVSd0mTTvO/oPf/Ae3",
-	"tF4GH5KLsFt1CgijCtY5II7YxnuMA6VJfzgj0R/XcOvU29yX/HhlbQqudzfgpoQP21K3Ddnsrg6u2W6z",
-	"Qm4VK85I+vXrB6n0C9SHUgRZgFsB7jLz8lzKe87c7eRUp3KZ6Jr/wpC9Ns6NPLJld+HL60LeFRRSCNHB",
-	"OjgdzBgtkFsOWzTfH/z+O6gfCxlhcSzVdW+ebtmMBBXxwYeXSbDM3DfV8Fbcihfkrcy4zTT4bzdXl4nz",
-	"3JOX5BN/OySfxb2QW4GXgkpcsX7hPcNzKEKSik2epxaGbbtTlvXL5HyzAtu8YLeCOCTDKcmZUUiovXLM",
-	"jaIluWPIguDoOEw3wUjEblqyBZIxTXmuyD9O3p+Tn16/+ed/OkP+9wea84yA3gBhQikYYUIX4LZNgQlC",
-	"pTAX4CiHb8NHPnLnX1vTO9O9NVWKpKWamjqeVWt3UUXSefkXbz0YfQyqGHLlbkwpzMC9hW0+4HyPttQh",
-	"+PmgHxdCaWA0MF0xo/vhhx9+Mp3/PD1HQgqCADLBBSMLS2ZOc5LxO64DEamBKZ8KnAdUADGCA9/5spQ5",
-	"8xwuSkM/jDh99T/e/JAAJNrMkqBCWnHnuoxVQM1VDxIwY3O+Kr+PbVMNrZlHgkCCZsL0x2uk7BtX+pS8",
-	"PnkNr13b3Wms6MzXqDbzPNropSz432BHn5K3cEyInouv//nv/5GeuVNsGbTLUtdgDOOxRWZ54MTl3j2O",
-	"S2kWhyvy+uQlWsWvT36wWx10bZk7tV0QdMObpgHgj2ZvzufM0nHwzNzjC25UlsFoTedL9uLV8KSUGcHv",
-	"oEDZakWLnTnJ3+hc5zvcYKB++j3qRHpQ080cWk+mY7kMB1MnjjxofvDShg4EXfPB6eCH4UvoizH9QE5+",
-	"X9YNvIvZT+95ri3FT8YXC1aYbYVTY3bBXK5mXLCMzP4/9r62uXFbWfOvoGY/zL1bHNkzmdy6sT85tnPi",
-	"vZmXsp1N3YpSS0iEZBxRgA4BWqM9lar9NfvD9pdsobsBghIpUTZlj3Pn0zkZU3wBGo1G99PPs2JnHy8S",
-	"VogFgNHxQDBasU/XmICvtiUQkPYhJC7IGwuJWOzO4NYWclRaYdIBoz54wpMhJ+xKl6hGjVLUoVWQoNO4",
-	"uIwmYakFJA8VzTm+H1O6AGkqYJQbqgBtp6b/V7k0NkieLXjB58JCwe73Nok7guZtqhFGIUB1o7Cj/KMU",
-	"xaoyDjj6YHBcO2J3EFGulPqON89XzVF49T5Hn1S+8pIv3S6uVGU6XX9d5p3vfVZtXp1vr8s93l1OFbdl",
-	"0fkHl+peFlrNsSrc7SdfIOPT/QvOdVGIfK+PPvMrpesPfir0vOu1t7rzleJL52H5IFV3MzBQ5Op8/a+q",
-	"EDzrPkG+VbrDDyhP1eHKX+RcWjjge5ImWMDvjo+p8mCp5BNFaEd/p2pAtfJ36jNBcg4CwzV/pDB+gRCT",
-	"9G3gIqrVNd86vOuRbw78s7Y5udgoeDhqHgFv63wRn5pIYhLI8zAwfoMUCK+AfBcDfq8DFtWvIMXY0mnm",
-	"XKlzjbDBpDIzKVa28jz2sOkEdqmUtGPScnGr0wT7ypwnZ1NKfLkIkJtPE/fHiGAF0MwesuzC1qGCf4ff",
-	"um0OCi08B/rRmJnF/a0G5IYoypeeeCEoXlveaYBFw5CdxljvbKgWQgHyAXbMqiQf3zdEk3nu65hWOG90",
-	"QioQGDDoCbROolnDQKmW/S26edjmqMT8o85W7WbiL5HCHN2IXIz9NvnnAQ3+xzKfeT6qTYsP3XxZTV71",
-	"jqvMxW0ayp+QI3j8Ojirxg1P22RGwEQGKoG7V4MHcqytB1IkktmfR+6FMUFfCzx2eJ6rC3A7zUvpc2kN",
-	"8AZRfBKbv2f4d6cEynZiDQ14pZYBC+KWCQZzEM6YaGmozOdTT0B3FFpZRG7EUPExhoOQNUvCSSBYrBdE",
-	"x6ysuxPkDiFnsRAqcM3Bn3Ud1FLhVGAlAhhNGrYUeT5UCFthn7UxcpRD641biMJX0KRNGFSMWOoGnI9y",
-	"Ae3v6SkqR2029/6qMg0n7aXE9FNJ/+DmvmmZub/D+jgbk1z5wdZIxGa1bY1U9FGPXwzukWgefvU5e4mW",
-	"xeOWg+/ubDyXkBfGKQ9ni6ByC8aCfTHo1gFWxj5NoO6BnTtvj4+hAyvSY/DgGrJldCapb0hMh0oaBoir",
-	"psmeChvm+h6JYg8bAoQHtYQBlD8Nx0hkhkviD6YNKSQm8BIybUS79WEp58QDG/wOzYpU8Zt5bwBvcqfL",
-	"4sHBBQWO7cfaW2LyMrA1z92mPXYuPPhzlQVj8KANMC7xZs5lzniWFcKY0ypf5kxp0HyODG9zSIOghwD9",
-	"Y4M93AItAxzcMTDC7zR3KIY47y1IBMiV0ItckLYGPoi0qWhmMmb1w50DrM54butjDn+OoppDLsFzfJXm",
-	"AY8KGDQK3t4hfutvYdHdRyvmEQcPWjZYzmtdM59CIjV4FNypq++rYnL0Mvj3wBpNBwfKbjnXMwDCPcbp",
-	"ytEKYm5IH8Mdhyr8GGIEDPRDjAe/em1Y6vz9VZYmkDkGrg4436dB6q/2b2k060TvUejSCp+BWojCnw7T",
-	"Rk/vHtstPQRvlp6Exk1MIEPiLn6ncAGWh6pk2YTLHNpL5UygAyoKFwStFhgrBepiN0yYgE2GSmbowv5R",
-	"aksNzR4rNmAp8B+mJ/5lwlsktaqB+z2MCk4leDlAGgk/dWfkLum0JAlcBVsyZN192hLCqGAr0J+ypDZq",
-	"avpsSIWNVq/i+hDiu6ul6cExbihfIcwWUzrE79hA4vstDfYtDfYtDfbXSoMBgKRLLsxjVR6/5/6k8yza",
-	"cv251Pvmh+6+6LVazzuKwQU+C8Qbzz+hQNnkx3F3pg0F9os1768nFS8ABBJDNSotSz9ffry4+vi3dMB8",
-	"hDdn9W3Z3hVCxOWN5uPRFXzixo7Z5P2jL9i6DdQaDd+9b/T5TfeHEXn0nXme6yW0ARPoBm+y0Y+GxhcF",
-	"ShB3S+u7KQHySwGAV0BSaE5tlaJ4w3vERxxygeJ0t2UjpGGILaBTH5h3H+vzWnBg0ZBkbQ9fjUdKW9F+",
-	"0HChKnzjR7jsm11/RXb9wvayYEZdtjKwyl4P7HBHSH/QsnlEkSdpLebQGidmRN/UdIrZ5KUMfIruFIEE",
-	"zOyMYfs3qSwL5X4ITDXuuBefJuZ85Yv7oEziNsnlnVDucBIQO0tuWK59xktmSEdDYkbaivWELyxsLOoA",
-	"NLgQbqrdrpqJXFjCh1RnOyS/RE/WsAUiUV+Y682aS7+2hAFpHWbn1bjqhvy2/4e35kR0P5mP3wppBeM4",
-	"bZHlPjytFLl8KMOgCXsiv7VySlxUcCbIAZ8EwRY4vWwulTQWO3axaMLLTFqW6ymbCbHAzOOycK/vfoVP",
-	"wqoE9EWDENAXu5lTxCvrVlSbzfctsH0ycHpSH5NwAbd6/CwkDyl1RVMHB57WMvJPXq2I5zlUnrCO65NJ",
-	"WAMDSBNVwqhq6+vIc17MTFVzlgay54VvAzdWLJpWu3uptuJqL2vNBTpB0bbLMj/u+dFt1aY6a78bvn7M",
-	"7QMvZuHkY4AyAOEAhpV46N1qdkFlgJrmO4SBVKlvt60z2gJCXZhkt9znD9hnKu1XSXAq7nsEwKDBauAv",
-	"36rye0X8yH3Xa0XebwGNob+v9R28wNC2jRLVnnNTEtPGeZVw7fMUxekz9woAH+XMAQKxjg/qDwlxtsa9",
-	"iCMJzADOkUAI2gTbcTtGAO44v98M1UkAW8pZhOqJWCbeH/8w2AnGeWajwkEwlivgL1/2jZvZy6halyYV",
-	"eXs2jpsYuwJnCsST+7KlGxjoLo/iCVSlOaG+y3TJkZre2YYzIIKRVIXPJIQR749/QM9IccdQ1dqcYDb8",
-	"teEG3FCfOM/dlrdaM91o01FZhDRb34H8/daMswkrBldWltl/IINoBngM1haeNph5rjUBH1zRoQK1BTbZ",
-	"I+hJM6WdMT5yodSIjbcms2AgPtYuP+Cwxw+6lXORQ01kcxagxalGzxwUVIgnN8Ky9Ad2pWl5bdaYoX3m",
-	"WxaeHcM8/fYYx6U9bo1r/qLLrrg1gP0L7mQ+1uxpFytNyfM3WaSN1oy9mFRII0St1Wo+FYYSC/br9R9R",
-	"FW69pCRC2rIkBmbAnXz3ylAZywtLtSKp2Lv3AMoycceNXyIh8mwu/NQF4A6Jgqw9aEvpAcYd3Oyk0HPo",
-	"7p6IZTSqHhRLwCXDZS9H2MCqWD0plzMRuxt4tXzFLJ+JJ/IsJbGOtu8McMUOrAu0edXwcdjnCpKZlINR",
-	"ldy3ngmVMIFtby66hn95bagjciqJQSiFf0c8v1C2kCLUGdqKCHxsoRDbWDD4bpMkDeoFLedXQkQnzJTj",
-	"O+hFBEhPwlJCIbv/a2Qu1BixRW6e3P9xn+3+179+Sj2JadtbY0czEba01DqOO1eC8G5Xe99rQ/mrWu/S",
-	"+I7Stk8gSY/qgd1Yc9af+mP3JwKQcP/nvSigg1t8XQpDtDp6i4GWG2ugrSoE7qHBNUEeHHe9ShLszUys",
-	"tkNz3QVADHH76fzm6uP/uvx4fv2fn4Fl4T8u/zP1apnERu57c5GG7A7/OCecsyLcAz2ewpaQkFK1HQ80",
-	"PVCozDkkki4LDUhcMZkluGPgqcnvErQHz4gxcyRYJgp5L7IBuyGhNGyXJc4ZYPvKc+qHNm0tqJdhzP7D",
-	"DdkBbaz2pDYQMUbiM7HqtfhY14qLg2ljuS3NLrsKnMCt5oTkxOiZTUrqzdod46laCLuN8ofm5Z1QQRxD",
-	"qpH+ErfGIM9Sxi2HY7liKeZagcsREahDJbOofxywNAHmAPcDGnnQdorQsQEt7B5AK43CqrVCaCFsWdBv",
-	"hyr9hRv7Bp7/5uoCkg9W5yGrgKXLhiYfYjkFqCaM0CRurSMpPbccIEsAWzH+VwrsEdHIjgS3flwbhxS7",
-	"1FyEVVEJVIAAuT6oLP1RcIsj6r7d2ELwOeFMjTuT+M+ZBNYdbOqwS83c26AfQLBTAq/pFno5vaMzNTLI",
-	"qwxyOlifw4dA9AHsA8CTNVRuDzlhYxIE50osm1Yr/vjSi5rtjJOw9hy6HXAcjUASUtjnkCO62uhqk9y2",
-	"qb9r2tR3701WfLG4kN7gh9QdB135QWSS33qmkzVPk/irbsLPuFp1IMWKVk/rfhtKDt4qMHBd/9DGoyB+",
-	"UE/AvxzbJWgVj1ZEsfYG2DaCpJ33X/QPOxBHNfnrZvDfXAO/SyAWgKQkWO+AHYihAZH36xQNjaYveDG+",
-	"q3CkO6z/DF7ulKX/PfVHc/A7asWKElI74zte8PE2moToPNvMl7Ant3bFnvC2mT2h/0+oA8Fe5Cd4rNmT",
-	"v7zncZE2YSNt71qxZBg/NL6h7x84//Th8y+Xt0B7/NPZ1S9NpMd1fo2m92s0UrdswF3uGqLv+x+iW/HF",
-	"eo43bBmhTpEBO+dQ2rDbpvYfe20wSWPQxYtcuhAG0kgV+Y6btPVUUmp1euAj5S1stTa8UOL8XV4aeS/q",
-	"76b0csDOKNn23VuWQQoUyKxS9y7pf+GTqHfynQ6jgbOvh633BvaYuNG35SRabaZdd90j8WWRc9mee70V",
-	"eY7eEaNYAPwvkTAbGZ4rRbuN3qeKhYFdg/CCJ8XGHwCDEZ1IcX+HBrChckEycMy6ODzQZc2FQFbSBPvv",
-	"QONotAJf3rQ106f5aesGURa+ZQdyR3tgcLd6sKYMGzbZj8SUq8Qrj1Z0Y/GyjLPUoa0MAmgJnLfSMPpW",
-	"kZ1Uh34X5Fd6iv60Q+cIeK5Pbqfgj9L2djRwGre4intf5D+7hz/N0r10w6S258dRQcaZ+ZzPqgpDn/CS",
-	"S5wtgINX1vmIVTzhY7EjDQAefQIFbGX9qsOoBzjqseaqXQwNVAEVEVniszumucXbD+5P+BKdlhkQD3Zq",
-	"caxHu2sdBBSDxcFGeO+WHsiGGQeaUBNl3RNgdmRyqnSBMLWmb1gUYiK/PC5WuBbub2MLPIG1qpa0L/qU",
-	"cLgPe/KzQzf39VWEKLAEt7AgkKn3msGk1QO7ih6PywJpJ/0K39urzcU24OEHcchE8IeWji3kzRnzPDf9",
-	"gF9mACRARb4450vEvTuH6GjBjVnqAoHfZYPPv3SLC2O2iPHXEvVHnIP1PSAQp33E9hT/m1MK2YiMNOom",
-	"iRFcRjNpkR8mohnCjCjUC4Du915mogj6Qy4yifsEIFwxAsQc6dsau0goBKevPwwky9/+HLfm7ois7cZw",
-	"A5izK9UH9QUFgUq8NmG89jekNnRUE8tnAPwwrXIkGroXReZ8/KkzGKmmuagjlcydXvpiVRNaxkUP64ir",
-	"DsHDtsxGV8zVDd5jzf93zW5Q8fvq8YSlLXtOY8bJC0094rNJe6nDZzcoicARLkafmQE7I2F+YllW4jRO",
-	"1bqzCxwg7/i9aM2kAX3JU44kvPzhHtkqfIJcuThgBkambUzwmqd6xfMCk+Ic9C09d/mTAR7840cHBz6s",
-	"yw/ye9KGWqJECtky2CywKNtwIiQWdaRU9+nENiyLylcfSLmt9p7rypXrYrXbU5nAdL0G/4wPKqceZ4T1",
-	"NWkNC+kM9ydP0x75gxoECZJXudYzM1TcsneItasDQIF2h6/Ync4zKGlShscrg2BAsBIWxKPUKTNCsBSr",
-	"JCK71VuSDHunXV9S8jB2wh3bnKtR7y1er921NY1Yjwr2CSE22ckalYjiZVbl9+C3A3bpVhvBASCzxceW",
-	"OP8R/ZlQswFcL9WU9MzSTOTyXhQiSxOWBqllorgy5WJRCKjfoxIDMYFScTHk18jove5iYwjqnvuAsOXg",
-	"QcN/Raf+VGu2nesu9HsGrU4sUHuqu9L0x3UXHkFsd6XpZ9nSamnv9ITTJDCh+TcA2os8EnQDnJguiJWa",
-	"G5ZeXN2cn11fXF6kiW8XtgVXBul+o9ixvquiNKMZKtCldUsfuKyhyy+onkInNy73hHBLiG0eCYDd4FkF",
-	"kKv1DqGGBU1fv9n70f/J8gIf9anIRAE3fuJunwvvFs/gFN/NnqGR2U9GH8b8N+n7VcvFPgZc7ySom3Ah",
-	"bLHa2qo80QU2JE4oTOpoyw8xXlBCJRbmyHwTxnOjaf+CY7TRCAlf1o5LpHIyYBfeyBGwgvKCyqLcLDx3",
-	"hKIp7maDoboGfAtJySMPyDqmH8t0ti7HmJXCt9Q1d/PbYvUU6+PaPejZVod7utxvbYTBQ5n4Poq9EGGr",
-	"Fd6yr+Wxq6E7ntyn6nvbwpISrumvm7uemgrN4w1tbJ030gf3nGzOTW0L7q+pDfZt95nBPdX25dOqWrwW",
-	"lXtZeBZT2GKjPV4Hqgy+Pyi4pMFQnYVn2ZatOjyzabsGLvuKhajbdv01WexBGu9gx1wz4f72Tuqq9Bto",
-	"f+b3ASro0qKLRFKKxJcUlFgyN8iZlz5A1nX8g+8veiPdcc5nYpoVzS2fAXsWlBKHCjGeRDvkc9aQjQhH",
-	"RvwjQKGlL12tJbnx3BLKFRItmdT74ETFJjzPR3w8OwWaLa+ZUAj3GaBvIpYuTlhv3uXMCGtzkfkVl2Me",
-	"CtQC8V+iIIIBCgZovk5JAiy60F1kZZ4HIZVk7a9znsEGNWCfqpVODVusOhSHp2EchA2V0W9I4r2t6/5M",
-	"BbH8QJ2Pa53X5SpcWK8nEzd+xMTUZcVvhB9/+fV+gxKA9ec8Lh7w66Y9O3Mjins5DjAtlkmei7GtuN30",
-	"UlWdgJ/5VBQXpV25ybwVfG5OfBqVxPKFAmy2J0yPzmletWSo8CPcipq4RemCUlqJJNZJvUohWvUf5cUO",
-	"s0xk7F98r9T15fnl1f+8vL5J/zXZhg3LpbHXYUAOGlLiQ9qK8md5Hjxav3X5cNd15XfatCc1tl764868",
-	"Qbjr0T/9//3zaFEId03D5gFpHpDaj8pY+LOu8Lr3uyAc7duPc1+VjuR96CAKTIve9BI6FXHwl2/KRQRh",
-	"9J0AqMFuBgxl2KuzkyeXd+sAmT+jBCMZs/9o6Bbn80UugF8RDmTkepvMlAb2uj5k/R+68Paf/dOeiVWt",
-	"9hZtrpcGwCS+KqLdaRG5LEMXeS4nvQD1bkghJDzVr6UQhCx1mWfMudMda2kf/rVCLHK+orhszNVY5D0H",
-	"Zr9FTW4kRwN7OvpoaEejKqVPOSADlHuvigiQuLLjUGAzWw6vfw2/PKijLXNBT2m1HPfXiPLHvX8vuVn4",
-	"RLAK+kpvCVAyb3KpiLisZluOefu+fBUbulT0AbCHEkuFn5zQD2ysXoDiCv4oijDdzhcd+zLpp57BQY1n",
-	"JAuGPnKii6m2VihnGNC2QJUEZyIoVSR4YUcu4G7ZZOnjDuo54JfbG3dpePqV+in02IXP5BaKUnXq360t",
-	"dV26A8k26C7B7POlmyQAaTlrXuhcjldew67q6sykFRn8X9JBZiTrLA3JbDdxlFzja3yGmx50rmoPalup",
-	"eBF9o3th7AeFt7m85dO2p9BlR3AN3fzxqSO78UrxEqcJ3J4makLogbca07Kk6YwrHbHW5kRCwnhMhTQ3",
-	"vSMhFIHxRObOt6T+5k7P6zgc9/NQipsJsYATqyyQMsdUzQbp1eTNB27Hd+k61u/dvydVIsjyKe24SAbr",
-	"Te3923eNSoCLjFuxbmM724RTN41BXd4/I2SV0NRbW4b9l9Rqio3lwwNEVPGnXoiJVLI6Tj5hSLX/YnMW",
-	"aKyHvT/XsrvMqOvlIcuutrfiZUdWYBTUck6YRI0yFVAm4iDk1PgE0R4ETP7EULVw1CN6GMOY33BbnO9e",
-	"jybr1UEt8tY96Jni++oN2gssv91pGuSRCAe0PvbsWwGU+A1392mJXda1VwAPcd82Tinoh3u1bwHhq4I0",
-	"uU/oAmWCwegt7kIUKqV2uoTaXaQZYHG7IKsgshsX3oJgAdR6Q3u/Z9PJqt3UnY/upFvuK2Y10XI1KR9c",
-	"o1bbQRZ3mYt9d5m3vT69dXOB3P6jt5Tk1S96HEgCt10frutjG0IMEzn/vY917qIjN6xbYAn4BIRVuh8b",
-	"zI8il4U7jec5CZsDzpII+pvxCN6IUViIjNitkpNK5oPPBeTg/T+gFiM251bwBx0gp5kel0CcWBeCT6IE",
-	"PpHjLIpSiZTwOUDZW78BENe4R0PFRpfjO5GdwCv6wA5OoeFDkKkx4oznGVZXIGjOQhVpyQsFFZ1LGL7R",
-	"yutzV1TF4R1c1LgspDvPwgfpe1HQf59UdDTuX0TBllKZwJTlRgxCYayOBm4wlHEk5f2sWF2XKo03fLo7",
-	"Ci6IPCM6gooeCb5mfbRDkn2ogG/P/P7dHwMUbBjgsVKY34//SKMyVmBrfvtv7IP8sZHK2Jmi33cO5YZq",
-	"so1PHGC4T4Pni6wDKb8uQizQjzzDzLdIAME043Xbf5j7EF8WurCt2YHLqiefYlbkVNvIjXr2SZMA+ykv",
-	"kEt7tIL+XtRPxe+vxFIxLqJcpt9xTxgfqvBhsEjTz59ublns71IoyZqEIc6pgObzJS4VmqAgrk+FVahT",
-	"Tgo9T9y/rGGWnFeRuXfE5BWGyruFf0lRAIOPcpH+a7LZpYZhOKw5aVuoAnRhq7VxQAu9oLHbtmOC93Qe",
-	"3g90T03nusACb3hGZaP7RFKVecaFn8b97X+U2ZQ83QZnb1A6D5uFuOd5icXOTIP9+OyLm3ZMeECEhiVE",
-	"WVREa/Hha6go3GBXiDHRJXKdKWblXJAo5NKcsNQWpRpzK7IUNyg67MEv0C7F1sJMPfA6UDfi85ZlXJTf",
-	"XpJBpwp+FLYfmCSsKPR4bEN8Uhjo+IH4rK3mu/fJbacCVght4ekVtnKuC9GmWRXi/y5yVT6Wm2oletWq",
-	"2jeSTVoRg83fc/x0x4qQjbwTPLd3oeUpOJFnTxx3H+5HIQq75JcJuheW0Klv0a+2+6mwiBWkTw8ZaI/6",
-	"iQqF5LGh1D1gZ3iaGKp0IgvxQWcidY7aVL6bK7EkDms+yt1ScQ7+sXnnoeqWeMZJ+Cvnmx+QADh+SQmA",
-	"XlYknrVwUb420WJ4WGxOUk1W3ku72la8NVagTuzb79lcKqy4fJrAboHErW+Pse0MYnYU9PAHcWJNxpNo",
-	"6qULgOcWtrMW0QE4i/l3O3RI21xz/6QCrW8A4bihSOLPhN7D0yoedBeARIGHEfbXPBWplcY5ffJqdGKC",
-	"l/AMfQf33GvGlEnjzjA9Yz38MnxtglCx5SvsYIHnZTgQu5AcdPWz7/tfhTe5wMF4VG4Q57zEgTrErI/1",
-	"AgDOfp6TcBDO2PDVufurnrD/93/+7/BVw3T7F2ue8KfJH8MXvNj88YUfwsebCcRNvUsebcRop3jYwgoH",
-	"os0pQRN8Bam7gSsB5JHCoK6rG8GLv3kRyMmofpwIFaBag5C/aWHYiI9nDHjhC59wqVSZIRxvRnCVufiZ",
-	"7v/i65XnnRlce+RvbZQTCYhjN42tVAxPEna0w7cf5VyI2y+Kswfb8mh7G9cT8IZ+PcmvCH5y2LSXt4Yj",
-	"z6c/7nvX6ZgTJjibd9bSrsFq6O+VdWG6WEgobO5IFp+poYpZiyMYD3aEkaQcdmoT4PkU3nKpfRitJ2wp",
-	"VaaXmFD3JMZ6Arn7aaHLRYTeI65d9yf81WCoNgBDO3LNlyhE9tfMMl9UBrd9rY182w+KvM71fa/rTY7v",
-	"go42cuPSc3kWP/IQa68QY63Gsv9Az8wMO8/lePazLo2I+LyD1YOhEu8AySZmlfwhpFnX9Q/pUDmGTT5h",
-	"SOvI5ryYSuUeMVSelAN6FJnV2HdUKjqJfNbGTgth3DKDVQs5gjuOaUiYAwIUjMTYLcd7aaQLmIA64e8l",
-	"MBotofYNmnjcDBUpWJ0ybmbUkxzjGyCd0qnlkGaiS/LwZ72EqMpqoM+CSCthKlaP8zlrTiCjNg4cn3do",
-	"4AwDlnH+Rc7L+auTt//279AWRf8VmqKksmIKlvXHYXt1YHRka5fkz9g4s/Ll5n7SOHCrKoNHqzSkh0Ud",
-	"pzWndOzDl+laB2W8UKFDZyvjdsUoFRNMtQjH+l4JvjJP0yWzjSWYvq7ndkS4JzZAP1VZpNEZXmPNLsgQ",
-	"VB2CNV+IDPnk+wrsBfT+cS0wwd5f9GnIg0m39t1/7tKVsCc1dbWhqrsE+r1ewgXOn8DZDMAXfDwbMJw4",
-	"t+85twZAibX6o13KsedIqnxOBFpGVJjIJ7VG76GaCbGoEUWYBCJPeJXU/xsWyaGsXpTKVLyEc68zWBXw",
-	"3TjkYgJ9Y7FkgWBmrBeCue0BIU21UaLGJQvFokxT2sErqUElFQIm64v7lRunfIVvw6rdNs4oJ3ghtECE",
-	"v9ZTZM4kiO4UxAp9xMbO0BKChUhV2xFhJIDNxwURhXAL1g+Gh8uR05KBTKBZUY0XNmqaO0zJCB+wV8j3",
-	"9jkb9notCvwM7eNoAH93RxL3H7GdLtxZZL3pft/MjG/lPMwZG1npmva+jVUAX4auYCJ9ABb3KM8jdbXg",
-	"G+M15PmhNlA1KBPYJ6zmiQx/T3bvnh/fLbEwEofKKKB9RLvDYU40/bPK/KQLwCqQDBGBAuE7CC1M+5Bz",
-	"56TIb9Y7esAujU6I0XYW7+rAl+IVeiZc5oao3JKIfsJFoqA06nle6tW02tbUSmryLQ0OaXCaLu+OiSmo",
-	"i9ttjdBDx1d/dncjQFPBhYrkyYhRo8b/59O6gud1IayKXALwx3NezBCFy5kFQq2PPmyUZqhw0Se1DrKR",
-	"QE2FBY9csxjrIguwec9WEXC7O+0Qes8O25ty+wwZJex0M2XeqofyG3YYYMQGsxpovXsj8AHJvRqLj9XV",
-	"+TUQRTzG8caBh5d92AJdDEyua6ogY61nUiRMTippNwAfNqMZb+hJXQCNH7Vn2jKggAECMWoV0JKR27kR",
-	"9s05vMku53MjLF34CA8kxmUB4J3f/6hNnpwqpkvbTVCDq5VWYhtUsnWw+jN398pXrZkY56Dc2MORzc2u",
-	"b3oUXvkFSrV9j+OZmbnzbO3x+45psyv+kaRrvBUnFSkGWXJo4kUo4ZgXhQTEYaHVNEimGCKew54pnmUF",
-	"8jlMha2KAO+P3w6G6gx4L4w7EfO84onD1M4XFD4E+X3NllzaE/b+3Q/UGwWspm/gBo0iwtggGFtJ/374",
-	"vBCZO43y3HxFgjbbFiCJsUWCQPvZTuQQjzJp4EjR2qjwE2zQZlxA3ciSORGxhrfdk532hVkAPRPBIuel",
-	"gZC00khg7j0ZxsuDobqyIKZA1VIDgu6+Po+qS5kW5oQV4l7PkNkXERqQeqJQKWBw6SfQ9/JdEvG8eLJE",
-	"EG54f4ykIEPF2cid2WJiGaPnYtNhY4bI3euEvT/+ocmMIR9yQSN9MP5sd/db95HdzLgFYO+/+i4e6a9y",
-	"M6I8hX9hKHQskJc7kubasTR2BRFNayaXata+YEBdHijRoM8RypwgEW9Y+t/SAKeUauYTBkCcWS4GDSeh",
-	"TIj5L+5xh7Ead+sbeNcX5/q0QukDGMmH+D9bLtonEdXe0KlllUgRIIJQvCswjmJEqHRdtY2OyXHE2NB/",
-	"1yycb39dHGi+b+DeX/1UQ8uoGyyoCdUH9gFTjaSu22pSNcp3txlgdrvA3ckjnzjJf39/fNxcp7rxT9pR",
-	"FqXaT+2p7onQwA4urFValRu7t3DSS8Ki0RB2AaL5ee2tGudv2Ao6C5b0ADaNq1AWUXpJ0Jughj9g2LBc",
-	"IwivuuRRKxKolF1EH5A5UdaOCnCJ+1V68+vnz9eXNzdAZO52oKFykbchoAHwGSOpQHvMjZ96KD+Ed38+",
-	"ag7/eS0ZQM8D/fIJOkyYxy5GXE8a+it3dzN/mmw0kSCzWlPzSK3qj8pV3rVCcVNSNZTm4I5nCFpD7Iyb",
-	"FarQuu0/gXppBMbBgqTxTY+F22IAO9XAQrWl0vIk9v+80LL6S2yjniI2ggpkWfGj91188bPe+LBdVrxP",
-	"KSYY9y4BkNgSDjsTO7zRV9C1u583OXjvbtT4jvIBZDx++/SR3KmHntIfmiLxitIfOSSnpT/aS2uGKgXg",
-	"gTmz6dNwQlZW9xfuzn1gGHD88sKAvqgfe9rQqXMqOyB5diShgY1P0Z7BzjaWaifKbKGyr8Ybfy19UpFb",
-	"huPE6mGWgZzMbSdkDA4Me3d8XKHfpGEc5UxqrVNjnuf410KM9VRJIzJSu83EQqhMqLEUhuRHATkD7Gii",
-	"EGwh9CLHkgiTKhkqpcFvkzIDL90ZyELnoO/CC1BpgEHxey5zPspFICiL3PL3x9+dsvQIHvm/U2IsA7Q3",
-	"ZHU9JpuA0i394zdeXfJw9kcK7C3mZ11g7xGDK2PFvDcpMNt8/725u/Gqnc13v/BpAiV7WUkoe853RJHE",
-	"ShFI1IFvlFQ6c7Vr0PZeG2L7Qho4IwoAlgKUhTMDKhNDhYVtYB0AmX4rFpEu/1IXxvpDBP7EtFkEvFLV",
-	"CXg4w4gf1B6vu0AGRbmfmV2AoO40ZxCM7CAT6GZeVswXObddDqbXoDllUCE8qWlR4prHZPJOTAooNpET",
-	"pChr5bUvKIc3VB71EqQvErQe1Edhc25mbvPrLm9y6z/0QMdQf//nPYeuvUWb47PiizXBq9Nw9KplUsu+",
-	"BSMDDFxvCECoSW1nQL7FS150SzF8Q5ckLo5HJSaEDYleUqi3Pgt4SgM5Mk1HUwUhm0u1LZ1rsFztu/5H",
-	"+l7U9iC/+fhKILg+FzNhPAK6tC3J11sqXB5izX8Uyz2KxG/7hFm4qC16dsMShxJ9UCDFseulQcqnQ9dL",
-	"wjvnv1qzDdx369Xaez2L5q5LtT2AEvris7uGl3jIlz64Yb40de28TY/2q0ExuRfs0NwndPFnMBi9+S24",
-	"m3Nb4s2cy9zjsKJpxcHf33/5HFaFIQLn5W7HEEsrgSp7rdCOkZBx4Qzm04Rqc2JuxA7nw+DuT+zCqmdu",
-	"LmQ3cC+2SFTiVHW1qbDod9KBAqYW+6nXULUwXlU/HthdJn2uSKsA3771x4UaCsCLsoUOqPfHP7QhcoMh",
-	"dnHI8CKH4Bfdc4zbMbPNn3P89Vt5f2WIvceyv/rDRWi7FDtsu8VwKZWliI4j9MYoXZCweJAg0LnwkMKn",
-	"KDmQYf2F6w3uC4Ep5IlPuLuW1NeRS0YKqMduBxU6sr+6AsIkzZ1eqqZjlO8PD1hhlvEVZHFQsdGvydem",
-	"CnYg+WK3xS4BdnnQxgR4SotpAEa0LwUGDrdzIR0RuaDlheaHtb6yPSc9ANEfPPFNznZH+NAInYQ4PaDi",
-	"DxR9hic8Bmm9YYt9NFdZmtjI1vec1dB7te1E91vVoPWCD3X0FV3OdX5U+qO9W9MP2VNyvHKVTf6LPuxA",
-	"C4Du/nzoPf95LX7T5+HDrlqlF6N8/Is9rS3D5HYxmLgL0l+389x2FsYQ1GiAswOlUQpBLb5wADvdKilj",
-	"78S87VAWW2gXZ+nf5xBHs4cNaPsJrfXbjp94BfRr9/2d3/Yb8CeEkVVyZK3iDwkTX8ZigexINmT4zQlL",
-	"yyJPE5bSqBHAwQVYUk2xyyaFZTNUkUgEMB+Fx+GxcSb9AhuwS68LMc4FL5Db4RbGh5mltOM7gZm70HI/",
-	"mQSE2lAd8rxYmflf+MhIH/kcp8bn3eX6Q6z1tF/tVpTwKHTfgcxtDBNxtiYKgeqlHprOLaHIiTQVhPxD",
-	"wyesUaA7A1kKTrCS1ya+rxgqwrJ/T1j2QgA7GTCsnuIim+tCJHuoVNDcP4VQxfqjuiFK3EBtRZTgSB4A",
-	"UZKJXN4L7CnWlXmxpajk/drwJQfbZjat9TCSFVcRER1001OKA0mAiW6+xrnjh6ejiMVXE7t8xX6tkrjo",
-	"y7UdRMSAZD3d1grrloiihbIDdt4eTEjrYgjPg8Gtb6MREnoizYw0Krm0NY0D+qKhWrO0JlVJ9c3U9tRB",
-	"6MvSCmFlId7gp/VNPxZ1KSJRYCGw1xBBMKCQjBnHqomCO9ucC4/5CZROQWaggR5MFt54qHn9mwlt8VaF",
-	"XmAzNY0zHkjo1R5vUNpyeyCD+kCQXSWWwYYiIKa0CdYCkOjjJ12wVN+LIueLGzHWKjMpBiseqDkCp2eX",
-	"GgaB27IQJoR+SiyHKnoK/TONGqBAja6YAIJHHHMVeFzBQ1rgcALIxFxwBTD1Rp47GLlNQz5E27+7+bV7",
-	"3nOo4MF3ZjHPRCMndMB7Pb8UHvaf9rpODka718Sx57HLFaR5nVQPujZi/jXM7Tl3fVIRPOV85W6oiwCH",
-	"TYYqrJ2ETUteIPW/M3fIX1yFzrtCLAS3EVVfCz3fRqgqDbwixBm6jZnvCaKHiilvJ0uec0WeNIwOKCJz",
-	"46a07Zs1jyZ7l0V2pserE3H8E5GCr05+/+PP5J+BY8P95x/uwuLem25Z5K9OXh3xhTy6fwtmSu/TGIgS",
-	"ITe2iA+q5A7Cqd2jmn4ESeeY8REiUmoTyjQZvLTRDfEJjXcUyO4R2fxUD9iv17+AIjv4ktfsnuclKT3U",
-	"XQCuEKJkSBjSlReCZ9HDw0y0fFBogouOcViyhm3C33VjlEInV9N9Na04OZHO6Gq9+HpCgwgbVy74PQiX",
-	"WY0Bms7leBXPhi4t5NOSRrFEWLPAChnTVVAiEbZaSr64B9A6qM9Obfi3TztwT0c/DUTODT/7KJY4kIsq",
-	"2wNyvHqBCEV/j3u33Bpu8LNe+pMQ8cBLwzIt1TSeBerMapuDQAoW/4YWUPOIkiUv7zSKdWDjW/RzrNg2",
-	"/3gmUDZgUehpweexvRDat/lNvdCWW0vxwikhyfnHn/8/AAD//w==",
+	"7P3/ctu4li+KvwpKZ77VM9/DqJ100rPbrlu3FEfp+HRi+8pKZ2a2+4SQCFkYU4A2AVnRnttV8zTzYPMk",
+	"t7AWAIIUSJGy3WdPnbP/2O3YJIifC+vHZ33Wvw3mcrWWggmtBqf/NlgymrECfhxP6Z35b8bUvOBrzaUY",
+	"nA6mS0YeWKG4FAlZyIKkF4sXn6ieL9PhIBkU7C8bXrBscKqLDUsGar5kK2qa0bs1G5wOlC64uBv8/nsy",
+	"+CjnFFutf+TLkhWM6CUjgm2JXnJxR7jq2/4N0+dS3nMWH4ViyoyiX6u/J4M1LeiKaTtL55tCySL+hVSw",
+	"bxofSIlcwIDW9I6RGVvIgiWEKsI12VJF7vgDg65w8/JfNqzYDZKBoCvz9Tl+I+zXin77yMSdXg5OX52c",
+	"nCSR4X+QG+xitWMf5JasqNiRpfk70ZLkUt6TGZ3fN30fnqx8PmMLusn14PTV68T0ha82q8Hpyx//lAxW",
+	"XNh/+U5xodkdK6BXF+/M+/CVNdXL8iM8a12IhSxWVA9OB5sNPBnZTnzFdXwh7gpGNVOaiM1qxgqzFkzo",
+	"gjNFtlRoljWNPIc2oyN/cxKM/JVZggMjvxL5brRe57zc9bFP0uCR8MNcs5WqLf3LEzP/tamAbl3g0y+D",
+	"rUGLgu7KnijF7wSDs0HzXG7Hq7Xe/UrzDXOTX51H8xKhOSu0InpJNaEFIxRbycw2koLZTa7YGWGmOaI0",
+	"FZkCOdH2qpAzme2aFoG6rj7ndGhd8NlGR2RFes92/9eDmZg0IWqdc02ohrO84IXShP1lQ3NFTB9P4dd2",
+	"pHQmN5qwb/MlFXfMjnxJH4xg44pQ98UhmbC12Z9ZQmiek9VGabKUeTa8FU0z4nt7aEpenbzGM+l/0TpB",
+	"r5rm51wWBcsbxPW0edBbrpc43nnZAuGNBy546iJrkni4zsGgXsbkgen2WDzwQooVEw2SgZUPKCeife+b",
+	"Ohm89Jx7cuz6sd/18DDilJvT5zpOGJ0vE7Jd8vmScKU2zEy/UFxpIhenRNijSkmxyRmRD6wglGy5yOQ2",
+	"IVRk+AQ2PJVzxQXhWrF80bwl16xw/R1ELtCZlDmjIhgbm2867ibYPm5sjWviGnyKbfO+kKv2SYfDvDBX",
+	"lREGRrwtNCuwq1wYsaeberowjUevtoxq9kLzFRs0dewTF6xDx+ry1ezqOc1zVuDy6qVUsAPM+gfvrBgV",
+	"GqR1+UbTMFamKx1WeiKtVI01UsguQuwRZ2iyyZs/vslZbbf4rx9QN7p9/IY9sILrXVMHlPt7tAt/V7DF",
+	"4HTw374vNfTv8TH1vW+51pOmjvA7QfWmYDFVm4byekF5zjIQ26CeUnJXyM2aqKXcGmV1SEBqwuVuZMT+",
+	"BW9eNaeWCsKKQjbuH+X79IzLfyOk/KtRJzsdGYVPn+GtlS5orlhKpHkUT4x/UsjG420b6XI0bjSNKRxf",
+	"7AxynbguGoX1gRWgUGlGZhtNrseX7y4uf07M31DSoxZFllSRGWOCaKNDNPUSPt17341Md7Db3XbelH2L",
+	"3bzsmyZcEM21uX8KsmJK0TuWkDlVjPA7IYtmpfwvLZZQk+Ccyp7yHE20TgJdy2PF+WdRMNpld5biGJZX",
+	"SE3Mm0092mC7rVvwd7S2mNJvZcZRybhhOZtrWGT491wKbVWnwCz5/l8V3ttl64f3DLRsRue/XNp5+Bu1",
+	"lkJhP64LOcvZqqULa3ziv/frimsX+hCRg1smNNkWUtwNzf6+gQv0QjzZVHxi8U9Lc7hhZe2dzcEXEDhj",
+	"bph+UTozYt+wD39fej1+h2/Zb5vXYCXMD+tCrlmh7arT+b2Q25xldywb6a5bOKm893YX8ZYkznTr16x9",
+	"p73J6FUmyZKKzKg0XJ8ROlOwnuBMssIxk6jW7zU7lxtc3bb1+wIq8jk8CsuYcyOVD732zj53s1mtaAGX",
+	"NlyN11RrVkRU4JEgk/Erwr6tC3RS1U2T7xRerqXgNGodPOTvqYwvFqwgRt0kHMQtz1RiXSAqIX/ZSA2b",
+	"WBl5xwXZLqm+FQuZ5+au10vGC2vi5lygtypd8FyzYggf/4TfvpQa/H9MpUTTe4ZqwoVAW1ioremELEBd",
+	"AJmW2CXR8P/GFHbDQPNib23cqK2v4moxOP1z+4x7U+T335KY1eeMhVK6Qs+gM8bmGJIrYx7BpoDJU84b",
+	"yZTGl1Yw5gy1JEHYN7pa53Yhwp13K/w4jVVlhhgM6XORN7k/10yuc0YUY5WlT8hsB0tF0unV+c3F5dfx",
+	"P51/GF3+PP76efIxJYruVL/pV5v5ktBbsc7p3C5Bqf4WPLYicFOOdKzrPGdONzEfwn7oZcHUUuYZODsL",
+	"Y5/i/d5NJCwZzc0F32gq+oWDr4FViwars4LnVJhLc8YIe6D5hmqj5pln7c6DaSPb5W5ILszdqmT+wFQ5",
+	"ANPkrZhTUWmC0DvKxZB8AX1xy2ZLKe8vstRuGdcjuFngb5UN7u/iZMCzTkZHTmcsR5mdZdxMAs2vK7J8",
+	"75X9CTND+U4RI1rMJsU2a9KSa6tnCBZISzn7VzbXg2Tw7cWdfGF++ULd8/ULucauvFhLLjQr7K1u+qsb",
+	"nO/eVTFjc7pi5IErPsvNP5ccDFTfT3R+O7uVgbf6xYzO78lCbkQGwmZUlfR6GJ1k05u3uxs2lyJT8W6Z",
+	"DYgSE46ck6lBf/+ea2W08Mo5IkpuijmD2wWUM83y3DXxD8YCT+2JSV1nb0X5tt/C5tV9d07tSGZyM8vN",
+	"MfH+5lLrReEOujnu6+ieWEW9CF+WzIgEt3cb3AfmqtDKHjEV9xgY6ZNzpZVftJgcii+SkE1bprZvzYOt",
+	"ci56zcutYEVcdZBboUrxQbX7UrQdKyF6KTbuHVRsajd+uINhKuHqWZh9NGO53MKsezEa75PcaPNj51sS",
+	"9MGJfWv/pvwgt8H2BMEtN5plnW4Xv0k2itnzjB8ia5nz+Q5FK7dGF6jb1h/TRRCaRy/B1umyU+iKDZta",
+	"+RVjma2BThThBeVuKH5/+Y5yoX98PdiP+5iPiJmU99GLPtJZ+/h+f63UtRbexLY6+Wi+oQJHU1e3kTrg",
+	"E/Lj/E6hDxkEFF2xjMx2CZkxxTNGAlsIDjvskI7qBw0uSSnYrXACz0WPytPgxS/eStazFNcWrQOmwXyw",
+	"f/0sNI9rXoIouWJgLGyp0BAhnTFSsBUXGYMLYc+44F562+a7qzbK+YC6u13AaxId3KbBn+BEe4MbwSns",
+	"x8psr/jEd7j9s1WEjJG75aA7E7lYgAKwUVZgsDkzlpKZzTspmJ9mLoiEEaBTBL2Q7g4ynTU93Brb51Y4",
+	"jW7FUPfCh1GIVRU7StasUFIQJugMHeGsqqkdjjqXnow/2xC28yp7GVUVNEnF7WvdcLik5a3tVd5S1f6t",
+	"rob9nqBBP5pr/mAPf9Wwn23m90wHCk9bhDqxj8eiTQsITNpggbyDzQS+pz13uZODEd0k+FLVVZgABiVn",
+	"sYv/Pc0VCwSBzDNjgbn4EKp7eFmyLL47F9FgTgkxQRMXB09m7I4L1f34wpw0u3CD+Iq9PoQEOEtl9tqO",
+	"/mSTM7/Cv0e8rOEGtKGl6roH01uuset5864C/c8FTuPmBjjIk7o3qeKfsWCJwSBqhr9YUZ4TmmUFUwoj",
+	"khvFCnOSyYruCJ2bm8GuNuiegQQzdjduA7W0morTP8d18IEFGJAR0fKeCbDkrD3oFF088AfCDt1Nny1V",
+	"B2bA6Jz7ujZV4RgV3cJtwxoG9HQ9/r1pI4C3S7V7DY8QAQteWF2154trJrLj3nT69xGvNl2sV2smOjnq",
+	"nYnKBWEP5oBHtce2TtSOupsGP5NVf+wgGG7jGX8PzryD53v/4JYQOGcf54gt8EcVQod45t6BH9IMfsFZ",
+	"nqHUnsvVjAvQJcno8l1ijWXEZMkF3OezHbma4LGsbb0aiuppYobdz3Yo4v74j4dIpeeA/HTvShWsc3gO",
+	"urfMqridP3ySQzTJU47L6SLdlIvST2MvEXsgazpO98+HIJ2nbPcve1dde1S2e8uFbNnpz7oFSm/E04BC",
+	"un85tOafEg3Sowehb+APn3lVgjb2tXn1BJiJzsp3Z7hD98Fp2f38h1rHk5zURiXv50Ju1k+u4+0Hlvfs",
+	"SkAXKXPVg4/p1EVcrKcgM3pATpXubpHtR6W7fFSCuha+G2wjrgNYXfiIkNvKXtrrTN3QrWkuh3rWHqlu",
+	"Xo2XT6pxg4EcD/bZ6Bia0OhisQohwsasc7fr2mF8tdOp/F9mCvgb6ajFK2+VltfNQ8PD3qc2N3i0vX3n",
+	"YwcfcAM2UIYf8O2A8xBHb43wA8jA/RNTMJF1O7VLl8li20f4lrGw6HwJ6S3eOqFKk1evk9CFBHv2KZ1Y",
+	"pbR+jF2Hp7uDVZcEJqDHe7mj6o/Sb60S/9pGCOsenKtFJEJlHTRVS+8M8AnpZj2Vafdz7qe8+y2MN1Rk",
+	"2sscq3gWWMVBC59LcISNUwNolp5W8RdAGTh/lFwxl7Tm8CSjPDdms1ZlfseZOQnWwW3+hDEEUjDTewDL",
+	"WTSJJjkzO9hchuYZxjKWDcnNXK7xxCEq51bABeVhED5oYn1KKJ8dkveMUPueP5hGUdoopiyMp9SeNmpI",
+	"RqIU8LHEAeuduhXmxMOx9JLjFKA0AieTSEgmCDMvkjCMlGAMicjCQpzMIsF8qcAPDN+HswISwcI3WZ4l",
+	"RBa3QtAVUwSSdkq5s+V5NqdF5hC/eU5WjGlEEIidjTBUOlqZRoEoPeiJGSTiZuy0xPwUC+9fadve1gtT",
+	"gXdUN9e565JyfcInnXgzk+GSCZe42KtaALvbQXOuBTwBBzKDAuf3U1lIG8H/smH2AWcNmF1+0AKCh0rb",
+	"idf6xYSRvn8enE8uphfno4+DZPBlNLm8uPx5kAwuLt9fBdIg1tkfOnT19xaczOB0AHixIc5sqK/z1Vpa",
+	"VCY1ptVAQ8LN9yhLvl/hUjjZ1EdiT51fDrcsHmc8wwHcGU4PE0PyM39gAkB+IM3hnAtCrSDimtwztraS",
+	"BH6JQBns562AJgHLk1PNiiF5uyPXUum7gqnvFJnncl4Pqj31HdH7ejD7hRbzJcui+HAj6PABVGOIZt/s",
+	"3N1JpjA0YWTL3bLM7eUQjygARA5u+9OmmceUIZsAnEt5z7JbQfWQ/CxN05iEEKQQd5+9o669SQkf2ceB",
+	"ODEXwECqCI7EbqQ6zANElFElOYIwahsXYswHY2DY5AgfBlAbmMNfXNxZtQaevZy0r5UQFaKlvPcot+5S",
+	"rL7JcKwBlKSnaQYT2jAI/JuFS2CPE8idAHyuLLJaKPbQRLIpvWfiYCjRrkx9bL6vsUVo3Fol+r+fVjXm",
+	"cCWnPFOpOU8WfpxGNtK89NZW27jImNB8wVkouhJCcyWRv2AjMpmiprWy8GXCM7ZaS82ENrpLwXSxc6ms",
+	"jCgj5Hhmfr0pHGaMqU1udCOA+1qD2OZXQNMOGghqIcBGbZoRFah3KDdHLihoNJFFzudGIDDBCurPHOqM",
+	"nRAKSUclJIwHAR71Mfc65sK7fx/tKjPXUAOxgpFkaSX2VI++oTwlFFTveooP3FDgzsnZwmiCRgJYFK/d",
+	"YpD2Newubxs2Prgye0bQN3FsksVULTZgaM/2b9fE6HwrqTT54YRkdKcIXdokoSMuDexF85GO+2FT62JN",
+	"QRG1QO8qdjEBV6yQCBtNF7J4tylA9beIhZTsmD5rTGdzupz90iAZvL+Y4A+j818ur758HL/7efxukAwm",
+	"45urj7+O3+0rd1XVzIKKbiwYp6tuVmplavzQmGGeUU09itg8RlJ8PSLF0NDIWnOiLZy8YA5RIgti3yOK",
+	"izkLvuR5RowVSRbApWK0NPe40VPyXZnrRmtYaqvVWWzbvZBbASAMKclqM18C3YFA9QYF24rukOLAfmJI",
+	"LsFo4qGfEPsGZqTSBaMrm1V+hLB5dXISQxM5xMJBiWfBDRBrUwpnvjWBC54alcu/57ppuAVtxPgjV5EE",
+	"rH1V94DGEdXvot/V2uigsQxDRj5Mp9fujhqSC62IERd1AOB3CuL4IC0zljNzCym5slh5l/ZeJlIY/Zdp",
+	"nbOM/L2TQ7PdrbDqwj+cufsS/A1GSBnl11yKgZciZk1nVkp8qm6SbnB4cCXEvJy7Sue3FrNhM7uMWuud",
+	"I2xeMB1PHltwwdUyHuTw54nnjGxExgqypTsAM/nsknUh50wpkvFe3nIc3UFcX8HAuRKXKu7TNqcpM2px",
+	"A+IdNspBFRMf+8BoNgjSOuMfB7SdMILDCsjKlmsC3kODH6yvtb0vwbMYOyx0P8w+er/OZdZEIgV/N903",
+	"p6mEqMkM+BVuPk2vQ6ywsFlXuM/scIdR3PgDKzI+1x18NuaE/2qfrosGu0fCsZdNt0iMX8uv1y74z5fv",
+	"xpOvX0b/nJ46NLbc6LmRCDumhyT9fGku4Uv/Z4E+yi3Pc7wbzK+SCu433P9mCpWWMiNK8zxHf6K5cYyQ",
+	"qOZs+dsG9APQiUn6bvzx4tfxZPwuPSV0PmdryFhIJ+PpxHSZOuUPxwltqM18zgABmE4/TK6m04/wNsop",
+	"i0imyqiT6AZYm45Dm+8/38CjXOP40EWIn8XccZfZSNKfry7H9UdvhX2Wit2QpJdX06+fRu/MY+AIRvMB",
+	"INPgJnVzFuCUzYNmZkCsCG0TFHxaqNuPOeUrP1+3AiZMPjCLoXcqlV/bQTKwyzhIBn5GQaWaTsxf/TzB",
+	"72AaBsnADHGQDNwwok61mpOxn0E4qrpnYW+VPEo/T8aj6XjydfphdJmQ0fTrx/HoZpqQj+ObG/glbMTR",
+	"9Ounq5spMYcJL7U5X9HcJcYS9o3Odb479dr0yz+RjN+ZfSrFrYDgEuQ+OEY3Y7ZYHUsQ9g1PKDrHXrz8",
+	"E9GSvPwT+s9dV0moVoFEgJWCBAJwKtvOJOCgVp6wRy/ZKnY13rNdjAqhleoGUq1i2IKakPMmbjnztJAb",
+	"kUGmJCiA1r+I81Y6V7ZykwPgGR5A9/qWK2aN7yD/zc9LOCVNuZJyHXp0x//P59HHG/DiDpLB+J8ubqbm",
+	"X59G0/MPY/NTuCmMiWB3xSAZ+G2BvzabIrpjH5AULZovyL6hGYPdMLugnrlt/mp7k/iFtYIEtyBXUni9",
+	"GxqDUcCOurjcw/hGSC5sH1VzJ1VJE7I34yCOzXcvLq0pHGrjh799iIglvI/MToUl/K3dWw6hhWFNVnQx",
+	"zTAmAZbZJuN6LHSxiwFb4hCMdA5MgWlC0s06sz+h1mt+mnGRwd8E/HRGUiuj0zL3FOwgliuYWjSZ9JIK",
+	"78BzsJZhHLyim8gkm8DyGNQWdGUpvQDg3tz4RRZnVTB/+4XHQu+p+YoZNbRsflgX8q6gqxSEVmoM3BlV",
+	"LHWbGqNloEuitjPbAS9DvFM4nrYEDXcPQnDBiNV4Q4tWLHOM0hAwDjYBGWA+rbnOg9PBv5qTOqHbTz5N",
+	"pztqt7vOieb4EUPZUpXYsA3uXuQu2gY2/5DcoB2DuTN0ZUwcuHeWciueb/w8O8Itjn1o2LH4R7dlG/7s",
+	"wDH7f16zooXN0P8Zb12uyOj6os0saujkA6fxeIp1RRsjkFoxceoYaRM8wwlZU6W2ssgSknNxnxi7+sVm",
+	"nRDJs3lCVE7n94m5Q1ZA/lGYXsdP/gOnDaAjXSXC7ZDfRvUgFBdOZuFYEydZK+sTtTOMdI5HM3tG/kox",
+	"/yTokFhn3zKq+7n4ZozqiIMPDsUDzQ+TEID71ZKOfAPox7AvCUB9eLVvRwe6ye8nEMpoujM7JmjTvGA0",
+	"iyW6172YShL7cO+UmCR0mPZGAC42KuZqtR2EZFILHfa0DkCUa++J3hlEmaSznPnE464QYJANsbBWVaVz",
+	"DDMtuek9UGh+rcspLte0nLyyf/UBxjbXOc2ZyOgxCUfIVS0X6HncMnaf0R2mGUHoo8wBXBEujBZkztBf",
+	"MawDk2MfM7feegNq9pYayapt694kg4gQQMlhzS19z1lprux8IzMQwNUW5nLFFNFbPvf4JPhHFB9ks0Es",
+	"d5AyM3/yp9OTEzN9a0cONfiffz558dNv//bq91P3w99Fg9J8xf5Fxpg9Rl49NH29GF2OiFPaIKASfH68",
+	"MT38/i0rci5MN6rq/0GbUkciduNv83yj+AM7I69en56cuJztgF4lo7sh+YCE5EBICRy01lVj1We2Q38h",
+	"vidK2Wherg3j5dGz6PZWFD5089nYip+uzP9PP48HyeAL+D2mHz4PksH7ycUgGdyMpgfARP/YHh6NIovC",
+	"w+kXOuht4nJ/texmWvnD2M+oOkdpUFIE1u4I//ue4rFEfu8ffsu6Zf0fZZTz1Qmk9vOC8AypKXpnVzfA",
+	"hurSEEfVCqo9tznWgil1A07hBiANXi/O+eRBBTWecIB9JYiwdBA/NPrynGgmqNDK+wx8/M5F2Eq/QnIr",
+	"wPmKtFw2YBywYTkqroh0sl3MGpH/2Ce4xAFg7V7oHsFYcaWikKNxZDbAH2IdyDiNZ+TEAiLy3AiVLcvz",
+	"I67mhhz+SZm77zHk26XMAZIjsvhwu30RmrnhYh4R1vBrHBbixgDq6qPg7qs+qrC3+EEfjwz944SUy5OE",
+	"eyG6+cFrkk2N2bIvFDBy1pRiIIkyAp0qko42eikL/lewvE7JW0YLVpD//Pf/SMHX6ChWjKVqmdei96Dr",
+	"RdvBx67uSVb4beJ63DBUABTRNh62KKyDrShqfqGb9s3rg1eqswL3Xv2x/dVksC24Zlci3zmfQecssXBS",
+	"sN9BP2LT4igu3wK/xP4e8AHViHaCkZjgqJVBFxe/6X/EMFnl0Ne4JhlHHzV+C1xa/lc+PNfz4yuWcWoD",
+	"1ftXAES70QGAwzPWnQJkX43KDvV6ZDk5wgBMBuuf3nxSDSfvpzfk/+cuVT9k9g0iYY80NcvV9gvRtmkc",
+	"L2q8n6WDzoFQvwNBwBc2Y0Dt29mV7XbcRpmgjQNOzTspIbHARQ0ZyCu50AiYBieKuUaBOA7oU4cdNJ5v",
+	"2m7GUaPi8037QGWV3HVLeY+cSAAwRi/akR+Qxzls5hCLVZIsaHF4HGqzhlhHbA4vpbb0WfaqwvAlQn94",
+	"zsScHf6Alprmh9ZxT5Cbd5LKRvST4Ne80vn4Bl0zkTExj4QQWhAlQuqzMtsNHdwMcTVtKBJhnZWhIbO2",
+	"Kpu5g3M+v1/KjWJR+wI0OWOANxDOV1ABlpbKvxIdPFdzWmQlSUiNmak7mYdNGkM+D+JStVPETqRJuK/T",
+	"96OLj+N3gPY1Tafjf/ow+nwzHb9Lo0wgRhw8ZZZ+I1+UVXFaq310PYxU1YhL2jSVy0DSTfDVA9T7T89d",
+	"4IEwUau4BGICOsBiMmEdISRrF/AQChNE+m5ojacuZim+Abu77P3r/b7HnBJuPRt4/rstZYX47ulqhzQd",
+	"xasiY8VbGXOrdkfKd8ODVw//8yLC24bMspFPEdmDQ1uUizojlGT8jiltw9kRhcA1t9+QDWaFPmmoxkc2",
+	"6w633z1frzu26i8j1DFthzxI10q8GYMMAXcvD/s5bstxln1rEO7rnO4aLDZvQvVClESNqdjHx2Je7GCi",
+	"fmGRm5Vnsf19t9Rkyb5RB9dxkBxzvSypWjpX4j3bOb40SNK04U65INZXTXDrxhPi8ekD6UQ2NhAEUhmO",
+	"yKpRKE3u2TERjU58oJUJtPwksVidr/Jih3VwMbrikzt37hHY5cgg97EJo/Ppxa/j1C2AOiPpxeXXzzfj",
+	"FIDIGpF2LENyvYzBU2ck/XwJyD1iGd0LtpIPLDsj6aeLmxvIX7DehrkUC363ASiwks5qVLfCLX/pS7Ot",
+	"QzMOBIl1hRr3YAV9h2MBKJMZAWDwLLDO9iqA5cVUwCq304GiBz6jz+Woh+VIPTI5SPqDbIPhITK2/Uig",
+	"w/A8hre+hU/YJ+ocS1K/x2K23xeLPL9UdfX85asfXr/58R//VAs1vPi/Icbw36MRBiayKY9xduxxgNdZ",
+	"5RXddddNahRq+38PSng0P3Cj6fy+MRepy3rUGpzu1g2fq1KuRdnN428CtDk+pVNp0VFCKgh79yNm3hwW",
+	"dvbIWa11z3dWrUroO5rUakhWi776qnhOFQ42YDiNtUWsb+WoULX9HX9b51T4U1v3/LsEmm4C37TFhS+L",
+	"U1e/w/It3Yq2NPrkp97L/TI5OTk5Iyn2NXWxVooRgM7UuuE8RJTW1quLlfUunce8JQXIje4pMC/hTD0P",
+	"4sV9YcIWPcP1l0C9UalfsXdnHKJXPOARf44D3/Hgts1VGfZzN/rk86XlmDi/+nT9cTyFy9yaxgfMYQzT",
+	"9rCGyyBt5UDubTV/tNrBdx3zT+y3mvJPXCttfNO1JvbvxY/jyXT87tTRm1BRpRoDeityfvX50j1lhQEg",
+	"QSw7DT70ZXQxvbj8GR7CAk4qsZxVVllEd+W/bjIAS5qlss/fihAcUsKzkImmVhhoSN6O//nq8t3Xj1dX",
+	"v3x9Ozr/Zf+Ttco3kOJCNRuS8T9dX0zsSMI3bkXBNBOgwvnUF5eSx7Wlwx6Sy6vp19Hkk22BiSx0c9gO",
+	"G42OFivT03cXN6O3H83TZe0kha0gbh3bMVrILai6QJpTzQgA9KxCkoeqTotrBycA1geYV2AR7EnAn+rT",
+	"BY4jmAabTwIDGiQD11ufZgI9PHSYGG6x4a9+Ox4+T3YxZfG9fRs293s6Z/opzCRoCOutH28jBY3Eb/FI",
+	"XAPon4SrDq2JnM83hTrCVPV5Ee2iFB9zvIXRUXCWZ+MmfzrCsqAqI1rX5m4BrqdIAnVjot6skPcWs5DY",
+	"JBuF8H3TzzQhqdzor3LxtTCi3PxbSP3V6mWzHFMC0Hj7Ch9PGzJBWd6Qv212V/BpW0nPcW79+eS31Kdr",
+	"lWh+z7Qd/VpQ5Klt1hABgsH2TB7G+eIgEpzN8isHcEWQRTR8b989fL7AChM0/x7Tj+BwHUNIDmO1jGQ5",
+	"+GcWsjiScC1i3lbM10fTaL2JuNZDJf5cCk25iJGAUcXMdaAZHtbDeTlhu7ZCY4dSk4mtq0bFzmZyiTCl",
+	"sP+nL6VuHtV0PzepUtjS3DHwKkbASX0WmtOUDuiQ7cxm8fqWEWFamToV1mJGrr6Dc/mcAzBGomqicH7T",
+	"6xvRmNCKfnsXT8r3Fwj9hhfITyfB/w7CJ7h4lnaF1OPKvNR8zJ5u0HrtMwluF2RuIyNRUgHWqUwtSSGt",
+	"pWo2rO8TTL27NmIxd4GF/BVBQ6PSC0+E18EeqW6yxzPgoUVjZXw/i+Y9L9in6N2eXo8nvgJqil5KFXij",
+	"FrJAPlhYRcjNc2Yp1IWCrFTr3cRMSOvM8i8C7ywmSJZUFbeiJPnE9NdaocgSyGyDAlyQFG0RR3NzSlJQ",
+	"ir9eXH79cnH57uoLxMLNbeYYP1PPmpPiAM5uRToZTS+u2l5as2LOhE4dXrTsk+0kcCraBkn67jO0eLnf",
+	"pF6yW+Ga4znzlEvOIaVqsBQEanIVdKak7UjPSDp6ezOOjXjBtg7pHYz5VjgcLFYECbmlg7r97NuazbEw",
+	"IdAMg8HHRFZyiwTmjyu0R1UwLzVbDOywih0T7jJnzJSjGCSD2qIYS2VvWgfJoD7+bl4Av/37nRrgzI1x",
+	"oKMbjeUZ1hI2F1Y5F4jogIJaCZ4A0ODhAGBR3ZCFaXL1eWpmZHR9/fHiHAZsbLfLXy8mV5efxpdT86/J",
+	"5GrydfrP1+Nuw3X97jfaD1AA/b1TwKtq3Ar4GxqqPMLwgHINIzUgA8DChrx1wbyPAGiQ2LqpdmlTtmFH",
+	"SwnejxlIF0o1ZaCXLPXmgJRE3NyyI8TqMyZA8Csqpdyelvj/QEzoWAp7l5ixj6ls5gF/9brMHvI47pev",
+	"CSYQPSch+DMR7nMcoifc78mxb8Y/YUrmG7c8Byh03JM+S6O1ZzZZ46iuQQHy87jbwi8yPKRKaOwZSfFX",
+	"aXlk4TY5wqOBDTXlokeZ8EtGSH/2Eoz/Q2OEi3m+yYwohZyVcosq3ZEiv5PNCRLiupy/g0Znwe6s1XJo",
+	"wssnq7Me/P4Jpj5orT1pFE+3T/uwE1de8CuypBnmSjiu/MTtyv0j3r73XZc6UGE/QUGJrsUlpz4fqFaX",
+	"eBXbZL120GSTs8Y43qOrDHct9vDhb6mwQz0XLB6p9cOslHftUcyhXrkBfsT5sfdeGWW0YqoiMKsnaP98",
+	"N6oVl9GC6+BUKwshF1K7ygJUlOVNakoDpO/0ZS+RhWMW8cSDXchMeLc8dM2+xeEP24JrzUR3LrgoFwKO",
+	"2H4mbLR1up8iBFyu3cEYcBRl4gsJKA285cOOLOKtA5va2W5FCB0uIyakjhbJOTeGpnBE4/OcM6HPkGhm",
+	"tiNTMAgIXzh+5E4VdJzwPdyriig7/LjbecGTr0/6YigPSxv4TOOiXFc0qn7ArT+8zlSoXXaE0jdcnZ1m",
+	"cU84++83Tmd5PTZH2/pSv3uofq9qT4cTOOs1yJvDbx+5uL/xOZo9MhrLxM4+OOGnyktsSdL8FBGvPv0y",
+	"UuTB3ETRW2ZJ1XWQfnn41cAbwJsZd6DItY31wRUXcoT6vD8o9cOdgX5we8Ct3HD9Xq2ZuHhHzqUQbK7J",
+	"upAPPGNFmXIJPULuikaGrfs4PZhcMwGElZ6uW0swhozGBkR+gbvIfGeQ+ERb827U8dzoSilkzg6XOcht",
+	"MRhQgMbf1rxgqtFslYLVuw3ZxcA0gJekZn1KEGJ+/uFjeo8ESi4bS+Yo0OHl+LaGsFE8A+RLJVHdZQ0i",
+	"b6gLK1smISAgHZI4iDPMrEQsZyPNgP2I5RiQjnu8RKmYWS0BKnGSAWEebkSFulu0Bj/1LpAfX5Nf+FuA",
+	"Ln+evn/xp4aachsxpzpeUnSPxLvskNfrygaiyxKSgsfXpYmgXdvYNVSS4OLOKjVQ9x3KXppFKh0+ljnd",
+	"AmybqDcOEC7t0caXjBovT05Ojkl3lvEKguBcDJKYV5ZlHhHoManZRLwBX4jN/SXbhgK6x+XVNa3+1XPd",
+	"X6359Jds63Nz+nAMNIu6gF/U2lW4JzB6hXg2rDxSsAd534uI3Arrnvyz3UV5Q/qqzBs3xWfVAUfSSUH4",
+	"UrkizQWB8Cmul0NyVSFkSUCAwnNLyKWogSW6sD2IaDnPkDkGPmj7M4yU2u5BJ9FYstscgifa9Y9YZ8c8",
+	"cXC9gysrXuog5MM2a+TIvgAFBJ4GzB8ckjHW6iqvzwySYpC430hinrnyS1AugRUktYlhL3iWYr0ALAJk",
+	"qX4dShWKCM3YkosM0mzAg0nWrFD2poTzybWlNmnPdm4523YkXVRGaHDKdd5Eb2z+5Et4eWa5WI6Pma4G",
+	"T7Kn3Jixu404nFNpW4vcZVehh8+pJVxAejk4lfZoIboCtqBKRsSTMrO6VmtRkEAtM3YzZhb3sWNxyS4a",
+	"4pM2tdXSy1k4FIQYKroaVJlimhUrLqCKlXLVCbCIKE5qyDDiSk05hxDkUyIL7MGtg5264X9lLf7bynLY",
+	"1FoK+kBGuNA2nQ6bgrNpf1lm8bYbzx2dgEaTqgKKWkhZKuoz3pBUWRwHULT0Z2ExTY7bC5BUvurIWGzC",
+	"8LBpTDctxSm+7JPpgJ6PiZDxgXLtH4rXpDjAWeJdi1bHrWzPsi7MMVQJ/RkSjLzlDcE8QdZMrnNWFblJ",
+	"NYLQ2T7qKmaq/YwR1va4UxvqiB97E9il6V8apc+gXZJcyLvy9nA4KXy2TExRzcTKaK97kYeHN+QNjKx0",
+	"/Arpt8D1WiytQcPua11hmTi4kvbpeFn4II39O+WhUEa/cjnzwbVwF2epjwVCyi5WO+CPcJDMWFEWwuvy",
+	"kGp37tMSW8iemqGiL7tARCs8EY9si31b0o3ST9JWyVL1yIZc0fjHtxSSSj2yqSqH1KMaqxvZvkZ+QP8U",
+	"oScLVyupsmi0U0SFG/Qp4noVW+Zp6xkb8bigBdAWRysbL30d4n0eOl/ceLHJc+dQtE0An28hN3fL4WMK",
+	"FB+a3onXBmoe6PcXE1+waY+wgKST8aeLy3fjCRZfwjS/BS9cHl7guA7D81AWPnUlJG3rEEQhC5bnt2LG",
+	"kAy8UtoS60OhTeei+0FZO5KGJSox4p1OxlfX40ssWOXerfUEGt4Ioxhul1TfCgtb3tqiI3wBlbMWpsef",
+	"P46/2sQ69wHzq8n4/ArrYhHNzBJCiQNZhLyLkPsHEM+A1sInNdokRKcqzqlwhWzTm6vPk/P6Z+0vww87",
+	"rBRCCUqOgzOSfhm//XB19cvXq/fvU+cXdTWuoALWlmsoJioXi0rxMK/g2israMv3R+OkCYfRLxVd2P+a",
+	"CbLiYqOZAu6OsoaY60lYINCyn0OBbyc0hiR9d/Hz+GaKs6vA/oF0yUCZsJhMl/1RARi/v3AFtnCzDpLB",
+	"zeXV1b+Mv44v31WrmUbqnOIGMj8Gq+/+6RfAtFlZqPIX4TPBSgT/Kl8J5gcSMs2wO5J7TZw20Ivca19x",
+	"3g9m96mvsusQMjaqyWx3UCY1UT2XdXC3lINnsEBYvKNbXFgRio5909UzW6TOvhU+7OvnzZj1DoV17szD",
+	"rpCcOaWeQ6/Yo7AM6PS6c1mavi9Zju3YWnPgxef6Vhgr0grS9N3Fzflo8s407hi0yGznhRpMQgnUKM8w",
+	"jNZo5CXXe6ClphD1+ES/je6YS50YkvTm8/X1ZHxzYycA64Z5rsnEyGds31NNwmMcuHccw7Kju0HcTh3y",
+	"H6G1C3d+hOIO8pNxDszZ8l18Vu67cD9O+YrlXDyzGtL5+r7a6Jn81nRIqhxpSHOrffVYqCZZqZ7awl8e",
+	"YYBd62WUkTQQyKaRHfOfPMUadmbbakleniRG2yQztpMATEPSJKY0X1HNjoiTuVez5mBZCv0G9qnwW5b+",
+	"ms7kA7Mdg9J7ePCgKAbSXcA5iuMR0OQtD1FDPsGdT7PBF2LlS7lLx3yLc2N7hGYjTBSy9dr0icfTCZu1",
+	"DOcvtteuaaF5m0wegbufY/1/iKAIDj21Gg6XAibaKTyqyryPRY9dpAcj3mYDArbIhtEw5FPdiUbdXvA8",
+	"fx/lFbVFZAu8A7BqJGbkSEHKHDMbe7f+2ghTRejVdVXouOruapuDTdHERBz0EA9HLGmo1pU9uMCaKkXK",
+	"agRoVNgFcaVkmaAzc/iBrqNHTsNd46Z2Vo8L+dgITJAKdoRHV25FE9SGZ2XEB7dGEGbldZEGOmkmWZwR",
+	"2E9PT/rj8r34QcEI4LlnZeoRJZ1vioIJfd0URayTaGOnEiAWXzvHJIRIfa6Dr3M2fM4opKgiBf6XhPzD",
+	"PkRXxmxI/Y4tuPDL3rNSkreGvFXnjCjIRi8SYLllFHZpuinyNCn5Ibz5ycwYlE35w0RZ3zAYyuTz5GNi",
+	"A6AK8T8zmVm+ZxtHOiWpsaynbLXOqWbWKlT8TnBxh4DD1OVY0/U637laTY5lJyFpQTW7ZgWebtsCurVH",
+	"5i5MbwX1VSKxf98FwhnmwBjSyueJGHX0nu2Ij56BRQlRfFQ0VeqDIZreMxULxMagfSNF0p/HU/K964hK",
+	"wbEawQG8Phyl52K90a2MidWwf4yEodq/txBo4gV26my/s2i3hgXFaIFJ0ljxSmlp7GVPdZpYvL5P/i2p",
+	"Lm0d7FqljhX9Fg7h9cmxnI37HujmwzTOuO55jC5g7p0ULw0RN1dmTsygPRmU0nSH/AAZt6G0nNEMEIUU",
+	"XTVkKZV2KENjHMGOs7MF5R+oYNvAalmzAsqvSGHegIZLf4hnhLTZZUYNzjgGMKMFop9iOz3b8mHfGpbw",
+	"gbPtR0mzhghn4COCatPAiXUnY2rYRnGm9Cdw88SvbogOOVJpl7QPHht46RiNH8ppqAnV7QA5Yntnv2S1",
+	"hRAvx8gMqERypr23tWSkLTtNeVNycmj5HJOmFkriQ5El6OsZOfGWQlTF2lOrHhXpanfoNEeoqhOT1DZK",
+	"feDVNW3ZtBMsDNtTvcoqd/8h9spAU/g9GUCac0Uhe/U6aYJmYE60luDwh5DAsBJp+fFP7eCLPRPN96Rl",
+	"Tm6WtGDHVY172SHPvEbn4uKZhc+SNzcUup4tQyDUV4OEPZoPWzNMnrztTjkqdmZappRlyHvQRnlwDFNB",
+	"CzUxGqHY/OGBWfCe7U3rSIIjU5PdUcQ70LrttOfYhwvA+v+ii3kIbG7V2c5OsvoSRMJ15tpv3D7eALIC",
+	"qYHjTS9ldljA2efsJ8vBJDVIO8xlfBnkLGcRF4X9A8mYpjxX5O8n78/JT6/f/OM/9CHgu+ciQxYdWz5e",
+	"nRIuHmjOsQL5V6DKSoBwPedznRi1KmeJsdI90eTXwhuUWsqvOS3uWHIrNkJt1mtZaJZ9hdpbX83oEoJz",
+	"8hWY/PJcbs17G0FtmTmG/ZnxLGMCGzSi8ast6a3g2QfKczoz/XB8dQmRhbF4UK9zVEHUge08ZExIGHNg",
+	"EKFmFtHTdTPyeEnXayaYmzqALVW9PeBgMfLenEr0rX+nmgm4ezBUlrSMjwAqhfXRY0zBgPZzJf658CMg",
+	"ubwbtuOO/G315qefgqvi9Uk8rbsZ5/phOr1268cFMfZ5fAa1FR31FIst3VkW/dNZTsU9EFNnzBlV2u5/",
+	"ReiaIoY2ZJEPXowkQ9XLatjMFBhNAKuxZI3lfMfO+ITRrKti8rwFZiAt5Q8pL9N9r26EsaMqGlR0Lj7R",
+	"4l4h1wRVBN9ybpV93bvH99cx2IbZoClVVwvPvgXVtLx/Z07znBUWuEGoHpJ9ugwspEydb4XmWBmb66Vf",
+	"SA9164jfaNhb8drxQZ32A9lJEAGS1nn82DLm7rPxo4DWfEQdNcexiVNVkztmrgbgljZC2BWxa0BIg5uq",
+	"0XgVbOsNWChujWZnHH2byXkjN429YUgm55sVE9phbuP3APi5GjrFcmWNTpsoZvVbi/iYVfEmXaGRX3CQ",
+	"Y/PlmJ7E40UfSr9FR8YWXFPw4MQ+c892bdE33uAthLCQhtAKOLbMFrDoWtWTCixazN99v8TkwEkHyHSB",
+	"PtcHRmiWISwp+sUD9vnhDXfQPo8BP612j0cGR+dm2e8zv4z7tnR4RtoO6flS8nnEcszpjOWPoVxz5NTY",
+	"UFsXcE9FJJvpWf8takcU2aP+7olaKPk6+ofmici5uG+WGp6jtrUiZSQwZWvd7MdYC3a3yWkR0OKWVxWg",
+	"DC2lPYEwAhSrjlvefpViBmxJPbD/N6ekOSCHTeLdFLlRk3Def+totuK8Jk7rsp8NHm3bMk9BE++vqeNB",
+	"GK4Ja65GKkJYg6d3p5wqeahv/gMdunec3+xvzcHdOMqePo70zwXL6Fyz7LfUWCjGhjCG4NZGs3FDHuXt",
+	"mMeVHAj/ACs36GNqacxqgWlDC14l1mqwjwIa6gdbfsqdRVBH4fysuMiAC6KZE6tgEmxff1FEqSKewWtT",
+	"+lz2yNLBVMS/I3fVzafpdYouAGFprhJbIdDjilO1gY2QJiQ1c2sDmUu9yuNlBIys2t8Lbiv02wn1pNoH",
+	"LDnl/UUoF1vdRbhZGg6vFHOe84ZSUqBIxYlXpfJE2c5p8sBsjNKnmvZlzoxibMYxTuawkC+3xofZLRS8",
+	"S//57//RA32i2btCxuuATsv4KIwPAB8uyKeXbEcKKvaQlR6NjQUNZnR+Hy0a47Fp+OQL58fvS+BgubEP",
+	"Th1SoR/xAa5UtP3o9NBcL+Xmbonzo5Zyk0MwyZM+ciOcsNLXcR25AefLoTqJvKT1RgTTgm3LULdtqp9A",
+	"lBt9tZgwOrfYxHXBLDMJwkoiPM2yWLHCc+KlwW5Lj+HZ7M43FSub/J///h92H1o8WneQ1kY4nu5GNwCK",
+	"Tc+yj+U57LmgK8zQrXKNnzkIr6OZQZJqUsitozd5rBPBk2mBcIFpCU5M4kVcucvr26wqIiqboDItcQHr",
+	"SUjjwrXjYtIm9qMyaaYnW6+7qEdtLWOSMTRfQhj3CFqPTBty408Qrh90KD6TEGGLE0SsCzlnSiGDvK0D",
+	"jjE9ufC44+8UmecSJWx9JfgDa/UruLwTGDcA0hEMp6RLPTcXEmb1aHrPMHxotvJWFvdxk3+eU75i2WU9",
+	"st8GeXbYJq5cermVYT3liP32pJmiNoRyOjmqAsjnMSWnXDitgQ40xrxk+qmSMhmY+vvyDoUq12S2Az5j",
+	"2B8XmfezuogAOvA9oAxTh1RjWv5bRmsw6yP4AqCRBuorOFRLRgs9Y7SHBC6nvqlClfu73yYARKnWMenF",
+	"gb7m8ZTOGA1yzur1df88oGsOjiREZGNq5hrKKv32W597FwDM/fLbH1ih4tyYMUeYjbqu4R/uVTeq8PuV",
+	"5Y1umMSKk8qC1U5cw+FvkXtP44xAEfoYXwSYvx9YI6Jra5lwwLqCNCjMFQS0uw94WnlNMm60dRdJt4W2",
+	"XbpExgr+wDIE1SOEKtt5AWDdoKe3IjWLBzkXmAMP8NGtcPDWMm5ivlFmxIbZiSzj2vG7xQB45stvd5p1",
+	"OELm0ZslffXmx/0ZeodUMFY+wXCAZPFbnL2yp2UcVtDojGWwlJafJx8hgoTESFKhTbq0dDLPgGoIpikJ",
+	"pje+6cJyBzHMtPu7zVvx5udj9a0+CYktiBshHTA747UIQBfVqGFO1lIoFj+JU8tu5XYaXnklhYZlXayf",
+	"u70Ze+IdiBfyR5vfZi+Kwengw3R6/f3L4Uvy6uSEXP1ykAOyhomzx3wbYs+BH3HThaQw6FS5P+NTrgvO",
+	"shHMZbSmuoNxnnnyFlJSIdV9ttBYl6S6bMMCEHY7EcM9j7sxqq3CTHkWhcR/RRZkxri4C3NL84LRbIfS",
+	"HIy3IB9BLhbm99Z2G/a0y+wMlL1umvRdWVeyOirYaK7i0WrGBYOKSKPLd5ggxgRwCCFDHETdZztyNcHI",
+	"udkkKS4+VLHyhqnPv5UYcg+Sbg+wuh0Jf4iUnon6wc6RaqXi+oIoozV4jiFmOoL5yDE0hWOIVNTwjoon",
+	"m5USObRXDy+ay+vzfp8ze7fs8w/7PY65YNwq+vy6YxawgrR+ogn+ven4XRUZK+KsxU8NKwqP+/PCiuLD",
+	"lfnBYhoruiOZPMNiJsY+sL+xJXoxcuB9JSu6G5LUAQPS05AZJHEOlATZJYckNXooPIZWN2R24VKrIUlp",
+	"tuIiPYX8O5UgC6yxjTcZ1w5v504ExEgK5OiGb5u/QetGqTANHToWdA4ulQnyWvcoCIwvwgxPpDabvaSn",
+	"r20KcI7iXz8LHUNRwq8DpCS6U12xNEW0lI3s63uZC618aGFiW1ylEmzrS8yl26Vi868YCppRxX587ewW",
+	"wEBVc6fatb3qp6PXoNxoNqWWUbg6iY1Rfi8keh6iVtvQBtaDthv764jU9iNh09Ev48vUQQmGJA1qwac+",
+	"PcrSUmzEiumUKLpz6W0eT+xenYxH+CpS4OPVSLFanlV5qLJV84Bn0xfDn0uhudjU2Fygf7US9fgv+6WD",
+	"hRDlRnNx16tgPYKWvrev2uMDPzepnClUb3yXArFlWbMT8trN0M8sWzwqO06QOACYstRJQEbyfvT549Q2",
+	"hEEcED1CO7pJC2uBCf8K38WnzTS6CovByXPP+8ICQcLm0DP83FheJoiVYbal76WtVVlZFxwv8HhAh2FR",
+	"vroalq7Rg4INJnpYndzuKxSuzLXM+XwX47SD0X95khMIV2kc2+/4R21y5xq6E/BrbBTLTgMeBDgLlrUl",
+	"QhHVnEPTw8mEMwMSIDaWhqpoZb066KgNr9oRHeFq3qyzksa3wTbHDH4f5rdOoF5BMfzK210cxFa6IHtl",
+	"RtVBboE7EpYiiewvN7FN0thv1qPT079UUswho97HV63QcstFRsIzueX3yj9iy5MEIVkoCyxOfbo2qlVl",
+	"gBDyry1NipZrdSssFs2+7sIStuC3zav1Up1cOa+/lWz2TrgzT9Yl29h82pm3gBGVIff4Um7ZAytuBW5T",
+	"HE7OKEBrgBnCnT+UZEFVhkCqQQQ8ZkdGRUZ9BeR+4nsJwK4M0RGCci/moyX1DivSEebT/dLhj5YS/SyT",
+	"+GVrhfHj7tqJyxjscTJGdldh1rhbElmq7tG6KWaDHk5WcDFI59YMltqfKgszsSfDlYkBC0HGQ49wttB7",
+	"kV8tBqd/7pDt8Qne+f23JIo5c6Om96zsmNPM0X1k9ZBSe0vgLDSXTbiURG+lO2pW1Ngz5tBGQEh4RB2F",
+	"bfdz9scepU5FpeMHYGLTTh+z/6dM6VLfrLm6/O87HG3biNFeYMV+LS/DSA1v/GMZuQ3UGW/e2SLZOgwz",
+	"QS7MgQD4y8ayrZG1xwISeKwqOw5yRiBPo8hY98q+wbQ2qkQ43J7HceLWbu9AXpVBkFNzazmMDQwq88x5",
+	"Fi8SofPu1osqsfdvMfCTY+4LEnzdt2BmPe8B1SWbU3k4e18nZpbtBXq4EqzT+71S5b/aokOZLzhQXd9b",
+	"QpTQKLN7nUNJL7m4t8Q7Q/LF4kHtnndBzbN9RIPwnupIqKulZuc+eLp7ihvVuuAzd3KasNqHoNnhFd8T",
+	"m50MskoliGay6Z9Ogv+1Wgv223gHDXyliZsenWLigRdSrCxc+snmG1J+bfAm0vBjW3bg8ifrb7we62Na",
+	"LJ3+zglwfvXp+uN4GnJ4HvLGGMuoj38fTanfH5UwEMj9ozJ2v1RIEVB2D4l1uDv5foaM1aa/ibs1jaqF",
+	"hKhQvhGNJxoIn7/HFxCiRsmWi8xcEiqgdb4rZEAUiPWQ/PszZu5c9Q/48VCq5eAKKuvq21LaJWiLzliu",
+	"fNk804mS9+dAcO2gnsUCsdzxrvCS3KVg9UhBOZyB8uoRUm7tHUvdLuMmEz9+L1sdWktyJwE9V942gfoF",
+	"7nPrselPZ9MDqdy/Mv2hE+fEUEdPObiY45ppaa04HwN4GJAufuZI2Yz4UK6uGBhXCVEbYxYpkqq5XLNh",
+	"cCWrtB/q/KF0pB/aA97p3uC3f/AOaRzzAVXHKVP75XgRHdqCNEBWDedOcfSdGVcIK91SKMtWli20LbYV",
+	"4z24kVrKzsa1/enS+Z0DR5bzk5a+HWcB2oesxW6JChdWlH2HKdyh0d91iVtSc91E+zFEV8ye0JrwLFYs",
+	"u+Fizjrm1ERC0oCAWHIjEXY92GhpzkRGD5qK5+65I+uutauCz6Hm+V2/v0fD9IiOC9/9y93C52Xk3Bh3",
+	"nyyZT/sb9rnfYW3drATg533TGZSDw4WffraPdR/kktEcWb8PXTUf8MnukgE+9EDz1oEdVgGalrP3/Z4z",
+	"Woh3dBfrSY9WpLx/S+f3raOyRrbjcY0baFz8KvNNRXr2706j+BUy9t0eDQPe5kpMEC8RP3+e1PnYr6xZ",
+	"MbcG3CEyhd6N8pxVKI8qjEeNJmkngiZAZ+2Q77BhCxQbMZPy/nORN86PFYsT++TkYx8bzSg4B5U3eOgo",
+	"bS8ZQBrzFzBUmvd69w5rWtyxHgnzU3g+ppr52kHxiQeap9aTh/RD5lo5GN0tSRqrFRSy0ENKxQ7zkJCD",
+	"nUwdcgarA2F8LKgJhNppmnjoVkJSOz1pcitSlInmt3C+zA/lbrKJ0OZ4pwCDmvm8SlSOStaZgq1zOjdf",
+	"9CogVjwF7GhCZhuNXcMrNrkVa5fonZBsg7qzq9qDXHFDMoFGLXNuOD+0WJX0/8DNGyNv60PtlPVVTjaK",
+	"7YEEItj1SuDUgVxkFS6xV8yrBS/xGAKrY+PVyWBLof69akkKcQVuYKW5ImtWLOka9+OKUaFLi2nfbAir",
+	"R0G9R5vEBS4KG4nuU+rxSbjxtk+E7tgekGtR86AEBZSKc7hPk1D9j1gTXkEMBLKT5F7drAuwfWWiMgul",
+	"YN1XuPaVlVB41idh/8rfv+miCmuTdTSaa/5gL506sfT8vn4X9MSaNGOfD+yFplRl16fG0VTd+30Iiovd",
+	"ZCO6h521xHJz24o3MvOQL3SHLG0S6tGSZ11sBOvVK7w4LC2RoEIb89vfe+rxvfnYxx/4pgODP9L1Qdtp",
+	"gslWASgLKcLyvIS0WGcpxVwNhu5fcEMYcakwdv60TkfTN6D1jMjxpt6DtxdgPK7jFv5S9vuMpP//CukJ",
+	"4rwg3Dtf0oLONStUdHRl3mq/8H4bnqRfmeZYjJjOl5bRwbIHdgtS7vlIy16+OYnCXurS4YBIQOdDzQs0",
+	"d2LCBVDshVFeF+ANdGSLUF+VVfkMAs8Oeo2aCOpsDQX7VEIW5p4lsx3+0Gum4Io+9+75I1eQZwdy8yph",
+	"iBkjdnI6Vd1uRl7/kerQH6jzxH3Kdoc17cyyTlHTxqyhmnEJjKWB+9P8hHsyPSPpjPtKMhuB/wAXrJ0j",
+	"YAKAeFta8ivZve0ra6FBFUW70rmWDaWhkB2K0CwDAAN8daNYgclmjuGFYl5Gc+O/8BjBY2paAuPLvG1+",
+	"sDzbKfJUZVTTGVXMclXZIZEVzVzGw2xHlrSBCRAQ8c13WYy8Bnaq5StCbMKgHYX0r0qK4YRuXbi6D6qg",
+	"R7It+KiPGMqWqlObH4zbysJIIYVQB7skCOvYAkCi9PCXNuYZVmCyW9C0lXpVOHWldsOiGrBBqPKPpRWT",
+	"9ImntIG3od2Kw1ShRpCW/7OnNx1dX9SSbxydj1EIzLxZmvUt3XUsRQ9UMHgIw/PSUco8RQnvQGb1LeDd",
+	"nUfBqAK00RoJbMH2FXsG48XMiJG1kXRbo5IHXggsMBkW0EDs9UbopjhePLH1i28SUd04KktweyS5kGV7",
+	"qs5nMLrDRtaTA+WpL4tYAwMH0bJu0f4ybhYD/43e3owvp18vLr9+ubh8d/XlFCF/1WqPLloVYPWhqDqq",
+	"9gFLxlIa9QgxIjlnLsqtGNag8d4pbnT2Ld3Zimv7+Jsw2FeN3O2N4N3nyWh6cXVZHYPFN5cedbLamN3C",
+	"Ep/7NCRlYFMuyEzqpQXN2WGvGFWbgmVkI3Km1K2wbs+he8ommoHY2nJlUSl/MzCzIOpuDWW88NrDkQe3",
+	"CFpxqY3s2aysxSbPq9Fx+Dv8K1ZAtNxSFqWkXe25nCvNsluBeCSjzvj4l51vSAtZuhygzPyqfNs8yzJc",
+	"iZhB+KavQdgBh/1ModmOzZrH5Irrv7JCBh96qpiu3zwnsQJTltDMnH/rn3MHzdVrDovDBrJjSE6IFOR6",
+	"PPk6/qfzD6PLn8eJ3SkoW6j2FrM/QH/68XW3g9NhKYLIdDdB6mLU+3LUSjVbDIrmebDZtbwDP5SXfbVB",
+	"D8kIrcolVUZrEu6ONJeAywqCkst4oM6svF3Jgt2KwqZABfOfGL0KzomSRv6mGCkf5lRpsOhSn4AZfMqe",
+	"1oBkFD8KZXcU1j20NePhoDUJ7v6B/Ei03W+5l7Eth/XrwzBVmZNIXqKBBQI+ce4hTRgg9TWf31u13r4i",
+	"i4TQXEl3ifH5PcinW4FkyJajldqS2zhqvx1/+LGyG6NaV3+o4AHhFCusY9YT6O3RZYbEAtulBCMvD84e",
+	"VrNwUPqEaOubL7nyuJjJbw2+QquK7Lzbz3PDD/7nn0cv/oW++Otv9r8nL376Onzx27+dJD+++v3vngz9",
+	"0P9yil87UArcHB0LXkWvakYocWyfPh2aC3OQ/FVj9IdbsXcsg+Kp9gqCSKLdeEb78QIA/m4ZB6r76eXr",
+	"J5JtEaxHvFK2rZDNtSJYFbxOR7yAGGoF/1XjJc6haL0dGx44cy6IFLeiKuhA4IMxADf+SmZmC6LMz21W",
+	"OtrSFUUSRRxf1Wfrx5PXfzpwG8QRLS1FrD9tlDa3lgPx4XjCzM9q9tgjgfUVKM3e3ga9Ntja5ojGtF2v",
+	"CoULBXeEvYkt1hTns1SAycshec+2rDDXBdFS3oqca52zUyJkeFfXqixD6qylI1H1Ldxdue0BEuopIh2E",
+	"KGJqYVU1SzQNFWBCOcm1S8ncK+P8mGWOQJI6JnKSsGIpUr+HteBA4yALmucKkPbbqiowJGiG11WOx8S7",
+	"Gsrhf1lKIreiBFKELmnN6CqWdvkE4KtDh+a0VAeIWlqS3zBDwdsrEM4OsskTNMOXG5EB8RlYHSfDk5OX",
+	"RAqbuGAVtFthptzIiDlf0VwNCahByDAGyTMEixQGVw5XnoLetlVRG8NOhapjIDpr1mbJNxucxTb22WNx",
+	"aR0s8IS8OUnIT2+M+fbTT0NyFcxkeCMrlFuQCFzSf4PKZY4iqDQVA+A5oXDNhs7UHCq+YmTG9BbJrLGk",
+	"hbLEEDXbBsRlQBYRlr0AhLgtlly2g5dj9cKsmkPsG53rfIc20Z7M/dNTSdwq+i/merMSFArhoZ9Fkkza",
+	"fKBSgCZkqfXabADzX7V//JvO/x8ELnyMcf10qMTD4suZHpHb+wSpLkJDxftFQc/3Bf6t6AN9AE3G1J7p",
+	"lFB1K6DCgtFgPW8AE1UXH+5yLu5Qj55Rs8G3qBg4VYAoKYXnGmQ7cgeOWWMihJ6/iOL7lHb98XjNMMJ+",
+	"dBC5AvJsFilXC3J+9Tm0XJKYHgcrZqsfyH1rJ3in5qf1m+QM1e69e+OZNLY9EOsTK9uPgGVGMZZtWthH",
+	"Rh8gSmXJX2r4yz3oZRU+i85QUWX2OFrtOhY/2I9Qond/VFOpX7nw405cvVQIgpYDSZ8Gs/PE49qX0G1a",
+	"QZNQRsC1UcjTmn8rjTg+n8nHGUdgxMCcjWEtvliwgolYPUYoUXkwaQvD5CNLhhaAC6JFYcqcORtNO4LM",
+	"qwz6t30Csd7K5hOWGI++pTEk0CK/bwhVIgLH6/m2CqdRo4Zk/JcNzY1oSY1lkSY2ykRST1+ddk+ic7HS",
+	"rpS+K/lwxOKpORUiFiWqZQgCZ/S/brK7o+YUiXC7jaSF6ru0oWdyY/QnY22wLizfYfGfcIHDz5WT4Xec",
+	"29yJPRrlPDceL1vBt2fMeIJ8r0HU656toaD6gls4a41A/L8ONHH8bZ1T0VZhrispv3n2Rlst5CBDDj7Z",
+	"WqF/F2c87J66bh69PCKtfE0DweVzzMtSq55TwXParRjTe0nlQmKuu7mCrhzCYD/Z2pbiMM1AVkByK7Qr",
+	"4GfMO8u9U3akFmt9qizWjonssGG4aEpl9zB5P/lhXrtd7KbNGMJK9zdj/CYDhiqab9g+07Cv2A1OgYqe",
+	"23JvtTXoA4f1xgCq1rSbdEg4UIc0nJVZQmU0PoSiqRRAb8JSqR1A1kA/mub3g8/h3Y9OeBSdjdRZ/2cm",
+	"bfpADQpF5/cLnufxi3iKdEjGsOUrhp48tI2lAG4lRHraYAicMgyGgGrA89yWpMErLSEzpnjGfDlOwbZD",
+	"ciNRl7gVlswATGbHLoxfRwoUudH0joWZWsKDTbn1tZduJRfjdOez7vVrTa332LMafvR2c3Lyw7ycEvg3",
+	"+3/x12FRRPxDemrjWF7SeF41FwXCOgNh3TeF9c/cnLFvc3NJgSgxEoVqkoarltqZhgvXl/UJ1iJQ3L5T",
+	"Zf0qrzdVzgPgYS3w1tbLdxN+KwJAAmLIyi2WtMw8roxZXVvmLKTEiaUMmnNIeR4thumzU9yHYgy7dhJc",
+	"nRIbty+4OZB31Nz3QJBq9rQxUXnlRAbwnpzeHYwEVnd9cBQc1xqpUOHGJgicfXB12JbipeYP1kND3Hlj",
+	"hiuURAukQsbR3lKb+ZyxLBSTwF2X8ayxfht8qk+mpnlpshGjhqu63jd/TuZyteJa9ym62Fpr9pMLU7cH",
+	"Z2NFY2EX2Qqs6O9LCHVWCldSqICVSW6KOSvLxvdU5c0QPlKlP8hNs9FXUK5Y5oKUWPBObooOoec9gY0+",
+	"zHKk0G8oO3x2K7a2BaB9D6PXPuJgIUu2S8pnqzXA+tqHLuU9F3dv6fx+Ko8tAFsRkN13jmDfmjbpwUN8",
+	"RInBAxUGLWuMlWqloO5QAyiqNTwVbvt5EduNFfgtMXzTaQjoL+GM7ldq7egGqYPDewriAC0e96OY289s",
+	"DRsZRS8GQZfN0+HLW9wrtpzbJvdOFsjyRHSo0ZCl+F/qZRFsy1RzdZAQDm9NeVx2IznK8muvTkCo8QJK",
+	"VINkCJJoO212WLHepQIoAV++udQthgZg24A2MHKpes9CHQgeL5T6x7iNIMTVXQLY83lj3jrgUH5+nxQZ",
+	"5TnBs4dmFwTgcrllBT6p4opdb+5bO+qPkmYHmcX6usGsYNvPo3CixK+RPxuHeHQ3OQPajt1xYtTaIahg",
+	"nJXQM1v/D0BSR+y0eH1tUC7ugMDEGUFcxbZzu8nWn9nMvtJQVwLY2g5qAtjZjcjK/KtuH4fm3+7igKA5",
+	"FXOW5xb0QKtlLgEd0aSb95O0HXm9sEjEYTlknyNKGsvoiA3i8LVdtBDc344J8aBUtjlzSoNdYISzMTGN",
+	"cSqLsKbFipHFpjA7fG/inaeBbAtZoWIIJHYXv2nZe+887S4mY+l8+NVq8X1I8fPzWa5hIG5CTpPyLLTL",
+	"k3iF5EUuY4bnpURGop0L4PgTnoBFslFGEdFMgLa7orbggE2ND0D2usQRmQZqJrWVVu61fhXJ+qu/VrAe",
+	"uPp66by1vbw/kVeXY8CWugUdkncXP49vpqdh9RQ0/ML6KoHrJynBj3ZNmLkdyXh0/gFb8W+Xpu1GbWg+",
+	"vBU3SDGvCF2v8121XJTp2yAZYH8GycA0eIgr2icRDGsj78Ib7V/Gigp++hoNB/aNKx11Jvl6SK6Eb2XH",
+	"WW4sp1cUzBVqPUKyrcvOHdpfbhz1LeSaSMoBte+nSSf+/NpJjloM47o3wVzXYYXUPuWcYvU6ox/w0mJI",
+	"LqV2fo7FRm884bbV9X/48UdMZ8PeoMnyuJxWLQ/NbkfC8T98fh93if6XWZ1goO0L5WOZtWDw58vLi8uf",
+	"T/dUOPIOpG1JE0QKcN2XSik5H12ejz9+HL87LVOQkd3XTMfN9Or62vzNu4kgW997wz0dnyxuxR1/YGUK",
+	"fxkbJMi6b1NyuXNtgEoe+LwtAKNawA9HZoQyymbf3UEysJ1rofW3k3fjawK0qL/XUum7gqkqV6JRNJ40",
+	"1FSvRbaCC99HmGBZ9hn8jilQ6joZvS7GmBm8xyhV7Ug0MMYL62mFPEQf/io3lYuN1U56t9slSFnu+WZj",
+	"nKU6VqxKfiCAMHyUs/exrl4u7tLhfy13s8qlseY/dowy2ccde6f3QOMuOyJmZBuc9CgiUL7RCMjQUtO8",
+	"91asyXlspMKlaHdq9YxWt1DTRTDtf1F3LXTh7sYJWzR73lUjcVjOFnqUS9GAX/Cse4HIcRwg9sb12Ags",
+	"34g+iPY93wBruhJYzX9XmgJYwmRR/VBYoitBj1vFfvCxO8eo1wcg5Wbq905oqCSYwNji37i8hl7MIgFl",
+	"WW6rgneg1juD9GgAZOdcaZ+pYk7GHO90S1qSCqlTfMiSH2Gs+lZAsNrcD+zBxrhRLzDPKqLoLlq/JSh6",
+	"UbFkn5DOr1p+6Tk/I6Qe/TEDElKP/7AxTfZLdz7tN4rn/cCh8qBY/WkvQ+hA8SdzRKEgO9Sw78+0Kh9Y",
+	"kdN1DHZu4eAtzBv2Fsdi87bSvdXCtC1ELwU7IyckK+QaIM8xbo0u6dSxi+GG6c/rnuOdW2aSanJH+8om",
+	"A2BHuhL5ri+on60spDPcSW9eH84jPi79eE2V2soi2/vij9VXXz3ZEGuXyhzh/Thsz+fsuxW9YYKUNl88",
+	"bXIxvTgffRwkgy+jibXFLi7fX3WsoVZSRfc6SPxOXETAv3LNRMw367MstYTNb+51F9jZj5itC/nAs8MU",
+	"PNiLa/c0JP3pzfqSsYzFgZW+mj3NzBFSuqBaFmQXh5wnA9NXll2INmwYNxZpnhNAvWCWMFFMYfnTwtFH",
+	"WhNO5vEwYW1z+O8mOKXVkUX3BszFRy5itZ2+rXnBVC+y+1hu6WimZL7RjjJuCrsC8vMVoo43s5zPyefJ",
+	"x4SwXBnFxmygwwhU87Uk6GbzAK+DrbFXjfNqzcTFO3IuhWBzTdw22sfkVq31eE2xSOjQSOrZRmspgLtn",
+	"2HniSj48+zoUlgZmU70pBJZaAAsPfMH0DrCCECACiJSWh+fQChDz/fj05fEUoT8umPnFaO97PizCaJEf",
+	"F8yM/U21hFGBK6BSwrZg802hfCVrJrL+QJPIIANIpiNIAUcmBADDkt5ky/M8oA6YuyivUTZ6BJZ6xFY7",
+	"AVFsafAWRuRDAdDSSbdRLAPPp69KrCIU82HiE1WonEX+NN8UPtWt/WqAVZ6UL2DEtNC9xGCnGKv9lg+w",
+	"ltWXW6rphdiH8gXL8GQtb/T13bP1MX46KMXXuD+p35jMAlc63gtH1E3BVxqO7LElStpLaFhhaLeS2/nB",
+	"DigD2cFqNYWpq2U4yvG0yNln4Bq1gmv/xmqUevGYiHbeb4Cu2yI/e1krTkyihLTFf2yZasF6SadHiJ29",
+	"fPygazUXFWAdhSR6K9FTDo/aBJiexkEpgg7QYTytTIpdWnBlrIEoD1SW7ZHBLHsicC1+azew3QQPg13c",
+	"xT7AkPb37nVrKcA/ngIP7FSYZ4MEu75i8HuE9eSPArUBILiCln/12tLrHpO/3IXAGThA9B5sFUB0uZT3",
+	"5nJpsHIsXmfUMLArWwcksZyFJf7qGNgVfivEnzwCuNV2uWqZZy6Gd0RHuyODq/PRZytnHvXbjmwt76he",
+	"a4S70PIj+rrgLtDsxdCZ13+xChAWaumL7PVdfMTSYg/jw6NBj08jGnZC+KK07Xw9o1DbVn3XB6mAatnT",
+	"B4IFHvK2D4gb+T/VDkFkhaMzWqE7L+G5dtYOi7TjcCRH3N+PuhRrE9pwZZWDm1Q+1kfXwokrWZhK6xAK",
+	"JpOFLOZsSCAH38IKQTsD2IBcGK3K/EcZQ33L2D1yj2K1CTLP5fy+Cin8q9+W5k5QQOsELmIkuVDwug/J",
+	"2AYyCaQ7AIIYktKVEHaCK6Lu+XrNsiRgkfR9VmS1mS9tHhVVrmWgm5IPLIPEK1vtAVOv9JbPWRKAIUpu",
+	"z1r9MUd7XnK0NXKeRbl3F40QjWCAZS70q1enJyegAwe0ticvXv3255MXP/12+ueTF2/wx7+L4sH4iv1L",
+	"NAL6dgcuLHDC2Hv7YnQ5Iq5MS9mD8cZMwPdvWZFzsc9+dFC5dBulovc4d+6nq8t3o38eJIPp5/EN/vRl",
+	"/O7S/Tz98Hlif3w/ucAfbkbTzxP742d4+7fWgMs/Qg9d9OUwL89euNzNYTAUjweub4eummZwhh+paTZA",
+	"sNLR+fTi13EanuyEpJ+vz68+XVz+nIInBkoPpNejm2nqnTBkFHUZcRW+7DgHjfFhxXEVJ4VfHyQD984g",
+	"GZjvHPLS+wm6sebqo+bG3mf7mOpeSH7vWTgeU4dNtMh0qxnt99Q01Mf7wJ+A9uMoKsH+rCaQytXBfslc",
+	"Gc8qY0ZY9dOB9O1sRSc6p/P70XodMWQI/I3QtSXdLuuVrSVeW5GaJ0sqBMuj87ek6q3UU3nPRLzS95Kq",
+	"G34nuLjDCG1zuMUpVWjioze9Ie8KYm9YZEhd0xiFhWPa8JDs9fo7Ix3sew9c74itPYZBDUffCxy/xQMr",
+	"vguDHod99G6SqlMSGX+k921reLS36dquJyS7WQe5X/wKJ5yl1/s8+WjJ+bmYyxUXd2WdtlVpfjEjYXPL",
+	"dcyLgK+5htMMtsX+2uB6vJWafFasIFejjV4SeD4h6Tf5bfbiP//9P9LaFfzDM8aog02+31v7R7ODslJb",
+	"OD95+eqH129+/Mc//QSuHK9kWLwmJf/tCB1C7Z+WRgbHcibtHiP42pBACVAOJRgip+qsy5lA8kvMhDQ7",
+	"RUuSfq/MDvo+3MHf/5uTIDz7PY0N+JmC7P7A+Z3Wdo7GGe/L82Vm97C4JB89PQjHOh2qzHLeFDmoGwDP",
+	"7nNGykZDc1gKhl949MH4G9/xPabCspfWd7qQ4RXSc0s27bXoBvMA9zrGBs15wdRBn8R58KxtD6jQ1kxk",
+	"TMx5j7zqd+6lXdSZiipiN/1KbvRMfjv0wSt4quy15514HOi/Wzq1+1b5+T08G6PZrlnpQF4lP9M705la",
+	"T/bVj4IBsPCiieGrkHNkRIIyu1D8vpG7rhOatRwexBT6qclBGO5ASXM/rDDeVn4Rt4+b0tr+jB4N7+aK",
+	"ZShPg1AUTFUYK3WnOaKNHkIoqEaAAgcYgEocURLgDcoQ/aIssfEY8EBHs6Qx/N4YJI8ZC/VoaHsC7s1O",
+	"abb6wJWWxa4pCNKt7qPSbN2z6qPZS2zduV6mebhHBAmGdqPZuiuxQtgZ97XmSYOW99NbAKe9Bz4iihqB",
+	"XqYnu6zvgka0gK70YCWjz5YGFGEWJQ9LQwu9ZKpOFgbkIFhe6WhisC6hGSDpy1jOgaziiEgDViltnAxQ",
+	"d+98JoGtaWrjQGfkpLIQSKJZT9rqNNbqFXYgI9c/+yFK+eivKHcfECtmydJWWT+QZIFPR2ZjYv8SkLdQ",
+	"M/XH8DpZEv5++vGNXDFAf26XcmXsRixewCG5YX+b39ta2s5vtlFA1qsZNaexkDmLejePAgHXTvw9liWG",
+	"pn7rgkC389EPOeto9xszyO0Z6g+6okRDnAvlAMx5hQvIEcZx5RnbutMDFWXkqAN1DctcpKm7W8t5tFa+",
+	"NLb7Zkze1qbxuMCWmaNqGYRwTi8EWed07iVJWfhbbsV+OQSzfb5TJKc7uYlWIIuBR6plc/9WitIek45W",
+	"rWbarVhnWdd0r1pnyLxPZjvPm0tGnirBCfiyaAZRS7lVUB8wYy82ayy9NYwe3vclw/4fUoz0KapwOuHY",
+	"7etfcL9CtfX9Cf5itVbvrEj8LrZK7pDcMcEKPg/nvzaXWDRtGH6qRwHE3lU3Y1Gtev3LY0tY9qtBOP7D",
+	"Kw8+V/U+W4bvyero+dpzz1BI7o+vo/YMRc2CSFNlgz3VfFWrg/0B9byC6Fg3yVTGyX7rnJN0oA/Rwl3P",
+	"U7qqc+0oWq8eZXSz/Vq4gNfCIpEcrzBxVpL74vXmaAchQGPBHVyTFb23XK34Pij5ARHT8G+jhtT4D6gc",
+	"5UsWxS1C55EPmFtnDPK2kMJb4c0HiDE7qFJ7OOimaS1I9DxFgyIasdITYFptyF6aWwYJYyco3ew7a9BJ",
+	"u1nFrJ0W3LGHueIV3g+QeDcapsjGrZBW+ydu9ewxjXPlaG5UudSN6VwFU2spVANlAri2IKTmIsjgLvtO",
+	"QUcaWfs26tzqyVFeGr2Bg/5hOr32CUNzmcHi3XyaXleHFDoy7PeDDwdOgqBWR83hrmxIl2ozIXpI0nfj",
+	"jxe/jifjd6mfL8hWokJjDieDjeOs9M+Xv1xefbkcJAP/4iAZTMbTCYKWJlfT6Uf7u/efb+Cnn68ux1Fb",
+	"vnKSDx89fLoBu1GzMcumqy9Wyo2U2/+31mMWpyfsB2kPDu3vR7P6+ejgcyf29U8jXXLRAKFmIvP1czEc",
+	"/SxucpkfpsiUSDO+UfG0RV8yYAPwaldFlZIVYNyOzMeoOOYlCFaYrGreUbmGjQv/FJkVuIOeLa/is8hk",
+	"eTXVsikAINC1OBNDDrIjoOUWHtuetjEHxcDGGdcbDdm3vV3UdUC4G2HQ/7I/0flSsZDLEefZ8cDFUVee",
+	"cSEG2LoO+BEi2Kpu68WV2jTVX2pI1i4rZm0UkNStmAKGtuGzHXyXbN96+F3hlmdLk3yeRMgavYSVNH5f",
+	"VJe6mv9YjqFpj3aCy9SUy9YdeSSXR/fFjifF1WelabxPIWrhbD+fpFUbmjunb4wIwpJrttDT7ieM7W3H",
+	"WE5Wxqm4bENzmGYXbOsKubw6wS/5qjVVPP9Pv/33KIB//dOb2FfAwPnpDZo3roZ9JkGUs29AGOiinTYK",
+	"ij224Y4u366tQTmVsXWwDtH9FaiHHJ6CWz7jd0zp0Uw+sJZ1xRLIlukK0n63lGtS1tnCKpV3FAyKjHCh",
+	"JcGmlSuG7/J+9zeAOzsTj0vYN9AsX4jacqRuD4IqRC4WwzjbQ9sF9sCE/kS/je5Ya2wcU2wsuS1Z0vWa",
+	"iRA/4jQ6QaBFcMPAVsEE6viI4dGmrQjsJ7DPbeEknypYDjkoS03kojOcyW6tsfl8TJAg0xTi5D7HOQDg",
+	"12g9Us9MZbGhFYYqLeUh8pSOdgBV5zlnQp+bowDbkHWHgkeeYjRjBVSxbsjQdAWuwSr39xPBFxHbygus",
+	"2YiJUKUV0rFKJnbD1kbssGK2kCK8lmcNS3NZMv/DrOPxLDEiNnOTcahrp4yQXsh+nM0ddTcXbOocYgJP",
+	"17kUmMgTLlyYVduksBkhSbUsVDMMz5xdRtELGnBUxoryNdBKMcV0xzFd48NG6lPNruFESZHFXWL7bKfo",
+	"xLpu81dZcWi7L9eWNwYSDew2RZ5NbKsWhj61O5iJebGDZsk9A9/XiivFxZ1zHYFYvxUZXdG74Bos8/2o",
+	"AFbtcNslJA1OGPiALH4WuLYFYZmlLtESYMsIYvavqdQ8eCvSCmrX/JJtk1qWAUkdwBleIrV3zlCWouOO",
+	"krkUi5zP9ZC8gxvHdFowliGgyroO42UeAZV+ECHmsmJssqDctJfn2lv5YwhSivyDbEo1X0qFdKtrWXjf",
+	"/ufJxzMrCpS9rhDRj552W9w0dHmvK4kew6c0QJLBlhZmxZouw6357HzO1pplZLaBDq9ZsaRrVwiZCj0k",
+	"F8LhYM2ucswnArmhOl2NUAoYC1MeW9K43ZqKm0feurIIIree1Wsqqep+0aSfkoG4FId7+7AuZ+sSqqoQ",
+	"ekUlqi75K6xFiR3ZtI+IMlsvX9e+TYJqdR1R6hAc2L2F9+Kl50pmjH153w2jir3qjVLNqdI3m/mcqWYo",
+	"ccDG4TTNkK8YIx+YbUwtF/2SZlCStyanBXrf1eMqGdRrfgVkAm5tWvbBM1AaWREVy3mpI7Mag4ufNkrT",
+	"+RKytv/HzdVlIzJLbkUfdFaPrLCYZtvS45ul6YpNqPPKnE06n368IUsqMrWk9+zM3Hhlu4kXm1wrMl9S",
+	"LkqSi3XBH6hmRguAejrX40/uPsCpcBp7MPI38YEfnR/3KEt0I17YAJRRU76UsS2kKSiQjqDFSk3qBYpu",
+	"xWZt5vlNcnJyUkKAKYYJffDPV+SCikOkbHAYmr1QtdauqvntqxO4Z0GrsHSXJ6h51CLuPQoq+E2D097d",
+	"4u3EQ/wIC5iMLHUYktZhKdo5LTLUtf2IX7356VV1yD+eHDKebd///FvyNJb0qcNQW4FD5/dCbnMGlS9k",
+	"YXQmmT8A154rPyULshEZR6D88FZcLXx5prB+uEv7gPctzcdKsfyBqYSkk/HN1cdfx+9S1xng9KgQrNu6",
+	"6CnC5q7EBJtKMf58K8yZK0v7l5BtPzq02R2IeuvrJppDgTvUJ7jZkC48SIvCKOlcIJE+btOjvA0ljcQP",
+	"h5kjugsOazZ0xAK+Pvnpx5gfrCplkRpIL211AUQIDwloYzi3ziFlrCuuFcsXIFwKttgov7EP4QuPFpZP",
+	"YWCXJz/ZI/8DURoUG4LlFz7zbNiMnotqb0f65mt2ve1uUzEEX27fHe2OBn9SEmfCHTE3W/+OIj9LTYz2",
+	"gAJ2chigpyDQjmI+g4bFmbG7DZBhU2PCSZEBexDNc5cAYmyhO4YlIk9s3hAUm927j16G1xHSGXGFZvZ3",
+	"iuR8xbW/puLZLpVr61A5lx4J6DfgSwxPodFPbjQVGS0y8sXJO0V3pyTdLhWbf0VfwIwq9uPrqhqzERiv",
+	"21dlnlCR6eUrqC79vtfAT83Lvbv5LdQNhmPpwDfta/Nj/JwG/gfHP924HCNBllqvIb9R67UC6goyCgs5",
+	"AhYO5gBTIHlJdS4LksJfUlS33NMOK15/Fs9Quk/C+Ww5/6Ex3mLOHJHrXzVkWMb1/w52zDFp9jaVCNGs",
+	"Rxkdh6wJC1qDyhmegUR3UNH/j4L+ZAp6ZA2G//sqlo1nQ8HhOPN+c+QLlQ/McX9o6YsywvSwBN2+sgCv",
+	"760IPe1QkhAd6S4otGYFOP0leBXgG6X711u3XMzzTQasBRnHsjQrb7A+m5b7f1TWv1mVFW7Axyirf/Mq",
+	"6TFXlz3PyhOLH61u9tUj3Xr8rWiQh5XGA3NaUhyhxlghOdrTBvtRE8WUvjZt74GJpsQIvG0VimH0mJxG",
+	"3UcKyLLwenVepARr/NiHNwLELbiRKuyPv1xeffk4fvezBcGjpwh+vLoeX8ZK40YTLSeOwuNwyjm+AaGA",
+	"KgDhMLfeAojbZKDYEhvIMxqvVz0UUdJMkEIBlskID4sUis03mj+w95TnmyKG1/ACBkRL4fxsFe+4K/9a",
+	"Jji062yH8EhXC5LKxSI9JdvDyKQzqJhoNroDzdjlzng2bAoOjdszYRBRLnA8ALWDSSBbqs6g5EdYQ9/h",
+	"PWx4FK6JxAjXO6k1E7bqFKoX7R3qVfyEW0rlyNStmUhPCTwR6WjpUffL1bPeSo28Vd6np76WcbZhJVAh",
+	"JP0WkqRV5EU6JOmS5Vl62oScoWRtdKihH1PLtiOQ6khzCNWpW+H265lppZAzRu7MwM0+EXLrIjM2RmOO",
+	"jsKAIcmZVsgqhbALc+CGbkP63QXUemh8hDuySiwr7wcIKCpLhcnFoqM4eZ/LbXdi2UCiNBSXMVvDTvc2",
+	"4FIakmDPbMvI6Ddtp21Fd+ROEmvSHhHgdISnMXnTciv8UmMbwes6GVhnRsdZbMp+7y6ZnwJY7CCnz4Yt",
+	"rgKjomAVf25qPIhNbC88i2LBuFhvdKvNdsBEm5Y1EFCL288xKsd1oOBbGaBVNl/0DM4yz8JqOcAGW8o9",
+	"YBc0ZpjYQegyngoIfbrwgz2AYrTITDAoyxJR/SCLLUlIdtJr3YpuBAiGnctNo0blA2ZQ1xjyaDH2tmJU",
+	"bQoXyAJsJgSo4DZEQHWkmv+TMotYXAVX9ezsp+UJiS8o4E3dgi44y60FmFpukRSXvATd2qRY+HM8QzVg",
+	"JenCRXIs+0Q7JdcMDkDWEvT3eHlii1+cmWl493kyml5cXZarkJCle8UG7Ik2IiT1efep2Ui5FHc1xaJb",
+	"HliV3mHv+trvUBz9DYQDv5rVbKB3xM/QO19NAN6w5yJuou1btFFWg/3O1CgJaiRGkEslOIAHU9iA6Rn6",
+	"7eBgJoRaegHzS79MQzISuAvntvB/DpwDRzClPcSnaRROklwQmPhwI6x4nnP0NKj4ZglpGWtcQIklVsAT",
+	"xxVJ3SZNO87+g9/8B7e0XgYfkouwW3UKCKMK1jkgjtjGe4wDpUl/OCPRH9dw69Tb3Jf8eGVtCq53N+Cm",
+	"hA/bUrcN2eyuDq7ZbrNCbhUrzkj69esHqfQL1IdSBFmAWwHuMvPyXMp7ztzt5FSncpnomv/CkL02zo08",
+	"smV34cvrQt4VFFII0cE6OB3MGC2QWw5bNN8f/P47qB8LGWFxLNV1b55u2YwEFfHBh5dJsMzcN9XwVtyK",
+	"F+StzLjNNPgfN1eXifPck5fkE387JJ/FvZBbgZeCSlyxfuE9w3MoQpKKTZ6nFoZtu1OW9cvkfLMC27xg",
+	"t4I4JMMpyZlRSKi9csyNoiW5Y8iC4Og4TDfBSMRuWrIFkjFNea7I30/en5OfXr/5x384Q/73B5rzjIDe",
+	"AGFCKRhhQhfgtk2BCUKlMBfgKIdvw0c+cudfW9M70701VYqkpZqaOp5Va3dRRdJ5+RdvPRh9DKoYcuVu",
+	"TCnMwL2FbT7gfI+21CH4+aAfF0JpYDQwXTGj++GHH34ynf88PUdCCoIAMsEFIwtLZk5zkvE7rgMRqYEp",
+	"nwqcB1QAMYID3/mylDnzHC5KQz+MOH31P9/8kAAk2sySoEJacee6jFVAzVUPEjBjc74qv49tUw2tmUeC",
+	"QIJmwvTHa6TsG1f6lLw+eQ2vXdvdaazozNeoNvM82uilLPhfYUefkrdwTIiei6//+e//kZ65U2wZtMtS",
+	"12AM47FFZnngxOXePY5LaRaHK/L65CVaxa9PfrBbHXRtmTu1XRB0w5umAeCPZm/O58zScfDM3OMLblSW",
+	"/4+9r21uHEfS/CsI34favWDJrurqjW37k9t2Tfu26yVs903stTqWkAjZGFGAhgCt0kx0xP2a+2H3SzaQ",
+	"mQBBiZQom7LL3fVppssUX4BEIpH55PMcnM75+E68fjs4qnxG9G8gUDab8WLpVvIXPrb5Eg0Mws9go96l",
+	"R5pubtEGMh3iMjy48e4ogOYP3lDpQPG5PDg++G7wBt7FHf3ATx5WuoG3Teen9zK3RPGTyclEFM6scGic",
+	"FYz1bCSVyNhoyU4/niesEHMAo+OBYLRkn64wAV9tSyAg7UNIXJDXFhKx2J3BrS3kqLTCpANGffCEJ0NO",
+	"2KUuUY0apahDqyBBp3FxGU3CUnNIHiqac3w/pnQB0lTAKDdUAdpOTf8HuTQ2SJ7NecFnwkLB7tc2iTuC",
+	"5q2rEUYhQHWjsKP8vRTFsjIOOPpgcFw7YncQUa6U+o7Wz1fNUXj1PoefVL70ki/dLq5UZTpdf1Xmne99",
+	"Wm1enW+vyx3eXd4qbsui8w8u1L0stJphVbjbT75Axqf7F5zpohD5Th996ldK1x+8L/Ss67U3uvOV4kvn",
+	"YfkgVXczMFDk6j6tSut/iKzr5b+oQvCs+3z6zuoOP6C0Vocrf5YzaSEf4DmdYL2/PTqiQoWlClEU0B3+",
+	"jYoHlaPYKucEuTyII1fclyJlfz0JcjhwEZX2mm8d3vXQ9xL+XtvLXCgVHCL1moBzdq6L35pIkRK49jCO",
+	"fo2MCQfA1YvnAy8bFpW7ICPZ0pjmPK/zpLAfpTIzKRbC8jx2yOkENrWUpGbScn6j0wTb0JzjZ7eUJ3MB",
+	"IzefJu6PER8LgJ89wtlFuUMF/w6/dbsi1GV4DmylMZGL+1sN9w1Bl69U8UJQeLe404CihiE7iaHh2VDN",
+	"hQKgBGywVQU/vm8IPvPclz2tcM7rmEQjML7QE+i0RLOGgVIt22F087ArUkX6R50t283EXyKFObwWuRj7",
+	"XfX3PRr8j2U+9fRV6xYfmv+ymhrrHVeZC/M0VEshpfD4dXBajRsezsmMgLgMRAW3rwaP+1hZDyRgJLPf",
+	"D90LYz6/Fqds8TyX5+B2mpfS59IaoBmicCY2fy8I4A4VlBzFkhvQUC0CdMQtE4z9IPox0dJQmU+/HoNM",
+	"KXS+iNyIoeJjjB4hyZaEg0OwWK+fjklcdydINUKKYy5UoKaDP+s6BqaCtcBKBOyaNGwh8nyoEOXCPmtj",
+	"5CiHTh23EIUvuEmbMCgwsdQNOB/lArrl0xMUmlrvBf5FZRoO5guJ2aqS/sHNfdMyc3+H9XE6JnXzva2R",
+	"iPxq0xqp2KYevxjcI9E8/Opz9hIti8ctB98M2niMIS+MUx6OIkEUF4wF22jQrQMKjX2aQJkEG33eHB1B",
+	"w1Yk3+CxOGTL6ExS37+YDpU0DABaTZN9K2yY63vkld1vCBAe1BIGULo1nDqRSC6JP5g2pJDHwEvItBEc",
+	"14elnBFtbPA7NCtSxW/mvQG8yZ0uiwcHFxRntp+Cb4j4y8DWPHOb9ti58ODPVRaMwWM8wLjE6xmXOeNZ",
+	"VghjTqr0mjOlQfOxM7zNPg2CHgJskQ32cAMsDnDOx8AIv9PcoXbirLcgERBaQs9zQVIc+CCSsqKZyZjV",
+	"D3cOsDrjua2POfw5imr2uQTP8FWaBzyqd9AoeHuH+K2/hUV3Hy2ZByg8aNlg9a91zXwKedfgUXCnrr6v",
+	"isnRy+DfA8k0HRwoGeZczwD4+RinK0dLiLkh2wx3HKrwY4gRMNAPMR786pVhqfP3l1maQKIZqD0gHZAG",
+	"ZcDav6XRrBMbSKFLK3zCai4KfzpMGz29e2y3bBK8WXoc+jwx3wx5vvidwgVYTapyaxMuc+hGlVOBDqgo",
+	"XBC0nGOsFJiO3TBhvjYZKpmhC/t7qS31P3to2YClQJeYHvuXCW+R1IoM7vcwKjiV4OUAmCT81J2Su6TT",
+	"kiQsFmzJkKT3WU4Io4KtQDvLgrquqUe0IXM2Wh7E5SSEg1dL02Np3FAeICoXM0BEB9nA+fsta/Yta/Yt",
+	"a/anzpoBPKVL6swjYR6/Rb/XeRbt0P4Y6135QzdrdHKtxyPF4AKfNOKNx6VQ/mxy+7iZ0/4D28vKZqEn",
+	"FesAxB1DNSotSz9ffDy//PiXdMB8QDhj9V3c3hVCxMWT5tPUJXzi2gbbtFlEX7Bx16i1Mb5917hFNN0f",
+	"RuTRd+Z5rhfQZEyQHrzJWrcbGl8UV0GYLq3v1QRAMcULXl9JoTm11aHi/fERH7HPBYrT3Za8kIYhcoEO",
+	"iWDefazPK8GBo0OStT18NR4qbUX7ucRFtvCNH+Gyb3b9Fdn1C9vLghl12crAKns938MdIVtCy+YRNaGk",
+	"tfZDa5x4F33L1AkmnxcysDW6QwfSO7NThs3lpOEslPsh8OC402F8+JjxpYcOgO6J2yQXd0K5s0zAAy24",
+	"Ybn2CTKZIdkNSSVpK1bzw7CwsQYEwONCuKl2u2omcmEJfVIdBZFaEz1ZwxaINIBhrtdLNP3aEsavdRCf",
+	"1/qqG/Kb/h/emkLR/SRK/lpIKxjHaYss9+FZqMjlQ9UGTdjTBK5UX+IahDNBDugnCLbA6WUzqaSx2A+M",
+	"NRZeZtKyXN+yqRBzTFQuCvf67lf4JCxiQNc1yAx9sespSLyybkW12XzX0hRABk5P6mMSzuFWj5+F5CGV",
+	"sWjq4MDTWnV+77WQeJ5DoQrLvj73hCUzAExR4YyKvL7sPOPF1FQlamkg2V74JnNjxbxptbuXaqvF9rLW",
+	"XKAT9HK7LPOjnh/dVpyqawK44evH3D7wYhpOPgYICRA9YFiJh96NZhc0DKglv0MYSIX9dts6pS0glJFJ",
+	"1Mt9/oB9JiRAlTMnLIAHDAwarAb+8q2Iv1PEj8x6vRbw/RbQGPr70uDe6xFt2ygR+Tk3JTHLnFf52T5P",
+	"UZw+c6cA8FHOHBATq3Ci/oATpyvMjjiSwDvgHAmEoE0oH7djBJyP8/vNyJ4EkKucRSCgiMPi3dEPg63Y",
+	"nWc2KhwEY7kCdvRF3zCbnYyqdWlSTbhn47iOoS5wpkC0uq9yuoGB3vUonkDNm2Pq6kwXHInvnW04AyLU",
+	"SVUnTUIY8e7oB/SMFHcMVa2JCmbDXxtuwA11ofPcbXnLFdONNh2VRcC01R3I32/FOJugZXBlZZn9BzII",
+	"foDHYCniaYOZ51oT8MEV2SoQZ2ALP2KkNFPaGeMjF0qNNnljMgsG4mPt8j0Oe/ygGzkTOZRQ1mcBGqhq",
+	"5M9Bn4VYeCPoS3/YWJqWV2aFd9pnvmXhuTfM02+PcVza49a44i+67IobA9g/4E7mY82edjEDtb2e5zGI",
+	"CPjuMlBDTBDiUVe05jUK7KiznugLTI0bPVR9CqDHYen1x0+f/s/Ff118PL84TwNtk70TQ4W3iRiPCMqn",
+	"POYTPx1eYczVWKCk9trGh5dV2130Twj2JCCK/1hItgwVFLDqn0R8XeFXCkJnqN+FdrdCzCQqzErbdSul",
+	"19m+k+KFe99JsV78J9lF8WOrXRRnF/pMwRweuT5LtZcV+lFHegN5rhdNIR+QyJGprwR5DcDkVeP6Y03z",
+	"GXiI2G9EPPWPnWNT8vx1FqlfNsPlJhU4FIHGtbp7BXtHjNVqDV5UWBsvGowo5CyJsXRwJ9+fCG6ssFSv",
+	"l4q9fQc4WhP3VPowJZz+m4vvdYnPfQLXaw/aUP6FcYdQd1LoGfB3TMQiGlXfx0BYU8NlL2nEwJtbPSmX",
+	"UxGHfPBq+ZJZPhVPFN2VxCvdHp3DFVvgidDIW4M0I5MBiCLTxquclcK/Qvd2wgQ2Ng8YkR+8MtTzfiuJ",
+	"Iy6Ff8cWLKFsIUWo9bYVcvnYAhimsWj73ToNJtRsW3KI1MSSMFOO76DbHFCYCUspmnH/18hcqDHCQd08",
+	"uf/jPtv9r3/9lLrO07a3Rs4KouRqqTcfda7G490ud77XmrZjtd6lCYFOyyeQaFP1wG68aKtP/bH7EwH7",
+	"vfvzXhTYzC2+LsV5Wh29nUMXa2ugrTIP7qHBNUEtEne9SvTx9VQsN3dTuAuA+ufm09n15cf/uvh4dvWf",
+	"n4FH5z8u/jP1esikN+HZF5Bo8g7/OKPWFEXYM3o8HR1DUUDVdjxQbUIpSueQSJwy9Iy6yC5LcMfAeNvv",
+	"ErQHT4kTeSRYJgp57w4V1ySFiYQIxCoGfI55TowXpo1k4CKM2X+4IdujjdWe1Nb3gdmQqVj2CgCpq4HG",
+	"CQ13jirNNrsKrO+t5oT08+iZTUr6/FqNBSPEBuw2yp+2FndCBfkjqUb6S9zNiEx6GbccUqOKpVjvArZe",
+	"bBoYKplFDCG14yDeD4RCQL0vamgIDR7uAbTSKKxaAaMUwpYF/Xao0p+5sa/h+a8vzyEBbHUeMrsIH2no",
+	"yyQea0DXwwhN4m5oEkt1ywHOl7AV43+lwA8UjexIcOvHtXFIsbHYRVgVWUwFypKrg8rSHwW3OKLu240t",
+	"BJ9Ra4BxpxH/OZPAq4Z9eHahmXsb9AMIOE3gNd1CL2/vKK+JGiEqg7w6YiTwIRB9AL8MMCEOldtDjtlY",
+	"KyXGFkjsG4/X8OMLL1u5NU6SWa1BDcfRCKSZhn0OVQCqja42yW2b+tumTX373mTFF4sL6TV+SN1x0JUf",
+	"RCb5jeeyWvE0ib/qOvyMq2UH2sNo9bTut6Hs660CA9fVD208F+IH9QS+zrHDjVbxaEkkmq+BTymIlnr/",
+	"Rf+wBfVZqfK3ArBnGhi8AnUMFIbAegdsTxw82Cy1SsLTaPqCF+O7Csu/xfpP4eVOWPo/U39OB7+jlqwo",
+	"Ib0+vuMFH28iwonOs82MODuqJ1T8OG+a+XH6/4Q6GPdFfoLH+z75y3umLmkTNtL2rhXPi/FD4xv6lq+z",
+	"Tx8+/3xxA8T2708vf26ita8zKDW9X6ORumUD7nLbEH3f/xDdiC/Ws3hilx/l/AbsjEN52W6a2r/vtMEk",
+	"jUEXL3LpQhhII1X0am7SVlNJqdXpno+UN7DV2vBCifN3eWnkvai/m9KLATulZNt3b1gGyU+gK0zdu6R/",
+	"4pOod/KdDqOBlbWPTDvsMTE3Q8tJtNpMu+66h+LLPOeyPfd6I/IcvSNGsVC0WaAkAnL4V5qla+2qFXEO",
+	"uwJpHS97gD8Ajjo6keL+Dj27Q+WCZGARd3F4qBDNhEDeaaqngYrdaAm+vGlrpk/z09atTUT4LkvIHe3Q",
+	"B7HRgzVl2JAXZSRuuUq8tnRFKBkvyzhLHTqBIYCWwGouDaNvFdlxdeh3QX6lmOtPO3SOgOf65HYK/iht",
+	"7yAGp3GDq7j3Rf6Te/jTLN0LN0xqc34cNcKcmc/4tKow9Anxu8DZgpacyjofsYonfCy2pAHAo0+g9Kms",
+	"X3UY9YAKCeJetIuhgd2loppMfHbHNLNy+MF9jy/RaZkBtWynrvR6tLvSxUUxWBxshPduaVtvmHEggjZR",
+	"1j0B7l4mb5UuECrc9A3zQkzkl8fFClfC/W1sgQm2VtWS9kWfEvb3YU9+dujmvr6KEAWW4AbiGjL1XjOY",
+	"tHpgV9HjcVkgsbBf4Tt7tZnYBP7+IPaZCP7Q0jWLVGdjnuemHwDiFMBcqLka53yJmn3rEB3OuTELXWDz",
+	"Tdng8y/c4sKYLeJ0t8TWFOdgfR8exGkfsUXQ/+aEQjaim446+mIUrdFMWqT0ipjhMCMK9QIgdL+XmSgC",
+	"VMlFJnGvFoQrRoBcL31bYycfheD09fsB8/jbn+HW3B3Ps9kYrgH3e6n6QGVQEKjEKxPGa3dDakOoNvE4",
+	"B9Al0ypHbrh7UWTOx584g5HqNhd1tKi50wtfrGpCLLroYRX12iF42JTZ6Ip7vcZ7rPj/rtkNKn5fPp6S",
+	"umXPacw4eSnBR3w2qet1+OwGrSg4wsXAPjNgpwxFn4lHX4mTOFXrzi5wgLzj96I1kwaMU085kvDy+3tk",
+	"q7QVsqHjgBkYmbYxwWue6hXPCkyKc1Aw9uoUTwZ48I8f7R34sCowy+9J/W+BIlhky2CzwJNvw4mQdDJq",
+	"sNxWLIvKlx9Im7P2nqvaxKty5JtTmaBlsALBjw8qJx5nJDNfSA3pDPcnL8QR+YMaBAmSV7nWUzNU3LK3",
+	"iLWrg/CBKY0v2Z3OMyhpUobHaz9hQLAUFuQB1QkzQrAUqyQiu9Ebkgw7p11fUvIwdsIdqSaqUe8tXq/d",
+	"tTWNWI8Kdgkh1gklG7Xm4mVW5ffgtwN24VYbwQEgs8XHllRdEP2ZUMMXXC/VLSlWppnI5b0oRJYmLA1i",
+	"+sRKaMr5vBBQv0etHSJvpuJiyK+R0Xtl3cYQ1D33AWHL3oOGP6NTf6o1205PGnrugxozFqg9O2lp+qMn",
+	"DY8ggtLS9LNsabW0d9vDaRLIK/0bAPVQHkl2Ak5MFyQkwA1Lzy+vz06vsEGFKBtswZVBhvYodqzvqii+",
+	"a4YKlMfd0gf5Aei0DrrWwKaByz0h3BJim0cCYDd4VgHkah3A37Cg6evX++/6P1me46M+FZko4MZP3Cty",
+	"7t3iKZziu9kzkEn4yejDmP8iPWdAOd/FgOudBHUTLoQtlhvpIia6wKbwCYVJHW35IcYLWtdEnB+Zb8J4",
+	"bjTtX3CMNhoh4YvacYl0rAbs3Bs5AlZQQFZZFBSH545QFsvdbDBUV4BvkbSnARfTKqYfy3S2LriblcL3",
+	"eTUzqthi+RTr48o96NlWh3u63G1thMEDiYReir0QYasl3rKv5bGNVCOe3KfqPd7AVBWu6Y9Ro56aCgQe",
+	"Da3EnTfSB/ecrM9NbQvur90N9m33mcE91fblk6pavBKVSxM8fgXSRbITvA6EdHx/UHBJg6E6Dc+yLVt1",
+	"eGbTdg3yIxUTXLft+muy2L104cGOuWLC/e2d1NnuN9D+zO8DVNClRReJxECJLykosWBukDOvVoNCGfgH",
+	"31/0WrrjnM/E1OTdw8HR8ikwGEIpcagQ40nUbz5nDdmIcGTEPwIUWvrS1UqSG88toVwh0ZJJnxVOVGzC",
+	"83zEx9MToDr0MjeFcJ8BklRi4eKEVQIFzoywNheZX3E55qFADxb/JQoimFaeavGERB6jC91FVuZ50L5K",
+	"Vv464xlsUAP2qVrp1LDFqkNxeBrGQdhQGf1GmjhEWGM+OVV+4Cq1E1zrvN727sJ6PZm48SM2vC4rfi38",
+	"+MOv92sUea0/53HxgF837dmZa1Hcy3GAabFM8lyMbcWvqReq6gT8zG9FcV7apZvMG8Fn5tinUZFLhQkF",
+	"2GyvcRGd07zQ1FBFHAhuUbqglFYiyTFTr1KIVv1HeTnbLBMZ+xffK3V1cXZx+b8vrq7Tf002YcNyaexV",
+	"GJC9hpT4kLai/GmeB4/Wb10+3NWver8QadOe1BjT6Y9b8wbhrof/9P/398N5Idw1DZsHpHnm3N7FZSz8",
+	"WVd43bttEI727ce5r0op+D50EAW2W296CZ2KOPjL1+U8gjD6TgCDrWwDdqnmZSxb6PVA3DpA9uUowUjG",
+	"7D8ausX5bJ4L4LiFAxm53iYzpYG9qg9Z/4cuvP1n/7RnYrasvUWb66UBMImvimh3WoxJCV4ZlstJL0C9",
+	"axJ1Ck/1aykEIQtd5hlz7nTLWtqFA7MQ85wvKS5DipbeiWqqJjdSEIM9HX00tKNRldKnHJCFz71XRcZK",
+	"egUb+THw9a/gl3t1tGUu6CmtluP+GpHFuPfvkSKD0xMiS4CSeZNLRcRlNdtyzNv35cvY0KWiD4A9lFgq",
+	"/OSEfmBj9RxEsvBHUYTpdr7o2JfJmOMkcydlJHJBHznRxa22VihnGNC2QJUEZyKoLid4YUcu4G7ZZOnj",
+	"9uo54JebG3dpePpVZyv02IXP5BaKUnXq360tdV26A8km6C7B7POFmyQAaTlrnutcjpdedrTq6sykFRn8",
+	"X1K6ZyTcLw3uToMmjpIrfI3PcNO9zlXtQW0rFS+ib3QvjP2g8DYXN/y27Sl02SFcQzd/fOrIrr1SvMRp",
+	"AjeniZoQeuCtxrQsaTrjSkcsjzyRkDAeUyHNTe9ICEVgPJG58y0JdrrT8yoOx/08lOKmQszhxCoLpMwx",
+	"VbNBejl5/YHb8V26ivV7++9JlQiy/JZ2XCTk9qb27s3bRvHWecatWLWxrW3CqZvG1IdQ/hkhq4Sm3toy",
+	"7L+kVlNsLB/uIaKKP/VcTKSS1XHyCUOq3Rebs0BjPez9uZbdRUZdLw9ZdrW9FS87tAKjoJZzwiRqlKmA",
+	"MhEpGKfGJ4j2IGDyJ4aqhaMe0cMYxhyzm+J893o0WQd7tcgb96Bniu+rN2gvsPz1TtMgj0Q4oPWxZ98I",
+	"kCVpuLtPS2yzrp0CeIj7NnFKQT/cwa4FhK8K0uQ+oQuUCQajt7gLUaiU2ukSaneRx4HF7YKsgshuXHgL",
+	"ojFQ6w3t/Z5NJ6t2U3c+upNuuS+Z1UTL1aQ+c4XymntZ3GUudt1l3vT69NbNBXL7j95SkoOf9TiQBG66",
+	"PlzXxzaEGCZy/jsf69xFh25YN8AS8AkIq3Q/NpgfRS4LdxrPc4RyIs6SRFKa8QjeiFHcjYzYrZLjSmqJ",
+	"zwTk4P0/oHwuNudW8AcdIKeZHpdAnBgSXSDikkQJfCLHmRelEinhc4A2vX4DIK5xj4aKjS7HdyI7hlf0",
+	"gR2cQsOHIFNjpNvBM6yuQNCchSrSghcKKjoXMHyjJapamYguPryDixoXhXTnWfggfS8K+u/jio7G/Yso",
+	"2EIqE5iy3IhBKIzV0cANhsq7ED6zNCuWV6VK4w2f7o6iNyLPiI6gokeCr1kd7ZBkHyrg2zO/fvfbAEVz",
+	"BnisFObXo9/SqIwVGPPf/Bv7IH9spJN3puj3nX25oZrS7hMHGO7T4Pki6yCMoosQC/QjkTP1LRJA8s94",
+	"3fYf5j7El7kubGt24KLqyaeYFTnV1nKjnn3SJMB+ygvUMxgtob8XJa/x+yt9a4yLKJfpd9xjxocqfBgs",
+	"0vTzp+sbFvu7FEqyJmGIcyqg+XyBS4UmyO2VHvPk5gTqlJNCzxL3LyuYJedVZO4dMXmFofJu4V9SFCHi",
+	"o1yk/5qsd6lhGA5rTtoWqgBd2Gpt7NFCz2nsNu2Y4D2dh/cD3VPTuS6wwBueUdnoLpFUZZ5x4adxf/tf",
+	"ZXZLnm6NsxfTh8CEQpuFuOd5icXOTIP9+OyLm3ZMeECEhiVEWVREa/Hha6go3GCXiDHRJXKdKWblTJAw",
+	"78Ics9QWpRpzK7IUNyg67MEv0C7FxsJMPfDaUzfi85ZlXJTfXpJBpwp+FLYfmCSsKPR4bEN8Uhjo+IH4",
+	"rI3mu/PJbasKYQht4ekVtnKmC9GmGxji/y6SgT6Wu9VK9KoXuGskm7QiBpu/5+jpjhUhG3kneG7vQstT",
+	"cCLPnjjuPtyPQhR2yS8TdC8soRPfol9t97fCIlaQPj1koD3qJyoUkseGUveAneJpYqjSiSzEB52J1Dlq",
+	"U/lursSCOKz5KHdLxTn4x+adh6pb4hkn4Y+cb35AAuDoJSUAelmReNbCRfnKRIvhYbE5yeVZeS/tclPx",
+	"1liBWt1vvmczqbDi8mkCuwUSt745wrYziNlRVMkfxIk1GU+iqZcuAJ5b2M5aRAfgLObfbd8hbXPN/ZMK",
+	"tL4BhOOGIok/E3oPT6p40F0AEgUeRthf81SkGB3n9Mmr0YkJXsIz9O3dc68YUyaNO8P0jPXwy/CVCWLx",
+	"li+xgwWel+FAbENy0NXPvu9/Fd7kHAfjUblBnPMSB2ofsz7WcwA4+3lOwkE4Y8ODM/dXPWH////+v+FB",
+	"w3T7F2ue8KfJH8MXvNj88bkfwsebCcRNvcvOrcVoJ3jYwgoHos0pQRN8BekjgSsh3TB8uY5uBC/+5kUg",
+	"J6P6cSJUgGoNQv6ihWEjPp4y4IUvfMKlUsaHcLwZwVXm4ie6/4uvV551ZnDtkb+1UU4kII7dNLZSMTxJ",
+	"2NEO336UcyFuvyjOHmzKo+1sXE/AG/r1JL8i+Ml+017eGg49n/64712nY06Y4GzeWUu7Aquhv1fWheli",
+	"IaGwuSVZfKq8TuYajAc7wkhSDju1CfB8Am+50D6M1hO2kCrTC0yoexJjPYHc/W2hy3mE3iOuXfcn/NVg",
+	"qNYAQ1tyzRcoRPbHzDKfVwa3ea2NfNsPqoPO9H2v602O7/wMEzcuPZdn8SP3sfYKMdZqLPsP9MzUsLNc",
+	"jqc/6dKIiM87WD0YKvEOkGxiVskfQpp1Vf+QDpVj2OQThrSObMaLW6ncI4bKk3JAjyKzGvuOSkUnkc/a",
+	"2NtCGLfMYNVCjuCOYxoS5oAABSMxdsvxXhrpAiagTvhbCYxGC6h9gyYeN0NFClYnjJsp9STH+AZIp3Rq",
+	"OaSZ6JI8/EkvIKqyGuizINJKmIrV43zOmhPIqI0Dx+cdGjjDgGWcf5GzcnZw/Obf/h3aoui/QlOUVFbc",
+	"gmX9tt9eHRgd2dol+RM2zix9ubmfNA7cqsrg0SoN6WFRx2nNKB378GW60kEZL1To0NnIuF0xSsUEUy3i",
+	"3b5Xgi/N03TJbGIJpq/ruR0R7okN0E9VFml0hldYswsyBFWHYM0XIkM++b4CewG9f1wJTLD3F30a8mDS",
+	"rX33n7t0KexxTV1tqOougX6vF3CB8ydwNgPwBR9PBwwnzu17zq0BUGKl/mgXcuw5kiqfE4GWERUm8kmt",
+	"0XuopkLMa0QRJoHIE14l9f+GRXIoqxelMhUv4czrDFYFfDcOuZhA31gsWSCYGeu5YG57QEhTbZSocclC",
+	"sSjTlHbwSmpQSYWAyfrifuXGKV/h27Bqt40zygleCC0Q4a/1FJkzCaI7BbFCH7GxU7SEYCFS1XZEGAlg",
+	"83FBRCHcgvWD4eFy5LRkIBNoVlTjhY2a5vZTMsIH7BTyvXnOhr1eiwI/Qfs4GsDf3JHE/Udsp3N3Fllt",
+	"ut81M+NbOfdzxkZWuqa9b20VwJehK5hIH4DFPcqzSF0t+MZ4DXl+qDVUDcoE9gmreSLD35Hdu+fHd0ss",
+	"jMS+MgpoH9HusJ8TTf+sMu91AVgFkiEiUCB8B6GFaR9y7rwQRue++TXq6AG7NDohRttpvKsDX4pX6Jlw",
+	"mRuicksi+gkXiYLSqOd5qVfTaltTK6nJtzQ4pMFpurw7JqagLm63NUIPHV/92d21AE0FFyqSJyNGjRr/",
+	"n0/rCp7XhbAqcgnAH894MUUULmcWCLU++rBRmqHCRZ/UOshGAjUV5jxyzWKsiyzA5j1bRcDtbrVD6D3b",
+	"b2/KzTNklLDTzZR5qx7KX7HDACM2mNVA690bgQ9I7tVYfKyuzq+BKOIxjjcOPLzswwboYmByXVEFGWs9",
+	"lSJhclJJuwH4sBnNeE1P6gJo/Kg905YBBQwQiFHLgJaM3M61sK/P4E22OZ9rYenCR3ggMS4LAO/8+ltt",
+	"8uStYrq03QQ1uFpqJTZBJVsHqz9zd6982ZqJcQ7KjT0c2dzs+qZH4ZVfoFTb9ziemqk7z9Yev+uYNrvi",
+	"H0m6xltxUpFikCWHJl6EEo55UUhAHBZa3QbJFEPEc9gzxbOsQD6HW2GrIsC7ozeDoToF3gvjTsQ8r3ji",
+	"MLXzBYUPQX5fswWX9pi9e/sD9UYBq+lruEGjiDA2CMZW0r8fPitE5k6jPDdfkaDNpgVIYmyRINButhM5",
+	"xMNMGjhStDYqvIcN2owLqBtZMici1vC2e7zVvjALoKciWOSsNBCSVhoJzL0nw3h5MFSXFsQUqFpqQNDd",
+	"1+dRdSnTwhyzQtzrKTL7IkIDUk8UKgUMLv0E+l6+SyKeF0+WCMIN746QFGSoOBu5M1tMLGP0TKw7bMwQ",
+	"uXsds3dHPzSZMeRDzmmk98af7e5+4z6ymxm3AOz9V9/FI/1VbkaUp/AvDIWOOfJyR9JcW5bGtiCiac3k",
+	"Uk3bFwyoywMlGvQ5QpkTJOINS/9HGuCUUk19wgCIM8v5oOEklAkx+9k9bj9W4259De/64lyfVih9ACP5",
+	"EP9ny3n7JKLaGzq1rBIpAkQQincFxlGMCJWuq7bRMTmOGBv675qF8+0v8z3N9zXc+6ufamgZdYMFNaH6",
+	"wD5gqpHUdVNNqkb57jYDzG4XuDt55BMn+e/vj46a61TX/klbyqJU+6k91T0RGtjBhbVKq3JjdxZOeklY",
+	"NBrCLkA0P6+9VeP8DVtBZ8GSHsCmcRnKIkovCHoT1PAHDBuWawThVZc8akUClbKL6AMyJ8raUQEucb9K",
+	"r3/5/Pnq4voaiMzdDjRULvI2BDQAPmMkFWiPufFT9+WH8O7PR83hP68lA+h5oF8+QYcJ89jFiOtJQ3/l",
+	"9m7mT5O1JhJkVmtqHqlV/VG5yrtWKG5KqobSHNzxDEFriJ1xs0IVWrf9J1AvjcA4WJA0vumxcFsMYKca",
+	"WKg2VFqexP6fF1pWf4lN1FPERlCBLCt+9L6LL37WGx+2zYp3KcUE494mABJbwn5nYos3+gq6dnfzJnvv",
+	"3Y0a31E+gIzHb58+kjvx0FP6Q1MkXlH6I4fkbemP9tKaoUoBeGBObfo0nJCV1f2Bu3MfGAYcvbwwoC/q",
+	"x542dOqcyvZInh1JaGDjU7RnsNO1pdqJMluo7Kvxxl9Ln1TkluE4sXyYZSAnc9sJGYMDw94eHVXoN2kY",
+	"RzmTWuvUmOc5/rUQY32rpBEZqd1mYi5UJtRYCkPyo4CcAXY0UQg2F3qeY0mESZUMldLgt0mZgZfuDGSh",
+	"c9B34QWoNMCg+D2XOR/lIhCURW75+6PvTlh6CI/8R0qMZYD2hqyux2QTULqlf/zaq0vuz/5Igb3F/KwL",
+	"7D1icGmsmPUmBWab778zdzdetbX57md+m0DJXlYSyp7zHVEksVIEEnXgGyWVzlztGrS9V4bYvpAGzogC",
+	"gKUAZeHMgMrEUGFhG1gHQKbfinmky7/QhbH+EIE/MW0WAa9UdQLuzzDiB7XH6y6QQVHuZ2YXIKg7zRkE",
+	"I1vIBLqZlxWzec5tl4PpFWhOGVQIT2palLjmMZm8FZMCik3kBCnKWnrtC8rhDZVHvQTpiwStB/VR2Iyb",
+	"qdv8usub3PgP3dMx1N//ec+hK2/R5vis+GJN8Oo0HL1qmdSyb8HIAAPXGwIQalKbGZBv8JIX3VIM39Al",
+	"iYvjUYkJYUOilxTqrc8CntJAjkzT0VRByGZSbUrnGixX+67/kb4XtT3Ibz6+Egiuz8VMGI+ALm1L8vWG",
+	"Cpf7WPMfxWKHIvGbPmEWLmqLnt2wxKFEHxRIcex6aZDy6dDVkvDW+a/WbAP33Wq19l5Po7nrUm0PoIS+",
+	"+Oyu4CUe8qUPbpgvTV07b92j/WJQTO4FOzT3CV38GQxGb34L7ubclng94zL3OKxoWnHwd/dfPodVYYjA",
+	"ebnbMcTSSqDKXim0YyRkXDiD+TSh2pyYG7H9+TC4+xO7sOqZ6wvZDdyLLRKVOFVdbSos+q10oICpxX7q",
+	"FVQtjFfVjwd2l0mfK9IqwLdv/HGhhgLwomyhA+rd0Q9tiNxgiF0cMrzIPvhFdxzjdsxs8+ccff1W3l8Z",
+	"Yuex7K/+cB7aLsUW224xXEplKaLjCL0xShckLB4kCHQuPKTwKUoOZFh/4HqD+0JgCnniE+62JfV15JKR",
+	"Auqx20GFjuyvroAwSXOnF6rpGOX7wwNWmGV8CVkcVGz0a/KVqYIdSL7YTbFLgF3utTEBntJiGoAR7UuB",
+	"gcPtXEhHRC5oeaH5YaWvbMdJD0D0B098k7PdEj40QichTg+o+D1Fn+EJj0Far9liH81VliY2svUdZzX0",
+	"Xm060f21atB6wYc6+oou5zo/Kv3R3q3oh+woOV65yib/RR+2pwVAd38+9J7/vBa/6fPwYVet0otRPv7F",
+	"ntYWYXK7GEzcBemv23puOw1jCGo0wNmB0iiFoBZfOICdbJSUsXdi1nYoiy20i7P077OPo9nDBrT9hNb6",
+	"bUdPvAL6tfv+zm+7DfgTwsgqObJW8YeEiS9jMUd2JBsy/OaYpWWRpwlLadQI4OACLKluscsmhWUzVJFI",
+	"BDAfhcfhsXEq/QIbsAuvCzHOBS+Q2+EGxoeZhbTjO4GZu9ByP5kEhNpQ7fO8WJn5H/jISB/5HKfG593l",
+	"+kOs9bRfbVeU8Ch034HMbQwTcbYmCoHqpR6azi2hyIk0FYT8Q8MnrFGgOwNZCk6wklcmvq8YKsKyf09Y",
+	"9kIAOxkwrJ7gIpvpQiQ7qFTQ3D+FUMXqo7ohStxAbUSU4EjuAVGSiVzeC+wp1pV5sYWo5P3a8CV722bW",
+	"rXU/khWXEREddNNTigNJgIluvsa544eno4jFVxO7fMV+rZK46Mu17UXEgGQ93dYK65aIooWyA3bWHkxI",
+	"62IIz4PBrW+jERJ6Is2UNCq5tDWNA/qioVqxtCZVSfXN1HbUQejL0gphZSFe46f1TT8WdSkiUWAhsNcQ",
+	"QTCgkIwZx6qJgjvbnAmP+QmUTkFmoIEeTBbeeKh5/ZsJbfBWhZ5jMzWNMx5I6NUeb1Dacrsng/pAkF0l",
+	"FsGGIiCmtAnWApDo470uWKrvRZHz+bUYa5WZFIMVD9QcgdOzCw2DwG1ZCBNCPyUWQxU9hf6ZRg1QoEZX",
+	"TADBI465Cjyu4CEtcDgBZGImuAKYeiPPHYzcuiHvo+3f3fzKPe85VPDgO7OYZ6KREzrgvZ5fCg/7T3td",
+	"J3uj3Wvi2PPY5QrSvEqqB10bMf8a5vacuz6uCJ5yvnQ31EWAwyZDFdZOwm5LXiD1vzN3yF9chs67QswF",
+	"txFVXws931qoKg28IsQZuo2Z7wmih4opbytLnnNFnjSMDigic+OmtO2bNY8me5tFdqbHqxNx/BORggfH",
+	"v/72e/LPwLHh/vM3d2Fx7023LPKD44NDPpeH92/ATOl9GgNRIuTGFvFBldxBOLV7VNOPIOkcMz5CREpt",
+	"Qpkmg5c2uiE+ofGOAtk9Ipu/1QP2y9XPoMgOvuQVu+d5SUoPdReAK4QoGRKGdOWF4Fn08DATLR8UmuCi",
+	"YxyWrGGb8HddG6XQydV0X00rTk6kM7paL76e0CDCxpULfg/CZVZjgKZzOV7Gs6FLC/m0pFEsEdYssELG",
+	"dBWUSIStlpIv7gG0DuqzUxv+zdMO3NPRTwORc8PPPooFDuS8yvaAHK+eI0LR3+PeLbeGG/ykF/4kRDzw",
+	"0rBMS3UbzwJ1ZrXNQSAFi39DC6h5RMmSF3caxTqw8S36OVZsm388FSgbMC/0bcFnsb0Q2rf5Tb3QlltL",
+	"8cIpIcn52+//HQAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

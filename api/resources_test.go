@@ -271,6 +271,29 @@ func TestAlertsAreAssigned(t *testing.T) {
 	}
 }
 
+func TestAlertsAreSnoozed(t *testing.T) {
+	b := newBench(t)
+	a := anAlert(instant())
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String()
+	got := into[api.Alert](b.do("POST", path+"/snooze", `{"until":"2026-03-01T15:00:00+01:00"}`).want(200))
+	if !got.SnoozedUntil.Equal(instant().Truncate(time.Hour).Add(2*time.Hour)) || *got.SnoozedBy != "ada" || got.State != alerts.Firing {
+		t.Errorf("snoozed %+v", got)
+	}
+	if got = into[api.Alert](b.do("POST", path+"/unsnooze", "").want(200)); got.SnoozedUntil != nil {
+		t.Errorf("woken %+v", got)
+	}
+	b.do("POST", path+"/snooze", `{}`).problem(400, "invalid")
+	b.do("POST", path+"/snooze", `{"until":"tomorrow"}`).problem(400, "invalid")
+	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/unsnooze", "").problem(404, "not_found")
+	for text, want := range map[string]*bool{"": nil, "?snoozed=true": new(true), "?snoozed=false": new(false)} {
+		b.do("GET", "/api/v1/alerts"+text, "").want(200)
+		if diff := cmp.Diff(want, b.inbox.asked.Snoozed); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
 func TestATokenHandlesNoAlerts(t *testing.T) {
 	b := newBench(t, func(o *api.Options) {
 		o.Identify = api.Everybody(api.Identity{Tenant: "acme", Actor: "token ci", Kind: "token"})

@@ -379,6 +379,7 @@ const (
 	NotificationReasonRESOLVED        NotificationReason = "RESOLVED"
 	NotificationReasonRULEFAILING     NotificationReason = "RULE_FAILING"
 	NotificationReasonRULERECOVERED   NotificationReason = "RULE_RECOVERED"
+	NotificationReasonSNOOZEENDED     NotificationReason = "SNOOZE_ENDED"
 	NotificationReasonSOURCEFAILING   NotificationReason = "SOURCE_FAILING"
 	NotificationReasonSOURCERECOVERED NotificationReason = "SOURCE_RECOVERED"
 	NotificationReasonUNDELIVERED     NotificationReason = "UNDELIVERED"
@@ -404,6 +405,8 @@ func (e NotificationReason) Valid() bool {
 	case NotificationReasonRULEFAILING:
 		return true
 	case NotificationReasonRULERECOVERED:
+		return true
+	case NotificationReasonSNOOZEENDED:
 		return true
 	case NotificationReasonSOURCEFAILING:
 		return true
@@ -1016,6 +1019,10 @@ type Alert struct {
 	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
 	// exchange; empty where the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
+	SnoozedBy *string `json:"snoozedBy,omitempty"`
+
+	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -1083,6 +1090,7 @@ type AlertFilter struct {
 	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity      []Severity           `json:"severity,omitempty"`
 	Signature     []string             `json:"signature,omitempty"`
+	Snoozed       *bool                `json:"snoozed,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
@@ -1196,6 +1204,12 @@ type AlertSelection struct {
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// AlertSnooze defines model for AlertSnooze.
+type AlertSnooze struct {
+	// Until In the future by Postgres's clock, at most 30 days ahead.
+	Until time.Time `json:"until"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -3776,6 +3790,9 @@ type OnlySeverity = []Severity
 // OnlySignature defines model for OnlySignature.
 type OnlySignature = []string
 
+// OnlySnoozed defines model for OnlySnoozed.
+type OnlySnoozed = bool
+
 // OnlyState defines model for OnlyState.
 type OnlyState = []AlertState
 
@@ -3836,6 +3853,9 @@ type ListAlertsParams struct {
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
+
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
@@ -3892,6 +3912,9 @@ type GroupAlertsParams struct {
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -4187,6 +4210,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
+
+// SnoozeAlertJSONRequestBody defines body for SnoozeAlert for application/json ContentType.
+type SnoozeAlertJSONRequestBody = AlertSnooze
 
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
@@ -4536,6 +4562,35 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SnoozeAlertWithBody Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SnoozeAlert Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlert(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UnsnoozeAlert Cancel the snooze of an alert
+	//
+	// No message follows. An alert that is not snoozed stays as it is.
+	//
+	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+	UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsualDuration How long exchanges like an alert's usually take
 	//
@@ -5886,6 +5941,65 @@ func (c *Client) ListAlertNotifications(ctx context.Context, id ID, reqEditors .
 // Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResolveAlertRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SnoozeAlertWithBody Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *Client) SnoozeAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSnoozeAlertRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SnoozeAlert Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *Client) SnoozeAlert(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSnoozeAlertRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnsnoozeAlert Cancel the snooze of an alert
+//
+// No message follows. An alert that is not snoozed stays as it is.
+//
+// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+func (c *Client) UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnsnoozeAlertRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -8146,6 +8260,18 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 
 		}
 
+		if params.Snoozed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "snoozed", *params.Snoozed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Unread != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
@@ -8570,6 +8696,18 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.Assignee != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "assignee", *params.Assignee, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Snoozed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "snoozed", *params.Snoozed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -9117,6 +9255,87 @@ func NewResolveAlertRequest(server string, id ID) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/alerts/%s/resolve", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSnoozeAlertRequest calls the generic SnoozeAlert builder with application/json body
+func NewSnoozeAlertRequest(server string, id ID, body SnoozeAlertJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSnoozeAlertRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSnoozeAlertRequestWithBody constructs an http.Request for the SnoozeAlert method, with any body, and a specified content type
+func NewSnoozeAlertRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/snooze", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewUnsnoozeAlertRequest constructs an http.Request for the UnsnoozeAlert method
+func NewUnsnoozeAlertRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/unsnooze", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -13173,6 +13392,37 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ResolveAlertResponse, error)
 
+	// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error)
+
+	// SnoozeAlertWithResponse Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithResponse(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error)
+
+	// UnsnoozeAlertWithResponse Cancel the snooze of an alert
+	//
+	// No message follows. An alert that is not snoozed stays as it is.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+	UnsnoozeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*UnsnoozeAlertResponse, error)
+
 	// GetUsualDurationWithResponse How long exchanges like an alert's usually take
 	//
 	// Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
@@ -15067,6 +15317,102 @@ func (r ResolveAlertResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ResolveAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SnoozeAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SnoozeAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SnoozeAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SnoozeAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SnoozeAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SnoozeAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SnoozeAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UnsnoozeAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UnsnoozeAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UnsnoozeAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UnsnoozeAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UnsnoozeAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UnsnoozeAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UnsnoozeAlertResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -19417,6 +19763,55 @@ func (c *ClientWithResponses) ResolveAlertWithResponse(ctx context.Context, id I
 	return ParseResolveAlertResponse(rsp)
 }
 
+// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *ClientWithResponses) SnoozeAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error) {
+	rsp, err := c.SnoozeAlertWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSnoozeAlertResponse(rsp)
+}
+
+// SnoozeAlertWithResponse Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *ClientWithResponses) SnoozeAlertWithResponse(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error) {
+	rsp, err := c.SnoozeAlert(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSnoozeAlertResponse(rsp)
+}
+
+// UnsnoozeAlertWithResponse Cancel the snooze of an alert
+//
+// No message follows. An alert that is not snoozed stays as it is.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+func (c *ClientWithResponses) UnsnoozeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*UnsnoozeAlertResponse, error) {
+	rsp, err := c.UnsnoozeAlert(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUnsnoozeAlertResponse(rsp)
+}
+
 // GetUsualDurationWithResponse How long exchanges like an alert's usually take
 //
 // Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
@@ -21679,6 +22074,72 @@ func ParseResolveAlertResponse(rsp *http.Response) (*ResolveAlertResponse, error
 	}
 
 	response := &ResolveAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSnoozeAlertResponse parses an HTTP response from a SnoozeAlertWithResponse call
+func ParseSnoozeAlertResponse(rsp *http.Response) (*SnoozeAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SnoozeAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUnsnoozeAlertResponse parses an HTTP response from a UnsnoozeAlertWithResponse call
+func ParseUnsnoozeAlertResponse(rsp *http.Response) (*UnsnoozeAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UnsnoozeAlertResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

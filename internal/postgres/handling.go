@@ -14,15 +14,20 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// assignment is who handles an alert; nil is nobody.
-type assignment struct {
-	assignee, by *string
-	at           *time.Time
+// handling is who handles an alert and until when it is snoozed; nil is nobody, and not.
+type handling struct {
+	assignee, assignedBy *string
+	assignedAt           *time.Time
+	snoozedUntil         *time.Time
+	snoozedBy            *string
 }
 
-func (h assignment) on(a *alerts.Instance) {
-	if h.assignee != nil && h.by != nil {
-		a.Assignee, a.AssignedBy, a.AssignedAt = *h.assignee, *h.by, h.at
+func (h handling) on(a *alerts.Instance) {
+	if h.assignee != nil && h.assignedBy != nil {
+		a.Assignee, a.AssignedBy, a.AssignedAt = *h.assignee, *h.assignedBy, h.assignedAt
+	}
+	if h.snoozedBy != nil && a.State.Snoozable() == nil {
+		a.SnoozedUntil, a.SnoozedBy = h.snoozedUntil, *h.snoozedBy
 	}
 }
 

@@ -57,8 +57,10 @@ limit @limit`
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
-       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note', h.assignee, h.assigned_by, h.assigned_at
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note',
+       h.assignee, h.assigned_by, h.assigned_at, z.until, z.snoozed_by
 from (%s) i join alert a using (alert_id) join rule r using (rule_id) left join alert_assignment h using (alert_id)
+left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 order by a.fired_at desc, a.alert_id desc`
 
 // maxWalk is how many alerts a page looks at for what no index tells, such as a text.
@@ -174,10 +176,11 @@ func listedAlert(row pgx.CollectableRow) (alerts.Instance, error) {
 	var a pgq.Alert
 	var ruleName string
 	var about []byte
-	var h assignment
+	var h handling
 	err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 		&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about, &h.assignee, &h.by, &h.at)
+		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about,
+		&h.assignee, &h.assignedBy, &h.assignedAt, &h.snoozedUntil, &h.snoozedBy)
 	if err != nil {
 		return alerts.Instance{}, err
 	}
@@ -209,7 +212,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 	if row.Alert.ExecutionID != nil {
 		alert.Signature = &row.Alert.Signature
 	}
-	assignment{row.Assignee, row.AssignedBy, row.AssignedAt}.on(&alert)
+	handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy}.on(&alert)
 	return alert, err
 }
 

@@ -86,6 +86,9 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 	if len(f.Assignees) > 0 {
 		c.also(assignedTo, "assignees", f.Assignees)
 	}
+	if f.Snoozed != nil {
+		c.also(isSnoozed, "snoozed", *f.Snoozed)
+	}
 	if f.UnreadBy != "" {
 		mark, err := readUpTo(ctx, s.db.queries, tenant, f.UnreadBy)
 		if err != nil {
@@ -143,6 +146,10 @@ const ofMine = `(a.rule_id = any(array(
 // assignedTo holds for the alerts that are assigned to somebody; the empty name is nobody's.
 const assignedTo = `(a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@assignees::text[]))
   or '' = any(@assignees::text[]) and a.alert_id not in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant))`
+
+// isSnoozed holds for the alerts that are snoozed, or for the others.
+const isSnoozed = `(a.state <> 'RESOLVED'
+  and a.alert_id in (select z.alert_id from alert_snooze z where z.tenant_id = @tenant and z.until > now())) = @snoozed::boolean`
 
 // usersOf returns the names of the users among some targets.
 func usersOf(targets []rules.Target) []string {

@@ -7,9 +7,20 @@ package pgq
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
+
+const alertReminded = `-- name: AlertReminded :exec
+update alert set notified_at = case when notified_at is not null then now() end, change = nextval('alert_change') where alert_id = $1
+`
+
+// The next reminder of a window rule counts from here on.
+func (q *Queries) AlertReminded(ctx context.Context, alertID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, alertReminded, alertID)
+	return err
+}
 
 const alertTouch = `-- name: AlertTouch :exec
 update alert set change = nextval('alert_change') where alert_id = $1
@@ -112,4 +123,136 @@ func (q *Queries) AssignmentSet(ctx context.Context, arg AssignmentSetParams) er
 		arg.AssignedBy,
 	)
 	return err
+}
+
+const snoozeCancel = `-- name: SnoozeCancel :execrows
+delete from alert_snooze where alert_id = $1
+`
+
+func (q *Queries) SnoozeCancel(ctx context.Context, alertID uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, snoozeCancel, alertID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const snoozeDue = `-- name: SnoozeDue :many
+select alert_id, tenant_id from alert_snooze
+where until <= coalesce($1::timestamptz, now())
+order by until, alert_id
+limit $2
+`
+
+type SnoozeDueParams struct {
+	Now  *time.Time
+	Most int32
+}
+
+type SnoozeDueRow struct {
+	AlertID  uuid.UUID
+	TenantID string
+}
+
+// Alerts whose snooze is over, the longest first.
+func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeDueRow, error) {
+	rows, err := q.db.Query(ctx, snoozeDue, arg.Now, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SnoozeDueRow{}
+	for rows.Next() {
+		var i SnoozeDueRow
+		if err := rows.Scan(&i.AlertID, &i.TenantID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const snoozeEnd = `-- name: SnoozeEnd :execrows
+delete from alert_snooze where alert_id = $1 and until <= coalesce($2::timestamptz, now())
+`
+
+type SnoozeEndParams struct {
+	AlertID uuid.UUID
+	Now     *time.Time
+}
+
+// Ends the snooze of an alert, which the transaction holds, unless somebody was first or has
+// snoozed it anew.
+func (q *Queries) SnoozeEnd(ctx context.Context, arg SnoozeEndParams) (int64, error) {
+	result, err := q.db.Exec(ctx, snoozeEnd, arg.AlertID, arg.Now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const snoozeSet = `-- name: SnoozeSet :execrows
+insert into alert_snooze (alert_id, tenant_id, until, snoozed_by)
+select $1, $2, $3, $4
+where $3::timestamptz > now() and $3::timestamptz <= now() + $5::interval
+on conflict (alert_id) do update set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now()
+`
+
+type SnoozeSetParams struct {
+	AlertID   uuid.UUID
+	TenantID  string
+	Until     time.Time
+	SnoozedBy string
+	Longest   time.Duration
+}
+
+// Snoozes an alert, which the transaction holds, until an instant that is still to come.
+func (q *Queries) SnoozeSet(ctx context.Context, arg SnoozeSetParams) (int64, error) {
+	result, err := q.db.Exec(ctx, snoozeSet,
+		arg.AlertID,
+		arg.TenantID,
+		arg.Until,
+		arg.SnoozedBy,
+		arg.Longest,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const snoozeTargets = `-- name: SnoozeTargets :many
+select w.webhook_id
+from webhook w
+where w.deleted_at is null and w.webhook_id in (
+    select n.webhook_id from notification n
+    where n.alert_id = $1::uuid and n.about is null and n.generation = 0
+      and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+order by w.webhook_id
+for key share of w
+`
+
+// The webhooks that were notified of an alert when it was raised. None can be deleted before
+// the transaction ends.
+func (q *Queries) SnoozeTargets(ctx context.Context, alertID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, snoozeTargets, alertID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var webhook_id uuid.UUID
+		if err := rows.Scan(&webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, webhook_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

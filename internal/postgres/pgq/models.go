@@ -92,6 +92,14 @@ type AlertRead struct {
 	Read     bool
 }
 
+type AlertSnooze struct {
+	AlertID   uuid.UUID
+	TenantID  string
+	Until     time.Time
+	SnoozedBy string
+	SnoozedAt time.Time
+}
+
 type Announcement struct {
 	Subject string
 	Replica string

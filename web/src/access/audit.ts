@@ -45,6 +45,8 @@ const requests: Record<string, string> = {
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
   assignAlert: "assigned an alert",
+  snoozeAlert: "snoozed an alert",
+  unsnoozeAlert: "ended the snooze of an alert",
   resolveAlerts: "resolved alerts",
   undoAlertAction: "undid an action on alerts",
   slackInteraction: "pressed a button in Slack",
@@ -76,6 +78,8 @@ interface AlertsAfter {
   state?: string;
   /** Who an alert was assigned to; null is nobody. */
   assignee?: string | null;
+  /** Until when an alert was snoozed; null is no more. */
+  snoozedUntil?: string | null;
   /** How many there were, and some of them; neither of one alone. */
   alerts?: number;
   ids?: string[];
@@ -84,7 +88,7 @@ interface AlertsAfter {
 /** What was done, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
-  const { state = "", alerts = 1, assignee } = (entry.after ?? {}) as AlertsAfter;
+  const { state = "", alerts = 1, assignee, snoozedUntil } = (entry.after ?? {}) as AlertsAfter;
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
     const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
@@ -92,6 +96,9 @@ export function deed(entry: AuditEntry): string {
   if (objectKind === "alert" && action === "update" && assignee !== undefined) {
     const which = `alert “${objectName ?? ""}”`;
     return assignee === null ? `assigned ${which} to nobody` : `assigned ${which} to ${assignee}`;
+  }
+  if (objectKind === "alert" && action === "update" && snoozedUntil !== undefined) {
+    return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} alert “${objectName ?? ""}”`;
   }
   if (objectKind === "note") {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;

@@ -34,6 +34,8 @@ export const leastRole = {
   resolveAlert: "operator",
   assignAlert: "operator",
   listAssignees: "operator",
+  snoozeAlert: "operator",
+  unsnoozeAlert: "operator",
   createIssueNote: "operator",
   deleteIssueNote: "operator",
   retryNotifications: "operator",

@@ -130,6 +130,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/{id}/snooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Snooze an alert until an instant
+         * @description When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+         *     alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+         *     state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+         */
+        post: operations["snoozeAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/{id}/unsnooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the snooze of an alert
+         * @description No message follows. An alert that is not snoozed stays as it is.
+         */
+        post: operations["unsnoozeAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/{id}/usual-duration": {
         parameters: {
             query?: never;
@@ -1871,6 +1917,12 @@ export interface components {
              *     exchange; empty where the exchange has no error.
              */
             signature?: string;
+            snoozedBy?: string;
+            /**
+             * Format: date-time
+             * @description When somebody wants to be reminded of it; absent where it is not snoozed.
+             */
+            snoozedUntil?: string;
             state: components["schemas"]["AlertState"];
             title: string;
             /** @description Whether the caller has not read it. In lists and the answer for one alert. */
@@ -1944,6 +1996,7 @@ export interface components {
             ruleId?: string[];
             severity?: components["schemas"]["Severity"][];
             signature?: string[];
+            snoozed?: boolean;
             /** @description Without it, alerts of every state but PENDING. */
             state?: components["schemas"]["AlertState"][];
             /** Format: date-time */
@@ -2067,6 +2120,13 @@ export interface components {
             changed?: string[];
             counts: components["schemas"]["AlertCounts"];
             missed?: components["schemas"]["MissedAlerts"];
+        };
+        AlertSnooze: {
+            /**
+             * Format: date-time
+             * @description In the future by Postgres's clock, at most 30 days ahead.
+             */
+            until: string;
         };
         /**
          * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -2735,7 +2795,7 @@ export interface components {
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -4608,6 +4668,8 @@ export interface components {
         OnlySeverity: components["schemas"]["Severity"][];
         /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
         OnlySignature: string[];
+        /** @description Only alerts that are snoozed; with `false` only those that are not. */
+        OnlySnoozed: boolean;
         /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
         OnlyState: components["schemas"]["AlertState"][];
         /** @description Text in title or message, case ignored. */
@@ -4669,6 +4731,8 @@ export interface operations {
                 severity?: components["parameters"]["OnlySeverity"];
                 /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
+                /** @description Only alerts that are snoozed; with `false` only those that are not. */
+                snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */
@@ -4791,6 +4855,56 @@ export interface operations {
         };
     };
     resolveAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    snoozeAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertSnooze"];
+            };
+        };
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    unsnoozeAlert: {
         parameters: {
             query?: never;
             header?: never;
@@ -4980,6 +5094,8 @@ export interface operations {
                 severity?: components["parameters"]["OnlySeverity"];
                 /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
+                /** @description Only alerts that are snoozed; with `false` only those that are not. */
+                snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */

@@ -26,6 +26,7 @@ import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
 import { canBecome } from "./rows";
+import { SnoozeButton, SnoozedMark } from "./Snooze";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
 import { UsualDuration } from "./UsualDuration";
@@ -97,6 +98,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
         <StateMark state={alert.state} />
       )}
       {may && <AssignButton alert={alert} />}
+      {may && <SnoozeButton alert={alert} />}
       <SilenceThis alert={alert} />
     </>
   );
@@ -145,6 +147,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
             </Link>
           )}
           <Owner of={alert} stop />
+          <SnoozedMark alert={alert} by />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}

@@ -10,6 +10,7 @@ import { headline, place } from "./headline";
 import { latenessWord } from "./lateness";
 import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { SnoozedMark } from "./Snooze";
 
 interface Props extends RowLook {
   alert: Alert;
@@ -57,6 +58,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
             {lateness && <span className={styles.late}>{lateness}</span>}
             {alert.state === "ACKNOWLEDGED" && <Owner of={alert} />}
             <AssignedTo alert={alert} />
+            <SnoozedMark alert={alert} />
             {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
           </span>
         }

@@ -4,7 +4,8 @@ import { alertKeys, assignAlert, assignees } from "../api/alerts";
 import type { Alert } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { Button } from "../ui/Button";
+import { Button, Key } from "../ui/Button";
+import { useCommands } from "../ui/commands";
 import { When } from "../ui/Instant";
 import { IconPerson } from "../ui/icons";
 import { Field } from "../ui/MasterDetail";
@@ -40,13 +41,26 @@ export function AssignButton({ alert }: { alert: Alert }) {
   const { data: who } = useQuery(me());
   const assign = useAssign(alert);
   const own = actorOf(who);
-  if (own === undefined || who?.kind === "token" || !isOpen(alert)) return null;
-  if (alert.assignee !== undefined && alert.assignee !== own) return null;
+  const free = alert.assignee === undefined || alert.assignee === own;
+  const possible = own !== undefined && who?.kind !== "token" && isOpen(alert) && free;
   const taken = alert.assignee === own;
+  const run = () => assign.mutate(taken ? "" : (own ?? ""));
+  useCommands([
+    {
+      id: "assign",
+      section: "This alert",
+      label: taken ? "Unassign this alert" : "Assign this alert to me",
+      icon: IconPerson,
+      keys: ["m"],
+      enabled: possible && !assign.isPending,
+      run,
+    },
+  ]);
+  if (!possible) return null;
   return (
-    <Button disabled={assign.isPending} onClick={() => assign.mutate(taken ? "" : own)}>
+    <Button disabled={assign.isPending} onClick={run}>
       <IconPerson size={16} aria-hidden="true" />
-      {taken ? "Unassign" : "Assign to me"}
+      {taken ? "Unassign" : "Assign to me"} <Key>M</Key>
     </Button>
   );
 }

@@ -53,6 +53,16 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         value={choiceOf(draft.assignee)}
         onChange={(choice) => change({ assignee: choice === "any" ? [] : [choice === "none" ? "" : choice.slice(1)] })}
       />
+      <Select
+        label="Snoozed"
+        options={[
+          { value: "any", label: "Snoozed or not" },
+          { value: "no", label: "Not snoozed" },
+          { value: "yes", label: "Snoozed" },
+        ]}
+        value={draft.snoozed}
+        onChange={(snoozed) => change({ snoozed })}
+      />
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Environments"

@@ -15,6 +15,8 @@ test.each([
   ["?state=FIRING&app=a&app=a", { application: ["a"] }],
   ["?mine=yes&unread=yes&error=none&error=x", { mine: true, unread: true, signature: ["", "x"] }],
   ["?mine=1&unread=no", {}],
+  ["?snoozed=yes", { snoozed: "yes" }],
+  ["?snoozed=any", {}],
   ["?assignee=none&assignee=ada%40example.com", { assignee: ["", "ada@example.com"] }],
   [
     "?attr=region&attr==eu&attr=a=b&within=never&from=yesterday&to=2026-11-21",
@@ -38,6 +40,7 @@ test("what is written is read back", () => {
     q: '"quoted" + ümlaut',
     mine: true,
     assignee: ["", "none", "ada@example.com"],
+    snoozed: "no",
     unread: true,
     perExchange: true,
     route: ["a/b"],

@@ -24,6 +24,7 @@ export interface InboxSearch {
   mine?: "yes";
   /** Who alerts are assigned to; `none` is nobody. */
   assignee?: string[];
+  snoozed?: "yes" | "no";
   unread?: "yes";
   per?: "exchange";
   fold?: "none" | "rule" | "error";
@@ -86,6 +87,7 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   if (error.length > 0) search.error = error;
   const assignee = texts(raw.assignee);
   if (assignee.length > 0) search.assignee = assignee;
+  if (raw.snoozed === "yes" || raw.snoozed === "no") search.snoozed = raw.snoozed;
   const attr = texts(raw.attr).filter(isAttribute);
   if (attr.length > 0) search.attr = attr;
   for (const name of ["execution", "correlation"] as const) {
@@ -133,6 +135,7 @@ export function toFilter(search: InboxSearch): AlertFilter {
     q: search.q ?? "",
     mine: search.mine !== undefined,
     assignee: (search.assignee ?? []).map(signatureOf),
+    snoozed: search.snoozed ?? "any",
     unread: search.unread !== undefined,
     perExchange: search.per === "exchange",
   };
@@ -157,6 +160,7 @@ export function toSearch(filter: AlertFilter, fold: Folding = "issue"): InboxSea
     q: filter.q,
     mine: filter.mine ? "yes" : undefined,
     assignee: filter.assignee.map(errorOf),
+    snoozed: filter.snoozed,
     unread: filter.unread ? "yes" : undefined,
     per: filter.perExchange ? "exchange" : undefined,
     fold: fold === "signature" ? "error" : fold,
