@@ -113,6 +113,14 @@ type Instance struct {
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time
 	AcknowledgedBy, ResolvedBy string
+	// Assignee is who handles the alert, empty for nobody. It is set where alerts are listed
+	// or read alone.
+	Assignee, AssignedBy string
+	AssignedAt           *time.Time
+	// SnoozedUntil is when somebody wants to be reminded of the alert; nil where nobody does,
+	// when that is over, and of an alert that is resolved. It is set where Assignee is.
+	SnoozedUntil *time.Time
+	SnoozedBy    string
 }
 
 // After returns the state to which an action leads from s. Its error is a

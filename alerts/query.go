@@ -51,9 +51,13 @@ type Filter struct {
 	PerExchange bool
 	// Text is looked for in title and message, case ignored.
 	Text string
-	// MineOf restricts to rules with one of these targets; nil is no restriction,
-	// and an empty one matches nothing.
+	// MineOf restricts to rules with one of these targets, and to what is assigned to the
+	// users among them; nil is no restriction, and an empty one matches nothing.
 	MineOf []rules.Target
+	// Assignees are those whom alerts are assigned to; the empty one stands for nobody.
+	Assignees []string
+	// Snoozed restricts to what is snoozed, or is not; nil is no restriction.
+	Snoozed *bool
 	// UnreadBy restricts to what somebody has not read.
 	UnreadBy string
 	// From restricts to alerts that fired at or after it; nil is no restriction.

@@ -78,7 +78,7 @@ func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err e
 	}
 	q.Filter, err = alertFilter(ctx, "", &AlertFilter{
 		State: deref(p.State), Severity: deref(p.Severity), RuleID: deref(p.RuleID), Application: deref(p.Application), Route: deref(p.Route),
-		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Unread: deref(p.Unread), PerExchange: deref(p.PerExchange),
+		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Assignee: deref(p.Assignee), Snoozed: p.Snoozed, Unread: deref(p.Unread), PerExchange: deref(p.PerExchange),
 		Environment: deref(p.Environment), ExecutionID: deref(p.ExecutionID), CorrelationID: deref(p.CorrelationID),
 		Attribute: deref(p.Attribute), From: p.From, To: p.To,
 	})
@@ -96,6 +96,7 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
 		Signatures: f.Signature, Text: f.Q, Environments: f.Environment, ExecutionID: f.ExecutionID,
 		CorrelationID: f.CorrelationID, From: f.From, UpTo: f.To, PerExchange: f.PerExchange,
+		Assignees: f.Assignee, Snoozed: f.Snoozed,
 	}
 	if f.Mine {
 		out.MineOf = listed(who.Targets)
@@ -115,6 +116,7 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 	routeErr := texts(path+"route", f.Route, maxNameBytes)
 	signatureErr := texts(path+"signature", f.Signature, maxNameBytes)
 	textErr := texts(path+"q", []string{f.Q}, maxTextBytes)
+	assigneeErr := texts(path+"assignee", f.Assignee, maxNameBytes)
 	environmentErr := texts(path+"environment", f.Environment, maxNameBytes)
 	executionErr := texts(path+"executionId", []string{f.ExecutionID}, maxNameBytes)
 	correlationErr := texts(path+"correlationId", []string{f.CorrelationID}, maxNameBytes)
@@ -123,7 +125,7 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 	if f.From != nil && f.To != nil && f.To.Before(*f.From) {
 		timeErr = invalidField(path+"to", "range", "Must not be before from; nothing could match")
 	}
-	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr, environmentErr, executionErr,
+	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr, assigneeErr, environmentErr, executionErr,
 		correlationErr, attributeErr, timeErr)
 }
 
@@ -248,6 +250,11 @@ func alertAnswer(a *alerts.Instance) Alert {
 		AcknowledgedBy: optional(a.AcknowledgedBy),
 		ResolvedAt:     utc(a.ResolvedAt),
 		ResolvedBy:     optional(a.ResolvedBy),
+		Assignee:       optional(a.Assignee),
+		AssignedAt:     utc(a.AssignedAt),
+		AssignedBy:     optional(a.AssignedBy),
+		SnoozedUntil:   utc(a.SnoozedUntil),
+		SnoozedBy:      optional(a.SnoozedBy),
 	}
 }
 

@@ -110,7 +110,7 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 	}
 	list, err := alertQuery(ctx, &ListAlertsParams{
 		State: p.State, Severity: p.Severity, RuleID: p.RuleID, Application: p.Application, Route: p.Route, Signature: p.Signature,
-		Q: p.Q, Mine: p.Mine, Unread: p.Unread, Limit: p.Limit, Environment: p.Environment, ExecutionID: p.ExecutionID,
+		Q: p.Q, Mine: p.Mine, Assignee: p.Assignee, Snoozed: p.Snoozed, Unread: p.Unread, Limit: p.Limit, Environment: p.Environment, ExecutionID: p.ExecutionID,
 		CorrelationID: p.CorrelationID, Attribute: p.Attribute, From: p.From, To: p.To, PerExchange: p.PerExchange,
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestEveryOperationIsOnThePage(t *testing.T) {
 	}
 	listed := []string{
 		"id", "state", "severity", "ruleId", "application", "route", "signature", "environment", "executionId", "correlationId", "attribute",
-		"from", "to", "q", "mine", "unread", "perExchange", "cursor", "limit",
+		"from", "to", "q", "mine", "assignee", "snoozed", "unread", "perExchange", "cursor", "limit",
 	}
 	if operations == 0 {
 		t.Error("there are no operations")

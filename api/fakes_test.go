@@ -318,6 +318,28 @@ func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (aler
 	})
 }
 
+func (m *inboxMemory) Assign(_ context.Context, tenant string, of api.Assignment) (alerts.Instance, error) {
+	return m.change(tenant, of.AlertID, func(a *alerts.Instance) error {
+		passes, err := a.State.Reassign(a.Assignee, of.Was, of.Assignee)
+		if passes {
+			now := instant()
+			a.Assignee, a.AssignedBy, a.AssignedAt = of.Assignee, of.Actor, &now
+		}
+		return err
+	})
+}
+
+func (m *inboxMemory) Snooze(_ context.Context, tenant string, z api.Snooze) (alerts.Instance, error) {
+	return m.change(tenant, z.AlertID, func(a *alerts.Instance) error {
+		a.SnoozedUntil, a.SnoozedBy = z.Until, z.Actor
+		return a.State.Snoozable()
+	})
+}
+
+func (*inboxMemory) Assignees(_ context.Context, tenant string, most int) ([]string, error) {
+	return []string{"ada@" + tenant, "bo@" + tenant}[:min(2, most)], nil
+}
+
 // anAlert returns an alert whose every field says something.
 func anAlert(firedAt time.Time) alerts.Instance {
 	end := instant().UnixNano() + 7

@@ -30,6 +30,34 @@ type Deed struct {
 	Actor string
 }
 
+// Handling keeps who handles which alert.
+type Handling interface {
+	// Assign does what [alerts.State.Reassign] allows and returns the whole alert as it stands
+	// afterwards. An assignee who is neither the actor nor a user who may act is invalid.
+	Assign(ctx context.Context, tenant string, a Assignment) (alerts.Instance, error)
+	// Snooze lets an alert be quiet until an instant. What [alerts.State.Snoozable] does not
+	// allow is a conflict, and an instant that is over, or too far ahead, is invalid. Nil cancels
+	// a snooze.
+	Snooze(ctx context.Context, tenant string, z Snooze) (alerts.Instance, error)
+	// Assignees returns the names of users who may act, at most so many.
+	Assignees(ctx context.Context, tenant string, most int) ([]string, error)
+}
+
+// Assignment passes an alert from one person to another one; empty is nobody.
+type Assignment struct {
+	AlertID uuid.UUID
+	// Was is the assignee as the actor saw it.
+	Was, Assignee string
+	Actor         string
+}
+
+// Snooze is until when somebody wants an alert to be quiet; nil is no more.
+type Snooze struct {
+	AlertID uuid.UUID
+	Until   *time.Time
+	Actor   string
+}
+
 // Bulk acts on many alerts at once.
 type Bulk interface {
 	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose

@@ -320,6 +320,11 @@ func (e ListExchangeFacetsParamsField) Valid() bool {
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
+	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
+	AssignedBy     *string    `json:"assignedBy,omitempty"`
+
+	// Assignee Who handles it; absent where nobody does.
+	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
@@ -358,7 +363,7 @@ type Alert struct {
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
 	// Note The rule's present note. In the answer for one alert.
@@ -388,6 +393,10 @@ type Alert struct {
 	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
 	// exchange; empty where the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
+	SnoozedBy *string `json:"snoozedBy,omitempty"`
+
+	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -418,6 +427,16 @@ type AlertActivity struct {
 	Rules []RuleActivity `json:"rules"`
 }
 
+// AlertAssignment defines model for AlertAssignment.
+type AlertAssignment struct {
+	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// cannot be assigned.
+	Assignee string `json:"assignee,omitempty"`
+
+	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	Was string `json:"was,omitempty"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -432,6 +451,7 @@ type AlertCounts struct {
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
+	Assignee      []string             `json:"assignee,omitempty"`
 	Attribute     []string             `json:"attribute,omitempty"`
 	CorrelationID string               `json:"correlationId,omitempty"`
 	Environment   []string             `json:"environment,omitempty"`
@@ -444,6 +464,7 @@ type AlertFilter struct {
 	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity      []Severity           `json:"severity,omitempty"`
 	Signature     []string             `json:"signature,omitempty"`
+	Snoozed       *bool                `json:"snoozed,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
@@ -500,7 +521,8 @@ type AlertGroupPage struct {
 // AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 // are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 // for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+// value. Any other condition on the exchange never holds for such an alert.
 type AlertMatch = match.Match
 
 // AlertPage defines model for AlertPage.
@@ -544,6 +566,12 @@ type AlertSelection struct {
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
+// AlertSnooze defines model for AlertSnooze.
+type AlertSnooze struct {
+	// Until In the future by Postgres's clock, at most 30 days ahead.
+	Until time.Time `json:"until"`
+}
+
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 type AlertState = alerts.State
 
@@ -556,6 +584,11 @@ type AlertsEvent struct {
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
+}
+
+// AssigneeList defines model for AssigneeList.
+type AssigneeList struct {
+	Items []string `json:"items"`
 }
 
 // Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
@@ -1030,7 +1063,7 @@ type Me struct {
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SessionExpiresAt When one has to sign in again, at the latest.
@@ -1071,7 +1104,7 @@ type NewToken struct {
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1084,7 +1117,7 @@ type NewUser struct {
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1127,8 +1160,8 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-	// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
+	// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -1179,8 +1212,8 @@ type NotificationPage struct {
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
-// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
+// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 // others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -1585,7 +1618,7 @@ type RetryOrderBody struct {
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
@@ -2305,7 +2338,8 @@ type Silence struct {
 	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+	// value. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
@@ -2372,7 +2406,8 @@ type SilencePreviewRequest struct {
 	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+	// value. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
@@ -2602,7 +2637,7 @@ type Token struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// UsedAt The last use, to about a minute.
@@ -2636,7 +2671,7 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SignedInAt The last time.
@@ -2650,7 +2685,7 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -2946,6 +2981,9 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAssignee defines model for OnlyAssignee.
+type OnlyAssignee = []string
+
 // OnlyAttribute defines model for OnlyAttribute.
 type OnlyAttribute = []string
 
@@ -2978,6 +3016,9 @@ type OnlySeverity = []Severity
 
 // OnlySignature defines model for OnlySignature.
 type OnlySignature = []string
+
+// OnlySnoozed defines model for OnlySnoozed.
+type OnlySnoozed = bool
 
 // OnlyState defines model for OnlyState.
 type OnlyState = []AlertState
@@ -3033,8 +3074,14 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3087,8 +3134,14 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3382,6 +3435,12 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
+type AssignAlertJSONRequestBody = AlertAssignment
+
+// SnoozeAlertJSONRequestBody defines body for SnoozeAlert for application/json ContentType.
+type SnoozeAlertJSONRequestBody = AlertSnooze
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -3483,6 +3542,9 @@ type ServerInterface interface {
 	// GetAlertActivity Count the alerts raised in each minute of the last hour
 	// (GET /alerts/activity)
 	GetAlertActivity(ctx echo.Context) error
+	// ListAssignees List the people whom alerts can be assigned to
+	// (GET /alerts/assignees)
+	ListAssignees(ctx echo.Context) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
@@ -3513,12 +3575,21 @@ type ServerInterface interface {
 	// AcknowledgeAlert Acknowledge an alert
 	// (POST /alerts/{id}/acknowledge)
 	AcknowledgeAlert(ctx echo.Context, id ID) error
+	// AssignAlert Assign an alert to a person, or to nobody
+	// (POST /alerts/{id}/assign)
+	AssignAlert(ctx echo.Context, id ID) error
 	// ListAlertNotifications List an alert's notifications with their attempts
 	// (GET /alerts/{id}/notifications)
 	ListAlertNotifications(ctx echo.Context, id ID) error
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// SnoozeAlert Snooze an alert until an instant
+	// (POST /alerts/{id}/snooze)
+	SnoozeAlert(ctx echo.Context, id ID) error
+	// UnsnoozeAlert Cancel the snooze of an alert
+	// (POST /alerts/{id}/unsnooze)
+	UnsnoozeAlert(ctx echo.Context, id ID) error
 	// GetUsualDuration How long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx echo.Context, id ID) error
@@ -3877,6 +3948,20 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
 	}
 
+	// ------------- Optional query parameter "assignee" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "assignee", ctx.QueryParams(), &params.Assignee, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
+	}
+
+	// ------------- Optional query parameter "snoozed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "snoozed", ctx.QueryParams(), &params.Snoozed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter snoozed: %s", err))
+	}
+
 	// ------------- Optional query parameter "unread" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
@@ -3941,6 +4026,15 @@ func (w *ServerInterfaceWrapper) GetAlertActivity(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetAlertActivity(ctx)
+	return err
+}
+
+// ListAssignees converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAssignees(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAssignees(ctx)
 	return err
 }
 
@@ -4062,6 +4156,20 @@ func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "assignee" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "assignee", ctx.QueryParams(), &params.Assignee, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter assignee: %s", err))
+	}
+
+	// ------------- Optional query parameter "snoozed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "snoozed", ctx.QueryParams(), &params.Snoozed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter snoozed: %s", err))
 	}
 
 	// ------------- Optional query parameter "unread" -------------
@@ -4250,6 +4358,22 @@ func (w *ServerInterfaceWrapper) AcknowledgeAlert(ctx echo.Context) error {
 	return err
 }
 
+// AssignAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) AssignAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AssignAlert(ctx, id)
+	return err
+}
+
 // ListAlertNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) ListAlertNotifications(ctx echo.Context) error {
 	var err error
@@ -4279,6 +4403,38 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResolveAlert(ctx, id)
+	return err
+}
+
+// SnoozeAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) SnoozeAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SnoozeAlert(ctx, id)
+	return err
+}
+
+// UnsnoozeAlert converts echo context to params.
+func (w *ServerInterfaceWrapper) UnsnoozeAlert(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UnsnoozeAlert(ctx, id)
 	return err
 }
 
@@ -5907,6 +6063,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/activity", wrapper.GetAlertActivity, options.OperationMiddlewares["getAlertActivity"]...)
+	router.GET(options.BaseURL+"/alerts/assignees", wrapper.ListAssignees, options.OperationMiddlewares["listAssignees"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
@@ -5919,6 +6076,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/assign", wrapper.AssignAlert, options.OperationMiddlewares["assignAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/snooze", wrapper.SnoozeAlert, options.OperationMiddlewares["snoozeAlert"]...)
+	router.POST(options.BaseURL+"/alerts/:id/unsnooze", wrapper.UnsnoozeAlert, options.OperationMiddlewares["unsnoozeAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/usual-duration", wrapper.GetUsualDuration, options.OperationMiddlewares["getUsualDuration"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/silences", wrapper.ListSilences, options.OperationMiddlewares["listSilences"]...)
@@ -6123,6 +6283,44 @@ type GetAlertActivitydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetAlertActivitydefaultApplicationProblemPlusJSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssigneesRequestObject struct {
+}
+
+type ListAssigneesResponseObject interface {
+	VisitListAssigneesResponse(w http.ResponseWriter) error
+}
+
+type ListAssignees200JSONResponse AssigneeList
+
+func (response ListAssignees200JSONResponse) VisitListAssigneesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssigneesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAssigneesdefaultApplicationProblemPlusJSONResponse) VisitListAssigneesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6517,6 +6715,46 @@ func (response AcknowledgeAlertdefaultApplicationProblemPlusJSONResponse) VisitA
 	return err
 }
 
+type AssignAlertRequestObject struct {
+	ID   ID `json:"id"`
+	Body *AssignAlertJSONRequestBody
+}
+
+type AssignAlertResponseObject interface {
+	VisitAssignAlertResponse(w http.ResponseWriter) error
+}
+
+type AssignAlert200JSONResponse Alert
+
+func (response AssignAlert200JSONResponse) VisitAssignAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AssignAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AssignAlertdefaultApplicationProblemPlusJSONResponse) VisitAssignAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListAlertNotificationsRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -6584,6 +6822,85 @@ type ResolveAlertdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SnoozeAlertRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SnoozeAlertJSONRequestBody
+}
+
+type SnoozeAlertResponseObject interface {
+	VisitSnoozeAlertResponse(w http.ResponseWriter) error
+}
+
+type SnoozeAlert200JSONResponse Alert
+
+func (response SnoozeAlert200JSONResponse) VisitSnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SnoozeAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SnoozeAlertdefaultApplicationProblemPlusJSONResponse) VisitSnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnsnoozeAlertRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UnsnoozeAlertResponseObject interface {
+	VisitUnsnoozeAlertResponse(w http.ResponseWriter) error
+}
+
+type UnsnoozeAlert200JSONResponse Alert
+
+func (response UnsnoozeAlert200JSONResponse) VisitUnsnoozeAlertResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UnsnoozeAlertdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UnsnoozeAlertdefaultApplicationProblemPlusJSONResponse) VisitUnsnoozeAlertResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9935,6 +10252,9 @@ type StrictServerInterface interface {
 	// GetAlertActivity Count the alerts raised in each minute of the last hour
 	// (GET /alerts/activity)
 	GetAlertActivity(ctx context.Context, request GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error)
+	// ListAssignees List the people whom alerts can be assigned to
+	// (GET /alerts/assignees)
+	ListAssignees(ctx context.Context, request ListAssigneesRequestObject) (ListAssigneesResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
@@ -9965,12 +10285,21 @@ type StrictServerInterface interface {
 	// AcknowledgeAlert Acknowledge an alert
 	// (POST /alerts/{id}/acknowledge)
 	AcknowledgeAlert(ctx context.Context, request AcknowledgeAlertRequestObject) (AcknowledgeAlertResponseObject, error)
+	// AssignAlert Assign an alert to a person, or to nobody
+	// (POST /alerts/{id}/assign)
+	AssignAlert(ctx context.Context, request AssignAlertRequestObject) (AssignAlertResponseObject, error)
 	// ListAlertNotifications List an alert's notifications with their attempts
 	// (GET /alerts/{id}/notifications)
 	ListAlertNotifications(ctx context.Context, request ListAlertNotificationsRequestObject) (ListAlertNotificationsResponseObject, error)
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// SnoozeAlert Snooze an alert until an instant
+	// (POST /alerts/{id}/snooze)
+	SnoozeAlert(ctx context.Context, request SnoozeAlertRequestObject) (SnoozeAlertResponseObject, error)
+	// UnsnoozeAlert Cancel the snooze of an alert
+	// (POST /alerts/{id}/unsnooze)
+	UnsnoozeAlert(ctx context.Context, request UnsnoozeAlertRequestObject) (UnsnoozeAlertResponseObject, error)
 	// GetUsualDuration How long exchanges like an alert's usually take
 	// (GET /alerts/{id}/usual-duration)
 	GetUsualDuration(ctx context.Context, request GetUsualDurationRequestObject) (GetUsualDurationResponseObject, error)
@@ -10344,6 +10673,29 @@ func (sh *strictHandler) GetAlertActivity(ctx echo.Context) error {
 	return nil
 }
 
+// ListAssignees operation middleware
+func (sh *strictHandler) ListAssignees(ctx echo.Context) error {
+	var request ListAssigneesRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAssignees(ctx.Request().Context(), request.(ListAssigneesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAssignees")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAssigneesResponseObject); ok {
+		return validResponse.VisitListAssigneesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -10655,6 +11007,54 @@ func (sh *strictHandler) AcknowledgeAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// AssignAlert operation middleware
+func (sh *strictHandler) AssignAlert(ctx echo.Context, id ID) error {
+	var request AssignAlertRequestObject
+
+	request.ID = id
+
+	var body AssignAlertJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AssignAlert(ctx.Request().Context(), request.(AssignAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AssignAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AssignAlertResponseObject); ok {
+		return validResponse.VisitAssignAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListAlertNotifications operation middleware
 func (sh *strictHandler) ListAlertNotifications(ctx echo.Context, id ID) error {
 	var request ListAlertNotificationsRequestObject
@@ -10699,6 +11099,79 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(ResolveAlertResponseObject); ok {
 		return validResponse.VisitResolveAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SnoozeAlert operation middleware
+func (sh *strictHandler) SnoozeAlert(ctx echo.Context, id ID) error {
+	var request SnoozeAlertRequestObject
+
+	request.ID = id
+
+	var body SnoozeAlertJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SnoozeAlert(ctx.Request().Context(), request.(SnoozeAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SnoozeAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SnoozeAlertResponseObject); ok {
+		return validResponse.VisitSnoozeAlertResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UnsnoozeAlert operation middleware
+func (sh *strictHandler) UnsnoozeAlert(ctx echo.Context, id ID) error {
+	var request UnsnoozeAlertRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UnsnoozeAlert(ctx.Request().Context(), request.(UnsnoozeAlertRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UnsnoozeAlert")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UnsnoozeAlertResponseObject); ok {
+		return validResponse.VisitUnsnoozeAlertResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -13330,625 +13803,638 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7P3/chs5lieKvwqCO9+ome+mWbLLrumS4sYNWqbL2rIlX4oqz2yr1gkyQRGtJMBOgKLZcytinmYebJ7k",
-	"Bs4BkMgkMplJSbW9sdt/dMlSJhI/D86Pz/mcfxvM5WotBRNaDU7/bbBkNGMF/Die0jvz34ypecHXmksx",
-	"OB1Ml4w8sEJxKRKykAVJLxYvPlE9X6bDQTIo2F83vGDZ4FQXG5YM1HzJVtQ0o3drNjgdKF1wcTf4/fdk",
-	"8FHOKbZa/8iXJSsY0UtGBNsSveTijnDVt/1rps+lvOcsPgrFlBlFv1Z/TwZrWtAV03aWzjeFkkX8C6lg",
-	"3zQ+kBK5gAGt6R0jM7aQBUsIVYRrsqWK3PEHBl3h5uW/blixGyQDQVfm63P8RtivFf32kYk7vRycvjo5",
-	"OUkiw/8gN9jFasc+yC1ZUbEjS/N3oiXJpbwnMzq/b/o+PFn5fMYWdJPrwemr14npC19tVoPTlz/+KRms",
-	"uLD/8p3iQrM7VkCvLt6Z9+Era6qX5Ud41roQC1msqB6cDjYbeDKynfiK6/hC3BWMaqY0EZvVjBVmLZjQ",
-	"BWeKbKnQLGsaeQ5tRkf+5iQY+SuzBAdGfiXy3Wi9znm562OfpMEj4Ye5ZitVW/qXJ2b+a1MB3brAp18G",
-	"W4MWBd2VPdG64LONjhyO9J7t/q8Hmm9YmhC1zrkmVMPmXfBCacL+uqG5IorfiVP4Nc1ZoRWhM7nRhH2b",
-	"L6m4Y4roJdVkSR/MSeaKUPfFIZmwtVmQLCE0z8lqozRZyjwb3oqGdfDvHpySVyevcRP6X7RO0Kum+TmX",
-	"RcHyBvk0bR70lusljndetkB44w4LnrrImo44rnMwqJexA2C6PRYPvJBixUTDUWDlA8rJJN/7pk4GLz3n",
-	"nhy7fux33fy5OuVSlB0njM6XCdku+XxJuFIbZqZfKK40kYtTIszDckEoKTY5I/KBFYSSLReZ3CaEigyf",
-	"wIancq64IFwrli+at+SaFa6/g8iNMZMyZ1QEY2PzTcfdBNvHja1xTVyDT7Ft3hdy1T7pcJgXRjYbYSAL",
-	"QheaFdhVLpSmQjf1dGEaj8ryjGr2QvMVGzR17BMXrL1jcgGLantIC0ZWjAoNuonZ3HOa56xo6tvKtN9h",
-	"+SbSispYI4XsIpkecTAmm7z545uc1baA//qBS7Pbx6/ZAyu43jV1QLm/R7vwDwVbDE4H/+X7Us/8Hh9T",
-	"3/uWaz1p6gi/E1RvChZTGGkohBeU5ywDWQxKFiV3hdysiVrKrVG5hgRE4WqtdyBHzPbNFGwZu6vMq+Yo",
-	"UkFYUcjG/aN8n55x+a81jd3TX2wfuU6Cw2DmdGdGpBmZbTT5PL58d3H5c2L+hgJSyJnMdmRJFZkxJog2",
-	"V2/T+ODTvVd2ZLqD3e62tlP2LXZhsW+acEE010ZsF2TFlKJ3LCFzqhjhd0IWzcrbX1s05iZ5M5U9xSCq",
-	"8p3koJbHSsEbUTCadehZKfBgeYXUxLzZ1KMNttsq/35HrZwp/VZmHO/ma5azuYZFhn/PpdBW4wjU1+//",
-	"ovC6K1s/vGegZTM6/+XSHsDfqLUUCvvxuZCznK1aurDGJ/5rv664dqEPEUmzZUKTbSHF3dDsbyOYWHYh",
-	"nmwqPrH4p6U53LCyCj5JONiMgdF+zfSL0uiNfcM+/H1pHf8O37LfNq/BSpgf1oVcs0LbVafzeyG3Ocvu",
-	"WDbSXbdwUnnv7S5iVSeDudzgnLXNyhfQ187hUZicnBtZd+i1d/a5681qRQu4bECkf6ZasyKij40EmYxf",
-	"EfZtXaCLoK4nf6fwUijFkVEh4SGpGJ7EjC8WrCBG9zE2vlEoM5VYA1Ql5K8bqWFrKCNFuCDbJdW3YiHz",
-	"3NxResl4Ye2tnAv0FaQLnmtWDOHjn/Dbl1KD94WplGh6z/B6uxBomAm1NZ2QBVxzICmMmmy9KwUjxi5z",
-	"w0Bdd29t3KhhC+T51WJw+uf2Gfd68e+/JTETxGmupcyCnkFnjAI8JFdGV4dNAZOnnC/I2PDw0grGnOHt",
-	"Lgj7Rlfr3C4EnSk4n2aAt8KP06j4ZojBkG6KvMn5tGZynTOiGKssfUJmO1gqkk6vzq8vLr+O/+X8w+jy",
-	"5/HXm8nHlCi6U/2mX23mS0JvxTqnc7sEpdpW8NiKwP0z0rGu85y5G998CPuhlwVTxsAGV1NhjCW8Nbud",
-	"3yWjubk2G+0Wv3DwNTCx0HpyJtmcCnMVzRhhDzTfGNP/DJ61Ow+mjWyXuyG5MDeWkvmDsaXdAEyTt2JO",
-	"RaUJQu8oF0Ni9CCSbtlsKeX9RZbaLeN6BPIa/lbZ4P6GSwY866Qs53TGcpSEWcbNJND8c0VC7r2yP2Fm",
-	"KN8pYkSL2aTY5lllz5r+4+0twPqzrcrZX9jc2N/fXtzJF+aXL9Q9X7+Qa+zKi7XkQrPC3pWmv7rB9ent",
-	"5hmb0xUjD1zxWW7+ueQi81P+nSLoesRzZX6dS3n/Ykbn92QhNyIDYTMK+y6kHkYn2fTm7e6azaXIVLxb",
-	"ZgOixIQj52Rq0N9/5FoZ3bZyjoiSm2LOSCYZqjya5blr4p+IlkZwwolJXWdvRfm238Lm1X3fQu1IZnIz",
-	"y80x8d6+UpdE4Q4aL+7r6J5YRU3aL0tmRII5OPYEqbgha4RLzpVWfk1iYia+BkI27YjatjQPtoqxYeyA",
-	"yK1gRWxoksitUKV0oNp9KdqOFQC9lAz3DioYtQs93KAwlXCzLMw2mbFcbmHWvZSM90lutPmx8yUIStTE",
-	"vrV/EX6Q22D3gVyWG82yTpeH3yQbxexxxQ+Rtcz5fIeSk1tLBXRU6yboIufMo5dgIHTZKXTFhk2t/IqB",
-	"otYoEkrognI3FL+/fEe50D++Huw71c1HxEzK++g9HumsfXy/v1aoWrNoYludfDTfUIH/o6s3Qx1wVfhx",
-	"fqfQXwnyh65YRma7hMyY4hkjgQEBhx12SEftggZ3oBTsVjh5dmb9HuVp8NIVLx3r8Igrg8q5Irpb/2C8",
-	"RyXhpsGsdbKwwZp1Gu6xUtBrCvE9Y/9sNQdja205KJtELhZwY26UPYJszoxpYWb6Tgrmr3EuiIQRoG2O",
-	"7iYn1U1nTQ+3xli4FU4FWjFUVvBhFAtVTYiSNSuUFIQJOkOPJ6uqNoeDZKVB/WcbcXPuQ3/qq0c3qfj3",
-	"rDcIl7S85ryOWOqmv9X1lt8TtCtHc80f7HGq2pezzfye6UBDaAuoJfbxWKxgAWEl6xWWd7CZwAWy5xd1",
-	"kiVymQdfqnqsEgiZ5yx2lb6nuWLB0ZJ5ZkwW591H/QivH5bFd+ci6oovI+JoE+LgyYzdcaG6q/IwJ82e",
-	"xMCRbgWykBB9r8xe29GfbHLmV/j3iLMv3IA2MFBd92B6yzV2PW/cVeAVUO0+iyNWfsELe+n3fHHNRHbc",
-	"m06ROeLVJnl6tTbSo4Ob0KnyXBD2YNY1eg23daK2wm4a/ExWvUGDYLiNS/senB7NZtfCnLmYqVUCNZwd",
-	"kWNA0M6FDQ3MZLYbknfgrzGDX3CWZ3hY53I14wIuZTK6fJdYowKRA3IBYny2I1cTFL+1rVeL9T9NTKC7",
-	"+UfDCP9zhMq7d6Ua5D48B91bZtV49x8+yWEU9inH5W6BbmK9NCktOMWeidrt0v3zYXD7Kdv9a6W1wSA5",
-	"EJbp3nIhW3b6s26B0rJ6mrhr9y+HlslTBlx79CC0c/7wmVdPEBftrNl0Dml277+W3Y94eLc/yWH8vem+",
-	"/bmQm/WTa1L7waM9pR1i9MpcqGASnzr/rzXDMnPb5lTp7urufuSpy0clKEXhu8E24roEmlQeEXJb2Ut7",
-	"nalbETX94FDPok4WHzdrXo2XT6rXgvURDz1YXz3aJ2i/WrULwRfWF9V17TDa0+lU/k9TuP2lc9TilRdH",
-	"y+vmoeFh077Naxdtb9+z08Fl1YCwkeEHfDvgmcHRkzG4nA7ga/ZPTMFE1u3ULh2q2baPEA1jx9D5EqDO",
-	"3gagSpNXr5PQPoc9+5QeglJaP8Z6wtPdwXZKAkPLYzrcUfVH6bdWif/ZxitqUl9dLSIOdYVoyqo9dQbR",
-	"0nSznsq0+zn3U979FsYbKjLtJd4+nhFQ8X7B5xIcYePUQGy9p+35BWKediMquWIugcFFt0d5boxTrUro",
-	"85k5CdZ7aP6E8ShSMNN7AMTY2LYmOTM72FyG5hnGMpYNyfVcrvHEIUbgVsAF5YOy3sdLVRB2cHi4M0Lt",
-	"e/5gGkVpo5iyoIJSe9qoIRmJUsDHMLUWUHcrzImHY+klxykE9gVOJpGAsw1ByUno9U7Q5U1kYQEXZpFg",
-	"vlTgZIPvw1kBiWAhWizPEiKLWyHoiikCePZS7mx5ns1pkTnYaJ6TFWMa45liZ923lY5WplEgEgd6YgaJ",
-	"UXw7LTFvwMJ7Mdq2t/V1VILN1c117rqkXJ/wSSfezGS4xJIlLvaqFm/rdtCc9wBPwAHQfOBZfCojaCP4",
-	"XzfMPuAUfrPLDxo58FBpHvFav5gw0vfPg/PJxfTifPRxkAy+jCaXF5c/D5LBxeX7q0AaxDr7Q4eu/t4S",
-	"tR+cDgC9MsSZDfV1vlpLi7yixnoaaMCif4+y5PsVLoWTTX0k9tR5v3DL4nHGMxxAGuH0MDEkP/MHJgBy",
-	"BNIczrkg1Aoirsk9Y2srSeCXGLbHft4KaBKQBTnVrBiStzvyWSp9VzD1nSLzXM7rEYunviN6Xw9mv9Bi",
-	"vmRZFANqBB0+gGoM0eybnbs7yeAw0tzIlrtlmefFlRGxBQBFIep22jTziKa3yWC5lPcsuxVUD8nP0jQN",
-	"WSVhOln32Tvq2puU0e79sLUTc0HUuhpwTuxGqkelQUQZVZJjzLi2cSGAdzDAgE2O8GGA2IA5/MUF9VRr",
-	"VM/LSftaGVEnWsp7j7npLsXqmwzHGkS+e5pmMKENg8C/2egu9jgBfDSgBWWR1eJchyaSTek9EwfjNHZl",
-	"6mPzfY0tQuPWKhG+/bSqMYcrOeWZSs15smDINLKR5qVDttrGRcaE5gvOQtGVEJoribmsG5HJFDWtlQVT",
-	"Ep6x1VpqJrTRXQqmi53L8mJEGSHHM/PrTeEgLkxtcqMbAfjQGsQWQw1NO6ASqIUAYjvDFqlAvUO5OXJQ",
-	"NqOJLHI+NwKBCVZQf+ZQZ+wU/k06KiFh1AXQcY+51zEv0v37aFeZuYYakmyNJEsrEZ56jAvlKaGgetdh",
-	"/HBDgTsnZwujCRoJYDGFdosRKfLdsLu8bdj4cW9lah2RKahrFpxZBSQl4LAUErFg6UIW7zYFKMg2aJqS",
-	"HdNnjYkdTuOxXxokg/cXE/xhdP7L5dWXj+N3P4/fDZLBZHx99fHX8bt9FaiqwFhcw7XFA3TVYErdRY0f",
-	"GlMUM6qpR/6Zx0iKr0fOOqrjWWtSnYWAFswFtWVB7HtEcTFnwZd8ZraxtcgCss+NLuMeN7d5viuzPmgN",
-	"/2h1H4smNNa6MJ/TUpLVZr6EfFmBSgAe/xXdYY6s/cSQXIJpwUNvGvYNjC2lC0ZXNi3xiCP56uQkBmhw",
-	"0fODcsEG2iHopBTOfGsqAzw1Kpd/z8HRcFdobTSmWM4LIx+m089Oog7JhVZkyWhWxwJ9pyC2C2c7Yzkz",
-	"MtOY44gzdfmLJQjZaGtM65xl5B9/OCEZ3Rl78lbYy+2fzpx0B+t4pwioakaEBzZ1zPbL7Gn9VF2sblBS",
-	"MHxjPrldpfNbG8e3WRFGCfOmPJsXDGP5kRtBcLWMu+T9vuY5IxuRsYJs6c4Y1SUye13IOVOKZLyXbxdH",
-	"dxDiUzBwBcRPt/u0zQfIjBLXACeFjXJQIcLHPjCaDYJEo/jHAXgjzAG2gqqy5ZpQrdDgB+sZbO9L8CxG",
-	"ugrdDxCLvppzmTXRX8DfTffNaYJVRWhsBqnS15+mn0NYurAZC7jP7HCHUVDmAysyPtcdPAzmhP9qn67L",
-	"BrtHwrGXTbdIjF/Lr9cu2pvLd+PJ1y+jf01PHdRRbvTcSIQd00OS3lyay/DS/1mgR23L8xxltPlVUoEA",
-	"hvvfTKHSUmZEaZ7n6P0ykt8IiWq+g5f6cE+DBkfSd+OPF7+OJ+N36Smh8zlbAxw4nYynE9Nl6lQVHCe0",
-	"oTbzOWPZ8Fak0w+Tq+n0I7yNcsqCE6kyyg8arWvTcWjz/c01PMo1jg8dWvhZzGZ0WUEk/fnqclx/9FbY",
-	"Z6nYDUl6eTX9+mn0zjwGbktUdgE9CU49N2cBZNE8aGYGxIrQFv3rU6rcfswpX/n5uhUwYfKBWYCqU238",
-	"2g6SgV3GQTLwMwqqzXRi/urnCX4H0zBIBmaIg2TghhF1AdVcYv3Ml1HVmQh7qyTE+HkyHk3Hk6/TD6PL",
-	"hIymXz+OR9fThHwcX1/DL2EjjqZfP11dT4k5THipzfmK5i6pjLBvdK7z3SkxAlEqTV7+iWT8zuxTKW4F",
-	"hEIAWOy4aIySbXUdQdg3PKHoynnx8k9ES/LyT+jtdV0loXoDEgFWyvwLXaC2Mwm4U5VnXtBLtopdjfds",
-	"F0vObeUsgDyGWCS8JuS8QVbOPC3kRmSQZQSKmPWG4byVroCt3OSAfYQH0Bm85YpZUzHIHfHzEk5JU56R",
-	"XIf+x/H/czP6eA0+x0EyGP/LxfXU/OvTaHr+YWx+CjeFUdXtrhgkA78t8NdmU0R3LDi9G3Jt2Dc0J7Ab",
-	"ZhfUsx7NX21vEr+wVpDgFuRKCq//QmMwCthRF5fDKrznZYynyPZRNXdSlYnrezMO4th89+LSGm6hVnz4",
-	"24eS78P7yOxUWMLf2n274Agf1mRFFxMJPehgIW0yrsdCF7sYDCMOGEjnwHGUJiTdrDP7E2q95qcZFxn8",
-	"TcBPZyS1Mjot87bAHmG5gqlF00UvqfDuJgfCGMahFrqJBou9WFGeE5plZmehGbNRRkZAViddWW4WLe+R",
-	"AyveODp04n/7hccCxan5ihk1tGx+WBfyrqCrFIRWagzNGVUsdZsaYzugS6K2MzPXjohnBNnxtGG13T0I",
-	"rnAjVuMNLVrxrciEFYnI2+Q9AKW05gkOTgd/MSd1QrefPGK/O4y0u86JZvERQ9lSldggA+5ecLlgoq03",
-	"jK/RjkEYPV0ZEwfunaXciucbP8+OcOJiHxp2LP7RbdmGPzsox/6f16xooaXyf8Zblysy+nzRZhY1dPKB",
-	"07j33zpOjRFIrZg4dVx6CZ7hhKypUltZZAnJubhPjF39YrNOiOTZPCEqp/P7xNwhK0icL0yv4yf/gdMG",
-	"iIyuUvh1SHWhehCKCyezcKyJk6yV9YnaGUY6x2NvPeNUpZh/EixDrLNvGdX9XG0zRnXE0QaH4oHmhxN4",
-	"N0Lz3CbsfwOgwrBvAm19eLVvRwe6ye8n4HhvujM7Zj/SvGA0i2WR1r2JShL7cO80iSR0XPbGqy02Kuby",
-	"tB2EvDILdPUp0TTHNNcjeroRmaSznN2Yde0DWAXZEAvCVFU6x87QkvjZAzPl17qc4nJNy8kr+1cfYGxz",
-	"ndOciYwek4SCLJtygZ7HLWP3Gd1h6gmEwSFCvEWYBhdGCzJn6G8YhIDJsY+ZW2+9ATV7S41k1bZ1b5JB",
-	"/AKAz7DmlvrirDRXdr6RGQjgagtzuWKK6C2fezQN/COKZrHpCZZ3Q5mZP/nT6cmJmb61I1YZ/I8/n7z4",
-	"6bd/e/X7qfvhH6IhVL5i/13GsuJHXj00fb0YXY6IU9ogsBF8frwxPfz+LStyLkw3qur/QZtSR+JL42/z",
-	"fKP4Azsjr16fnpy49M2AmiCjuyH5gFSqQEIGZILWVWPVZ7ZDfyG+J0rZaF6uDePl0bPo9lYU7HJ9Y2zF",
-	"T1fm/6c340Ey+AJ+j+mHm0EyeD+5GCSD69H0APTln9uDeVEcTHg4/UIHvU1cGqCW3Uwrfxj7GVXnKA1K",
-	"0qraHeF/31M8ljjl/cNvGWus/yPxfplXJ5DlywvCM8z77p1o2QByqUtDHFUrBPTcplsKptQ1OIUbYB94",
-	"vTjnkw+B1whfAaSUIB7QAdLQ6MtzopmgQivvM/BxNBfpKv0Kya0A5ytS2ljwUMAk42hsItLJdjFrxKlj",
-	"n+ASBziwe6F7BGPFlYoCZMaR2QB/iHUg4zSekRMbvs9zI1S2LM+PuJob0nknZRqvRzxvlzIHAInI4sPt",
-	"9kVo5pqLeURYw69xWIhyAmCmj0a7r/qowt7iB30cHoduwgkplycJ90J084PXJJsas2VfKGDkrAkQL4ky",
-	"Ap0qko42eikL/jewvE7JW0YLVpD//Pf/SMHXaJ2DYKla1qLoPeh60Xbwsat7khV+m7geNwwV4C+0jcPI",
-	"6jHVaWArippf6KZ98/rgleqswL1Xf2x/NRlsC67Zlch3zmfQOacpnBTsd9CP2LQ4eri3kGq+vwd8QDWi",
-	"nWAkJjhqZdDFxW/6HzFMrTj0Na5JxtFHjd8Cl5b/lQ/P9fz4imWc2kD1/hUA0W50AODwjHWnAIdWo4FC",
-	"vR4JD44wAJPB+qc3n1TDyfvpDfn/uUvVD5l9g0jYI03NcrX9QrRtGscpGO9n6aBzkMnvQBDwhcW3q307",
-	"u7LdjtsoE7RxwKl5JyXA4F3UkIG8kguN8F5wophrFFiZgHpw2EHj+abtZhw1Kj7ftA9UVokRt5T3yOAD",
-	"uF30oh35AXmcw2YOsVglyYIWh8ehNmuIdcTm8FKCgJ8xYq8qDF8iBIfnTMzZ4Q9oqWl+aB33BLl5J6ls",
-	"RD8Jfs0rnY9v0DUTGRPzSAihBVEipD4rc7PQwc0QV9OGIhHWWRkaMmurspk7OOfz+6XcKBa1L0CTMwZ4",
-	"A/92BRVgGWr8K9HBczWnRVYSR9RIWroTPNgUJ+R4IC6xOEXsRJqE+zp9P7r4OH4H2FTTdDr+lw+jm+vp",
-	"+F0aZYcw4uAp08YbqWOsitNK2971MFJVI7No01QuA0k3wVcPkEE/fTK9B8JEreISEAnoAIuNhHWEkKxd",
-	"wENoSBDpu6E1nrqYpfgG7O6y96/3+x5zSrj1bGCe7raUFQ6sp+OLbzqKV0XGircy5lbtjuvuhl6uHv7n",
-	"xS+3DZllI5/QUHOACodyUWeEkozfMaVtODuiELjm9huywazQJw11hMhm3eH2u+frdcdW/WWEOqbtkAfL",
-	"Wok3Y4Bnd/fysJ/jthxn2bcG4b7O6a7BYvMmVC9ESdSYin18LObFDibqFxa5WXkW2993S02W7Bt1cB0H",
-	"yTHXy5KqpXMl3rOdI+eDlEIb7pQLYn3VBLduPH0bnz6Q/GJjA0EgleGIrBqF0uSeHRPR6EQNWJlAy6YR",
-	"i9X5ugN2WAcX4yNX+rEBuerqHvKtNQfdIoPcxyaMzqcXv45TtwDqjKQXl19vrscpAJE1Iu2YOWdakozB",
-	"U2ckvbkE5B6xbMgFW8kHlp2R9NPF9TXkEVhvw1yKBb/bABRYSWc1qlvhlr/0pdnWoRkHgoTd0bwHK+g7",
-	"HAtAmcwIAINngXW2VwEsL6YCVsmGDhCG+/wzl1EdFlLzyOQgRQ1Q/8NDBF37kUCH4XkM53MLWadPKzmW",
-	"4HmPVmu/LxZ5fqnq6vnLVz+8fvPjP/+pFmp48X9DjOG/RiMMTGRTHmOY2CPYrTMyK7rrrpvUOL32/x7Q",
-	"3zc/cK3p/D56+XZdj1qD09264XNVDrAodXD8TYA2x6d0Ki06SkgFYe/u81cqvF1I+q3Wuuc7q5aX8h1N",
-	"asXAquXqfCUkpwoHGzCcxtoi1rdyVKja/o6/rXMq/Kmte/5dIks3gW/a4sKXlKir32Hpg24FDxp98lPv",
-	"5X6ZnJycnJEU+5q6WCvFCEBnls1wHiJKa+vVxcrCZc5j3pKK40b3FJiXcKaeB/HivjBhi57h+ksgiqhw",
-	"v+/dGYf4/g54xJ/jwHc8uG1zVYb93I0+ubm0jAjnV58+fxxP4TK3pvEBcxjDtD2s4TJIWzmQe1vNH612",
-	"8F3H/BP7rab8E9dKG/VsrYn9e/HjeDIdvzt1ZBxUVImxgIyJnF/dXLqnrDAAJIjlUsGHvowupheXP8ND",
-	"WPxEJZZhySqL6K78yyYDsKRZKvv8rQjBISU8C3lTakU1huTt+F+vLt99/Xh19cvXt6PzX/Y/WasaASku",
-	"VLMhGf/L54uJHUn4xq0omGYCVDif+uJS8jgIP1boIbm8mn4dTT7ZFpjIQjeH7bDR6GixMj19d3E9evvR",
-	"PF3WHVHYCuLWsR2jhdyCqgsUL9WMAEDPKqQkqOq0uHZwAmB9gCcEFsGeBPypPl3gOIJpsPkkMKBBMnC9",
-	"9Wkm0MNDh4nhFhv+6rfj4fNkF1MW39u3YXO/p3Omn8JMgoZ+hdSC422koJH4LR6JawBZkXBlPjWR8/mm",
-	"UEeYqj4vol2U4mOOZS86Cs7ybNzkT0dYFtQJQ+va3C3ATBRJZG5M1JsV8t5iFhKbZKMQvm/6mSYklRv9",
-	"VS6+FkaUm38Lqb9avWyWY0oAGm9f4eNpQyYoyxvyqM3uCj5tq1A5hqg/n/yW+nStEs3v2ZejXwsKpLTN",
-	"GiJAMNieycM4XxxEgrNZfuUArgiyiIbv7buHzxdYYYLm32P6ERyuY0iqYayWPysH/8xCFkfSg0XM24r5",
-	"+mjSpzcR13qoxJ9LoSkXMcoqqpi5DjTDw3o4Lyds11Y361CmLbE1iajY2UwuEaYU9v/0pdTNo5ru5yZV",
-	"isKZOwZexQg4qc9Cc5rSAR2ynYcrXhsuIkwrU6fC6qDILHdwLp9zAMZIVE2cwm96fSMaE1rRb+/iSfn+",
-	"AnGl3X86Cf53ED7BxbO0K6QeV+al5mP25HjWa59JcLsgzxgZiZK4rk68aSn1aC1Vs2F9n2Dq3bURi7kL",
-	"LN6sCBoalV542rYO9kh1kz2erw0tGivj+1k073nBPkXv9vTzeOKrB6bopVSBN2ohC2QvhVWE3DxnlkKJ",
-	"GMhKtd5NzIS0ziz/IrCkYoJkSVVxK0pKSkx/rVeB90BmGxTggqRoizi6mVOSglL89eLy65eLy3dXXyAW",
-	"bm4zx0+ZevaaFAdwdivSyWh6cdX20poVcyZ06vCiZZ9sJ4EB0DZI0nc30OLlfpN6yW6Fa47nzBMEOYeU",
-	"qsFSEKjJVdCZkrYjPSPp6O31ODbiBds6pHcw5lvhcLBYJSJkQg5KlbNvazbHql9AigsGHxNZyS0SmD+u",
-	"ihVVwbzUbDGwwyp2TLjLnDFTjmKQDGqLYiyVvWkdJIP6+Lt5Afz273dqgOE1xtiNbjSWZ1iH01xY5Vwg",
-	"ogNq6yR4AkCDhwNgy/mTqwUZTaeTi7c303FC0jv8kFd8UnsmbDwuZE+aXN1MzQyOPn/+eHEOE2Rsvctf",
-	"LyZXl5/Gl1Pzr8nkavJ1+q+f4UH3nW5T5cbcb6Y+QDnf9055r6qAK+B+aCi/BlMD5GIY5QH5AdY55LwL",
-	"5v0LQGXE1k1FBZsyFTtaWfB+zLi6UKope73kY4fy7Z5ymltmhVjhtASobEWlItTTUtwfiCcdS9bukjr2",
-	"8ZjNjNevXpeZRx4D/vI1weSj56S+fiZqeY5D9NTyPdnkzfgnTMl845bnAP2Oe9JneLT2zCZ6HNU1KPx7",
-	"Hnd5+EWGh1QJqz0jKf4qLY8s3ERHeEOwoaY89ijne8l96M9egtgBaIxwMc83mRHDkO9SblGlO5LBd7JX",
-	"QUJ8LufvoMFasDtr8Rya8PLJ6qwHv3+CqQ9aa084xdPtU0bsxJXKwYosaYZ5Fo4VPnG7cv+It+9916UO",
-	"pM9PUDqha426qc8lqhUMXcU2Wa8dNNnkrDEG+Ojyn13LGnz4eyphUM8ji0d5/TArVSJ7lC2o1yiAH3F+",
-	"7L1XRiitmKoIzOoJ2j/fjWrFZbQSMjjkjHkEvIHbQmrHoU9FWcijpjRA6k9f5hNZOFYST1rYhQilY6Vy",
-	"zb7FoRPbgmvNRHceuSiPAo7YfiZstHW6nyJ8XK7dwfhxFKHiKfOVBobuYUe+7NaBTe1st6KLDtfEElJH",
-	"y8GcGyNVOErtec6Z0GdIUjPbkSkYBIQvHBNwp1oxTvge7lVFlB1+3O284MnXJ33xl4elDXymcVE+VzSq",
-	"fqCvP7yiUqhddoThN1ydnWZxTzj77zdOZ3k9Nkfq+pKcH1eN/HDyZ72UcXPo7iMX99c+v7NHNmSZFNoH",
-	"Y/xUOY0tCZ6fIuLVp25GyhmYmyh6yyyp+hykbh5+NfAG8Ga2HvOSixPCFRfyi/qcQShqw52BfnB7wK3c",
-	"cP1erZm4eEfOpRBsrsm6kA88Y0WZrgk9Qt6LRnau+zi1mFwzAWSXnnJbSzCGjMYGJICB68h8Z5D4JF3z",
-	"btRp3ehKKWTODhP657bsCShA429rXjDVaLZKwerdhsxkYCnAS1KzPsX2MLf/8DG9R/Ill8klcxTo8HJ8",
-	"W0PIKZ498qWS5O4yDpFz1IWkLQsRkJc2Vc8PszIRB9pIUWA/YvkJpOMPLxEuZlZLcEucoECYhxsRpe4W",
-	"rUFXvQvkx9fkF/4WYM830/cv/tRQPW0j5lSzrENaXdghr9eVDUSXJST2jq9LE8m6tnFvqJnAxZ1Vaoii",
-	"WyzwaBapdPhY9nMLzm2i7ThA1rRH/V6ycbw8OTk5JlVaxmvlgXMxSIBeWaZ4RK/HpGYTaQd8ITb3l2wb",
-	"Cugel1fXlPxXz3V/tebiX7Ktz+vpw0/QLOoCblJrV+GeQC8/YuGwxkbBHuR9LxJzK6x7ctd2F+UNqa8y",
-	"b9wUN6oDBqWTgvClckWaCwKhV1wvIYYSkLkkIEDhuSXkYdSAFl2YIkS0cGXIOgMftP0ZRupG96CiaKw/",
-	"bQ7BE+36R6yzY604uN7BlRUvkxByaZs1ckRhgCACTwPmHg7JGKtSlddnBgk1SPpvJDHPXKEhKLXACpLa",
-	"pLIXPEux1gCWu7E0wQ7hCuVyZmzJRQYpOuDBJGtWKHtTwvnk2tKitGdKt5xtO5IuKiM0OOU6b6JGNn/y",
-	"xao8K10sP8hMV4Mn2dN1zNjdRhzOx7StRe6yq9DD59QSLiA1HZxKe5QSXcFeUGEj4kmZWV2rtbBHoJYZ",
-	"uxmzkvvYsbhkFw3xSZsWa6npLJQKQgwVXQ3qKTHNihUXUK9JucoGWC4TJzVkJ3FFlZxDCHIxkUH24NbB",
-	"Tl3zv7EW/21lOWxaLgV9ICNcaJuKh03B2bS/LDOA243njk5Ao0lVwUgthC4V9RlvSKosBgToXfozuJgm",
-	"x+3FSypfdUQuNtl42DSm65bCFl/2iXhAz8ckyvhAufYPxetZHOA78a5Fq+NWtmdZU+YYmoX+7ApG3vKG",
-	"YJ4gaybXOauK3KQaQehsH3UVM9V+xshue9ypDRWzj70J7NL0L6vSZ9AuwS7kbHl7OJwUPlsmtahmUma0",
-	"173Iw8Mbcg5GVjp+hfRb4Hodl9agYfe1rjBUHFxJ+3S8AHqQAv+d8jAqo1+5fPvgWriLM9zHAiFlF6sd",
-	"8Ec4SISsKAvhdXlItTv3KY0tRFHNMNOXXeClFY6JR7bFvi3pRuknaatkuHpkQ648+uNbCgmpHtlUlX/q",
-	"UY3VjWxfDT6gjopQm4WrlVQZONrppcIN+hRxvYot87SVe414XNACKI+jNXyXvuLuPoedL+O72OS5cyja",
-	"JoALuJCbu+XwMaV4D03vxGsDNQ/0+4uJL/a0R3ZA0sn408Xlu/EECzdhiuCCFy6HL3Bch+F5KICeujKQ",
-	"tnUIopAFy/NbMWNIJF4pT4m1pdCmc9H9oCQeScMykxjxTifjq8/jSyx25d6t9QQa3gijGG6XVN8KC3ne",
-	"2oIlfAFVtxamxzcfx19tUp77gPnVZHx+hTW1iGZmCaE8gixCzkbIGwR4aECJ4RMibQKjUxXnVLiSren1",
-	"1c3kvP5Z+8vwww4rVZbjR36EM5J+Gb/9cHX1y9er9+9T5xd19bGgetaWaygIKheLSuExr+DaKytoy/dH",
-	"46QJh+8vFV3Y/5oJsuJio5kC3o+y/pjrSVhc0DKnQylrJzSGJH138fP4eoqzq8D+gVTLQJmwmEyXOVIB",
-	"J7+/cMW5cLOGJUgjxUlxx5gfg+V2//QzPkgG1ZUpfxE+E0x98K/ylWBCIHvTjLMjE9jEXf+9mMD2NeX9",
-	"6HWfYiy7DjFio4vMdgeFUBMvdFm8dks5uAILxNA7bsaFlZnoyTddPbMV7exb4cO+2N6MWXdQWBTPPOyq",
-	"zplj6Qn3ij2+y4B7rzvxpen7kuXYji1MB257rm+FMRut5EzfXVyfjybvTOOObovMdl6KwSSUyIzy0MJo",
-	"jQpeEsMHamkKYY5P9Nvojrk8iyFJr28+f56Mr6/tBGCRMU9MmRiBjO17Xkp4jANRj6Njdtw4CNSp5wdE",
-	"OPDCnR/hw4NkZpwDc7Z8F5+VKC/cj1O+YjkXz6x3dL6vrzZ6Jr81HZIqoRpy4mpfahZKT1ZKrbaQnUfo",
-	"Ytd6GaUvDSSwaWTH/CdPseCd2bZakpcniVEvyYztJCDRkGGJKc1XVLMjAmPu1aw5OpZCv4GqKvyW5cqm",
-	"M/nAbMegTh8ePKiggdwYcI7iAAS0cctD1JBAcOdzcvCFWK1T7nI33+Lc2B6hnQgThdS+Nl/i8dzDZi3D",
-	"+Yvttc+00LxNJo/Av8+xtD2ETASHnlqVhksBE+00HFWl6ccKyS60gyFuswEBTGTjZhjjqe5Eo18veJ6/",
-	"j5KQ2oqzBd4BWGIS03ekIGVCmg22WwdthNYidOO6knVcdfetzcGIaKItDnqIhyOWYVTryh4+YE2VImXp",
-	"ArQi7IK4urNM0Jk5/MDt0SOJ4a5xUzszx8V4bMglyBs7woUrt6IJW8OzMsSDWyOIq/K6SAMlNJMsTh/s",
-	"p6cnV3L5XvygYMjv3FM49QiLzjdFwYT+3BQ2rDNuY6cSYCFfO08kxER9coMvijZ8zrCjqEID/qfE+MM+",
-	"RFfGbEj9ji248Mves6ySN3+8GeesJkhdLxKgxGUUdmm6KfI0KckkvL3JzBiUzQ/ErFrfMFjG5GbyMbER",
-	"T4WAn5nMLDm0DRydktSY0lO2WudUM2sGKn4nuLhDhGHqErLpep3vXGEnR8mTkLSgmn1mBZ5u2wL6sUfm",
-	"LkxvBfUlJbF/3wXCGebAWM7KJ4YYdfSe7YgPl4EJCWF7VDRV6qMfmt4zFYu8xrB8I0XSn8dT8r3riErB",
-	"kxoJ/L8+HJbnYr3RrfSK1Th/jLGh2r+3EFniBXbqbL+zaKiG1cdogRnVWB5LaWkMZM+LmliAvs8ULnkx",
-	"bdHsWlmPFf0WDuH1ybEEj/su5+bDNM647nmMLmDunRQvDRE3V2ZOzKA9c5TSdIdkAhm3sbOc0QwghBR9",
-	"M2QplXawQmMcwY6zswW1Iqhg28BqWbMCarVIYd6AhksHiKePtOlkRg3OOEYso9Wkn2I7PdvyYd8alvCB",
-	"s+1HSbOGkGbgFILS1ECgdSdjathGcab0J/DrxK9uCAc5BmqX4Q8uGnjpGI0fam+oCdXtiDhie2e/ZLWF",
-	"ECDHyAx4R3KmvXu1pK8tO015UzZyaPkck5cWSuJDoSTo6xk58ZZCVMXaU6seFdpqd+g0h6SqE5PUNkp9",
-	"4NU1bdm0E6wi21O9yip3/yGqy0BT+D0ZQF5zRSF79TppwmJgErSW4OGHGMCwElr58U/taIs9E833pGVO",
-	"rpe0YMeVmHvZIbG8xv3iApiFT4s3NxT6mi2dIBRjgww9mg9bU0qevO1OSSl2ZlqmlGVIdNDGcXAMNUEL",
-	"jzEaodj84YFZtJ7tTetIgiNTk91RiDtwwO20J+SHC8D6/6KLeQhdbtXZzk6y+hJE4nPm2m/cPt4AsgKp",
-	"gRBOL2V2WMDZ5+wny8EkNQw7zGV8GeQsZxEXhf0DyZimPFfkHyfvz8lPr9/88z/1Yeu75yJDyh1ba16d",
-	"Ei4eaM6xXPlX4NVKgJ0953OdGLUqZ4mx0j0r5dfCG5Rayq85Le5Ycis2Qm3Wa1loln2FQl1fzegSgnPy",
-	"FWj/8lxuzXsbQW1NOob9mfEsYwIbNKLxq63/reDZB8pzOjP9cOR2CZGFsXhQr3O8QtSh6zxGTEgYc2AQ",
-	"oWYW0dN1M9R4SddrJpibOsApVb094GAx8t6cSvStf6ea2bp70FmWHI6PQCaFxdRjtMIA77NPES78CEgu",
-	"74btQCN/W7356afgqnh9Es/jbga2fphOP7v144IY+zw+g9qKjnpOxZbuLOX+6Syn4h5YrDPmjCpt978i",
-	"dE0RNBtSzgcvRrKf6jU4bCoKjCbA0Vhmx3K+Y2d8wmjWVTF53mo0kIfyh9Si6b5XN8LYURUNKjoXn2hx",
-	"r5BcgiqCbzm3yr7u3eP76xhOw2zQlKqrhafqgtJb3r8zp3nOCovUIFQPyT4/BlZdps63QnMso8310i+k",
-	"x7Z1BGw07K14ofmgqPuBdCSIAEnrPH5szXP32fhRQGs+oo6a49hEwKrJHTNXAxBRGyHsKt41QKLBTdVo",
-	"vAq29QYsVMJGszMOt83kvJGMxt4wJJPzzYoJ7UC28XsA/FwNnWK5skanzQyz+q2FeMyqAJOuWMgvOMix",
-	"+XJMT+LxChGl36IjRQuuKXhwYp+5Z7u26Btv8BZCWEhDaAUcW2YLWDit6sn9Fa38775fgnDgpANGukCf",
-	"6wMjNMsQhxT94gH7/PCGO2ifx5CeVrvHI4Ojc7Ps95lfxn1bOjwjbYf0fCn5PGI55nTG8sdwrDkma2yo",
-	"rQu4pyKSzfSs/xa1I4rsUX/3RC2UfB39Q/NE5FzcN0sNT2jbWr4yEpiyhXH2Y6wFu9vktAg4dMurCmCF",
-	"lv+eQBgBKlvHLW+/SjEDtuQa2P+bU9IckMNm7W6K3KhJOO+/dTRbcV4Tp3XZzwaPtm2Zp+CU99fU8SAM",
-	"14Q1VyPlI6zB07tTTpU81Df/gQ7dO85v9vfm4G4cZU8fR/rngmV0rln2W2osFGNDGENwa6PZuCGP8nbM",
-	"40oOhH+Awhv0MbU0ZrXAPKEFrzJpNdhHAWf1g61V5c4iqKNwflZcZED+0EyCVTAJtq+/KKLcEM/gtSl9",
-	"LnvM6mAq4t+RrOr60/Rzii4AYXmtEltO0AOJU7WBjZAmJDVzawOZS73K4zUHjKza3wtuK/TbCfUs2ges",
-	"T+X9RSgXW91FuFkaDq8Uc57zhrpToEjFmVal8qzazmnywGyM0ueW9qXKjGJsxjEC57DqL7fGh9ktFLxL",
-	"//nv/9EDfaLZu0LGi4ZOy/gojA8AHy7Ip5dsRwoq9pCVHn6N1Q9mdH4frTDjsWn45Avnx+/L2GCJtA9O",
-	"HfKmH/EBrlS0/ej00Fwv5eZuifOjlnKTQzDJszxyI5ywLNhxHbkG58uhooq85ABHBNOCbctQt22qn0CU",
-	"G321mDA6t9jEdcEsFQnCSiKkzrJYscKT4KXBbkuPIdbsTjAVq7H8n//+H3YfWjxad5DWRjhS70Y3AIpN",
-	"T8mPtTzsuaArTMmtEpOfOQiv45VBRmtSyK3jM3msE8GzZ4FwgWkJTkziRVy5y+vbrCoiKpugMi1xAetZ",
-	"R+PCteNi0ia6ozJLpic9r7uoR20tY1YxNF9CGPcYWY/ME3LjTxCuH3QoPpMQYYszQqwLOWdKId28LRqO",
-	"MT258Ljj7xSZ5xIlbH0l+ANr9Su4RBMYNwDSEQynpMs1NxcSpvFoes8wfGi28lYW93GTf55TvmLZZT2y",
-	"3wZ5dtgmrlw+uZVhPeWI/fakmZM2hHI6OaoCyOcx9alcOK2B/zNGtWT6qZIy+5f6+/IOhSrXZLYDAmPY",
-	"HxeZ97O6iAA68D2gDHOFVGMe/ltGazDrIwgCoJEGris4VEtGCz1jtIcELqe+qZyV+7vfJgBEqRY96UV6",
-	"vubxHM4Y73HO6sV4/zygaw6OJERkYy7mGmow/fZbn3sXAMz9EtofWKHiZJgxR5iNuq7hH+5VN6rw+5Xl",
-	"jW6YxIqTyoLVTlzD4W+Re0/jjEAR+hhfBJi/H1gjomtrqW/AuoI0KEwOBLS7D3haeU0ybrR1F0m3Vbld",
-	"ukTGCv7AMgTVI4Qq23kBYN2gp7ciNYsHOReY9A7w0a1w8NYybmK+UabAhumILOPaEbrFAHjmy293mnU4",
-	"QubR6yV99ebH/Rl6h9wvVj7BcIBV8VucrrKnZRyWzOiMZbAcljeTjxBBQiYkqdAmXVr+mGdANQTTlATT",
-	"G990YX2DGGba/d3mrXjz87H6Vp+ExBbEjZAOmJ3xWgSgi2rUMCdrKRSLn8SppbNyOw2vvJIzw9Is1s/d",
-	"3ow98Q7EC/mjzW+zF8XgdPBhOv38/cvhS/Lq5IRc/XKQ9LGGibPHfBtiz4EQcdOFlTDoVLk/41OuC86y",
-	"EcxltAC7g3GeebYWUnIf1X220FiXpLpswwIQdjvzwj2PuzGqrcJMedqExH9FFmTGuLgLc0vzgtFsh9Ic",
-	"jLcgH0EuFub31nYb9rTL7AyUvW6a9F1ZhLI6KthorjzSasYFg/JJo8t3mCDGBJAGISUcRN1nO3I1wci5",
-	"2SQpLj6UvPKGqc+/lRhyD5JuD9C4HQl/iNSaifrBzpFbpeL6giijNXiOYWI6gurIUTKFY4iU0PCOiieb",
-	"lRI5tFc8L5rL6/N+nzN7t+zzD/s9jrlg3Cr6/LpjFrCCtH6iCf696fhdFRkr4jTFTw0rCo/788KK4sOV",
-	"+cHqGSu6I5k8w+olxj6wv7H1fDFy4H0lK7obktQBA9LTkAokcQ6UBOkkhyQ1eig8hlY3ZHbhUqshSWm2",
-	"4iI9hfw7lSDtq7GNNxnXDm/nTgTESAok5YZvm79B60apMA0dOhZ0Di6VCRJZ96gejC/CDE+kNpu95KOv",
-	"bQpwjuJfb4SOoSjh1wFSEt2prjqaIlrKRrr1vcyFVgK0MLEtrlIJtvU15dLtUrH5VwwFzahiP752dgtg",
-	"oKq5U+3aXvXT0WtQbjSbUkshXJ3Exii/FxI9D1GrbWgD60Hbjf11zGn7kbDp6JfxZeqgBEOSBoXjU58e",
-	"ZWkpNmLFdEoU3bn0No8ndq9OxiN8FTnv8WqkWB7PqjxU2TJ5QKzpK+fPpdBcbGr0LdC/Wj17/Jf90sHK",
-	"h3KjubjrVd0eQUvf21ft8YGfm1TOFEo3vkuBybIs8Al57WboZ5YeHpUdJ0gcAExZriQgI3k/uvk4tQ1h",
-	"EAdEj9COX9LCWmDCv8J38Wkzja6kYnDy3PO+kkCQsDn0lD7XlogJYmWYbel7aQtbVtYFxws8HtBhWJSv",
-	"roCla/SgYIOJHlYnt/sKhSvzWeZ8vouR2MHovzzJCYSrNI7td4SjNrlzDd0J+DU2imWnAQ8CnAXL2hLh",
-	"hGrOoenhZMKZAQkQG0tDGbSyQB101IZX7YiOcDVv1lnJ29tgm2MGvw/zWydQr6AYfuXtLg5iK12QvTKj",
-	"6iC3wB0JS5FE9peb2CZp7Dfr0enpXyop5pBR7+OrVmi55SIj4anb8nvlH7H1SIKQLNQQFqc+XRvVqjJA",
-	"CPnXliZFy7W6FRaLZl93YQlbHdzm1XqpTq6c199KNnsn3Jkn65JtbD7tzFvAiMqQbHwpt+yBFbcCtykO",
-	"J2cUoDXADOHOH0qyoAxDINUgAh6zI6Mio74Ccj/xvQRgV4boGEC5F/PRGnqHFekI1el+nfFHS4l+lkn8",
-	"srXC+HF37cRlDPY4GSO7qzBr3C2JLFX3aKEUs0EPJyu4GKRzawZL7U+VhZnYk+HqwoCFIOOhRzhb6L3I",
-	"rxaD0z93yPb4BO/8/lsSxZy5UdN7VnbMaeboPrJ6SKm9JXAWmuskXEqit9IdNStq7BlzaCNgIDyicMK2",
-	"+zn7Y49SpyrS8QMwsWmnj9n/U6Z0qW/WXF3+9x2Otm3EaC+wYr+Wl2GkaDf+sYzcBuqMN+9sVWwdhpkg",
-	"F+ZAAPxlY53WyNpjxQg8VpUdBzkjkKdRZKx7Kd9gWhtVIhxuz+M4cWu3dyCvyiDIqbm1HMYGBpV55jyL",
-	"F4nwd3frRZXJ+7cY+Mkx9wUJvu5bMLOe94Dqks2pPJy9rxMzy/YCPVz61en9XqnyX23RocwXHKiu7y0h",
-	"SmiU2b3OoaSXXNxb4p0h+WLxoHbPu6Dm2T6iQXhPdSTU1VKkcx883T3FjWpd8Jk7OU1Y7UPQ7PCK74nN",
-	"TgZZpfRDM7v0TyfB/1qtBfttvIMGvrTEdY9OMfHACylWFi79ZPMNKb82eBNp+LEtO3D5k/U3XoD1MS2W",
-	"Tn/nBDi/+vT543gacnge8sYYy6iPfx9Nqd8flTAQyP2jMna/VEgRUHYPiXW4O/l+hhTVpr+JuzWNqoWE",
-	"qFCvEY0nGgiff8QXEKJGyZaLzFwSKuBxvitkQBSIBZD8+zNm7lz1T/jxUKrl4AoqC+nb2tklaIvOWK58",
-	"nTzTiZL350Bw7aCexQKx3PGu8JLcpWD1SEE5nIHy6hFSbu0dS90u4yYTP34vWx1aS3InAT1X3jaB+gXu",
-	"c+ux6U9n0wOp3L8U/aET58RQR085uJjjmmlprTgfA3gYkB9+5kjZjPhQrpAYGFcJURtjFimSqrlcs2Fw",
-	"Jau0H+r8oXSkH9oD3une4Ld/8A5pHPMBVccpU/v1dxEd2oI0QFYN505x9J0ZVwgr3VKow1bWKbQttlXf",
-	"PbiRWurMxrX96dL5nQNHlvOTlr4dZwHah6zFbokKF1aUfYcp3KHR33WJW1Jz3UT7MURXzJ7QmvAsViy7",
-	"5mLOOubURELSgIBYciMRdj3YaGnOREYPmorn7rkjC621q4LPoeb5Xb+/R8P0iI4L3/3L3cLnZeTcGHef",
-	"LJlP+xv2ud9hbd2sBODnfdMZlIPDlZ5+to91H6RteOSMjP0J7N7WktEcGcQPXVsf8MnuUgY+9EDz1kk6",
-	"rE40bY3eukLOaCHe0V2sJz1akfL+LZ3ft47KGuyOEzZu7HHxq8w3FUncvzuNolzIx20MxO5ciQliL+Jn",
-	"2RNEH/uVNSvm1hg8RMzQu1Geswp9UoU9qdG87UT2BEivHXInNmyBYiNmUt7fFHnj/FgRO7FPTj72sfeM",
-	"snRQEYSHjtIckwGkRH8Bo6d5r3fvsKbFHeuRfD+F52Nqni88FJ94oIxqPXlIZWSuqIOR4pLwsVqNIQu9",
-	"rVTsMKcJ+dzJ1KFwsLQQxtqCgkKo6aaJh4ElJLXTkya3IkWZaH4L58v8UO4mm1RtjncKkKqZz9FERatk",
-	"sCnYOqdz80WvTmK5VMChJmS20dg1vK6TW7F2SeMJyTaoh7uSP8g7NyQTaNSy8IbzQ4tVWUoAeH5jRHB9",
-	"aKKyvorORrE9wEEEB18JwjrAjKxCL/YqgbVgLx5DhnVs7DsZbCkUz1ctCSauWA6sNFdkzYolXeN+XDEq",
-	"dGl97ZsgYekpKBZpE8LA3WGj2n3qRD4Jz972iZAi2wNyLWpqlACDUgkP92kSmhIRy8Qrm4FAdpLcq651",
-	"AbavTFRmoRSs+wrXvrISCs/6JOxf+fs3XVT5bbK0RnPNH+ylUyepnt/X74KeuJVmHPWBvdCU9uz61Dia",
-	"aqigD9lxsZtsRPcQtpZYq25b8WxmHj6GrpWlTWg9WvKsi41gvXqFF4elOBJUaGPK+3tPPb43H/v4Ft90",
-	"qAaA1H/Qdppg4lYA8EK6sTwv4THW8Uox74OhKxlcGkZcKozDP60D0/QNKEIjcryp9+A5BkiQ67iF0pT9",
-	"PiPp/79CoIKYMQgdz5e0oHPNChUdXZkD2w8q0IZN6VfjORZvpvOlZYewTITdAp57/tayl29OohCaunQ4",
-	"IBLQkVHzKM2dmHDBGHthlNcFeBYdcSMUZ2VVboTAS4QeqCayO1uPwT6VkIW5Z8lshz/0mim4os+9q//I",
-	"FeTZgTy/SkhjxoidnE4lu5tR3H+kOvQH6jxx/7TdYU07s6x51LQxawhpXAJjaeD+ND/hnkzPSDrjvirN",
-	"RuA/wJ1r5whYBSB2l5ZcTXZv+ypdaFBFkbN0rmVDmSlkmiI0ywAMAV/dKFZg4ppji6GY49Hc+C88RhaZ",
-	"mpbA+DJvmx8sZ3eKnFcZ1XRGFbO8V3ZIZEUzlz0x25ElbWAVBHR9810WI8KBnWq5jxDnMGhHNP1FSTGc",
-	"0K0LffdBKPRI3AV/9xFD2VJ1anONcVtZSCqkI+pglwQhIltMSJTRgtLGPMNqTnYLmrZSrwqnrk5vWKAD",
-	"NghV/rG0YpI+8ZQ2cEC0W3GYdtQI+PJ/9lSpo88XtUQeRw1kFAIzb5ayfUt3HevYA60MHsLwvHSUMk9R",
-	"/zuQWX2rf3fnZDCqAG20RgJbsH3FnsF4MTNiZG0kddeo5IEXAotVhsU4EMe9EbopJhhPkv3im0SEOI7K",
-	"kuUeSVRkmaOq8xmM7rCR9eSge+pLLNaAxUHkrRtyoIzBxYCEo7fX48vp14vLr18uLt9dfTlF+GC1cqSL",
-	"fAW4f6jIjqp9wLixlEY9QrxJzpmLmCuG9Wy8d4obnX1Ld7Z62z6WJwwcVqOAeyN4dzMZTS+uLqtjsFjp",
-	"0qNOVhuzW1ji86iGpAySygWZSb20ADw77BWjalOwjGxEzpS6FdbtOXRP2aQ1EFtbrizC5e8GshZE8K2h",
-	"jBdee2jz4BZBKy61wTyb4bXY5Hk10g5/h3/FipGWW8oinrSrY5dzpVl2KxDbZNQZH/+y8w0pJkuXT5SZ",
-	"X5Vvm2dZhisRMwjf9DUIO2C6nynM27FZ85hccf03VsjgQ08VH/ab5yRWrMqSo5nzb/1z7qC52s9hodlA",
-	"dgzJCZGCfB5Pvo7/5fzD6PLncWJ3CsoWqr3F7A/Qn3583e3gdA9GdxekLt69L0etVLOFpWieB5tdyzvw",
-	"Q3nZVxv0kIzQqlxSZbQm4e5Icwm4DCMo34wH6szK25Us2K0obDpVMP+J0avgnChp5G+KkfJhTpUGiy71",
-	"yZzBp+xpDQhL8aNQwkdhDUVbfx4OWpPgfhpQQEvJ2qtFKXrIaDqdXLy9mY5RCN0zD+HxQOZQyrsMFZdx",
-	"ph3JLe47XsKxkTPFKKbwLbDabkWYbUtB2pnVA476Cj3sqzc/2spXXEHFAmHMBK4Vuf4wevHqzY84e+14",
-	"wx76+z5ewU/gy9ihlQtdC/SVGaLkJZqocEUmzsGmCYO8Cc3n99Ywsq/IIiE0V9KpAXx+DxL+ViA1tZ0S",
-	"agug+5HjAf7hx8p5juqt/YGbB8R7rMyR2Q6wkOh0xJ2xXUowk/NAemFtEZfYkBBtoxslcyEXM/mtwdtq",
-	"lbmdd5x6pv7B//jz6MV/py/+9pv978mLn74OX/z2byfJj69+/4cnw4/0v97jFzcUZjfCx0KJ0S+dEUoc",
-	"96pPTufCiCJ/WRsN7FbsCbaglK29xCEWazee0R+9CIW/W/6H6n56+fqJbocIWiZet9zWKzeHG2u018mh",
-	"FxCFrqDxaizRZvv4seGBM+eCSHErqlcFXJlgToHOtJKZ2YIovXLLEYDeiIoqjpcEX9Vn68eT1386cJ/G",
-	"MUEt8vnTRmlz7ztIJY4nzMOtSr5HpjlUwEh7exssg2BrmyMasxe8MhkuFNyyVpexyF+cz9KEIC+H5D3b",
-	"ssJcuERLeStyrnXOTomQobZTq3kNicyWHEbVt3B386AHzKqniHQgrIixijXuLO033G6hnOTaJcjuFdV+",
-	"zDJHQF0d02pJWD8WifjDynygs5EFzXMFeQ/bqjI1JOjIqCttj4kYeuzZflKq3IoSihI69TWjq+ETqgwB",
-	"fO3QoTkt1QGilpZyOcwX8RYfAAKC3P4EHRnLjciAhg7stpPhyclLIoVNI7Eq7q0wU25kxJyvaK6GBBRJ",
-	"5HuDVCaCJSODK4crXxDAtlVRvMNOhcp3IDpr9nrJ/hucxTYu4GORfR18GAl5c5KQn94YA/inn4bkKpjJ",
-	"8EZWKLcgLbskYweVyxxFUGkqJtRzggmbTcWpOVR8xciM6S1Si2OBEWVpOmrWIYjLgLojLEICeH1burps",
-	"By/H6oVZNSjZNzrX+Q6tyj2Z+6enkrhV/GTMeWklKJQlRE+VJJm02VmlAE3IUuu12QDmv2r/+Ded/z8I",
-	"nvkY98TT4ToPiy9nekRu7xMkHgkNFe9ZBj0f9w/IERB9oA+g0Z3aM50Sqm4F1LswGqxncWCi6iTFXc7F",
-	"HerRM2o2+BYVA6cKECWl8MyPbEfuwLVtTITQdxpRfJ/SM3I84jXEKBwdhq/AZJtFytWCnF/dhJZLEtPj",
-	"YMVsLQq5b+0E79Q83X6TnKHavXdvPJPGtgcDfmJl+xHA1ihKtU0L+8joA8T5LBVPDcG6B16tApDRnSyq",
-	"PCtHq13HIjD70Xv07o9qKrwsF37ciateC2HkciDp06Cennhc+xK6TStoEsoIWTcKeVrzb6UR1/EzeYnj",
-	"GJYYHLYxMMgXC1YwEauOCQVDD6bQIdBgZKnpAnhGtERPmcFo45FHUKuVsIm2TyBaXlmvaYmS6VuoRAJJ",
-	"9fuGYC9imLyeb2uiGjVqSMZ/3dDciJbUWBZpYuN0JPVk4mn3lEYXbe5KsLySD0csnppTIWJxtlq+JjB4",
-	"/2WT3R01p0hL3G0kLcTrpQ09kxujPxlrg3XhXA9LMYULHH6unAy/49zmTuzRKOe58XjZeso9o+4TZN8N",
-	"4ob3bA3l7RfcAoJrdO7/64A7x9/WORVt9f66lkgwz15rq4Uc5CvCJ8G9rimPGj+7OP9kdyIB8+jlEUn+",
-	"axoILp/xXxa+9QwXnmFwxZjeS/EXEpkHzBV05TAa+6nvtjCKaQbyKpJb4SNNxryzTEhlR2rR6qfKKe5I",
-	"KwAbhosmYgGfaOAnP2QZsIvdtBlDYO7+ZozfZMAXRvMN2+d99vXTwSlQ0XNb7q22Bn3otd4YgP2adpMO",
-	"6R/qoJCzMs+qxDOEYD6VAmxQWGK7A9gk6EfT/H7wWdD70QmPQ7SROuv/zKRNwKiByej8fsHzPH4RT5Gc",
-	"yhi2fMXQk4e2sRTAdIVYWRsMgVOGwRBQDXie2wJBeKUlZMYUz5gvjirYdkiuJeoSt8JSS4DJ7Lie8etI",
-	"SCM3mt6xMNdNeLgut7720q3kYpzufNa9fq1EBx69V0Pg3m5OTn6Yl1MC/2b/L/46LFGJf0hPbRzLSxrP",
-	"cueiQFj1IazCp7AanZsz9m1uLikQJUaiUE3ScNVSO9Nw4foiS8FaBIrbd6qsJub1psp5AESxhS4DK95W",
-	"uAm/FQGkA1F45RZLWmYeV8asri06FxIUxZIuzTmkPI+WJvX5Pe5DMb5jOwmuaowN+xfcHMg7au57oKs1",
-	"e9qYqLxyIgOAVE7vDkYCq7s+OAqO+Y5UiIljEwTOPrg6bEvxwv8Hq9Mhcr8xRxgK1AVSIeNob6nNfM5Y",
-	"FopJYBLMeNZYTQ8+1SfX1bw02YhRw1Vd75s/J3O5WnGt+5TAbK38+8mFqduDs7ESvrCLbD1c9PclhDor",
-	"hSspVMCRJTfFnJVF/Huq8mYIH6nSH+Sm2egrKFcsc0FKLD8oN0WH0POewEYfZjlS6DcUgT67FVvbApDw",
-	"h9FrH3GwoC/bJeXz/RqAke1Dl/Kei7u3dH4/lceW460IyO47R7BvTZv04CE+ouDjgXqPlsPHSrVSUHeo",
-	"yBTVGp4K+f68mHdbCL7BiFGNpyEgI4Uzul83t6MbpA6v7ymIA7x93I9ibj+zNWxkFL0YBF02T4fQb3Gv",
-	"2OJ6m9w7WSBPFvG1DABw/1O9LIJtmWqu1RImFFhTHpfdSI6yGN6rExBqvICC4SAZgjTkTpsdVqx34QZK",
-	"wJdvLnWLoQHgO6ANjFyq3rOALuTxsrV/jNsIQlzdJYA9n9fmrQMO5ef3SZFRnhM8e2h2QQAul1tW4JMq",
-	"rtj1ZiK2o/4oaXaQ562vG8wKtv1MFCdK/Br5s3GI1XiTMyA+2R0nRq0dggrGWQk9s9UYASR1xE6LVzsH",
-	"5eIOKGCcEcRVbDu3m2z9eebsKw1VPoA776AmgJ3diKzMYOv2cWj+7S4OCJpTMWd5bkEPtFp0FNARTbp5",
-	"P0nbkRkNS3YclkP2OaKksYyO2CAOX9tFC8H97XgpD0plm3WoNNgFRjgbE9MYp7IIK4ysGFlsCrPD9ybe",
-	"eRrItpAVMotAYnfxm5a9987T7mIylhCJX00qggeSJP18lmsYiJuQFaY8C+3yJF6vepHLmOF5KZHTaecC",
-	"OP6EJ2CRbJRRRDQToO2uqC3/YMkFgjQFXeKITAM1k9pKK/dav/pw/dVfK1gPXH29dN7aXt6fyKvLMWBL",
-	"3YIOybuLn8fX09Owlg0afmG1m8D1k5TgR7smzNyOZDw6/4Ct+LdL03ajNjQf3oprJPxXhK7X+a5avMv0",
-	"bZAMsD+DZGAaPMTc7ZMIhrWRd2Hx9i9jfQs/fY2GA/vGlY46k3x1Kpc+Utlxll3M6RUFc2Vzj5Bs67Jz",
-	"h/aXG0d9C7kmknJA7ftp0qmaQe0kRy2Gcd2bYK7rsF5tn+Jaseqp0Q94aTEkl1I7P8diozee/tzq+j/8",
-	"+CMmBGJv0GR5XFawlodmtyP9+x8+v4+7RP+XWZ1goO0L5WOZtWDwzeXlxeXPp3sqHHkH0rYkWiIFuO5L",
-	"pZScjy7Pxx8/jt+dlkncyLVspuN6evX5s/mbdxMB34H3hntCQ1ncijv+wEoShDI2SLAGgk1q5s61ASp5",
-	"4PO2AIxqOUUcmRHKKJt9dwfJwHaupciCnbxrX6GhRf39LJW+K5iqsk0aReNJQ031ynAruPB9hAmWZZ8D",
-	"8Zhysa6T0etijLnVe5xc1Y5EA2O8sJ5WyOT04a9yU7nYWO2kd7tdgqTvnm82xlmqY8Ua8QcCCMNHOXsf",
-	"6+rl4i4d/q/lbla5NNb8x45RJvu44z/1HmjcZUfEjGyDkx4lHco3GgEZWmqa996KNTmPjVTYKO1OrZ7R",
-	"6hZqugim/S/qrmVH3N04YYtmz7tqpF7L2UKPcika8AuetzAQOY5Fxd64HhuBxTTRB9G+5xtgTVeCESZ0",
-	"sStNASwos6h+KCyYlqDHrWI/+Nid4yTsA5ByM/V7JzRUEkxgbPGvXV5DL26WgPQttzXaO5ATnkF6NACy",
-	"c660z1QxJ2OOd7qlfUmF1Ck+ZOmjMFZ9KyBYbe4H9mBj3KgXmGcVUXQXraYTlCCpWLJPSIhYLYb1nJ8R",
-	"Uo/+mAEJqcd/2Jgm+4VUn/YbxfN+4FCxVqzFtZchdKAUlzmiUB5/IvUxXLXygRU5Xcdg5xYO3sJdYm9x",
-	"LP1PFL8DDxVoYVhwdWvk2hk5IVkh1wB5jrGTdEmnjl0M10zfrHuOd265XarJHe0rmwyAX+pK5Lu+oH62",
-	"spDOcCe9eX04j/i49OM1VWori2zviz9WX331ZEOsXSpzhPfjsD0jtu9W9IYJUtp8KbvJxfTifPRxkAy+",
-	"jCbWFru4fH/VsaJdSbbd6yDxO3ERAf/KNRMx36zPstQSNr+5111gZz9iti7kA88OkxhhLz67pyHpT2/W",
-	"l4xlLA6sdGYaoZk5QkoXVMuC7OKQ82Rg+sqyC9GGDePGIs1zAqgXzBImiiksRls4Ak5rwsk8HiasbQ7/",
-	"3QSntDqy6N6AufjIRazS1rc1L5jqVS4glls6mimZb7Qj3ZvCroD8fIWo480s53NyM/mYEJYro9iYDXQY",
-	"gWq+lgTdbB7g52Br7NVGvVozcfGOnEsh2FwTt432MblVaz1e4S0SOjSSerbRWgpgPxp2nriSUdC+DmW+",
-	"gRtWbwqBxSrAwgNfML0DrCAEiAAipeXhObQCxHw/Pn15PEXojwtmfjHa+54PizBa5McFM2N/Uy1hVOAK",
-	"qBQULth8U5SsTUxk/YEmkUEGkExHkAKOTAgAhgXWyZbneUAdMHdRXqNs9Ags9YitdgKi2ELtLZzShwKg",
-	"pZNuo1gGnk9fI1pFSPrDxCeqUDmL/Gm+KXyqW/vVAKs8KV/AiGmhe4nBTjFW+y0fYC1rYbfUNgyxD+UL",
-	"luHJWt7o67tn62P8dFAYsXF/Ur8xmQWudLwXjqg8g680HNlji7y0FyGxwtBuJbfzgx1QBrKD1WoKU1cL",
-	"mZTjaZGzz8DWagXX/o3VKPXiMRHtvN8AXbdlkvayVpyYRAlpyyfZouGC9ZJOjxA7e/n4QddqLirAOgpJ",
-	"9FaipxwetQkwPY2DUgQdoMN4WpkUu7TgylgDUR6oLNsjg1n2ROBa/NZuYLsJHga7uIt9gCHt793r1lKA",
-	"fzwFHtipMM8GCXZ9xeD3CKv7HwVqA0BwBS3/6rUlKD4mf7kLBTZwgOg92CqA6HIp783l0mDlWLzOqGFg",
-	"V7aSSmI5C0v81TGwK/xWiD95BHCr7XLVMs9cDO+IjnZHBlfno89Wzjzqtx3ZWt5RvdYId6HlR/RV2l2g",
-	"2YuhM6//Yh0lLHXTF9nru/iIpcUexodHgx6fRjTshPBFadv5ilChtq36rg9SAdWypw8ECzzkbR8QN/J/",
-	"qh2CyApHZ7RCGF/Cc+2sHRZpx+FIjri/H3Up1ia04coqBzepfKyProUTV7IwldYhlK8mC1nM2ZBADr6F",
-	"FYJ2BrABuTBalfmPMob6lrF75B7Feh1knsv5fRVS+De/Lc2doIDWCVzESHKh4HUfkrENZBJIdwAEMSSl",
-	"KyHsBFdE3fP1mmVJwCLp+6zIajNf2jwqqlzLQDclH1gGiVe2XgamXuktn7MkAEOU3J61Cm6OOL7kaGvk",
-	"PIty7y4aIRrBAMtc6FevTk9OQAcOaG1PXrz67c8nL3767fTPJy/e4I//EMWD8RX779EI6FtkTwYnjL23",
-	"L0aXI+IK3ZQ9GG/MBHz/lhU5F/vsRweVS7dRKnqPc+d+urp8N/rXQTKY3oyv8acv43eX7ufph5uJ/fH9",
-	"5AJ/uB5Nbyb2xxt4+7fWgMs/Qw9d9OUwL89euNzNYTAUjweub4eummZwhh+paTZAsNLR+fTi13EanuyE",
-	"pDefz68+XVz+nIInBoo3pJ9H19PUO2HIKOoy4ip82XEOGuPDiuMqTgq/PkgG7p1BMjDfOeSl9xN0bc3V",
-	"R82Nvc/2MdW9kPzes3A8pg6baJHpVjPa76lpqI/3gT8B7cdRVIL9WU0glauD/ZK5QqhVxoywbqoD6dvZ",
-	"ik50Tuf3o/U6YsgQ+Buha0u6XVZ8W0u8tiJVY5ZUCJZH529J1Vupp/KeiXit9CVV1/xOcHGHEdrmcItT",
-	"qtDER296Q94VxN6wTJP6TGMUFo5pw0Oy1+vvjHSw7z1wvSO2ehsGNRx9L3D8Fg+s+C4Mehz20btJqk5J",
-	"ZPyR3ret4dHeps92PSHZzTrI/eJXOOEsvd7N5KMl5+diLldc3JWV7lal+cWMhM0t1zEvAr7mGk4z2Bb7",
-	"a4Pr8VZqcqNYQa5GG70k8HxC0m/y2+zFf/77f6S1K/iHZ4xRB5t8v7f2j2YHZaW2cH7y8tUPr9/8+M9/",
-	"+glcOV7JsHhNSv7LETqE2j8tjQyO5UzaPUbwtSGBIqocSjBETtVZlzOB5JeYCWl2ipYk/V6ZHfR9uIO/",
-	"/zcnQXj2exob8DMF2f2B8zut7RyNM96X58vM7mFxST56ehCOlU5UmeW8KXJQNwCe3eeMlI2G5rAUDL/w",
-	"6IPxd77je0zFmau5Ut3pQoZXSM8t2bTXohvMA9zrGBs05wVTB30S58Gztj2gQlszkTEx5z3yqt+5l3ZR",
-	"ZyqqiN30K7nRM/nt0Aev4Kmy15534nGg/27p1O5b5ef38GyMZrtmpQN5lfxM70xnaj3ZVz8KBsDCiyaG",
-	"r0LOkREJChWrLStUI3ddJzRrOTyIKfRTk4Mw3IGi8H5YYbyt/CJuHzeltf0ZPRrezRXLUJ4GoSiYqjBW",
-	"6k5zRBs9hFBQjQAFDjAAlTiiJMAblCH6RVli4zHggY5mSWP4vTFIHjMW6tHQ9gTc653SbPWBKy2LXVMQ",
-	"pFvlTKXZumfdTLOX2LpzxVHzcI8IEgztWrN1V2KFsDPua82TBi3vp7cATnsPfEQUNQK9TE92Wd8FjWgB",
-	"XenBSkafLQ0owixKHpaGFnrJVJ0sDMhBsLzS0cRgXUIzQNKXsZwDWcURkQas89o4GaDu3vlMAlsV1saB",
-	"zshJZSGQRLOetNVprNUr7EBGrn/2Q5Ty0V9R7j4gVsySpa1TfyDJAp+OzMbE/iUgb6Fm6o/hdbIk/P30",
-	"42u5YoD+3C7lytiNWLyAQ3LD/ja/t9XInd9so4CsVzNqTmMhcxb1bh4FAq6d+Hss7AxN/dYFgW7nox9y",
-	"1tHuN2aQ2zPUH3RFiYY4F8oBmPMKF5AjjOPKM7Z1pwcqyshRB+oalrlIU3e3lvNorXxxcffNmLytTeNx",
-	"gS0zR9UyCOGcXgiyzuncS5KydLrciv1yCGb7fKdITndyE61AFgOPVAsP/72U9T0mHa1aD7ZbudOyMuxe",
-	"vdOQeZ/Mdp43l4w8VYIT8GXRDKKWcqugPmDGXmzWWHprGD2870uG/T+knOtz1TF9qnJdTvB2G9kXPAtQ",
-	"C39/8b74Aqb2zCT+hFgFekjumGAFn4drW1snLMg2DD/Vo7hi74qesYhZvbbmseUx+9U3HP/hVQ2fqzKg",
-	"3Nujj6vR5+vaPUORuj++RtszFEwLoliVDfZU81WtPPYH1AoLIm/dJFMZg/utc77TgT5Ei4I9T1msznWp",
-	"aL0yldH79uvsAhYMC1ByvB7FWUkcjFenozSE4I8FjnBNVvTe8sDi+2BABCRPw7+P+lTjP6AqlS+HFLc2",
-	"nbc/YIWdMcgJQ3pwhTcfoNHsoErN5KALqLXY0fMUJIpo20pPgMW1ITNqbtkpjA2idLNfrkHf7WZxs3bK",
-	"ccdM5gpjeB9D4l10mH4bt3Babau4RbXHYs6Vo9BR5VI3pooVTK2lUA10DOA2g3Cdi06DK+47BR1pZATc",
-	"qHOrg0c5b/QGDvqH6fSzT0aaywwW7/rT9HN1SKGTxH4/+HDggAjqgNSc+cqGi6k2E6KHJH03/njx63gy",
-	"fpf6+YJMKCo05ocy2DjOA3Bz+cvl1ZfLQTLwLw6SwWQ8nSAganI1nX60v3t/cw0//Xx1OY76CSon+fDR",
-	"w6cbcCE1+7VsuvpipZRJuf1/az1mcerDfnD54ND+fjRjoI88PnfSYP8U1SUXDfBsJjJfmxdD3c/igpf5",
-	"YfpNiRTmGxVPifTlCDYA3XYVWilZAX7uyFyPitNfgmCFyarmNJVr2LjwT5G1gTvo2XI2bkQmy6uplqkB",
-	"4IOuhZ8Y8psdAVu30Nv2lJA5KAY2hrneaMjs7e3+roPN3QiD/pf9ic6XioVzjjjPjmMujujybA4xMNjn",
-	"gHshgtvqtl5cqU1TbaeGRPCyGtdGAQHeiilgfxs+28F3ifyth98VhXm2FMznSbKsUVdYSeP3RXWpq7mV",
-	"5Ria9mgnKE5NuWzdkUfyhHRf7HjCXX1Wmsb7FKIWzvbzSVq1oblzKMdIJixxZwv17X4y2t52jOV7ZZyK",
-	"yzakiGl2wbauSMyrE/ySr4hTzRX46bf/Gk0OWP/0JvYVMHB+eoPmjauPn0kQ5ewbkBG6SKqNsGKPbSil",
-	"y7dra1BOZWwdrEN0fwXq4Yyn4K3P+B1TejSTD6xlXbG8smXRgpTiLeWalDW8sALmHQWDIiNcaEmwaeUK",
-	"7buc4v0N4M7OxGMe9g00y0Withxp4YOADZGLxTDOJNF2gT0woT/Rb6M71hp3x/QdS5xLlnS9ZiLEpjiN",
-	"ThBoEdwwsFUwOTs+Yni0aSsCswrsc1uUyachlkMOSl4TuegMlbJba2w+HxMkyGKFGLybOL8A/BqtR+pZ",
-	"ryzutMJ+paU8RMzS0Q6g6jznTOhzcxRgG7LuMPPIU4xmrIAK2Q3Zn654Nljl/n4i+CLiZnmB9SAxyaq0",
-	"QjpW4MRu2LqLHVbMFmmE1/KsYWkuy6oCMOt4PEv8ic0KZRxq5ikjpBeyHx90R93NBZs6h5jA03UuBSYJ",
-	"hQsXZuw2KWxGSFItC9UM8TNnl1H0ggb8l7GCfw2UVUwx3XFMn/FhI/WpZp/hREmRxV1i+0yq6MT63Oav",
-	"suLQdl+uLScNJDHYbYocnthWLcR9ancwE/NiB82Sewa+rxVXios75zoCsX4rMrqid8E1WOYSUgGM3eG2",
-	"S0ganDDwAVlsLvB4C8IyS4uiJUCiESDtX1OpefBWpBVEsPkl2ya1DAaSOvA0vERq75yhLEXHHSVzKRY5",
-	"n+sheQc3jum0YCxDsJZ1HcZLSALi/SD6zGXc2EREuWkv/bW38seQrxT5B9mUxr6UCqlc17Lwvv2byccz",
-	"KwqUva4wWwA97bZwaujyXleSSIZPaYAkgy0tzIo1XYZb89n5nK01y8hsAx1es2JJ167IMhV6SC6Ew9ia",
-	"XeVYVQTyTnW6GqHMMBa9PLZccrs1FTePvHVl0UluPavXVFLV/aIJRSW7cSkO9/ZhXc7WJVRVIfSKSlRd",
-	"8ldYixI7siklEWW2XhqvfZsElfA6IuAhOLB7C+/Fy9qVrBv78r4b/hV71RsBm1OlrzfzOVPNMOWA6cNp",
-	"miEXMkY+MJOZWp77Jc2g3G9NTgv0vqvHVUmo1xMLiArc2rTsg2egS7IiKpZPU0d9NQYXP22UpvMlZIT/",
-	"t+ury0bUl9yKPsivHhlnMc22pcfXS9MVm6znlTmb0D79eE2WVGRqSe/ZmbnxynYTLza5VmS+pFyUBBrr",
-	"gj9QzYwWALV6Po8/ufsAp8Jp7MHI38QHfnTu3aMs0Y14YQNQRk35Usa2kAKhQKqDFis1qRc/uhWbtZnn",
-	"N8nJyUkJL6YYJvTBP1/tC6oZkbLBYWj2QkVcu6rmt69O4J4FrcJSaZ6g5lGLuPco1uA3DU57d4u3E8fx",
-	"IyxgMrK0ZEiIh2Vu57TIUNf2I3715qdX1SH/eHLIeLZ9//NvydNY0qcOn20FDp3fC7nNGVTVkIXRmWT+",
-	"ADx+rrSVLMhGZBxB+MNbcbXwpZ/C2uQupQTetxQiK8XyB6YSkk7G11cffx2/S11ngC+kQt5ua66nCJu7",
-	"EhNsKsX4860wZ86NKoSD+9Ghze4A2ltfk9EcCtyhPnnOhnThQVoURknnAkn6cZse5W0oKSp+OMxK0V1w",
-	"WLOhIxbw9clPP8b8YFUpi7RDemkrFyD6eEhAG8O5dQ4pY11xrVi+AOFSsMVG+Y19CF94tLB8CgO7PPnJ",
-	"HrEgiNKgkBEsv/BZbcNm9FxUezvSN1+z6213mwot+FL+7mh3NPiTkpQT7oi52fp3FLlfamK0BxSwk8MA",
-	"PQWBdhTzGTQszozdbYBomxoTTooMmIlonrvkEmML3TEsP3lic5KgkO3effQyvI6QKokrNLO/UyTnK679",
-	"NRXPpKlcW4dKxfRIbr8GX2J4Co1+cq2pyGiRkS9O3im6OyXpdqnY/Cv6AmZUsR9fV9WYjcB43b4q84SK",
-	"TC9fQXXp970Gfmpe7t3Nb6EmMRxLB75pX5sf4+c08D84buvG5RgJstR6DbmTWq8V0GKQUVgkErBwMAeY",
-	"XslLGnVZkBT+kqK65Z52WPH6s3iG0n2Cz2fjEwiN8RZz5ggegaohwzKu/3ewY45J4bdpSohmPcroOGRN",
-	"WNAaVOXw7Ca6g4r+fxT0J1PQI2sw/N9XsWw8GwoOx5n3myMXqXxgjldES1/wEaaHJej2lQV4fW9F6GmH",
-	"cofoSHdBoTUrwOkvwasA3yjdv9665WKebzJgRMg4lrxZeYP12bTc/6Oy/t2qrHADPkZZ/btXSY+5uux5",
-	"Vp60/Gh1s68e6dbj70WDPKw0HpjTkj4JNcYKgdKeNtiP9iim9LVpew9MNCVG4G2rUAyjx+Q06j5SQMSF",
-	"16vzIiVYP8g+vBEgbsGNVGGW/OXy6svH8bufLQgePUXw49Xn8WWs7G400XLi6EEOp7PjGxAKqAIQDvP2",
-	"LYAUTgaKLbGBPKPxetVDESXNBCkUYJmMcLxIodh8o/kDe095vilieA0vYEC0FM7PVvGOu9KyZYJDu852",
-	"CI90tSCpXCzSU7I9jEw6g2qMZqM70Ixd7oxnw6bg0Lg9EwYR5QLHA1A7mASypeoMyomE9fkd3sOGR+Ga",
-	"SIxwvZNaM2ErWqF60d6hXoVVuKVrjkzdmon0lMATkY6WHnW/XD1rudSIYeV9eurrJGcbVgIVQkJxIUla",
-	"RV6kQ5IuWZ6lp03IGUrWRoca+jG1bDsCqY40h1CduhVuv56ZVgo5Y+TODNzsEyG3LjJjYzTm6CgMGJKc",
-	"aYWMVQi7MAdu6Dak311A24fGR7gjq6S18n6AgKKyDJlcLDqKk/e53HYnrQ0kSkPhGrM17HRvA56mIQn2",
-	"zLaMjH7TdtpWdEfuJLEm7REBTkemGpM3LbfCLzUmE7yuk4F1ZnScxabs9+6S+SmAxQ5y+mzY4iowKgpW",
-	"8eemxrHYxCTDsygWjIv1RrfabAdMtGlZXwG1uP0co3JcB4rJlQFaZfNFz+As8yysxANMs6XcA+ZCY4aJ",
-	"HYQu46mA0KcLP9gDKEaLzASDsiw/1Q+y2JKEZCe91q3oRoBg2LncNGpUPmAGNZMhjxZjbytG1aZwgSzA",
-	"ZkKACm5DBFRn+9vkSVlLLK6Cq3p29tNykMQXFPCmbkEXnOXWAkwtbUiKS16Cbm1SLPw5nqEaMJ504Tl5",
-	"HJPJ0zBZtFOHzeAwZS0AAo+9J7ZIx5mZ0nc3k9H04uqyXNGELN0rNvhPtBFHqc/hT82mzKW4qykp3XLK",
-	"qlQRe1fhfofiSHIgL/jV7IwGGkr8DL3zVQ/gDXvG4ubevnUcZUjY70yN3qBGtgR5WYIDEDGFzZyeoQ8Q",
-	"DnlCqKUqML/0yzQkI4E7Gqt2IEU310cwuj3Ep2kUTpJcEJj4cCOseJ5z9Fqo+GYJ6SNrnEWJJWnA08sV",
-	"Sd0mTTvO/oPf/Ae3tF4GH5KLsFt1OgmjVtb5JI7YxnvsBaV74HB2oz+u4dapt7l/i+D1tym43l2DyxM+",
-	"bEvyNmTGu3q9ZrvNCrlVrDgj6devH6TSL1C3ShGwAS4KuBfNy3Mp7zlzN51Tw8plomv+C0OW3TiH88iW",
-	"B4Yvrwt5V1BIR0Rn7eB0MGO0QA48bNF8f/D776DKLGSEbbJU/b2pu2UzElTuB39gJsHKc99Uw1txK16Q",
-	"tzLjNmvhv11fXSYuCkBekk/87ZDciHshtwIvGJVYNcJYK9bLPIdiKanY5HlqId22O2X5wUzONyuw8wt2",
-	"K4hDRZySnBnlhtrry9xOWpI7howKjtrDdBMMTuymJW4gGdOU54r84+T9Ofnp9Zt//qcz5Kl/oDnPCOgg",
-	"EHKUghEmdAEu4BRYJVQKcwFOd/g2fOQjd766Nb0z3VtTpUhaqryp44O1NhxVJJ2Xf/GWiNHtoNoiV+72",
-	"lcIM3Fvr5gPOj2lLMoLPEPpxIZQGdgTTFTO6H3744SfT+ZvpOZJbEASjCS4YWVjSdZqTjN9xHYhIDYz+",
-	"VOA8oDKJ0SD4zpelzJnng1Ea+mHE6av/8eaHBODVZpYEFdKKO9dlrFZqLm6QgBmb81X5fWybamjNPBIE",
-	"JTQTpj9eu2XfuNKn5PXJa3jts92dxiLPfC1tM8+jjV7Kgv8NdvQpeQvHhOi5+Pqf//4f6Zk7xZbpuyzJ",
-	"DYY1HltkwAfuXu5d7biUZnG4Iq9PXqKF/frkB7vVQW+XuTMBBEGXvmkakgXQhM75nFlqD56Ze3zBjcoy",
-	"GK3pfMlevBqelDIj+B0UUlutaLEzJ/kbnet8hxsMVFm/R51ID2rPmUPriXks5+Jg6sSRB+APXtowhKBr",
-	"Pjgd/DB8CX0xZiTIye/L+oZ3MVvsPc+1pQvK+GLBiv+Pva9tbtxW1vwrqNkPc+8WR/ZMJrdu7E/O2Dnx",
-	"3sxL2c6mbkWpJSRCMo4oQIcArdGeStX+mv1h+0u20N0AQYmUKJvyS+58Oidjii9Ao9Hofvp5nFnh0Dgr",
-	"GOv5SCqRsdGKnX06T1ghFgBsx8PFaMU+X2Eyv9qWQOjah6O4IK8tJHWx04P7MNGkA0Y99YRNQ+7alS5R",
-	"NRsls0PbIcGwcXEZTQJYC0hEKppzfD+mdAESWsBON1QBJk8EAq9yaWyQZlvwgs+FheLf721SfATz21RN",
-	"jEKA6kZhR/lHKYpVZRxwjMJAu3Zc7yD2XCkKHm+e1Zoj+up9jj6rfOWlabpdXKnfdLr+qsw73/us2rw6",
-	"316Xe7y7nCpuy6LzDy7UnSy0mmOFudtPvkL2qPsXfNBFIfK9Pro6UHX8wU+Fnne99kZ3vlJ87TwsH6Xq",
-	"/La/qkLwrPuA+zbqDj+gHFaHK3+Rc2nh8O8JnGBBvjs+pqqEpXJQFHEd/Z0qBdVK3qkLBYk7CPTW/IvC",
-	"eARCRtLVgYuojtd86/CuR75x8M/aZuNineCxqLEEvKfzLXxqImlLINbDQPcN0iO8AtJfDOC9/lhU24L0",
-	"Y0sXmnONztXBhpHKzKRY9crz2GOmE9h1UtKsScvFjU4T7DlznplNKSnmIjpuPk/cHyPyFUA6ezizC0OH",
-	"Cv4dfuu2LSjC8ByoSWPWFve3GsgboiJfluKFoPhreasBMg1DdhrjwLOhWggFqAjYAatyfXzfEB3mua9x",
-	"WuG8ywmpT2AAoCfQVolmDQOlWvar6OZh26Ly8486W7Wbib9ECnN0LXIx9tvenwc0+B/LfOa5qjYtPnT6",
-	"ZTVZ11uuMheHaSiNwpn/4evgrBo3PD2TGQFLGagT7l4NHuSxth5ICUlmfx65F8bkfS2Q2OF5Ls/B7TQv",
-	"pS+lNcApRPFGbP5eWcBF/ZQJxfoacE4tA07ELRMMziA8MdHSUJnPtZ6A3im0uYjciKHiYwzvIAuWhMg+",
-	"WKwXYseMrbsTpP8gB7EQKvDQwZ91HfBSYVhgJQJQTRq2FHk+VAhpYV+0MXKUQ1uOW4jCV9ekTRhUk1jq",
-	"BpyPcgGt8ekpKlZtNv7+qjINJ+elxHRSSf/g5r5pmbm/w/o4G5NM+sHWSMR0tW2NVNRSD18M7pFoHn71",
-	"OXuJlsXDloPv/Gw8Z5AXxikPZ4WgrgvGgj0z6NYBcsY+T6Amgl09b4+PoTsr0oHwwBuyZXQmqW9WTIdK",
-	"GgZorKbJngob5voOSWQPGwKEB7WEAZQPDcdCZI1L4g+mDSkkGvASMm1EwvVhKR+IIzb4HZoVqeI3894A",
-	"3uRWl8V9gwuYvviMWp8o+HO07R1yjj7gqzTMEFTZQsaaxsUPCGzw/Y083X20Yr5cfa9xxVpQ65r8HDJn",
-	"weTQlVffVwVtaIb490A5HCvno20OgK2NcbpytIKgDPKFcMehCj+GTQQjwRAEwK9eG5Y6h3CZpQmkCoHo",
-	"AQ50adCgq/1bGs06cUMU7sDoUw4LUfjjQ9roCtxju+UD4M3Sk9D1hxlDyNTE7xQuwHpAlR2ZcJlDb6Kc",
-	"CXB/kCBh7kAPLx54b90wYcYtGSqZIcPHP0ptqRvWA40GLAXyvPTEv0x4i6SWJna/h1HBqYQ0MMBUhJ+6",
-	"M8K0UTgtCZkDPhvSrD5PBftssBVoblhSDy51DDbkPkarV3FBAMHB1dL0yAo3lK8Qo4lneCIHbGCA/Zb3",
-	"+Jb3+Jb3eN55D0ATdEl+eODCw/fQn3SeRVuoP4h4X3vf3RS9UGuAqxhc4I/9vDHgDRWmJr+Muy1tEOD/",
-	"17y5nlRN4hAYDNWotCz9cvHp/PLT39IB1LgQvlDfZu1tIUScn26Ohy/hEzd2wCZvHn3BVrde6zp7977R",
-	"hzfdH0bkwXfmea6X0BNKqAm8yUZzEhpfFPiYW8Ad+NY6wH/Shu7lcBSaU1uqP97AHvARh1ygON1tx09p",
-	"GBaHKcwH8+5jfV4JDpQKkqzt/qvxSGkr2g8OLvSEb/wEl32z62dk1y9sLwtm1GUrA6vsLY0PBy2NFGdh",
-	"2Twgq5+0Zu9pjRNNnu9wOcX04VIGcj13KkA2XnbGsBeY5HyFcj8E2hJ3fItPB3O+8tVZkKlwm+TyVih3",
-	"2AiQiyU3LNc+xSEz5CYhZRttxXqGDxY2ZvEBJ1oIN9VuV81ELiwV+KuzGjIhoidr2AKRtS3M9WaSvV9b",
-	"wgCzjpPy0kx1Q37b/8Nbcxy6n0zGb4W0gnGctshy759kjFw+5N3RhD2r21r+PM4iOxPkADCBYAucXjaX",
-	"ShqL7ZuYJedlJi3L9ZTNhFgYrAIV7vXdr/BJmIaGJllQhfkK0MS6FeGVdSuqzeb7Fgw3GTg9qY9JOIdb",
-	"PXwWkvvUNqKpgwNPa93wJy9dw/McSg1YuPPJISx6ACaFSh9UpvOFwzkvZqYqMkoD6dLC9wQbKxZNq929",
-	"VFs1rZe15gKdIJ3aZZkf9/zotvJCncLdDV8/5vaRF7Nw8jHQP471X8NKPPRuNbtAOU8d1B3CQCrNttvW",
-	"GW0BoRBIGkzu8wfsC9Vy6Z2raq4v+Q4arAb+8q0Mu1fEj0RovZZg/RbQGPr74s7BCwZt2yjxrjk3JTEN",
-	"nFcJ1D5PUZw+c68A8EHOHGre64CQ/krfZ2tEfDiS0CbuHAmEoE04DbdjBKSG8/vN2IwEwIGcRTCOiHLg",
-	"/fEPg53oiyc2KhwEY7kCMutl30CJvYyqdWke1cg7t57R4Zs/1S4/4AjHD7qRc5FD6nZzwAF6X6MgDSoB",
-	"xAUZ1WT7A23R4L82a+ynPqEnC98Bbh5/1cfbbY8rPkJYdV3sW/flv+AC9VtoT4uzNCXP32SR/k9ziXhS",
-	"dYwg+qKWyq6wQFhXXE9ri6q+5GXTEJqRJXH9GO7kUdVDZSwvLKXApWLv3gO4wMRIcL9EwobanM+uixwd",
-	"Es1Te9CWjCqMO8TEk0LPoetwIpbRqHpw15grt3MZLnuJzANzWPWkXM5E7G7g1fIVs3wmHsmzlMSs174z",
-	"wBU7SvLQfvBmzmXOeJYVwhDZGMjC0dFSVZK2eiZUwgS2Y7igAf7ltaFOnakklowU/h1xqULZQoqQPm3L",
-	"jfKxhfpSYx70uwZd+j+TVh0EQvYlzJTjW+iRAeRBwlJC07n/a2Qu1BghEG6e3P9xn+3+179+Sr0yadtb",
-	"Y6cdkRK0pHCPOye48W6Xe99rQ92mWu/S+E6ntk8g2vrqgd2YIdaf+mP3J1p9r+e9qPqtW3xd8t20OnqL",
-	"gZYba6At2Q3uocE1QXoPd71K9ubNTKza0VDOi7gLoGH55vOH68tP/+vi04er//wC3b//cfGfqVeEI8Zd",
-	"3zOGVDu3+Mc54fUUlXPp8RS2hHO2qu14wFuPYjzOIZE8TwDSc8VkluCOgScVv0vQHjwjVriRYJko5J3I",
-	"BuyaxICwjYt4FYDRJs+pT8+0tUZdhDH7DzdkB7Sx2pNAJ7k1Ep+JVa81lboeUhxMo7L2LrsKvJet5oQE",
-	"nOiZTUoKpVqNBaMiSKUK7sxieStUIICXaqS/xhBv5BLJuOVQBFEsxRQS8JUhUG6oZBb1NQJEIFRv4X5A",
-	"lQz6JRGIL4Aa3QNopVFYtVbfKYQtC/rtUKW/cGPfwPPfXKL+t9WoigvGCRWZBrA6MfkBogxGaBK3iJBc",
-	"lFsOXuydpfhfKXQ1RyM7Etz6cW0cUuy2cBFW1eJa1Tnl+qCy9EfBLY6o+3ZjC8HnBIcz7kziP2cS2CAQ",
-	"nGyXmrm3QT+AGI4EXtMt9HLqliyA7IElWWVQSMCyAz4Eog/oigUumKFye8gJG5PoLVdi2bRa8ccXXrhn",
-	"Z5wksxpqF8fRCCTag30OeVCrja42yW2b+rumTX333mTFV4sL6Q1+SN1x0JUfRSb5je/AX/M0ib/qOvyM",
-	"q1UH4pdo9bTutyGT6q0CA9f1D208CuIH9YRnApq9sIpHK6IRegNd4EG2yfsv+ocdQIqaxGszpmmugXcg",
-	"NLxC8zVY74AdqHMYAcLrrcONpi94Mb6t4HE7rP8MXu6Upf899Udz8DtqxYoSUjvjW17w8bb23eg829zH",
-	"uyd/bNXV+7a5q7f/T6jjW17kJ3gIzaO/vOcXkDZhI21vWyEyGD80vqGHOX/4/PHLLxc3QO3509nlL03E",
-	"nvW+76b3azRSt2zAXe4aou/7H6Ib8dV67iFEthOgfcA+cCPYHPSTW6f2H3ttMElj0MWLXLoQBtJIFSmE",
-	"m7T1VFJqdXrgIyXKwtvwQonzd3lp5J2ov5vSywE7o2Tbd29ZBilQIFlJ3buk/4VPot7JdzqMBi6pHrbe",
-	"a9hj4oa1lpNoTeS70657JL4uci7bc683Is/RO2IUCzjmJZLCIotppdq00aJRdROzKyAX98Sv+ANg1qAT",
-	"Ke7v0KcyVC5IBh5FF4cHGpe5EMi8l2CbEOh4jFbgy5u2Zvo0P23dkJfCdxZA7mgPaOFWD9aUYcNm0ZGY",
-	"cpV4db2KBidelnGWOnS/QAAtgddRGkbfKrKT6tDvgvxKM8yfdugcAc/1ye0U/FHa3jUDTuMGV3Hvi/xn",
-	"9/DHWboXbpjU9vw4qiQ4M5/zWVVh6LNqfoGzBSjXyjofsIonfCx2pAHAo08ABKKsX3UY9QAPsy6cEWoX",
-	"Q0PLa0WQk/jsjhk052noNX7Cl+i0zIAQq1MnVj3aXQNGUwwWBxvhvVtatRpmnFTVq6x7AoxjTE6VLhB9",
-	"0/QNi0JM5NeHxQpXwv1tbIG/qlbVkvZFnxIO92GPfnbo5r6eRYgCS7AtgRkIXftFhdPqgV1Fj8dlgXRo",
-	"foXv7dXmYhue6qM4ZCL4Y0sjCvI/jHme9zJ2Z2YGQAJUnYpzvkQouXOIjhbcmKUuEM9aNvj8C7e4MGaL",
-	"mCiBENVQrzPlYD20HeK0T4i69785pZCNSPIikDzClLCUYDSTFnkOIroMzIhCvQBoKO9kJoqgseEikxj+",
-	"DOGKESBYRt/WCI6nEJy+/jCQWX/7D7g1d0fNbjeGa1BmuVR9dOhTEKjEaxPGa39DakNHNbHPBcAPiNzj",
-	"0hdF5nz8qTMYqaa5qCOVzK1emiD83xw9rCOuOgQP2zIbXTFX13iPNf/fNbtBxe/LhxPptew5jRknL6by",
-	"gM8mfZEOn93Alg9HuBh9ZgbsjMSnif1TidM4VevOLnCAvOV3ojWTBiwLjzmS8PKHe2QruT9yOJJaN4xM",
-	"25jgNY/1ih8KTIpz0HDznLqPBnjwjx8dHPiwLrHF70j/ZIkyAGTLYLPA7mnDiZDYfU0s2t6KZVH56iOp",
-	"E9Xec12dbV2QcXsqExhY1+Cf8UHl1OOMsL4mrWEhneH+5OmDI39QgyBB8irXemaGilv2DrF2dQAosIPw",
-	"FbvVeQYlTcrweMZ6DAhWwoJAijplRgiWYpVEZDd6S5Jh77TrS0oexk64Y/dmNeq9xeu1u7amEetRwT4h",
-	"xCaJUqPaRrzMqvwe/HbALtxqIzgAZLb42BIXNaI/ExIygeulmpJmT5qJXN6JQmRpwtIgJ0pMPKZcLAoB",
-	"9XtkCCdGOyouhvwaGb3XFmsMQd1z7xG2HDxo+K/o1B9rzbZTcoU2tqBHhwVqz8hVmv4oucIjiJSrNP0s",
-	"W1ot7Q1scJoEwib/BtDNn0eiRYAT0wWxq3LD0vPL6w9nV+cX52niuyBtwZVB2soodqzvqig/ZoYKtBfd",
-	"0gdOVmheCsp+0KCKyz0h3BJim0cCYDd4VgHkag3G37Sg6es3ez/6P1me46M+F5ko4MaP3JF57t3iGZzi",
-	"u9kz9Gf6yejDmP8mfRteudjHgOudBHUTLoQtVls7MCe6wD6rCYVJHW35PsYLan/EJhqZb8J4bjTtX3CM",
-	"Nhoh4cvacYnY9wfs3Bs5AlZQQktZlFSE546QzN/dbDBUV4BvIblkpDdYx/Rjmc7WJcey0kWUheDZqrlJ",
-	"2Rarx1gfV+5BT7Y63NPlfmsjDB5KIfdR7IUIW63wln0tj119qvHkPlbf2xbyh3BNf02q9dRU6IltaGPr",
-	"vJHeu+dkc25qW3B/TW2wb7vPDO6pti+fVtXitajcSx+zmGkT+4fxOmAX9/1BwSUNhuosPMu2bNXhmU3b",
-	"NXAyV+Qq3bbr52SxB2m8gx1zzYT72zupq9JvoP2Z30eooEuLLhJ77RNfUlBiydwgZ57CG9mD8Q++v+iN",
-	"dMc5n4lpVu21fAakQFBKHCrEeBKbis9ZQzYiHBnxjwCFlr50tZbkxnNLKFdItGRSlUIR7QnP8xEfz06B",
-	"PUgFpW33GcDTL5YuTlhv3uXMCGtzkfkVl2MeClSs8F+iIIIBCgbYi05Jmia60F1kZZ4HQYBk7a9znsEG",
-	"NWCfq5VODVusOhRXKtkQB2FDZfQbkjGmEGE9pgbOVhKEDhTQuNZ5nXbdhfV6MnHjRwQzXVb8Rvjxl1/v",
-	"1yhNVX/Ow+IBv27aszPXoriT4wDTYpnkuRjbirJKL1XVCfiFT0VxXtqVm8wbwefmxKdRSRBaKMBme17n",
-	"6Jzm2feHCj/CraiJW5QuKKWVSCJy1KsUolX/UV6EK8tExv7F90pdXXy4uPyfF1fX6b8m27BhuTT2KgzI",
-	"QUNKfEhbUf4sz4NH67cuH+66rm5Mm/akRkJKf9yZNwh3Pfqn/79/Hi0K4a5p2DwgzQNy0lEZC3/WFV73",
-	"fheEo337ce6r0je7Cx1EgUDOm15CpyIO/vJNuYggjL4TgJTaBwylhquzUxDbd08CQsMowUjG7D8ausX5",
-	"fJELoI2DAxm53iYzpYG9qg9Z/4cuvP0X/7QnIouqvUWb66UBMImvimh3WkSKvtBFnstJL0C961tqefFP",
-	"9WspBCFLXeYZc+50x1rah1aqEIucryguG3M1FnnPgdlvUZMbySrAnl5p//sqpU85ILGNe6+K34wogONQ",
-	"YDNbDq9/Bb88qKMtc0FPabUc99eIZse9fy+5WfhEsAr6Sm8JUDJvcqmIuKxmW455+758GRu6VPQBsIcS",
-	"S4WfnNAPbKxegDAE/iiKMN3OFx37MumnnsFBjWckb4M+cqKLqbZWKGcY0LZAlQRnIii5IXhhRy7gbtlk",
-	"6eMO6jngl9sbd2l4et1iF4Ueu/CZ3EJRqk79u7Wlrkt3INkG3SWYfb50kwQgLVDZ1rkcr7wWU9XVmUkr",
-	"Mvi/pM/JSG5UGpJ/beIoucLX+AI3Pehc1R7UtlLxIvpG98LYDwpvc3HDp21PocuO4Bq6+cNTR3bjleIl",
-	"ThO4PU3UhNADbzWmZUnTGVc6Ys24iYSE8ZgKaW56R0IoAuOJzJ1vScXInZ7XcTju56EUNxNiASdWWSBl",
-	"jqmaDdLLyZuP3I5v03Ws37t/T6pEkOVT2nGR49Kb2vu37xoVrRYZt2Ldxna2CaduGoPqsX9GyCqhqbe2",
-	"DPsvqdUUG8uHB4io4k89FxOpZHWcfMSQav/F5izQWA97f6pld5FR18t9ll1tb8XLjqzAKKjlnDCJGmUq",
-	"oAx2KfmIDxqfINqDgMmfGKoWjnpED2MIjlftjvPd69FkvTqoRd64Bz1RfF+9QXuB5bdbTYM8EuGA1see",
-	"fSOA6bvh7j4tscu69grgIe7bxikF/XCv9i0gPCtIk/uELlAmGIze4i5EoVJqp0uo3YVxHha3C7IKIrtx",
-	"4S3wsEOtN7T3ezadrNpN3fnoVrrlvmJWEy1XE6H7FUpKHWRxl7nYd5d52+vTWzcXyO0/eEtJXv2ix4Ek",
-	"cNv14bo+tiHEMJHz3/tY5y46csO6BZaAT0BYpfuxwfwoclm403iek0Av4CyJd7wZj+CNGPVSyIjdKjmp",
-	"1Av4XEAO3v8DSsZhc24Ff9ABcprpcQnEiXVB4yRK4BM5zqIolUgJnyONZ6kKNwDiGvdoqNjocnwrshN4",
-	"RR/YwSk0fAgyNUZU2DzD6goEzVmoIi15oaCicwHDN1p5nVkQo62/g4sal4V051n4IH0nCvrvk4qOxv2L",
-	"KNhSKhOYstyIQSiM1dHADYZqc6QgnRWrq1Kl8YZPd0ceeZFnREdQ0SPB16yPdkiyDxXw7Znfv/tjgDz0",
-	"AzxWCvP78R9pVMYCTC6/E+ztv7GP8sdG+WZnin7fOZQbqqnLPXKA4T4Nni+yDlzjugixQD+s8zPfIjES",
-	"eI6r2f793If4utCFbc0OXFQ9+RSzIqfaRm7Us0+aBNhPOcSmbrVAfy/KPOL3V5qOGBdRLtPvuCeMD1X4",
-	"MFik6ZfP1zcs9ncplGRNwhDnVEDz+RKXCk1QEImmwirUKSeFnieRGrlfSc6ryNw7YvIKQ+Xdwr+kyOvP",
-	"R7lI/zXZ7FLDMBzWnLQtVAG6sNXaOKCFntPYbdsxwXs6D+8Huqemc11ggTc8o7LRfSKpyjzjwk/j/vY/",
-	"ymxKnm6Dszco9obNQtzxvMRiZ6bBfnz2xU07JjwgQsMSoiwqorX48DVUFG6QAP5Il8h1ppiVc0Fad0tz",
-	"wlJblGrMrchS3KDosAe/QLsUWwsz9cDrQN2IT1uWcVF+e0kGnSr4Udh+YJKwotDjsQ3xSWGg4wfis7aa",
-	"794nt53CPiG0hadX2Mq5LkSbFE+I/7uo8PhYbqqV6FWCZ99INmlFDDZ/z/HjHStCNvJW8Nzehpan4ESe",
-	"PHHcfbgfhCjskl8m6F5YQqe+Rb/a7qfCIlaQPj1koD3qJyoUkseGUveAneFpYqjSiSzER52J1DlqU/lu",
-	"rsSSOKz5KHdLxTn4h+adh6pb4hkn4a+cb75HAuD4JSUAelmReNbCRfnaRIvhfrE5KdBYeSftalvx1liB",
-	"8pdvv2dzqbDi8nkCuwUSt749xrYziNlR0MMfxIk1GU+iqZcuAJ5b2M5aRAfgLObf7dAhbXPN/bMKtL4B",
-	"hOOGIok/E3oPT6t40F0AEgUeRthf81Qkwhjn9Mmr0YkJXsIz9B3cc68ZUyaNO8P0jPXwy/C1Cfqrlq+w",
-	"gwWel+FA7EJy0NVPvu8/C29yjoPxoNwgznmJA3WIWR/rBQCc/Twn4SCcseGrD+6vesL+3//5v8NXDdPt",
-	"X6x5wh8nfwxf8GLzx+d+CB9uJhA39S55tBGjneJhCysciDanBE3wFSS9C64EkEcKg7qubgQv/uZFICej",
-	"+nEiVIBqDUL+poVhIz6eMeCFL3zCpRKbhXC8GcFV5uJnuv+Lr1d+6Mzg2iN/a6OcSEAcu2lspWJ4lLCj",
-	"Hb79IOdC3H5RnD3Ylkfb27gegTf0+SS/IvjJYdNe3hqOPJ/+uO9dp2NOmOBs3llLuwarob9X1oXpYiGh",
-	"sLkjWXymhipmLY5gPNgRRpJy2KlNgOdTeMuljqTcl1JleokJdU9irCeQu58WulxE6D3i2nV/wl8NhmoD",
-	"MLQj13yBQmR/zSzzeWVw29fayLf9QCJfzPVdr+tNjm+DPDBy49JzeRY/8hBrrxBjrcay/0DPzAz7kMvx",
-	"7GddGhHxeQerB0Ml3gGSTcwq+UNIs67rH9KhcgybfMKQ1pHNeTGVyj1iqDwpB/QoMqux76hUdBL5oo2d",
-	"FsK4ZQarFnIEtxzTkDAHBCgYibFbjncS9fSBOuHvJTAaLaH2DZp43AwVKVidMm5m1JMc4xsgndKp5ZBm",
-	"okvy8Ge9hKjKaqDPgkgL9fnXRgsCAPBKbRw4Pu/QwBkGLOP8q5yX81cnb//t36Etiv4rNEVJZcUULOuP",
-	"w/bqwOjI1i7Jn7FxZuXLzf2kceBWVQaPVmlID4s6TmtO6dj7L9O1Dsp4oUKHzlbG7YpRKiaYahGO9b0S",
-	"fGUep0tmG0swfV3P7YhwT2yAfqyySKMzvMKaXZAhqDoEa74QGfLJ9xXYC+j941pggr2/6NOQB5Nu7bv/",
-	"3KUrYU9q6mpDVXcJ9Hu9hAucP4GzGYAv+Hg2YDhxbt9zbg2AEmv1R7uUY8+RVPmcCLSMqDCRT2qN3kM1",
-	"E2JRI4owCUSe8Cqp/zcskkNZvSiVqXgJ515nsCrgu3HIxQT6xmLJAsHMWC8Ec9sDQppqo0SNSxaKRZmm",
-	"tINXUoNKKgRM1hf3KzdO+QrfhlW7bZxRTvBCaIEIf62nyJxJEN0piBX6iI2doSUEC5GqtiPCSACbjwsi",
-	"CuEWrB8MD5cjpyUDmUCzohovbNQ0d5iSET5gr5Dv7VM27PVaFPgZ2sfRAP5eguQ8Ta5vQHdnkfWm+30z",
-	"M76V8zBnbGSla9r7NlYBfBm6gon0AVjcozyP1NWCb4zXkOeH2kDVoExgn7CaRzL8Pdm9e358t8TCSBwq",
-	"o4D2Ee0OhznR9M8q85MuAKtAMkQECoTvILQw7UPOnZMiv1nv6AG7NDohRttZvKsDX4pX6JlwmRuicksi",
-	"+gkXiYLSqOd5qVfTaltTK6nJtzQ4pMFpurw7JqagLm63NUIPHV/92d21AE0FFyqSJyNGjRr/n0/rCp7X",
-	"hbAqcgnAH895MUMULmcWCLU++bBRmqHCRZ/UOshGAjUVFjxyzWKsiyzA5j1bRcDt7rRD6D07bG/KzRNk",
-	"lLDTzZR5qx7Kb9hhgBEbzGqg9e6NwAck92osPlZX59dAFPEQxxsHHl72YQt0MTC5rqmCjLWeSZEwOamk",
-	"3QB82IxmvKYndQE0ftKeacuAAgYIxKhVQEtGbuda2Dcf4E12OZ9rYenCB3ggMS4LAO/8/kdt8uRUMV3a",
-	"boIaXK20Etugkq2D1Z+5u1e+bM3EOAflxh6ObG52fdOj8MovUKrtexzPzMydZ2uP33dMm13xjyRd4604",
-	"qUgxyJJDEy9CCce8KCQgDgutpkEyxRDxHPZM8SwrkM9hKmxVBHh//HYwVGfAe2HciZjnFU8cpna+ovAh",
-	"yO9rtuTSnrD3736g3ihgNX0DN2gUEcYGwdhK+vfDHwqRudMoz80zErTZtgBJjC0SBNrPdiKHeJRJA0eK",
-	"1kaFn2CDNuMC6kaWzImINbztnuy0L8wC6JkIFjkvDYSklUYCc+/JMF4eDNWlBTEFqpYaEHT39XlUXcq0",
-	"MCesEHd6hsy+iNCA1BOFSgGDSz+BvpfvkojnxZMlgnDD+2MkBRkqzkbuzBYTyxg9F5sOGzNE7l4n7P3x",
-	"D01mDPmQcxrpg/Fnu7vfuI/sZsYtAHv/1bfxSD/LzYjyFP6FodCxQF7uSJprx9LYFUQ0rZlcqln7ggF1",
-	"eaBEgz5HKHOCRLxh6X9LA5xSqplPGABxZrkYNJyEMiHmv7jHHcZq3K2v4V1fnOvTCqUPYCTv4/9suWif",
-	"RFR7Q6eWVSJFgAhC8a7AOIoRodJ11TY6JscRY0P/XbNwvv11caD5voZ7P/uphpZRN1hQE6oP7D2mGkld",
-	"t9WkapTvbjPA7HaBu5NHPnGS//7++Li5TnXtn7SjLEq1n9pT3ROhgR1cWKu0Kjd2b+Gkl4RFoyHsAkTz",
-	"89pbNc7fsBV0FizpHmwal6EsovSSoDdBDX/AsGG5RhBedcmjViRQKbuIPiBzoqwdFeAS96v0+tcvX64u",
-	"rq+ByNztQEPlIm9DQAPgM0ZSgfaYGz/1UH4I7/501Bz+81oygJ4H+uUTdJgwj12MuJ409Ffu7mb+PNlo",
-	"IkFmtabmkVrVH5WrvGuF4qakaijNwS3PELSG2Bk3K1Shddt/AvXSCIyDBUnjmx4Lt8UAdqqBhWpLpeVR",
-	"7P9poWX1l9hGPUVsBBXIsuJH77v44me98WG7rHifUkww7l0CILElHHYmdnijZ9C1u583OXjvbtT4jvIB",
-	"ZDx++/SR3KmHntIfmiLxitIfOSSnpT/aS2uGKgXggTmz6eNwQlZW9xfuzr1nGHD88sKAvqgfe9rQqXMq",
-	"OyB5diShgY1P0Z7BzjaWaifKbKGyZ+ONn0ufVOSW4Tixup9lICdz2wkZgwPD3h0fV+g3aRhHOZNa69SY",
-	"5zn+tRBjPVXSiIzUbjOxECoTaiyFIflRQM4AO5ooBFsIvcixJMKkSoZKafDbpMzAS3cGstA56LvwAlQa",
-	"YFD8jsucj3IRCMoit/z98XenLD2CR/7vlBjLAO0NWV2PySagdEv/+LVXlzyc/ZECe4v5WRfYe8Tgylgx",
-	"700KzDbff2/ubrxqZ/PdL3yaQMleVhLKnvMdUSSxUgQSdeAbJZXOXO0atL3Xhti+kAbOiAKApQBl4cyA",
-	"ysRQYWEbWAdApt+KRaTLv9SFsf4QgT8xbRYBr1R1Ah7OMOIHtcfrLpBBUe4nZhcgqDvNGQQjO8gEupmX",
-	"FfNFzm2Xg+kVaE4ZVAhPalqUuOYxmbwTkwKKTeQEKcpaee0LyuENlUe9BOmLBK0H9VHYnJuZ2/y6y5vc",
-	"+A890DHU3/9pz6Frb9Hm+Kz4ak3w6jQcvWqZ1LJvwcgAA9cbAhBqUtsZkG/wkhfdUgzf0CWJi+NRiQlh",
-	"Q6KXFOqtzwKe0kCOTNPRVEHI5lJtS+caLFf7rv+RvhO1PchvPr4SCK7PxUwYj4AubUvy9YYKl4dY85/E",
-	"co8i8ds+YRYuaoue3bDEoUQfFEhx7HppkPLp0PWS8M75r9ZsA/fderX2Ts+iuetSbQ+ghL747K7gJe7z",
-	"pfdumC9NXTtv06P9alBM7gU7NPcJXfwZDEZvfgvu5tyWeDPnMvc4rGhacfD3918+h1VhiMB5udsxxNJK",
-	"oMpeK7RjJGRcOIP5NKHanJgbscP5MLj7I7uw6pmbC9kN3IstEpU4VV1tKiz6nXSggKnFfuo1VC2MV9WP",
-	"B3aXSZ8r0irAt2/8caGGAvCibKED6v3xD22I3GCIXRwyvMgh+EX3HON2zGzz5xw/fyvvrwyx91j2V384",
-	"D22XYodttxgupbIU0XGE3hilCxIWDxIEOhceUvgYJQcyrL9wvcF9ITCFPPIJd9eSeh65ZKSAeuh2UKEj",
-	"+6srIEzS3OqlajpG+f7wgBVmGV9BFgcVG/2afG2qYAeSL3Zb7BJglwdtTICntJgGYET7UmDgcDsX0hGR",
-	"C1peaH5Y6yvbc9IDEP3eE9/kbHeED43QSYjTAyr+QNFneMJDkNYbtthHc5WliY1sfc9ZDb1X2050v1UN",
-	"Wi/4UEdf0eVc50elP9q7Nf2QPSXHK1fZ5L/oww60AOjuT4fe85/X4jd9Hj7sqlV6McrHv9jT2jJMbheD",
-	"ibsg/XU7z21nYQxBjQY4O1AapRDU4gsHsNOtkjL2VszbDmWxhXZxlv59DnE0u9+Atp/QWr/t+JFXQL92",
-	"39/5bb8Bf0QYWSVH1ir+kDDxdSwWyI5kQ4bfnLC0LPI0YSmNGgEcXIAl1RS7bFJYNkMViUQA81F4HB4b",
-	"Z9IvsAG78LoQ41zwArkdbmB8mFlKO74VmLkLLfeTSUCoDdUhz4uVmf+Fj4z0kU9xanzaXa4/xFpP+9Vu",
-	"RQmPQvcdyNzGMBFna6IQqF7qoencEoqcSFNByD80fMIaBbozkKXgBCt5beL7iqEiLPv3hGUvBLCTAcPq",
-	"KS6yuS5EsodKBc39YwhVrD+qG6LEDdRWRAmO5AEQJZnI5Z3AnmJdmRdbikrerw1fcrBtZtNaDyNZcRkR",
-	"0UE3PaU4kASY6OZrnDt+eDqKWDyb2OUZ+7VK4qIv13YQEQOS9XRbK6xbIooWyg7Yh/ZgQloXQ3geDG59",
-	"G42Q0BNpZqRRyaWtaRzQFw3VmqU1qUqqb6a2pw5CX5ZWCCsL8QY/rW/6sahLEYkCC4G9hgiCAYVkzDhW",
-	"TRTc2eZceMxPoHQKMgMN9GCy8MZDzevfTGiLtyr0ApupaZzxQEKv9nCD0pbbAxnUR4LsKrEMNhQBMaVN",
-	"sBaARB8/6YKl+k4UOV9ci7FWmUkxWPFAzRE4PbvUMAjcloUwIfRTYjlU0VPon2nUAAVqdMUEEDzimKvA",
-	"4woe0gKHE0Am5oIrgKk38tzByG0a8iHa/t3Nr9zznkIFD74zi3kmGjmhA97r6aXwsP+013VyMNq9Jo49",
-	"j12uIM3rpHrQtRHzr2Fuz7nrk4rgKecrd0NdBDhsMlRh7SRsWvICqf+duUP+4jJ03hViIbiNqPpa6Pk2",
-	"QlVp4BUhztBtzHyPED1UTHk7WfKcK/KkYXRAEZkbN6Vt36x5NNm7LLIzPV6diOOfiBR8dfL7H38m/wwc",
-	"G+4//3AXFnfedMsif3Xy6ogv5NHdWzBTep/GQJQIubFFfFAldxBO7R7V9CNIOseMjxCRUptQpsngpY1u",
-	"iE9ovKNAdo/I5qd6wH69+gUU2cGXvGZ3PC9J6aHuAnCFECVDwpCuvBA8ix4eZqLlg0ITXHSMw5I1bBP+",
-	"rhujFDq5mu6racXJiXRGV+vF1xMaRNi4csHvQLjMagzQdC7Hq3g2dGkhn5Y0iiXCmgVWyJiughKJsNVS",
-	"8sU9gNZBfXZqw7992oF7OvppIHJu+NknscSBXFTZHpDj1QtEKPp73Lnl1nCDn/XSn4SIB14almmppvEs",
-	"UGdW2xwEUrD4N7SAmkeULHl5q1GsAxvfop9jxbb5xzOBsgGLQk8LPo/thdC+zW/qhbbcWooXTglJzj/+",
-	"/P8BAAD//w==",
+	"7P3/ctu4li+KvwpKZ77VM9/DqJ100rPbrlu3FEfp+HRi58pyZ2a2+4SQCFkYU4A2AVnRnttV8zTzYPMk",
+	"t7AWAIIUSJGy3WdPnbP/2O3YJIifC+vHZ33Wvw3mcrWWggmtBqf/NlgymrECfhxP6Z35b8bUvOBrzaUY",
+	"nA6mS0YeWKG4FAlZyIKkF4sXn6ieL9PhIBkU7C8bXrBscKqLDUsGar5kK2qa0bs1G5wOlC64uBv8/nsy",
+	"+CjnFFutf+TLkhWM6CUjgm2JXnJxR7jq2/410+dS3nMWH4ViyoyiX6u/J4M1LeiKaTtL55tCySL+hVSw",
+	"bxofSIlcwIDW9I6RGVvIgiWEKsI12VJF7vgDg65w8/JfNqzYDZKBoCvz9Tl+I+zXin77yMSdXg5OX52c",
+	"nCSR4X+QG+xitWMf5JasqNiRpfk70ZLkUt6TGZ3fN30fnqx8PmMLusn14PTV68T0ha82q8Hpyx//lAxW",
+	"XNh/+U5xodkdK6BXF+/M+/CVNdXL8iM8a12IhSxWVA9OB5sNPBnZTnzFdXwh7gpGNVOaiM1qxgqzFkzo",
+	"gjNFtlRoljWNPIc2oyN/cxKM/JVZggMjvxL5brRe57zc9bFP0uCR8MNcs5WqLf3LEzP/tamAbl3g0y+D",
+	"rUGLgu7KnijF7wSDs0HzXG7Hq7Xe/UrzDXOTX51H8xKhOSu0InpJNaEFIxRbycw2koLZTa7YGWGmOaI0",
+	"FZkCOdH2qpAzme2aFoG6rj7ndGhd8NlGR2RFes92/9eDmZg0IWqdc02ohrO84IXShP1lQ3NFTB9P4dd2",
+	"pHQmN5qwb/MlFXfMjnxJH4xg44pQ98UhmbC12Z9ZQmiek9VGabKUeTa8FU0z4nt7aEpenbzGM+l/0TpB",
+	"r5rm51wWBcsbxPW0edBbrpc43nnZAuGNBy546iJrkni4zsGgXsbkgen2WDzwQooVEw2SgZUPKCeife+b",
+	"Ohm89Jx7cuz6sd/18DDilJvT5zpOGJ0vE7Jd8vmScKU2zEy/UFxpIhenRNijSkmxyRmRD6wglGy5yOQ2",
+	"IVRk+AQ2PJVzxQXhWrF80bwl16xw/R1ELtCZlDmjIhgbm2867ibYPm5sjWviGnyKbfO+kKv2SYfDvDBX",
+	"lREGRrwtNCuwq1wYsaeberowjUevtoxq9kLzFRs0dewTF6xDx+ry1ezqOc1zVuDy6qVUsAPM+gfvrBgV",
+	"GqR1+UbTMFamKx1WeiKtVI01UsguQuwRZ2iyyZs/vslZbbf4rx9QN7p9/Jo9sILrXVMHlPt7tAt/V7DF",
+	"4HTw374vNfTv8TH1vW+51pOmjvA7QfWmYDFVm4byekF5zjIQ26CeUnJXyM2aqKXcGmV1SEBqwuVuZMT+",
+	"BW9eNaeWCsKKQjbuH+X79IzLfy2k/KtRJzsdGYVPn+GtlS5orlhKpHkUT4x/UsjG420b6XI0rjWNKRxf",
+	"7AxynbguGoX1gRWgUGlGZhtNPo8v311c/pyYv6GkRy2KLKkiM8YE0UaHaOolfLr3vhuZ7mC3u+28KfsW",
+	"u3nZN024IJprc/8UZMWUoncsIXOqGOF3QhbNSvlfWiyhJsE5lT3lOZponQS6lseK8xtRMNpld5biGJZX",
+	"SE3Mm0092mC7rVvwd7S2mNJvZcZRybhmOZtrWGT491wKbVWnwCz5/l8V3ttl64f3DLRsRue/XNp5+Bu1",
+	"lkJhPz4XcpazVUsX1vjEf+/XFdcu9CEiB7dMaLItpLgbmv19DRfohXiyqfjE4p+W5nDDyto7m4MvIHDG",
+	"XDP9onRmxL5hH/6+9Hr8Dt+y3zavwUqYH9aFXLNC21Wn83shtznL7lg20l23cFJ57+0u4i1JnOnWr1n7",
+	"TnuT0atMkiUVmVFpuD4jdKZgPcGZZIVjJlGt32t2Lje4um3r9wVU5HN4FJYx50YqH3rtnX3uerNa0QIu",
+	"bbgaP1OtWRFRgUeCTMavCPu2LtBJVTdNvlN4uZaC06h18JC/pzK+WLCCGHWTcBC3PFOJdYGohPxlIzVs",
+	"YmXkHRdku6T6Vixknpu7Xi8ZL6yJm3OB3qp0wXPNiiF8/BN++1Jq8P8xlRJN7xmqCRcCbWGhtqYTsgB1",
+	"AWRaYpdEw/8bU9gNA82LvbVxo7a+iqvF4PTP7TPuTZHff0tiVp8zFkrpCj2DzhibY0iujHkEmwImTzlv",
+	"JFMaX1rBmDPUkgRh3+hqnduFCHferfDjNFaVGWIwpJsib3J/rplc54woxipLn5DZDpaKpNOr8+uLy6/j",
+	"fzr/MLr8efz1ZvIxJYruVL/pV5v5ktBbsc7p3C5Bqf4WPLYicFOOdKzrPGdONzEfwn7oZcHUUuYZODsL",
+	"Y5/i/d5NJCwZzc0F32gq+oWDr4FViwars4LnVJhLc8YIe6D5hmqj5pln7c6DaSPb5W5ILszdqmT+wFQ5",
+	"ANPkrZhTUWmC0DvKxZB8AX1xy2ZLKe8vstRuGdcjuFngb5UN7u/iZMCzTkZHTmcsR5mdZdxMAs0/V2T5",
+	"3iv7E2aG8p0iRrSYTYpt1qQl11bPECyQlnL2r2yuB8ng24s7+cL88oW65+sXco1debGWXGhW2Fvd9Fc3",
+	"ON+9q2LG5nTFyANXfJabfy45GKi+n+j8dnYrA2/1ixmd35OF3IgMhM2oKun1MDrJpjdvd9dsLkWm4t0y",
+	"GxAlJhw5J1OD/v4918po4ZVzRJTcFHMGtwsoZ5rluWviH4wFntoTk7rO3orybb+Fzav77pzakczkZpab",
+	"Y+L9zaXWi8IddHPc19E9sYp6Eb4smREJbu82uA/MVaGVPWIq7jEw0ifnSiu/aDE5FF8kIZu2TG3fmgdb",
+	"5Vz0mpdbwYq46iC3QpXig2r3pWg7VkL0UmzcO6jY1G78cAfDVMLVszD7aMZyuYVZ92I03ie50ebHzrck",
+	"6IMT+9b+TflBboPtCYJbbjTLOt0ufpNsFLPnGT9E1jLn8x2KVm6NLlC3rT+miyA0j16CrdNlp9AVGza1",
+	"8ivGMlsDnSjCC8rdUPz+8h3lQv/4erAf9zEfETMp76MXfaSz9vH9/lqpay28iW118tF8QwWOpq5uI3XA",
+	"J+TH+Z1CHzIIKLpiGZntEjJjimeMBLYQHHbYIR3VDxpcklKwW+EEnoselafBi1+8laxnKa4tWgdMg/lg",
+	"/3ojNI9rXoIouWJgLGyp0BAhnTFSsBUXGYMLYc+44F562+a7qzbK+YC6u13AaxId3KbBn+BEe4MbwSns",
+	"x8psr/jEd7j9s1WEjJG75aA7E7lYgAKwUVZgsDkzlpKZzTspmJ9mLoiEEaBTBL2Q7g4ynTU93Brb51Y4",
+	"jW7FUPfCh1GIVRU7StasUFIQJugMHeGsqqkdjjqXnow/2xC28yp7GVUVNEnF7WvdcLik5a3tVd5S1f6t",
+	"rob9nqBBP5pr/mAPf9Wwn23m90wHCk9bhDqxj8eiTQsITNpggbyDzQS+pz13uZODEd0k+FLVVZgABiVn",
+	"sYv/Pc0VCwSBzDNjgbn4EKp7eFmyLL47F9FgTgkxQRMXB09m7I4L1f34wpw0u3CD+Iq9PoQEOEtl9tqO",
+	"/mSTM7/Cv0e8rOEGtKGl6roH01uuset5864C/c8FTuPmBjjIk7o3qeKfsWCJwSBqhr9YUZ4TmmUFUwoj",
+	"khvFCnOSyYruCJ2bm8GuNuiegQQzdjduA7W0morTP8d18IEFGJAR0fKeCbDkrD3oFF088AfCDt1Nny1V",
+	"B2bA6Jz7ujZV4RgV3cJtwxoG9HQ9/r1pI4C3S7V7DY8QAQteWF2154trJrLj3nT69xGvNl2sV2smOjnq",
+	"nYnKBWEP5oBHtce2TtSOupsGP5NVf+wgGG7jGX8PzryD53v/4JYQOGcf54gt8EcVQod45t6BH9IMfsFZ",
+	"nqHUnsvVjAvQJcno8l1ijWXEZMkF3OezHbma4LGsbb0aiuppYobdz3Yo4v74j4dIpeeA/HTvShWsc3gO",
+	"urfMqridP3ySQzTJU47L6SLdlIvST2MvEXsgazpO98+HIJ2nbPcve1dde1S2e8uFbNnpz7oFSm/E04BC",
+	"un85tOafEg3Sowehb+APn3lVgjb2tXn1BJiJzsp3Z7hD98Fp2f38h1rHk5zURiXv50Ju1k+u4+0Hlvfs",
+	"SkAXKXPVg4/p1EVcrKcgM3pATpXubpHtR6W7fFSCuha+G2wjrgNYXfiIkNvKXtrrTN3QrWkuh3rWHqlu",
+	"Xo2XT6pxg4EcD/bZ6Bia0OhisQohwsasc7fr2mF8tdOp/F9mCvgb6ajFK2+VltfNQ8PD3qc2N3i0vX3n",
+	"YwcfcAM2UIYf8O2A8xBHb43wA8jA/RNTMJF1O7VLl8li20f4lrGw6HwJ6S3eOqFKk1evk9CFBHv2KZ1Y",
+	"pbR+jF2Hp7uDVZcEJqDHe7mj6o/Sb60S/7ONENY9OFeLSITKOmiqlt4Z4BPSzXoq0+7n3E9591sYb6jI",
+	"tJc5VvEssIqDFj6X4AgbpwbQLD2t4i+AMnD+KLliLmnN4UlGeW7MZq3K/I4zcxKsg9v8CWMIpGCm9wCW",
+	"s2gSTXJmdrC5DM0zjGUsG5LruVzjiUNUzq2AC8rDIHzQxPqUUD47JO8ZofY9fzCNorRRTFkYT6k9bdSQ",
+	"jEQp4GOJA9Y7dSvMiYdj6SXHKUBpBE4mkZBMEGZeJGEYKcEYEpGFhTiZRYL5UoEfGL4PZwUkgoVvsjxL",
+	"iCxuhaArpggk7ZRyZ8vzbE6LzCF+85ysGNMwF5ARIWBBnH2dHPicf9BHTPDOA0XiVsDHzbTtbOiiMgOV",
+	"9REI/4MhmtlDQI6d75gDZOEdN23nxrp3KriR6q49d11Srk/4pJObZtguS3GJu2hVi4x3O8FuqvBoHUg5",
+	"CrzqT2V6bQT/y4bZB5yZYY7PQdMKHiqNMl7rFxNGrP95cD65mF6cjz4OksGX0eTy4vLnQTK4uHx/FYiZ",
+	"WGd/6NDV31sAOIPTAQDRhjizoSHAV2tp4Z7U2GwDDZk836OQ+n6FS+GEXp+rYOocfrhlUU6gcAhw1HBO",
+	"mBiSn/kDE4AehGsCBIgg1Eo4rsk9Y2srouCXiMDBft4KaBJAQjnVrBiStzvyWSp9VzD1nSLzXM7r0bqn",
+	"vnx63ztmv9BivmRZFHhuJCg+gPoR0eybnbs7yRTGPIzQuluWScMcAh0FoNMhHnDaNPOYi2Qzi3Mp71l2",
+	"K6gekp+laRqzG4Lc5O6zd9R9OilxKfsAEyfmAnxJFRqS2I1Ux4+AiDI6Kkd0R23jQvD6YHANmxzhw4CW",
+	"Azv7iwtoq9aItpeT9rUS+0K0lPcePtdditU3GY41wKj0tPlgQhsGgX+zOAzscQJJGQD8lUVWi/Eemkg2",
+	"pfdMHIxR2pWpj833NbYIjVurTCvop66NOVzJKc9Uas6TxTWnkY00L93A1TYuMiY0X3AWiq6E0FxJJEbY",
+	"iEymqMKtLC6a8Iyt1lIzoY1SVDBd7FyOLCPKCDmemV9vCgdGY2qTG6ULcMTW0raJG9C0wxyCvgl4VJu/",
+	"RAXqHcrNkYs2Gk1kkfO5EQhMsIL6M4fKaCfoQ9JRCQkDTQB0fcy9jkn27t9H++DMNdTA2GAkWVoJatXD",
+	"eihPCQWdvp47BDcU+IlytjAqppEAFh5stxjkkw27y9uGjQ8+0p6h+U0c9GTBWosNWPCz/ds1MTrfSipN",
+	"fjghGd0pQpc2++iISwN70Xyk4w7e1PpuU1BELYK8CopMwMcrJOJR04Us3m0KsCksFCIlO6bPGvPknC5n",
+	"vzRIBu8vJvjD6PyXy6svH8fvfh6/GySDyfj66uOv43f7yl1VNbNopWuL8umqm5VamRo/NKauZ1RTD082",
+	"j5EUX49IMTQ0stZka4tTL5iDqsiC2PeI4mLOgi95AhNjnpIFkLQYLc09bvSUfFcm0dEaSNtqdRY0dy/k",
+	"VgC6Q0qy2syXwKMgUL1BwbaiO+ROsJ8YkkswmnjogMS+gX2qdMHoyqarHyFsXp2cxGBKDgpxUOJZ1AQE",
+	"8ZTCmW/NDIOnRuXy7/mEGm5BG4r+yFUks2tf1T2gcUT1u+h3tTY6aCx1kZEP0+lnd0cNyYVWxIiLOrLw",
+	"OwUAAZCWGcuZuYWUXFkQvsunLzM0jP7LtM5ZRv7eyaHZ7lZYdeEfztx9CY4MI6SM8msuxcD9EbOmMysl",
+	"PlU3STecPfgoYu7TXaXzWwsGsSljRq31Xhc2L5iOZ6UtuOBqGY+e+PPEc0Y2ImMF2dIdoKR82sq6kHOm",
+	"FMl4Lzc8ju4gYLBg4LWJSxX3aZsslRm1uAFKDxvloIqJj31gNBsE+aLxjwOMTxjBYQVkZcs1IfqhwQ/W",
+	"idvel+BZDEoWul8yALrVzmXWxE4FfzfdN6epxL7JDIgbrj9NP4cgZGHTuXCf2eEOo4D0B1ZkfK47+GzM",
+	"Cf/VPl0XDXaPhGMvm26RGL+WX69d8DeX78aTr19G/5yeOpi33Oi5kQg7pockvbk0l/Cl/7NAz9uW5zne",
+	"DeZXSQVQHO5/M4VKS5kRpXmeo6PS3DhGSFSTwfxtA/oB6MQkfTf+ePHreDJ+l54SOp+zNaRCpJPxdGK6",
+	"TJ3yh+OENtRmPmcALUynHyZX0+lHeBvllIU6U2XUSXQDrE3Hoc33N9fwKNc4PnQR4mcxKd2lTJL056vL",
+	"cf3RW2GfpWI3JOnl1fTrp9E78xh4mNF8ACw2+F/dnAUAaPOgmRkQK0LbzAefb+r2Y075ys/XrYAJkw/M",
+	"gvOdSuXXdpAM7DIOkoGfUVCpphPzVz9P8DuYhkEyMEMcJAM3jKhTreZk7GcQjqruWdhbJUHTz5PxaDqe",
+	"fJ1+GF0mZDT9+nE8up4m5OP4+hp+CRtxNP366ep6Ssxhwkttzlc0dxm3hH2jc53vTr02/fJPJON3Zp9K",
+	"cSsgagVJFY4qzpgtVscShH3DE4rOsRcv/0S0JC//hI5574oO1SqQCLBSkJkATmXbmQQ838ozAeklW8Wu",
+	"xnu2i3EstHLoQA5XDLRQE3LexC1nnhZyIzJIwQQF0PoXcd5K58pWbnJAUsMD6F7fcsWs8R0k1vl5Caek",
+	"KQlTrkOP7vj/uRl9vAYv7iAZjP/p4npq/vVpND3/MDY/hZvCmAh2VwySgd8W+GuzKaI79gHZ1qKJiOwb",
+	"mjHYDbML6inh5q+2N4lfWCtIcAtyJYXXu6ExGAXsqIvLPfBwhD3D9lE1d1KV/CN7Mw7i2Hz34tKawqE2",
+	"fvjbhxhewvvI7FRYwt/aveUQWhjWZEUX0wxjEmCZbTKux0IXuxhiJo7tSOdAQZgmJN2sM/sTar3mpxkX",
+	"GfxNwE9nJLUyOi2TWsEOYrmCqUWTSS+p8A48h5cZxlExuomlsgmFj9FyQVeWKwyQ882NX2Rxugbzt194",
+	"LKafmq+YUUPL5od1Ie8KukpBaKXGwJ1RxVK3qTFaBrokajuzHRA+xDuF42nL/HD3IAQXjFiNN7RoBUnH",
+	"uBIBPGEzmwE/1JpEPTgd/Ks5qRO6/eTzf7rDgbvrnGiOHzGULVWJDdvg7kVSpG1g8w/JNdoxmJRDV8bE",
+	"gXtnKbfi+cbPsyPc4tiHhh2Lf3RbtuHPDnWz/+c1K1poEv2f8dbliow+X7SZRQ2dfOA0Hk+xrmhjBFIr",
+	"Jk4d1W2CZzgha6rUVhZZQnIu7hNjV7/YrBMieTZPiMrp/D4xd8gKWEUK0+v4yX/gtAHNpKsMux0S56ge",
+	"hOLCySwca+Ika2V9onaGkc7xaGbPyF8p5p8EdhLr7FtGdT8X34xRHXHwwaF4oPlhdgNwv1o2k2+AKRn2",
+	"ZReoD6/27ehAN/n9BEIZTXdmx8xvmheMZrEM+roXU0liH+6da5OEDtPe0MLFRsVcrbaDkKVqMcmeLwIY",
+	"eO090Ts1KZN0ljOf0dwVWwyyIRbWqqp0jrqmJem9B7zNr3U5xeWalpNX9q8+wNjmOqc5Exk9JpMJSbDl",
+	"Aj2PW8buM7rD/CUIfZTJhSvChdGCzBn6K4Z1YHLsY+bWW29Azd5SI1m1bd2bZBARAow6rLnlBTorzZWd",
+	"b2QGArjawlyumCJ6y+ceiQT/iOKDbJqJJSVSZuZP/nR6cmKmb+1Ypwb/888nL3767d9e/X7qfvi7aFCa",
+	"r9i/yBhlyMirh6avF6PLEXFKGwRUgs+PN6aH379lRc6F6UZV/T9oU+pIxG78bZ5vFH9gZ+TV69OTE5cM",
+	"HvC2ZHQ3JB+Q6RyYLoHc1rpqrPrMdugvxPdEKRvNy7VhvDx6Ft3eisKHrm+Mrfjpyvz/9GY8SAZfwO8x",
+	"/XAzSAbvJxeDZHA9mh4AE/1je3g0iiwKD6df6KC3iUsq1rKbaeUPYz+j6hylQck9WLsj/O97iscSUr5/",
+	"+C2dl/V/lFHOVyfAGcALwjPkvOidtt0AG6pLQxxVK1r33CZvC6bUNTiFG4A0eL0455MHFdQIyAH2lSB0",
+	"00H80OjLc6KZoEIr7zPw8TsXYSv9CsmtAOcr8n3ZgHFAs+U4viLSyXYxa0wpwD7BJQ7IbfdC9wjGiisV",
+	"hRyNI7MB/hDrQMZpPCMnFhCR50aobFmeH3E1N5ADTEpSAA9O3y5lDpAckcWH2+2L0Mw1F/OIsIZf47AQ",
+	"NwagVh8Fd1/1UYW9xQ/6eGToHyekXJ4k3AvRzQ9ek2xqzJZ9oYCRs6bcBUmUEehUkXS00UtZ8L+C5XVK",
+	"3jJasIL857//Rwq+RsfdYixVS+kWvQddL9oOPnZ1T7LCbxPX44ahAqCIthG8RWEdbEVR8wvdtG9eH7xS",
+	"nRW49+qP7a8mg23BNbsS+c75DDqnn4WTgv0O+hGbFsed+RaIK/b3gA+oRrQTjMQER60Murj4Tf8jhlkw",
+	"h77GNck4+qjxW+DS8r/y4bmeH1+xjFMbqN6/AiDajQ4AHJ6x7hQg+2oceajXI33KEQZgMlj/9OaTajh5",
+	"P70h/z93qfohs28QCXukqVmutl+Itk3jCFfj/SwddA6E+h0IAr6wqQhq386ubLfjNsoEbRxwat5JCRkL",
+	"LmrIQF7JhUbANDhRzDUKjHTAyzrsoPF803YzjhoVn2/aByqrrLFbynskWwKAMXrRjvyAPM5hM4dYrJJk",
+	"QYvD41CbNcQ6YnN4KbXl5bJXFYYvEfrDcybm7PAHtNQ0P7SOe4LcvJNUNqKfBL/mlc7HN+iaiYyJeSSE",
+	"0IIoEVKflWl06OBmiKtpQ5EI66wMDZm1VdnMHZzz+f1SbhSL2hegyRkDvIHJvoIKsHxX/pXo4Lma0yIr",
+	"2UdqlE/dWUJsNhoShRCXA54idiJNwn2dvh9dfBy/A7SvaTod/9OH0c31dPwujVKMGHHwlOn/jURUVsVp",
+	"LSPS9TBSVWNEadNULgNJN8FXD3D6Pz0pggfCRK3iEogJ6ACLyYR1hJCsXcBDKEwQ6buhNZ66mKX4Buzu",
+	"svev9/sec0q49WwoINBtKSuMek9XlKTpKF4VGSveyphbtTtSvhsevHr4nxcR3jZklo18isgeHNqiXNQZ",
+	"oSTjd0xpG86OKASuuf2GbDAr9ElDmT+yWXe4/e75et2xVX8ZoY5pO+RBulbizRhkCLh7edjPcVuOs+xb",
+	"g3Bf53TXYLF5E6oXoiRqTMU+PhbzYgcT9QuL3Kw8i+3vu6UmS/aNOriOg+SY62VJ1dK5Eu/ZzhGxQZKm",
+	"DXfKBbG+aoJbN55pj08fSCeysYEgkMpwRFaNQmlyz46JaHQiGq1MoCU+icXqfPkYO6yDi9EVn9y5c4/A",
+	"LkcGuY9NGJ1PL34dp24B1BlJLy6/3lyPUwAia0TasQxZ+zIGT52R9OYSkHvEUsUXbCUfWHZG0k8X19eQ",
+	"v2C9DXMpFvxuA1BgJZ3VqG6FW/7Sl2Zbh2YcCBILFjXuwQr6DscCUCYzAsDgWWCd7VUAy4upgFXSqAPV",
+	"FHxGn0t+D+ucemRykPQH2QbDQyxv+5FAh+F5DCF+C1GxT9Q5lv1+jx5tvy8WeX6p6ur5y1c/vH7z4z/+",
+	"qRZqePF/Q4zhv0cjDExkUx4jA9kjF6/T1Su6666b1LjZ9v8e1AZpfuBa0/l9Yy5Sl/WoNTjdrRs+V+Vy",
+	"i9Kmx98EaHN8SqfSoqOEVBD27sf4vDks7OyRs1rrnu+sWu7QdzSpFaesVpP15facKhxswHAaa4tY38pR",
+	"oWr7O/62zqnwp7bu+XcJNN0EvmmLC19vp65+h3VhulWDafTJT72X+2VycnJyRlLsa+pirRQjAJ05e8N5",
+	"iCitrVcXKwtpOo95SwqQG91TYF7CmXoexIv7woQteobrL4HTo1IYY+/OOMTbeMAj/hwHvuPBbZurMuzn",
+	"bvTJzaXlmDi/+vT543gKl7k1jQ+Ywxim7WENl0HayoHc22r+aLWD7zrmn9hvNeWfuFbaiKxrTezfix/H",
+	"k+n43amjN6GiymEGvFnk/Orm0j1lhQEgQSztDT70ZXQxvbj8GR7CylAqsWRYVllEd+W/bjIAS5qlss/f",
+	"ihAcUsKzkHOmVnFoSN6O//nq8t3Xj1dXv3x9Ozr/Zf+TtZI6kOJCNRuS8T99vpjYkYRv3IqCaSZAhfOp",
+	"Ly4lj2vLsz0kl1fTr6PJJ9sCE1no5rAdNhodLVamp+8urkdvP5qny6JMCltB3Dq2Y7SQW1B1gY2nmhEA",
+	"6FmFJA9VnRbXDk4ArA8wr8Ai2JOAP9WnCxxHMA02nwQGNEgGrrc+zQR6eOgwMdxiw1/9djx8nuxiyuJ7",
+	"+zZs7vd0zvRTmEnQEBZyP95GChqJ3+KRuAbwSglXdloTOZ9vCnWEqerzItpFKT7mCBGjo+Asz8ZN/nSE",
+	"ZUG5R7Suzd0CJFKRBOrGRL1ZIe8tZiGxSTYK4fumn2lCUrnRX+Xia2FEufm3kPqr1ctmOaYEoPH2FT6e",
+	"NmSCsrwhf9vsruDTtkSfI/P688lvqU/XKtH8nsI7+rWgelTbrCECBIPtmTyM88VBJDib5VcO4Iogi2j4",
+	"3r57+HyBFSZo/j2mH8HhOobpHMZqqc5y8M8sZHEkk1vEvK2Yr4+m0XoTca2HSvy5FJpyESMBo4qZ60Az",
+	"PKyH83LCdm3pxw41LBNbsI2Knc3kEmFKYf9PX0rdPKrpfm5SpWKmuWPgVYyAk/osNKcpHdAh25nN4oUz",
+	"I8K0MnUqLPKMJIAH5/I5B2CMRNXEDf2m1zeiMaEV/fYunpTvLxD6DS+Qn06C/x2ET3DxLO0KqceVean5",
+	"mD2PofXaZxLcLsjcRkaipAKsc6Ra9kNaS9VsWN8nmHp3bcRi7oJBvT9F0NCo9MIT4XWwR6qb7PEMeGjR",
+	"WBnfz6J5zwv2KXq3p5/HE19aNUUvpQq8UQtZINEsrCLk5jmzFApOQVaq9W5iJqR1ZvkXgS4SEyRLqopb",
+	"UbKHYvprrQJlCWS2QQEuSIq2iKO5OSUpKMVfLy6/frm4fHf1BWLhwFlpqURTz5qT4gDObkU6GU0vrtpe",
+	"WrNizoROHV607JPtJHAq2gZJ+u4GWrzcb1Iv2a1wzfGcecol55BSNVgKAjW5CjpT0nakZyQdvb0ex0a8",
+	"YFuH9A7GfCscDhZLjYSk1aok+2bf1myOFQ+BvxgMPiayklskMH9cBT+qgnmp2WJgh1XsmHCXOWOmHMUg",
+	"GdQWxVgqe9M6SAb18XfzAvjt3+/UABlvjFwd3Wgsz7BIsbmwyrlARAdU6krwBIAGDwcAq/VC2eXRdDq5",
+	"eHszHSckvcMPecUntWfCxuNC1qbJ1c3UzODo8+ePF+cwQcbWu/z1YnJ1+Wl8OTX/mkyuJl+n//wZHnTf",
+	"6TZVbsz9ZuoDVGV/75T3qgq4Au6HhtKTMDVA14ZRHpAfYJ1Dzrtg3r8AFEps3VRQtSlTsaOVBe/HjKsL",
+	"pZqy10vqfHO4SnZwbpkVYkUjE2AdFpX6ck9bjeBAPOlYXn2X1LGPx2wmJ3/1usw88hjwl68JJh89J0v5",
+	"M1UB4DhEXwWgJ/G/Gf+EKZlv3PIcoN9xT/oMj9ae2USPo7oGVdHP4y4Pv8jwkCphtWckxV+l5ZGFm+gI",
+	"bwg21JTHHqXnL9kk/dlLEDsAjREu5vkmM2IY8l3KLap0R97+TvYqSIjP5fwdNFgLdmctnkMTXj5ZnfXg",
+	"908w9UFr7QmneLp9yoiduFI5WJElzTDPwhH4J25X7h/x9r3vutSBRvsJqlx0rXg59blEtWLJq9gm67WD",
+	"JpucNcYAH136uGsFig9/S9Um6nlk8SivH2al5myPChP1chLwI86PvffKCKUVUxWBWT1B++e7Ua24jFaB",
+	"B4dcWZ25kNqVO6CirLlSUxog9acv84ksHCuJJy3sQoTCu+Wwa/YtDp3YFlxrJrrzyEV5FHDE9jNho63T",
+	"/RTh43LtDsaPowgVX4RAaeA8H3ZkIG8d2NTOdiu66HBtMyF1tHLPuTFShSMpn+ecCX2GJDWzHZmCQUD4",
+	"wnErdyrr44Tv4V5VRNnhx93OC558fdIXf3lY2sBnGhflc0Wj6gf6+sOLX4XaZUcYfsPV2WkW94Sz/37j",
+	"dJbXY3Okri9tvIf59ypBdTj5s14YvTl095GL+2uf39kjG7JMCu2DMX6qnMaWBM9PEfHqUzcjBSLMTRS9",
+	"ZZZUfQ5SNw+/GngDeDNbD1TetnFCuOJCflGfMwj1h7gz0A9uD7iVG67fqzUTF+/IuRSCzTVZF/KBZ6wo",
+	"0zWhR8h70cjOdR+nFpNrJoDs0lN9awnGkNHYgAQwcB2Z7wwSn6Rr3o06rRtdKYXM2eESCbktJAMK0Pjb",
+	"mhdMNZqtUrB6tyEzGVgK8JLUrE9dRMztP3xM75F8yWVyyRwFOrwc39YQcopnj3ypJLm7jEPkHHUhactC",
+	"BOSlQxIHgIZZmYgDbaQosB+x/ATS8ZaXCBczqyW4JU5QIMzDjYhSd4vWoKveBfLja/ILfwuw55vp+xd/",
+	"aih0txFzquN1TvcIwMsOeb2ubCC6LCGheHxdmsjdtY17QxUKLu6sUgPF6KEWp1mk0uFjWdctOLeJtuMA",
+	"WdMe5XzJxvHy5OTkmFRpGS9rCM7FIAF6ZRnqEb0ek5pNpB3whdjcX7JtKKB7XF5dU/JfPdf91ZqLf8m2",
+	"Pq+nDz9Bs6gLuEmtXYV7Ar38iIXDqiUFe5D3vUjMrbDuyV3bXZQ3pL7KvHFT3KgOGJROCsKXyhVpLgiE",
+	"XnG9hBhKQOaSgACF55aQh1EDWnRhihDRGqMh6wx80PZnGKn/3YOKorGOuDkET7TrH7HOjrXi4HoHV1a8",
+	"TELIpW3WyBGFAYIIPA2YezgkY6zzVV6fGSTUIOm/kcQ8c6WboNQCK0hqk8pe8CzFWgNYQMjSBDuEKxQg",
+	"mrElFxmk6IAHk6xZoexNCeeTa0uL0p4p3XK27Ui6qIzQ4JTrvIka2fzJl//yrHSx/CAzXQ2eZE/XMWN3",
+	"G3E4H9O2FrnLrkIPn1NLuIDUdHAq7VFKdAV7QYWNiCdlZnWt1oIigVpm7GbMSu5jx+KSXTTEJ21arKWm",
+	"s1AqCDFUdDWoUMU0K1ZcQAUs5SobYGVTnNSQncSVqXIOIcjFRAbZg1sHO3XN/8pa/LeV5bBpuRT0gYxw",
+	"oW0qHjYFZ9P+sswAbjeeOzoBjSZVBSO1ELpU1Ge8IamyGBCgd+nP4GKaHLcXL6l81RG52GTjYdOYrlsK",
+	"W3zZJ+IBPR+TKOMD5do/FK9ncYDvxLsWrY5b2Z5lTZljaBb6sysYecsbgnmCrJlc56wqcpNqBKGzfdRV",
+	"zFT7GSO77XGnNhQ3P/YmsEvTv6xKn0G7BLuQs+Xt4XBS+GyZ1KKaSZnRXvciDw9vyDkYWen4FdJvget1",
+	"XFqDht3XusJQcXAl7dPxWvVBCvx3ysOojH7l8u2Da+EuznAfC4SUXax2wB/hIBGyoiyE1+Uh1e7cpzS2",
+	"EEU1w0xfdoGXVjgmHtkW+7akG6WfpK2S4eqRDblK9o9vKSSkemRTVf6pRzVWN7J94f6AOipCbRauVlJl",
+	"4Ginlwo36FPE9Sq2zNPWQjbicUELoDyOVkVe+hrG+xx2vjDyYpPnzqFomwAu4EJu7pbDxxQ3PjS9E68N",
+	"1DzQ7y8mvtjTHtkBSSfjTxeX78YTLNyEKYILXrgcvsBxHYbnjflO0uvLq6t/GX8dX76zNaIghRDbkGsm",
+	"Eh+0tsRD0A5U0kKXCiIzfSR9STOioKCo/YCrb2m7D1EasmB5TmYMicorZTexdhXajA49EJTcI2lYPhMj",
+	"6ulkfPV5fInFtNy7tZFCwxthFM/tkupbYSHVW1sQhS+gqtfCdPjm4/irTfpzHzC/mozPr7BmF9EMZ6eg",
+	"WhYhJyTkJQL8NKDc8AmXNkHSqaJzKlyR3fT66mZyXv+s/WX4YYfFQqhCyb9wRtIv47cfrq5++Xr1/n3q",
+	"/K6u/hZU59pyDYVO5WJRKWzmFWh7JQZt+f5onDTh8gdKRRrOl2aCrLjYaKaAV6Ssb+Z6EhYvtMzsUHzc",
+	"CaUhSd9d/Dy+nuLsKrCvIJUzUFYs5tNlplTAz+8vXPEvPAyDZBDu7bDSaqQGK24g82Ow+u6ffgFMm5WF",
+	"Kn8RPhOsRPCv8pVgfiBZ1Ay7I/HYxGkbvYjH9hXz/WB5n9ovuw4haaP6zHYHZV4TDXVZo3dLOXgeC4Ts",
+	"OyrIhRXRGDgwXT2zBfTsW+HDvrbfjFnvU1iDzzzsityZU+r5/Yo9es2A6q87z6bp+5Ll2I6tgwdRAiNt",
+	"jZVqBXX67uL6fDQxktize5HZzgs1mIQSCFKeYRit0fhLHvpAC04hqvKJfhvdMZfWYST/zefPk/H1tZ0A",
+	"rGnmeTCTW+Ha9zSY8BgHXiDH/uyoeBAXVE9HiFDuhTs/Qr8HudM4B+Zs+S4+Ky9fuB+nfMVyLp5Zzems",
+	"Hlxt9Ex+azokVf42pODVvrItVLqsVHZt4VaPsNOu9TLKlhoIZNPIjvlPnmJ9PbNttSQvTxKjzZIZ20nQ",
+	"IZDQiSnNV1SzI+Jw7tWsORiXQr+BGSv8lqXmpjP5wGzHoCwgHjwo2IFUHHCO4ngHNKnLQ9SQr3DnU4Dw",
+	"hVhpVe5SRd/i3NgeoVkKE4VMwjY94/FUx2Ytw/mL7bXPtNC8TSaPIJwAjyAgdSM49NRqOFwKmGin8Khq",
+	"VQAsyOwiSRhRNxsQsEs2TIchpepONOr8guf5+yjnqS1wW+AdgBUtUSeVgpT5bza2b/3BERaN0GvsKuRx",
+	"1d2VNwebpYklOeghHo5YQlOtK3twhDVVipSVEtBosQviytwyQWfm8AOVSI+cibvGTe2sKhdSshGeIE3t",
+	"CI+x3IomKA/PyogSbo0gjMvrIg100kyyOFuxn56e1Mzle/GDghHGc88Y1SMKO98UBRP6c1OUsk7wjZ1K",
+	"gPR87RyfEIL1uRS+BtvwOaOcoopE+F8CKQj7EF0ZsyH1O7bgwi97zypO3hryVp0zoiBTvkjAEGYUdmm6",
+	"KfI0KbkrvPnJzBiUTUfEJF7fMBji5GbyMbEBVoX4opnMLBe1jVOdktTY1FO2WudUM2sVKn4nuLhDQGPq",
+	"8r/pep3vXB0pxwCUkLSgmn1mBZ5u2wK6zUfmLkxvBfUVLLF/3wXCGebAGNLK56EYdfSe7YiPzoFFCSgB",
+	"VDRV6oMtmt4zFQv0xqCDI0XSn8dT8r3riErBcRvBGbw+jALgYr3RrWyOVVhBjCCi2r+3EMjiBXbqbL+z",
+	"aLeGxc5ogQncWI1LaWnsZU/D6lwrPjG5pOG0NbprVURW9Fs4hNcnx/JJ7nu4mw/TOOO65zG6gLl3Urw0",
+	"RNxcmTkxg/ZEVUrTHXIXZNyG6nJGM0AsUnTVkKVU2qEYjXEEO87OFpSmoIJtA6tlzQooDSOFeQMaLv0h",
+	"nq3SZq8ZNTjjGCCNFq9+iu30bMuHfWtYwgfOth8lzRoiqIGPCCphA1/XnYypYRvFmdKfwM0Tv7oh+uQI",
+	"rx2hAHhs4KVjNH4o9aEmVLcD8Ijtnf2S1RZCPB4jM6A5yZn23tySLbfsNOVNyc+h5XNMGlwoiQ9FrqCv",
+	"Z+TEWwpRFWtPrXpUJK3dodMcAatOTFLbKPWBV9e0ZdNOsGhtT/Uqq9z9h5g1A03h92QAadQVhezV66QJ",
+	"+oE511pCQAFCDsNKJOfHP7WDO/ZMNN+Tljm5XtKCHVfR7mWHPPYa1YyLlxY+C9/cUOh6tuyFUPsNEgJp",
+	"PmzNYHnytjvlwNiZaZlSliGvQhulwjFMCC20yWiEYvOHB2bBgbY3rSMJjkxNdkcR9UA5t9Oe/x8uAOv/",
+	"iy7mITC7VWc7O8nqSxAJB5prv3H7eAPICqQG/jm9lNlhAWefs58sB5PUIPMwl/FlkLOcRVwU9g8kY5ry",
+	"XJG/n7w/Jz+9fvOP/9CHHPCeiwwZfmxpe3VKuHigOcfq6F+BxisBMvicz3Vi1KqcJcZK9ySYXwtvUGop",
+	"v+a0uGPJrdgItVmvZaFZ9hXqgn01o0sIzslXYBnMc7k1720EtSXwGPZnxrOMCWzQiMavtty4gmcfKM/p",
+	"zPTDceklRBbG4kG9ztEYUQfm85A0IWHMgUGEmllET9fNyOYlXa+ZYG7qABZV9faAg8XIe3Mq0bf+nWom",
+	"B+/BnllSRj4CCBXWbo+xGAOa0D5FuPAjILm8G7bjmvxt9eann4Kr4vVJPG28GUf7YTr97NaPC2Ls8/gM",
+	"ais66ikcW7qzDP+ns5yKeyDNzpgzqrTd/4rQNUWMbshwH7wYSbaql/ywmS8wmgC2Y4kky/mOnfEJo1lX",
+	"xeR5i99A2ssfUvqm+17dCGNHVTSo6Fx8osW9Qi4Lqgi+5dwq+7p3j++vY7AQs0FTqq4WnhkMKn15/86c",
+	"5jkrLDCEUD0k+3QcWOSZOt8KzbFqN9dLv5AeStcRH9Kwt+J17YMa8geynyACJK3z+LEl1t1n40cBrfmI",
+	"OmqOYxPfqyZ3zFwNwHtthLArsNeAwAY3VaPxKtjWG7BQeBvNzji6N5PzRu4be8OQTM43Kya0w/TG7wHw",
+	"czV0iuXKGp02Ec3qtxbxMaviTbpCL7/gIMfmyzE9iccLUpR+i46MMLim4MGJfeae7dqib7zBWwhhIQ2h",
+	"FXBsmS1g0buqJ9WY3Irm75eYHDjpAMku0Of6wAjNMkQlRb94wD4/vOEO2ucxYKnV7vHI4OjcLPt95pdx",
+	"35YOz0jbIT1fSj6PWI45nbH8MZRujjgbG2rrAu6piGQzPeu/Re2IInvU3z1RCyVfR//QPBE5F/fNUsPz",
+	"57ZWy4wEpmwdnv0Ya8HuNjktAsre8qoCFKOl2ycQRoBC2nHL269SzIAtqQ32/+aUNAfksEnCmyI3ahLO",
+	"+28dzVac18RpXfazwaNtW+YpKOz9NXU8CMM1Yc3VSLUKa/D07pRTJQ/1zX+gQ/eO85v9rTm4G0fZ08eR",
+	"/rlgGZ1rlv2WGgvF2BDGENzaaDZuyKO8HfO4kgPhH2AMB31MLY1ZLTAtacGrxF0N9lFAkf1gS2O5swjq",
+	"KJyfFRcZcE00c24VTILt6y+KKBXFM3htSp/LHpE7mIr4d+TGuv40/ZyiC0BYGq3EVi/0uOVUbWAjpAlJ",
+	"zdzaQOZSr/J4iQMjq/b3gtsK/XZCPWn3ActheX8RysVWdxFulobDK8Wc57yhzBUoUnFiV6k8ibdzmjww",
+	"G6P0qax9mTmjGJtxjC86LDLMrfFhdgsF79J//vt/9ECfaPaukPEapdMyPgrjA8CHC/LpJduRgoo9ZKVH",
+	"Y2OxhRmd30cL2nhsGj75wvnx+xJEWN7ug1OHNO1HfIArFW0/Oj0010u5uVvi/Kil3OQQTPKkktwIJ6xC",
+	"dlxHrsH5cqiGIy8pxxHBtGDbMtRtm+onEOVGXy0mjM4tNnFdMMt8grCSCIe0LFas8Jx7abDb0mN4PLvz",
+	"WcVKOv/nv/+H3YcWj9YdpLURjkO80Q2AYtNXAMDSIfZc0BVmAFd50M8chNfR2CCBNink1tGnPNaJ4Mm6",
+	"QLjAtAQnJvEirtzl9W1WFRGVTVCZlriA9SSnceHacTFpE7tSmZTTkw3YXdSjtpYxiRmaLyGMewSwR6Yl",
+	"ufEnCNcPOhSfSYiwxQko1oWcM6WQ3d6mCmFMTy487vg7Rea5RAlbXwn+wFr9Ci7vBMYNgHQEwynpUtvN",
+	"hYRZPZreMwwfmq28lcV93OSf55SvWHZZj+y3QZ4dtokrl75uZVhPOWK/PWmmwA2hnE6OqgDyeUw5LBdO",
+	"a6AbjTE7mX6qpEw2pv6+vEOhyjWZ7YAvGfbHReb9rC4igA58DyjD1CHVmPb/ltEazPoIPgJopIFaCw7V",
+	"ktFCzxjtIYHLqW+qnuX+7rcJAFGqNVZ6cayveTxlNEaznLN67d8/D+iagyMJEdmY+rmGkk+//dbn3gUA",
+	"c7/8+QdWqDj3ZswRZqOua/iHe9WNKvx+ZXmjGyax4qSyYLUT13D4W+Te0zgjUIQ+xhcB5u8H1ojo2lqm",
+	"HbCuIA0KcwUB7e4DnlZek4wbbd1F0m0RcJcukbGCP7AMQfUIocp2XgBYN+jprUjN4kHOBebYA3x0Kxy8",
+	"tYybmG+UGbdhdiLLuHb8cTEAnvny251mHY6QefR6SV+9+XF/ht4h1YyVTzAcIHH8FmfH7GkZhxU6OmMZ",
+	"LGXmzeQjRJCQeEkqtEmXlq7mGVANwTQlwfTGN11YTiGGmXZ/t3kr3vx8rL7VJyGxBXEjpANmZ7wWAeii",
+	"GjXMyVoKxeIncWrZs9xOwyuvpOiwrI71c7c3Y0+8A/FC/mjz2+xFMTgdfJhOP3//cviSvDo5IVe/HOSY",
+	"rGHi7DHfhthz4F/cdCFBDDpV7s/4lOuCs2wEcxmt9+5gnGeeHIaUVEt1ny001iWpLtuwAITdTvRwz+Nu",
+	"jGqrMFOepSHxX5EFmTEu7sLc0rxgNNuhNAfjLchHkIuF+b213YY97TI7A2WvmyZ9V9a8rI4KNpqrxrSa",
+	"ccGgWtPo8h0miDEBHEXIQAdR99mOXE0wcm42SYqLDxW2vGHq828lhtyDpNsDrHFHwh8ipW2ifrBzpHKp",
+	"uL4gymgNnmOIn45gVnIMUOEYIhU7vKPiyWalRA7t1eqL5vL6vN/nzN4t+/zDfo9jLhi3ij6/7pgFrCCt",
+	"n2iCf286fldFxoo4K/JTw4rC4/68sKL4cGV+sFjHiu5IJs+wWIqxD+xvbPlgjBx4X8mK7oYkdcCA9DRk",
+	"BkmcAyUhVCl+JxLLXZIgm+WQpEYvhdfQCodML1x6NSQpzVZcpKeQj6cSZJ01tvIm49rh79wJgZhJgZzg",
+	"0BfzN2jdKBmmoUPHhM7BxTJBHu0exYvxRZjxidRm85d0+LVNAs5S/OuN0DFU5Y2lfXHISXSvuuJsimgp",
+	"G9ne9zIZWvnXwkS3uIol2NaXtEu3S8XmXzE0NKOK/fja2TGAiarmUrVrf9VPR69FudFsSi2DcXUSG6P+",
+	"Xmj0PFSttqINtAdtN/bXEbftR8amo1/Gl6mDFgxJGtStT326lKWp2IgV0ylRdOfS3Ty+2L06GY/wVaTc",
+	"x6uSYnU+qwJRZav0Aa+nL9w/l0Jzsamxu0D/auX08V/2SwcLL8qN5uKuV3F9BDF9b1+1xwd+blJBU6gc",
+	"+S4FIs2yvijkuZuhn1l2elR+nCBxgDBlqZqAnOT96Obj1DaEQR0QPUI7eksLc4EJ/wrfxafNNLqKjsHJ",
+	"c8/7QgZBAufQM/5cW5omiJ1h9qXvpa2rWVkXHC/wekCHYVG+uvqZrtGDgg0melid3O4rFK7MZ5nz+S7G",
+	"oQej//IkJxCu1jjW3/Gd2mTPNXQn4NvYKJadBrwIcBYsi0uEMqo5p6aH0wlnBiRAbCwNVdjK+njQURtu",
+	"tSM6wvW8WWclbXCDrY4Z/T7sb51CvYJk+JW3uziorXRJ9sqUqoPeAvckLEUS2V9uYpuksd+sR6erf6mk",
+	"nEOGvY+3WqHllouMhGeOy++Vf8SWQwlCtFDCWJz69G1Us8qAIeRjW9oULdfqVlhsmn3dhSlscXKbZ+ul",
+	"OrlyUQAr2eydcGeerEu2sfm0M3cBMypDrvOl3LIHVtwK3KY4nJxRgNoAU4Q7fyjJgioQgVSDiHjMroyK",
+	"jPoKyP1E+BKQXRmiIyDlXsxHS/gdVqwjTKv7Zc4fLSX6WSrxy9YK48fdtROXQdjjZIzsrsIscrckslTd",
+	"o3VazAY9nLzgYpLOzRkstT9VFnZiT4YrSwMWgoyHIuFsoTcjv1oMTv/cIfvjE7zz+29JFIPmRk3vWdkx",
+	"p5mjO8nqIaX2lsBZaC7TcCmJ3kp31KyosWfMoY+AoPCIug3b7ufsjz1KnYpYxw/AxKahPmb/T5nSpb5Z",
+	"c33533c42rYRo73Aiv1aXoaRmuH4xzKSG6gz3ryzRbl1GHaC3JgDAfGXjWViI2uPBSvwWFV2HOSQQN5G",
+	"kbHulYSDaW1UiXC4PY/jxK3d3oG8KoMip+bWcpgbGFTmmfQsfiRCH96tF1Ui8d9iYCjH5Bck/Lpvwcx6",
+	"HgSqS3an8nD2vk7MLNsL9HDlWaf3e6XKf7VFhzJfcCC7vreEKKFSZvc6B5NecnFviXiG5IvFh9o974Kc",
+	"Z/sIB+E915HQV0uN0H0wdfeUN6p1wWfu5DRhtw9BtcMrvidWOxlklcoTzeTWP50E/2u1Fuy38Q4a+MoW",
+	"1z06xcQDL6RYWfj0k803pADbYE6k4ce27MDmT9bfeP3Xx7RYBgGcE+D86tPnj+NpyOl5yBtjLKM+/n40",
+	"pX5/VAJBIPePyuD9UiFJQNk9JNYB7+T7GTJYm/4m7tY0qhYSpEK5SDSeaCB8/h5fQMgaJVsuMnNJqIDm",
+	"+a6QAXEg1l/y78+YuXPVP+DHQ6mWgyuorONvS3eXIC46Y7nyZfpMJ0oeoAPBtoN6FgvEcse7wktyl5LV",
+	"IyXlcEbKq0dIubV3LHW7jJtM/Pi9bHVoLcmdBDRdedsE6he4z63Hpj+9TQ/kcv9K+IdOnBNDHT3l4GKO",
+	"a6alteJ8DOBhQPr4mSNpM+JDuTpmYFwlRG2MWaRIquZyzYbBlazSfij0h9KRfmgPeKd7g9/+wTukccwH",
+	"VB2nTO2X/0W0aAvyAFk2nDvF0XlmXCHMdEuhDFxZJtG22Fb89+BGailzG9f2p0vndw4cWc5PWvp2nAVo",
+	"H7IWuyUuXFhR9h2mdIdGf9clbknVdRPtxxBdMXtCa8KzWLHsmos565hjEwlRAyJiyY1E2PVgp6U5Exk9",
+	"aCqeu+eOrPPWrgo+h5rnd/3+Hg3TJToufPcvdwunl5F0Y9x9suQ+7W/Y536HtXWzEoCh901nUA4OF5r6",
+	"2T7WfZC24ZEzMvYnsHtbS0ZzZBQ/dG19wCe7Sxn40APNWyfpsDrRtDV66wo5o4V4R3exnvRoRcr7t3R+",
+	"3zoqa7A7jti4scfFrzLfVCRx/+40inIhH7cxEMtzJSaIxYifZU8YfexX1qyYW2PwEFFD70Z5zip0ShU2",
+	"pUbzthP5EyC/dsil2LAFio2YSXl/U+SN82NF7MQ+OfnYx94zytJBRRAeOkpzTAaQIv0FjJ7mvd69w5oW",
+	"d6xHMv4Uno+peb4uUXzigUKq9eQhtZG5og5GiksCyGp1hiz0tlKxwxwn5HcnU4fCwcpDGGsL6g2hppsm",
+	"HhaWkNROT5rcihRlovktnC/zQ7mbbJK1Od4pQKxmPmcTFa2S0aZg65zOzRe9OonVWgGXmpDZRmPX8LpO",
+	"bsXaJZEnJNugHu4qAiEP3ZBMoFHLyhvODy1WZWkB4P2NEcP1oY3K+io6G8X2AAcRXHwlCOsAM7IKvdgr",
+	"RNaCvXgMOdaxse9ksKVQu1+1JJy44jmw0lyRNSuWdI37ccWo0KX1tW+ChJWpoFalTRADd4eNavcpU/kk",
+	"vHvbJ0KKbA/ItaipUQIMSiU83KdJaEpELBOvbAYC2Ulyr7rWBdi+MlGZhVKw7itc+8pKKDzrk7B/5e/f",
+	"dFHlt8nSGs01f7CXTp20en5fvwt64laacdUH9kJTGrTrU+NoqqGCPuTHxW6yEd1D2FpiKbttxbOZefgY",
+	"ulaWNsH1aMmzLjaC9eoVXhyW8khQoY0p7+899fjefOzjW3zToToAUgFC22mCiVwBwAvpx/K8hMdYxyvF",
+	"PBCGrmRwaRhxqTAO/7QOTNM3oAyNyPGm3oPnGCBBruMWSlP2+4yk//8KoQpixiB0PF/Sgs41K1R0dGVO",
+	"bD+oQBs2pV+J6Vi8mc6Xli3CMhN2C3ju+VvLXr45iUJo6tLhgEhAR0bNozR3YsIFY+yFUV4X4Fl0RI5Q",
+	"G5ZVuRICLxF6oJrI72x9BvtUQhbmniWzHf7Qa6bgij73rv4jV5BnB/L+KiGNGSN2cjpVDG9Gcf+R6tAf",
+	"qPPE/dN2hzXtzLIGUtPGrCGkcQmMpYH70/yEezI9I+mM+yo1G4H/AHeunSNgGYDYXVpyN9m97at2oUEV",
+	"Rc7SuZYNZaeQeYrQLAMwBHx1o1iBiWyOPYZijkdz47/wGHlkaloC48u8bX6wHN4pcmBlVNMZVczyYNkh",
+	"kRXNXPbEbEeWtIFlEND1zXdZjBgHdqrlQkKcw6Ad0fSvSorhhG5d6LsPQqFHIi/4u48YypaqU5t7jNvK",
+	"QlIhPVEHuyQIEdniQqKMFpQ25hlWd7Jb0LSVelU4dWV8w4IdsEGo8o+lFZP0iae0gROi3YrDtKNGwJf/",
+	"s6dOHX2+qCXyOKogoxCYebMU7lu661hGH2hm8BCG56WjlHmK8uOBzOpbfLw7R4NRBWijNRLYgu0r9gzG",
+	"i5kRI2sjqbxGJQ+8EFi8MizOgTjujdBNMcF40uwX3yQixHFUljz3SOIiyyRVnc9gdIeNrCcH3VNfcrEG",
+	"LA4ib92QA2UMLgYkHL29Hl9Ov15cfv1ycfnu6sspwgerlSRd5CvA/UNBeFTtAwaOpTTqEeJNcs5cxFwx",
+	"rG/jvVPc6OxburPV3PaxPGHgsBoF3BvBu5vJaHpxdVkdg8VKlx51stqY3cISn0c1JGWQVC7ITOqlBeDZ",
+	"Ya8YVZuCZWQjcqbUrbBuz6F7yiatgdjacmURLn8zkLUggm8NZbzw2kObB7cIWnGpDebZDK/FJs+rkXb4",
+	"O/wrVpy03FIW8aRdXbucK82yW4HYJqPO+PiXnW9IMVm6fKLM/Kp82zzLMlyJmEH4pq9B2AHT/Uxh3o7N",
+	"msfkiuu/skIGH3qq+LDfPCex4lWWLM2cf+ufcwfN1YIOC88GsmNITogU5PN48nX8T+cfRpc/jxO7U1C2",
+	"UO0tZn+A/vTj624Hp3swursgdfHufTlqpZotNEXzPNjsWt6BH8rLvtqgh2SEVuWSKqM1CXdHmkvAZRhB",
+	"OWc8UGdW3q5kwW5FYdOpgvlPjF4F50RJI39TjJQPc6o0WHSpT+YMPmVPa0Bgih+Fkj4KayraevRw0JoE",
+	"99OAAlpK2F4tStFDRtPp5OLtzXSMQuieeQiPBzKHUt5lqLiMM+1Ib3Hf8RKOjRwqRjGFb4HVdivCbFsK",
+	"0s6sHnDWV+hiX7350VbC4goqGAhjJnCtyPWH0YtXb37E2WvHG/bQ3/fxCn4CX8YOrVzoWqCvzBAlL9FE",
+	"hSsycQ42TRjkTWg+v7eGkX1FFgmhuZJODeDze5DwtwKpqu2UUFsQ3Y8cD/APP1bOc1Rv7Q/cPCDeY2WP",
+	"zHaAhUSnI+6M7VKCmZwH0gtrjbjEhoRoG90omQy5mMlvDd5Wq8ztvOPUM/cP/uefRy/+hb7462/2vycv",
+	"fvo6fPHbv50kP776/e+eDD/S/3qPX9xQqN0IHwslRr90RihxXKw+OZ0LI4r8ZW00sFuxJ9iC0rb2EodY",
+	"rN14Rn/0IhT+bvkfqvvp5esnuh0iaJl4HXNbv9wcbqzZXieLXkAUuoLGq7FGm+3jx4YHzpwLIsWtqF4V",
+	"cGWCOQU600pmZgui9MotRwB6IyqqOF4SfFWfrR9PXv/pwH0axwS1yOdPG6XNve8glTieMA+3KvkemeZQ",
+	"ASPt7W2wDIKtbY5ozF7wymS4UHDLWl3GIn9xPksTgrwckvdsywpz4RIt5a3IudY5OyVChtpOrQY2JDJb",
+	"shhV38LdzYMeMKueItKBsCLGKta8szTgcLuFcpJrlyC7V2T7McscAXV1TKslYT1ZJOYPK/WBzkYWNM8V",
+	"5D1sq8rUkKAjo660PSZi6LFn+0mpcitKKEro1NeMroZPqDIE8LVDh+a0VAeIWloK5jBfxFt8AAgIcvsT",
+	"dGQsNyIDWjqw206GJycviRQ2jcSquLfCTLmREXO+orkaElAkkf8NUpkIlpAMrhyufIEA21ZF8Q47FSrf",
+	"geis2eslG3BwFtu4gY9F9nXwYSTkzUlCfnpjDOCffhqSq2AmwxtZodyCtOySnB1ULnMUQaWpmFDPCSZs",
+	"NhWn5lDxFSMzprdINY4FR5Sl6ahZhyAuA+qOsCgJ4PVtKeuyHbwcqxdm1aBk3+hc5zu0Kvdk7p+eSuJW",
+	"8ZMx56WVoFCmED1VkmTSZmeVAjQhS63XZgOY/6r94990/v8geOZj3BNPh+s8LL6c6RG5vU+QeCQ0VLxn",
+	"GfR83D8gR0D0gT6ARndqz3RKqLoVUP/CaLCexYGJqpMUdzkXd6hHz6jZ4FtUDJwqQJSUwjNBsh25A9e2",
+	"MRFC32lE8X1Kz8jxiNcQo3B0GL4Ck20WKVcLcn51E1ouSUyPgxWztSnkvrUTvFPzdPtNcoZq99698Uwa",
+	"2x4M+ImV7UcAW6Mo1TYt7COjDxDns1Q8NQTrHni1CkBGd7Ko8qwcrXYdi8DsR+/Ruz+qqRCzXPhxJ66a",
+	"LYSRy4GkT4N6euJx7UvoNq2gSSgjZN0o5GnNv5VGXMfP5CWOY1hicNjGwCBfLFjBRKxaJhQQPZhCh0CD",
+	"kaWmC+AZ0ZI9ZQajjUceQa1WwibaPoFoeWW9piVKpm/hEgmk1e8bgr2IYfJ6vq2RatSoIRn/ZUNzI1pS",
+	"Y1mkiY3TkdSTi6fdUxpdtLkr4fJKPhyxeGpOhYjF2Wr5msDo/a+b7O6oOUWa4m4jaSFiL23omdwY/clY",
+	"G6wLB3tYmilc4PBz5WT4Hec2d2KPRjnPjcfL1lfuGXWfIPtuEDe8Z2sod7/gFhBco3f/rwPuHH9b51S0",
+	"1f/rWjLBPHutrRZykK8InwT3uqY8avzs4vyT3YkEzKOXRyT5r2kguHzGf1kI1zNceIbBFWN6L8VfSGQe",
+	"MFfQlcNo7Ke+20IpphnIq0huhY80GfPOMiGVHalFq58qp7gjrQBsGC6aiAV8ooGf/JBlwC5202YMgbn7",
+	"mzF+kwFfGM03bJ/32ddTB6dARc9tubfaGvSh13pjAPZr2k06pH+og0LOyjyrEs8QgvlUCrBBYYntDmCT",
+	"oB9N8/vBZ0HvRyc8DtFG6qz/M5M2AaMGJqPz+wXP8/hFPEVyKmPY8hVDTx7axlIA0xViZW0wBE4ZBkNA",
+	"NeB5bgsG4ZWWkBlTPGO+WKpg2yG5lqhL3ApLLQEms+N6xq8jIY3caHrHwlw34eG63PraS7eSi3G681n3",
+	"+rUSHXj0Xg2Be7s5OflhXk4J/Jv9v/jrsGQl/iE9tXEsL2k8y52LAmEViLAqn8LqdG7O2Le5uaRAlBiJ",
+	"QjVJw1VL7UzDheuLLgVrEShu36myupjXmyrnARDFFroMrHhb4Sb8VgSQDkThlVssaZl5XBmzurYIXUhQ",
+	"FEu6NOeQ8jxaqtTn97gPxfiO7SS4KjI27F9wcyDvqLnvga7W7GljovLKiQwAUjm9OxgJrO764Cg45jtS",
+	"ISaOTRA4++DqsC0N4/7pQ9XqELnfmCMMBesCqZBxtLfUZj5nLAvFJDAJZjxrrK4Hn+qT62pemmzEqOGq",
+	"rvfNn5O5XK241n1KYrZWAv7kwtTtwdlYSV/YRbY+Lvr7EkKdlcKVFCrgyJKbYs7Kov49VXkzhI9U6Q9y",
+	"02z0FZQrlrkgJZYjlJuiQ+h5T2CjD7McKfQbikKf3YqtbQFI+MPotY84WNCX7ZLy+X4NwMj2oUt5z8Xd",
+	"Wzq/n8pjy/NWBGT3nSPYt6ZNevAQH1EA8kD9R8vhY6VaKag7VGiKag1PhXx/Xsy7LQzfYMSoxtMQkJHC",
+	"Gd2vo9vRDVKH1/cUxAHePu5HMbef2Ro2MopeDIIum6dD6Le4V2yxvU3unSyQJ4v4WgYAuP+lXhbBtkw1",
+	"12oJEwqsKY/LbiRHWRzv1QkINV5AAXGQDEEacqfNDivWu3ADJeDLN5e6xdAA8B3QBkYuVe9ZQBfyeBnb",
+	"P8ZtBCGu7hLAns9r89YBh/Lz+6TIKM8Jnj00uyAAl8stK/BJFVfsejMR21F/lDQ7yPPW1w1mBdt+JooT",
+	"JX6N/Nk4xGq8yRkQn+yOE6PWDkEF46yEntnqjACSOmKnxaufg3JxBxQwzgjiKrad2022/jxz9pWGKh/A",
+	"nXdQE8DObkRWZrB1+zg0/3YXBwTNqZizPLegB1otQgroiCbdvJ+k7ciMhiU7Dssh+xxR0lhGR2wQh6/t",
+	"ooXg/na8lAelss06VBrsAiOcjYlpjFNZhBVGVowsNoXZ4XsT7zwNZFvICplFILG7+E3L3nvnaXcxGUuI",
+	"xK8mFcEDSZJ+Pss1DMRNyApTnoV2eRKvX73IZczwvJTI6bRzARx/whOwSDbKKCKaCdB2V9SWf7DkAkGa",
+	"gi5xRKaBmkltpZV7rV99uP7qrxWsB66+XjpvbS/vT+TV5RiwpW5Bh+Tdxc/j6+lpWMsGDb+w2k3g+klK",
+	"8KNdE2ZuRzIenX/AVvzbpWm7URuaD2/FNRL+K0LX63xXLd5l+jZIBtifQTIwDR5i7vZJBMPayLuwePuX",
+	"sb6Fn75Gw4F940pHnUm+OpVLH6nsOMsu5vSKgrkyukdItnXZuUP7y42jvoVcE0k5oPb9NOlUzaB2kqMW",
+	"w7juTTDXdVi/tk9xrVg11egHvLQYkkupnZ9jsdEbT39udf0ffvwREwKxN2iyPC4rWMtDs9uR/v0Pn9/H",
+	"XaL/ZVYnGGj7QvlYZi0YfHN5eXH58+meCkfegbQtiZZIAa77Uikl56PL8/HHj+N3p2USN3Itm+m4nl59",
+	"/mz+5t1EwHfgveGe0FAWt+KOP7CSBKGMDRKsgWCTmrlzbYBKHvi8LQCjWk4RR2aEMspm391BMrCdaymy",
+	"YCfv2ldoaFF/P0ul7wqmqmyTRtF40lBTvTLcCi58H2GCZdnnQDymXKzrZPS6GGNu9R4nV7Uj0cAYL6yn",
+	"FTI5ffir3FQuNlY76d1ulyDpu+ebjXGW6lixZvyBAMLwUc7ex7p6ubhLh/+13M0ql8aa/9gxymQfd/yn",
+	"3gONu+yImJFtcNKjpEP5RiMgQ0tN895bsSbnsZEKG6XdqdUzWt1CTRfBtP9F3bXsiLsbJ2zR7HlXjdRr",
+	"OVvoUS5FA37B8xYGIsexqNgb12MjsJgm+iDa93wDrOlKMMKELnalKYAFZRbVD4UF0xL0uFXsBx+7c5yE",
+	"fQBSbqZ+74SGSoIJjC3+tctr6MXNEpC+5bZGewdywjNIjwZAds6V9pkq5mTM8U63tC+pkDrFhyx9FMaq",
+	"bwUEq839wB5sjBv1AvOsIoruotV0ghIkFUv2CQkRq8WwnvMzQurRHzMgIfX4DxvTZL+Q6tN+o3jeDxwq",
+	"1oq1uPYyhA6U4jJHFMrjT6Q+hqtWPrAip+sY7NzCwVu4S+wtjqX/ieJ34KECLQwLrm6NXDsjJyQr5Bog",
+	"zzF2ki7p1LGL4Zrpm3XP8c4tt0s1uaN9ZZMB8EtdiXzXF9TPVhbSGe6kN68P5xEfl368pkptZZHtffHH",
+	"6quvnmyItUtljvB+HLZnxPbdit4wQUqbL2U3uZhenI8+DpLBl9HE2mIXl++vOla0K8m2ex0kficuIuBf",
+	"uWYi5pv1WZZawuY397oL7OxHzNaFfODZYRIj7MVn9zQk/enN+pKxjMWBlc5MIzQzR0jpgmpZkF0ccp4M",
+	"TF9ZdiHasGHcWKR5TgD1glnCRDGFxWgLR8BpTTiZx8OEtc3hv5vglFZHFt0bMBcfuYhV2vq25gVTvcoF",
+	"xHJLRzMl8412pHtT2BWQn68QdbyZ5XxObiYfE8JyZRQbs4EOI1DN15Kgm80D/Bxsjb3aqFdrJi7ekXMp",
+	"BJtr4rbRPia3aq3HK7xFQodGUs82WksB7EfDzhNXMgra16HMN3DD6k0hsFgFWHjgC6Z3gBWEABFApLQ8",
+	"PIdWgJjvx6cvj6cI/XHBzC9Ge9/zYRFGi/y4YGbsb6oljApcAZWCwgWbb4qStYmJrD/QJDLIAJLpCFLA",
+	"kQkBwLDAOtnyPA+oA+YuymuUjR6BpR6x1U5AFFuovYVT+lAAtHTSbRTLwPPpa0SrCEl/mPhEFSpnkT/N",
+	"N4VPdWu/GmCVJ+ULGDEtdC8x2CnGar/lA6xlLeyW2oYh9qF8wTI8WcsbfX33bH2Mnw4KIzbuT+o3JrPA",
+	"lY73whGVZ/CVhiN7bJGX9iIkVhjareR2frADykB2sFpNYepqIZNyPC1y9hnYWq3g2r+xGqVePCainfcb",
+	"oOu2TNJe1ooTkyghbfkkWzRcsF7S6RFiZy8fP+hazUUFWEchid5K9JTDozYBpqdxUIqgA3QYTyuTYpcW",
+	"XBlrIMoDlWV7ZDDLnghci9/aDWw3wcNgF3exDzCk/b173VoK8I+nwAM7FebZIMGurxj8HmF1/6NAbQAI",
+	"rqDlX722BMXH5C93ocAGDhC9B1sFEF0u5b25XBqsHIvXGTUM7MpWUkksZ2GJvzoGdoXfCvEnjwButV2u",
+	"WuaZi+Ed0dHuyODqfPTZyplH/bYjW8s7qtca4S60/Ii+SrsLNHsxdOb1X6yjhKVu+iJ7fRcfsbTYw/jw",
+	"aNDj04iGnRC+KG07XxEq1LZV3/VBKqBa9vSBYIGHvO0D4kb+T7VDEFnh6IxWCONLeK6dtcMi7TgcyRH3",
+	"96MuxdqENlxZ5eAmlY/10bVw4koWptI6hPLVZCGLORsSyMG3sELQzgA2IBdGqzL/UcZQ3zJ2j9yjWK+D",
+	"zHM5v69CCv/qt6W5ExTQOoGLGEkuFLzuQzK2gUwC6Q6AIIakdCWEneCKqHu+XrMsCVgkfZ8VWW3mS5tH",
+	"RZVrGeim5APLIPHK1svA1Cu95XOWBGCIktuzVsHNEceXHG2NnGdR7t1FI0QjGGCZC/3q1enJCejAAa3t",
+	"yYtXv/355MVPv53++eTFG/zx76J4ML5i/xKNgL5F9mRwwth7+2J0OSKu0E3Zg/HGTMD3b1mRc7HPfnRQ",
+	"uXQbpaL3OHfup6vLd6N/HiSD6c34Gn/6Mn536X6efriZ2B/fTy7wh+vR9GZif7yBt39rDbj8I/TQRV8O",
+	"8/LshcvdHAZD8Xjg+nboqmkGZ/iRmmYDBCsdnU8vfh2n4clOSHrz+fzq08Xlzyl4YqB4Q/p5dD1NvROG",
+	"jKIuI67Clx3noDE+rDiu4qTw64Nk4N4ZJAPznUNeej9B19ZcfdTc2PtsH1PdC8nvPQvHY+qwiRaZbjWj",
+	"/Z6ahvp4H/gT0H4cRSXYn9UEUrk62C+ZK4RaZcwI66Y6kL6drehE53R+P1qvI4YMgb8Rurak22XFt7XE",
+	"aytSNWZJhWB5dP6WVL2VeirvmYjXSl9Sdc3vBBd3GKFtDrc4pQpNfPSmN+RdQewNyzSpzzRGYeGYNjwk",
+	"e73+zkgH+94D1ztiq7dhUMPR9wLHb/HAiu/CoMdhH72bpOqURMYf6X3bGh7tbfps1xOS3ayD3C9+hRPO",
+	"0uvdTD5acn4u5nLFxV1Z6W5Vml/MSNjcch3zIuBrruE0g22xvza4Hm+lJjeKFeRqtNFLAs8nJP0mv81e",
+	"/Oe//0dau4J/eMYYdbDJ93tr/2h2UFZqC+cnL1/98PrNj//4p5/AleOVDIvXpOS/HaFDqP3T0sjgWM6k",
+	"3WMEXxsSKKLKoQRD5FSddTkTSH6JmZBmp2hJ0u+V2UHfhzv4+39zEoRnv6exAT9TkN0fOL/T2s7ROON9",
+	"eb7M7B4Wl+SjpwfhWOlElVnOmyIHdQPg2X3OSNloaA5LwfALjz4Yf+M7vsdUnLmaK9WdLmR4hfTckk17",
+	"LbrBPMC9jrFBc14wddAncR48a9sDKrQ1ExkTc94jr/qde2kXdaaiithNv5IbPZPfDn3wCp4qe+15Jx4H",
+	"+u+WTu2+VX5+D8/GaLZrVjqQV8nP9M50ptaTffWjYAAsvGhi+CrkHBmRoFCx2rJCNXLXdUKzlsODmEI/",
+	"NTkIwx0oCu+HFcbbyi/i9nFTWtuf0aPh3VyxDOVpEIqCqQpjpe40R7TRQwgF1QhQ4AADUIkjSgK8QRmi",
+	"X5QlNh4DHuholjSG3xuD5DFjoR4NbU/Avd4pzVYfuNKy2DUFQbpVzlSarXvWzTR7ia07Vxw1D/eIIMHQ",
+	"rjVbdyVWCDvjvtY8adDyfnoL4LT3wEdEUSPQy/Rkl/Vd0IgW0JUerGT02dKAIsyi5GFpaKGXTNXJwoAc",
+	"BMsrHU0M1iU0AyR9Gcs5kFUcEWnAOq+NkwHq7p3PJLBVYW0c6IycVBYCSTTrSVudxlq9wg5k5PpnP0Qp",
+	"H/0V5e4DYsUsWdo69QeSLPDpyGxM7F8C8hZqpv4YXidLwt9PP76WKwboz+1SrozdiMULOCQ37G/ze1uN",
+	"3PnNNgrIejWj5jQWMmdR7+ZRIODaib/Hws7Q1G9dEOh2PvohZx3tfmMGuT1D/UFXlGiIc6EcgDmvcAE5",
+	"wjiuPGNbd3qgoowcdaCuYZmLNHV3azmP1soXF3ffjMnb2jQeF9gyc1QtgxDO6YUg65zOvSQpS6fLrdgv",
+	"h2C2z3eK5HQnN9EKZDHwSLXw8N9KWd9j0tGq9WC7lTstK8Pu1TsNmffJbOd5c8nIUyU4AV8WzSBqKbcK",
+	"6gNm7MVmjaW3htHD+75k2P9Dyrk+Vx3TpyrX5QRvt5F9wbMAtfD3F++LL2Bqz0ziT4hVoIfkjglW8Hm4",
+	"trV1woJsw/BTPYor9q7oGYuY1WtrHlses199w/EfXtXwuSoDyr09+rgafb6u3TMUqfvja7Q9Q8G0IIpV",
+	"2WBPNV/VymN/QK2wIPLWTTKVMbjfOuc7HehDtCjY85TF6lyXitYrUxm9b7/OLmDBsAAlx+tRnJXEwXh1",
+	"OkpDCP5Y4AjXZEXvLQ8svg8GREDyNPzbqE81/gOqUvlySHFr03n7A1bYGYOcMKQHV3jzARrNDqrUTA66",
+	"gFqLHT1PQaKItq30BFhcGzKj5padwtggSjf75Rr03W4WN2unHHfMZK4whvcxJN5Fh+m3cQun1baKW1R7",
+	"LOZcOQodVS51Y6pYwdRaCtVAxwBuMwjXueg0uOK+U9CRRkbAjTq3OniU80Zv4KB/mE4/+2Skucxg8a4/",
+	"TT9XhxQ6Sez3gw8HDoigDkjNma9suJhqMyF6SNJ3448Xv44n43epny/IhKJCY34og43jPAA3l79cXn25",
+	"HCQD/+IgGUzG0wkCoiZX0+lH+7v3N9fw089Xl+Oon6Bykg8fPXy6ARdSs1/LpqsvVkqZlNv/t9ZjFqc+",
+	"7AeXDw7t70czBvrI43MnDfZPUV1y0QDPZiLztXkx1P0sLniZH6bflEhhvlHxlEhfjmAD0G1XoZWSFeDn",
+	"jsz1qDj9JQhWmKxqTlO5ho0L/xRZG7iDni1n40ZksryaapkaAD7oWviJIb/ZEbB1C71tTwmZg2JgY5jr",
+	"jYbM3t7u7zrY3I0w6H/Zn+h8qVg454jz7Djm4oguz+YQA4N9DrgXIritbuvFldo01XZqSAQvq3FtFBDg",
+	"rZgC9rfhsx18l8jfevhdUZhnS8F8niTLGnWFlTR+X1SXuppbWY6haY92guLUlMvWHXkkT0j3xY4n3NVn",
+	"pWm8TyFq4Ww/n6RVG5o7h3KMZMISd7ZQ3+4no+1tx1i+V8apuGxDiphmF2zrisS8OsEv+Yo41VyBn377",
+	"79HkgPVPb2JfAQPnpzdo3rj6+JkEUc6+ARmhi6TaCCv22IZSuny7tgblVMbWwTpE91egHs54Ct76jN8x",
+	"pUcz+cBa1hXLK1sWLUgp3lKuSVnDCytg3lEwKDLChZYEm1au0L7LKd7fAO7sTDzmYd9As1wkasuRFj4I",
+	"2BC5WAzjTBJtF9gDE/oT/Ta6Y61xd0zfscS5ZEnXayZCbIrT6ASBFsENA1sFk7PjI4ZHm7YiMKvAPrdF",
+	"mXwaYjnkoOQ1kYvOUCm7tcbm8zFBgixWiMG7ifMLwK/ReqSe9criTivsV1rKQ8QsHe0Aqs5zzoQ+N0cB",
+	"tiHrDjOPPMVoxgqokN2Q/emKZ4NV7u8ngi8ibpYXWA8Sk6xKK6RjBU7shq272GHFbJFGeC3PGpbmsqwq",
+	"ALOOx7PEn9isUMahZp4yQnoh+/FBd9TdXLCpc4gJPF3nUmCSULhwYcZuk8JmhCTVslDNED9zdhlFL2jA",
+	"fxkr+NdAWcUU0x3H9BkfNlKfavYZTpQUWdwlts+kik6sz23+KisObffl2nLSQBKD3abI4Ylt1ULcp3YH",
+	"MzEvdtAsuWfg+1pxpbi4c64jEOu3IqMrehdcg2UuIRXA2B1uu4SkwQkDH5DF5gKPtyAss7QoWgIkGgHS",
+	"/jWVmgdvRVpBBJtfsm1Sy2AgqQNPw0uk9s4ZylJ03FEyl2KR87kekndw45hOC8YyBGtZ12G8hCQg3g+i",
+	"z1zGjU1ElJv20l97K38M+UqRf5BNaexLqZDKdS0L79u/mXw8s6JA2esKswXQ024Lp4Yu73UliWT4lAZI",
+	"MtjSwqxY02W4NZ+dz9las4zMNtDhNSuWdO2KLFOhh+RCOIyt2VWOVUUg71SnqxHKDGPRy2PLJbdbU3Hz",
+	"yFtXFp3k1rN6TSVV3S+aUFSyG5ficG8f1uVsXUJVFUKvqETVJX+FtSixI5tSElFm66Xx2rdJUAmvIwIe",
+	"ggO7t/BevKxdybqxL++74V+xV70RsDlV+noznzPVDFMOmD6cphlyIWPkAzOZqeW5X9IMyv3W5LRA77t6",
+	"XJWEej2xgKjArU3LPngGuiQromL5NHXUV2Nw8dNGaTpfQkb4/7i+umxEfcmt6IP86pFxFtNsW3p8vTRd",
+	"scl6XpmzCe3Tj9dkSUWmlvSenZkbr2w38WKTa0XmS8pFSaCxLvgD1cxoAVCr5/P4k7sPcCqcxh6M/E18",
+	"4Efn3j3KEt2IFzYAZdSUL2VsCykQCqQ6aLFSk3rxo1uxWZt5fpOcnJyU8GKKYUIf/PPVvqCaESkbHIZm",
+	"L1TEtatqfvvqBO5Z0CosleYJah61iHuPYg1+0+C0d7d4O3EcP8ICJiNLS4aEeFjmdk6LDHVtP+JXb356",
+	"VR3yjyeHjGfb9z//ljyNJX3q8NlW4ND5vZDbnEFVDVkYnUnmD8Dj50pbyYJsRMYRhD+8FVcLX/oprE3u",
+	"UkrgfUshslIsf2AqIelkfH318dfxu9R1BvhCKuTttuZ6irC5KzHBplKMP98Kc+bcqEI4uB8d2uwOoL31",
+	"NRnNocAd6pPnbEgXHqRFYZR0LpCkH7fpUd6GkqLih8OsFN0FhzUbOmIBX5/89GPMD1aVskg7pJe2cgGi",
+	"j4cEtDGcW+eQMtYV14rlCxAuBVtslN/Yh/CFRwvLpzCwy5Of7BELgigNChnB8guf1TZsRs9FtbcjffM1",
+	"u952t6nQgi/l7452R4M/KUk54Y6Ym61/R5H7pSZGe0ABOzkM0FMQaEcxn0HD4szY3QaItqkx4aTIgJmI",
+	"5rlLLjG20B3D8pMnNicJCtnu3Ucvw+sIqZK4QjP7O0VyvuLaX1PxTJrKtXWoVEyP5PZr8CWGp9DoJ9ea",
+	"iowWGfni5J2iu1OSbpeKzb+iL2BGFfvxdVWN2QiM1+2rMk+oyPTyFVSXft9r4Kfm5d7d/BZqEsOxdOCb",
+	"9rX5MX5OA/+D47ZuXI6RIEut15A7qfVaAS0GGYVFIgELB3OA6ZW8pFGXBUnhLymqW+5phxWvP4tnKN0n",
+	"+Hw2PoHQGG8xZ47gEagaMizj+n8HO+aYFH6bpoRo1qOMjkPWhAWtQVUOz26iO6jo/0dBfzIFPbIGw/99",
+	"FcvGs6HgcJx5vzlykcoH5nhFtPQFH2F6WIJuX1mA1/dWhJ52KHeIjnQXFFqzApz+ErwK8I3S/eutWy7m",
+	"+SYDRoSMY8mblTdYn03L/T8q69+sygo34GOU1b95lfSYq8ueZ+VJy49WN/vqkW49/lY0yMNK44E5LemT",
+	"UGOsECjtaYP9aI9iSl+btvfARFNiBN62CsUwekxOo+4jBURceL06L1KC9YPswxsB4hbcSBVmyV8ur758",
+	"HL/72YLg0VMEP159Hl/Gyu5GEy0njh7kcDo7vgGhgCoA4TBv3wJI4WSg2BIbyDMar1c9FFHSTJBCAZbJ",
+	"CMeLFIrNN5o/sPeU55sihtfwAgZES+H8bBXvuCstWyY4tOtsh/BIVwuSysUiPSXbw8ikM6jGaDa6A83Y",
+	"5c54NmwKDo3bM2EQUS5wPAC1g0kgW6rOoJxIWJ/f4T1seBSuicQI1zupNRO2ohWqF+0d6lVYhVu65sjU",
+	"rZlITwk8Eelo6VH3y9WzlkuNGFbep6e+TnK2YSVQISQUF5KkVeRFOiTpkuVZetqEnKFkbXSooR9Ty7Yj",
+	"kOpIcwjVqVvh9uuZaaWQM0buzMDNPhFy6yIzNkZjjo7CgCHJmVbIWIWwC3Pghm5D+t0FtH1ofIQ7skpa",
+	"K+8HCCgqy5DJxaKjOHmfy2130tpAojQUrjFbw073NuBpGpJgz2zLyOg3badtRXfkThJr0h4R4HRkqjF5",
+	"03Ir/FJjMsHrOhlYZ0bHWWzKfu8umZ8CWOwgp8+GLa4Co6JgFX9uahyLTUwyPItiwbhYb3SrzXbARJuW",
+	"9RVQi9vPMSrHdaCYXBmgVTZf9AzOMs/CSjzANFvKPWAuNGaY2EHoMp4KCH268IM9gGK0yEwwKMvyU/0g",
+	"iy1JSHbSa92KbgQIhp3LTaNG5QNmUDMZ8mgx9rZiVG0KF8gCbCYEqOA2REB1tr9NnpS1xOIquKpnZz8t",
+	"B0l8QQFv6hZ0wVluLcDU0oakuOQl6NYmxcKf4xmqAeNJF56TxzGZPA2TRTt12AwOU9YCIPDYe2KLdJyZ",
+	"KX13MxlNL64uyxVNyNK9YoP/RBtxlPoc/tRsylyKu5qS0i2nrEoVsXcV7ncojiQH8oJfzc5ooKHEz9A7",
+	"X/UA3rBnLG7u7VvHUYaE/c7U6A1qZEuQlyU4ABFT2MzpGfoA4ZAnhFqqAvNLv0xDMhK4o7FqB1J0c30E",
+	"o9tDfJpG4STJBYGJDzfCiuc5R6+Fim+WkD6yxlmUWJIGPL1ckdRt0rTj7D/4zX9wS+tl8CG5CLtVp5Mw",
+	"amWdT+KIbbzHXlC6Bw5nN/rjGm6depv7twhef5uC6901uDzhw7Ykb0NmvKvXa7bbrJBbxYozkn79+kEq",
+	"/QJ1qxQBG+CigHvRvDyX8p4zd9M5NaxcJrrmvzBk2Y1zOI9seWD48rqQdwWFdER01g5OBzNGC+TAwxbN",
+	"9we//w6qzEJG2CZL1d+buls2I0HlfvAHZhKsPPdNNbwVt+IFeSszbrMW/sf11WXiogDkJfnE3w7JjbgX",
+	"civwglGJVSOMtWK9zHMolpKKTZ6nFtJtu1OWH8zkfLMCO79gt4I4VMQpyZlRbqi9vsztpCW5Y8io4Kg9",
+	"TDfB4MRuWuIGkjFNea7I30/en5OfXr/5x384Q576B5rzjIAOAiFHKRhhQhfgAk6BVUKlMBfgdIdvw0c+",
+	"cuerW9M70701VYqkpcqbOj5Ya8NRRdJ5+RdviRjdDqotcuVuXynMwL21bj7g/Ji2JCP4DKEfF0JpYEcw",
+	"XTGj++GHH34ynb+ZniO5BUEw2v/H3vcuN25j+b4Kqu+H3r3Flt2dztbG/uTYzsR303/Kdm5qb5Q7hETI",
+	"wogCNARotWYqVfs0+2DzJFs45wAEJVKibMruzvSnpC2SIIGDg/P391NSCTYh0HWes0zeSRupSAuI/lzh",
+	"PKAxidkgGOeXqc5FwIMxFt7DqdM3///bbxIor3azpLjSpO78KyNbqTu4QQNmYizn1fj4bG7hae6SKClh",
+	"hXLvE6xb8Ukae8LeHr+F2z6SdDqPPAtc2m6ez0o71YX8G0j0CfsetgmzY/Xnf/zXf6enfhcT0ndFyQ2O",
+	"NW5bRMAH7F4ZQu24lG5xpGFvj1+jh/32+BsSdbDbde5dAMUwpO8eDc0C6ELnciwI2kNm7hyfSGeyvDhb",
+	"8PFUvHozOK50RvQ3IFKbz3mxcjv5Ex/bfIUCBqZskFGv0iPuObdpAzAPYS6+uPXqKBTgv3hNaQjFF/LF",
+	"yYtvBq/hXZwbCXryqOI3vGvyxX6QuSW4oExOJqJwYoVT46RgrOcjqUTGRit29v4iYYVYQGE7OhejFftw",
+	"jcH86lgComtvjuKGvLEQ1MVOD+7NRJMOGPXUU20aYteudIms2UiZHdoOqQwbN5fRRIC1gECkojXH92NK",
+	"F0ChBeh0QxXK5AlA4EUujQ3UbAte8LmwkPz7tY2Kj8r8NlkTIxOgelA4Uf5aimJVCQe4UWho19z1DmTP",
+	"FaPg8aav1mzRV+9z9EHlK09N0+3iiv2m0/XXZd752WfV4dX58brc493lneK2LDrfcKnuZaHVHDPM3W75",
+	"BNGj7l9wrotC5Ht9dOVQdbzhh0LPu157qztfKT51npZ3UnUXAwMJs+7LqrT+m8i6Xv6zKgTPuq+n79Lu",
+	"cAOFyDpc+ZOcSwuxBY8PBfv9zfExJT0sZZsig+7oL5SIqBTFTtopiAuCHbmmvhSaO2CREm0PXERpwuZH",
+	"h3c98n2Jv9fOMmdKBYVIfSugnJ3q4ncmYs4E3D60o18h+sILwBRG/8DTm0WpM4hutjS5Oc3rNCmcR6nM",
+	"TIpJtTyPFXI6gUMtJUqctFzc6jTBljan+NkdxdycwcjNh4n7McJ2gUJqXy3trNyhgr/Dve5UhBwPzwH5",
+	"NAaFcb/VasjB6PJZL14IMu+WUw0V2TBlp3GZeTZUC6Gg6AIO2KoaIH5uMD7z3KdQrXDK64TILdC+0BPo",
+	"2kSxholSLcdh9PBwKlJ2+3udrdrFxF8ihTm6EbkY+1P19wMK/PdlPvNQWJsSHxoJsxpr7JSrzJl5GjKv",
+	"EFJ4/D44q+YNnXMSIwBBA/LD3bvB15Cs7QciWpLZ70fuhTE3ULNTdmieqwtQO81b6WNpDUAWkTkTi78n",
+	"LnBOBQVaMX0HkFbLUIbitgnafmD9mGhrqMyHck+AThW6aERuxFDxMVqPEGRLguMQJNbzvGNA2D0JoosQ",
+	"4lgIFWDu4Gddr6epSmRgJ0IdnDRsKfJ8qLBihn3UxshRDl0/biMKn7yTNmGQrGKpm3A+ygV03qenSIi1",
+	"2Vf8s8o0OOZLidGqkv7g1r5pm7nfYX+cjYmF/WB7JALS2rZHKuSqx28GNySKh999Tl6ibfG47eAbSxvd",
+	"GNLCuOTBFQnkvSAs2JKDah0q2tiHCaRcsGno9fExNH9FNBO+rodkGZVJ6nsh06GShkGxV9Ni3wkb1voe",
+	"MWoPawKEgVrMAAq3Bq8TQemS+IPpQApxDLyERBsL7fqQlHOCoA16h1ZFqvjNvDaAN5nqsniwcUF2ZrsX",
+	"fEsgYgaO5rk7tMdOhQd9rrIgDL5eBIRLvJpzmTOeZYUw5rQKrzlRGjS7neFtDikQNAggTzbIwy0gQoCf",
+	"j4YRfqeZIsfjvDcjEaq9hF7kgihDcCCi3KKVyZjVD1cOsDvjta3POfwcWTWH3ILn+CrNEx7lO2gWvLyD",
+	"/dbfxqKnj1bMFzs8aNtgJrF1z3wIcdegUfCkrr6vsslRy+DvAbCaHAcKhjnVMwCsP8bpytEKbG6INsMT",
+	"hyrcDDYCGvrBxoO7XhqWOn1/laUJBJoBJgTCAWlgMKz9LY1WnZBFCl1a4QNWC1F47zBt1PRu2G7RJHiz",
+	"9CT0jGK8GeJ88TuFCzCbVMXWJlzm0NkqZwIVUFE4I2i1QFspoCa7acJ4bTJUMkMV9tdSW+ql9mVqA5YC",
+	"9GJ64l8mvEVSSzK4+2FWcClBy0GRk/BLd0bqkrwlSXVdcCRDkN5HOcGMCrICrTFL6uCmftOGyNlo9SJO",
+	"J2FpebU1fV2Om8oXWOGLESCClmzAD/4aNfsaNfsaNfunjppBqUuX0Jmvqnn8Ef2DzrPohPZurFflDz2s",
+	"Ucm1ukeKwQU+aMQb3aWQ/mxS+3iY0/kDx8vaYaEnFYIB2B1DNSotSz9evr+4ev+ndMC8QThn9VPcTgsh",
+	"4uRJszd1BZ+4ccA2HRbRF2w9NWotkW/eNh4RTc+HGXn0k3me6yU0LFNJDz5ko3MOhS+yq8BMl9b3fUJx",
+	"MtkLnqtJoTi15aHi8/ERH3HIDYrL3Ra8kIZh5QI5iSDefezPa8EB70OStD18Nx4pbUW7X+IsW/jG93DZ",
+	"V7n+jOT6CzvLghh1OcpAKnv17+GJEC2hbfOInFDSmvuhPU4Yjr796hSDz0sZkB+d04FQ0eyMYaM6cU0L",
+	"5W4ETB3nHcbOx5yvfOkAcKi4Q3I5Fcr5MqEeaMkNy7UPkMkMgXOIdklbsR4fho2NOSAoYi6EW2p3qmYi",
+	"F5aqTypXEGE6UZM1HIEIKRjWejNF068sof1aL+LzvGF1QX7d/+CtIRTdT6Dkl0JawTguWyS5D49CRSof",
+	"sjYowh5ycC37EucgnAhyqH4CYwuUXjaXShqLvcWYY+FlJi3L9R2bCbHAQOWycK/v7sKRMIkBHdxAWfTJ",
+	"boYg8cq6FNVW821LgwEJOI3UxyJcwKMevwrJQzJj0dKBw9Oadf7B8yrxPIdEFaZ9fewJU2ZQMEWJM0ry",
+	"+rTznBczU6WopYFge+Eb1o0Vi6bd7l6qLRfby15zhk7g9e2yzY97HrotOVXnF3DT14+4vePFLHg+BsAN",
+	"sHrAsBKd3q1iF/gQqL2/gxlIif122TqjIyCkkYkgzH3+gH2kSoAqZk61AL5gYNAgNfDL1yT+XhY/ovT1",
+	"msD3R0Cj6e9TgwfPR7QdowQK6NSUxChzXsVn+/SiOH3mXgbgo5Q5VEyslxP1VzhxtoYSiTMJGAZOkYAJ",
+	"2lTl406MUOfj9H5zZU8ClaucRUVAER7G2+PvBjtrd55ZqHASjOUKkNaXfZfZ7CVUrVuTcsI9C8dNXOoC",
+	"PgVWq/ssp5sY6IOP7AnkzzmhDtF0yRFE38mGEyCqOqnypEkwI94ef4eakeyOoao1UcFq+GvDA7ihjnae",
+	"uyNvtSa60aGjsqgwbf0E8s9bE86m0jK4spLM/g0ZLH6AYTAV8bTGzHPtCfjgCrgVQDgQDgBrpDRT2gnj",
+	"IzdKDYJ5azALJuJ97fIDTns80K2cixxSKJurAA1UNSDpwPVCiL5R6Ut/tbG0LC/NGoa1j3zLwuN4mKc/",
+	"HmO7tMejcU1fdDkVtxqwf8CTzNuaPZ1iBnJ7Pa9jICTw3WXArJhgiUedHZvX4LSjLn2CQjA1nPWQ9SkA",
+	"aoelN+8/fPh/l3++fH9xeZEGCCg7FUOFj4nQk6iUT/maT/x0eIUxV2OB9NwbBx9eVh130Z+w2JMKUfzH",
+	"QrBlqCCBVf8kwv4KdykwnSF/F9rdCjGXyFYrbdejlF5n90mKFx78JMV88T/JKYofW52iuLrQZwri8Mj9",
+	"WaqD7ND3OuIuyHO9bDL5AJCORH3NyGsoTF4Xrj/WMp+Dhoj1RoR5/9g1NiXPX2URk2ZzudykKg7FQuNa",
+	"3r0qe8caq/UcvKhqbTwBMVYhZ0lcSwdP8v2JoMYKS/l6qdibt1BHa+KeSm+mBO+/Oflepws9ZOF6baAt",
+	"6V+YdzB1J4WeA37HRCyjWfV9DFRrarjsJYwYMHirkXI5E7HJB6+Wr5jlM/FE1l1JGNXt1jlcsaM8ERp5",
+	"ayXNiGQABMt08ConpfBX6N5OmMDG5gEj8IOXhnre7yThzaXwd2zBEsoWUoRcb1sil48tFMM0Jm2/2YTU",
+	"hJxtSwyRmlgSZsrxFLrNoQozYSlZM+5/jcyFGmM5qFsn9z/us91//eun1HWetr01YlYQvFdLvvm4czYe",
+	"n3a197M2eCKr/S5NMHRaPoEIoKoBu2GsrY/6ffcRofZ7//G+qGIzt/m6JOdpd/Tmhy439kBbZh7UQ4Nq",
+	"glwknnoVgeSrmVht76ZwFwD0z+2H85ur93++fH9+/Z8fAUfnPy7/M/XcysRd4dEXELRyij/OqTVFUe0Z",
+	"DU+uY0gKqNqJBwxQSGvpFBIRXYaeUWfZZQmeGGhv+1OCzuAZ4SuPBMtEIe+dU3FDtJoIiEAIZYANmeeE",
+	"eGHaQAYuw5z9h5uyA8pYbaS2vg+MhszEqtcCkDqzaBzQcH5UaXbJVUCQbxUnhLJHzWxS4vrXaiwYVWzA",
+	"aaO8t7WcChWolKQa6U9xNyOi8mXccgiNKpZivguQf7FpYKhkFiGE1NxBfB6QjgATYNTQEBo83AC008is",
+	"WitGKYQtC7p3qNKfuLGvYPxXVxcQALY6D5FdLB9p6MskTGyorocZmsTd0ES86rYD+JdwFOO/UsAHimZ2",
+	"JLj189o4pdhY7CysCiymKsqS65PK0u8Ftzij7tuNLQSfU2uAcd6I/5xJwFXDPjy71My9DeoBLDhN4DXd",
+	"Ri/vphTXRL4RlUFcHWskcBCwPgBfBlAVh8qdISdsrJUSYwuA+I3uNdx86Skwd9pJMqs1qOE8GoGQ1XDO",
+	"IaNAddDVFrntUH/TdKjvPpus+GRxI73CD6krDrryncgkv/VYVmuaJvFX3YTbuFp1gFCMdk/reRvSvl4q",
+	"0HBd/9BGvxA/qKfi6xw73GgXj1YEyPkK8JQCAarXX/SHHVWfFcN/awH2XAOCV4COgcQQSO+AHQiDB5ul",
+	"1kF4GkVf8GI8rWr5d0j/GbzcKUv/d+r9dNA7asWKEsLr4ykv+HgbEE7kzzYj4uzJxFDh47xuxsfp/xPq",
+	"xbhf5Cf4et8nf3mP1CVtwkbaTlvredF+aHxD3/J1/uHdx58ubwEk/4ezq5+aIPLrCEpN79copG7bgLrc",
+	"NUXf9j9Ft+KT9Sie2OVHMb8BO+eQXrbblvavex0wSaPRxYtcOhMGwkgVvJpbtPVQUmp1emCX8haOWhte",
+	"KHH6Li+NvBf1d1N6OWBnFGz75jXLIPgJcIWpe5f0n9gT9Uq+kzMaUFn7iLTDGRNjM7R4otVh2vXUPRKf",
+	"FjmX7bHXW5HnqB3RioWkzRLpFZAPoOI/3WhXrYBz2DXQ9HgKBbwBMOrII8XzHXp2h8oZyYBI7uzwkCGa",
+	"C4EY1pRPA0a80Qp0edPRTJ/ml61bm4jwXZYQO9qjD2KrBmuKsCEuykjccZV4nuoKUDLelnGUOnQCgwEt",
+	"ASFdGkbfKrKTyul3Rn7Fvuu9HfIjYFwf3E5BH6XtHcSgNG5xF/e+yX90gz/N1r1006S2x8eRb8yJ+ZzP",
+	"qgxDnyV+l7ha0JJTSecjdvGEj8WOMABo9AmkPpX1uw6tHmA0wboX7WxoQHepoCYTH90xzagcfnJ/wJfo",
+	"tM0AWrZTV3rd2l3r4iIbLDY2wnu3tK03rDgAQZso6p4Adi+Td0oXWCrc9A2LQkzkp8fZCtfC/Ta2gARb",
+	"y2pJ+0V7CYf7sCf3Hbqpr8/CRIEtuAW4hkS91wgm7R44VfR4XBYILOx3+N5abS62FX+/E4cMBL9r6ZpF",
+	"qLMxz3PTTwHiDIq5kL81jvkSNPvOKTpacGOWusDmm7JB51+6zYU2W4TpbgmtKY7B+j48sNPeY4ugv+eU",
+	"TDaCm446+uIqWqOZtAjpFSHDYUQU8gUA6H4vM1GEUiVnmcS9WmCuGAHUv/RtjZ18ZILT1x+mmMc//hyP",
+	"5u71PNuF4Qbqfq9UH1UZZAQq8dKE+dpfkNoqVJtwnEPRJdMqR2y4e1FkTsefOoGR6i4X9WpRM9VLn6xq",
+	"qlh01sN61WsH42FbZKNr3esNPmNN/3eNblDy++rxkNQtZ05jxMnTEj7is4mpr8NnN/BOgQsXF/aZATtj",
+	"SCBNOPpKnMahWue7gAM55feiNZIGiFNPOZPw8ocbspUmC9HQccIMzEzbnOA1T/WK5wUGxTmwIXt2iicr",
+	"ePDDjw5e+LBOVsvviUlwiYRaJMsgs4CTb4NHSDwZtbLc1loWla/eEc9n7T3XeY7Xqc23hzKBy2CtBD92",
+	"VE59nZHMfCI1hDPcT56II9IHtRIkCF7lWs/MUHHL3mCtXb0IH5DS+IpNdZ5BSpMiPJ77CQ2ClbBANahO",
+	"mRGCpZglEdmt3hJk2Dvs+iUFD2Ml3BFqopr13uz12lNbw4h1q2AfE2ITULKRty7eZlV8D+4dsEu326gc",
+	"ACJbfGyJ1QWrPxNq+ILrpboj9ss0E7m8F4XI0oSlgZifUAlNuVgUAvL3yLVD4M2UXAzxNRJ6z9LbaIK6",
+	"cR9gthzcaPhnVOpPtWfb4UlDz31gdsYEtUcnLU1/8KRhCAIoLU0/25Z2S3u3PXiTAF7p3wCgh/KI/hPq",
+	"xHRBRALcsPTi6ub87BobVAiywRZcGURoj2zH+qmKRL5mqIDF3G19oB+ATuvAkQ1oGrjdE6pbwtrmkYCy",
+	"G/RVoHK1XsDfsKHp6zf77/r3LC9wqA9FJgp48BP3ilx4tXgGXnw3eQYwCb8YfQjzn6THDCgX+whwvZOg",
+	"LsKFsMVqK1zERBfYFD4hM6mjLD9EeIE3m4DzI/FNGM+NpvML3GijsSR8WXOXiMdqwC68kGPBCpLRKovk",
+	"5DDuCGmx3MMGQ3UN9S2SzjTAYlqv6cc0na2T92al8H1ezYgqtlg9xf64dgM92+5wo8v99kaYPKBI6CXZ",
+	"Cxa2WuEj+9oeu0A14sV9qt7jLUhV4Zr+EDXqoakA4NHQStz5IH1wz8nm2tSO4P7a3eDcdp8Z1FPtXD6t",
+	"ssVrVrk0QeNXRboIdoLXAZGO7w8KKmkwVGdhLNtyVIcxm45roB+pkOC6Hdefk8QepAsPTsw1Ee7v7KTO",
+	"dn+A9id+7yCDLi2qSAQGSnxKQYklc5OcebYaJMrAH3x/0Svp3DkfialRxQfH0fIZIBhCKnGosMaToN98",
+	"zBqiEcFlxB+hFFr61NVakBv9lpCukCjJxM8KHhWb8Dwf8fHsFKAOPc1NIdxnACWVWDo7YR1AgTMjrM1F",
+	"5ndcjnEo4IPFv0RGBNPKQy2eEsljdKG7yMo8D9xXydqvc57BATVgH6qdTg1brHKKw2hoB2FDZXSPNLGJ",
+	"sIF8cqb8xFVsJ7jXeb3t3Zn1ejJx80doeF12/Ib58Yff7zdI8lof53H2gN837dGZG1Hcy3Eo02KZ5LkY",
+	"2wpfUy9V1Qn4kd+J4qK0K7eYt4LPzYkPoyKWChMKarM9x0Xkp3miqaGKMBDcpnRGKe1EomOmXqVgrfqP",
+	"8nS2WSYy9i++V+r68vzy6v9eXt+k/5psqw3LpbHXYUIOalLiIG1J+bM8Dxqt37x8eKrf9X4j0qE9qSGm",
+	"04874wbhqUd/9//7+9GiEO6ahsMDwjwLbqdxGgtv61pe93ZXCUf78ePUV8UUfB86iALarRe9hLwiDvry",
+	"VbmIShh9J4DBVrYBu1KLMqYt9Hwgbh8g+nIUYCRh9h8N3eJ8vsgFYNyCQ0aqt0lMaWKv61PWv9OFj//o",
+	"R3smZMvaW7SpXpoAk/isiHbeYgxK8NKwXE56KdS7IVKnMKrfS8EIWeoyz5hTpzv20j4YmIVY5HxFdhlC",
+	"tPQOVFM1uRGDGJzpqKOhHY2ylD7kgCh87r0qMFbiK9iKj4Gvfw13HlTRlrmgUVolx/0agcW49+8RIoPT",
+	"CJEkQMq8SaVixWW12nLM28/lq1jQpaIPgDOUUCr84oR+YGP1Akiy8KbIwnQnX+T2ZTLGOMmcp4xALqgj",
+	"J7q409YK5QQD2hYok+BEBNnlBC/syBncLYcsfdxBNQfcub1xl6anX3a2Qo+d+UxqoShVp/7d2lbXpXNI",
+	"tpXuUpl9vnSLBEVaTpoXOpfjlacdrbo6M2lFBv9LTPeMiPulwdNp0IRRco2v8REeetC1qg3UtlPxIvpG",
+	"98LYDwpvc3nL79pGocuO4Bp6+ONDR3bjleItTgu4PUzUVKEH2mpM25KWM850xPTIEwkB4zEl0tzyjoRQ",
+	"VIwnMuffEmGn857X63Dc7SEVNxNiAR6rLBAyx1TNBunV5NU7bsfTdL3W782/J1UgyPI7OnERkNuL2tvX",
+	"bxrJWxcZt2Jdxna2CaduGVNvQvkxQlQJRb21Zdh/SS2n2Jg+PIBFFX/qhZhIJSt38glNqv03m5NAY33Z",
+	"+3Ntu8uMul4esu1qZytedmQFWkEtfsIkapSpCmUiUDBOjU9g7YHB5D2GqoWjbtHDHMYYs9vsfPd6tFgv",
+	"DiqRt26gZ7LvqzdoT7D8MtU0ySMRHLQ+zuxbAbQkDU/3YYld0rWXAQ923zZMKeiHe7FvAuGzKmlyn9Cl",
+	"lAkmoze7C6tQKbTTxdTuQo8Dm9sZWQWB3TjzFkhjINcb2vs9mk5WnabOP5pKt91XzGqC5Wpin7lGes2D",
+	"bO4yF/ueMq97Hb31cIHY/qOPlOTFT3ocQAK3XR+u6+MYwhomUv57u3XuoiM3rVvKEnAELKt0NxuMjyKW",
+	"hfPG8xxLObHOkkhSmusRvBAjuRsJsdslJxXVEp8LiMH7PyB9LjbnVuUPOpScZnpcAnBiCHQBiUsSBfAJ",
+	"HGdRlEqkVJ8DsOn1BwBwjRsaMja6HE9FdgKv6A078ELDhyBSY8TbwTPMroDRnIUs0pIXCjI6lzB9oxWy",
+	"WpkILj68g7Mal4V0/ix8kL4XBf37pIKjcX8RBVtKZQJSlpsxMIUxOxqwwZB5F8xnlmbF6rpUaXzg09OR",
+	"9EbkGcERVPBI8DXrsx2C7EMFeHvm129+GyBpzgDdSmF+Pf4tjdJYATH/9b+xd/L7Rjh5J4r+3DmUGqox",
+	"7T6xgeE+DcYXWQdiFF0EW6AfipyZb5EAkH/G67L/MPUhPi10YVujA5dVTz7ZrIipthEb9eiTJgH0U14g",
+	"n8FoBf29SHmN31/xW6NdRLFMf+KeMD5U4cNgk6YfP9zcsljfpZCSNQnDOqcCms+XuFVogdxZ6Wue3JpA",
+	"nnJS6Hni/rJWs+S0isy9IiatMFReLfxLiiREfJSL9F+TzS41NMNhz0nbAhWgC1vtjQNK6AXN3bYTE7Sn",
+	"0/B+ontqOtcFJnjDGJWM7mNJVeIZJ34az7f/U2Z3pOk2MHsxfAhIKHRYiHuel5jszDTIj4++uGXHgAdY",
+	"aJhClEUFtBY7X0NF5ga7whoTXSLWmWJWzgUR8y7NCUttUaoxtyJL8YAiZw/uQLkUWxMzdcPrQN2Iz5uW",
+	"cVZ+e0oGlSroUTh+YJEwo9Cj24b1SWGi4wFxrK3iu7fntpOFMJi2MHpVWznXhWjjDQz2fxfKQG/L3Wkl",
+	"euUL3NeSTVorBpu/5/jp3IoQjZwKnttpaHkKSuTZA8fdp/tRFYVd4stUuhe20Klv0a+O+zthsVaQPj1E",
+	"oH3VT5QoJI0Nqe4BO0NvYqjSiSzEO52J1ClqU+lursSSMKz5KHdbxSn4x8adh6pb4BkX4Y8cb35AAOD4",
+	"SwoA9LIj0dfCTfnSRJvhYbY50eVZeS/talvy1liBXN2vv2VzqTDj8mECpwUCt74+xrYzsNmRVMk74oSa",
+	"jJ5o6qkLAOcWjrMW0gHwxfy7Hdqkbc65f1AB1jcU4bipSOLPhN7D08oedBcARYEvI+yveSpijI5j+qTV",
+	"yGOCl/AIfQfX3GvClEnjfJieaz38NnxpAlm85SvsYIHxMpyIXZUcdPWzn/ufhTa5wMl4VGwQ17zEiTrE",
+	"qo/1Agqc/TonwRHO2PDFuftVT9g//uu/hy8altu/WPOCP038GL7gi40fX/gpfLyYgN3UO+3cho12is4W",
+	"Zjiw2pwCNEFXED8SqBLiDcOX66hG8OKvWgRiMqofJUIJqFYj5E9aGDbi4xkDXPjCB1wqZnwwx5sruMpc",
+	"/EjP/+LzleedEVx7xG9tpBMJFcduGVuhGJ7E7Ggv336UciFsv8jOHmyLo+0tXE+AG/r5BL+i8pPDhr28",
+	"NBx5PP1x36dOx5gwlbN5ZS3tWlkN/V5JF4aLhYTE5o5g8ZnyPJkbZTzYEUaUctipTQXPp/CWS+3NaD1h",
+	"S6kyvcSAugcx1hOI3d8VulxE1XuEtet+wrsGQ7VRMLQj1nyJRGR/zCjzRSVw2/fayLf9IDvoXN/3ut/k",
+	"eOpXmLBxaVyexUMeYu8VYqzVWPZv6JmZYee5HM9+1KUREZ53kHoQVMIdINrErKI/hDDrOv8hOZVjOOQT",
+	"hrCObM6LO6ncEEPlQTmgR5FZjX1HpSJP5KM29q4Qxm0z2LUQI5hyDEPCGlBBwUiM3Xa8l0Y6gwmgE/5S",
+	"AqLREnLfwInHzVARg9Up42ZGPclxfQOEUzq1HNJKdAke/qiXYFVZDfBZYGklTMXscT5mzanIqA0Dx8cd",
+	"GjDDAGWcf5Lzcv7i5PW//Tu0RdG/QlOUVFbcgWT9dtheHZgd2dol+SM2zqx8urmfMA48qorg0S4N4WFR",
+	"r9OaUzj24dt0rYMy3qjQobMVcbtClIoBplrIu32vBF+Zp+mS2YYSTF/XczsiPBMboJ8qLdKoDK8xZxdo",
+	"CKoOwZouRIR80n0F9gJ6/bhmmGDvL+o0xMGkR/vuP3fpStiTGrvaUNVVAt2vl3CB0yfgm0HxBR/PBgwX",
+	"zp17Tq1BocRa/tEu5dhjJFU6JypaxqowkU9qjd5DNRNiUQOKMAlYnvAqqf8bJskhrV6UylS4hHPPM1gl",
+	"8N085GICfWMxZYFgZqwXgrnjAUuaarNEjUsWkkWZprCDZ1KDTCoYTNYn9ys1TvEK34ZVe2wcUU7wQmiB",
+	"CL/WQ2ROJAjuFMgKvcXGzlASgoRIVTsRYSYAzccZEYVwG9ZPhi+XI6UlA5hAM6MaL2zUNHeYlBEOsJfJ",
+	"9/o5G/Z6TQr8CO3jKAB/cS6J+0cspwvni6w33e8bmfGtnIfxsRGVruns29gF8GWoCibSG2Bxj/I8YlcL",
+	"ujHeQx4faqOqBmkC+yyreSLB3xPdu+fhuwUWRuJQEQWUj+h0OIxH0z+qzA+6gFoFoiGiokD4DqoWpnPI",
+	"qfNCGJ375teoowfk0uiEEG1n8akOeCmeoWfCZW4Iyi2J4CecJQpMox7npZ5Nqx1NraAmX8PgEAan5fLq",
+	"mJCCuqjdVgs9dHz1J3c3AjgVnKlImowQNWr4fz6sK3heJ8KqwCWg/njOixlW4XJmAVDrvTcbpRkq3PRJ",
+	"rYNsJJBTYcEj1SzGushC2bxHqwh1uzvlEHrPDtubcvsMESXsdDNl3sqH8gt2GKDFBqsaYL17A/AByr0a",
+	"io/Vlf8agCIeo3hjw8PTPmwpXQxIrmusIGOtZ1IkTE4qajcoPmyuZryhkboUNL7XHmnLAAMGEMSoVaiW",
+	"jNTOjbCvzuFNdimfG2HpwkdoIDEuCyje+fW32uLJO8V0absRanC10kpsK5Vsnaz+xN298lVrJMYpKDf3",
+	"4LK51fVNj8Izv0Cqtu95PDMz58/Wht93TptV8fdEXeOlOKlAMUiSQxMvlhKOeVFIqDgstLoLlCmGgOew",
+	"Z4pnWYF4DnfCVkmAt8evB0N1BrgXxnnEPK9w4jC08wmJD4F+X7Mll/aEvX3zHfVGAarpK3hAI4kwNgjG",
+	"UtK/Hj4vROa8UZ6bz4jQZtsGJDK2iBBoP9mJFOJRJg24FK2NCj/AAW3GBeSNLIkTAWt42T3ZKV8YBdAz",
+	"ESRyXhowSSuOBObek6G9PBiqKwtkCpQtNUDo7vPzyLqUaWFOWCHu9QyRfbFCA0JPZCqFGly6Bfpevkki",
+	"nBcPlgjEDW+PERRkqDgbOZ8tBpYxei42FTZGiNyzTtjb4++axBjiIRc00wfDz3ZPv3Uf2U2MWwrs/VdP",
+	"45n+LA8jilP4F4ZExwJxuSNqrh1bY5cR0bRncqlm7RsG2OUBEg36HCHNCRTxhqX/Kw3llFLNfMAAgDPL",
+	"xaDBE8qEmP/khjuM1LhH38C7fnGqTyukPoCZfIj+s+WifRGR7Q2VWlaRFEFFEJJ3BcRRtAiVrrO2kZsc",
+	"W4wN/XfNxPn258WB1vsGnv3ZLzW0jLrJgpxQfWIfsNQI6rotJ1WDfHeHAUa3CzydfOUTJ/rvb4+Pm/NU",
+	"N36kHWlRyv3URnUjQgM7qLBWalVu7N7ESV9SLRpNYZdCNL+uvWXj/ANbi86CJD0ATeMqpEWUXlLpTWDD",
+	"HzBsWK4BhFdd8sgVCVDKzqIPlTlR1I4ScIm7K735+ePH68ubGwAydyfQUDnL21ChAeAZI6hAu82Nn3oo",
+	"PYRPfz5oDv95LRFAjwP95QN0mLCOXYS4HjT0V+7uZv4w2WgiQWS1puaRWtYfmau8aoXkpqRsKK3BlGdY",
+	"tIa1M25VKEPrjv8E8qVRMQ4mJI1veizcEQO1Uw0oVFsyLU8i/89bWlZ/iW3QU4RGUBVZVvjofSdf/Ko3",
+	"DrZLivdJxQTh3kUAEkvCYVdihzb6DLp299MmB+/djRrfkT6AhMcfn96SO/Wlp/RDkyVeQfojhuRd6V17",
+	"ac1QpVB4YM5s+jSYkJXU/YG7cx9oBhx/eWZAX9CPPR3o1DmVHRA8O6LQwMan6MxgZxtbtRNktlDZZ6ON",
+	"P5c+qUgtgzuxephkICZzm4eMxoFhb46Pq+o3aRhHOpNa69SY5zn+WoixvlPSiIzYbjOxECoTaiyFIfpR",
+	"qJwBdDRRCLYQepFjSoRJlQyV0qC3iZmBl84HstA56LvwQqk0lEHxey5zPspFACiL1PK3x9+csvQIhvxb",
+	"SohlUO0NUV1fk02F0i394zeeXfJw8kcM7C3iZ51h7ysGV8aKeW9UYLb5+Xtjd+NVO5vvfuJ3CaTsZUWh",
+	"7DHfsYokZopAoA58o6Timatdg7L30hDaF8LAGVFAYSmUsnBmgGViqDCxDagDQNNvxSLi5V/qwljvROAt",
+	"pk0i4JWqTsDDCUY8ULu97gwZJOV+ZnQBKnWnNQNjZAeYQDfxsmK+yLnt4pheA+eUQYbwpMZFiXseg8k7",
+	"a1KAsYmUIFlZK899QTG8ofJVL4H6IkHpQX4UNudm5g6/7vQmt/5DD+SG+uc/rx+69hZtis+KT9YErU7T",
+	"0SuXSS36FoQMauB6qwCEnNR2BORbvOSLbimGb+gSxMX5qMiEsCHRUwr11mcBozSAI9NyNGUQsrlU28K5",
+	"BtPVvut/pO9F7Qzyh4/PBILqczYT2iPAS9sSfL2lxOUh9vx7sdwjSfy6zzILZ7VFYzdscUjRBwZSnLte",
+	"GqR8OHQ9Jbxz/as924B9t56tvdezaO26ZNtDUUJfeHbX8BIP+dIHN8yXps6dt6nRfjZIJvcFKzT3CV30",
+	"GUxGb3oLnubUlng15zL3dVjRsuLk76+/fAyrqiEC5eUex7CWVgJU9lqiHS0h48wZjKcJ1abE3IwdTofB",
+	"059YhVVjbm5kN3FfbJKoxKXqKlNh0++EA4WaWuynXquqhfmq+vFA7jLpY0VahfLtW+8u1KoAPClb6IB6",
+	"e/xdW0VuEMQuChle5BD4onvOcXvNbPPnHH/+Ut5fGmLvuewv/3AR2i7FDtluEVwKZSmC4wi9MUoXRCwe",
+	"KAh0LnxJ4VOkHEiw/sD5BveFgBTyxB7uri31ecSSEQLqscdBVR3ZX14ByyTNVC9Vkxvl+8NDrTDL+Aqi",
+	"OMjY6PfkS1MZOxB8sdtsl1B2edDGBBilRTSgRrQvBgYOj3MmHQG5oOSF5oe1vrI9Fz0Uoj944ZuU7Q7z",
+	"obF0Euz0UBV/IOszjPCYSusNWeyjucrSwkayvueqht6rbR7dL1WD1hfs1NFXdPHr/Kz0B3u3xh+yJ+V4",
+	"pSqb9Bd92IE2AD39+ar3/Oe16E0fhw+nahVejOLxX6y3tgyL20Vg4i5If91Ov+0szCGw0QBmB1KjFIJa",
+	"fMEBO91KKWOnYt7mlMUS2kVZ+vc5hGv2sAlt99Bav+34iXdAv3Lfn/+234Q/YRlZRUfWSv6QMPFpLBaI",
+	"jmRDhN+csLQs8jRhKc0aFTg4A0uqO+yySWHbDFVEEgHIR2E4dBtn0m+wAbv0vBDjXPACsR1uYX6YWUo7",
+	"ngqM3IWW+8kkVKgN1SH9xUrM/8AuI33kc3iNz3vK9Vex1tN5tZtRwleh+w5kbuMyESdrohDIXupL07ml",
+	"KnICTQUi/9DwCXsU4M6AloJTWclLEz9XDBXVsn9LteyFAHQyQFg9xU0214VI9mCpoLV/CqKK9aG6VZS4",
+	"idpaUYIzeYCKkkzk8l5gT7GuxIstRUXv11ZfcrBjZlNaD0NZcRUB0UE3PYU4EASY4OZrmDt+ejqSWHw2",
+	"tstnrNcqiou+VNtBSAyI1tMdrbBvCShaKDtg5+3GhLTOhvA4GNz6NhohoSfSzIijkktb4zigLxqqNUlr",
+	"YpVUX0VtTx6EviStEFYW4hV+Wt/wY1GXIgIFFgJ7DbEIBhiSMeJYNVFwJ5tz4Wt+AqRToBlogAeThRce",
+	"al7/KkJbtFWhF9hMTfOMDgm92uMFSltuDyRQ76hkV4llkKGoEFPaBHMBCPTxgy5Yqu9FkfPFjRhrlZkU",
+	"jRVfqDkCpWeXGiaB27IQJph+SiyHKhqF/kyzBlWgRldIAEEjjrkKOK6gIS1gOEHJxFxwBWXqjTh3MHOb",
+	"gnyItn/38Gs33nOw4MF3ZjHORCMmdKj3en4qPOw/7XWfHAx2rwljz9cuVyXN66B60LUR469hbM+p65MK",
+	"4CnnK/dAXYRy2GSowt5J2F3JC4T+d+IO8Yur0HlXiIXgNoLqa4Hn2zBVpYFXBDtDtyHzPYH1UCHl7UTJ",
+	"c6rIg4aRgyIyN29K275R82ixd0lkZ3i8OhDH37FS8MXJr7/9nvw9YGy4f/7mLizuveiWRf7i5MURX8ij",
+	"+9cgpvQ+jYYoAXJji/igCu5gObUbqukmCDrHiI9gkVKbUKZJ4KWNHogjND5RILpHJPN3esB+vv4JGNlB",
+	"l7xk9zwviemhrgJwhxAkQ8IQrrwQPIsGDyvR8kGhCS5y4zBlDceEf+rGLIVOrqbnatpxciKd0NV68fWE",
+	"JhEOrlzweyAusxoNNJ3L8SpeDV1aiKcljWSJsGcBFTKGq6BAIhy1FHxxA9A+qK9Obfq3LztgT0e3BiDn",
+	"htveiyVO5KKK9gAdr15ghaJ/xr3bbg0P+FEvvSdEOPDSsExLdRevAnVmta1BAAWL76EN1DyjJMnLqUay",
+	"Dmx8i27HjG3zzTOBtAGLQt8VfB7LC1X7Nr+pJ9pyeyneOCUEOX/7/X8CAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -239,6 +239,72 @@ func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/resolve", "").problem(404, "not_found")
 }
 
+func TestAlertsAreAssigned(t *testing.T) {
+	b := newBench(t)
+	a := anAlert(instant())
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String()
+	got := into[api.Alert](b.do("POST", path+"/assign", `{"assignee":"ada"}`).want(200))
+	if *got.Assignee != "ada" || *got.AssignedBy != "ada" || !got.AssignedAt.Equal(instant()) || got.State != alerts.Firing {
+		t.Errorf("assigned %+v", got)
+	}
+	b.do("POST", path+"/assign", `{"assignee":"bo@acme"}`).problem(409, "conflict")
+	if got = into[api.Alert](b.do("POST", path+"/assign", `{"assignee":"bo@acme","was":"ada"}`).want(200)); *got.Assignee != "bo@acme" {
+		t.Errorf("passed on %+v", got)
+	}
+	if got = into[api.Alert](b.do("POST", path+"/assign", `{"was":"bo@acme"}`).want(200)); got.Assignee != nil {
+		t.Errorf("given back %+v", got)
+	}
+	b.do("POST", path+"/assign", `{"assignee":"`+strings.Repeat("x", 1025)+`"}`).problem(400, "invalid")
+	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/assign", `{"assignee":"ada"}`).problem(404, "not_found")
+	if list := into[api.AssigneeList](b.do("GET", "/api/v1/alerts/assignees", "").want(200)); !slices.Equal(list.Items, []string{"ada@acme", "bo@acme"}) {
+		t.Errorf("assignees %v", list.Items)
+	}
+
+	b.do("GET", "/api/v1/alerts?mine=true&assignee=&assignee=bo", "").want(200)
+	want := alerts.Filter{
+		States: []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}, Assignees: []string{"", "bo"},
+		MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}, {Kind: rules.TargetRole, Name: "admin"}},
+	}
+	if diff := cmp.Diff(want, b.inbox.asked.Filter); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAlertsAreSnoozed(t *testing.T) {
+	b := newBench(t)
+	a := anAlert(instant())
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String()
+	got := into[api.Alert](b.do("POST", path+"/snooze", `{"until":"2026-03-01T15:00:00+01:00"}`).want(200))
+	if !got.SnoozedUntil.Equal(instant().Truncate(time.Hour).Add(2*time.Hour)) || *got.SnoozedBy != "ada" || got.State != alerts.Firing {
+		t.Errorf("snoozed %+v", got)
+	}
+	if got = into[api.Alert](b.do("POST", path+"/unsnooze", "").want(200)); got.SnoozedUntil != nil {
+		t.Errorf("woken %+v", got)
+	}
+	b.do("POST", path+"/snooze", `{}`).problem(400, "invalid")
+	b.do("POST", path+"/snooze", `{"until":"tomorrow"}`).problem(400, "invalid")
+	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/unsnooze", "").problem(404, "not_found")
+	for text, want := range map[string]*bool{"": nil, "?snoozed=true": new(true), "?snoozed=false": new(false)} {
+		b.do("GET", "/api/v1/alerts"+text, "").want(200)
+		if diff := cmp.Diff(want, b.inbox.asked.Snoozed); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func TestATokenHandlesNoAlerts(t *testing.T) {
+	b := newBench(t, func(o *api.Options) {
+		o.Identify = api.Everybody(api.Identity{Tenant: "acme", Actor: "token ci", Kind: "token"})
+	})
+	a := anAlert(instant())
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String() + "/assign"
+	b.do("POST", path, `{"assignee":"token ci"}`).problem(400, "invalid")
+	b.do("POST", path, `{"assignee":"bo"}`).want(200)
+}
+
 func TestCountingRuleLife(t *testing.T) {
 	b := newBench(t)
 	body := `{"name":"Failing orders","fireMode":"COUNT_IN_WINDOW","severity":"WARNING","threshold":5,"windowSeconds":600,

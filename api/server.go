@@ -61,6 +61,7 @@ type Options struct {
 	Silences  SilenceStore
 	Routing   RoutingStore
 	Inbox     Inbox
+	Handling  Handling
 	Bulk      Bulk
 	Reading   Reading
 	Folder    Folder
@@ -180,7 +181,7 @@ func (o *Options) applyDefaults() {
 
 func (o *Options) validate() error {
 	absent := map[string]bool{
-		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Silences": o.Silences == nil, "Routing": o.Routing == nil, "Inbox": o.Inbox == nil,
+		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Silences": o.Silences == nil, "Routing": o.Routing == nil, "Inbox": o.Inbox == nil, "Handling": o.Handling == nil,
 		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Keys": o.Keys == nil, "Reconciler": o.Reconciler == nil,

@@ -382,6 +382,7 @@ const (
 	NotificationReasonRESOLVED        NotificationReason = "RESOLVED"
 	NotificationReasonRULEFAILING     NotificationReason = "RULE_FAILING"
 	NotificationReasonRULERECOVERED   NotificationReason = "RULE_RECOVERED"
+	NotificationReasonSNOOZEENDED     NotificationReason = "SNOOZE_ENDED"
 	NotificationReasonSOURCEFAILING   NotificationReason = "SOURCE_FAILING"
 	NotificationReasonSOURCERECOVERED NotificationReason = "SOURCE_RECOVERED"
 	NotificationReasonUNDELIVERED     NotificationReason = "UNDELIVERED"
@@ -407,6 +408,8 @@ func (e NotificationReason) Valid() bool {
 	case NotificationReasonRULEFAILING:
 		return true
 	case NotificationReasonRULERECOVERED:
+		return true
+	case NotificationReasonSNOOZEENDED:
 		return true
 	case NotificationReasonSOURCEFAILING:
 		return true
@@ -946,6 +949,11 @@ func (e ListExchangeFacetsParamsField) Valid() bool {
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
+	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
+	AssignedBy     *string    `json:"assignedBy,omitempty"`
+
+	// Assignee Who handles it; absent where nobody does.
+	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
@@ -984,7 +992,7 @@ type Alert struct {
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
 
-	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
 	// Note The rule's present note. In the answer for one alert.
@@ -1014,6 +1022,10 @@ type Alert struct {
 	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
 	// exchange; empty where the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
+	SnoozedBy *string `json:"snoozedBy,omitempty"`
+
+	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
@@ -1044,6 +1056,16 @@ type AlertActivity struct {
 	Rules []RuleActivity `json:"rules"`
 }
 
+// AlertAssignment defines model for AlertAssignment.
+type AlertAssignment struct {
+	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// cannot be assigned.
+	Assignee string `json:"assignee,omitempty"`
+
+	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	Was string `json:"was,omitempty"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -1058,6 +1080,7 @@ type AlertCounts struct {
 // AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 type AlertFilter struct {
 	Application   []string             `json:"application,omitempty"`
+	Assignee      []string             `json:"assignee,omitempty"`
 	Attribute     []string             `json:"attribute,omitempty"`
 	CorrelationID string               `json:"correlationId,omitempty"`
 	Environment   []string             `json:"environment,omitempty"`
@@ -1070,6 +1093,7 @@ type AlertFilter struct {
 	RuleID        []openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity      []Severity           `json:"severity,omitempty"`
 	Signature     []string             `json:"signature,omitempty"`
+	Snoozed       *bool                `json:"snoozed,omitempty"`
 
 	// State Without it, alerts of every state but PENDING.
 	State  []AlertState `json:"state,omitempty"`
@@ -1126,7 +1150,8 @@ type AlertGroupPage struct {
 // AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 // are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 // for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+// value. Any other condition on the exchange never holds for such an alert.
 type AlertMatch struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter *Filter `json:"filter,omitempty"`
@@ -1185,6 +1210,12 @@ type AlertSelection struct {
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
+// AlertSnooze defines model for AlertSnooze.
+type AlertSnooze struct {
+	// Until In the future by Postgres's clock, at most 30 days ahead.
+	Until time.Time `json:"until"`
+}
+
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 type AlertState string
 
@@ -1197,6 +1228,11 @@ type AlertsEvent struct {
 
 	// Missed What changed since the event that a returning client saw last. In its first event only.
 	Missed *MissedAlerts `json:"missed,omitempty"`
+}
+
+// AssigneeList defines model for AssigneeList.
+type AssigneeList struct {
+	Items []string `json:"items"`
 }
 
 // Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
@@ -1741,7 +1777,7 @@ type Me struct {
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SessionExpiresAt When one has to sign in again, at the latest.
@@ -1782,7 +1818,7 @@ type NewToken struct {
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1795,7 +1831,7 @@ type NewUser struct {
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1838,8 +1874,8 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-	// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
+	// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -1890,8 +1926,8 @@ type NotificationPage struct {
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
-// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-// below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
+// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 // others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -2299,7 +2335,7 @@ type RetryOrderBody struct {
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 type Role string
 
 // RotatedSecret defines model for RotatedSecret.
@@ -3045,7 +3081,8 @@ type Silence struct {
 	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+	// value. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
@@ -3080,7 +3117,8 @@ type SilenceDefinition struct {
 	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+	// value. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Name Of the silences that are not over no two have the same.
@@ -3133,7 +3171,8 @@ type SilencePreviewRequest struct {
 	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
 	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
 	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+	// value. Any other condition on the exchange never holds for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
@@ -3381,7 +3420,7 @@ type Token struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// UsedAt The last use, to about a minute.
@@ -3415,7 +3454,7 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SignedInAt The last time.
@@ -3429,7 +3468,7 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -3729,6 +3768,9 @@ type Limit = int
 // OnlyApplication defines model for OnlyApplication.
 type OnlyApplication = []string
 
+// OnlyAssignee defines model for OnlyAssignee.
+type OnlyAssignee = []string
+
 // OnlyAttribute defines model for OnlyAttribute.
 type OnlyAttribute = []string
 
@@ -3761,6 +3803,9 @@ type OnlySeverity = []Severity
 
 // OnlySignature defines model for OnlySignature.
 type OnlySignature = []string
+
+// OnlySnoozed defines model for OnlySnoozed.
+type OnlySnoozed = bool
 
 // OnlyState defines model for OnlyState.
 type OnlyState = []AlertState
@@ -3816,8 +3861,14 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -3870,8 +3921,14 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
+
+	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
+	Snoozed *OnlySnoozed `form:"snoozed,omitempty" json:"snoozed,omitempty"`
 
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
@@ -4165,6 +4222,12 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
+type AssignAlertJSONRequestBody = AlertAssignment
+
+// SnoozeAlertJSONRequestBody defines body for SnoozeAlert for application/json ContentType.
+type SnoozeAlertJSONRequestBody = AlertSnooze
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -4373,6 +4436,13 @@ type ClientInterface interface {
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListAssignees List the people whom alerts can be assigned to
+	//
+	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	//
+	// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+	ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CountAlerts Count alerts by state
 	//
 	// Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
@@ -4475,6 +4545,26 @@ type ClientInterface interface {
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AssignAlertWithBody Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AssignAlert Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListAlertNotifications List an alert's notifications with their attempts
 	//
 	// Corresponds with GET /alerts/{id}/notifications (the `ListAlertNotifications` operationId).
@@ -4486,6 +4576,35 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SnoozeAlertWithBody Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SnoozeAlert Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlert(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UnsnoozeAlert Cancel the snooze of an alert
+	//
+	// No message follows. An alert that is not snoozed stays as it is.
+	//
+	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+	UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetUsualDuration How long exchanges like an alert's usually take
 	//
@@ -5525,6 +5644,23 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
+// ListAssignees List the people whom alerts can be assigned to
+//
+// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+//
+// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+func (c *Client) ListAssignees(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAssigneesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CountAlerts Count alerts by state
 //
 // Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
@@ -5757,6 +5893,46 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...Requ
 	return c.Client.Do(req)
 }
 
+// AssignAlertWithBody Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AssignAlert Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *Client) AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListAlertNotifications List an alert's notifications with their attempts
 //
 // Corresponds with GET /alerts/{id}/notifications (the `ListAlertNotifications` operationId).
@@ -5779,6 +5955,65 @@ func (c *Client) ListAlertNotifications(ctx context.Context, id ID, reqEditors .
 // Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResolveAlertRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SnoozeAlertWithBody Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *Client) SnoozeAlertWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSnoozeAlertRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SnoozeAlert Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *Client) SnoozeAlert(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSnoozeAlertRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnsnoozeAlert Cancel the snooze of an alert
+//
+// No message follows. An alert that is not snoozed stays as it is.
+//
+// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+func (c *Client) UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnsnoozeAlertRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -8027,6 +8262,30 @@ func NewListAlertsRequest(server string, params *ListAlertsParams) (*http.Reques
 
 		}
 
+		if params.Assignee != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "assignee", *params.Assignee, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Snoozed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "snoozed", *params.Snoozed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Unread != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unread", *params.Unread, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
@@ -8173,6 +8432,33 @@ func NewGetAlertActivityRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/alerts/activity")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListAssigneesRequest constructs an http.Request for the ListAssignees method
+func NewListAssigneesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/assignees")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -8412,6 +8698,30 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.Mine != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "mine", *params.Mine, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Assignee != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "assignee", *params.Assignee, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Snoozed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "snoozed", *params.Snoozed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -8861,6 +9171,53 @@ func NewAcknowledgeAlertRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewAssignAlertRequest calls the generic AssignAlert builder with application/json body
+func NewAssignAlertRequest(server string, id ID, body AssignAlertJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAssignAlertRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewAssignAlertRequestWithBody constructs an http.Request for the AssignAlert method, with any body, and a specified content type
+func NewAssignAlertRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/assign", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListAlertNotificationsRequest constructs an http.Request for the ListAlertNotifications method
 func NewListAlertNotificationsRequest(server string, id ID) (*http.Request, error) {
 	var err error
@@ -8912,6 +9269,87 @@ func NewResolveAlertRequest(server string, id ID) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/alerts/%s/resolve", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSnoozeAlertRequest calls the generic SnoozeAlert builder with application/json body
+func NewSnoozeAlertRequest(server string, id ID, body SnoozeAlertJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSnoozeAlertRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSnoozeAlertRequestWithBody constructs an http.Request for the SnoozeAlert method, with any body, and a specified content type
+func NewSnoozeAlertRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/snooze", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewUnsnoozeAlertRequest constructs an http.Request for the UnsnoozeAlert method
+func NewUnsnoozeAlertRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/unsnooze", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -12807,6 +13245,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivityWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAlertActivityResponse, error)
 
+	// ListAssigneesWithResponse List the people whom alerts can be assigned to
+	//
+	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+	ListAssigneesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAssigneesResponse, error)
+
 	// CountAlertsWithResponse Count alerts by state
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -12923,6 +13370,26 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*AcknowledgeAlertResponse, error)
 
+	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error)
+
+	// AssignAlertWithResponse Assign an alert to a person, or to nobody
+	//
+	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+	AssignAlertWithResponse(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error)
+
 	// ListAlertNotificationsWithResponse List an alert's notifications with their attempts
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -12938,6 +13405,37 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/resolve (the `ResolveAlert` operationId).
 	ResolveAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ResolveAlertResponse, error)
+
+	// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error)
+
+	// SnoozeAlertWithResponse Snooze an alert until an instant
+	//
+	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+	SnoozeAlertWithResponse(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error)
+
+	// UnsnoozeAlertWithResponse Cancel the snooze of an alert
+	//
+	// No message follows. An alert that is not snoozed stays as it is.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+	UnsnoozeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*UnsnoozeAlertResponse, error)
 
 	// GetUsualDurationWithResponse How long exchanges like an alert's usually take
 	//
@@ -14174,6 +14672,54 @@ func (r GetAlertActivityResponse) ContentType() string {
 	return ""
 }
 
+type ListAssigneesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AssigneeList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAssigneesResponse) GetJSON200() *AssigneeList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAssigneesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAssigneesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAssigneesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAssigneesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAssigneesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type CountAlertsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -14647,6 +15193,54 @@ func (r AcknowledgeAlertResponse) ContentType() string {
 	return ""
 }
 
+type AssignAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AssignAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AssignAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AssignAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AssignAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AssignAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AssignAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListAlertNotificationsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -14737,6 +15331,102 @@ func (r ResolveAlertResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ResolveAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SnoozeAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SnoozeAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SnoozeAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SnoozeAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SnoozeAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SnoozeAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SnoozeAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UnsnoozeAlertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Alert
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UnsnoozeAlertResponse) GetJSON200() *Alert {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UnsnoozeAlertResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UnsnoozeAlertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UnsnoozeAlertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UnsnoozeAlertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UnsnoozeAlertResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -18818,6 +19508,21 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 	return ParseGetAlertActivityResponse(rsp)
 }
 
+// ListAssigneesWithResponse List the people whom alerts can be assigned to
+//
+// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /alerts/assignees (the `ListAssignees` operationId).
+func (c *ClientWithResponses) ListAssigneesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListAssigneesResponse, error) {
+	rsp, err := c.ListAssignees(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAssigneesResponse(rsp)
+}
+
 // CountAlertsWithResponse Count alerts by state
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19012,6 +19717,38 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 	return ParseAcknowledgeAlertResponse(rsp)
 }
 
+// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error) {
+	rsp, err := c.AssignAlertWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertResponse(rsp)
+}
+
+// AssignAlertWithResponse Assign an alert to a person, or to nobody
+//
+// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
+func (c *ClientWithResponses) AssignAlertWithResponse(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error) {
+	rsp, err := c.AssignAlert(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertResponse(rsp)
+}
+
 // ListAlertNotificationsWithResponse List an alert's notifications with their attempts
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19038,6 +19775,55 @@ func (c *ClientWithResponses) ResolveAlertWithResponse(ctx context.Context, id I
 		return nil, err
 	}
 	return ParseResolveAlertResponse(rsp)
+}
+
+// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *ClientWithResponses) SnoozeAlertWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error) {
+	rsp, err := c.SnoozeAlertWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSnoozeAlertResponse(rsp)
+}
+
+// SnoozeAlertWithResponse Snooze an alert until an instant
+//
+// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/snooze (the `SnoozeAlert` operationId).
+func (c *ClientWithResponses) SnoozeAlertWithResponse(ctx context.Context, id ID, body SnoozeAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*SnoozeAlertResponse, error) {
+	rsp, err := c.SnoozeAlert(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSnoozeAlertResponse(rsp)
+}
+
+// UnsnoozeAlertWithResponse Cancel the snooze of an alert
+//
+// No message follows. An alert that is not snoozed stays as it is.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/unsnooze (the `UnsnoozeAlert` operationId).
+func (c *ClientWithResponses) UnsnoozeAlertWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*UnsnoozeAlertResponse, error) {
+	rsp, err := c.UnsnoozeAlert(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUnsnoozeAlertResponse(rsp)
 }
 
 // GetUsualDurationWithResponse How long exchanges like an alert's usually take
@@ -20868,6 +21654,39 @@ func ParseGetAlertActivityResponse(rsp *http.Response) (*GetAlertActivityRespons
 	return response, nil
 }
 
+// ParseListAssigneesResponse parses an HTTP response from a ListAssigneesWithResponse call
+func ParseListAssigneesResponse(rsp *http.Response) (*ListAssigneesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAssigneesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AssigneeList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseCountAlertsResponse parses an HTTP response from a CountAlertsWithResponse call
 func ParseCountAlertsResponse(rsp *http.Response) (*CountAlertsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21194,6 +22013,39 @@ func ParseAcknowledgeAlertResponse(rsp *http.Response) (*AcknowledgeAlertRespons
 	return response, nil
 }
 
+// ParseAssignAlertResponse parses an HTTP response from a AssignAlertWithResponse call
+func ParseAssignAlertResponse(rsp *http.Response) (*AssignAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AssignAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListAlertNotificationsResponse parses an HTTP response from a ListAlertNotificationsWithResponse call
 func ParseListAlertNotificationsResponse(rsp *http.Response) (*ListAlertNotificationsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -21236,6 +22088,72 @@ func ParseResolveAlertResponse(rsp *http.Response) (*ResolveAlertResponse, error
 	}
 
 	response := &ResolveAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSnoozeAlertResponse parses an HTTP response from a SnoozeAlertWithResponse call
+func ParseSnoozeAlertResponse(rsp *http.Response) (*SnoozeAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SnoozeAlertResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Alert
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUnsnoozeAlertResponse parses an HTTP response from a UnsnoozeAlertWithResponse call
+func ParseUnsnoozeAlertResponse(rsp *http.Response) (*UnsnoozeAlertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UnsnoozeAlertResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -132,6 +132,8 @@ const (
 	ReasonFired Reason = "FIRED"
 	// ReasonReminder tells that an alert still fires and nobody has acknowledged it.
 	ReasonReminder Reason = "REMINDER"
+	// ReasonSnoozeEnded tells that an alert is still open that somebody wanted to be reminded of.
+	ReasonSnoozeEnded Reason = "SNOOZE_ENDED"
 	// ReasonResolved tells that what an alert was about is over, or that a person says so.
 	ReasonResolved Reason = "RESOLVED"
 	// ReasonAcknowledged tells that somebody looks after an alert.

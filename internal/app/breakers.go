@@ -17,7 +17,7 @@ const (
 
 // watchBreakers notifies operators of webhooks that have not answered for long, ends messages
 // whose receivers have asked for pauses for too long, and frees those that wait for one which
-// is gone.
+// is gone. It also ends the snoozes of alerts.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
 	defer ticker.Stop()
@@ -42,5 +42,11 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "messages that wait for others not looked at", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, len(freed), freed...)
+		reminded, suppressed, err := a.outbox.Remind(ctx, nil)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "snoozes not ended", slog.Any("error", err))
+		}
+		a.dispatchers.notified(ctx, reminded)
+		a.metrics.Suppressed(suppressed)
 	}
 }

@@ -197,6 +197,39 @@ func TestEventsReachThoseWhoChoseThem(t *testing.T) {
 	w.wantColumn("left", unsettledOutbox)
 }
 
+// A snooze ends in one message to whoever was notified of the alert, whatever events they chose.
+func TestASnoozeEndsInAMessage(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), newListener(t)
+	w.armed(w.rule(w.chooses(l, "none", nil), w.chooses(l, "all", nil, notify.Events()...)), w.ch.Now(t)-int64(time.Minute))
+	alert := w.raise("a")[0]
+	w.deliverAll()
+	remind := func() {
+		t.Helper()
+		snooze := api.Snooze{AlertID: alert, Until: new(time.Now().Add(time.Hour)), Actor: "ada"}
+		if _, err := w.db.Inbox().Snooze(t.Context(), tenant, snooze); err != nil && fault.KindOf(err) != fault.Conflict {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, _, err := w.db.Outbox().Remind(t.Context(), new(time.Now().Add(3*time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.deliverAll()
+	}
+	remind()
+	w.doTo(alert, alerts.Resolve)
+	remind()
+	for path, want := range map[string][]string{
+		"/none": {"fired", "snooze_ended"}, "/all": {"fired", "snooze_ended", "resolved"},
+	} {
+		if got := l.types(path); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	w.wantColumn("left", unsettledOutbox)
+}
+
 // A webhook that was bound later was not notified of the alert, and hears nothing of it.
 func TestEventsGoToThoseWhoWereNotified(t *testing.T) {
 	t.Parallel()

@@ -292,6 +292,13 @@ func (s *stage) tries() map[string]func() try {
 		"createWebhook":    func() try { return try{path: "/webhooks", body: newWebhook(s.newID().String())} },
 		"acknowledgeAlert": func() try { return try{path: "/alerts/" + s.alert() + "/acknowledge"} },
 		"resolveAlert":     func() try { return try{path: "/alerts/" + s.alert() + "/resolve"} },
+		"snoozeAlert": func() try {
+			return try{path: "/alerts/" + s.alert() + "/snooze", body: map[string]any{"until": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}}
+		},
+		"unsnoozeAlert": func() try { return try{path: "/alerts/" + s.alert() + "/unsnooze"} },
+		"assignAlert": func() try {
+			return try{path: "/alerts/" + s.alert() + "/assign", body: map[string]any{"assignee": adminEmail}}
+		},
 		"updateWebhook": func() try {
 			path := someWebhook()
 			return try{path: path, body: map[string]any{"name": s.newID().String()}, header: []string{"If-Match", s.tag(path)}}

@@ -157,10 +157,12 @@ func digestOf(f alerts.Filter) ([]byte, error) {
 		Attributes    map[string]string `json:"attributes,omitempty"`
 		From          *time.Time        `json:"from,omitempty"`
 		PerExchange   bool              `json:"perExchange,omitempty"`
+		Assignees     []string          `json:"assignees,omitempty"`
+		Snoozed       *bool             `json:"snoozed,omitempty"`
 	}{
 		texts(f.IDs), ordered(f.States), ordered(f.Severities), texts(f.Rules), ordered(f.Applications), ordered(f.Routes),
 		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, inUTC(f.UpTo),
-		ordered(f.Environments), f.ExecutionID, f.CorrelationID, f.Attributes, inUTC(f.From), f.PerExchange,
+		ordered(f.Environments), f.ExecutionID, f.CorrelationID, f.Attributes, inUTC(f.From), f.PerExchange, ordered(f.Assignees), f.Snoozed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode selection: %w", err)

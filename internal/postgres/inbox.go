@@ -39,11 +39,12 @@ func (s *Inbox) notified(ctx context.Context, w written) {
 // Inbox returns the API's store of alerts.
 func (db *DB) Inbox() *Inbox { return &Inbox{db: db} }
 
-// newestFirst has places for columns of alert a and for conditions. Each state's
-// alerts are read in the order of the index, and no more of them than are wanted.
+// newestFirst has a place for conditions. Each state's alerts are read in the order of the
+// index, and no more of them than are wanted: where the index tells all that is asked, the
+// alerts themselves are not read.
 const newestFirst = `
 select i.* from unnest(@states::text[]) s (state) cross join lateral (
-    select %s from alert a
+    select a.fired_at, a.alert_id from alert a
     where a.state = s.state and %s
     order by a.fired_at desc, a.alert_id desc
     limit @limit
@@ -56,8 +57,10 @@ limit @limit`
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
-       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note'
-from (%s) a join rule r using (rule_id)
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note',
+       h.assignee, h.assigned_by, h.assigned_at, z.until, z.snoozed_by
+from (%s) i join alert a using (alert_id) join rule r using (rule_id) left join alert_assignment h using (alert_id)
+left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 order by a.fired_at desc, a.alert_id desc`
 
 // maxWalk is how many alerts a page looks at for what no index tells, such as a text.
@@ -110,7 +113,7 @@ func (s *Inbox) listing(ctx context.Context, tenant string, q alerts.Query, end 
 		c.also("(a.fired_at, a.alert_id) >= (@end_at, @end_id)", "end_at", end.FiredAt)
 		c.args["end_id"] = end.ID
 	}
-	return fmt.Sprintf(listAlerts, c.newest("a.*", q)), c.args, nil
+	return fmt.Sprintf(listAlerts, c.newest(q)), c.args, nil
 }
 
 // walkTo returns the last alert that a page looks at; nil where that is every
@@ -140,7 +143,7 @@ func (s *Inbox) walking(ctx context.Context, tenant string, q alerts.Query) (str
 		return "", nil, err
 	}
 	c.args["skipped"] = maxWalk - 1
-	return c.newest("a.fired_at, a.alert_id", q) + "\noffset @skipped", c.args, nil
+	return c.newest(q) + "\noffset @skipped", c.args, nil
 }
 
 // selectsInState returns what holds for the alerts of a filter, but for their
@@ -159,27 +162,31 @@ func (s *Inbox) selectsInState(ctx context.Context, tenant string, f alerts.Filt
 	return c, nil
 }
 
-// newest returns the selection of what a query asks for, the newest first.
-func (c *conditions) newest(columns string, q alerts.Query) string {
+// newest returns the selection of the ids of what a query asks for, the newest first.
+func (c *conditions) newest(q alerts.Query) string {
 	if q.Before != nil {
 		c.also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
 		c.args["before_id"] = q.Before.ID
 	}
 	c.args["limit"] = q.Limit
-	return fmt.Sprintf(newestFirst, columns, c.where())
+	return fmt.Sprintf(newestFirst, c.where())
 }
 
 func listedAlert(row pgx.CollectableRow) (alerts.Instance, error) {
 	var a pgq.Alert
 	var ruleName string
 	var about []byte
+	var h handling
 	err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 		&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about)
+		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about,
+		&h.assignee, &h.assignedBy, &h.assignedAt, &h.snoozedUntil, &h.snoozedBy)
 	if err != nil {
 		return alerts.Instance{}, err
 	}
-	return alertOf(a, ruleName, about)
+	alert, err := alertOf(a, ruleName, about)
+	h.on(&alert)
+	return alert, err
 }
 
 // Counts returns the number of alerts in each state.
@@ -205,6 +212,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 	if row.Alert.ExecutionID != nil {
 		alert.Signature = &row.Alert.Signature
 	}
+	handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy}.on(&alert)
 	return alert, err
 }
 

@@ -46,7 +46,10 @@ select ('00000000-0000-7000-8002-' || lpad(i::text, 12, '0'))::uuid, 'default',
        jsonb_build_object('errorType', 'ConnectException', 'errorStack', repeat('at com.example.ErpClient.post(' || i || ')' || chr(10), 40)),
        now() - (%[1]d - i) * interval '6 seconds', 'ConnectException: refused by #' || i * 11 %% 100,
        case when i * 37 %% 7 > 3 then now() end
-from generate_series(1, %[1]d) i`, many), `vacuum analyze alert`} {
+from generate_series(1, %[1]d) i`, many), `
+insert into alert_assignment (alert_id, tenant_id, assignee, assigned_by)
+select alert_id, tenant_id, case when start_time_ns % 100 = 0 then 'ada' else 'bo' end, '' from alert where start_time_ns % 20 = 0`,
+		`vacuum analyze alert`, `analyze alert_assignment`} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +107,9 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 
 	rule := uuid.MustParse("00000000-0000-7000-8001-000000000017")
 	team := func(name string) []rules.Target { return []rules.Target{{Kind: rules.TargetTeam, Name: name}} }
-	// The index of a state is some 700 blocks; a page's alerts are a hundred more.
-	const most = 2_000
+	// The index of a state is some 700 blocks; a page's alerts are found by their ids in some
+	// five blocks each.
+	const most = 2_500
 	for name, filter := range map[string]alerts.Filter{
 		"nothing":            {},
 		"severity":           {Severities: []rules.Severity{rules.Critical}},
@@ -117,6 +121,10 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 		"mine":               {MineOf: team("operations")},
 		"nobody's":           {MineOf: team("nobody")},
 		"no target":          {MineOf: []rules.Target{}},
+		"assigned":           {MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}}},
+		"ada's":              {Assignees: []string{"ada"}},
+		"nobody's alerts":    {Assignees: []string{""}},
+		"ada's or nobody's":  {Assignees: []string{"", "ada"}},
 		"unread":             {UnreadBy: "ada"},
 		"route and severity": {Routes: []string{"route-17"}, Severities: []rules.Severity{rules.Info}},
 	} {

@@ -63,7 +63,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 		return nil, err
 	}
 	rows, err := s.db.queries.AlertAnnotations(ctx, pgq.AlertAnnotationsParams{
-		ReadUpTo: mark, Mine: mine, Actor: who.Actor, TenantID: tenant, AlertIds: ids,
+		ReadUpTo: mark, Mine: mine, Assignees: usersOf(who.Targets), Actor: who.Actor, TenantID: tenant, AlertIds: ids,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("annotate alerts: %w", err)

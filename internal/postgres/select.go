@@ -81,6 +81,13 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 			return nil, err
 		}
 		c.also(ofMine, "mine", mine)
+		c.args["me"] = usersOf(f.MineOf)
+	}
+	if len(f.Assignees) > 0 {
+		c.also(assignedTo, "assignees", f.Assignees)
+	}
+	if f.Snoozed != nil {
+		c.also(isSnoozed, "snoozed", *f.Snoozed)
 	}
 	if f.UnreadBy != "" {
 		mark, err := readUpTo(ctx, s.db.queries, tenant, f.UnreadBy)
@@ -128,11 +135,32 @@ func withoutWalk(f alerts.Filter) alerts.Filter {
 	return f
 }
 
-// ofMine holds for the alerts of rules with one of some targets.
-const ofMine = `a.rule_id = any(array(
+// ofMine holds for the alerts of rules with one of some targets, and for those that are
+// assigned to somebody.
+const ofMine = `(a.rule_id = any(array(
     select r.rule_id from rule r
     where r.tenant_id = @tenant
-      and exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))))`
+      and exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))))
+  or a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@me::text[])))`
+
+// assignedTo holds for the alerts that are assigned to somebody; the empty name is nobody's.
+const assignedTo = `(a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@assignees::text[]))
+  or '' = any(@assignees::text[]) and a.alert_id not in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant))`
+
+// isSnoozed holds for the alerts that are snoozed, or for the others.
+const isSnoozed = `(a.state <> 'RESOLVED'
+  and a.alert_id in (select z.alert_id from alert_snooze z where z.tenant_id = @tenant and z.until > now())) = @snoozed::boolean`
+
+// usersOf returns the names of the users among some targets.
+func usersOf(targets []rules.Target) []string {
+	names := []string{}
+	for _, t := range targets {
+		if t.Kind == rules.TargetUser {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
 
 // byHash holds for the alerts whose column is one of the values of its parameter.
 // The index knows the hash alone.

@@ -88,7 +88,7 @@ func EventOf(reason notify.Reason) Event {
 	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff,
 		notify.ReasonWebhookFailing, notify.ReasonUndelivered:
 		return Fired
-	case notify.ReasonReminder:
+	case notify.ReasonReminder, notify.ReasonSnoozeEnded:
 		return Reminder
 	case notify.ReasonAcknowledged:
 		return Acknowledged

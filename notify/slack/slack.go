@@ -249,6 +249,10 @@ func headline(a *Alert) string {
 	case notify.ReasonUndelivered:
 		// Whatever became of the alert since.
 		return badge(a.Severity) + " " + title
+	case notify.ReasonSnoozeEnded:
+		if a.State != alerts.Resolved {
+			return badge(a.Severity) + " Snooze ended: " + title
+		}
 	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonReminder, notify.ReasonWebhookOff,
 		notify.ReasonWebhookFailing, notify.ReasonDigest:
 	}

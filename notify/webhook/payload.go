@@ -192,6 +192,8 @@ func eventType(reason notify.Reason) string {
 		return "alert.fired"
 	case notify.ReasonReminder:
 		return "alert.reminder"
+	case notify.ReasonSnoozeEnded:
+		return "alert.snooze_ended"
 	case notify.ReasonResolved:
 		return "alert.resolved"
 	case notify.ReasonAcknowledged:

@@ -151,12 +151,14 @@ func (q *Queries) ActionUndone(ctx context.Context, arg ActionUndoneParams) erro
 const alertAnnotations = `-- name: AlertAnnotations :many
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= $1::timestamptz))::boolean as unread,
-       exists (select from unnest($2::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))::boolean as mine,
+       (exists (select from unnest($2::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))
+        or coalesce(h.assignee = any($3::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
 from alert a
 join rule r using (rule_id)
-left join alert_read x on x.tenant_id = a.tenant_id and x.actor = $3 and x.alert_id = a.alert_id
+left join alert_assignment h using (alert_id)
+left join alert_read x on x.tenant_id = a.tenant_id and x.actor = $4 and x.alert_id = a.alert_id
 cross join lateral (
     select count(*) as total,
            count(*) filter (where s.status = 'DELIVERED') as delivered,
@@ -166,15 +168,16 @@ cross join lateral (
            min(s.next_attempt_at) as next_attempt_at
     from notification_status s where s.alert_id = a.alert_id
 ) d
-where a.tenant_id = $4 and a.alert_id = any($5::uuid[])
+where a.tenant_id = $5 and a.alert_id = any($6::uuid[])
 `
 
 type AlertAnnotationsParams struct {
-	ReadUpTo time.Time
-	Mine     []string
-	Actor    string
-	TenantID string
-	AlertIds []uuid.UUID
+	ReadUpTo  time.Time
+	Mine      []string
+	Assignees []string
+	Actor     string
+	TenantID  string
+	AlertIds  []uuid.UUID
 }
 
 type AlertAnnotationsRow struct {
@@ -194,6 +197,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 	rows, err := q.db.Query(ctx, alertAnnotations,
 		arg.ReadUpTo,
 		arg.Mine,
+		arg.Assignees,
 		arg.Actor,
 		arg.TenantID,
 		arg.AlertIds,

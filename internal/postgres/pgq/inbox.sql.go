@@ -177,8 +177,10 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, r.name as rule_name, r.about as rule_about
-from alert a join rule r using (rule_id)
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, r.name as rule_name, r.about as rule_about, h.assignee, h.assigned_by, h.assigned_at,
+       z.until as snoozed_until, z.snoozed_by
+from alert a join rule r using (rule_id) left join alert_assignment h using (alert_id)
+left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 where a.tenant_id = $1 and a.alert_id = $2
 `
 
@@ -188,9 +190,14 @@ type AlertGetParams struct {
 }
 
 type AlertGetRow struct {
-	Alert     Alert
-	RuleName  string
-	RuleAbout []byte
+	Alert        Alert
+	RuleName     string
+	RuleAbout    []byte
+	Assignee     *string
+	AssignedBy   *string
+	AssignedAt   *time.Time
+	SnoozedUntil *time.Time
+	SnoozedBy    *string
 }
 
 func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow, error) {
@@ -230,6 +237,11 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.Routing,
 		&i.RuleName,
 		&i.RuleAbout,
+		&i.Assignee,
+		&i.AssignedBy,
+		&i.AssignedAt,
+		&i.SnoozedUntil,
+		&i.SnoozedBy,
 	)
 	return i, err
 }

@@ -77,11 +77,27 @@ type AlertAction struct {
 	Selection []byte
 }
 
+type AlertAssignment struct {
+	AlertID    uuid.UUID
+	TenantID   string
+	Assignee   string
+	AssignedBy string
+	AssignedAt time.Time
+}
+
 type AlertRead struct {
 	TenantID string
 	Actor    string
 	AlertID  uuid.UUID
 	Read     bool
+}
+
+type AlertSnooze struct {
+	AlertID   uuid.UUID
+	TenantID  string
+	Until     time.Time
+	SnoozedBy string
+	SnoozedAt time.Time
 }
 
 type Announcement struct {

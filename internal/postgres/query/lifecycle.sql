@@ -32,7 +32,7 @@ for no key update of o;
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
+    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
            a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation

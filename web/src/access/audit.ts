@@ -44,6 +44,9 @@ const requests: Record<string, string> = {
   acknowledgeAlert: "acknowledged an alert",
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
+  assignAlert: "assigned an alert",
+  snoozeAlert: "snoozed an alert",
+  unsnoozeAlert: "ended the snooze of an alert",
   resolveAlerts: "resolved alerts",
   undoAlertAction: "undid an action on alerts",
   slackInteraction: "pressed a button in Slack",
@@ -73,6 +76,10 @@ const replayVerbs: Record<string, string> = {
 
 interface AlertsAfter {
   state?: string;
+  /** Who an alert was assigned to; null is nobody. */
+  assignee?: string | null;
+  /** Until when an alert was snoozed; null is no more. */
+  snoozedUntil?: string | null;
   /** How many there were, and some of them; neither of one alone. */
   alerts?: number;
   ids?: string[];
@@ -81,10 +88,17 @@ interface AlertsAfter {
 /** What was done, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
-  const { state = "", alerts = 1 } = (entry.after ?? {}) as AlertsAfter;
+  const { state = "", alerts = 1, assignee, snoozedUntil } = (entry.after ?? {}) as AlertsAfter;
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
     const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
+  }
+  if (objectKind === "alert" && action === "update" && assignee !== undefined) {
+    const which = `alert “${objectName ?? ""}”`;
+    return assignee === null ? `assigned ${which} to nobody` : `assigned ${which} to ${assignee}`;
+  }
+  if (objectKind === "alert" && action === "update" && snoozedUntil !== undefined) {
+    return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} alert “${objectName ?? ""}”`;
   }
   if (objectKind === "note") {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;

@@ -148,6 +148,12 @@ export function auditLog(filter: AuditFilter) {
   });
 }
 
+/** The name by which alerts and notes show somebody; undefined before it is known who that is. */
+export function actorOf(who: Me | undefined): string | undefined {
+  if (who === undefined) return undefined;
+  return who.kind === "user" ? who.email : who.name;
+}
+
 /** Whether somebody may do what asks for a role. Before it is known who that is, nothing is offered. */
 export function isAtLeast(who: Me | undefined, role: Role): boolean {
   const rank = (of: Role) => roles.findIndex(({ value }) => value === of);

@@ -34,6 +34,10 @@ export interface AlertFilter {
   to: string;
   q: string;
   mine: boolean;
+  /** Who alerts are assigned to; the empty one stands for nobody. */
+  assignee: readonly string[];
+  /** Whether alerts are snoozed; "any" is no restriction. */
+  snoozed: "any" | "yes" | "no";
   unread: boolean;
   /** Only alerts about one exchange each, which issues consist of; set where an issue is opened. */
   perExchange: boolean;
@@ -74,12 +78,14 @@ function queryOf(filter: AlertFilter) {
     route: [...route],
     environment: [...environment],
     attribute: [...attribute],
+    assignee: [...filter.assignee],
     ...(executionId ? { executionId } : {}),
     ...(correlationId ? { correlationId } : {}),
     ...(from ? { from } : {}),
     ...(to ? { to } : {}),
     ...(q ? { q } : {}),
     ...(mine ? { mine } : {}),
+    ...(filter.snoozed === "any" ? {} : { snoozed: filter.snoozed === "yes" }),
     ...(unread ? { unread } : {}),
     ...(perExchange ? { perExchange } : {}),
   };
@@ -234,6 +240,29 @@ export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSe
       ? client.POST("/alerts/acknowledge", { body: selection })
       : client.POST("/alerts/resolve", { body: selection }),
   );
+}
+
+/** Assigns an alert to somebody; empty is nobody. Where `was` is not the assignee any more it is refused. */
+export function assignAlert(id: string, assignment: { assignee: string; was: string }): Promise<Alert> {
+  return body(client.POST("/alerts/{id}/assign", { params: { path: { id } }, body: assignment }));
+}
+
+/** Snoozes an alert until an instant. */
+export function snoozeAlert(id: string, until: string): Promise<Alert> {
+  return body(client.POST("/alerts/{id}/snooze", { params: { path: { id } }, body: { until } }));
+}
+
+/** Cancels the snooze of an alert. */
+export function unsnoozeAlert(id: string): Promise<Alert> {
+  return body(client.POST("/alerts/{id}/unsnooze", { params: { path: { id } } }));
+}
+
+/** The people whom alerts can be assigned to. */
+export function assignees() {
+  return queryOptions({
+    queryKey: ["assignees"] as const,
+    queryFn: async ({ signal }) => (await body(client.GET("/alerts/assignees", { signal }))).items,
+  });
 }
 
 /** Puts back what an action has changed, and nothing has changed since. */

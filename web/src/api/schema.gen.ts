@@ -66,6 +66,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/{id}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Assign an alert to a person, or to nobody
+         * @description Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
+         *     changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+         */
+        post: operations["assignAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/{id}/notifications": {
         parameters: {
             query?: never;
@@ -101,6 +124,52 @@ export interface paths {
          * @description A resolved alert stays as it is, with who was first.
          */
         post: operations["resolveAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/{id}/snooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Snooze an alert until an instant
+         * @description When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
+         *     alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
+         *     state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+         */
+        post: operations["snoozeAlert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/{id}/unsnooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the snooze of an alert
+         * @description No message follows. An alert that is not snoozed stays as it is.
+         */
+        post: operations["unsnoozeAlert"];
         delete?: never;
         options?: never;
         head?: never;
@@ -189,6 +258,26 @@ export interface paths {
          *     is false.
          */
         get: operations["getAlertActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/assignees": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the people whom alerts can be assigned to
+         * @description The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
+         */
+        get: operations["listAssignees"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1751,6 +1840,11 @@ export interface components {
             /** Format: date-time */
             acknowledgedAt?: string;
             acknowledgedBy?: string;
+            /** Format: date-time */
+            assignedAt?: string;
+            assignedBy?: string;
+            /** @description Who handles it; absent where nobody does. */
+            assignee?: string;
             count?: components["schemas"]["WindowCount"];
             delivery?: components["schemas"]["DeliverySummary"];
             /**
@@ -1794,7 +1888,7 @@ export interface components {
              */
             lateBySeconds?: number;
             message: string;
-            /** @description Whether its rule is meant for the caller. In lists and the answer for one alert. */
+            /** @description Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert. */
             mine?: boolean;
             /** @description The rule's present note. In the answer for one alert. */
             note?: string;
@@ -1823,6 +1917,12 @@ export interface components {
              *     exchange; empty where the exchange has no error.
              */
             signature?: string;
+            snoozedBy?: string;
+            /**
+             * Format: date-time
+             * @description When somebody wants to be reminded of it; absent where it is not snoozed.
+             */
+            snoozedUntil?: string;
             state: components["schemas"]["AlertState"];
             title: string;
             /** @description Whether the caller has not read it. In lists and the answer for one alert. */
@@ -1848,6 +1948,19 @@ export interface components {
             /** @description Without rules that raised nothing. */
             rules: components["schemas"]["RuleActivity"][];
         };
+        AlertAssignment: {
+            /**
+             * @description The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+             *     cannot be assigned.
+             * @default
+             */
+            assignee?: string;
+            /**
+             * @description Who it is assigned to as the caller saw it; empty stands for nobody.
+             * @default
+             */
+            was?: string;
+        };
         AlertCounts: {
             /** Format: int64 */
             acknowledged: number;
@@ -1866,6 +1979,7 @@ export interface components {
         /** @description The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR. */
         AlertFilter: {
             application?: string[];
+            assignee?: string[];
             attribute?: string[];
             correlationId?: string;
             environment?: string[];
@@ -1882,6 +1996,7 @@ export interface components {
             ruleId?: string[];
             severity?: components["schemas"]["Severity"][];
             signature?: string[];
+            snoozed?: boolean;
             /** @description Without it, alerts of every state but PENDING. */
             state?: components["schemas"]["AlertState"][];
             /** Format: date-time */
@@ -1944,7 +2059,8 @@ export interface components {
          * @description Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
          *     are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
          *     for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-         *     names values without wildcards that all meet it. Any other condition on the exchange never holds for such an alert.
+         *     names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
+         *     value. Any other condition on the exchange never holds for such an alert.
          */
         AlertMatch: {
             filter?: components["schemas"]["Filter"];
@@ -2006,11 +2122,21 @@ export interface components {
             counts: components["schemas"]["AlertCounts"];
             missed?: components["schemas"]["MissedAlerts"];
         };
+        AlertSnooze: {
+            /**
+             * Format: date-time
+             * @description In the future by Postgres's clock, at most 30 days ahead.
+             */
+            until: string;
+        };
         /**
          * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
+        AssigneeList: {
+            items: string[];
+        };
         /**
          * @description One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
          *     default); the rest stays as long as the alert.
@@ -2662,15 +2788,15 @@ export interface components {
             searchedTo?: string;
         };
         /**
-         * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-         *     below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+         * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
+         *     is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
          *     others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
          *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
          *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -3079,7 +3205,7 @@ export interface components {
             ids?: string[];
         };
         /**
-         * @description What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+         * @description What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "editor" | "admin";
@@ -4531,6 +4657,8 @@ export interface components {
         /** @description The greatest number of entries wanted. */
         Limit: number;
         OnlyApplication: string[];
+        /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+        OnlyAssignee: string[];
         /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
         OnlyAttribute: string[];
         /** @description The alerts about exchanges with this correlation id. */
@@ -4543,13 +4671,15 @@ export interface components {
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this instant. */
         OnlyFrom: string;
-        /** @description Only alerts of rules that are meant for the caller. */
+        /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
         OnlyMine: boolean;
         OnlyRoute: string[];
         OnlyRule: string[];
         OnlySeverity: components["schemas"]["Severity"][];
         /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
         OnlySignature: string[];
+        /** @description Only alerts that are snoozed; with `false` only those that are not. */
+        OnlySnoozed: boolean;
         /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
         OnlyState: components["schemas"]["AlertState"][];
         /** @description Text in title or message, case ignored. */
@@ -4582,6 +4712,8 @@ export interface operations {
         parameters: {
             query?: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /** @description The alerts about exchanges with this correlation id. */
@@ -4598,7 +4730,7 @@ export interface operations {
                 id?: string[];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts of rules that are meant for the caller. */
+                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -4609,6 +4741,8 @@ export interface operations {
                 severity?: components["parameters"]["OnlySeverity"];
                 /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
+                /** @description Only alerts that are snoozed; with `false` only those that are not. */
+                snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */
@@ -4680,6 +4814,33 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    assignAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertAssignment"];
+            };
+        };
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listAlertNotifications: {
         parameters: {
             query?: never;
@@ -4704,6 +4865,56 @@ export interface operations {
         };
     };
     resolveAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    snoozeAlert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertSnooze"];
+            };
+        };
+        responses: {
+            /** @description The alert as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    unsnoozeAlert: {
         parameters: {
             query?: never;
             header?: never;
@@ -4814,6 +5025,27 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listAssignees: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Their names, as alerts show them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AssigneeList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     countAlerts: {
         parameters: {
             query?: never;
@@ -4839,6 +5071,8 @@ export interface operations {
         parameters: {
             query: {
                 application?: components["parameters"]["OnlyApplication"];
+                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /**
@@ -4859,7 +5093,7 @@ export interface operations {
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts of rules that are meant for the caller. */
+                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -4870,6 +5104,8 @@ export interface operations {
                 severity?: components["parameters"]["OnlySeverity"];
                 /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
+                /** @description Only alerts that are snoozed; with `false` only those that are not. */
+                snoozed?: components["parameters"]["OnlySnoozed"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */

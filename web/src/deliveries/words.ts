@@ -5,6 +5,7 @@ import { counted, number } from "../ui/words";
 const reasons: Record<string, string> = {
   FIRED: "Alert",
   REMINDER: "Reminder",
+  SNOOZE_ENDED: "Snooze ended",
   ACKNOWLEDGED: "Acknowledged",
   RESOLVED: "Resolved",
   REOPENED: "Reopened",

@@ -18,6 +18,7 @@ import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
+import { AssignButton, AssignedField } from "./Assignee";
 import type { Action } from "./actions";
 import { toSearch, wide } from "./filter";
 import { countWords, percent, thresholdWords } from "./headline";
@@ -25,6 +26,7 @@ import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
 import { canBecome } from "./rows";
+import { SnoozeButton, SnoozedMark } from "./Snooze";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
 import { UsualDuration } from "./UsualDuration";
@@ -95,6 +97,8 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
       ) : (
         <StateMark state={alert.state} />
       )}
+      {may && <AssignButton alert={alert} />}
+      {may && <SnoozeButton alert={alert} />}
       <SilenceThis alert={alert} />
     </>
   );
@@ -143,6 +147,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
             </Link>
           )}
           <Owner of={alert} stop />
+          <SnoozedMark alert={alert} by />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
@@ -185,11 +190,10 @@ function Routing({ routing }: { routing: AlertRouting }) {
   );
 }
 
-/** What the rule tells those who handle its alerts. */
+/** Who handles the alert, and what its rule tells them. */
 function About({ alert }: { alert: Alert }) {
   const { labels = {}, owner, runbookUrl, note } = alert;
   const names = Object.keys(labels).sort();
-  if (names.length === 0 && !owner && !runbookUrl && !note) return null;
   return (
     <Section title="Handling">
       {note && <p className={styles.message}>{note}</p>}
@@ -203,6 +207,7 @@ function About({ alert }: { alert: Alert }) {
             </a>
           </Field>
         )}
+        <AssignedField alert={alert} />
         {owner && <Field name="Owner">{owner}</Field>}
         {names.map((name) => (
           <Field key={name} name={name}>

@@ -4,11 +4,13 @@ import { ClockTime } from "../ui/Instant";
 import { IconPerson } from "../ui/icons";
 import { StateMark } from "../ui/marks";
 import styles from "./AlertRow.module.css";
+import { AssignedTo } from "./Assignee";
 import { DeliveryMark } from "./DeliveryMark";
 import { headline, place } from "./headline";
 import { latenessWord } from "./lateness";
 import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { SnoozedMark } from "./Snooze";
 
 interface Props extends RowLook {
   alert: Alert;
@@ -26,9 +28,9 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       <b>{first}</b>
       {second && ` · ${second}`}
       {alert.mine && (
-        <span className={styles.mine} title="Targets you">
+        <span className={styles.mine} title="Assigned to you, or its rule targets you">
           <IconPerson size={13} stroke={2} aria-hidden="true" />
-          <span className="visually-hidden"> targets you</span>
+          <span className="visually-hidden"> yours</span>
         </span>
       )}
     </>
@@ -55,6 +57,8 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
             {!look.wide && state}
             {lateness && <span className={styles.late}>{lateness}</span>}
             {alert.state === "ACKNOWLEDGED" && <Owner of={alert} />}
+            <AssignedTo alert={alert} />
+            <SnoozedMark alert={alert} />
             {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
           </span>
         }

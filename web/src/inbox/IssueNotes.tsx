@@ -2,7 +2,7 @@ import { Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { type Me, me } from "../api/access";
+import { actorOf, type Me, me } from "../api/access";
 import type { IssueNote } from "../api/client";
 import { deleteNote, issueNotes, writeNote } from "../api/issueNotes";
 import type { IssueKey } from "../api/issues";
@@ -88,7 +88,7 @@ export function IssueNotes({ of }: { of: IssueKey }) {
 /** Its author may delete a note, and so may administrators. */
 function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
   if (who === undefined) return false;
-  return who.role === "admin" || author === (who.kind === "token" ? `token ${who.name}` : who.email);
+  return who.role === "admin" || author === actorOf(who);
 }
 
 function Write({ of }: { of: IssueKey }) {

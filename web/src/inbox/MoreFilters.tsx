@@ -1,8 +1,10 @@
 import { TagsInput, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import type { AlertFilter } from "../api/alerts";
+import { actorOf, me } from "../api/access";
+import { type AlertFilter, assignees } from "../api/alerts";
 import { facets } from "../api/exchanges";
+import { useMay } from "../api/operations";
 import { FormDialog } from "../ui/FormDialog";
 import { InstantInput } from "../ui/InstantInput";
 import { Select } from "../ui/Select";
@@ -19,6 +21,10 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
   const [draft, setDraft] = useState(filter);
   const [problem, setProblem] = useState<string>();
   const environments = useQuery(facets("environment", "", {})).data?.map(({ value }) => value) ?? [];
+  const may = useMay()("listAssignees");
+  const { data: people = [] } = useQuery({ ...assignees(), enabled: may });
+  const own = actorOf(useQuery(me()).data);
+  const names = [...new Set([...(own ? [own] : []), ...people, ...draft.assignee.filter(Boolean)])];
   const change = (part: Partial<AlertFilter>) => setDraft((before) => ({ ...before, ...part }));
   const submit = () => {
     const wrong = draft.attribute.find((text) => !isAttribute(text));
@@ -37,6 +43,26 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
       />
       <InstantInput label="From" value={draft.from} onChange={(from) => change({ from })} />
       <InstantInput label="To" value={draft.to} onChange={(to) => change({ to })} />
+      <Select
+        label="Assigned to"
+        options={[
+          { value: "any", label: "Anybody or nobody" },
+          { value: "none", label: "Nobody" },
+          ...names.map((name) => ({ value: `=${name}`, label: name })),
+        ]}
+        value={choiceOf(draft.assignee)}
+        onChange={(choice) => change({ assignee: choice === "any" ? [] : [choice === "none" ? "" : choice.slice(1)] })}
+      />
+      <Select
+        label="Snoozed"
+        options={[
+          { value: "any", label: "Snoozed or not" },
+          { value: "no", label: "Not snoozed" },
+          { value: "yes", label: "Snoozed" },
+        ]}
+        value={draft.snoozed}
+        onChange={(snoozed) => change({ snoozed })}
+      />
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Environments"
@@ -69,4 +95,10 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
       />
     </FormDialog>
   );
+}
+
+/** The first assignee as the list offers it; an address may name several. */
+function choiceOf([first]: readonly string[]): string {
+  if (first === undefined) return "any";
+  return first === "" ? "none" : `=${first}`;
 }

@@ -31,6 +31,7 @@ function keyOf(h: Happening): string {
     case "next":
       return `${h.notification.id}/${h.kind}`;
     case "reminded":
+    case "woke":
       return `${h.kind}/${h.at}`;
     default:
       return h.kind;
@@ -50,6 +51,8 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
       );
     case "reminded":
       return <Line look={{ icon: IconReminder, hue: "var(--firing)" }} at={h.at} what={<b>Still firing</b>} />;
+    case "woke":
+      return <Line look={{ icon: IconReminder, hue: "var(--firing)" }} at={h.at} what={<b>Snooze ended</b>} />;
     case "fired":
       return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
     case "acknowledged":

@@ -12,6 +12,7 @@ interface Chip {
 /** The parts of a filter that no menu shows, each with how to remove it. */
 export function chips(filter: AlertFilter): readonly Chip[] {
   const { route, signature, environment, executionId, correlationId, attribute, hours, from, to, perExchange } = filter;
+  const { assignee, snoozed } = filter;
   const all: (Chip | false)[] = [
     route.length > 0 && { part: "route", text: route.join(", ") || "No route", empty: { route: [] } },
     signature.length > 0 && { part: "error", text: signature.join(", ") || "No error", empty: { signature: [] } },
@@ -26,6 +27,16 @@ export function chips(filter: AlertFilter): readonly Chip[] {
     executionId !== "" && { part: "execution", text: `Execution ${executionId}`, empty: { executionId: "" } },
     correlationId !== "" && { part: "correlation", text: `Correlation ${correlationId}`, empty: { correlationId: "" } },
     attribute.length > 0 && { part: "attribute", text: attribute.join(", "), empty: { attribute: [] } },
+    assignee.length > 0 && {
+      part: "assignee",
+      text: `Assigned to ${assignee.map((name) => name || "nobody").join(", ")}`,
+      empty: { assignee: [] },
+    },
+    snoozed !== "any" && {
+      part: "snoozed",
+      text: snoozed === "yes" ? "Snoozed" : "Not snoozed",
+      empty: { snoozed: "any" },
+    },
     perExchange && { part: "per", text: "Single exchanges", empty: { perExchange: false } },
   ];
   return all.filter((chip) => chip !== false);

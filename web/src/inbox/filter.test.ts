@@ -15,6 +15,9 @@ test.each([
   ["?state=FIRING&app=a&app=a", { application: ["a"] }],
   ["?mine=yes&unread=yes&error=none&error=x", { mine: true, unread: true, signature: ["", "x"] }],
   ["?mine=1&unread=no", {}],
+  ["?snoozed=yes", { snoozed: "yes" }],
+  ["?snoozed=any", {}],
+  ["?assignee=none&assignee=ada%40example.com", { assignee: ["", "ada@example.com"] }],
   [
     "?attr=region&attr==eu&attr=a=b&within=never&from=yesterday&to=2026-11-21",
     { attribute: ["a=b"], to: "2026-11-21T00:00:00.000Z" },
@@ -36,6 +39,8 @@ test("what is written is read back", () => {
     signature: ["", "none", "~none", "~~none", "~other", "E: x"],
     q: '"quoted" + ümlaut',
     mine: true,
+    assignee: ["", "none", "ada@example.com"],
+    snoozed: "no",
     unread: true,
     perExchange: true,
     route: ["a/b"],

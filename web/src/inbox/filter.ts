@@ -22,6 +22,9 @@ export interface InboxSearch {
   to?: string;
   q?: string;
   mine?: "yes";
+  /** Who alerts are assigned to; `none` is nobody. */
+  assignee?: string[];
+  snoozed?: "yes" | "no";
   unread?: "yes";
   per?: "exchange";
   fold?: "none" | "rule" | "error";
@@ -29,7 +32,7 @@ export interface InboxSearch {
 
 const noError = "none";
 
-/** A signature as the address writes it. */
+/** A signature, or the name of an assignee, as the address writes it. */
 export function errorOf(signature: string): string {
   return /^~*none$/.test(signature) ? `~${signature}` : signature || noError;
 }
@@ -82,6 +85,9 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   }
   const error = texts(raw.error);
   if (error.length > 0) search.error = error;
+  const assignee = texts(raw.assignee);
+  if (assignee.length > 0) search.assignee = assignee;
+  if (raw.snoozed === "yes" || raw.snoozed === "no") search.snoozed = raw.snoozed;
   const attr = texts(raw.attr).filter(isAttribute);
   if (attr.length > 0) search.attr = attr;
   for (const name of ["execution", "correlation"] as const) {
@@ -128,6 +134,8 @@ export function toFilter(search: InboxSearch): AlertFilter {
     to: search.to ?? "",
     q: search.q ?? "",
     mine: search.mine !== undefined,
+    assignee: (search.assignee ?? []).map(signatureOf),
+    snoozed: search.snoozed ?? "any",
     unread: search.unread !== undefined,
     perExchange: search.per === "exchange",
   };
@@ -151,6 +159,8 @@ export function toSearch(filter: AlertFilter, fold: Folding = "issue"): InboxSea
     to: filter.to,
     q: filter.q,
     mine: filter.mine ? "yes" : undefined,
+    assignee: filter.assignee.map(errorOf),
+    snoozed: filter.snoozed,
     unread: filter.unread ? "yes" : undefined,
     per: filter.perExchange ? "exchange" : undefined,
     fold: fold === "signature" ? "error" : fold,

@@ -46,7 +46,7 @@ describe("an order", () => {
     expect(parts).toEqual([
       {
         filter: {
-          ...{ state: ["FIRING"], severity: [], application: [], ruleId: [], signature: [], q: "x" },
+          ...{ state: ["FIRING"], severity: [], assignee: [], application: [], ruleId: [], signature: [], q: "x" },
           ...{ route: [], environment: [], attribute: [] },
         },
         upTo: "T",

@@ -3,7 +3,7 @@ import { number } from "../ui/words";
 
 /** One thing that happened to an alert, or that will. */
 export type Happening = { at: string } & (
-  | { kind: "reached" | "fired" | "reminded" }
+  | { kind: "reached" | "fired" | "reminded" | "woke" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
   | { kind: "attempt"; attempt: Attempt; notification: Notification }
   | { kind: "settled"; notification: Notification }
@@ -15,6 +15,7 @@ const rank: Record<Happening["kind"], number> = {
   reached: 0,
   fired: 0,
   reminded: 0,
+  woke: 0,
   attempt: 1,
   settled: 2,
   acknowledged: 3,
@@ -31,6 +32,8 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
   // A reminder is for each webhook at the same instant.
   const reminders = notifications.filter(({ reason }) => reason === "REMINDER").map(({ createdAt }) => createdAt);
   for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
+  const ends = notifications.filter(({ reason }) => reason === "SNOOZE_ENDED").map(({ createdAt }) => createdAt);
+  for (const at of oncePerEnd(ends)) happenings.push({ kind: "woke", at });
   if (alert.acknowledgedAt) {
     happenings.push({ kind: "acknowledged", at: alert.acknowledgedAt, by: alert.acknowledgedBy });
   }
@@ -53,6 +56,15 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
   );
 }
 
+/** The messages of one snooze are written one after the other, within moments. */
+function oncePerEnd(instants: readonly string[]): readonly string[] {
+  const sorted = [...instants].sort((a, b) => Date.parse(a) - Date.parse(b));
+  return sorted.filter((at, place) => {
+    const before = sorted[place - 1];
+    return before === undefined || Date.parse(at) - Date.parse(before) > 1000;
+  });
+}
+
 function decides({ verdict }: Attempt): boolean {
   return verdict === "DELIVERED" || verdict === "REFUSED" || verdict === "GONE";
 }
@@ -62,6 +74,8 @@ export function reasonWord({ reason }: Notification): string {
   switch (reason) {
     case "REMINDER":
       return "reminder";
+    case "SNOOZE_ENDED":
+      return "end of the snooze";
     case "RESOLVED":
       return "end";
     case "ACKNOWLEDGED":

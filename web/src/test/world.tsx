@@ -119,6 +119,7 @@ export function startWorld() {
       const items = query.get("by") === "issue" ? issuesOf(matching(world.alerts, query)) : [];
       return HttpResponse.json({ items, asOf: new Date().toISOString() });
     }),
+    http.get(api("/alerts/assignees"), () => HttpResponse.json({ items: ["ada@example.com", "bo@example.com"] })),
     http.get(api("/alerts/issue/notes"), () => HttpResponse.json({ items: [] })),
     http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),

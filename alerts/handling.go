@@ -1,0 +1,35 @@
+package alerts
+
+import "tocsin/internal/fault"
+
+// Snoozable returns nil where an alert in this state can be snoozed, and is reminded of
+// when its snooze ends; else a conflict that says why not.
+func (s State) Snoozable() error {
+	switch s {
+	case Firing, Acknowledged:
+		return nil
+	case Pending:
+		return fault.New(fault.Conflict, "the alert does not fire yet; it can be snoozed when it does")
+	case Resolved:
+	}
+	return fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be snoozed")
+}
+
+// Reassign reports whether an alert passes from one assignee to another one; empty is
+// nobody. Was is whom the one who asks took for the assignee: who has not seen the last
+// change does not undo it. Its error is a conflict that says why the alert cannot pass.
+func (s State) Reassign(from, was, to string) (bool, error) {
+	switch {
+	case s == Pending:
+		return false, fault.New(fault.Conflict, "the alert does not fire yet; it can be assigned when it does")
+	case from == to:
+		return false, nil
+	case s == Resolved:
+		return false, fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be assigned")
+	case from == was:
+		return true, nil
+	case from == "":
+		return false, fault.New(fault.Conflict, "the alert is not assigned to %s any more, but to nobody", was)
+	}
+	return false, fault.New(fault.Conflict, "the alert is assigned to %s", from)
+}

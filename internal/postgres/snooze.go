@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// A snooze is a row beside its alert, and its reminder is written in the transaction that
+// deletes the row, under a lock on the alert. So it is written once, whatever dies and
+// however many replicas look, and not at all where the snooze was cancelled, was moved, or its
+// alert was resolved before. Instants are compared with Postgres's clock alone.
+
+// longestSnooze is how far ahead a snooze ends at most.
+const longestSnooze = 30 * 24 * time.Hour
+
+// Snooze lets an alert be quiet until an instant, or no more where that is nil.
+func (s *Inbox) Snooze(ctx context.Context, tenant string, of api.Snooze) (alerts.Instance, error) {
+	var alert alerts.Instance
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: of.AlertID})
+		if err != nil {
+			return notFound(err, "alert")
+		}
+		changed, err := snooze(ctx, q, tenant, alerts.State(state), of)
+		if err != nil {
+			return err
+		}
+		if changed {
+			if err := q.AlertTouch(ctx, of.AlertID); err != nil {
+				return err
+			}
+		}
+		alert, err = getAlert(ctx, q, tenant, of.AlertID)
+		return err
+	})
+	if err != nil {
+		return alerts.Instance{}, fmt.Errorf("snooze alert: %w", err)
+	}
+	return alert, nil
+}
+
+// snooze writes the snooze of an alert, which the transaction holds, and reports whether that
+// changed anything.
+func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.State, of api.Snooze) (bool, error) {
+	if of.Until == nil {
+		cancelled, err := q.SnoozeCancel(ctx, of.AlertID)
+		return cancelled > 0, err
+	}
+	if err := state.Snoozable(); err != nil {
+		return false, err
+	}
+	snoozed, err := q.SnoozeSet(ctx, pgq.SnoozeSetParams{
+		AlertID: of.AlertID, TenantID: tenant, Until: *of.Until, SnoozedBy: of.Actor, Longest: longestSnooze,
+	})
+	if err == nil && snoozed == 0 {
+		err = fault.InvalidFields("the snooze", []fault.Field{{
+			Field: "until", Code: "out_of_range", Message: fmt.Sprintf("Must be in the future, at most %d days ahead", int(longestSnooze.Hours()/24)),
+		}})
+	}
+	return err == nil, err
+}
+
+// mostReminders is how many snoozes one call ends.
+const mostReminders = 1000
+
+// Remind ends the snoozes that are over by now (nil is Postgres's clock), and reminds the
+// webhooks that were notified of the alerts. It returns how many messages there are for each
+// of them, and how many silences suppress. One alert about which that fails holds up no other.
+func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
+	over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, Most: mostReminders})
+	if err != nil {
+		return nil, 0, fmt.Errorf("find snoozes that are over: %w", err)
+	}
+	due = map[uuid.UUID]int{}
+	var failed []error
+	for _, row := range over {
+		done, err := s.remind(ctx, row, now)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))
+			continue
+		}
+		for webhook, n := range done.due {
+			due[webhook] += n
+		}
+		suppressed += done.suppressed
+	}
+	return due, suppressed, errors.Join(failed...)
+}
+
+// remind ends one snooze.
+func (s *Outbox) remind(ctx context.Context, of pgq.SnoozeDueRow, now *time.Time) (done written, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		done = written{}
+		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: of.TenantID, AlertID: of.AlertID})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // retention has deleted it, and its snooze with it
+		}
+		if err != nil {
+			return err
+		}
+		ended, err := q.SnoozeEnd(ctx, pgq.SnoozeEndParams{AlertID: of.AlertID, Now: now})
+		if err != nil || ended == 0 || alerts.State(state).Snoozable() != nil {
+			return err
+		}
+		webhooks, err := q.SnoozeTargets(ctx, of.AlertID)
+		if err != nil {
+			return err
+		}
+		list := make([]following, len(webhooks))
+		for i, webhook := range webhooks {
+			list[i] = following{alert: of.AlertID, webhook: webhook, reason: notify.ReasonSnoozeEnded}
+		}
+		if done, err = writeFollowing(ctx, q, "", list); err != nil {
+			return err
+		}
+		return q.AlertReminded(ctx, of.AlertID)
+	})
+	return done, err
+}

@@ -1,0 +1,85 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import type { Alert } from "../api/client";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+
+/** Keeps snoozes as the server does, and until when they were asked for. */
+function snoozing() {
+  const asked: string[] = [];
+  const find = (id: unknown) => world.alerts.find((alert) => alert.id === id) as Alert;
+  server.use(
+    http.post(api("/alerts/:id/snooze"), async ({ params, request }) => {
+      const { until } = (await request.json()) as { until: string };
+      asked.push(until);
+      const alert = find(params.id);
+      Object.assign(alert, { snoozedUntil: until, snoozedBy: "ada@example.com" });
+      return HttpResponse.json(alert);
+    }),
+    http.post(api("/alerts/:id/unsnooze"), ({ params }) => {
+      asked.push("no more");
+      const alert = find(params.id);
+      delete alert.snoozedUntil;
+      delete alert.snoozedBy;
+      return HttpResponse.json(alert);
+    }),
+  );
+  return asked;
+}
+
+const row = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link")[0];
+
+test("an alert is snoozed, shown so, and woken", async () => {
+  world.alerts = [anAlert(5)];
+  const asked = snoozing();
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
+  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "For 4 hours");
+  const before = Date.now();
+  await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
+  await waitFor(() => expect(row()).toHaveTextContent("Snoozed until"));
+  const hours = (Date.parse(asked[0] ?? "") - before) / 3_600_000;
+  expect(hours).toBeGreaterThanOrEqual(4);
+  expect(hours).toBeLessThan(4.1);
+  await user.click(await screen.findByRole("button", { name: "End the snooze" }));
+  await waitFor(() => expect(row()).not.toHaveTextContent("Snoozed until"));
+  expect(asked[1]).toBe("no more");
+});
+
+test("what the server refuses is said where it was asked for", async () => {
+  world.alerts = [anAlert(5)];
+  snoozing();
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: "Snooze" }));
+  const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
+  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "Until another instant");
+  await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
+  expect(await within(dialog).findByText("Enter an instant.")).toBeVisible();
+  await user.selectOptions(within(dialog).getByRole("combobox", { name: "How long" }), "For 1 hour");
+  server.use(
+    http.post(api("/alerts/:id/snooze"), () =>
+      problem(503, { code: "unavailable", detail: "Postgres cannot be reached." }),
+    ),
+  );
+  await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
+  expect(await within(dialog).findByText("Postgres cannot be reached.")).toBeVisible();
+});
+
+test("snoozed alerts can be left out", async () => {
+  world.alerts = [anAlert(5)];
+  const asked: (string | null)[] = [];
+  server.events.on("request:start", ({ request }) => {
+    const url = new URL(request.url);
+    if (url.pathname.endsWith("/alerts")) asked.push(url.searchParams.get("snoozed"));
+  });
+  const { user, router } = open("/inbox?fold=none");
+  await user.click(await screen.findByRole("button", { name: /More/ }));
+  await user.selectOptions(await screen.findByRole("combobox", { name: "Snoozed" }), "Not snoozed");
+  await user.click(screen.getByRole("button", { name: "Apply" }));
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ snoozed: "no" }));
+  await waitFor(() => expect(asked.at(-1)).toBe("false"));
+  server.events.removeAllListeners();
+});

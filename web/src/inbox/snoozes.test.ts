@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { naps } from "./snoozes";
+
+const until = (now: Date) => Object.fromEntries(naps(now).map(({ value, until: end }) => [value, end]));
+
+test.each([
+  ["a Wednesday", new Date(2026, 10, 18, 23, 30), new Date(2026, 10, 19, 9), new Date(2026, 10, 23, 9)],
+  ["a Monday", new Date(2026, 10, 23, 8), new Date(2026, 10, 24, 9), new Date(2026, 10, 30, 9)],
+  ["a Saturday", new Date(2026, 10, 21, 8), new Date(2026, 10, 22, 9), new Date(2026, 10, 23, 9)],
+  ["the last day of a month", new Date(2026, 10, 30, 12), new Date(2026, 11, 1, 9), new Date(2026, 11, 7, 9)],
+])("on %s mornings are those that come", (_, now, tomorrow, monday) => {
+  expect(until(now)).toMatchObject({ tomorrow, monday });
+});
+
+test("on a Sunday tomorrow is Monday, and is offered once", () => {
+  const offered = naps(new Date(2026, 10, 22, 12));
+  expect(offered.map(({ value }) => value)).toEqual(["1h", "4h", "24h", "tomorrow"]);
+});

@@ -1,0 +1,30 @@
+/** An instant until which one may want to be left alone. */
+export interface Nap {
+  value: string;
+  label: string;
+  until: Date;
+}
+
+const hourMs = 3_600_000;
+const morning = 9;
+
+/** What a reader is offered at an instant: mornings are those of the reader's own clock. */
+export function naps(now: Date): readonly Nap[] {
+  const later = (hours: number) => new Date(now.getTime() + hours * hourMs);
+  const tomorrow = at(now, 1);
+  const monday = at(now, (8 - now.getDay()) % 7 || 7);
+  return [
+    { value: "1h", label: "For 1 hour", until: later(1) },
+    { value: "4h", label: "For 4 hours", until: later(4) },
+    { value: "24h", label: "For 24 hours", until: later(24) },
+    { value: "tomorrow", label: "Until tomorrow at 9:00", until: tomorrow },
+    ...(monday.getTime() === tomorrow.getTime()
+      ? []
+      : [{ value: "monday", label: "Until Monday at 9:00", until: monday }]),
+  ];
+}
+
+/** The morning of the day that comes so many days later. */
+function at(now: Date, days: number): Date {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, morning);
+}
