@@ -102,8 +102,13 @@ func starts() *rapid.Generator[int64] {
 // groupings are by what rules group; keys of attributes are any text.
 func groupings() []rules.Grouping {
 	return []rules.Grouping{
-		{}, {By: rules.GroupByRoute}, {By: rules.GroupByApplication}, {By: rules.GroupByEnvironment}, {By: rules.GroupByErrorType},
-		{By: rules.GroupByAttribute, Attribute: "k"}, {By: rules.GroupByAttribute, Attribute: "it's\n\x00{k}"},
+		{},
+		{By: rules.GroupByRoute},
+		{By: rules.GroupByApplication},
+		{By: rules.GroupByEnvironment},
+		{By: rules.GroupByErrorType},
+		{By: rules.GroupByAttribute, Attribute: "k"},
+		{By: rules.GroupByAttribute, Attribute: "it's\n\x00{k}"},
 	}
 }
 

@@ -29,7 +29,8 @@ const many = 100_000
 func busy(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	// A vacuum marks what is surely stored as visible to all.
-	for _, statement := range []string{`set synchronous_commit = on`, `
+	for _, statement := range []string{
+		`set synchronous_commit = on`, `
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
                   interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
 select ('00000000-0000-7000-8001-' || lpad(i::text, 12, '0'))::uuid, 'default', 'rule ' || i, false, 'PER_EXCHANGE', 'WARNING', '{}', '{}', '', '',
@@ -49,7 +50,8 @@ select ('00000000-0000-7000-8002-' || lpad(i::text, 12, '0'))::uuid, 'default',
 from generate_series(1, %[1]d) i`, many), `
 insert into alert_assignment (alert_id, tenant_id, assignee, assigned_by)
 select alert_id, tenant_id, case when start_time_ns % 100 = 0 then 'ada' else 'bo' end, '' from alert where start_time_ns % 20 = 0`,
-		`vacuum analyze alert`, `analyze alert_assignment`} {
+		`vacuum analyze alert`, `analyze alert_assignment`,
+	} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

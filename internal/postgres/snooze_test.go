@@ -63,9 +63,9 @@ func (n *napping) act(action alerts.Action) {
 }
 
 // remind ends what is over after a time, and returns how many messages are sent and suppressed.
-func (n *napping) remind(after time.Duration) (sent, suppressed int) {
+func (n *napping) remind(ctx context.Context, after time.Duration) (sent, suppressed int) {
 	n.t.Helper()
-	due, suppressed, err := n.db.Outbox().Remind(n.t.Context(), new(time.Now().Add(after)))
+	due, suppressed, err := n.db.Outbox().Remind(ctx, new(time.Now().Add(after)))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	t.Parallel()
 	n := newNapping(t)
 	n.snoozed()
-	if sent, _ := n.remind(0); sent != 0 {
+	if sent, _ := n.remind(t.Context(), 0); sent != 0 {
 		t.Errorf("%d reminders before it is over", sent)
 	}
 	if due, _, err := n.db.Outbox().Remind(t.Context(), nil); err != nil || len(due) != 0 {
@@ -102,7 +102,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	var wait sync.WaitGroup
 	sent := make([]int, 6)
 	for i := range sent {
-		wait.Go(func() { sent[i], _ = n.remind(over) })
+		wait.Go(func() { sent[i], _ = n.remind(t.Context(), over) })
 	}
 	wait.Wait()
 	slices.Sort(sent)
@@ -119,7 +119,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	// The next snooze has a reminder of its own, and one that is acknowledged is reminded of.
 	n.snoozed()
 	n.act(alerts.Acknowledge)
-	if sent, _ := n.remind(over); sent != 1 {
+	if sent, _ := n.remind(t.Context(), over); sent != 1 {
 		t.Errorf("%d reminders of the second snooze", sent)
 	}
 	if got := column(t, n.conn, reminders); !slices.Equal(got, []string{n.id(0), n.id(1)}) {
@@ -183,10 +183,10 @@ func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 			n := newNapping(t)
 			n.snoozed()
 			c.meanwhile(n)
-			if sent, silenced := n.remind(over); sent != c.sent || silenced != c.silenced {
+			if sent, silenced := n.remind(t.Context(), over); sent != c.sent || silenced != c.silenced {
 				t.Errorf("%d sent, %d suppressed; want %d and %d", sent, silenced, c.sent, c.silenced)
 			}
-			if sent, silenced := n.remind(over); sent+silenced != 0 {
+			if sent, silenced := n.remind(t.Context(), over); sent+silenced != 0 {
 				t.Errorf("%d sent, %d suppressed once more", sent, silenced)
 			}
 			if got := len(column(t, n.conn, reminders)); got != c.sent+c.silenced {
@@ -215,7 +215,7 @@ func TestASnoozeEndsAfterASilence(t *testing.T) {
 	if _, err := n.db.Silences().End(t.Context(), tenant, "ada", made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if sent, suppressed := n.remind(over); sent != 1 || suppressed != 0 {
+	if sent, suppressed := n.remind(t.Context(), over); sent != 1 || suppressed != 0 {
 		t.Errorf("%d sent, %d suppressed", sent, suppressed)
 	}
 }
@@ -224,7 +224,6 @@ func TestASnoozeEndsAfterASilence(t *testing.T) {
 // which the snooze ends, and another one that dies while it waits.
 func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	for name, meanwhile := range map[string]string{
 		"resolved":         `update alert set state = 'RESOLVED', resolved_at = now()`,
 		"cancelled":        `delete from alert_snooze`,
@@ -233,7 +232,7 @@ func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNapping(t)
+			ctx, n := t.Context(), newNapping(t)
 			n.snoozed()
 			tx, err := n.conn.Begin(ctx)
 			if err != nil {
@@ -272,7 +271,7 @@ func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if sent, _ := n.remind(over); sent != want {
+			if sent, _ := n.remind(ctx, over); sent != want {
 				t.Errorf("the next one reminds %d times, want %d", sent, want)
 			}
 		})

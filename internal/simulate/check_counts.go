@@ -91,10 +91,10 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 			continue
 		}
 		t.w.stats.Steps++
-		switch mode := r.present().def.FireMode; {
-		case mode == rules.AbsentInWindow:
+		switch r.present().def.FireMode { //nolint:exhaustive // the others are measured
+		case rules.AbsentInWindow:
 			t.checkAbsence(c, r, questions)
-		case mode == rules.CountInWindow:
+		case rules.CountInWindow:
 			t.checkStep(c, r, questions, before[a.ID])
 		default:
 			t.w.stats.Measured++
