@@ -110,7 +110,11 @@ test("reminders stand once in the line, however many are told", () => {
 test("the end of a snooze stands once in the line, whoever is told", () => {
   const ended = (id: string, second: number) => told({ id, reason: "SNOOZE_ENDED", createdAt: at(second) });
   const alert = { ...anAlert(0), firedAt: at(0) };
-  expect(kinds(timeline(alert, [ended("n1", 10), ended("n2", 10), ended("n3", 40)]))).toEqual(["fired", "woke", "woke"]);
+  expect(kinds(timeline(alert, [ended("n1", 10), ended("n2", 10), ended("n3", 40)]))).toEqual([
+    "fired",
+    "woke",
+    "woke",
+  ]);
   expect(reasonWord(ended("n1", 10))).toBe("end of the snooze");
 });
 

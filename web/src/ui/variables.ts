@@ -76,7 +76,10 @@ export const bodyVariables: readonly Variable[] = [
   { name: "alert.message", description: "The alert's message" },
   { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },
   { name: "alert.url", description: "Where the alert is seen; empty where no public address is configured" },
-  { name: "alert.reason", description: "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ACKNOWLEDGED, RESOLVED or REOPENED" },
+  {
+    name: "alert.reason",
+    description: "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ACKNOWLEDGED, RESOLVED or REOPENED",
+  },
 ];
 
 /** The variables, with these labels, and the attributes of these keys. */
