@@ -608,8 +608,8 @@ func TestLearnedRoutes(t *testing.T) {
 // these nobody knows that they are missing.
 func TestNoValueIsNotLearned(t *testing.T) {
 	for by, want := range map[rules.Grouping][]string{
-		{By: rules.GroupByRoute}:                            {"70 raise  0", "70 raise 7 0"},
-		{By: rules.GroupByAttribute, Attribute: "customer"}: {"70 raise 7 0"},
+		{By: rules.GroupByRoute}:                            {"80 raise  0", "80 raise 7 0"},
+		{By: rules.GroupByAttribute, Attribute: "customer"}: {"80 raise 7 0"},
 	} {
 		rule := absence()
 		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
