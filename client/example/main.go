@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,8 +20,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, strings.Join(os.Args[1:], " "))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the root
+	err := run(ctx, strings.Join(os.Args[1:], " "), os.Stdout)
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "example:", err)
@@ -28,7 +29,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, what string) error {
+func run(ctx context.Context, what string, out io.Writer) error {
 	server, token := os.Getenv("TOCSIN_URL"), os.Getenv("TOCSIN_TOKEN")
 	c, err := client.New(server, token)
 	if err != nil {
@@ -36,21 +37,21 @@ func run(ctx context.Context, what string) error {
 	}
 	switch what {
 	case "apply":
-		return apply(ctx, c)
+		return apply(ctx, c, out)
 	case "alerts":
-		return alerts(ctx, c)
+		return alerts(ctx, c, out)
 	case "watch":
 		// A stream has no end, so that its client has no time-out.
 		if c, err = client.New(server, token, client.WithHTTPClient(&http.Client{})); err != nil {
 			return err
 		}
-		return watch(ctx, c)
+		return watch(ctx, c, out)
 	default:
 		return errors.New("say apply, alerts or watch")
 	}
 }
 
-func apply(ctx context.Context, c *client.ClientWithResponses) error {
+func apply(ctx context.Context, c *client.ClientWithResponses, out io.Writer) error {
 	done, err := c.ApplyRulesWithResponse(ctx, client.RuleApplication{Rules: []client.RuleDefinition{{
 		Name: "Orders refused", FireMode: client.FireModePEREXCHANGE, Severity: client.SeverityCRITICAL,
 		Scope:  client.Scope{Applications: new([]string{"orders"})},
@@ -60,12 +61,12 @@ func apply(ctx context.Context, c *client.ClientWithResponses) error {
 		return err
 	}
 	for _, rule := range done.JSON200.Rules {
-		fmt.Println(rule.Name, rule.Action)
+		_, _ = fmt.Fprintln(out, rule.Name, rule.Action)
 	}
 	return nil
 }
 
-func alerts(ctx context.Context, c *client.ClientWithResponses) error {
+func alerts(ctx context.Context, c *client.ClientWithResponses, out io.Writer) error {
 	params := &client.ListAlertsParams{State: new([]client.AlertState{client.AlertStateFIRING})}
 	for {
 		page, err := c.ListAlertsWithResponse(ctx, params)
@@ -74,7 +75,7 @@ func alerts(ctx context.Context, c *client.ClientWithResponses) error {
 		}
 		for i := range page.JSON200.Items {
 			alert := &page.JSON200.Items[i]
-			fmt.Println(alert.FiredAt, alert.Title)
+			_, _ = fmt.Fprintln(out, alert.FiredAt, alert.Title)
 		}
 		if page.JSON200.NextCursor == nil {
 			return nil
@@ -83,7 +84,7 @@ func alerts(ctx context.Context, c *client.ClientWithResponses) error {
 	}
 }
 
-func watch(ctx context.Context, c *client.ClientWithResponses) error {
+func watch(ctx context.Context, c *client.ClientWithResponses, out io.Writer) error {
 	// Not StreamEventsWithResponse, which reads to the end of the answer.
 	stream, err := c.StreamEvents(ctx, &client.StreamEventsParams{})
 	if err != nil {
@@ -96,7 +97,7 @@ func watch(ctx context.Context, c *client.ClientWithResponses) error {
 	lines := bufio.NewScanner(stream.Body)
 	for lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
-			fmt.Println(strings.TrimSpace(data))
+			_, _ = fmt.Fprintln(out, strings.TrimSpace(data))
 		}
 	}
 	return lines.Err()

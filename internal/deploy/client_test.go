@@ -69,11 +69,16 @@ func TestAnotherProgramUsesTheClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(told)
-	for lines.Scan() && !strings.Contains(lines.Text(), "intervalSeconds") {
+	hears := func(text string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		t.Errorf("the stream ended before %s: %v", text, lines.Err())
 	}
-	if lines.Text() == "" {
-		t.Errorf("the stream ended without a beat: %v", lines.Err())
-	}
+	hears("intervalSeconds")
 
 	name := "orders " + freeAddress(t)
 	rule, err := post(t.Context(), "http://"+r.address+"/api/v1/rules", fmt.Appendf(nil, `{"name": %q, "fireMode": "PER_EXCHANGE", "severity": "INFO", "scope": {"applications": [%q]}, "titleTemplate": %q}`, name, name, name))
@@ -91,11 +96,7 @@ func TestAnotherProgramUsesTheClient(t *testing.T) {
 		return err
 	})
 	// It hears of the alert.
-	for lines.Scan() && !strings.Contains(lines.Text(), `"changed"`) {
-	}
-	if lines.Text() == "" {
-		t.Errorf("the stream ended before the alert: %v", lines.Err())
-	}
+	hears(`"changed"`)
 	stop()
 	_ = watching.Wait()
 }
