@@ -54,7 +54,7 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/storetest", "internal/simulate/model"},
-			may:      vocabulary("notify", "evaluator", "evaluator/window", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
+			may:      vocabulary("notify", "evaluator", "evaluator/backlog", "evaluator/window", "internal/lease", "internal/retention", "internal/storetest", "internal/simulate/model"),
 		},
 		{
 			packages: []string{"internal/simulate"},
