@@ -248,7 +248,20 @@ func alertAnswer(a *alerts.Instance) Alert {
 		AcknowledgedBy: optional(a.AcknowledgedBy),
 		ResolvedAt:     utc(a.ResolvedAt),
 		ResolvedBy:     optional(a.ResolvedBy),
+		HeldUntil:      utc(a.HeldUntil),
+		Resolution:     resolutionAnswer(a.Resolution),
 	}
+}
+
+func resolutionAnswer(r *alerts.Resolution) *AlertResolution {
+	if r == nil {
+		return nil
+	}
+	answer := AlertResolution{Reason: r.Reason, ExecutionID: optional(r.ExecutionID)}
+	if r.StartTimeNS != nil {
+		answer.StartedAt = new(time.Unix(0, *r.StartTimeNS).UTC())
+	}
+	return &answer
 }
 
 func countAnswer(c *alerts.Count) *WindowCount {

@@ -24,6 +24,7 @@ import { countWords, percent, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
+import { ResolveFor } from "./ResolveFor";
 import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
@@ -95,6 +96,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
       ) : (
         <StateMark state={alert.state} />
       )}
+      {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
       <SilenceThis alert={alert} />
     </>
   );
