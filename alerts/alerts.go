@@ -2,10 +2,12 @@
 //
 // An alert instance is raised once, for one exchange, by one rule; the database
 // holds that by a unique constraint. A PER_EXCHANGE alert stays FIRING until a
-// person acts, and nothing resolves it by itself:
+// person acts, unless its rule says that age or evidence resolves it ([rules.Resolution]):
 //
-//	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve──▶ RESOLVED
-//	   └───────────────────resolve──────────────────────▲
+//	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve, age, evidence──▶ RESOLVED
+//	   └──────────────resolve, age, evidence───────────────────────────▲
+//
+// Whatever resolved it, the next exchange that fails raises an alert of its own.
 //
 // The alert of a window rule stands for a group of exchanges. It opens when the
 // threshold is reached (of an absence, when the number is below it), and closes when that
@@ -16,8 +18,9 @@
 //	                             └──────resolve──▶ RESOLVED, held ──below──▶ RESOLVED
 //
 // An alert that a person resolves is held: its group raises no other one until the
-// value has been below the threshold once, or the rule was armed anew. So a person
-// who resolves an alert about something that goes on is left in peace.
+// value has been below the threshold once or, where the person chose a time, until that
+// is over, or until the rule was armed anew. So a person who resolves an alert about
+// something that goes on is left in peace.
 //
 // An edit of the condition arms the rule anew, and counting begins with the edit. It
 // keeps the alerts that are open, until the new condition has been below the threshold
@@ -121,6 +124,30 @@ type Instance struct {
 	// when that is over, and of an alert that is resolved. It is set where Assignee is.
 	SnoozedUntil *time.Time
 	SnoozedBy    string
+	// HeldUntil is until when nothing is raised for the group of a window alert, as the person
+	// who resolved it chose; nil where nobody chose. Lists leave it out.
+	HeldUntil *time.Time
+	// Resolution is why Tocsin resolved the alert by what its rule says about resolution; nil
+	// of other alerts. Lists leave it out.
+	Resolution *Resolution
+}
+
+// ResolutionReason says by what Tocsin resolved an alert.
+type ResolutionReason string
+
+// The reasons.
+const (
+	ByAge      ResolutionReason = "AGE"
+	ByEvidence ResolutionReason = "EVIDENCE"
+)
+
+// Resolution is why Tocsin resolved an alert.
+type Resolution struct {
+	Reason ResolutionReason `json:"reason"`
+	// ExecutionID and StartTimeNS are of the exchange that is the evidence. The id is its
+	// key, as that of an alert's exchange.
+	ExecutionID string `json:"executionId,omitempty"`
+	StartTimeNS *int64 `json:"startTimeNs,omitempty"`
 }
 
 // After returns the state to which an action leads from s. Its error is a

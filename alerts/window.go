@@ -42,8 +42,10 @@ type Open struct {
 	// Reminders is how many reminders were sent.
 	Reminders int
 	// Held says that a person resolved the alert, and that the value has not been seen
-	// below the threshold since: nothing is raised for the group until then.
-	Held bool
+	// below the threshold since: nothing is raised for the group until then. HeldUntil is the
+	// instant until which the person wants that whatever the value does; zero where none.
+	Held      bool
+	HeldUntil time.Time
 }
 
 // Value is what a rule measured for a group.
@@ -83,7 +85,8 @@ const (
 	Drop
 	// Clear resolves an alert, and notifies where the rule says so.
 	Clear
-	// Release ends the hold of an alert that a person resolved.
+	// Release ends the hold of an alert that a person resolved: the value was below the
+	// threshold, or the time is over that the person chose.
 	Release
 )
 
@@ -169,6 +172,11 @@ func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 		return Wait
 	case open == nil:
 		return Raise
+	case open.Held && !older && !open.HeldUntil.IsZero():
+		if now.Before(open.HeldUntil) {
+			return Stay
+		}
+		return Release
 	case open.Held && (!reached || older):
 		return Release
 	case open.Held:

@@ -18,6 +18,9 @@ func TestNext(t *testing.T) {
 	held := func(since time.Duration) *alerts.Open {
 		return &alerts.Open{State: alerts.Resolved, Since: now.Add(-since), Held: true}
 	}
+	until := func(more time.Duration) *alerts.Open {
+		return &alerts.Open{State: alerts.Resolved, Since: now.Add(-time.Hour), Held: true, HeldUntil: now.Add(more)}
+	}
 	plain := alerts.Window{Threshold: 5}
 	delayed := alerts.Window{Threshold: 5, For: time.Minute}
 	reminding := alerts.Window{Threshold: 5, ReNotify: time.Hour}
@@ -62,6 +65,11 @@ func TestNext(t *testing.T) {
 		"held, reached, delayed":              {delayed, held(time.Hour), whole(9), alerts.Stay},
 		"held, reached, no reminder":          {reminding, held(9 * time.Hour), whole(9), alerts.Stay},
 		"held, below":                         {plain, held(time.Second), whole(4), alerts.Release},
+		"held for an hour, reached":           {plain, until(time.Nanosecond), whole(9), alerts.Stay},
+		"held for an hour, below":             {plain, until(time.Nanosecond), whole(4), alerts.Stay},
+		"held for an hour, over, reached":     {plain, until(0), whole(9), alerts.Release},
+		"held for an hour, over, below":       {plain, until(0), whole(4), alerts.Release},
+		"held for an hour, armed anew since":  {plain, until(time.Hour), alerts.Value{Observed: 9, Partial: true, ArmedAt: now}, alerts.Release},
 		"held, below since an edit":           {plain, held(time.Second), partial(4), alerts.Release},
 		"held, reached, armed anew since":     {plain, held(time.Hour), partial(9), alerts.Release},
 		"held, reached, armed anew before it": {plain, held(time.Second), partial(9), alerts.Stay},

@@ -255,7 +255,20 @@ func alertAnswer(a *alerts.Instance) Alert {
 		AssignedBy:     optional(a.AssignedBy),
 		SnoozedUntil:   utc(a.SnoozedUntil),
 		SnoozedBy:      optional(a.SnoozedBy),
+		HeldUntil:      utc(a.HeldUntil),
+		Resolution:     resolutionAnswer(a.Resolution),
 	}
+}
+
+func resolutionAnswer(r *alerts.Resolution) *AlertResolution {
+	if r == nil {
+		return nil
+	}
+	answer := AlertResolution{Reason: r.Reason, ExecutionID: optional(r.ExecutionID)}
+	if r.StartTimeNS != nil {
+		answer.StartedAt = new(time.Unix(0, *r.StartTimeNS).UTC())
+	}
+	return &answer
 }
 
 func countAnswer(c *alerts.Count) *WindowCount {

@@ -35,7 +35,10 @@ func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSe
 		return BulkResult{}, err
 	}
 	who := identityOf(ctx)
-	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, ID: deref(b.ActionID)}
+	if err := s.checkHold(action, b.HoldUntil); err != nil {
+		return BulkResult{}, err
+	}
+	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, ID: deref(b.ActionID), HoldUntil: b.HoldUntil}
 	if deed.ID == uuid.Nil {
 		if deed.ID, err = uuid.NewV7(); err != nil {
 			return BulkResult{}, fmt.Errorf("make action id: %w", err)
@@ -50,6 +53,22 @@ func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSe
 		ActionID: deed.ID, Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown,
 		UndoableUntil: done.UndoableUntil.UTC(),
 	}, nil
+}
+
+// maxHold is the longest time for which a person can hold a group.
+const maxHold = 30 * 24 * time.Hour
+
+// checkHold returns what is wrong with a time that was chosen with an action.
+func (s *server) checkHold(action alerts.Action, until *time.Time) error {
+	switch {
+	case until == nil:
+		return nil
+	case action != alerts.Resolve:
+		return invalidField("holdUntil", "not_applicable", "Only what is resolved is held — leave it out")
+	case !until.After(s.Now()) || until.After(s.Now().Add(maxHold)):
+		return invalidField("holdUntil", "out_of_range", "Must be in the future, and at most 30 days from now")
+	}
+	return nil
 }
 
 // selection reads which alerts a request is about. Alerts that are named one by

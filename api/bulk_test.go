@@ -89,6 +89,19 @@ func TestManyAlertsAreActedUpon(t *testing.T) {
 		t.Error(diff)
 	}
 
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	b.do("POST", "/api/v1/alerts/resolve", `{"ids":["`+a.String()+`"],"holdUntil":"`+until.Format(time.RFC3339)+`"}`).want(200)
+	if got := b.bulk.deed.HoldUntil; got == nil || !got.Equal(until) {
+		t.Errorf("held until %v, want %v", got, until)
+	}
+	for _, wrong := range []time.Time{time.Now().Add(-time.Minute), time.Now().Add(31 * 24 * time.Hour)} {
+		p := b.do("POST", "/api/v1/alerts/resolve", `{"ids":["`+a.String()+`"],"holdUntil":"`+wrong.Format(time.RFC3339)+`"}`).problem(400, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "holdUntil" {
+			t.Errorf("errors %+v", p.Errors)
+		}
+	}
+	b.do("POST", "/api/v1/alerts/acknowledge", `{"ids":["`+a.String()+`"],"holdUntil":"`+until.Format(time.RFC3339)+`"}`).problem(400, "invalid")
+
 	undone := into[api.UndoResult](b.do("POST", "/api/v1/alerts/actions/"+action.String()+"/undo", "").want(200))
 	if undone.Restored != 2 || undone.Skipped != 1 || b.bulk.undo != (api.Undo{ActionID: action, Actor: "ada"}) {
 		t.Errorf("undone %+v, asked %+v", undone, b.bulk.undo)

@@ -77,6 +77,9 @@ type BulkDeed struct {
 	Actor  string
 	// Filter selects the alerts.
 	Filter alerts.Filter
+	// HoldUntil is until when nothing is raised for the groups of window alerts that it
+	// resolves; nil is until their values have been back once.
+	HoldUntil *time.Time
 }
 
 // BulkCounts is what became of the alerts that a deed was about.

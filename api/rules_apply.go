@@ -219,7 +219,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		WindowSeconds: d.WindowSeconds, Percent: d.Percent, ShortWindowSeconds: d.ShortWindowSeconds,
 		Percentile: d.Percentile, DurationMS: d.DurationMS, MinVolume: d.MinVolume, LearnDays: d.LearnDays, Calendar: d.Calendar,
 		Expected: unlessEmpty(d.Expected), GroupBy: d.GroupBy, GroupByAttribute: d.GroupByAttribute, ForDurationSeconds: d.ForDurationSeconds,
-		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve, UseRoutingPolicy: d.UseRoutingPolicy,
+		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve, UseRoutingPolicy: d.UseRoutingPolicy, Resolution: d.Resolution,
 		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}
 	// Lists that are there and empty say no more than lists that are not there.

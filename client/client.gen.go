@@ -39,6 +39,24 @@ func (e AlertMatchSeverities) Valid() bool {
 	}
 }
 
+// Defines values for AlertResolutionReason.
+const (
+	AlertResolutionReasonAGE      AlertResolutionReason = "AGE"
+	AlertResolutionReasonEVIDENCE AlertResolutionReason = "EVIDENCE"
+)
+
+// Valid indicates whether the value is a known member of the AlertResolutionReason enum.
+func (e AlertResolutionReason) Valid() bool {
+	switch e {
+	case AlertResolutionReasonAGE:
+		return true
+	case AlertResolutionReasonEVIDENCE:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AlertState.
 const (
 	AlertStateACKNOWLEDGED AlertState = "ACKNOWLEDGED"
@@ -690,6 +708,24 @@ func (e RuleReplayState) Valid() bool {
 	}
 }
 
+// Defines values for RuleResolutionEvidence.
+const (
+	RuleResolutionEvidenceATTRIBUTE     RuleResolutionEvidence = "ATTRIBUTE"
+	RuleResolutionEvidenceCORRELATIONID RuleResolutionEvidence = "CORRELATION_ID"
+)
+
+// Valid indicates whether the value is a known member of the RuleResolutionEvidence enum.
+func (e RuleResolutionEvidence) Valid() bool {
+	switch e {
+	case RuleResolutionEvidenceATTRIBUTE:
+		return true
+	case RuleResolutionEvidenceCORRELATIONID:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Severity.
 const (
 	SeverityCRITICAL Severity = "CRITICAL"
@@ -978,8 +1014,12 @@ type Alert struct {
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
 	// can be evaluated again. With `webhookId` it is about that webhook.
-	Health bool               `json:"health"`
-	ID     openapi_types.UUID `json:"id"`
+	Health bool `json:"health"`
+
+	// HeldUntil Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
+	// alert.
+	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
+	ID        openapi_types.UUID `json:"id"`
 
 	// Labels The rule's present labels; absent where it has none.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -999,10 +1039,13 @@ type Alert struct {
 	Note *string `json:"note,omitempty"`
 
 	// Owner Who owns the rule at present.
-	Owner      *string    `json:"owner,omitempty"`
-	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
+	Owner *string `json:"owner,omitempty"`
 
-	// ResolvedBy Absent where the count fell below its threshold.
+	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
+	Resolution *AlertResolution `json:"resolution,omitempty"`
+	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
+
+	// ResolvedBy Absent where no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
 	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
@@ -1182,6 +1225,19 @@ type AlertPage struct {
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
+// AlertResolution Why Tocsin resolved the alert.
+type AlertResolution struct {
+	// ExecutionID Of EVIDENCE: the exchange that completed.
+	ExecutionID *string               `json:"executionId,omitempty"`
+	Reason      AlertResolutionReason `json:"reason"`
+
+	// StartedAt Of EVIDENCE: when that began.
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+}
+
+// AlertResolutionReason defines model for AlertResolution.Reason.
+type AlertResolutionReason string
+
 // AlertRouting How an alert was routed when it fired, by the routing policy of that time.
 type AlertRouting struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
@@ -1203,8 +1259,13 @@ type AlertSelection struct {
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
-	Filter *AlertFilter         `json:"filter,omitempty"`
-	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+	Filter *AlertFilter `json:"filter,omitempty"`
+
+	// HoldUntil Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
+	// do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
+	// once. Other alerts are about one exchange each, and hold nothing.
+	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
+	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
 	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
@@ -2522,7 +2583,11 @@ type Rule struct {
 	Percent         float64            `json:"percent,omitempty"`
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
-	RunbookURL      string             `json:"runbookUrl,omitempty"`
+
+	// Resolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
+	// exchange that fails raises an alert of its own.
+	Resolution *RuleResolution `json:"resolution,omitempty"`
+	RunbookURL string          `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
 	// out, whatever the other lists say.
@@ -2694,7 +2759,8 @@ type RuleDefinition struct {
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
+	// on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
@@ -2710,6 +2776,9 @@ type RuleDefinition struct {
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
+
+	// Resolution Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing.
+	Resolution *RuleResolution `json:"resolution,omitempty"`
 
 	// RunbookURL Where people read what to do about its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
@@ -2959,6 +3028,26 @@ type RuleReplayRequest struct {
 // RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
 // given another condition. FAILED: what it would raise cannot be stored.
 type RuleReplayState string
+
+// RuleResolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
+// exchange that fails raises an alert of its own.
+type RuleResolution struct {
+	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent never does.
+	AfterSeconds *int `json:"afterSeconds,omitempty"`
+
+	// Attribute Of ATTRIBUTE: the key of the attribute.
+	Attribute *string `json:"attribute,omitempty"`
+
+	// Evidence By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
+	// does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
+	// `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+	Evidence *RuleResolutionEvidence `json:"evidence,omitempty"`
+}
+
+// RuleResolutionEvidence By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
+// does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
+// `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+type RuleResolutionEvidence string
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {

@@ -133,8 +133,13 @@ type Definition struct {
 	ForDurationSeconds int `json:"forDurationSeconds" validate:"min=0,max=86400"`
 	// ReNotifyMinutes is the time between reminders while the alert fires and
 	// nobody has acknowledged it; 0 is no reminders.
-	ReNotifyMinutes int  `json:"reNotifyMinutes" validate:"min=0,max=10080"`
+	ReNotifyMinutes int `json:"reNotifyMinutes" validate:"min=0,max=10080"`
+
+	// NotifyOnResolve tells the webhooks when Tocsin resolves an alert: of a window rule when
+	// the value is back, of another one by what Resolution says.
 	NotifyOnResolve bool `json:"notifyOnResolve"`
+	// Resolution belongs to PerExchange rules; nil leaves it to people.
+	Resolution *Resolution `json:"resolution,omitempty"`
 }
 
 // Defaults of a definition, for fields that its author left out.

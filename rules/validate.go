@@ -41,6 +41,11 @@ const (
 	timeOfDayRequired        = "Must be a time of day such as 08:00"
 	timeZoneRequired         = "Must be a time zone such as Europe/Berlin"
 	webhooksNotApplicable    = "The routing policy says who is notified — name no webhooks"
+	nothingResolves          = "Only people resolve the alerts of this rule — say what else does, or leave it out"
+	resolutionNotApplicable  = "The alerts of this rule resolve when their value is back — leave it out"
+	resolutionRequired       = "Say after how long, or by what evidence, alerts are resolved"
+	evidenceNotApplicable    = "The rule alerts about exchanges that complete; that one completes is no evidence"
+	evidenceAttribute        = "Only ATTRIBUTE compares an attribute — leave it out"
 	statusesRequired         = "Say which exchanges are measured: COMPLETED, FAILED or both"
 )
 
@@ -114,7 +119,7 @@ func crossFields(sl validator.StructLevel) {
 		report(d.WindowSeconds != 0, d.WindowSeconds, "windowSeconds", "WindowSeconds", "not_applicable", countingNotApplicable)
 		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
 		report(d.GroupByAttribute != "", d.GroupByAttribute, "groupByAttribute", "GroupByAttribute", "not_applicable", countingNotApplicable)
-		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
+		report(d.NotifyOnResolve && d.Resolution == nil, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", nothingResolves)
 	} else if d.FireMode.Windowed() {
 		report(d.FireMode != RatioInWindow && d.FireMode != DurationInWindow && d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
 		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
@@ -128,6 +133,7 @@ func crossFields(sl validator.StructLevel) {
 	}
 	crossMeasure(&d, report)
 	crossAbsence(&d, report)
+	crossResolution(&d, report)
 }
 
 // crossAbsence holds what a rule on absence expects.

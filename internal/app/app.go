@@ -23,6 +23,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
 	"tocsin/evaluator/reconcile"
+	"tocsin/evaluator/resolution"
 	"tocsin/evaluator/window"
 	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
@@ -66,6 +67,7 @@ type App struct {
 	// tracer is nil where nothing is traced.
 	tracer    *tracing.Tracer
 	watch     *watch
+	resolver  *resolution.Resolver
 	sweeper   *retention.Sweeper
 	samples   *postgres.Samples
 	door      *access.Door
@@ -228,12 +230,20 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	return err
 }
 
+// resolveInterval is the time between passes that resolve alerts by age and evidence.
+const resolveInterval = 30 * time.Second
+
 func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
+	resolutions := db.Resolution()
+	resolutions.Notified, resolutions.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
+	a.resolver = &resolution.Resolver{
+		Store: resolutions, Source: source, Interval: resolveInterval, Logger: a.options.Logger.With(slog.String("part", "resolution")),
+	}
 	logger := a.options.Logger.With(slog.String("part", "evaluator"))
 	o := evaluator.Options{
 		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.dispatchers, Texts: texts, Observer: a.metrics,
@@ -361,6 +371,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
+		parts.Go(func() { a.resolver.Run(ctx) })
 	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup

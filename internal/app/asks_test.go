@@ -163,6 +163,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1}, "ReplicaEvaluates": {5 * time.Second, 2},
 		// The first passes of all partitions, and then of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9}, "RuleReplays": {0, 9},
+		"ResolutionTake":   {30 * time.Second, 0},
 		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
 	}
 	for name, c := range map[string]struct {

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -272,6 +274,48 @@ func TestResolvedCountIsHeld(t *testing.T) {
 	w.failIn("r", "e", "f", "g")
 	w.pass()
 	w.wantColumn("once it was below", counts, "RESOLVED  3 c", "FIRING  3 g")
+	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
+}
+
+// TestResolvedCountIsHeldForAsLongAsAPersonChose has the value go to and fro meanwhile.
+func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failIn("r", "a", "b", "c")
+	w.pass()
+	resolve := func() api.BulkDeed {
+		t.Helper()
+		deed := api.BulkDeed{
+			ID: w.newID(), Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, HoldUntil: new(time.Now().Add(time.Hour)),
+		}
+		if done, err := w.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil || done.Changed != 1 {
+			t.Fatalf("resolved %+v, %v", done, err)
+		}
+		return deed
+	}
+	w.undo(resolve().ID)
+	w.wantColumn("undone", `select state || ' ' || held || ' ' || coalesce(held_until::text, '-') from alert`, "FIRING false -")
+	deed := resolve()
+	if shown, err := w.db.Inbox().Get(t.Context(), tenant, uuid.MustParse(w.column(`select alert_id::text from alert`)[0])); err != nil ||
+		shown.HeldUntil == nil || shown.HeldUntil.Sub(*deed.HoldUntil).Abs() > time.Millisecond {
+		t.Errorf("shown as %+v, %v", shown, err)
+	}
+	other := deed
+	other.HoldUntil = nil
+	if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, other); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("the same action without a time: %v", err)
+	}
+	w.empty()
+	w.pass()
+	w.failIn("r", "d", "e", "f")
+	w.pass()
+	w.pass()
+	w.wantColumn("until then", counts, "RESOLVED  3 c")
+	w.exec(`update alert set held_until = now()`)
+	w.pass()
+	w.pass()
+	w.wantColumn("after that", counts, "RESOLVED  3 c", "FIRING  3 f")
 	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
 }
 

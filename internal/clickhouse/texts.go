@@ -36,11 +36,17 @@ func (b *builder) message(m *Mapping, f *rules.Filter) error {
 	return nil
 }
 
+// attributeOf returns the value of the attribute with a key, the last one where there are
+// several, and the empty text where there is none.
+func attributeOf(m *Mapping, key string) string {
+	return fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
+}
+
 // attribute returns the condition that an attribute is there and meets a comparison, before
 // it is turned around.
 func (b *builder) attribute(m *Mapping, name string, a *rules.AttributeMatch) (string, error) {
 	key := b.text(name+"_key", a.Key)
-	value := fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
+	value := attributeOf(m, key)
 	var holds string
 	switch a.Op {
 	case rules.AttributeExists:

@@ -60,11 +60,11 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	if err != nil {
 		return api.BulkCounts{}, err
 	}
-	selection, err := digestOf(deed.Filter)
+	selection, err := digestOf(deed)
 	if err != nil {
 		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
 	}
-	c.args["from"], c.args["to"], c.args["actor"] = from, to, deed.Actor
+	c.args["from"], c.args["to"], c.args["actor"], c.args["held_until"] = from, to, deed.Actor, deed.HoldUntil
 	var done pgq.AlertAction
 	var notified written
 	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
@@ -129,15 +129,17 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 	case alerts.Acknowledge:
 		return "state = @to, acknowledged_at = now(), acknowledged_by = @actor", from, to, nil
 	case alerts.Resolve:
-		return "state = @to, resolved_at = now(), resolved_by = @actor, held = a.group_key is not null", from, to, nil
+		return `state = @to, resolved_at = now(), resolved_by = @actor, held = a.group_key is not null,
+			held_until = case when a.group_key is not null then @held_until::timestamptz end`, from, to, nil
 	}
 	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
 }
 
-// digestOf returns what is the same for filters that select the same, whatever the
-// order of their entries. A field that it does not know is as one that is not set, so
+// digestOf returns what is the same for deeds that do the same to what the same filter
+// selects, whatever the order of its entries. A field that it does not know is as one that is not set, so
 // that versions agree; that is why it has names of its own.
-func digestOf(f alerts.Filter) ([]byte, error) {
+func digestOf(deed api.BulkDeed) ([]byte, error) {
+	f := deed.Filter
 	text, err := json.Marshal(struct {
 		IDs          []string         `json:"ids,omitempty"`
 		States       []alerts.State   `json:"states,omitempty"`
@@ -159,10 +161,13 @@ func digestOf(f alerts.Filter) ([]byte, error) {
 		PerExchange   bool              `json:"perExchange,omitempty"`
 		Assignees     []string          `json:"assignees,omitempty"`
 		Snoozed       *bool             `json:"snoozed,omitempty"`
+
+		HoldUntil *time.Time `json:"holdUntil,omitempty"`
 	}{
 		texts(f.IDs), ordered(f.States), ordered(f.Severities), texts(f.Rules), ordered(f.Applications), ordered(f.Routes),
 		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, inUTC(f.UpTo),
 		ordered(f.Environments), f.ExecutionID, f.CorrelationID, f.Attributes, inUTC(f.From), f.PerExchange, ordered(f.Assignees), f.Snoozed,
+		inUTC(deed.HoldUntil),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode selection: %w", err)

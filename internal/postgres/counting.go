@@ -27,6 +27,9 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 		if row.Held && row.ResolvedAt != nil {
 			o.Since = *row.ResolvedAt
 		}
+		if row.HeldUntil != nil {
+			o.HeldUntil = *row.HeldUntil
+		}
 		if row.NotifiedAt != nil {
 			o.NotifiedAt = *row.NotifiedAt
 		}

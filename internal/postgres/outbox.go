@@ -131,7 +131,7 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 		ID: row.AlertID, TenantID: row.TenantID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, RuleName: ruleName,
 		Severity: rules.Severity(row.Severity), State: alerts.State(row.State), Title: row.Title, Message: row.Message,
 		FiredAt: row.FiredAt, AcknowledgedAt: row.AcknowledgedAt, AcknowledgedBy: row.AcknowledgedBy,
-		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy, Health: row.Health, Late: row.Late,
+		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy, HeldUntil: row.HeldUntil, Health: row.Health, Late: row.Late,
 	}
 	if row.WebhookID != nil {
 		a.WebhookID = *row.WebhookID
@@ -143,6 +143,11 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 	if row.LateByNs != nil {
 		by := time.Duration(*row.LateByNs)
 		a.LateBy = &by
+	}
+	if row.Resolution != nil {
+		if a.Resolution = new(alerts.Resolution); json.Unmarshal(row.Resolution, a.Resolution) != nil {
+			a.Resolution = nil
+		}
 	}
 	if row.Routing != nil {
 		if a.Routing = new(alerts.Routing); json.Unmarshal(row.Routing, a.Routing) != nil {

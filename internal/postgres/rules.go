@@ -99,7 +99,7 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 		LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
 		ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
 		Measure: columns.Measure, Absence: columns.Absence, GroupBy: columns.GroupBy, GroupAttribute: columns.GroupAttribute, NotifyOnResolve: columns.NotifyOnResolve, About: columns.About,
-		UseRoutingPolicy: columns.UseRoutingPolicy,
+		UseRoutingPolicy: columns.UseRoutingPolicy, Resolution: columns.Resolution,
 	})
 	if err != nil {
 		return id, nameTaken(err, d.Name)
@@ -321,13 +321,17 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 		Threshold: int32(d.Threshold), WindowSeconds: int32(d.WindowSeconds), GroupBy: string(d.GroupBy), GroupAttribute: d.GroupByAttribute, NotifyOnResolve: d.NotifyOnResolve,
 		UseRoutingPolicy: d.UseRoutingPolicy,
 	}
+	var resolution rules.Resolution
+	if d.Resolution != nil {
+		resolution = *d.Resolution
+	}
 	if d.Targets == nil {
 		d.Targets = []rules.Target{}
 	}
 	for _, part := range []struct {
 		from any
 		into *[]byte
-	}{{d.Scope, &p.Scope}, {d.Filter, &p.Filter}, {d.Targets, &p.Targets}, {d.Measure(), &p.Measure}, {d.Absence(), &p.Absence}, {d.About(), &p.About}} {
+	}{{d.Scope, &p.Scope}, {d.Filter, &p.Filter}, {d.Targets, &p.Targets}, {d.Measure(), &p.Measure}, {d.Absence(), &p.Absence}, {d.About(), &p.About}, {resolution, &p.Resolution}} {
 		text, err := json.Marshal(part.from)
 		if err != nil {
 			return p, fmt.Errorf("encode rule: %w", err)

@@ -145,6 +145,12 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 		}
 		rule.SetAbsence(absence)
 	}
+	if string(row.Resolution) != "{}" {
+		rule.Resolution = new(rules.Resolution)
+		if err := json.Unmarshal(row.Resolution, rule.Resolution); err != nil {
+			return rule, fmt.Errorf("what is stored about resolution cannot be read: %w", err)
+		}
+	}
 	about, err := aboutOf(row.About)
 	rule.SetAbout(about)
 	return rule, err

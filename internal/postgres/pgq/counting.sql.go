@@ -154,7 +154,7 @@ func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error
 }
 
 const alertOpen = `-- name: AlertOpen :many
-select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, routing,
+select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns
 from alert
 where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
@@ -171,6 +171,7 @@ type AlertOpenRow struct {
 	ResolvedAt  *time.Time
 	Reminders   int32
 	Held        bool
+	HeldUntil   *time.Time
 	Routing     []byte
 	StartTimeNs int64
 	EndedNs     int64
@@ -197,6 +198,7 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.ResolvedAt,
 			&i.Reminders,
 			&i.Held,
+			&i.HeldUntil,
 			&i.Routing,
 			&i.StartTimeNs,
 			&i.EndedNs,

@@ -48,7 +48,7 @@ func (q *Queries) DigestAlerts(ctx context.Context, arg DigestAlertsParams) ([]u
 
 const digestEnds = `-- name: DigestEnds :many
 (
-    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, r.name as rule_name, r.about as rule_about
+    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
@@ -59,7 +59,7 @@ const digestEnds = `-- name: DigestEnds :many
 )
 union all
 (
-    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, r.name, r.about
+    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name, r.about
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
@@ -118,6 +118,8 @@ func (q *Queries) DigestEnds(ctx context.Context, digestID uuid.UUID) ([]DigestE
 			&i.Alert.Held,
 			&i.Alert.Reminders,
 			&i.Alert.Routing,
+			&i.Alert.Resolution,
+			&i.Alert.HeldUntil,
 			&i.RuleName,
 			&i.RuleAbout,
 		); err != nil {

@@ -606,7 +606,7 @@ func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) erro
 }
 
 const rulesChanged = `-- name: RulesChanged :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.group_attribute, s.armed_since_ns, s.former, s.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
 join rule r using (rule_id)
@@ -666,6 +666,7 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 			&i.Rule.Measure,
 			&i.Rule.Absence,
 			&i.Rule.UseRoutingPolicy,
+			&i.Rule.Resolution,
 			&i.Rule.GroupAttribute,
 			&i.ArmedSinceNs,
 			&i.Former,

@@ -47,7 +47,7 @@ func (q *Queries) AlertedStart(ctx context.Context, arg AlertedStartParams) ([]i
 }
 
 const rulesStanding = `-- name: RulesStanding :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns, p.problem,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns, p.problem,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        exists (select from rule_failing f where f.rule_id = r.rule_id) as announced,
        a.alert_id, a.state
@@ -118,6 +118,7 @@ func (q *Queries) RulesStanding(ctx context.Context, arg RulesStandingParams) ([
 			&i.Rule.Measure,
 			&i.Rule.Absence,
 			&i.Rule.UseRoutingPolicy,
+			&i.Rule.Resolution,
 			&i.Rule.GroupAttribute,
 			&i.ArmedSinceNs,
 			&i.Former,

@@ -59,6 +59,8 @@ type Alert struct {
 	Held           bool
 	Reminders      int32
 	Routing        []byte
+	Resolution     []byte
+	HeldUntil      *time.Time
 }
 
 type AlertAction struct {
@@ -405,6 +407,7 @@ type Rule struct {
 	Measure            []byte
 	Absence            []byte
 	UseRoutingPolicy   bool
+	Resolution         []byte
 	GroupAttribute     string
 }
 
@@ -438,6 +441,14 @@ type RuleProgress struct {
 	Failing          bool
 	LastRunAt        *time.Time
 	CommittedAt      *time.Time
+}
+
+type RuleResolution struct {
+	RuleID       uuid.UUID
+	At           time.Time
+	SearchedToNs *int64
+	SearchedAt   *time.Time
+	SearchedFor  []byte
 }
 
 type RuleState struct {

@@ -152,7 +152,7 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, r.name as rule_name, r.about as rule_about
+select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about
 from unnest($1::uuid[]) as c (id)
 cross join lateral (
     select n.reason, n.notification_id, n.actor, n.created_at,
@@ -162,7 +162,7 @@ cross join lateral (
            )) as alert
     from notification n where n.notification_id = c.id offset 0
 ) n
-cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source, held, reminders, routing from alert a where a.alert_id = n.alert offset 0) a
+cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source, held, reminders, routing, resolution, held_until from alert a where a.alert_id = n.alert offset 0) a
 cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
 `
 
@@ -223,6 +223,8 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Alert.Held,
 			&i.Alert.Reminders,
 			&i.Alert.Routing,
+			&i.Alert.Resolution,
+			&i.Alert.HeldUntil,
 			&i.RuleName,
 			&i.RuleAbout,
 		); err != nil {

@@ -285,7 +285,7 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress p using (rule_id)
@@ -342,6 +342,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.Rule.Measure,
 		&i.Rule.Absence,
 		&i.Rule.UseRoutingPolicy,
+		&i.Rule.Resolution,
 		&i.Rule.GroupAttribute,
 		&i.ArmedSinceNs,
 		&i.Former,

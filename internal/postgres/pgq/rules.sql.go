@@ -119,7 +119,7 @@ func (q *Queries) RuleDelete(ctx context.Context, arg RuleDeleteParams) (int64, 
 }
 
 const ruleGet = `-- name: RuleGet :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.group_attribute, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -168,6 +168,7 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 		&i.Rule.Measure,
 		&i.Rule.Absence,
 		&i.Rule.UseRoutingPolicy,
+		&i.Rule.Resolution,
 		&i.Rule.GroupAttribute,
 		&i.ArmedSinceNs,
 		&i.WebhookIds,
@@ -261,10 +262,10 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 const ruleInsert = `-- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
                   targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
-                  threshold, window_seconds, measure, absence, group_by, group_attribute, notify_on_resolve, about, use_routing_policy)
+                  threshold, window_seconds, measure, absence, group_by, group_attribute, notify_on_resolve, about, use_routing_policy, resolution)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
         $11, $12, $13, $14, $15,
-        $16, $17, $18, $19, $20, $21, $22, $23, $24)
+        $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 `
 
 type RuleInsertParams struct {
@@ -292,6 +293,7 @@ type RuleInsertParams struct {
 	NotifyOnResolve    bool
 	About              []byte
 	UseRoutingPolicy   bool
+	Resolution         []byte
 }
 
 func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
@@ -320,12 +322,13 @@ func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
 		arg.NotifyOnResolve,
 		arg.About,
 		arg.UseRoutingPolicy,
+		arg.Resolution,
 	)
 	return err
 }
 
 const ruleList = `-- name: RuleList :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.group_attribute, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -391,6 +394,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 			&i.Rule.Measure,
 			&i.Rule.Absence,
 			&i.Rule.UseRoutingPolicy,
+			&i.Rule.Resolution,
 			&i.Rule.GroupAttribute,
 			&i.ArmedSinceNs,
 			&i.WebhookIds,
@@ -513,9 +517,9 @@ set name = $1, enabled = $2, fire_mode = $3, severity = $4, scope = $5, filter =
     interval_seconds = $10, look_back_seconds = $11,
     re_notify_minutes = $12, for_duration_seconds = $13,
     threshold = $14, window_seconds = $15, measure = $16, absence = $17,
-    group_by = $18, group_attribute = $19, notify_on_resolve = $20, about = $21, use_routing_policy = $22,
+    group_by = $18, group_attribute = $19, notify_on_resolve = $20, about = $21, use_routing_policy = $22, resolution = $23,
     version = version + 1, updated_at = now()
-where rule_id = $23
+where rule_id = $24
 `
 
 type RuleUpdateParams struct {
@@ -541,6 +545,7 @@ type RuleUpdateParams struct {
 	NotifyOnResolve    bool
 	About              []byte
 	UseRoutingPolicy   bool
+	Resolution         []byte
 	RuleID             uuid.UUID
 }
 
@@ -568,6 +573,7 @@ func (q *Queries) RuleUpdate(ctx context.Context, arg RuleUpdateParams) error {
 		arg.NotifyOnResolve,
 		arg.About,
 		arg.UseRoutingPolicy,
+		arg.Resolution,
 		arg.RuleID,
 	)
 	return err

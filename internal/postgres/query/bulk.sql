@@ -43,7 +43,7 @@ with candidate as materialized (
     set state = case when a.state = 'RESOLVED' and a.acknowledged_at is not null then 'ACKNOWLEDGED' else 'FIRING' end,
         acknowledged_at = case when a.state = 'RESOLVED' then a.acknowledged_at end,
         acknowledged_by = case when a.state = 'RESOLVED' then a.acknowledged_by else '' end,
-        resolved_at = null, resolved_by = '', held = false, change = @restored_change
+        resolved_at = null, resolved_by = '', held = false, held_until = null, change = @restored_change
     from candidate c
     where a.alert_id = c.alert_id
       and (a.state = 'ACKNOWLEDGED'

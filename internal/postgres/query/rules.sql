@@ -32,10 +32,10 @@ where r.tenant_id = @tenant_id and p.rule_id = any(@rule_ids::uuid[]) and r.dele
 -- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
                   targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
-                  threshold, window_seconds, measure, absence, group_by, group_attribute, notify_on_resolve, about, use_routing_policy)
+                  threshold, window_seconds, measure, absence, group_by, group_attribute, notify_on_resolve, about, use_routing_policy, resolution)
 values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @filter, @title_template, @message_template,
         @targets, @interval_seconds, @look_back_seconds, @re_notify_minutes, @for_duration_seconds,
-        @threshold, @window_seconds, @measure, @absence, @group_by, @group_attribute, @notify_on_resolve, @about, @use_routing_policy);
+        @threshold, @window_seconds, @measure, @absence, @group_by, @group_attribute, @notify_on_resolve, @about, @use_routing_policy, @resolution);
 
 -- name: RuleStateInsert :exec
 insert into rule_state (rule_id, armed_since_ns) values (@rule_id, @armed_since_ns);
@@ -56,7 +56,7 @@ set name = @name, enabled = @enabled, fire_mode = @fire_mode, severity = @severi
     interval_seconds = @interval_seconds, look_back_seconds = @look_back_seconds,
     re_notify_minutes = @re_notify_minutes, for_duration_seconds = @for_duration_seconds,
     threshold = @threshold, window_seconds = @window_seconds, measure = @measure, absence = @absence,
-    group_by = @group_by, group_attribute = @group_attribute, notify_on_resolve = @notify_on_resolve, about = @about, use_routing_policy = @use_routing_policy,
+    group_by = @group_by, group_attribute = @group_attribute, notify_on_resolve = @notify_on_resolve, about = @about, use_routing_policy = @use_routing_policy, resolution = @resolution,
     version = version + 1, updated_at = now()
 where rule_id = @rule_id;
 

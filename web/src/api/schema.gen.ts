@@ -1873,6 +1873,12 @@ export interface components {
              *     can be evaluated again. With `webhookId` it is about that webhook.
              */
             health: boolean;
+            /**
+             * Format: date-time
+             * @description Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
+             *     alert.
+             */
+            heldUntil?: string;
             /** Format: uuid */
             id: string;
             /** @description The rule's present labels; absent where it has none. */
@@ -1894,9 +1900,11 @@ export interface components {
             note?: string;
             /** @description Who owns the rule at present. */
             owner?: string;
+            /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert. */
+            resolution?: components["schemas"]["AlertResolution"];
             /** Format: date-time */
             resolvedAt?: string;
-            /** @description Absent where the count fell below its threshold. */
+            /** @description Absent where no person resolved it. */
             resolvedBy?: string;
             /** @description How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired. */
             routing?: components["schemas"]["AlertRouting"];
@@ -2086,6 +2094,18 @@ export interface components {
              */
             searchedTo?: string;
         };
+        /** @description Why Tocsin resolved the alert. */
+        AlertResolution: {
+            /** @description Of EVIDENCE: the exchange that completed. */
+            executionId?: string;
+            /** @enum {string} */
+            reason: "AGE" | "EVIDENCE";
+            /**
+             * Format: date-time
+             * @description Of EVIDENCE: when that began.
+             */
+            startedAt?: string;
+        };
         /** @description How an alert was routed when it fired, by the routing policy of that time. */
         AlertRouting: {
             answer: components["schemas"]["RoutingAnswer"];
@@ -2105,6 +2125,13 @@ export interface components {
              */
             actionId?: string;
             filter?: components["schemas"]["AlertFilter"];
+            /**
+             * Format: date-time
+             * @description Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
+             *     do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
+             *     once. Other alerts are about one exchange each, and hold nothing.
+             */
+            holdUntil?: string;
             ids?: string[];
             /**
              * Format: date-time
@@ -3377,6 +3404,7 @@ export interface components {
             percent?: number;
             percentile?: number;
             reNotifyMinutes: number;
+            resolution?: components["schemas"]["RuleResolution"];
             runbookUrl?: string;
             scope: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
@@ -3549,7 +3577,8 @@ export interface components {
             /** @description What people should know who handle its alerts. */
             note?: string;
             /**
-             * @description Whether a notification is sent when the count falls below the threshold. False on PER_EXCHANGE.
+             * @description Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
+             *     on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
              * @default false
              */
             notifyOnResolve?: boolean;
@@ -3569,6 +3598,8 @@ export interface components {
              * @default 0
              */
             reNotifyMinutes?: number;
+            /** @description Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing. */
+            resolution?: components["schemas"]["RuleResolution"];
             /** @description Where people read what to do about its alerts, http or https. */
             runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
@@ -3844,6 +3875,23 @@ export interface components {
          * @enum {string}
          */
         RuleReplayState: "RUNNING" | "DONE" | "CANCELLED" | "STOPPED" | "FAILED";
+        /**
+         * @description What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
+         *     exchange that fails raises an alert of its own.
+         */
+        RuleResolution: {
+            /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent never does. */
+            afterSeconds?: number;
+            /** @description Of ATTRIBUTE: the key of the attribute. */
+            attribute?: string;
+            /**
+             * @description By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
+             *     does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
+             *     `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+             * @enum {string}
+             */
+            evidence?: "CORRELATION_ID" | "ATTRIBUTE";
+        };
         RulesApplied: {
             /** @description The tenant's rules that are not in the document and stay. */
             leftAlone: number;

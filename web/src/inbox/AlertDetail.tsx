@@ -25,6 +25,7 @@ import { countWords, percent, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
+import { ResolveFor } from "./ResolveFor";
 import { canBecome } from "./rows";
 import { SnoozeButton, SnoozedMark } from "./Snooze";
 import { StackTrace } from "./StackTrace";
@@ -99,6 +100,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
       )}
       {may && <AssignButton alert={alert} />}
       {may && <SnoozeButton alert={alert} />}
+      {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
       <SilenceThis alert={alert} />
     </>
   );

@@ -132,7 +132,33 @@ function below(count: WindowCount): string {
 }
 
 /** What is no single exchange resolves by itself, unless somebody is faster. */
-function resolution({ count, health }: Alert, by: string | undefined) {
+function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: string | undefined) {
+  if (cause?.reason === "AGE") {
+    return (
+      <>
+        <b>Resolved by age</b>, as its rule says
+      </>
+    );
+  }
+  if (cause?.executionId) {
+    const { executionId, startedAt } = cause;
+    return (
+      <>
+        <b>Resolved by evidence</b>: exchange{" "}
+        <Link to="/explain" search={{ executionId, ...(startedAt ? { startTime: startedAt } : {}) }}>
+          {executionId}
+        </Link>{" "}
+        completed{startedAt && `, begun ${exactTime(startedAt)}`}
+      </>
+    );
+  }
+  if (by && heldUntil) {
+    return (
+      <>
+        <b>Resolved</b> by {by}; nothing fires for it until {exactTime(heldUntil)}
+      </>
+    );
+  }
   if (by || !(count || health)) return <Deed word="Resolved" by={by} />;
   return (
     <>

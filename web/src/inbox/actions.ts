@@ -12,6 +12,8 @@ import { useOfferUndo } from "./undo";
 export interface Action {
   alert: Alert;
   to: "ACKNOWLEDGED" | "RESOLVED";
+  /** Of an alert of a rule over a window: until when nothing is raised for its group. */
+  holdUntil?: string;
 }
 
 export const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
@@ -30,8 +32,8 @@ export function useAlertAction() {
   const action = useMutation({
     mutationKey: alertKeys.all,
     // By its name, an action whose answer was lost is asked for again and done once.
-    mutationFn: ({ alert, to, actionId }: Action & { actionId: string }) =>
-      changeAlerts(to, { ids: [alert.id], actionId }),
+    mutationFn: ({ alert, to, actionId, holdUntil }: Action & { actionId: string }) =>
+      changeAlerts(to, { ids: [alert.id], actionId, ...(holdUntil ? { holdUntil } : {}) }),
     retry: (count, error) => count < 2 && isPassing(error),
     onMutate: async ({ alert, to }) => {
       // An answer on its way tells of the time before.

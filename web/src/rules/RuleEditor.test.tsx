@@ -182,6 +182,38 @@ test("a share and a percentile are sent with their own numbers", async () => {
   });
 });
 
+test("what resolves alerts is sent as it is chosen", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent.push(await request.json());
+      return problem(409, { detail: "the name is taken" });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Refused orders");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]).not.toHaveProperty("resolution");
+  expect(sent[0]).not.toHaveProperty("notifyOnResolve");
+  await user.click(screen.getByLabelText(/^Resolve open alerts/));
+  expect(screen.getByText(/the alert resolves after 7 d\.$/)).toBeVisible();
+  await user.selectOptions(
+    screen.getByLabelText("Resolve when this completes"),
+    "A later one of the same route with the same attribute",
+  );
+  await user.clear(screen.getByLabelText("Resolve after"));
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(screen.getByLabelText("Attribute")).toHaveAccessibleDescription("Must not be empty"));
+  expect(sent).toHaveLength(1);
+  await user.type(screen.getByLabelText("Attribute"), "orderId");
+  await user.click(screen.getByLabelText(/^Send a message when an alert resolves/));
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent[1]).toMatchObject({ resolution: { evidence: "ATTRIBUTE", attribute: "orderId" }, notifyOnResolve: true });
+  expect(sent[1]).not.toHaveProperty("resolution.afterSeconds");
+});
+
 test("an absence is sent with what is expected and when", async () => {
   const sent: unknown[] = [];
   server.use(

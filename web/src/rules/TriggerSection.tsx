@@ -10,6 +10,7 @@ import { Absence } from "./Absence";
 import { notApplicable } from "./check";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
+import { Resolution } from "./Resolution";
 import { useAttributeKeys } from "./useAttributeKeys";
 
 const modes: { value: FireMode; label: string }[] = [
@@ -66,11 +67,18 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
       {counts ? (
         <Counting editor={editor} />
       ) : (
-        <ul className={styles.reasons}>
-          <li>{notApplicable.reNotify}.</li>
-          <li>{notApplicable.forDuration}.</li>
-          <li>The alert stays open until somebody resolves it.</li>
-        </ul>
+        <>
+          <Resolution editor={editor} />
+          <ul className={styles.reasons}>
+            <li>{notApplicable.reNotify}.</li>
+            <li>{notApplicable.forDuration}.</li>
+            {form.values.resolution ? (
+              <li>What is set here also counts for alerts that are open already.</li>
+            ) : (
+              <li>The alert stays open until somebody resolves it.</li>
+            )}
+          </ul>
+        </>
       )}
       <Advanced open={["intervalSeconds", "lookBackSeconds"].some((field) => errorOf(field) !== undefined)}>
         <Amount

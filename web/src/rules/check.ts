@@ -155,6 +155,11 @@ function numbers(report: Report, rule: Partial<RuleDefinition>): void {
   if (rule.calendar) hours(report, rule.calendar);
   between(report, "forDurationSeconds", rule.forDurationSeconds, 0, 86_400);
   between(report, "reNotifyMinutes", rule.reNotifyMinutes, 0, 10_080);
+  between(report, "resolution.afterSeconds", rule.resolution?.afterSeconds || undefined, 60, 31_536_000);
+  if (rule.resolution?.evidence) {
+    oneOf(report, "resolution.evidence", rule.resolution.evidence, ["CORRELATION_ID", "ATTRIBUTE"]);
+  }
+  text(report, "resolution.attribute", rule.resolution?.attribute, 500);
 }
 
 export const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] as const satisfies readonly Weekday[];
@@ -199,6 +204,8 @@ export const notApplicable = {
   reNotify: "Per-exchange rules fire exactly once — re-notify does not apply",
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
   counting: "Per-exchange rules do not count — leave it out",
+  notifyOnResolve: "Only people resolve the alerts of this rule — say what else does, or leave it out",
+  resolution: "The alerts of this rule resolve when their value is back — leave it out",
   lookBack: "Counting rules look at their whole window each time — leave it out",
   threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out",
   absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
@@ -225,10 +232,28 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   const code = "not_applicable";
   if (rule.reNotifyMinutes) report("reNotifyMinutes", code, notApplicable.reNotify);
   if (rule.forDurationSeconds) report("forDurationSeconds", code, notApplicable.forDuration);
-  for (const field of ["threshold", "windowSeconds", "groupBy", "groupByAttribute", "notifyOnResolve"] as const) {
+  for (const field of ["threshold", "windowSeconds", "groupBy", "groupByAttribute"] as const) {
     if (rule[field]) report(field, code, notApplicable.counting);
   }
+  if (rule.notifyOnResolve && !rule.resolution) report("notifyOnResolve", code, notApplicable.notifyOnResolve);
+  if (rule.resolution) resolving(report, rule.resolution, rule.filter?.statuses ?? []);
   for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
+}
+
+/** What resolves alerts beside people. */
+function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, statuses: readonly string[]): void {
+  const { afterSeconds, evidence, attribute } = by;
+  if (!afterSeconds && !evidence) {
+    report("resolution", "required", "Say after how long, or by what evidence, alerts are resolved");
+  }
+  if (evidence && statuses.includes("COMPLETED")) {
+    const message = "The rule alerts about exchanges that complete; that one completes is no evidence";
+    report("resolution.evidence", "not_applicable", message);
+  }
+  if (evidence === "ATTRIBUTE" && !attribute) report("resolution.attribute", "required", "Must not be empty");
+  if (evidence !== "ATTRIBUTE" && attribute) {
+    report("resolution.attribute", "not_applicable", "Only ATTRIBUTE compares an attribute — leave it out");
+  }
 }
 
 function counting(report: Report, rule: Partial<RuleDefinition>): void {
@@ -245,6 +270,7 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
   if (rule.groupBy !== "ATTRIBUTE" && rule.groupByAttribute) {
     report("groupByAttribute", "not_applicable", notApplicable.attribute);
   }
+  if (rule.resolution) report("resolution", "not_applicable", notApplicable.resolution);
   for (const [field, modes, why] of compared) {
     if (rule[field] && !modes.some((mode) => mode === rule.fireMode)) report(field, "not_applicable", why);
   }

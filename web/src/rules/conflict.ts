@@ -2,7 +2,9 @@ import type { RuleDefinition } from "../api/client";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 import { period } from "../ui/time";
 import { type Calendar, definition, labelTexts, onlyIn, type Values } from "./definition";
-import { type AttributeMatch, attribute, hoursWords } from "./sentence";
+import { type AttributeMatch, attribute, hoursWords, resolutionWords } from "./sentence";
+
+type Resolved = NonNullable<RuleDefinition["resolution"]>;
 
 type Field = (typeof fields)[number][0];
 
@@ -46,6 +48,7 @@ const fields = [
   ["forDurationSeconds", "For", seconds],
   ["reNotifyMinutes", "Remind every", (value: unknown) => (value ? `${value} min` : "never")],
   ["notifyOnResolve", "Message on resolve"],
+  ["resolution", "Resolve", (value: unknown) => (value ? resolutionWords(value as Resolved) || "–" : "–")],
   ["intervalSeconds", "Evaluate every", seconds],
   ["lookBackSeconds", "Look back", seconds],
   ["severity", "Severity"],

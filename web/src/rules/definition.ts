@@ -3,6 +3,11 @@ import { zoneName } from "../ui/time";
 
 export type Calendar = NonNullable<RuleDefinition["calendar"]>;
 
+type Evidence = NonNullable<NonNullable<RuleDefinition["resolution"]>["evidence"]>;
+
+/** All parts are kept, so that choosing another kind of evidence to and fro loses nothing. */
+export type Resolution = { afterSeconds: number | undefined; evidence: Evidence | ""; attribute: string };
+
 type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
 /** The value and the list are both kept, so that changing the comparison to and fro loses neither. */
@@ -56,6 +61,8 @@ export type Values = {
   forDurationSeconds: number | undefined;
   reNotifyMinutes: number | undefined;
   notifyOnResolve: boolean;
+  /** Absent leaves it to people. */
+  resolution: Resolution | undefined;
   intervalSeconds: number | undefined;
   lookBackSeconds: number | undefined;
   titleTemplate: string;
@@ -111,6 +118,7 @@ export const initialValues: Values = {
   forDurationSeconds: 0,
   reNotifyMinutes: 0,
   notifyOnResolve: true,
+  resolution: undefined,
   intervalSeconds: 1,
   lookBackSeconds: 3600,
   titleTemplate: "",
@@ -131,6 +139,8 @@ export const initialCalendar = (): Calendar => ({
   from: "08:00",
   to: "18:00",
 });
+
+export const initialResolution: Resolution = { afterSeconds: 7 * 86_400, evidence: "", attribute: "" };
 
 export const initialAttribute: Attribute = { key: "", not: false, op: "EQUALS", value: "", values: [] };
 
@@ -175,22 +185,28 @@ const windowed = [
 
 /** The fields that not all fire modes have, of each. */
 export const onlyIn = {
-  PER_EXCHANGE: ["lookBackSeconds"],
+  PER_EXCHANGE: ["lookBackSeconds", "resolution", "notifyOnResolve"],
   COUNT_IN_WINDOW: ["threshold", ...windowed],
   RATIO_IN_WINDOW: ["percent", "minVolume", "shortWindowSeconds", ...windowed],
   DURATION_IN_WINDOW: ["percentile", "durationMs", "minVolume", ...windowed],
   ABSENT_IN_WINDOW: ["threshold", "expected", "learnDays", "calendar", ...windowed],
 } as const;
 
+const resolutionFields = ["resolution.afterSeconds", "resolution.evidence", "resolution.attribute"];
 const calendarFields = ["calendar.timeZone", "calendar.weekdays", "calendar.from", "calendar.to"];
 
 /** The fields that the form shows, by the names that the API gives them. */
-export function fieldsOf({ fireMode, filter }: Pick<Values, "fireMode" | "filter">): readonly string[] {
+export function fieldsOf({
+  fireMode,
+  filter,
+  resolution,
+}: Pick<Values, "fireMode" | "filter"> & Partial<Pick<Values, "resolution">>): readonly string[] {
   const attributes = filter.attributes.flatMap((_, index) =>
     ["key", "op", "value", "values"].map((part) => `filter.attributes[${index}].${part}`),
   );
   const hours = fireMode === "ABSENT_IN_WINDOW" ? calendarFields : [];
-  return [...common, ...attributes, ...onlyIn[fireMode], ...hours];
+  const resolved = fireMode === "PER_EXCHANGE" && resolution ? resolutionFields : [];
+  return [...common, ...attributes, ...onlyIn[fireMode], ...hours, ...resolved];
 }
 
 /**
@@ -207,7 +223,9 @@ export function definition(values: Values): RuleDefinition {
     scope: scopeOf(scope),
     filter: filterOf(values.filter),
     ...given("intervalSeconds", values.intervalSeconds),
-    ...(fireMode === "PER_EXCHANGE" ? given("lookBackSeconds", values.lookBackSeconds) : windowOf(values)),
+    ...(fireMode === "PER_EXCHANGE"
+      ? { ...given("lookBackSeconds", values.lookBackSeconds), ...resolutionOf(values) }
+      : windowOf(values)),
     titleTemplate,
     messageTemplate,
     targets: (["user", "team", "role"] as const).flatMap((kind) =>
@@ -298,6 +316,20 @@ function expectationOf({ groupBy, expected, learnDays, calendar }: Values): Part
   return { ...(groupBy ? members : {}), ...(calendar ? { calendar } : {}) };
 }
 
+/** What resolves alerts beside people, and whether that is told. */
+function resolutionOf({ resolution, notifyOnResolve }: Values): Partial<RuleDefinition> {
+  if (!resolution) return {};
+  const { afterSeconds, evidence, attribute } = resolution;
+  return {
+    resolution: {
+      ...given("afterSeconds", afterSeconds || undefined),
+      ...(evidence ? { evidence } : {}),
+      ...(evidence === "ATTRIBUTE" ? { attribute } : {}),
+    },
+    notifyOnResolve,
+  };
+}
+
 function windowOf(values: Values) {
   const { windowSeconds, groupBy, groupByAttribute, forDurationSeconds, reNotifyMinutes, notifyOnResolve } = values;
   return {
@@ -347,7 +379,7 @@ export function valuesOf(rule: Rule): Values {
     labels: labelTexts(rule.labels),
     note: rule.note ?? "",
     ...(rule.fireMode === "PER_EXCHANGE"
-      ? { lookBackSeconds: rule.lookBackSeconds }
+      ? { lookBackSeconds: rule.lookBackSeconds, ...resolvedBy(rule) }
       : {
           ...measuredBy(rule),
           windowSeconds: rule.windowSeconds,
@@ -358,6 +390,13 @@ export function valuesOf(rule: Rule): Values {
           notifyOnResolve: rule.notifyOnResolve,
         }),
   };
+}
+
+/** What the form shows of what resolves the alerts of a rule. */
+function resolvedBy({ resolution, notifyOnResolve }: Rule): Partial<Values> {
+  if (!resolution) return {};
+  const { afterSeconds = 0, evidence = "", attribute = "" } = resolution;
+  return { resolution: { afterSeconds, evidence, attribute }, notifyOnResolve };
 }
 
 /** What the form shows of what a rule compares. */

@@ -22,6 +22,7 @@ export const sections = [
       "forDurationSeconds",
       "reNotifyMinutes",
       "notifyOnResolve",
+      "resolution",
       "intervalSeconds",
       "lookBackSeconds",
     ],

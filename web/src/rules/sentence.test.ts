@@ -17,6 +17,21 @@ test.each([
     "Whenever an exchange on a, b or c-* completes with X with “IBAN” in its error after 500 ms or more, tell #ops and desk once.",
   ],
   [
+    { resolution: { afterSeconds: 604_800, evidence: "CORRELATION_ID" } },
+    ["#ops"],
+    "Whenever an exchange fails, tell #ops once; the alert resolves after 7 d, or when a later exchange with the same correlation id completes.",
+  ],
+  [
+    { resolution: { evidence: "ATTRIBUTE", attribute: "orderId" }, notifyOnResolve: true },
+    ["#ops"],
+    "Whenever an exchange fails, tell #ops once; the alert resolves when a later exchange of the same route with the same orderId completes, with a message.",
+  ],
+  [
+    { resolution: { afterSeconds: 5400 }, notifyOnResolve: true },
+    [],
+    "Whenever an exchange fails, show it in the inbox and send no message; the alert resolves after 1 h 30 min.",
+  ],
+  [
     {
       fireMode: "COUNT_IN_WINDOW",
       scope: { applications: ["orders"] },

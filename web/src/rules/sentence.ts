@@ -23,6 +23,7 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
       | "forDurationSeconds"
       | "reNotifyMinutes"
       | "notifyOnResolve"
+      | "resolution"
     >
   >;
 
@@ -42,7 +43,7 @@ export function recipientNames(
 export function sentence(rule: Readable & { unreadable?: string }, webhookNames: readonly string[]): string {
   if (rule.unreadable) return "The stored definition of this rule cannot be read.";
   return (rule.fireMode ?? "PER_EXCHANGE") === "PER_EXCHANGE"
-    ? `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}.`
+    ? `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}${ending(rule, webhookNames)}.`
     : `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`;
 }
 
@@ -101,6 +102,26 @@ function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Read
 function expectation({ groupBy, expected = [], learnDays = 0, calendar }: Readable): string {
   const members = expected.length > 0 ? `of ${expected.length} that are listed` : `of those seen within ${learnDays} d`;
   return [groupBy ? members : "", calendar ? `on ${hoursWords(calendar)}` : ""].filter(Boolean).join(" ");
+}
+
+/** What resolves alerts, in words: "after 7 d, or when a later exchange with the same correlation id completes". */
+export function resolutionWords({
+  afterSeconds = 0,
+  evidence,
+  attribute,
+}: NonNullable<RuleDefinition["resolution"]>): string {
+  const time = afterSeconds % 86_400 === 0 ? `${afterSeconds / 86_400} d` : period(afterSeconds);
+  const what = evidence === "ATTRIBUTE" ? attribute || "attribute" : "correlation id";
+  const key = evidence === "ATTRIBUTE" ? `of the same route with the same ${what}` : `with the same ${what}`;
+  return [afterSeconds > 0 ? `after ${time}` : "", evidence ? `when a later exchange ${key} completes` : ""]
+    .filter(Boolean)
+    .join(", or ");
+}
+
+function ending({ resolution, notifyOnResolve }: Readable, webhookNames: readonly string[]): string {
+  const when = resolution ? resolutionWords(resolution) : "";
+  if (!when) return "";
+  return `; the alert resolves ${when}${notifyOnResolve && webhookNames.length > 0 ? ", with a message" : ""}`;
 }
 
 const week = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;

@@ -26,10 +26,12 @@ const quietMs = 500;
  * severity decide which way the routing policy leads.
  */
 function raising(values: Values) {
-  const { labels, owner, runbookUrl, note, severity, ...definite } = definition(values);
+  const { labels, owner, runbookUrl, note, severity, resolution, notifyOnResolve, ...definite } = definition(values);
   const said = { name: "", enabled: true, titleTemplate: "", messageTemplate: "", targets: [] };
   return {
     ...definite,
+    // Beside a resolution it belongs to that.
+    ...(resolution || notifyOnResolve === undefined ? {} : { notifyOnResolve }),
     ...said,
     ...(values.useRoutingPolicy ? { severity, ...(labels ? { labels } : {}) } : { severity: "CRITICAL" }),
   };

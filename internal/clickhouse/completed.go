@@ -1,0 +1,77 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"tocsin/evaluator/resolution"
+	"tocsin/rules"
+)
+
+// maxCompleted bounds the keys of one answer.
+const maxCompleted = 50_000
+
+// completedQuery finds, for each key, the exchange that completed and began last.
+func completedQuery(m *Mapping, cq resolution.Query) query {
+	b := builder{parameters: map[string]string{}}
+	start := operand(m.StartTime)
+	value, place, among := textOf(m.CorrelationID), "'', '', ''", ""
+	if cq.Attribute != "" {
+		value = attributeOf(m, b.text("attribute", cq.Attribute))
+		place = operand(m.Environment) + ", " + operand(m.Application) + ", " + operand(m.Route)
+		among = operand(m.Route) + " IN " + b.set("routes", cq.Routes)
+	}
+	b.and(m.rowsOf(b.parameters, one(cq.TenantID), cq.FromNS, cq.ToNS))
+	b.and(start + " >= fromUnixTimestamp64Nano(" + b.integer("from", cq.FromNS) + ", 'UTC')")
+	b.and(start + " < fromUnixTimestamp64Nano(" + b.integer("to", cq.ToNS) + ", 'UTC')")
+	b.and(m.hasStatus([]rules.Status{rules.Completed}))
+	b.and(among)
+	b.and("tocsin_value IN " + b.set("values", cq.Values))
+	groups := "tocsin_value"
+	if cq.Attribute != "" {
+		groups = place + ", tocsin_value"
+	}
+	cond := b.condition()
+	return query{parameters: cond.parameters, sql: fmt.Sprintf(`
+WITH %[1]s AS tocsin_value
+SELECT
+    %[2]s,
+    tocsin_value,
+    toUnixTimestamp64Nano(max(%[3]s)),
+    argMax(%[4]s, %[3]s)
+FROM %[5]s
+WHERE %[6]s
+GROUP BY %[7]s
+LIMIT %[8]s`, value, place, start, operand(m.ExecutionID), m.Table, cond.sql, groups, strconv.Itoa(maxCompleted+1))}
+}
+
+// set returns a set of texts as one parameter.
+func (b *builder) set(name string, texts []string) string {
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		list[i] = "'" + hexadecimal(text) + "'"
+	}
+	name = b.prefix + name
+	b.parameters[name] = "[" + strings.Join(list, ",") + "]"
+	return "(SELECT unhex(arrayJoin({" + name + ":Array(String)})))"
+}
+
+// LastCompleted returns, for each key with one of the values, the exchange that completed and
+// began last.
+func (s *Source) LastCompleted(ctx context.Context, q resolution.Query) ([]resolution.Completed, error) {
+	var list []resolution.Completed
+	err := s.each(ctx, completedQuery(&s.mapping, q), maxCompleted, func(rows driver.Rows) error {
+		var c resolution.Completed
+		err := rows.Scan(&c.Key.Environment, &c.Key.Application, &c.Key.Route, &c.Key.Value, &c.StartTimeNS, &c.ExecutionID)
+		list = append(list, c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find completed exchanges: %w", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/evaluator/resolution"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Resolution is the store of what resolves alerts by age and evidence.
+type Resolution struct {
+	db *DB
+	// Notified and Suppressed are as those of [Inbox].
+	Notified   func(ctx context.Context, byWebhook map[uuid.UUID]int)
+	Suppressed func(messages int)
+}
+
+// Resolution returns the store of what resolves alerts by age and evidence.
+func (db *DB) Resolution() *Resolution { return &Resolution{db: db} }
+
+// Take takes on the rule that nobody has taken on for longest, nor for so long; nil is none.
+func (s *Resolution) Take(ctx context.Context, every time.Duration) (*resolution.Rule, error) {
+	row, err := s.db.queries.ResolutionTake(ctx, every)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take on a rule whose alerts are resolved: %w", err)
+	}
+	rule := &resolution.Rule{
+		ID: row.RuleID, TenantID: row.TenantID, LookBack: time.Duration(row.LookBackSeconds) * time.Second, TakenAt: row.At,
+	}
+	// One that cannot be read resolves nothing; it is the rule's problem, which its page shows.
+	if json.Unmarshal(row.Resolution, &rule.Resolution) != nil {
+		rule.Resolution = rules.Resolution{}
+	}
+	var searchedFor rules.Resolution
+	if row.SearchedToNs != nil && row.SearchedAt != nil && json.Unmarshal(row.SearchedFor, &searchedFor) == nil &&
+		reflect.DeepEqual(searchedFor, evidenceOf(rule)) {
+		rule.Searched = &resolution.Searched{ToNS: *row.SearchedToNs, At: *row.SearchedAt}
+	}
+	return rule, nil
+}
+
+// evidenceOf returns the evidence of a rule without its age.
+func evidenceOf(r *resolution.Rule) rules.Resolution {
+	return rules.Resolution{Evidence: r.Resolution.Evidence, Attribute: r.Resolution.Attribute}
+}
+
+// MarkSearched stores how far evidence was looked for.
+func (s *Resolution) MarkSearched(ctx context.Context, r *resolution.Rule, searched resolution.Searched) error {
+	text, err := json.Marshal(evidenceOf(r))
+	if err == nil {
+		err = s.db.queries.ResolutionMark(ctx, pgq.ResolutionMarkParams{
+			SearchedToNs: searched.ToNS, SearchedAt: searched.At, SearchedFor: text, RuleID: r.ID,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("mark how far evidence was looked for: %w", err)
+	}
+	return nil
+}
+
+// Open returns the open alerts of a rule, the newest first, that come after one.
+func (s *Resolution) Open(ctx context.Context, r *resolution.Rule, after *resolution.Open, most int) ([]resolution.Open, error) {
+	p := pgq.AlertsResolvableParams{
+		Attribute: r.Resolution.Attribute, TenantID: r.TenantID, RuleID: r.ID, Most: int32(most),
+		BeforeAt: time.Unix(math.MaxInt32, 0), BeforeID: uuid.Max,
+	}
+	if after != nil {
+		p.BeforeAt, p.BeforeID = after.FiredAt, after.ID
+	}
+	rows, err := s.db.queries.AlertsResolvable(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("list open alerts: %w", err)
+	}
+	list := make([]resolution.Open, len(rows))
+	for i, row := range rows {
+		list[i] = resolution.Open{ID: row.AlertID, FiredAt: row.FiredAt, EndedNS: row.EndedNs, Key: resolution.Key{Value: row.Value}}
+		if r.Resolution.Evidence == rules.EvidenceAttribute {
+			list[i].Key.Environment, list[i].Key.Application, list[i].Key.Route = row.Environment, row.Application, row.Route
+		}
+	}
+	return list, nil
+}
+
+// ResolveAged resolves alerts that are too old, at most so many, and returns how many.
+func (s *Resolution) ResolveAged(ctx context.Context, r *resolution.Rule, most int) (int, error) {
+	return s.resolve(ctx, func(q *pgq.Queries) ([]uuid.UUID, error) {
+		return q.AlertResolveAged(ctx, pgq.AlertResolveAgedParams{TenantID: r.TenantID, RuleID: r.ID, Most: int32(most)})
+	})
+}
+
+// ResolveProven resolves those alerts that are open still, and returns how many.
+func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proofs []resolution.Proof) (int, error) {
+	if len(proofs) == 0 {
+		return 0, nil
+	}
+	stored, err := json.Marshal(r.Resolution)
+	if err != nil {
+		return 0, fmt.Errorf("encode resolution: %w", err)
+	}
+	p := pgq.AlertResolveProvenParams{RuleID: r.ID, Resolution: stored}
+	for i := range proofs {
+		text, err := json.Marshal(proofs[i].Evidence)
+		if err != nil {
+			return 0, fmt.Errorf("encode evidence: %w", err)
+		}
+		p.AlertIds, p.Evidence = append(p.AlertIds, proofs[i].AlertID), append(p.Evidence, text)
+	}
+	return s.resolve(ctx, func(q *pgq.Queries) ([]uuid.UUID, error) { return q.AlertResolveProven(ctx, p) })
+}
+
+// resolve resolves alerts and writes their messages, in one transaction.
+func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
+	var resolved []uuid.UUID
+	var told written
+	err := s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
+		told = written{}
+		if resolved, err = change(q); err != nil || len(resolved) == 0 {
+			return err
+		}
+		targets, err := q.ResolutionTargets(ctx, resolved)
+		if err != nil {
+			return fmt.Errorf("find who was notified of the alerts: %w", err)
+		}
+		list := make([]following, len(targets))
+		for i, t := range targets {
+			list[i] = following{alert: t.AlertID, webhook: t.WebhookID, reason: notify.ReasonResolved}
+		}
+		told, err = writeFollowing(ctx, q, "", list)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("resolve alerts: %w", err)
+	}
+	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, told)
+	return len(resolved), nil
+}
