@@ -194,19 +194,21 @@ func (b *backoff) succeeds() { *b = backoff{} }
 // less after the source could not be read, more where little was found.
 type span struct {
 	backoff
-	// ns is how much; 0 is the most.
+	// ns is how much; 0 is a day.
 	ns int64
 }
 
-const leastSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS
+const leastSpanNS, firstSpanNS, mostSpanNS = 10 * secondNS, 24 * hourNS, 32 * 24 * hourNS
 
-func (s *span) toNS(from cursor.Position) int64 { return from.StartTimeNS + cmp.Or(s.ns, mostSpanNS) }
+func (s *span) toNS(from cursor.Position) int64 {
+	return from.StartTimeNS + cmp.Or(s.ns, firstSpanNS)
+}
 
-func (s *span) widen() { s.ns = min(2*cmp.Or(s.ns, mostSpanNS), mostSpanNS) }
+func (s *span) widen() { s.ns = min(2*cmp.Or(s.ns, firstSpanNS), mostSpanNS) }
 
 func (s *span) fails(now time.Time) {
 	s.backoff.fails(now)
-	s.ns = max(cmp.Or(s.ns, mostSpanNS)/4, leastSpanNS)
+	s.ns = max(cmp.Or(s.ns, firstSpanNS)/4, leastSpanNS)
 }
 
 // catchUp reads on behalf of the rules that are behind, as far as there is time. Where the
