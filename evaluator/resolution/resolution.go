@@ -10,16 +10,18 @@
 //
 // Age is counted from when the alert was raised, by Postgres's clock, and needs nothing else.
 //
-// Evidence is an exchange that completed and began after the failed one had ended: one that
-// ran beside it says nothing about whether the cause is gone. Both instants are the source's.
+// Evidence is another exchange of the same environment, application and route that completed,
+// has the same correlation id or attribute, and began after the failed one had ended: one that
+// ran beside it says nothing about whether the cause is gone, and a later step of the same
+// work none about this one. Both instants are the source's.
 // Where the source does not tell an end, the start stands for it. What is compared has to be
 // there in full: an alert whose correlation id, attribute or route is empty, was not kept, was cut or
 // holds odd bytes is resolved by no evidence.
 //
 // What was looked through is not looked through again, but for a stretch behind it:
-// evidence that becomes visible within the rule's look-back after it began (fifteen minutes,
-// where that is less) is found by the next pass. What becomes visible later than that, begins more than
-// a week before it is looked for, or belongs to none of the newest 20,000 open alerts of its
+// evidence that becomes visible within the rule's look-back after it began (fifteen minutes at
+// least, an hour at most) is found by the next pass. What becomes visible later than that, begins
+// more than a day before it is looked for, or belongs to none of the newest 20,000 open alerts of its
 // rule is not found; age or a person resolves those alerts. So a server that lags delays
 // evidence, and an outage of ClickHouse does too: the mark stays, and nothing is resolved by
 // what cannot be read. An exchange that is found completed and later failed after all leaves
@@ -61,17 +63,19 @@ type Searched struct {
 	At   time.Time
 }
 
-// Key is what a failed exchange and the one that is evidence have in common. With a
-// correlation id that alone is set, as Value.
+// Key is what a failed exchange and the one that is evidence have in common; Value is the
+// correlation id or the attribute.
 type Key struct{ Environment, Application, Route, Value string }
 
 // Open is an alert that is open.
 type Open struct {
 	ID      uuid.UUID
 	FiredAt time.Time
-	// EndedNS is when its exchange ended, or began where the source does not tell the end.
-	EndedNS int64
-	Key     Key
+	// EndedNS is when its exchange ended, or began where the source does not tell the end, or
+	// one before that. ExecutionID is its key.
+	EndedNS     int64
+	ExecutionID string
+	Key         Key
 }
 
 // Query asks for exchanges that completed.
@@ -79,7 +83,7 @@ type Query struct {
 	TenantID string
 	// Attribute is the key of the attribute that is compared; empty compares correlation ids.
 	Attribute string
-	// Values are those that are looked for, Routes the routes where an attribute is compared.
+	// Values are those that are looked for, Routes those of the failed exchanges.
 	Values, Routes []string
 	// FromNS is inclusive, ToNS exclusive, of the start.
 	FromNS, ToNS int64
@@ -139,8 +143,9 @@ const (
 	leastBehind = 15 * time.Minute
 	// commitWithin bounds the time in which an alert becomes visible after it was raised.
 	commitWithin = 2 * time.Minute
-	// longest is how far back evidence is looked for.
-	longest = 7 * 24 * time.Hour
+	// mostBehind is how far behind its mark a pass looks at most, longest how far back
+	// evidence is looked for.
+	mostBehind, longest = time.Hour, 24 * time.Hour
 	// valueBytes bounds the values that are compared.
 	valueBytes = 256
 )
@@ -251,9 +256,7 @@ func QueryOf(rule *Rule, page []Open, nowNS int64) Query {
 		}
 		q.FromNS = min(q.FromNS, max(rule.fromNS(&page[i]), nowNS-longest.Nanoseconds()))
 		q.Values = append(q.Values, page[i].Key.Value)
-		if byRoute {
-			q.Routes = append(q.Routes, page[i].Key.Route)
-		}
+		q.Routes = append(q.Routes, page[i].Key.Route)
 	}
 	slices.Sort(q.Values)
 	slices.Sort(q.Routes)
@@ -266,7 +269,7 @@ func (r *Rule) fromNS(a *Open) int64 {
 	if r.Searched == nil || !a.FiredAt.Before(r.Searched.At.Add(-commitWithin)) {
 		return a.EndedNS
 	}
-	return max(a.EndedNS, r.Searched.ToNS-max(r.LookBack, leastBehind).Nanoseconds())
+	return max(a.EndedNS, r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())
 }
 
 // comparable reports whether a key is there as the source has it.
@@ -275,7 +278,7 @@ func (k *Key) comparable(byRoute bool) bool {
 	if k.Value == "" || len(k.Value) > valueBytes || odd(k.Value) {
 		return false
 	}
-	return !byRoute || k.Route != "" && !odd(k.Environment) && !odd(k.Application) && !odd(k.Route)
+	return (k.Route != "" || !byRoute) && !odd(k.Environment) && !odd(k.Application) && !odd(k.Route)
 }
 
 // Proofs returns which alerts the exchanges that were found resolve.
@@ -288,7 +291,7 @@ func Proofs(page []Open, found []Completed) []Proof {
 	for i := range page {
 		a := &page[i]
 		c := last[a.Key]
-		if c == nil || c.StartTimeNS <= a.EndedNS {
+		if c == nil || c.StartTimeNS <= a.EndedNS || cursor.Key(c.ExecutionID) == a.ExecutionID {
 			continue
 		}
 		proofs = append(proofs, Proof{a.ID, alerts.Resolution{

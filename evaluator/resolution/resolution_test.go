@@ -100,13 +100,13 @@ func TestWhatWasSearchedIsNotSearchedAgain(t *testing.T) {
 		fired, end time.Duration // ago
 		from       time.Duration // ago
 	}{
-		"the first pass":                    {nil, time.Hour, 48 * time.Hour, 49 * time.Hour, 49 * time.Hour},
-		"the first pass, an old exchange":   {nil, time.Hour, time.Minute, 9 * 24 * time.Hour, 7 * 24 * time.Hour},
+		"the first pass":                    {nil, time.Hour, 48 * time.Hour, 49 * time.Hour, 24 * time.Hour},
+		"the first pass, an old exchange":   {nil, time.Hour, time.Minute, 9 * 24 * time.Hour, 24 * time.Hour},
 		"an alert that was compared":        {searched, time.Hour, 48 * time.Hour, 49 * time.Hour, time.Hour + time.Minute},
 		"a short look-back":                 {searched, time.Minute, 48 * time.Hour, 49 * time.Hour, 16 * time.Minute},
 		"an alert that ended since":         {searched, time.Hour, 5 * time.Minute, 6 * time.Minute, 6 * time.Minute},
-		"a new alert about an old exchange": {searched, time.Hour, time.Second, 49 * time.Hour, 49 * time.Hour},
-		"one that may not have been seen":   {searched, time.Hour, 2 * time.Minute, 49 * time.Hour, 49 * time.Hour},
+		"a new alert about an old exchange": {searched, time.Hour, time.Second, 49 * time.Hour, 24 * time.Hour},
+		"one that may not have been seen":   {searched, time.Hour, 2 * time.Minute, 49 * time.Hour, 24 * time.Hour},
 	} {
 		rule := byCorrelation()
 		rule.Searched, rule.LookBack = c.searched, c.lookBack

@@ -399,7 +399,7 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 			t.Errorf("%s: %d %v", op.ID, got.status, got.body)
 			continue
 		}
-		told := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint`, before)
+		told := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint and actor <> 'tocsin'`, before) // a snooze may end meanwhile
 		if !op.mutates() {
 			if len(told) > 0 {
 				t.Errorf("%s changes nothing, and the audit log tells %q", op.ID, told)

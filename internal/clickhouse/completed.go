@@ -19,22 +19,17 @@ const maxCompleted = 50_000
 func completedQuery(m *Mapping, cq resolution.Query) query {
 	b := builder{parameters: map[string]string{}}
 	start := operand(m.StartTime)
-	value, place, among := textOf(m.CorrelationID), "'', '', ''", ""
+	value := textOf(m.CorrelationID)
 	if cq.Attribute != "" {
 		value = attributeOf(m, b.text("attribute", cq.Attribute))
-		place = operand(m.Environment) + ", " + operand(m.Application) + ", " + operand(m.Route)
-		among = operand(m.Route) + " IN " + b.set("routes", cq.Routes)
 	}
+	place := textOf(m.Environment) + ", " + textOf(m.Application) + ", " + textOf(m.Route)
 	b.and(m.rowsOf(b.parameters, one(cq.TenantID), cq.FromNS, cq.ToNS))
 	b.and(start + " >= fromUnixTimestamp64Nano(" + b.integer("from", cq.FromNS) + ", 'UTC')")
 	b.and(start + " < fromUnixTimestamp64Nano(" + b.integer("to", cq.ToNS) + ", 'UTC')")
 	b.and(m.hasStatus([]rules.Status{rules.Completed}))
-	b.and(among)
+	b.and(textOf(m.Route) + " IN " + b.set("routes", cq.Routes))
 	b.and("tocsin_value IN " + b.set("values", cq.Values))
-	groups := "tocsin_value"
-	if cq.Attribute != "" {
-		groups = place + ", tocsin_value"
-	}
 	cond := b.condition()
 	return query{parameters: cond.parameters, sql: fmt.Sprintf(`
 WITH %[1]s AS tocsin_value
@@ -45,8 +40,8 @@ SELECT
     argMax(%[4]s, %[3]s)
 FROM %[5]s
 WHERE %[6]s
-GROUP BY %[7]s
-LIMIT %[8]s`, value, place, start, operand(m.ExecutionID), m.Table, cond.sql, groups, strconv.Itoa(maxCompleted+1))}
+GROUP BY %[2]s, tocsin_value
+LIMIT %[7]s`, value, place, start, operand(m.ExecutionID), m.Table, cond.sql, strconv.Itoa(maxCompleted+1))}
 }
 
 // set returns a set of texts as one parameter.

@@ -12,8 +12,8 @@ import (
 )
 
 // ofARow reports whether a statement has failed because of the data of a row, which cannot be
-// read or are refused: it fails as long as the row is there. What is wrong with Postgres, the
-// connection or the schema is of no row, and passes or fails for all of them.
+// read: it fails as long as the row is there. What is wrong with Postgres, the connection, an
+// index, a constraint or a trigger is of no row, and passes or fails for all of them.
 func ofARow(err error) bool {
 	if _, unread := errors.AsType[pgx.ScanArgError](err); unread {
 		return true
@@ -23,10 +23,10 @@ func ofARow(err error) bool {
 		return false
 	}
 	switch refused.Code[:2] {
-	case "22", "23", "54", "P0": // data, constraints, limits of the program, raised by a trigger
+	case "22", "54": // data, limits of the program
 		return true
 	}
-	return refused.Code == "XX001" || refused.Code == "XX002" // what is stored is damaged
+	return refused.Code == "XX001" // what is stored is damaged
 }
 
 // claimApart claims for one webhook after the other what could not be claimed for all of them
@@ -55,6 +55,8 @@ func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *notify.
 			break
 		}
 	}
-	claimed.Next = time.Millisecond
+	if failed == nil {
+		claimed.Next = time.Millisecond
+	}
 	return failed
 }

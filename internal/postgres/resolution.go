@@ -87,10 +87,9 @@ func (s *Resolution) Open(ctx context.Context, r *resolution.Rule, after *resolu
 	}
 	list := make([]resolution.Open, len(rows))
 	for i, row := range rows {
-		list[i] = resolution.Open{ID: row.AlertID, FiredAt: row.FiredAt, EndedNS: row.EndedNs, Key: resolution.Key{Value: row.Value}}
-		if r.Resolution.Evidence == rules.EvidenceAttribute {
-			list[i].Key.Environment, list[i].Key.Application, list[i].Key.Route = row.Environment, row.Application, row.Route
-		}
+		list[i] = resolution.Open{ID: row.AlertID, FiredAt: row.FiredAt, EndedNS: row.EndedNs, ExecutionID: row.ExecutionID, Key: resolution.Key{
+			Environment: row.Environment, Application: row.Application, Route: row.Route, Value: row.Value,
+		}}
 	}
 	return list, nil
 }

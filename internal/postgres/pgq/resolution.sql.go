@@ -13,13 +13,17 @@ import (
 )
 
 const alertResolveAged = `-- name: AlertResolveAged :many
-with candidate as materialized (
+with aged as materialized (
     select a.alert_id
     from alert a join rule r using (rule_id)
     where a.tenant_id = $1 and a.rule_id = $2 and a.state = any('{FIRING,ACKNOWLEDGED}'::text[]) and a.execution_id is not null
       and r.deleted_at is null and a.fired_at <= now() - (r.resolution->>'afterSeconds')::bigint * interval '1 s'
-    order by a.alert_id
+    order by a.fired_at, a.alert_id
     limit $3::int
+), candidate as materialized (
+    select a.alert_id from alert a join aged using (alert_id)
+    where a.state in ('FIRING', 'ACKNOWLEDGED')
+    order by a.alert_id
     for update of a
 )
 update alert a
@@ -34,7 +38,7 @@ type AlertResolveAgedParams struct {
 	Most     int32
 }
 
-// Resolves open alerts that are older than their rule says.
+// Resolves open alerts that are older than their rule says, the oldest first.
 func (q *Queries) AlertResolveAged(ctx context.Context, arg AlertResolveAgedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertResolveAged, arg.TenantID, arg.RuleID, arg.Most)
 	if err != nil {
@@ -105,7 +109,7 @@ func (q *Queries) AlertResolveProven(ctx context.Context, arg AlertResolveProven
 }
 
 const alertsResolvable = `-- name: AlertsResolvable :many
-select i.alert_id, i.fired_at, coalesce((i.exchange->>'endTimeNs')::bigint, i.start_time_ns)::bigint as ended_ns,
+select i.alert_id, i.fired_at, i.execution_id::text as execution_id, greatest((i.exchange->>'endTimeNs')::bigint, i.start_time_ns)::bigint as ended_ns,
        coalesce(i.exchange->>'environment', '')::text as environment, i.application, i.route,
        coalesce(case when $1::text = '' then i.exchange->>'correlationId' else i.exchange->'attributes' ->> ($1::text) end, '')::text as value
 from unnest('{FIRING,ACKNOWLEDGED}'::text[]) s (state) cross join lateral (
@@ -131,6 +135,7 @@ type AlertsResolvableParams struct {
 type AlertsResolvableRow struct {
 	AlertID     uuid.UUID
 	FiredAt     time.Time
+	ExecutionID string
 	EndedNs     int64
 	Environment string
 	Application string
@@ -158,6 +163,7 @@ func (q *Queries) AlertsResolvable(ctx context.Context, arg AlertsResolvablePara
 		if err := rows.Scan(
 			&i.AlertID,
 			&i.FiredAt,
+			&i.ExecutionID,
 			&i.EndedNs,
 			&i.Environment,
 			&i.Application,

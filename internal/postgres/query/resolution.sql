@@ -20,7 +20,7 @@ where rule_id = @rule_id;
 
 -- name: AlertsResolvable :many
 -- The open alerts of a rule, the newest first, with what evidence is compared by.
-select i.alert_id, i.fired_at, coalesce((i.exchange->>'endTimeNs')::bigint, i.start_time_ns)::bigint as ended_ns,
+select i.alert_id, i.fired_at, i.execution_id::text as execution_id, greatest((i.exchange->>'endTimeNs')::bigint, i.start_time_ns)::bigint as ended_ns,
        coalesce(i.exchange->>'environment', '')::text as environment, i.application, i.route,
        coalesce(case when @attribute::text = '' then i.exchange->>'correlationId' else i.exchange->'attributes' ->> (@attribute::text) end, '')::text as value
 from unnest('{FIRING,ACKNOWLEDGED}'::text[]) s (state) cross join lateral (
@@ -34,14 +34,18 @@ order by i.fired_at desc, i.alert_id desc
 limit @most::int;
 
 -- name: AlertResolveAged :many
--- Resolves open alerts that are older than their rule says.
-with candidate as materialized (
+-- Resolves open alerts that are older than their rule says, the oldest first.
+with aged as materialized (
     select a.alert_id
     from alert a join rule r using (rule_id)
     where a.tenant_id = @tenant_id and a.rule_id = @rule_id and a.state = any('{FIRING,ACKNOWLEDGED}'::text[]) and a.execution_id is not null
       and r.deleted_at is null and a.fired_at <= now() - (r.resolution->>'afterSeconds')::bigint * interval '1 s'
-    order by a.alert_id
+    order by a.fired_at, a.alert_id
     limit @most::int
+), candidate as materialized (
+    select a.alert_id from alert a join aged using (alert_id)
+    where a.state in ('FIRING', 'ACKNOWLEDGED')
+    order by a.alert_id
     for update of a
 )
 update alert a
