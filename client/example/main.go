@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the root
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, strings.Join(os.Args[1:], " "), os.Stdout)
 	stop()
 	if err != nil {

@@ -175,7 +175,7 @@ func (r *Resolver) Run(ctx context.Context) {
 // error is logged, and it is due again at the next pass.
 func (r *Resolver) Tick(ctx context.Context) (Result, error) {
 	var result Result
-	began := time.Now()
+	began := time.Now() //nolint:forbidigo // a duration alone
 	for {
 		// Due is what nobody has taken on for half of the interval before the pass began:
 		// a replica that is a little early finds its own rules due, and none twice.
