@@ -701,3 +701,19 @@ func TestWatchThatFails(t *testing.T) {
 		t.Errorf("then %+v", outcome)
 	}
 }
+
+// TestWatchThatTakesAllTheTime has the watch over rules on absence take longer than there is time for:
+// rules are counted all the same.
+func TestWatchThatTakesAllTheTime(t *testing.T) {
+	absent, counts := absence("orders"), absence("orders")
+	counts.Rule = new(*counts.Rule)
+	counts.ID, counts.FireMode, counts.Expected = uuid.UUID{15: 2}, rules.CountInWindow, nil
+	w := newWorld(t, compiled(counts.Rule), absent)
+	outcome := w.engine.Evaluate(t.Context(), evaluator.WindowRequest{
+		Tenants: evaluator.Tenants{Names: w.tenants}, Rules: w.list, WatermarkNS: origin, Now: time.Unix(0, origin), Watches: true,
+		Over: func() bool { return len(w.queries) > 0 },
+	})
+	if !slices.Contains(outcome.Evaluated, counts.ID) {
+		t.Errorf("evaluated %v, after %v", outcome.Evaluated, w.queries)
+	}
+}

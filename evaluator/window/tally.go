@@ -111,6 +111,7 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 	if len(items) < tallyLeast || p.over(ctx) {
 		return items
 	}
+	p.asked = true
 	answer, err := p.Source.Tally(ctx, p.tallyQuery(items))
 	switch {
 	case err == nil:

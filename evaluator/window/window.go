@@ -134,6 +134,9 @@ type pass struct {
 	// concluding says that what was counted is being concluded, whatever the time: else a
 	// count that takes all the time there is would never raise anything.
 	concluding bool
+	// asked says that something was counted. That is done in each pass, whatever the watch
+	// took: else rules that wait for long would wait for ever.
+	asked bool
 	// fresh are the servers that were found not to be behind. Windows of rules on absence
 	// end at toNS; what they lack is absent if the pass is conclusive.
 	fresh      map[string]bool
@@ -267,6 +270,7 @@ func (p *pass) ask(ctx context.Context, items []*item, question func(context.Con
 	if len(items) == 0 || p.over(ctx) {
 		return
 	}
+	p.asked = true
 	err := p.bounded(ctx, items, question)
 	switch {
 	case err == nil:
@@ -368,7 +372,7 @@ func (p *pass) answers(ctx context.Context, before error) bool {
 
 // over reports whether nothing more is to be asked.
 func (p *pass) over(ctx context.Context) bool {
-	return p.out.SourceErr != nil || ctx.Err() != nil || !p.concluding && p.request.Over()
+	return p.out.SourceErr != nil || ctx.Err() != nil || p.asked && !p.concluding && p.request.Over()
 }
 
 // slowUntil returns the zero instant for what is not slow.

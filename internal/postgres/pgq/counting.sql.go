@@ -93,7 +93,7 @@ from (
            unnest($8::text[]) as route, unnest($9::json[]) as exchange, unnest($10::jsonb[]) as routing
 ) i
 where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
-  and not (i.remind and (a.notified_at > now() - interval '30 s' or exists (select from alert_snooze z where z.alert_id = a.alert_id)))
+  and not (i.remind and exists (select from alert_snooze z where z.alert_id = a.alert_id))
 returning a.alert_id
 `
 
@@ -110,8 +110,8 @@ type AlertFireParams struct {
 	Routings     [][]byte
 }
 
-// Makes pending alerts fire, and reminds of those that do, but of none that is snoozed, nor of
-// one whose snooze ended meanwhile. One that was routed keeps its route.
+// Makes pending alerts fire, and reminds of those that do, but of none that is snoozed. One
+// that was routed keeps its route.
 func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertFire,
 		arg.AlertIds,

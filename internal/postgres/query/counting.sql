@@ -28,8 +28,8 @@ on conflict do nothing
 returning alert_id;
 
 -- name: AlertFire :many
--- Makes pending alerts fire, and reminds of those that do, but of none that is snoozed, nor of
--- one whose snooze ended meanwhile. One that was routed keeps its route.
+-- Makes pending alerts fire, and reminds of those that do, but of none that is snoozed. One
+-- that was routed keeps its route.
 update alert a
 set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
     reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
@@ -42,7 +42,7 @@ from (
            unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange, unnest(@routings::jsonb[]) as routing
 ) i
 where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
-  and not (i.remind and (a.notified_at > now() - interval '30 s' or exists (select from alert_snooze z where z.alert_id = a.alert_id)))
+  and not (i.remind and exists (select from alert_snooze z where z.alert_id = a.alert_id))
 returning a.alert_id;
 
 -- name: AlertClear :many
