@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // checkWindows compares the alerts of rules over a window with what was written.
@@ -62,8 +61,7 @@ func (w *world) checkGroup(report *Report, l *life, group string, fired []alert)
 		}
 	}
 	what := fmt.Sprintf("%s: %d alerts of %q while exchanges came", l.rule.name, first, group)
-	// In less time, faults may leave no pass that counts.
-	if first == 0 && w.options.Length >= 30*time.Second {
+	if first == 0 {
 		report.find(missed, "%s", what)
 	}
 	if first > 1 {
