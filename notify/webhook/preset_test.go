@@ -89,7 +89,7 @@ func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 		}
 	}
 	o, _ := s.tell(notify.ReasonAcknowledged)
-	if o.Verdict != notify.VerdictRefused || !o.NothingSent || !strings.Contains(o.Error, "not told of acknowledged") {
+	if o.Verdict != notify.VerdictRefused || !o.NothingSent || !strings.Contains(o.Error, "not notified of acknowledged") {
 		t.Errorf("an event that the receiver does not take: %+v", o)
 	}
 }
