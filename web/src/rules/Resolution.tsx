@@ -8,7 +8,7 @@ import { useAttributeKeys } from "./useAttributeKeys";
 
 const kinds: { value: Values["evidence"]; label: string }[] = [
   { value: "", label: "No exchange" },
-  { value: "CORRELATION_ID", label: "A later one with the same correlation id" },
+  { value: "CORRELATION_ID", label: "A later one of the same route with the same correlation id" },
   { value: "ATTRIBUTE", label: "A later one of the same route with the same attribute" },
 ];
 

@@ -204,9 +204,11 @@ test("what resolves alerts is sent as it is chosen", async () => {
   );
   await user.clear(screen.getByLabelText("Resolve after"));
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
-  await waitFor(() => expect(screen.getByLabelText("Attribute")).toHaveAccessibleDescription("Must not be empty"));
+  await waitFor(() =>
+    expect(screen.getByRole("combobox", { name: "Attribute" })).toHaveAccessibleDescription("Must not be empty"),
+  );
   expect(sent).toHaveLength(1);
-  await user.type(screen.getByLabelText("Attribute"), "orderId");
+  await user.type(screen.getByRole("combobox", { name: "Attribute" }), "orderId");
   await user.click(screen.getByLabelText(/^Send a message when an alert resolves/));
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
   await waitFor(() => expect(sent).toHaveLength(2));
