@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { AlertSelection } from "../api/client";
@@ -23,14 +23,15 @@ test("an alert over a window is resolved for a time that the person chooses", as
   );
   const { user } = open(`/inbox/${alert.id}`);
   await user.click(await screen.findByRole("button", { name: "Resolve for…" }));
-  const time = screen.getByLabelText("Keep quiet for");
+  const dialog = within(await screen.findByRole("dialog"));
+  const time = dialog.getByLabelText("Keep quiet for");
   await user.clear(time);
-  await user.click(screen.getByRole("button", { name: "Resolve" }));
+  await user.click(dialog.getByRole("button", { name: "Resolve" }));
   expect(await screen.findByText("Must be from 1 min to 30 d")).toBeVisible();
   expect(asked).toHaveLength(0);
   await user.type(time, "2");
   const before = Date.now();
-  await user.click(screen.getByRole("button", { name: "Resolve" }));
+  await user.click(dialog.getByRole("button", { name: "Resolve" }));
   await waitFor(() => expect(asked).toHaveLength(1));
   const hours = (Date.parse(asked[0]?.holdUntil ?? "") - before) / 3_600_000;
   expect(asked[0]?.ids).toEqual([alert.id]);
