@@ -196,6 +196,7 @@ function Routing({ routing }: { routing: AlertRouting }) {
 function About({ alert }: { alert: Alert }) {
   const { labels = {}, owner, runbookUrl, note } = alert;
   const names = Object.keys(labels).sort();
+  if (names.length === 0 && !owner && !runbookUrl && !note && !alert.assignee) return null;
   return (
     <Section title="Handling">
       {note && <p className={styles.message}>{note}</p>}
