@@ -133,18 +133,18 @@ func (f *findings) of(ids []uuid.UUID) findings {
 	return own
 }
 
-// span returns the range of the exchanges about which a rule found anything; nil is none.
-func (f *findings) span(rule uuid.UUID) (span *cursor.Range) {
+// rangeOf returns the range of the exchanges about which a rule found anything; nil is none.
+func (f *findings) rangeOf(rule uuid.UUID) (found *cursor.Range) {
 	for i := range f.instances {
 		if a := &f.instances[i]; a.RuleID == rule {
-			if at := a.Exchange.StartTimeNS; span == nil {
-				span = &cursor.Range{FromNS: at, ToNS: at + 1}
+			if at := a.Exchange.StartTimeNS; found == nil {
+				found = &cursor.Range{FromNS: at, ToNS: at + 1}
 			} else {
-				span.FromNS, span.ToNS = min(span.FromNS, at), max(span.ToNS, at+1)
+				found.FromNS, found.ToNS = min(found.FromNS, at), max(found.ToNS, at+1)
 			}
 		}
 	}
-	return span
+	return found
 }
 
 // finders returns the rules that found anything.
