@@ -125,9 +125,9 @@ func (p *pass) run(ctx context.Context) error {
 	defer p.skipLooks()
 	windowsFirst := p.windowsMissed
 	p.windowsMissed = !windowsFirst && len(p.dueWindows()) > 0 // until one of them is evaluated
-	var unread sourceError
+	var unevaluated sourceError // window rules were not, because the source could not be read
 	if windowsFirst {
-		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unread) {
+		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unevaluated) {
 			return err
 		}
 	}
@@ -139,15 +139,15 @@ func (p *pass) run(ctx context.Context) error {
 	if p.stopping() {
 		return nil
 	}
-	if err := p.evaluateWindows(ctx, false); err != nil && !errors.As(err, &unread) {
+	if err := p.evaluateWindows(ctx, false); err != nil && !errors.As(err, &unevaluated) {
 		return err
 	}
 	err = p.older(ctx)
 	if err == nil && !p.extra.empty() {
 		err = p.commit(ctx, findings{}, p.stay())
 	}
-	if unread.error != nil {
-		return errors.Join(unread, err) // window rules were not evaluated
+	if unevaluated.error != nil {
+		return errors.Join(unevaluated, err)
 	}
 	return err
 }

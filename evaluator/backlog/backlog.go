@@ -126,7 +126,7 @@ type Backlog struct {
 	left       map[int64]unjudged
 	// after are the fingerprints of what lies after the cursor.
 	after map[int64]fingerprint
-	// server is who showed anything first, several whether others did as well.
+	// server is who showed something last, several whether others did as well.
 	server  string
 	several bool
 	// unlooked are ranges behind the cursor that were not observed yet, ascending.
