@@ -125,7 +125,7 @@ func (p *pass) run(ctx context.Context) error {
 	defer p.skipLooks()
 	windowsFirst := p.windowsMissed
 	p.windowsMissed = !windowsFirst && len(p.dueWindows()) > 0 // until one of them is evaluated
-	var unevaluated sourceError // window rules were not, because the source could not be read
+	var unevaluated sourceError                                // window rules were not, because the source could not be read
 	if windowsFirst {
 		if err := p.evaluateWindows(ctx, true); err != nil && !errors.As(err, &unevaluated) {
 			return err
