@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,10 +76,12 @@ func TestProcessThatStoodStillFindsNoFaultInTheClock(t *testing.T) {
 	w.rule(w.webhook("ops"))
 	w.fail(w.ch.Now(t), "new")
 	source := w.watched()
+	var once sync.Once
 	source.before = func(string) error {
-		source.before = nil
-		w.later(time.Hour)
-		source.ahead = time.Hour
+		once.Do(func() {
+			w.later(time.Hour)
+			source.ahead = time.Hour
+		})
 		return nil
 	}
 	e := w.newEvaluator(evaluator.Options{Source: source})

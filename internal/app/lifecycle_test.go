@@ -20,6 +20,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -405,6 +406,44 @@ func TestEventsAreWrittenWithTheState(t *testing.T) {
 	w.exec(`drop trigger refuse on outbox`)
 	w.doTo(alert, alerts.Acknowledge)
 	w.wantColumn("messages", `select reason from notification order by created_at`, "FIRED", "ACKNOWLEDGED")
+}
+
+// Somebody who changes an alert waits for its open message while whoever holds that waits for
+// the alert. Postgres ends the transaction of the first, who begins again and succeeds.
+func TestActionThatEndsInADeadlockIsRepeated(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), newListener(t)
+	w.armed(w.rule(w.chooses(l, "all", nil, notify.Events()...)), w.ch.Now(t)-int64(time.Minute))
+	alert := w.raise("a")[0]
+	held, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec(t.Context(), `set local deadlock_timeout = '1h'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec(t.Context(), `select from outbox for update`); err != nil {
+		t.Fatal(err)
+	}
+	acted := make(chan error, 1)
+	go func() {
+		_, err := w.db.Inbox().Act(t.Context(), tenant, api.Deed{AlertID: alert, Action: alerts.Resolve, Actor: "ada"})
+		acted <- err
+	}()
+	w.until("the action waits for the message", func() bool {
+		return len(w.column(`select 'waits' from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)) > 0
+	})
+	if _, err := held.Exec(t.Context(), `select from alert for update`); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-acted; err != nil {
+		t.Errorf("resolve: %v", err)
+	}
+	w.wantColumn("state", alertStates, "RESOLVED 1")
+	w.wantColumn("messages", `select reason from notification order by created_at`, "FIRED", "RESOLVED")
 }
 
 // Many people change many alerts while dispatchers deliver to a receiver that fails now and

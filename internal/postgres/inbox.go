@@ -221,7 +221,8 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
 	var alert alerts.Instance
 	var notified written
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
 		if err != nil {
 			return notFound(err, "alert")
