@@ -21,9 +21,11 @@ type step struct {
 	// judged is the range that is judged as a server showed it, empty for none.
 	judged cursor.Range
 	server string
-	// behind are rules with progress of their own, which come to a position.
+	// behind are rules with progress of their own, which come to a position. Own is the range
+	// that was read for them.
 	behind []*rule
 	to     cursor.Position
+	own    cursor.Range
 	// replay is how far a replay comes; nil for none.
 	replay *ReplayStep
 }
@@ -99,12 +101,15 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision
-	// What one server showed was judged without the rule, which may have read by another one
-	// that lags: the next pass judges the look-back again.
-	p.judgedWithout = written.applied(p.rules) || p.judgedWithout
+	written.applied(p.rules)
 	p.extra = extra{}
 	if p.backlog != nil {
 		p.backlog.Conclude(next.judged, next.server)
+		if p.backlog.Several() {
+			// What one server showed was judged without these rules, and they may have read by
+			// another one that lags. What is recent, that one has shown to this pass.
+			p.backlog.Forget(cursor.Range{FromNS: next.own.FromNS, ToNS: min(next.own.ToNS, p.recentFromNS)})
+		}
 	}
 	p.rules.replayed(next.replay)
 	p.committed(ctx, &b, &done, Timing{Commit: p.Clock().Sub(began)})

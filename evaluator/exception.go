@@ -102,9 +102,8 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 	return slices.SortedFunc(maps.Keys(m), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 }
 
-// applied takes over what a commit wrote, and reports whether a rule that was left out is
-// judged again.
-func (x *extra) applied(s *ruleset) (back bool) {
+// applied takes over what a commit wrote.
+func (x *extra) applied(s *ruleset) {
 	for id, e := range x.rules {
 		r := s.byID[id]
 		if e.backfill != nil || e.finished {
@@ -112,13 +111,11 @@ func (x *extra) applied(s *ruleset) (back bool) {
 		}
 		switch {
 		case e.recovered:
-			back = back || r.failing && r.FireMode == rules.PerExchange
 			r.problem, r.failing, r.failed, r.refused = "", false, 0, nil
 		case e.problem != nil:
 			r.problem = *e.problem
 		}
 	}
-	return back
 }
 
 // settle has the next commit record that a rule was evaluated, and what is wrong with it
@@ -245,7 +242,7 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 		end = until(list)
 	}
 	n := narrowed(list)
-	q := n.scan(p.at)
+	q := reading{Scan: n.scan(p.at), server: p.server, within: p.patience()}
 	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
 	if at := list[0].refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
@@ -256,30 +253,30 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
 		q.Tenants.Of = 0
 	}
-	page, matched, began := Page{}, true, p.Clock()
-	if q.After.StartTimeNS < q.BeforeNS {
-		reading, cancel := p.bounded(ctx)
-		defer cancel()
-		if page, matched, err = p.scan(reading, q, p.server); err != nil {
+	var page []rules.Exchange
+	at, matched, began := end, true, p.Clock()
+	if q.end = end; q.After.StartTimeNS < q.BeforeNS {
+		if page, at, matched, err = p.page(ctx, q); err != nil {
 			return false, err
 		}
 	}
 	for _, r := range list {
 		r.span.succeeds()
 	}
-	if !page.More && p.Clock().Sub(began) < p.Interval/4 {
+	if at == end && p.Clock().Sub(began) < p.Interval/4 {
 		list[0].span.widen()
 	}
 	next := p.stay()
-	if matched {
+	switch {
+	case matched && list[0].refused != nil:
 		next.behind, next.to = list, end
-	} else if list[0].failing {
+	case matched:
+		next.behind, next.to = list, at
+	case list[0].failing:
 		return false, nil
 	}
-	if last := len(page.Exchanges) - 1; page.More && last >= 0 && list[0].refused == nil {
-		next.to = page.Exchanges[last].Position()
-	}
-	return matched, p.commit(ctx, p.judgeFor(list, page.Exchanges), next)
+	next.own = cursor.Range{FromNS: q.After.StartTimeNS, ToNS: at.StartTimeNS + 1}
+	return matched, p.commit(ctx, p.judgeFor(list, page), next)
 }
 
 // advanced returns all that the next commit writes beside what was found: what waits for

@@ -164,7 +164,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 	for i, l := range looks {
 		ranges[i] = l.Range
 	}
-	ctx, cancel := p.bounded(ctx)
+	ctx, cancel := context.WithTimeout(ctx, p.patience())
 	defer cancel()
 	counts, err := p.Source.RowCounts(ctx, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 // rows were counted before: what comes in between, the next count shows.
 func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uint64) error {
 	if p.backlog.Compares(l, server, rows, p.watermarkNS) {
-		ctx, cancel := p.bounded(ctx)
+		ctx, cancel := context.WithTimeout(ctx, p.patience())
 		defer cancel()
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
 			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
@@ -228,12 +228,10 @@ func (p *pass) readOlder(ctx context.Context) error {
 	return nil
 }
 
-// bounded bounds a question about anything but what is new: the source may take long
-// over it, and what is new waits. With the interval it is less than [pauseNS], by the
-// defaults, or each pass would take the one before for a pause.
-func (p *pass) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, p.LeaseFor/4)
-}
+// patience is how long a question about anything but what is new may take: what is new
+// waits for it. With the interval it is less than [pauseNS], by the defaults, or each pass
+// would take the one before for a pause.
+func (p *pass) patience() time.Duration { return p.LeaseFor / 4 }
 
 // putOff says that the source did not answer a question about anything but what is new: it
 // is asked again, and what is new is judged meanwhile. Where the time of the pass went into

@@ -58,8 +58,6 @@ type partition struct {
 	counting backoff
 	// saidPutOff is when the log said last that something is put off.
 	saidPutOff map[string]time.Time
-	// judgedWithout says that what is remembered was judged without a rule that is back.
-	judgedWithout bool
 }
 
 // adopt takes over a checkpoint that was read. The backlog of another revision is dropped:
@@ -68,10 +66,6 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.backlog, p.rules, p.extra = nil, nil, extra{}
 	}
-	if p.judgedWithout && p.backlog != nil && p.backlog.Several() {
-		p.backlog = nil
-	}
-	p.judgedWithout = false
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
 
@@ -234,7 +228,7 @@ func (p *pass) rest(ctx context.Context) error {
 	p.backlog, p.result.Resting = nil, true
 	stored := p.at.ClockOffset
 	if p.clockAt.IsZero() || p.Clock().Sub(p.clockAt) >= clockEvery {
-		reading, cancel := p.bounded(ctx)
+		reading, cancel := context.WithTimeout(ctx, p.patience())
 		defer cancel()
 		seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1})
 		if err != nil {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/rules"
 )
 
 // scan reads a page. It asks again, a few times, where another server answers than the one
@@ -39,14 +41,31 @@ func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matc
 	return page, false, nil
 }
 
-// scanStretch reads a page of a stretch.
-func (p *pass) scanStretch(ctx context.Context, q Scan, s backlog.Stretch) (Page, bool, error) {
-	if s.FromNS < p.recentFromNS {
-		bounded, cancel := p.bounded(ctx)
+// reading is a page to be read: by the partition of what is new or changed, by rules that are
+// behind of what they lack, by a replay of what a person asked for.
+type reading struct {
+	Scan
+	// end is how far it comes where the page is not full.
+	end cursor.Position
+	// server showed what the range holds: only its answers take anybody further.
+	server string
+	// within bounds it; 0 leaves that to the pass.
+	within time.Duration
+}
+
+// page reads a page, and returns how far that comes: to its last exchange where it is full, else to
+// the end.
+func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at cursor.Position, matched bool, err error) {
+	if r.within > 0 {
+		bounded, cancel := context.WithTimeout(ctx, r.within)
 		defer cancel()
 		ctx = bounded
 	}
-	return p.scan(ctx, q, s.Server)
+	got, matched, err := p.scan(ctx, r.Scan, r.server)
+	if last := len(got.Exchanges) - 1; got.More && last >= 0 {
+		return got.Exchanges, got.Exchanges[last].Position(), matched, err
+	}
+	return got.Exchanges, r.end, matched, err
 }
 
 // bulk is how many usual pages are read at once of what is not recent: what a query costs
@@ -56,10 +75,10 @@ const bulk = 10
 // read judges a stretch page by page. What it raises and how far it has come is one
 // commit for each page that raises anything, and one at the end.
 func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
-	q := p.rules.narrow.scan(p.at)
+	q := reading{Scan: p.rules.narrow.scan(p.at), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}
 	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
 	if s.FromNS < p.recentFromNS {
-		q.Limit *= bulk
+		q.Limit, q.within = p.pageSize*bulk, p.patience()
 	}
 	// A scan begins strictly after its position; one nanosecond early is all of the range.
 	q.After = cursor.Position{StartTimeNS: s.FromNS - 1}
@@ -70,20 +89,16 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	// Of what lies after the cursor the observation may have shown that there is nothing.
 	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAfter()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
-		page, matched, err := p.scanStretch(ctx, q, s)
+		page, end, matched, err := p.page(ctx, q)
 		if err != nil {
 			return err
 		}
 		conclusive = conclusive && matched
-		for i := range page.Exchanges {
-			read[page.Exchanges[i].TenantID]++
-		}
-		end := cursor.Position{StartTimeNS: s.ToNS}
-		if page.More && len(page.Exchanges) > 0 {
-			end = page.Exchanges[len(page.Exchanges)-1].Position()
+		for i := range page {
+			read[page[i].TenantID]++
 		}
 		last := end.StartTimeNS >= s.ToNS
-		found := p.judge(page.Exchanges)
+		found := p.judge(page)
 		// It ends between two buckets at the earliest, so that each pass comes further.
 		ending := !last && p.ending() && p.backlog.Bucket(end.StartTimeNS) > s.FromNS
 		if len(found.instances) > 0 || last || ending {

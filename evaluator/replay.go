@@ -110,13 +110,11 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	at := r.replay
 	end := cursor.Position{StartTimeNS: min(at.ToNS, at.toNS(at.At), p.watermarkNS)}
 	n := narrowed([]*rule{r})
-	q := n.scan(p.at)
+	q := reading{Scan: n.scan(p.at), end: end, server: p.server, within: p.Interval}
 	q.Tenants.Of, q.Narrow = 0, &Narrowing{Scope: r.Scope, Filter: r.Filter}
 	q.After, q.BeforeNS, q.Limit = at.At, end.StartTimeNS, p.pageSize*bulk
 	began := p.Clock()
-	reading, cancel := context.WithTimeout(ctx, p.Interval)
-	defer cancel()
-	page, matched, err := p.scan(reading, q, p.server)
+	page, reached, matched, err := p.page(ctx, q)
 	if err != nil {
 		return p.replayWaits(ctx, r, err)
 	}
@@ -125,14 +123,11 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 		at.retryAt = p.Clock().Add(retryFirst)
 		return nil
 	}
-	switch {
-	case page.More && len(page.Exchanges) > 0:
-		end = page.Exchanges[len(page.Exchanges)-1].Position()
-	case len(page.Exchanges) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4:
+	if reached == end && len(page) < q.Limit/2 && p.Clock().Sub(began) < p.Interval/4 {
 		at.widen()
 	}
 	at.succeeds()
-	usual, again, found := p.judgeAgain(r, page.Exchanges)
+	usual, again, found := p.judgeAgain(r, page)
 	if len(usual.instances) > 0 {
 		if err := p.commit(ctx, usual, p.stay()); err != nil || r.failing {
 			return err
@@ -143,8 +138,8 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	}
 	next := p.stay()
 	next.replay = &ReplayStep{Replay: at.Replay, Matched: found}
-	if end.After(at.At) {
-		next.replay.At = end
+	if reached.After(at.At) {
+		next.replay.At = reached
 	}
 	err = p.write(ctx, again, next)
 	if errors.Is(err, ErrRefused) && len(again.instances) > 0 {

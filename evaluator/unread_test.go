@@ -180,6 +180,33 @@ func TestRecoveryByAServerThatLags(t *testing.T) {
 	s.wants(4)
 }
 
+// A new rule reads its look-back by a server that lags, while the partition remembers what
+// another one showed.
+func TestNewRuleByAServerThatLags(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.tick()
+	s.fail("tenant-0", "x", 10*time.Minute)
+	s.rows[0].visible[1] = s.now + 600*second
+	for len(s.state.alerts) < 1 {
+		s.tick()
+	}
+	s.deaf = true
+	s.pick = func() int { return 1 }
+	second := rules.Rule{ID: uuid.UUID{15: 2}, TenantID: "tenant-0", ArmedSinceNS: s.rows[0].StartTimeNS, Version: 1, Definition: rules.Definition{
+		Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600, WebhookIDs: []uuid.UUID{{1}},
+	}}
+	s.change(second, true)
+	for s.tick(); len(s.state.backfills) > 0; {
+		s.tick()
+	}
+	s.now = s.rows[0].visible[1]
+	s.deaf = false
+	for range 120 {
+		s.tick()
+	}
+	s.wants(2)
+}
+
 // The rows of the look-back cannot be counted. It is compared all the same.
 func TestLookBackThatCannotBeCounted(t *testing.T) {
 	s := newScene(t, 6*time.Hour)

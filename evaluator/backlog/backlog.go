@@ -182,6 +182,20 @@ func (b *Backlog) HasRaised(id uuid.UUID) bool {
 // Several reports whether more than one server showed what is remembered.
 func (b *Backlog) Several() bool { return b.several }
 
+// Forget forgets what was judged in a range behind the cursor: it is judged again.
+func (b *Backlog) Forget(r cursor.Range) {
+	if r.FromNS >= r.ToNS {
+		return
+	}
+	r.FromNS = max(r.FromNS, b.fromNS)
+	for at := range b.judged {
+		if at+b.widthNS(at) > r.FromNS && at < r.ToNS {
+			delete(b.judged, at)
+		}
+	}
+	b.LookAt(r)
+}
+
 // LookAt has a range behind the cursor looked at.
 func (b *Backlog) LookAt(r cursor.Range) {
 	if r.FromNS < r.ToNS {

@@ -162,6 +162,20 @@ func (t *table) holds(shown []*row) {
 	}
 }
 
+// forget has a range be judged again, as if something had been judged without a rule.
+func (t *table) forget() {
+	if t.b == nil {
+		return
+	}
+	r := cursor.Range{FromNS: t.nowNS - 10*minuteNS + t.Int64N(2*minuteNS), ToNS: t.nowNS - 3*minuteNS - t.Int64N(2*minuteNS)}
+	t.b.Forget(r)
+	for _, row := range t.rows {
+		if row.startNS >= r.FromNS && row.startNS < r.ToNS {
+			row.judged = false
+		}
+	}
+}
+
 // Whatever servers show, and wherever a process dies: what was shown is judged, or it is
 // ahead of the stored cursor, or behind the stored mark. Once both servers show the same and
 // nothing dies, everything is judged, and no mark is left.
@@ -184,6 +198,9 @@ func TestNothingShownIsForgotten(t *testing.T) {
 				s.rows = append(s.rows, r)
 			}
 			s.pass(false)
+			if s.IntN(50) == 0 {
+				s.forget()
+			}
 		}
 		s.blind = false
 		for range 600 {
