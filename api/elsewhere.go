@@ -75,7 +75,7 @@ func (s *server) beginElsewhere(c echo.Context) error {
 	return c.Redirect(http.StatusFound, target)
 }
 
-// endElsewhere begins a session for whoever comes back from the provider.
+// endElsewhere begins a session for a person who comes back from the identity provider.
 func (s *server) endElsewhere(c echo.Context) error {
 	ctx := c.Request().Context()
 	var kept string

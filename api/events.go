@@ -65,7 +65,7 @@ func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 		defer s.hub.leave(l)
 		out := &eventWriter{w: w, control: http.NewResponseController(w), now: s.Now}
 		defer out.release()
-		// Whoever is gone needs no answer, nor the log an entry.
+		// A client that has disconnected needs neither an answer nor a log entry.
 		_ = s.stream(ctx, out, l, deref(req.Params.LastEventID))
 		return nil
 	}), nil

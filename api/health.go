@@ -118,8 +118,8 @@ func (h *health) look(ctx context.Context) (found []Dependency, ready bool) {
 	return h.seen, ready
 }
 
-// ask looks at all dependencies at once. Whoever happens to ask may go away:
-// the answer is for the others, too.
+// ask checks all dependencies at once. The caller that happens to ask may disconnect:
+// the answer serves the others as well.
 func (h *health) ask(ctx context.Context) []Dependency {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()

@@ -76,7 +76,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 }
 
 // display identifies a browser that shows pages with a token. Any page of another site
-// that the browser opens can make it send its cookie, and whoever sits before the screen
+// that the browser opens can make it send its cookie, and anybody in front of the screen
 // can use it: the token has to be one that only reads.
 func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 	t, err := s.Door.Token(ctx, secret)

@@ -10,8 +10,8 @@ import (
 // ruleKind is what the audit log calls a rule.
 const ruleKind = "rule"
 
-// ListRuleHistory answers GET /rules/{id}/history. A rule has no secrets, so that
-// whoever may read it may read what it was before.
+// ListRuleHistory answers GET /rules/{id}/history. A rule has no secrets:
+// everybody who may read it may read its former versions.
 func (s *server) ListRuleHistory(ctx context.Context, req ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error) {
 	rule, err := s.namedRule(ctx, req.ID)
 	if err != nil {

@@ -21,7 +21,7 @@
 // Whom a request is for is decided in one place, [Options.Identify], and read
 // from the request's context everywhere else: a store is never asked without a
 // tenant. Which role an operation needs stands beside it in openapi.yaml.
-// Whoever changes something travels on in the context ([access.As]) and ends up
+// The person who changes something is passed on in the context ([access.As]) and ends up
 // in the audit log. Every error leaves through one place as well (problem.go): a fault's
 // kind becomes a status, and an error without a kind becomes a 500 that shows
 // no more than the request id under which the log tells the rest.

@@ -168,7 +168,7 @@ func (s *server) signOut(ctx context.Context) error {
 	return nil
 }
 
-// signedIn answers whoever came in, and ends the session of before.
+// signedIn answers a person who signed in, and ends the session of before.
 func (s *server) signedIn(ctx context.Context, entry access.Entry, err error) (SignedInJSONResponse, error) {
 	if err != nil {
 		return SignedInJSONResponse{}, notChecked(fmt.Errorf("sign in: %w", err))

@@ -55,7 +55,7 @@ func isInteraction(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, prefixInteractions)
 }
 
-// errNotProven is the one answer to whoever does not prove to be Slack.
+// errNotProven answers every request that does not prove to come from Slack.
 func errNotProven() error { return echo.NewHTTPError(http.StatusUnauthorized) }
 
 // interact answers POST /slack/interactions/{webhook}. Repeats change nothing.

@@ -112,7 +112,7 @@ func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook 
 		w.Headers = b.Headers
 	}
 	if b.SigningSecret != nil {
-		// Whoever enters a secret means that one, and none beside it.
+		// A secret that is entered replaces all others at once.
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
 	if b.ClientCertificate != nil {

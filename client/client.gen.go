@@ -1070,7 +1070,7 @@ type Alert struct {
 	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 
@@ -1277,7 +1277,7 @@ type AlertSnooze struct {
 	Until time.Time `json:"until"`
 }
 
-// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
 type AlertState string
 
 // AlertsEvent The data of the event `alerts`.
@@ -1325,7 +1325,7 @@ type Attempt struct {
 	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
 	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
@@ -1333,7 +1333,7 @@ type Attempt struct {
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
 // accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
@@ -2308,7 +2308,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID What claims, attempts and the log name it by; `replicaId` of the status is the one that answers.
+	// ID What leases, attempts and the log name it by; `replicaId` of the status is the one that answers.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -2843,7 +2843,7 @@ type RuleDocument struct {
 type RuleExplanation struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
 	AlertState *AlertState `json:"alertState,omitempty"`
 
 	// Detail Why.
@@ -3241,7 +3241,7 @@ type SilencePreviewAnswer struct {
 	MatchedAlerts   int64 `json:"matchedAlerts"`
 	MatchedMessages int64 `json:"matchedMessages"`
 
-	// Messages Messages that told of them.
+	// Messages Messages about them.
 	Messages int64 `json:"messages"`
 
 	// Newest The newest alerts that match.
@@ -3303,7 +3303,7 @@ type SilencedAlert struct {
 	RuleName string             `json:"ruleName"`
 	Severity Severity           `json:"severity"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 }
@@ -3919,7 +3919,7 @@ type ListAlertsParams struct {
 	// ID Of these alerts, those that match the other parameters.
 	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
 
-	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
 	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
@@ -3979,7 +3979,7 @@ type GroupAlertsParams struct {
 	// that is not about one exchange is a group of its own there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
-	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
 	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
@@ -4720,7 +4720,7 @@ type ClientInterface interface {
 	//
 	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
 	// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-	// `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+	// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
 	//
 	// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
 	// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
@@ -5139,7 +5139,7 @@ type ClientInterface interface {
 
 	// StartReplayWithBody Have a rule judge a range of the past again
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -5152,7 +5152,7 @@ type ClientInterface interface {
 
 	// StartReplay Have a rule judge a range of the past again
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -5186,7 +5186,7 @@ type ClientInterface interface {
 	// RetryRule Evaluate a rule at once
 	//
 	// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-	// again, operators are told anew. A disabled rule is a conflict.
+	// again, operators are notified anew. A disabled rule is a conflict.
 	//
 	// Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 	RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6168,7 +6168,7 @@ func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEd
 //
 // The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
 // id names the state of the inbox and begins with the number of its newest change. A client that returns with
-// `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
 //
 // The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
 // that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
@@ -7067,7 +7067,7 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 
 // StartReplayWithBody Have a rule judge a range of the past again
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -7090,7 +7090,7 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 
 // StartReplay Have a rule judge a range of the past again
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -7154,7 +7154,7 @@ func (c *Client) PreviewReplay(ctx context.Context, id ID, body PreviewReplayJSO
 // RetryRule Evaluate a rule at once
 //
 // Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-// again, operators are told anew. A disabled rule is a conflict.
+// again, operators are notified anew. A disabled rule is a conflict.
 //
 // Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13557,7 +13557,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
 	// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-	// `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+	// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
 	//
 	// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
 	// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
@@ -14028,7 +14028,7 @@ type ClientWithResponsesInterface interface {
 
 	// StartReplayWithBodyWithResponse Have a rule judge a range of the past again
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -14041,7 +14041,7 @@ type ClientWithResponsesInterface interface {
 
 	// StartReplayWithResponse Have a rule judge a range of the past again
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -14075,7 +14075,7 @@ type ClientWithResponsesInterface interface {
 	// RetryRuleWithResponse Evaluate a rule at once
 	//
 	// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-	// again, operators are told anew. A disabled rule is a conflict.
+	// again, operators are notified anew. A disabled rule is a conflict.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19964,7 +19964,7 @@ func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context
 //
 // The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
 // id names the state of the inbox and begins with the number of its newest change. A client that returns with
-// `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
 //
 // The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
 // that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
@@ -20723,7 +20723,7 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 
 // StartReplayWithBodyWithResponse Have a rule judge a range of the past again
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -20742,7 +20742,7 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 
 // StartReplayWithResponse Have a rule judge a range of the past again
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -20794,7 +20794,7 @@ func (c *ClientWithResponses) PreviewReplayWithResponse(ctx context.Context, id 
 // RetryRuleWithResponse Evaluate a rule at once
 //
 // Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-// again, operators are told anew. A disabled rule is a conflict.
+// again, operators are notified anew. A disabled rule is a conflict.
 //
 // Returns a wrapper object for the known response body format(s).
 //

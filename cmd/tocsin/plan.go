@@ -111,7 +111,7 @@ func (p *plan) run(ctx context.Context) error {
 		}
 		if err := s.run(ctx); err != nil {
 			if done > 0 {
-				return fmt.Errorf("%s %s: %w; what stands above it in the plan is done: run the command again when this is mended", s.kind, shown(s.name), err)
+				return fmt.Errorf("%s %s: %w; everything above it in the plan is done; remove the cause and run the command again", s.kind, shown(s.name), err)
 			}
 			return fmt.Errorf("%s %s: %w; nothing was changed", s.kind, shown(s.name), err)
 		}

@@ -88,8 +88,8 @@ func (s *Access) Credentials(ctx context.Context, email string) (access.Account,
 	return accountOf(row), *row.PasswordHash, nil
 }
 
-// Open begins a session. The lock on the account makes it wait for whoever
-// disables the account or sets its password, and then see that.
+// Open begins a session. The lock on the account makes it wait for a transaction
+// that disables the account or sets its password, and then see its effect.
 func (s *Access) Open(ctx context.Context, o access.Opening) (access.Session, error) {
 	session := access.Session{ID: uuid.Must(uuid.NewV7())}
 	if actor, known := access.ActorOf(ctx); known {

@@ -20,53 +20,53 @@ import (
 
 func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	a, e := &d.Alert, &d.Alert.Exchange
-	told := slack.Alert{
+	about := slack.Alert{
 		ID: a.ID.String(), Reason: d.Reason, Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
 		// What a test shows is no alert that one could acknowledge.
 		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "" && !d.Test,
 	}
 	switch {
 	case d.Reason == notify.ReasonReopened && d.Event != nil:
-		told.ChangedBy, told.ChangedAt = d.Event.By, d.Event.At
+		about.ChangedBy, about.ChangedAt = d.Event.By, d.Event.At
 	case a.State == alerts.Acknowledged && a.AcknowledgedAt != nil:
-		told.ChangedBy, told.ChangedAt = a.AcknowledgedBy, *a.AcknowledgedAt
+		about.ChangedBy, about.ChangedAt = a.AcknowledgedBy, *a.AcknowledgedAt
 	case a.State == alerts.Resolved && a.ResolvedAt != nil:
-		told.ChangedBy, told.ChangedAt = a.ResolvedBy, *a.ResolvedAt
+		about.ChangedBy, about.ChangedAt = a.ResolvedBy, *a.ResolvedAt
 	}
 	if !a.Health {
-		told.Owner, told.Labels, told.RunbookURL, told.Note = a.About.Owner, a.About.Labels, a.About.RunbookURL, a.About.Note
+		about.Owner, about.Labels, about.RunbookURL, about.Note = a.About.Owner, a.About.Labels, a.About.RunbookURL, a.About.Note
 	}
 	if c := a.Count; c != nil {
-		told.Count = &slack.Count{
+		about.Count = &slack.Count{
 			Observed: c.Observed, Threshold: c.Threshold, Window: template.Seconds(c.WindowSeconds),
 			GroupBy: groupName(c.Grouping()), Group: c.Group,
 		}
-		measured(told.Count, c)
+		measured(about.Count, c)
 	}
 	if !a.Health && template.HasExample(a.Count, e) {
-		told.Application, told.Route, told.Environment = e.Application, e.Route, e.Environment
-		told.StartTimeNS, told.Start, told.Duration = e.StartTimeNS, template.Time(e.StartTimeNS), template.Duration(e.DurationNS)
-		told.ErrorType, told.ErrorMessage, told.StackTop = e.ErrorType, e.ErrorMessage, template.StackTop(e.ErrorStack)
-		told.ExecutionID, told.CorrelationID = e.ExecutionID, e.CorrelationID
+		about.Application, about.Route, about.Environment = e.Application, e.Route, e.Environment
+		about.StartTimeNS, about.Start, about.Duration = e.StartTimeNS, template.Time(e.StartTimeNS), template.Duration(e.DurationNS)
+		about.ErrorType, about.ErrorMessage, about.StackTop = e.ErrorType, e.ErrorMessage, template.StackTop(e.ErrorStack)
+		about.ExecutionID, about.CorrelationID = e.ExecutionID, e.CorrelationID
 	}
-	return &told
+	return &about
 }
 
 // measured adds what a rule measured other than a count.
-func measured(told *slack.Count, c *alerts.Count) {
+func measured(about *slack.Count, c *alerts.Count) {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		told.Name, told.Value = "Share", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
+		about.Name, about.Value = "Share", fmt.Sprintf("%s (%d of %d)", template.CountValue(c), c.Observed, c.Volume)
 	case rules.DurationInWindow:
-		told.Name, told.Value = fmt.Sprintf("p%d", c.Percentile), fmt.Sprintf("%s over %d exchanges", template.CountValue(c), c.Volume)
+		about.Name, about.Value = fmt.Sprintf("p%d", c.Percentile), fmt.Sprintf("%s over %d exchanges", template.CountValue(c), c.Volume)
 	case rules.AbsentInWindow:
-		told.Name, told.Value = "Exchanges", template.CountValue(c)
-		told.Bound = "at least " + template.CountThreshold(c)
+		about.Name, about.Value = "Exchanges", template.CountValue(c)
+		about.Bound = "at least " + template.CountThreshold(c)
 		return
 	default:
 		return
 	}
-	told.Bound = template.CountThreshold(c)
+	about.Bound = template.CountThreshold(c)
 }
 
 func groupName(g rules.Grouping) string {

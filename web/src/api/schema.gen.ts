@@ -479,7 +479,7 @@ export interface paths {
          * Follow the inbox by server-sent events
          * @description The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
          *     id names the state of the inbox and begins with the number of its newest change. A client that returns with
-         *     `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+         *     `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
          *
          *     The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
          *     that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
@@ -1124,7 +1124,7 @@ export interface paths {
         put?: never;
         /**
          * Have a rule judge a range of the past again
-         * @description Raises an alert for each exchange that began in the range, matches the rule as it stands, and has no alert of the rule yet: whenever the
+         * @description Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
          *     rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
          *     keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
          *     filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
@@ -1174,7 +1174,7 @@ export interface paths {
         /**
          * Evaluate a rule at once
          * @description Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-         *     again, operators are told anew. A disabled rule is a conflict.
+         *     again, operators are notified anew. A disabled rule is a conflict.
          */
         post: operations["retryRule"];
         delete?: never;
@@ -2157,7 +2157,7 @@ export interface components {
             until: string;
         };
         /**
-         * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+         * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
@@ -2192,7 +2192,7 @@ export interface components {
             verdict: components["schemas"]["AttemptVerdict"];
         };
         /**
-         * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+         * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
          *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
          *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
          *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
@@ -3143,7 +3143,7 @@ export interface components {
              */
             claimedRules: number;
             host: string;
-            /** @description What claims, attempts and the log name it by; `replicaId` of the status is the one that answers. */
+            /** @description What leases, attempts and the log name it by; `replicaId` of the status is the one that answers. */
             id: string;
             /** Format: double */
             lastBeatAgeSeconds: number;
@@ -4088,7 +4088,7 @@ export interface components {
             matchedMessages: number;
             /**
              * Format: int64
-             * @description Messages that told of them.
+             * @description Messages about them.
              */
             messages: number;
             /** @description The newest alerts that match. */
@@ -4728,7 +4728,7 @@ export interface components {
         OnlySignature: string[];
         /** @description Only alerts that are snoozed; with `false` only those that are not. */
         OnlySnoozed: boolean;
-        /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
+        /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
         OnlyState: components["schemas"]["AlertState"][];
         /** @description Text in title or message, case ignored. */
         OnlyText: string;
@@ -4791,7 +4791,7 @@ export interface operations {
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
-                /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
+                /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */
                 to?: components["parameters"]["OnlyTo"];
@@ -5154,7 +5154,7 @@ export interface operations {
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
-                /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
+                /** @description Without it, alerts of every state but PENDING, of which nobody has been notified. */
                 state?: components["parameters"]["OnlyState"];
                 /** @description Only alerts that fired at or before this instant. */
                 to?: components["parameters"]["OnlyTo"];
