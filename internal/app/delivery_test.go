@@ -29,11 +29,13 @@ func (w *world) owed(webhook uuid.UUID, ids ...string) {
 		})
 	}
 	at := w.ch.Now(w.t)
-	for _, id := range ids {
-		w.ch.Insert(w.t, rules.Exchange{
+	exchanges := make([]rules.Exchange, len(ids))
+	for i, id := range ids {
+		exchanges[i] = rules.Exchange{
 			TenantID: tenant, StartTimeNS: at, EndTimeNS: &at, ExecutionID: id, Application: application, Status: rules.Failed,
-		})
+		}
 	}
+	w.ch.Insert(w.t, exchanges...)
 	w.tick()
 }
 
