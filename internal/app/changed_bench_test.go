@@ -10,7 +10,7 @@ import (
 // exchange more each time: what one that becomes visible late costs beside many.
 func BenchmarkChangedSecond(b *testing.B) {
 	w := newWorld(b)
-	w.rule()
+	w.armed(w.rule(), time.Now().Add(-time.Hour).UnixNano())
 	w.tick()
 	at := time.Now().Add(-10 * time.Second).Truncate(time.Second).UnixNano()
 	ids := make([]string, 1000)
@@ -18,7 +18,10 @@ func BenchmarkChangedSecond(b *testing.B) {
 		ids[i] = fmt.Sprint("known", i)
 	}
 	w.fail(at, ids...)
-	w.tickUntil(1000)
+	w.until("all of them have alerts", func() bool {
+		w.tick()
+		return w.column(`select count(*)::text from alert`)[0] == "1000"
+	})
 	n := 0
 	for b.Loop() {
 		b.StopTimer()
