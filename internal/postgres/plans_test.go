@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -131,5 +132,33 @@ func (b *waiting) exec(statement string, args ...any) {
 	b.tb.Helper()
 	if _, err := b.conn.Exec(b.tb.Context(), statement, args...); err != nil {
 		b.tb.Fatal(err)
+	}
+}
+
+// TestWhatBelongsToARowIsFoundByAnIndex looks up what belongs to an alert or a message, as the
+// inbox, retention and the triggers that delete it do. An index with a condition leads to
+// nothing that the question does not exclude.
+func TestWhatBelongsToARowIsFoundByAnIndex(t *testing.T) {
+	t.Parallel()
+	conn := pgtest.Conn(t, pgtest.URL(t))
+	if _, err := conn.Exec(t.Context(), `set enable_seqscan = off`); err != nil {
+		t.Fatal(err)
+	}
+	for table, column := range map[string]string{
+		"notification": "alert_id", "alert_assignment": "alert_id", "alert_snooze": "alert_id", "slack_message": "alert_id", "alert_read": "alert_id",
+		"outbox": "notification_id", "settlement": "notification_id", "attempt": "notification_id", "notification_body": "notification_id",
+		"digest_member": "digest_id", "replay": "rule_id", "rule_backfill": "rule_id",
+	} {
+		rows, err := conn.Query(t.Context(), `explain select from `+table+` where `+column+` = $1`, uuid.New())
+		if err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan") {
+			t.Errorf("%s by %s:\n%s", table, column, text)
+		}
 	}
 }
