@@ -223,6 +223,7 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 	var notified written
 	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
+		notified = written{}
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
 		if err != nil {
 			return notFound(err, "alert")
