@@ -41,7 +41,7 @@ const (
 	maxTallies = 100_000
 	// summedMost bounds the groups of all rules that are summed up from it, but for the first
 	// maxGroups of each.
-	summedMost = 500_000
+	summedMost = 200_000
 	// maxKeys is how many attributes one query tallies by: each exchange counts for each.
 	maxKeys = 8
 )

@@ -339,7 +339,7 @@ func TestWideTallyIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// TestManyRulesWithManyGroups has twelve rules group by an attribute with 60,000 values: some of
+// TestManyRulesWithManyGroups has twelve rules group by an attribute with 30,000 values: some of
 // them are counted by their conditions, so that the sums of all of them are never in memory, and
 // the next passes do not try again.
 func TestManyRulesWithManyGroups(t *testing.T) {
@@ -350,7 +350,7 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
 		list = append(list, rule)
 	}
-	s := &source{values: 60_000, groups: []window.Group{}}
+	s := &source{values: 30_000, groups: []window.Group{}}
 	e := newEvaluator(s)
 	got, outcome := evaluate(t, e, request(plain(list)))
 	counted := 0
