@@ -205,12 +205,14 @@ func (r *Resolver) Tick(ctx context.Context) (Result, error) {
 		if len(taken) == 0 {
 			return result, nil
 		}
+		failed := map[uuid.UUID]bool{}
 		for _, rule := range taken {
-			r.logged(ctx, &result, []*Rule{rule}, r.resolveAged(ctx, rule, &result))
+			r.note(ctx, failed, []*Rule{rule}, r.resolveAged(ctx, rule, &result))
 		}
 		for _, alike := range byEvidence(taken) {
-			r.logged(ctx, &result, alike, r.search(ctx, alike, &result))
+			r.note(ctx, failed, alike, r.search(ctx, alike, &result))
 		}
+		result.Failed += len(failed)
 		if ctx.Err() != nil {
 			return result, fmt.Errorf("resolve alerts: %w", ctx.Err())
 		}
@@ -231,12 +233,14 @@ func (r *Resolver) take(ctx context.Context, began time.Time) (taken []*Rule, er
 	return taken, nil
 }
 
-// logged logs an error about rules.
-func (r *Resolver) logged(ctx context.Context, result *Result, about []*Rule, err error) {
+// note notes that rules have failed, and logs the error.
+func (r *Resolver) note(ctx context.Context, failed map[uuid.UUID]bool, about []*Rule, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	result.Failed += len(about)
+	for _, rule := range about {
+		failed[rule.ID] = true
+	}
 	r.Logger.WarnContext(ctx, "alerts of a rule not resolved by age or evidence",
 		slog.String("rule_id", about[0].ID.String()), slog.Int("rules", len(about)), slog.Any("error", err))
 }
