@@ -20,9 +20,10 @@ type reconcile struct {
 	database
 	sourceFlags
 
-	Hours   int           `help:"How far to look back, not before a rule was armed." default:"24"`
-	Rule    []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule." placeholder:"ID"`
-	Confirm time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
+	Hours           int           `help:"How far to look back, not before a rule was armed." default:"24"`
+	Rule            []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule." placeholder:"ID"`
+	RetentionAlerts days          `help:"How long the replicas keep alerts after they were resolved: what is older cannot be checked." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	Confirm         time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
 }
 
 const (
@@ -49,7 +50,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	var samples, findings, unjudged []string
 	err = app.Reconcile(ctx, app.ReconcileOptions{
 		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
-		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Version: buildVersion(),
+		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Keep: time.Duration(r.RetentionAlerts), Version: buildVersion(),
 	}, func(c app.Reconciliation) error {
 		missing, different = missing+c.Missing, different+c.Different
 		switch {

@@ -87,6 +87,9 @@ type Reconciler struct {
 	// Confirm is how long to wait before what is missing is looked for again; 0
 	// is not at all.
 	Confirm time.Duration
+	// Keep is how long alerts are kept after they were resolved; 0 is for ever. What is older
+	// cannot be checked of window rules.
+	Keep time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -130,7 +131,9 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 		}
 	}
 	later(c.rule.ArmedSinceNS, "")
-	later(c.rule.RetentionFloorNS+lengthNS, "retention has deleted older alerts")
+	if c.Keep > 0 {
+		later(c.progress.UntilNS-c.Keep.Nanoseconds()+lengthNS, "retention has deleted older alerts")
+	}
 	if c.progress.EditedNS-c.rule.ArmedSinceNS > minuteNS {
 		later(c.progress.EditedNS+lengthNS, "the rule was edited")
 	}
@@ -182,42 +185,31 @@ func (c *comparison) stretches(ctx context.Context) error {
 			return err
 		}
 	}
-	groups := map[string]*series{}
-	of := func(name string) *series {
-		s := groups[name]
-		if s == nil && len(groups) <= groupsMost {
-			s = newSeries(q.FromNS, q.ToNS, q.WidthNS)
-			groups[name] = s
-			for i := range whole {
-				s.add(&Cell{Number: whole[i].Number, Sure: Volumes{0, whole[i].Sure.Volume}, Possible: Volumes{0, whole[i].Possible.Volume}})
-			}
-		}
-		return s
-	}
-	for i := range cells {
-		if s := of(cells[i].Group); s != nil {
-			if whole != nil {
-				cells[i].Sure.Volume, cells[i].Possible.Volume = 0, 0
-			}
-			s.add(&cells[i])
-		}
-	}
 	members, known, err := c.members(ctx, fromNS, toNS)
 	if err != nil {
 		return err
 	}
-	for _, name := range members {
-		of(name)
+	byGroup := map[string][]Cell{}
+	for from := 0; from < len(cells); {
+		to := from
+		for to < len(cells) && cells[to].Group == cells[from].Group {
+			to++
+		}
+		byGroup[cells[from].Group] = cells[from:to]
+		from = to
 	}
-	if len(cells) == cellsMost || len(groups) > groupsMost {
+	for _, name := range members {
+		byGroup[name] = byGroup[name] // holds nothing
+	}
+	switch steps := int64(len(byGroup)) * (toNS - fromNS) / q.WidthNS; {
+	case len(cells) == cellsMost || len(byGroup) > groupsMost || steps > stepsMost:
 		c.unchecked("", "there are too many groups to look for missing alerts; compare fewer hours")
 		return nil
-	}
-	if !known {
+	case !known:
 		c.unchecked("", "nobody can tell of which groups exchanges were expected")
 		return nil
 	}
-	return c.look(groups, members, fromNS, toNS, q.WidthNS)
+	return c.look(&q, byGroup, whole, members, fromNS, toNS)
 }
 
 // members returns the groups of which a rule on absence expected exchanges all the time, and
@@ -251,8 +243,9 @@ func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []s
 	return names, true, nil
 }
 
-// look looks through the values of groups.
-func (c *comparison) look(groups map[string]*series, members []string, fromNS, toNS, stepNS int64) error {
+// look looks through the values of groups, one after the other. Whole is what the groups of a
+// ratio by error type are compared with.
+func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell, members []string, fromNS, toNS int64) error {
 	judge, err := rules.NewJudge(c.rule)
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
@@ -261,30 +254,47 @@ func (c *comparison) look(groups map[string]*series, members []string, fromNS, t
 	lengthNS := int64(d.WindowSeconds) * secondNS
 	b := bound{d.FireMode, int64(d.Threshold), d.Measure()}
 	lateNS := max(leastLateNS, c.progress.LateNS)
-	byGroup := map[string][]*WindowAlert{}
+	absent := d.FireMode == rules.AbsentInWindow
+	list := map[string][]*WindowAlert{}
 	for i := range c.alerts {
-		a := &c.alerts[i]
-		byGroup[a.Count.Group] = append(byGroup[a.Count.Group], a)
-		if groups[a.Count.Group] == nil && a.Count.Grouping() == d.Grouping() && d.FireMode != rules.AbsentInWindow {
-			s := newSeries(fromNS, toNS, stepNS)
-			groups[a.Count.Group] = s // holds nothing
-		}
+		list[c.alerts[i].Count.Group] = append(list[c.alerts[i].Count.Group], &c.alerts[i])
 	}
-	expected := func(name string) bool { return d.FireMode != rules.AbsentInWindow || slices.Contains(members, name) }
-	for name, s := range groups {
+	looked := map[string]bool{}
+	one := func(name string, cells []Cell) {
+		looked[cursor.Key(name)] = true
+		s := newSeries(q.FromNS, q.ToNS, q.WidthNS)
+		for i := range whole {
+			s.add(&Cell{Number: whole[i].Number, Sure: Volumes{0, whole[i].Sure.Volume}, Possible: Volumes{0, whole[i].Possible.Volume}})
+		}
+		for _, cell := range cells {
+			if byErrorType(&q.Query) {
+				cell.Sure.Volume, cell.Possible.Volume = 0, 0
+			}
+			s.add(&cell)
+		}
 		s.sum()
 		var states []state
-		for at := fromNS; at <= toNS; at += stepNS {
-			now := s.at(&b, d.WindowSeconds, at, stepNS, lateNS)
-			if d.FireMode == rules.AbsentInWindow && !judge.Expects(at-lengthNS, at) {
+		for at := fromNS; at <= toNS; at += q.WidthNS {
+			now := s.at(&b, d.WindowSeconds, at, q.WidthNS, lateNS)
+			if absent && !judge.Expects(at-lengthNS, at) {
 				now.surely = false
 			}
 			states = append(states, now)
 		}
-		if expected(name) {
-			c.lookForMissing(name, byGroup[cursor.Key(name)], states, fromNS, stepNS)
+		alertsOf := list[cursor.Key(name)]
+		if !absent || slices.Contains(members, name) {
+			c.lookForMissing(name, alertsOf, states, fromNS, q.WidthNS)
 		}
-		c.lookForUnfounded(name, byGroup[cursor.Key(name)], states, toNS, stepNS)
+		c.lookForUnfounded(name, alertsOf, states, toNS, q.WidthNS)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
+		one(name, byGroup[name])
+	}
+	// The groups of which there is nothing but an alert. Of an absence, they are not expected.
+	for _, key := range slices.Sorted(maps.Keys(list)) {
+		if !looked[key] && !absent {
+			one(key, nil)
+		}
 	}
 	return nil
 }

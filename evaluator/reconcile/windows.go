@@ -139,6 +139,8 @@ const (
 	// pauseNS is how long a rule may go unevaluated beside three intervals without that being
 	// a pause.
 	pauseNS = 10 * secondNS
+	// stepsMost bounds the steps that are looked at, of all groups together.
+	stepsMost = 20_000_000
 	// findingsMost is how many findings a comparison names.
 	findingsMost = 20
 	dayNS        = 24 * hourNS
@@ -396,7 +398,7 @@ func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *wi
 		}
 		f.Kind, f.LateBy, f.Why = Late, late, "what it did not count became visible later"
 		if late > c.lateMost(&q) {
-			f.Kind, f.Why = Different, "it counted less than is there, and not for being late"
+			f.Kind, f.Why = Different, fmt.Sprintf("it counted less than is there, of which some would have become visible %v after their end", late.Truncate(time.Second))
 		}
 	case q.Mode == rules.DurationInWindow && !k.cleared && count.DurationNS != g.DurationNS:
 		f.Kind, f.Why = Different, fmt.Sprintf("it says %v, and the percentile is %v", time.Duration(count.DurationNS), time.Duration(g.DurationNS))

@@ -25,6 +25,8 @@ type ReconcileOptions struct {
 	Rules []uuid.UUID
 	// Last is how far to look back.
 	Last time.Duration
+	// Keep is how long alerts are kept after they were resolved; 0 is for ever.
+	Keep time.Duration
 	// Confirm is how long to wait before what is missing is looked for again.
 	Confirm time.Duration
 	Version string
@@ -33,8 +35,8 @@ type ReconcileOptions struct {
 // Reconciliation is how the alerts of a rule compare with what matches.
 type Reconciliation = reconcile.Reconciliation
 
-func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm time.Duration) *reconcile.Reconciler {
-	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm}
+func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {
+	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
 }
 
 // Reconcile compares the alerts of rules with the exchanges that match, and
@@ -53,7 +55,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	r := newReconciler(db.Reconciliation(), source, o.Confirm)
+	r := newReconciler(db.Reconciliation(), source, o.Confirm, o.Keep)
 	found := 0
 	var refused error
 	err = eachReconcilable(ctx, db.Reconciliation(), func(rule postgres.ReconcilableRule) error {

@@ -36,10 +36,10 @@ const (
 	watchConfirm = 30 * time.Second
 )
 
-func newWatch(store *postgres.Reconciliation, source *clickhouse.Source, every time.Duration, logger *slog.Logger) *watch {
+func newWatch(store *postgres.Reconciliation, source *clickhouse.Source, every, keep time.Duration, logger *slog.Logger) *watch {
 	return &watch{
 		store: store, every: every, logger: logger,
-		reconciler: newReconciler(store, source, min(watchConfirm, every)),
+		reconciler: newReconciler(store, source, min(watchConfirm, every), keep),
 	}
 }
 
