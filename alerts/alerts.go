@@ -24,7 +24,8 @@
 //
 // An edit of the condition arms the rule anew, and counting begins with the edit. It
 // keeps the alerts that are open, until the new condition has been below the threshold
-// for a whole window.
+// for a whole window. An edit after which the rule groups by something else, or counts no
+// more, resolves them: nobody can tell any more whether their groups are below it.
 //
 // An alert about the health of a rule fires when the rule cannot be evaluated
 // and resolves when it can again. One about a webhook fires when it is switched
@@ -127,7 +128,7 @@ type Instance struct {
 	// HeldUntil is until when nothing is raised for the group of a window alert, as the person
 	// who resolved it chose; nil where nobody chose. Lists leave it out.
 	HeldUntil *time.Time
-	// Resolution is why Tocsin resolved the alert by what its rule says about resolution; nil
+	// Resolution is why Tocsin resolved the alert, other than by the value of a window rule; nil
 	// of other alerts. Lists leave it out.
 	Resolution *Resolution
 }
@@ -139,6 +140,8 @@ type ResolutionReason string
 const (
 	ByAge      ResolutionReason = "AGE"
 	ByEvidence ResolutionReason = "EVIDENCE"
+	// ByEdit is of an alert of a window rule that was given another grouping, or none.
+	ByEdit ResolutionReason = "EDIT"
 )
 
 // Resolution is why Tocsin resolved an alert.
@@ -197,6 +200,12 @@ type Count struct {
 	ShortVolume   int64 `json:"shortVolume,omitempty"`
 	// DurationNS is the percentile of the durations.
 	DurationNS int64 `json:"durationNs,omitempty"`
+	// ToNS is where the window ended, exclusive, in nanoseconds since the Unix epoch; 0 in
+	// alerts that are older than the record of it.
+	ToNS int64 `json:"toNs,omitempty"`
+	// Fired is, of an alert that Tocsin resolved because of its value, what was counted when it
+	// last notified of it; else nil.
+	Fired *Count `json:"fired,omitempty"`
 
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
 	// GroupByAttribute is the key of the attribute that is grouped by.

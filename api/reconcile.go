@@ -12,8 +12,7 @@ import (
 
 // Reconciler compares a rule's alerts with the exchanges that match.
 type Reconciler interface {
-	// Rule compares the last stretch of time of one rule. A rule that counts is a
-	// fault of kind Conflict.
+	// Rule compares the last stretch of time of one rule.
 	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error)
 }
 
@@ -36,9 +35,32 @@ func (s *server) ReconcileRule(ctx context.Context, req ReconcileRuleRequestObje
 	if err != nil {
 		return nil, fmt.Errorf("reconcile rule: %w", err)
 	}
-	return ReconcileRule200JSONResponse{
+	answer := ReconcileRule200JSONResponse{
 		RuleID: r.RuleID, From: time.Unix(0, r.FromNS).UTC(), To: time.Unix(0, r.ToNS).UTC(),
 		Matching: r.Matching, Alerted: r.Alerted, Missing: r.Missing, MissingSample: listed(r.MissingSample),
 		LateDropped: r.LateDropped, OutOfReach: r.LateDropped, Unexpected: r.Unexpected,
-	}, nil
+		Different: &r.Different, Late: &r.Late, LateBySeconds: new(float32(r.LateBy.Seconds())), Unchecked: &r.Unchecked,
+	}
+	findings := make([]ReconciliationFinding, len(r.Findings))
+	for i := range r.Findings {
+		findings[i] = findingAnswer(&r.Findings[i])
+	}
+	answer.Findings = &findings
+	return answer, nil
+}
+
+func findingAnswer(f *reconcile.Finding) ReconciliationFinding {
+	answer := ReconciliationFinding{Kind: ReconciliationFindingKind(f.Kind), Why: f.Why}
+	if f.AtNS != 0 {
+		answer.Group, answer.At = &f.Group, new(time.Unix(0, f.AtNS).UTC())
+	}
+	if f.AlertID != uuid.Nil {
+		answer.AlertID = &f.AlertID
+		answer.StoredObserved, answer.StoredVolume = &f.Stored.Observed, &f.Stored.Volume
+		answer.FoundObserved, answer.FoundVolume = &f.Found.Observed, &f.Found.Volume
+	}
+	if f.Kind == reconcile.Late {
+		answer.LateBySeconds = new(float32(f.LateBy.Seconds()))
+	}
+	return answer
 }

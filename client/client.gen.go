@@ -42,6 +42,7 @@ func (e AlertMatchSeverities) Valid() bool {
 // Defines values for AlertResolutionReason.
 const (
 	AlertResolutionReasonAGE      AlertResolutionReason = "AGE"
+	AlertResolutionReasonEDIT     AlertResolutionReason = "EDIT"
 	AlertResolutionReasonEVIDENCE AlertResolutionReason = "EVIDENCE"
 )
 
@@ -49,6 +50,8 @@ const (
 func (e AlertResolutionReason) Valid() bool {
 	switch e {
 	case AlertResolutionReasonAGE:
+		return true
+	case AlertResolutionReasonEDIT:
 		return true
 	case AlertResolutionReasonEVIDENCE:
 		return true
@@ -522,6 +525,33 @@ func (e ReceiverRequestEvent) Valid() bool {
 	case ReceiverRequestEventReopened:
 		return true
 	case ReceiverRequestEventResolved:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReconciliationFindingKind.
+const (
+	ReconciliationFindingKindDIFFERENT ReconciliationFindingKind = "DIFFERENT"
+	ReconciliationFindingKindLATE      ReconciliationFindingKind = "LATE"
+	ReconciliationFindingKindMISSING   ReconciliationFindingKind = "MISSING"
+	ReconciliationFindingKindUNCHECKED ReconciliationFindingKind = "UNCHECKED"
+	ReconciliationFindingKindUNFOUNDED ReconciliationFindingKind = "UNFOUNDED"
+)
+
+// Valid indicates whether the value is a known member of the ReconciliationFindingKind enum.
+func (e ReconciliationFindingKind) Valid() bool {
+	switch e {
+	case ReconciliationFindingKindDIFFERENT:
+		return true
+	case ReconciliationFindingKindLATE:
+		return true
+	case ReconciliationFindingKindMISSING:
+		return true
+	case ReconciliationFindingKindUNCHECKED:
+		return true
+	case ReconciliationFindingKindUNFOUNDED:
 		return true
 	default:
 		return false
@@ -2258,8 +2288,20 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
+	// Different Alerts of a rule over a window that counted something else than is there.
+	Different *int64 `json:"different,omitempty"`
+
+	// Findings What was found about the alerts of a rule over a window, the first few.
+	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
+
 	// From Exchanges that ended at or after it were compared, …
 	From time.Time `json:"from"`
+
+	// Late Those that did not count what became visible later.
+	Late *int64 `json:"late,omitempty"`
+
+	// LateBySeconds How late that was at most.
+	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
 	LateDropped int64 `json:"lateDropped"`
@@ -2281,9 +2323,36 @@ type Reconciliation struct {
 	// To … and before it.
 	To time.Time `json:"to"`
 
-	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed.
+	// Unchecked What cannot be checked: see the findings.
+	Unchecked *int64 `json:"unchecked,omitempty"`
+
+	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
+	// that fired, stand or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
+
+// ReconciliationFinding defines model for ReconciliationFinding.
+type ReconciliationFinding struct {
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
+
+	// At Where the window ends.
+	At *time.Time `json:"at,omitempty"`
+
+	// FoundObserved What is there.
+	FoundObserved *int64                    `json:"foundObserved,omitempty"`
+	FoundVolume   *int64                    `json:"foundVolume,omitempty"`
+	Group         *string                   `json:"group,omitempty"`
+	Kind          ReconciliationFindingKind `json:"kind"`
+	LateBySeconds *float32                  `json:"lateBySeconds,omitempty"`
+
+	// StoredObserved What the alert says.
+	StoredObserved *int64 `json:"storedObserved,omitempty"`
+	StoredVolume   *int64 `json:"storedVolume,omitempty"`
+	Why            string `json:"why"`
+}
+
+// ReconciliationFindingKind defines model for ReconciliationFinding.Kind.
+type ReconciliationFindingKind string
 
 // Regression defines model for Regression.
 type Regression struct {
@@ -5125,7 +5194,8 @@ type ClientInterface interface {
 	//
 	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
 	// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-	// missing; ask again. Rules that count are a conflict.
+	// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
+	// which the threshold was surely reached and no alert stood.
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 	ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7033,7 +7103,8 @@ func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEdi
 //
 // Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
 // what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-// missing; ask again. Rules that count are a conflict.
+// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
+// which the threshold was surely reached and no alert stood.
 //
 // Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 func (c *Client) ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14010,7 +14081,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
 	// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-	// missing; ask again. Rules that count are a conflict.
+	// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
+	// which the threshold was surely reached and no alert stood.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -20693,7 +20765,8 @@ func (c *ClientWithResponses) PreviewRuleEditWithResponse(ctx context.Context, i
 //
 // Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
 // what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-// missing; ask again. Rules that count are a conflict.
+// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
+// which the threshold was surely reached and no alert stood.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	reconciling "tocsin/evaluator/reconcile"
 	"tocsin/internal/app"
 )
 
@@ -19,9 +20,10 @@ type reconcile struct {
 	database
 	sourceFlags
 
-	Hours   int           `help:"How far to look back, not before a rule was armed." default:"24"`
-	Rule    []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule that raises an alert for each exchange." placeholder:"ID"`
-	Confirm time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
+	Hours           int           `help:"How far to look back, not before a rule was armed." default:"24"`
+	Rule            []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule." placeholder:"ID"`
+	RetentionAlerts days          `help:"How long the replicas keep alerts after they were resolved: what is older cannot be checked." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	Confirm         time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
 }
 
 const (
@@ -31,7 +33,7 @@ const (
 	unjudgedNamed = 10
 )
 
-// Run compares and prints. That anything is missing is an error.
+// Run compares and prints. That anything is missing or different is an error.
 func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if r.Hours < 1 || r.Hours > maxReconcileHours || r.Confirm < 0 {
 		return fmt.Errorf("--hours must be from 1 to %d, --confirm must not be negative", maxReconcileHours)
@@ -41,16 +43,16 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED"); err != nil {
+	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED"); err != nil {
 		return err
 	}
-	var missing, until int64
-	var samples, unjudged []string
+	var missing, different, until int64
+	var samples, findings, unjudged []string
 	err = app.Reconcile(ctx, app.ReconcileOptions{
 		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
-		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Version: buildVersion(),
+		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Keep: time.Duration(r.RetentionAlerts), Version: buildVersion(),
 	}, func(c app.Reconciliation) error {
-		missing += c.Missing
+		missing, different = missing+c.Missing, different+c.Different
 		switch {
 		case c.ToNS == 0:
 			unjudged = append(unjudged, c.RuleName)
@@ -60,7 +62,11 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		if c.Missing > 0 {
 			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected)
+		for i := range c.Findings {
+			findings = append(findings, c.RuleName+": "+findingLine(&c.Findings[i]))
+		}
+		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
+			c.Different, c.Late, c.Unchecked)
 		return err
 	})
 	if err := errors.Join(table.Flush(), err); err != nil {
@@ -74,10 +80,41 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintln(out, f); err != nil {
+			return err
+		}
+	}
 	if missing > 0 {
-		return fmt.Errorf("%d exchanges that match have no alert", missing)
+		return fmt.Errorf("%d exchanges or groups that match have no alert", missing)
+	}
+	if different > 0 {
+		return fmt.Errorf("%d alerts counted something else than is there", different)
 	}
 	return nil
+}
+
+// findingLine returns a finding about an alert of a window rule as a line.
+func findingLine(f *reconciling.Finding) string {
+	line := strings.ToLower(string(f.Kind))
+	if f.AtNS != 0 {
+		line += fmt.Sprintf(" %q at %s", f.Group, time.Unix(0, f.AtNS).UTC().Format(time.RFC3339))
+	}
+	line += ": " + f.Why
+	if f.AlertID != uuid.Nil {
+		line += fmt.Sprintf("; alert %s says %d", f.AlertID, f.Stored.Observed)
+		if f.Stored.Volume > 0 {
+			line += fmt.Sprintf(" of %d", f.Stored.Volume)
+		}
+		line += fmt.Sprintf(", there are %d", f.Found.Observed)
+		if f.Found.Volume > 0 {
+			line += fmt.Sprintf(" of %d", f.Found.Volume)
+		}
+	}
+	if f.Kind == reconciling.Late {
+		line += fmt.Sprintf("; up to %v late", f.LateBy.Round(time.Millisecond))
+	}
+	return line
 }
 
 // printUntil prints up to when exchanges were compared, and of which rules

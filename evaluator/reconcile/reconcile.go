@@ -1,6 +1,7 @@
 // Package reconcile compares alerts with exchanges: every exchange that matches a rule has
-// an alert of it. It shares no state with the evaluation, and finds the exchanges in
-// another way: ClickHouse judges, by the predicate of each condition of the rule.
+// an alert of it, and the alerts of a window rule say what there was (windows.go). It shares
+// no state with the evaluation, and finds the exchanges in another way: ClickHouse judges, by
+// the predicate of each condition of the rule.
 //
 // A comparison covers what ended between the rule's arming (or so many hours ago) and a
 // margin before the rule's position, and before all that is still to be judged behind it:
@@ -21,7 +22,6 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
-	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -81,9 +81,15 @@ type Progress struct {
 type Reconciler struct {
 	Source MatchSource
 	Alerts AlertSet
+	// Windows and Groups are of window rules.
+	Windows WindowSource
+	Groups  WindowAlerts
 	// Confirm is how long to wait before what is missing is looked for again; 0
 	// is not at all.
 	Confirm time.Duration
+	// Keep is how long alerts are kept after they were resolved; 0 is for ever. What is older
+	// cannot be checked of window rules.
+	Keep time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
 }
@@ -107,8 +113,17 @@ type Reconciliation struct {
 	LateDropped       int64
 	LateDroppedByHour map[int64]int64
 	// Unexpected is the number of alerts whose exchange is not among those that
-	// match: it was deleted from the source, or its row has changed.
+	// match: it was deleted from the source, or its row has changed. Of a window rule they
+	// are those that fired, stand or were resolved without a reason.
 	Unexpected int64
+
+	// Of a window rule, Matching is the number of stretches of time in which a group surely
+	// reached the threshold for long enough, Alerted how many of them had their alert. Different
+	// alerts counted something else than is there, Late ones did not count what became visible up to
+	// LateBy later; Unchecked is what cannot be checked. Findings are the first few of all kinds.
+	Different, Late, Unchecked int64
+	LateBy                     time.Duration
+	Findings                   []Finding
 }
 
 const (
@@ -128,11 +143,14 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile: %w", err)
 	}
-	if rule.FireMode != rules.PerExchange {
-		return Reconciliation{}, fault.New(fault.Conflict, "a rule that counts has no alert for each exchange; only PER_EXCHANGE rules can be reconciled")
-	}
 	result := Reconciliation{RuleID: rule.ID, RuleName: rule.Name}
 	if progress == nil {
+		return result, nil
+	}
+	if rule.FireMode.Windowed() {
+		if result, err = r.window(ctx, &rule, progress.At, last); err != nil {
+			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+		}
 		return result, nil
 	}
 	at := progress.At

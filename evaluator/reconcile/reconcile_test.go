@@ -12,7 +12,6 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator/reconcile"
-	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
@@ -146,10 +145,6 @@ func TestWhatMayStillBeJudgedIsNotMissing(t *testing.T) {
 	d.progress = nil
 	if got := d.reconcile(t, 0, 0); got.ToNS != 0 || d.pages != 0 {
 		t.Errorf("a rule that has judged nothing was compared: %+v", got)
-	}
-	d.rule.FireMode = rules.CountInWindow
-	if _, err := (&reconcile.Reconciler{Source: d, Alerts: d}).Rule(t.Context(), "acme", uuid.New(), time.Hour); fault.KindOf(err) != fault.Conflict {
-		t.Errorf("a window rule: %v", err)
 	}
 }
 

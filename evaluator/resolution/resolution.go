@@ -24,15 +24,17 @@
 // more than a day before it is looked for, or belongs to none of the newest 20,000 open alerts of its
 // rule is not found; age or a person resolves those alerts. So a server that lags delays
 // evidence, and an outage of ClickHouse does too: the mark stays, and nothing is resolved by
-// what cannot be read. An exchange that is found completed and later failed after all leaves
+// what cannot be read. Where looking fails, as when it takes too long, less time is read at once, and
+// after some failures in a row the alerts wait, for ten minutes at most. One query looks for the
+// evidence of up to 500 alerts, of all rules of a tenant that compare the same. An exchange that is found completed and later failed after all leaves
 // the alert resolved, and raises an alert of its own like any other that fails.
 package resolution
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +85,7 @@ type Query struct {
 	TenantID string
 	// Attribute is the key of the attribute that is compared; empty compares correlation ids.
 	Attribute string
-	// Values are those that are looked for, Routes those of the failed exchanges.
+	// Values are those that are looked for, Routes those of the failed exchanges; none are all.
 	Values, Routes []string
 	// FromNS is inclusive, ToNS exclusive, of the start.
 	FromNS, ToNS int64
@@ -124,20 +126,38 @@ type Store interface {
 	MarkSearched(ctx context.Context, r *Rule, s Searched) error
 }
 
-// Resolver resolves alerts. All fields are required.
+// Resolver resolves alerts. All fields are required. It is not safe for concurrent use.
 type Resolver struct {
 	Store  Store
 	Source Source
 	Logger *slog.Logger
 	// Interval is the time from one pass to the next.
 	Interval time.Duration
+
+	// sliceNS is how much time is read at once, as it went of late; 0 at first.
+	sliceNS int64
+	// waits holds how long evidence is not looked for where that failed.
+	waits map[place]wait
+}
+
+type wait struct {
+	until  time.Time
+	length time.Duration
 }
 
 const (
 	// pageSize is how many alerts are compared or resolved at once, most how many of a rule.
 	pageSize, most = 500, 20_000
-	// ruleTimeout is how long a rule may take.
+	// takenMost is how many rules are taken on at once.
+	takenMost = 50
+	// ruleTimeout is how long a rule, or those that are looked through together, may take.
 	ruleTimeout = 2 * time.Minute
+	// longestWait is how long evidence is not looked for at most after a failure.
+	longestWait = 10 * time.Minute
+	// longestSliceNS and shortestSliceNS bound how much time is read at once, failuresMost how
+	// often in a row that may fail.
+	longestSliceNS, shortestSliceNS = int64(4 * time.Hour), int64(time.Minute)
+	failuresMost                    = 4
 	// leastBehind is how far behind its mark a pass looks at least. It is longer than the
 	// time in which a person can undo that an alert was resolved.
 	leastBehind = 15 * time.Minute
@@ -177,79 +197,223 @@ func (r *Resolver) Tick(ctx context.Context) (Result, error) {
 	var result Result
 	began := time.Now() //nolint:forbidigo // a duration alone
 	for {
-		// Due is what nobody has taken on for half of the interval before the pass began:
-		// a replica that is a little early finds its own rules due, and none twice.
-		rule, err := r.Store.Take(ctx, r.Interval/2+time.Since(began))
-		if err != nil || rule == nil {
+		taken, err := r.take(ctx, began)
+		result.Rules += len(taken)
+		if err != nil {
 			return result, err
 		}
-		result.Rules++
-		if err := r.resolve(ctx, rule, &result); err != nil {
-			if ctx.Err() != nil {
-				return result, err
-			}
-			result.Failed++
-			r.Logger.WarnContext(ctx, "alerts of a rule not resolved by age or evidence",
-				slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+		if len(taken) == 0 {
+			return result, nil
+		}
+		failed := map[uuid.UUID]bool{}
+		for _, rule := range taken {
+			r.note(ctx, failed, []*Rule{rule}, r.resolveAged(ctx, rule, &result))
+		}
+		for _, alike := range byEvidence(taken) {
+			r.note(ctx, failed, alike, r.search(ctx, alike, &result))
+		}
+		result.Failed += len(failed)
+		if ctx.Err() != nil {
+			return result, fmt.Errorf("resolve alerts: %w", ctx.Err())
 		}
 	}
 }
 
-func (r *Resolver) resolve(ctx context.Context, rule *Rule, result *Result) error {
+// take takes on rules, at most so many at once. Due is what nobody has taken on for half of the
+// interval before the pass began: a replica that is a little early finds its own rules due, and
+// none twice.
+func (r *Resolver) take(ctx context.Context, began time.Time) (taken []*Rule, err error) {
+	for len(taken) < takenMost {
+		rule, err := r.Store.Take(ctx, r.Interval/2+time.Since(began))
+		if err != nil || rule == nil {
+			return taken, err
+		}
+		taken = append(taken, rule)
+	}
+	return taken, nil
+}
+
+// note notes that rules have failed, and logs the error.
+func (r *Resolver) note(ctx context.Context, failed map[uuid.UUID]bool, about []*Rule, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	for _, rule := range about {
+		failed[rule.ID] = true
+	}
+	r.Logger.WarnContext(ctx, "alerts of a rule not resolved by age or evidence",
+		slog.String("rule_id", about[0].ID.String()), slog.Int("rules", len(about)), slog.Any("error", err))
+}
+
+func (r *Resolver) resolveAged(ctx context.Context, rule *Rule, result *Result) error {
 	ctx, cancel := context.WithTimeout(ctx, ruleTimeout)
 	defer cancel()
-	var err error
 	for rule.Resolution.AfterSeconds > 0 {
-		n, failed := r.Store.ResolveAged(ctx, rule, pageSize)
+		n, err := r.Store.ResolveAged(ctx, rule, pageSize)
 		result.Aged += n
-		if err = failed; err != nil || n < pageSize {
-			break
-		}
-	}
-	if rule.Resolution.Evidence == "" {
-		return err
-	}
-	return errors.Join(err, r.search(ctx, rule, result))
-}
-
-// search looks for evidence.
-func (r *Resolver) search(ctx context.Context, rule *Rule, result *Result) error {
-	nowNS, err := r.Source.Now(ctx)
-	if err != nil {
-		return fmt.Errorf("look for evidence: %w", err)
-	}
-	var after *Open
-	for seen := 0; seen < most; seen += pageSize {
-		page, err := r.Store.Open(ctx, rule, after, pageSize)
-		if err != nil {
+		if err != nil || n < pageSize {
 			return err
 		}
-		if q := QueryOf(rule, page, nowNS); len(q.Values) > 0 {
-			found, err := r.Source.LastCompleted(ctx, q)
-			if err != nil {
-				return fmt.Errorf("look for evidence: %w", err)
-			}
-			proven, err := r.Store.ResolveProven(ctx, rule, Proofs(page, found))
-			result.Proven += proven
-			if err != nil {
-				return err
-			}
-		}
-		if len(page) < pageSize {
-			break
-		}
-		after = &page[len(page)-1]
 	}
-	return r.Store.MarkSearched(ctx, rule, Searched{ToNS: nowNS, At: rule.TakenAt})
+	return nil
 }
 
-// QueryOf returns what to ask about alerts at an instant of the source's clock.
-func QueryOf(rule *Rule, page []Open, nowNS int64) Query {
-	q := Query{TenantID: rule.TenantID, FromNS: nowNS, ToNS: nowNS}
-	byRoute := rule.Resolution.Evidence == rules.EvidenceAttribute
-	if byRoute {
-		q.Attribute = rule.Resolution.Attribute
+// place is what rules have in common whose evidence one query finds.
+type place struct{ tenant, attribute string }
+
+func (r *Rule) place() place {
+	p := place{tenant: r.TenantID}
+	if r.Resolution.Evidence == rules.EvidenceAttribute {
+		p.attribute = r.Resolution.Attribute
 	}
+	return p
+}
+
+// byEvidence returns the rules that resolve by evidence, together those whose evidence one query
+// finds, in the order in which they were taken on.
+func byEvidence(taken []*Rule) (together [][]*Rule) {
+	at := map[place]int{}
+	for _, rule := range taken {
+		if rule.Resolution.Evidence == "" {
+			continue
+		}
+		n, known := at[rule.place()]
+		if !known {
+			n = len(together)
+			at[rule.place()], together = n, append(together, nil)
+		}
+		together[n] = append(together[n], rule)
+	}
+	return together
+}
+
+// searching is a rule whose alerts are being looked through.
+type searching struct {
+	*Rule
+	page []Open
+	seen int
+	done bool
+}
+
+// next reads the next page of a rule's alerts.
+func (s *searching) next(ctx context.Context, store Store) error {
+	var after *Open
+	if len(s.page) > 0 {
+		after = &s.page[len(s.page)-1]
+	}
+	page, err := store.Open(ctx, s.Rule, after, pageSize)
+	s.page, s.seen = page, s.seen+len(page)
+	s.done = len(page) < pageSize || s.seen >= most
+	return err
+}
+
+// search looks for evidence for the alerts of rules of one place, so many alerts by one query as
+// one page holds. After a failure it waits, longer each time.
+func (r *Resolver) search(ctx context.Context, alike []*Rule, result *Result) error {
+	at := alike[0].place()
+	if time.Now().Before(r.waits[at].until) { //nolint:forbidigo // a duration alone
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ruleTimeout)
+	defer cancel()
+	failed, err := r.searchAll(ctx, alike, result)
+	if r.waits == nil {
+		r.waits = map[place]wait{}
+	}
+	if err == nil {
+		delete(r.waits, at)
+	}
+	if failed {
+		length := min(max(2*r.waits[at].length, r.Interval), longestWait)
+		r.waits[at] = wait{time.Now().Add(length), length} //nolint:forbidigo // a duration alone
+	}
+	return err
+}
+
+// searchAll reports whether looking for evidence failed although the source answers.
+func (r *Resolver) searchAll(ctx context.Context, alike []*Rule, result *Result) (failed bool, err error) {
+	nowNS, err := r.Source.Now(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for evidence: %w", err)
+	}
+	open := make([]*searching, len(alike))
+	for i, rule := range alike {
+		open[i] = &searching{Rule: rule}
+	}
+	for len(open) > 0 {
+		var together []*searching
+		q := Query{TenantID: alike[0].TenantID, Attribute: alike[0].place().attribute, FromNS: nowNS, ToNS: nowNS}
+		for i, n := 0, 0; i < len(open) && n < pageSize; i++ {
+			if err := open[i].next(ctx, r.Store); err != nil {
+				return false, err
+			}
+			together, n = append(together, open[i]), n+len(open[i].page)
+			q.add(open[i].Rule, open[i].page, nowNS)
+		}
+		found, err := r.find(ctx, q)
+		if err != nil {
+			return true, fmt.Errorf("look for evidence: %w", err)
+		}
+		for _, s := range together {
+			proven, err := r.Store.ResolveProven(ctx, s.Rule, Proofs(s.page, found))
+			result.Proven += proven
+			if err != nil {
+				return false, err
+			}
+			if s.done {
+				if err := r.Store.MarkSearched(ctx, s.Rule, Searched{ToNS: nowNS, At: s.TakenAt}); err != nil {
+					return false, err
+				}
+			}
+		}
+		open = slices.DeleteFunc(open, func(s *searching) bool { return s.done })
+	}
+	return false, nil
+}
+
+// find finds, for each key, the exchange that completed and began last. It reads slice after
+// slice of time, the newest first; one that fails is read in halves. That the halves are too
+// much as well, or that the source cannot be read, is an error.
+func (r *Resolver) find(ctx context.Context, q Query) ([]Completed, error) {
+	if len(q.Values) == 0 {
+		return nil, nil
+	}
+	last := map[Key]Completed{}
+	if r.sliceNS == 0 {
+		r.sliceNS = longestSliceNS
+	}
+	for failures, toNS := 0, q.ToNS; toNS > q.FromNS; {
+		slice := q
+		slice.FromNS, slice.ToNS = max(q.FromNS, toNS-r.sliceNS), toNS
+		found, err := r.Source.LastCompleted(ctx, slice)
+		if err != nil {
+			if failures++; failures == failuresMost || ctx.Err() != nil {
+				return nil, err
+			}
+			r.sliceNS = max(min(r.sliceNS, toNS-slice.FromNS)/2, shortestSliceNS)
+			continue
+		}
+		for _, c := range found {
+			if known, ok := last[c.Key]; !ok || c.StartTimeNS > known.StartTimeNS {
+				last[c.Key] = c
+			}
+		}
+		failures, toNS = 0, slice.FromNS
+		r.sliceNS = min(r.sliceNS*5/4, longestSliceNS)
+	}
+	return slices.Collect(maps.Values(last)), nil
+}
+
+// QueryOf returns what to ask about alerts of a rule at an instant of the source's clock.
+func QueryOf(rule *Rule, page []Open, nowNS int64) Query {
+	q := Query{TenantID: rule.TenantID, Attribute: rule.place().attribute, FromNS: nowNS, ToNS: nowNS}
+	q.add(rule, page, nowNS)
+	return q
+}
+
+// add adds what to ask about alerts of a rule.
+func (q *Query) add(rule *Rule, page []Open, nowNS int64) {
+	byRoute := rule.Resolution.Evidence == rules.EvidenceAttribute
 	for i := range page {
 		if !page[i].Key.comparable(byRoute) {
 			continue
@@ -261,7 +425,6 @@ func QueryOf(rule *Rule, page []Open, nowNS int64) Query {
 	slices.Sort(q.Values)
 	slices.Sort(q.Routes)
 	q.Values, q.Routes = slices.Compact(q.Values), slices.Compact(q.Routes)
-	return q
 }
 
 // fromNS returns the start time from which on evidence for an alert is looked for.

@@ -18,6 +18,7 @@ const (
 
 const (
 	tooManyMembers = "more than 1000 groups were seen: exchanges of the 1000 with the most are expected; narrow the scope"
+	tooManyValues  = "more than 1000 values of the attribute were seen: none is expected, since values that never come back, such as ids, would all be absent; list the expected ones, or narrow the scope"
 	tooManyCounted = "more than 10000 groups match: nobody can tell which are absent; narrow the scope"
 )
 
@@ -78,6 +79,9 @@ func (p *pass) learn(it *item) {
 	groups := it.groups
 	if len(groups) > membersMost {
 		groups, m.problem = groups[:membersMost], tooManyMembers
+		if it.GroupBy == rules.GroupByAttribute {
+			groups, m.problem = nil, tooManyValues
+		}
 	}
 	for _, g := range groups {
 		// Nobody expects that an attribute is missing, or empty.

@@ -623,6 +623,27 @@ func TestNoValueIsNotLearned(t *testing.T) {
 	}
 }
 
+// TestValuesWithoutEndAreNotLearned has each exchange bear a value of its own, as an id: none of
+// them is expected again, and the rule says so. Of routes, those with the most are.
+func TestValuesWithoutEndAreNotLearned(t *testing.T) {
+	for by, raised := range map[rules.Grouping]int{
+		{By: rules.GroupByRoute}:                            1000,
+		{By: rules.GroupByAttribute, Attribute: "customer"}: 0,
+	} {
+		rule := absence()
+		rule.LearnDays, rule.GroupBy, rule.GroupByAttribute = 2, by.By, by.Attribute
+		w := newWorld(t, compiled(rule.Rule))
+		for i := range 1001 {
+			w.add(fmt.Sprint("id-", i), -86_400, nil)
+		}
+		w.until(200)
+		outcome := w.pass(210)
+		if len(w.told) != raised || !strings.Contains(outcome.Problems[rule.ID], "more than 1000") {
+			t.Errorf("by %v: %d raised, problem %q", by, len(w.told), outcome.Problems[rule.ID])
+		}
+	}
+}
+
 // TestArmedOfLate counts nothing that ended before the rule was armed, and misses nothing.
 func TestArmedOfLate(t *testing.T) {
 	rule := absence("orders")

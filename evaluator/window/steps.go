@@ -164,6 +164,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	}
 	a.Count.Group, a.Count.Observed, a.Count.Volume = groupKey(g.Group.Group), g.Observed, g.Volume
 	a.Count.ShortObserved, a.Count.ShortVolume, a.Count.DurationNS = g.ShortObserved, g.ShortVolume, g.DurationNS
+	a.Count.ToNS = it.query.ToNS
 	reminders := 0
 	if g.open != nil {
 		// A group that holds nothing any more is known by its key alone.

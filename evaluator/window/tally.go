@@ -39,6 +39,9 @@ const (
 	tallyLeast = 8
 	// maxTallies bounds what is held of one answer.
 	maxTallies = 100_000
+	// summedMost bounds the groups of all rules that are summed up from it, but for the first
+	// maxGroups of each.
+	summedMost = 200_000
 	// maxKeys is how many attributes one query tallies by: each exchange counts for each.
 	maxKeys = 8
 )
@@ -210,12 +213,16 @@ type tenantSet struct {
 	index    *rules.Index
 	compared []int
 	sums     []map[string]*Group
+	// wide says which items have too many groups to be summed up here. It holds for all tenants
+	// of a tally that together they had no more than summedMost groups.
+	wide   []bool
+	summed *int
 	// whole is what the groups of a ratio by error type are compared with.
 	whole []Group
 }
 
-func newTenantSet(items []*item) *tenantSet {
-	s := &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items))}
+func newTenantSet(items []*item, summed *int) *tenantSet {
+	s := &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items)), wide: make([]bool, len(items)), summed: summed}
 	judges := make([]*rules.Judge, len(items))
 	for i, it := range items {
 		judges[i] = it.Judge
@@ -232,13 +239,13 @@ func newTenantSet(items []*item) *tenantSet {
 // sumUp counts items by tallies, concludes, and returns those for which these do not do.
 func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest []*item) {
 	var counted []*item
-	tenants := map[string]*tenantSet{}
+	tenants, summed := map[string]*tenantSet{}, 0
 	for some := range slices.Values(byTenant(items)) {
 		if slices.Contains(answer.Inexact, some[0].TenantID) {
 			rest = append(rest, some...)
 			continue
 		}
-		tenants[some[0].TenantID] = newTenantSet(some)
+		tenants[some[0].TenantID] = newTenantSet(some, &summed)
 	}
 	for i := range answer.Tallies {
 		if set := tenants[answer.Tallies[i].TenantID]; set != nil {
@@ -247,6 +254,11 @@ func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest 
 	}
 	for _, set := range tenants {
 		for i, it := range set.items {
+			if set.wide[i] {
+				p.remember(wide{it.ID})
+				rest = append(rest, it)
+				continue
+			}
 			it.groups, it.server = largest(set.sums[i], it.query.Limit), answer.Server
 			if it.byErrorType() {
 				it.compareWith(set.whole[i : i+1])
@@ -305,12 +317,14 @@ func (s *tenantSet) add(t *Tally) {
 			n = s.compared[n-len(s.items)]
 		}
 		it := s.items[n]
-		if t.FromNS < it.cutNS() || t.Attribute != it.query.Grouping.Attribute || !compared && !it.Matches(&e) {
+		if s.wide[n] || t.FromNS < it.cutNS() || t.Attribute != it.query.Grouping.Attribute || !compared && !it.Matches(&e) {
 			continue
 		}
 		g := &s.whole[n]
 		if !compared || !it.byErrorType() {
-			g = s.group(n, it.groupOf(t, &e))
+			if g = s.group(n, it.groupOf(t, &e)); g == nil {
+				continue
+			}
 		}
 		g.sum(t, it, compared)
 	}
@@ -341,16 +355,25 @@ func (g *Group) sum(t *Tally, it *item, compared bool) {
 	}
 }
 
-// group returns the sum of a group of an item.
+// group returns the sum of a group of an item, nil where the item has too many: many rules that
+// each have many groups, as of an attribute, would take more memory than there is. Those are
+// counted by their conditions, of which the source returns the largest groups alone.
 func (s *tenantSet) group(number int, name string) *Group {
 	if s.sums[number] == nil {
 		s.sums[number] = map[string]*Group{}
 	}
 	g := s.sums[number][name]
-	if g == nil {
-		g = &Group{Group: name}
-		s.sums[number][name] = g
+	if g != nil {
+		return g
 	}
+	if *s.summed >= summedMost && len(s.sums[number]) > maxGroups {
+		*s.summed -= len(s.sums[number])
+		s.sums[number], s.wide[number] = nil, true
+		return nil
+	}
+	*s.summed++
+	g = &Group{Group: name}
+	s.sums[number][name] = g
 	return g
 }
 

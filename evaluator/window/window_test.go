@@ -47,6 +47,8 @@ type source struct {
 	endless, down bool
 	// wide is a tenant that has too many kinds.
 	wide string
+	// values is how many values each attribute has, one where it is 0.
+	values int
 	// kindsMost is the most kinds of a tally, where it is not 0.
 	kindsMost int
 	// lasted is how long exchanges last at least.
@@ -84,10 +86,16 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies
 	}
 	for _, tenant := range append(q.Tenants.Names, "other") {
 		for _, key := range keys {
-			tallies = append(tallies, window.Tally{
-				TenantID: tenant, Status: rules.Failed, Application: "000", Attribute: key, Group: key, FromNS: q.FromNS[len(q.FromNS)-1],
-				LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
-			})
+			for value := range max(1, s.values) {
+				group := key
+				if value > 0 {
+					group = fmt.Sprint(key, value)
+				}
+				tallies = append(tallies, window.Tally{
+					TenantID: tenant, Status: rules.Failed, Application: "000", Attribute: key, Group: group, FromNS: q.FromNS[len(q.FromNS)-1],
+					LeastNS: s.lasted, Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
+				})
+			}
 		}
 	}
 	return window.Tallies{Tallies: tallies, Inexact: s.inexact}, nil
@@ -328,6 +336,38 @@ func TestWideTallyIsNotAskedAgain(t *testing.T) {
 	s.tallies = nil
 	if evaluate(t, e, later); len(s.tallies) < 2 {
 		t.Error("it is never tried again")
+	}
+}
+
+// TestManyRulesWithManyGroups has twelve rules group by an attribute with 30,000 values: some of
+// them are counted by their conditions, so that the sums of all of them are never in memory, and
+// the next passes do not try again.
+func TestManyRulesWithManyGroups(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 12 {
+		rule := ruleOf(i, "tenant")
+		rule.Scope.Applications = []string{"000"}
+		rule.GroupBy, rule.GroupByAttribute = rules.GroupByAttribute, "order"
+		list = append(list, rule)
+	}
+	s := &source{values: 30_000, groups: []window.Group{}}
+	e := newEvaluator(s)
+	got, outcome := evaluate(t, e, request(plain(list)))
+	counted := 0
+	for _, names := range s.counts {
+		counted += len(names)
+	}
+	if len(got) != 12 || counted < 3 || counted == 12 || len(outcome.Changes) != (12-counted)*1000 {
+		t.Errorf("%d rules evaluated, %d of them by their conditions, %d alerts", len(got), counted, len(outcome.Changes))
+	}
+	s.counts = nil
+	evaluate(t, e, request(plain(list)))
+	again := 0
+	for _, names := range s.counts {
+		again += len(names)
+	}
+	if again < counted {
+		t.Errorf("%d rules counted by their conditions, %d before", again, counted)
 	}
 }
 

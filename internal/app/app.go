@@ -22,7 +22,6 @@ import (
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
-	"tocsin/evaluator/reconcile"
 	"tocsin/evaluator/resolution"
 	"tocsin/evaluator/window"
 	"tocsin/internal/access"
@@ -238,7 +237,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	if err != nil {
 		return err
 	}
-	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
+	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Keep.Alerts, a.options.Logger.With(slog.String("part", "reconciliation")))
 	resolutions := db.Resolution()
 	resolutions.Notified, resolutions.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
 	a.resolver = &resolution.Resolver{
@@ -326,7 +325,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
 	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL
 	o.Sender, o.Slack, o.Receivers = a.sender, db.Slack(), a.receivers
-	o.Reconciler = &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()}
+	o.Reconciler = newReconciler(db.Reconciliation(), source, 0, a.options.Keep.Alerts)
 	o.Door, o.Users, o.Tokens, o.Audit, o.Elsewhere = a.door, db.Accounts(), db.Tokens(), db.Audit(), elsewhere
 	o.Tenant, o.Identify, o.Open = who.Tenant, who.identify(), who.Mode == AccessOpen
 	o.Replicas, o.Keys, o.DeadAfter, o.ReplicaID, o.Version = db.Replicas(), db, a.options.heartbeat().DeadAfter, a.replica, a.options.Version

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -112,4 +113,40 @@ func TestGroupsOfAnAttribute(t *testing.T) {
 	w.empty()
 	w.tick()
 	w.wantColumn("of an empty window", alertStates, fmt.Sprint("RESOLVED ", len(want)))
+}
+
+// TestEditOfGroupingEndsAlerts has a rule count by another field, and then no more, while alerts
+// fire, wait and hold their groups: none is left that nobody decides on.
+func TestEditOfGroupingEndsAlerts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.counting(rules.Definition{GroupBy: rules.GroupByRoute, NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failIn("r", "a", "b", "c")
+	w.failIn("s", "d", "e", "f")
+	w.failIn("p", "g", "h", "i")
+	w.pass()
+	states := `select state || ' ' || group_key || ' ' || held || ' ' || coalesce(resolution->>'reason', '') from alert order by fired_at, group_key`
+	w.wantColumn("by route", states, "FIRING p false ", "FIRING r false ", "FIRING s false ")
+	w.exec(`update alert set state = 'RESOLVED', resolved_at = now(), resolved_by = 'ada', held = true where group_key = 's'`)
+	w.exec(`update alert set state = 'PENDING' where group_key = 'p'`)
+	definition := rule.Definition
+	definition.Name = "renamed"
+	rule, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("after another edit", states, "PENDING p false ", "FIRING r false ", "RESOLVED s true ")
+	definition.GroupBy = rules.GroupByApplication
+	if rule, err = w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: definition}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("by application", states, "RESOLVED r false EDIT", "RESOLVED s false ")
+	w.wantColumn("who hears of it", `select n.reason || ' ' || a.group_key from notification n join alert a using (alert_id) where n.reason = 'RESOLVED'`, "RESOLVED r")
+	w.pass()
+	w.wantColumn("counted by application", states, "RESOLVED r false EDIT", "RESOLVED s false ", "FIRING orders false ")
+	definition.FireMode, definition.GroupBy, definition.WindowSeconds, definition.Threshold, definition.NotifyOnResolve = rules.PerExchange, "", 0, 0, false
+	if _, err = w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: definition}); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("for each exchange", states, "RESOLVED r false EDIT", "RESOLVED s false ", "RESOLVED orders false EDIT")
 }

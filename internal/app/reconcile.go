@@ -21,11 +21,12 @@ type ReconcileOptions struct {
 	ClickHouseURL string
 	// Source says where exchanges are read, [clickhouse.Exchanges] by default.
 	Source clickhouse.Mapping
-	// Rules are the rules to reconcile; none means every enabled rule that raises
-	// an alert for each exchange.
+	// Rules are the rules to reconcile; none means every enabled rule.
 	Rules []uuid.UUID
 	// Last is how far to look back.
 	Last time.Duration
+	// Keep is how long alerts are kept after they were resolved; 0 is for ever.
+	Keep time.Duration
 	// Confirm is how long to wait before what is missing is looked for again.
 	Confirm time.Duration
 	Version string
@@ -33,6 +34,10 @@ type ReconcileOptions struct {
 
 // Reconciliation is how the alerts of a rule compare with what matches.
 type Reconciliation = reconcile.Reconciliation
+
+func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {
+	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
+}
 
 // Reconcile compares the alerts of rules with the exchanges that match, and
 // tells each. It changes nothing. A rule that cannot be read is an error, and holds up no other.
@@ -50,7 +55,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	r := &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation(), Confirm: o.Confirm}
+	r := newReconciler(db.Reconciliation(), source, o.Confirm, o.Keep)
 	found := 0
 	var refused error
 	err = eachReconcilable(ctx, db.Reconciliation(), func(rule postgres.ReconcilableRule) error {
@@ -74,7 +79,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 	})
 	err = errors.Join(err, refused)
 	if err == nil && found < len(o.Rules) {
-		return fmt.Errorf("of %d rules named, %d are enabled and raise an alert for each exchange", len(o.Rules), found)
+		return fmt.Errorf("of %d rules named, %d are enabled", len(o.Rules), found)
 	}
 	return err
 }

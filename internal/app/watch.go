@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator/reconcile"
+	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
 )
@@ -35,10 +36,10 @@ const (
 	watchConfirm = 30 * time.Second
 )
 
-func newWatch(store *postgres.Reconciliation, source reconcile.MatchSource, every time.Duration, logger *slog.Logger) *watch {
+func newWatch(store *postgres.Reconciliation, source *clickhouse.Source, every, keep time.Duration, logger *slog.Logger) *watch {
 	return &watch{
 		store: store, every: every, logger: logger,
-		reconciler: &reconcile.Reconciler{Source: source, Alerts: store, Confirm: min(watchConfirm, every)},
+		reconciler: newReconciler(store, source, min(watchConfirm, every), keep),
 	}
 }
 
@@ -108,6 +109,10 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 	}
 	pass.Rules++
 	pass.Missing += result.Missing
+	if result.Unexpected+result.Different > 0 && len(result.Findings) > 0 {
+		w.logger.WarnContext(ctx, "alerts of a window rule are not what ClickHouse shows", slog.String("rule_id", rule.ID.String()),
+			slog.Int64("unexpected", result.Unexpected), slog.Int64("different", result.Different), slog.String("sample", fmt.Sprintf("%+v", result.Findings[0])))
+	}
 	if result.Missing > 0 {
 		w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("rule_id", rule.ID.String()),
 			slog.Int64("missing", result.Missing), slog.String("sample", fmt.Sprint(result.MissingSample)))

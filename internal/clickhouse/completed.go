@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,9 @@ func completedQuery(m *Mapping, cq resolution.Query) query {
 	b.and(start + " >= fromUnixTimestamp64Nano(" + b.integer("from", cq.FromNS) + ", 'UTC')")
 	b.and(start + " < fromUnixTimestamp64Nano(" + b.integer("to", cq.ToNS) + ", 'UTC')")
 	b.and(m.hasStatus([]rules.Status{rules.Completed}))
-	b.and(textOf(m.Route) + " IN " + b.set("routes", cq.Routes))
+	if len(cq.Routes) > 0 {
+		b.and(textOf(m.Route) + " IN " + b.set("routes", cq.Routes))
+	}
 	b.and("tocsin_value IN " + b.set("values", cq.Values))
 	cond := b.condition()
 	return query{parameters: cond.parameters, sql: fmt.Sprintf(`
@@ -56,10 +59,27 @@ func (b *builder) set(name string, texts []string) string {
 }
 
 // LastCompleted returns, for each key with one of the values, the exchange that completed and
-// began last.
+// began last. Where the statement would be too long, it asks for halves of the values.
 func (s *Source) LastCompleted(ctx context.Context, q resolution.Query) ([]resolution.Completed, error) {
+	if routes := (&query{parameters: map[string]string{"routes": strings.Join(q.Routes, "")}}).size(); 2*routes > maxStatement/2 {
+		q.Routes = nil // the answer names the route of each
+	}
+	asked := completedQuery(&s.mapping, q)
+	if asked.size() > maxStatement && len(q.Values) > 1 {
+		var all []resolution.Completed
+		for half := range slices.Chunk(q.Values, (len(q.Values)+1)/2) {
+			part := q
+			part.Values = half
+			found, err := s.LastCompleted(ctx, part)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+		return all, nil
+	}
 	var list []resolution.Completed
-	err := s.each(ctx, completedQuery(&s.mapping, q), maxCompleted, func(rows driver.Rows) error {
+	err := s.each(ctx, asked, maxCompleted, func(rows driver.Rows) error {
 		var c resolution.Completed
 		err := rows.Scan(&c.Key.Environment, &c.Key.Application, &c.Key.Route, &c.Key.Value, &c.StartTimeNS, &c.ExecutionID)
 		list = append(list, c)

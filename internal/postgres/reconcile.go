@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator/reconcile"
 	"tocsin/internal/postgres/pgq"
@@ -27,7 +29,7 @@ type ReconcilableRule struct {
 	ID       uuid.UUID
 }
 
-// Rules returns the enabled PER_EXCHANGE rules of all tenants by their ids, at
+// Rules returns the enabled rules of all tenants by their ids, at
 // most so many after one of them; [uuid.Nil] begins.
 func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) ([]ReconcilableRule, error) {
 	rows, err := s.db.queries.RulesReconcilable(ctx, pgq.RulesReconcilableParams{After: after, Most: int32(most)})
@@ -66,6 +68,42 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		at = cursor.Position{StartTimeNS: row.NowNs}
 	}
 	return rule, &reconcile.Progress{At: at, BackfillFromNS: r.backfillNS}, nil
+}
+
+// WindowRule returns how a window rule was evaluated, and those of its alerts that are open or
+// held or were resolved within the last stretch of time, at most so many.
+func (s *Reconciliation) WindowRule(ctx context.Context, rule uuid.UUID, last time.Duration, most int) (reconcile.WindowProgress, []reconcile.WindowAlert, error) {
+	p, err := s.db.queries.WindowProgress(ctx, rule)
+	if err != nil {
+		return reconcile.WindowProgress{}, nil, fmt.Errorf("read progress of rule: %w", err)
+	}
+	progress := reconcile.WindowProgress{
+		SinceNS: p.SinceNs, UntilNS: p.UntilNs, EditedNS: p.EditedNs, LateNS: p.LateNs, WatchedSinceNS: p.WatchedSinceNs, JudgedNS: p.JudgedNs,
+	}
+	// An hour before, so that clocks may differ, and windows end before alerts are resolved.
+	since := time.Unix(0, p.UntilNs).Add(-last - time.Hour)
+	rows, err := s.db.queries.WindowAlerts(ctx, pgq.WindowAlertsParams{RuleID: rule, Since: since, Most: int32(most)}) //nolint:gosec // a constant
+	if err != nil {
+		return progress, nil, fmt.Errorf("read alerts of rule: %w", err)
+	}
+	sourceNS := func(t *time.Time) *int64 {
+		if t == nil {
+			return nil
+		}
+		return new(t.UnixNano() + p.ClockOffsetNs)
+	}
+	list := make([]reconcile.WindowAlert, len(rows))
+	for i, row := range rows {
+		list[i] = reconcile.WindowAlert{
+			ID: row.AlertID, State: alerts.State(row.State), FiredNS: *sourceNS(&row.FiredAt), Resolved: sourceNS(row.ResolvedAt),
+			ByPerson: row.ResolvedBy != "", Held: row.Held, HeldUntil: sourceNS(row.HeldUntil),
+		}
+		if err := json.Unmarshal(row.Count, &list[i].Count); err != nil {
+			return progress, nil, fmt.Errorf("decode count of alert %s: %w", row.AlertID, err)
+		}
+		list[i].Count.Group = row.GroupKey
+	}
+	return progress, list, nil
 }
 
 // LateDropped stores what a comparison of a rule found to have become visible beyond the

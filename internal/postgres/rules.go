@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -118,8 +121,9 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 
 // Update replaces a definition. Enabling arms the rule anew, and so does another
 // fire mode; another scope or filter decides on what ends after the edit, the
-// former one on what ended before it; any other edit changes no progress. The commit of
-// a pass that judged by the former version is refused.
+// former one on what ended before it; any other edit changes no progress. Alerts about groups
+// that the rule does not count any more are resolved. The commit of a pass that judged by the
+// former version is refused.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -167,6 +171,9 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	if err := c.of(ctx, q, edit.ID); err != nil {
 		return err
 	}
+	if err := endUncounted(ctx, q, tenant, edit); err != nil {
+		return err
+	}
 	// What ended under the other mode was judged by it, and is history to this one. So is what
 	// ended under a condition that nobody can read any more.
 	former, unreadable := erasBefore(was)
@@ -183,6 +190,57 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 		return err
 	}
 	return c.turn(ctx, q, edit, was, former)
+}
+
+// endUncounted ends the alerts about groups that the rule does not count any more after an
+// edit, since nobody could tell when they are over. Who was notified of them hears of it where
+// the rule says so, or because they chose to. No commit of the rule takes place meanwhile.
+func endUncounted(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
+	rows, err := q.AlertUncounted(ctx, pgq.AlertUncountedParams{
+		RuleID: edit.ID, Counts: edit.Definition.FireMode.Windowed(),
+		GroupBy: string(edit.Definition.GroupBy), Attribute: edit.Definition.GroupByAttribute,
+	})
+	if err != nil {
+		return fmt.Errorf("find alerts that are not counted any more: %w", err)
+	}
+	var pending, ended, resolved []uuid.UUID
+	for _, row := range rows {
+		switch alerts.State(row.State) {
+		case alerts.Pending:
+			pending = append(pending, row.AlertID)
+			continue
+		case alerts.Firing, alerts.Acknowledged:
+			resolved = append(resolved, row.AlertID)
+		case alerts.Resolved:
+		}
+		ended = append(ended, row.AlertID)
+	}
+	if len(pending) > 0 {
+		if _, err := q.AlertDrop(ctx, pending); err != nil {
+			return fmt.Errorf("drop pending alerts: %w", err)
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	if err := q.AlertEndUncounted(ctx, ended); err != nil {
+		return fmt.Errorf("resolve alerts: %w", err)
+	}
+	targets, err := q.ResolutionTargets(ctx, resolved)
+	if err != nil {
+		return fmt.Errorf("find who was notified of the alerts: %w", err)
+	}
+	list, err := events(ctx, q, notify.ReasonResolved, []string{tenant}, resolved)
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == t.AlertID && f.webhook == t.WebhookID }) {
+			list = append(list, following{alert: t.AlertID, webhook: t.WebhookID, reason: notify.ReasonResolved})
+		}
+	}
+	_, err = writeFollowing(ctx, q, "", list)
+	return err
 }
 
 // SetEnabled enables or disables a rule.

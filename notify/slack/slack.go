@@ -31,7 +31,9 @@ type Alert struct {
 	// ChangedBy is who brought it there or reopened it, empty for Tocsin itself, and ChangedAt when.
 	State     alerts.State
 	ChangedBy string
-	ChangedAt time.Time
+	// Resolution is why Tocsin resolved it, empty where it did not.
+	Resolution string
+	ChangedAt  time.Time
 	// Buttons lets the reader acknowledge and resolve, where that still applies.
 	Buttons bool
 	// Severity is CRITICAL, WARNING or INFO.

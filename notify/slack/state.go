@@ -12,6 +12,9 @@ import (
 // boundActor bounds the name of who acted.
 const boundActor = 150
 
+// boundReason bounds why Tocsin resolved the alert.
+const boundReason = 300
+
 const (
 	stylePrimary = "primary"
 	stateBlockID = "tocsin_state"
@@ -36,6 +39,9 @@ func stateBlocks(a *Alert) []block {
 	}
 	if !a.ChangedAt.IsZero() {
 		summary += "  ·  " + dated(a.ChangedAt.Unix(), a.ChangedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	if a.Resolution != "" && a.ChangedBy == "" {
+		summary += "  ·  " + Escape(line(a.Resolution), boundReason)
 	}
 	if a.Severity != "" {
 		summary += "  ·  " + Escape(line(a.Severity), boundField)

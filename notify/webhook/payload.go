@@ -31,7 +31,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	case a.State == alerts.Acknowledged && a.AcknowledgedAt != nil:
 		about.ChangedBy, about.ChangedAt = a.AcknowledgedBy, *a.AcknowledgedAt
 	case a.State == alerts.Resolved && a.ResolvedAt != nil:
-		about.ChangedBy, about.ChangedAt = a.ResolvedBy, *a.ResolvedAt
+		about.ChangedBy, about.ChangedAt, about.Resolution = a.ResolvedBy, *a.ResolvedAt, template.Resolution(a)
 	}
 	if !a.Health {
 		about.Owner, about.Labels, about.RunbookURL, about.Note = a.About.Owner, a.About.Labels, a.About.RunbookURL, a.About.Note
@@ -125,6 +125,9 @@ func event(d *notify.Delivery, url string) []byte {
 	// While the alert is open there is none.
 	if resolved != "" {
 		b = text(b, `,"resolvedAt":`, resolved)
+	}
+	if why := template.Resolution(a); why != "" {
+		b = text(b, `,"resolution":`, why)
 	}
 	b = text(b, `},"rule":{"id":`, a.RuleID.String())
 	b = text(b, `,"name":`, name(a.RuleName))

@@ -14,7 +14,7 @@ import (
 
 const alertClear = `-- name: AlertClear :many
 update alert a
-set state = 'RESOLVED', resolved_at = now(), count = i.count, change = nextval('alert_change')
+set state = 'RESOLVED', resolved_at = now(), count = i.count || jsonb_build_object('fired', a.count), change = nextval('alert_change')
 from (select unnest($1::uuid[]) as alert_id, unnest($2::jsonb[]) as count) i
 where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
 returning a.alert_id
@@ -25,7 +25,8 @@ type AlertClearParams struct {
 	Counts   [][]byte
 }
 
-// Resolves alerts; their texts stay those of the time when they fired.
+// Resolves alerts; their texts stay those of the time when they fired, and what was counted then
+// stays beside what is counted now.
 func (q *Queries) AlertClear(ctx context.Context, arg AlertClearParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertClear, arg.AlertIds, arg.Counts)
 	if err != nil {
@@ -77,6 +78,20 @@ delete from alert where rule_id = $1 and state = 'PENDING'
 // Nobody was notified of them, and nobody will decide on them any more.
 func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertDropPending, ruleID)
+	return err
+}
+
+const alertEndUncounted = `-- name: AlertEndUncounted :exec
+update alert
+set state = 'RESOLVED', held = false, change = nextval('alert_change'),
+    resolved_at = case when state = 'RESOLVED' then resolved_at else now() end,
+    resolution = case when state = 'RESOLVED' then resolution else '{"reason": "EDIT"}' end
+where alert_id = any($1::uuid[])
+`
+
+// Resolves them, and ends what they hold.
+func (q *Queries) AlertEndUncounted(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, alertEndUncounted, alertIds)
 	return err
 }
 
@@ -304,6 +319,54 @@ func (q *Queries) AlertRelease(ctx context.Context, alertIds []uuid.UUID) ([]uui
 			return nil, err
 		}
 		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const alertUncounted = `-- name: AlertUncounted :many
+select alert_id, state
+from alert
+where rule_id = $1 and group_key is not null and (state <> 'RESOLVED' or held)
+  and (not $2::boolean or coalesce(count->>'groupBy', '') <> $3::text or coalesce(count->>'groupByAttribute', '') <> $4::text)
+order by alert_id
+for update
+`
+
+type AlertUncountedParams struct {
+	RuleID    uuid.UUID
+	Counts    bool
+	GroupBy   string
+	Attribute string
+}
+
+type AlertUncountedRow struct {
+	AlertID uuid.UUID
+	State   string
+}
+
+// Holds the alerts of a window rule that are open or held, and about groups of another kind than
+// those by which it counts; all of them where it does not count any more.
+func (q *Queries) AlertUncounted(ctx context.Context, arg AlertUncountedParams) ([]AlertUncountedRow, error) {
+	rows, err := q.db.Query(ctx, alertUncounted,
+		arg.RuleID,
+		arg.Counts,
+		arg.GroupBy,
+		arg.Attribute,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AlertUncountedRow{}
+	for rows.Next() {
+		var i AlertUncountedRow
+		if err := rows.Scan(&i.AlertID, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

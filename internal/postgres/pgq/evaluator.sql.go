@@ -684,9 +684,14 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 }
 
 const rulesEvaluated = `-- name: RulesEvaluated :exec
-update rule_state set last_run_at = now() where rule_id = any($1::uuid[])
+update rule_state s
+set last_run_at = now(),
+    evaluated_since = case when s.last_run_at > now() - (10 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
+from rule r
+where s.rule_id = any($1::uuid[]) and r.rule_id = s.rule_id
 `
 
+// A rule pauses where it misses three evaluations, and ten seconds more.
 func (q *Queries) RulesEvaluated(ctx context.Context, ruleIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, rulesEvaluated, ruleIds)
 	return err

@@ -452,14 +452,15 @@ type RuleResolution struct {
 }
 
 type RuleState struct {
-	RuleID        uuid.UUID
-	ArmedSinceNs  int64
-	Former        []byte
-	LastRunAt     *time.Time
-	Problem       *string
-	ProblemAt     *time.Time
-	SweptBeforeNs int64
-	LateDropped   int64
+	RuleID         uuid.UUID
+	ArmedSinceNs   int64
+	Former         []byte
+	LastRunAt      *time.Time
+	Problem        *string
+	ProblemAt      *time.Time
+	SweptBeforeNs  int64
+	LateDropped    int64
+	EvaluatedSince *time.Time
 }
 
 type RuleWebhook struct {

@@ -361,7 +361,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 const rulesReconcilable = `-- name: RulesReconcilable :many
 select r.tenant_id, r.rule_id
 from rule r
-where r.enabled and r.deleted_at is null and r.fire_mode = 'PER_EXCHANGE' and r.rule_id > $1::uuid
+where r.enabled and r.deleted_at is null and r.rule_id > $1::uuid
 order by r.rule_id
 limit $2::int
 `
@@ -376,7 +376,7 @@ type RulesReconcilableRow struct {
 	RuleID   uuid.UUID
 }
 
-// The enabled rules that can be reconciled, in a fixed order.
+// The enabled rules, in a fixed order.
 func (q *Queries) RulesReconcilable(ctx context.Context, arg RulesReconcilableParams) ([]RulesReconcilableRow, error) {
 	rows, err := q.db.Query(ctx, rulesReconcilable, arg.After, arg.Most)
 	if err != nil {
@@ -395,4 +395,105 @@ func (q *Queries) RulesReconcilable(ctx context.Context, arg RulesReconcilablePa
 		return nil, err
 	}
 	return items, nil
+}
+
+const windowAlerts = `-- name: WindowAlerts :many
+select alert_id, rule_version, group_key::text as group_key, state, count, fired_at, resolved_at, resolved_by, held, held_until
+from alert
+where rule_id = $1 and execution_id is null and group_key is not null
+  and (state <> 'RESOLVED' or held or resolved_at >= $2::timestamptz)
+order by fired_at desc, alert_id desc
+limit $3::int
+`
+
+type WindowAlertsParams struct {
+	RuleID uuid.UUID
+	Since  time.Time
+	Most   int32
+}
+
+type WindowAlertsRow struct {
+	AlertID     uuid.UUID
+	RuleVersion int64
+	GroupKey    string
+	State       string
+	Count       []byte
+	FiredAt     time.Time
+	ResolvedAt  *time.Time
+	ResolvedBy  string
+	Held        bool
+	HeldUntil   *time.Time
+}
+
+// The alerts of a window rule that are open or held, or were resolved since, the newest first.
+// They have no execution id, by which the index finds them.
+func (q *Queries) WindowAlerts(ctx context.Context, arg WindowAlertsParams) ([]WindowAlertsRow, error) {
+	rows, err := q.db.Query(ctx, windowAlerts, arg.RuleID, arg.Since, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WindowAlertsRow{}
+	for rows.Next() {
+		var i WindowAlertsRow
+		if err := rows.Scan(
+			&i.AlertID,
+			&i.RuleVersion,
+			&i.GroupKey,
+			&i.State,
+			&i.Count,
+			&i.FiredAt,
+			&i.ResolvedAt,
+			&i.ResolvedBy,
+			&i.Held,
+			&i.HeldUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const windowProgress = `-- name: WindowProgress :one
+select coalesce(extract(epoch from s.last_run_at) * 1e9 + c.clock_offset_ns, 0)::bigint as until_ns,
+       coalesce(extract(epoch from s.evaluated_since) * 1e9 + c.clock_offset_ns, 0)::bigint as since_ns,
+       (extract(epoch from r.updated_at) * 1e9 + coalesce(c.clock_offset_ns, 0))::bigint as edited_ns,
+       coalesce(c.clock_offset_ns, 0)::bigint as clock_offset_ns, coalesce(c.late_ns, 0)::bigint as late_ns,
+       coalesce(c.watched_since_ns, 0)::bigint as watched_since_ns, coalesce(c.absence_judged_ns, 0)::bigint as judged_ns
+from rule r
+join rule_state s using (rule_id)
+left join tenant_partition t using (tenant_id)
+left join checkpoint c using (partition)
+where r.rule_id = $1
+`
+
+type WindowProgressRow struct {
+	UntilNs        int64
+	SinceNs        int64
+	EditedNs       int64
+	ClockOffsetNs  int64
+	LateNs         int64
+	WatchedSinceNs int64
+	JudgedNs       int64
+}
+
+// How a window rule was evaluated, in nanoseconds by the source's clock but for what concerns
+// absence, which are watermarks; 0 where nobody knows.
+func (q *Queries) WindowProgress(ctx context.Context, ruleID uuid.UUID) (WindowProgressRow, error) {
+	row := q.db.QueryRow(ctx, windowProgress, ruleID)
+	var i WindowProgressRow
+	err := row.Scan(
+		&i.UntilNs,
+		&i.SinceNs,
+		&i.EditedNs,
+		&i.ClockOffsetNs,
+		&i.LateNs,
+		&i.WatchedSinceNs,
+		&i.JudgedNs,
+	)
+	return i, err
 }

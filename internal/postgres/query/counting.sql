@@ -46,9 +46,10 @@ where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' els
 returning a.alert_id;
 
 -- name: AlertClear :many
--- Resolves alerts; their texts stay those of the time when they fired.
+-- Resolves alerts; their texts stay those of the time when they fired, and what was counted then
+-- stays beside what is counted now.
 update alert a
-set state = 'RESOLVED', resolved_at = now(), count = i.count, change = nextval('alert_change')
+set state = 'RESOLVED', resolved_at = now(), count = i.count || jsonb_build_object('fired', a.count), change = nextval('alert_change')
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@counts::jsonb[]) as count) i
 where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
 returning a.alert_id;
@@ -63,3 +64,21 @@ delete from alert where alert_id = any(@alert_ids::uuid[]) and state = 'PENDING'
 -- name: AlertDropPending :exec
 -- Nobody was notified of them, and nobody will decide on them any more.
 delete from alert where rule_id = @rule_id and state = 'PENDING';
+
+-- name: AlertUncounted :many
+-- Holds the alerts of a window rule that are open or held, and about groups of another kind than
+-- those by which it counts; all of them where it does not count any more.
+select alert_id, state
+from alert
+where rule_id = @rule_id and group_key is not null and (state <> 'RESOLVED' or held)
+  and (not @counts::boolean or coalesce(count->>'groupBy', '') <> @group_by::text or coalesce(count->>'groupByAttribute', '') <> @attribute::text)
+order by alert_id
+for update;
+
+-- name: AlertEndUncounted :exec
+-- Resolves them, and ends what they hold.
+update alert
+set state = 'RESOLVED', held = false, change = nextval('alert_change'),
+    resolved_at = case when state = 'RESOLVED' then resolved_at else now() end,
+    resolution = case when state = 'RESOLVED' then resolution else '{"reason": "EDIT"}' end
+where alert_id = any(@alert_ids::uuid[]);

@@ -215,4 +215,9 @@ from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@problems::text[]) as 
 where s.rule_id = w.rule_id and s.problem is distinct from nullif(w.problem, '');
 
 -- name: RulesEvaluated :exec
-update rule_state set last_run_at = now() where rule_id = any(@rule_ids::uuid[]);
+-- A rule pauses where it misses three evaluations, and ten seconds more.
+update rule_state s
+set last_run_at = now(),
+    evaluated_since = case when s.last_run_at > now() - (10 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
+from rule r
+where s.rule_id = any(@rule_ids::uuid[]) and r.rule_id = s.rule_id;

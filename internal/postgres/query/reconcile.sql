@@ -6,11 +6,35 @@ from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RulesReconcilable :many
--- The enabled rules that can be reconciled, in a fixed order.
+-- The enabled rules, in a fixed order.
 select r.tenant_id, r.rule_id
 from rule r
-where r.enabled and r.deleted_at is null and r.fire_mode = 'PER_EXCHANGE' and r.rule_id > @after::uuid
+where r.enabled and r.deleted_at is null and r.rule_id > @after::uuid
 order by r.rule_id
+limit @most::int;
+
+-- name: WindowProgress :one
+-- How a window rule was evaluated, in nanoseconds by the source's clock but for what concerns
+-- absence, which are watermarks; 0 where nobody knows.
+select coalesce(extract(epoch from s.last_run_at) * 1e9 + c.clock_offset_ns, 0)::bigint as until_ns,
+       coalesce(extract(epoch from s.evaluated_since) * 1e9 + c.clock_offset_ns, 0)::bigint as since_ns,
+       (extract(epoch from r.updated_at) * 1e9 + coalesce(c.clock_offset_ns, 0))::bigint as edited_ns,
+       coalesce(c.clock_offset_ns, 0)::bigint as clock_offset_ns, coalesce(c.late_ns, 0)::bigint as late_ns,
+       coalesce(c.watched_since_ns, 0)::bigint as watched_since_ns, coalesce(c.absence_judged_ns, 0)::bigint as judged_ns
+from rule r
+join rule_state s using (rule_id)
+left join tenant_partition t using (tenant_id)
+left join checkpoint c using (partition)
+where r.rule_id = @rule_id;
+
+-- name: WindowAlerts :many
+-- The alerts of a window rule that are open or held, or were resolved since, the newest first.
+-- They have no execution id, by which the index finds them.
+select alert_id, rule_version, group_key::text as group_key, state, count, fired_at, resolved_at, resolved_by, held, held_until
+from alert
+where rule_id = @rule_id and execution_id is null and group_key is not null
+  and (state <> 'RESOLVED' or held or resolved_at >= @since::timestamptz)
+order by fired_at desc, alert_id desc
 limit @most::int;
 
 -- name: KeysWithoutAlert :many

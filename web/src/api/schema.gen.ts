@@ -1098,7 +1098,8 @@ export interface paths {
          * Compare a rule's alerts with the exchanges that match
          * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
          *     what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-         *     missing; ask again. Rules that count are a conflict.
+         *     missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
+         *     which the threshold was surely reached and no alert stood.
          */
         post: operations["reconcileRule"];
         delete?: never;
@@ -2099,7 +2100,7 @@ export interface components {
             /** @description Of EVIDENCE: the exchange that completed. */
             executionId?: string;
             /** @enum {string} */
-            reason: "AGE" | "EVIDENCE";
+            reason: "AGE" | "EVIDENCE" | "EDIT";
             /**
              * Format: date-time
              * @description Of EVIDENCE: when that began.
@@ -3074,10 +3075,24 @@ export interface components {
              */
             alerted: number;
             /**
+             * Format: int64
+             * @description Alerts of a rule over a window that counted something else than is there.
+             */
+            different?: number;
+            /** @description What was found about the alerts of a rule over a window, the first few. */
+            findings?: components["schemas"]["ReconciliationFinding"][];
+            /**
              * Format: date-time
              * @description Exchanges that ended at or after it were compared, …
              */
             from: string;
+            /**
+             * Format: int64
+             * @description Those that did not count what became visible later.
+             */
+            late?: number;
+            /** @description How late that was at most. */
+            lateBySeconds?: number;
             /**
              * Format: int64
              * @description Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
@@ -3110,9 +3125,43 @@ export interface components {
             to: string;
             /**
              * Format: int64
-             * @description Alerts whose exchange is no longer among those that match; it was deleted or its row changed.
+             * @description What cannot be checked: see the findings.
+             */
+            unchecked?: number;
+            /**
+             * Format: int64
+             * @description Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
+             *     that fired, stand or were resolved without a reason.
              */
             unexpected: number;
+        };
+        ReconciliationFinding: {
+            /** Format: uuid */
+            alertId?: string;
+            /**
+             * Format: date-time
+             * @description Where the window ends.
+             */
+            at?: string;
+            /**
+             * Format: int64
+             * @description What is there.
+             */
+            foundObserved?: number;
+            /** Format: int64 */
+            foundVolume?: number;
+            group?: string;
+            /** @enum {string} */
+            kind: "MISSING" | "UNFOUNDED" | "DIFFERENT" | "LATE" | "UNCHECKED";
+            lateBySeconds?: number;
+            /**
+             * Format: int64
+             * @description What the alert says.
+             */
+            storedObserved?: number;
+            /** Format: int64 */
+            storedVolume?: number;
+            why: string;
         };
         Regression: {
             /** Format: uuid */

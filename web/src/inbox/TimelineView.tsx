@@ -140,6 +140,13 @@ function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: 
       </>
     );
   }
+  if (cause?.reason === "EDIT") {
+    return (
+      <>
+        <b>Resolved by an edit</b>: the rule no longer counts what the alert is about
+      </>
+    );
+  }
   if (cause?.executionId) {
     const { executionId, startedAt } = cause;
     return (

@@ -7,6 +7,7 @@ const { world } = startWorld();
 
 const causes: [NonNullable<Alert["resolution"]>, RegExp][] = [
   [{ reason: "AGE" }, /^Resolved by age/],
+  [{ reason: "EDIT" }, /^Resolved by an edit/],
   [{ reason: "EVIDENCE", executionId: "done-1", startedAt: "2026-11-20T14:00:00.5Z" }, /^Resolved by evidence/],
 ];
 

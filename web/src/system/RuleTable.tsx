@@ -72,8 +72,6 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   const compare = useMutation({ mutationFn: () => reconcileRule(rule.id) });
   const { lagSeconds, cursor, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
   const judged = judgedUntil(cursor);
-  // Counts are not compared exchange by exchange.
-  const comparable = may && rule.fireMode === "PER_EXCHANGE";
   return (
     <tr>
       <td>
@@ -83,7 +81,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         {lastError && <div className={table.bad}>{lastError}</div>}
         {compare.data && (
           <div className={compare.data.missing > 0 ? table.bad : table.sub} role="status">
-            {comparison(compare.data)}
+            {comparison(compare.data, rule.fireMode)}
           </div>
         )}
         {compare.error && (
@@ -130,7 +128,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
       </td>
       <td>
         <div className={table.actions}>
-          {comparable && (
+          {may && (
             <Button
               look="quiet"
               title="Compare the alerts with the matching exchanges"

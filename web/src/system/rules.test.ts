@@ -30,3 +30,18 @@ test.each([
   const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };
   expect(comparison({ ...clean, ...change } as unknown as Reconciliation)).toBe(want);
 });
+
+test.each([
+  [{}, "3 of 3 times beyond the threshold have an alert; none is missing."],
+  [
+    { alerted: 2, missing: 1, missingSample: ['"eu"'], unexpected: 1, different: 2, late: 1, lateBySeconds: 3.2 },
+    '2 of 3 times beyond the threshold have an alert; 1 missing: "eu"; 1 without a reason; 2 counted something else than is there; 1 did not count what came up to 4 s late.',
+  ],
+  [
+    { findings: [{ kind: "UNCHECKED", why: "the rule was edited" }, { kind: "LATE", why: "late" }] },
+    "3 of 3 times beyond the threshold have an alert; none is missing; not checked: the rule was edited.",
+  ],
+])("a comparison of windows %j is told", (change, want) => {
+  const clean = { matching: 3, alerted: 3, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };
+  expect(comparison({ ...clean, ...change } as unknown as Reconciliation, "COUNT_IN_WINDOW")).toBe(want);
+});

@@ -11,7 +11,23 @@ export function byTrouble(rules: readonly Rule[]): readonly Rule[] {
 }
 
 /** What a comparison found, in a sentence. */
-export function comparison({
+export function comparison(found: Reconciliation, fireMode: Rule["fireMode"] = "PER_EXCHANGE"): string {
+  return fireMode === "PER_EXCHANGE" ? ofExchanges(found) : ofWindows(found);
+}
+
+/** Of a rule over a window: its alerts say what they counted, which is measured again. */
+function ofWindows({ matching, alerted, missing, missingSample, unexpected, ...found }: Reconciliation): string {
+  const { different = 0, late = 0, lateBySeconds = 0, findings = [] } = found;
+  const parts = [`${number(alerted)} of ${number(matching)} times beyond the threshold have an alert`];
+  parts.push(missing > 0 ? `${number(missing)} missing: ${missingSample.join(", ")}` : "none is missing");
+  if (unexpected > 0) parts.push(`${number(unexpected)} without a reason`);
+  if (different > 0) parts.push(`${number(different)} counted something else than is there`);
+  if (late > 0) parts.push(`${number(late)} did not count what came up to ${number(Math.ceil(lateBySeconds))} s late`);
+  for (const { kind, why } of findings) if (kind === "UNCHECKED") parts.push(`not checked: ${why}`);
+  return `${parts.join("; ")}.`;
+}
+
+function ofExchanges({
   matching,
   alerted,
   missing,

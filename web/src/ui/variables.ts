@@ -80,6 +80,10 @@ export const bodyVariables: readonly Variable[] = [
     name: "alert.reason",
     description: "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ACKNOWLEDGED, RESOLVED or REOPENED",
   },
+  {
+    name: "alert.resolution",
+    description: "Why the alert is resolved: by whom, or why Tocsin did; empty while it is not",
+  },
 ];
 
 /** The variables, with these labels, and the attributes of these keys. */

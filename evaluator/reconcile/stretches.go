@@ -1,0 +1,361 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+// bound is what a value is compared with.
+type bound struct {
+	mode      rules.FireMode
+	threshold int64
+	rules.Measure
+}
+
+// reached reports whether a value reaches the bound; it holds what is observed and what that is
+// compared with, in the window and in the short one.
+func (b *bound) reached(v [4]int64) bool {
+	switch b.mode { //nolint:exhaustive // the others count
+	case rules.AbsentInWindow:
+		return v[0] < b.threshold
+	case rules.RatioInWindow:
+		share := func(part, whole int64) bool {
+			return part > 0 && float64(part)*100_000 >= math.Round(b.Percent*1000)*float64(whole)
+		}
+		return v[1] >= int64(b.MinVolume) && share(v[0], v[1]) && (b.ShortWindowSeconds == 0 || share(v[2], v[3]))
+	case rules.DurationInWindow:
+		// So many are shorter than the bound as are not, and the one at the rank is not.
+		return v[1] >= int64(b.MinVolume) && v[1]-v[0] < (int64(b.Percentile)*v[1]+99)/100
+	default:
+		return v[0] >= b.threshold
+	}
+}
+
+// series is what a group held over a stretch, as sums up to each cell.
+type series struct {
+	fromNS, widthNS int64
+	sure, possible  []Volumes
+}
+
+func newSeries(fromNS, toNS, widthNS int64) *series {
+	cells := (toNS-fromNS)/widthNS + 2
+	return &series{fromNS, widthNS, make([]Volumes, cells+1), make([]Volumes, cells+1)}
+}
+
+// add adds a cell; sum is called once all are there.
+func (s *series) add(c *Cell) {
+	if n := c.Number + 1; n > 0 && n < int64(len(s.sure)) {
+		s.sure[n] = Volumes{s.sure[n].Observed + c.Sure.Observed, s.sure[n].Volume + c.Sure.Volume}
+		s.possible[n] = Volumes{s.possible[n].Observed + c.Possible.Observed, s.possible[n].Volume + c.Possible.Volume}
+	}
+}
+
+func (s *series) sum() {
+	for i := 1; i < len(s.sure); i++ {
+		s.sure[i].Observed += s.sure[i-1].Observed
+		s.sure[i].Volume += s.sure[i-1].Volume
+		s.possible[i].Observed += s.possible[i-1].Observed
+		s.possible[i].Volume += s.possible[i-1].Volume
+	}
+}
+
+// between returns what is for sure within the whole cells between two instants; touched what may
+// be in all cells that these touch.
+func (s *series) between(fromNS, toNS int64) Volumes {
+	return difference(s.sure, s.index(fromNS-s.fromNS+s.widthNS-1), s.index(toNS-s.fromNS))
+}
+
+func (s *series) touched(fromNS, toNS int64) Volumes {
+	return difference(s.possible, s.index(fromNS-s.fromNS), s.index(toNS-s.fromNS+s.widthNS-1))
+}
+
+func (s *series) index(ns int64) int64 { return min(max(ns, 0)/s.widthNS, int64(len(s.sure)-1)) }
+
+func difference(sums []Volumes, from, to int64) Volumes {
+	if to <= from {
+		return Volumes{}
+	}
+	return Volumes{sums[to].Observed - sums[from].Observed, sums[to].Volume - sums[from].Volume}
+}
+
+// state is what is known of the values of the windows that end in a step: whether all of them
+// surely reached the bound when they were evaluated, and whether any possibly did.
+type state struct{ surely, possibly bool }
+
+// at returns the state of the step that begins at an instant. Of what ended within lateNS before
+// the end of a window, nobody knows whether it was visible.
+func (s *series) at(b *bound, seconds int, atNS, stepNS, lateNS int64) state {
+	var least, most [4]int64 // the least value that there may be, and the greatest
+	var sureVolume int64
+	for i, length := range []int{seconds, b.ShortWindowSeconds} {
+		if length == 0 {
+			continue
+		}
+		from := atNS - int64(length)*secondNS
+		sure, possible := s.between(from+stepNS, atNS-lateNS), s.touched(from, atNS+stepNS)
+		// What is compared with, and not observed.
+		restLeast, restMost := max(0, sure.Volume-sure.Observed), max(0, possible.Volume-possible.Observed)
+		least[2*i], least[2*i+1] = sure.Observed, sure.Observed+restMost
+		most[2*i], most[2*i+1] = possible.Observed, possible.Observed+restLeast
+		if i == 0 {
+			sureVolume = sure.Volume
+			most[1] = max(most[1], min(int64(b.MinVolume), possible.Volume))
+		}
+	}
+	if b.mode == rules.AbsentInWindow {
+		return state{surely: b.reached(most), possibly: b.reached(least)}
+	}
+	return state{surely: least[0] > 0 && sureVolume >= int64(b.MinVolume) && b.reached(least), possibly: b.reached(most)}
+}
+
+// gapNS is how long the rule may go unevaluated without that being a pause.
+func (c *comparison) gapNS() int64 { return pauseNS + 3*int64(c.rule.IntervalSeconds)*secondNS }
+
+// evaluated returns within which instants windows of the present condition end that were all
+// evaluated, and why they begin no earlier.
+func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
+	fromNS, toNS = c.out.FromNS, c.out.ToNS
+	lengthNS := int64(c.rule.WindowSeconds) * secondNS
+	later := func(ns int64, reason string) {
+		if ns > fromNS {
+			fromNS, why = ns, reason
+		}
+	}
+	later(c.rule.ArmedSinceNS, "")
+	if c.Keep > 0 {
+		later(c.progress.UntilNS-c.Keep.Nanoseconds()+lengthNS, "retention has deleted older alerts")
+	}
+	if c.progress.EditedNS-c.rule.ArmedSinceNS > minuteNS {
+		later(c.progress.EditedNS+lengthNS, "the rule was edited")
+	}
+	since := c.progress.SinceNS
+	if since == 0 {
+		since = c.progress.UntilNS // nobody knows
+	}
+	if since-c.rule.ArmedSinceNS > minuteNS {
+		later(since+c.gapNS(), "the rule was not evaluated all the time before")
+	}
+	if c.rule.FireMode == rules.AbsentInWindow {
+		later(c.rule.ArmedSinceNS+lengthNS, "")
+		later(c.progress.WatchedSinceNS+lengthNS, "the source was not watched all the time before")
+		toNS = min(toNS, c.progress.JudgedNS)
+	}
+	return fromNS, toNS, why
+}
+
+// stretches looks for groups whose value was reached for long, and for alerts that stand
+// although it is not.
+func (c *comparison) stretches(ctx context.Context) error {
+	fromNS, toNS, why := c.evaluated()
+	if fromNS-c.out.FromNS > minuteNS && why != "" {
+		c.unchecked("", fmt.Sprintf("missing alerts were not looked for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
+	}
+	c.out.FromNS = min(max(c.out.FromNS, c.rule.ArmedSinceNS), c.out.ToNS)
+	if fromNS >= toNS {
+		return nil
+	}
+	d := &c.rule.Definition
+	lengthNS := int64(d.WindowSeconds) * secondNS
+	q := CellsQuery{
+		WidthNS: max(secondNS, min(minuteNS, lengthNS/30)), SureNS: max(lengthNS, window.DefaultLookBackSeconds*secondNS),
+		Query: window.Query{
+			TenantID: c.rule.TenantID, FromNS: max(fromNS-lengthNS, c.rule.ArmedSinceNS), ToNS: toNS, StartFromNS: window.StartFromNS(d.WindowSeconds, fromNS),
+			Grouping: d.Grouping(), Scope: d.Scope, Filter: d.Filter, Mode: d.FireMode, LeastNS: d.DurationMS * 1e6, Limit: cellsMost,
+		},
+	}
+	q.ToNS += q.WidthNS
+	cells, err := c.Windows.Cells(ctx, q)
+	if err != nil {
+		return err
+	}
+	var whole []Cell
+	if byErrorType(&q.Query) {
+		all := q
+		all.Grouping = rules.Grouping{}
+		if whole, err = c.Windows.Cells(ctx, all); err != nil {
+			return err
+		}
+	}
+	members, known, err := c.members(ctx, fromNS, toNS)
+	if err != nil {
+		return err
+	}
+	byGroup := map[string][]Cell{}
+	for from := 0; from < len(cells); {
+		to := from
+		for to < len(cells) && cells[to].Group == cells[from].Group {
+			to++
+		}
+		byGroup[cells[from].Group] = cells[from:to]
+		from = to
+	}
+	for _, name := range members {
+		byGroup[name] = byGroup[name] // holds nothing
+	}
+	switch steps := int64(len(byGroup)) * (toNS - fromNS) / q.WidthNS; {
+	case len(cells) == cellsMost || len(byGroup) > groupsMost || steps > stepsMost:
+		c.unchecked("", "there are too many groups to look for missing alerts; compare fewer hours")
+		return nil
+	case !known:
+		c.unchecked("", "nobody can tell of which groups exchanges were expected")
+		return nil
+	}
+	return c.look(&q, byGroup, whole, members, fromNS, toNS)
+}
+
+// members returns the groups of which a rule on absence expected exchanges all the time, and
+// whether they are known.
+func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []string, known bool, err error) {
+	switch {
+	case c.rule.FireMode != rules.AbsentInWindow:
+		return nil, true, nil
+	case c.rule.GroupBy == rules.GroupByNothing:
+		return []string{""}, true, nil
+	case c.rule.LearnDays == 0:
+		return c.rule.ExpectedGroups(), true, nil
+	}
+	// Learned within the hour: what was seen two hours before, and was seen of late to the end.
+	q := window.Query{
+		TenantID: c.rule.TenantID, FromNS: toNS - int64(c.rule.LearnDays)*dayNS, ToNS: fromNS - 2*hourNS, Grouping: c.rule.Grouping(),
+		Scope: c.rule.Scope, Filter: c.rule.Filter, Mode: c.rule.FireMode, Limit: groupsMost + 1,
+	}
+	if q.StartFromNS = q.FromNS - hourNS; q.FromNS >= q.ToNS {
+		return nil, true, nil
+	}
+	seen, err := c.Windows.Measure(ctx, q)
+	if err != nil || len(seen) > groupsMost {
+		return nil, false, err
+	}
+	for _, g := range seen {
+		if g.Group != "" || c.rule.GroupBy != rules.GroupByAttribute {
+			names = append(names, g.Group)
+		}
+	}
+	return names, true, nil
+}
+
+// look looks through the values of groups, one after the other. Whole is what the groups of a
+// ratio by error type are compared with.
+func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell, members []string, fromNS, toNS int64) error {
+	judge, err := rules.NewJudge(c.rule)
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	d := &c.rule.Definition
+	lengthNS := int64(d.WindowSeconds) * secondNS
+	b := bound{d.FireMode, int64(d.Threshold), d.Measure()}
+	lateNS := max(leastLateNS, c.progress.LateNS)
+	absent := d.FireMode == rules.AbsentInWindow
+	list := map[string][]*WindowAlert{}
+	for i := range c.alerts {
+		list[c.alerts[i].Count.Group] = append(list[c.alerts[i].Count.Group], &c.alerts[i])
+	}
+	looked := map[string]bool{}
+	one := func(name string, cells []Cell) {
+		looked[cursor.Key(name)] = true
+		s := newSeries(q.FromNS, q.ToNS, q.WidthNS)
+		for i := range whole {
+			s.add(&Cell{Number: whole[i].Number, Sure: Volumes{0, whole[i].Sure.Volume}, Possible: Volumes{0, whole[i].Possible.Volume}})
+		}
+		for _, cell := range cells {
+			if byErrorType(&q.Query) {
+				cell.Sure.Volume, cell.Possible.Volume = 0, 0
+			}
+			s.add(&cell)
+		}
+		s.sum()
+		var states []state
+		for at := fromNS; at <= toNS; at += q.WidthNS {
+			now := s.at(&b, d.WindowSeconds, at, q.WidthNS, lateNS)
+			if absent && !judge.Expects(at-lengthNS, at) {
+				now.surely = false
+			}
+			states = append(states, now)
+		}
+		alertsOf := list[cursor.Key(name)]
+		if !absent || slices.Contains(members, name) {
+			c.lookForMissing(name, alertsOf, states, fromNS, q.WidthNS)
+		}
+		c.lookForUnfounded(name, alertsOf, states, toNS, q.WidthNS)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
+		one(name, byGroup[name])
+	}
+	// The groups of which there is nothing but an alert. Of an absence, they are not expected.
+	for _, key := range slices.Sorted(maps.Keys(list)) {
+		if !looked[key] && !absent {
+			one(key, nil)
+		}
+	}
+	return nil
+}
+
+// lookForMissing looks for stretches in which an alert should have stood.
+func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []state, fromNS, stepNS int64) {
+	needNS := int64(c.rule.ForDurationSeconds)*secondNS + 2*c.gapNS()
+	for i := 0; i < len(states); i++ {
+		first := i
+		for i < len(states) && states[i].surely {
+			i++
+		}
+		if int64(i-first-1)*stepNS < needNS {
+			continue
+		}
+		begin, end := fromNS+int64(first)*stepNS, fromNS+int64(i-1)*stepNS
+		c.out.Matching++
+		// Whether the value was out of reach at some time between two instants.
+		out := func(since, until int64) bool {
+			for n, s := range states {
+				if at := fromNS + int64(n)*stepNS; at > since && at < until && !s.possibly {
+					return true
+				}
+			}
+			return false
+		}
+		if slices.ContainsFunc(list, func(a *WindowAlert) bool { return c.covers(a, begin, end, out) }) {
+			c.out.Alerted++
+			continue
+		}
+		c.find(Finding{Kind: Missing, Group: name, AtNS: end, Why: fmt.Sprintf("the threshold was reached from %s on", time.Unix(0, begin).UTC().Format(time.RFC3339))})
+	}
+}
+
+// covers reports whether an alert stood in a stretch of time, or held its group back.
+func (c *comparison) covers(a *WindowAlert, begin, end int64, out func(since, until int64) bool) bool {
+	// The instants of alerts are those of commits, which come after the windows they are about.
+	opened := a.FiredNS - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
+	if opened > end {
+		return false
+	}
+	switch {
+	case a.Resolved == nil || a.Held || *a.Resolved+minuteNS >= begin || a.HeldUntil != nil && *a.HeldUntil+minuteNS >= begin:
+		return true
+	case a.ByPerson:
+		// It was held until the value was out of reach.
+		return !out(*a.Resolved, begin)
+	}
+	return false
+}
+
+// lookForUnfounded looks for alerts that stand although the value is out of reach since long.
+func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states []state, toNS, stepNS int64) {
+	quietNS := int64(0)
+	for i := len(states) - 1; i >= 0 && !states[i].possibly; i-- {
+		quietNS += stepNS
+	}
+	needNS := 2*c.gapNS() + max(leastLateNS, c.progress.LateNS)
+	for _, a := range list {
+		if a.State != alerts.Resolved && quietNS > needNS && toNS-a.FiredNS > needNS && a.Count.Grouping() == c.rule.Grouping() {
+			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it stands although the value is out of reach since %v", time.Duration(quietNS).Truncate(time.Second))})
+		}
+	}
+}

@@ -1,0 +1,444 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+// Rules over a window are compared in two ways, neither of which takes a step of the state
+// machine or asks a tally.
+//
+//   - What an alert says that it counted, when it fired and when Tocsin resolved it, is measured
+//     again for the same window. Less than is there now is late where the rows that are missing
+//     may have become visible after the window was counted; how late they were is measured by
+//     their ends. Anything else is different. A value that does not reach the threshold is no
+//     reason to fire, and one that does is none to resolve.
+//
+//   - Where the value was reached for longer than a rule that is evaluated can overlook, whatever
+//     was late, an alert stood or was held. Where it was out of reach until the end, none stands.
+//
+// What cannot be checked is never called right: windows whose condition is no longer known, of
+// which the source has dropped the rows or retention the alerts, and the time before the rule
+// was evaluated without a pause, or edited.
+
+// CellsQuery asks what ended in each cell of the stretch from FromNS to ToNS: cell n begins at
+// FromNS + n × WidthNS.
+type CellsQuery struct {
+	window.Query
+	WidthNS int64
+	// SureNS is how long an exchange may have lasted and count for sure.
+	SureNS int64
+}
+
+// Volumes are how many exchanges are observed, and how many these are compared with.
+type Volumes struct{ Observed, Volume int64 }
+
+// Cell is what ended in a cell: what counts for sure, and what may count.
+type Cell struct {
+	Group          string
+	Number         int64
+	Sure, Possible Volumes
+}
+
+// WindowSource measures windows.
+type WindowSource interface {
+	// Measure measures one window by group, the groups with the most that is observed first.
+	Measure(ctx context.Context, w window.Query) ([]window.Group, error)
+	// Cells counts what ended in each cell of a stretch, in the order of groups and cells.
+	Cells(ctx context.Context, c CellsQuery) ([]Cell, error)
+	// Older reports whether there is an exchange of a tenant that began before an instant.
+	Older(ctx context.Context, tenantID string, beforeNS int64) (bool, error)
+}
+
+// WindowAlert is an alert of a window rule. Instants are nanoseconds by the source's clock.
+type WindowAlert struct {
+	ID       uuid.UUID
+	Count    alerts.Count
+	State    alerts.State
+	FiredNS  int64
+	Resolved *int64
+	// ByPerson says that a person resolved it; Held that it holds its group back still, until
+	// HeldUntil at least where a person said so.
+	ByPerson, Held bool
+	HeldUntil      *int64
+}
+
+// WindowProgress is how a window rule was evaluated, in nanoseconds by the source's clock.
+type WindowProgress struct {
+	// SinceNS is since when it was evaluated without a pause, UntilNS when it was last; 0 before
+	// the first time.
+	SinceNS, UntilNS int64
+	// EditedNS is when the rule was last edited.
+	EditedNS int64
+	// LateNS is how late exchanges became visible of late, as far as that was watched.
+	LateNS int64
+	// WatchedSinceNS and JudgedNS are what [evaluator.Watch] holds.
+	WatchedSinceNS, JudgedNS int64
+}
+
+// WindowAlerts knows the alerts of window rules.
+type WindowAlerts interface {
+	// WindowRule returns how a window rule was evaluated, and those of its alerts that are open
+	// or held or were resolved within the last stretch of time, at most so many.
+	WindowRule(ctx context.Context, rule uuid.UUID, last time.Duration, most int) (WindowProgress, []WindowAlert, error)
+}
+
+// FindingKind says what is wrong with an alert of a window rule.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	// Missing is a group without an alert although its value was reached.
+	Missing FindingKind = "MISSING"
+	// Unfounded is an alert that fired, stands or was resolved without a reason.
+	Unfounded FindingKind = "UNFOUNDED"
+	// Different is an alert that says it counted something else than is there.
+	Different FindingKind = "DIFFERENT"
+	// Late is an alert that did not count what became visible after it.
+	Late FindingKind = "LATE"
+	// Unchecked is what cannot be checked.
+	Unchecked FindingKind = "UNCHECKED"
+)
+
+// Finding is what a comparison of a window rule found.
+type Finding struct {
+	Kind FindingKind
+	// AlertID is [uuid.Nil] where there is none.
+	AlertID uuid.UUID
+	Group   string
+	// AtNS is where the window ends.
+	AtNS int64
+	// Stored is what the alert says, Found what is there.
+	Stored, Found Volumes
+	// LateBy is how late what was not counted became visible.
+	LateBy time.Duration
+	// Why is a sentence without a full stop.
+	Why string
+}
+
+const (
+	// checksMost bounds the windows that are measured, alertsMost the alerts that are read of a rule,
+	// cellsMost the cells.
+	checksMost, alertsMost, cellsMost = 200, 2000, 300_000
+	// groupsMost is how many groups of a rule may have alerts, groupsRead how many are read.
+	groupsMost, groupsRead = 1000, 10_000
+	// leastLateNS is by how much exchanges are taken to be late at least; lateShareNS bounds
+	// what may be called late without being measured, as half of the window does.
+	leastLateNS, lateShareNS = 10 * secondNS, minuteNS
+	// pauseNS is how long a rule may go unevaluated beside three intervals without that being
+	// a pause.
+	pauseNS = 10 * secondNS
+	// stepsMost bounds the steps that are looked at, of all groups together.
+	stepsMost = 20_000_000
+	// findingsMost is how many findings a comparison names.
+	findingsMost = 20
+	dayNS        = 24 * hourNS
+)
+
+// comparison is the comparison of one window rule.
+type comparison struct {
+	*Reconciler
+	rule     *rules.Rule
+	progress WindowProgress
+	alerts   []WindowAlert
+	out      Reconciliation
+}
+
+// window compares a window rule, of which the watermark was last at a position.
+func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Position, last time.Duration) (Reconciliation, error) {
+	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name}}
+	var err error
+	if c.progress, c.alerts, err = r.Groups.WindowRule(ctx, rule.ID, last, alertsMost); err != nil {
+		return c.out, err
+	}
+	until := min(c.progress.UntilNS, at.StartTimeNS)
+	to := until - leastMarginNS
+	if c.progress.UntilNS == 0 || to <= rule.ArmedSinceNS {
+		return c.out, nil
+	}
+	c.out.ToNS, c.out.FromNS = to, to-last.Nanoseconds()
+	if len(c.alerts) == alertsMost {
+		c.unchecked("", "the rule has too many alerts; only the newest are compared")
+	}
+	if err := c.values(ctx); err != nil {
+		return c.out, err
+	}
+	if err := c.stretches(ctx); err != nil {
+		return c.out, err
+	}
+	return c.out, nil
+}
+
+// find counts a finding, and keeps the first few.
+func (c *comparison) find(f Finding) {
+	switch f.Kind {
+	case Missing:
+		c.out.Missing++
+		if len(c.out.MissingSample) < missingSample {
+			c.out.MissingSample = append(c.out.MissingSample, fmt.Sprintf("%q at %s", f.Group, time.Unix(0, f.AtNS).UTC().Format(time.RFC3339)))
+		}
+	case Unfounded:
+		c.out.Unexpected++
+	case Different:
+		c.out.Different++
+	case Late:
+		c.out.Late++
+		c.out.LateBy = max(c.out.LateBy, f.LateBy)
+	case Unchecked:
+		c.out.Unchecked++
+	}
+	if len(c.out.Findings) < findingsMost {
+		c.out.Findings = append(c.out.Findings, f)
+	}
+}
+
+func (c *comparison) unchecked(group, why string) {
+	c.find(Finding{Kind: Unchecked, Group: group, Why: why})
+}
+
+// check is what an alert says that it counted.
+type check struct {
+	alert *WindowAlert
+	count *alerts.Count
+	// cleared says that Tocsin resolved the alert by it.
+	cleared bool
+}
+
+// windowKey is what counts that are measured by one query have in common.
+type windowKey struct {
+	toNS, durationMS       int64
+	seconds, short, centil int
+	mode                   rules.FireMode
+	by                     rules.Grouping
+}
+
+// values measures again what alerts say that they counted, within the stretch that is compared.
+func (c *comparison) values(ctx context.Context) error {
+	checks := map[windowKey][]check{}
+	add := func(a *WindowAlert, count *alerts.Count, cleared bool) {
+		if count == nil || count.ToNS < c.out.FromNS || count.ToNS > c.out.ToNS {
+			return
+		}
+		key := windowKey{
+			count.ToNS, count.DurationMS, count.WindowSeconds, count.ShortWindowSeconds, count.Percentile,
+			cmp.Or(count.Mode, rules.CountInWindow), count.Grouping(),
+		}
+		checks[key] = append(checks[key], check{a, count, cleared})
+	}
+	for i := range c.alerts {
+		a := &c.alerts[i]
+		if a.Count.Fired == nil {
+			add(a, &a.Count, false)
+			continue
+		}
+		add(a, a.Count.Fired, false)
+		add(a, &a.Count, true)
+	}
+	// The newest windows first.
+	keys := slices.SortedFunc(maps.Keys(checks), func(a, b windowKey) int {
+		return cmp.Or(cmp.Compare(b.toNS, a.toNS), cmp.Compare(a.seconds, b.seconds))
+	})
+	for i, key := range keys {
+		if i == checksMost {
+			c.unchecked("", fmt.Sprintf("the alerts are about more than %d windows; only the newest are measured", checksMost))
+			break
+		}
+		if err := c.measure(ctx, key, checks[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// era returns the condition that stood at the end of a window, nil where it is not known.
+func (c *comparison) era(toNS int64) *rules.Era {
+	if toNS > c.rule.ArmedSinceNS {
+		return &rules.Era{Scope: c.rule.Scope, Filter: c.rule.Filter, FromNS: c.rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS}
+	}
+	for i := range c.rule.Former {
+		if era := &c.rule.Former[i]; toNS > era.FromNS && toNS <= era.ToNS {
+			return era
+		}
+	}
+	return nil
+}
+
+// query returns the window that counts of one key measured.
+func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
+	q := window.Query{
+		TenantID: tenant, ToNS: k.toNS, FromNS: max(k.toNS-int64(k.seconds)*secondNS, era.FromNS), StartFromNS: window.StartFromNS(k.seconds, k.toNS),
+		Grouping: k.by, Scope: era.Scope, Filter: era.Filter, Mode: k.mode, LeastNS: k.durationMS * 1e6, Percentile: k.centil, Limit: groupsRead,
+	}
+	if k.short > 0 {
+		q.ShortFromNS = max(k.toNS-int64(k.short)*secondNS, era.FromNS)
+	}
+	return q
+}
+
+// measure measures one window, and compares what alerts say of it.
+func (c *comparison) measure(ctx context.Context, key windowKey, list []check) error {
+	era := c.era(key.toNS)
+	if era == nil {
+		for _, k := range list {
+			c.find(Finding{Kind: Unchecked, AlertID: k.alert.ID, Group: k.count.Group, AtNS: key.toNS, Why: "the condition of that time is no longer known: the rule was armed anew"})
+		}
+		return nil
+	}
+	q := key.query(c.rule.TenantID, era)
+	groups, err := c.Windows.Measure(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := c.compareWithAll(ctx, q, groups); err != nil {
+		return err
+	}
+	found := make(map[string]*window.Group, len(groups))
+	for i := range groups {
+		found[cursor.Key(groups[i].Group)] = &groups[i]
+	}
+	for _, k := range list {
+		g := found[k.count.Group]
+		switch {
+		case g == nil && len(groups) == groupsRead:
+			c.find(Finding{Kind: Unchecked, AlertID: k.alert.ID, Group: k.count.Group, AtNS: key.toNS, Why: "there are too many groups"})
+			continue
+		case g == nil:
+			g = &window.Group{Group: k.count.Group}
+			if byErrorType(&q) && len(groups) > 0 {
+				g.Volume, g.ShortVolume = groups[0].Volume, groups[0].ShortVolume
+			}
+		}
+		if err := c.compare(ctx, q, k, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byErrorType reports whether each group is compared with all exchanges of the scope: one that
+// completed has no error type.
+func byErrorType(q *window.Query) bool {
+	return q.Mode == rules.RatioInWindow && q.Grouping.By == rules.GroupByErrorType
+}
+
+func (c *comparison) compareWithAll(ctx context.Context, q window.Query, groups []window.Group) error {
+	if !byErrorType(&q) {
+		return nil
+	}
+	q.Grouping = rules.Grouping{}
+	whole, err := c.Windows.Measure(ctx, q)
+	if err != nil || len(whole) == 0 {
+		return err
+	}
+	for i := range groups {
+		groups[i].Volume, groups[i].ShortVolume = whole[0].Volume, whole[0].ShortVolume
+	}
+	return nil
+}
+
+// compare compares what an alert says with what its window holds.
+func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *window.Group) error {
+	count := k.count
+	compares := q.Mode == rules.RatioInWindow || q.Mode == rules.DurationInWindow
+	stored, found := [4]int64{count.Observed}, [4]int64{g.Observed}
+	if compares {
+		stored[1], found[1] = count.Volume, g.Volume
+	}
+	if q.ShortFromNS > 0 {
+		stored[2], stored[3], found[2], found[3] = count.ShortObserved, count.ShortVolume, g.ShortObserved, g.ShortVolume
+	}
+	f := Finding{
+		AlertID: k.alert.ID, Group: count.Group, AtNS: count.ToNS,
+		Stored: Volumes{stored[0], stored[1]}, Found: Volumes{found[0], found[1]},
+	}
+	says := bound{count.Mode, int64(count.Threshold), count.Measure}
+	// What ended a rule's expectations of a group is no value.
+	if reached := says.reached(stored); reached == k.cleared && !(k.cleared && q.Mode == rules.AbsentInWindow) {
+		f.Kind, f.Why = Unfounded, "it fired at a value that does not reach the threshold"
+		if k.cleared {
+			f.Why = "it was resolved at a value that reaches the threshold"
+		}
+		c.find(f)
+		return nil
+	}
+	if k.cleared && stored[0] == 0 && found[0] == 0 {
+		return nil // what holds nothing is compared with nothing
+	}
+	var fewer, more bool
+	for i := range stored {
+		fewer, more = fewer || stored[i] < found[i], more || stored[i] > found[i]
+	}
+	switch {
+	case more:
+		older, err := c.Windows.Older(ctx, q.TenantID, q.StartFromNS)
+		if err != nil {
+			return err
+		}
+		f.Kind, f.Why = Different, "it counted more than is there: exchanges were deleted or changed, or it is wrong"
+		if !older {
+			f.Kind, f.Why = Unchecked, "the source has no exchange any more that is older than the window"
+		}
+	case fewer && stored[0] == found[0] && stored[1] == found[1]:
+		f.Kind, f.Why = Different, "it counted less in the short window than is there"
+	case fewer:
+		late, err := c.lateness(ctx, q, g.Group, Volumes{found[0] - stored[0], found[1] - stored[1]})
+		if err != nil {
+			return err
+		}
+		f.Kind, f.LateBy, f.Why = Late, late, "what it did not count became visible later"
+		if late > c.lateMost(&q) {
+			f.Kind, f.Why = Different, fmt.Sprintf("it counted less than is there, of which some would have become visible %v after their end", late.Truncate(time.Second))
+		}
+	case q.Mode == rules.DurationInWindow && !k.cleared && count.DurationNS != g.DurationNS:
+		f.Kind, f.Why = Different, fmt.Sprintf("it says %v, and the percentile is %v", time.Duration(count.DurationNS), time.Duration(g.DurationNS))
+	default:
+		return nil
+	}
+	c.find(f)
+	return nil
+}
+
+// lateMost is how late what was not counted may have been: as was measured, or where that is
+// less, as much as nobody would call a defect.
+func (c *comparison) lateMost(q *window.Query) time.Duration {
+	return time.Duration(max(leastLateNS, min(lateShareNS, (q.ToNS-q.FromNS)/2), c.progress.LateNS))
+}
+
+// lateness returns how late the exchanges were, at least, by which a window holds more than was
+// counted: the newest ones are missing. It is exact to a second, or to a 600th of the window.
+func (c *comparison) lateness(ctx context.Context, q window.Query, group string, more Volumes) (time.Duration, error) {
+	width := max(secondNS, (q.ToNS-q.FromNS)/600)
+	late := func(q window.Query, group string, more Volumes) (lateNS int64, err error) {
+		cells, err := c.Windows.Cells(ctx, CellsQuery{Query: q, WidthNS: width})
+		for _, cell := range slices.Backward(cells) {
+			if cell.Group == group && (more.Observed > 0 || more.Volume > 0) {
+				lateNS = q.ToNS - (q.FromNS + cell.Number*width)
+				more = Volumes{more.Observed - cell.Possible.Observed, more.Volume - cell.Possible.Volume}
+			}
+		}
+		return lateNS, err
+	}
+	q.Limit = cellsMost
+	if !byErrorType(&q) {
+		by, err := late(q, group, more)
+		return time.Duration(by), err
+	}
+	by, err := late(q, group, Volumes{Observed: more.Observed})
+	if err != nil {
+		return 0, err
+	}
+	q.Grouping = rules.Grouping{}
+	byAll, err := late(q, "", Volumes{Volume: more.Volume})
+	return time.Duration(max(by, byAll)), err
+}

@@ -1,0 +1,43 @@
+package template
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Resolution tells why an alert is resolved, without a full stop; empty while it is not, and where
+// nobody knows.
+func Resolution(a *alerts.Instance) string {
+	r, c := a.Resolution, a.Count
+	switch {
+	case a.State != alerts.Resolved:
+		return ""
+	case a.ResolvedBy != "":
+		return "by " + rules.CleanText(a.ResolvedBy, maxNameBytes)
+	case r != nil && r.Reason == alerts.ByEvidence:
+		text := "done later: " + rules.CleanText(r.ExecutionID, maxNameBytes)
+		if r.StartTimeNS != nil {
+			text += ", begun at " + time.Unix(0, *r.StartTimeNS).UTC().Format(time.DateTime) + " UTC,"
+		}
+		return text + " completed"
+	case r != nil && r.Reason == alerts.ByAge:
+		return "open for as long as its rule lets it be"
+	case r != nil && r.Reason == alerts.ByEdit:
+		return "its rule was edited, and no longer counts what the alert is about"
+	case c != nil && c.Fired != nil:
+		return "the value is " + whole(c) + ", and was " + whole(c.Fired) + " when it fired; the threshold is " + CountThreshold(c)
+	}
+	return ""
+}
+
+// whole writes what a rule measured, and of how many exchanges.
+func whole(c *alerts.Count) string {
+	if c.Measured() {
+		return fmt.Sprintf("%s of %s", CountValue(c), strconv.FormatInt(c.Volume, 10))
+	}
+	return CountValue(c)
+}
