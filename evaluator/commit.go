@@ -98,6 +98,9 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		if errors.Is(err, ErrStale) {
 			p.result.Stale++
 		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			p.pageSize = max(1, p.pageSize/2) // a slow database takes smaller commits in time
+		}
 		return fmt.Errorf("commit: %w", err)
 	}
 	p.at.Revision, p.at.Cursor, p.at.Backfill, p.confirmed = done.Revision, next.cursor, b.Backfill, b.RulesRevision

@@ -26,7 +26,8 @@ type partition struct {
 	// backlog is nil where nothing is remembered; it counts exchanges of some statuses.
 	backlog *backlog.Backlog
 	counted []rules.Status
-	// pageSize is how many exchanges a scan asks for; less while they are too large.
+	// pageSize is how many exchanges a scan asks for; less while they are too large, or the
+	// database takes too long to commit as many alerts.
 	pageSize int
 	busy     bool
 	// extra is written by the next commit, whatever else it writes.

@@ -207,6 +207,25 @@ func TestNewRuleByAServerThatLags(t *testing.T) {
 	s.wants(2)
 }
 
+// The database is so slow that it takes no more than a hundred alerts in the time that a pass
+// has. Passes commit fewer at once, and get on.
+func TestSlowDatabaseGetsSmallerCommits(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.committing = func(b evaluator.Batch) error {
+		if len(b.Instances) > 100 {
+			return fmt.Errorf("insert alerts: %w", context.DeadlineExceeded)
+		}
+		return nil
+	}
+	for i := range 3000 {
+		s.fail("tenant-0", fmt.Sprint("x", i), time.Duration(i)*time.Millisecond)
+	}
+	for range 60 {
+		s.attempt()
+	}
+	s.wants(3000)
+}
+
 // The rows of the look-back cannot be counted. It is compared all the same.
 func TestLookBackThatCannotBeCounted(t *testing.T) {
 	s := newScene(t, 6*time.Hour)

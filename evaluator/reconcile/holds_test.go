@@ -90,12 +90,16 @@ func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 			a.Count = count(18*minute, 0)
 			a.Count.Fired = new(count(29*minute, 60))
 		}), nil, ""},
-		"it stands still":                  {with(func(*reconcile.WindowAlert) {}), nil, "unfounded"},
-		"another one, long before":         {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.ByPerson = false }), nil, "missing"},
-		"by a person, and below since":     {with(byPerson(40 * minute)), nil, "missing"},
-		"by a person, within":              {with(byPerson(25 * minute)), nil, ""},
-		"by a person, and held still":      {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.Held = true }), nil, ""},
-		"by a person, for a time":          {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.HeldUntil = at(24 * minute) }), nil, ""},
+		"it stands still":              {with(func(*reconcile.WindowAlert) {}), nil, "unfounded"},
+		"another one, long before":     {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.ByPerson = false }), nil, "missing"},
+		"by a person, and below since": {with(byPerson(40 * minute)), nil, "missing"},
+		"by a person, within":          {with(byPerson(25 * minute)), nil, ""},
+		"by a person, and held still":  {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.Held = true }), nil, ""},
+		"by a person, for a time":      {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.HeldUntil = at(20 * minute) }), nil, ""},
+		"by a person, not to the end":  {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.HeldUntil = at(24 * minute) }), nil, "missing"},
+		"for a moment": {with(func(a *reconcile.WindowAlert) {
+			a.State, a.Resolved, a.Count.ToNS = alerts.Resolved, at(28*minute), 0
+		}), nil, "missing"},
 		"by a person, for too short":       {with(func(a *reconcile.WindowAlert) { byPerson(40 * minute)(a); a.HeldUntil = at(35 * minute) }), nil, "missing"},
 		"none, the rule was edited":        {nil, func(w *windows) { w.progress.EditedNS = ago(10 * minute) }, "unchecked"},
 		"none, the rule was not evaluated": {nil, func(w *windows) { w.progress.SinceNS = ago(10 * minute) }, "unchecked"},

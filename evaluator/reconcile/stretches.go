@@ -229,7 +229,7 @@ func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []s
 		Scope: c.rule.Scope, Filter: c.rule.Filter, Mode: c.rule.FireMode, Limit: groupsMost + 1,
 	}
 	if q.StartFromNS = q.FromNS - hourNS; q.FromNS >= q.ToNS {
-		return nil, true, nil
+		return nil, false, nil
 	}
 	seen, err := c.Windows.Measure(ctx, q)
 	if err != nil || len(seen) > groupsMost {
@@ -282,7 +282,7 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 			states = append(states, now)
 		}
 		alertsOf := list[cursor.Key(name)]
-		if !absent || slices.Contains(members, name) {
+		if len(c.alerts) < alertsMost && (!absent || slices.Contains(members, name)) {
 			c.lookForMissing(name, alertsOf, states, fromNS, q.WidthNS)
 		}
 		c.lookForUnfounded(name, alertsOf, states, toNS, q.WidthNS)
@@ -321,7 +321,7 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 			}
 			return false
 		}
-		if slices.ContainsFunc(list, func(a *WindowAlert) bool { return c.covers(a, begin, end, out) }) {
+		if c.uncovered(list, begin, end, out) < needNS {
 			c.out.Alerted++
 			continue
 		}
@@ -329,21 +329,42 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 	}
 }
 
-// covers reports whether an alert stood in a stretch of time, or held its group back.
-func (c *comparison) covers(a *WindowAlert, begin, end int64, out func(since, until int64) bool) bool {
-	// The instants of alerts are those of commits, which come after the windows they are about.
-	opened := a.FiredNS - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
-	if opened > end {
-		return false
+// uncovered returns the longest part of a stretch of time in which no alert stood or held its
+// group back.
+func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(since, until int64) bool) int64 {
+	rest := []cursor.Range{{FromNS: begin, ToNS: end}}
+	for _, a := range list {
+		from, to := c.covered(a, begin, out)
+		var next []cursor.Range
+		for _, r := range rest {
+			next = append(next, cursor.Range{FromNS: r.FromNS, ToNS: min(r.ToNS, from)}, cursor.Range{FromNS: max(r.FromNS, to), ToNS: r.ToNS})
+		}
+		rest = slices.DeleteFunc(next, func(r cursor.Range) bool { return r.FromNS >= r.ToNS })
 	}
-	switch {
-	case a.Resolved == nil || a.Held || *a.Resolved+minuteNS >= begin || a.HeldUntil != nil && *a.HeldUntil+minuteNS >= begin:
-		return true
-	case a.ByPerson:
+	longest := int64(0)
+	for _, r := range rest {
+		longest = max(longest, r.ToNS-r.FromNS)
+	}
+	return longest
+}
+
+// covered returns from when until when an alert stood, or held its group back, in a stretch that
+// begins at an instant. The instants of alerts are those of commits, which come after the windows
+// they are about.
+func (c *comparison) covered(a *WindowAlert, begin int64, out func(since, until int64) bool) (from, to int64) {
+	from = a.FiredNS - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
+	if a.Resolved == nil || a.Held {
+		return from, math.MaxInt64
+	}
+	to = *a.Resolved + minuteNS
+	if a.HeldUntil != nil {
+		to = max(to, *a.HeldUntil+minuteNS)
+	}
+	if a.ByPerson && !out(*a.Resolved, max(begin, *a.Resolved)) {
 		// It was held until the value was out of reach.
-		return !out(*a.Resolved, begin)
+		to = math.MaxInt64
 	}
-	return false
+	return from, to
 }
 
 // lookForUnfounded looks for alerts that stand although the value is out of reach since long.
@@ -354,6 +375,9 @@ func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states [
 	}
 	needNS := 2*c.gapNS() + max(leastLateNS, c.progress.LateNS)
 	for _, a := range list {
+		if a.FiredNS < c.rule.ArmedSinceNS && toNS < c.rule.ArmedSinceNS+int64(c.rule.WindowSeconds)*secondNS+needNS {
+			continue // it stands for as long as the window of its former condition does
+		}
 		if a.State != alerts.Resolved && quietNS > needNS && toNS-a.FiredNS > needNS && a.Count.Grouping() == c.rule.Grouping() {
 			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it stands although the value is out of reach since %v", time.Duration(quietNS).Truncate(time.Second))})
 		}

@@ -32,6 +32,7 @@ package resolution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -293,6 +294,8 @@ type searching struct {
 	page []Open
 	seen int
 	done bool
+	// failed is why it is looked through no further.
+	failed error
 }
 
 // next reads the next page of a rule's alerts.
@@ -343,37 +346,41 @@ func (r *Resolver) searchAll(ctx context.Context, alike []*Rule, result *Result)
 	for len(open) > 0 {
 		var together []*searching
 		q := Query{TenantID: alike[0].TenantID, Attribute: alike[0].place().attribute, FromNS: nowNS, ToNS: nowNS}
-		for i, n := 0, 0; i < len(open) && n < pageSize; i++ {
-			if err := open[i].next(ctx, r.Store); err != nil {
-				return false, err
+		n, asked := 0, 0
+		for ; asked < len(open) && n < pageSize; asked++ {
+			s := open[asked]
+			if s.failed = s.next(ctx, r.Store); s.failed == nil {
+				together, n = append(together, s), n+len(s.page)
+				q.add(s.Rule, s.page, nowNS)
 			}
-			together, n = append(together, open[i]), n+len(open[i].page)
-			q.add(open[i].Rule, open[i].page, nowNS)
 		}
-		found, err := r.find(ctx, q)
-		if err != nil {
-			return true, fmt.Errorf("look for evidence: %w", err)
-		}
+		found, sourceErr := r.find(ctx, q)
 		for _, s := range together {
 			proven, err := r.Store.ResolveProven(ctx, s.Rule, Proofs(s.page, found))
 			result.Proven += proven
-			if err != nil {
-				return false, err
+			if err == nil && sourceErr == nil && s.done {
+				err = r.Store.MarkSearched(ctx, s.Rule, Searched{ToNS: nowNS, At: s.TakenAt})
 			}
-			if s.done {
-				if err := r.Store.MarkSearched(ctx, s.Rule, Searched{ToNS: nowNS, At: s.TakenAt}); err != nil {
-					return false, err
-				}
+			s.failed = err
+		}
+		for _, s := range open[:asked] {
+			if s.failed != nil {
+				err = errors.Join(err, fmt.Errorf("rule %s: %w", s.ID, s.failed))
 			}
 		}
-		open = slices.DeleteFunc(open, func(s *searching) bool { return s.done })
+		if sourceErr != nil {
+			return true, errors.Join(err, fmt.Errorf("look for evidence: %w", sourceErr))
+		}
+		// Those that have more alerts come again after the others.
+		open = slices.DeleteFunc(slices.Concat(open[asked:], open[:asked]), func(s *searching) bool { return s.done || s.failed != nil })
 	}
-	return false, nil
+	return false, err
 }
 
 // find finds, for each key, the exchange that completed and began last. It reads slice after
 // slice of time, the newest first; one that fails is read in halves. That the halves are too
-// much as well, or that the source cannot be read, is an error.
+// much as well, or that the source cannot be read, is an error; it comes with what newer slices
+// hold.
 func (r *Resolver) find(ctx context.Context, q Query) ([]Completed, error) {
 	if len(q.Values) == 0 {
 		return nil, nil
@@ -388,7 +395,7 @@ func (r *Resolver) find(ctx context.Context, q Query) ([]Completed, error) {
 		found, err := r.Source.LastCompleted(ctx, slice)
 		if err != nil {
 			if failures++; failures == failuresMost || ctx.Err() != nil {
-				return nil, err
+				return slices.Collect(maps.Values(last)), err
 			}
 			r.sliceNS = max(min(r.sliceNS, toNS-slice.FromNS)/2, shortestSliceNS)
 			continue

@@ -95,13 +95,14 @@ func (p *pass) learn(it *item) {
 }
 
 // absences decides on the groups of which an item expects exchanges. An alert of any other
-// group ends: nothing is expected of it any more.
+// group ends: nothing is expected of it any more. Where nobody knows any more what to expect,
+// it ends when its group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
 	p.saw(it.server)
-	counted := make(map[string]Group, len(it.groups))
+	counted, byKey := make(map[string]Group, len(it.groups)), make(map[string]Group, len(it.groups))
 	for _, g := range it.groups {
-		counted[g.Group] = g
+		counted[g.Group], byKey[groupKey(g.Group)] = g, g
 	}
 	expected := make(map[string]bool, len(it.members))
 	wanted := make([]Group, len(it.members))
@@ -126,7 +127,11 @@ func (p *pass) absences(it *item) {
 		var open *alerts.Open
 		if g.open != nil {
 			open = &g.open.Open
-			if !expected[g.open.Group] {
+			switch {
+			case expected[g.open.Group]:
+			case it.memberProblem == tooManyValues:
+				value.Observed = byKey[g.open.Group].Observed
+			default:
 				value.Observed = it.window.Threshold
 			}
 		}

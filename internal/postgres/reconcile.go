@@ -27,6 +27,7 @@ func (db *DB) Reconciliation() *Reconciliation { return &Reconciliation{db} }
 type ReconcilableRule struct {
 	TenantID string
 	ID       uuid.UUID
+	FireMode rules.FireMode
 }
 
 // Rules returns the enabled rules of all tenants by their ids, at
@@ -38,7 +39,7 @@ func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) (
 	}
 	list := make([]ReconcilableRule, len(rows))
 	for i, row := range rows {
-		list[i] = ReconcilableRule{TenantID: row.TenantID, ID: row.RuleID}
+		list[i] = ReconcilableRule{TenantID: row.TenantID, ID: row.RuleID, FireMode: rules.FireMode(row.FireMode)}
 	}
 	return list, nil
 }

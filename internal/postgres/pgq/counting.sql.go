@@ -83,7 +83,7 @@ func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error 
 
 const alertEndUncounted = `-- name: AlertEndUncounted :exec
 update alert
-set state = 'RESOLVED', held = false, change = nextval('alert_change'),
+set state = 'RESOLVED', held = false, held_until = case when held then now() end, change = nextval('alert_change'),
     resolved_at = case when state = 'RESOLVED' then resolved_at else now() end,
     resolution = case when state = 'RESOLVED' then resolution else '{"reason": "EDIT"}' end
 where alert_id = any($1::uuid[])
@@ -302,10 +302,10 @@ func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) ([]uuid.
 }
 
 const alertRelease = `-- name: AlertRelease :many
-update alert set held = false where alert_id = any($1::uuid[]) and held returning alert_id
+update alert set held = false, held_until = now() where alert_id = any($1::uuid[]) and held returning alert_id
 `
 
-// Ends the hold of alerts. What a person did to them can be undone as before.
+// Ends the hold of alerts, and notes when. What a person did to them can be undone as before.
 func (q *Queries) AlertRelease(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertRelease, alertIds)
 	if err != nil {

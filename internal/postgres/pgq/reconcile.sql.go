@@ -359,7 +359,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 }
 
 const rulesReconcilable = `-- name: RulesReconcilable :many
-select r.tenant_id, r.rule_id
+select r.tenant_id, r.rule_id, r.fire_mode
 from rule r
 where r.enabled and r.deleted_at is null and r.rule_id > $1::uuid
 order by r.rule_id
@@ -374,6 +374,7 @@ type RulesReconcilableParams struct {
 type RulesReconcilableRow struct {
 	TenantID string
 	RuleID   uuid.UUID
+	FireMode string
 }
 
 // The enabled rules, in a fixed order.
@@ -386,7 +387,7 @@ func (q *Queries) RulesReconcilable(ctx context.Context, arg RulesReconcilablePa
 	items := []RulesReconcilableRow{}
 	for rows.Next() {
 		var i RulesReconcilableRow
-		if err := rows.Scan(&i.TenantID, &i.RuleID); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.FireMode); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -401,8 +402,8 @@ const windowAlerts = `-- name: WindowAlerts :many
 select alert_id, rule_version, group_key::text as group_key, state, count, fired_at, resolved_at, resolved_by, held, held_until
 from alert
 where rule_id = $1 and execution_id is null and group_key is not null
-  and (state <> 'RESOLVED' or held or resolved_at >= $2::timestamptz)
-order by fired_at desc, alert_id desc
+  and (state <> 'RESOLVED' or held or resolved_at >= $2::timestamptz or held_until >= $2::timestamptz)
+order by (state <> 'RESOLVED' or held) desc, fired_at desc, alert_id desc
 limit $3::int
 `
 
@@ -425,7 +426,8 @@ type WindowAlertsRow struct {
 	HeldUntil   *time.Time
 }
 
-// The alerts of a window rule that are open or held, or were resolved since, the newest first.
+// The alerts of a window rule that are open or held, and those that were until then, the newest
+// first.
 // They have no execution id, by which the index finds them.
 func (q *Queries) WindowAlerts(ctx context.Context, arg WindowAlertsParams) ([]WindowAlertsRow, error) {
 	rows, err := q.db.Query(ctx, windowAlerts, arg.RuleID, arg.Since, arg.Most)

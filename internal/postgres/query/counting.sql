@@ -55,8 +55,8 @@ where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
 returning a.alert_id;
 
 -- name: AlertRelease :many
--- Ends the hold of alerts. What a person did to them can be undone as before.
-update alert set held = false where alert_id = any(@alert_ids::uuid[]) and held returning alert_id;
+-- Ends the hold of alerts, and notes when. What a person did to them can be undone as before.
+update alert set held = false, held_until = now() where alert_id = any(@alert_ids::uuid[]) and held returning alert_id;
 
 -- name: AlertDrop :many
 delete from alert where alert_id = any(@alert_ids::uuid[]) and state = 'PENDING' returning alert_id;
@@ -78,7 +78,7 @@ for update;
 -- name: AlertEndUncounted :exec
 -- Resolves them, and ends what they hold.
 update alert
-set state = 'RESOLVED', held = false, change = nextval('alert_change'),
+set state = 'RESOLVED', held = false, held_until = case when held then now() end, change = nextval('alert_change'),
     resolved_at = case when state = 'RESOLVED' then resolved_at else now() end,
     resolution = case when state = 'RESOLVED' then resolution else '{"reason": "EDIT"}' end
 where alert_id = any(@alert_ids::uuid[]);

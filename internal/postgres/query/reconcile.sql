@@ -7,7 +7,7 @@ where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 
 -- name: RulesReconcilable :many
 -- The enabled rules, in a fixed order.
-select r.tenant_id, r.rule_id
+select r.tenant_id, r.rule_id, r.fire_mode
 from rule r
 where r.enabled and r.deleted_at is null and r.rule_id > @after::uuid
 order by r.rule_id
@@ -28,13 +28,14 @@ left join checkpoint c using (partition)
 where r.rule_id = @rule_id;
 
 -- name: WindowAlerts :many
--- The alerts of a window rule that are open or held, or were resolved since, the newest first.
+-- The alerts of a window rule that are open or held, and those that were until then, the newest
+-- first.
 -- They have no execution id, by which the index finds them.
 select alert_id, rule_version, group_key::text as group_key, state, count, fired_at, resolved_at, resolved_by, held, held_until
 from alert
 where rule_id = @rule_id and execution_id is null and group_key is not null
-  and (state <> 'RESOLVED' or held or resolved_at >= @since::timestamptz)
-order by fired_at desc, alert_id desc
+  and (state <> 'RESOLVED' or held or resolved_at >= @since::timestamptz or held_until >= @since::timestamptz)
+order by (state <> 'RESOLVED' or held) desc, fired_at desc, alert_id desc
 limit @most::int;
 
 -- name: KeysWithoutAlert :many
