@@ -332,7 +332,13 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 // covers reports whether an alert stood in a stretch of time, or held its group back.
 func (c *comparison) covers(a *WindowAlert, begin, end int64, out func(since, until int64) bool) bool {
 	// The instants of alerts are those of commits, which come after the windows they are about.
-	opened := a.FiredNS - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
+	fired := a.FiredNS
+	for _, count := range []*alerts.Count{&a.Count, a.Count.Fired} {
+		if count != nil && count.ToNS > 0 {
+			fired = min(fired, count.ToNS)
+		}
+	}
+	opened := fired - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
 	if opened > end {
 		return false
 	}
