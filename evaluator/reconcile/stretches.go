@@ -352,7 +352,13 @@ func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(s
 // begins at an instant. The instants of alerts are those of commits, which come after the windows
 // they are about.
 func (c *comparison) covered(a *WindowAlert, begin int64, out func(since, until int64) bool) (from, to int64) {
-	from = a.FiredNS - int64(c.rule.ForDurationSeconds)*secondNS - 2*minuteNS
+	from = a.FiredNS
+	for _, count := range []*alerts.Count{&a.Count, a.Count.Fired} {
+		if count != nil && count.ToNS > 0 {
+			from = min(from, count.ToNS)
+		}
+	}
+	from -= int64(c.rule.ForDurationSeconds)*secondNS + 2*minuteNS
 	if a.Resolved == nil || a.Held {
 		return from, math.MaxInt64
 	}

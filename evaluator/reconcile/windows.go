@@ -381,7 +381,7 @@ func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *wi
 	}
 	switch {
 	case more:
-		older, err := c.Windows.Older(ctx, q.TenantID, q.StartFromNS)
+		older, err := c.Windows.Older(ctx, q.TenantID, q.FromNS)
 		if err != nil {
 			return err
 		}
