@@ -112,8 +112,8 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	for i := range changed.Backfills {
 		b := changed.Backfills[i]
 		r := s.byID[b.RuleID]
-		if r == nil {
-			continue
+		if r == nil || r.FireMode != rules.PerExchange {
+			continue // no other rule reads for itself
 		}
 		if b.Err != nil {
 			b.Failing, r.Judge, unusable[r.ID] = true, nil, b.Err

@@ -334,7 +334,7 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(since, until int64) bool) int64 {
 	rest := []cursor.Range{{FromNS: begin, ToNS: end}}
 	for _, a := range list {
-		from, to := c.covered(a, begin, out)
+		from, to := c.covered(a, begin, end, out)
 		var next []cursor.Range
 		for _, r := range rest {
 			next = append(next, cursor.Range{FromNS: r.FromNS, ToNS: min(r.ToNS, from)}, cursor.Range{FromNS: max(r.FromNS, to), ToNS: r.ToNS})
@@ -348,29 +348,29 @@ func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(s
 	return longest
 }
 
-// covered returns from when until when an alert stood, or held its group back, in a stretch that
-// begins at an instant. The instants of alerts are those of commits, which come after the windows
-// they are about.
-func (c *comparison) covered(a *WindowAlert, begin int64, out func(since, until int64) bool) (from, to int64) {
-	from = a.FiredNS
+// covered returns from when until when an alert stood, or held its group back, in a stretch of
+// time. One that opened within it stood from its beginning: it may have come late. The instants of
+// alerts are those of commits, which come after the windows they are about.
+func (c *comparison) covered(a *WindowAlert, begin, end int64, out func(since, until int64) bool) (from, to int64) {
+	opened := a.FiredNS
 	for _, count := range []*alerts.Count{&a.Count, a.Count.Fired} {
 		if count != nil && count.ToNS > 0 {
-			from = min(from, count.ToNS)
+			opened = min(opened, count.ToNS)
 		}
 	}
-	from -= int64(c.rule.ForDurationSeconds)*secondNS + 2*minuteNS
-	if a.Resolved == nil || a.Held {
-		return from, math.MaxInt64
+	switch {
+	case opened-int64(c.rule.ForDurationSeconds)*secondNS-2*minuteNS > end:
+		return end, end
+	case a.Resolved == nil || a.Held:
+		return begin, math.MaxInt64
+	case a.ByPerson && !out(*a.Resolved, max(begin, *a.Resolved)):
+		return begin, math.MaxInt64 // it was held until the value was out of reach
 	}
 	to = *a.Resolved + minuteNS
 	if a.HeldUntil != nil {
 		to = max(to, *a.HeldUntil+minuteNS)
 	}
-	if a.ByPerson && !out(*a.Resolved, max(begin, *a.Resolved)) {
-		// It was held until the value was out of reach.
-		to = math.MaxInt64
-	}
-	return from, to
+	return begin, to
 }
 
 // lookForUnfounded looks for alerts that stand although the value is out of reach since long.

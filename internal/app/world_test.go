@@ -243,9 +243,11 @@ func (w *world) changed() {
 func (w *world) armed(rule rules.Rule, ns int64) {
 	w.t.Helper()
 	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)
-	from := cursor.Position{StartTimeNS: ns - int64(rule.LookBackSeconds+90)*int64(time.Second)}.String()
-	w.exec(`insert into rule_backfill (rule_id, position) values ($1, $2)
-		on conflict (rule_id) do update set position = excluded.position`, rule.ID, from)
+	if rule.FireMode == rules.PerExchange {
+		from := cursor.Position{StartTimeNS: ns - int64(rule.LookBackSeconds+90)*int64(time.Second)}.String()
+		w.exec(`insert into rule_backfill (rule_id, position) values ($1, $2)
+			on conflict (rule_id) do update set position = excluded.position`, rule.ID, from)
+	}
 	w.changed()
 }
 
