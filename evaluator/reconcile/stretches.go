@@ -157,7 +157,7 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 func (c *comparison) stretches(ctx context.Context) error {
 	fromNS, toNS, why := c.evaluated()
 	if fromNS-c.out.FromNS > minuteNS && why != "" {
-		c.unchecked("", fmt.Sprintf("missing alerts were not looked for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
+		c.unchecked(fmt.Sprintf("missing alerts were not looked for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
 	}
 	c.out.FromNS = min(max(c.out.FromNS, c.rule.ArmedSinceNS), c.out.ToNS)
 	if fromNS >= toNS {
@@ -199,14 +199,16 @@ func (c *comparison) stretches(ctx context.Context) error {
 		from = to
 	}
 	for _, name := range members {
-		byGroup[name] = byGroup[name] // holds nothing
+		if _, known := byGroup[name]; !known {
+			byGroup[name] = nil
+		}
 	}
 	switch steps := int64(len(byGroup)) * (toNS - fromNS) / q.WidthNS; {
 	case len(cells) == cellsMost || len(byGroup) > groupsMost || steps > stepsMost:
-		c.unchecked("", "there are too many groups to look for missing alerts; compare fewer hours")
+		c.unchecked("there are too many groups to look for missing alerts; compare fewer hours")
 		return nil
 	case !known:
-		c.unchecked("", "nobody can tell of which groups exchanges were expected")
+		c.unchecked("nobody can tell of which groups exchanges were expected")
 		return nil
 	}
 	return c.look(&q, byGroup, whole, members, fromNS, toNS)

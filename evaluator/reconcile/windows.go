@@ -169,7 +169,7 @@ func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Pos
 	}
 	c.out.ToNS, c.out.FromNS = to, to-last.Nanoseconds()
 	if len(c.alerts) == alertsMost {
-		c.unchecked("", "the rule has too many alerts; only the newest are compared")
+		c.unchecked("the rule has too many alerts; only the newest are compared")
 	}
 	if err := c.values(ctx); err != nil {
 		return c.out, err
@@ -203,8 +203,8 @@ func (c *comparison) find(f Finding) {
 	}
 }
 
-func (c *comparison) unchecked(group, why string) {
-	c.find(Finding{Kind: Unchecked, Group: group, Why: why})
+func (c *comparison) unchecked(why string) {
+	c.find(Finding{Kind: Unchecked, Why: why})
 }
 
 // check is what an alert says that it counted.
@@ -251,7 +251,7 @@ func (c *comparison) values(ctx context.Context) error {
 	})
 	for i, key := range keys {
 		if i == checksMost {
-			c.unchecked("", fmt.Sprintf("the alerts are about more than %d windows; only the newest are measured", checksMost))
+			c.unchecked(fmt.Sprintf("the alerts are about more than %d windows; only the newest are measured", checksMost))
 			break
 		}
 		if err := c.measure(ctx, key, checks[key]); err != nil {
@@ -364,7 +364,7 @@ func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *wi
 	}
 	says := bound{count.Mode, int64(count.Threshold), count.Measure}
 	// What ended a rule's expectations of a group is no value.
-	if reached := says.reached(stored); reached == k.cleared && !(k.cleared && q.Mode == rules.AbsentInWindow) {
+	if reached := says.reached(stored); reached == k.cleared && (!k.cleared || q.Mode != rules.AbsentInWindow) {
 		f.Kind, f.Why = Unfounded, "it fired at a value that does not reach the threshold"
 		if k.cleared {
 			f.Why = "it was resolved at a value that reaches the threshold"

@@ -26,7 +26,7 @@ func TestWhatIsSurelyReachedIsReached(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rules.Definition{WindowSeconds: rapid.IntRange(10, 60).Draw(t, "window")}
 		d.FireMode = rapid.SampledFrom(rules.FireModes()[1:]).Draw(t, "mode")
-		switch d.FireMode {
+		switch d.FireMode { //nolint:exhaustive // the others count
 		case rules.RatioInWindow:
 			d.Percent, d.MinVolume = rapid.SampledFrom([]float64{1, 10, 33.333, 50, 100}).Draw(t, "percent"), rapid.IntRange(1, 20).Draw(t, "least")
 			if rapid.Bool().Draw(t, "two windows") {

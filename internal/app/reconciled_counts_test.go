@@ -82,7 +82,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 	passAt(6 * time.Minute)
 	passAt(5*time.Minute + 30*time.Second)
 	w.exec(`update rule_state set evaluated_since = now() - interval '2 hours'`)
-	if got := w.column(`select r.name || ' ' || a.group_key || ' ' || a.state from alert a join rule r using (rule_id) order by 1`); len(got) == 0 {
+	if got := w.column(`select r.name || ' ' || coalesce(a.group_key, a.message) || ' ' || a.state from alert a join rule r using (rule_id) order by 1`); len(got) == 0 {
 		t.Fatal("nothing was raised")
 	} else {
 		t.Log(got)

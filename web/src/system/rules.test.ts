@@ -38,7 +38,12 @@ test.each([
     '2 of 3 times beyond the threshold have an alert; 1 missing: "eu"; 1 without a reason; 2 counted something else than is there; 1 did not count what came up to 4 s late.',
   ],
   [
-    { findings: [{ kind: "UNCHECKED", why: "the rule was edited" }, { kind: "LATE", why: "late" }] },
+    {
+      findings: [
+        { kind: "UNCHECKED", why: "the rule was edited" },
+        { kind: "LATE", why: "late" },
+      ],
+    },
     "3 of 3 times beyond the threshold have an alert; none is missing; not checked: the rule was edited.",
   ],
 ])("a comparison of windows %j is told", (change, want) => {

@@ -27,14 +27,7 @@ function ofWindows({ matching, alerted, missing, missingSample, unexpected, ...f
   return `${parts.join("; ")}.`;
 }
 
-function ofExchanges({
-  matching,
-  alerted,
-  missing,
-  missingSample,
-  lateDropped,
-  unexpected,
-}: Reconciliation): string {
+function ofExchanges({ matching, alerted, missing, missingSample, lateDropped, unexpected }: Reconciliation): string {
   const parts = [`${number(alerted)} of ${number(matching)} matching exchanges have an alert`];
   if (missing > 0) {
     const more = missing > missingSample.length ? ", …" : "";
