@@ -21,6 +21,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
+	"tocsin/alerts/teams"
 	"tocsin/evaluator"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
@@ -163,33 +164,6 @@ func (e ReceiverRequestEvent) Valid() bool {
 	case ReceiverRequestEventReopened:
 		return true
 	case ReceiverRequestEventResolved:
-		return true
-	default:
-		return false
-	}
-}
-
-// Defines values for ReconciliationFindingKind.
-const (
-	ReconciliationFindingKindDIFFERENT ReconciliationFindingKind = "DIFFERENT"
-	ReconciliationFindingKindLATE      ReconciliationFindingKind = "LATE"
-	ReconciliationFindingKindMISSING   ReconciliationFindingKind = "MISSING"
-	ReconciliationFindingKindUNCHECKED ReconciliationFindingKind = "UNCHECKED"
-	ReconciliationFindingKindUNFOUNDED ReconciliationFindingKind = "UNFOUNDED"
-)
-
-// Valid indicates whether the value is a known member of the ReconciliationFindingKind enum.
-func (e ReconciliationFindingKind) Valid() bool {
-	switch e {
-	case ReconciliationFindingKindDIFFERENT:
-		return true
-	case ReconciliationFindingKindLATE:
-		return true
-	case ReconciliationFindingKindMISSING:
-		return true
-	case ReconciliationFindingKindUNCHECKED:
-		return true
-	case ReconciliationFindingKindUNFOUNDED:
 		return true
 	default:
 		return false
@@ -432,7 +406,7 @@ type Alert struct {
 	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 
@@ -621,7 +595,7 @@ type AlertSnooze struct {
 	Until time.Time `json:"until"`
 }
 
-// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 type AlertState = alerts.State
 
 // AlertsEvent The data of the event `alerts`.
@@ -669,7 +643,7 @@ type Attempt struct {
 	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
 	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
@@ -677,7 +651,7 @@ type Attempt struct {
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
 // accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
@@ -1532,20 +1506,8 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than is there.
-	Different *int64 `json:"different,omitempty"`
-
-	// Findings What was found about the alerts of a rule over a window, the first few.
-	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
-
 	// From Exchanges that ended at or after it were compared, …
 	From time.Time `json:"from"`
-
-	// Late Those that did not count what became visible later.
-	Late *int64 `json:"late,omitempty"`
-
-	// LateBySeconds How late that was at most.
-	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
 	LateDropped int64 `json:"lateDropped"`
@@ -1567,36 +1529,9 @@ type Reconciliation struct {
 	// To … and before it.
 	To time.Time `json:"to"`
 
-	// Unchecked What cannot be checked: see the findings.
-	Unchecked *int64 `json:"unchecked,omitempty"`
-
-	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
-	// that fired, stand or were resolved without a reason.
+	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed.
 	Unexpected int64 `json:"unexpected"`
 }
-
-// ReconciliationFinding defines model for ReconciliationFinding.
-type ReconciliationFinding struct {
-	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
-
-	// At Where the window ends.
-	At *time.Time `json:"at,omitempty"`
-
-	// FoundObserved What is there.
-	FoundObserved *int64                    `json:"foundObserved,omitempty"`
-	FoundVolume   *int64                    `json:"foundVolume,omitempty"`
-	Group         *string                   `json:"group,omitempty"`
-	Kind          ReconciliationFindingKind `json:"kind"`
-	LateBySeconds *float32                  `json:"lateBySeconds,omitempty"`
-
-	// StoredObserved What the alert says.
-	StoredObserved *int64 `json:"storedObserved,omitempty"`
-	StoredVolume   *int64 `json:"storedVolume,omitempty"`
-	Why            string `json:"why"`
-}
-
-// ReconciliationFindingKind defines model for ReconciliationFinding.Kind.
-type ReconciliationFindingKind string
 
 // Regression defines model for Regression.
 type Regression struct {
@@ -1621,7 +1556,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID What leases, attempts and the log name it by; `replicaId` of the status is the one that answers.
+	// ID What claims, attempts and the log name it by; `replicaId` of the status is the one that answers.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -2134,7 +2069,7 @@ type RuleDocument struct {
 type RuleExplanation struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	AlertState *AlertState `json:"alertState,omitempty"`
 
 	// Detail Why.
@@ -2487,7 +2422,7 @@ type SilencePreviewAnswer struct {
 	MatchedAlerts   int64 `json:"matchedAlerts"`
 	MatchedMessages int64 `json:"matchedMessages"`
 
-	// Messages Messages about them.
+	// Messages Messages that told of them.
 	Messages int64 `json:"messages"`
 
 	// Newest The newest alerts that match.
@@ -2537,7 +2472,7 @@ type SilencedAlert struct {
 	RuleName string             `json:"ruleName"`
 	Severity Severity           `json:"severity"`
 
-	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 }
@@ -2644,6 +2579,23 @@ type SystemStep struct {
 
 // Target Somebody whom an alert is for.
 type Target = rules.Target
+
+// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
+// rules are its members' (`mine`).
+type Team = teams.Team
+
+// TeamList defines model for TeamList.
+type TeamList struct {
+	Teams []Team `json:"teams"`
+
+	// UpdatedAt Absent where nobody has edited them.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// TeamListDefinition defines model for TeamListDefinition.
+type TeamListDefinition = teams.List
 
 // TemplatePreview defines model for TemplatePreview.
 type TemplatePreview struct {
@@ -3143,7 +3095,7 @@ type ListAlertsParams struct {
 	// ID Of these alerts, those that match the other parameters.
 	ID *[]openapi_types.UUID `form:"id,omitempty" json:"id,omitempty"`
 
-	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
 	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
@@ -3174,7 +3126,8 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -3203,7 +3156,7 @@ type GroupAlertsParams struct {
 	// that is not about one exchange is a group of its own there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
-	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
 	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
@@ -3234,7 +3187,8 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -3484,6 +3438,12 @@ type UpdateSilenceParams struct {
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
+// UpdateTeamsParams defines parameters for UpdateTeams.
+type UpdateTeamsParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3603,6 +3563,9 @@ type PreviewSilenceJSONRequestBody = SilencePreviewRequest
 
 // UpdateSilenceJSONRequestBody defines body for UpdateSilence for application/json ContentType.
 type UpdateSilenceJSONRequestBody = SilenceDefinition
+
+// UpdateTeamsJSONRequestBody defines body for UpdateTeams for application/json ContentType.
+type UpdateTeamsJSONRequestBody = TeamListDefinition
 
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
@@ -3864,6 +3827,12 @@ type ServerInterface interface {
 	// GetSystemHistory How the system was in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx echo.Context) error
+	// GetTeams List the teams
+	// (GET /teams)
+	GetTeams(ctx echo.Context) error
+	// UpdateTeams Edit the teams
+	// (PUT /teams)
+	UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
@@ -5687,6 +5656,44 @@ func (w *ServerInterfaceWrapper) GetSystemHistory(ctx echo.Context) error {
 	return err
 }
 
+// GetTeams converts echo context to params.
+func (w *ServerInterfaceWrapper) GetTeams(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetTeams(ctx)
+	return err
+}
+
+// UpdateTeams converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateTeams(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateTeamsParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateTeams(ctx, params)
+	return err
+}
+
 // PreviewTemplates converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
 	var err error
@@ -6189,6 +6196,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/silences/:id/end", wrapper.EndSilence, options.OperationMiddlewares["endSilence"]...)
 	router.GET(options.BaseURL+"/routing", wrapper.GetRoutingPolicy, options.OperationMiddlewares["getRoutingPolicy"]...)
 	router.PUT(options.BaseURL+"/routing", wrapper.UpdateRoutingPolicy, options.OperationMiddlewares["updateRoutingPolicy"]...)
+	router.GET(options.BaseURL+"/teams", wrapper.GetTeams, options.OperationMiddlewares["getTeams"]...)
+	router.PUT(options.BaseURL+"/teams", wrapper.UpdateTeams, options.OperationMiddlewares["updateTeams"]...)
 	router.POST(options.BaseURL+"/routing/test", wrapper.TestRouting, options.OperationMiddlewares["testRouting"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
@@ -9414,6 +9423,100 @@ func (response GetSystemHistorydefaultApplicationProblemPlusJSONResponse) VisitG
 	return err
 }
 
+type GetTeamsRequestObject struct {
+}
+
+type GetTeamsResponseObject interface {
+	VisitGetTeamsResponse(w http.ResponseWriter) error
+}
+
+type GetTeams200ResponseHeaders struct {
+	ETag string
+}
+
+type GetTeams200JSONResponse struct {
+	Body    TeamList
+	Headers GetTeams200ResponseHeaders
+}
+
+func (response GetTeams200JSONResponse) VisitGetTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTeamsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTeamsdefaultApplicationProblemPlusJSONResponse) VisitGetTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateTeamsRequestObject struct {
+	Params UpdateTeamsParams
+	Body   *UpdateTeamsJSONRequestBody
+}
+
+type UpdateTeamsResponseObject interface {
+	VisitUpdateTeamsResponse(w http.ResponseWriter) error
+}
+
+type UpdateTeams200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateTeams200JSONResponse struct {
+	Body    TeamList
+	Headers UpdateTeams200ResponseHeaders
+}
+
+func (response UpdateTeams200JSONResponse) VisitUpdateTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateTeamsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateTeamsdefaultApplicationProblemPlusJSONResponse) VisitUpdateTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PreviewTemplatesRequestObject struct {
 	Body *PreviewTemplatesJSONRequestBody
 }
@@ -10574,6 +10677,12 @@ type StrictServerInterface interface {
 	// GetSystemHistory How the system was in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx context.Context, request GetSystemHistoryRequestObject) (GetSystemHistoryResponseObject, error)
+	// GetTeams List the teams
+	// (GET /teams)
+	GetTeams(ctx context.Context, request GetTeamsRequestObject) (GetTeamsResponseObject, error)
+	// UpdateTeams Edit the teams
+	// (PUT /teams)
+	UpdateTeams(ctx context.Context, request UpdateTeamsRequestObject) (UpdateTeamsResponseObject, error)
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
@@ -13170,6 +13279,77 @@ func (sh *strictHandler) GetSystemHistory(ctx echo.Context) error {
 	return nil
 }
 
+// GetTeams operation middleware
+func (sh *strictHandler) GetTeams(ctx echo.Context) error {
+	var request GetTeamsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTeams(ctx.Request().Context(), request.(GetTeamsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTeams")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetTeamsResponseObject); ok {
+		return validResponse.VisitGetTeamsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateTeams operation middleware
+func (sh *strictHandler) UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error {
+	var request UpdateTeamsRequestObject
+
+	request.Params = params
+
+	var body UpdateTeamsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateTeams(ctx.Request().Context(), request.(UpdateTeamsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateTeams")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateTeamsResponseObject); ok {
+		return validResponse.VisitUpdateTeamsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // PreviewTemplates operation middleware
 func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
 	var request PreviewTemplatesRequestObject
@@ -13903,654 +14083,655 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39ctu4li/6KiidudUz9zBqJ530dNt165ZiKx3fdmxfWe7MTDsngkTIwpgCtAnIivbcrpqnmQebJ7mF",
-	"tQAQpECKlO2efeqc/cduxyZBfC6sj9/6rX/rzeRyJQUTWvWO/623YDRlOfw4HNN789+UqVnOV5pL0Tvu",
-	"jReMPLJccSkSMpc5mZzPX32ieraY9HtJL2d/WfOcpb1jna9Z0lOzBVtS04zerljvuKd0zsV9748/kt6F",
-	"nFFstfqRzwuWM6IXjAi2IXrBxT3hqmv7N0yfSvnAWXwUiikzim6t/pH0VjSnS6btLJ2ucyXz+Bcmgn3T",
-	"+MCEyDkMaEXvGZmyucxZQqgiXJMNVeSePzLoCjcv/2XN8m0v6Qm6NF+f4TfCfi3ptwsm7vWid/zm6Ogo",
-	"iQz/o1xjF8sd+yg3ZEnFlizM34mWJJPygUzp7KHu+/Bk6fMpm9N1pnvHb94mpi98uV72jl//+FPSW3Jh",
-	"/+U7xYVm9yyHXp2fmffhKyuqF8VHeNq4EHOZL6nuHffWa3gysp34kuv4QtznjGqmNBHr5ZTlZi2Y0Dln",
-	"imyo0CytG3kGbUZH/u4oGPkbswR7Rn4lsu1gtcp4setjn6TBI+GHuWZLVVn610dm/itTAd06x6dfB1uD",
-	"5jndFj1Rit8LBmeDZpncDJcrvf2NZmvmJr88j+YlQjOWa0X0gmpCc0YotpKabSQFs5tcsRPCTHNEaSpS",
-	"BXKi6VUhpzLd1i0CdV19yenQOufTtY7IiskD2/5fj2ZiJglRq4xrQjWc5TnPlSbsL2uaKWL6eAy/tiOl",
-	"U7nWhH2bLai4Z3bkC/poBBtXhLov9smIrcz+TBNCs4ws10qThczS/p2omxHf231T8uboLZ5J/4vGCXpT",
-	"Nz+nMs9ZViOux/WD3nC9wPHOihYIrz1wwVPnaZ3Ew3UOBvU6Jg9Mt4fikedSLJmokQyseEA5Ee17X9fJ",
-	"4KWX3JND14/droeHEafcnD7XccLobJGQzYLPFoQrtWZm+oXiShM5PybCHlVK8nXGiHxkOaFkw0UqNwmh",
-	"IsUnsOGxnCkuCNeKZfP6LbliuetvL3KBTqXMGBXB2Nhs3XI3wfZxY6tdE9fgc2ybD7lcNk86HOa5uaqM",
-	"MDDiba5Zjl3lwog9XdfTuWk8erWlVLNXmi9Zr65jn7hgLTpWla9mV89olrEcl1cvpIIdYNY/eGfJqNAg",
-	"rYs36oaxNF1psdIjaaVqrJFcthFiTzhDo3VW//F1xiq7xX99j7rR7uM37JHlXG/rOqDc36Nd+LuczXvH",
-	"vf/2faGhf4+Pqe99y5We1HWE3wuq1zmLqdo0lNdzyjOWgtgG9ZSS+1yuV0Qt5MYoq30CUhMudyMjdi94",
-	"86o5tVQQlueydv8o36cXXP4bIeVfjTrZ6sgofPoEb63JnGaKTYg0j+KJ8U8KWXu8bSNtjsaNpjGF47Od",
-	"Qa4T10WjsD6yHBQqzch0rcn18PLs/PKXxPwNJT1qUWRBFZkyJkwn+ZzXK7fQVve9NzBdwq63231j9i12",
-	"+7JvmnBBNNfmDsrJkilF71lCZlQxwu+FzOv7/pcGa6hOeI5lR5mOZloroa7loSL9VuSMttmhhUiGJRZS",
-	"E/NmXY/W2G7jNvwDLS6m9HuZclQ0bljGZhoWGf49k0Jb9SkwTb7/V4V3d9H6/j0DLZvR+S8Xth7+Rq2k",
-	"UNiP61xOM7Zs6MIKn/jv3bri2oU+RGThhglNNrkU932zv2/gEj0XzzYVn1j809IccFhZe29z8AcEDpkb",
-	"pl8VDo3YN+zD3xeejz/gW/bb5jVYCfPDKpcrlmu76nT2IOQmY+k9Swe67RZOSu+930Y8Jokz37o1a99p",
-	"bjJ6nUmyoCI1ag3XJ4ROFawnOJSsgEwlqvY7zc7kGle3af0+g5p8Co/CMmbcSOZ9r53Z527WyyXN4eKG",
-	"6/Gaas3yiBo8EGQ0fEPYt1WOjqqqefKdwgu2EJxGtYOH/F2V8vmc5cSonISDuOWpSqwbRCXkL2upYRMr",
-	"I++4IJsF1XdiLrPM3Pd6wXhuzdyMC/RYTeY80yzvw8c/4bcvpQYfIFMToukDQ1XhXKA9LNTGdELmoDKA",
-	"TEvskmj4f2MOu2GgibGzNm7U1l9xNe8d/948494c+eNLErP8nMFQSFfoGXTG2B19cmVMJNgUMHnKeSSZ",
-	"0vjSEsacoqYkCPtGl6vMLkS48+6EH6exrMwQgyHd5lmdC3TF5CpjRDFWWvqETLewVGQyvjq9Ob/8Ovyn",
-	"04+Dy1+GX29HFxOi6FZ1m361ni0IvROrjM7sEhQqcM5jKwI35UDHus4z5vQT8yHsh17kTC1kloLDMzc2",
-	"Kt7v7UTCgtHMXPC15qJfOPgaWLZotDpLeEaFuTSnjLBHmq2pNqqeedbuPJg2slls++Tc3K1KZo9MFQMw",
-	"Td6JGRWlJgi9p1z0yWfQGTdsupDy4Tyd2C3jegQ3C/yttMH9XWwGmKW3QvPIZriK2+rHZG2exx4K6fzk",
-	"JKdcsdTbcaDBwx4FBzTLlTQHXbohpqarMyM0avbMnYAJrmyLxtXiaSsrKqNTluEFlKbcjJZm16WLaeeV",
-	"3dU3E/OdIkZOmhOHbVZEP9dWaRIsEP1y+q9spntJ79ure/nK/PKVeuCrV3KFXXm1klxollsVxfRX10QT",
-	"vO9lymZ0ycgjV3yamX8uOFjcvp/ozXeGOAP3+6spnT2QuVyLFCTnoHxt6X50x5jevN/esJkUqYp3y6wP",
-	"in+QH+6CCPr791wrY1aUhAJRcp3PGFyVoGlqlmWuiX8gWppbAI7/xHX2ThRv+/NoXt31T1U3klxPM7OL",
-	"vAO9UOHxpgJDAw9pdE8so26Rzwtm5Js7iDX+EHPvaWXlhYq7QMyxyLjSyi9aTKjGF0nIui1T2bfmwUah",
-	"HdVZ5EawPK4HyY1QhSyk2n0p2g7IAu+Ra3fDgi45Kl7cvWg/L7bOgRgIG7i+TMcmxVchQOYWYs80uO4+",
-	"dlMq3TuoVFa0rfKBc1Iy6HR81uRamx87Tpl9a3e+PspNcIDgnpRrzdJWl7nfxmsj/WHh8UNkJTM+2+I9",
-	"wa2Ni9OILrA2oto8egmmZZu9TJesX9fKbxg+bowt441pLzI/IyVtgQv949vebqjNfERMpXyI6lWRztrH",
-	"d/tr7wVrUI9sq6ML8w0V+PbaeurUHjecH+d3Ct32IELpkqVkuk3IlCmeMhKYniCOYIe01PZooJPAxe5E",
-	"sgvYFTLcXxB4b1pnXlw5tz6vGmvN/rVGt/lsNqWSSwa22YYKDUHpKSM5W3KRshQlw+6Fbu8X23x7TVI5",
-	"t1t7Lxc4qaKDW9e4b9zlU+O1cfbRobeK1zPjO9z+2eqdVBG14WCqEDmfg4qyVlZgsBkzhqmZzXspmJ9m",
-	"LoiEEaAPCh2/7pY0nTU93Bit8U44BXrJUNXFh1GIlfVo6iQrE3SKsQdWVoz3B/oLx9HvFjXgHPleRpUF",
-	"TVLytFuvJy5poVd4C6OwbL5UFcU/EvSfDGaaP9rDX/ajTNezB6YDlawJFJDYx1Vc488yF5+R97CZwNW3",
-	"E6FwcjCiPQVfKntmE4D9ZCymmnygmWKBIJBZagxeF5JDhRTNYjx1u7tzHo2fFage9Cjg4MmU3XOh2h9f",
-	"mJN6r3kQ0rLXh7WMSrPXdPRH64z5Ff4j4tQON6CN5pXXPZjeYo1dz+t3FWioLlYdN4ggJpFUnXcld5jF",
-	"p/R6Ua/HqyXlGaFpmjOlMAi8ViwHe3BJt4TOzM1gVxu040CCUeW2gVpYTcVpyMMq3sNiOsiAaPnABBjO",
-	"1vx2qjge+D2RnvbG2YaqPTNgtOJda8AaxnaMim7gtmE1A3q+Hv9RtxHAuaianbQHiIA5z62u2vHFFRPp",
-	"YW86/fmAV+su1qsVE63iIs6I5oKwR3PAo9pjUycqR91Ng5/Jsvu7Fwy39ox/AN/p3vO9e3AL1KGz4DOE",
-	"c/ijCtFaPHNn4PY1g59zlqUotWdyOeUCdEkyuDxLrDmPMDg5h/t8uiVXIzyWla1XAa49T5i2/dkORdyf",
-	"//EQHPYSKKv2XSnjo/bPQfuWWRkq9adPcgjgec5xOV2knXJReJLsJWIPZEXHaf/5EBf1nO3+Zeeqaw6C",
-	"t285lw07/UW3QOGNeB4cTvsvh9b8cwJwOvQg9A386TOvCpzMrjavngGm0lr5bo0uaT84Lduf/1DreJaT",
-	"Wqvk/ZLL9erZdbzdOP6OXQnhIGWuevAxHbsAl/UUpEYPyKjS7S2yXRBAm49KUNfCd4NtxHWAZAwfEXJT",
-	"2ks7nakauhXNZV/PmoEB9avx+lk1bjCQ47FVG4xEExpdLFYhRKSede62XTsMZ7c6lf9lpoC/kQ5avOJW",
-	"aXgdog77vU9NbvBoe7vOxxY+4Bo4pgw/4NsB5yGO3hrhe8CYuycmZyJtd2oXLnnIto9oOWNh0dkCMoq8",
-	"dUKVJm/eJqELCfbsczqxCmn9FLsOT3cLqy4JTEAPr3NH1R+lL40S/9rGMKsenKt5JChlHTRlS+8E4CCT",
-	"9WosJ+3PuZ/y9rcw3lCRaS/S2uKJdyUHLXwuwRHWTg2AhzpaxZ8B1OH8UXLJPP7BwncGWWbMZq2KlJoT",
-	"cxKsg9v8CWMIJGem94BNtOAdTTJmdrC5DM0zjKUs7ZObmVzhiUMQ1J2AC8qjTnzQxPqUUD478PQJofY9",
-	"fzCNorRWTFnUVKE9rVWfDEQh4GP4D+uduhPmxMOx9JLjGJBLAieTSMjfCJNdkjCMlGAMicjcIsrMIsF8",
-	"qcAPDN+Hs6IwfkuteyEhMr8Tgi6ZIpAnVcidDc/SGc1TB7LOMrJkTMNcQBKKgAVx9nWy53P+QR8xwTsP",
-	"FIk7AR8307a1oYvSDJTWRyDaEoZoZg/xT3a+Yw6QuXfcNJ0b694pIVvKu/bUdUm5PuGTTm6aYbvE0AXu",
-	"omUldt/uBLupwqO1J8sr8Ko/l+m1Fvwva2YfcGaGOT57TSt4qDDKeKVfTBix/nvvdHQ+Pj8dXPSS3ufB",
-	"6PL88pde0ju//HAViJlYZ39o0dU/GiBCveMe4P76OLOhIcCXK2nRtdTYbD0N2IfvUUh9v8SlcEKvy1Uw",
-	"dg4/3LIoJ1A4BLB1hFWIPvmFPzIBYE24JkCACEKthOOaPDC2siIKfokYIeznnYAmAcaUUc3yPnm/JddS",
-	"6fucqe8UmWVy9tAJDdb98ul875j9QvPZgqVRnL+RoPgA6kdEs2927u4lUxjzMELrflHkaXMIdOSQDADx",
-	"gOO6mcf0L5vMnUn5wNI7QXWf/CJN05hQEqSDt5+9g+7TUQnNsx+TU0JYlPdjxS+3M63D387Phpenw+Oy",
-	"gMUtZKNg6T5shU8HPD9DW4FaTL077INfhr2k575lfjw7H+8e9PIxtZHrYjJG2G77IwvTD+C4WnO6GH9h",
-	"R0/ZPRX9wxbYjr1+aQvI0S52yN1gAXSojPrx0KsKNAhuH2N+cATuVGQS4BL2xk2xyQE+DFBNcKF8dlgF",
-	"1QhW8Fegfa2ANREt5YPHbra/oKryA8cawI86mvMwoTWDwL9ZiA32OIH0JoDQyzythO/3TSQb0wcm9oaf",
-	"7cpUx+b7GluE2q1VJOh008SHHLStCU/VxIhKmyEwiWykWZ0kOU+ZgHS18FZKCM2URJqRtUjlBLXzpc0w",
-	"IDxly5XUTGij7+ZM51uXcc6IMvcXT82v17lDQjK1zow+DYh860SxKVDQtAO8gikByG6bDUgFqpTKzZEL",
-	"JBslc57xmZH1TLCc+jOHdkYrVEvSUr8MY4h/JD2jDNRDxq1074ISV0X+SDU50mcLV9LFNwuqQZnGnY4G",
-	"wJ1IJWDr4QBsAVlg5I8Dy1uw2nyt18CDoslSKk1+OCIp3SpURoTc+Biu1XrobGE1fhySMWrgg0XS45TO",
-	"Hu6EFDPWJ1cBfokUhlokVd4sPaQmOKxIJ6j7U/Rm5A1x/z7Yx23UvBoSGqMpTEpB42rYHPUVQsFmrqZC",
-	"ggYIs5exuTHhjBi22Q72nEOKbIfrrkb6QAyiI/RlHd/9pf1lrryq9rq75+jCJlMecGdjL+rlajyAMrGx",
-	"kQnsXpsQA3vap8okEEMREhHpk7nMz9Y52OwWajQhW6ZPGlN/nQplv9ZLeh/OR/jD4PTXy6vPF8OzX4Zn",
-	"vaQ3Gt5cXfw2PGupV91YJF0nZQo32PCxlpEjpZr6JAXzGJng65HrBM9w2sghYVNvcuYEnsyJfY8oLmYs",
-	"+JLnZRIpoWQO3FNGjXWPG1sg2xZ5wbSSqmEtJwtMfRByIwBBJSVZrmeLY5SIYEKgGDZyEShh7Cf65BJk",
-	"KQ+d/Ng38AEpnTO6tCwcBwicN0dHMSiggxvtvXosMgkC5UrhzDcmu8JTg2L5d/yuNeqIhXtccBVJVt01",
-	"J/eoflEbKvpdrY2dF8vGZuTjeHztlIU+OdeKGJFRRe9+pwCEAxIzZWD9gHcSU3EcTUiRdGZsTKZ1xlLy",
-	"904WTbd3wupt/3DiFBdwFhpBZQxMo50ELsaYxyq1kuJTeZO0y7YBP2Dcdgw7v7GAK5sFa+wL79lks5zp",
-	"eKLtnAuuFnGTyp8nnjGyFinLyYZuAYnoM/FWuZwxpUjKO4W6cHR7Qbk5A89oXKq4T9v8z5TVpobgRtmr",
-	"6+NjHxlNe0EKfPzjAJUVRnBYAVnacnV5PdDgRxsoae5L8GzV8G2PrV+rU5nWke7B3033zWkq8KUyBQ3z",
-	"5tP4OgT6C5uhivvMDrcfTfp4ZHnKZ7qFX9Sc8N/s01XRYPdIOPai6QaJ8Vvx9colf3t5Nhx9/Tz458mx",
-	"S6WQaz0zEmHLdJ9Mbi/NJXzp/yzQu73hWYZ3g/lVUgLth/sfDgZVZGX+mmIswFw4RkaU01v9ZQMqAtgm",
-	"ZHI2vDj/bTgank2OCZ3N2AqyjSaj4Xhkekyd/ofDhDbUejZjgN6djD+OrsbjC3gbxZTNJqDqwdoWFHsG",
-	"bX64vYFHucbhoRceP4s0Gy4JnEx+ubocVh+9E/ZZKrZ9Mrm8Gn/9NDgzj0EQB804SHeAEIebsiDHwDxo",
-	"ZgakitDW9eUz6N12zChf+vm6EzBhxu5BOes0Kr+0vaRnV7GX9PyMgkY1Hpm/+nmC38E09JKeGWIv6blh",
-	"RP3WFT9+N8N8UI6AwNYqaOd+GQ0H4+Ho6/jj4DIhg/HXi+HgZpyQi+HNDfwS9uFg/PXT1c0YfHl4p834",
-	"kmaOQ4Cwb3Sms+2xV6hf/0RSfm+2qRR3Amw2yFtyBJjGcrEqliDsGx5QNPlevf6JaEle/4SxLx/tCbUq",
-	"EAiwUpD8A3Eb25kEgkvK85vpBVvGbsYHto2xxjQyg0EiZwwXVJFx3tVQzDzN5VqkkFQO+p81ZnHeCifX",
-	"Rq7RAEVLFNwNG66YdYIE2bV+XsIpqUsrl6vQjzr8f28HFzcQKOklveE/nd+Mzb8+DcanH4fmp3BTGAvB",
-	"7ope0vPbAn9tNkV0xz4ih2Q0G5l9Q0sGu2F2QZXkwvzV9ibxC2sFCW5BrqTwajc0BqOAHXV+uYPPj/AB",
-	"2T6q+k6qglVpZ8ZBGpvvnl9aazhUxvd/ex9vVXgdmZ0KS/ilOSAFnpl+RVa0scww7AeG2Trleih0vo2B",
-	"0uKhhMkMiFUnCZmsV6n9CZVe89OUixT+JuCnEzKxMnpSZLaDGcQyBVOLFpNeUOEdqQ6S1o8Dz3Qd925d",
-	"ogsCUgRdWgZESE6pb/w8jRPQmL/9ymOwmYn5ihk1tGx+WOXyPqfLCQitibFvp1SxidvU6IcCVRKVnekW",
-	"KGzincLxNCVXuXsQ4ndGrMYbmjfmIcQYYD9jaGNm566k90Z35b+akzqim08+xa494r69yonW+AFD2VCV",
-	"2Mgo7l6ketsEJn+f3KAZg3lvdGksHLh3FnIjXm78PD0gPIF9qNmx+Ee3ZWv+7IBtu39esbyB/NX/GW9d",
-	"rsjg+rzJKqrp5COn8biWDQlYVRfExLEj8E7wDCdkRZXayDxNSMbFQ2LM6lfrVUIkT2cJURmdPSTmDlkC",
-	"T1Jueh0/+Y+c1gQ7dZk3vEVuKtW9UFw4mYVjTZxkLa1P1Mww0jkOGOgYXC/E/LMgu2Kdfc+o7ubhmzKq",
-	"I/49OBSPNNtPcYLxAORn+gYu/n5XipHq8Crfjg50nT2MIKRUd2e2JFegWc5oGuOlqDoxlST24c7pbEno",
-	"L+2M3p2vVczTajsIieAW9u9JY4BX3N4TnbP/UkmnGfPRrbbwfZANsfBiWaVzZFwNvBIdEKR+rYspLta0",
-	"mLyif9UBxjbXKc2YSOkhyYJI7S/n6HjcMPaQ0i2mCEL0o8jfXRIujBZkztBfMbIDk2MfM7feag1q9oYa",
-	"yapt694kg6AQpIHAmlums5PCXNn6RqYggMstzOSSKaI3fObBfvCPKATPZnJZmjVlZv7op+OjIzN9K8ej",
-	"1/sfvx+9+vnLv73549j98HdRcABfsn+RMd6ggVcPTV/PB5cD4pQ2iKcEnx+uTQ+/f8/yjANmo6z+77Up",
-	"dSRoN/w2y9aKP7IT8ubt8dGR41sIyJtSuu2Tj1i/Afh7gbLbumqs+sy26C7E90QhG83LlWG8PngW3d6K",
-	"IvRubo2t+OnK/P/4dthLep/B7zH+eNtLeh9G572kdzMY78Hr/WNzhDQK3gsPp1/ooLeJy9vXsp1p5Q9j",
-	"N6PqFKVBwaZauSP87zuKxyJrY/fwW4JC6/8oAp1vjoCWg+eEp0gr05kZoQaZV5WGOKpGQPypRYYJptQN",
-	"+IRrAE14vTjnkwd3VMoqALIyQWiCQ9Gi0ZdlRDNBhVbeZ+DDdy7AVvgVkjsBvldkMLQx44A40LEWRqST",
-	"7WJam7WDfYJLHJIj3AvtAxhLrlQU+jWMzAZiGtB/jNN4Qo4sMCXLjFDZsCw74Gqu4d8YFbwbPv9js5AZ",
-	"QKNEGh9uuy9CMzdczCLCGn6Nw0JoJuDGfSDcfdUHFXYWP+jjoYg9mJBieZJwL0Q3P3hN0rExW3aFAgbO",
-	"6tKDJFFGoFNFJoO1Xsic/xUsr2PyntGc5eQ///0/JuBrdPRIxlK1uJvoPeh60XTwsas7khV+m7ge1wwV",
-	"gF20ieUxiuxgS4qaX+imffd275XqrMCdV39sfjXpbXKu2ZXIts5n0DrDM5wU7HfQj9i0ODbg98ANs7sH",
-	"fDw1op1gJCY4akXQxcVvuh8xTDTb9zWuScrRR43fApeW/5WPznX8+JKlnNo49e4VAMFudADg8Ix1pwBh",
-	"WSHKRL0eGYoOMACT3urnd59Uzcn7+R35P9yl6ofMvkEk7ImmZrHafiGaNo2jkI73s3DQOTDwd8rigTDb",
-	"R+3a2aXtdthGGaGNA07NeykhKchFDRnIKznXmJMAThRzjQItJTBN91toPN+03YyDWsXnm/aByjIP9oby",
-	"DvnMACSNXrQDPyAPc1jPIBSrJJnTfP841HoFsY7YHF5Kbanv7FWF4UtE/vCMiRnb/wEtNc32reOOIDfv",
-	"JKWN6CfBr3mp8/ENumIiZWIWCSE0AEqE1CdFpio6uBnCappAJMI6K0NDZmVVNnMHZ3z2sJBrxaL2BWhy",
-	"xgCvqc9RAgVYSjn/SnTwXM1onhYEPxVWtfZEPDbhE7l4iKNZmCB0YpKE+3ryYXB+MTwD1LVpejL8p4+D",
-	"25vx8GwSZfEx4uA5GTZqud6sitNYHKntYXS5IK1MlMtA0tl0jz1VSp6fd8TjYKJWcYHDBHSAhWTCOkJI",
-	"1i7gPhAmiPRt3xpPbcxSfAN2d9H7t7t9jzkl3HrWlERpt5Ql0srnK7VUdxSv8pTl72XMrdo+Y6EdLr98",
-	"+F8WFN40ZJYOfKrODiLaolzUCaEk5fdMaRvOjigErrndhmwwK/RJQ/FSsl61uP0e+GrVslV/GaGOaTvk",
-	"MbpW4k0ZZGq4e7nfzXFbjLPoW41wX2V0W2OxeROqE6IkakzFPj4Us3wLE/Uri9ysPI3t7/uFJgv2jTq4",
-	"joPkmOtlQdXCuRIf2NZxHUIetA13yjmxvmqCWzdOZoFP70nrsrGBIJDKcERWjUJp8sAOiWi04vItTaDl",
-	"ForF6nxBLDusvYvRFp7cunNPgC5HBrmLTRicjs9/G07cAqgTMjm//Hp7M5wADlkj0o6lSIyZMnjqhExu",
-	"LwG5R2zxi5wt5SNLT8jk0/nNDaQwWG/DTIo5v18DElhJZzWqO+GWv/Cl2dahGYeBxDJstXuwhL7DsQCU",
-	"yYwAMHgWWGd7FcDyYipgmZdtT30Yn1np+CXC6s0emBwkX0KyQX8fkeJuJNBheJ5SFaOBC9zn6hxaAmOH",
-	"gXC3LxZ4fqmq6vnrNz+8fffjP/5UCTW8+r8hxvDfoxEGJtIxj/HtVE3/nZoVim7b6yYV+sPdvwfVjuof",
-	"uNF09lCbjtRmPSoNjrerms+V07KjlQnibwKyOT6lY2nRUUIqCHt3I1Vf7xd29shZrXXHd1Yu4uo7mlRK",
-	"7pZrZPsiok4VDjZgOI2VRaxu5ahQtf0dfltlVPhTW/X8u/yZdgLftMWFryBWVb/DSlft6lvV+uTH3sv9",
-	"Ojk6OjohE+zrxMVaKUYAWtNih/MQUVobry5WlAd2HvOGDCA3uufAvIQz9TKIF/eFEZt3DNdfAm1OqTrO",
-	"PgqGbiWNX+bAtzy4TXNVhP3cjT66vbQ0LqdXn64vhmO4zK1pvMccxjBtB2u4CNKWDuTOVvNHqxl81zL9",
-	"xH6rLv3EtdLEFV9pYvdevBiOxsOzY8cgREWZJhAL7Jxe3V66p6wwACSIZZbChz4Pzsfnl7/AQ1jrTiWW",
-	"b84qi+iu/Nd1CmBJs1T2+TsRgkMKeBbSOlVqqPXJ++E/X12efb24uvr16/vB6a+7n6zU1YIUF6pZnwz/",
-	"6fp8ZEcSvnEncqaZABXOp764jDyuLZV9n1xejb8ORp9sC0ykoZvDdthodDRfmp6end8M3l+Yp4sycwpb",
-	"Qdw6tmO0kDtQdYHwqpwRYEsdAdlGWafFtYMTAOsD5EawCPYk4E/V6QLHEUyDzSeBAfWSnuutTzOBHu47",
-	"TAy3WP83vx33nye7mDL/3r4Nm/sDnTH9HGYSNPQbpBYcbiMFjcRv8UhcA6jbhCumr4mczda5OsBU9XkR",
-	"zaIUH3Oco9FRcJalwzp/OsKyoIAtWtfmbgGetkj+dG2e3jSXDxazkNgkG4XwfdPPSUImcq2/yvnX3Ihy",
-	"828h9Verl00zTAlA4+0rfHxSkwjKspr0bbO7gk/boqOOL+/3oy8Tn65VoPk9S370a0EJuaZZQwQIBttT",
-	"uR/ni4NIcDaLr+zBFUEWUf+DfXf/+QIrTNDse0w/gsN1SDEBGKtlE8zAPzOX+YFkiRHztmS+Ppmp7l3E",
-	"tR4q8adSaMpFjGePKmauA83wsO7PywnbtcVsW1TlTWzVRiq2NpNLhCmF3T99KXX9qMa7uUmlGsDmjoFX",
-	"MQJOqrNQn6a0R4dsJg+MlwKOCNPS1KmwdD3ybO6dy5ccgDESVR39+rtO34jGhJb021k8J99fIPQbXiA/",
-	"HwX/2wuf4OJF2hVSD0vzUvExe6pQ67VPJbhdkByRDERBslOlIbYEo7SSqlmzvs8w9e7aiMXcBYOin4qg",
-	"oVHqheeabGGPlDfZ00km0aKxMr6bRfOB5+xT9G6fXA9Hvlj0BL2UKvBGzWWONEuwipCb58xSqOkGWanW",
-	"u4mZkNaZ5V+01YYhuc0zVdyJgqAX018rZWgLILMNCnBBJmiLOKabYzIBpfjr+eXXz+eXZ1efIRYOtLCW",
-	"rXfiiXMmOICTOzEZDcbnV00vrVg+Y0JPHF606JPtJNCW2gbJ5OwWWrzcbVIv2J1wzfGMedYl55BSFVgK",
-	"AjW5CjpTsHZMTshk8P5mGBvxnG0c0jsY851wOFis5hPywgdMXuzbis2wqChQhIPBx0RaUIsE5o8rkklV",
-	"MC8VWwzssJIdE+4yZ8wUo+glvcqiGEtlZ1p7Sa86/nZeAL/9u50a4LuO1S9ANxrLUiy7bi6sYi4Q0QHF",
-	"8BI8AchINsfCwiybQyH5wXg8On9/Ox4mZHKPH/KKz8SeCRuPC0mbRle3YzODg+vri/NTmCBj613+dj66",
-	"uvw0vBybf41GV6Ov43++hgfdd9pNlRtzt5n6yGjK8g9OeS+rgEvgfqip7gpTA7R5GOUB+QHWOeS8C+b9",
-	"C8CgxFZ1VZXrMhVbWlnwfsy4OleqLnu9qE5hDldBwM8ts0KsLmsCxN6iVMLxeQt+7IknHVq6wiV17OIx",
-	"6/n/37wtMo88Bvz1W4LJRy9ZCOCFCm1wHKIvtNGxtoYZf5mJdw/7ji+k7XInGntmEz0O6toqozN2Gnd5",
-	"+EWGh1QBqz0hE/zVpDiycBMd4A3Bhury2KMVMApWT3/2EsQOQGOEi1m2To0YhnyXYosq3bI0Rit7FSTE",
-	"dTF/ew3WnN1bi2ffhBdPlmc9+P0zTH3QWnPCKZ5unzJiJ65QDpZkQVPMs3BM0onblbtHvHnvuy61YKp/",
-	"hkIybYvKjn0uUaUe+TK2yTrtoNE6Y7UxwCdXF29b5OXj31JBl2oeWTzK64dZKuvcoYhLtWIL/IjzY++9",
-	"IkJpxVRJYJZP0O75rlUrLqWucz4WBdBzqR1RLRVFWaOK0gCpP12ZT2TuWEk8Z2EbIhTeLodds29x6MQm",
-	"51oz0Z5GLsqjgCO2nwkbbZzu5wgfF2u3N34cRaj4Oh9KQ1mBfkuS/8aBje1sN6KL9pcPFFJHi2OdGiNV",
-	"OLL4WcaZ0CdIUjP15QP43HFct6qc5YTv/l6VRNn+x93OC558e9QVf7lf2sBnahfluqRRdQN9/en15ULt",
-	"siUMv+bqbDWLO8LZf792OovrsT5S15W+38P8O1V525/8CaAH/0pT6O6Ci4cbn9/ZIRuySArtgjF+rpzG",
-	"hgTPTxHx6lM3IzVYzE0UvWUWVF0HqZv7Xw28AbyerQeK29s4IVxxIb2ozxmEEl/cGeh7twfcyjXX79WK",
-	"ifMzciqFYDNNVrl85CnLi3RN6BHyXtSycz3EqcXkigkgu/Rs31qCMWQ0NiABDFxH5ju9xCfpmnejTuta",
-	"V0ouM7a/VEVmazWBAjT8tuI5U7VmqxSs2m3ITAaWArwkNetSehRz+/cf0wckX3KZXDJDgQ4vx7c1hJzi",
-	"2SOfS0nuLuMQOUddSNqyEAF5qa93UAGAhlmZiAOtpSiwH7H8BNLRlhcIFzOrBbglTlAgzMO1iFJ3i1ag",
-	"q94F8uNb8it/D7Dn2/GHVz/V1JJcixnV8VLCO/zfRYe8Xlc0EF2WkE88vi513O7axr2hGggX91apIYpu",
-	"sNytWaTC4WNJ1y04t462Yw9Z0w7jfMHG8fro6OiQVGkZrxwKzsUgAXppCeoRvR6TmnWkHfCF2Nxfsk0o",
-	"oDtcXm1T8t+81P3VmIt/yTY+r6cLP0G9qAu4Sa1dhXsCvfyudAnUYGGP8qETh7kV1h25a9uL8prUV5nV",
-	"bopb1QKD0kpB+Fy6Is0FgdArrhcQQwnIXBIQoPDcAvIwKkCLNkwRIlrGN2SdgQ/a/vQjJfY7UFHUluo3",
-	"h+CZdv0T1tmxVuxd7+DKildJCLm0zRo5ojBAEIGnAXMP+2SIpfSK6zOFhBrk/DeSmKeuhBZUWmA5mdik",
-	"slc8nWCpASzkZGmCHcIVCkFN2YKLFFJ0wINJVixX9qaE88m1pUVpzpRuONt2JG1URmhwzHVWR41s/uTL",
-	"sHlWulh+kJmuGk+yp+uYsvu12J+PaVuL3GVXoYfPqSVcQGo6OJV2KCXagr2gwEbEkzK1ulZjPZFALTN2",
-	"M2Yld7FjccnOa+KTNi3WUtNZKBWEGEq6GlQKY5rlSy6gEplyhQ2weDBOashO4sqFOYcQ5GJuRKutg526",
-	"4X9lDf7b0nLYtFwK+kBKuNA2FQ+bgrNpf1lkADcbzy2dgEaTKoORGghdSuoz3pBUWQwI0Lt0Z3AxTQ6b",
-	"a5eUvuqIXGyycb9uTDcNdS0+7xLxgJ6PSZTxgXLtH4qXs9jDd+Jdi1bHLW3PoqTMITQL3dkVjLzlNcE8",
-	"QVZMrjJWFrlJOYLQ2j5qK2bK/YyR3Xa4U73b6HluArs03auqdBm0S7ALOVve7w8nhc8WSS2qnpQZ7XUv",
-	"8vDwhpyDkZWOXyHdFrhaxqUxaNh+rUsMFXtX0j59GdUjgxT475SHURn9yuXbB9fCfZzhPhYIKbpY7oA/",
-	"wkEiZElZCK/LfardqU9pbCCKqoeZvm4DLy1xTDyxLfZtQddKP0tbBcPVExtaMZHWuuc7tRQSUj2xqTL/",
-	"1JMaqxrZdrgl6qgItVm4WkmZgaOZXircoM8R1yvZMs9bbtyIxznNgfI4Wnh84cuE73LY+drj83WWOYei",
-	"bQK4gHO5vl/0n1I/fN/0jrw2UPFAfzgf+WJPO2QHZDIafjq/PBuOsHATpgjOee5y+ALHdRieN+Y7mdxc",
-	"Xl39y/Dr8PLM1oiCFEJsQ66YSHzQ2hIPQTtQSMsVuOWzRRFJX9CUKKgpaj/gylva7kOUhsxZlpEpQ6Ly",
-	"UuVNrF2FNmOkUDqZhNUzMaI+GQ2vroeXWEzLvVsZKTS8Fkbx3CyovhMWUr2xBVGgbieRc9Ph24vhV5v0",
-	"5z5gfjUanl5hzS6iGc5OTrXMQ05IyEsE+GlAueETLm2CpFNFZ1S4YseTm6vb0Wn1s/aX4YcdFguhCgX/",
-	"wgmZfB6+/3h19evXqw8fJs7v6upvQXWuDddQ61TO56W6Zl6Btldi0Jbvj8ZJEy5/oFCksZQxE2TJxVoz",
-	"BbwiRX0z15OwdqFlZof6/k4o9cnk7PyX4c0YZ1eBfQWpnIGyYjGfLjOlBH7+cO6Kf+Fh6CW9cG+HhVYj",
-	"JVhxA5kfg9V3//QLYNosLVTxi/CZYCWCfxWvBPMDyaJm2C2JxzrU0g+Ix3YV891geZfaL9sWIWmj+ky3",
-	"e2VeHQ11UaZ3Qzl4HnOE7DsqSFdBGwMHpqsntoCefSt82Jf2m/pi2EENPvOwK3JnTqnn98t36DUDqr/2",
-	"PJum7wuWYTu2Dh5ECYy0NVaqFdSTs/Ob08HISGLP7kWmWy/UYBIKIEhxhmG0RuMveOgDLXgCUZVP9Nvg",
-	"nrm0DiP5b6+vR8ObGzsBWNPM82Amd8K172kw4TEOvECO/dlR8SAuqJqOEKHcC3d+hH4PcqdxDszZ8l18",
-	"UV6+cD+O+ZJlXLywmtNaPbha66n8VndIyvxtSMGrfWFbKHRZKuzawK0eYadd6UWULTUQyKaRLfOfPMb6",
-	"embbakleHyVGmyVTtpWgQyChE1OaL6lmB8Th3KtpfTBuAv0GZqzwW5aam07lI7Mdg7KAePCgYAdSccA5",
-	"iuMd0KQuDlFNvsK9TwHCF2KVVblLFX2Pc2N7hGYpTBQyCdv0jKdTHZu1DOcvtteuaa55k0weQDgBHkFA",
-	"6lpw6KnVcLgUMNFO4VHlqgBYj9lFkjCibjYgYJdsmA5DSuWdaNT5Oc+yD1HOU1vfNsc7ACtaok4qBSny",
-	"32xs3/qDIywaodfYVcjjqr0rbwY2Sx1LctBDPByxhKZKV3bgCCuqFCkqJaDRYhfEVbllgk7N4QcqkQ45",
-	"E/e1m9pZVS6kZCM8QZraAR5juRF1UB6eFhEl3BpBGJdXRRropKlkcbZiPz0dqZmL9+IHBSOMp54xqkMU",
-	"drbOcyb0dV2UskrwjZ1KgPR85RyfEIL1uRS+Blv/JaOcooxE+C+BFIR9iK6M2ZD6jM258MvesYqTt4a8",
-	"VeeMKMiUzxMwhBmFXTpZ59kkKbgrvPnJzBiUTUfEJF7fMBji5HZ0kdgAq0J80VSmlovaxqmOycTY1GO2",
-	"XGVUM2sVKn4vuLhHQOPE5X/T1SrbujpSjgEoIZOcanbNcjzdtgV0mw/MXTi5E9RXsMT+fRcIZ5gDY0gr",
-	"n4di1NEHtiU+OgcWJaAEUNFUEx9s0fSBqVigNwYdHCgy+WU4Jt+7jqgJOG4jOIO3+1EAXKzWupHNsQwr",
-	"iBFElPv3HgJZPMdOnex2Fu3WsNgZzTGBG6txKS2NvexpWJ1rxScmFzSctkZ3pYrIkn4Lh/D26FA+yV0P",
-	"d/1hGqZcdzxG5zD3TooXhoibKzMnZtCeqEppukXugpTbUF3GaAqIRYquGrKQSjsUozGOYMfZ2YLSFFSw",
-	"TWC1rFgOpWGkMG9Aw4U/xLNV2uw1owanHAOk0eLVz7GdXmz5sG81S/jI2eZC0rQmghr4iKASNvB13cuY",
-	"GrZWnCn9Cdw88asbok+O8NoRCoDHBl46ROOHUh9qRHUzAI/Y3tkvWW0hxOMxMgWak4xp780t2HKLTlNe",
-	"l/wcWj6HpMGFknhf5Ar6ekKOvKUQVbF21KonRdKaHTr1EbDyxCSVjVIdeHlNGzbtCIvWdlSv0tLdv49Z",
-	"M9AU/kh6kEZdUsjevE3qoB+Yc60lBBQg5NAvRXJ+/KkZ3LFjovmeNMzJzYLm7LCKdq9b5LFXqGZcvDT3",
-	"WfjmhkLXs2UvhNpvkBBIs35jBsuzt90qB8bOTMOUshR5FZooFQ5hQmigTUYjFJvfPzALDrS9aRxJcGQq",
-	"sjuKqAfKua32/P9wAVj/X3Qx94HZrTrb2klWXYJIONBc+7XbxxtAViDV8M/phUz3Czj7nP1kMZikApmH",
-	"uYwvg5xmLOKisH8gKdOUZ4r8/ejDKfn57bt//Icu5IAPXKTI8GNL26tjwsUjzThWR/8KNF4JkMFnfKYT",
-	"o1ZlLDFWuifB/Jp7g1JL+TWj+T1L7sRaqPVqJXPN0q9QF+yrGV1CcE6+AstglsmNeW8tqC2Bx7A/U56m",
-	"TGCDRjR+teXGFTz7SHlGp6YfjksvITI3Fg/qdY7GiDown4ekCQljDgwi1MwierquRzYv6GrFBHNTB7Co",
-	"srcHHCxG3ptTib7171Q9OXgH9syCMvIJQKiwdnuMxRjQhPYpwoUfAcnkfb8Z1+Rvq3c//xxcFW+P4mnj",
-	"9Tjaj+PxtVs/Loixz+MzqK3oqKZwbOjWMvwfTzMqHoA0O2XOqNJ2/ytCVxQxuiHDffBiJNmqWvLDZr7A",
-	"aALYjiWSLOY7dsZHjKZtFZOXLX4DaS9/Sumb9nt1LYwdVdKgonPxieYPCrksqCL4lnOr7OreHb6/isFC",
-	"zAadUHU198xgUOnL+3dmNMtYboEhhOo+2aXjwCLP1PlWaIZVu7le+IX0ULqW+JCavRWvax/UkN+T/QQR",
-	"IGmdx08tse4+Gz8KaM1H1FFzHOv4XjW5Z+ZqAN5rI4Rdgb0aBDa4qWqNV8E23oCFwttodsbRvamc1XLf",
-	"2BuGpHK2XjKhHaY3fg+An6umUyxT1ui0iWhWv7WIj2kZb9IWevkZBzk0X47pSTxekKLwW7RkhME1BQ9O",
-	"7DMPbNsUfeM13kIIC2kIrYBjy2wBi95VHanG5EbUf7/A5MBJB0h2jj7XR0ZomiIqKfrFPfb5/g231z6P",
-	"AUutdo9HBkfnZtnvM7+Mu7Z0eEaaDunpQvJZxHLM6JRlT6F0c8TZ2FBTF3BPRSSb6Vn3LWpHFNmj/u6J",
-	"WijZKvqH+onIuHiolxqeP7exWmYkMGXr8OzGWHN2v85oHlD2FlcVoBgt3T6BMAIU0o5b3n6VYgZsQW2w",
-	"+zenpDkgh00SXueZUZNw3r+0NFtxXhOnddnPBo82bZnnoLD319ThIAzXhDVXI9UqrMHTuVNOldzXN/+B",
-	"Ft07zG/2t+bgrh1lRx/H5PecpXSmWfplYiwUY0MYQ3Bjo9m4IQ/ydsziSg6Ef4AxHPQxtTBmtcC0pDkv",
-	"E3fV2EcBRfajLY3lziKoo3B+llykwDVRz7mVMwm2r78oolQUL+C1KXwuO0TuYCri35Eb6+bT+HqCLgBh",
-	"abQSW73Q45Ynag0bYZKQiZlbG8hc6GUWL3FgZNXuXnBbodtOqCbtPmI5LO8vQrnY6C7CzVJzeKWY8YzX",
-	"lLkCRSpO7CqVJ/F2TpNHZmOUPpW1Y5Ai5fM5y1k0y9UTsdo6BuCf9bVrbPYmUPIGuJtCG+aWXfGQOvkc",
-	"khzqNO4N9Rz2HhZNG3ubBKiaOdt0YEwMV+sDditKjRrFKg1jvNthsWZujTjzaQpeuv/89//ogOKJB+Z8",
-	"gNnlXSIIfxMUrg9JpQ9htzTvvd82YojMI64uvHK5av39qaWaneUyXr82GBrsfQADuQCwXrAtyanYQd16",
-	"pD4W4pjS2UO02JHHLeKTr1yMpyt5iOV037sdkML/gA9wpaLtR6eHZnoh1/cLnB+1kOsMAo2ecJSbiwsr",
-	"1B3WkRtwzO2r78kLOnp/DgsYhG2q22Up1/pqPmJ0ZnGrq5xZVhyEHEX4xWW+ZLnnY5wEu21yCMdre66z",
-	"WLnv//z3/7D70GIV2wP41mK2YLMHVme4FoBf+9wxUcxhC1G4HjDetXCs9rXXBV7kviYFFrOxp5EuMSe9",
-	"zMx/4kDljlgJKd1JLjeO0Ad5SaJyHeW+TbKZY6QDLnvTDNIDuayiInyEOZwYXXiKu8zT0oH4h0UOzn/i",
-	"L/PizFYPTVnglbZ0abr3qxLucoprFC13KdV1li8ge4oiBu13KlzUV1Pwy6T1RaHqVYWIemCa/E1mazS2",
-	"W7wBtQCiMsVxwDl9Oyxq/OHq1qYSnZ1/+DAcYSGAi8EYyyCffhye/lpTo2Tnfmy89BAptmeSimRARbeq",
-	"5VRhy53marPYtmZ6M8/Gt6Znmn6J/RiWge5Iye6kwaCpZWSSgOYLHPkOC/eBuaFu/AnmTAUdis8kwBzi",
-	"LECrXM6YUlhixOZrIrBCzn3yx3eKzDKJqkx1Jfgja3TuuuQ/GDdkBSEiWUnHL2K0WUyt1PTBSmcjvTcy",
-	"f4j7XWcZ5UuWXlbhVU15Jw5gypXjELHKQscLzH57VM9DHuLpncKiAtz9IdemwzTUcD5HznrGqIJ0Xsf4",
-	"QL1ieo/aC9dkugXSetgf56kPdrmwLEZRPaoX8zdVLffKe0YruS4HkMJAIzX8hnCoFozmespoB1WnmPq6",
-	"Eobu736bABqwXOiqU6GLFU9bCstcZqxagP33Hl1x8OZjWgzm36+g7t6XL10UXMgi6UZi8shyFSdAjkUj",
-	"LPRlBf9wr7pRhd8vLW90wyRWnJQWrHLiag5/g9x7Ho8witCnOITBB/mR1cJqN5buDFxcYO+iZwJSjjzq",
-	"xMprknKjpjp9FB1RyuWspSznRl2FzCbEsaZbLwBsLOr4TkzM4kHiGxKdgM67ES7HoAhem28UtAdhijhL",
-	"uXYknjEUtPny+61mLY6QefRmQd+8+3F3hs6Q78vKJxgOMOl+i1MUd3RPhmWSWgPKLG/x7egCwvjIficV",
-	"OgYXljPsBaBlwTQlwfTGN11Y0yaWuOL+bpMHvQ/wqfpWl6zwBtijkC47JuWVMGwb1ahmTlZSKBY/iWNL",
-	"Yeh2Gl55BU+SpdatnrudGXvmHYgX8oVNMrYXRe+493E8vv7+df81eXN0RK5+3Uv0W3Gx2WO+CROAgAR3",
-	"3YaJNuhUsT/jU65zztIBzGXkZhceS3/iGbpIwXdXDZxBY20ym9M1CzJhmtl2HnjcX1huFWbKU+Uk/isy",
-	"J1PGxX2Y4J/ljKZblObgrwiSwuR8bn5v3RX9ji4DOwNFr+smfVsUHi6PCjaaK4m3nHLBoGTe4PIM3dxM",
-	"AFEc+sIB+jTdkqsRwpfMJpng4kOZQ++L8SQIEnFPAfPBHurOAzFobZ3op8inVfKbA9TDGjyHsO8dQG/n",
-	"aPjCMUTKJnmP4LPNSgHf3CmYGiVU8OQLL0mhUPT5h90ex3ydbhV9kvMhC1hKd3mmCf6j7vhd5SnL49T0",
-	"z43tDI/7y2I748OV2d6KSUu6Jak8wYpVxj6wv7E13DF8630lS7rtk4lDZ02OQ3qmxDlQEkKV4vcisQRS",
-	"CVIK98nE6KXwGlrhkG6LS6/6ZELTJReTY0iKVglSfxtbeZ1y7UDQ7oRA4DrHwgzQF/M3aN0oGaahfceE",
-	"zsDFMsJiBh0qyOOLMOMjqc3mL2qSVDYJRCXwr7dCx6Dtt5Z7y8HXMY7hKmQqoqWsLbmxk07WSIIZZhvH",
-	"VSzBNr6u6GSzUGz2FePzU6rYj2+dHQPA1HJCa7P2V/509FqUa83G1NLIlyexFnrlhUbHQ9VoK1q0U9B2",
-	"bX8de+YuPGE8+HV4OXH4rj6ZXF6Nv34ajE8/mnvY5axarqC1WDI9Ad+vzTn2SR7u1dFwgK9i3RO8KimW",
-	"SC0isVgqFciVJVNAuQUszFysKxRb0L9e0gu6Zf9lv7S3+q1cay7u+24K2pwfDOh8b1+1xwd+rlNBJ1C+",
-	"92wCbMZFkWcgGzFDP7ElQlD5cYLEoXKV5csDhqgPg9uLsW0Io6cgeoR2HMMWawgT/hW+i0+baXRldYOT",
-	"55731WSCLPq+p127sVx5EN/CFHjfS1vcuLQuOF4gV4IOw6J8dUWMXaN7BRtMdL88ue1XKFyZa5nx2TZG",
-	"ZAqj//wsJxCu1njClSOdthn3K+hOEANdK5YeB+Q0cBYslVaEt68+sbGD0wlnBiRAbCw1pTCLIqXQUYtr",
-	"sCM6JGK7Sgvu9hpbHWlVPPbKOoU6RaPxK++3cWRx4ZLslK5aRR4H7klYiiSyv9zE1kljv1kP5gz5XOL9",
-	"AJoTD2ywQsstFxkIT9+ZPSj/iK1JFWAhoI68OPYcGqhmFTFyIMWw3FVartSdsAFB+7oLUyDqx5EdeKlO",
-	"rlwUwEo2eyfcmyerkm1oPu3MXQDuy7DgxEJu2CPL7wRuUxxOxijgHYGux50/lGRBKZ5AqgH0JGZXRkVG",
-	"dQXkLhtJkRVTGqJjgeZezEfrqO5XrCN012vB/7Jm9u++NMiTpEQ3SyV+2Vph/LS7duTSuDucjIHdVUjl",
-	"4ZZEFqp7tFiW2aD7M8hcTNK5OYOl9qfK4rvsyXC1wcBCkPFQJJwt9GZkV/Pe8e8tUvA+wTt/fEmiQGA3",
-	"avrAio45zRzdSVYPKbS3BM5Cfa2cS0n0RrqjZkWNPWMOAgossQcUz9m0P2d/7lGK6dtf2h2AkeUCeMr+",
-	"HzOlC32z4vryv29xtG0jRnuBFfutuAx3LSt7xRWR3ECd8eadnBdBXRd2ggTFPQHx17W1uiNrj1WD8FiV",
-	"dhwk8kHyXJ6y9uXcg2mtVYlwuB2P48it3c6BvCqCIsfm1nIwMxhU6ulMLX4kUsOhXS/K1Ry+xFCHjk41",
-	"YF1w34KZ9WQ0VBcUe8Xh7HydmFm2F+j+8t9O7/dKlf9qgw5lvuDQrF1vCVGgA83udQ4mveDiwbKh9YmD",
-	"hdk974KcJ7sIB+E915HQV0Oh5t2MlvZ5x1TrnE/dyalLoNmXLxNe8R0TZpJeWir/U19h4Oej4H+N1oL9",
-	"Nt5BPV9e6KZDp5h45LkUS5tP8GzzDTwMNpgTafipLbuMn2frb7wI91NaLIIAzglwevXp+mI4DomV93lj",
-	"jGXUxd+PptQfT8riCuT+QTQKn0tMNSi7+8Q64J18P8EyAqa/ibs1jaqFLNVQsxeNJxoIn7+PprVwFSSV",
-	"AGzUs7diETz//pSZO1f9A348lGoZuIKMomeLSjyynOsCwwE5ksrXSjWdKMjY9gTb9upZLBDLLe8KL8ld",
-	"XmyHvMD9aYFvniDlVt6x1O4yrjPx4/ey1aG1JPcS0HTFbROoX+A+tx6b7hxjHVIE3D7ZWz/KPbf3xDkx",
-	"1NJTDi7muGZaWCvOxwAeBqzhMXVMmUZ8KFdMEoyrhKi1MYsUmaiZXLF+cCWrSbd0j8fCkb5vD3ine43f",
-	"/tE7pHHMe1Qdp0zt1mBHtGgD8gCpjpw7xXEqp1whzHRDoRZnUavWtthUgX3vRmqoNR7X9iGqA96awJHl",
-	"/KSFb8dZgPYha7Fb9liXoPEd8mqERn/bJW7gS3AT7ccQXTF7QivCM1+y9IaLGWuZoBcJUQMiYsGNRNh2",
-	"oAinGRMp3WsqnrrnDiy22awKvoSa53f97h4NM4RaLnz7L7cLpxeRdGPcfbIMa81v2OcguyR3sxKAoWty",
-	"SvZX+/vFPtZ+kLbhgTMydiewfVsLRjMs67Dv2vqIT7aXMvChR5o1TtJ+daJua3TWFTJGc3FGt7GedGhF",
-	"yof3dPbQOCprsDui7rixx0WRdnNwd2pFuZBP2xiI5bkSI8RixM+yZ+0/9Csrls+sMbiPLadzozxjJU67",
-	"EqVdrXnbioEPkF9bJLSt2QJ5CZ2773AFWF7QCcVUyofbPKudWyueR/bJ0UUXW9EoWnuVSHjoIK0z6QHH",
-	"xWcwmOrPSfsOa5rfsw5sKmN4PqYi+sJy8UUDDsDGU4vcdOZ62xtlLhh8y+V10tBTS8UW86OwQAcZOwQP",
-	"lo7DOF1QMA615EniIWUJmdjpmSR3YoLy1PwWzqb5odhNliXDiIYJwLOmPrEalbSCkixnq4zOzBe9Korl",
-	"tgHTmpDpWmPX8KpP7sTKsYAkJF2jDu9KuiGRaJ+MoFFLqx7OD82XRW0YIG6PMXt24f1LuypJa8V2wAoR",
-	"TH0pgOvANrIM29ipJNmA23gKu+GhcfOkt6G52MOf4aqfwUpzRVYsX9AV7sclo0IXltuu+RKWFoRiwza5",
-	"DFwlNiLepc7wsxCnbp4JZbLZI9eiZkoBTigU+HCfJqEZErFqvKIaCGQnyb3aWxVgu4pIaRYKwbqrrO0q",
-	"OqHwrE7Crrqwe0tGFec6K20w0/zRXjrVqgOzh+pd0BHzUo/J3rMX6rL7XZ9qR1MOM3Rhr8+3o7VoH/7W",
-	"EmuRbkpe0dRDz9Ats7DJsQdLnlW+FqxTr/DisJx1ggr9nQruPfX03lx08Uu+a1HeBblcoe1JgklgATgM",
-	"+SOzrIDWWKctxRwShm5ocIcYcakwhv+8zk/TN+B8jsjxut6D1xngRK7jFoZT9PuETP7PEiMW4s0g7Dxb",
-	"0JzONMtVdHRFPm03mEETrqWDYh7HzAFgCSldLLVsu2Dpjq+26OW7oyj8piod9ogEdIJUvFEzJyZcIMde",
-	"GMV10UN6F2TiheLerEwBEniY0HtVx15qC+zYpxIyN/csmW7xh04zBVf0qQ8THLiC0TpQoTpVCodMGbGT",
-	"U/K5dXZ7/qnq0J+o88R923aH1e3Moohd3casoKtxCYylgfvT/IR7cnJCJlPuy4ytBf4DXMF2joChAOJ+",
-	"k4J8z+5tX3YRDaoo6pbOtKypG4jUgYSmKQAp4KtrxXJMgnMUTxTzQ+ob/5XH2H8npiUwvszb5gdbhGGC",
-	"JIYp1XRKFbNEhnZIZElTl3kx3ZIFraGJBWR+/V0WY6/6HJC3IUai14yG+lclRX9ENy5s3gXd0CEJGHzl",
-	"BwxlQ9WxzVvGbWXhrJDaqINdEoSXbHU4UUQaChvzBMvz2S1o2pp4VXji6rCHFZdgg1DlH5uUTNJnntIa",
-	"PolmKw5TlmrBYv7Pnvt6cH1eSQJyzFpGITDzZmtwbOh2fzoO9xQ1eAjD89JSylzT+ycXVg5kVkS3F+yb",
-	"PoVKrC0YL+r5HYwqQGutkRiNU3TFXsB4MTNiZG0kDdio5IEXAqsPh9WVPPVjXTwxnnBbEH4huhxHZdnP",
-	"DyQ9sgRp5fkMRrffyHp2wD71NXMroOQgatcOdVDE72IgxMH7m+Hl+Ov55dfP55dnV5+PEXpYLgXsomZB",
-	"zsCc59aPErJ3LGTmidgyzly0XTEsUOa9U9zo7Bu6teU4d3FAYdCxHEHcGcHZ7WgwPr+6LI/B4qwLbzxZ",
-	"rs1uYYnPweqTIsAq52Qq9cKC9+ywl4yqdc5SshYZU+pOWLdn3z1lE95AbG24YnWcff9FcLcg+m8NZbzw",
-	"msOie7cIWnETGwi02WHzdZaVo/Twd/hXrLp0saUsWkq7wqQZV5qldwJxUUad8bEzO9+QnrJwuUip+VXx",
-	"tnmWpbgSMYPwXVeDsAUe/IVCxC2bNY/JJdd/ZbkMPvRcsWW/eY5i1Qct0Zo5/9Y/5w6aK+YfVg4PZEef",
-	"HBEpyPVw9HX4T6cfB5e/DBO7U1C2UO0tZn+AfvrxbbuD0z6Q3V6Qulj5rhy1Us1WCqRZFmx2Le/BD+Vl",
-	"X2XQfTJAq3JBldGaREgW7bKToB4/HqgTK2+XMmd3IrepWMH8J0avgnOipJG/E4yy9zOqNFh0E58IGnzK",
-	"ntaAZRg/CjXZFBbFNQqpO2h1gvt5AAUNNciv5oXoIYPxeHT+/nY8RCH0wDz8x4OgQynvsltctpp2rOW4",
-	"73gB5Ub+FaOYwrfAarsTYaYuBWlnVg+KjpQ4nd+8+9GWMuQKStAIYyZwrcjNx8GrN+9+xNlrxip20N93",
-	"sQ5+Al/HDq2c60qgr8guJa/RRIUrMnEONk0Y5FxoPnuwhpF9ReYJoZmSTg3gsweQ8HcCaw3YKaFEQe/8",
-	"yPEA//Bj6Ty/Tg5CaXT098Xq1pntAAuJTkfcGZuFBDM5C6QXFotySREJ0Ta6UbAgcjGV32q8rVaZ23rH",
-	"qS+90vsfvw9e/Qt99dcv9r9Hr37+2n/15d+Okh/f/PF3z4Y96X69xy9uswtA+FgYMvqlU0KJoxj2ie1c",
-	"GFHkL2ujgd2JHcEW1Ca3lzjEYu3GM/qjF6Hwd8sdUd5Pr98+0+0QQdrsnqM5zcmULTgErxWZgalXZXSf",
-	"QxS6hOSL0Nz7seGBM+eCSHEnylcFXJlgToHOtJSp2YIovTLLL4DeiJIqjpcEX1Zn68ejtz/tuU/jeKIG",
-	"+fxprbS59x0cE8cT5vCWJd8TUyRKQKadvQ2WQbC1zRGN2QtemQwXCm5Zq8tY1LDn9XY0Dq/75APbsNxc",
-	"uERLeScyrnXGjomQobZjYagiTIK2RDOquoXbmwcdIFodRaQDcEWMVSxaarn64XYL5STXLrm2ss5vn7TM",
-	"EUBYy5RcEhYEx8oqrtQq1ib16xAk5NWVFfEUN1izYk6zTEGqxaaigxldoaTmGQUArNJJgc1Cc6ZP0FdS",
-	"fcEpGl7IHRyi9EC53QxauREF9iWMImhGl/1n1FECrN2+U3pc6B9ELSxfdJjc4k1MQCAERAQJLtxiLVLg",
-	"0AND8ah/dPSaSGFzXqxOfSfMYhmhNONLmqk+Ac0Vyeog74pg0eHgjuPKl0KxbZU0/bBTobYfyOqKg6Cg",
-	"Lg4OfxOR8aEwxBZOk4S8O0rIz++Mxf3zz7amgZ3JUAVQKCghh7wonoA1dbRCHapks70k8rHeNh2b48iX",
-	"jEyZ3iAvOpaoUpZTpGKOgnwOeEbCMlaQXHBkOXN8O3gbl2/osgXLvtGZzrZoxu4I+Z+Onm1eQrBny1Sk",
-	"Cuwz5hoMB2Zdal5UQo51YKxOmeIps3dDUhhW1vantopL4P9zSJAaO7IJkxpzCNtbCWr3ovdPklTabLni",
-	"UkrIQuuV2ePmv2pXwtWJuD8J8voUl8/zYWX3S2hnzkU0oiMkggmNP++tB9sJjwiISpDuoGOhI2NixdaE",
-	"UHUncMuM/UGFfOqS4xkPMhf3aJtMqTnDG1S2/F5VUgrPzMm25B7CBcbsKu/HHWPiOb1Nh6OIQ9zHwdCG",
-	"EvS4Xmpezcnp1W1oDSYx3RhWzJbHkbsWZPBOJXrgN8kJmjI7V+MLacE70OpnNmCeABaOIn+bNNsLRh8h",
-	"dmqpkSqo4B1AcBnUjS56Uea9OVizPBTV2o1upXN/YhU7XGjCPZK4Eu8Qmi8GMnkeJNkzj2tXQjcpPnVC",
-	"GdMAjLUyqfgMJxF3/At53uO4oBjEuDbYastCxkpIQ1XtvSmNCN4YWKrAAPJSV2SynDJwANVdAUVp+gRm",
-	"ICjriS6QR10LyUggEf9QE0BHXJg3ZWzhcChxRYZ/WdPMiJaJMZ4miY19kokne590qK5lO9CWAHspHw9Y",
-	"PDWjQsRil5X8WWBY/9e10egPmFOkjW43kgZi/MIvMYUaoRtjULE2nPhhFbdwgcPPFZPhd5zb3Ik9GsU8",
-	"1x4vOVs7kpQOSIYRsiEHsdgHttJG4ZtzC7Ku0O3/zwOYHX5bZVQ0FcVtW8LCPHujrRaylz8Kn4SQhaY8",
-	"avxs43yg7YkdzKOXB5AurGgguDwDQ1Ed3jOOeMbHJWN6h3JBSGSCMFdQUUdxh4rAFq4xzUCuSnInvJFp",
-	"zDvLTFV0pIIAeK4c75Y0D7BhuKgjevDJG37yQ9YHu9h1mzEEO+9uxvhNBvxtNFuzXR5uktrzDn6Pkp7b",
-	"cG81NejD2dXGAEBZt5t0SMdRBdqcFLlrBUYkBEiqCUAxhSUa3IP3gn7Uze9Hn5W+G/Hx2E4b/bQ+5VTa",
-	"pJYKQI/OHuY8y+IX8RjJwoxhy5cMnZVoG0sR1Ky2ASY4ZRhgAtWAZ5kt4IRXWuJ8MK6CuGCbPrmRqEvc",
-	"CUv1ASaz497GryNBkFxres/C/EHhIdDcxi8Kz5mLG7vzWXVsNhJPeERkBdV8tz46+mFWTAn8m/1/+Ouw",
-	"Vi/+YXJsY4Ne0njWQRdZw6ocYZVEhdUC3ZyxbzNzSYEosWVaJ+GqTexMw4Xri2AFaxEobt+potqb15tK",
-	"5wFQ2hYODh60jXATficCmAwiG4stljTMPK6MWV1bFDAMWMQSWc05pDyL1mj2OVPuQzH+aTsJrqqPhVLk",
-	"3BzIe2rue6APNnvamKi8dCID0FlG7/dGV8u7PjgKjomQlIiiYxMEzj64OmxL/bgLfl/1QMyGqM27hgKC",
-	"gVRw1c3VejZjLA3FJDA7pjytrXYIn+qSP2xeGq3FoOaqrvbNn5OZXC651l1KlDaWQP/kQv/NAe9YLXPY",
-	"RbYwOPr7EkKdlcKVFCrgLJPrfMawyv6B5eEvqNIf5bre6MspVyx1gV8sDynXeYtw/o7ARh9mMVLot/n7",
-	"8uROuLr3UBShVPjeBVUskM52qeI57zp0KR+4uH9PZw9jeWhd8pKAbL9zBPtWt0n3HuIDCnLuqcdpOZWs",
-	"VCsEdYuKWVGt4bmyCV42j+AaeRJqjBhVexoCclg4o7t1jVu6QaopCx0FcZDDEPejmNvPbA0b/EUvBkGX",
-	"zfNlPTS4V2zxw3XmnSyQe4yYZQagwv9SL4tgG6bqa+eESRrWlMdlN5KjKFb45giEGs8JT222UpDa3Wqz",
-	"w4p1LqRBCfjyzaVucUmQTABQDCOXyvcsIDZ5vKzwn+M2ghBXewlgz+eNeWuPQ/nlfVJkkGUEzx6aXRCA",
-	"y+SG5fikiit2nZmh7agvJE338u51dYNZwbab3eNEiV8jfzb2sUxD7HyVxVKy2ohRa4eggnFSwPlstUwA",
-	"nh2w0+LV6EG5uAdaHWcEcRXbzs0mW3feP/tKTdUV4DLcqwlgZ9ciLbIC230cmn+/jWOeZlTMWJZZXAct",
-	"F4UFAEidbt5N0rZkqsMSKvvlkH2OKGksowM2iMMst6MEM/vb8YTulco2k1NpsAuMcDYmpjFOZR5WfFky",
-	"Ml/nZofvTLzzNJBNLksEIYHEbuM3LXrvnaftxWQsyRS/mpQEDySe+vks1jAQNyHTTnEWmuVJvJ74PJMx",
-	"w/NSIk/W1gVw/AlPwCJZK6OIaCZA211SW47DEjYEqR+6gEqZBiomtZVW7rVu9fq6q79WsO65+jrpvJW9",
-	"vDuRV5dDwOu6Be2Ts/Nfhjfj47C2EBp+YfWhwPWTFMhQuybM3I5kODj9iK34twvTdq3WNOvfiRsswKAI",
-	"Xa2ybbmYmulbL+lhf3pJzzS4j0ndJ2b0KyNvw6ruX8Z6I376ag0H9o0rHXUm+WphLiWntOMsY5vTK3Lm",
-	"yhofINlWRef27S83juoWck0kxYCa99OoVXWJykmOWgzDqjfBXNdhPeEuxc5i1W2jH/DSok8upXZ+jvla",
-	"rz0dvdX1f/jxR0yyxN6gyfK0TGst981uSzr+P31+n3aJ/k+zOsFAmxfKxzIrweDby8vzy1+Od1Q4cgbS",
-	"tiCvIjm47gullJwOLk+HFxfDs+MiMR65r8103Iyvrq/N37ybCDgkvDfck0TK/E7c80dWEEsUsUGCNSks",
-	"qpU71wao5IHP2wIwyuUtcWRGKKNs9t3tJT3buYaiF37ySpjdjnwBRcZCBH17DHkM9ywh7JGn5maxheL5",
-	"bMEeYRqWTGGMwewuD3nWMkQ9g3/SqwRjW7PsTpSDLUbN845JX/4sCG/E6kWYjdro+YekYnc2sSwSemP9",
-	"F7hPn0EKlmup9H3O1HeKzDI5e/BKjIAhGxW0BGf64fW7H34s4wt/rLGqSmmp1dy5FvmnZbRgnPzNrdTu",
-	"R95vK+nz0Tk4LlKLfOUVLHqMws6BX61aDk8vaGqP1d+bH6fsfg2BJhfFRSf7nfDqO3D7YQn/9B/CCiJ0",
-	"ychM5jnLbEAU9X6XD2H+HNTeSUhQZQGRulDIq9weJtXK+Z2Y+KmchHjd6RZ1UZCPcu4I5gATsMvTYPa3",
-	"n5nygT69Go2GFzYbwhxdv6iR07uvymEVu96hkI2VDDe+lk6DYey2e5nb15ggzxqErtbwXMI8+tgzCOxd",
-	"xtlDCnu7TkYVySEyWewwIJY7Eg2Z89zGYCBv3gfGi+vGyc6KDtBO7wwoNjq+WRuBLY8Vt/Oe0GL/SWGg",
-	"pwaBuLif9P/nCkSpTG6Y0hct48/2ccc27WNTuMsOiCbbBkcdiu8Ub9RCtbTUNOu8FSsaIDZS4v61O7V8",
-	"RstbqE5FHHdX4dsWiHJa84jN62NyqpboMmNzPcikqEE2eZbYQOQ4ziqri3vUFJY9Ru9k856vATxeCXM/",
-	"6nxbOAkw9XRe/lBY2jJBX3zJs+Cj+o4Btgt00s3UH61wkkkwgbHFv3EZT50024BiE1Ln+62oYE+AjAJS",
-	"NTKutE/TMydjhtq+JdmaCKkn+JAl60MUy50AGIu5H0BbLBLszbOKKLqN6rFBsaiSj+sZ6WfLZQtf8jNC",
-	"6sGfMyAh9fBPG9Not+T1834jf9kPtFI4d3MH9+uaN2yWMz2S+hBmcPnI8oyuYgkpNlGkgSnK3uIKOkAU",
-	"vxfegsXS2Bsj107IEUlzuYJkiBgXVBvyitjFcMP07arjeGeWSauc9tW8skkP2PyuRLbtmu7DlhbsHe6k",
-	"d2/3szYcRvawokptZJ7ufPHH8qtvnm2IlUtlhok/OGxff8B3K3rDBMmu3pIbnY/PTwcXvaT3eTCyXprz",
-	"yw9XLWuPFqUNOh0kfi/OI2kBcsVELGoT+lvM5jf3ugv57sbSV7l85Ol+yjjsxbV7GtKB9Xp1yVjK4pBr",
-	"Z6YRmpojpHROtczJNp6MkvRMX1l6LppQo9xYpFlGAA+HFAlEMYVlw3NHd2xNOJnFAQSVzeG/m+CUlkcW",
-	"3RswFxdcxGoiflvxnKlOxVliWeeDKdj4juLUUok8CLnB5PjVeprxGbkdXSSEZcooNmYD7cemm68lQTfr",
-	"B3gdbI2dKtZXKybOz8ipFILNNHHbaBetX7bW47U4Iy5II6mna62lQBKT1hNX8Lfa1zNGUwVM3HqdCywN",
-	"BBYeRInoPaCIIXQM4Ekt98+hFSDm+/Hpy+LJg38ezOGz0d53vNuE0Tw7DOYQ+5tqAFgAUUqp9HvOZuu8",
-	"4MhjIu0OQYsMMgBrOxYdcEqCi1Bbt7KlCgsYIsx1b4MHRtnoEHLugLpoBVEDTHMjg/8+aEThpFsrlkJM",
-	"xFfzV5GSKGFKJFWonEX+NFvnPgm2+WqAVR4VLyCWItedxGAr9IX9lode+HE2VaENUVHFC5ZPz1re6Ot7",
-	"YKtD/HRQwrZ2f1K/MZmFtLW8Fw6o84Wv1BzZQ0tqNZd8ssLQbiW384MdUEBcgtWqA7CUy0YV42mQsy/A",
-	"jW0F1+6NVSv14tFS7bzfkNRii9Lt5LM5MYkS0harU+iBgfhSh/Dx4WJnJ/gUdK3iogIUtJBEbyR6yl1Y",
-	"Jcbotcc4KETQHqKc55VJsUsLrowV0JKCyrI5MMxtTwSuxZdmA9tNcD/YxW3sA4zMfu9et5YC/OM5MgWc",
-	"CvNiyQKurwiLGUAFvcPgrpAqUMqjefPW0sEfwmzQpuAAsAPpHUA7wGszKR/M5VJj5Vgk36BmYFe2bpWj",
-	"uCqQmYcAMvFbITLtCZDOmssVGbD0gi0P6GH7ZIHyRHTZw6lPBGgGuxeXU6fFwe1naWg9kaPDnnj5cxLy",
-	"LSauolhXsL/v4hPWFHsYHx4NenwcUa0TwueFUecL74Vqtuq6PsgOViFU2BMl8CjYXYzswP+psvsjKxyd",
-	"0VJdjgKxb2dtvyw7DFp2wMX9pNuwMqE1d1UxuFHpY12ULJy4gpitMAs5/HYu8xnrE6DlsEhjUMsALyDn",
-	"Rp0y/1HGQt8w9oAUz1gWCcE4ZZTxX/22NJeBAqY3BPwox1wfxGJsA6kEHi5AP/RJ4UMIO8EVUQ98tWJp",
-	"EpD1+j4rslzPFja1kirXMjDQyUeWQi6mLUuEECm94TOWBCiIgkK5UijT1ecomClrmR6jFOfzWmxGMMCC",
-	"HuHNm+OjI1B+A/bwo1dvvvx+9OrnL8e/H716hz/+XRQiypfsX6Khz/dIUg/eF3thnw8uB8TVEyt6MFyb",
-	"Cfj+PcszLnYJ0fZqlW6jlBQe58f9dHV5NvjnXtIb3w5v8KfPw7NL9/P44+3I/vhhdI4/3AzGtyP74y28",
-	"/aUx0vKP0EMXdtlP1bUTJ3dzGAzFpwhUt0NbFTM4w09UMWtQmZPB6fj8t+EkPNkJmdxen159Or/8ZQIu",
-	"GKiRM7ke3Iwn3vtCBlFfEVfhy45p1VgdVhyXkVb49V7Sc+/0kp75zj73vJ+gG2unPmlu7H22m2bRKbnH",
-	"uxQOh9liEw0y3WpGuz01DXVxO/BnYAI6iF20O9ERZHe2MFxSV2+6TKITlqd2eTt2tqITndHZw2C1ilgw",
-	"BP5G6MrWNigKa64kXluR4lwLKgTLovO3oOq91GP5wEJ/XmB5LKi64feCi3sMzdbHWZxShbY9utFrUjEh",
-	"6IbV8NQ1jbHaOPIdD1xdrb4z0sG+98j1ltgimRjNcHTnQKWeP7L8uzDasd857yapPCWR8Ud637SGB7uZ",
-	"ru16Qv6r9Yz7xS/RRFrGzdvRha2BwsVMLrm4LwqKLgunJjMSNrPc8DwPaPErAM1gW+yuDa7He6nJrWI5",
-	"uRqs9YLA8wmZfJPfpq/+89//Y1K5gn94weB0sMl3e2v/aHZQWmgLp0ev3/zw9t2P//jTz+DD8UqGBWpS",
-	"8t8O0CHU7mmpJXUtZtLuMYKv9QnUquZQ6SZyqk7anAnkw8XkaLNTtCST75XZQd+HO/j7f3MShKd/TGID",
-	"fqHouj9wfqc1naNhyrtS/5nZ3S8uyYVnDOJYUEoVxAfrPAN1AzI2upyRotHQHJaC4ReefDD+xnd8h6k4",
-	"caWtyjtdyPAK6bgl6/ZadIN5ZHsVXIPmvGBqr0/iNHjWtgfsiCsmUiZmvAPVwpl7aRv1oqKK2E6/kms9",
-	"ld/2ffAKnip67alonob2b8ew4L5VfH4HyMZouq1XOpBqzc/01nSm0pNd9SNngCg8ryP9y+UMSdKgHrza",
-	"sFzV0lm2grEWw4NgQjc1OYi/NaswxbDCQFvxRdw+bkor+zN6NLybK0ZaMA5iUDBVYZDUneaINroPmqBq",
-	"kQkc4v8qcdxpADQoYvPzIt3oKaiBlmZJbdy9NjoeMxaqYdDmnPybrdJs+ZErLfNtXfSjXYFipdmqY3li",
-	"s5fYqnVhZ/Nwh9ARDO1Gs1VbrpWwM+5r9ZMGLe/mtQBAewd1RBRdQsUQx1jgiCByGtEC2jIGFiRfGxqw",
-	"Blp4PObB5XrBVJU/ULjEOHo4V2CLmAzydqYs48Bfc0CkActp104GqLv3PoXAFt+2SVwn5Ki0EMirW83W",
-	"ajXW8hW2J0nfP/sxygLrryh3HxArZsmCZWmL7Ap8OjIbI/uXgM+Jmqk/hOrN1uXoph/fyCUD2OdmIZel",
-	"BM45brHyNn/gIg39oWsF/N2aUXMac5mxqHfzIPRv5cQ/YP18aOpLG+i5nY9ukFlXiaOWVMKeoe5oK0o0",
-	"xLlQDsCcl+jBXJYpVz6htj1jWF5EjlqwWbHURZrau7WcR8uNv/hmTN5WpvGwwJaZo3JllHBOzwVZZXTm",
-	"JYk16r6D5O7dCilm+3ynSEa3ch0t9BhDjZTru/+tVE8/JA+tXHa7XSWuogD3Tg2uav1AR6VNBp49xQn4",
-	"oo4OUQu5UVCGNWWv1issVdiPHt4PRdGNP6Vq9kuVi36uIoVO8LYb2Wc8C7+al3YX77OvE23PTOJPiFWg",
-	"++SeCZbzWbi2lXXCupf98FMdath2Lpwci5hVSxgfWoW4WxnZ4Z9ePPalCrDKnT36tFKovprnC5Tm/PMr",
-	"U75AmcggilXaYM81X+VihH9C+cAg8tZOMhUxuC+tE5329CFaJ/BlKuW1LlVHq8XqjN63W84csGBYsJfj",
-	"9ShOCrYRvDodyykEfyxwhGuypA+WGhrfBwMi4H3r/22UrBv+CYXqfIW0uLXpvP0BUfSUQTIYVgxQePMB",
-	"Gs0OqtBM9rqAGuufvUyNsoi2rfQIiJ1rUqJmlpbC2CBK1/vlavTddhY3a65C4MgKXa0c72NIvIsO827j",
-	"Fk6jbRW3qHYKG3DlWLVUsdS1OWI5UyspVA0PA7jNIFznotPgivtOQUdqSULX6tTq4FGyG72Gg/5xPL72",
-	"WUgzmcLi3XwaX5eHFDpJ7PeDDwcOiKA0UMWZr2y4mGozIbpPJmfDi/PfhqPh2cTPF6RAUaExMZTBxnEe",
-	"gNvLXy+vPl/2kp5/sZf0RsPxCAFRo6vx+ML+7sPtDfz0y9XlMOonKJ3k/UcPn67BhVTs16Lp8oul6kbF",
-	"9v/SeMzibKjdcPLBof3jYBJRH3l86WzB7rmpCy5q4NkM7QzI/MBQ94u44GW2n5FXYlWDtYrnQvoKJWuA",
-	"bruizZQsAT93YJJHyekvQbDCZJWTmYo1rF3450jXwB30YskatyKVxdVUSdEA8EHbWnAMKQ8PgK1b6G1z",
-	"LsgMFAMbw1ytNaT0dnZ/V8HmboRB/4v+ROdLxcI5B5xnRzsZR3R5GocYGOw6IF2I4LbarRdXal1X7q0m",
-	"A7wo0LdWBRlkLpf9Fzv4LoO/8fC7OlEvlnv5MtmVFc4KK2n8vigvdTmpshhD3R5tBcWpKJeNO/JAgpD2",
-	"ix3PtKvOSt14n0PUwtl+OUmr1jRzDuUYu4Tl8m1gw97NQtvZjrFEr5RTcdmEFDHNztnG1Y16c4Rf8kWy",
-	"yrkCP3/579HkgNXP72JfAQPn53do3izWIs1ZSlIJopx9AxZCF0m1EVbssQ2ltPl2ZQ2KqYytg3WI7q5A",
-	"NZzxHKUsUn7PlB5M5SNrWFesuG7psyCXeEO5JkVZPyyKe0/BoEgJF1oSbFqdkCNkpnysMy7c2Rl5zMOu",
-	"gWZJSNSGY6WIIGBD5Hzej1NINF1gj0zoT/Tb4J514Otd0NWKiRCb4jQ6QaBFcMPAVsGs7PiI4dG6rQiU",
-	"KrDPHTOw0zKKIQdV8Imct4ZK2a01NJ+PCRKkr0IM3m2cWAB+jdYj9XRXFndaor3SUu5jZGlpB1B1mnEm",
-	"9Kk5CrANWXuYeeQpRlOWQ9H8muxPV08frHJ/PxF8EXGzPEcaX0yyKqyQlkV5sRu2FGuLFbN1W+G1LK1Z",
-	"msui0AjMOh7PAn9is0IZhzKaygjpuexGEd9Sd3PBptYhJvB0nUqBSULhwoUZu3UKmxGSVMtc1UP8zNll",
-	"FL2gAfFlrAZoDVcVU0y3HNM1PmykPtXs2jGCx11iuxSq6MS6bvJXWXFouy9XlowGkhjsNkXyTmyrEuI+",
-	"tjuYiVm+hWaB3psrsuRKcXHvXEcg1u9ESpf0PrgGi1xCKoCkOtx2CZkEJwx8QBabC9T+grDU8qFoCZBo",
-	"BEj719TEPHgnJiVEsPkl2ySVDAYyceBpeIlU3jlBWYqOO0pmUswzPtN9cgY3jum0YCxFsJZ1HcarygLi",
-	"fS/6zGXc2EREuW6uBriz8oewruTZR1mXxr6QCjlcVzL3vv3b0cWJFQXKXleYLYCedltLOXR5r0pJJP3n",
-	"NECS3obmZsXqLsON+exsxlaapWS6hg6vWL6gK1d3nQrdJ+fCYWzNrnJ0KgIJp1pdjVB5HOvgHlpBvdma",
-	"iptH3rqy6CS3nuVrKinrftGEooLWuBCHO/uwKmerEqqsEHpFJaou+SusQYkd2JSSiDJbrZbZvE2C4pgt",
-	"EfAQHNi+h/filS4Luo1ded8O/4q96oyAzajSN+vZjKl6mHJA8eE0zZAEGSMfmMlMLcE9ljpgoiKnBXrf",
-	"1dMKp1RLDAZEBW5tGvbBC/AkWREVy6epor5qg4uf1krT2QIywv+fm6vLWtSX3IguyK8OGWcxzbahxzcL",
-	"0xWbrOeVOZvQPr64IQsqUrWgD+zE3HhFu4kXm1wrMltQLgoCjVXOH6mGIh9Qvut6+MndBzgVTmMvV/t4",
-	"xryuJ1qia/HKBqCMmvK5iG0hBUKOVAcNVmpSrYd2J9YrM8/vkqOjowJeTDFM6IN/voIIFDgjRYP90OyF",
-	"GjN2Vc1v3xzBPQtaheXQPELNoxJx71ClwW8anPb2Fm8rcuMnWMBkYPnIkAkPK1/PaJ6iru1H/Obdz2/a",
-	"lK0JjWfb99+/JM9jSR87fLYVOEHRICj96IrSeKAzaMprkXIE4ffvxNXcV4MDO8tBLnRQ3chSiCwVyx6Z",
-	"SshkNLy5uvhteDZxnQG+kBJru7FavlNA9M7n2ysxwqYmGH++E+bMuVGFcHA/OrTZHUA7rDzkqiD55Dkb",
-	"0oUHaZ4bJZ0LZOfHbXqQt6GgqPhhPytFe8FhzYaWWMC3Rz//GPODlaUs0g7phS1ZgOjjPgFtDOfWOaSM",
-	"dcW1YtkchEvO5mvlN/Y+fOHBwvI5DOzi5Cc7jIIgSoPaZrD8wme19evRc1Ht7UDffMWut92tq7BgeZqL",
-	"o93S4E8KNk64I2ZQY4wi90tFjHaAArZyGKCnINCOYj6DmsWBqlYEmL8UPAvMRDTLXHKJsYXuGVakPbI5",
-	"SVDbeuc+eh1eR0iVxBWa2d8pkvEl1/6aimfSlK6tfTViOiS334AvMTyFRj+50VSkNE/JZyfvFN0ek8lm",
-	"odjsK/oCplSxH9+W1Zi1wHjd/sJlTzibnXwF5aXf9Rr4qXm9cze/hzLlcCwd+KZ5bX6Mn9PA/+BIrWuX",
-	"YyDIQusV5E5qvVJAi0EGYd1YwMLBHGB6JS/402VOJvCXCapb7mmHFa8+i2dossvs+WJ8AqEx3mDOHMAj",
-	"UDZkWMr1/wp2zCEp/DZNCdGsBxkd+6wJC1qDchye3US3UNH/t4L+bAp6ZA36/+sqlrVnQ8HhOPF+c+Qi",
-	"lY/M8Ypo6WvAwvSwBN2+Mgev750IPe1Q5xAd6S4otGI5OP0leBXgG4X711u3XMyydQqMCCnHWjdLb7C+",
-	"mJb7v1XWv1mVFW7Apyirf/Mq6SFXlz3PyrOVH6xudtUj3Xr8rWiQ+5XGPXNa0CehxlgiUNrRBrvRHsWU",
-	"viZt75GJusQIvG2xwLT1mBxH3UcKiLh4pbwzBNvsw2ssRwxupBKz5K+XV58vhme/WBA8eorgx6vr4WWs",
-	"Enc00XLk6EH2p7PjGxAKKAMQ9vP2zYEUTgaKLbGBPKPxetVDESXNBCkUYKmMcLxIodhsrfkj+0B5ts5j",
-	"eA0vYEC05M7PVvKOu5qyRYJDs862D490NScTOZ9PjslmPzLpBMowmo3uQDN2uVOe9uuCQ8PmTBhElAsc",
-	"D0DtYBLIhqoTqCPiszsCvIcNj8I1kRjhei+1ZsKWskL1orlDnSqq8GjJb5i6FROTYwJPRDpaeNT9cnUs",
-	"4lIhhpUPk2NfIDldswKoEBKKC0kmZeTFpE8mC5alk+M65AwlK6ND9f2YGrYdgVRHmkGoTt0Jt19PTCu5",
-	"nDJybwZu9omQGxeZsTEac3QUBgxJxrRCxiqEXZgD13cb0u8uoO1D4yPckWXSWvnQQ0BRUX9MzuctxcmH",
-	"TG7ak9YGEqWmYo3ZGna6NwFPU58Ee2ZTREa/aTttS7ol95JYk/aAAKcjU43Jm4Zb4dcKkwle10nPOjNa",
-	"zmJd9nt7yfwcwGIHOX0xbHEZGBUFq/hzU+FYrGOS4WkUC8bFaq0bbbY9Jtq4qK+AWtxujlExrj1V5IoA",
-	"rbL5oidwlnkaluABptlC7gFzoTHDxBZCl/FUQOjTuR/sHhSjRWb+/+x9bXPjNpbuX0H5fuidW2zZ/ZK9",
-	"G/uTY7sn3km/lO1sam+UG0IiJGNMARoCtFozlar9NfvD9pfcwjkHICiREmVTdncmn5K2SIIEDg7O6/OA",
-	"Q1nxTu1WsrihCYkmfeW1GgUBkmFnumy1qELCDMiSoY8Wc28zwU1Z+EQW1GZCggpOQyyoztbFpFfUEqqr",
-	"kGa1O7tfDJLmBYV6U7+gEyly8gBTgg1JccmroltqioWfmztUI8STLjgnj0My6QfJYjN02Ag2U7ahgCDU",
-	"3jMi6ThxU3r+49XpzeXHD9WKJuzW30LJf2adOkpDD3/qhDLXarpipHTrKatDRawdhesv1FxJDuAF/+Ek",
-	"owWGEofh08B6AHfQHmt299a940aEhPWXWYE3WAFbgr4sJaEQMQVhTk8wBgibPGGcoArcH8MyDdipQolG",
-	"1g6E6Jb2AYhu983TdBpPkp4wmPhYEGYyzyVGLUyzsMTwkSuYRQmBNODulYalXkjTjrN/H4R/q0jb22gg",
-	"PYlfaxVOwpmVq3gSDxDjNfSCKjywvbsxbNdYdFafuX6K4PFXFtIuryHkCQMTF29LZ7wn6nXiNir0woji",
-	"hKW//vq9NvYl2lYpFmxAiALORXfzWOs7KfxJ582wapn4XP5FIMpuM4bzKfECw8jzQk8LDu2IGKw9OD4Y",
-	"CV4gBh4+0Y1/8NtvYMpMdAPaZGX6B1d3IUYsouyHeGCmwcvzY5rBUA3VS/adziR1Lfz79ccPic8CsFfs",
-	"vfxuwH5Ud0ovFB4wJiEzwnkrFGUeA1lKqso8T6mkm16n4h3M9LicgZ9fiKFivirimOXCGTecji9g79Js",
-	"KhBRwUN7uNcEhxNfk4AbWCYsl7lh/3L17ox9+/ab//OnE8Spv+e5zBjYIJBy1EowoWwBIeAUUCVMCnMB",
-	"QXcYGwb5QfpY3ZxP3evNuTEsrUze1OPBkg/HDUvH1S/BE3G2HdAsSuNPX63chwdv3Q3g45jExQgxQ3iP",
-	"S2UsoCO4V3Ff9+bNm2/dy/94c4bgFgyL0ZRUgk0IdJ3nLJNTaSMVaQHRnyucBzQmMRsE4/x0q3MR8GCM",
-	"hfdw6vT1//vmTQLl1W6WFFea1J1/ZaQpdQc3aMBMjOWsGh+fzS08zV0SJSWsUO59gnUrPktjj9nbo7dw",
-	"2yeSTueRZ4FE283zaWlvdSH/DhJ9zL6DbcLsWP36P//13+mJ38WE9F1xcYNjjdsWEfABu1eGUDsupVsc",
-	"adjbo1foYb89ekOiDna7zr0LoBiG9N2joVkAXehcjgVBe8jMneMT6UyWg9M5H9+Kl68HR5XOiP4GRGqz",
-	"GS+Wbid/5mObL1HAwJQNMupVesQ95zZtAOYhzMWDG6+OQgH+wStKQyg+lwfHB28Gr+BdnBsJevKwIjac",
-	"Nvli72RuCS4ok5OJKJxY4dQ4KRjr2UgqkbHRkp1+OE9YIeZQ2I7OxWjJPl5hML86loDh2pujuCGvLQR1",
-	"sdODezPRpANGPfVUm4bYtUtdIl02cmWHtkMqw8bNZTQRYM0hEKlozfH9mNIFUGgBOt1QhTJ5AhA4yKWx",
-	"gZptzgs+ExaSfz+3UfFRmd86XWJkAlQPCifK30pRLCvhADcKDe2au96B5bliFDxa99WaLfrqfQ4/qnzp",
-	"qWm6XVyx33S6/qrMOz/7tDq8Oj9elzu8u5wqbsui8w0X6l4WWs0ww9ztls8QPer+BWe6KES+00dXDlXH",
-	"G94Vetb12hvd+UrxufO0vJequxgYSJh1X1al9d9F1vXyH1UheNZ9PX2XdocbKETW4cof5ExaiC14fCjY",
-	"76+PjijpYSnbFBl0h3+lRESlKLbSTkFcEOzIFfWl0NwBi5Roe+AiShM2Pzq866HvS/ytdpY5UyooROpb",
-	"AeXsVBefmog5E3D70I5+iegLB4ApjP6BpzeLUmcQ3WxpcnOa12lSOI9SmZkUk2p5HivkdAKHWkqUOGk5",
-	"v9Fpgi1tTvGzKcXcnMHIzceJ+zHCdoFCal8t7azcoYK/w73uVIQcD88B+TQGhXG/1WrIwejyWS9eCDLv",
-	"FrcaKrJhyk7iMvNsqOZCQdEFHLBVNUD83GB85rlPoVrhlNcxkVugfaEn0LWJYg0TpVqOw+jh4VSk7PZ3",
-	"Olu2i4m/RApzeC1yMfan6m97FPjvyvzOQ2GtS3xoJMxqrLG3XGXOzNOQeYWQwuP3wWk1b+ickxgBCBqQ",
-	"H27fDb6GZGU/ENGSzH47dC+MuYGanbJF81yeg9pp3kqfSmsAsojMmVj8PXGBcyoo0IrpO4C0WoQyFLdN",
-	"0PYD68dEW0NlPpR7DHSq0EUjciOGio/ReoQgWxIchyCxnuAdA8LuSRBdhBDHXKgAcwc/63o9TVUiAzsR",
-	"6uCkYQuR50OFFTPskzZGjnLo+nEbUfjknbQJg2QVS92E81EuoPM+PUFCrPW+4h9VpsExX0iMVpX0B7f2",
-	"TdvM/Q7743RM9Ot72yMRkNamPVIhVz1+M7ghUTz87nPyEm2Lx20H31ja6MaQFsYlD65IIO8FYcGWHFTr",
-	"UNHGPk4g5YJNQ6+OjqD5K6KZ8HU9JMuoTFLfC5kOlTQMir2aFnsqbFjre8So3a8JEAZqMQMo3Bq8TgSl",
-	"S+IPpgMpxDHwEhJtLLTrQ1LOCII26B1aFaniN/PaAN7kVpfFg40LsjPbveAbAhEzcDTP3KE9dio86HOV",
-	"BWHw9SIgXOLljMuc8SwrhDEnVXjNidKg2e0Mb7NPgaBBAHmyQR5uABEC/Hw0jPA7zS1yPM56MxKh2kvo",
-	"eS6IMgQHIsotWpmMWf1w5QC7M17b+pzDz5FVs88teIav0jzhUb6DZsHLO9hv/W0sevpoyXyxw4O2DWYS",
-	"W/fMxxB3DRoFT+rq+yqbHLUM/h4Aq8lxoGCYUz0DwPpjnK4cLcHmhmgzPHGows1gI6ChH2w8uOuFYanT",
-	"95dZmkCgGWBCIByQBgbD2t/SaNUJWaTQpRU+YDUXhfcO00ZN74btFk2CN0uPQ88oxpshzhe/U7gAs0lV",
-	"bG3CZQ6drfJOoAIqCmcELedoKwXUZDdNGK9NhkpmqML+VmpLvdS+TG3AUoBeTI/9y4S3SGpJBnc/zAou",
-	"JWg5KHISfulOSV2StySprguOZAjS+ygnmFFBVqA1ZkEd3NRv2hA5Gy0P4nQSlpZXW9PX5bipPMAKX4wA",
-	"EbRkA37wH1GzP6Jmf0TN/qmjZlDq0iV05qtqHn9Ev9N5Fp3Q3o31qvyhhzUquVb3SDG4wAeNeKO7FNKf",
-	"TWofD3M6f+B4WTks9KRCMAC7Y6hGpWXpp4sP55cf/pwOmDcIZ6x+itvbQog4edLsTV3CJ64dsE2HRfQF",
-	"G0+NWkvk67eNR0TT82FGHv1knud6AQ3LVNKDD1nrnEPhi+wqMNOl9X2fUJxM9oLnalIoTm15qPh8fMRH",
-	"7HOD4nK3BS+kYVi5QE4iiHcf+/NKcMD7kCRtD9+Nh0pb0e6XOMsWvvEDXPaHXH9Bcv2VnWVBjLocZSCV",
-	"vfr38ESIltC2eUROKGnN/dAeJwxH3351gsHnhQzIj87pQKhodsqwUZ24poVyNwKmjvMOY+djxpe+dAA4",
-	"VNwhubgVyvkyoR5owQ3LtQ+QyQyBc4h2SVuxGh+GjY05IChiLoRbaneqZiIXlqpPKlcQYTpRkzUcgQgp",
-	"GNZ6PUXTryyh/Vov4vO8YXVBftX/4K0hFN1PoOSnQlrBOC5bJLkPj0JFKh+yNijCHnJwJfsS5yCcCHKo",
-	"fgJjC5ReNpNKGou9xZhj4WUmLcv1lN0JMcdA5aJwr+/uwpEwiQEd3EBZ9NmuhyDxyroU1VbzbUuDAQk4",
-	"jdTHIpzDox6/CslDMmPR0oHD05p1fud5lXieQ6IK074+9oQpMyiYosQZJXl92nnGiztTpailgWB74RvW",
-	"jRXzpt3uXqotF9vLXnOGTuD17bLNj3oeui05VecXcNPXj7i958Vd8HwMgBtg9YBhJTq9G8Uu8CFQe38H",
-	"M5AS++2ydUpHQEgjE0GY+/wB+0SVAFXMnGoBfMHAoEFq4Jc/kvg7WfyI0tdrAt8fAY2mv08N7j0f0XaM",
-	"EiigU1MSo8x5FZ/t04vi9Jk7GYCPUuZQMbFaTtRf4cTpCkokziRgGDhFAiZoU5WPOzFCnY/T+82VPQlU",
-	"rnIWFQFFeBhvj74dbK3deWahwkkwlitAWl/0XWazk1C1bk3KCfcsHNdxqQv4FFit7rOcbmKgDz6yJ5A/",
-	"55g6RNMFRxB9JxtOgKjqpMqTJsGMeHv0LWpGsjuGqtZEBavhrw0P4IY62nnujrzliuhGh47KosK01RPI",
-	"P29FOJtKy+DKSjL7N2Sw+AGGwVTE0xozz7Un4IMr4FYA4UA4AKyR0kxpJ4yP3Cg1COaNwSyYiA+1y/c4",
-	"7fFAN3ImckihrK8CNFDVgKQD1wsh+kalL/3VxtKyvDArGNY+8i0Lj+Nhnv54jO3SHo/GFX3R5VTcaMD+",
-	"Dk8yb2v2dIoZyO31vI6BkMB3lwGzYoIlHnV2bF6D04669AkKwdRw1kPWpwCoHZZef/j48f9e/Hrx4fzi",
-	"PA0QUPZWDBU+JkJPolI+5Ws+8dPhFcZcjQXSc68dfHhZddxFf8JiTypE8R8LwZahggRW/ZMI+yvcpcB0",
-	"hvxdaHcrxEwiW620XY9Sep3tJyleuPeTFPPF/ySnKH5sdYri6kKfKYjDI/dnqfayQz/oiLsgz/WiyeQD",
-	"QDoS9RUjr6EweVW4fl/LfAYaItYbEeb9Y9fYlDx/mUVMms3lcpOqOBQLjWt596rsHWusVnPwoqq18QTE",
-	"WIWcJXEtHTzJ9yeCGiss5eulYq/fQh2tiXsqvZkSvP/m5HudLnSfheu1gTakf2HewdSdFHoG+B0TsYhm",
-	"1fcxUK2p4bKXMGLA4K1GyuWdiE0+eLV8ySy/E09k3ZWEUd1uncMVW8oToZG3VtKMSAZAsEwHr3JSCn+F",
-	"7u2ECWxsHjACP3hhqOd9KglvLoW/YwuWULaQIuR62xK5fGyhGKYxaftmHVITcrYtMURqYkmYKce30G0O",
-	"VZgJS8macf9rZC7UGMtB3Tq5/3Gf7f7rXz+lrvO07a0Rs4LgvVryzUeds/H4tMudn7XGE1ntd2mCodPy",
-	"CUQAVQ3YDWNtddTvuo8Itd+7j/dVFZu5zdclOU+7ozc/dLG2B9oy86AeGlQT5CLx1KsIJF/eieXmbgp3",
-	"AUD/3Hw8u7788OvFh7Or//wEODp/ufjP1HMrE3eFR19A0Mpb/HFGrSmKas9oeHIdQ1JA1U48YIBCWkun",
-	"kIjoMvSMOssuS/DEQHvbnxJ0Bt8RvvJIsEwU8t45FddEq4mACIRQBtiQeU6IF6YNZOAizNlf3JTtUcZq",
-	"I7X1fWA05E4sey0AqTOLxgEN50eVZptcBQT5VnFCKHvUzCYlrn+txoJRxQacNsp7W4tboQKVklQj/Tnu",
-	"ZkRUvoxbDqFRxVLMdwHyLzYNDJXMIoSQmjuIzwPSEWACjBoaQoOHG4B2GplVK8UohbBlQfcOVfoDN/Yl",
-	"jP/y8jxlUyduXjKhdqShKZMAsaG0HqZnErdCE+uq2wvgXMI5jP9KARwomtaR4NZPauN8YlexM68qpJiq",
-	"IkuuzihLvxPc4nS6Dze2EHxGfQHGuSL+cyYBVA2b8OxCM/c2qASw2jSB13S7vJzeUlATyUZUBkF1LJDA",
-	"QcD0AHAZgFQcKneAHLOxVkqMLaDhN/rWcPOF57/caiTJrNadhvNoBOJVwyGHdALVKVdb4bYT/XXTib79",
-	"YLLis8Vd9BI/pK416Mr3IpP8xgNZraiZxF91HW7jatkBPzHaOq2Hbcj5eqlAq3X1QxudQvygniqvc2xv",
-	"oy08WhIa50sAUwrsp1550R+2lHxW9P6t1dczDfBdATcGskIgvQO2JwAe7JRaReBpFH3Bi/FtVci/RfpP",
-	"4eVOWPq/U++kg95RS1aUEFsf3/KCjzeh4ETObDMczo40DBU4zqtmcJz+P6FeiftVfoIv9n3yl/cwXdIm",
-	"bKTtbWsxLxoPjW/o+73OPr7/9MPFDSDkvzu9/KEJH78On9T0fo1C6rYNqMttU/RN/1N0Iz5bD+GJLX4U",
-	"8BuwMw65Zbtpaf+20wGTNFpcvMils18ghlRhq7lFW40jpVane/Ynb+CoteGFEqfv8tLIe1F/N6UXA3ZK",
-	"kbY3r1gGkU/AKkzdu6T/xG6oV/KdPNEAydpHmB3OmBiYocUNrQ7Trqfuofg8z7lsD7zeiDxH7YhWLGRs",
-	"FsitgGQAFfnpWq9qhZrDroCjx/Mn4A0AUEfuKJ7v0LA7VM5IBjhyZ4eH9NBMCASwpmQa0OGNlqDLm45m",
-	"+jS/bN16RIRvsYTA0Q5NEBs1WFN4DUFRRmLKVeJJqis0yXhbxiHq0AYMBrQEeHRpGH2ryI4rj98Z+RX1",
-	"rvd2yI+AcX1kOwV9lLa3D4PSuMFd3Psm/94N/jRb98JNk9ocHEeyMSfmM35XpRf6rO+7wNWCfpxKOh+x",
-	"iyd8LLbEAECjTyDvqazfdWj1AJ0JFr1oZ0MDtEuFM5n40I5phuTwk/sOX6LTNgNc2U4t6XVrd6WFi2yw",
-	"2NgI793Ss96w4oACbaKQewLAvUxOlS6wTrjpG+aFmMjPj7MVroT7bWwBBraW0pL2q/YS9vdhT+47dFNf",
-	"X4SJAltwA2oNiXqv4UvaPXCq6PG4LBBV2O/wnbXaTGyq/H4v9hkFft/SMos4Z2Oe56af6sM7qORC8tY4",
-	"4Eu47Fun6HDOjVnoAjtvygadf+E2F9psEaC7JaimOADrm/DATvuA/YH+nhMy2QhrOmrni0tojWbSIp5X",
-	"BAuHEVFIFgCa+73MRBHqlJxlEjdqgbliBPD+0rc1tvGRCU5fv59KHv/4MzyauxfzbBaGayj6vVR9lGSQ",
-	"EajECxPma3dBaitPbQJxDhWXTKscgeHuRZE5HX/iBEaqaS7qpaLmVi98pqqpXNFZD6slrx2Mh02Rja5F",
-	"r9f4jBX93zW6QZnvy8fjUbecOY0RJ89J+IjPJpq+Dp/dQDoFLlxc1WcG7JQhezSB6CtxEodqne8CDuQt",
-	"vxetkTSAm3rKmYSX39+QrRxZCIWOE2ZgZtrmBK95qlc8KzAozoEK2VNTPFm1gx9+tPeqh1WmWn5PNIIL",
-	"ZNMiWQaZBZB8GzxCIsmo1eS2FrKofPmeSD5r77lKcrzKa745lAlEBiv197GjcuKLjGTms6ghnOF+8iwc",
-	"kT6o1R9B8CrX+s4MFbfsNRba1SvwASaNL9mtzjNIaVKExxM/oUGwFBZ4BtUJM0KwFLMkIrvRG4IMO4dd",
-	"v6bgYayEO+JMVLPem71ee2prGLFuFexiQqyjSTaS1sXbrIrvwb0DduF2G9UCQGSLjy1RumDpZ0LdXnC9",
-	"VFOivkwzkct7UYgsTVgaWPkJktCU83khIH+PRDuE3EzJxRBfI6H3FL2NJqgb9wFmy96Nhn9Gpf5Ue7Yd",
-	"mzQ03AdaZ0xQe2jS0vSHTRqGIHTS0vSzbWm3tLfagzcJyJX+DQB3KI+4P6FITBfEIsANS88vr89Or7A7",
-	"hfAabMGVQXj2yHasn6rI4muGCijM3dYH7gFosw4E2QClgds9oaIlLGweCSi7QV8Fylbr1fsNG5q+fr35",
-	"rn/P8hyH+lhkooAHP3GjyLlXi6fgxXeTZ0CS8IvRhzD/WXrAgHK+iwDX2wjqIlwIWyw3YkVMdIEd4RMy",
-	"kzrK8kOEF0izCTU/Et+E8dxoOr/AjTYa68EXNXeJSKwG7NwLORasIBOtsshMDuOOkBPLPWwwVFdQ3yLp",
-	"TAMgptWCfkzT2Tpzb1YK3+TVDKdii+VT7I8rN9Cz7Q43utxtb4TJA36EXpK9YGGrJT6yr+2xDVEjXtyn",
-	"ajzeAFMVrukPTqMemgroHQ19xJ0P0gc3nKyvTe0I7q/XDc5t95lBPdXO5ZMqW7xilUsTNH5VoYtIJ3gd",
-	"sOj45qCgkgZDdRrGsi1HdRiz6bgG7pEKBq7bcf0lSexeWvDgxFwR4f7OTmpr9wdof+L3HjLo0qKKRFSg",
-	"xKcUlFgwN8mZp6pBlgz8wTcXvZTOnfORmBpPfHAcLb8D+EJIJQ4V1ngS7puPWUM0IriM+COUQkufuloJ",
-	"cqPfEtIVEiWZyFnBo2ITnucjPr47AZxDz3FTCPcZwEclFs5OWEVP4MwIa3OR+R2XYxwKyGDxL5ERwbTy",
-	"OIsnxPAYXegusjLPA/FVsvLrjGdwQA3Yx2qnU7cWq5ziMBraQdhNGd0jTWwirMGenCo/cRXVCe51Xu95",
-	"d2a9nkzc/BEUXpcdv2Z+/O73+zUyvNbHeZw94PdNe3TmWhT3chzKtFgmeS7GtgLX1AtVtQF+4lNRnJd2",
-	"6RbzRvCZOfZhVARSYUJBbbYnuIj8NM8yNVQRAILblM4opZ1IXMzUqBSsVf9Rnss2y0TG/sU3Sl1dnF1c",
-	"/sfF1XX6p2RTbVgujb0KE7JXkxIHaUvKn+Z50Gj95uXDU/2u9xuRDu1JDS6dftwaNwhPPfyH/9/fDueF",
-	"cNc0HB4Q5plzexunsfC2ruV1b7eVcLQfP059VTTB96F9KEDdetFLyCvioC9flvOohNF3AhjsYxuwSzUv",
-	"Y85CTwbi9gFCL0cBRhJm/9HQKs5n81wAwC04ZKR6m8SUJvaqPmX9O134+E9+tGeCtay9RZvqpQkwic+K",
-	"aOctxogELwzL5aSXQr1rYnQKo/q9FIyQhS7zjDl1umUv7QKAWYh5zpdklyE+S+8oNVWTG9GHwZmOOhra",
-	"0ShL6UMOCMHn3qtCYiWygo3gGPj6V3DnXhVtmQsapVVy3K8RUox7/x7xMTiNEEkCpMybVCpWXFarLce8",
-	"/Vy+jAVdKvoAOEMJosIvTmgGNlbPgSELb4osTHfyRW5fJmOAk8x5yojigjpyoouptlYoJxjQtkCZBCci",
-	"SC0neGFHzuBuOWTp4/aqOeDOzV27ND39UrMVeuzMZ1ILRak6Ne/WtrounUOyqXSXyuzzhVskKNJy0jzX",
-	"uRwvPedo1dWZSSsy+F+iuWfE2i8Nnk6DJoCSK3yNT/DQva5VbaC2nYoX0Te6F8Z+UHibixs+bRuFLjuE",
-	"a+jhjw8d2bVXirc4LeDmMFFThR5oqzFtS1rOONMRcyNPJASMx5RIc8s7EkJRMZ7InH9LbJ3Oe16tw3G3",
-	"h1TcnRBz8FhlgXg5pmo2SC8nL99zO75NV2v9Xv9bUgWCLJ/SiYto3F7U3r563cjcOs+4FasytrVNOHXL",
-	"mHoTyo8Rokoo6q0tw/5LajnFxvThHiyq+FPPxUQqWbmTT2hS7b7ZnAQa68ven2vbXWTU9fKQbVc7W/Gy",
-	"QyvQCmrxEyZRo0xVKBMhgnFqfAJrDwwm7zFULRx1ix7mMAaY3WTnu9ejxTrYq0TeuIGeyb6v3qA9wfLT",
-	"raZJHongoPVxZt8I4CRpeLoPS2yTrp0MeLD7NgFKQT/cwa4JhC+qpMl9QpdSJpiM3uwurEKl0E4XU7sL",
-	"Nw5sbmdkFYR048xbYIyBXG9o7/dQOll1mjr/6Fa67b5kVhMmVxP1zBVya+5lc5e52PWUedXr6K2HC8T2",
-	"H32kJAc/6HFACNx0fbiuj2MIa5hI+e/s1rmLDt20bihLwBGwrNLdbDA+ilgWzhvPcyzlxDpLYkhprkfw",
-	"QozMbiTEbpccVzxLfCYgBu//gNy52JxblT/oUHKa6XEJqIkh0AUMLkkUwCdwnHlRKpFSfQ5gptcfAMA1",
-	"bmjI2OhyfCuyY3hFb9iBFxo+BGEaI9IOnmF2BYzmLGSRFrxQkNG5gOkbLZHSykRY8eEdnNW4KKTzZ+GD",
-	"9L0o6N/HFRyN+4so2EIqE2Cy3IyBKYzZ0QAMhrS7YD6zNCuWV6VK4wOfno6MNyLPCI6gwkaCr1md7RBk",
-	"HyoA2zM/v/llgIw5A3Qrhfn56Jc0SmMFuPxX/8rey+8aseSdKPpzZ19qqEaz+8QGhvs0GF9kHVhRdBFs",
-	"gX74ce58iwQg/DNel/2HqQ/xea4L2xoduKh68slmRUC1tdioh540CUCf8gLJDEZL6O9Fvmv8/orcGu0i",
-	"imX6E/eY8aEKHwabNP308fqGxfouhZSsSRjWORXQfL7ArUIL5M5KX/Pk1gTylJNCzxL3l5WaJadVZO4V",
-	"MWmFofJq4V9SZCDio1ykf0rWu9TQDIc9J20LVIAubLU39iih5zR3m05M0J5Ow/uJ7qnpXBeY4A1jVDK6",
-	"iyVViWec+Gk83/69zKak6dYAezF8CEgodFiIe56XmOzMNMiPj764ZceAB1homEKURQW0FjtfQ0XmBrvE",
-	"GhNdItaZYlbOBLHyLswxS21RqjG3IkvxgCJnD+5AuRQbEzN1w2tP3YjPm5ZxVn57SgaVKuhROH5gkTCj",
-	"0KPbhvVJYaLjAXGsjeK7s+e2lYIwmLYwelVbOdOFaCMNDPZ/F75Ab8tNtRK9kgXuaskmrRWDzd9z9HRu",
-	"RYhG3gqe29vQ8hSUyLMHjrtP96MqCrvEl6l0L2yhE9+iXx33AJsJqT/89BCB9lU/UaKQNDakugfsFL2J",
-	"oUonshDvdSZSp6hNpbu5EgsCsOaj3G0Vp+AfG3ceqm6BZ1yE33O8+QEBgKOvKQDQy45EXws35QsTbYaH",
-	"2ebElWflvbTLTclbYwUSdb/6hs2kwozLxwmcFgjc+uoI287AZkdGJe+IE2QyeqKp5y0AljM4zloYB8AX",
-	"8++2b5O2Oef+UQVM31CE46YiiT8Teg9PKnvQXQD8BL6MsL/mqYguOo7pk1YjjwlewiP07V1zrwhTJo3z",
-	"YXqu9fDb8IUJTPGWL7GDBcbLcCK2VXLQ1c9+7n8R2uQcJ+NRsUFc8xInah+rPtZzKHD265wERzhjw4Mz",
-	"96uesP/5r/8eHjQst3+x5gV/mvgxfMFXGz8+91P4eDEBu6l3zrk1G+0EnS3McGC1OQVogq4gciRQJUQa",
-	"hi/XUY3gxX9oEYjJqH6UCCWgWo2QP2th2IiP7xjgwhc+4FLR4oM53lzBVebie3r+V5+vPOuM4Nojfmsj",
-	"l0ioOHbL2ArF8CRmR3v59qOUC2H7RXb2YFMcbWfhegLc0C8n+BWVn+w37OWl4dDj6Y/7PnU6xoSpnM0r",
-	"a2lXymro90q6MFwsJCQ2twSLT5UnyVwr48GOMOKTw05tKng+gbdcaG9G6wlbSJXpBQbUPYixnkDsflro",
-	"ch5V7xHWrvsJ7xoM1VrB0JZY8wWykP0+o8znlcBt3msj3/aD1KAzfd/rfpPjW7/ChI1L4/IsHnIfe68Q",
-	"Y63Gsn9Dz9wZdpbL8d33ujQiwvMOUg+CSrgDxJmYVdyHEGZdJT8kp3IMh3zCENaRzXgxlcoNMVQelAN6",
-	"FJnV2HdUKvJEPmljp4UwbpvBroUYwS3HMCSsARUUjMTYbcd7aaQzmAA64a8lIBotIPcNhHjcDBXRV50w",
-	"bu6oJxngjClLCsRTtAEh1TgT3JSFj5LC3w3BK2CUACUBMDBAV+CrA0wWIklIyCsq97VUl8/sbSEMQGS5",
-	"E989P1+ywn1dqAkMvLhaZ809jyQKXaKX3+sFmHVWw4uBqZcwFXPX+aA5pyqnNhAeH/hoAC0DmHP+Wc7K",
-	"2cHxq3/9N+jLon+FriyprJiCaP+y32YhmB3Z2qb5PXbuLH2+u584EjyqCiF64fDxaVEvFJtRPPjhemKl",
-	"hTPWFNAitBHyu4K0ihGuWqjDfbMGX5qnadPZBFNMX9dzPyQ8Ezuwnyov06iNrzBpGHgQqhbFmjJGiH5S",
-	"vgU2I3oFvW4ZKafPnGpBIE56tG8/dJcuhT2ucbsNVV0l0P16ARc4fQLOIVR/8PHdgOHCORXm9COoz5UE",
-	"qF3IsQdpqnROVDWNZWkin9Q6zYfqToh5DanCJGD6wquk/m+YpYe8flEqUwEjzjzLYVVB4OYhFxNoXIs5",
-	"EwQzYz0XzJ1PWFNVmyXqnLKQrco0xT08lRukcsFis766oGpdp4CJ7wOrPTYOaSd4IfRghF/rMTonEoS3",
-	"Gp9YUB1XkxCpakcyzATACbmjqBBuw/rJ8PV6pLRkQDNopnTjhY269vaTs8IBdrI5Xz1nx2CvWYnvoX8d",
-	"BeCvzidy/4jldO6codWu/11DQ76XdD9OPsLiNZ19a7sAvgxVwUR6CzBukp5F9G5BN8Z7yANUrZX1IE9h",
-	"n3U9TyT4O8KL9zx8t8jGSOwrpIHyEZ0O+3Gp+oe1eacLKJYgHiSqSoTvoHJlOoecOi+E0bnvvo1aikAu",
-	"jU4IUvcuPtUBsMVTBE24zA1hySUR/gVliBHDwIPN1FN6teOpFVnlj1g8xOJpybxKJriiLqq31UoPbWf9",
-	"yd61AGIHZy6SNiNYjxoIoY8tC57X2bgqhAsogp7x4g5LgTmzgOr1wZuO0gwVbvyk1sY2EkjsMOeRehZj",
-	"XWShdt9DZoTi4a1yCA1w+22QuXmGsBa225kybyVl+QnbHNBqg1UN2OK9oQgB718NSsjqyocNaBWPUb6x",
-	"8eG5JzbUTwY42RVqkrHWd1IkTE4qfjmogGwuqbymkbpUVX7QHu7LAA0HsNSoZSjZjNTOtbAvz+BNtimf",
-	"a2HpwkdoIDEuC6gg+vmX2uLJqWK6tN1YPbhaaiU21Wu2TlZ/4u5e+bI1GuMUlJt7cNvc6vrOS+HpZyBf",
-	"3Pc8npo759PWht91TptV8XfEn+OlOKmQOUiSQycx1jOOeVFIKHsstJoG3hZD6HfYuMWzrEBQiamwVSbi",
-	"7dGrwVCdAviGcV4xzyuwOgzvfEb2RefrWc0WXNpj9vb1t9SgBdCqL+EBjUzG2KUYS0n/evisEJnzSHlu",
-	"viBWnU0bkBjhIlai3WQnUoiHmTTgVrR2S7yDA9qMC0heWRInQvfwsnu8Vb4wEqDvRJDIWWnALK2IGph7",
-	"T4Y282CoLi0wOlDK1gCrvC8SQOqnTAtzzApxr+8QXhjLRCD8RKZSKASmW6D55k0Sgc14xEYIjb89QmSS",
-	"oeJs5Py2GN3G6JlYV9gYJXLPOmZvj75tEmOIiZzTTO8NxNs9/cZ9ZDcxbqny9199G8/0F3kYUazCvzBk",
-	"W+YIDh7xg23ZGtuMiKY9k0t1175hgOIecNmg2RJyrcBTb1j6v9JQ0ynVnQ8aAHpnOR80eEKZELMf3HD7",
-	"kRr36Gt4169O9WmF/Aswkw/Rf7acty8iUs6hUssqpiQoS0IGsQB7ihah0nXqOHKVY4uxoQmwmb3f/jjf",
-	"03pfw7O/+KWGvlU3WZAXqk/sA5YakWU35aVquPPuMMAId4Gnky+/4sRB/s3RUXOu6tqPtCU1Svmf2qhu",
-	"ROiiBxXWyu/Kjd2ZvelrKoijKexSDefXtbeMnH9ga+VbkKQHQHpchtSI0guq/wmU/AOGXdM1lPKqVR8J",
-	"KwHP2Vn0oTwoitxREi5xd6XXP376dHVxfQ1o6u4EGipneRuqdgBQZUQ2aLe58VP3pYfw6c+HD+I/ryUC",
-	"6MGov36UEBPWsYsQ14OG/srtLdUfJ2udLAjv1tTBUsv8I32WV62Q4JSUEaU1uOUZVs5hAY9bFcrSuuM/",
-	"gZxpVBHky2Wo87JwRwwUcDVAYW3ItjyJ/D9vfVv9JTbhXxEkQlXpWYG0952A8aveONg2Kd4lHROEexsL",
-	"SSwJ+12JLdroC2gd3k2b7L2BOOq+Rw4DEh5/fHpL7sTXv9IPTZZ4xSuAQJbT0rv20pqhSqH4wJza9GmA",
-	"KSup+x23CD/QDDj6+syAvvAnezrQqX0r2yOCd8Tjgd1X0ZnBTte2aifcbqGyL0YbfynNWpFaBndi+TDJ",
-	"QGDoNg8ZjQPDXh8dVRVw0jCOnCq1/q0xz3P8tRBjPVXSiIwodzMxFyoTaiyFIQ5UqJ4BiDZRCDYXep5j",
-	"SoRJlQyV0qC3iR6Cl84HstC+6FsBQ702lELxey5zPspFQEmL1PI3R29OWHoIQ/49Jdg0KDmHqK4vDKdq",
-	"7ZYm9mtPcbk/+SMa+Bbxs86w91WDS2PFrDc+Mtv8/J0BxPGqrR2AP/BpAil7WfE4e+B5iInU6CoQLQTf",
-	"KKnI7mrXoOy9MAQ5hlh0RhRQXArlLJwZoLoYKkxsA/TBifuzFXMK7cFoujDWOxF4i2mTCHilqh1xf4IR",
-	"D9RurztDBpnBnxnigMrdac3AGNmCaNBNvKyYzXNuuzimV0B8ZZCmPKkRYuKex2Dy1poUoI0iJUhW1tIT",
-	"cFAMb6h81Uvg30hQepCkhc24uXOHX3eOlRv/oXtyQ/3zn9cPXXmLNsVnxWdrglan6eiVUKUWfQtCBnVw",
-	"vVUBQk5qMwzzDV7yVfc1wzd0CeLifFSMRtgV6XmNeuu1gFEaEJppOZoyCNlMqk3hXIPpag89MNL3onYG",
-	"+cPHZwJB9TmbCe0RIMdtCb7eUOJyH3v+g1jskCR+1WeZhbPaorEbtjik6AMNKs5dL01SPhy6mhLeuv7V",
-	"nm0A4FvN1t7ru2jtumTbQ1FCX6B6V/ASD/nSB3ftl6ZO4Leu0X40yGj3FSs09wld9BlMRm96C57m1JZ4",
-	"OeMy93VY0bLi5O+uv3wMq6ohAuXlHsewllYCXvdKoh0tIePMGYynCdWmxNyM7U+HwdOfWIVVY65vZDdx",
-	"X22SqMSl6ipTYdNvxSSFmlps6l6pqoX5qnryQO4y6WNFWoXy7RvvLtSqADwzXOiCenv0bVtFbhDELgoZ",
-	"XmQfIKc7znF7zWzz5xx9+VLeXxpi57nsL/9wHlovxRbZbhFcCmUpwgQJvTFKF8RuHngQdC58SeFTpBxI",
-	"sH7H+Qb3hQBX8sQe7rYt9WXEkhGH6rHHQVUd2V9eAcskza1eqCY3yveIh1phlvElRHGQNtLvyRemMnYg",
-	"+GI32S6h7HKvjQkwSotoQI1oXzQQHB7nTDpCk0HJC80PK31lOy56KER/8MI3Kdst5kNj6STY6aEqfk/W",
-	"ZxjhMZXWa7LYR3OVpYWNZH3HVQ29V5s8up+qBq2v2Kmjr+ji1/lZ6Q97b4XEZEfe80pVNukv+rA9bQB6",
-	"+vNV7/nPa9GbPg4fTtUqvBjF479ab20RFreLwMRdkP66rX7baZhDoMQB3A7kZykEtfiCA3aykdfG3opZ",
-	"m1MWS2gXZenfZx+u2cMmtN1Da/22oyfeAf3KfX/+224T/oRlZBUnWisDRcLE57GYI0KSDRF+c8zSssjT",
-	"hKU0a1Tg4AwsqabYZZPCthmqiKkC0I/CcOg23km/wQbswpNTjHPBC8R3uIH5YWYhLaC32WiD6MkkVKgN",
-	"1T79xUrMf8cuI33kc3iNz3vK9Vex1tN5tZ3Wwleh+w5kbuMyESdrohBIoepL07mlKnJCbr3VZdTwCXsU",
-	"IM8IrxHLSl6Y+LliqKiW/RuqZS8EIJQBzOsJbrKZLkSyA1UGrf1TsGWsDtWtosRN1MaKEpzJPVSUZCKX",
-	"9wJ7inUlXmwhKo7BtvqSvR0z69K6H96MywiMDrrpKcSBeHuEeV/D3PHT05FJ44uxXb5gvVbxbPSl2vbC",
-	"pEDcou5ohX1LaNVC2QE7azcmpHU2hMfB4Na30QgJPZHmjogyubQ1ogX6oqFakbQmakv1h6jtSMbQl6QV",
-	"wspCvMRP6xuCLOpSRLDAQmCvIRbBAE0zRhyrJgruZHMmfM1PgHQKXAcN8GCy8MJDzet/iNAGbVXoOTZT",
-	"0zyjQ0Kv9niB0pbbPQnUeyrZVWIRZCgqxJQ2wVwAAn280wVL9b0ocj6/FmOtMpOiseILNUeg9OxCwyRw",
-	"WxbCBNNPicVQRaPQn2nWoArU6AoJIGjEMVcByxU0pAUMJyiZmAmuoEy9EecOZm5dkPfR9u8efuXGew4q",
-	"PvjOLMaZaMSFDvVez8/Hh/2nve6TvcHuNWHs+drlqqR5FVQPujZi/DWM7Tl1fVwBPOV86R6oi1AOmwxV",
-	"2DsJm5a8QPB4J+4Qv7gMnXeFmAtuI6i+Fni+NVNVGnhFsDN0GzLfE1gPFVLeVpQ8p4o8aBg5KCJz86a0",
-	"7Rs1jxZ7m0R2hserA3H8AysFD45//uW35B8BY8P98xd3YXHvRbcs8oPjg0M+l4f3r0BM6X0aDVEC5cYW",
-	"8UEV3MFyajdU000QdI4RH8EipTahTJPASxs9EEdofKII6KRe5qd6wH68+gFo4UGXvGD3PC+JbqKuAnCH",
-	"ECRDwhCyvBA8iwYPK9HyQaEJLnLjMGUNx4R/6toshU6upudq2nGIuqprvfh6QpMIB1cu+D2wp1mNBprO",
-	"5XgZr4YuLcTTkkbGRtizgAoZw1VQIBGOWgq+uAFoH9RXpzb9m5cd8KejWwOYc8NtH8QCJ3JeRXuAE1jP",
-	"sULRP+PebbeGB3yvF94TIix4aVimpZrGq0CdWW1rEEDB4ntoAzXPKEny4lYjYwg2vkW3Y8a2+eY7gdQB",
-	"80JPCz6L5YWqfZvf1LN9ub0Ub5wSgpy//Pb/AwAA//8=",
+	"7L39ciM3li/4Kgje2XD3ThatKld5bCk2NlgSy6W1StJSlGtmLN8iyARFtJIAOwGKxZ51xDzNPNg8yQbO",
+	"AZDIJDKZSUmenri3/2irpEwkPg/Ox+/8zr/1ZnK5koIJrXrH/9ZbMJqyHH4cjum9+W/K1CznK82l6B33",
+	"xgtGHlmuuBQJmcucTM7nrz5RPVtM+r2kl7O/rnnO0t6xztcs6anZgi2paUZvV6x33FM65+K+9/vvSe9C",
+	"zii2Wv3I5wXLGdELRgTbEL3g4p5w1bX9G6ZPpXzgLD4KxZQZRbdWf096K5rTJdN2lk7XuZJ5/AsTwb5q",
+	"fGBC5BwGtKL3jEzZXOYsIVQRrsmGKnLPHxl0hZuX/7pm+baX9ARdmq/P8Bthv5b06wUT93rRO35zdHSU",
+	"RIb/Ua6xi+WOfZQbsqRiSxbm70RLkkn5QKZ09lD3fXiy9PmUzek6073jN28T0xe+XC97x6+//yHpLbmw",
+	"//Kd4kKze5ZDr87PzPvwlRXVi+IjPG1ciLnMl1T3jnvrNTwZ2U58yXV8Ie5zRjVTmoj1cspysxZM6Jwz",
+	"RTZUaJbWjTyDNqMjf3cUjPyNWYI9I78S2XawWmW82PWxT9LgkfDDXLOlqiz96yMz/5WpgG6d49Ovg61B",
+	"85xui54oxe8Fg7NBs0xuhsuV3v5CszVzk1+eR/MSoRnLtSJ6QTWhOSMUW0nNNpKC2U2u2AlhpjmiNBWp",
+	"AjnR9KqQU5lu6xaBuq6+5HRonfPpWkdkxeSBbf+vRzMxk4SoVcY1oRrO8pznShP21zXNFDF9PIZf25HS",
+	"qVxrwr7OFlTcMzvyBX00go0rQt0X+2TEVmZ/pgmhWUaWa6XJQmZp/07UzYjv7b4peXP0Fs+k/0XjBL2p",
+	"m59TmecsqxHX4/pBb7he4HhnRQuE1x644KnztE7i4ToHg3odkwem20PxyHMplkzUSAZWPKCciPa9r+tk",
+	"8NJL7smh68du18PDiFNuTp/rOGF0tkjIZsFnC8KVWjMz/UJxpYmcHxNhjyol+TpjRD6ynFCy4SKVm4RQ",
+	"keIT2PBYzhQXhGvFsnn9llyx3PW3F7lAp1JmjIpgbGy2brmbYPu4sdWuiWvwObbNh1wumycdDvPcXFVG",
+	"GBjxNtcsx65yYcSeruvp3DQevdpSqtkrzZesV9exT1ywFh2rylezq2c0y1iOy6sXUsEOMOsfvLNkVGiQ",
+	"1uEbMkcBTjSjS3y4+DOBAZuH7gT8Sa1nC/es3AhVv2WWZjAt9spIWrkcaySXbcTgE07haJ3Vf3ydscp+",
+	"81/fo7C0+/gNe2Q519u6Dij392gX/iFn895x7398W+j43+Jj6lvfcqUndR3h94Lqdc5iyjoNJf6c8oyl",
+	"IPhBwaXkPpfrFVELuTHqbp+A3AX1wEiZXRXBvGrOPRWE5bnM6w6S8n16weW/EVL+zSikrQ6dwqdP8N6b",
+	"zGmm2IRI8yieOf+kkLUCwjbS5mjcaBpTWT7bGeQ6cV00Ku8jy0El04xM15pcDy/Pzi9/Sszf8K5APYws",
+	"qCJTxgTRRgup6yV8uvO+G5juYLfb7bwx+xq7u9lXTbggmmtzg+VkyZSi9ywhM6oY4fdC5vVq/V8bbKk6",
+	"0TuWHW8ENPJaXQlaHnoh3Iqc0Ta7M5DYZnmF1MS8WdejNbbbuAV/R3uNKf1ephzVlBuWsZmGRYZ/z6TQ",
+	"VvkKDJtv/6Lw5i9a379noGUzOv/lwlLE36iVFAr7cZ3LacaWDV1Y4RP/2K0rrl3oQ0QObpjQZJNLcd83",
+	"+/sGruBz8WxT8YnFPy3N4YaVtbc+B29C4M65YfpV4Q6JfcM+/G3hN/kdvmW/bV6DlTA/rHK5Yrm2q05n",
+	"D0JuMpbes3Sg227hpPTe+23E35I4469bs/ad5iajV5kkCypSoxRxfULoVMF6gjvKCsdUomGw0+xMrnF1",
+	"m9bvMyjZp/AoLGPGjVTe99qZfe5mvVzSHC5tuBqvqdYsjyjRA0FGwzeEfV3l6OaqGjffKLxcC8FpFEN4",
+	"yN9TKZ/PWU6Mwko4iFueqsQ6UVRC/rqWGjaxMvKOC7JZUH0n5jLLzF2vF4zn1kjOuEB/12TOM83yPnz8",
+	"E377UmrwIDI1IZo+MFQTzgVa00JtGGqgYJSYHZjYJdHw/8aYdsNAbXNnbdyorbfjat47/rV5xr0x8/tv",
+	"ScxudOZGIV2hZ9AZY7X0yZUxsGBTwOQp589kSuNLSxhzilqSIOwrXa4yuxDhzjOKtR2nscvMEIMh3eZZ",
+	"nQN1xeQqY0QxVlr6hEy3sFRkMr46vTm//DL859OPg8ufhl9uRxcTouhWdZt+1PnvxCqjM7sEhfqb89iK",
+	"wE050LGu84w53cR8CPuhFzlTC5ml4C7NjYWL93s7kbBgNDMXfK2x6RcOvgZ2MZq8zo6eUWEuzSkj7JFm",
+	"a6qNmmeetTsPpo1sFts+OTd3q5LZI1PFAEyTd2JGRakJQu8pF33yGfTFDZsupHw4Tyd2y7gewc0Cfytt",
+	"cH8XmwFm6a3QPLIZruKW/jFZm+exh0I6LzvJKVcs9VYgaO+wR8F9zXIlzUGXboip6erMCI2aPXMnYIIr",
+	"26JxtXjayoLK6JRleAGlKTejpdl16WLaeWV39c3EfKOIkZPmxGGbFdHPtVWaBAtEv5z+hc10L+l9fXUv",
+	"X5lfvlIPfPVKrrArr1aSC81yq6KY/uqaWIT33EzZjC4ZeeSKTzPzzwUHe933E2MBzoxn4Lx/NaWzBzKX",
+	"a5GC5ByUry3dj+4Y05v32xs2kyJV8W6Z9UHxD/LDXRBBf//EtTImRUkoECXX+YzBVQmapmZZ5pr4M9HS",
+	"3AJw/Ceus3eieNufR/PqrnerupHkepqZXeTd74UKjzcVGBp4SKN7Yhl1qnxeMCPf3EGs8aaYe08rKy9U",
+	"1IECxyLjSiu/aDGhGl8kIeu2TGXfmgcbhXZUZ5EbwfK4HiQ3QhWykGr3pWg7IAu8P6/dDQu65Kh4cfei",
+	"/bzYOvdjIGzg+jIdmxRfhfCaW4g90+C6+9hNqXTvoFJZ0bbKB85JyaDT8VmTa21+7Dhl9q3d+fooN8EB",
+	"gntSrjVLW13mfhuvjfSHhccPkZXM+GyL9wS3Ni5OI7q/2ohq8+glmJZt9jJdsn5dK79g8LkxMo03pr3I",
+	"/IyUtAUu9Pdve7uBOvMRMZXyIapXRTprH9/tr70XrEE9sq2OLsw3VODXa+ulU3tccH6c3yh0+oMIpUuW",
+	"kuk2IVOmeMpIYHqCOIId0lLbo4FOAhe7E8ku3FfIcH9B4L1pHXlx5dz6u2qsNfvXGt3ms9mUSi4Z2GYb",
+	"KjSEtKeM5GzJRcpSlAy7F7q9X2zz7TVJ5Vxu7b1c4KSKDm5d475xl0+N18bZR4feKl7PjO9w+2erd1JF",
+	"1IaDqULkfA4qylpZgcFmzBimZjbvpWB+mrkgEkaAPih0+rpb0nTW9HBjtMY74RToJUNVFx9GIVbWo6mT",
+	"rEzQKUYuWFkx3g8TKBxHv1rMgXPiexlVFjRJyctuvZ64pIVe4S2MwrL5raoo/p6g/2Qw0/zRHv6yH2W6",
+	"nj0wHahkTZCCxD6u4hp/lrnojryHzQSuvp3ohJODEe0p+FLZM5sAaChjMdXkA80UCwSBzFJj8LqAHiqk",
+	"aBbjqdvdnfNo9K3ABKFHAQdPpuyeC9X++MKc1HvMg4CYvT6sZVSavaajP1pnzK/w7xGndrgBbSywvO7B",
+	"9BZr7Hpev6tAQ3WR7rhBBPGIpOq8K7nDLLql14t6PV4tKc8ITdOcKYUh5LViOdiDS7oldGZuBrvaoB0H",
+	"Eowqtw3UwmoqTkMeVtEiFhFCBkTLBybAcLbmt1PF8cDvifK0N842VO2ZAaMV71oD1jC2Y1R0A7cNqxnQ",
+	"8/X497qNAM5F1eykPUAEzHluddWOL66YSA970+nPB7xad7FerZhoFRdxRjQXhD2aAx7VHps6UTnqbhr8",
+	"TJbd371guLVn/AP4Tvee792DW2AWnQWfIRjEH1WI1OKZOwO3rxn8nLMsRak9k8spF6BLksHlWWLNeQTR",
+	"yTnc59MtuRrhsaxsvQrs7XlCtO3Pdiji/viPh9Cyl8Bote9KGV21fw7at8zKQKs/fJJD+M9zjsvpIu2U",
+	"i8KTZC8ReyArOk77z4eoquds9687V11zELx9y7ls2OkvugUKb8TzYHDafzm05p8TfNOhB6Fv4A+feVVg",
+	"ZHa1efUMEJXWyndrdEn7wWnZ/vyHWseznNRaJe+nXK5Xz67j7cbxd+xKCAcpc9WDj+nYBbispyA1ekBG",
+	"lW5vke2CANp8VIK6Fr4bbCOuAxxk+IiQm9Je2ulM1dCtaC77etYMDKhfjdfPqnGDgRyPrdpgJJrQ6GKx",
+	"CiGi9Kxzt+3aYTi71an8LzMF/I100OIVt0rD6xB12O99anKDR9vbdT628AHXQDFl+AHfDjgPcfTWCN8D",
+	"xNw9MTkTabtTu3CpR7Z9RMsZC4vOFpCP5K0TqjR58zYJXUiwZ5/TiVVI66fYdXi6W1h1SWACenidO6r+",
+	"KP3WKPGvbQyz6sG5mkeCUtZBU7b0TgAOMlmvxnLS/pz7KW9/C+MNFZn2IikunrZXctDC5xIcYe3UAHio",
+	"o1X8GUAdzh8ll8zjHyx8Z5BlxmzWqkjIOTEnwTq4zZ8whkByZnoP2EQL3tEkY2YHm8vQPMNYytI+uZnJ",
+	"FZ44BEHdCbigPOrEB02sTwnlswNOnxBq3/MH0yhKa8WURU0V2tNa9clAFAI+hv+w3qk7YU48HEsvOY4B",
+	"uSRwMomE7I8wVSYJw0gJxpCIzC2izCwSzJcK/MDwfTgrCuO31LoXMHVA0CVTBLKsCrmz4Vk6o3nqANZZ",
+	"RpaMaZgLSGERsCDOvk72fM4/6CMmeOeBInEn4ONm2rY2dFGagdL6CERbwhDN7CH+yc53zAEy946bpnNj",
+	"3TslZEt51566LinXJ3zSyU0zbJdWusBdtKzE7tudYDdVeLT25IgFXvXnMr3Wgv91zewDzswwx2evaQUP",
+	"FUYZr/SLCSPWf+2djs7H56eDi17S+zwYXZ5f/tRLeueXH64CMRPr7Hctuvp7A0Sod9wD3F8fZzY0BPhy",
+	"JS26lhqbracB+/AtCqlvl7gUTuh1uQrGzuGHWxblBAqHALaOsArRJz/xRyYArAnXBAgQQaiVcFyTB8ZW",
+	"VkTBLxEjhP20aUAAY8qoZnmfvN+Sa6n0fc7UN4rMMjl76IQG6375dL53zH6h+WzB0ijO30hQfMCnQn21",
+	"c3cvmcKYhxFa94siy5tDoCOHZACIBxzXzTwmj9lU8EzKB5beCar75CdpmsZkkiCZvP3sHXSfjkponv2Y",
+	"nBLCorwfK365nWkd/nJ+Nrw8HR6XBSxuIRsFS/dhK3wy4fkZ2grUYurdYR/8NOwlPfet3RNePp82ZF3M",
+	"wggbbH9WYd4BFVdrRxcDLwzoKbunon/YytpB169pgTXaBQ25qyvADJXhPh5zVcEEwbVj7A6OiJ2KMAJA",
+	"wt6AKTY5wIcBowm+k88OpKAaUQr+7rOvFXgmoqV88KDN9jdTVXDgWAPcUUc7Hia0ZhD4N4utwR4nkNcE",
+	"2HmZp5W4/b6JZGP6wMTeuLNdmerYfF9ji1C7tYrMnG4q+JCDmjXhqZoYGWlTAyaRjTSrEyHnKROazzkL",
+	"r6OE0ExJZCdZi1ROUC1f2tQCwlO2XEnNhDaKbs50vnWJ6owoc3Hx1Px6nTsIJFPrzCjSAMW33hOb+wRN",
+	"O6Qr2BAA6bYpgFSgLqncHLkIstEu5xmfGSHPBMupP3NoYLSCsyQtFcswePh70jNaQD1W3Ir1LvBwVSSO",
+	"VDMifZJxJct8s6AatGjc6aj534lUAqgeDsAWIAVG/jiUvEWpzdd6DfQpmiyl0uS7I5LSrUItRMiND95a",
+	"dYfOFlbVxyEZawY+WGQ6Tuns4U5IMWN9chUAl0hhoUUy7M3SQ06CA4l0wrg/RWFGuhH374Od20a/q+Gu",
+	"MSrCpBQtrsbLUVEhFIzlag4kqH4wexmbG9vNiGGb5mDPOeTFdrjuaqQPBB86Yl7W8d1f2l/myquqrbt7",
+	"ji5sFuUBdzb2ol6uxiMnExsUmcDutZkwsKd9jkwCwRMhEYo+mcv8bJ2DsW4xRhOyZfqkNt/X6U32S72k",
+	"9+F8hD8MTn++vPp8MTz7aXjWS3qj4c3VxS/Ds5Y61Y2Fz3VSpHBzDR9rSTxSqqnPTDCPkQm+HrlK8Pym",
+	"jbQTNt8mZ07YyZzY94jiYsaCL3kqJ5ESSuZAV2V0V/e4MQCybZEMTCv5GdZcsmjUByE3AmBTUpLlerY4",
+	"RmkIdgOKYCMTgUXGfqJPLkGO8tCzj30Dx4/SOaNLy8JwgLB5c3QUw/85jNHea8fCkSA6rhTOfGOGKzw1",
+	"KJZ/x9lao4pYjMcFV5EM1V0bco/aFzWcot/V2hh3sRRsRj6Ox9dOUeiTc62IERdVyO43CpA3IC1TBiYP",
+	"uCQx/8YxixSZZsawZFpnLCV/cnJour0TVmf784lTWsBDaISUsSqNZhL4FWNuqtRKiU/lTdIuxQacf3GD",
+	"Mez8xqKsbOqrsS28O5PNcqbj2bVzLrhaxM0pf554xshapCwnG7oF+KFPv1vlcsaUIinvFN/C0e1F4uYM",
+	"3KFxqeI+bZM+U1abD4IbZa+ej499ZDTtBXnv8Y8DPlYYwWEFZGnL1SXzQIMfbXSkuS/Bs1Wjtz2gfq1O",
+	"ZVrH0wd/N903p6kAlcoUtMubT+PrEN0vbFoq7jM73H400+OR5Smf6RbOUHPCf7FPV0WD3SPh2IumGyTG",
+	"L8XXKxf87eXZcPTl8+BfJscuf0Ku9cxIhC3TfTK5vTSX8KX/s0CX9oZnGd4N5ldJCakf7n8zhUpLmRKl",
+	"eZZhBMDcOEZIlJNa/W0D+gEYJmRyNrw4/2U4Gp5NjgmdzdgKcowmo+F4ZLpMnfKH44Q21Ho2Y4DZnYw/",
+	"jq7G4wt4G+WUzSGg6sEaFpSsTMehzQ+3N/Ao1zg+9L3jZ5Fcw6V+k8lPV5fD6qN3wj5LxbZPJpdX4y+f",
+	"BmfmMQjdoA0HSQ4Q2HBzFmQWmAfNzIBYEdo6vHzevNuPGeVLP193AibMGD0oaJ1K5de2l/TsMvaSnp9R",
+	"UKnGI/NXP0/wO5iGXtIzQ+wlPTeMqLe64r3vZpUPynEP2FsFVd1Po+FgPBx9GX8cXCZkMP5yMRzcjBNy",
+	"Mby5gV/CRhyMv3y6uhmDBw8vtRlf0swxBxD2lc50tj322vTrH0jK780+leJOgMEG2UqONNOYLVbHEoR9",
+	"xROK9t6r1z8QLcnrHzDi5WM8oVoFEgFWClJ+kKEKO5NASEl5TjS9YMvY1fjAtjGumEY2MUjfjKGBKkLO",
+	"+xmKmae5XIsUUslBAbSWLM5b4eHayDVan2iGgq9hwxWzHpAgp9bPSzgldcnkchV6T4f/7+3g4gbCI72k",
+	"N/zn85ux+denwfj049D8FG4KYyLYXdFLen5b4K/Npoju2EfknYzmILOvaMZgN8wuqFJbmL/a3iR+Ya0g",
+	"wS3IlRRe74bGYBSwo84vd1D5ERYg20dV30lV8CjtzDiIY/Pd80trCofa+P5v72OqCu8js1NhCX9rDkOB",
+	"W6ZfkRVtTDMM9oFltk65Hgqdb2NQtHgAYTIDMtZJQibrVWp/Qq3X/DTlIoW/CfjphEysjJ4U+exgB7FM",
+	"wdSiyaQXVHgvqgOi9eNwM13H11uX3oIwFEGXljURUlLqGz9P47Qz5m8/8xhYZmK+YkYNLZsfVrm8z+ly",
+	"AkJrYgzcKVVs4jY1OqFAl0RtZ7oF4pp4p3A8TSlV7h6EqJ0Rq/GG5o3ZBzHW2M8Y15jZuSspvtFd+Rdz",
+	"Ukd088kn1rXH2bfXOdEcP2AoG6oSGw/F3YvkbpvA5u+TG7RjMNuNLo2JA/fOQm7Ey42fpwfEJrAPNTsW",
+	"/+i2bM2fHZxt988rljcQxvo/463LFRlcnzeZRTWdfOQ0HtSy8QBjBFIrJo4d6XeCZzghK6rURuZpQjIu",
+	"HhJjV79arxIieTpLiMro7CExd8gS2JFy0+v4yX/ktCbEqctc4y0yUqnuheLCySwca+Ika2l9onaGkc5x",
+	"mEDHkHoh5p8FzxXr7HtGdTcX35RRHXHwwaF4pNl+YhMMBiAr01fw7/e7EotUh1f5dnSg6+xhBPGkujuz",
+	"JaUCzXJG0xgbRdWLqSSxD3dOYktCh2lnzO58rWKuVttBSP+2YH9PFQNc5Pae6Jzzl0o6zZgPbbUF7YNs",
+	"iMUWyyqdo+BqYJPogBv1a11McbGmxeQV/asOMLa5TmnGREoPSRHEcgByjp7HDWMPKd1iYiCEPoqs3SXh",
+	"wmhB5gz9DcM6MDn2MXPrrdagZm+okazatu5NMogIQfIHrLnlNzspzJWtb2QKArjcwkwumSJ6w2ce4gf/",
+	"iALvbP6WJVdTZuaPfjg+OjLTt3Lseb3/+evRqx9/+7c3vx+7H/4higzgS/avMsYWNPDqoenr+eByQJzS",
+	"BgGV4PPDtenht+9ZnnEAbJTV/702pY5E7IZfZ9la8Ud2Qt68PT46ciwLAWVTSrd98hFrPgBjL9B8W1eN",
+	"VZ/ZFv2F+J4oZKN5uTKM1wfPottbUVzeza2xFT9dmf8f3w57Se8z+D3GH297Se/D6LyX9G4G4z0ovX9q",
+	"Do9GIXvh4fQLHfQ2cdn6WrYzrfxh7GZUnaI0KDhUK3eE/31H8VjkauwefktLaP0fRZTzzRGQcfCc8BTJ",
+	"ZDrzIdTg8arSEEfVCIM/tXgwwZS6AadwDZoJrxfnfPLIjkopBsBTJohLcNhZNPqyjGgmqNDK+wx8/M5F",
+	"2Aq/QnInwPmKvIU2YBzQBTquwoh0sl1Ma3N1sE9wiUNKhHuhfQRjyZWK4r6GkdlAQAM6kHEaT8iRRaVk",
+	"mREqG5ZlB1zNNawbo4Jtw2d9bBYyA1yUSOPDbfdFaOaGi1lEWMOvcVgIyAS0uI+Cu6/6qMLO4gd9PBSu",
+	"BxNSLE8S7oXo5gevSTo2ZsuuUMDIWV1SkCTKCHSqyGSw1guZ87+B5XVM3jOas5z857//xwR8jY4UyViq",
+	"FnQTvQddL5oOPnZ1R7LCbxPX45qhAqqLNnE7RmEdbElR8wvdtO/e7r1SnRW48+r3za8mvU3ONbsS2db5",
+	"DFrndYaTgv0O+hGbFscB/B4YYXb3gA+oRrQTjMQER60Iurj4Tfcjhull+77GNUk5+qjxW+DS8r/y4bmO",
+	"H1+ylFMbqN69AiDajQ4AHJ6x7hTAKyv0mKjXIy/RAQZg0lv9+O6Tqjl5P74j/4e7VP2Q2VeIhD3R1CxW",
+	"2y9E06ZxxNHxfhYOOocE/gYEAZ/bHB+1a2eXttthG2WENg44Ne+lhFQgFzVkIK/kXGMmAjhRzDUKZJTA",
+	"L91vofF81XYzDmoVn6/aByrL7NcbyjtkMQOKNHrRDvyAPM5hPYNYrJJkTvP941DrFcQ6YnN4KbUlvLNX",
+	"FYYvEfrDMyZmbP8HtNQ027eOO4LcvJOUNqKfBL/mpc7HN+iKiZSJWSSE0IAoEVKfFPmp6OBmiKtpQpEI",
+	"66wMDZmVVdnMHZzx2cNCrhWL2hegyRkDvKYiRwkVYInk/CvRwXM1o3la0PpUuNTa0+/YNE9k4CGOXGGC",
+	"2IlJEu7ryYfB+cXwDCDXpunJ8J8/Dm5vxsOzSZS7x4iD5+TVqGV4sypOY0GltofRZYC0MlEuA0lncz32",
+	"1CZ5frYRD4SJWsUFEBPQARaTCesIIVm7gPtQmCDSt31rPLUxS/EN2N1F79/u9j3mlHDrWVMIpd1Slqgq",
+	"n6+4Ut1RvMpTlr+XMbdq+3SFdqD88uF/WUR405BZOvB5OjtwaItyUSeEkpTfM6VtODuiELjmdhuywazQ",
+	"Jw0FT8l61eL2e+CrVctW/WWEOqbtkAfpWok3ZZCm4e7lfjfHbTHOom81wn2V0W2NxeZNqE6IkqgxFfv4",
+	"UMzyLUzUzyxys/I0tr/vF5os2Ffq4DoOkmOulwVVC+dKfGBbx3AI2c823CnnxPqqCW7dOIUFPr0np8vG",
+	"BoJAKsMRWTUKpckDOySi0YrBtzSBllEoFqvzZbDssPYuRlt8cuvOPQG7HBnkLjZhcDo+/2U4cQugTsjk",
+	"/PLL7c1wAkBkjUg7liIdZsrgqRMyub0E5B6xJS9ytpSPLD0hk0/nNzeQv2C9DTMp5vx+DVBgJZ3VqO6E",
+	"W/7Cl2Zbh2YcCBILr9XuwRL6DscCUCYzAsDgWWCd7VUAy4upgGU2tj1VYXxapWOVCCs+e2RykHkJ2Qb9",
+	"ffSJu5FAh+F5Si2MBgZwn6hzaOGLHd7B3b5Y5Pmlqqrnr9989/bd9//0QyXU8Or/hhjDP0YjDEykYx5j",
+	"2ama/juVKhTdttdNKqSHu38PahzVP3Cj6eyhNhepzXpUGhxvVzWfKydjR+sRxN8EaHN8SsfSoqOEVBD2",
+	"7kalvt4v7OyRs1rrju+sXPjVdzSplOkt19X2ZUOdKhxswHAaK4tY3cpRoWr7O/y6yqjwp7bq+XcJNO0E",
+	"vmmLC183rKp+h/Wt2lW1qvXJj72X+3VydHR0QibY14mLtVKMALQmww7nIaK0Nl5drCgp7DzmDSlAbnTP",
+	"gXkJZ+plEC/uCyM27xiuvwSynFJNnH3EC93KIL/MgW95cJvmqgj7uRt9dHtpyVtOrz5dXwzHcJlb03iP",
+	"OYxh2g7WcBGkLR3Ina3mj1Yz+K5l/on9Vl3+iWuliSG+0sTuvXgxHI2HZ8eON4iKMjkgltU5vbq9dE9Z",
+	"YQBIEMsnhQ99HpyPzy9/goewwp1KLMucVRbRXfmXdQpgSbNU9vk7EYJDCngWkjlVKqf1yfvhv1xdnn25",
+	"uLr6+cv7wenPu5+sVNOCFBeqWZ8M//n6fGRHEr5xJ3KmmQAVzqe+uJQ8ri2BfZ9cXo2/DEafbAtMpKGb",
+	"w3bYaHQ0X5qenp3fDN5fmKeL4nIKW0HcOrZjtJA7UHWB5qqcEWALHAHTRlmnxbWDEwDrA5RGsAj2JOBP",
+	"1ekCxxFMg80ngQH1kp7rrU8zgR7uO0wMt1j/F78d958nu5gy/9a+DZv7A50x/RxmEjT0C6QWHG4jBY3E",
+	"b/FIXAMI24QrwK+JnM3WuTrAVPV5Ec2iFB9zTKPRUXCWpcM6fzrCsqBsLVrX5m4BdrZIAnVtot40lw8W",
+	"s5DYJBuF8H3Tz0lCJnKtv8j5l9yIcvNvIfUXq5dNM0wJQOPtC3x8UpMJyrKa/G2zu4JP21KjjiXv16Pf",
+	"Jj5dq0Dze2786NeCwnFNs4YIEAy2p3I/zhcHkeBsFl/ZgyuCLKL+B/vu/vMFVpig2beYfgSH65ASAjBW",
+	"yyGYgX9mLvMDKRIj5m3JfH0yP927iGs9VOJPpdCUixi7HlXMXAea4WHdn5cTtmtL2LaoxZvYWo1UbG0m",
+	"lwhTCrt/+lLq+lGNd3OTSpV/zR0Dr2IEnFRnoT5NaY8O2UwZGC8AHBGmpalTYbF6ZNfcO5cvOQBjJKo6",
+	"0vV3nb4RjQkt6dezeFK+v0DoV7xAfjwK/rcXPsHFi7QrpB6W5qXiY/YEodZrn0pwuyAlIhmIgmGnSj5s",
+	"aUVpJVWzZn2fYerdtRGLuQsGpT4VQUOj1AvPMNnCHilvsqdTS6JFY2V8N4vmA8/Zp+jdPrkejnyJ6Al6",
+	"KVXgjZrLHDmWYBUhN8+ZpVDJDbJSrXcTMyGtM8u/aGsMQ3Kbp6q4EwUtL6a/VorPFkBmGxTggkzQFnE0",
+	"N8dkAkrxl/PLL5/PL8+uPkMsHMhgLUfvxLPmTHAAJ3diMhqMz6+aXlqxfMaEnji8aNEn20kgK7UNksnZ",
+	"LbR4udukXrA74ZrjGfOUS84hpSqwFARqchV0pqDtmJyQyeD9zTA24jnbOKR3MOY74XCwWMMnZIMPaLzY",
+	"1xWbYSlRIAYHg4+JtOAWCcwfVxqTqmBeKrYY2GElOybcZc6YKUbRS3qVRTGWys609pJedfztvAB++3c7",
+	"NcByHatagG40lqVYbN1cWMVcIKIDSuAleAKQjmyO5YRZNofy8YPxeHT+/nY8TMjkHj/kFZ+JPRM2Hhey",
+	"No2ubsdmBgfX1xfnpzBBxta7/OV8dHX5aXg5Nv8aja5GX8b/cg0Puu+0myo35m4z9ZHRlOUfnPJeVgGX",
+	"wP1QU9MVpgY48zDKA/IDrHPIeRfM+xeAQomt6mop12UqtrSy4P2YcXWuVF32elGTwhyugnafW2aFWDXW",
+	"BOi8Ralw4/OW+dgTTzq0YIVL6tjFY9az/r95W2QeeQz467cEk49ekv7/hcprcByiL6/RsaKGGX+Zf3cP",
+	"/Y4vn+1yJxp7ZhM9DuraKqMzdhp3efhFhodUAas9IRP81aQ4snATHeANwYbq8tijdS8KSk9/9hLEDkBj",
+	"hItZtk6NGIZ8l2KLKt2yIEYrexUkxHUxf3sN1pzdW4tn34QXT5ZnPfj9M0x90Fpzwimebp8yYieuUA6W",
+	"ZEFTzLNw/NGJ25W7R7x577suteCnf4byMW1LyY59LlGlCvkytsk67aDROmO1McAn1xRvW9rl499TGZdq",
+	"Hlk8yuuHWSrm3KF0S7VOC/yI82PvvSJCacVUSWCWT9Du+a5VKy6lrnM+FmXPc6kdSy0VRTGjitIAqT9d",
+	"mU9k7lhJPGlhGyIU3i6HXbOvcejEJudaM9GeRy7Ko4Ajtp8JG22c7ucIHxdrtzd+HEWo+OoeSkMxgX5L",
+	"av/GgY3tbDeii/YXDRRSR0tinRojVTim+FnGmdAnSFIz9UUD+NwRXLeql+WE7/5elUTZ/sfdzguefHvU",
+	"FX+5X9rAZ2oX5bqkUXUDff3hVeVC7bIlDL/m6mw1izvC2X+/djqL67E+UteVu9/D/DvVdtuf/AmgB/9K",
+	"U+jugouHG5/f2SEbskgK7YIxfq6cxoYEz08R8epTNyOVV8xNFL1lFlRdB6mb+18NvAG8nq0HStrbOCFc",
+	"cSG/qM8ZhMJe3Bnoe7cH3Mo11+/VionzM3IqhWAzTVa5fOQpy4t0TegR8l7UsnM9xKnF5IoJILv0VN9a",
+	"gjFkNDYgAQxcR+Y7vcQn6Zp3o07rWldKLjO2v05FZis0gQI0/LriOVO1ZqsUrNptyEwGlgK8JDXrUnAU",
+	"c/v3H9MHJF9ymVwyQ4EOL8e3NYSc4tkjn0tJ7i7jEDlHXUjashABeakvdlABgIZZmYgDraUosB+x/ATS",
+	"8ZYXCBczqwW4JU5QIMzDtYhSd4tWoKveBfL9W/Izfw+w59vxh1c/1FSQXIsZ1fECwjsE4EWHvF5XNBBd",
+	"lpBQPL4udeTu2sa9oRQIF/dWqSGKbrDIrVmkwuFjWdctOLeOtmMPWdMO5XzBxvH66OjokFRpGa8XCs7F",
+	"IAF6aRnqEb0ek5p1pB3whdjcX7JNKKA7XF5tU/LfvNT91ZiLf8k2Pq+nCz9BvagLuEmtXYV7Ar38rm4J",
+	"FGBhj/KhE4m5FdYduWvbi/Ka1FeZ1W6KW9UCg9JKQfhcuiLNBYHQK64XEEMJyFwSEKDw3ALyMCpAizZM",
+	"ESJavDdknYEP2v70I4X1O1BR1BboN4fgmXb9E9bZsVbsXe/gyoqXSQi5tM0aOaIwQBCBpwFzD/tkiAX0",
+	"iuszhYQaJP03kpinrn4WlFpgOZnYpLJXPJ1grQGs4mRpgh3CFapATdmCixRSdMCDSVYsV/amhPPJtaVF",
+	"ac6UbjjbdiRtVEZocMx1VkeNbP7ka7B5VrpYfpCZrhpPsqfrmLL7tdifj2lbi9xlV6GHz6klXEBqOjiV",
+	"digl2oK9oMJGxJMytbpWY0GRQC0zdjNmJXexY3HJzmvikzYt1lLTWSgVhBhKuhqUCWOa5UsuoAyZcpUN",
+	"sGQwTmrITuJqhTmHEORibkSrrYOduuF/Yw3+29Jy2LRcCvpASrjQNhUPm4KzaX9ZZAA3G88tnYBGkyqD",
+	"kRoIXUrqM96QVFkMCNC7dGdwMU0Om4uXlL7qiFxssnG/bkw3DYUtPu8S8YCej0mU8YFy7R+K17PYw3fi",
+	"XYtWxy1tz6KmzCE0C93ZFYy85TXBPEFWTK4yVha5STmC0No+aitmyv2Mkd12uFO92+h5bgK7NN3LqnQZ",
+	"tEuwCzlb3u8PJ4XPFkktqp6UGe11L/Lw8Iacg5GVjl8h3Ra4WselMWjYfq1LDBV7V9I+fRnVI4MU+G+U",
+	"h1EZ/crl2wfXwn2c4T4WCCm6WO6AP8JBImRJWQivy32q3alPaWwgiqqHmb5uAy8tcUw8sS32dUHXSj9L",
+	"WwXD1RMbWjGR1rrnO7UUElI9saky/9STGqsa2Xa4JeqoCLVZuFpJmYGjmV4q3KDPEdcr2TLPW2TciMc5",
+	"zYHyOFpufOGLg+9y2PmK4/N1ljmHom0CuIBzub5f9J9SNXzf9I68NlDxQH84H/liTztkB2QyGn46vzwb",
+	"jrBwE6YIznnucvgCx3UYnjfmO5ncXF5d/evwy/DyzNaIghRCbEOumEh80NoSD0E7UEnLVbfls0URSV/Q",
+	"lCgoKGo/4Opb2u5DlIbMWZaRKUOi8lLZTaxdhTZjpDw6mYTlMzGiPhkNr66Hl1hMy71bGSk0vBZG8dws",
+	"qL4TFlK9sQVR+Byqes1Nh28vhl9s0p/7gPnVaHh6hTW7iGY4OznVMg85ISEvEeCnAeWGT7i0CZJOFZ1R",
+	"4SodT26ubken1c/aX4YfdlgshCoU/AsnZPJ5+P7j1dXPX64+fJg4v6urvwXVuTZcQ6FTOZ+XCpt5Bdpe",
+	"iUFbvj8aJ024/IFCkcY6xkyQJRdrzRTwihT1zVxPwuKFlpkdqvo7odQnk7Pzn4Y3Y5xdBfYVpHIGyorF",
+	"fLrMlBL4+cO5K/6Fh6GX9MK9HVZajdRgxQ1kfgxW3/3TL4Bps7RQxS/CZ4KVCP5VvBLMDySLmmG3JB7r",
+	"UEg/IB7bVcx3g+Vdar9sW4Skjeoz3e6VeXU01EWN3g3l4HnMEbLvqCBd+WwMHJiuntgCevat8GFf22/q",
+	"K2EHNfjMw67InTmlnt8v36HXDKj+2vNsmr4vWIbt2Dp4ECUw0tZYqVZQT87Ob04HIyOJPbsXmW69UINJ",
+	"KIAgxRmG0RqNv+ChD7TgCURVPtGvg3vm0jqM5L+9vh4Nb27sBGBNM8+DmdwJ176nwYTHOPACOfZnR8WD",
+	"uKBqOkKEci/c+RH6PcidxjkwZ8t38UV5+cL9OOZLlnHxwmpOa/Xgaq2n8mvdISnztyEFr/aVbaHSZamy",
+	"awO3eoSddqUXUbbUQCCbRrbMf/IY6+uZbasleX2UGG2WTNlWgg6BhE5Mab6kmh0Qh3OvpvXBuAn0G5ix",
+	"wm9Zam46lY/MdgzKAuLBg4IdSMUB5yiOd0CTujhENfkK9z4FCF+IlVblLlX0Pc6N7RGapTBRyCRs0zOe",
+	"TnVs1jKcv9heu6a55k0yeQDhBHgEAalrwaGnVsPhUsBEO4VHlasCYEFmF0nCiLrZgIBdsmE6DCmVd6JR",
+	"5+c8yz5EOU9tgdsc7wCsaIk6qRSkyH+zsX3rD46waIReY1chj6v2rrwZ2Cx1LMlBD/FwxBKaKl3ZgSOs",
+	"qFKkqJSARotdEFfmlgk6NYcfqEQ65Ezc125qZ1W5kJKN8ARpagd4jOVG1EF5eFpElHBrBGFcXhVpoJOm",
+	"ksXZiv30dKRmLt6LHxSMMJ56xqgOUdjZOs+Z0Nd1UcoqwTd2KgHS85VzfEII1udS+Bps/ZeMcooyEuG/",
+	"BFIQ9iG6MmZD6jM258Ive8cqTt4a8ladM6IgUz5PwBBmFHbpZJ1nk6TgrvDmJzNjUDYdEZN4fcNgiJPb",
+	"0UViA6wK8UVTmVouahunOiYTY1OP2XKVUc2sVaj4veDiHgGNE5f/TVerbOvqSDkGoIRMcqrZNcvxdNsW",
+	"0G0+MHfh5E5QX8ES+/dNIJxhDowhrXweilFHH9iW+OgcWJSAEkBFU018sEXTB6Zigd4YdHCgyOSn4Zh8",
+	"6zqiJuC4jeAM3u5HAXCxWutGNscyrCBGEFHu33sIZPEcO3Wy21m0W8NiZzTHBG6sxqW0NPayp2F1rhWf",
+	"mFzQcNoa3ZUqIkv6NRzC26ND+SR3Pdz1h2mYct3xGJ3D3DspXhgibq7MnJhBe6IqpekWuQtSbkN1GaMp",
+	"IBYpumrIQirtUIzGOIIdZ2cLSlNQwTaB1bJiOZSGkcK8AQ0X/hDPVmmz14wanHIMkEaLVz/Hdnqx5cO+",
+	"1SzhI2ebC0nTmghq4COCStjA13UvY2rYWnGm9Cdw88Svbog+OcJrRygAHht46RCNH0p9qBHVzQA8Yntn",
+	"v2S1hRCPx8gUaE4ypr03t2DLLTpNeV3yc2j5HJIGF0rifZEr6OsJOfKWQlTF2lGrnhRJa3bo1EfAyhOT",
+	"VDZKdeDlNW3YtCMsWttRvUpLd/8+Zs1AU/g96UEadUkhe/M2qYN+YM61lhBQgJBDvxTJ+f6HZnDHjonm",
+	"e9IwJzcLmrPDKtq9bpHHXqGacfHS3GfhmxsKXc+WvRBqv0FCIM36jRksz952qxwYOzMNU8pS5FVoolQ4",
+	"hAmhgTYZjVBsfv/ALDjQ9qZxJMGRqcjuKKIeKOe22vP/wwVg/X/RxdwHZrfqbGsnWXUJIuFAc+3Xbh9v",
+	"AFmBVMM/pxcy3S/g7HP2k8VgkgpkHuYyvgxymrGIi8L+gaRMU54p8qfRh1Py49t3//TnLuSAD1ykyPBj",
+	"S9urY8LFI804Vkf/AjReCZDBZ3ymE6NWZSwxVronwfySe4NSS/klo/k9S+7EWqj1aiVzzdIvUBfsixld",
+	"QnBOvgDLYJbJjXlvLagtgcewP1Oepkxgg0Y0frHlxhU8+0h5RqemH45LLyEyNxYP6nWOxog6MJ+HpAkJ",
+	"Yw4MItTMInq6rkc2L+hqxQRzUwewqLK3BxwsRt6bU4m+9W9UPTl4B/bMgjLyCUCosHZ7jMUY0IT2KcKF",
+	"HwHJ5H2/Gdfkb6t3P/4YXBVvj+Jp4/U42o/j8bVbPy6Isc/jM6it6KimcGzo1jL8H08zKh6ANDtlzqjS",
+	"dv8rQlcUMbohw33wYiTZqlryw2a+wGgC2I4lkizmO3bGR4ymbRWTly1+A2kvf0jpm/Z7dS2MHVXSoKJz",
+	"8YnmDwq5LKgi+JZzq+zq3h2+v4rBQswGnVB1NffMYFDpy/t3ZjTLWG6BIYTqPtml48Aiz9T5VmiGVbu5",
+	"XviF9FC6lviQmr0Vr2sf1JDfk/0EESBpncdPLbHuPhs/CmjNR9RRcxzr+F41uWfmagDeayOEXYG9GgQ2",
+	"uKlqjVfBNt6AhcLbaHbG0b2pnNVy39gbhqRytl4yoR2mN34PgJ+rplMsU9botIloVr+1iI9pGW/SFnr5",
+	"GQc5NF+O6Uk8XpCi8Fu0ZITBNQUPTuwzD2zbFH3jNd5CCAtpCK2AY8tsAYveVR2pxuRG1H+/wOTASQdI",
+	"do4+10dGaJoiKin6xT32+f4Nt9c+jwFLrXaPRwZH52bZ7zO/jLu2dHhGmg7p6ULyWcRyzOiUZU+hdHPE",
+	"2dhQUxdwT0Ukm+lZ9y1qRxTZo/7uiVoo2Sr6h/qJyLh4qJcanj+3sVpmJDBl6/Dsxlhzdr/OaB5Q9hZX",
+	"FaAYLd0+gTACFNKOW95+lWIGbEFtsPs3p6Q5IIdNEl7nmVGTcN5/a2m24rwmTuuynw0ebdoyz0Fh76+p",
+	"w0EYrglrrkaqVViDp3OnnCq5r2/+Ay26d5jf7O/NwV07yo4+jsmvOUvpTLP0t4mxUIwNYQzBjY1m44Y8",
+	"yNsxiys5EP4BxnDQx9TCmNUC05LmvEzcVWMfBRTZj7Y0ljuLoI7C+VlykQLXRD3nVs4k2L7+oohSUbyA",
+	"16bwuewQuYOpiH9HbqybT+PrCboAhKXRSmz1Qo9bnqg1bIRJQiZmbm0gc6GXWbzEgZFVu3vBbYVuO6Ga",
+	"tPuI5bC8vwjlYqO7CDdLzeGVYsYzXlPmChSpOLGrVJ7E2zlNHpmNUfpU1q7MnFGMzTDGFx0WGebW+DC7",
+	"hYJ36T///T86oE80O8tlvEbpuIiPwvgA8OGCfHrBtiSnYgdZ6dHYWGxhSmcP0YI2HpuGT75yfvyuBBGW",
+	"t3vv1CFN+wEf4EpF249OD830Qq7vFzg/aiHXGQSTPKkkN8IJq5Ad1pEbcL7sq+HIC8pxRDDN2aYIddum",
+	"uglEudZX8xGjM4tNXOXMMp8grCTCIS3zJcs9594k2G2TQ3g82/NZxUo6/+e//4fdhxaP1h6ktRaOQ7zW",
+	"DYBi01cAwNIh9lzQJWYAl3nQTxyE19HYIIE2yeXG0ac81YngybpAuMC0BCcm8SKu2OXVbVYWEaVNUJqW",
+	"uID1JKdx4dpyMWkdu1KRlNORDdhd1IOmljGJGZovIIw7BLAHpiW58ScI1w86FJ9JiLDFCShWuZwxpZDd",
+	"3qYKYUxPzj3u+BtFZplECVtdCf7IGv0KLu8Exg2AdATDKelS282FhFk9mj4wDB+arbyR+UPc5J9llC9Z",
+	"elmN7DdBnh22iSuXvm5lWEc5Yr89qqfADaGcTo6qAPJ5SDksF06roRuNMTuZfqqkSDam/r68R6HKNZlu",
+	"gS8Z9sd56v2sLiKADnwPKMPUIVWb9v+e0QrM+gA+AmikhloLDtWC0VxPGe0ggYupr6ue5f7utwkAUco1",
+	"VjpxrK94PGU0RrOcsWrt3197dMXBkYSIbEz9XEHJp99+63LvAoC5W/78I8tVnHsz5gizUdcV/MO96kYV",
+	"fr+0vNENk1hxUlqwyomrOfwNcu95nBEoQp/iiwDz9yOrRXRtLNMOWFeQBoW5goB29wFPK69Jyo227iLp",
+	"tgi4S5dIWc4fWYqgeoRQpVsvAKwb9PhOTMziQc4F5tgDfHQjHLy1iJuYbxQZt2F2Iku5dvxxMQCe+fL7",
+	"rWYtjpB59GZB37z7fneGzpBqxsonGA6QOH6Ns2N2tIzDCh2tsQyWMvN2dAERJCRekgpt0oWlq3kBVEMw",
+	"TUkwvfFNF5ZTiGGm3d9t3oo3P5+qb3VJSGxA3AjpgNkpr0QA2qhGNXOykkKx+EkcW/Yst9PwyisoOiyr",
+	"Y/Xc7czYM+9AvJAvbH6bvSh6x72P4/H1t6/7r8mboyNy9fNejskKJs4e802IPQf+xXUbEsSgU8X+jE+5",
+	"zjlLBzCX0XrvDsZ54slhSEG1VPXZQmNtkurSNQtA2M1EDw887sYotwoz5VkaEv8VmZMp4+I+zC3NckbT",
+	"LUpzMN6CfAQ5n5vfW9ut39EuszNQ9Lpu0rdFzcvyqGCjuWpMyykXDKo1DS7PMEGMCeAoQgY6iLpPt+Rq",
+	"hJFzs0kmuPhQYcsbpj7/VmLIPUi63cMadyD8IVLaJuoHO0Uql5LrC6KM1uA5hPjpAGYlxwAVjiFSscM7",
+	"Kp5tVgrk0E6tvmgur8/7fcns3aLP3+32OOaCcavo8+sOWcAS0vqZJvj3uuN3lacsj7MiPzesKDzuLwsr",
+	"ig9XZnuLdSzplqTyBIulGPvA/saWD8bIgfeVLOm2TyYOGDA5DplBEudASQhVit+LxHKXJMhm2ScTo5fC",
+	"a2iFQ6YXLr3qkwlNl1xMjiEfTyXIOmts5XXKtcPfuRMCMZMcOcGhL+Zv0LpRMkxD+44JnYGLZYQ82h2K",
+	"F+OLMOMjqc3mL+jwK5sEnKX411uhY6jKW0v74pCT6F51xdkU0VLWsr3vZDI08q+FiW5xFUuwjS9pN9ks",
+	"FJt9wdDQlCr2/VtnxwAmqpxL1az9lT8dvRblWrMxtQzG5Umsjfp7odHxUDXaijbQHrRd219H3LYbGRsP",
+	"fh5eThy0oE8mQd36iU+XsjQVa7FkekIU3bp0N48vdq+OhgN8FSn38aqkWJ3PqkBU2Sp9wOvpC/fPpNBc",
+	"rCvsLtC/Sjl9/Jf90t7Ci3KtubjvVFwfQUzf2lft8YGf61TQCVSOPJsAkWZRXxTy3M3QTyw7PSo/TpA4",
+	"QJiyVE1ATvJhcHsxtg1hUAdEj9CO3tLCXGDCv8B38Wkzja6iY3Dy3PO+kEGQwNn3jD83lqYJYmeYfel7",
+	"aetqltYFxwu8HtBhWJQvrn6ma3SvYIOJ7pcnt/0KhStzLTM+28Y49GD0n5/lBMLVGsf6O75Tm+y5gu4E",
+	"fBtrxdLjgBcBzoJlcYlQRtXn1HRwOuHMgASIjaWmCltRHw86asOtdkQHuJ7Xq7SgDa6x1TGj34f9rVOo",
+	"U5AMv/J+Gwe1FS7JTplSVdBb4J6EpUgi+8tNbJ009pv14HT1z6WUc8iw9/FWK7TccpGB8Mxx2YPyj9hy",
+	"KEGIFkoYi2Ofvo1qVhEwhHxsS5ui5UrdCYtNs6+7MIUtTm7zbL1UJ1cuCmAlm70T7s2TVck2NJ925i5g",
+	"RmXIdb6QG/bI8juB2xSHkzEKUBtginDnDyVZUAUikGoQEY/ZlVGRUV0BuZsIXwCyS0N0BKTci/loCb/9",
+	"inWEaXW3zPmTpUQ3SyV+2Vph/LS7duQyCDucjIHdVZhF7pZEFqp7tE6L2aD7kxdcTNK5OYOl9qfKwk7s",
+	"yXBlacBCkPFQJJwt9GZkV/Pe8a8tsj8+wTu//5ZEMWhu1PSBFR1zmjm6k6weUmhvCZyF+jINl5LojXRH",
+	"zYoae8Yc+ggICg+o27Bpf87+2KPUqoh1/ACMbBrqU/b/mCld6JsV15f/fYujbRsx2gus2C/FZRipGY5/",
+	"LCK5gTrjzTtblFuHYSfIjdkTEH9dWyY2svZYsAKPVWnHQQ4J5G3kKWtfSTiY1lqVCIfb8TiO3NrtHMir",
+	"IihybG4th7mBQaWeSc/iRyL04e16USYS/y0GhnJMfkHCr/sWzKznQaC6YHcqDmfn68TMsr1A91eedXq/",
+	"V6r8Vxt0KPMFB7LrekuIAipldq9zMOkFFw+WiKdPPlt8qN3zLsh5sotwEN5zHQl9NdQI3QVTt095o1rn",
+	"fOpOTh12ex9UO7ziO2K1k15aqjxRT27941Hwv0ZrwX4b76Cer2xx06FTTDzyXIqlhU8/23xDCrAN5kQa",
+	"fmrLDmz+bP2N1399SotFEMA5AU6vPl1fDMchp+c+b4yxjLr4+9GU+v1JCQSB3D8og/dziSQBZXefWAe8",
+	"k+8nyGBt+pu4W9OoWkiQCuUi0XiigfD5E76AkDVKNlyk5pJQAc3zfS4D4kCsv+TfnzJz56o/48dDqZaB",
+	"K6io429LdxcgLjplmfJl+kwnCh6gPcG2vXoWC8Ryy7vCS3KXktUhJWV/RsqbJ0i5lXcstbuM60z8+L1s",
+	"dWgtyb0ENF1x2wTqF7jPrcemO71NB+Ry90r4+06cE0MtPeXgYo5rpoW14nwM4GFA+vipI2kz4kO5OmZg",
+	"XCVErY1ZpMhEzeSK9YMrWU26odAfC0f6vj3gne41fvtH75DGMe9RdZwytVv+F9GiDcgDZNlw7hRH55ly",
+	"hTDTDYUycEWZRNtiU/HfvRupocxtXNsfL5zfOXBkOT9p4dtxFqB9yFrslrhwbkXZN5jSHRr9bZe4IVXX",
+	"TbQfQ3TF7AmtCM98ydIbLmasZY5NJEQNiIgFNxJh24GdlmZMpHSvqXjqnjuwzluzKvgSap7f9bt7NEyX",
+	"aLnw7b/cLpxeRNKNcffJkvs0v2Gf+x3W1s1KAIbeNZ1BOdhfaOon+1j7QdqGB87I2J3A9m0tGM2QUXzf",
+	"tfURn2wvZeBDjzRrnKT96kTd1uisK2SM5uKMbmM96dCKlA/v6eyhcVTWYHccsXFjj4tfZLYuSeLu3akV",
+	"5UI+bWMgludKjBCLET/LnjD60K+sWD6zxuA+oobOjfKMleiUSmxKteZtK/InQH5tkUuxZgvkJXTuvsMV",
+	"YHlBJxRTKR9u86x2bq14HtknRxddbEWjaO1VIuGhg7TOpAfp1Z/BYKo/J+07rGl+zzok8o/h+ZiK6Gsa",
+	"xRcN6KcaTy3SIpnrbW+UuSCPLFd2SENPLRVbzI9CbngydggerFqEcbqgVhFqyZPEQ8oSMrHTM0nuxATl",
+	"qfktnE3zQ7GbbIK2EQ0TgGdNfb4nKmkFG07OVhmdmS96VRQrvQKmNSHTtcau4VWf3ImVS0BPSLpGHd5V",
+	"E0IOuz4ZQaOW0TecH5ovi7IEwBkcI5XrQjmVdlWS1ortgBUimPpSANeBbWQZtrFTxKwBt/EUYq1D4+ZJ",
+	"b0Oh7r9qSFZxhXdgpbkiK5Yv6Ar345JRoQvLbdd8CataQZ1Lm1wGrhIbEe9S4vJZOPs2z4Qy2eyRa1Ez",
+	"pQAnFAp8uE+T0AyJWDVeUQ0EspPkXu2tCrBdRaQ0C4Vg3VXWdhWdUHhWJ2FXXdi9JaOKc52VNphp/mgv",
+	"nSrh9eyhehd0xLzUY7L37IW6FGrXp9rRlMMMXYiT8+1oLdqHv7XEMnibklc09dAzdMssbHLswZJnla8F",
+	"69QrvDgsXZKgQn+jgntPPb03F138ku9aVBZAGkFoe5JgElgADkPqsiwroDXWaUsxh4ShGxrcIUZcKozh",
+	"P6/z0/QN6EYjcryu9+B1BjiR67iF4RT9PiGT/7NExoJ4Mwg7zxY0pzPNchUdXZFP2w1m0IRr6VaeOhar",
+	"prOFZZqwrIbtgqU7vtqil++OovCbqnTYIxLQCVLxRs2cmHCBHHthFNcFeCUdCSTUlWVlnoXAw4Teqzri",
+	"PFvbwT6VkLm5Z8l0iz90mim4ok99mODAFeTpnpzBUjhkyoidnFbVxusR4H+kOvQH6jxx37bdYXU7s6if",
+	"VLcxK+hqXAJjaeD+ND/hnpyckMmU+wo3a4H/AFewnSNgKIC436TgfbJ721f8QoMqirqlMy1rSlYhaxWh",
+	"aQpACvjqWrEck+Ac8wzF/JD6xn/mMeLJiWkJjC/ztvnB8n9PkD8rpZpOqWKWQ8sOiSxp6jIvpluyoDUM",
+	"hYDMr7/LYqQ6sFMtjxJiJHrNaKi/KCn6I7pxYfMu6IYOScDgKz9gKBuqjm3eMm4rC2eF1EYd7JIgvGQL",
+	"E4ki0lDYmCdYGcpuQdPWxKvCE1cCOCz2ARuEKv/YpGSSPvOU1vBJNFtxmLJUCxbzf/a0q4Pr80oSkKMZ",
+	"MgqBmTdL/76h25Yl+IGiBg9heF5aSpnnKF0eyKyuhcvb8zsYVYDWWiOBLdi8Yi9gvJgZMbI2kgZsVPLA",
+	"C4GFL8PCHogBXwtdF0+MJ9x+9k0iuhxHZYl3DyQ9sixU5fkMRrffyHp2wD715RoroOQgatcOdVDE72Ig",
+	"xMH7m+Hl+Mv55ZfP55dnV5+PEXpYrkLpomZBzgAUk0fVPmDvWEijHiFWJePMRdsVw9o43jvFjc6+oVtb",
+	"CW4XBxQGHcsRxJ0RnN2OBuPzq8vyGCzOuvDGk+Xa7BaW+BysPikCrHJOplIvLHjPDnvJqFrnLCVrkTGl",
+	"7oR1e/bdUzbhDcTWhiuLjvm7gbsF0X9rKOOF1xwW3btF0Iqb2ECgzQ6br7OsHKWHv8O/YoVNiy1l0VLa",
+	"1cTLuNIsvROIizLqjI+d2fmG9JSFy0VKza+Kt82zLMWViBmE77oahC3w4C8UIm7ZrHlMLrn+G8tl8KHn",
+	"ii37zXMUK3xlidbM+bf+OXfQXB3psGhtIDv65IhIQa6Hoy/Dfz79OLj8aZjYnYKyhWpvMfsD9MP3b9sd",
+	"nPaB7PaC1MXKd+WolWq2SBXNsmCza3kPfigv+yqD7pMBWpULqozWJNwdaS4Bl50EpaDxQJ1YebuUObsT",
+	"uU3FCuY/MXoVnBMljfydYJS9n1GlwaKb+ETQ4FP2tAbkp/hRKAeksB6jrWUPB61OcD8PoKCh/O3VvBA9",
+	"ZDAej87f346HKIQemIf/eBB0KOVddovLVtOOMBf3HS+g3Mi/YhRT+BZYbXcizNSlIO3M6gHffYlq9s27",
+	"720VLa6g+oEwZgLXitx8HLx68+57nL1mrGIH/X0X6+An8HXs0Mq5rgT6iuxS8hpNVLgiE+dg04RBzoXm",
+	"swdrGNlXZJ4Qminp1AA+ewAJfyeQ5tpOCbXF1P3I8QB/933pPEf11u6gzz3iPVYyyWwHWEh0OuLO2Cwk",
+	"mMlZIL2wTolLikiIttGNggWRi6n8WuNttcrc1jtOPet/73/+Onj1r/TV336z/z169eOX/qvf/u0o+f7N",
+	"7//wbNiT7td7/OKGIu9G+FgYMvqlU0KJ43H1ie1cGFHkL2ujgd2JHcEWlMW1lzjEYu3GM/qjF6Hwd8sd",
+	"Ud5Pr98+0+0QQdrEa6Db2ufmcGO99yrR9Byi0CUkX4Vx2mwfPzY8cOZcECnuRPmqgCsTzCnQmZYyNVsQ",
+	"pVdm+QXQG1FSxfGS4MvqbH1/9PaHPfdpHE/UIJ8/rZU2976DY+J4whzesuR7YopECci0s7fBMgi2tjmi",
+	"MXvBK5PhQsEta3UZixrG+SxMCPK6Tz6wDcvNhUu0lHci41pn7JgIGWo7lfrZkARtiWZUdQu3Nw86QLQ6",
+	"ikgH4IoYq1gvz1KIw+0WykmuXXLtToHupyxzBBDWMiWXhLVokdTfVfnDsnh+HYKEPG+AV/IvPMUNqHpk",
+	"TrNMQarFpqKDGV2hpOYZBQCs0kmBzUJzpk/QV1J9wSkaXsgdHKL0QLndDFq5EQX2JYwiaEaX/WfUUQKs",
+	"3b5TelzoH0QtLF90mNziTUxAIAREBAku3GItUuDQA0PxqH909JpIYXNerE59J8xiGaE040uaqT4BzRXJ",
+	"6iDvimC9y+CO48pXM7BtlTT9sFOhth/I6oqDoKAuDg5/E5HxoTDEFk6ThLw7SsiP74zF/eOPfXIVzGSo",
+	"AigUlJBDXjDJg45nzj7oUCWb7SWRj/W26dgcR75kZMr0BnnRsTqKspwiFXMU5HPAMxJWUIHkAlt3u2gH",
+	"b+PyDV22YNlXOtPZFs3YHSH/w9GzzUsI9myZilSBfcZcg+HArEvNi0rIsQ6M1SlTPGX2bkgKw8ra/tQW",
+	"lwj8fw4JUmNHNmFSYw5heytB2Uj0/kmSSpstV1xKCVlovTJ73PxX7Uq4OhH3B0Fen+LyeT6s7H4J7cy5",
+	"iEZ0hEQwofHnvfVgO+ERAVEJ0h10LHRkTKzYmhCq7gRumbE/qJBPXXI840Hm4h5tkyk1Z3iDypbfq0pK",
+	"4Zk52ZbcQ7jAmF3l/bhjTDynt+lwFHGI+zgY2lCCHtdLzas5Ob26Da3BJKYbw4rZWiFy14IM3qlED/wm",
+	"OUFTZudqfCEteAda/cwGzBPAwlHkb5Nme8HoI8ROLTVSBRW8Awgug7rRRS/KvDcHa5aHolq70a107o+q",
+	"K4wt537ciasuDKH5YiCT50GSPfO4diV0k+JTJ5QxDcBYK5OKz3AScce/kOc9jguKQYxrg618Pmc5E7Hq",
+	"pVDQdW9KI4I3BpYqMIC8REsoFRmlNsZ7ANVdAUVp+gRmICjriS6QR10LyUggEf9QE0BHXJg3ZWzNWqNG",
+	"9cnwr2uaGdEyMcbTJLGxTzLxZO+T9immLoLflgB7KR8PWDw1o0LEYpeV/FlgWP/LOr0/aE6RNrrdSBqI",
+	"8Qu/xFSujf5kDCrWhhM/LJUVLnD4uWIy/I5zmzuxR6OY59rjZetdd0QyjJANOYjFPrCVNgrfnFuQdYVu",
+	"/78PYHb4dZVR0VSPsW0JC/PsjbZayF7+KHwSQhaa8qjxs43zgbYndjCPXh5AurCigeDyDAxFYWLPOOIZ",
+	"H5eM6R3KBSGRCcJcQVfe7bZDRWAL15hmIFcluRPeyDTmnWWmKjpSQQA8V453S5oH2DBc1BE9+OQNP/kh",
+	"64Nd7LrNGIKddzdj/CYD/jaardkuD7evbw9+j5Ke23BvNTXow9nVxgBAWbebdEjHUQXanBS5awVGJARI",
+	"qglAMYUlGtyD94J+1M3vR5+Vvhvx8dhOG/20PuVU2qSWCkCPzh7mPMviF/EYycKMYcuXDJ2VaBtLAcxj",
+	"iD+2ASY4ZRhgAtWAZ5kt4IRXWuJ8MK54rWCbPrmRqEvcCUv1ASaz497GryNBkFxres/C/EHhIdDcxi8K",
+	"z5mLG7vzWXVsNhJPeERkBdV8tz46+m5WTAn8m/1/+OuwhCj+YXJsY4Ne0njWQRdZw6ocYZVEhdUC3Zyx",
+	"rzNzSYEoMRKFajIJV21iZxouXF8EK1iLQHH7RhXV3rzeVDoPgNK2cHDwoG2Em/A7EcBkENlYbLGkYeZx",
+	"Zczq2qKAYcAilshqziHlWbR0rM+Zch+K8U/bSXBVfSyUIufmQN5Tc98DfbDZ08ZE5aUTGYDOMnq/N7pa",
+	"3vXBUXBMhKREFB2bIHD2wdVhW+rHXfD7qgdiNkRt3jUUEAykQsrR3lLr2YyxNBSTwOyY8rS22iF8qkv+",
+	"sHlptBaDmqu62jd/TmZyueRadylR2liZ+ZML/TcHvGMllmEX2XrF6O9LCHVWCldSqICzTK7zGSNzo0Ef",
+	"oMqbIVxQpT/Kdb3Rl1OuWOoCv1geUq7zFuH8HYGNPsxipNBvKNJ9cic2tgUoihAiAnxQxQLpbJcqnvOu",
+	"Q5fygYv793T2MJaHlksuCcj2O0ewr3WbdO8hPqAg5556nJZTyUq1QlC3qJgV1RqeK5vgZfMIbKH+GiNG",
+	"1Z6GgBwWzuhuXeOWbpBqykJHQRzkMMT9KOb2M1vDBn/Ri0HQZfN8WQ8N7hVb/HCdeScL5B4jZpkBqPC/",
+	"1Msi2Iap+to5YZKGNeVx2Y3kKIoVvjkCocZzKOgOkiFI7W612WHFOhfSoAR8+eZSt7gkSCYAKIaRS+V7",
+	"FhCbPF5W+I9xG0GIq70EsOfzxry1x6H88j4pMsgygmcPzS4IwGVyw3J8UsUVu87M0HbUF5Kme3n3urrB",
+	"rGDbze5xosSvkT8b+1imIXa+ymIpWW3EqLVDUME4KeB8tlomAM8O2GnxavSgXNwDrY4zgriKbedmk607",
+	"7599pabqCnAZ7tUEsLNrkRZZge0+Ds2/38YxTzMqZizLLK6DlovCAgCkTjfvJmlbMtVhCZX9csg+R5Q0",
+	"ltEBG8RhlttRgpn97XhC90plm8mpNNgFRjgbE9MYpzIPK74sGZmvc7PDdybeeRrIJpclgpBAYrfxmxa9",
+	"987T9mIylmSKX01KggcST/18FmsYiJuQaac4C83yJF5PfJ7JmOF5KZEna+sCOP6EJ2CRrJVRRDQToO0u",
+	"qS3HYQkbgtQPXUClTAMVk9pKK/dat3p93dVfK1j3XH2ddN7KXt6dyKvLIeB13YL2ydn5T8Ob8XFYWwgN",
+	"v7D6UOD6SQpkqF0TZm5HMhycfsRW/NuFabtWa5r178QNFmBQhK5W2bZcTM30rZf0sD+9pGca3Mek7hMz",
+	"+pWRt2FV9y9jvRE/fbWGA/vKlY46k3y1MJeSU9pxlrHN6RU5c2WND5Bsq6Jz+/aXG0d1C7kmkmJAzftp",
+	"1Kq6ROUkRy2GYdWbYK7rsJ5wl2Jnseq20Q94adEnl1I7P8d8rdeejt7q+t99/z0mWWJv0GR5Wqa1lvtm",
+	"tyUd/x8+v0+7RP/brE4w0OaF8rHMSjD49vLy/PKn4x0VjpyBtC3Iq0gOrvtCKSWng8vT4cXF8Oy4SIxH",
+	"7mszHTfjq+tr8zfvJgIOCe8N9ySRMr8T9/yRFcQSRWyQYE0Ki2rlzrUBKnng87YAjHJ5SxyZEcoom313",
+	"e0nPdq6h6IWfvBJmtyNfQJGxEEHfHkMewz1LCHvkqblZbKF4PluwR5iGJVMYYzC7y0OetQxRz+Cf9CrB",
+	"2NYsuxPlYItR87xj0pc/C8IbsXoRZqM2ev4hqdidTSyLhN5Y/wXu02eQguVaKn2fM/WNIrNMzh68EiNg",
+	"yEYFLcGZvnv97rvvy/jC72usqlJaajV3rkX+aRktGCd/cyu1+5H320r6fHQOjovUIl95BYseo7Bz4Fer",
+	"lsPTC5raY/Un8+OU3a8h0OSiuOhkvxNefQduPyzhn/45rCBCl4zMZJ6zzAZEUe93+RDmz0HtnYQEVRYQ",
+	"qQuFvMrtYVKtnN+JiZ/KSYjXnW5RFwX5KOeOYA4wAbs8DWZ/+5kpH+jTq9FoeGGzIczR9YsaOb37qhxW",
+	"sesdCtlYyXDja+k0GMZuu5e5fY0J8qxB6GoNzyXMo489g8DeZZw9pLC362RUkRwik8UOA2K5I9GQOc9t",
+	"DAby5n1gvLhunOys6ADt9M6AYqPjm7UR2PJYcTvvCS32nxQGemoQiIv7Sf+/VyBKZXLDlL5oGX+2jzu2",
+	"aR+bwl12QDTZNjjqUHyneKMWqqWlplnnrVjRALGREvev3anlM1reQnUq4ri7Ct+2QJTTmkdsXh+TU7VE",
+	"lxmb60EmRQ2yybPEBiLHcVZZXdyjprDsMXonm/d8DeDxSpj7UefbwkmAqafz8ofC0pYJ+uJLngUf1XcM",
+	"sF2gk26mfm+Fk0yCCYwt/o3LeOqk2QYUm5A6329FBXsCZBSQqpFxpX2anjkZM9T2LcnWREg9wYcsWR+i",
+	"WO4EwFjM/QDaYpFgb55VRNFtVI8NikWVfFzPSD9bLlv4kp8RUg/+mAEJqYd/2JhGuyWvn/cb+ct+oJXC",
+	"uZs7uF/XvGGznOmR1Icwg8tHlmd0FUtIsYkiDUxR9hZX0AGi+L3wFiyWxt4YuXZCjkiayxUkQ8S4oNqQ",
+	"V8Quhhumb1cdxzuzTFrltK/mlU16wOZ3JbJt13QftrRg73AnvXu7n7XhMLKHFVVqI/N054vfl19982xD",
+	"rFwqM0z8wWH7+gO+W9EbJkh29Zbc6Hx8fjq46CW9z4OR9dKcX364all7tCht0Okg8XtxHkkLkCsmYlGb",
+	"0N9iNr+5113IdzeWvsrlI0/3U8ZhL67d05AOrNerS8ZSFodcOzON0NQcIaVzqmVOtvFklKRn+srSc9GE",
+	"GuXGIs0yAng4pEggiiksG547umNrwsksDiCobA7/3QSntDyy6N6AubjgIlYT8euK50x1Ks4SyzofTMHG",
+	"dxSnlkrkQcgNJsev1tOMz8jt6CIhLFNGsTEbaD823XwtCbpZP8DrYGvsVLG+WjFxfkZOpRBsponbRrto",
+	"/bK1Hq/FGXFBGkk9XWstBZKYtJ64gr/Vvp4xmipg4tbrXGBpILDwIEpE7wFFDKFjAE9quX8OrQAx349P",
+	"XxZPHvzjYA6fjfa+490mjObZYTCH2N9UA8ACiFJKpd9zNlvnBUceE2l3CFpkkAFY27HogFMSXITaupUt",
+	"VVjAEGGuexs8MMpGh5BzB9RFK4gaYJobGfz3QSMKJ91asRRiIr6av4qURAlTIqlC5Szyp9k690mwzVcD",
+	"rPKoeAGxFLnuJAZboS/stzz0wo+zqQptiIoqXrB8etbyRl/fA1sd4qeDEra1+5P6jckspK3lvXBAnS98",
+	"pebIHlpSq7nkkxWGdiu5nR/sgALiEqxWHYClXDaqGE+DnH0BbmwruHZvrFqpF4+Wauf9hqQWW5RuJ5/N",
+	"iUmUkLZYnUIPDMSXOoSPDxc7O8GnoGsVFxWgoIUkeiPRU+7CKjFGrz3GQSGC9hDlPK9Mil1acGWsgJYU",
+	"VJbNgWFueyJwLX5rNrDdBPeDXdzGPsDI7LfudWspwD+eI1PAqTAvlizg+oqwmAFU0DsM7gqpAqU8mjdv",
+	"LR38IcwGbQoOADuQ3gG0A7w2k/LBXC41Vo5F8g1qBnZl61Y5iqsCmXkIIBO/FSLTngDpbLpctcxSF8M7",
+	"oKPtcwbK89FlK6c+H6AZ817cUZ3WCHehZaP1fI4OguLF0ElIu5i4wmJdMf++i09YWuxhfHg06PFxRMNO",
+	"CJ8Xtp2vvxdq26rr+iBJWIVXYU+wwINhd6GyA/+nyiGIrHB0RkvlOQrgvp21/SLtMITZAff3ky7FyoTW",
+	"XFnF4Ealj3XRtXDiCn62wjrk8Nu5zGesT4CdwwKOQTsD2ICcG63K/EcZQ33D2AMyPWN1JMTklMHGf/Pb",
+	"0twJCgjfEPejHIF9EJKxDaQS6LgABNEnhSsh7ARXRD3w1YqlScDZ6/usyHI9W9gMS6pcy0BEJx9ZCimZ",
+	"tjoRIqX0hs9YEoAhCiblSr1MV6ajIKisJXyMMp3PayEawQALloQ3b46PjkAHDkjEj169+e3Xo1c//nb8",
+	"69Grd/jjP0SRonzJ/jUaAX2PXPXghLH39vngckBcWbGiB8O1mYBv37M842KXF22vcuk2Sknvce7cT1eX",
+	"Z4N/6SW98e3wBn/6PDy7dD+PP96O7I8fRuf4w81gfDuyP97C2781Blz+CXrooi/7Gbt2wuVuDoOh+EyB",
+	"6nZoq2kGZ/iJmmYNOHMyOB2f/zKchCc7IZPb69OrT+eXP03AEwOlcibXg5vxxDthyCDqMuIqfNkRrhrj",
+	"w4rjMuAKv95Leu6dXtIz39nnpfcTdGPN1SfNjb3PdrMtOuX4eM/C4WhbbKJBplvNaLenpqEu3gf+DIRA",
+	"B5GMduc7giTPFvZL6spOl7l0wirVLn3HzlZ0ojM6exisVhFDhsDfCF3ZEgdFfc2VxGsrUqNrQYVgWXT+",
+	"FlS9l3osH1jo1gsMkAVVN/xecHGPEdr6cItTqtDER296TUYmxN6wKJ66pjFyG8fB4/Grq9U3RjrY9x65",
+	"3hJbKxODGo71HBjV80eWfxMGPfb76N0klackMv5I75vW8GBv07VdT0iDtQ5yv/gltkhLvHk7urClULiY",
+	"ySUX90Vd0WVhfjEjYTNLEc/zgB2/gtMMtsXu2uB6vJea3CqWk6vBWi8IPJ+QyVf5dfrqP//9PyaVK/i7",
+	"F4xRB5t8t7f2j2YHpYW2cHr0+s13b999/08//AiuHK9kWLwmJf/jAB1C7Z6WWm7XYibtHiP4Wp9AyWoO",
+	"BW8ip+qkzZlAWlzMkTY7RUsy+VaZHfRtuIO//TcnQXj6+yQ24BcKsvsD53da0zkaprwrA6CZ3f3iklx4",
+	"4iCOdaVUwX+wzjNQNyBxo8sZKRoNzWEpGH7hyQfj73zHd5iKE1fhqrzThQyvkI5bsm6vRTeYB7hXMTZo",
+	"zgum9vokToNnbXtAkrhiImVixjswLpy5l7ZRZyqqiO30K7nWU/l13wev4Kmi156R5mmg/3ZEC+5bxed3",
+	"8GyMptt6pQMZ1/xMb01nKj3ZVT9yBsDC8zruv1zOkCsNysKrDctVLatlKzRrMTyIKXRTk4MwXLMKUwwr",
+	"jLcVX8Tt46a0sj+jR8O7uWLcBeMgFAVTFcZK3WmOaKP7EAqqFqDAAQagEkehBniDIkQ/L7KOngIeaGmW",
+	"1Ibfa4PkMWOhGg1tTs2/2SrNlh+50jLf1gVB2tUpVpqtOlYpNnuJrVrXdzYPd4ggwdBuNFu1pVwJO+O+",
+	"Vj9p0PJuegvgtHfAR0TRJRQOccQFjg8ipxEtoC1xYMH1taEBeaBFyWM6XK4XTFVpBIXLj6OHUwa2Cc0A",
+	"fWfKMg40NgdEGrCqdu1kgLp77zMJbA1uGwc6IUelhUB63WrSVquxlq+wPbn6/tmPUTJYf0W5+4BYMUsW",
+	"LEtbJFng05HZGNm/BLRO1Ez9IYxvtjxHN/34Ri4ZoD83C7ks5XHOcYuVt/kDF2noD10roPHWjJrTmMuM",
+	"Rb2bB4GAKyf+AcvoQ1O/tUGg2/nohpwdm5F0n0JX62ezkLaCjDWpyQDKlpWLmvmcUKiChj5Pq4Vj+MEq",
+	"MJRgiRafS3qyS1qh2J3ANmmOpe6WDNixviF/miy5YJM/x+ICWN9yd0P+5Ctkmy/VIDZt9+2HHF0GDPQb",
+	"ldhoCaazQIamddjPMsqXuNPHV6c355dfrs7PTr/8NLq6vb75cnoxOP+Ebz1PuYtoaoTtc+QWeLWkPCM0",
+	"TREDd0JmVIVE4RDPqO1ZCyR8ifs9otZHMTWXiJgxU6ueiJuJIU72HCT4bH+Mp7u1axve8qcpTiCEz7Su",
+	"PGR6EDEMSnC3GjMl4NACfTHlmqW7qIP/eoxcoa7j5MT0GDehHTyKzzHvjVv39zZ7CHbBgXsISyTVsv1Y",
+	"raY7DJYSDcgD1Mxgh5R4G136P1ee6aA9lWNexPJb0Ayy1MX+2wcaXIzBjb/4ZnznlKbxMKiBmaNyyapw",
+	"Ts8FWWV05nU762b7Blg3dktXmQv9G0UyupXraAXeGJzPBzBr8Cu+wuNR8L82NYJsMb0z1/5NhwIMByUI",
+	"B/WFWpdI/ODe2C2OWC3s6mockIGntXIqd1HgjKiF3Cioj52yV+sV1pDtR9WpD0U1pI5l9NuPz1XqN8N7",
+	"qTr+z1U91qnC7Ub2Gc/Cz+al3cX77Av42zOT+BNiXRp9cs8Ey/ksXNvKOmFB4n74qQ7FxTtXtI8pONXa",
+	"8oeWh+9W33v4h1f1fqnK2HJnjz6tRrUvs/wCNZP/+JLBL1C/N8AVlDbYc81XuUrsH1DXNcBCtJNMBSri",
+	"t9YZqHv6EC3g+jIlTFvXEKXVKqJG76tWCbWGLVZS53g9ipOCBgqvTkc/DeF4C+XjxkJ8sJz9+D4YugEh",
+	"Z//vo5bo8A+oIOpLV8b9fy7+GjD4Txlk6WIpF4U3H+CD7aAKzWSvU76xMOXLFI+MaNtKj4BxvyZXdWb5",
+	"gowNonR9pKRG323nA2XN5WEci6wrYua9vokPmiAhQtzCabSt4hbVTsUZrhzdoSqWujZ5N2dqJYWqIciB",
+	"QAYAKBxeCIIj3yjoSC1781qdWh08ykKm13DQP47H1z49dCZTWLybT+Pr8pBCt7X9fvDhwCUc1Gyr+C2U",
+	"BfBQbSZE98nkbHhx/stwNDyb+PmC3FQqNGbsM9g4zid7e/nz5dXny17S8y/2kt5oOB4hRHV0NR5f2N99",
+	"uL2Bn366uhxGPbelk7z/6OHTNUi9iv1aNF1+sVR2rtj+vzUes7iXqVsCU3Bofz+Y3dljQV46jbs7acCC",
+	"i5qEGSZST42I4KMXCYrKbD9VusRyM2sVd+v50lFrSKZx1fQpWQKi+cDsu1IYVoJghckqZ5kWa1i78M+R",
+	"R4c76MWy6G5FKourqZI7B3CwtkU6GXLRHpBIZJMhmpP0ZqAYWFTJaq2Ba6FzQLKa/uNGGPS/6E90vlQs",
+	"wH7AeXZ8wHGMrefXicFzrwM2nAiStt16caXWdXU46wI9vnLqWhUsvblc9l/s4DtqlcbD7wr4vVhS/Muk",
+	"vVfIhKyk8fuivNTlbPdiDHV7tBU4sqJcNu7IA5mb2i92PAW6Oit1430OUQtn++UkrVrTzDmUY7Q/lmS9",
+	"oUzBbnrwznaMZeCmnIpLtScoNmcbV9DvzRF+yVcvLGdv/fjbP0bTtVY/vot9BQycH9+hebNYizRnKUkl",
+	"iHL2FehhHbbFYl6wxzaU0ubblTUopjK2DtYhursC1XDGc9QYSvk9U3owlY+sYV3BVet4DYHkYUO5JkW9",
+	"VaxWfk/BoEgJF1oSbFqdkCOkDH6sMy7c2Rl5FNqugWbZodSGYwmfIGBD5Hzej3P7NF1gj0zoT/Tr4J51",
+	"IFJf0NWKiRAt6DQ6QaBFcMPAVkG6jPiI4dG6rQhcV7DPHWW70zKKIQPky6wJM5pwa/Cq3VpD8/mYIEFe",
+	"QURF38YZX+DXaD1Sz0NoMwFKfIRayn1UWS3tAKpOM86EPjVHAbYha5/4E3mK0ZTlxnarwXshFMRZ5f5+",
+	"Ivgiolp4jvzqCCcprJCW1dKxG7ZGdosVswW14bUsrVmay6ICFMw6Hs8CEWjz9BmH+sbKCOm57Fa7o6Xu",
+	"5oJNrUNM4Ok6lQLTNsOFCzkU6hQ2IySplrmqB12bs8soekEDRuJYceYaEkGmmG45pmt82Eh9qtm1K9UQ",
+	"d4ntclujE+u6yV9lxaHtvlxZljBIK7PbFFmVsa1KiPvY7mAmZvkWmoW6C1yRJVeKi3vnOgKxfidSuqT3",
+	"wTVYZHdTAdUDwm2XkElwwsAHZLMloOaKAEiLY2+8548MU1b8a2piHrwTk1KOhvkl2ySVnDIyceks8BKp",
+	"vHOCshQdd5TMpJhnfKb75AxuHNNpwViK8FnrOoyX+4YcpL14YJcDaVPD5bq5TOvOyh9Ch5VnH2UdschC",
+	"KiTXXsnc+/ZvRxcnVhQoe11h/hZ62m2R+9DlvSql9fWf0wBJehuamxWruww35rOzGVtplpLpGjq8YvmC",
+	"rizOjVGh++RcuKwHs6scz5VAJsBWV+MHzrIUC5T/vpPFflC2WMWaiptH3rqyeFG3nuVrKinrftEUz4Jv",
+	"vhCHO/uwKmerEqqsEHpFJaou+SusQYkd2CS/iDJbLWPcvE2CqsUtc5IgOLB9D+/FSxAXPEi78r5dRgL2",
+	"qnNOQkaVvlnPZkzVJ44E3EtO0wzZ6THygVBVaiuPYA0aJipyWqD3XT2tolW19mtAHePWpmEfvACBnRVR",
+	"sQzHKuqrNrj4aa00nS2Ao+P/ubm6rEV9yY3ogvzqkAMc02wbenyzMF2x6dNembOI5fHFDVlQkaoFfWAn",
+	"5sYr2k282ORakdmCclFQGq1y/kg1VF8CPPT18JO7D3AqnMZeLsP0jJm2T7RE1+KVDUAZNeVzEdtCUpoc",
+	"yWcarNSkWqjyTqxXZp7fJUdHR0XCB8UwoQ/+ecA1VJ4kRYP90OyF4l92Vc1v3xzBPQtahSU3PkLNoxJx",
+	"71A+x28anPb2Fm8r1vknWMBkYIkikaKUQ6m5Gc1T1LX9iN+8+/FNm3piofFs+/7rb8nzWNLHLmPGCpyg",
+	"mhvU5HXVwnzqCWjKa5FyTIvq34mruc94ADvLQS50UHbOkjotFcsemUrIZDS8ubr4ZXg2cZ2BnIRSOQ1j",
+	"tXyjoAIHn2+vxAibmmD8+U6YM+dGFSbo+NGhze5SZsKScK48nU9ntiFdeJDmuVHSucCyKbhND/I2FLDs",
+	"7/bzBLUXHNZsaIkFfHv04/cxP1hZyiIRnF7YWjKIPu6TS5skQrV3SBnrimvFsjkIl5zN18pv7H34woOF",
+	"5XMY2MXJT3aoXkGUBkUnYfmFzzPu16Pnotrbgb75il1vu1tX+sYS6BdHu6XBnxQ0yXBHzKD4I0U2rooY",
+	"7QAFbOUwQE9BoB3FfAY1iwPlBglwMSp4FrjiaJa5dD9jC90zLBV+ZLNEp+Ayr95Hr8PrCMnruEIz+xtF",
+	"Mr7k2l9T8dzG0rW1r3hXB7qRG/AlhqfQ6Cc3moqU5in57OSdottjMtksFJt9QV/AlCr2/duyGrMWGK/b",
+	"X1HyCWezk6+gvPS7XgM/Na937ub3ZimBm9KDb5rX5vv4OQ38D67aQO1yDARZaL2CbHatVwqIisggLOgN",
+	"WDiYA0xg4kVhC5mTCfxlguqWe9phxavP4hma7KaOvRjDS2iMN5gzBzC7lA0ZlnL9v4Idcwipik1TQjTr",
+	"QUbHPmvCgtagTpLnm9ItVPT/raA/m4IeWYP+/7qKZe3ZUHA4TrzfHNmh5SNzTE9a+uLcMD0sQbevzMHr",
+	"eydCTzukN6Mj3QWFViwHp78ErwJ8o3D/euuWi1m2ToGjJuVYhGzpDdYX03L/t8r6d6uywg34FGX1714l",
+	"PeTqsudZ+TISB6ubXfVItx5/LxrkfqVxz5wWhHaoMZYo7Xa0wW5EdK2oBQJt75GJusQIvG2x8r/1mBxH",
+	"3UcKqBF5pe4+BNvsw2usEw9upBLX78+XV58vhmc/WRA8eorgx6vr4eXwbB/rr020HDnCpv1Z7fgGhALK",
+	"AIT9TKpzoOmUgWJLbCDPaLxe9VBESTNBCgVYKiOsW1IoNltr/sg+UJ6t8xhewwsYEC2587OVvOOu2HeR",
+	"4NCss+3DI13NyUTO55NjstmPTDqB+rhmozvQjF3ulKf9uuDQsDkTBhHlAscDUDuYBLKh6gQKPPnsjgDv",
+	"YcOjcE0kRrjeS62ZsDUGUb1o7lCnUlfcEuhHpm7FxOSYwBORjhYedb9cHatrVai65QOsFFauT9esACqE",
+	"JR6EJJMy8mLSJ5MFy9LJcR1yhpKV0aH6fkwN245AqiPNIFSn7oTbryemlVxOGbk3Azf7RMiNi8zYGI05",
+	"OgoDhiRjWiGHIMIuzIHruw3pdxcQqaLxEe7IMo24fOghoKgoDCnn85bi5EMmN+1pxAOJUlNKzGwNO92b",
+	"gDmvT4I9sykio1+1nbYl3ZJ7SaxJe0CA09Fbx+RNw63wc4VbCq/rpGedGS1nsS77vb1kfg5g8f/P3tc2",
+	"N25j6f4VlO+H3rnFlt0v2buxPzm2e+Kd9EvZzqb2RrkhJEIyxhSgIUCrNVOp2l+zP2x/yS2ccwCCEilR",
+	"NmV3Z/JpJm2KAIGDg/P6PL7kdG+1xfXCqMZilXBuVlBv27C9ZNZYCybVvLQbfbYtLtpNxXiDVtx6j1H1",
+	"XVvoPasEraF+0RM4yzKLudEA+7vSewCb5NwwtYTUZXMrIMzpMnzslipGqswEh7IiBNytZHFDExIt+sq0",
+	"GgUBkmFnumy1qELCDFjsoY8Wc28zwU1Z+ERWQBbD2xALqrN1MekVtYTqKqRZ7c7uF4OkeUOh3tRv6ESK",
+	"nDzAlGBDUtzyquiWmmIRO61RiiLEky44J49DMukHyWIzmOMIDlO2oYAg1N4zok06cUt6/uPV6c3lxw/V",
+	"jibs1v+Ekv/MOnWUhh7+1AllrtV0xUjp1lNWh4pYuwrXJ9RcSQ7gBf/hJKMFGBiH4dPAQwO/oDPW7O6t",
+	"e8eNCAnrk1mBN1gBW4K+LCWhEDEFYU5PMAYIhzxhnKAK3D+GbRqwU4USjTxKSJog7QMwNu+bl+k0XiQ9",
+	"YbDwsSDMZJ5LjFqYZmGJAX1XMIsSAmnA0ysNS72Qph1X/z4I/1aRtrfRQHoST2sVTsKZlat4Eg8Q4zX0",
+	"gio8sL27MRzXWHRW37l+i+D1VxbSLq8h5AkDE0l6S2e8Z1B34jYq9MKI4oSlv/76vTb2JdpWKRZsQIgC",
+	"7kX347HWd1L4m86bYdU28bn8i0Dc82ZU/VMibIeR54WeFhzaETFYe3B8MBK8QFRSfKMb/+C338CUmegG",
+	"5MfK9A+u7kKMoACJCqMgHphp8PL8mGYwVEP1kn2nM0ldC/9+/fFD4rMA7BV7L78bsB/VndILhReMSciM",
+	"cN4KRZnHQF+VqjLPUyrppulUhLCZHpcz8PMLMVTMV0Ucs1w444bT9eVuJ6vZVCCigof2cNMEhxOnScAN",
+	"LBOWy9ywf7l6d8a+ffvN//nTCTKH3PNcZgxsEEg5aiWYULaAEHAKqBImhbWAoDuMDYP8IH2sbs6nbnpz",
+	"bgxLK5M39Qjd5MNxw9Jx9ZfgiTjbDvhvpfG3r1buw4O37gbwcUwiyYWYIczjUhkL6AhuKu7r3rx5862b",
+	"/I83ZwhuwbAYTUkl2IRoMHjOMjmVNlKRFjhWuMJ1QGMSs0Ewzk+3OhcBD8ZYmIdTp6//3zdvEiivdquk",
+	"uNKk7vyUkT/aXdygATMxlrNqfHw3t/A290iUlLBCufkE61Z8lsYes7dHb+Fnn0g6nUeeMU6Hxa3zaWlv",
+	"dSH/DhJ9zL6DY8LsWP36P//13+mJP8UEM8rDEQfHGo8tcpIAmroMoXbcSrc50rC3R6/Qw3579KaCgGWF",
+	"zr0LoBiG9N2roVkAXehcjgVBe8jM3eMT6UyWg9M5H9+Kl68HR5XOiP4NqC1nM14s3Un+zMc2X6KAgSkb",
+	"ZNSr9IgN1B3aAMxDmIsHN14dhQL8g1eUhlB8Lg+OD94MXsFcnBsJevKwYpydNvli72RuCS4ok5OJKJxY",
+	"4dI4KRjr2UgqkbHRkp1+OE9YIeZQ2I7OxWjJPl5hML+6lsbAaEhbgQfy2kJQFzs9uDcTTTpg1FNPtWmI",
+	"Jr7UJZwgfFPVdkhl2Hi4jCZKwjkEIhXtOc6PKV0AqSGg08EWhn29zA6OD3JpbCDLnPOCz4SF5N/PbeSo",
+	"VOa3zmMbmQDVi8KN8rdSFMtKOMCNQkO75q53oN+vOF4bQE6bLfpqPocfVb70ZGHdHq74yDo9f1Xmnd99",
+	"Wl1enV+vyx3mLqeK27Lo/IMLdS8LrWaYYe72k88QPer+BWe6KES+00dXDlXHH7wr9Kzrsze685Pic+dl",
+	"eS9VdzEwkDDrvq1K67+LrOvjP6pC8Kz7fvou7Q4/oBBZhyd/kDNpIbbg8aHgvL8+OqKkh6VsU2TQHf6V",
+	"EhGVothKBAhxQbAjV9SXQnMHLFIiUoOHKE3Y/Oow10Pfl/hb7S5zplRQiNS3AsrZqS4+NRGXMeD2oR39",
+	"EtEXDgBTGP0Dj6gcpc4gutnS5OY0r9OkcB+lMjMpJtXyPFbI6QQutZRIytJyfqPTBFvanOJnU4q5OYOR",
+	"m48T98cI2wUKqX21tLNyhwr+HX7rbkXI8fAckE9jUBiA1o9ryMHo8lkvXggy7xa3GiqyYclO4jLzbKjm",
+	"QkHRBVywVTVA/N5gfOa5T6Fa4ZTXMdENoX2hJ9C1iWINC6VarsPo5eFWpOz2dzpbtouJf0QKc3gtcjH2",
+	"t+pvexT478r8zkNhrUt8aCTMajzet1xlzszTkHmFkMLjz8FptW7onJMYAQga0NFuPw2+hmTlPBD1ncx+",
+	"O3QTxtxAzU7Zonkuz0HtNB+lT6U1AFlE5kws/p5KxjkVFGjF9B1AWi1CGYo7Jmj7gfVjoqOhMh/KPQaC",
+	"a+iiEbkRQ8XHaD1CkC0JjkOQWM8ggAFh9yaILkKIYy5UgLmDP+t6PU1VIgMnEergpGELkedDhRUz7JM2",
+	"Ro5y6PpxB1H45J20CYNkFUvdgvNRLqDzPj1BisL1vuIfVabBMV9IjFaV9A9u75uOmfs7nI9T2N6DPZ6R",
+	"CEhr0xmpkKsefxjckCge/vQ5eYmOxeOOg28sbXRjSAvjlgdXJNCpg7BgSw6qdahoYx8nkHLBpqFXR0fQ",
+	"/BUR//i6HpJlVCap74VMh0oaBsVeTZs9FTbs9T1i1O7XBAgDtZgBFG4NXieC0iXxB9OFFOIY+AiJNhba",
+	"9SEpZwRBG/QO7YpU8cy8NoCZ3OqyeLBxQXZmuxd8QyBiwH0DERs+dio86HOVBWHw9SIgXKJGzHJShdec",
+	"KA2a3c4wm30KBA0CyJMN8nADiBDg56NhhN9pbpF1d9abkQjVXoF+aOYH8hxCOM2MWf1w5QCnM97b+prD",
+	"nyOrZp9H8Ayn0rzgUb6DVsHLO9hv/R0sevtoyXyxw4OOTcXC1HhmPoa4a9AoeFNX31fZ5Khl8O8BsJoc",
+	"BwqGOdUzAKw/xunJ0RJsbog2wxuHKvwYbAQ09IONB796YVjq9P1lliYQaAaYEAgHpIFTtvZvabTrhCxS",
+	"6NIKH7Cai8J7h2mjpnfDdosmwczS44gly12TEOeL5xQewGxSFVubcJlDZ6u8E6iAisIZQcs52koBNdkt",
+	"E8Zrk6GSGaqwv5XaUi+1L1MbsBSgF9NjP5kwi6SWZHC/h1XBrQQtB0VOwm/dKalL8pYk1XXBlQxBeh/l",
+	"BDMqyAq0xiyog5v6TRsiZ6PlQZxOwtLy6mj6uhy3lAdY4YsRIIKWbMAP/iNq9kfU7I+o2T911AxKXbqE",
+	"znxVzeOv6Hc6z6Ib2ruxXpU/9LJGJdfqHikGD/igEW90l0L6s0nt42VO9w9cLyuXhZ5UCAZgdwzVqLQs",
+	"/XTx4fzyw5/TAfMG4YzVb3F7WwgRJ0+avalL+MS1C7bpsoi+YOOtUWuJfP228Ypoej+syKPfzPNcL6Bh",
+	"mUp68CVrnXPTQHsZm+nS+r5PKE4me8FzNSkUp7Y8VHw/PuIj9nlAcbvbghfSMKxcICcRxLuP83klOOB9",
+	"SJK2h5/GQ6WtaPdLnGUL3/gBHvtDrr8guf7K7rIgRl2uMpDKXv17eCNES+jYPCInlLTmfuiME4ajb786",
+	"weDzQgbkR+d0IFQ0O2XYqE7s/0K5HwKmjvMOY+djxpe+dAA4VNwlubgVyvkyoR5owQ3LtQ+QyQyBc4h2",
+	"SVuxGh+Gg405IChiLoTbanerZiIXlqpPaoTJsiBN1nAFIqRg2Ov1FE2/soT2a72Iz/OG1QX5Vf+Dt4ZQ",
+	"dD+Bkp8KaQXjuG2R5D48ChWpfMjaoAh7yMGV7Eucg3AiyKH6CYwtUHrZTCppLPYWY46Fl5m0LNdTdifE",
+	"HAOVi8JN3/0KR8IkBnRwA2XRZ7segsQn61JU2823LQ0GJOA0Uh+bcA6vevwuJA/JjEVbBw5Pa9b5nedV",
+	"4nkOiSpM+/rYE6bMoGCKEmeU5PVp5xkv7kyVopYGgu2Fb1g3VsybTrubVFsutpez5gydwOvb5Zgf9Tx0",
+	"W3Kqzi/glq8fcXvPi7vg+RgAN8DqAcNKdHo3il3gQ6D2/g5mICX222XrlK6AkEYmgjD3+QP2iSoBqpg5",
+	"1QL4goFBg9TAX/5I4u9k8SNKX68JfH8FNJr+PjW493xE2zVKoIBOTUmMMudVfLZPL4rTZ+5kAD5KmUPF",
+	"xGo5UX+FE6crKJG4koBh4BQJmKBNVT7uxgh1Pk7vN1f2JFC5yllUBBThYbw9+nawtXbnmYUKF8FYrgBp",
+	"fdF3mc1OQtV6NCkn3LNwXMelLuBTYLW6z3K6hYE++MieQP6cY+oQTRccQfSdbDgBoqqTKk+aBDPi7dG3",
+	"qBnJ7hiqWhMV7IZ/NryAG+po57m78pYrohtdOiqLCtNWbyD/vhXhbCotgycryezfkMHiBxgGUxFPa8w8",
+	"15mAD66AWwGEA+EAsEZKM6WdMD7yoNQgmDcGs2AhPtQe3+OyxwPdyJnIIYWyvgvQQFUDkg5cL4ToG5W+",
+	"9FcbS9vywqxgWPvItyw8jod5+usxtkt7vBpX9EWXW3GjAfs7vMm8rdnTLWYgt9fzPgZCAt9dBsyKCZZ4",
+	"1NmxeQ1OO+rSJygEU8NZD1mfAqB2WHr94ePH/3vx68WH84vzNEBA2VsxVPiaCD2JSvmUr/nET4cpjLka",
+	"C6TnXrv48LHquov+CYs9qRDFfywEW4YKElj1TyLsr/ArBaYz5O9Cu1shZhLZaqXtepXSdLbfpPjg3m9S",
+	"zBf/k9yi+LHVLYq7C32mIA6PPJ+l2ssJ/aAj7oI814smkw8A6UjUV4y8hsLkVeH6fW3zGWiIWG9EmPeP",
+	"3WNT8vxlFjFpNpfLTariUCw0ruXdq7J3rLFazcGLqtbGExBjFXKWxLV08CbfnwhqrLCUr5eKvX4LdbQm",
+	"7qn0Zkrw/puT73W60H0WrtcG2pD+hXUHU3dS6Bngd0zEIlpV38dAtaaGy17CiAGDtxopl3ciNvlgavmS",
+	"WX4nnsi6Kwmjut06hye2lCdCI2+tpBmRDIBgmS5e5aQU/hW6txMmsLF5wAj84IWhnvepJLy5FP4dW7CE",
+	"soUUIdfblsjlYwvFMI1J2zfrkJqQs22JIVITS8JMOb6FbnOowkxYStaM+79G5kKNsRzU7ZP7P+6z3f/6",
+	"6afUdZ62zRoxKwjeqyXffNQ5G49vu9z5XWs8kdV5lyYYOi2fQARQ1YDdMNZWR/2u+4hQ+737eF9VsZk7",
+	"fF2S83Q6evNDF2tnoC0zD+qhQTVBLhJvvYpA8uWdWG7upnAPAPTPzcez68sPv158OLv6z0+Ao/OXi/9M",
+	"PbcycVd49AUErbzFP86oNUVR7RkNT65jSAqo2o0HDFBIa+kUEhFdhp5RZ9llCd4YaG/7W4Lu4DvCVx4J",
+	"lolC3jun4ppoNREQgRDKABsyzwnxwrSBDFyENfuLW7I9ylhtpLa+D4yG3IllrwUgdWbROKDh/KjSbJOr",
+	"gCDfKk4IZY+a2aTE9a/VWDCq2IDbRnlva3ErVKBSkmqkP8fdjIjKl3HLITSqWIr5LkD+xaaBoZJZhBBS",
+	"cwfxfUA6AkyAUUNDaPBwA9BJI7NqpRilELYs6LdDlf7AjX0J47+8PIcAsNV5iOxi+UhDXyZhYkN1PazQ",
+	"JO6GJuJVdxzAv4SrGP8rBXygaGVHglu/ro1Lio3FzsKqwGKqoiy5uqgs/U5wiyvqvt3YQvAZtQYY5434",
+	"z5kEXDXsw7MLzdxsUA9gwWkC03QHvZzeUlwT+UZUBnF1rJHAQcD6AHwZQFUcKneHHLOxVkqMLQDiN7rX",
+	"8OMLT4G51U6SWa1BDdfRCISshnsOGQWqi662yW2X+uumS3373WTFZ4sH6SV+SF1x0JPvRSb5jceyWtE0",
+	"iX/qOvyMq2UHCMXo9LTetyHt66UCDdfVD230C/GDeiq+zrHDjU7xaEmAnC8BTykQoHr9Rf+wpeqzYvhv",
+	"LcCeaUDwCtAxkBgC6R2wPWHwYLPUKghPo+gLXoxvq1r+LdJ/CpM7Yen/Tr2fDnpHLVlRQnh9fMsLPt4E",
+	"hBP5s82IODsyMVT4OK+a8XH6/4R6Me5X+Qm+3vfJJ++RuqRN2Ejb29Z6XrQfGmfoW77OPr7/9MPFDYDk",
+	"vzu9/KEJIr+OoNQ0v0YhdccG1OW2Jfqm/yW6EZ+tR/HELj+K+Q3YGYf0st20tX/b6YJJGo0uXuTSmTAQ",
+	"Rqrg1dymrYaSUqvTPbuUN3DV2jChxOm7vDTyXtTnpvRiwE4p2PbmFcsg+AlwhambS/pP7Il6Jd/JGQ2o",
+	"rH1E2uGOibEZWjzR6jLteuseis/znMv22OuNyHPUjmjFQtJmgfQKyAdQ8Z+utatWwDnsCmh6PIUC/gAw",
+	"6sgjxfsdenaHyhnJgEju7PCQIZoJgRjWlE8DRrzREnR509VMn+a3rVubiPBdlhA72qEPYqMGa4qwIS7K",
+	"SEy5SjxPdQUoGR/LOEodOoHBgJaAkC4No28V2XHl9Dsjv2Lf9d4O+REwrg9up6CP0vYOYlAaN3iKez/k",
+	"37vBn+boXrhlUpvj48g35sR8xu+qDEOfJX4XuFvQklNJ5yNO8YSPxZYwAGj0CaQ+lfWnDq0eYDTBuhft",
+	"bGhAd6mgJhMf3THNqBx+cd/hJDodM4CW7dSVXrd2V7q4yAaLjY0w75a29YYdByBoE0XdE8DuZXKqdIGl",
+	"wk3fMC/ERH5+nK1wJdzfxhaQYGtZLWm/ai9hfx/25L5DN/X1RZgocAQ3ANeQqPcawaTTA7eKHo/LAoGF",
+	"/QnfWavNxKbi7/din4Hg9y1dswh1NuZ5bvopQLyDYi7kb41jvgTNvnWJDufcmIUusPmmbND5F+5woc0W",
+	"YbpbQmuKY7C+Dw/stA/YIuh/c0ImG8FNRx19cRWt0UxahPSKkOEwIgr5AgB0v5eZKEKpkrNM4l4tMFeM",
+	"AOpf+rbGTj4ywenr91PM419/hldz93qezcJwDXW/l6qPqgwyApV4YcJ67S5IbRWqTTjOoeiSaZUjNty9",
+	"KDKn40+cwEg1zUW9WtTc6oVPVjVVLDrrYbXqtYPxsCmy0bXu9RrfsaL/u0Y3KPl9+XhI6pY7pzHi5GkJ",
+	"H/HZxNTX4bMbeKfAhYsL+8yAnTIkkCYcfSVO4lCt813Agbzl96I1kgaIU0+5kjD5/Q3ZSpOFaOi4YAZW",
+	"pm1N8JmnmuJZgUFxDmzInp3iyQoe/PCjvRc+rJLV8ntiElwgoRbJMsgs4OTb4BEST0atLLe1lkXly/fE",
+	"81mb5yrP8Sq1+eZQJnAZrJTgx47Kia8zkplPpIZwhvuTJ+KI9EGtBAmCV7nWd2aouGWvsdauXoQPSGl8",
+	"yW51nkFKkyI8nvsJDYKlsEA1qE6YEYKlmCUR2Y3eEGTYOez6NQUPYyXcEWqiWvXe7PXaW1vDiHWrYBcT",
+	"Yh1QspG3Lj5mVXwPfjtgF+60UTkARLb42BKrC1Z/JtTwBc9LNSX2yzQTubwXhcjShKWBmJ9QCU05nxcC",
+	"8vfItUPgzZRcDPE1EnrP0ttogrpxH2C27N1o+GdU6k91ZtvhSUPPfWB2xgS1RyctTX/wpGEIAigtTT/H",
+	"lk5Le7c9eJMAXulnANBDeUT/CXViuiAiAW5Yen55fXZ6hQ0qBNlgC64MIrRHtmP9VkUiXzNUwGLujj7Q",
+	"D0CndeDIBjQNPO4J1S1hbfNIQNkN+ipQuVov4G840PT16/13/XuW5zjUxyITBbz4iXtFzr1aPAUvvps8",
+	"A5iE34w+hPnP0mMGlPNdBLjeSVAX4ULYYrkRLmKiC2wKn5CZ1FGWHyK8wJtNwPmR+CaM50bT/QVutNFY",
+	"Er6ouUvEYzVg517IsWAFyWiVRXJyGHeEtFjuZYOhuoL6Fkl3GmAxrdb0Y5rO1sl7s1L4Pq9mRBVbLJ/i",
+	"fFy5gZ7tdLjR5W5nIyweUCT0kuwFC1st8ZV9HY9toBrx5j5V7/EGpKrwTH+IGvXQVADwaGgl7nyRPrjn",
+	"ZH1valdwf+1ucG+7zwzqqXYvn1TZ4hWrXJqg8asiXQQ7weeASMf3BwWVNBiq0zCWbbmqw5hN1zXQj1RI",
+	"cN2u6y9JYvfShQc35ooI93d3Ume7v0D7E7/3kEGXFlUkAgMlPqWgxIK5Rc48Ww0SZeAffH/RS+ncOR+J",
+	"qVHFB8fR8jtAMIRU4lBhjSdBv/mYNUQjgsuIf4RSaOlTVytBbvRbQrpCoiQTPyt4VGzC83zEx3cnAHXo",
+	"aW4K4T4DKKnEwtkJqwAKnBlhbS4yf+JyjEMBHyz+S2REMK081OIJkTxGD7qHrMzzwH2VrPx1xjO4oAbs",
+	"Y3XSqWGLVU5xGA3tIGyojH4jTWwirCGfnCq/cBXbCZ51Xm97d2a9nkzc+hEaXpcTv2Z+/O7P+zWSvNbH",
+	"eZw94M9Ne3TmWhT3chzKtFgmeS7GtsLX1AtVdQJ+4lNRnJd26TbzRvCZOfZhVMRSYUJBbbbnuIj8NE80",
+	"NVQRBoI7lM4opZNIdMzUqxSsVf9Rns42y0TG/sX3Sl1dnF1c/sfF1XX6p2RTbVgujb0KC7JXkxIHaUvK",
+	"n+Z50Gj95uXDW/2p9weRLu1JDTGd/rg1bhDeevgP/39/O5wXwj3TcHlAmGfO7W2cxsKfdS2ve7uthKP9",
+	"+nHqq2IKvg8dRAHt1oteQl4RB335spxHJYy+E8BgK9uAXap5GdMWej4Qdw4QfTkKMJIw+4+GbnE+m+cC",
+	"MG7BISPV2ySmtLBX9SXr3+nC13/yoz0TsmVtFm2qlxbAJD4rop23GIMSvDAsl5NeCvWuidQpjOrPUjBC",
+	"FrrMM+bU6ZaztAsGZiHmOV+SXYYQLb0D1VRNbsQgBnc66mhoR6MspQ85IAqfm1cFxkp8BRvxMXD6V/DL",
+	"vSraMhc0SqvkuL9GYDFu/j1CZHAaIZIESJk3qVSsuKx2W455+718GQu6VPQBcIcSSoXfnNAPbKyeA0kW",
+	"/iiyMN3NF7l9mYwxTjLnKSOQC+rIiS6m2lqhnGBA2wJlEpyIILuc4IUdOYO75ZKlj9ur5oBfbm7cpeXp",
+	"l52t0GNnPpNaKErVqX+3dtR16RySTaW7VGafL9wmQZGWk+a5zuV46WlHq67OTFqRwf8lpntGxP3S4O00",
+	"aMIoucJpfIKX7nWvagO1nVR8iL7RTRj7QWE2Fzd82jYKPXYIz9DLHx86smtTio84beDmMFFThR5oqzEd",
+	"S9rOONMR0yNPJASMx5RIc9s7EkJRMZ7InH9LhJ3Oe16tw3E/D6m4OyHm4LHKAiFzTNVskF5OXr7ndnyb",
+	"rtb6vf63pAoEWT6lGxcBub2ovX31upG8dZ5xK1ZlbGubcOq2MfUmlB8jRJVQ1Ftbhv2X1HKKjenDPVhU",
+	"8aeei4lUsnInn9Ck2v2wOQk01pe9P9exu8io6+Uhx652t+Jjh1agFdTiJ0yiRpmqUCYCBePU+ATWHhhM",
+	"3mOoWjjqFj2sYYwxu8nOd9OjzTrYq0TeuIGeyb6vZtCeYPnpVtMij0Rw0Pq4s28E0JI0vN2HJbZJ104G",
+	"PNh9mzCloB/uYNcEwhdV0uQ+oUspEyxGb3YXVqFSaKeLqd2FHgcOtzOyCgK7ceYtkMZArje093s0nay6",
+	"TZ1/dCvdcV8yqwmWq4l95grpNfdyuMtc7HrLvOp19NbLBWL7j75SkoMf9DiABG56PjzXxzWENUyk/Hd2",
+	"69xDh25ZN5Ql4AhYVul+bDA+ilgWzhvPcyzlxDpLIklprkfwQozkbiTE7pQcV1RLfCYgBu//AelzsTm3",
+	"Kn/QoeQ00+MSgBNDoAtIXJIogE/gOPOiVCKl+hyATa+/AIBr3NCQsdHl+FZkxzBFb9iBFxo+BJEaI94O",
+	"nmF2BYzmLGSRFrxQkNG5gOUbLZHVykRw8WEOzmpcFNL5s/BB+l4U9N/HFRyN+xdRsIVUJiBluRUDUxiz",
+	"owEbDJl3wXxmaVYsr0qVxhc+vR1Jb0SeERxBBY8EX7O62iHIPlSAt2d+fvPLAElzBuhWCvPz0S9plMYK",
+	"iPmv/pW9l981wsk7UfT3zr7UUI1p94kNDPdpML7IOhCj6CLYAv1Q5Nz5FgkA+We8LvsPUx/i81wXtjU6",
+	"cFH15JPNiphqa7FRjz5pEkA/5QXyGYyW0N+LlNf4/RW/NdpFFMv0N+4x40MVPgwOafrp4/UNi/VdCilZ",
+	"kzCscyqg+XyBR4U2yN2VvubJ7QnkKSeFniXuX1ZqlpxWkblXxKQVhsqrhX9JkYSIj3KR/ilZ71JDMxzO",
+	"nLQtUAG6sNXZ2KOEntPabboxQXs6De8Xuqemc11ggjeMUcnoLpZUJZ5x4qfxfvv3MpuSplvD7MXwISCh",
+	"0GUh7nleYrIz0yA/Pvrith0DHmChYQpRFhXQWux8DRWZG+wSa0x0iVhnilk5E0TMuzDHLLVFqcbciizF",
+	"C4qcPfgFyqXYmJipG1576kZ83rSMs/LbUzKoVEGPwvUDm4QZhR7dNqxPCgsdD4hjbRTfnT23rSyEwbSF",
+	"0avaypkuRBtvYLD/u1AGeltuqpXolS9wV0s2aa0YbP6eo6dzK0I08lbw3N6GlqegRJ49cNx9uR9VUdgl",
+	"vkyle+EInfgW/eq6nwqLtYL06SEC7at+okQhaWxIdQ/YKXoTQ5VOZCHe60ykTlGbSndzJRaEYc1HuTsq",
+	"TsE/Nu48VN0Cz7gJv+d48wMCAEdfUwCglxOJvhYeyhcmOgwPs82JLs/Ke2mXm5K3xgrk6n71DZtJhRmX",
+	"jxO4LRC49dURtp2BzY6kSt4RJ9Rk9ERTT10AOLdwnbWQDoAv5ue2b5O2Oef+UQVY31CE45YiiT8Teg9P",
+	"KnvQPQAUBb6MsL/mqYgxOo7pk1Yjjwkm4RH69q65V4Qpk8b5MD3Xevhj+MIEsnjLl9jBAuNluBDbKjno",
+	"6We/978IbXKOi/Go2CDueYkLtY9dH+s5FDj7fU6CI5yx4cGZ+6uesP/5r/8eHjRst59Y84Y/TfwYvuCr",
+	"jR+f+yV8vJiA3dQ77dyajXaCzhZmOLDanAI0QVcQPxKoEuINw8l1VCP48B9aBGIyqh8lQgmoViPkz1oY",
+	"NuLjOwa48IUPuFTM+GCON1dwlbn4nt7/1ecrzzojuPaI39pIJxIqjt02tkIxPInZ0V6+/SjlQth+kZ09",
+	"2BRH21m4ngA39MsJfkXlJ/sNe3lpOPR4+uO+b52OMWEqZ/PKWtqVshr6eyVdGC4WEhKbW4LFp8rzZK6V",
+	"8WBHGFHKYac2FTyfwCwX2pvResIWUmV6gQF1D2KsJxC7nxa6nEfVe4S16/6EvxoM1VrB0JZY8wUSkf0+",
+	"o8znlcBtPmsj3/aD7KAzfd/reZPjW7/DhI1L4/IsHnIfZ68QY63Gsn9Dz9wZdpbL8d33ujQiwvMOUg+C",
+	"SrgDRJuYVfSHEGZd5T8kp3IMl3zCENaRzXgxlcoNMVQelAN6FJnV2HdUKvJEPmljp4Uw7pjBqYUYwS3H",
+	"MCTsARUUjMTYHcd7aaQzmAA64a8lIBotIPcNnHjcDBUxWJ0wbu6oJzmub4BwSqeWQ9qJLsHD7/UCrCqr",
+	"AT4LLK2EqZg9zsesORUZtWHg+LhDA2YYoIzzz3JWzg6OX/3rv0FbFP1XaIqSyoopSNYv++3VgdWRrV2S",
+	"32PjzNKnm/sJ48CrqggendIQHhb1Oq0ZhWMffkxXOijjgwodOhsRtytEqRhgqoW82/dK8KV5mi6ZTSjB",
+	"9HU9tyPCO7EB+qnSIo3K8ApzdoGGoOoQrOlCRMgn3VdgL6DXjyuGCfb+ok5DHEx6te/+c48uhT2usasN",
+	"VV0l0O/1Ah5w+gR8Myi+4OO7AcONc/eeU2tQKLGSf7QLOfYYSZXOiYqWsSpM5JNao/dQ3QkxrwFFmAQs",
+	"T5hK6v8Nk+SQVi9KZSpcwpnnGawS+G4dcjGBvrGYskAwM9Zzwdz1gCVNtVWixiULyaJMU9jBM6lBJhUM",
+	"JuuT+5Uap3iFb8OqvTaOKCf4ILRAhL/WQ2ROJAjuFMgKvcXGTlESgoRIVbsRYSUAzccZEYVwB9Yvhi+X",
+	"I6UlA5hAM6MaL2zUNLeflBEOsJPJ9+o5G/Z6TQp8D+3jKAB/dS6J+49YTufOF1ltut81MuNbOffjYyMq",
+	"XdPdt3YK4MtQFUykN8DiHuVZxK4WdGN8hjw+1FpVDdIE9llW80SCvyO6d8/DdwssjMS+IgooH9HtsB+P",
+	"pn9UmXe6gFoFoiGiokD4DqoWpnvIqfNCGJ375teoowfk0uiEEG3v4lsd8FI8Q8+Ey9wQlFsSwU84SxSY",
+	"Rj3OSz2bVruaWkFN/giDQxictsurY0IK6qJ2Wy300PHVn9xdC+BUcKYiaTJC1Kjh//mwruB5nQirApeA",
+	"+uMZL+6wCpczC4BaH7zZKM1Q4aFPah1kI4GcCnMeqWYx1kUWyuY9WkWo290qh9B7tt/elJtniChhp5sp",
+	"81Y+lJ+wwwAtNtjVAOvdG4APUO7VUHysrvzXABTxGMUbGx6e9mFD6WJAcl1hBRlrfSdFwuSkonaD4sPm",
+	"asZrGqlLQeMH7ZG2DDBgAEGMWoZqyUjtXAv78gxmsk35XAtLDz5CA4lxWUDxzs+/1DZPThXTpe1GqMHV",
+	"UiuxqVSydbH6E3c35cvWSIxTUG7twWVzu+ubHoVnfoFUbd/reGrunD9bG37XNW1Wxd8RdY2X4qQCxSBJ",
+	"Dk28WEo45kUhoeKw0GoaKFMMAc9hzxTPsgLxHKbCVkmAt0evBkN1CrgXxnnEPK9w4jC08xmJD4F+X7MF",
+	"l/aYvX39LfVGAarpS3hBI4kwNgjGUtK/Hj4rROa8UZ6bL4jQZtMBJDK2iBBoN9mJFOJhJg24FK2NCu/g",
+	"gjbjAvJGlsSJgDW87B5vlS+MAug7ESRyVhowSSuOBObmydBeHgzVpQUyBcqWGiB09/l5ZF3KtDDHrBD3",
+	"+g6RfbFCA0JPZCqFGlz6CfS9vEkinBcPlgjEDW+PEBRkqDgbOZ8tBpYxeibWFTZGiNy7jtnbo2+bxBji",
+	"Iee00nvDz3Zvv3Ef2U2MWwrs/Vffxiv9RV5GFKfwE4ZExxxxuSNqri1HY5sR0XRmcqnu2g8MsMsDJBr0",
+	"OUKaEyjiDUv/VxrKKaW68wEDAM4s54MGTygTYvaDG24/UuNefQ1z/epUn1ZIfQAr+RD9Z8t5+yYi2xsq",
+	"tawiKYKKICTvCoijaBEqXWdtIzc5thgb+u+aifPtj/M97fc1vPuL32poGXWLBTmh+sI+YKsR1HVTTqoG",
+	"+e4uA4xuF3g7+conTvTf3xwdNeeprv1IW9KilPupjepGhAZ2UGGt1Krc2J2Jk76mWjRawi6FaH5fe8vG",
+	"+Re2Fp0FSXoAmsZlSIsovaDSm8CGP2DYsFwDCK+65JErEqCUnUUfKnOiqB0l4BL3q/T6x0+fri6urwHI",
+	"3N1AQ+Usb0OFBoBnjKAC7TY3fuq+9BC+/fmgOfzntUQAPQ701w/QYcI+dhHietDQP7m9m/njZK2JBJHV",
+	"mppHall/ZK7yqhWSm5KyobQHtzzDojWsnXG7Qhlad/0nkC+NinEwIWl802PhrhionWpAodqQaXkS+X/e",
+	"0rL6JDZBTxEaQVVkWeGj95188bveONg2Kd4lFROEexsBSCwJ+92JLdroC+ja3U2b7L13N2p8R/oAEh5/",
+	"fXpL7sSXntIfmizxCtIfMSSnpXftpTVDlULhgTm16dNgQlZS9zvuzn2gGXD09ZkBfUE/9nShU+dUtkfw",
+	"7IhCAxufojuDna4d1U6Q2UJlX4w2/lL6pCK1DO7E8mGSgZjMbR4yGgeGvT46qqrfpGEc6UxqrVNjnuf4",
+	"10KM9VRJIzJiu83EXKhMqLEUhuhHoXIG0NFEIdhc6HmOKREmVTJUSoPeJmYGXjofyELnoO/CC6XSUAbF",
+	"77nM+SgXAaAsUsvfHL05YekhDPn3lBDLoNoborq+JpsKpVv6x689u+T+5I8Y2FvEzzrD3lcMLo0Vs96o",
+	"wGzz+3fG7santjbf/cCnCaTsZUWh7DHfsYokZopAoA6cUVLxzNWeQdl7YQjtC2HgjCigsBRKWTgzwDIx",
+	"VJjYBtQBoOm3Yh7x8i90Yax3IvAnpk0iYEpVJ+D+BCMeqN1ed4YMknI/M7oAlbrTnoExsgVMoJt4WcFn",
+	"pjMwPAdkfxSFYAM+HhgeiH0O9lqnwWebatFhFZ7z7gkV7JaWwu9iadx0Hon77jatzm/7BFa339Tfsc3t",
+	"xer5jO5Ogv2Fwa13FnHIVXg1NZvn3HaJn10BNZ5hVlpnusSUuWiaYM5ra+kcEMuRrUaCufQUPZRqGCpf",
+	"nBcYehK85JDGic24uXM2encWphv/oQf7Ell8//OGy1Zm0S69n60JxictR6+US7UkQRAyKNXtrVAZUueb",
+	"gdpv8JGvGvkAvqFLrgnXo+I8w75pz3zWWzsYjNKA4U7b0a5v2rNOBqtqPDjJSN+LmqnsbWRfsAAWmrOe",
+	"8F4F+uyWHNEN1Vfs48x/EIsdalle9VkN5pzLaOyGIw6VRIEoGdeulz5On7VZrVzZuv/VmW2A6FwtKrnX",
+	"d9HedSkKCrVTfcFuXsEkHvKlD8b1wCt7k0b70SDn5Ves0NwndNFnsBi96S14m1Nb4uWMy9yXi+5gL7VG",
+	"FEnfVqWOoLzc6xiW/EtA9F+pB0JLyDhzBl0+odqUmFux/ekwePsTq7BqzPWD7Bbuq81ll7hVu9jg8MxW",
+	"1GIo/UfYh5Xif1ivqm0Y5C6TPqStVegyufFRjVqxkueODI2ab4++bWscCILYRSHDRPYBg7zjGreX9jd/",
+	"ztGXL+X9ZUt3Xsv+0qTnoTtcbJHtFsGliLsi1KDQwqd0wabyHhj2iClF58JXPj9FjIYE63cconFfCIBG",
+	"T+zhbjtSX0ZMBpHqHnsdVEXc/aU/sZrb3OqFanKjPIxFaGlgGV9CFAeJZf2ZfGEqYweCL3aT7RKqw/fa",
+	"PwWjtIgGlLL3RRTD4XXOpCO8KZS80KO10v6646aHfpkHb3yTst1iPjRWeIOdHpp39mR9hhEe0xCyJot9",
+	"9IBa2thI1nfc1dAiusmj+6nqI/2KnTr6ii5+nV+V/tA5V2iOtrG5t1ZDN+kv+rA9HQB6+/MVGfvPa9Gb",
+	"Pg4fbtUqvBjF479ab20RNreLwMTN2v65rX7baVhDIM0CaCFkcCoEIRGAA3aykfnK3opZm1MWS2gXZenn",
+	"sw/X7GEL2u6htX7b0ROfgH7lvj//bbcFf8Jq14o1sZWjJmHi81jMEcTNhgi/OWZpWeRpwlJaNarDcgaW",
+	"VFNsBkzh2AxVxGUDAG1hOHQb76Q/YAN24elrxrngBULQ3MD6MLOQdnwrMHIXkEEmk5DSH6p9+ouVmP+O",
+	"XUb6yOfwGp/3luuvsLan+2o78Y1vlvFACdzG1WxO1kQhkGTZd9BwS80uhO18q8uoLx3OKKAyAnsOp+q3",
+	"FyZ+rxgqarn5hlpuCgEgigAEfYKHbKYLkexApkN7/xR8OqtDdSt8cwu1sfANV3IPhW+ZyOW9QOgDXYkX",
+	"W4iKhbStDG5v18y6tO6HWecywssE0A8KcSBWObFi1KDB/PJ05Nr5YmyXL1ivVUw8fam2vXCtEPswFGG6",
+	"c0t49kLZATtrNyakdTaEh+vh1nf7CQmt2+aOqHS5tDUqFvqioVqRtCbyW/WHqO1I19KXpBXCykK8xE/r",
+	"GyUxaqZGPNNCYEs0FsEAkTtGHKuqU+5kcyZ8zU9AngtsKA0ohrLwwkMYG3+I0AZtVeg5Yj7QOqNDQlN7",
+	"vEBpy+2eBOo9dRYosQgyFBViSptgLgDxiN7pgqX6XhQ5n1+LsVaZSdFY8YWaI1B6dqFhEbgtC2GC6afE",
+	"YqiiUeifadWgCtToCrAkaMQxVwFuGjSkBag5KJmYCa6gm6YRjhNWbl2Q94FO4l5+5cZ7DrJO+M4shsNp",
+	"hK4P9V7Pz9iJbfK9npO9oYM2QYH62uWqpHkV+xOay2KYSIztOXV9XOHQ5XzpXqiLUA6bDFU4OwmblrxA",
+	"hhIn7hC/uAwNwoWYC24jRNEWFNE1U1UamCLYGboNQPQJrIcK0HMrmKdTRR7bkBwUkbl1U9r2De5Jm71N",
+	"IjujeNbxgv6BlYIHxz//8lvyjwAF5P7zF/dgce9Ftyzyg+ODQz6Xh/evQExpPo2GKPEGIJLFoAruYDm1",
+	"G6rpRxB0joFpwSKlbsZMk8BLG70QR2h8o0AQokjmp3rAfrz6wSSMdMkLds/zkghp6ioATwghxyQMWRUK",
+	"wbNo8LATLR8UenUjNw5T1nBN+LeurVJoOG16r6YTJyfSCV0NMkRPaBHh4soFvwd+RavRQNO5HC/j3dCl",
+	"hXha0sjpCmcWwGtjVB0KJMJVS8EXNwCdg/ru1JZ/87YDRH7004A33/CzD2KBCzmvoj3AGq7nWKHo33Hv",
+	"jlvDC77XC+8JEV2FNCzTUk3jXaAG0rY9CNiF8W/oADWvKEny4lYjpxD250Y/x4xt84/vBLKbzAs9Lahn",
+	"jX5G1b7NM/V8gO4sxQenhCDnL7/9/wAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

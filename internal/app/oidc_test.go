@@ -240,7 +240,7 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	recognition := w.db.Accounts().Recognition(true, true)
+	recognition := w.db.Accounts().Recognition(true, true, true)
 	eve := access.NewAccount{TenantID: tenant, Email: "eve@example.com", Name: "Eve", Role: access.Operator, Issuer: "https://i.example", Subject: "eve"}
 	if _, err := recognition.Recognise(t.Context(), eve); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // order is that of the fields in a file; what it does not name comes last.
 func order() []string {
 	return []string{
-		"name", "email", "role", "disabled", "enabled", "severity", "fireMode",
+		"name", "email", "role", "disabled", "members", "groups", "enabled", "severity", "fireMode",
 		"scope", "environments", "notEnvironments", "applications", "notApplications", "routes", "notRoutes",
 		"filter", "statuses", "errorTypes", "notErrorTypes", "errorMessageContains", "errorMessageNotContains",
 		"errorMessageMatches", "errorMessageNotMatches", "minDurationMs", "maxDurationMs", "attributes",

@@ -25,6 +25,7 @@ type Account struct {
 	Version           int64
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
+	Groups            []string
 }
 
 type Alert struct {
@@ -565,6 +566,14 @@ type SystemSample struct {
 	Partitions     int32
 	PartitionsHeld int32
 	Replicas       int32
+}
+
+type TeamList struct {
+	TenantID  string
+	Teams     []byte
+	Version   int64
+	UpdatedAt time.Time
+	UpdatedBy string
 }
 
 type TenantPartition struct {

@@ -1496,6 +1496,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the teams
+         * @description There is always a list. The one that nobody has edited has version 1, and is empty.
+         */
+        get: operations["getTeams"];
+        /**
+         * Edit the teams
+         * @description Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateTeams"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/templates/preview": {
         parameters: {
             query?: never;
@@ -4278,6 +4302,32 @@ export interface components {
             kind: "user" | "team" | "role";
             name: string;
         };
+        /**
+         * @description Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
+         *     rules are its members' (`mine`).
+         */
+        Team: {
+            /** @description Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names. */
+            groups?: string[];
+            /** @description E-mail addresses; case does not matter. */
+            members?: string[];
+            /** @description No two teams have the same. */
+            name: string;
+        };
+        TeamList: {
+            teams: components["schemas"]["Team"][];
+            /**
+             * Format: date-time
+             * @description Absent where nobody has edited them.
+             */
+            updatedAt?: string;
+            updatedBy?: string;
+            /** Format: int64 */
+            version: number;
+        };
+        TeamListDefinition: {
+            teams?: components["schemas"]["Team"][];
+        };
         TemplatePreview: {
             message: string;
             /** @description Why a text or the body is a fallback with this exchange; absent when none is. */
@@ -4768,7 +4818,10 @@ export interface components {
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this instant. */
         OnlyFrom: string;
-        /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+        /**
+         * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+         *     that such a team owns.
+         */
         OnlyMine: boolean;
         OnlyRoute: string[];
         OnlyRule: string[];
@@ -4827,7 +4880,10 @@ export interface operations {
                 id?: string[];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+                /**
+                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+                 *     that such a team owns.
+                 */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -5190,7 +5246,10 @@ export interface operations {
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+                /**
+                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+                 *     that such a team owns.
+                 */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -6800,6 +6859,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SystemHistoryAnswer"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTeams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The teams. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateTeams: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TeamListDefinition"];
+            };
+        };
+        responses: {
+            /** @description The teams as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamList"];
                 };
             };
             default: components["responses"]["Problem"];
