@@ -60,12 +60,20 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 	sections["silences"] = list(map[string]any{"$ref": "#/$defs/SilenceDefinition"})
 	refer("Team")
 	sections["teams"] = list(map[string]any{"$ref": "#/$defs/Team"})
+	refer("EscalationStep")
+	// Files name webhooks.
+	for _, name := range []string{"Team", "EscalationStep"} {
+		fields := definitions[name].(map[string]any)["properties"].(map[string]any)
+		fields["webhooks"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
+		delete(fields, "webhookIds")
+	}
 	sections["routes"] = list(map[string]any{
 		"type": "object", "additionalProperties": false,
 		"properties": map[string]any{
 			"name": map[string]any{"type": "string", "minLength": 1, "maxLength": 200}, "match": map[string]any{"$ref": "#/$defs/AlertMatch"},
 			"webhooks": list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200}), "continue": map[string]any{"type": "boolean"},
-			"default": map[string]any{"type": "boolean", "description": "The last entry may be the default: it has webhooks alone."},
+			"escalation": list(map[string]any{"$ref": "#/$defs/EscalationStep"}),
+			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it has webhooks and an escalation alone."},
 		},
 	})
 	// Files name rules.

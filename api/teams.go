@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"tocsin/alerts/teams"
+	"tocsin/internal/fault"
 	"tocsin/rules"
 )
 
 // TeamStore keeps the teams of each tenant.
 type TeamStore interface {
 	Get(ctx context.Context, tenant string) (TeamRecord, error)
-	// Replace writes valid teams. A version other than the stored one is a fault of kind Stale.
+	// Replace writes valid teams. A version other than the stored one is a fault of kind Stale; a
+	// webhook that is gone meanwhile, and the end of a team to which alerts escalate, one of kind Conflict.
 	Replace(ctx context.Context, tenant, actor string, version int64, list teams.List) (TeamRecord, error)
 	// Of returns the names of the teams that a user is in, by e-mail address.
 	Of(ctx context.Context, tenant, email string) ([]string, error)
@@ -42,7 +44,7 @@ func (s *server) UpdateTeams(ctx context.Context, req UpdateTeamsRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	if err := req.Body.Check(s.validator); err != nil {
+	if err := s.checkTeams(ctx, req.Body); err != nil {
 		return nil, err
 	}
 	r, err := s.Teams.Replace(ctx, tenantOf(ctx), identityOf(ctx).Actor, version, *req.Body)
@@ -52,10 +54,33 @@ func (s *server) UpdateTeams(ctx context.Context, req UpdateTeamsRequestObject) 
 	return UpdateTeams200JSONResponse{Body: teamsAnswer(&r), Headers: UpdateTeams200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
+// checkTeams finds what is wrong with teams.
+func (s *server) checkTeams(ctx context.Context, list *teams.List) error {
+	var wrong []fault.Field
+	if err := list.Check(s.validator); err != nil {
+		if fault.KindOf(err) != fault.Invalid {
+			return err
+		}
+		wrong = problemOf(err).Errors
+	}
+	hooks, err := s.webhookNames(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list.Teams {
+		for j, id := range list.Teams[i].WebhookIDs {
+			if _, exists := hooks.names[id]; !exists {
+				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("teams[%d].webhookIds[%d]", i, j), Code: "not_found", Message: "There is no such webhook"})
+			}
+		}
+	}
+	return fault.InvalidFields("the list of teams", wrong)
+}
+
 func teamsAnswer(r *TeamRecord) TeamList {
 	answer := TeamList{Version: r.Version, Teams: make([]Team, len(r.List.Teams)), UpdatedAt: instantOf(r.UpdatedAt), UpdatedBy: optional(r.UpdatedBy)}
 	for i, t := range r.List.Teams {
-		t.Members, t.Groups = listed(t.Members), listed(t.Groups)
+		t.Members, t.Groups, t.WebhookIDs = listed(t.Members), listed(t.Groups), listed(t.WebhookIDs)
 		answer.Teams[i] = t
 	}
 	return answer

@@ -397,6 +397,7 @@ func (e MeKind) Valid() bool {
 const (
 	NotificationReasonACKNOWLEDGED    NotificationReason = "ACKNOWLEDGED"
 	NotificationReasonDIGEST          NotificationReason = "DIGEST"
+	NotificationReasonESCALATED       NotificationReason = "ESCALATED"
 	NotificationReasonFIRED           NotificationReason = "FIRED"
 	NotificationReasonREMINDER        NotificationReason = "REMINDER"
 	NotificationReasonREOPENED        NotificationReason = "REOPENED"
@@ -417,6 +418,8 @@ func (e NotificationReason) Valid() bool {
 	case NotificationReasonACKNOWLEDGED:
 		return true
 	case NotificationReasonDIGEST:
+		return true
+	case NotificationReasonESCALATED:
 		return true
 	case NotificationReasonFIRED:
 		return true
@@ -1272,7 +1275,8 @@ type AlertResolutionReason string
 type AlertRouting struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
-	Answer RoutingAnswer `json:"answer"`
+	Answer            RoutingAnswer    `json:"answer"`
+	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
 	// DefaultWebhookIds The webhooks of the default, where it took none.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
@@ -1615,6 +1619,17 @@ type EncryptionKeyList struct {
 // EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
+
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// resolved or snoozed when it is due.
+type EscalationStep struct {
+	// AfterMinutes More than those of the step before.
+	AfterMinutes int `json:"afterMinutes"`
+
+	// Teams Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team.
+	Teams      *[]string             `json:"teams,omitempty"`
+	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
+}
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
@@ -1966,7 +1981,7 @@ type Notification struct {
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -2018,7 +2033,7 @@ type NotificationPage struct {
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 // others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -2479,6 +2494,7 @@ type RotatedSecret struct {
 
 // RouteTaken defines model for RouteTaken.
 type RouteTaken struct {
+	Escalation []EscalationStep     `json:"escalation,omitempty"`
 	Name       string               `json:"name"`
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
@@ -2493,6 +2509,7 @@ type RoutingAnswer string
 
 // RoutingPolicy defines model for RoutingPolicy.
 type RoutingPolicy struct {
+	DefaultEscalation []EscalationStep     `json:"defaultEscalation,omitempty"`
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 
 	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
@@ -2512,6 +2529,8 @@ type RoutingPolicy struct {
 // at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
 // many routes lead to it. A policy names at most 100 webhooks in all.
 type RoutingPolicyDefinition struct {
+	DefaultEscalation *[]EscalationStep `json:"defaultEscalation,omitempty"`
+
 	// DefaultWebhookIds Who is notified of alerts that took no route; empty is nobody.
 	DefaultWebhookIds *[]openapi_types.UUID `json:"defaultWebhookIds,omitempty"`
 	Routes            *[]RoutingRoute       `json:"routes,omitempty"`
@@ -2521,6 +2540,9 @@ type RoutingPolicyDefinition struct {
 type RoutingRoute struct {
 	// Continue Whether an alert that took the route looks at the next ones, too.
 	Continue *bool `json:"continue,omitempty"`
+
+	// Escalation What follows while nobody acknowledges the alert.
+	Escalation *[]EscalationStep `json:"escalation,omitempty"`
 
 	// Match Which alerts take the route; absent, or without conditions, all.
 	Match *AlertMatch `json:"match,omitempty"`
@@ -2537,6 +2559,9 @@ type RoutingTestAnswer struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
 	Answer RoutingAnswer `json:"answer"`
+
+	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
+	Escalation []EscalationStep `json:"escalation,omitempty"`
 
 	// PolicyVersion The version of the stored policy; absent of one that was sent along.
 	PolicyVersion *int64 `json:"policyVersion,omitempty"`
@@ -3487,7 +3512,7 @@ type Target struct {
 type TargetKind string
 
 // Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-// rules are its members' (`mine`).
+// rules are its members' (`mine`). An alert can escalate to it.
 type Team struct {
 	// Groups Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names.
 	Groups *[]string `json:"groups,omitempty"`
@@ -3497,6 +3522,9 @@ type Team struct {
 
 	// Name No two teams have the same.
 	Name string `json:"name"`
+
+	// WebhookIds Who is notified of alerts that escalate to the team.
+	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
 }
 
 // TeamList defines model for TeamList.

@@ -2,13 +2,16 @@
 //
 // A team has members by hand, by their e-mail addresses, and those of groups, as an OpenID
 // Connect provider names them when people sign in. It owns the rules whose owner is its name,
-// and can be the target of rules. The alerts of these are the members' ("mine").
+// and can be the target of rules. The alerts of these are the members' ("mine"). Its webhooks are
+// notified of alerts that escalate to it.
 package teams
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
 	"tocsin/rules"
@@ -22,6 +25,8 @@ type Team struct {
 	Members []string `json:"members,omitempty" validate:"max=500,dive,required,max=254,text"`
 	// Groups are those of a provider, whose members are the team's.
 	Groups []string `json:"groups,omitempty" validate:"max=100,dive,required,max=200,text"`
+	// WebhookIDs are by which the team is notified of what escalates to it.
+	WebhookIDs []uuid.UUID `json:"webhookIds,omitempty" validate:"max=20,unique"`
 }
 
 // List is the teams of a tenant.
@@ -56,6 +61,32 @@ func (l *List) Of(email string, groups []string) []string {
 		if byHand || slices.ContainsFunc(t.Groups, func(group string) bool { return slices.Contains(groups, group) }) {
 			names = append(names, t.Name)
 		}
+	}
+	return names
+}
+
+// WebhookIDs returns the webhooks of those teams that have one of some names, each once. A name that
+// no team has stands for none.
+func (l *List) WebhookIDs(names []string) []uuid.UUID {
+	var list []uuid.UUID
+	for i := range l.Teams {
+		if !slices.Contains(names, l.Teams[i].Name) {
+			continue
+		}
+		for _, id := range l.Teams[i].WebhookIDs {
+			if !slices.Contains(list, id) {
+				list = append(list, id)
+			}
+		}
+	}
+	return list
+}
+
+// Names returns the names of the teams.
+func (l *List) Names() []string {
+	names := make([]string, len(l.Teams))
+	for i := range l.Teams {
+		names[i] = l.Teams[i].Name
 	}
 	return names
 }

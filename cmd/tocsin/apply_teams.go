@@ -10,16 +10,17 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// teamEntry is a team as a file has it.
+// teamEntry is a team as a file has it: webhooks by name.
 type teamEntry struct {
-	Name    string   `json:"name"`
-	Members []string `json:"members,omitempty"`
-	Groups  []string `json:"groups,omitempty"`
+	Name     string   `json:"name"`
+	Members  []string `json:"members,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Webhooks []string `json:"webhooks,omitempty"`
 }
 
 // teamEntryOf is a stored team as a file has it.
-func teamEntryOf(t *api.Team) teamEntry {
-	return teamEntry{Name: t.Name, Members: given(t.Members), Groups: given(t.Groups)}
+func teamEntryOf(t *api.Team, webhooks names) teamEntry {
+	return teamEntry{Name: t.Name, Members: given(t.Members), Groups: given(t.Groups), Webhooks: webhooks.namesOf(t.WebhookIds)}
 }
 
 // given returns a list that may be absent; an empty one is nil.
@@ -31,8 +32,16 @@ func given(list *[]string) []string {
 }
 
 // definition is what the API takes.
-func (e *teamEntry) definition() (api.Team, error) {
-	return api.Team{Name: e.Name, Members: &e.Members, Groups: &e.Groups}, nil
+func (e *teamEntry) definition(webhooks names) (api.Team, error) {
+	ids, err := webhooks.idsOf("webhook", e.Webhooks)
+	d := api.Team{Name: e.Name, WebhookIds: ids}
+	if len(e.Members) > 0 {
+		d.Members = &e.Members
+	}
+	if len(e.Groups) > 0 {
+		d.Groups = &e.Groups
+	}
+	return d, err
 }
 
 // teamsOf returns the server's teams.
@@ -63,7 +72,7 @@ func (a *applying) readTeams() ([]teamEntry, error) {
 			return nil, a.misplaced(place, "Another team has this name, too")
 		}
 		named[e.Name] = true
-		e.Members, e.Groups = given(&e.Members), given(&e.Groups)
+		e.Members, e.Groups, e.Webhooks = given(&e.Members), given(&e.Groups), given(&e.Webhooks)
 	}
 	return list, nil
 }
@@ -79,6 +88,17 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 	want, err := a.readTeams()
 	if err != nil {
 		return nil, err
+	}
+	webhooks, err := webhookIDs(ctx, a.server)
+	if err != nil {
+		return nil, err
+	}
+	for i := range want {
+		for j, name := range want[i].Webhooks {
+			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
+				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "No webhook has this name")
+			}
+		}
 	}
 	inFiles := func(t api.Team) bool {
 		return slices.ContainsFunc(want, func(e teamEntry) bool { return e.Name == t.Name })
@@ -96,10 +116,15 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 		return nil
 	}
 	upsert := func(ctx context.Context) error {
+		// A webhook that is new has no id before the plan is run.
+		webhooks, err := webhookIDs(ctx, a.server)
+		if err != nil {
+			return err
+		}
 		others := slices.DeleteFunc(slices.Clone(next), inFiles)
 		next = nil
 		for i := range want {
-			d, err := want[i].definition()
+			d, err := want[i].definition(webhooks)
 			if err != nil {
 				return err
 			}
@@ -112,9 +137,10 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 		s := step{kind: "team", name: want[i].Name, action: created}
 		if at := slices.IndexFunc(is.Teams, func(t api.Team) bool { return t.Name == want[i].Name }); at >= 0 {
 			s.action = unchanged
-			was := teamEntryOf(&is.Teams[at])
+			was := teamEntryOf(&is.Teams[at], webhooks)
 			s.differJSON("members", was.Members, want[i].Members)
 			s.differJSON("groups", was.Groups, want[i].Groups)
+			s.differJSON("webhooks", was.Webhooks, want[i].Webhooks)
 		}
 		if s.action != unchanged && upsert != nil {
 			s.run, upsert = upsert, nil
@@ -143,9 +169,13 @@ func exportedTeams(ctx context.Context, server *api.ClientWithResponses) ([]any,
 	if err != nil {
 		return nil, err
 	}
+	webhooks, err := webhookIDs(ctx, server)
+	if err != nil {
+		return nil, err
+	}
 	list := []any{}
 	for i := range is.Teams {
-		text, err := json.Marshal(teamEntryOf(&is.Teams[i]))
+		text, err := json.Marshal(teamEntryOf(&is.Teams[i], webhooks))
 		if err != nil {
 			return nil, fmt.Errorf("encode team: %w", err)
 		}

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/alerts/routing"
 	"tocsin/alerts/teams"
 	"tocsin/api"
 	"tocsin/internal/fault"
@@ -57,6 +61,9 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 		if was.Version != version {
 			return fault.New(fault.Stale, "the teams were changed to version %d since version %d was read; read them again and repeat the edit", was.Version, version)
 		}
+		if err := holdTeams(ctx, q, tenant, &list); err != nil {
+			return err
+		}
 		text, err := json.Marshal(list)
 		if err != nil {
 			return fmt.Errorf("encode teams: %w", err)
@@ -71,6 +78,70 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 		return api.TeamRecord{}, fmt.Errorf("replace teams: %w", err)
 	}
 	return done, nil
+}
+
+// holdTeams refuses teams that name a webhook which is gone, or that leave out one to which alerts
+// escalate. Whoever writes a routing policy holds the teams, too.
+func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, list *teams.List) error {
+	names := list.Names()
+	if hooks := list.WebhookIDs(names); len(hooks) > 0 {
+		if err := holdWebhooks(ctx, q, tenant, hooks); err != nil {
+			return err
+		}
+	}
+	row, err := q.RoutingPolicyGet(ctx, tenant)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read routing policy: %w", err)
+	}
+	p, err := policyOf(row.Policy)
+	if err != nil {
+		return fault.New(fault.Conflict, "%v; repair it first", err)
+	}
+	for _, team := range p.Teams() {
+		if !slices.Contains(names, team) {
+			return fault.New(fault.Conflict, "%s leads to the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+		}
+	}
+	return nil
+}
+
+// knownTeams refuses a policy that names a team which there is not.
+func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.Policy) error {
+	wanted := p.Teams()
+	if len(wanted) == 0 {
+		return nil
+	}
+	if err := q.TeamListLock(ctx, tenant); err != nil {
+		return err
+	}
+	r, err := getTeams(ctx, q, tenant)
+	if err != nil {
+		return err
+	}
+	names := r.List.Names()
+	for _, team := range wanted {
+		if !slices.Contains(names, team) {
+			return fault.New(fault.Conflict, "team %q does not exist any more; name another one", team)
+		}
+	}
+	return nil
+}
+
+// unteamed refuses to go on where a team is notified by a webhook.
+func unteamed(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.UUID) error {
+	r, err := getTeams(ctx, q, tenant)
+	if err != nil {
+		return err
+	}
+	for i := range r.List.Teams {
+		if t := &r.List.Teams[i]; slices.Contains(t.WebhookIDs, webhook) {
+			return fault.New(fault.Conflict, "the team %q is notified by the webhook; change that first", t.Name)
+		}
+	}
+	return nil
 }
 
 // Of returns the names of the teams that a user is in.

@@ -88,6 +88,13 @@ type AlertAssignment struct {
 	AssignedAt time.Time
 }
 
+type AlertEscalation struct {
+	AlertID      uuid.UUID
+	TenantID     string
+	AfterMinutes int32
+	DueAt        time.Time
+}
+
 type AlertRead struct {
 	TenantID string
 	Actor    string

@@ -1,15 +1,16 @@
-import { TagsInput, TextInput } from "@mantine/core";
+import { MultiSelect, TagsInput, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { assignees } from "../api/alerts";
 import { useMay } from "../api/operations";
 import { type Team, teamKeys, teamList, updateTeams } from "../api/teams";
+import { webhookList } from "../api/webhooks";
 import { Button } from "../ui/Button";
 import { FormDialog } from "../ui/FormDialog";
 import { IconPerson, IconPlus, IconSettings, IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
-import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useServerForm } from "../ui/useServerForm";
@@ -21,7 +22,9 @@ type Open = { what: "edit"; team: Team | undefined } | { what: "delete"; team: T
 export function TeamsPage() {
   const may = useMay()("updateTeams");
   const teams = useQuery(teamList());
-  const failure = useStanding(teams);
+  const failure = useLastError(teams);
+  const { data: webhooks = [] } = useQuery(webhookList());
+  const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (
@@ -55,6 +58,7 @@ export function TeamsPage() {
               <th scope="col">Team</th>
               <th scope="col">Members</th>
               <th scope="col">Groups</th>
+              <th scope="col">Escalations go to</th>
               {may && (
                 <th scope="col">
                   <span className="visually-hidden">Actions</span>
@@ -70,6 +74,7 @@ export function TeamsPage() {
                 </td>
                 <td data-label="Members">{listed(team.members)}</td>
                 <td data-label="Groups">{listed(team.groups)}</td>
+                <td data-label="Escalations go to">{listed(team.webhookIds?.map(nameOf))}</td>
                 {may && (
                   <td>
                     <div className={table.actions}>
@@ -126,14 +131,20 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
   const cache = useQueryClient();
   // What others change while the form is open is theirs; the server then refuses this edit.
   const [{ version, teams }] = useState(read);
+  const { data: webhooks = [] } = useQuery(webhookList());
   const { data: people = [] } = useQuery({ ...assignees(), enabled: useMay()("listAssignees") });
   const form = useForm({
-    initialValues: { name: team?.name ?? "", members: team?.members ?? [], groups: team?.groups ?? [] },
+    initialValues: {
+      name: team?.name ?? "",
+      members: team?.members ?? [],
+      groups: team?.groups ?? [],
+      webhookIds: team?.webhookIds ?? [],
+    },
   });
   const place = team === undefined ? teams.length : teams.indexOf(team);
   const save = useServerForm({
     form,
-    fields: [`teams[${place}].name`, `teams[${place}].members`, `teams[${place}].groups`],
+    fields: [`teams[${place}].name`, `teams[${place}].members`, `teams[${place}].groups`, `teams[${place}].webhookIds`],
     path: (field) => field.slice(field.lastIndexOf(".") + 1),
     send: (values: Team) =>
       updateTeams(version, team === undefined ? [...teams, values] : teams.map((t) => (t === team ? values : t))),
@@ -167,6 +178,15 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
         label="Groups"
         description="Of the OpenID Connect provider; their members are in the team from their next sign-in on"
         {...form.getInputProps("groups")}
+      />
+      <MultiSelect
+        comboboxProps={{ withinPortal: false }}
+        label="Webhooks"
+        description="Notified of alerts that escalate to the team"
+        searchable
+        hidePickedOptions
+        data={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
+        {...form.getInputProps("webhookIds")}
       />
     </FormDialog>
   );

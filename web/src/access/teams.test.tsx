@@ -33,7 +33,7 @@ test("an administrator makes, edits and deletes a team", async () => {
   await user.type(within(dialog).getByLabelText("Members"), "ada@example.com{Enter}");
   await user.click(within(dialog).getByRole("button", { name: "Create the team" }));
   await screen.findByRole("cell", { name: "ada@example.com" });
-  expect(stored.teams).toEqual([{ name: "integration", members: ["ada@example.com"], groups: [] }]);
+  expect(stored.teams).toEqual([{ name: "integration", members: ["ada@example.com"], groups: [], webhookIds: [] }]);
 
   await user.click(screen.getByRole("button", { name: "Edit integration" }));
   const edit = await screen.findByRole("dialog", { name: "Edit integration" });
@@ -61,7 +61,14 @@ test("others read who is in which team", async () => {
   teams([{ name: "integration", members: ["ada@example.com"] }]);
   server.use(
     http.get(api("/me"), () =>
-      HttpResponse.json({ kind: "user", id: "u1", name: "Bo", email: "bo@example.com", role: "viewer", tenant: "default" }),
+      HttpResponse.json({
+        kind: "user",
+        id: "u1",
+        name: "Bo",
+        email: "bo@example.com",
+        role: "viewer",
+        tenant: "default",
+      }),
     ),
   );
   open("/teams");

@@ -2134,6 +2134,7 @@ export interface components {
         /** @description How an alert was routed when it fired, by the routing policy of that time. */
         AlertRouting: {
             answer: components["schemas"]["RoutingAnswer"];
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             /** @description The webhooks of the default, where it took none. */
             defaultWebhookIds: string[];
             /** Format: int64 */
@@ -2471,6 +2472,17 @@ export interface components {
          * @enum {string}
          */
         EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
+        /**
+         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+         *     resolved or snoozed when it is due.
+         */
+        EscalationStep: {
+            /** @description More than those of the step before. */
+            afterMinutes: number;
+            /** @description Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team. */
+            teams?: string[];
+            webhookIds?: string[];
+        };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
             application: string;
@@ -2841,14 +2853,14 @@ export interface components {
         };
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-         *     is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+         *     is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
          *     others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
          *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
          *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "ESCALATED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -3319,6 +3331,7 @@ export interface components {
             signingSecret: string;
         };
         RouteTaken: {
+            escalation?: components["schemas"]["EscalationStep"][];
             name: string;
             webhookIds: string[];
         };
@@ -3335,6 +3348,7 @@ export interface components {
          */
         RoutingAnswer: "ROUTED" | "DEFAULT" | "NO_ROUTE" | "WEBHOOKS";
         RoutingPolicy: {
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             defaultWebhookIds: string[];
             /** @description Why the stored policy cannot be used: the rules that use it cannot be evaluated. */
             problem?: string;
@@ -3359,6 +3373,7 @@ export interface components {
          *     many routes lead to it. A policy names at most 100 webhooks in all.
          */
         RoutingPolicyDefinition: {
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             /** @description Who is notified of alerts that took no route; empty is nobody. */
             defaultWebhookIds?: string[];
             routes?: components["schemas"]["RoutingRoute"][];
@@ -3370,6 +3385,8 @@ export interface components {
              * @default false
              */
             continue?: boolean;
+            /** @description What follows while nobody acknowledges the alert. */
+            escalation?: components["schemas"]["EscalationStep"][];
             /** @description Which alerts take the route; absent, or without conditions, all. */
             match?: components["schemas"]["AlertMatch"];
             /** @description No two routes of the policy have the same. */
@@ -3379,6 +3396,8 @@ export interface components {
         };
         RoutingTestAnswer: {
             answer: components["schemas"]["RoutingAnswer"];
+            /** @description Who follows while nobody acknowledges the alert, by ascending minutes. */
+            escalation?: components["schemas"]["EscalationStep"][];
             /**
              * Format: int64
              * @description The version of the stored policy; absent of one that was sent along.
@@ -4304,7 +4323,7 @@ export interface components {
         };
         /**
          * @description Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-         *     rules are its members' (`mine`).
+         *     rules are its members' (`mine`). An alert can escalate to it.
          */
         Team: {
             /** @description Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names. */
@@ -4313,6 +4332,8 @@ export interface components {
             members?: string[];
             /** @description No two teams have the same. */
             name: string;
+            /** @description Who is notified of alerts that escalate to the team. */
+            webhookIds?: string[];
         };
         TeamList: {
             teams: components["schemas"]["Team"][];

@@ -17,7 +17,8 @@ export function teamList() {
 }
 
 /** The names of teams, to be suggested. */
-export const teamNames = () => queryOptions({ ...teamList(), select: ({ teams }) => teams.map(({ name }) => name).sort() });
+export const teamNames = () =>
+  queryOptions({ ...teamList(), select: ({ teams }) => teams.map(({ name }) => name).sort() });
 
 /** Replaces the version of the teams that was edited; another version is a 412. */
 export function updateTeams(version: number, teams: readonly Team[]): Promise<TeamList> {
