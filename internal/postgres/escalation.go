@@ -63,7 +63,7 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
-// Bounds of what one call of Escalate does, and each of its transactions.
+// Bounds of what is looked for at once, and of what one transaction writes.
 const (
 	mostEscalations = 1000
 	escalatedAtOnce = 100
@@ -73,36 +73,43 @@ const (
 // there are for each webhook, and how many silences suppress. One alert about which that fails
 // holds up no other.
 func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
-	ids, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Most: mostEscalations})
-	if err != nil {
-		return nil, 0, fmt.Errorf("find alerts that escalate: %w", err)
-	}
 	due = map[uuid.UUID]int{}
-	var failed []error
-	for some := range slices.Chunk(ids, escalatedAtOnce) {
-		done, err := s.escalate(ctx, some, now)
-		if err == nil || len(some) == 1 {
-			suppressed += done.addTo(due)
-			if err != nil {
-				failed = append(failed, fmt.Errorf("escalate alert %s: %w", some[0], err))
-			}
-			continue
+	for {
+		ids, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Most: mostEscalations})
+		if err != nil {
+			return due, suppressed, fmt.Errorf("find alerts that escalate: %w", err)
 		}
-		for _, id := range some {
-			done, err := s.escalate(ctx, []uuid.UUID{id}, now)
-			suppressed += done.addTo(due)
-			if err != nil {
-				failed = append(failed, fmt.Errorf("escalate alert %s: %w", id, err))
-			}
+		var failed []error
+		for some := range slices.Chunk(ids, escalatedAtOnce) {
+			done, err := s.escalateApart(ctx, some, now)
+			addUp(due, done.due)
+			suppressed += done.suppressed
+			failed = append(failed, err)
+		}
+		if err := errors.Join(failed...); err != nil || len(ids) < mostEscalations {
+			return due, suppressed, err
 		}
 	}
-	return due, suppressed, errors.Join(failed...)
 }
 
-// addTo adds what was written to the messages by webhook, and returns how many are suppressed.
-func (w written) addTo(due map[uuid.UUID]int) int {
-	addUp(due, w.due)
-	return w.suppressed
+// escalateApart takes the steps of some alerts that are due in one transaction, or, where that
+// fails, in one for each.
+func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all written, err error) {
+	if all, err = s.escalate(ctx, ids, now); err == nil {
+		return all, nil
+	}
+	all = written{due: map[uuid.UUID]int{}}
+	var failed []error
+	for _, id := range ids {
+		done, err := s.escalate(ctx, []uuid.UUID{id}, now)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("escalate alert %s: %w", id, err))
+			continue
+		}
+		addUp(all.due, done.due)
+		all.suppressed += done.suppressed
+	}
+	return all, errors.Join(failed...)
 }
 
 // escalate takes the steps of some alerts that are due.

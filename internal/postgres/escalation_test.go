@@ -327,33 +327,41 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 	}
 }
 
-// TestManyEscalateAtOnce has more alerts due than one transaction takes, one of which cannot be
+// TestManyEscalateAtOnce has more alerts due than are looked for at once, one of which cannot be
 // written: it holds up no other.
 func TestManyEscalateAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
-	const more = 250
+	const all, page = 1101, 1000
 	b := e.routed()
-	first := b.Instances[0]
+	another := b.Instances[0]
 	b.Instances, b.Notifications = nil, nil
-	for i := range more {
-		a := first
-		a.ID, a.Exchange.ExecutionID = uuid.New(), fmt.Sprintf("more-%03d", i)
+	for i := range all - 1 {
+		a := another
+		a.ID, a.Exchange.ExecutionID = uuid.New(), fmt.Sprintf("more-%04d", i)
 		b.Instances = append(b.Instances, a)
 	}
 	e.write(t, b)
-	e.exec(t, fmt.Sprintf(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-		create trigger refuse before insert on notification for each row when (new.alert_id = '%s' and new.reason = 'ESCALATED') execute function refuse()`, b.Instances[7].ID))
-	due, _, err := e.at(6)
-	if err == nil || due[e.pager] != more {
+	e.exec(t, `update alert set fired_at = (select min(fired_at) from alert)`)
+	e.exec(t, `update alert_escalation set due_at = (select min(due_at) from alert_escalation)`)
+	if due, _, err := e.at(6); err != nil || due[e.pager] != all {
 		t.Errorf("%d messages, %v", due[e.pager], err)
 	}
-	if n := one[int](t, e.conn, `select count(*) from notification where reason = 'ESCALATED'`); n != more {
-		t.Errorf("%d messages are stored", n)
+
+	poisonous := one[uuid.UUID](t, e.conn, `select min(alert_id::text)::uuid from alert`)
+	e.exec(t, fmt.Sprintf(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+		create trigger refuse before insert on notification for each row when (new.alert_id = '%s') execute function refuse()`, poisonous))
+	for _, want := range []int{page - 1, all - page, 0} {
+		if due, _, err := e.at(16); err == nil || due[e.pager] != want {
+			t.Errorf("%d messages, want %d: %v", due[e.pager], want, err)
+		}
 	}
 	e.exec(t, `drop trigger refuse on notification`)
-	if due, _, err := e.at(6); err != nil || due[e.pager] != 1 {
+	if due, _, err := e.at(16); err != nil || due[e.pager] != 1 || countOf(t, e) != 0 {
 		t.Errorf("afterwards %v, %v", due, err)
+	}
+	if n := one[int](t, e.conn, `select count(*) from notification where reason = 'ESCALATED'`); n != 3*all {
+		t.Errorf("%d messages are stored", n)
 	}
 }
 
