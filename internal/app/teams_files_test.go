@@ -51,7 +51,7 @@ func TestTeamsInFiles(t *testing.T) {
 	if told, code := f.command("route", "test", "--url", f.base, "--token", f.token); code != 0 || !strings.Contains(told, "→ after 20 min without acknowledgement: pager, team platform") {
 		t.Errorf("exit %d: %s", code, told)
 	}
-	f.does(1, []string{"leads to the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform}]"), "--prune")
+	f.does(1, []string{"leads to the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
 	f.does(0, []string{"routes:"}, "apply", "-f", f.write("none.yaml", "routes: []"))
 
 	// What the files do not name stays, but with --prune.
@@ -65,7 +65,7 @@ func TestTeamsInFiles(t *testing.T) {
 		"A team has a name":                `teams: [{members: [a@b]}]`,
 		"Another team has this name, too":  `teams: [{name: a}, {name: a}]`,
 		"teams.yaml:":                      `teams: [{name: a, member: [a@b]}]`,
-		"teams.yaml:1:29: Must not be emp": `teams: [{name: a}, {name: b, members: [""]}]`,
+		`teams.yaml:1:40: team "b": membe`: `teams: [{name: a}, {name: b, members: [""]}]`,
 	} {
 		f.write("teams.yaml", text)
 		f.does(1, []string{what}, "apply", "-f", path)
