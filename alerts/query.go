@@ -51,8 +51,9 @@ type Filter struct {
 	PerExchange bool
 	// Text is looked for in title and message, case ignored.
 	Text string
-	// MineOf restricts to rules with one of these targets, and to what is assigned to the
-	// users among them; nil is no restriction, and an empty one matches nothing.
+	// MineOf restricts to rules with one of these targets, to rules that the teams among them
+	// own, and to what is assigned to the users among them; nil is no restriction, and an empty
+	// one matches nothing.
 	MineOf []rules.Target
 	// Assignees are those whom alerts are assigned to; the empty one stands for nobody.
 	Assignees []string

@@ -13,14 +13,26 @@ type Routing struct {
 	Version int64 `json:"version"`
 	// Routes are those of the policy that the alert took, in their order.
 	Routes []RouteTaken `json:"routes,omitempty"`
-	// DefaultWebhookIDs are those of the policy's default, where the alert took no route.
-	DefaultWebhookIDs []uuid.UUID `json:"defaultWebhookIds,omitempty"`
+	// DefaultWebhookIDs are those of the policy's default, where the alert took no route, and
+	// DefaultEscalation is how it escalates then.
+	DefaultWebhookIDs []uuid.UUID      `json:"defaultWebhookIds,omitempty"`
+	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 }
 
 // RouteTaken is a route of the policy as it was when an alert took it.
 type RouteTaken struct {
-	Name       string      `json:"name"`
-	WebhookIDs []uuid.UUID `json:"webhookIds"`
+	Name       string           `json:"name"`
+	WebhookIDs []uuid.UUID      `json:"webhookIds"`
+	Escalation []EscalationStep `json:"escalation,omitempty"`
+}
+
+// EscalationStep says who is notified of an alert that nobody has acknowledged some minutes after
+// it fired.
+type EscalationStep struct {
+	AfterMinutes int         `json:"afterMinutes" validate:"min=1,max=10080"`
+	WebhookIDs   []uuid.UUID `json:"webhookIds,omitempty" validate:"max=20,unique"`
+	// Teams are notified by the webhooks that they have when the step is taken.
+	Teams []string `json:"teams,omitempty" validate:"max=20,unique,dive,required,max=200,text"`
 }
 
 // RoutingAnswer says in a word where an alert went.
@@ -43,25 +55,56 @@ func (r *Routing) Answer() RoutingAnswer {
 	switch {
 	case len(r.Routes) > 0:
 		return Routed
-	case len(r.DefaultWebhookIDs) > 0:
+	case len(r.DefaultWebhookIDs)+len(r.DefaultEscalation) > 0:
 		return RoutedByDefault
 	}
 	return NoRoute
 }
 
-// WebhookIDs returns the webhooks that are notified, each once.
+// WebhookIDs returns the webhooks that are notified when the alert fires, each once.
 func (r *Routing) WebhookIDs() []uuid.UUID {
 	var list []uuid.UUID
-	add := func(ids []uuid.UUID) {
-		for _, id := range ids {
-			if !slices.Contains(list, id) {
-				list = append(list, id)
-			}
+	for i := range r.Routes {
+		list = union(list, r.Routes[i].WebhookIDs)
+	}
+	return union(list, r.DefaultWebhookIDs)
+}
+
+// Escalation returns the steps of all routes that the alert took, or of the default, in the order in
+// which they come: one for each number of minutes.
+func (r *Routing) Escalation() []EscalationStep {
+	all := slices.Clone(r.DefaultEscalation)
+	for i := range r.Routes {
+		all = append(all, r.Routes[i].Escalation...)
+	}
+	slices.SortStableFunc(all, func(a, b EscalationStep) int { return a.AfterMinutes - b.AfterMinutes })
+	var steps []EscalationStep
+	for _, s := range all {
+		if len(steps) == 0 || steps[len(steps)-1].AfterMinutes != s.AfterMinutes {
+			steps = append(steps, EscalationStep{AfterMinutes: s.AfterMinutes})
+		}
+		last := &steps[len(steps)-1]
+		last.WebhookIDs = union(last.WebhookIDs, s.WebhookIDs)
+		last.Teams = union(last.Teams, s.Teams)
+	}
+	return steps
+}
+
+// Escalates reports whether the alert has steps. It is false of no routing.
+func (r *Routing) Escalates() bool {
+	return r != nil && (len(r.DefaultEscalation) > 0 || slices.ContainsFunc(r.Routes, func(t RouteTaken) bool { return len(t.Escalation) > 0 }))
+}
+
+// union returns a list with what another one has beside it.
+func union[T comparable](list, more []T) []T {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
 		}
 	}
-	for i := range r.Routes {
-		add(r.Routes[i].WebhookIDs)
-	}
-	add(r.DefaultWebhookIDs)
 	return list
 }
+
+// Escalates reports whether an alert in this state is escalated when it is time: nobody looks
+// after it.
+func (s State) Escalates() bool { return s == Firing }

@@ -26,7 +26,7 @@ const (
 // ListAlerts answers GET /alerts.
 func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (ListAlertsResponseObject, error) {
 	p := &req.Params
-	q, err := alertQuery(ctx, p)
+	q, err := s.alertQuery(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func listedAlert(a *alerts.Instance) Alert {
 	return answer
 }
 
-func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err error) {
+func (s *server) alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err error) {
 	if q.Limit, err = limitOf(p.Limit); err != nil {
 		return q, err
 	}
@@ -76,7 +76,7 @@ func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err e
 	if m != nil {
 		q.Before = &alerts.Mark{FiredAt: m.At, ID: m.ID}
 	}
-	q.Filter, err = alertFilter(ctx, "", &AlertFilter{
+	q.Filter, err = s.alertFilter(ctx, "", &AlertFilter{
 		State: deref(p.State), Severity: deref(p.Severity), RuleID: deref(p.RuleID), Application: deref(p.Application), Route: deref(p.Route),
 		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Assignee: deref(p.Assignee), Snoozed: p.Snoozed, Unread: deref(p.Unread), PerExchange: deref(p.PerExchange),
 		Environment: deref(p.Environment), ExecutionID: deref(p.ExecutionID), CorrelationID: deref(p.CorrelationID),
@@ -90,8 +90,7 @@ func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err e
 
 // alertFilter reads a filter. Path is what stands before its fields' names in
 // the words of the request.
-func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filter, error) {
-	who := readerOf(ctx)
+func (s *server) alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filter, error) {
 	out := alerts.Filter{
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
 		Signatures: f.Signature, Text: f.Q, Environments: f.Environment, ExecutionID: f.ExecutionID,
@@ -99,10 +98,14 @@ func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filte
 		Assignees: f.Assignee, Snoozed: f.Snoozed,
 	}
 	if f.Mine {
-		out.MineOf = listed(who.Targets)
+		who, err := s.readerOf(ctx)
+		if err != nil {
+			return out, err
+		}
+		out.MineOf = who.Targets
 	}
 	if f.Unread {
-		out.UnreadBy = who.Actor
+		out.UnreadBy = identityOf(ctx).Actor
 	}
 	if len(out.States) == 0 {
 		out.States = []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}

@@ -10,7 +10,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/internal/fault"
-	"tocsin/rules"
 )
 
 // maxSelected bounds the alerts that a request names one by one.
@@ -30,7 +29,7 @@ func (s *server) ResolveAlerts(ctx context.Context, req ResolveAlertsRequestObje
 
 // actOnMany does a deed in the caller's name, and lets open pages know at once.
 func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSelection) (BulkResult, error) {
-	filter, err := selection(ctx, b.Ids, b.Filter, b.UpTo)
+	filter, err := s.selection(ctx, b.Ids, b.Filter, b.UpTo)
 	if err != nil {
 		return BulkResult{}, err
 	}
@@ -73,7 +72,7 @@ func (s *server) checkHold(action alerts.Action, until *time.Time) error {
 
 // selection reads which alerts a request is about. Alerts that are named one by
 // one are of any state.
-func selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.Time) (alerts.Filter, error) {
+func (s *server) selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.Time) (alerts.Filter, error) {
 	switch {
 	case (len(ids) > 0) == (f != nil):
 		return alerts.Filter{}, fault.New(fault.Invalid, "name either ids or a filter")
@@ -84,7 +83,7 @@ func selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.
 	case f == nil:
 		return alerts.Filter{IDs: ids}, nil
 	}
-	filter, err := alertFilter(ctx, "filter.", f)
+	filter, err := s.alertFilter(ctx, "filter.", f)
 	if upTo != nil && (filter.UpTo == nil || upTo.Before(*filter.UpTo)) {
 		filter.UpTo = upTo
 	}
@@ -105,7 +104,7 @@ func (s *server) UndoAlertAction(ctx context.Context, req UndoAlertActionRequest
 // ReadAlerts answers POST /alerts/read.
 func (s *server) ReadAlerts(ctx context.Context, req ReadAlertsRequestObject) (ReadAlertsResponseObject, error) {
 	b := req.Body
-	filter, err := selection(ctx, b.Ids, b.Filter, b.UpTo)
+	filter, err := s.selection(ctx, b.Ids, b.Filter, b.UpTo)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +126,7 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	list, err := alertQuery(ctx, &ListAlertsParams{
+	list, err := s.alertQuery(ctx, &ListAlertsParams{
 		State: p.State, Severity: p.Severity, RuleID: p.RuleID, Application: p.Application, Route: p.Route, Signature: p.Signature,
 		Q: p.Q, Mine: p.Mine, Assignee: p.Assignee, Snoozed: p.Snoozed, Unread: p.Unread, Limit: p.Limit, Environment: p.Environment, ExecutionID: p.ExecutionID,
 		CorrelationID: p.CorrelationID, Attribute: p.Attribute, From: p.From, To: p.To, PerExchange: p.PerExchange,
@@ -208,7 +207,11 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 	for i := range list {
 		ids[i] = list[i].ID
 	}
-	notes, err := s.Reading.Annotate(ctx, tenantOf(ctx), readerOf(ctx), ids)
+	who, err := s.readerOf(ctx)
+	if err != nil {
+		return err
+	}
+	notes, err := s.Reading.Annotate(ctx, tenantOf(ctx), who, ids)
 	if err != nil {
 		return fmt.Errorf("annotate alerts: %w", err)
 	}
@@ -224,13 +227,4 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 		}
 	}
 	return nil
-}
-
-// readerOf returns the caller, and the targets by which rules mean the caller:
-// the name that alerts show, and the role.
-func readerOf(ctx context.Context) Reader {
-	who := identityOf(ctx)
-	return Reader{Actor: who.Actor, Targets: []rules.Target{
-		{Kind: rules.TargetUser, Name: who.Actor}, {Kind: rules.TargetRole, Name: string(who.Role)},
-	}}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/teams"
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator/reconcile"
@@ -490,4 +491,21 @@ func (b *beat) Pulse(context.Context, string) (api.InboxState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return api.InboxState{Fingerprint: b.fingerprint, Counts: alerts.Counts{Firing: 1}, Changed: b.changed}, nil
+}
+
+// teamMemory keeps the teams of one tenant.
+type teamMemory struct{ record api.TeamRecord }
+
+func (m *teamMemory) Get(context.Context, string) (api.TeamRecord, error) { return m.record, nil }
+
+func (m *teamMemory) Replace(_ context.Context, _, actor string, version int64, list teams.List) (api.TeamRecord, error) {
+	if version != m.record.Version {
+		return m.record, fault.New(fault.Stale, "the teams were changed")
+	}
+	m.record = api.TeamRecord{List: list, Version: version + 1, UpdatedAt: instant(), UpdatedBy: actor}
+	return m.record, nil
+}
+
+func (m *teamMemory) Of(_ context.Context, _, email string) ([]string, error) {
+	return m.record.List.Of(email, []string{"sre"}), nil
 }

@@ -228,7 +228,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 }
 
 func reasons(parameter string, given *[]notify.Reason) ([]notify.Reason, error) {
-	return oneOf(parameter, given, notify.ReasonFired, notify.ReasonReminder, notify.ReasonSnoozeEnded, notify.ReasonResolved, notify.ReasonAcknowledged, notify.ReasonReopened,
+	return oneOf(parameter, given, notify.ReasonFired, notify.ReasonReminder, notify.ReasonSnoozeEnded, notify.ReasonEscalated, notify.ReasonResolved, notify.ReasonAcknowledged, notify.ReasonReopened,
 		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonSourceFailing, notify.ReasonSourceRecovered,
 		notify.ReasonWebhookOff, notify.ReasonWebhookFailing, notify.ReasonUndelivered, notify.ReasonDigest)
 }

@@ -21,6 +21,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/alerts/silences"
+	"tocsin/alerts/teams"
 	"tocsin/evaluator"
 	"tocsin/evaluator/explain"
 	"tocsin/internal/access"
@@ -586,7 +587,8 @@ type AlertResolution struct {
 type AlertRouting struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
-	Answer RoutingAnswer `json:"answer"`
+	Answer            RoutingAnswer    `json:"answer"`
+	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
 	// DefaultWebhookIds The webhooks of the default, where it took none.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
@@ -894,6 +896,10 @@ type EncryptionKeyList struct {
 // EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
+
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// resolved or snoozed when it is due.
+type EscalationStep = alerts.EscalationStep
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
@@ -1210,7 +1216,7 @@ type Notification struct {
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -1262,7 +1268,7 @@ type NotificationPage struct {
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 // others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -1720,6 +1726,7 @@ type RotatedSecret struct {
 
 // RouteTaken defines model for RouteTaken.
 type RouteTaken struct {
+	Escalation []EscalationStep     `json:"escalation,omitempty"`
 	Name       string               `json:"name"`
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
@@ -1734,6 +1741,7 @@ type RoutingAnswer = alerts.RoutingAnswer
 
 // RoutingPolicy defines model for RoutingPolicy.
 type RoutingPolicy struct {
+	DefaultEscalation []EscalationStep     `json:"defaultEscalation,omitempty"`
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 
 	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
@@ -1762,6 +1770,9 @@ type RoutingTestAnswer struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
 	Answer RoutingAnswer `json:"answer"`
+
+	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
+	Escalation []EscalationStep `json:"escalation,omitempty"`
 
 	// PolicyVersion The version of the stored policy; absent of one that was sent along.
 	PolicyVersion *int64 `json:"policyVersion,omitempty"`
@@ -2645,6 +2656,23 @@ type SystemStep struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
+// rules are its members' (`mine`). An alert can escalate to it.
+type Team = teams.Team
+
+// TeamList defines model for TeamList.
+type TeamList struct {
+	Teams []Team `json:"teams"`
+
+	// UpdatedAt Absent where nobody has edited them.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// TeamListDefinition defines model for TeamListDefinition.
+type TeamListDefinition = teams.List
+
 // TemplatePreview defines model for TemplatePreview.
 type TemplatePreview struct {
 	Message string `json:"message"`
@@ -3174,7 +3202,8 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -3234,7 +3263,8 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -3484,6 +3514,12 @@ type UpdateSilenceParams struct {
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
+// UpdateTeamsParams defines parameters for UpdateTeams.
+type UpdateTeamsParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3603,6 +3639,9 @@ type PreviewSilenceJSONRequestBody = SilencePreviewRequest
 
 // UpdateSilenceJSONRequestBody defines body for UpdateSilence for application/json ContentType.
 type UpdateSilenceJSONRequestBody = SilenceDefinition
+
+// UpdateTeamsJSONRequestBody defines body for UpdateTeams for application/json ContentType.
+type UpdateTeamsJSONRequestBody = TeamListDefinition
 
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
@@ -3864,6 +3903,12 @@ type ServerInterface interface {
 	// GetSystemHistory How the system was in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx echo.Context) error
+	// GetTeams List the teams
+	// (GET /teams)
+	GetTeams(ctx echo.Context) error
+	// UpdateTeams Edit the teams
+	// (PUT /teams)
+	UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
@@ -5687,6 +5732,44 @@ func (w *ServerInterfaceWrapper) GetSystemHistory(ctx echo.Context) error {
 	return err
 }
 
+// GetTeams converts echo context to params.
+func (w *ServerInterfaceWrapper) GetTeams(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetTeams(ctx)
+	return err
+}
+
+// UpdateTeams converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateTeams(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateTeamsParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateTeams(ctx, params)
+	return err
+}
+
 // PreviewTemplates converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
 	var err error
@@ -6189,6 +6272,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/silences/:id/end", wrapper.EndSilence, options.OperationMiddlewares["endSilence"]...)
 	router.GET(options.BaseURL+"/routing", wrapper.GetRoutingPolicy, options.OperationMiddlewares["getRoutingPolicy"]...)
 	router.PUT(options.BaseURL+"/routing", wrapper.UpdateRoutingPolicy, options.OperationMiddlewares["updateRoutingPolicy"]...)
+	router.GET(options.BaseURL+"/teams", wrapper.GetTeams, options.OperationMiddlewares["getTeams"]...)
+	router.PUT(options.BaseURL+"/teams", wrapper.UpdateTeams, options.OperationMiddlewares["updateTeams"]...)
 	router.POST(options.BaseURL+"/routing/test", wrapper.TestRouting, options.OperationMiddlewares["testRouting"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/counts", wrapper.CountNotifications, options.OperationMiddlewares["countNotifications"]...)
@@ -9414,6 +9499,100 @@ func (response GetSystemHistorydefaultApplicationProblemPlusJSONResponse) VisitG
 	return err
 }
 
+type GetTeamsRequestObject struct {
+}
+
+type GetTeamsResponseObject interface {
+	VisitGetTeamsResponse(w http.ResponseWriter) error
+}
+
+type GetTeams200ResponseHeaders struct {
+	ETag string
+}
+
+type GetTeams200JSONResponse struct {
+	Body    TeamList
+	Headers GetTeams200ResponseHeaders
+}
+
+func (response GetTeams200JSONResponse) VisitGetTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTeamsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTeamsdefaultApplicationProblemPlusJSONResponse) VisitGetTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateTeamsRequestObject struct {
+	Params UpdateTeamsParams
+	Body   *UpdateTeamsJSONRequestBody
+}
+
+type UpdateTeamsResponseObject interface {
+	VisitUpdateTeamsResponse(w http.ResponseWriter) error
+}
+
+type UpdateTeams200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateTeams200JSONResponse struct {
+	Body    TeamList
+	Headers UpdateTeams200ResponseHeaders
+}
+
+func (response UpdateTeams200JSONResponse) VisitUpdateTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateTeamsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateTeamsdefaultApplicationProblemPlusJSONResponse) VisitUpdateTeamsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PreviewTemplatesRequestObject struct {
 	Body *PreviewTemplatesJSONRequestBody
 }
@@ -10574,6 +10753,12 @@ type StrictServerInterface interface {
 	// GetSystemHistory How the system was in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx context.Context, request GetSystemHistoryRequestObject) (GetSystemHistoryResponseObject, error)
+	// GetTeams List the teams
+	// (GET /teams)
+	GetTeams(ctx context.Context, request GetTeamsRequestObject) (GetTeamsResponseObject, error)
+	// UpdateTeams Edit the teams
+	// (PUT /teams)
+	UpdateTeams(ctx context.Context, request UpdateTeamsRequestObject) (UpdateTeamsResponseObject, error)
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
@@ -13170,6 +13355,77 @@ func (sh *strictHandler) GetSystemHistory(ctx echo.Context) error {
 	return nil
 }
 
+// GetTeams operation middleware
+func (sh *strictHandler) GetTeams(ctx echo.Context) error {
+	var request GetTeamsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTeams(ctx.Request().Context(), request.(GetTeamsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTeams")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetTeamsResponseObject); ok {
+		return validResponse.VisitGetTeamsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateTeams operation middleware
+func (sh *strictHandler) UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error {
+	var request UpdateTeamsRequestObject
+
+	request.Params = params
+
+	var body UpdateTeamsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateTeams(ctx.Request().Context(), request.(UpdateTeamsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateTeams")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateTeamsResponseObject); ok {
+		return validResponse.VisitUpdateTeamsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // PreviewTemplates operation middleware
 func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
 	var request PreviewTemplatesRequestObject
@@ -13903,654 +14159,667 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39ctu4li/6KiidudUz9zBqJ530dNt165ZiKx3fdmxfWe7MTDsngkTIwpgCtAnIivbcrpqnmQebJ7mF",
-	"tQAQpECKlO2efeqc/cduxyZBfC6sj9/6rX/rzeRyJQUTWvWO/623YDRlOfw4HNN789+UqVnOV5pL0Tvu",
-	"jReMPLJccSkSMpc5mZzPX32ieraY9HtJL2d/WfOcpb1jna9Z0lOzBVtS04zerljvuKd0zsV9748/kt6F",
-	"nFFstfqRzwuWM6IXjAi2IXrBxT3hqmv7N0yfSvnAWXwUiikzim6t/pH0VjSnS6btLJ2ucyXz+Bcmgn3T",
-	"+MCEyDkMaEXvGZmyucxZQqgiXJMNVeSePzLoCjcv/2XN8m0v6Qm6NF+f4TfCfi3ptwsm7vWid/zm6Ogo",
-	"iQz/o1xjF8sd+yg3ZEnFlizM34mWJJPygUzp7KHu+/Bk6fMpm9N1pnvHb94mpi98uV72jl//+FPSW3Jh",
-	"/+U7xYVm9yyHXp2fmffhKyuqF8VHeNq4EHOZL6nuHffWa3gysp34kuv4QtznjGqmNBHr5ZTlZi2Y0Dln",
-	"imyo0CytG3kGbUZH/u4oGPkbswR7Rn4lsu1gtcp4setjn6TBI+GHuWZLVVn610dm/itTAd06x6dfB1uD",
-	"5jndFj1Rit8LBmeDZpncDJcrvf2NZmvmJr88j+YlQjOWa0X0gmpCc0YotpKabSQFs5tcsRPCTHNEaSpS",
-	"BXKi6VUhpzLd1i0CdV19yenQOufTtY7IiskD2/5fj2ZiJglRq4xrQjWc5TnPlSbsL2uaKWL6eAy/tiOl",
-	"U7nWhH2bLai4Z3bkC/poBBtXhLov9smIrcz+TBNCs4ws10qThczS/p2omxHf231T8uboLZ5J/4vGCXpT",
-	"Nz+nMs9ZViOux/WD3nC9wPHOihYIrz1wwVPnaZ3Ew3UOBvU6Jg9Mt4fikedSLJmokQyseEA5Ee17X9fJ",
-	"4KWX3JND14/droeHEafcnD7XccLobJGQzYLPFoQrtWZm+oXiShM5PybCHlVK8nXGiHxkOaFkw0UqNwmh",
-	"IsUnsOGxnCkuCNeKZfP6LbliuetvL3KBTqXMGBXB2Nhs3XI3wfZxY6tdE9fgc2ybD7lcNk86HOa5uaqM",
-	"MDDiba5Zjl3lwog9XdfTuWk8erWlVLNXmi9Zr65jn7hgLTpWla9mV89olrEcl1cvpIIdYNY/eGfJqNAg",
-	"rYs36oaxNF1psdIjaaVqrJFcthFiTzhDo3VW//F1xiq7xX99j7rR7uM37JHlXG/rOqDc36Nd+LuczXvH",
-	"vf/2faGhf4+Pqe99y5We1HWE3wuq1zmLqdo0lNdzyjOWgtgG9ZSS+1yuV0Qt5MYoq30CUhMudyMjdi94",
-	"86o5tVQQlueydv8o36cXXP4bIeVfjTrZ6sgofPoEb63JnGaKTYg0j+KJ8U8KWXu8bSNtjsaNpjGF47Od",
-	"Qa4T10WjsD6yHBQqzch0rcn18PLs/PKXxPwNJT1qUWRBFZkyJkwn+ZzXK7fQVve9NzBdwq63231j9i12",
-	"+7JvmnBBNNfmDsrJkilF71lCZlQxwu+FzOv7/pcGa6hOeI5lR5mOZloroa7loSL9VuSMttmhhUiGJRZS",
-	"E/NmXY/W2G7jNvwDLS6m9HuZclQ0bljGZhoWGf49k0Jb9SkwTb7/V4V3d9H6/j0DLZvR+S8Xth7+Rq2k",
-	"UNiP61xOM7Zs6MIKn/jv3bri2oU+RGThhglNNrkU932zv2/gEj0XzzYVn1j809IccFhZe29z8AcEDpkb",
-	"pl8VDo3YN+zD3xeejz/gW/bb5jVYCfPDKpcrlmu76nT2IOQmY+k9Swe67RZOSu+930Y8Jokz37o1a99p",
-	"bjJ6nUmyoCI1ag3XJ4ROFawnOJSsgEwlqvY7zc7kGle3af0+g5p8Co/CMmbcSOZ9r53Z527WyyXN4eKG",
-	"6/Gaas3yiBo8EGQ0fEPYt1WOjqqqefKdwgu2EJxGtYOH/F2V8vmc5cSonISDuOWpSqwbRCXkL2upYRMr",
-	"I++4IJsF1XdiLrPM3Pd6wXhuzdyMC/RYTeY80yzvw8c/4bcvpQYfIFMToukDQ1XhXKA9LNTGdELmoDKA",
-	"TEvskmj4f2MOu2GgibGzNm7U1l9xNe8d/948494c+eNLErP8nMFQSFfoGXTG2B19cmVMJNgUMHnKeSSZ",
-	"0vjSEsacoqYkCPtGl6vMLkS48+6EH6exrMwQgyHd5lmdC3TF5CpjRDFWWvqETLewVGQyvjq9Ob/8Ovyn",
-	"04+Dy1+GX29HFxOi6FZ1m361ni0IvROrjM7sEhQqcM5jKwI35UDHus4z5vQT8yHsh17kTC1kloLDMzc2",
-	"Kt7v7UTCgtHMXPC15qJfOPgaWLZotDpLeEaFuTSnjLBHmq2pNqqeedbuPJg2slls++Tc3K1KZo9MFQMw",
-	"Td6JGRWlJgi9p1z0yWfQGTdsupDy4Tyd2C3jegQ3C/yttMH9XWwGmKW3QvPIZriK2+rHZG2exx4K6fzk",
-	"JKdcsdTbcaDBwx4FBzTLlTQHXbohpqarMyM0avbMnYAJrmyLxtXiaSsrKqNTluEFlKbcjJZm16WLaeeV",
-	"3dU3E/OdIkZOmhOHbVZEP9dWaRIsEP1y+q9spntJ79ure/nK/PKVeuCrV3KFXXm1klxollsVxfRX10QT",
-	"vO9lymZ0ycgjV3yamX8uOFjcvp/ozXeGOAP3+6spnT2QuVyLFCTnoHxt6X50x5jevN/esJkUqYp3y6wP",
-	"in+QH+6CCPr791wrY1aUhAJRcp3PGFyVoGlqlmWuiX8gWppbAI7/xHX2ThRv+/NoXt31T1U3klxPM7OL",
-	"vAO9UOHxpgJDAw9pdE8so26Rzwtm5Js7iDX+EHPvaWXlhYq7QMyxyLjSyi9aTKjGF0nIui1T2bfmwUah",
-	"HdVZ5EawPK4HyY1QhSyk2n0p2g7IAu+Ra3fDgi45Kl7cvWg/L7bOgRgIG7i+TMcmxVchQOYWYs80uO4+",
-	"dlMq3TuoVFa0rfKBc1Iy6HR81uRamx87Tpl9a3e+PspNcIDgnpRrzdJWl7nfxmsj/WHh8UNkJTM+2+I9",
-	"wa2Ni9OILrA2oto8egmmZZu9TJesX9fKbxg+bowt441pLzI/IyVtgQv949vebqjNfERMpXyI6lWRztrH",
-	"d/tr7wVrUI9sq6ML8w0V+PbaeurUHjecH+d3Ct32IELpkqVkuk3IlCmeMhKYniCOYIe01PZooJPAxe5E",
-	"sgvYFTLcXxB4b1pnXlw5tz6vGmvN/rVGt/lsNqWSSwa22YYKDUHpKSM5W3KRshQlw+6Fbu8X23x7TVI5",
-	"t1t7Lxc4qaKDW9e4b9zlU+O1cfbRobeK1zPjO9z+2eqdVBG14WCqEDmfg4qyVlZgsBkzhqmZzXspmJ9m",
-	"LoiEEaAPCh2/7pY0nTU93Bit8U44BXrJUNXFh1GIlfVo6iQrE3SKsQdWVoz3B/oLx9HvFjXgHPleRpUF",
-	"TVLytFuvJy5poVd4C6OwbL5UFcU/EvSfDGaaP9rDX/ajTNezB6YDlawJFJDYx1Vc488yF5+R97CZwNW3",
-	"E6FwcjCiPQVfKntmE4D9ZCymmnygmWKBIJBZagxeF5JDhRTNYjx1u7tzHo2fFage9Cjg4MmU3XOh2h9f",
-	"mJN6r3kQ0rLXh7WMSrPXdPRH64z5Ff4j4tQON6CN5pXXPZjeYo1dz+t3FWioLlYdN4ggJpFUnXcld5jF",
-	"p/R6Ua/HqyXlGaFpmjOlMAi8ViwHe3BJt4TOzM1gVxu040CCUeW2gVpYTcVpyMMq3sNiOsiAaPnABBjO",
-	"1vx2qjge+D2RnvbG2YaqPTNgtOJda8AaxnaMim7gtmE1A3q+Hv9RtxHAuaianbQHiIA5z62u2vHFFRPp",
-	"YW86/fmAV+su1qsVE63iIs6I5oKwR3PAo9pjUycqR91Ng5/Jsvu7Fwy39ox/AN/p3vO9e3AL1KGz4DOE",
-	"c/ijCtFaPHNn4PY1g59zlqUotWdyOeUCdEkyuDxLrDmPMDg5h/t8uiVXIzyWla1XAa49T5i2/dkORdyf",
-	"//EQHPYSKKv2XSnjo/bPQfuWWRkq9adPcgjgec5xOV2knXJReJLsJWIPZEXHaf/5EBf1nO3+Zeeqaw6C",
-	"t285lw07/UW3QOGNeB4cTvsvh9b8cwJwOvQg9A386TOvCpzMrjavngGm0lr5bo0uaT84Lduf/1DreJaT",
-	"Wqvk/ZLL9erZdbzdOP6OXQnhIGWuevAxHbsAl/UUpEYPyKjS7S2yXRBAm49KUNfCd4NtxHWAZAwfEXJT",
-	"2ks7nakauhXNZV/PmoEB9avx+lk1bjCQ47FVG4xEExpdLFYhRKSede62XTsMZ7c6lf9lpoC/kQ5avOJW",
-	"aXgdog77vU9NbvBoe7vOxxY+4Bo4pgw/4NsB5yGO3hrhe8CYuycmZyJtd2oXLnnIto9oOWNh0dkCMoq8",
-	"dUKVJm/eJqELCfbsczqxCmn9FLsOT3cLqy4JTEAPr3NH1R+lL40S/9rGMKsenKt5JChlHTRlS+8E4CCT",
-	"9WosJ+3PuZ/y9rcw3lCRaS/S2uKJdyUHLXwuwRHWTg2AhzpaxZ8B1OH8UXLJPP7BwncGWWbMZq2KlJoT",
-	"cxKsg9v8CWMIJGem94BNtOAdTTJmdrC5DM0zjKUs7ZObmVzhiUMQ1J2AC8qjTnzQxPqUUD478PQJofY9",
-	"fzCNorRWTFnUVKE9rVWfDEQh4GP4D+uduhPmxMOx9JLjGJBLAieTSMjfCJNdkjCMlGAMicjcIsrMIsF8",
-	"qcAPDN+Hs6IwfkuteyEhMr8Tgi6ZIpAnVcidDc/SGc1TB7LOMrJkTMNcQBKKgAVx9nWy53P+QR8xwTsP",
-	"FIk7AR8307a1oYvSDJTWRyDaEoZoZg/xT3a+Yw6QuXfcNJ0b694pIVvKu/bUdUm5PuGTTm6aYbvE0AXu",
-	"omUldt/uBLupwqO1J8sr8Ko/l+m1Fvwva2YfcGaGOT57TSt4qDDKeKVfTBix/nvvdHQ+Pj8dXPSS3ufB",
-	"6PL88pde0ju//HAViJlYZ39o0dU/GiBCveMe4P76OLOhIcCXK2nRtdTYbD0N2IfvUUh9v8SlcEKvy1Uw",
-	"dg4/3LIoJ1A4BLB1hFWIPvmFPzIBYE24JkCACEKthOOaPDC2siIKfokYIeznnYAmAcaUUc3yPnm/JddS",
-	"6fucqe8UmWVy9tAJDdb98ul875j9QvPZgqVRnL+RoPgA6kdEs2927u4lUxjzMELrflHkaXMIdOSQDADx",
-	"gOO6mcf0L5vMnUn5wNI7QXWf/CJN05hQEqSDt5+9g+7TUQnNsx+TU0JYlPdjxS+3M63D387Phpenw+Oy",
-	"gMUtZKNg6T5shU8HPD9DW4FaTL077INfhr2k575lfjw7H+8e9PIxtZHrYjJG2G77IwvTD+C4WnO6GH9h",
-	"R0/ZPRX9wxbYjr1+aQvI0S52yN1gAXSojPrx0KsKNAhuH2N+cATuVGQS4BL2xk2xyQE+DFBNcKF8dlgF",
-	"1QhW8Fegfa2ANREt5YPHbra/oKryA8cawI86mvMwoTWDwL9ZiA32OIH0JoDQyzythO/3TSQb0wcm9oaf",
-	"7cpUx+b7GluE2q1VJOh008SHHLStCU/VxIhKmyEwiWykWZ0kOU+ZgHS18FZKCM2URJqRtUjlBLXzpc0w",
-	"IDxly5XUTGij7+ZM51uXcc6IMvcXT82v17lDQjK1zow+DYh860SxKVDQtAO8gikByG6bDUgFqpTKzZEL",
-	"JBslc57xmZH1TLCc+jOHdkYrVEvSUr8MY4h/JD2jDNRDxq1074ISV0X+SDU50mcLV9LFNwuqQZnGnY4G",
-	"wJ1IJWDr4QBsAVlg5I8Dy1uw2nyt18CDoslSKk1+OCIp3SpURoTc+Biu1XrobGE1fhySMWrgg0XS45TO",
-	"Hu6EFDPWJ1cBfokUhlokVd4sPaQmOKxIJ6j7U/Rm5A1x/z7Yx23UvBoSGqMpTEpB42rYHPUVQsFmrqZC",
-	"ggYIs5exuTHhjBi22Q72nEOKbIfrrkb6QAyiI/RlHd/9pf1lrryq9rq75+jCJlMecGdjL+rlajyAMrGx",
-	"kQnsXpsQA3vap8okEEMREhHpk7nMz9Y52OwWajQhW6ZPGlN/nQplv9ZLeh/OR/jD4PTXy6vPF8OzX4Zn",
-	"vaQ3Gt5cXfw2PGupV91YJF0nZQo32PCxlpEjpZr6JAXzGJng65HrBM9w2sghYVNvcuYEnsyJfY8oLmYs",
-	"+JLnZRIpoWQO3FNGjXWPG1sg2xZ5wbSSqmEtJwtMfRByIwBBJSVZrmeLY5SIYEKgGDZyEShh7Cf65BJk",
-	"KQ+d/Ng38AEpnTO6tCwcBwicN0dHMSiggxvtvXosMgkC5UrhzDcmu8JTg2L5d/yuNeqIhXtccBVJVt01",
-	"J/eoflEbKvpdrY2dF8vGZuTjeHztlIU+OdeKGJFRRe9+pwCEAxIzZWD9gHcSU3EcTUiRdGZsTKZ1xlLy",
-	"904WTbd3wupt/3DiFBdwFhpBZQxMo50ELsaYxyq1kuJTeZO0y7YBP2Dcdgw7v7GAK5sFa+wL79lks5zp",
-	"eKLtnAuuFnGTyp8nnjGyFinLyYZuAYnoM/FWuZwxpUjKO4W6cHR7Qbk5A89oXKq4T9v8z5TVpobgRtmr",
-	"6+NjHxlNe0EKfPzjAJUVRnBYAVnacnV5PdDgRxsoae5L8GzV8G2PrV+rU5nWke7B3033zWkq8KUyBQ3z",
-	"5tP4OgT6C5uhivvMDrcfTfp4ZHnKZ7qFX9Sc8N/s01XRYPdIOPai6QaJ8Vvx9colf3t5Nhx9/Tz458mx",
-	"S6WQaz0zEmHLdJ9Mbi/NJXzp/yzQu73hWYZ3g/lVUgLth/sfDgZVZGX+mmIswFw4RkaU01v9ZQMqAtgm",
-	"ZHI2vDj/bTgank2OCZ3N2AqyjSaj4Xhkekyd/ofDhDbUejZjgN6djD+OrsbjC3gbxZTNJqDqwdoWFHsG",
-	"bX64vYFHucbhoRceP4s0Gy4JnEx+ubocVh+9E/ZZKrZ9Mrm8Gn/9NDgzj0EQB804SHeAEIebsiDHwDxo",
-	"ZgakitDW9eUz6N12zChf+vm6EzBhxu5BOes0Kr+0vaRnV7GX9PyMgkY1Hpm/+nmC38E09JKeGWIv6blh",
-	"RP3WFT9+N8N8UI6AwNYqaOd+GQ0H4+Ho6/jj4DIhg/HXi+HgZpyQi+HNDfwS9uFg/PXT1c0YfHl4p834",
-	"kmaOQ4Cwb3Sms+2xV6hf/0RSfm+2qRR3Amw2yFtyBJjGcrEqliDsGx5QNPlevf6JaEle/4SxLx/tCbUq",
-	"EAiwUpD8A3Eb25kEgkvK85vpBVvGbsYHto2xxjQyg0EiZwwXVJFx3tVQzDzN5VqkkFQO+p81ZnHeCifX",
-	"Rq7RAEVLFNwNG66YdYIE2bV+XsIpqUsrl6vQjzr8f28HFzcQKOklveE/nd+Mzb8+DcanH4fmp3BTGAvB",
-	"7ope0vPbAn9tNkV0xz4ih2Q0G5l9Q0sGu2F2QZXkwvzV9ibxC2sFCW5BrqTwajc0BqOAHXV+uYPPj/AB",
-	"2T6q+k6qglVpZ8ZBGpvvnl9aazhUxvd/ex9vVXgdmZ0KS/ilOSAFnpl+RVa0scww7AeG2Trleih0vo2B",
-	"0uKhhMkMiFUnCZmsV6n9CZVe89OUixT+JuCnEzKxMnpSZLaDGcQyBVOLFpNeUOEdqQ6S1o8Dz3Qd925d",
-	"ogsCUgRdWgZESE6pb/w8jRPQmL/9ymOwmYn5ihk1tGx+WOXyPqfLCQitibFvp1SxidvU6IcCVRKVnekW",
-	"KGzincLxNCVXuXsQ4ndGrMYbmjfmIcQYYD9jaGNm566k90Z35b+akzqim08+xa494r69yonW+AFD2VCV",
-	"2Mgo7l6ketsEJn+f3KAZg3lvdGksHLh3FnIjXm78PD0gPIF9qNmx+Ee3ZWv+7IBtu39esbyB/NX/GW9d",
-	"rsjg+rzJKqrp5COn8biWDQlYVRfExLEj8E7wDCdkRZXayDxNSMbFQ2LM6lfrVUIkT2cJURmdPSTmDlkC",
-	"T1Jueh0/+Y+c1gQ7dZk3vEVuKtW9UFw4mYVjTZxkLa1P1Mww0jkOGOgYXC/E/LMgu2Kdfc+o7ubhmzKq",
-	"I/49OBSPNNtPcYLxAORn+gYu/n5XipHq8Crfjg50nT2MIKRUd2e2JFegWc5oGuOlqDoxlST24c7pbEno",
-	"L+2M3p2vVczTajsIieAW9u9JY4BX3N4TnbP/UkmnGfPRrbbwfZANsfBiWaVzZFwNvBIdEKR+rYspLta0",
-	"mLyif9UBxjbXKc2YSOkhyYJI7S/n6HjcMPaQ0i2mCEL0o8jfXRIujBZkztBfMbIDk2MfM7feag1q9oYa",
-	"yapt694kg6AQpIHAmlums5PCXNn6RqYggMstzOSSKaI3fObBfvCPKATPZnJZmjVlZv7op+OjIzN9K8ej",
-	"1/sfvx+9+vnLv73549j98HdRcABfsn+RMd6ggVcPTV/PB5cD4pQ2iKcEnx+uTQ+/f8/yjANmo6z+77Up",
-	"dSRoN/w2y9aKP7IT8ubt8dGR41sIyJtSuu2Tj1i/Afh7gbLbumqs+sy26C7E90QhG83LlWG8PngW3d6K",
-	"IvRubo2t+OnK/P/4dthLep/B7zH+eNtLeh9G572kdzMY78Hr/WNzhDQK3gsPp1/ooLeJy9vXsp1p5Q9j",
-	"N6PqFKVBwaZauSP87zuKxyJrY/fwW4JC6/8oAp1vjoCWg+eEp0gr05kZoQaZV5WGOKpGQPypRYYJptQN",
-	"+IRrAE14vTjnkwd3VMoqALIyQWiCQ9Gi0ZdlRDNBhVbeZ+DDdy7AVvgVkjsBvldkMLQx44A40LEWRqST",
-	"7WJam7WDfYJLHJIj3AvtAxhLrlQU+jWMzAZiGtB/jNN4Qo4sMCXLjFDZsCw74Gqu4d8YFbwbPv9js5AZ",
-	"QKNEGh9uuy9CMzdczCLCGn6Nw0JoJuDGfSDcfdUHFXYWP+jjoYg9mJBieZJwL0Q3P3hN0rExW3aFAgbO",
-	"6tKDJFFGoFNFJoO1Xsic/xUsr2PyntGc5eQ///0/JuBrdPRIxlK1uJvoPeh60XTwsas7khV+m7ge1wwV",
-	"gF20ieUxiuxgS4qaX+imffd275XqrMCdV39sfjXpbXKu2ZXIts5n0DrDM5wU7HfQj9i0ODbg98ANs7sH",
-	"fDw1op1gJCY4akXQxcVvuh8xTDTb9zWuScrRR43fApeW/5WPznX8+JKlnNo49e4VAMFudADg8Ix1pwBh",
-	"WSHKRL0eGYoOMACT3urnd59Uzcn7+R35P9yl6ofMvkEk7ImmZrHafiGaNo2jkI73s3DQOTDwd8rigTDb",
-	"R+3a2aXtdthGGaGNA07NeykhKchFDRnIKznXmJMAThRzjQItJTBN91toPN+03YyDWsXnm/aByjIP9oby",
-	"DvnMACSNXrQDPyAPc1jPIBSrJJnTfP841HoFsY7YHF5Kbanv7FWF4UtE/vCMiRnb/wEtNc32reOOIDfv",
-	"JKWN6CfBr3mp8/ENumIiZWIWCSE0AEqE1CdFpio6uBnCappAJMI6K0NDZmVVNnMHZ3z2sJBrxaL2BWhy",
-	"xgCvqc9RAgVYSjn/SnTwXM1onhYEPxVWtfZEPDbhE7l4iKNZmCB0YpKE+3ryYXB+MTwD1LVpejL8p4+D",
-	"25vx8GwSZfEx4uA5GTZqud6sitNYHKntYXS5IK1MlMtA0tl0jz1VSp6fd8TjYKJWcYHDBHSAhWTCOkJI",
-	"1i7gPhAmiPRt3xpPbcxSfAN2d9H7t7t9jzkl3HrWlERpt5Ql0srnK7VUdxSv8pTl72XMrdo+Y6EdLr98",
-	"+F8WFN40ZJYOfKrODiLaolzUCaEk5fdMaRvOjigErrndhmwwK/RJQ/FSsl61uP0e+GrVslV/GaGOaTvk",
-	"MbpW4k0ZZGq4e7nfzXFbjLPoW41wX2V0W2OxeROqE6IkakzFPj4Us3wLE/Uri9ysPI3t7/uFJgv2jTq4",
-	"joPkmOtlQdXCuRIf2NZxHUIetA13yjmxvmqCWzdOZoFP70nrsrGBIJDKcERWjUJp8sAOiWi04vItTaDl",
-	"ForF6nxBLDusvYvRFp7cunNPgC5HBrmLTRicjs9/G07cAqgTMjm//Hp7M5wADlkj0o6lSIyZMnjqhExu",
-	"LwG5R2zxi5wt5SNLT8jk0/nNDaQwWG/DTIo5v18DElhJZzWqO+GWv/Cl2dahGYeBxDJstXuwhL7DsQCU",
-	"yYwAMHgWWGd7FcDyYipgmZdtT30Yn1np+CXC6s0emBwkX0KyQX8fkeJuJNBheJ5SFaOBC9zn6hxaAmOH",
-	"gXC3LxZ4fqmq6vnrNz+8fffjP/5UCTW8+r8hxvDfoxEGJtIxj/HtVE3/nZoVim7b6yYV+sPdvwfVjuof",
-	"uNF09lCbjtRmPSoNjrerms+V07KjlQnibwKyOT6lY2nRUUIqCHt3I1Vf7xd29shZrXXHd1Yu4uo7mlRK",
-	"7pZrZPsiok4VDjZgOI2VRaxu5ahQtf0dfltlVPhTW/X8u/yZdgLftMWFryBWVb/DSlft6lvV+uTH3sv9",
-	"Ojk6OjohE+zrxMVaKUYAWtNih/MQUVobry5WlAd2HvOGDCA3uufAvIQz9TKIF/eFEZt3DNdfAm1OqTrO",
-	"PgqGbiWNX+bAtzy4TXNVhP3cjT66vbQ0LqdXn64vhmO4zK1pvMccxjBtB2u4CNKWDuTOVvNHqxl81zL9",
-	"xH6rLv3EtdLEFV9pYvdevBiOxsOzY8cgREWZJhAL7Jxe3V66p6wwACSIZZbChz4Pzsfnl7/AQ1jrTiWW",
-	"b84qi+iu/Nd1CmBJs1T2+TsRgkMKeBbSOlVqqPXJ++E/X12efb24uvr16/vB6a+7n6zU1YIUF6pZnwz/",
-	"6fp8ZEcSvnEncqaZABXOp764jDyuLZV9n1xejb8ORp9sC0ykoZvDdthodDRfmp6end8M3l+Yp4sycwpb",
-	"Qdw6tmO0kDtQdYHwqpwRYEsdAdlGWafFtYMTAOsD5EawCPYk4E/V6QLHEUyDzSeBAfWSnuutTzOBHu47",
-	"TAy3WP83vx33nye7mDL/3r4Nm/sDnTH9HGYSNPQbpBYcbiMFjcRv8UhcA6jbhCumr4mczda5OsBU9XkR",
-	"zaIUH3Oco9FRcJalwzp/OsKyoIAtWtfmbgGetkj+dG2e3jSXDxazkNgkG4XwfdPPSUImcq2/yvnX3Ihy",
-	"828h9Verl00zTAlA4+0rfHxSkwjKspr0bbO7gk/boqOOL+/3oy8Tn65VoPk9S370a0EJuaZZQwQIBttT",
-	"uR/ni4NIcDaLr+zBFUEWUf+DfXf/+QIrTNDse0w/gsN1SDEBGKtlE8zAPzOX+YFkiRHztmS+Ppmp7l3E",
-	"tR4q8adSaMpFjGePKmauA83wsO7PywnbtcVsW1TlTWzVRiq2NpNLhCmF3T99KXX9qMa7uUmlGsDmjoFX",
-	"MQJOqrNQn6a0R4dsJg+MlwKOCNPS1KmwdD3ybO6dy5ccgDESVR39+rtO34jGhJb021k8J99fIPQbXiA/",
-	"HwX/2wuf4OJF2hVSD0vzUvExe6pQ67VPJbhdkByRDERBslOlIbYEo7SSqlmzvs8w9e7aiMXcBYOin4qg",
-	"oVHqheeabGGPlDfZ00km0aKxMr6bRfOB5+xT9G6fXA9Hvlj0BL2UKvBGzWWONEuwipCb58xSqOkGWanW",
-	"u4mZkNaZ5V+01YYhuc0zVdyJgqAX018rZWgLILMNCnBBJmiLOKabYzIBpfjr+eXXz+eXZ1efIRYOtLCW",
-	"rXfiiXMmOICTOzEZDcbnV00vrVg+Y0JPHF606JPtJNCW2gbJ5OwWWrzcbVIv2J1wzfGMedYl55BSFVgK",
-	"AjW5CjpTsHZMTshk8P5mGBvxnG0c0jsY851wOFis5hPywgdMXuzbis2wqChQhIPBx0RaUIsE5o8rkklV",
-	"MC8VWwzssJIdE+4yZ8wUo+glvcqiGEtlZ1p7Sa86/nZeAL/9u50a4LuO1S9ANxrLUiy7bi6sYi4Q0QHF",
-	"8BI8AchINsfCwiybQyH5wXg8On9/Ox4mZHKPH/KKz8SeCRuPC0mbRle3YzODg+vri/NTmCBj613+dj66",
-	"uvw0vBybf41GV6Ov43++hgfdd9pNlRtzt5n6yGjK8g9OeS+rgEvgfqip7gpTA7R5GOUB+QHWOeS8C+b9",
-	"C8CgxFZ1VZXrMhVbWlnwfsy4OleqLnu9qE5hDldBwM8ts0KsLmsCxN6iVMLxeQt+7IknHVq6wiV17OIx",
-	"6/n/37wtMo88Bvz1W4LJRy9ZCOCFCm1wHKIvtNGxtoYZf5mJdw/7ji+k7XInGntmEz0O6toqozN2Gnd5",
-	"+EWGh1QBqz0hE/zVpDiycBMd4A3Bhury2KMVMApWT3/2EsQOQGOEi1m2To0YhnyXYosq3bI0Rit7FSTE",
-	"dTF/ew3WnN1bi2ffhBdPlmc9+P0zTH3QWnPCKZ5unzJiJ65QDpZkQVPMs3BM0onblbtHvHnvuy61YKp/",
-	"hkIybYvKjn0uUaUe+TK2yTrtoNE6Y7UxwCdXF29b5OXj31JBl2oeWTzK64dZKuvcoYhLtWIL/IjzY++9",
-	"IkJpxVRJYJZP0O75rlUrLqWucz4WBdBzqR1RLRVFWaOK0gCpP12ZT2TuWEk8Z2EbIhTeLodds29x6MQm",
-	"51oz0Z5GLsqjgCO2nwkbbZzu5wgfF2u3N34cRaj4Oh9KQ1mBfkuS/8aBje1sN6KL9pcPFFJHi2OdGiNV",
-	"OLL4WcaZ0CdIUjP15QP43HFct6qc5YTv/l6VRNn+x93OC558e9QVf7lf2sBnahfluqRRdQN9/en15ULt",
-	"siUMv+bqbDWLO8LZf792OovrsT5S15W+38P8O1V525/8CaAH/0pT6O6Ci4cbn9/ZIRuySArtgjF+rpzG",
-	"hgTPTxHx6lM3IzVYzE0UvWUWVF0HqZv7Xw28AbyerQeK29s4IVxxIb2ozxmEEl/cGeh7twfcyjXX79WK",
-	"ifMzciqFYDNNVrl85CnLi3RN6BHyXtSycz3EqcXkigkgu/Rs31qCMWQ0NiABDFxH5ju9xCfpmnejTuta",
-	"V0ouM7a/VEVmazWBAjT8tuI5U7VmqxSs2m3ITAaWArwkNetSehRz+/cf0wckX3KZXDJDgQ4vx7c1hJzi",
-	"2SOfS0nuLuMQOUddSNqyEAF5qa93UAGAhlmZiAOtpSiwH7H8BNLRlhcIFzOrBbglTlAgzMO1iFJ3i1ag",
-	"q94F8uNb8it/D7Dn2/GHVz/V1JJcixnV8VLCO/zfRYe8Xlc0EF2WkE88vi513O7axr2hGggX91apIYpu",
-	"sNytWaTC4WNJ1y04t462Yw9Z0w7jfMHG8fro6OiQVGkZrxwKzsUgAXppCeoRvR6TmnWkHfCF2Nxfsk0o",
-	"oDtcXm1T8t+81P3VmIt/yTY+r6cLP0G9qAu4Sa1dhXsCvfyudAnUYGGP8qETh7kV1h25a9uL8prUV5nV",
-	"bopb1QKD0kpB+Fy6Is0FgdArrhcQQwnIXBIQoPDcAvIwKkCLNkwRIlrGN2SdgQ/a/vQjJfY7UFHUluo3",
-	"h+CZdv0T1tmxVuxd7+DKildJCLm0zRo5ojBAEIGnAXMP+2SIpfSK6zOFhBrk/DeSmKeuhBZUWmA5mdik",
-	"slc8nWCpASzkZGmCHcIVCkFN2YKLFFJ0wINJVixX9qaE88m1pUVpzpRuONt2JG1URmhwzHVWR41s/uTL",
-	"sHlWulh+kJmuGk+yp+uYsvu12J+PaVuL3GVXoYfPqSVcQGo6OJV2KCXagr2gwEbEkzK1ulZjPZFALTN2",
-	"M2Yld7FjccnOa+KTNi3WUtNZKBWEGEq6GlQKY5rlSy6gEplyhQ2weDBOashO4sqFOYcQ5GJuRKutg526",
-	"4X9lDf7b0nLYtFwK+kBKuNA2FQ+bgrNpf1lkADcbzy2dgEaTKoORGghdSuoz3pBUWQwI0Lt0Z3AxTQ6b",
-	"a5eUvuqIXGyycb9uTDcNdS0+7xLxgJ6PSZTxgXLtH4qXs9jDd+Jdi1bHLW3PoqTMITQL3dkVjLzlNcE8",
-	"QVZMrjJWFrlJOYLQ2j5qK2bK/YyR3Xa4U73b6HluArs03auqdBm0S7ALOVve7w8nhc8WSS2qnpQZ7XUv",
-	"8vDwhpyDkZWOXyHdFrhaxqUxaNh+rUsMFXtX0j59GdUjgxT475SHURn9yuXbB9fCfZzhPhYIKbpY7oA/",
-	"wkEiZElZCK/LfardqU9pbCCKqoeZvm4DLy1xTDyxLfZtQddKP0tbBcPVExtaMZHWuuc7tRQSUj2xqTL/",
-	"1JMaqxrZdrgl6qgItVm4WkmZgaOZXircoM8R1yvZMs9bbtyIxznNgfI4Wnh84cuE73LY+drj83WWOYei",
-	"bQK4gHO5vl/0n1I/fN/0jrw2UPFAfzgf+WJPO2QHZDIafjq/PBuOsHATpgjOee5y+ALHdRieN+Y7mdxc",
-	"Xl39y/Dr8PLM1oiCFEJsQ66YSHzQ2hIPQTtQSMsVuOWzRRFJX9CUKKgpaj/gylva7kOUhsxZlpEpQ6Ly",
-	"UuVNrF2FNmOkUDqZhNUzMaI+GQ2vroeXWEzLvVsZKTS8Fkbx3CyovhMWUr2xBVGgbieRc9Ph24vhV5v0",
-	"5z5gfjUanl5hzS6iGc5OTrXMQ05IyEsE+GlAueETLm2CpFNFZ1S4YseTm6vb0Wn1s/aX4YcdFguhCgX/",
-	"wgmZfB6+/3h19evXqw8fJs7v6upvQXWuDddQ61TO56W6Zl6Btldi0Jbvj8ZJEy5/oFCksZQxE2TJxVoz",
-	"BbwiRX0z15OwdqFlZof6/k4o9cnk7PyX4c0YZ1eBfQWpnIGyYjGfLjOlBH7+cO6Kf+Fh6CW9cG+HhVYj",
-	"JVhxA5kfg9V3//QLYNosLVTxi/CZYCWCfxWvBPMDyaJm2C2JxzrU0g+Ix3YV891geZfaL9sWIWmj+ky3",
-	"e2VeHQ11UaZ3Qzl4HnOE7DsqSFdBGwMHpqsntoCefSt82Jf2m/pi2EENPvOwK3JnTqnn98t36DUDqr/2",
-	"PJum7wuWYTu2Dh5ECYy0NVaqFdSTs/Ob08HISGLP7kWmWy/UYBIKIEhxhmG0RuMveOgDLXgCUZVP9Nvg",
-	"nrm0DiP5b6+vR8ObGzsBWNPM82Amd8K172kw4TEOvECO/dlR8SAuqJqOEKHcC3d+hH4PcqdxDszZ8l18",
-	"UV6+cD+O+ZJlXLywmtNaPbha66n8VndIyvxtSMGrfWFbKHRZKuzawK0eYadd6UWULTUQyKaRLfOfPMb6",
-	"embbakleHyVGmyVTtpWgQyChE1OaL6lmB8Th3KtpfTBuAv0GZqzwW5aam07lI7Mdg7KAePCgYAdSccA5",
-	"iuMd0KQuDlFNvsK9TwHCF2KVVblLFX2Pc2N7hGYpTBQyCdv0jKdTHZu1DOcvtteuaa55k0weQDgBHkFA",
-	"6lpw6KnVcLgUMNFO4VHlqgBYj9lFkjCibjYgYJdsmA5DSuWdaNT5Oc+yD1HOU1vfNsc7ACtaok4qBSny",
-	"32xs3/qDIywaodfYVcjjqr0rbwY2Sx1LctBDPByxhKZKV3bgCCuqFCkqJaDRYhfEVbllgk7N4QcqkQ45",
-	"E/e1m9pZVS6kZCM8QZraAR5juRF1UB6eFhEl3BpBGJdXRRropKlkcbZiPz0dqZmL9+IHBSOMp54xqkMU",
-	"drbOcyb0dV2UskrwjZ1KgPR85RyfEIL1uRS+Blv/JaOcooxE+C+BFIR9iK6M2ZD6jM258MvesYqTt4a8",
-	"VeeMKMiUzxMwhBmFXTpZ59kkKbgrvPnJzBiUTUfEJF7fMBji5HZ0kdgAq0J80VSmlovaxqmOycTY1GO2",
-	"XGVUM2sVKn4vuLhHQOPE5X/T1SrbujpSjgEoIZOcanbNcjzdtgV0mw/MXTi5E9RXsMT+fRcIZ5gDY0gr",
-	"n4di1NEHtiU+OgcWJaAEUNFUEx9s0fSBqVigNwYdHCgy+WU4Jt+7jqgJOG4jOIO3+1EAXKzWupHNsQwr",
-	"iBFElPv3HgJZPMdOnex2Fu3WsNgZzTGBG6txKS2NvexpWJ1rxScmFzSctkZ3pYrIkn4Lh/D26FA+yV0P",
-	"d/1hGqZcdzxG5zD3TooXhoibKzMnZtCeqEppukXugpTbUF3GaAqIRYquGrKQSjsUozGOYMfZ2YLSFFSw",
-	"TWC1rFgOpWGkMG9Aw4U/xLNV2uw1owanHAOk0eLVz7GdXmz5sG81S/jI2eZC0rQmghr4iKASNvB13cuY",
-	"GrZWnCn9Cdw88asbok+O8NoRCoDHBl46ROOHUh9qRHUzAI/Y3tkvWW0hxOMxMgWak4xp780t2HKLTlNe",
-	"l/wcWj6HpMGFknhf5Ar6ekKOvKUQVbF21KonRdKaHTr1EbDyxCSVjVIdeHlNGzbtCIvWdlSv0tLdv49Z",
-	"M9AU/kh6kEZdUsjevE3qoB+Yc60lBBQg5NAvRXJ+/KkZ3LFjovmeNMzJzYLm7LCKdq9b5LFXqGZcvDT3",
-	"WfjmhkLXs2UvhNpvkBBIs35jBsuzt90qB8bOTMOUshR5FZooFQ5hQmigTUYjFJvfPzALDrS9aRxJcGQq",
-	"sjuKqAfKua32/P9wAVj/X3Qx94HZrTrb2klWXYJIONBc+7XbxxtAViDV8M/phUz3Czj7nP1kMZikApmH",
-	"uYwvg5xmLOKisH8gKdOUZ4r8/ejDKfn57bt//Icu5IAPXKTI8GNL26tjwsUjzThWR/8KNF4JkMFnfKYT",
-	"o1ZlLDFWuifB/Jp7g1JL+TWj+T1L7sRaqPVqJXPN0q9QF+yrGV1CcE6+AstglsmNeW8tqC2Bx7A/U56m",
-	"TGCDRjR+teXGFTz7SHlGp6YfjksvITI3Fg/qdY7GiDown4ekCQljDgwi1MwierquRzYv6GrFBHNTB7Co",
-	"srcHHCxG3ptTib7171Q9OXgH9syCMvIJQKiwdnuMxRjQhPYpwoUfAcnkfb8Z1+Rvq3c//xxcFW+P4mnj",
-	"9Tjaj+PxtVs/Loixz+MzqK3oqKZwbOjWMvwfTzMqHoA0O2XOqNJ2/ytCVxQxuiHDffBiJNmqWvLDZr7A",
-	"aALYjiWSLOY7dsZHjKZtFZOXLX4DaS9/Sumb9nt1LYwdVdKgonPxieYPCrksqCL4lnOr7OreHb6/isFC",
-	"zAadUHU198xgUOnL+3dmNMtYboEhhOo+2aXjwCLP1PlWaIZVu7le+IX0ULqW+JCavRWvax/UkN+T/QQR",
-	"IGmdx08tse4+Gz8KaM1H1FFzHOv4XjW5Z+ZqAN5rI4Rdgb0aBDa4qWqNV8E23oCFwttodsbRvamc1XLf",
-	"2BuGpHK2XjKhHaY3fg+An6umUyxT1ui0iWhWv7WIj2kZb9IWevkZBzk0X47pSTxekKLwW7RkhME1BQ9O",
-	"7DMPbNsUfeM13kIIC2kIrYBjy2wBi95VHanG5EbUf7/A5MBJB0h2jj7XR0ZomiIqKfrFPfb5/g231z6P",
-	"AUutdo9HBkfnZtnvM7+Mu7Z0eEaaDunpQvJZxHLM6JRlT6F0c8TZ2FBTF3BPRSSb6Vn3LWpHFNmj/u6J",
-	"WijZKvqH+onIuHiolxqeP7exWmYkMGXr8OzGWHN2v85oHlD2FlcVoBgt3T6BMAIU0o5b3n6VYgZsQW2w",
-	"+zenpDkgh00SXueZUZNw3r+0NFtxXhOnddnPBo82bZnnoLD319ThIAzXhDVXI9UqrMHTuVNOldzXN/+B",
-	"Ft07zG/2t+bgrh1lRx/H5PecpXSmWfplYiwUY0MYQ3Bjo9m4IQ/ydsziSg6Ef4AxHPQxtTBmtcC0pDkv",
-	"E3fV2EcBRfajLY3lziKoo3B+llykwDVRz7mVMwm2r78oolQUL+C1KXwuO0TuYCri35Eb6+bT+HqCLgBh",
-	"abQSW73Q45Ynag0bYZKQiZlbG8hc6GUWL3FgZNXuXnBbodtOqCbtPmI5LO8vQrnY6C7CzVJzeKWY8YzX",
-	"lLkCRSpO7CqVJ/F2TpNHZmOUPpW1Y5Ai5fM5y1k0y9UTsdo6BuCf9bVrbPYmUPIGuJtCG+aWXfGQOvkc",
-	"khzqNO4N9Rz2HhZNG3ubBKiaOdt0YEwMV+sDditKjRrFKg1jvNthsWZujTjzaQpeuv/89//ogOKJB+Z8",
-	"gNnlXSIIfxMUrg9JpQ9htzTvvd82YojMI64uvHK5av39qaWaneUyXr82GBrsfQADuQCwXrAtyanYQd16",
-	"pD4W4pjS2UO02JHHLeKTr1yMpyt5iOV037sdkML/gA9wpaLtR6eHZnoh1/cLnB+1kOsMAo2ecJSbiwsr",
-	"1B3WkRtwzO2r78kLOnp/DgsYhG2q22Up1/pqPmJ0ZnGrq5xZVhyEHEX4xWW+ZLnnY5wEu21yCMdre66z",
-	"WLnv//z3/7D70GIV2wP41mK2YLMHVme4FoBf+9wxUcxhC1G4HjDetXCs9rXXBV7kviYFFrOxp5EuMSe9",
-	"zMx/4kDljlgJKd1JLjeO0Ad5SaJyHeW+TbKZY6QDLnvTDNIDuayiInyEOZwYXXiKu8zT0oH4h0UOzn/i",
-	"L/PizFYPTVnglbZ0abr3qxLucoprFC13KdV1li8ge4oiBu13KlzUV1Pwy6T1RaHqVYWIemCa/E1mazS2",
-	"W7wBtQCiMsVxwDl9Oyxq/OHq1qYSnZ1/+DAcYSGAi8EYyyCffhye/lpTo2Tnfmy89BAptmeSimRARbeq",
-	"5VRhy53marPYtmZ6M8/Gt6Znmn6J/RiWge5Iye6kwaCpZWSSgOYLHPkOC/eBuaFu/AnmTAUdis8kwBzi",
-	"LECrXM6YUlhixOZrIrBCzn3yx3eKzDKJqkx1Jfgja3TuuuQ/GDdkBSEiWUnHL2K0WUyt1PTBSmcjvTcy",
-	"f4j7XWcZ5UuWXlbhVU15Jw5gypXjELHKQscLzH57VM9DHuLpncKiAtz9IdemwzTUcD5HznrGqIJ0Xsf4",
-	"QL1ieo/aC9dkugXSetgf56kPdrmwLEZRPaoX8zdVLffKe0YruS4HkMJAIzX8hnCoFozmespoB1WnmPq6",
-	"Eobu736bABqwXOiqU6GLFU9bCstcZqxagP33Hl1x8OZjWgzm36+g7t6XL10UXMgi6UZi8shyFSdAjkUj",
-	"LPRlBf9wr7pRhd8vLW90wyRWnJQWrHLiag5/g9x7Ho8witCnOITBB/mR1cJqN5buDFxcYO+iZwJSjjzq",
-	"xMprknKjpjp9FB1RyuWspSznRl2FzCbEsaZbLwBsLOr4TkzM4kHiGxKdgM67ES7HoAhem28UtAdhijhL",
-	"uXYknjEUtPny+61mLY6QefRmQd+8+3F3hs6Q78vKJxgOMOl+i1MUd3RPhmWSWgPKLG/x7egCwvjIficV",
-	"OgYXljPsBaBlwTQlwfTGN11Y0yaWuOL+bpMHvQ/wqfpWl6zwBtijkC47JuWVMGwb1ahmTlZSKBY/iWNL",
-	"Yeh2Gl55BU+SpdatnrudGXvmHYgX8oVNMrYXRe+493E8vv7+df81eXN0RK5+3Uv0W3Gx2WO+CROAgAR3",
-	"3YaJNuhUsT/jU65zztIBzGXkZhceS3/iGbpIwXdXDZxBY20ym9M1CzJhmtl2HnjcX1huFWbKU+Uk/isy",
-	"J1PGxX2Y4J/ljKZblObgrwiSwuR8bn5v3RX9ji4DOwNFr+smfVsUHi6PCjaaK4m3nHLBoGTe4PIM3dxM",
-	"AFEc+sIB+jTdkqsRwpfMJpng4kOZQ++L8SQIEnFPAfPBHurOAzFobZ3op8inVfKbA9TDGjyHsO8dQG/n",
-	"aPjCMUTKJnmP4LPNSgHf3CmYGiVU8OQLL0mhUPT5h90ex3ydbhV9kvMhC1hKd3mmCf6j7vhd5SnL49T0",
-	"z43tDI/7y2I748OV2d6KSUu6Jak8wYpVxj6wv7E13DF8630lS7rtk4lDZ02OQ3qmxDlQEkKV4vcisQRS",
-	"CVIK98nE6KXwGlrhkG6LS6/6ZELTJReTY0iKVglSfxtbeZ1y7UDQ7oRA4DrHwgzQF/M3aN0oGaahfceE",
-	"zsDFMsJiBh0qyOOLMOMjqc3mL2qSVDYJRCXwr7dCx6Dtt5Z7y8HXMY7hKmQqoqWsLbmxk07WSIIZZhvH",
-	"VSzBNr6u6GSzUGz2FePzU6rYj2+dHQPA1HJCa7P2V/509FqUa83G1NLIlyexFnrlhUbHQ9VoK1q0U9B2",
-	"bX8de+YuPGE8+HV4OXH4rj6ZXF6Nv34ajE8/mnvY5axarqC1WDI9Ad+vzTn2SR7u1dFwgK9i3RO8KimW",
-	"SC0isVgqFciVJVNAuQUszFysKxRb0L9e0gu6Zf9lv7S3+q1cay7u+24K2pwfDOh8b1+1xwd+rlNBJ1C+",
-	"92wCbMZFkWcgGzFDP7ElQlD5cYLEoXKV5csDhqgPg9uLsW0Io6cgeoR2HMMWawgT/hW+i0+baXRldYOT",
-	"55731WSCLPq+p127sVx5EN/CFHjfS1vcuLQuOF4gV4IOw6J8dUWMXaN7BRtMdL88ue1XKFyZa5nx2TZG",
-	"ZAqj//wsJxCu1njClSOdthn3K+hOEANdK5YeB+Q0cBYslVaEt68+sbGD0wlnBiRAbCw1pTCLIqXQUYtr",
-	"sCM6JGK7Sgvu9hpbHWlVPPbKOoU6RaPxK++3cWRx4ZLslK5aRR4H7klYiiSyv9zE1kljv1kP5gz5XOL9",
-	"AJoTD2ywQsstFxkIT9+ZPSj/iK1JFWAhoI68OPYcGqhmFTFyIMWw3FVartSdsAFB+7oLUyDqx5EdeKlO",
-	"rlwUwEo2eyfcmyerkm1oPu3MXQDuy7DgxEJu2CPL7wRuUxxOxijgHYGux50/lGRBKZ5AqgH0JGZXRkVG",
-	"dQXkLhtJkRVTGqJjgeZezEfrqO5XrCN012vB/7Jm9u++NMiTpEQ3SyV+2Vph/LS7duTSuDucjIHdVUjl",
-	"4ZZEFqp7tFiW2aD7M8hcTNK5OYOl9qfK4rvsyXC1wcBCkPFQJJwt9GZkV/Pe8e8tUvA+wTt/fEmiQGA3",
-	"avrAio45zRzdSVYPKbS3BM5Cfa2cS0n0RrqjZkWNPWMOAgossQcUz9m0P2d/7lGK6dtf2h2AkeUCeMr+",
-	"HzOlC32z4vryv29xtG0jRnuBFfutuAx3LSt7xRWR3ECd8eadnBdBXRd2ggTFPQHx17W1uiNrj1WD8FiV",
-	"dhwk8kHyXJ6y9uXcg2mtVYlwuB2P48it3c6BvCqCIsfm1nIwMxhU6ulMLX4kUsOhXS/K1Ry+xFCHjk41",
-	"YF1w34KZ9WQ0VBcUe8Xh7HydmFm2F+j+8t9O7/dKlf9qgw5lvuDQrF1vCVGgA83udQ4mveDiwbKh9YmD",
-	"hdk974KcJ7sIB+E915HQV0Oh5t2MlvZ5x1TrnE/dyalLoNmXLxNe8R0TZpJeWir/U19h4Oej4H+N1oL9",
-	"Nt5BPV9e6KZDp5h45LkUS5tP8GzzDTwMNpgTafipLbuMn2frb7wI91NaLIIAzglwevXp+mI4DomV93lj",
-	"jGXUxd+PptQfT8riCuT+QTQKn0tMNSi7+8Q64J18P8EyAqa/ibs1jaqFLNVQsxeNJxoIn7+PprVwFSSV",
-	"AGzUs7diETz//pSZO1f9A348lGoZuIKMomeLSjyynOsCwwE5ksrXSjWdKMjY9gTb9upZLBDLLe8KL8ld",
-	"XmyHvMD9aYFvniDlVt6x1O4yrjPx4/ey1aG1JPcS0HTFbROoX+A+tx6b7hxjHVIE3D7ZWz/KPbf3xDkx",
-	"1NJTDi7muGZaWCvOxwAeBqzhMXVMmUZ8KFdMEoyrhKi1MYsUmaiZXLF+cCWrSbd0j8fCkb5vD3ine43f",
-	"/tE7pHHMe1Qdp0zt1mBHtGgD8gCpjpw7xXEqp1whzHRDoRZnUavWtthUgX3vRmqoNR7X9iGqA96awJHl",
-	"/KSFb8dZgPYha7Fb9liXoPEd8mqERn/bJW7gS3AT7ccQXTF7QivCM1+y9IaLGWuZoBcJUQMiYsGNRNh2",
-	"oAinGRMp3WsqnrrnDiy22awKvoSa53f97h4NM4RaLnz7L7cLpxeRdGPcfbIMa81v2OcguyR3sxKAoWty",
-	"SvZX+/vFPtZ+kLbhgTMydiewfVsLRjMs67Dv2vqIT7aXMvChR5o1TtJ+daJua3TWFTJGc3FGt7GedGhF",
-	"yof3dPbQOCprsDui7rixx0WRdnNwd2pFuZBP2xiI5bkSI8RixM+yZ+0/9Csrls+sMbiPLadzozxjJU67",
-	"EqVdrXnbioEPkF9bJLSt2QJ5CZ2773AFWF7QCcVUyofbPKudWyueR/bJ0UUXW9EoWnuVSHjoIK0z6QHH",
-	"xWcwmOrPSfsOa5rfsw5sKmN4PqYi+sJy8UUDDsDGU4vcdOZ62xtlLhh8y+V10tBTS8UW86OwQAcZOwQP",
-	"lo7DOF1QMA615EniIWUJmdjpmSR3YoLy1PwWzqb5odhNliXDiIYJwLOmPrEalbSCkixnq4zOzBe9Korl",
-	"tgHTmpDpWmPX8KpP7sTKsYAkJF2jDu9KuiGRaJ+MoFFLqx7OD82XRW0YIG6PMXt24f1LuypJa8V2wAoR",
-	"TH0pgOvANrIM29ipJNmA23gKu+GhcfOkt6G52MOf4aqfwUpzRVYsX9AV7sclo0IXltuu+RKWFoRiwza5",
-	"DFwlNiLepc7wsxCnbp4JZbLZI9eiZkoBTigU+HCfJqEZErFqvKIaCGQnyb3aWxVgu4pIaRYKwbqrrO0q",
-	"OqHwrE7Crrqwe0tGFec6K20w0/zRXjrVqgOzh+pd0BHzUo/J3rMX6rL7XZ9qR1MOM3Rhr8+3o7VoH/7W",
-	"EmuRbkpe0dRDz9Ats7DJsQdLnlW+FqxTr/DisJx1ggr9nQruPfX03lx08Uu+a1HeBblcoe1JgklgATgM",
-	"+SOzrIDWWKctxRwShm5ocIcYcakwhv+8zk/TN+B8jsjxut6D1xngRK7jFoZT9PuETP7PEiMW4s0g7Dxb",
-	"0JzONMtVdHRFPm03mEETrqWDYh7HzAFgCSldLLVsu2Dpjq+26OW7oyj8piod9ogEdIJUvFEzJyZcIMde",
-	"GMV10UN6F2TiheLerEwBEniY0HtVx15qC+zYpxIyN/csmW7xh04zBVf0qQ8THLiC0TpQoTpVCodMGbGT",
-	"U/K5dXZ7/qnq0J+o88R923aH1e3Moohd3casoKtxCYylgfvT/IR7cnJCJlPuy4ytBf4DXMF2joChAOJ+",
-	"k4J8z+5tX3YRDaoo6pbOtKypG4jUgYSmKQAp4KtrxXJMgnMUTxTzQ+ob/5XH2H8npiUwvszb5gdbhGGC",
-	"JIYp1XRKFbNEhnZIZElTl3kx3ZIFraGJBWR+/V0WY6/6HJC3IUai14yG+lclRX9ENy5s3gXd0CEJGHzl",
-	"BwxlQ9WxzVvGbWXhrJDaqINdEoSXbHU4UUQaChvzBMvz2S1o2pp4VXji6rCHFZdgg1DlH5uUTNJnntIa",
-	"PolmKw5TlmrBYv7Pnvt6cH1eSQJyzFpGITDzZmtwbOh2fzoO9xQ1eAjD89JSylzT+ycXVg5kVkS3F+yb",
-	"PoVKrC0YL+r5HYwqQGutkRiNU3TFXsB4MTNiZG0kDdio5IEXAqsPh9WVPPVjXTwxnnBbEH4huhxHZdnP",
-	"DyQ9sgRp5fkMRrffyHp2wD71NXMroOQgatcOdVDE72IgxMH7m+Hl+Ov55dfP55dnV5+PEXpYLgXsomZB",
-	"zsCc59aPErJ3LGTmidgyzly0XTEsUOa9U9zo7Bu6teU4d3FAYdCxHEHcGcHZ7WgwPr+6LI/B4qwLbzxZ",
-	"rs1uYYnPweqTIsAq52Qq9cKC9+ywl4yqdc5SshYZU+pOWLdn3z1lE95AbG24YnWcff9FcLcg+m8NZbzw",
-	"msOie7cIWnETGwi02WHzdZaVo/Twd/hXrLp0saUsWkq7wqQZV5qldwJxUUad8bEzO9+QnrJwuUip+VXx",
-	"tnmWpbgSMYPwXVeDsAUe/IVCxC2bNY/JJdd/ZbkMPvRcsWW/eY5i1Qct0Zo5/9Y/5w6aK+YfVg4PZEef",
-	"HBEpyPVw9HX4T6cfB5e/DBO7U1C2UO0tZn+AfvrxbbuD0z6Q3V6Qulj5rhy1Us1WCqRZFmx2Le/BD+Vl",
-	"X2XQfTJAq3JBldGaREgW7bKToB4/HqgTK2+XMmd3IrepWMH8J0avgnOipJG/E4yy9zOqNFh0E58IGnzK",
-	"ntaAZRg/CjXZFBbFNQqpO2h1gvt5AAUNNciv5oXoIYPxeHT+/nY8RCH0wDz8x4OgQynvsltctpp2rOW4",
-	"73gB5Ub+FaOYwrfAarsTYaYuBWlnVg+KjpQ4nd+8+9GWMuQKStAIYyZwrcjNx8GrN+9+xNlrxip20N93",
-	"sQ5+Al/HDq2c60qgr8guJa/RRIUrMnEONk0Y5FxoPnuwhpF9ReYJoZmSTg3gsweQ8HcCaw3YKaFEQe/8",
-	"yPEA//Bj6Ty/Tg5CaXT098Xq1pntAAuJTkfcGZuFBDM5C6QXFotySREJ0Ta6UbAgcjGV32q8rVaZ23rH",
-	"qS+90vsfvw9e/Qt99dcv9r9Hr37+2n/15d+Okh/f/PF3z4Y96X69xy9uswtA+FgYMvqlU0KJoxj2ie1c",
-	"GFHkL2ujgd2JHcEW1Ca3lzjEYu3GM/qjF6Hwd8sdUd5Pr98+0+0QQdrsnqM5zcmULTgErxWZgalXZXSf",
-	"QxS6hOSL0Nz7seGBM+eCSHEnylcFXJlgToHOtJSp2YIovTLLL4DeiJIqjpcEX1Zn68ejtz/tuU/jeKIG",
-	"+fxprbS59x0cE8cT5vCWJd8TUyRKQKadvQ2WQbC1zRGN2QtemQwXCm5Zq8tY1LDn9XY0Dq/75APbsNxc",
-	"uERLeScyrnXGjomQobZjYagiTIK2RDOquoXbmwcdIFodRaQDcEWMVSxaarn64XYL5STXLrm2ss5vn7TM",
-	"EUBYy5RcEhYEx8oqrtQq1ib16xAk5NWVFfEUN1izYk6zTEGqxaaigxldoaTmGQUArNJJgc1Cc6ZP0FdS",
-	"fcEpGl7IHRyi9EC53QxauREF9iWMImhGl/1n1FECrN2+U3pc6B9ELSxfdJjc4k1MQCAERAQJLtxiLVLg",
-	"0AND8ah/dPSaSGFzXqxOfSfMYhmhNONLmqk+Ac0Vyeog74pg0eHgjuPKl0KxbZU0/bBTobYfyOqKg6Cg",
-	"Lg4OfxOR8aEwxBZOk4S8O0rIz++Mxf3zz7amgZ3JUAVQKCghh7wonoA1dbRCHapks70k8rHeNh2b48iX",
-	"jEyZ3iAvOpaoUpZTpGKOgnwOeEbCMlaQXHBkOXN8O3gbl2/osgXLvtGZzrZoxu4I+Z+Onm1eQrBny1Sk",
-	"Cuwz5hoMB2Zdal5UQo51YKxOmeIps3dDUhhW1vantopL4P9zSJAaO7IJkxpzCNtbCWr3ovdPklTabLni",
-	"UkrIQuuV2ePmv2pXwtWJuD8J8voUl8/zYWX3S2hnzkU0oiMkggmNP++tB9sJjwiISpDuoGOhI2NixdaE",
-	"UHUncMuM/UGFfOqS4xkPMhf3aJtMqTnDG1S2/F5VUgrPzMm25B7CBcbsKu/HHWPiOb1Nh6OIQ9zHwdCG",
-	"EvS4Xmpezcnp1W1oDSYx3RhWzJbHkbsWZPBOJXrgN8kJmjI7V+MLacE70OpnNmCeABaOIn+bNNsLRh8h",
-	"dmqpkSqo4B1AcBnUjS56Uea9OVizPBTV2o1upXN/YhU7XGjCPZK4Eu8Qmi8GMnkeJNkzj2tXQjcpPnVC",
-	"GdMAjLUyqfgMJxF3/At53uO4oBjEuDbYastCxkpIQ1XtvSmNCN4YWKrAAPJSV2SynDJwANVdAUVp+gRm",
-	"ICjriS6QR10LyUggEf9QE0BHXJg3ZWzhcChxRYZ/WdPMiJaJMZ4miY19kokne590qK5lO9CWAHspHw9Y",
-	"PDWjQsRil5X8WWBY/9e10egPmFOkjW43kgZi/MIvMYUaoRtjULE2nPhhFbdwgcPPFZPhd5zb3Ik9GsU8",
-	"1x4vOVs7kpQOSIYRsiEHsdgHttJG4ZtzC7Ku0O3/zwOYHX5bZVQ0FcVtW8LCPHujrRaylz8Kn4SQhaY8",
-	"avxs43yg7YkdzKOXB5AurGgguDwDQ1Ed3jOOeMbHJWN6h3JBSGSCMFdQUUdxh4rAFq4xzUCuSnInvJFp",
-	"zDvLTFV0pIIAeK4c75Y0D7BhuKgjevDJG37yQ9YHu9h1mzEEO+9uxvhNBvxtNFuzXR5uktrzDn6Pkp7b",
-	"cG81NejD2dXGAEBZt5t0SMdRBdqcFLlrBUYkBEiqCUAxhSUa3IP3gn7Uze9Hn5W+G/Hx2E4b/bQ+5VTa",
-	"pJYKQI/OHuY8y+IX8RjJwoxhy5cMnZVoG0sR1Ky2ASY4ZRhgAtWAZ5kt4IRXWuJ8MK6CuGCbPrmRqEvc",
-	"CUv1ASaz497GryNBkFxres/C/EHhIdDcxi8Kz5mLG7vzWXVsNhJPeERkBdV8tz46+mFWTAn8m/1/+Ouw",
-	"Vi/+YXJsY4Ne0njWQRdZw6ocYZVEhdUC3ZyxbzNzSYEosWVaJ+GqTexMw4Xri2AFaxEobt+potqb15tK",
-	"5wFQ2hYODh60jXATficCmAwiG4stljTMPK6MWV1bFDAMWMQSWc05pDyL1mj2OVPuQzH+aTsJrqqPhVLk",
-	"3BzIe2rue6APNnvamKi8dCID0FlG7/dGV8u7PjgKjomQlIiiYxMEzj64OmxL/bgLfl/1QMyGqM27hgKC",
-	"gVRw1c3VejZjLA3FJDA7pjytrXYIn+qSP2xeGq3FoOaqrvbNn5OZXC651l1KlDaWQP/kQv/NAe9YLXPY",
-	"RbYwOPr7EkKdlcKVFCrgLJPrfMawyv6B5eEvqNIf5bre6MspVyx1gV8sDynXeYtw/o7ARh9mMVLot/n7",
-	"8uROuLr3UBShVPjeBVUskM52qeI57zp0KR+4uH9PZw9jeWhd8pKAbL9zBPtWt0n3HuIDCnLuqcdpOZWs",
-	"VCsEdYuKWVGt4bmyCV42j+AaeRJqjBhVexoCclg4o7t1jVu6QaopCx0FcZDDEPejmNvPbA0b/EUvBkGX",
-	"zfNlPTS4V2zxw3XmnSyQe4yYZQagwv9SL4tgG6bqa+eESRrWlMdlN5KjKFb45giEGs8JT222UpDa3Wqz",
-	"w4p1LqRBCfjyzaVucUmQTABQDCOXyvcsIDZ5vKzwn+M2ghBXewlgz+eNeWuPQ/nlfVJkkGUEzx6aXRCA",
-	"y+SG5fikiit2nZmh7agvJE338u51dYNZwbab3eNEiV8jfzb2sUxD7HyVxVKy2ohRa4eggnFSwPlstUwA",
-	"nh2w0+LV6EG5uAdaHWcEcRXbzs0mW3feP/tKTdUV4DLcqwlgZ9ciLbIC230cmn+/jWOeZlTMWJZZXAct",
-	"F4UFAEidbt5N0rZkqsMSKvvlkH2OKGksowM2iMMst6MEM/vb8YTulco2k1NpsAuMcDYmpjFOZR5WfFky",
-	"Ml/nZofvTLzzNJBNLksEIYHEbuM3LXrvnaftxWQsyRS/mpQEDySe+vks1jAQNyHTTnEWmuVJvJ74PJMx",
-	"w/NSIk/W1gVw/AlPwCJZK6OIaCZA211SW47DEjYEqR+6gEqZBiomtZVW7rVu9fq6q79WsO65+jrpvJW9",
-	"vDuRV5dDwOu6Be2Ts/Nfhjfj47C2EBp+YfWhwPWTFMhQuybM3I5kODj9iK34twvTdq3WNOvfiRsswKAI",
-	"Xa2ybbmYmulbL+lhf3pJzzS4j0ndJ2b0KyNvw6ruX8Z6I376ag0H9o0rHXUm+WphLiWntOMsY5vTK3Lm",
-	"yhofINlWRef27S83juoWck0kxYCa99OoVXWJykmOWgzDqjfBXNdhPeEuxc5i1W2jH/DSok8upXZ+jvla",
-	"rz0dvdX1f/jxR0yyxN6gyfK0TGst981uSzr+P31+n3aJ/k+zOsFAmxfKxzIrweDby8vzy1+Od1Q4cgbS",
-	"tiCvIjm47gullJwOLk+HFxfDs+MiMR65r8103Iyvrq/N37ybCDgkvDfck0TK/E7c80dWEEsUsUGCNSks",
-	"qpU71wao5IHP2wIwyuUtcWRGKKNs9t3tJT3buYaiF37ySpjdjnwBRcZCBH17DHkM9ywh7JGn5maxheL5",
-	"bMEeYRqWTGGMwewuD3nWMkQ9g3/SqwRjW7PsTpSDLUbN845JX/4sCG/E6kWYjdro+YekYnc2sSwSemP9",
-	"F7hPn0EKlmup9H3O1HeKzDI5e/BKjIAhGxW0BGf64fW7H34s4wt/rLGqSmmp1dy5FvmnZbRgnPzNrdTu",
-	"R95vK+nz0Tk4LlKLfOUVLHqMws6BX61aDk8vaGqP1d+bH6fsfg2BJhfFRSf7nfDqO3D7YQn/9B/CCiJ0",
-	"ychM5jnLbEAU9X6XD2H+HNTeSUhQZQGRulDIq9weJtXK+Z2Y+KmchHjd6RZ1UZCPcu4I5gATsMvTYPa3",
-	"n5nygT69Go2GFzYbwhxdv6iR07uvymEVu96hkI2VDDe+lk6DYey2e5nb15ggzxqErtbwXMI8+tgzCOxd",
-	"xtlDCnu7TkYVySEyWewwIJY7Eg2Z89zGYCBv3gfGi+vGyc6KDtBO7wwoNjq+WRuBLY8Vt/Oe0GL/SWGg",
-	"pwaBuLif9P/nCkSpTG6Y0hct48/2ccc27WNTuMsOiCbbBkcdiu8Ub9RCtbTUNOu8FSsaIDZS4v61O7V8",
-	"RstbqE5FHHdX4dsWiHJa84jN62NyqpboMmNzPcikqEE2eZbYQOQ4ziqri3vUFJY9Ru9k856vATxeCXM/",
-	"6nxbOAkw9XRe/lBY2jJBX3zJs+Cj+o4Btgt00s3UH61wkkkwgbHFv3EZT50024BiE1Ln+62oYE+AjAJS",
-	"NTKutE/TMydjhtq+JdmaCKkn+JAl60MUy50AGIu5H0BbLBLszbOKKLqN6rFBsaiSj+sZ6WfLZQtf8jNC",
-	"6sGfMyAh9fBPG9Not+T1834jf9kPtFI4d3MH9+uaN2yWMz2S+hBmcPnI8oyuYgkpNlGkgSnK3uIKOkAU",
-	"vxfegsXS2Bsj107IEUlzuYJkiBgXVBvyitjFcMP07arjeGeWSauc9tW8skkP2PyuRLbtmu7DlhbsHe6k",
-	"d2/3szYcRvawokptZJ7ufPHH8qtvnm2IlUtlhok/OGxff8B3K3rDBMmu3pIbnY/PTwcXvaT3eTCyXprz",
-	"yw9XLWuPFqUNOh0kfi/OI2kBcsVELGoT+lvM5jf3ugv57sbSV7l85Ol+yjjsxbV7GtKB9Xp1yVjK4pBr",
-	"Z6YRmpojpHROtczJNp6MkvRMX1l6LppQo9xYpFlGAA+HFAlEMYVlw3NHd2xNOJnFAQSVzeG/m+CUlkcW",
-	"3RswFxdcxGoiflvxnKlOxVliWeeDKdj4juLUUok8CLnB5PjVeprxGbkdXSSEZcooNmYD7cemm68lQTfr",
-	"B3gdbI2dKtZXKybOz8ipFILNNHHbaBetX7bW47U4Iy5II6mna62lQBKT1hNX8Lfa1zNGUwVM3HqdCywN",
-	"BBYeRInoPaCIIXQM4Ekt98+hFSDm+/Hpy+LJg38ezOGz0d53vNuE0Tw7DOYQ+5tqAFgAUUqp9HvOZuu8",
-	"4MhjIu0OQYsMMgBrOxYdcEqCi1Bbt7KlCgsYIsx1b4MHRtnoEHLugLpoBVEDTHMjg/8+aEThpFsrlkJM",
-	"xFfzV5GSKGFKJFWonEX+NFvnPgm2+WqAVR4VLyCWItedxGAr9IX9lode+HE2VaENUVHFC5ZPz1re6Ot7",
-	"YKtD/HRQwrZ2f1K/MZmFtLW8Fw6o84Wv1BzZQ0tqNZd8ssLQbiW384MdUEBcgtWqA7CUy0YV42mQsy/A",
-	"jW0F1+6NVSv14tFS7bzfkNRii9Lt5LM5MYkS0harU+iBgfhSh/Dx4WJnJ/gUdK3iogIUtJBEbyR6yl1Y",
-	"Jcbotcc4KETQHqKc55VJsUsLrowV0JKCyrI5MMxtTwSuxZdmA9tNcD/YxW3sA4zMfu9et5YC/OM5MgWc",
-	"CvNiyQKurwiLGUAFvcPgrpAqUMqjefPW0sEfwmzQpuAAsAPpHUA7wGszKR/M5VJj5Vgk36BmYFe2bpWj",
-	"uCqQmYcAMvFbITLtCZDOmssVGbD0gi0P6GH7ZIHyRHTZw6lPBGgGuxeXU6fFwe1naWg9kaPDnnj5cxLy",
-	"LSauolhXsL/v4hPWFHsYHx4NenwcUa0TwueFUecL74Vqtuq6PsgOViFU2BMl8CjYXYzswP+psvsjKxyd",
-	"0VJdjgKxb2dtvyw7DFp2wMX9pNuwMqE1d1UxuFHpY12ULJy4gpitMAs5/HYu8xnrE6DlsEhjUMsALyDn",
-	"Rp0y/1HGQt8w9oAUz1gWCcE4ZZTxX/22NJeBAqY3BPwox1wfxGJsA6kEHi5AP/RJ4UMIO8EVUQ98tWJp",
-	"EpD1+j4rslzPFja1kirXMjDQyUeWQi6mLUuEECm94TOWBCiIgkK5UijT1ecomClrmR6jFOfzWmxGMMCC",
-	"HuHNm+OjI1B+A/bwo1dvvvx+9OrnL8e/H716hz/+XRQiypfsX6Khz/dIUg/eF3thnw8uB8TVEyt6MFyb",
-	"Cfj+PcszLnYJ0fZqlW6jlBQe58f9dHV5NvjnXtIb3w5v8KfPw7NL9/P44+3I/vhhdI4/3AzGtyP74y28",
-	"/aUx0vKP0EMXdtlP1bUTJ3dzGAzFpwhUt0NbFTM4w09UMWtQmZPB6fj8t+EkPNkJmdxen159Or/8ZQIu",
-	"GKiRM7ke3Iwn3vtCBlFfEVfhy45p1VgdVhyXkVb49V7Sc+/0kp75zj73vJ+gG2unPmlu7H22m2bRKbnH",
-	"uxQOh9liEw0y3WpGuz01DXVxO/BnYAI6iF20O9ERZHe2MFxSV2+6TKITlqd2eTt2tqITndHZw2C1ilgw",
-	"BP5G6MrWNigKa64kXluR4lwLKgTLovO3oOq91GP5wEJ/XmB5LKi64feCi3sMzdbHWZxShbY9utFrUjEh",
-	"6IbV8NQ1jbHaOPIdD1xdrb4z0sG+98j1ltgimRjNcHTnQKWeP7L8uzDasd857yapPCWR8Ud637SGB7uZ",
-	"ru16Qv6r9Yz7xS/RRFrGzdvRha2BwsVMLrm4LwqKLgunJjMSNrPc8DwPaPErAM1gW+yuDa7He6nJrWI5",
-	"uRqs9YLA8wmZfJPfpq/+89//Y1K5gn94weB0sMl3e2v/aHZQWmgLp0ev3/zw9t2P//jTz+DD8UqGBWpS",
-	"8t8O0CHU7mmpJXUtZtLuMYKv9QnUquZQ6SZyqk7anAnkw8XkaLNTtCST75XZQd+HO/j7f3MShKd/TGID",
-	"fqHouj9wfqc1naNhyrtS/5nZ3S8uyYVnDOJYUEoVxAfrPAN1AzI2upyRotHQHJaC4ReefDD+xnd8h6k4",
-	"caWtyjtdyPAK6bgl6/ZadIN5ZHsVXIPmvGBqr0/iNHjWtgfsiCsmUiZmvAPVwpl7aRv1oqKK2E6/kms9",
-	"ld/2ffAKnip67alonob2b8ew4L5VfH4HyMZouq1XOpBqzc/01nSm0pNd9SNngCg8ryP9y+UMSdKgHrza",
-	"sFzV0lm2grEWw4NgQjc1OYi/NaswxbDCQFvxRdw+bkor+zN6NLybK0ZaMA5iUDBVYZDUneaINroPmqBq",
-	"kQkc4v8qcdxpADQoYvPzIt3oKaiBlmZJbdy9NjoeMxaqYdDmnPybrdJs+ZErLfNtXfSjXYFipdmqY3li",
-	"s5fYqnVhZ/Nwh9ARDO1Gs1VbrpWwM+5r9ZMGLe/mtQBAewd1RBRdQsUQx1jgiCByGtEC2jIGFiRfGxqw",
-	"Blp4PObB5XrBVJU/ULjEOHo4V2CLmAzydqYs48Bfc0CkActp104GqLv3PoXAFt+2SVwn5Ki0EMirW83W",
-	"ajXW8hW2J0nfP/sxygLrryh3HxArZsmCZWmL7Ap8OjIbI/uXgM+Jmqk/hOrN1uXoph/fyCUD2OdmIZel",
-	"BM45brHyNn/gIg39oWsF/N2aUXMac5mxqHfzIPRv5cQ/YP18aOpLG+i5nY9ukFlXiaOWVMKeoe5oK0o0",
-	"xLlQDsCcl+jBXJYpVz6htj1jWF5EjlqwWbHURZrau7WcR8uNv/hmTN5WpvGwwJaZo3JllHBOzwVZZXTm",
-	"JYk16r6D5O7dCilm+3ynSEa3ch0t9BhDjZTru/+tVE8/JA+tXHa7XSWuogD3Tg2uav1AR6VNBp49xQn4",
-	"oo4OUQu5UVCGNWWv1issVdiPHt4PRdGNP6Vq9kuVi36uIoVO8LYb2Wc8C7+al3YX77OvE23PTOJPiFWg",
-	"++SeCZbzWbi2lXXCupf98FMdath2Lpwci5hVSxgfWoW4WxnZ4Z9ePPalCrDKnT36tFKovprnC5Tm/PMr",
-	"U75AmcggilXaYM81X+VihH9C+cAg8tZOMhUxuC+tE5329CFaJ/BlKuW1LlVHq8XqjN63W84csGBYsJfj",
-	"9ShOCrYRvDodyykEfyxwhGuypA+WGhrfBwMi4H3r/22UrBv+CYXqfIW0uLXpvP0BUfSUQTIYVgxQePMB",
-	"Gs0OqtBM9rqAGuufvUyNsoi2rfQIiJ1rUqJmlpbC2CBK1/vlavTddhY3a65C4MgKXa0c72NIvIsO827j",
-	"Fk6jbRW3qHYKG3DlWLVUsdS1OWI5UyspVA0PA7jNIFznotPgivtOQUdqSULX6tTq4FGyG72Gg/5xPL72",
-	"WUgzmcLi3XwaX5eHFDpJ7PeDDwcOiKA0UMWZr2y4mGozIbpPJmfDi/PfhqPh2cTPF6RAUaExMZTBxnEe",
-	"gNvLXy+vPl/2kp5/sZf0RsPxCAFRo6vx+ML+7sPtDfz0y9XlMOonKJ3k/UcPn67BhVTs16Lp8oul6kbF",
-	"9v/SeMzibKjdcPLBof3jYBJRH3l86WzB7rmpCy5q4NkM7QzI/MBQ94u44GW2n5FXYlWDtYrnQvoKJWuA",
-	"bruizZQsAT93YJJHyekvQbDCZJWTmYo1rF3450jXwB30YskatyKVxdVUSdEA8EHbWnAMKQ8PgK1b6G1z",
-	"LsgMFAMbw1ytNaT0dnZ/V8HmboRB/4v+ROdLxcI5B5xnRzsZR3R5GocYGOw6IF2I4LbarRdXal1X7q0m",
-	"A7wo0LdWBRlkLpf9Fzv4LoO/8fC7OlEvlnv5MtmVFc4KK2n8vigvdTmpshhD3R5tBcWpKJeNO/JAgpD2",
-	"ix3PtKvOSt14n0PUwtl+OUmr1jRzDuUYu4Tl8m1gw97NQtvZjrFEr5RTcdmEFDHNztnG1Y16c4Rf8kWy",
-	"yrkCP3/579HkgNXP72JfAQPn53do3izWIs1ZSlIJopx9AxZCF0m1EVbssQ2ltPl2ZQ2KqYytg3WI7q5A",
-	"NZzxHKUsUn7PlB5M5SNrWFesuG7psyCXeEO5JkVZPyyKe0/BoEgJF1oSbFqdkCNkpnysMy7c2Rl5zMOu",
-	"gWZJSNSGY6WIIGBD5Hzej1NINF1gj0zoT/Tb4J514Otd0NWKiRCb4jQ6QaBFcMPAVsGs7PiI4dG6rQiU",
-	"KrDPHTOw0zKKIQdV8Imct4ZK2a01NJ+PCRKkr0IM3m2cWAB+jdYj9XRXFndaor3SUu5jZGlpB1B1mnEm",
-	"9Kk5CrANWXuYeeQpRlOWQ9H8muxPV08frHJ/PxF8EXGzPEcaX0yyKqyQlkV5sRu2FGuLFbN1W+G1LK1Z",
-	"msui0AjMOh7PAn9is0IZhzKaygjpuexGEd9Sd3PBptYhJvB0nUqBSULhwoUZu3UKmxGSVMtc1UP8zNll",
-	"FL2gAfFlrAZoDVcVU0y3HNM1PmykPtXs2jGCx11iuxSq6MS6bvJXWXFouy9XlowGkhjsNkXyTmyrEuI+",
-	"tjuYiVm+hWaB3psrsuRKcXHvXEcg1u9ESpf0PrgGi1xCKoCkOtx2CZkEJwx8QBabC9T+grDU8qFoCZBo",
-	"BEj719TEPHgnJiVEsPkl2ySVDAYyceBpeIlU3jlBWYqOO0pmUswzPtN9cgY3jum0YCxFsJZ1HcarygLi",
-	"fS/6zGXc2EREuW6uBriz8oewruTZR1mXxr6QCjlcVzL3vv3b0cWJFQXKXleYLYCedltLOXR5r0pJJP3n",
-	"NECS3obmZsXqLsON+exsxlaapWS6hg6vWL6gK1d3nQrdJ+fCYWzNrnJ0KgIJp1pdjVB5HOvgHlpBvdma",
-	"iptH3rqy6CS3nuVrKinrftGEooLWuBCHO/uwKmerEqqsEHpFJaou+SusQYkd2JSSiDJbrZbZvE2C4pgt",
-	"EfAQHNi+h/filS4Luo1ded8O/4q96oyAzajSN+vZjKl6mHJA8eE0zZAEGSMfmMlMLcE9ljpgoiKnBXrf",
-	"1dMKp1RLDAZEBW5tGvbBC/AkWREVy6epor5qg4uf1krT2QIywv+fm6vLWtSX3IguyK8OGWcxzbahxzcL",
-	"0xWbrOeVOZvQPr64IQsqUrWgD+zE3HhFu4kXm1wrMltQLgoCjVXOH6mGIh9Qvut6+MndBzgVTmMvV/t4",
-	"xryuJ1qia/HKBqCMmvK5iG0hBUKOVAcNVmpSrYd2J9YrM8/vkqOjowJeTDFM6IN/voIIFDgjRYP90OyF",
-	"GjN2Vc1v3xzBPQtaheXQPELNoxJx71ClwW8anPb2Fm8rcuMnWMBkYPnIkAkPK1/PaJ6iru1H/Obdz2/a",
-	"lK0JjWfb99+/JM9jSR87fLYVOEHRICj96IrSeKAzaMprkXIE4ffvxNXcV4MDO8tBLnRQ3chSiCwVyx6Z",
-	"SshkNLy5uvhteDZxnQG+kBJru7FavlNA9M7n2ysxwqYmGH++E+bMuVGFcHA/OrTZHUA7rDzkqiD55Dkb",
-	"0oUHaZ4bJZ0LZOfHbXqQt6GgqPhhPytFe8FhzYaWWMC3Rz//GPODlaUs0g7phS1ZgOjjPgFtDOfWOaSM",
-	"dcW1YtkchEvO5mvlN/Y+fOHBwvI5DOzi5Cc7jIIgSoPaZrD8wme19evRc1Ht7UDffMWut92tq7BgeZqL",
-	"o93S4E8KNk64I2ZQY4wi90tFjHaAArZyGKCnINCOYj6DmsWBqlYEmL8UPAvMRDTLXHKJsYXuGVakPbI5",
-	"SVDbeuc+eh1eR0iVxBWa2d8pkvEl1/6aimfSlK6tfTViOiS334AvMTyFRj+50VSkNE/JZyfvFN0ek8lm",
-	"odjsK/oCplSxH9+W1Zi1wHjd/sJlTzibnXwF5aXf9Rr4qXm9cze/hzLlcCwd+KZ5bX6Mn9PA/+BIrWuX",
-	"YyDIQusV5E5qvVJAi0EGYd1YwMLBHGB6JS/402VOJvCXCapb7mmHFa8+i2dossvs+WJ8AqEx3mDOHMAj",
-	"UDZkWMr1/wp2zCEp/DZNCdGsBxkd+6wJC1qDchye3US3UNH/t4L+bAp6ZA36/+sqlrVnQ8HhOPF+c+Qi",
-	"lY/M8Ypo6WvAwvSwBN2+Mgev750IPe1Q5xAd6S4otGI5OP0leBXgG4X711u3XMyydQqMCCnHWjdLb7C+",
-	"mJb7v1XWv1mVFW7Apyirf/Mq6SFXlz3PyrOVH6xudtUj3Xr8rWiQ+5XGPXNa0CehxlgiUNrRBrvRHsWU",
-	"viZt75GJusQIvG2xwLT1mBxH3UcKiLh4pbwzBNvsw2ssRwxupBKz5K+XV58vhme/WBA8eorgx6vr4WWs",
-	"Enc00XLk6EH2p7PjGxAKKAMQ9vP2zYEUTgaKLbGBPKPxetVDESXNBCkUYKmMcLxIodhsrfkj+0B5ts5j",
-	"eA0vYEC05M7PVvKOu5qyRYJDs862D490NScTOZ9PjslmPzLpBMowmo3uQDN2uVOe9uuCQ8PmTBhElAsc",
-	"D0DtYBLIhqoTqCPiszsCvIcNj8I1kRjhei+1ZsKWskL1orlDnSqq8GjJb5i6FROTYwJPRDpaeNT9cnUs",
-	"4lIhhpUPk2NfIDldswKoEBKKC0kmZeTFpE8mC5alk+M65AwlK6ND9f2YGrYdgVRHmkGoTt0Jt19PTCu5",
-	"nDJybwZu9omQGxeZsTEac3QUBgxJxrRCxiqEXZgD13cb0u8uoO1D4yPckWXSWvnQQ0BRUX9MzuctxcmH",
-	"TG7ak9YGEqWmYo3ZGna6NwFPU58Ee2ZTREa/aTttS7ol95JYk/aAAKcjU43Jm4Zb4dcKkwle10nPOjNa",
-	"zmJd9nt7yfwcwGIHOX0xbHEZGBUFq/hzU+FYrGOS4WkUC8bFaq0bbbY9Jtq4qK+AWtxujlExrj1V5IoA",
-	"rbL5oidwlnkaluABptlC7gFzoTHDxBZCl/FUQOjTuR/sHhSjRWb+/+x9bXPjNpbuX0H5fuidW2zZ/ZK9",
-	"G/uTY7sn3km/lO1sam+UG0IiJGNMARoCtFozlar9NfvD9pfcwjkHICiREmVTdncmn5K2SIIEDg7O6/OA",
-	"Q1nxTu1WsrihCYkmfeW1GgUBkmFnumy1qELCDMiSoY8Wc28zwU1Z+EQW1GZCggpOQyyoztbFpFfUEqqr",
-	"kGa1O7tfDJLmBYV6U7+gEyly8gBTgg1JccmroltqioWfmztUI8STLjgnj0My6QfJYjN02Ag2U7ahgCDU",
-	"3jMi6ThxU3r+49XpzeXHD9WKJuzW30LJf2adOkpDD3/qhDLXarpipHTrKatDRawdhesv1FxJDuAF/+Ek",
-	"owWGEofh08B6AHfQHmt299a940aEhPWXWYE3WAFbgr4sJaEQMQVhTk8wBgibPGGcoArcH8MyDdipQolG",
-	"1g6E6Jb2AYhu983TdBpPkp4wmPhYEGYyzyVGLUyzsMTwkSuYRQmBNODulYalXkjTjrN/H4R/q0jb22gg",
-	"PYlfaxVOwpmVq3gSDxDjNfSCKjywvbsxbNdYdFafuX6K4PFXFtIuryHkCQMTF29LZ7wn6nXiNir0woji",
-	"hKW//vq9NvYl2lYpFmxAiALORXfzWOs7KfxJ582wapn4XP5FIMpuM4bzKfECw8jzQk8LDu2IGKw9OD4Y",
-	"CV4gBh4+0Y1/8NtvYMpMdAPaZGX6B1d3IUYsouyHeGCmwcvzY5rBUA3VS/adziR1Lfz79ccPic8CsFfs",
-	"vfxuwH5Ud0ovFB4wJiEzwnkrFGUeA1lKqso8T6mkm16n4h3M9LicgZ9fiKFivirimOXCGTecji9g79Js",
-	"KhBRwUN7uNcEhxNfk4AbWCYsl7lh/3L17ox9+/ab//OnE8Spv+e5zBjYIJBy1EowoWwBIeAUUCVMCnMB",
-	"QXcYGwb5QfpY3ZxP3evNuTEsrUze1OPBkg/HDUvH1S/BE3G2HdAsSuNPX63chwdv3Q3g45jExQgxQ3iP",
-	"S2UsoCO4V3Ff9+bNm2/dy/94c4bgFgyL0ZRUgk0IdJ3nLJNTaSMVaQHRnyucBzQmMRsE4/x0q3MR8GCM",
-	"hfdw6vT1//vmTQLl1W6WFFea1J1/ZaQpdQc3aMBMjOWsGh+fzS08zV0SJSWsUO59gnUrPktjj9nbo7dw",
-	"2yeSTueRZ4FE283zaWlvdSH/DhJ9zL6DbcLsWP36P//13+mJ38WE9F1xcYNjjdsWEfABu1eGUDsupVsc",
-	"adjbo1foYb89ekOiDna7zr0LoBiG9N2joVkAXehcjgVBe8jMneMT6UyWg9M5H9+Kl68HR5XOiP4GRGqz",
-	"GS+Wbid/5mObL1HAwJQNMupVesQ95zZtAOYhzMWDG6+OQgH+wStKQyg+lwfHB28Gr+BdnBsJevKwIjac",
-	"Nvli72RuCS4ok5OJKJxY4dQ4KRjr2UgqkbHRkp1+OE9YIeZQ2I7OxWjJPl5hML86loDh2pujuCGvLQR1",
-	"sdODezPRpANGPfVUm4bYtUtdIl02cmWHtkMqw8bNZTQRYM0hEKlozfH9mNIFUGgBOt1QhTJ5AhA4yKWx",
-	"gZptzgs+ExaSfz+3UfFRmd86XWJkAlQPCifK30pRLCvhADcKDe2au96B5bliFDxa99WaLfrqfQ4/qnzp",
-	"qWm6XVyx33S6/qrMOz/7tDq8Oj9elzu8u5wqbsui8w0X6l4WWs0ww9ztls8QPer+BWe6KES+00dXDlXH",
-	"G94Vetb12hvd+UrxufO0vJequxgYSJh1X1al9d9F1vXyH1UheNZ9PX2XdocbKETW4cof5ExaiC14fCjY",
-	"76+PjijpYSnbFBl0h3+lRESlKLbSTkFcEOzIFfWl0NwBi5Roe+AiShM2Pzq866HvS/ytdpY5UyooROpb",
-	"AeXsVBefmog5E3D70I5+iegLB4ApjP6BpzeLUmcQ3WxpcnOa12lSOI9SmZkUk2p5HivkdAKHWkqUOGk5",
-	"v9Fpgi1tTvGzKcXcnMHIzceJ+zHCdoFCal8t7azcoYK/w73uVIQcD88B+TQGhXG/1WrIwejyWS9eCDLv",
-	"FrcaKrJhyk7iMvNsqOZCQdEFHLBVNUD83GB85rlPoVrhlNcxkVugfaEn0LWJYg0TpVqOw+jh4VSk7PZ3",
-	"Olu2i4m/RApzeC1yMfan6m97FPjvyvzOQ2GtS3xoJMxqrLG3XGXOzNOQeYWQwuP3wWk1b+ickxgBCBqQ",
-	"H27fDb6GZGU/ENGSzH47dC+MuYGanbJF81yeg9pp3kqfSmsAsojMmVj8PXGBcyoo0IrpO4C0WoQyFLdN",
-	"0PYD68dEW0NlPpR7DHSq0EUjciOGio/ReoQgWxIchyCxnuAdA8LuSRBdhBDHXKgAcwc/63o9TVUiAzsR",
-	"6uCkYQuR50OFFTPskzZGjnLo+nEbUfjknbQJg2QVS92E81EuoPM+PUFCrPW+4h9VpsExX0iMVpX0B7f2",
-	"TdvM/Q7743RM9Ot72yMRkNamPVIhVz1+M7ghUTz87nPyEm2Lx20H31ja6MaQFsYlD65IIO8FYcGWHFTr",
-	"UNHGPk4g5YJNQ6+OjqD5K6KZ8HU9JMuoTFLfC5kOlTQMir2aFnsqbFjre8So3a8JEAZqMQMo3Bq8TgSl",
-	"S+IPpgMpxDHwEhJtLLTrQ1LOCII26B1aFaniN/PaAN7kVpfFg40LsjPbveAbAhEzcDTP3KE9dio86HOV",
-	"BWHw9SIgXOLljMuc8SwrhDEnVXjNidKg2e0Mb7NPgaBBAHmyQR5uABEC/Hw0jPA7zS1yPM56MxKh2kvo",
-	"eS6IMgQHIsotWpmMWf1w5QC7M17b+pzDz5FVs88teIav0jzhUb6DZsHLO9hv/W0sevpoyXyxw4O2DWYS",
-	"W/fMxxB3DRoFT+rq+yqbHLUM/h4Aq8lxoGCYUz0DwPpjnK4cLcHmhmgzPHGows1gI6ChH2w8uOuFYanT",
-	"95dZmkCgGWBCIByQBgbD2t/SaNUJWaTQpRU+YDUXhfcO00ZN74btFk2CN0uPQ88oxpshzhe/U7gAs0lV",
-	"bG3CZQ6drfJOoAIqCmcELedoKwXUZDdNGK9NhkpmqML+VmpLvdS+TG3AUoBeTI/9y4S3SGpJBnc/zAou",
-	"JWg5KHISfulOSV2StySprguOZAjS+ygnmFFBVqA1ZkEd3NRv2hA5Gy0P4nQSlpZXW9PX5bipPMAKX4wA",
-	"EbRkA37wH1GzP6Jmf0TN/qmjZlDq0iV05qtqHn9Ev9N5Fp3Q3o31qvyhhzUquVb3SDG4wAeNeKO7FNKf",
-	"TWofD3M6f+B4WTks9KRCMAC7Y6hGpWXpp4sP55cf/pwOmDcIZ6x+itvbQog4edLsTV3CJ64dsE2HRfQF",
-	"G0+NWkvk67eNR0TT82FGHv1knud6AQ3LVNKDD1nrnEPhi+wqMNOl9X2fUJxM9oLnalIoTm15qPh8fMRH",
-	"7HOD4nK3BS+kYVi5QE4iiHcf+/NKcMD7kCRtD9+Nh0pb0e6XOMsWvvEDXPaHXH9Bcv2VnWVBjLocZSCV",
-	"vfr38ESIltC2eUROKGnN/dAeJwxH3351gsHnhQzIj87pQKhodsqwUZ24poVyNwKmjvMOY+djxpe+dAA4",
-	"VNwhubgVyvkyoR5owQ3LtQ+QyQyBc4h2SVuxGh+GjY05IChiLoRbaneqZiIXlqpPKlcQYTpRkzUcgQgp",
-	"GNZ6PUXTryyh/Vov4vO8YXVBftX/4K0hFN1PoOSnQlrBOC5bJLkPj0JFKh+yNijCHnJwJfsS5yCcCHKo",
-	"fgJjC5ReNpNKGou9xZhj4WUmLcv1lN0JMcdA5aJwr+/uwpEwiQEd3EBZ9NmuhyDxyroU1VbzbUuDAQk4",
-	"jdTHIpzDox6/CslDMmPR0oHD05p1fud5lXieQ6IK074+9oQpMyiYosQZJXl92nnGiztTpailgWB74RvW",
-	"jRXzpt3uXqotF9vLXnOGTuD17bLNj3oeui05VecXcNPXj7i958Vd8HwMgBtg9YBhJTq9G8Uu8CFQe38H",
-	"M5AS++2ydUpHQEgjE0GY+/wB+0SVAFXMnGoBfMHAoEFq4Jc/kvg7WfyI0tdrAt8fAY2mv08N7j0f0XaM",
-	"EiigU1MSo8x5FZ/t04vi9Jk7GYCPUuZQMbFaTtRf4cTpCkokziRgGDhFAiZoU5WPOzFCnY/T+82VPQlU",
-	"rnIWFQFFeBhvj74dbK3deWahwkkwlitAWl/0XWazk1C1bk3KCfcsHNdxqQv4FFit7rOcbmKgDz6yJ5A/",
-	"55g6RNMFRxB9JxtOgKjqpMqTJsGMeHv0LWpGsjuGqtZEBavhrw0P4IY62nnujrzliuhGh47KosK01RPI",
-	"P29FOJtKy+DKSjL7N2Sw+AGGwVTE0xozz7Un4IMr4FYA4UA4AKyR0kxpJ4yP3Cg1COaNwSyYiA+1y/c4",
-	"7fFAN3ImckihrK8CNFDVgKQD1wsh+kalL/3VxtKyvDArGNY+8i0Lj+Nhnv54jO3SHo/GFX3R5VTcaMD+",
-	"Dk8yb2v2dIoZyO31vI6BkMB3lwGzYoIlHnV2bF6D04669AkKwdRw1kPWpwCoHZZef/j48f9e/Hrx4fzi",
-	"PA0QUPZWDBU+JkJPolI+5Ws+8dPhFcZcjQXSc68dfHhZddxFf8JiTypE8R8LwZahggRW/ZMI+yvcpcB0",
-	"hvxdaHcrxEwiW620XY9Sep3tJyleuPeTFPPF/ySnKH5sdYri6kKfKYjDI/dnqfayQz/oiLsgz/WiyeQD",
-	"QDoS9RUjr6EweVW4fl/LfAYaItYbEeb9Y9fYlDx/mUVMms3lcpOqOBQLjWt596rsHWusVnPwoqq18QTE",
-	"WIWcJXEtHTzJ9yeCGiss5eulYq/fQh2tiXsqvZkSvP/m5HudLnSfheu1gTakf2HewdSdFHoG+B0TsYhm",
-	"1fcxUK2p4bKXMGLA4K1GyuWdiE0+eLV8ySy/E09k3ZWEUd1uncMVW8oToZG3VtKMSAZAsEwHr3JSCn+F",
-	"7u2ECWxsHjACP3hhqOd9KglvLoW/YwuWULaQIuR62xK5fGyhGKYxaftmHVITcrYtMURqYkmYKce30G0O",
-	"VZgJS8macf9rZC7UGMtB3Tq5/3Gf7f7rXz+lrvO07a0Rs4LgvVryzUeds/H4tMudn7XGE1ntd2mCodPy",
-	"CUQAVQ3YDWNtddTvuo8Itd+7j/dVFZu5zdclOU+7ozc/dLG2B9oy86AeGlQT5CLx1KsIJF/eieXmbgp3",
-	"AUD/3Hw8u7788OvFh7Or//wEODp/ufjP1HMrE3eFR19A0Mpb/HFGrSmKas9oeHIdQ1JA1U48YIBCWkun",
-	"kIjoMvSMOssuS/DEQHvbnxJ0Bt8RvvJIsEwU8t45FddEq4mACIRQBtiQeU6IF6YNZOAizNlf3JTtUcZq",
-	"I7X1fWA05E4sey0AqTOLxgEN50eVZptcBQT5VnFCKHvUzCYlrn+txoJRxQacNsp7W4tboQKVklQj/Tnu",
-	"ZkRUvoxbDqFRxVLMdwHyLzYNDJXMIoSQmjuIzwPSEWACjBoaQoOHG4B2GplVK8UohbBlQfcOVfoDN/Yl",
-	"jP/y8jxlUyduXjKhdqShKZMAsaG0HqZnErdCE+uq2wvgXMI5jP9KARwomtaR4NZPauN8YlexM68qpJiq",
-	"IkuuzihLvxPc4nS6Dze2EHxGfQHGuSL+cyYBVA2b8OxCM/c2qASw2jSB13S7vJzeUlATyUZUBkF1LJDA",
-	"QcD0AHAZgFQcKneAHLOxVkqMLaDhN/rWcPOF57/caiTJrNadhvNoBOJVwyGHdALVKVdb4bYT/XXTib79",
-	"YLLis8Vd9BI/pK416Mr3IpP8xgNZraiZxF91HW7jatkBPzHaOq2Hbcj5eqlAq3X1QxudQvygniqvc2xv",
-	"oy08WhIa50sAUwrsp1550R+2lHxW9P6t1dczDfBdATcGskIgvQO2JwAe7JRaReBpFH3Bi/FtVci/RfpP",
-	"4eVOWPq/U++kg95RS1aUEFsf3/KCjzeh4ETObDMczo40DBU4zqtmcJz+P6FeiftVfoIv9n3yl/cwXdIm",
-	"bKTtbWsxLxoPjW/o+73OPr7/9MPFDSDkvzu9/KEJH78On9T0fo1C6rYNqMttU/RN/1N0Iz5bD+GJLX4U",
-	"8BuwMw65Zbtpaf+20wGTNFpcvMils18ghlRhq7lFW40jpVane/Ynb+CoteGFEqfv8tLIe1F/N6UXA3ZK",
-	"kbY3r1gGkU/AKkzdu6T/xG6oV/KdPNEAydpHmB3OmBiYocUNrQ7Trqfuofg8z7lsD7zeiDxH7YhWLGRs",
-	"FsitgGQAFfnpWq9qhZrDroCjx/Mn4A0AUEfuKJ7v0LA7VM5IBjhyZ4eH9NBMCASwpmQa0OGNlqDLm45m",
-	"+jS/bN16RIRvsYTA0Q5NEBs1WFN4DUFRRmLKVeJJqis0yXhbxiHq0AYMBrQEeHRpGH2ryI4rj98Z+RX1",
-	"rvd2yI+AcX1kOwV9lLa3D4PSuMFd3Psm/94N/jRb98JNk9ocHEeyMSfmM35XpRf6rO+7wNWCfpxKOh+x",
-	"iyd8LLbEAECjTyDvqazfdWj1AJ0JFr1oZ0MDtEuFM5n40I5phuTwk/sOX6LTNgNc2U4t6XVrd6WFi2yw",
-	"2NgI793Ss96w4oACbaKQewLAvUxOlS6wTrjpG+aFmMjPj7MVroT7bWwBBraW0pL2q/YS9vdhT+47dFNf",
-	"X4SJAltwA2oNiXqv4UvaPXCq6PG4LBBV2O/wnbXaTGyq/H4v9hkFft/SMos4Z2Oe56af6sM7qORC8tY4",
-	"4Eu47Fun6HDOjVnoAjtvygadf+E2F9psEaC7JaimOADrm/DATvuA/YH+nhMy2QhrOmrni0tojWbSIp5X",
-	"BAuHEVFIFgCa+73MRBHqlJxlEjdqgbliBPD+0rc1tvGRCU5fv59KHv/4MzyauxfzbBaGayj6vVR9lGSQ",
-	"EajECxPma3dBaitPbQJxDhWXTKscgeHuRZE5HX/iBEaqaS7qpaLmVi98pqqpXNFZD6slrx2Mh02Rja5F",
-	"r9f4jBX93zW6QZnvy8fjUbecOY0RJ89J+IjPJpq+Dp/dQDoFLlxc1WcG7JQhezSB6CtxEodqne8CDuQt",
-	"vxetkTSAm3rKmYSX39+QrRxZCIWOE2ZgZtrmBK95qlc8KzAozoEK2VNTPFm1gx9+tPeqh1WmWn5PNIIL",
-	"ZNMiWQaZBZB8GzxCIsmo1eS2FrKofPmeSD5r77lKcrzKa745lAlEBiv197GjcuKLjGTms6ghnOF+8iwc",
-	"kT6o1R9B8CrX+s4MFbfsNRba1SvwASaNL9mtzjNIaVKExxM/oUGwFBZ4BtUJM0KwFLMkIrvRG4IMO4dd",
-	"v6bgYayEO+JMVLPem71ee2prGLFuFexiQqyjSTaS1sXbrIrvwb0DduF2G9UCQGSLjy1RumDpZ0LdXnC9",
-	"VFOivkwzkct7UYgsTVgaWPkJktCU83khIH+PRDuE3EzJxRBfI6H3FL2NJqgb9wFmy96Nhn9Gpf5Ue7Yd",
-	"mzQ03AdaZ0xQe2jS0vSHTRqGIHTS0vSzbWm3tLfagzcJyJX+DQB3KI+4P6FITBfEIsANS88vr89Or7A7",
-	"hfAabMGVQXj2yHasn6rI4muGCijM3dYH7gFosw4E2QClgds9oaIlLGweCSi7QV8Fylbr1fsNG5q+fr35",
-	"rn/P8hyH+lhkooAHP3GjyLlXi6fgxXeTZ0CS8IvRhzD/WXrAgHK+iwDX2wjqIlwIWyw3YkVMdIEd4RMy",
-	"kzrK8kOEF0izCTU/Et+E8dxoOr/AjTYa68EXNXeJSKwG7NwLORasIBOtsshMDuOOkBPLPWwwVFdQ3yLp",
-	"TAMgptWCfkzT2Tpzb1YK3+TVDKdii+VT7I8rN9Cz7Q43utxtb4TJA36EXpK9YGGrJT6yr+2xDVEjXtyn",
-	"ajzeAFMVrukPTqMemgroHQ19xJ0P0gc3nKyvTe0I7q/XDc5t95lBPdXO5ZMqW7xilUsTNH5VoYtIJ3gd",
-	"sOj45qCgkgZDdRrGsi1HdRiz6bgG7pEKBq7bcf0lSexeWvDgxFwR4f7OTmpr9wdof+L3HjLo0qKKRFSg",
-	"xKcUlFgwN8mZp6pBlgz8wTcXvZTOnfORmBpPfHAcLb8D+EJIJQ4V1ngS7puPWUM0IriM+COUQkufuloJ",
-	"cqPfEtIVEiWZyFnBo2ITnucjPr47AZxDz3FTCPcZwEclFs5OWEVP4MwIa3OR+R2XYxwKyGDxL5ERwbTy",
-	"OIsnxPAYXegusjLPA/FVsvLrjGdwQA3Yx2qnU7cWq5ziMBraQdhNGd0jTWwirMGenCo/cRXVCe51Xu95",
-	"d2a9nkzc/BEUXpcdv2Z+/O73+zUyvNbHeZw94PdNe3TmWhT3chzKtFgmeS7GtgLX1AtVtQF+4lNRnJd2",
-	"6RbzRvCZOfZhVARSYUJBbbYnuIj8NM8yNVQRAILblM4opZ1IXMzUqBSsVf9Rnss2y0TG/sU3Sl1dnF1c",
-	"/sfF1XX6p2RTbVgujb0KE7JXkxIHaUvKn+Z50Gj95uXDU/2u9xuRDu1JDS6dftwaNwhPPfyH/9/fDueF",
-	"cNc0HB4Q5plzexunsfC2ruV1b7eVcLQfP059VTTB96F9KEDdetFLyCvioC9flvOohNF3AhjsYxuwSzUv",
-	"Y85CTwbi9gFCL0cBRhJm/9HQKs5n81wAwC04ZKR6m8SUJvaqPmX9O134+E9+tGeCtay9RZvqpQkwic+K",
-	"aOctxogELwzL5aSXQr1rYnQKo/q9FIyQhS7zjDl1umUv7QKAWYh5zpdklyE+S+8oNVWTG9GHwZmOOhra",
-	"0ShL6UMOCMHn3qtCYiWygo3gGPj6V3DnXhVtmQsapVVy3K8RUox7/x7xMTiNEEkCpMybVCpWXFarLce8",
-	"/Vy+jAVdKvoAOEMJosIvTmgGNlbPgSELb4osTHfyRW5fJmOAk8x5yojigjpyoouptlYoJxjQtkCZBCci",
-	"SC0neGFHzuBuOWTp4/aqOeDOzV27ND39UrMVeuzMZ1ILRak6Ne/WtrounUOyqXSXyuzzhVskKNJy0jzX",
-	"uRwvPedo1dWZSSsy+F+iuWfE2i8Nnk6DJoCSK3yNT/DQva5VbaC2nYoX0Te6F8Z+UHibixs+bRuFLjuE",
-	"a+jhjw8d2bVXirc4LeDmMFFThR5oqzFtS1rOONMRcyNPJASMx5RIc8s7EkJRMZ7InH9LbJ3Oe16tw3G3",
-	"h1TcnRBz8FhlgXg5pmo2SC8nL99zO75NV2v9Xv9bUgWCLJ/SiYto3F7U3r563cjcOs+4FasytrVNOHXL",
-	"mHoTyo8Rokoo6q0tw/5LajnFxvThHiyq+FPPxUQqWbmTT2hS7b7ZnAQa68ven2vbXWTU9fKQbVc7W/Gy",
-	"QyvQCmrxEyZRo0xVKBMhgnFqfAJrDwwm7zFULRx1ix7mMAaY3WTnu9ejxTrYq0TeuIGeyb6v3qA9wfLT",
-	"raZJHongoPVxZt8I4CRpeLoPS2yTrp0MeLD7NgFKQT/cwa4JhC+qpMl9QpdSJpiM3uwurEKl0E4XU7sL",
-	"Nw5sbmdkFYR048xbYIyBXG9o7/dQOll1mjr/6Fa67b5kVhMmVxP1zBVya+5lc5e52PWUedXr6K2HC8T2",
-	"H32kJAc/6HFACNx0fbiuj2MIa5hI+e/s1rmLDt20bihLwBGwrNLdbDA+ilgWzhvPcyzlxDpLYkhprkfw",
-	"QozMbiTEbpccVzxLfCYgBu//gNy52JxblT/oUHKa6XEJqIkh0AUMLkkUwCdwnHlRKpFSfQ5gptcfAMA1",
-	"bmjI2OhyfCuyY3hFb9iBFxo+BGEaI9IOnmF2BYzmLGSRFrxQkNG5gOkbLZHSykRY8eEdnNW4KKTzZ+GD",
-	"9L0o6N/HFRyN+4so2EIqE2Cy3IyBKYzZ0QAMhrS7YD6zNCuWV6VK4wOfno6MNyLPCI6gwkaCr1md7RBk",
-	"HyoA2zM/v/llgIw5A3Qrhfn56Jc0SmMFuPxX/8rey+8aseSdKPpzZ19qqEaz+8QGhvs0GF9kHVhRdBFs",
-	"gX74ce58iwQg/DNel/2HqQ/xea4L2xoduKh68slmRUC1tdioh540CUCf8gLJDEZL6O9Fvmv8/orcGu0i",
-	"imX6E/eY8aEKHwabNP308fqGxfouhZSsSRjWORXQfL7ArUIL5M5KX/Pk1gTylJNCzxL3l5WaJadVZO4V",
-	"MWmFofJq4V9SZCDio1ykf0rWu9TQDIc9J20LVIAubLU39iih5zR3m05M0J5Ow/uJ7qnpXBeY4A1jVDK6",
-	"iyVViWec+Gk83/69zKak6dYAezF8CEgodFiIe56XmOzMNMiPj764ZceAB1homEKURQW0FjtfQ0XmBrvE",
-	"GhNdItaZYlbOBLHyLswxS21RqjG3IkvxgCJnD+5AuRQbEzN1w2tP3YjPm5ZxVn57SgaVKuhROH5gkTCj",
-	"0KPbhvVJYaLjAXGsjeK7s+e2lYIwmLYwelVbOdOFaCMNDPZ/F75Ab8tNtRK9kgXuaskmrRWDzd9z9HRu",
-	"RYhG3gqe29vQ8hSUyLMHjrtP96MqCrvEl6l0L2yhE9+iXx33AJsJqT/89BCB9lU/UaKQNDakugfsFL2J",
-	"oUonshDvdSZSp6hNpbu5EgsCsOaj3G0Vp+AfG3ceqm6BZ1yE33O8+QEBgKOvKQDQy45EXws35QsTbYaH",
-	"2ebElWflvbTLTclbYwUSdb/6hs2kwozLxwmcFgjc+uoI287AZkdGJe+IE2QyeqKp5y0AljM4zloYB8AX",
-	"8++2b5O2Oef+UQVM31CE46YiiT8Teg9PKnvQXQD8BL6MsL/mqYguOo7pk1YjjwlewiP07V1zrwhTJo3z",
-	"YXqu9fDb8IUJTPGWL7GDBcbLcCK2VXLQ1c9+7n8R2uQcJ+NRsUFc8xInah+rPtZzKHD265wERzhjw4Mz",
-	"96uesP/5r/8eHjQst3+x5gV/mvgxfMFXGz8+91P4eDEBu6l3zrk1G+0EnS3McGC1OQVogq4gciRQJUQa",
-	"hi/XUY3gxX9oEYjJqH6UCCWgWo2QP2th2IiP7xjgwhc+4FLR4oM53lzBVebie3r+V5+vPOuM4Nojfmsj",
-	"l0ioOHbL2ArF8CRmR3v59qOUC2H7RXb2YFMcbWfhegLc0C8n+BWVn+w37OWl4dDj6Y/7PnU6xoSpnM0r",
-	"a2lXymro90q6MFwsJCQ2twSLT5UnyVwr48GOMOKTw05tKng+gbdcaG9G6wlbSJXpBQbUPYixnkDsflro",
-	"ch5V7xHWrvsJ7xoM1VrB0JZY8wWykP0+o8znlcBt3msj3/aD1KAzfd/rfpPjW7/ChI1L4/IsHnIfe68Q",
-	"Y63Gsn9Dz9wZdpbL8d33ujQiwvMOUg+CSrgDxJmYVdyHEGZdJT8kp3IMh3zCENaRzXgxlcoNMVQelAN6",
-	"FJnV2HdUKvJEPmljp4UwbpvBroUYwS3HMCSsARUUjMTYbcd7aaQzmAA64a8lIBotIPcNhHjcDBXRV50w",
-	"bu6oJxngjClLCsRTtAEh1TgT3JSFj5LC3w3BK2CUACUBMDBAV+CrA0wWIklIyCsq97VUl8/sbSEMQGS5",
-	"E989P1+ywn1dqAkMvLhaZ809jyQKXaKX3+sFmHVWw4uBqZcwFXPX+aA5pyqnNhAeH/hoAC0DmHP+Wc7K",
-	"2cHxq3/9N+jLon+FriyprJiCaP+y32YhmB3Z2qb5PXbuLH2+u584EjyqCiF64fDxaVEvFJtRPPjhemKl",
-	"hTPWFNAitBHyu4K0ihGuWqjDfbMGX5qnadPZBFNMX9dzPyQ8Ezuwnyov06iNrzBpGHgQqhbFmjJGiH5S",
-	"vgU2I3oFvW4ZKafPnGpBIE56tG8/dJcuhT2ucbsNVV0l0P16ARc4fQLOIVR/8PHdgOHCORXm9COoz5UE",
-	"qF3IsQdpqnROVDWNZWkin9Q6zYfqToh5DanCJGD6wquk/m+YpYe8flEqUwEjzjzLYVVB4OYhFxNoXIs5",
-	"EwQzYz0XzJ1PWFNVmyXqnLKQrco0xT08lRukcsFis766oGpdp4CJ7wOrPTYOaSd4IfRghF/rMTonEoS3",
-	"Gp9YUB1XkxCpakcyzATACbmjqBBuw/rJ8PV6pLRkQDNopnTjhY269vaTs8IBdrI5Xz1nx2CvWYnvoX8d",
-	"BeCvzidy/4jldO6codWu/11DQ76XdD9OPsLiNZ19a7sAvgxVwUR6CzBukp5F9G5BN8Z7yANUrZX1IE9h",
-	"n3U9TyT4O8KL9zx8t8jGSOwrpIHyEZ0O+3Gp+oe1eacLKJYgHiSqSoTvoHJlOoecOi+E0bnvvo1aikAu",
-	"jU4IUvcuPtUBsMVTBE24zA1hySUR/gVliBHDwIPN1FN6teOpFVnlj1g8xOJpybxKJriiLqq31UoPbWf9",
-	"yd61AGIHZy6SNiNYjxoIoY8tC57X2bgqhAsogp7x4g5LgTmzgOr1wZuO0gwVbvyk1sY2EkjsMOeRehZj",
-	"XWShdt9DZoTi4a1yCA1w+22QuXmGsBa225kybyVl+QnbHNBqg1UN2OK9oQgB718NSsjqyocNaBWPUb6x",
-	"8eG5JzbUTwY42RVqkrHWd1IkTE4qfjmogGwuqbymkbpUVX7QHu7LAA0HsNSoZSjZjNTOtbAvz+BNtimf",
-	"a2HpwkdoIDEuC6gg+vmX2uLJqWK6tN1YPbhaaiU21Wu2TlZ/4u5e+bI1GuMUlJt7cNvc6vrOS+HpZyBf",
-	"3Pc8npo759PWht91TptV8XfEn+OlOKmQOUiSQycx1jOOeVFIKHsstJoG3hZD6HfYuMWzrEBQiamwVSbi",
-	"7dGrwVCdAviGcV4xzyuwOgzvfEb2RefrWc0WXNpj9vb1t9SgBdCqL+EBjUzG2KUYS0n/evisEJnzSHlu",
-	"viBWnU0bkBjhIlai3WQnUoiHmTTgVrR2S7yDA9qMC0heWRInQvfwsnu8Vb4wEqDvRJDIWWnALK2IGph7",
-	"T4Y282CoLi0wOlDK1gCrvC8SQOqnTAtzzApxr+8QXhjLRCD8RKZSKASmW6D55k0Sgc14xEYIjb89QmSS",
-	"oeJs5Py2GN3G6JlYV9gYJXLPOmZvj75tEmOIiZzTTO8NxNs9/cZ9ZDcxbqny9199G8/0F3kYUazCvzBk",
-	"W+YIDh7xg23ZGtuMiKY9k0t1175hgOIecNmg2RJyrcBTb1j6v9JQ0ynVnQ8aAHpnOR80eEKZELMf3HD7",
-	"kRr36Gt4169O9WmF/Aswkw/Rf7acty8iUs6hUssqpiQoS0IGsQB7ihah0nXqOHKVY4uxoQmwmb3f/jjf",
-	"03pfw7O/+KWGvlU3WZAXqk/sA5YakWU35aVquPPuMMAId4Gnky+/4sRB/s3RUXOu6tqPtCU1Svmf2qhu",
-	"ROiiBxXWyu/Kjd2ZvelrKoijKexSDefXtbeMnH9ga+VbkKQHQHpchtSI0guq/wmU/AOGXdM1lPKqVR8J",
-	"KwHP2Vn0oTwoitxREi5xd6XXP376dHVxfQ1o6u4EGipneRuqdgBQZUQ2aLe58VP3pYfw6c+HD+I/ryUC",
-	"6MGov36UEBPWsYsQ14OG/srtLdUfJ2udLAjv1tTBUsv8I32WV62Q4JSUEaU1uOUZVs5hAY9bFcrSuuM/",
-	"gZxpVBHky2Wo87JwRwwUcDVAYW3ItjyJ/D9vfVv9JTbhXxEkQlXpWYG0952A8aveONg2Kd4lHROEexsL",
-	"SSwJ+12JLdroC2gd3k2b7L2BOOq+Rw4DEh5/fHpL7sTXv9IPTZZ4xSuAQJbT0rv20pqhSqH4wJza9GmA",
-	"KSup+x23CD/QDDj6+syAvvAnezrQqX0r2yOCd8Tjgd1X0ZnBTte2aifcbqGyL0YbfynNWpFaBndi+TDJ",
-	"QGDoNg8ZjQPDXh8dVRVw0jCOnCq1/q0xz3P8tRBjPVXSiIwodzMxFyoTaiyFIQ5UqJ4BiDZRCDYXep5j",
-	"SoRJlQyV0qC3iR6Cl84HstC+6FsBQ702lELxey5zPspFQEmL1PI3R29OWHoIQ/49Jdg0KDmHqK4vDKdq",
-	"7ZYm9mtPcbk/+SMa+Bbxs86w91WDS2PFrDc+Mtv8/J0BxPGqrR2AP/BpAil7WfE4e+B5iInU6CoQLQTf",
-	"KKnI7mrXoOy9MAQ5hlh0RhRQXArlLJwZoLoYKkxsA/TBifuzFXMK7cFoujDWOxF4i2mTCHilqh1xf4IR",
-	"D9RurztDBpnBnxnigMrdac3AGNmCaNBNvKyYzXNuuzimV0B8ZZCmPKkRYuKex2Dy1poUoI0iJUhW1tIT",
-	"cFAMb6h81Uvg30hQepCkhc24uXOHX3eOlRv/oXtyQ/3zn9cPXXmLNsVnxWdrglan6eiVUKUWfQtCBnVw",
-	"vVUBQk5qMwzzDV7yVfc1wzd0CeLifFSMRtgV6XmNeuu1gFEaEJppOZoyCNlMqk3hXIPpag89MNL3onYG",
-	"+cPHZwJB9TmbCe0RIMdtCb7eUOJyH3v+g1jskCR+1WeZhbPaorEbtjik6AMNKs5dL01SPhy6mhLeuv7V",
-	"nm0A4FvN1t7ru2jtumTbQ1FCX6B6V/ASD/nSB3ftl6ZO4Leu0X40yGj3FSs09wld9BlMRm96C57m1JZ4",
-	"OeMy93VY0bLi5O+uv3wMq6ohAuXlHsewllYCXvdKoh0tIePMGYynCdWmxNyM7U+HwdOfWIVVY65vZDdx",
-	"X22SqMSl6ipTYdNvxSSFmlps6l6pqoX5qnryQO4y6WNFWoXy7RvvLtSqADwzXOiCenv0bVtFbhDELgoZ",
-	"XmQfIKc7znF7zWzz5xx9+VLeXxpi57nsL/9wHlovxRbZbhFcCmUpwgQJvTFKF8RuHngQdC58SeFTpBxI",
-	"sH7H+Qb3hQBX8sQe7rYt9WXEkhGH6rHHQVUd2V9eAcskza1eqCY3yveIh1phlvElRHGQNtLvyRemMnYg",
-	"+GI32S6h7HKvjQkwSotoQI1oXzQQHB7nTDpCk0HJC80PK31lOy56KER/8MI3Kdst5kNj6STY6aEqfk/W",
-	"ZxjhMZXWa7LYR3OVpYWNZH3HVQ29V5s8up+qBq2v2Kmjr+ji1/lZ6Q97b4XEZEfe80pVNukv+rA9bQB6",
-	"+vNV7/nPa9GbPg4fTtUqvBjF479ab20RFreLwMRdkP66rX7baZhDoMQB3A7kZykEtfiCA3aykdfG3opZ",
-	"m1MWS2gXZenfZx+u2cMmtN1Da/22oyfeAf3KfX/+224T/oRlZBUnWisDRcLE57GYI0KSDRF+c8zSssjT",
-	"hKU0a1Tg4AwsqabYZZPCthmqiKkC0I/CcOg23km/wQbswpNTjHPBC8R3uIH5YWYhLaC32WiD6MkkVKgN",
-	"1T79xUrMf8cuI33kc3iNz3vK9Vex1tN5tZ3Wwleh+w5kbuMyESdrohBIoepL07mlKnJCbr3VZdTwCXsU",
-	"IM8IrxHLSl6Y+LliqKiW/RuqZS8EIJQBzOsJbrKZLkSyA1UGrf1TsGWsDtWtosRN1MaKEpzJPVSUZCKX",
-	"9wJ7inUlXmwhKo7BtvqSvR0z69K6H96MywiMDrrpKcSBeHuEeV/D3PHT05FJ44uxXb5gvVbxbPSl2vbC",
-	"pEDcou5ohX1LaNVC2QE7azcmpHU2hMfB4Na30QgJPZHmjogyubQ1ogX6oqFakbQmakv1h6jtSMbQl6QV",
-	"wspCvMRP6xuCLOpSRLDAQmCvIRbBAE0zRhyrJgruZHMmfM1PgHQKXAcN8GCy8MJDzet/iNAGbVXoOTZT",
-	"0zyjQ0Kv9niB0pbbPQnUeyrZVWIRZCgqxJQ2wVwAAn280wVL9b0ocj6/FmOtMpOiseILNUeg9OxCwyRw",
-	"WxbCBNNPicVQRaPQn2nWoArU6AoJIGjEMVcByxU0pAUMJyiZmAmuoEy9EecOZm5dkPfR9u8efuXGew4q",
-	"PvjOLMaZaMSFDvVez8/Hh/2nve6TvcHuNWHs+drlqqR5FVQPujZi/DWM7Tl1fVwBPOV86R6oi1AOmwxV",
-	"2DsJm5a8QPB4J+4Qv7gMnXeFmAtuI6i+Fni+NVNVGnhFsDN0GzLfE1gPFVLeVpQ8p4o8aBg5KCJz86a0",
-	"7Rs1jxZ7m0R2hserA3H8AysFD45//uW35B8BY8P98xd3YXHvRbcs8oPjg0M+l4f3r0BM6X0aDVEC5cYW",
-	"8UEV3MFyajdU000QdI4RH8EipTahTJPASxs9EEdofKII6KRe5qd6wH68+gFo4UGXvGD3PC+JbqKuAnCH",
-	"ECRDwhCyvBA8iwYPK9HyQaEJLnLjMGUNx4R/6toshU6upudq2nGIuqprvfh6QpMIB1cu+D2wp1mNBprO",
-	"5XgZr4YuLcTTkkbGRtizgAoZw1VQIBGOWgq+uAFoH9RXpzb9m5cd8KejWwOYc8NtH8QCJ3JeRXuAE1jP",
-	"sULRP+PebbeGB3yvF94TIix4aVimpZrGq0CdWW1rEEDB4ntoAzXPKEny4lYjYwg2vkW3Y8a2+eY7gdQB",
-	"80JPCz6L5YWqfZvf1LN9ub0Ub5wSgpy//Pb/AwAA//8=",
+	"1L19cxu5djf4VVB8sjXJPm2O7Gs7M1JtbdESPdaOLGkpapxk5McE2aCIqAnwNkDRvNmpyqfJB8sn2cI5",
+	"ABrdjSa7KWmS5/5xR5a60Xg9OC+/8zv/1pvJ5UoKJrTqHf9bb8FoynL4cTim9+a/KVOznK80l6J33Bsv",
+	"GHlkueJSJGQuczI5n7/6TPVsMen3kl7O/rrmOUt7xzpfs6SnZgu2pKYZvV2x3nFP6ZyL+94ffyS9Czmj",
+	"2Gr1I18WLGdELxgRbEP0got7wlXX9m+YPpXygbP4KBRTZhTdWv0j6a1oTpdM21k6XedK5vEvTAT7rvGB",
+	"CZFzGNCK3jMyZXOZs4RQRbgmG6rIPX9k0BVuXv7rmuXbXtITdGm+PsNvhP1a0u8XTNzrRe/4zdHRURIZ",
+	"/ie5xi6WO/ZJbsiSii1ZmL8TLUkm5QOZ0tlD0/fhydLnUzan60z3jt+8TUxf+HK97B2/fv9T0ltyYf/l",
+	"O8WFZvcsh16dn5n34SsrqhfFR3i6cyHmMl9S3TvurdfwZGQ78SXX8YW4zxnVTGki1sspy81aMKFzzhTZ",
+	"UKFZ2jTyDNqMjvzdUTDyN2YJ9oz8SmTbwWqV8WLXxz5Jg0fCD3PNlqqy9K+PzPxXpgK6dY5Pvw62Bs1z",
+	"ui16ohS/FwzOBs0yuRkuV3r7G83WzE1+eR7NS4RmLNeK6AXVhOaMUGwlNdtICmY3uWInhJnmiNJUpArk",
+	"xK5XhZzKdNu0CNR19SWnQ+ucT9c6IismD2z7fz2aiZkkRK0yrgnVcJbnPFeasL+uaaaI6eMx/NqOlE7l",
+	"WhP2fbag4p7ZkS/ooxFsXBHqvtgnI7Yy+zNNCM0yslwrTRYyS/t3omlGfG/3Tcmbo7d4Jv0vdk7Qm6b5",
+	"OZV5zrIGcT1uHvSG6wWOd1a0QHjjgQueOk+bJB6uczCo1zF5YLo9FI88l2LJRINkYMUDyolo3/umTgYv",
+	"veSeHLp+1LseHkaccnP6XMcJo7NFQjYLPlsQrtSamekXiitN5PyYCHtUKcnXGSPykeWEkg0XqdwkhIoU",
+	"n8CGx3KmuCBcK5bNm7fkiuWuv73IBTqVMmNUBGNjs3XL3QTbx42tcU1cg8+xbT7mcrl70uEwz81VZYSB",
+	"EW9zzXLsKhdG7Ommns5N49GrLaWavdJ8yXpNHfvMBWvRsap8Nbt6RrOM5bi8eiEV7ACz/sE7S0aFBmkd",
+	"viFzFOBEM7rEh4s/ExiweehOwJ/UerZwz8qNUM1bZmkG02KvjKSVy7FGctlGDD7hFI7WWfPH1xmr7Df/",
+	"9T0KS7uP37BHlnO9beqAcn+PduHvcjbvHff+x4+Fjv8jPqZ+9C1XetLUEX4vqF7nLKas01DizynPWAqC",
+	"HxRcSu5zuV4RtZAbo+72CchdUA+MlKmrCOZVc+6pICzPZd50kJTv0wsu/42Q8m9GIW116BQ+fYL33mRO",
+	"M8UmRJpH8cz5J4VsFBC2kTZH40bTmMryxc4g14nrolF5H1kOKplmZLrW5Hp4eXZ++Uti/oZ3BephZEEV",
+	"mTImTCf5nDerx9BW9703MF3CrrfbfWP2PXZ/s++acEE01+YWy8mSKUXvWUJmVDHC74XMm/v+1x32VJP4",
+	"HcuOtwIaeq2uBS0PvRRuRc5omx0aSG2zxEJqYt5s6tEa2925Df9Am40p/UGmHFWVG5axmYZFhn/PpNBW",
+	"AQuMmx//VeHtX7S+f89Ay2Z0/suFtYi/USspFPbjOpfTjC13dGGFT/zPbl1x7UIfIrJww4Qmm1yK+77Z",
+	"3zdwDZ+LZ5uKzyz+aWkOOKysvfk5eBQCl84N068Kl0jsG/bhHwvfyR/wLftt8xqshPlhlcsVy7VddTp7",
+	"EHKTsfSepQPddgsnpfc+bCM+l8QZgN2ate/sbjJ6nUmyoCI1ihHXJ4ROFawnuKSsgEwlGge1Zmdyjau7",
+	"a/2+gKJ9Co/CMmbcSOZ9r53Z527WyyXN4eKG6/Gaas3yiCI9EGQ0fEPY91WOrq6qgfODwgu2EJxGOYSH",
+	"/F2V8vmc5cQorYSDuOWpSqwjRSXkr2upYRMrI++4IJsF1XdiLrPM3Pd6wXhuDeWMC/R5TeY80yzvw8c/",
+	"47cvpQYvIlMToukDQ1XhXKBFLdSGoRYKhonZgYldEg3/bwxqNwzUOGtr40ZtPR5X897x77tn3Bs0f3xN",
+	"YrajMzkK6Qo9g84Yy6VProyRBZsCJk85nyZTGl9awphT1JQEYd/pcpXZhQh3nlGu7TiNbWaGGAzpNs+a",
+	"nKgrJlcZI4qx0tInZLqFpSKT8dXpzfnlt+E/nX4aXP4y/HY7upgQRbeq2/Sj3n8nVhmd2SUoVOCcx1YE",
+	"bsqBjnWdZ8zpJ+ZD2A+9yJlayCwFl2lurFy839uJhAWjmbngGw1Ov3DwNbCN0ex1tvSMCnNpThlhjzRb",
+	"U21UPfOs3XkwbWSz2PbJublblcwemSoGYJq8EzMqSk0Qek+56JMvoDNu2HQh5cN5OrFbxvUIbhb4W2mD",
+	"+7vYDDBLb4Xmkc1wFbf2j8naPI89FNJ52klOuWKptwRBg4c9Ci5slitpDrp0Q0xNV2dGaDTsmTsBE1zZ",
+	"FjtXi6etrKiMTlmGF1CacjNaml2XLqbaK/XVNxPzgyJGTpoTh21WRD/XVmkSLBD9cvqvbKZ7Se/7q3v5",
+	"yvzylXrgq1dyhV15tZJcaJZbFcX0VzfEI7z3ZspmdMnII1d8mpl/LjjY7L6fGA9wpjwDB/6rKZ09kLlc",
+	"ixQk56B8bel+dMeY3nzY3rCZFKmKd8usD4p/kB/uggj6+/dcK2NWlIQCUXKdzxhclaBpapZlrol/IFqa",
+	"WwCO/8R19k4Ub/vzaF6te7iqG0mup5nZRd4FX6jweFOBoYGHNLonllHHypcFM/LNHcQGj4q597Sy8kJF",
+	"nShwLDKutPKLFhOq8UUSsmnLVPateXCn0I7qLHIjWB7Xg+RGqEIWUu2+FG0HZIH36bW7YUGXHBUv1i/a",
+	"L4utc0EGwgauL9OxSfFVCLG5hdgzDa67j92USvcOKpUVbat84JyUDDodnzW51ubHjlNm36rP1ye5CQ4Q",
+	"3JNyrVna6jL323htpD8sPH6IrGTGZ1u8J7i1cXEa0QXWRlSbRy/BtGyzl+mS9Zta+Q0D0Duj03hj2ovM",
+	"z0hJW+BCv3/bqwfrzEfEVMqHqF4V6ax9vN5fey9Yg3pkWx1dmG+owLfX1lOn9rjh/Dh/UOj4BxFKlywl",
+	"021CpkzxlJHA9ARxBDukpbZHA50ELnYnkl3Ir5Dh/oLAe9M68+LKufV5NVhr9q8Nus0XsymVXDKwzTZU",
+	"aAhrTxnJ2ZKLlKUoGeoXur1fbPPtNUnl3G7tvVzgpIoObt3gvnGXT4PXxtlHh94qXs+M73D7Z6t3UkXU",
+	"hoOpQuR8DirKWlmBwWbMGKZmNu+lYH6auSASRoA+KHT8ulvSdNb0cGO0xjvhFOglQ1UXH0YhVtajqZOs",
+	"TNApRi9YWTHeDxUoHEe/W9yBc+R7GVUWNEnJ0269nrikhV7hLYzCsvlaVRT/SNB/Mphp/mgPf9mPMl3P",
+	"HpgOVLJdsILEPq7iGn+WuQiPvIfNBK6+WoTCycGI9hR8qeyZTQA4lLGYavKRZooFgkBmqTF4XVAPFVI0",
+	"i/HU1XfnPBqBK3BB6FHAwZMpu+dCtT++MCfNXvMgKGavD2sZlWZv19EfrTPmV/iPiFM73IA2Hlhe92B6",
+	"izV2PW/eVaChumh33CCCmERSdd6V3GEW4dLrRb0er5aUZ4Smac6UwjDyWrEc7MEl3RI6MzeDXW3QjgMJ",
+	"RpXbBmphNRWnIQ+riBGLCiEDouUDE2A4W/PbqeJ44PdEetobZxuq9syA0Yrr1oA1jO0YFd3AbcMaBvR8",
+	"Pf6jaSOAc1HtdtIeIALmPLe6ascXV0ykh73p9OcDXm26WK9WTLSKizgjmgvCHs0Bj2qPuzpROepuGvxM",
+	"lt3fvWC4jWf8I/hO957v+sEtcIvOgs8QEOKPKkRr8cydgdvXDH7OWZai1J7J5ZQL0CXJ4PIsseY8Aunk",
+	"HO7z6ZZcjfBYVrZeBfr2PGHa9mc7FHF//sdDeNlL4LTad6WMsNo/B+1bZmWw1Z8+ySEE6DnH5XSRdspF",
+	"4Umyl4g9kBUdp/3nQ2TVc7b719pVtzsI3r7lXO7Y6S+6BQpvxPPgcNp/ObTmnxOA06EHoW/gT595VeBk",
+	"6tq8egaYSmvluzW6pP3gtGx//kOt41lOaqOS90su16tn1/HqcfyaXQnhIGWuevAxHbsAl/UUpEYPyKjS",
+	"7S2yOgigzUclqGvhu8E24jrAQoaPCLkp7aVaZ6qGbkVz2dez3cCA5tV4/awaNxjI8diqDUaiCY0uFqsQ",
+	"IlLPOnfbrh2Gs1udyv8yU8DfSActXnGr7Hgdog77vU+73ODR9urOxxY+4AY4pgw/4NsB5yGO3hrhe8CY",
+	"9ROTM5G2O7ULl35k20e0nLGw6GwBOUneOqFKkzdvk9CFBHv2OZ1YhbR+il2Hp7uFVZcEJqCH17mj6o/S",
+	"150S/9rGMKsenKt5JChlHTRlS+8E4CCT9WosJ+3PuZ/y9rcw3lCRaS8S4+KpeyUHLXwuwRE2Tg2Ahzpa",
+	"xV8A1OH8UXLJPP7BwncGWWbMZq2KpJwTcxKsg9v8CWMIJGem94BNtOAdTTJmdrC5DM0zjKUs7ZObmVzh",
+	"iUMQ1J2AC8qjTnzQxPqUUD478PQJofY9fzCNorRWTFnUVKE9rVWfDEQh4GP4D+uduhPmxMOx9JLjGJBL",
+	"AieTSMgACdNlkjCMlGAMicjcIsrMIsF8qcAPDN+Hs6IwfkutewHTBwRdMkUg06qQOxuepTOapw5knWVk",
+	"yZiGuYA0FgEL4uzrZM/n/IM+YoJ3HigSdwI+bqZta0MXpRkorY9AtCUM0cwe4p/sfMccIHPvuNl1bqx7",
+	"p4RsKe/aU9cl5fqETzq5aYbtUksXuIuWldh9uxPspgqP1p48scCr/lym11rwv66ZfcCZGeb47DWt4KHC",
+	"KOOVfjFhxPrvvdPR+fj8dHDRS3pfBqPL88tfeknv/PLjVSBmYp39S4uu/rEDItQ77gHur48zGxoCfLmS",
+	"Fl1Ljc3W04B9+BGF1I9LXAon9LpcBWPn8MMti3IChUMAW0dYheiTX/gjEwDWhGsCBIgg1Eo4rskDYysr",
+	"ouCXiBHCftpUIIAxZVSzvE8+bMm1VPo+Z+oHRWaZnD10QoN1v3w63ztmv9B8tmBpFOdvJCg+4NOhvtu5",
+	"u5dMYczDCK37RZHpzSHQkUMyAMQDjptmHhPIbDp4JuUDS+8E1X3yizRNY0JJkFDefvYOuk9HJTTPfkxO",
+	"CWFR3o8Vv1xtWoe/nZ8NL0+Hx2UBi1vIRsHSfdgKn1B4foa2ArWYenfYB78Me0nPfcv8eHY+rh/08jG1",
+	"ketiMkbYbvsjC9MP4LhGc7oYf2FHT9k9Ff3DFtiOvXlpC8hRHTvkbrAAOlRG/XjoVQUaBLePMT84Ancq",
+	"MglwCXvjptjkAB8GqCa4UIZqRrN66GAndtu/cqNZXQdt6Xwxj8ml+eBKb/0lZHv1xSEo1E4Ihb+Y7WsF",
+	"2IpoKR88orT9tVmVargCASiqo5MBlrlhEPg3C/zBHieQdAXAfpmnFVDBvuVlY/rAxN6guN0v1bH5vsYW",
+	"oXHDF2lD3eyDIQcdcMJTNTEC3OYtTCLbe9Yk385TJiCJLrwrE0IzJZE+ZS1SOUGbYWnzHghP2XIlNRPa",
+	"aOE50/nWZdIzosytylPz63Xu8JlMrTOj5UOegHXt2MQsaNrBcMHAAby5zVGkAhVd5ebIhbeN6jvP+Mzc",
+	"QEywnHpJgNZPK6xN0lLrDSObfyQ9o6I0A9ntndMFu66KrJZqyqbPgq6kwW8WVIOKjzsdzZI7kUpA/MMB",
+	"2ALewUhFB+G3ELr5Wq+B30WTpVSa/OWIpHSrUEUScuMjy1YXo7OFtUNwSMbUgg8WqZhTOnu4E1LMWJ9c",
+	"BagqUpiPEQoAs/SQMOEQLJ0A+E/R5pEPxf37YM+7UT4byHWM/jIphbKrwXzUoggFS76aoAl6KcxexubG",
+	"sDRi2OZg2HMOibsdLuEG6QORkY6AnHV895f2l7mIqzp1fc/RhU3xPECTwF40y9V4WGdiIzYT2L02TQf2",
+	"tE/gSSCyIyTi5CdzmZ+tc7ytEQA1IVumT3YmJDvFzn6tl/Q+no/wh8Hpr5dXXy6GZ78Mz3pJbzS8ubr4",
+	"bXjWUtu7sfi+TioebrDhYyPTSEo19akT5jEywdcj1wme4XQnN4ZNCMqZE3gyJ/Y9oriYseBLnm9KpISS",
+	"OXBqGeXaPW4slGxbZCvTSgKJtecsXPZByI0AXJeUZLmeLY5RIoJhg2LYyEWgurGf6JNLkKU8DD1g38Az",
+	"pXTO6NJSRRwgcN4cHcUAig4EtffqsXgpCN8rhTO/MwUXnhoUy1/zBjeoIxaEcsFVJIW2buTuUf2ill30",
+	"uxpU2FiOOCOfxuNrpyz0yblWxIiMKqb4BwXQIJCYKQObDHymmCDk6E+KVDhj+TKtM5aSv3eyaLq9E1Zv",
+	"+4cTp7iAC9MIKmP2Gu0kcHzG/GiplRSfy5ukXQ4QeCfjFm3Y+Y2FgdncXGP1eH8rm+VMx9N/51xwtYgb",
+	"ev488YyRtUhZTjZ0C/hInx+4yuWMKUVS3ikAh6PbCxXOGfhr41LFfdpmpaasMWEFN8peXR8f+8Ro2gsS",
+	"8+MfBwCvMILDCsjSlmvKNoIGP9nwze6+BM9WzfH2iP+1OpVpE5kg/N1035ymAvUqU9Awbz6Pr8P0A2Hz",
+	"ZnGf2eH2o6kojyxP+Uy38NaaE/6bfboqGuweCcdeNL1DYvxWfL1yyd9eng1H374M/nly7BI85FrPjETY",
+	"Mt0nk9tLcwlf+j8L9LlveJbh3WB+lZRSCcL9DweDKrIyf00xQmEuHCMjykm3/rIBFQFsEzI5G16c/zYc",
+	"Dc8mx4TOZmwFOVCT0XA8Mj2mTv/DYUIbaj2bMcAUT8afRlfj8QW8jWLK5jhQ9WBtC4o9gzY/3t7Ao1zj",
+	"8DA2gJ9F8g+Xmk4mv1xdDquP3gn7LBXbPplcXo2/fR6cmccgtIRmHCRhQODFTVmQ+WAeNDMDUkVo65Dz",
+	"ef1uO2aUL/183QmYMGP3oJx1GpVf2l7Ss6vYS3p+RkGjGo/MX/08we9gGnpJzwyxl/TcMKLe9Ep0oZth",
+	"PijHZWBrFXR6v4yGg/Fw9G38aXCZkMH428VwcDNOyMXw5gZ+CftwMP72+epmDB5GvNNmfEkzx2xA2Hc6",
+	"09n22CvUr38iKb8321SKOwE2G2RTOWJPY7lYFUsQ9h0PKJp8r17/RLQkr3/CiJyPQYVaFQgEWClISUIW",
+	"LexMAiEv5Xnb9IItYzfjA9vGuGx2Mp5BemkMrVSRcd7VUMw8zeVapJDqDvqfNWZx3gon10au0QBFSxTc",
+	"DRuumHWCBDm/fl7CKWlKdper0Ls7/H9vBxc3EL7pJb3hP53fjM2/Pg/Gp5+G5qdwUxgLwe6KXtLz2wJ/",
+	"bTZFdMc+IjdmNEeafUdLBrthdkGVesP81fYm8QtrBQluQa6k8Go3NAajgB11flnLGoiwFNk+quZOqoLr",
+	"qTbjII3Nd88vrTUcKuP7v72PTSu8jsxOhSX8ujtMBp6ZfkVWtLHMMBgJhtk65XoodL6NQeXiAY7JDAhj",
+	"JwmZrFep/QmVXvPTlIsU/ibgpxMysTJ6UuTbgxnEMgVTixaTXlDhHakOKNePw+F0E6dwU/oNwmQEXVpm",
+	"R0iZaW78PI3T4pi//cpjYJ6J+YoZNbRsfljl8j6nywkIrYmxb6dUsYnb1OiHAlUSlZ3pFoh14p3C8exK",
+	"+XL3IEQVjViNNzTfmR0RY7b9ggGXmZ27kt4b3ZX/ak7qiG4++8S/9nkA7VVOtMYPGMqGqsTGa3H3IgHd",
+	"JjD5++QGzRjMxqNLY+HAvbOQG/Fy4+fpAeEJ7EPDjsU/ui3b8GcHt6v/ecXyHaS2/s9463JFBtfnu6yi",
+	"hk4+chqPttmQgFV1QUwcO2LyBM9wQlZUqY3M04RkXDwkxqx+tV4lRPJ0lhCV0dlDYu6QJbA35abX8ZP/",
+	"yGlDCFaX+dBbZMxS3QvFhZNZONbESdbS+kTNDCOd4zCGjiH/Qsw/C94s1tkPjOpuHr4pozri34ND8Uiz",
+	"/cQrGA9A1qjv4OLvdyU+qQ6v8u3oQNfZwwhCSk13ZkvKB5rljKYxtoyqE1NJYh/unGSXhP7Szpji+VrF",
+	"PK22g5CebpMRPJUN8KXbe6JzTmIq6TRjPrrVNqkAZEMsvFhW6RxF2A62iw64Vr/WxRQXa1pMXtG/6gBj",
+	"m+uUZkyk9JAURixZIOfoeNww9pDSLSYuQvSjyCpeEi6MFmTO0N8wsgOTYx8zt95qDWr2hhrJqm3r3iSD",
+	"oBAkp8CaW/61k8Jc2fpGpiCAyy3M5JIpojd85iGI8I8oMNDml1nyN2Vm/uin46MjM30rx+7X+1+/H736",
+	"+eu/vfnj2P3wd1FwAF+yf5ExNqOBVw9NX88HlwPilDaIpwSfH65ND3/8wPKMA5KkrP7vtSl1JGg3/D7L",
+	"1oo/shPy5u3x0ZFjgQgopVK67ZNPWJcCWIWBity6aqz6zLboLsT3RCEbzcuVYbw+eBbd3oriBm9uja34",
+	"+cr8//h22Et6X8DvMf5020t6H0fnvaR3MxjvQRH+4+4IaRRSGB5Ov9BBbxPHJqBlO9PKH8ZuRtUpSoOC",
+	"47VyR/jfdxSPRS5J/fBb2kTr/ygCnW+OgCyE54SnSHbTma+hAS9YlYY4qp0w/VOLVxNMqRvwCTfArPB6",
+	"cc4nD+6olIsAvGeC0ASH7UWjL8uIZoIKrbzPwIfvXICt8CskdwJ8r8iraGPGAZ2h41KMSCfbxbQxlwj7",
+	"BJc4pGy4F9oHMJZcqSggbRiZDcQ0oP8Yp/GEHFlgSpYZobJhWXbA1dzACjIq2EB8VspmITOARok0Ptx2",
+	"X4RmbriYRYQ1/BqHhYBRQLP7QLj7qg8q1BY/6OOhOEKYkGJ5knAvRDc/eE3SsTFb6kIBA2dNSUuSKCPQ",
+	"qSKTwVovZM7/BpbXMfnAaM5y8p///h8T8DU60iZjqVrcTfQedL3YdfCxqzXJCr9NXI8bhgrALrqLezKK",
+	"7GBLippf6KZ993bvleqswNqr73e/mvQ2OdfsSmTbAtPYMu80nBTsd9CP2LQ4juIPwFhT3wM+nhrRTjAS",
+	"Exy1Iuji4jfdjximv+37Gtck5eijxm+BS8v/ykfnOn58yVJObZy6fgVAsBsdADg8Y90pQFhW6DtRr0fe",
+	"pAMMwKS3+vndZ9Vw8n5+R/4Pd6n6IbPvEAl7oqlZrLZfiF2bxhFbx/tZOOgcRPkHZfFAmIOk6nZ2absd",
+	"tlFGaOOAU/NeSkhVclFDBvJKzjVmSoATxVyjQJYJ/Nf9FhrPd20346BR8fmufaCyzM69obxDljUASaMX",
+	"7cAPyMMc1jMIxSpJ5jTfPw61XkGsIzaHl1JbQj57VWH4EpE/PGNixvZ/QEtNs33rWBPk5p2ktBH9JPg1",
+	"L3U+vkFXTKRMzCIhhB2AEiH1SZE/iw5uhrCaXSASYZ2VoSGzsiqbuYMzPntYyLViUfsCNDljgDdUDSmB",
+	"AizRnX8lOniuZjRPC9qhCtdbe3ogm4aKDEHEkT9MEDoxScJ9Pfk4OL8YngHq2jQ9Gf7Tp8HtzXh4Noly",
+	"Cxlx8Jy8H40MdFbF2Vn0qe1hdBkqrUyUy0DS2SSUPbVTnp8NxeNgolZxgcMEdICFZMI6QkjWLuA+ECaI",
+	"9G3fGk9tzFJ8A3Z30fu39b7HnBJuPRsKtbRbyhKV5vMVgGo6ild5yvIPMuZWbZ+x0A6XXz78LwsK3zVk",
+	"lg58AlENEW1RLuqEUJLye6a0DWdHFALXXL0hG8wKfdJQlJWsVy1uvwe+WrVs1V9GqGPaDnmMrpV4UwaZ",
+	"Gu5e7ndz3BbjLPrWINxXGd02WGzehOqEKIkaU7GPD8Us38JE/coiNytPY/v7fqHJgn2nDq7jIDnmellQ",
+	"tXCuxAe2dQyMkJ1tw51yTqyvmuDWjVNs4NN70rpsbCAIpDIckVWjUJo8sEMiGq0YhksTaBmPYrE6X6bL",
+	"DmvvYrSFJ7fu3BOgy5FB1rEJg9Px+W/DiVsAdUIm55ffbm+GE8Aha0TasRTpOlMGT52Qye0lIPeILcmR",
+	"s6V8ZOkJmXw+v7mBFAbrbZhJMef3a0ACK+msRnUn3PIXvjTbOjTjMJBYHK5xD5bQdzgWgDKZEQAGzwLr",
+	"bK8CWF5MBaykPnblxJB2zJBoEdpbOOogJaNEqwQhmSUXkC7ok5mRS4gMiNJsZRp+lDwlkToPYVvJnfB5",
+	"xebsIrWYT0PliqTraCQFPvsZ+xCRxTa5QRT1L8FkMz1D6WtBVhaLcHT009E+bIJmdBmTE+bXjukYJ9Jm",
+	"zXrp4dwcFrvqMeBuolIgosB/IjNGiVLE4T5lDqU2m7BabQCAO2klYyQMm1Li62H5Gt3jHaXF3RPcsJk8",
+	"lZPQMaWnzLq4p/qTPySOPSas7u4XN0ithqSd/j6a1HpE3WHhnlLzZgfTv895O7TATY1ftN4Xm8Bxqapm",
+	"7us3f3n77v0//lQJ2b36vyFW9z+jkTom0jGPsWlVXWi1ijSKbtvr+BVy0/rfg1pmzQ/caDp7aEzra7Me",
+	"lQbH21XD58qkC9G6I/E3IUMgPqVjaVGGQiqAj3QrmbDerzTYI2etv5oPulzk2Xc0qZTkLtfQ9yWCnUkZ",
+	"bMBwGiuLWN3KUeXE9nf4fZVR4U9tNYLm8tDaKU6mLS58fcCqGRvWsWtXva4xtjX20aLXydHR0QmZYF8n",
+	"DrNAMZLWmvQ+nIeI8bdTBWRF+XAXedqRSedG9xzYsXCmXgY55r4wYvOO+tglXP2l2lf7CFa6lTx/mQPf",
+	"8uDumqsifO4049HtpSVpOr36fH0xHINSbF1Me9xKCHfo4FUqwA6lA1nbav5o7VYUW6Zx2W81pXG5VnZV",
+	"gqg0Ub8XL4aj8fDs2PGDUVEmAcXyWadXt5fuKSsMAFFleePwoS+D8/H55S/wEFayVIllk7RGF7r9/3Wd",
+	"AujYLJV9/k6EIKsC5oikbZUKiX3yYfjPV5dn3y6urn799mFw+mv9k5WqeZAqRjXrk+E/XZ+P7EjCN4yR",
+	"oZkAFc6nkLnMVq5toYo+ubwafxuMPtsWmEhDd6HtsNHoaL40PT07vxl8uDBPF0UkFbaC+R/YjtFC7sBk",
+	"BDq7cmaNLWQGVDpl2xDXDk4ArA9Ql8Ei2JOAP1WnCxywMA02LwsG1Et6rrc+XQt6uO8wMdxi/d/8dtx/",
+	"nuxiyvxH+zZs7o90xvRzuBugod8gRedwX0PQSPwWj8QHgZhRWAQm10TOZutcHeDy8flFu0UpPuYYhaOj",
+	"4CxLh01xKYQ3Qnlq9FKZuwVYGCM8BI35rtNcPljsT2KT1RSmwZh+ThIykWv9Tc6/5UaUm38Lqb9ZvWya",
+	"YWoNOkG+wccnDQnVLGugQTC7K/i0LSns2DB/P/o68WmPRVaMr4ER/VpQIHLXrCGSCkErqdyPl8dBJDib",
+	"xVf2mLCQjdf/aN/df77AChM0+xHT+OBwHVIqBMZquUIz8FTMZX4gFWrEvC2Zr0/moXwXCVGFSvypFJpy",
+	"EWPRpIqZ60AzPKz789vCdm2p6hY1txNbk5WKrc2IFGFqbvdPX0rdPKpxPcevVOHb3DHwKiJJSHUWmtP9",
+	"Dvch1fvfOHvlqQsGIiyL7t65fMkBGCNRNRVXeNfpG9HY6pJ+P4tzW/gLxPkmfz4K/rcXhsTFi7QrpB6W",
+	"5qUSq/FEwNbZmUpwuyD1KRmIgqyqSjJu6YNpJeW5YX2fYerdtRHDrggGJX0VQUOj1AvPJNvCHilvsqdT",
+	"yKJFY2V8N4vmI8/Z5+jdPrkejnwp+Al6KVXgjZrLHOnKYBUhx9WZpVCxEbK7rXcTM4qtM8u/aGuJQ5Ko",
+	"Z3y5EwX9NqaRV4pMFwkBNrjGBZmgLeIYo47JBJTib+eX376cX55dfQFMCZA+W8f5xBNQTXAAJ3diMhqM",
+	"z692vbRi+YwJPXG466JPLoIAnN7YIJmc3UKLl/Um9YLdCdccz5hnL3MOKVWBdyHgmQeu/0nBfjM5IZPB",
+	"h5thbMRztnEZE8GY74TDk2OtrrDqQ8CIx76v2AxLBkMBADD4mEgLip7A/HElcKkK5qVii4EdVrJjwl3m",
+	"jJliFL2kV1kUY6nUprWX9Krjb+cF8Nu/26kBNvtYdRJ0o7EMgjx4YRVzgcgoKHWZ4AlAZr85lg1n2bxP",
+	"ruZkMB6Pzj/cjocJmdzjh7ziM7Fnwsa1Q/Kz0dXt2Mzg4Pr64vwUJsjYepe/nY+uLj8PL8fmX6PR1ejb",
+	"+J+v4UH3nXZT5cbcbaY+MZqy/KNT3ssq4BI4VBpqN8PUAP0kRktBfoB1DtwRgnn/AjCRsVVTzfSmjN+W",
+	"Vha8HzOuzpVqYoEoas+Yw1WU1+CWoSRWdTkB2n5RKtD6vOV89sSTDi1M45Kj6rjm5uoeb94WGXw+l+L1",
+	"W4JJfC9Z5uOFyuhwHKIvo9Oxco4Zf5lnew+LlS+T73KQdvbMJkwd1LVVRmfsNO7y8IsMD6kCnn5CJvir",
+	"SXFk4SY6wBuCDTXxQUTr2xTsuP7sJYjBgcYIF7NsnRoxDHljxRZVumXhm1b2KkiI62L+9hqsObu3Fs++",
+	"CS+eLM968PtnmPqgtd2J23i6feqVnbhCOViSBU0xX8nhORK3K+tHfPfed11qUYfiGcpEtS0ZPfY5eWG5",
+	"aMxPrG+yTjtotM5YYwwwrDbYtshgqW5U2xJOn/47lWuqAkLiUV4/zFLR9g4lmqr1mOBHnB977xURSium",
+	"SgKzfILq57tRrbiUusn5aMwjwF1tcqkd4TMVRdGyitIAKXRdGYRk7th9PPdnG0Ih3o4LQrPvcejEJuda",
+	"M9GejjHKR4Ijtp8JG9053c8RPi7Wbm/8OIpQ8VV8lIaiIf2WJTx2DmxsZ3snumh/cVAhdbT03akxUoUD",
+	"tc0yzoQ+QbKnqS8OwueOK75VXTwnfPf3qiTK9j/udl7w5Nujrjjm/dIGPtO4KNcljaob6OtPrx4Zapct",
+	"01kars5Ws1gTzv77jdNZXI/NkbquZTB8ukynGo77k6gB9OBf2RW6u+Di4cbnSXfIKi6Sq7uAP58rN3hH",
+	"ovTniHj1KdCRCkvmJoreMguqroMU6P2vBt4A3sx6ZV5ycUK44kKaXp97CwX8uDPQ924PuJUbrt+rFRPn",
+	"Z+RUCsFmmqxy+chTlhdpz9Aj5I9pZLl7iFP0yRUTQBrrIdpagjFkNDYg0wxcR+Y7vcQnu5t3o07rRldK",
+	"LjO2v+RLZiuxgQI0/L7iOVONZqsUrNptyPAHtg+8JDXrUlgYOTL2H9MHJDFzGZEyQ4EOL8e3NYSc4llY",
+	"X0pkES5zF7l7XUjasnkBCbCvG1IBgIbZzYgDbaT6sB+xPB/S0f8XCBczqwW4JU70IczDjYhSd4tWoKve",
+	"BfL+LfmVfwDY8+3446ufGirFrsWM6nih8BqPftEhr9cVDUSXJeTlj69LU40EbePeUFWHi3ur1BBFN1jM",
+	"2ixS4fCxxQssOLeJ/mYP6VmtckPBavP66OjoEMoBGa8LDM7FgEhgGeRC0KgPtYn8Br4Qm/tLtgkFdIfL",
+	"qy21xZuXur92clpcso3Pj+vC89Es6gKOX2tX4Z5AL78rAQS1jNijfOhUC8AK644pIO1FeUMKucwaN8Wt",
+	"aoFBaaUgfCldkeaCQOgV1wuIoQSkSAkIUHhuAXkYFaBFG8YVES3SHbI3wQdtf6ofaDHrq5I+Y+m3e9WO",
+	"vn+2Xf+EdXbsL3vXO7iy4tVGQk56s0aOcA8QROBpwBzePhlioczi+kwhoQZrZxhJzFNXig4qlrCcTGxq",
+	"0iueTrBkBxZEs3TbDuEKBdWmbMFFCik64MEkK5Yre1PC+eTa0gvtZhzYcbbtSNqojNDgmOusiWLc/MkX",
+	"WfTsjrH8IDNdDZ5kT3szZfdrsT+v2bYWucuuQg+fU0u4AIoHcCrVqFnagr2gUE3EkzK1utbOujyBWmbs",
+	"Zszu72LH4pKdN8QnbXq5pXi0UCoIMZR0Nai4xzTLl1xART/lCoRgaXCc1JDlxyU2OocQ5DRvRKutg526",
+	"4X9jO/y3peWw6e0U9IGUcKFtSis2BWfT/rLIpN9tPLd0AhpNqgxG2kGMVFKf8YakymJAgCapOxOSaXK4",
+	"uwZQ6auOEMkm7febxnSzoz7MlzqhFej5mIwcHyjX/qF4WZg9vEHetWh13NL2LEozHUJX0p2lxMhb3hDM",
+	"E2TF5CpjZZGblCMIre2jtmKm3M8YaXSHO9W7jZ7nJrBL0706UZdBuwS7kPvow/5wUvhskdSimsnN0V73",
+	"Ig8Pb8jdGVnp+BXSbYGr5ZD2JB+3XesS08velbRPX0b1yIBK4gflYVRGv3K8FcG1cB+vFBELhBRdLHfA",
+	"H+EgEbKkLITX5T7V7tSnNO4gXGuGmb5uAy8tcbU8sS32fUHXSj9LWwVT3BMbWjGRNrrnO7UUErs9saky",
+	"j9uTGqsa2Xa4JQq2CEVguFpJmclmN01buEGfI65XsmW6poYaOU7z2YKlsQK2RjzOaQ7U4YB1M486hwD7",
+	"jooOlq+tc0FCkBDQ8Osscw5F2wRwaudyfb84MFOzObQYudvrHuiP5yNfNK1GdkAmo+Hn88uz4QgLoGGK",
+	"4JznLoeviVuE6z6Z3FxeXf3L8Nvw8szWWoMUQmxDrphIfNDaEnhBO1CQzhWK5rNFEUlf0NRTi8AHhjen",
+	"g4vBGFpv7glYnHyJhd+wrqwdL4R1yJxlGZkyrBBQKnmLRePQyPT8JkWpSzIJy9ZiCH4yGl5dDy+xip17",
+	"t9IhaHgtUo5ZSXfCYrA3LKQfkXPT4duL4TebJeg+YH41Gp5eYbE8ohlOZ061zEMyVkhkBLxqwHXjMzRt",
+	"RqXTXWdUuCrjk5ur29Fp9bP2l+GHHXgLsQ0FYcMJmXwZfvh0dfXrt6uPHyfOUesIUKAs3oZrKDIs5/NS",
+	"QUGvcds7NGjL90fjpAmXcFBo3lhDnAlHawOEPkVhQdeTsGioLYlglsRLsT6ZnJ3/MrwZ4+wqMMgg9zPQ",
+	"bixI1KWylNDSH89d1T08Pb2kFx6GXtLzWzesdhypg4ybyfwY7AT3T78Ypv3SohW/CJ8JViX4V/FKMFeQ",
+	"aWqmoCX738ipKp3Y/+pafT3S3qUA07ZFPNvoTdPtXoHZxAVf1MreUA5uyxzx/o6P1ZWxx6iD6eqJrWJp",
+	"3wof9vU1p74ifVAI0zzsKk2aE+tJNvMax23At9me7Nb0fcEybMcWo4QQgxHVxsS1Un5ydn5zOhgZMe4p",
+	"9sh06wUcTEKBIinOM4zWmAtFMYhAhZ5ASOYz/T64Zy4nxFwbt9fXo+HNjZ0ALCzoyWiTO+Ha91y08BgH",
+	"ci5Hwe54fBBUVM1liPBehjs/woEJidc4B+Zs+S6+KDlmuB/HfMkyLl5YR2qtW1yt9VR+bzokZRJFy6rl",
+	"q0tDtdlSdeUdBQ4iFNErvYhSFgfC2TSyZf6Tx1jk0mxbLcnro8SowmTKthIUEGSDYkrzJdXsgCCeezVt",
+	"juRNoN9ATxd+y/Lj06l8ZLZjUJsTDx5QtCGPB5yjOFgC7fHiEDUkO9z7/CF8IVbemLs80w84N7ZHaNPC",
+	"RCG9nM3teDrfuFnLcP5ie+2a5prvkskDiEXAI4hmXQsOPbXaDpcCJtopP6pcmgOLorswFIbjzQYE4JON",
+	"8WE8qrwTjS0w51n2MUo8bItM53gHYFlZVGilIEXynAUGWGdyhIIjdDm7MpVctfcDzsDgaaIqD3qIhyOW",
+	"DVXpSg3LsKJKkaJcCVo8dkFcqWkm6NQcfuAh6ZBwcd+4qZ1J5uJRNjwU5Lgd4G6WG9GEA+JpEY7CrRHE",
+	"gHlVpIF+mkoWpwz309ORH714L35QMDx56ummOoRwZ+s8Z0JfN4U4qyz72KkEKg+snNcU4rc+EcMXQuy/",
+	"ZIhUlGEM/yV4hLAP0ZUxG1KfsTkXftk7llLzlpG38JxBBWn2eQJWNKOwSyfrPJskBfGFN0WZGYOyuYyY",
+	"AewbBtuZ3I4uEhudVQhOmsrUEsLbINcxmRhje8yWq4xqZi1Exe8FF/eIhpy45HG6WmVbV8zN0QclZJJT",
+	"za5ZjqfbtoA+94G5Cyd3gvoysti/HwLhDHNgjGrlk1iMOvrAtjUu1Cyziqaa+EiNpg9MxaLEMdzhQJHJ",
+	"L8Mx+dF1RE0sv2cNpPB2P4SAi9Va76SCLGMSYuwS5f59gCgYz7FTJ/XOog0bVhykOWZ/Y0k8paWxnT0X",
+	"svPL+KzmggvXFsqvlPJZ0u/hEN4eHUpGWXePNx+mYcp1x2N0DnPvpHhhiLi5MnNiBu1ZrpSmWyQ+SLmN",
+	"82WMpgB3pOi2IQuptINAGuMIdpydLagPQwXbBFbLiuVQn0kK8wY0XPhGPNWlTX0zanDKMboarSD/HNvp",
+	"xZYP+9awhI+cbS4kTRvCr4G/CMrRA9nXvYypYWvFmdJINBu/uiF05VjnHRsBeG/gpUM0fqi3o0ZU70bv",
+	"Eds7+yWrLYRgPkamwJGSMe1dwQVlddFpypsyp0PL55AculAS7wt7QV9PyJG3FKIqVk2telIYbrdDpzl8",
+	"Vp6YpLJRqgMvr+mOTTvCytEd1au0dPfvo+UMNIU/kh7kYJcUsjdvkybcCCZsawnRCIhXlEmy3/+0GxlS",
+	"M9F8T3bMyc2C5uywspKvWyTBV3hqXLA19yn85oZCN7SlPoQCjJBNSLP+zvSXZ2+7VQKNnZkdU8pSJGXY",
+	"xcdwCI3CDs5lNEKx+f0Ds8hC25udIwmOTEV2R+H4wFe31b4IB1wA1v8XXcx9SHirzrZ2klWXIBJLNNd+",
+	"4/bxBpAVSA3kdXoh0/0Czj5nP1kMJqng7WEu48sgpxmLuCjsH0jKNOWZIn8/+nhKfn777h//oQuz4AMX",
+	"KdIDrXJ5n9OlOiZcPNKMp4nRZb4BB1gCFRkyPtOJUasylhgr3TNofsu9Qaml/JbR/J4ld2It1Hq1krlm",
+	"6TcozvfNjC4hOCffgKIwy+TGvLcW1NahZNifKU9TJrBBIxq/2Zr/Cp59pDyjU9MPR8SXEJkbiwf1OseB",
+	"RB0S0OPZhIQxBwYRamYRPV03w6IXdLVigrmpA0xV2dsDDhYj782pRN/6D6qZWbwD9WbBN/kEFBVOZgxI",
+	"hRTIAEW0TxEu/AhIJu/7u0FR/rZ69/PPwVXx9iiec94Mwv00Hl+79eOCGPs8PoPaio5q/seGbm15gONp",
+	"RsUDMG6nzBlV2u5/ReiKIsA3pMcPXoxkalXr7ti0GRhNgPmxLJTFfMfO+IjRtK1i8rIVqCBn5k+pP9V+",
+	"r66FsaNKGlR0Lj7THAp9sCWhiuBbzq1S1707fH8Vw5SYDTqh6mruacWg3J7378xolrHcokoI1X1S5/LA",
+	"SuvU+VZohqXzuV74hfQ4vJbgkoa9pWDaaqm7mAbVInUKIkAyqNvSyUypZprZz8aPAlrzEXXUHMcmslhN",
+	"7pm5GoA02whhV+WyAb4NbqpG41WwjTdgofo9mp1xaHAqZ43EOfaGIamcrZdMaAcIjt8D4Odq6BTLlDU6",
+	"bRab1W8t+mNaxp60xW1+wUEOzZdjehKPV7Mo/BYt6WRwTcGDE/vMA9vuir7xBm8hhIU0hFbAsWW2gIX+",
+	"qo48ZXIjmr9f4HPgpAOeO0ef6yMjNE0R0hT94h77fP+G22ufx1CpVrvHI4Ojc7Ps95lfxrotHZ6RXYf0",
+	"dCH5LGI5ZnTKsqfwwTnWbWxoVxdwT0Ukm+lZ9y1qRxTZo/7uiVoo2Sr6h+aJyLh4aJYannx3Z8naSGDK",
+	"FvGpx1hzdr/OaB7w/RZXFUAgLVc/gTACVLOPW95+lWIGbMGLUP+bU9IckMNmGK/zzKhJOO9fW5qtOK+J",
+	"07rsZ4NHd22Z5+C/99fU4SAM14Q1VyOlLqzB07lTTpXc1zf/gRbdO8xv9t/Nwd04yo4+jsnvOUvpTLP0",
+	"68RYKMaGMIbgxkazcUMe5O2YxZUcCP8A3TjoY2phzGqBOU1zXmb9arCPAn7tR1tXy51FUEfh/Cy5SIGo",
+	"opmwK2cSbF9/UUR5LF7Aa1P4XGos8GAq4t+RWOvm8/h6gi4AYTm4EltC1EONJ2oNG2GSkImZWxvIXOhl",
+	"Fq+PYGRVfS+4rdBtJ1Qzfh+xlpb3F6Fc3Okuws3ScHilmPGMN9TIAkUqzgpblGpcOqfJI7MxSp8H2zFI",
+	"kfL5nOUsmiLrWVxtEQTwz/rCNzb1E/h8A9xNoQ1zS814QK/mHDIkmjTuDfUE+B4iTXf2NglQNXO26UC3",
+	"GK7WR+xWlFc1ilUaxki7w4rp3Bpx5tMUvHT/+e//0QHFEw/M+QCzS9pEQD5s/Agj9SHUmOa9D9udGCLz",
+	"iLVTAZsL0cL+/rxUzc5yGS8iHQwN9j6AgVwAGEqI5lTUULcetY9VPKZ09hCtlORxi/jkKxfj6co8Ygnh",
+	"924H5P8/4ANcqWj70emhmV7I9f0C50ct5DqDQKNnK+Xm4sLydod15AYcc/uKg/KCy96fwwIGYZvqdlnK",
+	"tb6ajxidWdzqKmeWUgchRxFycpkvWe7JHCfBbpscQhDbnigtVnP/P//9P+w+tFjF9gC+tZgt2OyBNRmu",
+	"BeDXPndMFHPYQhSuB4x3LRwlfuN1gRe5L2iBlXDsaaRLTGgv0/qfOFC5Y2VCPniSy41jA0JSk6hcR7lv",
+	"E27mGOmAy940g9xCLsOoCB9hAihGF57iLvOcdiD+YZGD85/4y7w4s9VDUxZ4pS1dmu79qoS7nOIaRctd",
+	"SnWT5QvInqICQvudChf11RT8MmlzRalmVSGiHpgmf5PZGo3tFm9AIYGoTHEEck7fDiuLf7y6tWlFZ+cf",
+	"Pw5HWEXgYjDGWuSnn4anvzYUOKndjzsvPUSK7ZmkIpNQ0a1qOVXYcqe52iy2rWnizLPxrelpql9iP4Y1",
+	"pDvyuTtpMNjVMtJQQPMFjrxG4X1gYqkbf4I5U0GH4jMJMIc4hdAqlzOmFNYnscmeCKyQc5/88YMis0yi",
+	"KlNdCf7Idjp3XSIgjBuyghCRrKQjJzHaLKZZavpgpbOR3huZP8T9rrOM8iVLL6vwql15Jw5gypUjILHK",
+	"QscLzH571ExiHuLpncKiAtz9IdemwzQ0EEZHznrGqIJcYEcXQb1ieo/aC9dkugXGe9gf5+mkKOOPYVmM",
+	"onpUL+Zyqkbilg+MVnJdDmCUgUYayBHhUC0YzfWU0Q6qTjH1TfUP3d/9NgE0YLlKVqcqGSuethSWucxY",
+	"tXr77z264uDNx7QYTN5fQdG+r1+7KLiQRdKNAeWR5SrOnhyLRljoywr+4V51owq/X1re6IZJrDgpLVjl",
+	"xDUc/h1y73k8wihCn+IQBh/kJ9YIq91YrjRwcYG9i54JSDnyqBMrr0nKjZrq9FF0RCmXs5aynBt1FTKb",
+	"EMeabr0AsLGo4zsxMYsHiW/IkgI670a4HIMieG2+UXAmhOniLOXaMYDGUNDmyx+2mrU4QubRmwV98+59",
+	"fYbOkCzMyicYDtDwfo/zG3d0T4Y1lloDyizp8e3oAsL4SJ0nFToGF5Zw7AWgZcE0JcH0xjddWBAnlrji",
+	"/m6TB70P8Kn6Vpes8B2wRyFddkzKK2HYNqpRw5yspFAsfhLHlv/Q7TS88gqSJcvLWz13tRl75h2IF/KF",
+	"TTK2F0XvuPdpPL7+8XX/NXlzdESuft3LElxxsdljvgkTgIBBd92GxjboVLE/41Ouc87SAcxl5GYXHkt/",
+	"4um9SEGWVw2cQWNtMpvTNQsyYXZT9TzwuL+w3CrMlOfZSfxXZE6mjIv7MME/yxlNtyjNwV8RJIXJ+dz8",
+	"3ror+h1dBnYGil43Tfq2qFpcHhVsNFdPbznlgkG9vcHlGbq5mQCWOfSFA/RpuiVXI4QvmU0ywcWHGone",
+	"F+NJECTingLmgz28nwdi0No60U+RjKvkNweohzV4DqHuO4Abz3H4hWOI1FzyHsFnm5UCvlmrtholVPDk",
+	"Cy9JoVD0+S/1Hsd8nW4VfZLzIQtYSnd5pgn+o+n4XeUpy+O89s+N7QyP+8tiO+PDldnecktLuiWpPMFy",
+	"V8Y+sL+xBeAxfOt9JUu67ZOJQ2dNjkOqpsQ5UBJCleL3IrHsUwnyEffJxOil8Bpa4ZBui0uv+mRC0yUX",
+	"k2NIilYJ8oYbW3mdcu1A0O6EQOA6x6oO0BfzN2jdKBmmoX3HhM7AxTLCSggdys/jizDjI6nN5i8KmlQ2",
+	"CUQl8K+3Qseg7beWuMvB1zGO4cprKqKlbKzXUUsn28mgGWYbx1UswTa+KOlks1Bs9g3j81Oq2Pu3zo4B",
+	"YGo5oXW39lf+dPRalGvNxtRy0Feo0tWMZj6o3krAD/0rN5qtDsXsm8fkkoPqsC2y55uQYF6GdTzjO01X",
+	"C74K2m6cPscEWkdLjAe/Di8nDm7WJ5PLq/G3z4Px6SejFrgUWktdtBZLpifgirYp0D7nxL06Gg7wVazh",
+	"gjc3xXKvRWAYy74CUbRkCtjAgFGai3WF/Qv610t6Qbfsv+yX9lbylWvNxX3fTUGb44zxpR/tq/Y0w89N",
+	"GvEEShGfTYCZuShYDdwnZugnttwJ6mJOrjmQsLKMe0BY9XFwezG2DWEwFySh0I4v2UIfYcK/wXfxaTON",
+	"rkRwIAjc857WL0jq73tGuBtL4wfhNszI9720hZpL64LjBa4n6DAsyjdXkNk1ulfOwkT3y5PbfoXClbmW",
+	"GZ9tY6SsMPrhfy9JYXv15VnkAugf8aw0R+ttaQlWMElBoHitWHocMPjACbV8YxGiw+bszw6eOVwvkEux",
+	"sTQUGy3KwEJHLfjDjuiQsPYqLdjxGxwayD3jAWrWc9YpZI9f+bCNw68Lv22nnN4qPDvw4cJSxPaXm9im",
+	"O8IfoYOJVb6UyFGAC8ajP6wodctFBsITpGYPyj9iq34FgBGo1C+OPdEI6qIFkACYQyzBl5YrdSds1NS+",
+	"7mI5CI1yjBD+riFXLlRi5a29qe7Nk1V5OzSfdj4ByG6QYUmPhdywR5bfCdymOJyMUQCFAqeRO38oX4Ni",
+	"R4GsBXxOzPh+TkG2256NCqfqWss6OUyRpFSaTMfozf01F62Ju9/OiVCXrwX/65rZv/syL0+SR90Mx7iy",
+	"YS+jp+kaI5dV3+EMDuz+RWYVtySysKSihc/MUdif0OdCxM7rHCy1P78WbmfPoKvzBgabjEeGyyp8RKLM",
+	"JfJrlsRxYFqqgEW4LcSz64kAUYMesOxq3jv+vUXa5md454+vSRQ87paGPrBi9pw1hy5IqywWKnYCoqG5",
+	"ONOlJHojneSxkteKHAcbBpbhA6o1bdoLgz/3vMeMoq/tTunI8kc85ZCOmdKFUVBxl/rft5A/tpG9J0J2",
+	"ORAJJOepGZLPOybnJxyT59OAcV/+VmhAdZ+D1WsKjEOgw3rHh5wXcAcXkIXU3T1QkdeNJfAjOxyLcaGE",
+	"K50rSHGFtNI8RUx1lzvHbJ5GPRiH21HojNwOrYmdqyJceGxUFQfAhEGlnujXIqsipVHa9aJcJOVrDI/r",
+	"iIYDPhL3LZhZT9NEdUE+WYigzje7mWWry+yvqu9MUK9J+6/uUJzNFxzOu+uFLQrcrNm9zvWqF1w8WJ7A",
+	"PnGASbvnXfj/pI79ET6mEwkK76h/Xs/1ap+RT7XO+dSdnKbUsn2ZZKG21TGVLOmlpapazYU7fj4K/rfT",
+	"RLTfxpu256t23XToFBOPPJdiaTNtnm2+gaHEhjkjDT+1ZZcL92z9jde2f0qLRXjM+aNOrz5fXwzHIeX4",
+	"PsegMYe7RMLQfv7jSfmNgdw/iGDkS4nDCWV3n9jQlJPvJ1hsw/Q3cbemUSiRvx1KYaPFTAPh8/fRhC+u",
+	"gnQrAFR7XmOsLenfnzJz56p/wI+HUi0Dr6RRZ22tlkeWc12gmyB7WPkSxKYTBU3hnjD0Xm2SBWK55V3h",
+	"JbnLGO+QMbs/YfbNE6Tcyvs4213GTX6d+L1sLQUtyb0EnGlx2wTqFwSWrJuuO/teh+QZt0/2lmVzz+09",
+	"cU4MlXdTY9AGoh1xzbSwyZxjCdxKWOlm6jhkjfhQrkYrmJAJUWtj/CkyUTO5Yv3gSlaTbolQj0VMZ98e",
+	"8PGfhhDSo4+N4Jj3qDpOmaqH4xBHvQOTgyRgzofm2MZTrhCAvaFQ4rYoAW1bjLsOWlbd3FHCP67tQ7wT",
+	"XHSB99I5xwuHnrNz7UPWeWJ5lV3q0g/IOBP6X9ou8Q4mETfRfgzRFbMntCI88yVLb7iYsZapqxHwBmCF",
+	"FtxIhG0H8nyaMZHSvQbxqXvuwBq2u1XBl1Dz/K6PuLeC3LmWC9/+y+2AJgXGxBh3ny334O437HOQd5W7",
+	"WQnSBBqyrfYX0fzFPtZ+kLbhgTMy6hPYvq0FoxkWPNl3bX3CJ9tLGfjQI812TtJ+daJpa3TWFTJGc3FG",
+	"t7GedGhFyocPdPawc1TWYHcU9nFjj4siIe3g7jSKciGftjEQ5XYlRohSip9lX8/i0K+sWD6zxuA+HqnO",
+	"jfKMldgeS2SPjeZtK25KwERukeq5YQvkJdz6vsMVoNxBJxRTKR9u86xxbq14HtknRxddbEWjaO1VIuGh",
+	"g7TOpAfsL1/AYGo+J+07rGl+zzrwDI3h+ZiK6MsvxhcN2DF3nlpkbTTX215oQcFtXS48lYaeWiq2mDmI",
+	"pWvI2GHbsMAiBmeDsoqoJU8SD7ZMyMROzyS5ExOUp+a3cDbND8VusvwxRjRMALg49ZQDqKQVZH05W2V0",
+	"Zr7oVVGsYg9o74RM1xq7hld9cidWjh8nIekadXhX+BApdvtkBI3aggPh/NB8WVRNgpIGMc7bLoyYaVcl",
+	"aa1YDTcTyTYpRe0d7kuWEUS1Aq07IERP4f08FCyR9DY0F3uYZVxdQFhprsiK5Qu6wv24ZFTownKrmy9h",
+	"AU6o4W3TLsFVYmEQXcp3Pwul8OaZoEWbPXItaqYUiJRCgQ/3aRKaIRGrxiuqgUB2ktyrvVUBVldESrNQ",
+	"CNa6slZXdELhWZ2EurpQvyWjinOTlTaYaf5oL51qPY7ZQ/Uu6Ah0as5W2LMXmngvXJ8aR1MOM3Sp65Bv",
+	"R2vRHomgJVbs3ZS8oqlHQaJbZmHTxg+WPKt8LVinXuHFYdkcBRX6BxXce+rpvbno4pd816LwEbIcQ9uT",
+	"BNMjA0QgMqtmWYGnsk5bitlVDN3Q4A4x4lIhUuF5nZ+mb8CGHpHjTb0HrzNgyFzHLfaq6PcJmfyfJa44",
+	"BBlC2Hm2oDmdaZar6OiKTPNuYIpdEKMOinkcKAkoNSQ7sqTL7YKlNV9t0ct3R1EkVFU67BEJ6ASpeKNm",
+	"Tky4QI69MIrroofER8hRDTXzWZkcJ/AwofeqidfXlp6yTyVkbu5ZMt3iD51mCq7oUx8mOHAFoxXSQnWq",
+	"FA6ZMmInp+Rz6+z2/FPVoT9R54n7tu0Oa9qZRXnHpo1ZAfrjEhhLA/en+Qn35OSETKbcF+BbC/wHuILt",
+	"HAF3B8T9JgUtpd3bviApGlRRqDWdadlQURNJNQlNUwBSwFfXiuWYHurIzyhmTjU3/iuP8WJPTEtgfJm3",
+	"zQ+2PMkE6T1TqumUKmYpPu2QyJKmLidpuiUL2kCgDEkizXdZjNftS0BriBiJ3m7M178qKfojunFh8y7o",
+	"hg7p8eArP2AoG6qObUY/biuLYYakXx3skiC8ZOsmiiLSUNiYJ1i40m5B09bEq8KwPzF6W9Qigw1ClX9s",
+	"UjJJn3lKG5hWdltxmMzXCBbzf/as8IPr80p6nOOcMwqBmTdbnWZDt/sT1bgnb8JDGJ6XllLmmt4/ueR4",
+	"ILMiur1g3/Up1ChuwQXTzHxiVAHaaI3ECM6iK/YCxouZESNrIwnyRiUPvBBYlzusO+ZJUZviifFU9IIK",
+	"D1MKcFS2LsCBdGCWOrA8n8Ho9htZz56lQX016Qo+PIjatUMdFPG7GAhx8OFmeDn+dn757cv55dnVl2OE",
+	"HpaLZLuoWZAoMue59aOEvDYLmXmKwowzF21XDEv3ee8UNzr7hm5todo6DigMOpYjiLURnN2OBuPzq8vy",
+	"GCzkvfDGk+Xa7BaW+HTAPikCrHJOplIvLHjPDnvJqFrnLCVrkTGl7oR1e/bdUzb3EsTWhivWxGb5XwR3",
+	"C6L/1lDGC293WHTvFkErbmIDgTZRcb7OsnKUHv4O/4rVXS+2lEVLaVeyN+NKs/ROIC7KqDM+dmbnG3KS",
+	"Fi4BLTW/Kt42z7IUVyJmEL7rahC2QL2/UIi4I6D7byyXwYeeK7bsN89RrC6npSA059/659xBIzmjYHcE",
+	"NfUD2dEnR0QKcj0cfRv+0+mnweUvw8TuFJQtVHuL2R+gn96/bXdw2gey2wtSFyuvy1Er1WwNTZplwWbX",
+	"8h78UF72VQbdJwO0KhdUGa1JhDTqLiUtOTo6sgfqxMrbpczZncht/l0w/4nRq+CcKGnk7wSj7P2MKg0W",
+	"3cTnJAefsqc14N/Gj0K1QoXloo1C6g5ak+B+HkDBjur8V/NC9JDBeDw6/3A7HqIQemAe/uNB0KGUdzk8",
+	"LkVROz5/3He8gHIjM5FRTOFbYLXdiTBpnIK0M6sH5XhKbOdv3r23RT65guJMwpgJXCty82nw6s279zh7",
+	"u7GKHfT3OtbBT+Dr2KGVc10J9BUpxeQ1mqhwRSbOwaYJg5wLzWcP1jCyr8g8ITRT0qkBfPYAEv5OYBUO",
+	"OyWUKOidHzke4L+8L53n18lBKI2O/r5YRUezHWAh0emIO2OzkGAmZ4H0wjJqLikiIdpGNwp+UC6m8nuD",
+	"t9Uqc1vvOPVFiXr/6/fBq3+hr/721f736NXP3/qvvv7bUfL+zR9/92zYk+7Xe/ziNrsAhI+FIaNfOiWU",
+	"OPJtz7HAhRFF/rI2GtidqAm2oGq/vcQhFms3ntEfvQiFv1tWlfJ+ev32mW6HCNKmfo7mNCdTtuAQvFZk",
+	"BqZetdbBHKLQJSRfpACEHxseOHMuiBR3onxVwJUJ5hToTEuZmi2I0iuzVBfojSip4nhJ8GV1tt4fvf1p",
+	"z30axxPtkM+f10qbe9/BMXE8YeJ2WfI9MUWiBGSq7W2wDIKtbY5ozF7wymS4UHDLWl3GooY9471jFHnd",
+	"Jx/ZhuXmwiVayjuRca0zdkyEDLUdC0MVYea7pWBS1S3c3jzoANHqKCIdgCtirGI5X1vFAm63UE5y7fKc",
+	"K+v89knLHAGEtcyOJmGpfKw55IoQY9Vevw5BQl5TwR1P/oTVXOY0yxSkWmwqOpjRFUpqnlEAwCqdFNgs",
+	"NGf6BH0l1RecouGF3MEhSg+Uqyevyo0osC9hFEEzuuw/o44SYO32ndLjQv8gamGZ1MPkFm9iAgIhYJ9I",
+	"cOEWa5ECuyQYikf9o6PXRAqb82J16jthFssIpRlf0kz1CWiuSOMIeVcEy3EHdxxXvkiQbauk6YedCrX9",
+	"QFZXHAQFqXdw+HdRfB8KQ2zhNEnIu6OE/PzOWNw//2yrfdiZDFUAhYISMuWLsiJYbUor1KFKNttLIh+b",
+	"bdOxOY58yciU6Q1WDMDibS5Ru2KOgnwOyGXCAm+QXHBk6Zt8O3gbl2/osgXLvtOZzrZoxtaE/E9HzzYv",
+	"IdizZSpSBfYZcw2GA7MuNS8qIcc6MFanTPGU2bshKQwra/tTW98o8P85JEiDHbkLkxpzCNtbCapao/dP",
+	"klTabLniUkrIQuuV2ePmv6ou4ZpE3J8EeX2Ky+f5sLL7JbQz5yIa0RGy/4TGn/fWg+2ERwREJUh30LHQ",
+	"kTGxYmtCqLoTuGXG/qBCPnXJ8YwHmYt7tE2m1JzhDSpbfq8qKYXnrGVbcg/hAmN2lfdjzZh4Tm/T4Sji",
+	"EPdxMLShBD1ulppXc3J6dRtag0lMN4YVs4WjZN2CDN6pRA/8JjlBU6Z2Nb6QFlyDVj+zAfMEsHAU+btL",
+	"s71g9BFip5YPq4IKrgGCy6BudNGLMgXRwZrloajWbqQynfsTq2XjQhPukQSy5yxTfRGNr6R9Howke+Zx",
+	"1SX0LsWnSShjGoCxViYVn+Ek4o5/Ic97HBcUgxg3BlttwdRYcXWoN783pRHBGwPLWhlAXprKr5ZTBg7g",
+	"NyygKLs+gRkIynqiC+RR1xJLEuj1PzYE0BEX5k0ZW1Ifir+R4V/XNDOiZWKMp0liY59k4ssgTDrUnbMd",
+	"aEsNv5SPByyemlEhYrHLSv4s1B7417XR6A+YUyRUbzeSHSUjCr/EFKrnboxBxdpUiwjrG4YLHH6umAy/",
+	"49zmTuzRKOa58XjJ2dqRpHRAMoyQJzyIxT6wlTYK35xbkHWlEMX/PoDZ4fdVRsWuctFti7uYZ2+01UL2",
+	"8kfhkxCy0JRHjZ9tnAS2PbGDefTyANKFFQ0El2dgsCyEIRWJp/lcMqZrlAtCIhOEuYKKCqM1KgJb0sk0",
+	"A7kqyZ3wRqYx7ywzVdGRCgLguXK8W9I8wIbhoonowSdv+MkPWR/sYjdtxhDsXN+M8ZsM+NtotmZ1hnqS",
+	"2vMOfo+Snrvj3trVoA9nVxsDAGXTbtIhHUcVaHNS5K4VGJEQIKkmAMUUlk5xD94L+tE0v598Vno94uOx",
+	"nTb6aX3KqbRJLRWAHp09zHmWxS/iMZKFGcOWLxk6K9E2liKo5m4DTHDKMMAEqgHPMlvaDK+0xPlgXG19",
+	"wTZ9ciNRl7gTluoDTGZHA49fR4Igudb0noX5g8JDoLmNXxSeMxc3duez6tjcSTzhEZEVVPPd+ujoL7Ni",
+	"SuDf7P/DX4dVrPEPk2MbG/SSxrMOusga1qsJ64cqrKPp5ox9n5lLCkSJLWA8CVdtYmcaLlxfHi5Yi0Bx",
+	"+0EVdRC93lQ6D4DStnBw8KBthJvwOxHAZBDZWGyxZMfM48qY1bXlMsOARSyR1ZxDyrNo9XKfM+U+FCMd",
+	"t5Pg6l1ZKEXOzYG8p+a+B85os6eNicpLJzIAnWX0fm90tbzrg6PgmAhJiR08NkHg7IOrw7bUj7vg99XV",
+	"xGyIxrxrKK0ZSAVX91+tZzPG0lBMArNjytPGOqDwqS75w+al0VoMGq7qat/8OZnJ5ZJr3aV4b1gru04s",
+	"5EL/uwPesSr/sItsyXzHlkqdlcKVFCrgLJPrfMYI1KA+QJU3Q7igSn+S62ajL6dcsdQFfrFwqlznLcL5",
+	"NYGNPsxipNBv8/flyZ3Y2BagPkeICPBBFQuks12qeM67Dl3KBy7uP9DZw1geWrG/JCDb7xzBvjdt0r2H",
+	"+IBStXsq1VpOJSvVCkHdopZcVGt4rmyCl80juEaehAYjRjWehoAcFs5oveJ3SzdINWWhoyAOchjifhRz",
+	"+5mtYYO/6MUg6LJ5vqyHHe4VWxZ0nXknC+QeI2aZAajwv9TLItiGqeaqUmGShjXlcdmN5CjKeL45AqHG",
+	"c8JTm60UpHa32uywYp2rp1ACvnxzqVtcEiQTABTDyKXyPQuITR4vuP3nuI0gxNVeAtjzeWPe2uNQfnmf",
+	"FBlkGcGzh2YXBOAyuWE5Pqniil1nZmg76gtJ0728e13dYFaw1bN7nCjxa+TPxj6WaYidr7JYSlYbMWrt",
+	"EFQwTgo4n60jC8CzA3Ya1Q2+3im7B1odZwRxFdvOu0227rx/9pWGUjvAZbhXE8DOrkVaZAW2+zg0/2Eb",
+	"xzzNqJixLLO4DloulwwAkCbdvJukbclUh3Vz9ssh+xxR0lhGB2wQh1luRwlm9rfjCd0rlW0mp9JgFxjh",
+	"bExMY5zKPCzzs2Rkvs7NDq9NvPM0kE0uSwQhgcRu4zcteu+dp+3FZCzJFL+alAQPJJ76+SzWMBA3IdNO",
+	"cRZ2y5MLrmKlKTMZMzwvJfJkbV0Ax5/wBCyStTKKiGYCtN0ltUVHLGFDkPqhC6iUaaBiUltp5V7rVsmy",
+	"u/prBeueq6+TzlvZy/WJvLocAl7XLWifnJ3/MrwZH4cFpdDwC0tOBa6fpECG2jVh5nYkw8HpJ2zFv12Y",
+	"tmu1pln/TtxgAQZF6GqVbct1/UzfekkP+9NLeqbBfUzqPjGjXxl5G1Z1/zJWVfHT12g4sO9c6agzyZeI",
+	"cyk5pR1nGducXpEzV/D7AMm2Kjq3b3+5cVS3kGsiKQa0ez+NWlWXqJzkqMUwrHoTzHUdVtruUuEuVvc5",
+	"+gEvLfrkUmrn55iv9drT0Vtd/y/v32OSJfYGTZanZVpruW92W9Lx/+nz+7RL9H+b1QkGunuhfCyzEgy+",
+	"vbw8v/zluKbCkTOQtgV5FcnBdV8opeR0cHk6vLgYnh0XifHIfW2m42Z8dX1t/ubdRMAh4b3hniRS5nfi",
+	"nj+ygliiiA0SrElhUa3cuTZAJQ983haAUa60iiMzQhlls+9uL+nZzu0oeuEnr4TZ7cgXUGQsRNC3x5DH",
+	"cM8Swh55am4WrF+24LMFe4RpWDKFMQazuzzkWcsQ9Qz+Sa8SjG35uDtRDrYYNc87Jn0luiC8EasXYTbq",
+	"Ts8/JBW7s4llkdAb67/AffoMUrBcS6Xvc6Z+UGSWydmDV2IEDNmooCU4019ev/vL+zK+8H2DVVVKS63m",
+	"zrXIPy2jBePkb26l6h/5sK2kz0fn4LhILfKVV7AcOAo7B361ajk8vaCpPVZ/b36csvs1BJpcFBed7HfC",
+	"q+/A7QeRfZH+Q1hBhC4Zmck8Z5kNiKLe7/IhzJ+D2jsJCaosIFIXCnmV28OkWjm/ExM/lZMQrzvdoi4K",
+	"8lHOHcEcYALqPA1mf/uZKR/o06vRaHhhsyHM0fWLGjm9+wpOVrHrHQrZWMlw42vp7DCM3XYvc/saE+RZ",
+	"g9DVwq1LmEcfewaBXWecPaTkvetkVJEcIpNFjQGx3JFoyJznNgYDefM+MF5cN052VnSAdnpnQLHR8c3G",
+	"CGx5rLid94QW+08KAz01CMTF/aT/v1cgSmVyw5S+aBl/to87tmkfm8JddkA02TY46lB8p3ijEaqlpaZZ",
+	"561Y0QCxkRL3r92p5TNa3kJNKuK4uwrftkCU05pHbN4ck1ONRJcZm+tBJkUDssmzxAYix3FWWV3co6aw",
+	"1jV6J3fv+QbA45Uw96POt4WTAFNP5+UPhaUtE/TFlzwLPqrvGGC7QCfdTP3RCieZBBMYW/wbl/HUSbMN",
+	"KDYhdb7figr2BMgoIFUj40r7ND1zMmao7VuSrYmQeoIPWbI+RLHcCYCxmPsBtMUiwd48q4ii26geGxSL",
+	"Kvm4npF+tly28CU/I6Qe/DkDElIP/7QxjerVx5/3G/nLfqCVwlnPHdyva96wWc70SOpDmMHlI8szuool",
+	"pNhEkR1MUfYWV9ABovi98BYsVinfGLl2Qo5ImssVJEPEuKDakFfELoYbpm9XHcc7s0xa5bSv3Sub9IDN",
+	"70pk267pPmxpwd7hTnr3dj9rw2FkDyuq1Ebmae2L78uvvnm2IVYulRkm/uCwff0B363oDRMku3pLbnQ+",
+	"Pj8dXPSS3pfByHppzi8/XrWsPVqUNuh0kPi9OI+kBcgVE7GoTehvMZvf3Osu5FuPpa9y+cjT/ZRx2Itr",
+	"9zSkA+v16pKxlMUh185MIzQ1R0jpnGqZk208GSXpmb6y9FzsQo1yY5FmGQE8HFIkEMUUlg3PHd2xNeFk",
+	"FgcQVDaH/26CU1oeWXRvwFxccBGrifh9xXOmOhVniWWdD6Zg4zuKU0sl8iDkBpPjV+tpxmfkdnSREJYp",
+	"o9iYDbQfm26+lgTdbB7gdbA1alWsr1ZMnJ+RUykEm2nitlEdrV+21uO1OCMuSCOpp2utpUASk9YTV/C3",
+	"2tczRlMFTNx6nQssDQQWHkSJ6D2giCF0DOBJLffPoRUg5vvx6cviyYN/Hszhi9Hea95twmieHQZziP1N",
+	"7QBYAFFKqfR7zmbrvODIYyLtDkGLDDIAazsWHXBKgotQW7eypQoLGCLMdW+DB0bZ6BBy7oC6aAVRA0zz",
+	"Tgb/fdCIwkm3ViyFmIiv5q8iJVHClEiqUDmL/Gm2zn0S7O6rAVZ5VLyAWIpcdxKDrdAX9lseeuHHuasK",
+	"bYiKKl6wfHrW8kZf3wNbHeKngxK2jfuT+o3JLKSt5b1wQJ0vfKXhyB5aUmt3yScrDO1Wcjs/2AEFxCVY",
+	"rSYAS7lsVDGeHXL2BbixreCq31iNUi8eLdXO+w1JLbYoXS2fzYlJlJC2WJ1CDwzElzqEjw8XO7XgU9C1",
+	"iosKUNBCEr2R6Cl3YZUYo9ce46AQQXuIcp5XJsUuLbgyVkBLCirL5sAwtz0RuBZfdxvYboL7wS5uYx9g",
+	"ZPZH97q1FOAfz5Ep4FSYF0sWcH1FWMwAKugdBneFVIFSHs2bt5YO/hBmgzYFB4AdSNcA7QCvzaR8MJdL",
+	"g5VjkXyDhoFd2bpVjuKqQGYeAsjEb4XItCdAOhsuV2TA0gu2PKCH7ZMFyhPRZQ+nPhFgN9i9uJw6LQ5u",
+	"P0tD64kcHfbEy5+TkG8xcRXFuoL9fRefsKbYw/jwaNDj44hqnRA+L4w6X3gvVLNV1/VBdrAKocKeKIFH",
+	"wdYxsgP/p8ruj6xwdEZLdTkKxL6dtf2y7DBo2QEX95Nuw8qENtxVxeBGpY91UbJw4gpitsIs5PDbucxn",
+	"rE+AlsMijUEtA7yAnBt1yvxHGQt9w9gDUjxjWSQE45RRxn/z29JcBgqY3hDwoxxzfRCLsQ2kEni4AP3Q",
+	"J4UPIewEV0Q98NWKpUlA1uv7rMhyPVvY1EqqXMvAQCcfWQq5mLYsEUKk9IbPWBKgIAoK5UqhTFefo2Cm",
+	"bGR6jFKczxuxGcEAC3qEN2+Oj45A+Q3Yw49evfn6+9Grn78e/3706h3++HdRiChfsn+Jhj4/IEk9eF/s",
+	"hX0+uBwQV0+s6MFwbSbgxw8sz7ioE6Lt1SrdRikpPM6P+/nq8mzwz72kN74d3uBPX4Znl+7n8afbkf3x",
+	"4+gcf7gZjG9H9sdbePvrzkjLP0IPXdhlP1VXLU7u5jAYik8RqG6HtipmcIafqGI2oDIng9Px+W/DSXiy",
+	"EzK5vT69+nx++csEXDBQI2dyPbgZT7z3hQyiviKuwpcd06qxOqw4LiOt8Ou9pOfe6SU985197nk/QTfW",
+	"Tn3S3Nj7rJ5m0Sm5x7sUDofZYhM7ZLrVjOo9NQ11cTvwZ2ACOohdtDvREWR3tjBcUldvukyiE5andnk7",
+	"draiE53R2cNgtYpYMAT+RujK1jYoCmuuJF5bkeJcCyoEy6Lzt6Dqg9Rj+cBCf15geSyouuH3got7DM02",
+	"x1mcUoW2PbrRG1IxIeiG1fDUNY2x2jjyHQ9cXa1+MNLBvvfI9ZbYIpkYzXB050Clnj+y/Icw2rHfOe8m",
+	"qTwlkfFHer9rDQ92M13b9YT8V+sZ94tfoom0jJu3owtbA4WLmVxycV8UFF0WTk1mJGxmueF5HtDiVwCa",
+	"wbaorw2uxwepya1iObkarPWCwPMJmXyX36ev/vPf/2NSuYL/8oLB6WCT13tr/2h2UFpoC6dHr9/85e27",
+	"9//408/gw/FKhgVqUvI/DtAhVP20NJK6FjNp9xjB1/oEalVzqHQTOVUnbc4E8uFicrTZKVqSyY/K7KAf",
+	"wx384785CcLTPyaxAb9QdN0fOL/Tdp2jYcq7Uv+Z2d0vLsmFZwziWFBKFcQH6zwDdQMyNrqckaLR0ByW",
+	"guEXnnww/pvv+A5TceJKW5V3upDhFdJxSzbttegG88j2KrgGzXnB1F6fxGnwrG0P2BFXTKRMzHgHqoUz",
+	"99I26kVFFbGdfiXXeiq/7/vgFTxV9NpT0TwN7d+OYcF9q/h8DcjGaLptVjqQas3P9NZ0ptKTuvqRM0AU",
+	"njeR/uVyhiRpUA9ebViuGuksW8FYi+FBMKGbmhzE33arMMWwwkBb8UXcPm5KK/szejS8mytGWjAOYlAw",
+	"VWGQ1J3miDa6D5qgGpEJHOL/KnHcaQA0KGLz8yLd6CmogZZmSWPcvTE6HjMWqmHQ3Tn5N1ul2fITV1rm",
+	"26boR7sCxUqzVcfyxGYvsVXrws7m4Q6hIxjajWartlwrYWfc15onDVqu57UAQLuGOiKKLqFiiGMscEQQ",
+	"OY1oAW0ZAwuSrw0NWAMtPB7z4HK9YKrKHyhcYhw9nCuwRUwGeTtTlnHgrzkg0oDltBsnA9Tde59CYItv",
+	"2ySuE3JUWgjk1a1ma7Uaa/kK25Ok75/9FGWB9VeUuw+IFbNkwbK0RXYFPh2ZjZH9S8DnRM3UH0L1Zuty",
+	"dNOPb+SSAexzs5DLUgLnHLdYeZs/cJGG/tC1Av5uzag5jbnMWNS7eRD6t3LiH7B+PjT1tQ303M5HN8js",
+	"2Iyk+xS6Ij+bhbSlY6xJTQZQr6xczcwng0L5M/R5Wi0cww9WgaEEa7P4JNKTOluFYncC26Q51rhbMqDF",
+	"+oH8/WTJBZv8Q1Ab3TTM1IxmVAN4ketY0ACrXtZ36y++brbpRgOO047N9sKRaMAs/KASG0rBJBfI27Te",
+	"/FlG+RKPwfjq9Ob88tvV+dnpt19GV7fXN99OLwbnn/Gt5ymCEU2YsH2OXBGvlpRnhKYpIuNOyIyqkD4c",
+	"gh2NPWuBjy8xwkd0/ijS5hJxNGZq1ZPRNOWCKXVuqqByC7iYguB6uKPcWsdZDZ+n6koUNbNHJsAk9cco",
+	"qFp76eEtLxjiJEj4TOvqSaYHERunBNlrsLgCHjBQfVOuWVoHUPzX4/wKywMnJ6aSuQnt4Bx9jnnfedD+",
+	"aLOHYBccuIewzFMjY5FV0LpDeSnRAKJAJRN2SIl70lEYcOXZGtrTUeYFLKEFVSJLHYyhfczEhUvc+Itv",
+	"xndOaRoPQ02YOSqX3Qrn9FyQVUZnXk21wvEHYA6pl98yuskPimR0K9fRKsIxSKKPxTZAcXyVyqPgf23q",
+	"HNmCgGeu/ZsORSQOSnIOaiS1LvP40b1RL/BYLU7r6jSQgafmctZDUaSNqIXcKKjxnbJX6xXWwe1HNcOP",
+	"RUWntvNia463H98v9gUzvHoP3F87d2AQkr48VwVcp9W3G9kXPAu/mpfqi/fFulu8lz3xJ8R6Z/rkngmW",
+	"81m4tpV1wqLK/fBTHQqkd67KH9NHqvXxDy1x361G+fBPr0z+UtW9ZW2PPq3Oti8V/QJ1n//8sscvUIM4",
+	"gEiUNthzzVe50u2fUJs2gHW0k0wFwONr6yzaPX2IFqF9mTKsreug0molVKP3VSudWjMcq8FzvB7FSUFl",
+	"hVeno9AGZIFFJXJjzz7YugP4Plh5Aalo/79HPdThn1AF1ZvFcVemCyUHVQimDDKNsRyNwpsPoM52UIVm",
+	"stcs3llc82UKYEa0baVHUDWgId92ZjmPjA2idHPQp0HfbefOZbtL3DgmXFeIzTuwEx//QVKHuIWz07aK",
+	"W1S1qjlcOcpGVSx1YwJyztRKCtVA8gMxGcCCOOgTxHl+UNCRRgbqtTq1OniUSU2v4aB/Go+vfYrrTKaw",
+	"eDefx9flIYUeePv94MOBdzuoO1fxWyiLRaLaTIjuk8nZ8OL8t+FoeDbx8wX5tVRoZB1gsHGce/n28tfL",
+	"qy+XvaTnX+wlvdFwPEK07ehqPL6wv/t4ewM//XJ1OYw6oUsnef/Rw6cbQIcV+7VouvxiqXResf2/7jxm",
+	"cS9TtySs4ND+cTBDtYe1vHQqenfigwUXDbk/DO0McIQijupF4rsy20/3LrFkzlrF3Xq+/NUa8oKkzYei",
+	"ZAng7AMzCEsRZQmCFSarnClbrGHjwj9HLiDuoBfLBLwVqSyupkr+HyDb2hYaZcine0BOlM3r2J1oOAPF",
+	"wAJkVmsNfBGdY6vVTCY3wqD/RX+i86ViWIEDzrPjNI7DhT1HUAxpfB0w+kRAwe3Wiyu1bqol2hSW8tVf",
+	"16pgGs7lsv9iB9/Rw+w8/K4I4Ysl9r9M6n6FEMlKGr8vyktdztgvxtC0R1vhPCvK5c4deSD7VPvFjqdx",
+	"V2elabzPIWrhbL+cpFVrmjmHcoy6yBLF7yi1UE9xrm3HWBZxyqm4VHuCYnO2cUUJ3xzhl3wFxnIi2s9f",
+	"/2c082z187tL1WDg/PwOzZvFWqQ5S0kqQZSz70Bx62A6Fr6DPbahlDbfrqxBMZWxdbAO0foKVMMZz1En",
+	"KeX3TOnBVD6yHeuKQWHLzQhEFRvKNSlqxmLF9XsKBkVKuNCSYNPqhBwh7fFjk3Hhzs7IA+rqBppluFIb",
+	"jmWIgoANkfN5P85PtOsCe2RCf6bfB/esAxn8gq5WTITAR6fRCQItghsGtgpSfsRHDI82bUXg64J97mjn",
+	"nZZRDLkcqG+Nw7Vba2g+HxMkyI2IAO/bOGsN/BqtR+q5FG1SQ4lTUUu5j+6rpR1A1WnGmdCn5ijANmTt",
+	"c5giTzGastzYbg3QNQSuOKvc308EX0SADs+RIx7BL4UV0rLiO3bD1vlusWK2KDi8lqUNS3NZVLGCWcfj",
+	"WYAbLeUA41CjWRkhPZfd6o+01N1csKl1iAk8XadSYAZquHAhHUSTwmaEJNUyV834cXN2GUUvaMCqHCsw",
+	"3UCEyBTTLcd0jQ8bqU81u3blJuIusTo/Nzqxrnf5q6w4tN2XK8t0BhlydpsiMzS2VQlxH9sdzMQs30Kz",
+	"UDuCK7LkSnFx71xHINbvREqX9D64BotEdSqgAkK47RIyCU4Y+IBs4gfUjREAaXEMlPf8kWH2jX9NTcyD",
+	"d2JSSjcxv2SbpJIeRyYuMwdeIpV3TlCWouOOkpkU84zPdJ+cwY1jOi0YSxEJbF2H8ZLlkE61F9rs0jlt",
+	"lrtc7y41W1v5Qyi98uyTbOJIWUiFBOErmXvf/u3o4sSKAmWvK0xFQ0+7LdQfurxXpQzF/nMaIElvQ3Oz",
+	"Yk2X4cZ8djZjK81SMl1Dh1csX9CVReUxKnSfnAuXwGF2lePqEshm2Opq/MhZlmKR9T9q6LSDEt8q1lTc",
+	"PPLWlYW+uvUsX1NJWfeLZqsWnPmFOKztw6qcrUqoskLoFZWouuSvsB1K7MDmK0aU2Wop5t3bJKi83DK9",
+	"CoID2w/wXryMcsHlVJf37ZIrsFed0ysyqvTNejZjqjkHJuCPcppmyLCPkQ8E1lJbPQXr6DBRkdMCve/q",
+	"aVW5qvVrAxYctzY79sELkPBZERVL1qyivhqDi5/XStPZAuhG/p+bq8tG1JfciC7Irw7pzDHNdkePbxam",
+	"KxaD65U5i68eX9yQBRWpWtAHdmJuvKLdxItNrhWZLSgXBTvTKuePVEMFKUBvXw8/u/sAp8Jp7OVSUs+Y",
+	"NPxES3QtXtkAlFFTvhSxLeTXyZFHZ4eVmlSLbd6J9crM87vk6OioyF2hGCb0wT8PD4fqmaRosB+avVDA",
+	"zK6q+e2bI7hnQauwBM1HqHlUIu4dSgD5TYPT3t7ibcWc/wQLmAws2SXSrHIolzejeYq6th/xm3c/v2lT",
+	"Ey00nm3ff/+aPI8lfeySf6zACSrSQV1hV/HMZ9GAprwWKccMr/6duPK4eeDB9JALHZTOs/xUS8WyR6YS",
+	"MhkNb64ufhueTVxnIIOiVBLEWC0/KKgiwufbKzHCpiYYf74T5sy5UYW5Rn50aLO7LJGwrJ0rseczs21I",
+	"Fx6keW6UdC6w9Atu04O8DQUs+y/78f/tBYc1G1piAd8e/fw+5gcrS1nktNMLWw8H0cd9cmlTWqj2Dilj",
+	"XXGtWDYH4ZKz+Vr5jb0PX3iwsHwOA7s4+UmNrhZEaVA4E5Zf+JTpfjN6Lqq9Heibr9j1trtN5XtsEYDi",
+	"aLc0+JOC6hnuiBkUsKRILFYRox2ggK0cBugpCLSjmM+gYXGgZCIBWkkFzwLtHc0yl7lobKF7huXOj2zC",
+	"6xRc5tX76HV4HSEPH1doZv+gSMaXXPtrKp6mWbq29hUg68CccgO+xPAUGv3kRlOR0jwlX5y8U3R7TCab",
+	"hWKzb+gLmFLF3r8tqzFrgfG6/VUxn3A2O/kKyktf9xr4qXldu5s/mKUEmk0Pvtm9Nu/j5zTwP7iKCY3L",
+	"MRBkofUKEvO1XingXCKDsCg5YOFgDjCBiRfFOWROJvCXCapb7mmHFa8+i2doUk90+//Z+7rlxnEszVdB",
+	"eC9yeoOpdP7U7JR95bKdXZ7Ov7BdUzHbqi1CIiSjTQFqArRS3VER8zTzYPMkGzjnAAQlUqJsys6syqvu",
+	"SlMECBwcnN/v2xtYTeyMb3Bn7gFSU3dkRCbtH8GPuQ8+DLUpYTXrvZyObd4EFa0B11OAzrIdTPRvBnpv",
+	"BnrDHgz+uIZl69kwcDiOQ9wcga71nfCgVVYHgnFYHpFg2FcXEPUdqjjSDs3YGEj3SaG5KCDoryGqAGNU",
+	"4d/g3Uo1zssM4HYyiURqs+Cw7s3K/WayfrEmK9yADzFWv3iT9D5XF51nE6gw7m1u7mpH+v34UizI7Ubj",
+	"ljWtsPnQYqyh861Zg7th6nWCFoisvTuh2hoj8LY1qIYxYnLUGD4ygPIoa7z5CbLS0cMlct1DGKkGW/yX",
+	"Dx9/fnd+9mcqgsdIEfzfj5/OP5yfbQMwpkbLS489tb2rHX8BqYB6AcJ2UNgJII7qyLBllMhzFm8wPQwz",
+	"2i2QQQWW6QYAMa2MGJdW3om3XOZl0VSvERQMqJbCx9lq0XFPWF41OGy22bbVI32csFRPJukRW2yvTDoG",
+	"jl8n6L5ohrY7k9mgLTl0vrkTBivKFX4PlNrBIrAFN8dAUhW6O6J6D0qPwjWROOU61dYKRTyJaF5sntBO",
+	"dF2SuAAalm4uVHrE4ImGiVYR9bBdOzKEraCO61vYKWTfz0pRFSrEbBVKs7ReeZEOWHoj8iw9aquc4Wzu",
+	"bKhB+KYNYseg1ZHnkKozQ+Xl9di9pdAjwabuw52cKL3wmRnK0bijYzBhyHJhDcIhYtmFO3ADL5BBugAT",
+	"Fp2PWCLriOj69gALiipySz2ZdFQnb3O96I6IHmmUFjo0Jxq03IsIBHDAIplZVJnRz5aWbcaXbKoZubT3",
+	"SHB6pO4mfbPhVvjLCkwWXtfJAQUzOq5iW/d7d83cR2GxLzndW21xvTCqsVglnJsVAN82mDKZNdaCSTUv",
+	"7UafbYuLdl2R96AVt95jVH3XForSKkFrqF/0GM6yzGJ+N4Axr/QegDw5N0wtIXXZ3AoIc7oIH7ulipEq",
+	"M8GhrEgNdytZ3NCERIu+Mq1GQYBk2KkuWy2qkDADJn7oo8Xc20xwUxY+kRVA0vA2xILqbF1MekUtoboK",
+	"aVa7s/vFIGneUKg39Rs6kSInDzAl2JAUt7wquqWmWER6a5SiCPGkC87Jw5BM+kGy2IxLOYLDlG0oIAi1",
+	"94wYoI7dkp79dHlyffHxQ7WjCbvxP6HkP7NOHaWhhz91QplrNV0xUrr1lNWhItauwvUJNVeSA3jBfzjJ",
+	"aME4xmH4NFDqwC/ojDW7e+vecSNCwvpkVuANVsCWoC9LSShETEGY02OMAcIhTxgnqAL3j2GbENjQSTRS",
+	"QiH/g7T3gAu9a16mk3iR9ITBwseCMJN5LjFqYZqFJcYmXsEsSgikAU+vNCz1Qpp2XP27IPxbRdreRAPp",
+	"STytVTgJZ1au4kncQ4zX0Auq8MD27sZwXGPRWX3n+i2C119ZSLu8gpAnDExE7y2d8Z4F3onbqNALI4pj",
+	"lv7664/a2OdoW6VYsAEhCrgX3Y/HWt9K4W86b4ZV28Tn8i8CIdybCQJOiHQeRp4XelogbiIGaw+ODkaC",
+	"Fwiwim904x/89huYMhPdgFNZmf7B1V2IERQgUWEUxAMzDV6eH9MMhmqonrMfdCapa+Hfrz5+SHwWgL1k",
+	"7+UPA/aTulV6ofCCMQmZEc5boSjzGJi4UlXmeUol3TSditQ20+NyBn5+IYaK+aqII5YLZ9xwur6AGlKz",
+	"qUBEBQ/t4aYJDidOk4AbWCYsl7lh/3L59pR9/+a7//OnYyRBueO5zBjYIJBy1EowoWwBIeAUUCVMCmsB",
+	"QXcYGwZ5J32sbs6nbnpzbgxLK5M39WDj5MNxw9Jx9ZfgiTjbDjh8pfG3r1buw4O37gbwcUwi+oWYIczj",
+	"QhkL6AhuKu7rXr9+/b2b/E/XpwhuwbAYTUkl2IQYPXjOMjmVNlKRFuhiuMJ1QGMSs0Ewzs83OhcBD8ZY",
+	"mIdTp6/+33evEyivdqukuNKk7vyUkQPbXdygATMxlrNqfHw3t/A290iUlLBCufkE61Z8lsYesTeHb+Bn",
+	"n0g6nUeeMU6Hxa3zSWlvdCH/ARJ9xH6AY8LsWP36P//13+mxP8UEisrDEQfHGo8t0qsAMLwMoXbcSrc5",
+	"0rA3hy/Rw35z+LoCrGWFzr0LoBiG9N2roVkAXehcjgVBe8jM3eMT6UyWg5M5H9+I568Gh5XOiP4NWDpn",
+	"M14s3Un+zMc2X6KAgSkbZNSr9IjY1B3aAMxDmIsH114dhQL8g5eUhlB8Lg+ODl4PXsJcnBsJevJFxZo7",
+	"bfLF3srcElxQJicTUTixwqVxUjDWs5FUImOjJTv5cJawQsyhsB2di9GSfbzEYH51LY2BnJG2Ag/klYWg",
+	"LnZ6cG8mmnTAqKeeatMQGH2pSzhB+Kaq7ZDKsPFwGU3sinMIRCrac5wfU7oAfkZAp4MtDPt6kR0cHeTS",
+	"2MD7OecFnwkLyb+/tvG8UpnfOhdvZAJULwo3yt9LUSwr4QA3Cg3tmru+E5xuA8hps0VfzefFR5UvPe9Z",
+	"t4crarVOz1+Weed3n1SXV+fX63KHucup4rYsOv/gXN3JQqsZZpi7/eQzRI+6f8GpLgqR7/TRlUPV8Qdv",
+	"Cz3r+uy17vyk+Nx5Wd5L1V0MDCTMum+r0vofIuv6+E+qEDzrvp++S7vDDyhE1uHJd3ImLcQWPD4UnPdX",
+	"h4eU9LCUbYoMuhd/o0REpSi2chpCXBDsyBX1pdDcqQC+BxgEozRh86vDXF/4vsTfaneZM6WCQqS+FVDO",
+	"TnXxqYlomQG3D+3o54i+cACYwugfeETlKHUG0c2WJjeneZ0mhfsolZlJMamW57FCTidwqaXEt5aW82ud",
+	"JtjS5hQ/m1LMzRmM3HycuD9G2C5QSO2rpZ2VO1Tw7/BbdytCjofngHwag8IAS0BcQw5Gl8968UKQebe4",
+	"0VCRDUt2HJeZZ0M1FwqKLuCCraoB4vcG4zPPfQrVCqe8jog5Ce0LPYGuTRRrWCjVch1GLw+3ImW3f9DZ",
+	"sl1M/CNSmBdXIhdjf6v+tkeB/6HMbz0U1rrEh0bCrEZJfsNVlgOefakyoEno4RycVOuGzjmJEYCgAbPu",
+	"9tPga0hWzgOx+MnstxduwpgbqNkpWzTPxRmoneaj9Km0BiCLyJyJxd+z4jinggKtmL4DSKtFKENxxwRt",
+	"P7B+THQ0VOZDuUfA1Q1dNCI3Yqj4GK1HCLIlwXEIEuv5DjAg7N4E0UUIccyFCjB38Gddr6epSmTgJEId",
+	"nDRsIfJ8qLBihn3SxshRDl0/7iAKn7yTNmGQrGKpW3A+ygV03qfHyLa43lf8k8o0OOYLidGqkv7B7X3T",
+	"MXN/h/NxAtt7sMczEgFpbTojFXLVww+DGxLFw58+Jy/RsXjYcfCNpY1uDGlh3PLgigRmeBAWbMlBtQ4V",
+	"bezjBFIu2DT08vAQmr8iDiNf10OyjMok9b2Q6VBJw6DYq2mzp8KGvb5DjNr9mgBhoBYzgMKtwetEULok",
+	"/mC6kEIcAx8h0cZCuz4k5ZQgaIPeoV2RKp6Z1wYwkxtdFvc2LsjObPeCrwlEDGh8IGLDx06FB32usiAM",
+	"vl4EhEvUaGSOq/CaE6VBs9sZZrNPgaBBAHmyQR6uAREC/Hw0jPA7zQ0SCM96MxKh2iswKc38QJ4OCaeZ",
+	"MavvrxzgdMZ7W19z+HNk1ezzCJ7iVJoXPMp30Cp4eQf7rb+DRW8fLZkvdrjXsak4oxrPzMcQdw0aBW/q",
+	"FSohsMlRy+DfA2A1OQ4UDHOqZwBYf4zTk6Ml2NwQbYY3DlX4MdgIaOgHGw9+9cyw1On7iyxNINAMMCEQ",
+	"DkgDPW7t39Jo1wlZpNClFT5gNReF9w7TRk3vhu0WTYKZpUcR4Ze7JiHOF88pPIDZpCq2NuEyh85WeStQ",
+	"ARWFM4KWc7SVAmqyWyaM1yZDJTNUYX8vtaVeal+mNmApQC+mR34yYRZJLcngfg+rglsJWg6KnITfOk9J",
+	"Rt6SpLouuJIhSO+jnGBGBVmB1pgFdXBTv2lD5Gy0PIjTSVhaXh1NX5fjlvIAK3wxAkTQkg34wd+iZt+i",
+	"Zt+iZn/oqBmUunQJnfmqmodf0W91nkU3tHdjvSq/72WNSq7VPVIMHvBBI97oLoX0Z5Pax8uc7h+4XlYu",
+	"Cz2pEAzA7hiqUWlZ+un8w9nFhz+nA+YNwhmr3+L2phAiTp40e1MX8IlrF2zTZRF9wcZbo9YS+epN4xXR",
+	"9H5YkQe/mee5XkDDMpX04EvWOuemgaQzNtOl9X2fUJxM9oLnalIoTm15qPh+fMBH7POA4na3BS+kYVi5",
+	"QE4iiHcf5/NScMD7kCRt9z+NL5S2ot0vcZYtfOMHeOybXH9Bcv2V3WVBjLpcZSCVvfr38EaIltCxeUBO",
+	"KGnN/dAZJwxH3351jMHnhQzIj87pQKhodsKwUR3vLiOU+yFg6jjvMHY+ZnzpSweAQ8VdkosboZwvE+qB",
+	"FtywXPsAmUTSXIpfu3euxofhYGMOCIqYC+G22t2qmciFpeqTGvezLEiTNVyBCCkY9no9RdOvLKH9Wi/i",
+	"87xhdUF+2f/grSEU3U+g5OdCWsE4blskufePQkUqH7I2KMIecnAl+xLnIJwIcqh+AmMLlF42k0oai73F",
+	"mGPhZSYty/WU3Qoxx0DlonDTd7/CkTCJAR3cQFn02a6HIPHJuhTVdvNNS4MBCTiN1McmnMGrHr4LyX0y",
+	"Y9HWgcPTmnV+63mVeJ5DogrTvj72hCkzKJiixBkleX3aecaLW1OlqKWBYHvhG9aNFfOm0+4m1ZaL7eWs",
+	"OUMn8Pp2OeaHPQ/dlpyq8wu45etH3N7z4jZ4PgbADbB6wLASnd6NYhf4EKi9v4MZSIn9dtk6oSsgpJGJ",
+	"IMx9/oB9okqAKmZOtQC+YGDQIDXwl29J/J0sfkTp6zWB76+ARtPfpwb3no9ou0YJFNCpKYlR5ryKz/bp",
+	"RXH6zJ0MwAcpc6iYWC0n6q9w4mQFJRJXEjAMnCIBE7SpysfdGKHOx+n95sqeBCpXOYuKgCI8jDeH3w+2",
+	"1u48sVDhIhjLFSCtL/ous9lJqFqPJuWEexaOq7jUBXwKrFb3WU63MNAHH9kTyJ9zRB2i6YIjiL6TDSdA",
+	"VHVS5UmTYEa8OfweNSPZHUNVa6KC3fDPhhdwQx3tPHdX3nJFdKNLR2VRYdrqDeTftyKcTaVl8GQlmf0b",
+	"Mlj8AMNgKuJxjZmnOhPwwRVwK4BwIBwA1khpprQTxgcelBoE88ZgFizEh9rje1z2eKBrORM5pFDWdwEa",
+	"qGpA0oHrhRB9o9KX/mpjaVuemRUMax/5loXH8TCPfz3GdmmPV+OKvuhyK240YH+HN5m3NXu6xQzk9nre",
+	"x0BI4LvLgFkxwRKPOjs2r8FpR136BIVgajjrIetTANQOS68+fPz4f89/Pf9wdn6WBggoeyOGCl8ToSdR",
+	"KZ/yNZ/46TCFMVdjgfTcaxcfPlZdd9E/YbEnFaL4j4Vgy1BBAqv+SYT9FX6lwHSG/F1odyvETCJbrbRd",
+	"r1KazvabFB/c+02K+eI/yC2KH1vdori70GcK4vDA81mqvZzQDzriLshzvWgy+QCQjkR9xchrKExeFa7f",
+	"1zafgoaI9UaEef/QPTYlz59nEZNmc7ncpCoOxULjWt69KnvHGqvVHLyoam08ATFWIWdJXEsHb/L9iaDG",
+	"Ckv5eqnYqzdQR2vinkpvpgTvvzn5XqcL3Wfhem2gDelfWHcwdSeFngF+x0QsolX1fQxUa2q47CWMGDB4",
+	"q5FyeStikw+mli+Z5bfikay7kjCq261zeGJLeSI08tZKmhHJAAiW6eJVTkrhX6F7O2ECG5sHjMAPnhnq",
+	"eZ9KwptL4d+xBUsoW0gRcr1tiVw+tlAM05i0fb0OqQk525YYIjWxJMyU4xvoNocqzISlZM24/2tkLtQY",
+	"y0HdPrn/4z7b/a+ffkpd52nbrBGzguC9WvLNh52z8fi2i53ftcYTWZ13aYKh0/IJRABVDdgNY2111B+6",
+	"jwi137uP91UVm7nD1yU5T6ejNz90sXYG2jLzoB4aVBPkIvHWqwgkn9+K5eZuCvcAQP9cfzy9uvjw6/mH",
+	"08v//AQ4On85/8/UcysTd4VHX0DQyhv844xaUxTVntHw5DqGpICq3XjAAIW0lk4hEdFl6Bl1ll2W4I2B",
+	"9ra/JegOviV85ZFgmSjknXMqrohWEwERCKEMsCHznBAvTBvIwHlYs7+4JdujjNVGauv7wGjIrVj2WgBS",
+	"ZxaNAxrOjyrNNrkKCPKt4oRQ9qiZTUpc/1qNBaOKDbhtlPe2FjdCBSolqUb6c9zNiKh8GbccQqOKpZjv",
+	"AuRfbBoYKplFCCE1dxDfB6QjwAQYNTSEBg83AJ00MqtWilEKYcuCfjtU6Ttu7HMY//nFWcqmTty8ZELt",
+	"SENTJgFiQ2k9LM8kboUm1lV3FsC5hHsY/ysFcKBoWUeCW7+ojeuJXcXOvKqQYqqKLLm6oiz9QXCLy+k+",
+	"3NhC8Bn1BRjnivjPmQRQNWzCswvN3GxQCWC1aQLTdKe8nN5QUBPJRlQGQXUskMBBwPQAcBmAVBwqd4Ec",
+	"sbFWSowtoOE3+tbw43PPf7nVSJJZrTsN19EIxKuGSw7pBKpbrrbDbTf6q6YbffvFZMVni6foOX5IXWvQ",
+	"k+9FJvm1B7JaUTOJf+oq/IyrZQf8xOjotF62IefrpQKt1tUPbXQK8YN6qrzOsb2NjvBoSWiczwFMKbCf",
+	"euVF/7Cl5LOi92+tvp5pgO8KuDGQFQLpHbA9AfBgp9QqAk+j6AtejG+qQv4t0n8Ckztm6f9OvZMOekct",
+	"WVFCbH18wws+3oSCEzmzzXA4O9IwVOA4L5vBcfr/hHol7lf5Cb7Y99En72G6pE3YSNub1mJeNB4aZ+j7",
+	"vU4/vv/07vwaEPLfnly8a8LHr8MnNc2vUUjdsQF1uW2Jvut/ia7FZ+shPLHFjwJ+A3bKIbdsN23t33e6",
+	"YJJGi4sXuXT2C8SQKmw1t2mrcaTU6nTP/uQ1XLU2TChx+i4vjbwT9bkpvRiwE4q0vX7JMoh8AlZh6uaS",
+	"/oHdUK/kO3miAZK1jzA73DExMEOLG1pdpl1v3Rfi8zznsj3wei3yHLUjWrGQsVkgtwKSAVTkp2u9qhVq",
+	"DrsEjh7Pn4A/AIA6ckfxfoeG3aFyRjLAkTs7PKSHZkIggDUl04AOb7QEXd50NdOn+W3r1iMifIslBI52",
+	"aILYqMGawmsIijISU64ST1JdoUnGxzIOUYc2YDCgJcCjS8PoW0V2VHn8zsivqHe9t0N+BIzrI9sp6KO0",
+	"vX0YlMY1nuLeD/mPbvDHObrnbpnU5uA4ko05MZ/x2yq90Gd93znuFvTjVNL5gFM84WOxJQYAGn0CeU9l",
+	"/alDqwfoTLDoRTsbGqBdKpzJxId2TDMkh1/ctziJTscMcGU7taTXrd2VFi6ywWJjI8y7pWe9YccBBdpE",
+	"IfcEgHuZnCpdYJ1w0zfMCzGRnx9mK1wK97exBRjYWkpL2q/aS9jfhz2679BNfX0RJgocwQ2oNSTqvYYv",
+	"6fTAraLH47JAVGF/wnfWajOxqfL7vdhnFPh9S8ss4pyNeZ6bfqoPb6GSC8lb44Av4bJvXaIXc27MQhfY",
+	"eVM26Pxzd7jQZosA3S1BNcUBWN+EB3baB+wP9L85JpONsKajdr64hNZoJi3ieUWwcBgRhWQBoLnfyUwU",
+	"oU7JWSZxoxaYK0YA7y99W2MbH5ng9PX7qeTxrz/Fq7l7Mc9mYbiCot8L1UdJBhmBSjwzYb12F6S28tQm",
+	"EOdQccm0yhEY7k4UmdPxx05gpJrmol4qam70wmeqmsoVnfWwWvLawXjYFNnoWvR6he9Y0f9doxuU+b54",
+	"OB51y53TGHHynIQP+Gyi6evw2Q2kU+DCxVV9ZsBOGLJHE4i+EsdxqNb5LuBA3vA70RpJA7ipx1xJmPz+",
+	"hmzlyEIodFwwAyvTtib4zGNN8bTAoDgHKmRPTfFo1Q5++NHeqx5WmWr5HdEILpBNi2QZZBZA8m3wCIkk",
+	"o1aT21rIovLleyL5rM1zleR4ldd8cygTiAxW6u9jR+XYFxnJzGdRQzjD/cmzcET6oFZ/BMGrXOtbM1Tc",
+	"sldYaFevwAeYNL5kNzrPIKVJER5P/IQGwVJY4BlUx8wIwVLMkojsWm8IMuwcdv2agoexEu6IM1Gtem/2",
+	"eu2trWHEulWwiwmxjibZSFoXH7Mqvge/HbBzd9qoFgAiW3xsidIFSz8T6vaC56WaEvVlmolc3olCZGnC",
+	"0sDKT5CEppzPCwH5eyTaIeRmSi6G+BoJvafobTRB3bj3MFv2bjT8EZX6Y53ZdmzS0HAfaJ0xQe2hSUvT",
+	"HzZpGILQSUvTz7Gl09Leag/eJCBX+hkA7lAecX9CkZguiEWAG5aeXVydnlxidwrhNdiCK4Pw7JHtWL9V",
+	"kcXXDBVQmLujD9wD0GYdCLIBSgOPe0JFS1jYPBJQdoO+CpSt1qv3Gw40ff16813/nuUZDvWxyEQBL37k",
+	"RpEzrxZPwIvvJs+AJOE3ow9h/rP0gAHlfBcBrrcR1EW4ELZYbsSKmOgCO8InZCZ1lOX7CC+QZhNqfiS+",
+	"CeO50XR/gRttNNaDL2ruEpFYDdiZF3IsWEEmWmWRmRzGHSEnlnvZYKguob5F0p0GQEyrBf2YprN15t6s",
+	"FL7JqxlOxRbLxzgfl26gJzsdbnS529kIiwf8CL0ke8HCVkt8ZV/HYxuiRry5j9V4vAGmKjzTH5xGPTQV",
+	"0Dsa+og7X6T3bjhZ35vaFdxfrxvc2+4zg3qq3cvHVbZ4xSqXJmj8qkIXkU7wOWDR8c1BQSUNhuokjGVb",
+	"ruowZtN1DdwjFQxct+v6S5LYvbTgwY25IsL93Z3U1u4v0P7E7z1k0KVFFYmoQIlPKSixYG6RM09VgywZ",
+	"+AffXPRcOnfOR2JqPPHBcbT8FuALIZU4VFjjSbhvPmYN0YjgMuIfoRRa+tTVSpAb/ZaQrpAoyUTOCh4V",
+	"m/A8H/Hx7THgHHqOm0K4zwA+KrFwdsIqegJnRlibi8yfuBzjUEAGi/8SGRFMK4+zeEwMj9GD7iEr8zwQ",
+	"XyUrf53xDC6oAftYnXTq1mKVUxxGQzsIuymj30gTmwhrsCcnyi9cRXWCZ53Xe96dWa8nE7d+BIXX5cSv",
+	"mR+/+/N+hQyv9XEeZg/4c9MenbkSxZ0chzItlkmei7GtwDX1QlVtgJ/4VBRnpV26zbwWfGaOfBgVgVSY",
+	"UFCb7QkuIj/Ns0wNVQSA4A6lM0rpJBIXMzUqBWvVf5Tnss0ykbF/8Y1Sl+en5xf/cX55lf4p2VQblktj",
+	"L8OC7NWkxEHakvIneR40Wr95+fBWf+r9QaRLe1KDS6c/bo0bhLe++Kf/v7+9mBfCPdNweUCYZ87tTZzG",
+	"wp91La97s62Eo/36ceqrogm+C+1DAerWi15CXhEHffm8nEcljL4TwGAf24BdqHkZcxZ6MhB3DhB6OQow",
+	"kjD7j4ZWcT6b5wIAbsEhI9XbJKa0sJf1Jevf6cLXf/KjPRGsZW0WbaqXFsAkPiuinbcYIxI8MyyXk14K",
+	"9a6I0SmM6s9SMEIWuswz5tTplrO0CwBmIeY5X5JdhvgsvaPUVE1uRB8GdzrqaGhHoyylDzkgBJ+bV4XE",
+	"SmQFG8ExcPqX8Mu9KtoyFzRKq+S4v0ZIMW7+PeJjcBohkgRImTepVKy4rHZbjnn7vXwRC7pU9AFwhxJE",
+	"hd+c0AxsrJ4DQxb+KLIw3c0XuX2ZjAFOMucpI4oL6siJLqbaWqGcYEDbAmUSnIggtZzghR05g7vlkqWP",
+	"26vmgF9u7tql5emXmq3QY2c+k1ooStWpebd21HXpHJJNpbtUZp8v3CZBkZaT5rnO5XjpOUerrs5MWpHB",
+	"/yWae0as/dLg7TRoAii5xGl8gpfuda9qA7WdVHyIvtFNGPtBYTbn13zaNgo99gKeoZc/PHRk16YUH3Ha",
+	"wM1hoqYKPdBWYzqWtJ1xpiPmRp5ICBiPKZHmtnckhKJiPJE5/5bYOp33vFqH434eUnG3QszBY5UF4uWY",
+	"qtkgvZg8f8/t+CZdrfV79W9JFQiyfEo3LqJxe1F78/JVI3PrPONWrMrY1jbh1G1j6k0oP0aIKqGot7YM",
+	"+y+p5RQb04d7sKjiTz0TE6lk5U4+okm1+2FzEmisL3t/qmN3nlHXy32OXe1uxcdeWIFWUIufMIkaZapC",
+	"mQgRjFPjE1h7YDB5j6Fq4ahb9LCGMcDsJjvfTY8262CvEnntBnoi+76aQXuC5ecbTYs8EsFB6+POvhbA",
+	"SdLwdh+W2CZdOxnwYPdtApSCfriDXRMIX1RJk/uELqVMsBi92V1YhUqhnS6mdhduHDjczsgqCOnGmbfA",
+	"GAO53tDe76F0suo2df7RjXTHfcmsJkyuJuqZS+TW3MvhLnOx6y3zstfRWy8XiO0/+EpJDt7pcUAI3PR8",
+	"eK6PawhrmEj57+zWuYdeuGXdUJaAI2BZpfuxwfgoYlk4bzzPsZQT6yyJIaW5HsELMTK7kRC7U3JU8Szx",
+	"mYAYvP8H5M7F5tyq/EGHktNMj0tATQyBLmBwSaIAPoHjzItSiZTqcwAzvf4CAK5xQ0PGRpfjG5EdwRS9",
+	"YQdeaPgQhGmMSDt4htkVMJqzkEVa8EJBRucclm+0REorE2HFhzk4q3FRSOfPwgfpO1HQfx9VcDTuX0TB",
+	"FlKZAJPlVgxMYcyOBmAwpN0F85mlWbG8LFUaX/j0dmS8EXlGcAQVNhJ8zepqhyD7UAHYnvnr618GyJgz",
+	"QLdSmL8e/pJGaawAl//yX9l7+UMjlrwTRX/v7EsN1Wh2H9nAcJ8G44usAyuKLoIt0A8/zq1vkQCEf8br",
+	"sn8/9SE+z3VhW6MD51VPPtmsCKi2Fhv10JMmAehTXiCZwWgJ/b3Id43fX5Fbo11EsUx/4x4xPlThw+CQ",
+	"pp8+Xl2zWN+lkJI1CcM6pwKazxd4VGiD3F3pa57cnkCeclLoWeL+ZaVmyWkVmXtFTFphqLxa+JcUGYj4",
+	"KBfpn5L1LjU0w+HMSdsCFaALW52NPUroGa3dphsTtKfT8H6he2o61wUmeMMYlYzuYklV4hknfhrvt38v",
+	"sylpujXAXgwfAhIKXRbijuclJjszDfLjoy9u2zHgARYaphBlUQGtxc7XUJG5wS6wxkSXiHWmmJUzQay8",
+	"C3PEUluUasytyFK8oMjZg1+gXIqNiZm64bWnbsSnTcs4K789JYNKFfQoXD+wSZhR6NFtw/qksNDxgDjW",
+	"RvHd2XPbSkEYTFsYvaqtnOlCtJEGBvu/C1+gt+WmWoleyQJ3tWST1orB5u85fDy3IkQjbwTP7U1oeQpK",
+	"5MkDx92X+0EVhV3iy1S6F47QsW/Rr657gM2E1B9+eohA+6qfKFFIGhtS3QN2gt7EUKUTWYj3OhOpU9Sm",
+	"0t1ciQUBWPNR7o6KU/APjTsPVbfAM27C7znefI8AwOHXFADo5USir4WH8pmJDsP9bHPiyrPyTtrlpuSt",
+	"sQKJul9+x2ZSYcbl4wRuCwRufXmIbWdgsyOjknfECTIZPdHU8xYAyxlcZy2MA+CL+bnt26Rtzrl/VAHT",
+	"NxThuKVI4s+E3sPjyh50DwA/gS8j7K95KqKLjmP6pNXIY4JJeIS+vWvuFWHKpHE+TM+1Hv4YPjOBKd7y",
+	"JXawwHgZLsS2Sg56+snv/S9Cm5zhYjwoNoh7XuJC7WPXx3oOBc5+n5PgCGdseHDq/qon7H/+67+HBw3b",
+	"7SfWvOGPEz+GL/hq48dnfgkfLiZgN/XOObdmox2js4UZDqw2pwBN0BVEjgSqhEjDcHId1Qg+/E2LQExG",
+	"9aNEKAHVaoT8WQvDRnx8ywAXvvABl4oWH8zx5gquMhc/0vu/+nzlaWcE1x7xWxu5RELFsdvGViiGRzE7",
+	"2su3H6RcCNsvsrMHm+JoOwvXI+CGfjnBr6j8ZL9hLy8NLzye/rjvW6djTJjK2byylnalrIb+XkkXhouF",
+	"hMTmlmDxifIkmWtlPNgRRnxy2KlNBc/HMMuF9ma0nrCFVJleYEDdgxjrCcTup4Uu51H1HmHtuj/hrwZD",
+	"tVYwtCXWfI4sZL/PKPNZJXCbz9rIt/0gNehM3/V63uT4xu8wYePSuDyLh9zH2SvEWKux7N/QM7eGneZy",
+	"fPujLo2I8LyD1IOgEu4AcSZmFfchhFlXyQ/JqRzDJZ8whHVkM15MpXJDDJUH5YAeRWY19h2VijyRT9rY",
+	"aSGMO2ZwaiFGcMMxDAl7QAUFIzF2x/FOGukMJoBO+FsJiEYLyH0DIR43Q0X0VceMm1vqSQY4Y8qSAvEU",
+	"HUBINc4EN2Xho6Tw74bgFTBKgJIAGBigK3DqAJOFSBIS8orKfS3V5TN7UwgDEFnuxnfvz5escF8XagID",
+	"L67WWXPPI4lCl+jlj3oBZp3VMDEw9RKmYu46HzTnVOXUBsLjAx8NoGUAc84/y1k5Ozh6+a//Bn1Z9F+h",
+	"K0sqK6Yg2r/st1kIVke2tmn+iJ07S5/v7ieOBK+qQoheOHx8WtQLxWYUD76/nlhp4Yw1BbQIbYT8riCt",
+	"YoSrFupw36zBl+Zx2nQ2wRTT1/XcDwnvxA7sx8rLNGrjS0waBh6EqkWxpowRop+Ub4HNiF5Br1tGyukz",
+	"p1oQiJNe7dsP3aNLYY9q3G5DVVcJ9Hu9gAecPgHnEKo/+Ph2wHDjnApz+hHU50oC1C7k2IM0VTonqprG",
+	"sjSRT2qd5kN1K8S8hlRhEjB9YSqp/zfM0kNevyiVqYARZ57lsKogcOuQiwk0rsWcCYKZsZ4L5u4nrKmq",
+	"rRJ1TlnIVmWa4h6eyg1SuWCxWV9dULWuU8DE94HVXhuHtBN8EHowwl/rMTonEoS3Gt9YUB1XkxCpalcy",
+	"rATACbmrqBDuwPrF8PV6pLRkQDNopnTjhY269vaTs8IBdrI5Xz5lx2CvWYkfoX8dBeBvzidy/xHL6dw5",
+	"Q6td/7uGhnwv6X6cfITFa7r71k4BfBmqgon0FmDcJD2L6N2CbozPkAeoWivrQZ7CPut6Hknwd4QX73n4",
+	"bpGNkdhXSAPlI7od9uNS9Q9r81YXUCxBPEhUlQjfQeXKdA85dV4Io3PffRu1FIFcGp0QpO5tfKsDYIun",
+	"CJpwmRvCkksi/AvKECOGgQebqaf0atdTK7LKt1g8xOJpy7xKJriiLqq31UoPbWf9yd6VAGIHZy6SNiNY",
+	"jxoIoY8tC57X2bgqhAsogp7x4hZLgTmzgOr1wZuO0gwVHvyk1sY2EkjsMOeRehZjXWShdt9DZoTi4a1y",
+	"CA1w+22QuX6CsBa225kybyVl+RnbHNBqg10N2OK9oQgB718NSsjqyocNaBUPUb6x8eG5JzbUTwY42RVq",
+	"krHWt1IkTE4qfjmogGwuqbyikbpUVX7QHu7LAA0HsNSoZSjZjNTOlbDPT2Em25TPlbD04AM0kBiXBVQQ",
+	"/fWX2ubJqWK6tN1YPbhaaiU21Wu2LlZ/4u6mfNEajXEKyq09uG1ud33npfD0M5Av7nsdT8yt82lrw++6",
+	"ps2q+Afiz/FSnFTIHCTJoZMY6xnHvCgklD0WWk0Db4sh9Dts3OJZViCoxFTYKhPx5vDlYKhOAHzDOK+Y",
+	"5xVYHYZ3PiP7ovP1rGYLLu0Re/Pqe2rQAmjV5/CCRiZj7FKMpaR/PXxaiMx5pDw3XxCrzqYDSIxwESvR",
+	"brITKcQXmTTgVrR2S7yFC9qMC0heWRInQvfwsnu0Vb4wEqBvRZDIWWnALK2IGpibJ0ObeTBUFxYYHShl",
+	"a4BV3hcJIPVTpoU5YoW407cIL4xlIhB+IlMpFALTT6D55nUSgc14xEYIjb85RGSSoeJs5Py2GN3G6JlY",
+	"V9gYJXLvOmJvDr9vEmOIiZzRSu8NxNu9/dp9ZDcxbqny9199E6/0F3kZUazCTxiyLXMEB4/4wbYcjW1G",
+	"RNOZyaW6bT8wQHEPuGzQbAm5VuCpNyz9X2mo6ZTq1gcNAL2znA8aPKFMiNk7N9x+pMa9+grm+tWpPq2Q",
+	"fwFW8j76z5bz9k1EyjlUalnFlARlScggFmBP0SJUuk4dR65ybDE2NAE2s/fbn+Z72u8rePcXv9XQt+oW",
+	"C/JC9YW9x1YjsuymvFQNd95dBhjhLvB28uVXnDjIvzs8bM5VXfmRtqRGKf9TG9WNCF30oMJa+V25sTuz",
+	"N31NBXG0hF2q4fy+9paR8y9srXwLknQPSI+LkBpRekH1P4GSf8Cwa7qGUl616iNhJeA5O4s+lAdFkTtK",
+	"wiXuV+nVT58+XZ5fXQGauruBhspZ3oaqHQBUGZEN2m1u/NR96SF8+9Phg/jPa4kAejDqrx8lxIR97CLE",
+	"9aChf3J7S/XHyVonC8K7NXWw1DL/SJ/lVSskOCVlRGkPbniGlXNYwON2hbK07vpPIGcaVQT5chnqvCzc",
+	"FQMFXA1QWBuyLY8i/09b31afxCb8K4JEqCo9K5D2vhMwftcbB9smxbukY4Jwb2MhiSVhvzuxRRt9Aa3D",
+	"u2mTvTcQR933yGFAwuOvT2/JHfv6V/pDkyVe8QogkOW09K69tGaoUig+MCc2fRxgykrqfsctwvc0Aw6/",
+	"PjOgL/zJni50at/K9ojgHfF4YPdVdGewk7Wj2gm3W6jsi9HGX0qzVqSWwZ1Y3k8yEBi6zUNG48CwV4eH",
+	"VQWcNIwjp0qtf2vM8xz/WoixnippREaUu5mYC5UJNZbCEAcqVM8ARJsoBJsLPc8xJcKkSoZKadDbRA/B",
+	"S+cDWWhf9K2AoV4bSqH4HZc5H+UioKRFavm7w9fHLH0BQ/4jJdg0KDmHqK4vDKdq7ZYm9itPcbk/+SMa",
+	"+Bbxs86w91WDS2PFrDc+Mtv8/p0BxPGprR2A7/g0gZS9rHicPfA8xERqdBWIFoIzSiqyu9ozKHvPDEGO",
+	"IRadEQUUl0I5C2cGqC6GChPbAH1w7P7ZijmF9mA0XRjrnQj8iWmTCJhS1Y64P8GIB2q3150hg8zgTwxx",
+	"QOXutGdgjGxBNOgmXlbwmemMTs+BXgBFIdiAD0enB3ahg73WafDZpnp0WIWnvHtCFbulpfC7WBo3nQeC",
+	"z7tNq5PsPoLV7Tf1d2xze7F6OqO7k2B/YZjvnUUcchVeTc3mObdd4meXwM9nmJXWmS4xby+aJpjz2lo6",
+	"B+x2ZKuRYC49TxClGobKF+cFmqAELznkkmIzbm6djd6dCuraf+jBvkQW3/+04bKVWbRL72drgvFJy9Er",
+	"71MtSRCEDMp1eytWhtT5ZrT4a3zkq4ZfgG/okmvC9aiI17B529Ov9dYSBqM0AMnTdrTrm/ask8GqGo+Q",
+	"MtJ3omYqexvZFyyAheasJ7xXgcO7JUd0TfUV+zjzH8Rih1qWl31WgznnMhq74YhDJVFga8a166WX02dt",
+	"VitXtu5/dWYbcEJXi0ru9G20d12KgkLtVF/Yn5cwift86b3BRfDK3qTRfjJIvPkVKzT3CV30GSxGb3oL",
+	"3ubUlng+4zL35aI72EutEUXSt1WpIygv9zqGJf8SaAVW6oHQEjLOnEGXT6g2JeZWbH86DN7+yCqsGnP9",
+	"ILuF+2pz2SVu1S42ODyzFToZSv8Re2Kl+B/Wq2odBrnLpA9paxW6TK59VKNWrOQJLEOz5pvD79saB4Ig",
+	"dlHIMJF9YDHvuMbtpf3Nn3P45Ut5f9nSndeyvzTpWegQF1tku0VwKeKuCLootPApXbCpvAOaP6Jr0bnw",
+	"lc+PEaMhwfodh2jcFwKq0iN7uNuO1JcRk0G4vIdeB1URd3/pT6zmNjd6oZrcKA9lEVoaWMaXEMVBdlt/",
+	"Jp+ZytiB4IvdZLuE6vC99k/BKC2iAaXsfbHVcHidM+kI9AolL/RorbS/7rjpoV/m3hvfpGy3mA+NFd5g",
+	"p4fmnT1Zn2GEhzSErMliHz2gljY2kvUddzW0iG7y6H6u+ki/YqeOvqKLX+dXpT+I0BWupW2U8q3V0E36",
+	"iz5sTweA3v50Rcb+81r0po/Dh1u1Ci9G8fiv1ltbhM3tIjBxs7Z/bqvfdhLWEJi7AF4IaaQKQUgE4IAd",
+	"b6Tfsjdi1uaUxRLaRVn6+ezDNbvfgrZ7aK3fdvjIJ6Bfue/Pf9ttwR+x2rWibmwlykmY+DwWcwRysyHC",
+	"b45YWhZ5mrCUVo3qsJyBJdUUmwFTODZDFRHqAEhbGA7dxlvpD9iAnXsOnXEueIEwNNewPswspAWQSRsd",
+	"ED2ZhJT+UO3TX6zE/HfsMtJHPoXX+LS3XH+FtT3dV9vZd3yzjAdK4DauZnOyJgqBTM++g4ZbanYhgOkb",
+	"XUZ96XBGAZmRYGWx+u2Zid8rhopabr6jlptCAJAioFEf4yGb6UIkOzD60N4/BqnP6lDdCt/cQm0sfMOV",
+	"3EPhWyZyeScQ+kBX4sUWoqJCbSuD29s1sy6t+6H3uYgwMwH0g0IcCAtK1Bw1aDC/PB0Jf74Y2+UL1msV",
+	"HVBfqm0vhC9EgQxFmO7cEqi+UHbATtuNCWmdDeHherj13X5CQuu2uSU+Xy5tjQ+GvmioViStiYFXfRO1",
+	"HTlj+pK0QlhZiOf4aX0jJUbN1IhpWghsicYiGGCTx4hjVXXKnWzOhK/5CchzgZKlAcVQFl54CGPjmwht",
+	"0FaFniPmA60zOiQ0tYcLlLbc7kmg3lNngRKLIENRIaa0CeYCEI/orS5Yqu9EkfP5lRhrlZkUjRVfqDkC",
+	"pWcXGhaB27IQJph+SiyGKhqF/plWDapAja4AS4JGHHMVIKdBQ1qAmoOSiZngCrppGuE4YeXWBXkf6CTu",
+	"5ZduvKdgDIXvzGI4nEb4+lDv9fS0odgm3+s52Rs6aBMUqK9drkqaV7E/obkshonE2J5T10cVDl3Ol+6F",
+	"ugjlsMlQhbOTsGnJC+S4cOIO8YuL0CBciLngNkIUbUERXTNVpYEpgp2h2wBEH8F6qAA9t4J5OlXksQ3J",
+	"QRGZWzelbd/gnrTZ2ySyM4pnHS/on1gpeHD0119+S/4ZoIDcf/7iHizuvOiWRX5wdPCCz+WLu5cgpjSf",
+	"RkOUuAMQyWJQBXewnNoN1fQjCDrHwLRgkVI3Y6ZJ4KWNXogjNL5RBBBlL/NTPWA/Xb4zCSNd8ozd8bwk",
+	"Vpy6CsATQsgxCUNmhULwLBo87ETLB4Ve3ciNw5Q1XBP+rWurFBpOm96r6cQhOLSuQYboCS0iXFy54HdA",
+	"8mg1Gmg6l+NlvBu6tBBPSxqJZeHMAnhtjKpDgUS4ain44gagc1Dfndryb952gMmPfhow5xt+9kEscCHn",
+	"VbQHqMv1HCsU/Tvu3HFreMGPeuE9IaKskIZlWqppvAvUQNq2BwG7MP4NHaDmFSVJXtxoJDbC/tzo55ix",
+	"bf7xrUCGk3mhpwX1rNHPqNq3eaaelNCdpfjglBDk/OW3/x8AAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

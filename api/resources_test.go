@@ -294,6 +294,52 @@ func TestAlertsAreSnoozed(t *testing.T) {
 	}
 }
 
+func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
+	b := newBench(t)
+	got := into[api.TeamList](b.do("GET", "/api/v1/teams", "").want(200))
+	if got.Version != 1 || len(got.Teams) != 0 || got.UpdatedAt != nil {
+		t.Errorf("at first %+v", got)
+	}
+	body := `{"teams":[{"name":"integration","members":["ADA"]},{"name":"sre","groups":["sre"]},{"name":"other"}]}`
+	b.do("PUT", "/api/v1/teams", body).problem(428, "precondition_required")
+	got = into[api.TeamList](b.do("PUT", "/api/v1/teams", body, "If-Match", `"1"`).want(200))
+	if got.Version != 2 || len(got.Teams) != 3 || *got.UpdatedBy != "ada" {
+		t.Errorf("then %+v", got)
+	}
+	b.do("PUT", "/api/v1/teams", body, "If-Match", `"1"`).problem(412, "stale")
+	for _, wrong := range []string{
+		`{"teams":[{"name":""}]}`, `{"teams":[{"name":"a"},{"name":"a"}]}`, `{"teams":[{"name":"a","members":[""]}]}`, `{"team":[]}`,
+	} {
+		b.do("PUT", "/api/v1/teams", wrong, "If-Match", `"2"`).problem(400, "invalid")
+	}
+
+	for body, field := range map[string]string{
+		`{"teams":[{"name":"a","webhookIds":["01920000-0000-7000-8000-000000000099"]}]}`: "teams[0].webhookIds[0]",
+	} {
+		if p := b.do("PUT", "/api/v1/teams", body, "If-Match", `"2"`).problem(400, "invalid"); len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+	for body, field := range map[string]string{
+		`{"routes":[{"name":"a","escalation":[{"afterMinutes":5,"teams":["sre","nobody"]}]}]}`:                      "routes[0].escalation[0].teams[1]",
+		`{"defaultEscalation":[{"afterMinutes":5,"webhookIds":["01920000-0000-7000-8000-000000000099"]}]}`:          "defaultEscalation[0].webhookIds[0]",
+		`{"defaultEscalation":[{"afterMinutes":5,"teams":["sre"]},{"afterMinutes":4,"teams":["sre"]}],"routes":[]}`: "defaultEscalation[1].afterMinutes",
+	} {
+		if p := b.do("PUT", "/api/v1/routing", body, "If-Match", `"1"`).problem(400, "invalid"); len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+
+	b.do("GET", "/api/v1/alerts?mine=true", "").want(200)
+	want := []rules.Target{
+		{Kind: rules.TargetUser, Name: "ada"}, {Kind: rules.TargetRole, Name: "admin"},
+		{Kind: rules.TargetTeam, Name: "integration"}, {Kind: rules.TargetTeam, Name: "sre"},
+	}
+	if diff := cmp.Diff(want, b.inbox.asked.MineOf); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestATokenHandlesNoAlerts(t *testing.T) {
 	b := newBench(t, func(o *api.Options) {
 		o.Identify = api.Everybody(api.Identity{Tenant: "acme", Actor: "token ci", Kind: "token"})

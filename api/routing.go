@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,13 +87,28 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 			exist(p.Routes[i].WebhookIDs, fmt.Sprintf("routes[%d].webhookIds", i))
 		}
 		exist(p.DefaultWebhookIDs, "defaultWebhookIds")
+		p.Steps(func(field string, step *alerts.EscalationStep) { exist(step.WebhookIDs, field+".webhookIds") })
+	}
+	if len(p.Teams()) > 0 {
+		known, err := s.Teams.Get(ctx, tenantOf(ctx))
+		if err != nil {
+			return fmt.Errorf("read teams: %w", err)
+		}
+		names := known.List.Names()
+		p.Steps(func(field string, step *alerts.EscalationStep) {
+			for i, name := range step.Teams {
+				if !slices.Contains(names, name) {
+					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s.teams[%d]", field, i), Code: "not_found", Message: "There is no such team"})
+				}
+			}
+		})
 	}
 	return fault.InvalidFields("the routing policy", wrong)
 }
 
 func policyAnswer(r *RoutingRecord) RoutingPolicy {
 	answer := RoutingPolicy{
-		Version: r.Version, Routes: make([]RoutingRoute, len(r.Routes)), DefaultWebhookIds: listed(r.DefaultWebhookIDs), Rules: r.Rules,
+		Version: r.Version, Routes: make([]RoutingRoute, len(r.Routes)), DefaultWebhookIds: listed(r.DefaultWebhookIDs), DefaultEscalation: r.DefaultEscalation, Rules: r.Rules,
 		Problem: optional(r.Problem), UpdatedAt: instantOf(r.UpdatedAt), UpdatedBy: optional(r.UpdatedBy),
 	}
 	for i, route := range r.Routes {
@@ -109,9 +125,10 @@ func routingAnswer(r *alerts.Routing) *AlertRouting {
 	}
 	answer := AlertRouting{
 		Answer: r.Answer(), PolicyVersion: r.Version, Routes: make([]RouteTaken, len(r.Routes)), DefaultWebhookIds: listed(r.DefaultWebhookIDs),
+		DefaultEscalation: r.DefaultEscalation,
 	}
 	for i := range r.Routes {
-		answer.Routes[i] = RouteTaken{Name: r.Routes[i].Name, WebhookIds: listed(r.Routes[i].WebhookIDs)}
+		answer.Routes[i] = RouteTaken{Name: r.Routes[i].Name, WebhookIds: listed(r.Routes[i].WebhookIDs), Escalation: r.Routes[i].Escalation}
 	}
 	return &answer
 }

@@ -69,6 +69,7 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 			add(taken.WebhookIDs, taken.Name)
 		}
 		add(decided.DefaultWebhookIDs)
+		answer.Escalation = decided.Escalation()
 	}
 	answer.SuppressedBy, err = s.suppressing(ctx, &subject)
 	return TestRouting200JSONResponse(answer), err

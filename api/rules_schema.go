@@ -11,7 +11,7 @@ import (
 const PathRulesSchema = "/api/rules.schema.json"
 
 // RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks,
-// users, routes and silences, for editors. It is made from the description of the API, and knows what that
+// users, teams, routes and silences, for editors. It is made from the description of the API, and knows what that
 // says of each field; what depends on several fields only the server knows.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
@@ -32,7 +32,7 @@ func RulesSchema() ([]byte, error) {
 	addSections(root, definitions, refer)
 	schema := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"title":   "Tocsin's rules, webhooks, users, routes and silences",
+		"title":   "Tocsin's rules, webhooks, users, teams, routes and silences",
 		"$defs":   definitions,
 	}
 	maps.Copy(schema, root)
@@ -58,12 +58,22 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 	})
 	refer("SilenceDefinition")
 	sections["silences"] = list(map[string]any{"$ref": "#/$defs/SilenceDefinition"})
+	refer("Team")
+	sections["teams"] = list(map[string]any{"$ref": "#/$defs/Team"})
+	refer("EscalationStep")
+	// Files name webhooks.
+	for _, name := range []string{"Team", "EscalationStep"} {
+		fields := definitions[name].(map[string]any)["properties"].(map[string]any)
+		fields["webhooks"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
+		delete(fields, "webhookIds")
+	}
 	sections["routes"] = list(map[string]any{
 		"type": "object", "additionalProperties": false,
 		"properties": map[string]any{
 			"name": map[string]any{"type": "string", "minLength": 1, "maxLength": 200}, "match": map[string]any{"$ref": "#/$defs/AlertMatch"},
 			"webhooks": list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200}), "continue": map[string]any{"type": "boolean"},
-			"default": map[string]any{"type": "boolean", "description": "The last entry may be the default: it has webhooks alone."},
+			"escalation": list(map[string]any{"$ref": "#/$defs/EscalationStep"}),
+			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it has webhooks and an escalation alone."},
 		},
 	})
 	// Files name rules.

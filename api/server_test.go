@@ -61,7 +61,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Silences: struct{ api.SilenceStore }{}, Routing: struct{ api.RoutingStore }{}, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
-		Bulk: b.bulk, Handling: b.inbox, Reading: b.bulk, Folder: b.bulk, Issues: b.bulk, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
+		Bulk: b.bulk, Handling: b.inbox, Teams: &teamMemory{api.TeamRecord{Version: 1}}, Reading: b.bulk, Folder: b.bulk, Issues: b.bulk, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
 		Previewer: b.past, Exchanges: b.past, Explainer: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Past:         historyFunc(func() (api.SystemHistory, error) { return api.SystemHistory{}, nil }),

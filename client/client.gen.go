@@ -397,6 +397,7 @@ func (e MeKind) Valid() bool {
 const (
 	NotificationReasonACKNOWLEDGED    NotificationReason = "ACKNOWLEDGED"
 	NotificationReasonDIGEST          NotificationReason = "DIGEST"
+	NotificationReasonESCALATED       NotificationReason = "ESCALATED"
 	NotificationReasonFIRED           NotificationReason = "FIRED"
 	NotificationReasonREMINDER        NotificationReason = "REMINDER"
 	NotificationReasonREOPENED        NotificationReason = "REOPENED"
@@ -417,6 +418,8 @@ func (e NotificationReason) Valid() bool {
 	case NotificationReasonACKNOWLEDGED:
 		return true
 	case NotificationReasonDIGEST:
+		return true
+	case NotificationReasonESCALATED:
 		return true
 	case NotificationReasonFIRED:
 		return true
@@ -1272,7 +1275,8 @@ type AlertResolutionReason string
 type AlertRouting struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
-	Answer RoutingAnswer `json:"answer"`
+	Answer            RoutingAnswer    `json:"answer"`
+	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
 	// DefaultWebhookIds The webhooks of the default, where it took none.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
@@ -1615,6 +1619,17 @@ type EncryptionKeyList struct {
 // EncryptionKeyState `ACTIVE` encrypts; `IN_USE` is still needed to decrypt; `UNUSED` can be removed; `MISSING` is not configured, so that its
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
+
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// resolved or snoozed when it is due.
+type EscalationStep struct {
+	// AfterMinutes More than those of the step before.
+	AfterMinutes int `json:"afterMinutes"`
+
+	// Teams Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team.
+	Teams      *[]string             `json:"teams,omitempty"`
+	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
+}
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
 type Exchange struct {
@@ -1966,7 +1981,7 @@ type Notification struct {
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -2018,7 +2033,7 @@ type NotificationPage struct {
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
 // others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
 // that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
 // one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
@@ -2479,6 +2494,7 @@ type RotatedSecret struct {
 
 // RouteTaken defines model for RouteTaken.
 type RouteTaken struct {
+	Escalation []EscalationStep     `json:"escalation,omitempty"`
 	Name       string               `json:"name"`
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
@@ -2493,6 +2509,7 @@ type RoutingAnswer string
 
 // RoutingPolicy defines model for RoutingPolicy.
 type RoutingPolicy struct {
+	DefaultEscalation []EscalationStep     `json:"defaultEscalation,omitempty"`
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 
 	// Problem Why the stored policy cannot be used: the rules that use it cannot be evaluated.
@@ -2512,6 +2529,8 @@ type RoutingPolicy struct {
 // at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
 // many routes lead to it. A policy names at most 100 webhooks in all.
 type RoutingPolicyDefinition struct {
+	DefaultEscalation *[]EscalationStep `json:"defaultEscalation,omitempty"`
+
 	// DefaultWebhookIds Who is notified of alerts that took no route; empty is nobody.
 	DefaultWebhookIds *[]openapi_types.UUID `json:"defaultWebhookIds,omitempty"`
 	Routes            *[]RoutingRoute       `json:"routes,omitempty"`
@@ -2521,6 +2540,9 @@ type RoutingPolicyDefinition struct {
 type RoutingRoute struct {
 	// Continue Whether an alert that took the route looks at the next ones, too.
 	Continue *bool `json:"continue,omitempty"`
+
+	// Escalation What follows while nobody acknowledges the alert.
+	Escalation *[]EscalationStep `json:"escalation,omitempty"`
 
 	// Match Which alerts take the route; absent, or without conditions, all.
 	Match *AlertMatch `json:"match,omitempty"`
@@ -2537,6 +2559,9 @@ type RoutingTestAnswer struct {
 	// Answer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
 	// none, and there is no default: nobody is notified. `WEBHOOKS`: the rule names webhooks itself.
 	Answer RoutingAnswer `json:"answer"`
+
+	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
+	Escalation []EscalationStep `json:"escalation,omitempty"`
 
 	// PolicyVersion The version of the stored policy; absent of one that was sent along.
 	PolicyVersion *int64 `json:"policyVersion,omitempty"`
@@ -3486,6 +3511,37 @@ type Target struct {
 // TargetKind defines model for Target.Kind.
 type TargetKind string
 
+// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
+// rules are its members' (`mine`). An alert can escalate to it.
+type Team struct {
+	// Groups Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names.
+	Groups *[]string `json:"groups,omitempty"`
+
+	// Members E-mail addresses; case does not matter.
+	Members *[]string `json:"members,omitempty"`
+
+	// Name No two teams have the same.
+	Name string `json:"name"`
+
+	// WebhookIds Who is notified of alerts that escalate to the team.
+	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
+}
+
+// TeamList defines model for TeamList.
+type TeamList struct {
+	Teams []Team `json:"teams"`
+
+	// UpdatedAt Absent where nobody has edited them.
+	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
+	UpdatedBy *string    `json:"updatedBy,omitempty"`
+	Version   int64      `json:"version"`
+}
+
+// TeamListDefinition defines model for TeamListDefinition.
+type TeamListDefinition struct {
+	Teams *[]Team `json:"teams,omitempty"`
+}
+
 // TemplatePreview defines model for TemplatePreview.
 type TemplatePreview struct {
 	Message string `json:"message"`
@@ -4019,7 +4075,8 @@ type ListAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -4079,7 +4136,8 @@ type GroupAlertsParams struct {
 	// Q Text in title or message, case ignored.
 	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller.
+	// Mine Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
 	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
@@ -4329,6 +4387,12 @@ type UpdateSilenceParams struct {
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
+// UpdateTeamsParams defines parameters for UpdateTeams.
+type UpdateTeamsParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -4448,6 +4512,9 @@ type PreviewSilenceJSONRequestBody = SilencePreviewRequest
 
 // UpdateSilenceJSONRequestBody defines body for UpdateSilence for application/json ContentType.
 type UpdateSilenceJSONRequestBody = SilenceDefinition
+
+// UpdateTeamsJSONRequestBody defines body for UpdateTeams for application/json ContentType.
+type UpdateTeamsJSONRequestBody = TeamListDefinition
 
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
@@ -5465,6 +5532,31 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
 	GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetTeams List the teams
+	//
+	// There is always a list. The one that nobody has edited has version 1, and is empty.
+	//
+	// Corresponds with GET /teams (the `GetTeams` operationId).
+	GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateTeamsWithBody Edit the teams
+	//
+	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+	UpdateTeamsWithBody(ctx context.Context, params *UpdateTeamsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateTeams Edit the teams
+	//
+	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+	UpdateTeams(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewTemplatesWithBody Show the message that templates make
 	//
@@ -7665,6 +7757,61 @@ func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (
 // Corresponds with GET /status/history (the `GetSystemHistory` operationId).
 func (c *Client) GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetSystemHistoryRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetTeams List the teams
+//
+// There is always a list. The one that nobody has edited has version 1, and is empty.
+//
+// Corresponds with GET /teams (the `GetTeams` operationId).
+func (c *Client) GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetTeamsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateTeamsWithBody Edit the teams
+//
+// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+func (c *Client) UpdateTeamsWithBody(ctx context.Context, params *UpdateTeamsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateTeamsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateTeams Edit the teams
+//
+// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+func (c *Client) UpdateTeams(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateTeamsRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -12358,6 +12505,88 @@ func NewGetSystemHistoryRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewGetTeamsRequest constructs an http.Request for the GetTeams method
+func NewGetTeamsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/teams")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateTeamsRequest calls the generic UpdateTeams builder with application/json body
+func NewUpdateTeamsRequest(server string, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateTeamsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewUpdateTeamsRequestWithBody constructs an http.Request for the UpdateTeams method, with any body, and a specified content type
+func NewUpdateTeamsRequestWithBody(server string, params *UpdateTeamsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/teams")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewPreviewTemplatesRequest calls the generic PreviewTemplates builder with application/json body
 func NewPreviewTemplatesRequest(server string, body PreviewTemplatesJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -14372,6 +14601,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
 	GetSystemHistoryWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSystemHistoryResponse, error)
+
+	// GetTeamsWithResponse List the teams
+	//
+	// There is always a list. The one that nobody has edited has version 1, and is empty.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /teams (the `GetTeams` operationId).
+	GetTeamsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetTeamsResponse, error)
+
+	// UpdateTeamsWithBodyWithResponse Edit the teams
+	//
+	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+	UpdateTeamsWithBodyWithResponse(ctx context.Context, params *UpdateTeamsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateTeamsResponse, error)
+
+	// UpdateTeamsWithResponse Edit the teams
+	//
+	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+	UpdateTeamsWithResponse(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateTeamsResponse, error)
 
 	// PreviewTemplatesWithBodyWithResponse Show the message that templates make
 	//
@@ -18486,6 +18742,116 @@ func (r GetSystemHistoryResponse) ContentType() string {
 	return ""
 }
 
+// GetTeamsResponse200Headers the declared response headers of an HTTP 200 response for GetTeams
+type GetTeamsResponse200Headers struct {
+	ETag string
+}
+
+type GetTeamsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TeamList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetTeamsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetTeamsResponse) GetJSON200() *TeamList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetTeamsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetTeamsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetTeamsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetTeamsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetTeamsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// UpdateTeamsResponse200Headers the declared response headers of an HTTP 200 response for UpdateTeams
+type UpdateTeamsResponse200Headers struct {
+	ETag string
+}
+
+type UpdateTeamsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TeamList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *UpdateTeamsResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateTeamsResponse) GetJSON200() *TeamList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateTeamsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateTeamsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateTeamsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateTeamsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateTeamsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type PreviewTemplatesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -21235,6 +21601,51 @@ func (c *ClientWithResponses) GetSystemHistoryWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseGetSystemHistoryResponse(rsp)
+}
+
+// GetTeamsWithResponse List the teams
+//
+// There is always a list. The one that nobody has edited has version 1, and is empty.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /teams (the `GetTeams` operationId).
+func (c *ClientWithResponses) GetTeamsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetTeamsResponse, error) {
+	rsp, err := c.GetTeams(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetTeamsResponse(rsp)
+}
+
+// UpdateTeamsWithBodyWithResponse Edit the teams
+//
+// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+func (c *ClientWithResponses) UpdateTeamsWithBodyWithResponse(ctx context.Context, params *UpdateTeamsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateTeamsResponse, error) {
+	rsp, err := c.UpdateTeamsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateTeamsResponse(rsp)
+}
+
+// UpdateTeamsWithResponse Edit the teams
+//
+// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /teams (the `UpdateTeams` operationId).
+func (c *ClientWithResponses) UpdateTeamsWithResponse(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateTeamsResponse, error) {
+	rsp, err := c.UpdateTeams(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateTeamsResponse(rsp)
 }
 
 // PreviewTemplatesWithBodyWithResponse Show the message that templates make
@@ -24498,6 +24909,98 @@ func ParseGetSystemHistoryResponse(rsp *http.Response) (*GetSystemHistoryRespons
 		}
 		response.ApplicationProblemJSONDefault = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseGetTeamsResponse parses an HTTP response from a GetTeamsWithResponse call
+func ParseGetTeamsResponse(rsp *http.Response) (*GetTeamsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetTeamsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TeamList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetTeamsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseUpdateTeamsResponse parses an HTTP response from a UpdateTeamsWithResponse call
+func ParseUpdateTeamsResponse(rsp *http.Response) (*UpdateTeamsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateTeamsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TeamList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers UpdateTeamsResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

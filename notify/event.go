@@ -26,7 +26,7 @@ func (r Reason) IsEvent() bool {
 	switch r {
 	case ReasonAcknowledged, ReasonResolved, ReasonReopened:
 		return true
-	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonRuleFailing, ReasonRuleRecovered, ReasonSourceFailing, ReasonSourceRecovered,
+	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated, ReasonRuleFailing, ReasonRuleRecovered, ReasonSourceFailing, ReasonSourceRecovered,
 		ReasonWebhookOff, ReasonWebhookFailing, ReasonUndelivered, ReasonDigest:
 	}
 	return false
@@ -52,7 +52,7 @@ func (e Event) Tell(reason Reason, a alerts.Instance) alerts.Instance {
 		if a.AcknowledgedAt != nil && a.AcknowledgedAt.Before(e.At) {
 			a.State = alerts.Acknowledged
 		}
-	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonRuleFailing, ReasonRuleRecovered, ReasonSourceFailing, ReasonSourceRecovered,
+	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated, ReasonRuleFailing, ReasonRuleRecovered, ReasonSourceFailing, ReasonSourceRecovered,
 		ReasonWebhookOff, ReasonWebhookFailing, ReasonUndelivered, ReasonDigest:
 	}
 	return a

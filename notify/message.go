@@ -52,7 +52,7 @@ func messageOf(d *Delivery, o Outcome) *Message {
 // its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {
 	switch r {
-	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing:
+	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing:
 		return true
 	case ReasonResolved, ReasonAcknowledged, ReasonReopened, ReasonRuleRecovered, ReasonSourceRecovered, ReasonUndelivered, ReasonDigest:
 	}

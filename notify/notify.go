@@ -134,6 +134,8 @@ const (
 	ReasonReminder Reason = "REMINDER"
 	// ReasonSnoozeEnded tells that an alert is still open that somebody wanted to be reminded of.
 	ReasonSnoozeEnded Reason = "SNOOZE_ENDED"
+	// ReasonEscalated tells that nobody has acknowledged an alert in time.
+	ReasonEscalated Reason = "ESCALATED"
 	// ReasonResolved tells that what an alert was about is over, or that a person says so.
 	ReasonResolved Reason = "RESOLVED"
 	// ReasonAcknowledged tells that somebody looks after an alert.

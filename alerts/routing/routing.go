@@ -9,11 +9,13 @@
 //
 // The answer depends on the alert, on what its rule says and on the policy alone. It is given
 // when the alert fires, by the policy of that moment, and stays: an edit of the policy moves
-// no message. What cannot be decided about an alert does not match, as in package match.
+// no message. With a route an alert takes its escalation: who is notified when nobody has acknowledged
+// the alert some minutes after it fired. What cannot be decided about an alert does not match, as in package match.
 package routing
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -28,6 +30,8 @@ import (
 type Policy struct {
 	Routes            []Route     `json:"routes" validate:"max=100,dive"`
 	DefaultWebhookIDs []uuid.UUID `json:"defaultWebhookIds" validate:"max=20,unique"`
+	// DefaultEscalation is that of alerts which take no route.
+	DefaultEscalation []alerts.EscalationStep `json:"defaultEscalation,omitempty" validate:"max=10,dive"`
 }
 
 // Route leads alerts to webhooks. Its name is its own within the policy.
@@ -37,6 +41,8 @@ type Route struct {
 	Match match.Match `json:"match"`
 	// WebhookIDs may be empty: then nobody is notified by this route.
 	WebhookIDs []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
+	// Escalation are the steps that follow while nobody acknowledges the alert, by ascending minutes.
+	Escalation []alerts.EscalationStep `json:"escalation,omitempty" validate:"max=10,dive"`
 	// Continue has an alert that took the route look at the next ones, too.
 	Continue bool `json:"continue"`
 }
@@ -47,12 +53,54 @@ func (p *Policy) WebhookIDs() []uuid.UUID {
 	for i := range p.Routes {
 		all.Routes = append(all.Routes, alerts.RouteTaken{WebhookIDs: p.Routes[i].WebhookIDs})
 	}
+	for _, e := range p.escalations() {
+		for i := range e.steps {
+			all.Routes = append(all.Routes, alerts.RouteTaken{WebhookIDs: e.steps[i].WebhookIDs})
+		}
+	}
 	return all.WebhookIDs()
 }
 
-// Naming returns the names of the routes that lead to a webhook, "the default" among them.
-func (p *Policy) Naming(webhook uuid.UUID) []string {
+// Teams returns the names of the teams that the policy names.
+func (p *Policy) Teams() []string {
 	var names []string
+	for _, e := range p.escalations() {
+		for i := range e.steps {
+			names = append(names, e.steps[i].Teams...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// escalation is the steps of a route or of the default, what they are called, and the field that
+// has them.
+type escalation struct {
+	of, field string
+	steps     []alerts.EscalationStep
+}
+
+func (p *Policy) escalations() []escalation {
+	list := make([]escalation, 0, len(p.Routes)+1)
+	for i := range p.Routes {
+		list = append(list, escalation{fmt.Sprintf("the route %q", p.Routes[i].Name), fmt.Sprintf("routes[%d].escalation", i), p.Routes[i].Escalation})
+	}
+	return append(list, escalation{"the default", "defaultEscalation", p.DefaultEscalation})
+}
+
+// Steps calls f with each step of the policy and the path of its field.
+func (p *Policy) Steps(f func(field string, step *alerts.EscalationStep)) {
+	for _, e := range p.escalations() {
+		for i := range e.steps {
+			f(fmt.Sprintf("%s[%d]", e.field, i), &e.steps[i])
+		}
+	}
+}
+
+// Naming returns the names of the routes that lead to a webhook, at once or by their escalation,
+// "the default" among them.
+func (p *Policy) Naming(webhook uuid.UUID) []string {
+	names := p.escalating(func(s *alerts.EscalationStep) bool { return slices.Contains(s.WebhookIDs, webhook) })
 	for i := range p.Routes {
 		for _, id := range p.Routes[i].WebhookIDs {
 			if id == webhook {
@@ -63,6 +111,24 @@ func (p *Policy) Naming(webhook uuid.UUID) []string {
 	for _, id := range p.DefaultWebhookIDs {
 		if id == webhook {
 			names = append(names, "the default")
+		}
+	}
+	return names
+}
+
+// NamingTeam returns what escalates to a team, as [Policy.Naming].
+func (p *Policy) NamingTeam(team string) []string {
+	return p.escalating(func(s *alerts.EscalationStep) bool { return slices.Contains(s.Teams, team) })
+}
+
+func (p *Policy) escalating(to func(*alerts.EscalationStep) bool) []string {
+	var names []string
+	for _, e := range p.escalations() {
+		for i := range e.steps {
+			if to(&e.steps[i]) {
+				names = append(names, "the escalation of "+e.of)
+				break
+			}
 		}
 	}
 	return names
@@ -85,6 +151,17 @@ func (p *Policy) Check(v *rules.Validator) error {
 	}
 	if len(p.WebhookIDs()) > MaxWebhooks {
 		add("routes", "out_of_range", fmt.Sprintf("Must name at most %d webhooks in all", MaxWebhooks))
+	}
+	for _, e := range p.escalations() {
+		for i := range e.steps {
+			s, at := &e.steps[i], fmt.Sprintf("%s[%d].", e.field, i)
+			if i > 0 && s.AfterMinutes <= e.steps[i-1].AfterMinutes {
+				add(at+"afterMinutes", "out_of_range", "Must be more than those of the step before")
+			}
+			if len(s.WebhookIDs)+len(s.Teams) == 0 {
+				add(at+"webhookIds", "required", "A step names at least one webhook or team")
+			}
+		}
 	}
 	named, all := map[string]bool{}, ""
 	for i := range p.Routes {
@@ -136,13 +213,13 @@ func (r *Router) Route(s *match.Subject) *alerts.Routing {
 			continue
 		}
 		route := &r.policy.Routes[i]
-		out.Routes = append(out.Routes, alerts.RouteTaken{Name: route.Name, WebhookIDs: route.WebhookIDs})
+		out.Routes = append(out.Routes, alerts.RouteTaken{Name: route.Name, WebhookIDs: route.WebhookIDs, Escalation: route.Escalation})
 		if !route.Continue {
 			return out
 		}
 	}
 	if len(out.Routes) == 0 {
-		out.DefaultWebhookIDs = r.policy.DefaultWebhookIDs
+		out.DefaultWebhookIDs, out.DefaultEscalation = r.policy.DefaultWebhookIDs, r.policy.DefaultEscalation
 	}
 	return out
 }

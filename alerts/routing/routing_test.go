@@ -30,6 +30,10 @@ func about(application string) *match.Subject {
 	return &match.Subject{Severity: rules.Critical, Exchange: &rules.Exchange{Status: rules.Failed, Application: application}}
 }
 
+func step(minutes int, webhooks ...uuid.UUID) alerts.EscalationStep {
+	return alerts.EscalationStep{AfterMinutes: minutes, WebhookIDs: webhooks}
+}
+
 func compiled(t interface{ Fatal(args ...any) }, p routing.Policy) *routing.Router {
 	r, err := routing.Compile(7, p)
 	if err != nil {
@@ -195,6 +199,21 @@ func TestAPolicyIsChecked(t *testing.T) {
 			routing.Policy{Routes: []routing.Route{{Name: "a", WebhookIDs: ids(one, one)}}, DefaultWebhookIDs: ids(two, two)},
 			[]string{"routes[0].webhookIds unique", "defaultWebhookIds unique"},
 		},
+		"an escalation": {policy: routing.Policy{
+			Routes:            []routing.Route{{Name: "a", Escalation: []alerts.EscalationStep{step(5, one), step(6, one, two)}}},
+			DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 10080, Teams: []string{"sre"}}},
+		}},
+		"steps": {
+			routing.Policy{
+				Routes:            []routing.Route{{Name: "a", Escalation: []alerts.EscalationStep{step(5, one), step(5, one), step(7), step(0, one)}}},
+				DefaultEscalation: []alerts.EscalationStep{step(10081, one), {AfterMinutes: 20000, Teams: []string{"a", "a"}}},
+			},
+			[]string{
+				"routes[0].escalation[1].afterMinutes out_of_range", "routes[0].escalation[2].webhookIds required", "routes[0].escalation[3].afterMinutes out_of_range",
+				"routes[0].escalation[3].afterMinutes out_of_range", "defaultEscalation[0].afterMinutes out_of_range", "defaultEscalation[1].afterMinutes out_of_range",
+				"defaultEscalation[1].teams unique",
+			},
+		},
 		"too many webhooks": {routing.Policy{Routes: split(many)}, []string{"routes out_of_range"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,15 +243,30 @@ func TestWhoNamesAWebhookIsTold(t *testing.T) {
 	if got := p.Naming(three); got != nil {
 		t.Errorf("%q name a webhook that they do not", got)
 	}
+	p.Routes[1].Escalation = []alerts.EscalationStep{step(5, three), step(6, three)}
+	p.DefaultEscalation = []alerts.EscalationStep{{AfterMinutes: 5, WebhookIDs: ids(three), Teams: []string{"sre"}}}
+	if got, want := p.Naming(three), []string{`the escalation of the route "b"`, "the escalation of the default"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := p.NamingTeam("sre"); !slices.Equal(got, []string{"the escalation of the default"}) || !slices.Equal(p.Teams(), []string{"sre"}) {
+		t.Errorf("%q lead to the team; teams %q", got, p.Teams())
+	}
+	if got := p.WebhookIDs(); !slices.Equal(got, ids(one, two, three)) {
+		t.Errorf("webhooks %v", got)
+	}
 }
 
 // TestWhatIsStoredIsReadBack holds the JSON of what alerts are stored with.
 func TestWhatIsStoredIsReadBack(t *testing.T) {
 	t.Parallel()
-	r := compiled(t, routing.Policy{Routes: []routing.Route{{Name: "a", Match: app("orders"), WebhookIDs: ids(one)}}, DefaultWebhookIDs: ids(two)})
+	r := compiled(t, routing.Policy{
+		Routes:            []routing.Route{{Name: "a", Match: app("orders"), WebhookIDs: ids(one)}, {Name: "b", Match: app("tax"), WebhookIDs: ids(), Escalation: []alerts.EscalationStep{step(5, three)}}},
+		DefaultWebhookIDs: ids(two), DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 15, Teams: []string{"sre"}}},
+	})
 	for application, want := range map[string]string{
 		"orders":  `{"version":7,"routes":[{"name":"a","webhookIds":["01000000-0000-0000-0000-000000000000"]}]}`,
-		"billing": `{"version":7,"defaultWebhookIds":["02000000-0000-0000-0000-000000000000"]}`,
+		"tax":     `{"version":7,"routes":[{"name":"b","webhookIds":null,"escalation":[{"afterMinutes":5,"webhookIds":["03000000-0000-0000-0000-000000000000"]}]}]}`,
+		"billing": `{"version":7,"defaultWebhookIds":["02000000-0000-0000-0000-000000000000"],"defaultEscalation":[{"afterMinutes":15,"teams":["sre"]}]}`,
 	} {
 		text, err := json.Marshal(r.Route(about(application)))
 		if err != nil || string(text) != want {

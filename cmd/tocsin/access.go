@@ -41,6 +41,7 @@ type oidcFlags struct {
 	Scopes           []string               `help:"Scopes to ask for beside openid." default:"profile,email" env:"TOCSIN_OIDC_SCOPES"`
 	RoleClaim        string                 `help:"Claim that gives the role at each sign-in, as groups or realm_access.roles." env:"TOCSIN_OIDC_ROLE_CLAIM" placeholder:"CLAIM"`
 	RoleMap          map[string]access.Role `help:"Role for a value of the claim, as ops=operator;platform=admin. The highest one counts." env:"TOCSIN_OIDC_ROLE_MAP" placeholder:"VALUE=ROLE;…"`
+	GroupsClaim      string                 `help:"Claim that gives the groups of people at each sign-in, by which they are in teams, as groups." env:"TOCSIN_OIDC_GROUPS_CLAIM" placeholder:"CLAIM"`
 	DefaultRole      access.Role            `help:"Role of whom the claim gives none; without it they are not let in." enum:",viewer,operator,editor,admin" default:"" env:"TOCSIN_OIDC_DEFAULT_ROLE"`
 	Tenant           string                 `help:"Tenant of those who come from there; that of the first administrator by default." env:"TOCSIN_OIDC_TENANT" placeholder:"TENANT"`
 }
@@ -49,7 +50,7 @@ func (f *oidcFlags) options() (app.OIDCOptions, error) {
 	secret, err := secretOf("oidc-client-secret", f.ClientSecret, f.ClientSecretFile)
 	return app.OIDCOptions{
 		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: secret, Name: f.Name, Scopes: f.Scopes,
-		RoleClaim: f.RoleClaim, RoleMap: f.RoleMap, DefaultRole: f.DefaultRole, Tenant: f.Tenant,
+		RoleClaim: f.RoleClaim, RoleMap: f.RoleMap, GroupsClaim: f.GroupsClaim, DefaultRole: f.DefaultRole, Tenant: f.Tenant,
 	}, err
 }
 

@@ -50,6 +50,13 @@ func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error
 			return nil, err
 		}
 	}
+	if document.Sections[rulefile.Teams] != nil {
+		teams, err := a.teams(ctx)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(teams, gone...)
+	}
 	var policy []step
 	if document.Sections[rulefile.Routes] != nil {
 		s, afterRules, err := a.routes(ctx)

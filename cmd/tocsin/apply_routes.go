@@ -15,11 +15,44 @@ import (
 // routeEntry is a route of the routing policy as a file has it: rules and webhooks by name. The
 // last entry may be the default.
 type routeEntry struct {
-	Name     string       `json:"name,omitempty"`
-	Match    silenceMatch `json:"match,omitzero"`
-	Webhooks []string     `json:"webhooks,omitempty"`
-	Continue bool         `json:"continue,omitempty"`
-	Default  bool         `json:"default,omitempty"`
+	Name       string       `json:"name,omitempty"`
+	Match      silenceMatch `json:"match,omitzero"`
+	Webhooks   []string     `json:"webhooks,omitempty"`
+	Escalation []stepEntry  `json:"escalation,omitempty"`
+	Continue   bool         `json:"continue,omitempty"`
+	Default    bool         `json:"default,omitempty"`
+}
+
+// stepEntry is a step of an escalation as a file has it: webhooks by name.
+type stepEntry struct {
+	AfterMinutes int      `json:"afterMinutes"`
+	Webhooks     []string `json:"webhooks,omitempty"`
+	Teams        []string `json:"teams,omitempty"`
+}
+
+// stepEntries are the steps of a stored escalation as a file has them.
+func stepEntries(steps []api.EscalationStep, webhooks names) []stepEntry {
+	var list []stepEntry
+	for _, s := range steps {
+		list = append(list, stepEntry{AfterMinutes: s.AfterMinutes, Webhooks: webhooks.namesOf(s.WebhookIds), Teams: given(s.Teams)})
+	}
+	return list
+}
+
+// stepDefinitions are what the API takes.
+func stepDefinitions(list []stepEntry, webhooks names) (*[]api.EscalationStep, error) {
+	steps := make([]api.EscalationStep, len(list))
+	for i := range list {
+		ids, err := webhooks.idsOf("webhook", list[i].Webhooks)
+		if err != nil {
+			return nil, err
+		}
+		steps[i] = api.EscalationStep{AfterMinutes: list[i].AfterMinutes, WebhookIds: ids}
+		if len(list[i].Teams) > 0 {
+			steps[i].Teams = &list[i].Teams
+		}
+	}
+	return &steps, nil
 }
 
 // webhookIDs returns the ids of webhooks by their names, and the reverse.
@@ -67,13 +100,16 @@ func routeEntries(p *api.RoutingPolicy, rules, webhooks names) []routeEntry {
 	for i := range p.Routes {
 		r := &p.Routes[i]
 		e := routeEntry{Name: r.Name, Webhooks: webhooks.namesOf(r.WebhookIds), Continue: r.Continue != nil && *r.Continue}
+		if r.Escalation != nil {
+			e.Escalation = stepEntries(*r.Escalation, webhooks)
+		}
 		if m := r.Match; m != nil {
 			e.Match = silenceMatch{Rules: rules.namesOf(m.Rules), Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
 		}
 		list = append(list, e)
 	}
-	if len(p.DefaultWebhookIds) > 0 {
-		list = append(list, routeEntry{Default: true, Webhooks: webhooks.namesOf(&p.DefaultWebhookIds)})
+	if len(p.DefaultWebhookIds)+len(p.DefaultEscalation) > 0 {
+		list = append(list, routeEntry{Default: true, Webhooks: webhooks.namesOf(&p.DefaultWebhookIds), Escalation: stepEntries(p.DefaultEscalation, webhooks)})
 	}
 	return list
 }
@@ -95,13 +131,17 @@ func policyDefinition(ctx context.Context, server *api.ClientWithResponses, list
 		if err != nil {
 			return d, err
 		}
+		steps, err := stepDefinitions(e.Escalation, webhooks)
+		if err != nil {
+			return d, err
+		}
 		if e.Default {
-			d.DefaultWebhookIds = ids
+			d.DefaultWebhookIds, d.DefaultEscalation = ids, steps
 			continue
 		}
 		m := &e.Match
 		r := api.RoutingRoute{
-			Name: e.Name, WebhookIds: ids, Continue: &e.Continue,
+			Name: e.Name, WebhookIds: ids, Escalation: steps, Continue: &e.Continue,
 			Match: &api.AlertMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter},
 		}
 		if len(m.Rules) > 0 {
@@ -135,7 +175,7 @@ func (a *applying) readRoutes() ([]routeEntry, error) {
 			return nil, err
 		}
 		place := fmt.Sprintf("routes[%d].", i)
-		whole, err := json.Marshal(routeEntry{Default: true, Webhooks: e.Webhooks})
+		whole, err := json.Marshal(routeEntry{Default: true, Webhooks: e.Webhooks, Escalation: e.Escalation})
 		if err != nil {
 			return nil, fmt.Errorf("encode route: %w", err)
 		}
@@ -146,7 +186,7 @@ func (a *applying) readRoutes() ([]routeEntry, error) {
 		case e.Default && i < len(list)-1:
 			return nil, a.misplaced(place+"default", "The default comes last")
 		case e.Default && string(is) != string(whole):
-			return nil, a.misplaced(place+"default", "The default has webhooks alone")
+			return nil, a.misplaced(place+"default", "The default has webhooks and an escalation alone")
 		case !e.Default && e.Name == "":
 			return nil, a.misplaced(place+"name", "A route has a name")
 		}
@@ -186,6 +226,13 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 		for j, name := range want[i].Webhooks {
 			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
 				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "No webhook has this name")
+			}
+		}
+		for j := range want[i].Escalation {
+			for k, name := range want[i].Escalation[j].Webhooks {
+				if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].escalation[%d].webhooks[%d]", i, j, k), "No webhook has this name")
+				}
 			}
 		}
 	}

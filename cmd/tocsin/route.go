@@ -56,7 +56,13 @@ func (r *routeTest) Run(ctx context.Context, out io.Writer) error {
 	if answer.JSON200 == nil {
 		return errForeign
 	}
-	if err := printRouting(out, answer.JSON200); err != nil {
+	var webhooks names
+	if len(answer.JSON200.Escalation) > 0 {
+		if webhooks, err = webhookIDs(ctx, server); err != nil {
+			return err
+		}
+	}
+	if err := printRouting(out, answer.JSON200, &webhooks); err != nil {
 		return err
 	}
 	return r.expected(answer.JSON200)
@@ -83,7 +89,7 @@ func (r *routeTest) expected(answer *api.RoutingTestAnswer) error {
 	return nil
 }
 
-func printRouting(out io.Writer, answer *api.RoutingTestAnswer) error {
+func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var errs []error
 	line := func(format string, args ...any) {
@@ -121,6 +127,13 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer) error {
 			text += "; it is disabled, and its messages wait"
 		}
 		line("%s\n", text)
+	}
+	for _, step := range answer.Escalation {
+		to := webhooks.namesOf(step.WebhookIds)
+		for _, team := range given(step.Teams) {
+			to = append(to, "team "+team)
+		}
+		line("→ after %d min without acknowledgement: %s\n", step.AfterMinutes, shown(strings.Join(to, ", ")))
 	}
 	if by := answer.SuppressedBy; by != nil {
 		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))

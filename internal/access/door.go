@@ -83,6 +83,8 @@ type NewAccount struct {
 	PasswordHash string
 	// Issuer and Subject are empty for who does not come from a provider.
 	Issuer, Subject string
+	// Groups are those that the provider says the person is in.
+	Groups []string
 }
 
 // Opening is a session that is to begin.

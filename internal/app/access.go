@@ -63,13 +63,14 @@ type OIDCOptions struct {
 	Scopes      []string
 	RoleClaim   string
 	RoleMap     map[string]access.Role
+	GroupsClaim string
 	DefaultRole access.Role
 	Tenant      string
 }
 
 // set reports whether anything but the issuer is set; scopes have a default.
 func (o *OIDCOptions) set() bool {
-	return o.ClientID != "" || o.ClientSecret != "" || o.Name != "" || o.RoleClaim != "" || len(o.RoleMap) > 0 || o.DefaultRole != "" || o.Tenant != ""
+	return o.ClientID != "" || o.ClientSecret != "" || o.Name != "" || o.RoleClaim != "" || o.GroupsClaim != "" || len(o.RoleMap) > 0 || o.DefaultRole != "" || o.Tenant != ""
 }
 
 // openElsewhere returns where people sign in elsewhere, nil where nothing is set.
@@ -85,7 +86,7 @@ func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, err
 	}
 	provider, err := oidc.New(oidc.Options{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name, RedirectURL: redirect, Scopes: o.Scopes,
-		RoleClaim: o.RoleClaim, RoleMap: o.RoleMap, DefaultRole: o.DefaultRole, Tenant: cmp.Or(o.Tenant, a.options.Access.Tenant),
+		RoleClaim: o.RoleClaim, RoleMap: o.RoleMap, GroupsClaim: o.GroupsClaim, DefaultRole: o.DefaultRole, Tenant: cmp.Or(o.Tenant, a.options.Access.Tenant),
 		Seal: func(plain []byte) []byte { return box.Seal(plain, row) },
 		Open: func(sealed []byte) ([]byte, error) { return box.Open(sealed, row) },
 		Now:  a.options.Clock,
@@ -94,7 +95,7 @@ func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, err
 		return nil, err
 	}
 	provision := o.DefaultRole != "" || len(o.RoleMap) > 0
-	return &api.Elsewhere{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "")}, nil
+	return &api.Elsewhere{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "", o.GroupsClaim != "")}, nil
 }
 
 // hashesAtOnce bounds the memory that sign-ins take: 32 MiB each.

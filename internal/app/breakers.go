@@ -17,7 +17,8 @@ const (
 
 // watchBreakers notifies operators of webhooks that have not answered for long, ends messages
 // whose receivers have asked for pauses for too long, and frees those that wait for one which
-// is gone. It also ends the snoozes of alerts.
+// is gone. It also ends the snoozes of alerts, and
+// escalates those that nobody has acknowledged.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
 	defer ticker.Stop()
@@ -47,6 +48,12 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "snoozes not ended", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, reminded)
+		a.metrics.Suppressed(suppressed)
+		escalated, suppressed, err := a.outbox.Escalate(ctx, nil)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "alerts not escalated", slog.Any("error", err))
+		}
+		a.dispatchers.notified(ctx, escalated)
 		a.metrics.Suppressed(suppressed)
 	}
 }

@@ -190,7 +190,7 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 	w := newWorld(t)
 	p := newProvider(t)
 	base := w.elsewhere(p, app.OIDCOptions{
-		Name: "Example", RoleClaim: "realm_access.roles", DefaultRole: access.Viewer,
+		Name: "Example", RoleClaim: "realm_access.roles", GroupsClaim: "groups", DefaultRole: access.Viewer,
 		RoleMap: map[string]access.Role{"ops": access.Operator, "platform": access.Admin},
 	})
 	how := newCaller(t, base).must(http.StatusOK, http.MethodGet, "/session", nil)
@@ -212,12 +212,14 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 	// The same person again, with other roles and another address.
 	changed := claims("grace", "platform")
 	changed["email"] = "grace@elsewhere.example"
+	changed["groups"] = []any{"sre", "sre", 7, strings.Repeat("x", 201), "a\x00b", "integration"}
 	p.next(changed, nil)
 	again := newCaller(t, base)
 	again.comeIn("//evil.example")
 	if me := again.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("role") != "admin" || me.text("id") != grace.must(http.StatusOK, http.MethodGet, "/me", nil).text("id") {
 		t.Errorf("me, later: %v", me.body)
 	}
+	w.wantColumn("groups that can be kept", `select array_to_string(groups, ' ') from account where email = 'grace@example.com'`, "integration sre")
 	// The provider says who may; nobody gets round it by a password of their own.
 	again.must(http.StatusConflict, http.MethodPut, "/me/password", map[string]any{"newPassword": "my very own password"})
 	w.wantColumn("passwords", `select email from account where issuer is not null and password_hash is not null`)
@@ -240,7 +242,7 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	recognition := w.db.Accounts().Recognition(true, true)
+	recognition := w.db.Accounts().Recognition(true, true, true)
 	eve := access.NewAccount{TenantID: tenant, Email: "eve@example.com", Name: "Eve", Role: access.Operator, Issuer: "https://i.example", Subject: "eve"}
 	if _, err := recognition.Recognise(t.Context(), eve); err != nil {
 		t.Fatal(err)

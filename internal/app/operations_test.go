@@ -265,6 +265,10 @@ func (s *stage) tries() map[string]func() try {
 			body := map[string]any{"routes": []map[string]any{{"name": s.newID().String(), "webhookIds": []string{s.ids["webhooks"]}}}}
 			return try{path: "/routing", body: body, header: []string{"If-Match", s.tag("/routing")}}
 		},
+		"updateTeams": func() try {
+			body := map[string]any{"teams": []map[string]any{{"name": s.newID().String(), "members": []string{adminEmail}}}}
+			return try{path: "/teams", body: body, header: []string{"If-Match", s.tag("/teams")}}
+		},
 		"testRouting": func() try { return try{path: "/routing/test", body: map[string]any{"severity": "INFO"}} },
 		"createRule":  func() try { return try{path: "/rules", body: rule(s.newID().String())} },
 		"updateRule": func() try {

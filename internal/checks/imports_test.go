@@ -24,7 +24,7 @@ type layer struct {
 
 // vocabulary is the bottom of the map.
 func vocabulary(more ...string) []string {
-	return append([]string{"cursor", "rules", "alerts", "alerts/match", "alerts/routing", "alerts/silences", "internal/fault"}, more...)
+	return append([]string{"cursor", "rules", "alerts", "alerts/match", "alerts/routing", "alerts/silences", "alerts/teams", "internal/fault"}, more...)
 }
 
 // layers is the map, from the bottom up.

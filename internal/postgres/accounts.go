@@ -230,12 +230,13 @@ type Recognition struct {
 	accounts *Accounts
 	// Provision makes accounts; Roles lets the provider's word on roles count
 	// each time, and not only when the account is made.
-	provision, roles bool
+	// Groups lets its word on groups count, likewise.
+	provision, roles, groups bool
 }
 
 // Recognition returns who finds the accounts of people whom a provider vouches for.
-func (s *Accounts) Recognition(provision, roles bool) *Recognition {
-	return &Recognition{s, provision, roles}
+func (s *Accounts) Recognition(provision, roles, groups bool) *Recognition {
+	return &Recognition{s, provision, roles, groups}
 }
 
 // Recognise returns the account of a person, with the role that the provider
@@ -250,13 +251,18 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 			if !r.provision {
 				return access.ErrRefused
 			}
-			account, err = insertAccount(ctx, q, a)
-			return err
+			if account, err = insertAccount(ctx, q, a); err != nil {
+				return err
+			}
+			return r.setGroups(ctx, q, account.ID, a.Groups)
 		}
 		if err != nil {
 			return err
 		}
 		account = accountOf(row)
+		if err := r.setGroups(ctx, q, account.ID, a.Groups); err != nil {
+			return err
+		}
 		if !r.roles || row.Role == string(a.Role) {
 			return nil
 		}
@@ -276,6 +282,17 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 		return access.Account{}, fmt.Errorf("recognise user: %w", err)
 	}
 	return account, nil
+}
+
+// setGroups keeps the groups that the provider says somebody is in.
+func (r *Recognition) setGroups(ctx context.Context, q *pgq.Queries, id uuid.UUID, groups []string) error {
+	if !r.groups {
+		return nil
+	}
+	if groups == nil {
+		groups = []string{}
+	}
+	return q.AccountSetGroups(ctx, pgq.AccountSetGroupsParams{AccountID: id, Groups: groups})
 }
 
 // All returns the users of every tenant, by tenant and e-mail address.

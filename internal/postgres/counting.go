@@ -90,6 +90,9 @@ func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Chang
 	if inserted, changed, err = steps.apply(ctx, q); err != nil {
 		return nil, nil, notified, err
 	}
+	if err := startEscalations(ctx, q, escalatingChanges(changes, slices.Concat(inserted, changed))); err != nil {
+		return nil, nil, notified, err
+	}
 	notified, err = notifySteps(ctx, q, changes, slices.Concat(inserted, changed))
 	return inserted, changed, notified, err
 }

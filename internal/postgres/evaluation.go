@@ -110,6 +110,11 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 	if done.Notifications, err = insertFired(ctx, q, batch.Replay, fired); err != nil {
 		return done, err
 	}
+	if batch.Replay == nil {
+		if err := startEscalations(ctx, q, escalatingInstances(batch.Instances, done.Inserted)); err != nil {
+			return done, err
+		}
+	}
 	if err := writeReplay(ctx, q, batch.Replay, &done); err != nil {
 		return done, err
 	}

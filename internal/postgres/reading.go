@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
 )
 
 // What somebody has read is a mark, before which everything is read, and rows
@@ -63,7 +64,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 		return nil, err
 	}
 	rows, err := s.db.queries.AlertAnnotations(ctx, pgq.AlertAnnotationsParams{
-		ReadUpTo: mark, Mine: mine, Assignees: usersOf(who.Targets), Actor: who.Actor, TenantID: tenant, AlertIds: ids,
+		ReadUpTo: mark, Mine: mine, Assignees: namesOf(who.Targets, rules.TargetUser), Teams: namesOf(who.Targets, rules.TargetTeam), Actor: who.Actor, TenantID: tenant, AlertIds: ids,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("annotate alerts: %w", err)

@@ -79,6 +79,9 @@ func (s *Routing) Replace(ctx context.Context, tenant, actor string, version int
 		if was.Version != version {
 			return fault.New(fault.Stale, "the routing policy was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, version)
 		}
+		if err := knownTeams(ctx, q, tenant, &p); err != nil {
+			return err
+		}
 		if err := holdWebhooks(ctx, q, tenant, p.WebhookIDs()); err != nil {
 			return err
 		}

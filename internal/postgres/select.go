@@ -81,7 +81,7 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 			return nil, err
 		}
 		c.also(ofMine, "mine", mine)
-		c.args["me"] = usersOf(f.MineOf)
+		c.args["me"], c.args["teams"] = namesOf(f.MineOf, rules.TargetUser), namesOf(f.MineOf, rules.TargetTeam)
 	}
 	if len(f.Assignees) > 0 {
 		c.also(assignedTo, "assignees", f.Assignees)
@@ -135,12 +135,13 @@ func withoutWalk(f alerts.Filter) alerts.Filter {
 	return f
 }
 
-// ofMine holds for the alerts of rules with one of some targets, and for those that are
-// assigned to somebody.
+// ofMine holds for the alerts of rules with one of some targets or owned by some teams, and
+// for those that are assigned to somebody.
 const ofMine = `(a.rule_id = any(array(
     select r.rule_id from rule r
     where r.tenant_id = @tenant
-      and exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))))
+      and (r.about->>'owner' = any(@teams::text[])
+           or exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb)))))
   or a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@me::text[])))`
 
 // assignedTo holds for the alerts that are assigned to somebody; the empty name is nobody's.
@@ -151,11 +152,11 @@ const assignedTo = `(a.alert_id in (select h.alert_id from alert_assignment h wh
 const isSnoozed = `(a.state <> 'RESOLVED'
   and a.alert_id in (select z.alert_id from alert_snooze z where z.tenant_id = @tenant and z.until > now())) = @snoozed::boolean`
 
-// usersOf returns the names of the users among some targets.
-func usersOf(targets []rules.Target) []string {
+// namesOf returns the names of those among some targets that are of a kind.
+func namesOf(targets []rules.Target, kind rules.TargetKind) []string {
 	names := []string{}
 	for _, t := range targets {
-		if t.Kind == rules.TargetUser {
+		if t.Kind == kind {
 			names = append(names, t.Name)
 		}
 	}

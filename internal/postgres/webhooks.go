@@ -127,6 +127,9 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		if err := unrouted(ctx, q, tenant, id); err != nil {
 			return err
 		}
+		if err := unteamed(ctx, q, tenant, id); err != nil {
+			return err
+		}
 		if err := endIncidents(ctx, q, "", id); err != nil {
 			return err
 		}

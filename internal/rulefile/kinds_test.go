@@ -26,7 +26,7 @@ func TestFilesHoldEverythingThatIsMadeByTheAPI(t *testing.T) {
 	}
 	slices.Sort(made)
 	// The routing policy is a list of routes.
-	want := []string{"routing", "session", "setup", "tokens", rulefile.Rules, rulefile.Silences, rulefile.Users, rulefile.Webhooks}
+	want := []string{"routing", "session", "setup", "tokens", rulefile.Rules, rulefile.Silences, rulefile.Teams, rulefile.Users, rulefile.Webhooks}
 	slices.Sort(want)
 	if !slices.Equal(made, want) {
 		t.Errorf("the API makes %v; files and this test know %v", made, want)

@@ -1,6 +1,6 @@
-// Package rulefile reads and writes rules, webhooks, users, routes and silences as YAML files.
+// Package rulefile reads and writes rules, webhooks, users, teams, routes and silences as YAML files.
 //
-// A file holds one document, {webhooks: […], users: […], routes: […], rules: […], silences: […]}, whose entries
+// A file holds one document, {webhooks: […], users: […], teams: […], routes: […], rules: […], silences: […]}, whose entries
 // are the definitions of the API, field by field. The server alone knows what is
 // valid in them; this package turns YAML into the JSON that it takes and JSON into
 // YAML, and knows where in the files each value stands, so that what the server
@@ -31,13 +31,14 @@ const maxNodes = 1_000_000
 const (
 	Webhooks = "webhooks"
 	Users    = "users"
+	Teams    = "teams"
 	Routes   = "routes"
 	Rules    = "rules"
 	Silences = "silences"
 )
 
 // sections are in the order in which they are written.
-func sections() []string { return []string{Webhooks, Users, Routes, Rules, Silences} }
+func sections() []string { return []string{Webhooks, Users, Teams, Routes, Rules, Silences} }
 
 // Document is what one file says, or several, one after the other.
 type Document struct {

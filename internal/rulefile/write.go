@@ -16,13 +16,13 @@ import (
 // order is that of the fields in a file; what it does not name comes last.
 func order() []string {
 	return []string{
-		"name", "email", "role", "disabled", "enabled", "severity", "fireMode",
+		"name", "email", "role", "disabled", "members", "groups", "enabled", "severity", "fireMode",
 		"scope", "environments", "notEnvironments", "applications", "notApplications", "routes", "notRoutes",
 		"filter", "statuses", "errorTypes", "notErrorTypes", "errorMessageContains", "errorMessageNotContains",
 		"errorMessageMatches", "errorMessageNotMatches", "minDurationMs", "maxDurationMs", "attributes",
 		"threshold", "percent", "percentile", "durationMs", "minVolume", "windowSeconds", "shortWindowSeconds",
 		"groupBy", "groupByAttribute", "expected", "learnDays", "calendar", "timeZone", "weekdays", "from", "to", "forDurationSeconds", "reNotifyMinutes", "resolution", "afterSeconds", "evidence", "attribute", "notifyOnResolve",
-		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "reason", "match", "webhooks", "webhookIds", "useRoutingPolicy", "continue", "default", "targets", "intervalSeconds", "lookBackSeconds",
+		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "reason", "match", "webhooks", "webhookIds", "useRoutingPolicy", "escalation", "afterMinutes", "teams", "continue", "default", "targets", "intervalSeconds", "lookBackSeconds",
 		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
 		"rules", "severities", "startsAt", "endsAt", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
 		"key", "not", "op", "value", "values",

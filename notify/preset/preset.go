@@ -85,7 +85,7 @@ func (e Event) Word() string {
 // EventOf returns the event that a message of a reason tells.
 func EventOf(reason notify.Reason) Event {
 	switch reason {
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff,
+	case notify.ReasonFired, notify.ReasonEscalated, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff,
 		notify.ReasonWebhookFailing, notify.ReasonUndelivered:
 		return Fired
 	case notify.ReasonReminder, notify.ReasonSnoozeEnded:

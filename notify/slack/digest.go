@@ -99,6 +99,7 @@ func digestHeadline(d *Digest) string {
 		{notify.ReasonUndelivered, "message was not delivered", "messages were not delivered"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},
+		{notify.ReasonEscalated, "escalated", "escalated"},
 		{notify.ReasonSnoozeEnded, "snooze ended", "snoozes ended"},
 		{notify.ReasonAcknowledged, "acknowledged", "acknowledged"},
 		{notify.ReasonResolved, "resolved", "resolved"},
@@ -123,7 +124,7 @@ func digestHeadline(d *Digest) string {
 	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
 		summary += " of rule " + line(d.Rules[0].Name)
 	}
-	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+d.Reasons[notify.ReasonSnoozeEnded]+trouble == 0 {
+	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+d.Reasons[notify.ReasonSnoozeEnded]+d.Reasons[notify.ReasonEscalated]+trouble == 0 {
 		return "🟢 " + summary
 	}
 	if len(d.Rules) == 0 {

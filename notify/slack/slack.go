@@ -255,6 +255,10 @@ func headline(a *Alert) string {
 		if a.State != alerts.Resolved {
 			return badge(a.Severity) + " Snooze ended: " + title
 		}
+	case notify.ReasonEscalated:
+		if a.State == alerts.Firing {
+			return badge(a.Severity) + " Escalated: " + title
+		}
 	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonReminder, notify.ReasonWebhookOff,
 		notify.ReasonWebhookFailing, notify.ReasonDigest:
 	}

@@ -283,7 +283,7 @@ func alertVariables() []variable {
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
 		inBody("url", "Where the alert is seen; empty where no public address is configured", func(v *Values) string { return v.alertURL }),
-		inBody("reason", "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ACKNOWLEDGED, RESOLVED or REOPENED", func(v *Values) string { return string(v.reason) }),
+		inBody("reason", "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ESCALATED, ACKNOWLEDGED, RESOLVED or REOPENED", func(v *Values) string { return string(v.reason) }),
 		inBody("resolution", "Why the alert is resolved: by whom, or why Tocsin did; empty while it is not", func(v *Values) string { return Resolution(v.alert) }),
 	}
 }

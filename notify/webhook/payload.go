@@ -197,6 +197,8 @@ func eventType(reason notify.Reason) string {
 		return "alert.reminder"
 	case notify.ReasonSnoozeEnded:
 		return "alert.snooze_ended"
+	case notify.ReasonEscalated:
+		return "alert.escalated"
 	case notify.ReasonResolved:
 		return "alert.resolved"
 	case notify.ReasonAcknowledged:

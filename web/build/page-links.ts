@@ -26,6 +26,7 @@ export const pageModules: Readonly<Record<string, string>> = {
   "/system": "src/system/SystemPage.tsx",
   "/account": "src/access/AccountPage.tsx",
   "/users": "src/access/UsersPage.tsx",
+  "/teams": "src/access/TeamsPage.tsx",
   "/tokens": "src/access/TokensPage.tsx",
   "/audit": "src/access/AuditPage.tsx",
   "/keys": "src/access/KeysPage.tsx",

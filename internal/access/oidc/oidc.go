@@ -23,9 +23,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -49,6 +51,8 @@ type Options struct {
 	RoleClaim string
 	// RoleMap gives the role for a value of the claim. The highest one counts.
 	RoleMap map[string]access.Role
+	// GroupsClaim names the claim that gives the groups of people, likewise; empty gives none.
+	GroupsClaim string
 	// DefaultRole is that of whom the claim gives none. Empty admits nobody who
 	// has no account, or no role by the claim.
 	DefaultRole access.Role
@@ -229,7 +233,7 @@ func (p *Provider) redeem(ctx context.Context, a attempt, code string) (access.N
 // account makes of claims what an account would be.
 func (p *Provider) account(issuer, subject string, claims map[string]any) (access.NewAccount, error) {
 	text := func(name string) string { s, _ := claims[name].(string); return s }
-	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name")}
+	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name"), Groups: p.groups(claims)}
 	if access.CheckEmail(who.Email) != nil {
 		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; ask for the scope that gives one")}
 	}
@@ -242,10 +246,10 @@ func (p *Provider) account(issuer, subject string, claims map[string]any) (acces
 	return who, nil
 }
 
-// role returns the highest role that the claim gives, else the default one.
-func (p *Provider) role(claims map[string]any) access.Role {
+// valuesOf returns the texts of a claim, which is one or a list of them.
+func valuesOf(claims map[string]any, claim string) []string {
 	var value any = claims
-	for part := range strings.SplitSeq(p.RoleClaim, ".") {
+	for part := range strings.SplitSeq(claim, ".") {
 		object, _ := value.(map[string]any)
 		value = object[part]
 	}
@@ -253,9 +257,40 @@ func (p *Provider) role(claims map[string]any) access.Role {
 	if !several {
 		values = []any{value}
 	}
-	given := p.DefaultRole
+	var texts []string
 	for _, v := range values {
-		name, _ := v.(string)
+		if text, _ := v.(string); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// Bounds of the groups that are kept of somebody.
+const (
+	maxGroups     = 1000
+	maxGroupBytes = 200
+)
+
+// groups returns the groups that the claim gives. What Postgres cannot keep is left out.
+func (p *Provider) groups(claims map[string]any) []string {
+	if p.GroupsClaim == "" {
+		return nil
+	}
+	var kept []string
+	for _, name := range valuesOf(claims, p.GroupsClaim) {
+		if len(name) <= maxGroupBytes && utf8.ValidString(name) && !strings.ContainsRune(name, 0) && len(kept) < maxGroups {
+			kept = append(kept, name)
+		}
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// role returns the highest role that the claim gives, else the default one.
+func (p *Provider) role(claims map[string]any) access.Role {
+	given := p.DefaultRole
+	for _, name := range valuesOf(claims, p.RoleClaim) {
 		if role, mapped := p.RoleMap[name]; mapped && (given == "" || role.Allows(given)) {
 			given = role
 		}

@@ -30,7 +30,7 @@ func (q *Queries) AccessPurge(ctx context.Context, idle time.Duration) error {
 }
 
 const accountByEmail = `-- name: AccountByEmail :one
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where lower(email) = lower($1::text)
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account where lower(email) = lower($1::text)
 `
 
 func (q *Queries) AccountByEmail(ctx context.Context, email string) (Account, error) {
@@ -51,12 +51,13 @@ func (q *Queries) AccountByEmail(ctx context.Context, email string) (Account, er
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
 
 const accountByIdentity = `-- name: AccountByIdentity :one
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where issuer = $1::text and subject = $2::text
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account where issuer = $1::text and subject = $2::text
 `
 
 type AccountByIdentityParams struct {
@@ -82,6 +83,7 @@ func (q *Queries) AccountByIdentity(ctx context.Context, arg AccountByIdentityPa
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
@@ -96,7 +98,7 @@ func (q *Queries) AccountDelete(ctx context.Context, accountID uuid.UUID) error 
 }
 
 const accountGet = `-- name: AccountGet :one
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where tenant_id = $1 and account_id = $2
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account where tenant_id = $1 and account_id = $2
 `
 
 type AccountGetParams struct {
@@ -122,12 +124,13 @@ func (q *Queries) AccountGet(ctx context.Context, arg AccountGetParams) (Account
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
 
 const accountGetForUpdate = `-- name: AccountGetForUpdate :one
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where tenant_id = $1 and account_id = $2 for update
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account where tenant_id = $1 and account_id = $2 for update
 `
 
 type AccountGetForUpdateParams struct {
@@ -153,6 +156,7 @@ func (q *Queries) AccountGetForUpdate(ctx context.Context, arg AccountGetForUpda
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
@@ -161,7 +165,7 @@ const accountInsert = `-- name: AccountInsert :one
 insert into account (account_id, tenant_id, email, name, role, password_hash, password_changed_at, issuer, subject)
 values ($1, $2, $3, $4, $5, $6,
         case when $6::text is not null then now() end, $7, $8)
-returning account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at
+returning account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups
 `
 
 type AccountInsertParams struct {
@@ -202,12 +206,13 @@ func (q *Queries) AccountInsert(ctx context.Context, arg AccountInsertParams) (A
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
 
 const accountList = `-- name: AccountList :many
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account a
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account a
 where a.tenant_id = $1
   and ($2::text is null
        or (a.email collate "C", a.account_id) > ($2::text collate "C", $3::uuid))
@@ -251,6 +256,7 @@ func (q *Queries) AccountList(ctx context.Context, arg AccountListParams) ([]Acc
 			&i.Version,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Groups,
 		); err != nil {
 			return nil, err
 		}
@@ -263,7 +269,7 @@ func (q *Queries) AccountList(ctx context.Context, arg AccountListParams) ([]Acc
 }
 
 const accountLock = `-- name: AccountLock :one
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account where account_id = $1 for no key update
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account where account_id = $1 for no key update
 `
 
 func (q *Queries) AccountLock(ctx context.Context, accountID uuid.UUID) (Account, error) {
@@ -284,6 +290,7 @@ func (q *Queries) AccountLock(ctx context.Context, accountID uuid.UUID) (Account
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
@@ -323,7 +330,7 @@ func (q *Queries) AccountSignedIn(ctx context.Context, arg AccountSignedInParams
 const accountUpdate = `-- name: AccountUpdate :one
 update account set name = $1, role = $2, disabled = $3, version = version + 1, updated_at = now()
 where account_id = $4
-returning account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at
+returning account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups
 `
 
 type AccountUpdateParams struct {
@@ -356,12 +363,13 @@ func (q *Queries) AccountUpdate(ctx context.Context, arg AccountUpdateParams) (A
 		&i.Version,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Groups,
 	)
 	return i, err
 }
 
 const accountsAll = `-- name: AccountsAll :many
-select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at from account order by tenant_id, email collate "C"
+select account_id, tenant_id, email, name, role, disabled, password_hash, password_changed_at, issuer, subject, signed_in_at, version, created_at, updated_at, groups from account order by tenant_id, email collate "C"
 `
 
 func (q *Queries) AccountsAll(ctx context.Context) ([]Account, error) {
@@ -388,6 +396,7 @@ func (q *Queries) AccountsAll(ctx context.Context) ([]Account, error) {
 			&i.Version,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Groups,
 		); err != nil {
 			return nil, err
 		}
@@ -511,7 +520,7 @@ func (q *Queries) SessionClose(ctx context.Context, secretHash []byte) (uuid.UUI
 }
 
 const sessionGet = `-- name: SessionGet :one
-select s.secret_hash, s.session_id, s.account_id, s.address, s.created_at, s.seen_at, s.expires_at, a.account_id, a.tenant_id, a.email, a.name, a.role, a.disabled, a.password_hash, a.password_changed_at, a.issuer, a.subject, a.signed_in_at, a.version, a.created_at, a.updated_at, (s.seen_at < now() - interval '1 minute')::boolean as stale
+select s.secret_hash, s.session_id, s.account_id, s.address, s.created_at, s.seen_at, s.expires_at, a.account_id, a.tenant_id, a.email, a.name, a.role, a.disabled, a.password_hash, a.password_changed_at, a.issuer, a.subject, a.signed_in_at, a.version, a.created_at, a.updated_at, a.groups, (s.seen_at < now() - interval '1 minute')::boolean as stale
 from session s join account a using (account_id)
 where s.secret_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval and not a.disabled
 `
@@ -552,6 +561,7 @@ func (q *Queries) SessionGet(ctx context.Context, arg SessionGetParams) (Session
 		&i.Account.Version,
 		&i.Account.CreatedAt,
 		&i.Account.UpdatedAt,
+		&i.Account.Groups,
 		&i.Stale,
 	)
 	return i, err

@@ -152,13 +152,14 @@ const alertAnnotations = `-- name: AlertAnnotations :many
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= $1::timestamptz))::boolean as unread,
        (exists (select from unnest($2::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))
-        or coalesce(h.assignee = any($3::text[]), false))::boolean as mine,
+        or coalesce(r.about->>'owner' = any($3::text[]), false)
+        or coalesce(h.assignee = any($4::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
 from alert a
 join rule r using (rule_id)
 left join alert_assignment h using (alert_id)
-left join alert_read x on x.tenant_id = a.tenant_id and x.actor = $4 and x.alert_id = a.alert_id
+left join alert_read x on x.tenant_id = a.tenant_id and x.actor = $5 and x.alert_id = a.alert_id
 cross join lateral (
     select count(*) as total,
            count(*) filter (where s.status = 'DELIVERED') as delivered,
@@ -168,12 +169,13 @@ cross join lateral (
            min(s.next_attempt_at) as next_attempt_at
     from notification_status s where s.alert_id = a.alert_id
 ) d
-where a.tenant_id = $5 and a.alert_id = any($6::uuid[])
+where a.tenant_id = $6 and a.alert_id = any($7::uuid[])
 `
 
 type AlertAnnotationsParams struct {
 	ReadUpTo  time.Time
 	Mine      []string
+	Teams     []string
 	Assignees []string
 	Actor     string
 	TenantID  string
@@ -197,6 +199,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 	rows, err := q.db.Query(ctx, alertAnnotations,
 		arg.ReadUpTo,
 		arg.Mine,
+		arg.Teams,
 		arg.Assignees,
 		arg.Actor,
 		arg.TenantID,

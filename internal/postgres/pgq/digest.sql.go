@@ -141,7 +141,7 @@ from (
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
-    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
+    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
 ) e
 where e.error_type <> '' or e.message <> ''
 group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')

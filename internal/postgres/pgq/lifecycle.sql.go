@@ -12,10 +12,10 @@ import (
 )
 
 const eventTargets = `-- name: EventTargets :many
-select n.alert_id::uuid as alert_id, n.webhook_id
+select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null and n.generation = 0
-  and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
+  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
 `
 
 type EventTargetsParams struct {
@@ -28,7 +28,7 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Which of some alerts each of these webhooks was notified of when they were raised.
+// Which of some alerts each of these webhooks was notified of when they were raised or escalated.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {
@@ -137,7 +137,7 @@ const notificationFollow = `-- name: NotificationFollow :many
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
+    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
            a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation

@@ -25,6 +25,7 @@ type Account struct {
 	Version           int64
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
+	Groups            []string
 }
 
 type Alert struct {
@@ -85,6 +86,13 @@ type AlertAssignment struct {
 	Assignee   string
 	AssignedBy string
 	AssignedAt time.Time
+}
+
+type AlertEscalation struct {
+	AlertID      uuid.UUID
+	TenantID     string
+	AfterMinutes int32
+	DueAt        time.Time
 }
 
 type AlertRead struct {
@@ -565,6 +573,14 @@ type SystemSample struct {
 	Partitions     int32
 	PartitionsHeld int32
 	Replicas       int32
+}
+
+type TeamList struct {
+	TenantID  string
+	Teams     []byte
+	Version   int64
+	UpdatedAt time.Time
+	UpdatedBy string
 }
 
 type TenantPartition struct {

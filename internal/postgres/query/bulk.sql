@@ -83,6 +83,7 @@ where x.tenant_id = @tenant_id and x.actor = @actor and a.alert_id = x.alert_id 
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= @read_up_to::timestamptz))::boolean as unread,
        (exists (select from unnest(@mine::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))
+        or coalesce(r.about->>'owner' = any(@teams::text[]), false)
         or coalesce(h.assignee = any(@assignees::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at

@@ -6,11 +6,11 @@ order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Which of some alerts each of these webhooks was notified of when they were raised.
-select n.alert_id::uuid as alert_id, n.webhook_id
+-- Which of some alerts each of these webhooks was notified of when they were raised or escalated.
+select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null and n.generation = 0
-  and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
+  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a
@@ -32,7 +32,7 @@ for no key update of o;
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
+    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
            a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation

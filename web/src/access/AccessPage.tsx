@@ -11,18 +11,20 @@ interface Props {
   actions?: ReactNode;
   /** Whether the page is for administrators alone. */
   admin?: boolean;
+  /** Whether the page is one of the settings, which administrators have tabs for. */
+  settings?: boolean;
   children: ReactNode;
 }
 
 /** The frame of what is about people and programs: one's own account and, for administrators, everybody's. */
-export function AccessPage({ title, actions, admin = false, children }: Props) {
+export function AccessPage({ title, actions, admin = false, settings = admin, children }: Props) {
   const { data: who } = useQuery(me());
   useEffect(() => {
     document.title = `${title} · Tocsin`;
   }, [title]);
   const isAdmin = who?.role === "admin";
   // Whoever opens an administrators' page is most likely one: the tabs are there before that is known.
-  const tabs = admin && (isAdmin || who === undefined);
+  const tabs = (settings && isAdmin) || (admin && who === undefined);
   const forbidden = admin && who !== undefined && !isAdmin;
   return (
     <Page
@@ -35,6 +37,7 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
             {(
               [
                 ["/users", "Users"],
+                ["/teams", "Teams"],
                 ["/tokens", "Tokens"],
                 ["/audit", "Audit log"],
                 ["/keys", "Keys"],

@@ -104,6 +104,7 @@ export function deed(entry: AuditEntry): string {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
   }
   if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
+  if (objectKind === "teams") return "changed the teams";
   if (objectKind === "routing") return "changed the routing policy";
   if (objectKind === "replay") {
     const { state: became } = (entry.after ?? {}) as AlertsAfter;

@@ -97,6 +97,7 @@ export type SilencePreviewRequest = Schemas["SilencePreviewRequest"];
 export type SilenceState = Schemas["SilenceState"];
 export type RoutingPolicy = Schemas["RoutingPolicy"];
 export type RoutingPolicyDefinition = Schemas["RoutingPolicyDefinition"];
+export type EscalationStep = Schemas["EscalationStep"];
 export type RoutingRoute = Schemas["RoutingRoute"];
 export type RoutingTestRequest = Schemas["RoutingTestRequest"];
 export type RoutingTestAnswer = Schemas["RoutingTestAnswer"];

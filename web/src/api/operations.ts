@@ -42,6 +42,7 @@ export const leastRole = {
   discardNotification: "operator",
   discardNotifications: "operator",
   retryNotification: "operator",
+  updateTeams: "admin",
   listUsers: "admin",
   createUser: "admin",
   getUser: "admin",

@@ -1496,6 +1496,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the teams
+         * @description There is always a list. The one that nobody has edited has version 1, and is empty.
+         */
+        get: operations["getTeams"];
+        /**
+         * Edit the teams
+         * @description Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateTeams"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/templates/preview": {
         parameters: {
             query?: never;
@@ -2110,6 +2134,7 @@ export interface components {
         /** @description How an alert was routed when it fired, by the routing policy of that time. */
         AlertRouting: {
             answer: components["schemas"]["RoutingAnswer"];
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             /** @description The webhooks of the default, where it took none. */
             defaultWebhookIds: string[];
             /** Format: int64 */
@@ -2447,6 +2472,17 @@ export interface components {
          * @enum {string}
          */
         EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
+        /**
+         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+         *     resolved or snoozed when it is due.
+         */
+        EscalationStep: {
+            /** @description More than those of the step before. */
+            afterMinutes: number;
+            /** @description Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team. */
+            teams?: string[];
+            webhookIds?: string[];
+        };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
             application: string;
@@ -2817,14 +2853,14 @@ export interface components {
         };
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-         *     is still open, and the instant has come until which somebody had snoozed it. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
+         *     is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
          *     others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
          *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
          *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "SNOOZE_ENDED" | "ESCALATED" | "RESOLVED" | "ACKNOWLEDGED" | "REOPENED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -3295,6 +3331,7 @@ export interface components {
             signingSecret: string;
         };
         RouteTaken: {
+            escalation?: components["schemas"]["EscalationStep"][];
             name: string;
             webhookIds: string[];
         };
@@ -3311,6 +3348,7 @@ export interface components {
          */
         RoutingAnswer: "ROUTED" | "DEFAULT" | "NO_ROUTE" | "WEBHOOKS";
         RoutingPolicy: {
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             defaultWebhookIds: string[];
             /** @description Why the stored policy cannot be used: the rules that use it cannot be evaluated. */
             problem?: string;
@@ -3335,6 +3373,7 @@ export interface components {
          *     many routes lead to it. A policy names at most 100 webhooks in all.
          */
         RoutingPolicyDefinition: {
+            defaultEscalation?: components["schemas"]["EscalationStep"][];
             /** @description Who is notified of alerts that took no route; empty is nobody. */
             defaultWebhookIds?: string[];
             routes?: components["schemas"]["RoutingRoute"][];
@@ -3346,6 +3385,8 @@ export interface components {
              * @default false
              */
             continue?: boolean;
+            /** @description What follows while nobody acknowledges the alert. */
+            escalation?: components["schemas"]["EscalationStep"][];
             /** @description Which alerts take the route; absent, or without conditions, all. */
             match?: components["schemas"]["AlertMatch"];
             /** @description No two routes of the policy have the same. */
@@ -3355,6 +3396,8 @@ export interface components {
         };
         RoutingTestAnswer: {
             answer: components["schemas"]["RoutingAnswer"];
+            /** @description Who follows while nobody acknowledges the alert, by ascending minutes. */
+            escalation?: components["schemas"]["EscalationStep"][];
             /**
              * Format: int64
              * @description The version of the stored policy; absent of one that was sent along.
@@ -4278,6 +4321,34 @@ export interface components {
             kind: "user" | "team" | "role";
             name: string;
         };
+        /**
+         * @description Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
+         *     rules are its members' (`mine`). An alert can escalate to it.
+         */
+        Team: {
+            /** @description Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names. */
+            groups?: string[];
+            /** @description E-mail addresses; case does not matter. */
+            members?: string[];
+            /** @description No two teams have the same. */
+            name: string;
+            /** @description Who is notified of alerts that escalate to the team. */
+            webhookIds?: string[];
+        };
+        TeamList: {
+            teams: components["schemas"]["Team"][];
+            /**
+             * Format: date-time
+             * @description Absent where nobody has edited them.
+             */
+            updatedAt?: string;
+            updatedBy?: string;
+            /** Format: int64 */
+            version: number;
+        };
+        TeamListDefinition: {
+            teams?: components["schemas"]["Team"][];
+        };
         TemplatePreview: {
             message: string;
             /** @description Why a text or the body is a fallback with this exchange; absent when none is. */
@@ -4768,7 +4839,10 @@ export interface components {
         OnlyExecution: string;
         /** @description Only alerts that fired at or after this instant. */
         OnlyFrom: string;
-        /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+        /**
+         * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+         *     that such a team owns.
+         */
         OnlyMine: boolean;
         OnlyRoute: string[];
         OnlyRule: string[];
@@ -4827,7 +4901,10 @@ export interface operations {
                 id?: string[];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+                /**
+                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+                 *     that such a team owns.
+                 */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -5190,7 +5267,10 @@ export interface operations {
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller. */
+                /**
+                 * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
+                 *     that such a team owns.
+                 */
                 mine?: components["parameters"]["OnlyMine"];
                 /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
@@ -6800,6 +6880,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SystemHistoryAnswer"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTeams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The teams. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateTeams: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TeamListDefinition"];
+            };
+        };
+        responses: {
+            /** @description The teams as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamList"];
                 };
             };
             default: components["responses"]["Problem"];

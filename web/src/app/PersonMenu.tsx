@@ -80,7 +80,7 @@ export function PersonMenu({ className, onHelp }: Props) {
           </Link>
           {isAtLeast(who, "admin") && (
             <Link to="/users" className={`${styles.link} ${styles.settings}`} onClick={() => setOpen(false)}>
-              Settings: users, tokens, audit log
+              Settings: users, teams, tokens, audit log
             </Link>
           )}
           <Preferences />

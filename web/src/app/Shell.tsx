@@ -24,7 +24,7 @@ import { useAnnouncements } from "./useAnnouncements";
 import { useAppCommands } from "./useAppCommands";
 
 /** What the settings are, each a page of its own. */
-const settingsPages = ["/users", "/tokens", "/audit", "/keys"];
+const settingsPages = ["/users", "/teams", "/tokens", "/audit", "/keys"];
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {

@@ -57,6 +57,7 @@ export const account = lazyPage("Account", async () => (await import("../access/
   Coming: SkeletonForm,
 });
 export const users = lazyPage("Users", async () => (await import("../access/UsersPage")).UsersPage);
+export const teams = lazyPage("Teams", async () => (await import("../access/TeamsPage")).TeamsPage);
 export const tokens = lazyPage("Tokens", async () => (await import("../access/TokensPage")).TokensPage);
 export const audit = lazyPage("Audit log", async () => (await import("../access/AuditPage")).AuditPage);
 export const keys = lazyPage("Encryption keys", async () => (await import("../access/KeysPage")).KeysPage);

@@ -177,6 +177,11 @@ const users = createRoute({
   path: "/users",
   component: pages.users,
 });
+const teams = createRoute({
+  getParentRoute: () => root,
+  path: "/teams",
+  component: pages.teams,
+});
 const tokens = createRoute({
   getParentRoute: () => root,
   path: "/tokens",
@@ -216,6 +221,7 @@ const routeTree = root.addChildren([
   signIn,
   account,
   users,
+  teams,
   tokens,
   audit,
   keys,

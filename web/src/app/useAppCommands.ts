@@ -36,6 +36,7 @@ const pages = [
   ["System", "/system", IconHeart, "replicas lag health status", "viewer"],
   ["Account", "/account", IconPerson, "password me theme", "viewer"],
   ["Users", "/users", IconPerson, "people roles access", "admin"],
+  ["Teams", "/teams", IconPerson, "people groups owners mine", "viewer"],
   ["Tokens", "/tokens", IconKey, "api keys access", "admin"],
   ["Audit log", "/audit", IconHistory, "changes history who", "admin"],
   ["Encryption keys", "/keys", IconKey, "secrets rotation", "admin"],

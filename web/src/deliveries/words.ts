@@ -6,6 +6,7 @@ const reasons: Record<string, string> = {
   FIRED: "Alert",
   REMINDER: "Reminder",
   SNOOZE_ENDED: "Snooze ended",
+  ESCALATED: "Escalated",
   ACKNOWLEDGED: "Acknowledged",
   RESOLVED: "Resolved",
   REOPENED: "Reopened",

@@ -17,6 +17,7 @@ import { SeverityMark, StateMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
+import { listed } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { AssignButton, AssignedField } from "./Assignee";
 import type { Action } from "./actions";
@@ -175,7 +176,9 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
 
 /** Which way the routing policy led the alert. */
 function Routing({ routing }: { routing: AlertRouting }) {
-  const { answer, routes, defaultWebhookIds, policyVersion } = routing;
+  const { answer, routes, defaultWebhookIds, defaultEscalation = [], policyVersion } = routing;
+  const steps = [...routes.flatMap(({ escalation = [] }) => escalation), ...defaultEscalation];
+  const minutes = [...new Set(steps.map(({ afterMinutes }) => afterMinutes))].sort((a, b) => a - b);
   const way =
     answer === "ROUTED"
       ? `Routed by ${routes.map(({ name }) => `“${name}”`).join(", ")}`
@@ -188,6 +191,8 @@ function Routing({ routing }: { routing: AlertRouting }) {
     <p className={styles.message}>
       {way}
       {none} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
+      {minutes.length > 0 &&
+        ` It escalates ${listed(minutes.map(String))} min after it fired, unless somebody acknowledges it.`}
     </p>
   );
 }

@@ -28,7 +28,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       <b>{first}</b>
       {second && ` · ${second}`}
       {alert.mine && (
-        <span className={styles.mine} title="Assigned to you, or its rule targets you">
+        <span className={styles.mine} title="Assigned to you, or its rule is for you or your team">
           <IconPerson size={13} stroke={2} aria-hidden="true" />
           <span className="visually-hidden"> yours</span>
         </span>

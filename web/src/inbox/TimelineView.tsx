@@ -32,6 +32,7 @@ function keyOf(h: Happening): string {
       return `${h.notification.id}/${h.kind}`;
     case "reminded":
     case "woke":
+    case "escalated":
       return `${h.kind}/${h.at}`;
     default:
       return h.kind;
@@ -53,6 +54,15 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
       return <Line look={{ icon: IconReminder, hue: "var(--firing)" }} at={h.at} what={<b>Still firing</b>} />;
     case "woke":
       return <Line look={{ icon: IconReminder, hue: "var(--firing)" }} at={h.at} what={<b>Snooze ended</b>} />;
+    case "escalated":
+      return (
+        <Line
+          look={{ icon: IconReminder, hue: "var(--firing)" }}
+          at={h.at}
+          what={<b>Escalated</b>}
+          more="Nobody had acknowledged it."
+        />
+      );
     case "fired":
       return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
     case "acknowledged":

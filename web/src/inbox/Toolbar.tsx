@@ -54,7 +54,7 @@ export function Toolbar(props: Props) {
         <>
           <Toggle
             word="Mine"
-            title="Only alerts that are assigned to you or whose rules target you"
+            title="Only alerts that are assigned to you, or whose rules target you or are owned by your teams"
             on={filter.mine}
             onChange={(mine) => onFilter({ ...filter, mine }, fold)}
           />

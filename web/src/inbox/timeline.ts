@@ -3,7 +3,7 @@ import { number } from "../ui/words";
 
 /** One thing that happened to an alert, or that will. */
 export type Happening = { at: string } & (
-  | { kind: "reached" | "fired" | "reminded" | "woke" }
+  | { kind: "reached" | "fired" | "reminded" | "woke" | "escalated" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
   | { kind: "attempt"; attempt: Attempt; notification: Notification }
   | { kind: "settled"; notification: Notification }
@@ -16,6 +16,7 @@ const rank: Record<Happening["kind"], number> = {
   fired: 0,
   reminded: 0,
   woke: 0,
+  escalated: 0,
   attempt: 1,
   settled: 2,
   acknowledged: 3,
@@ -34,6 +35,8 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
   for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
   const ends = notifications.filter(({ reason }) => reason === "SNOOZE_ENDED").map(({ createdAt }) => createdAt);
   for (const at of oncePerEnd(ends)) happenings.push({ kind: "woke", at });
+  const steps = notifications.filter(({ reason }) => reason === "ESCALATED").map(({ createdAt }) => createdAt);
+  for (const at of oncePerEnd(steps)) happenings.push({ kind: "escalated", at });
   if (alert.acknowledgedAt) {
     happenings.push({ kind: "acknowledged", at: alert.acknowledgedAt, by: alert.acknowledgedBy });
   }
@@ -56,7 +59,7 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
   );
 }
 
-/** The messages of one snooze are written one after the other, within moments. */
+/** The messages of one snooze or step are written one after the other, within moments. */
 function oncePerEnd(instants: readonly string[]): readonly string[] {
   const sorted = [...instants].sort((a, b) => Date.parse(a) - Date.parse(b));
   return sorted.filter((at, place) => {
@@ -76,6 +79,8 @@ export function reasonWord({ reason }: Notification): string {
       return "reminder";
     case "SNOOZE_ENDED":
       return "end of the snooze";
+    case "ESCALATED":
+      return "escalation";
     case "RESOLVED":
       return "end";
     case "ACKNOWLEDGED":

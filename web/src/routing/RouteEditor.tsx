@@ -1,17 +1,19 @@
 import { Checkbox, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
-import type { RoutingRoute, Webhook } from "../api/client";
+import type { EscalationStep, RoutingRoute, Webhook } from "../api/client";
 import { blankMatch, type MatchValues, matchOf, valuesOfMatch, wrongLines } from "../silences/form";
 import { MatchFields } from "../silences/MatchFields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import styles from "./routing.module.css";
+import { Steps, wrongSteps } from "./Steps";
 
 interface Values extends MatchValues {
   name: string;
   webhookIds: string[];
   goesOn: boolean;
+  escalation: EscalationStep[];
 }
 
 interface Props {
@@ -20,27 +22,36 @@ interface Props {
   /** The names of the others. */
   taken: readonly string[];
   webhooks: readonly Webhook[];
+  teams: readonly string[];
   onDone: (route: Required<RoutingRoute>) => void;
   onCancel: () => void;
 }
 
 /** The form of a route. What it says is saved with the whole policy. */
-export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props) {
+export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }: Props) {
   const form = useForm<Values>({
     initialValues: route
-      ? { ...valuesOfMatch(route.match), name: route.name, webhookIds: route.webhookIds, goesOn: route.continue }
-      : { ...blankMatch(), name: "", webhookIds: [], goesOn: false },
+      ? {
+          ...valuesOfMatch(route.match),
+          name: route.name,
+          webhookIds: route.webhookIds,
+          escalation: route.escalation,
+          goesOn: route.continue,
+        }
+      : { ...blankMatch(), name: "", webhookIds: [], escalation: [], goesOn: false },
   });
   const [refusals, setRefusals] = useState(0);
   const submit = () => {
-    const { name, webhookIds, goesOn, ...match } = form.values;
-    const wrong = wrongLines(match);
+    const { name, webhookIds, escalation, goesOn, ...match } = form.values;
+    const wrong: Record<string, string> = wrongLines(match);
+    const wrongStep = wrongSteps(escalation);
+    if (wrongStep) wrong.escalation = wrongStep;
     if (name.trim() === "") wrong.name = "Must not be empty";
     else if (taken.includes(name.trim())) wrong.name = "Another route has this name, too";
     if (Object.keys(wrong).length > 0) {
       form.setErrors(wrong);
       setRefusals(refusals + 1);
-    } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, continue: goesOn });
+    } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, escalation, continue: goesOn });
   };
   return (
     <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "New route"}>
@@ -62,6 +73,7 @@ export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props)
             {...form.getInputProps("goesOn", { type: "checkbox" })}
           />
         </FormSection>
+        <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
             {route ? "Keep the changes" : "Add the route"}
@@ -73,22 +85,51 @@ export function RouteEditor({ route, taken, webhooks, onDone, onCancel }: Props)
   );
 }
 
+interface EscalationProps {
+  form: {
+    values: { escalation: EscalationStep[] };
+    // biome-ignore lint/suspicious/noExplicitAny: as the form says
+    getInputProps: (field: "escalation") => any;
+  };
+  webhooks: readonly Webhook[];
+  teams: readonly string[];
+}
+
+function EscalationSection({ form, webhooks, teams }: EscalationProps) {
+  return (
+    <FormSection
+      title="Escalation"
+      hint="Who else is notified while nobody acknowledges the alert, counted from when it fired. A step is void where the alert is acknowledged, resolved or snoozed by then."
+    >
+      <Steps steps={form.values.escalation} webhooks={webhooks} teams={teams} {...form.getInputProps("escalation")} />
+    </FormSection>
+  );
+}
+
 interface DefaultProps {
   webhookIds: readonly string[];
+  escalation: readonly EscalationStep[];
   webhooks: readonly Webhook[];
-  onDone: (webhookIds: string[]) => void;
+  teams: readonly string[];
+  onDone: (webhookIds: string[], escalation: EscalationStep[]) => void;
   onCancel: () => void;
 }
 
 /** The form of the default. */
-export function DefaultEditor({ webhookIds, webhooks, onDone, onCancel }: DefaultProps) {
-  const form = useForm({ initialValues: { webhookIds: [...webhookIds] } });
+export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone, onCancel }: DefaultProps) {
+  const form = useForm({ initialValues: { webhookIds: [...webhookIds], escalation: [...escalation] } });
+  const submit = () => {
+    const wrong = wrongSteps(form.values.escalation);
+    if (wrong) form.setErrors({ escalation: wrong });
+    else onDone(form.values.webhookIds, form.values.escalation);
+  };
   return (
     <section className={styles.card} aria-label="Edit the default">
-      <Form problems={[]} refusals={0} onSubmit={() => onDone(form.values.webhookIds)}>
+      <Form problems={[]} refusals={0} onSubmit={submit}>
         <FormSection title="Default" hint="Who is notified of alerts that take no route. Without any, nobody is.">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
         </FormSection>
+        <EscalationSection form={form} webhooks={webhooks} teams={teams} />
         <div className={styles.actions}>
           <Button type="submit" look="primary">
             Keep the changes

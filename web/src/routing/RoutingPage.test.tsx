@@ -89,10 +89,11 @@ test("routes are moved, edited, added and removed, and saved together", async ()
       tag: '"3"',
       body: {
         routes: [
-          { name: "Warnings", match: { severities: ["WARNING"] }, webhookIds: [], continue: false },
-          { name: "Archive", match: {}, webhookIds: [], continue: true },
+          { name: "Warnings", match: { severities: ["WARNING"] }, webhookIds: [], escalation: [], continue: false },
+          { name: "Archive", match: {}, webhookIds: [], escalation: [], continue: true },
         ],
         defaultWebhookIds: [],
+        defaultEscalation: [],
       },
     },
   ]);
@@ -180,4 +181,33 @@ test("viewers read the policy", async () => {
   await screen.findByRole("region", { name: "ERP" });
   expect(screen.queryByRole("button", { name: "Add a route" })).toBeNull();
   expect(screen.queryByRole("button", { name: "Edit ERP" })).toBeNull();
+});
+
+test("a route escalates to webhooks and teams", async () => {
+  const { sent } = answers();
+  server.use(http.get(api("/teams"), () => HttpResponse.json({ version: 2, teams: [{ name: "platform" }] })));
+  const { user } = open("/routing");
+  await user.click(await screen.findByRole("button", { name: "Edit ERP" }));
+  await user.click(screen.getByRole("button", { name: "Add a step" }));
+  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  expect(await screen.findByText("Step 1 notifies nobody.")).toBeVisible();
+
+  const step = within(screen.getByRole("group", { name: "Step 1" }));
+  await user.click(step.getByLabelText("Notify", { selector: "input" }));
+  await user.click(await screen.findByRole("option", { name: "Team platform" }));
+  await user.click(screen.getByRole("button", { name: "Keep the changes" }));
+  const erp = within(await screen.findByRole("region", { name: "ERP" }));
+  expect(erp.getByRole("list", { name: "Escalation" })).toHaveTextContent(
+    "not acknowledged after 15 min → team platform",
+  );
+
+  await user.click(screen.getByRole("button", { name: "Save the policy" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]?.body).toMatchObject({
+    routes: [
+      { name: "ERP", escalation: [{ afterMinutes: 15, webhookIds: [], teams: ["platform"] }] },
+      { name: "Rest", escalation: [] },
+    ],
+    defaultEscalation: [],
+  });
 });

@@ -5,6 +5,7 @@ import { ApiError } from "../api/errors";
 import { useMay } from "../api/operations";
 import { routingKeys, routingPolicy, updateRoutingPolicy } from "../api/routing";
 import { ruleList } from "../api/rules";
+import { teamNames } from "../api/teams";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../frame/Page";
 import { matchWords } from "../silences/form";
@@ -20,6 +21,7 @@ import { counted } from "../ui/words";
 import { alike, type Draft, definitionOf, draftOf, matchesAll, moved, problemsOf } from "./policy";
 import { DefaultEditor, RouteEditor } from "./RouteEditor";
 import styles from "./routing.module.css";
+import { Escalation } from "./Steps";
 import { Tester } from "./Tester";
 
 export function RoutingPage() {
@@ -63,6 +65,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
     setDraft(draftOf(policy));
   }, [policy, base.version, unsaved]);
   const webhooks = useQuery(webhookList()).data ?? [];
+  const teams = useQuery(teamNames()).data ?? [];
   const change = (next: Partial<Draft>) => {
     setDraft({ ...draft, ...next });
     setEditing(undefined);
@@ -87,6 +90,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                       route={route}
                       taken={others(at)}
                       webhooks={webhooks}
+                      teams={teams}
                       onDone={(edited) => put(at, edited)}
                       onCancel={() => setEditing(undefined)}
                     />
@@ -115,6 +119,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
               <RouteEditor
                 taken={others(-1)}
                 webhooks={webhooks}
+                teams={teams}
                 onDone={(made) => put(draft.routes.length, made)}
                 onCancel={() => setEditing(undefined)}
               />
@@ -132,8 +137,10 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
             {editing === "default" ? (
               <DefaultEditor
                 webhookIds={draft.defaultWebhookIds}
+                escalation={draft.defaultEscalation}
                 webhooks={webhooks}
-                onDone={(defaultWebhookIds) => change({ defaultWebhookIds })}
+                teams={teams}
+                onDone={(defaultWebhookIds, defaultEscalation) => change({ defaultWebhookIds, defaultEscalation })}
                 onCancel={() => setEditing(undefined)}
               />
             ) : (
@@ -148,6 +155,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                 </div>
                 <p className={styles.sub}>Alerts that take no route.</p>
                 <To ids={draft.defaultWebhookIds} webhooks={webhooks} />
+                <Escalation steps={draft.defaultEscalation} webhooks={webhooks} />
               </section>
             )}
           </div>
@@ -285,6 +293,7 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
       </div>
       <p className={styles.sub}>{matchesAll(route.match) ? "all alerts" : matchWords(route.match, nameOf)}</p>
       <To ids={route.webhookIds} webhooks={webhooks} />
+      <Escalation steps={route.escalation} webhooks={webhooks} />
       <p className={styles.sub}>
         {route.continue ? "It continues: the next routes are looked at, too." : "It ends here."}
       </p>

@@ -6,13 +6,15 @@ import { useMemo } from "react";
 import type { RoutingTestAnswer, RoutingTestRequest } from "../api/client";
 import { routingTest } from "../api/routing";
 import { ruleList } from "../api/rules";
+import { webhookList } from "../api/webhooks";
 import formStyles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { type Draft, noQuestion, problemsOf, type Question, requestOf, unmetWords, wrongPairs } from "./policy";
 import styles from "./routing.module.css";
+import { Escalation } from "./Steps";
 
 const quietMs = 400;
-const nothing: Draft = { routes: [], defaultWebhookIds: [] };
+const nothing: Draft = { routes: [], defaultWebhookIds: [], defaultEscalation: [] };
 
 /** Who would get an alert, and why. It goes by the changes that are not saved yet. */
 export function Tester({ draft }: { draft: Draft | undefined }) {
@@ -90,7 +92,8 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
 const verdicts = { TAKEN: "taken", NOT_MATCHED: "does not match", NOT_REACHED: "not reached" } as const;
 
 function Answer({ data }: { data: RoutingTestAnswer }) {
-  const { answer, webhooks, routes, suppressedBy } = data;
+  const { answer, webhooks, routes, suppressedBy, escalation = [] } = data;
+  const all = useQuery(webhookList()).data ?? [];
   return (
     <>
       <p className={styles.big}>{webhooks.length === 0 ? "Nobody" : webhooks.map(({ name }) => name).join(", ")}</p>
@@ -106,6 +109,7 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
             {name} is disabled: its messages wait until it is enabled.
           </p>
         ))}
+      <Escalation steps={escalation} webhooks={all} />
       {suppressedBy && (
         <p className={styles.sub}>At present the silence “{suppressedBy.name}” suppresses the messages.</p>
       )}

@@ -13,8 +13,9 @@ import {
 } from "./policy";
 
 const draft: Draft = {
-  routes: [{ name: "Orders", match: {}, webhookIds: ["a"], continue: false }],
+  routes: [{ name: "Orders", match: {}, webhookIds: ["a"], escalation: [], continue: false }],
   defaultWebhookIds: [],
+  defaultEscalation: [],
 };
 
 test("what the API leaves out has a value in the draft", () => {

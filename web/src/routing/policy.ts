@@ -1,5 +1,6 @@
 import type {
   AlertMatch,
+  EscalationStep,
   RoutingPolicy,
   RoutingPolicyDefinition,
   RoutingRoute,
@@ -13,17 +14,20 @@ import { parseCondition } from "../silences/conditions";
 export interface Draft {
   routes: Required<RoutingRoute>[];
   defaultWebhookIds: string[];
+  defaultEscalation: EscalationStep[];
 }
 
-export function draftOf(policy: Pick<RoutingPolicy, "routes" | "defaultWebhookIds">): Draft {
+export function draftOf(policy: Pick<RoutingPolicy, "routes" | "defaultWebhookIds" | "defaultEscalation">): Draft {
   return {
-    routes: policy.routes.map(({ name, match = {}, webhookIds = [], continue: on = false }) => ({
+    routes: policy.routes.map(({ name, match = {}, webhookIds = [], escalation = [], continue: on = false }) => ({
       name,
       match,
       webhookIds,
+      escalation,
       continue: on,
     })),
     defaultWebhookIds: [...policy.defaultWebhookIds],
+    defaultEscalation: [...(policy.defaultEscalation ?? [])],
   };
 }
 

@@ -1,11 +1,14 @@
-import { TagsInput, Textarea, TextInput } from "@mantine/core";
+import { Autocomplete, TagsInput, Textarea, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { memo } from "react";
+import { teamNames } from "../api/teams";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { bound, type Editor } from "./editor";
 
 /** What those should know who handle the alerts. */
 export const DetailsSection = memo(function DetailsSection({ editor }: { editor: Editor }) {
+  const { data: teams = [] } = useQuery(teamNames());
   return (
     <FormSection
       title="Details"
@@ -13,7 +16,7 @@ export const DetailsSection = memo(function DetailsSection({ editor }: { editor:
       hint="For those who handle the alerts: shown in messages and in the inbox. All fields are optional."
     >
       <div className={form.two}>
-        <TextInput label="Owner" placeholder="integration team" {...bound(editor, "owner")} />
+        <Autocomplete label="Owner" placeholder="integration team" data={teams} {...bound(editor, "owner")} />
         <TextInput
           label="Runbook"
           type="url"

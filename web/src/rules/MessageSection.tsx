@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import { roles } from "../api/access";
 import { useMay } from "../api/operations";
+import { teamNames } from "../api/teams";
 import { webhookList } from "../api/webhooks";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
@@ -31,6 +32,7 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
   const { form: state, errorOf } = editor;
   const counts = state.values.fireMode !== "PER_EXCHANGE";
   const texts = defaultTexts(state.values);
+  const { data: teams = [] } = useQuery(teamNames());
   const variables = withKeys(
     state.values.labels.map((label) => label.split("=")[0]?.trim() ?? "").filter(Boolean),
     useAttributeKeys(state.values.scope, true),
@@ -91,7 +93,7 @@ export const MessageSection = memo(function MessageSection({ editor }: { editor:
         <p className={form.hint}>Whose inbox shows these alerts under “Mine”.</p>
         <div className={form.three}>
           <TagsInput label="People" placeholder="ada" {...bound(editor, "targets.user")} />
-          <TagsInput label="Teams" placeholder="integration" {...bound(editor, "targets.team")} />
+          <TagsInput label="Teams" placeholder="integration" data={teams} {...bound(editor, "targets.team")} />
           <TagsInput label="Roles" data={roles.map(({ value }) => value)} {...bound(editor, "targets.role")} />
         </div>
         {errorOf("targets") && <p className={styles.error}>{errorOf("targets")}</p>}

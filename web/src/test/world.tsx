@@ -157,6 +157,7 @@ export function startWorld() {
     http.get(api("/status/history"), () =>
       HttpResponse.json({ from: "2026-11-21T13:00:00Z", stepSeconds: 300, steps: [] }),
     ),
+    http.get(api("/teams"), () => HttpResponse.json({ version: 1, teams: [] })),
     http.get(api("/routing"), () => HttpResponse.json({ version: 1, routes: [], defaultWebhookIds: [], rules: 0 })),
     http.get(api("/notifications/counts"), () =>
       HttpResponse.json({

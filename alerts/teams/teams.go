@@ -1,0 +1,92 @@
+// Package teams holds which people share alerts.
+//
+// A team has members by hand, by their e-mail addresses, and those of groups, as an OpenID
+// Connect provider names them when people sign in. It owns the rules whose owner is its name,
+// and can be the target of rules. The alerts of these are the members' ("mine"). Its webhooks are
+// notified of alerts that escalate to it.
+package teams
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// Team is some people.
+type Team struct {
+	// Name is as the owner of a rule names it.
+	Name string `json:"name" validate:"required,max=200,text"`
+	// Members are e-mail addresses; case does not matter.
+	Members []string `json:"members,omitempty" validate:"max=500,dive,required,max=254,text"`
+	// Groups are those of a provider, whose members are the team's.
+	Groups []string `json:"groups,omitempty" validate:"max=100,dive,required,max=200,text"`
+	// WebhookIDs are by which the team is notified of what escalates to it.
+	WebhookIDs []uuid.UUID `json:"webhookIds,omitempty" validate:"max=20,unique"`
+}
+
+// List is the teams of a tenant.
+type List struct {
+	Teams []Team `json:"teams,omitempty" validate:"max=500,dive"`
+}
+
+// Check returns an invalid-input fault with one entry for each field that cannot be accepted,
+// or nil.
+func (l *List) Check(v *rules.Validator) error {
+	fields, err := v.Faults(l)
+	if err != nil {
+		return fmt.Errorf("validate teams: %w", err)
+	}
+	named := map[string]bool{}
+	for i := range l.Teams {
+		name := l.Teams[i].Name
+		if named[name] && name != "" {
+			fields = append(fields, fault.Field{Field: fmt.Sprintf("teams[%d].name", i), Code: "unique", Message: "Another team has this name, too"})
+		}
+		named[name] = true
+	}
+	return fault.InvalidFields("the list of teams", fields)
+}
+
+// Of returns the names of the teams that somebody is in.
+func (l *List) Of(email string, groups []string) []string {
+	var names []string
+	for i := range l.Teams {
+		t := &l.Teams[i]
+		byHand := slices.ContainsFunc(t.Members, func(member string) bool { return strings.EqualFold(member, email) })
+		if byHand || slices.ContainsFunc(t.Groups, func(group string) bool { return slices.Contains(groups, group) }) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// WebhookIDs returns the webhooks of those teams that have one of some names, each once. A name that
+// no team has stands for none.
+func (l *List) WebhookIDs(names []string) []uuid.UUID {
+	var list []uuid.UUID
+	for i := range l.Teams {
+		if !slices.Contains(names, l.Teams[i].Name) {
+			continue
+		}
+		for _, id := range l.Teams[i].WebhookIDs {
+			if !slices.Contains(list, id) {
+				list = append(list, id)
+			}
+		}
+	}
+	return list
+}
+
+// Names returns the names of the teams.
+func (l *List) Names() []string {
+	names := make([]string, len(l.Teams))
+	for i := range l.Teams {
+		names[i] = l.Teams[i].Name
+	}
+	return names
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	api "tocsin/client"
+	"tocsin/internal/rulefile"
+)
+
+// teamEntry is a team as a file has it: webhooks by name.
+type teamEntry struct {
+	Name     string   `json:"name"`
+	Members  []string `json:"members,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Webhooks []string `json:"webhooks,omitempty"`
+}
+
+// teamEntryOf is a stored team as a file has it.
+func teamEntryOf(t *api.Team, webhooks names) teamEntry {
+	return teamEntry{Name: t.Name, Members: given(t.Members), Groups: given(t.Groups), Webhooks: webhooks.namesOf(t.WebhookIds)}
+}
+
+// given returns a list that may be absent; an empty one is nil.
+func given(list *[]string) []string {
+	if list == nil || len(*list) == 0 {
+		return nil
+	}
+	return *list
+}
+
+// definition is what the API takes.
+func (e *teamEntry) definition(webhooks names) (api.Team, error) {
+	ids, err := webhooks.idsOf("webhook", e.Webhooks)
+	d := api.Team{Name: e.Name, WebhookIds: ids}
+	if len(e.Members) > 0 {
+		d.Members = &e.Members
+	}
+	if len(e.Groups) > 0 {
+		d.Groups = &e.Groups
+	}
+	return d, err
+}
+
+// teamsOf returns the server's teams.
+func teamsOf(ctx context.Context, server *api.ClientWithResponses) (*api.TeamList, error) {
+	answer, err := server.GetTeamsWithResponse(ctx)
+	if err := answered(answer, err); err != nil {
+		return nil, fmt.Errorf("read teams: %w", err)
+	}
+	if answer.JSON200 == nil {
+		return nil, errForeign
+	}
+	return answer.JSON200, nil
+}
+
+// readTeams returns the teams of the files.
+func (a *applying) readTeams() ([]teamEntry, error) {
+	list := make([]teamEntry, len(a.document.Sections[rulefile.Teams]))
+	named := map[string]bool{}
+	for i, fields := range a.document.Sections[rulefile.Teams] {
+		e := &list[i]
+		if err := a.strictly(rulefile.Teams, i, fields, e); err != nil {
+			return nil, err
+		}
+		switch place := fmt.Sprintf("teams[%d].name", i); {
+		case e.Name == "":
+			return nil, a.misplaced(place, "A team has a name")
+		case named[e.Name]:
+			return nil, a.misplaced(place, "Another team has this name, too")
+		}
+		named[e.Name] = true
+		e.Members, e.Groups, e.Webhooks = given(&e.Members), given(&e.Groups), given(&e.Webhooks)
+	}
+	return list, nil
+}
+
+// teams plans what becomes of teams, which are known by their names. The server keeps them as one
+// list: the first step that changes anything writes all that the files have, in their order, and
+// what else there is behind them. Deletions come when no route names the teams any more.
+func (a *applying) teams(ctx context.Context) (gone []step, err error) {
+	is, err := teamsOf(ctx, a.server)
+	if err != nil {
+		return nil, err
+	}
+	want, err := a.readTeams()
+	if err != nil {
+		return nil, err
+	}
+	webhooks, err := webhookIDs(ctx, a.server)
+	if err != nil {
+		return nil, err
+	}
+	for i := range want {
+		for j, name := range want[i].Webhooks {
+			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
+				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "No webhook has this name")
+			}
+		}
+	}
+	inFiles := func(t api.Team) bool {
+		return slices.ContainsFunc(want, func(e teamEntry) bool { return e.Name == t.Name })
+	}
+	next, version := is.Teams, is.Version
+	write := func(ctx context.Context) error {
+		answer, err := a.server.UpdateTeamsWithResponse(ctx, &api.UpdateTeamsParams{IfMatch: tag(version)}, api.TeamListDefinition{Teams: &next})
+		if err := a.wrong(answered(answer, err), ""); err != nil {
+			return err
+		}
+		if answer.JSON200 == nil {
+			return errForeign
+		}
+		version = answer.JSON200.Version
+		return nil
+	}
+	upsert := func(ctx context.Context) error {
+		// A webhook that is new has no id before the plan is run.
+		webhooks, err := webhookIDs(ctx, a.server)
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(slices.Clone(next), inFiles)
+		next = nil
+		for i := range want {
+			d, err := want[i].definition(webhooks)
+			if err != nil {
+				return err
+			}
+			next = append(next, d)
+		}
+		next = append(next, others...)
+		return write(ctx)
+	}
+	for i := range want {
+		s := step{kind: "team", name: want[i].Name, action: created}
+		if at := slices.IndexFunc(is.Teams, func(t api.Team) bool { return t.Name == want[i].Name }); at >= 0 {
+			s.action = unchanged
+			was := teamEntryOf(&is.Teams[at], webhooks)
+			s.differJSON("members", was.Members, want[i].Members)
+			s.differJSON("groups", was.Groups, want[i].Groups)
+			s.differJSON("webhooks", was.Webhooks, want[i].Webhooks)
+		}
+		if s.action != unchanged && upsert != nil {
+			s.run, upsert = upsert, nil
+		}
+		a.plan.steps = append(a.plan.steps, s)
+	}
+	for i := range is.Teams {
+		name := is.Teams[i].Name
+		switch {
+		case inFiles(is.Teams[i]):
+		case a.prunes(name):
+			gone = append(gone, step{kind: "team", name: name, action: deleted, why: a.pruned(), run: func(ctx context.Context) error {
+				next = slices.DeleteFunc(slices.Clone(next), func(t api.Team) bool { return t.Name == name })
+				return write(ctx)
+			}})
+		default:
+			a.plan.leftAlone++
+		}
+	}
+	return gone, nil
+}
+
+// exportedTeams returns the teams as they are in a file.
+func exportedTeams(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
+	is, err := teamsOf(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	webhooks, err := webhookIDs(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for i := range is.Teams {
+		text, err := json.Marshal(teamEntryOf(&is.Teams[i], webhooks))
+		if err != nil {
+			return nil, fmt.Errorf("encode team: %w", err)
+		}
+		var entry any
+		if err := decode(text, &entry); err != nil {
+			return nil, err
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}

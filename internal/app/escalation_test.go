@@ -1,0 +1,80 @@
+package app_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/access"
+	"tocsin/internal/app"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// TestAlertsEscalate follows alerts from a policy that is written by the API, through the evaluator, to
+// what the receivers of each step get.
+func TestAlertsEscalate(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), newListener(t)
+	first, pager, boss := w.chooses(l, "first", nil), w.chooses(l, "pager", nil, notify.Events()...), w.chooses(l, "boss", nil)
+	rule := w.ruleOf(rules.Definition{Name: "Orders", UseRoutingPolicy: true})
+	w.armed(rule, w.ch.Now(t)-int64(time.Minute))
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	admin := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("admin", access.Admin)
+	put := func(path string, body map[string]any) {
+		t.Helper()
+		tag := admin.must(http.StatusOK, http.MethodGet, path, nil).header.Get("ETag")
+		admin.must(http.StatusOK, http.MethodPut, path, body, "If-Match", tag)
+	}
+	put("/teams", map[string]any{"teams": []any{map[string]any{"name": "bosses", "webhookIds": []string{boss.String()}}}})
+	put("/routing", map[string]any{
+		"defaultWebhookIds": []string{first.String()},
+		"defaultEscalation": []any{
+			map[string]any{"afterMinutes": 5, "webhookIds": []string{pager.String()}}, map[string]any{"afterMinutes": 15, "teams": []string{"bosses"}},
+		},
+	})
+	w.fail(w.ch.Now(t), "left", "taken")
+	w.later(5 * time.Second)
+	w.tick()
+	w.deliverAll()
+	of := func(execution string) uuid.UUID {
+		return w.one(`select alert_id::text from alert where execution_id = $1`, execution)
+	}
+	escalate := func(minutes int) {
+		t.Helper()
+		if _, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		w.deliverAll()
+	}
+	escalate(3)
+	w.doTo(of("taken"), alerts.Acknowledge)
+	escalate(6)
+	// What the alert keeps, no edit changes.
+	put("/routing", map[string]any{"defaultWebhookIds": []string{first.String()}})
+	escalate(16)
+	w.doTo(of("left"), alerts.Resolve)
+	escalate(20)
+	for path, want := range map[string][]string{
+		"/first": {"fired", "fired"}, "/pager": {"escalated", "resolved"}, "/boss": {"escalated"},
+	} {
+		if got := l.types(path); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	for _, e := range slices.Concat(l.got["/pager"], l.got["/boss"]) {
+		if e.Data.Alert.ID != of("left").String() {
+			t.Errorf("%+v is not about the alert that nobody took", e)
+		}
+	}
+	w.wantColumn("left", unsettledOutbox)
+	w.wantColumn("steps that are left", `select after_minutes::text from alert_escalation`)
+	answer := admin.must(http.StatusOK, http.MethodGet, "/notifications?reason=ESCALATED", nil)
+	if items, _ := answer.body["items"].([]any); len(items) != 2 {
+		t.Errorf("listed: %v", answer.body)
+	}
+}

@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/teams"
+	"tocsin/evaluator"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// An alert escalates as the routing policy said when it fired, whatever that says by now. Its next
+// step is a row beside it, which is written in the commit that has it fire. When the step is due, its
+// messages are written in the transaction that moves the row on, under a lock on the alert: once,
+// whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
+// holds it as well, so one of the two comes first. A step that is due while somebody looks after the
+// alert, or while it is snoozed, is void, and the next one waits for its own time: so what was done
+// in error and undone ends no escalation. Instants are compared with Postgres's clock alone.
+//
+// Replays start no escalation: what they raise is of the past.
+
+// escalatingInstances returns which of some new alerts are routed so that they escalate.
+func escalatingInstances(instances []alerts.Instance, inserted []uuid.UUID) []uuid.UUID {
+	var ids []uuid.UUID
+	is := setOf(inserted)
+	for i := range instances {
+		if a := &instances[i]; a.Routing.Escalates() && is[a.ID] {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// escalatingChanges returns which window alerts begin to fire, and may be routed so. Of those that
+// were pending, the stored routing counts.
+func escalatingChanges(changes []evaluator.Change, made []uuid.UUID) []uuid.UUID {
+	var ids []uuid.UUID
+	is := setOf(made)
+	for i := range changes {
+		if c := &changes[i]; (c.Step == alerts.Fire || c.Step == alerts.Raise && c.Instance.Routing.Escalates()) && is[c.Instance.ID] {
+			ids = append(ids, c.Instance.ID)
+		}
+	}
+	return ids
+}
+
+// startEscalations has alerts escalate that have begun to fire, where their routing has steps.
+func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := q.EscalationStart(ctx, ids); err != nil {
+		return fmt.Errorf("start escalation: %w", err)
+	}
+	return nil
+}
+
+// Bounds of what is looked for at once, and of what one transaction writes.
+const (
+	mostEscalations = 1000
+	escalatedAtOnce = 100
+)
+
+// Escalate takes the steps that are due by now (nil is Postgres's clock). It returns how many messages
+// there are for each webhook, and how many silences suppress. One alert about which that fails
+// holds up no other.
+func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
+	due = map[uuid.UUID]int{}
+	for {
+		ids, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Most: mostEscalations})
+		if err != nil {
+			return due, suppressed, fmt.Errorf("find alerts that escalate: %w", err)
+		}
+		var failed []error
+		for some := range slices.Chunk(ids, escalatedAtOnce) {
+			done, err := s.escalateApart(ctx, some, now)
+			addUp(due, done.due)
+			suppressed += done.suppressed
+			failed = append(failed, err)
+		}
+		if err := errors.Join(failed...); err != nil || len(ids) < mostEscalations {
+			return due, suppressed, err
+		}
+	}
+}
+
+// escalateApart takes the steps of some alerts that are due in one transaction, or, where that
+// fails, in one for each.
+func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all written, err error) {
+	if all, err = s.escalate(ctx, ids, now); err == nil {
+		return all, nil
+	}
+	all = written{due: map[uuid.UUID]int{}}
+	var failed []error
+	for _, id := range ids {
+		done, err := s.escalate(ctx, []uuid.UUID{id}, now)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("escalate alert %s: %w", id, err))
+			continue
+		}
+		addUp(all.due, done.due)
+		all.suppressed += done.suppressed
+	}
+	return all, errors.Join(failed...)
+}
+
+// escalate takes the steps of some alerts that are due.
+func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done written, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		done = written{}
+		if err := q.AlertLockMany(ctx, ids); err != nil {
+			return err
+		}
+		rows, err := q.EscalationSteps(ctx, pgq.EscalationStepsParams{AlertIds: ids, Now: now})
+		if err != nil {
+			return err
+		}
+		steps, err := moveEscalations(ctx, q, rows)
+		if err != nil {
+			return err
+		}
+		list, err := escalating(ctx, q, steps)
+		if err != nil {
+			return err
+		}
+		if done, err = writeFollowing(ctx, q, "", list); err != nil || len(list) == 0 {
+			return err
+		}
+		return q.AlertTouchMany(ctx, alertsOf(list))
+	})
+	if err != nil {
+		return written{}, err
+	}
+	return done, nil
+}
+
+// escalated is a step that an alert takes.
+type escalated struct {
+	alert  uuid.UUID
+	tenant string
+	step   alerts.EscalationStep
+}
+
+// moveEscalations moves alerts on to the steps after those that are due, and returns the due ones of
+// alerts that nobody looks after. What has no further step, or cannot be read, escalates no more.
+func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationStepsRow) (take []escalated, err error) {
+	var move pgq.EscalationMoveParams
+	var ended []uuid.UUID
+	for i := range rows {
+		row := &rows[i]
+		var r alerts.Routing
+		if json.Unmarshal(row.Routing, &r) != nil {
+			r = alerts.Routing{}
+		}
+		next := -1
+		for _, step := range r.Escalation() {
+			switch {
+			case step.AfterMinutes == int(row.AfterMinutes) && alerts.State(row.State).Escalates() && !row.Snoozed:
+				take = append(take, escalated{row.AlertID, row.TenantID, step})
+			case step.AfterMinutes > int(row.AfterMinutes) && next < 0:
+				next = step.AfterMinutes
+			}
+		}
+		if next < 0 {
+			ended = append(ended, row.AlertID)
+		} else {
+			move.AlertIds, move.AfterMinutes = append(move.AlertIds, row.AlertID), append(move.AfterMinutes, int32(next))
+		}
+	}
+	if len(move.AlertIds) > 0 {
+		if err := q.EscalationMove(ctx, move); err != nil {
+			return nil, fmt.Errorf("move escalation on: %w", err)
+		}
+	}
+	if len(ended) > 0 {
+		if err := q.EscalationEnd(ctx, ended); err != nil {
+			return nil, fmt.Errorf("end escalation: %w", err)
+		}
+	}
+	return take, nil
+}
+
+// escalating returns whom steps notify: their webhooks, and those that their teams have at present.
+func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]following, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	var tenants []string
+	for i := range steps {
+		if len(steps[i].step.Teams) > 0 {
+			tenants = append(tenants, steps[i].tenant)
+		}
+	}
+	ofTenant := map[string]*teams.List{}
+	if len(tenants) > 0 {
+		rows, err := q.EscalationTeams(ctx, tenants)
+		if err != nil {
+			return nil, fmt.Errorf("read teams: %w", err)
+		}
+		for _, row := range rows {
+			// Teams that cannot be read notify nobody; webhooks that the step names itself do.
+			var list teams.List
+			if json.Unmarshal(row.Teams, &list) == nil {
+				ofTenant[row.TenantID] = &list
+			}
+		}
+	}
+	var list []following
+	var named []uuid.UUID
+	for i := range steps {
+		s := &steps[i]
+		ids := slices.Clone(s.step.WebhookIDs)
+		if l := ofTenant[s.tenant]; l != nil {
+			ids = append(ids, l.WebhookIDs(s.step.Teams)...)
+		}
+		for id := range setOf(ids) {
+			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated, event: true})
+			named = append(named, id)
+		}
+	}
+	held, err := q.EscalationWebhooks(ctx, named)
+	if err != nil {
+		return nil, fmt.Errorf("hold webhooks: %w", err)
+	}
+	there := setOf(held)
+	return slices.DeleteFunc(list, func(f following) bool { return !there[f.webhook] }), nil
+}
+
+func alertsOf(list []following) []uuid.UUID {
+	ids := make([]uuid.UUID, len(list))
+	for i := range list {
+		ids[i] = list[i].alert
+	}
+	return ids
+}

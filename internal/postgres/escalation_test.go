@@ -1,0 +1,391 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/alerts/routing"
+	"tocsin/alerts/teams"
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// escalatingAlert has one alert, of which its webhook was notified, and which escalates to two others:
+// after 5 minutes to one, after 15 minutes to the team that is notified by the other.
+type escalatingAlert struct {
+	*napping
+	pager, boss uuid.UUID
+	first       evaluator.Batch
+}
+
+func newEscalating(t *testing.T) *escalatingAlert {
+	t.Helper()
+	p := newPersist(t)
+	e := &escalatingAlert{napping: &napping{persist: p, t: t, db: p.opened(t)}, pager: p.hook(t, "pager"), boss: p.hook(t, "boss")}
+	e.team(1, e.boss)
+	e.first = e.routed()
+	p.write(t, e.first)
+	e.alert = e.first.Instances[0].ID
+	return e
+}
+
+// hook makes a webhook.
+func (p *persist) hook(t *testing.T, name string) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	p.exec(t, `insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
+		values ($1, $2, $3, 'generic', '', 'localhost', false, true, 1000, 10, 0)`, id, tenant, name)
+	return id
+}
+
+// team has the team be notified by some webhooks.
+func (e *escalatingAlert) team(version int64, hooks ...uuid.UUID) {
+	e.t.Helper()
+	if _, err := e.db.Teams().Replace(e.t.Context(), tenant, "ada", version, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: hooks}}}); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *escalatingAlert) steps() []alerts.EscalationStep {
+	return []alerts.EscalationStep{
+		{AfterMinutes: 5, WebhookIDs: []uuid.UUID{e.pager}}, {AfterMinutes: 15, WebhookIDs: []uuid.UUID{e.pager}, Teams: []string{"bosses"}},
+	}
+}
+
+// routed is a batch with one alert that escalates.
+func (e *escalatingAlert) routed() evaluator.Batch {
+	b := e.page()
+	b.Instances, b.Notifications = b.Instances[:1], b.Notifications[:1]
+	b.Instances[0].Routing = &alerts.Routing{Version: 2, Routes: []alerts.RouteTaken{{Name: "all", WebhookIDs: []uuid.UUID{e.webhook}, Escalation: e.steps()}}}
+	return b
+}
+
+// escalate takes what is due some minutes after the alert fired, and returns how many messages are
+// sent to the pager and to the boss, and how many are suppressed.
+func (e *escalatingAlert) escalate(minutes int) (pager, boss, suppressed int) {
+	e.t.Helper()
+	due, suppressed, err := e.at(minutes)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for hook := range due {
+		if hook != e.pager && hook != e.boss {
+			e.t.Errorf("webhook %s is notified", hook)
+		}
+	}
+	return due[e.pager], due[e.boss], suppressed
+}
+
+func (e *escalatingAlert) at(minutes int) (map[uuid.UUID]int, int, error) {
+	// The clocks of Postgres and of this process may differ a little.
+	return e.db.Outbox().Escalate(e.t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second)))
+}
+
+func (e *escalatingAlert) want(what string, minutes, pager, boss, suppressed int) {
+	e.t.Helper()
+	if p, b, s := e.escalate(minutes); p != pager || b != boss || s != suppressed {
+		e.t.Errorf("%s, after %d min: %d to the pager, %d to the boss, %d suppressed; want %d, %d, %d", what, minutes, p, b, s, pager, boss, suppressed)
+	}
+}
+
+const escalations = `select w.name || ' ' || n.generation from notification n join webhook w using (webhook_id)
+	where n.reason = 'ESCALATED' order by n.created_at, w.name`
+
+func TestAnAlertEscalatesStepByStep(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	if due, _, err := e.db.Outbox().Escalate(t.Context(), nil); err != nil || len(due) != 0 {
+		t.Errorf("by Postgres's clock: %v, %v", due, err)
+	}
+	e.want("too early", 3, 0, 0, 0)
+
+	// Many replicas look at once.
+	var wait sync.WaitGroup
+	sent := make([]int, 6)
+	for i := range sent {
+		wait.Go(func() { sent[i], _, _ = e.escalate(6) })
+	}
+	wait.Wait()
+	slices.Sort(sent)
+	if want := []int{0, 0, 0, 0, 0, 1}; !slices.Equal(sent, want) {
+		t.Errorf("the replicas have escalated %v times", sent)
+	}
+	e.want("between two steps", 10, 0, 0, 0)
+	e.want("the last step", 16, 1, 1, 0)
+	e.want("after the last one", 10_000, 0, 0, 0)
+	if got := column(t, e.conn, escalations); !slices.Equal(got, []string{"pager 0", "boss 0", "pager 1"}) {
+		t.Errorf("stored: %v", got)
+	}
+	id := notify.ID(e.alert, e.pager, notify.ReasonEscalated, 1)
+	if !one[bool](t, e.conn, `select exists (select from notification where notification_id = $1)`, id) {
+		t.Errorf("the id %s of the second step is not derived", id)
+	}
+	// What waits is ordered behind earlier messages to the same webhook, and ends by age.
+	if got := column(t, e.conn, `select w.name || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end || (o.expires_at is null)
+		from outbox o join notification m using (notification_id) join webhook w on w.webhook_id = o.webhook_id where m.reason = 'ESCALATED' order by 1`); !slices.Equal(got,
+		[]string{"boss 0 duefalse", "pager 0 duefalse", "pager 1 waitsfalse"}) {
+		t.Errorf("the outbox holds %v", got)
+	}
+	if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {
+		t.Errorf("%d escalations are left", n)
+	}
+	// Whoever heard of it by an escalation is told of its end, where that was chosen.
+	e.exec(t, `update webhook set events = '{RESOLVED}' where name in ('pager', 'boss')`)
+	e.act(alerts.Resolve)
+	if got := column(t, e.conn, `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'RESOLVED' order by 1`); !slices.Equal(got, []string{"boss", "pager"}) {
+		t.Errorf("%v are told of the end", got)
+	}
+}
+
+func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
+	t.Parallel()
+	type sum struct{ pager, boss, suppressed int }
+	one, both := sum{pager: 1}, sum{pager: 1, boss: 1}
+	for name, c := range map[string]struct {
+		meanwhile     func(e *escalatingAlert)
+		first, second sum
+	}{
+		"nothing":      {func(*escalatingAlert) {}, one, both},
+		"acknowledged": {func(e *escalatingAlert) { e.act(alerts.Acknowledge) }, sum{}, sum{}},
+		"resolved":     {func(e *escalatingAlert) { e.act(alerts.Resolve) }, sum{}, sum{}},
+		"resolved by the engine": {func(e *escalatingAlert) {
+			e.exec(e.t, `update alert set state = 'RESOLVED', resolved_at = now() where alert_id = $1`, e.alert)
+		}, sum{}, sum{}},
+		"snoozed":                   {func(e *escalatingAlert) { e.snoozed() }, sum{}, sum{}},
+		"snoozed for the first one": {func(e *escalatingAlert) { _, _ = e.snooze(8 * time.Minute) }, sum{}, both},
+		"acknowledged and undone": {func(e *escalatingAlert) {
+			id := uuid.New()
+			deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, deed); err != nil {
+				e.t.Error(err)
+			}
+			e.want("while it is acknowledged", 6, 0, 0, 0)
+			if _, err := e.db.Inbox().Undo(e.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+				e.t.Error(err)
+			}
+		}, sum{}, both},
+		"silenced": {func(e *escalatingAlert) {
+			if _, err := e.db.Silences().Create(e.t.Context(), tenant, "ada", silence("s", severities(rules.Critical))); err != nil {
+				e.t.Error(err)
+			}
+		}, sum{suppressed: 1}, sum{suppressed: 2}},
+		"the webhook is deleted": {func(e *escalatingAlert) {
+			e.exec(e.t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
+		}, sum{}, sum{boss: 1}},
+		"the webhook is disabled": {func(e *escalatingAlert) {
+			e.exec(e.t, `update webhook set enabled = false where webhook_id = $1`, e.pager)
+		}, one, both},
+		"the team has another":      {func(e *escalatingAlert) { e.team(2, e.pager) }, one, one},
+		"the teams cannot be read":  {func(e *escalatingAlert) { e.exec(e.t, `update team_list set teams = '[]'`) }, one, one},
+		"the policy is edited":      {func(e *escalatingAlert) { e.policy(1, routing.Policy{}) }, one, both},
+		"its routing is unreadable": {func(e *escalatingAlert) { e.exec(e.t, `update alert set routing = '"x"'`) }, sum{}, sum{}},
+		"retention":                 {func(e *escalatingAlert) { e.exec(e.t, `delete from alert where alert_id = $1`, e.alert) }, sum{}, sum{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEscalating(t)
+			c.meanwhile(e)
+			e.want("the first step", 6, c.first.pager, c.first.boss, c.first.suppressed)
+			e.want("once more", 6, 0, 0, 0)
+			e.want("the second step", 16, c.second.pager, c.second.boss, c.second.suppressed)
+			if n := countOf(t, e); n != 0 {
+				t.Errorf("%d escalations are left", n)
+			}
+		})
+	}
+}
+
+func countOf(t *testing.T, e *escalatingAlert) int {
+	t.Helper()
+	return one[int](t, e.conn, `select count(*) from alert_escalation`)
+}
+
+func (e *escalatingAlert) policy(version int64, p routing.Policy) {
+	e.t.Helper()
+	if _, err := e.db.Routing().Replace(e.t.Context(), tenant, "ada", version, p); err != nil {
+		e.t.Error(err)
+	}
+}
+
+// TestWhoeverActsFirstIsNotEscalated has a replica wait for somebody who acts at the instant at which
+// the step is due, and another one that dies while it waits.
+func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]string{
+		"acknowledged":     `update alert set state = 'ACKNOWLEDGED', acknowledged_at = now()`,
+		"resolved":         `update alert set state = 'RESOLVED', resolved_at = now()`,
+		"snoozed":          `insert into alert_snooze (alert_id, tenant_id, until, snoozed_by) select alert_id, tenant_id, now() + interval '1 day', 'ada' from alert`,
+		"the process dies": ``,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, e := t.Context(), newEscalating(t)
+			tx, err := e.conn.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(ctx, `select from alert for update`); err != nil {
+				t.Fatal(err)
+			}
+			escalated := make(chan error, 1)
+			go func() {
+				due, _, err := e.at(6)
+				if len(due) != 0 {
+					t.Errorf("it escalates to %v", due)
+				}
+				escalated <- err
+			}()
+			e.waits(t)
+			want := 0
+			if meanwhile == "" {
+				want = 1
+				if _, err := pgtest.Conn(t, e.url).Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity
+					where datname = current_database() and wait_event_type = 'Lock'`); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-escalated; err == nil {
+					t.Error("whoever died has no error")
+				}
+			} else if _, err := tx.Exec(ctx, meanwhile); err != nil {
+				t.Fatal(err)
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if meanwhile != "" {
+				if err := <-escalated; err != nil {
+					t.Error(err)
+				}
+			}
+			e.want("the next one", 6, want, 0, 0)
+		})
+	}
+}
+
+// TestWhatBeginsToEscalate holds which commits have alerts escalate: no replay, and nothing that is
+// raised without steps or does not fire.
+func TestWhatBeginsToEscalate(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	if n := countOf(t, e); n != 1 {
+		t.Fatalf("%d escalations of the first commit", n)
+	}
+	// The same exchange once more is no new alert.
+	again := e.first
+	again.Revision, again.Instances[0].Late = e.revision, true
+	e.exec(t, `delete from alert_escalation`)
+	e.write(t, again)
+	if n := countOf(t, e); n != 0 {
+		t.Errorf("%d escalations of an alert that was there", n)
+	}
+	now := time.Now().UnixNano()
+	r, err := e.db.Rules().StartReplay(t.Context(), tenant, "ada", api.ReplayRequest{
+		RuleID: e.rule, FromNS: now - time.Hour.Nanoseconds(), ToNS: now, Messages: evaluator.ReplayEach,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := e.routed()
+	b.Instances[0].Exchange.ExecutionID, b.RulesRevision = "replayed", one[int64](t, e.conn, `select rules_revision from checkpoint where partition = 0`)
+	b.Replay = &evaluator.ReplayStep{Replay: evaluator.Replay{ID: r.ID, RuleID: e.rule, At: cursor.Position{StartTimeNS: r.FromNS + 1}, ToNS: r.ToNS, Messages: r.Messages}}
+	if done := e.write(t, b); len(done.Inserted) != 1 || countOf(t, e) != 0 {
+		t.Errorf("%d alerts of a replay, %d escalations", len(done.Inserted), countOf(t, e))
+	}
+}
+
+// A window alert that waits escalates from when it fires on, as it was routed when it was raised.
+func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
+	w := newWindowAlerts(t)
+	steps := []alerts.EscalationStep{{AfterMinutes: 5, WebhookIDs: []uuid.UUID{w.webhook}}}
+	waits := w.change(alerts.Wait, uuid.Nil, "a", "")
+	waits.Instance.Routing = &alerts.Routing{Version: 2, DefaultWebhookIDs: []uuid.UUID{w.webhook}, DefaultEscalation: steps}
+	a := w.apply(1, 0, 0, waits)[0].Instance.ID
+	count := func() int { return one[int](t, w.conn, `select count(*) from alert_escalation`) }
+	if n := count(); n != 0 {
+		t.Errorf("%d escalations of an alert that waits", n)
+	}
+	w.apply(0, 1, 1, w.change(alerts.Fire, a, "a", notify.ReasonFired))
+	if n := count(); n != 1 {
+		t.Fatalf("%d escalations of an alert that fires", n)
+	}
+	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
+	due, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(6*time.Minute)))
+	if err != nil || due[w.webhook] != 1 || count() != 0 {
+		t.Errorf("%v, %v, %d left", due, err, count())
+	}
+}
+
+// TestManyEscalateAtOnce has more alerts due than are looked for at once, one of which cannot be
+// written: it holds up no other.
+func TestManyEscalateAtOnce(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	const all, page = 1101, 1000
+	b := e.routed()
+	another := b.Instances[0]
+	b.Instances, b.Notifications = nil, nil
+	for i := range all - 1 {
+		a := another
+		a.ID, a.Exchange.ExecutionID = uuid.New(), fmt.Sprintf("more-%04d", i)
+		b.Instances = append(b.Instances, a)
+	}
+	e.write(t, b)
+	e.exec(t, `update alert set fired_at = (select min(fired_at) from alert)`)
+	e.exec(t, `update alert_escalation set due_at = (select min(due_at) from alert_escalation)`)
+	if due, _, err := e.at(6); err != nil || due[e.pager] != all {
+		t.Errorf("%d messages, %v", due[e.pager], err)
+	}
+
+	poisonous := one[uuid.UUID](t, e.conn, `select min(alert_id::text)::uuid from alert`)
+	e.exec(t, fmt.Sprintf(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+		create trigger refuse before insert on notification for each row when (new.alert_id = '%s') execute function refuse()`, poisonous))
+	for _, want := range []int{page - 1, all - page, 0} {
+		if due, _, err := e.at(16); err == nil || due[e.pager] != want {
+			t.Errorf("%d messages, want %d: %v", due[e.pager], want, err)
+		}
+	}
+	e.exec(t, `drop trigger refuse on notification`)
+	if due, _, err := e.at(16); err != nil || due[e.pager] != 1 || countOf(t, e) != 0 {
+		t.Errorf("afterwards %v, %v", due, err)
+	}
+	if n := one[int](t, e.conn, `select count(*) from notification where reason = 'ESCALATED'`); n != 3*all {
+		t.Errorf("%d messages are stored", n)
+	}
+}
+
+// What a policy and teams name cannot be deleted, whichever of two is written first.
+func TestWhatEscalationsNameStays(t *testing.T) {
+	t.Parallel()
+	ctx, e := context.Background(), newEscalating(t)
+	refused := func(what string, err error) {
+		t.Helper()
+		if fault.KindOf(err) != fault.Conflict {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := e.db.Routing().Replace(ctx, tenant, "ada", 1, routing.Policy{DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 5, Teams: []string{"nobody"}}}})
+	refused("a team that is not there", err)
+	e.policy(1, routing.Policy{DefaultEscalation: e.steps()})
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{})
+	refused("the end of a team that a policy names", err)
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})
+	refused("a team with an unknown webhook", err)
+	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
+	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
+	e.team(2)
+	if err := e.db.Webhooks().Delete(ctx, tenant, e.boss); err != nil {
+		t.Errorf("a webhook that nothing names any more: %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+-- name: EscalationStart :exec
+-- Has the first step of alerts that have begun to fire wait for its time, where how they were
+-- routed has steps.
+insert into alert_escalation (alert_id, tenant_id, after_minutes, due_at)
+select a.alert_id, a.tenant_id, f.after_minutes, a.fired_at + f.after_minutes * interval '1 minute'
+from alert a
+cross join lateral (select min(v::text::integer) as after_minutes from jsonb_path_query(a.routing, '$.**.afterMinutes') v) f
+where a.alert_id = any(@alert_ids::uuid[]) and a.state = 'FIRING' and f.after_minutes is not null
+on conflict (alert_id) do nothing;
+
+-- name: EscalationDue :many
+-- Alerts whose next step is due, the longest first.
+select alert_id from alert_escalation
+where due_at <= coalesce(sqlc.narg(now)::timestamptz, now())
+order by due_at, alert_id
+limit @most;
+
+-- name: EscalationSteps :many
+-- Which steps of alerts, which the transaction holds, are due still.
+select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
+       exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))::boolean as snoozed
+from alert_escalation e join alert a using (alert_id)
+where e.alert_id = any(@alert_ids::uuid[]) and e.due_at <= coalesce(sqlc.narg(now)::timestamptz, now());
+
+-- name: EscalationMove :exec
+-- Moves alerts, which the transaction holds, on to their next steps.
+update alert_escalation e
+set after_minutes = i.after_minutes, due_at = a.fired_at + i.after_minutes * interval '1 minute'
+from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@after_minutes::integer[]) as after_minutes) i
+join alert a using (alert_id)
+where e.alert_id = i.alert_id;
+
+-- name: EscalationEnd :exec
+delete from alert_escalation where alert_id = any(@alert_ids::uuid[]);
+
+-- name: EscalationTeams :many
+select tenant_id, teams from team_list where tenant_id = any(@tenant_ids::text[]);
+
+-- name: EscalationWebhooks :many
+-- Those of some webhooks that are there. None can be deleted before the transaction ends.
+select webhook_id from webhook
+where webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null
+order by webhook_id
+for key share;
+
+-- name: AlertTouchMany :exec
+update alert set change = nextval('alert_change') where alert_id = any(@alert_ids::uuid[]);

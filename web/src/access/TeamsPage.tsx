@@ -1,0 +1,213 @@
+import { MultiSelect, TagsInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { assignees } from "../api/alerts";
+import { useMay } from "../api/operations";
+import { type Team, teamKeys, teamList, updateTeams } from "../api/teams";
+import { webhookList } from "../api/webhooks";
+import { Button } from "../ui/Button";
+import { FormDialog } from "../ui/FormDialog";
+import { IconPerson, IconPlus, IconSettings, IconTrash } from "../ui/icons";
+import { useLastError } from "../ui/lastError";
+import { RemoveDialog } from "../ui/RemoveDialog";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { useServerForm } from "../ui/useServerForm";
+import { AccessPage } from "./AccessPage";
+
+type Open = { what: "edit"; team: Team | undefined } | { what: "delete"; team: Team };
+
+/** The teams: everybody reads who is in them, administrators edit them. */
+export function TeamsPage() {
+  const may = useMay()("updateTeams");
+  const teams = useQuery(teamList());
+  const failure = useLastError(teams);
+  const { data: webhooks = [] } = useQuery(webhookList());
+  const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
+  const [open, setOpen] = useState<Open>();
+  const close = () => setOpen(undefined);
+  return (
+    <AccessPage
+      title="Teams"
+      settings
+      actions={
+        may && (
+          <Button look="primary" onClick={() => setOpen({ what: "edit", team: undefined })}>
+            <IconPlus size={16} aria-hidden="true" />
+            New team
+          </Button>
+        )
+      }
+    >
+      {teams.isPending && !failure ? (
+        <SkeletonRows headed count={3} height={56} label="Loading teams" />
+      ) : teams.data === undefined ? (
+        <Failed error={failure} onRetry={teams.refetch} />
+      ) : teams.data.teams.length === 0 ? (
+        <Empty icon={IconPerson} title="No teams yet">
+          <p>
+            A team owns the rules whose owner is its name. Their alerts, and those of rules that target the team, are
+            “Mine” for its members.
+          </p>
+        </Empty>
+      ) : (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">Team</th>
+              <th scope="col">Members</th>
+              <th scope="col">Groups</th>
+              <th scope="col">Escalations go to</th>
+              {may && (
+                <th scope="col">
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {teams.data.teams.map((team) => (
+              <tr key={team.name}>
+                <td>
+                  <div className={table.name}>{team.name}</div>
+                </td>
+                <td data-label="Members">{listed(team.members)}</td>
+                <td data-label="Groups">{listed(team.groups)}</td>
+                <td data-label="Escalations go to">{listed(team.webhookIds?.map(nameOf))}</td>
+                {may && (
+                  <td>
+                    <div className={table.actions}>
+                      <Button
+                        look="quiet"
+                        iconOnly
+                        aria-label={`Edit ${team.name}`}
+                        title="Edit"
+                        onClick={() => setOpen({ what: "edit", team })}
+                      >
+                        <IconSettings size={16} aria-hidden="true" />
+                      </Button>
+                      <Button
+                        look="quiet"
+                        iconOnly
+                        aria-label={`Delete ${team.name}`}
+                        title="Delete"
+                        onClick={() => setOpen({ what: "delete", team })}
+                      >
+                        <IconTrash size={16} aria-hidden="true" />
+                      </Button>
+                    </div>
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open?.what === "edit" && teams.data && (
+        <EditTeam version={teams.data.version} teams={teams.data.teams} team={open.team} onClose={close} />
+      )}
+      {open?.what === "delete" && teams.data && (
+        <DeleteTeam version={teams.data.version} teams={teams.data.teams} team={open.team} onClose={close} />
+      )}
+    </AccessPage>
+  );
+}
+
+function listed(names: readonly string[] | undefined) {
+  return names?.length ? names.join(", ") : <span className={table.quiet}>None</span>;
+}
+
+interface EditProps {
+  /** What was read when the dialog opened; the server refuses an edit of another version. */
+  version: number;
+  teams: readonly Team[];
+  /** Undefined for a new one. */
+  team: Team | undefined;
+  onClose: () => void;
+}
+
+function EditTeam({ team, onClose, ...read }: EditProps) {
+  const cache = useQueryClient();
+  // What others change while the form is open is theirs; the server then refuses this edit.
+  const [{ version, teams }] = useState(read);
+  const { data: webhooks = [] } = useQuery(webhookList());
+  const { data: people = [] } = useQuery({ ...assignees(), enabled: useMay()("listAssignees") });
+  const form = useForm({
+    initialValues: {
+      name: team?.name ?? "",
+      members: team?.members ?? [],
+      groups: team?.groups ?? [],
+      webhookIds: team?.webhookIds ?? [],
+    },
+  });
+  const place = team === undefined ? teams.length : teams.indexOf(team);
+  const save = useServerForm({
+    form,
+    fields: [`teams[${place}].name`, `teams[${place}].members`, `teams[${place}].groups`, `teams[${place}].webhookIds`],
+    path: (field) => field.slice(field.lastIndexOf(".") + 1),
+    send: (values: Team) =>
+      updateTeams(version, team === undefined ? [...teams, values] : teams.map((t) => (t === team ? values : t))),
+    onSaved: onClose,
+    onSettled: () => cache.invalidateQueries({ queryKey: teamKeys.all }),
+  });
+  return (
+    <FormDialog
+      title={team === undefined ? "New team" : `Edit ${team.name}`}
+      action={team === undefined ? "Create the team" : "Save"}
+      busy={save.busy}
+      problem={save.problem}
+      onClose={onClose}
+      onSubmit={() => save.submit(form.values)}
+    >
+      <TextInput
+        label="Name"
+        description="The team owns the rules whose owner is this name"
+        autoComplete="off"
+        {...form.getInputProps("name")}
+      />
+      <TagsInput
+        comboboxProps={{ withinPortal: false }}
+        label="Members"
+        description="E-mail addresses"
+        data={people}
+        {...form.getInputProps("members")}
+      />
+      <TagsInput
+        comboboxProps={{ withinPortal: false }}
+        label="Groups"
+        description="Of the OpenID Connect provider; their members are in the team from their next sign-in on"
+        {...form.getInputProps("groups")}
+      />
+      <MultiSelect
+        comboboxProps={{ withinPortal: false }}
+        label="Webhooks"
+        description="Notified of alerts that escalate to the team"
+        searchable
+        hidePickedOptions
+        data={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
+        {...form.getInputProps("webhookIds")}
+      />
+    </FormDialog>
+  );
+}
+
+function DeleteTeam({ version, teams, team, onClose }: EditProps & { team: Team }) {
+  return (
+    <RemoveDialog
+      title={`Delete ${team.name}?`}
+      action="Delete the team"
+      remove={async () => {
+        await updateTeams(
+          version,
+          teams.filter((t) => t !== team),
+        );
+      }}
+      done={`${team.name} was deleted.`}
+      stale={teamKeys.all}
+      onClose={onClose}
+    >
+      Rules whose owner is {team.name} keep it, and are nobody’s until there is a team of that name.
+    </RemoveDialog>
+  );
+}

@@ -1,0 +1,77 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+
+/** Keeps teams as the server does. */
+function teams(first: unknown[] = []) {
+  const stored = { version: 1, teams: first };
+  server.use(
+    http.get(api("/teams"), () => HttpResponse.json(stored)),
+    http.put(api("/teams"), async ({ request }) => {
+      if (request.headers.get("If-Match") !== `"${stored.version}"`) {
+        return problem(412, { code: "stale", detail: "The teams were changed." });
+      }
+      const body = (await request.json()) as { teams: unknown[] };
+      stored.teams = body.teams;
+      stored.version += 1;
+      return HttpResponse.json(stored);
+    }),
+  );
+  return stored;
+}
+
+test("an administrator makes, edits and deletes a team", async () => {
+  const stored = teams();
+  const { user } = open("/teams");
+  await screen.findByText("No teams yet");
+  await user.click(screen.getByRole("button", { name: "New team" }));
+  const dialog = await screen.findByRole("dialog", { name: "New team" });
+  await user.type(within(dialog).getByLabelText("Name"), "integration");
+  await user.type(within(dialog).getByLabelText("Members"), "ada@example.com{Enter}");
+  await user.click(within(dialog).getByRole("button", { name: "Create the team" }));
+  await screen.findByRole("cell", { name: "ada@example.com" });
+  expect(stored.teams).toEqual([{ name: "integration", members: ["ada@example.com"], groups: [], webhookIds: [] }]);
+
+  await user.click(screen.getByRole("button", { name: "Edit integration" }));
+  const edit = await screen.findByRole("dialog", { name: "Edit integration" });
+  await user.type(within(edit).getByLabelText("Groups"), "sre{Enter}");
+  await user.click(within(edit).getByRole("button", { name: "Save" }));
+  await screen.findByRole("cell", { name: "sre" });
+
+  await user.click(screen.getByRole("button", { name: "Delete integration" }));
+  await user.click(await screen.findByRole("button", { name: "Delete the team" }));
+  await screen.findByText("No teams yet");
+  expect(stored.teams).toEqual([]);
+});
+
+test("an edit of what somebody else has changed is refused, and stays to be read", async () => {
+  const stored = teams([{ name: "integration" }]);
+  const { user } = open("/teams");
+  await user.click(await screen.findByRole("button", { name: "Edit integration" }));
+  stored.version = 7;
+  const dialog = await screen.findByRole("dialog", { name: "Edit integration" });
+  await user.click(within(dialog).getByRole("button", { name: "Save" }));
+  expect(await within(dialog).findByText(/The teams were changed/)).toBeVisible();
+});
+
+test("others read who is in which team", async () => {
+  teams([{ name: "integration", members: ["ada@example.com"] }]);
+  server.use(
+    http.get(api("/me"), () =>
+      HttpResponse.json({
+        kind: "user",
+        id: "u1",
+        name: "Bo",
+        email: "bo@example.com",
+        role: "viewer",
+        tenant: "default",
+      }),
+    ),
+  );
+  open("/teams");
+  await screen.findByRole("cell", { name: "ada@example.com" });
+  await waitFor(() => expect(screen.queryByRole("button", { name: /New team|Edit|Delete/ })).toBeNull());
+});
