@@ -265,7 +265,7 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	defer cancel()
 	o := s.Sender.Send(ctx, &d)
 	if o.Verdict == notify.VerdictDelivered && problem == nil {
-		problem = s.endTest(ctx, &d)
+		problem = s.endTest(ctx, &d, o)
 	}
 	result := TestResult{
 		WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(o.Verdict.String()), StatusCode: optional(o.StatusCode),

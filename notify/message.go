@@ -48,6 +48,28 @@ func messageOf(d *Delivery, o Outcome) *Message {
 	return m
 }
 
+// Reference is by what a receiver knows an alert: an id that it has given to what was opened
+// or posted there. It is stored with the outcome, also under a claim that was lost, because
+// what the outcome tells of is there; the last one stands.
+type Reference struct {
+	AlertID uuid.UUID
+	// ID is empty where the receiver does not know Gone any more, and the next message opens anew.
+	ID, Gone string
+}
+
+// ReferenceOf returns what an outcome tells of how the receiver knows the alert; nil when nothing.
+// What is known stays when something happens to the alert, which may be a message of its own.
+func ReferenceOf(d *Delivery, o Outcome) *Reference {
+	if o.Reference == nil || d.Reason == ReasonDigest || d.Reason == ReasonUndelivered || *o.Reference != "" && d.Reference != "" && d.Reason.IsEvent() {
+		return nil
+	}
+	r := &Reference{AlertID: d.Alert.ID, ID: *o.Reference}
+	if r.ID == "" {
+		r.Gone = d.Reference
+	}
+	return r
+}
+
 // Changes reports whether a message of the reason has something to show when
 // its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {

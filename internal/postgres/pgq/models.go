@@ -317,6 +317,12 @@ type Reader struct {
 	ReadUpTo time.Time
 }
 
+type ReceiverReference struct {
+	AlertID   uuid.UUID
+	WebhookID uuid.UUID
+	Reference string
+}
+
 type Reconciliation struct {
 	OnlyRow      bool
 	At           time.Time

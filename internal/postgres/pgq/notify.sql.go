@@ -152,10 +152,11 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about
+select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
+       coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference
 from unnest($1::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id, n.actor, n.created_at,
+    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -174,6 +175,7 @@ type ClaimReadRow struct {
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
+	Reference      string
 }
 
 // What claimed messages are about. A digest comes with the alert of one of its members.
@@ -227,6 +229,7 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Alert.HeldUntil,
 			&i.RuleName,
 			&i.RuleAbout,
+			&i.Reference,
 		); err != nil {
 			return nil, err
 		}
