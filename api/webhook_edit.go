@@ -158,6 +158,9 @@ func slackEdited(app notify.SlackApp, b *SlackAppEdit) notify.SlackApp {
 	if b.SigningSecret != nil {
 		app.SigningSecret = *b.SigningSecret
 	}
+	if b.Threads != nil {
+		app.Threads = *b.Threads
+	}
 	return app
 }
 

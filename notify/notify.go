@@ -321,6 +321,8 @@ type Delivery struct {
 	// Reference is the receiver's own id of what an earlier message about the alert opened, as
 	// its outcome named it; empty where none is known.
 	Reference string
+	// Thread is the message in Slack into whose thread this one goes; empty where there is none.
+	Thread string
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.

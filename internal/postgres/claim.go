@@ -322,7 +322,7 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		return d, nil
 	}
 	if d.Reason != notify.ReasonUndelivered {
-		d.Reference = m.Reference
+		d.Reference, d.Thread = m.Reference, m.Thread
 	}
 	alert, err := alertOf(m.Alert, m.RuleName, m.RuleAbout)
 	switch d.Alert = alert; {

@@ -170,6 +170,8 @@ func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (e
 	case r == nil:
 	case r.ID != "":
 		err = q.ReferenceKeep(ctx, pgq.ReferenceKeepParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Reference: r.ID})
+	case r.Thread:
+		err = q.SlackThreadEnd(ctx, pgq.SlackThreadEndParams{WebhookID: t.WebhookID, Ts: r.Gone})
 	default:
 		err = q.ReferenceForget(ctx, pgq.ReferenceForgetParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Reference: r.Gone})
 	}

@@ -134,10 +134,10 @@ func TestJiraRepeatsNothing(t *testing.T) {
 		d := j.message(step.reason, a, "")
 		verdicts := ""
 		for range 3 {
-			j.Lost = 1
+			j.Lose(1)
 			verdicts += j.sender.Send(t.Context(), d).Verdict.String() + " "
 		}
-		j.Lost = 0
+		j.Lose(0)
 		if !strings.HasPrefix(verdicts, "RETRY ") || !strings.HasSuffix(verdicts, "DELIVERED ") {
 			t.Errorf("%s: %s", step.reason, verdicts)
 		}
@@ -187,7 +187,7 @@ func TestJiraMovesByName(t *testing.T) {
 			j.Transitions["To Do"] = map[string]string{"": "Done"}
 			j.tells(notify.ReasonResolved, a, key)
 			j.Transitions = nil
-			key = j.tells(notify.ReasonResolved, a, key)
+			j.tells(notify.ReasonResolved, a, key)
 		} else {
 			j.tells(notify.ReasonResolved, a, key)
 		}

@@ -227,9 +227,11 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 		return nil, errors.New("there is no body to send")
 	}
 	if app := d.Webhook.Slack; app.Used() {
-		return s.slackRequest(app, slackCall{
-			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
-		})
+		place := map[string]string{"channel": app.Channel}
+		if app.Threads && d.Thread != "" {
+			place["thread_ts"] = d.Thread
+		}
+		return s.slackRequest(app, slackCall{method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: place})
 	}
 	if t.err != nil {
 		return nil, t.err

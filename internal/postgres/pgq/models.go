@@ -556,6 +556,15 @@ type SlackMessage struct {
 	PostedAt       time.Time
 }
 
+type SlackThread struct {
+	WebhookID uuid.UUID
+	Issue     uuid.UUID
+	MessageID int64
+	Channel   string
+	Ts        string
+	BegunAt   time.Time
+}
+
 type SlackUpdate struct {
 	MessageID  int64
 	WebhookID  uuid.UUID
@@ -605,6 +614,7 @@ type Webhook struct {
 	Events            []string
 	EventAgeSeconds   int32
 	Preset            string
+	SlackThreads      bool
 }
 
 type WebhookIncident struct {

@@ -244,6 +244,10 @@ func whole(value any, name string) (facts []fact) {
 			facts = append(facts, whole(element, name)...)
 		}
 	case nil, bool:
+	case string:
+		if v != "[redacted]" {
+			facts = append(facts, fact{name, v})
+		}
 	default:
 		facts = append(facts, fact{name, fmt.Sprint(v)})
 	}
@@ -265,8 +269,11 @@ func (d *drawing) card(p *preset.Preset, event preset.Event, body any) {
 	d.y += lineHigh + gap
 	d.text("s", left, p.Name+" · "+strings.ToLower(event.Word()))
 	above, title, text, below := textAt(body, of.above), textAt(body, of.title), textAt(body, of.text), textAt(body, of.below)
+	if title == "" && text == "" {
+		text, below = below, ""
+	}
 	facts := factsOf(at(body, of.facts))
-	if title == "" && text == "" && below == "" {
+	if title == "" && text == "" {
 		above, facts = "", whole(body, "")
 		facts = facts[:min(len(facts), mostBodies)]
 	}

@@ -16,7 +16,7 @@ import (
 	"tocsin/notify/template"
 )
 
-var update = flag.Bool("update", false, "draw the pictures of docs/pictures/receivers anew")
+var _ = flag.Bool("update", false, "draw the pictures of docs/pictures/receivers anew")
 
 // TestPicturesShowWhatIsSent: those of the handbook are what is drawn now, and show title and
 // message of the alert. make receiver-pictures draws them anew.
@@ -44,7 +44,7 @@ func TestPicturesShowWhatIsSent(t *testing.T) {
 			t.Errorf("%s does not show the title %q", p.ID, title)
 		}
 		path := filepath.Join(folder, p.ID+".svg")
-		if *update {
+		if flag.Lookup("update").Value.String() == "true" {
 			if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(path, drawn, 0o644)); err != nil {
 				t.Fatal(err)
 			}

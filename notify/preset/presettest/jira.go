@@ -28,14 +28,14 @@ type Jira struct {
 	Project, Edition string
 	// Transitions lead from a status to others, by their names.
 	Transitions map[string]map[string]string
-	// Lost are how many of the next writes happen, and break off before their answer.
-	Lost int
 	// Behind hides the newest issues from the search, of which the index does not know yet.
 	Behind int
 	// Answer says what is answered instead, nil what would be.
 	Answer func(r *http.Request) *Answer
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// lost is how many of the next writes break off.
+	lost     int
 	issues   []*Issue
 	calls    []string
 	refusals []string
@@ -47,6 +47,13 @@ func NewJira(p *preset.Preset) *Jira {
 		preset: p, Project: "OPS", Edition: "cloud",
 		Transitions: map[string]map[string]string{"To Do": {"Start": "In Progress", "Finish": "Done"}, "In Progress": {"Finish": "Done"}, "Done": {"Back to work": "To Do"}},
 	}
+}
+
+// Lose has the next writes happen, and break off before their answers.
+func (j *Jira) Lose(writes int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lost = writes
 }
 
 // Issues returns what is there.
@@ -114,8 +121,8 @@ func (j *Jira) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status == http.StatusBadRequest {
 		j.refusals = append(j.refusals, fmt.Sprint(r.Method, " ", path, ": ", answer))
 	}
-	if r.Method == http.MethodPost && status < http.StatusMultipleChoices && j.Lost > 0 {
-		j.Lost--
+	if r.Method == http.MethodPost && status < http.StatusMultipleChoices && j.lost > 0 {
+		j.lost--
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Content-Type", "application/json")
