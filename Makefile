@@ -190,6 +190,10 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go run ./internal/checks
 	node --test docs/site/model.test.mjs >/dev/null || node --test docs/site/model.test.mjs
 
+.PHONY: receiver-pictures
+receiver-pictures: ## Draw the handbook's pictures of what receivers show
+	go test ./notify/preset/picture -update
+
 .PHONY: pictures
 pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
 	cd web && node browser/pictures.mjs '$(URL)'

@@ -139,7 +139,7 @@ func (s *server) leadsTo(w *notify.Webhook) string {
 	if p == nil {
 		return originOf(w.URL)
 	}
-	to, err := p.Target(preset.Fired, "", w.Inputs)
+	to, err := p.Target(preset.Fired, preset.About{}, w.Inputs)
 	if err != nil {
 		return ""
 	}
@@ -175,12 +175,15 @@ func (b *PresetEdit) inputs() map[string]string {
 
 // endTest ends what a test has opened at a receiver that knows alerts by a key, so that
 // nobody has to. It returns why it did not.
-func (s *server) endTest(ctx context.Context, opened *notify.Delivery) error {
+func (s *server) endTest(ctx context.Context, opened *notify.Delivery, answered notify.Outcome) error {
 	p := s.Receivers.Get(opened.Webhook.Preset)
 	if p == nil || !p.Keyed {
 		return nil
 	}
 	d := *opened
+	if answered.Reference != nil {
+		d.Reference = *answered.Reference
+	}
 	event := notify.Event{At: s.Now().Add(time.Millisecond)}
 	d.Reason, d.Event, d.Alert = notify.ReasonResolved, &event, event.Tell(notify.ReasonResolved, d.Alert)
 	body, problem := s.Renderer.Render(&d)

@@ -158,6 +158,9 @@ func slackEdited(app notify.SlackApp, b *SlackAppEdit) notify.SlackApp {
 	if b.SigningSecret != nil {
 		app.SigningSecret = *b.SigningSecret
 	}
+	if b.Threads != nil {
+		app.Threads = *b.Threads
+	}
 	return app
 }
 
@@ -265,7 +268,7 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	defer cancel()
 	o := s.Sender.Send(ctx, &d)
 	if o.Verdict == notify.VerdictDelivered && problem == nil {
-		problem = s.endTest(ctx, &d)
+		problem = s.endTest(ctx, &d, o)
 	}
 	result := TestResult{
 		WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(o.Verdict.String()), StatusCode: optional(o.StatusCode),

@@ -142,7 +142,7 @@ func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 		w.EventMaxAge = time.Duration(min(max(*n, 0), 2*int(notify.MaxEventMaxAge.Seconds()))) * time.Second
 	}
 	if b.Slack != nil {
-		w.Slack = notify.SlackApp{Channel: b.Slack.Channel, BotToken: b.Slack.BotToken, SigningSecret: b.Slack.SigningSecret}
+		w.Slack = notify.SlackApp{Channel: b.Slack.Channel, BotToken: b.Slack.BotToken, SigningSecret: b.Slack.SigningSecret, Threads: b.Slack.Threads}
 	}
 	if b.TimeoutSeconds != nil {
 		// Out of range stays out of range, whatever the product would be.
@@ -240,7 +240,7 @@ func (s *server) webhookAnswer(w *notify.Webhook) Webhook {
 	}
 	if w.Slack.Used() || w.Sealed != nil && w.Slack.Channel != "" {
 		answer.Slack = &SlackApp{
-			Channel: w.Slack.Channel, HasBotToken: w.Slack.Used(), HasSigningSecret: w.Slack.SigningSecret != "",
+			Channel: w.Slack.Channel, HasBotToken: w.Slack.Used(), HasSigningSecret: w.Slack.SigningSecret != "", Threads: w.Slack.Threads,
 			InteractionsPath: prefixInteractions + w.ID.String(),
 		}
 	}

@@ -3412,6 +3412,9 @@ type SlackApp struct {
 
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
+
+	// Threads Whether the messages of an issue share a thread; left out where they do not.
+	Threads bool `json:"threads,omitempty"`
 }
 
 // SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
@@ -3424,6 +3427,9 @@ type SlackAppDefinition struct {
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
 	SigningSecret string `json:"signingSecret,omitempty"`
+
+	// Threads Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+	Threads bool `json:"threads,omitempty"`
 }
 
 // SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
@@ -3436,6 +3442,9 @@ type SlackAppEdit struct {
 
 	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
 	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Threads Left out, it stays as it is.
+	Threads *bool `json:"threads,omitempty"`
 }
 
 // Status defines model for Status.

@@ -84,8 +84,8 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 		s.Outcome = d.Sender.Send(ctx, delivery)
 	}
 	d.Observer.Attempted(s.Outcome.Verdict)
-	s.Message = messageOf(delivery, s.Outcome)
-	s.Decision = d.Policy.Decide(s.Outcome, delivery, d.Random())
+	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)
+	s.Decision = d.Policy.With(d.Schedule(&delivery.Webhook)).Decide(s.Outcome, delivery, d.Random())
 	if arrived {
 		s.Decision = Decision{Status: Delivered}
 	}

@@ -38,7 +38,22 @@ type ClaimRequest struct {
 	// Render makes the body of a message that has none; problem says why it is a
 	// fallback. A message that cannot be rendered at all ends as FAILED.
 	Render func(d *Delivery) (body Body, problem string, err error)
+	// MaxAge is how long after they became due messages to a webhook are sent, 0 for ever;
+	// nil is for ever for all. An older one ends as EXHAUSTED, without an attempt.
+	MaxAge func(w *Webhook) time.Duration
 }
+
+// TooOld reports whether a claimed message is not sent any more.
+func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {
+	if r.MaxAge == nil {
+		return false
+	}
+	most := r.MaxAge(w)
+	return most > 0 && waited > most
+}
+
+// ErrTooOld tells a person why a message ended for its age.
+var ErrTooOld = errors.New("it has waited for longer than its receiver is notified of anything; send it again if it is still of use")
 
 // Claimed is what a claim took, and when to look again.
 type Claimed struct {
@@ -101,6 +116,8 @@ type Settlement struct {
 	Breaker func(was Breaker, probe bool, now time.Time) Breaker
 	// Message is what was posted, nil when nothing was that can be changed.
 	Message *Message
+	// Reference is what the answer says of how the receiver knows the alert; nil when nothing.
+	Reference *Reference
 }
 
 // Settled tells of an outcome that was to be stored.

@@ -37,6 +37,8 @@ type Options struct {
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
 	Policy Policy
+	// Schedule returns what the receiver of a webhook has of its own; nil is nothing.
+	Schedule func(*Webhook) Schedule
 	// Slots is the number of calls under way at once, [DefaultSlots] by default. One that
 	// takes longer than a second needs none from then on, but with them at most
 	// four times as many are under way.
@@ -112,6 +114,9 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	if o.Observer == nil {
 		o.Observer = unobserved{}
+	}
+	if o.Schedule == nil {
+		o.Schedule = func(*Webhook) Schedule { return Schedule{} }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -282,6 +287,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	d.leases.claim()
 	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,
+		MaxAge: func(w *Webhook) time.Duration { return d.Schedule(w).MaxAge },
 		Deal: func(due []Due) []Slots {
 			dealt = d.slots.deal(due, d.Clock())
 			return dealt.slots

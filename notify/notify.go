@@ -21,7 +21,7 @@
 //     records that the attempts begin. A body is rendered once: every attempt sends the same
 //     bytes under the same webhook-id, with the secrets of a receiver as they are by then. A
 //     message that cannot be read or rendered ends as FAILED, an event that is too old as
-//     DISCARDED: they use up no rate, are no probe, and the next pass follows at once. Where one
+//     DISCARDED, what is older than its receiver takes as EXHAUSTED: they use up no rate, are no probe, and the next pass follows at once. Where one
 //     row makes a claim fail for all, each webhook is claimed for by itself, until that row ends.
 //   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
 //     have been edited, switched off or held since, or do not answer. Their attempts are
@@ -320,6 +320,11 @@ type Delivery struct {
 	// Reached are the recipients that have the message from earlier attempts, as their
 	// outcomes named them; empty where a message has one recipient.
 	Reached []string
+	// Reference is the receiver's own id of what an earlier message about the alert opened, as
+	// its outcome named it; empty where none is known.
+	Reference string
+	// Thread is the message in Slack into whose thread this one goes; empty where there is none.
+	Thread string
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.

@@ -71,6 +71,9 @@ type Outcome struct {
 	Reached []string
 	// Posted is where the message stands; nil when the receiver does not say.
 	Posted *Posted
+	// Reference is the receiver's own id of what the message opened; empty where it says that what
+	// [Delivery].Reference names is gone, nil when it does not say.
+	Reference *string
 	// Duration is the time from dialling to the end of the answer.
 	Duration time.Duration
 }

@@ -19,6 +19,8 @@ type Policy struct {
 	MaxHold time.Duration
 	// Breaker says when a webhook whose receiver does not answer is left alone.
 	Breaker BreakerPolicy
+	// maxAge is [Schedule.MaxAge].
+	maxAge time.Duration
 }
 
 // DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a
@@ -32,6 +34,23 @@ func DefaultPolicy() Policy {
 		MaxHold:     24 * time.Hour,
 		Breaker:     BreakerPolicy{Threshold: 5, Pause: 30 * time.Second, MaxPause: 10 * time.Minute, Jitter: 0.2},
 	}
+}
+
+// Schedule is what the receiver of a webhook has of its own.
+type Schedule struct {
+	// Pauses stand in for [Policy.Schedule]; nil leaves it.
+	Pauses []time.Duration
+	// MaxAge is how long after it became due a message is attempted at most; 0 is no bound.
+	MaxAge time.Duration
+}
+
+// With returns the policy for a receiver that has a schedule of its own.
+func (p Policy) With(own Schedule) Policy {
+	if own.Pauses != nil {
+		p.Schedule = own.Pauses
+	}
+	p.maxAge = own.MaxAge
+	return p
 }
 
 // Validate reports a policy that cannot be meant.
@@ -88,8 +107,18 @@ func (p Policy) Span() (span time.Duration) {
 // a repeat cannot be a duplicate. Nor does one that was not made, whatever its number,
 // nor one that found the receiver gone: the message waits until a person has seen to
 // its webhook. One whose receiver asks for a pause does not count either; but a message ends
-// for which it has done so again and again, while others went through.
+// for which it has done so again and again, while others went through. A message whose next
+// attempt would come after the receiver's own maximum age is exhausted at once.
 func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
+	next := p.decide(o, d, random)
+	if repeats := o.Verdict == VerdictRetry || o.Verdict == VerdictUnknown || o.Verdict == VerdictThrottled; repeats && next.Status == Retrying &&
+		p.maxAge > 0 && d.Waited+next.Wait > p.maxAge {
+		next.Status, next.Wait = Exhausted, 0
+	}
+	return next
+}
+
+func (p Policy) decide(o Outcome, d *Delivery, random float64) Decision {
 	switch o.Verdict {
 	case VerdictDelivered:
 		return Decision{Status: Delivered, Counts: true}

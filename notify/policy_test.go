@@ -49,6 +49,37 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestReceiversHaveSchedulesOfTheirOwn and an age after which nothing is attempted any more.
+func TestReceiversHaveSchedulesOfTheirOwn(t *testing.T) {
+	retry, throttled := notify.Outcome{Verdict: notify.VerdictRetry}, notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Minute}
+	own := notify.Schedule{Pauses: []time.Duration{30 * time.Second, 2 * time.Minute}, MaxAge: time.Hour}
+	for name, c := range map[string]struct {
+		own     notify.Schedule
+		outcome notify.Outcome
+		counted int
+		waited  time.Duration
+		want    notify.Decision
+	}{
+		"first pause":             {own, retry, 0, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 30 * time.Second}},
+		"last pause":              {own, retry, 1, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 2 * time.Minute}},
+		"after the last":          {own, retry, 2, 0, notify.Decision{Status: notify.Exhausted, Counts: true}},
+		"just young enough":       {own, retry, 1, 58 * time.Minute, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 2 * time.Minute}},
+		"too old by then":         {own, retry, 1, 58*time.Minute + 1, notify.Decision{Status: notify.Exhausted, Counts: true}},
+		"a pause beyond the age":  {own, throttled, 0, time.Hour, notify.Decision{Status: notify.Exhausted, Hold: time.Minute}},
+		"delivered though old":    {own, notify.Outcome{Verdict: notify.VerdictDelivered}, 0, 9 * time.Hour, notify.Decision{Status: notify.Delivered, Counts: true}},
+		"gone waits for a person": {own, notify.Outcome{Verdict: notify.VerdictGone}, 0, 9 * time.Hour, notify.Decision{Status: notify.Retrying, Disable: true}},
+		"not made is no attempt":  {own, notify.Outcome{Verdict: notify.VerdictNotMade}, 0, 9 * time.Hour, notify.Decision{Status: notify.Retrying, Wait: time.Second}},
+		"an age alone":            {notify.Schedule{MaxAge: time.Hour}, retry, 1, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 5 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &notify.Delivery{Attempt: c.counted + 1, CountedAttempts: c.counted, Waited: c.waited}
+			if got := notify.DefaultPolicy().With(c.own).Decide(c.outcome, d, 0.5); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestVerdictsReadBack(t *testing.T) {
 	for v := notify.VerdictDelivered; v <= notify.VerdictNotMade; v++ {
 		if got := notify.ParseVerdict(v.String()); got != v {

@@ -276,6 +276,7 @@ func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
 	if want.Slack != nil && is.Slack != nil {
 		s.differ("slack.channel", is.Slack.Channel, want.Slack.Channel)
+		s.differ("slack.threads", is.Slack.Threads, want.Slack.Threads)
 	}
 }
 
@@ -363,6 +364,9 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 		}
 		if w.Slack != nil {
 			entry["slack"] = map[string]any{"channel": w.Slack.Channel}
+			if w.Slack.Threads {
+				entry["slack"] = map[string]any{"channel": w.Slack.Channel, "threads": true}
+			}
 		}
 		list = append(list, entry)
 	}

@@ -84,7 +84,7 @@ type serve struct {
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
 	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
-	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
+	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth. Some receivers have pauses of their own." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
 	BreakerPause      time.Duration   `help:"How long it is left alone before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
 	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`

@@ -105,7 +105,7 @@ func (d *examination) presetURL(id string, inputs map[string]string) string {
 		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", which is not here", "name its file in TOCSIN_RECEIVERS; its messages wait")
 		return ""
 	}
-	to, err := p.Target(preset.Fired, "", inputs)
+	to, err := p.Target(preset.Fired, preset.About{}, inputs)
 	if err != nil {
 		return ""
 	}

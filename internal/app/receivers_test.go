@@ -21,11 +21,12 @@ import (
 
 const receiverSecret = "0123456789secret0123456789secret"
 
-// TestAlertsLiveAtSixReceivers leads alerts through their lives at five services and a mail
+// TestAlertsLiveAtEightReceivers leads alerts through their lives at seven services and a mail
 // server at once, which also throttle, fail, break off, and turn a recipient away for a
-// while. Nothing is missed, what has a key opens and closes, who has an e-mail does not get
-// it again, and no secret is in the database.
-func TestAlertsLiveAtSixReceivers(t *testing.T) {
+// while. Nothing is missed, what has a key opens and closes, what was posted follows, what Jira
+// has done without an answer is not done twice, who has an e-mail does not get it again, and no
+// secret is in the database.
+func TestAlertsLiveAtEightReceivers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	set, err := preset.Load()
@@ -59,6 +60,10 @@ func TestAlertsLiveAtSixReceivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	post.Say(mailtest.Recipient+"later@example.com", mailtest.Answer{Code: 450, Text: "4.2.0 greylisted"}, mailtest.Answer{Code: 450, Text: "4.2.0 greylisted"})
+	jira := presettest.NewJira(set.Get("jira"))
+	jira.Lose(2)
+	jiraServer := httptest.NewServer(jira)
+	t.Cleanup(jiraServer.Close)
 	var hooks []uuid.UUID
 	for id, inputs := range map[string]map[string]string{
 		"goalert":     {"server": at("goalert"), "token": "01234567-89ab-cdef-0123-456789abcdef"},
@@ -66,6 +71,8 @@ func TestAlertsLiveAtSixReceivers(t *testing.T) {
 		"mattermost":  {"url": at("mattermost") + "/hooks/" + receiverSecret},
 		"teams":       {"url": at("teams") + "/workflows/x?sig=" + receiverSecret},
 		"email":       {"host": host, "port": port, "security": "none", "from": "alerts@example.com", "to": "now@example.com, later@example.com"},
+		"discord":     {"url": at("discord") + "/api/webhooks/1/" + receiverSecret},
+		"jira":        {"site": jiraServer.URL, "user": "tocsin", "token": receiverSecret, "project": "OPS"},
 		"grafana-irm": {"url": at("grafana-irm") + "/formatted_webhook/" + receiverSecret},
 	} {
 		hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
@@ -110,6 +117,19 @@ func TestAlertsLiveAtSixReceivers(t *testing.T) {
 			}
 		}
 	}
+	if changed := receivers["discord"].Changed(); len(changed) != 2*3 {
+		t.Errorf("Discord's messages were changed %d times: %v", len(changed), changed)
+	}
+	issues := jira.Issues()
+	for _, i := range issues {
+		if i.Status != "Done" || len(i.Comments) != 2 {
+			t.Errorf("issue %+v", i)
+		}
+	}
+	if len(issues) != 3 {
+		t.Errorf("%d issues of 3 alerts, refused: %v", len(issues), jira.Refusals())
+	}
+	w.wantColumn("ids that receivers have given", `select preset || ' ' || count(*) from receiver_reference join webhook using (webhook_id) group by preset order by 1`, "discord 3", "jira 3")
 	var mailed []string
 	for _, m := range post.Messages() {
 		for _, to := range m.To {
@@ -124,7 +144,8 @@ func TestAlertsLiveAtSixReceivers(t *testing.T) {
 	w.wantColumn("attempts that reached one recipient", `select count(*)::text from attempt where error like '1 of 2 recipients have the message%'`, "2")
 	kept := slices.Concat(
 		w.column(`select w::text from webhook w`), w.column(`select convert_from(content, 'UTF8') from notification_body`), w.column(`select a::text from attempt a`),
-		w.column(`select s::text from settlement s`), w.column(`select a::text from audit a`))
+		w.column(`select s::text from settlement s`), w.column(`select a::text from audit a`),
+		w.column(`select r::text from receiver_reference r`))
 	if len(kept) < 50 {
 		t.Fatalf("looked at %d rows alone", len(kept))
 	}

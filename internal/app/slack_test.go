@@ -49,8 +49,10 @@ type workspace struct {
 type posted struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
-	Text    string `json:"text"`
-	Blocks  []struct {
+	// ThreadTS is the message into whose thread this one was posted.
+	ThreadTS string `json:"thread_ts"`
+	Text     string `json:"text"`
+	Blocks   []struct {
 		Elements []struct {
 			ActionID string `json:"action_id"`
 			Value    string `json:"value"`
@@ -277,6 +279,49 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 	if got := w.slack.called(); !slices.Equal(got, []string{"chat.postMessage", "chat.update", "chat.update"}) {
 		t.Errorf("called %q", got)
 	}
+}
+
+// TestMessagesOfAnIssueShareAThread for a day, unless somebody deletes it, at the webhooks that ask for it.
+func TestMessagesOfAnIssueShareAThread(t *testing.T) {
+	t.Parallel()
+	w := newSlackWorld(t)
+	w.exec(`update webhook set slack_threads = true, version = version + 1`)
+	threads := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, m := range w.slack.shown() {
+			got = append(got, m.ThreadTS)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("threads %q, want %q", got, want)
+		}
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		w.owed(w.hook, id)
+		w.deliver()
+	}
+	const first, fourth, sixth = "1795244520.000001", "1795244520.000004", "1795244520.000006"
+	threads("", first, first)
+	w.exec(`update slack_thread set begun_at = now() - interval '25 hours'`)
+	w.owed(w.hook, "d")
+	w.deliver()
+	w.owed(w.hook, "e")
+	w.deliver()
+	threads("", first, first, "", fourth)
+	w.wantColumn("threads", `select ts from slack_thread`, fourth)
+	w.slack.misbehave(refuses("chat.postMessage", "thread_not_found"))
+	w.owed(w.hook, "f")
+	w.deliver()
+	w.wantColumn("threads after one is gone", `select ts from slack_thread`)
+	w.slack.misbehave(nil)
+	w.hasten()
+	w.deliver()
+	threads("", first, first, "", fourth, "")
+	w.wantColumn("threads anew", `select ts from slack_thread`, sixth)
+	w.exec(`update webhook set slack_threads = false, version = version + 1`)
+	w.owed(w.hook, "g")
+	w.deliver()
+	threads("", first, first, "", fourth, "", "")
 }
 
 func TestChangesInARowAreOneUpdate(t *testing.T) {

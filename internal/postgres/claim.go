@@ -192,15 +192,25 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	p := pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedForAge}
 	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
+	var old []unreadable
 	for i := range c.claimed {
-		if row := &c.claimed[i]; row.Expired {
+		row := &c.claimed[i]
+		if webhook := c.webhooks[row.WebhookID].webhook; !row.Expired && c.request.TooOld(&webhook, waitedOf(row)) {
+			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
+		} else if row.Expired {
 			p.Ids = append(p.Ids, row.NotificationID)
 			p.Errors = append(p.Errors, "Not sent: it is older than the webhook wants to hear of what happens to alerts")
 		} else {
 			claimed = append(claimed, *row)
 		}
 	}
-	if c.claimed = claimed; len(p.Ids) == 0 {
+	c.claimed = claimed
+	if len(old) > 0 {
+		if err := endNotMade(ctx, q, pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Exhausted)}, old); err != nil {
+			return err
+		}
+	}
+	if len(p.Ids) == 0 {
 		return nil
 	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
@@ -303,13 +313,16 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 	d := notify.Delivery{
 		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
 		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
-		At: claimed.BegunAt, Waited: time.Duration(claimed.Waited * float64(time.Second)),
+		At: claimed.BegunAt, Waited: waitedOf(claimed),
 	}
 	if claimed.Reached != "" {
 		d.Reached = strings.Split(claimed.Reached, "\n")
 	}
 	if d.Reason == notify.ReasonDigest {
 		return d, nil
+	}
+	if d.Reason != notify.ReasonUndelivered {
+		d.Reference, d.Thread = m.Reference, m.Thread
 	}
 	alert, err := alertOf(m.Alert, m.RuleName, m.RuleAbout)
 	switch d.Alert = alert; {
@@ -323,6 +336,11 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		return d, nil // what is frozen needs no alert
 	}
 	return d, err
+}
+
+// waitedOf returns how long ago a message became due for the first time.
+func waitedOf(row *pgq.OutboxClaimRow) time.Duration {
+	return time.Duration(row.Waited * float64(time.Second))
 }
 
 // render makes the bodies that have not been made before.
@@ -368,12 +386,16 @@ func (c *claiming) storeBodies(ctx context.Context, q *pgq.Queries) error {
 
 // endUnreadable ends messages that cannot be sent, and notifies operators of them.
 func endUnreadable(ctx context.Context, q *pgq.Queries, replica string, list []unreadable) error {
-	p := pgq.SettleNotMadeParams{Replica: replica, Status: string(notify.Failed)}
+	return endNotMade(ctx, q, pgq.SettleNotMadeParams{Replica: replica, Status: string(notify.Failed)}, list)
+}
+
+// endNotMade ends claimed messages without an attempt, and notifies operators of them.
+func endNotMade(ctx context.Context, q *pgq.Queries, p pgq.SettleNotMadeParams, list []unreadable) error {
 	for _, bad := range list {
 		p.Ids, p.Errors = append(p.Ids, bad.id), append(p.Errors, rules.CleanText("Not sent: "+bad.why.Error(), 2000))
 	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
-		return fmt.Errorf("end what cannot be read: %w", err)
+		return fmt.Errorf("end what is not sent: %w", err)
 	}
 	return notifyUndelivered(ctx, q, p.Ids)
 }

@@ -28,6 +28,9 @@ type sentMessage struct {
 	webhook    notify.Webhook
 	editedAt   time.Time
 	retries    []time.Time
+	reason     notify.Reason
+	// reference is how the receiver knows the alert by now; at an attempt it may have been unknown.
+	reference string
 }
 
 func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, error) {
@@ -48,6 +51,7 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 		if w := webhooks[row.WebhookID]; w.err == nil {
 			r.messages[row.NotificationID] = &sentMessage{
 				body: notify.Body{ContentType: row.ContentType, Content: row.Content}, renderedAt: row.WrittenAt, webhook: w.webhook, editedAt: row.UpdatedAt,
+				reason: notify.Reason(row.Reason), reference: row.Reference,
 			}
 		}
 	}
@@ -70,7 +74,7 @@ func (r *requests) of(row pgq.AttemptHistory) *notify.RequestHead {
 	if m == nil || r.head == nil || row.StartedAt.Before(m.renderedAt) {
 		return nil
 	}
-	d := notify.Delivery{NotificationID: row.NotificationID, Webhook: m.webhook, Body: &m.body, At: row.StartedAt}
+	d := notify.Delivery{NotificationID: row.NotificationID, Reason: m.reason, Reference: m.reference, Webhook: m.webhook, Body: &m.body, At: row.StartedAt}
 	for _, at := range m.retries {
 		if !at.After(row.StartedAt) {
 			d.Generation++

@@ -35,7 +35,7 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 // whether that is all; what is left is for others to store.
 func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err error) {
 	if slices.ContainsFunc(st.settlements, func(t notify.Settlement) bool {
-		return t.Decision.Status != notify.Delivered || t.Message != nil
+		return t.Decision.Status != notify.Delivered || t.Message != nil || t.Reference != nil
 	}) {
 		return false, nil
 	}
@@ -144,6 +144,9 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 		if err := enterMessage(ctx, q, *t); err != nil {
 			return err
 		}
+		if err := keepReference(ctx, q, t); err != nil {
+			return err
+		}
 		if st.results[i].Fenced {
 			continue
 		}
@@ -157,6 +160,25 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 		}
 	}
 	return notifyUndelivered(ctx, q, undelivered)
+}
+
+// keepReference notes by what the receiver knows an alert. It does so for a claimant that was
+// fenced as well, because what its message opened is there.
+func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (err error) {
+	r := t.Reference
+	switch {
+	case r == nil:
+	case r.ID != "":
+		err = q.ReferenceKeep(ctx, pgq.ReferenceKeepParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Reference: r.ID})
+	case r.Thread:
+		err = q.SlackThreadEnd(ctx, pgq.SlackThreadEndParams{WebhookID: t.WebhookID, Ts: r.Gone})
+	default:
+		err = q.ReferenceForget(ctx, pgq.ReferenceForgetParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Reference: r.Gone})
+	}
+	if err != nil {
+		return fmt.Errorf("keep reference: %w", err)
+	}
+	return nil
 }
 
 // choose returns those outcomes for which f holds, as columns; nil where there are none.

@@ -36,6 +36,12 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	if err != nil {
 		return fmt.Errorf("enter message: %w", err)
 	}
+	if m.Begins {
+		err := q.SlackThreadBegin(ctx, pgq.SlackThreadBeginParams{WebhookID: settlement.WebhookID, Channel: m.Channel, Ts: m.TS})
+		if err != nil {
+			return fmt.Errorf("begin thread: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -126,7 +126,8 @@ func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
 		WebhookID: w.ID, Name: w.Name, Secrets: sealed, UrlHost: target.Host, Signed: w.SigningSecret != "",
 		BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators, TimeoutMs: int32(w.Timeout.Milliseconds()),
 		MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond, DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
-		Events: eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
+		SlackThreads: w.Slack.Threads,
+		Events:       eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
 	}
 	if w.FormerSecret != "" {
 		p.FormerSecretUntil = &w.FormerSecretUntil

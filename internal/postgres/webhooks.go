@@ -85,7 +85,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 			WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
 			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
-			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel, SlackThreads: w.Slack.Threads,
 			Preset: w.Preset,
 			Events: eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
 		})
@@ -192,7 +192,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
 		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-		Slack:       notify.SlackApp{Channel: row.SlackChannel},
+		Slack:       notify.SlackApp{Channel: row.SlackChannel, Threads: row.SlackThreads},
 		Preset:      row.Preset,
 		EventMaxAge: time.Duration(row.EventAgeSeconds) * time.Second,
 	}

@@ -134,6 +134,74 @@ func deliveryReached(l *law) {
 	l.equal("when a person sends it again", len(l.one("a").Reached), 0)
 }
 
+// deliveryTooOld: what its receiver is not notified of any more ends without an attempt, until a
+// person sends it again.
+func deliveryTooOld(l *law) {
+	messages := l.raise(2)
+	l.settle("a", l.one("a"), unanswered())
+	l.Advance(time.Hour + time.Second)
+	l.maxAge = time.Hour
+	l.equal("claimed at that age", len(l.claim("a", 8)), 0)
+	ends := map[string]int{}
+	for _, m := range messages {
+		status, attempts := l.Message(m)
+		ends[string(status)+" "+strings.Join(attempts, " ")]++
+	}
+	l.equal("the one that was attempted", ends["EXHAUSTED RETRY NOT_MADE"], 1)
+	l.equal("the one that was not", ends["EXHAUSTED NOT_MADE"], 1)
+	l.must(l.Retry(messages[0]))
+	again := l.one("a")
+	l.equal("claimed when a person sends it again", again.NotificationID, messages[0])
+	l.settle("a", again, delivered())
+}
+
+// deliveryReference: the last id that a receiver has given to an alert is known to the later
+// messages about it, also where it was named under a claim that was lost, until the receiver
+// does not know it any more.
+func deliveryReference(l *law) {
+	named := func(id string) notify.Outcome {
+		o := delivered()
+		o.Reference = &id
+		return o
+	}
+	gone := unanswered()
+	gone.Reference = new(string)
+	l.raise(2)
+	first := l.one("a")
+	l.equal("before the first answer", first.Reference, "")
+	l.Advance(claimFor + time.Second)
+	second := l.claim("b", 1)[0]
+	l.equal("the same again", second.NotificationID, first.NotificationID)
+	l.settle("a", first, named("1"))
+	l.must(l.Retry(first.NotificationID))
+	again := l.claim("a", 8)
+	l.equal("claimed", len(again), 2)
+	for _, d := range again {
+		if want := map[bool]string{true: "1"}[d.NotificationID == first.NotificationID]; d.Reference != want {
+			l.Errorf("%s: reference %q, want %q", d.NotificationID, d.Reference, want)
+		}
+		o := delivered()
+		if d.NotificationID == first.NotificationID {
+			o = named("2")
+		}
+		l.settle("a", d, o)
+	}
+	l.settle("b", second, named("3"))
+	l.must(l.Retry(first.NotificationID))
+	d := l.one("a")
+	l.equal("the last one named", d.Reference, "3")
+	stale := d
+	stale.Reference = "2"
+	l.settle("a", d, gone)
+	l.Advance(2 * time.Minute)
+	d = l.one("a")
+	l.equal("after it is gone", d.Reference, "")
+	l.settle("a", d, named("4"))
+	l.settle("a", stale, gone)
+	l.must(l.Retry(first.NotificationID))
+	l.equal("when another one is gone", l.one("a").Reference, "4")
+}
+
 // deliveryUnrendered: without a body nothing is frozen.
 func deliveryUnrendered(l *law) {
 	messages := l.raise(1)

@@ -311,6 +311,8 @@ func laws() map[string]func(l *law) {
 		"a retry becomes due later, and counts":                     deliveryRetried,
 		"what cannot be rendered is rendered by the next attempt":   deliveryUnrendered,
 		"the next attempt knows who has a message already":          deliveryReached,
+		"a message that is too old is not sent":                     deliveryTooOld,
+		"later messages know what the receiver calls the alert":     deliveryReference,
 		"the messages of an alert for a webhook go out in order":    deliveryOrdered,
 		"a receiver that asks for a pause is held, and probed":      deliveryHeld,
 		"what cannot be rendered ends, and is no probe":             deliveryUnrenderable,

@@ -80,6 +80,8 @@ type law struct {
 	next               int
 	// unknown has nobody know how to render a message.
 	unknown bool
+	// maxAge is after how long messages are not sent any more; 0 is never.
+	maxAge time.Duration
 	// broken is how many of the next messages cannot be rendered at all.
 	broken int
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
@@ -213,7 +215,7 @@ func (l *law) raise(n int) (messages []uuid.UUID) {
 func (l *law) claim(replica string, most int) []notify.Delivery {
 	l.Helper()
 	claimed, err := l.Outbox.Claim(l.Context(), notify.ClaimRequest{
-		Replica: replica, Lease: claimFor,
+		Replica: replica, Lease: claimFor, MaxAge: func(*notify.Webhook) time.Duration { return l.maxAge },
 		Deal: func(due []notify.Due) (dealt []notify.Slots) {
 			for _, d := range due {
 				if d.WebhookID == l.webhook {
@@ -261,7 +263,7 @@ func (l *law) settle(replica string, d notify.Delivery, o notify.Outcome) (stood
 	decision := policy.Decide(o, &d, 0)
 	settled, err := l.Outbox.Settle(l.Context(), []notify.Settlement{{
 		TenantID: Tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
-		Attempt: d.Attempt, Replica: replica, Outcome: o, Decision: decision,
+		Attempt: d.Attempt, Replica: replica, Outcome: o, Decision: decision, Reference: notify.ReferenceOf(&d, o),
 		Breaker: func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
 			return policy.Breaker.Next(was, notify.Evidence{Outcome: o, Hold: decision.Hold, Probe: probe, Now: now})
 		},

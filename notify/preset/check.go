@@ -36,7 +36,7 @@ func (p *Preset) Check() Report {
 		if !p.Sends(event) {
 			continue
 		}
-		if _, err := p.Target(event, uuid.Nil.String(), inputs); err != nil {
+		if _, err := p.Target(event, About{Key: uuid.Nil.String(), Reference: sampleReference}, inputs); err != nil {
 			problem("%s: %v", event, err)
 		}
 		for _, sample := range template.Samples() {

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -30,6 +27,7 @@ type document struct {
 	About         string               `yaml:"about"`
 	Docs          string               `yaml:"docs"`
 	Keyed         bool                 `yaml:"keyed"`
+	Protocol      string               `yaml:"protocol"`
 	Inputs        []Input              `yaml:"inputs"`
 	Encoding      encoding             `yaml:"encoding"`
 	Escape        map[string]string    `yaml:"escape"`
@@ -47,6 +45,10 @@ type document struct {
 	Hold          string               `yaml:"hold"`
 	RatePerSecond float64              `yaml:"ratePerSecond"`
 	DigestAbove   int                  `yaml:"digestAbove"`
+	Schedule      []string             `yaml:"schedule"`
+	MaxAge        string               `yaml:"maxAge"`
+	Capture       string               `yaml:"capture"`
+	Update        *updateEntry         `yaml:"update"`
 	Schema        map[string]any       `yaml:"schema"`
 }
 
@@ -62,21 +64,17 @@ type eventEntry struct {
 	Body   yaml.Node `yaml:"body"`
 }
 
+// updateEntry is where messages go that change what an earlier one has opened.
+type updateEntry struct {
+	URL    yaml.Node `yaml:"url"`
+	Method string    `yaml:"method"`
+}
+
 type limitEntry struct {
 	Pointer yaml.Node `yaml:"pointer"`
 	Max     int       `yaml:"max"`
 	Unit    unit      `yaml:"unit"`
 	OneLine bool      `yaml:"oneLine"`
-}
-
-type verdictEntry struct {
-	Status   yaml.Node `yaml:"status"`
-	Pointer  string    `yaml:"pointer"`
-	Equals   string    `yaml:"equals"`
-	Contains string    `yaml:"contains"`
-	Verdict  yaml.Node `yaml:"verdict"`
-	Remedy   string    `yaml:"remedy"`
-	Hold     string    `yaml:"hold"`
 }
 
 // Words that stand for an event.
@@ -109,7 +107,7 @@ func Parse(file string, text []byte) (*Preset, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, r.fail(1, "The file holds more than one document; put each preset into a file of its own")
 	}
-	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers} {
+	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers, r.schedule, r.captured} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -147,6 +145,10 @@ func (r *reader) head() error {
 		return r.fail(1, "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
 	case d.RatePerSecond < 0 || d.DigestAbove < 0 || d.DigestAbove > notify.MaxDigestAbove:
 		return r.fail(1, "ratePerSecond must not be negative, and digestAbove be from 0 to %d", notify.MaxDigestAbove)
+	case d.Protocol != "" && d.Protocol != ProtocolJira:
+		return r.fail(1, "protocol must be jira, or be left out")
+	case d.Protocol == ProtocolJira && (d.Capture == "" || !d.Keyed || d.Encoding != "" && d.Encoding != encodingJSON):
+		return r.fail(1, "protocol jira needs keyed, capture and the encoding json")
 	case d.Keyed && d.DigestAbove > 0:
 		return r.fail(1, "A keyed receiver gets no digests; remove digestAbove or keyed")
 	}
@@ -174,7 +176,7 @@ func (r *reader) head() error {
 		}
 	}
 	r.preset = &Preset{
-		ID: d.ID, Name: d.Name, About: d.About, Docs: d.Docs, Keyed: d.Keyed, Inputs: d.Inputs, RatePerSecond: d.RatePerSecond,
+		ID: d.ID, Name: d.Name, About: d.About, Docs: d.Docs, Keyed: d.Keyed, Protocol: d.Protocol, Inputs: d.Inputs, RatePerSecond: d.RatePerSecond,
 		DigestAbove: d.DigestAbove, file: r.file, encoding: d.Encoding, escape: escape, severity: d.Severity,
 		requests: map[Event]*request{}, secretAt: map[string]string{}, totalBytes: d.TotalBytes, hold: hold,
 	}
@@ -198,19 +200,6 @@ func isNumber(value any) bool {
 		return true
 	}
 	return false
-}
-
-const maxHold = 24 * time.Hour
-
-func (r *reader) duration(name, text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Second || d > maxHold {
-		return 0, r.fail(1, "%s must be a time such as 30s, from 1s to 24h", name)
-	}
-	return d, nil
 }
 
 func (r *reader) events() error {
@@ -272,21 +261,17 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	if entry.Method == "" {
 		entry.Method = r.d.Method
 	}
-	made := &request{method: entry.Method}
-	switch made.method {
-	case "":
-		made.method = http.MethodPost
-	case http.MethodPost, http.MethodPut, http.MethodPatch:
-	default:
-		return nil, r.fail(node.Line, "%s: method must be POST, PUT or PATCH", event)
-	}
+	made := &request{}
 	var err error
+	if made.method, err = r.method(node, string(event), entry.Method); err != nil {
+		return nil, err
+	}
 	if r.preset.Mails() {
 		if !entry.URL.IsZero() || entry.Method != "" {
 			return nil, r.fail(node.Line, "%s: an e-mail has neither url nor method; remove them", event)
 		}
 		made.method = MethodMail
-	} else if made.url, err = r.url(event, node, &entry.URL); err != nil {
+	} else if made.url, err = r.url(string(event), node, &entry.URL); err != nil {
 		return nil, err
 	}
 	if err := r.headers(made); err != nil {
@@ -309,86 +294,6 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	}
 	made.body = tree
 	return made, nil
-}
-
-// url reads a URL. It begins with https:// or with an input of type url.
-func (r *reader) url(event Event, at, node *yaml.Node) (*address, error) {
-	if node.Value == "" {
-		return nil, r.fail(at.Line, "%s: url is missing; write it here or for all events", event)
-	}
-	text := node.Value
-	made := &address{}
-	if base, found := strings.CutPrefix(text, "{{input."); found {
-		name, rest, _ := strings.Cut(base, "}}")
-		if in := r.preset.input(name); in == nil || !in.leads() {
-			return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url; %q is neither", name)
-		}
-		made.base, text = name, rest
-	} else if !strings.HasPrefix(text, "https://") {
-		return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url")
-	}
-	path, query, _ := strings.Cut(text, "?")
-	var err error
-	if made.path, err = r.simple(node, path); err != nil {
-		return nil, err
-	}
-	if made.query, err = r.simple(node, query); err != nil {
-		return nil, err
-	}
-	return made, nil
-}
-
-// simple reads a template of what is not stored, and made anew for each attempt: it may
-// use inputs and the key of the alert.
-func (r *reader) simple(node *yaml.Node, text string) (*template.Template, error) {
-	parsed, err := template.Parse(text, template.InPreset)
-	if err != nil {
-		return nil, r.template(node, err)
-	}
-	for _, name := range parsed.Names() {
-		if name != "event.key" && !strings.HasPrefix(name, "input.") {
-			return nil, r.fail(node.Line, "URLs and headers may show inputs and event.key, not %s", name)
-		}
-	}
-	return parsed, r.known(node, parsed)
-}
-
-// known refuses inputs that the preset does not have.
-func (r *reader) known(node *yaml.Node, t *template.Template) error {
-	for _, name := range t.Inputs() {
-		if r.preset.input(name) == nil {
-			return r.fail(node.Line, "there is no input %q; name it under inputs", name)
-		}
-	}
-	return nil
-}
-
-func (r *reader) template(node *yaml.Node, err error) error {
-	if e, ok := errors.AsType[*template.Error](err); ok {
-		return r.fail(node.Line+e.Line-1, "%s", e.Message)
-	}
-	return r.fail(node.Line, "%v", err)
-}
-
-func (r *reader) headers(made *request) error {
-	for _, name := range slices.Sorted(maps.Keys(r.d.Headers)) {
-		node := r.d.Headers[name]
-		parsed, err := r.simple(&node, node.Value)
-		if err != nil {
-			return err
-		}
-		made.headers = append(made.headers, header{name, parsed})
-	}
-	if auth := r.d.BasicAuth; auth != nil {
-		var err error
-		if made.user, err = r.simple(&auth.User, auth.User.Value); err != nil {
-			return err
-		}
-		if made.password, err = r.simple(&auth.Password, auth.Password.Value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // limits gives the leaves of all bodies their limits.
@@ -414,45 +319,6 @@ func (r *reader) limits() error {
 	}
 	if r.preset.totalBytes > 0 && len(r.preset.shrink) == 0 {
 		return r.fail(1, "totalBytes needs shrink: the pointers of what gives way")
-	}
-	return nil
-}
-
-// answers reads what answers mean.
-func (r *reader) answers() error {
-	for _, entry := range r.d.Verdicts {
-		v := verdict{pointer: entry.Pointer, equals: entry.Equals, contains: entry.Contains, remedy: entry.Remedy}
-		status := &entry.Status
-		var err error
-		if status.Kind == yaml.SequenceNode {
-			err = status.Decode(&v.statuses)
-		} else {
-			v.statuses = make([]int, 1)
-			err = status.Decode(&v.statuses[0])
-		}
-		if err != nil || slices.ContainsFunc(v.statuses, func(n int) bool { return n < 200 || n > 599 }) {
-			return r.fail(entry.Verdict.Line, "status must be an HTTP status, or a list of them")
-		}
-		v.verdict = notify.ParseVerdict(entry.Verdict.Value)
-		if !slices.Contains([]notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled, notify.VerdictRefused, notify.VerdictGone}, v.verdict) {
-			return r.fail(entry.Verdict.Line, "verdict must be DELIVERED, RETRY, THROTTLED, REFUSED or GONE, not %q", entry.Verdict.Value)
-		}
-		if v.verdict != notify.VerdictDelivered && v.remedy == "" {
-			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy: what a person does about it")
-		}
-		if v.pointer == "" && v.equals != "" {
-			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")
-		}
-		if v.hold, err = r.duration("hold", entry.Hold); err != nil {
-			return err
-		}
-		r.preset.verdicts = append(r.preset.verdicts, v)
-	}
-	for _, form := range r.d.RetryAfter {
-		if (form.Header == "") == (form.Pointer == "") || !form.Unit.valid() {
-			return r.fail(1, "retryAfter needs a header or a pointer, and a unit: seconds, milliseconds, date or epoch")
-		}
-		r.preset.retryAfter = append(r.preset.retryAfter, form)
 	}
 	return nil
 }

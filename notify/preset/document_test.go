@@ -3,10 +3,13 @@ package preset_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -80,7 +83,7 @@ func TestBodies(t *testing.T) {
 	if err != nil || strings.Contains(string(body.Content), "room") {
 		t.Errorf("a room that is no number: %s, %v", body.Content, err)
 	}
-	to, err := p.Target(preset.Resolved, preset.Key(d), inputs)
+	to, err := p.Target(preset.Resolved, preset.AboutOf(d), inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +92,70 @@ func TestBodies(t *testing.T) {
 	}
 	if to.Header.Get("X-Key") != "secret-key" {
 		t.Error(to.Header)
+	}
+}
+
+// TestReceiversNameWhatIsThere: an id from an answer leads later messages to what is there, and
+// only a text that can be an id is one.
+func TestReceiversNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	p := parse(t, strings.Replace(minimal, "about: Gets a text.", "about: Gets a text.\ncapture: /message/id\nupdate: {method: PUT, url: \"{{input.server}}/messages/{{event.reference}}\"}\n"+
+		"schedule: [10s, 1m]\nmaxAge: 2h", 1))
+	if !slices.Equal(p.Schedule.Pauses, []time.Duration{10 * time.Second, time.Minute}) || p.Schedule.MaxAge != 2*time.Hour {
+		t.Errorf("schedule %+v", p.Schedule)
+	}
+	inputs := map[string]string{"key": "secret-key", "server": "https://own.example.com", "room": "42"}
+	for _, test := range []struct {
+		event     preset.Event
+		reference string
+		want      string
+	}{
+		{preset.Resolved, "", "POST /rooms/42/messages"}, {preset.Resolved, "a1", "PUT /messages/a1"}, {preset.Fired, "a1", "POST /rooms/42/messages"},
+	} {
+		to, err := p.Target(test.event, preset.About{Key: "k", Reference: test.reference}, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := to.Method + " " + to.URL.Path; got != test.want {
+			t.Errorf("%s with %q: %s, want %s", test.event, test.reference, got, test.want)
+		}
+	}
+	for answer, want := range map[string]string{
+		`{"message":{"id":"OPS-1"}}`: "OPS-1", `{"message":{"id":12345678901234567890}}`: "12345678901234567890", `{"message":{"id":"../../admin"}}`: "",
+		`{"message":{"id":".."}}`: "", `{"message":{"id":""}}`: "", `{"message":{}}`: "", `no JSON`: "", `{"message":{"id":"` + strings.Repeat("x", 201) + `"}}`: "",
+	} {
+		j := p.Judge(200, http.Header{}, []byte(answer), preset.Judgement{Verdict: notify.VerdictDelivered}, time.Now())
+		if got := j.Reference; (got == nil) != (want == "") || got != nil && *got != want {
+			t.Errorf("%s: %v, want %q", answer, got, want)
+		}
+		if j := p.Judge(500, http.Header{}, []byte(answer), preset.Judgement{Verdict: notify.VerdictRetry}, time.Now()); j.Reference != nil {
+			t.Errorf("%s names something in a failure", answer)
+		}
+	}
+}
+
+// TestWhatNobodyEndsIsOverByItself: an alert is open at Alertmanager until it is resolved, that a
+// message was not delivered for a day.
+func TestWhatNobodyEndsIsOverByItself(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := set.Get("alertmanager")
+	at := time.Date(2026, 11, 24, 1, 2, 3, 0, time.UTC)
+	a := alerts.Instance{ID: uuid.UUID{15: 1}, Title: "t", Severity: rules.Critical, FiredAt: at.Add(-50 * time.Hour)}
+	for reason, want := range map[notify.Reason]string{
+		notify.ReasonFired: "2199-01-01T00:00:00Z", notify.ReasonRuleFailing: "2199-01-01T00:00:00Z", notify.ReasonUndelivered: "2026-11-25T01:02:03Z",
+	} {
+		body, _, err := p.Body(preset.MessageOf(&notify.Delivery{Reason: reason, Alert: a, At: at}, ""), p.Examples())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent []struct{ EndsAt string }
+		if err := json.Unmarshal(body.Content, &sent); err != nil || len(sent) != 1 || sent[0].EndsAt != want {
+			t.Errorf("%s ends at %+v, %v, want %s", reason, sent, err, want)
+		}
 	}
 }
 
@@ -127,7 +194,13 @@ func TestMistakes(t *testing.T) {
 		{"resolved: same", "resolved: same\n  closed: same", "own.yaml:24: there is no event \"closed\""},
 		{`url: "{{input.server}}`, `url: "http://example.com`, "own.yaml:9: a URL begins with https://"},
 		{`url: "{{input.server}}`, `url: "{{input.key}}`, "own.yaml:9: a URL begins with https:// or with an input of type url"},
-		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may show inputs and event.key, not alert.title"},
+		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may show inputs, event.key and event.reference, not alert.title"},
+		{"about: Gets a text.", "about: Gets a text.\nschedule: [30s, soon]", "own.yaml:1: each pause of schedule must be a time such as 30s"},
+		{"about: Gets a text.", "about: Gets a text.\nmaxAge: 5s", "own.yaml:1: maxAge must be a time such as 6h"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:1: capture is a pointer into the answer"},
+		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:1: update and forget need capture"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL begins with https:// or with an input of type url"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.server}}/x\", method: DELETE}", "own.yaml:5: update: method must be POST, PUT or PATCH"},
 		{"example: abcdefgh", "example: abc", "own.yaml:1: input \"key\" has an example"},
 	} {
 		text := strings.Replace(minimal, test.from, test.to, 1)
@@ -257,8 +330,8 @@ func TestTheHandbookHasEveryReceiver(t *testing.T) {
 		if strings.HasPrefix(row, "yes") != p.Keyed {
 			t.Errorf("%s: the row does not say whether it knows keys", p.ID)
 		}
-		if !strings.Contains(string(text), "\n## "+p.Name+"\n") {
-			t.Errorf("%s has no section", p.Name)
+		if page, err := os.ReadFile("../../docs/receivers/" + p.ID + ".md"); err != nil || !strings.HasPrefix(string(page), "# "+p.Name+"\n") {
+			t.Errorf("%s has no page: %v", p.Name, err)
 		}
 	}
 	_, example, _ := strings.Cut(string(text), "```yaml\n")

@@ -128,6 +128,8 @@ func (l *leaf) text(r *rendering) string {
 	escape := r.preset.escape.escape
 	if l.html {
 		escape = escapeHTML
+	} else if l.plain {
+		escape = func(text string) string { return text }
 	}
 	of := func(n int) string {
 		text, err := l.template.Text(r.values, template.Limit{OneLine: l.oneLine, Value: func(value string) string {

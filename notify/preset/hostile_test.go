@@ -71,7 +71,7 @@ func request(t *rapid.T, p *preset.Preset, d *notify.Delivery, inputs map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := p.Target(preset.EventOf(d.Reason), preset.Key(d), inputs)
+	target, err := p.Target(preset.EventOf(d.Reason), preset.AboutOf(d), inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,8 @@ func TestHostileExchanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	// E-mails go to a mail server; see the tests of notify/webhook.
-	overHTTP := slices.DeleteFunc(slices.Clone(set.All()), (*preset.Preset).Mails)
+	// Jira takes more than requests; see there, too.
+	overHTTP := slices.DeleteFunc(slices.Clone(set.All()), func(p *preset.Preset) bool { return p.Mails() || p.Protocol != "" })
 	// make test-go PKG=./notify/preset CHECKS=2000 leads some hundred alerts to each.
 	rapid.Check(t, func(t *rapid.T) {
 		live(t, rapid.SampledFrom(overHTTP).Draw(t, "preset"))
@@ -101,7 +102,7 @@ func TestHostileExchanges(t *testing.T) {
 func live(t *rapid.T, p *preset.Preset) {
 	receiver := presettest.New(p)
 	a := hostileAlert(t)
-	by := texts().Draw(t, "by")
+	by, reference := texts().Draw(t, "by"), ""
 	life := []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonAcknowledged, notify.ReasonReopened, notify.ReasonResolved}
 	if p.Sends(preset.Digest) {
 		life = append(life, notify.ReasonDigest)
@@ -110,13 +111,13 @@ func live(t *rapid.T, p *preset.Preset) {
 		if !p.Sends(preset.EventOf(reason)) {
 			continue
 		}
-		d := &notify.Delivery{NotificationID: uuid.UUID{14: 9}, Reason: reason, Alert: a}
+		d := &notify.Delivery{NotificationID: uuid.UUID{14: 9}, Reason: reason, Alert: a, Reference: reference}
 		if reason.IsEvent() {
 			d.Event = &notify.Event{At: a.FiredAt.Add(time.Minute), By: by}
 			d.Alert = d.Event.Tell(reason, a)
 		}
 		if reason == notify.ReasonDigest {
-			d.Alert = alerts.Instance{}
+			d.Alert, d.Reference = alerts.Instance{}, ""
 			d.Digest = &notify.Digest{
 				Size: 30, AllRules: 1, AllErrors: 40, Rules: []notify.DigestRule{{Name: a.RuleName, Severity: a.Severity, Count: 30}},
 				Errors: []notify.DigestError{{Type: a.Exchange.ErrorType, Message: a.Exchange.ErrorMessage, Count: 9}},
@@ -127,6 +128,13 @@ func live(t *rapid.T, p *preset.Preset) {
 		if answer.Code/100 != 2 {
 			t.Fatalf("%s: %d: %s", reason, answer.Code, answer.Body)
 		}
+		j := p.Judge(answer.Code, answer.Header(), answer.Body.Bytes(), preset.Judgement{Verdict: notify.VerdictDelivered}, a.FiredAt)
+		if kept := notify.ReferenceOf(d, notify.Outcome{Reference: j.Reference}); kept != nil {
+			reference = kept.ID
+		}
+	}
+	if changed := receiver.Changed(); p.Captures() && (len(changed) < 3 || slices.Contains(changed[1:], "none")) {
+		t.Fatalf("messages changed or replied to: %v", changed)
 	}
 	for i, m := range receiver.Messages() {
 		if p.Keyed && m.Key != a.ID.String() {

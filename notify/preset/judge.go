@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ type verdict struct {
 	verdict                   notify.Verdict
 	remedy                    string
 	hold                      time.Duration
+	// forget says that what was there already is there no more.
+	forget bool
 }
 
 // retryAfter is where a receiver says how long it wants to be left alone.
@@ -53,6 +56,9 @@ type Judgement struct {
 	Remedy string
 	// Wait is how long the receiver wants to be left alone; 0 when it does not say.
 	Wait time.Duration
+	// Reference is the receiver's own id of what the message has opened; empty where what an
+	// earlier one had opened is there no more, nil when the answer does not say.
+	Reference *string
 }
 
 // Judge refines what an answer means by its status; wait is what a Retry-After header says.
@@ -65,10 +71,16 @@ func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Jud
 			continue
 		}
 		j.Verdict, j.Remedy = v.verdict, v.remedy
+		if v.forget {
+			j.Reference = new(string)
+		}
 		if v.hold > 0 && j.Verdict == notify.VerdictThrottled {
 			j.Wait = max(j.Wait, v.hold)
 		}
 		break
+	}
+	if id := answer.at(p.capture); j.Verdict == notify.VerdictDelivered && p.capture != "" && isReference(id) {
+		j.Reference = &id
 	}
 	if j.Verdict == notify.VerdictDelivered || j.Verdict == notify.VerdictRefused || j.Verdict == notify.VerdictGone {
 		return j
@@ -88,9 +100,31 @@ func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Jud
 
 // ReadsBody reports whether what the body of an answer with a status says may decide what it means.
 func (p *Preset) ReadsBody(status int) bool {
+	if p.capture != "" && status < http.StatusMultipleChoices {
+		return true
+	}
 	return slices.ContainsFunc(p.verdicts, func(v verdict) bool {
 		return slices.Contains(v.statuses, status) && (v.pointer != "" || v.equals != "" || v.contains != "")
 	}) || status >= http.StatusMultipleChoices && slices.ContainsFunc(p.retryAfter, func(f retryAfter) bool { return f.Pointer != "" })
+}
+
+// Captures reports whether answers name what messages have opened.
+func (p *Preset) Captures() bool { return p.capture != "" }
+
+// Updates reports whether a message of an event changes what an earlier one has opened, where
+// that is known.
+func (p *Preset) Updates(e Event) bool {
+	return p.update != nil && (e == Acknowledged || e == Resolved || e == Reopened)
+}
+
+// forgets reports whether an answer may say that what was there is there no more.
+func (p *Preset) forgets() bool {
+	return slices.ContainsFunc(p.verdicts, func(v verdict) bool { return v.forget })
+}
+
+// isReference reports whether a text can be an id: it becomes part of URLs.
+func isReference(text string) bool {
+	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:~-]{0,199}$`).MatchString(text)
 }
 
 func (v *verdict) matches(a *answered) bool {

@@ -35,7 +35,7 @@ func TestMail(t *testing.T) {
 	if err != nil || got.Address() != "smtp.example.com:587" || got.Security != preset.SecurityStartTLS || len(got.To) != 2 || got.To[1].Name != "Kim Berg" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	to, err := p.Target(preset.Fired, "", p.Examples())
+	to, err := p.Target(preset.Fired, preset.About{}, p.Examples())
 	if err != nil || to.URL.String() != "smtp://smtp.example.com:587" || to.Method != preset.MethodMail {
 		t.Errorf("%+v, %v", to, err)
 	}

@@ -1,6 +1,7 @@
 package preset
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,12 @@ func Key(d *notify.Delivery) string {
 	return d.Alert.ID.String()
 }
 
+// undeliveredFor is for how long receivers that take an end show that a message was not delivered.
+const undeliveredFor = 24 * time.Hour
+
+// untilEnded is the end of what ends by a message.
+func untilEnded() time.Time { return time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC) }
+
 // MessageOf returns what a delivery tells; url is where people see it, or empty. A digest
 // is sent as an alert that sums up many.
 func MessageOf(d *notify.Delivery, url string) *Message {
@@ -47,7 +54,11 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 	}
 	m := &Message{
 		Event: EventOf(d.Reason), Severity: string(a.Severity), Values: template.ForReason(&a, d.Reason, url),
-		Request: template.Request{Key: Key(d), At: a.FiredAt},
+		Request: template.Request{Key: Key(d), Reference: d.Reference, At: a.FiredAt, Until: untilEnded()},
+	}
+	if d.Reason == notify.ReasonUndelivered {
+		// What becomes of that message later, no other tells.
+		m.Request.Until = cmp.Or(d.At, a.FiredAt).Add(undeliveredFor)
 	}
 	switch {
 	case d.Event != nil:

@@ -8,15 +8,24 @@
 // only renders and judges.
 //
 // A body is a tree whose texts are Mustache templates ([template.InPreset]); what is
-// empty is left out. Seven things go beyond that, each a mapping with a "$" key:
+// empty is left out. Eight things go beyond that, each a mapping with a "$" key:
 //
 //	{$number: TEXT}   a number
 //	{$severity: true} the severity in the receiver's own words or numbers
 //	{$url: TEXT}      an http or https URL, never escaped or cut; anything else is left out
 //	{$html: TEXT}     a text of HTML, whose values are escaped for HTML
+//	{$plain: TEXT}    a text in which nothing is escaped
 //	{$json: TREE}     a tree as JSON inside of a text
 //	{$first: [TREES]} the first that is not empty
 //	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
+//
+// # What is there already
+//
+// Where a receiver names what a message has opened or posted, capture says where in its answer
+// that id is. Later messages about the alert know it as event.reference, and update says
+// where they go then, to change what is there; without an id, such as after an answer that
+// was lost, they go where others go. A verdict with forget says that it is there no more: the
+// next attempt is made without.
 //
 // # Fitting
 //
@@ -24,6 +33,11 @@
 // first: values are shortened one and all, then escaped, until the field is within its
 // limit in the receiver's own unit (fit.go). No escape is ever cut in half. Then the
 // whole body is held against its bound, and the fields named by shrink give way in order.
+//
+// # Services that take more than requests
+//
+// protocol: jira has its issues looked for before one is created, and moved on; requests,
+// answers and texts are the preset's all the same.
 //
 // # E-mail
 //
@@ -145,11 +159,15 @@ type Preset struct {
 	// Own tells that an operator has added it.
 	Own bool
 	// Keyed receivers know alerts by a key, and never get digests.
-	Keyed  bool
-	Inputs []Input
+	Keyed bool
+	// Protocol names what is done around the requests; empty is nothing.
+	Protocol string
+	Inputs   []Input
 	// RatePerSecond and DigestAbove are what new webhooks begin with.
 	RatePerSecond float64
 	DigestAbove   int
+	// Schedule is how messages are repeated, and until when, where that differs from other webhooks.
+	Schedule notify.Schedule
 	// Schema describes the bodies that the receiver takes, as JSON Schema; empty when unknown.
 	Schema []byte
 
@@ -164,11 +182,21 @@ type Preset struct {
 	verdicts   []verdict
 	retryAfter []retryAfter
 	hold       time.Duration
+	// capture is where an answer names the receiver's own id of what a message has opened, and
+	// update what changes that: the requests of later events, with the same bodies.
+	capture string
+	update  *request
 	// secretAt are the inputs that stand in bodies, by the names that lead there.
 	secretAt map[string]string
 	// compiled is the schema, read when it is first needed.
 	compiled func() (*jsonschema.Schema, error)
 }
+
+// ProtocolJira looks for an issue before it creates one, and moves it on.
+const ProtocolJira = "jira"
+
+// Completed returns what a person entered, with defaults for what was left empty.
+func (p *Preset) Completed(inputs map[string]string) map[string]string { return p.withDefaults(inputs) }
 
 // Sends reports whether the receiver is notified of an event.
 func (p *Preset) Sends(e Event) bool { return p.requests[e] != nil }

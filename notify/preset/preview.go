@@ -18,17 +18,25 @@ type Preview struct {
 	Cuts []Cut
 }
 
+// sampleReference stands for an id of a receiver's own.
+const sampleReference = "1234567890"
+
 // redactedInURL needs no percent-encoding.
 const redactedInURL = "redacted"
 
 // Preview returns the request that tells a delivery, without secrets; link is where people
 // see the alert.
 func (p *Preset) Preview(d *notify.Delivery, link string, inputs map[string]string) (Preview, error) {
+	if p.Captures() && d.Reason.IsEvent() {
+		known := *d
+		known.Reference = sampleReference
+		d = &known
+	}
 	body, cuts, problem := p.Body(MessageOf(d, link), inputs)
 	if problem != nil {
 		return Preview{}, problem
 	}
-	to, err := p.Target(EventOf(d.Reason), Key(d), p.shown(inputs))
+	to, err := p.Target(EventOf(d.Reason), AboutOf(d), p.shown(inputs))
 	if err != nil {
 		return Preview{}, err
 	}

@@ -202,10 +202,20 @@ type Target struct {
 	Header http.Header
 }
 
+// About is what receivers know an alert by: Key in all messages, Reference once the receiver
+// has named what one of them has opened.
+type About struct{ Key, Reference string }
+
+// AboutOf returns what a delivery is about.
+func AboutOf(d *notify.Delivery) About { return About{Key(d), d.Reference} }
+
 // Target returns where the message of an event goes, with its secrets. Its errors do not
-// repeat them. Key is what the receiver knows the alert by.
-func (p *Preset) Target(e Event, key string, inputs map[string]string) (Target, error) {
+// repeat them.
+func (p *Preset) Target(e Event, about About, inputs map[string]string) (Target, error) {
 	of := p.requests[e]
+	if of != nil && about.Reference != "" && p.Updates(e) {
+		of = p.update
+	}
 	if of == nil {
 		return Target{}, fmt.Errorf("%s is not notified of %s; remove that event from the webhook", p.Name, e)
 	}
@@ -217,7 +227,7 @@ func (p *Preset) Target(e Event, key string, inputs map[string]string) (Target, 
 		return Target{Method: of.method, URL: to.url(), Header: http.Header{}}, nil
 	}
 	all := p.withDefaults(inputs)
-	values := noAlert().In(&template.Request{Inputs: all, Key: key, Event: string(e), Word: e.Word()})
+	values := noAlert().In(&template.Request{Inputs: all, Key: about.Key, Reference: about.Reference, Event: string(e), Word: e.Word()})
 	text := func(t *template.Template, escape func(string) string) string {
 		if t == nil {
 			return ""

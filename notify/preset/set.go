@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tocsin/notify"
 )
 
 //go:embed receivers/*.yaml
@@ -120,6 +122,18 @@ func (s *Set) All() []*Preset {
 		return nil
 	}
 	return s.list
+}
+
+// Schedule returns the schedule and the maximum age that the receiver of a webhook has of its own.
+func (s *Set) Schedule(w *notify.Webhook) notify.Schedule {
+	if w.Preset == "" {
+		return notify.Schedule{}
+	}
+	p := s.Get(w.Preset)
+	if p == nil {
+		return notify.Schedule{}
+	}
+	return p.Schedule
 }
 
 // Get returns a preset by its id, nil when there is none.

@@ -53,6 +53,8 @@ type (
 		oneLine  bool
 		// html escapes values for HTML, instead of the preset's own markup.
 		html bool
+		// plain escapes nothing.
+		plain bool
 	}
 	// address is a URL for people; unlike a text it is whole or absent.
 	link     struct{ leaf *leaf }
@@ -92,6 +94,7 @@ const (
 	keyURL      = "$url"
 	keyJSON     = "$json"
 	keyHTML     = "$html"
+	keyPlain    = "$plain"
 	keyFirst    = "$first"
 	keyNeeds    = "$needs"
 )
@@ -147,7 +150,7 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 			continue
 		}
 		if strings.HasPrefix(key.Value, "$") {
-			return nil, r.fail(key.Line, "%s must be alone; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key.Value)
+			return nil, r.fail(key.Line, "%s must be alone; there are $number, $severity, $url, $html, $plain, $json, $first, and $needs beside others", key.Value)
 		}
 		if strings.Contains(key.Value, "{{") {
 			return nil, r.fail(key.Line, "the name of a member cannot hold a variable; put it into the value")
@@ -204,12 +207,12 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	case keyNumber:
 		parsed, err := r.parsed(n)
 		return number{parsed}, err
-	case keyHTML:
+	case keyHTML, keyPlain:
 		parsed, err := r.parsed(n)
 		if err != nil {
 			return nil, err
 		}
-		l := &leaf{pointer: at.pointer(), template: parsed, html: true}
+		l := &leaf{pointer: at.pointer(), template: parsed, html: key == keyHTML, plain: key == keyPlain}
 		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
 		return l, nil
 	case keyURL:
@@ -221,7 +224,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
 		return link{l}, nil
 	}
-	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $html, $json, $first, and $needs beside others", key)
+	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $html, $plain, $json, $first, and $needs beside others", key)
 }
 
 // parsed reads a template that shows no secret.

@@ -35,12 +35,20 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 	}
 }
 
+// ThreadGone reports whether a word says that a message cannot be posted into its thread, which
+// somebody has deleted perhaps: the next attempt posts it into the channel.
+func ThreadGone(word string) bool {
+	return word == "thread_not_found" || word == "cannot_reply_to_message"
+}
+
 // Remedy tells a person what to do about a word of Slack's; "" where the word
 // says it all.
 func Remedy(word string) string {
 	switch word {
 	case "channel_not_found":
 		return "check the channel; the app sees a private one only when it was invited there"
+	case "thread_not_found", "cannot_reply_to_message":
+		return "the thread is there no more; the next attempt posts into the channel"
 	case "not_in_channel":
 		return "invite the app to the channel, with /invite @its-name"
 	case "is_archived", "channel_is_archived":

@@ -73,6 +73,9 @@ type Request struct {
 	Inputs map[string]string
 	// Key is what the receiver knows the alert by, in every message about it.
 	Key string
+	// Reference is the receiver's own id of what an earlier message has opened; empty where it
+	// is not known.
+	Reference string
 	// Event is the event's name in presets, Word the same for people.
 	Event, Word string
 	// Severity is the alert's in the receiver's own words; empty where these are no texts.
@@ -80,6 +83,8 @@ type Request struct {
 	// By is who caused the event; empty is Tocsin. At is when it happened.
 	By string
 	At time.Time
+	// Until is when what nobody will end is over; far away where somebody will.
+	Until time.Time
 }
 
 // In returns the values as a request of a preset has them.
@@ -300,11 +305,13 @@ func requestVariables() []variable {
 	}
 	return []variable{
 		of("key", "What the receiver knows the alert by: the same in every message about it", func(r *Request) string { return r.Key }),
+		of("reference", "The receiver's own id of what an earlier message has opened, where a preset captures it; empty where it is not known", func(r *Request) string { return r.Reference }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
 		of("word", "The event for people, such as Acknowledged", func(r *Request) string { return r.Word }),
 		of("severity", "The severity in the receiver's own words, where these are texts", func(r *Request) string { return r.Severity }),
 		of("by", "Who acknowledged, resolved or reopened the alert; empty where Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
 		of("time", "When it happened, RFC 3339, UTC", func(r *Request) string { return r.At.UTC().Format("2006-01-02T15:04:05.000Z") }),
+		of("until", "When what is told is over by itself, RFC 3339, UTC: in the year 2199 where a message about its end follows", func(r *Request) string { return r.Until.UTC().Format(time.RFC3339) }),
 		of("clock", "When it happened, as 2006-01-02 15:04:05, UTC", func(r *Request) string { return r.At.UTC().Format(time.DateTime) }),
 	}
 }

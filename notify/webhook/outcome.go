@@ -40,9 +40,11 @@ func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now t
 	switch {
 	case p != nil:
 		j := p.Judge(a.status, a.header, a.body, preset.Judgement{Verdict: o.Verdict, Wait: o.RetryAfter}, now)
-		o.Verdict, o.RetryAfter, remedy = j.Verdict, j.Wait, j.Remedy
+		o.Verdict, o.RetryAfter, o.Reference, remedy = j.Verdict, j.Wait, j.Reference, j.Remedy
 	case w.Slack.Used():
-		o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a)
+		if o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a); slack.ThreadGone(said) {
+			o.Verdict, o.Reference = notify.VerdictRetry, new(string)
+		}
 	// Under a status of success only JSON can say that the message is not there.
 	case w.Kind == notify.KindSlack && (o.Verdict != notify.VerdictDelivered || isObject(a.body)):
 		said = slack.Word(string(a.body))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/preset"
@@ -33,7 +35,7 @@ func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
 // presetRequest makes the request of a delivery to a preset's receiver.
 func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 	p := s.presets.Get(d.Webhook.Preset)
-	to, err := p.Target(preset.EventOf(d.Reason), preset.Key(d), d.Webhook.Inputs)
+	to, err := p.Target(preset.EventOf(d.Reason), preset.AboutOf(d), d.Webhook.Inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 	if p.Mails() {
 		return append(secrets, signInSpellings(p, w.Inputs)...)
 	}
-	if to, err := p.Target(preset.Fired, "", w.Inputs); err == nil {
+	if to, err := p.Target(preset.Fired, preset.About{}, w.Inputs); err == nil {
 		// With user and password as they are sent.
 		if authorization := to.Header.Get("Authorization"); authorization != "" {
 			secrets = append(secrets, authorization)
@@ -127,7 +129,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		if !p.Sends(event) || p.Mails() {
 			continue
 		}
-		to, err := p.Target(event, "00000000-0000-0000-0000-000000000000", w.Inputs)
+		to, err := p.Target(event, preset.About{Key: uuid.Nil.String(), Reference: "1"}, w.Inputs)
 		if err == nil {
 			_, err = parseURL(to.URL.String())
 		}

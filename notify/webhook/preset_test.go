@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -91,6 +92,46 @@ func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	o, _ := s.tell(notify.ReasonAcknowledged)
 	if o.Verdict != notify.VerdictRefused || !o.NothingSent || !strings.Contains(o.Error, "not notified of acknowledged") {
 		t.Errorf("an event that the receiver does not take: %+v", o)
+	}
+}
+
+// TestMessagesFollowTheirAlert: Discord edits what it has posted, also where the answer with its
+// id is long, and posts anew once a person has deleted it. Where the answer was lost, nothing is known.
+func TestMessagesFollowTheirAlert(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "discord", func(address string) map[string]string {
+		return map[string]string{"url": address + "/api/webhooks/1/" + secretToken, "thread": "123456789012345678"}
+	})
+	follow := func(reason notify.Reason, reference string) (method string, o notify.Outcome) {
+		t.Helper()
+		_, d := s.tell(notify.ReasonFired)
+		d.Reason, d.Reference = reason, reference
+		if reason.IsEvent() {
+			d.Event = &notify.Event{At: instant(), By: "Kim"}
+		}
+		o = s.sender.Send(t.Context(), d)
+		return s.sender.Head(d).Method, o
+	}
+	s.receiver.Script(presettest.Answer{Status: 200, Body: `{"content":"` + strings.Repeat("x", 20_000) + `","id":"77"}`})
+	if o, _ := s.tell(notify.ReasonFired); o.Reference == nil || *o.Reference != "77" || len(o.Response) > 4<<10 {
+		t.Fatalf("a long answer: %v, %d bytes kept", o.Reference, len(o.Response))
+	}
+	s.receiver.Script(presettest.Answer{Cut: true})
+	if o, _ := s.tell(notify.ReasonFired); o.Reference != nil || o.Verdict != notify.VerdictRetry {
+		t.Fatalf("no answer: %+v", o)
+	}
+	if method, o := follow(notify.ReasonResolved, "1"); method != http.MethodPatch || o.Verdict != notify.VerdictDelivered || len(s.receiver.Changed()) != 1 {
+		t.Errorf("%s: %+v, %v", method, o, s.receiver.Refusals())
+	}
+	if method, o := follow(notify.ReasonResolved, ""); method != http.MethodPost || o.Verdict != notify.VerdictDelivered || o.Reference == nil {
+		t.Errorf("without an id: %s, %+v", method, o)
+	}
+	if method, _ := follow(notify.ReasonReminder, "1"); method != http.MethodPost {
+		t.Errorf("a reminder is a message of its own: %s", method)
+	}
+	s.receiver.Script(presettest.Answer{Status: 200, Body: "{}"}, presettest.Answer{Status: 404, Body: `{"message":"Unknown Message","code":10008}`})
+	if _, o := follow(notify.ReasonResolved, "1"); o.Verdict != notify.VerdictRetry || o.Reference == nil || *o.Reference != "" {
+		t.Errorf("a message that was deleted: %+v", o)
 	}
 }
 

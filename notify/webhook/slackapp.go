@@ -17,12 +17,8 @@ import (
 // DefaultSlackAPI is where Slack's Web API is.
 const DefaultSlackAPI = "https://slack.com/api"
 
-const (
-	// maxSlackAnswer bounds an answer of the Web API, which holds the message again.
-	maxSlackAnswer = 256 << 10
-	// maxUpdateTimeout bounds the change of a message, below the lease of its claim.
-	maxUpdateTimeout = 10 * time.Second
-)
+// maxUpdateTimeout bounds the change of a message, below the lease of its claim.
+const maxUpdateTimeout = 10 * time.Second
 
 func slackAPIURL(text string) (*url.URL, error) {
 	if text == "" {

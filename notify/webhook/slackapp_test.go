@@ -62,6 +62,30 @@ func TestBotsCalls(t *testing.T) {
 	}
 }
 
+// TestMessagesOfAnIssueGoIntoItsThread: and one that is gone is forgotten.
+func TestMessagesOfAnIssueGoIntoItsThread(t *testing.T) {
+	var body map[string]any
+	answer := `{"ok":true,"channel":"C1","ts":"1.3"}`
+	s := apiOf(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		_, _ = io.WriteString(w, answer)
+	})
+	d := delivery("", bot, func(d *notify.Delivery) { d.Thread, d.Webhook.Slack.Threads = "1.2", true })
+	if o := send(t, s, d); o.Verdict != notify.VerdictDelivered || body["thread_ts"] != "1.2" || o.Reference != nil {
+		t.Errorf("outcome %+v of %v", o, body)
+	}
+	answer = `{"ok":false,"error":"thread_not_found"}`
+	o := send(t, s, d)
+	if r := notify.ReferenceOf(d, o); o.Verdict != notify.VerdictRetry || r == nil || *r != (notify.Reference{AlertID: d.Alert.ID, Gone: "1.2", Thread: true}) {
+		t.Errorf("outcome %+v, forgets %+v", o, r)
+	}
+	d.Webhook.Slack.Threads = false
+	clear(body)
+	if send(t, s, d); body["thread_ts"] != nil {
+		t.Errorf("a webhook without threads posts %v", body)
+	}
+}
+
 func TestAnswersToABot(t *testing.T) {
 	const (
 		delivered = notify.VerdictDelivered

@@ -45,6 +45,8 @@ const (
 	// maxDrain is how much of an answer is read so that its connection can be used again.
 	maxDrain          = 64 << 10
 	maxResponseHeader = 64 << 10
+	// maxLongAnswer bounds an answer that holds the message again, and its id.
+	maxLongAnswer = 256 << 10
 )
 
 // The headers of Standard Webhooks, spelled as net/http sends them.
@@ -134,6 +136,8 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	t := s.targets.get(&d.Webhook)
 	if p := s.presets.Get(d.Webhook.Preset); p != nil && p.Mails() {
 		return s.mail(ctx, t, p, d, now)
+	} else if p != nil && p.Protocol == preset.ProtocolJira && d.Body != nil {
+		return s.jira(ctx, t, p, d, now)
 	}
 	r, err := s.request(d, t, now)
 	if err != nil {
@@ -152,15 +156,24 @@ func refused(t *target, err error) notify.Outcome {
 }
 
 // attempt makes a call and judges what came of it.
-func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) (o notify.Outcome) {
+func (s *Sender) attempt(ctx context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) notify.Outcome {
+	o, _ := s.exchange(ctx, t, w, r, at)
+	return o
+}
+
+// exchange is an attempt that also returns what was read of the answer, as it came.
+func (s *Sender) exchange(parent context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) (o notify.Outcome, answered []byte) {
 	began := s.now()
 	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
 	timeout := timeoutOf(w)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	limit, transport, p := int64(maxResponse), t.transport, s.presets.Get(w.Preset)
-	if w.Slack.Used() {
-		limit, transport = maxSlackAnswer, s.transport
+	switch {
+	case w.Slack.Used():
+		limit, transport = maxLongAnswer, s.transport
+	case p != nil && p.Captures():
+		limit = maxLongAnswer
 	}
 	wait := func(status int) time.Duration {
 		if w.Slack.Used() || p != nil && p.ReadsBody(status) {
@@ -171,11 +184,11 @@ func (s *Sender) attempt(parent context.Context, t *target, w *notify.Webhook, r
 	head, body, nothingSent, err := call(ctx, transport, r, reading{limit, wait}) //nolint:bodyclose // call has closed it
 	if err != nil {
 		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
-		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}
+		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}, nil
 	}
 	o = judge(w, p, answer{head.StatusCode, head.Header, body}, t.secrets, at)
 	o.Head = t.secrets.responseHead(head)
-	return o
+	return o, body
 }
 
 func timeoutOf(w *notify.Webhook) time.Duration {
@@ -214,9 +227,11 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 		return nil, errors.New("there is no body to send")
 	}
 	if app := d.Webhook.Slack; app.Used() {
-		return s.slackRequest(app, slackCall{
-			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
-		})
+		place := map[string]string{"channel": app.Channel}
+		if app.Threads && d.Thread != "" {
+			place["thread_ts"] = d.Thread
+		}
+		return s.slackRequest(app, slackCall{method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: place})
 	}
 	if t.err != nil {
 		return nil, t.err

@@ -389,7 +389,8 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const bodiesOf = `-- name: BodiesOf :many
-select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, b.written_at, w.webhook_id, w.version, w.updated_at
+select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, b.written_at, w.webhook_id, w.version, w.updated_at, n.reason,
+       coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert_id and f.webhook_id = n.webhook_id), '')::text as reference
 from notification_body b
 join notification n using (notification_id)
 join webhook w on w.webhook_id = n.webhook_id
@@ -405,6 +406,8 @@ type BodiesOfRow struct {
 	WebhookID      uuid.UUID
 	Version        int64
 	UpdatedAt      time.Time
+	Reason         string
+	Reference      string
 }
 
 func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]BodiesOfRow, error) {
@@ -424,6 +427,8 @@ func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]
 			&i.WebhookID,
 			&i.Version,
 			&i.UpdatedAt,
+			&i.Reason,
+			&i.Reference,
 		); err != nil {
 			return nil, err
 		}

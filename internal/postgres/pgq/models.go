@@ -325,6 +325,12 @@ type Reader struct {
 	ReadUpTo time.Time
 }
 
+type ReceiverReference struct {
+	AlertID   uuid.UUID
+	WebhookID uuid.UUID
+	Reference string
+}
+
 type Reconciliation struct {
 	OnlyRow      bool
 	At           time.Time
@@ -558,6 +564,15 @@ type SlackMessage struct {
 	PostedAt       time.Time
 }
 
+type SlackThread struct {
+	WebhookID uuid.UUID
+	Issue     uuid.UUID
+	MessageID int64
+	Channel   string
+	Ts        string
+	BegunAt   time.Time
+}
+
 type SlackUpdate struct {
 	MessageID  int64
 	WebhookID  uuid.UUID
@@ -615,6 +630,7 @@ type Webhook struct {
 	Events            []string
 	EventAgeSeconds   int32
 	Preset            string
+	SlackThreads      bool
 }
 
 type WebhookIncident struct {

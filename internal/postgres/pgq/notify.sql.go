@@ -152,10 +152,14 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about
+select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
+       coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
+       coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
+                 where t.webhook_id = n.webhook_id and t.issue = md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid
+                   and w.slack_threads and t.channel = w.slack_channel and t.begun_at > now() - interval '1 day'), '')::text as thread
 from unnest($1::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id, n.actor, n.created_at,
+    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -174,6 +178,8 @@ type ClaimReadRow struct {
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
+	Reference      string
+	Thread         string
 }
 
 // What claimed messages are about. A digest comes with the alert of one of its members.
@@ -227,6 +233,8 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Alert.HeldUntil,
 			&i.RuleName,
 			&i.RuleAbout,
+			&i.Reference,
+			&i.Thread,
 		); err != nil {
 			return nil, err
 		}
@@ -359,7 +367,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        ) * 1000000), 0), 0)::bigint as next_us,
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
-cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
+cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
 cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
@@ -532,7 +540,7 @@ func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.U
 }
 
 const webhookByID = `-- name: WebhookByID :many
-select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset from webhook w where w.webhook_id = any($1::uuid[])
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads from webhook w where w.webhook_id = any($1::uuid[])
 `
 
 type WebhookByIDRow struct {
@@ -575,6 +583,7 @@ func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]We
 			&i.Webhook.Events,
 			&i.Webhook.EventAgeSeconds,
 			&i.Webhook.Preset,
+			&i.Webhook.SlackThreads,
 		); err != nil {
 			return nil, err
 		}

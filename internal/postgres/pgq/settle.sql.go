@@ -11,6 +11,41 @@ import (
 	"github.com/google/uuid"
 )
 
+const referenceForget = `-- name: ReferenceForget :exec
+delete from receiver_reference f
+where f.alert_id = $1::uuid and f.webhook_id = $2::uuid and f.reference = $3::text
+`
+
+type ReferenceForgetParams struct {
+	AlertID   uuid.UUID
+	WebhookID uuid.UUID
+	Reference string
+}
+
+// Forgets what a receiver does not know any more, unless it was named anew since.
+func (q *Queries) ReferenceForget(ctx context.Context, arg ReferenceForgetParams) error {
+	_, err := q.db.Exec(ctx, referenceForget, arg.AlertID, arg.WebhookID, arg.Reference)
+	return err
+}
+
+const referenceKeep = `-- name: ReferenceKeep :exec
+insert into receiver_reference (alert_id, webhook_id, reference)
+select a.alert_id, $1::uuid, $2::text from alert a where a.alert_id = $3::uuid for key share
+on conflict (alert_id, webhook_id) do update set reference = excluded.reference
+`
+
+type ReferenceKeepParams struct {
+	WebhookID uuid.UUID
+	Reference string
+	AlertID   uuid.UUID
+}
+
+// Keeps by what a receiver knows an alert; the last stands.
+func (q *Queries) ReferenceKeep(ctx context.Context, arg ReferenceKeepParams) error {
+	_, err := q.db.Exec(ctx, referenceKeep, arg.WebhookID, arg.Reference, arg.AlertID)
+	return err
+}
+
 const settleAgain = `-- name: SettleAgain :many
 with s as (
     select unnest($2::uuid[]) as notification_id, unnest($3::bigint[]) as token, unnest($4::int[]) as number,

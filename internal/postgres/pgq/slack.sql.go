@@ -84,6 +84,46 @@ func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindPara
 	return webhook_id, err
 }
 
+const slackThreadBegin = `-- name: SlackThreadBegin :exec
+insert into slack_thread (webhook_id, issue, message_id, channel, ts)
+select m.webhook_id, md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid, m.message_id, w.slack_channel, m.ts
+from slack_message m
+join alert a using (alert_id)
+join webhook w on w.webhook_id = m.webhook_id
+where m.webhook_id = $1 and m.channel = $2 and m.ts = $3 and w.slack_threads and a.execution_id is not null
+on conflict (webhook_id, issue) do update
+set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.ts, begun_at = excluded.begun_at
+where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel
+`
+
+type SlackThreadBeginParams struct {
+	WebhookID uuid.UUID
+	Channel   string
+	Ts        string
+}
+
+// Has the messages of an issue that follow within a day posted into the thread of this one. Where
+// somebody has begun a thread meanwhile, that one stays.
+func (q *Queries) SlackThreadBegin(ctx context.Context, arg SlackThreadBeginParams) error {
+	_, err := q.db.Exec(ctx, slackThreadBegin, arg.WebhookID, arg.Channel, arg.Ts)
+	return err
+}
+
+const slackThreadEnd = `-- name: SlackThreadEnd :exec
+delete from slack_thread t where t.webhook_id = $1 and t.ts = $2
+`
+
+type SlackThreadEndParams struct {
+	WebhookID uuid.UUID
+	Ts        string
+}
+
+// Forgets a thread into which nothing can be posted.
+func (q *Queries) SlackThreadEnd(ctx context.Context, arg SlackThreadEndParams) error {
+	_, err := q.db.Exec(ctx, slackThreadEnd, arg.WebhookID, arg.Ts)
+	return err
+}
+
 const slackUpdateAbandon = `-- name: SlackUpdateAbandon :exec
 delete from slack_update u where u.webhook_id = $1
 `
@@ -113,7 +153,7 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
@@ -219,6 +259,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Webhook.Events,
 			&i.Webhook.EventAgeSeconds,
 			&i.Webhook.Preset,
+			&i.Webhook.SlackThreads,
 		); err != nil {
 			return nil, err
 		}
@@ -374,7 +415,7 @@ func (q *Queries) SlackUpdatesHold(ctx context.Context, arg SlackUpdatesHoldPara
 }
 
 const slackWebhook = `-- name: SlackWebhook :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
 // Finds a webhook before it is known whose it is. Only what proves a request is
@@ -409,6 +450,7 @@ func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhoo
 		&i.Events,
 		&i.EventAgeSeconds,
 		&i.Preset,
+		&i.SlackThreads,
 	)
 	return i, err
 }

@@ -24,7 +24,7 @@ func (q *Queries) WebhookClock(ctx context.Context) (time.Time, error) {
 }
 
 const webhookToEdit = `-- name: WebhookToEdit :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 for update
 `
@@ -65,6 +65,7 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 		&i.Events,
 		&i.EventAgeSeconds,
 		&i.Preset,
+		&i.SlackThreads,
 	)
 	return i, err
 }
@@ -72,15 +73,15 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 const webhookUpdate = `-- name: WebhookUpdate :one
 update webhook
 set name = $1, secrets = $2, url_host = $3, signed = $4, body_template = $5,
-    operators = $6, timeout_ms = $7, max_concurrent = $8, rate_per_second = $9, digest_above = $10, slack_channel = $11,
-    events = $12, event_age_seconds = $13,
-    former_secret_until = $14::timestamptz,
-    disabled_reason = case when $15::boolean then '' else disabled_reason end,
-    held_until = case when $16::boolean then null else held_until end,
-    enabled = $15::boolean,
+    operators = $6, timeout_ms = $7, max_concurrent = $8, rate_per_second = $9, digest_above = $10, slack_channel = $11, slack_threads = $12,
+    events = $13, event_age_seconds = $14,
+    former_secret_until = $15::timestamptz,
+    disabled_reason = case when $16::boolean then '' else disabled_reason end,
+    held_until = case when $17::boolean then null else held_until end,
+    enabled = $16::boolean,
     version = version + 1, updated_at = now()
-where webhook_id = $17
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset
+where webhook_id = $18
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads
 `
 
 type WebhookUpdateParams struct {
@@ -95,6 +96,7 @@ type WebhookUpdateParams struct {
 	RatePerSecond     float64
 	DigestAbove       int32
 	SlackChannel      string
+	SlackThreads      bool
 	Events            []string
 	EventAgeSeconds   int32
 	FormerSecretUntil *time.Time
@@ -117,6 +119,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		arg.RatePerSecond,
 		arg.DigestAbove,
 		arg.SlackChannel,
+		arg.SlackThreads,
 		arg.Events,
 		arg.EventAgeSeconds,
 		arg.FormerSecretUntil,
@@ -152,6 +155,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		&i.Events,
 		&i.EventAgeSeconds,
 		&i.Preset,
+		&i.SlackThreads,
 	)
 	return i, err
 }

@@ -135,7 +135,7 @@ func (q *Queries) WebhookDelete(ctx context.Context, webhookID uuid.UUID) error 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -173,16 +173,17 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.Events,
 		&i.EventAgeSeconds,
 		&i.Preset,
+		&i.SlackThreads,
 	)
 	return i, err
 }
 
 const webhookInsert = `-- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, events, event_age_seconds, preset)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, preset)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13, $14, $15, $16, $17, $18)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset
+        $11, $12, $13, $14, $15, $16, $17, $18, $19)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads
 `
 
 type WebhookInsertParams struct {
@@ -201,6 +202,7 @@ type WebhookInsertParams struct {
 	RatePerSecond   float64
 	DigestAbove     int32
 	SlackChannel    string
+	SlackThreads    bool
 	Events          []string
 	EventAgeSeconds int32
 	Preset          string
@@ -223,6 +225,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.RatePerSecond,
 		arg.DigestAbove,
 		arg.SlackChannel,
+		arg.SlackThreads,
 		arg.Events,
 		arg.EventAgeSeconds,
 		arg.Preset,
@@ -255,12 +258,13 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.Events,
 		&i.EventAgeSeconds,
 		&i.Preset,
+		&i.SlackThreads,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -316,6 +320,7 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.Events,
 			&i.EventAgeSeconds,
 			&i.Preset,
+			&i.SlackThreads,
 		); err != nil {
 			return nil, err
 		}

@@ -65,7 +65,8 @@ where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
 -- name: BodiesOf :many
-select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, b.written_at, w.webhook_id, w.version, w.updated_at
+select distinct on (b.notification_id) b.notification_id, b.content_type, b.content, b.written_at, w.webhook_id, w.version, w.updated_at, n.reason,
+       coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert_id and f.webhook_id = n.webhook_id), '')::text as reference
 from notification_body b
 join notification n using (notification_id)
 join webhook w on w.webhook_id = n.webhook_id

@@ -96,3 +96,14 @@ select g.notification_id, n.tenant_id, @status::text, nullif(@discarded_by::text
 from gone g
 join notification n using (notification_id)
 join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as error) e using (notification_id);
+
+-- name: ReferenceKeep :exec
+-- Keeps by what a receiver knows an alert; the last stands.
+insert into receiver_reference (alert_id, webhook_id, reference)
+select a.alert_id, @webhook_id::uuid, @reference::text from alert a where a.alert_id = @alert_id::uuid for key share
+on conflict (alert_id, webhook_id) do update set reference = excluded.reference;
+
+-- name: ReferenceForget :exec
+-- Forgets what a receiver does not know any more, unless it was named anew since.
+delete from receiver_reference f
+where f.alert_id = @alert_id::uuid and f.webhook_id = @webhook_id::uuid and f.reference = @reference::text;

@@ -117,3 +117,20 @@ select * from webhook where webhook_id = @webhook_id and deleted_at is null and 
 
 -- name: SlackUpdateAbandon :exec
 delete from slack_update u where u.webhook_id = @webhook_id;
+
+-- name: SlackThreadBegin :exec
+-- Has the messages of an issue that follow within a day posted into the thread of this one. Where
+-- somebody has begun a thread meanwhile, that one stays.
+insert into slack_thread (webhook_id, issue, message_id, channel, ts)
+select m.webhook_id, md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid, m.message_id, w.slack_channel, m.ts
+from slack_message m
+join alert a using (alert_id)
+join webhook w on w.webhook_id = m.webhook_id
+where m.webhook_id = @webhook_id and m.channel = @channel and m.ts = @ts and w.slack_threads and a.execution_id is not null
+on conflict (webhook_id, issue) do update
+set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.ts, begun_at = excluded.begun_at
+where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel;
+
+-- name: SlackThreadEnd :exec
+-- Forgets a thread into which nothing can be posted.
+delete from slack_thread t where t.webhook_id = @webhook_id and t.ts = @ts;

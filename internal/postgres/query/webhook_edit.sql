@@ -8,7 +8,7 @@ for update;
 -- Enabling clears why the webhook was switched off.
 update webhook
 set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
-    operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel,
+    operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel, slack_threads = @slack_threads,
     events = @events, event_age_seconds = @event_age_seconds,
     former_secret_until = sqlc.narg(former_secret_until)::timestamptz,
     disabled_reason = case when @enabled::boolean then '' else disabled_reason end,

@@ -153,6 +153,15 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			continue
 		}
 		unknown := db.unknown(&o)
+		if request.TooOld(&w.Webhook, now.Sub(o.Since)) {
+			o.ClaimedBy, o.Token = request.Replica, db.newToken()
+			o.Attempts++
+			if err := db.endNotMade(&o, exhausted, now); err != nil {
+				return err
+			}
+			claimed.Next = time.Millisecond
+			continue
+		}
 		o.ClaimedBy, o.DueAt, o.BegunAt = request.Replica, now.Add(request.Lease), now
 		o.Attempts++
 		if o.Token = 1; db.has(ClaimToken) {
@@ -162,7 +171,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 		if d.AfterUnknown = unknown; d.Body == nil {
 			b, problem, err := request.Render(&d)
 			if err != nil {
-				if err := db.endUnrenderable(&o, now); err != nil {
+				if err := db.endNotMade(&o, failed, now); err != nil {
 					return err
 				}
 				continue
@@ -204,11 +213,11 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 	return nil
 }
 
-// endUnrenderable ends a claimed message that cannot be sent.
-func (db *Postgres) endUnrenderable(o *OutboxRow, now time.Time) error {
+// endNotMade ends a claimed message without an attempt.
+func (db *Postgres) endNotMade(o *OutboxRow, status notify.Status, now time.Time) error {
 	db.outbox.remove(o.ID)
 	db.settlements.put(o.ID, Settlement{
-		Status: failed, SettledAt: now, Trail: true,
+		Status: status, SettledAt: now, Trail: true,
 		Attempt: Attempt{Number: o.Attempts, Token: o.Token, Replica: o.ClaimedBy, StartedAt: now, FinishedAt: now, Verdict: notify.VerdictNotMade},
 	})
 	db.lastAttempt.put(o.ID, o.Attempts)
@@ -237,6 +246,7 @@ func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Del
 		return d
 	}
 	a := db.alerts.rows[n.AlertID]
+	d.Reference, _ = db.references.get(referenceKey{n.AlertID, w.ID})
 	d.Alert = alerts.Instance{ID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, State: a.State}
 	return d
 }

@@ -193,6 +193,7 @@ type Postgres struct {
 	digests       table[uuid.UUID, []uuid.UUID]
 	webhooks      table[uuid.UUID, Webhook]
 	incidents     table[incidentKey, uuid.UUID]
+	references    table[referenceKey, string]
 	silences      table[uuid.UUID, silences.Silence]
 	policies      table[string, Policy]
 	replicas      table[string, replica]
@@ -218,6 +219,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.silences = newTable[uuid.UUID, silences.Silence](log)
 	db.policies = newTable[string, Policy](log)
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
+	db.references = newTable[referenceKey, string](log)
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }
 	db.alerts.touched, db.ofAlert.touched = alert, alert

@@ -24,6 +24,7 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 		for i := range settlements {
 			s := &settlements[i]
 			o, there := db.outbox.get(s.NotificationID)
+			db.keepReference(s)
 			stands := there && (o.Token == s.Token && o.Token != 0 || !db.has(SettleToken))
 			if settled[i].Fenced = !stands; stands {
 				if err := db.settle(s, &o, now); err != nil {
@@ -79,6 +80,23 @@ func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) er
 		return db.undelivered(o.ID, now)
 	}
 	return nil
+}
+
+// referenceKey names an alert at a webhook.
+type referenceKey struct{ alert, webhook uuid.UUID }
+
+// keepReference notes by what the receiver knows an alert.
+func (db *Postgres) keepReference(s *notify.Settlement) {
+	if s.Reference == nil {
+		return
+	}
+	key := referenceKey{s.Reference.AlertID, s.WebhookID}
+	switch was, known := db.references.get(key); {
+	case s.Reference.ID != "":
+		db.references.put(key, s.Reference.ID)
+	case known && was == s.Reference.Gone:
+		db.references.remove(key)
+	}
 }
 
 // settleFenced keeps the outcome of a lost claim, and ends a message that has arrived.

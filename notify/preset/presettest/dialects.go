@@ -1,6 +1,7 @@
 package presettest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type dialect struct {
 	form    bool
 	// action tells what a message does, and to which key.
 	action func(req *http.Request, root any) (action, key string)
+	// changes tells which message one changes or replies to; empty is none.
+	changes func(req *http.Request, root any) string
 	// check refuses what the schema cannot tell.
 	check func(req *http.Request, root any) error
 }
@@ -93,8 +96,8 @@ func dialects() map[string]dialect {
 			}
 			return nil
 		}},
-		"discord":  {accepts: http.StatusOK, answer: `{"id":"1234567890"}`, check: discord},
-		"telegram": {accepts: http.StatusOK, answer: `{"ok":true,"result":{"message_id":7}}`, check: telegram},
+		"discord":  {accepts: http.StatusOK, answer: `{"embeds":[],"id":"{n}"}`, check: discord, changes: edited},
+		"telegram": {accepts: http.StatusOK, answer: `{"ok":true,"result":{"message_id":{n}}}`, check: telegram, changes: repliedTo},
 		"ntfy":     {accepts: http.StatusOK, answer: `{"id":"hwQ2YpKdmg"}`},
 		"pushover": {accepts: http.StatusOK, answer: `{"status":1,"request":"647d2300"}`, form: true},
 		"twilio": {accepts: http.StatusCreated, answer: `{"sid":"SM0123"}`, form: true, check: func(req *http.Request, root any) error {
@@ -211,6 +214,25 @@ func telegram(_ *http.Request, root any) error {
 	return nil
 }
 
+// edited is the message that Discord edits: a PATCH names it in its path.
+func edited(req *http.Request, _ any) string {
+	if req.Method != http.MethodPatch {
+		return ""
+	}
+	_, id, _ := strings.Cut(req.URL.Path, "/messages/")
+	return cmp.Or(id, "none")
+}
+
+// repliedTo is the message to which Telegram shows one as a reply.
+func repliedTo(_ *http.Request, root any) string {
+	body, _ := root.(map[string]any)
+	reply, _ := body["reply_parameters"].(map[string]any)
+	if reply == nil {
+		return ""
+	}
+	return fmt.Sprint(reply["message_id"])
+}
+
 // discord refuses more than 6000 characters over all embeds, and messages that could
 // mention anybody.
 func discord(req *http.Request, root any) error {
@@ -224,7 +246,7 @@ func discord(req *http.Request, root any) error {
 	if total > most {
 		return fmt.Errorf("the embeds have %d characters", total)
 	}
-	if req.URL.Query().Get("wait") != "true" {
+	if req.Method == http.MethodPost && req.URL.Query().Get("wait") != "true" {
 		return errors.New("without wait, nobody learns of an error")
 	}
 	return nil

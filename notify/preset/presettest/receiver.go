@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf16"
@@ -40,6 +41,7 @@ type Receiver struct {
 	state    map[string]string
 	messages []Message
 	refusals []string
+	changed  []string
 }
 
 // Message is one that was accepted.
@@ -78,6 +80,13 @@ func (r *Receiver) Refusals() []string {
 	return append([]string(nil), r.refusals...)
 }
 
+// Changed returns the messages that later ones have changed or replied to, by their numbers from 1.
+func (r *Receiver) Changed() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.changed...)
+}
+
 // State returns what has become of a key: open, acknowledged, closed, or empty.
 func (r *Receiver) State(key string) string {
 	r.mu.Lock()
@@ -112,14 +121,14 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.WriteHeader(r.dialect.accepts)
-	_, _ = io.WriteString(w, r.dialect.answer)
+	_, _ = io.WriteString(w, strings.ReplaceAll(r.dialect.answer, "{n}", strconv.Itoa(len(r.messages))))
 }
 
 // take accepts a message, or says why not.
 func (r *Receiver) take(req *http.Request, body []byte) error {
 	form := req.Header.Get("Content-Type") == "application/x-www-form-urlencoded"
 	switch {
-	case req.Method != http.MethodPost:
+	case req.Method != http.MethodPost && (req.Method != http.MethodPatch || r.dialect.changes == nil):
 		return fmt.Errorf("the method is %s", req.Method)
 	case form != r.dialect.form || !form && req.Header.Get("Content-Type") != "application/json":
 		return fmt.Errorf("the content type is %q", req.Header.Get("Content-Type"))
@@ -145,6 +154,15 @@ func (r *Receiver) take(req *http.Request, body []byte) error {
 	if r.dialect.check != nil {
 		if err := r.dialect.check(req, root); err != nil {
 			return err
+		}
+	}
+	if r.dialect.changes != nil {
+		// What it names is there: it was the number of a message.
+		if id := r.dialect.changes(req, root); id != "" {
+			if n, err := strconv.Atoi(id); err != nil || n < 1 || n > len(r.messages) {
+				return fmt.Errorf("there is no message %q", id)
+			}
+			r.changed = append(r.changed, id)
 		}
 	}
 	m := Message{Action: actionSend, URL: req.URL, Header: req.Header, Body: body}

@@ -4231,6 +4231,8 @@ export interface components {
             hasSigningSecret: boolean;
             /** @description The path of the app's interactivity request URL, below this server's public URL. */
             interactionsPath: string;
+            /** @description Whether the messages of an issue share a thread; left out where they do not. */
+            threads?: boolean;
         };
         /** @description Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts. */
         SlackAppDefinition: {
@@ -4243,6 +4245,11 @@ export interface components {
              * @default
              */
             signingSecret?: string;
+            /**
+             * @description Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+             * @default false
+             */
+            threads?: boolean;
         };
         /** @description The Slack app that a webhook posts as. Left out, it stays, unless `url` is given. */
         SlackAppEdit: {
@@ -4252,6 +4259,8 @@ export interface components {
             channel: string;
             /** @description Left out, the present one stays; empty, messages have no buttons. */
             signingSecret?: string;
+            /** @description Left out, it stays as it is. */
+            threads?: boolean;
         };
         Status: {
             completeness?: components["schemas"]["CompletenessStatus"];

@@ -131,6 +131,11 @@ function Bot({ form, webhook }: Props) {
         {...kept(webhook?.slack?.hasSigningSecret)}
         {...form.getInputProps("slack.signingSecret")}
       />
+      <Checkbox
+        label="One thread for each issue"
+        description="Alerts with the same error in the same route follow in the thread of the first message, for a day. Then a new thread begins."
+        {...form.getInputProps("slack.threads", { type: "checkbox" })}
+      />
     </>
   );
 }

@@ -79,7 +79,10 @@ describe("an edit", () => {
     const slack = { channel: "C1", hasBotToken: false, hasSigningSecret: false, interactionsPath: "/x" };
     const bot: Webhook = { ...sealed, kind: "slack", urlHost: "", slack };
     expect(
-      editOf({ ...valuesOf(bot), slack: { channel: "C1", botToken: "xoxb-1", signingSecret: "" } }, bot),
+      editOf(
+        { ...valuesOf(bot), slack: { channel: "C1", botToken: "xoxb-1", signingSecret: "", threads: false } },
+        bot,
+      ),
     ).toMatchObject({
       slack: { channel: "C1", botToken: "xoxb-1", signingSecret: "" },
     });
@@ -91,6 +94,14 @@ describe("an edit", () => {
     const values = valuesOf(bot);
     expect(editOf(values, bot)).toEqual({ ...same, slack: { channel: "C1" } });
     expect(editOf({ ...values, bot: false }, bot)).toEqual({ ...same, url: "" });
+    const threaded = { ...values, slack: { ...values.slack, threads: true } };
+    expect(editOf(threaded, bot)).toEqual({ ...same, slack: { channel: "C1", threads: true } });
+    const already: Webhook = { ...bot, slack: { ...slack, threads: true } };
+    expect(editOf(valuesOf(already), already)).toEqual({ ...same, slack: { channel: "C1" } });
+    expect(editOf(values, already)).toEqual({ ...same, slack: { channel: "C1", threads: false } });
+    expect(differences(values, { theirs: valuesOf(already), mine: values })).toMatchObject([
+      { field: "threads", theirs: "yes" },
+    ]);
   });
 });
 

@@ -15,7 +15,7 @@ export type Values = {
   openInputs: string[];
   /** Whether a Slack webhook posts as a bot, with `slack`, or to `url`. */
   bot: boolean;
-  slack: { channel: string; botToken: string; signingSecret: string };
+  slack: { channel: string; botToken: string; signingSecret: string; threads: boolean };
   /** Whether the headers are written anew; their present values nobody can read. */
   replaceHeaders: boolean;
   /** One header a line: `Name: value`. */
@@ -40,6 +40,7 @@ export const fields = [
   "slack.channel",
   "slack.botToken",
   "slack.signingSecret",
+  "slack.threads",
   "headers",
   "bodyTemplate",
   "signingSecret",
@@ -67,7 +68,7 @@ export const blank: Values = {
   inputs: {},
   openInputs: [],
   bot: false,
-  slack: { channel: "", botToken: "", signingSecret: "" },
+  slack: { channel: "", botToken: "", signingSecret: "", threads: false },
   replaceHeaders: false,
   headers: "",
   bodyTemplate: "",
@@ -124,7 +125,7 @@ export function valuesOf(webhook: Webhook): Values {
     inputs: { ...preset?.inputs, ...unset },
     openInputs: Object.keys(preset?.inputs ?? {}),
     bot: slack !== undefined,
-    slack: { ...blank.slack, channel: slack?.channel ?? "" },
+    slack: { ...blank.slack, channel: slack?.channel ?? "", threads: slack?.threads ?? false },
     bodyTemplate,
     operators,
     events: [...webhook.events].sort(),
@@ -160,12 +161,21 @@ function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, event
 export function definition(values: Values): WebhookDefinition {
   if (values.kind === "generic" && values.service) return serviceDefinition(values);
   const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events } = values;
-  const { channel, botToken, signingSecret: slackSecret } = slack;
+  const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
   return {
     name,
     kind,
-    ...(isBot ? { slack: { channel, botToken, ...(slackSecret ? { signingSecret: slackSecret } : {}) } } : { url }),
+    ...(isBot
+      ? {
+          slack: {
+            channel,
+            botToken,
+            ...(slackSecret ? { signingSecret: slackSecret } : {}),
+            ...(threads ? { threads } : {}),
+          },
+        }
+      : { url }),
     ...(operators ? { operators } : {}),
     ...(events.length > 0 ? { events } : {}),
     ...(kind === "generic" && headers.trim() ? { headers: parseHeaders(headers) } : {}),
@@ -210,7 +220,7 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
   const { enabled, slack: before, secretsProblem } = webhook;
   const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators, events } =
     values;
-  const { channel, botToken, signingSecret: slackSecret } = slack;
+  const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
   const anew = secretsProblem !== undefined;
   return {
@@ -223,6 +233,7 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
         channel,
         ...(botToken || anew ? { botToken } : {}),
         ...(slackSecret || anew ? { signingSecret: slackSecret } : {}),
+        ...(threads !== (before?.threads ?? false) ? { threads } : {}),
       },
     }),
     // From a bot to a URL, the API has to be comparable even an empty one, to say that it is missing.
@@ -237,6 +248,7 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
 const names = {
   name: "Name",
   channel: "Channel",
+  threads: "One thread for each issue",
   inputs: "Service",
   bodyTemplate: "Body",
   operators: "For operators",
@@ -255,6 +267,7 @@ function comparable(values: Values): Record<Comparable, string> {
   return {
     name: values.name,
     channel: values.bot ? values.slack.channel : "",
+    threads: values.bot && values.slack.threads ? "yes" : "no",
     inputs: values.openInputs.map((name) => values.inputs[name]).join(", "),
     bodyTemplate: values.bodyTemplate,
     operators: values.operators ? "yes" : "no",
@@ -291,7 +304,7 @@ export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly 
   return {
     ...mine,
     name: own("name").name,
-    slack: { ...mine.slack, channel: own("channel").slack.channel },
+    slack: { ...mine.slack, channel: own("channel").slack.channel, threads: own("threads").slack.threads },
     inputs: { ...mine.inputs, ...openOf(own("inputs")) },
     bodyTemplate: own("bodyTemplate").bodyTemplate,
     operators: own("operators").operators,

@@ -1,0 +1,108 @@
+package preset
+
+import (
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"tocsin/notify"
+)
+
+type verdictEntry struct {
+	Status   yaml.Node `yaml:"status"`
+	Pointer  string    `yaml:"pointer"`
+	Equals   string    `yaml:"equals"`
+	Contains string    `yaml:"contains"`
+	Verdict  yaml.Node `yaml:"verdict"`
+	Remedy   string    `yaml:"remedy"`
+	Hold     string    `yaml:"hold"`
+	Forget   bool      `yaml:"forget"`
+}
+
+// answers reads what answers mean.
+func (r *reader) answers() error {
+	for _, entry := range r.d.Verdicts {
+		v := verdict{pointer: entry.Pointer, equals: entry.Equals, contains: entry.Contains, remedy: entry.Remedy, forget: entry.Forget}
+		status := &entry.Status
+		var err error
+		if status.Kind == yaml.SequenceNode {
+			err = status.Decode(&v.statuses)
+		} else {
+			v.statuses = make([]int, 1)
+			err = status.Decode(&v.statuses[0])
+		}
+		if err != nil || slices.ContainsFunc(v.statuses, func(n int) bool { return n < 200 || n > 599 }) {
+			return r.fail(entry.Verdict.Line, "status must be an HTTP status, or a list of them")
+		}
+		v.verdict = notify.ParseVerdict(entry.Verdict.Value)
+		if !slices.Contains([]notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled, notify.VerdictRefused, notify.VerdictGone}, v.verdict) {
+			return r.fail(entry.Verdict.Line, "verdict must be DELIVERED, RETRY, THROTTLED, REFUSED or GONE, not %q", entry.Verdict.Value)
+		}
+		if v.verdict != notify.VerdictDelivered && v.remedy == "" {
+			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy: what a person does about it")
+		}
+		if v.forget && v.verdict != notify.VerdictRetry {
+			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY: the next attempt is made without what was there")
+		}
+		if v.pointer == "" && v.equals != "" {
+			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")
+		}
+		if v.hold, err = r.duration("hold", entry.Hold); err != nil {
+			return err
+		}
+		r.preset.verdicts = append(r.preset.verdicts, v)
+	}
+	for _, form := range r.d.RetryAfter {
+		if (form.Header == "") == (form.Pointer == "") || !form.Unit.valid() {
+			return r.fail(1, "retryAfter needs a header or a pointer, and a unit: seconds, milliseconds, date or epoch")
+		}
+		r.preset.retryAfter = append(r.preset.retryAfter, form)
+	}
+	return nil
+}
+
+const maxHold = 24 * time.Hour
+
+func (r *reader) duration(name, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > maxHold {
+		return 0, r.fail(1, "%s must be a time such as 30s, from 1s to 24h", name)
+	}
+	return d, nil
+}
+
+// Bounds of a schedule.
+const (
+	maxPauses = 20
+	maxAge    = 30 * 24 * time.Hour
+)
+
+// schedule reads how messages are repeated, and until when.
+func (r *reader) schedule() error {
+	if len(r.d.Schedule) > maxPauses {
+		return r.fail(1, "schedule has more than %d pauses", maxPauses)
+	}
+	for _, text := range r.d.Schedule {
+		pause, err := r.duration("each pause of schedule", text)
+		if err != nil {
+			return err
+		}
+		if pause == 0 {
+			return r.fail(1, "schedule has an empty pause; remove it")
+		}
+		r.preset.Schedule.Pauses = append(r.preset.Schedule.Pauses, pause)
+	}
+	if r.d.MaxAge == "" {
+		return nil
+	}
+	age, err := time.ParseDuration(r.d.MaxAge)
+	if err != nil || age < time.Minute || age > maxAge {
+		return r.fail(1, "maxAge must be a time such as 6h, from 1m to 720h")
+	}
+	r.preset.Schedule.MaxAge = age
+	return nil
+}

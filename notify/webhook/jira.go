@@ -1,0 +1,201 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"tocsin/notify"
+	"tocsin/notify/preset"
+)
+
+// jiraTimeout is how long an attempt at Jira may take at least, because it makes several calls.
+const jiraTimeout = 30 * time.Second
+
+// jira makes one attempt at a message to Jira. Around the preset's request, which creates or
+// comments, it looks first whether that was done already, because an attempt whose answer was
+// lost may have done it, and moves an issue on:
+//
+//	fired             search by label ─ none ─▶ create
+//	                                  └ found ─▶ nothing to do
+//	reminder          find the issue, comment unless that comment is there
+//	acknowledged
+//	resolved          the same, and a transition to done unless it is done
+//	reopened          the same, and a transition out of done unless it is not
+//
+// The issue is the one whose key is stored, else it is searched for by its label. One that is
+// gone is forgotten, and the next attempt searches; where there is none, nothing is to be done,
+// except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
+func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
+	began := s.now()
+	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
+	known := *d
+	known.Webhook.Timeout = max(timeoutOf(&d.Webhook), jiraTimeout)
+	ctx, cancel := context.WithTimeout(parent, known.Webhook.Timeout)
+	defer cancel()
+	created, err := p.Target(preset.Fired, preset.AboutOf(d), d.Webhook.Inputs)
+	if err != nil {
+		return refused(t, err)
+	}
+	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false}
+	event := preset.EventOf(d.Reason)
+	found := d.Reference
+	if found == "" {
+		if found, o = j.search(ctx); o.Verdict != notify.VerdictDelivered {
+			return o
+		}
+	}
+	switch {
+	case found == "" && event == preset.Fired:
+		o = j.post(ctx)
+		o.NothingSent = o.NothingSent && !j.sent
+		return o
+	case found == "":
+		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: o.StatusCode, Response: "There is no issue for the alert"}
+	case event == preset.Fired:
+		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: o.StatusCode, Response: "The issue " + found + " is there already", Reference: &found}
+	}
+	known.Reference = found
+	if o = j.comment(ctx); o.Verdict == notify.VerdictDelivered && (event == preset.Resolved || event == preset.Reopened) {
+		o = j.move(ctx, event == preset.Resolved)
+	}
+	o.NothingSent = o.NothingSent && !j.sent
+	switch {
+	case o.StatusCode == http.StatusNotFound:
+		o.Verdict, o.Reference, o.Error = notify.VerdictRetry, new(string), "The issue "+found+" is there no more; the next attempt searches for another one"
+	case o.Verdict == notify.VerdictDelivered && d.Reference == "":
+		o.Reference = &found
+	}
+	return o
+}
+
+// jiraAttempt is one attempt, of several calls.
+type jiraAttempt struct {
+	s      *Sender
+	target *target
+	d      *notify.Delivery
+	base   string
+	header http.Header
+	inputs map[string]string
+	at     time.Time
+	// sent says that a call before has reached the network.
+	sent bool
+}
+
+// call makes a call beside the preset's request, and reads its answer into one, unless nil.
+func (j *jiraAttempt) call(ctx context.Context, method, path string, query url.Values, content any, into any) (o notify.Outcome, body []byte) {
+	address, err := parseURL(j.base + path)
+	if err != nil {
+		return refused(j.target, err), nil
+	}
+	address.RawQuery = query.Encode()
+	r := post(address, j.header.Clone(), nil)
+	r.Method, r.Body = method, http.NoBody
+	if content != nil {
+		sent, err := json.Marshal(content)
+		if err != nil {
+			return refused(j.target, err), nil
+		}
+		r = post(address, j.header.Clone(), sent)
+	}
+	j.s.common(r.Header, j.d, j.at)
+	o, body = j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
+	j.sent = j.sent || !o.NothingSent
+	if o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
+		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "What answered is not Jira: enter its address as the site"}
+	}
+	return o, body
+}
+
+// post makes the preset's request.
+func (j *jiraAttempt) post(ctx context.Context) notify.Outcome {
+	r, err := j.s.request(j.d, j.target, j.at)
+	if err != nil {
+		return refused(j.target, err)
+	}
+	o, _ := j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
+	return o
+}
+
+// search returns the key of the alert's issue, empty where there is none. A search that Jira
+// refuses is one in a project that it does not know, or does not show to the user.
+func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome) {
+	path := "/search/jql"
+	if j.inputs["edition"] == "datacenter" {
+		path = "/search"
+	}
+	var found struct{ Issues []struct{ Key string } }
+	o, _ = j.call(ctx, http.MethodGet, path, url.Values{
+		"jql":    {`project = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(j.inputs["project"]) + `" AND labels = "tocsin-` + preset.Key(j.d) + `" ORDER BY created`},
+		"fields": {"status"}, "maxResults": {"1"},
+	}, nil, &found)
+	if o.StatusCode == http.StatusBadRequest || o.StatusCode == http.StatusNotFound {
+		o.Verdict = notify.VerdictGone
+		o.Error += ": the project cannot be searched; check site, edition and project key, and that the user may browse the project"
+	}
+	if len(found.Issues) > 0 {
+		key = found.Issues[0].Key
+	}
+	return key, o
+}
+
+// comment writes the comment of the message, unless it is there.
+func (j *jiraAttempt) comment(ctx context.Context) notify.Outcome {
+	var body struct{ Body string }
+	_ = json.Unmarshal(j.d.Body.Content, &body) // a first line that is empty is looked for nowhere
+	line, _, _ := strings.Cut(body.Body, "\n")
+	o, comments := j.call(ctx, http.MethodGet, "/issue/"+url.PathEscape(j.d.Reference)+"/comment", url.Values{"orderBy": {"-created"}, "maxResults": {"50"}}, nil, nil)
+	// Jira may write markup in another way than it was sent.
+	plain := bytes.ReplaceAll(comments, []byte(`\`), nil)
+	if o.Verdict != notify.VerdictDelivered || line != "" && bytes.Contains(plain, []byte(line)) {
+		return o
+	}
+	return j.post(ctx)
+}
+
+// jiraDone is the category of statuses in which nothing is left to do.
+const jiraDone = "done"
+
+// move brings an issue into a status that is done, or out of one. Where its workflow has no way
+// there, it stays.
+func (j *jiraAttempt) move(ctx context.Context, done bool) notify.Outcome {
+	type status struct {
+		StatusCategory struct{ Key string }
+	}
+	path := "/issue/" + url.PathEscape(j.d.Reference)
+	var issue struct{ Fields struct{ Status status } }
+	o, _ := j.call(ctx, http.MethodGet, path, url.Values{"fields": {"status"}}, nil, &issue)
+	if o.Verdict != notify.VerdictDelivered || (issue.Fields.Status.StatusCategory.Key == jiraDone) == done {
+		return o
+	}
+	var way struct {
+		Transitions []struct {
+			ID, Name string
+			To       status
+		}
+	}
+	if o, _ = j.call(ctx, http.MethodGet, path+"/transitions", nil, nil, &way); o.Verdict != notify.VerdictDelivered {
+		return o
+	}
+	name := j.inputs["reopen"]
+	if done {
+		name = j.inputs["done"]
+	}
+	for _, t := range way.Transitions {
+		if name != "" && !strings.EqualFold(t.Name, name) || name == "" && (t.To.StatusCategory.Key == jiraDone) != done {
+			continue
+		}
+		o, _ = j.call(ctx, http.MethodPost, path+"/transitions", nil, map[string]any{"transition": map[string]string{"id": t.ID}}, nil)
+		if o.Verdict == notify.VerdictRefused {
+			o.Error += ": the transition " + t.Name + " is refused; choose one that needs no fields"
+		}
+		return o
+	}
+	o.Response = "The issue " + j.d.Reference + " stays where it is: its workflow offers no transition " + cmp.Or(name, "to another category")
+	return o
+}

@@ -1,0 +1,242 @@
+package webhook_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+	"tocsin/notify/preset"
+	"tocsin/notify/preset/presettest"
+	"tocsin/notify/template"
+	"tocsin/notify/webhook"
+)
+
+// jira is a Jira on this machine, and a webhook for it.
+type jira struct {
+	*testing.T
+	*presettest.Jira
+
+	sender   *webhook.Sender
+	renderer *webhook.Renderer
+	webhook  notify.Webhook
+}
+
+func newJira(t *testing.T, change ...func(map[string]string)) *jira {
+	t.Helper()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &jira{T: t, Jira: presettest.NewJira(set.Get("jira")), sender: newSender(t, func(o *webhook.Options) { o.Presets = set })}
+	server := httptest.NewServer(j.Jira)
+	t.Cleanup(server.Close)
+	if j.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example.com", Presets: set}); err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]string{"site": server.URL, "user": "tocsin@example.com", "token": secretToken, "project": "OPS"}
+	for _, f := range change {
+		f(inputs)
+	}
+	j.webhook = notify.Webhook{ID: uuid.UUID{2}, Kind: notify.KindGeneric, Preset: "jira", Inputs: inputs, Timeout: time.Minute}
+	if fields := webhook.CheckPreset(set, &j.webhook); len(fields) > 0 {
+		t.Fatal(fields)
+	}
+	return j
+}
+
+// message renders a message about an alert.
+func (j *jira) message(reason notify.Reason, a alerts.Instance, reference string) *notify.Delivery {
+	j.Helper()
+	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: reason, Attempt: 1, Alert: a, Webhook: j.webhook, Reference: reference}
+	if reason.IsEvent() {
+		d.Event = &notify.Event{At: instant(), By: "Kim"}
+	}
+	body, problem := j.renderer.Render(d)
+	if problem != nil {
+		j.Fatal(problem)
+	}
+	d.Body = &body
+	return d
+}
+
+// tells sends a message, which has to be delivered, and returns what is known of the issue then.
+func (j *jira) tells(reason notify.Reason, a alerts.Instance, reference string) string {
+	j.Helper()
+	d := j.message(reason, a, reference)
+	o := j.sender.Send(j.Context(), d)
+	if o.Verdict != notify.VerdictDelivered {
+		j.Fatalf("%s: %+v, %v", reason, o, j.Refusals())
+	}
+	if r := notify.ReferenceOf(d, o); r != nil {
+		return r.ID
+	}
+	return reference
+}
+
+// only returns the one issue that has to be there.
+func (j *jira) only() presettest.Issue {
+	j.Helper()
+	list := j.Issues()
+	if len(list) != 1 {
+		j.Fatalf("%d issues, want 1: %+v", len(list), list)
+	}
+	return list[0]
+}
+
+// TestJiraLeadsAnIssueThroughItsLife, in either edition, whether its key is known or searched for.
+func TestJiraLeadsAnIssueThroughItsLife(t *testing.T) {
+	t.Parallel()
+	for _, edition := range []string{"cloud", "datacenter"} {
+		for _, forgets := range []bool{false, true} {
+			for n, sample := range template.Samples() {
+				j := newJira(t, func(inputs map[string]string) { inputs["edition"] = edition })
+				j.Edition = edition
+				key := ""
+				for _, step := range []struct {
+					reason   notify.Reason
+					status   string
+					comments int
+				}{
+					{notify.ReasonFired, "To Do", 0}, {notify.ReasonReminder, "To Do", 1}, {notify.ReasonAcknowledged, "To Do", 2}, {notify.ReasonResolved, "Done", 3}, {notify.ReasonReopened, "To Do", 4},
+				} {
+					key = j.tells(step.reason, sample, key)
+					if i := j.only(); i.Status != step.status || len(i.Comments) != step.comments || i.Label != "tocsin-"+sample.ID.String() || key != i.Key {
+						t.Fatalf("sample %d: after %s, known as %q: %+v", n, step.reason, key, i)
+					}
+					if forgets {
+						key = ""
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestJiraRepeatsNothing: an attempt whose answer was lost has done what it was to do, and the
+// next one finds it.
+func TestJiraRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	j := newJira(t)
+	for _, step := range []struct {
+		reason   notify.Reason
+		status   string
+		comments int
+	}{
+		{notify.ReasonFired, "To Do", 0}, {notify.ReasonAcknowledged, "To Do", 1}, {notify.ReasonResolved, "Done", 2}, {notify.ReasonReopened, "To Do", 3},
+	} {
+		d := j.message(step.reason, a, "")
+		verdicts := ""
+		for range 3 {
+			j.Lose(1)
+			verdicts += j.sender.Send(t.Context(), d).Verdict.String() + " "
+		}
+		j.Lose(0)
+		if !strings.HasPrefix(verdicts, "RETRY ") || !strings.HasSuffix(verdicts, "DELIVERED ") {
+			t.Errorf("%s: %s", step.reason, verdicts)
+		}
+		if i := j.only(); i.Status != step.status || len(i.Comments) != step.comments {
+			t.Errorf("after %s: %+v", step.reason, i)
+		}
+	}
+	// A key that is known is not searched for.
+	j.Calls()
+	j.tells(notify.ReasonAcknowledged, a, j.only().Key)
+	if calls := j.Calls(); len(calls) != 1 || !strings.HasPrefix(calls[0], "GET /issue/") {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+// TestJiraForgetsWhatIsGone: a person has deleted the issue.
+func TestJiraForgetsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	j := newJira(t)
+	key := j.tells(notify.ReasonFired, a, "")
+	j.Delete(key)
+	d := j.message(notify.ReasonResolved, a, key)
+	o := j.sender.Send(t.Context(), d)
+	if r := notify.ReferenceOf(d, o); o.Verdict != notify.VerdictRetry || r == nil || r.ID != "" || r.Gone != key {
+		t.Fatalf("%+v, forgets %+v", o, r)
+	}
+	if j.tells(notify.ReasonResolved, a, ""); len(j.Issues()) != 0 {
+		t.Errorf("an end without an issue makes %+v", j.Issues())
+	}
+	if key = j.tells(notify.ReasonFired, a, ""); j.only().Key != key {
+		t.Errorf("sent again: %q, %+v", key, j.Issues())
+	}
+}
+
+// TestJiraMovesByName, and leaves an issue where it is if its workflow has no such transition.
+func TestJiraMovesByName(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	for _, test := range []struct{ name, from, want string }{
+		{"finish", "To Do", "Done"}, {"Close", "To Do", "To Do"}, {"", "Done", "Done"}, {"Start", "To Do", "In Progress"},
+	} {
+		j := newJira(t, func(inputs map[string]string) { inputs["done"] = test.name })
+		key := j.tells(notify.ReasonFired, a, "")
+		if test.from == "Done" {
+			// A person was first: nothing is left to move.
+			j.Transitions["To Do"] = map[string]string{"": "Done"}
+			j.tells(notify.ReasonResolved, a, key)
+			j.Transitions = nil
+			j.tells(notify.ReasonResolved, a, key)
+		} else {
+			j.tells(notify.ReasonResolved, a, key)
+		}
+		if i := j.only(); i.Status != test.want {
+			t.Errorf("%q from %s: %+v", test.name, test.from, i)
+		}
+	}
+}
+
+// TestAnswersOfJira mean what its calls were for.
+func TestAnswersOfJira(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	for _, test := range []struct {
+		what, call string
+		answer     presettest.Answer
+		want       notify.Verdict
+		remedy     string
+	}{
+		{"a token that is not accepted", "/search/jql", presettest.Answer{Status: 401, Body: secretToken}, notify.VerdictGone, "User or token is not accepted"},
+		{"a project that is not there", "/search/jql", presettest.Answer{Status: 400}, notify.VerdictGone, "project key"},
+		{"another edition", "/search/jql", presettest.Answer{Status: 404}, notify.VerdictGone, "edition"},
+		{"a page that is no Jira", "/search/jql", presettest.Answer{Status: 200, Body: "<html>"}, notify.VerdictRetry, "not Jira"},
+		{"a burst", "/search/jql", presettest.Answer{Status: 429, Header: map[string]string{"Retry-After": "7"}}, notify.VerdictThrottled, ""},
+		{"a burst of writes", "/issue", presettest.Answer{Status: 429, Header: map[string]string{"Retry-After": "7"}}, notify.VerdictThrottled, ""},
+		{"a field that is missing", "/issue", presettest.Answer{Status: 400, Body: `{"errors":{"labels":"Field 'labels' cannot be set."}}`}, notify.VerdictRefused, "put Labels on the screen"},
+		{"a failure", "/issue", presettest.Answer{Status: 503}, notify.VerdictRetry, ""},
+	} {
+		j := newJira(t)
+		j.Answer = func(r *http.Request) *presettest.Answer {
+			if strings.TrimPrefix(r.URL.Path, "/rest/api/2") == test.call {
+				return &test.answer
+			}
+			return nil
+		}
+		o := j.sender.Send(t.Context(), j.message(notify.ReasonFired, a, ""))
+		if o.Verdict != test.want || !strings.Contains(o.Error, test.remedy) || o.NothingSent {
+			t.Errorf("%s: %+v", test.what, o)
+		}
+		if test.want == notify.VerdictThrottled && o.RetryAfter != 7*time.Second {
+			t.Errorf("%s: waits %v", test.what, o.RetryAfter)
+		}
+		if strings.Contains(o.Error+o.Response, secretToken) {
+			t.Errorf("%s shows the token: %+v", test.what, o)
+		}
+	}
+	j := newJira(t)
+	j.webhook.Inputs["site"] = "http://127.0.0.1:1"
+	if o := j.sender.Send(t.Context(), j.message(notify.ReasonFired, a, "")); o.Verdict != notify.VerdictRetry || !o.NothingSent {
+		t.Errorf("nobody listens: %+v", o)
+	}
+}
