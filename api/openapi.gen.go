@@ -2807,6 +2807,39 @@ type UsualDuration struct {
 	P95Ns *string `json:"p95Ns,omitempty"`
 }
 
+// View A filter of the inbox under a name.
+type View struct {
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Own Whether it is the caller's.
+	Own bool `json:"own"`
+
+	// Owner The e-mail address of a user, or `token` and the name of a token.
+	Owner string `json:"owner"`
+
+	// Search The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first.
+	Search string `json:"search"`
+
+	// Shared Whether everybody sees it.
+	Shared    bool      `json:"shared"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// ViewDefinition defines model for ViewDefinition.
+type ViewDefinition struct {
+	Name string `json:"name"`
+
+	// Search The query of the inbox's address without its question mark.
+	Search string `json:"search"`
+	Shared *bool  `json:"shared,omitempty"`
+}
+
+// ViewList defines model for ViewList.
+type ViewList struct {
+	Items []View `json:"items"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
@@ -3535,6 +3568,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = ViewDefinition
+
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
 
@@ -3669,6 +3705,15 @@ type ServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx echo.Context) error
+	// ListViews List saved views by name
+	// (GET /alerts/views)
+	ListViews(ctx echo.Context) error
+	// SaveView Save a view
+	// (POST /alerts/views)
+	SaveView(ctx echo.Context) error
+	// DeleteView Delete a saved view
+	// (DELETE /alerts/views/{id})
+	DeleteView(ctx echo.Context, id ID) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -4423,6 +4468,40 @@ func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResolveAlerts(ctx)
+	return err
+}
+
+// ListViews converts echo context to params.
+func (w *ServerInterfaceWrapper) ListViews(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListViews(ctx)
+	return err
+}
+
+// SaveView converts echo context to params.
+func (w *ServerInterfaceWrapper) SaveView(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SaveView(ctx)
+	return err
+}
+
+// DeleteView converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteView(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteView(ctx, id)
 	return err
 }
 
@@ -6168,6 +6247,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/views", wrapper.ListViews, options.OperationMiddlewares["listViews"]...)
+	router.POST(options.BaseURL+"/alerts/views", wrapper.SaveView, options.OperationMiddlewares["saveView"]...)
+	router.DELETE(options.BaseURL+"/alerts/views/:id", wrapper.DeleteView, options.OperationMiddlewares["deleteView"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
 	router.GET(options.BaseURL+"/alerts/issue/notes", wrapper.ListIssueNotes, options.OperationMiddlewares["listIssueNotes"]...)
@@ -6726,6 +6808,116 @@ type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListViewsRequestObject struct {
+}
+
+type ListViewsResponseObject interface {
+	VisitListViewsResponse(w http.ResponseWriter) error
+}
+
+type ListViews200JSONResponse ViewList
+
+func (response ListViews200JSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListViewsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListViewsdefaultApplicationProblemPlusJSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewRequestObject struct {
+	Body *SaveViewJSONRequestBody
+}
+
+type SaveViewResponseObject interface {
+	VisitSaveViewResponse(w http.ResponseWriter) error
+}
+
+type SaveView200JSONResponse View
+
+func (response SaveView200JSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SaveViewdefaultApplicationProblemPlusJSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteViewRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteViewResponseObject interface {
+	VisitDeleteViewResponse(w http.ResponseWriter) error
+}
+
+type DeleteView204Response struct {
+}
+
+func (response DeleteView204Response) VisitDeleteViewResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteViewdefaultApplicationProblemPlusJSONResponse) VisitDeleteViewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -10379,6 +10571,15 @@ type StrictServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
+	// ListViews List saved views by name
+	// (GET /alerts/views)
+	ListViews(ctx context.Context, request ListViewsRequestObject) (ListViewsResponseObject, error)
+	// SaveView Save a view
+	// (POST /alerts/views)
+	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
+	// DeleteView Delete a saved view
+	// (DELETE /alerts/views/{id})
+	DeleteView(ctx context.Context, request DeleteViewRequestObject) (DeleteViewResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -11051,6 +11252,100 @@ func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
 		return validResponse.VisitResolveAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListViews operation middleware
+func (sh *strictHandler) ListViews(ctx echo.Context) error {
+	var request ListViewsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListViews(ctx.Request().Context(), request.(ListViewsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListViews")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListViewsResponseObject); ok {
+		return validResponse.VisitListViewsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SaveView operation middleware
+func (sh *strictHandler) SaveView(ctx echo.Context) error {
+	var request SaveViewRequestObject
+
+	var body SaveViewJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SaveView(ctx.Request().Context(), request.(SaveViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SaveView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SaveViewResponseObject); ok {
+		return validResponse.VisitSaveViewResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteView operation middleware
+func (sh *strictHandler) DeleteView(ctx echo.Context, id ID) error {
+	var request DeleteViewRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteView(ctx.Request().Context(), request.(DeleteViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteViewResponseObject); ok {
+		return validResponse.VisitDeleteViewResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -13903,654 +14198,661 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39ctu4li/6KiidudUz9zBqJ530dNt165ZiKx3fdmxfWe7MTDsngkTIwpgCtAnIivbcrpqnmQebJ7mF",
-	"tQAQpECKlO2efeqc/cduxyZBfC6sj9/6rX/rzeRyJQUTWvWO/623YDRlOfw4HNN789+UqVnOV5pL0Tvu",
-	"jReMPLJccSkSMpc5mZzPX32ieraY9HtJL2d/WfOcpb1jna9Z0lOzBVtS04zerljvuKd0zsV9748/kt6F",
-	"nFFstfqRzwuWM6IXjAi2IXrBxT3hqmv7N0yfSvnAWXwUiikzim6t/pH0VjSnS6btLJ2ucyXz+Bcmgn3T",
-	"+MCEyDkMaEXvGZmyucxZQqgiXJMNVeSePzLoCjcv/2XN8m0v6Qm6NF+f4TfCfi3ptwsm7vWid/zm6Ogo",
-	"iQz/o1xjF8sd+yg3ZEnFlizM34mWJJPygUzp7KHu+/Bk6fMpm9N1pnvHb94mpi98uV72jl//+FPSW3Jh",
-	"/+U7xYVm9yyHXp2fmffhKyuqF8VHeNq4EHOZL6nuHffWa3gysp34kuv4QtznjGqmNBHr5ZTlZi2Y0Dln",
-	"imyo0CytG3kGbUZH/u4oGPkbswR7Rn4lsu1gtcp4setjn6TBI+GHuWZLVVn610dm/itTAd06x6dfB1uD",
-	"5jndFj1Rit8LBmeDZpncDJcrvf2NZmvmJr88j+YlQjOWa0X0gmpCc0YotpKabSQFs5tcsRPCTHNEaSpS",
-	"BXKi6VUhpzLd1i0CdV19yenQOufTtY7IiskD2/5fj2ZiJglRq4xrQjWc5TnPlSbsL2uaKWL6eAy/tiOl",
-	"U7nWhH2bLai4Z3bkC/poBBtXhLov9smIrcz+TBNCs4ws10qThczS/p2omxHf231T8uboLZ5J/4vGCXpT",
-	"Nz+nMs9ZViOux/WD3nC9wPHOihYIrz1wwVPnaZ3Ew3UOBvU6Jg9Mt4fikedSLJmokQyseEA5Ee17X9fJ",
-	"4KWX3JND14/droeHEafcnD7XccLobJGQzYLPFoQrtWZm+oXiShM5PybCHlVK8nXGiHxkOaFkw0UqNwmh",
-	"IsUnsOGxnCkuCNeKZfP6LbliuetvL3KBTqXMGBXB2Nhs3XI3wfZxY6tdE9fgc2ybD7lcNk86HOa5uaqM",
-	"MDDiba5Zjl3lwog9XdfTuWk8erWlVLNXmi9Zr65jn7hgLTpWla9mV89olrEcl1cvpIIdYNY/eGfJqNAg",
-	"rYs36oaxNF1psdIjaaVqrJFcthFiTzhDo3VW//F1xiq7xX99j7rR7uM37JHlXG/rOqDc36Nd+LuczXvH",
-	"vf/2faGhf4+Pqe99y5We1HWE3wuq1zmLqdo0lNdzyjOWgtgG9ZSS+1yuV0Qt5MYoq30CUhMudyMjdi94",
-	"86o5tVQQlueydv8o36cXXP4bIeVfjTrZ6sgofPoEb63JnGaKTYg0j+KJ8U8KWXu8bSNtjsaNpjGF47Od",
-	"Qa4T10WjsD6yHBQqzch0rcn18PLs/PKXxPwNJT1qUWRBFZkyJkwn+ZzXK7fQVve9NzBdwq63231j9i12",
-	"+7JvmnBBNNfmDsrJkilF71lCZlQxwu+FzOv7/pcGa6hOeI5lR5mOZloroa7loSL9VuSMttmhhUiGJRZS",
-	"E/NmXY/W2G7jNvwDLS6m9HuZclQ0bljGZhoWGf49k0Jb9SkwTb7/V4V3d9H6/j0DLZvR+S8Xth7+Rq2k",
-	"UNiP61xOM7Zs6MIKn/jv3bri2oU+RGThhglNNrkU932zv2/gEj0XzzYVn1j809IccFhZe29z8AcEDpkb",
-	"pl8VDo3YN+zD3xeejz/gW/bb5jVYCfPDKpcrlmu76nT2IOQmY+k9Swe67RZOSu+930Y8Jokz37o1a99p",
-	"bjJ6nUmyoCI1ag3XJ4ROFawnOJSsgEwlqvY7zc7kGle3af0+g5p8Co/CMmbcSOZ9r53Z527WyyXN4eKG",
-	"6/Gaas3yiBo8EGQ0fEPYt1WOjqqqefKdwgu2EJxGtYOH/F2V8vmc5cSonISDuOWpSqwbRCXkL2upYRMr",
-	"I++4IJsF1XdiLrPM3Pd6wXhuzdyMC/RYTeY80yzvw8c/4bcvpQYfIFMToukDQ1XhXKA9LNTGdELmoDKA",
-	"TEvskmj4f2MOu2GgibGzNm7U1l9xNe8d/948494c+eNLErP8nMFQSFfoGXTG2B19cmVMJNgUMHnKeSSZ",
-	"0vjSEsacoqYkCPtGl6vMLkS48+6EH6exrMwQgyHd5lmdC3TF5CpjRDFWWvqETLewVGQyvjq9Ob/8Ovyn",
-	"04+Dy1+GX29HFxOi6FZ1m361ni0IvROrjM7sEhQqcM5jKwI35UDHus4z5vQT8yHsh17kTC1kloLDMzc2",
-	"Kt7v7UTCgtHMXPC15qJfOPgaWLZotDpLeEaFuTSnjLBHmq2pNqqeedbuPJg2slls++Tc3K1KZo9MFQMw",
-	"Td6JGRWlJgi9p1z0yWfQGTdsupDy4Tyd2C3jegQ3C/yttMH9XWwGmKW3QvPIZriK2+rHZG2exx4K6fzk",
-	"JKdcsdTbcaDBwx4FBzTLlTQHXbohpqarMyM0avbMnYAJrmyLxtXiaSsrKqNTluEFlKbcjJZm16WLaeeV",
-	"3dU3E/OdIkZOmhOHbVZEP9dWaRIsEP1y+q9spntJ79ure/nK/PKVeuCrV3KFXXm1klxollsVxfRX10QT",
-	"vO9lymZ0ycgjV3yamX8uOFjcvp/ozXeGOAP3+6spnT2QuVyLFCTnoHxt6X50x5jevN/esJkUqYp3y6wP",
-	"in+QH+6CCPr791wrY1aUhAJRcp3PGFyVoGlqlmWuiX8gWppbAI7/xHX2ThRv+/NoXt31T1U3klxPM7OL",
-	"vAO9UOHxpgJDAw9pdE8so26Rzwtm5Js7iDX+EHPvaWXlhYq7QMyxyLjSyi9aTKjGF0nIui1T2bfmwUah",
-	"HdVZ5EawPK4HyY1QhSyk2n0p2g7IAu+Ra3fDgi45Kl7cvWg/L7bOgRgIG7i+TMcmxVchQOYWYs80uO4+",
-	"dlMq3TuoVFa0rfKBc1Iy6HR81uRamx87Tpl9a3e+PspNcIDgnpRrzdJWl7nfxmsj/WHh8UNkJTM+2+I9",
-	"wa2Ni9OILrA2oto8egmmZZu9TJesX9fKbxg+bowt441pLzI/IyVtgQv949vebqjNfERMpXyI6lWRztrH",
-	"d/tr7wVrUI9sq6ML8w0V+PbaeurUHjecH+d3Ct32IELpkqVkuk3IlCmeMhKYniCOYIe01PZooJPAxe5E",
-	"sgvYFTLcXxB4b1pnXlw5tz6vGmvN/rVGt/lsNqWSSwa22YYKDUHpKSM5W3KRshQlw+6Fbu8X23x7TVI5",
-	"t1t7Lxc4qaKDW9e4b9zlU+O1cfbRobeK1zPjO9z+2eqdVBG14WCqEDmfg4qyVlZgsBkzhqmZzXspmJ9m",
-	"LoiEEaAPCh2/7pY0nTU93Bit8U44BXrJUNXFh1GIlfVo6iQrE3SKsQdWVoz3B/oLx9HvFjXgHPleRpUF",
-	"TVLytFuvJy5poVd4C6OwbL5UFcU/EvSfDGaaP9rDX/ajTNezB6YDlawJFJDYx1Vc488yF5+R97CZwNW3",
-	"E6FwcjCiPQVfKntmE4D9ZCymmnygmWKBIJBZagxeF5JDhRTNYjx1u7tzHo2fFage9Cjg4MmU3XOh2h9f",
-	"mJN6r3kQ0rLXh7WMSrPXdPRH64z5Ff4j4tQON6CN5pXXPZjeYo1dz+t3FWioLlYdN4ggJpFUnXcld5jF",
-	"p/R6Ua/HqyXlGaFpmjOlMAi8ViwHe3BJt4TOzM1gVxu040CCUeW2gVpYTcVpyMMq3sNiOsiAaPnABBjO",
-	"1vx2qjge+D2RnvbG2YaqPTNgtOJda8AaxnaMim7gtmE1A3q+Hv9RtxHAuaianbQHiIA5z62u2vHFFRPp",
-	"YW86/fmAV+su1qsVE63iIs6I5oKwR3PAo9pjUycqR91Ng5/Jsvu7Fwy39ox/AN/p3vO9e3AL1KGz4DOE",
-	"c/ijCtFaPHNn4PY1g59zlqUotWdyOeUCdEkyuDxLrDmPMDg5h/t8uiVXIzyWla1XAa49T5i2/dkORdyf",
-	"//EQHPYSKKv2XSnjo/bPQfuWWRkq9adPcgjgec5xOV2knXJReJLsJWIPZEXHaf/5EBf1nO3+Zeeqaw6C",
-	"t285lw07/UW3QOGNeB4cTvsvh9b8cwJwOvQg9A386TOvCpzMrjavngGm0lr5bo0uaT84Lduf/1DreJaT",
-	"Wqvk/ZLL9erZdbzdOP6OXQnhIGWuevAxHbsAl/UUpEYPyKjS7S2yXRBAm49KUNfCd4NtxHWAZAwfEXJT",
-	"2ks7nakauhXNZV/PmoEB9avx+lk1bjCQ47FVG4xEExpdLFYhRKSede62XTsMZ7c6lf9lpoC/kQ5avOJW",
-	"aXgdog77vU9NbvBoe7vOxxY+4Bo4pgw/4NsB5yGO3hrhe8CYuycmZyJtd2oXLnnIto9oOWNh0dkCMoq8",
-	"dUKVJm/eJqELCfbsczqxCmn9FLsOT3cLqy4JTEAPr3NH1R+lL40S/9rGMKsenKt5JChlHTRlS+8E4CCT",
-	"9WosJ+3PuZ/y9rcw3lCRaS/S2uKJdyUHLXwuwRHWTg2AhzpaxZ8B1OH8UXLJPP7BwncGWWbMZq2KlJoT",
-	"cxKsg9v8CWMIJGem94BNtOAdTTJmdrC5DM0zjKUs7ZObmVzhiUMQ1J2AC8qjTnzQxPqUUD478PQJofY9",
-	"fzCNorRWTFnUVKE9rVWfDEQh4GP4D+uduhPmxMOx9JLjGJBLAieTSMjfCJNdkjCMlGAMicjcIsrMIsF8",
-	"qcAPDN+Hs6IwfkuteyEhMr8Tgi6ZIpAnVcidDc/SGc1TB7LOMrJkTMNcQBKKgAVx9nWy53P+QR8xwTsP",
-	"FIk7AR8307a1oYvSDJTWRyDaEoZoZg/xT3a+Yw6QuXfcNJ0b694pIVvKu/bUdUm5PuGTTm6aYbvE0AXu",
-	"omUldt/uBLupwqO1J8sr8Ko/l+m1Fvwva2YfcGaGOT57TSt4qDDKeKVfTBix/nvvdHQ+Pj8dXPSS3ufB",
-	"6PL88pde0ju//HAViJlYZ39o0dU/GiBCveMe4P76OLOhIcCXK2nRtdTYbD0N2IfvUUh9v8SlcEKvy1Uw",
-	"dg4/3LIoJ1A4BLB1hFWIPvmFPzIBYE24JkCACEKthOOaPDC2siIKfokYIeznnYAmAcaUUc3yPnm/JddS",
-	"6fucqe8UmWVy9tAJDdb98ul875j9QvPZgqVRnL+RoPgA6kdEs2927u4lUxjzMELrflHkaXMIdOSQDADx",
-	"gOO6mcf0L5vMnUn5wNI7QXWf/CJN05hQEqSDt5+9g+7TUQnNsx+TU0JYlPdjxS+3M63D387Phpenw+Oy",
-	"gMUtZKNg6T5shU8HPD9DW4FaTL077INfhr2k575lfjw7H+8e9PIxtZHrYjJG2G77IwvTD+C4WnO6GH9h",
-	"R0/ZPRX9wxbYjr1+aQvI0S52yN1gAXSojPrx0KsKNAhuH2N+cATuVGQS4BL2xk2xyQE+DFBNcKF8dlgF",
-	"1QhW8Fegfa2ANREt5YPHbra/oKryA8cawI86mvMwoTWDwL9ZiA32OIH0JoDQyzythO/3TSQb0wcm9oaf",
-	"7cpUx+b7GluE2q1VJOh008SHHLStCU/VxIhKmyEwiWykWZ0kOU+ZgHS18FZKCM2URJqRtUjlBLXzpc0w",
-	"IDxly5XUTGij7+ZM51uXcc6IMvcXT82v17lDQjK1zow+DYh860SxKVDQtAO8gikByG6bDUgFqpTKzZEL",
-	"JBslc57xmZH1TLCc+jOHdkYrVEvSUr8MY4h/JD2jDNRDxq1074ISV0X+SDU50mcLV9LFNwuqQZnGnY4G",
-	"wJ1IJWDr4QBsAVlg5I8Dy1uw2nyt18CDoslSKk1+OCIp3SpURoTc+Biu1XrobGE1fhySMWrgg0XS45TO",
-	"Hu6EFDPWJ1cBfokUhlokVd4sPaQmOKxIJ6j7U/Rm5A1x/z7Yx23UvBoSGqMpTEpB42rYHPUVQsFmrqZC",
-	"ggYIs5exuTHhjBi22Q72nEOKbIfrrkb6QAyiI/RlHd/9pf1lrryq9rq75+jCJlMecGdjL+rlajyAMrGx",
-	"kQnsXpsQA3vap8okEEMREhHpk7nMz9Y52OwWajQhW6ZPGlN/nQplv9ZLeh/OR/jD4PTXy6vPF8OzX4Zn",
-	"vaQ3Gt5cXfw2PGupV91YJF0nZQo32PCxlpEjpZr6JAXzGJng65HrBM9w2sghYVNvcuYEnsyJfY8oLmYs",
-	"+JLnZRIpoWQO3FNGjXWPG1sg2xZ5wbSSqmEtJwtMfRByIwBBJSVZrmeLY5SIYEKgGDZyEShh7Cf65BJk",
-	"KQ+d/Ng38AEpnTO6tCwcBwicN0dHMSiggxvtvXosMgkC5UrhzDcmu8JTg2L5d/yuNeqIhXtccBVJVt01",
-	"J/eoflEbKvpdrY2dF8vGZuTjeHztlIU+OdeKGJFRRe9+pwCEAxIzZWD9gHcSU3EcTUiRdGZsTKZ1xlLy",
-	"904WTbd3wupt/3DiFBdwFhpBZQxMo50ELsaYxyq1kuJTeZO0y7YBP2Dcdgw7v7GAK5sFa+wL79lks5zp",
-	"eKLtnAuuFnGTyp8nnjGyFinLyYZuAYnoM/FWuZwxpUjKO4W6cHR7Qbk5A89oXKq4T9v8z5TVpobgRtmr",
-	"6+NjHxlNe0EKfPzjAJUVRnBYAVnacnV5PdDgRxsoae5L8GzV8G2PrV+rU5nWke7B3033zWkq8KUyBQ3z",
-	"5tP4OgT6C5uhivvMDrcfTfp4ZHnKZ7qFX9Sc8N/s01XRYPdIOPai6QaJ8Vvx9colf3t5Nhx9/Tz458mx",
-	"S6WQaz0zEmHLdJ9Mbi/NJXzp/yzQu73hWYZ3g/lVUgLth/sfDgZVZGX+mmIswFw4RkaU01v9ZQMqAtgm",
-	"ZHI2vDj/bTgank2OCZ3N2AqyjSaj4Xhkekyd/ofDhDbUejZjgN6djD+OrsbjC3gbxZTNJqDqwdoWFHsG",
-	"bX64vYFHucbhoRceP4s0Gy4JnEx+ubocVh+9E/ZZKrZ9Mrm8Gn/9NDgzj0EQB804SHeAEIebsiDHwDxo",
-	"ZgakitDW9eUz6N12zChf+vm6EzBhxu5BOes0Kr+0vaRnV7GX9PyMgkY1Hpm/+nmC38E09JKeGWIv6blh",
-	"RP3WFT9+N8N8UI6AwNYqaOd+GQ0H4+Ho6/jj4DIhg/HXi+HgZpyQi+HNDfwS9uFg/PXT1c0YfHl4p834",
-	"kmaOQ4Cwb3Sms+2xV6hf/0RSfm+2qRR3Amw2yFtyBJjGcrEqliDsGx5QNPlevf6JaEle/4SxLx/tCbUq",
-	"EAiwUpD8A3Eb25kEgkvK85vpBVvGbsYHto2xxjQyg0EiZwwXVJFx3tVQzDzN5VqkkFQO+p81ZnHeCifX",
-	"Rq7RAEVLFNwNG66YdYIE2bV+XsIpqUsrl6vQjzr8f28HFzcQKOklveE/nd+Mzb8+DcanH4fmp3BTGAvB",
-	"7ope0vPbAn9tNkV0xz4ih2Q0G5l9Q0sGu2F2QZXkwvzV9ibxC2sFCW5BrqTwajc0BqOAHXV+uYPPj/AB",
-	"2T6q+k6qglVpZ8ZBGpvvnl9aazhUxvd/ex9vVXgdmZ0KS/ilOSAFnpl+RVa0scww7AeG2Trleih0vo2B",
-	"0uKhhMkMiFUnCZmsV6n9CZVe89OUixT+JuCnEzKxMnpSZLaDGcQyBVOLFpNeUOEdqQ6S1o8Dz3Qd925d",
-	"ogsCUgRdWgZESE6pb/w8jRPQmL/9ymOwmYn5ihk1tGx+WOXyPqfLCQitibFvp1SxidvU6IcCVRKVnekW",
-	"KGzincLxNCVXuXsQ4ndGrMYbmjfmIcQYYD9jaGNm566k90Z35b+akzqim08+xa494r69yonW+AFD2VCV",
-	"2Mgo7l6ketsEJn+f3KAZg3lvdGksHLh3FnIjXm78PD0gPIF9qNmx+Ee3ZWv+7IBtu39esbyB/NX/GW9d",
-	"rsjg+rzJKqrp5COn8biWDQlYVRfExLEj8E7wDCdkRZXayDxNSMbFQ2LM6lfrVUIkT2cJURmdPSTmDlkC",
-	"T1Jueh0/+Y+c1gQ7dZk3vEVuKtW9UFw4mYVjTZxkLa1P1Mww0jkOGOgYXC/E/LMgu2Kdfc+o7ubhmzKq",
-	"I/49OBSPNNtPcYLxAORn+gYu/n5XipHq8Crfjg50nT2MIKRUd2e2JFegWc5oGuOlqDoxlST24c7pbEno",
-	"L+2M3p2vVczTajsIieAW9u9JY4BX3N4TnbP/UkmnGfPRrbbwfZANsfBiWaVzZFwNvBIdEKR+rYspLta0",
-	"mLyif9UBxjbXKc2YSOkhyYJI7S/n6HjcMPaQ0i2mCEL0o8jfXRIujBZkztBfMbIDk2MfM7feag1q9oYa",
-	"yapt694kg6AQpIHAmlums5PCXNn6RqYggMstzOSSKaI3fObBfvCPKATPZnJZmjVlZv7op+OjIzN9K8ej",
-	"1/sfvx+9+vnLv73549j98HdRcABfsn+RMd6ggVcPTV/PB5cD4pQ2iKcEnx+uTQ+/f8/yjANmo6z+77Up",
-	"dSRoN/w2y9aKP7IT8ubt8dGR41sIyJtSuu2Tj1i/Afh7gbLbumqs+sy26C7E90QhG83LlWG8PngW3d6K",
-	"IvRubo2t+OnK/P/4dthLep/B7zH+eNtLeh9G572kdzMY78Hr/WNzhDQK3gsPp1/ooLeJy9vXsp1p5Q9j",
-	"N6PqFKVBwaZauSP87zuKxyJrY/fwW4JC6/8oAp1vjoCWg+eEp0gr05kZoQaZV5WGOKpGQPypRYYJptQN",
-	"+IRrAE14vTjnkwd3VMoqALIyQWiCQ9Gi0ZdlRDNBhVbeZ+DDdy7AVvgVkjsBvldkMLQx44A40LEWRqST",
-	"7WJam7WDfYJLHJIj3AvtAxhLrlQU+jWMzAZiGtB/jNN4Qo4sMCXLjFDZsCw74Gqu4d8YFbwbPv9js5AZ",
-	"QKNEGh9uuy9CMzdczCLCGn6Nw0JoJuDGfSDcfdUHFXYWP+jjoYg9mJBieZJwL0Q3P3hN0rExW3aFAgbO",
-	"6tKDJFFGoFNFJoO1Xsic/xUsr2PyntGc5eQ///0/JuBrdPRIxlK1uJvoPeh60XTwsas7khV+m7ge1wwV",
-	"gF20ieUxiuxgS4qaX+imffd275XqrMCdV39sfjXpbXKu2ZXIts5n0DrDM5wU7HfQj9i0ODbg98ANs7sH",
-	"fDw1op1gJCY4akXQxcVvuh8xTDTb9zWuScrRR43fApeW/5WPznX8+JKlnNo49e4VAMFudADg8Ix1pwBh",
-	"WSHKRL0eGYoOMACT3urnd59Uzcn7+R35P9yl6ofMvkEk7ImmZrHafiGaNo2jkI73s3DQOTDwd8rigTDb",
-	"R+3a2aXtdthGGaGNA07NeykhKchFDRnIKznXmJMAThRzjQItJTBN91toPN+03YyDWsXnm/aByjIP9oby",
-	"DvnMACSNXrQDPyAPc1jPIBSrJJnTfP841HoFsY7YHF5Kbanv7FWF4UtE/vCMiRnb/wEtNc32reOOIDfv",
-	"JKWN6CfBr3mp8/ENumIiZWIWCSE0AEqE1CdFpio6uBnCappAJMI6K0NDZmVVNnMHZ3z2sJBrxaL2BWhy",
-	"xgCvqc9RAgVYSjn/SnTwXM1onhYEPxVWtfZEPDbhE7l4iKNZmCB0YpKE+3ryYXB+MTwD1LVpejL8p4+D",
-	"25vx8GwSZfEx4uA5GTZqud6sitNYHKntYXS5IK1MlMtA0tl0jz1VSp6fd8TjYKJWcYHDBHSAhWTCOkJI",
-	"1i7gPhAmiPRt3xpPbcxSfAN2d9H7t7t9jzkl3HrWlERpt5Ql0srnK7VUdxSv8pTl72XMrdo+Y6EdLr98",
-	"+F8WFN40ZJYOfKrODiLaolzUCaEk5fdMaRvOjigErrndhmwwK/RJQ/FSsl61uP0e+GrVslV/GaGOaTvk",
-	"MbpW4k0ZZGq4e7nfzXFbjLPoW41wX2V0W2OxeROqE6IkakzFPj4Us3wLE/Uri9ysPI3t7/uFJgv2jTq4",
-	"joPkmOtlQdXCuRIf2NZxHUIetA13yjmxvmqCWzdOZoFP70nrsrGBIJDKcERWjUJp8sAOiWi04vItTaDl",
-	"ForF6nxBLDusvYvRFp7cunNPgC5HBrmLTRicjs9/G07cAqgTMjm//Hp7M5wADlkj0o6lSIyZMnjqhExu",
-	"LwG5R2zxi5wt5SNLT8jk0/nNDaQwWG/DTIo5v18DElhJZzWqO+GWv/Cl2dahGYeBxDJstXuwhL7DsQCU",
-	"yYwAMHgWWGd7FcDyYipgmZdtT30Yn1np+CXC6s0emBwkX0KyQX8fkeJuJNBheJ5SFaOBC9zn6hxaAmOH",
-	"gXC3LxZ4fqmq6vnrNz+8fffjP/5UCTW8+r8hxvDfoxEGJtIxj/HtVE3/nZoVim7b6yYV+sPdvwfVjuof",
-	"uNF09lCbjtRmPSoNjrerms+V07KjlQnibwKyOT6lY2nRUUIqCHt3I1Vf7xd29shZrXXHd1Yu4uo7mlRK",
-	"7pZrZPsiok4VDjZgOI2VRaxu5ahQtf0dfltlVPhTW/X8u/yZdgLftMWFryBWVb/DSlft6lvV+uTH3sv9",
-	"Ojk6OjohE+zrxMVaKUYAWtNih/MQUVobry5WlAd2HvOGDCA3uufAvIQz9TKIF/eFEZt3DNdfAm1OqTrO",
-	"PgqGbiWNX+bAtzy4TXNVhP3cjT66vbQ0LqdXn64vhmO4zK1pvMccxjBtB2u4CNKWDuTOVvNHqxl81zL9",
-	"xH6rLv3EtdLEFV9pYvdevBiOxsOzY8cgREWZJhAL7Jxe3V66p6wwACSIZZbChz4Pzsfnl7/AQ1jrTiWW",
-	"b84qi+iu/Nd1CmBJs1T2+TsRgkMKeBbSOlVqqPXJ++E/X12efb24uvr16/vB6a+7n6zU1YIUF6pZnwz/",
-	"6fp8ZEcSvnEncqaZABXOp764jDyuLZV9n1xejb8ORp9sC0ykoZvDdthodDRfmp6end8M3l+Yp4sycwpb",
-	"Qdw6tmO0kDtQdYHwqpwRYEsdAdlGWafFtYMTAOsD5EawCPYk4E/V6QLHEUyDzSeBAfWSnuutTzOBHu47",
-	"TAy3WP83vx33nye7mDL/3r4Nm/sDnTH9HGYSNPQbpBYcbiMFjcRv8UhcA6jbhCumr4mczda5OsBU9XkR",
-	"zaIUH3Oco9FRcJalwzp/OsKyoIAtWtfmbgGetkj+dG2e3jSXDxazkNgkG4XwfdPPSUImcq2/yvnX3Ihy",
-	"828h9Verl00zTAlA4+0rfHxSkwjKspr0bbO7gk/boqOOL+/3oy8Tn65VoPk9S370a0EJuaZZQwQIBttT",
-	"uR/ni4NIcDaLr+zBFUEWUf+DfXf/+QIrTNDse0w/gsN1SDEBGKtlE8zAPzOX+YFkiRHztmS+Ppmp7l3E",
-	"tR4q8adSaMpFjGePKmauA83wsO7PywnbtcVsW1TlTWzVRiq2NpNLhCmF3T99KXX9qMa7uUmlGsDmjoFX",
-	"MQJOqrNQn6a0R4dsJg+MlwKOCNPS1KmwdD3ybO6dy5ccgDESVR39+rtO34jGhJb021k8J99fIPQbXiA/",
-	"HwX/2wuf4OJF2hVSD0vzUvExe6pQ67VPJbhdkByRDERBslOlIbYEo7SSqlmzvs8w9e7aiMXcBYOin4qg",
-	"oVHqheeabGGPlDfZ00km0aKxMr6bRfOB5+xT9G6fXA9Hvlj0BL2UKvBGzWWONEuwipCb58xSqOkGWanW",
-	"u4mZkNaZ5V+01YYhuc0zVdyJgqAX018rZWgLILMNCnBBJmiLOKabYzIBpfjr+eXXz+eXZ1efIRYOtLCW",
-	"rXfiiXMmOICTOzEZDcbnV00vrVg+Y0JPHF606JPtJNCW2gbJ5OwWWrzcbVIv2J1wzfGMedYl55BSFVgK",
-	"AjW5CjpTsHZMTshk8P5mGBvxnG0c0jsY851wOFis5hPywgdMXuzbis2wqChQhIPBx0RaUIsE5o8rkklV",
-	"MC8VWwzssJIdE+4yZ8wUo+glvcqiGEtlZ1p7Sa86/nZeAL/9u50a4LuO1S9ANxrLUiy7bi6sYi4Q0QHF",
-	"8BI8AchINsfCwiybQyH5wXg8On9/Ox4mZHKPH/KKz8SeCRuPC0mbRle3YzODg+vri/NTmCBj613+dj66",
-	"uvw0vBybf41GV6Ov43++hgfdd9pNlRtzt5n6yGjK8g9OeS+rgEvgfqip7gpTA7R5GOUB+QHWOeS8C+b9",
-	"C8CgxFZ1VZXrMhVbWlnwfsy4OleqLnu9qE5hDldBwM8ts0KsLmsCxN6iVMLxeQt+7IknHVq6wiV17OIx",
-	"6/n/37wtMo88Bvz1W4LJRy9ZCOCFCm1wHKIvtNGxtoYZf5mJdw/7ji+k7XInGntmEz0O6toqozN2Gnd5",
-	"+EWGh1QBqz0hE/zVpDiycBMd4A3Bhury2KMVMApWT3/2EsQOQGOEi1m2To0YhnyXYosq3bI0Rit7FSTE",
-	"dTF/ew3WnN1bi2ffhBdPlmc9+P0zTH3QWnPCKZ5unzJiJ65QDpZkQVPMs3BM0onblbtHvHnvuy61YKp/",
-	"hkIybYvKjn0uUaUe+TK2yTrtoNE6Y7UxwCdXF29b5OXj31JBl2oeWTzK64dZKuvcoYhLtWIL/IjzY++9",
-	"IkJpxVRJYJZP0O75rlUrLqWucz4WBdBzqR1RLRVFWaOK0gCpP12ZT2TuWEk8Z2EbIhTeLodds29x6MQm",
-	"51oz0Z5GLsqjgCO2nwkbbZzu5wgfF2u3N34cRaj4Oh9KQ1mBfkuS/8aBje1sN6KL9pcPFFJHi2OdGiNV",
-	"OLL4WcaZ0CdIUjP15QP43HFct6qc5YTv/l6VRNn+x93OC558e9QVf7lf2sBnahfluqRRdQN9/en15ULt",
-	"siUMv+bqbDWLO8LZf792OovrsT5S15W+38P8O1V525/8CaAH/0pT6O6Ci4cbn9/ZIRuySArtgjF+rpzG",
-	"hgTPTxHx6lM3IzVYzE0UvWUWVF0HqZv7Xw28AbyerQeK29s4IVxxIb2ozxmEEl/cGeh7twfcyjXX79WK",
-	"ifMzciqFYDNNVrl85CnLi3RN6BHyXtSycz3EqcXkigkgu/Rs31qCMWQ0NiABDFxH5ju9xCfpmnejTuta",
-	"V0ouM7a/VEVmazWBAjT8tuI5U7VmqxSs2m3ITAaWArwkNetSehRz+/cf0wckX3KZXDJDgQ4vx7c1hJzi",
-	"2SOfS0nuLuMQOUddSNqyEAF5qa93UAGAhlmZiAOtpSiwH7H8BNLRlhcIFzOrBbglTlAgzMO1iFJ3i1ag",
-	"q94F8uNb8it/D7Dn2/GHVz/V1JJcixnV8VLCO/zfRYe8Xlc0EF2WkE88vi513O7axr2hGggX91apIYpu",
-	"sNytWaTC4WNJ1y04t462Yw9Z0w7jfMHG8fro6OiQVGkZrxwKzsUgAXppCeoRvR6TmnWkHfCF2Nxfsk0o",
-	"oDtcXm1T8t+81P3VmIt/yTY+r6cLP0G9qAu4Sa1dhXsCvfyudAnUYGGP8qETh7kV1h25a9uL8prUV5nV",
-	"bopb1QKD0kpB+Fy6Is0FgdArrhcQQwnIXBIQoPDcAvIwKkCLNkwRIlrGN2SdgQ/a/vQjJfY7UFHUluo3",
-	"h+CZdv0T1tmxVuxd7+DKildJCLm0zRo5ojBAEIGnAXMP+2SIpfSK6zOFhBrk/DeSmKeuhBZUWmA5mdik",
-	"slc8nWCpASzkZGmCHcIVCkFN2YKLFFJ0wINJVixX9qaE88m1pUVpzpRuONt2JG1URmhwzHVWR41s/uTL",
-	"sHlWulh+kJmuGk+yp+uYsvu12J+PaVuL3GVXoYfPqSVcQGo6OJV2KCXagr2gwEbEkzK1ulZjPZFALTN2",
-	"M2Yld7FjccnOa+KTNi3WUtNZKBWEGEq6GlQKY5rlSy6gEplyhQ2weDBOashO4sqFOYcQ5GJuRKutg526",
-	"4X9lDf7b0nLYtFwK+kBKuNA2FQ+bgrNpf1lkADcbzy2dgEaTKoORGghdSuoz3pBUWQwI0Lt0Z3AxTQ6b",
-	"a5eUvuqIXGyycb9uTDcNdS0+7xLxgJ6PSZTxgXLtH4qXs9jDd+Jdi1bHLW3PoqTMITQL3dkVjLzlNcE8",
-	"QVZMrjJWFrlJOYLQ2j5qK2bK/YyR3Xa4U73b6HluArs03auqdBm0S7ALOVve7w8nhc8WSS2qnpQZ7XUv",
-	"8vDwhpyDkZWOXyHdFrhaxqUxaNh+rUsMFXtX0j59GdUjgxT475SHURn9yuXbB9fCfZzhPhYIKbpY7oA/",
-	"wkEiZElZCK/LfardqU9pbCCKqoeZvm4DLy1xTDyxLfZtQddKP0tbBcPVExtaMZHWuuc7tRQSUj2xqTL/",
-	"1JMaqxrZdrgl6qgItVm4WkmZgaOZXircoM8R1yvZMs9bbtyIxznNgfI4Wnh84cuE73LY+drj83WWOYei",
-	"bQK4gHO5vl/0n1I/fN/0jrw2UPFAfzgf+WJPO2QHZDIafjq/PBuOsHATpgjOee5y+ALHdRieN+Y7mdxc",
-	"Xl39y/Dr8PLM1oiCFEJsQ66YSHzQ2hIPQTtQSMsVuOWzRRFJX9CUKKgpaj/gylva7kOUhsxZlpEpQ6Ly",
-	"UuVNrF2FNmOkUDqZhNUzMaI+GQ2vroeXWEzLvVsZKTS8Fkbx3CyovhMWUr2xBVGgbieRc9Ph24vhV5v0",
-	"5z5gfjUanl5hzS6iGc5OTrXMQ05IyEsE+GlAueETLm2CpFNFZ1S4YseTm6vb0Wn1s/aX4YcdFguhCgX/",
-	"wgmZfB6+/3h19evXqw8fJs7v6upvQXWuDddQ61TO56W6Zl6Btldi0Jbvj8ZJEy5/oFCksZQxE2TJxVoz",
-	"BbwiRX0z15OwdqFlZof6/k4o9cnk7PyX4c0YZ1eBfQWpnIGyYjGfLjOlBH7+cO6Kf+Fh6CW9cG+HhVYj",
-	"JVhxA5kfg9V3//QLYNosLVTxi/CZYCWCfxWvBPMDyaJm2C2JxzrU0g+Ix3YV891geZfaL9sWIWmj+ky3",
-	"e2VeHQ11UaZ3Qzl4HnOE7DsqSFdBGwMHpqsntoCefSt82Jf2m/pi2EENPvOwK3JnTqnn98t36DUDqr/2",
-	"PJum7wuWYTu2Dh5ECYy0NVaqFdSTs/Ob08HISGLP7kWmWy/UYBIKIEhxhmG0RuMveOgDLXgCUZVP9Nvg",
-	"nrm0DiP5b6+vR8ObGzsBWNPM82Amd8K172kw4TEOvECO/dlR8SAuqJqOEKHcC3d+hH4PcqdxDszZ8l18",
-	"UV6+cD+O+ZJlXLywmtNaPbha66n8VndIyvxtSMGrfWFbKHRZKuzawK0eYadd6UWULTUQyKaRLfOfPMb6",
-	"embbakleHyVGmyVTtpWgQyChE1OaL6lmB8Th3KtpfTBuAv0GZqzwW5aam07lI7Mdg7KAePCgYAdSccA5",
-	"iuMd0KQuDlFNvsK9TwHCF2KVVblLFX2Pc2N7hGYpTBQyCdv0jKdTHZu1DOcvtteuaa55k0weQDgBHkFA",
-	"6lpw6KnVcLgUMNFO4VHlqgBYj9lFkjCibjYgYJdsmA5DSuWdaNT5Oc+yD1HOU1vfNsc7ACtaok4qBSny",
-	"32xs3/qDIywaodfYVcjjqr0rbwY2Sx1LctBDPByxhKZKV3bgCCuqFCkqJaDRYhfEVbllgk7N4QcqkQ45",
-	"E/e1m9pZVS6kZCM8QZraAR5juRF1UB6eFhEl3BpBGJdXRRropKlkcbZiPz0dqZmL9+IHBSOMp54xqkMU",
-	"drbOcyb0dV2UskrwjZ1KgPR85RyfEIL1uRS+Blv/JaOcooxE+C+BFIR9iK6M2ZD6jM258MvesYqTt4a8",
-	"VeeMKMiUzxMwhBmFXTpZ59kkKbgrvPnJzBiUTUfEJF7fMBji5HZ0kdgAq0J80VSmlovaxqmOycTY1GO2",
-	"XGVUM2sVKn4vuLhHQOPE5X/T1SrbujpSjgEoIZOcanbNcjzdtgV0mw/MXTi5E9RXsMT+fRcIZ5gDY0gr",
-	"n4di1NEHtiU+OgcWJaAEUNFUEx9s0fSBqVigNwYdHCgy+WU4Jt+7jqgJOG4jOIO3+1EAXKzWupHNsQwr",
-	"iBFElPv3HgJZPMdOnex2Fu3WsNgZzTGBG6txKS2NvexpWJ1rxScmFzSctkZ3pYrIkn4Lh/D26FA+yV0P",
-	"d/1hGqZcdzxG5zD3TooXhoibKzMnZtCeqEppukXugpTbUF3GaAqIRYquGrKQSjsUozGOYMfZ2YLSFFSw",
-	"TWC1rFgOpWGkMG9Aw4U/xLNV2uw1owanHAOk0eLVz7GdXmz5sG81S/jI2eZC0rQmghr4iKASNvB13cuY",
-	"GrZWnCn9Cdw88asbok+O8NoRCoDHBl46ROOHUh9qRHUzAI/Y3tkvWW0hxOMxMgWak4xp780t2HKLTlNe",
-	"l/wcWj6HpMGFknhf5Ar6ekKOvKUQVbF21KonRdKaHTr1EbDyxCSVjVIdeHlNGzbtCIvWdlSv0tLdv49Z",
-	"M9AU/kh6kEZdUsjevE3qoB+Yc60lBBQg5NAvRXJ+/KkZ3LFjovmeNMzJzYLm7LCKdq9b5LFXqGZcvDT3",
-	"WfjmhkLXs2UvhNpvkBBIs35jBsuzt90qB8bOTMOUshR5FZooFQ5hQmigTUYjFJvfPzALDrS9aRxJcGQq",
-	"sjuKqAfKua32/P9wAVj/X3Qx94HZrTrb2klWXYJIONBc+7XbxxtAViDV8M/phUz3Czj7nP1kMZikApmH",
-	"uYwvg5xmLOKisH8gKdOUZ4r8/ejDKfn57bt//Icu5IAPXKTI8GNL26tjwsUjzThWR/8KNF4JkMFnfKYT",
-	"o1ZlLDFWuifB/Jp7g1JL+TWj+T1L7sRaqPVqJXPN0q9QF+yrGV1CcE6+AstglsmNeW8tqC2Bx7A/U56m",
-	"TGCDRjR+teXGFTz7SHlGp6YfjksvITI3Fg/qdY7GiDown4ekCQljDgwi1MwierquRzYv6GrFBHNTB7Co",
-	"srcHHCxG3ptTib7171Q9OXgH9syCMvIJQKiwdnuMxRjQhPYpwoUfAcnkfb8Z1+Rvq3c//xxcFW+P4mnj",
-	"9Tjaj+PxtVs/Loixz+MzqK3oqKZwbOjWMvwfTzMqHoA0O2XOqNJ2/ytCVxQxuiHDffBiJNmqWvLDZr7A",
-	"aALYjiWSLOY7dsZHjKZtFZOXLX4DaS9/Sumb9nt1LYwdVdKgonPxieYPCrksqCL4lnOr7OreHb6/isFC",
-	"zAadUHU198xgUOnL+3dmNMtYboEhhOo+2aXjwCLP1PlWaIZVu7le+IX0ULqW+JCavRWvax/UkN+T/QQR",
-	"IGmdx08tse4+Gz8KaM1H1FFzHOv4XjW5Z+ZqAN5rI4Rdgb0aBDa4qWqNV8E23oCFwttodsbRvamc1XLf",
-	"2BuGpHK2XjKhHaY3fg+An6umUyxT1ui0iWhWv7WIj2kZb9IWevkZBzk0X47pSTxekKLwW7RkhME1BQ9O",
-	"7DMPbNsUfeM13kIIC2kIrYBjy2wBi95VHanG5EbUf7/A5MBJB0h2jj7XR0ZomiIqKfrFPfb5/g231z6P",
-	"AUutdo9HBkfnZtnvM7+Mu7Z0eEaaDunpQvJZxHLM6JRlT6F0c8TZ2FBTF3BPRSSb6Vn3LWpHFNmj/u6J",
-	"WijZKvqH+onIuHiolxqeP7exWmYkMGXr8OzGWHN2v85oHlD2FlcVoBgt3T6BMAIU0o5b3n6VYgZsQW2w",
-	"+zenpDkgh00SXueZUZNw3r+0NFtxXhOnddnPBo82bZnnoLD319ThIAzXhDVXI9UqrMHTuVNOldzXN/+B",
-	"Ft07zG/2t+bgrh1lRx/H5PecpXSmWfplYiwUY0MYQ3Bjo9m4IQ/ydsziSg6Ef4AxHPQxtTBmtcC0pDkv",
-	"E3fV2EcBRfajLY3lziKoo3B+llykwDVRz7mVMwm2r78oolQUL+C1KXwuO0TuYCri35Eb6+bT+HqCLgBh",
-	"abQSW73Q45Ynag0bYZKQiZlbG8hc6GUWL3FgZNXuXnBbodtOqCbtPmI5LO8vQrnY6C7CzVJzeKWY8YzX",
-	"lLkCRSpO7CqVJ/F2TpNHZmOUPpW1Y5Ai5fM5y1k0y9UTsdo6BuCf9bVrbPYmUPIGuJtCG+aWXfGQOvkc",
-	"khzqNO4N9Rz2HhZNG3ubBKiaOdt0YEwMV+sDditKjRrFKg1jvNthsWZujTjzaQpeuv/89//ogOKJB+Z8",
-	"gNnlXSIIfxMUrg9JpQ9htzTvvd82YojMI64uvHK5av39qaWaneUyXr82GBrsfQADuQCwXrAtyanYQd16",
-	"pD4W4pjS2UO02JHHLeKTr1yMpyt5iOV037sdkML/gA9wpaLtR6eHZnoh1/cLnB+1kOsMAo2ecJSbiwsr",
-	"1B3WkRtwzO2r78kLOnp/DgsYhG2q22Up1/pqPmJ0ZnGrq5xZVhyEHEX4xWW+ZLnnY5wEu21yCMdre66z",
-	"WLnv//z3/7D70GIV2wP41mK2YLMHVme4FoBf+9wxUcxhC1G4HjDetXCs9rXXBV7kviYFFrOxp5EuMSe9",
-	"zMx/4kDljlgJKd1JLjeO0Ad5SaJyHeW+TbKZY6QDLnvTDNIDuayiInyEOZwYXXiKu8zT0oH4h0UOzn/i",
-	"L/PizFYPTVnglbZ0abr3qxLucoprFC13KdV1li8ge4oiBu13KlzUV1Pwy6T1RaHqVYWIemCa/E1mazS2",
-	"W7wBtQCiMsVxwDl9Oyxq/OHq1qYSnZ1/+DAcYSGAi8EYyyCffhye/lpTo2Tnfmy89BAptmeSimRARbeq",
-	"5VRhy53marPYtmZ6M8/Gt6Znmn6J/RiWge5Iye6kwaCpZWSSgOYLHPkOC/eBuaFu/AnmTAUdis8kwBzi",
-	"LECrXM6YUlhixOZrIrBCzn3yx3eKzDKJqkx1Jfgja3TuuuQ/GDdkBSEiWUnHL2K0WUyt1PTBSmcjvTcy",
-	"f4j7XWcZ5UuWXlbhVU15Jw5gypXjELHKQscLzH57VM9DHuLpncKiAtz9IdemwzTUcD5HznrGqIJ0Xsf4",
-	"QL1ieo/aC9dkugXSetgf56kPdrmwLEZRPaoX8zdVLffKe0YruS4HkMJAIzX8hnCoFozmespoB1WnmPq6",
-	"Eobu736bABqwXOiqU6GLFU9bCstcZqxagP33Hl1x8OZjWgzm36+g7t6XL10UXMgi6UZi8shyFSdAjkUj",
-	"LPRlBf9wr7pRhd8vLW90wyRWnJQWrHLiag5/g9x7Ho8witCnOITBB/mR1cJqN5buDFxcYO+iZwJSjjzq",
-	"xMprknKjpjp9FB1RyuWspSznRl2FzCbEsaZbLwBsLOr4TkzM4kHiGxKdgM67ES7HoAhem28UtAdhijhL",
-	"uXYknjEUtPny+61mLY6QefRmQd+8+3F3hs6Q78vKJxgOMOl+i1MUd3RPhmWSWgPKLG/x7egCwvjIficV",
-	"OgYXljPsBaBlwTQlwfTGN11Y0yaWuOL+bpMHvQ/wqfpWl6zwBtijkC47JuWVMGwb1ahmTlZSKBY/iWNL",
-	"Yeh2Gl55BU+SpdatnrudGXvmHYgX8oVNMrYXRe+493E8vv7+df81eXN0RK5+3Uv0W3Gx2WO+CROAgAR3",
-	"3YaJNuhUsT/jU65zztIBzGXkZhceS3/iGbpIwXdXDZxBY20ym9M1CzJhmtl2HnjcX1huFWbKU+Uk/isy",
-	"J1PGxX2Y4J/ljKZblObgrwiSwuR8bn5v3RX9ji4DOwNFr+smfVsUHi6PCjaaK4m3nHLBoGTe4PIM3dxM",
-	"AFEc+sIB+jTdkqsRwpfMJpng4kOZQ++L8SQIEnFPAfPBHurOAzFobZ3op8inVfKbA9TDGjyHsO8dQG/n",
-	"aPjCMUTKJnmP4LPNSgHf3CmYGiVU8OQLL0mhUPT5h90ex3ydbhV9kvMhC1hKd3mmCf6j7vhd5SnL49T0",
-	"z43tDI/7y2I748OV2d6KSUu6Jak8wYpVxj6wv7E13DF8630lS7rtk4lDZ02OQ3qmxDlQEkKV4vcisQRS",
-	"CVIK98nE6KXwGlrhkG6LS6/6ZELTJReTY0iKVglSfxtbeZ1y7UDQ7oRA4DrHwgzQF/M3aN0oGaahfceE",
-	"zsDFMsJiBh0qyOOLMOMjqc3mL2qSVDYJRCXwr7dCx6Dtt5Z7y8HXMY7hKmQqoqWsLbmxk07WSIIZZhvH",
-	"VSzBNr6u6GSzUGz2FePzU6rYj2+dHQPA1HJCa7P2V/509FqUa83G1NLIlyexFnrlhUbHQ9VoK1q0U9B2",
-	"bX8de+YuPGE8+HV4OXH4rj6ZXF6Nv34ajE8/mnvY5axarqC1WDI9Ad+vzTn2SR7u1dFwgK9i3RO8KimW",
-	"SC0isVgqFciVJVNAuQUszFysKxRb0L9e0gu6Zf9lv7S3+q1cay7u+24K2pwfDOh8b1+1xwd+rlNBJ1C+",
-	"92wCbMZFkWcgGzFDP7ElQlD5cYLEoXKV5csDhqgPg9uLsW0Io6cgeoR2HMMWawgT/hW+i0+baXRldYOT",
-	"55731WSCLPq+p127sVx5EN/CFHjfS1vcuLQuOF4gV4IOw6J8dUWMXaN7BRtMdL88ue1XKFyZa5nx2TZG",
-	"ZAqj//wsJxCu1njClSOdthn3K+hOEANdK5YeB+Q0cBYslVaEt68+sbGD0wlnBiRAbCw1pTCLIqXQUYtr",
-	"sCM6JGK7Sgvu9hpbHWlVPPbKOoU6RaPxK++3cWRx4ZLslK5aRR4H7klYiiSyv9zE1kljv1kP5gz5XOL9",
-	"AJoTD2ywQsstFxkIT9+ZPSj/iK1JFWAhoI68OPYcGqhmFTFyIMWw3FVartSdsAFB+7oLUyDqx5EdeKlO",
-	"rlwUwEo2eyfcmyerkm1oPu3MXQDuy7DgxEJu2CPL7wRuUxxOxijgHYGux50/lGRBKZ5AqgH0JGZXRkVG",
-	"dQXkLhtJkRVTGqJjgeZezEfrqO5XrCN012vB/7Jm9u++NMiTpEQ3SyV+2Vph/LS7duTSuDucjIHdVUjl",
-	"4ZZEFqp7tFiW2aD7M8hcTNK5OYOl9qfK4rvsyXC1wcBCkPFQJJwt9GZkV/Pe8e8tUvA+wTt/fEmiQGA3",
-	"avrAio45zRzdSVYPKbS3BM5Cfa2cS0n0RrqjZkWNPWMOAgossQcUz9m0P2d/7lGK6dtf2h2AkeUCeMr+",
-	"HzOlC32z4vryv29xtG0jRnuBFfutuAx3LSt7xRWR3ECd8eadnBdBXRd2ggTFPQHx17W1uiNrj1WD8FiV",
-	"dhwk8kHyXJ6y9uXcg2mtVYlwuB2P48it3c6BvCqCIsfm1nIwMxhU6ulMLX4kUsOhXS/K1Ry+xFCHjk41",
-	"YF1w34KZ9WQ0VBcUe8Xh7HydmFm2F+j+8t9O7/dKlf9qgw5lvuDQrF1vCVGgA83udQ4mveDiwbKh9YmD",
-	"hdk974KcJ7sIB+E915HQV0Oh5t2MlvZ5x1TrnE/dyalLoNmXLxNe8R0TZpJeWir/U19h4Oej4H+N1oL9",
-	"Nt5BPV9e6KZDp5h45LkUS5tP8GzzDTwMNpgTafipLbuMn2frb7wI91NaLIIAzglwevXp+mI4DomV93lj",
-	"jGXUxd+PptQfT8riCuT+QTQKn0tMNSi7+8Q64J18P8EyAqa/ibs1jaqFLNVQsxeNJxoIn7+PprVwFSSV",
-	"AGzUs7diETz//pSZO1f9A348lGoZuIKMomeLSjyynOsCwwE5ksrXSjWdKMjY9gTb9upZLBDLLe8KL8ld",
-	"XmyHvMD9aYFvniDlVt6x1O4yrjPx4/ey1aG1JPcS0HTFbROoX+A+tx6b7hxjHVIE3D7ZWz/KPbf3xDkx",
-	"1NJTDi7muGZaWCvOxwAeBqzhMXVMmUZ8KFdMEoyrhKi1MYsUmaiZXLF+cCWrSbd0j8fCkb5vD3ine43f",
-	"/tE7pHHMe1Qdp0zt1mBHtGgD8gCpjpw7xXEqp1whzHRDoRZnUavWtthUgX3vRmqoNR7X9iGqA96awJHl",
-	"/KSFb8dZgPYha7Fb9liXoPEd8mqERn/bJW7gS3AT7ccQXTF7QivCM1+y9IaLGWuZoBcJUQMiYsGNRNh2",
-	"oAinGRMp3WsqnrrnDiy22awKvoSa53f97h4NM4RaLnz7L7cLpxeRdGPcfbIMa81v2OcguyR3sxKAoWty",
-	"SvZX+/vFPtZ+kLbhgTMydiewfVsLRjMs67Dv2vqIT7aXMvChR5o1TtJ+daJua3TWFTJGc3FGt7GedGhF",
-	"yof3dPbQOCprsDui7rixx0WRdnNwd2pFuZBP2xiI5bkSI8RixM+yZ+0/9Csrls+sMbiPLadzozxjJU67",
-	"EqVdrXnbioEPkF9bJLSt2QJ5CZ2773AFWF7QCcVUyofbPKudWyueR/bJ0UUXW9EoWnuVSHjoIK0z6QHH",
-	"xWcwmOrPSfsOa5rfsw5sKmN4PqYi+sJy8UUDDsDGU4vcdOZ62xtlLhh8y+V10tBTS8UW86OwQAcZOwQP",
-	"lo7DOF1QMA615EniIWUJmdjpmSR3YoLy1PwWzqb5odhNliXDiIYJwLOmPrEalbSCkixnq4zOzBe9Korl",
-	"tgHTmpDpWmPX8KpP7sTKsYAkJF2jDu9KuiGRaJ+MoFFLqx7OD82XRW0YIG6PMXt24f1LuypJa8V2wAoR",
-	"TH0pgOvANrIM29ipJNmA23gKu+GhcfOkt6G52MOf4aqfwUpzRVYsX9AV7sclo0IXltuu+RKWFoRiwza5",
-	"DFwlNiLepc7wsxCnbp4JZbLZI9eiZkoBTigU+HCfJqEZErFqvKIaCGQnyb3aWxVgu4pIaRYKwbqrrO0q",
-	"OqHwrE7Crrqwe0tGFec6K20w0/zRXjrVqgOzh+pd0BHzUo/J3rMX6rL7XZ9qR1MOM3Rhr8+3o7VoH/7W",
-	"EmuRbkpe0dRDz9Ats7DJsQdLnlW+FqxTr/DisJx1ggr9nQruPfX03lx08Uu+a1HeBblcoe1JgklgATgM",
-	"+SOzrIDWWKctxRwShm5ocIcYcakwhv+8zk/TN+B8jsjxut6D1xngRK7jFoZT9PuETP7PEiMW4s0g7Dxb",
-	"0JzONMtVdHRFPm03mEETrqWDYh7HzAFgCSldLLVsu2Dpjq+26OW7oyj8piod9ogEdIJUvFEzJyZcIMde",
-	"GMV10UN6F2TiheLerEwBEniY0HtVx15qC+zYpxIyN/csmW7xh04zBVf0qQ8THLiC0TpQoTpVCodMGbGT",
-	"U/K5dXZ7/qnq0J+o88R923aH1e3Moohd3casoKtxCYylgfvT/IR7cnJCJlPuy4ytBf4DXMF2joChAOJ+",
-	"k4J8z+5tX3YRDaoo6pbOtKypG4jUgYSmKQAp4KtrxXJMgnMUTxTzQ+ob/5XH2H8npiUwvszb5gdbhGGC",
-	"JIYp1XRKFbNEhnZIZElTl3kx3ZIFraGJBWR+/V0WY6/6HJC3IUai14yG+lclRX9ENy5s3gXd0CEJGHzl",
-	"BwxlQ9WxzVvGbWXhrJDaqINdEoSXbHU4UUQaChvzBMvz2S1o2pp4VXji6rCHFZdgg1DlH5uUTNJnntIa",
-	"PolmKw5TlmrBYv7Pnvt6cH1eSQJyzFpGITDzZmtwbOh2fzoO9xQ1eAjD89JSylzT+ycXVg5kVkS3F+yb",
-	"PoVKrC0YL+r5HYwqQGutkRiNU3TFXsB4MTNiZG0kDdio5IEXAqsPh9WVPPVjXTwxnnBbEH4huhxHZdnP",
-	"DyQ9sgRp5fkMRrffyHp2wD71NXMroOQgatcOdVDE72IgxMH7m+Hl+Ov55dfP55dnV5+PEXpYLgXsomZB",
-	"zsCc59aPErJ3LGTmidgyzly0XTEsUOa9U9zo7Bu6teU4d3FAYdCxHEHcGcHZ7WgwPr+6LI/B4qwLbzxZ",
-	"rs1uYYnPweqTIsAq52Qq9cKC9+ywl4yqdc5SshYZU+pOWLdn3z1lE95AbG24YnWcff9FcLcg+m8NZbzw",
-	"msOie7cIWnETGwi02WHzdZaVo/Twd/hXrLp0saUsWkq7wqQZV5qldwJxUUad8bEzO9+QnrJwuUip+VXx",
-	"tnmWpbgSMYPwXVeDsAUe/IVCxC2bNY/JJdd/ZbkMPvRcsWW/eY5i1Qct0Zo5/9Y/5w6aK+YfVg4PZEef",
-	"HBEpyPVw9HX4T6cfB5e/DBO7U1C2UO0tZn+AfvrxbbuD0z6Q3V6Qulj5rhy1Us1WCqRZFmx2Le/BD+Vl",
-	"X2XQfTJAq3JBldGaREgW7bKToB4/HqgTK2+XMmd3IrepWMH8J0avgnOipJG/E4yy9zOqNFh0E58IGnzK",
-	"ntaAZRg/CjXZFBbFNQqpO2h1gvt5AAUNNciv5oXoIYPxeHT+/nY8RCH0wDz8x4OgQynvsltctpp2rOW4",
-	"73gB5Ub+FaOYwrfAarsTYaYuBWlnVg+KjpQ4nd+8+9GWMuQKStAIYyZwrcjNx8GrN+9+xNlrxip20N93",
-	"sQ5+Al/HDq2c60qgr8guJa/RRIUrMnEONk0Y5FxoPnuwhpF9ReYJoZmSTg3gsweQ8HcCaw3YKaFEQe/8",
-	"yPEA//Bj6Ty/Tg5CaXT098Xq1pntAAuJTkfcGZuFBDM5C6QXFotySREJ0Ta6UbAgcjGV32q8rVaZ23rH",
-	"qS+90vsfvw9e/Qt99dcv9r9Hr37+2n/15d+Okh/f/PF3z4Y96X69xy9uswtA+FgYMvqlU0KJoxj2ie1c",
-	"GFHkL2ujgd2JHcEW1Ca3lzjEYu3GM/qjF6Hwd8sdUd5Pr98+0+0QQdrsnqM5zcmULTgErxWZgalXZXSf",
-	"QxS6hOSL0Nz7seGBM+eCSHEnylcFXJlgToHOtJSp2YIovTLLL4DeiJIqjpcEX1Zn68ejtz/tuU/jeKIG",
-	"+fxprbS59x0cE8cT5vCWJd8TUyRKQKadvQ2WQbC1zRGN2QtemQwXCm5Zq8tY1LDn9XY0Dq/75APbsNxc",
-	"uERLeScyrnXGjomQobZjYagiTIK2RDOquoXbmwcdIFodRaQDcEWMVSxaarn64XYL5STXLrm2ss5vn7TM",
-	"EUBYy5RcEhYEx8oqrtQq1ib16xAk5NWVFfEUN1izYk6zTEGqxaaigxldoaTmGQUArNJJgc1Cc6ZP0FdS",
-	"fcEpGl7IHRyi9EC53QxauREF9iWMImhGl/1n1FECrN2+U3pc6B9ELSxfdJjc4k1MQCAERAQJLtxiLVLg",
-	"0AND8ah/dPSaSGFzXqxOfSfMYhmhNONLmqk+Ac0Vyeog74pg0eHgjuPKl0KxbZU0/bBTobYfyOqKg6Cg",
-	"Lg4OfxOR8aEwxBZOk4S8O0rIz++Mxf3zz7amgZ3JUAVQKCghh7wonoA1dbRCHapks70k8rHeNh2b48iX",
-	"jEyZ3iAvOpaoUpZTpGKOgnwOeEbCMlaQXHBkOXN8O3gbl2/osgXLvtGZzrZoxu4I+Z+Onm1eQrBny1Sk",
-	"Cuwz5hoMB2Zdal5UQo51YKxOmeIps3dDUhhW1vantopL4P9zSJAaO7IJkxpzCNtbCWr3ovdPklTabLni",
-	"UkrIQuuV2ePmv2pXwtWJuD8J8voUl8/zYWX3S2hnzkU0oiMkggmNP++tB9sJjwiISpDuoGOhI2NixdaE",
-	"UHUncMuM/UGFfOqS4xkPMhf3aJtMqTnDG1S2/F5VUgrPzMm25B7CBcbsKu/HHWPiOb1Nh6OIQ9zHwdCG",
-	"EvS4Xmpezcnp1W1oDSYx3RhWzJbHkbsWZPBOJXrgN8kJmjI7V+MLacE70OpnNmCeABaOIn+bNNsLRh8h",
-	"dmqpkSqo4B1AcBnUjS56Uea9OVizPBTV2o1upXN/YhU7XGjCPZK4Eu8Qmi8GMnkeJNkzj2tXQjcpPnVC",
-	"GdMAjLUyqfgMJxF3/At53uO4oBjEuDbYastCxkpIQ1XtvSmNCN4YWKrAAPJSV2SynDJwANVdAUVp+gRm",
-	"ICjriS6QR10LyUggEf9QE0BHXJg3ZWzhcChxRYZ/WdPMiJaJMZ4miY19kokne590qK5lO9CWAHspHw9Y",
-	"PDWjQsRil5X8WWBY/9e10egPmFOkjW43kgZi/MIvMYUaoRtjULE2nPhhFbdwgcPPFZPhd5zb3Ik9GsU8",
-	"1x4vOVs7kpQOSIYRsiEHsdgHttJG4ZtzC7Ku0O3/zwOYHX5bZVQ0FcVtW8LCPHujrRaylz8Kn4SQhaY8",
-	"avxs43yg7YkdzKOXB5AurGgguDwDQ1Ed3jOOeMbHJWN6h3JBSGSCMFdQUUdxh4rAFq4xzUCuSnInvJFp",
-	"zDvLTFV0pIIAeK4c75Y0D7BhuKgjevDJG37yQ9YHu9h1mzEEO+9uxvhNBvxtNFuzXR5uktrzDn6Pkp7b",
-	"cG81NejD2dXGAEBZt5t0SMdRBdqcFLlrBUYkBEiqCUAxhSUa3IP3gn7Uze9Hn5W+G/Hx2E4b/bQ+5VTa",
-	"pJYKQI/OHuY8y+IX8RjJwoxhy5cMnZVoG0sR1Ky2ASY4ZRhgAtWAZ5kt4IRXWuJ8MK6CuGCbPrmRqEvc",
-	"CUv1ASaz497GryNBkFxres/C/EHhIdDcxi8Kz5mLG7vzWXVsNhJPeERkBdV8tz46+mFWTAn8m/1/+Ouw",
-	"Vi/+YXJsY4Ne0njWQRdZw6ocYZVEhdUC3ZyxbzNzSYEosWVaJ+GqTexMw4Xri2AFaxEobt+potqb15tK",
-	"5wFQ2hYODh60jXATficCmAwiG4stljTMPK6MWV1bFDAMWMQSWc05pDyL1mj2OVPuQzH+aTsJrqqPhVLk",
-	"3BzIe2rue6APNnvamKi8dCID0FlG7/dGV8u7PjgKjomQlIiiYxMEzj64OmxL/bgLfl/1QMyGqM27hgKC",
-	"gVRw1c3VejZjLA3FJDA7pjytrXYIn+qSP2xeGq3FoOaqrvbNn5OZXC651l1KlDaWQP/kQv/NAe9YLXPY",
-	"RbYwOPr7EkKdlcKVFCrgLJPrfMawyv6B5eEvqNIf5bre6MspVyx1gV8sDynXeYtw/o7ARh9mMVLot/n7",
-	"8uROuLr3UBShVPjeBVUskM52qeI57zp0KR+4uH9PZw9jeWhd8pKAbL9zBPtWt0n3HuIDCnLuqcdpOZWs",
-	"VCsEdYuKWVGt4bmyCV42j+AaeRJqjBhVexoCclg4o7t1jVu6QaopCx0FcZDDEPejmNvPbA0b/EUvBkGX",
-	"zfNlPTS4V2zxw3XmnSyQe4yYZQagwv9SL4tgG6bqa+eESRrWlMdlN5KjKFb45giEGs8JT222UpDa3Wqz",
-	"w4p1LqRBCfjyzaVucUmQTABQDCOXyvcsIDZ5vKzwn+M2ghBXewlgz+eNeWuPQ/nlfVJkkGUEzx6aXRCA",
-	"y+SG5fikiit2nZmh7agvJE338u51dYNZwbab3eNEiV8jfzb2sUxD7HyVxVKy2ohRa4eggnFSwPlstUwA",
-	"nh2w0+LV6EG5uAdaHWcEcRXbzs0mW3feP/tKTdUV4DLcqwlgZ9ciLbIC230cmn+/jWOeZlTMWJZZXAct",
-	"F4UFAEidbt5N0rZkqsMSKvvlkH2OKGksowM2iMMst6MEM/vb8YTulco2k1NpsAuMcDYmpjFOZR5WfFky",
-	"Ml/nZofvTLzzNJBNLksEIYHEbuM3LXrvnaftxWQsyRS/mpQEDySe+vks1jAQNyHTTnEWmuVJvJ74PJMx",
-	"w/NSIk/W1gVw/AlPwCJZK6OIaCZA211SW47DEjYEqR+6gEqZBiomtZVW7rVu9fq6q79WsO65+jrpvJW9",
-	"vDuRV5dDwOu6Be2Ts/Nfhjfj47C2EBp+YfWhwPWTFMhQuybM3I5kODj9iK34twvTdq3WNOvfiRsswKAI",
-	"Xa2ybbmYmulbL+lhf3pJzzS4j0ndJ2b0KyNvw6ruX8Z6I376ag0H9o0rHXUm+WphLiWntOMsY5vTK3Lm",
-	"yhofINlWRef27S83juoWck0kxYCa99OoVXWJykmOWgzDqjfBXNdhPeEuxc5i1W2jH/DSok8upXZ+jvla",
-	"rz0dvdX1f/jxR0yyxN6gyfK0TGst981uSzr+P31+n3aJ/k+zOsFAmxfKxzIrweDby8vzy1+Od1Q4cgbS",
-	"tiCvIjm47gullJwOLk+HFxfDs+MiMR65r8103Iyvrq/N37ybCDgkvDfck0TK/E7c80dWEEsUsUGCNSks",
-	"qpU71wao5IHP2wIwyuUtcWRGKKNs9t3tJT3buYaiF37ySpjdjnwBRcZCBH17DHkM9ywh7JGn5maxheL5",
-	"bMEeYRqWTGGMwewuD3nWMkQ9g3/SqwRjW7PsTpSDLUbN845JX/4sCG/E6kWYjdro+YekYnc2sSwSemP9",
-	"F7hPn0EKlmup9H3O1HeKzDI5e/BKjIAhGxW0BGf64fW7H34s4wt/rLGqSmmp1dy5FvmnZbRgnPzNrdTu",
-	"R95vK+nz0Tk4LlKLfOUVLHqMws6BX61aDk8vaGqP1d+bH6fsfg2BJhfFRSf7nfDqO3D7YQn/9B/CCiJ0",
-	"ychM5jnLbEAU9X6XD2H+HNTeSUhQZQGRulDIq9weJtXK+Z2Y+KmchHjd6RZ1UZCPcu4I5gATsMvTYPa3",
-	"n5nygT69Go2GFzYbwhxdv6iR07uvymEVu96hkI2VDDe+lk6DYey2e5nb15ggzxqErtbwXMI8+tgzCOxd",
-	"xtlDCnu7TkYVySEyWewwIJY7Eg2Z89zGYCBv3gfGi+vGyc6KDtBO7wwoNjq+WRuBLY8Vt/Oe0GL/SWGg",
-	"pwaBuLif9P/nCkSpTG6Y0hct48/2ccc27WNTuMsOiCbbBkcdiu8Ub9RCtbTUNOu8FSsaIDZS4v61O7V8",
-	"RstbqE5FHHdX4dsWiHJa84jN62NyqpboMmNzPcikqEE2eZbYQOQ4ziqri3vUFJY9Ru9k856vATxeCXM/",
-	"6nxbOAkw9XRe/lBY2jJBX3zJs+Cj+o4Btgt00s3UH61wkkkwgbHFv3EZT50024BiE1Ln+62oYE+AjAJS",
-	"NTKutE/TMydjhtq+JdmaCKkn+JAl60MUy50AGIu5H0BbLBLszbOKKLqN6rFBsaiSj+sZ6WfLZQtf8jNC",
-	"6sGfMyAh9fBPG9Not+T1834jf9kPtFI4d3MH9+uaN2yWMz2S+hBmcPnI8oyuYgkpNlGkgSnK3uIKOkAU",
-	"vxfegsXS2Bsj107IEUlzuYJkiBgXVBvyitjFcMP07arjeGeWSauc9tW8skkP2PyuRLbtmu7DlhbsHe6k",
-	"d2/3szYcRvawokptZJ7ufPHH8qtvnm2IlUtlhok/OGxff8B3K3rDBMmu3pIbnY/PTwcXvaT3eTCyXprz",
-	"yw9XLWuPFqUNOh0kfi/OI2kBcsVELGoT+lvM5jf3ugv57sbSV7l85Ol+yjjsxbV7GtKB9Xp1yVjK4pBr",
-	"Z6YRmpojpHROtczJNp6MkvRMX1l6LppQo9xYpFlGAA+HFAlEMYVlw3NHd2xNOJnFAQSVzeG/m+CUlkcW",
-	"3RswFxdcxGoiflvxnKlOxVliWeeDKdj4juLUUok8CLnB5PjVeprxGbkdXSSEZcooNmYD7cemm68lQTfr",
-	"B3gdbI2dKtZXKybOz8ipFILNNHHbaBetX7bW47U4Iy5II6mna62lQBKT1hNX8Lfa1zNGUwVM3HqdCywN",
-	"BBYeRInoPaCIIXQM4Ekt98+hFSDm+/Hpy+LJg38ezOGz0d53vNuE0Tw7DOYQ+5tqAFgAUUqp9HvOZuu8",
-	"4MhjIu0OQYsMMgBrOxYdcEqCi1Bbt7KlCgsYIsx1b4MHRtnoEHLugLpoBVEDTHMjg/8+aEThpFsrlkJM",
-	"xFfzV5GSKGFKJFWonEX+NFvnPgm2+WqAVR4VLyCWItedxGAr9IX9lode+HE2VaENUVHFC5ZPz1re6Ot7",
-	"YKtD/HRQwrZ2f1K/MZmFtLW8Fw6o84Wv1BzZQ0tqNZd8ssLQbiW384MdUEBcgtWqA7CUy0YV42mQsy/A",
-	"jW0F1+6NVSv14tFS7bzfkNRii9Lt5LM5MYkS0harU+iBgfhSh/Dx4WJnJ/gUdK3iogIUtJBEbyR6yl1Y",
-	"Jcbotcc4KETQHqKc55VJsUsLrowV0JKCyrI5MMxtTwSuxZdmA9tNcD/YxW3sA4zMfu9et5YC/OM5MgWc",
-	"CvNiyQKurwiLGUAFvcPgrpAqUMqjefPW0sEfwmzQpuAAsAPpHUA7wGszKR/M5VJj5Vgk36BmYFe2bpWj",
-	"uCqQmYcAMvFbITLtCZDOmssVGbD0gi0P6GH7ZIHyRHTZw6lPBGgGuxeXU6fFwe1naWg9kaPDnnj5cxLy",
-	"LSauolhXsL/v4hPWFHsYHx4NenwcUa0TwueFUecL74Vqtuq6PsgOViFU2BMl8CjYXYzswP+psvsjKxyd",
-	"0VJdjgKxb2dtvyw7DFp2wMX9pNuwMqE1d1UxuFHpY12ULJy4gpitMAs5/HYu8xnrE6DlsEhjUMsALyDn",
-	"Rp0y/1HGQt8w9oAUz1gWCcE4ZZTxX/22NJeBAqY3BPwox1wfxGJsA6kEHi5AP/RJ4UMIO8EVUQ98tWJp",
-	"EpD1+j4rslzPFja1kirXMjDQyUeWQi6mLUuEECm94TOWBCiIgkK5UijT1ecomClrmR6jFOfzWmxGMMCC",
-	"HuHNm+OjI1B+A/bwo1dvvvx+9OrnL8e/H716hz/+XRQiypfsX6Khz/dIUg/eF3thnw8uB8TVEyt6MFyb",
-	"Cfj+PcszLnYJ0fZqlW6jlBQe58f9dHV5NvjnXtIb3w5v8KfPw7NL9/P44+3I/vhhdI4/3AzGtyP74y28",
-	"/aUx0vKP0EMXdtlP1bUTJ3dzGAzFpwhUt0NbFTM4w09UMWtQmZPB6fj8t+EkPNkJmdxen159Or/8ZQIu",
-	"GKiRM7ke3Iwn3vtCBlFfEVfhy45p1VgdVhyXkVb49V7Sc+/0kp75zj73vJ+gG2unPmlu7H22m2bRKbnH",
-	"uxQOh9liEw0y3WpGuz01DXVxO/BnYAI6iF20O9ERZHe2MFxSV2+6TKITlqd2eTt2tqITndHZw2C1ilgw",
-	"BP5G6MrWNigKa64kXluR4lwLKgTLovO3oOq91GP5wEJ/XmB5LKi64feCi3sMzdbHWZxShbY9utFrUjEh",
-	"6IbV8NQ1jbHaOPIdD1xdrb4z0sG+98j1ltgimRjNcHTnQKWeP7L8uzDasd857yapPCWR8Ud637SGB7uZ",
-	"ru16Qv6r9Yz7xS/RRFrGzdvRha2BwsVMLrm4LwqKLgunJjMSNrPc8DwPaPErAM1gW+yuDa7He6nJrWI5",
-	"uRqs9YLA8wmZfJPfpq/+89//Y1K5gn94weB0sMl3e2v/aHZQWmgLp0ev3/zw9t2P//jTz+DD8UqGBWpS",
-	"8t8O0CHU7mmpJXUtZtLuMYKv9QnUquZQ6SZyqk7anAnkw8XkaLNTtCST75XZQd+HO/j7f3MShKd/TGID",
-	"fqHouj9wfqc1naNhyrtS/5nZ3S8uyYVnDOJYUEoVxAfrPAN1AzI2upyRotHQHJaC4ReefDD+xnd8h6k4",
-	"caWtyjtdyPAK6bgl6/ZadIN5ZHsVXIPmvGBqr0/iNHjWtgfsiCsmUiZmvAPVwpl7aRv1oqKK2E6/kms9",
-	"ld/2ffAKnip67alonob2b8ew4L5VfH4HyMZouq1XOpBqzc/01nSm0pNd9SNngCg8ryP9y+UMSdKgHrza",
-	"sFzV0lm2grEWw4NgQjc1OYi/NaswxbDCQFvxRdw+bkor+zN6NLybK0ZaMA5iUDBVYZDUneaINroPmqBq",
-	"kQkc4v8qcdxpADQoYvPzIt3oKaiBlmZJbdy9NjoeMxaqYdDmnPybrdJs+ZErLfNtXfSjXYFipdmqY3li",
-	"s5fYqnVhZ/Nwh9ARDO1Gs1VbrpWwM+5r9ZMGLe/mtQBAewd1RBRdQsUQx1jgiCByGtEC2jIGFiRfGxqw",
-	"Blp4PObB5XrBVJU/ULjEOHo4V2CLmAzydqYs48Bfc0CkActp104GqLv3PoXAFt+2SVwn5Ki0EMirW83W",
-	"ajXW8hW2J0nfP/sxygLrryh3HxArZsmCZWmL7Ap8OjIbI/uXgM+Jmqk/hOrN1uXoph/fyCUD2OdmIZel",
-	"BM45brHyNn/gIg39oWsF/N2aUXMac5mxqHfzIPRv5cQ/YP18aOpLG+i5nY9ukFlXiaOWVMKeoe5oK0o0",
-	"xLlQDsCcl+jBXJYpVz6htj1jWF5EjlqwWbHURZrau7WcR8uNv/hmTN5WpvGwwJaZo3JllHBOzwVZZXTm",
-	"JYk16r6D5O7dCilm+3ynSEa3ch0t9BhDjZTru/+tVE8/JA+tXHa7XSWuogD3Tg2uav1AR6VNBp49xQn4",
-	"oo4OUQu5UVCGNWWv1issVdiPHt4PRdGNP6Vq9kuVi36uIoVO8LYb2Wc8C7+al3YX77OvE23PTOJPiFWg",
-	"++SeCZbzWbi2lXXCupf98FMdath2Lpwci5hVSxgfWoW4WxnZ4Z9ePPalCrDKnT36tFKovprnC5Tm/PMr",
-	"U75AmcggilXaYM81X+VihH9C+cAg8tZOMhUxuC+tE5329CFaJ/BlKuW1LlVHq8XqjN63W84csGBYsJfj",
-	"9ShOCrYRvDodyykEfyxwhGuypA+WGhrfBwMi4H3r/22UrBv+CYXqfIW0uLXpvP0BUfSUQTIYVgxQePMB",
-	"Gs0OqtBM9rqAGuufvUyNsoi2rfQIiJ1rUqJmlpbC2CBK1/vlavTddhY3a65C4MgKXa0c72NIvIsO827j",
-	"Fk6jbRW3qHYKG3DlWLVUsdS1OWI5UyspVA0PA7jNIFznotPgivtOQUdqSULX6tTq4FGyG72Gg/5xPL72",
-	"WUgzmcLi3XwaX5eHFDpJ7PeDDwcOiKA0UMWZr2y4mGozIbpPJmfDi/PfhqPh2cTPF6RAUaExMZTBxnEe",
-	"gNvLXy+vPl/2kp5/sZf0RsPxCAFRo6vx+ML+7sPtDfz0y9XlMOonKJ3k/UcPn67BhVTs16Lp8oul6kbF",
-	"9v/SeMzibKjdcPLBof3jYBJRH3l86WzB7rmpCy5q4NkM7QzI/MBQ94u44GW2n5FXYlWDtYrnQvoKJWuA",
-	"bruizZQsAT93YJJHyekvQbDCZJWTmYo1rF3450jXwB30YskatyKVxdVUSdEA8EHbWnAMKQ8PgK1b6G1z",
-	"LsgMFAMbw1ytNaT0dnZ/V8HmboRB/4v+ROdLxcI5B5xnRzsZR3R5GocYGOw6IF2I4LbarRdXal1X7q0m",
-	"A7wo0LdWBRlkLpf9Fzv4LoO/8fC7OlEvlnv5MtmVFc4KK2n8vigvdTmpshhD3R5tBcWpKJeNO/JAgpD2",
-	"ix3PtKvOSt14n0PUwtl+OUmr1jRzDuUYu4Tl8m1gw97NQtvZjrFEr5RTcdmEFDHNztnG1Y16c4Rf8kWy",
-	"yrkCP3/579HkgNXP72JfAQPn53do3izWIs1ZSlIJopx9AxZCF0m1EVbssQ2ltPl2ZQ2KqYytg3WI7q5A",
-	"NZzxHKUsUn7PlB5M5SNrWFesuG7psyCXeEO5JkVZPyyKe0/BoEgJF1oSbFqdkCNkpnysMy7c2Rl5zMOu",
-	"gWZJSNSGY6WIIGBD5Hzej1NINF1gj0zoT/Tb4J514Otd0NWKiRCb4jQ6QaBFcMPAVsGs7PiI4dG6rQiU",
-	"KrDPHTOw0zKKIQdV8Imct4ZK2a01NJ+PCRKkr0IM3m2cWAB+jdYj9XRXFndaor3SUu5jZGlpB1B1mnEm",
-	"9Kk5CrANWXuYeeQpRlOWQ9H8muxPV08frHJ/PxF8EXGzPEcaX0yyKqyQlkV5sRu2FGuLFbN1W+G1LK1Z",
-	"msui0AjMOh7PAn9is0IZhzKaygjpuexGEd9Sd3PBptYhJvB0nUqBSULhwoUZu3UKmxGSVMtc1UP8zNll",
-	"FL2gAfFlrAZoDVcVU0y3HNM1PmykPtXs2jGCx11iuxSq6MS6bvJXWXFouy9XlowGkhjsNkXyTmyrEuI+",
-	"tjuYiVm+hWaB3psrsuRKcXHvXEcg1u9ESpf0PrgGi1xCKoCkOtx2CZkEJwx8QBabC9T+grDU8qFoCZBo",
-	"BEj719TEPHgnJiVEsPkl2ySVDAYyceBpeIlU3jlBWYqOO0pmUswzPtN9cgY3jum0YCxFsJZ1HcarygLi",
-	"fS/6zGXc2EREuW6uBriz8oewruTZR1mXxr6QCjlcVzL3vv3b0cWJFQXKXleYLYCedltLOXR5r0pJJP3n",
-	"NECS3obmZsXqLsON+exsxlaapWS6hg6vWL6gK1d3nQrdJ+fCYWzNrnJ0KgIJp1pdjVB5HOvgHlpBvdma",
-	"iptH3rqy6CS3nuVrKinrftGEooLWuBCHO/uwKmerEqqsEHpFJaou+SusQYkd2JSSiDJbrZbZvE2C4pgt",
-	"EfAQHNi+h/filS4Luo1ded8O/4q96oyAzajSN+vZjKl6mHJA8eE0zZAEGSMfmMlMLcE9ljpgoiKnBXrf",
-	"1dMKp1RLDAZEBW5tGvbBC/AkWREVy6epor5qg4uf1krT2QIywv+fm6vLWtSX3IguyK8OGWcxzbahxzcL",
-	"0xWbrOeVOZvQPr64IQsqUrWgD+zE3HhFu4kXm1wrMltQLgoCjVXOH6mGIh9Qvut6+MndBzgVTmMvV/t4",
-	"xryuJ1qia/HKBqCMmvK5iG0hBUKOVAcNVmpSrYd2J9YrM8/vkqOjowJeTDFM6IN/voIIFDgjRYP90OyF",
-	"GjN2Vc1v3xzBPQtaheXQPELNoxJx71ClwW8anPb2Fm8rcuMnWMBkYPnIkAkPK1/PaJ6iru1H/Obdz2/a",
-	"lK0JjWfb99+/JM9jSR87fLYVOEHRICj96IrSeKAzaMprkXIE4ffvxNXcV4MDO8tBLnRQ3chSiCwVyx6Z",
-	"SshkNLy5uvhteDZxnQG+kBJru7FavlNA9M7n2ysxwqYmGH++E+bMuVGFcHA/OrTZHUA7rDzkqiD55Dkb",
-	"0oUHaZ4bJZ0LZOfHbXqQt6GgqPhhPytFe8FhzYaWWMC3Rz//GPODlaUs0g7phS1ZgOjjPgFtDOfWOaSM",
-	"dcW1YtkchEvO5mvlN/Y+fOHBwvI5DOzi5Cc7jIIgSoPaZrD8wme19evRc1Ht7UDffMWut92tq7BgeZqL",
-	"o93S4E8KNk64I2ZQY4wi90tFjHaAArZyGKCnINCOYj6DmsWBqlYEmL8UPAvMRDTLXHKJsYXuGVakPbI5",
-	"SVDbeuc+eh1eR0iVxBWa2d8pkvEl1/6aimfSlK6tfTViOiS334AvMTyFRj+50VSkNE/JZyfvFN0ek8lm",
-	"odjsK/oCplSxH9+W1Zi1wHjd/sJlTzibnXwF5aXf9Rr4qXm9cze/hzLlcCwd+KZ5bX6Mn9PA/+BIrWuX",
-	"YyDIQusV5E5qvVJAi0EGYd1YwMLBHGB6JS/402VOJvCXCapb7mmHFa8+i2dossvs+WJ8AqEx3mDOHMAj",
-	"UDZkWMr1/wp2zCEp/DZNCdGsBxkd+6wJC1qDchye3US3UNH/t4L+bAp6ZA36/+sqlrVnQ8HhOPF+c+Qi",
-	"lY/M8Ypo6WvAwvSwBN2+Mgev750IPe1Q5xAd6S4otGI5OP0leBXgG4X711u3XMyydQqMCCnHWjdLb7C+",
-	"mJb7v1XWv1mVFW7Apyirf/Mq6SFXlz3PyrOVH6xudtUj3Xr8rWiQ+5XGPXNa0CehxlgiUNrRBrvRHsWU",
-	"viZt75GJusQIvG2xwLT1mBxH3UcKiLh4pbwzBNvsw2ssRwxupBKz5K+XV58vhme/WBA8eorgx6vr4WWs",
-	"Enc00XLk6EH2p7PjGxAKKAMQ9vP2zYEUTgaKLbGBPKPxetVDESXNBCkUYKmMcLxIodhsrfkj+0B5ts5j",
-	"eA0vYEC05M7PVvKOu5qyRYJDs862D490NScTOZ9PjslmPzLpBMowmo3uQDN2uVOe9uuCQ8PmTBhElAsc",
-	"D0DtYBLIhqoTqCPiszsCvIcNj8I1kRjhei+1ZsKWskL1orlDnSqq8GjJb5i6FROTYwJPRDpaeNT9cnUs",
-	"4lIhhpUPk2NfIDldswKoEBKKC0kmZeTFpE8mC5alk+M65AwlK6ND9f2YGrYdgVRHmkGoTt0Jt19PTCu5",
-	"nDJybwZu9omQGxeZsTEac3QUBgxJxrRCxiqEXZgD13cb0u8uoO1D4yPckWXSWvnQQ0BRUX9MzuctxcmH",
-	"TG7ak9YGEqWmYo3ZGna6NwFPU58Ee2ZTREa/aTttS7ol95JYk/aAAKcjU43Jm4Zb4dcKkwle10nPOjNa",
-	"zmJd9nt7yfwcwGIHOX0xbHEZGBUFq/hzU+FYrGOS4WkUC8bFaq0bbbY9Jtq4qK+AWtxujlExrj1V5IoA",
-	"rbL5oidwlnkaluABptlC7gFzoTHDxBZCl/FUQOjTuR/sHhSjRWb+/+x9bXPjNpbuX0H5fuidW2zZ/ZK9",
-	"G/uTY7sn3km/lO1sam+UG0IiJGNMARoCtFozlar9NfvD9pfcwjkHICiREmVTdncmn5K2SIIEDg7O6/OA",
-	"Q1nxTu1WsrihCYkmfeW1GgUBkmFnumy1qELCDMiSoY8Wc28zwU1Z+EQW1GZCggpOQyyoztbFpFfUEqqr",
-	"kGa1O7tfDJLmBYV6U7+gEyly8gBTgg1JccmroltqioWfmztUI8STLjgnj0My6QfJYjN02Ag2U7ahgCDU",
-	"3jMi6ThxU3r+49XpzeXHD9WKJuzW30LJf2adOkpDD3/qhDLXarpipHTrKatDRawdhesv1FxJDuAF/+Ek",
-	"owWGEofh08B6AHfQHmt299a940aEhPWXWYE3WAFbgr4sJaEQMQVhTk8wBgibPGGcoArcH8MyDdipQolG",
-	"1g6E6Jb2AYhu983TdBpPkp4wmPhYEGYyzyVGLUyzsMTwkSuYRQmBNODulYalXkjTjrN/H4R/q0jb22gg",
-	"PYlfaxVOwpmVq3gSDxDjNfSCKjywvbsxbNdYdFafuX6K4PFXFtIuryHkCQMTF29LZ7wn6nXiNir0woji",
-	"hKW//vq9NvYl2lYpFmxAiALORXfzWOs7KfxJ582wapn4XP5FIMpuM4bzKfECw8jzQk8LDu2IGKw9OD4Y",
-	"CV4gBh4+0Y1/8NtvYMpMdAPaZGX6B1d3IUYsouyHeGCmwcvzY5rBUA3VS/adziR1Lfz79ccPic8CsFfs",
-	"vfxuwH5Ud0ovFB4wJiEzwnkrFGUeA1lKqso8T6mkm16n4h3M9LicgZ9fiKFivirimOXCGTecji9g79Js",
-	"KhBRwUN7uNcEhxNfk4AbWCYsl7lh/3L17ox9+/ab//OnE8Spv+e5zBjYIJBy1EowoWwBIeAUUCVMCnMB",
-	"QXcYGwb5QfpY3ZxP3evNuTEsrUze1OPBkg/HDUvH1S/BE3G2HdAsSuNPX63chwdv3Q3g45jExQgxQ3iP",
-	"S2UsoCO4V3Ff9+bNm2/dy/94c4bgFgyL0ZRUgk0IdJ3nLJNTaSMVaQHRnyucBzQmMRsE4/x0q3MR8GCM",
-	"hfdw6vT1//vmTQLl1W6WFFea1J1/ZaQpdQc3aMBMjOWsGh+fzS08zV0SJSWsUO59gnUrPktjj9nbo7dw",
-	"2yeSTueRZ4FE283zaWlvdSH/DhJ9zL6DbcLsWP36P//13+mJ38WE9F1xcYNjjdsWEfABu1eGUDsupVsc",
-	"adjbo1foYb89ekOiDna7zr0LoBiG9N2joVkAXehcjgVBe8jMneMT6UyWg9M5H9+Kl68HR5XOiP4GRGqz",
-	"GS+Wbid/5mObL1HAwJQNMupVesQ95zZtAOYhzMWDG6+OQgH+wStKQyg+lwfHB28Gr+BdnBsJevKwIjac",
-	"Nvli72RuCS4ok5OJKJxY4dQ4KRjr2UgqkbHRkp1+OE9YIeZQ2I7OxWjJPl5hML86loDh2pujuCGvLQR1",
-	"sdODezPRpANGPfVUm4bYtUtdIl02cmWHtkMqw8bNZTQRYM0hEKlozfH9mNIFUGgBOt1QhTJ5AhA4yKWx",
-	"gZptzgs+ExaSfz+3UfFRmd86XWJkAlQPCifK30pRLCvhADcKDe2au96B5bliFDxa99WaLfrqfQ4/qnzp",
-	"qWm6XVyx33S6/qrMOz/7tDq8Oj9elzu8u5wqbsui8w0X6l4WWs0ww9ztls8QPer+BWe6KES+00dXDlXH",
-	"G94Vetb12hvd+UrxufO0vJequxgYSJh1X1al9d9F1vXyH1UheNZ9PX2XdocbKETW4cof5ExaiC14fCjY",
-	"76+PjijpYSnbFBl0h3+lRESlKLbSTkFcEOzIFfWl0NwBi5Roe+AiShM2Pzq866HvS/ytdpY5UyooROpb",
-	"AeXsVBefmog5E3D70I5+iegLB4ApjP6BpzeLUmcQ3WxpcnOa12lSOI9SmZkUk2p5HivkdAKHWkqUOGk5",
-	"v9Fpgi1tTvGzKcXcnMHIzceJ+zHCdoFCal8t7azcoYK/w73uVIQcD88B+TQGhXG/1WrIwejyWS9eCDLv",
-	"FrcaKrJhyk7iMvNsqOZCQdEFHLBVNUD83GB85rlPoVrhlNcxkVugfaEn0LWJYg0TpVqOw+jh4VSk7PZ3",
-	"Olu2i4m/RApzeC1yMfan6m97FPjvyvzOQ2GtS3xoJMxqrLG3XGXOzNOQeYWQwuP3wWk1b+ickxgBCBqQ",
-	"H27fDb6GZGU/ENGSzH47dC+MuYGanbJF81yeg9pp3kqfSmsAsojMmVj8PXGBcyoo0IrpO4C0WoQyFLdN",
-	"0PYD68dEW0NlPpR7DHSq0EUjciOGio/ReoQgWxIchyCxnuAdA8LuSRBdhBDHXKgAcwc/63o9TVUiAzsR",
-	"6uCkYQuR50OFFTPskzZGjnLo+nEbUfjknbQJg2QVS92E81EuoPM+PUFCrPW+4h9VpsExX0iMVpX0B7f2",
-	"TdvM/Q7743RM9Ot72yMRkNamPVIhVz1+M7ghUTz87nPyEm2Lx20H31ja6MaQFsYlD65IIO8FYcGWHFTr",
-	"UNHGPk4g5YJNQ6+OjqD5K6KZ8HU9JMuoTFLfC5kOlTQMir2aFnsqbFjre8So3a8JEAZqMQMo3Bq8TgSl",
-	"S+IPpgMpxDHwEhJtLLTrQ1LOCII26B1aFaniN/PaAN7kVpfFg40LsjPbveAbAhEzcDTP3KE9dio86HOV",
-	"BWHw9SIgXOLljMuc8SwrhDEnVXjNidKg2e0Mb7NPgaBBAHmyQR5uABEC/Hw0jPA7zS1yPM56MxKh2kvo",
-	"eS6IMgQHIsotWpmMWf1w5QC7M17b+pzDz5FVs88teIav0jzhUb6DZsHLO9hv/W0sevpoyXyxw4O2DWYS",
-	"W/fMxxB3DRoFT+rq+yqbHLUM/h4Aq8lxoGCYUz0DwPpjnK4cLcHmhmgzPHGows1gI6ChH2w8uOuFYanT",
-	"95dZmkCgGWBCIByQBgbD2t/SaNUJWaTQpRU+YDUXhfcO00ZN74btFk2CN0uPQ88oxpshzhe/U7gAs0lV",
-	"bG3CZQ6drfJOoAIqCmcELedoKwXUZDdNGK9NhkpmqML+VmpLvdS+TG3AUoBeTI/9y4S3SGpJBnc/zAou",
-	"JWg5KHISfulOSV2StySprguOZAjS+ygnmFFBVqA1ZkEd3NRv2hA5Gy0P4nQSlpZXW9PX5bipPMAKX4wA",
-	"EbRkA37wH1GzP6Jmf0TN/qmjZlDq0iV05qtqHn9Ev9N5Fp3Q3o31qvyhhzUquVb3SDG4wAeNeKO7FNKf",
-	"TWofD3M6f+B4WTks9KRCMAC7Y6hGpWXpp4sP55cf/pwOmDcIZ6x+itvbQog4edLsTV3CJ64dsE2HRfQF",
-	"G0+NWkvk67eNR0TT82FGHv1knud6AQ3LVNKDD1nrnEPhi+wqMNOl9X2fUJxM9oLnalIoTm15qPh8fMRH",
-	"7HOD4nK3BS+kYVi5QE4iiHcf+/NKcMD7kCRtD9+Nh0pb0e6XOMsWvvEDXPaHXH9Bcv2VnWVBjLocZSCV",
-	"vfr38ESIltC2eUROKGnN/dAeJwxH3351gsHnhQzIj87pQKhodsqwUZ24poVyNwKmjvMOY+djxpe+dAA4",
-	"VNwhubgVyvkyoR5owQ3LtQ+QyQyBc4h2SVuxGh+GjY05IChiLoRbaneqZiIXlqpPKlcQYTpRkzUcgQgp",
-	"GNZ6PUXTryyh/Vov4vO8YXVBftX/4K0hFN1PoOSnQlrBOC5bJLkPj0JFKh+yNijCHnJwJfsS5yCcCHKo",
-	"fgJjC5ReNpNKGou9xZhj4WUmLcv1lN0JMcdA5aJwr+/uwpEwiQEd3EBZ9NmuhyDxyroU1VbzbUuDAQk4",
-	"jdTHIpzDox6/CslDMmPR0oHD05p1fud5lXieQ6IK074+9oQpMyiYosQZJXl92nnGiztTpailgWB74RvW",
-	"jRXzpt3uXqotF9vLXnOGTuD17bLNj3oeui05VecXcNPXj7i958Vd8HwMgBtg9YBhJTq9G8Uu8CFQe38H",
-	"M5AS++2ydUpHQEgjE0GY+/wB+0SVAFXMnGoBfMHAoEFq4Jc/kvg7WfyI0tdrAt8fAY2mv08N7j0f0XaM",
-	"EiigU1MSo8x5FZ/t04vi9Jk7GYCPUuZQMbFaTtRf4cTpCkokziRgGDhFAiZoU5WPOzFCnY/T+82VPQlU",
-	"rnIWFQFFeBhvj74dbK3deWahwkkwlitAWl/0XWazk1C1bk3KCfcsHNdxqQv4FFit7rOcbmKgDz6yJ5A/",
-	"55g6RNMFRxB9JxtOgKjqpMqTJsGMeHv0LWpGsjuGqtZEBavhrw0P4IY62nnujrzliuhGh47KosK01RPI",
-	"P29FOJtKy+DKSjL7N2Sw+AGGwVTE0xozz7Un4IMr4FYA4UA4AKyR0kxpJ4yP3Cg1COaNwSyYiA+1y/c4",
-	"7fFAN3ImckihrK8CNFDVgKQD1wsh+kalL/3VxtKyvDArGNY+8i0Lj+Nhnv54jO3SHo/GFX3R5VTcaMD+",
-	"Dk8yb2v2dIoZyO31vI6BkMB3lwGzYoIlHnV2bF6D04669AkKwdRw1kPWpwCoHZZef/j48f9e/Hrx4fzi",
-	"PA0QUPZWDBU+JkJPolI+5Ws+8dPhFcZcjQXSc68dfHhZddxFf8JiTypE8R8LwZahggRW/ZMI+yvcpcB0",
-	"hvxdaHcrxEwiW620XY9Sep3tJyleuPeTFPPF/ySnKH5sdYri6kKfKYjDI/dnqfayQz/oiLsgz/WiyeQD",
-	"QDoS9RUjr6EweVW4fl/LfAYaItYbEeb9Y9fYlDx/mUVMms3lcpOqOBQLjWt596rsHWusVnPwoqq18QTE",
-	"WIWcJXEtHTzJ9yeCGiss5eulYq/fQh2tiXsqvZkSvP/m5HudLnSfheu1gTakf2HewdSdFHoG+B0TsYhm",
-	"1fcxUK2p4bKXMGLA4K1GyuWdiE0+eLV8ySy/E09k3ZWEUd1uncMVW8oToZG3VtKMSAZAsEwHr3JSCn+F",
-	"7u2ECWxsHjACP3hhqOd9KglvLoW/YwuWULaQIuR62xK5fGyhGKYxaftmHVITcrYtMURqYkmYKce30G0O",
-	"VZgJS8macf9rZC7UGMtB3Tq5/3Gf7f7rXz+lrvO07a0Rs4LgvVryzUeds/H4tMudn7XGE1ntd2mCodPy",
-	"CUQAVQ3YDWNtddTvuo8Itd+7j/dVFZu5zdclOU+7ozc/dLG2B9oy86AeGlQT5CLx1KsIJF/eieXmbgp3",
-	"AUD/3Hw8u7788OvFh7Or//wEODp/ufjP1HMrE3eFR19A0Mpb/HFGrSmKas9oeHIdQ1JA1U48YIBCWkun",
-	"kIjoMvSMOssuS/DEQHvbnxJ0Bt8RvvJIsEwU8t45FddEq4mACIRQBtiQeU6IF6YNZOAizNlf3JTtUcZq",
-	"I7X1fWA05E4sey0AqTOLxgEN50eVZptcBQT5VnFCKHvUzCYlrn+txoJRxQacNsp7W4tboQKVklQj/Tnu",
-	"ZkRUvoxbDqFRxVLMdwHyLzYNDJXMIoSQmjuIzwPSEWACjBoaQoOHG4B2GplVK8UohbBlQfcOVfoDN/Yl",
-	"jP/y8jxlUyduXjKhdqShKZMAsaG0HqZnErdCE+uq2wvgXMI5jP9KARwomtaR4NZPauN8YlexM68qpJiq",
-	"IkuuzihLvxPc4nS6Dze2EHxGfQHGuSL+cyYBVA2b8OxCM/c2qASw2jSB13S7vJzeUlATyUZUBkF1LJDA",
-	"QcD0AHAZgFQcKneAHLOxVkqMLaDhN/rWcPOF57/caiTJrNadhvNoBOJVwyGHdALVKVdb4bYT/XXTib79",
-	"YLLis8Vd9BI/pK416Mr3IpP8xgNZraiZxF91HW7jatkBPzHaOq2Hbcj5eqlAq3X1QxudQvygniqvc2xv",
-	"oy08WhIa50sAUwrsp1550R+2lHxW9P6t1dczDfBdATcGskIgvQO2JwAe7JRaReBpFH3Bi/FtVci/RfpP",
-	"4eVOWPq/U++kg95RS1aUEFsf3/KCjzeh4ETObDMczo40DBU4zqtmcJz+P6FeiftVfoIv9n3yl/cwXdIm",
-	"bKTtbWsxLxoPjW/o+73OPr7/9MPFDSDkvzu9/KEJH78On9T0fo1C6rYNqMttU/RN/1N0Iz5bD+GJLX4U",
-	"8BuwMw65Zbtpaf+20wGTNFpcvMils18ghlRhq7lFW40jpVane/Ynb+CoteGFEqfv8tLIe1F/N6UXA3ZK",
-	"kbY3r1gGkU/AKkzdu6T/xG6oV/KdPNEAydpHmB3OmBiYocUNrQ7Trqfuofg8z7lsD7zeiDxH7YhWLGRs",
-	"FsitgGQAFfnpWq9qhZrDroCjx/Mn4A0AUEfuKJ7v0LA7VM5IBjhyZ4eH9NBMCASwpmQa0OGNlqDLm45m",
-	"+jS/bN16RIRvsYTA0Q5NEBs1WFN4DUFRRmLKVeJJqis0yXhbxiHq0AYMBrQEeHRpGH2ryI4rj98Z+RX1",
-	"rvd2yI+AcX1kOwV9lLa3D4PSuMFd3Psm/94N/jRb98JNk9ocHEeyMSfmM35XpRf6rO+7wNWCfpxKOh+x",
-	"iyd8LLbEAECjTyDvqazfdWj1AJ0JFr1oZ0MDtEuFM5n40I5phuTwk/sOX6LTNgNc2U4t6XVrd6WFi2yw",
-	"2NgI793Ss96w4oACbaKQewLAvUxOlS6wTrjpG+aFmMjPj7MVroT7bWwBBraW0pL2q/YS9vdhT+47dFNf",
-	"X4SJAltwA2oNiXqv4UvaPXCq6PG4LBBV2O/wnbXaTGyq/H4v9hkFft/SMos4Z2Oe56af6sM7qORC8tY4",
-	"4Eu47Fun6HDOjVnoAjtvygadf+E2F9psEaC7JaimOADrm/DATvuA/YH+nhMy2QhrOmrni0tojWbSIp5X",
-	"BAuHEVFIFgCa+73MRBHqlJxlEjdqgbliBPD+0rc1tvGRCU5fv59KHv/4MzyauxfzbBaGayj6vVR9lGSQ",
-	"EajECxPma3dBaitPbQJxDhWXTKscgeHuRZE5HX/iBEaqaS7qpaLmVi98pqqpXNFZD6slrx2Mh02Rja5F",
-	"r9f4jBX93zW6QZnvy8fjUbecOY0RJ89J+IjPJpq+Dp/dQDoFLlxc1WcG7JQhezSB6CtxEodqne8CDuQt",
-	"vxetkTSAm3rKmYSX39+QrRxZCIWOE2ZgZtrmBK95qlc8KzAozoEK2VNTPFm1gx9+tPeqh1WmWn5PNIIL",
-	"ZNMiWQaZBZB8GzxCIsmo1eS2FrKofPmeSD5r77lKcrzKa745lAlEBiv197GjcuKLjGTms6ghnOF+8iwc",
-	"kT6o1R9B8CrX+s4MFbfsNRba1SvwASaNL9mtzjNIaVKExxM/oUGwFBZ4BtUJM0KwFLMkIrvRG4IMO4dd",
-	"v6bgYayEO+JMVLPem71ee2prGLFuFexiQqyjSTaS1sXbrIrvwb0DduF2G9UCQGSLjy1RumDpZ0LdXnC9",
-	"VFOivkwzkct7UYgsTVgaWPkJktCU83khIH+PRDuE3EzJxRBfI6H3FL2NJqgb9wFmy96Nhn9Gpf5Ue7Yd",
-	"mzQ03AdaZ0xQe2jS0vSHTRqGIHTS0vSzbWm3tLfagzcJyJX+DQB3KI+4P6FITBfEIsANS88vr89Or7A7",
-	"hfAabMGVQXj2yHasn6rI4muGCijM3dYH7gFosw4E2QClgds9oaIlLGweCSi7QV8Fylbr1fsNG5q+fr35",
-	"rn/P8hyH+lhkooAHP3GjyLlXi6fgxXeTZ0CS8IvRhzD/WXrAgHK+iwDX2wjqIlwIWyw3YkVMdIEd4RMy",
-	"kzrK8kOEF0izCTU/Et+E8dxoOr/AjTYa68EXNXeJSKwG7NwLORasIBOtsshMDuOOkBPLPWwwVFdQ3yLp",
-	"TAMgptWCfkzT2Tpzb1YK3+TVDKdii+VT7I8rN9Cz7Q43utxtb4TJA36EXpK9YGGrJT6yr+2xDVEjXtyn",
-	"ajzeAFMVrukPTqMemgroHQ19xJ0P0gc3nKyvTe0I7q/XDc5t95lBPdXO5ZMqW7xilUsTNH5VoYtIJ3gd",
-	"sOj45qCgkgZDdRrGsi1HdRiz6bgG7pEKBq7bcf0lSexeWvDgxFwR4f7OTmpr9wdof+L3HjLo0qKKRFSg",
-	"xKcUlFgwN8mZp6pBlgz8wTcXvZTOnfORmBpPfHAcLb8D+EJIJQ4V1ngS7puPWUM0IriM+COUQkufuloJ",
-	"cqPfEtIVEiWZyFnBo2ITnucjPr47AZxDz3FTCPcZwEclFs5OWEVP4MwIa3OR+R2XYxwKyGDxL5ERwbTy",
-	"OIsnxPAYXegusjLPA/FVsvLrjGdwQA3Yx2qnU7cWq5ziMBraQdhNGd0jTWwirMGenCo/cRXVCe51Xu95",
-	"d2a9nkzc/BEUXpcdv2Z+/O73+zUyvNbHeZw94PdNe3TmWhT3chzKtFgmeS7GtgLX1AtVtQF+4lNRnJd2",
-	"6RbzRvCZOfZhVARSYUJBbbYnuIj8NM8yNVQRAILblM4opZ1IXMzUqBSsVf9Rnss2y0TG/sU3Sl1dnF1c",
-	"/sfF1XX6p2RTbVgujb0KE7JXkxIHaUvKn+Z50Gj95uXDU/2u9xuRDu1JDS6dftwaNwhPPfyH/9/fDueF",
-	"cNc0HB4Q5plzexunsfC2ruV1b7eVcLQfP059VTTB96F9KEDdetFLyCvioC9flvOohNF3AhjsYxuwSzUv",
-	"Y85CTwbi9gFCL0cBRhJm/9HQKs5n81wAwC04ZKR6m8SUJvaqPmX9O134+E9+tGeCtay9RZvqpQkwic+K",
-	"aOctxogELwzL5aSXQr1rYnQKo/q9FIyQhS7zjDl1umUv7QKAWYh5zpdklyE+S+8oNVWTG9GHwZmOOhra",
-	"0ShL6UMOCMHn3qtCYiWygo3gGPj6V3DnXhVtmQsapVVy3K8RUox7/x7xMTiNEEkCpMybVCpWXFarLce8",
-	"/Vy+jAVdKvoAOEMJosIvTmgGNlbPgSELb4osTHfyRW5fJmOAk8x5yojigjpyoouptlYoJxjQtkCZBCci",
-	"SC0neGFHzuBuOWTp4/aqOeDOzV27ND39UrMVeuzMZ1ILRak6Ne/WtrounUOyqXSXyuzzhVskKNJy0jzX",
-	"uRwvPedo1dWZSSsy+F+iuWfE2i8Nnk6DJoCSK3yNT/DQva5VbaC2nYoX0Te6F8Z+UHibixs+bRuFLjuE",
-	"a+jhjw8d2bVXirc4LeDmMFFThR5oqzFtS1rOONMRcyNPJASMx5RIc8s7EkJRMZ7InH9LbJ3Oe16tw3G3",
-	"h1TcnRBz8FhlgXg5pmo2SC8nL99zO75NV2v9Xv9bUgWCLJ/SiYto3F7U3r563cjcOs+4FasytrVNOHXL",
-	"mHoTyo8Rokoo6q0tw/5LajnFxvThHiyq+FPPxUQqWbmTT2hS7b7ZnAQa68ven2vbXWTU9fKQbVc7W/Gy",
-	"QyvQCmrxEyZRo0xVKBMhgnFqfAJrDwwm7zFULRx1ix7mMAaY3WTnu9ejxTrYq0TeuIGeyb6v3qA9wfLT",
-	"raZJHongoPVxZt8I4CRpeLoPS2yTrp0MeLD7NgFKQT/cwa4JhC+qpMl9QpdSJpiM3uwurEKl0E4XU7sL",
-	"Nw5sbmdkFYR048xbYIyBXG9o7/dQOll1mjr/6Fa67b5kVhMmVxP1zBVya+5lc5e52PWUedXr6K2HC8T2",
-	"H32kJAc/6HFACNx0fbiuj2MIa5hI+e/s1rmLDt20bihLwBGwrNLdbDA+ilgWzhvPcyzlxDpLYkhprkfw",
-	"QozMbiTEbpccVzxLfCYgBu//gNy52JxblT/oUHKa6XEJqIkh0AUMLkkUwCdwnHlRKpFSfQ5gptcfAMA1",
-	"bmjI2OhyfCuyY3hFb9iBFxo+BGEaI9IOnmF2BYzmLGSRFrxQkNG5gOkbLZHSykRY8eEdnNW4KKTzZ+GD",
-	"9L0o6N/HFRyN+4so2EIqE2Cy3IyBKYzZ0QAMhrS7YD6zNCuWV6VK4wOfno6MNyLPCI6gwkaCr1md7RBk",
-	"HyoA2zM/v/llgIw5A3Qrhfn56Jc0SmMFuPxX/8rey+8aseSdKPpzZ19qqEaz+8QGhvs0GF9kHVhRdBFs",
-	"gX74ce58iwQg/DNel/2HqQ/xea4L2xoduKh68slmRUC1tdioh540CUCf8gLJDEZL6O9Fvmv8/orcGu0i",
-	"imX6E/eY8aEKHwabNP308fqGxfouhZSsSRjWORXQfL7ArUIL5M5KX/Pk1gTylJNCzxL3l5WaJadVZO4V",
-	"MWmFofJq4V9SZCDio1ykf0rWu9TQDIc9J20LVIAubLU39iih5zR3m05M0J5Ow/uJ7qnpXBeY4A1jVDK6",
-	"iyVViWec+Gk83/69zKak6dYAezF8CEgodFiIe56XmOzMNMiPj764ZceAB1homEKURQW0FjtfQ0XmBrvE",
-	"GhNdItaZYlbOBLHyLswxS21RqjG3IkvxgCJnD+5AuRQbEzN1w2tP3YjPm5ZxVn57SgaVKuhROH5gkTCj",
-	"0KPbhvVJYaLjAXGsjeK7s+e2lYIwmLYwelVbOdOFaCMNDPZ/F75Ab8tNtRK9kgXuaskmrRWDzd9z9HRu",
-	"RYhG3gqe29vQ8hSUyLMHjrtP96MqCrvEl6l0L2yhE9+iXx33AJsJqT/89BCB9lU/UaKQNDakugfsFL2J",
-	"oUonshDvdSZSp6hNpbu5EgsCsOaj3G0Vp+AfG3ceqm6BZ1yE33O8+QEBgKOvKQDQy45EXws35QsTbYaH",
-	"2ebElWflvbTLTclbYwUSdb/6hs2kwozLxwmcFgjc+uoI287AZkdGJe+IE2QyeqKp5y0AljM4zloYB8AX",
-	"8++2b5O2Oef+UQVM31CE46YiiT8Teg9PKnvQXQD8BL6MsL/mqYguOo7pk1YjjwlewiP07V1zrwhTJo3z",
-	"YXqu9fDb8IUJTPGWL7GDBcbLcCK2VXLQ1c9+7n8R2uQcJ+NRsUFc8xInah+rPtZzKHD265wERzhjw4Mz",
-	"96uesP/5r/8eHjQst3+x5gV/mvgxfMFXGz8+91P4eDEBu6l3zrk1G+0EnS3McGC1OQVogq4gciRQJUQa",
-	"hi/XUY3gxX9oEYjJqH6UCCWgWo2QP2th2IiP7xjgwhc+4FLR4oM53lzBVebie3r+V5+vPOuM4Nojfmsj",
-	"l0ioOHbL2ArF8CRmR3v59qOUC2H7RXb2YFMcbWfhegLc0C8n+BWVn+w37OWl4dDj6Y/7PnU6xoSpnM0r",
-	"a2lXymro90q6MFwsJCQ2twSLT5UnyVwr48GOMOKTw05tKng+gbdcaG9G6wlbSJXpBQbUPYixnkDsflro",
-	"ch5V7xHWrvsJ7xoM1VrB0JZY8wWykP0+o8znlcBt3msj3/aD1KAzfd/rfpPjW7/ChI1L4/IsHnIfe68Q",
-	"Y63Gsn9Dz9wZdpbL8d33ujQiwvMOUg+CSrgDxJmYVdyHEGZdJT8kp3IMh3zCENaRzXgxlcoNMVQelAN6",
-	"FJnV2HdUKvJEPmljp4UwbpvBroUYwS3HMCSsARUUjMTYbcd7aaQzmAA64a8lIBotIPcNhHjcDBXRV50w",
-	"bu6oJxngjClLCsRTtAEh1TgT3JSFj5LC3w3BK2CUACUBMDBAV+CrA0wWIklIyCsq97VUl8/sbSEMQGS5",
-	"E989P1+ywn1dqAkMvLhaZ809jyQKXaKX3+sFmHVWw4uBqZcwFXPX+aA5pyqnNhAeH/hoAC0DmHP+Wc7K",
-	"2cHxq3/9N+jLon+FriyprJiCaP+y32YhmB3Z2qb5PXbuLH2+u584EjyqCiF64fDxaVEvFJtRPPjhemKl",
-	"hTPWFNAitBHyu4K0ihGuWqjDfbMGX5qnadPZBFNMX9dzPyQ8Ezuwnyov06iNrzBpGHgQqhbFmjJGiH5S",
-	"vgU2I3oFvW4ZKafPnGpBIE56tG8/dJcuhT2ucbsNVV0l0P16ARc4fQLOIVR/8PHdgOHCORXm9COoz5UE",
-	"qF3IsQdpqnROVDWNZWkin9Q6zYfqToh5DanCJGD6wquk/m+YpYe8flEqUwEjzjzLYVVB4OYhFxNoXIs5",
-	"EwQzYz0XzJ1PWFNVmyXqnLKQrco0xT08lRukcsFis766oGpdp4CJ7wOrPTYOaSd4IfRghF/rMTonEoS3",
-	"Gp9YUB1XkxCpakcyzATACbmjqBBuw/rJ8PV6pLRkQDNopnTjhY269vaTs8IBdrI5Xz1nx2CvWYnvoX8d",
-	"BeCvzidy/4jldO6codWu/11DQ76XdD9OPsLiNZ19a7sAvgxVwUR6CzBukp5F9G5BN8Z7yANUrZX1IE9h",
-	"n3U9TyT4O8KL9zx8t8jGSOwrpIHyEZ0O+3Gp+oe1eacLKJYgHiSqSoTvoHJlOoecOi+E0bnvvo1aikAu",
-	"jU4IUvcuPtUBsMVTBE24zA1hySUR/gVliBHDwIPN1FN6teOpFVnlj1g8xOJpybxKJriiLqq31UoPbWf9",
-	"yd61AGIHZy6SNiNYjxoIoY8tC57X2bgqhAsogp7x4g5LgTmzgOr1wZuO0gwVbvyk1sY2EkjsMOeRehZj",
-	"XWShdt9DZoTi4a1yCA1w+22QuXmGsBa225kybyVl+QnbHNBqg1UN2OK9oQgB718NSsjqyocNaBWPUb6x",
-	"8eG5JzbUTwY42RVqkrHWd1IkTE4qfjmogGwuqbymkbpUVX7QHu7LAA0HsNSoZSjZjNTOtbAvz+BNtimf",
-	"a2HpwkdoIDEuC6gg+vmX2uLJqWK6tN1YPbhaaiU21Wu2TlZ/4u5e+bI1GuMUlJt7cNvc6vrOS+HpZyBf",
-	"3Pc8npo759PWht91TptV8XfEn+OlOKmQOUiSQycx1jOOeVFIKHsstJoG3hZD6HfYuMWzrEBQiamwVSbi",
-	"7dGrwVCdAviGcV4xzyuwOgzvfEb2RefrWc0WXNpj9vb1t9SgBdCqL+EBjUzG2KUYS0n/evisEJnzSHlu",
-	"viBWnU0bkBjhIlai3WQnUoiHmTTgVrR2S7yDA9qMC0heWRInQvfwsnu8Vb4wEqDvRJDIWWnALK2IGph7",
-	"T4Y282CoLi0wOlDK1gCrvC8SQOqnTAtzzApxr+8QXhjLRCD8RKZSKASmW6D55k0Sgc14xEYIjb89QmSS",
-	"oeJs5Py2GN3G6JlYV9gYJXLPOmZvj75tEmOIiZzTTO8NxNs9/cZ9ZDcxbqny9199G8/0F3kYUazCvzBk",
-	"W+YIDh7xg23ZGtuMiKY9k0t1175hgOIecNmg2RJyrcBTb1j6v9JQ0ynVnQ8aAHpnOR80eEKZELMf3HD7",
-	"kRr36Gt4169O9WmF/Aswkw/Rf7acty8iUs6hUssqpiQoS0IGsQB7ihah0nXqOHKVY4uxoQmwmb3f/jjf",
-	"03pfw7O/+KWGvlU3WZAXqk/sA5YakWU35aVquPPuMMAId4Gnky+/4sRB/s3RUXOu6tqPtCU1Svmf2qhu",
-	"ROiiBxXWyu/Kjd2ZvelrKoijKexSDefXtbeMnH9ga+VbkKQHQHpchtSI0guq/wmU/AOGXdM1lPKqVR8J",
-	"KwHP2Vn0oTwoitxREi5xd6XXP376dHVxfQ1o6u4EGipneRuqdgBQZUQ2aLe58VP3pYfw6c+HD+I/ryUC",
-	"6MGov36UEBPWsYsQ14OG/srtLdUfJ2udLAjv1tTBUsv8I32WV62Q4JSUEaU1uOUZVs5hAY9bFcrSuuM/",
-	"gZxpVBHky2Wo87JwRwwUcDVAYW3ItjyJ/D9vfVv9JTbhXxEkQlXpWYG0952A8aveONg2Kd4lHROEexsL",
-	"SSwJ+12JLdroC2gd3k2b7L2BOOq+Rw4DEh5/fHpL7sTXv9IPTZZ4xSuAQJbT0rv20pqhSqH4wJza9GmA",
-	"KSup+x23CD/QDDj6+syAvvAnezrQqX0r2yOCd8Tjgd1X0ZnBTte2aifcbqGyL0YbfynNWpFaBndi+TDJ",
-	"QGDoNg8ZjQPDXh8dVRVw0jCOnCq1/q0xz3P8tRBjPVXSiIwodzMxFyoTaiyFIQ5UqJ4BiDZRCDYXep5j",
-	"SoRJlQyV0qC3iR6Cl84HstC+6FsBQ702lELxey5zPspFQEmL1PI3R29OWHoIQ/49Jdg0KDmHqK4vDKdq",
-	"7ZYm9mtPcbk/+SMa+Bbxs86w91WDS2PFrDc+Mtv8/J0BxPGqrR2AP/BpAil7WfE4e+B5iInU6CoQLQTf",
-	"KKnI7mrXoOy9MAQ5hlh0RhRQXArlLJwZoLoYKkxsA/TBifuzFXMK7cFoujDWOxF4i2mTCHilqh1xf4IR",
-	"D9RurztDBpnBnxnigMrdac3AGNmCaNBNvKyYzXNuuzimV0B8ZZCmPKkRYuKex2Dy1poUoI0iJUhW1tIT",
-	"cFAMb6h81Uvg30hQepCkhc24uXOHX3eOlRv/oXtyQ/3zn9cPXXmLNsVnxWdrglan6eiVUKUWfQtCBnVw",
-	"vVUBQk5qMwzzDV7yVfc1wzd0CeLifFSMRtgV6XmNeuu1gFEaEJppOZoyCNlMqk3hXIPpag89MNL3onYG",
-	"+cPHZwJB9TmbCe0RIMdtCb7eUOJyH3v+g1jskCR+1WeZhbPaorEbtjik6AMNKs5dL01SPhy6mhLeuv7V",
-	"nm0A4FvN1t7ru2jtumTbQ1FCX6B6V/ASD/nSB3ftl6ZO4Leu0X40yGj3FSs09wld9BlMRm96C57m1JZ4",
-	"OeMy93VY0bLi5O+uv3wMq6ohAuXlHsewllYCXvdKoh0tIePMGYynCdWmxNyM7U+HwdOfWIVVY65vZDdx",
-	"X22SqMSl6ipTYdNvxSSFmlps6l6pqoX5qnryQO4y6WNFWoXy7RvvLtSqADwzXOiCenv0bVtFbhDELgoZ",
-	"XmQfIKc7znF7zWzz5xx9+VLeXxpi57nsL/9wHlovxRbZbhFcCmUpwgQJvTFKF8RuHngQdC58SeFTpBxI",
-	"sH7H+Qb3hQBX8sQe7rYt9WXEkhGH6rHHQVUd2V9eAcskza1eqCY3yveIh1phlvElRHGQNtLvyRemMnYg",
-	"+GI32S6h7HKvjQkwSotoQI1oXzQQHB7nTDpCk0HJC80PK31lOy56KER/8MI3Kdst5kNj6STY6aEqfk/W",
-	"ZxjhMZXWa7LYR3OVpYWNZH3HVQ29V5s8up+qBq2v2Kmjr+ji1/lZ6Q97b4XEZEfe80pVNukv+rA9bQB6",
-	"+vNV7/nPa9GbPg4fTtUqvBjF479ab20RFreLwMRdkP66rX7baZhDoMQB3A7kZykEtfiCA3aykdfG3opZ",
-	"m1MWS2gXZenfZx+u2cMmtN1Da/22oyfeAf3KfX/+224T/oRlZBUnWisDRcLE57GYI0KSDRF+c8zSssjT",
-	"hKU0a1Tg4AwsqabYZZPCthmqiKkC0I/CcOg23km/wQbswpNTjHPBC8R3uIH5YWYhLaC32WiD6MkkVKgN",
-	"1T79xUrMf8cuI33kc3iNz3vK9Vex1tN5tZ3Wwleh+w5kbuMyESdrohBIoepL07mlKnJCbr3VZdTwCXsU",
-	"IM8IrxHLSl6Y+LliqKiW/RuqZS8EIJQBzOsJbrKZLkSyA1UGrf1TsGWsDtWtosRN1MaKEpzJPVSUZCKX",
-	"9wJ7inUlXmwhKo7BtvqSvR0z69K6H96MywiMDrrpKcSBeHuEeV/D3PHT05FJ44uxXb5gvVbxbPSl2vbC",
-	"pEDcou5ohX1LaNVC2QE7azcmpHU2hMfB4Na30QgJPZHmjogyubQ1ogX6oqFakbQmakv1h6jtSMbQl6QV",
-	"wspCvMRP6xuCLOpSRLDAQmCvIRbBAE0zRhyrJgruZHMmfM1PgHQKXAcN8GCy8MJDzet/iNAGbVXoOTZT",
-	"0zyjQ0Kv9niB0pbbPQnUeyrZVWIRZCgqxJQ2wVwAAn280wVL9b0ocj6/FmOtMpOiseILNUeg9OxCwyRw",
-	"WxbCBNNPicVQRaPQn2nWoArU6AoJIGjEMVcByxU0pAUMJyiZmAmuoEy9EecOZm5dkPfR9u8efuXGew4q",
-	"PvjOLMaZaMSFDvVez8/Hh/2nve6TvcHuNWHs+drlqqR5FVQPujZi/DWM7Tl1fVwBPOV86R6oi1AOmwxV",
-	"2DsJm5a8QPB4J+4Qv7gMnXeFmAtuI6i+Fni+NVNVGnhFsDN0GzLfE1gPFVLeVpQ8p4o8aBg5KCJz86a0",
-	"7Rs1jxZ7m0R2hserA3H8AysFD45//uW35B8BY8P98xd3YXHvRbcs8oPjg0M+l4f3r0BM6X0aDVEC5cYW",
-	"8UEV3MFyajdU000QdI4RH8EipTahTJPASxs9EEdofKII6KRe5qd6wH68+gFo4UGXvGD3PC+JbqKuAnCH",
-	"ECRDwhCyvBA8iwYPK9HyQaEJLnLjMGUNx4R/6toshU6upudq2nGIuqprvfh6QpMIB1cu+D2wp1mNBprO",
-	"5XgZr4YuLcTTkkbGRtizgAoZw1VQIBGOWgq+uAFoH9RXpzb9m5cd8KejWwOYc8NtH8QCJ3JeRXuAE1jP",
-	"sULRP+PebbeGB3yvF94TIix4aVimpZrGq0CdWW1rEEDB4ntoAzXPKEny4lYjYwg2vkW3Y8a2+eY7gdQB",
-	"80JPCz6L5YWqfZvf1LN9ub0Ub5wSgpy//Pb/AwAA//8=",
+	"7P3/ctu4li+KvwpKZ77VM9/DqJ3sJNNt16lbiq10fNuxfWW5MzPbOREkQhbGFKBNQFa053bVPM082DzJ",
+	"LawFgCAFUqRs9+xT5+w/djs2CeLnwvrxWZ/1b72ZXK6kYEKr3vG/9RaMpiyHH4djem/+mzI1y/lKcyl6",
+	"x73xgpFHlisuRULmMieT8/mrz1TPFpN+L+nl7C9rnrO0d6zzNUt6arZgS2qa0dsV6x33lM65uO/9/nvS",
+	"u5Aziq1WP/JlwXJG9IIRwTZEL7i4J1x1bf+G6VMpHziLj0IxZUbRrdXfk96K5nTJtJ2l03WuZB7/wkSw",
+	"7xofmBA5hwGt6D0jUzaXOUsIVYRrsqGK3PNHBl3h5uW/rFm+7SU9QZfm6zP8RtivJf1+wcS9XvSO3xwd",
+	"HSWR4X+Sa+xiuWOf5IYsqdiShfk70ZJkUj6QKZ091H0fnix9PmVzus507/jN28T0hS/Xy97x6/c/Jb0l",
+	"F/ZfvlNcaHbPcujV+Zl5H76yonpRfISnjQsxl/mS6t5xb72GJyPbiS+5ji/Efc6oZkoTsV5OWW7Wggmd",
+	"c6bIhgrN0rqRZ9BmdOTvjoKRvzFLsGfkVyLbDlarjBe7PvZJGjwSfphrtlSVpX99ZOa/MhXQrXN8+nWw",
+	"NWie023RE6X4vWBwNmiWyc1wudLb32i2Zm7yy/NoXiI0Y7lWRC+oJjRnhGIrqdlGUjC7yRU7Icw0R5Sm",
+	"IlUgJ5peFXIq023dIlDX1ZecDq1zPl3riKyYPLDt/3g0EzNJiFplXBOq4SzPea40YX9Z00wR08dj+LUd",
+	"KZ3KtSbs+2xBxT2zI1/QRyPYuCLUfbFPRmxl9meaEJplZLlWmixklvbvRN2M+N7um5I3R2/xTPpfNE7Q",
+	"m7r5OZV5zrIacT2uH/SG6wWOd1a0QHjtgQueOk/rJB6uczCo1zF5YLo9FI88l2LJRI1kYMUDyolo3/u6",
+	"TgYvveSeHLp+7HY9PIw45eb0uY4TRmeLhGwWfLYgXKk1M9MvFFeayPkxEfaoUpKvM0bkI8sJJRsuUrlJ",
+	"CBUpPoENj+VMcUG4Viyb12/JFctdf3uRC3QqZcaoCMbGZuuWuwm2jxtb7Zq4Bp9j23zM5bJ50uEwz81V",
+	"ZYSBEW9zzXLsKhdG7Om6ns5N49GrLaWavdJ8yXp1HfvMBWvRsap8Nbt6RrOM5bi8eiEV7ACz/sE7S0aF",
+	"BmldvFE3jKXpSouVHkkrVWON5LKNEHvCGRqts/qPrzNW2S3+63vUjXYfv2GPLOd6W9cB5f4e7cLf5Wze",
+	"O+79tx8LDf1HfEz96Fuu9KSuI/xeUL3OWUzVpqG8nlOesRTENqinlNzncr0iaiE3RlntE5CacLkbGbF7",
+	"wZtXzamlgrA8l7X7R/k+veDy3wgp/2rUyVZHRuHTJ3hrTeY0U2xCpHkUT4x/Usja420baXM0bjSNKRxf",
+	"7AxynbguGoX1keWgUGlGpmtNroeXZ+eXvyTmbyjpUYsiC6rIlDFhOsnnvF65hba6772B6RJ2vd3uG7Pv",
+	"sduXfdeEC6K5NndQTpZMKXrPEjKjihF+L2Re3/e/NFhDdcJzLDvKdDTTWgl1LQ8V6bciZ7TNDi1EMiyx",
+	"kJqYN+t6tMZ2G7fh72hxMaU/yJSjonHDMjbTsMjw75kU2qpPgWny478qvLuL1vfvGWjZjM5/ubD18Ddq",
+	"JYXCflzncpqxZUMXVvjEf+/WFdcu9CEiCzdMaLLJpbjvm/19A5fouXi2qfjM4p+W5oDDytp7m4M/IHDI",
+	"3DD9qnBoxL5hH/6x8Hz8Dt+y3zavwUqYH1a5XLFc21WnswchNxlL71k60G23cFJ678M24jFJnPnWrVn7",
+	"TnOT0etMkgUVqVFruD4hdKpgPcGhZAVkKlG132l2Jte4uk3r9wXU5FN4FJYx40Yy73vtzD53s14uaQ4X",
+	"N1yP11RrlkfU4IEgo+Ebwr6vcnRUVc2THxResIXgNKodPOTvqpTP5ywnRuUkHMQtT1Vi3SAqIX9ZSw2b",
+	"WBl5xwXZLKi+E3OZZea+1wvGc2vmZlygx2oy55lmeR8+/hm/fSk1+ACZmhBNHxiqCucC7WGhNqYTMgeV",
+	"AWRaYpdEw/8bc9gNA02MnbVxo7b+iqt57/jPzTPuzZHfvyYxy88ZDIV0hZ5BZ4zd0SdXxkSCTQGTp5xH",
+	"kimNLy1hzClqSoKw73S5yuxChDvvTvhxGsvKDDEY0m2e1blAV0yuMkYUY6WlT8h0C0tFJuOr05vzy2/D",
+	"fzr9NLj8ZfjtdnQxIYpuVbfpV+vZgtA7scrozC5BoQLnPLYicFMOdKzrPGNOPzEfwn7oRc7UQmYpODxz",
+	"Y6Pi/d5OJCwYzcwFX2su+oWDr4Fli0ars4RnVJhLc8oIe6TZmmqj6pln7c6DaSObxbZPzs3dqmT2yFQx",
+	"ANPknZhRUWqC0HvKRZ98AZ1xw6YLKR/O04ndMq5HcLPA30ob3N/FZoBZeis0j2yGq7itfkzW5nnsoZDO",
+	"T05yyhVLvR0HGjzsUXBAs1xJc9ClG2JqujozQqNmz9wJmODKtmhcLZ62sqIyOmUZXkBpys1oaXZduph2",
+	"XtldfTMxPyhi5KQ5cdhmRfRzbZUmwQLRL6f/yma6l/S+v7qXr8wvX6kHvnolV9iVVyvJhWa5VVFMf3VN",
+	"NMH7XqZsRpeMPHLFp5n554KDxe37id58Z4gzcL+/mtLZA5nLtUhBcg7K15buR3eM6c2H7Q2bSZGqeLfM",
+	"+qD4B/nhLoigv3/PtTJmRUkoECXX+YzBVQmapmZZ5pr4B6KluQXg+E9cZ+9E8bY/j+bVXf9UdSPJ9TQz",
+	"u8g70AsVHm8qMDTwkEb3xDLqFvmyYEa+uYNY4w8x955WVl6ouAvEHIuMK638osWEanyRhKzbMpV9ax5s",
+	"FNpRnUVuBMvjepDcCFXIQqrdl6LtgCzwHrl2NyzokqPixd2L9sti6xyIgbCB68t0bFJ8FQJkbiH2TIPr",
+	"7mM3pdK9g0plRdsqHzgnJYNOx2dNrrX5seOU2bd25+uT3AQHCO5JudYsbXWZ+228NtIfFh4/RFYy47Mt",
+	"3hPc2rg4jegCayOqzaOXYFq22ct0yfp1rfyG4ePG2DLemPYi8zNS0ha40O/f9nZDbeYjYirlQ1SvinTW",
+	"Pr7bX3svWIN6ZFsdXZhvqMC319ZTp/a44fw4f1DotgcRSpcsJdNtQqZM8ZSRwPQEcQQ7pKW2RwOdBC52",
+	"J5JdwK6Q4f6CwHvTOvPiyrn1edVYa/avNbrNF7MplVwysM02VGgISk8ZydmSi5SlKBl2L3R7v9jm22uS",
+	"yrnd2nu5wEkVHdy6xn3jLp8ar42zjw69VbyeGd/h9s9W76SKqA0HU4XI+RxUlLWyAoPNmDFMzWzeS8H8",
+	"NHNBJIwAfVDo+HW3pOms6eHGaI13winQS4aqLj6MQqysR1MnWZmgU4w9sLJivD/QXziO/mxRA86R72VU",
+	"WdAkJU+79XrikhZ6hbcwCsvma1VR/D1B/8lgpvmjPfxlP8p0PXtgOlDJmkABiX1cxTX+LHPxGXkPmwlc",
+	"fTsRCicHI9pT8KWyZzYB2E/GYqrJR5opFggCmaXG4HUhOVRI0SzGU7e7O+fR+FmB6kGPAg6eTNk9F6r9",
+	"8YU5qfeaByEte31Yy6g0e01Hf7TOmF/h3yNO7XAD2mheed2D6S3W2PW8fleBhupi1XGDCGISSdV5V3KH",
+	"WXxKrxf1erxaUp4RmqY5UwqDwGvFcrAHl3RL6MzcDHa1QTsOJBhVbhuohdVUnIY8rOI9LKaDDIiWD0yA",
+	"4WzNb6eK44HfE+lpb5xtqNozA0Yr3rUGrGFsx6joBm4bVjOg5+vx73UbAZyLqtlJe4AImPPc6qodX1wx",
+	"kR72ptOfD3i17mK9WjHRKi7ijGguCHs0BzyqPTZ1onLU3TT4mSy7v3vBcGvP+Efwne4937sHt0AdOgs+",
+	"QziHP6oQrcUzdwZuXzP4OWdZilJ7JpdTLkCXJIPLs8Sa8wiDk3O4z6dbcjXCY1nZehXg2vOEaduf7VDE",
+	"/fEfD8FhL4Gyat+VMj5q/xy0b5mVoVJ/+CSHAJ7nHJfTRdopF4UnyV4i9kBWdJz2nw9xUc/Z7l92rrrm",
+	"IHj7lnPZsNNfdAsU3ojnweG0/3JozT8nAKdDD0LfwB8+86rAyexq8+oZYCqtle/W6JL2g9Oy/fkPtY5n",
+	"Oam1St4vuVyvnl3H243j79iVEA5S5qoHH9OxC3BZT0Fq9ICMKt3eItsFAbT5qAR1LXw32EZcB0jG8BEh",
+	"N6W9tNOZqqFb0Vz29awZGFC/Gq+fVeMGAzkeW7XBSDSh0cViFUJE6lnnbtu1w3B2q1P5X2YK+BvpoMUr",
+	"bpWG1yHqsN/71OQGj7a363xs4QOugWPK8AO+HXAe4uitEb4HjLl7YnIm0nanduGSh2z7iJYzFhadLSCj",
+	"yFsnVGny5m0SupBgzz6nE6uQ1k+x6/B0t7DqksAE9PA6d1T9UfraKPGvbQyz6sG5mkeCUtZBU7b0TgAO",
+	"MlmvxnLS/pz7KW9/C+MNFZn2Iq0tnnhXctDC5xIcYe3UAHioo1X8BUAdzh8ll8zjHyx8Z5BlxmzWqkip",
+	"OTEnwTq4zZ8whkByZnoP2EQL3tEkY2YHm8vQPMNYytI+uZnJFZ44BEHdCbigPOrEB02sTwnlswNPnxBq",
+	"3/MH0yhKa8WURU0V2tNa9clAFAI+hv+w3qk7YU48HEsvOY4BuSRwMomE/I0w2SUJw0gJxpCIzC2izCwS",
+	"zJcK/MDwfTgrCuO31LoXEiLzOyHokikCeVKF3NnwLJ3RPHUg6ywjS8Y0zAUkoQhYEGdfJ3s+5x/0ERO8",
+	"80CRuBPwcTNtWxu6KM1AaX0Eoi1hiGb2EP9k5zvmAJl7x03TubHunRKypbxrT12XlOsTPunkphm2Swxd",
+	"4C5aVmL37U6wmyo8WnuyvAKv+nOZXmvB/7Jm9gFnZpjjs9e0gocKo4xX+sWEEet/7p2Ozsfnp4OLXtL7",
+	"Mhhdnl/+0kt655cfrwIxE+vsn1p09fcGiFDvuAe4vz7ObGgI8OVKWnQtNTZbTwP24UcUUj8ucSmc0Oty",
+	"FYydww+3LMoJFA4BbB1hFaJPfuGPTABYE64JECCCUCvhuCYPjK2siIJfIkYI+3knoEmAMWVUs7xPPmzJ",
+	"tVT6PmfqB0VmmZw9dEKDdb98Ot87Zr/QfLZgaRTnbyQoPoD6EdHsu527e8kUxjyM0LpfFHnaHAIdOSQD",
+	"QDzguG7mMf3LJnNnUj6w9E5Q3Se/SNM0JpQE6eDtZ++g+3RUQvPsx+SUEBbl/Vjxy+1M6/C387Ph5enw",
+	"uCxgcQvZKFi6D1vh0wHPz9BWoBZT7w774JdhL+m5b5kfz87Huwe9fExt5LqYjBG22/7IwvQDOK7WnC7G",
+	"X9jRU3ZPRf+wBbZjr1/aAnK0ix1yN1gAHSqjfjz0qgINgtvHmB8cgTsVmQS4hL1xU2xygA8DVBNcKF8c",
+	"VkE1ghX8FWhfK2BNREv54LGb7S+oqvzAsQbwo47mPExozSDwbxZigz1OIL0JIPQyTyvh+30Tycb0gYm9",
+	"4We7MtWx+b7GFqF2axUJOt008SEHbWvCUzUxotJmCEwiG2lWJ0nOUyYgXS28lRJCMyWRZmQtUjlB7Xxp",
+	"MwwIT9lyJTUT2ui7OdP51mWcM6LM/cVT8+t17pCQTK0zo08DIt86UWwKFDTtAK9gSgCy22YDUoEqpXJz",
+	"5ALJRsmcZ3xmZD0TLKf+zKGd0QrVkrTUL8MY4u9JzygD9ZBxK927oMRVkT9STY702cKVdPHNgmpQpnGn",
+	"owFwJ1IJ2Ho4AFtAFhj548DyFqw2X+s18KBospRKkz8dkZRuFSojQm58DNdqPXS2sBo/DskYNfDBIulx",
+	"SmcPd0KKGeuTqwC/RApDLZIqb5YeUhMcVqQT1P0pejPyhrh/H+zjNmpeDQmN0RQmpaBxNWyO+gqhYDNX",
+	"UyFBA4TZy9jcmHBGDNtsB3vOIUW2w3VXI30gBtER+rKO7/7S/jJXXlV73d1zdGGTKQ+4s7EX9XI1HkCZ",
+	"2NjIBHavTYiBPe1TZRKIoQiJiPTJXOZn6xxsdgs1mpAt0yeNqb9OhbJf6yW9j+cj/GFw+uvl1ZeL4dkv",
+	"w7Ne0hsNb64ufhuetdSrbiySrpMyhRts+FjLyJFSTX2SgnmMTPD1yHWCZzht5JCwqTc5cwJP5sS+RxQX",
+	"MxZ8yfMyiZRQMgfuKaPGuseNLZBti7xgWknVsJaTBaY+CLkRgKCSkizXs8UxSkQwIVAMG7kIlDD2E31y",
+	"CbKUh05+7Bv4gJTOGV1aFo4DBM6bo6MYFNDBjfZePRaZBIFypXDmG5Nd4alBsfw7ftcadcTCPS64iiSr",
+	"7pqTe1S/qA0V/a7Wxs6LZWMz8mk8vnbKQp+ca0WMyKiid39QAMIBiZkysH7AO4mpOI4mpEg6MzYm0zpj",
+	"Kfl7J4um2zth9bZ/OHGKCzgLjaAyBqbRTgIXY8xjlVpJ8bm8Sdpl24AfMG47hp3fWMCVzYI19oX3bLJZ",
+	"znQ80XbOBVeLuEnlzxPPGFmLlOVkQ7eARPSZeKtczphSJOWdQl04ur2g3JyBZzQuVdynbf5nympTQ3Cj",
+	"7NX18bFPjKa9IAU+/nGAygojOKyALG25urweaPCTDZQ09yV4tmr4tsfWr9WpTOtI9+DvpvvmNBX4UpmC",
+	"hnnzeXwdAv2FzVDFfWaH248mfTyyPOUz3cIvak74b/bpqmiweyQce9F0g8T4rfh65ZK/vTwbjr59Gfzz",
+	"5NilUsi1nhmJsGW6Tya3l+YSvvR/Fujd3vAsw7vB/CopgfbD/Q8HgyqyMn9NMRZgLhwjI8rprf6yARUB",
+	"bBMyORtenP82HA3PJseEzmZsBdlGk9FwPDI9pk7/w2FCG2o9mzFA707Gn0ZX4/EFvI1iymYTUPVgbQuK",
+	"PYM2P97ewKNc4/DQC4+fRZoNlwROJr9cXQ6rj94J+ywV2z6ZXF6Nv30enJnHIIiDZhykO0CIw01ZkGNg",
+	"HjQzA1JFaOv68hn0bjtmlC/9fN0JmDBj96CcdRqVX9pe0rOr2Et6fkZBoxqPzF/9PMHvYBp6Sc8MsZf0",
+	"3DCifuuKH7+bYT4oR0BgaxW0c7+MhoPxcPRt/GlwmZDB+NvFcHAzTsjF8OYGfgn7cDD+9vnqZgy+PLzT",
+	"ZnxJM8chQNh3OtPZ9tgr1K9/Iim/N9tUijsBNhvkLTkCTGO5WBVLEPYdDyiafK9e/0S0JK9/wtiXj/aE",
+	"WhUIBFgpSP6BuI3tTALBJeX5zfSCLWM34wPbxlhjGpnBIJEzhguqyDjvaihmnuZyLVJIKgf9zxqzOG+F",
+	"k2sj12iAoiUK7oYNV8w6QYLsWj8v4ZTUpZXLVehHHf4/t4OLGwiU9JLe8J/Ob8bmX58H49NPQ/NTuCmM",
+	"hWB3RS/p+W2BvzabIrpjH5FDMpqNzL6jJYPdMLugSnJh/mp7k/iFtYIEtyBXUni1GxqDUcCOOr/cwedH",
+	"+IBsH1V9J1XBqrQz4yCNzXfPL601HCrj+7+9j7cqvI7MToUl/NockALPTL8iK9pYZhj2A8NsnXI9FDrf",
+	"xkBp8VDCZAbEqpOETNar1P6ESq/5acpFCn8T8NMJmVgZPSky28EMYpmCqUWLSS+o8I5UB0nrx4Fnuo57",
+	"ty7RBQEpgi4tAyIkp9Q3fp7GCWjM337lMdjMxHzFjBpaNj+scnmf0+UEhNbE2LdTqtjEbWr0Q4EqicrO",
+	"dAsUNvFO4XiakqvcPQjxOyNW4w3NG/MQYgywXzC0MbNzV9J7o7vyX81JHdHNZ59i1x5x317lRGv8gKFs",
+	"qEpsZBR3L1K9bQKTv09u0IzBvDe6NBYO3DsLuREvN36eHhCewD7U7Fj8o9uyNX92wLbdP69Y3kD+6v+M",
+	"ty5XZHB93mQV1XTykdN4XMuGBKyqC2Li2BF4J3iGE7KiSm1kniYk4+IhMWb1q/UqIZKns4SojM4eEnOH",
+	"LIEnKTe9jp/8R05rgp26zBveIjeV6l4oLpzMwrEmTrKW1idqZhjpHAcMdAyuF2L+WZBdsc5+YFR38/BN",
+	"GdUR/x4cikea7ac4wXgA8jN9Bxd/vyvFSHV4lW9HB7rOHkYQUqq7M1uSK9AsZzSN8VJUnZhKEvtw53S2",
+	"JPSXdkbvztcq5mm1HYREcAv796QxwCtu74nO2X+ppNOM+ehWW/g+yIZYeLGs0jkyrgZeiQ4IUr/WxRQX",
+	"a1pMXtG/6gBjm+uUZkyk9JBkQaT2l3N0PG4Ye0jpFlMEIfpR5O8uCRdGCzJn6K8Y2YHJsY+ZW2+1BjV7",
+	"Q41k1bZ1b5JBUAjSQGDNLdPZSWGubH0jUxDA5RZmcskU0Rs+82A/+EcUgmczuSzNmjIzf/TT8dGRmb6V",
+	"49Hr/c8/H736+eu/vfn92P3wd1FwAF+yf5Ex3qCBVw9NX88HlwPilDaIpwSfH65ND3/8wPKMA2ajrP7v",
+	"tSl1JGg3/D7L1oo/shPy5u3x0ZHjWwjIm1K67ZNPWL8B+HuBstu6aqz6zLboLsT3RCEbzcuVYbw+eBbd",
+	"3ooi9G5uja34+cr8//h22Et6X8DvMf5020t6H0fnvaR3Mxjvwev9Y3OENAreCw+nX+igt4nL29eynWnl",
+	"D2M3o+oUpUHBplq5I/zvO4rHImtj9/BbgkLr/ygCnW+OgJaD54SnSCvTmRmhBplXlYY4qkZA/KlFhgmm",
+	"1A34hGsATXi9OOeTB3dUyioAsjJBaIJD0aLRl2VEM0GFVt5n4MN3LsBW+BWSOwG+V2QwtDHjgDjQsRZG",
+	"pJPtYlqbtYN9gksckiPcC+0DGEuuVBT6NYzMBmIa0H+M03hCjiwwJcuMUNmwLDvgaq7h3xgVvBs+/2Oz",
+	"kBlAo0QaH267L0IzN1zMIsIafo3DQmgm4MZ9INx91QcVdhY/6OOhiD2YkGJ5knAvRDc/eE3SsTFbdoUC",
+	"Bs7q0oMkUUagU0Umg7VeyJz/FSyvY/KB0Zzl5D///T8m4Gt09EjGUrW4m+g96HrRdPCxqzuSFX6buB7X",
+	"DBWAXbSJ5TGK7GBLippf6KZ993bvleqswJ1X3ze/mvQ2OdfsSmRb5zNoneEZTgr2O+hHbFocG/AH4IbZ",
+	"3QM+nhrRTjASExy1Iuji4jfdjxgmmu37Gtck5eijxm+BS8v/ykfnOn58yVJObZx69wqAYDc6AHB4xrpT",
+	"gLCsEGWiXo8MRQcYgElv9fO7z6rm5P38jvz/3KXqh8y+QyTsiaZmsdp+IZo2jaOQjvezcNA5MPAPyuKB",
+	"MNtH7drZpe122EYZoY0DTs17KSEpyEUNGcgrOdeYkwBOFHONAi0lME33W2g837XdjINaxee79oHKMg/2",
+	"hvIO+cwAJI1etAM/IA9zWM8gFKskmdN8/zjUegWxjtgcXkptqe/sVYXhS0T+8IyJGdv/AS01zfat444g",
+	"N+8kpY3oJ8Gveanz8Q26YiJlYhYJITQASoTUJ0WmKjq4GcJqmkAkwjorQ0NmZVU2cwdnfPawkGvFovYF",
+	"aHLGAK+pz1ECBVhKOf9KdPBczWieFgQ/FVa19kQ8NuETuXiIo1mYIHRikoT7evJxcH4xPAPUtWl6Mvyn",
+	"T4Pbm/HwbBJl8THi4DkZNmq53qyK01gcqe1hdLkgrUyUy0DS2XSPPVVKnp93xONgolZxgcMEdICFZMI6",
+	"QkjWLuA+ECaI9G3fGk9tzFJ8A3Z30fu3u32POSXcetaURGm3lCXSyucrtVR3FK/ylOUfZMyt2j5joR0u",
+	"v3z4XxYU3jRklg58qs4OItqiXNQJoSTl90xpG86OKASuud2GbDAr9ElD8VKyXrW4/R74atWyVX8ZoY5p",
+	"O+QxulbiTRlkarh7ud/NcVuMs+hbjXBfZXRbY7F5E6oToiRqTMU+PhSzfAsT9SuL3Kw8je3v+4UmC/ad",
+	"OriOg+SY62VB1cK5Eh/Y1nEdQh60DXfKObG+aoJbN05mgU/vSeuysYEgkMpwRFaNQmnywA6JaLTi8i1N",
+	"oOUWisXqfEEsO6y9i9EWnty6c0+ALkcGuYtNGJyOz38bTtwCqBMyOb/8dnsznAAOWSPSjqVIjJkyeOqE",
+	"TG4vAblHbPGLnC3lI0tPyOTz+c0NpDBYb8NMijm/XwMSWElnNao74Za/8KXZ1qEZh4HEMmy1e7CEvsOx",
+	"AJTJjAAweBZYZ3sVwPJiKmCZl21PfRifWen4JcLqzR6YHCRfQrJBfx+R4m4k0GF4nlIVo4EL3OfqHFoC",
+	"Y4eBcLcvFnh+qarq+es3f3r77v0//lQJNbz6vyDG8N+jEQYm0jGP8e1UTf+dmhWKbtvrJhX6w92/B9WO",
+	"6h+40XT2UJuO1GY9Kg2Ot6uaz5XTsqOVCeJvArI5PqVjadFRQioIe3cjVV/vF3b2yFmtdcd3Vi7i6jua",
+	"VErulmtk+yKiThUONmA4jZVFrG7lqFC1/R1+X2VU+FNb9fy7/Jl2At+0xYWvIFZVv8NKV+3qW9X65Mfe",
+	"y/06OTo6OiET7OvExVopRgBa02KH8xBRWhuvLlaUB3Ye84YMIDe658C8hDP1MogX94URm3cM118CbU6p",
+	"Os4+CoZuJY1f5sC3PLhNc1WE/dyNPrq9tDQup1efry+GY7jMrWm8xxzGMG0Ha7gI0pYO5M5W80erGXzX",
+	"Mv3Efqsu/cS10sQVX2li9168GI7Gw7NjxyBERZkmEAvsnF7dXrqnrDAAJIhllsKHvgzOx+eXv8BDWOtO",
+	"JZZvziqL6K7813UKYEmzVPb5OxGCQwp4FtI6VWqo9cmH4T9fXZ59u7i6+vXbh8Hpr7ufrNTVghQXqlmf",
+	"DP/p+nxkRxK+cSdyppkAFc6nvriMPK4tlX2fXF6Nvw1Gn20LTKShm8N22Gh0NF+anp6d3ww+XJinizJz",
+	"CltB3Dq2Y7SQO1B1gfCqnBFgSx0B2UZZp8W1gxMA6wPkRrAI9iTgT9XpAscRTIPNJ4EB9ZKe661PM4Ee",
+	"7jtMDLdY/ze/HfefJ7uYMv/Rvg2b+yOdMf0cZhI09BukFhxuIwWNxG/xSFwDqNuEK6aviZzN1rk6wFT1",
+	"eRHNohQfc5yj0VFwlqXDOn86wrKggC1a1+ZuAZ62SP50bZ7eNJcPFrOQ2CQbhfB9089JQiZyrb/J+bfc",
+	"iHLzbyH1N6uXTTNMCUDj7Rt8fFKTCMqymvRts7uCT9uio44v789HXyc+XatA83uW/OjXghJyTbOGCBAM",
+	"tqdyP84XB5HgbBZf2YMrgiyi/kf77v7zBVaYoNmPmH4Eh+uQYgIwVssmmIF/Zi7zA8kSI+ZtyXx9MlPd",
+	"u4hrPVTiT6XQlIsYzx5VzFwHmuFh3Z+XE7Zri9m2qMqb2KqNVGxtJpcIUwq7f/pS6vpRjXdzk0o1gM0d",
+	"A69iBJxUZ6E+TWmPDtlMHhgvBRwRpqWpU2HpeuTZ3DuXLzkAYySqOvr1d52+EY0JLen3s3hOvr9A6He8",
+	"QH4+Cv63Fz7BxYu0K6Qelual4mP2VKHWa59KcLsgOSIZiIJkp0pDbAlGaSVVs2Z9n2Hq3bURi7kLBkU/",
+	"FUFDo9QLzzXZwh4pb7Knk0yiRWNlfDeL5iPP2efo3T65Ho58segJeilV4I2ayxxplmAVITfPmaVQ0w2y",
+	"Uq13EzMhrTPLv2irDUNym2equBMFQS+mv1bK0BZAZhsU4IJM0BZxTDfHZAJK8bfzy29fzi/Prr5ALBxo",
+	"YS1b78QT50xwACd3YjIajM+vml5asXzGhJ44vGjRJ9tJoC21DZLJ2S20eLnbpF6wO+Ga4xnzrEvOIaUq",
+	"sBQEanIVdKZg7ZickMngw80wNuI52zikdzDmO+FwsFjNJ+SFD5i82PcVm2FRUaAIB4OPibSgFgnMH1ck",
+	"k6pgXiq2GNhhJTsm3GXOmClG0Ut6lUUxlsrOtPaSXnX87bwAfvt3OzXAdx2rX4BuNJalWHbdXFjFXCCi",
+	"A4rhJXgCkJFsjoWFWTaHQvKD8Xh0/uF2PEzI5B4/5BWfiT0TNh4XkjaNrm7HZgYH19cX56cwQcbWu/zt",
+	"fHR1+Xl4OTb/Go2uRt/G/3wND7rvtJsqN+ZuM/WJ0ZTlH53yXlYBl8D9UFPdFaYGaPMwygPyA6xzyHkX",
+	"zPsXgEGJreqqKtdlKra0suD9mHF1rlRd9npRncIcroKAn1tmhVhd1gSIvUWphOPzFvzYE086tHSFS+rY",
+	"xWPW8/+/eVtkHnkM+Ou3BJOPXrIQwAsV2uA4RF9oo2NtDTP+MhPvHvYdX0jb5U409swmehzUtVVGZ+w0",
+	"7vLwiwwPqQJWe0Im+KtJcWThJjrAG4IN1eWxRytgFKye/uwliB2AxggXs2ydGjEM+S7FFlW6ZWmMVvYq",
+	"SIjrYv72Gqw5u7cWz74JL54sz3rw+2eY+qC15oRTPN0+ZcROXKEcLMmCpphn4ZikE7crd4948953XWrB",
+	"VP8MhWTaFpUd+1yiSj3yZWyTddpBo3XGamOAT64u3rbIy6e/pYIu1TyyeJTXD7NU1rlDEZdqxRb4EefH",
+	"3ntFhNKKqZLALJ+g3fNdq1ZcSl3nfCwKoOdSO6JaKoqyRhWlAVJ/ujKfyNyxknjOwjZEKLxdDrtm3+PQ",
+	"iU3OtWaiPY1clEcBR2w/EzbaON3PET4u1m5v/DiKUPF1PpSGsgL9liT/jQMb29luRBftLx8opI4Wxzo1",
+	"RqpwZPGzjDOhT5CkZurLB/C547huVTnLCd/9vSqJsv2Pu50XPPn2qCv+cr+0gc/ULsp1SaPqBvr6w+vL",
+	"hdplSxh+zdXZahZ3hLP/fu10FtdjfaSuK32/h/l3qvK2P/kTQA/+labQ3QUXDzc+v7NDNmSRFNoFY/xc",
+	"OY0NCZ6fI+LVp25GarCYmyh6yyyoug5SN/e/GngDeD1bDxS3t3FCuOJCelGfMwglvrgz0PduD7iVa67f",
+	"qxUT52fkVArBZpqscvnIU5YX6ZrQI+S9qGXneohTi8kVE0B26dm+tQRjyGhsQAIYuI7Md3qJT9I170ad",
+	"1rWulFxmbH+piszWagIFaPh9xXOmas1WKVi125CZDCwFeElq1qX0KOb27z+mD0i+5DK5ZIYCHV6Ob2sI",
+	"OcWzR76UktxdxiFyjrqQtGUhAvJSX++gAgANszIRB1pLUWA/YvkJpKMtLxAuZlYLcEucoECYh2sRpe4W",
+	"rUBXvQvk/VvyK/8AsOfb8cdXP9XUklyLGdXxUsI7/N9Fh7xeVzQQXZaQTzy+LnXc7trGvaEaCBf3Vqkh",
+	"im6w3K1ZpMLhY0nXLTi3jrZjD1nTDuN8wcbx+ujo6JBUaRmvHArOxSABemkJ6hG9HpOadaQd8IXY3F+y",
+	"TSigO1xebVPy37zU/dWYi3/JNj6vpws/Qb2oC7hJrV2FewK9/K50CdRgYY/yoROHuRXWHblr24vymtRX",
+	"mdVuilvVAoPSSkH4UroizQWB0CuuFxBDCchcEhCg8NwC8jAqQIs2TBEiWsY3ZJ2BD9r+9CMl9jtQUdSW",
+	"6jeH4Jl2/RPW2bFW7F3v4MqKV0kIubTNGjmiMEAQgacBcw/7ZIil9IrrM4WEGuT8N5KYp66EFlRaYDmZ",
+	"2KSyVzydYKkBLORkaYIdwhUKQU3ZgosUUnTAg0lWLFf2poTzybWlRWnOlG4423YkbVRGaHDMdVZHjWz+",
+	"5MuweVa6WH6Qma4aT7Kn65iy+7XYn49pW4vcZVehh8+pJVxAajo4lXYoJdqCvaDARsSTMrW6VmM9kUAt",
+	"M3YzZiV3sWNxyc5r4pM2LdZS01koFYQYSroaVApjmuVLLqASmXKFDbB4ME5qyE7iyoU5hxDkYm5Eq62D",
+	"nbrhf2UN/tvScti0XAr6QEq40DYVD5uCs2l/WWQANxvPLZ2ARpMqg5EaCF1K6jPekFRZDAjQu3RncDFN",
+	"Dptrl5S+6ohcbLJxv25MNw11Lb7sEvGAno9JlPGBcu0fipez2MN34l2LVsctbc+ipMwhNAvd2RWMvOU1",
+	"wTxBVkyuMlYWuUk5gtDaPmorZsr9jJHddrhTvdvoeW4CuzTdq6p0GbRLsAs5Wz7sDyeFzxZJLaqelBnt",
+	"dS/y8PCGnIORlY5fId0WuFrGpTFo2H6tSwwVe1fSPn0Z1SODFPgflIdRGf3K5dsH18J9nOE+Fggpulju",
+	"gD/CQSJkSVkIr8t9qt2pT2lsIIqqh5m+bgMvLXFMPLEt9n1B10o/S1sFw9UTG1oxkda65zu1FBJSPbGp",
+	"Mv/UkxqrGtl2uCXqqAi1WbhaSZmBo5leKtygzxHXK9kyz1tu3IjHOc2B8jhaeHzhy4Tvctj52uPzdZY5",
+	"h6JtAriAc7m+X/SfUj983/SOvDZQ8UB/PB/5Yk87ZAdkMhp+Pr88G46wcBOmCM557nL4Asd1GJ435juZ",
+	"3FxeXf3L8Nvw8szWiIIUQmxDrphIfNDaEg9BO1BIyxW45bNFEUlf0JQoqClqP+DKW9ruQ5SGzFmWkSlD",
+	"ovJS5U2sXYU2Y6RQOpmE1TMxoj4ZDa+uh5dYTMu9WxkpNLwWRvHcLKi+ExZSvbEFUaBuJ5Fz0+Hbi+E3",
+	"m/TnPmB+NRqeXmHNLqIZzk5OtcxDTkjISwT4aUC54RMubYKkU0VnVLhix5Obq9vRafWz9pfhhx0WC6EK",
+	"Bf/CCZl8GX74dHX167erjx8nzu/q6m9Bda4N11DrVM7npbpmXoG2V2LQlu+PxkkTLn+gUKSxlDETZMnF",
+	"WjMFvCJFfTPXk7B2oWVmh/r+Tij1yeTs/JfhzRhnV4F9BamcgbJiMZ8uM6UEfv547op/4WHoJb1wb4eF",
+	"ViMlWHEDmR+D1Xf/9Atg2iwtVPGL8JlgJYJ/Fa8E8wPJombYLYnHOtTSD4jHdhXz3WB5l9ov2xYhaaP6",
+	"TLd7ZV4dDXVRpndDOXgec4TsOypIV0EbAwemqye2gJ59K3zYl/ab+mLYQQ0+87ArcmdOqef3y3foNQOq",
+	"v/Y8m6bvC5ZhO7YOHkQJjLQ1VqoV1JOz85vTwchIYs/uRaZbL9RgEgogSHGGYbRG4y946AMteAJRlc/0",
+	"++CeubQOI/lvr69Hw5sbOwFY08zzYCZ3wrXvaTDhMQ68QI792VHxIC6omo4QodwLd36Efg9yp3EOzNny",
+	"XXxRXr5wP475kmVcvLCa01o9uFrrqfxed0jK/G1Iwat9YVsodFkq7NrArR5hp13pRZQtNRDIppEt8588",
+	"xvp6ZttqSV4fJUabJVO2laBDIKETU5ovqWYHxOHcq2l9MG4C/QZmrPBblpqbTuUjsx2DsoB48KBgB1Jx",
+	"wDmK4x3QpC4OUU2+wr1PAcIXYpVVuUsV/YBzY3uEZilMFDIJ2/SMp1Mdm7UM5y+2165prnmTTB5AOAEe",
+	"QUDqWnDoqdVwuBQw0U7hUeWqAFiP2UWSMKJuNiBgl2yYDkNK5Z1o1Pk5z7KPUc5TW982xzsAK1qiTioF",
+	"KfLfbGzf+oMjLBqh19hVyOOqvStvBjZLHUty0EM8HLGEpkpXduAIK6oUKSoloNFiF8RVuWWCTs3hByqR",
+	"DjkT97Wb2llVLqRkIzxBmtoBHmO5EXVQHp4WESXcGkEYl1dFGuikqWRxtmI/PR2pmYv34gcFI4ynnjGq",
+	"QxR2ts5zJvR1XZSySvCNnUqA9HzlHJ8QgvW5FL4GW/8lo5yijET4L4EUhH2IrozZkPqMzbnwy96xipO3",
+	"hrxV54woyJTPEzCEGYVdOlnn2SQpuCu8+cnMGJRNR8QkXt8wGOLkdnSR2ACrQnzRVKaWi9rGqY7JxNjU",
+	"Y7ZcZVQzaxUqfi+4uEdA48Tlf9PVKtu6OlKOASghk5xqds1yPN22BXSbD8xdOLkT1FewxP79EAhnmANj",
+	"SCufh2LU0Qe2JT46BxYloARQ0VQTH2zR9IGpWKA3Bh0cKDL5ZTgmP7qOqAk4biM4g7f7UQBcrNa6kc2x",
+	"DCuIEUSU+/cBAlk8x06d7HYW7daw2BnNMYEbq3EpLY297GlYnWvFJyYXNJy2RnelisiSfg+H8PboUD7J",
+	"XQ93/WEaplx3PEbnMPdOiheGiJsrMydm0J6oSmm6Re6ClNtQXcZoCohFiq4aspBKOxSjMY5gx9nZgtIU",
+	"VLBNYLWsWA6lYaQwb0DDhT/Es1Xa7DWjBqccA6TR4tXPsZ1ebPmwbzVL+MjZ5kLStCaCGviIoBI28HXd",
+	"y5gatlacKf0Z3DzxqxuiT47w2hEKgMcGXjpE44dSH2pEdTMAj9je2S9ZbSHE4zEyBZqTjGnvzS3YcotO",
+	"U16X/BxaPoekwYWSeF/kCvp6Qo68pRBVsXbUqidF0podOvURsPLEJJWNUh14eU0bNu0Ii9Z2VK/S0t2/",
+	"j1kz0BR+T3qQRl1SyN68TeqgH5hzrSUEFCDk0C9Fct7/1Azu2DHRfE8a5uRmQXN2WEW71y3y2CtUMy5e",
+	"mvssfHNDoevZshdC7TdICKRZvzGD5dnbbpUDY2emYUpZirwKTZQKhzAhNNAmoxGKze8fmAUH2t40jiQ4",
+	"MhXZHUXUA+XcVnv+f7gArP8vupj7wOxWnW3tJKsuQSQcaK792u3jDSArkGr45/RCpvsFnH3OfrIYTFKB",
+	"zMNcxpdBTjMWcVHYP5CUacozRf5+9PGU/Pz23T/+QxdywAcuUmT4saXt1THh4pFmHKujfwMarwTI4DM+",
+	"04lRqzKWGCvdk2B+y71BqaX8ltH8niV3Yi3UerWSuWbpN6gL9s2MLiE4J9+AZTDL5Ma8txbUlsBj2J8p",
+	"T1MmsEEjGr/ZcuMKnn2kPKNT0w/HpZcQmRuLB/U6R2NEHZjPQ9KEhDEHBhFqZhE9Xdcjmxd0tWKCuakD",
+	"WFTZ2wMOFiPvzalE3/oPqp4cvAN7ZkEZ+QQgVFi7PcZiDGhC+xThwo+AZPK+34xr8rfVu59/Dq6Kt0fx",
+	"tPF6HO2n8fjarR8XxNjn8RnUVnRUUzg2dGsZ/o+nGRUPQJqdMmdUabv/FaErihjdkOE+eDGSbFUt+WEz",
+	"X2A0AWzHEkkW8x074yNG07aKycsWv4G0lz+k9E37vboWxo4qaVDRufhM8weFXBZUEXzLuVV2de8O31/F",
+	"YCFmg06oupp7ZjCo9OX9OzOaZSy3wBBCdZ/s0nFgkWfqfCs0w6rdXC/8QnooXUt8SM3eite1D2rI78l+",
+	"ggiQtM7jp5ZYd5+NHwW05iPqqDmOdXyvmtwzczUA77URwq7AXg0CG9xUtcarYBtvwELhbTQ74+jeVM5q",
+	"uW/sDUNSOVsvmdAO0xu/B8DPVdMplilrdNpENKvfWsTHtIw3aQu9/IKDHJovx/QkHi9IUfgtWjLC4JqC",
+	"Byf2mQe2bYq+8RpvIYSFNIRWwLFltoBF76qOVGNyI+q/X2By4KQDJDtHn+sjIzRNEZUU/eIe+3z/httr",
+	"n8eApVa7xyODo3Oz7PeZX8ZdWzo8I02H9HQh+SxiOWZ0yrKnULo54mxsqKkLuKciks30rPsWtSOK7FF/",
+	"90QtlGwV/UP9RGRcPNRLDc+f21gtMxKYsnV4dmOsObtfZzQPKHuLqwpQjJZun0AYAQppxy1vv0oxA7ag",
+	"Ntj9m1PSHJDDJgmv88yoSTjvX1uarTividO67GeDR5u2zHNQ2Ptr6nAQhmvCmquRahXW4OncKadK7uub",
+	"/0CL7h3mN/tbc3DXjrKjj2Py55yldKZZ+nViLBRjQxhDcGOj2bghD/J2zOJKDoR/gDEc9DG1MGa1wLSk",
+	"OS8Td9XYRwFF9qMtjeXOIqijcH6WXKTANVHPuZUzCbavvyiiVBQv4LUpfC47RO5gKuLfkRvr5vP4eoIu",
+	"AGFptBJbvdDjlidqDRthkpCJmVsbyFzoZRYvcWBk1e5ecFuh206oJu0+Yjks7y9CudjoLsLNUnN4pZjx",
+	"jNeUuQJFKk7sKpUn8XZOk0dmY5Q+lbVjkCLl8znLWTTL1ROx2joG4J/1tWts9iZQ8ga4m0Ib5pZd8ZA6",
+	"+RySHOo07g31HPYeFk0be5sEqJo523RgTAxX6yN2K0qNGsUqDWO822GxZm6NOPNpCl66//z3/+iA4okH",
+	"5nyA2eVdIgh/ExSuD0mlD2G3NO992DZiiMwjri68crlq/f2ppZqd5TJevzYYGux9AAO5ALBesC3JqdhB",
+	"3XqkPhbimNLZQ7TYkcct4pOvXIynK3mI5XTfux2Qwv+AD3Clou1Hp4dmeiHX9wucH7WQ6wwCjZ5wlJuL",
+	"CyvUHdaRG3DM7avvyQs6en8OCxiEbarbZSnX+mo+YnRmcaurnFlWHIQcRfjFZb5kuedjnAS7bXIIx2t7",
+	"rrNYue///Pf/sPvQYhXbA/jWYrZgswdWZ7gWgF/73DFRzGELUbgeMN61cKz2tdcFXuS+JgUWs7GnkS4x",
+	"J73MzH/iQOWOWAkp3UkuN47QB3lJonId5b5NspljpAMue9MM0gO5rKIifIQ5nBhdeIq7zNPSgfiHRQ7O",
+	"f+Iv8+LMVg9NWeCVtnRpuverEu5yimsULXcp1XWWLyB7iiIG7XcqXNRXU/DLpPVFoepVhYh6YJr8TWZr",
+	"NLZbvAG1AKIyxXHAOX07LGr88erWphKdnX/8OBxhIYCLwRjLIJ9+Gp7+WlOjZOd+bLz0ECm2Z5KKZEBF",
+	"t6rlVGHLneZqs9i2Znozz8a3pmeafon9GJaB7kjJ7qTBoKllZJKA5gsc+Q4L94G5oW78CeZMBR2KzyTA",
+	"HOIsQKtczphSWGLE5msisELOffLHD4rMMomqTHUl+CNrdO665D8YN2QFISJZSccvYrRZTK3U9MFKZyO9",
+	"NzJ/iPtdZxnlS5ZeVuFVTXknDmDKleMQscpCxwvMfntUz0Me4umdwqIC3P0h16bDNNRwPkfOesaognRe",
+	"x/hAvWJ6j9oL12S6BdJ62B/nqQ92ubAsRlE9qhfzN1Ut98oHRiu5LgeQwkAjNfyGcKgWjOZ6ymgHVaeY",
+	"+roShu7vfpsAGrBc6KpToYsVT1sKy1xmrFqA/c89uuLgzce0GMy/X0Hdva9fuyi4kEXSjcTkkeUqToAc",
+	"i0ZY6MsK/uFedaMKv19a3uiGSaw4KS1Y5cTVHP4Gufc8HmEUoU9xCIMP8hOrhdVuLN0ZuLjA3kXPBKQc",
+	"edSJldck5UZNdfooOqKUy1lLWc6NugqZTYhjTbdeANhY1PGdmJjFg8Q3JDoBnXcjXI5BEbw23yhoD8IU",
+	"cZZy7Ug8Yyho8+UPW81aHCHz6M2Cvnn3fneGzpDvy8onGA4w6X6PUxR3dE+GZZJaA8osb/Ht6ALC+Mh+",
+	"JxU6BheWM+wFoGXBNCXB9MY3XVjTJpa44v5ukwe9D/Cp+laXrPAG2KOQLjsm5ZUwbBvVqGZOVlIoFj+J",
+	"Y0th6HYaXnkFT5Kl1q2eu50Ze+YdiBfyhU0ythdF77j3aTy+/vF1/zV5c3RErn7dS/RbcbHZY74JE4CA",
+	"BHfdhok26FSxP+NTrnPO0gHMZeRmFx5Lf+IZukjBd1cNnEFjbTKb0zULMmGa2XYeeNxfWG4VZspT5ST+",
+	"KzInU8bFfZjgn+WMpluU5uCvCJLC5Hxufm/dFf2OLgM7A0Wv6yZ9WxQeLo8KNporibeccsGgZN7g8gzd",
+	"3EwAURz6wgH6NN2SqxHCl8wmmeDiQ5lD74vxJAgScU8B88Ee6s4DMWhtneinyKdV8psD1MMaPIew7x1A",
+	"b+do+MIxRMomeY/gs81KAd/cKZgaJVTw5AsvSaFQ9PlPuz2O+TrdKvok50MWsJTu8kwT/Hvd8bvKU5bH",
+	"qemfG9sZHveXxXbGhyuzvRWTlnRLUnmCFauMfWB/Y2u4Y/jW+0qWdNsnE4fOmhyH9EyJc6AkhCrF70Vi",
+	"CaQSpBTuk4nRS+E1tMIh3RaXXvXJhKZLLibHkBStEqT+NrbyOuXagaDdCYHAdY6FGaAv5m/QulEyTEP7",
+	"jgmdgYtlhMUMOlSQxxdhxkdSm81f1CSpbBKISuBfb4WOQdtvLfeWg69jHMNVyFRES1lbcmMnnayRBDPM",
+	"No6rWIJtfF3RyWah2OwbxuenVLH3b50dA8DUckJrs/ZX/nT0WpRrzcbU0siXJ7EWeuWFRsdD1WgrWrRT",
+	"0HZtfx175i48YTz4dXg5cfiuPplcXo2/fR6MTz+Ze9jlrFquoLVYMj0B36/NOfZJHu7V0XCAr2LdE7wq",
+	"KZZILSKxWCoVyJUlU0C5BSzMXKwrFFvQv17SC7pl/2W/tLf6rVxrLu77bgranB8M6PxoX7XHB36uU0En",
+	"UL73bAJsxkWRZyAbMUM/sSVCUPlxgsShcpXlywOGqI+D24uxbQijpyB6hHYcwxZrCBP+Db6LT5tpdGV1",
+	"g5PnnvfVZIIs+r6nXbuxXHkQ38IUeN9LW9y4tC44XiBXgg7DonxzRYxdo3sFG0x0vzy57VcoXJlrmfHZ",
+	"NkZkCqP/8iwnEK7WeMKVI522Gfcr6E4QA10rlh4H5DRwFiyVVoS3rz6xsYPTCWcGJEBsLDWlMIsipdBR",
+	"i2uwIzokYrtKC+72GlsdaVU89so6hTpFo/ErH7ZxZHHhkuyUrlpFHgfuSViKJLK/3MTWSWO/WQ/mDPlS",
+	"4v0AmhMPbLBCyy0XGQhP35k9KP+IrUkVYCGgjrw49hwaqGYVMXIgxbDcVVqu1J2wAUH7ugtTIOrHkR14",
+	"qU6uXBTASjZ7J9ybJ6uSbWg+7cxdAO7LsODEQm7YI8vvBG5THE7GKOAdga7HnT+UZEEpnkCqAfQkZldG",
+	"RUZ1BeQuG0mRFVMaomOB5l7MR+uo7lesI3TXa8H/smb27740yJOkRDdLJX7ZWmH8tLt25NK4O5yMgd1V",
+	"SOXhlkQWqnu0WJbZoPszyFxM0rk5g6X2p8riu+zJcLXBwEKQ8VAknC30ZmRX897xn1uk4H2Gd37/mkSB",
+	"wG7U9IEVHXOaObqTrB5SaG8JnIX6WjmXkuiNdEfNihp7xhwEFFhiDyies2l/zv7YoxTTt7+2OwAjywXw",
+	"lP0/ZkoX+mbF9eV/3+Jo20aM9gIr9ltxGe5aVvaKKyK5gTrjzTs5L4K6LuwECYp7AuKva2t1R9Yeqwbh",
+	"sSrtOEjkg+S5PGXty7kH01qrEuFwOx7HkVu7nQN5VQRFjs2t5WBmMKjU05la/EikhkO7XpSrOXyNoQ4d",
+	"nWrAuuC+BTPryWioLij2isPZ+Toxs2wv0P3lv53e75Uq/9UGHcp8waFZu94SokAHmt3rHEx6wcWDZUPr",
+	"EwcLs3veBTlPdhEOwnuuI6GvhkLNuxkt7fOOqdY5n7qTU5dAsy9fJrziOybMJL20VP6nvsLAz0fB/xqt",
+	"BfttvIN6vrzQTYdOMfHIcymWNp/g2eYbeBhsMCfS8FNbdhk/z9bfeBHup7RYBAGcE+D06vP1xXAcEivv",
+	"88YYy6iLvx9Nqd+flMUVyP2DaBS+lJhqUHb3iXXAO/l+gmUETH8Td2saVQtZqqFmLxpPNBA+fx9Na+Eq",
+	"SCoB2Khnb8UieP79KTN3rvoH/Hgo1TJwBRlFzxaVeGQ51wWGA3Ikla+VajpRkLHtCbbt1bNYIJZb3hVe",
+	"kru82A55gfvTAt88QcqtvGOp3WVcZ+LH72WrQ2tJ7iWg6YrbJlC/wH1uPTbdOcY6pAi4fbK3fpR7bu+J",
+	"c2KopaccXMxxzbSwVpyPATwMWMNj6pgyjfhQrpgkGFcJUWtjFikyUTO5Yv3gSlaTbukej4Ujfd8e8E73",
+	"Gr/9o3dI45j3qDpOmdqtwY5o0QbkAVIdOXeK41ROuUKY6YZCLc6iVq1tsakC+96N1FBrPK7tQ1QHvDWB",
+	"I8v5SQvfjrMA7UPWYrfssS5B4wfk1QiN/rZL3MCX4CbajyG6YvaEVoRnvmTpDRcz1jJBLxKiBkTEghuJ",
+	"sO1AEU4zJlK611Q8dc8dWGyzWRV8CTXP7/rdPRpmCLVc+PZfbhdOLyLpxrj7bBnWmt+wz0F2Se5mJQBD",
+	"1+SU7K/294t9rP0gbcMDZ2TsTmD7thaMZljWYd+19QmfbC9l4EOPNGucpP3qRN3W6KwrZIzm4oxuYz3p",
+	"0IqUDx/o7KFxVNZgd0TdcWOPiyLt5uDu1IpyIZ+2MRDLcyVGiMWIn2XP2n/oV1Ysn1ljcB9bTudGecZK",
+	"nHYlSrta87YVAx8gv7ZIaFuzBfISOnff4QqwvKATiqmUD7d5Vju3VjyP7JOjiy62olG09iqR8NBBWmfS",
+	"A46LL2Aw1Z+T9h3WNL9nHdhUxvB8TEX0heXiiwYcgI2nFrnpzPW2N8pcMPiWy+ukoaeWii3mR2GBDjJ2",
+	"CB4sHYdxuqBgHGrJk8RDyhIysdMzSe7EBOWp+S2cTfNDsZssS4YRDROAZ019YjUqaQUlWc5WGZ2ZL3pV",
+	"FMttA6Y1IdO1xq7hVZ/ciZVjAUlIukYd3pV0QyLRPhlBo5ZWPZwfmi+L2jBA3B5j9uzC+5d2VZLWiu2A",
+	"FSKY+lIA14FtZBm2sVNJsgG38RR2w0Pj5klvQ3Oxhz/DVT+DleaKrFi+oCvcj0tGhS4st13zJSwtCMWG",
+	"bXIZuEpsRLxLneFnIU7dPBPKZLNHrkXNlAKcUCjw4T5NQjMkYtV4RTUQyE6Se7W3KsB2FZHSLBSCdVdZ",
+	"21V0QuFZnYRddWH3lowqznVW2mCm+aO9dKpVB2YP1bugI+alHpO9Zy/UZfe7PtWOphxm6MJen29Ha9E+",
+	"/K0l1iLdlLyiqYeeoVtmYZNjD5Y8q3wtWKde4cVhOesEFfoHFdx76um9uejil3zXorwLcrlC25MEk8AC",
+	"cBjyR2ZZAa2xTluKOSQM3dDgDjHiUmEM/3mdn6ZvwPkckeN1vQevM8CJXMctDKfo9wmZ/P9LjFiIN4Ow",
+	"82xBczrTLFfR0RX5tN1gBk24lg6KeRwzB4AlpHSx1LLtgqU7vtqil++OovCbqnTYIxLQCVLxRs2cmHCB",
+	"HHthFNdFD+ldkIkXinuzMgVI4GFC71Ude6ktsGOfSsjc3LNkusUfOs0UXNGnPkxw4ApG60CF6lQpHDJl",
+	"xE5OyefW2e35h6pDf6DOE/dt2x1WtzOLInZ1G7OCrsYlMJYG7k/zE+7JyQmZTLkvM7YW+A9wBds5AoYC",
+	"iPtNCvI9u7d92UU0qKKoWzrTsqZuIFIHEpqmAKSAr64VyzEJzlE8UcwPqW/8Vx5j/52YlsD4Mm+bH2wR",
+	"hgmSGKZU0ylVzBIZ2iGRJU1d5sV0Sxa0hiYWkPn1d1mMvepLQN6GGIleMxrqX5UU/RHduLB5F3RDhyRg",
+	"8JUfMJQNVcc2bxm3lYWzQmqjDnZJEF6y1eFEEWkobMwTLM9nt6Bpa+JV4Ymrwx5WXIINQpV/bFIySZ95",
+	"Smv4JJqtOExZqgWL+T977uvB9XklCcgxaxmFwMybrcGxodv96TjcU9TgIQzPS0spc03vn1xYOZBZEd1e",
+	"sO/6FCqxtmC8qOd3MKoArbVGYjRO0RV7AePFzIiRtZE0YKOSB14IrD4cVlfy1I918cR4wm1B+IXochyV",
+	"ZT8/kPTIEqSV5zMY3X4j69kB+9TXzK2AkoOoXTvUQRG/i4EQBx9uhpfjb+eX376cX55dfTlG6GG5FLCL",
+	"mgU5A3OeWz9KyN6xkJknYss4c9F2xbBAmfdOcaOzb+jWluPcxQGFQcdyBHFnBGe3o8H4/OqyPAaLsy68",
+	"8WS5NruFJT4Hq0+KAKuck6nUCwves8NeMqrWOUvJWmRMqTth3Z5995RNeAOxteGK1XH2/RfB3YLovzWU",
+	"8cJrDovu3SJoxU1sINBmh83XWVaO0sPf4V+x6tLFlrJoKe0Kk2ZcaZbeCcRFGXXGx87sfEN6ysLlIqXm",
+	"V8Xb5lmW4krEDMJ3XQ3CFnjwFwoRt2zWPCaXXP+V5TL40HPFlv3mOYpVH7REa+b8W/+cO2iumH9YOTyQ",
+	"HX1yRKQg18PRt+E/nX4aXP4yTOxOQdlCtbeY/QH66f3bdgenfSC7vSB1sfJdOWqlmq0USLMs2Oxa3oMf",
+	"ysu+yqD7ZIBW5YIqozWJkCzaZSdBPX48UCdW3i5lzu5EblOxgvlPjF4F50RJI38nGGXvZ1RpsOgmPhE0",
+	"+JQ9rQHLMH4UarIpLIprFFJ30OoE9/MAChpqkF/NC9FDBuPx6PzD7XiIQuiBefiPB0GHUt5lt7hsNe1Y",
+	"y3Hf8QLKjfwrRjGFb4HVdifCTF0K0s6sHhQdKXE6v3n33pYy5ApK0AhjJnCtyM2nwas3797j7DVjFTvo",
+	"77tYBz+Br2OHVs51JdBXZJeS12iiwhWZOAebJgxyLjSfPVjDyL4i84TQTEmnBvDZA0j4O4G1BuyUUKKg",
+	"d37keID/9L50nl8nB6E0Ovr7YnXrzHaAhUSnI+6MzUKCmZwF0guLRbmkiIRoG90oWBC5mMrvNd5Wq8xt",
+	"vePUl17p/c8/D179C33116/2v0evfv7Wf/X1346S929+/7tnw550v97jF7fZBSB8LAwZ/dIpocRRDPvE",
+	"di6MKPKXtdHA7sSOYAtqk9tLHGKxduMZ/dGLUPi75Y4o76fXb5/pdoggbXbP0ZzmZMoWHILXiszA1Ksy",
+	"us8hCl1C8kVo7v3Y8MCZc0GkuBPlqwKuTDCnQGdaytRsQZRemeUXQG9ESRXHS4Ivq7P1/ujtT3vu0zie",
+	"qEE+f14rbe59B8fE8YQ5vGXJ98QUiRKQaWdvg2UQbG1zRGP2glcmw4WCW9bqMhY17Hm9HY3D6z75yDYs",
+	"Nxcu0VLeiYxrnbFjImSo7VgYqgiToC3RjKpu4fbmQQeIVkcR6QBcEWMVi5Zarn643UI5ybVLrq2s89sn",
+	"LXMEENYyJZeEBcGxsoortYq1Sf06BAl5dWVFPMUN1qyY0yxTkGqxqehgRlcoqXlGAQCrdFJgs9Cc6RP0",
+	"lVRfcIqGF3IHhyg9UG43g1ZuRIF9CaMImtFl/xl1lABrt++UHhf6B1ELyxcdJrd4ExMQCAERQYILt1iL",
+	"FDj0wFA86h8dvSZS2JwXq1PfCbNYRijN+JJmqk9Ac0WyOsi7Ilh0OLjjuPKlUGxbJU0/7FSo7QeyuuIg",
+	"KKiLg8PfRGR8KAyxhdMkIe+OEvLzO2Nx//yzrWlgZzJUARQKSsghL4onYE0drVCHKtlsL4l8rLdNx+Y4",
+	"8iUjU6Y3yIuOJaqU5RSpmKMgnwOekbCMFSQXHFnOHN8O3sblG7pswbLvdKazLZqxO0L+p6Nnm5cQ7Nky",
+	"FakC+4y5BsOBWZeaF5WQYx0Yq1OmeMrs3ZAUhpW1/amt4hL4/xwSpMaObMKkxhzC9laC2r3o/ZMklTZb",
+	"rriUErLQemX2uPmv2pVwdSLuD4K8PsXl83xY2f0S2plzEY3oCIlgQuPPe+vBdsIjAqISpDvoWOjImFix",
+	"NSFU3QncMmN/UCGfuuR4xoPMxT3aJlNqzvAGlS2/V5WUwjNzsi25h3CBMbvK+3HHmHhOb9PhKOIQ93Ew",
+	"tKEEPa6Xmldzcnp1G1qDSUw3hhWz5XHkrgUZvFOJHvhNcoKmzM7V+EJa8A60+pkNmCeAhaPI3ybN9oLR",
+	"R4idWmqkCip4BxBcBnWji16UeW8O1iwPRbV2o1vp3J9YxQ4XmnCPJK7EO4Tmi4FMngdJ9szj2pXQTYpP",
+	"nVDGNABjrUwqPsNJxB3/Qp73OC4oBjGuDbbaspCxEtJQVXtvSiOCNwaWKjCAvNQVmSynDBxAdVdAUZo+",
+	"gRkIynqiC+RR10IyEkjEP9YE0BEX5k0ZWzgcSlyR4V/WNDOiZWKMp0liY59k4sneJx2qa9kOtCXAXsrH",
+	"AxZPzagQsdhlJX8WGNb/dW00+gPmFGmj242kgRi/8EtMoUboxhhUrA0nfljFLVzg8HPFZPgd5zZ3Yo9G",
+	"Mc+1x0vO1o4kpQOSYYRsyEEs9oGttFH45tyCrCt0+//rAGaH31cZFU1FcduWsDDP3mirhezlj8InIWSh",
+	"KY8aP9s4H2h7Ygfz6OUBpAsrGgguz8BQVIf3jCOe8XHJmN6hXBASmSDMFVTUUdyhIrCFa0wzkKuS3Alv",
+	"ZBrzzjJTFR2pIACeK8e7Jc0DbBgu6ogefPKGn/yQ9cEudt1mDMHOu5sxfpMBfxvN1myXh5uk9ryD36Ok",
+	"5zbcW00N+nB2tTEAUNbtJh3ScVSBNidF7lqBEQkBkmoCUExhiQb34L2gH3Xz+8lnpe9GfDy200Y/rU85",
+	"lTappQLQo7OHOc+y+EU8RrIwY9jyJUNnJdrGUgQ1q22ACU4ZBphANeBZZgs44ZWWOB+MqyAu2KZPbiTq",
+	"EnfCUn2Ayey4t/HrSBAk15reszB/UHgINLfxi8Jz5uLG7nxWHZuNxBMeEVlBNd+tj47+NCumBP7N/l/8",
+	"dVirF/8wObaxQS9pPOugi6xhVY6wSqLCaoFuztj3mbmkQJTYMq2TcNUmdqbhwvVFsIK1CBS3H1RR7c3r",
+	"TaXzAChtCwcHD9pGuAm/EwFMBpGNxRZLGmYeV8asri0KGAYsYoms5hxSnkVrNPucKfehGP+0nQRX1cdC",
+	"KXJuDuQ9Nfc90AebPW1MVF46kQHoLKP3e6Or5V0fHAXHREhKRNGxCQJnH1wdtqV+3AW/r3ogZkPU5l1D",
+	"AcFAKrjq5mo9mzGWhmISmB1TntZWO4RPdckfNi+N1mJQc1VX++bPyUwul1zrLiVKG0ugf3ah/+aAd6yW",
+	"OewiWxgc/X0Joc5K4UoKFXCWyXU+Y1hl/8Dy8BdU6U9yXW/05ZQrlrrAL5aHlOu8RTh/R2CjD7MYKfTb",
+	"/H15cidc3XsoilAqfO+CKhZIZ7tU8Zx3HbqUD1zcf6Czh7E8tC55SUC23zmCfa/bpHsP8QEFOffU47Sc",
+	"SlaqFYK6RcWsqNbwXNkEL5tHcI08CTVGjKo9DQE5LJzR3brGLd0g1ZSFjoI4yGGI+1HM7We2hg3+oheD",
+	"oMvm+bIeGtwrtvjhOvNOFsg9RswyA1Dhf6mXRbANU/W1c8IkDWvK47IbyVEUK3xzBEKN54SnNlspSO1u",
+	"tdlhxToX0qAEfPnmUre4JEgmACiGkUvlexYQmzxeVviPcRtBiKu9BLDn88a8tceh/PI+KTLIMoJnD80u",
+	"CMBlcsNyfFLFFbvOzNB21BeSpnt597q6waxg283ucaLEr5E/G/tYpiF2vspiKVltxKi1Q1DBOCngfLZa",
+	"JgDPDthp8Wr0oFzcA62OM4K4im3nZpOtO++ffaWm6gpwGe7VBLCza5EWWYHtPg7Nf9jGMU8zKmYsyyyu",
+	"g5aLwgIApE437yZpWzLVYQmV/XLIPkeUNJbRARvEYZbbUYKZ/e14QvdKZZvJqTTYBUY4GxPTGKcyDyu+",
+	"LBmZr3Ozw3cm3nkayCaXJYKQQGK38ZsWvffO0/ZiMpZkil9NSoIHEk/9fBZrGIibkGmnOAvN8iReT3ye",
+	"yZjheSmRJ2vrAjj+hCdgkayVUUQ0E6DtLqktx2EJG4LUD11ApUwDFZPaSiv3Wrd6fd3VXytY91x9nXTe",
+	"yl7enciryyHgdd2C9snZ+S/Dm/FxWFsIDb+w+lDg+kkKZKhdE2ZuRzIcnH7CVvzbhWm7Vmua9e/EDRZg",
+	"UISuVtm2XEzN9K2X9LA/vaRnGtzHpO4TM/qVkbdhVfcvY70RP321hgP7zpWOOpN8tTCXklPacZaxzekV",
+	"OXNljQ+QbKuic/v2lxtHdQu5JpJiQM37adSqukTlJEcthmHVm2Cu67CecJdiZ7HqttEPeGnRJ5dSOz/H",
+	"fK3Xno7e6vp/ev8ekyyxN2iyPC3TWst9s9uSjv8Pn9+nXaL/y6xOMNDmhfKxzEow+Pby8vzyl+MdFY6c",
+	"gbQtyKtIDq77Qiklp4PL0+HFxfDsuEiMR+5rMx0346vra/M37yYCDgnvDfckkTK/E/f8kRXEEkVskGBN",
+	"Cotq5c61ASp54PO2AIxyeUscmRHKKJt9d3tJz3auoeiFn7wSZrcjX0CRsRBB3x5DHsM9Swh75Km5WWyh",
+	"eD5bsEeYhiVTGGMwu8tDnrUMUc/gn/QqwdjWLLsT5WCLUfO8Y9KXPwvCG7F6EWajNnr+IanYnU0si4Te",
+	"WP8F7tNnkILlWip9nzP1gyKzTM4evBIjYMhGBS3Bmf70+t2f3pfxhe9rrKpSWmo1d65F/mkZLRgnf3Mr",
+	"tfuRD9tK+nx0Do6L1CJfeQWLHqOwc+BXq5bD0wua2mP19+bHKbtfQ6DJRXHRyX4nvPoO3H5Ywj/9h7CC",
+	"CF0yMpN5zjIbEEW93+VDmD8HtXcSElRZQKQuFPIqt4dJtXJ+JyZ+KichXne6RV0U5KOcO4I5wATs8jSY",
+	"/e1npnygT69Go+GFzYYwR9cvauT07qtyWMWudyhkYyXDja+l02AYu+1e5vY1JsizBqGrNTyXMI8+9gwC",
+	"e5dx9pDC3q6TUUVyiEwWOwyI5Y5EQ+Y8tzEYyJv3gfHiunGys6IDtNM7A4qNjm/WRmDLY8XtvCe02H9S",
+	"GOipQSAu7if9/7UCUSqTG6b0Rcv4s33csU372BTusgOiybbBUYfiO8UbtVAtLTXNOm/FigaIjZS4f+1O",
+	"LZ/R8haqUxHH3VX4tgWinNY8YvP6mJyqJbrM2FwPMilqkE2eJTYQOY6zyuriHjWFZY/RO9m852sAj1fC",
+	"3I863xZOAkw9nZc/FJa2TNAXX/Is+Ki+Y4DtAp10M/V7K5xkEkxgbPFvXMZTJ802oNiE1Pl+KyrYEyCj",
+	"gFSNjCvt0/TMyZihtm9JtiZC6gk+ZMn6EMVyJwDGYu4H0BaLBHvzrCKKbqN6bFAsquTjekb62XLZwpf8",
+	"jJB68McMSEg9/MPGNNotef2838hf9gOtFM7d3MH9uuYNm+VMj6Q+hBlcPrI8o6tYQopNFGlgirK3uIIO",
+	"EMXvhbdgsTT2xsi1E3JE0lyuIBkixgXVhrwidjHcMH276jjemWXSKqd9Na9s0gM2vyuRbbum+7ClBXuH",
+	"O+nd2/2sDYeRPayoUhuZpztffF9+9c2zDbFyqcww8QeH7esP+G5Fb5gg2dVbcqPz8fnp4KKX9L4MRtZL",
+	"c3758apl7dGitEGng8TvxXkkLUCumIhFbUJ/i9n85l53Id/dWPoql4883U8Zh724dk9DOrBery4ZS1kc",
+	"cu3MNEJTc4SUzqmWOdnGk1GSnukrS89FE2qUG4s0ywjg4ZAigSimsGx47uiOrQknsziAoLI5/HcTnNLy",
+	"yKJ7A+bigotYTcTvK54z1ak4SyzrfDAFG99RnFoqkQchN5gcv1pPMz4jt6OLhLBMGcXGbKD92HTztSTo",
+	"Zv0Ar4OtsVPF+mrFxPkZOZVCsJkmbhvtovXL1nq8FmfEBWkk9XSttRRIYtJ64gr+Vvt6xmiqgIlbr3OB",
+	"pYHAwoMoEb0HFDGEjgE8qeX+ObQCxHw/Pn1ZPHnwj4M5fDHa+453mzCaZ4fBHGJ/Uw0ACyBKKZV+z9ls",
+	"nRcceUyk3SFokUEGYG3HogNOSXARautWtlRhAUOEue5t8MAoGx1Czh1QF60gaoBpbmTw3weNKJx0a8VS",
+	"iIn4av4qUhIlTImkCpWzyJ9m69wnwTZfDbDKo+IFxFLkupMYbIW+sN/y0As/zqYqtCEqqnjB8ulZyxt9",
+	"fQ9sdYifDkrY1u5P6jcms5C2lvfCAXW+8JWaI3toSa3mkk9WGNqt5HZ+sAMKiEuwWnUAlnLZqGI8DXL2",
+	"BbixreDavbFqpV48Wqqd9xuSWmxRup18NicmUULaYnUKPTAQX+oQPj5c7OwEn4KuVVxUgIIWkuiNRE+5",
+	"C6vEGL32GAeFCNpDlPO8Mil2acGVsQJaUlBZNgeGue2JwLX42mxguwnuB7u4jX2Akdkf3evWUoB/PEem",
+	"gFNhXixZwPUVYTEDqKB3GNwVUgVKeTRv3lo6+EOYDdoUHAB2IL0DaAd4bSblg7lcaqwci+Qb1Azsytat",
+	"chRXBTLzEEAmfitEpj0B0llzuSIDll6w5QE9bJ8sUJ6ILns49YkAzWD34nLqtDi4/SwNrSdydNgTL39O",
+	"Qr7FxFUU6wr29118wppiD+PDo0GPjyOqdUL4vDDqfOG9UM1WXdcH2cEqhAp7ogQeBbuLkR34P1V2f2SF",
+	"ozNaqstRIPbtrO2XZYdByw64uJ90G1YmtOauKgY3Kn2si5KFE1cQsxVmIYffzmU+Y30CtBwWaQxqGeAF",
+	"5NyoU+Y/yljoG8YekOIZyyIhGKeMMv6r35bmMlDA9IaAH+WY64NYjG0glcDDBeiHPil8CGEnuCLqga9W",
+	"LE0Csl7fZ0WW69nCplZS5VoGBjr5yFLIxbRliRAipTd8xpIABVFQKFcKZbr6HAUzZS3TY5TifF6LzQgG",
+	"WNAjvHlzfHQEym/AHn706s3XPx+9+vnr8Z+PXr3DH/8uChHlS/Yv0dDnBySpB++LvbDPB5cD4uqJFT0Y",
+	"rs0E/PiB5RkXu4Roe7VKt1FKCo/z436+ujwb/HMv6Y1vhzf405fh2aX7efzpdmR//Dg6xx9uBuPbkf3x",
+	"Ft7+2hhp+UfooQu77Kfq2omTuzkMhuJTBKrboa2KGZzhJ6qYNajMyeB0fP7bcBKe7IRMbq9Prz6fX/4y",
+	"ARcM1MiZXA9uxhPvfSGDqK+Iq/Blx7RqrA4rjstIK/x6L+m5d3pJz3xnn3veT9CNtVOfNDf2PttNs+iU",
+	"3ONdCofDbLGJBpluNaPdnpqGurgd+DMwAR3ELtqd6AiyO1sYLqmrN10m0QnLU7u8HTtb0YnO6OxhsFpF",
+	"LBgCfyN0ZWsbFIU1VxKvrUhxrgUVgmXR+VtQ9UHqsXxgoT8vsDwWVN3we8HFPYZm6+MsTqlC2x7d6DWp",
+	"mBB0w2p46prGWG0c+Y4Hrq5WPxjpYN975HpLbJFMjGY4unOgUs8fWf5DGO3Y75x3k1Seksj4I71vWsOD",
+	"3UzXdj0h/9V6xv3il2giLePm7ejC1kDhYiaXXNwXBUWXhVOTGQmbWW54nge0+BWAZrAtdtcG1+OD1ORW",
+	"sZxcDdZ6QeD5hEy+y+/TV//57/8xqVzBf3rB4HSwyXd7a/9odlBaaAunR6/f/Ontu/f/+NPP4MPxSoYF",
+	"alLy3w7QIdTuaakldS1m0u4xgq/1CdSq5lDpJnKqTtqcCeTDxeRos1O0JJMfldlBP4Y7+Md/cxKEp79P",
+	"YgN+oei6P3B+pzWdo2HKu1L/mdndLy7JhWcM4lhQShXEB+s8A3UDMja6nJGi0dAcloLhF558MP7Gd3yH",
+	"qThxpa3KO13I8ArpuCXr9lp0g3lkexVcg+a8YGqvT+I0eNa2B+yIKyZSJma8A9XCmXtpG/WioorYTr+S",
+	"az2V3/d98AqeKnrtqWiehvZvx7DgvlV8fgfIxmi6rVc6kGrNz/TWdKbSk131I2eAKDyvI/3L5QxJ0qAe",
+	"vNqwXNXSWbaCsRbDg2BCNzU5iL81qzDFsMJAW/FF3D5uSiv7M3o0vJsrRlowDmJQMFVhkNSd5og2ug+a",
+	"oGqRCRzi/ypx3GkANChi8/Mi3egpqIGWZklt3L02Oh4zFqph0Oac/Jut0mz5iSst821d9KNdgWKl2apj",
+	"eWKzl9iqdWFn83CH0BEM7UazVVuulbAz7mv1kwYt7+a1AEB7B3VEFF1CxRDHWOCIIHIa0QLaMgYWJF8b",
+	"GrAGWng85sHlesFUlT9QuMQ4ejhXYIuYDPJ2pizjwF9zQKQBy2nXTgaou/c+hcAW37ZJXCfkqLQQyKtb",
+	"zdZqNdbyFbYnSd8/+ynKAuuvKHcfECtmyYJlaYvsCnw6Mhsj+5eAz4maqT+E6s3W5eimH9/IJQPY52Yh",
+	"l6UEzjlusfI2f+AiDf2hawX83ZpRcxpzmbGod/Mg9G/lxD9g/Xxo6msb6Lmdj26QWVeJo5ZUwp6h7mgr",
+	"SjTEuVAOwJyX6MFclilXPqG2PWNYXkSOWrBZsdRFmtq7tZxHy42/+GZM3lam8bDAlpmjcmWUcE7PBVll",
+	"dOYliTXqfoDk7t0KKWb7/KBIRrdyHS30GEONlOu7/61UTz8kD61cdrtdJa6iAPdODa5q/UBHpU0Gnj3F",
+	"Cfiijg5RC7lRUIY1Za/WKyxV2I8e3o9F0Y0/pGr2S5WLfq4ihU7wthvZFzwLv5qXdhfvi68Tbc9M4k+I",
+	"VaD75J4JlvNZuLaVdcK6l/3wUx1q2HYunByLmFVLGB9ahbhbGdnhH1489qUKsMqdPfq0Uqi+mucLlOb8",
+	"4ytTvkCZyCCKVdpgzzVf5WKEf0D5wCDy1k4yFTG4r60Tnfb0IVon8GUq5bUuVUerxeqM3rdbzhywYFiw",
+	"l+P1KE4KthG8Oh3LKQR/LHCEa7KkD5YaGt8HAyLgfev/bZSsG/4Bhep8hbS4tem8/QFR9JRBMhhWDFB4",
+	"8wEazQ6q0Ez2uoAa65+9TI2yiLat9AiInWtSomaWlsLYIErX++Vq9N12FjdrrkLgyApdrRzvY0i8iw7z",
+	"buMWTqNtFbeodgobcOVYtVSx1LU5YjlTKylUDQ8DuM0gXOei0+CK+0FBR2pJQtfq1OrgUbIbvYaD/mk8",
+	"vvZZSDOZwuLdfB5fl4cUOkns94MPBw6IoDRQxZmvbLiYajMhuk8mZ8OL89+Go+HZxM8XpEBRoTExlMHG",
+	"cR6A28tfL6++XPaSnn+xl/RGw/EIAVGjq/H4wv7u4+0N/PTL1eUw6iconeT9Rw+frsGFVOzXounyi6Xq",
+	"RsX2/9p4zOJsqN1w8sGh/f1gElEfeXzpbMHuuakLLmrg2QztDMj8wFD3i7jgZbafkVdiVYO1iudC+gol",
+	"a4Buu6LNlCwBP3dgkkfJ6S9BsMJklZOZijWsXfjnSNfAHfRiyRq3IpXF1VRJ0QDwQdtacAwpDw+ArVvo",
+	"bXMuyAwUAxvDXK01pPR2dn9XweZuhEH/i/5E50vFwjkHnGdHOxlHdHkahxgY7DogXYjgttqtF1dqXVfu",
+	"rSYDvCjQt1YFGWQul/0XO/gug7/x8Ls6US+We/ky2ZUVzgorafy+KC91OamyGEPdHm0Fxakol4078kCC",
+	"kPaLHc+0q85K3XifQ9TC2X45SavWNHMO5Ri7hOXybWDD3s1C29mOsUSvlFNx2YQUMc3O2cbVjXpzhF/y",
+	"RbLKuQI/f/3v0eSA1c/vYl8BA+fnd2jeLNYizVlKUgminH0HFkIXSbURVuyxDaW0+XZlDYqpjK3DbzZs",
+	"VAXtIvGnU3y4mMrvlnyY+tqQld31RA1IbhoYUXhRLtBYwvkPNTBd79OL6HGvjIQhNE1d5UAKkhsslwnw",
+	"qUyKJK/CBDV/iBtIjOazGiDwX9Ys35Zm7wflPh1WbtVUs/8RkAVDRcY37+lq9T+Ank5NXGxobu0rXApf",
+	"2hoT81RcKYV6LOkeKBJYoooxZak7dye18x3RoEHaSfN9c0uG679PlpvdWoYnx3lWArH8vgUa8MCF9J4A",
+	"Y6FDyBALROQPFYfRT/F4Xbg81gtjr6I9TD7luaybqOcw+0A8HG7w2XDLbi+qwdLnKJST8num9GAqH1nD",
+	"rQGBIEfOB0wFG8o1KYqGYsntewruipRwoSXBptUJOULe28c614W7mUceUbXr/rEUR2rDsQ5NEA4mcj7v",
+	"xwlqmtTjRyb0Z/p9cM86sIEv6GrFRIh8c/aiINAiOHnhIkLOh/iI4dG6iw4Im+AWdbzjzoYphgzwJbMm",
+	"zNjZrYGYdmsNzedjagqS4yHC9zZOWwK/Rt8U9WR6FtVeItXTUu7je2rpZaDqNONM6FNzFGAbsvZJLJGn",
+	"GE1ZfkmXrAa7hPSczufntV+CLyIqn+dIEo4pnIWPo2XJb+yGLfTcYsVsVWh4LUtrluayKGMEs47Hs0C3",
+	"2ZxzxqFIrzIq4Fx2K0DRUl9xoezWAWyQ/KdSYApiuHAhH0CtFrRiQB+nGnWhBaMYYwlodWMVhmuY8Jhi",
+	"uuWYrvFhI/GpZteu3kDc4b5L0Iwu8usmb7gVh7b7cmWpriBFym5TpAbGtioAmmO7g5mY5VtoFooHcEWW",
+	"XCku7p1jGsT6nUjpkt4HSnaRqUwFUOCH2y4hk+CEgYfZIv+hcIggLLVsS1pCwgWmX/jXFCiUd2JSyjcw",
+	"v2SbpJIfRSYuNQO10Mo7JyhLrdJHZlLMMz7TfXIGN47ptGAsRSioDUzEa1ZDPs1ebKvL57NpznLdXGt0",
+	"Z+UP4XTKs0+yjiRjIRUyRK9k7iOHt6OLEysKlL2uMBdp6FVmWg6orUopav3ndG8kvQ3NzYrVXYYb89nZ",
+	"jK00S8l0DR1esXxBVxhiWjIqdJ+cC4fgN7vKkTUJpLNrdTV+5CxLscr27zsZ2QdlPlV8NXHni9fxLfbR",
+	"rWf5mkrKul80XbEgTS/E4c4+rMrZqoQqK4ReUYmqS/4Ka1BiBzZhLaLMVmvxNm+ToPRuy/waCD1uP8B7",
+	"8Tq6BZnPrrxvh67HXnXG12dU6Zv1bMZUfRJEQCDkNM2QYh3jqsiTQG35DCykwkRFTguM7amnlWWqFjAN",
+	"aFDc2jTsgxdgYbMiKpatV8WU1kIXPq+VpjMwUsn/fXN1WYsplRvRBVfaIZ81ptk29PhmYbpiU4G9Mmfp",
+	"MsYXN2RBRaoW9IGdmBuvaDfxYtMY3rMF5aKg51nl/JFqKCEExQGvh5/dfYBT4TT2ci2hZ8wafaIluhav",
+	"bHjbqClfisg5EqzkSKTSYKUm1WqLd2K9MvP8Ljk6OiqSFyiCEDy0wNcngvKJpGiwH5q9UMHKrqr57Zsj",
+	"uGdBq7AMvUeoeVTwPB1qwPhNg9Pe3uJtRZ3+BAuYDCzbIfJsYl39Gc1T1LX9iN+8+/lNm6JYofFs+/7n",
+	"r8nzWNLHLvvDCpzQy2h0YlfyyqdRgKa8FinHFJ/+nbia+1qTYGc5QJcOaqdZgqKlYtkjUwmZjIY3Vxe/",
+	"Dc8mrjPgqizVhDBWyw8Kykjw+fZKjLCpCaJb7oQ5c25UYbKJHx3a7C79I6xr5mqs+dRcCxiBB2meGyWd",
+	"C6z9gdv0IG9DQYDzp/2cN+0FhzUbWiKN3x79/D7mBytLWSQ10wtbEAVzG/oEtDGcW+eQMtYV14plcxAu",
+	"OZuvld/Y+9DLBwvL5zCwi5Of7PCVgigNKifC8gufM9uvx+ZGtbcDI38Vu77s7q1jgS+OdkuDPym4fuGO",
+	"mEEFQ8pFxBPQAWjcymGAnoJAO4r5DGoWB2rmEeAVVPAs8J7RLHOpa8YWumdY7/rIZjxC5fyd++h1eB0h",
+	"ERtXaGb/oEjGl1z7ayqep1e6tvZVoOpAnXEDvsTwFBr95EZTkdI8JV+cvFN0e0wmm4Vis2/oC5hSxd6/",
+	"Lasxa4FogP1lEZ9wNjv5CspLv+s18FPzeudu/mCWEngWPbSveW3ex89p4H9wlPm1yzEQZKH1CjKztV4p",
+	"IN0hg7AqNSBtYQ4weZsX1RlkTibwlwmqW+5pl4lSfRbP0GSXN/jF2EpCY7zBnDmApaRsyLCU6/8d7JhD",
+	"CEJsEiRi5Q8yOvZZExYSC8V+PHeSbqGi/x8F/dkU9Mga9P/3VSxrz4aCw3Hi/ebIdCwfmWMt0tJXmIbp",
+	"YQm6fWUOXt87EXraoYoqOtJdUGjFcnD6S/AqwDcK96+3brmYZesU+FZSjpW0lt5gfTEt9/+orH+zKivc",
+	"gE9RVv/mVdJDri57npWvhXCwutlVj3Tr8beiQe5XGvfMaUHOhhpjiZ5tRxvsRqoWU/qatL1HJurSrvC2",
+	"xfL11mNyHHUfKaD545Xi8RBssw+vsdg5uJFKvLW/Xl59uRie/WJTbNBTBD9eXQ8vh2f7GGxtGvfIkQ/t",
+	"J8vANyAUUAYg7GcFnQPlpAwUW2IDeUbj9aqHIkqaCVIowFIZYZCSQrHZWvNH9pHybJ3H8BpewIBoyZ2f",
+	"reQddxWri/SpZp1tHx7pak4mcj6fHJPNfmTSCRR5NRvdgWbscqc87dcFh4bNeXaYryJwPADkhUkgG6pO",
+	"oEqRzx0L8B42PArXRGKE673UmglbKA/Vi+YOdarXxC0ZfGTqVkxMjgk8Eelo4VH3y9WxRFSFdlo+wEph",
+	"+fV0zQqgQliuQEgyKSMvJn0yWbAsnRzXIWcoWRkdqu/H1LDtCCRS0wxCderu/2Pva5sbt7F0/wrK90Pv",
+	"3GKr3S/Zu7E/OW73xDvpl7KdSe2NckNIhGSMKEBLgFZrplK1v2Z/2P6SWzjnAAQlUqJsyu7O5NNM2hQB",
+	"AgcH5/V5lJfXU/eWQo8Em7oPd3Ki9NJnZihH446OwYQhy4U1WISKZRfuwA28QAbpAlBQdD5iiaxDYuvZ",
+	"ERYUVeyGejLpqE7e5XrZHRI70igtfFhONGi5lxEK3IBFMrOsMqOfLS3bnK/YVDNyae+R4PRQzU36Zsut",
+	"8Jc1nCS8rpMjCmZ0XMU2bI3umrmPtgVfcnqwzoV6YVRjsUo4N2sIrm04VTJrrAWTalHarT7bDhftpmJv",
+	"QStus4Ox+q4dHJVVgtZQN/opnGWZxQRfgGNd6T3ARXVumFpB6rKljt7N6TJ87I4qRqrMBIeyYrXbr2Rx",
+	"S4E6LfratBoFAZJh57pstahCwgyo2KFLH3Nvc8FNWfhEFtRmQoIKbkNs18g2xaRXTCSqq5BmHfuhX4Sj",
+	"5g2FelO/oRMpcvIAUwIlSnHLq6JbKrSHPzf3v0d4Sl1QlB6Gk9QPTs52YMIRHKZsSwFB6OxhRAF06pb0",
+	"7Y9XZzeXHz9UO5qwW/8TSv4z69RRGhBCUieUuVbTNSOlW8dqHYhm4yrcnFBzJTlAo/zVSUYLyC0Ow6eB",
+	"UwV+QWes2d3b9I4b8Vc2J7MGnrIG5QZdn0pCIWIKwpyeYgwQDnnCOAGhuH8M2zRgZwolGjmBkABA2nvg",
+	"Rd41L9NZvEh6wmDhY0GYyzyXGLUwzcISg9OuIaIlBAGDp1calnohTTuu/l0Q/p0ibW+jgfQkntY6WI0z",
+	"K9fRau4hxhvYKFV4YHfvdDiuseisv3PzFsHrryykXV1DyBMGJqbvFtwNTwPuxG1U6KURxSlLf/31e23s",
+	"c7StUizYgBAF3Ivux2OtZ1L4m86bYdU28YX8i0AM72aE+DNiHYeRF4WeFhyanTFYe3RyNBK8QIRNfKMb",
+	"/+i338CUmegGLNvK9A+u7lKMoACJCqMgHphp8PL8mGYwVEP1nH2nM0ldC/9+/fFD4rMA7CV7L78bsB/V",
+	"TOmlwgvGJGRGOG+FosxjoGJKVZnnKZV003QqVtNMj8s5+PmFGCrmqyJOWC6cccPp+gJuQM2mArvBPHCQ",
+	"myY4nDhNgoVhmbBc5ob9y9W7c/btm2/+z59OkQXjjucyY2CDQMpRK8GEsgWEgFPArDEprAUE3WFsGOQH",
+	"6WN1Cz5101twY1hambypR5smH44blo6rvwRPxNl2QOIqjb99tXIfHrx1N4CPYxLTK8QMYR6XyljAXnFT",
+	"cV/3+vXrb93kf7w5R+gchsVoSirBJkTpwHOWyam0kYq0wBfCFa4DGpOYDYJxfrrVuQhoU8bCPJw6ffX/",
+	"vnmdQHm1WyXFlSZ156eMJMju4gYNmImxnFfj47u5hbe5R6KkhBXKzSdYt+KzNPaEvTl+Az/7RNLpPPIs",
+	"UPS7dT4r7a0u5N9Bok/Yd3BMmB2rX//nv/47PfWnmHgEKqZ/cKzx2CK/BiCDyxBqx610myMNe3P8Ej3s",
+	"N8evSdTBbte5dwEUw5C+ezU0C6ALncuxIOAgmbl7fCKdyXJ0tuDjW/H81eC40hnRvwFN43zOi5U7yZ/5",
+	"2OYrFDAwZYOMepUeMVu6QxtgvwjR9ejGq6NQgH/0ktIQii/k0cnR68FLmItzI0FPvqhoU6dNvtg7aGLG",
+	"bZaTiSicWOHSOCkY6/lIKpGx0YqdfXibsEIsoLAdnYvRin28wmB+dS0Bf743R/FAXlsI6mKnB/dmokkH",
+	"jBA7qDYNkbFXukQyfmTiD22HVIaNh8tootdbQCBS0Z7j/JjSBRD0AfYlbGHY18vs6OQol8YG4scFL/hc",
+	"WEj+/dxG9EllfptkrJEJUL0o3CjQHFsJB7hRaGjX3PUOHPIVX+nxpq/WbNFX83nxUeUrT3zV7eGKW6vT",
+	"81dl3vndZ9Xl1fn1utxj7nKquC2Lzj+4UHey0GqOGeZuP/kM0aPuX3Cui0Lke3105VB1/MG7Qs+7Pnuj",
+	"Oz8pPndelvdSdRcDAwmz7tuqtP67yLo+/qMqBM+676fHgOjwAwqRdXjyBzmXFmILHn0Ozvur42NKeljK",
+	"NkUG3Yu/USKiUhQ7Se0gLgh25Jr6UmjugEVKpGDwEKUJm18d5vrC9yX+VrvLnCkVFCL1rYBydqqLT03E",
+	"ywuooGhHP0dslyNALEf/wJMnRqkziG62NLk5zes0KdxHqcxMikm1PI8VcorIHCkRbqXl4kanCba0OcXP",
+	"phRzcwYjNx8n7o8RchQUUvtqaWflDhX8O/zW3YqQ4+E54CrHkFPub7UacjC6fNaLF4LMu+WthopsWLLT",
+	"uMw8G6qFUFB0ARdsVQ0QvzcYn3nuU6hWOOV1QtQ5aF/oCXRtoljDQqmW6zB6ebgVKbv9nc5W7WLiH5HC",
+	"vLgWuRj7W/W3Awr8d2U+80B7mxIfGgmzGif1LVeZM/M0ZF4hpPDwc3BWrRs65yRGALEI1Kq7T4OvIVk7",
+	"D0TjJrPfXrgJY26gZqfs0DyXb0HtNB+lT6U1AIhG5kws/p4WxTkVFGjF9B0A5i1DGYo7Jmj7gfVjoqOh",
+	"Mh/KPQGyZuiiEbkRQ8XHaD1CkC0JjkOQWAha8Tl2QMCbILoIIY6FUAFEE/6s6/U0VYkMnESog5OGLUWe",
+	"DxVWzLBP2hg5yqHrxx1E4ZN30iYMklUsdQvOR7mAzvv0FOn2NvuKf1SZBsd8KTFaVdI/uL1vOmbu73A+",
+	"zmB7jw54RiKYvm1npMLFe/hhcEOiePjT5+QlOhYPOw6+sbTRjSEtjFseXJFADQ7Cgi05qNahoo19nEDK",
+	"BZuGXh4fQ/NXRGLj63pIllGZpL4XMh0qaRgUezVt9lTYsNd3iIB9WBMgDNRiBlC4NXidCHmZxB9MF1KI",
+	"Y+AjJNpYaNeHpJwTwHXQO7QrUsUz89oAZnKry+LexgXZme1e8A1BFBq4mufu0h47FR70ucqCMPh6ERCu",
+	"OmLWaRVec6I0aHY7w2wOKRA0CAAcNcjDDSBCgJ+PhhF+p7lFBtl5b0YiVHsJvcgFERLhQEToRzuTMavv",
+	"rxzgdMZ7W19z+HNk1RzyCJ7jVJoXPMp30Cp4eQf7rb+DRW8frZgvdrjXscFMYuuZ+RjirkGj4E1dfV9l",
+	"k6OWwb8HOHxyHCgYBhBtgCTKOD05WoHNDdFmeONQhR+DjUAQfN7Gg189Myx1+v4ySxMINANMCIQD0sCP",
+	"Wvu3NNp1QhYpdGmFD1gtROG9w7RR07thu0WTYGbpSegZxXgzxPniOYUHMJtUxdYmXObQ2SpnAhVQUTgj",
+	"aLVAWylgsrtlwnhtMlQyQxX2n6W21Evty9QGLAVg1/TETybMIqklGdzvYVVwK0HLQZGT8Ft3RuqSvCVJ",
+	"dV1wJUOQ3kc5wYwKsgKtMUvq4KZ+04bI2Wh1FKeTsLS8Opq+Lsct5RFW+GIEiIBrG9DJ/4ia/RE1+yNq",
+	"9k8dNYNSly6hM19V8/Ar+p3Os+iG9m6sV+X3vaxRybW6R4rBAz5oxBvdpZD+bFL7eJnT/QPXy9ploScV",
+	"ggHYHUM1Ki1LP118eHv54c/pgHmDcM7qt7i9LYSIkyfN3tQlfOLGBdt0WURfsPXWqLVEvnrTeEU0vR9W",
+	"5MFv5nmul9CwTCU9+JKNzjkUvsiuAjNd2hj31tsLnglOoTi15aHi+/EBH3HIA4rb3Ra8kIZh5YLHnXVP",
+	"93E+rwQHvA9J0nb/0/hCaSva/RJn2cI3foDH/pDrL0iuv7K7LIhRl6sMpLJX/x7eCNESOjYPyAklrbkf",
+	"OuOE4ejbr04x+LyUAfnROR0IRM/OGDaqE5O9UO6HgKnjvMPY+ZjzlS8d8AjqUHjsfJlQD7TkhuXaB8hk",
+	"hsA5ROqmrViPD8PBxhwQFDEXwm21u1UzkQtL1SeVK4gwnajJGq5AhBQMe72ZoulXltB+rRfxeVbCuiC/",
+	"7H/w1hCK7idQ8lMhrWActy2S3PtHoSKVD1kbFGEPObiWfYlzEE4EOVQ/gbEFSi+bSyWNxd5izLHwMpOW",
+	"5XrKZkIsMFC5LNz03a9wJExiQAc3EKJ9tpshSHyyLkW13XzT0mBAAk4j9bEJb+FVD9+F5D6ZsWjrwOFp",
+	"zTq/86xtwKoQ0r4+9oQpMyiYosQZJXl92nnOi5mpUtTSQLC98A3rxopF02l3k2rLxfZy1pyhE1jDuxzz",
+	"456HbktO1dlL3PL1I27veTELno8BcAOsHjCsRKd3q9gFthVq7+9gBlJiv122zugKCGlkoh90nz9gn6gS",
+	"oIqZUy2ALxgYNEgN/OWPJP5eFj+i9PWawHfSsD3f5FlanP3hvzBUFlJGHegvQP8TuGXILyFKpVaCYH7c",
+	"719B9tK3ewFzRnMK6q8wuQNubuDWaLnGYXV6s0ENvxMZvpONVoy61B5uc56xmPee9L9FHABThS+ACAf6",
+	"/Bc5H4tswK5veUElPGSuhjJjLyybG+O+ArhEDqPu13hhHlnjI0lKuzAARADQ6fUhFddYI36Hq3kvDx6k",
+	"aX9DDph63GFMKth8Sec4S5qMuxYDLUhCF9sMVvBAtll1uPY9Uw+yyfzKN4ZOfGnFwfO5bSJLoKrOzJOY",
+	"pcur/FafUShOn/m4C79Rjtlf4dnZGsouriRgwATGrqYqSWdxhzpJp1ebKyMTqPznLCqijPCE3hx/O9hZ",
+	"+/jEQoWLYCxXwFSx7LtMcS+hajRtUEIgC9WzcFzHpYIQk8FuH18l4hYGcESi+xjZDU9I3aZLjiQkTjac",
+	"AFHVXlVnkgQ37M3xt2h3kd82VLUmVNgN/2x4ATeECMJz5zKs1kQ3MtpVFhX2rlvw/n1rwtlUmgtPVpLZ",
+	"v2WAxWMwDKZyH9c0eKozAR9cAV8DiBHCqWCNqWZKO2F84EGpQdhvTQbAQnyoPX7AZY8HupFzkUMKenMX",
+	"oAG1BsQfuLIIET0qHeyvt4C25ZlZ4wDwmUNZeBwk8/jXY+zX93g1rumLLrfi1gDA7/Am8756T7eYgdqI",
+	"nvcxELr47lzgvU6wRK5Wqr7kNTqCCOWEoGRMjaciZM0LgCpj6fWHjx//78WvFx/eXrxNA4SevRVDha+J",
+	"0OeoFFr5mnn8dJjCmKuxyHOg/Fq/+PCx6rqL/gmL5amQz38sBCuGCgoA6p9E2InhVwpMZ6h/CO3ChZhL",
+	"lWFiputVStPZfZPigwe/SbHe5p/kFsWPrW5R3F3o0wdxeOD5LNVBTugHHXG/5LleNpl8AOhJor5m5DU0",
+	"dqwL1+9rm89BQ8R6I+IMeegem5Lnz7OI57y53HgSBT+hUaNWt1S1DWGN6noNk6hqFQlnl7o4siSuRYY3",
+	"+SgsqLHCUr2TVOzVG+hDMHFPujdTgvffXLxUJ3M/ZONPbaAt5TOw7mDqTgo9B/yjiVhGq+r7wKhW33DZ",
+	"S2QpYJhXI+VyJmKTD6aWr5jlM/FI1l1JGP/t1jk8saO8exuJur9413jTEyYQGGLACDzmmSHMkKkkvE6i",
+	"XodODaFsIUWolWkrhOFjC8WEjUUvrxu4tn9LWhkZqQkwImWHKvaEpWTNuP9rZC7UGMvp3T65/+M+2/2v",
+	"n35KqB1p26wR84fgEVvqdY47VzPh2y73ftcGz2513qUJhk7LJxCBXjVgN4zK9VG/6z4i9M7sP95XVazr",
+	"Dl+X4iY6Hb35ocuNM9BW2QTqoUE1Qbgfb72KgPf5TKy2ZwfdAwCddvPx/Pryw68XH86v/uMT4JD95eI/",
+	"Umoq99w/Hr0GQX8pOzWn1j5FOUUanlzHkFRVtRsPGPSQFtgpJCIKDj33zrLLErwx0N72twTdwTPCpx8J",
+	"lolC3kE6jGiJEVCGEB4BWzfPCTHItIG0XIQ1+4tbsgPKWG2ktuQlRkNmYtVrAV2dmTkOaDg/qjS75Cow",
+	"cLSKE1KBoGY2KXqkkOFmVPEGt43y3tbyVqhARSfVSH+Ou8ER1TTjlkNoVLEU6wUAOR2broZKZhHCUs0d",
+	"xPcBaRMwqUYNYaFBzg1AJ43MqrVivkLYsqDfDlX6Azf2OYz//PJtyqZO3LxkQu1dQ1M7EQpAaxIszySG",
+	"kiDWancWwLmEexj/KwVwtWhZR4Jbv6iN64moDM68qpC2qopWub6iLP1OcIvL6T7c2ELwOfVVGeeK+M+Z",
+	"BFBKbGK2S83cbFAJYLV+AtN0p7yc3lJQE8maVAZBdSwww0HA9ABwLoCkHSp3gZywsVZKjC2wiTT61vDj",
+	"C88fvNNIklmtuxfX0QjE+4dLDulYqluutsNtN/qrpht998VkxWeLp+g5fkhda9CT70Um+Y0HAlxTM4l/",
+	"6jr8jKtVB/zZ6Oi0XrahZsZLBVqt6x/a6BTiB/XUuZJjezAd4dGK0IyfAxhdYI/2yov+YUfCPbgB7d0r",
+	"cw3wh6E6BrJCIL0DdiAAM+w0XUcwaxR9wYvxbdUItUP6z2Bypyz936l30kHvqBUrSoitj295wcfbUMQi",
+	"Z7YZTmxPGpsKXOxlM7hY/59Q72T4Kj/BN0s8+uQ9zKG0CRtpe9vaDIHGQ+MMfb/s+cf3n364uAGGkXdn",
+	"lz808YvU4eea5tcopO7YgLrctUTf9L9EN+Kz9RDI2CJNAb8BO+eQW7bbtvY/97pgkkaLixe5dPYLxJAq",
+	"bEq3aetxpNTq9MD+5A1ctTZMKHH6Li+NvBP1uSm9HLAzirS9fskyiHwC1mvq5pL+E7uhXsl38kQDpHUf",
+	"YXa4Y2JgmxY3tLpMu966L8TnRc5le+D1RuQ5ake0YiFjs0RuGiRTqcijN3r9K9QxdgUcZ55/Bn8AAJ/k",
+	"juL9DoAHQ+WMZChUdHZ4SA/NhUACAEqmAZ0oVXw2Xc30aX7buvXYCd+iDoGjPZrItmqwpvAagkqNxJSr",
+	"xJP8V2i88bGMQ9QBRgEMaAn0EtIw+laRnVQevzPyK+py7+2QHwHj+sh2CvoobYdfAKVxg6e490P+vRv8",
+	"cY7uhVsmtT04jmSNTsznfFalF/qs77vA3YJ+xko6H3CKJ3wsdsQAQKNPIO+prD91aPUAHRQWvWhnQwM0",
+	"VoXTm/jQjmmuJ/eL+w4n0emYAS53J0iPurW71gJLNlhsbIR5t2B+NOw4oOibKOSeAPA5k1OlqYq+6RsW",
+	"hZjIzw+zFa6E+9vYAox2LaUl7VftJRzuwx7dd+imvr4IEwWO4NbWCxD1XsOXdHqwcWU8LgtEZfcnfG+t",
+	"NhfbKr/fi0NGgd+3QA4gTuSY57npp/pwBpVcSH4dB3yJ12LnEr1YcGOWusDOxbJB51+4w4U2W0SIYQnq",
+	"Lg7A+iZmsNM+YH+1/80pmWyE1R+1Q8cltEYzaREPMYLVxIgoJAuADeNOZqIIdUrOMol7IcBcMQJ40+nb",
+	"GtugyQSnrz9MJY9//Tlezd2LebYLwzUU/V6qPkoyyAiEDrBFtRp7ClJbeWoTCH6ouGRa5QiseSeKzOn4",
+	"UycwUk1zUS8VNbd66TNVTeWKznpYL3ntYDxsi2x0LXq9xnes6f+u0Q3KfF8+HM+/5c5pjDh5TtcHfDbR",
+	"nHb47AbSPnDh4qo+M2BnDNn3iYREidM4VOt8F3Agb/mdaI2kAVzfY64kTP5wQ7ZyDCKVBC6YgZVpWxN8",
+	"5rGmeF5gUJwDlbyn9nm0agc//OjgVQ/rTN/8jmhYl8hGSLIMMgskIzZ4hEQyVKvJbS1kUfnqPZEk1+a5",
+	"ThK/Rt++I5QJRDBr9fexo3Lqi4xk5rOoIZzh/uRZjCJ9UKs/guBVrvXMDBW37BUW2tUr8AFmkq/Yrc4z",
+	"SGlShMcT56FBsBIWeFrVKTNCsBSzJCK70VuCDHuHXb+m4GGshDvi9FSr3pu9XntraxixbhXsY0JsovE2",
+	"kn7Gx6yK78FvB+zCnTaqBYDIFh9bosTC0k/fXAvPSzUl6uA0E7m8E4XI0oSlmTRjXmQiI0hXUy4WhYD8",
+	"PRKVEfI9JRdDfI2E3lOcN5qgbtx7mC0HNxr+GZX6Y53ZdmznAFgSaPExQe2hnUvTH7ZzGILQnUvTz7Gl",
+	"09IOVQLeJCD/+hkAblsecSdDkZguiIWFG5a+vbw+P7vC7hTCu7EFVwbpLSLbsX6rIgu6GaqpvBPKHX3g",
+	"boE26wGrsEH8cU+oaAkLm0cCym7QV4Gy1Xr1fsOBpq/fbL7r37N8i0N9LDJRwIsfuVHkrVeLZ+DFd5Nn",
+	"QOLxm9GHMP9ZesCVcrGPANfbCOoiXAhbrLZi7Ux0gR3hEzKTOsryfYSXGaEssY5E4pswnhtN9xe40UZj",
+	"Pfiy5i4RCeCAvfVCjgUryOStLMMXu3FHyCnoXjYYqiuob5F0pwGQ3XpBP6bpbJ35PCuFb/JqhqOyxeox",
+	"zseVG+jJTocbXe53NsLiAb9ML8lesLDVCl/Z1/HYhagRb+5jNR5vgfkLz/QHp1EPTQX0joY+4s4X6b0b",
+	"Tjb3pnYF99frBve2+8ygnmr38mmVLV6zyqUJGr+q0EWkE3wOWMh8c1BQSYOhOgtj2ZarOozZdF0DzlUF",
+	"o9ntuv6SJPYgLXhwY66JcH93J7W1+wu0P/F7Dxl0aVFFIqpa4lMKSiyZW+TMU30hyxD+wTcXPZfOnfOR",
+	"GAwlQ3N0UTmOls8AaglSiUOFNZ6Em+lj1hCNCC4j/hFKoaVPXa0FudFvCekKiZJM5NbgUbEJz/MRH89O",
+	"ASfWc4QVwn0G8PmJpbMT1tETODPC2lxk/sTlGIcCMm38l8iIYFp5bKlTYsiNHnQPWZnngTgwWfvrnGdw",
+	"QQ3Yx+qkU7cWq5ziMBraQdhNGf1GmthE2IA9OVN+4SqqKDzrvN7z7sx6PZm49SO4qi4nfsP8+N2f92tk",
+	"yK6P8zB7wJ+b9ujMtSju5DiUabFM8lyMbQVODFiFvg3wE5+K4m1pV24zbwSfmxMfRkUgFSYU1GZ7gqDI",
+	"T/MsfUMVASC4Q+mMUjqJxGW/gY1IH+W5wLNMZOxffKPU1cX5xeVfL66u0z8l22rDcmnsVViQg5qUOEhb",
+	"Uv4sz4NG6zcvH97qT70/iHRpT2p0E/THnXGD8NYX//D/97cXi0IARNzm5QFhngW3t3EaC3/Wtbzuza4S",
+	"jvbrx6mvimb9LrQPBahwL3oJeUUc9OXzchGVMPpOAIN9bAN2qRZlzPnqyZTcOUDo+ijASMLsPxpaxfl8",
+	"kQsACAeHjFRvk5jSwl7Vl6x/pwtf/8mP9kSwwLVZtKleWgCT+KyIdt5ijEjwzLBcTnop1LsmRrwwqj9L",
+	"wQhZ6jLPmFOnO87SPgDCgCW6IrsM8Vl6R6mpmtyIfhHudNTR0I5GWUofckAIPjevCsmayF62gmPg9K/g",
+	"lwdVtGUuaJRWyXF/jZBi3Px7xMfgNEIkCZAyb1KpWHFZ7bYc8/Z7+TIWdKnoA+AOJYgKvzmhGdhYvQCG",
+	"QfxRZGG6my9y+zIZA5xkzlNGFBfUkRNdTLW1AjCKoW2BMglORJCaU/DCjpzB3XLJ0scdVHPAL7d37dLy",
+	"9EttWeixM59JLRSl6tS8WzvqunQOybbSXSqzz5duk6BIy0nzQudyvPKczVVXZyatyOD/ulva2Y0vE+9P",
+	"wO00aAIoucJpfIKXHnSvagO1nVR8iL7RTRj7QWE2Fzd82jYKPfYCnqGXPzx0ZDemFB9x2sDtYaKmCr0r",
+	"RIzGY0nbGWc6Ym75iYSA8ZgSaW57R0IoKsYTmfNvie3Yec/rdTju5yEVNxNiAR6rLBAvx1TNBunl5Pl7",
+	"bse36Xqt36t/S6pAkOVTunGRzcCL2puXrxqZrxcZt2Jdxna2CaduG1NvQvkxQlQJRb21Zdh/SS2n2Jg+",
+	"PIBFFX/q0+Fu3+OwxVDcT3fsLjLqernPsavdrfjYCyvQCmrxEyZRo0xVKBMhgnFqfAJrDwwm7zFULRx1",
+	"ix7WMAaY3Wbnu+nRZh0dVCJv3EBPZN9XM2hPsPx0q2mRRyI4aH3c2TcCOJ0a3u7DErukay8DHuy+bYBS",
+	"0A93tG8C4YsqaXKf0KWUCRajN7sLq1A3iR5aTe0u3GJwuJ2RVRDSjTNvgXELcr2hvd9D6WTVber8o1vp",
+	"jvuKWU2YXE3UXVfITXyQw13mYt9b5mWvo7deLhDbf/CVkhz9oMcBIXDb8+G5Pq4hrGEi5b+3W+ceeuGW",
+	"dUtZAo6AZZXuxwbjo4hl4bzxPMdSTqyzJIap5noEL8TIjElC7E7JScVTh2QlQ+X/AbnHsTm3Kn/QoeQ0",
+	"0+MSUBNDoAsYsJIogE/gOIuiVCKl+hzATK+/AIBr3NCQsdHl+FZkJzBFb9iBFxo+BGEaI9IjnsU0KyGL",
+	"tOSFgozOBSzfaBXYcwJWfJiDsxqXhXT+LHyQvhMF/fdJBUfj/kUUbCmVCTBZbsXAFMbsaAAGQ9pyMJ9Z",
+	"mhWrq1Kl8YVPb0fGMJFnBEdQYSPB16yvdgiyDxWA7ZmfX/8yQMaxAbqVwvx8/EsapbECXP7Lf2Xv5XeN",
+	"WPJOFP29cyg1VKMpf2QDw30ajC+yDqxSugi2QD/8YjPfIgEI/4zXZf9+6kN8XujCtkYHLqqefLJZEVBt",
+	"IzbqoSdNAtCnvEAyg9EK+nvhKNH3myqeDXYRxTL9jXvC+FCFD4NDmn76eH3DYn2XQkrWJAzrnApoPl/i",
+	"UaENcnelr3lyewJ5ykmh54n7l7WaJadVZO4VMWmFofJq4V9SZHDjo1ykf0o2u9TQDIczJ20LVIAubHU2",
+	"Diihb2nttt2YoD2dhvcL3VPTuS4wwRvGqGR0H0uqEs848dN4v/17mU1J020A9mL4EJBQ6LIQdzwvMdmZ",
+	"aZAfH31x244BD7DQMIUoiwpoLXa+horMDXaJNSa6RKwzxaycC2I1X5oTltqiVGNuRZbiBUXOHvwC5VJs",
+	"TczUDa8DdSM+bVrGWfntKRlUqqBH4fqBTcKMQo9uG9YnhYWOB8Sxtorv3p7bTuavYNrC6FVt5VwXoo3T",
+	"K9j/XTi9vC031Ur0Sui1ryWbtFYMNn/P8eO5FSEaeSt4bm9Dy1NQIk8eOO6+3A+qKOwSX6bSvXCETn2L",
+	"fnXdA2wmpP7w00ME2lf9RIlC0tiQ6h6wM/QmhiqdyEK815lInaI2le7mSiwJwJqPcndUnIJ/aNx5qLoF",
+	"nnETfs/x5nsEAI6/pgBALycSfS08lM9MdBjuZ5sTV56Vd9KutiVvjRULsHpefsPmUmHG5eMEbgsEbn15",
+	"jG1nYLMjo5J3xAkyGT3R1PMWAMsZXGctjAPgi/m5Hdqkbc65f1QB0zcU4bilSOLPhN7D08oedA8AP4Ev",
+	"I+yveSqi249j+qTVyGOCSXiEvoNr7jVhyqRxPkzPtR7+GD4z/vOdBscOFhgvw4XYVclBTz/5vf9FaJO3",
+	"uBgPig3inpe4UIfY9bFeQIGz3+ckOMIZGx6du7/qCfuf//rv4VHDdvuJNW/448SP4Qu+2vjxW7+EDxcT",
+	"sJt655zbsNFO0dnCDAdWm1OAJugKIkcCVUKkYTi5jmoEH/5Di0BMRvWjRCgB1WqE/FkLw0Z8PGOAC1/4",
+	"gAvwVrBckzneXMFV5uJ7ev9Xn68874zg2iN+ayOXSKg4dtvYCsXwKGZHe/n2g5QLYftFdvZgWxxtb+F6",
+	"BNzQLyf4FZWfHDbs5aXhhcfTH/d963SMCVM5m1fWRKVfldXQ3yvpwnCxkJDY3BEsPlOeJHOjjAc7wohP",
+	"Dju1qeD5FGa51N6M1hO2lCrTSwyoexBjPYHY/bTQ5SKq3iOsXfcn/NVgqDYKhnbEmi+Qhez3GWV+Wwnc",
+	"9rM28m0/SA0613e9njc5vvU7TNi4NC7P4iEPcfYKMdZqLPs39MzMsPNcjmff69KICM87SD0IKuEOEGdi",
+	"VnEfQph1nfyQnMoxXPIJQ1hHNufFVCo3xFB5UA7oUWRWY99RqcgT+aSNnRbCuGMGpxZiBLccw5CwB1RQ",
+	"MBJjdxzvpJHOYALohL+VgGi0hNw3EOJxM1REX3XKuJlRTzLAGVOWFIin6ABCqnEuuCkLHyWFfzcEr4BR",
+	"ApQEwMAAXYFTB5gsRJKQkFdU7mupLp/Z20IYgMhyN757f75ihfu6UBMYeHG1zpp7HkkUukQvv9dLMOus",
+	"homBqZcwFXPX+aA5pyqnNhAeH/hoAC0DmHP+Wc7L+dHJy3/9N+jLov8KXVlSWTEF0f7lsM1CsDqytU3z",
+	"e+zcWfl8dz9xJHhVFUL0wuHj06JeKDanePD99cRaC2esKaBFaCvkdwVpFSNctVCH+2YNvjKP06azDaaY",
+	"vq7nfkh4J3ZgP1ZeplEbX2HSMPAgVC2KNWWMEP2kfAtsRvQKetMyUk6fOdWCQJz0at9+6B5dCXtS43Yb",
+	"qrpKoN/rJTzg9Ak4h1D9wcezAcONcyrM6UdQn2sJULuUYw/SVOmcqGoay9JEPql1mg/VTIhFDanCJGD6",
+	"wlRS/2+YpYe8flEqUwEjzj3LYVVB4NYhFxNoXIs5EwQzY70QzN1PWFNVWyXqnLKQrco0xT08lRukcsFi",
+	"s766oGpdp4CJ7wOrvTYOaSf4IPRghL/WY3ROJAhvNb6xoDquJiFS1a5kWAmAE3JXUSHcgfWL4ev1SGnJ",
+	"gGbQTOnGCxt17R0mZ4UD7GVzvnzKjsFesxLfQ/86CsDfnE/k/iOW04Vzhta7/vcNDfle0sM4+QiL13T3",
+	"bZwC+DJUBRPpLcC4SXoe0bsF3RifIQ9QtVHWgzyFfdb1PJLg7wkv3vPw3SIbI3GokAbKR3Q7HMal6h/W",
+	"5p0uoFiCeJCoKhG+g8qV6R5y6rwQRue++zZqKQK5NDohSN1ZfKsDYIunCJpwmRvCkksi/AvKECOGgQeb",
+	"qaf0atdTK7LKH7F4iMXTlnmVTHBFXVRvq5Ue2s76k71rAcQOzlwkbUawHjUQQh9bFjyvs3FVCBdQBD3n",
+	"xQxLgTmzgOr1wZuO0gwVHvyk1sY2EkjssOCRehZjXWShdt9DZoTi4Z1yCA1wh22QuXmCsBa225kybyVl",
+	"+QnbHNBqg10N2OK9oQgB718NSsjqyocNaBUPUb6x8eG5J7bUTwY42TVqkrHWMykSJicVvxxUQDaXVF7T",
+	"SF2qKj9oD/dlgIYDWGrUKpRsRmrnWtjn5zCTXcrnWlh68AEaSIzLAiqIfv6ltnlyqpgubTdWD65WWolt",
+	"9Zqti9WfuLspX7ZGY5yCcmsPbpvbXd95KTz9DOSL+17HMzNzPm1t+H3XtFkVf0f8OV6KkwqZgyQ5dBJj",
+	"PeOYF4WEssdCq2ngbTGEfoeNWzzLCgSVmApbZSLeHL8cDNUZgG8Y5xXzvAKrw/DOZ2RfdL6e1WzJpT1h",
+	"b159Sw1aAK36HF7QyGSMXYqxlPSvh88LkTmPlOfmC2LV2XYAiREuYiXaT3YihfgikwbcitZuiXdwQZtx",
+	"AckrS+JE6B5edk92yhdGAvRMBImclwbM0oqogbl5MrSZB0N1aYHRgVK2BljlfZEAUj9lWpgTVog7PUN4",
+	"YSwTgfATmUqhEJh+As03r5MIbMYjNkJo/M0xIpMMFWcj57fF6DZGz8WmwsYokXvXCXtz/G2TGENM5C2t",
+	"9MFAvN3bb9xHdhPjlip//9W38Up/kZcRxSr8hCHbskBw8IgfbMfR2GVENJ2ZXKpZ+4EBinvAZYNmS8i1",
+	"Ak+9Yen/SkNNp1QzHzQA9M5yMWjwhDIh5j+44Q4jNe7V1zDXr071aYX8C7CS99F/tly0byJSzqFSyyqm",
+	"JChLQgaxAHuKFqHSdeo4cpVji7GhCbCZvd/+uDjQfl/Du7/4rYa+VbdYkBeqL+w9thqRZbflpWq48+4y",
+	"wAh3gbeTL7/ixEH+zfFxc67q2o+0IzVK+Z/aqG5E6KIHFdbK78qN3Zu96WsqiKMl7FIN5/e1t4ycf2Fr",
+	"5VuQpHtAelyG1IjSS6r/CZT8A4Zd0zWU8qpVHwkrAc/ZWfShPCiK3FESLnG/Sq9//PTp6uL6GtDU3Q00",
+	"VM7yNlTtAKDKiGzQbnPjpx5KD+Hbnw4fxH9eSwTQg1F//SghJuxjFyGuBw39k7tbqj9ONjpZEN6tqYOl",
+	"lvlH+iyvWiHBKSkjSntwyzOsnMMCHrcrlKV1138COdOoIsiXy1DnZeGuGCjgaoDC2pJteRT5f9r6tvok",
+	"tuFfESRCVelZgbT3nYDxu9442C4p3icdE4R7FwtJLAmH3Ykd2ugLaB3eT5scvIE46r5HDgMSHn99ekvu",
+	"1Ne/0h+aLPGKVwCBLKeld+2lNUOVQvGBObPp4wBTVlL3O24RvqcZcPz1mQF94U/2dKFT+1Z2QATviMcD",
+	"u6+iO4OdbRzVTrjdQmVfjDb+Upq1IrUM7sTqfpKBwNBtHjIaB4a9Oj6uKuCkYRw5VWr9W2Oe5/jXQoz1",
+	"VEkjMqLczcRCqEyosRSGOFChegYg2kQh2ELoRY4pESZVMlRKg94megheOh/IQvuibwUM9dpQCsXvuMz5",
+	"KBcBJS1Sy98cvz5l6QsY8u8pwaZByTlEdX1hOFVrtzSxX3uKy8PJH9HAt4ifdYa9rxpcGSvmvfGR2eb3",
+	"7w0gjk/t7AD8gU8TSNnLisfZA89DTKRGV4FoITijpCK7qz2DsvfMEOQYYtEZUUBxKZSzcGaA6mKoMLEN",
+	"0Aen7p+tWFBoD0bThbHeicCfmDaJgClV7YiHE4x4oHZ73RkyyAz+xBAHVO5OewbGyA5Eg27iZcV8kXPb",
+	"xTG9AuIrgzTlSY0QE888BpN31qQAbRQpQbKyVp6Ag2J4Q+WrXgL/RoLSgyQtbM7NzF1+3TlWbvyHHsgN",
+	"9e9/Wj90bRZtis+Kz9YErU7L0SuhSi36FoQM6uB6qwKEnNR2GOYbfOSr7muGb+gSxMX1qBiNsCvS8xr1",
+	"1msBozQgNNN2NGUQsrlU28K5BtPVHnpgpO9E7Q7yl4/PBILqczYT2iNAjtsSfL2hxOUhzvwHsdwjSfyy",
+	"zzILZ7VFYzcccUjRBxpUXLtemqR8OHQ9Jbxz/6sz2wDAt56tvdOzaO+6ZNtDUUJfoHpXMIn7fOm9u/ZL",
+	"Uyfw29RoPxpktPuKFZr7hC76DBajN70Fb3NqSzyfc5n7OqxoW3Hx99dfPoZV1RCB8nKvY1hLKwGvey3R",
+	"jpaQceYMxtOEalNibsUOp8Pg7Y+swqoxNw+yW7ivNklU4lZ1lalw6HdikkJNLTZ1r1XVwnpVPXkgd5n0",
+	"sSKtQvn2jXcXalUAnhkudEG9Of62rSI3CGIXhQwTOQTI6Z5r3F4z2/w5x1++lPeXhth7LfvLP7wNrZdi",
+	"h2y3CC6FshRhgoTeGKULYjcPPAg6F76k8DFSDiRYv+N8g/tCgCt5ZA9315H6MmLJiEP10Ougqo7sL6+A",
+	"ZZLmVi9Vkxvle8RDrTDL+AqiOEgb6c/kM1MZOxB8sdtsl1B2edDGBBilRTSgRrQvGggOr3MmHaHJoOSF",
+	"5oe1vrI9Nz0Uot9745uU7Q7zobF0Euz0UBV/IOszjPCQSusNWeyjucrSxkayvueuht6rbR7dT1WD1lfs",
+	"1NFXdPHr/Kr0h723RmKyJ+95pSqb9Bd92IEOAL396ar3/Oe16E0fhw+3ahVejOLxX623tgyb20Vg4i5I",
+	"/9xOv+0srCFQ4gBuB/KzFIJafMEBO93Ka2NvxbzNKYsltIuy9PM5hGt2vwVt99Bav+34kU9Av3Lfn/+2",
+	"34I/YhlZxYnWykCRMPF5LBaIkGRDhN+csLQs8jRhKa0aFTg4A0uqKXbZpHBshipiqgD0ozAcuo0z6Q/Y",
+	"gF14copxLniB+A43sD7MLKUF9DYbHRA9mYQKtaE6pL9Yifnv2GWkj3wKr/Fpb7n+KtZ6uq9201r4KnTf",
+	"gcxtXCbiZE0UAilUfWk6t1RFTsitt7qMGj7hjALkGeE1YlnJMxO/VwwV1bJ/Q7XshQCEMoB5PcVDNteF",
+	"SPagyqC9fwy2jPWhulWUuIXaWlGCK3mAipJM5PJOYE+xrsSLLUXFMdhWX3Kwa2ZTWg/Dm3EZgdFBNz2F",
+	"OBBvjzDva5g7fnk6Mml8MbbLF6zXKp6NvlTbQZgUiFvUXa1wbgmtWig7YOftxoS0zobwOBjc+jYaIaEn",
+	"0syIKJNLWyNaoC8aqjVJa6K2VH+I2p5kDH1JWiGsLMRz/LS+IciiLkUECywE9hpiEQzQNGPEsWqi4E42",
+	"58LX/ARIp8B10AAPJgsvPNS8/ocIbdFWhV5gMzWtMzokNLWHC5S23B5IoN5Tya4SyyBDUSGmtAnmAhDo",
+	"450uWKrvRJHzxbUYa5WZFI0VX6g5AqVnlxoWgduyECaYfkoshyoahf6ZVg2qQI2ukACCRhxzFbBcQUNa",
+	"wHCCkom54ArK1Btx7mDlNgX5EG3/7uVXbrynoOKD78xinIlGXOhQ7/X0fHzYf9rrOTkY7F4Txp6vXa5K",
+	"mtdB9aBrI8Zfw9ieU9cnFcBTzlfuhboI5bDJUIWzk7BpyQsEj3fiDvGLy9B5V4iF4DaC6muB59swVaWB",
+	"KYKdoduQ+R7BeqiQ8nai5DlV5EHDyEERmVs3pW3fqHm02bsksjM8Xh2I4x9YKXh08vMvvyX/CBgb7j9/",
+	"cQ8Wd150yyI/Ojl6wRfyxd1LEFOaT6MhSqDc2CI+qII7WE7thmr6EQSdY8RHsEipTSjTJPDSRi/EERrf",
+	"KAI6qZf5qR6wH69+AFp40CXP2B3PS6KbqKsAPCEEyZAwhCwvBM+iwcNOtHxQaIKL3DhMWcM14d+6sUqh",
+	"k6vpvZpOHKKu6lovvp7QIsLFlQt+B+xpVqOBpnM5XsW7oUsL8bSkkbERziygQsZwFRRIhKuWgi9uADoH",
+	"9d2pLf/2bQf86einAcy54WcfxBIXclFFe4ATWC+wQtG/484dt4YXfK+X3hMiLHhpWKalmsa7QJ1ZbXsQ",
+	"QMHi39ABal5RkuTlrUbGEGx8i36OGdvmH88EUgcsCj0t+DyWF6r2bZ6pZ/tyZyk+OCUEOX/57f8HAAD/",
+	"/w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

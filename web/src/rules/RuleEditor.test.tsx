@@ -200,7 +200,7 @@ test("what resolves alerts is sent as it is chosen", async () => {
   expect(screen.getByText(/the alert resolves after 7 d\.$/)).toBeVisible();
   await user.selectOptions(
     screen.getByLabelText("Resolve when this completes"),
-    "A later one of the same route with the same attribute",
+    "Same route and attribute",
   );
   await user.clear(screen.getByLabelText("Resolve after"));
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
