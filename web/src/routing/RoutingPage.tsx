@@ -268,10 +268,20 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
         </h2>
         {actions && (
           <div className={styles.actions}>
-            <Button look="quiet" disabled={actions.first} onClick={() => actions.onMove(-1)} aria-label={`Move ${name} up`}>
+            <Button
+              look="quiet"
+              disabled={actions.first}
+              onClick={() => actions.onMove(-1)}
+              aria-label={`Move ${name} up`}
+            >
               Up
             </Button>
-            <Button look="quiet" disabled={actions.last} onClick={() => actions.onMove(1)} aria-label={`Move ${name} down`}>
+            <Button
+              look="quiet"
+              disabled={actions.last}
+              onClick={() => actions.onMove(1)}
+              aria-label={`Move ${name} down`}
+            >
               Down
             </Button>
             <Button onClick={actions.onEdit} aria-label={`Edit ${name}`}>

@@ -76,6 +76,7 @@ test("the search finds what it is for", () => {
   const bad = [
     "total.toLocaleString()",
     'count === 1 ? "alert" : "alerts"',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: what a source says.
     "`${rest} alerts`",
     "{items.length} rules",
     "share.toFixed(1)",
