@@ -182,8 +182,7 @@ describe("every page", { timeout: 540_000 }, () => {
         await opened.getByText("Preview of the requests").click();
         await opened.getByText(/^POST https/).waitFor(visible);
         await holds("a service");
-        await opened.goto(`${stage.world.url}/webhooks/new`);
-        await opened.getByText("Another service", { exact: true }).click();
+        await opened.getByRole("button", { name: "Choose another" }).click();
         await services.getByRole("button", { name: /^E-mail/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
         await holds("an e-mail service");
