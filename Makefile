@@ -194,6 +194,10 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 receiver-pictures: ## Draw the handbook's pictures of what receivers show
 	go test ./notify/preset/picture -update
 
+.PHONY: icons
+icons: web/node_modules/.installed ## Draw the icons for home screens from web/public/favicon.svg (needs Chromium)
+	cd web && node browser/icons.mjs
+
 .PHONY: pictures
 pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
 	cd web && node browser/pictures.mjs '$(URL)'

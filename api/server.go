@@ -67,6 +67,7 @@ type Options struct {
 	Reading   Reading
 	Folder    Folder
 	Issues    Issues
+	Views     ViewStore
 	Activity  Activity
 	Previewer Previewer
 	Exchanges Exchanges
@@ -183,7 +184,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Silences": o.Silences == nil, "Routing": o.Routing == nil, "Inbox": o.Inbox == nil, "Handling": o.Handling == nil, "Teams": o.Teams == nil,
-		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Views": o.Views == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Keys": o.Keys == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,

@@ -321,7 +321,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	inbox.Notified, inbox.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
 	o.Rules, o.Webhooks, o.Silences, o.Routing = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, db.Silences(), db.Routing()
 	o.Inbox, o.Handling, o.Bulk, o.Reading, o.Folder, o.Issues, o.Activity, o.Missed = inbox, inbox, inbox, inbox, inbox, inbox, inbox, inbox
-	o.Teams = db.Teams()
+	o.Teams, o.Views = db.Teams(), db.Views()
 	o.Pulse, o.Notifications, o.Status, o.Past = db.Pulse(a.options.Clock), record, record, a.samples
 	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
 	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL

@@ -20,6 +20,8 @@ describe("every page", { timeout: 540_000 }, () => {
   let message;
   let issue;
   let silence;
+  /** An alert of a rule that counts by the values of an attribute. */
+  let counted;
 
   before(async () => {
     stage = await createStage();
@@ -40,6 +42,28 @@ describe("every page", { timeout: 540_000 }, () => {
       match: { scope: { applications: ["erp-of-nobody"] } },
       recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
     });
+    await stage.call(
+      "PUT",
+      "/routing",
+      {
+        routes: [
+          { name: "Critical", match: { severities: ["CRITICAL"] }, webhookIds: [webhook.id], continue: true },
+          { name: "Tests tell nobody", match: { scope: { environments: ["test*"] } } },
+        ],
+        defaultWebhookIds: [webhook.id],
+      },
+      { "If-Match": '"1"' },
+    );
+    await stage.call("POST", "/alerts/views", { name: "Orders", search: "app=orders", shared: true });
+    const many = await stage.rule({
+      name: "Failures of a customer",
+      fireMode: "COUNT_IN_WINDOW",
+      threshold: 1,
+      windowSeconds: 600,
+      groupBy: "ATTRIBUTE",
+      groupByAttribute: "customer",
+    });
+    [counted] = await stage.counted(many.application, many.rule);
     for (const end = Date.now() + 15_000; !message && Date.now() < end; ) {
       [message] = (await stage.call("GET", "/notifications?status=DELIVERED&limit=1")).items;
     }
@@ -158,12 +182,42 @@ describe("every page", { timeout: 540_000 }, () => {
         await opened.getByText("Preview of the requests").click();
         await opened.getByText(/^POST https/).waitFor(visible);
         await holds("a service");
+        await opened.getByRole("button", { name: "Choose another" }).click();
+        await services.getByRole("button", { name: /^E-mail/ }).click();
+        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+        await holds("an e-mail service");
 
         await opened.goto(`${stage.world.url}/rules/new`);
         await opened.getByText("Missing exchanges", { exact: true }).click();
         await opened.getByText("Expect exchanges only at certain hours").click();
         await opened.getByLabel("Time zone").waitFor(visible);
         await holds("missing exchanges");
+
+        await opened.goto(`${stage.world.url}/rules/${rule.id}/edit`);
+        await opened.getByRole("checkbox", { name: /^Resolve open alerts by age/ }).check();
+        await opened.getByLabel("Resolve when this completes").selectOption("ATTRIBUTE");
+        await opened.getByRole("combobox", { name: "Attribute" }).last().waitFor(visible);
+        await holds("what resolves alerts");
+
+        await opened.goto(`${stage.world.url}/inbox?app=orders`);
+        await opened.getByRole("button", { name: "Views" }).click();
+        await opened.getByRole("button", { name: "Delete Orders" }).waitFor(visible);
+        await holds("views");
+
+        await opened.goto(`${stage.world.url}/inbox/${alert.id}`);
+        await opened.getByRole("button", { name: /^Snooze/ }).click();
+        await opened.getByLabel("How long").selectOption({ label: "Until another time" });
+        await holds("snoozing");
+
+        await opened.goto(`${stage.world.url}/inbox/${counted.id}`);
+        await opened.getByRole("button", { name: "Resolve for…" }).click();
+        await opened.getByLabel("Keep quiet for", { exact: true }).waitFor(visible);
+        await holds("resolving for a time");
+
+        await opened.goto(`${stage.world.url}/routing`);
+        await opened.getByRole("button", { name: "Edit Critical" }).click();
+        await opened.getByRole("textbox", { name: "Name" }).waitFor(visible);
+        await holds("a route");
         await opened.context().close();
       }
     });

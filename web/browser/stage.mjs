@@ -111,6 +111,16 @@ async function furnish(world) {
       }
       throw new Error(`not all alerts of ${application} are there`);
     },
+    /** Fails one exchange of the application of a rule over a window, and waits for its alerts. */
+    counted: async (application, rule) => {
+      await world.fail({ id: stage.name("x"), application });
+      for (const end = Date.now() + 60_000; Date.now() < end; ) {
+        const { items } = await stage.call("GET", `/alerts?ruleId=${rule.id}`);
+        if (items.length > 0) return items;
+        await new Promise((done) => setTimeout(done, 200));
+      }
+      throw new Error(`no alert of ${rule.name}`);
+    },
     /** What the receiver was sent about an application. */
     receivedOf: (application) =>
       world.received.filter((body) => JSON.stringify(body).includes(JSON.stringify(application))),

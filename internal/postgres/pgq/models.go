@@ -483,6 +483,16 @@ type RuleWebhook struct {
 	Position  int32
 }
 
+type SavedView struct {
+	ViewID    uuid.UUID
+	TenantID  string
+	Owner     string
+	Name      string
+	Search    string
+	Shared    bool
+	UpdatedAt time.Time
+}
+
 type SchemaCompatibility struct {
 	OnlyRow bool
 	Least   int64

@@ -24,6 +24,7 @@ const kinds = [
   { value: "alert", label: "Alerts" },
   { value: "silence", label: "Silences" },
   { value: "note", label: "Notes on issues" },
+  { value: "view", label: "Saved views" },
   { value: "notification", label: "Deliveries" },
   { value: "user", label: "Users" },
   { value: "token", label: "Tokens" },

@@ -430,6 +430,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved views by name
+         * @description The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+         */
+        get: operations["listViews"];
+        put?: never;
+        /**
+         * Save a view
+         * @description A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+         */
+        post: operations["saveView"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a saved view
+         * @description Possible for its owner and, where it is shared, for administrators.
+         */
+        delete: operations["deleteView"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -4513,6 +4559,32 @@ export interface components {
             /** @description What 95 of a hundred do not exceed. Absent as the median is. */
             p95Ns?: string;
         };
+        /** @description A filter of the inbox under a name. */
+        View: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description Whether it is the caller's. */
+            own: boolean;
+            /** @description The e-mail address of a user, or `token` and the name of a token. */
+            owner: string;
+            /** @description The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first. */
+            search: string;
+            /** @description Whether everybody sees it. */
+            shared: boolean;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        ViewDefinition: {
+            name: string;
+            /** @description The query of the inbox's address without its question mark. */
+            search: string;
+            /** @default false */
+            shared?: boolean;
+        };
+        ViewList: {
+            items: components["schemas"]["View"][];
+        };
         Webhook: {
             bodyTemplate: string;
             /** Format: date-time */
@@ -5461,6 +5533,73 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["BulkResult"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listViews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The views. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    saveView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ViewDefinition"];
+            };
+        };
+        responses: {
+            /** @description The view as stored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["View"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The view is deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

@@ -17,7 +17,7 @@ import { SeverityMark, StateMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
-import { listed } from "../ui/words";
+import { counted, listed, number } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { AssignButton, AssignedField } from "./Assignee";
 import type { Action } from "./actions";
@@ -99,9 +99,9 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
       ) : (
         <StateMark state={alert.state} />
       )}
+      {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
       {may && <AssignButton alert={alert} />}
       {may && <SnoozeButton alert={alert} />}
-      {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
       <SilenceThis alert={alert} />
     </>
   );
@@ -240,7 +240,7 @@ function groupName({ groupBy, groupByAttribute }: WindowCount): string {
 
 /** "30 of 120 exchanges match", "9 of 120 exchanges took as long". */
 function volumeWords({ fireMode, observed, volume }: WindowCount): string {
-  return `${observed} of ${volume} exchanges ${fireMode === "RATIO_IN_WINDOW" ? "match" : "took as long"}`;
+  return `${number(observed)} of ${counted(volume ?? 0, "exchange")} ${fireMode === "RATIO_IN_WINDOW" ? "match" : "took as long"}`;
 }
 
 function Count({ count }: { count: WindowCount }) {

@@ -6,7 +6,7 @@ import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
 import { useWidth } from "../ui/useWidth";
-import { counted } from "../ui/words";
+import { alertsWord, counted } from "../ui/words";
 import styles from "./AlertList.module.css";
 import { AlertRow } from "./AlertRow";
 import { groupTitle, type Row } from "./fold";
@@ -235,7 +235,7 @@ interface LineProps extends Omit<RowLook, "onPoint"> {
 /** Scrolling moves the list by a frame at a time, and leaves the rows in view as they are. */
 const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LineProps) {
   if (row.kind === "rest") return <RestRow row={row} filter={filter} onRetry={() => acts.onRetry(row.group)} />;
-  const name = row.kind === "alert" ? row.alert.title : `${row.group.count} alerts: ${groupTitle(row.group)}`;
+  const name = row.kind === "alert" ? row.alert.title : `${alertsWord(row.group.count)}: ${groupTitle(row.group)}`;
   const look: RowLook = { ...rest, onPoint: acts.onPoint };
   return (
     <>

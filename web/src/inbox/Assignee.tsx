@@ -89,11 +89,10 @@ export function AssignedField({ alert }: { alert: Alert }) {
         assignee || "Nobody"
       )}
       {assignedAt && (
-        <>
-          {" "}
+        <div className={styles.since}>
           <When at={assignedAt} stop />
           {assignedBy !== assignee && ` by ${assignedBy}`}
-        </>
+        </div>
       )}
     </Field>
   );
@@ -104,9 +103,11 @@ export function AssignedTo({ alert }: { alert: Alert }) {
   if (alert.assignee === undefined) return null;
   return (
     <span className={styles.assigned} title={`Assigned to ${alert.assignee}`}>
-      <span aria-hidden="true">→ </span>
-      <span className="visually-hidden">Assigned to </span>
-      {alert.assignee}
+      <span aria-hidden="true">→ {shortName(alert.assignee)}</span>
+      <span className="visually-hidden">Assigned to {alert.assignee}</span>
     </span>
   );
 }
+
+/** An e-mail address without its domain, as far as a row has room for a person. */
+const shortName = (name: string) => name.replace(/@.*$/, "");

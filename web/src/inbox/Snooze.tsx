@@ -83,7 +83,7 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
     setMissing(at === "");
     if (at !== "") snooze.mutate(at);
   };
-  const problem = missing ? "Enter an instant." : snooze.error ? reasonOf(snooze.error) : undefined;
+  const problem = missing ? "Choose a time." : snooze.error ? reasonOf(snooze.error) : undefined;
   return (
     <FormDialog
       title="Snooze this alert"
@@ -98,7 +98,7 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
         description="If the alert is still open then, everybody who was notified of it is reminded once."
         options={[
           ...offered.map(({ value, label }) => ({ value, label })),
-          { value: chosen, label: "Until another instant" },
+          { value: chosen, label: "Until another time" },
         ]}
         value={choice}
         onChange={setChoice}

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { counted } from "../ui/words";
 import styles from "./AlertDetail.module.css";
 import { readStack, type StackPart } from "./stack";
 
@@ -28,7 +29,7 @@ function Part({ part }: { part: StackPart }) {
   }
   return (
     <button type="button" className={styles.folded} onClick={() => setOpen(true)}>
-      {part.lines.length} library frames
+      {counted(part.lines.length, "library frame")}
     </button>
   );
 }

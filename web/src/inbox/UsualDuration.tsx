@@ -8,7 +8,7 @@ import { usualBar } from "./usual";
 export function UsualDuration({ alertId, took }: { alertId: string; took: string }) {
   const { data, isPending } = useQuery(usualDuration(alertId));
   const bar = usualBar(took, data?.medianNs, data?.p95Ns);
-  const percent = (part: number) => `${(part * 100).toFixed(2)}%`;
+  const percent = (part: number) => `${part * 100}%`;
   return (
     <div className={styles.usual}>
       <span>

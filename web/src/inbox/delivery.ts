@@ -1,5 +1,5 @@
 import type { DeliverySummary } from "../api/client";
-import { messagesWord, number } from "../ui/words";
+import { messagesWord, number, plural } from "../ui/words";
 
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
@@ -13,13 +13,17 @@ export function deliveryWords(
   // An attempt that is due, or a clock that differs, is no time in the past.
   const when = next.startsWith("in ") ? next : "now";
   if (failed > 0) {
-    return { tone: "failed", short: `${failed}/${total}`, long: `${failed} of ${total} failed permanently, ${of}` };
+    return {
+      tone: "failed",
+      short: `${failed}/${total}`,
+      long: `${number(failed)} of ${number(total)} failed permanently, ${of}`,
+    };
   }
   if (retrying > 0) {
     return {
       tone: "retrying",
       short: nextAttemptAt === undefined ? "retrying" : `retry ${when}`,
-      long: `${of}, ${retrying} to be retried`,
+      long: `${of}, ${number(retrying)} to be retried`,
     };
   }
   if (suppressed > 0 && delivered + suppressed === total) {
@@ -28,8 +32,8 @@ export function deliveryWords(
       tone: "suppressed",
       short: all ? "silenced" : `${delivered}/${total}`,
       long: all
-        ? `${total === 1 ? "The message was" : `All ${total} messages were`} suppressed by a silence`
-        : `${of}, ${suppressed} suppressed by a silence`,
+        ? `${plural(total, "The message was", `All ${messagesWord(total)} were`)} suppressed by a silence`
+        : `${of}, ${number(suppressed)} suppressed by a silence`,
     };
   }
   return { tone: delivered === total ? "delivered" : "pending", short: `${delivered}/${total}`, long: of };

@@ -1,8 +1,9 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import type { AlertSelection } from "../api/client";
-import { anAlert, api, open, startWorld } from "../test/world";
+import type { Me } from "../api/access";
+import type { AlertSelection, View, ViewDefinition } from "../api/client";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -102,21 +103,94 @@ test("filters that no menu shows are set in a dialog, kept in the address, and r
   await waitFor(() => expect(router.state.location.search).toEqual({ within: "24h", attr: "region=eu" }));
 });
 
+/** The server's views, which a test may change. */
+function viewsOf(...kept: View[]) {
+  const saved: ViewDefinition[] = [];
+  server.use(
+    http.get(api("/alerts/views"), () => HttpResponse.json({ items: kept })),
+    http.post(api("/alerts/views"), async ({ request }) => {
+      const definition = (await request.json()) as ViewDefinition;
+      saved.push(definition);
+      kept.push({ ...viewOf(definition.name), ...definition });
+      return HttpResponse.json(kept.at(-1));
+    }),
+    http.delete(api("/alerts/views/:id"), ({ params }) => {
+      kept.splice(
+        kept.findIndex(({ id }) => id === params.id),
+        1,
+      );
+      return new HttpResponse(null, { status: 204 });
+    }),
+  );
+  return saved;
+}
+
+function viewOf(name: string, rest: Partial<View> = {}): View {
+  return {
+    ...{ id: `v-${name}`, name, search: "", shared: false, owner: "ada@example.com", own: true },
+    ...{ updatedAt: "2026-11-21T13:01:00Z" },
+    ...rest,
+  };
+}
+
+function signedInAs(role: Me["role"]) {
+  server.use(
+    http.get(api("/me"), () =>
+      HttpResponse.json({ kind: "user", id: "u1", name: "Ada", email: "ada@example.com", role, tenant: "default" }),
+    ),
+  );
+}
+
 test("a view is saved, opened and deleted", async () => {
+  const saved = viewsOf();
   const { user, router } = open("/inbox?app=orders&severity=critical");
   await user.click(await screen.findByRole("button", { name: "Views" }));
-  await user.type(screen.getByLabelText("Save these filters as"), "Mine");
+  expect(await screen.findByText(/No saved views yet/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Save the view" }));
-  expect(await screen.findByRole("link", { name: "Mine" })).toHaveAttribute(
+  expect(await screen.findByText("Give the view a name.")).toBeVisible();
+  await user.type(screen.getByLabelText("Save these filters as"), "Orders");
+  await user.click(screen.getByRole("checkbox", { name: "Share it with everyone" }));
+  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  expect(await screen.findByRole("link", { name: "Orders" })).toHaveAttribute(
     "href",
     "/inbox?severity=critical&app=orders",
   );
+  expect(saved).toEqual([{ name: "Orders", search: "severity=critical&app=orders", shared: true }]);
+  await user.type(screen.getByLabelText("Save these filters as"), "Orders");
+  expect(screen.getByRole("button", { name: "Replace the view" })).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Close" }));
   await router.navigate({ to: "/inbox" });
   await user.click(screen.getByRole("button", { name: "Views" }));
-  await user.click(screen.getByRole("link", { name: "Mine" }));
+  await user.click(await screen.findByRole("link", { name: "Orders" }));
   await waitFor(() => expect(router.state.location.search).toEqual({ app: "orders", severity: "critical" }));
   await user.click(screen.getByRole("button", { name: "Views" }));
-  await user.click(screen.getByRole("button", { name: "Delete Mine" }));
-  await waitFor(() => expect(screen.queryByRole("link", { name: "Mine" })).toBeNull());
+  await user.click(await screen.findByRole("button", { name: "Delete Orders" }));
+  await user.click(screen.getByRole("button", { name: "Delete the view" }));
+  await waitFor(() => expect(screen.queryByRole("link", { name: "Orders" })).toBeNull());
+});
+
+test("views of others are listed with their owner, and left to them", async () => {
+  viewsOf(viewOf("Theirs", { own: false, shared: true, owner: "bo@example.com", search: "state=resolved&no=sense" }));
+  signedInAs("viewer");
+  const { user } = open("/inbox");
+  await user.click(await screen.findByRole("button", { name: "Views" }));
+  expect(await screen.findByRole("link", { name: "Theirs" })).toHaveAttribute("href", "/inbox?state=resolved");
+  expect(screen.getByText("By bo@example.com")).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Delete Theirs" })).toBeNull();
+  expect(screen.queryByRole("checkbox", { name: "Share it with everyone" })).toBeNull();
+});
+
+test("a view that is refused stays in the form", async () => {
+  viewsOf();
+  server.use(
+    http.post(api("/alerts/views"), () =>
+      problem(409, { code: "conflict", detail: "there can be 100 views of your own; delete one of them" }),
+    ),
+  );
+  const { user } = open("/inbox");
+  await user.click(await screen.findByRole("button", { name: "Views" }));
+  await user.type(await screen.findByLabelText("Save these filters as"), "One more");
+  await user.click(screen.getByRole("button", { name: "Save the view" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent(/100 views/);
+  expect(screen.getByLabelText("Save these filters as")).toHaveValue("One more");
 });

@@ -1,3 +1,5 @@
+import { decimal, number } from "../ui/words";
+
 /** Where an exchange and what is usual are on a bar, as parts of its length from 0 to 1. */
 export interface Bar {
   took: number;
@@ -21,7 +23,7 @@ function compared(took: number, median: number, p95: number): string {
   if (took > p95) {
     const times = took / Math.max(median, 1);
     return times >= 2
-      ? `${times >= 10 ? Math.round(times) : times.toFixed(1)} times as long as usual`
+      ? `${times >= 10 ? number(Math.round(times)) : decimal(times, 1)} times as long as usual`
       : "longer than usual";
   }
   return took < median / 2 ? "shorter than usual" : "as usual";

@@ -11,7 +11,7 @@ import { Page } from "../frame/Page";
 import { matchWords } from "../silences/form";
 import { Button } from "../ui/Button";
 import columns from "../ui/columns.module.css";
-import { ExactTime } from "../ui/Instant";
+import { When } from "../ui/Instant";
 import { IconPlus } from "../ui/icons";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { useLastError } from "../ui/lastError";
@@ -183,7 +183,7 @@ function Standing({ policy }: { policy: RoutingPolicy }) {
         {policy.updatedAt && (
           <>
             {" "}
-            Last changed by {policy.updatedBy} at <ExactTime at={policy.updatedAt} />.
+            Last changed by {policy.updatedBy}, <When at={policy.updatedAt} stop />.
           </>
         )}
       </p>
@@ -276,16 +276,26 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
         </h2>
         {actions && (
           <div className={styles.actions}>
-            <Button disabled={actions.first} onClick={() => actions.onMove(-1)} aria-label={`Move ${name} up`}>
+            <Button
+              look="quiet"
+              disabled={actions.first}
+              onClick={() => actions.onMove(-1)}
+              aria-label={`Move ${name} up`}
+            >
               Up
             </Button>
-            <Button disabled={actions.last} onClick={() => actions.onMove(1)} aria-label={`Move ${name} down`}>
+            <Button
+              look="quiet"
+              disabled={actions.last}
+              onClick={() => actions.onMove(1)}
+              aria-label={`Move ${name} down`}
+            >
               Down
             </Button>
             <Button onClick={actions.onEdit} aria-label={`Edit ${name}`}>
               Edit
             </Button>
-            <Button onClick={actions.onRemove} aria-label={`Remove ${name}`}>
+            <Button look="quiet" onClick={actions.onRemove} aria-label={`Remove ${name}`}>
               Remove
             </Button>
           </div>

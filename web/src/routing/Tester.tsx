@@ -37,7 +37,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
         <Select
           label="Rule"
           options={[
-            { value: "", label: "any, with this severity" },
+            { value: "", label: "Any with this severity" },
             ...rules.map(({ id, name }) => ({ value: id, label: name })),
           ]}
           value={form.values.rule}
@@ -47,9 +47,9 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
           label="Severity"
           disabled={form.values.rule !== ""}
           options={[
-            { value: "CRITICAL", label: "critical" },
-            { value: "WARNING", label: "warning" },
-            { value: "INFO", label: "info" },
+            { value: "CRITICAL", label: "Critical" },
+            { value: "WARNING", label: "Warning" },
+            { value: "INFO", label: "Info" },
           ]}
           value={form.values.severity}
           onChange={(severity) => form.setFieldValue("severity", severity)}
@@ -58,7 +58,9 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
         <TextInput label="Exchange route" {...form.getInputProps("route")} />
         <TextInput label="Environment" {...form.getInputProps("environment")} />
         <TextInput label="Error type" {...form.getInputProps("errorType")} />
-        <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
+      </div>
+      <TextInput label="Error message" {...form.getInputProps("errorMessage")} />
+      <div className={formStyles.two}>
         <Textarea
           label="Labels of the rule"
           description="One per line: team = orders"

@@ -8,8 +8,8 @@ import { useAttributeKeys } from "./useAttributeKeys";
 
 const kinds: { value: Values["evidence"]; label: string }[] = [
   { value: "", label: "No exchange" },
-  { value: "CORRELATION_ID", label: "A later one of the same route with the same correlation id" },
-  { value: "ATTRIBUTE", label: "A later one of the same route with the same attribute" },
+  { value: "CORRELATION_ID", label: "Same route and correlation id" },
+  { value: "ATTRIBUTE", label: "Same route and attribute" },
 ];
 
 /** What resolves the alerts of a rule on each exchange beside people. */
@@ -54,7 +54,7 @@ function Kinds({ editor, resolution }: { editor: Editor; resolution: Values }) {
         />
         <Select
           label="Resolve when this completes"
-          description="An exchange that began after the failed one had ended."
+          description="A later exchange: one that began after the failed one had ended."
           options={kinds}
           value={resolution.evidence}
           error={errorOf("resolution.evidence")}

@@ -198,10 +198,7 @@ test("what resolves alerts is sent as it is chosen", async () => {
   expect(sent[0]).not.toHaveProperty("notifyOnResolve");
   await user.click(screen.getByLabelText(/^Resolve open alerts/));
   expect(screen.getByText(/the alert resolves after 7 d\.$/)).toBeVisible();
-  await user.selectOptions(
-    screen.getByLabelText("Resolve when this completes"),
-    "A later one of the same route with the same attribute",
-  );
+  await user.selectOptions(screen.getByLabelText("Resolve when this completes"), "Same route and attribute");
   await user.clear(screen.getByLabelText("Resolve after"));
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
   await waitFor(() =>

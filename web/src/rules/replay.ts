@@ -1,6 +1,6 @@
 import type { RuleReplay, RuleReplayMessages, RuleReplayPreview, RuleReplayRange } from "../api/client";
 import { exactTime } from "../ui/time";
-import { alertsWord, counted, messagesWord, number } from "../ui/words";
+import { alertsWord, counted, messagesWord, number, plural } from "../ui/words";
 
 export const messageChoices: readonly { value: RuleReplayMessages; label: string }[] = [
   { value: "NONE", label: "None" },
@@ -36,7 +36,7 @@ export function replayWords(
   const least = preview.truncated
     ? ` Only what began since ${exactTime(preview.coveredFrom)} was counted: there may be more.`
     : "";
-  return `${counted(preview.alerts, "exchange")} ${preview.alerts === 1 ? "matches" : "match"}, ${number(existing)} of them with an alert. The replay would raise ${alertsWord(raised)}. ${sent}${least}`;
+  return `${counted(preview.alerts, "exchange")} ${plural(preview.alerts, "matches", "match")}, ${number(existing)} of them with an alert. The replay would raise ${alertsWord(raised)}. ${sent}${least}`;
 }
 
 const stateWords: Record<RuleReplay["state"], string> = {

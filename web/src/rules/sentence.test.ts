@@ -86,7 +86,7 @@ test.each([
       windowSeconds: 600,
     },
     ["#ops"],
-    "Whenever the p99 duration of exchanges that end is 2500 ms or more within 10 min, tell #ops.",
+    "Whenever the p99 duration of exchanges that end is 2,500 ms or more within 10 min, tell #ops.",
   ],
   [
     {
@@ -166,7 +166,7 @@ test.each([
   [
     { filter: { minDurationMs: 1500, maxDurationMs: 60_000 } },
     ["x"],
-    "Whenever an exchange fails after 1500 ms to 1 min, tell x once.",
+    "Whenever an exchange fails after 1,500 ms to 1 min, tell x once.",
   ],
   [{ filter: { statuses: ["FAILED", "COMPLETED"] } }, ["x"], "Whenever an exchange ends, tell x once."],
 ] as const)("%j", (rule, webhooks, want) => {

@@ -1,5 +1,6 @@
 import type { GroupBy, RuleDefinition } from "../api/client";
 import { period } from "../ui/time";
+import { counted, listed, number } from "../ui/words";
 
 export type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
@@ -44,7 +45,7 @@ export function sentence(rule: Readable & { unreadable?: string }, webhookNames:
   if (rule.unreadable) return "The stored definition of this rule cannot be read.";
   return (rule.fireMode ?? "PER_EXCHANGE") === "PER_EXCHANGE"
     ? `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}${ending(rule, webhookNames)}.`
-    : `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`;
+    : `Whenever ${overWindow(rule)}, ${reminders(rule, webhookNames)}.`;
 }
 
 const within: Record<Exclude<GroupBy, "ATTRIBUTE">, string> = {
@@ -76,12 +77,16 @@ function compared(rule: Readable): string[] {
   }
   if (fireMode === "ABSENT_IN_WINDOW") {
     const few =
-      threshold === 1 ? "no exchange" : threshold > 0 ? `fewer than ${threshold} exchanges` : "too few exchanges";
+      threshold === 1
+        ? "no exchange"
+        : threshold > 0
+          ? `fewer than ${counted(threshold, "exchange")}`
+          : "too few exchanges";
     return [few, ...place(rule), event(rule, threshold !== 1)];
   }
   const many = threshold !== 1;
   return [
-    threshold > 0 ? `at least ${threshold} ${many ? "exchanges" : "exchange"}` : "some number of exchanges",
+    threshold > 0 ? `at least ${counted(threshold, "exchange")}` : "some number of exchanges",
     ...place(rule),
     event(rule, many),
   ];
@@ -92,7 +97,7 @@ function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Read
   const time = windowSeconds > 0 ? `within ${period(windowSeconds)}` : "within some time";
   return [
     shortWindowSeconds > 0 ? `${time} and within the last ${period(shortWindowSeconds)}` : time,
-    minVolume > 1 ? `with at least ${minVolume} exchanges` : "",
+    minVolume > 1 ? `with at least ${counted(minVolume, "exchange")}` : "",
   ]
     .filter(Boolean)
     .join(" ");
@@ -100,7 +105,8 @@ function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Read
 
 /** "of 3 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin)". */
 function expectation({ groupBy, expected = [], learnDays = 0, calendar }: Readable): string {
-  const members = expected.length > 0 ? `of ${expected.length} that are listed` : `of those seen within ${learnDays} d`;
+  const members =
+    expected.length > 0 ? `of ${number(expected.length)} that are listed` : `of those seen within ${learnDays} d`;
   return [groupBy ? members : "", calendar ? `on ${hoursWords(calendar)}` : ""].filter(Boolean).join(" ");
 }
 
@@ -135,7 +141,7 @@ export function hoursWords({ weekdays, from, to, timeZone }: NonNullable<RuleDef
   return `${said} from ${from} to ${to} (${timeZone})`;
 }
 
-function counted(rule: Readable): string {
+function overWindow(rule: Readable): string {
   const { forDurationSeconds } = rule;
   return [
     ...compared(rule),
@@ -203,7 +209,7 @@ function lasting(least: number | undefined, most: number | undefined): string {
 }
 
 function milliseconds(count: number): string {
-  return count >= 1000 && count % 1000 === 0 ? period(count / 1000) : `${count} ms`;
+  return count >= 1000 && count % 1000 === 0 ? period(count / 1000) : `${number(count)} ms`;
 }
 
 const signs = { GREATER_THAN: ">", AT_LEAST: "≥", LESS_THAN: "<", AT_MOST: "≤" } as const;
@@ -233,7 +239,5 @@ function consequence(webhookNames: readonly string[]): string {
 }
 
 function words(list: readonly string[] | undefined, last: "and" | "or"): string {
-  if (!list?.length) return "";
-  if (list.length === 1) return list[0] ?? "";
-  return `${list.slice(0, -1).join(", ")} ${last} ${list.at(-1)}`;
+  return listed(list ?? [], last);
 }

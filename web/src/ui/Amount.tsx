@@ -46,7 +46,7 @@ export function Amount({ label, description, units, value, error, onChange, plac
           placeholder={placeholder}
           error={Boolean(error)}
           step="any"
-          value={value === undefined ? "" : Number((value / unit.size).toFixed(shownDigits))}
+          value={value === undefined ? "" : rounded(value / unit.size)}
           onChange={(event) => say(event.currentTarget.value, unit.size)}
         />
         {units.length === 1 ? (
@@ -68,7 +68,8 @@ export function Amount({ label, description, units, value, error, onChange, plac
   );
 }
 
-const shownDigits = 4;
+/** 1.2345678 as 1.2346, for an input, which has no groups of digits. */
+const rounded = (value: number) => Math.round(value * 1e4) / 1e4;
 
 /** 5400 s as "1 h 30 min". */
 function exactly(units: readonly Unit[], value: number): string {

@@ -53,14 +53,15 @@ export function DetailFrame({ label, content, list, back, alone, actions, end, c
             <IconBack size={18} aria-hidden="true" />
           </Link>
         )}
-        {actions}
-        <span className={styles.grow} />
-        {end}
-        {!alone && (
-          <Link to={list} search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
-            <IconClose size={17} aria-hidden="true" />
-          </Link>
-        )}
+        <div className={styles.actions}>{actions}</div>
+        <div className={styles.ends}>
+          {end}
+          {!alone && (
+            <Link to={list} search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
+              <IconClose size={17} aria-hidden="true" />
+            </Link>
+          )}
+        </div>
       </div>
       <section ref={reading} className={styles.scroll} aria-label={content} tabIndex={-1}>
         {children}

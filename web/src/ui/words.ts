@@ -1,13 +1,34 @@
-/** Numbers and counted nouns as the pages write them: the one place that knows English plurals and digit grouping. */
+/**
+ * Numbers, counted nouns and lists as the pages write them: the one place that knows the language's digits, plurals and
+ * conjunctions. {@link ./words.test.ts} holds that no other file knows them.
+ */
 
-const plain = new Intl.NumberFormat("en");
+const language = "en";
+
+const plain = new Intl.NumberFormat(language);
+const rules = new Intl.PluralRules(language);
 
 /** 1,234 */
 export const number = (value: number): string => plain.format(value);
 
+const fractions = new Map<number, Intl.NumberFormat>();
+
+/** 1,234.5 with one digit: as many digits after the point as are asked for, also where they are zeros. */
+export function decimal(value: number, digits: number): string {
+  const known = fractions.get(digits);
+  const format =
+    known ?? new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  if (!known) fractions.set(digits, format);
+  return format.format(value);
+}
+
+/** The form of a word that goes with a number: plural(n, "matches", "match"). */
+export const plural = (value: number, one: string, many: string): string =>
+  rules.select(value) === "one" ? one : many;
+
 /** "1 alert", "1,234 alerts"; an irregular plural is given. */
 export function counted(value: number, one: string, many = `${one}s`): string {
-  return `${number(value)} ${value === 1 ? one : many}`;
+  return `${number(value)} ${plural(value, one, many)}`;
 }
 
 export const alertsWord = (value: number): string => counted(value, "alert");

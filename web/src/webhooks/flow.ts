@@ -1,5 +1,5 @@
 import type { WebhookActivity } from "../api/client";
-import { sum } from "../ui/words";
+import { decimal, sum } from "../ui/words";
 
 /** The attempts of the last 24 hours: how many, and how many of them the receiver accepted, in per cent; undefined of none. */
 export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
@@ -14,5 +14,5 @@ export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
 /** A share that is not the whole never reads as 100 %. */
 function percentOf(part: number, whole: number): string {
   if (part === whole) return "100 %";
-  return `${(Math.floor((part / whole) * 1000) / 10).toFixed(1)} %`;
+  return `${decimal(Math.floor((part / whole) * 1000) / 10, 1)} %`;
 }

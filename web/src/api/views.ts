@@ -1,0 +1,17 @@
+import { queryOptions } from "@tanstack/react-query";
+import { body, client, type ViewDefinition } from "./client";
+
+export const viewKeys = { all: ["views"] as const };
+
+/** The reader's saved views and those that others share, by name. */
+export function savedViews() {
+  return queryOptions({
+    queryKey: viewKeys.all,
+    queryFn: async ({ signal }) => (await body(client.GET("/alerts/views", { signal }))).items,
+  });
+}
+
+/** A view of the reader that has the same name is replaced. */
+export const saveView = (view: ViewDefinition) => body(client.POST("/alerts/views", { body: view }));
+
+export const deleteView = (id: string) => body(client.DELETE("/alerts/views/{id}", { params: { path: { id } } }));
