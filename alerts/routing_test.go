@@ -26,7 +26,8 @@ func TestStepsOfAllRoutesAreOneEscalation(t *testing.T) {
 		},
 		"two routes": {
 			&alerts.Routing{Routes: []alerts.RouteTaken{
-				{Escalation: []alerts.EscalationStep{step(15, []string{"x"}, a), step(30, nil, b)}}, {},
+				{Escalation: []alerts.EscalationStep{step(15, []string{"x"}, a), step(30, nil, b)}},
+				{},
 				{Escalation: []alerts.EscalationStep{step(5, nil, c), step(15, []string{"y", "x"}, a, b)}},
 			}},
 			[]alerts.EscalationStep{step(5, nil, c), step(15, []string{"x", "y"}, a, b), step(30, nil, b)},

@@ -2563,6 +2563,9 @@ type SlackApp struct {
 
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
+
+	// Threads Whether the messages of an issue share a thread; left out where they do not.
+	Threads bool `json:"threads,omitempty"`
 }
 
 // SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
@@ -2575,6 +2578,9 @@ type SlackAppDefinition struct {
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
 	SigningSecret string `json:"signingSecret,omitempty"`
+
+	// Threads Posts the messages of an issue, the alerts of one signature in one application and route, into the thread of its first one, for a day; then another thread begins.
+	Threads bool `json:"threads,omitempty"`
 }
 
 // SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
@@ -2587,6 +2593,9 @@ type SlackAppEdit struct {
 
 	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
 	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Threads Left out, it stays as it is.
+	Threads *bool `json:"threads,omitempty"`
 }
 
 // Status defines model for Status.
@@ -2833,6 +2842,39 @@ type UsualDuration struct {
 
 	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
 	P95Ns *string `json:"p95Ns,omitempty"`
+}
+
+// View A filter of the inbox under a name.
+type View struct {
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Own Whether it is the caller's.
+	Own bool `json:"own"`
+
+	// Owner The e-mail address of a user, or `token` and the name of a token.
+	Owner string `json:"owner"`
+
+	// Search The query of the inbox's address, such as `state=acknowledged&app=orders`; empty for the inbox as it is at first.
+	Search string `json:"search"`
+
+	// Shared Whether everybody sees it.
+	Shared    bool      `json:"shared"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// ViewDefinition defines model for ViewDefinition.
+type ViewDefinition struct {
+	Name string `json:"name"`
+
+	// Search The query of the inbox's address without its question mark.
+	Search string `json:"search"`
+	Shared *bool  `json:"shared,omitempty"`
+}
+
+// ViewList defines model for ViewList.
+type ViewList struct {
+	Items []View `json:"items"`
 }
 
 // Webhook defines model for Webhook.
@@ -3571,6 +3613,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = ViewDefinition
+
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
 
@@ -3708,6 +3753,15 @@ type ServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx echo.Context) error
+	// ListViews List saved views by name
+	// (GET /alerts/views)
+	ListViews(ctx echo.Context) error
+	// SaveView Save a view
+	// (POST /alerts/views)
+	SaveView(ctx echo.Context) error
+	// DeleteView Delete a saved view
+	// (DELETE /alerts/views/{id})
+	DeleteView(ctx echo.Context, id ID) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -4468,6 +4522,40 @@ func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResolveAlerts(ctx)
+	return err
+}
+
+// ListViews converts echo context to params.
+func (w *ServerInterfaceWrapper) ListViews(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListViews(ctx)
+	return err
+}
+
+// SaveView converts echo context to params.
+func (w *ServerInterfaceWrapper) SaveView(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SaveView(ctx)
+	return err
+}
+
+// DeleteView converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteView(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteView(ctx, id)
 	return err
 }
 
@@ -6251,6 +6339,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/views", wrapper.ListViews, options.OperationMiddlewares["listViews"]...)
+	router.POST(options.BaseURL+"/alerts/views", wrapper.SaveView, options.OperationMiddlewares["saveView"]...)
+	router.DELETE(options.BaseURL+"/alerts/views/:id", wrapper.DeleteView, options.OperationMiddlewares["deleteView"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
 	router.GET(options.BaseURL+"/alerts/issue/notes", wrapper.ListIssueNotes, options.OperationMiddlewares["listIssueNotes"]...)
@@ -6811,6 +6902,116 @@ type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListViewsRequestObject struct {
+}
+
+type ListViewsResponseObject interface {
+	VisitListViewsResponse(w http.ResponseWriter) error
+}
+
+type ListViews200JSONResponse ViewList
+
+func (response ListViews200JSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListViewsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListViewsdefaultApplicationProblemPlusJSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewRequestObject struct {
+	Body *SaveViewJSONRequestBody
+}
+
+type SaveViewResponseObject interface {
+	VisitSaveViewResponse(w http.ResponseWriter) error
+}
+
+type SaveView200JSONResponse View
+
+func (response SaveView200JSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SaveViewdefaultApplicationProblemPlusJSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteViewRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteViewResponseObject interface {
+	VisitDeleteViewResponse(w http.ResponseWriter) error
+}
+
+type DeleteView204Response struct {
+}
+
+func (response DeleteView204Response) VisitDeleteViewResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteViewdefaultApplicationProblemPlusJSONResponse) VisitDeleteViewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -10558,6 +10759,15 @@ type StrictServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
+	// ListViews List saved views by name
+	// (GET /alerts/views)
+	ListViews(ctx context.Context, request ListViewsRequestObject) (ListViewsResponseObject, error)
+	// SaveView Save a view
+	// (POST /alerts/views)
+	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
+	// DeleteView Delete a saved view
+	// (DELETE /alerts/views/{id})
+	DeleteView(ctx context.Context, request DeleteViewRequestObject) (DeleteViewResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -11236,6 +11446,100 @@ func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
 		return validResponse.VisitResolveAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListViews operation middleware
+func (sh *strictHandler) ListViews(ctx echo.Context) error {
+	var request ListViewsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListViews(ctx.Request().Context(), request.(ListViewsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListViews")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListViewsResponseObject); ok {
+		return validResponse.VisitListViewsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SaveView operation middleware
+func (sh *strictHandler) SaveView(ctx echo.Context) error {
+	var request SaveViewRequestObject
+
+	var body SaveViewJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SaveView(ctx.Request().Context(), request.(SaveViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SaveView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SaveViewResponseObject); ok {
+		return validResponse.VisitSaveViewResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteView operation middleware
+func (sh *strictHandler) DeleteView(ctx echo.Context, id ID) error {
+	var request DeleteViewRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteView(ctx.Request().Context(), request.(DeleteViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteViewResponseObject); ok {
+		return validResponse.VisitDeleteViewResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -14159,667 +14463,675 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"1L19cxu5djf4VVB8sjXJPm2O7Gs7M1JtbdESPdaOLGkpapxk5McE2aCIqAnwNkDRvNmpyqfJB8sn2cI5",
-	"ABrdjSa7KWmS5/5xR5a60Xg9OC+/8zv/1pvJ5UoKJrTqHf9bb8FoynL4cTim9+a/KVOznK80l6J33Bsv",
-	"GHlkueJSJGQuczI5n7/6TPVsMen3kl7O/rrmOUt7xzpfs6SnZgu2pKYZvV2x3nFP6ZyL+94ffyS9Czmj",
-	"2Gr1I18WLGdELxgRbEP0got7wlXX9m+YPpXygbP4KBRTZhTdWv0j6a1oTpdM21k6XedK5vEvTAT7rvGB",
-	"CZFzGNCK3jMyZXOZs4RQRbgmG6rIPX9k0BVuXv7rmuXbXtITdGm+PsNvhP1a0u8XTNzrRe/4zdHRURIZ",
-	"/ie5xi6WO/ZJbsiSii1ZmL8TLUkm5QOZ0tlD0/fhydLnUzan60z3jt+8TUxf+HK97B2/fv9T0ltyYf/l",
-	"O8WFZvcsh16dn5n34SsrqhfFR3i6cyHmMl9S3TvurdfwZGQ78SXX8YW4zxnVTGki1sspy81aMKFzzhTZ",
-	"UKFZ2jTyDNqMjvzdUTDyN2YJ9oz8SmTbwWqV8WLXxz5Jg0fCD3PNlqqy9K+PzPxXpgK6dY5Pvw62Bs1z",
-	"ui16ohS/FwzOBs0yuRkuV3r7G83WzE1+eR7NS4RmLNeK6AXVhOaMUGwlNdtICmY3uWInhJnmiNJUpArk",
-	"xK5XhZzKdNu0CNR19SWnQ+ucT9c6IismD2z7fz2aiZkkRK0yrgnVcJbnPFeasL+uaaaI6eMx/NqOlE7l",
-	"WhP2fbag4p7ZkS/ooxFsXBHqvtgnI7Yy+zNNCM0yslwrTRYyS/t3omlGfG/3Tcmbo7d4Jv0vdk7Qm6b5",
-	"OZV5zrIGcT1uHvSG6wWOd1a0QHjjgQueOk+bJB6uczCo1zF5YLo9FI88l2LJRINkYMUDyolo3/umTgYv",
-	"veSeHLp+1LseHkaccnP6XMcJo7NFQjYLPlsQrtSamekXiitN5PyYCHtUKcnXGSPykeWEkg0XqdwkhIoU",
-	"n8CGx3KmuCBcK5bNm7fkiuWuv73IBTqVMmNUBGNjs3XL3QTbx42tcU1cg8+xbT7mcrl70uEwz81VZYSB",
-	"EW9zzXLsKhdG7Ommns5N49GrLaWavdJ8yXpNHfvMBWvRsap8Nbt6RrOM5bi8eiEV7ACz/sE7S0aFBmkd",
-	"viFzFOBEM7rEh4s/ExiweehOwJ/UerZwz8qNUM1bZmkG02KvjKSVy7FGctlGDD7hFI7WWfPH1xmr7Df/",
-	"9T0KS7uP37BHlnO9beqAcn+PduHvcjbvHff+x4+Fjv8jPqZ+9C1XetLUEX4vqF7nLKas01DizynPWAqC",
-	"HxRcSu5zuV4RtZAbo+72CchdUA+MlKmrCOZVc+6pICzPZd50kJTv0wsu/42Q8m9GIW116BQ+fYL33mRO",
-	"M8UmRJpH8cz5J4VsFBC2kTZH40bTmMryxc4g14nrolF5H1kOKplmZLrW5Hp4eXZ++Uti/oZ3BephZEEV",
-	"mTImTCf5nDerx9BW9703MF3CrrfbfWP2PXZ/s++acEE01+YWy8mSKUXvWUJmVDHC74XMm/v+1x32VJP4",
-	"HcuOtwIaeq2uBS0PvRRuRc5omx0aSG2zxEJqYt5s6tEa2925Df9Am40p/UGmHFWVG5axmYZFhn/PpNBW",
-	"AQuMmx//VeHtX7S+f89Ay2Z0/suFtYi/USspFPbjOpfTjC13dGGFT/zPbl1x7UIfIrJww4Qmm1yK+77Z",
-	"3zdwDZ+LZ5uKzyz+aWkOOKysvfk5eBQCl84N068Kl0jsG/bhHwvfyR/wLftt8xqshPlhlcsVy7VddTp7",
-	"EHKTsfSepQPddgsnpfc+bCM+l8QZgN2ate/sbjJ6nUmyoCI1ihHXJ4ROFawnuKSsgEwlGge1Zmdyjau7",
-	"a/2+gKJ9Co/CMmbcSOZ9r53Z527WyyXN4eKG6/Gaas3yiCI9EGQ0fEPY91WOrq6qgfODwgu2EJxGOYSH",
-	"/F2V8vmc5cQorYSDuOWpSqwjRSXkr2upYRMrI++4IJsF1XdiLrPM3Pd6wXhuDeWMC/R5TeY80yzvw8c/",
-	"47cvpQYvIlMToukDQ1XhXKBFLdSGoRYKhonZgYldEg3/bwxqNwzUOGtr40ZtPR5X897x77tn3Bs0f3xN",
-	"YrajMzkK6Qo9g84Yy6VProyRBZsCJk85nyZTGl9awphT1JQEYd/pcpXZhQh3nlGu7TiNbWaGGAzpNs+a",
-	"nKgrJlcZI4qx0tInZLqFpSKT8dXpzfnlt+E/nX4aXP4y/HY7upgQRbeq2/Sj3n8nVhmd2SUoVOCcx1YE",
-	"bsqBjnWdZ8zpJ+ZD2A+9yJlayCwFl2lurFy839uJhAWjmbngGw1Ov3DwNbCN0ex1tvSMCnNpThlhjzRb",
-	"U21UPfOs3XkwbWSz2PbJublblcwemSoGYJq8EzMqSk0Qek+56JMvoDNu2HQh5cN5OrFbxvUIbhb4W2mD",
-	"+7vYDDBLb4Xmkc1wFbf2j8naPI89FNJ52klOuWKptwRBg4c9Ci5slitpDrp0Q0xNV2dGaDTsmTsBE1zZ",
-	"FjtXi6etrKiMTlmGF1CacjNaml2XLqbaK/XVNxPzgyJGTpoTh21WRD/XVmkSLBD9cvqvbKZ7Se/7q3v5",
-	"yvzylXrgq1dyhV15tZJcaJZbFcX0VzfEI7z3ZspmdMnII1d8mpl/LjjY7L6fGA9wpjwDB/6rKZ09kLlc",
-	"ixQk56B8bel+dMeY3nzY3rCZFKmKd8usD4p/kB/uggj6+/dcK2NWlIQCUXKdzxhclaBpapZlrol/IFqa",
-	"WwCO/8R19k4Ub/vzaF6te7iqG0mup5nZRd4FX6jweFOBoYGHNLonllHHypcFM/LNHcQGj4q597Sy8kJF",
-	"nShwLDKutPKLFhOq8UUSsmnLVPateXCn0I7qLHIjWB7Xg+RGqEIWUu2+FG0HZIH36bW7YUGXHBUv1i/a",
-	"L4utc0EGwgauL9OxSfFVCLG5hdgzDa67j92USvcOKpUVbat84JyUDDodnzW51ubHjlNm36rP1ye5CQ4Q",
-	"3JNyrVna6jL323htpD8sPH6IrGTGZ1u8J7i1cXEa0QXWRlSbRy/BtGyzl+mS9Zta+Q0D0Duj03hj2ovM",
-	"z0hJW+BCv3/bqwfrzEfEVMqHqF4V6ax9vN5fey9Yg3pkWx1dmG+owLfX1lOn9rjh/Dh/UOj4BxFKlywl",
-	"021CpkzxlJHA9ARxBDukpbZHA50ELnYnkl3Ir5Dh/oLAe9M68+LKufV5NVhr9q8Nus0XsymVXDKwzTZU",
-	"aAhrTxnJ2ZKLlKUoGeoXur1fbPPtNUnl3G7tvVzgpIoObt3gvnGXT4PXxtlHh94qXs+M73D7Z6t3UkXU",
-	"hoOpQuR8DirKWlmBwWbMGKZmNu+lYH6auSASRoA+KHT8ulvSdNb0cGO0xjvhFOglQ1UXH0YhVtajqZOs",
-	"TNApRi9YWTHeDxUoHEe/W9yBc+R7GVUWNEnJ0269nrikhV7hLYzCsvlaVRT/SNB/Mphp/mgPf9mPMl3P",
-	"HpgOVLJdsILEPq7iGn+WuQiPvIfNBK6+WoTCycGI9hR8qeyZTQA4lLGYavKRZooFgkBmqTF4XVAPFVI0",
-	"i/HU1XfnPBqBK3BB6FHAwZMpu+dCtT++MCfNXvMgKGavD2sZlWZv19EfrTPmV/iPiFM73IA2Hlhe92B6",
-	"izV2PW/eVaChumh33CCCmERSdd6V3GEW4dLrRb0er5aUZ4Smac6UwjDyWrEc7MEl3RI6MzeDXW3QjgMJ",
-	"RpXbBmphNRWnIQ+riBGLCiEDouUDE2A4W/PbqeJ44PdEetobZxuq9syA0Yrr1oA1jO0YFd3AbcMaBvR8",
-	"Pf6jaSOAc1HtdtIeIALmPLe6ascXV0ykh73p9OcDXm26WK9WTLSKizgjmgvCHs0Bj2qPuzpROepuGvxM",
-	"lt3fvWC4jWf8I/hO957v+sEtcIvOgs8QEOKPKkRr8cydgdvXDH7OWZai1J7J5ZQL0CXJ4PIsseY8Aunk",
-	"HO7z6ZZcjfBYVrZeBfr2PGHa9mc7FHF//sdDeNlL4LTad6WMsNo/B+1bZmWw1Z8+ySEE6DnH5XSRdspF",
-	"4Umyl4g9kBUdp/3nQ2TVc7b719pVtzsI3r7lXO7Y6S+6BQpvxPPgcNp/ObTmnxOA06EHoW/gT595VeBk",
-	"6tq8egaYSmvluzW6pP3gtGx//kOt41lOaqOS90su16tn1/HqcfyaXQnhIGWuevAxHbsAl/UUpEYPyKjS",
-	"7S2yOgigzUclqGvhu8E24jrAQoaPCLkp7aVaZ6qGbkVz2dez3cCA5tV4/awaNxjI8diqDUaiCY0uFqsQ",
-	"IlLPOnfbrh2Gs1udyv8yU8DfSActXnGr7Hgdog77vU+73ODR9urOxxY+4AY4pgw/4NsB5yGO3hrhe8CY",
-	"9ROTM5G2O7ULl35k20e0nLGw6GwBOUneOqFKkzdvk9CFBHv2OZ1YhbR+il2Hp7uFVZcEJqCH17mj6o/S",
-	"150S/9rGMKsenKt5JChlHTRlS+8E4CCT9WosJ+3PuZ/y9rcw3lCRaS8S4+KpeyUHLXwuwRE2Tg2Ahzpa",
-	"xV8A1OH8UXLJPP7BwncGWWbMZq2KpJwTcxKsg9v8CWMIJGem94BNtOAdTTJmdrC5DM0zjKUs7ZObmVzh",
-	"iUMQ1J2AC8qjTnzQxPqUUD478PQJofY9fzCNorRWTFnUVKE9rVWfDEQh4GP4D+uduhPmxMOx9JLjGJBL",
-	"AieTSMgACdNlkjCMlGAMicjcIsrMIsF8qcAPDN+Hs6IwfkutewHTBwRdMkUg06qQOxuepTOapw5knWVk",
-	"yZiGuYA0FgEL4uzrZM/n/IM+YoJ3HigSdwI+bqZta0MXpRkorY9AtCUM0cwe4p/sfMccIHPvuNl1bqx7",
-	"p4RsKe/aU9cl5fqETzq5aYbtUksXuIuWldh9uxPspgqP1p48scCr/lym11rwv66ZfcCZGeb47DWt4KHC",
-	"KOOVfjFhxPrvvdPR+fj8dHDRS3pfBqPL88tfeknv/PLjVSBmYp39S4uu/rEDItQ77gHur48zGxoCfLmS",
-	"Fl1Ljc3W04B9+BGF1I9LXAon9LpcBWPn8MMti3IChUMAW0dYheiTX/gjEwDWhGsCBIgg1Eo4rskDYysr",
-	"ouCXiBHCftpUIIAxZVSzvE8+bMm1VPo+Z+oHRWaZnD10QoN1v3w63ztmv9B8tmBpFOdvJCg+4NOhvtu5",
-	"u5dMYczDCK37RZHpzSHQkUMyAMQDjptmHhPIbDp4JuUDS+8E1X3yizRNY0JJkFDefvYOuk9HJTTPfkxO",
-	"CWFR3o8Vv1xtWoe/nZ8NL0+Hx2UBi1vIRsHSfdgKn1B4foa2ArWYenfYB78Me0nPfcv8eHY+rh/08jG1",
-	"ketiMkbYbvsjC9MP4LhGc7oYf2FHT9k9Ff3DFtiOvXlpC8hRHTvkbrAAOlRG/XjoVQUaBLePMT84Ancq",
-	"MglwCXvjptjkAB8GqCa4UIZqRrN66GAndtu/cqNZXQdt6Xwxj8ml+eBKb/0lZHv1xSEo1E4Ihb+Y7WsF",
-	"2IpoKR88orT9tVmVargCASiqo5MBlrlhEPg3C/zBHieQdAXAfpmnFVDBvuVlY/rAxN6guN0v1bH5vsYW",
-	"oXHDF2lD3eyDIQcdcMJTNTEC3OYtTCLbe9Yk385TJiCJLrwrE0IzJZE+ZS1SOUGbYWnzHghP2XIlNRPa",
-	"aOE50/nWZdIzosytylPz63Xu8JlMrTOj5UOegHXt2MQsaNrBcMHAAby5zVGkAhVd5ebIhbeN6jvP+Mzc",
-	"QEywnHpJgNZPK6xN0lLrDSObfyQ9o6I0A9ntndMFu66KrJZqyqbPgq6kwW8WVIOKjzsdzZI7kUpA/MMB",
-	"2ALewUhFB+G3ELr5Wq+B30WTpVSa/OWIpHSrUEUScuMjy1YXo7OFtUNwSMbUgg8WqZhTOnu4E1LMWJ9c",
-	"BagqUpiPEQoAs/SQMOEQLJ0A+E/R5pEPxf37YM+7UT4byHWM/jIphbKrwXzUoggFS76aoAl6KcxexubG",
-	"sDRi2OZg2HMOibsdLuEG6QORkY6AnHV895f2l7mIqzp1fc/RhU3xPECTwF40y9V4WGdiIzYT2L02TQf2",
-	"tE/gSSCyIyTi5CdzmZ+tc7ytEQA1IVumT3YmJDvFzn6tl/Q+no/wh8Hpr5dXXy6GZ78Mz3pJbzS8ubr4",
-	"bXjWUtu7sfi+TioebrDhYyPTSEo19akT5jEywdcj1wme4XQnN4ZNCMqZE3gyJ/Y9oriYseBLnm9KpISS",
-	"OXBqGeXaPW4slGxbZCvTSgKJtecsXPZByI0AXJeUZLmeLY5RIoJhg2LYyEWgurGf6JNLkKU8DD1g38Az",
-	"pXTO6NJSRRwgcN4cHcUAig4EtffqsXgpCN8rhTO/MwUXnhoUy1/zBjeoIxaEcsFVJIW2buTuUf2ill30",
-	"uxpU2FiOOCOfxuNrpyz0yblWxIiMKqb4BwXQIJCYKQObDHymmCDk6E+KVDhj+TKtM5aSv3eyaLq9E1Zv",
-	"+4cTp7iAC9MIKmP2Gu0kcHzG/GiplRSfy5ukXQ4QeCfjFm3Y+Y2FgdncXGP1eH8rm+VMx9N/51xwtYgb",
-	"ev488YyRtUhZTjZ0C/hInx+4yuWMKUVS3ikAh6PbCxXOGfhr41LFfdpmpaasMWEFN8peXR8f+8Ro2gsS",
-	"8+MfBwCvMILDCsjSlmvKNoIGP9nwze6+BM9WzfH2iP+1OpVpE5kg/N1035ymAvUqU9Awbz6Pr8P0A2Hz",
-	"ZnGf2eH2o6kojyxP+Uy38NaaE/6bfboqGuweCcdeNL1DYvxWfL1yyd9eng1H374M/nly7BI85FrPjETY",
-	"Mt0nk9tLcwlf+j8L9LlveJbh3WB+lZRSCcL9DweDKrIyf00xQmEuHCMjykm3/rIBFQFsEzI5G16c/zYc",
-	"Dc8mx4TOZmwFOVCT0XA8Mj2mTv/DYUIbaj2bMcAUT8afRlfj8QW8jWLK5jhQ9WBtC4o9gzY/3t7Ao1zj",
-	"8DA2gJ9F8g+Xmk4mv1xdDquP3gn7LBXbPplcXo2/fR6cmccgtIRmHCRhQODFTVmQ+WAeNDMDUkVo65Dz",
-	"ef1uO2aUL/183QmYMGP3oJx1GpVf2l7Ss6vYS3p+RkGjGo/MX/08we9gGnpJzwyxl/TcMKLe9Ep0oZth",
-	"PijHZWBrFXR6v4yGg/Fw9G38aXCZkMH428VwcDNOyMXw5gZ+CftwMP72+epmDB5GvNNmfEkzx2xA2Hc6",
-	"09n22CvUr38iKb8321SKOwE2G2RTOWJPY7lYFUsQ9h0PKJp8r17/RLQkr3/CiJyPQYVaFQgEWClISUIW",
-	"LexMAiEv5Xnb9IItYzfjA9vGuGx2Mp5BemkMrVSRcd7VUMw8zeVapJDqDvqfNWZx3gon10au0QBFSxTc",
-	"DRuumHWCBDm/fl7CKWlKdper0Ls7/H9vBxc3EL7pJb3hP53fjM2/Pg/Gp5+G5qdwUxgLwe6KXtLz2wJ/",
-	"bTZFdMc+IjdmNEeafUdLBrthdkGVesP81fYm8QtrBQluQa6k8Go3NAajgB11flnLGoiwFNk+quZOqoLr",
-	"qTbjII3Nd88vrTUcKuP7v72PTSu8jsxOhSX8ujtMBp6ZfkVWtLHMMBgJhtk65XoodL6NQeXiAY7JDAhj",
-	"JwmZrFep/QmVXvPTlIsU/ibgpxMysTJ6UuTbgxnEMgVTixaTXlDhHakOKNePw+F0E6dwU/oNwmQEXVpm",
-	"R0iZaW78PI3T4pi//cpjYJ6J+YoZNbRsfljl8j6nywkIrYmxb6dUsYnb1OiHAlUSlZ3pFoh14p3C8exK",
-	"+XL3IEQVjViNNzTfmR0RY7b9ggGXmZ27kt4b3ZX/ak7qiG4++8S/9nkA7VVOtMYPGMqGqsTGa3H3IgHd",
-	"JjD5++QGzRjMxqNLY+HAvbOQG/Fy4+fpAeEJ7EPDjsU/ui3b8GcHt6v/ecXyHaS2/s9463JFBtfnu6yi",
-	"hk4+chqPttmQgFV1QUwcO2LyBM9wQlZUqY3M04RkXDwkxqx+tV4lRPJ0lhCV0dlDYu6QJbA35abX8ZP/",
-	"yGlDCFaX+dBbZMxS3QvFhZNZONbESdbS+kTNDCOd4zCGjiH/Qsw/C94s1tkPjOpuHr4pozri34ND8Uiz",
-	"/cQrGA9A1qjv4OLvdyU+qQ6v8u3oQNfZwwhCSk13ZkvKB5rljKYxtoyqE1NJYh/unGSXhP7Szpji+VrF",
-	"PK22g5CebpMRPJUN8KXbe6JzTmIq6TRjPrrVNqkAZEMsvFhW6RxF2A62iw64Vr/WxRQXa1pMXtG/6gBj",
-	"m+uUZkyk9JAURixZIOfoeNww9pDSLSYuQvSjyCpeEi6MFmTO0N8wsgOTYx8zt95qDWr2hhrJqm3r3iSD",
-	"oBAkp8CaW/61k8Jc2fpGpiCAyy3M5JIpojd85iGI8I8oMNDml1nyN2Vm/uin46MjM30rx+7X+1+/H736",
-	"+eu/vfnj2P3wd1FwAF+yf5ExNqOBVw9NX88HlwPilDaIpwSfH65ND3/8wPKMA5KkrP7vtSl1JGg3/D7L",
-	"1oo/shPy5u3x0ZFjgQgopVK67ZNPWJcCWIWBity6aqz6zLboLsT3RCEbzcuVYbw+eBbd3oriBm9uja34",
-	"+cr8//h22Et6X8DvMf5020t6H0fnvaR3MxjvQRH+4+4IaRRSGB5Ov9BBbxPHJqBlO9PKH8ZuRtUpSoOC",
-	"47VyR/jfdxSPRS5J/fBb2kTr/ygCnW+OgCyE54SnSHbTma+hAS9YlYY4qp0w/VOLVxNMqRvwCTfArPB6",
-	"cc4nD+6olIsAvGeC0ASH7UWjL8uIZoIKrbzPwIfvXICt8CskdwJ8r8iraGPGAZ2h41KMSCfbxbQxlwj7",
-	"BJc4pGy4F9oHMJZcqSggbRiZDcQ0oP8Yp/GEHFlgSpYZobJhWXbA1dzACjIq2EB8VspmITOARok0Ptx2",
-	"X4RmbriYRYQ1/BqHhYBRQLP7QLj7qg8q1BY/6OOhOEKYkGJ5knAvRDc/eE3SsTFb6kIBA2dNSUuSKCPQ",
-	"qSKTwVovZM7/BpbXMfnAaM5y8p///h8T8DU60iZjqVrcTfQedL3YdfCxqzXJCr9NXI8bhgrALrqLezKK",
-	"7GBLippf6KZ993bvleqswNqr73e/mvQ2OdfsSmTbAtPYMu80nBTsd9CP2LQ4juIPwFhT3wM+nhrRTjAS",
-	"Exy1Iuji4jfdjximv+37Gtck5eijxm+BS8v/ykfnOn58yVJObZy6fgVAsBsdADg8Y90pQFhW6DtRr0fe",
-	"pAMMwKS3+vndZ9Vw8n5+R/4Pd6n6IbPvEAl7oqlZrLZfiF2bxhFbx/tZOOgcRPkHZfFAmIOk6nZ2absd",
-	"tlFGaOOAU/NeSkhVclFDBvJKzjVmSoATxVyjQJYJ/Nf9FhrPd20346BR8fmufaCyzM69obxDljUASaMX",
-	"7cAPyMMc1jMIxSpJ5jTfPw61XkGsIzaHl1JbQj57VWH4EpE/PGNixvZ/QEtNs33rWBPk5p2ktBH9JPg1",
-	"L3U+vkFXTKRMzCIhhB2AEiH1SZE/iw5uhrCaXSASYZ2VoSGzsiqbuYMzPntYyLViUfsCNDljgDdUDSmB",
-	"AizRnX8lOniuZjRPC9qhCtdbe3ogm4aKDEHEkT9MEDoxScJ9Pfk4OL8YngHq2jQ9Gf7Tp8HtzXh4Noly",
-	"Cxlx8Jy8H40MdFbF2Vn0qe1hdBkqrUyUy0DS2SSUPbVTnp8NxeNgolZxgcMEdICFZMI6QkjWLuA+ECaI",
-	"9G3fGk9tzFJ8A3Z30fu39b7HnBJuPRsKtbRbyhKV5vMVgGo6ild5yvIPMuZWbZ+x0A6XXz78LwsK3zVk",
-	"lg58AlENEW1RLuqEUJLye6a0DWdHFALXXL0hG8wKfdJQlJWsVy1uvwe+WrVs1V9GqGPaDnmMrpV4UwaZ",
-	"Gu5e7ndz3BbjLPrWINxXGd02WGzehOqEKIkaU7GPD8Us38JE/coiNytPY/v7fqHJgn2nDq7jIDnmellQ",
-	"tXCuxAe2dQyMkJ1tw51yTqyvmuDWjVNs4NN70rpsbCAIpDIckVWjUJo8sEMiGq0YhksTaBmPYrE6X6bL",
-	"DmvvYrSFJ7fu3BOgy5FB1rEJg9Px+W/DiVsAdUIm55ffbm+GE8Aha0TasRTpOlMGT52Qye0lIPeILcmR",
-	"s6V8ZOkJmXw+v7mBFAbrbZhJMef3a0ACK+msRnUn3PIXvjTbOjTjMJBYHK5xD5bQdzgWgDKZEQAGzwLr",
-	"bK8CWF5MBaykPnblxJB2zJBoEdpbOOogJaNEqwQhmSUXkC7ok5mRS4gMiNJsZRp+lDwlkToPYVvJnfB5",
-	"xebsIrWYT0PliqTraCQFPvsZ+xCRxTa5QRT1L8FkMz1D6WtBVhaLcHT009E+bIJmdBmTE+bXjukYJ9Jm",
-	"zXrp4dwcFrvqMeBuolIgosB/IjNGiVLE4T5lDqU2m7BabQCAO2klYyQMm1Li62H5Gt3jHaXF3RPcsJk8",
-	"lZPQMaWnzLq4p/qTPySOPSas7u4XN0ithqSd/j6a1HpE3WHhnlLzZgfTv895O7TATY1ftN4Xm8Bxqapm",
-	"7us3f3n77v0//lQJ2b36vyFW9z+jkTom0jGPsWlVXWi1ijSKbtvr+BVy0/rfg1pmzQ/caDp7aEzra7Me",
-	"lQbH21XD58qkC9G6I/E3IUMgPqVjaVGGQiqAj3QrmbDerzTYI2etv5oPulzk2Xc0qZTkLtfQ9yWCnUkZ",
-	"bMBwGiuLWN3KUeXE9nf4fZVR4U9tNYLm8tDaKU6mLS58fcCqGRvWsWtXva4xtjX20aLXydHR0QmZYF8n",
-	"DrNAMZLWmvQ+nIeI8bdTBWRF+XAXedqRSedG9xzYsXCmXgY55r4wYvOO+tglXP2l2lf7CFa6lTx/mQPf",
-	"8uDumqsifO4049HtpSVpOr36fH0xHINSbF1Me9xKCHfo4FUqwA6lA1nbav5o7VYUW6Zx2W81pXG5VnZV",
-	"gqg0Ub8XL4aj8fDs2PGDUVEmAcXyWadXt5fuKSsMAFFleePwoS+D8/H55S/wEFayVIllk7RGF7r9/3Wd",
-	"AujYLJV9/k6EIKsC5oikbZUKiX3yYfjPV5dn3y6urn799mFw+mv9k5WqeZAqRjXrk+E/XZ+P7EjCN4yR",
-	"oZkAFc6nkLnMVq5toYo+ubwafxuMPtsWmEhDd6HtsNHoaL40PT07vxl8uDBPF0UkFbaC+R/YjtFC7sBk",
-	"BDq7cmaNLWQGVDpl2xDXDk4ArA9Ql8Ei2JOAP1WnCxywMA02LwsG1Et6rrc+XQt6uO8wMdxi/d/8dtx/",
-	"nuxiyvxH+zZs7o90xvRzuBugod8gRedwX0PQSPwWj8QHgZhRWAQm10TOZutcHeDy8flFu0UpPuYYhaOj",
-	"4CxLh01xKYQ3Qnlq9FKZuwVYGCM8BI35rtNcPljsT2KT1RSmwZh+ThIykWv9Tc6/5UaUm38Lqb9ZvWya",
-	"YWoNOkG+wccnDQnVLGugQTC7K/i0LSns2DB/P/o68WmPRVaMr4ER/VpQIHLXrCGSCkErqdyPl8dBJDib",
-	"xVf2mLCQjdf/aN/df77AChM0+xHT+OBwHVIqBMZquUIz8FTMZX4gFWrEvC2Zr0/moXwXCVGFSvypFJpy",
-	"EWPRpIqZ60AzPKz789vCdm2p6hY1txNbk5WKrc2IFGFqbvdPX0rdPKpxPcevVOHb3DHwKiJJSHUWmtP9",
-	"Dvch1fvfOHvlqQsGIiyL7t65fMkBGCNRNRVXeNfpG9HY6pJ+P4tzW/gLxPkmfz4K/rcXhsTFi7QrpB6W",
-	"5qUSq/FEwNbZmUpwuyD1KRmIgqyqSjJu6YNpJeW5YX2fYerdtRHDrggGJX0VQUOj1AvPJNvCHilvsqdT",
-	"yKJFY2V8N4vmI8/Z5+jdPrkejnwp+Al6KVXgjZrLHOnKYBUhx9WZpVCxEbK7rXcTM4qtM8u/aGuJQ5Ko",
-	"Z3y5EwX9NqaRV4pMFwkBNrjGBZmgLeIYo47JBJTib+eX376cX55dfQFMCZA+W8f5xBNQTXAAJ3diMhqM",
-	"z692vbRi+YwJPXG466JPLoIAnN7YIJmc3UKLl/Um9YLdCdccz5hnL3MOKVWBdyHgmQeu/0nBfjM5IZPB",
-	"h5thbMRztnEZE8GY74TDk2OtrrDqQ8CIx76v2AxLBkMBADD4mEgLip7A/HElcKkK5qVii4EdVrJjwl3m",
-	"jJliFL2kV1kUY6nUprWX9Krjb+cF8Nu/26kBNvtYdRJ0o7EMgjx4YRVzgcgoKHWZ4AlAZr85lg1n2bxP",
-	"ruZkMB6Pzj/cjocJmdzjh7ziM7Fnwsa1Q/Kz0dXt2Mzg4Pr64vwUJsjYepe/nY+uLj8PL8fmX6PR1ejb",
-	"+J+v4UH3nXZT5cbcbaY+MZqy/KNT3ssq4BI4VBpqN8PUAP0kRktBfoB1DtwRgnn/AjCRsVVTzfSmjN+W",
-	"Vha8HzOuzpVqYoEoas+Yw1WU1+CWoSRWdTkB2n5RKtD6vOV89sSTDi1M45Kj6rjm5uoeb94WGXw+l+L1",
-	"W4JJfC9Z5uOFyuhwHKIvo9Oxco4Zf5lnew+LlS+T73KQdvbMJkwd1LVVRmfsNO7y8IsMD6kCnn5CJvir",
-	"SXFk4SY6wBuCDTXxQUTr2xTsuP7sJYjBgcYIF7NsnRoxDHljxRZVumXhm1b2KkiI62L+9hqsObu3Fs++",
-	"CS+eLM968PtnmPqgtd2J23i6feqVnbhCOViSBU0xX8nhORK3K+tHfPfed11qUYfiGcpEtS0ZPfY5eWG5",
-	"aMxPrG+yTjtotM5YYwwwrDbYtshgqW5U2xJOn/47lWuqAkLiUV4/zFLR9g4lmqr1mOBHnB977xURSium",
-	"SgKzfILq57tRrbiUusn5aMwjwF1tcqkd4TMVRdGyitIAKXRdGYRk7th9PPdnG0Ih3o4LQrPvcejEJuda",
-	"M9GejjHKR4Ijtp8JG9053c8RPi7Wbm/8OIpQ8VV8lIaiIf2WJTx2DmxsZ3snumh/cVAhdbT03akxUoUD",
-	"tc0yzoQ+QbKnqS8OwueOK75VXTwnfPf3qiTK9j/udl7w5Nujrjjm/dIGPtO4KNcljaob6OtPrx4Zapct",
-	"01kars5Ws1gTzv77jdNZXI/NkbquZTB8ukynGo77k6gB9OBf2RW6u+Di4cbnSXfIKi6Sq7uAP58rN3hH",
-	"ovTniHj1KdCRCkvmJoreMguqroMU6P2vBt4A3sx6ZV5ycUK44kKaXp97CwX8uDPQ924PuJUbrt+rFRPn",
-	"Z+RUCsFmmqxy+chTlhdpz9Aj5I9pZLl7iFP0yRUTQBrrIdpagjFkNDYg0wxcR+Y7vcQnu5t3o07rRldK",
-	"LjO2v+RLZiuxgQI0/L7iOVONZqsUrNptyPAHtg+8JDXrUlgYOTL2H9MHJDFzGZEyQ4EOL8e3NYSc4llY",
-	"X0pkES5zF7l7XUjasnkBCbCvG1IBgIbZzYgDbaT6sB+xPB/S0f8XCBczqwW4JU70IczDjYhSd4tWoKve",
-	"BfL+LfmVfwDY8+3446ufGirFrsWM6nih8BqPftEhr9cVDUSXJeTlj69LU40EbePeUFWHi3ur1BBFN1jM",
-	"2ixS4fCxxQssOLeJ/mYP6VmtckPBavP66OjoEMoBGa8LDM7FgEhgGeRC0KgPtYn8Br4Qm/tLtgkFdIfL",
-	"qy21xZuXur92clpcso3Pj+vC89Es6gKOX2tX4Z5AL78rAQS1jNijfOhUC8AK644pIO1FeUMKucwaN8Wt",
-	"aoFBaaUgfCldkeaCQOgV1wuIoQSkSAkIUHhuAXkYFaBFG8YVES3SHbI3wQdtf6ofaDHrq5I+Y+m3e9WO",
-	"vn+2Xf+EdXbsL3vXO7iy4tVGQk56s0aOcA8QROBpwBzePhlioczi+kwhoQZrZxhJzFNXig4qlrCcTGxq",
-	"0iueTrBkBxZEs3TbDuEKBdWmbMFFCik64MEkK5Yre1PC+eTa0gvtZhzYcbbtSNqojNDgmOusiWLc/MkX",
-	"WfTsjrH8IDNdDZ5kT3szZfdrsT+v2bYWucuuQg+fU0u4AIoHcCrVqFnagr2gUE3EkzK1utbOujyBWmbs",
-	"Zszu72LH4pKdN8QnbXq5pXi0UCoIMZR0Nai4xzTLl1xART/lCoRgaXCc1JDlxyU2OocQ5DRvRKutg526",
-	"4X9jO/y3peWw6e0U9IGUcKFtSis2BWfT/rLIpN9tPLd0AhpNqgxG2kGMVFKf8YakymJAgCapOxOSaXK4",
-	"uwZQ6auOEMkm7febxnSzoz7MlzqhFej5mIwcHyjX/qF4WZg9vEHetWh13NL2LEozHUJX0p2lxMhb3hDM",
-	"E2TF5CpjZZGblCMIre2jtmKm3M8YaXSHO9W7jZ7nJrBL0706UZdBuwS7kPvow/5wUvhskdSimsnN0V73",
-	"Ig8Pb8jdGVnp+BXSbYGr5ZD2JB+3XesS08velbRPX0b1yIBK4gflYVRGv3K8FcG1cB+vFBELhBRdLHfA",
-	"H+EgEbKkLITX5T7V7tSnNO4gXGuGmb5uAy8tcbU8sS32fUHXSj9LWwVT3BMbWjGRNrrnO7UUErs9saky",
-	"j9uTGqsa2Xa4JQq2CEVguFpJmclmN01buEGfI65XsmW6poYaOU7z2YKlsQK2RjzOaQ7U4YB1M486hwD7",
-	"jooOlq+tc0FCkBDQ8Osscw5F2wRwaudyfb84MFOzObQYudvrHuiP5yNfNK1GdkAmo+Hn88uz4QgLoGGK",
-	"4JznLoeviVuE6z6Z3FxeXf3L8Nvw8szWWoMUQmxDrphIfNDaEnhBO1CQzhWK5rNFEUlf0NRTi8AHhjen",
-	"g4vBGFpv7glYnHyJhd+wrqwdL4R1yJxlGZkyrBBQKnmLRePQyPT8JkWpSzIJy9ZiCH4yGl5dDy+xip17",
-	"t9IhaHgtUo5ZSXfCYrA3LKQfkXPT4duL4TebJeg+YH41Gp5eYbE8ohlOZ061zEMyVkhkBLxqwHXjMzRt",
-	"RqXTXWdUuCrjk5ur29Fp9bP2l+GHHXgLsQ0FYcMJmXwZfvh0dfXrt6uPHyfOUesIUKAs3oZrKDIs5/NS",
-	"QUGvcds7NGjL90fjpAmXcFBo3lhDnAlHawOEPkVhQdeTsGioLYlglsRLsT6ZnJ3/MrwZ4+wqMMgg9zPQ",
-	"bixI1KWylNDSH89d1T08Pb2kFx6GXtLzWzesdhypg4ybyfwY7AT3T78Ypv3SohW/CJ8JViX4V/FKMFeQ",
-	"aWqmoCX738ipKp3Y/+pafT3S3qUA07ZFPNvoTdPtXoHZxAVf1MreUA5uyxzx/o6P1ZWxx6iD6eqJrWJp",
-	"3wof9vU1p74ifVAI0zzsKk2aE+tJNvMax23At9me7Nb0fcEybMcWo4QQgxHVxsS1Un5ydn5zOhgZMe4p",
-	"9sh06wUcTEKBIinOM4zWmAtFMYhAhZ5ASOYz/T64Zy4nxFwbt9fXo+HNjZ0ALCzoyWiTO+Ha91y08BgH",
-	"ci5Hwe54fBBUVM1liPBehjs/woEJidc4B+Zs+S6+KDlmuB/HfMkyLl5YR2qtW1yt9VR+bzokZRJFy6rl",
-	"q0tDtdlSdeUdBQ4iFNErvYhSFgfC2TSyZf6Tx1jk0mxbLcnro8SowmTKthIUEGSDYkrzJdXsgCCeezVt",
-	"juRNoN9ATxd+y/Lj06l8ZLZjUJsTDx5QtCGPB5yjOFgC7fHiEDUkO9z7/CF8IVbemLs80w84N7ZHaNPC",
-	"RCG9nM3teDrfuFnLcP5ie+2a5prvkskDiEXAI4hmXQsOPbXaDpcCJtopP6pcmgOLorswFIbjzQYE4JON",
-	"8WE8qrwTjS0w51n2MUo8bItM53gHYFlZVGilIEXynAUGWGdyhIIjdDm7MpVctfcDzsDgaaIqD3qIhyOW",
-	"DVXpSg3LsKJKkaJcCVo8dkFcqWkm6NQcfuAh6ZBwcd+4qZ1J5uJRNjwU5Lgd4G6WG9GEA+JpEY7CrRHE",
-	"gHlVpIF+mkoWpwz309ORH714L35QMDx56ummOoRwZ+s8Z0JfN4U4qyz72KkEKg+snNcU4rc+EcMXQuy/",
-	"ZIhUlGEM/yV4hLAP0ZUxG1KfsTkXftk7llLzlpG38JxBBWn2eQJWNKOwSyfrPJskBfGFN0WZGYOyuYyY",
-	"AewbBtuZ3I4uEhudVQhOmsrUEsLbINcxmRhje8yWq4xqZi1Exe8FF/eIhpy45HG6WmVbV8zN0QclZJJT",
-	"za5ZjqfbtoA+94G5Cyd3gvoysti/HwLhDHNgjGrlk1iMOvrAtjUu1Cyziqaa+EiNpg9MxaLEMdzhQJHJ",
-	"L8Mx+dF1RE0sv2cNpPB2P4SAi9Va76SCLGMSYuwS5f59gCgYz7FTJ/XOog0bVhykOWZ/Y0k8paWxnT0X",
-	"svPL+KzmggvXFsqvlPJZ0u/hEN4eHUpGWXePNx+mYcp1x2N0DnPvpHhhiLi5MnNiBu1ZrpSmWyQ+SLmN",
-	"82WMpgB3pOi2IQuptINAGuMIdpydLagPQwXbBFbLiuVQn0kK8wY0XPhGPNWlTX0zanDKMboarSD/HNvp",
-	"xZYP+9awhI+cbS4kTRvCr4G/CMrRA9nXvYypYWvFmdJINBu/uiF05VjnHRsBeG/gpUM0fqi3o0ZU70bv",
-	"Eds7+yWrLYRgPkamwJGSMe1dwQVlddFpypsyp0PL55AculAS7wt7QV9PyJG3FKIqVk2telIYbrdDpzl8",
-	"Vp6YpLJRqgMvr+mOTTvCytEd1au0dPfvo+UMNIU/kh7kYJcUsjdvkybcCCZsawnRCIhXlEmy3/+0GxlS",
-	"M9F8T3bMyc2C5uywspKvWyTBV3hqXLA19yn85oZCN7SlPoQCjJBNSLP+zvSXZ2+7VQKNnZkdU8pSJGXY",
-	"xcdwCI3CDs5lNEKx+f0Ds8hC25udIwmOTEV2R+H4wFe31b4IB1wA1v8XXcx9SHirzrZ2klWXIBJLNNd+",
-	"4/bxBpAVSA3kdXoh0/0Czj5nP1kMJqng7WEu48sgpxmLuCjsH0jKNOWZIn8/+nhKfn777h//oQuz4AMX",
-	"KdIDrXJ5n9OlOiZcPNKMp4nRZb4BB1gCFRkyPtOJUasylhgr3TNofsu9Qaml/JbR/J4ld2It1Hq1krlm",
-	"6TcozvfNjC4hOCffgKIwy+TGvLcW1NahZNifKU9TJrBBIxq/2Zr/Cp59pDyjU9MPR8SXEJkbiwf1OseB",
-	"RB0S0OPZhIQxBwYRamYRPV03w6IXdLVigrmpA0xV2dsDDhYj782pRN/6D6qZWbwD9WbBN/kEFBVOZgxI",
-	"hRTIAEW0TxEu/AhIJu/7u0FR/rZ69/PPwVXx9iiec94Mwv00Hl+79eOCGPs8PoPaio5q/seGbm15gONp",
-	"RsUDMG6nzBlV2u5/ReiKIsA3pMcPXoxkalXr7ti0GRhNgPmxLJTFfMfO+IjRtK1i8rIVqCBn5k+pP9V+",
-	"r66FsaNKGlR0Lj7THAp9sCWhiuBbzq1S1707fH8Vw5SYDTqh6mruacWg3J7378xolrHcokoI1X1S5/LA",
-	"SuvU+VZohqXzuV74hfQ4vJbgkoa9pWDaaqm7mAbVInUKIkAyqNvSyUypZprZz8aPAlrzEXXUHMcmslhN",
-	"7pm5GoA02whhV+WyAb4NbqpG41WwjTdgofo9mp1xaHAqZ43EOfaGIamcrZdMaAcIjt8D4Odq6BTLlDU6",
-	"bRab1W8t+mNaxp60xW1+wUEOzZdjehKPV7Mo/BYt6WRwTcGDE/vMA9vuir7xBm8hhIU0hFbAsWW2gIX+",
-	"qo48ZXIjmr9f4HPgpAOeO0ef6yMjNE0R0hT94h77fP+G22ufx1CpVrvHI4Ojc7Ps95lfxrotHZ6RXYf0",
-	"dCH5LGI5ZnTKsqfwwTnWbWxoVxdwT0Ukm+lZ9y1qRxTZo/7uiVoo2Sr6h+aJyLh4aJYannx3Z8naSGDK",
-	"FvGpx1hzdr/OaB7w/RZXFUAgLVc/gTACVLOPW95+lWIGbMGLUP+bU9IckMNmGK/zzKhJOO9fW5qtOK+J",
-	"07rsZ4NHd22Z5+C/99fU4SAM14Q1VyOlLqzB07lTTpXc1zf/gRbdO8xv9t/Nwd04yo4+jsnvOUvpTLP0",
-	"68RYKMaGMIbgxkazcUMe5O2YxZUcCP8A3TjoY2phzGqBOU1zXmb9arCPAn7tR1tXy51FUEfh/Cy5SIGo",
-	"opmwK2cSbF9/UUR5LF7Aa1P4XGos8GAq4t+RWOvm8/h6gi4AYTm4EltC1EONJ2oNG2GSkImZWxvIXOhl",
-	"Fq+PYGRVfS+4rdBtJ1Qzfh+xlpb3F6Fc3Okuws3ScHilmPGMN9TIAkUqzgpblGpcOqfJI7MxSp8H2zFI",
-	"kfL5nOUsmiLrWVxtEQTwz/rCNzb1E/h8A9xNoQ1zS814QK/mHDIkmjTuDfUE+B4iTXf2NglQNXO26UC3",
-	"GK7WR+xWlFc1ilUaxki7w4rp3Bpx5tMUvHT/+e//0QHFEw/M+QCzS9pEQD5s/Agj9SHUmOa9D9udGCLz",
-	"iLVTAZsL0cL+/rxUzc5yGS8iHQwN9j6AgVwAGEqI5lTUULcetY9VPKZ09hCtlORxi/jkKxfj6co8Ygnh",
-	"924H5P8/4ANcqWj70emhmV7I9f0C50ct5DqDQKNnK+Xm4sLydod15AYcc/uKg/KCy96fwwIGYZvqdlnK",
-	"tb6ajxidWdzqKmeWUgchRxFycpkvWe7JHCfBbpscQhDbnigtVnP/P//9P+w+tFjF9gC+tZgt2OyBNRmu",
-	"BeDXPndMFHPYQhSuB4x3LRwlfuN1gRe5L2iBlXDsaaRLTGgv0/qfOFC5Y2VCPniSy41jA0JSk6hcR7lv",
-	"E27mGOmAy940g9xCLsOoCB9hAihGF57iLvOcdiD+YZGD85/4y7w4s9VDUxZ4pS1dmu79qoS7nOIaRctd",
-	"SnWT5QvInqICQvudChf11RT8MmlzRalmVSGiHpgmf5PZGo3tFm9AIYGoTHEEck7fDiuLf7y6tWlFZ+cf",
-	"Pw5HWEXgYjDGWuSnn4anvzYUOKndjzsvPUSK7ZmkIpNQ0a1qOVXYcqe52iy2rWnizLPxrelpql9iP4Y1",
-	"pDvyuTtpMNjVMtJQQPMFjrxG4X1gYqkbf4I5U0GH4jMJMIc4hdAqlzOmFNYnscmeCKyQc5/88YMis0yi",
-	"KlNdCf7Idjp3XSIgjBuyghCRrKQjJzHaLKZZavpgpbOR3huZP8T9rrOM8iVLL6vwql15Jw5gypUjILHK",
-	"QscLzH571ExiHuLpncKiAtz9IdemwzQ0EEZHznrGqIJcYEcXQb1ieo/aC9dkugXGe9gf5+mkKOOPYVmM",
-	"onpUL+Zyqkbilg+MVnJdDmCUgUYayBHhUC0YzfWU0Q6qTjH1TfUP3d/9NgE0YLlKVqcqGSuethSWucxY",
-	"tXr77z264uDNx7QYTN5fQdG+r1+7KLiQRdKNAeWR5SrOnhyLRljoywr+4V51owq/X1re6IZJrDgpLVjl",
-	"xDUc/h1y73k8wihCn+IQBh/kJ9YIq91YrjRwcYG9i54JSDnyqBMrr0nKjZrq9FF0RCmXs5aynBt1FTKb",
-	"EMeabr0AsLGo4zsxMYsHiW/IkgI670a4HIMieG2+UXAmhOniLOXaMYDGUNDmyx+2mrU4QubRmwV98+59",
-	"fYbOkCzMyicYDtDwfo/zG3d0T4Y1lloDyizp8e3oAsL4SJ0nFToGF5Zw7AWgZcE0JcH0xjddWBAnlrji",
-	"/m6TB70P8Kn6Vpes8B2wRyFddkzKK2HYNqpRw5yspFAsfhLHlv/Q7TS88gqSJcvLWz13tRl75h2IF/KF",
-	"TTK2F0XvuPdpPL7+8XX/NXlzdESuft3LElxxsdljvgkTgIBBd92GxjboVLE/41Ouc87SAcxl5GYXHkt/",
-	"4um9SEGWVw2cQWNtMpvTNQsyYXZT9TzwuL+w3CrMlOfZSfxXZE6mjIv7MME/yxlNtyjNwV8RJIXJ+dz8",
-	"3ror+h1dBnYGil43Tfq2qFpcHhVsNFdPbznlgkG9vcHlGbq5mQCWOfSFA/RpuiVXI4QvmU0ywcWHGone",
-	"F+NJECTingLmgz28nwdi0No60U+RjKvkNweohzV4DqHuO4Abz3H4hWOI1FzyHsFnm5UCvlmrtholVPDk",
-	"Cy9JoVD0+S/1Hsd8nW4VfZLzIQtYSnd5pgn+o+n4XeUpy+O89s+N7QyP+8tiO+PDldnecktLuiWpPMFy",
-	"V8Y+sL+xBeAxfOt9JUu67ZOJQ2dNjkOqpsQ5UBJCleL3IrHsUwnyEffJxOil8Bpa4ZBui0uv+mRC0yUX",
-	"k2NIilYJ8oYbW3mdcu1A0O6EQOA6x6oO0BfzN2jdKBmmoX3HhM7AxTLCSggdys/jizDjI6nN5i8KmlQ2",
-	"CUQl8K+3Qseg7beWuMvB1zGO4cprKqKlbKzXUUsn28mgGWYbx1UswTa+KOlks1Bs9g3j81Oq2Pu3zo4B",
-	"YGo5oXW39lf+dPRalGvNxtRy0Feo0tWMZj6o3krAD/0rN5qtDsXsm8fkkoPqsC2y55uQYF6GdTzjO01X",
-	"C74K2m6cPscEWkdLjAe/Di8nDm7WJ5PLq/G3z4Px6SejFrgUWktdtBZLpifgirYp0D7nxL06Gg7wVazh",
-	"gjc3xXKvRWAYy74CUbRkCtjAgFGai3WF/Qv610t6Qbfsv+yX9lbylWvNxX3fTUGb44zxpR/tq/Y0w89N",
-	"GvEEShGfTYCZuShYDdwnZugnttwJ6mJOrjmQsLKMe0BY9XFwezG2DWEwFySh0I4v2UIfYcK/wXfxaTON",
-	"rkRwIAjc857WL0jq73tGuBtL4wfhNszI9720hZpL64LjBa4n6DAsyjdXkNk1ulfOwkT3y5PbfoXClbmW",
-	"GZ9tY6SsMPrhfy9JYXv15VnkAugf8aw0R+ttaQlWMElBoHitWHocMPjACbV8YxGiw+bszw6eOVwvkEux",
-	"sTQUGy3KwEJHLfjDjuiQsPYqLdjxGxwayD3jAWrWc9YpZI9f+bCNw68Lv22nnN4qPDvw4cJSxPaXm9im",
-	"O8IfoYOJVb6UyFGAC8ajP6wodctFBsITpGYPyj9iq34FgBGo1C+OPdEI6qIFkACYQyzBl5YrdSds1NS+",
-	"7mI5CI1yjBD+riFXLlRi5a29qe7Nk1V5OzSfdj4ByG6QYUmPhdywR5bfCdymOJyMUQCFAqeRO38oX4Ni",
-	"R4GsBXxOzPh+TkG2256NCqfqWss6OUyRpFSaTMfozf01F62Ju9/OiVCXrwX/65rZv/syL0+SR90Mx7iy",
-	"YS+jp+kaI5dV3+EMDuz+RWYVtySysKSihc/MUdif0OdCxM7rHCy1P78WbmfPoKvzBgabjEeGyyp8RKLM",
-	"JfJrlsRxYFqqgEW4LcSz64kAUYMesOxq3jv+vUXa5md454+vSRQ87paGPrBi9pw1hy5IqywWKnYCoqG5",
-	"ONOlJHojneSxkteKHAcbBpbhA6o1bdoLgz/3vMeMoq/tTunI8kc85ZCOmdKFUVBxl/rft5A/tpG9J0J2",
-	"ORAJJOepGZLPOybnJxyT59OAcV/+VmhAdZ+D1WsKjEOgw3rHh5wXcAcXkIXU3T1QkdeNJfAjOxyLcaGE",
-	"K50rSHGFtNI8RUx1lzvHbJ5GPRiH21HojNwOrYmdqyJceGxUFQfAhEGlnujXIqsipVHa9aJcJOVrDI/r",
-	"iIYDPhL3LZhZT9NEdUE+WYigzje7mWWry+yvqu9MUK9J+6/uUJzNFxzOu+uFLQrcrNm9zvWqF1w8WJ7A",
-	"PnGASbvnXfj/pI79ET6mEwkK76h/Xs/1ap+RT7XO+dSdnKbUsn2ZZKG21TGVLOmlpapazYU7fj4K/rfT",
-	"RLTfxpu256t23XToFBOPPJdiaTNtnm2+gaHEhjkjDT+1ZZcL92z9jde2f0qLRXjM+aNOrz5fXwzHIeX4",
-	"PsegMYe7RMLQfv7jSfmNgdw/iGDkS4nDCWV3n9jQlJPvJ1hsw/Q3cbemUSiRvx1KYaPFTAPh8/fRhC+u",
-	"gnQrAFR7XmOsLenfnzJz56p/wI+HUi0Dr6RRZ22tlkeWc12gmyB7WPkSxKYTBU3hnjD0Xm2SBWK55V3h",
-	"JbnLGO+QMbs/YfbNE6Tcyvs4213GTX6d+L1sLQUtyb0EnGlx2wTqFwSWrJuuO/teh+QZt0/2lmVzz+09",
-	"cU4MlXdTY9AGoh1xzbSwyZxjCdxKWOlm6jhkjfhQrkYrmJAJUWtj/CkyUTO5Yv3gSlaTbolQj0VMZ98e",
-	"8PGfhhDSo4+N4Jj3qDpOmaqH4xBHvQOTgyRgzofm2MZTrhCAvaFQ4rYoAW1bjLsOWlbd3FHCP67tQ7wT",
-	"XHSB99I5xwuHnrNz7UPWeWJ5lV3q0g/IOBP6X9ou8Q4mETfRfgzRFbMntCI88yVLb7iYsZapqxHwBmCF",
-	"FtxIhG0H8nyaMZHSvQbxqXvuwBq2u1XBl1Dz/K6PuLeC3LmWC9/+y+2AJgXGxBh3ny334O437HOQd5W7",
-	"WQnSBBqyrfYX0fzFPtZ+kLbhgTMy6hPYvq0FoxkWPNl3bX3CJ9tLGfjQI812TtJ+daJpa3TWFTJGc3FG",
-	"t7GedGhFyocPdPawc1TWYHcU9nFjj4siIe3g7jSKciGftjEQ5XYlRohSip9lX8/i0K+sWD6zxuA+HqnO",
-	"jfKMldgeS2SPjeZtK25KwERukeq5YQvkJdz6vsMVoNxBJxRTKR9u86xxbq14HtknRxddbEWjaO1VIuGh",
-	"g7TOpAfsL1/AYGo+J+07rGl+zzrwDI3h+ZiK6MsvxhcN2DF3nlpkbTTX215oQcFtXS48lYaeWiq2mDmI",
-	"pWvI2GHbsMAiBmeDsoqoJU8SD7ZMyMROzyS5ExOUp+a3cDbND8VusvwxRjRMALg49ZQDqKQVZH05W2V0",
-	"Zr7oVVGsYg9o74RM1xq7hld9cidWjh8nIekadXhX+BApdvtkBI3aggPh/NB8WVRNgpIGMc7bLoyYaVcl",
-	"aa1YDTcTyTYpRe0d7kuWEUS1Aq07IERP4f08FCyR9DY0F3uYZVxdQFhprsiK5Qu6wv24ZFTownKrmy9h",
-	"AU6o4W3TLsFVYmEQXcp3Pwul8OaZoEWbPXItaqYUiJRCgQ/3aRKaIRGrxiuqgUB2ktyrvVUBVldESrNQ",
-	"CNa6slZXdELhWZ2EurpQvyWjinOTlTaYaf5oL51qPY7ZQ/Uu6Ah0as5W2LMXmngvXJ8aR1MOM3Sp65Bv",
-	"R2vRHomgJVbs3ZS8oqlHQaJbZmHTxg+WPKt8LVinXuHFYdkcBRX6BxXce+rpvbno4pd816LwEbIcQ9uT",
-	"BNMjA0QgMqtmWYGnsk5bitlVDN3Q4A4x4lIhUuF5nZ+mb8CGHpHjTb0HrzNgyFzHLfaq6PcJmfyfJa44",
-	"BBlC2Hm2oDmdaZar6OiKTPNuYIpdEKMOinkcKAkoNSQ7sqTL7YKlNV9t0ct3R1EkVFU67BEJ6ASpeKNm",
-	"Tky4QI69MIrroofER8hRDTXzWZkcJ/AwofeqidfXlp6yTyVkbu5ZMt3iD51mCq7oUx8mOHAFoxXSQnWq",
-	"FA6ZMmInp+Rz6+z2/FPVoT9R54n7tu0Oa9qZRXnHpo1ZAfrjEhhLA/en+Qn35OSETKbcF+BbC/wHuILt",
-	"HAF3B8T9JgUtpd3bviApGlRRqDWdadlQURNJNQlNUwBSwFfXiuWYHurIzyhmTjU3/iuP8WJPTEtgfJm3",
-	"zQ+2PMkE6T1TqumUKmYpPu2QyJKmLidpuiUL2kCgDEkizXdZjNftS0BriBiJ3m7M178qKfojunFh8y7o",
-	"hg7p8eArP2AoG6qObUY/biuLYYakXx3skiC8ZOsmiiLSUNiYJ1i40m5B09bEq8KwPzF6W9Qigw1ClX9s",
-	"UjJJn3lKG5hWdltxmMzXCBbzf/as8IPr80p6nOOcMwqBmTdbnWZDt/sT1bgnb8JDGJ6XllLmmt4/ueR4",
-	"ILMiur1g3/Up1ChuwQXTzHxiVAHaaI3ECM6iK/YCxouZESNrIwnyRiUPvBBYlzusO+ZJUZviifFU9IIK",
-	"D1MKcFS2LsCBdGCWOrA8n8Ho9htZz56lQX016Qo+PIjatUMdFPG7GAhx8OFmeDn+dn757cv55dnVl2OE",
-	"HpaLZLuoWZAoMue59aOEvDYLmXmKwowzF21XDEv3ee8UNzr7hm5todo6DigMOpYjiLURnN2OBuPzq8vy",
-	"GCzkvfDGk+Xa7BaW+HTAPikCrHJOplIvLHjPDnvJqFrnLCVrkTGl7oR1e/bdUzb3EsTWhivWxGb5XwR3",
-	"C6L/1lDGC293WHTvFkErbmIDgTZRcb7OsnKUHv4O/4rVXS+2lEVLaVeyN+NKs/ROIC7KqDM+dmbnG3KS",
-	"Fi4BLTW/Kt42z7IUVyJmEL7rahC2QL2/UIi4I6D7byyXwYeeK7bsN89RrC6npSA059/659xBIzmjYHcE",
-	"NfUD2dEnR0QKcj0cfRv+0+mnweUvw8TuFJQtVHuL2R+gn96/bXdw2gey2wtSFyuvy1Er1WwNTZplwWbX",
-	"8h78UF72VQbdJwO0KhdUGa1JhDTqLiUtOTo6sgfqxMrbpczZncht/l0w/4nRq+CcKGnk7wSj7P2MKg0W",
-	"3cTnJAefsqc14N/Gj0K1QoXloo1C6g5ak+B+HkDBjur8V/NC9JDBeDw6/3A7HqIQemAe/uNB0KGUdzk8",
-	"LkVROz5/3He8gHIjM5FRTOFbYLXdiTBpnIK0M6sH5XhKbOdv3r23RT65guJMwpgJXCty82nw6s279zh7",
-	"u7GKHfT3OtbBT+Dr2KGVc10J9BUpxeQ1mqhwRSbOwaYJg5wLzWcP1jCyr8g8ITRT0qkBfPYAEv5OYBUO",
-	"OyWUKOidHzke4L+8L53n18lBKI2O/r5YRUezHWAh0emIO2OzkGAmZ4H0wjJqLikiIdpGNwp+UC6m8nuD",
-	"t9Uqc1vvOPVFiXr/6/fBq3+hr/721f736NXP3/qvvv7bUfL+zR9/92zYk+7Xe/ziNrsAhI+FIaNfOiWU",
-	"OPJtz7HAhRFF/rI2GtidqAm2oGq/vcQhFms3ntEfvQiFv1tWlfJ+ev32mW6HCNKmfo7mNCdTtuAQvFZk",
-	"BqZetdbBHKLQJSRfpACEHxseOHMuiBR3onxVwJUJ5hToTEuZmi2I0iuzVBfojSip4nhJ8GV1tt4fvf1p",
-	"z30axxPtkM+f10qbe9/BMXE8YeJ2WfI9MUWiBGSq7W2wDIKtbY5ozF7wymS4UHDLWl3GooY9471jFHnd",
-	"Jx/ZhuXmwiVayjuRca0zdkyEDLUdC0MVYea7pWBS1S3c3jzoANHqKCIdgCtirGI5X1vFAm63UE5y7fKc",
-	"K+v89knLHAGEtcyOJmGpfKw55IoQY9Vevw5BQl5TwR1P/oTVXOY0yxSkWmwqOpjRFUpqnlEAwCqdFNgs",
-	"NGf6BH0l1RecouGF3MEhSg+Uqyevyo0osC9hFEEzuuw/o44SYO32ndLjQv8gamGZ1MPkFm9iAgIhYJ9I",
-	"cOEWa5ECuyQYikf9o6PXRAqb82J16jthFssIpRlf0kz1CWiuSOMIeVcEy3EHdxxXvkiQbauk6YedCrX9",
-	"QFZXHAQFqXdw+HdRfB8KQ2zhNEnIu6OE/PzOWNw//2yrfdiZDFUAhYISMuWLsiJYbUor1KFKNttLIh+b",
-	"bdOxOY58yciU6Q1WDMDibS5Ru2KOgnwOyGXCAm+QXHBk6Zt8O3gbl2/osgXLvtOZzrZoxtaE/E9HzzYv",
-	"IdizZSpSBfYZcw2GA7MuNS8qIcc6MFanTPGU2bshKQwra/tTW98o8P85JEiDHbkLkxpzCNtbCapao/dP",
-	"klTabLniUkrIQuuV2ePmv6ou4ZpE3J8EeX2Ky+f5sLL7JbQz5yIa0RGy/4TGn/fWg+2ERwREJUh30LHQ",
-	"kTGxYmtCqLoTuGXG/qBCPnXJ8YwHmYt7tE2m1JzhDSpbfq8qKYXnrGVbcg/hAmN2lfdjzZh4Tm/T4Sji",
-	"EPdxMLShBD1ulppXc3J6dRtag0lMN4YVs4WjZN2CDN6pRA/8JjlBU6Z2Nb6QFlyDVj+zAfMEsHAU+btL",
-	"s71g9BFip5YPq4IKrgGCy6BudNGLMgXRwZrloajWbqQynfsTq2XjQhPukQSy5yxTfRGNr6R9Howke+Zx",
-	"1SX0LsWnSShjGoCxViYVn+Ek4o5/Ic97HBcUgxg3BlttwdRYcXWoN783pRHBGwPLWhlAXprKr5ZTBg7g",
-	"NyygKLs+gRkIynqiC+RR1xJLEuj1PzYE0BEX5k0ZW1Ifir+R4V/XNDOiZWKMp0liY59k4ssgTDrUnbMd",
-	"aEsNv5SPByyemlEhYrHLSv4s1B7417XR6A+YUyRUbzeSHSUjCr/EFKrnboxBxdpUiwjrG4YLHH6umAy/",
-	"49zmTuzRKOa58XjJ2dqRpHRAMoyQJzyIxT6wlTYK35xbkHWlEMX/PoDZ4fdVRsWuctFti7uYZ2+01UL2",
-	"8kfhkxCy0JRHjZ9tnAS2PbGDefTyANKFFQ0El2dgsCyEIRWJp/lcMqZrlAtCIhOEuYKKCqM1KgJb0sk0",
-	"A7kqyZ3wRqYx7ywzVdGRCgLguXK8W9I8wIbhoonowSdv+MkPWR/sYjdtxhDsXN+M8ZsM+NtotmZ1hnqS",
-	"2vMOfo+Snrvj3trVoA9nVxsDAGXTbtIhHUcVaHNS5K4VGJEQIKkmAMUUlk5xD94L+tE0v598Vno94uOx",
-	"nTb6aX3KqbRJLRWAHp09zHmWxS/iMZKFGcOWLxk6K9E2liKo5m4DTHDKMMAEqgHPMlvaDK+0xPlgXG19",
-	"wTZ9ciNRl7gTluoDTGZHA49fR4Igudb0noX5g8JDoLmNXxSeMxc3duez6tjcSTzhEZEVVPPd+ujoL7Ni",
-	"SuDf7P/DX4dVrPEPk2MbG/SSxrMOusga1qsJ64cqrKPp5ox9n5lLCkSJLWA8CVdtYmcaLlxfHi5Yi0Bx",
-	"+0EVdRC93lQ6D4DStnBw8KBthJvwOxHAZBDZWGyxZMfM48qY1bXlMsOARSyR1ZxDyrNo9XKfM+U+FCMd",
-	"t5Pg6l1ZKEXOzYG8p+a+B85os6eNicpLJzIAnWX0fm90tbzrg6PgmAhJiR08NkHg7IOrw7bUj7vg99XV",
-	"xGyIxrxrKK0ZSAVX91+tZzPG0lBMArNjytPGOqDwqS75w+al0VoMGq7qat/8OZnJ5ZJr3aV4b1gru04s",
-	"5EL/uwPesSr/sItsyXzHlkqdlcKVFCrgLJPrfMYI1KA+QJU3Q7igSn+S62ajL6dcsdQFfrFwqlznLcL5",
-	"NYGNPsxipNBv8/flyZ3Y2BagPkeICPBBFQuks12qeM67Dl3KBy7uP9DZw1geWrG/JCDb7xzBvjdt0r2H",
-	"+IBStXsq1VpOJSvVCkHdopZcVGt4rmyCl80juEaehAYjRjWehoAcFs5oveJ3SzdINWWhoyAOchjifhRz",
-	"+5mtYYO/6MUg6LJ5vqyHHe4VWxZ0nXknC+QeI2aZAajwv9TLItiGqeaqUmGShjXlcdmN5CjKeL45AqHG",
-	"c8JTm60UpHa32uywYp2rp1ACvnxzqVtcEiQTABTDyKXyPQuITR4vuP3nuI0gxNVeAtjzeWPe2uNQfnmf",
-	"FBlkGcGzh2YXBOAyuWE5Pqniil1nZmg76gtJ0728e13dYFaw1bN7nCjxa+TPxj6WaYidr7JYSlYbMWrt",
-	"EFQwTgo4n60jC8CzA3Ya1Q2+3im7B1odZwRxFdvOu0227rx/9pWGUjvAZbhXE8DOrkVaZAW2+zg0/2Eb",
-	"xzzNqJixLLO4DloulwwAkCbdvJukbclUh3Vz9ssh+xxR0lhGB2wQh1luRwlm9rfjCd0rlW0mp9JgFxjh",
-	"bExMY5zKPCzzs2Rkvs7NDq9NvPM0kE0uSwQhgcRu4zcteu+dp+3FZCzJFL+alAQPJJ76+SzWMBA3IdNO",
-	"cRZ2y5MLrmKlKTMZMzwvJfJkbV0Ax5/wBCyStTKKiGYCtN0ltUVHLGFDkPqhC6iUaaBiUltp5V7rVsmy",
-	"u/prBeueq6+TzlvZy/WJvLocAl7XLWifnJ3/MrwZH4cFpdDwC0tOBa6fpECG2jVh5nYkw8HpJ2zFv12Y",
-	"tmu1pln/TtxgAQZF6GqVbct1/UzfekkP+9NLeqbBfUzqPjGjXxl5G1Z1/zJWVfHT12g4sO9c6agzyZeI",
-	"cyk5pR1nGducXpEzV/D7AMm2Kjq3b3+5cVS3kGsiKQa0ez+NWlWXqJzkqMUwrHoTzHUdVtruUuEuVvc5",
-	"+gEvLfrkUmrn55iv9drT0Vtd/y/v32OSJfYGTZanZVpruW92W9Lx/+nz+7RL9H+b1QkGunuhfCyzEgy+",
-	"vbw8v/zluKbCkTOQtgV5FcnBdV8opeR0cHk6vLgYnh0XifHIfW2m42Z8dX1t/ubdRMAh4b3hniRS5nfi",
-	"nj+ygliiiA0SrElhUa3cuTZAJQ983haAUa60iiMzQhlls+9uL+nZzu0oeuEnr4TZ7cgXUGQsRNC3x5DH",
-	"cM8Swh55am4WrF+24LMFe4RpWDKFMQazuzzkWcsQ9Qz+Sa8SjG35uDtRDrYYNc87Jn0luiC8EasXYTbq",
-	"Ts8/JBW7s4llkdAb67/AffoMUrBcS6Xvc6Z+UGSWydmDV2IEDNmooCU4019ev/vL+zK+8H2DVVVKS63m",
-	"zrXIPy2jBePkb26l6h/5sK2kz0fn4LhILfKVV7AcOAo7B361ajk8vaCpPVZ/b36csvs1BJpcFBed7HfC",
-	"q+/A7QeRfZH+Q1hBhC4Zmck8Z5kNiKLe7/IhzJ+D2jsJCaosIFIXCnmV28OkWjm/ExM/lZMQrzvdoi4K",
-	"8lHOHcEcYALqPA1mf/uZKR/o06vRaHhhsyHM0fWLGjm9+wpOVrHrHQrZWMlw42vp7DCM3XYvc/saE+RZ",
-	"g9DVwq1LmEcfewaBXWecPaTkvetkVJEcIpNFjQGx3JFoyJznNgYDefM+MF5cN052VnSAdnpnQLHR8c3G",
-	"CGx5rLid94QW+08KAz01CMTF/aT/v1cgSmVyw5S+aBl/to87tmkfm8JddkA02TY46lB8p3ijEaqlpaZZ",
-	"561Y0QCxkRL3r92p5TNa3kJNKuK4uwrftkCU05pHbN4ck1ONRJcZm+tBJkUDssmzxAYix3FWWV3co6aw",
-	"1jV6J3fv+QbA45Uw96POt4WTAFNP5+UPhaUtE/TFlzwLPqrvGGC7QCfdTP3RCieZBBMYW/wbl/HUSbMN",
-	"KDYhdb7figr2BMgoIFUj40r7ND1zMmao7VuSrYmQeoIPWbI+RLHcCYCxmPsBtMUiwd48q4ii26geGxSL",
-	"Kvm4npF+tly28CU/I6Qe/DkDElIP/7QxjerVx5/3G/nLfqCVwlnPHdyva96wWc70SOpDmMHlI8szuool",
-	"pNhEkR1MUfYWV9ABovi98BYsVinfGLl2Qo5ImssVJEPEuKDakFfELoYbpm9XHcc7s0xa5bSv3Sub9IDN",
-	"70pk267pPmxpwd7hTnr3dj9rw2FkDyuq1Ebmae2L78uvvnm2IVYulRkm/uCwff0B363oDRMku3pLbnQ+",
-	"Pj8dXPSS3pfByHppzi8/XrWsPVqUNuh0kPi9OI+kBcgVE7GoTehvMZvf3Osu5FuPpa9y+cjT/ZRx2Itr",
-	"9zSkA+v16pKxlMUh185MIzQ1R0jpnGqZk208GSXpmb6y9FzsQo1yY5FmGQE8HFIkEMUUlg3PHd2xNeFk",
-	"FgcQVDaH/26CU1oeWXRvwFxccBGrifh9xXOmOhVniWWdD6Zg4zuKU0sl8iDkBpPjV+tpxmfkdnSREJYp",
-	"o9iYDbQfm26+lgTdbB7gdbA1alWsr1ZMnJ+RUykEm2nitlEdrV+21uO1OCMuSCOpp2utpUASk9YTV/C3",
-	"2tczRlMFTNx6nQssDQQWHkSJ6D2giCF0DOBJLffPoRUg5vvx6cviyYN/Hszhi9Hea95twmieHQZziP1N",
-	"7QBYAFFKqfR7zmbrvODIYyLtDkGLDDIAazsWHXBKgotQW7eypQoLGCLMdW+DB0bZ6BBy7oC6aAVRA0zz",
-	"Tgb/fdCIwkm3ViyFmIiv5q8iJVHClEiqUDmL/Gm2zn0S7O6rAVZ5VLyAWIpcdxKDrdAX9lseeuHHuasK",
-	"bYiKKl6wfHrW8kZf3wNbHeKngxK2jfuT+o3JLKSt5b1wQJ0vfKXhyB5aUmt3yScrDO1Wcjs/2AEFxCVY",
-	"rSYAS7lsVDGeHXL2BbixreCq31iNUi8eLdXO+w1JLbYoXS2fzYlJlJC2WJ1CDwzElzqEjw8XO7XgU9C1",
-	"iosKUNBCEr2R6Cl3YZUYo9ce46AQQXuIcp5XJsUuLbgyVkBLCirL5sAwtz0RuBZfdxvYboL7wS5uYx9g",
-	"ZPZH97q1FOAfz5Ep4FSYF0sWcH1FWMwAKugdBneFVIFSHs2bt5YO/hBmgzYFB4AdSNcA7QCvzaR8MJdL",
-	"g5VjkXyDhoFd2bpVjuKqQGYeAsjEb4XItCdAOhsuV2TA0gu2PKCH7ZMFyhPRZQ+nPhFgN9i9uJw6LQ5u",
-	"P0tD64kcHfbEy5+TkG8xcRXFuoL9fRefsKbYw/jwaNDj44hqnRA+L4w6X3gvVLNV1/VBdrAKocKeKIFH",
-	"wdYxsgP/p8ruj6xwdEZLdTkKxL6dtf2y7DBo2QEX95Nuw8qENtxVxeBGpY91UbJw4gpitsIs5PDbucxn",
-	"rE+AlsMijUEtA7yAnBt1yvxHGQt9w9gDUjxjWSQE45RRxn/z29JcBgqY3hDwoxxzfRCLsQ2kEni4AP3Q",
-	"J4UPIewEV0Q98NWKpUlA1uv7rMhyPVvY1EqqXMvAQCcfWQq5mLYsEUKk9IbPWBKgIAoK5UqhTFefo2Cm",
-	"bGR6jFKczxuxGcEAC3qEN2+Oj45A+Q3Yw49evfn6+9Grn78e/3706h3++HdRiChfsn+Jhj4/IEk9eF/s",
-	"hX0+uBwQV0+s6MFwbSbgxw8sz7ioE6Lt1SrdRikpPM6P+/nq8mzwz72kN74d3uBPX4Znl+7n8afbkf3x",
-	"4+gcf7gZjG9H9sdbePvrzkjLP0IPXdhlP1VXLU7u5jAYik8RqG6HtipmcIafqGI2oDIng9Px+W/DSXiy",
-	"EzK5vT69+nx++csEXDBQI2dyPbgZT7z3hQyiviKuwpcd06qxOqw4LiOt8Ou9pOfe6SU985197nk/QTfW",
-	"Tn3S3Nj7rJ5m0Sm5x7sUDofZYhM7ZLrVjOo9NQ11cTvwZ2ACOohdtDvREWR3tjBcUldvukyiE5andnk7",
-	"draiE53R2cNgtYpYMAT+RujK1jYoCmuuJF5bkeJcCyoEy6Lzt6Dqg9Rj+cBCf15geSyouuH3got7DM02",
-	"x1mcUoW2PbrRG1IxIeiG1fDUNY2x2jjyHQ9cXa1+MNLBvvfI9ZbYIpkYzXB050Clnj+y/Icw2rHfOe8m",
-	"qTwlkfFHer9rDQ92M13b9YT8V+sZ94tfoom0jJu3owtbA4WLmVxycV8UFF0WTk1mJGxmueF5HtDiVwCa",
-	"wbaorw2uxwepya1iObkarPWCwPMJmXyX36ev/vPf/2NSuYL/8oLB6WCT13tr/2h2UFpoC6dHr9/85e27",
-	"9//408/gw/FKhgVqUvI/DtAhVP20NJK6FjNp9xjB1/oEalVzqHQTOVUnbc4E8uFicrTZKVqSyY/K7KAf",
-	"wx384785CcLTPyaxAb9QdN0fOL/Tdp2jYcq7Uv+Z2d0vLsmFZwziWFBKFcQH6zwDdQMyNrqckaLR0ByW",
-	"guEXnnww/pvv+A5TceJKW5V3upDhFdJxSzbttegG88j2KrgGzXnB1F6fxGnwrG0P2BFXTKRMzHgHqoUz",
-	"99I26kVFFbGdfiXXeiq/7/vgFTxV9NpT0TwN7d+OYcF9q/h8DcjGaLptVjqQas3P9NZ0ptKTuvqRM0AU",
-	"njeR/uVyhiRpUA9ebViuGuksW8FYi+FBMKGbmhzE33arMMWwwkBb8UXcPm5KK/szejS8mytGWjAOYlAw",
-	"VWGQ1J3miDa6D5qgGpEJHOL/KnHcaQA0KGLz8yLd6CmogZZmSWPcvTE6HjMWqmHQ3Tn5N1ul2fITV1rm",
-	"26boR7sCxUqzVcfyxGYvsVXrws7m4Q6hIxjajWartlwrYWfc15onDVqu57UAQLuGOiKKLqFiiGMscEQQ",
-	"OY1oAW0ZAwuSrw0NWAMtPB7z4HK9YKrKHyhcYhw9nCuwRUwGeTtTlnHgrzkg0oDltBsnA9Tde59CYItv",
-	"2ySuE3JUWgjk1a1ma7Uaa/kK25Ok75/9FGWB9VeUuw+IFbNkwbK0RXYFPh2ZjZH9S8DnRM3UH0L1Zuty",
-	"dNOPb+SSAexzs5DLUgLnHLdYeZs/cJGG/tC1Av5uzag5jbnMWNS7eRD6t3LiH7B+PjT1tQ303M5HN8js",
-	"2Iyk+xS6Ij+bhbSlY6xJTQZQr6xczcwng0L5M/R5Wi0cww9WgaEEa7P4JNKTOluFYncC26Q51rhbMqDF",
-	"+oH8/WTJBZv8Q1Ab3TTM1IxmVAN4ketY0ACrXtZ36y++brbpRgOO047N9sKRaMAs/KASG0rBJBfI27Te",
-	"/FlG+RKPwfjq9Ob88tvV+dnpt19GV7fXN99OLwbnn/Gt5ymCEU2YsH2OXBGvlpRnhKYpIuNOyIyqkD4c",
-	"gh2NPWuBjy8xwkd0/ijS5hJxNGZq1ZPRNOWCKXVuqqByC7iYguB6uKPcWsdZDZ+n6koUNbNHJsAk9cco",
-	"qFp76eEtLxjiJEj4TOvqSaYHERunBNlrsLgCHjBQfVOuWVoHUPzX4/wKywMnJ6aSuQnt4Bx9jnnfedD+",
-	"aLOHYBccuIewzFMjY5FV0LpDeSnRAKJAJRN2SIl70lEYcOXZGtrTUeYFLKEFVSJLHYyhfczEhUvc+Itv",
-	"xndOaRoPQ02YOSqX3Qrn9FyQVUZnXk21wvEHYA6pl98yuskPimR0K9fRKsIxSKKPxTZAcXyVyqPgf23q",
-	"HNmCgGeu/ZsORSQOSnIOaiS1LvP40b1RL/BYLU7r6jSQgafmctZDUaSNqIXcKKjxnbJX6xXWwe1HNcOP",
-	"RUWntvNia463H98v9gUzvHoP3F87d2AQkr48VwVcp9W3G9kXPAu/mpfqi/fFulu8lz3xJ8R6Z/rkngmW",
-	"81m4tpV1wqLK/fBTHQqkd67KH9NHqvXxDy1x361G+fBPr0z+UtW9ZW2PPq3Oti8V/QJ1n//8sscvUIM4",
-	"gEiUNthzzVe50u2fUJs2gHW0k0wFwONr6yzaPX2IFqF9mTKsreug0molVKP3VSudWjMcq8FzvB7FSUFl",
-	"hVeno9AGZIFFJXJjzz7YugP4Plh5Aalo/79HPdThn1AF1ZvFcVemCyUHVQimDDKNsRyNwpsPoM52UIVm",
-	"stcs3llc82UKYEa0baVHUDWgId92ZjmPjA2idHPQp0HfbefOZbtL3DgmXFeIzTuwEx//QVKHuIWz07aK",
-	"W1S1qjlcOcpGVSx1YwJyztRKCtVA8gMxGcCCOOgTxHl+UNCRRgbqtTq1OniUSU2v4aB/Go+vfYrrTKaw",
-	"eDefx9flIYUeePv94MOBdzuoO1fxWyiLRaLaTIjuk8nZ8OL8t+FoeDbx8wX5tVRoZB1gsHGce/n28tfL",
-	"qy+XvaTnX+wlvdFwPEK07ehqPL6wv/t4ewM//XJ1OYw6oUsnef/Rw6cbQIcV+7VouvxiqXResf2/7jxm",
-	"cS9TtySs4ND+cTBDtYe1vHQqenfigwUXDbk/DO0McIQijupF4rsy20/3LrFkzlrF3Xq+/NUa8oKkzYei",
-	"ZAng7AMzCEsRZQmCFSarnClbrGHjwj9HLiDuoBfLBLwVqSyupkr+HyDb2hYaZcine0BOlM3r2J1oOAPF",
-	"wAJkVmsNfBGdY6vVTCY3wqD/RX+i86ViWIEDzrPjNI7DhT1HUAxpfB0w+kRAwe3Wiyu1bqol2hSW8tVf",
-	"16pgGs7lsv9iB9/Rw+w8/K4I4Ysl9r9M6n6FEMlKGr8vyktdztgvxtC0R1vhPCvK5c4deSD7VPvFjqdx",
-	"V2elabzPIWrhbL+cpFVrmjmHcoy6yBLF7yi1UE9xrm3HWBZxyqm4VHuCYnO2cUUJ3xzhl3wFxnIi2s9f",
-	"/2c082z187tL1WDg/PwOzZvFWqQ5S0kqQZSz70Bx62A6Fr6DPbahlDbfrqxBMZWxdbAO0foKVMMZz1En",
-	"KeX3TOnBVD6yHeuKQWHLzQhEFRvKNSlqxmLF9XsKBkVKuNCSYNPqhBwh7fFjk3Hhzs7IA+rqBppluFIb",
-	"jmWIgoANkfN5P85PtOsCe2RCf6bfB/esAxn8gq5WTITAR6fRCQItghsGtgpSfsRHDI82bUXg64J97mjn",
-	"nZZRDLkcqG+Nw7Vba2g+HxMkyI2IAO/bOGsN/BqtR+q5FG1SQ4lTUUu5j+6rpR1A1WnGmdCn5ijANmTt",
-	"c5giTzGastzYbg3QNQSuOKvc308EX0SADs+RIx7BL4UV0rLiO3bD1vlusWK2KDi8lqUNS3NZVLGCWcfj",
-	"WYAbLeUA41CjWRkhPZfd6o+01N1csKl1iAk8XadSYAZquHAhHUSTwmaEJNUyV834cXN2GUUvaMCqHCsw",
-	"3UCEyBTTLcd0jQ8bqU81u3blJuIusTo/Nzqxrnf5q6w4tN2XK8t0BhlydpsiMzS2VQlxH9sdzMQs30Kz",
-	"UDuCK7LkSnFx71xHINbvREqX9D64BotEdSqgAkK47RIyCU4Y+IBs4gfUjREAaXEMlPf8kWH2jX9NTcyD",
-	"d2JSSjcxv2SbpJIeRyYuMwdeIpV3TlCWouOOkpkU84zPdJ+cwY1jOi0YSxEJbF2H8ZLlkE61F9rs0jlt",
-	"lrtc7y41W1v5Qyi98uyTbOJIWUiFBOErmXvf/u3o4sSKAmWvK0xFQ0+7LdQfurxXpQzF/nMaIElvQ3Oz",
-	"Yk2X4cZ8djZjK81SMl1Dh1csX9CVReUxKnSfnAuXwGF2lePqEshm2Opq/MhZlmKR9T9q6LSDEt8q1lTc",
-	"PPLWlYW+uvUsX1NJWfeLZqsWnPmFOKztw6qcrUqoskLoFZWouuSvsB1K7MDmK0aU2Wop5t3bJKi83DK9",
-	"CoID2w/wXryMcsHlVJf37ZIrsFed0ysyqvTNejZjqjkHJuCPcppmyLCPkQ8E1lJbPQXr6DBRkdMCve/q",
-	"aVW5qvVrAxYctzY79sELkPBZERVL1qyivhqDi5/XStPZAuhG/p+bq8tG1JfciC7Irw7pzDHNdkePbxam",
-	"KxaD65U5i68eX9yQBRWpWtAHdmJuvKLdxItNrhWZLSgXBTvTKuePVEMFKUBvXw8/u/sAp8Jp7OVSUs+Y",
-	"NPxES3QtXtkAlFFTvhSxLeTXyZFHZ4eVmlSLbd6J9crM87vk6OioyF2hGCb0wT8PD4fqmaRosB+avVDA",
-	"zK6q+e2bI7hnQauwBM1HqHlUIu4dSgD5TYPT3t7ibcWc/wQLmAws2SXSrHIolzejeYq6th/xm3c/v2lT",
-	"Ey00nm3ff/+aPI8lfeySf6zACSrSQV1hV/HMZ9GAprwWKccMr/6duPK4eeDB9JALHZTOs/xUS8WyR6YS",
-	"MhkNb64ufhueTVxnIIOiVBLEWC0/KKgiwufbKzHCpiYYf74T5sy5UYW5Rn50aLO7LJGwrJ0rseczs21I",
-	"Fx6keW6UdC6w9Atu04O8DQUs+y/78f/tBYc1G1piAd8e/fw+5gcrS1nktNMLWw8H0cd9cmlTWqj2Dilj",
-	"XXGtWDYH4ZKz+Vr5jb0PX3iwsHwOA7s4+UmNrhZEaVA4E5Zf+JTpfjN6Lqq9Heibr9j1trtN5XtsEYDi",
-	"aLc0+JOC6hnuiBkUsKRILFYRox2ggK0cBugpCLSjmM+gYXGgZCIBWkkFzwLtHc0yl7lobKF7huXOj2zC",
-	"6xRc5tX76HV4HSEPH1doZv+gSMaXXPtrKp6mWbq29hUg68CccgO+xPAUGv3kRlOR0jwlX5y8U3R7TCab",
-	"hWKzb+gLmFLF3r8tqzFrgfG6/VUxn3A2O/kKyktf9xr4qXldu5s/mKUEmk0Pvtm9Nu/j5zTwP7iKCY3L",
-	"MRBkofUKEvO1XingXCKDsCg5YOFgDjCBiRfFOWROJvCXCapb7mmHFa8+i2doUk90+//Z+7rlxnEszVdB",
-	"eC9yeoOpdP7U7JR95bKdXZ7Ov7BdUzHbqi1CIiSjTQFqArRS3VER8zTzYPMkGzjnAAQlUqJsys6syqvu",
-	"SlMECBwcnN/v2xtYTeyMb3Bn7gFSU3dkRCbtH8GPuQ8+DLUpYTXrvZyObd4EFa0B11OAzrIdTPRvBnpv",
-	"BnrDHgz+uIZl69kwcDiOQ9wcga71nfCgVVYHgnFYHpFg2FcXEPUdqjjSDs3YGEj3SaG5KCDoryGqAGNU",
-	"4d/g3Uo1zssM4HYyiURqs+Cw7s3K/WayfrEmK9yADzFWv3iT9D5XF51nE6gw7m1u7mpH+v34UizI7Ubj",
-	"ljWtsPnQYqyh861Zg7th6nWCFoisvTuh2hoj8LY1qIYxYnLUGD4ygPIoa7z5CbLS0cMlct1DGKkGW/yX",
-	"Dx9/fnd+9mcqgsdIEfzfj5/OP5yfbQMwpkbLS489tb2rHX8BqYB6AcJ2UNgJII7qyLBllMhzFm8wPQwz",
-	"2i2QQQWW6QYAMa2MGJdW3om3XOZl0VSvERQMqJbCx9lq0XFPWF41OGy22bbVI32csFRPJukRW2yvTDoG",
-	"jl8n6L5ohrY7k9mgLTl0vrkTBivKFX4PlNrBIrAFN8dAUhW6O6J6D0qPwjWROOU61dYKRTyJaF5sntBO",
-	"dF2SuAAalm4uVHrE4ImGiVYR9bBdOzKEraCO61vYKWTfz0pRFSrEbBVKs7ReeZEOWHoj8iw9aquc4Wzu",
-	"bKhB+KYNYseg1ZHnkKozQ+Xl9di9pdAjwabuw52cKL3wmRnK0bijYzBhyHJhDcIhYtmFO3ADL5BBugAT",
-	"Fp2PWCLriOj69gALiipySz2ZdFQnb3O96I6IHmmUFjo0Jxq03IsIBHDAIplZVJnRz5aWbcaXbKoZubT3",
-	"SHB6pO4mfbPhVvjLCkwWXtfJAQUzOq5iW/d7d83cR2GxLzndW21xvTCqsVglnJsVAN82mDKZNdaCSTUv",
-	"7UafbYuLdl2R96AVt95jVH3XForSKkFrqF/0GM6yzGJ+N4Axr/QegDw5N0wtIXXZ3AoIc7oIH7ulipEq",
-	"M8GhrEgNdytZ3NCERIu+Mq1GQYBk2KkuWy2qkDADJn7oo8Xc20xwUxY+kRVA0vA2xILqbF1MekUtoboK",
-	"aVa7s/vFIGneUKg39Rs6kSInDzAl2JAUt7wquqWmWER6a5SiCPGkC87Jw5BM+kGy2IxLOYLDlG0oIAi1",
-	"94wYoI7dkp79dHlyffHxQ7WjCbvxP6HkP7NOHaWhhz91QplrNV0xUrr1lNWhItauwvUJNVeSA3jBfzjJ",
-	"aME4xmH4NFDqwC/ojDW7e+vecSNCwvpkVuANVsCWoC9LSShETEGY02OMAcIhTxgnqAL3j2GbENjQSTRS",
-	"QiH/g7T3gAu9a16mk3iR9ITBwseCMJN5LjFqYZqFJcYmXsEsSgikAU+vNCz1Qpp2XP27IPxbRdreRAPp",
-	"STytVTgJZ1au4kncQ4zX0Auq8MD27sZwXGPRWX3n+i2C119ZSLu8gpAnDExE7y2d8Z4F3onbqNALI4pj",
-	"lv7664/a2OdoW6VYsAEhCrgX3Y/HWt9K4W86b4ZV28Tn8i8CIdybCQJOiHQeRp4XelogbiIGaw+ODkaC",
-	"Fwiwim904x/89huYMhPdgFNZmf7B1V2IERQgUWEUxAMzDV6eH9MMhmqonrMfdCapa+Hfrz5+SHwWgL1k",
-	"7+UPA/aTulV6ofCCMQmZEc5boSjzGJi4UlXmeUol3TSditQ20+NyBn5+IYaK+aqII5YLZ9xwur6AGlKz",
-	"qUBEBQ/t4aYJDidOk4AbWCYsl7lh/3L59pR9/+a7//OnYyRBueO5zBjYIJBy1EowoWwBIeAUUCVMCmsB",
-	"QXcYGwZ5J32sbs6nbnpzbgxLK5M39WDj5MNxw9Jx9ZfgiTjbDjh8pfG3r1buw4O37gbwcUwi+oWYIczj",
-	"QhkL6AhuKu7rXr9+/b2b/E/XpwhuwbAYTUkl2IQYPXjOMjmVNlKRFuhiuMJ1QGMSs0Ewzs83OhcBD8ZY",
-	"mIdTp6/+33evEyivdqukuNKk7vyUkQPbXdygATMxlrNqfHw3t/A290iUlLBCufkE61Z8lsYesTeHb+Bn",
-	"n0g6nUeeMU6Hxa3zSWlvdCH/ARJ9xH6AY8LsWP36P//13+mxP8UEisrDEQfHGo8t0qsAMLwMoXbcSrc5",
-	"0rA3hy/Rw35z+LoCrGWFzr0LoBiG9N2roVkAXehcjgVBe8jM3eMT6UyWg5M5H9+I568Gh5XOiP4NWDpn",
-	"M14s3Un+zMc2X6KAgSkbZNSr9IjY1B3aAMxDmIsH114dhQL8g5eUhlB8Lg+ODl4PXsJcnBsJevJFxZo7",
-	"bfLF3srcElxQJicTUTixwqVxUjDWs5FUImOjJTv5cJawQsyhsB2di9GSfbzEYH51LY2BnJG2Ag/klYWg",
-	"LnZ6cG8mmnTAqKeeatMQGH2pSzhB+Kaq7ZDKsPFwGU3sinMIRCrac5wfU7oAfkZAp4MtDPt6kR0cHeTS",
-	"2MD7OecFnwkLyb+/tvG8UpnfOhdvZAJULwo3yt9LUSwr4QA3Cg3tmru+E5xuA8hps0VfzefFR5UvPe9Z",
-	"t4crarVOz1+Weed3n1SXV+fX63KHucup4rYsOv/gXN3JQqsZZpi7/eQzRI+6f8GpLgqR7/TRlUPV8Qdv",
-	"Cz3r+uy17vyk+Nx5Wd5L1V0MDCTMum+r0vofIuv6+E+qEDzrvp++S7vDDyhE1uHJd3ImLcQWPD4UnPdX",
-	"h4eU9LCUbYoMuhd/o0REpSi2chpCXBDsyBX1pdDcqQC+BxgEozRh86vDXF/4vsTfaneZM6WCQqS+FVDO",
-	"TnXxqYlomQG3D+3o54i+cACYwugfeETlKHUG0c2WJjeneZ0mhfsolZlJMamW57FCTidwqaXEt5aW82ud",
-	"JtjS5hQ/m1LMzRmM3HycuD9G2C5QSO2rpZ2VO1Tw7/BbdytCjofngHwag8IAS0BcQw5Gl8968UKQebe4",
-	"0VCRDUt2HJeZZ0M1FwqKLuCCraoB4vcG4zPPfQrVCqe8jog5Ce0LPYGuTRRrWCjVch1GLw+3ImW3f9DZ",
-	"sl1M/CNSmBdXIhdjf6v+tkeB/6HMbz0U1rrEh0bCrEZJfsNVlgOefakyoEno4RycVOuGzjmJEYCgAbPu",
-	"9tPga0hWzgOx+MnstxduwpgbqNkpWzTPxRmoneaj9Km0BiCLyJyJxd+z4jinggKtmL4DSKtFKENxxwRt",
-	"P7B+THQ0VOZDuUfA1Q1dNCI3Yqj4GK1HCLIlwXEIEuv5DjAg7N4E0UUIccyFCjB38Gddr6epSmTgJEId",
-	"nDRsIfJ8qLBihn3SxshRDl0/7iAKn7yTNmGQrGKpW3A+ygV03qfHyLa43lf8k8o0OOYLidGqkv7B7X3T",
-	"MXN/h/NxAtt7sMczEgFpbTojFXLVww+DGxLFw58+Jy/RsXjYcfCNpY1uDGlh3PLgigRmeBAWbMlBtQ4V",
-	"bezjBFIu2DT08vAQmr8iDiNf10OyjMok9b2Q6VBJw6DYq2mzp8KGvb5DjNr9mgBhoBYzgMKtwetEULok",
-	"/mC6kEIcAx8h0cZCuz4k5ZQgaIPeoV2RKp6Z1wYwkxtdFvc2LsjObPeCrwlEDGh8IGLDx06FB32usiAM",
-	"vl4EhEvUaGSOq/CaE6VBs9sZZrNPgaBBAHmyQR6uAREC/Hw0jPA7zQ0SCM96MxKh2iswKc38QJ4OCaeZ",
-	"MavvrxzgdMZ7W19z+HNk1ezzCJ7iVJoXPMp30Cp4eQf7rb+DRW8fLZkvdrjXsak4oxrPzMcQdw0aBW/q",
-	"FSohsMlRy+DfA2A1OQ4UDHOqZwBYf4zTk6Ml2NwQbYY3DlX4MdgIaOgHGw9+9cyw1On7iyxNINAMMCEQ",
-	"DkgDPW7t39Jo1wlZpNClFT5gNReF9w7TRk3vhu0WTYKZpUcR4Ze7JiHOF88pPIDZpCq2NuEyh85WeStQ",
-	"ARWFM4KWc7SVAmqyWyaM1yZDJTNUYX8vtaVeal+mNmApQC+mR34yYRZJLcngfg+rglsJWg6KnITfOk9J",
-	"Rt6SpLouuJIhSO+jnGBGBVmB1pgFdXBTv2lD5Gy0PIjTSVhaXh1NX5fjlvIAK3wxAkTQkg34wd+iZt+i",
-	"Zt+iZn/oqBmUunQJnfmqmodf0W91nkU3tHdjvSq/72WNSq7VPVIMHvBBI97oLoX0Z5Pax8uc7h+4XlYu",
-	"Cz2pEAzA7hiqUWlZ+un8w9nFhz+nA+YNwhmr3+L2phAiTp40e1MX8IlrF2zTZRF9wcZbo9YS+epN4xXR",
-	"9H5YkQe/mee5XkDDMpX04EvWOuemgaQzNtOl9X2fUJxM9oLnalIoTm15qPh+fMBH7POA4na3BS+kYVi5",
-	"QE4iiHcf5/NScMD7kCRt9z+NL5S2ot0vcZYtfOMHeOybXH9Bcv2V3WVBjLpcZSCVvfr38EaIltCxeUBO",
-	"KGnN/dAZJwxH3351jMHnhQzIj87pQKhodsKwUR3vLiOU+yFg6jjvMHY+ZnzpSweAQ8VdkosboZwvE+qB",
-	"FtywXPsAmUTSXIpfu3euxofhYGMOCIqYC+G22t2qmciFpeqTGvezLEiTNVyBCCkY9no9RdOvLKH9Wi/i",
-	"87xhdUF+2f/grSEU3U+g5OdCWsE4blskufePQkUqH7I2KMIecnAl+xLnIJwIcqh+AmMLlF42k0oai73F",
-	"mGPhZSYty/WU3Qoxx0DlonDTd7/CkTCJAR3cQFn02a6HIPHJuhTVdvNNS4MBCTiN1McmnMGrHr4LyX0y",
-	"Y9HWgcPTmnV+63mVeJ5DogrTvj72hCkzKJiixBkleX3aecaLW1OlqKWBYHvhG9aNFfOm0+4m1ZaL7eWs",
-	"OUMn8Pp2OeaHPQ/dlpyq8wu45etH3N7z4jZ4PgbADbB6wLASnd6NYhf4EKi9v4MZSIn9dtk6oSsgpJGJ",
-	"IMx9/oB9okqAKmZOtQC+YGDQIDXwl29J/J0sfkTp6zWB76+ARtPfpwb3no9ou0YJFNCpKYlR5ryKz/bp",
-	"RXH6zJ0MwAcpc6iYWC0n6q9w4mQFJRJXEjAMnCIBE7SpysfdGKHOx+n95sqeBCpXOYuKgCI8jDeH3w+2",
-	"1u48sVDhIhjLFSCtL/ous9lJqFqPJuWEexaOq7jUBXwKrFb3WU63MNAHH9kTyJ9zRB2i6YIjiL6TDSdA",
-	"VHVS5UmTYEa8OfweNSPZHUNVa6KC3fDPhhdwQx3tPHdX3nJFdKNLR2VRYdrqDeTftyKcTaVl8GQlmf0b",
-	"Mlj8AMNgKuJxjZmnOhPwwRVwK4BwIBwA1khpprQTxgcelBoE88ZgFizEh9rje1z2eKBrORM5pFDWdwEa",
-	"qGpA0oHrhRB9o9KX/mpjaVuemRUMax/5loXH8TCPfz3GdmmPV+OKvuhyK240YH+HN5m3NXu6xQzk9nre",
-	"x0BI4LvLgFkxwRKPOjs2r8FpR136BIVgajjrIetTANQOS68+fPz4f89/Pf9wdn6WBggoeyOGCl8ToSdR",
-	"KZ/yNZ/46TCFMVdjgfTcaxcfPlZdd9E/YbEnFaL4j4Vgy1BBAqv+SYT9FX6lwHSG/F1odyvETCJbrbRd",
-	"r1KazvabFB/c+02K+eI/yC2KH1vdori70GcK4vDA81mqvZzQDzriLshzvWgy+QCQjkR9xchrKExeFa7f",
-	"1zafgoaI9UaEef/QPTYlz59nEZNmc7ncpCoOxULjWt69KnvHGqvVHLyoam08ATFWIWdJXEsHb/L9iaDG",
-	"Ckv5eqnYqzdQR2vinkpvpgTvvzn5XqcL3Wfhem2gDelfWHcwdSeFngF+x0QsolX1fQxUa2q47CWMGDB4",
-	"q5FyeStikw+mli+Z5bfikay7kjCq261zeGJLeSI08tZKmhHJAAiW6eJVTkrhX6F7O2ECG5sHjMAPnhnq",
-	"eZ9KwptL4d+xBUsoW0gRcr1tiVw+tlAM05i0fb0OqQk525YYIjWxJMyU4xvoNocqzISlZM24/2tkLtQY",
-	"y0HdPrn/4z7b/a+ffkpd52nbrBGzguC9WvLNh52z8fi2i53ftcYTWZ13aYKh0/IJRABVDdgNY2111B+6",
-	"jwi137uP91UVm7nD1yU5T6ejNz90sXYG2jLzoB4aVBPkIvHWqwgkn9+K5eZuCvcAQP9cfzy9uvjw6/mH",
-	"08v//AQ4On85/8/UcysTd4VHX0DQyhv844xaUxTVntHw5DqGpICq3XjAAIW0lk4hEdFl6Bl1ll2W4I2B",
-	"9ra/JegOviV85ZFgmSjknXMqrohWEwERCKEMsCHznBAvTBvIwHlYs7+4JdujjNVGauv7wGjIrVj2WgBS",
-	"ZxaNAxrOjyrNNrkKCPKt4oRQ9qiZTUpc/1qNBaOKDbhtlPe2FjdCBSolqUb6c9zNiKh8GbccQqOKpZjv",
-	"AuRfbBoYKplFCCE1dxDfB6QjwAQYNTSEBg83AJ00MqtWilEKYcuCfjtU6Ttu7HMY//nFWcqmTty8ZELt",
-	"SENTJgFiQ2k9LM8kboUm1lV3FsC5hHsY/ysFcKBoWUeCW7+ojeuJXcXOvKqQYqqKLLm6oiz9QXCLy+k+",
-	"3NhC8Bn1BRjnivjPmQRQNWzCswvN3GxQCWC1aQLTdKe8nN5QUBPJRlQGQXUskMBBwPQAcBmAVBwqd4Ec",
-	"sbFWSowtoOE3+tbw43PPf7nVSJJZrTsN19EIxKuGSw7pBKpbrrbDbTf6q6YbffvFZMVni6foOX5IXWvQ",
-	"k+9FJvm1B7JaUTOJf+oq/IyrZQf8xOjotF62IefrpQKt1tUPbXQK8YN6qrzOsb2NjvBoSWiczwFMKbCf",
-	"euVF/7Cl5LOi92+tvp5pgO8KuDGQFQLpHbA9AfBgp9QqAk+j6AtejG+qQv4t0n8Ckztm6f9OvZMOekct",
-	"WVFCbH18wws+3oSCEzmzzXA4O9IwVOA4L5vBcfr/hHol7lf5Cb7Y99En72G6pE3YSNub1mJeNB4aZ+j7",
-	"vU4/vv/07vwaEPLfnly8a8LHr8MnNc2vUUjdsQF1uW2Jvut/ia7FZ+shPLHFjwJ+A3bKIbdsN23t33e6",
-	"YJJGi4sXuXT2C8SQKmw1t2mrcaTU6nTP/uQ1XLU2TChx+i4vjbwT9bkpvRiwE4q0vX7JMoh8AlZh6uaS",
-	"/oHdUK/kO3miAZK1jzA73DExMEOLG1pdpl1v3Rfi8zznsj3wei3yHLUjWrGQsVkgtwKSAVTkp2u9qhVq",
-	"DrsEjh7Pn4A/AIA6ckfxfoeG3aFyRjLAkTs7PKSHZkIggDUl04AOb7QEXd50NdOn+W3r1iMifIslBI52",
-	"aILYqMGawmsIijISU64ST1JdoUnGxzIOUYc2YDCgJcCjS8PoW0V2VHn8zsivqHe9t0N+BIzrI9sp6KO0",
-	"vX0YlMY1nuLeD/mPbvDHObrnbpnU5uA4ko05MZ/x2yq90Gd93znuFvTjVNL5gFM84WOxJQYAGn0CeU9l",
-	"/alDqwfoTLDoRTsbGqBdKpzJxId2TDMkh1/ctziJTscMcGU7taTXrd2VFi6ywWJjI8y7pWe9YccBBdpE",
-	"IfcEgHuZnCpdYJ1w0zfMCzGRnx9mK1wK97exBRjYWkpL2q/aS9jfhz2679BNfX0RJgocwQ2oNSTqvYYv",
-	"6fTAraLH47JAVGF/wnfWajOxqfL7vdhnFPh9S8ss4pyNeZ6bfqoPb6GSC8lb44Av4bJvXaIXc27MQhfY",
-	"eVM26Pxzd7jQZosA3S1BNcUBWN+EB3baB+wP9L85JpONsKajdr64hNZoJi3ieUWwcBgRhWQBoLnfyUwU",
-	"oU7JWSZxoxaYK0YA7y99W2MbH5ng9PX7qeTxrz/Fq7l7Mc9mYbiCot8L1UdJBhmBSjwzYb12F6S28tQm",
-	"EOdQccm0yhEY7k4UmdPxx05gpJrmol4qam70wmeqmsoVnfWwWvLawXjYFNnoWvR6he9Y0f9doxuU+b54",
-	"OB51y53TGHHynIQP+Gyi6evw2Q2kU+DCxVV9ZsBOGLJHE4i+EsdxqNb5LuBA3vA70RpJA7ipx1xJmPz+",
-	"hmzlyEIodFwwAyvTtib4zGNN8bTAoDgHKmRPTfFo1Q5++NHeqx5WmWr5HdEILpBNi2QZZBZA8m3wCIkk",
-	"o1aT21rIovLleyL5rM1zleR4ldd8cygTiAxW6u9jR+XYFxnJzGdRQzjD/cmzcET6oFZ/BMGrXOtbM1Tc",
-	"sldYaFevwAeYNL5kNzrPIKVJER5P/IQGwVJY4BlUx8wIwVLMkojsWm8IMuwcdv2agoexEu6IM1Gtem/2",
-	"eu2trWHEulWwiwmxjibZSFoXH7Mqvge/HbBzd9qoFgAiW3xsidIFSz8T6vaC56WaEvVlmolc3olCZGnC",
-	"0sDKT5CEppzPCwH5eyTaIeRmSi6G+BoJvafobTRB3bj3MFv2bjT8EZX6Y53ZdmzS0HAfaJ0xQe2hSUvT",
-	"HzZpGILQSUvTz7Gl09Leag/eJCBX+hkA7lAecX9CkZguiEWAG5aeXVydnlxidwrhNdiCK4Pw7JHtWL9V",
-	"kcXXDBVQmLujD9wD0GYdCLIBSgOPe0JFS1jYPBJQdoO+CpSt1qv3Gw40ff16813/nuUZDvWxyEQBL37k",
-	"RpEzrxZPwIvvJs+AJOE3ow9h/rP0gAHlfBcBrrcR1EW4ELZYbsSKmOgCO8InZCZ1lOX7CC+QZhNqfiS+",
-	"CeO50XR/gRttNNaDL2ruEpFYDdiZF3IsWEEmWmWRmRzGHSEnlnvZYKguob5F0p0GQEyrBf2YprN15t6s",
-	"FL7JqxlOxRbLxzgfl26gJzsdbnS529kIiwf8CL0ke8HCVkt8ZV/HYxuiRry5j9V4vAGmKjzTH5xGPTQV",
-	"0Dsa+og7X6T3bjhZ35vaFdxfrxvc2+4zg3qq3cvHVbZ4xSqXJmj8qkIXkU7wOWDR8c1BQSUNhuokjGVb",
-	"ruowZtN1DdwjFQxct+v6S5LYvbTgwY25IsL93Z3U1u4v0P7E7z1k0KVFFYmoQIlPKSixYG6RM09VgywZ",
-	"+AffXPRcOnfOR2JqPPHBcbT8FuALIZU4VFjjSbhvPmYN0YjgMuIfoRRa+tTVSpAb/ZaQrpAoyUTOCh4V",
-	"m/A8H/Hx7THgHHqOm0K4zwA+KrFwdsIqegJnRlibi8yfuBzjUEAGi/8SGRFMK4+zeEwMj9GD7iEr8zwQ",
-	"XyUrf53xDC6oAftYnXTq1mKVUxxGQzsIuymj30gTmwhrsCcnyi9cRXWCZ53Xe96dWa8nE7d+BIXX5cSv",
-	"mR+/+/N+hQyv9XEeZg/4c9MenbkSxZ0chzItlkmei7GtwDX1QlVtgJ/4VBRnpV26zbwWfGaOfBgVgVSY",
-	"UFCb7QkuIj/Ns0wNVQSA4A6lM0rpJBIXMzUqBWvVf5Tnss0ykbF/8Y1Sl+en5xf/cX55lf4p2VQblktj",
-	"L8OC7NWkxEHakvIneR40Wr95+fBWf+r9QaRLe1KDS6c/bo0bhLe++Kf/v7+9mBfCPdNweUCYZ87tTZzG",
-	"wp91La97s62Eo/36ceqrogm+C+1DAerWi15CXhEHffm8nEcljL4TwGAf24BdqHkZcxZ6MhB3DhB6OQow",
-	"kjD7j4ZWcT6b5wIAbsEhI9XbJKa0sJf1Jevf6cLXf/KjPRGsZW0WbaqXFsAkPiuinbcYIxI8MyyXk14K",
-	"9a6I0SmM6s9SMEIWuswz5tTplrO0CwBmIeY5X5JdhvgsvaPUVE1uRB8GdzrqaGhHoyylDzkgBJ+bV4XE",
-	"SmQFG8ExcPqX8Mu9KtoyFzRKq+S4v0ZIMW7+PeJjcBohkgRImTepVKy4rHZbjnn7vXwRC7pU9AFwhxJE",
-	"hd+c0AxsrJ4DQxb+KLIw3c0XuX2ZjAFOMucpI4oL6siJLqbaWqGcYEDbAmUSnIggtZzghR05g7vlkqWP",
-	"26vmgF9u7tql5emXmq3QY2c+k1ooStWpebd21HXpHJJNpbtUZp8v3CZBkZaT5rnO5XjpOUerrs5MWpHB",
-	"/yWae0as/dLg7TRoAii5xGl8gpfuda9qA7WdVHyIvtFNGPtBYTbn13zaNgo99gKeoZc/PHRk16YUH3Ha",
-	"wM1hoqYKPdBWYzqWtJ1xpiPmRp5ICBiPKZHmtnckhKJiPJE5/5bYOp33vFqH434eUnG3QszBY5UF4uWY",
-	"qtkgvZg8f8/t+CZdrfV79W9JFQiyfEo3LqJxe1F78/JVI3PrPONWrMrY1jbh1G1j6k0oP0aIKqGot7YM",
-	"+y+p5RQb04d7sKjiTz0TE6lk5U4+okm1+2FzEmisL3t/qmN3nlHXy32OXe1uxcdeWIFWUIufMIkaZapC",
-	"mQgRjFPjE1h7YDB5j6Fq4ahb9LCGMcDsJjvfTY8262CvEnntBnoi+76aQXuC5ecbTYs8EsFB6+POvhbA",
-	"SdLwdh+W2CZdOxnwYPdtApSCfriDXRMIX1RJk/uELqVMsBi92V1YhUqhnS6mdhduHDjczsgqCOnGmbfA",
-	"GAO53tDe76F0suo2df7RjXTHfcmsJkyuJuqZS+TW3MvhLnOx6y3zstfRWy8XiO0/+EpJDt7pcUAI3PR8",
-	"eK6PawhrmEj57+zWuYdeuGXdUJaAI2BZpfuxwfgoYlk4bzzPsZQT6yyJIaW5HsELMTK7kRC7U3JU8Szx",
-	"mYAYvP8H5M7F5tyq/EGHktNMj0tATQyBLmBwSaIAPoHjzItSiZTqcwAzvf4CAK5xQ0PGRpfjG5EdwRS9",
-	"YQdeaPgQhGmMSDt4htkVMJqzkEVa8EJBRucclm+0REorE2HFhzk4q3FRSOfPwgfpO1HQfx9VcDTuX0TB",
-	"FlKZAJPlVgxMYcyOBmAwpN0F85mlWbG8LFUaX/j0dmS8EXlGcAQVNhJ8zepqhyD7UAHYnvnr618GyJgz",
-	"QLdSmL8e/pJGaawAl//yX9l7+UMjlrwTRX/v7EsN1Wh2H9nAcJ8G44usAyuKLoIt0A8/zq1vkQCEf8br",
-	"sn8/9SE+z3VhW6MD51VPPtmsCKi2Fhv10JMmAehTXiCZwWgJ/b3Id43fX5Fbo11EsUx/4x4xPlThw+CQ",
-	"pp8+Xl2zWN+lkJI1CcM6pwKazxd4VGiD3F3pa57cnkCeclLoWeL+ZaVmyWkVmXtFTFphqLxa+JcUGYj4",
-	"KBfpn5L1LjU0w+HMSdsCFaALW52NPUroGa3dphsTtKfT8H6he2o61wUmeMMYlYzuYklV4hknfhrvt38v",
-	"sylpujXAXgwfAhIKXRbijuclJjszDfLjoy9u2zHgARYaphBlUQGtxc7XUJG5wS6wxkSXiHWmmJUzQay8",
-	"C3PEUluUasytyFK8oMjZg1+gXIqNiZm64bWnbsSnTcs4K789JYNKFfQoXD+wSZhR6NFtw/qksNDxgDjW",
-	"RvHd2XPbSkEYTFsYvaqtnOlCtJEGBvu/C1+gt+WmWoleyQJ3tWST1orB5u85fDy3IkQjbwTP7U1oeQpK",
-	"5MkDx92X+0EVhV3iy1S6F47QsW/Rr657gM2E1B9+eohA+6qfKFFIGhtS3QN2gt7EUKUTWYj3OhOpU9Sm",
-	"0t1ciQUBWPNR7o6KU/APjTsPVbfAM27C7znefI8AwOHXFADo5USir4WH8pmJDsP9bHPiyrPyTtrlpuSt",
-	"sQKJul9+x2ZSYcbl4wRuCwRufXmIbWdgsyOjknfECTIZPdHU8xYAyxlcZy2MA+CL+bnt26Rtzrl/VAHT",
-	"NxThuKVI4s+E3sPjyh50DwA/gS8j7K95KqKLjmP6pNXIY4JJeIS+vWvuFWHKpHE+TM+1Hv4YPjOBKd7y",
-	"JXawwHgZLsS2Sg56+snv/S9Cm5zhYjwoNoh7XuJC7WPXx3oOBc5+n5PgCGdseHDq/qon7H/+67+HBw3b",
-	"7SfWvOGPEz+GL/hq48dnfgkfLiZgN/XOObdmox2js4UZDqw2pwBN0BVEjgSqhEjDcHId1Qg+/E2LQExG",
-	"9aNEKAHVaoT8WQvDRnx8ywAXvvABl4oWH8zx5gquMhc/0vu/+nzlaWcE1x7xWxu5RELFsdvGViiGRzE7",
-	"2su3H6RcCNsvsrMHm+JoOwvXI+CGfjnBr6j8ZL9hLy8NLzye/rjvW6djTJjK2byylnalrIb+XkkXhouF",
-	"hMTmlmDxifIkmWtlPNgRRnxy2KlNBc/HMMuF9ma0nrCFVJleYEDdgxjrCcTup4Uu51H1HmHtuj/hrwZD",
-	"tVYwtCXWfI4sZL/PKPNZJXCbz9rIt/0gNehM3/V63uT4xu8wYePSuDyLh9zH2SvEWKux7N/QM7eGneZy",
-	"fPujLo2I8LyD1IOgEu4AcSZmFfchhFlXyQ/JqRzDJZ8whHVkM15MpXJDDJUH5YAeRWY19h2VijyRT9rY",
-	"aSGMO2ZwaiFGcMMxDAl7QAUFIzF2x/FOGukMJoBO+FsJiEYLyH0DIR43Q0X0VceMm1vqSQY4Y8qSAvEU",
-	"HUBINc4EN2Xho6Tw74bgFTBKgJIAGBigK3DqAJOFSBIS8orKfS3V5TN7UwgDEFnuxnfvz5escF8XagID",
-	"L67WWXPPI4lCl+jlj3oBZp3VMDEw9RKmYu46HzTnVOXUBsLjAx8NoGUAc84/y1k5Ozh6+a//Bn1Z9F+h",
-	"K0sqK6Yg2r/st1kIVke2tmn+iJ07S5/v7ieOBK+qQoheOHx8WtQLxWYUD76/nlhp4Yw1BbQIbYT8riCt",
-	"YoSrFupw36zBl+Zx2nQ2wRTT1/XcDwnvxA7sx8rLNGrjS0waBh6EqkWxpowRop+Ub4HNiF5Br1tGyukz",
-	"p1oQiJNe7dsP3aNLYY9q3G5DVVcJ9Hu9gAecPgHnEKo/+Ph2wHDjnApz+hHU50oC1C7k2IM0VTonqprG",
-	"sjSRT2qd5kN1K8S8hlRhEjB9YSqp/zfM0kNevyiVqYARZ57lsKogcOuQiwk0rsWcCYKZsZ4L5u4nrKmq",
-	"rRJ1TlnIVmWa4h6eyg1SuWCxWV9dULWuU8DE94HVXhuHtBN8EHowwl/rMTonEoS3Gt9YUB1XkxCpalcy",
-	"rATACbmrqBDuwPrF8PV6pLRkQDNopnTjhY269vaTs8IBdrI5Xz5lx2CvWYkfoX8dBeBvzidy/xHL6dw5",
-	"Q6td/7uGhnwv6X6cfITFa7r71k4BfBmqgon0FmDcJD2L6N2CbozPkAeoWivrQZ7CPut6Hknwd4QX73n4",
-	"bpGNkdhXSAPlI7od9uNS9Q9r81YXUCxBPEhUlQjfQeXKdA85dV4Io3PffRu1FIFcGp0QpO5tfKsDYIun",
-	"CJpwmRvCkksi/AvKECOGgQebqaf0atdTK7LKt1g8xOJpy7xKJriiLqq31UoPbWf9yd6VAGIHZy6SNiNY",
-	"jxoIoY8tC57X2bgqhAsogp7x4hZLgTmzgOr1wZuO0gwVHvyk1sY2EkjsMOeRehZjXWShdt9DZoTi4a1y",
-	"CA1w+22QuX6CsBa225kybyVl+RnbHNBqg10N2OK9oQgB718NSsjqyocNaBUPUb6x8eG5JzbUTwY42RVq",
-	"krHWt1IkTE4qfjmogGwuqbyikbpUVX7QHu7LAA0HsNSoZSjZjNTOlbDPT2Em25TPlbD04AM0kBiXBVQQ",
-	"/fWX2ubJqWK6tN1YPbhaaiU21Wu2LlZ/4u6mfNEajXEKyq09uG1ud33npfD0M5Av7nsdT8yt82lrw++6",
-	"ps2q+Afiz/FSnFTIHCTJoZMY6xnHvCgklD0WWk0Db4sh9Dts3OJZViCoxFTYKhPx5vDlYKhOAHzDOK+Y",
-	"5xVYHYZ3PiP7ovP1rGYLLu0Re/Pqe2rQAmjV5/CCRiZj7FKMpaR/PXxaiMx5pDw3XxCrzqYDSIxwESvR",
-	"brITKcQXmTTgVrR2S7yFC9qMC0heWRInQvfwsnu0Vb4wEqBvRZDIWWnALK2IGpibJ0ObeTBUFxYYHShl",
-	"a4BV3hcJIPVTpoU5YoW407cIL4xlIhB+IlMpFALTT6D55nUSgc14xEYIjb85RGSSoeJs5Py2GN3G6JlY",
-	"V9gYJXLvOmJvDr9vEmOIiZzRSu8NxNu9/dp9ZDcxbqny9199E6/0F3kZUazCTxiyLXMEB4/4wbYcjW1G",
-	"RNOZyaW6bT8wQHEPuGzQbAm5VuCpNyz9X2mo6ZTq1gcNAL2znA8aPKFMiNk7N9x+pMa9+grm+tWpPq2Q",
-	"fwFW8j76z5bz9k1EyjlUalnFlARlScggFmBP0SJUuk4dR65ybDE2NAE2s/fbn+Z72u8rePcXv9XQt+oW",
-	"C/JC9YW9x1YjsuymvFQNd95dBhjhLvB28uVXnDjIvzs8bM5VXfmRtqRGKf9TG9WNCF30oMJa+V25sTuz",
-	"N31NBXG0hF2q4fy+9paR8y9srXwLknQPSI+LkBpRekH1P4GSf8Cwa7qGUl616iNhJeA5O4s+lAdFkTtK",
-	"wiXuV+nVT58+XZ5fXQGauruBhspZ3oaqHQBUGZEN2m1u/NR96SF8+9Phg/jPa4kAejDqrx8lxIR97CLE",
-	"9aChf3J7S/XHyVonC8K7NXWw1DL/SJ/lVSskOCVlRGkPbniGlXNYwON2hbK07vpPIGcaVQT5chnqvCzc",
-	"FQMFXA1QWBuyLY8i/09b31afxCb8K4JEqCo9K5D2vhMwftcbB9smxbukY4Jwb2MhiSVhvzuxRRt9Aa3D",
-	"u2mTvTcQR933yGFAwuOvT2/JHfv6V/pDkyVe8QogkOW09K69tGaoUig+MCc2fRxgykrqfsctwvc0Aw6/",
-	"PjOgL/zJni50at/K9ojgHfF4YPdVdGewk7Wj2gm3W6jsi9HGX0qzVqSWwZ1Y3k8yEBi6zUNG48CwV4eH",
-	"VQWcNIwjp0qtf2vM8xz/WoixnippREaUu5mYC5UJNZbCEAcqVM8ARJsoBJsLPc8xJcKkSoZKadDbRA/B",
-	"S+cDWWhf9K2AoV4bSqH4HZc5H+UioKRFavm7w9fHLH0BQ/4jJdg0KDmHqK4vDKdq7ZYm9itPcbk/+SMa",
-	"+Bbxs86w91WDS2PFrDc+Mtv8/p0BxPGprR2A7/g0gZS9rHicPfA8xERqdBWIFoIzSiqyu9ozKHvPDEGO",
-	"IRadEQUUl0I5C2cGqC6GChPbAH1w7P7ZijmF9mA0XRjrnQj8iWmTCJhS1Y64P8GIB2q3150hg8zgTwxx",
-	"QOXutGdgjGxBNOgmXlbwmemMTs+BXgBFIdiAD0enB3ahg73WafDZpnp0WIWnvHtCFbulpfC7WBo3nQeC",
-	"z7tNq5PsPoLV7Tf1d2xze7F6OqO7k2B/YZjvnUUcchVeTc3mObdd4meXwM9nmJXWmS4xby+aJpjz2lo6",
-	"B+x2ZKuRYC49TxClGobKF+cFmqAELznkkmIzbm6djd6dCuraf+jBvkQW3/+04bKVWbRL72drgvFJy9Er",
-	"71MtSRCEDMp1eytWhtT5ZrT4a3zkq4ZfgG/okmvC9aiI17B529Ov9dYSBqM0AMnTdrTrm/ask8GqGo+Q",
-	"MtJ3omYqexvZFyyAheasJ7xXgcO7JUd0TfUV+zjzH8Rih1qWl31WgznnMhq74YhDJVFga8a166WX02dt",
-	"VitXtu5/dWYbcEJXi0ru9G20d12KgkLtVF/Yn5cwift86b3BRfDK3qTRfjJIvPkVKzT3CV30GSxGb3oL",
-	"3ubUlng+4zL35aI72EutEUXSt1WpIygv9zqGJf8SaAVW6oHQEjLOnEGXT6g2JeZWbH86DN7+yCqsGnP9",
-	"ILuF+2pz2SVu1S42ODyzFToZSv8Re2Kl+B/Wq2odBrnLpA9paxW6TK59VKNWrOQJLEOz5pvD79saB4Ig",
-	"dlHIMJF9YDHvuMbtpf3Nn3P45Ut5f9nSndeyvzTpWegQF1tku0VwKeKuCLootPApXbCpvAOaP6Jr0bnw",
-	"lc+PEaMhwfodh2jcFwKq0iN7uNuO1JcRk0G4vIdeB1URd3/pT6zmNjd6oZrcKA9lEVoaWMaXEMVBdlt/",
-	"Jp+ZytiB4IvdZLuE6vC99k/BKC2iAaXsfbHVcHidM+kI9AolL/RorbS/7rjpoV/m3hvfpGy3mA+NFd5g",
-	"p4fmnT1Zn2GEhzSErMliHz2gljY2kvUddzW0iG7y6H6u+ki/YqeOvqKLX+dXpT+I0BWupW2U8q3V0E36",
-	"iz5sTweA3v50Rcb+81r0po/Dh1u1Ci9G8fiv1ltbhM3tIjBxs7Z/bqvfdhLWEJi7AF4IaaQKQUgE4IAd",
-	"b6Tfsjdi1uaUxRLaRVn6+ezDNbvfgrZ7aK3fdvjIJ6Bfue/Pf9ttwR+x2rWibmwlykmY+DwWcwRysyHC",
-	"b45YWhZ5mrCUVo3qsJyBJdUUmwFTODZDFRHqAEhbGA7dxlvpD9iAnXsOnXEueIEwNNewPswspAWQSRsd",
-	"ED2ZhJT+UO3TX6zE/HfsMtJHPoXX+LS3XH+FtT3dV9vZd3yzjAdK4DauZnOyJgqBTM++g4ZbanYhgOkb",
-	"XUZ96XBGAZmRYGWx+u2Zid8rhopabr6jlptCAJAioFEf4yGb6UIkOzD60N4/BqnP6lDdCt/cQm0sfMOV",
-	"3EPhWyZyeScQ+kBX4sUWoqJCbSuD29s1sy6t+6H3uYgwMwH0g0IcCAtK1Bw1aDC/PB0Jf74Y2+UL1msV",
-	"HVBfqm0vhC9EgQxFmO7cEqi+UHbATtuNCWmdDeHherj13X5CQuu2uSU+Xy5tjQ+GvmioViStiYFXfRO1",
-	"HTlj+pK0QlhZiOf4aX0jJUbN1IhpWghsicYiGGCTx4hjVXXKnWzOhK/5CchzgZKlAcVQFl54CGPjmwht",
-	"0FaFniPmA60zOiQ0tYcLlLbc7kmg3lNngRKLIENRIaa0CeYCEI/orS5Yqu9EkfP5lRhrlZkUjRVfqDkC",
-	"pWcXGhaB27IQJph+SiyGKhqF/plWDapAja4AS4JGHHMVIKdBQ1qAmoOSiZngCrppGuE4YeXWBXkf6CTu",
-	"5ZduvKdgDIXvzGI4nEb4+lDv9fS0odgm3+s52Rs6aBMUqK9drkqaV7E/obkshonE2J5T10cVDl3Ol+6F",
-	"ugjlsMlQhbOTsGnJC+S4cOIO8YuL0CBciLngNkIUbUERXTNVpYEpgp2h2wBEH8F6qAA9t4J5OlXksQ3J",
-	"QRGZWzelbd/gnrTZ2ySyM4pnHS/on1gpeHD0119+S/4ZoIDcf/7iHizuvOiWRX5wdPCCz+WLu5cgpjSf",
-	"RkOUuAMQyWJQBXewnNoN1fQjCDrHwLRgkVI3Y6ZJ4KWNXogjNL5RBBBlL/NTPWA/Xb4zCSNd8ozd8bwk",
-	"Vpy6CsATQsgxCUNmhULwLBo87ETLB4Ve3ciNw5Q1XBP+rWurFBpOm96r6cQhOLSuQYboCS0iXFy54HdA",
-	"8mg1Gmg6l+NlvBu6tBBPSxqJZeHMAnhtjKpDgUS4ain44gagc1Dfndryb952gMmPfhow5xt+9kEscCHn",
-	"VbQHqMv1HCsU/Tvu3HFreMGPeuE9IaKskIZlWqppvAvUQNq2BwG7MP4NHaDmFSVJXtxoJDbC/tzo55ix",
-	"bf7xrUCGk3mhpwX1rNHPqNq3eaaelNCdpfjglBDk/OW3/x8AAP//",
+	"1P3/chu5di+KvwqKJ9+a5HvaHNnbdmakOnWLluix7siSLkWNk4x8TJANioiaAHcDFM2dO1V5mjxYnuQW",
+	"1gLQ6G402U1Jk5z9xx5Z6kbj58L68Vmf9W+9mVyupGBCq97xv/UWjKYshx+HY3pv/psyNcv5SnMpese9",
+	"8YKRR5YrLkVC5jInk/P5q89UzxaTfi/p5eyva56ztHes8zVLemq2YEtqmtHbFesd95TOubjv/fFH0ruQ",
+	"M4qtVj/yZcFyRvSCEcE2RC+4uCdcdW3/hulTKR84i49CMWVG0a3VP5LeiuZ0ybSdpdN1rmQe/8JEsO8a",
+	"H5gQOYcBreg9I1M2lzlLCFWEa7KhitzzRwZd4eblv65Zvu0lPUGX5usz/EbYryX9fsHEvV70jt8cHR0l",
+	"keF/kmvsYrljn+SGLKnYkoX5O9GSZFI+kCmdPTR9H54sfT5lc7rOdO/4zdvE9IUv18ve8ev3PyW9JRf2",
+	"X75TXGh2z3Lo1fmZeR++sqJ6UXyEpzsXYi7zJdW94956DU9GthNfch1fiPucUc2UJmK9nLLcrAUTOudM",
+	"kQ0VmqVNI8+gzejI3x0FI39jlmDPyK9Eth2sVhkvdn3skzR4JPww12ypKkv/+sjMf2UqoFvn+PTrYGvQ",
+	"PKfboidK8XvB4GzQLJOb4XKlt7/RbM3c5Jfn0bxEaMZyrYheUE1ozgjFVlKzjaRgdpMrdkKYaY4oTUWq",
+	"QE7selXIqUy3TYtAXVdfcjq0zvl0rSOyYvLAtv/r0UzMJCFqlXFNqIazPOe50oT9dU0zRUwfj+HXdqR0",
+	"KteasO+zBRX3zI58QR+NYOOKUPfFPhmxldmfaUJolpHlWmmykFnavxNNM+J7u29K3hy9xTPpf7Fzgt40",
+	"zc+pzHOWNYjrcfOgN1wvcLyzogXCGw9c8NR52iTxcJ2DQb2OyQPT7aF45LkUSyYaJAMrHlBORPveN3Uy",
+	"eOkl9+TQ9aPe9fAw4pSb0+c6ThidLRKyWfDZgnCl1sxMv1BcaSLnx0TYo0pJvs4YkY8sJ5RsuEjlJiFU",
+	"pPgENjyWM8UF4VqxbN68JVcsd/3tRS7QqZQZoyIYG5utW+4m2D5ubI1r4hp8jm3zMZfL3ZMOh3lurioj",
+	"DIx4m2uWY1e5MGJPN/V0bhqPXm0p1eyV5kvWa+rYZy5Yi45V5avZ1TOaZSzH5dULqWAHmPUP3lkyKjRI",
+	"6/ANmaMAJ5rRJT5c/JnAgM1DdwL+pNazhXtWboRq3jJLM5gWe2UkrVyONZLLNmLwCadwtM6aP77OWGW/",
+	"+a/vUVjaffyGPbKc621TB5T7e7QLf5ezee+49z9+LHT8H/Ex9aNvudKTpo7we0H1OmcxZZ2GEn9OecZS",
+	"EPyg4FJyn8v1iqiF3Bh1t09A7oJ6YKRMXUUwr5pzTwVheS7zpoOkfJ9ecPlvhJR/Mwppq0On8OkTvPcm",
+	"c5opNiHSPIpnzj8pZKOAsI20ORo3msZUli92BrlOXBeNyvvIclDJNCPTtSbXw8uz88tfEvM3vCtQDyML",
+	"qsiUMWE6yee8WT2GtrrvvYHpEna93e4bs++x+5t914QLork2t1hOlkwpes8SMqOKEX4vZN7c97/usKea",
+	"xO9YdrwV0NBrdS1oeeilcCtyRtvs0EBqmyUWUhPzZlOP1tjuzm34B9psTOkPMuWoqtywjM00LDL8eyaF",
+	"tgpYYNz8+K8Kb/+i9f17Blo2o/NfLqxF/I1aSaGwH9e5nGZsuaMLK3zif3brimsX+hCRhRsmNNnkUtz3",
+	"zf6+gWv4XDzbVHxm8U9Lc8BhZe3Nz8GjELh0bph+VbhEYt+wD/9Y+E7+gG/Zb5vXYCXMD6tcrliu7arT",
+	"2YOQm4yl9ywd6LZbOCm992Eb8bkkzgDs1qx9Z3eT0etMkgUVqVGMuD4hdKpgPcElZQVkKtE4qDU7k2tc",
+	"3V3r9wUU7VN4FJYx40Yy73vtzD53s14uaQ4XN1yP11RrlkcU6YEgo+Ebwr6vcnR1VQ2cHxResIXgNMoh",
+	"POTvqpTP5ywnRmklHMQtT1ViHSkqIX9dSw2bWBl5xwXZLKi+E3OZZea+1wvGc2soZ1ygz2sy55lmeR8+",
+	"/hm/fSk1eBGZmhBNHxiqCucCLWqhNgy1UDBMzA5M7JJo+H9jULthoMZZWxs3auvxuJr3jn/fPePeoPnj",
+	"axKzHZ3JUUhX6Bl0xlgufXJljCzYFDB5yvk0mdL40hLGnKKmJAj7TperzC5EuPOMcm3HaWwzM8RgSLd5",
+	"1uREXTG5yhhRjJWWPiHTLSwVmYyvTm/OL78N/+n00+Dyl+G329HFhCi6Vd2mH/X+O7HK6MwuQaEC5zy2",
+	"InBTDnSs6zxjTj8xH8J+6EXO1EJmKbhMc2Pl4v3eTiQsGM3MBd9ocPqFg6+BbYxmr7OlZ1SYS3PKCHuk",
+	"2Zpqo+qZZ+3Og2kjm8W2T87N3apk9shUMQDT5J2YUVFqgtB7ykWffAGdccOmCykfztOJ3TKuR3CzwN9K",
+	"G9zfxWaAWXorNI9shqu4tX9M1uZ57KGQztNOcsoVS70lCBo87FFwYbNcSXPQpRtiaro6M0KjYc/cCZjg",
+	"yrbYuVo8bWVFZXTKMryA0pSb0dLsunQx1V6pr76ZmB8UMXLSnDhssyL6ubZKk2CB6JfTf2Uz3Ut631/d",
+	"y1fml6/UA1+9kivsyquV5EKz3Koopr+6IR7hvTdTNqNLRh654tPM/HPBwWb3/cR4gDPlGTjwX03p7IHM",
+	"5VqkIDkH5WtL96M7xvTmw/aGzaRIVbxbZn1Q/IP8cBdE0N+/51oZs6IkFIiS63zG4KoETVOzLHNN/APR",
+	"0twCcPwnrrN3onjbn0fzat3DVd1Icj3NzC7yLvhChcebCgwNPKTRPbGMOla+LJiRb+4gNnhUzL2nlZUX",
+	"KupEgWORcaWVX7SYUI0vkpBNW6ayb82DO4V2VGeRG8HyuB4kN0IVspBq96VoOyALvE+v3Q0LuuSoeLF+",
+	"0X5ZbJ0LMhA2cH2Zjk2Kr0KIzS3Enmlw3X3splS6d1CprGhb5QPnpGTQ6fisybU2P3acMvtWfb4+yU1w",
+	"gOCelGvN0laXud/GayP9YeHxQ2QlMz7b4j3BrY2L04gusDai2jx6CaZlm71Ml6zf1MpvGIDeGZ3GG9Ne",
+	"ZH5GStoCF/r92149WGc+IqZSPkT1qkhn7eP1/tp7wRrUI9vq6MJ8QwW+vbaeOrXHDefH+YNCxz+IULpk",
+	"KZluEzJliqeMBKYniCPYIS21PRroJHCxO5HsQn6FDPcXBN6b1pkXV86tz6vBWrN/bdBtvphNqeSSgW22",
+	"oUJDWHvKSM6WXKQsRclQv9Dt/WKbb69JKud2a+/lAidVdHDrBveNu3wavDbOPjr0VvF6ZnyH2z9bvZMq",
+	"ojYcTBUi53NQUdbKCgw2Y8YwNbN5LwXz08wFkTAC9EGh49fdkqazpocbozXeCadALxmquvgwCrGyHk2d",
+	"ZGWCTjF6wcqK8X6oQOE4+t3iDpwj38uosqBJSp526/XEJS30Cm9hFJbN16qi+EeC/pPBTPNHe/jLfpTp",
+	"evbAdKCS7YIVJPZxFdf4s8xFeOQ9bCZw9dUiFE4ORrSn4Etlz2wCwKGMxVSTjzRTLBAEMkuNweuCeqiQ",
+	"olmMp66+O+fRCFyBC0KPAg6eTNk9F6r98YU5afaaB0Exe31Yy6g0e7uO/midMb/Cf0Sc2uEGtPHA8roH",
+	"01usset5864CDdVFu+MGEcQkkqrzruQOswiXXi/q9Xi1pDwjNE1zphSGkdeK5WAPLumW0Jm5Gexqg3Yc",
+	"SDCq3DZQC6upOA15WEWMWFQIGRAtH5gAw9ma304VxwO/J9LT3jjbULVnBoxWXLcGrGFsx6joBm4b1jCg",
+	"5+vxH00bAZyLareT9gARMOe51VU7vrhiIj3sTac/H/Bq08V6tWKiVVzEGdFcEPZoDnhUe9zVicpRd9Pg",
+	"Z7Ls/u4Fw2084x/Bd7r3fNcPboFbdBZ8hoAQf1QhWotn7gzcvmbwc86yFKX2TC6nXIAuSQaXZ4k15xFI",
+	"J+dwn0+35GqEx7Ky9SrQt+cJ07Y/26GI+/M/HsLLXgKn1b4rZYTV/jlo3zIrg63+9EkOIUDPOS6ni7RT",
+	"LgpPkr1E7IGs6DjtPx8iq56z3b/WrrrdQfD2Ledyx05/0S1QeCOeB4fT/suhNf+cAJwOPQh9A3/6zKsC",
+	"J1PX5tUzwFRaK9+t0SXtB6dl+/Mfah3PclIblbxfcrlePbuOV4/j1+xKCAcpc9WDj+nYBbispyA1ekBG",
+	"lW5vkdVBAG0+KkFdC98NthHXARYyfETITWkv1TpTNXQrmsu+nu0GBjSvxutn1bjBQI7HVm0wEk1odLFY",
+	"hRCReta523btMJzd6lT+l5kC/kY6aPGKW2XH6xB12O992uUGj7ZXdz628AE3wDFl+AHfDjgPcfTWCN8D",
+	"xqyfmJyJtN2pXbj0I9s+ouWMhUVnC8hJ8tYJVZq8eZuELiTYs8/pxCqk9VPsOjzdLay6JDABPbzOHVV/",
+	"lL7ulPjXNoZZ9eBczSNBKeugKVt6JwAHmaxXYzlpf879lLe/hfGGikx7kRgXT90rOWjhcwmOsHFqADzU",
+	"0Sr+AqAO54+SS+bxDxa+M8gyYzZrVSTlnJiTYB3c5k8YQyA5M70HbKIF72iSMbODzWVonmEsZWmf3Mzk",
+	"Ck8cgqDuBFxQHnXigybWp4Ty2YGnTwi17/mDaRSltWLKoqYK7Wmt+mQgCgEfw39Y79SdMCcejqWXHMeA",
+	"XBI4mURCBkiYLpOEYaQEY0hE5hZRZhYJ5ksFfmD4PpwVhfFbat0LmD4g6JIpAplWhdzZ8Cyd0Tx1IOss",
+	"I0vGNMwFpLEIWBBnXyd7Pucf9BETvPNAkbgT8HEzbVsbuijNQGl9BKItYYhm9hD/ZOc75gCZe8fNrnNj",
+	"3TslZEt51566LinXJ3zSyU0zbJdausBdtKzE7tudYDdVeLT25IkFXvXnMr3Wgv91zewDzswwx2evaQUP",
+	"FUYZr/SLCSPWf++djs7H56eDi17S+zIYXZ5f/tJLeueXH68CMRPr7F9adPWPHRCh3nEPcH99nNnQEODL",
+	"lbToWmpstp4G7MOPKKR+XOJSOKHX5SoYO4cfblmUEygcAtg6wipEn/zCH5kAsCZcEyBABKFWwnFNHhhb",
+	"WREFv0SMEPbTpgIBjCmjmuV98mFLrqXS9zlTPygyy+TsoRMarPvl0/neMfuF5rMFS6M4fyNB8QGfDvXd",
+	"zt29ZApjHkZo3S+KTG8OgY4ckgEgHnDcNPOYQGbTwTMpH1h6J6juk1+kaRoTSoKE8vazd9B9OiqhefZj",
+	"ckoIi/J+rPjlatM6/O38bHh5OjwuC1jcQjYKlu7DVviEwvMztBWoxdS7wz74ZdhLeu5b5sez83H9oJeP",
+	"qY1cF5MxwnbbH1mYfgDHNZrTxfgLO3rK7qnoH7bAduzNS1tAjurYIXeDBdChMurHQ68q0CC4fYz5wRG4",
+	"U5FJgEvYGzfFJgf4MEA1wYUyVDOa1UMHO7Hb/pUbzeo6aEvni3lMLs0HV3rrLyHbqy8OQaF2Qij8xWxf",
+	"K8BWREv54BGl7a/NqlTDFQhAUR2dDLDMDYPAv1ngD/Y4gaQrAPbLPK2ACvYtLxvTByb2BsXtfqmOzfc1",
+	"tgiNG75IG+pmHww56IATnqqJEeA2b2ES2d6zJvl2njIBSXThXZkQmimJ9ClrkcoJ2gxLm/dAeMqWK6mZ",
+	"0EYLz5nOty6TnhFlblWeml+vc4fPZGqdGS0f8gSsa8cmZkHTDoYLBg7gzW2OIhWo6Co3Ry68bVTfecZn",
+	"5gZiguXUSwK0flphbZKWWm8Y2fwj6RkVpRnIbu+cLth1VWS1VFM2fRZ0JQ1+s6AaVHzc6WiW3IlUAuIf",
+	"DsAW8A5GKjoIv4XQzdd6Dfwumiyl0uQvRySlW4UqkpAbH1m2uhidLawdgkMyphZ8sEjFnNLZw52QYsb6",
+	"5CpAVZHCfIxQAJilh4QJh2DpBMB/ijaPfCju3wd73o3y2UCuY/SXSSmUXQ3moxZFKFjy1QRN0Eth9jI2",
+	"N4alEcM2B8Oec0jc7XAJN0gfiIx0BOSs47u/tL/MRVzVqet7ji5siucBmgT2olmuxsM6ExuxmcDutWk6",
+	"sKd9Ak8CkR0hESc/mcv8bJ3jbY0AqAnZMn2yMyHZKXb2a72k9/F8hD8MTn+9vPpyMTz7ZXjWS3qj4c3V",
+	"xW/Ds5ba3o3F93VS8XCDDR8bmUZSqqlPnTCPkQm+HrlO8AynO7kxbEJQzpzAkzmx7xHFxYwFX/J8UyIl",
+	"lMyBU8so1+5xY6Fk2yJbmVYSSKw9Z+GyD0JuBOC6pCTL9WxxjBIRDBsUw0YuAtWN/USfXIIs5WHoAfsG",
+	"nimlc0aXliriAIHz5ugoBlB0IKi9V4/FS0H4Ximc+Z0puPDUoFj+mje4QR2xIJQLriIptHUjd4/qF7Xs",
+	"ot/VoMLGcsQZ+TQeXztloU/OtSJGZFQxxT8ogAaBxEwZ2GTgM8UEIUd/UqTCGcuXaZ2xlPy9k0XT7Z2w",
+	"ets/nDjFBVyYRlAZs9doJ4HjM+ZHS62k+FzeJO1ygMA7Gbdow85vLAzM5uYaq8f7W9ksZzqe/jvngqtF",
+	"3NDz54lnjKxFynKyoVvAR/r8wFUuZ0wpkvJOATgc3V6ocM7AXxuXKu7TNis1ZY0JK7hR9ur6+NgnRtNe",
+	"kJgf/zgAeIURHFZAlrZcU7YRNPjJhm929yV4tmqOt0f8r9WpTJvIBOHvpvvmNBWoV5mChnnzeXwdph8I",
+	"mzeL+8wOtx9NRXlkecpnuoW31pzw3+zTVdFg90g49qLpHRLjt+LrlUv+9vJsOPr2ZfDPk2OX4CHXemYk",
+	"wpbpPpncXppL+NL/WaDPfcOzDO8G86uklEoQ7n84GFSRlflrihEKc+EYGVFOuvWXDagIYJuQydnw4vy3",
+	"4Wh4NjkmdDZjK8iBmoyG45HpMXX6Hw4T2lDr2YwBpngy/jS6Go8v4G0UUzbHgaoHa1tQ7Bm0+fH2Bh7l",
+	"GoeHsQH8LJJ/uNR0Mvnl6nJYffRO2Gep2PbJ5PJq/O3z4Mw8BqElNOMgCQMCL27KgswH86CZGZAqQluH",
+	"nM/rd9sxo3zp5+tOwIQZuwflrNOo/NL2kp5dxV7S8zMKGtV4ZP7q5wl+B9PQS3pmiL2k54YR9aZXogvd",
+	"DPNBOS4DW6ug0/tlNByMh6Nv40+Dy4QMxt8uhoObcUIuhjc38EvYh4Pxt89XN2PwMOKdNuNLmjlmA8K+",
+	"05nOtsdeoX79E0n5vdmmUtwJsNkgm8oRexrLxapYgrDveEDR5Hv1+ieiJXn9E0bkfAwq1KpAIMBKQUoS",
+	"smhhZxIIeSnP26YXbBm7GR/YNsZls5PxDNJLY2iliozzroZi5mku1yKFVHfQ/6wxi/NWOLk2co0GKFqi",
+	"4G7YcMWsEyTI+fXzEk5JU7K7XIXe3eH/czu4uIHwTS/pDf/p/GZs/vV5MD79NDQ/hZvCWAh2V/SSnt8W",
+	"+GuzKaI79hG5MaM50uw7WjLYDbMLqtQb5q+2N4lfWCtIcAtyJYVXu6ExGAXsqPPLWtZAhKXI9lE1d1IV",
+	"XE+1GQdpbL57fmmt4VAZ3//tfWxa4XVkdios4dfdYTLwzPQrsqKNZYbBSDDM1inXQ6HzbQwqFw9wTGZA",
+	"GDtJyGS9Su1PqPSan6ZcpPA3AT+dkImV0ZMi3x7MIJYpmFq0mPSCCu9IdUC5fhwOp5s4hZvSbxAmI+jS",
+	"MjtCykxz4+dpnBbH/O1XHgPzTMxXzKihZfPDKpf3OV1OQGhNjH07pYpN3KZGPxSokqjsTLdArBPvFI5n",
+	"V8qXuwchqmjEaryh+c7siBiz7RcMuMzs3JX03uiu/FdzUkd089kn/rXPA2ivcqI1fsBQNlQlNl6LuxcJ",
+	"6DaByd8nN2jGYDYeXRoLB+6dhdyIlxs/Tw8IT2AfGnYs/tFt2YY/O7hd/c8rlu8gtfV/xluXKzK4Pt9l",
+	"FTV08pHTeLTNhgSsqgti4tgRkyd4hhOyokptZJ4mJOPiITFm9av1KiGSp7OEqIzOHhJzhyyBvSk3vY6f",
+	"/EdOG0KwusyH3iJjlupeKC6czMKxJk6yltYnamYY6RyHMXQM+Rdi/lnwZrHOfmBUd/PwTRnVEf8eHIpH",
+	"mu0nXsF4ALJGfQcXf78r8Ul1eJVvRwe6zh5GEFJqujNbUj7QLGc0jbFlVJ2YShL7cOckuyT0l3bGFM/X",
+	"KuZptR2E9HSbjOCpbIAv3d4TnXMSU0mnGfPRrbZJBSAbYuHFskrnKMJ2sF10wLX6tS6muFjTYvKK/lUH",
+	"GNtcpzRjIqWHpDBiyQI5R8fjhrGHlG4xcRGiH0VW8ZJwYbQgc4b+hpEdmBz7mLn1VmtQszfUSFZtW/cm",
+	"GQSFIDkF1tzyr50U5srWNzIFAVxuYSaXTBG94TMPQYR/RIGBNr/Mkr8pM/NHPx0fHZnpWzl2v97//v3o",
+	"1c9f/+3NH8fuh7+LggP4kv2LjLEZDbx6aPp6PrgcEKe0QTwl+PxwbXr44weWZxyQJGX1f69NqSNBu+H3",
+	"WbZW/JGdkDdvj4+OHAtEQCmV0m2ffMK6FMAqDFTk1lVj1We2RXchvicK2Whergzj9cGz6PZWFDd4c2ts",
+	"xc9X5v/Ht8Ne0vsCfo/xp9te0vs4Ou8lvZvBeA+K8B93R0ijkMLwcPqFDnqbODYBLduZVv4wdjOqTlEa",
+	"FByvlTvC/76jeCxySeqH39ImWv9HEeh8cwRkITwnPEWym858DQ14wao0xFHthOmfWryaYErdgE+4AWaF",
+	"14tzPnlwR6VcBOA9E4QmOGwvGn1ZRjQTVGjlfQY+fOcCbIVfIbkT4HtFXkUbMw7oDB2XYkQ62S6mjblE",
+	"2Ce4xCFlw73QPoCx5EpFAWnDyGwgpgH9xziNJ+TIAlOyzAiVDcuyA67mBlaQUcEG4rNSNguZATRKpPHh",
+	"tvsiNHPDxSwirOHXOCwEjAKa3QfC3Vd9UKG2+EEfD8URwoQUy5OEeyG6+cFrko6N2VIXChg4a0pakkQZ",
+	"gU4VmQzWeiFz/jewvI7JB0ZzlpP//Pf/mICv0ZE2GUvV4m6i96Drxa6Dj12tSVb4beJ63DBUAHbRXdyT",
+	"UWQHW1LU/EI37bu3e69UZwXWXn2/+9Wkt8m5Zlci2xaYxpZ5p+GkYL+DfsSmxXEUfwDGmvoe8PHUiHaC",
+	"kZjgqBVBFxe/6X7EMP1t39e4JilHHzV+C1xa/lc+Otfx40uWcmrj1PUrAILd6ADA4RnrTgHCskLfiXo9",
+	"8iYdYAAmvdXP7z6rhpP38zvy/3OXqh8y+w6RsCeamsVq+4XYtWkcsXW8n4WDzkGUf1AWD4Q5SKpuZ5e2",
+	"22EbZYQ2Djg176WEVCUXNWQgr+RcY6YEOFHMNQpkmcB/3W+h8XzXdjMOGhWf79oHKsvs3BvKO2RZA5A0",
+	"etEO/IA8zGE9g1CskmRO8/3jUOsVxDpic3gptSXks1cVhi8R+cMzJmZs/we01DTbt441QW7eSUob0U+C",
+	"X/NS5+MbdMVEysQsEkLYASgRUp8U+bPo4GYIq9kFIhHWWRkaMiurspk7OOOzh4VcKxa1L0CTMwZ4Q9WQ",
+	"EijAEt35V6KD52pG87SgHapwvbWnB7JpqMgQRBz5wwShE5Mk3NeTj4Pzi+EZoK5N05PhP30a3N6Mh2eT",
+	"KLeQEQfPyfvRyEBnVZydRZ/aHkaXodLKRLkMJJ1NQtlTO+X52VA8DiZqFRc4TEAHWEgmrCOEZO0C7gNh",
+	"gkjf9q3x1MYsxTdgdxe9f1vve8wp4dazoVBLu6UsUWk+XwGopqN4lacs/yBjbtX2GQvtcPnlw/+yoPBd",
+	"Q2bpwCcQ1RDRFuWiTgglKb9nSttwdkQhcM3VG7LBrNAnDUVZyXrV4vZ74KtVy1b9ZYQ6pu2Qx+haiTdl",
+	"kKnh7uV+N8dtMc6ibw3CfZXRbYPF5k2oToiSqDEV+/hQzPItTNSvLHKz8jS2v+8XmizYd+rgOg6SY66X",
+	"BVUL50p8YFvHwAjZ2TbcKefE+qoJbt04xQY+vSety8YGgkAqwxFZNQqlyQM7JKLRimG4NIGW8SgWq/Nl",
+	"uuyw9i5GW3hy6849AbocGWQdmzA4HZ//Npy4BVAnZHJ++e32ZjgBHLJGpB1Lka4zZfDUCZncXgJyj9iS",
+	"HDlbykeWnpDJ5/ObG0hhsN6GmRRzfr8GJLCSzmpUd8Itf+FLs61DMw4DicXhGvdgCX2HYwEokxkBYPAs",
+	"sM72KoDlxVTASupjV04MaccMiRahvYWjDlIySrRKEJJZcgHpgj6ZGbmEyIAozVam4UfJUxKp8xC2ldwJ",
+	"n1dszi5Si/k0VK5Iuo5GUuCzn7EPEVlskxtEUf8STDbTM5S+FmRlsQhHRz8d7cMmaEaXMTlhfu2YjnEi",
+	"bdaslx7OzWGxqx4D7iYqBSIK/CcyY5QoRRzuU+ZQarMJq9UGALiTVjJGwrApJb4elq/RPd5RWtw9wQ2b",
+	"yVM5CR1Tesqsi3uqP/lD4thjwurufnGD1GpI2unvo0mtR9QdFu4pNW92MP37nLdDC9zU+EXrfbEJHJeq",
+	"aua+fvOXt+/e/+NPlZDdq/8LYnX/MxqpYyId8xibVtWFVqtIo+i2vY5fITet/z2oZdb8wI2ms4fGtL42",
+	"61FpcLxdNXyuTLoQrTsSfxMyBOJTOpYWZSikAvhIt5IJ6/1Kgz1y1vqr+aDLRZ59R5NKSe5yDX1fItiZ",
+	"lMEGDKexsojVrRxVTmx/h99XGRX+1FYjaC4PrZ3iZNriwtcHrJqxYR27dtXrGmNbYx8tep0cHR2dkAn2",
+	"deIwCxQjaa1J78N5iBh/O1VAVpQPd5GnHZl0bnTPgR0LZ+plkGPuCyM276iPXcLVX6p9tY9gpVvJ85c5",
+	"8C0P7q65KsLnTjMe3V5akqbTq8/XF8MxKMXWxbTHrYRwhw5epQLsUDqQta3mj9ZuRbFlGpf9VlMal2tl",
+	"VyWIShP1e/FiOBoPz44dPxgVZRJQLJ91enV76Z6ywgAQVZY3Dh/6Mjgfn1/+Ag9hJUuVWDZJa3Sh2/9f",
+	"1ymAjs1S2efvRAiyKmCOSNpWqZDYJx+G/3x1efbt4urq128fBqe/1j9ZqZoHqWJUsz4Z/tP1+ciOJHzD",
+	"GBmaCVDhfAqZy2zl2haq6JPLq/G3weizbYGJNHQX2g4bjY7mS9PTs/ObwYcL83RRRFJhK5j/ge0YLeQO",
+	"TEagsytn1thCZkClU7YNce3gBMD6AHUZLII9CfhTdbrAAQvTYPOyYEC9pOd669O1oIf7DhPDLdb/zW/H",
+	"/efJLqbMf7Rvw+b+SGdMP4e7ARr6DVJ0Dvc1BI3Eb/FIfBCIGYVFYHJN5Gy2ztUBLh+fX7RblOJjjlE4",
+	"OgrOsnTYFJdCeCOUp0YvlblbgIUxwkPQmO86zeWDxf4kNllNYRqM6eckIRO51t/k/FtuRLn5t5D6m9XL",
+	"phmm1qAT5Bt8fNKQUM2yBhoEs7uCT9uSwo4N8/ejrxOf9lhkxfgaGNGvBQUid80aIqkQtJLK/Xh5HESC",
+	"s1l8ZY8JC9l4/Y/23f3nC6wwQbMfMY0PDtchpUJgrJYrNANPxVzmB1KhRszbkvn6ZB7Kd5EQVajEn0qh",
+	"KRcxFk2qmLkONMPDuj+/LWzXlqpuUXM7sTVZqdjajEgRpuZ2//Sl1M2jGtdz/EoVvs0dA68ikoRUZ6E5",
+	"3e9wH1K9/42zV566YCDCsujuncuXHIAxElVTcYV3nb4Rja0u6fezOLeFv0Ccb/Lno+B/e2FIXLxIu0Lq",
+	"YWleKrEaTwRsnZ2pBLcLUp+SgSjIqqok45Y+mFZSnhvW9xmm3l0bMeyKYFDSVxE0NEq98EyyLeyR8iZ7",
+	"OoUsWjRWxnezaD7ynH2O3u2T6+HIl4KfoJdSBd6oucyRrgxWEXJcnVkKFRshu9t6NzGj2Dqz/Iu2ljgk",
+	"iXrGlztR0G9jGnmlyHSREGCDa1yQCdoijjHqmExAKf52fvnty/nl2dUXwJQA6bN1nE88AdUEB3ByJyaj",
+	"wfj8atdLK5bPmNATh7su+uQiCMDpjQ2SydkttHhZb1Iv2J1wzfGMefYy55BSFXgXAp554PqfFOw3kxMy",
+	"GXy4GcZGPGcblzERjPlOODw51uoKqz4EjHjs+4rNsGQwFAAAg4+JtKDoCcwfVwKXqmBeKrYY2GElOybc",
+	"Zc6YKUbRS3qVRTGWSm1ae0mvOv52XgC//budGmCzj1UnQTcayyDIgxdWMReIjIJSlwmeAGT2m2PZcJbN",
+	"++RqTgbj8ej8w+14mJDJPX7IKz4TeyZsXDskPxtd3Y7NDA6ury/OT2GCjK13+dv56Ory8/BybP41Gl2N",
+	"vo3/+RoedN9pN1VuzN1m6hOjKcs/OuW9rAIugUOloXYzTA3QT2K0FOQHWOfAHSGY9y8AExlbNdVMb8r4",
+	"bWllwfsx4+pcqSYWiKL2jDlcRXkNbhlKYlWXE6DtF6UCrc9bzmdPPOnQwjQuOaqOa26u7vHmbZHB53Mp",
+	"Xr8lmMT3kmU+XqiMDsch+jI6HSvnmPGXebb3sFj5MvkuB2lnz2zC1EFdW2V0xk7jLg+/yPCQKuDpJ2SC",
+	"v5oURxZuogO8IdhQEx9EtL5NwY7rz16CGBxojHAxy9apEcOQN1ZsUaVbFr5pZa+ChLgu5m+vwZqze2vx",
+	"7Jvw4snyrAe/f4apD1rbnbiNp9unXtmJK5SDJVnQFPOVHJ4jcbuyfsR3733XpRZ1KJ6hTFTbktFjn5MX",
+	"lovG/MT6Juu0g0brjDXGAMNqg22LDJbqRrUt4fTpv1O5piogJB7l9cMsFW3vUKKpWo8JfsT5sfdeEaG0",
+	"YqokMMsnqH6+G9WKS6mbnI/GPALc1SaX2hE+U1EULasoDZBC15VBSOaO3cdzf7YhFOLtuCA0+x6HTmxy",
+	"rjUT7ekYo3wkOGL7mbDRndP9HOHjYu32xo+jCBVfxUdpKBrSb1nCY+fAxna2d6KL9hcHFVJHS9+dGiNV",
+	"OFDbLONM6BMke5r64iB87rjiW9XFc8J3f69Komz/427nBU++PeqKY94vbeAzjYtyXdKouoG+/vTqkaF2",
+	"2TKdpeHqbDWLNeHsv984ncX12Byp61oGw6fLdKrhuD+JGkAP/pVdobsLLh5ufJ50h6ziIrm6C/jzuXKD",
+	"dyRKf46IV58CHamwZG6i6C2zoOo6SIHe/2rgDeDNrFfmJRcnhCsupOn1ubdQwI87A33v9oBbueH6vVox",
+	"cX5GTqUQbKbJKpePPGV5kfYMPUL+mEaWu4c4RZ9cMQGksR6irSUYQ0ZjAzLNwHVkvtNLfLK7eTfqtG50",
+	"peQyY/tLvmS2EhsoQMPvK54z1Wi2SsGq3YYMf2D7wEtSsy6FhZEjY/8xfUASM5cRKTMU6PByfFtDyCme",
+	"hfWlRBbhMneRu9eFpC2bF5AA+7ohFQBomN2MONBGqg/7EcvzIR39f4FwMbNagFviRB/CPNyIKHW3aAW6",
+	"6l0g79+SX/kHgD3fjj+++qmhUuxazKiOFwqv8egXHfJ6XdFAdFlCXv74ujTVSNA27g1Vdbi4t0oNUXSD",
+	"xazNIhUOH1u8wIJzm+hv9pCe1So3FKw2r4+Ojg6hHJDxusDgXAyIBJZBLgSN+lCbyG/gC7G5v2SbUEB3",
+	"uLzaUlu8ean7ayenxSXb+Py4LjwfzaIu4Pi1dhXuCfTyuxJAUMuIPcqHTrUArLDumALSXpQ3pJDLrHFT",
+	"3KoWGJRWCsKX0hVpLgiEXnG9gBhKQIqUgACF5xaQh1EBWrRhXBHRIt0hexN80Pan+oEWs74q6TOWfrtX",
+	"7ej7Z9v1T1hnx/6yd72DKytebSTkpDdr5Aj3AEEEngbM4e2TIRbKLK7PFBJqsHaGkcQ8daXooGIJy8nE",
+	"pia94ukES3ZgQTRLt+0QrlBQbcoWXKSQogMeTLJiubI3JZxPri290G7GgR1n246kjcoIDY65zpooxs2f",
+	"fJFFz+4Yyw8y09XgSfa0N1N2vxb785pta5G77Cr08Dm1hAugeACnUo2apS3YCwrVRDwpU6tr7azLE6hl",
+	"xm7G7P4udiwu2XlDfNKml1uKRwulghBDSVeDintMs3zJBVT0U65ACJYGx0kNWX5cYqNzCEFO80a02jrY",
+	"qRv+N7bDf1taDpveTkEfSAkX2qa0YlNwNu0vi0z63cZzSyeg0aTKYKQdxEgl9RlvSKosBgRokrozIZkm",
+	"h7trAJW+6giRbNJ+v2lMNzvqw3ypE1qBno/JyPGBcu0fipeF2cMb5F2LVsctbc+iNNMhdCXdWUqMvOUN",
+	"wTxBVkyuMlYWuUk5gtDaPmorZsr9jJFGd7hTvdvoeW4CuzTdqxN1GbRLsAu5jz7sDyeFzxZJLaqZ3Bzt",
+	"dS/y8PCG3J2RlY5fId0WuFoOaU/ycdu1LjG97F1J+/RlVI8MqCR+UB5GZfQrx1sRXAv38UoRsUBI0cVy",
+	"B/wRDhIhS8pCeF3uU+1OfUrjDsK1Zpjp6zbw0hJXyxPbYt8XdK30s7RVMMU9saEVE2mje75TSyGx2xOb",
+	"KvO4PamxqpFth1uiYItQBIarlZSZbHbTtIUb9DnieiVbpmtqqJHjNJ8tWBorYGvE45zmQB0OWDfzqHMI",
+	"sO+o6GD52joXJAQJAQ2/zjLnULRNAKd2Ltf3iwMzNZtDi5G7ve6B/ng+8kXTamQHZDIafj6/PBuOsAAa",
+	"pgjOee5y+Jq4Rbjuk8nN5dXVvwy/DS/PbK01SCHENuSKicQHrS2BF7QDBelcoWg+WxSR9AVNPbUIfGB4",
+	"czq4GIyh9eaegMXJl1j4DevK2vFCWIfMWZaRKcMKAaWSt1g0Do1Mz29SlLokk7BsLYbgJ6Ph1fXwEqvY",
+	"uXcrHYKG1yLlmJV0JywGe8NC+hE5Nx2+vRh+s1mC7gPmV6Ph6RUWyyOa4XTmVMs8JGOFREbAqwZcNz5D",
+	"02ZUOt11RoWrMj65ubodnVY/a38ZftiBtxDbUBA2nJDJl+GHT1dXv367+vhx4hy1jgAFyuJtuIYiw3I+",
+	"LxUU9Bq3vUODtnx/NE6acAkHheaNNcSZcLQ2QOhTFBZ0PQmLhtqSCGZJvBTrk8nZ+S/DmzHOrgKDDHI/",
+	"A+3GgkRdKksJLf3x3FXdw9PTS3rhYeglPb91w2rHkTrIuJnMj8FOcP/0i2HaLy1a8YvwmWBVgn8VrwRz",
+	"BZmmZgpasv+NnKrSif2vrtXXI+1dCjBtW8Szjd403e4VmE1c8EWt7A3l4LbMEe/v+FhdGXuMOpiuntgq",
+	"lvat8GFfX3PqK9IHhTDNw67SpDmxnmQzr3HcBnyb7cluTd8XLMN2bDFKCDEYUW1MXCvlJ2fnN6eDkRHj",
+	"nmKPTLdewMEkFCiS4jzDaI25UBSDCFToCYRkPtPvg3vmckLMtXF7fT0a3tzYCcDCgp6MNrkTrn3PRQuP",
+	"cSDnchTsjscHQUXVXIYI72W48yMcmJB4jXNgzpbv4ouSY4b7ccyXLOPihXWk1rrF1VpP5femQ1ImUbSs",
+	"Wr66NFSbLVVX3lHgIEIRvdKLKGVxIJxNI1vmP3mMRS7NttWSvD5KjCpMpmwrQQFBNiimNF9SzQ4I4rlX",
+	"0+ZI3gT6DfR04bcsPz6dykdmOwa1OfHgAUUb8njAOYqDJdAeLw5RQ7LDvc8fwhdi5Y25yzP9gHNje4Q2",
+	"LUwU0svZ3I6n842btQznL7bXrmmu+S6ZPIBYBDyCaNa14NBTq+1wKWCinfKjyqU5sCi6C0NhON5sQAA+",
+	"2RgfxqPKO9HYAnOeZR+jxMO2yHSOdwCWlUWFVgpSJM9ZYIB1JkcoOEKXsytTyVV7P+AMDJ4mqvKgh3g4",
+	"YtlQla7UsAwrqhQpypWgxWMXxJWaZoJOzeEHHpIOCRf3jZvamWQuHmXDQ0GO2wHuZrkRTTggnhbhKNwa",
+	"QQyYV0Ua6KepZHHKcD89HfnRi/fiBwXDk6eebqpDCHe2znMm9HVTiLPKso+dSqDywMp5TSF+6xMxfCHE",
+	"/kuGSEUZxvBfgkcI+xBdGbMh9Rmbc+GXvWMpNW8ZeQvPGVSQZp8nYEUzCrt0ss6zSVIQX3hTlJkxKJvL",
+	"iBnAvmGwncnt6CKx0VmF4KSpTC0hvA1yHZOJMbbHbLnKqGbWQlT8XnBxj2jIiUsep6tVtnXF3Bx9UEIm",
+	"OdXsmuV4um0L6HMfmLtwcieoLyOL/fshEM4wB8aoVj6JxaijD2xb40LNMqtoqomP1Gj6wFQsShzDHQ4U",
+	"mfwyHJMfXUfUxPJ71kAKb/dDCLhYrfVOKsgyJiHGLlHu3weIgvEcO3VS7yzasGHFQZpj9jeWxFNaGtvZ",
+	"cyE7v4zPai64cG2h/EopnyX9Hg7h7dGhZJR193jzYRqmXHc8Rucw906KF4aImyszJ2bQnuVKabpF4oOU",
+	"2zhfxmgKcEeKbhuykEo7CKQxjmDH2dmC+jBUsE1gtaxYDvWZpDBvQMOFb8RTXdrUN6MGpxyjq9EK8s+x",
+	"nV5s+bBvDUv4yNnmQtK0Ifwa+IugHD2Qfd3LmBq2VpwpjUSz8asbQleOdd6xEYD3Bl46ROOHejtqRPVu",
+	"9B6xvbNfstpCCOZjZAocKRnT3hVcUFYXnaa8KXM6tHwOyaELJfG+sBf09YQceUshqmLV1KonheF2O3Sa",
+	"w2fliUkqG6U68PKa7ti0I6wc3VG9Skt3/z5azkBT+CPpQQ52SSF78zZpwo1gwraWEI2AeEWZJPv9T7uR",
+	"ITUTzfdkx5zcLGjODisr+bpFEnyFp8YFW3Ofwm9uKHRDW+pDKMAI2YQ06+9Mf3n2tlsl0NiZ2TGlLEVS",
+	"hl18DIfQKOzgXEYjFJvfPzCLLLS92TmS4MhUZHcUjg98dVvti3DABWD9f9HF3IeEt+psaydZdQkisURz",
+	"7TduH28AWYHUQF6nFzLdL+Dsc/aTxWCSCt4e5jK+DHKasYiLwv6BpExTniny96OPp+Tnt+/+8R+6MAs+",
+	"cJEiPdAql/c5XapjwsUjzXiaGF3mG3CAJVCRIeMznRi1KmOJsdI9g+a33BuUWspvGc3vWXIn1kKtVyuZ",
+	"a5Z+g+J838zoEoJz8g0oCrNMbsx7a0FtHUqG/ZnyNGUCGzSi8Zut+a/g2UfKMzo1/XBEfAmRubF4UK9z",
+	"HEjUIQE9nk1IGHNgEKFmFtHTdTMsekFXKyaYmzrAVJW9PeBgMfLenEr0rf+gmpnFO1BvFnyTT0BR4WTG",
+	"gFRIgQxQRPsU4cKPgGTyvr8bFOVvq3c//xxcFW+P4jnnzSDcT+PxtVs/Loixz+MzqK3oqOZ/bOjWlgc4",
+	"nmZUPADjdsqcUaXt/leErigCfEN6/ODFSKZWte6OTZuB0QSYH8tCWcx37IyPGE3bKiYvW4EKcmb+lPpT",
+	"7ffqWhg7qqRBRefiM82h0AdbEqoIvuXcKnXdu8P3VzFMidmgE6qu5p5WDMrtef/OjGYZyy2qhFDdJ3Uu",
+	"D6y0Tp1vhWZYOp/rhV9Ij8NrCS5p2FsKpq2WuotpUC1SpyACJIO6LZ3MlGqmmf1s/CigNR9RR81xbCKL",
+	"1eSemasBSLONEHZVLhvg2+CmajReBdt4Axaq36PZGYcGp3LWSJxjbxiSytl6yYR2gOD4PQB+roZOsUxZ",
+	"o9NmsVn91qI/pmXsSVvc5hcc5NB8OaYn8Xg1i8Jv0ZJOBtcUPDixzzyw7a7oG2/wFkJYSENoBRxbZgtY",
+	"6K/qyFMmN6L5+wU+B0464Llz9Lk+MkLTFCFN0S/usc/3b7i99nkMlWq1ezwyODo3y36f+WWs29LhGdl1",
+	"SE8Xks8ilmNGpyx7Ch+cY93GhnZ1AfdURLKZnnXfonZEkT3q756ohZKton9onoiMi4dmqeHJd3eWrI0E",
+	"pmwRn3qMNWf364zmAd9vcVUBBNJy9RMII0A1+7jl7VcpZsAWvAj1vzklzQE5bIbxOs+MmoTz/rWl2Yrz",
+	"mjity342eHTXlnkO/nt/TR0OwnBNWHM1UurCGjydO+VUyX198x9o0b3D/Gb/3RzcjaPs6OOY/J6zlM40",
+	"S79OjIVibAhjCG5sNBs35EHejllcyYHwD9CNgz6mFsasFpjTNOdl1q8G+yjg1360dbXcWQR1FM7PkosU",
+	"iCqaCbtyJsH29RdFlMfiBbw2hc+lxgIPpiL+HYm1bj6PryfoAhCWgyuxJUQ91Hii1rARJgmZmLm1gcyF",
+	"Xmbx+ghGVtX3gtsK3XZCNeP3EWtpeX8RysWd7iLcLA2HV4oZz3hDjSxQpOKssEWpxqVzmjwyG6P0ebAd",
+	"gxQpn89ZzqIpsp7F1RZBAP+sL3xjUz+BzzfA3RTaMLfUjAf0as4hQ6JJ495QT4DvIdJ0Z2+TAFUzZ5sO",
+	"dIvhan3EbkV5VaNYpWGMtDusmM6tEWc+TcFL95///h8dUDzxwJwPMLukTQTkw8aPMFIfQo1p3vuw3Ykh",
+	"Mo9YOxWwuRAt7O/PS9XsLJfxItLB0GDvAxjIBYChhGhORQ1161H7WMVjSmcP0UpJHreIT75yMZ6uzCOW",
+	"EH7vdkD+/wM+wJWKth+dHprphVzfL3B+1EKuMwg0erZSbi4uLG93WEduwDG3rzgoL7js/TksYBC2qW6X",
+	"pVzrq/mI0ZnFra5yZil1EHIUISeX+ZLlnsxxEuy2ySEEse2J0mI19//z3//D7kOLVWwP4FuL2YLNHliT",
+	"4VoAfu1zx0Qxhy1E4XrAeNfCUeI3Xhd4kfuCFlgJx55GusSE9jKt/4kDlTtWJuSDJ7ncODYgJDWJynWU",
+	"+zbhZo6RDrjsTTPILeQyjIrwESaAYnThKe4yz2kH4h8WOTj/ib/MizNbPTRlgVfa0qXp3q9KuMsprlG0",
+	"3KVUN1m+gOwpKiC036lwUV9NwS+TNleUalYVIuqBafI3ma3R2G7xBhQSiMoURyDn9O2wsvjHq1ubVnR2",
+	"/vHjcIRVBC4GY6xFfvppePprQ4GT2v2489JDpNieSSoyCRXdqpZThS13mqvNYtuaJs48G9+anqb6JfZj",
+	"WEO6I5+7kwaDXS0jDQU0X+DIaxTeByaWuvEnmDMVdCg+kwBziFMIrXI5Y0phfRKb7InACjn3yR8/KDLL",
+	"JKoy1ZXgj2ync9clAsK4ISsIEclKOnISo81imqWmD1Y6G+m9kflD3O86yyhfsvSyCq/alXfiAKZcOQIS",
+	"qyx0vMDst0fNJOYhnt4pLCrA3R9ybTpMQwNhdOSsZ4wqyAV2dBHUK6b3qL1wTaZbYLyH/XGeTooy/hiW",
+	"xSiqR/ViLqdqJG75wGgl1+UARhlopIEcEQ7VgtFcTxntoOoUU99U/9D93W8TQAOWq2R1qpKx4mlLYZnL",
+	"jFWrt//eoysO3nxMi8Hk/RUU7fv6tYuCC1kk3RhQHlmu4uzJsWiEhb6s4B/uVTeq8Pul5Y1umMSKk9KC",
+	"VU5cw+HfIfeexyOMIvQpDmHwQX5ijbDajeVKAxcX2LvomYCUI486sfKapNyoqU4fRUeUcjlrKcu5UVch",
+	"swlxrOnWCwAbizq+ExOzeJD4hiwpoPNuhMsxKILX5hsFZ0KYLs5Srh0DaAwFbb78YatZiyNkHr1Z0Dfv",
+	"3tdn6AzJwqx8guEADe/3OL9xR/dkWGOpNaDMkh7fji4gjI/UeVKhY3BhCcdeAFoWTFMSTG9804UFcWKJ",
+	"K+7vNnnQ+wCfqm91yQrfAXsU0mXHpLwShm2jGjXMyUoKxeIncWz5D91OwyuvIFmyvLzVc1ebsWfegXgh",
+	"X9gkY3tR9I57n8bj6x9f91+TN0dH5OrXvSzBFRebPeabMAEIGHTXbWhsg04V+zM+5TrnLB3AXEZuduGx",
+	"9Cee3osUZHnVwBk01iazOV2zIBNmN1XPA4/7C8utwkx5np3Ef0XmZMq4uA8T/LOc0XSL0hz8FUFSmJzP",
+	"ze+tu6Lf0WVgZ6DoddOkb4uqxeVRwUZz9fSWUy4Y1NsbXJ6hm5sJYJlDXzhAn6ZbcjVC+JLZJBNcfKiR",
+	"6H0xngRBIu4pYD7Yw/t5IAatrRP9FMm4Sn5zgHpYg+cQ6r4DuPEch184hkjNJe8RfLZZKeCbtWqrUUIF",
+	"T77wkhQKRZ//Uu9xzNfpVtEnOR+ygKV0l2ea4D+ajt9VnrI8zmv/3NjO8Li/LLYzPlyZ7S23tKRbksoT",
+	"LHdl7AP7G1sAHsO33leypNs+mTh01uQ4pGpKnAMlIVQpfi8Syz6VIB9xn0yMXgqvoRUO6ba49KpPJjRd",
+	"cjE5hqRolSBvuLGV1ynXDgTtTggErnOs6gB9MX+D1o2SYRrad0zoDFwsI6yE0KH8PL4IMz6S2mz+oqBJ",
+	"ZZNAVAL/eit0DNp+a4m7HHwd4xiuvKYiWsrGeh21dLKdDJphtnFcxRJs44uSTjYLxWbfMD4/pYq9f+vs",
+	"GACmlhNad2t/5U9Hr0W51mxMLQd9hSpdzWjmg+qtBPzQv3Kj2epQzL55TC45qA7bInu+CQnmZVjHM77T",
+	"dLXgq6DtxulzTKB1tMR48OvwcuLgZn0yubwaf/s8GJ9+MmqBS6G11EVrsWR6Aq5omwLtc07cq6PhAF/F",
+	"Gi54c1Ms91oEhrHsKxBFS6aADQwYpblYV9i/oH+9pBd0y/7LfmlvJV+51lzc990UtDnOGF/60b5qTzP8",
+	"3KQRT6AU8dkEmJmLgtXAfWKGfmLLnaAu5uSaAwkry7gHhFUfB7cXY9sQBnNBEgrt+JIt9BEm/Bt8F582",
+	"0+hKBAeCwD3vaf2CpP6+Z4S7sTR+EG7DjHzfS1uoubQuOF7geoIOw6J8cwWZXaN75SxMdL88ue1XKFyZ",
+	"a5nx2TZGygqjH/73khS2V1+eRS6A/hHPSnO03paWYAWTFASK14qlxwGDD5xQyzcWITpszv7s4JnD9QK5",
+	"FBtLQ7HRogwsdNSCP+yIDglrr9KCHb/BoYHcMx6gZj1nnUL2+JUP2zj8uvDbdsrprcKzAx8uLEVsf7mJ",
+	"bboj/BE6mFjlS4kcBbhgPPrDilK3XGQgPEFq9qD8I7bqVwAYgUr94tgTjaAuWgAJgDnEEnxpuVJ3wkZN",
+	"7esuloPQKMcI4e8acuVCJVbe2pvq3jxZlbdD82nnE4DsBhmW9FjIDXtk+Z3AbYrDyRgFUChwGrnzh/I1",
+	"KHYUyFrA58SM7+cUZLvt2ahwqq61rJPDFElKpcl0jN7cX3PRmrj77ZwIdfla8L+umf27L/PyJHnUzXCM",
+	"Kxv2MnqarjFyWfUdzuDA7l9kVnFLIgtLKlr4zByF/Ql9LkTsvM7BUvvza+F29gy6Om9gsMl4ZLiswkck",
+	"ylwiv2ZJHAempQpYhNtCPLueCBA16AHLrua9499bpG1+hnf++JpEweNuaegDK2bPWXPogrTKYqFiJyAa",
+	"moszXUqiN9JJHit5rchxsGFgGT6gWtOmvTD4c897zCj62u6Ujix/xFMO6ZgpXRgFFXep/30L+WMb2Xsi",
+	"ZJcDkUBynpoh+bxjcn7CMXk+DRj35W+FBlT3OVi9psA4BDqsd3zIeQF3cAFZSN3dAxV53VgCP7LDsRgX",
+	"SrjSuYIUV0grzVPEVHe5c8zmadSDcbgdhc7I7dCa2LkqwoXHRlVxAEwYVOqJfi2yKlIapV0vykVSvsbw",
+	"uI5oOOAjcd+CmfU0TVQX5JOFCOp8s5tZtrrM/qr6zgT1mrT/6g7F2XzB4by7XtiiwM2a3etcr3rBxYPl",
+	"CewTB5i0e96F/0/q2B/hYzqRoPCO+uf1XK/2GflU65xP3clpSi3bl0kWalsdU8mSXlqqqtVcuOPno+B/",
+	"O01E+228aXu+atdNh04x8chzKZY20+bZ5hsYSmyYM9LwU1t2uXDP1t94bfuntFiEx5w/6vTq8/XFcBxS",
+	"ju9zDBpzuEskDO3nP56U3xjI/YMIRr6UOJxQdveJDU05+X6CxTZMfxN3axqFEvnboRQ2Wsw0ED5/H034",
+	"4ipItwJAtec1xtqS/v0pM3eu+gf8eCjVMvBKGnXW1mp5ZDnXBboJsoeVL0FsOlHQFO4JQ+/VJlkgllve",
+	"FV6Su4zxDhmz+xNm3zxByq28j7PdZdzk14nfy9ZS0JLcS8CZFrdNoH5BYMm66bqz73VInnH7ZG9ZNvfc",
+	"3hPnxFB5NzUGbSDaEddMC5vMOZbArYSVbqaOQ9aID+VqtIIJmRC1NsafIhM1kyvWD65kNemWCPVYxHT2",
+	"7QEf/2kIIT362AiOeY+q45SpejgOcdQ7MDlIAuZ8aI5tPOUKAdgbCiVuixLQtsW466Bl1c0dJfzj2j7E",
+	"O8FFF3gvnXO8cOg5O9c+ZJ0nllfZpS79gIwzof+l7RLvYBJxE+3HEF0xe0IrwjNfsvSGixlrmboaAW8A",
+	"VmjBjUTYdiDPpxkTKd1rEJ+65w6sYbtbFXwJNc/v+oh7K8ida7nw7b/cDmhSYEyMcffZcg/ufsM+B3lX",
+	"uZuVIE2gIdtqfxHNX+xj7QdpGx44I6M+ge3bWjCaYcGTfdfWJ3yyvZSBDz3SbOck7VcnmrZGZ10hYzQX",
+	"Z3Qb60mHVqR8+EBnDztHZQ12R2EfN/a4KBLSDu5OoygX8mkbA1FuV2KEKKX4Wfb1LA79yorlM2sM7uOR",
+	"6twoz1iJ7bFE9tho3rbipgRM5Bapnhu2QF7Cre87XAHKHXRCMZXy4TbPGufWiueRfXJ00cVWNIrWXiUS",
+	"HjpI60x6wP7yBQym5nPSvsOa5vesA8/QGJ6PqYi+/GJ80YAdc+epRdZGc73thRYU3NblwlNp6KmlYouZ",
+	"g1i6howdtg0LLGJwNiiriFryJPFgy4RM7PRMkjsxQXlqfgtn0/xQ7CbLH2NEwwSAi1NPOYBKWkHWl7NV",
+	"Rmfmi14VxSr2gPZOyHStsWt41Sd3YuX4cRKSrlGHd4UPkWK3T0bQqC04EM4PzZdF1SQoaRDjvO3CiJl2",
+	"VZLWitVwM5Fsk1LU3uG+ZBlBVCvQugNC9BTez0PBEklvQ3Oxh1nG1QWEleaKrFi+oCvcj0tGhS4st7r5",
+	"EhbghBreNu0SXCUWBtGlfPezUApvnglatNkj16JmSoFIKRT4cJ8moRkSsWq8ohoIZCfJvdpbFWB1RaQ0",
+	"C4VgrStrdUUnFJ7VSairC/VbMqo4N1lpg5nmj/bSqdbjmD1U74KOQKfmbIU9e6GJ98L1qXE05TBDl7oO",
+	"+Xa0Fu2RCFpixd5NySuaehQkumUWNm38YMmzyteCdeoVXhyWzVFQoX9Qwb2nnt6biy5+yXctCh8hyzG0",
+	"PUkwPTJABCKzapYVeCrrtKWYXcXQDQ3uECMuFSIVntf5afoGbOgROd7Ue/A6A4bMddxir4p+n5DJ/7/E",
+	"FYcgQwg7zxY0pzPNchUdXZFp3g1MsQti1EExjwMlAaWGZEeWdLldsLTmqy16+e4oioSqSoc9IgGdIBVv",
+	"1MyJCRfIsRdGcV30kPgIOaqhZj4rk+MEHib0XjXx+trSU/aphMzNPUumW/yh00zBFX3qwwQHrmC0Qlqo",
+	"TpXCIVNG7OSUfG6d3Z5/qjr0J+o8cd+23WFNO7Mo79i0MStAf1wCY2ng/jQ/4Z6cnJDJlPsCfGuB/wBX",
+	"sJ0j4O6AuN+koKW0e9sXJEWDKgq1pjMtGypqIqkmoWkKQAr46lqxHNNDHfkZxcyp5sZ/5TFe7IlpCYwv",
+	"87b5wZYnmSC9Z0o1nVLFLMWnHRJZ0tTlJE23ZEEbCJQhSaT5Lovxun0JaA0RI9Hbjfn6VyVFf0Q3Lmze",
+	"Bd3QIT0efOUHDGVD1bHN6MdtZTHMkPSrg10ShJds3URRRBoKG/MEC1faLWjamnhVGPYnRm+LWmSwQajy",
+	"j01KJukzT2kD08puKw6T+RrBYv7PnhV+cH1eSY9znHNGITDzZqvTbOh2f6Ia9+RNeAjD89JSylzT+yeX",
+	"HA9kVkS3F+y7PoUaxS24YJqZT4wqQButkRjBWXTFXsB4MTNiZG0kQd6o5IEXAutyh3XHPClqUzwxnope",
+	"UOFhSgGOytYFOJAOzFIHluczGN1+I+vZszSoryZdwYcHUbt2qIMifhcDIQ4+3Awvx9/OL799Ob88u/py",
+	"jNDDcpFsFzULEkXmPLd+lJDXZiEzT1GYceai7Yph6T7vneJGZ9/QrS1UW8cBhUHHcgSxNoKz29FgfH51",
+	"WR6DhbwX3niyXJvdwhKfDtgnRYBVzslU6oUF79lhLxlV65ylZC0yptSdsG7PvnvK5l6C2NpwxZrYLP+L",
+	"4G5B9N8aynjh7Q6L7t0iaMVNbCDQJirO11lWjtLD3+FfsbrrxZayaCntSvZmXGmW3gnERRl1xsfO7HxD",
+	"TtLCJaCl5lfF2+ZZluJKxAzCd10Nwhao9xcKEXcEdP+N5TL40HPFlv3mOYrV5bQUhOb8W/+cO2gkZxTs",
+	"jqCmfiA7+uSISEGuh6Nvw386/TS4/GWY2J2CsoVqbzH7A/TT+7ftDk77QHZ7Qepi5XU5aqWaraFJsyzY",
+	"7Fregx/Ky77KoPtkgFblgiqjNYmQRt2lpCVHR0f2QJ1YebuUObsTuc2/C+Y/MXoVnBMljfydYJS9n1Gl",
+	"waKb+Jzk4FP2tAb82/hRqFaosFy0UUjdQWsS3M8DKNhRnf9qXogeMhiPR+cfbsdDFEIPzMN/PAg6lPIu",
+	"h8elKGrH54/7jhdQbmQmMoopfAustjsRJo1TkHZm9aAcT4nt/M2797bIJ1dQnEkYM4FrRW4+DV69efce",
+	"Z283VrGD/l7HOvgJfB07tHKuK4G+IqWYvEYTFa7IxDnYNGGQc6H57MEaRvYVmSeEZko6NYDPHkDC3wms",
+	"wmGnhBIFvfMjxwP8l/el8/w6OQil0dHfF6voaLYDLCQ6HXFnbBYSzOQskF5YRs0lRSRE2+hGwQ/KxVR+",
+	"b/C2WmVu6x2nvihR73//Pnj1L/TV377a/x69+vlb/9XXfztK3r/54++eDXvS/XqPX9xmF4DwsTBk9Eun",
+	"hBJHvu05Frgwoshf1kYDuxM1wRZU7beXOMRi7cYz+qMXofB3y6pS3k+v3z7T7RBB2tTP0ZzmZMoWHILX",
+	"iszA1KvWOphDFLqE5IsUgPBjwwNnzgWR4k6Urwq4MsGcAp1pKVOzBVF6ZZbqAr0RJVUcLwm+rM7W+6O3",
+	"P+25T+N4oh3y+fNaaXPvOzgmjidM3C5LviemSJSATLW9DZZBsLXNEY3ZC16ZDBcKblmry1jUsGe8d4wi",
+	"r/vkI9uw3Fy4REt5JzKudcaOiZChtmNhqCLMfLcUTKq6hdubBx0gWh1FpANwRYxVLOdrq1jA7RbKSa5d",
+	"nnNlnd8+aZkjgLCW2dEkLJWPNYdcEWKs2uvXIUjIayq448mfsJrLnGaZglSLTUUHM7pCSc0zCgBYpZMC",
+	"m4XmTJ+gr6T6glM0vJA7OETpgXL15FW5EQX2JYwiaEaX/WfUUQKs3b5TelzoH0QtLJN6mNziTUxAIATs",
+	"Ewku3GItUmCXBEPxqH909JpIYXNerE59J8xiGaE040uaqT4BzRVpHCHvimA57uCO48oXCbJtlTT9sFOh",
+	"th/I6oqDoCD1Dg7/LorvQ2GILZwmCXl3lJCf3xmL++efbbUPO5OhCqBQUEKmfFFWBKtNaYU6VMlme0nk",
+	"Y7NtOjbHkS8ZmTK9wYoBWLzNJWpXzFGQzwG5TFjgDZILjix9k28Hb+PyDV22YNl3OtPZFs3YmpD/6ejZ",
+	"5iUEe7ZMRarAPmOuwXBg1qXmRSXkWAfG6pQpnjJ7NySFYWVtf2rrGwX+P4cEabAjd2FSYw5heytBVWv0",
+	"/kmSSpstV1xKCVlovTJ73PxX1SVck4j7kyCvT3H5PB9Wdr+EduZcRCM6Qvaf0Pjz3nqwnfCIgKgE6Q46",
+	"FjoyJlZsTQhVdwK3zNgfVMinLjme8SBzcY+2yZSaM7xBZcvvVSWl8Jy1bEvuIVxgzK7yfqwZE8/pbToc",
+	"RRziPg6GNpSgx81S82pOTq9uQ2swienGsGK2cJSsW5DBO5Xogd8kJ2jK1K7GF9KCa9DqZzZgngAWjiJ/",
+	"d2m2F4w+QuzU8mFVUME1QHAZ1I0uelGmIDpYszwU1dqNVKZzf2K1bFxowj2SQPacZaovovGVtM+DkWTP",
+	"PK66hN6l+DQJZUwDMNbKpOIznETc8S/keY/jgmIQ48Zgqy2YGiuuDvXm96Y0InhjYFkrA8hLU/nVcsrA",
+	"AfyGBRRl1ycwA0FZT3SBPOpaYkkCvf7HhgA64sK8KWNL6kPxNzL865pmRrRMjPE0SWzsk0x8GYRJh7pz",
+	"tgNtqeGX8vGAxVMzKkQsdlnJn4XaA/+6Nhr9AXOKhOrtRrKjZEThl5hC9dyNMahYm2oRYX3DcIHDzxWT",
+	"4Xec29yJPRrFPDceLzlbO5KUDkiGEfKEB7HYB7bSRuGbcwuyrhSi+D8HMDv8vsqo2FUuum1xF/PsjbZa",
+	"yF7+KHwSQhaa8qjxs42TwLYndjCPXh5AurCigeDyDAyWhTCkIvE0n0vGdI1yQUhkgjBXUFFhtEZFYEs6",
+	"mWYgVyW5E97INOadZaYqOlJBADxXjndLmgfYMFw0ET345A0/+SHrg13sps0Ygp3rmzF+kwF/G83WrM5Q",
+	"T1J73sHvUdJzd9xbuxr04exqYwCgbNpNOqTjqAJtTorctQIjEgIk1QSgmMLSKe7Be0E/mub3k89Kr0d8",
+	"PLbTRj+tTzmVNqmlAtCjs4c5z7L4RTxGsjBj2PIlQ2cl2sZSBNXcbYAJThkGmEA14FlmS5vhlZY4H4yr",
+	"rS/Ypk9uJOoSd8JSfYDJ7Gjg8etIECTXmt6zMH9QeAg0t/GLwnPm4sbufFYdmzuJJzwisoJqvlsfHf1l",
+	"VkwJ/Jv9v/jrsIo1/mFybGODXtJ41kEXWcN6NWH9UIV1NN2cse8zc0mBKLEFjCfhqk3sTMOF68vDBWsR",
+	"KG4/qKIOotebSucBUNoWDg4etI1wE34nApgMIhuLLZbsmHlcGbO6tlxmGLCIJbKac0h5Fq1e7nOm3Idi",
+	"pON2Ely9KwulyLk5kPfU3PfAGW32tDFReelEBqCzjN7vja6Wd31wFBwTISmxg8cmCJx9cHXYlvpxF/y+",
+	"upqYDdGYdw2lNQOp4Or+q/Vsxlgaiklgdkx52lgHFD7VJX/YvDRai0HDVV3tmz8nM7lccq27FO8Na2XX",
+	"iYVc6H93wDtW5R92kS2Z79hSqbNSuJJCBZxlcp3PGIEa1Aeo8mYIF1TpT3LdbPTllCuWusAvFk6V67xF",
+	"OL8msNGHWYwU+m3+vjy5ExvbAtTnCBEBPqhigXS2SxXPedehS/nAxf0HOnsYy0Mr9pcEZPudI9j3pk26",
+	"9xAfUKp2T6Vay6lkpVohqFvUkotqDc+VTfCyeQTXyJPQYMSoxtMQkMPCGa1X/G7pBqmmLHQUxEEOQ9yP",
+	"Ym4/szVs8Be9GARdNs+X9bDDvWLLgq4z72SB3GPELDMAFf6XelkE2zDVXFUqTNKwpjwuu5EcRRnPN0cg",
+	"1HhOeGqzlYLU7labHVasc/UUSsCXby51i0uCZAKAYhi5VL5nAbHJ4wW3/xy3EYS42ksAez5vzFt7HMov",
+	"75MigywjePbQ7IIAXCY3LMcnVVyx68wMbUd9IWm6l3evqxvMCrZ6do8TJX6N/NnYxzINsfNVFkvJaiNG",
+	"rR2CCsZJAeezdWQBeHbATqO6wdc7ZfdAq+OMIK5i23m3ydad98++0lBqB7gM92oC2Nm1SIuswHYfh+Y/",
+	"bOOYpxkVM5ZlFtdBy+WSAQDSpJt3k7Qtmeqwbs5+OWSfI0oay+iADeIwy+0owcz+djyhe6WyzeRUGuwC",
+	"I5yNiWmMU5mHZX6WjMzXudnhtYl3ngayyWWJICSQ2G38pkXvvfO0vZiMJZniV5OS4IHEUz+fxRoG4iZk",
+	"2inOwm55csFVrDRlJmOG56VEnqytC+D4E56ARbJWRhHRTIC2u6S26IglbAhSP3QBlTINVExqK63ca90q",
+	"WXZXf61g3XP1ddJ5K3u5PpFXl0PA67oF7ZOz81+GN+PjsKAUGn5hyanA9ZMUyFC7JszcjmQ4OP2Erfi3",
+	"C9N2rdY069+JGyzAoAhdrbJtua6f6Vsv6WF/eknPNLiPSd0nZvQrI2/Dqu5fxqoqfvoaDQf2nSsddSb5",
+	"EnEuJae04yxjm9MrcuYKfh8g2VZF5/btLzeO6hZyTSTFgHbvp1Gr6hKVkxy1GIZVb4K5rsNK210q3MXq",
+	"Pkc/4KVFn1xK7fwc87Veezp6q+v/5f17TLLE3qDJ8rRMay33zW5LOv4/fX6fdon+H7M6wUB3L5SPZVaC",
+	"wbeXl+eXvxzXVDhyBtK2IK8iObjuC6WUnA4uT4cXF8Oz4yIxHrmvzXTcjK+ur83fvJsIOCS8N9yTRMr8",
+	"TtzzR1YQSxSxQYI1KSyqlTvXBqjkgc/bAjDKlVZxZEYoo2z23e0lPdu5HUUv/OSVMLsd+QKKjIUI+vYY",
+	"8hjuWULYI0/NzYL1yxZ8tmCPMA1LpjDGYHaXhzxrGaKewT/pVYKxLR93J8rBFqPmecekr0QXhDdi9SLM",
+	"Rt3p+YekYnc2sSwSemP9F7hPn0EKlmup9H3O1A+KzDI5e/BKjIAhGxW0BGf6y+t3f3lfxhe+b7CqSmmp",
+	"1dy5FvmnZbRgnPzNrVT9Ix+2lfT56BwcF6lFvvIKlgNHYefAr1Yth6cXNLXH6u/Nj1N2v4ZAk4viopP9",
+	"Tnj1Hbj9ILIv0n8IK4jQJSMzmecsswFR1PtdPoT5c1B7JyFBlQVE6kIhr3J7mFQr53di4qdyEuJ1p1vU",
+	"RUE+yrkjmANMQJ2nwexvPzPlA316NRoNL2w2hDm6flEjp3dfwckqdr1DIRsrGW58LZ0dhrHb7mVuX2OC",
+	"PGsQulq4dQnz6GPPILDrjLOHlLx3nYwqkkNksqgxIJY7Eg2Z89zGYCBv3gfGi+vGyc6KDtBO7wwoNjq+",
+	"2RiBLY8Vt/Oe0GL/SWGgpwaBuLif9P/PCkSpTG6Y0hct48/2ccc27WNTuMsOiCbbBkcdiu8UbzRCtbTU",
+	"NOu8FSsaIDZS4v61O7V8RstbqElFHHdX4dsWiHJa84jNm2NyqpHoMmNzPcikaEA2eZbYQOQ4ziqri3vU",
+	"FNa6Ru/k7j3fAHi8EuZ+1Pm2cBJg6um8/KGwtGWCvviSZ8FH9R0DbBfopJupP1rhJJNgAmOLf+Mynjpp",
+	"tgHFJqTO91tRwZ4AGQWkamRcaZ+mZ07GDLV9S7I1EVJP8CFL1ocoljsBMBZzP4C2WCTYm2cVUXQb1WOD",
+	"YlElH9cz0s+Wyxa+5GeE1IM/Z0BC6uGfNqZRvfr4834jf9kPtFI467mD+3XNGzbLmR5JfQgzuHxkeUZX",
+	"sYQUmyiygynK3uIKOkAUvxfegsUq5Rsj107IEUlzuYJkiBgXVBvyitjFcMP07arjeGeWSauc9rV7ZZMe",
+	"sPldiWzbNd2HLS3YO9xJ797uZ204jOxhRZXayDytffF9+dU3zzbEyqUyw8QfHLavP+C7Fb1hgmRXb8mN",
+	"zsfnp4OLXtL7MhhZL8355cerlrVHi9IGnQ4SvxfnkbQAuWIiFrUJ/S1m85t73YV867H0VS4febqfMg57",
+	"ce2ehnRgvV5dMpayOOTamWmEpuYIKZ1TLXOyjSejJD3TV5aei12oUW4s0iwjgIdDigSimMKy4bmjO7Ym",
+	"nMziAILK5vDfTXBKyyOL7g2YiwsuYjURv694zlSn4iyxrPPBFGx8R3FqqUQehNxgcvxqPc34jNyOLhLC",
+	"MmUUG7OB9mPTzdeSoJvNA7wOtkativXVionzM3IqhWAzTdw2qqP1y9Z6vBZnxAVpJPV0rbUUSGLSeuIK",
+	"/lb7esZoqoCJW69zgaWBwMKDKBG9BxQxhI4BPKnl/jm0AsR8Pz59WTx58M+DOXwx2nvNu00YzbPDYA6x",
+	"v6kdAAsgSimVfs/ZbJ0XHHlMpN0haJFBBmBtx6IDTklwEWrrVrZUYQFDhLnubfDAKBsdQs4dUBetIGqA",
+	"ad7J4L8PGlE46daKpRAT8dX8VaQkSpgSSRUqZ5E/zda5T4LdfTXAKo+KFxBLketOYrAV+sJ+y0Mv/Dh3",
+	"VaENUVHFC5ZPz1re6Ot7YKtD/HRQwrZxf1K/MZmFtLW8Fw6o84WvNBzZQ0tq7S75ZIWh3Upu5wc7oIC4",
+	"BKvVBGApl40qxrNDzr4AN7YVXPUbq1HqxaOl2nm/IanFFqWr5bM5MYkS0harU+iBgfhSh/Dx4WKnFnwK",
+	"ulZxUQEKWkiiNxI95S6sEmP02mMcFCJoD1HO88qk2KUFV8YKaElBZdkcGOa2JwLX4utuA9tNcD/YxW3s",
+	"A4zM/uhet5YC/OM5MgWcCvNiyQKurwiLGUAFvcPgrpAqUMqjefPW0sEfwmzQpuAAsAPpGqAd4LWZlA/m",
+	"cmmwciySb9AwsCtbt8pRXBXIzEMAmfitEJn2BEhnw+WKDFh6wZYH9LB9skB5Irrs4dQnAuwGuxeXU6fF",
+	"we1naWg9kaPDnnj5cxLyLSauolhXsL/v4hPWFHsYHx4NenwcUa0TwueFUecL74Vqtuq6PsgOViFU2BMl",
+	"8CjYOkZ24P9U2f2RFY7OaKkuR4HYt7O2X5YdBi074OJ+0m1YmdCGu6oY3Kj0sS5KFk5cQcxWmIUcfjuX",
+	"+Yz1CdByWKQxqGWAF5Bzo06Z/yhjoW8Ye0CKZyyLhGCcMsr4b35bmstAAdMbAn6UY64PYjG2gVQCDxeg",
+	"H/qk8CGEneCKqAe+WrE0Cch6fZ8VWa5nC5taSZVrGRjo5CNLIRfTliVCiJTe8BlLAhREQaFcKZTp6nMU",
+	"zJSNTI9RivN5IzYjGGBBj/DmzfHRESi/AXv40as3X38/evXz1+Pfj169wx//LgoR5Uv2L9HQ5wckqQfv",
+	"i72wzweXA+LqiRU9GK7NBPz4geUZF3VCtL1apdsoJYXH+XE/X12eDf65l/TGt8Mb/OnL8OzS/Tz+dDuy",
+	"P34cneMPN4Px7cj+eAtvf90ZaflH6KELu+yn6qrFyd0cBkPxKQLV7dBWxQzO8BNVzAZU5mRwOj7/bTgJ",
+	"T3ZCJrfXp1efzy9/mYALBmrkTK4HN+OJ976QQdRXxFX4smNaNVaHFcdlpBV+vZf03Du9pGe+s8897yfo",
+	"xtqpT5obe5/V0yw6Jfd4l8LhMFtsYodMt5pRvaemoS5uB/4MTEAHsYt2JzqC7M4Whkvq6k2XSXTC8tQu",
+	"b8fOVnSiMzp7GKxWEQuGwN8IXdnaBkVhzZXEaytSnGtBhWBZdP4WVH2QeiwfWOjPCyyPBVU3/F5wcY+h",
+	"2eY4i1Oq0LZHN3pDKiYE3bAanrqmMVYbR77jgaur1Q9GOtj3HrneElskE6MZju4cqNTzR5b/EEY7om5M",
+	"vcgZTdVuvhE/KiwvwpVaO4ZYSrCFE086Unhntras9BN4LKvRSLuK5TWLLFBkendtsoP9YNd2w0GCrnXd",
+	"+91Z4rG0lKC3ows3i2Iml1zcFxVPl4XXlZkrILPk9TwPePsrCNJg39Y3D26YD1KTW8VycjVY6wWB5xMy",
+	"+S6/T1/957//x6SiI/zlBaPnwSms99b+0WzxtFBnTo9ev/nL23fv//Gnn8HJ5LUgiySl5H8coOSo+nFu",
+	"ZJ0tZtLuMYKv9QkU0+ZQiidy7E/aHFok7MXsbbNTtCSTH5XZQT+GO/jHf3Mijqd/TGIDfrY1KkmEXWy3",
+	"uPeb5ENSSSyTgkFMnep1Diqs+UUUbm6OjT0t2BeXtGDxzsZGQcqslG5PcO5cHol9oSg5+dxyxx+4XeJk",
+	"mPKuFI1mk+2/1siFZ3biWPhLFQQV6zwDtRAya7qIiqLR0G0BC6ZtAPlJ8uG/+cHvMBUnrgRZ+cALGV71",
+	"HU/mrku4vtyegrYFPMNNenSr+lyGKpwKHTiCqb1eqNPgWdse8GGumEiZmPEO5Bpn7qVt1G+ORkE7jVqu",
+	"9VR+3/fBK3iq6LUnH3pafkc7Tg33reLzNegio+m2WSlDcj0/01vTmUpP6gpnzkDYnjfRPOZyhrR4RvZA",
+	"VEE1Epi2Ai4Xw4PwUTfDKIi47rY3imGFodXii7h93JRW9mf0aHjHZoymYhxEHWGqwrC4kwsR+2MfGEU1",
+	"YlE4ID5U4tjyAFpSoDHmRYLZU3AiLQ3RRqRFIx4iZh5WA9+7WRhutkqz5SeutMy3TfGudiWplWarjgWp",
+	"zV5iq9alvM3DHYKFMLQbzVZt2XXCzrivNU8atFzPZAJIfg1nRhRdQo0Yx1HhqD9yGtEn2nJEFrRuGxrw",
+	"RNqECMx8zPWCqSpjpHCpkPRwdsgWUThkak1ZxoGx6IDYEhZQb5wMsB/ufdKILbdu0/ZOyFFpIZBJuZqf",
+	"12qs5StsDy2Df/ZTlPfXX1HuPiBWzJIFy9IW+TT4dGQ2RvYvAYMXNVN/CLmfrcTSTdO+kUsGQN/NQi5L",
+	"Kbtz3GLlbf7ARRp6wNcKGNs1o+Y05jJjUX/2QXjvyomHT9umvrZJNrDz0Q0kPTYj6T6FrqzTZiGdKwh9",
+	"FGQAFerK9et8+i8UvEMvt9XnMeBkFRhKsBqPTxs+qfOTKHYnsE2aY1XDJQMitB/I30+WXLDJPwTV8E3D",
+	"TM1oRjXAVbmOhYmwzml9t/7iK6WbbjQgd+3YbC8cbQrMwg8qsRo7pjVBpq6N38wyypd4DMZXpzfnl9+u",
+	"zs9Ov/0yurq9vvl2ejE4/4xvPU/Zk2iKjO1z5Ip4taQ8IzRNEQt5QmZUhYTxEN5q7FmLjIhSDYCIzh/F",
+	"Vl0icspMrXoyfqpcIqfORhbU6gHPRgCnCHeUW+s4j+Xz1NmJ4qT2yASYpP4YBVXruAy85QVDnPYKn2ld",
+	"L8v0IGLjlECaDRZXwPwGqm/KNUvrkJn/emRnYXng5MRUMjehHbzNzzHvOw/aH232EOyCA/cQFvZq5Kiy",
+	"Clp38DYlGmAzqGTCDimxjTrSCq48P0d7AtK8AKK0IMdkqQOutI+SuQCZG3/xzfjOKU3jYTgZM0flQmvh",
+	"nJ4LssrozKupVjj+AFwx9YJrRjf5QZGMbuU6Wjc6BkL10fcG8JWvS3oU/K9NZStbAvLMtX/ToWzIQWnt",
+	"QVWs1oU9P7o36iU9q+WIXWUOMvBkbM56KMryEbWQGwVV3VP2ar3Cysf9qGb4sajh1XZebJX59uP7xb5g",
+	"hlfvgftr5w4MQpqf56p57LT6diP7gmfhV/NSffG+WHeL99cn/oRY70yf3DPBcj4L17ayTlhGux9+qkNJ",
+	"fDplmWqWB/smDm+J8I1AKalfDPsKv3eqSj/802vRv1Q9d1nbo0+rrO6Lg79Ape8/v9D1C1SdDkAxpQ32",
+	"XPNVrm38J1QjDoA87SRTAen52jpvek8fomWHX6bwbuvKt7Ra+9bofdXattYMx/r/HK9HcVKQl+HV6UjT",
+	"Aaphcajc2LMPttIEvg9WXkAj2//vUQF3+CfUvfVmcdyV6YLSQd2JKYPccixApPDmA3C7HVShmew1i3eW",
+	"U32ZkqcRbVvpEdSJaMiwnlmWK2ODKN0c9GnQd9u5c9nuokaO+9iV3vMO7MTHf5DGI27h7LSt4hZVrU4S",
+	"V46kUxVL3ZhynjO1kkI10DpBTAbANQ7sBnGeHxR0pJFzfK1OrQ4e5c7Tazjon8bja5/UPJMpLN7N5/F1",
+	"eUihB95+P/hw4N0OKg1W/BYOAkO1mRDdJ5Oz4cX5b8PR8Gzi5wsyqqnQyDPBYOM49/Lt5a+XV18ue0nP",
+	"v9hLeqPheIT46tHVeHxhf/fx9gZ++uXqchh1QpdO8v6jh083wEwr9mvRdPnFUrHEYvt/3XnM4l6mbml3",
+	"waH942BOcg+QeWnyge5UFwsuGrK9GNoZ4AhFYNqLxHdltp/gX2KRpLWKu/V8wbM1ZIJJmwFHyRLg+Afm",
+	"jJYiyhIEK0xWOTe6WMPGhX+O7E/cQS+W+3krUllcTZWMT4AKti0ty5BB+YAsOJvJszu1dAaKgQXIrNYa",
+	"GEI6x1aruWtuhEH/i/5E50vFsAIHnGfHYh0HiHtWqBi2/DrgcIrAwNutF2AqG6rHNoWlfL3ftSq4pXO5",
+	"7L/YwXeEQDsPvys7+WJUDi9D1lChwLKSxu+L8lKXORqKMTTt0VaI0YpyuXNHHsg31n6x44n71VlpGu9z",
+	"iFo42y8nadWaZs6hHCOrsqUBdhTXqCe117ZjLG885VRcqj1BsTnbuDKUb47wS77mZjn18Oev/zOaa7j6",
+	"+d2lajBwfn6H5s1iLdKcpTaPA0ryBtAz6tDfpsc2lNLm25U1KKYytg6/2bBRNQcIecSd4sPFVH63tQyo",
+	"LzVd2V1P1IDkZgfBGi+qDxtLOP+hIevH+/Qielwp5I4LYCQ3WC4ToGebFDnjhQlq/hA3kBjNZw15RX9d",
+	"s3xbmr0flPt0WAheU83+V1B7AAo8v3lPV6v/BWy3auJiQ3NrX+FSOJgywTx/FVdKATiS7sG5giWqGFOW",
+	"Cbw+qZ3viB0apJ003ze3ZLj++2S52a3l8G6cti0Qy+9bgNYPXEjvCTAWOoQMsd5U/lBxGP0Uj9eFy1PO",
+	"BNmDPC/PZdNEPYfZB+LhcIPPhlvqvagGS5+j7l7K75nSg6l8ZDtuDYScWK5fID7aUK5JUYN8Cwijewru",
+	"ihSTZbBpdUKOkEb/scl14W7mkYfr1t0/ljFRbTiWtQvCwUTO5/04390u9fiRCf2Zfh/csw7FRRZ0tWIi",
+	"hFU7e1EQaBGcvHARIYVUfMTwaNNFB/yPcIu6MibOhimGXIYBtUb52601NJ+PqSnItYuJKLdxFjT4Nfqm",
+	"qOfmtTloJY5eLeU++siWXgaqTjPOhD41RwG2IWufExt5itGU5Zd0yRqAsQiLcz4/r/0SfBHhfzzHmiMI",
+	"rSt8HH4Z6lmtlbleMJrpRcsV+4QPw2tZ2rA0l0VVRJh1PJ4FdNpS2DAONf+VUQHnsls9q5b6igtltw5g",
+	"g+Q/lQIZDcKFC+mFGrWgFQM2WrVTF1owijGWgKW/SJhxpb3TJmJdpphuOaZrfNhIfKrZtStfFHe41+s9",
+	"oIv8epc33IpD2325ssyZkHFttylWGsC2KgCaY7uDmZjlW2gWahFxRZZcKS7unWMaxPqdSOmS3gdKdkF8",
+	"QgVU1Am3XUImwQkDD7NNUIM6ZAIAc47R+J4/MswS9K8pUCjvxKSUFmd+yTZJJZuZTFwGIWqhlXdOUJZa",
+	"pY/MpJhnfKb75AxuHNNpwViKeQY2MAFA3EhFDVv7ZGfg09EDWNYUud5dury28odQRObZJ9nEubWQCgtO",
+	"rGTuI4e3o4sTKwqUva4wc3joVWZaDqitSgnl/ed0byS9Dc3NijVdhhvz2dmMrTRLyXQNHV6xfEFXFvPL",
+	"qNB9ci5cepjZVY77USA7bqur8SNnWTqE+NYfNezrQQm6FV9N3PnidXwLrHfrWb6mkrLuFyUXKGqwFOKw",
+	"tg+rcrYqocoKoVdUouqSv8J2KLEDm14eUWarpf13b5Ogkn/L5E0IPW4/wHvxsvwFN2Bd3rdL3cJedU7e",
+	"yqjSN+vZjKnmDLuAj9BpmmHFFoyrImyf2mpcWJeNiYqcFhjbU0+r8lithx6wqrm12bEPXoDU1YqoWFJ5",
+	"FVPaCF34vFaazsBIJf/3zdVlI6ZUbkQXXGkH9omYZrujxzcL0xWL8PfKnM3eGF/ckAUVqVrQB3Zibryi",
+	"3cSLTWN4zxaUi4Ltb5XzR6qhIiHkhlwPP7v7AKfCaezl0oTPyvHwJEt0LV7Z8LZRU74UkXPka8uR+mGH",
+	"lZpUizffifXKzPO75OjoqMiMowhC8NACn3wC1ZhJ0WA/NHuhIKZdVfPbN0dwz4JWYQn/j1DzqOB5OpSU",
+	"85sGp729xduqEssTLGAysOTJSNvNofzqjOYp6tp+xG/e/fymTY3N0Hi2ff/9a/I8lvSxSy20Aif0Mhqd",
+	"2FXQ9Dl6oCmvRcoxf7R/J658Vg7wKntAlw5KsVq+w6Vi2SNTCZmMhjdXF78NzyauM+CqLJWYMlbLDwqq",
+	"UvH59kqMsKkJolvuhDlzblRhJqMfHdrsLgctLJPqSrZWOFPwQZrnRknnAkuJ4TY9yNtQJH38ZX92UXvB",
+	"Yc2Glkjjt0c/v4/5wcpSFjlS9cLWV8Pchj65tAlzVHuHlLGu+P/H3tc2N25j6f4VlO+HnrnFVrtfMndj",
+	"f3Js98Q76ZeynUntjXJDSIRkjClAS4BWa6ZStb9mf9j+kls45wAEJVKibMruTvrTTNoUAQIHB+f1eawR",
+	"+QSUSyEmpQmCva16+d7Ksg8Huzr5yRr8OajSiIjZg+MQIMOgvTa30Xq7Z+Zvxa/fBPwTQ4P5o93R4U8q",
+	"6gC4I8ZAiMylegBWT9eAAUYKIuuoKWbQsjlAwcsAptjAswCjyvPc90U7X2gKy+JjsJqNICG3eh+9jK8j",
+	"xHWVBt3sZ4blciZtuKaam8Br19Y2QssdgK6uIJYYn0Jnn1xZrjJeZOwnr+8MXx6xdHFjxPhXjAWMuBF/",
+	"eVM3Y0qF1QDbWZYfcDZ3ihXUt349ahCW5uXa3fyd20qDmFVU2rd5b/7SfE6j+INn4GndjhPFbqydA+yH",
+	"tXMDGH7sJArFY6UtrAG2R8qK7EkXLIW/pGhu+ad9J8rqs3iG0vU22sN9UYvFzvgGd+YeYFp1R0Zk0v4R",
+	"/Jj74FhREyTWyt/L6djmTVBJLHAHBqRD28FE/2qg92agN+zB4I9rWLaeDQOH4zjEzZE4Qd8JD65ndQAa",
+	"hOURCYZ9dQFR36GKI+0A9YCBdJ8UmosCgv4aogowRhX+Dd6tVOO8zADMK5NIzDkLDuverNyvJutna7LC",
+	"DfgQY/WzN0nvc3XReTaBWune5uaudqTfj8/FgtxuNG5Z0wpDFC3GGoromjW4G/ZnJ+CSyNq7E6qt7Qpv",
+	"W4NqGCMmR43hIwOgvHi9+ihSgiyn9HCpQN1CGKkGg/+39x9++uH87K/UYoORIvi/Hz6evz8/2waIT23c",
+	"lx7ZbjtmBv4CUgH1AoTtIOMTAIjWkWHLKJHnLN5gehhmtFsg40G5G+AJtTJiXFp5J95ymZdFU71GUDCg",
+	"WgofZ6tFxzOJVf9V+9Rmm21bPdKHCUv1ZJIescX2yqQ6CHnE4pnJbNCWHDrf3GeH/SoKvwcKeWER2IKb",
+	"YyA9DL1jUb0HpUfhmgCw4qm2Viji3UXzYvOEdqJ/lMQt07B0c6HSIwZPNEy0iqiH7dqRcXKFxULfwk5x",
+	"tGxLURUqxOxHSrO0XnmRDlh6I/IsPWqrnOFs7myoQfimDWLHoJGa55CqM0Pl5fXYvaXQI8Gm7sOdnCi9",
+	"8JkZytG4o2MwYchyYQ0WoWLZhTtwAy+QQboAwhudj1gi6wwb+vYAC4oqsmQ9mXRUJ29zvejOsBFplBZ6",
+	"TScatNyLCGJ0wCKZWVSZ0U+Wlm3Gl2yqGbm090hweuaHJn2z4Vb42woIH17XyQEFMzquYhu2RnfN3Efb",
+	"gi853VvnQr0wqrFYJZybFaDxNhBEmTXWgkk1L+1Gn22Li3ZdkcGhFbfewVh91xbK6ypBa6gb/RjOssxi",
+	"vlCgxaj0HkDIOTdMLSF12VJH7+Z0ET52SxUjVWaCQ1mR5O5WsrihQJ0WfWVajYIAybBTXbZaVCFh5lwg",
+	"7NLH3NtMcFMWPpEVIBjxNsR2jWxdTHrFRKK6CmlWsR/6RThq3lCoN/UbOpEiJw8wJVCiFLe8KrqlQnvE",
+	"kWyUoghPqQuK0sNwkvrBydmMejuCw5RtKCAInT2MGAWP3ZKe/Xh5cn3x4X21owm78T+h5D+zTh2lASEk",
+	"dUKZazVdMVK6dazWgWjWrsL1CTVXkgM0yt+dZLQgqOMwfBoo2uAXdMaa3b1177gRf2V9MivgKStQbtD1",
+	"qSQUIqYgzOkxxgDhkCeMExCK+8ewTQib6iQaKQaRT0jae4AR3zUv00m8SHrCYOFjQZjJPJcYtTDNwhIj",
+	"n68goiUEAYOnVxqWeiFNO67+XRD+rSJtb6KB9CSe1ipYjTMrV9Fq7iHGa9goVXhge+90OK6x6Ky+c/0W",
+	"weuvLKRdXkHIEwY2wvgS1AbcDfwjituo0AsjimOW/vrr99rY52hbpViwASEKuBfdj8da30rhbzpvhlXb",
+	"xOfybwIJIpqJTE6wGQ5Hnhd6WiAqKwZrD44ORoIXCN+Mb3TjH/z2G5gyE92AgluZ/sHVXYhRjbdmzBXL",
+	"NFLS0JhmMFRD9Zx9pzNJXQv/fvXhfeKzAOwleye/G7Af1a3SC4UXjEnIjJAVnc0YmB1TVeZ5SiXdNJ2K",
+	"JD3T43IGfn4hhor5qogjlgtn3HC6voBqWLOpwG4wDxzkpgkOJ06TYGFYJiyXuWF/unx7yr59883/+fMx",
+	"clbd8VxmDGwQSDlqJZhQtoAQcAqYNSaFtYCgO4wNg/wgfaxuzqduenNuDEsrkzf1VAbkw3HD0nH1l+CJ",
+	"ONsOOOGl8bevVu7Dg7fuBvBxTCKOh5ghzONCGQvYK24q7utev379rZv8j9enCJ3DsBhNSSXYhAiYeM4y",
+	"OZU2UpEW2L24wnVAYxKzQTDOTzc6FwFtyliYh1Onr/7fN68TKK92q6S40qTu/JTBXISLGzRgJsZyVo2P",
+	"7+YW3uYeiZISVig3n2Ddik/S2CP25vAN/OwjSafzyDPfOQrrfFLaG13If4JEH7Hv4JgwO1a//s9//Xd6",
+	"7E8xQS7zcMTBscZji2xYQDshQ6gdt9JtjjTszeFL9LDfHL6u4LBZoXPvAiiGIX33amgWQBc6l2NBwEEy",
+	"c/f4RDqT5eBkzsc34vmrwWGlM6J/A9bn2YwXS3eSP/GxzZcoYGDKBhn1Kj0iynaHNsB+EaLrwbVXR6EA",
+	"/+AlpSEUn8uDo4PXg5cwF+dGgp58UbGwT5t8sbfQxIzbLCcTUTixwqVxUjDWs5FUImOjJTt5f5awQsyh",
+	"sB2di9GSfbjEYH51LY2B7Je2Ag/klYWgLnZ6cG8mmnTACLGDatOQdmGpSzhB+Kaq7ZDKsPFwGU1svXMI",
+	"RCrac5wfU7oAvl/AvoQtDPt6kR0cHeTS2MAjPecFnwkLyb+f23jDqcxvnds9MgGqF4UbBZpjK+EANwoN",
+	"7Zq7vhNYdwOEcrNFX83nxQeVLz2PZreHK6rOTs9flnnnd59Ul1fn1+tyh7l7lreuPzhXd7LQaoYZ5m4/",
+	"+QTRo+5fcKqLQuQ7fXTlUHX8wdtCz7o+e607Pyk+dV6Wd1J1FwMDCbPu26q0/qfIuj7+oyoEz7rvp8eA",
+	"6PADCpF1ePIHOZMWYgsefQ7O+6vDQ0p6WMo2RQbdi39QIqJSFFs5ciEuCHbkivpSaO5U9AEDDIJRmrD5",
+	"1WGuL3xf4m+1u8yZUkEhUt8KKGenuvjURDT/gAqKdvRzxHY5AMRy9A88XnuUOoPoZkuTm9O8TpPCfZTK",
+	"zKSYVMvzWCGniMyREj1mWs6vdZpgS5tT/GxKMTdnMHLzYeL+GCFHQSG1r5Z2Vu5Qwb/Db92tCDkengOu",
+	"cgw5BRwkcQ05GF0+68ULQebd4kZDRTYs2XFcZp4N1VwoKLqAC7aqBojfG4zPPPcpVCuc8joiXja0L4C0",
+	"kmJlSN6lWq7D6OXhVqTs9nc6W7aLiX9ECvPiSuRi7G/V3/Yo8N+V+a0H2luX+NBImAFPp296ueEqy4Et",
+	"o1QZkLD0cA5OqnVD55zECCAWgal9+2nwNSQr54FIV2X22ws3YcwN1OyULZrn4gzUTvNR+lhaA4BoZM7E",
+	"4u85t5xTQYFWTN8BYN4ilKG4Y4K2H1g/JjoaKvOh3CNmPNuRyI0YKj5G6xGCbElwHILEejYVDAi7N0F0",
+	"EUIcc6ECiCb8WdfraaoSGTiJUAcnDVuIPB8qrJhhH7UxcpRD1487iMIn76RNGCSrWOoWnI9yAZ33KRG8",
+	"rvcV/6gyDY75QmK0qqR/cHvfdMzc3+F8nMD2HuzxjEQwfZvOSIWL9/DD4IZE8fCnz8lLdCwedhx8Y2mj",
+	"G0NaGLc8uCIJdd6gsGBLDqp1qGhjHyaQcsGmoZeHh9D8FTGk+boekmVUJqnvhUyHShoGxV5Nmz0VNuz1",
+	"HSJg79cECAO1mAEUbg1eJ0JeJvEH04UU4hj4CIk2Ftr1ISmnBHAd9A7tilTxzLw2gJnc6LK4t3FBdma7",
+	"F3xNEIVAEgYRGz52Kjzoc5UFYfD1IiBcdcSs4yq85kRp0Ox2htnsUyBoEAA4apCHa0CEAD8fDSP8TnOD",
+	"fO+z3oxEqPYKPG0zP5AnW8NpZszq+ysHOJ3x3tbXHP4cWTX7PIKnOJXmBY/yHbQKXt7BfuvvYNHbR0vm",
+	"ix3udWwqRrrGM/MhxF2DRsGbeoWoDGxy1DL49wCHT44DBcMAog2QRBmnJ0dLsLkh2gxvHKrwY7ARCILP",
+	"23jwq2eGpU7fX2RpAoHmNJC+p4HGu/ZvabTrhCwCNPA+YDUXhfcO00ZN74btFk2CmaVHK6z0EOeL5xQe",
+	"wGxSFVubcJlDZ6u8FaiAisIZQcs52koBk90tE8Zrk6GSGaqw/yy1pV5qX6Y2YCkAu6ZHaxT5SRs5PkAu",
+	"Oi0HRU7Cb50nPCRvSVJdF1zJEKT3UU4wo4KsQGvMgjq4qd+0IXI2Wh7E6SQsLa+Opq/LcUt5gBW+GAEi",
+	"4NoGdPKvUbOvUbOvUbM/dNQMSl26hM58Vc3Dr+i3Os+iG9q7sV6V3/eyRiXX6h4pBg/4oBFvdJdC+rNJ",
+	"7eNlTvcPXC8rl4WeVAgGYHcM1ai0LP14/v7s4v1f0wHzBuGM1W9xe1MIESdPmr2pC/jEtQu26bKIvmDj",
+	"rVFriXz1pvGKaHo/rMiD38zzXC+gYZlKevAla51z00ABHJvp0sa4t95e8ExwCsWpLQ8V348P+Ih9HlDc",
+	"7rbghTQMKxc87qx7uo/zeSk44H1Ikrb7n8YXSlvR7pc4yxa+8T089lWuPyO5/sLusiBGXa4ykMpe/Xt4",
+	"I0RL6Ng8ICeUtOZ+6IwThqNvvzrG4PNCBuRH53QgED07YdiojneXEcr9EDB1nHcYOx8zvvSlAx5BHQqP",
+	"nS8T6oEW3LBc+wCZREpuil+7d67Gh+FgYw4IipgL4bba3aqZyIWl6pMas7wsSJM1XIEIKRj2ej1F068s",
+	"of1aL+LzrIR1QX7Z/+CtIRTdT6Dkp0JawThuWyS5949CRSofsjYowh5ycCX7EucgnAhyqH4CYwuUXjaT",
+	"ShqLvcWYY+FlJi3L9ZTdCjHHQOWicNN3v8KRMIkBHdxAiPbJrocg8cm6FNV2801LgwEJOI3Uxyacwase",
+	"vgvJfTJj0daBw9OadX7rWduAVSGkfX3sCVNmUDBFiTNK8vq084wXt6ZKUUsDwfbCN6wbK+ZNp91Nqi0X",
+	"28tZc4ZOYA3vcswPex66LTlVZy9xy9ePuL3jxW3wfAyAG2D1gGElOr0bxS6wrVB7fwczkBL77bJ1QldA",
+	"SCMT/aD7/AH7SJUAVcycagF8wcCgQWrgL1+T+DtZ/IjS12sC30nD5nyTZ2lx9of/wlBZSBl1oL8A/U/g",
+	"liG/hCiVWgmC+XG/fwXZS9/uBcwZzSmov8Pk9ri5gVuj5RqH1enNBjX8TmT4TjZaMupSe7jNecJi3nvS",
+	"/xZxAEwVvgAiHOjzn+d8LLIBu7rhBZXwkLkayoy9sKxvjPsK4BLZj7pf4YV5ZI2PJCntwgAQAUCn14dU",
+	"XGGN+B2u5r08eJCm3Q05YOpxhzGpYPMlneMsaTLuWgy0IAldbDNYwT3ZZtXh2vVMPcgm8yvfGDrxpRV7",
+	"z+e2iSyBqjozT2KWLq/yW31GoTh95uMu/Fo5Zn+FZycrKLu4koABExi7mqokncUd6iSdXm2ujEyg8p+z",
+	"qIgywhN6c/jtYGvt4xMLFS6CsVwBU8Wi7zLFnYSq0bRBCYEsVM/CcRWXCkJMBrt9fJWIWxjAEYnuY2Q3",
+	"PCJ1my44kpA42XACRFV7VZ1JEtywN4ffot1FfttQ1ZpQYTf8s+EF3BAiCM+dy7BcEd3IaFdZVNi7asH7",
+	"960IZ1NpLjxZSWb/lgEWj8EwmMp9XNPgqc4EfHAFfA0gRgingjWmminthPGBB6UGYb8xGQAL8b72+B6X",
+	"PR7oWs5EDino9V2ABtQaEH/gyiJE9Kh0sL/eAtqWZ2aFA8BnDmXhcZDM41+PsV/f49W4oi+63IobAwC/",
+	"w5vM++o93WIGaiN63sdA6OK7c4H3OsESuVqp+oLX6AgilBOCkjE1noqQNS8AqoylV+8/fPi/57+evz87",
+	"P0sDhJ69EUOFr4nQ56gUWvmaefx0mMKYq7HIc6D8Wr348LHquov+CYvlqZDPfywEK4YKCgDqn0TYieFX",
+	"CkxnqH8I7cKFmEmVYWKm61VK09l+k+KDe79Jsd7mD3KL4sdWtyjuLvTpgzg88HyWai8n9L2OuF/yXC+a",
+	"TD4A9CRRXzHyGho7VoXr97XNp6AhYr0RcYY8dI9NyfPnWcRz3lxuPImCn9CoUatbqtqGsEZ1tYZJVLWK",
+	"hLNLXRxZEtciw5t8FBbUWGGp3kkq9uoN9CGYuCfdmynB+28uXqqTue+z8ac20IbyGVh3MHUnhZ4B/tFE",
+	"LKJV9X1gVKtvuOwlshQwzKuRcnkrYpMPppYvmeW34pGsu5Iw/tutc3hiS3n3JhJ1f/Gu8KYnTCAwxIAR",
+	"eMwzQ5ghU0l4nUS9Dp0aQtlCilAr01YIw8cWigkbi15eN3Bt/5a0MjJSE2BEyg5V7AlLyZpx/9fIXKgx",
+	"ltO7fXL/x322+18//ZRQO9K2WSPmD8EjttTrHHauZsK3Xez8rjWe3eq8SxMMnZZPIAK9asBuGJWro37X",
+	"fUTondl9vC+qWNcdvi7FTXQ6evNDF2tnoK2yCdRDg2qCcD/eehUB7/NbsdycHXQPAHTa9YfTq4v3v56/",
+	"P738j4+AQ/a38/9Iqancc/949BoE/aXs1Ixa+xTlFGl4ch1DUlXVbjxg0ENaYKeQiCg49Nw7yy5L8MZA",
+	"e9vfEnQH3xI+/UiwTBTyDtJhREuMgDKE8AjYunlOiEGmDaTlPKzZ39yS7VHGaiO1JS8xGnIrlr0W0NWZ",
+	"meOAhvOjSrNNrgIDR6s4IRUIamaTokcKGW5GFW9w2yjvbS1uhApUdFKN9Ke4GxxRTTNuOYRGFUuxXgCQ",
+	"07HpaqhkFiEs1dxBfB+QNgGTatQQFhrk3AB00sisWinmK4QtC/rtUKU/cGOfw/jPL85SNnXi5iUTau8a",
+	"mtqJUABak2B5JjGUBLFWu7MAziXcw/hfKYCrRcs6Etz6RW1cT0RlcOZVhbRVVbTK1RVl6XeCW1xO9+HG",
+	"FoLPqK/KOFfEf84kgFJiE7NdaOZmg0oAq/UTmKY75eX0hoKaSNakMgiqY4EZDgKmB4BzASTtULkL5IiN",
+	"tVJibIFNpNG3hh+fe/7grUaSzGrdvbiORiDeP1xySMdS3XK1HW670V813ejbLyYrPlk8Rc/xQ+pag558",
+	"JzLJrz0Q4IqaSfxTV+FnXC074M9GR6f1sg01M14q0Gpd/dBGpxA/qKfOlRzbg+kIj5aEZvwcwOgCe7RX",
+	"XvQPWxLuwQ1o716ZaYA/DNUxkBUC6R2wPQGYYafpKoJZo+gLXoxvqkaoLdJ/ApM7Zun/Tr2TDnpHLVlR",
+	"Qmx9fMMLPt6EIhY5s81wYjvS2FTgYi+bwcX6/4R6J8MX+Qm+WeLRJ+9hDqVN2Ejbm9ZmCDQeGmfo+2VP",
+	"P7z7+MP5NTCMvD25+KGJX6QOP9c0v0YhdccG1OW2Jfqm/yW6Fp+sh0DGFmkK+A3YKYfcst20tf+50wWT",
+	"NFpcvMils18ghlRhU7pNW40jpVane/Ynr+GqtWFCidN3eWnknajPTenFgJ1QpO31S5ZB5BOwXlM3l/QP",
+	"7IZ6Jd/JEw2Q1n2E2eGOiYFtWtzQ6jLteuu+EJ/mOZftgddrkeeoHdGKhYzNArlpkEylIo9e6/WvUMfY",
+	"JXCcef4Z/AEAfJI7ivc7AB4MlTOSoVDR2eEhPTQTAgkAKJkGdKJU8dl0NdOn+W3r1mMnfIs6BI52aCLb",
+	"qMGawmsIKjUSU64ST/JfofHGxzIOUQcYBTCgJdBLSMPoW0V2VHn8zsivqMu9t0N+BIzrI9sp6KO0HX4B",
+	"lMY1nuLeD/n3bvDHObrnbpnU5uA4kjU6MZ/x2yq90Gd93znuFvQzVtL5gFM84WOxJQYAGn0CeU9l/alD",
+	"qwfooLDoRTsbGqCxKpzexId2THM9uV/ctziJTscMcLk7QXrUrd2VFliywWJjI8y7BfOjYccBRd9EIfcE",
+	"gM+ZnCpNVfRN3zAvxER+epitcCnc38YWYLRrKS1pv2gvYX8f9ui+Qzf19VmYKHAEN7ZegKj3Gr6k04ON",
+	"K+NxWSAquz/hO2u1mdhU+f1O7DMK/K4FcgBxIsc8z00/1Ye3UMmF5NdxwJd4LbYu0Ys5N2ahC+xcLBt0",
+	"/rk7XGizRYQYlqDu4gCsb2IGO+099lf73xyTyUZY/VE7dFxCazSTFvEQI1hNjIhCsgDYMO5kJopQp+Qs",
+	"k7gXAswVI4A3nb6tsQ2aTHD6+v1U8vjXn+LV3L2YZ7MwXEHR74XqoySDjEDoAJtXq7GjILWVpzaB4IeK",
+	"S6ZVjsCad6LInI4/dgIj1TQX9VJRc6MXPlPVVK7orIfVktcOxsOmyEbXotcrfMeK/u8a3aDM98XD8fxb",
+	"7pzGiJPndH3AZxPNaYfPbiDtAxcuruozA3bCkH2fSEiUOI5Dtc53AQfyht+J1kgawPU95krC5Pc3ZCvH",
+	"IFJJ4IIZWJm2NcFnHmuKpwUGxTlQyXtqn0erdvDDj/Ze9bDK9M3viIZ1gWyEJMsgs0AyYoNHSCRDtZrc",
+	"1kIWlS/fEUlybZ6rJPEr9O1bQplABLNSfx87Kse+yEhmPosawhnuT57FKNIHtfojCF7lWt+aoeKWvcJC",
+	"u3oFPsBM8iW70XkGKU2K8HjiPDQIlsICT6s6ZkYIlmKWRGTXekOQYeew65cUPIyVcEecnmrVe7PXa29t",
+	"DSPWrYJdTIh1NN5G0s/4mFXxPfjtgJ2700a1ABDZ4mNLlFhY+umba+F5qaZEHZxmIpd3ohBZmrA0k2bM",
+	"i0xkBOlqyvm8EJC/R6IyQr6n5GKIr5HQe4rzRhPUjXsPs2XvRsMfUak/1pltx3YOgCWBFh8T1B7auTT9",
+	"YTuHIQjduTT9HFs6Le1QJeBNAvKvnwHgtuURdzIUiemCWFi4YenZxdXpySV2pxDejS24MkhvEdmO9VsV",
+	"WdDNUE3lnVDu6AN3C7RZD1iFDeKPe0JFS1jYPBJQdoO+CpSt1qv3Gw40ff16813/nuUZDvWhyEQBL37k",
+	"RpEzrxZPwIvvJs+AxOM3ow9h/qv0gCvlfBcBrrcR1EW4ELZYbsTamegCO8InZCZ1lOX7CC8zQlliHYnE",
+	"N2E8N5ruL3CjjcZ68EXNXSISwAE780KOBSvI5K0swxe7cUfIKeheNhiqS6hvkXSnAZDdakE/pulsnfk8",
+	"K4Vv8mqGo7LF8jHOx6Ub6MlOhxtd7nY2wuIBv0wvyV6wsNUSX9nX8diGqBFv7mM1Hm+A+QvP9AenUQ9N",
+	"BfSOhj7izhfpvRtO1vemdgX31+sG97b7zKCeavfycZUtXrHKpQkav6rQRaQTfA5YyHxzUFBJg6E6CWPZ",
+	"lqs6jNl0XQPOVQWj2e26/pwkdi8teHBjrohwf3cntbX7C7Q/8XsHGXRpUUUiqlriUwpKLJhb5MxTfSHL",
+	"EP7BNxc9l86d85EYDCVDc3RROY6W3wLUEqQShwprPAk308esIRoRXEb8I5RCS5+6Wglyo98S0hUSJZnI",
+	"rcGjYhOe5yM+vj0GnFjPEVYI9xnA5ycWzk5YRU/gzAhrc5H5E5djHArItPFfIiOCaeWxpY6JITd60D1k",
+	"ZZ4H4sBk5a8znsEFNWAfqpNO3VqscorDaGgHYTdl9BtpYhNhDfbkRPmFq6ii8Kzzes+7M+v1ZOLWj+Cq",
+	"upz4NfPjd3/er5Ahuz7Ow+wBf27aozNXoriT41CmxTLJczG2FTgxYBX6NsCPfCqKs9Iu3WZeCz4zRz6M",
+	"ikAqTCiozfYEQZGf5ln6hioCQHCH0hmldBKJy34NG5E+ynOBZ5nI2J98o9Tl+en5xd/PL6/SPyebasNy",
+	"aexlWJC9mpQ4SFtS/iTPg0brNy8f3upPvT+IdGlPanQT9MetcYPw1hf/8v/3txfzQgBE3PrlAWGeObc3",
+	"cRoLf9a1vO7NthKO9uvHqa+KZv0utA8FqHAvegl5RRz05fNyHpUw+k4Ag31sA3ah5mXM+erJlNw5QOj6",
+	"KMBIwuw/GlrF+WyeCwAIB4eMVG+TmNLCXtaXrH+nC1//0Y/2RLDAtVm0qV5aAJP4rIh23mKMSPDMsFxO",
+	"einUuyJGvDCqP0vBCFnoMs+YU6dbztIuAMKAJbokuwzxWXpHqama3Ih+Ee501NHQjkZZSh9yQAg+N68K",
+	"yZrIXjaCY+D0L+GXe1W0ZS5olFbJcX+NkGLc/HvEx+A0QiQJkDJvUqlYcVntthzz9nv5IhZ0qegD4A4l",
+	"iAq/OaEZ2Fg9B4ZB/FFkYbqbL3L7MhkDnGTOU0YUF9SRE11MtbUCMIqhbYEyCU5EkJpT8MKOnMHdcsnS",
+	"x+1Vc8AvN3ft0vL0S21Z6LEzn0ktFKXq1LxbO+q6dA7JptJdKrPPF26ToEjLSfNc53K89JzNVVdnJq3I",
+	"4P+6W9rZjS8T70/A7TRoAii5xGl8hJfuda9qA7WdVHyIvtFNGPtBYTbn13zaNgo99gKeoZc/PHRk16YU",
+	"H3HawM1hoqYKvUtEjMZjSdsZZzpibvmJhIDxmBJpbntHQigqxhOZ82+J7dh5z6t1OO7nIRV3K8QcPFZZ",
+	"IF6OqZoN0ovJ83fcjm/S1Vq/V/+WVIEgy6d04yKbgRe1Ny9fNTJfzzNuxaqMbW0TTt02pt6E8mOEqBKK",
+	"emvLsP+SWk6xMX24B4sq/tSnw92+x2GLobif7tidZ9T1cp9jV7tb8bEXVqAV1OInTKJGmapQJkIE49T4",
+	"BNYeGEzeY6haOOoWPaxhDDC7yc5306PNOtirRF67gZ7Ivq9m0J5g+elG0yKPRHDQ+rizrwVwOjW83Ycl",
+	"tknXTgY82H2bAKWgH+5g1wTCZ1XS5D6hSykTLEZvdhdWoa4TPbSa2l24xeBwOyOrIKQbZ94C4xbkekN7",
+	"v4fSyarb1PlHN9Id9yWzmjC5mqi7LpGbeC+Hu8zFrrfMy15Hb71cILb/4CslOfhBjwNC4Kbnw3N9XENY",
+	"w0TKf2e3zj30wi3rhrIEHAHLKt2PDcZHEcvCeeN5jqWcWGdJDFPN9QheiJEZk4TYnZKjiqcOyUqGyv8D",
+	"co9jc25V/qBDyWmmxyWgJoZAFzBgJVEAn8Bx5kWpREr1OYCZXn8BANe4oSFjo8vxjciOYIresAMvNHwI",
+	"wjRGpEc8i2lWQhZpwQsFGZ1zWL7RMrDnBKz4MAdnNS4K6fxZ+CB9Jwr676MKjsb9iyjYQioTYLLcioEp",
+	"jNnRAAyGtOVgPrM0K5aXpUrjC5/ejoxhIs8IjqDCRoKvWV3tEGQfKgDbMz+//mWAjGMDdCuF+fnwlzRK",
+	"YwW4/Jd/Ye/kd41Y8k4U/b2zLzVUoyl/ZAPDfRqML7IOrFK6CLZAP/xit75FAhD+Ga/L/v3Uh/g014Vt",
+	"jQ6cVz35ZLMioNpabNRDT5oEoE95gWQGoyX098JRou83VTwb7CKKZfob94jxoQofBoc0/fjh6prF+i6F",
+	"lKxJGNY5FdB8vsCjQhvk7kpf8+T2BPKUk0LPEvcvKzVLTqvI3Cti0gpD5dXCn1JkcOOjXKR/Tta71NAM",
+	"hzMnbQtUgC5sdTb2KKFntHabbkzQnk7D+4XuqelcF5jgDWNUMrqLJVWJZ5z4abzf/r3MpqTp1gB7MXwI",
+	"SCh0WYg7npeY7Mw0yI+Pvrhtx4AHWGiYQpRFBbQWO19DReYGu8AaE10i1pliVs4EsZovzBFLbVGqMbci",
+	"S/GCImcPfoFyKTYmZuqG1566EZ82LeOs/PaUDCpV0KNw/cAmYUahR7cN65PCQscD4lgbxXdnz20r81cw",
+	"bWH0qrZypgvRxukV7P8unF7elptqJXol9NrVkk1aKwabv+fw8dyKEI28ETy3N6HlKSiRJw8cd1/uB1UU",
+	"dokvU+leOELHvkW/uu4BNhNSf/jpIQLtq36iRCFpbEh1D9gJehNDlU5kId7pTKROUZtKd3MlFgRgzUe5",
+	"OypOwT807jxU3QLPuAm/53jzPQIAh19SAKCXE4m+Fh7KZyY6DPezzYkrz8o7aZebkrfGijlYPS+/YTOp",
+	"MOPyYQK3BQK3vjzEtjOw2ZFRyTviBJmMnmjqeQuA5QyusxbGAfDF/Nz2bdI259w/qIDpG4pw3FIk8WdC",
+	"7+FxZQ+6B4CfwJcR9tc8FdHtxzF90mrkMcEkPELf3jX3ijBl0jgfpudaD38Mnxn/+U6DYwcLjJfhQmyr",
+	"5KCnn/ze/yy0yRkuxoNig7jnJS7UPnZ9rOdQ4Oz3OQmOcMaGB6fur3rC/ue//nt40LDdfmLNG/448WP4",
+	"gi82fnzml/DhYgJ2U++cc2s22jE6W5jhwGpzCtAEXUHkSKBKiDQMJ9dRjeDDX7UIxGRUP0qEElCtRshf",
+	"tTBsxMe3DHDhCx9wAd4Klmsyx5sruMpcfE/v/+LzlaedEVx7xG9t5BIJFcduG1uhGB7F7Ggv336QciFs",
+	"v8jOHmyKo+0sXI+AG/r5BL+i8pP9hr28NLzwePrjvm+djjFhKmfzypqo9KuyGvp7JV0YLhYSEptbgsUn",
+	"ypNkrpXxYEcY8clhpzYVPB/DLBfam9F6whZSZXqBAXUPYqwnELufFrqcR9V7hLXr/oS/GgzVWsHQlljz",
+	"ObKQ/T6jzGeVwG0+ayPf9oPUoDN91+t5k+Mbv8OEjUvj8iwech9nrxBjrcayf0PP3Bp2msvx7fe6NCLC",
+	"8w5SD4JKuAPEmZhV3IcQZl0lPySncgyXfMIQ1pHNeDGVyg0xVB6UA3oUmdXYd1Qq8kQ+amOnhTDumMGp",
+	"hRjBDccwJOwBFRSMxNgdxztppDOYADrhHyUgGi0g9w2EeNwMFdFXHTNubqknGeCMKUsKxFN0ACHVOBPc",
+	"lIWPksK/G4JXwCgBSgJgYICuwKkDTBYiSUjIKyr3tVSXz+xNIQxAZLkb370/X7LCfV2oCQy8uFpnzT2P",
+	"JApdopff6wWYdVbDxMDUS5iKuet80JxTlVMbCI8PfDSAlgHMOf8kZ+Xs4OjlX/4N+rLov0JXllRWTEG0",
+	"f9lvsxCsjmxt0/weO3eWPt/dTxwJXlWFEL1w+Pi0qBeKzSgefH89sdLCGWsKaBHaCPldQVrFCFct1OG+",
+	"WYMvzeO06WyCKaav67kfEt6JHdiPlZdp1MaXmDQMPAhVi2JNGSNEPynfApsRvYJet4yU02dOtSAQJ73a",
+	"tx+6R5fCHtW43YaqrhLo93oBDzh9As4hVH/w8e2A4cY5Feb0I6jPlQSoXcixB2mqdE5UNY1laSKf1DrN",
+	"h+pWiHkNqcIkYPrCVFL/b5ilh7x+USpTASPOPMthVUHg1iEXE2hcizkTBDNjPRfM3U9YU1VbJeqcspCt",
+	"yjTFPTyVG6RywWKzvrqgal2ngInvA6u9Ng5pJ/gg9GCEv9ZjdE4kCG81vrGgOq4mIVLVrmRYCYATcldR",
+	"IdyB9Yvh6/VIacmAZtBM6cYLG3Xt7SdnhQPsZHO+fMqOwV6zEt9D/zoKwD+cT+T+I5bTuXOGVrv+dw0N",
+	"+V7S/Tj5CIvXdPetnQL4MlQFE+ktwLhJehbRuwXdGJ8hD1C1VtaDPIV91vU8kuDvCC/e8/DdIhsjsa+Q",
+	"BspHdDvsx6XqH9bmrS6gWIJ4kKgqEb6DypXpHnLqvBBG5777NmopArk0OiFI3dv4VgfAFk8RNOEyN4Ql",
+	"l0T4F5QhRgwDDzZTT+nVrqdWZJWvsXiIxdOWeZVMcEVdVG+rlR7azvqTvSsBxA7OXCRtRrAeNRBCH1sW",
+	"PK+zcVUIF1AEPePFLZYCc2YB1eu9Nx2lGSo8+EmtjW0kkNhhziP1LMa6yELtvofMCMXDW+UQGuD22yBz",
+	"/QRhLWy3M2XeSsryE7Y5oNUGuxqwxXtDEQLevxqUkNWVDxvQKh6ifGPjw3NPbKifDHCyK9QkY61vpUiY",
+	"nFT8clAB2VxSeUUjdamqfK893JcBGg5gqVHLULIZqZ0rYZ+fwky2KZ8rYenBB2ggMS4LqCD6+Zfa5smp",
+	"Yrq03Vg9uFpqJTbVa7YuVn/i7qZ80RqNcQrKrT24bW53feel8PQzkC/uex1PzK3zaWvD77qmzar4O+LP",
+	"8VKcVMgcJMmhkxjrGce8KCSUPRZaTQNviyH0O2zc4llWIKjEVNgqE/Hm8OVgqE4AfMM4r5jnFVgdhnc+",
+	"Ifui8/WsZgsu7RF78+pbatACaNXn8IJGJmPsUoylpH89fFqIzHmkPDefEavOpgNIjHARK9FushMpxBeZ",
+	"NOBWtHZLvIUL2owLSF5ZEidC9/Cye7RVvjASoG9FkMhZacAsrYgamJsnQ5t5MFQXFhgdKGVrgFXeFwkg",
+	"9VOmhTlihbjTtwgvjGUiEH4iUykUAtNPoPnmdRKBzXjERgiNvzlEZJKh4mzk/LYY3cbomVhX2Bglcu86",
+	"Ym8Ov20SY4iJnNFK7w3E27392n1kNzFuqfL3X30Tr/RneRlRrMJPGLItcwQHj/jBthyNbUZE05nJpbpt",
+	"PzBAcQ+4bNBsCblW4Kk3LP1faajplOrWBw0AvbOcDxo8oUyI2Q9uuP1IjXv1Fcz1i1N9WiH/AqzkffSf",
+	"Leftm4iUc6jUsoopCcqSkEEswJ6iRah0nTqOXOXYYmxoAmxm77c/zve031fw7s9+q6Fv1S0W5IXqC3uP",
+	"rUZk2U15qRruvLsMMMJd4O3ky684cZB/c3jYnKu68iNtSY1S/qc2qhsRuuhBhbXyu3Jjd2Zv+pIK4mgJ",
+	"u1TD+X3tLSPnX9ha+RYk6R6QHhchNaL0gup/AiX/gGHXdA2lvGrVR8JKwHN2Fn0oD4oid5SES9yv0qsf",
+	"P368PL+6AjR1dwMNlbO8DVU7AKgyIhu029z4qfvSQ/j2p8MH8Z/XEgH0YNRfPkqICfvYRYjrQUP/5PaW",
+	"6g+TtU4WhHdr6mCpZf6RPsurVkhwSsqI0h7c8Awr57CAx+0KZWnd9Z9AzjSqCPLlMtR5WbgrBgq4GqCw",
+	"NmRbHkX+n7a+rT6JTfhXBIlQVXpWIO19J2D8rjcOtk2Kd0nHBOHexkISS8J+d2KLNvoMWod30yZ7byCO",
+	"uu+Rw4CEx1+f3pI79vWv9IcmS7ziFUAgy2npXXtpzVClUHxgTmz6OMCUldT9jluE72kGHH55ZkBf+JM9",
+	"XejUvpXtEcE74vHA7qvozmAna0e1E263UNlno40/l2atSC2DO7G8n2QgMHSbh4zGgWGvDg+rCjhpGEdO",
+	"lVr/1pjnOf61EGM9VdKIjCh3MzEXKhNqLIUhDlSongGINlEINhd6nmNKhEmVDJXSoLeJHoKXzgey0L7o",
+	"WwFDvTaUQvE7LnM+ykVASYvU8jeHr49Z+gKG/GdKsGlQcg5RXV8YTtXaLU3sV57icn/yRzTwLeJnnWHv",
+	"qwaXxopZb3xktvn9OwOI41NbOwB/4NMEUvay4nH2wPMQE6nRVSBaCM4oqcjuas+g7D0zBDmGWHRGFFBc",
+	"CuUsnBmguhgqTGwD9MGx+2cr5hTag9F0Yax3IvAnpk0iYEpVO+L+BCMeqN1ed4YMMoM/McQBlbvTnoEx",
+	"sgXRoJt4WcFnpjM6PQd6ARSFYAM+HJ0e2IUO9lqnwWeb6tFhFZ7y7glV7JaWwu9iadx0Hgg+7zatTrL7",
+	"CFa339Tfsc3txerpjO5Ogv2ZYb53FnHIVXg1NZvn3HaJn10CP59hVlpnusS8vWiaYM5ra+kcsNuRrUaC",
+	"ufQ8QZRqGCpfnBdoghK85JBLis24uXU2encqqGv/oQf7Ell8/9OGy1Zm0S69n6wJxictR6+8T7UkQRAy",
+	"KNftrVgZUueb0eKv8ZEvGn4BvqFLrgnXoyJew+ZtT7/WW0sYjNIAJE/b0a5v2rNOBqtqPELKSN+Jmqns",
+	"bWRfsAAWmrOe8F4FDu+WHNE11Vfs48y/F4sdalle9lkN5pzLaOyGIw6VRIGtGdeul15On7VZrVzZuv/V",
+	"mW3ACV0tKrnTt9HedSkKCrVTfWF/XsIk7vOl9wYXwSt7k0b70SDx5hes0NwndNFnsBi96S14m1Nb4vmM",
+	"y9yXi+5gL7VGFEnfVqWOoLzc6xiW/EugFVipB0JLyDhzBl0+odqUmFux/ekwePsjq7BqzPWD7Bbui81l",
+	"l7hVu9jg8MxW6GQo/UfsiZXif1ivqnUY5C6TPqStVegyufZRjVqxkiewDM2abw6/bWscCILYRSHDRPaB",
+	"xbzjGreX9jd/zuHnL+X9ZUt3Xsv+0qRnoUNcbJHtFsGliLsi6KLQwqd0wabyDmj+iK5F58JXPj9GjIYE",
+	"63cconFfCKhKj+zhbjtSn0dMBuHyHnodVEXc/aU/sZrb3OiFanKjPJRFaGlgGV9CFAfZbf2ZfGYqYweC",
+	"L3aT7RKqw/faPwWjtIgGlLL3xVbD4XXOpCPQK5S80KO10v6646aHfpl7b3yTst1iPjRWeIOdHpp39mR9",
+	"hhEe0hCyJot99IBa2thI1nfc1dAiusmj+6nqI/2CnTr6ii5+nV+V/iBCV7iWtlHKt1ZDN+kv+rA9HQB6",
+	"+9MVGfvPa9GbPg4fbtUqvBjF479Yb20RNreLwMTN2v65rX7bSVhDYO4CeCGkkSoEIRGAA3a8kX7L3ohZ",
+	"m1MWS2gXZennsw/X7H4L2u6htX7b4SOfgH7lvj//bbcFf8Rq14q6sZUoJ2Hi01jMEcjNhgi/OWJpWeRp",
+	"wlJaNarDcgaWVFNsBkzh2AxVRKgDIG1hOHQbb6U/YAN27jl0xrngBcLQXMP6MLOQFkAmbXRA9GQSUvpD",
+	"tU9/sRLz37HLSB/5FF7j095y/RXW9nRfbWff8c0yHiiB27iazcmaKAQyPfsOGm6p2YUApm90GfWlwxkF",
+	"ZEaClcXqt2cmfq8YKmq5+YZabgoBQIqARn2Mh2ymC5HswOhDe/8YpD6rQ3UrfHMLtbHwDVdyD4Vvmcjl",
+	"nUDoA12JF1uIigq1rQxub9fMurTuh97nIsLMBNAPCnEgLChRc9SgwfzydCT8+Wxsl89Yr1V0QH2ptr0Q",
+	"vhAFMhRhunNLoPpC2QE7bTcmpHU2hIfr4dZ3+wkJrdvmlvh8ubQ1Phj6oqFakbQmBl71VdR25IzpS9IK",
+	"YWUhnuOn9Y2UGDVTI6ZpIbAlGotggE0eI45V1Sl3sjkTvuYnIM8FSpYGFENZeOEhjI2vIrRBWxV6jpgP",
+	"tM7okNDUHi5Q2nK7J4F6R50FSiyCDEWFmNImmAtAPKK3umCpvhNFzudXYqxVZlI0Vnyh5giUnl1oWARu",
+	"y0KYYPopsRiqaBT6Z1o1qAI1ugIsCRpxzFWAnAYNaQFqDkomZoIr6KZphOOElVsX5H2gk7iXX7rxnoIx",
+	"FL4zi+FwGuHrQ73X09OGYpt8r+dkb+igTVCgvna5Kmlexf6E5rIYJhJje05dH1U4dDlfuhfqIpTDJkMV",
+	"zk7CpiUvkOPCiTvELy5Cg3Ah5oLbCFG0BUV0zVSVBqYIdoZuAxB9BOuhAvTcCubpVJHHNiQHRWRu3ZS2",
+	"fYN70mZvk8jOKJ51vKB/YaXgwdHPv/yW/CtAAbn//MU9WNx50S2L/ODo4AWfyxd3L0FMaT6NhihxByCS",
+	"xaAK7mA5tRuq6UcQdI6BacEipW7GTJPASxu9EEdofKMIIMpe5qd6wH68/MEkjHTJM3bH85JYceoqAE8I",
+	"IcckDJkVCsGzaPCwEy0fFHp1IzcOU9ZwTfi3rq1SaDhteq+mE4fg0LoGGaIntIhwceWC3wHJo9VooOlc",
+	"jpfxbujSQjwtaSSWhTML4LUxqg4FEuGqpeCLG4DOQX13asu/edsBJj/6acCcb/jZe7HAhZxX0R6gLtdz",
+	"rFD077hzx63hBd/rhfeEiLJCGpZpqabxLlADadseBOzC+Dd0gJpXlCR5caOR2Aj7c6OfY8a2+ce3AhlO",
+	"5oWeFtSzRj+jat/mmXpSQneW4oNTQpDzl9/+fwAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -332,8 +332,10 @@ func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
 
 	b.do("GET", "/api/v1/alerts?mine=true", "").want(200)
 	want := []rules.Target{
-		{Kind: rules.TargetUser, Name: "ada"}, {Kind: rules.TargetRole, Name: "admin"},
-		{Kind: rules.TargetTeam, Name: "integration"}, {Kind: rules.TargetTeam, Name: "sre"},
+		{Kind: rules.TargetUser, Name: "ada"},
+		{Kind: rules.TargetRole, Name: "admin"},
+		{Kind: rules.TargetTeam, Name: "integration"},
+		{Kind: rules.TargetTeam, Name: "sre"},
 	}
 	if diff := cmp.Diff(want, b.inbox.asked.MineOf); diff != "" {
 		t.Error(diff)

@@ -29,5 +29,11 @@ test("settings are for administrators, in the rail and on their pages", async ()
   open("/users");
   expect(await screen.findByRole("link", { name: "Settings" })).toHaveAttribute("href", "/users");
   const tabs = within(await screen.findByRole("navigation", { name: "Settings" }));
-  expect(tabs.getAllByRole("link").map((link) => link.textContent)).toEqual(["Users", "Teams", "Tokens", "Audit log", "Keys"]);
+  expect(tabs.getAllByRole("link").map((link) => link.textContent)).toEqual([
+    "Users",
+    "Teams",
+    "Tokens",
+    "Audit log",
+    "Keys",
+  ]);
 });

@@ -78,7 +78,8 @@ export const bodyVariables: readonly Variable[] = [
   { name: "alert.url", description: "Where the alert is seen; empty where no public address is configured" },
   {
     name: "alert.reason",
-    description: "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ESCALATED, ACKNOWLEDGED, RESOLVED or REOPENED",
+    description:
+      "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ESCALATED, ACKNOWLEDGED, RESOLVED or REOPENED",
   },
   {
     name: "alert.resolution",
