@@ -84,7 +84,9 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUI
 			done, err := s.escalateApart(ctx, some, now)
 			addUp(due, done.due)
 			suppressed += done.suppressed
-			failed = append(failed, err)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("escalate alerts: %w", err))
+			}
 		}
 		if err := errors.Join(failed...); err != nil || len(ids) < mostEscalations {
 			return due, suppressed, err
@@ -95,15 +97,15 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUI
 // escalateApart takes the steps of some alerts that are due in one transaction, or, where that
 // fails, in one for each.
 func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all written, err error) {
-	if all, err = s.escalate(ctx, ids, now); err == nil {
-		return all, nil
+	if all, err = s.escalate(ctx, ids, now); err == nil || len(ids) == 1 {
+		return all, err
 	}
 	all = written{due: map[uuid.UUID]int{}}
 	var failed []error
 	for _, id := range ids {
 		done, err := s.escalate(ctx, []uuid.UUID{id}, now)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("escalate alert %s: %w", id, err))
+			failed = append(failed, fmt.Errorf("alert %s: %w", id, err))
 			continue
 		}
 		addUp(all.due, done.due)
