@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	reconciling "tocsin/evaluator/reconcile"
 	"tocsin/internal/app"
 )
 
@@ -95,7 +94,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 }
 
 // findingLine returns a finding about an alert of a window rule as a line.
-func findingLine(f *reconciling.Finding) string {
+func findingLine(f *app.ReconciliationFinding) string {
 	line := strings.ToLower(string(f.Kind))
 	if f.AtNS != 0 {
 		line += fmt.Sprintf(" %q at %s", f.Group, time.Unix(0, f.AtNS).UTC().Format(time.RFC3339))
@@ -111,7 +110,7 @@ func findingLine(f *reconciling.Finding) string {
 			line += fmt.Sprintf(" of %d", f.Found.Volume)
 		}
 	}
-	if f.Kind == reconciling.Late {
+	if f.Kind == app.ReconciledLate {
 		line += fmt.Sprintf("; up to %v late", f.LateBy.Round(time.Millisecond))
 	}
 	return line

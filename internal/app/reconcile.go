@@ -35,6 +35,12 @@ type ReconcileOptions struct {
 // Reconciliation is how the alerts of a rule compare with what matches.
 type Reconciliation = reconcile.Reconciliation
 
+// ReconciliationFinding is what is wrong with an alert of a window rule.
+type ReconciliationFinding = reconcile.Finding
+
+// ReconciledLate is the kind of a finding that did not count what became visible later.
+const ReconciledLate = reconcile.Late
+
 func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {
 	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
 }

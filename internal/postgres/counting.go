@@ -205,6 +205,16 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 	if err != nil {
 		return written{}, err
 	}
+	if len(cleared) > 0 {
+		// Those whom the escalation woke hear of the end as well, where the rule wants that.
+		woken, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: cleared, Reasons: []string{string(notify.ReasonEscalated)}})
+		if err != nil {
+			return written{}, fmt.Errorf("find who was notified of the escalation: %w", err)
+		}
+		for _, w := range woken {
+			chosen = append(chosen, following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved})
+		}
+	}
 	for _, c := range chosen {
 		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == c.alert && f.webhook == c.webhook && f.reason == c.reason }) {
 			list = append(list, c)

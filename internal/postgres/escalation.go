@@ -23,7 +23,7 @@ import (
 // whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
 // holds it as well, so one of the two comes first. A step that is due while somebody looks after the
 // alert, or while it is snoozed, is void, and the next one waits for its own time: so what was done
-// in error and undone ends no escalation. Instants are compared with Postgres's clock alone.
+// in error and undone ends no later step. Instants are compared with Postgres's clock alone.
 //
 // Replays start no escalation: what they raise is of the past.
 
@@ -125,7 +125,7 @@ func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) 
 		if err != nil {
 			return err
 		}
-		steps, err := moveEscalations(ctx, q, rows)
+		steps, err := moveEscalations(ctx, q, rows, now)
 		if err != nil {
 			return err
 		}
@@ -153,8 +153,8 @@ type escalated struct {
 
 // moveEscalations moves alerts on to the steps after those that are due, and returns the due ones of
 // alerts that nobody looks after. What has no further step, or cannot be read, escalates no more.
-func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationStepsRow) (take []escalated, err error) {
-	var move pgq.EscalationMoveParams
+func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationStepsRow, now *time.Time) (take []escalated, err error) {
+	move := pgq.EscalationMoveParams{Now: now}
 	var ended []uuid.UUID
 	for i := range rows {
 		row := &rows[i]
@@ -165,7 +165,7 @@ func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationS
 		next := -1
 		for _, step := range r.Escalation() {
 			switch {
-			case step.AfterMinutes == int(row.AfterMinutes) && alerts.State(row.State).Escalates() && !row.Snoozed:
+			case step.AfterMinutes == int(row.AfterMinutes) && alerts.State(row.State).Escalates() && !row.Void:
 				take = append(take, escalated{row.AlertID, row.TenantID, step})
 			case step.AfterMinutes > int(row.AfterMinutes) && next < 0:
 				next = step.AfterMinutes
@@ -224,7 +224,7 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 			ids = append(ids, l.WebhookIDs(s.step.Teams)...)
 		}
 		for id := range setOf(ids) {
-			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated, event: true})
+			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated})
 			named = append(named, id)
 		}
 	}

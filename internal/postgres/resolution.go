@@ -130,7 +130,7 @@ func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([
 		if resolved, err = change(q); err != nil || len(resolved) == 0 {
 			return err
 		}
-		targets, err := q.ResolutionTargets(ctx, resolved)
+		targets, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
 		if err != nil {
 			return fmt.Errorf("find who was notified of the alerts: %w", err)
 		}
@@ -146,4 +146,9 @@ func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([
 	}
 	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, told)
 	return len(resolved), nil
+}
+
+// firstReasons returns the reasons for which a webhook first hears of an alert.
+func firstReasons() []string {
+	return []string{string(notify.ReasonFired), string(notify.ReasonEscalated)}
 }

@@ -226,7 +226,7 @@ func endUncounted(ctx context.Context, q *pgq.Queries, tenant string, edit api.R
 	if err := q.AlertEndUncounted(ctx, ended); err != nil {
 		return fmt.Errorf("resolve alerts: %w", err)
 	}
-	targets, err := q.ResolutionTargets(ctx, resolved)
+	targets, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
 	if err != nil {
 		return fmt.Errorf("find who was notified of the alerts: %w", err)
 	}

@@ -65,20 +65,23 @@ func (q *Queries) EscalationEnd(ctx context.Context, alertIds []uuid.UUID) error
 
 const escalationMove = `-- name: EscalationMove :exec
 update alert_escalation e
-set after_minutes = i.after_minutes, due_at = a.fired_at + i.after_minutes * interval '1 minute'
-from (select unnest($1::uuid[]) as alert_id, unnest($2::integer[]) as after_minutes) i
+set after_minutes = i.after_minutes, due_at = greatest(a.fired_at + i.after_minutes * interval '1 minute',
+        coalesce($1::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute')
+from (select unnest($2::uuid[]) as alert_id, unnest($3::integer[]) as after_minutes) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id
 `
 
 type EscalationMoveParams struct {
+	Now          *time.Time
 	AlertIds     []uuid.UUID
 	AfterMinutes []int32
 }
 
-// Moves alerts, which the transaction holds, on to their next steps.
+// Moves alerts, which the transaction holds, on to their next steps. Where steps are overdue, each
+// has its time before the next one, five minutes at the most.
 func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) error {
-	_, err := q.db.Exec(ctx, escalationMove, arg.AlertIds, arg.AfterMinutes)
+	_, err := q.db.Exec(ctx, escalationMove, arg.Now, arg.AlertIds, arg.AfterMinutes)
 	return err
 }
 
@@ -100,8 +103,9 @@ func (q *Queries) EscalationStart(ctx context.Context, alertIds []uuid.UUID) err
 
 const escalationSteps = `-- name: EscalationSteps :many
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
-       exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now()))::boolean as snoozed
-from alert_escalation e join alert a using (alert_id)
+       (r.deleted_at is not null
+        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as void
+from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any($2::uuid[]) and e.due_at <= coalesce($1::timestamptz, now())
 `
 
@@ -116,10 +120,11 @@ type EscalationStepsRow struct {
 	AfterMinutes int32
 	State        string
 	Routing      []byte
-	Snoozed      bool
+	Void         bool
 }
 
-// Which steps of alerts, which the transaction holds, are due still.
+// Which steps of alerts, which the transaction holds, are due still, and which of them are void:
+// while the alert is snoozed, and where its rule is deleted.
 func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams) ([]EscalationStepsRow, error) {
 	rows, err := q.db.Query(ctx, escalationSteps, arg.Now, arg.AlertIds)
 	if err != nil {
@@ -135,7 +140,7 @@ func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams
 			&i.AfterMinutes,
 			&i.State,
 			&i.Routing,
-			&i.Snoozed,
+			&i.Void,
 		); err != nil {
 			return nil, err
 		}

@@ -230,12 +230,12 @@ from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = $1::uuid and n.about is null and n.generation = 0
-      and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
 order by w.webhook_id
 for key share of w
 `
 
-// The webhooks that were notified of an alert when it was raised. None can be deleted before
+// The webhooks that were notified of an alert when it was raised or escalated. None can be deleted before
 // the transaction ends.
 func (q *Queries) SnoozeTargets(ctx context.Context, alertID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, snoozeTargets, alertID)

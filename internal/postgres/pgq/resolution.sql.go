@@ -248,14 +248,22 @@ func (q *Queries) ResolutionTake(ctx context.Context, every time.Duration) (Reso
 
 const resolutionTargets = `-- name: ResolutionTargets :many
 select n.alert_id::uuid as alert_id, n.webhook_id
-from notification n
+from (
+    select distinct n.alert_id, n.webhook_id, n.rule_id
+    from notification n
+    where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[]) and n.generation = 0
+) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id
-where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = 'FIRED' and n.generation = 0
-  and w.deleted_at is null and r.notify_on_resolve
+where w.deleted_at is null and r.notify_on_resolve
 order by n.webhook_id
 for key share of w
 `
+
+type ResolutionTargetsParams struct {
+	AlertIds []uuid.UUID
+	Reasons  []string
+}
 
 type ResolutionTargetsRow struct {
 	AlertID   uuid.UUID
@@ -263,9 +271,9 @@ type ResolutionTargetsRow struct {
 }
 
 // Whom to tell that some alerts are resolved: each webhook that was notified of one when it was
-// raised, where their rule wants that. None can be deleted before the transaction ends.
-func (q *Queries) ResolutionTargets(ctx context.Context, alertIds []uuid.UUID) ([]ResolutionTargetsRow, error) {
-	rows, err := q.db.Query(ctx, resolutionTargets, alertIds)
+// raised or escalated, where their rule wants that. None can be deleted before the transaction ends.
+func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
+	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
 	if err != nil {
 		return nil, err
 	}

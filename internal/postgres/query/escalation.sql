@@ -16,16 +16,20 @@ order by due_at, alert_id
 limit @most;
 
 -- name: EscalationSteps :many
--- Which steps of alerts, which the transaction holds, are due still.
+-- Which steps of alerts, which the transaction holds, are due still, and which of them are void:
+-- while the alert is snoozed, and where its rule is deleted.
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
-       exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))::boolean as snoozed
-from alert_escalation e join alert a using (alert_id)
+       (r.deleted_at is not null
+        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())))::boolean as void
+from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any(@alert_ids::uuid[]) and e.due_at <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: EscalationMove :exec
--- Moves alerts, which the transaction holds, on to their next steps.
+-- Moves alerts, which the transaction holds, on to their next steps. Where steps are overdue, each
+-- has its time before the next one, five minutes at the most.
 update alert_escalation e
-set after_minutes = i.after_minutes, due_at = a.fired_at + i.after_minutes * interval '1 minute'
+set after_minutes = i.after_minutes, due_at = greatest(a.fired_at + i.after_minutes * interval '1 minute',
+        coalesce(sqlc.narg(now)::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute')
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@after_minutes::integer[]) as after_minutes) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id;

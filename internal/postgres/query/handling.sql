@@ -47,14 +47,14 @@ limit @most;
 delete from alert_snooze where alert_id = @alert_id and until <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: SnoozeTargets :many
--- The webhooks that were notified of an alert when it was raised. None can be deleted before
+-- The webhooks that were notified of an alert when it was raised or escalated. None can be deleted before
 -- the transaction ends.
 select w.webhook_id
 from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = @alert_id::uuid and n.about is null and n.generation = 0
-      and n.reason = any('{FIRED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
 order by w.webhook_id
 for key share of w;
 

@@ -71,12 +71,15 @@ returning a.alert_id;
 
 -- name: ResolutionTargets :many
 -- Whom to tell that some alerts are resolved: each webhook that was notified of one when it was
--- raised, where their rule wants that. None can be deleted before the transaction ends.
+-- raised or escalated, where their rule wants that. None can be deleted before the transaction ends.
 select n.alert_id::uuid as alert_id, n.webhook_id
-from notification n
+from (
+    select distinct n.alert_id, n.webhook_id, n.rule_id
+    from notification n
+    where n.alert_id = any(@alert_ids::uuid[]) and n.about is null and n.reason = any(@reasons::text[]) and n.generation = 0
+) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id
-where n.alert_id = any(@alert_ids::uuid[]) and n.about is null and n.reason = 'FIRED' and n.generation = 0
-  and w.deleted_at is null and r.notify_on_resolve
+where w.deleted_at is null and r.notify_on_resolve
 order by n.webhook_id
 for key share of w;
