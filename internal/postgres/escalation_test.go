@@ -132,10 +132,10 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	if !one[bool](t, e.conn, `select exists (select from notification where notification_id = $1)`, id) {
 		t.Errorf("the id %s of the second step is not derived", id)
 	}
-	// What waits is ordered behind earlier messages to the same webhook, and ends by age.
+	// What waits is ordered behind earlier messages to the same webhook, and is retried like them.
 	if got := column(t, e.conn, `select w.name || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end || (o.expires_at is null)
 		from outbox o join notification m using (notification_id) join webhook w on w.webhook_id = o.webhook_id where m.reason = 'ESCALATED' order by 1`); !slices.Equal(got,
-		[]string{"boss 0 duefalse", "pager 0 duefalse", "pager 1 waitsfalse"}) {
+		[]string{"boss 0 duetrue", "pager 0 duetrue", "pager 1 waitstrue"}) {
 		t.Errorf("the outbox holds %v", got)
 	}
 	if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {
