@@ -221,8 +221,9 @@ func (t *truth) classify(r *ruleTruth, e *exchange) {
 	if at, there := t.cursorNS(r.partition); there {
 		fromNS = max(fromNS, at)
 	}
-	if lookBack(d) == 0 {
-		// A pass may have read already what it has not committed yet.
+	if ahead := t.w.chSkew > 0 || t.w.Now().UnixNano() < t.setBackNS; ahead || lookBack(d) == 0 {
+		// A pass may have read already what it has not committed yet. That matters to a look-back
+		// where ClickHouse's clock, by which it counts, is ahead of the producers'.
 		fromNS = max(fromNS, t.observedNS)
 	}
 	p.inTime = p.inTime || fromNS <= e.startNS+lookBack(d)
