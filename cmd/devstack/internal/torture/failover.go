@@ -114,7 +114,7 @@ func (p *postgres) deafen(ctx context.Context, conn *pgx.Conn) ([]int, error) {
 // somethingToLose waits, not for ever, until alerts of exchanges were committed after an instant, and reads them with those
 // of just before. Most replicas may be stopped for some seconds.
 func somethingToLose(ctx context.Context, conn *pgx.Conn, instant time.Time) ([]lost, error) {
-	for range 300 {
+	for range 100 {
 		var there bool
 		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM alert WHERE execution_id IS NOT NULL AND fired_at >= $1)`, instant).Scan(&there)
 		if err != nil {

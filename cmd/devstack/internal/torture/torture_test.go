@@ -121,13 +121,15 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 // TestForms runs the forms that need nothing but the engines, small.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	for _, form := range []Form{AsynchronousStandby, SynchronousStandby, LaggingReplica} {
+	// The seed of the first strikes nothing else before the failover, which else waits until the
+	// standby has caught up: then there may be nothing left to lose.
+	for form, seed := range map[Form]uint64{AsynchronousStandby: 7, SynchronousStandby: 3, LaggingReplica: 3} {
 		t.Run(string(form), func(t *testing.T) {
 			t.Parallel()
-			w := start(t, Options{Seed: 3, Form: form, Exchanges: 1500, Length: 8 * time.Second})
+			w := start(t, Options{Seed: seed, Form: form, Exchanges: 1500, Length: 8 * time.Second})
 			report := w.report(t)
 			if !report.OK() || report.Alerts < 200 {
-				t.Errorf("to repeat it: make torture ARGS='--form %s --seed 3 --exchanges 1500 --length 8s -v'", form)
+				t.Errorf("to repeat it: make torture ARGS='--form %s --seed %d --exchanges 1500 --length 8s -v'", form, seed)
 			}
 			if form.hasStandby() && report.Failovers == 0 || form == AsynchronousStandby && report.Lost == 0 {
 				t.Errorf("%d failovers, which lost %d alerts: too few to mean something", report.Failovers, report.Lost)
