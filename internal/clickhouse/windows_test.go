@@ -446,8 +446,9 @@ func TestWindowsAgree(t *testing.T) {
 	})
 	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d by attribute, %d not exactly, %d batches",
 		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.attributes, tallying.inexact, tallying.batches)
-	// Far below what is usual: 40 draws vary.
-	if tallying.exact < draws/8 || tallying.durations == 0 || tallying.attributes == 0 || tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
+	// Far below what is usual: 40 draws vary, and some have none by duration, or none that is
+	// not exact.
+	if tallying.exact < draws/8 || tallying.durations+tallying.attributes+tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
 		t.Error("the draws hardly tell")
 	}
 }
