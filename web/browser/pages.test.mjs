@@ -267,7 +267,7 @@ describe("every page", { timeout: 540_000 }, () => {
         "/rules": opened.getByRole("row", { name: new RegExp(rule.name) }),
         "/webhooks": opened.getByRole("row", { name: new RegExp(webhook.name) }),
         "/system": opened.getByRole("row", { name: /answers this page/ }),
-        "/audit": opened.getByRole("row", { name: /created webhook/ }),
+        "/audit": opened.getByRole("row", { name: /created webhook/ }).first(),
       };
       for (const [path, wide] of Object.entries(reaching)) {
         await opened.goto(stage.world.url + path);
