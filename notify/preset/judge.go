@@ -79,7 +79,7 @@ func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Jud
 		}
 		break
 	}
-	if id := answer.at(p.capture); j.Verdict == notify.VerdictDelivered && p.capture != "" && isReference(id) {
+	if id := answer.at(p.capture); j.Verdict == notify.VerdictDelivered && p.capture != "" && IsReference(id) {
 		j.Reference = &id
 	}
 	if j.Verdict == notify.VerdictDelivered || j.Verdict == notify.VerdictRefused || j.Verdict == notify.VerdictGone {
@@ -122,8 +122,8 @@ func (p *Preset) forgets() bool {
 	return slices.ContainsFunc(p.verdicts, func(v verdict) bool { return v.forget })
 }
 
-// isReference reports whether a text can be an id: it becomes part of URLs.
-func isReference(text string) bool {
+// IsReference reports whether a text can be an id: it becomes part of URLs.
+func IsReference(text string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:~-]{0,199}$`).MatchString(text)
 }
 

@@ -63,6 +63,8 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 	switch {
 	case d.Event != nil:
 		m.Request.By, m.Request.At = d.Event.By, d.Event.At
+	case (d.Reason == notify.ReasonReminder || d.Reason == notify.ReasonSnoozeEnded || d.Reason == notify.ReasonEscalated) && !d.At.IsZero():
+		m.Request.At = d.At
 	case m.Event == Resolved && a.ResolvedAt != nil:
 		m.Request.By, m.Request.At = a.ResolvedBy, *a.ResolvedAt
 	}

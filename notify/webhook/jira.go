@@ -140,6 +140,10 @@ func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome)
 	}
 	if len(found.Issues) > 0 {
 		key = found.Issues[0].Key
+		if !preset.IsReference(key) {
+			o.Verdict, o.Error = notify.VerdictRetry, "The answer names an issue that cannot be one of Jira's; check the site"
+			return "", o
+		}
 	}
 	return key, o
 }

@@ -3,6 +3,8 @@ package webhook_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +28,9 @@ type service struct {
 }
 
 // newService starts the look-alike of a preset; inputs are made of its address.
-func newService(t *testing.T, id string, inputs func(address string) map[string]string) *service {
+func newService(t *testing.T, id string, inputs func(address string) map[string]string, files ...string) *service {
 	t.Helper()
-	set, err := preset.Load()
+	set, err := preset.Load(files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +97,27 @@ func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	}
 }
 
-// TestMessagesFollowTheirAlert: Discord edits what it has posted, also where the answer with its
-// id is long, and posts anew once a person has deleted it. Where the answer was lost, nothing is known.
+// TestMessagesFollowTheirAlert: a preset of one's own has Discord edit what it has posted, also
+// where the answer with its id is long, and post anew once a person has deleted it. Where the
+// answer was lost, nothing is known.
 func TestMessagesFollowTheirAlert(t *testing.T) {
 	t.Parallel()
+	own, err := os.ReadFile("../preset/receivers/discord.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(own), "verdicts:\n", `capture: /id
+update: {method: PATCH, url: "{{input.url}}/messages/{{event.reference}}?{{#input.thread}}thread_id={{input.thread}}{{/input.thread}}"}
+verdicts:
+  - {status: 404, pointer: /code, equals: "10008", verdict: RETRY, forget: true, remedy: "The message was deleted; the next attempt posts another one"}
+`, 1)
+	file := filepath.Join(t.TempDir(), "discord.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := newService(t, "discord", func(address string) map[string]string {
 		return map[string]string{"url": address + "/api/webhooks/1/" + secretToken, "thread": "123456789012345678"}
-	})
+	}, file)
 	follow := func(reason notify.Reason, reference string) (method string, o notify.Outcome) {
 		t.Helper()
 		_, d := s.tell(notify.ReasonFired)

@@ -44,10 +44,22 @@ describe("every page", { timeout: 540_000 }, () => {
     });
     await stage.call(
       "PUT",
+      "/teams",
+      { teams: [{ name: "Platform", members: ["ada@example.com"], groups: ["sre"], webhookIds: [webhook.id] }] },
+      { "If-Match": '"1"' },
+    );
+    await stage.call(
+      "PUT",
       "/routing",
       {
         routes: [
-          { name: "Critical", match: { severities: ["CRITICAL"] }, webhookIds: [webhook.id], continue: true },
+          {
+            name: "Critical",
+            match: { severities: ["CRITICAL"] },
+            webhookIds: [webhook.id],
+            continue: true,
+            escalation: [{ afterMinutes: 15, webhookIds: [], teams: ["Platform"] }],
+          },
           { name: "Tests tell nobody", match: { scope: { environments: ["test*"] } } },
         ],
         defaultWebhookIds: [webhook.id],
@@ -99,6 +111,7 @@ describe("every page", { timeout: 540_000 }, () => {
     [`/silences/${silence.id}`]: opened.getByText("Next windows"),
     "/account": opened.getByText("Administrator", { exact: true }),
     "/users": opened.getByRole("row", { name: /ada@example.com/ }),
+    "/teams": opened.getByText("Platform", { exact: true }).first(),
     "/tokens": opened.getByRole("heading", { name: "No API tokens yet" }),
     "/audit": opened.getByText(/created webhook/).first(),
     "/keys": opened.getByRole("row", { name: /Active/ }),

@@ -30,7 +30,7 @@ func (q *Queries) ReferenceForget(ctx context.Context, arg ReferenceForgetParams
 
 const referenceKeep = `-- name: ReferenceKeep :exec
 insert into receiver_reference (alert_id, webhook_id, reference)
-select a.alert_id, $1::uuid, $2::text from alert a where a.alert_id = $3::uuid for key share
+select a.alert_id, $1::uuid, $2::text from alert a where a.alert_id = $3::uuid
 on conflict (alert_id, webhook_id) do update set reference = excluded.reference
 `
 

@@ -100,7 +100,7 @@ join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as
 -- name: ReferenceKeep :exec
 -- Keeps by what a receiver knows an alert; the last stands.
 insert into receiver_reference (alert_id, webhook_id, reference)
-select a.alert_id, @webhook_id::uuid, @reference::text from alert a where a.alert_id = @alert_id::uuid for key share
+select a.alert_id, @webhook_id::uuid, @reference::text from alert a where a.alert_id = @alert_id::uuid
 on conflict (alert_id, webhook_id) do update set reference = excluded.reference;
 
 -- name: ReferenceForget :exec
