@@ -117,9 +117,6 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 			}
 		}
 	}
-	if changed := receivers["discord"].Changed(); len(changed) != 2*3 {
-		t.Errorf("Discord's messages were changed %d times: %v", len(changed), changed)
-	}
 	issues := jira.Issues()
 	for _, i := range issues {
 		if i.Status != "Done" || len(i.Comments) != 2 {
@@ -129,7 +126,7 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 	if len(issues) != 3 {
 		t.Errorf("%d issues of 3 alerts, refused: %v", len(issues), jira.Refusals())
 	}
-	w.wantColumn("ids that receivers have given", `select preset || ' ' || count(*) from receiver_reference join webhook using (webhook_id) group by preset order by 1`, "discord 3", "jira 3")
+	w.wantColumn("ids that receivers have given", `select preset || ' ' || count(*) from receiver_reference join webhook using (webhook_id) group by preset order by 1`, "jira 3")
 	var mailed []string
 	for _, m := range post.Messages() {
 		for _, to := range m.To {
