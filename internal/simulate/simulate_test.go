@@ -112,7 +112,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 // TestAViolationIsShrunk takes a guard away and holds that the history becomes shorter.
 func TestAViolationIsShrunk(t *testing.T) {
 	run := func(o simulate.Options) simulate.Result { return simulated(t, o) }
-	for _, o := range withoutGuard("own-beginning", 200) {
+	for _, o := range withoutGuard("settle-token", 200) {
 		r := run(o)
 		if r.Violation == nil {
 			continue
