@@ -103,6 +103,8 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await saidOnce(/^Rules$/);
     await tabTo(/^New rule$/);
     await press("Enter");
+    // The link that was followed has the same name, until the page is there.
+    await page.getByRole("heading", { name: "New rule", level: 1 }).waitFor({ state: "visible" });
     assert.equal((await focusOn(/^New rule$/)).tag, "H1", "what was followed is gone: one goes on from the title");
     await tabTo(/^Name$/);
     await page.keyboard.type(name);
