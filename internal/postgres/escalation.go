@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -223,7 +224,7 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 		if l := ofTenant[s.tenant]; l != nil {
 			ids = append(ids, l.WebhookIDs(s.step.Teams)...)
 		}
-		for id := range setOf(ids) {
+		for _, id := range inOrder(ids) {
 			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated})
 			named = append(named, id)
 		}
@@ -234,6 +235,12 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 	}
 	there := setOf(held)
 	return slices.DeleteFunc(list, func(f following) bool { return !there[f.webhook] }), nil
+}
+
+// inOrder returns ids without repetition, so that what is written of them is written in one order.
+func inOrder(ids []uuid.UUID) []uuid.UUID {
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(ids)
 }
 
 func alertsOf(list []following) []uuid.UUID {

@@ -101,7 +101,7 @@ func (e *escalatingAlert) want(what string, minutes, pager, boss, suppressed int
 }
 
 const escalations = `select w.name || ' ' || n.generation from notification n join webhook w using (webhook_id)
-	where n.reason = 'ESCALATED' order by n.created_at, w.name`
+	where n.reason = 'ESCALATED' order by n.generation, w.name`
 
 func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	e.want("between two steps", 10, 0, 0, 0)
 	e.want("the last step", 16, 1, 1, 0)
 	e.want("after the last one", 10_000, 0, 0, 0)
-	if got := column(t, e.conn, escalations); !slices.Equal(got, []string{"pager 0", "boss 0", "pager 1"}) {
+	if got := column(t, e.conn, escalations); !slices.Equal(got, []string{"boss 0", "pager 0", "pager 1"}) {
 		t.Errorf("stored: %v", got)
 	}
 	id := notify.ID(e.alert, e.pager, notify.ReasonEscalated, 1)

@@ -54,6 +54,8 @@ describe("rules and webhooks", { timeout: 240_000 }, () => {
       return stage.receivedOf(application).length;
     };
     assert.equal(await arrived(3), 3);
+    // Before the preview has chosen an exchange, a test message is about a sample.
+    await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.getByRole("button", { name: "Send a test message" }).click();
     await page.getByText(`Delivered to ${webhook.name} in`).waitFor(visible);
     assert.equal(await arrived(4), 4);
