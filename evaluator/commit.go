@@ -110,8 +110,8 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		p.backlog.Conclude(next.judged, next.server)
 		if len(next.behind) > 0 && p.backlog.Several() {
 			// What one server showed was judged without these rules, and they may have read by
-			// another one that lags. What is recent, that one has shown to this pass.
-			p.backlog.Forget(cursor.Range{FromNS: next.own.FromNS, ToNS: min(next.own.ToNS, p.recentFromNS)})
+			// another one that lags: the one that this pass has observed.
+			p.backlog.Forget(next.own)
 		}
 	}
 	p.rules.replayed(next.replay)

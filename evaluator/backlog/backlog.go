@@ -129,6 +129,9 @@ type Backlog struct {
 	// server is who showed something last, several whether others did as well.
 	server  string
 	several bool
+	// shown is what the last observation showed by second, from shownFromNS on.
+	shown       map[int64]fingerprint
+	shownFromNS int64
 	// unlooked are ranges behind the cursor that were not observed yet, ascending.
 	unlooked []cursor.Range
 	looks    map[int64]lastLook
@@ -182,18 +185,17 @@ func (b *Backlog) HasRaised(id uuid.UUID) bool {
 // Several reports whether more than one server showed what is remembered.
 func (b *Backlog) Several() bool { return b.several }
 
-// Forget forgets what was judged in a range behind the cursor: it is judged again.
+// Forget forgets what was judged in a range behind the cursor, but for what the server that
+// answered the last observation showed of it: the rest is judged again.
 func (b *Backlog) Forget(r cursor.Range) {
-	if r.FromNS >= r.ToNS {
-		return
-	}
 	r.FromNS = max(r.FromNS, b.fromNS)
-	for at := range b.judged {
-		if at+b.widthNS(at) > r.FromNS && at < r.ToNS {
+	for at, judged := range b.judged {
+		if at+b.widthNS(at) > r.FromNS && at < r.ToNS && judged != b.shown[at] {
 			delete(b.judged, at)
 		}
 	}
-	b.LookAt(r)
+	// What is recent is observed by every pass.
+	b.LookAt(cursor.Range{FromNS: r.FromNS, ToNS: min(r.ToNS, b.shownFromNS)})
 }
 
 // LookAt has a range behind the cursor looked at.
@@ -291,9 +293,11 @@ func (b *Backlog) coarsen(minute int64) {
 // Observe takes over what a server showed from fromNS on, at a watermark. What lies from
 // forwardNS on is after the cursor, the rest behind it.
 func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS, watermarkNS int64) {
-	b.after = map[int64]fingerprint{}
+	b.after, b.shown, b.shownFromNS = map[int64]fingerprint{}, map[int64]fingerprint{}, fromNS
 	var behind []Fingerprint
 	for _, f := range prints {
+		second := floor(f.FromNS, secondNS)
+		b.shown[second] = b.shown[second].plus(fingerprint{f.Count, f.Checksum})
 		if f.FromNS >= forwardNS {
 			b.after[f.FromNS] = fingerprint{f.Count, f.Checksum}
 		} else {

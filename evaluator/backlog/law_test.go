@@ -25,6 +25,8 @@ type table struct {
 	cursorNS int64
 	mark     *Mark
 	b        *Backlog
+	// server answered the observation of the last pass.
+	server int
 	// blind says that looks at the older look-back fail.
 	blind bool
 }
@@ -104,6 +106,7 @@ func (t *table) pass(calm bool) {
 	}
 	t.b.Advance(t.nowNS)
 	server := t.IntN(2)
+	t.server = server
 	forward := min(max(t.cursorNS, from), max(t.nowNS, from))
 	t.b.Observe(name(server), t.prints(server, cursor.Range{FromNS: from, ToNS: t.nowNS}, forward), from, forward, t.nowNS)
 	seen := t.shown(server)
@@ -162,15 +165,19 @@ func (t *table) holds(shown []*row) {
 	}
 }
 
-// forget has a range be judged again, as if something had been judged without a rule.
+// forget has a range be judged for a rule that reads by itself what was judged without it: of
+// what the last pass observed, by the server that answered. What that one did not show, and what
+// is older, nobody has judged for it.
 func (t *table) forget() {
 	if t.b == nil {
 		return
 	}
-	r := cursor.Range{FromNS: t.nowNS - 10*minuteNS + t.Int64N(2*minuteNS), ToNS: t.nowNS - 3*minuteNS - t.Int64N(2*minuteNS)}
+	recent := RecentFromNS(t.nowNS)
+	r := cursor.Range{FromNS: recent - 8*minuteNS + t.Int64N(9*minuteNS), ToNS: min(t.cursorNS+1, recent+t.Int64N(3*minuteNS))}
 	t.b.Forget(r)
 	for _, row := range t.rows {
-		if row.startNS >= r.FromNS && row.startNS < r.ToNS {
+		read := row.startNS >= recent && row.visibleNS[t.server] <= t.nowNS
+		if row.startNS >= r.FromNS && row.startNS < r.ToNS && !read {
 			row.judged = false
 		}
 	}
@@ -192,13 +199,16 @@ func TestNothingShownIsForgotten(t *testing.T) {
 			if s.IntN(100) == 0 {
 				s.blind = !s.blind
 			}
-			for range s.IntN(8) / 7 {
+			for range s.IntN(3) {
 				r := &row{startNS: s.nowNS - s.Int64N([]int64{3 * secondNS, 5 * minuteNS, lookBackNS - 20*secondNS}[s.IntN(3)])}
+				if n := len(s.rows); n > 0 && s.IntN(2) == 0 {
+					r.startNS = s.rows[n-1].startNS // several in one second
+				}
 				r.visibleNS = [2]int64{s.nowNS + s.Int64N(2*secondNS), s.nowNS + s.Int64N(20*secondNS)}
 				s.rows = append(s.rows, r)
 			}
 			s.pass(false)
-			if s.IntN(50) == 0 {
+			if s.IntN(4) == 0 {
 				s.forget()
 			}
 		}
