@@ -111,7 +111,7 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 			return nil
 		}
 		q.After = end
-		if name := p.greedy(read, q.Tenants); s.Forward && !last && name != "" {
+		if name := p.greedy(read, q.Tenants); s.FromNS >= p.recentFromNS && !last && name != "" {
 			p.deferTenant(name, end)
 			q.Tenants.Names = slices.DeleteFunc(slices.Clone(q.Tenants.Names), func(n string) bool { return n == name })
 			q.Tenants.Of = 0
@@ -134,7 +134,7 @@ func (p *pass) stepTo(s backlog.Stretch, end cursor.Position, conclusive bool) s
 	return next
 }
 
-// shareOf is the part of the interval for which one tenant may hold up what is new of the
+// shareOf is the part of the interval for which one tenant may hold up what is recent of the
 // others.
 const shareOf = 2
 

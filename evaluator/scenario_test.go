@@ -264,6 +264,13 @@ func TestLongLookBackFindsTheLastHourSoon(t *testing.T) {
 // A tenant of which there is very much holds up the others for its share of a pass only;
 // what it left is read in the time that passes have left.
 func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
+	for name, ago := range map[string]time.Duration{"new": 0, "visible late": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) { defersTenant(t, ago) })
+	}
+}
+
+// defersTenant has very much of a tenant become visible that began some time ago.
+func defersTenant(t *testing.T, ago time.Duration) {
 	looks := int64(0)
 	var s *scene
 	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }
@@ -274,7 +281,7 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 	s.tick()
 	const many = 2000
 	for i := range many {
-		s.fail("tenant-0", fmt.Sprint("flood", i), time.Duration(many-i)*100*time.Microsecond)
+		s.fail("tenant-0", fmt.Sprint("flood", i), ago+time.Duration(many-i)*100*time.Microsecond)
 	}
 	s.fail("tenant-2", "alone", 0)
 	deferred := 0
