@@ -38,9 +38,6 @@ func (p *pass) stay() step { return step{cursor: p.at.Cursor} }
 // others go on.
 func (p *pass) commit(ctx context.Context, f findings, next step) error {
 	ids := f.finders()
-	for _, id := range ids {
-		p.settle(p.rules.byID[id], f.problems[id])
-	}
 	err := p.write(ctx, f, next)
 	if !errors.Is(err, ErrRefused) || len(ids) == 0 {
 		return err
@@ -88,6 +85,9 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 		b.Backfill = p.backlog.Mark(next.judged, next.server)
 	}
 	written := p.advanced(next)
+	for _, id := range f.finders() {
+		written.settle(p.rules.byID[id], f.problems[id])
+	}
 	written.into(&b)
 	began := p.Clock()
 	done, err := p.Store.Commit(ctx, b)
@@ -139,7 +139,11 @@ func (p *pass) committed(ctx context.Context, b *Batch, done *Committed, t Timin
 	}
 	p.result.Alerts += len(done.Inserted)
 	p.result.Suppressed += done.Suppressed
-	p.result.Failed += len(b.Failed)
+	for _, h := range b.Health {
+		if h.Failed {
+			p.result.Failed++
+		}
+	}
 	if p.Observer != nil {
 		p.Observer.Committed(t)
 	}

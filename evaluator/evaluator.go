@@ -192,16 +192,10 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	var passes sync.WaitGroup
 	slots := make(chan struct{}, e.Workers)
 	for _, p := range due {
-		if e.Workers == 1 {
-			result, err := e.pass(stop, p)
-			all.add(result)
-			errs = append(errs, err)
-			continue
-		}
+		slots <- struct{}{} // with one worker, one partition after the other
 		passes.Go(func() {
-			slots <- struct{}{}
+			defer func() { <-slots }()
 			result, err := e.pass(stop, p)
-			<-slots
 			mu.Lock()
 			defer mu.Unlock()
 			all.add(result)

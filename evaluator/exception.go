@@ -39,11 +39,8 @@ type entry struct {
 	// backfill replaces the rule's own progress, finished ends it.
 	backfill *Backfill
 	finished bool
-	// problem replaces what is recorded on the rule, nil leaves it: one with which it is
-	// evaluated all the same, or one for which it fails. recovered says that there is none
-	// any more.
-	problem           *string
-	failed, recovered bool
+	// health replaces what is recorded on the rule; nil leaves it.
+	health *Health
 }
 
 func (x *extra) empty() bool { return len(x.rules)+len(x.evaluated) == 0 && !x.watched }
@@ -65,9 +62,7 @@ func (x *extra) finish(id uuid.UUID) {
 	x.change(id, func(e *entry) { e.backfill, e.finished = nil, true })
 }
 
-func (x *extra) health(id uuid.UUID, problem *string, failed, recovered bool) {
-	x.change(id, func(e *entry) { e.problem, e.failed, e.recovered = problem, failed, recovered })
-}
+func (x *extra) health(id uuid.UUID, h *Health) { x.change(id, func(e *entry) { e.health = h }) }
 
 // keep drops what is about rules that are gone: it waited for a commit that did not come.
 func (x *extra) keep(s *ruleset) {
@@ -77,7 +72,7 @@ func (x *extra) keep(s *ruleset) {
 
 // into adds everything to a batch.
 func (x *extra) into(b *Batch) {
-	b.Problems, b.Failed, b.Evaluated = map[uuid.UUID]string{}, map[uuid.UUID]string{}, x.evaluated
+	b.Health, b.Evaluated = map[uuid.UUID]Health{}, x.evaluated
 	for _, id := range sorted(x.rules) {
 		e := x.rules[id]
 		if e.backfill != nil {
@@ -86,14 +81,8 @@ func (x *extra) into(b *Batch) {
 		if e.finished {
 			b.Finished = append(b.Finished, id)
 		}
-		switch {
-		case e.recovered:
-			b.Recovered = append(b.Recovered, id)
-		case e.problem == nil:
-		case e.failed:
-			b.Failed[id] = *e.problem
-		default:
-			b.Problems[id] = *e.problem
+		if e.health != nil {
+			b.Health[id] = *e.health
 		}
 	}
 }
@@ -109,24 +98,22 @@ func (x *extra) applied(s *ruleset) {
 		if e.backfill != nil || e.finished {
 			r.backfill = e.backfill
 		}
-		switch {
-		case e.recovered:
-			r.problem, r.failing, r.failed, r.refused = "", false, 0, nil
-		case e.problem != nil:
-			r.problem = *e.problem
+		if e.health == nil {
+			continue
+		}
+		if r.problem = e.health.Problem; !e.health.Failed {
+			r.failing, r.refused = false, nil
+			r.again.succeeds()
 		}
 	}
 }
 
-// settle has the next commit record that a rule was evaluated, and what is wrong with it
-// all the same; "" is nothing.
-func (p *pass) settle(r *rule, problem string) {
+// settle records that a rule was evaluated, and what is wrong with it all the same; "" is
+// nothing.
+func (x *extra) settle(r *rule, problem string) {
 	problem = rules.CleanText(problem, maxProblemBytes)
-	switch {
-	case problem == "" && (r.failing || r.problem != ""):
-		p.extra.health(r.ID, nil, false, true)
-	case problem != r.problem:
-		p.extra.health(r.ID, &problem, false, false)
+	if r.failing || problem != r.problem {
+		x.health(r.ID, &Health{Problem: problem})
 	}
 }
 
@@ -142,8 +129,7 @@ const (
 func (p *pass) fail(r *rule, why error) {
 	problem := rules.CleanText(why.Error(), maxProblemBytes)
 	r.failing = true
-	r.retryAt = p.Clock().Add(min(retryFirst<<min(r.failed, 10), retryMost))
-	r.failed++
+	r.again.fails(p.Clock())
 	if r.FireMode == rules.PerExchange && (r.backfill == nil || !r.backfill.Failing) {
 		b := Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true}
 		if r.backfill != nil && b.At.After(r.backfill.At) {
@@ -153,9 +139,9 @@ func (p *pass) fail(r *rule, why error) {
 		p.extra.backfill(b)
 	}
 	if r.problem != problem {
-		p.extra.health(r.ID, &problem, true, false)
+		p.extra.health(r.ID, &Health{problem, true})
 	} else if _, pending := p.extra.rules[r.ID]; pending {
-		p.extra.health(r.ID, nil, false, false)
+		p.extra.health(r.ID, nil)
 	}
 }
 
@@ -239,7 +225,7 @@ func (p *pass) catchUp(ctx context.Context) error {
 func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, err error) {
 	end := *p.at.Cursor
 	if !list[0].failing {
-		end = until(list)
+		end = *slices.MaxFunc(list, func(a, b *rule) int { return a.backfill.Until.Compare(*b.backfill.Until) }).backfill.Until
 	}
 	n := narrowed(list)
 	q := reading{Scan: n.scan(p.at), server: p.server, within: p.patience()}
@@ -282,9 +268,6 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 // advanced returns all that the next commit writes beside what was found: what waits for
 // it, and how far the rules of a step come.
 func (p *pass) advanced(next step) extra {
-	if len(next.behind) == 0 {
-		return p.extra
-	}
 	// A commit that is refused is followed by others.
 	x := extra{maps.Clone(p.extra.rules), p.extra.evaluated, p.extra.watched}
 	for _, r := range next.behind {
@@ -292,10 +275,12 @@ func (p *pass) advanced(next step) extra {
 		if next.to.After(b.At) {
 			b.At = next.to
 		}
-		if r.failing {
+		if b.Failing {
 			// The partition judges it again from its cursor on.
 			b.Failing, b.Until = false, next.cursor
-			x.health(r.ID, nil, false, true)
+			if r.failing {
+				x.health(r.ID, &Health{})
+			}
 		}
 		if b.Until.After(b.At) {
 			x.backfill(b)

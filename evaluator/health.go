@@ -23,12 +23,11 @@ func (e sourceError) Unwrap() error { return e.error }
 func (e *Evaluator) health(ctx context.Context, p *partition, result *Result, err error) {
 	var failed sourceError
 	isFailed := errors.As(err, &failed)
-	rests := err == nil && p.rules != nil && p.rules.empty()
 	e.mu.Lock()
 	switch {
 	case isFailed && p.failingSince.IsZero():
 		p.failingSince = e.Clock()
-	case !isFailed && (result.Observed || rests):
+	case !isFailed && (result.Observed || err == nil && result.Resting):
 		p.failingSince = time.Time{}
 	}
 	fails := isFailed && !e.sourceFailed && e.Clock().Sub(p.failingSince) >= SourceGrace

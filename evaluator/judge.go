@@ -114,7 +114,7 @@ func Recipients(r *rules.Rule, router *routing.Router, a *alerts.Instance) []uui
 
 // of returns the findings of some rules.
 func (f *findings) of(ids []uuid.UUID) findings {
-	own := findings{}
+	own := findings{problems: f.problems}
 	for i := range f.instances {
 		if slices.Contains(ids, f.instances[i].RuleID) {
 			own.instances = append(own.instances, f.instances[i])

@@ -301,19 +301,10 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 		step.Matched += m.state.replays[p.ID].Matched
 		m.state.replays[p.ID] = step
 	}
-	problem := func(id uuid.UUID, text string) {
+	for id, h := range b.Health {
 		s := m.state.rules[id]
-		s.problem = text
+		s.problem = h.Problem
 		m.state.rules[id] = s
-	}
-	for id, text := range b.Problems {
-		problem(id, text)
-	}
-	for id, text := range b.Failed {
-		problem(id, text)
-	}
-	for _, id := range b.Recovered {
-		problem(id, "")
 	}
 	done := evaluator.Committed{Revision: c.Revision, Notifications: map[uuid.UUID]int{}}
 	for _, i := range b.Instances {

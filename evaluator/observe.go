@@ -134,8 +134,7 @@ func (p *pass) begin() {
 // One that fails is taken again later, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
 	if len(p.rules.narrow.statuses) == 0 {
-		p.backlog.SkipAll() // no rule judges what is behind the cursor
-		return
+		return // no rule judges what is behind the cursor
 	}
 	looks := p.backlog.Looks(p.recentFromNS, p.watermarkNS)
 	if len(looks) == 0 {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,11 +24,10 @@ type rule struct {
 	router *routing.Router
 	// problem is what is recorded on the rule.
 	problem string
-	// failing says that the rule is left out, until an attempt at retryAt succeeds; 0 is
-	// never, as for a rule that does not compile.
+	// failing says that the rule is left out, until an attempt at it succeeds. Again is when
+	// the next one is made, if the rule compiles.
 	failing bool
-	failed  int
-	retryAt time.Time
+	again   backoff
 	// refused is the range of the exchanges of which the database refused the alerts; nil
 	// where nothing was refused.
 	refused *cursor.Range
@@ -48,7 +48,7 @@ func (r *rule) reachNS() int64 {
 }
 
 // resting reports whether the rule fails, and it is not yet time to try it again.
-func (r *rule) resting(now time.Time) bool { return r.failing && now.Before(r.retryAt) }
+func (r *rule) resting(now time.Time) bool { return r.failing && now.Before(r.again.retryAt) }
 
 // tenant is the PER_EXCHANGE rules of a tenant.
 type tenant struct {
@@ -127,14 +127,13 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 
 // index derives what follows from the rules.
 func (s *ruleset) index() {
-	s.tenants, s.windows, s.windowTenants, s.reachNS = map[string]*tenant{}, nil, nil, 0
+	s.tenants, s.windows, s.reachNS = map[string]*tenant{}, nil, 0
 	var perExchange []*rule
 	for _, r := range slices.SortedFunc(maps.Values(s.byID), func(a, b *rule) int { return slices.Compare(a.ID[:], b.ID[:]) }) {
 		switch {
 		case r.Judge == nil:
 		case r.FireMode != rules.PerExchange:
 			s.windows = append(s.windows, r)
-			s.windowTenants = append(s.windowTenants, r.TenantID)
 		default:
 			t := s.tenants[r.TenantID]
 			if t == nil {
@@ -146,9 +145,7 @@ func (s *ruleset) index() {
 			s.reachNS = max(s.reachNS, r.reachNS())
 		}
 	}
-	slices.Sort(s.windowTenants)
-	s.windowTenants = slices.Compact(s.windowTenants)
-	s.narrow = narrowed(perExchange)
+	s.narrow, s.windowTenants = narrowed(perExchange), narrowed(s.windows).tenants
 }
 
 // of returns the index of a tenant's rules; nil where it has none.
@@ -238,7 +235,10 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 		return cmp.Or(a.backfill.At.Compare(b.backfill.At), slices.Compare(a.ID[:], b.ID[:]))
 	}
 	first := slices.MinFunc(waiting, func(a, b *rule) int {
-		return cmp.Or(compareBool(a.TenantID <= after, b.TenantID <= after), cmp.Compare(a.TenantID, b.TenantID), furthest(a, b))
+		if (a.TenantID > after) != (b.TenantID > after) {
+			return strings.Compare(b.TenantID, a.TenantID) // those after it come before the others
+		}
+		return cmp.Or(strings.Compare(a.TenantID, b.TenantID), furthest(a, b))
 	})
 	if first.refused != nil {
 		return []*rule{first}
@@ -249,29 +249,8 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 			r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
 	// The first one leads, so that its tenant has had its turn.
-	slices.SortFunc(near, func(a, b *rule) int { return cmp.Or(compareBool(a != first, b != first), furthest(a, b)) })
+	slices.SortFunc(near, furthest)
+	at := slices.Index(near, first)
+	near = slices.Insert(slices.Delete(near, at, at+1), 0, first)
 	return near[:min(len(near), mostBehind)]
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// until returns the furthest end of some rules' backfills.
-func until(list []*rule) cursor.Position {
-	var end cursor.Position
-	for i, r := range list {
-		if u := *r.backfill.Until; i == 0 || u.After(end) {
-			end = u
-		}
-	}
-	return end
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -323,6 +324,53 @@ func TestRuleThatGoesBeforeItsCommit(t *testing.T) {
 	s.wants(1)
 	if len(s.state.backfills) > 0 {
 		t.Errorf("backfills %v are left", s.state.backfills)
+	}
+}
+
+// Two rules fail and are tried together by a new process. One is repaired: it comes back, and nobody is told that
+// the other one has.
+func TestOneOfTwoRefusedRulesComesBack(t *testing.T) {
+	s := newScene(t, time.Hour)
+	other := uuid.UUID{15: 2}
+	s.rule(other, "tenant-0", time.Hour)
+	s.tick()
+	refused := []uuid.UUID{theRule(), other}
+	recovered := map[uuid.UUID]int{}
+	s.committing = func(b evaluator.Batch) error {
+		for i := range b.Instances {
+			if slices.Contains(refused, b.Instances[i].RuleID) {
+				return evaluator.ErrRefused
+			}
+		}
+		for id, h := range b.Health {
+			if !h.Failed {
+				recovered[id]++
+			}
+		}
+		return nil
+	}
+	s.fail("tenant-0", "poison", 0)
+	for range 20 {
+		s.tick()
+	}
+	s.wants(0)
+	s.e = s.start("a", evaluator.Options{}) // which does not know what was refused
+	refused = refused[1:]
+	s.fail("tenant-0", "meanwhile", 0)
+	for range 400 {
+		s.tick()
+	}
+	s.wants(2)
+	if recovered[theRule()] != 1 || recovered[other] != 0 || s.state.rules[other].problem == "" || s.state.rules[theRule()].problem != "" {
+		t.Errorf("recovered %v, problems %q and %q", recovered, s.state.rules[theRule()].problem, s.state.rules[other].problem)
+	}
+	refused = nil
+	for range 400 {
+		s.tick()
+	}
+	s.wants(4)
+	if recovered[other] != 1 || len(s.state.backfills) > 0 {
+		t.Errorf("recovered %v, backfills %v are left", recovered, s.state.backfills)
 	}
 }
 

@@ -213,15 +213,20 @@ type Batch struct {
 	// Replay is nil but for what a replay raises: all instances and notifications are its
 	// own then. Where it is over, the commit is stale.
 	Replay *ReplayStep
-	// Problems are recorded on rules that are evaluated all the same, as when a text
-	// is a fallback; an empty one clears the record.
-	Problems map[uuid.UUID]string
-	// Failed records rules that cannot be evaluated, with the problem, and announces
-	// each once. Recovered ends that, and announces it.
-	Failed    map[uuid.UUID]string
-	Recovered []uuid.UUID
+	// Health is recorded on rules. That one fails is announced once, and that it does no
+	// longer as well.
+	Health map[uuid.UUID]Health
 	// Evaluated are window rules that were evaluated, for their last-run times.
 	Evaluated []uuid.UUID
+}
+
+// Health is how a rule was evaluated; the zero value is without any problem.
+type Health struct {
+	// Problem is what is wrong; of a rule that does not fail, that a text is a fallback, or
+	// that it has too many groups.
+	Problem string
+	// Failed says that the rule cannot be evaluated.
+	Failed bool
 }
 
 // Committed is what a transaction wrote.

@@ -130,10 +130,15 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	if outcome.Watch != p.at.Watch {
 		p.at.Watch, p.extra.watched = outcome.Watch, true
 	}
+	steps := map[uuid.UUID]bool{}
+	for i := range outcome.Changes {
+		steps[outcome.Changes[i].Instance.RuleID] = true
+	}
 	for _, id := range outcome.Evaluated {
 		r := p.rules.byID[id]
-		r.evaluatedNS = p.watermarkNS
-		p.settle(r, outcome.Problems[id])
+		if r.evaluatedNS = p.watermarkNS; !steps[id] {
+			p.extra.settle(r, outcome.Problems[id])
+		}
 	}
 	for id, why := range outcome.Failed {
 		p.rules.byID[id].evaluatedNS = p.watermarkNS

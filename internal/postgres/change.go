@@ -65,13 +65,19 @@ func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *
 		return nil
 	}
 	err := q.BackfillWrite(ctx, pgq.BackfillWriteParams{
-		RuleIds: []uuid.UUID{rule}, Positions: []string{backfillFrom(c.NowNs, int32(d.LookBackSeconds), nil)},
+		RuleIds: []uuid.UUID{rule}, Positions: []string{backfillFrom(c.NowNs, d.LookBackSeconds)},
 		Untils: []string{""}, Failing: []bool{false},
 	})
 	if err != nil {
 		return fmt.Errorf("write backfill: %w", err)
 	}
 	return nil
+}
+
+// backfillFrom returns the position of a rule that has judged nothing after its look-back
+// behind an instant.
+func backfillFrom(atNS int64, lookBackSeconds int) string {
+	return cursor.Position{StartTimeNS: max(atNS-reachNS(int32(lookBackSeconds)), cursor.MinStartTimeNS)}.String()
 }
 
 // lengthen has a rule with a longer look-back read for itself what that reaches: the
@@ -88,7 +94,7 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 	if c.BackfillCursorNs != nil {
 		baseNS = min(baseNS, *c.BackfillCursorNs)
 	}
-	from := backfillFrom(baseNS, int32(d.LookBackSeconds), nil)
+	from := backfillFrom(baseNS, d.LookBackSeconds)
 	if was.Position != nil {
 		own, unreadable := positionOf(was.Position)
 		if unreadable != nil {

@@ -36,7 +36,7 @@ func TestStaleCommitsWriteNothing(t *testing.T) {
 			was := one[string](t, p.conn, `select c::text from checkpoint c where partition = 0`)
 			page := p.page()
 			page.Backfills = []evaluator.Backfill{{RuleID: p.rule, At: p.at}}
-			page.Failed = map[uuid.UUID]string{p.rule: "no"}
+			page.Health = map[uuid.UUID]evaluator.Health{p.rule: {Problem: "no", Failed: true}}
 			change(&page)
 			if _, err := p.store.Commit(t.Context(), page); !isStale(err) {
 				t.Errorf("Commit = %v", err)
@@ -189,9 +189,10 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 		return one[int](t, p.conn, `select count(*)::int from notification join outbox using (notification_id) where reason = $1`, reason)
 	}
 	fail := p.batch()
-	fail.Failed = map[uuid.UUID]string{}
+	fail.Health = map[uuid.UUID]evaluator.Health{}
 	for i, id := range ids {
-		fail.Failed[id] = fmt.Sprint("the database refuses it: ", i)
+		fail.Health[id] = evaluator.Health{Problem: fmt.Sprint("the database refuses it: ", i), Failed: true}
+		fail.Backfills = append(fail.Backfills, evaluator.Backfill{RuleID: id, At: cursor.Position{StartTimeNS: p.at.StartTimeNS - 1}, Failing: true})
 	}
 	if done := p.write(t, fail); done.Notifications[p.webhook] != many {
 		t.Errorf("%v notifications", done.Notifications)
@@ -209,7 +210,11 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	}
 	// One that recovers with a fallback for a text, and one that was never announced.
 	recovered := p.batch()
-	recovered.Recovered, recovered.Problems = append(ids[1:], p.rule), map[uuid.UUID]string{ids[0]: "a text is a fallback"}
+	recovered.Health = map[uuid.UUID]evaluator.Health{ids[0]: {Problem: "a text is a fallback"}, p.rule: {}}
+	for _, id := range ids[1:] {
+		recovered.Health[id] = evaluator.Health{}
+	}
+	recovered.Finished = ids
 	began := time.Now()
 	if done := p.write(t, recovered); done.Notifications[p.webhook] != many {
 		t.Errorf("%v notifications", done.Notifications)
@@ -225,30 +230,6 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	}
 	if problem := one[string](t, p.conn, `select string_agg(problem, ',') from rule_state`); problem != "a text is a fallback" {
 		t.Errorf("problems %q", problem)
-	}
-}
-
-// TestFailingRuleKeepsItsProgress fails rules that have progress of their own, and one over a window.
-func TestFailingRuleKeepsItsProgress(t *testing.T) {
-	p := newPersist(t)
-	ids := p.others(t, 2)
-	p.exec(t, `update rule set fire_mode = 'COUNT_IN_WINDOW', threshold = 1, window_seconds = 60 where rule_id = $1`, ids[1])
-	batch := p.batch()
-	own := cursor.Position{StartTimeNS: 42}
-	batch.Failed = map[uuid.UUID]string{p.rule: "a", ids[0]: "b", ids[1]: "c"}
-	batch.Backfills = []evaluator.Backfill{{RuleID: ids[0], At: own}}
-	p.exec(t, `update checkpoint set backfill_from_ns = 1795000000000000001, backfill_cursor_ns = 1795000000000000002 where partition = 0`)
-	p.write(t, batch)
-	for id, want := range map[uuid.UUID]string{p.rule: cursor.Position{StartTimeNS: 1795000000000000001}.String(), ids[0]: own.String()} {
-		if got := one[string](t, p.conn, `select position from rule_backfill where rule_id = $1 and failing`, id); got != want {
-			t.Errorf("position %s, want %s", got, want)
-		}
-	}
-	if n := one[int](t, p.conn, `select count(*)::int from rule_backfill`); n != 2 {
-		t.Errorf("%d backfills", n)
-	}
-	if n := one[int](t, p.conn, `select count(*)::int from rule_failing`); n != 3 {
-		t.Errorf("%d rules are announced", n)
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 }
 
 func movesAlone(b *evaluator.Batch) bool {
-	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Finished)+len(b.Problems)+len(b.Failed)+len(b.Recovered)+len(b.Evaluated) == 0 && b.Replay == nil
+	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Finished)+len(b.Health)+len(b.Evaluated) == 0 && b.Replay == nil
 }
 
 // fewWritten is up to how many alerts a commit is planned once for each connection. A
@@ -65,7 +65,7 @@ func movesAlone(b *evaluator.Batch) bool {
 const fewWritten = 100
 
 func beginCommit(batch *evaluator.Batch) string {
-	if len(batch.Instances) <= fewWritten && len(batch.Backfills)+len(batch.Failed)+len(batch.Recovered) <= fewWritten {
+	if len(batch.Instances) <= fewWritten && len(batch.Backfills)+len(batch.Health) <= fewWritten {
 		return begin + planOnce
 	}
 	return begin
@@ -90,10 +90,6 @@ func classified(err error) error {
 
 // commit is the transaction.
 func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *alertBatch) (done evaluator.Committed, err error) {
-	failed, err := failedRules(ctx, q, batch)
-	if err != nil {
-		return done, err
-	}
 	if done.Revision, err = advance(ctx, q, batch); err != nil {
 		return done, err
 	}
@@ -128,7 +124,7 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 	if err := writeBackfills(ctx, q, batch); err != nil {
 		return done, err
 	}
-	notified, err := writeHealth(ctx, q, batch, failed)
+	notified, err := writeHealth(ctx, q, batch)
 	if err != nil {
 		return done, err
 	}

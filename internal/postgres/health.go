@@ -3,12 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
 
-	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
@@ -16,45 +14,27 @@ import (
 	"tocsin/rules"
 )
 
-// failedRules returns what is to know of the rules that a batch says fail, as it stands
-// before the batch.
-func failedRules(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) ([]pgq.RulesToFailRow, error) {
-	if len(batch.Failed) == 0 {
-		return nil, nil
-	}
-	ids := make([]uuid.UUID, 0, len(batch.Failed))
-	for id := range batch.Failed {
-		ids = append(ids, id)
-	}
-	rows, err := q.RulesToFail(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read failing rules: %w", err)
-	}
-	return rows, nil
-}
-
-// writeHealth records the problems of a batch, and announces rules that began to fail or
-// have recovered. Its number of statements does not depend on the number of rules. It
+// writeHealth records the health of rules that a batch says, and announces those that began to
+// fail or have recovered. Its number of statements does not depend on the number of rules. It
 // returns the notifications written, by webhook.
-func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, failed []pgq.RulesToFailRow) (map[uuid.UUID]int, error) {
+func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (map[uuid.UUID]int, error) {
 	if len(batch.Evaluated) > 0 {
 		if err := q.RulesEvaluated(ctx, batch.Evaluated); err != nil {
 			return nil, fmt.Errorf("record evaluation: %w", err)
 		}
 	}
-	problems := map[uuid.UUID]string{}
-	for _, id := range batch.Recovered {
-		problems[id] = ""
-	}
-	maps.Copy(problems, batch.Problems)
-	// Who has a problem and does not fail is evaluated all the same.
-	recovered := slices.Collect(maps.Keys(problems))
-	maps.Copy(problems, batch.Failed)
-	recovered = slices.DeleteFunc(recovered, func(id uuid.UUID) bool { _, fails := batch.Failed[id]; return fails })
-	if err := recordProblems(ctx, q, problems); err != nil {
+	if err := recordProblems(ctx, q, batch.Health); err != nil {
 		return nil, err
 	}
-	notified, err := announceFailing(ctx, q, batch, failed)
+	var failed, recovered []uuid.UUID
+	for id, h := range batch.Health {
+		if h.Failed {
+			failed = append(failed, id)
+		} else {
+			recovered = append(recovered, id)
+		}
+	}
+	notified, err := announceFailing(ctx, q, batch.Health, failed)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +49,13 @@ func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, fa
 // maxProblemBytes bounds what is kept of a problem's text.
 const maxProblemBytes = 2000
 
-func recordProblems(ctx context.Context, q *pgq.Queries, problems map[uuid.UUID]string) error {
-	if len(problems) == 0 {
+func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health) error {
+	if len(health) == 0 {
 		return nil
 	}
 	p := pgq.RuleProblemsParams{}
-	for id, problem := range problems {
-		p.RuleIds, p.Problems = append(p.RuleIds, id), append(p.Problems, rules.CleanText(problem, maxProblemBytes))
+	for id, h := range health {
+		p.RuleIds, p.Problems = append(p.RuleIds, id), append(p.Problems, rules.CleanText(h.Problem, maxProblemBytes))
 	}
 	if err := q.RuleProblems(ctx, p); err != nil {
 		return fmt.Errorf("record problems: %w", err)
@@ -83,70 +63,22 @@ func recordProblems(ctx context.Context, q *pgq.Queries, problems map[uuid.UUID]
 	return nil
 }
 
-// announceFailing marks rules as failing. It raises the alerts of those whose announcement
-// it could claim, and notifies operators.
-func announceFailing(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, failed []pgq.RulesToFailRow) (map[uuid.UUID]int, error) {
+// announceFailing raises the alerts of rules that fail whose announcement it could claim, and
+// notifies operators.
+func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health, failed []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(failed) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}
-	if err := failBackfills(ctx, q, failed); err != nil {
-		return nil, err
-	}
-	ids := make([]uuid.UUID, len(failed))
-	for i := range failed {
-		ids[i] = failed[i].RuleID
-	}
-	claimed, err := q.RuleFailingClaim(ctx, ids)
+	claimed, err := q.RuleFailingClaim(ctx, failed)
 	if err != nil {
 		return nil, fmt.Errorf("claim announcements: %w", err)
 	}
-	alerts := make(map[uuid.UUID]uuid.UUID, len(claimed))
-	for _, row := range claimed {
-		alerts[row.RuleID] = row.AlertID
-	}
 	var raise healthAlerts
-	for i := range failed {
-		row := &failed[i]
-		if alert, first := alerts[row.RuleID]; first {
-			raise.add(pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version, AlertID: alert},
-				"Rule "+row.Name+" cannot be evaluated", batch.Failed[row.RuleID])
-		}
+	for _, row := range claimed {
+		raise.add(pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version, AlertID: row.AlertID},
+			"Rule "+row.Name+" cannot be evaluated", health[row.RuleID].Problem)
 	}
 	return raise.write(ctx, q, "", notify.ReasonRuleFailing)
-}
-
-// failBackfills has rules go on by themselves, from where their partition stood.
-func failBackfills(ctx context.Context, q *pgq.Queries, failed []pgq.RulesToFailRow) error {
-	p := pgq.BackfillFailParams{}
-	for i := range failed {
-		row := &failed[i]
-		if rules.FireMode(row.FireMode) != rules.PerExchange {
-			continue
-		}
-		atNS := row.ArmedSinceNs
-		if at, err := positionOf(row.Cursor); err == nil && at != nil {
-			atNS = at.StartTimeNS
-		}
-		p.RuleIds = append(p.RuleIds, row.RuleID)
-		p.Positions = append(p.Positions, backfillFrom(atNS, row.LookBackSeconds, row.BackfillFromNs))
-	}
-	if len(p.RuleIds) == 0 {
-		return nil
-	}
-	if err := q.BackfillFail(ctx, p); err != nil {
-		return fmt.Errorf("mark rules as failing: %w", err)
-	}
-	return nil
-}
-
-// backfillFrom returns the position of a rule that has judged nothing after its look-back
-// behind an instant, nor after what its partition has still to judge.
-func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
-	from := atNS - reachNS(lookBackSeconds)
-	if markNS != nil {
-		from = min(from, *markNS)
-	}
-	return cursor.Position{StartTimeNS: max(from, cursor.MinStartTimeNS)}.String()
 }
 
 // announceRecovered ends the failing of rules, and notifies operators of those that were
@@ -154,9 +86,6 @@ func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
 func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(ids) == 0 {
 		return map[uuid.UUID]int{}, nil
-	}
-	if err := q.BackfillRecover(ctx, ids); err != nil {
-		return nil, fmt.Errorf("mark rules as recovered: %w", err)
 	}
 	ended, err := q.RuleFailingEnd(ctx, ids)
 	if err != nil {
@@ -172,7 +101,7 @@ func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (ma
 // forgetFailing ends the failing of a rule silently: a person has seen to it, and the next
 // failure is announced anew.
 func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
-	if err := q.BackfillRecover(ctx, []uuid.UUID{id}); err != nil {
+	if err := q.BackfillRecover(ctx, id); err != nil {
 		return fmt.Errorf("mark rule as recovered: %w", err)
 	}
 	if _, err := q.RuleFailingEnd(ctx, []uuid.UUID{id}); err != nil {

@@ -326,7 +326,7 @@ func TestMovesAmongPassesAndChanges(t *testing.T) {
 				batch := evaluator.Batch{Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: set.Revision, LeaseFor: leaseFor}
 				for _, r := range set.Rules {
 					// Only one partition may say this of a rule.
-					batch.Problems = map[uuid.UUID]string{r.Rule.ID: fmt.Sprint(c.Partition)}
+					batch.Health = map[uuid.UUID]evaluator.Health{r.Rule.ID: {Problem: fmt.Sprint(c.Partition)}}
 				}
 				if _, err := m.store.Commit(ctx, batch); err != nil && !isStale(err) {
 					return err

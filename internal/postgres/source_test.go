@@ -34,7 +34,7 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	c := m.checkpoint(m.of("a"))
 	_, err := m.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
-		Cursor: &cursor.Position{}, Failed: map[uuid.UUID]string{m.rules["a"]: "no"},
+		Cursor: &cursor.Position{}, Health: map[uuid.UUID]evaluator.Health{m.rules["a"]: {Problem: "no", Failed: true}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/evaluator"
 	"tocsin/notify"
 )
 
@@ -230,11 +231,11 @@ func deliveryUnrendered(l *law) {
 func deliveryOrdered(l *law) {
 	l.webhook = l.operators
 	b := l.batch()
-	b.Failed = map[uuid.UUID]string{l.rule.ID: "no"}
+	b.Health = failing(l.rule.ID, "no")
 	l.commit(b)
 	first := l.one("a")
 	b = l.batch()
-	b.Recovered = []uuid.UUID{l.rule.ID}
+	b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {}}
 	l.commit(b)
 	l.equal("claimed while the first is under way", len(l.claim("b", 8)), 0)
 	l.settle("a", first, unanswered())

@@ -208,19 +208,19 @@ func laws() map[string]func(l *law) {
 		"a failure is announced once, and its end once": func(l *law) {
 			fail := func(problem string) int {
 				b := l.batch()
-				b.Failed = map[uuid.UUID]string{l.rule.ID: problem}
+				b.Health = failing(l.rule.ID, problem)
 				return l.commit(b).Notifications[l.operators]
 			}
-			end := func() int {
+			end := func(problem string) int {
 				b := l.batch()
-				b.Recovered = []uuid.UUID{l.rule.ID}
+				b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {Problem: problem}}
 				return l.commit(b).Notifications[l.operators]
 			}
 			l.equal("announced", fail("no"), 1)
 			l.equal("announced again", fail("no, no"), 0)
 			l.equal("recorded", l.rules(0).Rules[0].Problem, "no, no")
-			l.equal("its end", end(), 1)
-			l.equal("its end again", end(), 0)
+			l.equal("its end", end("a text is a fallback"), 1)
+			l.equal("its end again", end(""), 0)
 			l.equal("recorded", l.rules(0).Rules[0].Problem, "")
 			l.equal("the next failure", fail("no"), 1)
 			l.rule.Name = "edited"
@@ -355,4 +355,9 @@ func (l *law) rules(after int64) evaluator.RuleSet {
 	set, err := l.Evaluation.Rules(l.Context(), l.Partition, after)
 	l.must(err)
 	return set
+}
+
+// failing is the health of a rule that cannot be evaluated.
+func failing(rule uuid.UUID, problem string) map[uuid.UUID]evaluator.Health {
+	return map[uuid.UUID]evaluator.Health{rule: {Problem: problem, Failed: true}}
 }

@@ -7,6 +7,7 @@ import (
 
 	"tocsin/alerts/match"
 	"tocsin/alerts/silences"
+	"tocsin/evaluator"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -94,10 +95,10 @@ func silenceHealth(l *law) {
 	l.silence("everything", 0, match.Match{Severities: []rules.Severity{rules.Critical, rules.Warning, rules.Info}})
 	l.hold("a")
 	b := l.batch()
-	b.Failed = map[uuid.UUID]string{l.rule.ID: "no"}
+	b.Health = failing(l.rule.ID, "no")
 	l.equal("operators are notified", l.commit(b).Notifications[l.operators], 1)
 	b = l.batch()
-	b.Recovered = []uuid.UUID{l.rule.ID}
+	b.Health = map[uuid.UUID]evaluator.Health{l.rule.ID: {}}
 	l.equal("and of the end", l.commit(b).Notifications[l.operators], 1)
 	n, err := l.Evaluation.SourceFailed(l.Context(), "a", "no")
 	l.must(err)

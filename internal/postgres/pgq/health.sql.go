@@ -141,31 +141,12 @@ func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams
 	return items, nil
 }
 
-const backfillFail = `-- name: BackfillFail :exec
-insert into rule_backfill (rule_id, position, failing)
-select w.rule_id, w.position, true
-from (select unnest($1::uuid[]) as rule_id, unnest($2::text[]) as position) w
-order by w.rule_id
-on conflict (rule_id) do update set failing = true where not rule_backfill.failing
-`
-
-type BackfillFailParams struct {
-	RuleIds   []uuid.UUID
-	Positions []string
-}
-
-// Marks rules as failing. Those without a backfill get one from a position on.
-func (q *Queries) BackfillFail(ctx context.Context, arg BackfillFailParams) error {
-	_, err := q.db.Exec(ctx, backfillFail, arg.RuleIds, arg.Positions)
-	return err
-}
-
 const backfillRecover = `-- name: BackfillRecover :exec
-update rule_backfill set failing = false where rule_id = any($1::uuid[]) and failing
+update rule_backfill set failing = false where rule_id = $1 and failing
 `
 
-func (q *Queries) BackfillRecover(ctx context.Context, ruleIds []uuid.UUID) error {
-	_, err := q.db.Exec(ctx, backfillRecover, ruleIds)
+func (q *Queries) BackfillRecover(ctx context.Context, ruleID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, backfillRecover, ruleID)
 	return err
 }
 
@@ -211,21 +192,28 @@ with counted as (
     order by r.id
     on conflict (subject) do update set raised = c.raised + 1
     returning c.subject, c.raised
+), claimed as (
+    insert into rule_failing (rule_id, alert_id)
+    select r.id, incident_id(counted.subject, counted.raised)
+    from unnest($1::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
+    on conflict (rule_id) do nothing
+    returning rule_id, alert_id
 )
-insert into rule_failing (rule_id, alert_id)
-select r.id, incident_id(counted.subject, counted.raised)
-from unnest($1::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
-on conflict (rule_id) do nothing
-returning rule_id, alert_id
+select claimed.rule_id, claimed.alert_id, r.tenant_id, r.version, r.name
+from claimed join rule r using (rule_id)
+order by claimed.rule_id
 `
 
 type RuleFailingClaimRow struct {
-	RuleID  uuid.UUID
-	AlertID uuid.UUID
+	RuleID   uuid.UUID
+	AlertID  uuid.UUID
+	TenantID string
+	Version  int64
+	Name     string
 }
 
-// Claims the announcement of rules that cannot be evaluated, and returns the ids of their
-// alerts; those already announced are left out.
+// Claims the announcement of rules that cannot be evaluated, and returns what it says, with
+// the ids of their alerts; those already announced are left out.
 func (q *Queries) RuleFailingClaim(ctx context.Context, ruleIds []uuid.UUID) ([]RuleFailingClaimRow, error) {
 	rows, err := q.db.Query(ctx, ruleFailingClaim, ruleIds)
 	if err != nil {
@@ -235,7 +223,13 @@ func (q *Queries) RuleFailingClaim(ctx context.Context, ruleIds []uuid.UUID) ([]
 	items := []RuleFailingClaimRow{}
 	for rows.Next() {
 		var i RuleFailingClaimRow
-		if err := rows.Scan(&i.RuleID, &i.AlertID); err != nil {
+		if err := rows.Scan(
+			&i.RuleID,
+			&i.AlertID,
+			&i.TenantID,
+			&i.Version,
+			&i.Name,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -275,60 +269,6 @@ func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]Ru
 	for rows.Next() {
 		var i RuleFailingEndRow
 		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.AlertID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const rulesToFail = `-- name: RulesToFail :many
-select r.rule_id, r.tenant_id, r.version, r.name, r.fire_mode, r.look_back_seconds, s.armed_since_ns,
-       c.cursor, c.backfill_from_ns
-from rule r
-join rule_state s using (rule_id)
-join tenant_partition t using (tenant_id)
-join checkpoint c using (partition)
-where r.rule_id = any($1::uuid[])
-order by r.rule_id
-`
-
-type RulesToFailRow struct {
-	RuleID          uuid.UUID
-	TenantID        string
-	Version         int64
-	Name            string
-	FireMode        string
-	LookBackSeconds int32
-	ArmedSinceNs    int64
-	Cursor          *string
-	BackfillFromNs  *int64
-}
-
-// What the announcement of failing rules says, and where their own judging begins.
-func (q *Queries) RulesToFail(ctx context.Context, ruleIds []uuid.UUID) ([]RulesToFailRow, error) {
-	rows, err := q.db.Query(ctx, rulesToFail, ruleIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RulesToFailRow{}
-	for rows.Next() {
-		var i RulesToFailRow
-		if err := rows.Scan(
-			&i.RuleID,
-			&i.TenantID,
-			&i.Version,
-			&i.Name,
-			&i.FireMode,
-			&i.LookBackSeconds,
-			&i.ArmedSinceNs,
-			&i.Cursor,
-			&i.BackfillFromNs,
-		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -1,6 +1,6 @@
 -- name: RuleFailingClaim :many
--- Claims the announcement of rules that cannot be evaluated, and returns the ids of their
--- alerts; those already announced are left out.
+-- Claims the announcement of rules that cannot be evaluated, and returns what it says, with
+-- the ids of their alerts; those already announced are left out.
 with counted as (
     insert into incident_count as c (subject, raised)
     select 'rule ' || r.id, 1
@@ -9,12 +9,16 @@ with counted as (
     order by r.id
     on conflict (subject) do update set raised = c.raised + 1
     returning c.subject, c.raised
+), claimed as (
+    insert into rule_failing (rule_id, alert_id)
+    select r.id, incident_id(counted.subject, counted.raised)
+    from unnest(@rule_ids::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
+    on conflict (rule_id) do nothing
+    returning rule_id, alert_id
 )
-insert into rule_failing (rule_id, alert_id)
-select r.id, incident_id(counted.subject, counted.raised)
-from unnest(@rule_ids::uuid[]) as r (id) join counted on counted.subject = 'rule ' || r.id
-on conflict (rule_id) do nothing
-returning rule_id, alert_id;
+select claimed.rule_id, claimed.alert_id, r.tenant_id, r.version, r.name
+from claimed join rule r using (rule_id)
+order by claimed.rule_id;
 
 -- name: RuleFailingEnd :many
 -- Ends the failing of rules and resolves their alerts. It returns those that were
@@ -28,27 +32,8 @@ from ended
 where a.alert_id = ended.alert_id
 returning a.tenant_id, a.rule_id, a.alert_id;
 
--- name: RulesToFail :many
--- What the announcement of failing rules says, and where their own judging begins.
-select r.rule_id, r.tenant_id, r.version, r.name, r.fire_mode, r.look_back_seconds, s.armed_since_ns,
-       c.cursor, c.backfill_from_ns
-from rule r
-join rule_state s using (rule_id)
-join tenant_partition t using (tenant_id)
-join checkpoint c using (partition)
-where r.rule_id = any(@rule_ids::uuid[])
-order by r.rule_id;
-
--- name: BackfillFail :exec
--- Marks rules as failing. Those without a backfill get one from a position on.
-insert into rule_backfill (rule_id, position, failing)
-select w.rule_id, w.position, true
-from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@positions::text[]) as position) w
-order by w.rule_id
-on conflict (rule_id) do update set failing = true where not rule_backfill.failing;
-
 -- name: BackfillRecover :exec
-update rule_backfill set failing = false where rule_id = any(@rule_ids::uuid[]) and failing;
+update rule_backfill set failing = false where rule_id = @rule_id and failing;
 
 -- name: AlertRaiseHealth :exec
 -- Raises alerts about rules or, where a source is named, about that.

@@ -10,7 +10,6 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/notify"
-	"tocsin/rules"
 )
 
 // silent reports whether a replica has a heartbeat that is too old.
@@ -288,43 +287,29 @@ func (db *Postgres) notify(n Notification, now time.Time) error {
 	return nil
 }
 
-// commitHealth records what went wrong with rules, and announces it once.
+// commitHealth records what is wrong with rules, and announces once that one fails, and that it
+// does no longer.
 func (db *Postgres) commitHealth(b *evaluator.Batch, now time.Time, notified map[uuid.UUID]int) error {
-	for id, problem := range b.Problems {
-		db.problem(id, problem)
-	}
-	for _, id := range sortedIDs(b.Failed) {
-		r := db.rules.rows[id]
-		db.problem(id, b.Failed[id])
-		if db.failing.has(id) {
+	for _, id := range sortedIDs(b.Health) {
+		r, h := db.rules.rows[id], b.Health[id]
+		db.problem(id, h.Problem)
+		var a Alert
+		announced, reason := db.failing.has(id), notify.ReasonRuleFailing
+		switch {
+		case h.Failed == announced:
 			continue
+		case h.Failed:
+			a = Alert{ID: db.newID(), RuleID: id, TenantID: r.TenantID, RuleVersion: r.Version, State: alerts.Firing, FiredAt: now, Health: true}
+			db.putAlert(a)
+			db.failing.put(id, a.ID)
+		default:
+			a, reason = db.endFailing(id, now), notify.ReasonRuleRecovered
 		}
-		a := Alert{ID: db.newID(), RuleID: id, TenantID: r.TenantID, RuleVersion: r.Version, State: alerts.Firing, FiredAt: now, Health: true}
-		db.putAlert(a)
-		db.failing.put(id, a.ID)
-		if err := db.notifyOperators(&a, notify.ReasonRuleFailing, uuid.Nil, now, notified); err != nil {
+		if err := db.notifyOperators(&a, reason, uuid.Nil, now, notified); err != nil {
 			return err
-		}
-		if _, there := db.backfills.get(id); !there && r.FireMode == rules.PerExchange {
-			db.backfills.put(id, evaluator.Backfill{RuleID: id, At: db.beginning(&r.Rule, db.cursorNS(b.Partition, r.ArmedSinceNS), b.Partition), Failing: true})
-		}
-	}
-	for _, id := range b.Recovered {
-		db.problem(id, "")
-		if alert, there := db.endFailing(id, now); there {
-			if err := db.notifyOperators(&alert, notify.ReasonRuleRecovered, uuid.Nil, now, notified); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
-}
-
-func (db *Postgres) cursorNS(partition int, otherwise int64) int64 {
-	if at := db.checkpoints.rows[partition].Cursor; at != nil {
-		return at.StartTimeNS
-	}
-	return otherwise
 }
 
 func sortedIDs[V any](m map[uuid.UUID]V) []uuid.UUID {
@@ -339,18 +324,11 @@ func (db *Postgres) problem(id uuid.UUID, text string) {
 	}
 }
 
-// endFailing ends the failing of a rule and resolves its alert.
-func (db *Postgres) endFailing(id uuid.UUID, now time.Time) (alert Alert, announced bool) {
-	if b, there := db.backfills.get(id); there && b.Failing {
-		b.Failing = false
-		db.backfills.put(id, b)
-	}
-	alertID, announced := db.failing.get(id)
-	if !announced {
-		return alert, false
-	}
+// endFailing ends the failing of a rule that was announced, and resolves its alert.
+func (db *Postgres) endFailing(id uuid.UUID, now time.Time) Alert {
+	alert := db.failing.rows[id]
 	db.failing.remove(id)
-	return db.resolve(alertID, now), true
+	return db.resolve(alert, now)
 }
 
 func (db *Postgres) resolve(id uuid.UUID, now time.Time) Alert {

@@ -91,7 +91,13 @@ func (db *Postgres) edit(id uuid.UUID, f func(r *Rule, nowNS int64) error) (rule
 		}
 		r = was
 		r.Changed = revision
-		db.endFailing(id, db.now())
+		if db.failing.has(id) {
+			db.endFailing(id, db.now())
+		}
+		if b, there := db.backfills.get(id); there && b.Failing {
+			b.Failing = false
+			db.backfills.put(id, b)
+		}
 		if err := f(&r, nowNS); err != nil {
 			return err
 		}
