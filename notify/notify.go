@@ -293,6 +293,8 @@ type Delivery struct {
 	Token int64
 	// Attempt is the number of the attempt to make, from 1.
 	Attempt int
+	// Try is the same, counted anew when a person sends the message again.
+	Try int
 	// CountedAttempts is how many earlier attempts count against the schedule.
 	CountedAttempts int
 	// Generation is how often a person has sent the notification again.

@@ -134,13 +134,13 @@ func (p Policy) decide(o Outcome, d *Delivery, random float64) Decision {
 			hold = p.DefaultHold
 		}
 		hold = min(hold, p.MaxHold)
-		if d.Waited > p.Span() && d.Attempt-d.CountedAttempts > maxUncounted {
+		if d.Waited > p.Span() && d.Try-d.CountedAttempts > maxUncounted {
 			return Decision{Status: Exhausted, Hold: hold}
 		}
 		return Decision{Status: Retrying, Wait: hold, Hold: hold}
 	case VerdictRetry, VerdictUnknown:
 	}
-	if d.Attempt == 1 && o.NothingSent {
+	if d.Try == 1 && o.NothingSent {
 		return Decision{Status: Retrying}
 	}
 	if d.CountedAttempts >= len(p.Schedule) {

@@ -42,7 +42,7 @@ func TestDecide(t *testing.T) {
 		"an end that nobody has seen": {notify.Outcome{}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := notify.DefaultPolicy().Decide(c.outcome, &notify.Delivery{Attempt: c.attempt, CountedAttempts: c.counted, Waited: c.waited}, c.random); got != c.want {
+			if got := notify.DefaultPolicy().Decide(c.outcome, &notify.Delivery{Attempt: 100 + c.attempt, Try: c.attempt, CountedAttempts: c.counted, Waited: c.waited}, c.random); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

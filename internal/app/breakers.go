@@ -33,7 +33,7 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "operators not notified of open breakers", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, notifications)
-		ended, err := a.outbox.ExpireHeld(ctx, notify.Policy{Schedule: a.options.RetrySchedule}.Span())
+		ended, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
 		if err != nil && ctx.Err() == nil {
 			a.options.Logger.WarnContext(ctx, "messages of held webhooks not ended", slog.Any("error", err))
 		}

@@ -110,27 +110,25 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 }
 
 // ExpireHeld ends the messages that have waited for so long for webhooks whose receivers have
-// asked for pauses for as long, and notifies operators of them. It returns how many it has ended.
+// asked for pauses for as long, the oldest first, and notifies operators of them. It returns how many
+// it has ended: some thousands at the most.
 func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, err error) {
-	for {
-		some := 0
-		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-			expired, err := q.OutboxExpire(ctx, after)
-			if err != nil {
-				return err
-			}
-			some = len(expired)
-			return notifyUndelivered(ctx, q, expired)
-		})
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{Expire: after, Most: mostExpired})
+		ended = len(expired)
 		if err != nil {
-			return ended, fmt.Errorf("end what has waited for too long: %w", err)
+			return err
 		}
-		if some == 0 {
-			return ended, nil
-		}
-		ended += some
+		return notifyUndelivered(ctx, q, expired)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("end what has waited for too long: %w", err)
 	}
+	return ended, nil
 }
+
+// mostExpired is how many messages one call ends.
+const mostExpired = 10_000
 
 func breakerOf(row pgq.WebhookFlowsRow) notify.Breaker {
 	return notify.Breaker{

@@ -199,7 +199,7 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
 		} else if row.Expired {
 			p.Ids = append(p.Ids, row.NotificationID)
-			p.Errors = append(p.Errors, "Not sent: it is older than the webhook wants to hear of what happens to alerts")
+			p.Errors = append(p.Errors, "Not sent: it came too late to be of use, as an event that is older than the webhook wants, or a reminder after which the next one was due")
 		} else {
 			claimed = append(claimed, *row)
 		}
@@ -312,7 +312,7 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 	}
 	d := notify.Delivery{
 		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
-		Attempt: int(claimed.Attempts), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
+		Attempt: int(claimed.Attempts), Try: int(claimed.Tries), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
 		At: claimed.BegunAt, Waited: waitedOf(claimed),
 	}
 	if claimed.Reached != "" {

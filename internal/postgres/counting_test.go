@@ -146,6 +146,9 @@ func (w *windowAlerts) act(id uuid.UUID, action alerts.Action) {
 
 func TestStepsOfWindowAlerts(t *testing.T) {
 	w := newWindowAlerts(t)
+	if _, err := w.conn.Exec(t.Context(), `update rule set re_notify_minutes = 5`); err != nil {
+		t.Fatal(err)
+	}
 	// A storm and a wait are one batch; what is raised twice is raised once.
 	raised := w.apply(2, 0, 1, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Wait, uuid.Nil, "b", ""))
 	a, b := raised[0].Instance.ID, raised[1].Instance.ID
@@ -168,6 +171,10 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
 	w.want("reminded and fired", []string{"FIRING a remind remindException 12", "FIRING b fire fireException 11"},
 		"FIRED 0", "FIRED 0", "REMINDER 0", "REMINDER 1")
+	// What waits longer than until the next reminder is of no use.
+	if got := column(t, w.conn, `select n.reason || coalesce(round(extract(epoch from o.expires_at - n.created_at))::text, '') from notification n join outbox o using (notification_id) order by n.reason, n.generation`); !slices.Equal(got, []string{"FIRED", "FIRED", "REMINDER300", "REMINDER300"}) {
+		t.Errorf("the outbox holds %v", got)
+	}
 	if open := w.open(); open[0].Reminders != 2 || open[1].Reminders != 0 {
 		t.Errorf("reminders %d and %d", open[0].Reminders, open[1].Reminders)
 	}

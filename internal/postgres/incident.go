@@ -117,7 +117,8 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 }
 
 // notifyUndelivered notifies operators of messages that were refused or exhausted, once
-// each: the id of a notification is derived from the message and the webhook. The webhook
+// each time: the id of a notification is derived from the message, how often a person has sent it
+// again, and the webhook. The webhook
 // to which a message could not be delivered is left out.
 func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID) error {
 	if len(messages) == 0 {
@@ -146,7 +147,7 @@ func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID
 			if webhook == row.WebhookID {
 				continue
 			}
-			p.NotificationIds = append(p.NotificationIds, notify.ID(row.NotificationID, webhook, notify.ReasonUndelivered, 0))
+			p.NotificationIds = append(p.NotificationIds, notify.ID(row.NotificationID, webhook, notify.ReasonUndelivered, int(row.Generation)))
 			p.TenantIds, p.AlertIds = append(p.TenantIds, row.TenantID), append(p.AlertIds, row.AlertID)
 			p.RuleIds, p.WebhookIds = append(p.RuleIds, row.RuleID), append(p.WebhookIds, webhook)
 			p.Abouts = append(p.Abouts, row.NotificationID)

@@ -29,7 +29,7 @@ func newPipeline(conn *pgx.Conn) *pipeline { return &pipeline{conn: conn, queued
 func (p *pipeline) begin() {
 	p.queued.Queue("begin")
 	p.queued.Queue(`
-select set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', '1s', true),
+select set_config('idle_in_transaction_session_timeout', '30s', true), set_config('lock_timeout', '1s', true),
        set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('plan_cache_mode', 'force_generic_plan', true)`)
 }

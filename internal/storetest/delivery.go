@@ -428,6 +428,25 @@ func deliveryAgain(l *law) {
 	l.equal("generation", third.Generation, 2)
 }
 
+// deliveryFailsAgain: operators learn of each failure that a person has not seen yet.
+func deliveryFailsAgain(l *law) {
+	message := l.raise(1)[0]
+	receivers := l.webhook
+	for generation := range 3 {
+		d := l.one("a")
+		l.equal("try", d.Try, 1)
+		l.equal("attempt", d.Attempt, generation+1)
+		l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"})
+		l.webhook = l.operators
+		told := l.one("a")
+		l.equal("operators are notified", told.Reason, notify.ReasonUndelivered)
+		l.settle("a", told, delivered())
+		l.equal("and no more", len(l.claim("a", 8)), 0)
+		l.webhook = receivers
+		l.must(l.Retry(message))
+	}
+}
+
 func deliveryDiscarded(l *law) {
 	messages := l.raise(2)
 	claimed := l.one("a")

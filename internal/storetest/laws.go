@@ -321,6 +321,7 @@ func laws() map[string]func(l *law) {
 		"a receiver that does not answer is left alone, and probed": deliveryBroken,
 		"a receiver that is gone is switched off":                   deliveryGone,
 		"what is too much for a webhook is gathered":                deliveryGathered,
+		"what fails again is announced again":                       deliveryFailsAgain,
 		"a person sends a message again":                            deliveryAgain,
 		"a person gives a message up":                               deliveryDiscarded,
 		"each step of a window alert needs its state":               windowSteps,

@@ -3,6 +3,7 @@ package preset_test
 import (
 	"testing"
 
+	"tocsin/notify"
 	"tocsin/notify/preset"
 )
 
@@ -19,5 +20,20 @@ func TestEveryPresetTakesTheWorst(t *testing.T) {
 				t.Error(problem)
 			}
 		})
+	}
+}
+
+func TestTheLongestSchedule(t *testing.T) {
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	jira := notify.Policy{Schedule: set.Schedule(&notify.Webhook{Preset: "jira"}).Pauses}.Span()
+	if got := set.Span(); got != jira || got == 0 {
+		t.Errorf("the longest schedule takes %v, that of Jira %v", got, jira)
+	}
+	var none *preset.Set
+	if got := none.Span(); got != 0 {
+		t.Errorf("without receivers: %v", got)
 	}
 }

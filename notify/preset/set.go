@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tocsin/notify"
 )
@@ -134,6 +135,14 @@ func (s *Set) Schedule(w *notify.Webhook) notify.Schedule {
 		return notify.Schedule{}
 	}
 	return p.Schedule
+}
+
+// Span returns the longest of the schedules that receivers have of their own.
+func (s *Set) Span() (longest time.Duration) {
+	for _, p := range s.All() {
+		longest = max(longest, notify.Policy{Schedule: p.Schedule.Pauses}.Span())
+	}
+	return longest
 }
 
 // Get returns a preset by its id, nil when there is none.

@@ -172,8 +172,8 @@ with held as (
         select b.notification_id from outbox b
         where b.webhook_id = held.webhook_id and b.ready_at >= '-infinity' and b.since < now() - $1::interval
           and (b.claim_token is null or b.due_at <= now())
-        order by b.ready_at limit 1000 for update skip locked
-    ) o limit 1000
+        order by b.ready_at limit $2 for update skip locked
+    ) o limit $2
 ), gone as (
     delete from outbox o using old where o.notification_id = old.notification_id
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
@@ -188,10 +188,15 @@ select n.notification_id, n.tenant_id, 'EXHAUSTED' from gone join notification n
 returning notification_id
 `
 
+type OutboxExpireParams struct {
+	Expire time.Duration
+	Most   int32
+}
+
 // Ends some messages that have waited for so long for webhooks whose receivers have asked for
 // pauses for as long, and do so still, the oldest of each first.
-func (q *Queries) OutboxExpire(ctx context.Context, expire time.Duration) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, outboxExpire, expire)
+func (q *Queries) OutboxExpire(ctx context.Context, arg OutboxExpireParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, outboxExpire, arg.Expire, arg.Most)
 	if err != nil {
 		return nil, err
 	}

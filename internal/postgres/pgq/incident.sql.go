@@ -207,7 +207,8 @@ func (q *Queries) UndeliveredInsert(ctx context.Context, arg UndeliveredInsertPa
 }
 
 const undeliveredRead = `-- name: UndeliveredRead :many
-select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id
+select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id,
+       coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0)::int as generation
 from notification n
 join alert a on a.alert_id = coalesce(n.alert_id, (
     select t.alert_id from digest_member m join notification t using (notification_id) where m.digest_id = n.notification_id limit 1))
@@ -221,10 +222,12 @@ type UndeliveredReadRow struct {
 	WebhookID      uuid.UUID
 	AlertID        uuid.UUID
 	RuleID         uuid.UUID
+	Generation     int32
 }
 
 // What messages that ended are about: of a digest, one of its alerts. Notifications of
-// operators about messages are left out: they would go on for ever.
+// operators about messages are left out: they would go on for ever. Generation is how often a
+// person has sent the message again.
 func (q *Queries) UndeliveredRead(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredReadRow, error) {
 	rows, err := q.db.Query(ctx, undeliveredRead, notificationIds)
 	if err != nil {
@@ -240,6 +243,7 @@ func (q *Queries) UndeliveredRead(ctx context.Context, notificationIds []uuid.UU
 			&i.WebhookID,
 			&i.AlertID,
 			&i.RuleID,
+			&i.Generation,
 		); err != nil {
 			return nil, err
 		}

@@ -41,8 +41,8 @@ with held as (
         select b.notification_id from outbox b
         where b.webhook_id = held.webhook_id and b.ready_at >= '-infinity' and b.since < now() - @expire::interval
           and (b.claim_token is null or b.due_at <= now())
-        order by b.ready_at limit 1000 for update skip locked
-    ) o limit 1000
+        order by b.ready_at limit @most for update skip locked
+    ) o limit @most
 ), gone as (
     delete from outbox o using old where o.notification_id = old.notification_id
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at

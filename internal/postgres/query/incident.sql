@@ -57,8 +57,10 @@ limit 100;
 
 -- name: UndeliveredRead :many
 -- What messages that ended are about: of a digest, one of its alerts. Notifications of
--- operators about messages are left out: they would go on for ever.
-select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id
+-- operators about messages are left out: they would go on for ever. Generation is how often a
+-- person has sent the message again.
+select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id,
+       coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0)::int as generation
 from notification n
 join alert a on a.alert_id = coalesce(n.alert_id, (
     select t.alert_id from digest_member m join notification t using (notification_id) where m.digest_id = n.notification_id limit 1))

@@ -63,8 +63,8 @@ with held as materialized (
     insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
            case when l.notification_id is null then now() end, case when l.notification_id is null then now() end,
-           case when t.event then now() + w.event_age_seconds * interval '1 s' end
-    from wanted t join webhook w on w.webhook_id = t.webhook_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
+           now() + case when t.event then w.event_age_seconds * interval '1 s' when t.reason = 'REMINDER' then r.re_notify_minutes * interval '1 min' end
+    from wanted t join webhook w on w.webhook_id = t.webhook_id join rule r on r.rule_id = t.rule_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null
 )
 select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed from wanted;

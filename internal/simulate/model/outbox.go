@@ -228,7 +228,7 @@ func (db *Postgres) endNotMade(o *OutboxRow, status notify.Status, now time.Time
 func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Delivery {
 	n := db.notifications.rows[o.ID]
 	d := notify.Delivery{
-		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, CountedAttempts: o.Counted, Generation: o.Generation,
+		NotificationID: o.ID, Reason: n.Reason, Token: o.Token, Attempt: o.Attempts, Try: o.Attempts - o.BegunFrom, CountedAttempts: o.Counted, Generation: o.Generation,
 		Webhook: w.Webhook, At: now, Waited: now.Sub(o.Since),
 	}
 	if o.Reached != "" {

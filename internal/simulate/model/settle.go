@@ -180,7 +180,7 @@ func (db *Postgres) undelivered(message uuid.UUID, now time.Time) error {
 			continue
 		}
 		n := Notification{
-			ID: notify.ID(message, id, notify.ReasonUndelivered, 0), AlertID: alert, RuleID: a.RuleID, WebhookID: id,
+			ID: notify.ID(message, id, notify.ReasonUndelivered, db.retries.rows[message]), AlertID: alert, RuleID: a.RuleID, WebhookID: id,
 			Reason: notify.ReasonUndelivered, About: message,
 		}
 		if db.notifications.has(n.ID) {
