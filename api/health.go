@@ -23,10 +23,10 @@ type SystemStatus struct {
 	Rules, EnabledRules int64
 	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
 	FailingRules int64
-	// LookingBack is the number of enabled rules that have still to judge something behind
-	// their cursors, and LookingBackTo the start time from which on; nil where there is none.
-	LookingBack   int64
-	LookingBackTo *time.Time
+	// Backfilling is the number of enabled rules that have still to judge something behind
+	// their cursors, and BackfillFrom the start time from which on; nil where there is none.
+	Backfilling  int64
+	BackfillFrom *time.Time
 	// Partitions are those of all tenants.
 	Partitions []PartitionRecord
 	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
@@ -216,7 +216,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 	}
 	answer.Rules = &RuleStatus{
 		Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules,
-		Backfilling: state.LookingBack, BackfillFrom: state.LookingBackTo, LookingBack: state.LookingBack, LookingBackTo: state.LookingBackTo,
+		Backfilling: state.Backfilling, BackfillFrom: state.BackfillFrom, LookingBack: state.Backfilling, LookingBackTo: state.BackfillFrom,
 	}
 	answer.Partitions = partitionsAnswer(state.Partitions)
 	if state.Slowest != nil {

@@ -77,9 +77,9 @@ type EvaluationHealth struct {
 	// Lag is how far the cursor is behind the present, by Postgres's clock; nil where
 	// there is no cursor.
 	Lag *time.Duration
-	// LookingBackTo is the start time from which on something behind the cursor is still
+	// BackfillFrom is the start time from which on something behind the cursor is still
 	// to be judged; nil when nothing is.
-	LookingBackTo *time.Time
+	BackfillFrom *time.Time
 	// Failing says that the rule cannot be evaluated, and is left out until it can.
 	Failing bool
 	// LateLastHour is the number of alerts that the look-back raised in the last
@@ -389,8 +389,8 @@ func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth 
 		LagSeconds:    seconds(h.Lag),
 		Partition:     h.Partition,
 		Failing:       &h.Failing,
-		BackfillFrom:  h.LookingBackTo,
-		LookingBackTo: h.LookingBackTo,
+		BackfillFrom:  h.BackfillFrom,
+		LookingBackTo: h.BackfillFrom,
 		LateLastHour:  &h.LateLastHour,
 		LateDropped:   &h.LateDropped,
 	}

@@ -1,8 +1,8 @@
-// Package cursor says how far a rule has judged the exchanges of its source.
+// Package cursor says how far the exchanges of a source have been judged.
 //
-// A [Position] is the composite (start time, execution id) of an exchange. A
-// rule's cursor is a position with one meaning: every exchange at or before it
-// has been judged by this rule. Positions are totally ordered, first by start
+// A [Position] is the composite (start time, execution id) of an exchange. The
+// cursor of a partition is a position with one meaning: every exchange at or before
+// it has been judged, or is named as left to judge. Positions are totally ordered, first by start
 // time in nanoseconds, then by the bytes of the execution id, exactly as
 // ClickHouse orders a DateTime64(9) and a String. Two exchanges that start in
 // the same nanosecond are therefore still apart, and "strictly after the

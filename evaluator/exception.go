@@ -228,7 +228,7 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 		end = *slices.MaxFunc(list, func(a, b *rule) int { return a.backfill.Until.Compare(*b.backfill.Until) }).backfill.Until
 	}
 	n := narrowed(list)
-	q := reading{Scan: n.scan(p.at), server: p.server, within: p.patience()}
+	q := reading{Scan: n.scan(p.at), server: p.server, within: p.queryTimeout()}
 	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
 	if at := list[0].refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.

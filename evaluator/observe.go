@@ -163,7 +163,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 	for i, l := range looks {
 		ranges[i] = l.Range
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.patience())
+	ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 	defer cancel()
 	counts, err := p.Source.RowCounts(ctx, RowCountQuery{Tenants: p.tenants(), Ranges: ranges})
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 // rows were counted before: what comes in between, the next count shows.
 func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uint64) error {
 	if p.backlog.Compares(l, server, rows, p.watermarkNS) {
-		ctx, cancel := context.WithTimeout(ctx, p.patience())
+		ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
 			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
@@ -227,10 +227,10 @@ func (p *pass) readOlder(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a question about anything but what is new may take: what is new
+// queryTimeout is how long a question about anything but what is new may take: what is new
 // waits for it. With the interval it is less than [pauseNS], by the defaults, or each pass
 // would take the one before for a pause.
-func (p *pass) patience() time.Duration { return p.LeaseFor / 4 }
+func (p *pass) queryTimeout() time.Duration { return p.LeaseFor / 4 }
 
 // putOff says that the source did not answer a question about anything but what is new: it
 // is asked again, and what is new is judged meanwhile. Where the time of the pass went into

@@ -229,7 +229,7 @@ func (p *pass) rest(ctx context.Context) error {
 	p.backlog, p.result.Resting = nil, true
 	stored := p.at.ClockOffset
 	if p.clockAt.IsZero() || p.Clock().Sub(p.clockAt) >= clockEvery {
-		reading, cancel := context.WithTimeout(ctx, p.patience())
+		reading, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
 		seen, err := p.Source.Observe(reading, ObserveQuery{FromNS: 1, ToNS: 1})
 		if err != nil {

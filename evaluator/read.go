@@ -78,7 +78,7 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	q := reading{Scan: p.rules.narrow.scan(p.at), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}
 	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
 	if s.FromNS < p.recentFromNS {
-		q.Limit, q.within = p.pageSize*bulk, p.patience()
+		q.Limit, q.within = p.pageSize*bulk, p.queryTimeout()
 	}
 	// A scan begins strictly after its position; one nanosecond early is all of the range.
 	q.After = cursor.Position{StartTimeNS: s.FromNS - 1}

@@ -130,7 +130,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unjudged != nil {
 		d.Observer.Unjudged()
-		d.log(s).WarnContext(ctx, "outcomes stored, which told nothing of their webhooks", slog.Any("error", settled.Unjudged))
+		d.log(s).WarnContext(ctx, "outcomes stored, but not judged for their webhooks", slog.Any("error", settled.Unjudged))
 	}
 	switch {
 	case settled.Fenced:

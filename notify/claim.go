@@ -125,7 +125,7 @@ type Settled struct {
 	// Fenced says that the claim no longer stands: the outcome is kept on its attempt,
 	// and nothing else was written, unless a success ended the message.
 	Fenced bool
-	// Unjudged is why the outcomes stored with this one told nothing of their webhooks; of these
+	// Unjudged is why the outcomes stored with this one were not judged for their webhooks; of these
 	// one alone says so.
 	Unjudged error
 }

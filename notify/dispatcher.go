@@ -69,7 +69,7 @@ type Observer interface {
 	// Unknown tells that an attempt is begun after one whose outcome nobody has
 	// stored: its process died or stood still, and the message may have been sent.
 	Unknown()
-	// Unjudged tells that outcomes were stored which told nothing of their webhooks: no breaker
+	// Unjudged tells that outcomes were stored and not judged for their webhooks: no breaker
 	// counts them, and no pause begins.
 	Unjudged()
 }

@@ -107,15 +107,15 @@ func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	if want {
 		n = int64(len(ids))
 	}
-	if status.LookingBack != n || (status.LookingBackTo != nil) != want {
-		w.t.Errorf("status shows %d rules looking back to %v, want %d", status.LookingBack, status.LookingBackTo, n)
+	if status.Backfilling != n || (status.BackfillFrom != nil) != want {
+		w.t.Errorf("status shows %d rules looking back to %v, want %d", status.Backfilling, status.BackfillFrom, n)
 	}
 	health, err := w.db.Rules().Health(w.t.Context(), tenant, ids)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, id := range ids {
-		if at := health[id].LookingBackTo; (at != nil) != want {
+		if at := health[id].BackfillFrom; (at != nil) != want {
 			w.t.Errorf("a rule is shown to look back to %v, want it: %v", at, want)
 		}
 	}

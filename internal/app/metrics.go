@@ -91,7 +91,7 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
 		unjudged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but which told nothing of their webhooks: no breaker counts them, and no pause begins.",
+			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but did not judge for their webhooks: no breaker counts them, and no pause begins.",
 		}),
 		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_notifications_suppressed_total", Help: "Messages that this replica recorded and a silence suppressed.",
@@ -185,7 +185,7 @@ func (m *metrics) Suppressed(messages int) { m.suppressed.Add(float64(messages))
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
 
-// Unjudged counts outcomes that told nothing of their webhooks.
+// Unjudged counts outcomes that were not judged for their webhooks.
 func (m *metrics) Unjudged() { m.unjudged.Inc() }
 
 // Reaped counts what a dead replica held.

@@ -88,7 +88,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
 		// What cannot be read is in the rule's last error.
 		if r, err := p.read(); err == nil && row.Enabled {
-			h.Cursor, h.LookingBackTo = r.at, startOf(r.backfillNS)
+			h.Cursor, h.BackfillFrom = r.at, startOf(r.backfillNS)
 			if r.at != nil {
 				h.Lag = new(lagOf(*r.at, row.NowNs))
 			}
@@ -98,7 +98,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 		h.NextRunAt = new(h.LastRunAt.Add(time.Duration(row.IntervalSeconds) * time.Second))
 	}
 	if !row.Enabled {
-		h.Cursor, h.Lag, h.LookingBackTo, h.Failing = nil, nil, nil, false
+		h.Cursor, h.Lag, h.BackfillFrom, h.Failing = nil, nil, nil, false
 	}
 	return h
 }
@@ -135,13 +135,13 @@ func (s *Record) addProgress(ctx context.Context, tenant string, status *api.Sys
 			status.Slowest = &api.RuleLag{RuleID: row.RuleID, RuleName: row.Name, Lag: lagOf(*r.at, row.NowNs)}
 		}
 		if r.backfillNS != nil {
-			status.LookingBack += row.Alike
+			status.Backfilling += row.Alike
 			if from == nil || *r.backfillNS < *from {
 				from = r.backfillNS
 			}
 		}
 	}
-	status.LookingBackTo = startOf(from)
+	status.BackfillFrom = startOf(from)
 	partitions, err := s.db.Partitions().List(ctx)
 	if err != nil {
 		return err

@@ -56,8 +56,8 @@ func TestHealthTellsProgress(t *testing.T) {
 		if (h.Cursor == nil) != (want.cursor == nil) || h.Cursor != nil && *h.Cursor != *want.cursor || (h.Lag == nil) != (want.cursor == nil) {
 			t.Errorf("%s: cursor %v, lag %v, want %v", want.rule.Name, h.Cursor, h.Lag, want.cursor)
 		}
-		if (h.LookingBackTo == nil) != (want.fromNS == 0) || h.LookingBackTo != nil && h.LookingBackTo.UnixNano() != want.fromNS {
-			t.Errorf("%s: backfill from %v, want %v", want.rule.Name, h.LookingBackTo, time.Unix(0, want.fromNS).UTC())
+		if (h.BackfillFrom == nil) != (want.fromNS == 0) || h.BackfillFrom != nil && h.BackfillFrom.UnixNano() != want.fromNS {
+			t.Errorf("%s: backfill from %v, want %v", want.rule.Name, h.BackfillFrom, time.Unix(0, want.fromNS).UTC())
 		}
 		if h.Partition == nil || *h.Partition != e.partition || h.Failing || h.LastError != "" {
 			t.Errorf("%s: %+v", want.rule.Name, h)
@@ -71,11 +71,11 @@ func TestHealthTellsProgress(t *testing.T) {
 	}
 
 	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
-	if err != nil || status.Rules != 5 || status.EnabledRules != 4 || status.FailingRules != 0 || status.LookingBack != 2 {
+	if err != nil || status.Rules != 5 || status.EnabledRules != 4 || status.FailingRules != 0 || status.Backfilling != 2 {
 		t.Errorf("Status = %+v, %v", status, err)
 	}
-	if status.Slowest == nil || status.Slowest.RuleID != alone.ID || status.LookingBackTo == nil || status.LookingBackTo.UnixNano() != at(2*time.Hour).StartTimeNS {
-		t.Errorf("slowest %+v, backfill from %v", status.Slowest, status.LookingBackTo)
+	if status.Slowest == nil || status.Slowest.RuleID != alone.ID || status.BackfillFrom == nil || status.BackfillFrom.UnixNano() != at(2*time.Hour).StartTimeNS {
+		t.Errorf("slowest %+v, backfill from %v", status.Slowest, status.BackfillFrom)
 	}
 	if p := status.Partitions; len(p) != 8 || p[e.partition].Owner != "x" || p[e.partition].CursorAt.UnixNano() != foreign.StartTimeNS || p[e.partition].BackfillFrom == nil {
 		t.Errorf("partitions %+v", p)
