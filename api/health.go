@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,19 +104,15 @@ func newHealth(checks []Check, log *slog.Logger, now func() time.Time) *health {
 	return &health{checks: checks, log: log, now: now, down: map[string]bool{}}
 }
 
-// look returns each dependency as it was at most [checkAge] ago, in order.
-func (h *health) look(ctx context.Context) (found []Dependency, ready bool) {
+// look returns each dependency as it was at most [checkAge] ago, in the order of the checks.
+func (h *health) look(ctx context.Context) []Dependency {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen == nil || h.now().Sub(h.seenAt) >= checkAge {
 		h.seen = h.ask(ctx)
 		h.seenAt = h.now()
 	}
-	ready = true
-	for _, d := range h.seen {
-		ready = ready && d.Reachable
-	}
-	return h.seen, ready
+	return h.seen
 }
 
 // ask checks all dependencies at once. The caller that happens to ask may disconnect:
@@ -168,21 +165,21 @@ func (h *health) closeWhileDraining(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// ready answers /readyz: 503 that names what is missing, while something is, or
-// says that this process is about to end.
+// ready answers /readyz with what is missing: 503 while something required is, and
+// while this process is about to end.
 func (h *health) ready(c echo.Context) error {
 	if h.draining.Load() {
 		return c.JSON(http.StatusServiceUnavailable, readiness{Status: "stopping", Missing: []string{}})
 	}
-	found, ready := h.look(c.Request().Context())
 	answer := readiness{Status: "ready", Missing: []string{}}
 	status := http.StatusOK
-	if !ready {
-		answer.Status, status = "not ready", http.StatusServiceUnavailable
-	}
-	for _, d := range found {
-		if !d.Reachable {
-			answer.Missing = append(answer.Missing, d.Name)
+	for i, d := range h.look(c.Request().Context()) {
+		if d.Reachable {
+			continue
+		}
+		answer.Missing = append(answer.Missing, d.Name)
+		if h.checks[i].Required {
+			answer.Status, status = "not ready", http.StatusServiceUnavailable
 		}
 	}
 	return c.JSON(status, answer)
@@ -197,7 +194,8 @@ type readiness struct {
 // that is when somebody looks; where people sign in they are not recognised then,
 // and /readyz tells.
 func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
-	dependencies, ready := s.health.look(ctx)
+	dependencies := s.health.look(ctx)
+	ready := !slices.ContainsFunc(dependencies, func(d Dependency) bool { return !d.Reachable })
 	answer := GetStatus200JSONResponse{
 		ReplicaID:    s.ReplicaID,
 		Version:      s.Version,

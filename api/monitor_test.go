@@ -19,7 +19,7 @@ func TestAMonitorAnswersProbesAlone(t *testing.T) {
 	var down error
 	now := time.Now()
 	server, err := api.NewMonitor(api.Options{
-		Checks:       []api.Check{{Name: "postgres", Ask: func(context.Context) error { return down }}},
+		Checks:       []api.Check{{Name: "postgres", Required: true, Ask: func(context.Context) error { return down }}},
 		Metrics:      http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "tocsin_outbox_depth 3") }),
 		MetricsToken: "scrape", ListenAddress: "0.0.0.0:8080", PublicURL: "https://tocsin.example",
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },

@@ -156,6 +156,8 @@ type Options struct {
 type Check struct {
 	// Name is shown to operators, such as "postgres".
 	Name string
+	// Required says that a replica without it is not ready.
+	Required bool
 	// Ask returns nil when the dependency can be used.
 	Ask func(context.Context) error
 }

@@ -297,7 +297,7 @@ func TestHealth(t *testing.T) {
 	down := errors.New("dial tcp 10.0.0.7:5432: refused")
 	b := newBench(t, func(o *api.Options) {
 		o.Checks = []api.Check{
-			{Name: "postgres", Ask: func(context.Context) error { return down }},
+			{Name: "postgres", Required: true, Ask: func(context.Context) error { return down }},
 			{Name: "clickhouse", Ask: func(context.Context) error { return nil }},
 		}
 		o.Status = statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{}, down })
@@ -315,6 +315,22 @@ func TestHealth(t *testing.T) {
 	}
 	if n := strings.Count(b.log.String(), "dependency cannot be reached"); n != 1 {
 		t.Errorf("the log tells %d times of one failure", n)
+	}
+}
+
+// TestAReplicaIsReadyWithoutClickHouse keeps people and buttons of Slack with a replica that cannot read its source.
+func TestAReplicaIsReadyWithoutClickHouse(t *testing.T) {
+	b := newBench(t, func(o *api.Options) {
+		o.Checks = []api.Check{
+			{Name: "postgres", Required: true, Ask: func(context.Context) error { return nil }},
+			{Name: "clickhouse", Ask: func(context.Context) error { return errors.New("refused") }},
+		}
+	})
+	if got := strings.TrimSpace(b.do("GET", "/readyz", "").want(200).Body.String()); got != `{"status":"ready","missing":["clickhouse"]}` {
+		t.Errorf("readyz %s", got)
+	}
+	if status := into[api.Status](b.do("GET", "/api/v1/status", "").want(200)); status.Ready || status.Dependencies[1].Reachable {
+		t.Errorf("status %+v", status)
 	}
 }
 

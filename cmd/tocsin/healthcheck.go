@@ -54,13 +54,14 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	if err := json.Unmarshal(text, &state); err != nil || state.Status == "" {
 		return fmt.Errorf("what answers at %s is not Tocsin; is TOCSIN_LISTEN right? It answered %s", address, answer.Status)
 	}
-	if answer.StatusCode != http.StatusOK {
-		if len(state.Missing) > 0 {
-			return fmt.Errorf("%s: %s cannot be reached", state.Status, strings.Join(state.Missing, " and "))
-		}
-		return errors.New(state.Status)
+	said := state.Status
+	if len(state.Missing) > 0 {
+		said += ": " + strings.Join(state.Missing, " and ") + " cannot be reached"
 	}
-	_, err = fmt.Fprintln(out, state.Status)
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(said)
+	}
+	_, err = fmt.Fprintln(out, said)
 	return err
 }
 

@@ -18,6 +18,7 @@ func TestHealthcheckTellsWhatTheReplicaAnswers(t *testing.T) {
 		fails  bool
 	}{
 		"ready":     {path: "/readyz", status: 200, body: `{"status":"ready","missing":[]}`, says: "ready"},
+		"reduced":   {path: "/readyz", status: 200, body: `{"status":"ready","missing":["clickhouse"]}`, says: "ready: clickhouse cannot be reached"},
 		"alive":     {live: true, path: "/healthz", status: 200, body: `{"status":"ok"}`, says: "ok"},
 		"not ready": {path: "/readyz", status: 503, body: `{"status":"not ready","missing":["postgres","clickhouse"]}`, says: "not ready: postgres and clickhouse cannot be reached", fails: true},
 		"stopping":  {path: "/readyz", status: 503, body: `{"status":"stopping","missing":[]}`, says: "stopping", fails: true},

@@ -274,7 +274,8 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 	})
 	o := api.Options{
 		Metrics: a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger), MetricsToken: a.options.Access.MetricsToken,
-		Checks:        []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
+		// Without ClickHouse people read and handle their alerts, and messages are delivered.
+		Checks:        []api.Check{{Name: "postgres", Required: true, Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL, TrustedProxies: a.options.Access.TrustedProxies,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	}

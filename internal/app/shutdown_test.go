@@ -251,7 +251,7 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 		said                 string
 	}{
 		{false, false, http.StatusOK, `{"status":"ready","missing":[]}`},
-		{false, true, http.StatusServiceUnavailable, `{"status":"not ready","missing":["clickhouse"]}`},
+		{false, true, http.StatusOK, `{"status":"ready","missing":["clickhouse"]}`},
 		{true, true, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres","clickhouse"]}`},
 		{true, false, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres"]}`},
 		{false, false, http.StatusOK, `{"status":"ready","missing":[]}`},
