@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +17,12 @@ const composeFile = "../../deploy/compose.yaml"
 
 func compose(t *testing.T, environment ...string) (*types.Project, error) {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnv(environment))
+	return composeOf(t, composeFile, environment...)
+}
+
+func composeOf(t *testing.T, file string, environment ...string) (*types.Project, error) {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithEnv(environment))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +86,63 @@ func TestTheComposeFileAsksForWhatItNeeds(t *testing.T) {
 		if _, err := compose(t, rest...); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)
 		}
+	}
+}
+
+// TestTheComposeFileTakesMoreSettings gives the replicas and the migration what a file beside it says, and the program accepts all of it.
+func TestTheComposeFileTakesMoreSettings(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"compose.yaml", "collector.yaml", "source.yaml"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := os.WriteFile(filepath.Join(dir, "tocsin.env"), []byte("# More\nTOCSIN_TRUSTED_PROXIES=172.16.0.0/12\nTOCSIN_PUBLIC_URL=http://ignored\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	project, err := composeOf(t, filepath.Join(dir, "compose.yaml"), "TOCSIN_IMAGE=tocsin:1.0.0", "POSTGRES_PASSWORD=pg", "CLICKHOUSE_PASSWORD=ch", "TOCSIN_ENCRYPTION_KEY="+key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tocsin", "migrate"} {
+		environment := project.Services[name].Environment
+		if got := environment["TOCSIN_TRUSTED_PROXIES"]; got == nil || *got != "172.16.0.0/12" || *environment["TOCSIN_PUBLIC_URL"] != "http://localhost:8080" {
+			t.Errorf("%s has the settings %v", name, environment)
+		}
+	}
+	service := project.Services["tocsin"]
+	mapping := project.Configs[service.Configs[0].Source].File
+	if *service.Environment["TOCSIN_SOURCE_FILE"] != service.Configs[0].Target {
+		t.Errorf("Tocsin reads %s, and has %v", *service.Environment["TOCSIN_SOURCE_FILE"], service.Configs)
+	}
+	text, err := os.ReadFile(mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As it comes, and with the line that the page proposes.
+	for _, text := range []string{string(text), strings.Replace(string(text), "# terminal:", "terminal:", 1)} {
+		if err := os.WriteFile(mapping, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check := exec.CommandContext(t.Context(), binary, "config", "check")
+		for name, value := range service.Environment {
+			if name == "TOCSIN_SOURCE_FILE" {
+				value = &mapping
+			}
+			check.Env = append(check.Env, name+"="+*value)
+		}
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("config check: %v\n%s", err, out)
+		}
+	}
+	if !strings.Contains(string(text), "\n# terminal: ") {
+		t.Errorf("the mapping proposes nothing:\n%s", text)
 	}
 }
 
