@@ -75,6 +75,7 @@ func TestABackupIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := newDatabases(t, program, base)
+	u.ordinary(base)
 	receiver := httptest.NewServer(u.got)
 	t.Cleanup(receiver.Close)
 	u.does(u.now, "migrate")
@@ -85,13 +86,12 @@ func TestABackupIsRestored(t *testing.T) {
 	u.arrived("/an-hour")
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	dump := filepath.Join(t.TempDir(), "tocsin.dump")
-	runs(t, filepath.Join(programs, "pg_dump"), "--format=custom", "--file="+dump, u.postgres)
+	dump := u.dump(programs)
 	u.fail(500, "rand() % 3000")
 	u.arrived("/an-hour")
 
 	u.stop(cmd, log)
-	u.restore(base.String(), programs, dump)
+	u.restore(base, programs, dump)
 	u.fail(200, "rand() % 3000")
 	if out := u.does(u.now, "doctor"); !strings.Contains(out, "✓ keys") {
 		t.Errorf("the doctor does not say that the secrets open:\n%s", out)
@@ -133,20 +133,55 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 }
 
-// restore puts a dump in the place of the database, of which nobody is a client.
-func (u *update) restore(base, programs, dump string) {
+// ordinary hands the database to a user who owns it and nothing else.
+func (u *update) ordinary(base *url.URL) {
 	u.t.Helper()
-	name := strings.TrimPrefix(mustParse(u.t, u.postgres).Path, "/")
-	for _, statement := range []string{"drop database " + name, "create database " + name} {
-		runs(u.t, filepath.Join(programs, "psql"), "--command="+statement, base)
+	own := mustParse(u.t, u.postgres)
+	admin := u.connect(base.String())
+	for _, statement := range []string{"create role tocsin login", "alter database " + strings.TrimPrefix(own.Path, "/") + " owner to tocsin"} {
+		if _, err := admin.Exec(u.t.Context(), statement); err != nil {
+			u.t.Fatal(err)
+		}
 	}
-	runs(u.t, filepath.Join(programs, "pg_restore"), "--exit-on-error", "--dbname="+u.postgres, dump)
+	own.User = url.User("tocsin")
+	u.postgres = own.String()
 }
 
-func runs(t *testing.T, name string, args ...string) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
+// dump backs the database up by the command of docs/install.md.
+func (u *update) dump(programs string) (file string) {
+	u.t.Helper()
+	file = filepath.Join(u.t.TempDir(), "tocsin.dump")
+	u.runs(nil, programs, file, "pg_dump")
+	return file
+}
+
+// restore puts a dump in the place of the database, of which nobody is a client, by the commands of docs/install.md.
+func (u *update) restore(base *url.URL, programs, dump string) {
+	u.t.Helper()
+	for _, name := range []string{"dropdb", "createdb", "pg_restore"} {
+		u.runs(base, programs, dump, name)
+	}
+}
+
+// runs runs a program of Postgres as docs/install.md prints it, for this server and this database.
+func (u *update) runs(base *url.URL, programs, dump, name string) {
+	u.t.Helper()
+	args := printed(u.t, name)
+	for i, arg := range args {
+		switch arg {
+		case "tocsin":
+			args[i] = strings.TrimPrefix(mustParse(u.t, u.postgres).Path, "/")
+		case "--host=db.example.com":
+			args[i] = "--host=" + base.Hostname()
+			args = append(args, "--port="+base.Port())
+		case `--dbname="$TOCSIN_POSTGRES_URL"`:
+			args[i] = "--dbname=" + u.postgres
+		default:
+			args[i] = strings.Replace(arg, "tocsin.dump", dump, 1)
+		}
+	}
+	if out, err := exec.CommandContext(u.t.Context(), filepath.Join(programs, name), args...).CombinedOutput(); err != nil {
+		u.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 }
 

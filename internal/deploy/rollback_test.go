@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,6 +75,7 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 	base, programs := ownPostgres(t)
 	u := newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
+	u.ordinary(base)
 	receiver := httptest.NewServer(u.got)
 	t.Cleanup(receiver.Close)
 	u.does(u.before, "migrate")
@@ -87,8 +87,7 @@ func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 	u.arrived(path)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 	u.stop(cmd, log)
-	dump := filepath.Join(t.TempDir(), "tocsin.dump")
-	runs(t, filepath.Join(programs, "pg_dump"), "--format=custom", "--file="+dump, u.postgres)
+	dump := u.dump(programs)
 
 	u.does(u.now, "migrate")
 	cmd, log = u.serve(u.now)
@@ -99,7 +98,7 @@ func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 		t.Fatalf("the version before starts on the schema of this one: %v\n%s", err, out)
 	}
 
-	u.restore(base.String(), programs, dump)
+	u.restore(base, programs, dump)
 	cmd, log = u.serve(u.before)
 	u.fail(200, "rand() % 3000")
 	u.arrived(path)
