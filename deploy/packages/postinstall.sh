@@ -3,5 +3,8 @@
 set -e
 if [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart tocsin.service
+	# The package is installed all the same: systemd tries again, and the administrator repairs what is wrong.
+	if ! systemctl try-restart tocsin.service; then
+		echo 'tocsin: the service does not start again; see: journalctl --unit tocsin' >&2
+	fi
 fi

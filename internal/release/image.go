@@ -37,6 +37,9 @@ type file struct {
 // makeImage writes the image for all architectures as an OCI layout, and for each one as an archive that docker load
 // and podman load take. It returns the archives.
 func makeImage(ctx context.Context, o *cli, builds []build, push string) (archives []string, err error) {
+	if err := clean(o, "tocsin_*.image.tar"); err != nil {
+		return nil, err
+	}
 	tag := strings.ReplaceAll(builds[0].version, "+", "-")
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for i := range builds {

@@ -50,7 +50,7 @@ func (packagesCommand) Run(ctx context.Context, o *cli) error {
 	if err != nil {
 		return err
 	}
-	_, err = makePackages(o, builds)
+	_, err = makePackages(ctx, o, builds)
 	return err
 }
 
@@ -62,11 +62,11 @@ func (allCommand) Run(ctx context.Context, o *cli) error {
 	if err != nil {
 		return err
 	}
-	files, err := makePackages(o, builds)
+	files, err := makePackages(ctx, o, builds)
 	if err != nil {
 		return err
 	}
-	archives, err := makeArchives(o, builds)
+	archives, err := makeArchives(ctx, o, builds)
 	if err != nil {
 		return err
 	}

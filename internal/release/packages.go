@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -14,11 +15,19 @@ import (
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
 // makePackages writes a Debian and an RPM package for each architecture, as deploy/packages/nfpm.yaml describes them.
-func makePackages(o *cli, builds []build) (files []string, err error) {
+func makePackages(ctx context.Context, o *cli, builds []build) (paths []string, err error) {
+	if err := clean(o, "tocsin_*.deb", "tocsin-*.rpm"); err != nil {
+		return nil, err
+	}
+	texts, err := documents(ctx, o.Root)
+	if err != nil {
+		return nil, err
+	}
 	dir := filepath.Join(o.Root, "deploy", "packages")
 	for i := range builds {
 		b := &builds[i]
@@ -35,6 +44,11 @@ func makePackages(o *cli, builds []build) (files []string, err error) {
 			return nil, fmt.Errorf("packages: %w", err)
 		}
 		config.MTime = b.at
+		for _, text := range texts {
+			config.Contents = append(config.Contents, &files.Content{
+				Source: filepath.Join(o.Root, text), Destination: "/usr/share/doc/tocsin/" + text, FileInfo: &files.ContentFileInfo{Mode: 0o644},
+			})
+		}
 		for _, format := range []string{"deb", "rpm"} {
 			info, err := config.Get(format)
 			if err != nil {
@@ -50,14 +64,47 @@ func makePackages(o *cli, builds []build) (files []string, err error) {
 			if err := writeFile(path, func(out io.Writer) error { return packager.Package(info, out) }); err != nil {
 				return nil, err
 			}
-			files = append(files, path)
+			paths = append(paths, path)
 		}
 	}
-	return files, nil
+	return paths, nil
 }
 
-// makeArchives writes a compressed archive for each architecture: binary, bill of materials, licence, unit, and the texts.
-func makeArchives(o *cli, builds []build) (files []string, err error) {
+// documents returns the paths of what belongs to each package and archive beside the program, as they are in the repository, so
+// that links from one to the other hold: the documentation, and what it says how to use.
+func documents(ctx context.Context, root string) (paths []string, err error) {
+	list, err := output(ctx, root, "git", "ls-files", "-z", "--", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "deploy", "docs", ":!docs/site")
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(list, func(r rune) bool { return r == 0 }), nil
+}
+
+// clean removes what an earlier run left, so that a pattern names one file, and the sums of it.
+func clean(o *cli, patterns ...string) error {
+	for _, pattern := range append(patterns, "SHA256SUMS") {
+		old, err := filepath.Glob(filepath.Join(o.Out, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove what was built before: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// makeArchives writes a compressed archive for each architecture: binary, bill of materials, and what belongs to it.
+func makeArchives(ctx context.Context, o *cli, builds []build) (paths []string, err error) {
+	if err := clean(o, "tocsin_*.tar.gz"); err != nil {
+		return nil, err
+	}
+	texts, err := documents(ctx, o.Root)
+	if err != nil {
+		return nil, err
+	}
 	for i := range builds {
 		b := &builds[i]
 		folder := fmt.Sprintf("tocsin_%s_linux_%s", b.version, b.arch)
@@ -68,25 +115,26 @@ func makeArchives(o *cli, builds []build) (files []string, err error) {
 				return err
 			}
 			archive := tar.NewWriter(zipped)
-			for _, from := range []string{
-				b.path, b.sbom, filepath.Join(o.Root, "LICENSE"), filepath.Join(o.Root, "NOTICE"), filepath.Join(o.Root, "README.md"),
-				filepath.Join(o.Root, "CHANGELOG.md"), filepath.Join(o.Root, "deploy", "systemd", "tocsin.service"),
-			} {
+			add := func(name, from string, mode int64) error {
 				content, err := os.ReadFile(from)
 				if err != nil {
 					return err
 				}
-				mode := int64(0o644)
-				if from == b.path {
-					mode = 0o755
-				}
-				header := &tar.Header{Name: folder + "/" + filepath.Base(from), Mode: mode, Size: int64(len(content)), ModTime: b.at, Format: tar.FormatPAX}
+				header := &tar.Header{Name: folder + "/" + name, Mode: mode, Size: int64(len(content)), ModTime: b.at, Format: tar.FormatPAX}
 				if err := archive.WriteHeader(header); err != nil {
 					return err
 				}
-				if _, err := archive.Write(content); err != nil {
-					return err
+				_, err = archive.Write(content)
+				return err
+			}
+			err = errors.Join(add("tocsin", b.path, 0o755), add("tocsin.cdx.json", b.sbom, 0o644))
+			for _, text := range texts {
+				if err == nil {
+					err = add(text, filepath.Join(o.Root, text), 0o644)
 				}
+			}
+			if err != nil {
+				return err
 			}
 			if err := archive.Close(); err != nil {
 				return err
@@ -96,9 +144,9 @@ func makeArchives(o *cli, builds []build) (files []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, path)
+		paths = append(paths, path)
 	}
-	return files, nil
+	return paths, nil
 }
 
 // writeSums writes the SHA-256 of files, as sha256sum -c reads it.

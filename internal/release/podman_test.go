@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,7 +82,15 @@ func TestTheImageRuns(t *testing.T) {
 	}
 	p := newPodman(t)
 	layouts := filepath.Join(released(t), "image")
+	archives, err := filepath.Glob(filepath.Join(released(t), "*_"+runtime.GOARCH+".image.tar"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("archives: %v, %v", archives, err)
+	}
+	loaded := p.do("load", "--quiet", "--input", archives[0])
 	image := p.do("pull", "--quiet", "oci:"+layouts)
+	if _, name, _ := strings.Cut(loaded, ": "); p.do("inspect", "--type=image", "--format={{.Id}}", name) != image {
+		t.Errorf("loaded from the archive is %q, from the layout %s", loaded, image)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

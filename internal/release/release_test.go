@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -310,6 +311,18 @@ func TestTheDebianPackageIsInstalledAndRemoved(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "missing flags: --clickhouse-url") {
 		t.Errorf("config check: %s, %v", out, err)
 	}
+	checkTexts(t, filepath.Join(root, "usr/share/doc/tocsin"))
+	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/tocsin.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(unit), settingsText(t, settings)} {
+		for _, page := range regexp.MustCompile(`/usr/share/doc/\S+`).FindAllString(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, page)); err != nil {
+				t.Errorf("the package points to a page that it has not: %v", err)
+			}
+		}
+	}
 	if err := os.WriteFile(settings, []byte("listen: 127.0.0.1:9090\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -323,6 +336,111 @@ func TestTheDebianPackageIsInstalledAndRemoved(t *testing.T) {
 	dpkg("--purge", "tocsin")
 	if _, err := os.Stat(settings); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the settings after the purge: %v", err)
+	}
+}
+
+func settingsText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// checkTexts holds that a folder has what an operator reads and copies, a bill of materials, and what its pages link to.
+func checkTexts(t *testing.T, dir string) {
+	t.Helper()
+	bill, err := os.ReadFile(filepath.Join(dir, "tocsin.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBill(t, bill)
+	for _, name := range []string{
+		"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "deploy/grafana/tocsin.json", "deploy/prometheus/rules.yaml", "deploy/helm/tocsin/Chart.yaml", "deploy/compose.yaml",
+		"docs/install.md", "docs/operations.md", "docs/runbook.md", "docs/settings.md", "docs/receivers/email.md",
+	} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)[^):\s]*\)`)
+	pages := 0
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".md" {
+			return err
+		}
+		pages++
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			to := filepath.Join(filepath.Dir(name), match[1])
+			if strings.HasSuffix(to, ".go") {
+				continue // The source is not in it.
+			}
+			if _, err := os.Stat(filepath.Join(dir, to)); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, to)
+			}
+		}
+		return err
+	})
+	if err != nil || pages < 50 {
+		t.Errorf("there are %d pages, %v", pages, err)
+	}
+	if site, err := filepath.Glob(filepath.Join(dir, "docs", "site*")); err != nil || len(site) != 0 {
+		t.Errorf("the machinery of the site is there: %v, %v", site, err)
+	}
+}
+
+// TestTheArchiveIsInstalledByHand unpacks an archive and copies from it what docs/install.md says.
+func TestTheArchiveIsInstalledByHand(t *testing.T) {
+	archives, err := filepath.Glob(filepath.Join(released(t), "*_amd64.tar.gz"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("archives: %v, %v", archives, err)
+	}
+	dir, root := t.TempDir(), t.TempDir()
+	if _, err := output(t.Context(), dir, "tar", "--extract", "--file", archives[0], "--strip-components=1"); err != nil {
+		t.Fatal(err)
+	}
+	checkTexts(t, dir)
+	page, err := os.ReadFile(filepath.Join(dir, "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		args := strings.Fields(line)
+		if len(args) < 3 || args[0] != "install" {
+			continue
+		}
+		args[len(args)-1] = filepath.Join(root, args[len(args)-1])
+		if _, err := output(t.Context(), dir, "install", append([]string{"-D"}, args[1:]...)...); err != nil {
+			t.Error(err)
+		}
+	}
+	for path, mode := range map[string]fs.FileMode{"usr/bin/tocsin": 0o755, "etc/tocsin/tocsin.yaml": 0o600, "etc/systemd/system/tocsin.service": 0o644} {
+		if info, err := os.Stat(filepath.Join(root, path)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s is %v, %v; want mode %o", path, info, err, mode)
+		}
+	}
+	if said, err := output(t.Context(), root, filepath.Join(root, "usr/bin/tocsin"), "version"); err != nil || !strings.Contains(said, "schema") {
+		t.Errorf("tocsin version: %q, %v", said, err)
+	}
+}
+
+// TestWhatWasBuiltBeforeGoes has a pattern of the documentation name one file.
+func TestWhatWasBuiltBeforeGoes(t *testing.T) {
+	dir := t.TempDir()
+	kept := []string{"tocsin.yaml", "tocsin_1.0.0_linux_amd64.image.tar"}
+	for _, name := range append([]string{"tocsin_1.0.0_linux_amd64.tar.gz", "SHA256SUMS"}, kept...) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := makeArchives(t.Context(), options(dir), nil); err != nil {
+		t.Fatal(err)
+	}
+	left, err := fs.Glob(os.DirFS(dir), "*")
+	if err != nil || strings.Join(left, " ") != strings.Join(kept, " ") {
+		t.Errorf("left are %v, %v; want %v", left, err, kept)
 	}
 }
 
@@ -369,7 +487,7 @@ func TestTheRPMPackageHoldsTheSameFiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("rpm: %v (rpm is needed here: apt-get install rpm)", err)
 	}
-	for _, file := range []string{"/usr/bin/tocsin", "/usr/lib/systemd/system/tocsin.service", "/etc/tocsin/tocsin.yaml", "/usr/share/doc/tocsin/install.md"} {
+	for _, file := range []string{"/usr/bin/tocsin", "/usr/lib/systemd/system/tocsin.service", "/etc/tocsin/tocsin.yaml", "/usr/share/doc/tocsin/docs/install.md", "/usr/share/doc/tocsin/deploy/prometheus/rules.yaml", "/usr/share/doc/tocsin/tocsin.cdx.json"} {
 		if !strings.Contains(string(out), file+"\n") {
 			t.Errorf("%s is not in the package:\n%s", file, out)
 		}
