@@ -3461,7 +3461,7 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be reached.
+	// Ready Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot.
 	Ready bool `json:"ready"`
 
 	// ReplicaID The process that answers.

@@ -4316,7 +4316,7 @@ export interface components {
             outbox?: components["schemas"]["OutboxStatus"];
             /** @description Absent while Postgres cannot be reached. */
             partitions?: components["schemas"]["PartitionStatus"][];
-            /** @description Whether every dependency can be reached. */
+            /** @description Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot. */
             ready: boolean;
             /** @description The process that answers. */
             replicaId: string;
