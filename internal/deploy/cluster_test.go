@@ -293,27 +293,35 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 		}
 	}
 
-	// With all replicas stopped, the number of replicas belongs to kubectl: Helm alone is refused it, after the migration.
-	scaled := metav1.PatchOptions{FieldManager: "kubectl"}
-	if _, err := c.api.AppsV1().Deployments(namespace).Patch(t.Context(), "alerts-tocsin", types.MergePatchType, []byte(`{"spec": {"replicas": 0}}`), scaled, "scale"); err != nil {
-		t.Fatal(err)
-	}
-	if _, replicas := deployment(); replicas != 0 {
-		t.Fatalf("%d replicas are left", replicas)
+	// The update with all replicas stopped, as docs/install.md prints it.
+	scale := func(replicas int) {
+		t.Helper()
+		_, err := c.api.AppsV1().Deployments(namespace).Patch(t.Context(), "alerts-tocsin", types.MergePatchType, fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, replicas),
+			metav1.PatchOptions{FieldManager: "kubectl"}, "scale")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := deployment(); got != int32(replicas) { //nolint:gosec // a few
+			t.Fatalf("there are %d replicas, want %d", got, replicas)
+		}
 	}
 	const tag = "9.9.9"
-	flags := printed(t, "helm upgrade tocsin deploy/helm/tocsin")
-	flags[len(flags)-1] = strings.Replace(flags[len(flags)-1], "…", tag, 1)
-	without := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return flag == "--force-conflicts" })
-	if out, err := c.run(nil, append([]string{"upgrade", "alerts", chartFolder}, without...)...); err == nil || !strings.Contains(out, "conflict") {
-		t.Errorf("helm upgrade %v takes the replicas from kubectl: %v\n%s", without, err, out)
-	}
-	c.does(nil, append([]string{"upgrade", "alerts", chartFolder}, flags...)...)
-	if template, replicas := deployment(); replicas != 3 || c.migrations() != 4 || !strings.HasSuffix(template.Spec.Containers[0].Image, ":"+tag) {
+	update := append([]string{"upgrade", "alerts", chartFolder}, printed(t, "helm upgrade tocsin deploy/helm/tocsin")...)
+	update[len(update)-1] = strings.Replace(update[len(update)-1], "…", tag, 1)
+	scale(0)
+	c.does(nil, update...)
+	if template, replicas := deployment(); replicas != 3 || c.migrations() != 3 || !strings.HasSuffix(template.Spec.Containers[0].Image, ":"+tag) {
 		t.Errorf("after the update of stopped replicas there are %d, of %s, after %d migrations", replicas, template.Spec.Containers[0].Image, c.migrations())
 	}
-	// From now on they are Helm's again.
-	c.does(nil, append([]string{"upgrade", "alerts", chartFolder}, without...)...)
+	// Another number belongs to whoever has set it.
+	scale(1)
+	if out, err := c.run(nil, update...); err == nil || !strings.Contains(out, "conflict") {
+		t.Errorf("helm upgrade takes the number of replicas from kubectl: %v\n%s", err, out)
+	}
+	c.does(nil, append(update, "--force-conflicts")...)
+	if _, replicas := deployment(); replicas != 3 {
+		t.Errorf("after the update that takes it, there are %d replicas", replicas)
+	}
 
 	// What Helm and the chart's schema let pass, and only the server knows.
 	for name, refused := range map[string]struct {
