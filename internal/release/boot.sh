@@ -116,6 +116,13 @@ if in_machine systemctl is-active --quiet tocsin; then fail 'the update started 
 in_machine systemctl start tocsin
 until_done 60 in_machine tocsin healthcheck --listen "$address"
 
+# A service that cannot start is no reason to leave the package half installed.
+in_machine sh -c 'echo "postgres-url: postgres://127.0.0.1:1/nowhere" > /etc/tocsin/tocsin.yaml'
+in_machine dpkg --install /root/tocsin.deb
+[[ $(in_machine dpkg-query --show --showformat='${db:Status-Status}' tocsin) == installed ]] || fail 'the package is half installed'
+in_machine sh -c 'cat > /etc/tocsin/tocsin.yaml' <"$work/settings"
+until_done 60 in_machine tocsin healthcheck --listen "$address"
+
 in_machine systemctl stop tocsin
 [[ $(in_machine systemctl show --property=Result --value tocsin) == success ]] || fail 'the service did not end in an orderly way'
 in_machine systemctl start tocsin
