@@ -171,8 +171,8 @@ func isDrawn(t *testing.T, prometheus string) {
 	}
 }
 
-// source stands before ClickHouse and can take it away. It returns the URL through it.
-func source(t *testing.T, away *atomic.Bool) string {
+// source stands before ClickHouse and can take it away, or what asks about the older look-back alone. It returns the URL through it.
+func source(t *testing.T, away, older *atomic.Bool) string {
 	t.Helper()
 	_, clickhouse := servers(t)
 	to, err := url.Parse(clickhouse)
@@ -181,7 +181,14 @@ func source(t *testing.T, away *atomic.Bool) string {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if away.Load() {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // Whoever asked is gone.
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		// What is recent is asked for up to the clock of ClickHouse less a settling time.
+		looksBack := bytes.Contains(text, []byte("tocsin_range")) || bytes.Contains(text, []byte("tocsin_checksum")) && !bytes.Contains(text, []byte("{settle:Int64}"))
+		if away.Load() || older.Load() && looksBack {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -193,7 +200,7 @@ func source(t *testing.T, away *atomic.Bool) string {
 }
 
 // TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica is killed, a receiver is gone,
-// refuses a message, does not answer, commits and sweeps wait for a lock, an alert is lost, ClickHouse and a key are away, and no replica runs.
+// refuses a message, does not answer, commits and sweeps wait for a lock, an alert is lost, ClickHouse, its answers about the past and a key are away, and no replica runs.
 func TestAlertsFireAndClear(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -205,9 +212,9 @@ func TestAlertsFireAndClear(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	var away atomic.Bool
+	var away, older atomic.Bool
 	settings := []string{
-		"TOCSIN_CLICKHOUSE_URL=" + source(t, &away), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s",
+		"TOCSIN_CLICKHOUSE_URL=" + source(t, &away, &older), "TOCSIN_HEARTBEAT_INTERVAL=300ms", "TOCSIN_DEAD_AFTER=2s", "TOCSIN_REAP_INTERVAL=1s", "TOCSIN_RECONCILE_INTERVAL=1s", "TOCSIN_SWEEP_INTERVAL=1s",
 		"TOCSIN_BREAKER_AFTER=1", "TOCSIN_BREAKER_PAUSE=1s", "TOCSIN_BREAKER_MAX_PAUSE=1s", "TOCSIN_RETRY_SCHEDULE=2s" + strings.Repeat(",2s", 200),
 	}
 	database, err := pgx.Connect(t.Context(), postgres.String())
@@ -236,7 +243,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	}
 	for _, name := range []string{
 		"TocsinDown", "TocsinReplicaLost", "TocsinWebhookOff", "TocsinDeadLetters", "TocsinSourceFailing", "TocsinKeyMissing", "TocsinWebhookOpen", "TocsinMessagesWaiting",
-		"TocsinLagging", "TocsinRetentionStopped", "TocsinAlertsMissing",
+		"TocsinLagging", "TocsinBacklog", "TocsinRetentionStopped", "TocsinAlertsMissing",
 	} {
 		wait("nothing at first", name, false)
 	}
@@ -314,6 +321,16 @@ func TestAlertsFireAndClear(t *testing.T) {
 	wait("ClickHouse is away", "TocsinSourceFailing", true)
 	away.Store(false)
 	wait("ClickHouse is back", "TocsinSourceFailing", false)
+
+	older.Store(true)
+	_, err = post(t.Context(), api+"/rules", fmt.Appendf(nil, `{"name": "looks back %s", "fireMode": "PER_EXCHANGE", "severity": "INFO", "lookBackSeconds": 3600,
+		"scope": {"applications": [%q]}, "filter": {"statuses": ["FAILED"]}}`, name, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait("the look-back cannot be read", "TocsinBacklog", true)
+	older.Store(false)
+	wait("the look-back can be read", "TocsinBacklog", false)
 
 	// Another key cannot open what the first one has sealed.
 	const former, other32 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
