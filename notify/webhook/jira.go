@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,8 +43,11 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	if err != nil {
 		return refused(t, err)
 	}
-	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false}
 	event := preset.EventOf(d.Reason)
+	if !p.Sends(event) {
+		return refused(t, fmt.Errorf("%s is not notified of %s", p.Name, event))
+	}
+	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false}
 	found := d.Reference
 	if found == "" {
 		if found, o = j.search(ctx); o.Verdict != notify.VerdictDelivered {

@@ -240,3 +240,17 @@ func TestAnswersOfJira(t *testing.T) {
 		t.Errorf("nobody listens: %+v", o)
 	}
 }
+
+// TestJiraTakesNoDigest: one would open nothing, and counts as not delivered.
+func TestJiraTakesNoDigest(t *testing.T) {
+	t.Parallel()
+	j := newJira(t)
+	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: notify.ReasonDigest, Attempt: 1, Webhook: j.webhook, Digest: &notify.Digest{Size: 2}}
+	body, problem := j.renderer.Render(d)
+	if d.Body = &body; problem == nil {
+		t.Error("a digest was rendered")
+	}
+	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictRefused || len(j.Issues()) != 0 {
+		t.Errorf("%+v, issues %+v", o, j.Issues())
+	}
+}
