@@ -3833,7 +3833,7 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
@@ -3885,7 +3885,7 @@ type WebhookEdit struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events As of a new webhook.

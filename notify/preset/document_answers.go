@@ -83,6 +83,7 @@ const (
 
 // schedule reads how messages are repeated, and until when.
 func (r *reader) schedule() error {
+	r.preset.Schedule.KeepsState = r.preset.Keyed
 	if len(r.d.Schedule) > maxPauses {
 		return r.fail(1, "schedule has more than %d pauses", maxPauses)
 	}

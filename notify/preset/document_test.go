@@ -330,6 +330,9 @@ func TestTheHandbookHasEveryReceiver(t *testing.T) {
 		if strings.HasPrefix(row, "yes") != p.Keyed {
 			t.Errorf("%s: the row does not say whether it knows keys", p.ID)
 		}
+		if set.Schedule(&notify.Webhook{Preset: p.ID}).KeepsState != p.Keyed {
+			t.Errorf("%s: what it has opened is not closed however late", p.ID)
+		}
 		if page, err := os.ReadFile("../../docs/receivers/" + p.ID + ".md"); err != nil || !strings.HasPrefix(string(page), "# "+p.Name+"\n") {
 			t.Errorf("%s has no page: %v", p.Name, err)
 		}

@@ -4677,7 +4677,7 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
@@ -4742,7 +4742,7 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
