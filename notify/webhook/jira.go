@@ -24,7 +24,8 @@ const jiraTimeout = 30 * time.Second
 //
 //	fired             search by label ─ none ─▶ create
 //	                                  └ found ─▶ nothing to do
-//	reminder          find the issue, comment unless that comment is there
+//	reminder          find the issue, comment unless that comment is there; so does an
+//	                  escalation where the issue was known when its message was made
 //	acknowledged
 //	resolved          the same, and a transition to done unless it is done
 //	reopened          the same, and a transition out of done unless it is not
@@ -43,7 +44,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	if err != nil {
 		return refused(t, err)
 	}
-	event := preset.EventOf(d.Reason)
+	event := p.EventOf(d)
 	if !p.Sends(event) {
 		return refused(t, fmt.Errorf("%s is not notified of %s", p.Name, event))
 	}

@@ -241,6 +241,32 @@ func TestAnswersOfJira(t *testing.T) {
 	}
 }
 
+// TestJiraIsNotifiedOfEscalations by a comment on the issue that is there, or by a new issue.
+func TestJiraIsNotifiedOfEscalations(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	j := newJira(t)
+	key := j.tells(notify.ReasonEscalated, a, "")
+	if i := j.only(); i.Key != key || len(i.Comments) != 0 {
+		t.Errorf("the first that is heard of the alert made %+v, known as %q", i, key)
+	}
+	j.tells(notify.ReasonEscalated, a, key)
+	if i := j.only(); len(i.Comments) != 1 || !strings.HasPrefix(i.Comments[0], "Tocsin: Escalated at ") || i.Status != "To Do" {
+		t.Errorf("%+v", i)
+	}
+	// What was made while the issue was not known opens no second one.
+	if o := j.sender.Send(t.Context(), j.message(notify.ReasonEscalated, a, "")); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("%+v", o)
+	}
+	// What was made for an issue that is forgotten since stays a comment.
+	d := j.message(notify.ReasonEscalated, a, key)
+	d.Reference, d.At = "", instant()
+	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("%+v", o)
+	}
+	j.only()
+}
+
 // TestJiraTakesNoDigest: one would open nothing, and counts as not delivered.
 func TestJiraTakesNoDigest(t *testing.T) {
 	t.Parallel()
