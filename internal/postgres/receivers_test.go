@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,8 +92,90 @@ func (n *napping) settled(d notify.Delivery, o notify.Outcome) {
 	policy := notify.DefaultPolicy()
 	if _, err := n.db.Outbox().Settle(n.t.Context(), []notify.Settlement{{
 		TenantID: tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
-		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: policy.Decide(o, &d, 0),
+		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: policy.Decide(o, &d, 0), Reference: notify.ReferenceOf(&d, o),
 	}}); err != nil {
 		n.t.Fatal(err)
+	}
+}
+
+// TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne: they name something else there. Any other edit keeps them.
+func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}, Events: notify.Events()})
+	all := func(*notify.Webhook) bool { return true }
+	answered := notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200, Reference: new("17")}
+	edit := func(change func(*notify.Webhook)) {
+		t.Helper()
+		w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&w)
+		if _, err := n.db.Webhooks().Update(t.Context(), tenant, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := func(what, want string) {
+		t.Helper()
+		d := n.claimed(all)[0]
+		if d.Reference != want {
+			t.Errorf("%s the alert is known by %q, want %q", what, d.Reference, want)
+		}
+		n.settled(d, answered)
+	}
+	fired := n.claimed(all)[0]
+	edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "2"} })
+	n.settled(fired, answered)
+	n.act(alerts.Acknowledge)
+	known("after an answer of the former chat", "")
+	edit(func(w *notify.Webhook) { w.Name = "renamed" })
+	n.act(alerts.Resolve)
+	known("after another name", "17")
+	edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "3"} })
+	if left := column(t, n.conn, `select reference from receiver_reference`); len(left) != 0 {
+		t.Errorf("after another chat the alert is known by %v", left)
+	}
+}
+
+// TestThreadsBegunAtOnce: two dispatchers store what they have posted about the same issues, in opposite
+// orders, and neither hinders the other. Of one issue one thread begins.
+func TestThreadsBegunAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	db := p.opened(t)
+	p.exec(t, `update webhook set slack_channel = '#ops', slack_threads = true`)
+	b := p.page()
+	for i := range b.Instances {
+		b.Instances[i].Exchange.Application = strconv.Itoa(i / 2)
+	}
+	p.write(t, b)
+	var wait sync.WaitGroup
+	failed := make([]error, 2)
+	for replica := range failed {
+		var posted []notify.Settlement
+		for i := range b.Instances {
+			n := &b.Notifications[i]
+			posted = append(posted, notify.Settlement{
+				TenantID: n.TenantID, NotificationID: n.ID, WebhookID: n.WebhookID, Token: 1, Attempt: replica + 1, Replica: "a",
+				Outcome: notify.Outcome{Verdict: notify.VerdictThrottled}, Decision: notify.Decision{Status: notify.Retrying},
+				Message: &notify.Message{
+					Posted:  notify.Posted{Channel: "C1", TS: strconv.Itoa(replica) + "." + strconv.Itoa(i)},
+					AlertID: n.AlertID, Reason: n.Reason, Begins: true,
+				},
+			})
+		}
+		if replica == 1 {
+			slices.Reverse(posted)
+		}
+		wait.Go(func() { _, failed[replica] = db.Outbox().Settle(t.Context(), posted) })
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if got := one[int](t, p.conn, `select count(*) from slack_thread`); got != pageOf/2 {
+		t.Errorf("%d threads of %d issues", got, pageOf/2)
 	}
 }
