@@ -35,7 +35,11 @@ const jiraTimeout = 30 * time.Second
 // except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
 func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
-	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
+	defer func() {
+		o.Duration = max(s.now().Sub(began), 0)
+		// They name issues and transitions as the answers do.
+		o.Error, o.Response, o.Reference = t.secrets.line(o.Error, maxError), t.secrets.line(o.Response, maxResponse), t.secrets.reference(o.Reference)
+	}()
 	known := *d
 	known.Webhook.Timeout = max(timeoutOf(&d.Webhook), jiraTimeout)
 	ctx, cancel := context.WithTimeout(parent, known.Webhook.Timeout)

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -265,6 +266,38 @@ func TestJiraIsNotifiedOfEscalations(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	j.only()
+}
+
+// TestNoAnswerOfJiraShowsASecret, whatever it names an issue or a transition, and none is kept as an issue's key.
+func TestNoAnswerOfJiraShowsASecret(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	for name, c := range map[string]struct {
+		answers   map[string]string
+		reason    notify.Reason
+		reference string
+	}{
+		"found":   {map[string]string{"GET /rest/api/2/search/jql": `{"issues":[{"key":"` + secretToken + `"}]}`}, notify.ReasonFired, ""},
+		"created": {map[string]string{"GET /rest/api/2/search/jql": `{"issues":[]}`, "POST /rest/api/2/issue": `{"key":"` + secretToken + `"}`}, notify.ReasonFired, ""},
+		"moved": {map[string]string{
+			"GET /rest/api/2/issue/OPS-1/comment": `{"comments":[]}`, "POST /rest/api/2/issue/OPS-1/comment": `{}`, "GET /rest/api/2/issue/OPS-1": `{}`,
+			"GET /rest/api/2/issue/OPS-1/transitions": `{"transitions":[{"id":"1","name":"` + secretToken + `","to":{"statusCategory":{"key":"done"}}}]}`,
+		}, notify.ReasonResolved, "OPS-1"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer, known := c.answers[r.Method+" "+r.URL.Path]
+			if !known {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		t.Cleanup(server.Close)
+		j := newJira(t, func(inputs map[string]string) { inputs["site"] = server.URL })
+		o := j.sender.Send(t.Context(), j.message(c.reason, a, c.reference))
+		if strings.Contains(o.Error+o.Response, secretToken) || o.Reference != nil && strings.Contains(*o.Reference, secretToken) || !strings.Contains(o.Error+o.Response, "[redacted]") {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
 }
 
 // TestJiraTakesNoDigest: one would open nothing, and counts as not delivered.
