@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,5 +178,17 @@ func TestThreadsBegunAtOnce(t *testing.T) {
 	}
 	if got := one[int](t, p.conn, `select count(*) from slack_thread`); got != pageOf/2 {
 		t.Errorf("%d threads of %d issues", got, pageOf/2)
+	}
+}
+
+// TestWhatASilenceSuppressedIsNotDiscarded, and the answer says why.
+func TestWhatASilenceSuppressedIsNotDiscarded(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver"})
+	d := n.claimed(nil)[0]
+	n.settled(d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400})
+	n.exec(t, `update settlement set status = 'SUPPRESSED', silence_id = gen_random_uuid()`)
+	if err := n.db.Record(nil).Discard(t.Context(), tenant, d.NotificationID, "ada@x"); err == nil || !strings.Contains(err.Error(), "a silence suppressed the message") {
+		t.Errorf("discarded: %v", err)
 	}
 }
