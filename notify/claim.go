@@ -45,9 +45,9 @@ type ClaimRequest struct {
 	KeepsState func(w *Webhook) bool
 }
 
-// Expires reports whether a message about an event that is older than its webhook wants to hear of
-// is not sent any more.
-func (r *ClaimRequest) Expires(w *Webhook) bool { return r.KeepsState == nil || !r.KeepsState(w) }
+// Keeps reports whether a message about what happened to an alert is sent to a webhook although it is
+// older than the webhook wants to hear of.
+func (r *ClaimRequest) Keeps(w *Webhook) bool { return r.KeepsState != nil && r.KeepsState(w) }
 
 // TooOld reports whether a claimed message is not sent any more.
 func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {

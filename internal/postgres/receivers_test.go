@@ -22,14 +22,18 @@ func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 		want  []notify.Reason
 		ended []string
 	}{
-		"a chat":           {false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED RESOLVED"}},
-		"a keyed receiver": {true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED"}},
+		"a chat":           {false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
+		"a keyed receiver": {true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
 			n.act(alerts.Acknowledge)
 			n.act(alerts.Resolve)
+			n.exec(t, `insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+				select gen_random_uuid(), tenant_id, alert_id, rule_id, webhook_id, 'REMINDER' from notification where reason = 'FIRED'`)
+			n.exec(t, `insert into outbox (notification_id, webhook_id, ready_at, due_at, expires_at)
+				select notification_id, webhook_id, now(), now(), now() + interval '1 h' from notification where reason = 'REMINDER'`)
 			advance(t.Context(), t, n.conn, 48*time.Hour)
 			var sent []notify.Reason
 			for range 5 {
