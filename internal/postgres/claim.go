@@ -196,7 +196,7 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	for i := range c.claimed {
 		row := &c.claimed[i]
 		webhook := c.webhooks[row.WebhookID].webhook
-		if expired := row.Expired && !(row.ExpiredEvent && c.request.Keeps(&webhook)); !expired && c.request.TooOld(&webhook, waitedOf(row)) {
+		if expired := row.Expired && (!row.ExpiredEvent || !c.request.Keeps(&webhook)); !expired && c.request.TooOld(&webhook, waitedOf(row)) {
 			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
 		} else if expired {
 			p.Ids = append(p.Ids, row.NotificationID)
