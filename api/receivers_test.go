@@ -16,7 +16,7 @@ import (
 const routingKey = "0123456789abcdef0123456789abcdef"
 
 // newReceiversBench returns a bench whose webhooks can be for receivers.
-func newReceiversBench(t *testing.T) *bench {
+func newReceiversBench(t *testing.T, change ...func(*api.Options)) *bench {
 	t.Helper()
 	set, err := preset.Load()
 	if err != nil {
@@ -33,6 +33,9 @@ func newReceiversBench(t *testing.T) *bench {
 				return webhook.CheckPreset(set, w)
 			}
 			return checkWebhook(w)
+		}
+		for _, f := range change {
+			f(o)
 		}
 	})
 }

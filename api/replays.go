@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,11 +101,47 @@ func (s *server) StartReplay(ctx context.Context, req StartReplayRequestObject) 
 	if err != nil {
 		return nil, err
 	}
+	if b.Messages == evaluator.ReplayDigest {
+		if err := s.takesDigests(ctx, req.ID); err != nil {
+			return nil, err
+		}
+	}
 	started, err := s.Rules.StartReplay(ctx, tenantOf(ctx), identityOf(ctx).Actor, ReplayRequest{RuleID: req.ID, FromNS: from, ToNS: to, Messages: b.Messages})
 	if err != nil {
 		return nil, fmt.Errorf("start replay: %w", err)
 	}
 	return StartReplay201JSONResponse(replayAnswer(&started)), nil
+}
+
+// takesDigests refuses the digests of a replay where a webhook of the rule, or one that the routing
+// policy may choose, is for a receiver that knows alerts by a key: it would open nothing.
+func (s *server) takesDigests(ctx context.Context, rule uuid.UUID) error {
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), rule)
+	if err != nil {
+		return fmt.Errorf("start replay: %w", err)
+	}
+	ids := r.WebhookIDs
+	if r.UseRoutingPolicy {
+		policy, err := s.Routing.Get(ctx, tenantOf(ctx))
+		if err != nil {
+			return fmt.Errorf("start replay: %w", err)
+		}
+		// Escalations are sent one by one.
+		ids = slices.Clone(policy.DefaultWebhookIDs)
+		for i := range policy.Routes {
+			ids = append(ids, policy.Routes[i].WebhookIDs...)
+		}
+	}
+	hooks, err := s.webhookNames(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if p := s.Receivers.Get(hooks.presets[id]); p != nil && p.Keyed {
+			return fault.New(fault.Conflict, "the webhook %s takes no digests, because %s knows each alert by itself; choose a message for each alert, or none", hooks.names[id], p.Name)
+		}
+	}
+	return nil
 }
 
 // CancelReplay answers POST /replays/{id}/cancel.

@@ -1,12 +1,58 @@
 package api_test
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"tocsin/alerts/routing"
 	"tocsin/api"
 )
+
+// policyOfTenant is a store that has one policy.
+type policyOfTenant struct {
+	api.RoutingStore
+
+	policy *routing.Policy
+}
+
+func (p policyOfTenant) Get(context.Context, string) (api.RoutingRecord, error) {
+	return api.RoutingRecord{Policy: *p.policy, Version: 1}, nil
+}
+
+// TestNoDigestOfAReplayGoesToAKeyedReceiver holds that it is refused, and why: nothing would be opened there.
+func TestNoDigestOfAReplayGoesToAKeyedReceiver(t *testing.T) {
+	t.Parallel()
+	var policy routing.Policy
+	b := newReceiversBench(t, func(o *api.Options) { o.Routing = policyOfTenant{policy: &policy} })
+	pager := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"pager","kind":"generic","preset":{"id":"pagerduty","inputs":{"routingKey":"`+routingKey+`"}}}`).want(201))
+	chat := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"chat","kind":"generic","url":"https://chat.example/hook"}`).want(201))
+	n := 0
+	start := func(rule, messages string) answer {
+		n++
+		body := strings.Replace(ruleBody, "Failed orders", "rule "+strconv.Itoa(n), 1)
+		made := into[api.Rule](b.do("POST", "/api/v1/rules", strings.Replace(body, "{", "{"+rule, 1)).want(201))
+		return b.do("POST", "/api/v1/rules/"+made.ID.String()+"/replays", `{"from":"2026-02-01T00:00:00Z","to":"2026-02-02T00:00:00Z","messages":"`+messages+`"}`)
+	}
+	bound := `"webhookIds":["` + chat.ID.String() + `","` + pager.ID.String() + `"],`
+	if got := start(bound, "DIGEST").problem(409, "conflict"); got.Detail == nil || !strings.Contains(*got.Detail, "The webhook pager takes no digests, because PagerDuty") {
+		t.Errorf("refused with %+v", got)
+	}
+	start(bound, "EACH").want(201)
+	start(bound, "NONE").want(201)
+	start(`"webhookIds":["`+chat.ID.String()+`"],`, "DIGEST").want(201)
+	routed := `"useRoutingPolicy":true,`
+	start(routed, "DIGEST").want(201)
+	policy.DefaultWebhookIDs = []uuid.UUID{pager.ID}
+	start(routed, "DIGEST").problem(409, "conflict")
+	policy = routing.Policy{Routes: []routing.Route{{WebhookIDs: []uuid.UUID{pager.ID}}}}
+	start(routed, "DIGEST").problem(409, "conflict")
+	start(routed, "EACH").want(201)
+}
 
 // TestReplays holds what is asked of the store, and what is told of its answer.
 func TestReplays(t *testing.T) {

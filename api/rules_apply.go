@@ -157,16 +157,18 @@ type webhookNames struct {
 	ids     map[string]uuid.UUID
 	names   map[uuid.UUID]string
 	enabled map[uuid.UUID]bool
+	// presets are the receivers that they are for.
+	presets map[uuid.UUID]string
 }
 
 func (s *server) webhookNames(ctx context.Context) (webhookNames, error) {
-	known := webhookNames{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}, enabled: map[uuid.UUID]bool{}}
+	known := webhookNames{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}, enabled: map[uuid.UUID]bool{}, presets: map[uuid.UUID]string{}}
 	found, err := s.Webhooks.Names(ctx, tenantOf(ctx))
 	if err != nil {
 		return known, fmt.Errorf("look up webhooks: %w", err)
 	}
 	for _, w := range found {
-		known.ids[w.Name], known.names[w.ID], known.enabled[w.ID] = w.ID, w.Name, w.Enabled
+		known.ids[w.Name], known.names[w.ID], known.enabled[w.ID], known.presets[w.ID] = w.ID, w.Name, w.Enabled, w.Preset
 	}
 	return known, nil
 }

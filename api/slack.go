@@ -116,7 +116,8 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 		Operation: "slackInteraction", ObjectKind: "alert", ObjectID: press.AlertID.String(),
 	})
 	_, err := s.Inbox.Act(ctx, webhook.TenantID, Deed{AlertID: press.AlertID, Action: press.Action, Actor: press.Actor})
-	if err != nil && fault.KindOf(err) != fault.Conflict {
+	// One that retention has deleted has nothing to show either.
+	if kind := fault.KindOf(err); err != nil && kind != fault.Conflict && kind != fault.NotFound {
 		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
 	}
 	s.hub.nudge(webhook.TenantID)

@@ -252,7 +252,8 @@ func (s *server) TestWebhook(ctx context.Context, req TestWebhookRequestObject) 
 	return TestWebhook200JSONResponse(result), err
 }
 
-// testTimeout bounds a test message, whatever its webhook says.
+// testTimeout bounds a test message, whatever its webhook says. Within it an attempt takes the time
+// that its receiver needs.
 const testTimeout = 30 * time.Second
 
 // sendTest sends a message about a, marked as a test, and writes nothing down.
@@ -264,7 +265,8 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	if err != nil {
 		return TestResult{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(w.Timeout, testTimeout))
+	d.Webhook.Timeout = min(w.Timeout, testTimeout)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	o := s.Sender.Send(ctx, &d)
 	if o.Verdict == notify.VerdictDelivered && problem == nil {

@@ -51,10 +51,13 @@ func (m *webhookMemory) Retire(_ context.Context, tenant string, id uuid.UUID) (
 type senderMemory struct {
 	sent    []notify.Delivery
 	outcome notify.Outcome
+	// until is when the last one was to end.
+	until time.Time
 }
 
-func (m *senderMemory) Send(_ context.Context, d *notify.Delivery) notify.Outcome {
+func (m *senderMemory) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	m.sent = append(m.sent, *d)
+	m.until, _ = ctx.Deadline()
 	return m.outcome
 }
 
@@ -166,6 +169,10 @@ func TestWebhooksAreTested(t *testing.T) {
 	got := into[api.TestResult](b.do("POST", path+"/test", "").want(200))
 	if got.WebhookID != id || got.Verdict != "REFUSED" || *got.StatusCode != 404 || got.DurationMs != 12 || *got.Error != "404 Not Found" || *got.Response != "no such hook" || got.Problem != nil {
 		t.Errorf("result %+v", got)
+	}
+	// A receiver may need longer than the webhook says: the sender knows.
+	if bound := b.sender.sent[0].Webhook.Timeout; bound != notify.DefaultTimeout || time.Until(b.sender.until) <= bound {
+		t.Errorf("a test may take %v, and ends after %v", bound, time.Until(b.sender.until))
 	}
 	var message struct {
 		Test bool

@@ -37,6 +37,8 @@ type WebhookName struct {
 	ID      uuid.UUID
 	Name    string
 	Enabled bool
+	// Preset is the id of the receiver that it is for; empty where there is none.
+	Preset string
 }
 
 // WebhookWriter writes webhooks.

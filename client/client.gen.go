@@ -3833,7 +3833,7 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
@@ -3885,7 +3885,7 @@ type WebhookEdit struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded.
+	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events As of a new webhook.
@@ -5357,7 +5357,8 @@ type ClientInterface interface {
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5370,7 +5371,8 @@ type ClientInterface interface {
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7383,7 +7385,8 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7406,7 +7409,8 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -14619,7 +14623,8 @@ type ClientWithResponsesInterface interface {
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14632,7 +14637,8 @@ type ClientWithResponsesInterface interface {
 	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -21649,7 +21655,8 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21668,7 +21675,8 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 // rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
 // keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
 // filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

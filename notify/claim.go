@@ -41,7 +41,13 @@ type ClaimRequest struct {
 	// MaxAge is how long after they became due messages to a webhook are sent, 0 for ever;
 	// nil is for ever for all. An older one ends as EXHAUSTED, without an attempt.
 	MaxAge func(w *Webhook) time.Duration
+	// KeepsState is [Schedule.KeepsState] of a webhook; nil is false for all.
+	KeepsState func(w *Webhook) bool
 }
+
+// Keeps reports whether a message about what happened to an alert is sent to a webhook although it is
+// older than the webhook wants to hear of.
+func (r *ClaimRequest) Keeps(w *Webhook) bool { return r.KeepsState != nil && r.KeepsState(w) }
 
 // TooOld reports whether a claimed message is not sent any more.
 func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {

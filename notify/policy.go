@@ -42,6 +42,9 @@ type Schedule struct {
 	Pauses []time.Duration
 	// MaxAge is how long after it became due a message is attempted at most; 0 is no bound.
 	MaxAge time.Duration
+	// KeepsState says that the receiver has whatever it was notified of open until it is notified of
+	// the end: what happens to alerts is sent to it however old that is.
+	KeepsState bool
 }
 
 // With returns the policy for a receiver that has a schedule of its own.

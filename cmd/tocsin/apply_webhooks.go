@@ -209,7 +209,14 @@ func (a *applying) webhook(i int, fields map[string]any, secrets []string, want 
 	}
 	delete(edit, "preset")
 	if rewrite && want.Preset != nil {
-		edit["preset"] = map[string]any{"inputs": want.Preset.Inputs}
+		inputs := maps.Clone(want.Preset.Inputs)
+		if inputs == nil {
+			inputs = map[string]string{}
+		}
+		for _, name := range droppedInputs(want, is) {
+			inputs[name] = "" // what is left out would stay
+		}
+		edit["preset"] = map[string]any{"inputs": inputs}
 		if _, given := edit["headers"]; !given && is.SecretsProblem != nil {
 			edit["headers"] = map[string]any{}
 		}
@@ -308,6 +315,10 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 			isSecret := slices.Contains(is.Preset.SecretInputs, name)
 			reason(inputPlace+name, !isSecret && (isShown || value != "") && shown != value, "another value, or none yet")
 		}
+		for _, name := range droppedInputs(want, is) {
+			given = append(slices.Clip(given), inputPlace+name)
+			reason(inputPlace+name, true, "removed, because the file does not have it")
+		}
 	}
 	for _, field := range given {
 		switch {
@@ -324,6 +335,21 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 		}
 	}
 	return len(because) > 0
+}
+
+// droppedInputs returns the inputs of a webhook's receiver that a file does not have. Secret ones are
+// not among them: a file may leave them to where they are.
+func droppedInputs(want *api.WebhookDefinition, is *api.Webhook) []string {
+	if want.Preset == nil || is.Preset == nil {
+		return nil
+	}
+	var dropped []string
+	for _, name := range slices.Sorted(maps.Keys(is.Preset.Inputs)) {
+		if _, stays := want.Preset.Inputs[name]; !stays {
+			dropped = append(dropped, name)
+		}
+	}
+	return dropped
 }
 
 // valueOr returns what a pointer leads to, or something else.

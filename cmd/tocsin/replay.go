@@ -21,7 +21,7 @@ type replay struct {
 	From     *time.Time `help:"Exchanges that began at or after it, RFC 3339." placeholder:"TIME"`
 	To       *time.Time `help:"Exchanges that began before it, RFC 3339; now by default." placeholder:"TIME"`
 	Last     days       `help:"How far to go back, as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
-	Messages string     `help:"What it sends: none (except for exchanges that the rule may still raise by itself), digest (one message for each webhook, at the end) or each (one for each alert)." enum:"none,digest,each" default:"none"`
+	Messages string     `help:"What it sends: none (except for exchanges that the rule may still raise by itself), digest (one message for each webhook, at the end; not for receivers that know alerts by a key, such as PagerDuty) or each (one for each alert)." enum:"none,digest,each" default:"none"`
 	DryRun   bool       `help:"Only tell what it would raise."`
 	NoWait   bool       `help:"Do not wait for its end."`
 	Cancel   bool       `help:"Cancel the replay of the rule that is under way, instead of beginning one."`

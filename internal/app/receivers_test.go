@@ -171,6 +171,15 @@ func TestWebhooksForReceiversInFiles(t *testing.T) {
 	f.does(0, []string{"1 updated"}, "apply", "-f", moved)
 	f.does(0, []string{"1 unchanged"}, "diff", "-f", moved)
 	f.does(2, []string{"The webhook is for the receiver"}, "diff", "-f", f.write("other.yaml", strings.Replace(content, "id: goalert", "id: rootly", 1)))
+	// An input that is dropped from the file is removed.
+	routing, region := f.write("ROUTING", "0123456789abcdef0123456789abcdef\n"), "        region: https://events.eu.pagerduty.com\n"
+	pager := "webhooks:\n  - name: pager\n    kind: generic\n    preset:\n      id: pagerduty\n      inputs:\n        routingKey: {file: " + routing + "}\n"
+	f.does(0, []string{"1 created"}, "apply", "-f", f.write("pager.yaml", pager+region))
+	plain := f.write("plain.yaml", pager)
+	f.does(1, []string{"preset.inputs.region"}, "diff", "-f", plain)
+	f.does(0, []string{"1 updated"}, "apply", "-f", plain)
+	f.does(0, []string{"1 unchanged"}, "diff", "-f", plain)
+
 	out, _ := f.command("export", "--kind", "webhooks", "--url", f.base, "--token", f.token)
 	if !strings.Contains(out, "id: goalert") || !strings.Contains(out, "server: https://other.example.com") || strings.Contains(out, receiverSecret) {
 		t.Errorf("exported as\n%s", out)

@@ -21,12 +21,18 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 	w := newWorld(t)
 	secrets := []string{"PATHsecret0123456789", "QUERYsecret0123456789", "PASSWORDsecret012345", "HEADERsecret0123456789", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}
 	w.receiver.respond(func(answer http.ResponseWriter, r *http.Request) {
-		told := r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("Webhook-Signature") + " " + secrets[4]
+		told := r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("Webhook-Signature")
+		if !strings.Contains(r.URL.Path, "/api/") {
+			told += " " + secrets[4] // which receivers with a dialect of their own have not
+		}
 		answer.Header().Set("X-Echo", told)
 		answer.Header().Set("Location", "http://"+r.Host+r.URL.String())
-		if strings.Contains(r.URL.Path, "redirects") {
+		switch {
+		case strings.Contains(r.URL.Path, "redirects"):
 			answer.WriteHeader(http.StatusFound)
-		} else {
+		case strings.Contains(r.URL.Path, "/api/"):
+			answer.WriteHeader(http.StatusBadRequest)
+		default:
 			answer.WriteHeader(http.StatusBadGateway)
 		}
 		_, _ = io.WriteString(answer, told)
@@ -57,9 +63,20 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 		}
 		w.owed(hook.ID, "of "+name)
 	}
+	for name, inputs := range map[string]map[string]string{
+		"goalert": {"server": w.receiver.url, "token": secrets[1]}, "jira": {"site": w.receiver.url, "user": "sender", "token": secrets[2], "project": "OPS"},
+	} {
+		hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+			Name: name, Kind: notify.KindGeneric, Preset: name, Inputs: inputs, Enabled: true, Timeout: notify.DefaultTimeout, MaxConcurrent: 2,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.owed(hook.ID, "of "+name)
+	}
 	p := w.serve("TOCSIN_RETRY_SCHEDULE=50ms,50ms", "TOCSIN_LOG_LEVEL=debug")
 	w.until("everything is given up", func() bool {
-		return len(w.column(`select status from notification_status where status in ('FAILED', 'EXHAUSTED')`)) == len(receivers)
+		return len(w.column(`select status from notification_status where status in ('FAILED', 'EXHAUSTED')`)) == len(receivers)+1 && len(w.column(`select name from webhook where disabled_reason <> ''`)) == 1
 	})
 	shown := map[string]string{"log": p.logged.String()}
 	for _, table := range w.column(`select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`) {

@@ -195,9 +195,10 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	var old []unreadable
 	for i := range c.claimed {
 		row := &c.claimed[i]
-		if webhook := c.webhooks[row.WebhookID].webhook; !row.Expired && c.request.TooOld(&webhook, waitedOf(row)) {
+		webhook := c.webhooks[row.WebhookID].webhook
+		if expired := row.Expired && (!row.ExpiredEvent || !c.request.Keeps(&webhook)); !expired && c.request.TooOld(&webhook, waitedOf(row)) {
 			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
-		} else if row.Expired {
+		} else if expired {
 			p.Ids = append(p.Ids, row.NotificationID)
 			p.Errors = append(p.Errors, "Not sent: it came too late to be of use, as an event that is older than the webhook wants, or a reminder after which the next one was due")
 		} else {

@@ -31,6 +31,8 @@ func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor
 			return err
 		case status == notify.Delivered:
 			return fault.New(fault.Conflict, "the message was delivered; there is nothing to discard")
+		case status == notify.Suppressed:
+			return fault.New(fault.Conflict, "a silence suppressed the message; there is nothing to discard")
 		default:
 			return fault.New(fault.Conflict, "an attempt is under way; discard when its outcome is known")
 		}

@@ -26,9 +26,15 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 			return err
 		}
 		if target.DigestID != nil {
+			if err := q.RetryHold(ctx, []uuid.UUID{id}); err != nil {
+				return fmt.Errorf("hold alert: %w", err)
+			}
 			left, err := q.RetryLeave(ctx, pgq.RetryLeaveParams{NotificationID: id, DigestID: *target.DigestID, Actor: actor})
-			if err != nil || left > 0 {
-				return err
+			if err != nil {
+				return fmt.Errorf("take notification out of digest: %w", err)
+			}
+			if left > 0 {
+				return q.RetryInOrder(ctx, []uuid.UUID{id})
 			}
 			// The digest waits: it tells this one, and is what can be hastened.
 			id = *target.DigestID
@@ -133,16 +139,24 @@ type retries struct {
 	alone bool
 }
 
-// apply makes them due and returns how many were not. The second statement sees
-// what others have committed while the first one waited for them.
+// apply makes them due, or has them wait for earlier ones of their alerts, and returns how many
+// were not. Each statement sees what others have committed while the one before waited for them.
 func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	p := pgq.RetrySettledParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone}
 	for _, status := range r.statuses {
 		p.Statuses = append(p.Statuses, string(status))
 	}
+	if err := q.RetryHold(ctx, r.ids); err != nil {
+		return 0, fmt.Errorf("hold alerts: %w", err)
+	}
 	settled, err := q.RetrySettled(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("retry settled notifications: %w", err)
+	}
+	if settled > 0 {
+		if err := q.RetryInOrder(ctx, r.ids); err != nil {
+			return 0, fmt.Errorf("order notifications: %w", err)
+		}
 	}
 	waiting, err := q.RetryWaiting(ctx, pgq.RetryWaitingParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
 	if err != nil {

@@ -159,6 +159,9 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 			undelivered = append(undelivered, t.NotificationID)
 		}
 	}
+	if err := beginThreads(ctx, q, st.settlements); err != nil {
+		return err
+	}
 	return notifyUndelivered(ctx, q, undelivered)
 }
 
@@ -169,7 +172,7 @@ func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (e
 	switch {
 	case r == nil:
 	case r.ID != "":
-		err = q.ReferenceKeep(ctx, pgq.ReferenceKeepParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Reference: r.ID})
+		err = q.ReferenceKeep(ctx, pgq.ReferenceKeepParams{AlertID: r.AlertID, WebhookID: t.WebhookID, Version: t.WebhookVersion, Reference: r.ID})
 	case r.Thread:
 		err = q.SlackThreadEnd(ctx, pgq.SlackThreadEndParams{WebhookID: t.WebhookID, Ts: r.Gone})
 	default:

@@ -36,11 +36,22 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	if err != nil {
 		return fmt.Errorf("enter message: %w", err)
 	}
-	if m.Begins {
-		err := q.SlackThreadBegin(ctx, pgq.SlackThreadBeginParams{WebhookID: settlement.WebhookID, Channel: m.Channel, Ts: m.TS})
-		if err != nil {
-			return fmt.Errorf("begin thread: %w", err)
+	return nil
+}
+
+// beginThreads has messages that stand by themselves begin the threads of their issues.
+func beginThreads(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement) error {
+	var p pgq.SlackThreadsBeginParams
+	for i := range settlements {
+		if m := settlements[i].Message; m != nil && m.Begins {
+			p.WebhookIds, p.Channels, p.Ts = append(p.WebhookIds, settlements[i].WebhookID), append(p.Channels, m.Channel), append(p.Ts, m.TS)
 		}
+	}
+	if len(p.Ts) == 0 {
+		return nil
+	}
+	if err := q.SlackThreadsBegin(ctx, p); err != nil {
+		return fmt.Errorf("begin threads: %w", err)
 	}
 	return nil
 }

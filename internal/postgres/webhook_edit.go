@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"time"
 
@@ -95,6 +96,11 @@ func (s *Webhooks) edit(
 		}
 		if w.Sealed != nil {
 			p.Secrets, p.UrlHost, p.Signed, p.FormerSecretUntil = row.Secrets, row.UrlHost, row.Signed, row.FormerSecretUntil
+		}
+		if !maps.Equal(present.Inputs, w.Inputs) {
+			if err := q.WebhookReferencesForget(ctx, w.ID); err != nil {
+				return fmt.Errorf("forget references: %w", err)
+			}
 		}
 		p.Release = w.Enabled && (!present.Enabled || w.HeldUntil.IsZero())
 		if row, err = q.WebhookUpdate(ctx, p); err != nil {

@@ -63,7 +63,7 @@ func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName,
 	}
 	names := make([]api.WebhookName, len(rows))
 	for i, row := range rows {
-		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled}
+		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled, Preset: row.Preset}
 	}
 	return names, nil
 }

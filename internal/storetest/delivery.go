@@ -249,6 +249,14 @@ func deliveryOrdered(l *law) {
 	l.equal("claimed after the first", second.Reason, notify.ReasonRuleRecovered)
 	l.settle("a", second, delivered())
 	l.is(second.NotificationID, notify.Delivered, "DELIVERED")
+	// So does what a person sends again, whichever they ask for first.
+	l.must(l.Retry(second.NotificationID))
+	l.must(l.Retry(first.NotificationID))
+	again = l.one("a")
+	l.equal("claimed first of what is sent again", again.NotificationID, first.NotificationID)
+	l.equal("claimed beside it", len(l.claim("b", 8)), 0)
+	l.settle("a", again, delivered())
+	l.equal("claimed after it", l.one("a").NotificationID, second.NotificationID)
 }
 
 func throttled() notify.Outcome {

@@ -2,6 +2,7 @@ package preset
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,6 +89,8 @@ type reader struct {
 	file   string
 	d      document
 	preset *Preset
+	// lines are those of the fields of the file.
+	lines map[string]int
 	// pointers are those of leaves, over all events.
 	leaves map[string][]*leaf
 	nodes  int
@@ -107,6 +110,7 @@ func Parse(file string, text []byte) (*Preset, error) {
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, r.fail(1, "The file holds more than one document; put each preset into a file of its own")
 	}
+	r.lines = linesOf(text)
 	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers, r.schedule, r.captured} {
 		if err := step(); err != nil {
 			return nil, err
@@ -117,6 +121,20 @@ func Parse(file string, text []byte) (*Preset, error) {
 
 func (r *reader) fail(line int, format string, args ...any) error {
 	return &Error{File: r.file, Line: max(line, 1), Message: fmt.Sprintf(format, args...)}
+}
+
+// linesOf returns in which lines the fields of a file are.
+func linesOf(text []byte) map[string]int {
+	var root yaml.Node
+	lines := map[string]int{}
+	if yaml.Unmarshal(text, &root) != nil || len(root.Content) != 1 {
+		return lines
+	}
+	fields := root.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		lines[fields[i].Value] = fields[i].Line
+	}
+	return lines
 }
 
 // syntax makes an error of one of the parser, whose text names a line.
@@ -138,41 +156,41 @@ func (r *reader) head() error {
 	d := &r.d
 	switch {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]{1,39}$`).MatchString(d.ID):
-		return r.fail(1, "id must be 2 to 40 lower-case letters, digits and dashes, and begin with a letter")
+		return r.fail(r.lines["id"], "id must be 2 to 40 lower-case letters, digits and dashes, and begin with a letter")
 	case d.Name == "" || d.About == "":
-		return r.fail(1, "name and about must not be empty; write what the receiver is called, and in a sentence what it gets")
+		return r.fail(cmp.Or(r.lines["about"], r.lines["name"]), "name and about must not be empty; write what the receiver is called, and in a sentence what it gets")
 	case d.TotalBytes < 0 || d.TotalBytes > template.MaxJSONBytes*4:
-		return r.fail(1, "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
+		return r.fail(r.lines["totalBytes"], "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
 	case d.RatePerSecond < 0 || d.DigestAbove < 0 || d.DigestAbove > notify.MaxDigestAbove:
-		return r.fail(1, "ratePerSecond must not be negative, and digestAbove be from 0 to %d", notify.MaxDigestAbove)
+		return r.fail(cmp.Or(r.lines["digestAbove"], r.lines["ratePerSecond"]), "ratePerSecond must not be negative, and digestAbove be from 0 to %d", notify.MaxDigestAbove)
 	case d.Protocol != "" && d.Protocol != ProtocolJira:
-		return r.fail(1, "protocol must be jira, or be left out")
+		return r.fail(r.lines["protocol"], "protocol must be jira, or be left out")
 	case d.Protocol == ProtocolJira && (d.Capture == "" || !d.Keyed || d.Encoding != "" && d.Encoding != encodingJSON):
-		return r.fail(1, "protocol jira needs keyed, capture and the encoding json")
+		return r.fail(r.lines["protocol"], "protocol jira needs keyed, capture and the encoding json")
 	case d.Keyed && d.DigestAbove > 0:
-		return r.fail(1, "A keyed receiver gets no digests; remove digestAbove or keyed")
+		return r.fail(r.lines["digestAbove"], "A keyed receiver gets no digests; remove digestAbove or keyed")
 	}
-	hold, err := r.duration("hold", d.Hold)
+	hold, err := r.duration(r.lines["hold"], "hold", d.Hold)
 	if err != nil {
 		return err
 	}
 	escape, err := newEscaper(d.Escape)
 	if err != nil {
-		return r.fail(1, "%s", err)
+		return r.fail(r.lines["escape"], "%s", err)
 	}
 	switch d.Encoding {
 	case encodingJSON, encodingForm, encodingEmail:
 	case "":
 		d.Encoding = encodingJSON
 	default:
-		return r.fail(1, "encoding must be json, form or email, not %q", d.Encoding)
+		return r.fail(r.lines["encoding"], "encoding must be json, form or email, not %q", d.Encoding)
 	}
 	for name, value := range d.Severity {
 		if !slices.Contains(severityNames(), name) {
-			return r.fail(1, "severity: there is no %q; name CRITICAL, WARNING and INFO, and ACKNOWLEDGED and RESOLVED where these differ", name)
+			return r.fail(r.lines["severity"], "severity: there is no %q; name CRITICAL, WARNING and INFO, and ACKNOWLEDGED and RESOLVED where these differ", name)
 		}
 		if _, isText := value.(string); !isText && !isNumber(value) {
-			return r.fail(1, "severity: %s must be a text or a number", name)
+			return r.fail(r.lines["severity"], "severity: %s must be a text or a number", name)
 		}
 	}
 	r.preset = &Preset{
@@ -184,7 +202,7 @@ func (r *reader) head() error {
 	if len(d.Schema) > 0 {
 		r.preset.Schema, err = marshal(d.Schema)
 		if err != nil {
-			return r.fail(1, "schema: %v", err)
+			return r.fail(r.lines["schema"], "schema: %v", err)
 		}
 	}
 	return nil
@@ -222,7 +240,7 @@ func (r *reader) events() error {
 		word := node.Value
 		switch {
 		case !given && (event == Fired || event == Resolved):
-			return r.fail(1, "the event %s is missing; say what is sent", event)
+			return r.fail(r.lines["events"], "the event %s is missing; say what is sent", event)
 		case event == Fired && word != "":
 			return r.fail(node.Line, "fired needs a body; the other events may be same")
 		case event == Digest && r.preset.Keyed && given && word != wordSkip:
@@ -318,7 +336,7 @@ func (r *reader) limits() error {
 		r.preset.shrink = append(r.preset.shrink, node.Value)
 	}
 	if r.preset.totalBytes > 0 && len(r.preset.shrink) == 0 {
-		return r.fail(1, "totalBytes needs shrink: the pointers of what gives way")
+		return r.fail(r.lines["totalBytes"], "totalBytes needs shrink: the pointers of what gives way")
 	}
 	return nil
 }

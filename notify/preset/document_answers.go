@@ -48,14 +48,14 @@ func (r *reader) answers() error {
 		if v.pointer == "" && v.equals != "" {
 			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")
 		}
-		if v.hold, err = r.duration("hold", entry.Hold); err != nil {
+		if v.hold, err = r.duration(r.lines["verdicts"], "hold", entry.Hold); err != nil {
 			return err
 		}
 		r.preset.verdicts = append(r.preset.verdicts, v)
 	}
 	for _, form := range r.d.RetryAfter {
 		if (form.Header == "") == (form.Pointer == "") || !form.Unit.valid() {
-			return r.fail(1, "retryAfter needs a header or a pointer, and a unit: seconds, milliseconds, date or epoch")
+			return r.fail(r.lines["retryAfter"], "retryAfter needs a header or a pointer, and a unit: seconds, milliseconds, date or epoch")
 		}
 		r.preset.retryAfter = append(r.preset.retryAfter, form)
 	}
@@ -64,13 +64,13 @@ func (r *reader) answers() error {
 
 const maxHold = 24 * time.Hour
 
-func (r *reader) duration(name, text string) (time.Duration, error) {
+func (r *reader) duration(line int, name, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > maxHold {
-		return 0, r.fail(1, "%s must be a time such as 30s, from 1s to 24h", name)
+		return 0, r.fail(line, "%s must be a time such as 30s, from 1s to 24h", name)
 	}
 	return d, nil
 }
@@ -83,16 +83,17 @@ const (
 
 // schedule reads how messages are repeated, and until when.
 func (r *reader) schedule() error {
+	r.preset.Schedule.KeepsState = r.preset.Keyed
 	if len(r.d.Schedule) > maxPauses {
-		return r.fail(1, "schedule has more than %d pauses", maxPauses)
+		return r.fail(r.lines["schedule"], "schedule has more than %d pauses", maxPauses)
 	}
 	for _, text := range r.d.Schedule {
-		pause, err := r.duration("each pause of schedule", text)
+		pause, err := r.duration(r.lines["schedule"], "each pause of schedule", text)
 		if err != nil {
 			return err
 		}
 		if pause == 0 {
-			return r.fail(1, "schedule has an empty pause; remove it")
+			return r.fail(r.lines["schedule"], "schedule has an empty pause; remove it")
 		}
 		r.preset.Schedule.Pauses = append(r.preset.Schedule.Pauses, pause)
 	}
@@ -101,7 +102,7 @@ func (r *reader) schedule() error {
 	}
 	age, err := time.ParseDuration(r.d.MaxAge)
 	if err != nil || age < time.Minute || age > maxAge {
-		return r.fail(1, "maxAge must be a time such as 6h, from 1m to 720h")
+		return r.fail(r.lines["maxAge"], "maxAge must be a time such as 6h, from 1m to 720h")
 	}
 	r.preset.Schedule.MaxAge = age
 	return nil

@@ -189,19 +189,19 @@ func TestMistakes(t *testing.T) {
 		{"$needs: [value], name: Owner", "$needs: [worth], name: Owner", "own.yaml:22: $needs names \"worth\""},
 		{"pointer: /text", "pointer: /txt", "own.yaml:25: /txt: no body has a text there"},
 		{"unit: utf16", "unit: letters", "own.yaml:25: /text: max must be"},
-		{"  resolved: same\n", "", "own.yaml:1: the event resolved is missing"},
+		{"  resolved: same\n", "", "own.yaml:11: the event resolved is missing"},
 		{"resolved: same", "resolved: skip", "own.yaml:23: resolved cannot be skipped"},
 		{"resolved: same", "resolved: same\n  closed: same", "own.yaml:24: there is no event \"closed\""},
 		{`url: "{{input.server}}`, `url: "http://example.com`, "own.yaml:9: a URL begins with https://"},
 		{`url: "{{input.server}}`, `url: "{{input.key}}`, "own.yaml:9: a URL begins with https:// or with an input of type url"},
 		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may show inputs, event.key and event.reference, not alert.title"},
-		{"about: Gets a text.", "about: Gets a text.\nschedule: [30s, soon]", "own.yaml:1: each pause of schedule must be a time such as 30s"},
-		{"about: Gets a text.", "about: Gets a text.\nmaxAge: 5s", "own.yaml:1: maxAge must be a time such as 6h"},
-		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:1: capture is a pointer into the answer"},
-		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:1: update and forget need capture"},
+		{"about: Gets a text.", "about: Gets a text.\nschedule: [30s, soon]", "own.yaml:4: each pause of schedule must be a time such as 30s"},
+		{"about: Gets a text.", "about: Gets a text.\nmaxAge: 5s", "own.yaml:4: maxAge must be a time such as 6h"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:4: capture is a pointer into the answer"},
+		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:4: update and forget need capture"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL begins with https:// or with an input of type url"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.server}}/x\", method: DELETE}", "own.yaml:5: update: method must be POST, PUT or PATCH"},
-		{"example: abcdefgh", "example: abc", "own.yaml:1: input \"key\" has an example"},
+		{"example: abcdefgh", "example: abc", "own.yaml:4: input \"key\" has an example"},
 	} {
 		text := strings.Replace(minimal, test.from, test.to, 1)
 		_, err := preset.Parse("own.yaml", []byte(text))
@@ -329,6 +329,9 @@ func TestTheHandbookHasEveryReceiver(t *testing.T) {
 		}
 		if strings.HasPrefix(row, "yes") != p.Keyed {
 			t.Errorf("%s: the row does not say whether it knows keys", p.ID)
+		}
+		if set.Schedule(&notify.Webhook{Preset: p.ID}).KeepsState != p.Keyed {
+			t.Errorf("%s: what it has opened is not closed however late", p.ID)
 		}
 		if page, err := os.ReadFile("../../docs/receivers/" + p.ID + ".md"); err != nil || !strings.HasPrefix(string(page), "# "+p.Name+"\n") {
 			t.Errorf("%s has no page: %v", p.Name, err)

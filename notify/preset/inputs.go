@@ -50,7 +50,7 @@ func (r *reader) inputs() error {
 			}
 		}
 		if problem != "" {
-			return r.fail(1, "input %q %s", in.Name, problem)
+			return r.fail(r.lines["inputs"], "input %q %s", in.Name, problem)
 		}
 		seen[in.Name] = true
 	}

@@ -166,25 +166,25 @@ func (r *reader) mailed() error {
 		{"retryAfter", len(d.RetryAfter) > 0},
 	} {
 		if not.given {
-			return r.fail(1, "encoding email has no %s; remove it", not.name)
+			return r.fail(r.lines[not.name], "encoding email has no %s; remove it", not.name)
 		}
 	}
 	if d.Keyed {
-		return r.fail(1, "encoding email cannot be keyed: people read e-mails; remove keyed")
+		return r.fail(r.lines["keyed"], "encoding email cannot be keyed: people read e-mails; remove keyed")
 	}
 	for _, name := range []string{inputHost, inputPort, inputSecurity, inputUser, inputPassword, inputFrom, inputTo} {
 		if r.preset.input(name) == nil {
-			return r.fail(1, "encoding email needs the inputs host, port, security, user, password, from and to; %s is missing", name)
+			return r.fail(r.lines["inputs"], "encoding email needs the inputs host, port, security, user, password, from and to; %s is missing", name)
 		}
 	}
 	if !r.preset.input(inputPassword).Secret {
-		return r.fail(1, "the input password must be secret")
+		return r.fail(r.lines["inputs"], "the input password must be secret")
 	}
 	for _, choice := range r.preset.input(inputSecurity).Choices {
 		switch Security(choice.Value) {
 		case SecurityStartTLS, SecurityTLS, SecurityNone:
 		default:
-			return r.fail(1, "the choices of the input security are starttls, tls and none, not %q", choice.Value)
+			return r.fail(r.lines["inputs"], "the choices of the input security are starttls, tls and none, not %q", choice.Value)
 		}
 	}
 	return nil

@@ -14,7 +14,9 @@ import (
 
 // Message is what a request tells.
 type Message struct {
-	Event    Event
+	Event Event
+	// Word is the event for people; empty is [Event.Word].
+	Word     string
 	Severity string
 	// Values are those of the alert; [Preset.Body] adds the inputs.
 	Values *template.Values
@@ -55,6 +57,9 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 	m := &Message{
 		Event: EventOf(d.Reason), Severity: string(a.Severity), Values: template.ForReason(&a, d.Reason, url),
 		Request: template.Request{Key: Key(d), Reference: d.Reference, At: a.FiredAt, Until: untilEnded()},
+	}
+	if d.Reason == notify.ReasonEscalated {
+		m.Word = "Escalated"
 	}
 	if d.Reason == notify.ReasonUndelivered {
 		// What becomes of that message later, no other tells.

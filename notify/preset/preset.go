@@ -52,6 +52,7 @@
 package preset
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -114,6 +115,24 @@ func EventOf(reason notify.Reason) Event {
 		return Digest
 	}
 	return Fired
+}
+
+// EventOf returns the event that a delivery tells the receiver. At Jira an escalation is a comment on
+// the issue where that is known when the body is made; it stays what it was made.
+func (p *Preset) EventOf(d *notify.Delivery) Event {
+	event := EventOf(d.Reason)
+	if p.Protocol != ProtocolJira || d.Reason != notify.ReasonEscalated || !p.Sends(Reminder) {
+		return event
+	}
+	comments := d.Reference != ""
+	if d.Body != nil {
+		var body struct{ Fields json.RawMessage }
+		comments = json.Unmarshal(d.Body.Content, &body) == nil && body.Fields == nil
+	}
+	if comments {
+		return Reminder
+	}
+	return event
 }
 
 // InputType says what a person can enter.

@@ -2,6 +2,7 @@ package preset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -90,7 +91,7 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 	}
 	r := rendering{preset: p, event: m.Event, severity: m.Severity, inputs: p.withDefaults(inputs), shrunk: map[string]int{}}
 	request := m.Request
-	request.Inputs, request.Event, request.Word = r.inputs, string(m.Event), m.Event.Word()
+	request.Inputs, request.Event, request.Word = r.inputs, string(m.Event), cmp.Or(m.Word, m.Event.Word())
 	request.Severity, _ = r.inOwnWords().(string)
 	r.values = m.Values.In(&request)
 	content := r.encode(of.body)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,7 +24,8 @@ const jiraTimeout = 30 * time.Second
 //
 //	fired             search by label ─ none ─▶ create
 //	                                  └ found ─▶ nothing to do
-//	reminder          find the issue, comment unless that comment is there
+//	reminder          find the issue, comment unless that comment is there; so does an
+//	                  escalation where the issue was known when its message was made
 //	acknowledged
 //	resolved          the same, and a transition to done unless it is done
 //	reopened          the same, and a transition out of done unless it is not
@@ -33,7 +35,11 @@ const jiraTimeout = 30 * time.Second
 // except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
 func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
-	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
+	defer func() {
+		o.Duration = max(s.now().Sub(began), 0)
+		// They name issues and transitions as the answers do.
+		o.Error, o.Response, o.Reference = t.secrets.line(o.Error, maxError), t.secrets.line(o.Response, maxResponse), t.secrets.reference(o.Reference)
+	}()
 	known := *d
 	known.Webhook.Timeout = max(timeoutOf(&d.Webhook), jiraTimeout)
 	ctx, cancel := context.WithTimeout(parent, known.Webhook.Timeout)
@@ -42,8 +48,11 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	if err != nil {
 		return refused(t, err)
 	}
+	event := p.EventOf(d)
+	if !p.Sends(event) {
+		return refused(t, fmt.Errorf("%s is not notified of %s", p.Name, event))
+	}
 	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false}
-	event := preset.EventOf(d.Reason)
 	found := d.Reference
 	if found == "" {
 		if found, o = j.search(ctx); o.Verdict != notify.VerdictDelivered {

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -238,5 +239,77 @@ func TestAnswersOfJira(t *testing.T) {
 	j.webhook.Inputs["site"] = "http://127.0.0.1:1"
 	if o := j.sender.Send(t.Context(), j.message(notify.ReasonFired, a, "")); o.Verdict != notify.VerdictRetry || !o.NothingSent {
 		t.Errorf("nobody listens: %+v", o)
+	}
+}
+
+// TestJiraIsNotifiedOfEscalations by a comment on the issue that is there, or by a new issue.
+func TestJiraIsNotifiedOfEscalations(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	j := newJira(t)
+	key := j.tells(notify.ReasonEscalated, a, "")
+	if i := j.only(); i.Key != key || len(i.Comments) != 0 {
+		t.Errorf("the first that is heard of the alert made %+v, known as %q", i, key)
+	}
+	j.tells(notify.ReasonEscalated, a, key)
+	if i := j.only(); len(i.Comments) != 1 || !strings.HasPrefix(i.Comments[0], "Tocsin: Escalated at ") || i.Status != "To Do" {
+		t.Errorf("%+v", i)
+	}
+	// What was made while the issue was not known opens no second one.
+	if o := j.sender.Send(t.Context(), j.message(notify.ReasonEscalated, a, "")); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("%+v", o)
+	}
+	// What was made for an issue that is forgotten since stays a comment.
+	d := j.message(notify.ReasonEscalated, a, key)
+	d.Reference, d.At = "", instant()
+	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("%+v", o)
+	}
+	j.only()
+}
+
+// TestNoAnswerOfJiraShowsASecret, whatever it names an issue or a transition, and none is kept as an issue's key.
+func TestNoAnswerOfJiraShowsASecret(t *testing.T) {
+	t.Parallel()
+	a := template.Samples()[0]
+	for name, c := range map[string]struct {
+		answers   map[string]string
+		reason    notify.Reason
+		reference string
+	}{
+		"found":   {map[string]string{"GET /rest/api/2/search/jql": `{"issues":[{"key":"` + secretToken + `"}]}`}, notify.ReasonFired, ""},
+		"created": {map[string]string{"GET /rest/api/2/search/jql": `{"issues":[]}`, "POST /rest/api/2/issue": `{"key":"` + secretToken + `"}`}, notify.ReasonFired, ""},
+		"moved": {map[string]string{
+			"GET /rest/api/2/issue/OPS-1/comment": `{"comments":[]}`, "POST /rest/api/2/issue/OPS-1/comment": `{}`, "GET /rest/api/2/issue/OPS-1": `{}`,
+			"GET /rest/api/2/issue/OPS-1/transitions": `{"transitions":[{"id":"1","name":"` + secretToken + `","to":{"statusCategory":{"key":"done"}}}]}`,
+		}, notify.ReasonResolved, "OPS-1"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer, known := c.answers[r.Method+" "+r.URL.Path]
+			if !known {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		t.Cleanup(server.Close)
+		j := newJira(t, func(inputs map[string]string) { inputs["site"] = server.URL })
+		o := j.sender.Send(t.Context(), j.message(c.reason, a, c.reference))
+		if strings.Contains(o.Error+o.Response, secretToken) || o.Reference != nil && strings.Contains(*o.Reference, secretToken) || !strings.Contains(o.Error+o.Response, "[redacted]") {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// TestJiraTakesNoDigest: one would open nothing, and counts as not delivered.
+func TestJiraTakesNoDigest(t *testing.T) {
+	t.Parallel()
+	j := newJira(t)
+	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: notify.ReasonDigest, Attempt: 1, Webhook: j.webhook, Digest: &notify.Digest{Size: 2}}
+	body, problem := j.renderer.Render(d)
+	if d.Body = &body; problem == nil {
+		t.Error("a digest was rendered")
+	}
+	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictRefused || len(j.Issues()) != 0 {
+		t.Errorf("%+v, issues %+v", o, j.Issues())
 	}
 }

@@ -22,6 +22,9 @@ const maxMailError = 2000
 // message before they answer, and one that is given up then arrives twice.
 const mailTimeout = time.Minute
 
+// mailTestTimeout is the same of a test, for which somebody waits.
+const mailTestTimeout = 30 * time.Second
+
 // mail makes one attempt to deliver a message by e-mail.
 func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
@@ -35,6 +38,9 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 		return refused(t, err)
 	}
 	timeout := max(timeoutOf(&d.Webhook), mailTimeout)
+	if d.Test {
+		timeout = max(timeoutOf(&d.Webhook), mailTestTimeout)
+	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	server := email.Server{

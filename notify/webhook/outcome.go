@@ -40,7 +40,7 @@ func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now t
 	switch {
 	case p != nil:
 		j := p.Judge(a.status, a.header, a.body, preset.Judgement{Verdict: o.Verdict, Wait: o.RetryAfter}, now)
-		o.Verdict, o.RetryAfter, o.Reference, remedy = j.Verdict, j.Wait, j.Reference, j.Remedy
+		o.Verdict, o.RetryAfter, o.Reference, remedy = j.Verdict, j.Wait, secrets.reference(j.Reference), j.Remedy
 	case w.Slack.Used():
 		if o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a); slack.ThreadGone(said) {
 			o.Verdict, o.Reference = notify.VerdictRetry, new(string)

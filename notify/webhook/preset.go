@@ -28,14 +28,16 @@ func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
 	if d.Digest != nil {
 		link = r.inboxURL(d.Digest)
 	}
-	body, _, problem := p.Body(preset.MessageOf(d, link), d.Webhook.Inputs)
+	m := preset.MessageOf(d, link)
+	m.Event = p.EventOf(d)
+	body, _, problem := p.Body(m, d.Webhook.Inputs)
 	return body, problem
 }
 
 // presetRequest makes the request of a delivery to a preset's receiver.
 func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 	p := s.presets.Get(d.Webhook.Preset)
-	to, err := p.Target(preset.EventOf(d.Reason), preset.AboutOf(d), d.Webhook.Inputs)
+	to, err := p.Target(p.EventOf(d), preset.AboutOf(d), d.Webhook.Inputs)
 	if err != nil {
 		return nil, err
 	}

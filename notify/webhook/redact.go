@@ -121,6 +121,14 @@ func (s secrets) redact(text string) string {
 	return text
 }
 
+// reference returns an id that a receiver has given, nil where it shows a secret.
+func (s secrets) reference(id *string) *string {
+	if id != nil && s.redact(*id) != *id {
+		return nil
+	}
+	return id
+}
+
 // clean returns the beginning of an answer as text that any store can hold, at
 // most maxResponse bytes.
 func clean(body []byte) string { return cleanText(string(body)) }

@@ -37,7 +37,7 @@ func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted
 	bounded.Timeout = min(w.Timeout, maxUpdateTimeout)
 	t := s.targets.get(w)
 	r, err := s.slackRequest(w.Slack, slackCall{
-		method: "chat.update", body: body, place: map[string]string{"channel": at.Channel, "ts": at.TS},
+		method: "chat.update", body: body, place: map[string]any{"channel": at.Channel, "ts": at.TS},
 	})
 	if err != nil {
 		return refused(t, err)
@@ -52,7 +52,7 @@ type slackCall struct {
 	// id names the notification; Slack does not look at it, what stands in for Slack may.
 	id string
 	// place is added to the body: which channel, which message.
-	place map[string]string
+	place map[string]any
 }
 
 // slackRequest makes the request of a call. The token goes to the API alone,

@@ -74,6 +74,13 @@ func TestMessagesOfAnIssueGoIntoItsThread(t *testing.T) {
 	if o := send(t, s, d); o.Verdict != notify.VerdictDelivered || body["thread_ts"] != "1.2" || o.Reference != nil {
 		t.Errorf("outcome %+v of %v", o, body)
 	}
+	for reason, inChannel := range map[notify.Reason]any{notify.ReasonEscalated: true, notify.ReasonSnoozeEnded: true, notify.ReasonReminder: nil} {
+		clear(body)
+		d := delivery("", bot, func(d *notify.Delivery) { d.Thread, d.Webhook.Slack.Threads, d.Reason = "1.2", true, reason })
+		if send(t, s, d); body["thread_ts"] != "1.2" || body["reply_broadcast"] != inChannel {
+			t.Errorf("%s is posted as %v", reason, body)
+		}
+	}
 	answer = `{"ok":false,"error":"thread_not_found"}`
 	o := send(t, s, d)
 	if r := notify.ReferenceOf(d, o); o.Verdict != notify.VerdictRetry || r == nil || *r != (notify.Reference{AlertID: d.Alert.ID, Gone: "1.2", Thread: true}) {

@@ -227,9 +227,13 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 		return nil, errors.New("there is no body to send")
 	}
 	if app := d.Webhook.Slack; app.Used() {
-		place := map[string]string{"channel": app.Channel}
+		place := map[string]any{"channel": app.Channel}
 		if app.Threads && d.Thread != "" {
 			place["thread_ts"] = d.Thread
+			if d.Reason == notify.ReasonEscalated || d.Reason == notify.ReasonSnoozeEnded {
+				// It is to bring people who do not follow the thread.
+				place["reply_broadcast"] = true
+			}
 		}
 		return s.slackRequest(app, slackCall{method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: place})
 	}

@@ -30,19 +30,27 @@ func (q *Queries) ReferenceForget(ctx context.Context, arg ReferenceForgetParams
 
 const referenceKeep = `-- name: ReferenceKeep :exec
 insert into receiver_reference (alert_id, webhook_id, reference)
-select a.alert_id, $1::uuid, $2::text from alert a where a.alert_id = $3::uuid
+select a.alert_id, w.webhook_id, $1::text from alert a, webhook w
+where a.alert_id = $2::uuid and w.webhook_id = $3::uuid and w.version = $4
 on conflict (alert_id, webhook_id) do update set reference = excluded.reference
 `
 
 type ReferenceKeepParams struct {
-	WebhookID uuid.UUID
 	Reference string
 	AlertID   uuid.UUID
+	WebhookID uuid.UUID
+	Version   int64
 }
 
-// Keeps by what a receiver knows an alert; the last stands.
+// Keeps by what a receiver knows an alert; the last stands. A webhook that was edited since may be
+// for another receiver.
 func (q *Queries) ReferenceKeep(ctx context.Context, arg ReferenceKeepParams) error {
-	_, err := q.db.Exec(ctx, referenceKeep, arg.WebhookID, arg.Reference, arg.AlertID)
+	_, err := q.db.Exec(ctx, referenceKeep,
+		arg.Reference,
+		arg.AlertID,
+		arg.WebhookID,
+		arg.Version,
+	)
 	return err
 }
 

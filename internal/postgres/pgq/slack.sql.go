@@ -84,31 +84,6 @@ func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindPara
 	return webhook_id, err
 }
 
-const slackThreadBegin = `-- name: SlackThreadBegin :exec
-insert into slack_thread (webhook_id, issue, message_id, channel, ts)
-select m.webhook_id, md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid, m.message_id, w.slack_channel, m.ts
-from slack_message m
-join alert a using (alert_id)
-join webhook w on w.webhook_id = m.webhook_id
-where m.webhook_id = $1 and m.channel = $2 and m.ts = $3 and w.slack_threads and a.execution_id is not null
-on conflict (webhook_id, issue) do update
-set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.ts, begun_at = excluded.begun_at
-where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel
-`
-
-type SlackThreadBeginParams struct {
-	WebhookID uuid.UUID
-	Channel   string
-	Ts        string
-}
-
-// Has the messages of an issue that follow within a day posted into the thread of this one. Where
-// somebody has begun a thread meanwhile, that one stays.
-func (q *Queries) SlackThreadBegin(ctx context.Context, arg SlackThreadBeginParams) error {
-	_, err := q.db.Exec(ctx, slackThreadBegin, arg.WebhookID, arg.Channel, arg.Ts)
-	return err
-}
-
 const slackThreadEnd = `-- name: SlackThreadEnd :exec
 delete from slack_thread t where t.webhook_id = $1 and t.ts = $2
 `
@@ -121,6 +96,35 @@ type SlackThreadEndParams struct {
 // Forgets a thread into which nothing can be posted.
 func (q *Queries) SlackThreadEnd(ctx context.Context, arg SlackThreadEndParams) error {
 	_, err := q.db.Exec(ctx, slackThreadEnd, arg.WebhookID, arg.Ts)
+	return err
+}
+
+const slackThreadsBegin = `-- name: SlackThreadsBegin :exec
+insert into slack_thread (webhook_id, issue, message_id, channel, ts)
+select distinct on (m.webhook_id, i.issue) m.webhook_id, i.issue, m.message_id, w.slack_channel, m.ts
+from (select unnest($1::uuid[]) as webhook_id, unnest($2::text[]) as channel, unnest($3::text[]) as ts) b
+join slack_message m on m.webhook_id = b.webhook_id and m.channel = b.channel and m.ts = b.ts
+join alert a using (alert_id)
+join webhook w on w.webhook_id = m.webhook_id
+cross join lateral (select md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid as issue) i
+where w.slack_threads and a.execution_id is not null
+order by m.webhook_id, i.issue, m.message_id
+on conflict (webhook_id, issue) do update
+set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.ts, begun_at = excluded.begun_at
+where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel
+`
+
+type SlackThreadsBeginParams struct {
+	WebhookIds []uuid.UUID
+	Channels   []string
+	Ts         []string
+}
+
+// Has the messages of issues that follow within a day posted into the threads of these ones. Of two
+// about one issue the first begins its thread, and where somebody has begun one meanwhile, that one
+// stays. Everybody goes through issues in one order.
+func (q *Queries) SlackThreadsBegin(ctx context.Context, arg SlackThreadsBeginParams) error {
+	_, err := q.db.Exec(ctx, slackThreadsBegin, arg.WebhookIds, arg.Channels, arg.Ts)
 	return err
 }
 

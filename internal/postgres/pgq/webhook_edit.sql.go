@@ -23,6 +23,16 @@ func (q *Queries) WebhookClock(ctx context.Context) (time.Time, error) {
 	return column_1, err
 }
 
+const webhookReferencesForget = `-- name: WebhookReferencesForget :exec
+delete from receiver_reference where webhook_id = $1
+`
+
+// Forgets what the receiver of a webhook knows alerts by: another one does not know it.
+func (q *Queries) WebhookReferencesForget(ctx context.Context, webhookID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, webhookReferencesForget, webhookID)
+	return err
+}
+
 const webhookToEdit = `-- name: WebhookToEdit :one
 select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null

@@ -351,7 +351,7 @@ func (q *Queries) WebhookLock(ctx context.Context, arg WebhookLockParams) (uuid.
 }
 
 const webhookNames = `-- name: WebhookNames :many
-select webhook_id, name, enabled from webhook
+select webhook_id, name, enabled, preset from webhook
 where tenant_id = $1 and deleted_at is null
 order by name collate "C"
 `
@@ -360,6 +360,7 @@ type WebhookNamesRow struct {
 	WebhookID uuid.UUID
 	Name      string
 	Enabled   bool
+	Preset    string
 }
 
 func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookNamesRow, error) {
@@ -371,7 +372,12 @@ func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookN
 	items := []WebhookNamesRow{}
 	for rows.Next() {
 		var i WebhookNamesRow
-		if err := rows.Scan(&i.WebhookID, &i.Name, &i.Enabled); err != nil {
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.Name,
+			&i.Enabled,
+			&i.Preset,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

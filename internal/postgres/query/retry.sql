@@ -19,6 +19,40 @@ select webhook_id from webhook
 where tenant_id = @tenant_id and enabled and deleted_at is null
 for key share;
 
+-- name: RetryHold :exec
+-- Holds the alerts of messages that are sent again, as whoever writes messages about them does.
+select from alert
+where alert_id in (select n.alert_id from notification n where n.notification_id = any(@ids::uuid[]))
+order by alert_id
+for no key update;
+
+-- name: RetryInOrder :exec
+-- Has open messages of the alerts and webhooks of some messages wait for each other, in the order in
+-- which they were written. What is being attempted waits for nothing, and neither does a digest in
+-- place of its messages.
+with open as materialized (
+    select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
+    from (select distinct n.alert_id, n.webhook_id from notification n where n.notification_id = any(@ids::uuid[]) and n.about is null) t
+    join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+    left join digest_member m on m.notification_id = p.notification_id
+    join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id)
+    order by o.notification_id for no key update of o
+), ordered as (
+    select own, notification_id, lag(notification_id) over (partition by alert_id, webhook_id order by created_at, own) as before,
+           lead(notification_id) over (partition by alert_id, webhook_id order by created_at, own) as next
+    from open
+), placed as (
+    select o.notification_id, coalesce(bool_or(c.next <> o.notification_id), false) as followed,
+           (array_agg(c.before) filter (where c.own = o.notification_id and o.claim_token is null))[1] as before
+    from ordered c join outbox o using (notification_id)
+    group by o.notification_id
+)
+update outbox o
+set followed = o.followed or p.followed, after_id = coalesce(p.before, o.after_id),
+    ready_at = case when p.before is null then o.ready_at end, due_at = case when p.before is null then o.due_at end
+from placed p
+where o.notification_id = p.notification_id and (p.followed and not o.followed or p.before is distinct from o.after_id and p.before is not null);
+
 -- name: RetrySettled :execrows
 -- Makes settled notifications due again, at once, with a new schedule, under the
 -- next generation; their attempts go on counting, and the one that ended each is
@@ -70,7 +104,8 @@ from again a;
 -- name: RetryWaiting :execrows
 -- Makes notifications due that wait for their next attempt, with a new schedule
 -- and under the next generation. One that is being attempted is left alone, and
--- one that has not been attempted since it was last sent again is due already.
+-- one that has not been attempted since it was last sent again is due already, or
+-- waits for an earlier one of its alert.
 -- A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
 with waiting as (
     select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
@@ -89,7 +124,7 @@ with waiting as (
     returning b.notification_id
 ), hastened as (
     update outbox o
-    set due_at = now(), ready_at = clock_timestamp(), since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
+    set due_at = case when o.after_id is null then now() end, ready_at = case when o.after_id is null then clock_timestamp() end, since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
         claim_token = null, claimed_by = null, begun_at = null, expires_at = null,
         body_at = case when o.notification_id not in (select anew.notification_id from anew) then o.body_at end
     from waiting

@@ -98,9 +98,11 @@ join notification n using (notification_id)
 join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as error) e using (notification_id);
 
 -- name: ReferenceKeep :exec
--- Keeps by what a receiver knows an alert; the last stands.
+-- Keeps by what a receiver knows an alert; the last stands. A webhook that was edited since may be
+-- for another receiver.
 insert into receiver_reference (alert_id, webhook_id, reference)
-select a.alert_id, @webhook_id::uuid, @reference::text from alert a where a.alert_id = @alert_id::uuid
+select a.alert_id, w.webhook_id, @reference::text from alert a, webhook w
+where a.alert_id = @alert_id::uuid and w.webhook_id = @webhook_id::uuid and w.version = @version
 on conflict (alert_id, webhook_id) do update set reference = excluded.reference;
 
 -- name: ReferenceForget :exec

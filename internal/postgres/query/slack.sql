@@ -118,15 +118,19 @@ select * from webhook where webhook_id = @webhook_id and deleted_at is null and 
 -- name: SlackUpdateAbandon :exec
 delete from slack_update u where u.webhook_id = @webhook_id;
 
--- name: SlackThreadBegin :exec
--- Has the messages of an issue that follow within a day posted into the thread of this one. Where
--- somebody has begun a thread meanwhile, that one stays.
+-- name: SlackThreadsBegin :exec
+-- Has the messages of issues that follow within a day posted into the threads of these ones. Of two
+-- about one issue the first begins its thread, and where somebody has begun one meanwhile, that one
+-- stays. Everybody goes through issues in one order.
 insert into slack_thread (webhook_id, issue, message_id, channel, ts)
-select m.webhook_id, md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid, m.message_id, w.slack_channel, m.ts
-from slack_message m
+select distinct on (m.webhook_id, i.issue) m.webhook_id, i.issue, m.message_id, w.slack_channel, m.ts
+from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@channels::text[]) as channel, unnest(@ts::text[]) as ts) b
+join slack_message m on m.webhook_id = b.webhook_id and m.channel = b.channel and m.ts = b.ts
 join alert a using (alert_id)
 join webhook w on w.webhook_id = m.webhook_id
-where m.webhook_id = @webhook_id and m.channel = @channel and m.ts = @ts and w.slack_threads and a.execution_id is not null
+cross join lateral (select md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid as issue) i
+where w.slack_threads and a.execution_id is not null
+order by m.webhook_id, i.issue, m.message_id
 on conflict (webhook_id, issue) do update
 set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.ts, begun_at = excluded.begun_at
 where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel;

@@ -18,5 +18,9 @@ set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, bo
 where webhook_id = @webhook_id
 returning *;
 
+-- name: WebhookReferencesForget :exec
+-- Forgets what the receiver of a webhook knows alerts by: another one does not know it.
+delete from receiver_reference where webhook_id = @webhook_id;
+
 -- name: WebhookClock :one
 select now()::timestamptz;

@@ -276,11 +276,6 @@ func (db *Postgres) notify(n Notification, now time.Time) error {
 	}
 	n.TenantID, n.CreatedAt = w.TenantID, now
 	of, _ := db.ofAlert.get(n.AlertID)
-	for _, id := range of {
-		if e := db.notifications.rows[id]; e.WebhookID == n.WebhookID && e.About == uuid.Nil && n.About == uuid.Nil && db.open(id) {
-			n.After = id
-		}
-	}
 	db.notifications.put(n.ID, n)
 	db.ofAlert.put(n.AlertID, append(slices.Clip(of), n.ID))
 	db.outbox.put(n.ID, OutboxRow{ID: n.ID, WebhookID: n.WebhookID, DueAt: now, ReadyAt: now, Since: now})

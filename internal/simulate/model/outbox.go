@@ -39,10 +39,16 @@ func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]OutboxRo
 	return slices.SortedFunc(maps.Keys(rows), compareIDs), rows
 }
 
-// waits reports whether a message that goes out before one is open.
+// waits reports whether a message that was written about the same alert for the same webhook before
+// one is open.
 func (db *Postgres) waits(id uuid.UUID) bool {
-	for n := db.notifications.rows[id]; n.After != uuid.Nil; n = db.notifications.rows[n.After] {
-		if db.open(n.After) {
+	n := db.notifications.rows[id]
+	of, _ := db.ofAlert.get(n.AlertID)
+	for _, before := range of {
+		if before == id {
+			return false
+		}
+		if e := db.notifications.rows[before]; e.WebhookID == n.WebhookID && e.About == uuid.Nil && n.About == uuid.Nil && db.open(before) {
 			return true
 		}
 	}

@@ -67,10 +67,7 @@ type Notification struct {
 	// Generation tells reminders apart.
 	Generation int
 	// About is the message that could not be delivered.
-	About uuid.UUID
-	// After is the last message of the alert for the webhook that was open when this one
-	// was written, and goes out first.
-	After     uuid.UUID
+	About     uuid.UUID
 	CreatedAt time.Time
 }
 

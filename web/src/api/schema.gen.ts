@@ -1175,7 +1175,8 @@ export interface paths {
          *     rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
          *     keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
          *     filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-         *     the rule is disabled, and for rules over a window. A range that begins before the time of which retention has deleted alerts is refused.
+         *     the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
+         *     for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
          */
         post: operations["startReplay"];
         delete?: never;
@@ -4676,7 +4677,7 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
@@ -4741,7 +4742,7 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded.
+             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;

@@ -254,7 +254,12 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
         />
         <TextInput
           label="Maximum age of events, in seconds"
-          description="What happened to an alert longer ago is not sent any more, 60 to 2592000. Default: 86400, a day."
+          description={
+            receiver?.keyed
+              ? `${receiver.name} is notified of everything, however old.`
+              : "What happened to an alert longer ago is not sent any more, 60 to 2592000. Default: 86400, a day."
+          }
+          disabled={receiver?.keyed ?? false}
           {...number}
           {...form.getInputProps("eventMaxAgeSeconds")}
         />

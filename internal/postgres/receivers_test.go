@@ -1,0 +1,198 @@
+package postgres_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+)
+
+// TestWhatAReceiverKeepsOpenIsEndedHoweverLate has an alert be acknowledged and resolved while its
+// messages wait for two days. A chat is only notified of the alert; a receiver that has opened
+// something for it is notified of all that happened, in order.
+func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keeps bool
+		want  []notify.Reason
+		ended []string
+	}{
+		"a chat":           {false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
+		"a keyed receiver": {true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
+			n.act(alerts.Acknowledge)
+			n.act(alerts.Resolve)
+			n.exec(t, `insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+				select gen_random_uuid(), tenant_id, alert_id, rule_id, webhook_id, 'REMINDER' from notification where reason = 'FIRED'`)
+			n.exec(t, `insert into outbox (notification_id, webhook_id, ready_at, due_at, expires_at)
+				select notification_id, webhook_id, now(), now(), now() + interval '1 h' from notification where reason = 'REMINDER'`)
+			advance(t.Context(), t, n.conn, 48*time.Hour)
+			var sent []notify.Reason
+			for range 5 {
+				for _, d := range n.claimed(func(*notify.Webhook) bool { return c.keeps }) {
+					sent = append(sent, d.Reason)
+					n.settled(d, notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
+				}
+			}
+			if !slices.Equal(sent, c.want) {
+				t.Errorf("sent %v, want %v", sent, c.want)
+			}
+			if ended := column(t, n.conn, `select status || ' ' || reason from notification_status order by 1`); !slices.Equal(ended, c.ended) {
+				t.Errorf("ended as %v, want %v", ended, c.ended)
+			}
+		})
+	}
+}
+
+// newNapped returns an alert of which a webhook is notified that can be claimed for.
+func newNapped(t *testing.T, w notify.Webhook) *napping {
+	t.Helper()
+	p := newPersist(t)
+	n := &napping{persist: p, t: t, db: p.opened(t)}
+	w.Kind, w.URL, w.Enabled, w.Timeout, w.MaxConcurrent = notify.KindGeneric, "https://example.com", true, time.Second, 10
+	w, err := n.db.Webhooks().Create(t.Context(), tenant, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.webhook = w.ID
+	b := p.page()
+	b.Instances, b.Notifications = b.Instances[:1], b.Notifications[:1]
+	p.write(t, b)
+	n.alert = b.Instances[0].ID
+	return n
+}
+
+// claimed claims what is due.
+func (n *napping) claimed(keeps func(*notify.Webhook) bool) []notify.Delivery {
+	n.t.Helper()
+	claimed, err := wholeLooks{n.db.Outbox()}.Claim(n.t.Context(), notify.ClaimRequest{
+		Replica: "a", Lease: time.Minute, KeepsState: keeps,
+		Deal: func(due []notify.Due) (dealt []notify.Slots) {
+			for _, d := range due {
+				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: 10})
+			}
+			return dealt
+		},
+		Render: func(*notify.Delivery) (notify.Body, string, error) {
+			return notify.Body{ContentType: "text/plain", Content: []byte("hello")}, "", nil
+		},
+	})
+	if err != nil || claimed.Unchecked != nil {
+		n.t.Fatal(err, claimed.Unchecked)
+	}
+	return claimed.Deliveries
+}
+
+// settled stores the outcome of an attempt.
+func (n *napping) settled(d notify.Delivery, o notify.Outcome) {
+	n.t.Helper()
+	policy := notify.DefaultPolicy()
+	if _, err := n.db.Outbox().Settle(n.t.Context(), []notify.Settlement{{
+		TenantID: tenant, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version, Token: d.Token,
+		Attempt: d.Attempt, Replica: "a", Outcome: o, Decision: policy.Decide(o, &d, 0), Reference: notify.ReferenceOf(&d, o),
+	}}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne: they name something else there. Any other edit keeps them.
+func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}, Events: notify.Events()})
+	all := func(*notify.Webhook) bool { return true }
+	answered := notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200, Reference: new("17")}
+	edit := func(change func(*notify.Webhook)) {
+		t.Helper()
+		w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&w)
+		if _, err := n.db.Webhooks().Update(t.Context(), tenant, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := func(what, want string) {
+		t.Helper()
+		d := n.claimed(all)[0]
+		if d.Reference != want {
+			t.Errorf("%s the alert is known by %q, want %q", what, d.Reference, want)
+		}
+		n.settled(d, answered)
+	}
+	fired := n.claimed(all)[0]
+	edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "2"} })
+	n.settled(fired, answered)
+	n.act(alerts.Acknowledge)
+	known("after an answer of the former chat", "")
+	edit(func(w *notify.Webhook) { w.Name = "renamed" })
+	n.act(alerts.Resolve)
+	known("after another name", "17")
+	edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "3"} })
+	if left := column(t, n.conn, `select reference from receiver_reference`); len(left) != 0 {
+		t.Errorf("after another chat the alert is known by %v", left)
+	}
+}
+
+// TestThreadsBegunAtOnce: two dispatchers store what they have posted about the same issues, in opposite
+// orders, and neither hinders the other. Of one issue one thread begins.
+func TestThreadsBegunAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	db := p.opened(t)
+	p.exec(t, `update webhook set slack_channel = '#ops', slack_threads = true`)
+	b := p.page()
+	for i := range b.Instances {
+		b.Instances[i].Exchange.Application = strconv.Itoa(i / 2)
+	}
+	p.write(t, b)
+	var wait sync.WaitGroup
+	failed := make([]error, 2)
+	for replica := range failed {
+		var posted []notify.Settlement
+		for i := range b.Instances {
+			n := &b.Notifications[i]
+			posted = append(posted, notify.Settlement{
+				TenantID: n.TenantID, NotificationID: n.ID, WebhookID: n.WebhookID, Token: 1, Attempt: replica + 1, Replica: "a",
+				Outcome: notify.Outcome{Verdict: notify.VerdictThrottled}, Decision: notify.Decision{Status: notify.Retrying},
+				Message: &notify.Message{
+					Posted:  notify.Posted{Channel: "C1", TS: strconv.Itoa(replica) + "." + strconv.Itoa(i)},
+					AlertID: n.AlertID, Reason: n.Reason, Begins: true,
+				},
+			})
+		}
+		if replica == 1 {
+			slices.Reverse(posted)
+		}
+		wait.Go(func() { _, failed[replica] = db.Outbox().Settle(t.Context(), posted) })
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if got := one[int](t, p.conn, `select count(*) from slack_thread`); got != pageOf/2 {
+		t.Errorf("%d threads of %d issues", got, pageOf/2)
+	}
+}
+
+// TestWhatASilenceSuppressedIsNotDiscarded, and the answer says why.
+func TestWhatASilenceSuppressedIsNotDiscarded(t *testing.T) {
+	t.Parallel()
+	n := newNapped(t, notify.Webhook{Name: "receiver"})
+	d := n.claimed(nil)[0]
+	n.settled(d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400})
+	n.exec(t, `update settlement set status = 'SUPPRESSED', silence_id = gen_random_uuid()`)
+	if err := n.db.Record(nil).Discard(t.Context(), tenant, d.NotificationID, "ada@x"); err == nil || !strings.Contains(err.Error(), "a silence suppressed the message") {
+		t.Errorf("discarded: %v", err)
+	}
+}
