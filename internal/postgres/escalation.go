@@ -23,8 +23,9 @@ import (
 // messages are written in the transaction that moves the row on, under a lock on the alert: once,
 // whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
 // holds it as well, so one of the two comes first. A step that is due while somebody looks after the
-// alert, or while it is snoozed, is void, and the next one waits for its own time: so what was done
-// in error and undone ends no later step. Instants are compared with Postgres's clock alone.
+// alert, or while it is snoozed, is void, and the next one waits for its own time. Where that was an
+// error and is undone, the first step that it made void is taken after all. Instants are compared with
+// Postgres's clock alone.
 //
 // Replays start no escalation: what they raise is of the past.
 
@@ -64,6 +65,18 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
+// resumeEscalations has alerts that fire again, after what was done since an instant is undone, take the
+// first step that was void by it.
+func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, since time.Time) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := q.EscalationResume(ctx, pgq.EscalationResumeParams{AlertIds: ids, Since: since}); err != nil {
+		return fmt.Errorf("resume escalation: %w", err)
+	}
+	return nil
+}
+
 // Bounds of what is looked for at once, and of what one transaction writes.
 const (
 	mostEscalations = 1000
@@ -75,12 +88,17 @@ const (
 // holds up no other.
 func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
 	due = map[uuid.UUID]int{}
+	after := pgq.EscalationDueRow{} // before all
+	var failed []error
 	for {
-		ids, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Most: mostEscalations})
+		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
 		if err != nil {
-			return due, suppressed, fmt.Errorf("find alerts that escalate: %w", err)
+			return due, suppressed, errors.Join(append(failed, fmt.Errorf("find alerts that escalate: %w", err))...)
 		}
-		var failed []error
+		ids := make([]uuid.UUID, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].AlertID
+		}
 		for some := range slices.Chunk(ids, escalatedAtOnce) {
 			done, err := s.escalateApart(ctx, some, now)
 			addUp(due, done.due)
@@ -89,9 +107,10 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUI
 				failed = append(failed, fmt.Errorf("escalate alerts: %w", err))
 			}
 		}
-		if err := errors.Join(failed...); err != nil || len(ids) < mostEscalations {
-			return due, suppressed, err
+		if len(rows) < mostEscalations {
+			return due, suppressed, errors.Join(failed...)
 		}
+		after = rows[len(rows)-1]
 	}
 }
 
