@@ -46,7 +46,7 @@ func TestAlertsEscalate(t *testing.T) {
 	}
 	escalate := func(minutes int) {
 		t.Helper()
-		if _, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second))); err != nil {
+		if _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second))); err != nil {
 			t.Fatal(err)
 		}
 		w.deliverAll()

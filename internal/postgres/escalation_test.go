@@ -18,6 +18,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -88,9 +89,14 @@ func (e *escalatingAlert) escalate(minutes int) (pager, boss, suppressed int) {
 	return due[e.pager], due[e.boss], suppressed
 }
 
-func (e *escalatingAlert) at(minutes int) (map[uuid.UUID]int, int, error) {
+func (e *escalatingAlert) minutesOn(minutes int) *time.Time {
 	// The clocks of Postgres and of this process may differ a little.
-	return e.db.Outbox().Escalate(e.t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second)))
+	return new(time.Now().Add(time.Duration(minutes)*time.Minute + 30*time.Second))
+}
+
+func (e *escalatingAlert) at(minutes int) (map[uuid.UUID]int, int, error) {
+	done, err := e.db.Outbox().Escalate(e.t.Context(), e.minutesOn(minutes))
+	return done.Due, done.Suppressed, err
 }
 
 func (e *escalatingAlert) want(what string, minutes, pager, boss, suppressed int) {
@@ -106,8 +112,8 @@ const escalations = `select w.name || ' ' || n.generation from notification n jo
 func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
-	if due, _, err := e.db.Outbox().Escalate(t.Context(), nil); err != nil || len(due) != 0 {
-		t.Errorf("by Postgres's clock: %v, %v", due, err)
+	if done, err := e.db.Outbox().Escalate(t.Context(), nil); err != nil || len(done.Due) != 0 {
+		t.Errorf("by Postgres's clock: %v, %v", done, err)
 	}
 	e.want("too early", 3, 0, 0, 0)
 
@@ -345,6 +351,31 @@ func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	}
 }
 
+// TestAStepThatNotifiesNobodyIsTold has the webhook of the first step be gone, and the team of the last.
+func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	want := func(minutes int, empty ...postgres.EmptyStep) {
+		t.Helper()
+		done, err := e.db.Outbox().Escalate(t.Context(), e.minutesOn(minutes))
+		if err != nil || !slices.Equal(done.Empty, empty) {
+			t.Errorf("after %d min: %+v, want %+v: %v", minutes, done, empty, err)
+		}
+	}
+	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
+	want(6, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 5})
+	e.exec(t, `update team_list set teams = '{"teams": []}'`)
+	want(16, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 15})
+
+	// A step that is void is none that notifies nobody.
+	e = newEscalating(t)
+	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
+	e.act(alerts.Acknowledge)
+	want(6)
+	e.act(alerts.Resolve)
+	want(16)
+}
+
 // TestWhatBeginsToEscalate holds which commits have alerts escalate: no replay, and nothing that is
 // raised without steps or does not fire.
 func TestWhatBeginsToEscalate(t *testing.T) {
@@ -392,9 +423,9 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 		t.Fatalf("%d escalations of an alert that fires", n)
 	}
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
-	due, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(6*time.Minute)))
-	if err != nil || due[w.webhook] != 1 || count() != 0 {
-		t.Errorf("%v, %v, %d left", due, err, count())
+	done, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(6*time.Minute)))
+	if err != nil || done.Due[w.webhook] != 1 || len(done.Empty) != 0 || count() != 0 {
+		t.Errorf("%v, %v, %d left", done, err, count())
 	}
 }
 
