@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -479,14 +480,23 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	}
 	_, err := e.db.Routing().Replace(ctx, tenant, "ada", 1, routing.Policy{DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 5, Teams: []string{"nobody"}}}})
 	refused("a team that is not there", err)
+	e.team(2)
+	_, err = e.db.Routing().Replace(ctx, tenant, "ada", 1, routing.Policy{DefaultEscalation: e.steps()})
+	refused("a team that has no webhook", err)
+	e.team(3, e.boss)
 	e.policy(1, routing.Policy{DefaultEscalation: e.steps()})
-	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{})
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{})
 	refused("the end of a team that a policy names", err)
-	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}}})
+	refused("the end of its last webhook", err)
+	if err == nil || !strings.Contains(err.Error(), `the escalation of the default leads to the team "bosses"`) {
+		t.Errorf("it is not said what leads to the team: %v", err)
+	}
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})
 	refused("a team with an unknown webhook", err)
 	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
 	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
-	e.team(2)
+	e.team(4, e.webhook)
 	if err := e.db.Webhooks().Delete(ctx, tenant, e.boss); err != nil {
 		t.Errorf("a webhook that nothing names any more: %v", err)
 	}
