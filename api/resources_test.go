@@ -17,7 +17,9 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/alerts/teams"
 	"tocsin/api"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -300,7 +302,8 @@ func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
 	if got.Version != 1 || len(got.Teams) != 0 || got.UpdatedAt != nil {
 		t.Errorf("at first %+v", got)
 	}
-	body := `{"teams":[{"name":"integration","members":["ADA"]},{"name":"sre","groups":["sre"]},{"name":"other"}]}`
+	hook := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"pager","kind":"generic","url":"http://10.0.0.1:9/x"}`).want(201)).ID.String()
+	body := `{"teams":[{"name":"integration","members":["ADA"]},{"name":"sre","groups":["sre"],"webhookIds":["` + hook + `"]},{"name":"other"}]}`
 	b.do("PUT", "/api/v1/teams", body).problem(428, "precondition_required")
 	got = into[api.TeamList](b.do("PUT", "/api/v1/teams", body, "If-Match", `"1"`).want(200))
 	if got.Version != 2 || len(got.Teams) != 3 || *got.UpdatedBy != "ada" {
@@ -322,6 +325,7 @@ func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
 	}
 	for body, field := range map[string]string{
 		`{"routes":[{"name":"a","escalation":[{"afterMinutes":5,"teams":["sre","nobody"]}]}]}`:                      "routes[0].escalation[0].teams[1]",
+		`{"defaultEscalation":[{"afterMinutes":5,"teams":["other"]}]}`:                                              "defaultEscalation[0].teams[0]",
 		`{"defaultEscalation":[{"afterMinutes":5,"webhookIds":["01920000-0000-7000-8000-000000000099"]}]}`:          "defaultEscalation[0].webhookIds[0]",
 		`{"defaultEscalation":[{"afterMinutes":5,"teams":["sre"]},{"afterMinutes":4,"teams":["sre"]}],"routes":[]}`: "defaultEscalation[1].afterMinutes",
 	} {
@@ -339,6 +343,21 @@ func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, b.inbox.asked.MineOf); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Viewers read which teams there are, and not who is in them.
+func TestViewersDoNotReadWhoIsInTeams(t *testing.T) {
+	for role, hidden := range map[access.Role]bool{access.Viewer: true, access.Operator: false, access.Editor: false, access.Admin: false} {
+		b := newBench(t, func(o *api.Options) {
+			o.Identify = api.Everybody(api.Identity{Tenant: "acme", Actor: "ada", Role: role})
+			o.Teams = &teamMemory{api.TeamRecord{Version: 2, List: teams.List{Teams: []teams.Team{{Name: "sre", Members: []string{"ada@x"}, Groups: []string{"sre"}}}}}}
+		})
+		got := into[api.TeamList](b.do("GET", "/api/v1/teams", "").want(200))
+		team := got.Teams[0]
+		if team.Name != "sre" || (got.MembersHidden != nil) != hidden || (len(team.Members) == 0) != hidden || (len(team.Groups) == 0) != hidden {
+			t.Errorf("%s reads %+v", role, got)
+		}
 	}
 }
 

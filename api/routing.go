@@ -97,8 +97,12 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 		names := known.List.Names()
 		p.Steps(func(field string, step *alerts.EscalationStep) {
 			for i, name := range step.Teams {
-				if !slices.Contains(names, name) {
-					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s.teams[%d]", field, i), Code: "not_found", Message: "There is no such team"})
+				at := fmt.Sprintf("%s.teams[%d]", field, i)
+				switch {
+				case !slices.Contains(names, name):
+					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "There is no such team"})
+				case len(known.List.WebhookIDs([]string{name})) == 0:
+					wrong = append(wrong, fault.Field{Field: at, Code: "required", Message: "The team has no webhook, so nobody would be notified"})
 				}
 			}
 		})

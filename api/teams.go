@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tocsin/alerts/teams"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -14,7 +15,8 @@ import (
 type TeamStore interface {
 	Get(ctx context.Context, tenant string) (TeamRecord, error)
 	// Replace writes valid teams. A version other than the stored one is a fault of kind Stale; a
-	// webhook that is gone meanwhile, and the end of a team to which alerts escalate, one of kind Conflict.
+	// webhook that is gone meanwhile, and the end of a team to which alerts escalate, or of its last
+	// webhook, one of kind Conflict.
 	Replace(ctx context.Context, tenant, actor string, version int64, list teams.List) (TeamRecord, error)
 	// Of returns the names of the teams that a user is in, by e-mail address.
 	Of(ctx context.Context, tenant, email string) ([]string, error)
@@ -35,7 +37,15 @@ func (s *server) GetTeams(ctx context.Context, _ GetTeamsRequestObject) (GetTeam
 	if err != nil {
 		return nil, fmt.Errorf("get teams: %w", err)
 	}
-	return GetTeams200JSONResponse{Body: teamsAnswer(&r), Headers: GetTeams200ResponseHeaders{ETag: etag(r.Version)}}, nil
+	answer := teamsAnswer(&r)
+	if !identityOf(ctx).Role.Allows(access.Operator) {
+		// Who there is, only those read to whom alerts can be assigned.
+		answer.MembersHidden = new(true)
+		for i := range answer.Teams {
+			answer.Teams[i].Members, answer.Teams[i].Groups = nil, nil
+		}
+	}
+	return GetTeams200JSONResponse{Body: answer, Headers: GetTeams200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
 // UpdateTeams answers PUT /teams.

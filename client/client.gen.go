@@ -3538,7 +3538,9 @@ type Team struct {
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	Teams []Team `json:"teams"`
+	// MembersHidden True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent.
+	MembersHidden *bool  `json:"membersHidden,omitempty"`
+	Teams         []Team `json:"teams"`
 
 	// UpdatedAt Absent where nobody has edited them.
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
@@ -5614,7 +5616,7 @@ type ClientInterface interface {
 
 	// GetTeams List the teams
 	//
-	// There is always a list. The one that nobody has edited has version 1, and is empty.
+	// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
 	//
 	// Corresponds with GET /teams (the `GetTeams` operationId).
 	GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7922,7 +7924,7 @@ func (c *Client) GetSystemHistory(ctx context.Context, reqEditors ...RequestEdit
 
 // GetTeams List the teams
 //
-// There is always a list. The one that nobody has edited has version 1, and is empty.
+// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
 //
 // Corresponds with GET /teams (the `GetTeams` operationId).
 func (c *Client) GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14896,7 +14898,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTeamsWithResponse List the teams
 	//
-	// There is always a list. The one that nobody has edited has version 1, and is empty.
+	// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22096,7 +22098,7 @@ func (c *ClientWithResponses) GetSystemHistoryWithResponse(ctx context.Context, 
 
 // GetTeamsWithResponse List the teams
 //
-// There is always a list. The one that nobody has edited has version 1, and is empty.
+// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
 //
 // Returns a wrapper object for the known response body format(s).
 //

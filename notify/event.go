@@ -13,8 +13,9 @@ const (
 	MaxEventMaxAge     = 30 * 24 * time.Hour
 )
 
-// DiscardedForAge is who discards events that are too old.
-const DiscardedForAge = "Tocsin"
+// DiscardedByTocsin is who discards what is of no use to its receiver any more: events that are too old, and
+// escalations of alerts that somebody looks after.
+const DiscardedByTocsin = "Tocsin"
 
 // Events returns what happens to alerts and a webhook may choose to be notified of. A
 // message about an event is written in the transaction of the change, for each webhook that

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,6 +45,9 @@ func (e *teamEntry) definition(webhooks names) (api.Team, error) {
 	return d, err
 }
 
+// errMembersHidden keeps teams without their members from being taken for the whole.
+var errMembersHidden = errors.New("read teams: a viewer does not read who is in them; use a token with the role operator")
+
 // teamsOf returns the server's teams.
 func teamsOf(ctx context.Context, server *api.ClientWithResponses) (*api.TeamList, error) {
 	answer, err := server.GetTeamsWithResponse(ctx)
@@ -52,6 +56,9 @@ func teamsOf(ctx context.Context, server *api.ClientWithResponses) (*api.TeamLis
 	}
 	if answer.JSON200 == nil {
 		return nil, errForeign
+	}
+	if hidden := answer.JSON200.MembersHidden; hidden != nil && *hidden {
+		return nil, errMembersHidden
 	}
 	return answer.JSON200, nil
 }

@@ -239,7 +239,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Keep.Alerts, a.options.Logger.With(slog.String("part", "reconciliation")))
 	resolutions := db.Resolution()
-	resolutions.Notified, resolutions.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
+	resolutions.Notified, resolutions.Suppressed, resolutions.Keyed = a.dispatchers.notified, a.metrics.Suppressed, a.receivers.Keyed()
 	a.resolver = &resolution.Resolver{
 		Store: resolutions, Source: source, Interval: resolveInterval, Logger: a.options.Logger.With(slog.String("part", "resolution")),
 	}

@@ -49,11 +49,16 @@ func (a *App) watchBreakers(ctx context.Context) {
 		}
 		a.dispatchers.notified(ctx, reminded)
 		a.metrics.Suppressed(suppressed)
-		escalated, suppressed, err := a.outbox.Escalate(ctx, nil)
+		escalated, err := a.outbox.Escalate(ctx, nil)
 		if err != nil && ctx.Err() == nil {
 			a.options.Logger.WarnContext(ctx, "alerts not escalated", slog.Any("error", err))
 		}
-		a.dispatchers.notified(ctx, escalated)
-		a.metrics.Suppressed(suppressed)
+		a.dispatchers.notified(ctx, escalated.Due)
+		a.metrics.Suppressed(escalated.Suppressed)
+		for _, step := range escalated.Empty {
+			a.metrics.emptySteps.Inc()
+			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody: its teams and webhooks are gone", slog.String("alert_id", step.AlertID.String()),
+				slog.String("tenant_id", step.Tenant), slog.Int("after_minutes", step.AfterMinutes))
+		}
 	}
 }

@@ -46,7 +46,7 @@ func TestAlertsEscalate(t *testing.T) {
 	}
 	escalate := func(minutes int) {
 		t.Helper()
-		if _, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second))); err != nil {
+		if _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second))); err != nil {
 			t.Fatal(err)
 		}
 		w.deliverAll()
@@ -76,5 +76,46 @@ func TestAlertsEscalate(t *testing.T) {
 	answer := admin.must(http.StatusOK, http.MethodGet, "/notifications?reason=ESCALATED", nil)
 	if items, _ := answer.body["items"].([]any); len(items) != 2 {
 		t.Errorf("listed: %v", answer.body)
+	}
+}
+
+// TestAPagerThatWasOffGetsWhatIsStillOfUse has alerts escalate to a webhook that is off, and somebody look after
+// two of them, long ago and just now.
+func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), newListener(t)
+	pager := w.chooses(l, "pager", nil)
+	w.armed(w.rule(w.chooses(l, "first", nil)), w.ch.Now(t)-int64(time.Minute))
+	w.raise("fires", "just acknowledged", "acknowledged", "resolved")
+	of := func(execution string) uuid.UUID {
+		return w.one(`select alert_id::text from alert where execution_id = $1`, execution)
+	}
+	w.exec(`update alert set routing = jsonb_build_object('version', 2, 'defaultWebhookIds', '[]'::jsonb, 'defaultEscalation', jsonb_build_array(
+		jsonb_build_object('afterMinutes', 5, 'webhookIds', jsonb_build_array($1::text))))`, pager)
+	w.exec(`insert into alert_escalation (alert_id, tenant_id, after_minutes, due_at) select alert_id, tenant_id, 5, now() from alert`)
+	w.exec(`update webhook set enabled = false, version = version + 1 where webhook_id = $1`, pager)
+	if done, err := w.db.Outbox().Escalate(t.Context(), nil); err != nil || done.Due[pager] != 4 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	w.doTo(of("just acknowledged"), alerts.Acknowledge)
+	w.doTo(of("acknowledged"), alerts.Acknowledge)
+	w.doTo(of("resolved"), alerts.Resolve)
+	w.exec(`update alert set acknowledged_at = acknowledged_at - interval '11 minutes', resolved_at = resolved_at - interval '11 minutes' where alert_id <> $1`, of("just acknowledged"))
+	w.exec(`update webhook set enabled = true, version = version + 1 where webhook_id = $1`, pager)
+	w.deliverAll()
+	if got, want := l.types("/pager"), []string{"escalated", "escalated"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.wantColumn("what became of them", `select a.execution_id || ' ' || s.status || coalesce(' by ' || nullif(s.discarded_by, ''), '')
+		from settlement s join notification n using (notification_id) join alert a using (alert_id) where n.reason = 'ESCALATED' order by 1`,
+		"acknowledged DISCARDED by Tocsin", "fires DELIVERED", "just acknowledged DELIVERED", "resolved DISCARDED by Tocsin")
+	// A person who wants such a message gets it.
+	id := notify.ID(of("resolved"), pager, notify.ReasonEscalated, 0)
+	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	w.deliverAll()
+	if got := l.types("/pager"); len(got) != 3 {
+		t.Errorf("got %q after it was sent again", got)
 	}
 }

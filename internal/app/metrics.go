@@ -41,6 +41,8 @@ type metrics struct {
 	unswept  prometheus.Counter
 	// suppressed counts messages that silences suppress.
 	suppressed prometheus.Counter
+	// emptySteps counts steps of escalations that notify nobody.
+	emptySteps prometheus.Counter
 }
 
 // newMetrics returns the metrics of a process of a version.
@@ -93,6 +95,9 @@ func newMetrics(version string) *metrics {
 		unjudged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but did not judge for their webhooks: no breaker counts them, and no pause begins.",
 		}),
+		emptySteps: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their teams and webhooks are gone.",
+		}),
 		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_notifications_suppressed_total", Help: "Messages that this replica recorded and a silence suppressed.",
 		}),
@@ -105,7 +110,7 @@ func newMetrics(version string) *metrics {
 		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.unjudged, collectors.NewGoCollector(),
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")

@@ -20,6 +20,7 @@ teams:
     webhooks: [pager]
   - name: platform
     groups: [sre]
+    webhooks: [pager]
 routes:
   - name: All
     escalation:

@@ -17,6 +17,6 @@ func Metrics() []string {
 // NotShown returns those that no panel shows: what people look up when another figure leads them there.
 func NotShown() []string {
 	return []string{
-		"tocsin_notifications_suppressed_total", "tocsin_outcomes_unjudged_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_swept_total", "process_start_time_seconds",
+		"tocsin_escalation_steps_empty_total", "tocsin_notifications_suppressed_total", "tocsin_outcomes_unjudged_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_swept_total", "process_start_time_seconds",
 	}
 }

@@ -259,24 +259,12 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 		if err != nil {
 			return err
 		}
-		account = accountOf(row)
-		if err := r.setGroups(ctx, q, account.ID, a.Groups); err != nil {
+		// Administrators are held before anything is written: of two who sign in at once, neither holds
+		// what the other one waits for.
+		if account, err = r.setRole(ctx, q, row, a.Role); err != nil {
 			return err
 		}
-		if !r.roles || row.Role == string(a.Role) {
-			return nil
-		}
-		// What an administrator has changed meanwhile stands.
-		row, err = lockAccount(ctx, q, row.TenantID, row.AccountID, a.Role != access.Admin)
-		if fault.KindOf(err) == fault.Conflict {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		row, err = q.AccountUpdate(ctx, pgq.AccountUpdateParams{AccountID: row.AccountID, Name: row.Name, Role: string(a.Role), Disabled: row.Disabled})
-		account = accountOf(row)
-		return err
+		return r.setGroups(ctx, q, account.ID, a.Groups)
 	})
 	if err != nil {
 		return access.Account{}, fmt.Errorf("recognise user: %w", err)
@@ -284,12 +272,28 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 	return account, nil
 }
 
-// setGroups keeps the groups that the provider says somebody is in.
-func (r *Recognition) setGroups(ctx context.Context, q *pgq.Queries, id uuid.UUID, groups []string) error {
-	if !r.groups {
-		return nil
+// setRole gives an account the role that the provider says, and returns what has become of it.
+func (r *Recognition) setRole(ctx context.Context, q *pgq.Queries, row pgq.Account, role access.Role) (access.Account, error) {
+	if !r.roles || row.Role == string(role) {
+		return accountOf(row), nil
 	}
-	if groups == nil {
+	// What an administrator has changed meanwhile stands.
+	held, err := lockAccount(ctx, q, row.TenantID, row.AccountID, role != access.Admin)
+	if fault.KindOf(err) == fault.Conflict {
+		return accountOf(row), nil
+	}
+	if err != nil {
+		return access.Account{}, err
+	}
+	row, err = q.AccountUpdate(ctx, pgq.AccountUpdateParams{AccountID: held.AccountID, Name: held.Name, Role: string(role), Disabled: held.Disabled})
+	return accountOf(row), err
+}
+
+// setGroups keeps the groups that the provider says somebody is in: none where its claim has none or is
+// left out, and none either where no claim is named any more, so that nobody stays in a team for what
+// a provider said long ago.
+func (r *Recognition) setGroups(ctx context.Context, q *pgq.Queries, id uuid.UUID, groups []string) error {
+	if !r.groups || groups == nil {
 		groups = []string{}
 	}
 	return q.AccountSetGroups(ctx, pgq.AccountSetGroupsParams{AccountID: id, Groups: groups})

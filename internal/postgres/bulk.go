@@ -237,6 +237,9 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 			return err
 		}
 		done = api.UndoCounts{Restored: int64(len(restored)), Skipped: a.Changed - int64(len(restored))}
+		if err := resumeEscalations(ctx, q, restored, a.At); err != nil {
+			return err
+		}
 		if notified, err = notifyEvent(ctx, q, changed{tenant, u.Actor, notify.ReasonReopened, restored}); err != nil {
 			return err
 		}

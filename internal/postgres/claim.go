@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,9 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 	if err != nil {
 		return err
 	}
+	if err := c.discardNeedless(ctx, q); err != nil {
+		return err
+	}
 	unreadable = append(unreadable, c.render()...)
 	if len(unreadable) > 0 {
 		if err := endUnreadable(ctx, q, c.request.Replica, unreadable); err != nil {
@@ -190,17 +194,17 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 
 // discardExpired ends what was claimed and is of no use to its receiver any more.
 func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
-	p := pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedForAge}
+	var expired []uuid.UUID
 	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
 	var old []unreadable
 	for i := range c.claimed {
 		row := &c.claimed[i]
 		webhook := c.webhooks[row.WebhookID].webhook
-		if expired := row.Expired && (!row.ExpiredEvent || !c.request.Keeps(&webhook)); !expired && c.request.TooOld(&webhook, waitedOf(row)) {
+		late := row.Expired && (!row.ExpiredEvent || !c.request.Keeps(&webhook))
+		if late {
+			expired = append(expired, row.NotificationID)
+		} else if c.request.TooOld(&webhook, waitedOf(row)) {
 			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
-		} else if expired {
-			p.Ids = append(p.Ids, row.NotificationID)
-			p.Errors = append(p.Errors, "Not sent: it came too late to be of use, as an event that is older than the webhook wants, or a reminder after which the next one was due")
 		} else {
 			claimed = append(claimed, *row)
 		}
@@ -211,11 +215,32 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 			return err
 		}
 	}
-	if len(p.Ids) == 0 {
+	return c.discard(ctx, q, expired, "Not sent: it came too late to be of use, as an event that is older than the webhook wants, or a reminder after which the next one was due")
+}
+
+// discardNeedless ends escalations of alerts that somebody has looked after for so long that it cannot be
+// undone any more.
+func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
+	var needless []uuid.UUID
+	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
+		if escalatesStill(&d) {
+			return false
+		}
+		needless = append(needless, d.NotificationID)
+		return true
+	})
+	return c.discard(ctx, q, needless, "Not sent: the alert was acknowledged or resolved before")
+}
+
+func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {
+	if len(ids) == 0 {
 		return nil
 	}
+	p := pgq.SettleNotMadeParams{
+		Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedByTocsin, Ids: ids, Errors: slices.Repeat([]string{why}, len(ids)),
+	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
-		return fmt.Errorf("discard what is too old: %w", err)
+		return fmt.Errorf("discard what is of no use any more: %w", err)
 	}
 	return nil
 }

@@ -23,8 +23,9 @@ import (
 // messages are written in the transaction that moves the row on, under a lock on the alert: once,
 // whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
 // holds it as well, so one of the two comes first. A step that is due while somebody looks after the
-// alert, or while it is snoozed, is void, and the next one waits for its own time: so what was done
-// in error and undone ends no later step. Instants are compared with Postgres's clock alone.
+// alert, or while it is snoozed, is void, and the next one waits for its own time. Where that was an
+// error and is undone, the first step that it made void is taken after all. Instants are compared with
+// Postgres's clock alone.
 //
 // Replays start no escalation: what they raise is of the past.
 
@@ -64,44 +65,82 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
+// resumeEscalations has alerts that fire again, after what was done since an instant is undone, take the
+// first step that was void by it.
+func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, since time.Time) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := q.EscalationResume(ctx, pgq.EscalationResumeParams{AlertIds: ids, Since: since}); err != nil {
+		return fmt.Errorf("resume escalation: %w", err)
+	}
+	return nil
+}
+
 // Bounds of what is looked for at once, and of what one transaction writes.
 const (
 	mostEscalations = 1000
 	escalatedAtOnce = 100
 )
 
-// Escalate takes the steps that are due by now (nil is Postgres's clock). It returns how many messages
-// there are for each webhook, and how many silences suppress. One alert about which that fails
-// holds up no other.
-func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
-	due = map[uuid.UUID]int{}
+// Escalation is what came of the steps that were due.
+type Escalation struct {
+	// Due are how many messages there are for each webhook; Suppressed is how many silences suppress.
+	Due        map[uuid.UUID]int
+	Suppressed int
+	// Empty are steps that have notified nobody: their teams have no webhooks any more, or are gone
+	// like their own webhooks.
+	Empty []EmptyStep
+}
+
+// EmptyStep is a step of an alert that notified nobody.
+type EmptyStep struct {
+	AlertID      uuid.UUID
+	Tenant       string
+	AfterMinutes int
+}
+
+func (e *Escalation) add(o *Escalation) {
+	addUp(e.Due, o.Due)
+	e.Suppressed, e.Empty = e.Suppressed+o.Suppressed, append(e.Empty, o.Empty...)
+}
+
+// Escalate takes the steps that are due by now (nil is Postgres's clock). One alert about which that
+// fails holds up no other.
+func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, error) {
+	all := Escalation{Due: map[uuid.UUID]int{}}
+	after := pgq.EscalationDueRow{} // before all
+	var failed []error
 	for {
-		ids, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, Most: mostEscalations})
+		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
 		if err != nil {
-			return due, suppressed, fmt.Errorf("find alerts that escalate: %w", err)
+			return all, errors.Join(append(failed, fmt.Errorf("find alerts that escalate: %w", err))...)
 		}
-		var failed []error
+		ids := make([]uuid.UUID, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].AlertID
+		}
 		for some := range slices.Chunk(ids, escalatedAtOnce) {
 			done, err := s.escalateApart(ctx, some, now)
-			addUp(due, done.due)
-			suppressed += done.suppressed
+			all.add(&done)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("escalate alerts: %w", err))
 			}
 		}
-		if err := errors.Join(failed...); err != nil || len(ids) < mostEscalations {
-			return due, suppressed, err
+		if len(rows) < mostEscalations {
+			return all, errors.Join(failed...)
 		}
+		after = rows[len(rows)-1]
 	}
 }
 
 // escalateApart takes the steps of some alerts that are due in one transaction, or, where that
 // fails, in one for each.
-func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all written, err error) {
+func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all Escalation, err error) {
 	if all, err = s.escalate(ctx, ids, now); err == nil || len(ids) == 1 {
 		return all, err
 	}
-	all = written{due: map[uuid.UUID]int{}}
+	all = Escalation{Due: map[uuid.UUID]int{}}
 	var failed []error
 	for _, id := range ids {
 		done, err := s.escalate(ctx, []uuid.UUID{id}, now)
@@ -109,16 +148,15 @@ func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.T
 			failed = append(failed, fmt.Errorf("alert %s: %w", id, err))
 			continue
 		}
-		addUp(all.due, done.due)
-		all.suppressed += done.suppressed
+		all.add(&done)
 	}
 	return all, errors.Join(failed...)
 }
 
 // escalate takes the steps of some alerts that are due.
-func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done written, err error) {
+func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done Escalation, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		done = written{}
+		done = Escalation{}
 		if err := q.AlertLockMany(ctx, ids); err != nil {
 			return err
 		}
@@ -134,13 +172,18 @@ func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) 
 		if err != nil {
 			return err
 		}
-		if done, err = writeFollowing(ctx, q, "", list); err != nil || len(list) == 0 {
+		sent, err := writeFollowing(ctx, q, "", list)
+		if err != nil {
 			return err
+		}
+		done = Escalation{Due: sent.due, Suppressed: sent.suppressed, Empty: emptyOf(steps, list)}
+		if len(list) == 0 {
+			return nil
 		}
 		return q.AlertTouchMany(ctx, alertsOf(list))
 	})
 	if err != nil {
-		return written{}, err
+		return Escalation{}, err
 	}
 	return done, nil
 }
@@ -235,6 +278,34 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 	}
 	there := setOf(held)
 	return slices.DeleteFunc(list, func(f following) bool { return !there[f.webhook] }), nil
+}
+
+// escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert
+// was acknowledged or resolved for longer than that can be undone, unless a person sends it again.
+func escalatesStill(d *notify.Delivery) bool {
+	if d.Reason != notify.ReasonEscalated || d.Generation > 0 {
+		return true
+	}
+	var since *time.Time
+	switch d.Alert.State {
+	case alerts.Acknowledged:
+		since = d.Alert.AcknowledgedAt
+	case alerts.Resolved:
+		since = d.Alert.ResolvedAt
+	case alerts.Pending, alerts.Firing:
+	}
+	return since == nil || d.At.Sub(*since) <= undoWithin
+}
+
+// emptyOf returns the steps that notify nobody.
+func emptyOf(steps []escalated, list []following) (empty []EmptyStep) {
+	notified := setOf(alertsOf(list))
+	for i := range steps {
+		if s := &steps[i]; !notified[s.alert] {
+			empty = append(empty, EmptyStep{AlertID: s.alert, Tenant: s.tenant, AfterMinutes: s.step.AfterMinutes})
+		}
+	}
+	return empty
 }
 
 // inOrder returns ids without repetition, so that what is written of them is written in one order.

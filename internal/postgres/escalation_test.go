@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -88,9 +90,14 @@ func (e *escalatingAlert) escalate(minutes int) (pager, boss, suppressed int) {
 	return due[e.pager], due[e.boss], suppressed
 }
 
-func (e *escalatingAlert) at(minutes int) (map[uuid.UUID]int, int, error) {
+func (e *escalatingAlert) minutesOn(minutes int) *time.Time {
 	// The clocks of Postgres and of this process may differ a little.
-	return e.db.Outbox().Escalate(e.t.Context(), new(time.Now().Add(time.Duration(minutes)*time.Minute+30*time.Second)))
+	return new(time.Now().Add(time.Duration(minutes)*time.Minute + 30*time.Second))
+}
+
+func (e *escalatingAlert) at(minutes int) (map[uuid.UUID]int, int, error) {
+	done, err := e.db.Outbox().Escalate(e.t.Context(), e.minutesOn(minutes))
+	return done.Due, done.Suppressed, err
 }
 
 func (e *escalatingAlert) want(what string, minutes, pager, boss, suppressed int) {
@@ -106,8 +113,8 @@ const escalations = `select w.name || ' ' || n.generation from notification n jo
 func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
-	if due, _, err := e.db.Outbox().Escalate(t.Context(), nil); err != nil || len(due) != 0 {
-		t.Errorf("by Postgres's clock: %v, %v", due, err)
+	if done, err := e.db.Outbox().Escalate(t.Context(), nil); err != nil || len(done.Due) != 0 {
+		t.Errorf("by Postgres's clock: %v, %v", done, err)
 	}
 	e.want("too early", 3, 0, 0, 0)
 
@@ -175,7 +182,7 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 			if _, err := e.db.Inbox().Undo(e.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
 				e.t.Error(err)
 			}
-		}, sum{}, both},
+		}, one, both},
 		"silenced": {func(e *escalatingAlert) {
 			if _, err := e.db.Silences().Create(e.t.Context(), tenant, "ada", silence("s", severities(rules.Critical))); err != nil {
 				e.t.Error(err)
@@ -203,6 +210,77 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 			if n := countOf(t, e); n != 0 {
 				t.Errorf("%d escalations are left", n)
 			}
+		})
+	}
+}
+
+// TestWhatIsUndoneEndsNoStep has somebody look after an alert in error, while the last
+// step is void. It is taken at once when that is undone; what was sent before is not sent again.
+func TestWhatIsUndoneEndsNoStep(t *testing.T) {
+	t.Parallel()
+	act := func(action alerts.Action) func(*escalatingAlert) func() error {
+		return func(e *escalatingAlert) func() error {
+			id := uuid.New()
+			deed := api.BulkDeed{ID: id, Action: action, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, deed); err != nil {
+				e.t.Error(err)
+			}
+			return func() error {
+				_, err := e.db.Inbox().Undo(e.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"})
+				return err
+			}
+		}
+	}
+	snooze := func(e *escalatingAlert) func() error {
+		if _, err := e.snooze(time.Hour); err != nil {
+			e.t.Error(err)
+		}
+		return func() error {
+			_, err := e.db.Inbox().Snooze(e.t.Context(), tenant, api.Snooze{AlertID: e.alert, Actor: "ada@x"})
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		do func(*escalatingAlert) func() error
+		// meanwhile is what else happens before it is undone.
+		meanwhile   string
+		pager, boss int
+	}{
+		"acknowledged":                  {act(alerts.Acknowledge), ``, 1, 1},
+		"resolved":                      {act(alerts.Resolve), ``, 1, 1},
+		"snoozed":                       {snooze, ``, 1, 1},
+		"snoozed for long":              {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
+		"acknowledged as it was sent":   {act(alerts.Acknowledge), `update notification set created_at = clock_timestamp() where reason = 'ESCALATED'`, 0, 0},
+		"and of a replay":               {act(alerts.Acknowledge), `insert into replay (replay_id, tenant_id, rule_id, rule_name, from_ns, to_ns, messages, position, created_at) select gen_random_uuid(), tenant_id, rule_id, '', start_time_ns, start_time_ns + 1, 'NONE', '', fired_at from alert`, 0, 0},
+		"and others replayed afterward": {act(alerts.Acknowledge), `insert into replay (replay_id, tenant_id, rule_id, rule_name, from_ns, to_ns, messages, position) select gen_random_uuid(), tenant_id, rule_id, '', start_time_ns, start_time_ns + 1, 'NONE', '' from alert`, 1, 1},
+		"and resolved by another":       {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEscalating(t)
+			// Its first step was sent in time.
+			e.exec(t, `update alert set fired_at = now() - interval '12 minutes'`)
+			e.exec(t, `update alert_escalation set due_at = now()`)
+			e.want("the first step", 0, 1, 0, 0)
+			e.exec(t, `update notification set created_at = now() - interval '7 minutes' where reason = 'ESCALATED'`)
+			undo := c.do(e)
+			// Five minutes pass.
+			e.exec(t, `update alert set fired_at = fired_at - interval '5 minutes'`)
+			e.exec(t, `update alert_action set at = at - interval '5 minutes'`)
+			e.exec(t, `update alert_snooze set snoozed_at = snoozed_at - interval '5 minutes'`)
+			e.exec(t, `update alert_escalation set due_at = now()`)
+			e.want("the second step", 0, 0, 0, 0)
+			if n := countOf(t, e); n != 0 {
+				t.Errorf("%d escalations wait after the last step", n)
+			}
+			if c.meanwhile != "" {
+				e.exec(t, c.meanwhile)
+			}
+			if err := undo(); err != nil {
+				t.Error(err)
+			}
+			e.want("when it is undone", 0, c.pager, c.boss, 0)
+			e.want("once more", 1000, 0, 0, 0)
 		})
 	}
 }
@@ -274,6 +352,31 @@ func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	}
 }
 
+// TestAStepThatNotifiesNobodyIsTold has the webhook of the first step be gone, and the team of the last.
+func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	want := func(minutes int, empty ...postgres.EmptyStep) {
+		t.Helper()
+		done, err := e.db.Outbox().Escalate(t.Context(), e.minutesOn(minutes))
+		if err != nil || !slices.Equal(done.Empty, empty) {
+			t.Errorf("after %d min: %+v, want %+v: %v", minutes, done, empty, err)
+		}
+	}
+	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
+	want(6, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 5})
+	e.exec(t, `update team_list set teams = '{"teams": []}'`)
+	want(16, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 15})
+
+	// A step that is void is none that notifies nobody.
+	e = newEscalating(t)
+	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
+	e.act(alerts.Acknowledge)
+	want(6)
+	e.act(alerts.Resolve)
+	want(16)
+}
+
 // TestWhatBeginsToEscalate holds which commits have alerts escalate: no replay, and nothing that is
 // raised without steps or does not fire.
 func TestWhatBeginsToEscalate(t *testing.T) {
@@ -321,9 +424,9 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 		t.Fatalf("%d escalations of an alert that fires", n)
 	}
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
-	due, _, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(6*time.Minute)))
-	if err != nil || due[w.webhook] != 1 || count() != 0 {
-		t.Errorf("%v, %v, %d left", due, err, count())
+	done, err := w.db.Outbox().Escalate(t.Context(), new(time.Now().Add(6*time.Minute)))
+	if err != nil || done.Due[w.webhook] != 1 || len(done.Empty) != 0 || count() != 0 {
+		t.Errorf("%v, %v, %d left", done, err, count())
 	}
 }
 
@@ -332,7 +435,7 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 func TestManyEscalateAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
-	const all, page = 1101, 1000
+	const all = 1101
 	b := e.routed()
 	another := b.Instances[0]
 	b.Instances, b.Notifications = nil, nil
@@ -351,7 +454,7 @@ func TestManyEscalateAtOnce(t *testing.T) {
 	poisonous := one[uuid.UUID](t, e.conn, `select min(alert_id::text)::uuid from alert`)
 	e.exec(t, fmt.Sprintf(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
 		create trigger refuse before insert on notification for each row when (new.alert_id = '%s') execute function refuse()`, poisonous))
-	for _, want := range []int{page - 1, all - page, 0} {
+	for _, want := range []int{all - 1, 0} {
 		if due, _, err := e.at(16); err == nil || due[e.pager] != want {
 			t.Errorf("%d messages, want %d: %v", due[e.pager], want, err)
 		}
@@ -377,14 +480,23 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	}
 	_, err := e.db.Routing().Replace(ctx, tenant, "ada", 1, routing.Policy{DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 5, Teams: []string{"nobody"}}}})
 	refused("a team that is not there", err)
+	e.team(2)
+	_, err = e.db.Routing().Replace(ctx, tenant, "ada", 1, routing.Policy{DefaultEscalation: e.steps()})
+	refused("a team that has no webhook", err)
+	e.team(3, e.boss)
 	e.policy(1, routing.Policy{DefaultEscalation: e.steps()})
-	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{})
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{})
 	refused("the end of a team that a policy names", err)
-	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 2, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}}})
+	refused("the end of its last webhook", err)
+	if err == nil || !strings.Contains(err.Error(), `the escalation of the default leads to the team "bosses"`) {
+		t.Errorf("it is not said what leads to the team: %v", err)
+	}
+	_, err = e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: []uuid.UUID{uuid.New()}}}})
 	refused("a team with an unknown webhook", err)
 	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
 	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
-	e.team(2)
+	e.team(4, e.webhook)
 	if err := e.db.Webhooks().Delete(ctx, tenant, e.boss); err != nil {
 		t.Errorf("a webhook that nothing names any more: %v", err)
 	}

@@ -39,6 +39,11 @@ func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants [
 	if len(webhooks) == 0 {
 		return nil, nil
 	}
+	return eventTargets(ctx, q, reason, alerts, webhooks)
+}
+
+// eventTargets returns which of some webhooks are notified of an event, of which alerts.
+func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, alerts, webhooks []uuid.UUID) ([]following, error) {
 	rows, err := q.EventTargets(ctx, pgq.EventTargetsParams{AlertIds: alerts, WebhookIds: webhooks})
 	if err != nil {
 		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,8 @@ type Resolution struct {
 	// Notified and Suppressed are as those of [Inbox].
 	Notified   func(ctx context.Context, byWebhook map[uuid.UUID]int)
 	Suppressed func(messages int)
+	// Keyed are the presets whose receivers know alerts by a key.
+	Keyed []string
 }
 
 // Resolution returns the store of what resolves alerts by age and evidence.
@@ -96,7 +99,7 @@ func (s *Resolution) Open(ctx context.Context, r *resolution.Rule, after *resolu
 
 // ResolveAged resolves alerts that are too old, at most so many, and returns how many.
 func (s *Resolution) ResolveAged(ctx context.Context, r *resolution.Rule, most int) (int, error) {
-	return s.resolve(ctx, func(q *pgq.Queries) ([]uuid.UUID, error) {
+	return s.resolve(ctx, r, func(q *pgq.Queries) ([]uuid.UUID, error) {
 		return q.AlertResolveAged(ctx, pgq.AlertResolveAgedParams{TenantID: r.TenantID, RuleID: r.ID, Most: int32(most)})
 	})
 }
@@ -118,11 +121,11 @@ func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proo
 		}
 		p.AlertIds, p.Evidence = append(p.AlertIds, proofs[i].AlertID), append(p.Evidence, text)
 	}
-	return s.resolve(ctx, func(q *pgq.Queries) ([]uuid.UUID, error) { return q.AlertResolveProven(ctx, p) })
+	return s.resolve(ctx, r, func(q *pgq.Queries) ([]uuid.UUID, error) { return q.AlertResolveProven(ctx, p) })
 }
 
-// resolve resolves alerts and writes their messages, in one transaction.
-func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
+// resolve resolves alerts of a rule and writes their messages, in one transaction.
+func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
 	var resolved []uuid.UUID
 	var told written
 	err := s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
@@ -130,13 +133,9 @@ func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([
 		if resolved, err = change(q); err != nil || len(resolved) == 0 {
 			return err
 		}
-		targets, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
+		list, err := s.targets(ctx, q, r.TenantID, resolved)
 		if err != nil {
-			return fmt.Errorf("find who was notified of the alerts: %w", err)
-		}
-		list := make([]following, len(targets))
-		for i, t := range targets {
-			list[i] = following{alert: t.AlertID, webhook: t.WebhookID, reason: notify.ReasonResolved}
+			return err
 		}
 		told, err = writeFollowing(ctx, q, "", list)
 		return err
@@ -146,6 +145,34 @@ func (s *Resolution) resolve(ctx context.Context, change func(q *pgq.Queries) ([
 	}
 	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, told)
 	return len(resolved), nil
+}
+
+// targets returns who is notified of the end of alerts: whoever was notified of them, where their
+// rule wants that, and receivers that chose it and know alerts by a key: they keep an incident open
+// for each until they hear of its end.
+func (s *Resolution) targets(ctx context.Context, q *pgq.Queries, tenant string, resolved []uuid.UUID) ([]following, error) {
+	wanted, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
+	if err != nil {
+		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)
+	}
+	type target struct{ alert, webhook uuid.UUID }
+	listed := map[target]bool{}
+	list := make([]following, len(wanted))
+	for i, w := range wanted {
+		list[i], listed[target{w.AlertID, w.WebhookID}] = following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved}, true
+	}
+	receivers, err := q.ResolutionReceivers(ctx, pgq.ResolutionReceiversParams{TenantID: tenant, Keyed: s.Keyed})
+	if err != nil {
+		return nil, fmt.Errorf("find receivers that chose the end: %w", err)
+	}
+	if len(receivers) == 0 {
+		return list, nil
+	}
+	chosen, err := eventTargets(ctx, q, notify.ReasonResolved, resolved, receivers)
+	if err != nil {
+		return nil, err
+	}
+	return append(list, slices.DeleteFunc(chosen, func(f following) bool { return listed[target{f.alert, f.webhook}] })...), nil
 }
 
 // firstReasons returns the reasons for which a webhook first hears of an alert.

@@ -54,8 +54,14 @@ func (s *Inbox) Snooze(ctx context.Context, tenant string, of api.Snooze) (alert
 // changed anything.
 func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.State, of api.Snooze) (bool, error) {
 	if of.Until == nil {
-		cancelled, err := q.SnoozeCancel(ctx, of.AlertID)
-		return cancelled > 0, err
+		cancelled, err := q.SnoozeCancel(ctx, pgq.SnoozeCancelParams{AlertID: of.AlertID, UndoWithin: undoWithin})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false, nil
+		}
+		if err == nil && cancelled.Undone {
+			err = resumeEscalations(ctx, q, []uuid.UUID{of.AlertID}, cancelled.SnoozedAt)
+		}
+		return err == nil, err
 	}
 	if err := state.Snoozable(); err != nil {
 		return false, err

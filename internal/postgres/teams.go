@@ -81,7 +81,7 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 }
 
 // holdTeams refuses teams that name a webhook which is gone, or that leave out one to which alerts
-// escalate. Whoever writes a routing policy holds the teams, too.
+// escalate, or all its webhooks. Whoever writes a routing policy holds the teams, too.
 func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, list *teams.List) error {
 	names := list.Names()
 	if hooks := list.WebhookIDs(names); len(hooks) > 0 {
@@ -104,11 +104,14 @@ func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, list *teams.L
 		if !slices.Contains(names, team) {
 			return fault.New(fault.Conflict, "%s leads to the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
 		}
+		if len(list.WebhookIDs([]string{team})) == 0 {
+			return fault.New(fault.Conflict, "%s leads to the team %q, which needs a webhook; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+		}
 	}
 	return nil
 }
 
-// knownTeams refuses a policy that names a team which there is not.
+// knownTeams refuses a policy that names a team which there is not, or which has no webhook.
 func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.Policy) error {
 	wanted := p.Teams()
 	if len(wanted) == 0 {
@@ -125,6 +128,9 @@ func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.P
 	for _, team := range wanted {
 		if !slices.Contains(names, team) {
 			return fault.New(fault.Conflict, "team %q does not exist any more; name another one", team)
+		}
+		if len(r.List.WebhookIDs([]string{team})) == 0 {
+			return fault.New(fault.Conflict, "team %q has no webhook; give it one or name another one", team)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
 	"tocsin/rules"
 )
 
@@ -91,7 +92,7 @@ func TestGroupsAreThoseOfTheLastSignIn(t *testing.T) {
 		read bool
 		says []string
 		want []string
-	}{{true, []string{"a", "b"}, []string{"a", "b"}}, {true, []string{"b"}, []string{"b"}}, {false, nil, []string{"b"}}, {true, nil, nil}} {
+	}{{true, []string{"a", "b"}, []string{"a", "b"}}, {true, []string{"b"}, []string{"b"}}, {true, nil, nil}, {true, []string{"c"}, []string{"c"}}, {false, nil, nil}} {
 		person.Groups = step.says
 		if _, err := db.Accounts().Recognition(true, false, step.read).Recognise(t.Context(), person); err != nil {
 			t.Fatal(err)
@@ -99,5 +100,44 @@ func TestGroupsAreThoseOfTheLastSignIn(t *testing.T) {
 		if got := groups(); !slices.Equal(got, step.want) {
 			t.Errorf("after %v: %v, want %v", step.says, got, step.want)
 		}
+	}
+}
+
+// TestAdministratorsWhoSignInAtOnceWaitForEachOther has two of them lose their role by what the provider
+// says, while somebody else holds a third one: neither holds what the other one waits for.
+func TestAdministratorsWhoSignInAtOnceWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	db, ctx := p.opened(t), t.Context()
+	p.exec(t, `insert into account (account_id, tenant_id, email, name, role, issuer, subject)
+		select ('00000000-0000-0000-0000-00000000000' || n)::uuid, $1, n || '@x', '', 'admin', 'https://login', n::text from generate_series(1, 3) n`, tenant)
+	tx, err := p.conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `select from account where subject = '1' for update`); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for _, subject := range []string{"2", "3"} {
+		person := access.NewAccount{TenantID: tenant, Email: subject + "@x", Role: access.Operator, Issuer: "https://login", Subject: subject, Groups: []string{"sre"}}
+		wait.Go(func() {
+			if a, err := db.Accounts().Recognition(false, true, true).Recognise(ctx, person); err != nil || a.Role != access.Operator {
+				t.Errorf("%s: %+v, %v", subject, a, err)
+			}
+		})
+	}
+	watch := pgtest.Conn(t, p.url)
+	for deadline := time.Now().Add(2 * time.Minute); one[int](t, watch, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) < 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("they do not wait")
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wait.Wait()
+	if got := column(t, p.conn, `select subject || ' ' || role || ' ' || groups::text from account order by 1`); !slices.Equal(got, []string{"1 admin {}", "2 operator {sre}", "3 operator {sre}"}) {
+		t.Errorf("stored: %v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package preset_test
 
 import (
+	"slices"
 	"testing"
 
 	"tocsin/notify"
@@ -35,5 +36,17 @@ func TestTheLongestSchedule(t *testing.T) {
 	var none *preset.Set
 	if got := none.Span(); got != 0 {
 		t.Errorf("without receivers: %v", got)
+	}
+}
+
+func TestKeyedReceiversAreNamed(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed := set.Keyed()
+	if !slices.Contains(keyed, "pagerduty") || !slices.Contains(keyed, "jira") || slices.Contains(keyed, "discord") || len((*preset.Set)(nil).Keyed()) != 0 {
+		t.Errorf("keyed are %q", keyed)
 	}
 }

@@ -154,3 +154,14 @@ func (s *Set) Get(id string) *Preset {
 	}
 	return nil
 }
+
+// Keyed returns the ids of the presets whose receivers know alerts by a key.
+func (s *Set) Keyed() []string {
+	ids := []string{}
+	for _, p := range s.All() {
+		if p.Keyed {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}

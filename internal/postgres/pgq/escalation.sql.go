@@ -22,31 +22,43 @@ func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) erro
 }
 
 const escalationDue = `-- name: EscalationDue :many
-select alert_id from alert_escalation
-where due_at <= coalesce($1::timestamptz, now())
+select alert_id, due_at from alert_escalation
+where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($2::timestamptz, $3::uuid)
 order by due_at, alert_id
-limit $2
+limit $4
 `
 
 type EscalationDueParams struct {
-	Now  *time.Time
-	Most int32
+	Now        *time.Time
+	AfterDueAt time.Time
+	AfterID    uuid.UUID
+	Most       int32
 }
 
-// Alerts whose next step is due, the longest first.
-func (q *Queries) EscalationDue(ctx context.Context, arg EscalationDueParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, escalationDue, arg.Now, arg.Most)
+type EscalationDueRow struct {
+	AlertID uuid.UUID
+	DueAt   time.Time
+}
+
+// Alerts whose next step is due, the longest first, that come after one.
+func (q *Queries) EscalationDue(ctx context.Context, arg EscalationDueParams) ([]EscalationDueRow, error) {
+	rows, err := q.db.Query(ctx, escalationDue,
+		arg.Now,
+		arg.AfterDueAt,
+		arg.AfterID,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []EscalationDueRow{}
 	for rows.Next() {
-		var alert_id uuid.UUID
-		if err := rows.Scan(&alert_id); err != nil {
+		var i EscalationDueRow
+		if err := rows.Scan(&i.AlertID, &i.DueAt); err != nil {
 			return nil, err
 		}
-		items = append(items, alert_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -82,6 +94,37 @@ type EscalationMoveParams struct {
 // has its time before the next one, five minutes at the most.
 func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) error {
 	_, err := q.db.Exec(ctx, escalationMove, arg.Now, arg.AlertIds, arg.AfterMinutes)
+	return err
+}
+
+const escalationResume = `-- name: EscalationResume :exec
+insert into alert_escalation as e (alert_id, tenant_id, after_minutes, due_at)
+select a.alert_id, a.tenant_id, f.after_minutes, greatest(a.fired_at + f.after_minutes * interval '1 minute', now())
+from alert a
+cross join lateral (
+    select greatest($1::timestamptz, max(n.created_at)) as at from notification n
+    where n.alert_id = a.alert_id and n.reason = 'ESCALATED' and n.about is null
+) last
+cross join lateral (
+    select min(v::text::integer) as after_minutes from jsonb_path_query(a.routing, '$.**.afterMinutes') v
+    where a.fired_at + v::text::integer * interval '1 minute' > last.at
+) f
+where a.alert_id = any($2::uuid[]) and a.state = 'FIRING' and f.after_minutes is not null
+  and not exists (select from replay p where p.rule_id = a.rule_id and p.created_at <= a.fired_at and a.start_time_ns >= p.from_ns and a.start_time_ns < p.to_ns)
+on conflict (alert_id) do update set after_minutes = excluded.after_minutes, due_at = excluded.due_at
+where e.after_minutes > excluded.after_minutes
+`
+
+type EscalationResumeParams struct {
+	Since    time.Time
+	AlertIds []uuid.UUID
+}
+
+// Has firing alerts, which the transaction holds, take the first step whose time came after an
+// instant: now, or at its time where that is still to come. What was sent by then is not sent again,
+// and what a replay raised does not escalate.
+func (q *Queries) EscalationResume(ctx context.Context, arg EscalationResumeParams) error {
+	_, err := q.db.Exec(ctx, escalationResume, arg.Since, arg.AlertIds)
 	return err
 }
 

@@ -125,16 +125,27 @@ func (q *Queries) AssignmentSet(ctx context.Context, arg AssignmentSetParams) er
 	return err
 }
 
-const snoozeCancel = `-- name: SnoozeCancel :execrows
+const snoozeCancel = `-- name: SnoozeCancel :one
 delete from alert_snooze where alert_id = $1
+returning snoozed_at, (snoozed_at > now() - $2::interval)::boolean as undone
 `
 
-func (q *Queries) SnoozeCancel(ctx context.Context, alertID uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, snoozeCancel, alertID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+type SnoozeCancelParams struct {
+	AlertID    uuid.UUID
+	UndoWithin time.Duration
+}
+
+type SnoozeCancelRow struct {
+	SnoozedAt time.Time
+	Undone    bool
+}
+
+// Cancels a snooze; no row where there is none. Undone is one that was set lately.
+func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (SnoozeCancelRow, error) {
+	row := q.db.QueryRow(ctx, snoozeCancel, arg.AlertID, arg.UndoWithin)
+	var i SnoozeCancelRow
+	err := row.Scan(&i.SnoozedAt, &i.Undone)
+	return i, err
 }
 
 const snoozeDue = `-- name: SnoozeDue :many

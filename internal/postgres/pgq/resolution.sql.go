@@ -202,6 +202,40 @@ func (q *Queries) ResolutionMark(ctx context.Context, arg ResolutionMarkParams) 
 	return err
 }
 
+const resolutionReceivers = `-- name: ResolutionReceivers :many
+select webhook_id from webhook
+where tenant_id = $1 and deleted_at is null and 'RESOLVED' = any(events) and preset = any($2::text[])
+order by webhook_id
+for key share
+`
+
+type ResolutionReceiversParams struct {
+	TenantID string
+	Keyed    []string
+}
+
+// The webhooks of a tenant that chose the ends of alerts and whose receivers know alerts by a key. None
+// can be deleted before the transaction ends.
+func (q *Queries) ResolutionReceivers(ctx context.Context, arg ResolutionReceiversParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, resolutionReceivers, arg.TenantID, arg.Keyed)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var webhook_id uuid.UUID
+		if err := rows.Scan(&webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, webhook_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const resolutionTake = `-- name: ResolutionTake :one
 with due as (
     select r.rule_id

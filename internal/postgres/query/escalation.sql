@@ -8,10 +8,30 @@ cross join lateral (select min(v::text::integer) as after_minutes from jsonb_pat
 where a.alert_id = any(@alert_ids::uuid[]) and a.state = 'FIRING' and f.after_minutes is not null
 on conflict (alert_id) do nothing;
 
+-- name: EscalationResume :exec
+-- Has firing alerts, which the transaction holds, take the first step whose time came after an
+-- instant: now, or at its time where that is still to come. What was sent by then is not sent again,
+-- and what a replay raised does not escalate.
+insert into alert_escalation as e (alert_id, tenant_id, after_minutes, due_at)
+select a.alert_id, a.tenant_id, f.after_minutes, greatest(a.fired_at + f.after_minutes * interval '1 minute', now())
+from alert a
+cross join lateral (
+    select greatest(@since::timestamptz, max(n.created_at)) as at from notification n
+    where n.alert_id = a.alert_id and n.reason = 'ESCALATED' and n.about is null
+) last
+cross join lateral (
+    select min(v::text::integer) as after_minutes from jsonb_path_query(a.routing, '$.**.afterMinutes') v
+    where a.fired_at + v::text::integer * interval '1 minute' > last.at
+) f
+where a.alert_id = any(@alert_ids::uuid[]) and a.state = 'FIRING' and f.after_minutes is not null
+  and not exists (select from replay p where p.rule_id = a.rule_id and p.created_at <= a.fired_at and a.start_time_ns >= p.from_ns and a.start_time_ns < p.to_ns)
+on conflict (alert_id) do update set after_minutes = excluded.after_minutes, due_at = excluded.due_at
+where e.after_minutes > excluded.after_minutes;
+
 -- name: EscalationDue :many
--- Alerts whose next step is due, the longest first.
-select alert_id from alert_escalation
-where due_at <= coalesce(sqlc.narg(now)::timestamptz, now())
+-- Alerts whose next step is due, the longest first, that come after one.
+select alert_id, due_at from alert_escalation
+where due_at <= coalesce(sqlc.narg(now)::timestamptz, now()) and (due_at, alert_id) > (@after_due_at::timestamptz, @after_id::uuid)
 order by due_at, alert_id
 limit @most;
 

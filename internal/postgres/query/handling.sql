@@ -31,8 +31,10 @@ select @alert_id::uuid, @tenant_id::text, @until::timestamptz, @snoozed_by::text
 where @until::timestamptz > now() and @until::timestamptz <= now() + @longest::interval
 on conflict (alert_id) do update set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now();
 
--- name: SnoozeCancel :execrows
-delete from alert_snooze where alert_id = @alert_id;
+-- name: SnoozeCancel :one
+-- Cancels a snooze; no row where there is none. Undone is one that was set lately.
+delete from alert_snooze where alert_id = @alert_id
+returning snoozed_at, (snoozed_at > now() - @undo_within::interval)::boolean as undone;
 
 -- name: SnoozeDue :many
 -- Alerts whose snooze is over, the longest first.

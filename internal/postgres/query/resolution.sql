@@ -69,6 +69,14 @@ from candidate c join (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@ev
 where a.alert_id = c.alert_id
 returning a.alert_id;
 
+-- name: ResolutionReceivers :many
+-- The webhooks of a tenant that chose the ends of alerts and whose receivers know alerts by a key. None
+-- can be deleted before the transaction ends.
+select webhook_id from webhook
+where tenant_id = @tenant_id and deleted_at is null and 'RESOLVED' = any(events) and preset = any(@keyed::text[])
+order by webhook_id
+for key share;
+
 -- name: ResolutionTargets :many
 -- Whom to tell that some alerts are resolved: each webhook that was notified of one when it was
 -- raised or escalated, where their rule wants that. None can be deleted before the transaction ends.

@@ -18,11 +18,12 @@ import { AccessPage } from "./AccessPage";
 
 type Open = { what: "edit"; team: Team | undefined } | { what: "delete"; team: Team };
 
-/** The teams: everybody reads who is in them, administrators edit them. */
+/** The teams: administrators edit them; viewers do not read who is in them. */
 export function TeamsPage() {
   const may = useMay()("updateTeams");
   const teams = useQuery(teamList());
   const failure = useLastError(teams);
+  const hidden = teams.data?.membersHidden === true;
   const { data: webhooks = [] } = useQuery(webhookList());
   const nameOf = (id: string) => webhooks.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   const [open, setOpen] = useState<Open>();
@@ -56,8 +57,8 @@ export function TeamsPage() {
           <thead>
             <tr>
               <th scope="col">Team</th>
-              <th scope="col">Members</th>
-              <th scope="col">Groups</th>
+              {!hidden && <th scope="col">Members</th>}
+              {!hidden && <th scope="col">Groups</th>}
               <th scope="col">Escalations go to</th>
               {may && (
                 <th scope="col">
@@ -72,8 +73,8 @@ export function TeamsPage() {
                 <td>
                   <div className={table.name}>{team.name}</div>
                 </td>
-                <td data-label="Members">{listed(team.members)}</td>
-                <td data-label="Groups">{listed(team.groups)}</td>
+                {!hidden && <td data-label="Members">{listed(team.members)}</td>}
+                {!hidden && <td data-label="Groups">{listed(team.groups)}</td>}
                 <td data-label="Escalations go to">{listed(team.webhookIds?.map(nameOf))}</td>
                 {may && (
                   <td>

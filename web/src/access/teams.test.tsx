@@ -57,8 +57,8 @@ test("an edit of what somebody else has changed is refused, and stays to be read
   expect(await within(dialog).findByText(/The teams were changed/)).toBeVisible();
 });
 
-test("others read who is in which team", async () => {
-  teams([{ name: "integration", members: ["ada@example.com"] }]);
+/** Has the reader be no administrator. */
+function reads(role: string) {
   server.use(
     http.get(api("/me"), () =>
       HttpResponse.json({
@@ -66,12 +66,29 @@ test("others read who is in which team", async () => {
         id: "u1",
         name: "Bo",
         email: "bo@example.com",
-        role: "viewer",
+        role,
         tenant: "default",
       }),
     ),
   );
+}
+
+test("an operator reads who is in which team", async () => {
+  teams([{ name: "integration", members: ["ada@example.com"] }]);
+  reads("operator");
   open("/teams");
   await screen.findByRole("cell", { name: "ada@example.com" });
   await waitFor(() => expect(screen.queryByRole("button", { name: /New team|Edit|Delete/ })).toBeNull());
+});
+
+test("a viewer reads which teams there are, and not who is in them", async () => {
+  server.use(
+    http.get(api("/teams"), () =>
+      HttpResponse.json({ version: 2, membersHidden: true, teams: [{ name: "integration" }] }),
+    ),
+  );
+  reads("viewer");
+  open("/teams");
+  await screen.findByRole("cell", { name: "integration" });
+  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Team", "Escalations go to"]);
 });

@@ -1552,7 +1552,7 @@ export interface paths {
         };
         /**
          * List the teams
-         * @description There is always a list. The one that nobody has edited has version 1, and is empty.
+         * @description There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
          */
         get: operations["getTeams"];
         /**
@@ -4392,6 +4392,8 @@ export interface components {
             webhookIds?: string[];
         };
         TeamList: {
+            /** @description True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent. */
+            membersHidden?: boolean;
             teams: components["schemas"]["Team"][];
             /**
              * Format: date-time
