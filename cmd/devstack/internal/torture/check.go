@@ -149,6 +149,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)
+	w.checkServices(report, t)
 	return report, nil
 }
 
@@ -312,7 +313,7 @@ func (w *world) checkMessages(report *Report, t *tables) {
 				accepted++
 			}
 			a := alerts[n.AlertID]
-			if r.read && (r.digest != (n.Reason == aDigest) || r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || a.About == anExchange && r.correlation != a.Correlation) {
+			if r.read && !r.tells(&n, &a) {
 				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}

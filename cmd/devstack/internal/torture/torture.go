@@ -140,8 +140,10 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		return err
 	})
 	starting.Go(func() (err error) {
-		w.receiver, err = startReceiver(&o)
-		return err
+		if w.receiver, err = startReceiver(&o); err != nil || o.Form != Receivers {
+			return err
+		}
+		return w.receiver.addressPresets(o.Programs.Receivers, o.Dir)
 	})
 	if err := starting.Wait(); err != nil {
 		return w, err
