@@ -164,8 +164,8 @@ func (w *world) checkAlerts(report *Report, t *tables) {
 		}
 		report.Alerts++
 		got[raised{a.RuleID, a.Correlation}]++
-		if a.State != "FIRING" {
-			report.find(altered, "alert %s is %s, and nobody touched it", a.ID, a.State)
+		if want := w.truth.state(a.ID); a.State != want {
+			report.find(altered, "alert %s is %s, and a person left it %s", a.ID, a.State, want)
 		}
 	}
 	for _, l := range w.truth.lives {
@@ -238,7 +238,7 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		if l == nil {
 			continue
 		}
-		for _, m := range l.messages(&a) {
+		for _, m := range w.messages(l, &a) {
 			key := written{a.ID, m.hook, m.reason}
 			switch count := got[key]; {
 			case count == 0 && !m.perhaps:

@@ -130,7 +130,7 @@ func (j *jira) create(body []byte) (status int, said any, written *arrival) {
 	}
 	i := &issue{key: fmt.Sprintf("%s-%d", jiraProject, len(j.issues)+1), alertID: strings.TrimPrefix(made.Fields.Labels[0], "tocsin-")}
 	j.issues = append(j.issues, i)
-	written = &arrival{alertID: i.alertID}
+	written = &arrival{alertID: i.alertID, event: aRaising}
 	if found := jiraCorrelation.FindStringSubmatch(made.Fields.Description); found != nil {
 		written.correlation = found[1]
 	}
@@ -157,7 +157,8 @@ func (i *issue) do(call string, body []byte) (status int, said any, written *arr
 			return http.StatusBadRequest, nil, nil
 		}
 		i.comments = append(i.comments, comment.Body)
-		return http.StatusCreated, map[string]any{"id": "1"}, &arrival{alertID: i.alertID, closes: strings.HasPrefix(comment.Body, "Tocsin: Resolved at ")}
+		said := strings.TrimPrefix(strings.Replace(comment.Body, " at ", ": ", 1), "Tocsin: ")
+		return http.StatusCreated, map[string]any{"id": "1"}, &arrival{alertID: i.alertID, event: eventOf(said)}
 	case "GET transitions":
 		return http.StatusOK, map[string]any{"transitions": []any{map[string]any{"id": "1", "name": "Move on", "to": category(!i.done)}}}, nil
 	case "POST transitions":

@@ -128,7 +128,7 @@ func readMail(content []byte) (id string, a arrival, err error) {
 	if err != nil {
 		return "", a, err
 	}
-	a = arrival{alertID: local("References"), closes: bytes.HasPrefix(text, []byte("Resolved: "))}
+	a = arrival{alertID: local("References"), event: eventOf(string(text))}
 	if found := mailedCorrelation.FindSubmatch(text); found != nil {
 		a.correlation = string(found[1])
 	}

@@ -148,7 +148,7 @@ func (o *operator) beginServices(ctx context.Context, timeout time.Duration) err
 	for _, name := range services() {
 		definition := o.w.receiver.webhook(name)
 		maps.Copy(definition, map[string]any{
-			"name": name, "timeoutSeconds": timeout.Seconds(), "maxConcurrent": 16, "ratePerSecond": 0, "digestAbove": 0, "events": []string{aResolution},
+			"name": name, "timeoutSeconds": timeout.Seconds(), "maxConcurrent": 16, "ratePerSecond": 0, "digestAbove": 0, "events": []string{anAcknowledging, aResolution},
 		})
 		hook, err := o.make(ctx, "/webhooks", name, definition)
 		if err != nil {

@@ -117,8 +117,8 @@ func (r *receiver) addressPresets(from, dir string) error {
 // arrival is what a message says of itself, in the words of its receiver.
 type arrival struct {
 	alertID, ruleID, correlation string
-	// closes says that the alert is resolved.
-	closes bool
+	// event is what a service is told, as the reason of a notification.
+	event string
 	// digest says that it was about many alerts: alertIDs, in the order of their ids.
 	digest   bool
 	alertIDs []string
@@ -136,7 +136,7 @@ func (r *request) tells(n *notification, a *alert) bool {
 	if !isService(r.hook) {
 		return r.ruleID == n.RuleID && (a.About != anExchange || r.correlation == a.Correlation)
 	}
-	return r.closes == (n.Reason == aResolution) && (r.closes || a.About != anExchange || r.correlation == a.Correlation)
+	return r.event == n.Reason && (a.About != anExchange || r.correlation == a.Correlation || r.correlation == "" && r.event != aRaising)
 }
 
 // readArrival reads the body of a request to a webhook.
@@ -186,19 +186,21 @@ func readPagerDuty(to *url.URL, body []byte) (arrival, error) {
 		}
 	}
 	err := readJSON(body, &event)
-	opens := event.Action == "trigger" && event.Payload != nil && event.Payload.Summary != "" && event.Payload.Source != "" && event.Payload.Severity != ""
-	closes := event.Action == "resolve" && event.Payload == nil
-	if err != nil || to.Path != "/"+pagerDuty+"/v2/enqueue" || event.RoutingKey != routingKey || event.Key == "" || !opens && !closes {
+	a := arrival{alertID: event.Key, event: map[string]string{"trigger": aRaising, "acknowledge": anAcknowledging, "resolve": aResolution}[event.Action]}
+	if err != nil || to.Path != "/"+pagerDuty+"/v2/enqueue" || event.RoutingKey != routingKey || a.alertID == "" || a.event == "" {
 		return arrival{}, errors.Join(errNotTaken, err)
 	}
-	a := arrival{alertID: event.Key, closes: closes}
-	if opens {
-		a.correlation = event.Payload.Details.Correlation
+	if a.event != aRaising {
+		return a, nil
 	}
+	if event.Payload == nil || event.Payload.Summary == "" || event.Payload.Source == "" || event.Payload.Severity == "" {
+		return arrival{}, errNotTaken
+	}
+	a.correlation = event.Payload.Details.Correlation
 	return a, nil
 }
 
-var closesAlias = regexp.MustCompile(`^/` + jiraService + `/v2/alerts/(` + anID + `)/close$`)
+var jiraServiceAlias = regexp.MustCompile(`^/` + jiraService + `/v2/alerts/(` + anID + `)/(acknowledge|close)$`)
 
 func readJiraService(to *url.URL, header map[string][]string, body []byte) (arrival, error) {
 	var message struct {
@@ -209,13 +211,13 @@ func readJiraService(to *url.URL, header map[string][]string, body []byte) (arri
 	if err != nil || !slices.Equal(header["Authorization"], []string{"GenieKey " + genieKey}) {
 		return arrival{}, errors.Join(errNotTaken, err)
 	}
-	if path := closesAlias.FindStringSubmatch(to.Path); path != nil && to.RawQuery == "identifierType=alias" {
-		return arrival{alertID: path[1], closes: true}, nil
+	if path := jiraServiceAlias.FindStringSubmatch(to.Path); path != nil && to.RawQuery == "identifierType=alias" {
+		return arrival{alertID: path[1], event: map[string]string{"acknowledge": anAcknowledging, "close": aResolution}[path[2]]}, nil
 	}
 	if to.Path != "/"+jiraService+"/v2/alerts" || message.Message == "" || message.Alias == "" {
 		return arrival{}, errNotTaken
 	}
-	return arrival{alertID: message.Alias, correlation: message.Details.CorrelationID}, nil
+	return arrival{alertID: message.Alias, event: aRaising, correlation: message.Details.CorrelationID}, nil
 }
 
 var (
@@ -245,7 +247,8 @@ func readSlack(body []byte) (arrival, error) {
 			if id == nil {
 				continue
 			}
-			a := arrival{alertID: id[1], closes: resolvedInSlack.MatchString(message.Text)}
+			_, said, _ := strings.Cut(message.Text, " ")
+			a := arrival{alertID: id[1], event: eventOf(said)}
 			if correlation != nil {
 				a.correlation = correlation[1]
 			}
@@ -255,7 +258,17 @@ func readSlack(body []byte) (arrival, error) {
 	return arrival{}, errNotTaken
 }
 
-var resolvedInSlack = regexp.MustCompile(`^\S+ Resolved: `)
+// eventOf reads what has happened from how a text for people begins.
+func eventOf(text string) string {
+	switch {
+	case strings.HasPrefix(text, "Acknowledged: "):
+		return anAcknowledging
+	case strings.HasPrefix(text, "Resolved: "):
+		return aResolution
+	default:
+		return aRaising
+	}
+}
 
 // answer is what a service answers to what it takes.
 func answer(hook string) (status int, body string) {

@@ -4,9 +4,6 @@ package torture
 
 import "slices"
 
-// aResolution is the reason of a notification that says that an alert is resolved.
-const aResolution = "RESOLVED"
-
 // checkServices tells alert by alert whether each service knows of it, by the key that the service goes by: no alert
 // missing, none that there is not, what is resolved closed after it was opened, and one issue each at Jira.
 func (w *world) checkServices(report *Report, t *tables) {
@@ -34,17 +31,20 @@ func (w *world) checkServices(report *Report, t *tables) {
 		if lives[a.RuleID] == nil {
 			continue
 		}
-		for _, m := range lives[a.RuleID].messages(&a) {
-			if !isService(m.hook) || m.reason == aResolution {
-				continue
+		wanted := map[string][]string{}
+		for _, m := range w.messages(lives[a.RuleID], &a) {
+			if isService(m.hook) {
+				wanted[m.hook] = append(wanted[m.hook], m.reason)
 			}
-			key := place{m.hook, a.ID}
-			k := known{hook: m.hook, alert: &a, came: came[key], overlapped: slices.ContainsFunc(sent[key], func(n notification) bool { return overlapped(t.attempts[n.ID]) })}
+		}
+		for hook, events := range wanted {
+			key := place{hook, a.ID}
+			k := known{hook: hook, alert: &a, events: events, came: came[key], overlapped: slices.ContainsFunc(sent[key], func(n notification) bool { return overlapped(t.attempts[n.ID]) })}
 			k.check(report)
-			if m.hook == jiraIssues {
+			if hook == jiraIssues {
 				k.checkIssues(report, w.receiver.jira.about(a.ID))
 			}
-			report.Through[m.hook]++
+			report.Through[hook]++
 			delete(came, key)
 		}
 	}
@@ -53,28 +53,33 @@ func (w *world) checkServices(report *Report, t *tables) {
 	}
 }
 
-// known is what a service knows of an alert: what it took, in the order in which it came.
+// known is what a service knows of an alert.
 type known struct {
 	hook  string
 	alert *alert
-	came  []request
+	// events are what it was to be told, in order, and came is what it took, in the order in which that came.
+	events []string
+	came   []request
 	// overlapped says that an attempt at one of the messages began while the outcome of another was not stored.
 	overlapped bool
 }
 
+// check holds what came to the order of what happened. A repeat says nothing new; but a sender that was stopped may
+// repeat what has been overtaken.
 func (k *known) check(report *Report) {
-	opened := slices.IndexFunc(k.came, func(r request) bool { return !r.closes })
-	closed := slices.IndexFunc(k.came, func(r request) bool { return r.closes })
-	resolved := k.alert.About == aGroup && k.alert.State == aResolution
-	if opened < 0 || resolved && closed < 0 {
-		report.find(neverReceived, "%s, alert %s, %s: opened by none of %d messages, or not closed", k.hook, k.alert.ID, k.alert.State, len(k.came))
-		return
+	var first []string
+	for _, r := range k.came {
+		if !slices.Contains(first, r.event) {
+			first = append(first, r.event)
+		}
 	}
-	if !resolved && closed >= 0 || closed >= 0 && closed < opened {
-		report.find(wrongMessage, "%s, alert %s, %s: closed by the %d. message, opened by the %d.", k.hook, k.alert.ID, k.alert.State, closed+1, opened+1)
-	}
-	if resolved && !k.came[len(k.came)-1].closes && !k.overlapped {
-		report.find(repeatedOutside, "%s, alert %s: opened again after it was closed", k.hook, k.alert.ID)
+	switch {
+	case slices.ContainsFunc(k.events, func(event string) bool { return !slices.Contains(first, event) }):
+		report.find(neverReceived, "%s, alert %s: %v, and not %v", k.hook, k.alert.ID, first, k.events)
+	case !slices.Equal(first, k.events):
+		report.find(wrongMessage, "%s, alert %s: %v, and not %v", k.hook, k.alert.ID, first, k.events)
+	case k.came[len(k.came)-1].event != k.events[len(k.events)-1] && !k.overlapped:
+		report.find(repeatedOutside, "%s, alert %s: %s came after %s", k.hook, k.alert.ID, k.came[len(k.came)-1].event, k.events[len(k.events)-1])
 	}
 }
 
@@ -86,7 +91,7 @@ func (k *known) checkIssues(report *Report, issues []issue) {
 			report.find(repeatedOutside, "%d issues of alert %s", len(issues), k.alert.ID)
 		}
 	}
-	resolved := k.alert.About == aGroup && k.alert.State == aResolution
+	resolved := slices.Contains(k.events, aResolution)
 	if !slices.ContainsFunc(issues, func(i issue) bool { return i.done == resolved }) {
 		report.find(wrongMessage, "%d issues of alert %s, %s, are done: %v", len(issues), k.alert.ID, k.alert.State, !resolved)
 	}

@@ -121,7 +121,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 	}
 	o.Replicas = min(cmp.Or(o.Replicas, replicas), replicas)
 	w := &world{options: o, plan: newPlan(&o)}
-	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
+	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges)), handled: map[string][]string{}}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		if o.Form == FullDisk {
@@ -221,6 +221,9 @@ func (w *world) run(ctx context.Context) error {
 	}
 	all.Go(func() error { return operator.work(working) })
 	all.Go(func() error { return w.breakAll(working) })
+	if w.options.Form == Receivers {
+		all.Go(func() error { return operator.handle(working) })
+	}
 	if err := all.Wait(); err != nil {
 		return err
 	}
