@@ -119,6 +119,9 @@ type arrival struct {
 	alertID, ruleID, correlation string
 	// event is what a service is told, as the reason of a notification.
 	event string
+	// whole says that it describes the alert, and not only what happened to it. At Slack, what raises an alert shows it as it
+	// is by then: perhaps acknowledged.
+	whole bool
 	// digest says that it was about many alerts: alertIDs, in the order of their ids.
 	digest   bool
 	alertIDs []string
@@ -136,7 +139,7 @@ func (r *request) tells(n *notification, a *alert) bool {
 	if !isService(r.hook) {
 		return r.ruleID == n.RuleID && (a.About != anExchange || r.correlation == a.Correlation)
 	}
-	return r.event == n.Reason && (a.About != anExchange || r.correlation == a.Correlation || r.correlation == "" && r.event != aRaising)
+	return (r.event == n.Reason || r.whole && n.Reason == aRaising) && (a.About != anExchange || r.correlation == a.Correlation || r.correlation == "" && r.event != aRaising)
 }
 
 // readArrival reads the body of a request to a webhook.
@@ -231,13 +234,16 @@ func readSlack(body []byte) (arrival, error) {
 		Text   string
 		Blocks []struct {
 			Type     string
+			Fields   []any
 			Elements []struct{ Text any }
 		}
 	}
 	if err := readJSON(body, &message); err != nil {
 		return arrival{}, errors.Join(errNotTaken, err)
 	}
+	whole := false
 	for _, block := range message.Blocks {
+		whole = whole || len(block.Fields) > 0
 		if block.Type != "context" {
 			continue
 		}
@@ -248,7 +254,7 @@ func readSlack(body []byte) (arrival, error) {
 				continue
 			}
 			_, said, _ := strings.Cut(message.Text, " ")
-			a := arrival{alertID: id[1], event: eventOf(said)}
+			a := arrival{alertID: id[1], event: eventOf(said), whole: whole}
 			if correlation != nil {
 				a.correlation = correlation[1]
 			}

@@ -68,9 +68,14 @@ type known struct {
 // repeat what has been overtaken.
 func (k *known) check(report *Report) {
 	var first []string
+	var raising, event string
 	for _, r := range k.came {
-		if !slices.Contains(first, r.event) {
-			first = append(first, r.event)
+		event = r.event
+		if r.whole && (len(first) == 0 || r.webhookID == raising) {
+			event, raising = aRaising, r.webhookID
+		}
+		if !slices.Contains(first, event) {
+			first = append(first, event)
 		}
 	}
 	switch {
@@ -78,8 +83,8 @@ func (k *known) check(report *Report) {
 		report.find(neverReceived, "%s, alert %s: %v, and not %v", k.hook, k.alert.ID, first, k.events)
 	case !slices.Equal(first, k.events):
 		report.find(wrongMessage, "%s, alert %s: %v, and not %v", k.hook, k.alert.ID, first, k.events)
-	case k.came[len(k.came)-1].event != k.events[len(k.events)-1] && !k.overlapped:
-		report.find(repeatedOutside, "%s, alert %s: %s came after %s", k.hook, k.alert.ID, k.came[len(k.came)-1].event, k.events[len(k.events)-1])
+	case event != k.events[len(k.events)-1] && !k.overlapped:
+		report.find(repeatedOutside, "%s, alert %s: %s came after %s", k.hook, k.alert.ID, event, k.events[len(k.events)-1])
 	}
 }
 
