@@ -107,7 +107,7 @@ func doors() []door {
 		{library: "github.com/nats-io/nats.go", behind: []string{"notify/bus/nats"}},
 		{library: "github.com/nats-io/nats-server", behind: []string{"internal/natstest"}},
 		{library: "github.com/wneessen/", behind: []string{"notify/email"}},
-		{library: "github.com/emersion/", behind: []string{"internal/mailtest", "cmd/devstack/internal/mailbox"}},
+		{library: "github.com/emersion/", behind: []string{"internal/mailtest", "cmd/devstack/internal/mailbox", "cmd/devstack/internal/torture"}},
 		{library: "github.com/labstack/", behind: []string{"api/...", "internal/app/..."}},
 		{library: "github.com/ebitengine/purego", behind: []string{"cmd/devstack/..."}},
 		{library: module + "/internal/app", behind: []string{"internal/app/...", "cmd/tocsin/..."}},

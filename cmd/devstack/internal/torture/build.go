@@ -60,11 +60,13 @@ type Programs struct {
 	Tocsin string
 	// Jumping is the product with a clock that jumps.
 	Jumping string
+	// Receivers is the folder of the presets that it has built in.
+	Receivers string
 }
 
 // Build builds both from the checkout at root.
 func Build(ctx context.Context, root, dir string) (Programs, error) {
-	built := Programs{Tocsin: filepath.Join(dir, "tocsin")}
+	built := Programs{Tocsin: filepath.Join(dir, "tocsin"), Receivers: presetsOf(root)}
 	if err := compile(ctx, root, "-o", built.Tocsin, "./cmd/tocsin"); err != nil {
 		return Programs{}, err
 	}
@@ -72,6 +74,9 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 	built.Jumping, err = buildJumping(ctx, root, dir)
 	return built, err
 }
+
+// presetsOf is the folder of the presets in a checkout.
+func presetsOf(root string) string { return filepath.Join(root, "notify", "preset", "receivers") }
 
 // buildJumping builds the variant.
 func buildJumping(ctx context.Context, root, dir string) (string, error) {

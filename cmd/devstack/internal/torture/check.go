@@ -149,6 +149,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)
+	w.checkServices(report, t)
 	return report, nil
 }
 
@@ -163,8 +164,8 @@ func (w *world) checkAlerts(report *Report, t *tables) {
 		}
 		report.Alerts++
 		got[raised{a.RuleID, a.Correlation}]++
-		if a.State != "FIRING" {
-			report.find(altered, "alert %s is %s, and nobody touched it", a.ID, a.State)
+		if want := w.truth.state(a.ID); a.State != want {
+			report.find(altered, "alert %s is %s, and a person left it %s", a.ID, a.State, want)
 		}
 	}
 	for _, l := range w.truth.lives {
@@ -237,7 +238,7 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		if l == nil {
 			continue
 		}
-		for _, m := range l.messages(&a) {
+		for _, m := range w.messages(l, &a) {
 			key := written{a.ID, m.hook, m.reason}
 			switch count := got[key]; {
 			case count == 0 && !m.perhaps:
@@ -312,7 +313,7 @@ func (w *world) checkMessages(report *Report, t *tables) {
 				accepted++
 			}
 			a := alerts[n.AlertID]
-			if r.read && (r.digest != (n.Reason == aDigest) || r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || a.About == anExchange && r.correlation != a.Correlation) {
+			if r.read && !r.tells(&n, &a) {
 				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}

@@ -35,6 +35,12 @@
 // Some webhooks have digests. A notification is sent by one message: by itself, or by the digest that names its alert, of
 // which the receiver must have read exactly the alerts of those that it gathered.
 //
+// In the form [Receivers] five services are notified beside the generic webhooks, and a person acknowledges and resolves
+// alerts. Each service must know of each alert by the key that it goes by, and of no other; and it must have been told what
+// happened to the alert in the order in which it happened. Jira must have one issue of an alert, which is done when the
+// alert is resolved: an answer that is lost must not make another one. Two there may be when a sender was stopped between
+// its search and the issue, and another one took over; they are counted.
+//
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
 // outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica

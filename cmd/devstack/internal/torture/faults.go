@@ -112,8 +112,8 @@ func (w *world) strike(ctx context.Context, f fault) error {
 		r.clickHouse.cut()
 		defer r.clickHouse.heal()
 	case cutReceiver:
-		w.receiver.proxy.cut()
-		defer w.receiver.proxy.heal()
+		w.receiver.ways.cut()
+		defer w.receiver.ways.heal()
 	case stallPostgres:
 		r.postgres.stall()
 		defer r.postgres.heal()

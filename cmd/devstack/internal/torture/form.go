@@ -32,11 +32,13 @@ const (
 	Pooler Form = "pooler"
 	// FullDisk has Postgres on a small disk that fills up.
 	FullDisk Form = "full-disk"
+	// Receivers notifies five services at once, each as its preset has it.
+	Receivers Form = "receivers"
 )
 
 // Forms lists them, with what each is.
 func Forms() []Form {
-	return []Form{Plain, AsynchronousStandby, SynchronousStandby, LaggingReplica, Pooler, FullDisk}
+	return []Form{Plain, AsynchronousStandby, SynchronousStandby, LaggingReplica, Pooler, FullDisk, Receivers}
 }
 
 // About says in a line what a form is.
@@ -48,6 +50,7 @@ func (f Form) About() string {
 		LaggingReplica:      "two ClickHouse servers, asked in turn, one of which gets every row 1 to 4 s later",
 		Pooler:              "PgBouncer in transaction mode before Postgres (needs pgbouncer)",
 		FullDisk:            "Postgres on a small disk that fills up (needs Linux and root)",
+		Receivers:           "PagerDuty, Jira Service Management, Slack, e-mail and Jira notified beside generic webhooks",
 	}[f]
 }
 
@@ -62,7 +65,7 @@ func (f Form) Needs() error {
 		if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 			return errors.New("a small disk can be mounted by root on Linux alone")
 		}
-	case Plain, AsynchronousStandby, SynchronousStandby, LaggingReplica:
+	case Plain, AsynchronousStandby, SynchronousStandby, LaggingReplica, Receivers:
 	default:
 		var known []string
 		for _, each := range Forms() {
@@ -71,6 +74,14 @@ func (f Form) Needs() error {
 		return fmt.Errorf("there is no form %q: it is one of %s", f, strings.Join(known, ", "))
 	}
 	return nil
+}
+
+// Exchanges is how many a run has by default: fewer where each alert has many messages.
+func (f Form) Exchanges() int {
+	if f == Receivers {
+		return 20_000
+	}
+	return 100_000
 }
 
 func (f Form) hasStandby() bool { return f == AsynchronousStandby || f == SynchronousStandby }

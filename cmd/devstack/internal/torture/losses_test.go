@@ -17,7 +17,7 @@ func TestLossesAreNoExcuse(t *testing.T) {
 		id: "rule", rule: rule{lookBackSeconds: hour}, bound: []binding{{1, []string{"a", "b"}}, {2, []string{"b"}}},
 		periods: []period{{began: span{0, 0}}},
 	}
-	about := request{at: time.Unix(10, 0), read: true, accepted: true, hook: "a", ruleID: "rule", correlation: failing.correlation()}
+	about := request{at: time.Unix(10, 0), read: true, accepted: true, hook: "a", arrival: arrival{ruleID: "rule", correlation: failing.correlation()}}
 	changed := func(change func(*request)) request {
 		r := about
 		change(&r)

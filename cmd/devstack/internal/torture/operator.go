@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -127,10 +128,33 @@ func (o *operator) begin(ctx context.Context) error {
 		}
 		o.hooks[name] = hook.ID
 	}
+	if err := o.beginServices(ctx, timeout); err != nil {
+		return err
+	}
 	for _, r := range o.w.plan.rules {
 		if err := o.create(ctx, r); err != nil {
 			return fmt.Errorf("create rule %s: %w", r.name, err)
 		}
+	}
+	return nil
+}
+
+// beginServices makes the webhooks of the services, if the form has any. They want each message by itself, and as many as
+// there are.
+func (o *operator) beginServices(ctx context.Context, timeout time.Duration) error {
+	if o.w.options.Form != Receivers {
+		return nil
+	}
+	for _, name := range services() {
+		definition := o.w.receiver.webhook(name)
+		maps.Copy(definition, map[string]any{
+			"name": name, "timeoutSeconds": timeout.Seconds(), "maxConcurrent": 16, "ratePerSecond": 0, "digestAbove": 0, "events": []string{anAcknowledging, aResolution},
+		})
+		hook, err := o.make(ctx, "/webhooks", name, definition)
+		if err != nil {
+			return fmt.Errorf("make webhook %s: %w", name, err)
+		}
+		o.hooks[name] = hook.ID
 	}
 	return nil
 }

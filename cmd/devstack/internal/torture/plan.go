@@ -33,6 +33,9 @@ func newPlan(o *Options) *plan {
 	p := &plan{rules: startingRules(o)}
 	p.exchanges, p.writes = traffic(stream(streamTraffic), o.Exchanges, o.Length)
 	p.edits = edits(stream(streamEdits), o.Length)
+	if o.Form == Receivers {
+		p.toServices()
+	}
 	if !o.Calm {
 		p.faults = append(faults(stream(streamFaults), o.Length), o.Form.faults(stream(streamForm), o.Length)...)
 		slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.atNS, b.atNS) })

@@ -4,26 +4,22 @@ package torture
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
 
 // request is what the receiver noted of one.
 type request struct {
-	at                                            time.Time
-	hook, webhookID, alertID, ruleID, correlation string
-	// digest says that it was about many alerts: alertIDs, in the order of their ids.
-	digest   bool
-	alertIDs []string
-	// read says that the whole message came in, and accepted, that the receiver answered 200.
+	at              time.Time
+	hook, webhookID string
+	arrival
+	// read says that the whole message came in, and accepted, that the receiver answered 200, or that Jira did what was asked.
 	read, accepted bool
 	misdeed        misdeed
 }
@@ -47,8 +43,11 @@ type receiver struct {
 	// script, when set, decides instead of the seed. It may take its time.
 	script func(hook, webhookID string, nth int) misdeed
 	server *http.Server
-	proxy  *proxy
-	ended  chan struct{}
+	// ways are the proxies before the server and, in the form with services, the mail server.
+	ways  proxies
+	jira  *jira
+	mail  *mailServer
+	ended chan struct{}
 
 	mu   sync.Mutex
 	log  []*request
@@ -61,7 +60,16 @@ func startReceiver(o *Options) (*receiver, error) {
 		return nil, err
 	}
 	r := &receiver{seed: o.Seed, calm: o.Calm, came: map[string]int{}, ended: make(chan struct{})}
-	if r.proxy, err = newProxy(listener.Addr().String()); err != nil {
+	upstreams := []string{listener.Addr().String()}
+	if o.Form == Receivers {
+		mailListener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on loopback does not wait
+		if err != nil {
+			return nil, err
+		}
+		upstreams = append(upstreams, mailListener.Addr().String())
+		r.jira, r.mail = &jira{receiver: r}, startMail(r, mailListener)
+	}
+	if r.ways, err = newProxies(upstreams...); err != nil {
 		return nil, err
 	}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
@@ -69,12 +77,17 @@ func startReceiver(o *Options) (*receiver, error) {
 	return r, nil
 }
 
-func (r *receiver) url(hook string) string { return "http://127.0.0.1:" + r.proxy.port() + "/" + hook }
+func (r *receiver) url(hook string) string {
+	return "http://127.0.0.1:" + r.ways[0].port() + "/" + hook
+}
 
 func (r *receiver) stop(context.Context) error {
 	close(r.ended)
-	r.proxy.close()
-	return r.server.Close()
+	r.ways.close()
+	if r.mail == nil {
+		return r.server.Close()
+	}
+	return errors.Join(r.server.Close(), r.mail.server.Close())
 }
 
 func (r *receiver) requests() []request {
@@ -89,9 +102,14 @@ func (r *receiver) requests() []request {
 
 // ServeHTTP notes a request and answers it as the seed has it.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	hook := hookOf(req.URL.Path)
+	if hook == jiraIssues && r.jira != nil {
+		r.jira.ServeHTTP(w, req)
+		return
+	}
 	id := req.Header.Get("webhook-id")
 	r.mu.Lock()
-	noted := &request{at: time.Now(), hook: strings.TrimPrefix(req.URL.Path, "/"), webhookID: id}
+	noted := &request{at: time.Now(), hook: hook, webhookID: id}
 	r.log = append(r.log, noted)
 	r.came[id]++
 	nth := r.came[id]
@@ -106,25 +124,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return
 	}
-	var message struct {
-		Type string
-		Data struct {
-			Alerts   []string
-			Alert    struct{ ID string }
-			Rule     struct{ ID string }
-			Exchange struct {
-				CorrelationID string `json:"correlationId"`
-			}
-		}
-	}
-	if err := json.Unmarshal(body, &message); err != nil {
+	message, err := readArrival(hook, req.URL, req.Header, body)
+	if err != nil {
 		// The message is then never received as that of an alert, which the checker reports.
-		w.WriteHeader(http.StatusOK)
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	what := message.Data.Exchange.CorrelationID
-	if message.Type == "digest" {
-		// What it gathers depends on the moment, and so does what becomes of it.
+	what := message.correlation
+	if message.digest || what == "" {
+		// What a digest gathers depends on the moment, and so does what becomes of it.
 		what = id
 	}
 	misdeed := r.misdeed(what, noted.hook, nth)
@@ -132,10 +140,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		misdeed = r.script(noted.hook, id, nth)
 	}
 	r.note(func() {
-		noted.read, noted.misdeed = true, misdeed
-		slices.Sort(message.Data.Alerts)
-		noted.digest, noted.alertIDs = message.Type == "digest", message.Data.Alerts
-		noted.alertID, noted.ruleID, noted.correlation = message.Data.Alert.ID, message.Data.Rule.ID, message.Data.Exchange.CorrelationID
+		noted.read, noted.misdeed, noted.arrival = true, misdeed, message
 	})
 	switch misdeed {
 	case errs:
@@ -153,7 +158,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case behaves, hangsUp:
 	}
 	r.note(func() { noted.accepted = true })
-	w.WriteHeader(http.StatusOK)
+	status, said := answer(hook)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, said)
 }
 
 func (r *receiver) note(change func()) {

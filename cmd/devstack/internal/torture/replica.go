@@ -75,6 +75,9 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"TOCSIN_RETRY_SCHEDULE=300ms,500ms," + strings.Repeat("1s,", 30) + "1h",
 		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
+	if o.Form == Receivers {
+		r.env = append(r.env, "TOCSIN_RECEIVERS="+filepath.Join(dir, receiverFolder))
+	}
 	r.env = append(r.env, r.postgresSettings(o.Form)...)
 	if number == jumping {
 		r.env = append(r.env, clockVariable+"=1500ms:0s,1h,-2h,10s,-45s,26h")

@@ -62,6 +62,10 @@ type Report struct {
 	NoRoom int
 	// Kills counts what was killed or crashed: replicas, and engines.
 	Kills int
+	// Through counts the alerts that each service of the form [Receivers] had to know of, IssuesTwice those of which Jira has
+	// more than one issue.
+	Through     map[string]int
+	IssuesTwice int
 
 	found map[finding]int
 	shown map[finding][]string
@@ -99,6 +103,14 @@ func (r *Report) String() string {
 	}
 	if r.NoRoom > 0 {
 		fmt.Fprintf(&text, ", no room %d times", r.NoRoom)
+	}
+	for i, service := range services() {
+		if r.Through != nil {
+			fmt.Fprintf(&text, "%s %s %d", [...]string{", alerts at", ","}[min(i, 1)], service, r.Through[service])
+		}
+	}
+	if r.IssuesTwice > 0 {
+		fmt.Fprintf(&text, ", with two issues %d", r.IssuesTwice)
 	}
 	for _, f := range findings() {
 		if slices.Contains([]finding{missed, duplicated, notificationMissing, notificationTwice, repeatedOutside}, f) || r.found[f] > 0 {

@@ -121,7 +121,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 	}
 	o.Replicas = min(cmp.Or(o.Replicas, replicas), replicas)
 	w := &world{options: o, plan: newPlan(&o)}
-	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
+	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges)), handled: map[string][]string{}}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		if o.Form == FullDisk {
@@ -140,8 +140,10 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		return err
 	})
 	starting.Go(func() (err error) {
-		w.receiver, err = startReceiver(&o)
-		return err
+		if w.receiver, err = startReceiver(&o); err != nil || o.Form != Receivers {
+			return err
+		}
+		return w.receiver.addressPresets(o.Programs.Receivers, o.Dir)
 	})
 	if err := starting.Wait(); err != nil {
 		return w, err
@@ -219,6 +221,9 @@ func (w *world) run(ctx context.Context) error {
 	}
 	all.Go(func() error { return operator.work(working) })
 	all.Go(func() error { return w.breakAll(working) })
+	if w.options.Form == Receivers {
+		all.Go(func() error { return operator.handle(working) })
+	}
 	if err := all.Wait(); err != nil {
 		return err
 	}

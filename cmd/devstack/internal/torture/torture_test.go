@@ -41,6 +41,7 @@ var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:go
 	if built.Tocsin, err = programtest.Tocsin(); err != nil {
 		return built, err
 	}
+	built.Receivers = presetsOf(root)
 	built.Jumping, err = buildJumping(context.Background(), root, built.dir)
 	return built, err
 })
@@ -123,7 +124,7 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	// The seed of the first strikes nothing else before the failover, which else waits until the
 	// standby has caught up: then there may be nothing left to lose.
-	for form, seed := range map[Form]uint64{AsynchronousStandby: 7, SynchronousStandby: 3, LaggingReplica: 3} {
+	for form, seed := range map[Form]uint64{AsynchronousStandby: 7, SynchronousStandby: 3, LaggingReplica: 3, Receivers: 3} {
 		t.Run(string(form), func(t *testing.T) {
 			t.Parallel()
 			w := start(t, Options{Seed: seed, Form: form, Exchanges: 1500, Length: 8 * time.Second})
@@ -133,6 +134,11 @@ func TestForms(t *testing.T) {
 			}
 			if form.hasStandby() && report.Failovers == 0 || form == AsynchronousStandby && report.Lost == 0 {
 				t.Errorf("%d failovers, which lost %d alerts: too few to mean something", report.Failovers, report.Lost)
+			}
+			for service, alerts := range report.Through {
+				if alerts < 50 {
+					t.Errorf("%s had to know of %d alerts: too few to mean something", service, alerts)
+				}
 			}
 		})
 	}

@@ -68,6 +68,8 @@ type truth struct {
 	// seen holds when each exchange became visible: zero when it has not yet.
 	seen  []span
 	lives []*life
+	// handled holds what a person did to alerts, in order, by their ids.
+	handled map[string][]string
 	// losses are what failovers took away.
 	losses []loss
 }

@@ -1,0 +1,80 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The reasons of messages about an alert, as they are stored.
+const (
+	aRaising        = "FIRED"
+	anAcknowledging = "ACKNOWLEDGED"
+	aResolution     = "RESOLVED"
+)
+
+// handle has a person acknowledge and resolve the newest alerts while exchanges come, mostly before all that was to tell
+// of them is delivered. He does either, or both in turn.
+func (o *operator) handle(ctx context.Context) error {
+	ways := [][]string{{anAcknowledging, aResolution}, {aResolution}, {anAcknowledging}}
+	for nth := 0; o.w.elapsed() < o.w.options.Length; nth++ {
+		if !pause(ctx.Done(), 300*time.Millisecond) {
+			return ctx.Err()
+		}
+		var id string
+		err := o.w.persist(ctx, func(conn *pgx.Conn) error {
+			err := conn.QueryRow(ctx, `SELECT alert_id::text FROM alert WHERE execution_id IS NOT NULL AND state = 'FIRING' ORDER BY fired_at DESC LIMIT 1`).Scan(&id)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if id == "" {
+			continue
+		}
+		for _, event := range ways[nth%len(ways)] {
+			deed := map[string]string{anAcknowledging: "acknowledge", aResolution: "resolve"}[event]
+			if _, err := o.call(ctx, http.MethodPost, "/alerts/"+id+"/"+deed, "", nil); err != nil {
+				return fmt.Errorf("%s alert %s: %w", deed, id, err)
+			}
+			o.w.truth.mu.Lock()
+			o.w.truth.handled[id] = append(o.w.truth.handled[id], event)
+			o.w.truth.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// state is that in which an alert of an exchange must be: as a person left it.
+func (t *truth) state(alertID string) string {
+	events := t.handled[alertID]
+	if len(events) == 0 {
+		return "FIRING"
+	}
+	return events[len(events)-1]
+}
+
+// messages are those that an alert has: those of its rule, and at the services one for each thing that a person did.
+func (w *world) messages(l *life, a *alert) []message {
+	out := l.messages(a)
+	if a.About != anExchange {
+		return out
+	}
+	for _, hook := range l.hooksAt(a.RuleVersion) {
+		for _, event := range w.truth.handled[a.ID] {
+			if isService(hook) {
+				out = append(out, message{hook, event, false})
+			}
+		}
+	}
+	return out
+}
