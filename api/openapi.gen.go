@@ -3617,9 +3617,6 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
-// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
-type SaveViewJSONRequestBody = ViewDefinition
-
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
 
@@ -3707,6 +3704,9 @@ type UpdateUserJSONRequestBody = UserEdit
 // SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
 type SetUserPasswordJSONRequestBody = NewPassword
 
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = ViewDefinition
+
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
 
@@ -3757,15 +3757,6 @@ type ServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx echo.Context) error
-	// ListViews List saved views by name
-	// (GET /alerts/views)
-	ListViews(ctx echo.Context) error
-	// SaveView Save a view
-	// (POST /alerts/views)
-	SaveView(ctx echo.Context) error
-	// DeleteView Delete a saved view
-	// (DELETE /alerts/views/{id})
-	DeleteView(ctx echo.Context, id ID) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -4000,6 +3991,15 @@ type ServerInterface interface {
 	// SetUserPassword Set a user's password
 	// (PUT /users/{id}/password)
 	SetUserPassword(ctx echo.Context, id ID) error
+	// ListViews List saved views by name
+	// (GET /views)
+	ListViews(ctx echo.Context) error
+	// SaveView Save a view
+	// (POST /views)
+	SaveView(ctx echo.Context) error
+	// DeleteView Delete a saved view
+	// (DELETE /views/{id})
+	DeleteView(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -4526,40 +4526,6 @@ func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResolveAlerts(ctx)
-	return err
-}
-
-// ListViews converts echo context to params.
-func (w *ServerInterfaceWrapper) ListViews(ctx echo.Context) error {
-	var err error
-
-	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.ListViews(ctx)
-	return err
-}
-
-// SaveView converts echo context to params.
-func (w *ServerInterfaceWrapper) SaveView(ctx echo.Context) error {
-	var err error
-
-	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.SaveView(ctx)
-	return err
-}
-
-// DeleteView converts echo context to params.
-func (w *ServerInterfaceWrapper) DeleteView(ctx echo.Context) error {
-	var err error
-	// ------------- Path parameter "id" -------------
-	var id ID
-
-	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
-	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
-	}
-
-	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.DeleteView(ctx, id)
 	return err
 }
 
@@ -6055,6 +6021,40 @@ func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
 	return err
 }
 
+// ListViews converts echo context to params.
+func (w *ServerInterfaceWrapper) ListViews(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListViews(ctx)
+	return err
+}
+
+// SaveView converts echo context to params.
+func (w *ServerInterfaceWrapper) SaveView(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SaveView(ctx)
+	return err
+}
+
+// DeleteView converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteView(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteView(ctx, id)
+	return err
+}
+
 // ListWebhooks converts echo context to params.
 func (w *ServerInterfaceWrapper) ListWebhooks(ctx echo.Context) error {
 	var err error
@@ -6343,9 +6343,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
 	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
-	router.GET(options.BaseURL+"/alerts/views", wrapper.ListViews, options.OperationMiddlewares["listViews"]...)
-	router.POST(options.BaseURL+"/alerts/views", wrapper.SaveView, options.OperationMiddlewares["saveView"]...)
-	router.DELETE(options.BaseURL+"/alerts/views/:id", wrapper.DeleteView, options.OperationMiddlewares["deleteView"]...)
+	router.GET(options.BaseURL+"/views", wrapper.ListViews, options.OperationMiddlewares["listViews"]...)
+	router.POST(options.BaseURL+"/views", wrapper.SaveView, options.OperationMiddlewares["saveView"]...)
+	router.DELETE(options.BaseURL+"/views/:id", wrapper.DeleteView, options.OperationMiddlewares["deleteView"]...)
 	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/issue", wrapper.GetIssue, options.OperationMiddlewares["getIssue"]...)
 	router.GET(options.BaseURL+"/alerts/issue/notes", wrapper.ListIssueNotes, options.OperationMiddlewares["listIssueNotes"]...)
@@ -6906,116 +6906,6 @@ type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(response.StatusCode)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListViewsRequestObject struct {
-}
-
-type ListViewsResponseObject interface {
-	VisitListViewsResponse(w http.ResponseWriter) error
-}
-
-type ListViews200JSONResponse ViewList
-
-func (response ListViews200JSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type ListViewsdefaultApplicationProblemPlusJSONResponse struct {
-	Body       Problem
-	StatusCode int
-}
-
-func (response ListViewsdefaultApplicationProblemPlusJSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(response.StatusCode)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SaveViewRequestObject struct {
-	Body *SaveViewJSONRequestBody
-}
-
-type SaveViewResponseObject interface {
-	VisitSaveViewResponse(w http.ResponseWriter) error
-}
-
-type SaveView200JSONResponse View
-
-func (response SaveView200JSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type SaveViewdefaultApplicationProblemPlusJSONResponse struct {
-	Body       Problem
-	StatusCode int
-}
-
-func (response SaveViewdefaultApplicationProblemPlusJSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(response.StatusCode)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
-type DeleteViewRequestObject struct {
-	ID ID `json:"id"`
-}
-
-type DeleteViewResponseObject interface {
-	VisitDeleteViewResponse(w http.ResponseWriter) error
-}
-
-type DeleteView204Response struct {
-}
-
-func (response DeleteView204Response) VisitDeleteViewResponse(w http.ResponseWriter) error {
-	w.WriteHeader(204)
-	return nil
-}
-
-type DeleteViewdefaultApplicationProblemPlusJSONResponse struct {
-	Body       Problem
-	StatusCode int
-}
-
-func (response DeleteViewdefaultApplicationProblemPlusJSONResponse) VisitDeleteViewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -10238,6 +10128,116 @@ func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSe
 	return err
 }
 
+type ListViewsRequestObject struct {
+}
+
+type ListViewsResponseObject interface {
+	VisitListViewsResponse(w http.ResponseWriter) error
+}
+
+type ListViews200JSONResponse ViewList
+
+func (response ListViews200JSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListViewsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListViewsdefaultApplicationProblemPlusJSONResponse) VisitListViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewRequestObject struct {
+	Body *SaveViewJSONRequestBody
+}
+
+type SaveViewResponseObject interface {
+	VisitSaveViewResponse(w http.ResponseWriter) error
+}
+
+type SaveView200JSONResponse View
+
+func (response SaveView200JSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SaveViewdefaultApplicationProblemPlusJSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteViewRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteViewResponseObject interface {
+	VisitDeleteViewResponse(w http.ResponseWriter) error
+}
+
+type DeleteView204Response struct {
+}
+
+func (response DeleteView204Response) VisitDeleteViewResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteViewdefaultApplicationProblemPlusJSONResponse) VisitDeleteViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListWebhooksRequestObject struct {
 	Params ListWebhooksParams
 }
@@ -10763,15 +10763,6 @@ type StrictServerInterface interface {
 	// ResolveAlerts Resolve many alerts at once
 	// (POST /alerts/resolve)
 	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
-	// ListViews List saved views by name
-	// (GET /alerts/views)
-	ListViews(ctx context.Context, request ListViewsRequestObject) (ListViewsResponseObject, error)
-	// SaveView Save a view
-	// (POST /alerts/views)
-	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
-	// DeleteView Delete a saved view
-	// (DELETE /alerts/views/{id})
-	DeleteView(ctx context.Context, request DeleteViewRequestObject) (DeleteViewResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -11006,6 +10997,15 @@ type StrictServerInterface interface {
 	// SetUserPassword Set a user's password
 	// (PUT /users/{id}/password)
 	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
+	// ListViews List saved views by name
+	// (GET /views)
+	ListViews(ctx context.Context, request ListViewsRequestObject) (ListViewsResponseObject, error)
+	// SaveView Save a view
+	// (POST /views)
+	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
+	// DeleteView Delete a saved view
+	// (DELETE /views/{id})
+	DeleteView(ctx context.Context, request DeleteViewRequestObject) (DeleteViewResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -11450,100 +11450,6 @@ func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
 		return validResponse.VisitResolveAlertsResponse(ctx.Response())
-	} else if response != nil {
-		return fmt.Errorf("unexpected response type: %T", response)
-	}
-	return nil
-}
-
-// ListViews operation middleware
-func (sh *strictHandler) ListViews(ctx echo.Context) error {
-	var request ListViewsRequestObject
-
-	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.ListViews(ctx.Request().Context(), request.(ListViewsRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "ListViews")
-	}
-
-	response, err := handler(ctx, request)
-
-	if err != nil {
-		return err
-	} else if validResponse, ok := response.(ListViewsResponseObject); ok {
-		return validResponse.VisitListViewsResponse(ctx.Response())
-	} else if response != nil {
-		return fmt.Errorf("unexpected response type: %T", response)
-	}
-	return nil
-}
-
-// SaveView operation middleware
-func (sh *strictHandler) SaveView(ctx echo.Context) error {
-	var request SaveViewRequestObject
-
-	var body SaveViewJSONRequestBody
-	var err error
-	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
-		// A request validator built on kin-openapi's openapi3filter with
-		// KeepValidatedValue leaves the value it validated on the body. Bind
-		// that value, matching member names exactly, so the handler receives
-		// what was validated instead of a second, case-insensitive decode.
-		// Otherwise bind only the request body, so that path and query
-		// parameters are not also bound into the body struct.
-		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
-			err = binder.BindBody(ctx, &body)
-		}
-	} else {
-		// A custom binder is installed on the Echo instance; defer to it
-		// entirely, since echo.Binder does not expose body-only binding and
-		// the binder may do more than decode (for example call ctx.Validate).
-		err = ctx.Bind(&body)
-	}
-	if err != nil {
-		return err
-	}
-	request.Body = &body
-
-	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.SaveView(ctx.Request().Context(), request.(SaveViewRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "SaveView")
-	}
-
-	response, err := handler(ctx, request)
-
-	if err != nil {
-		return err
-	} else if validResponse, ok := response.(SaveViewResponseObject); ok {
-		return validResponse.VisitSaveViewResponse(ctx.Response())
-	} else if response != nil {
-		return fmt.Errorf("unexpected response type: %T", response)
-	}
-	return nil
-}
-
-// DeleteView operation middleware
-func (sh *strictHandler) DeleteView(ctx echo.Context, id ID) error {
-	var request DeleteViewRequestObject
-
-	request.ID = id
-
-	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.DeleteView(ctx.Request().Context(), request.(DeleteViewRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "DeleteView")
-	}
-
-	response, err := handler(ctx, request)
-
-	if err != nil {
-		return err
-	} else if validResponse, ok := response.(DeleteViewResponseObject); ok {
-		return validResponse.VisitDeleteViewResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -14119,6 +14025,100 @@ func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListViews operation middleware
+func (sh *strictHandler) ListViews(ctx echo.Context) error {
+	var request ListViewsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListViews(ctx.Request().Context(), request.(ListViewsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListViews")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListViewsResponseObject); ok {
+		return validResponse.VisitListViewsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SaveView operation middleware
+func (sh *strictHandler) SaveView(ctx echo.Context) error {
+	var request SaveViewRequestObject
+
+	var body SaveViewJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SaveView(ctx.Request().Context(), request.(SaveViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SaveView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SaveViewResponseObject); ok {
+		return validResponse.VisitSaveViewResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteView operation middleware
+func (sh *strictHandler) DeleteView(ctx echo.Context, id ID) error {
+	var request DeleteViewRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteView(ctx.Request().Context(), request.(DeleteViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteViewResponseObject); ok {
+		return validResponse.VisitDeleteViewResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListWebhooks operation middleware
 func (sh *strictHandler) ListWebhooks(ctx echo.Context, params ListWebhooksParams) error {
 	var request ListWebhooksRequestObject
@@ -14912,234 +14912,235 @@ var swaggerSpec = []string{
 	"XbHpCF6Zs1j58cUNWVCRqgV9YCfmxivaTbzYNIb3bEG5KEgNVzl/pBoKL0Iiy/Xws7sPcCqcxl6uwPis",
 	"VBZPskTX4pUNbxs15UsROUdauhwZLnZYqUm1RvWdWK/MPL9Ljo6OijQ+iiAEDy3wqQtQdJoUDfZDsxfq",
 	"ftpVNb99cwT3LGgVtq7BEWoeFTxPh8p5ftPgtLe3eFsVnHmCBUwGliMa2ck5VJmd0RzSm0d2C1t9/EHI",
-	"ja/GuiUU9FJLx+wzdMADBzpnQhZyA/yG0qYruul78+7/Y+9bl9u4tXRfBaXzwzOnaFq+ZJ+J9Eux5R3N",
-	"ji8lKTs1J8xJQ2xQwqgJcBqgaM6uVM3TzIPNk5zCuqDRZDfZlJqyneTX3rGaDTSwsLCu3/ftiy68pKkn",
-	"Tgvx8y+DftzyI26qJO2VhiyDgc2so7E7Eczuuck1ds4OR+ZD7EcCLOpYHeYT+lrCiJw6VdwpNxDZ+enF",
-	"hx/+fvom48lA3LNGyxVcoCcOmLz0ZPnBnOOrMiyVGZlwgPmr0h7O+HUYAODuu5RalmluV3Bm8EFZlsHi",
-	"1wbp11Dm7xW6qDpIXm7vq+quhcgH6Vi2/Orw2780BdXqKhtxZf0NcdJho8RQvKdWQeljdCu4ato7VUxA",
-	"6Es1mTvFgr2tFPremrcPb71SI4M1yHjQywl5NQMKERTFsL3Qt9EUvGcacSVIsAksKYVT46PdMXowqOgW",
-	"4MIZA4m01OYB+EZdow8YdkhMraYARMvmAG2xAGhnB88C9KwsCu4ID47VNSwLB3StuILs3url9jy92xAL",
-	"Vzv02Z84Ueip9vHOa25/r92B20hAdwAHu4DAZHoKg7Fz4aXJZZmLn1jfObk8EtnixqnxrxhYuJJO/eVV",
-	"3SaaGywt2M5M/YCzuVPgob716yGIuDTP1y7678JWOsT5ojrBzXvzl+ZzmgQzmLWodTtOjLjxfgaAJ97P",
-	"HOAeipMkro9lu7AG2GupK4IsW4oM/pKh7cZPc1vL6rN4hrL1BuLDfdGxpZ79Bt/oHgBkda9I5dr/EZyi",
-	"+2B/UUclFt7fy4PZ5ppQfS3wLUZ0SN/B3v/T2v8yrf2GDR3+ca3U1oPm4KQdx4g+MlfYO8Xoht5GpEdY",
-	"HjXAgLQtIR49MmkOABAzMMTP6aqZKiEdYSHeAWNUgenod2szLuY5oKnlGplRp9GV3pvJ/Kf9+8Xav3Cd",
-	"PsTy/eLt2/vcg3SeXeS2urftuqtRyvvxpZij2y3QLWtagbii+VmDcV0zLXcDX+2E/5KYjnfKtDWE4dXt",
-	"UA3jLXvUGItygIqMdzWHpAZIM0sPzw2oW4hJ1XgI/vb+w08/nL75KzX/YNgJ/u+Hj6fvT99sYySgBvNz",
-	"BgjcjuaBv4AkRb00YjvK+wQQum1iJQtKMQbzOdoxTjgbFsgxKnoDyqM1To3nXt+pt1IX87KpkiQqGFAt",
-	"JQftanH7XGM/QtXYtdkA3FYp9WEiMjuZZEdisb1mqo4Cn9Co5joftqWtTjd3AGInjcHvgRJjWASxkO4Y",
-	"WCdjV1tSiUKJW7gmAC362nqvDBEfo3mxeUI78W9qIvdpWLqZMtmRgCcaJlrF+uN27Uj5uUIjYm9hpySa",
-	"yXNVlVCk9FPGiqxeE5INRXajijw7aqvpkWIWbKhh/KYNYiegxVsWkER0I8PyehzeUtorJa7Dhwc5AXsd",
-	"c0aUPQpHx2EqUxTKu8RchwM3ZIGM0gUY6ujJpBJZpzixtwdY6lSxVdvJpKM6eVvYRXeKk0SjtPCbBtGg",
-	"5V4kSK1DkcjMosrZfvK0bFO5FNdWkH98j9QrU2806ZsNt8LfVrAM8boeHFBkpOMqtqF+dNfMfTRUcDHs",
-	"3noq6iVbjWU08dysIL23YUnqvLFKTZvZ3G/02ba4aJcVGx9aceu9ldV3beEcr1LHjvrkj+Es6zwlbAVe",
-	"kkrvARJfcMPMEpKqLRX+YU5n8WO31FdSzSg4lBVL8W7FlBtK52nRV6bVKAiQWXtt560WVcy+BRcI8QMw",
-	"kTdV0s1LzopFJEu8DbGRJF8Xk17RmqjiQ7tVVIp+sZeaNxQqYXlDJ1oV5AFmBJeU4ZZX5cDUAoA4gY1S",
-	"lCA9dcF3ehiCUz8IPpvBg6/gMOUbShtiz5EgSsfjsKRvfjw/uTz78L7aUQiD4U+oLEH4oI6yiF2SBaEs",
-	"rLleMVK69dLWIXLWrsL1CTXXuANoy9+DZLQA0eMw8jpy5MEv6Iw1u3vr3nEjMsz6ZFZgXVZA5qAf1Wgo",
-	"kcxAmLNjjAHCIR8ISRAtEI/kbUL02SDRyPGIhE7a3wPT+a55mU7SRbITAQufCsJUF4XGqIVrFpYUQH4F",
-	"q21A4DR4erUTGQtp1nH176LwbxVpf5MMZCfptFZhdIJZuYqjcw8xXkNtqcID27u643FNRWf1neu3CF5/",
-	"81L75QWEPGFgpxwXxzYgguAfUdyuSrtwqjwW2a+/fm+df4q2VYbVHxCigHsx/Hhs7a1WfNOxGVZtk5zp",
-	"vylk6GhmkjnBNj0ceVba6xLBbTFYe3B0cKVkiSjY+MYw/sFvv4EpM7ENYMKV6R9d3YW6qhEHjaURuUVO",
-	"IBrTDUdmZJ6K72yuqZ/iXy8+vB9wSkE8F+/0d0Pxo7k1dmHwgnEDMiN0xSc0BmrNzMyLIqNic5pOxVKf",
-	"2/F8Cn5+qUZGcInFkShUMG4kXV/A9WzFtcI+NYY0CtMEhxOnSYA1Ilde6sKJfzp/+1p8++qb//PPx0ga",
-	"dicLnQuwQSB/aY0SyvgSQsAZoOm4DNYCgu4wNgzyg+ZY3Uxeh+nNpHMiq0zejBkhyIeTTmTj6i/REwm2",
-	"HZDya8e3rzXhw6O3HgbgOCYx90PMEOZxZpwHVJgwlfB1L1++/DZM/sfL1wjqI7BMzmijxIQYsGQhcn2t",
-	"faIiPdCrSYPrgMYkppZgnJ9ubKEiDpbzMI+gTl/8v29eDqDwO6ySkcaSuuMpg7kIFzdowFyN9bQaH98t",
-	"PbwtPJIkJbwyYT7RulWftPNH4tXhK/jZR5LO4JHn3NMK63wy9ze21P8JEn0kvoNjIvzY/Po///Xf2TGf",
-	"YkKulvGIg2ONxxbpyIC9Q8dQO25l2BztxKvD5+hhvzp8WaGKI14ycbcIDOmHV0MbA7rQhR4rgjTSebjH",
-	"JzqYLAcnMzm+UU9fDA8rnZH8G9BuT6eyXIaT/EmOfbFEAQNTNsooq/SEqTwc2ghIRlizB5esjmJrwMFz",
-	"SkMYOdMHRwcvh89hLsGNBD35rKLBv27yxd5CezVus55MVBnECpcmSMHYTq+0Ubm4WoqT928GolQzKLlH",
-	"5+JqKT6cYzC/upbGwLZMW4EH8sJDUBd7UCSbiS4bCsISoUI3ZK9Y2jmcIHxT1RBJBeJ4uJwluuQZBCIN",
-	"7TnOTxhbAuEyoHLCFsZ9PcsPjg4K7Xwk8p7JUk6Vh+Tfz23E7ZRTXSfXT0yA6kXxRoG23Uo4wI1CQ7vm",
-	"ru+Eed4A7txs0VfzefbBFEsmMu32cMWV2un583nR+d0n1eXV+fV2vsPcmWav6w9OzZ0urZlihrnbTz5B",
-	"9Kj7F7y2ZamKnT66cqg6/uBtaaddn720nZ9UnzovyzttuouBg4RZ92011v6nyrs+/qMplcy77yejU3T4",
-	"AYXIOjz5g55qD7EFxsWD8/7i8JCSHp6yTYlB9+zfKRFRKYqtJMUQFwQ7ckV9GTR3KhaGIQbBKE3Y/Oo4",
-	"12fcMflb7S4LplRUiNRRA8o5qC557QDECdUr4JWiHf0UUWcOAEsd/QNGkk9SZxDdbGm/C5o3aFK4jzKd",
-	"uwyTakWRKuQMMUMy4ifN5rNLmw2w2S4ofnFNMbdgMEr3YRL+mGBaQVU2l14HK3dk4N/ht5F/AVjj4gUW",
-	"w2y1gnQwujjrJUtF5t3ixkJ5NyzZcVqzno/MTBkouoALtqoGSN8bjc+i4BSqV0F5HRExHtoXwBpKsTLk",
-	"QDMt12Hy8ngrUnb7O5sv28WEH9HKPbtQhRrzrfrbHgX+u3lxyxCA6xIfWxxzIErldpwbafICSEfmJgcu",
-	"mx7OwUm1buickxgB+CNQ5W8/DVxDsnIeiPVW5789CxPG3EDNTtmiec7egNppPkof594BVBuZM6n4M3VZ",
-	"cCoo0IrpO4DyW8QylHBM0PYD68clR8PkHMo9Eo5Jo1Th1MjIMVqPEGQbRMchSiyT0mBAOLwJoosQ4pgp",
-	"E+E94c+2Xk9TlcjASYSiOu3EQhXFyGDFjPhondNXBfQjhYOoOHmn/UBAskpkYcHlVaEAEyAjht31jucf",
-	"TW7BMV9ojFbN6R/C3jcds/B3OB8nsL0HezwjCYDgpjNSIfY9/DCEIVE8+PQFeUmOxcOOA7e8NroxpIVx",
-	"y6MrMqA2HhQW7O9BtQ4VbeLDBFIu2IH0/PAQ2tISojmu6yFZRmWScZdmNjLaCSj2atrsa+XjXt8hNvd+",
-	"TYA4UIsZQOHW6HUiGOcg/WC6kGIcAx8h0cZCuz4k5TVBb0e9Q7uiTToz1gYwkxs7L+9tXJCd2e4FXxJ4",
-	"InCtQcRGjoMKj/rc5FEYuF4EhKuO5XVchdeCKA2b3c44m30KBA0C0EsN8nAJWBXg56NhhN/pbpBwf9qb",
-	"kQjVXpHubsoDMWcdTjMX3t5fOcDpTPe2vubw58Sq2ecRfI1TaV7wJN9Bq8DyDvZbfwerqv7mYod7HZuK",
-	"2K/xzHyIcdeoUfCmXuF7A5sctQz+PQL1k+NAwTAAjwOMUyHpyasl2NwQbYY3jkz8MdgIBA7INh786okT",
-	"WdD3Z3k2gEBzFln3s8ijXvu3LNl1wjwBHn4OWM1Uyd5h1qjpw7Ddokkws+woYWUM1yTE+dI5xQcwm1TF",
-	"1iZSF9Amq28VKqCyDEbQcoa2UkSLD8uE8drByOgcVdh/zK2nLm8uUxuKDCBnsyOeTJzFoJZkCL+HVcGt",
-	"BC0HRU6Kt455I8lb0lTXBVcyBOk5yglmVJQV6LNZUG85Na82RM6ulgdpOglLy6ujyXU5YSkPsMIXI0AE",
-	"qduAm/5n1OzPqNmfUbM/dNQMSl26hM64qubhV/RbW+TJDc1uLKvy+17WqORa3SMj4AEOGslGdymmP5vU",
-	"Pl7mdP/A9bJyWdhJBYcAdsfIXM29yD6evn9z9v6v2VCwQTgV9Vvc35RKpcmTZm/qDD5x7YJtuiySL9h4",
-	"a9T6K1+8arwimt4PK/LgN8uisAvofqaSHnzJWufcdWRSTs107VNEXrYXmKPOoDi15aHS+/EBH7HPA4rb",
-	"3Ra80E5g5QIj4oan+zif50oCeIgmabv/aXxmrFftfkmwbOEb38Njf8r1FyTXX9ldFsWoy1UGUtmrfw9v",
-	"hGgJHZsH5IQGrbkfOuOELsntV8cYfF7oiEkZnA6EyBcnArve8e5yyoQfAkBP8A5T52Mql1w6wNjuUHgc",
-	"fJlYD7SQThSWA2Qamc0pfh3euRofhoONOSAoYi5V2Opwq+aqUJ6qT2oE/bokTdZwBSLYYdzr9RRNv7KE",
-	"9mu9iI/5EuuC/Lz/wVtDKLafQMlPpfZKSNy2RHLvH4VKVD5kbVCEGQxxJfuS5iCCCEqofgJjC5RePtVG",
-	"O4+9xZhjkfNce1HYa3Gr1AwDlYsyTD/8CkfCJAZ0cANV2ye/HoLEJ+tSVNvNVy0NBiTgNFIfm/AGXvXw",
-	"XRjcJzOWbB04PK1Z57fMJwd8DzHty7EnTJlBwRQlzijJy2nnqSxvXZWi1g6C7SU3rDuvZk2nPUyqLRfb",
-	"y1kLhk7kM+9yzA97HrotOVXnVQnL14+4vZPlbfR8HIAbYPWAE3N0ejeKXeSBofb+DmYgJfbbZeuEroCY",
-	"RiZixPD5Q/GRKgGqmDnVAnDBwLBBauAvfybxd7L4EfKv1wR+kIbN+Sbmjwn2B39hrCykjDoQc4D+J9jN",
-	"mF9C/ExrFGEGhd+/gOwlt3sBp0dzCurvMLk9bm5k/Wi5xmF1erNBnbxTOb5TXC0Fdak93OY8ESkjP+l/",
-	"jzgArgpfAEUP9PnPCjlW+VBc3MiSSnjIXI1lxiws6xsTvgJYTvaj7lcYax5Z4yN9S7swAEQAEP31IRUX",
-	"WCN+h6t5Lw8epGl3Qw44hMJhHFSA/prOcT5oMu5aDLQoCV1sM1jBPdlm1eHa9Uw9yCbjlW8MnXBpxd7z",
-	"uW0iSwitwczTmKUrqvxWn1EoSZ/5uAu/Vo7ZX+HZyQpkL64kYMBELrGmKslgccc6yaBXmysjB1D5L0VS",
-	"RJngCb06/Ha4tfbxMwsVLoLz0gCHxqLvMsWdhKrRtEEJgSxUz8JxkZYKQkwGu324SiQsDOCIJPcx8i4e",
-	"kbrNFhLpUYJsBAGiqr2qzmQQ3bBXh9+i3UV+28jUmlBhN/jZ+ALpCBFEFsFlWK6IbmK0mzwp7F214Pl9",
-	"K8LZVJoLT1aS2b9lgMVjMAymch/XNPhcZwI+uELRBhAjhFPBGlMrjA3C+MCDUgPX35gMgIV4X3t8j8ue",
-	"DnSpp6qAFPT6LkADao0iILJ4Ebx6UjrYX28BbcsTt8JOwJlDXTIOknv86zH163u8Glf0RZdbcWMA4Hd4",
-	"k7Gv3tMt5qA2oud9jFQz3J0LjNwDLJGrlaovZI3bIEE5ISgZV2PQiFnzEqDKRHbx/sOH/3v66+n7N6dv",
-	"sgih52/UyOBrEvQ5KoU2XDOPnw5TGEszVkUBZGSrFx8+Vl13yT9hsTwV8vHHQrBiZKAAoP5JhJ0Yf2XA",
-	"dIb6h9guXKqpNjkmZrpepTSd7TcpPrj3mxTrbf4gtyh+bHWL4u5Cnz6IwwPP59zs5YS+twkrTVHYRZPJ",
-	"B4CeJOorRl5DY8eqcP2+tvk1aIhUbyQEJA/dYzeXxdM8YWBvLjeeJMFPaNSo1S1VbUNYo7paw6SqWkXC",
-	"2aUujnyQ1iLDmzgKC2qs9FTvpI148Qr6EFzak85mSvT+m4uX6jTz+2z8qQ20oXwG1h1M3Ulpp4B/NFGL",
-	"ZFW5D4xq9Z3UvUSWIiB6NVKhb1Vq8sHUiqXw8lY9knU3J8KAduscnthS3r2J3p0v3hVG94FQCAwxFAQe",
-	"88QRZsi1JrxOIoWHTg1lfKlVrJVpK4SRYw/FhI1FLy8bWMB/G7RyRVITYEIXD1XsA5GRNRP+r9OFMmMs",
-	"pw/7FP5P+Ozwvzz9jFA7srZZI+YPwSO21Oscdq5mwred7fyuNQbg6rxrFw2dlk8gar9qwG4Ylaujftd9",
-	"ROid2X28r6pYNxy+LsVNdDp680MXa2egrbIJ1EODaoJwP956FTXw01u13JwdDA8AdNrlh9cXZ+9/PX3/",
-	"+vzfPgIO2d9O/y2jpnImEmL0GgT9pezUlFr7DOUUaXhyHWNS1dRuPOD2Q8LioJCIwjj23AfLLh/gjYH2",
-	"Nt8SdAffEj79lRK5KvUdpMOIMBkBZQjhEbB1i4IQg1wbSMtpXLO/hSXbo4zVRmpLXmI05FYtey2gq3NG",
-	"pwGN4EfN3Ta5igwcreKEvCKomV2GHilkuAVVvMFtY9jbWtwoE3nttLmyn9JucEQ1zaWXEBo1IsN6AUBO",
-	"x6arkdF5grBUcwfxfcAABRyvSUNYbJALA9BJI7NqpZivVH5e0m9HJvtBOv8Uxn969iYT10HcWDKh9q6h",
-	"qZ0IBaA1CZZnkkJJEJ92OAvgXMI9jP+VAbhasqxXSnpe1Mb1RFSGYF5VSFtVRateXVGRfaekx+UMH+58",
-	"qeSU+qpccEX4cyYRlBKbmP3CijAbVAJYrT+AaYZTPr++oaAmMj+ZHILqWGCGg4DpAeBcAEk7MuECORJj",
-	"a4wae2ATafSt4cenzGy81UjSea27F9fRKcT7h0sO6ViqW662w203+oumG337xeTVJ4+n6Cl+SF1r0JPv",
-	"VK7lJQMBrqiZAT91EX8mzbID/mxydFov21gzw1KBVuvqhzY6hfhBPXWuFNgeTEf4akloxk8BjC7yWrPy",
-	"on/YknCPbkB798rUAvxhrI6BrBBI71DsCcAMO01XEcwaRV/JcnxTNUJtkf4TmNyxyP53xk466B2zFOUc",
-	"YuvjG1nK8SYUscSZbYYT25HGpgIXe94MLtb/J9Q7Gb7KT+BmiUefPMMcaj8QV9bftDZDoPHQOEPul339",
-	"4d3HH04vgWHk7cnZD038InX4uab5NQppODagLrct0Tf9L9Gl+uQZAhlbpCngNxSvJeSW/aat/Y+dLphB",
-	"o8Uly0IH+wViSBU2Zdi01ThS5m22Z3/yEq5aHyc0CPqumDt9p+pzM3YxFCcUaXv5XOQQ+QSs1yzMJfsD",
-	"u6Gs5Dt5ohHSuo8wO9wxKbBNixtaXaZdb91n6tOskLo98HqpigK1I1qxkLFZIDcNkqlUTNRrvf4V6pg4",
-	"B44z5p/BHwDAJ7mjeL8D4MHIBCMZChWDHR7TQ1OlkACAkmnATUoVn01XM30ab1u3HjvFLeoQONqhiWyj",
-	"BmsKryGo1JW6lgagtTA6yGi86bFMQ9QRRgEMaA30EtoJ+laVH1UefzDyKx509nbIj4BxObKdgT7K2uEX",
-	"QGlc4inu/ZB/HwZ/nKN7GpbJbA6OI1ljEPOpvK3SC33W953ibkE/YyWdDzjFEzlWW2IAoNEnkPc0nk8d",
-	"Wj1AB4VFLzbY0ACNVeH0Dji045rryXlx3+IkOh0zwOXuBOlRt3ZXWmDJBkuNjTjvFsyPhh0HFH2XhNwH",
-	"AHwu9LWxVEXf9A2zUk30p4fZCucq/G3sAUa7ltLS/qv2Evb3YY/uO3RTX1+EiQJHcGPrBYh6r+FLOj3Y",
-	"uDIez0tEZecTvrNWm6pNld/v1D6jwO9aIAcQJ3Isi8L1U314C5VcyKSdBnyJ12LrEj2bSecWtsTOxXmD",
-	"zj8NhwtttoQQwxPUXRqA5SZmsNPeY381/+aYTDbC6k/aodMSWmeF9oiHmMBqYkQUkgXAhnGnc1XGOqVg",
-	"maS9EGCuOAUk7PRtjW3QZILT1++nkodf/xqv5u7FPJuF4QKKfs9MHyUZZARCB9isWo0dBamtPLUJBD9W",
-	"XAprCgTWvFNlHnT8cRAYba4LVS8VdTd2wZmqpnLFYD2slrx2MB42RTa6Fr1e4DtW9H/X6AZlvs8ejuff",
-	"cuc0RpyY0/UBn000px0+u4G0D1y4tKrPDcWJQCp/IiEx6jgN1QbfBRzIG3mnWiNpANf3mCsJk9/fkK0c",
-	"g0glgQvmYGXa1gSfeawpvi4xKC6BSp6pfR6t2oGHv9p71cMq07e8IxrWBbIRkiyDzALJiI8eIZEM1Wpy",
-	"WwtZTLF8RyTJtXmuksSv0LdvCWUCEcxK/X3qqBxzkZHOOYsawxnhT8xilOiDWv0RBK8Ka2/dyEgvXmCh",
-	"Xb0CH2Am5VLc2CKHlCZFeJg4Dw2CpfLA02qOhVNKZJglUfml3RBk2Dns+jUFD1Ml3BGnp1r13uz12ltb",
-	"w4h1q2AXE2IdjbeR9DM9ZlV8D347FKfhtFEtAES25NgTJRaWfnJzLTyvzTVRB2e5KvSdKlWeDUSWazeW",
-	"Za5ygnR189msVJC/R6IyQr6n5GKMr5HQM8V5owkaxr2H2bJ3o+GPqNQf68y2YztHwJJIi48JaoZ2nrv+",
-	"sJ3jEITuPHf9HFs6Le1QJeBNAvIvzwBw24qEOxmKxGxJLCzSiezN2cXrk3PsTiG8G19K45DeIrEd67cq",
-	"sqC7kbnWd8qEow/cLdBmPRQVNggf9wEVLWFh85WCshv0VaBstV6933Cg6evXm+/69yzf4FAfylyV8OJH",
-	"bhR5w2rxBLz4bvIMSDy8GX0I8181A67MZ7sIcL2NoC7CpfLlciPWzsSW2BE+ITOpoyzfR3iFU8YT60gi",
-	"vgMhC2fp/gI32lmsB1/U3CUiARyKNyzkWLCCTN7GC3xxGPcKOQXDy4Yjcw71LZruNACyWy3oxzSdrzOf",
-	"53PFTV7NcFS+XD7G+TgPA3220xFG17udjbh4wC/TS7IXLGyzxFf2dTy2IWqkm/tYjccbYP7iM/3BadRD",
-	"UxG9o6GPuPNFeu+Gk/W9qV3B/fW6wb0dPjOqp9q9fFxli1escu2ixq8qdBHpBJ8DFjJuDooqaTgyJ3Es",
-	"33JVxzGbrmvAuapgNLtd11+SxO6lBQ9uzBUR7u/upLZ2vkD7E793kEHXHlUkoqoNOKVg1EKERc6Z6gtZ",
-	"hvAP3Fz0VAd3jiMxGEqG5uiychy9vAWoJUgljgzWeBJuJsesIRoRXUb8I5RCa05drQS50W+J6QqNkkzk",
-	"1uBRiYksiis5vj0GnFjmCCtV+Azg81OLYCesoidI4ZT3hcr5xBUYhwIybfyXxIgQ1jC21DEx5CYPhoe8",
-	"LopIHDhY+etU5nBBDcWH6qRTt5aonOI4GtpB2E2Z/Ea71ERYgz05MbxwFVUUnnVZ73kPZr2dTML6EVxV",
-	"lxO/Zn787s/7BTJk18d5mD3A56Y9OnOhyjs9jmVaIteyUGNfgRMDViG3AX6U16p8M/fLsJmXSk7dEYdR",
-	"EUhFKAO12UwQlPhpzNI3MgkAQjiUwSilk0hc9mvYiPRRzAWe5yoX/8SNUuenr0/P/n56fpH982BTbVih",
-	"nT+PC7JXkxIHaUvKnxRF1Gj95uXjW/nU80GkS3tSo5ugP26NG8S3PvsH/9/fns1KBRBx65cHhHlm0t+k",
-	"aSz8WdfyulfbSjjar5+gviqa9bvYPhShwln0BuQVSdCXT+ezpISROwEc9rENxZmZzVPOVyZTCucAoeuT",
-	"ACMJM380tIrL6axQABAODhmp3iYxpYU9ry9Z/04Xvv4jj/aZYIFrs2hTvbQAbsBZERu8xRSR4IkThZ70",
-	"Uqh3QYx4cVQ+S9EIWdh5kYugTrecpV0AhAFLdEl2GeKz9I5SUzW5Ef0i3Omoo6EdjbKUHHJACL4wrwrJ",
-	"msheNoJj4PTP4Zd7VbTzQtEorZIT/pogxYT594iPIWmERBIgZd6kUrHistptPZbt9/JZKuja0AfAHUoQ",
-	"Fbw5sRnYeTsDhkH8UWJhhpsvcftynQKc5MFTRhQX1JETW15b7xVgFEPbAmUSgoggNaeSpb8KBnfLJUsf",
-	"t1fNAb/c3LVLy9MvtWVpx8F8JrVQzk2n5t3aUbfz4JBsKt2lMvtiETYJirSCNM9socdL5myuujpz7VUO",
-	"/zfc0sFufD5gfwJup2ETQMk5TuMjvHSve1UbqO2k4kP0jWHC2A8Kszm9lNdto9Bjz+AZevnDQ0d+bUrp",
-	"EacN3BwmaqrQO0fEaDyWtJ1ppiPllp9oCBiPKZEWtvdKKUPFeCoP/i2xHQfvebUOJ/w8puJulZqBx6pL",
-	"xMtxVbNBdjZ5+k768U22Wuv34l8GVSDIy2u6cZHNgEXt1fMXjczXs1x6tSpjW9uEs7CNGZtQPEaMKqGo",
-	"t7YM85fUcoqN6cM9WFTpp34+3O17HLYUivvzHbvTnLpe7nPsancrPvbMK7SCWvyESdIoUxXKJIhgkhqf",
-	"wNoDg4k9hqqFo27RwxqmALOb7PwwPdqsg71K5GUY6DPZ99UM2hMsP91YWuQrFR20Pu7sSwWcTg1v57DE",
-	"NunayYAHu28ToBT0wx3smkD4okqawid0KWWCxejN7sIq1HWih1ZTuwu3GBzuYGSVhHQTzFtg3IJcb2zv",
-	"ZyidvLpNg390o8NxXwpvCZOribrrHLmJ93K454Xa9ZZ53uvorZcLxPYffKUMDn6w44gQuOn5+Fwf1xDW",
-	"MJHy39mtCw89C8u6oSwBR8CyyvBjh/FRxLII3nhRYCkn1lkSw1RzPQILMTJjkhCHU3JU8dQhWcnI8D8g",
-	"9zg251blDzaWnOZ2PAfUxBjoAgasQRLAJ3CcWTk3KqP6HMBMr78AgGvC0JCxsfPxjcqPYIps2IEXGj8E",
-	"YRoT0iOZpzQrMYu0kKWBjM4pLN/VMrLnRKz4OIdgNS5KHfxZ+CB7p0r676MKjib8iyrFQhsXYbLCioEp",
-	"jNnRCAyGtOVgPossL5fnc5OlFz69HRnDVJETHEGFjQRfs7raMcg+MgC2535++csQGceG6FYq9/PhL1mS",
-	"xopw+c//It7p7xqx5IMo8r2zLzVUoyl/ZAMjfBqMr/IOrFK2jLZAP/xit9wiAQj/QtZl/37qQ32a2dK3",
-	"RgdOq558slkRUG0tNsrQk24A0KeyRDKDqyX098JRou93VTwb7CKKZfKNeyTkyMQPg0OaffxwcSlSfZdB",
-	"StYNBNY5ldB8vsCjQhsU7kqueQp7AnnKSWmng/AvKzVLQavoghUxaYWRYbXwTxkyuMmrQmX/PFjvUkMz",
-	"HM6c9i1QAbb01dnYo4S+obXbdGOC9gwanhe6p6ZzW2KCN45RyegullQlnmnip/F++9d5fk2abg2wF8OH",
-	"gIRCl4W6k8Uck525Bfnh6EvYdgx4gIWGKURdVkBrqfM1MmRuiDOsMbFzxDozwuupIlbzhTsSmS/nZiy9",
-	"yjO8oMjZg1+gXKqNiZm64bWnbsTPm5YJVn57SgaVKuhRuH5gkzCj0KPbhvVJcaHTAXGsjeK7s+e2lfkr",
-	"mrYwelVbObWlauP0ivZ/F04vtuWurVG9EnrtaskOWisGm7/n8PHcihiNvFGy8Dex5Skqkc8eOO6+3A+q",
-	"KOwSX6bSvXiEjrlFv7ruATYTUn/46TECzVU/SaKQNDakuofiBL2JkckmulTvbK6yoKhdpbulUQsCsJZX",
-	"RTgqQcE/NO48Mt0Cz7gJv+d48z0CAIdfUwCglxOJvhYeyicuOQz3s82JK8/rO+2Xm5K3zqsZWD3PvxFT",
-	"bTDj8mECtwUCtz4/xLYzsNmRUYkdcYJMRk80Y94CYDmD66yFcQB8MZ7bvk3a5pz7BxMxfWMRTliKQfqZ",
-	"0Ht4XNmD4QHgJ+Aywv6apxK6/TSmT1qNPCaYBCP07V1zrwhTrl3wYXqu9eBj+MTx5wcNjh0sMF6OC7Gt",
-	"koOe/uz3/hehTd7gYjwoNoh7PseF2seuj+0MCpx5nwfREc7F6OB1+KudiP/5r/8eHTRsN0+secMfJ34M",
-	"X/DVxo/f8BI+XEzAbuqdc27NRjtGZwszHFhtTgGaqCuIHAlUCZGG4eQ6qhF8+E8tAjEZ048SoQRUqxHy",
-	"V6ucuJLjWwG48CUHXIC3QhSWzPHmCq55ob6n93/1+crXnRFce8RvbeQSiRXHYRtboRgexexoL99+kHIh",
-	"bL/Ezh5uiqPtLFyPgBv65QS/kvKT/Ya9WBqeMZ7+uO9bp2NMmMrZWFkTlX5VVkN/r6QLw8VKQ2JzS7D4",
-	"xDBJ5loZD3aEEZ8cdmpTwfMxzHJh2Yy2E7HQJrcLDKgziLGdQOz+urTzWVK9R1i74U/4q+HIrBUMbYk1",
-	"nyIL2e8zyvymErjNZ+2K236QGnRq73o9b3p8wztM2Lg0rszTIfdx9ko1tmas+zf03K0Trws9vv3ezp1K",
-	"8Lyj1IOgEu4AcSbmFfchhFlXyQ/JqRzDJT8QCOsoprK81iYMMTIMygE9isJb7DuaG/JEPlrnr0vlwjGD",
-	"UwsxghuJYUjYAyoouFLjcBzvtNPBYALohH+fA6LRAnLfQIgn3cgQfdWxkO6WepIBzpiypEA8RQcQUo1T",
-	"Jd285Cgp/LsjeAWMEqAkAAYG6AqcOsBkIZKEhryiCV9LdfnC35TKAURWuPHD+4ulKMPXxZrAyItrbd7c",
-	"80ii0CV6+b1dgFnnLUwMTL2BMCl3HQfNJVU5tYHwcOCjAbQMYM7lJz2dTw+Onv/lX6Avi/4rdmVp49U1",
-	"iPYv+20WgtXRrW2a32PnzpLz3f3EkeBVVQiRhYPj06peKDalePD99cRKC2eqKaBFaCPkdwVplSJctVCH",
-	"c7OGXLrHadPZBFNMX9dzPyS8EzuwHysv06iNzzFpGHkQqhbFmjJGiH5SviU2I7KCXreMTNBnQbUgECe9",
-	"mtsPw6NL5Y9q3G4jU1cJ9Hu7gAeCPgHnEKo/5Ph2KHDjggoL+hHU50oC1C/0mEGaKp2TVE1jWZoqJrVO",
-	"85G5VWpWQ6pwAzB9YSoZ/xtm6SGvX86Nq4ARp8xyWFUQhHUo1AQa11LOBCXc2M6UCPcT1lTVVok6pzxk",
-	"q3JLcQ+mcoNULlhsnqsLqtZ1CphwH1jttWlIe4APQg9G/GsVowviQFir9dsK6nGgVId689A6rTp7kwGx",
-	"jt2oBDehXucfLs3xjbVODaBkAn212NcIP7s1cBmikrtaCgnch+IEpTFKqTY1swB2AyCNwnVYqqA0eEO4",
-	"ZpDeqSOiQjOtnCx90jm4n7wZDrCT3fv8c3Yt9poZ+R566FEI/z34ZeE/0rMyCw7ZKvLAruEp7mfdT6AB",
-	"ofma7t+1kwhfhupootkKTRu1pwnFXNTP6TlmkKy10iLkSuyztuiRBH9HiPOeh+8WXblS+wqroHwkN9R+",
-	"3Lr+oXXe2hIKNoiLiSoj4TuoZJruwnCllMrZgjuAk7YmkEtnBwTre5taFgAawzRFE6kLR3h2gwSDg7LU",
-	"iKPAgDf1tGLtimxFd/kzHwD5ANoyVskEmdRF9bZ6CrH1rT/Zu1BALhFMVtJmbICkQIgc31ayqDOCVSgb",
-	"UIg9leUtliNL4QFZ7D2br8EwwYM/qLXSXSkkl5jJRD2rsS3z2D/AsB2xgHmrHEIT3n6bdC4/Q2gNW/7c",
-	"vGglhvkJWy3QaoNdjfjmvSEZAfdgDc7I28qPjogZD1G+qfHB/BcbajgjpO0KPcrY2lsdjOJJxXEHVZjN",
-	"ZZ0XNFKXys73liHHHFCBAFOOWcay0UTtXCj/9DXMZJvyuVCeHnyABlLjeQlVTD//Uts8fW2EnftuzCLS",
-	"LK1Rm2pGWxerP3EPUz5rjQgFBRXWHlzHsLvc/amYAgdy1n2v44m7DX51bfhd17RZFX9HHD4sxYMKHYQk",
-	"OXYzY03lWJalhtLL0gZvkLhjHCHwYfOYzPMSgS2ula+yIa8Onw9H5gQAQFzwzGVRAeZhiOkTMkAGX89b",
-	"sZDaH4lXL76lJjGAd30KL2hkU8ZOyVRK+tfDr0uVB49UFu4LYvbZdACJlS5hRtpNdhKF+CzXDtyK1o6N",
-	"t3BBu3EJCTRP4kQIIyy7R1vlCyMB9lZFiZzOHZilFVmECPMUaDMPR+bMA6sEpY0dMNtzoQLST+VWuSNR",
-	"qjt7ixDHWKoCITAylWIxMv0EGoBeDhLAG0aNhPD8q0NERxkZKa6C35Yi7Dg7VesKGyNV4V1H4tXht01i",
-	"DDGRN7TSewMSD2+/DB/ZTYxbOg34q2/Slf4iLyOKVfCEIeMzQ4DyhKNsy9HYZkQ0nZlCm9v2AwM0+4AN",
-	"Bw2fkO8Frnwnsv+VxbpSbW45aAAIovPZsMETypWa/hCG24/UhFdfwFy/OtVnDXJAwEreR//5+ax9E5H2",
-	"DpVangRNC3tNLGYRehUtQmPr9HXkKqcWY0MjYmOUU/kfZ3va7wt49xe/1dA7GxYLclP1hb3HViO67abc",
-	"WA37PlwGGGkv8XbiEjBJPOjfHB4258sueKQt6VnKQdVGDSNCJz+osFaOWen8zgxSX1NRHi1hl4o83tfe",
-	"soL8wtbquyhJ94AVOYupEWMXVIMklCwLDSEO7NyuIaVXcAFImgmY0sGijyVKSeSOEoGD8Kvs4sePH89P",
-	"Ly4A0T3cQCMTLG9HFRcA7IzoCu02N37qvvQQvv3zYZTw57VEABkQ++tHKnFxH7sIcT1oyE9ub+v+MFnr",
-	"pkGIuaYumlr1AVJ4sWqFJKumrCztwY3MsXoPi4jCrlCmOFz/A8jbJlVJXLJD3Z9luGKgiKwBjmtDtuVR",
-	"5P/z1tjVJ7EJg4tgGapq0woovu8EDO9642DbpHiXdEwU7m1MKKkk7HcntmijL6B9eTdtsvcm5gQBAHkU",
-	"SHj4+mRL7phrcOkPTZZ4xW2AYJrXc3bttXcjk0HxgTvx2eOAY1ZS9ztuU76nGXD49ZkBfWFg9nShUwtZ",
-	"vkcU8YRLBDvAkjtDnKwd1U7Y4crkX4w2/lIaxhK1DO7E8n6SgeDUbR4yGgdOvDg8rKrwtBMSeV1qPWRj",
-	"WRT411KN7bXRTuVE+5urmTK5MmOtHPGwQvUMwMSpUomZsrMCUyJCm8HIGAt6mygq5Dz4QB5aKLkdMdaM",
-	"QymUvJO6kFeFikhtiVr+5vDlsciewZD/mRF0G5S9Q1SXi9OpYrylkf6CaTb3J39ERd8ifj4Y9ly5uHRe",
-	"TXvjRPPN798ZxByf2tqF+IO8HkDKXldc0gx+DzGRGmUGIpbgjAYV4V7tGZS9J45gzxAPz6kSKhihnEUK",
-	"B3QbI4OJbYBfOA7/7NWMQnswmi2dZycCf+LaJAKmVLVE7k8w0oHa7fVgyCA7+WeGWaCSe9ozMEa2oCp0",
-	"Ey+v5NR1RsiXQHGAohBtwN0Q8sXfYXSH8HLGimyqpleqZCUGrV0uA03If/pe57kyVKDcLDhAknSw11IP",
-	"Od1UVg8L+Tmvr1iM72kpWBDmLkzngRj6Yd/rXMGPYLjzpv6OzXYWq89nt3cS7C8Mur6ziEO6gzXddFZI",
-	"3yUEdw40g0547YP1k9IPo3WDabOt1XdA0kfmHgnmkumOKFsxMlzfF9mOBnhPIiWWmEp3G8z87oxWl/yh",
-	"B/sSWXz/5424rcyiXXo/eRftV1qOXumranmGKGRQ8dtbvTNk3zeD3l/iI181igR8Q5d0Fa5HxR+HPejM",
-	"ItdbZxuM0oCHT9vRrm/aE1cOC3MY6OXK3qmatc1mNtc8gJEXDDC8V4GKvCXNdEklGvs48+/VYodymOd9",
-	"FpQF/zQZu+GIQzFSJJ3GteulJZUTP6vFL1v3vzqzDXCnq3Upd/Y22bsudUWx/KovCNNzmMR9vvTeGCl4",
-	"ZW/SaD865A/9ihVa+IQu+gwWoze9BW8Laks9nUpdcMXpDvZSa1CS9G1VLQnKK7xOYNeANtjMWCspQkvI",
-	"BXMGvUZl2pRYWLH96TB4+yOrsGrM9YMcFu6rTYfPcat2scHhma0I0NA9gBAaK/0DsF5VBzTIXa45Km5N",
-	"bFS55MBIrd6JeThjv+erw2/beg+iIHZRyDCRfUBK77jG7d0BzZ9z+OVLeX8J153Xsr9M65vY6K62yHaL",
-	"4FLQ3hACU+wCNLYU1/oO2AqJdcYWiounHyNGQ4L1Ow7RhC8EcKhH9nC3HakvIyaDqH8PvQ6qOvD+MqhY",
-	"EO5u7MI0uVGMyBG7IkQulxDFQZJePpNPXGXsQPDFb7JdYoH5XluwYJQW0YBq+L5IdyS8Lph0hN2Fkhfb",
-	"vFY6aHfc9Nhyc++Nb1K2W8yHxiJxsNNj/8+erM84wkN6StZksY82Uk8bm8j6jrsau0w3eXQ/Va2oX7FT",
-	"R1/Rxa/jVekP6XSFMmobM35rQXWT/qIP29MBoLd/vjpl/rwWvclx+HirVuHFJB7/1Xpri7i5XQQm7ffm",
-	"57b6bSdxDYGADBCKkA2rVARmAA7Y8UYWMX+jpm1OWSqhXZQlz2cfrtn9FrTdQ2v9tsNHPgH9yn1//ttu",
-	"C/6IBbMVA2Ur389AqE9jNUM8Oh8j/O5IZPOyyAYio1WjKohgYGlzjf2EGRybkUl4gQBrLg6HbuOt5gM2",
-	"FKdMBTQulCwRyeYS1ke4hfaAlemTA2Ink5jSH5l9+ouVmP+OXUb6yM/hNX7eW66/2tye7qvtJELcb8NY",
-	"C9KnBXFB1lSpkLCam3Ckp34Zwsm+sfOktR3OKABMEjouFtA9cel71chQ18431LVTKsCDBFDtYzxkU1uq",
-	"wQ7ERLT3j8FNtDpUt9q5sFAba+dwJfdQO5erQt8pRE+wCazjQlWMrm2VdHu7ZtaldT8sRWcJ9CfghlCI",
-	"A9FNiWGkhi7Gy9ORt+iLsV2+YL1WsRr1pdr2wltDTM5QxxnOLXEDKOOH4nW7MaF9sCEY8Ud6bhhExFOo",
-	"YWLQmhqtDX3RyKxIWhORsPlT1HakvulL0krldame4qf1DbaY9GMjLGqpsKsai2CAFB8jjlXVqQyyOVVc",
-	"8xPB6yKzTAMQoi5ZeAim408R2qCtSjtD2AhaZ3RIaGoPFyjrpd+TQL2j5gSjFlGGkkJM7QeYC0BIo7e2",
-	"FJm9U2UhZxdqbE3uMjRWuFDzCpSeX1hYBOnnpXLR9DNqMTLJKPTPtGpQBepsAhTNGnEsTUTOBg3pAa0O",
-	"SiamShpoyGlE9ISVWxfkfQCchJefh/E+B/EpfGeeIuo0ovDHeq/Pz36Knfa9npO9AYw2oYly7XJV0rwK",
-	"HwpdGSnSJMb2gro+qqDsCrkML7RlLIcdjEw8OwNxPZclUnUEcYf4xVnsMS7VTEmfgJK2AJGumarawRTB",
-	"zrBtGKSPYD1UmKBb8UCDKmJ4RHJQVB7WzVjfNz4obfY2iewMBFqHHPoHVgoeHP38y2+Df0Q0ofCfv4QH",
-	"yzsW3XlZHBwdPJMz/ezuOYgpzafRECUKBATDGFbBHSynDkM1/QiCzim2LVik1BCZWxJ47ZMX4giNb1QR",
-	"h5ll/toOxY/nP7iBIF3yRNzJYk7kPnUVgCeEwGcGAgkiSiXzZPC4Ey0fFNt9EzcOU9ZwTfBb11Yp9qw2",
-	"vdfSiUN8aVtDHbETWkS4uAol74Cr0ls00IDlIN0NpD9oGOYynlnAv02BeSiQCFctBV/CAHQO6rtTW/7N",
-	"2w5I+8lPI2x9w8/eqwUu5KyK9gADu51hhSK/4y4ct4YXfG8X7AkR84Z2IrfaXKe7QD2obXsQ4Q/T39AB",
-	"al5RkuTFjUV+JmzxTX6OGdvmH98qJGqZlfa6pJ41+hlV+zbPlLkVw1lKD84cgpy//Pb/AwAA//8=",
+	"ja/GuiUU9FJLx+wzdMADBzpnQhZyA/yG0qYruul78+7/Y+97l9u2tX1fBeP7IXvfURTnT/c9tT+5sbPr",
+	"0yTO2G4751a9JSRCErYpQIcArWjv6cx5mvNg50nuYK0FEJRIibIp22nzqY1FEiSwsLD+/n7fvmrDSxp7",
+	"4jQRv/za68YtP/JNlaS94pClM7A962joTgSzu1CpxM7Z/kBdhH4kwKIO1WE2oq8ljMiZEdmtMD2WXJ5d",
+	"Xbz/6ew08S8Dcc8KLZdzgZ4ZYPKS4+WFusRHJVgqM1BuA/uvins4w9dhAMB338XUsp7mdgVnBi/kee4s",
+	"fqmQfg1l/k6hi7KD5PX2vqr2Woh8kJZly28Ov/1bXVCtqrIRV9ZOiZMOGyX67CO1CnIbolvOVZPWiGwM",
+	"Qp+LcWGEF+xtpdB31rxdeOulGumtQcaDXo7Iqz2gEEFR9JsLfWtNwTumEVeCBJvAkmI4Nb+1W0YPeiXd",
+	"Ahw4IyCR5lLdA9+obfQBww6RqVUXgGhYHKAtZgDtbOBagJ7lWeY7wp1jNYFp8QFdzYaQ3Vs93F7GZxti",
+	"4UqDPvszwzI5kzacefXt75UzcBsJ6A7gYFcQmIx3oTN2rixXKc9T9rPXd4Yvj1iymBox+g0DC0NuxN/e",
+	"VG2iQmFpwXZm6nvszZ0CD9WlXw9BhKl5uXbQf+eW0iDOF9UJbl6bv9Xv0yiY4VmLGpfjRLGptXMAPLF2",
+	"bgD3kJ1EcX0s24U5wF5LWRJk6Zwl8EuCtpu/2re1rF6LeyhZbyA+3BcdW+zZb/CN7gBAVvWKRCrtn8Ep",
+	"ugv2F3VUYuH9nTyYba4J1dcC32JAh7Qt7P2v1v7TtPZrFrT/57VSGzeagZ12HCL6yFyhb4VHN7Q6ID3C",
+	"9IgeBqR1DvHogYpzAICYgSF+n66aixzSERriHTBGGZgOfrdUo6xIAU0tlciMOguu9N5M5q/275O1f+E4",
+	"vY/l++Tt27ucg7SfTeC2urPtuqtR6tfjqZij2y3QLXNagrii+VmBcV0zLXcDX22F/xKZjrdCNTWE4dFt",
+	"UA3jKXtUG4sygIqMZ7UPSfWQZpYuLhSoW4hJVXgIfvh48fP7s9O/U/MPhp3gfy8+nX08O93GSEAN5pce",
+	"IHA7mgfeAUmKamnEdpT3MSB068hKZpRidOZzsGMMM9pNkPGo6DUoj1oZMSqsvBXvuMyKvK6SJCgYUC25",
+	"D9pV4vapxH6EsrFrswG4rVLqYswSPR4nR2yxvWaqigIf0aimMu03pa3ONncAYieNwu+BEmOYBLbg5hhY",
+	"J0NXW1SJQolbOCYALXqirRWKiI/RvNj8Qjvxb0oi96mZurlQyRGDK2petIz1h+XakfJzhUZE38BKcTST",
+	"C1GWUMT0U0qzpFoTkvRZMhVZmhw11fRwNnc2VD980waxY9DizTNIIpqB8vJ67J6S66FgE/fhTk7AXsec",
+	"EWWP3NYxmMpkmbAmMtdhw/W9QAbpAgx19GRiiaxSnOibAyx1Ktmq9XjcUp28y/SiPcVJpFEa+E2daNB0",
+	"LyKk1j6LZGZR5mw/W5q2GV+yiWbkH98h9eqpN+r0zYZT4YcVLEM8rnsHFBlpOYtNqB/tNXMXDRW+GHZv",
+	"PRXVkq3aMpqwb1aQ3puwJGVaW6Um1bywG322LS7adcnGh1bcem9l+V1bOMfL1LGhPvlj2MsyjQlbgZek",
+	"1HuAxOfcMLWEpGpDhb97p/PwsVvqK6lmFBzKkqV4t2LKDaXzNOkrr1UrCJBZe6uLRosqZN+cC4T4AZjI",
+	"mwluitxnxQKSJZ6G2EiSrotJp2hNVPEhzSoqRbfYS/ULCpWwfkHHUmTkASYEl5TgkpflwNQCgDiBtVIU",
+	"IT21wXe6H4JTNwg+m8GDh7CZ0g2lDaHniBGl47Gb0tMfL0+uzy8+lisKYTC8hcoSmHXqKAnYJYkTykyr",
+	"yYqR0q6XtgqRs3YUrr9QfY07gLb85CSjAYgeh+GTwJEHd9Aeq3f31r3jWmSY9ZdZgXVZAZmDflQloUQy",
+	"AWFOjjEGCJu8xzhBtEA80i8Tos86iUaORyR0kvYOmM639dN0Ek+SHjOY+FgQZjLLJEYtTL2wxADyK1ht",
+	"PQKnwd0rDUu8kCYtZ/82CP9WkbbTaCA9jl9rFUbHmZWrODp3EOM11JYyPLC9qzts11h0Vp+5forg8Vfk",
+	"0i6vIOQJAxthfHFsDSII/ojiNsz1woj8mCW//fa9NvY52lYJVn9AiALORXfzSOsbKfxJ582wcpn4XP4g",
+	"kKGjnknmBNv0cOR5ric5gttisPbg6GAoeI4o2PhEN/7B77+DKTPWNWDCpekfXN2FGFaIg0ZcsVQjJxCN",
+	"afoDNVDP2Xc6ldRP8e9XFx97PqXAXrIP8rs++1HdKL1QeMCYHpkRsuQTGgG1ZqKKLEuo2Jxep2SpT/Wo",
+	"mIGfn4uBYr7E4ohlwhk3nI4v4HrWbCKwT81DGrnXBIcTX5MAa1gqLJeZYX+5fPeWffvmm//z12MkDbvl",
+	"mUwZ2CCQv9RKMKFsDiHgBNB0TAJzAUF3GBsGeS99rG7OJ+715twYlpQmb+IZIciH44Ylo/KX4Ik42w5I",
+	"+aXxp69W7sODt+4G8HFMYu6HmCG8x7kyFlBh3Ku4r3v9+vW37uV/vH6LoD4My+SUVIKNiQGLZyyVE2kj",
+	"FWmBXo0rnAc0JjG1BOP8PNWZCDhYxsJ7OHX66v9987oHhd9ulhRXmtSdf2UwF+HgBg2YipGclePjs7mF",
+	"p7lLoqSEFcq9T7BuxWdp7BF7c/gGbvtE0uk88tT3tMI8nxR2qnP5T5DoI/YdbBNmR+q3//mv/06O/S4m",
+	"5Goetjg41rhtkY4M2DtkCLXjUrrFkYa9OXyJHvabw9clqjjiJRN3C8OQvns0tDGgC53JkSBII5m6c3ws",
+	"nclycDLno6l4/qp/WOqM6G9Auz2b8XzpdvJnPrLZEgUMTNkgo16lR0zlbtMGQDLCmj249uootAYcvKQ0",
+	"hOJzeXB08Lr/Et7FuZGgJ1+UNPiTOl/sHbRX4zLL8VjkTqxwapwUjPRsKJVI2XDJTj6e9lgu5lByj87F",
+	"cMkuLjGYXx5LI2BbpqXADXllIaiLPSjcm4km6TPCEqFCN2SvWOoCdhA+qWyIpAJx3FxGE13yHAKRitYc",
+	"348pnQPhMqBywhKGdT1PD44OMmlsIPKe85zPhIXk3y9NxO2UU10n149MgPJB4USBtt1SOMCNQkO74q7v",
+	"hHleA+5cb9GX7/PiQmVLT2Ta7uKSK7XV9ZdF1vrZJ+Xh1frxutjh3T3NXtsbztStzLWaYYa53S2fIXrU",
+	"/gve6jwX2U4fXTpULW94l+tZ22uvdesrxefW0/JBqvZiYCBh1n5Zldb/FGnby39UueBp+/X06BQtbqAQ",
+	"WYsr38uZtBBb8Lh4sN9fHR5S0sNStiky6F78gxIRpaLYSlIMcUGwI1fUl0Jzp2Rh6GMQjNKE9Y8O7/rC",
+	"d0z+XjnLnCkVFCJ11IBydqqLTwyAOKF6BbxStKOfI+rMAWCpo3/gkeSj1BlENxva75zmdZoUzqNEpibB",
+	"pFqWxQo5QcyQhPhJk2J+rZMeNts5xc8mFHNzBiM3F2P3Y4RpBVXZvvTaWbkDBX+HewP/ArDGhQMshNkq",
+	"BelgdPmsF88FmXeLqYbybpiy47hmPR2ouVBQdAEHbFkNED83GJ9Z5lOoVjjldUTEeGhfAGsoxcqQA001",
+	"HIfRw8OpSNnt73S6bBYTf4kU5sWVyMTIn6q/71HgvyuyGw8BuC7xocUxBaJU344z5SrNgHSkUClw2XSw",
+	"D07KeUPnnMQIwB+BKn/7bvA1JCv7gVhvZfr7C/fCmBuo2ClbNM/5Kaid+q30qbAGoNrInInF31OXOaeC",
+	"Aq2YvgMov0UoQ3HbBG0/sH5MtDVU6kO5R8x40iiRGTFQfITWIwTZesFxCBLrSWkwIOyeBNFFCHHMhQrw",
+	"nvCzrtbTlCUysBOhqE4athBZNlBYMcM+aWPkMIN+JLcRhU/eSdtjkKxiiZtwPswEYAIkxLC73vH8o0o1",
+	"OOYLidGqgv7g1r5um7nfYX+cwPIe7HGPRACCm/ZIidh3/83ghkTx8LvPyUu0Le63HXzLa60bQ1oYlzy4",
+	"Ij1q40Fhwf4eVOtQ0cYuxpBywQ6kl4eH0JYWEc35uh6SZVQmie/STAZKGgbFXnWLPRE2rPUtYnPv1wQI",
+	"AzWYARRuDV4ngnH24g+mAynEMfASEm0stOtCUt4S9HbQO7QqUsVv5rUBvMlUF/mdjQuyM5u94GsCTwSu",
+	"NYjY8JFT4UGfqzQIg68XAeGqYnkdl+E1J0r9erczvM0+BYIGAeilGnm4BqwK8PPRMMLvNFMk3J91ZiRC",
+	"tVegu5v5gTxnHb5myqy+u3KA3RmvbXXO4efIqtnnFnyLr1I/4VG+g2bByzvYb91trLL62xc73GnblMR+",
+	"tXvmIsRdg0bBk3qF7w1sctQy+HsA6ifHgYJhAB4HGKeM05XDJdjcEG2GJw5UuBlsBAIH9DYe3PXMsMTp",
+	"+/M06UGgOQms+0ngUa/8LYlWnTBPgIffB6zmIvfeYVKr6d2w7aJJ8GbJUcTK6I5JiPPF7xQuwGxSGVsb",
+	"c5lBm6y8EaiA8twZQcs52koBLd5NE8ZrewMlU1Rh/1loS13evkytzxKAnE2O/MuEt+hVkgzufpgVXErQ",
+	"clDkJPzSed5I8pYk1XXBkQxBeh/lBDMqyAr02Syot5yaV2siZ8PlQZxOwtLycmv6uhw3lQdY4YsRIILU",
+	"rcFN/xo1+xo1+xo1+1NHzaDUpU3ozFfV3P+IfqezNDqhvRvrVfldD2tUco3ukWJwgQ8a8Vp3KaQ/69Q+",
+	"HuZ0/sDxsnJY6HEJhwB2x0ANC8uST2cfT88//j3pM28Qzlj1FLfTXIg4eVLvTZ3DJ64dsHWHRfQFG0+N",
+	"Sn/lqze1R0Td82FG7v1knmV6Ad3PVNKDD1nrnJsEJuXYTJc2RuT19oLnqFMoTk15qPh8vMdH7HOD4nI3",
+	"BS+kYVi54BFx3dVd7M9LwQE8RJK03X03vlDaima/xFm28I0f4bKvcv2E5PoLO8uCGLU5ykAqO/Xv4YkQ",
+	"LaFtc4+cUK8x90N7nNAlffvVMQafFzJgUjqnAyHy2QnDrnc8u4xQ7kYA6HHeYex8zPjSlw54bHcoPHa+",
+	"TKgHWnDDMu0DZBKZzSl+7Z65Gh+GjY05IChizoVbaneqpiITlqpPKgT9MidNVnMEIthhWOv1FE23soT2",
+	"a7WIz/MlVgX5ZfeDN4ZQdDeBkp9zaQXjuGyR5N49ChWpfMjaoAh7MMSV7Eucg3AiyKH6CYwtUHrpTCpp",
+	"LPYWY46FF6m0LNMTdiPEHAOVi9y9vrsLR8IkBnRwA1XbZ7segsQrq1JUWc03DQ0GJOA0UheLcAqPuv8q",
+	"9O6SGYuWDhyexqzzO88nB3wPIe3rY0+YMoOCKUqcUZLXp51nPL8xZYpaGgi2575h3Vgxr9vt7qWacrGd",
+	"7DVn6AQ+8zbb/LDjoZuSU1VeFTd93YjbB57fBM/HALgBVg8YVqDTu1HsAg8Mtfe3MAMpsd8sWyd0BIQ0",
+	"MhEjus/vs09UCVDGzKkWwBcM9GukBn75msTfyeJHyL9OE/j+CKg1/X1qcO/5iKZjlBAGnZqSGGXOyvhs",
+	"l14Up8/cyQC8lzKHionVcqLuCidOViAncSYBwyBw4dRV+bgTI9T5OL1fX9nTg8pVzqIioAgP483ht/2t",
+	"tTuPLFQ4CcZyBRjwi67LbHYSqsatSTnhjoXjKi51AZ8Cq9V9ltNNDPTBR/YE8oYdUYdosuAI7+9kwwkQ",
+	"VZ2UedJeMCPeHH6LmpHsjoGqNFHBavhrwwO4oY52nrkjb7kiutGho9KoMG31BPLPWxHOutIyuLKUzO4N",
+	"GSx+gGEwFfGwxsxj7Qn44BIFFkA4EA4Aa6Q0U9oJ4z03SgUcemMwCybiY+XyPU57PNC1nIkMUijrqwAN",
+	"VBWI68BCQ/DAUelLd7WxtCzPzAq6to98y9zjeJiHPx5ju7TDo3FFX7Q5FTcasH/Ak8zbmh2dYgZyex2v",
+	"Y6BK8N1lwCjbwxKPSqklcdIHWMGyS5+gEEwFAT5kfXKA2mHJ1ceLi/979tvZx9Oz0yRAQNmpGCh8TISe",
+	"RKV8ytd84qfDK4y4GoksAzKd1YMPLyuPu+hPWOxJhSj+YyHYMlCQwKp+EmF/hbsUmM6QvwvtbrmYSWTp",
+	"lrbtUUqvs/0kxQv3fpJivvhPcorix5anKK4u9JmCONxzfxZqLzv0o45YFbJML+pMPgCkI1FfMfJqCpNX",
+	"heuPtcxvQUPEeiMC0L/vGpuCZ8/TiEG4vlxuXBaHYqFxJe9elr1jjdVqDl6UtTaeeB2rkNNeXEsHT/L9",
+	"iaDGckv5eqnYqzdQR2vinkpvpgTvvz75XqVJ3mfhemWgDelfmHcwdce5ngF+x1gsoln1fQxUa2q47CSM",
+	"GAB9y5EyeSNikw9eLVsyy2/EA1l3BQFeN1vncMWW8sRN9MT+4F1hJO4xgY3NfUbgB88M9bxPJOHNEakx",
+	"VBoLZXMpQq63KZHLRxaKYWqTtq9rWGx/7zVynVETS0R3DFWYPZaQNeP+18hMqBGWg7p1cv/jPtv9179+",
+	"Ql3nSdNbI2YFwXs15JsPW2fj8WnnOz9rjcGy3O/SBEOn4ROImqocsB3G2uqo37UfEWq/dx/viyo2c5uv",
+	"TXKedkdnfuhibQ80ZeZBPdSoJshF4qlXUls+vxHLzd0U7gKA/rm+eHt1/vG3s49vL//jE+Do/HD2H4nn",
+	"lCciDI++gKCVU/xxRq0pimrPaHhyHUNSQFVOPOCmQsJNp5CIgjP0jDrLLu3hiYH2tj8l6Ay+IXzloWCp",
+	"yOWtcyquiPATAREIoQywIbOMEC9ME8jAWZizH9yU7VHGKiM19X1gNORGLDstAKlynsYBDedHFWabXAUE",
+	"+UZxQlx81MwmQY8UMjSMKjbgtFHe21pMhQq8TEhUH3UzIipfyi2H0KhiCea7APkXmwYGSqYRQkjFHSTi",
+	"e5USR2HU0BAaPNwAtNPIrFopRsmFLXK6d6CS99zY5zD+8/PThE2cuHnJhNqRmqZMAsSG0nqYnnHcCk18",
+	"sG4vgHMJ5zD+KwFwoGhah4JbP6m184ldxc68KpFiyoosuTqjLPlOcIvT6T7c2FzwGfUFGOeK+M8ZB1A1",
+	"bMKzC83c26ASwGrTHrym2+XFZEpBTWQuUSkE1bFAAgcB0wPAZQBScaDcAXLERlopMbKAhl/rW8PNZ56Z",
+	"c6uRJNNKdxrOoxGIVw2HHNIJlKdcZYWbTvRXdSf69oPJis8Wd9Fz/JCq1qArP4hU8msPZLWiZnr+qqtw",
+	"G1fLFviJ0dZpPGxDztdLBVqtqx9a6xTiB3VUeZ1hextt4eGS0DifA5hS4GX1yov+sKXkM7gBzdXXMw3w",
+	"XQE3BrJCIL19ticAHuyUWkXgqRV9wfPRtCzk3yL9J/Byxyz534l30kHvqCXLC4itj6Y856NNKDiRM1sP",
+	"h7MjDUMJjvOyHhyn+0+oVuJ+kZ/gi30f/OU9TJe0PTbUdtpYzIvGQ+0b+n6vtxcfPr0/uwaE/Hcn5+/r",
+	"8PGr8El171crpG7bgLrcNkXfdD9F1+Kz9RCe2OJHAb8+e8sht2w3Le1/7nTA9GotLp5n0tkvEEMqsdXc",
+	"oq3GkRKrkz37k9dw1NrwQj2n77LCyFtRfTelF312QpG21y9ZCpFPwCpM3Lskf2I31Cv5Vp5ogGTtIswO",
+	"Z0wMzNDghpaHadtT94X4PM+4bA68XossQ+2IVixkbBbIrYBkACWT6lqvaomawy6Bo8fzJ+ANAFBH7iie",
+	"79CwO1DOSAY4cmeHh/TQTAgEsKZkGnDrDZegy+uOZvo0v2ztekSEb7GEwNEOTRAbNVhdeA1BUYZiwlXP",
+	"02eXaJLxtoxD1KENGAxoCfDo0jD6VpEelR6/M/JLHl/v7ZAfAeP6yHYC+ihpbh8GpXGNu7jzTf69G/xh",
+	"tu6Zmya1OTiOZGNOzGf8pkwvdFnfd4arBf04pXTeYxeP+UhsiQGARh9D3lNZv+vQ6gE6Eyx60c6GBmiX",
+	"Emey50M7ph6Sw0/uO3yJVtsMcGVbtaRXrd2VFi6ywWJjI7x3Q896zYoDCrSJQu49AO5lcqJ0jnXCdd8w",
+	"z8VYfr6frXAp3G8jCzCwlZSWtF+0l7C/D3tw36Gd+noSJgpswQ2oNSTqnYYvaffAqaJHoyJHVGG/w3fW",
+	"ajOxqfL7g9hnFPhDQ8ss4pyNeJaZbqoPb6CSC5lg44Av4bJvnaIXc27MQufYeVPU6Pwzt7nQZosA3S1B",
+	"NcUBWN+EB3baR+wP9Pcck8lGWNNRO19cQms0kxbxvCJYOIyIQrIA0NxvZSryUKfkLJO4UQvMFSOARJi+",
+	"rbaNj0xw+vr9VPL4x7/Fo7l9Mc9mYbiCot9z1UVJBhmBSjwzYb52F6Sm8tQ6EOdQccm0yhAY7lbkqdPx",
+	"x05gpJpkoloqaqZ64TNVdeWKznpYLXltYTxsimy0LXq9wmes6P+20Q3KfJ/fH4+64cypjTh5TsJ7fDbR",
+	"9LX47BrSKXDh4qo+02cnDKmoCURfieM4VOt8F3Agp/xWNEbSAG7qIWcSXn5/QzZyZCEUOk6YgZlpmhO8",
+	"5qFe8W2OQXEOVMiemuLBqh388MO9Vz2sMtXyW6IRXCCbFskyyCyA5NvgERJJRqUmt7GQRWXLD0TyWXnP",
+	"VZLjVZL0zaFMIDJYqb+PHZVjX2QkU59FDeEM95Nn4Yj0QaX+CIJXmdY3ZqC4Za+w0K5agQ8waXzJpjpL",
+	"IaVJER5P/IQGwVJY4BlUx8wIwRLMkoj0Wm8IMuwcdv2SgoexEm6JM1HOemf2euWpjWHEqlWwiwmxjiZZ",
+	"S1oXb7Myvgf39tmZ221UCwCRLT6yROmCpZ896vaC66WaEPVlkopM3opcpEmPJYHinyAJTTGf5wLy90i0",
+	"Q8jNlFwM8TUSek/RW2uCunHvYLbs3Wj4Myr1h9qzzdikoeE+0DpjgtpDkxamO2zSMAShkxamm21Lu6W5",
+	"1R68SUCu9G8AuENZxP0JRWI6JxYBblhyen719uQSu1MIr8HmXBmEZ49sx+qpiiy+ZqCAwtxtfeAegDbr",
+	"QJANUBq43XtUtISFzUMBZTfoq0DZarV6v2ZD09evN99171me4lAXeSpyePADN4qcerV4Al58O3kGJAm/",
+	"GF0I89+lBwwo5rsIcLWNoCrCubD5ciNWxFjn2BE+JjOppSzfRXiBNJtQ8yPx7TGeGU3nF7jRRmM9+KLi",
+	"LhGJVZ+deiHHghVkolUWmclh3CFyYrmH9QfqEupbJJ1pAMS0WtCPaTpbZe5NC+GbvOrhVGy+fIj9cekG",
+	"erTd4UaXu+2NMHnAj9BJshcsbLXER3a1PbYhasSL+1CNxxtgqsI13cFpVENTAb2jpo+49UF654aT9bWp",
+	"HMHd9brBue0+M6inyrl8XGaLV6xyaYLGLyt0EekErwMWHd8cFFRSf6BOwli24agOY9Yd18A9UsLAtTuu",
+	"n5LE7qUFD07MFRHu7uyktnZ/gHYnfh8ggy4tqkhEBer5lIISC+YmOfVUNciSgT/45qLn0rlzPhJT4YkP",
+	"jqPlNwBfCKnEgcIaT8J98zFriEYElxF/hFJo6VNXK0Fu9FtCukKiJBM5K3hUbMyzbMhHN8eAc+g5bnLh",
+	"PgP4qMTC2Qmr6AmcGWFtJlK/4zKMQwEZLP4lMiKYVh5n8ZgYHqML3UVWZlkgvuqt/DrjKRxQfXZR7nTq",
+	"1mKlUxxGQzsIuymje6SJTYQ12JMT5SeupDrBvc6rPe/OrNfjsZs/gsJrs+PXzI8//H6/QobX6jj3swf8",
+	"vmmOzlyJ/FaOQpkWSyXPxMiW4Jp6oco2wE98IvLTwi7dYl4LPjNHPoyKQCpMKKjN9gQXkZ/mWaYGKgJA",
+	"cJvSGaW0E4mLmRqVgrXqP8pz2aapSNlffKPU5dnbs/Ofzi6vkr/2NtWGZdLYyzAhezUpcZCmpPxJlgWN",
+	"1m1ePjzV73q/EenQHlfg0unHrXGD8NQX//L/+/uLeS7cNTWHB4R55txO4zQW3ta2vO7NthKO5uPHqa+S",
+	"Jvg2tA8FqFsvej3yijjoy+fFPCph9J0ABvvY+uxczYuYs9CTgbh9gNDLUYCRhNl/NLSK89k8EwBwCw4Z",
+	"qd46MaWJvaxOWfdOFz7+kx/tkWAtK2/RpHppAkzPZ0W08xZjRIJnhmVy3Emh3hUxOoVR/V4KRshCF1nK",
+	"nDrdspd2AcDMxTzjS7LLEJ+lc5SassmN6MPgTEcdDe1olKX0IQeE4HPvVSKxElnBRnAMfP1LuHOvirbI",
+	"BI3SKDnu1wgpxr1/h/gYnEaIJAFS5nUqFSsuy9WWI958Lp/Hgi4VfQCcoQRR4RcnNAMbq+fAkIU3RRam",
+	"O/kity+VMcBJ6jxlRHFBHTnW+URbK5QTDGhboEyCExGklhM8t0NncDccsvRxe9UccOfmrl2anm6p2XI9",
+	"cuYzqYW8UK2adytbXRfOIdlUuktl9tnCLRIUaTlpnutMjpaec7Ts6kylFSn8L9HcM2LtlwZPp34dQMkl",
+	"vsYneOhe16oyUNNOxYvoG90LYz8ovM3ZNZ80jUKXvYBr6OH3Dx3ZtVeKtzgt4OYwUV2FHmirEW1LWs44",
+	"0xFzI48lBIxHlEhzyzsUQlExnkidf0tsnc57Xq3DcbeHVNyNEHPwWGWOeDmmbDZIzsfPP3A7miartX6v",
+	"/q1XBoIsn9CJi2jcXtTevHxVy9w6T7kVqzK2tU04ccuYeBPKjxGiSijqjS3D/ksqOcXa9OEeLKr4U0/F",
+	"WCpZupMPaFLtvtmcBBrry94fa9udpdT1cpdtVzlb8bIXVqAV1OAnjKNGmbJQJkIE49T4BNYeGEzeYyhb",
+	"OKoWPcxhDDC7yc53r0eLdbBXibx2Az2SfV++QXOC5eeppkkeiuCgdXFmXwvgJKl5ug9LbJOunQx4sPs2",
+	"AUpBP9zBrgmEJ1XS5D6hTSkTTEZndhdWoVJop42p3YYbBza3M7JyQrpx5i0wxkCuN7T3eyidtDxNnX80",
+	"lW67L5nVhMlVRz1zidyae9ncRSZ2PWVedjp64+ECsf17Hym9g/d6FBACN10fruviGMIaJlL+O7t17qIX",
+	"blo3lCXgCFhW6W42GB9FLAvnjWcZlnJinSUxpNTXI3ghRmY3EmK3S45KniU+ExCD939A7lxszi3LH3Qo",
+	"OU31qADUxBDoAgaXXhTAJ3CceV4okVB9DmCmVx8AwDVuaMjY6GI0FekRvKI37MALDR+CMI0RaQdPMbsC",
+	"RnMaskgLnivI6JzB9A2XSGllIqz48A7Oalzk0vmz8EH6VuT076MSjsb9ReRsIZUJMFluxsAUxuxoAAZD",
+	"2l0wn1mS5svLQiXxgU9PR8YbkaUER1BiI8HXrM52CLIPFIDtmV9e/9pHxpw+upXC/HL4axKlsQJc/su/",
+	"sQ/yu1oseSeK/tzZlxqq0Ow+sIHhPg3GF2kLVhSdB1ugG36cG98iAQj/jFdl/27qQ3ye69w2RgfOyp58",
+	"slkRUG0tNuqhJ00PoE95jmQGwyX09yLfNX5/SW6NdhHFMv2Je8T4QIUPg02afLq4umaxvksgJWt6DOuc",
+	"cmg+X+BWoQVyZ6WveXJrAnnKca5nPfeXlZolp1Vk5hUxaYWB8mrhLwkyEPFhJpK/9ta71NAMhz0nbQNU",
+	"gM5tuTf2KKGnNHebTkzQnk7D+4nuqOlc55jgDWOUMrqLJVWKZ5z4qT3f/r1IJ6Tp1gB7MXwISCh0WIhb",
+	"nhWY7Ew1yI+Pvrhlx4AHWGiYQpR5CbQWO18DReYGO8caE10g1pliVs4EsfIuzBFLbF6oEbciTfCAImcP",
+	"7kC5FBsTM1XDa0/diI+blnFWfnNKBpUq6FE4fmCRMKPQoduG9UlhouMBcayN4ruz57aVgjCYtjB6WVs5",
+	"07loIg0M9n8bvkBvy020Ep2SBe5qyfYaKwbrv+fw4dyKEI2cCp7ZaWh5Ckrk0QPH7af7XhWFbeLLVLoX",
+	"ttCxb9Evj3uAzYTUH356iED7qp8oUUgaG1LdfXaC3sRAJWOZiw86FYlT1KbU3VyJBQFY82HmtopT8PeN",
+	"Ow9Uu8AzLsIfOd58hwDA4ZcUAOhkR6KvhZvymYk2w91sc+LKs/JW2uWm5K2xAom6X37DZlJhxuViDKcF",
+	"Are+PMS2M7DZkVHJO+IEmYyeaOJ5C4DlDI6zBsYB8MX8u+3bpK3PuV+ogOkbinDcVPTiz4Tew+PSHnQX",
+	"AD+BLyPsrnkqoouOY/qk1chjgpfwCH1719wrwpRK43yYjms9/DZ8ZgJTvOVL7GCB8VKciG2VHHT1o5/7",
+	"T0KbnOJk3Cs2iGte4ETtY9VHeg4Fzn6de8ERTtng4K37VY/Z//zXfw8Oapbbv1j9gj9M/Bi+4IuNH5/6",
+	"Kby/mIDd1Dnn3JqNdozOFmY4sNqcAjRBVxA5EqgSIg3Dl2upRvDir1oEYjKqGyVCCahGI+TvWhg25KMb",
+	"BrjwuQ+4lLT4YI7XV3AVmfienv/F5yvftkZw7RC/tZZLJFQcu2VshGJ4ELOjuXz7XsqFsP0iO7u/KY62",
+	"s3A9AG7o0wl+ReUn+w17eWl44fH0R12fOi1jwlTO5pW1tCtlNfR7KV0YLhYSEptbgsUnypNkrpXxYEcY",
+	"8clhpzYVPB/DWy60N6P1mC2kSvUCA+oexFiPIXY/yXUxj6r3CGvX/YR39QdqrWBoS6z5DFnI/phR5tNS",
+	"4DbvtaFv+0Fq0Jm+7XS/ydHUrzBh49K4PI2H3Mfey8VIq5Hs3tAzN4a9zeTo5ntdGBHheQepB0El3AHi",
+	"TExL7kMIs66SH5JTOYJDvscQ1pHNeD6Ryg0xUB6UA3oUmdXYd1Qo8kQ+aWMnuTBum8GuhRjBlGMYEtaA",
+	"CgqGYuS246000hlMAJ3wjwIQjRaQ+wZCPG4Giuirjhk3N9STDHDGlCUF4inagJBqnAluitxHSeHvhuAV",
+	"MEqAkgAYGKAr8NUBJguRJCTkFZX7WqrLZ3aaCwMQWe7Ed8/Plix3XxdqAgMvrtZpfc8jiUKb6OX3egFm",
+	"ndXwYmDq9ZiKuet80JxTlVMTCI8PfNSAlgHMOf8sZ8Xs4Ojl3/4N+rLoX6ErSyorJiDav+63WQhmRza2",
+	"aX6PnTtLn+/uJo4EjypDiF44fHxaVAvFZhQPvrueWGnhjDUFtAhthPwuIa1ihKsG6nDfrMGX5mHadDbB",
+	"FNPXddwPCc/EDuyHysvUauNLTBoGHoSyRbGijBGin5Rvjs2IXkGvW0bK6TOnWhCIkx7t2w/dpUthjyrc",
+	"bgNVVQl0v17ABU6fgHMI1R98dNNnuHBOhTn9COpzJQFqF3LkQZpKnRNVTWNZmsjGlU7zgboRYl5BqjA9",
+	"MH3hVRL/N8zSQ14/L5QpgRFnnuWwrCBw85CJMTSuxZwJgpmRngvmziesqarMEnVOWchWpZriHp7KDVK5",
+	"YLFZX11Qtq5TwMT3gVUeG4e0e3gh9GCEX8sYnRMHwlqtnlZQjwOlOtSbh9Zp2dkbDYh17EpEuAnVOn93",
+	"aI6mWhvRg5IJ9NVCXyPcdqPgMEQlN1wyDtyH7ASlMUipVBWzAFYDII3ccZgLpzT8gviaQXqmDIgK9bRy",
+	"PLdR5+B+8mY4wE5278vH7FrsNDPyPfTQoxD+w/ll7h/xXpk7h2wVeWDX8JTvZ91PoAGh+erO37WdCF+G",
+	"6mgsvRUaN2rPIoq5oJ/jfexBstZKi5ArscvaogcS/B0hzjsevl10ZSj2FVZB+YhOqP24dd1D67zTORRs",
+	"EBcTVUbCd1DJNJ2F7kjJhdGZ7wCO2ppALo3uEazvTWxZAGiMpykac5kZwrPrRRgclKVGHAUPeFNNK1aO",
+	"yEZ0l6/5AMgH0JJ5lUyQSW1Ub6OnEFrfupO9KwHkEs5kJW3mDZAYCNHHtwXPqoxgJcoGFGLPeH6D5cic",
+	"WUAW++jNV2eY4MbvVVrphgLJJeY8Us9ipPM09A942I5QwLxVDqEJb79NOtePEFrDlj9TZI3EMD9jqwVa",
+	"bbCqAd+8MyQj4B6swBlZXfrRATHjPso3Nj48/8WGGs4AabtCjzLS+kY6o3hcctxBFWZ9WecVjdSmsvOj",
+	"9pBjBqhAgClHLUPZaKR2roR9/hbeZJvyuRKWLryHBhKjIocqpl9+rSyenCimC9uOWYSrpVZiU81o42R1",
+	"J+7ulc8bI0JOQbm5B9fRra7v/hSeAgdy1l3P44m5cX51Zfhd57ReFX9HHD5einslOghJcuhmxprKEc9z",
+	"CaWXuXbeIHHHGELgw+YxnqY5AltMhC2zIW8OX/YH6gQAQIzzzHlWAuZhiOkzMkA6X89qtuDSHrE3r76l",
+	"JjGAd30OD6hlU8ZOyVhKutfDb3OROo+UZ+YJMfts2oDEShcxI+0mO5FCfJFKA25FY8fGOzigzSiHBJol",
+	"cSKEES+7R1vlCyMB+kYEiZwVBszSkiyCufdkaDP3B+rcAqsEpY0NMNv7QgWkn0q1MEcsF7f6BiGOsVQF",
+	"QmBkKoViZLoFGoBe9yLAG48aCeH5N4eIjjJQnA2d3xYj7Bg9E+sKGyNV7llH7M3ht3ViDDGRU5rpvQGJ",
+	"u6dfu49sJ8YNnQb+q6fxTD/Jw4hiFf6FIeMzR4DyiKNsy9bYZkTU7ZlMqpvmDQM0+4ANBw2fkO8FrnzD",
+	"kv+VhLpSqW580AAQRIt5v8YTSoWYvXfD7Udq3KOv4F2/ONWnFXJAwEzeRf/ZYt68iEh7h0otjYKmmZ4Q",
+	"i1mAXkWLUOkqfR25yrHFWNOIWBvlFPbH+Z7W+wqe/eSXGnpn3WRBbqo6sXdYakS33ZQbq2Dfu8MAI+05",
+	"nk6+BIwTD/o3h4f1+bIrP9KW9CzloCqjuhGhkx9UWCPHLDd2ZwapL6koj6awTUWeX9fOsoL+gY3Vd0GS",
+	"7gArch5SI0ovqAaJCZ5nEkIc2LldQUov4QKQNBMwpZ1FH0qUosgdJQJ77q7k6sdPny7Prq4A0d2dQAPl",
+	"LG9DFRcA7IzoCs02N37qvvQQPv3xMEr85zVEAD0g9pePVGLCOrYR4mrQ0F+5va37YrzWTYMQc3VdNJXq",
+	"A6Tw8qoVkqySsrK0BlOeYvUeFhG5VaFMsTv+e5C3jaqSfMkOdX/m7oiBIrIaOK4N2ZYHkf/HrbGrvsQm",
+	"DC6CZSirTUug+K4TMH7VawfbJsW7pGOCcG9jQoklYb8rsUUbPYH25d20yd6bmCMEAORRIOHxx6e35I59",
+	"DS79UGeJl9wGCKY5KbxrL60ZqASKD8yJTR4GHLOUuj9wm/IdzYDDL88M6AoDs6MDnVrI0j2iiEdcItgB",
+	"Fp0Z7GRtq7bCDhcqfTLa+Kk0jEVqGdyJ5d0kA8GpmzxkNA4Me3V4WFbhScM48rpUeshGPMvw11yM9ERJ",
+	"I1Ki/U3FXKhUqJEUhnhYoXoGYOJELthc6HmGKREmVW+glAa9TRQVvHA+kIUWSt+OGGrGoRSK33KZ8WEm",
+	"AlJbpJa/OXx9zJIXMOQ/E4Jug7J3iOr64nSqGG9opL/yNJv7kz+iom8QP+sMe1+5uDRWzDrjRLP1z98Z",
+	"xByv2tqF+J5PepCylyWXtAe/h5hIhTIDEUvwjXol4V7lGpS9Z4ZgzxAPz4gcKhihnIUzA3QbA4WJbYBf",
+	"OHZ/tmJOoT0YTefGeicCbzFNEgGvVLZE7k8w4oGa7XVnyCA7+SPDLFDJPa0ZGCNbUBXaiZcVfGZaI+Rz",
+	"oDhAUQg24G4I+ewnGN0gvJzSLJmJ2VDkXolBa5dJQBP6n76XaSoUFSjXCw6QJB3stdSDzzaV1cNEPubx",
+	"FYrxLU2FF4TCuNe5J4a+W/cqV/ADGO5+Uf/AZrsXq8ez21sJ9hODrm8t4pDu8JpuNs+4bROCuwSaQcOs",
+	"tM76iemH0brBtNnW6jsg6SNzjwRz6emOKFsxUL6+L7Ad9fCcREosNuPmxpn57Rmtrv2HHuxLZPH5jxtx",
+	"W3mLZun9bE2wX2k6OqWvquQZgpBBxW9n9c6Qfd8Men+Nl3zRKBLwDW3SVTgfJX8c9qB7FrnOOttglBo8",
+	"fFqOZn3TnLgyWJjjgV6G+lZUrG1vZvuaBzDynAGG5ypQkTekma6pRGMfe/6jWOxQDvOyy4Iy559GY9ds",
+	"cShGCqTTOHedtKT6xM9q8cvW9S/3bA3c6Wpdyq2+idauTV1RKL/qCsL0El7iLl96Z4wUPLI3abQfDfKH",
+	"fsEKzX1CG30Gk9GZ3oKnObUlns+4zHzF6Q72UmNQkvRtWS0Jyss9jmHXgFTYzFgpKUJLyDhzBr1GoZqU",
+	"mJux/ekwePoDq7ByzPWN7Cbui02HF7hUu9jgcM1WBGjoHkAIjZX+AZivsgMa5C6VPiquVWhUufaBkUq9",
+	"k+fhDP2ebw6/beo9CILYRiHDi+wDUnrHOW7uDqj/nMOnL+XdJVx3nsvuMq2nodFdbJHtBsGloL0iBKbQ",
+	"Bah0zibyFtgKiXVGZ8IXTz9EjIYE6w8conFfCOBQD+zhbttSTyMmg6h/9z0Oyjrw7jKoWBBupnqh6two",
+	"j8gRuiJYypcQxUGSXr8nn5nS2IHgi91ku4QC8722YMEoDaIB1fBdke5weJwz6Qi7CyUvtHmtdNDuuOih",
+	"5ebOC1+nbLeYD7VF4mCnh/6fPVmfYYT79JSsyWIXbaSWFjaS9R1X9VaKxWbEpJBP1AsVg0PAEeB5xabA",
+	"eYBpJ0CDojLxl4eHVHeED4D7XwGqO9V8w61pfS35T/Bye9yVboBNMXSYne5qq/mtSPGZNcEpLBy9S1n1",
+	"CTyzmv8ty7hCpyIR3QW6uD67mnJ3BINzp0K3BwS6fGlEzbbjt8LN2572m3v04yVVftoQkoZJjs7uDjYw",
+	"dm/d4my2F4Swcbe6ZJ+0QXRAd1JKC3vQWSAq7RFSEmGIwi5EnKWKBWua/KwgAm2UH0ydDFBHnbpa5a7a",
+	"dTPdLQAW+vI3xcB+Lpv3v+AwGH1Fm0iYn5XusKFXSPaixQ0r0EpX1ll89GF7UmH09Mfr7PCf16DIfOYy",
+	"6LIyIRNlML/Y+NYiLG4bgYkRMvx1W9XqSZhDoGwETDfkD8wFwb9AyOp4I++inYpZk3qNJbSNhvXvs49g",
+	"1t0mtDmm1fhthw+8A7qV++4iXrtN+AO2GJScvY0MaT0mPo/EHBE8bciJmiOWFHmW9FhCs0Z1Y84llWqC",
+	"HdgJbJuBipjUAJ0zDIeBthvpN1ifnXnytFEmeI7YX9cwP8wspAV0YRttED0ehyKogdpnhK0U8z9wkI0+",
+	"8jHibI97ynXXzdDRebWdds13KHp0GueklyXETtacQ4AWErUtcksdhsQsMNVFBAYCexQgeQlPHEuOn5n4",
+	"uWKgqM/xG+pzzAUg6AINwTFuspnORW8HKjda+4dgc1sdql21sZuojdXGOJN7qDZORSZvBeLN6AgIdyFK",
+	"Duym2uO9HTPr0rofXrfzCCwZkJYoKIxeLnEyVfAY/fS0ZHp7MrbLE9ZrJQ9cV6ptL0xfxH0Ple8YHglF",
+	"muxtszEhrbMhPEYat77FGjGioerTw3xViMDoiwZqRdLqqNfVV1HbkSysK0nLhZW5eI6f1jU8bYRggUDS",
+	"uUAcCiwb5FnAwivr9LmTzZnwVZIB7jNwcdVAx8rcCw8BG30VoQ3aKtdzBNqheUaHhF7t/gKlLbd7EqgP",
+	"1M6lxCLIUFS6Lm0Ps6cIAvdO5yzRtyLP+PxKjLRKTYLGii9tH4LSswsNk8BtkQsTTD8lFgMVjUJ/plmD",
+	"unmjI2h9rxFHXAWuAdCQFvA9ochsJriCFsZaDGSYuXVB3gcklHv4pRvvMaii4TvTGIOslrckVMg+Pl80",
+	"YpN0uk/2Bslch7/suz3KJpBVwGXoY4uxeTG259T1UZlSy/jSPVDnoYGgN1Bh7/TYpOA5khs5cYf4xXlA",
+	"ZcjFXHAbwTg3QDevmarSwCuCnaGbUJsfwHooUZS3Iig7VeQBZclBEambN6Vt14jKtNjbJLI1dHIVpO1f",
+	"WFt9cPTLr7/3/hXw19w/f3UX5rdedIs8Ozg6eMHn8sXtSxBTep9aQ5RIYzBx1S+DO9iA4oaquwmCzjEa",
+	"OFik1EKeahJ4aaMHUmqs7okiINd7mZ/oPvvx8r3pMdIlz9gtzwqiQ6uqANwhBNfVY0ipkwueRoOHlWj4",
+	"oACQELlxWOQDx4R/6toshS7/uudq2nGIyK8rOE16TJMIB1cm+C2kRK1GAw14YeLVQMKYmmGuw54FxPAY",
+	"yowCiXDUUvDFDUD7oLo6lenfvOzATRLdGog+am77KBY4kfMy2uP8EKbnWNPtn3HrtlvNA77XC+8JEVeR",
+	"NCzVUk3iVaCu/aY1CICx8T20gepnlCR5MdXIaIegCNHtWONSf/ONQGqrea4nOXX50m3UH1H/pp6N1u2l",
+	"eOMUEOT89ff/HwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

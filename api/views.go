@@ -43,7 +43,7 @@ type ViewRecord struct {
 	UpdatedAt time.Time
 }
 
-// ListViews answers GET /alerts/views.
+// ListViews answers GET /views.
 func (s *server) ListViews(ctx context.Context, _ ListViewsRequestObject) (ListViewsResponseObject, error) {
 	who := identityOf(ctx)
 	found, err := s.Views.List(ctx, who.Tenant, who.Actor)
@@ -57,7 +57,7 @@ func (s *server) ListViews(ctx context.Context, _ ListViewsRequestObject) (ListV
 	return answer, nil
 }
 
-// SaveView answers POST /alerts/views.
+// SaveView answers POST /views.
 func (s *server) SaveView(ctx context.Context, req SaveViewRequestObject) (SaveViewResponseObject, error) {
 	who, b := identityOf(ctx), req.Body
 	v := ViewRecord{Owner: who.Actor, Name: strings.TrimSpace(b.Name), Search: b.Search, Shared: deref(b.Shared)}
@@ -78,7 +78,7 @@ func (s *server) SaveView(ctx context.Context, req SaveViewRequestObject) (SaveV
 	return SaveView200JSONResponse(viewAnswer(saved, who)), nil
 }
 
-// DeleteView answers DELETE /alerts/views/{id}. The owner of a view does not change, so
+// DeleteView answers DELETE /views/{id}. The owner of a view does not change, so
 // that it may be asked for before.
 func (s *server) DeleteView(ctx context.Context, req DeleteViewRequestObject) (DeleteViewResponseObject, error) {
 	who := identityOf(ctx)

@@ -45,7 +45,7 @@ func (m *viewMemory) Delete(_ context.Context, _ string, id uuid.UUID) error {
 	return nil
 }
 
-const viewsPath = "/api/v1/alerts/views"
+const viewsPath = "/api/v1/views"
 
 func TestViewsAreOnesOwnOrShared(t *testing.T) {
 	var who api.Identity

@@ -4490,9 +4490,6 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
-// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
-type SaveViewJSONRequestBody = ViewDefinition
-
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
 
@@ -4579,6 +4576,9 @@ type UpdateUserJSONRequestBody = UserEdit
 
 // SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
 type SetUserPasswordJSONRequestBody = NewPassword
+
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = ViewDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -4806,38 +4806,6 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /alerts/resolve (the `ResolveAlerts` operationId).
 	ResolveAlerts(ctx context.Context, body ResolveAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// ListViews List saved views by name
-	//
-	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
-	//
-	// Corresponds with GET /alerts/views (the `ListViews` operationId).
-	ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// SaveViewWithBody Save a view
-	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-	//
-	// Takes any type of body and a specified content type.
-	//
-	// Corresponds with POST /alerts/views (the `SaveView` operationId).
-	SaveViewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// SaveView Save a view
-	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-	//
-	// Takes a body of the `application/json` content type.
-	//
-	// Corresponds with POST /alerts/views (the `SaveView` operationId).
-	SaveView(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// DeleteView Delete a saved view
-	//
-	// Possible for its owner and, where it is shared, for administrators.
-	//
-	// Corresponds with DELETE /alerts/views/{id} (the `DeleteView` operationId).
-	DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAlert Read an alert
 	//
@@ -5769,6 +5737,38 @@ type ClientInterface interface {
 	// Corresponds with PUT /users/{id}/password (the `SetUserPassword` operationId).
 	SetUserPassword(ctx context.Context, id ID, body SetUserPasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListViews List saved views by name
+	//
+	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+	//
+	// Corresponds with GET /views (the `ListViews` operationId).
+	ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveViewWithBody Save a view
+	//
+	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /views (the `SaveView` operationId).
+	SaveViewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveView Save a view
+	//
+	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /views (the `SaveView` operationId).
+	SaveView(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteView Delete a saved view
+	//
+	// Possible for its owner and, where it is shared, for administrators.
+	//
+	// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
+	DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListWebhooks List webhooks by name
 	//
 	// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
@@ -6185,78 +6185,6 @@ func (c *Client) ResolveAlertsWithBody(ctx context.Context, contentType string, 
 // Corresponds with POST /alerts/resolve (the `ResolveAlerts` operationId).
 func (c *Client) ResolveAlerts(ctx context.Context, body ResolveAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResolveAlertsRequest(c.Server, body)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// ListViews List saved views by name
-//
-// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
-//
-// Corresponds with GET /alerts/views (the `ListViews` operationId).
-func (c *Client) ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListViewsRequest(c.Server)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// SaveViewWithBody Save a view
-//
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-//
-// Takes any type of body and a specified content type.
-//
-// Corresponds with POST /alerts/views (the `SaveView` operationId).
-func (c *Client) SaveViewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSaveViewRequestWithBody(c.Server, contentType, body)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// SaveView Save a view
-//
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-//
-// Takes a body of the `application/json` content type.
-//
-// Corresponds with POST /alerts/views (the `SaveView` operationId).
-func (c *Client) SaveView(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSaveViewRequest(c.Server, body)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// DeleteView Delete a saved view
-//
-// Possible for its owner and, where it is shared, for administrators.
-//
-// Corresponds with DELETE /alerts/views/{id} (the `DeleteView` operationId).
-func (c *Client) DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewDeleteViewRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -8267,6 +8195,78 @@ func (c *Client) SetUserPassword(ctx context.Context, id ID, body SetUserPasswor
 	return c.Client.Do(req)
 }
 
+// ListViews List saved views by name
+//
+// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+//
+// Corresponds with GET /views (the `ListViews` operationId).
+func (c *Client) ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListViewsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveViewWithBody Save a view
+//
+// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /views (the `SaveView` operationId).
+func (c *Client) SaveViewWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveViewRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveView Save a view
+//
+// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /views (the `SaveView` operationId).
+func (c *Client) SaveView(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveViewRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteView Delete a saved view
+//
+// Possible for its owner and, where it is shared, for administrators.
+//
+// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
+func (c *Client) DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteViewRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListWebhooks List webhooks by name
 //
 // Corresponds with GET /webhooks (the `ListWebhooks` operationId).
@@ -9563,107 +9563,6 @@ func NewResolveAlertsRequestWithBody(server string, contentType string, body io.
 	}
 
 	req.Header.Add("Content-Type", contentType)
-
-	return req, nil
-}
-
-// NewListViewsRequest constructs an http.Request for the ListViews method
-func NewListViewsRequest(server string) (*http.Request, error) {
-	var err error
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-
-	operationPath := fmt.Sprintf("/alerts/views")
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-
-	return req, nil
-}
-
-// NewSaveViewRequest calls the generic SaveView builder with application/json body
-func NewSaveViewRequest(server string, body SaveViewJSONRequestBody) (*http.Request, error) {
-	var bodyReader io.Reader
-	buf, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	bodyReader = bytes.NewReader(buf)
-	return NewSaveViewRequestWithBody(server, "application/json", bodyReader)
-}
-
-// NewSaveViewRequestWithBody constructs an http.Request for the SaveView method, with any body, and a specified content type
-func NewSaveViewRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
-	var err error
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-
-	operationPath := fmt.Sprintf("/alerts/views")
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
-	if err != nil {
-		return nil, err
-	}
-
-	req.Header.Add("Content-Type", contentType)
-
-	return req, nil
-}
-
-// NewDeleteViewRequest constructs an http.Request for the DeleteView method
-func NewDeleteViewRequest(server string, id ID) (*http.Request, error) {
-	var err error
-
-	var pathParam0 string
-
-	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
-	if err != nil {
-		return nil, err
-	}
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-
-	operationPath := fmt.Sprintf("/alerts/views/%s", pathParam0)
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
-	if err != nil {
-		return nil, err
-	}
 
 	return req, nil
 }
@@ -13342,6 +13241,107 @@ func NewSetUserPasswordRequestWithBody(server string, id ID, contentType string,
 	return req, nil
 }
 
+// NewListViewsRequest constructs an http.Request for the ListViews method
+func NewListViewsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/views")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSaveViewRequest calls the generic SaveView builder with application/json body
+func NewSaveViewRequest(server string, body SaveViewJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSaveViewRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewSaveViewRequestWithBody constructs an http.Request for the SaveView method, with any body, and a specified content type
+func NewSaveViewRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/views")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteViewRequest constructs an http.Request for the DeleteView method
+func NewDeleteViewRequest(server string, id ID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/views/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListWebhooksRequest constructs an http.Request for the ListWebhooks method
 func NewListWebhooksRequest(server string, params *ListWebhooksParams) (*http.Request, error) {
 	var err error
@@ -14000,42 +14000,6 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /alerts/resolve (the `ResolveAlerts` operationId).
 	ResolveAlertsWithResponse(ctx context.Context, body ResolveAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*ResolveAlertsResponse, error)
-
-	// ListViewsWithResponse List saved views by name
-	//
-	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
-	//
-	// Returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with GET /alerts/views (the `ListViews` operationId).
-	ListViewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListViewsResponse, error)
-
-	// SaveViewWithBodyWithResponse Save a view
-	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-	//
-	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with POST /alerts/views (the `SaveView` operationId).
-	SaveViewWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveViewResponse, error)
-
-	// SaveViewWithResponse Save a view
-	//
-	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-	//
-	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with POST /alerts/views (the `SaveView` operationId).
-	SaveViewWithResponse(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveViewResponse, error)
-
-	// DeleteViewWithResponse Delete a saved view
-	//
-	// Possible for its owner and, where it is shared, for administrators.
-	//
-	// Returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with DELETE /alerts/views/{id} (the `DeleteView` operationId).
-	DeleteViewWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteViewResponse, error)
 
 	// GetAlertWithResponse Read an alert
 	//
@@ -15065,6 +15029,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /users/{id}/password (the `SetUserPassword` operationId).
 	SetUserPasswordWithResponse(ctx context.Context, id ID, body SetUserPasswordJSONRequestBody, reqEditors ...RequestEditorFn) (*SetUserPasswordResponse, error)
 
+	// ListViewsWithResponse List saved views by name
+	//
+	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /views (the `ListViews` operationId).
+	ListViewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListViewsResponse, error)
+
+	// SaveViewWithBodyWithResponse Save a view
+	//
+	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /views (the `SaveView` operationId).
+	SaveViewWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveViewResponse, error)
+
+	// SaveViewWithResponse Save a view
+	//
+	// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /views (the `SaveView` operationId).
+	SaveViewWithResponse(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveViewResponse, error)
+
+	// DeleteViewWithResponse Delete a saved view
+	//
+	// Possible for its owner and, where it is shared, for administrators.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
+	DeleteViewWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteViewResponse, error)
+
 	// ListWebhooksWithResponse List webhooks by name
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -15804,143 +15804,6 @@ func (r ResolveAlertsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ResolveAlertsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
-type ListViewsResponse struct {
-	Body         []byte
-	HTTPResponse *http.Response
-	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *ViewList
-	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
-	ApplicationProblemJSONDefault *Problem
-}
-
-// GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r ListViewsResponse) GetJSON200() *ViewList {
-	return r.JSON200
-}
-
-// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
-func (r ListViewsResponse) GetApplicationProblemJSONDefault() *Problem {
-	return r.ApplicationProblemJSONDefault
-}
-
-// GetBody returns the raw response body bytes
-func (r ListViewsResponse) GetBody() []byte {
-	return r.Body
-}
-
-// Status returns HTTPResponse.Status
-func (r ListViewsResponse) Status() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Status
-	}
-	return http.StatusText(0)
-}
-
-// StatusCode returns HTTPResponse.StatusCode
-func (r ListViewsResponse) StatusCode() int {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.StatusCode
-	}
-	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListViewsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
-type SaveViewResponse struct {
-	Body         []byte
-	HTTPResponse *http.Response
-	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *View
-	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
-	ApplicationProblemJSONDefault *Problem
-}
-
-// GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r SaveViewResponse) GetJSON200() *View {
-	return r.JSON200
-}
-
-// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
-func (r SaveViewResponse) GetApplicationProblemJSONDefault() *Problem {
-	return r.ApplicationProblemJSONDefault
-}
-
-// GetBody returns the raw response body bytes
-func (r SaveViewResponse) GetBody() []byte {
-	return r.Body
-}
-
-// Status returns HTTPResponse.Status
-func (r SaveViewResponse) Status() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Status
-	}
-	return http.StatusText(0)
-}
-
-// StatusCode returns HTTPResponse.StatusCode
-func (r SaveViewResponse) StatusCode() int {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.StatusCode
-	}
-	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r SaveViewResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
-type DeleteViewResponse struct {
-	Body         []byte
-	HTTPResponse *http.Response
-	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
-	ApplicationProblemJSONDefault *Problem
-}
-
-// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
-func (r DeleteViewResponse) GetApplicationProblemJSONDefault() *Problem {
-	return r.ApplicationProblemJSONDefault
-}
-
-// GetBody returns the raw response body bytes
-func (r DeleteViewResponse) GetBody() []byte {
-	return r.Body
-}
-
-// Status returns HTTPResponse.Status
-func (r DeleteViewResponse) Status() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Status
-	}
-	return http.StatusText(0)
-}
-
-// StatusCode returns HTTPResponse.StatusCode
-func (r DeleteViewResponse) StatusCode() int {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.StatusCode
-	}
-	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r DeleteViewResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -19814,6 +19677,143 @@ func (r SetUserPasswordResponse) ContentType() string {
 	return ""
 }
 
+type ListViewsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ViewList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListViewsResponse) GetJSON200() *ViewList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListViewsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListViewsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListViewsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListViewsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListViewsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SaveViewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *View
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SaveViewResponse) GetJSON200() *View {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SaveViewResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SaveViewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SaveViewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SaveViewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SaveViewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteViewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteViewResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteViewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteViewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteViewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteViewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListWebhooksResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20647,66 +20647,6 @@ func (c *ClientWithResponses) ResolveAlertsWithResponse(ctx context.Context, bod
 		return nil, err
 	}
 	return ParseResolveAlertsResponse(rsp)
-}
-
-// ListViewsWithResponse List saved views by name
-//
-// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
-//
-// Returns a wrapper object for the known response body format(s).
-//
-// Corresponds with GET /alerts/views (the `ListViews` operationId).
-func (c *ClientWithResponses) ListViewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListViewsResponse, error) {
-	rsp, err := c.ListViews(ctx, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseListViewsResponse(rsp)
-}
-
-// SaveViewWithBodyWithResponse Save a view
-//
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-//
-// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
-//
-// Corresponds with POST /alerts/views (the `SaveView` operationId).
-func (c *ClientWithResponses) SaveViewWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveViewResponse, error) {
-	rsp, err := c.SaveViewWithBody(ctx, contentType, body, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseSaveViewResponse(rsp)
-}
-
-// SaveViewWithResponse Save a view
-//
-// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
-//
-// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
-//
-// Corresponds with POST /alerts/views (the `SaveView` operationId).
-func (c *ClientWithResponses) SaveViewWithResponse(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveViewResponse, error) {
-	rsp, err := c.SaveView(ctx, body, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseSaveViewResponse(rsp)
-}
-
-// DeleteViewWithResponse Delete a saved view
-//
-// Possible for its owner and, where it is shared, for administrators.
-//
-// Returns a wrapper object for the known response body format(s).
-//
-// Corresponds with DELETE /alerts/views/{id} (the `DeleteView` operationId).
-func (c *ClientWithResponses) DeleteViewWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteViewResponse, error) {
-	rsp, err := c.DeleteView(ctx, id, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseDeleteViewResponse(rsp)
 }
 
 // GetAlertWithResponse Read an alert
@@ -22379,6 +22319,66 @@ func (c *ClientWithResponses) SetUserPasswordWithResponse(ctx context.Context, i
 	return ParseSetUserPasswordResponse(rsp)
 }
 
+// ListViewsWithResponse List saved views by name
+//
+// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /views (the `ListViews` operationId).
+func (c *ClientWithResponses) ListViewsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListViewsResponse, error) {
+	rsp, err := c.ListViews(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListViewsResponse(rsp)
+}
+
+// SaveViewWithBodyWithResponse Save a view
+//
+// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /views (the `SaveView` operationId).
+func (c *ClientWithResponses) SaveViewWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveViewResponse, error) {
+	rsp, err := c.SaveViewWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveViewResponse(rsp)
+}
+
+// SaveViewWithResponse Save a view
+//
+// A view of the caller that has the same name is replaced. Sharing one needs the role operator.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /views (the `SaveView` operationId).
+func (c *ClientWithResponses) SaveViewWithResponse(ctx context.Context, body SaveViewJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveViewResponse, error) {
+	rsp, err := c.SaveView(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveViewResponse(rsp)
+}
+
+// DeleteViewWithResponse Delete a saved view
+//
+// Possible for its owner and, where it is shared, for administrators.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
+func (c *ClientWithResponses) DeleteViewWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*DeleteViewResponse, error) {
+	rsp, err := c.DeleteView(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteViewResponse(rsp)
+}
+
 // ListWebhooksWithResponse List webhooks by name
 //
 // Returns a wrapper object for the known response body format(s).
@@ -23002,101 +23002,6 @@ func ParseResolveAlertsResponse(rsp *http.Response) (*ResolveAlertsResponse, err
 			return nil, err
 		}
 		response.JSON200 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
-		var dest Problem
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSONDefault = &dest
-
-	}
-
-	return response, nil
-}
-
-// ParseListViewsResponse parses an HTTP response from a ListViewsWithResponse call
-func ParseListViewsResponse(rsp *http.Response) (*ListViewsResponse, error) {
-	bodyBytes, err := io.ReadAll(rsp.Body)
-	defer func() { _ = rsp.Body.Close() }()
-	if err != nil {
-		return nil, err
-	}
-
-	response := &ListViewsResponse{
-		Body:         bodyBytes,
-		HTTPResponse: rsp,
-	}
-
-	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest ViewList
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON200 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
-		var dest Problem
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSONDefault = &dest
-
-	}
-
-	return response, nil
-}
-
-// ParseSaveViewResponse parses an HTTP response from a SaveViewWithResponse call
-func ParseSaveViewResponse(rsp *http.Response) (*SaveViewResponse, error) {
-	bodyBytes, err := io.ReadAll(rsp.Body)
-	defer func() { _ = rsp.Body.Close() }()
-	if err != nil {
-		return nil, err
-	}
-
-	response := &SaveViewResponse{
-		Body:         bodyBytes,
-		HTTPResponse: rsp,
-	}
-
-	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest View
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON200 = &dest
-
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
-		var dest Problem
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.ApplicationProblemJSONDefault = &dest
-
-	}
-
-	return response, nil
-}
-
-// ParseDeleteViewResponse parses an HTTP response from a DeleteViewWithResponse call
-func ParseDeleteViewResponse(rsp *http.Response) (*DeleteViewResponse, error) {
-	bodyBytes, err := io.ReadAll(rsp.Body)
-	defer func() { _ = rsp.Body.Close() }()
-	if err != nil {
-		return nil, err
-	}
-
-	response := &DeleteViewResponse{
-		Body:         bodyBytes,
-		HTTPResponse: rsp,
-	}
-
-	switch {
-	case rsp.StatusCode == 204:
-		break // No content-type
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
@@ -25973,6 +25878,101 @@ func ParseSetUserPasswordResponse(rsp *http.Response) (*SetUserPasswordResponse,
 	}
 
 	response := &SetUserPasswordResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListViewsResponse parses an HTTP response from a ListViewsWithResponse call
+func ParseListViewsResponse(rsp *http.Response) (*ListViewsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListViewsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ViewList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSaveViewResponse parses an HTTP response from a SaveViewWithResponse call
+func ParseSaveViewResponse(rsp *http.Response) (*SaveViewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SaveViewResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest View
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteViewResponse parses an HTTP response from a DeleteViewWithResponse call
+func ParseDeleteViewResponse(rsp *http.Response) (*DeleteViewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteViewResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

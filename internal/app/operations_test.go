@@ -146,7 +146,7 @@ func newStage(tb testing.TB) *stage {
 		"name": "stage", "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	}).text("id")
 	s.ids["alerts/issue/notes"] = s.note()
-	s.ids["alerts/views"] = s.view()
+	s.ids["views"] = s.view()
 	s.ids["replays"] = s.admin.must(http.StatusCreated, http.MethodPost, "/rules/"+rule.ID.String()+"/replays", lastHour("NONE")).text("id")
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
@@ -156,7 +156,7 @@ func newStage(tb testing.TB) *stage {
 // view returns a saved view of the administrator's.
 func (s *stage) view() string {
 	s.t.Helper()
-	return s.admin.must(http.StatusOK, http.MethodPost, "/alerts/views", map[string]any{"name": s.newID().String(), "search": "app=orders"}).text("id")
+	return s.admin.must(http.StatusOK, http.MethodPost, "/views", map[string]any{"name": s.newID().String(), "search": "app=orders"}).text("id")
 }
 
 // lastHour is the range of a replay and, where given, its messages.
@@ -330,9 +330,9 @@ func (s *stage) tries() map[string]func() try {
 		"createIssueNote": func() try { return try{path: "/alerts/issue/notes", body: s.noteText()} },
 		"deleteIssueNote": func() try { return try{path: "/alerts/issue/notes/" + s.note()} },
 		"saveView": func() try {
-			return try{path: "/alerts/views", body: map[string]any{"name": "Orders", "search": "", "shared": true}}
+			return try{path: "/views", body: map[string]any{"name": "Orders", "search": "", "shared": true}}
 		},
-		"deleteView":        func() try { return try{path: "/alerts/views/" + s.view()} },
+		"deleteView":        func() try { return try{path: "/views/" + s.view()} },
 		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
 		"duplicateRule":     func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
 		"testRule":          func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },

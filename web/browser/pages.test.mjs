@@ -66,7 +66,7 @@ describe("every page", { timeout: 540_000 }, () => {
       },
       { "If-Match": '"1"' },
     );
-    await stage.call("POST", "/alerts/views", { name: "Orders", search: "app=orders", shared: true });
+    await stage.call("POST", "/views", { name: "Orders", search: "app=orders", shared: true });
     const many = await stage.rule({
       name: "Failures of a customer",
       fireMode: "COUNT_IN_WINDOW",

@@ -7,11 +7,11 @@ export const viewKeys = { all: ["views"] as const };
 export function savedViews() {
   return queryOptions({
     queryKey: viewKeys.all,
-    queryFn: async ({ signal }) => (await body(client.GET("/alerts/views", { signal }))).items,
+    queryFn: async ({ signal }) => (await body(client.GET("/views", { signal }))).items,
   });
 }
 
 /** A view of the reader that has the same name is replaced. */
-export const saveView = (view: ViewDefinition) => body(client.POST("/alerts/views", { body: view }));
+export const saveView = (view: ViewDefinition) => body(client.POST("/views", { body: view }));
 
-export const deleteView = (id: string) => body(client.DELETE("/alerts/views/{id}", { params: { path: { id } } }));
+export const deleteView = (id: string) => body(client.DELETE("/views/{id}", { params: { path: { id } } }));

@@ -107,14 +107,14 @@ test("filters that no menu shows are set in a dialog, kept in the address, and r
 function viewsOf(...kept: View[]) {
   const saved: ViewDefinition[] = [];
   server.use(
-    http.get(api("/alerts/views"), () => HttpResponse.json({ items: kept })),
-    http.post(api("/alerts/views"), async ({ request }) => {
+    http.get(api("/views"), () => HttpResponse.json({ items: kept })),
+    http.post(api("/views"), async ({ request }) => {
       const definition = (await request.json()) as ViewDefinition;
       saved.push(definition);
       kept.push({ ...viewOf(definition.name), ...definition });
       return HttpResponse.json(kept.at(-1));
     }),
-    http.delete(api("/alerts/views/:id"), ({ params }) => {
+    http.delete(api("/views/:id"), ({ params }) => {
       kept.splice(
         kept.findIndex(({ id }) => id === params.id),
         1,
@@ -183,7 +183,7 @@ test("views of others are listed with their owner, and left to them", async () =
 test("a view that is refused stays in the form", async () => {
   viewsOf();
   server.use(
-    http.post(api("/alerts/views"), () =>
+    http.post(api("/views"), () =>
       problem(409, { code: "conflict", detail: "there can be 100 views of your own; delete one of them" }),
     ),
   );
