@@ -272,6 +272,7 @@ func TestTenantThatTakesTooMuchIsDeferred(t *testing.T) {
 
 // defersTenant has very much of a tenant become visible that began some time ago.
 func defersTenant(t *testing.T, ago time.Duration) {
+	t.Helper()
 	looks := int64(0)
 	var s *scene
 	clock := func() time.Time { looks++; return time.Unix(0, s.now).Add(time.Duration(looks) * time.Millisecond) }

@@ -18,17 +18,6 @@ import (
 // ErrConflict says that what a person asks for cannot be done now.
 var ErrConflict = errors.New("not now")
 
-// beginning returns the position of a rule that has judged nothing after its look-back
-// behind an instant, nor after what its partition has still to judge.
-func (db *Postgres) beginning(r *rules.Rule, atNS int64, partition int) cursor.Position {
-	back := int64(r.LookBackSeconds) * int64(time.Second)
-	from := atNS - back - backlog.WaitNS(back)
-	if mark := db.checkpoints.rows[partition].Backfill; mark != nil {
-		from = min(from, mark.FromNS)
-	}
-	return cursor.Position{StartTimeNS: from}
-}
-
 // change begins a change of a tenant's rules, and returns its rules revision and instant.
 func (db *Postgres) change(tenant string) (revision, nowNS int64, err error) {
 	n := db.PartitionOf(tenant)
