@@ -377,11 +377,6 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 // evaluate returns what each rule raises, by rule and group.
 func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
 	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
-	// Absence is concluded from the second watch on.
-	engine.Evaluate(t.Context(), evaluator.WindowRequest{
-		Tenants: evaluator.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
-		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
-	})
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},
