@@ -108,6 +108,8 @@ func shell(t *testing.T, commands string, env []string) string {
 }
 
 // TestTheCommandsOfTheDocumentationWork runs what the pages have readers run, in a demo as make run starts it.
+//
+//nolint:tparallel // one demo for all pages, one after the other
 func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(passable(t), "data")
