@@ -120,16 +120,16 @@ func (p *pass) fail(r *rule, why error) {
 
 // judgedBy returns a position up to which a rule has certainly judged everything.
 func (p *pass) judgedBy(r *rule) cursor.Position {
+	baseNS := r.ArmedSinceNS
 	switch {
 	case p.backlog != nil:
-		return cursor.Position{StartTimeNS: p.backlog.BaseNS() - r.reachNS() - 1}
+		baseNS = p.backlog.BaseNS()
 	case p.at.Backfill != nil:
-		return cursor.Position{StartTimeNS: p.at.Backfill.CursorNS - r.reachNS() - 1}
+		baseNS = p.at.Backfill.CursorNS
 	case p.at.Cursor != nil:
-		return cursor.Position{StartTimeNS: p.at.Cursor.StartTimeNS - r.reachNS() - 1}
-	default:
-		return cursor.Position{StartTimeNS: r.ArmedSinceNS - r.reachNS() - 1}
+		baseNS = p.at.Cursor.StartTimeNS
 	}
+	return cursor.Position{StartTimeNS: baseNS - r.reachNS() - 1}
 }
 
 // backoff is when something is tried again that failed.

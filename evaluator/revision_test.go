@@ -41,3 +41,30 @@ func TestRevisionOfAnotherHolder(t *testing.T) {
 	}
 	s.wants(1)
 }
+
+// givenUp counts how often each partition was given up.
+type givenUp map[int]int
+
+func (givenUp) Passed(int, evaluator.Result) {}
+func (g givenUp) GaveUp(partition int)       { g[partition]++ }
+func (givenUp) Committed(evaluator.Timing)   {}
+
+// What is remembered of a partition that another replica holds now is dropped, once.
+func TestPartitionThatGoesIsForgotten(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.free("")
+	gone := givenUp{}
+	s.e = s.start("b", evaluator.Options{Observer: gone})
+	s.tick()
+	s.free("")
+	other := s.start("c", evaluator.Options{})
+	if _, err := other.Tick(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.tick()
+	}
+	if len(gone) != 2 || gone[0] != 1 || gone[1] != 1 {
+		t.Errorf("given up: %v", gone)
+	}
+}
