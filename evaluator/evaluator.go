@@ -46,8 +46,9 @@
 //   - A replay changes nothing about what the rule raises by itself: that keeps its
 //     messages. No pass waits for a replay, nor does a replay have a rule fail.
 //
-//   - No partition waits for another one: each pass has its own deadline. Within a pass
-//     no tenant holds up what is new of the others for longer than its share.
+//   - No partition waits for another one: each pass has its own deadline, and one that
+//     panics ends nothing else. Within a pass no tenant holds up what is new of the others
+//     for longer than its share.
 package evaluator
 
 import (
@@ -56,6 +57,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -224,6 +226,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 			passes.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
+				defer e.contain(ctx, p)
 				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
 					e.Logger.ErrorContext(ctx, "pass failed", slog.Int("partition", p.number), slog.Any("error", err))
 				}
@@ -237,6 +240,19 @@ func (e *Evaluator) Run(ctx context.Context) {
 	e.release(ctx)
 	passes.Wait()
 	e.release(ctx)
+}
+
+// contain keeps a panic of a pass, as over an exchange that nobody expected, to its
+// partition: what was remembered of that is dropped, and the others go on.
+func (e *Evaluator) contain(ctx context.Context, p *partition) {
+	panicked := recover()
+	if panicked == nil {
+		return
+	}
+	e.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.partitions, p.number)
 }
 
 // hold renews and takes leases, and returns the partitions that a pass may be made over,

@@ -27,64 +27,39 @@ import (
 
 // extra is what the next commit writes beside what it is made for.
 type extra struct {
-	rules map[uuid.UUID]entry
+	// backfills replace the rules' own progress, health what is recorded on rules.
+	backfills map[uuid.UUID]Backfill
+	health    map[uuid.UUID]Health
 	// evaluated are window rules that were evaluated.
 	evaluated []uuid.UUID
 	// watched says that the checkpoint's watch is another one than is stored.
 	watched bool
 }
 
-// entry is what the next commit writes about a rule.
-type entry struct {
-	// backfill replaces the rule's own progress, finished ends it.
-	backfill *Backfill
-	finished bool
-	// health replaces what is recorded on the rule; nil leaves it.
-	health *Health
-}
-
-func (x *extra) empty() bool { return len(x.rules)+len(x.evaluated) == 0 && !x.watched }
-
-func (x *extra) change(id uuid.UUID, change func(*entry)) {
-	e := x.rules[id]
-	change(&e)
-	if x.rules == nil {
-		x.rules = map[uuid.UUID]entry{}
-	}
-	x.rules[id] = e
+func (x *extra) empty() bool {
+	return len(x.backfills)+len(x.health)+len(x.evaluated) == 0 && !x.watched
 }
 
 func (x *extra) backfill(b Backfill) {
-	x.change(b.RuleID, func(e *entry) { e.backfill, e.finished = &b, false })
+	if x.backfills == nil {
+		x.backfills = map[uuid.UUID]Backfill{}
+	}
+	x.backfills[b.RuleID] = b
 }
 
-func (x *extra) finish(id uuid.UUID) {
-	x.change(id, func(e *entry) { e.backfill, e.finished = nil, true })
-}
-
-func (x *extra) health(id uuid.UUID, h *Health) { x.change(id, func(e *entry) { e.health = h }) }
-
-// keep drops what is about rules that are gone: it waited for a commit that did not come.
-func (x *extra) keep(s *ruleset) {
-	maps.DeleteFunc(x.rules, func(id uuid.UUID, _ entry) bool { return s.byID[id] == nil })
-	x.evaluated = slices.DeleteFunc(x.evaluated, func(id uuid.UUID) bool { return s.byID[id] == nil })
+func (x *extra) record(id uuid.UUID, h Health) {
+	if x.health == nil {
+		x.health = map[uuid.UUID]Health{}
+	}
+	x.health[id] = h
 }
 
 // into adds everything to a batch.
 func (x *extra) into(b *Batch) {
-	b.Health, b.Evaluated = map[uuid.UUID]Health{}, x.evaluated
-	for _, id := range sorted(x.rules) {
-		e := x.rules[id]
-		if e.backfill != nil {
-			b.Backfills = append(b.Backfills, *e.backfill)
-		}
-		if e.finished {
-			b.Finished = append(b.Finished, id)
-		}
-		if e.health != nil {
-			b.Health[id] = *e.health
-		}
+	for _, id := range sorted(x.backfills) {
+		b.Backfills = append(b.Backfills, x.backfills[id])
 	}
+	b.Health, b.Evaluated = x.health, x.evaluated
 }
 
 func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
@@ -93,15 +68,14 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 
 // applied takes over what a commit wrote.
 func (x *extra) applied(s *ruleset) {
-	for id, e := range x.rules {
+	for id, b := range x.backfills {
+		if s.byID[id].backfill = &b; b.Done() {
+			s.byID[id].backfill = nil
+		}
+	}
+	for id, h := range x.health {
 		r := s.byID[id]
-		if e.backfill != nil || e.finished {
-			r.backfill = e.backfill
-		}
-		if e.health == nil {
-			continue
-		}
-		if r.problem = e.health.Problem; !e.health.Failed {
+		if r.problem = h.Problem; !h.Failed {
 			r.failing, r.refused = false, nil
 			r.again.succeeds()
 		}
@@ -113,7 +87,7 @@ func (x *extra) applied(s *ruleset) {
 func (x *extra) settle(r *rule, problem string) {
 	problem = rules.CleanText(problem, maxProblemBytes)
 	if r.failing || problem != r.problem {
-		x.health(r.ID, &Health{Problem: problem})
+		x.record(r.ID, Health{Problem: problem})
 	}
 }
 
@@ -138,25 +112,24 @@ func (p *pass) fail(r *rule, why error) {
 		r.backfill = &b
 		p.extra.backfill(b)
 	}
+	delete(p.extra.health, r.ID)
 	if r.problem != problem {
-		p.extra.health(r.ID, &Health{problem, true})
-	} else if _, pending := p.extra.rules[r.ID]; pending {
-		p.extra.health(r.ID, nil)
+		p.extra.record(r.ID, Health{problem, true})
 	}
 }
 
 // judgedBy returns a position up to which a rule has certainly judged everything.
 func (p *pass) judgedBy(r *rule) cursor.Position {
+	baseNS := r.ArmedSinceNS
 	switch {
 	case p.backlog != nil:
-		return cursor.Position{StartTimeNS: p.backlog.BaseNS() - r.reachNS() - 1}
+		baseNS = p.backlog.BaseNS()
 	case p.at.Backfill != nil:
-		return cursor.Position{StartTimeNS: p.at.Backfill.CursorNS - r.reachNS() - 1}
+		baseNS = p.at.Backfill.CursorNS
 	case p.at.Cursor != nil:
-		return cursor.Position{StartTimeNS: p.at.Cursor.StartTimeNS - r.reachNS() - 1}
-	default:
-		return cursor.Position{StartTimeNS: r.ArmedSinceNS - r.reachNS() - 1}
+		baseNS = p.at.Cursor.StartTimeNS
 	}
+	return cursor.Position{StartTimeNS: baseNS - r.reachNS() - 1}
 }
 
 // backoff is when something is tried again that failed.
@@ -252,6 +225,10 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	if at == end && p.Clock().Sub(began) < p.Interval/4 {
 		list[0].span.widen()
 	}
+	found, judged := p.judgeFor(list, page)
+	if judged < len(page) {
+		at = page[judged-1].Position()
+	}
 	next := p.stay()
 	switch {
 	case matched && list[0].refused != nil:
@@ -262,14 +239,14 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 		return false, nil
 	}
 	next.own = cursor.Range{FromNS: q.After.StartTimeNS, ToNS: at.StartTimeNS + 1}
-	return matched, p.commit(ctx, p.judgeFor(list, page), next)
+	return matched, p.commit(ctx, found, next)
 }
 
 // advanced returns all that the next commit writes beside what was found: what waits for
 // it, and how far the rules of a step come.
 func (p *pass) advanced(next step) extra {
 	// A commit that is refused is followed by others.
-	x := extra{maps.Clone(p.extra.rules), p.extra.evaluated, p.extra.watched}
+	x := extra{maps.Clone(p.extra.backfills), maps.Clone(p.extra.health), p.extra.evaluated, p.extra.watched}
 	for _, r := range next.behind {
 		b := *r.backfill
 		if next.to.After(b.At) {
@@ -279,14 +256,10 @@ func (p *pass) advanced(next step) extra {
 			// The partition judges it again from its cursor on.
 			b.Failing, b.Until = false, next.cursor
 			if r.failing {
-				x.health(r.ID, &Health{})
+				x.record(r.ID, Health{})
 			}
 		}
-		if b.Until.After(b.At) {
-			x.backfill(b)
-		} else {
-			x.finish(r.ID)
-		}
+		x.backfill(b)
 	}
 	return x
 }

@@ -30,11 +30,23 @@ func (r *rule) reaches(startNS, baseNS int64) bool {
 	return startNS >= baseNS || startNS >= baseNS-r.reachNS()
 }
 
-// judge returns what a page raises, by all rules of the partition that do not fail. What
-// is known to have its alert is left out.
-func (p *pass) judge(page []rules.Exchange) findings {
-	var f findings
+// mostRaised is how many alerts a commit writes, and those of one exchange more: many rules
+// may want each exchange of a page.
+const mostRaised = 5000
+
+// full reports whether no more exchanges of a page are to be judged before a commit. No
+// position is cut in two.
+func (f *findings) full(page []rules.Exchange, next int) bool {
+	return len(f.instances) >= mostRaised && page[next].Position() != page[next-1].Position()
+}
+
+// judge returns what a page raises, by all rules of the partition that do not fail, and how
+// many of its exchanges it has judged. What is known to have its alert is left out.
+func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 	for i := range page {
+		if f.full(page, i) {
+			return f, i
+		}
 		e := &page[i]
 		t := p.rules.of(e.TenantID)
 		if t == nil {
@@ -48,13 +60,15 @@ func (p *pass) judge(page []rules.Exchange) findings {
 			p.raise(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 		}
 	}
-	return f
+	return f, len(page)
 }
 
-// judgeFor returns what a page raises by rules that read it for themselves.
-func (p *pass) judgeFor(list []*rule, page []rules.Exchange) findings {
-	var f findings
+// judgeFor is judge by rules that read a page for themselves.
+func (p *pass) judgeFor(list []*rule, page []rules.Exchange) (f findings, judged int) {
 	for i := range page {
+		if f.full(page, i) {
+			return f, i
+		}
 		e := &page[i]
 		for _, r := range list {
 			if r.TenantID == e.TenantID && e.Position().After(r.backfill.At) && r.Wants(e) {
@@ -63,7 +77,7 @@ func (p *pass) judgeFor(list []*rule, page []rules.Exchange) findings {
 			}
 		}
 	}
-	return f
+	return f, len(page)
 }
 
 // raise adds the alert of a rule about an exchange, unless it is known to exist. It is late

@@ -291,10 +291,9 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 	c.Cursor, c.Backfill, c.Watch, c.ClockOffset = b.Cursor, b.Backfill, b.Watch, b.ClockOffset
 	m.state.checkpoints[b.Partition] = c
 	for _, f := range b.Backfills {
-		m.state.backfills[f.RuleID] = f
-	}
-	for _, id := range b.Finished {
-		delete(m.state.backfills, id)
+		if m.state.backfills[f.RuleID] = f; f.Done() {
+			delete(m.state.backfills, f.RuleID)
+		}
 	}
 	if p := b.Replay; p != nil {
 		step := *p

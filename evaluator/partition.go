@@ -57,6 +57,8 @@ type partition struct {
 	// whether the rows of the look-back cannot be counted.
 	unread   map[int64]*backoff
 	counting backoff
+	// olderFrom is the part of [pass.older] with which the next pass begins.
+	olderFrom int
 	// saidPutOff is when the log said last that something is put off.
 	saidPutOff map[string]time.Time
 }
@@ -148,18 +150,24 @@ func (p *pass) run(ctx context.Context) error {
 }
 
 // older does what can wait, in what is left of the interval. Each part does something at
-// the least, unless another one has used up the time for nothing.
+// the least, unless another one has used up the time for nothing: then the next pass begins
+// with the part after that.
 func (p *pass) older(ctx context.Context) error {
-	if p.stopping() {
-		return nil
-	}
-	p.lookOlder(ctx)
-	for _, part := range []func(context.Context) error{p.readOlder, p.catchUp, p.replay} {
-		if p.spent {
+	look := func(ctx context.Context) error { p.lookOlder(ctx); return nil }
+	parts := []func(context.Context) error{look, p.readOlder, p.catchUp, p.replay}
+	first := p.olderFrom
+	p.olderFrom = 0
+	for i := range parts {
+		part := (first + i) % len(parts)
+		if p.stopping() {
 			return nil
 		}
-		if err := part(ctx); err != nil {
+		if err := parts[part](ctx); err != nil {
 			return err
+		}
+		if p.spent {
+			p.olderFrom = part + 1
+			return nil
 		}
 	}
 	return nil
@@ -208,7 +216,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 		p.rules = newRuleset()
 	}
 	unusable := p.rules.apply(changed)
-	p.extra.keep(p.rules)
+	p.extra = extra{} // what it says about rules is of their former states
 	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.statuses) {
 		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}

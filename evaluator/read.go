@@ -94,11 +94,14 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 			return err
 		}
 		conclusive = conclusive && matched
-		for i := range page {
+		found, judged := p.judge(page)
+		if judged < len(page) {
+			end = page[judged-1].Position()
+		}
+		for i := range page[:judged] {
 			read[page[i].TenantID]++
 		}
 		last := end.StartTimeNS >= s.ToNS
-		found := p.judge(page)
 		// It ends between two buckets at the earliest, so that each pass comes further.
 		ending := !last && p.ending() && p.backlog.Bucket(end.StartTimeNS) > s.FromNS
 		if len(found.instances) > 0 || last || ending {

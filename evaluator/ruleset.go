@@ -120,6 +120,11 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 		}
 		r.backfill, r.failing = &b, r.failing || b.Failing
 	}
+	for _, r := range s.byID {
+		if !r.failing {
+			r.refused = nil // that it was refused anything was not written, either
+		}
+	}
 	s.revision = changed.Revision
 	s.index()
 	return unusable

@@ -148,6 +148,9 @@ type Backfill struct {
 	Err error
 }
 
+// Done reports whether the rule has caught up.
+func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
+
 // Replay is a range of start times that a person asked to be judged again by a rule. The
 // store ends it where the rule is disabled, deleted, or given another condition, and where a
 // person cancels it; each is a change of the rule.
@@ -207,9 +210,8 @@ type Batch struct {
 	Notifications []notify.Notification
 	// Changes are made to the alerts of window rules.
 	Changes []Change
-	// Backfills are written as they are; Finished deletes those of rules.
+	// Backfills are written as they are, and deleted where they are done.
 	Backfills []Backfill
-	Finished  []uuid.UUID
 	// Replay is nil but for what a replay raises: all instances and notifications are its
 	// own then. Where it is over, the commit is stale.
 	Replay *ReplayStep

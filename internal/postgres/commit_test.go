@@ -93,7 +93,7 @@ func TestCommitStoresProgress(t *testing.T) {
 		}
 	}
 	batch = p.batch()
-	batch.Cursor, batch.Finished = nil, []uuid.UUID{p.rule, other}
+	batch.Cursor, batch.Backfills = nil, []evaluator.Backfill{{RuleID: p.rule, At: until, Until: &until}, {RuleID: other, At: until, Until: &at}}
 	p.write(t, batch)
 	if !one[bool](t, p.conn, `select cursor is null and backfill_from_ns is null and not exists (select from rule_backfill) from checkpoint where partition = 0`) {
 		t.Error("progress was not given up")
@@ -214,7 +214,9 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	for _, id := range ids[1:] {
 		recovered.Health[id] = evaluator.Health{}
 	}
-	recovered.Finished = ids
+	for _, id := range ids {
+		recovered.Backfills = append(recovered.Backfills, evaluator.Backfill{RuleID: id, At: p.at, Until: &p.at})
+	}
 	began := time.Now()
 	if done := p.write(t, recovered); done.Notifications[p.webhook] != many {
 		t.Errorf("%v notifications", done.Notifications)

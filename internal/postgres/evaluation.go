@@ -56,7 +56,7 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 }
 
 func movesAlone(b *evaluator.Batch) bool {
-	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Finished)+len(b.Health)+len(b.Evaluated) == 0 && b.Replay == nil
+	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Health)+len(b.Evaluated) == 0 && b.Replay == nil
 }
 
 // fewWritten is up to how many alerts a commit is planned once for each connection. A
@@ -231,23 +231,28 @@ func addUp(sum, more map[uuid.UUID]int) {
 }
 
 func writeBackfills(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) error {
-	if len(batch.Backfills) > 0 {
-		p := pgq.BackfillWriteParams{}
-		for i := range batch.Backfills {
-			b := &batch.Backfills[i]
-			until := ""
-			if b.Until != nil {
-				until = b.Until.String()
-			}
-			p.RuleIds, p.Positions = append(p.RuleIds, b.RuleID), append(p.Positions, b.At.String())
-			p.Untils, p.Failing = append(p.Untils, until), append(p.Failing, b.Failing)
+	p := pgq.BackfillWriteParams{}
+	var done []uuid.UUID
+	for i := range batch.Backfills {
+		b := &batch.Backfills[i]
+		if b.Done() {
+			done = append(done, b.RuleID)
+			continue
 		}
+		until := ""
+		if b.Until != nil {
+			until = b.Until.String()
+		}
+		p.RuleIds, p.Positions = append(p.RuleIds, b.RuleID), append(p.Positions, b.At.String())
+		p.Untils, p.Failing = append(p.Untils, until), append(p.Failing, b.Failing)
+	}
+	if len(p.RuleIds) > 0 {
 		if err := q.BackfillWrite(ctx, p); err != nil {
 			return fmt.Errorf("write backfills: %w", err)
 		}
 	}
-	if len(batch.Finished) > 0 {
-		if err := q.BackfillDelete(ctx, batch.Finished); err != nil {
+	if len(done) > 0 {
+		if err := q.BackfillDelete(ctx, done); err != nil {
 			return fmt.Errorf("delete backfills: %w", err)
 		}
 	}

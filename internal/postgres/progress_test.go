@@ -32,8 +32,8 @@ func TestHealthTellsProgress(t *testing.T) {
 	_, err := e.store.Commit(t.Context(), evaluator.Batch{
 		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &foreign,
 		Backfill:  &backlog.Mark{FromNS: now.Add(-time.Hour).UnixNano(), CursorNS: now.Add(-5 * time.Second).UnixNano()},
-		Backfills: []evaluator.Backfill{{RuleID: alone.ID, At: at(time.Minute)}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}},
-		Finished:  []uuid.UUID{together.ID}, Evaluated: []uuid.UUID{window.ID},
+		Backfills: []evaluator.Backfill{{RuleID: alone.ID, At: at(time.Minute)}, {RuleID: behind.ID, At: at(2 * time.Hour), Until: &foreign}, {RuleID: together.ID, At: foreign, Until: &foreign}},
+		Evaluated: []uuid.UUID{window.ID},
 	})
 	if err != nil {
 		t.Fatal(err)

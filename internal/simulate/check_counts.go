@@ -40,8 +40,8 @@ func (t *truth) watched(partition uint32, untilNS int64) {
 }
 
 // held returns how many exchanges a window held that ended at an instant: at least what
-// every server showed when it was asked about first, at most what any of them showed when it
-// was asked about last.
+// every server showed before it was asked about first, at most what any of them showed when it
+// was asked about last. What was written at the instant of a question may have come after it.
 func (t *truth) held(r *ruleTruth, group string, questions []asked) (least, most int64) {
 	first, last := questions[0], questions[len(questions)-1]
 	e := r.present()
@@ -51,7 +51,7 @@ func (t *truth) held(r *ruleTruth, group string, questions []asked) (least, most
 			continue
 		}
 		// What took longer than an hour may count, and need not.
-		if x.visibleNS <= first.atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds() {
+		if x.visibleNS < first.atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds() {
 			least++
 		}
 		if x.seenNS <= last.atNS {
@@ -159,7 +159,7 @@ func counts(d *rules.Definition, x *exchange) (observed, compared bool) {
 }
 
 // showed reports whether a window that ended at an instant held what a count says: no fewer
-// than every server showed when it was asked about first, and no more than any of them showed when
+// than every server showed before it was asked about first, and no more than any of them showed when
 // it was asked about last.
 func (t *truth) showed(r *ruleTruth, count *alerts.Count, toNS int64, questions []asked) bool {
 	var least, most, leastVolume, mostVolume int64
@@ -170,7 +170,7 @@ func (t *truth) showed(r *ruleTruth, count *alerts.Count, toNS int64, questions 
 			continue
 		}
 		observed, compared := counts(&e.def, x)
-		certain, possible := x.visibleNS <= questions[0].atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds(), x.seenNS <= questions[len(questions)-1].atNS
+		certain, possible := x.visibleNS < questions[0].atNS && x.endNS-x.startNS <= time.Hour.Nanoseconds(), x.seenNS <= questions[len(questions)-1].atNS
 		for _, part := range []struct {
 			is, shown bool
 			sum       *int64

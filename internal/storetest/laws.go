@@ -117,7 +117,7 @@ func laws() map[string]func(l *law) {
 				l.Errorf("backfills %+v", set.Backfills)
 			}
 			b = l.batch()
-			b.Finished = []uuid.UUID{l.rule.ID}
+			b.Backfills = l.caughtUp()
 			l.commit(b)
 			l.equal("backfills left", len(l.rules(0).Backfills), 0)
 		},
@@ -153,7 +153,7 @@ func laws() map[string]func(l *law) {
 		},
 		"a longer look-back has the rule read what it reaches": func(l *law) {
 			b := l.batch()
-			b.Finished = []uuid.UUID{l.rule.ID}
+			b.Backfills = l.caughtUp()
 			l.commit(b)
 			from := func() int64 {
 				set := l.rules(0)
@@ -183,7 +183,7 @@ func laws() map[string]func(l *law) {
 			l.hold("a")
 			b = l.batch()
 			b.Backfill = &backlog.Mark{FromNS: 5, CursorNS: b.Cursor.StartTimeNS - 7*hour}
-			b.Finished = []uuid.UUID{l.rule.ID}
+			b.Backfills = l.caughtUp()
 			l.commit(b)
 			edit(7200)
 			l.equal("where the look-back is counted from before", from(), b.Cursor.StartTimeNS-9*hour-backlog.WaitNS(2*hour))
@@ -257,7 +257,7 @@ func laws() map[string]func(l *law) {
 			id := l.add(&old, &l.rule, 1, l.now.Add(-10*day).UnixNano())
 			near := l.add(&old, &l.rule, 2, l.now.Add(-30*time.Minute).UnixNano())
 			old.Notifications = nil
-			old.Finished = []uuid.UUID{l.rule.ID}
+			old.Backfills = l.caughtUp()
 			l.commit(old)
 			l.must(l.Resolve(id))
 			l.must(l.Resolve(near))
@@ -277,7 +277,7 @@ func laws() map[string]func(l *law) {
 			const day = 24 * time.Hour
 			b := l.batch()
 			id := l.add(&b, &l.rule, 1, l.now.Add(-10*day).UnixNano())
-			b.Finished = []uuid.UUID{l.rule.ID}
+			b.Backfills = l.caughtUp()
 			l.commit(b)
 			l.must(l.Resolve(id))
 			l.Advance(2 * day)

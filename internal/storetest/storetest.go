@@ -172,6 +172,12 @@ func (l *law) batch(alertsOf ...rules.Rule) evaluator.Batch {
 	return b
 }
 
+// caughtUp is the rule's own progress when it is done.
+func (l *law) caughtUp() []evaluator.Backfill {
+	at := cursor.Position{StartTimeNS: l.now.UnixNano()}
+	return []evaluator.Backfill{{RuleID: l.rule.ID, At: at, Until: &at}}
+}
+
 // add adds the alert of a rule about an exchange of a number.
 func (l *law) add(b *evaluator.Batch, r *rules.Rule, number int, startNS int64) uuid.UUID {
 	end := startNS

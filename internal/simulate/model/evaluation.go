@@ -228,11 +228,12 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 		return done, err
 	}
 	for _, f := range b.Backfills {
+		if f.Done() {
+			db.backfills.remove(f.RuleID)
+			continue
+		}
 		f.Until = position(f.Until)
 		db.backfills.put(f.RuleID, f)
-	}
-	for _, id := range b.Finished {
-		db.backfills.remove(id)
 	}
 	return done, db.commitHealth(b, now, done.Notifications)
 }
