@@ -19,6 +19,8 @@ import (
 // Where a bucket holds less than it did, whoever answered is behind whoever answered
 // before. Only answers of servers that the same pass found not to be behind say that
 // something is absent. Servers that are asked in turn are watched one after the other.
+// Who remembers no counts has nothing to hold a server against, and concludes nothing
+// before the next watch.
 //
 // Who did not watch for a while does not know whether those who write exchanges could.
 // Windows that reach into a pause raise nothing: an outage of the source is no absence.
@@ -103,6 +105,7 @@ func (p *pass) watch(ctx context.Context) error {
 	}
 	next := &watched{untilNS: now, tenants: p.request.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
 	maps.Copy(next.servers, known.servers)
+	accepted := false
 	for range max(1, min(len(known.servers), serversMost)) {
 		seen, err := p.Source.Arrivals(ctx, p.arrivalsQuery(at.UntilNS))
 		if err != nil {
@@ -110,10 +113,13 @@ func (p *pass) watch(ctx context.Context) error {
 		}
 		next.servers[seen.Server] = now
 		if next.compare(known, &seen, paused, p.request) {
-			p.fresh[seen.Server] = true
+			accepted = true
+			if known.counts != nil {
+				p.fresh[seen.Server] = true
+			}
 		}
 	}
-	if len(p.fresh) == 0 {
+	if !accepted {
 		p.toNS, p.conclusive = p.absenceToNS()
 		return nil // it is as if nobody had watched
 	}
