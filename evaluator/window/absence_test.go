@@ -488,28 +488,68 @@ func TestShortPauseIsNone(t *testing.T) {
 }
 
 // TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, be answered
-// by a server that is behind the one which answered before.
+// by a server that is behind the one which answered before: by minutes, by more than is
+// watched, and where so little ends that the watch hardly tells by how much.
 func TestServerThatLagsAfterAHandover(t *testing.T) {
+	const sparse, frequent = 300, 5
 	for name, changes := range map[string]func(w *world){
 		"another process": func(w *world) { w.restart() },
-		"other tenants":   func(w *world) { w.tenants = append(w.tenants, "new") },
+		"other tenants":   func(w *world) { w.tenants = append(w.tenants, fmt.Sprint("new ", len(w.tenants))) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, absence("orders"))
-			w.servers = []string{"a", "b"}
-			w.every(5, "orders", -600, 1500, map[string]int{"b": 300})
-			w.pass(0)
-			w.until(400)
-			for at := 410; at < 1400; at += 10 {
-				w.servers = []string{"a", "b"}
-				if at%100 == 10 {
-					w.servers = []string{"b"}
-					changes(w)
+		for _, every := range []int{frequent, sparse} {
+			for _, lag := range []int{30, 300, 7200} {
+				for turns := range 4 {
+					t.Run(fmt.Sprint(name, ", an exchange every ", every, " s, behind by ", lag, " s, turns ", turns), func(t *testing.T) {
+						w := newWorld(t, absence("orders"))
+						w.list[0].WindowSeconds = 12 * every
+						w.servers = []string{"a", "b"}
+						w.every(every, "orders", -9000, 6000, map[string]int{"b": lag})
+						w.pass(0)
+						for at := 10; at < 6000; at += 10 {
+							w.servers = []string{"a", "b"}
+							if turns%2 == 1 {
+								w.servers = []string{"b", "a"}
+							}
+							if at%1000 < turns*10 {
+								w.servers = []string{"b"}
+							}
+							if at%1000 == 0 {
+								changes(w)
+							}
+							w.pass(at)
+						}
+						w.want()
+					})
 				}
-				w.pass(at)
 			}
-			w.want()
-		})
+		}
+	}
+}
+
+// TestServersThatEachMissSomething has two servers of which each shows what was written to it,
+// and no more, for a while.
+func TestServersThatEachMissSomething(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -600, 300, nil)
+	w.every(5, "billing", -600, 300, nil)
+	w.every(5, "orders", 300, 900, map[string]int{"b": 400})
+	w.every(5, "billing", 300, 900, map[string]int{"a": 400})
+	w.every(5, "billing", 900, 2600, nil)
+	w.pass(0)
+	for at := 10; at < 1300; at += 10 {
+		if at%200 == 0 {
+			w.restart()
+		}
+		if at == 900 {
+			w.every(5, "orders", 900, 1200, nil)
+		}
+		w.pass(at)
+	}
+	w.want()
+	w.until(2500)
+	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
+		t.Errorf("told %v", w.told)
 	}
 }
 
