@@ -534,7 +534,9 @@ func TestServersThatEachMissSomething(t *testing.T) {
 	w.every(5, "orders", -600, 300, nil)
 	w.every(5, "billing", -600, 300, nil)
 	w.every(5, "orders", 300, 900, map[string]int{"b": 400})
-	w.every(5, "billing", 300, 900, map[string]int{"a": 400})
+	for at := 300; at < 900; at += 40 {
+		w.every(2, "billing", at, at+20, map[string]int{"a": 400})
+	}
 	w.every(5, "billing", 900, 2600, nil)
 	w.pass(0)
 	for at := 10; at < 1300; at += 10 {
@@ -775,7 +777,7 @@ func TestManyAbsences(t *testing.T) {
 	w.pass(0)
 	for at := 10; at < 400; at += 10 {
 		w.now = at
-		w.watch.UntilNS, w.watch.SinceNS = origin+int64(at)*second, origin-600*second
+		w.watch = evaluator.Watch{UntilNS: origin + int64(at)*second, SinceNS: origin - 600*second}
 	}
 	w.restart()
 	w.pass(400) // it has nothing to hold the server against yet

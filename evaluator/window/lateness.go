@@ -119,18 +119,16 @@ func (p *pass) watch(ctx context.Context) error {
 			return fmt.Errorf("watch for what is late: %w", err)
 		}
 		next.servers[seen.Server] = now
-		if a, ok := next.compare(known, &seen, paused, p.request); ok {
-			answers[seen.Server] = a
-		}
+		answers[seen.Server] = next.compare(known, &seen, paused, p.request)
 	}
-	if len(answers) == 0 {
+	if next.counts == nil {
 		p.toNS, p.conclusive = p.absenceToNS()
 		return nil // it is as if nobody had watched
 	}
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
 		lateNS, behind := answers[server].among(answers, p.request)
 		if behind {
-			continue
+			continue // so it is where each shows what the other one does not
 		}
 		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
@@ -172,15 +170,17 @@ func (p *pass) arrivalsQuery(untilNS int64) ArrivalsQuery {
 }
 
 // answer is what a server showed: the counts of whole buckets, and of what ended before the
-// last watch. By what it shows that was not known, exchanges were lateNS late.
+// last watch. By what it shows that was not known, exchanges were lateNS late. It is behind
+// where it misses what was known before.
 type answer struct {
 	whole, before map[int64]int64
 	lateNS        int64
+	behind        bool
 }
 
-// compare takes over an answer, and reports whether it misses nothing that was known
-// before. After a pause nobody knows when what is new became visible.
-func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer, ok bool) {
+// compare takes over an answer that misses nothing which was known before. After a pause
+// nobody knows when what is new became visible.
+func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
 	a = answer{whole: map[int64]int64{}, before: map[int64]int64{}}
 	for from, count := range seen.Counts {
 		bucket := from / bucketNS * bucketNS
@@ -191,7 +191,8 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 	}
 	// What a server has shown, it takes back only where it is gone.
 	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(seen.Counts, r) {
-		return a, false
+		a.behind = true
+		return a
 	}
 	if known.counts != nil && !paused {
 		for bucket, count := range a.before {
@@ -204,13 +205,13 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 	if misses(a.whole, w.counts, r) == 0 {
 		w.server, w.counts = seen.Server, a.whole
 	}
-	return a, true
+	return a
 }
 
 // among holds an answer against the others of the same pass. Where it misses what ended before
 // the last watch, its server is behind; of what ended since, it is late.
 func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lateNS int64, behind bool) {
-	lateNS = a.lateNS
+	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
 		behind = behind || misses(a.before, other.before, r) > 0
 		lateNS = max(lateNS, misses(a.whole, other.whole, r))
