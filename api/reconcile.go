@@ -59,7 +59,7 @@ func findingAnswer(f *reconcile.Finding) ReconciliationFinding {
 		answer.StoredObserved, answer.StoredVolume = &f.Stored.Observed, &f.Stored.Volume
 		answer.FoundObserved, answer.FoundVolume = &f.Found.Observed, &f.Found.Volume
 	}
-	if f.Kind == reconcile.Late {
+	if f.Kind == reconcile.Late || f.LateBy > 0 {
 		answer.LateBySeconds = new(float32(f.LateBy.Seconds()))
 	}
 	return answer

@@ -2306,7 +2306,7 @@ type Reconciliation struct {
 	// Different Alerts of a rule over a window that counted something else than is there.
 	Different *int64 `json:"different,omitempty"`
 
-	// Findings What was found about the alerts of a rule over a window, the first few.
+	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
 	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
 
 	// From Exchanges that ended at or after it were compared, …
@@ -2358,7 +2358,9 @@ type ReconciliationFinding struct {
 	FoundVolume   *int64                    `json:"foundVolume,omitempty"`
 	Group         *string                   `json:"group,omitempty"`
 	Kind          ReconciliationFindingKind `json:"kind"`
-	LateBySeconds *float32                  `json:"lateBySeconds,omitempty"`
+
+	// LateBySeconds How late what was not counted became visible. Where an alert is missing, none is if exchanges became visible as late as that.
+	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// StoredObserved What the alert says.
 	StoredObserved *int64 `json:"storedObserved,omitempty"`

@@ -102,6 +102,9 @@ type Watch struct {
 	SinceNS, UntilNS int64
 	// LateNS is how long after its end an exchange became visible at most, of late.
 	LateNS int64
+	// Shown is how many exchanges ended within the five minutes before UntilNS, by the server
+	// that showed the most of them. Who takes over knows by it which server is behind.
+	Shown int64
 	// JudgedNS is where the latest window ends of which the absence was judged. Later
 	// ones never end before it.
 	JudgedNS int64

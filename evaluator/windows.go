@@ -77,11 +77,9 @@ type OpenAlert struct {
 	ID     uuid.UUID
 	RuleID uuid.UUID
 	Group  string
-	// RuleVersion is the version of the rule that raised it.
-	RuleVersion int64
 	// NewestEndedNS and NewestStartNS are of the newest exchange that was counted when the
-	// alert last notified of something.
-	NewestEndedNS, NewestStartNS int64
+	// alert last notified of something. LeastNS is how long it had to last to be counted.
+	NewestEndedNS, NewestStartNS, LeastNS int64
 	// Routing is how the alert was routed, less the webhooks that are gone; nil where it
 	// fired by the webhooks of its rule, and while it is pending.
 	Routing *alerts.Routing

@@ -252,7 +252,10 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
 		}
 		if rule.FireMode == rules.AbsentInWindow {
-			// Rows are taken to be ten seconds late at least.
+			// Rows are taken to be ten seconds late at least, and the source was watched before.
+			before := request
+			before.Rules, before.Watches, before.Watch = nil, true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at - 10*second}
+			e.Evaluate(t.Context(), before)
 			request.WatermarkNS += 10 * second
 			request.Watches, request.Watch = true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at}
 		}

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,20 @@ func (w *windows) Cells(_ context.Context, c reconcile.CellsQuery) (cells []reco
 
 func (w *windows) Older(context.Context, string, int64) (bool, error) { return true, nil }
 
+// newWindows has 30 exchanges within a minute be too many, and one end each second from 30 to 20
+// minutes ago.
+func newWindows(list []reconcile.WindowAlert) *windows {
+	w := &windows{fromAgo: 30 * time.Minute, toAgo: 20 * time.Minute, alerts: list, progress: reconcile.WindowProgress{
+		SinceNS: ago(5 * time.Hour), UntilNS: ago(0), EditedNS: ago(5 * time.Hour),
+	}}
+	w.databases = databases{progress: &reconcile.Progress{At: cursor.At(present)}, rule: rules.Rule{
+		ID: uuid.New(), ArmedSinceNS: ago(5 * time.Hour), Definition: rules.Definition{
+			FireMode: rules.CountInWindow, Threshold: 30, WindowSeconds: 60, IntervalSeconds: 1, GroupBy: rules.GroupByRoute,
+		},
+	}}
+	return w
+}
+
 func ago(d time.Duration) int64 { return present.Add(-d).UnixNano() }
 
 // TestWhatCoversAValueBeyondTheThreshold has a group go beyond the threshold from 30 to 20 minutes
@@ -109,14 +124,7 @@ func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 		"none, too few":                    {nil, func(w *windows) { w.rule.Threshold = 61 }, ""},
 		"none, armed later":                {nil, func(w *windows) { w.rule.ArmedSinceNS = ago(19 * minute) }, ""},
 	} {
-		w := &windows{fromAgo: 30 * minute, toAgo: 20 * minute, alerts: c.alerts, progress: reconcile.WindowProgress{
-			SinceNS: ago(5 * time.Hour), UntilNS: ago(0), EditedNS: ago(5 * time.Hour),
-		}}
-		w.databases = databases{progress: &reconcile.Progress{At: cursor.At(present)}, rule: rules.Rule{
-			ID: uuid.New(), ArmedSinceNS: ago(5 * time.Hour), Definition: rules.Definition{
-				FireMode: rules.CountInWindow, Threshold: 30, WindowSeconds: 60, IntervalSeconds: 1, GroupBy: rules.GroupByRoute,
-			},
-		}}
+		w := newWindows(c.alerts)
 		if c.change != nil {
 			c.change(w)
 		}
@@ -130,6 +138,37 @@ func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 		}
 		if strings.Join(found, " ") != c.want {
 			t.Errorf("%s: %v, want %q: %+v", name, found, c.want, got)
+		}
+	}
+}
+
+// TestHowLateExplainsWhatIsMissing has exchanges that may have become visible late: a finding says
+// from which lateness on nothing is missing, and that is not more than the window.
+func TestHowLateExplainsWhatIsMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		threshold int
+		measured  time.Duration
+		want      []time.Duration
+	}{
+		"more than half of a window": {35, 0, []time.Duration{40 * time.Second}},
+		"a few":                      {5, 0, []time.Duration{time.Minute}},
+		"measured":                   {5, 25 * time.Second, []time.Duration{50*time.Second + 10*time.Second}},
+		"measured to explain it":     {35, 40 * time.Second, nil},
+	} {
+		w := newWindows(nil)
+		w.rule.Threshold, w.progress.LateNS = c.threshold, c.measured.Nanoseconds()
+		got, err := (&reconcile.Reconciler{Source: w, Alerts: w, Windows: w, Groups: w}).Rule(t.Context(), "acme", w.rule.ID, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []time.Duration
+		for _, f := range got.Findings {
+			if found = append(found, f.LateBy); !strings.Contains(f.Why, "unless exchanges became visible "+f.LateBy.String()) {
+				t.Errorf("%s: %q", name, f.Why)
+			}
+		}
+		if !slices.Equal(found, c.want) {
+			t.Errorf("%s: explained by %v, want %v: %+v", name, found, c.want, got)
 		}
 	}
 }

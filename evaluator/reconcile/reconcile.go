@@ -90,6 +90,9 @@ type Reconciler struct {
 	// Keep is how long alerts are kept after they were resolved; 0 is for ever. What is older
 	// cannot be checked of window rules.
 	Keep time.Duration
+	// WindowRuleMost is how long the comparison of a window rule takes at most, 5 minutes by
+	// default; what it does not come to is not checked.
+	WindowRuleMost time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
 }
@@ -120,14 +123,15 @@ type Reconciliation struct {
 	// Of a window rule, Matching is the number of stretches of time in which a group surely
 	// reached the threshold for long enough, Alerted how many of them had their alert. Different
 	// alerts counted something else than is there, Late ones did not count what became visible up to
-	// LateBy later; Unchecked is what cannot be checked. Findings are the first few of all kinds.
+	// LateBy later; Unchecked is what cannot be checked. Findings are the first few of each kind.
 	Different, Late, Unchecked int64
 	LateBy                     time.Duration
 	Findings                   []Finding
 }
 
 const (
-	defaultPageSize = 20_000
+	defaultPageSize       = 20_000
+	defaultWindowRuleMost = 5 * time.Minute
 	// missingSample is how many ids a reconciliation names.
 	missingSample = 10
 	secondNS      = int64(1e9)

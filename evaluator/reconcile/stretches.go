@@ -159,7 +159,6 @@ func (c *comparison) stretches(ctx context.Context) error {
 	if fromNS-c.out.FromNS > minuteNS && why != "" {
 		c.unchecked(fmt.Sprintf("missing alerts were not looked for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
 	}
-	c.out.FromNS = min(max(c.out.FromNS, c.rule.ArmedSinceNS), c.out.ToNS)
 	if fromNS >= toNS {
 		return nil
 	}
@@ -275,19 +274,21 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 			s.add(&cell)
 		}
 		s.sum()
-		var states []state
-		for at := fromNS; at <= toNS; at += q.WidthNS {
-			now := s.at(&b, d.WindowSeconds, at, q.WidthNS, lateNS)
-			if absent && !judge.Expects(at-lengthNS, at) {
-				now.surely = false
+		states := func(lateNS int64) (list []state) {
+			for at := fromNS; at <= toNS; at += q.WidthNS {
+				now := s.at(&b, d.WindowSeconds, at, q.WidthNS, lateNS)
+				if absent && !judge.Expects(at-lengthNS, at) {
+					now.surely = false
+				}
+				list = append(list, now)
 			}
-			states = append(states, now)
+			return list
 		}
 		alertsOf := list[cursor.Key(name)]
 		if len(c.alerts) < alertsMost && (!absent || slices.Contains(members, name)) {
 			c.lookForMissing(name, alertsOf, states, fromNS, q.WidthNS)
 		}
-		c.lookForUnfounded(name, alertsOf, states, toNS, q.WidthNS)
+		c.lookForUnfounded(name, alertsOf, states(lateNS), toNS, q.WidthNS)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
 		one(name, byGroup[name])
@@ -301,8 +302,45 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 	return nil
 }
 
-// lookForMissing looks for stretches in which an alert should have stood.
-func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []state, fromNS, stepNS int64) {
+// lookForMissing looks for stretches in which an alert should have stood, and says of each how
+// late exchanges would have to have become visible for none to be missing. Only the watch for
+// rules on absence measures that, and only of the last hour.
+func (c *comparison) lookForMissing(name string, list []*WindowAlert, states func(lateNS int64) []state, fromNS, stepNS int64) {
+	mostNS := int64(c.rule.WindowSeconds) * secondNS
+	lateNS := max(leastLateNS, c.progress.LateNS)
+	reached, missing := c.missing(list, states(lateNS), fromNS, stepNS)
+	c.out.Matching += int64(reached)
+	c.out.Alerted += int64(reached - len(missing))
+	unnamed := max(0, findingsMost-c.named[Missing])
+	unexplained, explained := missing[:min(len(missing), unnamed)], map[cursor.Range]int64{}
+	for lateNS < mostNS && len(unexplained) > 0 && c.rule.FireMode != rules.AbsentInWindow {
+		lateNS = min(2*lateNS, mostNS)
+		_, still := c.missing(list, states(lateNS), fromNS, stepNS)
+		var rest []cursor.Range
+		for _, m := range unexplained {
+			if slices.ContainsFunc(still, func(s cursor.Range) bool { return s.FromNS <= m.ToNS && s.ToNS >= m.FromNS }) {
+				rest = append(rest, m)
+			} else {
+				explained[m] = lateNS
+			}
+		}
+		unexplained = rest
+	}
+	for _, m := range missing {
+		f := Finding{
+			Kind: Missing, Group: name, AtNS: m.ToNS, LateBy: time.Duration(explained[m]),
+			Why: fmt.Sprintf("the threshold was reached from %s on", time.Unix(0, m.FromNS).UTC().Format(time.RFC3339)),
+		}
+		if f.LateBy > 0 {
+			f.Why += fmt.Sprintf(", unless exchanges became visible %v after their end or later", f.LateBy)
+		}
+		c.find(f)
+	}
+}
+
+// missing returns in how many stretches an alert should have stood, and those of them in which
+// none did, from the first instant to the last.
+func (c *comparison) missing(list []*WindowAlert, states []state, fromNS, stepNS int64) (reached int, missing []cursor.Range) {
 	needNS := int64(c.rule.ForDurationSeconds)*secondNS + 2*c.gapNS()
 	for i := 0; i < len(states); i++ {
 		first := i
@@ -312,8 +350,8 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 		if int64(i-first-1)*stepNS < needNS {
 			continue
 		}
+		reached++
 		begin, end := fromNS+int64(first)*stepNS, fromNS+int64(i-1)*stepNS
-		c.out.Matching++
 		// Whether the value was out of reach at some time between two instants.
 		out := func(since, until int64) bool {
 			for n, s := range states {
@@ -323,12 +361,11 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states []s
 			}
 			return false
 		}
-		if c.uncovered(list, begin, end, out) < needNS {
-			c.out.Alerted++
-			continue
+		if c.uncovered(list, begin, end, out) >= needNS {
+			missing = append(missing, cursor.Range{FromNS: begin, ToNS: end})
 		}
-		c.find(Finding{Kind: Missing, Group: name, AtNS: end, Why: fmt.Sprintf("the threshold was reached from %s on", time.Unix(0, begin).UTC().Format(time.RFC3339))})
 	}
+	return reached, missing
 }
 
 // uncovered returns the longest part of a stretch of time in which no alert stood or held its

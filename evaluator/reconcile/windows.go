@@ -121,7 +121,9 @@ type Finding struct {
 	AtNS int64
 	// Stored is what the alert says, Found what is there.
 	Stored, Found Volumes
-	// LateBy is how late what was not counted became visible.
+	// LateBy is how late what was not counted became visible. Where an alert is missing, it is
+	// how late exchanges would have to have become visible for none to be, as far as that was
+	// tried; 0 where lateness explains nothing.
 	LateBy time.Duration
 	// Why is a sentence without a full stop.
 	Why string
@@ -141,7 +143,7 @@ const (
 	pauseNS = 10 * secondNS
 	// stepsMost bounds the steps that are looked at, of all groups together.
 	stepsMost = 20_000_000
-	// findingsMost is how many findings a comparison names.
+	// findingsMost is how many findings of each kind a comparison names.
 	findingsMost = 20
 	dayNS        = 24 * hourNS
 )
@@ -153,11 +155,13 @@ type comparison struct {
 	progress WindowProgress
 	alerts   []WindowAlert
 	out      Reconciliation
+	// named is how many findings of each kind are named.
+	named map[FindingKind]int
 }
 
 // window compares a window rule, of which the watermark was last at a position.
 func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Position, last time.Duration) (Reconciliation, error) {
-	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name}}
+	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, named: map[FindingKind]int{}}
 	var err error
 	if c.progress, c.alerts, err = r.Groups.WindowRule(ctx, rule.ID, last, alertsMost); err != nil {
 		return c.out, err
@@ -171,16 +175,21 @@ func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Pos
 	if len(c.alerts) == alertsMost {
 		c.unchecked("the rule has too many alerts; only the newest are compared")
 	}
-	if err := c.values(ctx); err != nil {
-		return c.out, err
+	most := cmp.Or(r.WindowRuleMost, defaultWindowRuleMost)
+	bounded, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if err = c.values(bounded); err == nil {
+		err = c.stretches(bounded)
 	}
-	if err := c.stretches(ctx); err != nil {
-		return c.out, err
+	c.out.FromNS = min(max(c.out.FromNS, rule.ArmedSinceNS), c.out.ToNS)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		c.unchecked(fmt.Sprintf("the comparison was cut after %v; compare fewer hours", most))
+		err = nil
 	}
-	return c.out, nil
+	return c.out, err
 }
 
-// find counts a finding, and keeps the first few.
+// find counts a finding, and keeps the first few of each kind: many of one kind hide no other.
 func (c *comparison) find(f Finding) {
 	switch f.Kind {
 	case Missing:
@@ -198,7 +207,7 @@ func (c *comparison) find(f Finding) {
 	case Unchecked:
 		c.out.Unchecked++
 	}
-	if len(c.out.Findings) < findingsMost {
+	if c.named[f.Kind]++; c.named[f.Kind] <= findingsMost {
 		c.out.Findings = append(c.out.Findings, f)
 	}
 }
@@ -286,6 +295,47 @@ func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
 	return q
 }
 
+// measured is a window that was measured. What else is read of it is read once, whatever the
+// number of alerts about it.
+type measured struct {
+	window.Query
+	// older says whether the source has an exchange that began before the window.
+	older *bool
+	// byGroup and whole are what ended in each cell, by group and of all groups together.
+	byGroup, whole *[]Cell
+}
+
+// widthNS is the width of the cells by which lateness is measured.
+func (m *measured) widthNS() int64 { return max(secondNS, (m.ToNS-m.FromNS)/600) }
+
+func (c *comparison) older(ctx context.Context, m *measured) (bool, error) {
+	if m.older == nil {
+		older, err := c.Windows.Older(ctx, m.TenantID, m.FromNS)
+		if err != nil {
+			return false, err
+		}
+		m.older = &older
+	}
+	return *m.older, nil
+}
+
+// cells returns what ended in each cell of a window, by group or of all groups together.
+func (c *comparison) cells(ctx context.Context, m *measured, whole bool) ([]Cell, error) {
+	into, q := &m.byGroup, CellsQuery{Query: m.Query, WidthNS: m.widthNS()}
+	if whole {
+		into, q.Grouping = &m.whole, rules.Grouping{}
+	}
+	if *into == nil {
+		q.Limit = cellsMost
+		list, err := c.Windows.Cells(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		*into = &list
+	}
+	return **into, nil
+}
+
 // measure measures one window, and compares what alerts say of it.
 func (c *comparison) measure(ctx context.Context, key windowKey, list []check) error {
 	era := c.era(key.toNS)
@@ -295,7 +345,8 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 		}
 		return nil
 	}
-	q := key.query(c.rule.TenantID, era)
+	m := measured{Query: key.query(c.rule.TenantID, era)}
+	q := m.Query
 	groups, err := c.Windows.Measure(ctx, q)
 	if err != nil {
 		return err
@@ -319,7 +370,7 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 				g.Volume, g.ShortVolume = groups[0].Volume, groups[0].ShortVolume
 			}
 		}
-		if err := c.compare(ctx, q, k, g); err != nil {
+		if err := c.compare(ctx, &m, k, g); err != nil {
 			return err
 		}
 	}
@@ -348,8 +399,8 @@ func (c *comparison) compareWithAll(ctx context.Context, q window.Query, groups 
 }
 
 // compare compares what an alert says with what its window holds.
-func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *window.Group) error {
-	count := k.count
+func (c *comparison) compare(ctx context.Context, m *measured, k check, g *window.Group) error {
+	count, q := k.count, &m.Query
 	compares := q.Mode == rules.RatioInWindow || q.Mode == rules.DurationInWindow
 	stored, found := [4]int64{count.Observed}, [4]int64{g.Observed}
 	if compares {
@@ -381,7 +432,7 @@ func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *wi
 	}
 	switch {
 	case more:
-		older, err := c.Windows.Older(ctx, q.TenantID, q.FromNS)
+		older, err := c.older(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -392,12 +443,15 @@ func (c *comparison) compare(ctx context.Context, q window.Query, k check, g *wi
 	case fewer && stored[0] == found[0] && stored[1] == found[1]:
 		f.Kind, f.Why = Different, "it counted less in the short window than is there"
 	case fewer:
-		late, err := c.lateness(ctx, q, g.Group, Volumes{found[0] - stored[0], found[1] - stored[1]})
+		late, known, err := c.lateness(ctx, m, g.Group, Volumes{found[0] - stored[0], found[1] - stored[1]})
 		if err != nil {
 			return err
 		}
 		f.Kind, f.LateBy, f.Why = Late, late, "what it did not count became visible later"
-		if late > c.lateMost(&q) {
+		switch {
+		case !known:
+			f.Kind, f.LateBy, f.Why = Unchecked, 0, "it counted less than is there, and the window has too many groups to tell how late that became visible"
+		case late > c.lateMost(q):
 			f.Kind, f.Why = Different, fmt.Sprintf("it counted less than is there, of which some would have become visible %v after their end", late.Truncate(time.Second))
 		}
 	case q.Mode == rules.DurationInWindow && !k.cleared && count.DurationNS != g.DurationNS:
@@ -416,29 +470,30 @@ func (c *comparison) lateMost(q *window.Query) time.Duration {
 }
 
 // lateness returns how late the exchanges were, at least, by which a window holds more than was
-// counted: the newest ones are missing. It is exact to a second, or to a 600th of the window.
-func (c *comparison) lateness(ctx context.Context, q window.Query, group string, more Volumes) (time.Duration, error) {
-	width := max(secondNS, (q.ToNS-q.FromNS)/600)
-	late := func(q window.Query, group string, more Volumes) (lateNS int64, err error) {
-		cells, err := c.Windows.Cells(ctx, CellsQuery{Query: q, WidthNS: width})
+// counted: the newest ones are missing. It is exact to a second, or to a 600th of the window. It
+// is not known where there are too many cells to read those of the group.
+func (c *comparison) lateness(ctx context.Context, m *measured, group string, more Volumes) (by time.Duration, known bool, err error) {
+	late := func(whole bool, group string, more Volumes) (lateNS int64, known bool, err error) {
+		cells, err := c.cells(ctx, m, whole)
+		if err != nil {
+			return 0, false, err
+		}
 		for _, cell := range slices.Backward(cells) {
 			if cell.Group == group && (more.Observed > 0 || more.Volume > 0) {
-				lateNS = q.ToNS - (q.FromNS + cell.Number*width)
+				lateNS = m.ToNS - (m.FromNS + cell.Number*m.widthNS())
 				more = Volumes{more.Observed - cell.Possible.Observed, more.Volume - cell.Possible.Volume}
 			}
 		}
-		return lateNS, err
+		return lateNS, len(cells) < cellsMost || cells[len(cells)-1].Group > group, nil
 	}
-	q.Limit = cellsMost
-	if !byErrorType(&q) {
-		by, err := late(q, group, more)
-		return time.Duration(by), err
+	observed := more
+	if byErrorType(&m.Query) {
+		observed.Volume = 0
 	}
-	by, err := late(q, group, Volumes{Observed: more.Observed})
-	if err != nil {
-		return 0, err
+	lateNS, known, err := late(false, group, observed)
+	if err != nil || !known || !byErrorType(&m.Query) {
+		return time.Duration(lateNS), known, err
 	}
-	q.Grouping = rules.Grouping{}
-	byAll, err := late(q, "", Volumes{Volume: more.Volume})
-	return time.Duration(max(by, byAll)), err
+	allNS, known, err := late(true, "", Volumes{Volume: more.Volume})
+	return time.Duration(max(lateNS, allNS)), known, err
 }

@@ -1,12 +1,17 @@
 package reconcile_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"tocsin/alerts"
 	"tocsin/evaluator/reconcile"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -103,5 +108,116 @@ func TestWhatIsSurelyReachedIsReached(t *testing.T) {
 	})
 	if surely == 0 || never == 0 {
 		t.Errorf("surely %d, never %d: nothing was compared", surely, never)
+	}
+}
+
+// counted is one window as it is measured now: so many groups of 61 exchanges each. It notes what it
+// was asked.
+type counted struct {
+	*windows
+	groups int
+	// cellsOf is how many cells there are of each group. In the last one all became visible late.
+	cellsOf       int
+	cells, olders int
+	// endless has nothing be answered before the context ends.
+	endless bool
+}
+
+func groupName(n int) string { return fmt.Sprintf("g%02d", n) }
+
+func (c *counted) Measure(ctx context.Context, _ window.Query) (list []window.Group, _ error) {
+	if c.endless {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for n := range c.groups {
+		list = append(list, window.Group{Group: groupName(n), Observed: 61})
+	}
+	return list, nil
+}
+
+func (c *counted) Cells(_ context.Context, q reconcile.CellsQuery) (list []reconcile.Cell, _ error) {
+	c.cells++
+	for n := range c.groups {
+		for i := range c.cellsOf {
+			if len(list) == q.Limit {
+				return list, nil
+			}
+			v := reconcile.Volumes{Observed: 1, Volume: 1}
+			list = append(list, reconcile.Cell{Group: groupName(n), Number: int64(59 - c.cellsOf + 1 + i), Sure: v, Possible: v})
+		}
+	}
+	return list, nil
+}
+
+func (c *counted) Older(context.Context, string, int64) (bool, error) {
+	c.olders++
+	return true, nil
+}
+
+// reconcile compares alerts that say what they counted, one of each group, in kinds of findings.
+func (c *counted) reconcile(t *testing.T, says ...int64) (reconcile.Reconciliation, map[reconcile.FindingKind]int) {
+	t.Helper()
+	c.windows, c.groups = newWindows(nil), len(says)
+	c.progress.SinceNS = 0 // no stretches are looked at
+	for n, observed := range says {
+		c.alerts = append(c.alerts, reconcile.WindowAlert{ID: uuid.New(), FiredNS: ago(10 * time.Minute), State: alerts.Firing, Count: alerts.Count{
+			Observed: observed, Threshold: 30, WindowSeconds: 60, GroupBy: rules.GroupByRoute, Group: groupName(n), ToNS: ago(10 * time.Minute),
+		}})
+	}
+	r := &reconcile.Reconciler{Source: c, Alerts: c, Windows: c, Groups: c}
+	if c.endless {
+		r.WindowRuleMost = time.Millisecond
+	}
+	got, err := r.Rule(t.Context(), "acme", c.rule.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[reconcile.FindingKind]int{}
+	for _, f := range got.Findings {
+		kinds[f.Kind]++
+	}
+	return got, kinds
+}
+
+// TestManyFindingsHideNoOther has many alerts be late, and a few be different, of one window: what
+// is read of that beside its value is read once.
+func TestManyFindingsHideNoOther(t *testing.T) {
+	c := &counted{cellsOf: 1}
+	says := make([]int64, 27)
+	for n := range says {
+		says[n] = 60
+	}
+	says[25], says[26] = 70, 80
+	got, kinds := c.reconcile(t, says...)
+	if got.Late != 25 || kinds[reconcile.Late] != 20 || got.Different != 2 || kinds[reconcile.Different] != 2 || got.LateBy != time.Second {
+		t.Errorf("named %v of %+v", kinds, got)
+	}
+	if c.cells != 1 || c.olders != 1 {
+		t.Errorf("cells were read %d times, what is older %d times", c.cells, c.olders)
+	}
+}
+
+// TestLatenessThatIsNotKnown has more cells than are read: of groups of which not all of them were,
+// nobody knows how late they were.
+func TestLatenessThatIsNotKnown(t *testing.T) {
+	c := &counted{cellsOf: 110_000}
+	got, kinds := c.reconcile(t, 60, 60, 60, 60)
+	if got.Late != 2 || kinds[reconcile.Late] != 2 || kinds[reconcile.Unchecked] != 2+1 || got.Different != 0 {
+		t.Errorf("named %v of %+v", kinds, got)
+	}
+}
+
+// TestComparisonThatTakesTooLong is cut, and says so; one that is ended by its caller is an error.
+func TestComparisonThatTakesTooLong(t *testing.T) {
+	c := &counted{endless: true}
+	got, kinds := c.reconcile(t, 60)
+	if got.Unchecked != 1 || kinds[reconcile.Unchecked] != 1 || got.FromNS >= got.ToNS {
+		t.Errorf("named %v of %+v", kinds, got)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := (&reconcile.Reconciler{Source: c, Alerts: c, Windows: c, Groups: c}).Rule(ended, "acme", c.rule.ID, time.Hour); err == nil {
+		t.Error("a comparison that its caller ended is no error")
 	}
 }

@@ -12,8 +12,9 @@ const (
 	// membersMost bounds the groups of which exchanges are expected, countedMost those
 	// that are counted to see which of them are there.
 	membersMost, countedMost = maxGroups, 10 * maxGroups
-	// learnedForNS is how long groups that were learned stand.
-	learnedForNS = 3600 * secondNS
+	// learnedForNS is how long groups that were learned stand. Where a server could not tell
+	// them, they stand for learnAgainNS longer, and are asked for again then.
+	learnedForNS, learnAgainNS = 3600 * secondNS, 60 * secondNS
 )
 
 const (
@@ -22,11 +23,13 @@ const (
 	tooManyCounted = "more than 10000 groups match: nobody can tell which are absent; narrow the scope"
 )
 
-// members are the groups that a rule learned.
+// members are the groups that a rule learned. They were last asked for at atNS, and are
+// asked for again at againNS; known says that they were ever learned.
 type members struct {
-	version, atNS int64
-	groups        []string
-	problem       string
+	version, atNS, againNS int64
+	known                  bool
+	groups                 []string
+	problem                string
 }
 
 // absent reports whether the item is a rule on absence.
@@ -42,27 +45,30 @@ func (p *pass) expect(it *item) bool {
 		it.members = it.ExpectedGroups()
 	default:
 		p.mu.Lock()
-		known, ok := p.learned[it.ID]
+		learned := p.learned[it.ID]
 		p.mu.Unlock()
-		if !ok || known.version != it.Version {
+		if !learned.known || learned.version != it.Version {
 			return false
 		}
-		it.members, it.memberProblem = known.groups, known.problem
+		it.members, it.memberProblem = learned.groups, learned.problem
 	}
 	return true
 }
 
 // learners returns items that learn the groups of which rules expect exchanges, for those
-// that do not know them or learned them a while ago.
+// that do not know them or learned them a while ago. No server can tell them that may be behind.
 func (p *pass) learners(items []*item) (list []*item) {
+	if len(p.fresh) == 0 {
+		return nil
+	}
 	for _, it := range items {
 		if !it.absent() || it.GroupBy == rules.GroupByNothing || it.LearnDays == 0 {
 			continue
 		}
 		p.mu.Lock()
-		known, ok := p.learned[it.ID]
+		learned, ok := p.learned[it.ID]
 		p.mu.Unlock()
-		if ok && known.version == it.Version && p.request.WatermarkNS-known.atNS < learnedForNS && p.request.WatermarkNS >= known.atNS {
+		if ok && learned.version == it.Version && p.request.WatermarkNS < learned.againNS && p.request.WatermarkNS >= learned.atNS {
 			continue
 		}
 		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, query: it.query}
@@ -73,9 +79,23 @@ func (p *pass) learners(items []*item) (list []*item) {
 	return list
 }
 
-// learn takes over what a learner counted.
+// learn takes over what a learner counted. A server that is behind has not seen all of them:
+// what was learned before stands.
 func (p *pass) learn(it *item) {
-	m := members{version: it.Version, atNS: p.request.WatermarkNS}
+	now := p.request.WatermarkNS
+	p.saw(it.server)
+	if !p.fresh[it.server] {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		m := p.learned[it.ID]
+		if m.version != it.Version {
+			m = members{version: it.Version}
+		}
+		m.atNS, m.againNS = now, now+learnAgainNS
+		p.learned[it.ID] = m
+		return
+	}
+	m := members{version: it.Version, atNS: now, againNS: now + learnedForNS, known: true}
 	groups := it.groups
 	if len(groups) > membersMost {
 		groups, m.problem = groups[:membersMost], tooManyMembers

@@ -35,6 +35,8 @@ type archive struct {
 	down    bool
 	// unwatched has the source not answer what became visible.
 	unwatched bool
+	// learnsFrom is the server that answers what is read of days; "" is the next one.
+	learnsFrom string
 	// queries holds the kinds of queries that were made.
 	queries []string
 }
@@ -88,6 +90,9 @@ func (a *archive) Tally(_ context.Context, q window.TallyQuery) (answer window.T
 func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answer window.Counted, err error) {
 	answer.Server, err = a.ask("count")
 	for _, w := range windows {
+		if a.learnsFrom != "" && w.ToNS-w.FromNS > 3600*second {
+			answer.Server = a.learnsFrom
+		}
 		byRoute := map[string]int64{}
 		a.seen(answer.Server, w.FromNS, w.ToNS, func(r *row, _ int64) {
 			if w.Grouping.By == rules.GroupByNothing {
@@ -219,7 +224,7 @@ func (w *world) take(at int, c *evaluator.Change) {
 		if c.Step == alerts.Wait {
 			state = alerts.Pending
 		}
-		w.open = append(w.open, evaluator.OpenAlert{ID: c.Instance.ID, RuleID: c.Instance.RuleID, Group: c.Instance.Count.Group, RuleVersion: 1, Open: alerts.Open{State: state, Since: now, NotifiedAt: now}})
+		w.open = append(w.open, evaluator.OpenAlert{ID: c.Instance.ID, RuleID: c.Instance.RuleID, Group: c.Instance.Count.Group, Open: alerts.Open{State: state, Since: now, NotifiedAt: now}})
 	case alerts.Fire:
 		i := slices.IndexFunc(w.open, is)
 		w.open[i].State, w.open[i].Since = alerts.Firing, now
@@ -482,6 +487,74 @@ func TestShortPauseIsNone(t *testing.T) {
 	w.want("230 clear orders 2")
 }
 
+// TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, be answered
+// by a server that is behind the one which answered before: by minutes, by more than is
+// watched, and where so little ends that the watch hardly tells by how much.
+func TestServerThatLagsAfterAHandover(t *testing.T) {
+	const sparse, frequent = 300, 5
+	for name, changes := range map[string]func(w *world){
+		"another process": func(w *world) { w.restart() },
+		"other tenants":   func(w *world) { w.tenants = append(w.tenants, fmt.Sprint("new ", len(w.tenants))) },
+	} {
+		for _, every := range []int{frequent, sparse} {
+			for _, lag := range []int{30, 300, 7200} {
+				for turns := range 4 {
+					t.Run(fmt.Sprint(name, ", an exchange every ", every, " s, behind by ", lag, " s, turns ", turns), func(t *testing.T) {
+						w := newWorld(t, absence("orders"))
+						w.list[0].WindowSeconds = 12 * every
+						w.servers = []string{"a", "b"}
+						w.every(every, "orders", -9000, 6000, map[string]int{"b": lag})
+						w.pass(0)
+						for at := 10; at < 6000; at += 10 {
+							w.servers = []string{"a", "b"}
+							if turns%2 == 1 {
+								w.servers = []string{"b", "a"}
+							}
+							if at%1000 < turns*10 {
+								w.servers = []string{"b"}
+							}
+							if at%1000 == 0 {
+								changes(w)
+							}
+							w.pass(at)
+						}
+						w.want()
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestServersThatEachMissSomething has two servers of which each shows what was written to it,
+// and no more, for a while.
+func TestServersThatEachMissSomething(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -600, 300, nil)
+	w.every(5, "billing", -600, 300, nil)
+	w.every(5, "orders", 300, 900, map[string]int{"b": 400})
+	for at := 300; at < 900; at += 40 {
+		w.every(2, "billing", at, at+20, map[string]int{"a": 400})
+	}
+	w.every(5, "billing", 900, 2600, nil)
+	w.pass(0)
+	for at := 10; at < 1300; at += 10 {
+		if at%200 == 0 {
+			w.restart()
+		}
+		if at == 900 {
+			w.every(5, "orders", 900, 1200, nil)
+		}
+		w.pass(at)
+	}
+	w.want()
+	w.until(2500)
+	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
+		t.Errorf("told %v", w.told)
+	}
+}
+
 // TestServerThatLagsShowsNoAbsence asks two servers in turn, of which one is five minutes
 // behind for a while.
 func TestServerThatLagsShowsNoAbsence(t *testing.T) {
@@ -591,16 +664,46 @@ func TestLearnedRoutes(t *testing.T) {
 	w.add("yesterday", -day, nil)
 	w.add("long ago", -3*day, nil)
 	w.every(5, "fresh", 300, 400, nil)
-	if outcome := w.pass(0); len(outcome.Evaluated) != 0 || len(outcome.Failed) != 0 {
-		t.Errorf("evaluated before it learned: %+v", outcome)
+	for _, at := range []int{0, 10} {
+		if outcome := w.pass(at); len(outcome.Evaluated) != 0 || len(outcome.Failed) != 0 {
+			t.Errorf("evaluated before it learned: %+v", outcome)
+		}
 	}
 	w.until(1000)
 	w.want("70 raise yesterday 0")
 	// What was new is learned with the next hour, and what is two days old is not expected.
 	w.until(3700)
-	w.want("3610 raise fresh 0")
-	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 371+1 {
+	w.want("3620 raise fresh 0")
+	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 369+2 {
 		t.Errorf("%d counts", n)
+	}
+}
+
+// TestEmptyServerTeachesNothing asks an empty server for the routes to expect, first of all and
+// when they are asked for again: they are those that the other one has.
+func TestEmptyServerTeachesNothing(t *testing.T) {
+	rule := absence()
+	rule.LearnDays = 2
+	w := newWorld(t, compiled(rule.Rule))
+	w.every(5, "orders", -600, 8000, nil)
+	w.every(5, "gone", -600, 300, nil)
+	w.learnsFrom = "empty"
+	w.pass(0)
+	w.until(200)
+	w.want()
+	w.learnsFrom = ""
+	w.until(400)
+	w.want("370 raise gone 0")
+	w.learnsFrom = "empty"
+	w.until(6000)
+	w.want()
+	w.rows = slices.DeleteFunc(w.rows, func(r row) bool { return r.route == "gone" })
+	w.until(7500)
+	w.want()
+	w.learnsFrom = ""
+	w.until(8000)
+	if len(w.told) != 1 || !strings.Contains(w.told[0], " clear gone ") || w.told[0] > "7590" {
+		t.Errorf("told %v", w.told)
 	}
 }
 
@@ -674,11 +777,13 @@ func TestManyAbsences(t *testing.T) {
 	w.pass(0)
 	for at := 10; at < 400; at += 10 {
 		w.now = at
-		w.watch.UntilNS, w.watch.SinceNS = origin+int64(at)*second, origin-600*second
+		w.watch = evaluator.Watch{UntilNS: origin + int64(at)*second, SinceNS: origin - 600*second}
 	}
 	w.restart()
+	w.pass(400) // it has nothing to hold the server against yet
+	w.want()
 	w.queries = nil
-	w.pass(400)
+	w.pass(410)
 	if diff := gocmp.Diff([]string{"arrivals", "tally", "tally"}, w.queries); diff != "" {
 		t.Error(diff)
 	}

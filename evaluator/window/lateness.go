@@ -18,7 +18,10 @@ import (
 //
 // Where a bucket holds less than it did, whoever answered is behind whoever answered
 // before. Only answers of servers that the same pass found not to be behind say that
-// something is absent. Servers that are asked in turn are watched one after the other.
+// something is absent. Servers that are asked in turn are watched one after the other, and
+// each is held against the others as well. Who remembers no counts concludes nothing before
+// the next watch, and takes no server that shows less of the minutes before the last watch
+// than the checkpoint says.
 //
 // Who did not watch for a while does not know whether those who write exchanges could.
 // Windows that reach into a pause raise nothing: an outage of the source is no absence.
@@ -38,6 +41,8 @@ const (
 	pauseNS = 60 * secondNS
 	// serversMost is how many servers are watched in one pass.
 	serversMost = 3
+	// shownNS is how far before a watch exchanges ended that the checkpoint has the number of.
+	shownNS = 300 * secondNS
 )
 
 // ArrivalsQuery asks how many exchanges ended in each bucket.
@@ -103,25 +108,38 @@ func (p *pass) watch(ctx context.Context) error {
 	}
 	next := &watched{untilNS: now, tenants: p.request.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
 	maps.Copy(next.servers, known.servers)
-	for range max(1, min(len(known.servers), serversMost)) {
+	asks := max(1, min(len(known.servers), serversMost))
+	if known.counts == nil {
+		asks = serversMost // nobody knows which there are
+	}
+	answers := map[string]answer{}
+	for range asks {
 		seen, err := p.Source.Arrivals(ctx, p.arrivalsQuery(at.UntilNS))
 		if err != nil {
 			return fmt.Errorf("watch for what is late: %w", err)
 		}
 		next.servers[seen.Server] = now
-		if next.compare(known, &seen, paused, p.request) {
-			p.fresh[seen.Server] = true
-		}
+		answers[seen.Server] = next.compare(known, &seen, paused, p.request)
 	}
-	if len(p.fresh) == 0 {
+	if next.counts == nil {
 		p.toNS, p.conclusive = p.absenceToNS()
 		return nil // it is as if nobody had watched
+	}
+	for _, server := range slices.Sorted(maps.Keys(answers)) {
+		lateNS, behind := answers[server].among(answers, p.request)
+		if behind {
+			continue // so it is where each shows what the other one does not
+		}
+		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
+		if known.counts != nil {
+			p.fresh[server] = true
+		}
 	}
 	maps.DeleteFunc(next.servers, func(_ string, last int64) bool { return now-last > lateForNS })
 	if paused {
 		p.out.Watch.SinceNS = now
 	}
-	p.out.Watch.UntilNS, p.out.Watch.LateNS = now, next.mostNS(now)
+	p.out.Watch.UntilNS, p.out.Watch.LateNS, p.out.Watch.Shown = now, next.mostNS(now), shown(next.counts, now)
 	p.toNS, p.conclusive = p.absenceToNS()
 	next.fresh, next.toNS, next.conclusive = p.fresh, p.toNS, p.conclusive
 	p.mu.Lock()
@@ -151,48 +169,87 @@ func (p *pass) arrivalsQuery(untilNS int64) ArrivalsQuery {
 	}
 }
 
-// compare takes over an answer, and reports whether it misses nothing that was known
-// before. After a pause nobody knows when what is new became visible.
-func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) bool {
-	before, whole := map[int64]int64{}, map[int64]int64{}
+// answer is what a server showed: the counts of whole buckets, and of what ended before the
+// last watch. By what it shows that was not known, exchanges were lateNS late. It is behind
+// where it misses what was known before.
+type answer struct {
+	whole, before map[int64]int64
+	lateNS        int64
+	behind        bool
+}
+
+// compare takes over an answer that misses nothing which was known before. After a pause
+// nobody knows when what is new became visible.
+func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
+	a = answer{whole: map[int64]int64{}, before: map[int64]int64{}}
 	for from, count := range seen.Counts {
 		bucket := from / bucketNS * bucketNS
-		whole[bucket] += count
+		a.whole[bucket] += count
 		if from < r.Watch.UntilNS {
-			before[bucket] += count
+			a.before[bucket] += count
 		}
 	}
 	// What a server has shown, it takes back only where it is gone.
-	if seen.Server != known.server && known.misses(before, r) > 0 {
-		return false
+	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(seen.Counts, r) {
+		a.behind = true
+		return a
 	}
-	late := int64(0)
 	if known.counts != nil && !paused {
-		for bucket, count := range before {
+		for bucket, count := range a.before {
 			if count > known.counts[bucket] {
-				late = max(late, r.WatermarkNS-bucket)
+				a.lateNS = max(a.lateNS, r.WatermarkNS-bucket)
 			}
 		}
 	}
-	// Another server of this pass may have shown more of what ended since.
-	missing := w.misses(whole, r)
-	if missing == 0 {
-		w.server, w.counts = seen.Server, whole
+	// Another server of this pass may have shown more.
+	if misses(a.whole, w.counts, r) == 0 {
+		w.server, w.counts = seen.Server, a.whole
 	}
-	w.late = append(w.late, lateness{min(lateMostNS, max(late, missing)), r.WatermarkNS})
-	return true
+	return a
 }
 
-// misses returns how long ago the first bucket began of which counts hold less than is
-// known, 0 where there is none.
-func (w *watched) misses(counts map[int64]int64, r *evaluator.WindowRequest) (missing int64) {
+// among holds an answer against the others of the same pass. Where it misses what ended before
+// the last watch, its server is behind; of what ended since, it is late.
+func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lateNS int64, behind bool) {
+	lateNS, behind = a.lateNS, a.behind
+	for _, other := range others {
+		behind = behind || misses(a.before, other.before, r) > 0
+		lateNS = max(lateNS, misses(a.whole, other.whole, r))
+	}
+	return lateNS, behind
+}
+
+// misses returns how long ago the first bucket began of which counts hold less than others,
+// 0 where there is none.
+func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing int64) {
 	oldest := (r.WatermarkNS - lateMostNS) / bucketNS * bucketNS
-	for bucket, count := range w.counts {
+	for bucket, count := range others {
 		if bucket >= oldest && counts[bucket] < count {
 			missing = max(missing, r.WatermarkNS-bucket)
 		}
 	}
 	return missing
+}
+
+// shownFromNS is from where on shown counts what ended before an instant.
+func shownFromNS(untilNS int64) int64 { return (untilNS - shownNS) / bucketNS * bucketNS }
+
+// shown returns how many exchanges ended within the minutes before an instant at which counts
+// were cut.
+func shown(counts map[int64]int64, untilNS int64) (n int64) {
+	for from, count := range counts {
+		if from >= shownFromNS(untilNS) && from < untilNS {
+			n += count
+		}
+	}
+	return n
+}
+
+// showsLess reports whether counts hold less than somebody saw at the last watch, as long as
+// the watch reaches back that far.
+func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
+	last := &r.Watch
+	return last.UntilNS <= r.WatermarkNS && shownFromNS(last.UntilNS) >= r.WatermarkNS-lateMostNS && shown(counts, last.UntilNS) < last.Shown
 }
 
 // mostNS forgets what is long ago, and returns the greatest lateness of the rest.

@@ -116,10 +116,15 @@ func (p *pass) steps(it *item) {
 // lags reports whether an answer misses the exchange that the alert of a group is about,
 // although the window still holds it: whoever answered is behind whoever answered before.
 // What it does not see yet must not resolve anything; a pass that asks a server which does
-// decides. An alert of a former version of the rule may be about what counts no longer.
+// decides.
+//
+// That holds after an edit of the rule as well, of its note or its threshold: what the alert
+// is about still counts, and whoever edits a rule wants no false message. What it is about
+// counts no longer after an edit of scope, filter or mode, which arms the rule anew after that
+// had ended, and of a duration that it did not last for. An edit of the grouping ends the alert.
 func (p *pass) lags(it *item, g *groupAtWork) bool {
 	o, q := g.open, &it.query
-	if o == nil || o.RuleVersion != it.Version || len(it.groups) > maxGroups {
+	if o == nil || o.LeastNS < q.LeastNS || len(it.groups) > maxGroups {
 		return false
 	}
 	within := o.NewestEndedNS >= q.FromNS && o.NewestEndedNS < q.ToNS && o.NewestStartNS >= q.StartFromNS

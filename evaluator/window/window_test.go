@@ -634,7 +634,16 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 func TestServerThatLagsResolvesNothing(t *testing.T) {
 	rule := ruleOf(0, "t")
 	alert := openAlert("", alerts.Firing)
-	alert.RuleVersion, alert.NewestEndedNS, alert.NewestStartNS = rule.Version, watermark-10*second, watermark-11*second
+	alert.NewestEndedNS, alert.NewestStartNS = watermark-10*second, watermark-11*second
+	slower := compiled(new(*rule.Rule))
+	slower.FireMode, slower.Threshold, slower.Percentile, slower.DurationMS, slower.MinVolume = rules.DurationInWindow, 0, 50, 900, 1
+	slow := alert
+	slow.LeastNS = 900e6
+	annotated, raised, armed := compiled(new(*rule.Rule)), compiled(new(*rule.Rule)), compiled(new(*rule.Rule))
+	annotated.Version, annotated.Note = 2, "see the runbook"
+	raised.Version, raised.Threshold = 2, 50
+	armed.Version, armed.ArmedSinceNS = 2, watermark-9*second
+	held := func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }
 	sees := func(ended, start int64) []window.Group {
 		return []window.Group{{Observed: 1, NewestEndedNS: watermark - ended, NewestStartNS: watermark - start}}
 	}
@@ -647,20 +656,30 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 		groups []window.Group
 		open   evaluator.OpenAlert
 		want   []string
+		// edited is the rule after an edit.
+		edited *evaluator.WindowRule
 	}{
-		"sees nothing":              {[]window.Group{}, alert, nil},
-		"sees an older one":         {sees(11*second, 12*second), alert, nil},
-		"sees one that began first": {sees(10*second, 12*second), alert, nil},
-		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}},
-		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}},
-		"it has left the window":    {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}},
-		"it began too early":        {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = window.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}},
-		"another version raised it": {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.RuleVersion-- }), []string{"clear  0"}},
-		"pending":                   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil},
-		"held":                      {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State, o.Held = alerts.Resolved, true }), nil},
+		"sees nothing":              {[]window.Group{}, alert, nil, nil},
+		"sees an older one":         {sees(11*second, 12*second), alert, nil, nil},
+		"sees one that began first": {sees(10*second, 12*second), alert, nil, nil},
+		"sees it":                   {sees(10*second, 11*second), alert, []string{"clear  1"}, nil},
+		"sees a newer one":          {sees(9*second, 30*second), alert, []string{"clear  1"}, nil},
+		"it has left the window":    {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestEndedNS = watermark - 60*second - 1 }), []string{"clear  0"}, nil},
+		"it began too early":        {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.NewestStartNS = window.StartFromNS(60, watermark) - 1 }), []string{"clear  0"}, nil},
+		"pending":                   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.State = alerts.Pending }), nil, nil},
+		"held":                      {[]window.Group{}, with(held), nil, nil},
+		"the note was edited":       {[]window.Group{}, alert, nil, &annotated},
+		"the threshold was edited":  {[]window.Group{}, alert, nil, &raised},
+		"the scope was edited":      {[]window.Group{}, with(held), []string{"release  0"}, &armed},
+		"a duration":                {[]window.Group{}, slow, nil, &slower},
+		"a duration that was 800":   {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 800e6 }), []string{"clear  0"}, &slower},
+		"a duration that was 1000":  {[]window.Group{}, with(func(o *evaluator.OpenAlert) { o.LeastNS = 1000e6 }), nil, &slower},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, steps(t, &source{groups: c.groups}, rule, c.open)); diff != "" {
+			if c.edited == nil {
+				c.edited = &rule
+			}
+			if diff := cmp.Diff(c.want, steps(t, &source{groups: c.groups}, *c.edited, c.open)); diff != "" {
 				t.Error(diff)
 			}
 		})

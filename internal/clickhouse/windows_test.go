@@ -314,8 +314,7 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 		t.Fatal(err)
 	}
 	if rule.FireMode == rules.AbsentInWindow {
-		// Exchanges are taken to be ten seconds late at least.
-		watermark -= 10e9
+		watermark -= lateNaively(rows, watermark)
 	}
 	all := map[string]*measured{}
 	of := func(group string) *measured {
@@ -374,9 +373,44 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 	}
 }
 
+// lateNaively returns how late exchanges are taken to be by who watches at a watermark, and did so
+// ten seconds before: ten seconds at least. An exchange that is dated to begin after it ended
+// counts from its beginning on, and so is late by what lies between.
+func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
+	const tenSeconds = 10e9
+	shown := func(at int64) map[int64]map[string]bool {
+		ids := map[int64]map[string]bool{}
+		for i := range rows {
+			e := &rows[i]
+			bucket := e.EndedNS() / tenSeconds * tenSeconds
+			if e.Status == rules.Running || e.EndedNS() >= watermark-tenSeconds || e.StartTimeNS >= at {
+				continue
+			}
+			if ids[bucket] == nil {
+				ids[bucket] = map[string]bool{}
+			}
+			ids[bucket][e.ExecutionID] = true
+		}
+		return ids
+	}
+	late = tenSeconds
+	before := shown(watermark - tenSeconds)
+	for bucket, ids := range shown(watermark) {
+		if len(ids) > len(before[bucket]) {
+			late = max(late, watermark-bucket)
+		}
+	}
+	return min(late, 900e9)
+}
+
 // evaluate returns what each rule raises, by rule and group.
 func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
 	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
+	// Absence is concluded from the second watch on.
+	engine.Evaluate(t.Context(), evaluator.WindowRequest{
+		Tenants: evaluator.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
+		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
+	})
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},

@@ -34,8 +34,8 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 			o.NotifiedAt = *row.NotifiedAt
 		}
 		open[i] = evaluator.OpenAlert{
-			ID: row.AlertID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, Group: row.GroupKey,
-			NewestEndedNS: row.EndedNs, NewestStartNS: row.StartTimeNs, Open: o,
+			ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey,
+			NewestEndedNS: row.EndedNs, NewestStartNS: row.StartTimeNs, LeastNS: row.DurationMs * 1e6, Open: o,
 		}
 		if row.Routing != nil {
 			open[i].Routing = new(alerts.Routing)

@@ -155,8 +155,8 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 	w.apply(0, 0, 0, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired), raised[0])
 	w.want("raised", []string{"FIRING a raise raiseException 1", "PENDING b wait waitException 2"}, "FIRED 0")
 	open := []evaluator.OpenAlert{
-		{ID: a, RuleID: w.rule, RuleVersion: 1, Group: "a", NewestEndedNS: 1, NewestStartNS: 1, Open: alerts.Open{State: alerts.Firing}},
-		{ID: b, RuleID: w.rule, RuleVersion: 1, Group: "b", NewestEndedNS: 2, NewestStartNS: 2, Open: alerts.Open{State: alerts.Pending}},
+		{ID: a, RuleID: w.rule, Group: "a", NewestEndedNS: 1, NewestStartNS: 1, Open: alerts.Open{State: alerts.Firing}},
+		{ID: b, RuleID: w.rule, Group: "b", NewestEndedNS: 2, NewestStartNS: 2, Open: alerts.Open{State: alerts.Pending}},
 	}
 	if diff := cmp.Diff(open, w.open()); diff != "" {
 		t.Error(diff)

@@ -138,6 +138,7 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 		Cursor: textOf(batch.Cursor), ClockOffsetNs: batch.ClockOffset.Nanoseconds(), LeaseFor: batch.LeaseFor,
 		Partition: int32(batch.Partition), Token: batch.Token, Revision: batch.Revision, RulesRevision: batch.RulesRevision,
 		WatchedSinceNs: batch.Watch.SinceNS, WatchedUntilNs: batch.Watch.UntilNS, LateNs: batch.Watch.LateNS, AbsenceJudgedNs: batch.Watch.JudgedNS,
+		WatchedShown: batch.Watch.Shown,
 	}
 	if batch.Backfill != nil {
 		p.BackfillFromNs, p.BackfillCursorNs = &batch.Backfill.FromNS, &batch.Backfill.CursorNS

@@ -26,7 +26,7 @@ func (l *law) windowRule() rules.Rule {
 // reason.
 func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
 	count := alerts.CountOf(&r.Definition)
-	count.Group, count.Observed = group, 2
+	count.Group, count.Observed, count.DurationMS = group, 2, 900
 	end := l.now.UnixNano()
 	c := evaluator.Change{Step: step, Instance: alerts.Instance{
 		ID: id, TenantID: Tenant, RuleID: r.ID, RuleVersion: r.Version, Severity: r.Severity, Title: "title", Count: &count,
@@ -95,7 +95,7 @@ func windowSteps(l *law) {
 	expect("a first reminder", alerts.Remind, first, notify.ReasonReminder, true)
 	expect("a second reminder", alerts.Remind, first, notify.ReasonReminder, true)
 	o, there := l.standing(&r, "orders")
-	if !there || o.ID != first || o.State != alerts.Firing || o.Reminders != 2 || o.NewestEndedNS-o.NewestStartNS != 7 || o.NotifiedAt.Before(o.Since) {
+	if !there || o.ID != first || o.State != alerts.Firing || o.Reminders != 2 || o.NewestEndedNS-o.NewestStartNS != 7 || o.LeastNS != 900e6 || o.NotifiedAt.Before(o.Since) {
 		l.Errorf("open: %+v", o)
 	}
 	expect("dropped although it fires", alerts.Drop, first, "", false)

@@ -169,8 +169,9 @@ func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error
 }
 
 const alertOpen = `-- name: AlertOpen :many
-select alert_id, rule_id, rule_version, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
-       start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns
+select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
+       start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns,
+       coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms
 from alert
 where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
 `
@@ -178,7 +179,6 @@ where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVE
 type AlertOpenRow struct {
 	AlertID     uuid.UUID
 	RuleID      uuid.UUID
-	RuleVersion int64
 	GroupKey    string
 	State       string
 	FiredAt     time.Time
@@ -190,6 +190,7 @@ type AlertOpenRow struct {
 	Routing     []byte
 	StartTimeNs int64
 	EndedNs     int64
+	DurationMs  int64
 }
 
 // The open and the held alerts of window rules. Its condition is that of alert_open_once.
@@ -205,7 +206,6 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 		if err := rows.Scan(
 			&i.AlertID,
 			&i.RuleID,
-			&i.RuleVersion,
 			&i.GroupKey,
 			&i.State,
 			&i.FiredAt,
@@ -217,6 +217,7 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.Routing,
 			&i.StartTimeNs,
 			&i.EndedNs,
+			&i.DurationMs,
 		); err != nil {
 			return nil, err
 		}

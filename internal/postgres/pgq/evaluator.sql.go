@@ -206,9 +206,10 @@ const checkpointCommit = `-- name: CheckpointCommit :one
 update checkpoint
 set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
     watched_since_ns = $4, watched_until_ns = $5, late_ns = $6, absence_judged_ns = $7,
-    clock_offset_ns = $8, revision = revision + 1,
-    lease_until = now() + $9::interval, committed_at = now()
-where partition = $10 and token = $11::bigint and revision = $12 and rules_revision = $13
+    watched_shown = $8,
+    clock_offset_ns = $9, revision = revision + 1,
+    lease_until = now() + $10::interval, committed_at = now()
+where partition = $11 and token = $12::bigint and revision = $13 and rules_revision = $14
 returning revision
 `
 
@@ -220,6 +221,7 @@ type CheckpointCommitParams struct {
 	WatchedUntilNs   int64
 	LateNs           int64
 	AbsenceJudgedNs  int64
+	WatchedShown     int64
 	ClockOffsetNs    int64
 	LeaseFor         time.Duration
 	Partition        int32
@@ -240,6 +242,7 @@ func (q *Queries) CheckpointCommit(ctx context.Context, arg CheckpointCommitPara
 		arg.WatchedUntilNs,
 		arg.LateNs,
 		arg.AbsenceJudgedNs,
+		arg.WatchedShown,
 		arg.ClockOffsetNs,
 		arg.LeaseFor,
 		arg.Partition,
@@ -334,7 +337,7 @@ update checkpoint c
 set owner = $1::text, token = free.token, lease_until = now() + $2::interval
 from free
 where c.partition = free.partition
-returning c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns
+returning c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown
 `
 
 type CheckpointTakeParams struct {
@@ -384,6 +387,7 @@ func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) 
 			&i.Checkpoint.WatchedUntilNs,
 			&i.Checkpoint.LateNs,
 			&i.Checkpoint.AbsenceJudgedNs,
+			&i.Checkpoint.WatchedShown,
 		); err != nil {
 			return nil, err
 		}
@@ -413,7 +417,7 @@ with known as (
     from replica r
     where r.evaluated_at > now() - $4::interval and r.beat_at > now() - $2::interval
 )
-select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, coalesce(c.owner = $1::text, false)::boolean as held,
+select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
        (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
            select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
@@ -481,6 +485,7 @@ func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) 
 			&i.Checkpoint.WatchedUntilNs,
 			&i.Checkpoint.LateNs,
 			&i.Checkpoint.AbsenceJudgedNs,
+			&i.Checkpoint.WatchedShown,
 			&i.Held,
 			&i.LeaseLeftSeconds,
 			&i.Free,

@@ -197,6 +197,7 @@ type Checkpoint struct {
 	WatchedUntilNs   int64
 	LateNs           int64
 	AbsenceJudgedNs  int64
+	WatchedShown     int64
 }
 
 type Digest struct {

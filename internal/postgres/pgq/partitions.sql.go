@@ -10,7 +10,7 @@ import (
 )
 
 const checkpointsHold = `-- name: CheckpointsHold :many
-select partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns from checkpoint order by partition for update
+select partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown from checkpoint order by partition for update
 `
 
 // Waits for commits under way; later ones wait.
@@ -41,6 +41,7 @@ func (q *Queries) CheckpointsHold(ctx context.Context) ([]Checkpoint, error) {
 			&i.WatchedUntilNs,
 			&i.LateNs,
 			&i.AbsenceJudgedNs,
+			&i.WatchedShown,
 		); err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ const partitionInsert = `-- name: PartitionInsert :one
 insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, revision, rules_revision)
 values ($1, $2, $3, $4, $5, $6,
         (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
-returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns
+returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
 
 type PartitionInsertParams struct {
@@ -118,12 +119,13 @@ func (q *Queries) PartitionInsert(ctx context.Context, arg PartitionInsertParams
 		&i.WatchedUntilNs,
 		&i.LateNs,
 		&i.AbsenceJudgedNs,
+		&i.WatchedShown,
 	)
 	return i, err
 }
 
 const partitionList = `-- name: PartitionList :many
-select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, coalesce(c.lease_until > now(), false)::boolean as leased,
+select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown, coalesce(c.lease_until > now(), false)::boolean as leased,
        (select count(*) from tenant_partition t where t.partition = c.partition) as tenants,
        coalesce((select t.tenant_id from tenant_partition t where t.partition = c.partition order by t.tenant_id limit 1), '')::text as tenant,
        (select count(*) from tenant_partition t join rule r using (tenant_id)
@@ -169,6 +171,7 @@ func (q *Queries) PartitionList(ctx context.Context) ([]PartitionListRow, error)
 			&i.Checkpoint.WatchedUntilNs,
 			&i.Checkpoint.LateNs,
 			&i.Checkpoint.AbsenceJudgedNs,
+			&i.Checkpoint.WatchedShown,
 			&i.Leased,
 			&i.Tenants,
 			&i.Tenant,
@@ -191,7 +194,7 @@ set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
     clock_offset_ns = $4, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
     rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 where partition = $5
-returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns
+returning partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown
 `
 
 type PartitionSetParams struct {
@@ -231,6 +234,7 @@ func (q *Queries) PartitionSet(ctx context.Context, arg PartitionSetParams) (Che
 		&i.WatchedUntilNs,
 		&i.LateNs,
 		&i.AbsenceJudgedNs,
+		&i.WatchedShown,
 	)
 	return i, err
 }

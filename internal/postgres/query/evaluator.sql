@@ -118,6 +118,7 @@ order by b.rule_id;
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
     watched_since_ns = @watched_since_ns, watched_until_ns = @watched_until_ns, late_ns = @late_ns, absence_judged_ns = @absence_judged_ns,
+    watched_shown = @watched_shown,
     clock_offset_ns = @clock_offset_ns, revision = revision + 1,
     lease_until = now() + @lease_for::interval, committed_at = now()
 where partition = @partition and token = @token::bigint and revision = @revision and rules_revision = @rules_revision

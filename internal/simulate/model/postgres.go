@@ -48,13 +48,14 @@ type Alert struct {
 	Source    bool
 	// Window says that a window rule raised it, for a group. Held holds that group back, after
 	// a person has resolved the alert. Observed is what the window held when that was last
-	// written; the newest of it began at StartNS.
+	// written; the newest of it began at StartNS, and had to last for LeastNS.
 	Window, Held  bool
 	Group         string
 	NotifiedAt    time.Time
 	Reminders     int
 	Observed      int64
 	NewestEndedNS int64
+	LeastNS       int64
 	// Routing is how the alert was routed, if it was.
 	Routing *alerts.Routing
 }

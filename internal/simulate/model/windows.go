@@ -67,7 +67,7 @@ func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evalua
 				o.Since = a.ResolvedAt
 			}
 			open = append(open, evaluator.OpenAlert{
-				ID: a.ID, RuleID: rule, RuleVersion: a.RuleVersion, Group: a.Group, NewestEndedNS: a.NewestEndedNS, NewestStartNS: a.StartNS, Routing: a.Routing, Open: o,
+				ID: a.ID, RuleID: rule, Group: a.Group, NewestEndedNS: a.NewestEndedNS, NewestStartNS: a.StartNS, LeastNS: a.LeastNS, Routing: a.Routing, Open: o,
 			})
 		}
 	}
@@ -140,6 +140,7 @@ func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
 // about takes over what an alert says of its window.
 func (a *Alert) about(i *alerts.Instance) {
 	a.Observed, a.StartNS, a.NewestEndedNS = i.Count.Observed, i.Exchange.StartTimeNS, i.Exchange.EndedNS()
+	a.LeastNS = i.Count.DurationMS * 1e6
 	if a.Routing == nil {
 		a.Routing = i.Routing
 	}

@@ -3162,7 +3162,7 @@ export interface components {
              * @description Alerts of a rule over a window that counted something else than is there.
              */
             different?: number;
-            /** @description What was found about the alerts of a rule over a window, the first few. */
+            /** @description What was found about the alerts of a rule over a window, the first few of each kind. */
             findings?: components["schemas"]["ReconciliationFinding"][];
             /**
              * Format: date-time
@@ -3236,6 +3236,7 @@ export interface components {
             group?: string;
             /** @enum {string} */
             kind: "MISSING" | "UNFOUNDED" | "DIFFERENT" | "LATE" | "UNCHECKED";
+            /** @description How late what was not counted became visible. Where an alert is missing, none is if exchanges became visible as late as that. */
             lateBySeconds?: number;
             /**
              * Format: int64
