@@ -35,6 +35,8 @@ func Removals() []Removal {
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
 		model.SweptReach, model.SweptWaiting, model.RetryLeavesClaims,
 		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
+		model.EscalationLocked, model.EscalationMoves, model.EscalationVoid, model.EscalationSnoozed, model.EscalationResumes,
+		model.EscalationDiscarded, model.ReplaysEscalateNothing, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})
 	}
@@ -65,6 +67,7 @@ func Removals() []Removal {
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
+	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/attempt.go", [2]string{"	d.leases.keep(ctx, delivery.held())\n", ""})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})

@@ -19,7 +19,7 @@ import (
 // people are those who change rules and handle alerts and messages.
 type people struct {
 	rules, webhooks, silences []uuid.UUID
-	replays                   int
+	replays, acted            int
 	tenants                   []string
 }
 
@@ -150,10 +150,16 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 
 // act has a person do something.
 func (w *world) act() {
-	if w.conf.routed && w.rand.IntN(10) == 0 {
-		w.editPolicy()
-		w.check()
-		return
+	if w.conf.routed {
+		if n := w.rand.IntN(10); n < 5 {
+			if n == 0 {
+				w.editPolicy()
+			} else {
+				w.lookAfter()
+			}
+			w.check()
+			return
+		}
 	}
 	switch w.rand.IntN(13) {
 	case 12:
@@ -257,6 +263,9 @@ func (w *world) handleMessage() {
 	before, _ := w.db.Message(message)
 	if do(id) != nil {
 		return
+	}
+	if known := w.truth.messages[message]; known != nil {
+		known.discarded = known.discarded || what == "discards"
 	}
 	w.note("a person %s message %s", what, short(id))
 	if o := before.Row; o != nil && o.Token != 0 && o.DueAt.After(w.pgNow()) {

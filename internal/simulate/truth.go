@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/internal/simulate/model"
 	"tocsin/rules"
 )
 
@@ -47,6 +48,8 @@ type truth struct {
 	silences map[uuid.UUID]silenceTruth
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
+	// deeds are what people did with alerts and may take back.
+	deeds []deedTruth
 	// replays are those that people began.
 	replays []*replayTruth
 	// hooks is when a person last changed each webhook; checked when each claim was last
@@ -434,6 +437,19 @@ type alertTruth struct {
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
 	// it was not routed.
 	routed []uuid.UUID
+	// steps are those by which it escalates, next is after how many minutes the next one comes (0 is
+	// none), and stepOf is of which step each message is; nil before the alert fires.
+	steps  []stepTruth
+	next   int
+	stepOf map[uuid.UUID]int
+	// resumedSince is since when something was done that a person has just undone; onlyReplays
+	// says that nothing but replays raises the alert.
+	resumedSince time.Time
+	onlyReplays  bool
+	// snooze is that which a person set and which has not ended, reminderOf the reminders of those
+	// that have.
+	snooze     *model.Snooze
+	reminderOf map[uuid.UUID]bool
 }
 
 // beginning names an attempt: a failover can take one back, and its number with it.
@@ -449,4 +465,6 @@ type messageTruth struct {
 	delivered, generation int
 	// begun are the attempts that the store has recorded before their calls.
 	begun map[beginning]time.Time
+	// discarded says that a person gave it up.
+	discarded bool
 }
