@@ -367,44 +367,6 @@ func (t *truth) failedOver() {
 	}
 }
 
-// silenceTruth is a silence: the instants are by Postgres's clock. It recurs every day where it
-// lasts for some minutes of one, from a minute of the day on, in UTC.
-type silenceTruth struct {
-	tenant        string
-	fromNS, toNS  int64
-	def           rules.Definition
-	minute, lasts int64
-}
-
-// silenced notes a silence as it is stored, or that a failover took it away.
-func (t *truth) silenced(id uuid.UUID) {
-	row, there := t.w.db.Silence(id)
-	if !there {
-		delete(t.silences, id)
-		return
-	}
-	s := silenceTruth{tenant: row.TenantID, fromNS: row.StartsAt.UnixNano(), toNS: row.EndsAt.UnixNano()}
-	s.def.Filter.Statuses = []rules.Status{rules.Failed, rules.Completed}
-	s.def.Scope = row.Match.Scope
-	if row.EndedAt != nil {
-		s.toNS = row.EndedAt.UnixNano()
-	}
-	if r := row.Recurrence; r != nil {
-		s.minute = int64(r.From[0]-'0')*600 + int64(r.From[1]-'0')*60 + int64(r.From[3]-'0')*10 + int64(r.From[4]-'0')
-		s.lasts = int64(r.DurationMinutes)
-	}
-	t.silences[id] = s
-}
-
-// suppresses reports whether a silence is in force for an exchange at an instant.
-func (s *silenceTruth) suppresses(e *exchange, atNS int64) bool {
-	const minute, day = int64(time.Minute), 24 * 60 * int64(time.Minute)
-	if s.tenant != e.tenant || atNS < s.fromNS || atNS >= s.toNS || !matches(&s.def, e) {
-		return false
-	}
-	return s.lasts == 0 || (atNS%day+day-s.minute*minute)%day < s.lasts*minute
-}
-
 // sending is a request.
 type sending struct {
 	p              *process
