@@ -18,6 +18,8 @@ type Removal struct {
 	// ByLaw says that the law of stores notices. What the simulation does never needs the
 	// guard, which stands for what settings, clocks and edits may bring.
 	ByLaw bool
+	// Routed says that nothing but seeds with routing policies needs it.
+	Routed bool
 	// File is a source file of the product, Edits what is replaced in it, each found once.
 	File  string
 	Edits [][2]string
@@ -35,10 +37,14 @@ func Removals() []Removal {
 		model.DigestMoves, model.ArmedBySource, model.FormerConditions, model.OwnBeginning,
 		model.SweptReach, model.SweptWaiting, model.RetryLeavesClaims,
 		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
+	} {
+		list = append(list, Removal{Name: string(g), Guard: g})
+	}
+	for _, g := range []model.Guard{
 		model.EscalationLocked, model.EscalationMoves, model.EscalationVoid, model.EscalationSnoozed, model.EscalationResumes,
 		model.EscalationDiscarded, model.ReplaysEscalateNothing, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid,
 	} {
-		list = append(list, Removal{Name: string(g), Guard: g})
+		list = append(list, Removal{Name: string(g), Guard: g, Routed: true})
 	}
 	for _, g := range []model.Guard{
 		// The revision fences most of what the token does; an edit seldom overtakes a commit

@@ -126,12 +126,16 @@ func draw(r *rand.Rand) config {
 	}
 }
 
+// Routed reports whether rules of a seed use routing policies that escalate, and people snooze alerts and take
+// back what they did.
+func Routed(seed uint64) bool { return seed%3 == 0 }
+
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
-	w.conf.routed = o.Seed%3 == 0 // what is drawn for the other seeds stays
+	w.conf.routed = Routed(o.Seed) // what is drawn for the other seeds stays
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
