@@ -95,6 +95,30 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			return r.ID, err
 		},
 		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
+		Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
+			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkDeed{ID: deed, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})
+			return int(done.Changed), err
+		},
+		Undo: func(deed uuid.UUID) (int, error) {
+			done, err := db.Inbox().Undo(ctx, storetest.Tenant, api.Undo{ActionID: deed, Actor: "somebody"})
+			return int(done.Restored), err
+		},
+		Snooze: func(id uuid.UUID, d time.Duration) error {
+			_, err := db.Inbox().Snooze(ctx, storetest.Tenant, api.Snooze{AlertID: id, Until: new(one[time.Time](t, conn, `select now()`).Add(d)), Actor: "somebody"})
+			return err
+		},
+		CancelSnooze: func(id uuid.UUID) error {
+			_, err := db.Inbox().Snooze(ctx, storetest.Tenant, api.Snooze{AlertID: id, Actor: "somebody"})
+			return err
+		},
+		Escalate: func() (map[uuid.UUID]int, error) {
+			done, err := db.Outbox().Escalate(ctx, nil)
+			return done.Due, err
+		},
+		Remind: func() (map[uuid.UUID]int, error) {
+			due, _, err := db.Outbox().Remind(ctx, nil)
+			return due, err
+		},
 		EndSilence: func(id uuid.UUID) error {
 			_, err := db.Silences().End(ctx, storetest.Tenant, "somebody", id)
 			return err

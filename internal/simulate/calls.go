@@ -227,6 +227,7 @@ func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claim
 		for i := range claimed.Deliveries {
 			d := &claimed.Deliveries[i]
 			o.w.receiver.last = o.w.Now()
+			o.w.checkNeeded(d)
 			o.w.note("%s: claims %s, attempt %d, token %d", o.name, short(d.NotificationID), d.Attempt, d.Token)
 		}
 		return claimed, err

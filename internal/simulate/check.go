@@ -39,7 +39,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed = nil // where it comes back, it is routed anew
+			known.routed, known.stepOf, known.snooze = nil, nil, nil // where it comes back, it is routed anew
 		}
 		if known != nil && known.exists {
 			known.exists = false
@@ -62,6 +62,8 @@ func (w *world) checkAlert(id uuid.UUID) {
 	}
 	if a.Window {
 		w.checkWindow(&a, known)
+		w.checkEscalation(&a, known)
+		w.checkSnooze(&a, known)
 		return
 	}
 	if a.Key == "" {
@@ -72,6 +74,8 @@ func (w *world) checkAlert(id uuid.UUID) {
 		w.checkRaised(&a, known)
 	}
 	w.checkNotified(&a, known)
+	w.checkEscalation(&a, known)
+	w.checkSnooze(&a, known)
 	if string(a.State) != known.state {
 		w.violate("P4", "alert %s is %s, and what people did leaves it %s", short(id), a.State, known.state)
 	}
@@ -91,6 +95,7 @@ func (w *world) checkRaised(a *model.Alert, known *alertTruth) {
 	t.maybe(r, e)
 	p := t.pairs[pairKey{a.RuleID, a.Key}]
 	replayed, quiet := t.replayed(r, e)
+	known.onlyReplays = p == nil && replayed > 0
 	known.mayBeQuiet, known.isQuiet = replayed > 0 && quiet > 0 && (p == nil || !p.must), p == nil && quiet > 0 && quiet == replayed
 	if p == nil && replayed > 0 {
 		p = &pair{rule: r, e: e}
@@ -274,6 +279,7 @@ func (w *world) checkAll() {
 			w.violate("P3", "message %s waits for ever: attempt %d, due %s", short(id), m.Row.Attempts, w.instant(m.Row.DueAt.UnixNano()))
 		}
 	}
+	w.checkEnded()
 	for _, id := range w.db.AlertIDs() {
 		w.checkAlert(id)
 	}

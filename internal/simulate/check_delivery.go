@@ -58,6 +58,12 @@ func (w *world) checkMessage(id uuid.UUID) {
 			w.violate("P3", "message %s is stored as delivered, and no receiver said so", short(id))
 		}
 	}
+	if s := m.Settlement; s != nil && s.Status == notify.Discarded && !known.discarded {
+		a, _ := w.db.Alert(m.AlertID)
+		if since, is := a.LookedAfter(); m.Reason != notify.ReasonEscalated || !is || s.SettledAt.Sub(since) < undoable {
+			w.violate("P3", "message %s is given up by nobody", short(id))
+		}
+	}
 	w.checkRecorded(id)
 }
 
@@ -67,7 +73,7 @@ func (w *world) checkSilenced(m *model.Message) {
 	by := m.SuppressedBy()
 	a, there := w.db.Alert(m.AlertID)
 	e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
-	if m.Reason != notify.ReasonFired || !there || e == nil {
+	if m.Reason != notify.ReasonFired && m.Reason != notify.ReasonEscalated && m.Reason != notify.ReasonSnoozeEnded || !there || e == nil {
 		if by != uuid.Nil {
 			w.violate("P3", "message %s is suppressed by silence %s, and is about no exchange", short(m.ID), short(by))
 		}

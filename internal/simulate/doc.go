@@ -25,7 +25,8 @@
 // throttle, refuse, break off, are gone, and say that they failed although they took the
 // message. People edit, disable and enable rules and webhooks, acknowledge and resolve
 // alerts, retry and discard messages, begin and end silences. In every third seed rules use
-// routing policies, which people edit.
+// routing policies that escalate, which people edit, and people snooze alerts and take back what
+// they did.
 //
 // # What is checked
 //
@@ -40,6 +41,9 @@
 //   - P2: each alert has one notification for each webhook of the rule's version, or for each
 //     to which the routing policy led that was in force when the alert fired, in the
 //     transaction that wrote the alert, with an id that it keeps.
+//     Each step of an escalation notifies its webhooks once, when it is due and nobody looks
+//     after the alert, or is void; what is undone resumes. A snooze ends in one reminder, or
+//     in none where the alert is resolved or the snooze was cancelled.
 //   - P3: a message is to be delivered, settled, or in a digest, and one of these. Each
 //     attempt is on record before its request leaves. All attempts send the same body under
 //     the same id. A message is sent again beside or after an attempt that arrived only where

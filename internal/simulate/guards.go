@@ -18,6 +18,8 @@ type Removal struct {
 	// ByLaw says that the law of stores notices. What the simulation does never needs the
 	// guard, which stands for what settings, clocks and edits may bring.
 	ByLaw bool
+	// Routed says that nothing but seeds with routing policies needs it.
+	Routed bool
 	// File is a source file of the product, Edits what is replaced in it, each found once.
 	File  string
 	Edits [][2]string
@@ -37,6 +39,12 @@ func Removals() []Removal {
 		model.SilencesObeyed, model.SilencesTenant, model.SilencesEnd, model.PolicyChangesRules,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g})
+	}
+	for _, g := range []model.Guard{
+		model.EscalationLocked, model.EscalationMoves, model.EscalationVoid, model.EscalationSnoozed, model.EscalationResumes,
+		model.EscalationDiscarded, model.ReplaysEscalateNothing, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid,
+	} {
+		list = append(list, Removal{Name: string(g), Guard: g, Routed: true})
 	}
 	for _, g := range []model.Guard{
 		// The revision fences most of what the token does; an edit seldom overtakes a commit
@@ -65,6 +73,7 @@ func Removals() []Removal {
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
+	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/leases.go", [2]string{"k.renew(bounded, claims, k.lease)", "k.renew(bounded, claims, 0)"})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})

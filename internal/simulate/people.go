@@ -8,8 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/alerts/match"
-	"tocsin/alerts/silences"
 	"tocsin/evaluator"
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
@@ -19,7 +17,7 @@ import (
 // people are those who change rules and handle alerts and messages.
 type people struct {
 	rules, webhooks, silences []uuid.UUID
-	replays                   int
+	replays, acted            int
 	tenants                   []string
 }
 
@@ -150,10 +148,16 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 
 // act has a person do something.
 func (w *world) act() {
-	if w.conf.routed && w.rand.IntN(10) == 0 {
-		w.editPolicy()
-		w.check()
-		return
+	if w.conf.routed {
+		if n := w.rand.IntN(10); n < 5 {
+			if n == 0 {
+				w.editPolicy()
+			} else {
+				w.lookAfter()
+			}
+			w.check()
+			return
+		}
 	}
 	switch w.rand.IntN(13) {
 	case 12:
@@ -258,39 +262,13 @@ func (w *world) handleMessage() {
 	if do(id) != nil {
 		return
 	}
+	if known := w.truth.messages[message]; known != nil {
+		known.discarded = known.discarded || what == "discards"
+	}
 	w.note("a person %s message %s", what, short(id))
 	if o := before.Row; o != nil && o.Token != 0 && o.DueAt.After(w.pgNow()) {
 		w.violate("P3", "a person %s message %s, of which attempt %d is under way", what, short(id), o.Attempts)
 	}
-}
-
-// handleSilence begins or ends a silence.
-func (w *world) handleSilence() {
-	if n := len(w.people.silences); n > 0 && w.rand.IntN(3) == 0 {
-		id := w.people.silences[w.rand.IntN(n)]
-		if w.db.EndSilence(id) == nil {
-			w.truth.silenced(id)
-			w.note("a person ends silence %s", short(id))
-		}
-		return
-	}
-	id := uuid.UUID{3, 14: byte(len(w.people.silences) >> 8), 15: byte(len(w.people.silences) + 1)}
-	starts := w.pgNow().UTC().Add(time.Duration(w.rand.IntN(4)-1) * 10 * time.Second)
-	d := silences.Definition{Name: short(id), StartsAt: starts, Match: match.Match{Severities: []rules.Severity{rules.Warning}, Scope: w.scope()}}
-	ends := starts.Add(time.Duration(20+w.rand.IntN(600)) * time.Second)
-	d.EndsAt = &ends
-	if w.rand.IntN(3) == 0 {
-		d.Recurrence = &silences.Recurrence{
-			TimeZone: "UTC", Weekdays: silences.Weekdays(), From: starts.Add(time.Minute).Format("15:04"), DurationMinutes: 1 + w.rand.IntN(10),
-		}
-	}
-	tenant := w.tenant()
-	if w.db.CreateSilence(tenant, id, d) != nil {
-		return
-	}
-	w.people.silences = append(w.people.silences, id)
-	w.truth.silenced(id)
-	w.note("a person silences %v of %s from %s to %s, as %s", d.Match.Scope.Applications, tenant, w.instant(starts.UnixNano()), w.instant(ends.UnixNano()), short(id))
 }
 
 // handleReplay has a rule judge a range of the past again, or cancels that.

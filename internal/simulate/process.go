@@ -33,6 +33,9 @@ type process struct {
 	// ticking and sweeping say that a pass is under way.
 	ticking, sweeping atomic.Bool
 	nextTick          time.Time
+	// following says that a pass over snoozes and escalations is under way.
+	following  atomic.Bool
+	nextFollow time.Time
 	// skew is what its clock is ahead of the true time.
 	skew atomic.Int64
 	// disturbed is when something last kept it from doing what it does in time.
@@ -65,7 +68,7 @@ func (p *process) random() float64 {
 // start starts a process.
 func (w *world) start() {
 	w.starts++
-	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now()}
+	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now(), nextFollow: w.Now()}
 	p.ctx, p.end = context.WithCancel(w.Context)
 	logger := slog.New(slog.DiscardHandler)
 	var err error

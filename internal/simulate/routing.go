@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type policyTruth struct {
 	version  int64
 	routes   []routeTruth
 	defaults []uuid.UUID
+	// steps are those of the default.
+	steps []stepTruth
 }
 
 // routeTruth is a route: an alert takes it that is about one of the applications, any where
@@ -26,6 +29,7 @@ type routeTruth struct {
 	applications   []string
 	barred, passes bool
 	webhooks       []uuid.UUID
+	steps          []stepTruth
 }
 
 // editPolicy has a person write a routing policy.
@@ -50,11 +54,14 @@ func (w *world) editPolicy() {
 		if barred {
 			r.Match.Severities = []rules.Severity{rules.Info}
 		}
+		var steps []stepTruth
+		r.Escalation, steps = w.someSteps(own)
 		p.Routes = append(p.Routes, r)
-		known.routes = append(known.routes, routeTruth{scope.Applications, barred, r.Continue, r.WebhookIDs})
+		known.routes = append(known.routes, routeTruth{scope.Applications, barred, r.Continue, r.WebhookIDs, steps})
 	}
 	if w.rand.IntN(2) == 0 {
 		p.DefaultWebhookIDs = some()
+		p.DefaultEscalation, known.steps = w.someSteps(own)
 	}
 	known.defaults = p.DefaultWebhookIDs
 	if w.db.ReplacePolicy(tenant, was, p) != nil {
@@ -68,7 +75,7 @@ func (w *world) editPolicy() {
 // force when it fired, where the rule uses that.
 func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition) []uuid.UUID {
 	if a.Routing == nil {
-		known.routed = nil
+		known.routed, known.steps, known.stepOf = nil, nil, nil
 		if d.UseRoutingPolicy && a.State != alerts.Pending {
 			w.violate("P2", "alert %s is stored without an answer of the routing policy", short(a.ID))
 		}
@@ -83,29 +90,60 @@ func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition)
 		if a.Routing.Version != p.version {
 			w.violate("P2", "alert %s is routed by version %d of the policy, and version %d is in force", short(a.ID), a.Routing.Version, p.version)
 		}
-		known.routed = append([]uuid.UUID{}, w.route(&p, a, d)...)
+		to, steps := w.route(&p, a, d)
+		known.routed, known.steps, known.stepOf = append([]uuid.UUID{}, to...), merged(steps), nil
 	}
 	return known.routed
 }
 
 // route is the checker's own decision.
-func (w *world) route(p *policyTruth, a *model.Alert, d *rules.Definition) []uuid.UUID {
-	var to []uuid.UUID
+func (w *world) route(p *policyTruth, a *model.Alert, d *rules.Definition) (to []uuid.UUID, steps []stepTruth) {
 	taken := false
 	for _, r := range p.routes {
 		if r.barred || !w.about(a, d, r.applications) {
 			continue
 		}
-		to, taken = append(to, r.webhooks...), true
+		to, steps, taken = append(to, r.webhooks...), append(steps, r.steps...), true
 		if !r.passes {
 			break
 		}
 	}
 	if !taken {
-		to = append(to, p.defaults...)
+		to, steps = append(to, p.defaults...), append(steps, p.steps...)
 	}
 	slices.SortFunc(to, func(x, y uuid.UUID) int { return slices.Compare(x[:], y[:]) })
-	return slices.Compact(to)
+	return slices.Compact(to), steps
+}
+
+// someSteps draws how a route escalates: the product's steps, and the checker's account of them.
+func (w *world) someSteps(own []uuid.UUID) (steps []alerts.EscalationStep, known []stepTruth) {
+	for _, minutes := range []int{1, 2, 3, 5, 10} {
+		if w.rand.IntN(3) > 0 {
+			continue
+		}
+		n := w.rand.IntN(len(own) + 1)
+		to := slices.Clone(own)
+		if n < len(own) {
+			to = []uuid.UUID{own[n]}
+		}
+		steps = append(steps, alerts.EscalationStep{AfterMinutes: minutes, WebhookIDs: to})
+		known = append(known, stepTruth{minutes: minutes, webhooks: to})
+	}
+	return steps, known
+}
+
+// merged returns the steps of all routes that an alert took, in the order in which they come.
+func merged(steps []stepTruth) (list []stepTruth) {
+	byMinutes := map[int][]uuid.UUID{}
+	for _, s := range steps {
+		byMinutes[s.minutes] = append(byMinutes[s.minutes], s.webhooks...)
+	}
+	for _, n := range slices.Sorted(maps.Keys(byMinutes)) {
+		to := byMinutes[n]
+		slices.SortFunc(to, func(x, y uuid.UUID) int { return slices.Compare(x[:], y[:]) })
+		list = append(list, stepTruth{minutes: n, webhooks: slices.Compact(to)})
+	}
+	return list
 }
 
 // about reports whether all that an alert stands for is in some applications.

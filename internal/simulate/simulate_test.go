@@ -101,7 +101,8 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 	}
 	for what, n := range map[string]int{
 		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
-		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed, "alerts routed": sum.Routed, "replays": 5 * sum.Replays,
+		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed, "alerts routed": sum.Routed,
+		"alerts that escalate": sum.Escalating, "steps taken": sum.Escalated, "void steps": sum.Void, "steps resumed": 5 * sum.Resumed, "snoozes ended": 5 * sum.Reminded, "replays": 5 * sum.Replays,
 	} {
 		if n < 20 {
 			t.Errorf("%d %s in 40 seeds: too few to mean something", n, what)

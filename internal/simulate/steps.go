@@ -104,6 +104,9 @@ func (w *world) faulty() {
 // target is the kind of call that goes wrong; "" is the next one.
 func (w *world) target() string {
 	kinds := []string{"", "commit", "commit", "claim", "settle", "renew", "send", "answer", "scan", "observe", "rules", "hold"}
+	if w.conf.routed {
+		kinds = append(kinds, "escalate", "remind", "steps due")
+	}
 	return kinds[w.rand.IntN(len(kinds))]
 }
 

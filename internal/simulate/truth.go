@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/internal/simulate/model"
 	"tocsin/rules"
 )
 
@@ -47,6 +48,8 @@ type truth struct {
 	silences map[uuid.UUID]silenceTruth
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
+	// deeds are what people did with alerts and may take back.
+	deeds []deedTruth
 	// replays are those that people began.
 	replays []*replayTruth
 	// hooks is when a person last changed each webhook; checked when each claim was last
@@ -364,44 +367,6 @@ func (t *truth) failedOver() {
 	}
 }
 
-// silenceTruth is a silence: the instants are by Postgres's clock. It recurs every day where it
-// lasts for some minutes of one, from a minute of the day on, in UTC.
-type silenceTruth struct {
-	tenant        string
-	fromNS, toNS  int64
-	def           rules.Definition
-	minute, lasts int64
-}
-
-// silenced notes a silence as it is stored, or that a failover took it away.
-func (t *truth) silenced(id uuid.UUID) {
-	row, there := t.w.db.Silence(id)
-	if !there {
-		delete(t.silences, id)
-		return
-	}
-	s := silenceTruth{tenant: row.TenantID, fromNS: row.StartsAt.UnixNano(), toNS: row.EndsAt.UnixNano()}
-	s.def.Filter.Statuses = []rules.Status{rules.Failed, rules.Completed}
-	s.def.Scope = row.Match.Scope
-	if row.EndedAt != nil {
-		s.toNS = row.EndedAt.UnixNano()
-	}
-	if r := row.Recurrence; r != nil {
-		s.minute = int64(r.From[0]-'0')*600 + int64(r.From[1]-'0')*60 + int64(r.From[3]-'0')*10 + int64(r.From[4]-'0')
-		s.lasts = int64(r.DurationMinutes)
-	}
-	t.silences[id] = s
-}
-
-// suppresses reports whether a silence is in force for an exchange at an instant.
-func (s *silenceTruth) suppresses(e *exchange, atNS int64) bool {
-	const minute, day = int64(time.Minute), 24 * 60 * int64(time.Minute)
-	if s.tenant != e.tenant || atNS < s.fromNS || atNS >= s.toNS || !matches(&s.def, e) {
-		return false
-	}
-	return s.lasts == 0 || (atNS%day+day-s.minute*minute)%day < s.lasts*minute
-}
-
 // sending is a request.
 type sending struct {
 	p              *process
@@ -434,6 +399,19 @@ type alertTruth struct {
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
 	// it was not routed.
 	routed []uuid.UUID
+	// steps are those by which it escalates, next is after how many minutes the next one comes (0 is
+	// none), and stepOf is of which step each message is; nil before the alert fires.
+	steps  []stepTruth
+	next   int
+	stepOf map[uuid.UUID]int
+	// resumedSince is since when something was done that a person has just undone; onlyReplays
+	// says that nothing but replays raises the alert.
+	resumedSince time.Time
+	onlyReplays  bool
+	// snooze is that which a person set and which has not ended, reminderOf the reminders of those
+	// that have.
+	snooze     *model.Snooze
+	reminderOf map[uuid.UUID]bool
 }
 
 // beginning names an attempt: a failover can take one back, and its number with it.
@@ -449,4 +427,6 @@ type messageTruth struct {
 	delivered, generation int
 	// begun are the attempts that the store has recorded before their calls.
 	begun map[beginning]time.Time
+	// discarded says that a person gave it up.
+	discarded bool
 }

@@ -43,6 +43,17 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
+	// Act acts on alerts as one deed, and returns how many it has changed; Undo takes that back, and
+	// returns how many it has restored.
+	Act  func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (changed int, err error)
+	Undo func(deed uuid.UUID) (restored int, err error)
+	// Snooze lets an alert be quiet for a while.
+	Snooze       func(alert uuid.UUID, d time.Duration) error
+	CancelSnooze func(alert uuid.UUID) error
+	// Escalate takes the steps that are due, and Remind ends the snoozes that are over. They return how
+	// many messages are to be sent to each webhook.
+	Escalate func() (map[uuid.UUID]int, error)
+	Remind   func() (map[uuid.UUID]int, error)
 	// ExpireHeld ends what has waited for so long for receivers that have asked for pauses for
 	// as long, and returns how many it has ended.
 	ExpireHeld func(after time.Duration) (int, error)

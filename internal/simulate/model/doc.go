@@ -85,6 +85,26 @@ const (
 	PolicyChangesRules Guard = "policy-changes-rules"
 	// ReplayOver refuses a step of a replay that is over.
 	ReplayOver Guard = "replay-over"
+	// EscalationLocked has a step be looked at again under a lock on its alert, and
+	// EscalationMoves has its row move on in the transaction that writes its messages.
+	EscalationLocked Guard = "escalation-locked"
+	EscalationMoves  Guard = "escalation-moves"
+	// EscalationVoid takes no step of an alert that somebody looks after, EscalationSnoozed
+	// none of one that is snoozed.
+	EscalationVoid    Guard = "escalation-void"
+	EscalationSnoozed Guard = "escalation-snoozed"
+	// EscalationResumes has what is undone end no escalation.
+	EscalationResumes Guard = "escalation-resumes"
+	// EscalationDiscarded gives up what waits about an alert that was looked after long before.
+	EscalationDiscarded Guard = "escalation-discarded"
+	// ReplaysEscalateNothing starts no escalation of what a replay raises.
+	ReplaysEscalateNothing Guard = "replays-escalate-nothing"
+	// SnoozeLocked has a snooze be looked at again under a lock on its alert, SnoozeEnds has it
+	// end in the transaction that writes its reminder, and SnoozeVoid writes none of what is
+	// resolved.
+	SnoozeLocked Guard = "snooze-locked"
+	SnoozeEnds   Guard = "snooze-ends"
+	SnoozeVoid   Guard = "snooze-void"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

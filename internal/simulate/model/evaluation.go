@@ -199,6 +199,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 			done.Inserted = append(done.Inserted, b.Instances[i].ID)
 		}
 	}
+	db.startEscalations(b, inserted)
 	silenced := db.silenced(b.Instances, now)
 	for i := range b.Notifications {
 		n := &b.Notifications[i]
@@ -209,8 +210,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 				return done, err
 			}
 			if by, is := silenced[n.AlertID]; is {
-				db.outbox.remove(n.ID)
-				db.settlements.put(n.ID, Settlement{Status: suppressed, SettledAt: now, Silence: by})
+				db.suppress(n.ID, by, now)
 				done.Suppressed++
 				continue
 			}
@@ -260,7 +260,7 @@ func (db *Postgres) insertAlert(a *alerts.Instance, now time.Time) (fresh bool, 
 	db.once.put(key, a.ID)
 	db.putAlert(Alert{
 		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Key: key.key, StartNS: a.Exchange.StartTimeNS,
-		State: alerts.Firing, FiredAt: now, Late: a.Late, Routing: a.Routing,
+		State: alerts.Firing, FiredAt: now, Late: a.Late, Routing: a.Routing, Severity: a.Severity, Exchange: new(a.Exchange),
 	})
 	return true, nil
 }

@@ -42,8 +42,36 @@ func TestLaw(t *testing.T) {
 				id := next()
 				return id, db.CreateSilence(storetest.Tenant, id, d)
 			},
-			EndSilence:    db.EndSilence,
-			ExpireHeld:    db.ExpireHeld,
+			EndSilence: db.EndSilence,
+			ExpireHeld: db.ExpireHeld,
+			Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
+				to := map[alerts.Action]alerts.State{alerts.Acknowledge: alerts.Acknowledged, alerts.Resolve: alerts.Resolved}[action]
+				changed, err := db.Act(deed, to, ids...)
+				return len(changed), err
+			},
+			Undo: func(deed uuid.UUID) (int, error) {
+				restored, err := db.Undo(deed)
+				return len(restored), err
+			},
+			Snooze: func(id uuid.UUID, d time.Duration) error { return db.Snooze(id, now.Add(d)) },
+			CancelSnooze: func(id uuid.UUID) error {
+				db.CancelSnooze(id)
+				return nil
+			},
+			Escalate: func() (map[uuid.UUID]int, error) { return db.Escalate(db.EscalationsDue()) },
+			Remind: func() (map[uuid.UUID]int, error) {
+				due := map[uuid.UUID]int{}
+				for _, id := range db.SnoozesOver() {
+					some, err := db.Remind(id)
+					if err != nil {
+						return nil, err
+					}
+					for webhook, n := range some {
+						due[webhook] += n
+					}
+				}
+				return due, nil
+			},
 			ReplacePolicy: func(version int64, p routing.Policy) error { return db.ReplacePolicy(storetest.Tenant, version, p) },
 			Routing: func(id uuid.UUID) *alerts.Routing {
 				a, _ := db.Alert(id)

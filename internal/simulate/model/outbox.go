@@ -168,6 +168,13 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			claimed.Next = time.Millisecond
 			continue
 		}
+		if n := db.notifications.rows[o.ID]; !db.escalatesStill(&n, &o, now) {
+			o.ClaimedBy, o.Token = request.Replica, db.newToken()
+			o.Attempts++
+			db.notMade(&o, discarded, now)
+			claimed.Next = time.Millisecond
+			continue
+		}
 		o.ClaimedBy, o.DueAt, o.BegunAt = request.Replica, now.Add(request.Lease), now
 		o.Attempts++
 		if o.Token = 1; db.has(ClaimToken) {
@@ -221,13 +228,17 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 
 // endNotMade ends a claimed message without an attempt.
 func (db *Postgres) endNotMade(o *OutboxRow, status notify.Status, now time.Time) error {
+	db.notMade(o, status, now)
+	return db.undelivered(o.ID, now)
+}
+
+func (db *Postgres) notMade(o *OutboxRow, status notify.Status, now time.Time) {
 	db.outbox.remove(o.ID)
 	db.settlements.put(o.ID, Settlement{
 		Status: status, SettledAt: now, Trail: true,
 		Attempt: Attempt{Number: o.Attempts, Token: o.Token, Replica: o.ClaimedBy, StartedAt: now, FinishedAt: now, Verdict: notify.VerdictNotMade},
 	})
 	db.lastAttempt.put(o.ID, o.Attempts)
-	return db.undelivered(o.ID, now)
 }
 
 // delivery is what an attempt needs.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/backlog"
@@ -165,26 +164,6 @@ func (db *Postgres) RetryRule(id uuid.UUID) (rules.Rule, error) {
 			return ErrConflict
 		}
 		r.Problem = ""
-		return nil
-	})
-}
-
-// Acknowledge and Resolve are what people do with an alert.
-func (db *Postgres) Acknowledge(id uuid.UUID) error { return db.handle(id, alerts.Acknowledged) }
-
-// Resolve ends an alert.
-func (db *Postgres) Resolve(id uuid.UUID) error { return db.handle(id, alerts.Resolved) }
-
-func (db *Postgres) handle(id uuid.UUID, to alerts.State) error {
-	return db.tx(func() error {
-		a, there := db.alerts.get(id)
-		if !there || a.State == alerts.Pending || a.State == alerts.Resolved || a.State == to {
-			return ErrConflict
-		}
-		if a.State = to; to == alerts.Resolved {
-			a.ResolvedAt, a.Held = db.now(), a.Window
-		}
-		db.putAlert(a)
 		return nil
 	})
 }

@@ -40,9 +40,12 @@ type Alert struct {
 	StartNS     int64
 	State       alerts.State
 	FiredAt     time.Time
-	ResolvedAt  time.Time
-	Health      bool
-	Late        bool
+	// AcknowledgedAt is the zero time where nobody acknowledged it.
+	AcknowledgedAt, ResolvedAt time.Time
+	// Change numbers its last change, by which an undo knows whether anything has happened since.
+	Change uint64
+	Health bool
+	Late   bool
 	// WebhookID is that of an alert about a webhook; Source says that it is about the source.
 	WebhookID uuid.UUID
 	Source    bool
@@ -58,6 +61,9 @@ type Alert struct {
 	LeastNS       int64
 	// Routing is how the alert was routed, if it was.
 	Routing *alerts.Routing
+	// Severity and Exchange are those of an alert about an exchange.
+	Severity rules.Severity
+	Exchange *rules.Exchange
 }
 
 // Notification is the row of a notification.
@@ -195,7 +201,11 @@ type Postgres struct {
 	silences      table[uuid.UUID, silences.Silence]
 	policies      table[string, Policy]
 	replicas      table[string, replica]
-	ids, tokens   uint64
+	escalations   table[uuid.UUID, Escalation]
+	snoozes       table[uuid.UUID, Snooze]
+	actions       table[uuid.UUID, Action]
+
+	ids, tokens, changes uint64
 	// touchedAlerts and touchedMessages have changed since Touched was called last.
 	touchedAlerts, touchedMessages map[uuid.UUID]bool
 }
@@ -218,9 +228,10 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.policies = newTable[string, Policy](log)
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
 	db.references = newTable[referenceKey, string](log)
+	db.escalations, db.snoozes, db.actions = newTable[uuid.UUID, Escalation](log), newTable[uuid.UUID, Snooze](log), newTable[uuid.UUID, Action](log)
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }
-	db.alerts.touched, db.ofAlert.touched = alert, alert
+	db.alerts.touched, db.ofAlert.touched, db.escalations.touched, db.snoozes.touched = alert, alert, alert, alert
 	db.notifications.touched, db.outbox.touched, db.settlements.touched, db.digestOf.touched = message, message, message, message
 	for n := range partitions {
 		db.checkpoints.rows[n] = Checkpoint{Checkpoint: evaluator.Checkpoint{Partition: n, Index: uint32(n), Of: uint32(partitions), RulesRevision: 1}}
@@ -262,6 +273,12 @@ func (db *Postgres) newID() uuid.UUID {
 func (db *Postgres) newToken() int64 {
 	db.tokens++
 	return int64((db.tokens*0x9e3779b97f4a7c15)>>1 | 1)
+}
+
+// newChange numbers a change of alerts.
+func (db *Postgres) newChange() uint64 {
+	db.changes++
+	return db.changes
 }
 
 var errNoPartition = errors.New("there is no such partition")

@@ -24,6 +24,8 @@ const (
 // Replay is the row of a replay.
 type Replay struct {
 	evaluator.Replay
+	FromNS          int64
+	CreatedAt       time.Time
 	State           string
 	Matched, Alerts int
 }
@@ -64,7 +66,7 @@ func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages
 		}
 		r.Changed = revision
 		db.rules.put(rule, r)
-		db.replays.put(id, Replay{State: ReplayRunning, Replay: evaluator.Replay{
+		db.replays.put(id, Replay{State: ReplayRunning, FromNS: fromNS, CreatedAt: db.now(), Replay: evaluator.Replay{
 			ID: id, RuleID: rule, At: cursor.Position{StartTimeNS: fromNS}, ToNS: toNS, Messages: messages,
 		}})
 		return nil

@@ -45,6 +45,22 @@ func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uui
 	return by
 }
 
+// silencedAlert returns the silence in force that suppresses messages about an alert.
+func (db *Postgres) silencedAlert(a *Alert, now time.Time) (by uuid.UUID, is bool) {
+	if a.Exchange == nil {
+		return uuid.Nil, false
+	}
+	of := []alerts.Instance{{ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, Severity: a.Severity, Exchange: *a.Exchange}}
+	by, is = db.silenced(of, now)[a.ID]
+	return by, is
+}
+
+// suppress settles a message that has just been written.
+func (db *Postgres) suppress(id, by uuid.UUID, now time.Time) {
+	db.outbox.remove(id)
+	db.settlements.put(id, Settlement{Status: suppressed, SettledAt: now, Silence: by})
+}
+
 // CreateSilence stores a silence, which begins now at the earliest.
 func (db *Postgres) CreateSilence(tenant string, id uuid.UUID, d silences.Definition) error {
 	return db.tx(func() error {

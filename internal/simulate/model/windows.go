@@ -29,8 +29,13 @@ func (db *Postgres) Standing(rule uuid.UUID) []Alert {
 	return list
 }
 
-// putAlert writes an alert.
+// putAlert writes an alert that has changed, keepAlert one of which that does not count.
 func (db *Postgres) putAlert(a Alert) {
+	a.Change = db.newChange()
+	db.keepAlert(a)
+}
+
+func (db *Postgres) keepAlert(a Alert) {
 	db.alerts.put(a.ID, a)
 	db.index(&a, a.stands())
 }
@@ -39,6 +44,8 @@ func (db *Postgres) putAlert(a Alert) {
 func (db *Postgres) removeAlert(id uuid.UUID) {
 	a := db.alerts.rows[id]
 	db.alerts.remove(id)
+	db.escalations.remove(id)
+	db.snoozes.remove(id)
 	db.index(&a, false)
 }
 
@@ -98,6 +105,9 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 		if !made[changes[i].Instance.ID] {
 			continue
 		}
+		if step := changes[i].Step; step == alerts.Fire || step == alerts.Raise {
+			db.startEscalation(changes[i].Instance.ID)
+		}
 		for _, n := range changes[i].Notifications {
 			generation := 0
 			if n.Reason == notify.ReasonReminder {
@@ -153,7 +163,7 @@ func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
 		alerts.Drop: a.State == alerts.Pending, alerts.Release: a.Held, alerts.Fire: a.State == alerts.Pending, alerts.Remind: a.State == alerts.Firing,
 		alerts.Clear: a.State == alerts.Firing || a.State == alerts.Acknowledged,
 	}
-	if !there || !from[c.Step] && db.has(StepFrom) {
+	if !there || !from[c.Step] && db.has(StepFrom) || c.Step == alerts.Remind && db.snoozes.has(a.ID) {
 		return false
 	}
 	switch c.Step { //nolint:exhaustive // the others open an alert
@@ -162,6 +172,8 @@ func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
 		return true
 	case alerts.Release:
 		a.Held = false
+		db.keepAlert(a) // what a person did can be undone as before
+		return true
 	case alerts.Clear:
 		a.State, a.ResolvedAt, a.Observed = alerts.Resolved, now, c.Instance.Count.Observed
 	case alerts.Fire:

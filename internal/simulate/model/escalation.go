@@ -1,0 +1,217 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/notify"
+)
+
+// undoWithin is for how long what a person did can be undone.
+const undoWithin = 10 * time.Minute
+
+// Escalation is the row beside an alert that escalates: its next step, and when that is due.
+type Escalation struct {
+	AfterMinutes int
+	DueAt        time.Time
+}
+
+// DueStep is a step that was found to be due: what it is by then, and whether it is void.
+type DueStep struct {
+	Alert        uuid.UUID
+	AfterMinutes int
+	Void         bool
+}
+
+// Escalation returns the next step of an alert.
+func (db *Postgres) Escalation(alert uuid.UUID) (Escalation, bool) { return db.escalations.get(alert) }
+
+func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
+
+// startEscalation has the first step of an alert that has begun to fire wait for its time.
+func (db *Postgres) startEscalation(id uuid.UUID) {
+	a := db.alerts.rows[id]
+	if !a.Routing.Escalates() || db.escalations.has(id) || a.State != alerts.Firing {
+		return
+	}
+	first := a.Routing.Escalation()[0].AfterMinutes
+	db.escalations.put(id, Escalation{first, a.FiredAt.Add(minutes(first))})
+}
+
+// startEscalations does so for what a commit raised.
+func (db *Postgres) startEscalations(b *evaluator.Batch, inserted map[uuid.UUID]bool) {
+	if b.Replay != nil && db.has(ReplaysEscalateNothing) {
+		return
+	}
+	for i := range b.Instances {
+		if inserted[b.Instances[i].ID] {
+			db.startEscalation(b.Instances[i].ID)
+		}
+	}
+}
+
+// resumeEscalation has an alert that fires again, after what was done since an instant is undone, take
+// the first step that came after that.
+func (db *Postgres) resumeEscalation(id uuid.UUID, since, now time.Time) {
+	a := db.alerts.rows[id]
+	if a.State != alerts.Firing || !a.Routing.Escalates() || !db.has(EscalationResumes) {
+		return
+	}
+	for _, p := range db.replays.rows {
+		if p.RuleID == a.RuleID && !p.CreatedAt.After(a.FiredAt) && a.StartNS >= p.FromNS && a.StartNS < p.ToNS {
+			return
+		}
+	}
+	for _, n := range db.NotificationsOf(id) {
+		if n.Reason == notify.ReasonEscalated && n.About == uuid.Nil && n.CreatedAt.After(since) {
+			since = n.CreatedAt
+		}
+	}
+	for _, step := range a.Routing.Escalation() {
+		due := a.FiredAt.Add(minutes(step.AfterMinutes))
+		if !due.After(since) {
+			continue
+		}
+		if e, there := db.escalations.get(id); there && e.AfterMinutes <= step.AfterMinutes {
+			return
+		}
+		if due.Before(now) {
+			due = now
+		}
+		db.escalations.put(id, Escalation{step.AfterMinutes, due})
+		return
+	}
+}
+
+// dueStep returns the step of an alert that is due.
+func (db *Postgres) dueStep(id uuid.UUID, now time.Time) (DueStep, bool) {
+	e, there := db.escalations.get(id)
+	if !there || e.DueAt.After(now) {
+		return DueStep{}, false
+	}
+	a := db.alerts.rows[id]
+	z, snoozed := db.snoozes.get(id)
+	void := a.State != alerts.Firing && db.has(EscalationVoid) ||
+		snoozed && z.Until.After(now) && db.has(EscalationSnoozed) || db.rules.rows[a.RuleID].Deleted
+	return DueStep{id, e.AfterMinutes, void}, true
+}
+
+// EscalationsDue returns the steps that are due.
+func (db *Postgres) EscalationsDue() (list []DueStep) {
+	for _, id := range byID(&db.escalations) {
+		if step, due := db.dueStep(id, db.now()); due {
+			list = append(list, step)
+		}
+	}
+	return list
+}
+
+// Escalate takes the steps that were found to be due, if they are still, and returns how many
+// messages there are for each webhook. The model has no teams: a step names its webhooks.
+func (db *Postgres) Escalate(found []DueStep) (due map[uuid.UUID]int, err error) {
+	due = map[uuid.UUID]int{}
+	err = db.tx(func() error {
+		now := db.now()
+		for _, step := range found {
+			if db.has(EscalationLocked) {
+				var still bool
+				if step, still = db.dueStep(step.Alert, now); !still {
+					continue
+				}
+			}
+			if err := db.escalate(step, now, due); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return due, err
+}
+
+func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int) error {
+	a, there := db.alerts.get(step.Alert)
+	if !there {
+		return nil
+	}
+	var webhooks []uuid.UUID
+	next := 0
+	for _, s := range a.Routing.Escalation() {
+		switch {
+		case s.AfterMinutes == step.AfterMinutes && !step.Void:
+			webhooks = s.WebhookIDs
+		case s.AfterMinutes > step.AfterMinutes && next == 0:
+			next = s.AfterMinutes
+		}
+	}
+	if err := db.follow(&a, webhooks, notify.ReasonEscalated, now, due); err != nil {
+		return err
+	}
+	if len(webhooks) > 0 {
+		db.putAlert(a)
+	}
+	if !db.has(EscalationMoves) {
+		db.log.commit()
+	}
+	if next == 0 {
+		db.escalations.remove(a.ID)
+		return nil
+	}
+	at := a.FiredAt.Add(minutes(next))
+	if least := now.Add(minutes(min(next-step.AfterMinutes, 5))); at.Before(least) {
+		at = least
+	}
+	db.escalations.put(a.ID, Escalation{next, at})
+	return nil
+}
+
+// follow writes messages about an alert behind the earlier ones, each of which a silence may suppress.
+func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, reason notify.Reason, now time.Time, due map[uuid.UUID]int) error {
+	by, silenced := db.silencedAlert(a, now)
+	for _, webhook := range slices.SortedFunc(slices.Values(webhooks), compareIDs) {
+		generation := 0
+		for _, n := range db.NotificationsOf(a.ID) {
+			if n.WebhookID == webhook && n.Reason == reason && n.About == uuid.Nil {
+				generation++
+			}
+		}
+		n := Notification{
+			ID: notify.ID(a.ID, webhook, reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: reason,
+		}
+		if err := db.notify(n, now); err != nil {
+			return err
+		}
+		if silenced {
+			db.suppress(n.ID, by, now)
+			continue
+		}
+		due[webhook]++
+	}
+	return nil
+}
+
+// escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert
+// was looked after for longer than that can be undone, unless a person sends it again.
+func (db *Postgres) escalatesStill(n *Notification, o *OutboxRow, now time.Time) bool {
+	if n.Reason != notify.ReasonEscalated || o.Generation > 0 || !db.has(EscalationDiscarded) {
+		return true
+	}
+	a := db.alerts.rows[n.AlertID]
+	since, is := a.LookedAfter()
+	return !is || now.Sub(since) <= undoWithin
+}
+
+// LookedAfter returns since when somebody looks after the alert, or it is resolved.
+func (a *Alert) LookedAfter() (since time.Time, is bool) {
+	switch a.State {
+	case alerts.Acknowledged:
+		return a.AcknowledgedAt, true
+	case alerts.Resolved:
+		return a.ResolvedAt, true
+	case alerts.Pending, alerts.Firing:
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts/match"
+	"tocsin/alerts/silences"
+	"tocsin/rules"
+)
+
+// handleSilence begins or ends a silence.
+func (w *world) handleSilence() {
+	if n := len(w.people.silences); n > 0 && w.rand.IntN(3) == 0 {
+		id := w.people.silences[w.rand.IntN(n)]
+		if w.db.EndSilence(id) == nil {
+			w.truth.silenced(id)
+			w.note("a person ends silence %s", short(id))
+		}
+		return
+	}
+	id := uuid.UUID{3, 14: byte(len(w.people.silences) >> 8), 15: byte(len(w.people.silences) + 1)}
+	starts := w.pgNow().UTC().Add(time.Duration(w.rand.IntN(4)-1) * 10 * time.Second)
+	d := silences.Definition{Name: short(id), StartsAt: starts, Match: match.Match{Severities: []rules.Severity{rules.Warning}, Scope: w.scope()}}
+	ends := starts.Add(time.Duration(20+w.rand.IntN(600)) * time.Second)
+	d.EndsAt = &ends
+	if w.rand.IntN(3) == 0 {
+		d.Recurrence = &silences.Recurrence{
+			TimeZone: "UTC", Weekdays: silences.Weekdays(), From: starts.Add(time.Minute).Format("15:04"), DurationMinutes: 1 + w.rand.IntN(10),
+		}
+	}
+	tenant := w.tenant()
+	if w.db.CreateSilence(tenant, id, d) != nil {
+		return
+	}
+	w.people.silences = append(w.people.silences, id)
+	w.truth.silenced(id)
+	w.note("a person silences %v of %s from %s to %s, as %s", d.Match.Scope.Applications, tenant, w.instant(starts.UnixNano()), w.instant(ends.UnixNano()), short(id))
+}
+
+// silenceTruth is a silence: the instants are by Postgres's clock. It recurs every day where it
+// lasts for some minutes of one, from a minute of the day on, in UTC.
+type silenceTruth struct {
+	tenant        string
+	fromNS, toNS  int64
+	def           rules.Definition
+	minute, lasts int64
+}
+
+// silenced notes a silence as it is stored, or that a failover took it away.
+func (t *truth) silenced(id uuid.UUID) {
+	row, there := t.w.db.Silence(id)
+	if !there {
+		delete(t.silences, id)
+		return
+	}
+	s := silenceTruth{tenant: row.TenantID, fromNS: row.StartsAt.UnixNano(), toNS: row.EndsAt.UnixNano()}
+	s.def.Filter.Statuses = []rules.Status{rules.Failed, rules.Completed}
+	s.def.Scope = row.Match.Scope
+	if row.EndedAt != nil {
+		s.toNS = row.EndedAt.UnixNano()
+	}
+	if r := row.Recurrence; r != nil {
+		s.minute = int64(r.From[0]-'0')*600 + int64(r.From[1]-'0')*60 + int64(r.From[3]-'0')*10 + int64(r.From[4]-'0')
+		s.lasts = int64(r.DurationMinutes)
+	}
+	t.silences[id] = s
+}
+
+// suppresses reports whether a silence is in force for an exchange at an instant.
+func (s *silenceTruth) suppresses(e *exchange, atNS int64) bool {
+	const minute, day = int64(time.Minute), 24 * 60 * int64(time.Minute)
+	if s.tenant != e.tenant || atNS < s.fromNS || atNS >= s.toNS || !matches(&s.def, e) {
+		return false
+	}
+	return s.lasts == 0 || (atNS%day+day-s.minute*minute)%day < s.lasts*minute
+}

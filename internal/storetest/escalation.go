@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/notify"
+)
+
+// escalatingRouting escalates to the webhook after 5 minutes, to operators after 15 and to both after 60.
+func (l *law) escalatingRouting() *alerts.Routing {
+	return &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "all", WebhookIDs: []uuid.UUID{l.webhook}, Escalation: []alerts.EscalationStep{
+		{AfterMinutes: 5, WebhookIDs: []uuid.UUID{l.webhook}}, {AfterMinutes: 15, WebhookIDs: []uuid.UUID{l.operators}},
+		{AfterMinutes: 60, WebhookIDs: []uuid.UUID{l.webhook, l.operators}},
+	}}}}
+}
+
+// escalating raises an alert that escalates.
+func (l *law) escalating() uuid.UUID {
+	l.Helper()
+	l.hold("a")
+	b := l.batch(l.rule)
+	b.Instances[0].Routing = l.escalatingRouting()
+	l.equal("raised", len(l.commit(b).Inserted), 1)
+	return b.Instances[0].ID
+}
+
+// escalate takes what is due after some time, and holds how many messages there are.
+func (l *law) escalate(what string, after time.Duration, webhook, operators int) {
+	l.Helper()
+	l.Advance(after)
+	due, err := l.Escalate()
+	l.must(err)
+	l.equal(what+": to the webhook", due[l.webhook], webhook)
+	l.equal(what+": to operators", due[l.operators], operators)
+}
+
+// remind ends what is over after some time, and holds how many reminders there are for the webhook.
+func (l *law) remind(what string, after time.Duration, want int) {
+	l.Helper()
+	l.Advance(after)
+	due, err := l.Remind()
+	l.must(err)
+	l.equal(what, due[l.webhook], want)
+}
+
+func escalatesByStep(l *law) {
+	id := l.escalating()
+	l.raise(1) // which does not escalate
+	l.escalate("at once", 0, 0, 0)
+	l.escalate("too early", 4*time.Minute, 0, 0)
+	l.escalate("the first step", 61*time.Second, 1, 0)
+	l.escalate("the first step again", 0, 0, 0)
+	l.escalate("before the second step", 9*time.Minute, 0, 0)
+	l.escalate("the second step", time.Minute, 0, 1)
+	l.escalate("the last step", time.Hour, 1, 1)
+	l.escalate("after the last one", 24*time.Hour, 0, 0)
+	for generation := range 2 {
+		l.is(notify.ID(id, l.webhook, notify.ReasonEscalated, generation), notify.Pending)
+	}
+	l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 1), notify.Pending)
+}
+
+func escalatesLate(l *law) {
+	l.escalating()
+	l.escalate("the first step, late", 3*time.Hour, 1, 0)
+	l.escalate("the second one has its time", 4*time.Minute, 0, 0)
+	l.escalate("the second step", 61*time.Second, 0, 1)
+	l.escalate("the third one has its time", 4*time.Minute, 0, 0)
+	l.escalate("the third step", 61*time.Second, 1, 1)
+}
+
+func escalationVoid(l *law) {
+	acknowledged, resolved, snoozed := l.escalating(), l.escalating(), l.escalating()
+	l.act(alerts.Acknowledge, acknowledged)
+	l.act(alerts.Resolve, resolved)
+	l.must(l.Snooze(snoozed, 10*time.Minute))
+	l.escalate("the first step", 6*time.Minute, 0, 0)
+	l.remind("the snooze ends", 5*time.Minute, 1)
+	l.escalate("the second step of what was snoozed", 5*time.Minute, 0, 1)
+	l.escalate("the third step of what was snoozed", time.Hour, 1, 1)
+}
+
+func escalationResumes(l *law) {
+	l.escalating()
+	first := l.escalating()
+	l.Advance(4 * time.Minute)
+	deed := l.act(alerts.Acknowledge, first)
+	l.escalate("while one is acknowledged", 2*time.Minute, 1, 0)
+	l.equal("undone", l.undo(deed), 1)
+	l.escalate("undone", 0, 1, 0)
+	l.escalate("and not again", time.Minute, 0, 0)
+	deed = l.act(alerts.Resolve, first)
+	l.equal("undone before the next step", l.undo(deed), 1)
+	l.escalate("the next step", 9*time.Minute, 0, 2)
+
+	second := l.escalating()
+	l.must(l.Snooze(second, time.Hour))
+	l.escalate("while it is snoozed", 6*time.Minute, 0, 0)
+	l.must(l.CancelSnooze(second))
+	l.escalate("cancelled", 0, 1, 0)
+	l.must(l.Snooze(second, time.Hour))
+	l.escalate("snoozed once more", 11*time.Minute, 0, 0)
+	l.must(l.CancelSnooze(second))
+	l.escalate("cancelled late", 0, 0, 0)
+}
+
+func escalationUndone(l *law) {
+	id := l.escalating()
+	deed := l.act(alerts.Acknowledge, id)
+	l.act(alerts.Resolve, id)
+	l.equal("what has changed since is undone", l.undo(deed), 0)
+	l.equal("state", l.Alert(id), alerts.Resolved)
+	other := l.escalating()
+	l.act(alerts.Acknowledge, other)
+	deed = l.act(alerts.Resolve, other)
+	l.equal("undone", l.undo(deed), 1)
+	l.equal("state", l.Alert(other), alerts.Acknowledged)
+	deed = l.act(alerts.Resolve, other)
+	l.Advance(11 * time.Minute)
+	if _, err := l.Undo(deed); err == nil {
+		l.Error("what was done long ago is undone")
+	}
+	l.equal("state", l.Alert(other), alerts.Resolved)
+}
+
+func escalationReplayed(l *law) {
+	p := l.replay(evaluator.ReplayEach)
+	b, _ := l.replayTo(p, p.ToNS, 1)
+	b.Instances[0].Routing = l.escalatingRouting()
+	l.equal("raised", len(l.commit(b).Inserted), 1)
+	l.escalate("what a replay raised", 2*time.Hour, 0, 0)
+	deed := l.act(alerts.Acknowledge, b.Instances[0].ID)
+	l.equal("undone", l.undo(deed), 1)
+	l.escalate("nor what is undone of it", 2*time.Hour, 0, 0)
+}
+
+func escalationWindow(l *law) {
+	r := l.windowRule()
+	id := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}
+	step := func(step alerts.Step, reason notify.Reason) {
+		l.Helper()
+		l.hold("a")
+		b := l.batch()
+		b.Changes = []evaluator.Change{l.change(&r, step, id, "orders", reason)}
+		b.Changes[0].Instance.Routing = l.escalatingRouting()
+		done := l.commit(b)
+		l.equal("made", len(done.Inserted)+len(done.Changed), 1)
+	}
+	step(alerts.Wait, "")
+	l.escalate("while it is pending", 6*time.Minute, 0, 0)
+	step(alerts.Fire, notify.ReasonFired)
+	l.escalate("before the first step", 4*time.Minute, 0, 0)
+	l.escalate("the first step", 61*time.Second, 1, 0)
+	step(alerts.Clear, notify.ReasonResolved)
+	l.escalate("after its end", time.Hour, 0, 0)
+}
+
+func escalationDiscarded(l *law) {
+	id := l.escalating()
+	l.settle("a", l.one("a"), delivered())
+	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 0)
+	l.escalate("the first step", 6*time.Minute, 1, 0)
+	l.act(alerts.Acknowledge, id)
+	l.Advance(9 * time.Minute)
+	d := l.one("a")
+	l.equal("sent while it can be undone", d.NotificationID, message)
+	l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRetry, Error: "no"})
+	l.Advance(5 * time.Minute)
+	l.equal("sent later", len(l.claim("a", 8)), 0)
+	l.is(message, notify.Discarded, "RETRY", "NOT_MADE")
+	l.must(l.Retry(message))
+	l.equal("sent by a person", l.one("a").NotificationID, message)
+}
+
+func escalationSilenced(l *law) {
+	id := l.escalating()
+	by := l.silence("one", 0, orders())
+	l.escalate("silenced", 6*time.Minute, 0, 0)
+	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 0)
+	l.equal("suppressed by", l.SuppressedBy(message), by)
+	l.is(message, notify.Suppressed)
+	l.must(l.EndSilence(by))
+	l.escalate("the second step", 10*time.Minute, 0, 1)
+}
+
+func snoozeEnds(l *law) {
+	id := l.escalating()
+	l.must(l.Snooze(id, time.Minute))
+	l.remind("too early", 58*time.Second, 0)
+	l.remind("over", 3*time.Second, 1)
+	l.remind("again", time.Hour, 0)
+	l.is(notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 0), notify.Pending)
+	l.act(alerts.Acknowledge, id)
+	l.must(l.Snooze(id, time.Minute))
+	l.remind("of what is acknowledged", 61*time.Second, 1)
+	l.is(notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 1), notify.Pending)
+	if l.Snooze(id, -time.Second) == nil {
+		l.Error("a snooze ends before it begins")
+	}
+}
+
+func snoozeVoid(l *law) {
+	resolved, cancelled, moved := l.escalating(), l.escalating(), l.escalating()
+	for _, id := range []uuid.UUID{resolved, cancelled, moved} {
+		l.must(l.Snooze(id, time.Minute))
+	}
+	l.act(alerts.Resolve, resolved)
+	l.must(l.CancelSnooze(cancelled))
+	l.must(l.Snooze(moved, 3*time.Minute))
+	l.remind("of the three", 2*time.Minute, 0)
+	l.remind("of the one that was moved", 2*time.Minute, 1)
+	if l.Snooze(resolved, time.Minute) == nil {
+		l.Error("what is resolved is snoozed")
+	}
+}
+
+func snoozeQuiet(l *law) {
+	r := l.windowRule()
+	id := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}
+	made, _ := l.step(&r, alerts.Raise, id, "orders", notify.ReasonFired)
+	l.equal("made", made, true)
+	l.must(l.Snooze(id, time.Minute))
+	made, notified := l.step(&r, alerts.Remind, id, "orders", notify.ReasonReminder)
+	l.equal("reminded while it is snoozed", made || notified > 0, false)
+	l.remind("the snooze ends", 61*time.Second, 1)
+	l.hold("a")
+	made, _ = l.step(&r, alerts.Remind, id, "orders", notify.ReasonReminder)
+	l.equal("reminded afterwards", made, true)
+}
+
+// act has a person act on alerts, and returns the id of what they did.
+func (l *law) act(action alerts.Action, ids ...uuid.UUID) uuid.UUID {
+	l.Helper()
+	l.next++
+	deed := uuid.UUID{6, 6: 0x80, 8: 0x80, 15: byte(l.next)}
+	changed, err := l.Act(deed, action, ids...)
+	l.must(err)
+	l.equal("changed", changed, len(ids))
+	return deed
+}
+
+func (l *law) undo(deed uuid.UUID) int {
+	l.Helper()
+	restored, err := l.Undo(deed)
+	l.must(err)
+	return restored
+}
