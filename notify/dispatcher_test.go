@@ -78,14 +78,23 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 	return done, nil
 }
 
-func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (lost []notify.Held, err error) {
+func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.renewals++
 	if o.lost {
-		return held, nil
+		return nil, nil
 	}
-	return nil, nil
+	return standing(held, lease), nil
+}
+
+// standing is what a renewal of claims returns that all stand.
+func standing(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
+	left := map[notify.Held]time.Duration{}
+	for _, claim := range held {
+		left[claim] = lease
+	}
+	return left
 }
 
 func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {

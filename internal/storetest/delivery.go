@@ -55,9 +55,14 @@ func deliveryFenced(l *law) {
 // renew renews a claim, and tells whether it is lost.
 func (l *law) renew(d notify.Delivery) (lost bool) {
 	l.Helper()
-	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{{NotificationID: d.NotificationID, Token: d.Token}}, claimFor)
+	claim := notify.Held{NotificationID: d.NotificationID, Token: d.Token}
+	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{claim}, claimFor)
 	l.must(err)
-	return len(claims) > 0
+	left, stands := claims[claim]
+	if stands && (left > claimFor || left < claimFor*2/3) {
+		l.Errorf("a claim that was renewed stands for %v, want %v", left, claimFor)
+	}
+	return !stands
 }
 
 func deliveryRenewed(l *law) {
