@@ -66,7 +66,8 @@ func Removals() []Removal {
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
-	edit("lease-kept", "notify/attempt.go", [2]string{"	d.leases.keep(ctx, delivery.held())\n", ""})
+	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
+	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }\n", ""})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	return list

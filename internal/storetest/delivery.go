@@ -262,6 +262,17 @@ func deliveryOrdered(l *law) {
 	l.equal("claimed beside it", len(l.claim("b", 8)), 0)
 	l.settle("a", again, delivered())
 	l.equal("claimed after it", l.one("a").NotificationID, second.NotificationID)
+	// A claim that has lapsed is no attempt under way: it waits for what is sent again before it.
+	l.Advance(claimFor + time.Second)
+	l.must(l.Retry(first.NotificationID))
+	again = l.one("b")
+	l.equal("claimed first beside a lapsed claim", again.NotificationID, first.NotificationID)
+	l.equal("claimed beside it", len(l.claim("c", 8)), 0)
+	l.settle("b", again, delivered())
+	second = l.one("b")
+	l.equal("claimed after it", second.Reason, notify.ReasonRuleRecovered)
+	l.settle("b", second, delivered())
+	l.is(second.NotificationID, notify.Delivered, "DELIVERED", "UNKNOWN", "DELIVERED")
 }
 
 func throttled() notify.Outcome {
