@@ -243,7 +243,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
 	}
 	held := append(heldOf(owner), heldOf(stale)...)
-	if left, err := w.db.Outbox().Renew(t.Context(), held, time.Minute); err != nil || len(left) != 1 || left[held[0]] != time.Minute {
+	if left, err := w.db.Outbox().Renew(t.Context(), held, time.Minute); err != nil || len(left) != 1 || left[held[0]] < time.Minute/2 || left[held[0]] > time.Minute {
 		t.Errorf("Renew = %+v, %v; want that the present claim alone stands", left, err)
 	}
 	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
