@@ -44,7 +44,8 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	d.leases.keep(ctx, delivery.held())
+	d.leases.keep(ctx, delivery.held(), claimedAt)
+	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }
 	if delivery.AfterUnknown {
 		d.Observer.Unknown()
 		d.log(&a.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
@@ -74,14 +75,16 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	switch {
 	case arrived:
 		// Storing that took longer than the lease. To send it again would be a repeat.
-		s.Outcome = notMade("Not sent: an attempt before has delivered it")
+		s.Outcome = NotMade("Not sent: an attempt before has delivered it")
 	case refused != "":
-		s.Outcome = notMade(refused)
+		s.Outcome = NotMade(refused)
 	case d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2:
 		// The process has stood still, or Postgres has: others may have the claim.
-		s.Outcome = notMade("Not sent: it took so long to begin the attempt that its claim may be over")
+		s.Outcome = NotMade("Not sent: it took so long to begin the attempt that its claim may be over")
 	default:
-		s.Outcome = d.Sender.Send(ctx, delivery)
+		calling, done := d.leases.calling(ctx, delivery.held())
+		s.Outcome = d.Sender.Send(calling, delivery)
+		done()
 	}
 	d.Observer.Attempted(s.Outcome.Verdict)
 	s.Message, s.Reference = messageOf(delivery, s.Outcome), ReferenceOf(delivery, s.Outcome)

@@ -18,9 +18,10 @@ type Store interface {
 	// begin, in one transaction, and then asks once more which webhooks want them. With an
 	// error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
-	// Renew extends leases from now on, and returns the claims that stand no longer. A claim
-	// that somebody else is writing to just now may be left out.
-	Renew(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
+	// Renew extends leases from now on, and returns for how long each claim that still stands
+	// does so; those that are missing stand no longer. A claim that somebody is writing to
+	// just now may be left as it is.
+	Renew(ctx context.Context, held []Held, lease time.Duration) (left map[Held]time.Duration, err error)
 	// Settle stores outcomes and what follows from them. There is a result for
 	// each, in their order; with an error nothing was written.
 	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)

@@ -46,7 +46,7 @@ type Options struct {
 	// Lease is how long a claim stands without renewal, 30 s by default, and
 	// [LeastLease] at least.
 	Lease time.Duration
-	// DeadAfter is how long this process may stand still before others release its
+	// DeadAfter is how long this process may be silent before others release its
 	// claims, though they have not lapsed; by default that is not before they lapse.
 	DeadAfter time.Duration
 	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
@@ -128,7 +128,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		o.Lease = 30 * time.Second
 	}
 	if o.DeadAfter == 0 {
-		o.DeadAfter = o.Lease
+		o.DeadAfter = 2 * o.Lease
 	}
 	if o.Poll == 0 {
 		o.Poll = time.Second
@@ -138,7 +138,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{
 		Options: o, slots: newSlots(o.Slots, o.Random), signals: make(chan struct{}, 1), hints: map[uuid.UUID]bool{},
-		leases: &leases{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
+		leases: &leases{renew: o.Store.Renew, lease: o.Lease, span: min(o.Lease, alive*o.DeadAfter/silent), clock: o.Clock, logger: o.Logger, lostOne: o.Observer.Fenced},
 	}
 	d.settlements = batcher[Settlement, Settled]{
 		call: o.Store.Settle, spawn: d.underWay.Go, clock: o.Clock, most: maxBatch, timeout: o.Lease, linger: linger,
@@ -152,6 +152,9 @@ const (
 	// linger is how long free slots and outcomes are gathered. Of an outcome that is
 	// not yet handed to Postgres, a kill repeats the message.
 	linger = 2 * time.Millisecond
+	// A process that renews has also shown in the last third of DeadAfter that it is alive, and is
+	// not taken for dead for the rest of it.
+	alive, silent = 2, 3
 	// afterFailure is the pause after a pass that failed.
 	afterFailure = time.Second
 )

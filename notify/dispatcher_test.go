@@ -32,7 +32,9 @@ type outbox struct {
 	settles    []error
 	claimed    []notify.Delivery
 	settled    []notify.Settlement
-	renewals   int
+	// stores is how often outcomes were stored.
+	stores   int
+	renewals int
 	// checkErr is why nobody can tell after a claim whether the webhook takes messages.
 	checkErr error
 	hints    []uuid.UUID
@@ -78,14 +80,23 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 	return done, nil
 }
 
-func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (lost []notify.Held, err error) {
+func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.renewals++
 	if o.lost {
-		return held, nil
+		return nil, nil
 	}
-	return nil, nil
+	return standing(held, lease), nil
+}
+
+// standing is what a renewal of claims returns that all stand.
+func standing(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
+	left := map[notify.Held]time.Duration{}
+	for _, claim := range held {
+		left[claim] = lease
+	}
+	return left
 }
 
 func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
@@ -99,6 +110,7 @@ func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]n
 		}
 	}
 	o.settled = append(o.settled, settlements...)
+	o.stores++
 	settled := make([]notify.Settled, len(settlements))
 	for i := range settled {
 		settled[i].Fenced = o.lostAtEnd
@@ -258,6 +270,22 @@ func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 			t.Errorf("decision %+v, want a retry by the schedule", got)
 		}
 	})
+}
+
+// Outcomes that are known at about the same time are stored by one call, failures like deliveries.
+func TestOutcomesAreStoredTogether(t *testing.T) {
+	for _, verdict := range []notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled} {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			o := &outbox{due: deliveries(40, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 40}}
+			if _, err := dispatcher(t, o, &calls{takes: time.Second, verdict: verdict}, nil).Tick(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if len(o.settled) != 40 || o.stores > 2 {
+				t.Errorf("%v: %d outcomes were stored by %d calls, want 40 by 2 at most", verdict, len(o.settled), o.stores)
+			}
+		})
+	}
 }
 
 // What the webhook does not want any more right before its call is not sent, which is

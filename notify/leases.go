@@ -2,7 +2,7 @@ package notify
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -24,16 +24,23 @@ func (d *Delivery) message() message { return message{d.NotificationID, d.Genera
 // stored. One that is found lost is renewed no more; a renewal that fails is made
 // again a third later, while the lease may still stand. Renewals are made while
 // anything is held, and at no other time: with the last claim the goroutine ends.
+//
+// A call is stopped where its claim is found lost, or could not be renewed for as long as
+// it lasts. How long that is, is measured by this process's clock from when the claim or the renewal
+// was asked for, so that a process that has stood still knows before it goes on. A renewal that
+// comes through later lets the calls that are made then go on.
 type leases struct {
-	renew   func(ctx context.Context, held []Held, lease time.Duration) ([]Held, error)
-	lease   time.Duration
+	renew func(ctx context.Context, held []Held, lease time.Duration) (left map[Held]time.Duration, err error)
+	lease time.Duration
+	// span is for how long after a renewal nobody else takes a claim.
+	span    time.Duration
+	clock   func() time.Time
 	logger  *slog.Logger
 	lostOne func()
 
 	mu sync.Mutex
-	// held tells of each claim whether its outcome is being stored, claims how many each
-	// message has.
-	held   map[Held]bool
+	// held are the claims that are not known to be lost, claims how many each message has.
+	held   map[Held]*keptClaim
 	claims map[uuid.UUID]int
 	// arrived are the messages whose receiver has taken them, while that is being stored:
 	// where it takes longer than a lease, they are claimed again. Each is remembered for
@@ -46,14 +53,24 @@ type leases struct {
 	ended *sync.WaitGroup
 }
 
-// keep begins to renew a claim; one that is kept already stays so.
-func (k *leases) keep(ctx context.Context, claim Held) {
+// keptClaim is a claim that is renewed.
+type keptClaim struct {
+	// until is when others may take it, if it is not renewed before.
+	until time.Time
+	// settling says that its outcome is being stored.
+	settling bool
+	// stop ends the call that is made under it, nil while there is none.
+	stop context.CancelCauseFunc
+}
+
+// keep begins to renew a claim that was asked for at an instant.
+func (k *leases) keep(ctx context.Context, claim Held, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held == nil {
-		k.held, k.claims, k.arrived = map[Held]bool{}, map[uuid.UUID]int{}, map[message]bool{}
+		k.held, k.claims, k.arrived = map[Held]*keptClaim{}, map[uuid.UUID]int{}, map[message]bool{}
 	}
-	k.held[claim] = false
+	k.held[claim] = &keptClaim{until: asked.Add(k.span)}
 	k.claims[claim.NotificationID]++
 	if k.stop != nil {
 		return
@@ -63,13 +80,45 @@ func (k *leases) keep(ctx context.Context, claim Held) {
 	k.ended.Go(func() { k.run(ctx) })
 }
 
+// stands returns why a claim may be over, nil while it stands.
+func (k *leases) stands(claim Held) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch c := k.held[claim]; {
+	case c == nil:
+		return errLost
+	case !k.clock().Before(c.until):
+		return errLapsed
+	}
+	return nil
+}
+
+// calling returns a context that ends with the claim. The caller calls done when its call has ended.
+func (k *leases) calling(parent context.Context, claim Held) (ctx context.Context, done func()) {
+	ctx, stop := context.WithCancelCause(parent)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.held[claim]
+	if c == nil {
+		stop(errLost)
+		return ctx, func() {}
+	}
+	c.stop = stop
+	return ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		c.stop = nil
+		stop(nil)
+	}
+}
+
 // settling tells that the outcome of a claim is about to be stored, after which
 // a renewal finds the claim gone, and whether the message has arrived.
 func (k *leases) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, kept := k.held[d.held()]; kept {
-		k.held[d.held()] = true
+	if c := k.held[d.held()]; c != nil {
+		c.settling = true
 	}
 	if arrived {
 		k.arrived[d.message()] = true
@@ -120,16 +169,36 @@ func (k *leases) drop(d *Delivery) {
 }
 
 func (k *leases) run(ctx context.Context) {
-	ticker := time.NewTicker(k.lease / 3)
+	ticker := time.NewTicker(k.span / 3)
 	defer ticker.Stop()
+	lapse := time.NewTimer(k.span / 3)
+	defer lapse.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			k.renewAll(ctx)
+		case <-lapse.C:
 		}
-		k.renewAll(ctx)
+		// A claim that is kept from here on stands until after the next renewal.
+		lapse.Reset(k.endLapsed())
 	}
+}
+
+// endLapsed stops the calls whose claims may be over, and returns for how long the others stand.
+func (k *leases) endLapsed() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next, now := k.span, k.clock()
+	for _, c := range k.held {
+		if left := c.until.Sub(now); left > 0 {
+			next = min(next, left)
+		} else if c.stop != nil {
+			c.stop(errLapsed)
+		}
+	}
+	return next
 }
 
 func (k *leases) renewAll(ctx context.Context) {
@@ -142,27 +211,53 @@ func (k *leases) renewAll(ctx context.Context) {
 	if len(claims) == 0 {
 		return
 	}
-	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
+	asked := k.clock()
+	bounded, cancel := context.WithTimeout(ctx, k.span/3)
 	defer cancel()
-	lost, err := k.renew(bounded, claims, k.lease)
+	left, err := k.renew(bounded, claims, k.lease)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		k.logger.WarnContext(ctx, "leases not renewed", slog.Int("claims", len(claims)), slog.Any("error", err))
+		return
 	}
-	for _, claim := range lost {
-		k.mu.Lock()
-		settling, kept := k.held[claim]
-		if !settling {
-			delete(k.held, claim)
-		}
-		k.mu.Unlock()
-		if kept && !settling {
+	for _, claim := range claims {
+		stands, known := left[claim]
+		if known {
+			k.renewed(claim, asked.Add(min(stands, k.span)))
+		} else if k.lose(claim) {
 			k.lostOne()
 			k.logger.WarnContext(ctx, "lease lost", slog.String("notification_id", claim.NotificationID.String()), slog.Any("error", errLost))
 		}
 	}
 }
 
-var errLost = errors.New("another replica has claimed the notification, or it is settled")
+func (k *leases) renewed(claim Held, until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c := k.held[claim]; c != nil {
+		c.until = until
+	}
+}
+
+// lose stops the call of a claim that is lost, and reports whether there was one to lose: what is being
+// settled leaves the outbox.
+func (k *leases) lose(claim Held) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.held[claim]
+	if c == nil || c.settling {
+		return false
+	}
+	delete(k.held, claim)
+	if c.stop != nil {
+		c.stop(errLost)
+	}
+	return true
+}
+
+var (
+	errLost   = fmt.Errorf("%w: another replica has claimed the notification, or it is settled", ErrFenced)
+	errLapsed = fmt.Errorf("%w: it could not be renewed for as long as it lasts", ErrFenced)
+)

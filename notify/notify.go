@@ -29,7 +29,8 @@
 //     that its lease may be over, nor one of a message that this process knows to have arrived.
 //   - Call ([Sender]): the outcome is one [Verdict], and [Policy].Decide says what follows.
 //     Until it is stored, leases are renewed (leases.go), and nothing else begins at a webhook
-//     whose outcome was bad.
+//     whose outcome was bad. Once its claim may be over, a call makes no request any more: what has left is
+//     waited for, and of what has not the attempt is recorded as not made.
 //   - Settle stores many outcomes together (batch.go), each under its token. Whoever lost its
 //     lease settles nothing: its outcome is kept on its attempt. A success ends the message
 //     all the same, because it has arrived. Where a message has several recipients and not
@@ -331,6 +332,17 @@ type Delivery struct {
 	Test bool
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.
 	At time.Time
+	// Claim returns why the claim may be over, nil while it stands; a nil Claim stands for ever.
+	Claim func() error
+}
+
+// Stands returns why the claim of a delivery may be over, nil while it stands. Nothing is to be sent
+// once it is over: somebody else may do so.
+func (d *Delivery) Stands() error {
+	if d.Claim == nil {
+		return nil
+	}
+	return d.Claim()
 }
 
 // MessageID is what a receiver tells repeats by: the same in every attempt, until
@@ -360,6 +372,8 @@ type Renderer interface {
 type Sender interface {
 	// Send makes one attempt, whose request bears the instant d.At. It returns when the
 	// answer has been read, the webhook's timeout is over or ctx has ended, and reports
-	// every failure as an outcome.
+	// every failure as an outcome. Where the cause of that end is [ErrFenced], what has left is
+	// waited for all the same: its answer tells more than that there was none. A sender asks [Delivery.Stands]
+	// before each request that it makes.
 	Send(ctx context.Context, d *Delivery) Outcome
 }

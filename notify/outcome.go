@@ -78,8 +78,8 @@ type Outcome struct {
 	Duration time.Duration
 }
 
-// notMade is the outcome of an attempt without a call.
-func notMade(why string) Outcome {
+// NotMade is the outcome of an attempt without a call.
+func NotMade(why string) Outcome {
 	return Outcome{Verdict: VerdictNotMade, NothingSent: true, Error: why}
 }
 

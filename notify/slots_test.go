@@ -78,8 +78,8 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 	return notify.Claimed{Deliveries: claimed}, nil
 }
 
-func (f *fleet) Renew(context.Context, []notify.Held, time.Duration) ([]notify.Held, error) {
-	return nil, nil
+func (f *fleet) Renew(_ context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
+	return standing(held, lease), nil
 }
 
 func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {

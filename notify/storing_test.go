@@ -51,7 +51,7 @@ func (a *away) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed
 	return claimed, err
 }
 
-func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
 	if a.gone(0) {
 		return nil, errAway
 	}

@@ -216,7 +216,7 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
-		Lease: a.options.Lease, DeadAfter: a.options.DeadAfter, Poll: a.options.PollInterval, Policy: policy, Schedule: a.receivers.Schedule, Observer: a.metrics,
+		Lease: a.options.Lease, DeadAfter: a.options.heartbeat().DeadAfter, Poll: a.options.PollInterval, Policy: policy, Schedule: a.receivers.Schedule, Observer: a.metrics,
 	})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *awayStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Cl
 	return s.Store.Claim(ctx, r)
 }
 
-func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
 	if s.away.Load() {
 		return nil, errAway
 	}

@@ -137,7 +137,7 @@ func BenchmarkSideBySide(b *testing.B) {
 // cutOff is a store whose renewals do not reach Postgres.
 type cutOff struct{ notify.Store }
 
-func (c cutOff) Renew(context.Context, []notify.Held, time.Duration) ([]notify.Held, error) {
+func (c cutOff) Renew(context.Context, []notify.Held, time.Duration) (map[notify.Held]time.Duration, error) {
 	return nil, errors.New("the connection is lost")
 }
 

@@ -68,6 +68,7 @@ type Server struct {
 	served   chan struct{}
 	mu       sync.Mutex
 	script   map[string][]Answer
+	when     map[string]func()
 	messages []Message
 }
 
@@ -77,7 +78,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	s := &Server{Address: listener.Addr().String(), options: o, served: make(chan struct{}), script: map[string][]Answer{}}
+	s := &Server{Address: listener.Addr().String(), options: o, served: make(chan struct{}), script: map[string][]Answer{}, when: map[string]func(){}}
 	s.server = smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{server: s, conn: c}, nil }))
 	s.server.Domain, s.server.ErrorLog = "mail.example.com", log.New(io.Discard, "", 0)
 	s.server.EnableSMTPUTF8 = true
@@ -107,6 +108,13 @@ func (s *Server) Say(step string, answers ...Answer) {
 	s.script[step] = append(s.script[step], answers...)
 }
 
+// When has f called when a step is reached, before it is answered.
+func (s *Server) When(step string, f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.when[step] = f
+}
+
 // Messages returns what was accepted.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
@@ -118,6 +126,9 @@ func (s *Server) Messages() []Message {
 func (s *Server) answer(step string) (a Answer, scripted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if f := s.when[step]; f != nil {
+		f()
+	}
 	left := s.script[step]
 	if len(left) == 0 {
 		return Answer{}, false

@@ -108,21 +108,22 @@ func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UU
 }
 
 // Renew extends leases.
-func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (lost []notify.Held, err error) {
+func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
 	p := pgq.OutboxRenewParams{Lease: lease, Fresh: lease * 2 / 3}
 	claims := make(map[int64]notify.Held, len(held))
 	for _, h := range held {
 		p.NotificationIds, p.Tokens = append(p.NotificationIds, h.NotificationID), append(p.Tokens, h.Token)
 		claims[h.Token] = h
 	}
-	tokens, err := s.alone().OutboxRenew(ctx, p)
+	rows, err := s.alone().OutboxRenew(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	for _, token := range tokens {
-		lost = append(lost, claims[token])
+	left = make(map[notify.Held]time.Duration, len(rows))
+	for _, row := range rows {
+		left[claims[row.Token]] = time.Duration(row.LeftUs) * time.Microsecond
 	}
-	return lost, nil
+	return left, nil
 }
 
 // alertOf reads a stored alert.

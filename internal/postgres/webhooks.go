@@ -107,7 +107,7 @@ func eventNames(events []notify.Reason) []string {
 }
 
 // Delete removes a webhook that no rule is bound to and no route leads to. What still waited
-// for it is settled as FAILED, and the alert about its having been switched off resolves.
+// for it, was refused or exhausted is discarded, and the alert about its having been switched off resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		// Open alerts may be routed to it: whoever has read that reads it again.
@@ -133,7 +133,10 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		if err := endIncidents(ctx, q, "", id); err != nil {
 			return err
 		}
-		if err := q.OutboxAbandon(ctx, id); err != nil {
+		if err := q.OutboxAbandon(ctx, pgq.OutboxAbandonParams{WebhookID: id, DiscardedBy: notify.DiscardedByTocsin}); err != nil {
+			return err
+		}
+		if err := q.DeadLettersAbandon(ctx, pgq.DeadLettersAbandonParams{WebhookID: id, DiscardedBy: notify.DiscardedByTocsin}); err != nil {
 			return err
 		}
 		if err := q.SlackUpdateAbandon(ctx, id); err != nil {

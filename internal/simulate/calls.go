@@ -244,11 +244,11 @@ func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claim
 	return claimed, nil
 }
 
-func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+func (o *outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) (map[notify.Held]time.Duration, error) {
 	slices.SortFunc(held, func(a, b notify.Held) int {
 		return cmp.Or(slices.Compare(a.NotificationID[:], b.NotificationID[:]), cmp.Compare(a.Token, b.Token))
 	})
-	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() ([]notify.Held, error) {
+	return transact(ctx, (*process)(o), "renew", fmt.Sprint(len(held), held[0].NotificationID, held[0].Token), func() (map[notify.Held]time.Duration, error) {
 		return o.w.db.Renew(ctx, held, lease)
 	})
 }

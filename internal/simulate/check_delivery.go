@@ -163,6 +163,30 @@ func (t *truth) sends(s *sending) {
 	t.sent[s.id.String()] = append(t.sent[s.id.String()], s)
 }
 
+// checkClaim holds that whoever goes on with an attempt, after a look at its clock, has the claim still: only what
+// it cannot know may have ended that earlier.
+func (w *world) checkClaim(p *process, d *notify.Delivery) {
+	m, _ := w.db.Message(d.NotificationID)
+	if m.Row == nil || m.Row.Token == d.Token && m.Row.DueAt.After(w.pgNow()) {
+		return
+	}
+	begun := w.truth.messages[d.NotificationID].begun[beginning{d.Attempt, d.At.UnixNano()}]
+	if excuse := w.truth.clocksJumped(p); begun.IsZero() || !excuse.Before(begun) || !w.truth.lostCommits.Before(begun) || !p.reapedAt.Before(begun) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violate("P3", "%s goes on with attempt %d of message %s, whose claim is over", p.name, d.Attempt, short(d.NotificationID))
+}
+
+// clocksJumped returns when a clock last jumped by which a process's leases are measured.
+func (t *truth) clocksJumped(p *process) time.Time {
+	if t.clockJumped.After(p.skewedAt) {
+		return t.clockJumped
+	}
+	return p.skewedAt
+}
+
 // late reports whether a call of a process has waited for long.
 func (w *world) late(p *process) bool {
 	w.mu.Lock()
@@ -180,6 +204,7 @@ func (t *truth) reaped(name string) {
 	for _, p := range t.w.processes {
 		if p.name == name {
 			p.disturb(t.w.Now())
+			p.reapedAt = t.w.Now()
 		}
 	}
 }

@@ -75,7 +75,8 @@ func Removals() []Removal {
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
-	edit("lease-kept", "notify/leases.go", [2]string{"k.renew(bounded, claims, k.lease)", "k.renew(bounded, claims, 0)"})
+	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
+	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }\n", ""})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	return list

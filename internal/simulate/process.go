@@ -40,8 +40,10 @@ type process struct {
 	skew atomic.Int64
 	// disturbed is when something last kept it from doing what it does in time.
 	disturbed atomic.Int64
-	ctx       context.Context //nolint:containedctx // ends with the process
-	end       context.CancelFunc
+	// skewedAt is when its clock last jumped, reapedAt when what it held was last given to others.
+	skewedAt, reapedAt time.Time
+	ctx                context.Context //nolint:containedctx // ends with the process
+	end                context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
 	// asked are the questions about windows since it last read the open alerts.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"tocsin/notify"
@@ -42,19 +43,28 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	w := p.w
 	sent := &sending{p: p, message: d.MessageID(), id: d.NotificationID, webhook: d.Webhook.ID, attempt: d.Attempt, token: d.Token, begunAt: d.At, body: string(d.Body.Content)}
 	var out notify.Outcome
-	bounded, cancel := context.WithTimeout(ctx, webhookTimeout)
-	defer cancel()
-	// The request leaves, and later the answer comes.
 	key := d.MessageID()
+	if asksFirst(d) {
+		_ = w.do(ctx, p, "search", key, 0, func() error { return nil }) // it finds nothing, or is not answered
+		if err := d.Stands(); err != nil {
+			return notify.NotMade(err.Error())
+		}
+		w.checkClaim(p, d)
+	}
+	// The request leaves, and later the answer comes, for which whoever loses its claim waits.
 	if err := w.do(ctx, p, "send", key, 0, func() error {
 		w.truth.sends(sent)
 		return nil
 	}); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		sent.ended = true
+		if sent.ended = true; sent.at.IsZero() && errors.Is(context.Cause(ctx), notify.ErrFenced) {
+			return notify.NotMade(context.Cause(ctx).Error())
+		}
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: err.Error(), NothingSent: sent.at.IsZero()}
 	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
+	defer cancel()
 	takes := time.Duration(0)
 	if w.receiver.manner == hangs {
 		takes = time.Hour
@@ -74,6 +84,9 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 }
 
 const webhookTimeout = 10 * time.Second
+
+// asksFirst reports whether the receiver of a delivery is asked first what it knows, as Jira is.
+func asksFirst(d *notify.Delivery) bool { return d.Webhook.ID[len(d.Webhook.ID)-1]%2 == 0 }
 
 // answer is what the receiver makes of a request.
 func (w *world) answer(s *sending) notify.Outcome {

@@ -202,6 +202,7 @@ func (w *world) rest() {
 		if !p.dead {
 			w.resume(p)
 			p.skew.Store(0)
+			p.skewedAt = w.Now()
 		}
 	}
 	if w.chSkew > w.pgSkew {

@@ -207,6 +207,7 @@ func (w *world) clocks() {
 	default:
 		if p := w.someProcess((*process).alive); p != nil {
 			p.skew.Add(by.Nanoseconds())
+			p.skewedAt = w.Now()
 			p.disturb(w.Now())
 			w.note("the clock of %s is %v ahead", p.name, time.Duration(p.skew.Load()))
 		}

@@ -55,9 +55,14 @@ func deliveryFenced(l *law) {
 // renew renews a claim, and tells whether it is lost.
 func (l *law) renew(d notify.Delivery) (lost bool) {
 	l.Helper()
-	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{{NotificationID: d.NotificationID, Token: d.Token}}, claimFor)
+	claim := notify.Held{NotificationID: d.NotificationID, Token: d.Token}
+	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{claim}, claimFor)
 	l.must(err)
-	return len(claims) > 0
+	left, stands := claims[claim]
+	if stands && (left > claimFor || left < claimFor*2/3) {
+		l.Errorf("a claim that was renewed stands for %v, want %v", left, claimFor)
+	}
+	return !stands
 }
 
 func deliveryRenewed(l *law) {
@@ -257,6 +262,17 @@ func deliveryOrdered(l *law) {
 	l.equal("claimed beside it", len(l.claim("b", 8)), 0)
 	l.settle("a", again, delivered())
 	l.equal("claimed after it", l.one("a").NotificationID, second.NotificationID)
+	// A claim that has lapsed is no attempt under way: it waits for what is sent again before it.
+	l.Advance(claimFor + time.Second)
+	l.must(l.Retry(first.NotificationID))
+	again = l.one("b")
+	l.equal("claimed first beside a lapsed claim", again.NotificationID, first.NotificationID)
+	l.equal("claimed beside it", len(l.claim("c", 8)), 0)
+	l.settle("b", again, delivered())
+	second = l.one("b")
+	l.equal("claimed after it", second.Reason, notify.ReasonRuleRecovered)
+	l.settle("b", second, delivered())
+	l.is(second.NotificationID, notify.Delivered, "DELIVERED", "UNKNOWN", "DELIVERED")
 }
 
 func throttled() notify.Outcome {

@@ -34,6 +34,7 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/wneessen/go-mail/smtp"
@@ -52,6 +53,9 @@ type Server struct {
 	User, Password string
 	// Dial opens a connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Stands returns why the message is not to be handed over any more, nil while it is;
+	// nil never does.
+	Stands func() error
 }
 
 // throttled is how long a server that limits rates is left alone.
@@ -80,7 +84,8 @@ const quitting = time.Second
 
 // Send makes one attempt to give a message to a server, for those of its recipients that
 // are not among reached. An error is that of an attempt without answer, whose outcome tells
-// whether anything was sent; ctx may have ended. Texts of the outcome are the server's.
+// whether anything was sent; ctx may have ended. Where that is because of [notify.ErrFenced], a message that was
+// handed over is waited for. Texts of the outcome are the server's.
 func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Address, reached []string, content []byte) (notify.Outcome, error) {
 	left := slices.DeleteFunc(addresses(to), func(a string) bool { return slices.Contains(reached, key(a)) })
 	if len(left) == 0 {
@@ -92,9 +97,15 @@ func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Ad
 	}
 	defer conn.Close() //nolint:errcheck // what became of the message is known
 	conn = &bounded{Conn: conn, left: maxAnswers}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	t := transaction{server: s, all: len(to), reached: slices.Clone(reached)}
+	stop := context.AfterFunc(ctx, func() {
+		at := time.Unix(1, 0)
+		if deadline, bounded := ctx.Deadline(); bounded && t.handedOver.Load() && errors.Is(context.Cause(ctx), notify.ErrFenced) {
+			at = deadline
+		}
+		_ = conn.SetDeadline(at)
+	})
+	defer stop()
 	o, err := t.run(ctx, conn, from.Address, left, content)
 	if err == nil && t.client != nil && stop() {
 		over := time.AfterFunc(quitting, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -118,6 +129,8 @@ type transaction struct {
 	// said about the others.
 	taken          []string
 	refused, later []turnedAway
+	// handedOver says that the server may have the message.
+	handedOver atomic.Bool
 }
 
 // turnedAway is a recipient that the server does not take.
@@ -310,7 +323,13 @@ func (t *transaction) data(content []byte) (notify.Outcome, error) {
 	if _, err := w.Write(content); err != nil {
 		return notify.Outcome{NothingSent: true}, fmt.Errorf("send the message: %w", err)
 	}
+	if stands := t.server.Stands; stands != nil {
+		if err := stands(); err != nil {
+			return notify.Outcome{NothingSent: true}, err
+		}
+	}
 	// From here on the server may have the message.
+	t.handedOver.Store(true)
 	if err := w.Close(); err != nil {
 		f := failed("the message", err, notify.VerdictRefused)
 		f.sent = true

@@ -33,6 +33,8 @@ const jiraTimeout = 30 * time.Second
 // The issue is the one whose key is stored, else it is searched for by its label. One that is
 // gone is forgotten, and the next attempt searches; where there is none, nothing is to be done,
 // except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
+//
+// Before each call it asks whether the claim still stands: whoever has it by now may create the issue.
 func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
 	defer func() {
@@ -52,7 +54,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	if !p.Sends(event) {
 		return refused(t, fmt.Errorf("%s is not notified of %s", p.Name, event))
 	}
-	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false}
+	j := jiraAttempt{s, t, &known, strings.TrimSuffix(created.URL.String(), "/issue"), created.Header, p.Completed(d.Webhook.Inputs), at, false, 0}
 	found := d.Reference
 	if found == "" {
 		if found, o = j.search(ctx); o.Verdict != notify.VerdictDelivered {
@@ -92,8 +94,35 @@ type jiraAttempt struct {
 	header http.Header
 	inputs map[string]string
 	at     time.Time
-	// sent says that a call before has reached the network.
-	sent bool
+	// sent says that a call before has reached the network, written what Jira answered to the last one
+	// that changed something; 0 before.
+	sent    bool
+	written int
+}
+
+// stopped is the outcome of an attempt whose claim was over before a call. What it has written is
+// found by the next one.
+func (j *jiraAttempt) stopped(err error) notify.Outcome {
+	if j.written == 0 {
+		return stopped(err)
+	}
+	return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: j.written, Error: "Stopped halfway: " + err.Error() + "; the next attempt goes on from there"}
+}
+
+// exchange makes a call, unless the claim may be over.
+func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.Outcome, body []byte) {
+	if err := j.d.Stands(); err != nil {
+		return j.stopped(err), nil
+	}
+	o, body = j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
+	if o.Verdict == notify.VerdictNotMade {
+		o = j.stopped(context.Cause(ctx))
+	}
+	j.sent = j.sent || !o.NothingSent
+	if r.Method != http.MethodGet && o.Verdict == notify.VerdictDelivered {
+		j.written = o.StatusCode
+	}
+	return o, body
 }
 
 // call makes a call beside the preset's request, and reads its answer into one, unless nil.
@@ -113,9 +142,7 @@ func (j *jiraAttempt) call(ctx context.Context, method, path string, query url.V
 		r = post(address, j.header.Clone(), sent)
 	}
 	j.s.common(r.Header, j.d, j.at)
-	o, body = j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
-	j.sent = j.sent || !o.NothingSent
-	if o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
+	if o, body = j.exchange(ctx, r); o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
 		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "What answered is not Jira: enter its address as the site"}
 	}
 	return o, body
@@ -127,7 +154,7 @@ func (j *jiraAttempt) post(ctx context.Context) notify.Outcome {
 	if err != nil {
 		return refused(j.target, err)
 	}
-	o, _ := j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
+	o, _ := j.exchange(ctx, r)
 	return o
 }
 

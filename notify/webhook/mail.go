@@ -45,11 +45,14 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 	defer cancel()
 	server := email.Server{
 		Host: to.Host, Address: to.Address(), TLS: to.Security == preset.SecurityTLS, StartTLS: to.Security == preset.SecurityStartTLS,
-		Config: s.tls, User: to.User, Password: to.Password, Dial: s.dialer.dial,
+		Config: s.tls, User: to.User, Password: to.Password, Dial: s.dialer.dial, Stands: d.Stands,
 	}
 	o, err = server.Send(ctx, to.From, to.To, d.Reached, content)
 	if err != nil {
-		verdict, why := unanswered(parent.Err(), ctx.Err(), err, o.NothingSent, timeout)
+		if errors.Is(err, notify.ErrFenced) {
+			return stopped(err)
+		}
+		verdict, why := unanswered(parent, ctx.Err(), err, o.NothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: o.NothingSent, Error: t.secrets.redact(why)}
 	}
 	o.Error, o.Response = t.secrets.line(o.Error, maxMailError), t.secrets.line(o.Response, maxResponse)

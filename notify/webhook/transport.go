@@ -1,8 +1,10 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"tocsin/notify"
 )
 
 // idleFor is how long a connection waits for its next use at most. Many servers close
@@ -44,18 +48,25 @@ type reading struct {
 
 // call sends a request and reads the head of the answer and its body, as far as it comes in
 // time; what befalls the body is no error. Of a call without answer it says whether nothing
-// was sent: then the receiver cannot have the message.
-func call(ctx context.Context, transport http.RoundTripper, r *http.Request, most reading) (head *http.Response, body []byte, nothingSent bool, err error) {
+// was sent: then the receiver cannot have the message. Where ctx ends because a claim is lost, what was
+// sent is waited for.
+func call(parent context.Context, transport http.RoundTripper, r *http.Request, most reading) (head *http.Response, body []byte, nothingSent bool, err error) {
 	if err := checkHeader(r.Header); err != nil {
 		return nil, nil, true, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := detach(parent)
 	defer cancel()
 	var sent sending
+	stop := context.AfterFunc(parent, func() {
+		if !errors.Is(context.Cause(parent), notify.ErrFenced) || !sent.any() {
+			cancel()
+		}
+	})
+	defer stop()
 	head, err = transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, sent.trace())))
 	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
+		if why := cmp.Or(parent.Err(), ctx.Err()); why != nil {
+			err = why
 		}
 		return nil, nil, !sent.any(), err
 	}
@@ -74,6 +85,14 @@ func call(ctx context.Context, transport http.RoundTripper, r *http.Request, mos
 	_, _ = io.CopyN(io.Discard, head.Body, maxDrain)
 	_ = head.Body.Close()
 	return head, body, false, nil
+}
+
+// detach returns a context that ends with the deadline of its parent, and not when that is cancelled.
+func detach(parent context.Context) (context.Context, context.CancelFunc) {
+	if deadline, bounded := parent.Deadline(); bounded {
+		return context.WithDeadline(context.WithoutCancel(parent), deadline)
+	}
+	return context.WithCancel(context.WithoutCancel(parent))
 }
 
 // checkHeader refuses headers that cannot be sent, without repeating a value.

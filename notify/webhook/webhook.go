@@ -143,6 +143,9 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	if err != nil {
 		return refused(t, err)
 	}
+	if err := d.Stands(); err != nil {
+		return stopped(err)
+	}
 	return s.attempt(ctx, t, &d.Webhook, r, now)
 }
 
@@ -154,6 +157,9 @@ func refused(t *target, err error) notify.Outcome {
 	}
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
 }
+
+// stopped is the outcome of an attempt whose claim was over before anything was done.
+func stopped(err error) notify.Outcome { return notify.NotMade("Not sent: " + err.Error()) }
 
 // attempt makes a call and judges what came of it.
 func (s *Sender) attempt(ctx context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) notify.Outcome {
@@ -183,7 +189,7 @@ func (s *Sender) exchange(parent context.Context, t *target, w *notify.Webhook, 
 	}
 	head, body, nothingSent, err := call(ctx, transport, r, reading{limit, wait}) //nolint:bodyclose // call has closed it
 	if err != nil {
-		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
+		verdict, why := unanswered(parent, ctx.Err(), err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}, nil
 	}
 	o = judge(w, p, answer{head.StatusCode, head.Header, body}, t.secrets, at)
@@ -199,9 +205,11 @@ func timeoutOf(w *notify.Webhook) time.Duration {
 }
 
 // unanswered tells what an attempt without answer is, and why there is none: it was
-// stopped, its time is over, or its call failed.
-func unanswered(stopped, over, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
-	switch {
+// stopped by its caller, its time is over, or its call failed.
+func unanswered(caller context.Context, over, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
+	switch stopped := caller.Err(); {
+	case errors.Is(context.Cause(caller), notify.ErrFenced) && nothingSent:
+		return notify.VerdictNotMade, "Not sent: " + context.Cause(caller).Error()
 	case errors.Is(stopped, context.Canceled) && nothingSent:
 		return notify.VerdictRetry, "Stopped before the receiver answered"
 	case errors.Is(stopped, context.Canceled):

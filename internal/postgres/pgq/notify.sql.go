@@ -458,12 +458,12 @@ with held as (
 ), renewed as (
     update outbox o set due_at = now() + $4::interval
     where o.notification_id = any(array(select free.notification_id from free))
+    returning o.notification_id, o.due_at
 )
-select h.token::bigint from held h
-where ((h.notification_id, h.token) in (
-    select o.notification_id, o.claim_token from outbox o
-    where o.notification_id = any($1::uuid[]) and o.claim_token is not null
-)) is not true
+select o.claim_token::bigint as token, (extract(epoch from coalesce(r.due_at, o.due_at) - now()) * 1000000)::bigint as left_us
+from outbox o left join renewed r using (notification_id)
+where o.notification_id = any($1::uuid[])
+  and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true
 `
 
 type OutboxRenewParams struct {
@@ -473,10 +473,15 @@ type OutboxRenewParams struct {
 	Lease           time.Duration
 }
 
-// Extends leases that end before a fresh one would, and returns the tokens of the claims
-// that stand no longer. A row that is locked just now, because it is being settled, is
-// left out.
-func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int64, error) {
+type OutboxRenewRow struct {
+	Token  int64
+	LeftUs int64
+}
+
+// Extends leases that end before a fresh one would, and returns for how long each claim that
+// stands does so. A row that is locked just now, because it is being settled or passes to
+// somebody else, is left as it is.
+func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]OutboxRenewRow, error) {
 	rows, err := q.db.Query(ctx, outboxRenew,
 		arg.NotificationIds,
 		arg.Tokens,
@@ -487,13 +492,13 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]int
 		return nil, err
 	}
 	defer rows.Close()
-	items := []int64{}
+	items := []OutboxRenewRow{}
 	for rows.Next() {
-		var h_token int64
-		if err := rows.Scan(&h_token); err != nil {
+		var i OutboxRenewRow
+		if err := rows.Scan(&i.Token, &i.LeftUs); err != nil {
 			return nil, err
 		}
-		items = append(items, h_token)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

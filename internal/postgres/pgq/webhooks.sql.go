@@ -11,9 +11,28 @@ import (
 	"github.com/google/uuid"
 )
 
+const deadLettersAbandon = `-- name: DeadLettersAbandon :exec
+update settlement s
+set status = 'DISCARDED', discarded_by = $1::text
+from notification n
+where n.notification_id = s.notification_id and n.webhook_id = $2 and s.status in ('FAILED', 'EXHAUSTED')
+`
+
+type DeadLettersAbandonParams struct {
+	DiscardedBy string
+	WebhookID   uuid.UUID
+}
+
+// Discards what was refused or exhausted at a webhook that is being deleted: nobody can send
+// it again.
+func (q *Queries) DeadLettersAbandon(ctx context.Context, arg DeadLettersAbandonParams) error {
+	_, err := q.db.Exec(ctx, deadLettersAbandon, arg.DiscardedBy, arg.WebhookID)
+	return err
+}
+
 const outboxAbandon = `-- name: OutboxAbandon :exec
 with gone as (
-    delete from outbox o where o.webhook_id = $1 and (o.ready_at >= '-infinity' or o.ready_at is null)
+    delete from outbox o where o.webhook_id = $2 and (o.ready_at >= '-infinity' or o.ready_at is null)
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at)
@@ -22,15 +41,20 @@ with gone as (
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )
-insert into settlement (notification_id, tenant_id, status)
-select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id)
+insert into settlement (notification_id, tenant_id, status, discarded_by)
+select n.notification_id, n.tenant_id, 'DISCARDED', $1::text from gone join notification n using (notification_id)
 `
 
-// Settles what still waits for a webhook that is being deleted. Attempts under way
+type OutboxAbandonParams struct {
+	DiscardedBy string
+	WebhookID   uuid.UUID
+}
+
+// Discards what still waits for a webhook that is being deleted. Attempts under way
 // are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
 // is indexed; the others wait for one.
-func (q *Queries) OutboxAbandon(ctx context.Context, webhookID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, outboxAbandon, webhookID)
+func (q *Queries) OutboxAbandon(ctx context.Context, arg OutboxAbandonParams) error {
+	_, err := q.db.Exec(ctx, outboxAbandon, arg.DiscardedBy, arg.WebhookID)
 	return err
 }
 

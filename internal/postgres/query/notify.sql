@@ -154,9 +154,9 @@ insert into notification_body (notification_id, content_type, content, problem, 
 select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]);
 
 -- name: OutboxRenew :many
--- Extends leases that end before a fresh one would, and returns the tokens of the claims
--- that stand no longer. A row that is locked just now, because it is being settled, is
--- left out.
+-- Extends leases that end before a fresh one would, and returns for how long each claim that
+-- stands does so. A row that is locked just now, because it is being settled or passes to
+-- somebody else, is left as it is.
 with held as (
     select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
 ), free as (
@@ -167,12 +167,12 @@ with held as (
 ), renewed as (
     update outbox o set due_at = now() + @lease::interval
     where o.notification_id = any(array(select free.notification_id from free))
+    returning o.notification_id, o.due_at
 )
-select h.token::bigint from held h
-where ((h.notification_id, h.token) in (
-    select o.notification_id, o.claim_token from outbox o
-    where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
-)) is not true;
+select o.claim_token::bigint as token, (extract(epoch from coalesce(r.due_at, o.due_at) - now()) * 1000000)::bigint as left_us
+from outbox o left join renewed r using (notification_id)
+where o.notification_id = any(@notification_ids::uuid[])
+  and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true;
 
 -- name: WebhookDisable :one
 -- No row when it is off already, or was edited since the attempt that tells so.

@@ -29,7 +29,8 @@ for no key update;
 -- name: RetryInOrder :exec
 -- Has open messages of the alerts and webhooks of some messages wait for each other, in the order in
 -- which they were written. What is being attempted waits for nothing, and neither does a digest in
--- place of its messages.
+-- place of its messages. A claimant whose lease has lapsed may have begun an attempt, whose outcome
+-- nobody knows.
 with open as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
     from (select distinct n.alert_id, n.webhook_id from notification n where n.notification_id = any(@ids::uuid[]) and n.about is null) t
@@ -43,13 +44,21 @@ with open as materialized (
     from open
 ), placed as (
     select o.notification_id, coalesce(bool_or(c.next <> o.notification_id), false) as followed,
-           (array_agg(c.before) filter (where c.own = o.notification_id and o.claim_token is null))[1] as before
+           (array_agg(c.before) filter (where c.own = o.notification_id and (o.claim_token is null or o.due_at <= now())))[1] as before
     from ordered c join outbox o using (notification_id)
     group by o.notification_id
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select o.notification_id, o.attempts, o.claim_token, coalesce(o.claimed_by, ''), o.begun_at
+    from placed p join outbox o using (notification_id)
+    where p.before is not null and o.begun_at is not null and o.claim_token is not null
+    on conflict do nothing
 )
 update outbox o
 set followed = o.followed or p.followed, after_id = coalesce(p.before, o.after_id),
-    ready_at = case when p.before is null then o.ready_at end, due_at = case when p.before is null then o.due_at end
+    ready_at = case when p.before is null then o.ready_at end, due_at = case when p.before is null then o.due_at end,
+    claim_token = case when p.before is null then o.claim_token end, claimed_by = case when p.before is null then o.claimed_by end,
+    begun_at = case when p.before is null or o.claim_token is null then o.begun_at end
 from placed p
 where o.notification_id = p.notification_id and (p.followed and not o.followed or p.before is distinct from o.after_id and p.before is not null);
 

@@ -40,7 +40,7 @@ set deleted_at = now(), enabled = false, secrets = '', version = version + 1
 where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
--- Settles what still waits for a webhook that is being deleted. Attempts under way
+-- Discards what still waits for a webhook that is being deleted. Attempts under way
 -- are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
 -- is indexed; the others wait for one.
 with gone as (
@@ -53,8 +53,16 @@ with gone as (
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )
-insert into settlement (notification_id, tenant_id, status)
-select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id);
+insert into settlement (notification_id, tenant_id, status, discarded_by)
+select n.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text from gone join notification n using (notification_id);
+
+-- name: DeadLettersAbandon :exec
+-- Discards what was refused or exhausted at a webhook that is being deleted: nobody can send
+-- it again.
+update settlement s
+set status = 'DISCARDED', discarded_by = @discarded_by::text
+from notification n
+where n.notification_id = s.notification_id and n.webhook_id = @webhook_id and s.status in ('FAILED', 'EXHAUSTED');
 
 -- name: SecretKeys :many
 -- With which keys secrets are sealed, and how many.

@@ -324,24 +324,25 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	}
 }
 
-// Renew extends leases, and returns the claims that stand no longer.
-func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (lost []notify.Held, err error) {
+// Renew extends leases, and returns for how long each claim that stands does so.
+func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
+	left = map[notify.Held]time.Duration{}
 	err = db.tx(func() error {
 		now := db.now()
 		for _, h := range held {
 			o, there := db.outbox.get(h.NotificationID)
 			if !there || o.Token != h.Token || o.Token == 0 {
-				lost = append(lost, h)
 				continue
 			}
 			if o.DueAt.Before(now.Add(lease * 2 / 3)) {
 				o.DueAt = now.Add(lease)
 				db.outbox.put(o.ID, o)
 			}
+			left[h] = o.DueAt.Sub(now)
 		}
 		return nil
 	})
-	return lost, err
+	return left, err
 }
 
 // Unwanted returns the webhooks that do not want the messages of a claim any more.
