@@ -121,6 +121,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := app.CheckOptions(o); err != nil {
+		return err
+	}
 	if err := app.CheckPooling(ctx, o); err != nil {
 		return err
 	}
