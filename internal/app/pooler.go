@@ -138,11 +138,18 @@ func hears(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) (bool, e
 	}
 	within, cancel = context.WithTimeout(ctx, bound)
 	defer cancel()
-	_, err = conn.WaitForNotification(within)
-	if err != nil && within.Err() != nil {
-		return false, ctx.Err()
+	for {
+		heard, err := conn.WaitForNotification(within)
+		switch {
+		case err == nil && heard.Channel == channel:
+			return true, nil
+		case err == nil: // What another client listens to, behind a pooler in transaction mode.
+		case within.Err() != nil:
+			return false, ctx.Err()
+		default:
+			return false, err
+		}
 	}
-	return err == nil, err
 }
 
 // prepareAgain has conn run its statement once more, and then other connections the same one.
