@@ -318,7 +318,7 @@ func TestABusyPoolerIsRecognised(t *testing.T) {
 	}
 	const tries = 5
 	for range tries {
-		says(t, false, "LISTEN hears nothing through a pooler in transaction mode; set TOCSIN_BUS_URL", tocsin(t, through, nil, "doctor"))
+		says(t, false, "LISTEN hears nothing through a pooler in transaction mode; set TOCSIN_BUS_URL", tocsin(t, through, nil, "serve"))
 	}
 }
 
