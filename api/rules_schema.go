@@ -11,7 +11,7 @@ import (
 const PathRulesSchema = "/api/rules.schema.json"
 
 // RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks,
-// users, teams, routes and silences, for editors. It is made from the description of the API, and knows what that
+// users, teams, routes, silences and views, for editors. It is made from the description of the API, and knows what that
 // says of each field; what depends on several fields only the server knows.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
@@ -32,7 +32,7 @@ func RulesSchema() ([]byte, error) {
 	addSections(root, definitions, refer)
 	schema := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"title":   "Tocsin's rules, webhooks, users, teams, routes and silences",
+		"title":   "Tocsin's rules, webhooks, users, teams, routes, silences and views",
 		"$defs":   definitions,
 	}
 	maps.Copy(schema, root)
@@ -58,6 +58,10 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 	})
 	refer("SilenceDefinition")
 	sections["silences"] = list(map[string]any{"$ref": "#/$defs/SilenceDefinition"})
+	refer("ViewDefinition")
+	// Those in files are shared.
+	delete(definitions["ViewDefinition"].(map[string]any)["properties"].(map[string]any), "shared")
+	sections["views"] = list(map[string]any{"$ref": "#/$defs/ViewDefinition"})
 	refer("Team")
 	sections["teams"] = list(map[string]any{"$ref": "#/$defs/Team"})
 	refer("EscalationStep")

@@ -284,6 +284,9 @@ type Notification struct {
 	// DigestSize is how many notifications were gathered into that digest, or
 	// into this one when it is a digest; else 0.
 	DigestSize int
+	// CommitSpan are the 24 bytes by which traces know the commit that writes the
+	// notification, trace and span; nil unless it is traced.
+	CommitSpan []byte
 }
 
 // Delivery is a claimed notification, with everything that an attempt needs.
@@ -330,6 +333,8 @@ type Delivery struct {
 	Thread string
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
+	// CommitSpan is that of the notification.
+	CommitSpan []byte
 	// At is when the attempt began, which it tells its receiver; zero is the time of the call.
 	At time.Time
 	// Claim returns why the claim may be over, nil while it stands; a nil Claim stands for ever.

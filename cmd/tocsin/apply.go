@@ -27,7 +27,7 @@ type applying struct {
 }
 
 // plan reads the files and compares them with the server: what it returns has changed nothing yet. Webhooks come before the
-// rules that are bound to them, and are deleted after those; silences come after the rules that they name. The routing policy comes before
+// rules that are bound to them, and are deleted after those; silences come after the rules that they name, and views last. The routing policy comes before
 // the rules that use it, unless it names rules that the plan makes.
 func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error) {
 	server, err := f.open()
@@ -77,6 +77,11 @@ func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error
 	a.plan.steps = append(a.plan.steps, policy...)
 	if document.Sections[rulefile.Silences] != nil {
 		if err := a.silences(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if document.Sections[rulefile.Views] != nil {
+		if err := a.views(ctx); err != nil {
 			return nil, err
 		}
 	}

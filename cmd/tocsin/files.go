@@ -39,7 +39,7 @@ type exportFlags struct {
 type filesExport struct {
 	exportFlags
 
-	Kind []string `help:"What to write: webhooks, users, teams, routes (the routing policy), rules, silences (those that recur)." default:"webhooks,rules" enum:"webhooks,users,teams,routes,rules,silences"`
+	Kind []string `help:"What to write: webhooks, users, teams, routes (the routing policy), rules, silences (those that recur), views (those that are shared)." default:"webhooks,rules" enum:"webhooks,users,teams,routes,rules,silences,views"`
 }
 
 // Run exports.
@@ -69,6 +69,8 @@ func (e *exportFlags) export(ctx context.Context, out io.Writer, kinds []string)
 			list, err = exportedUsers(ctx, server)
 		case rulefile.Silences:
 			list, err = exportedSilences(ctx, server)
+		case rulefile.Views:
+			list, err = exportedViews(ctx, server)
 		case rulefile.Teams:
 			list, err = exportedTeams(ctx, server)
 		case rulefile.Routes:
@@ -129,7 +131,7 @@ func replaceFile(path string, content []byte) (err error) {
 
 // filesFlags say what is meant.
 type filesFlags struct {
-	File       []string          `help:"YAML file with webhooks, users, teams, routes, rules and silences; - is standard input. Several files count as one." short:"f" required:"" placeholder:"FILE"`
+	File       []string          `help:"YAML file with webhooks, users, teams, routes, rules, silences and views; - is standard input. Several files count as one." short:"f" required:"" placeholder:"FILE"`
 	Prune      bool              `help:"Also delete what is not in the files, of the kinds that they have a list of."`
 	PruneName  []string          `help:"With --prune, delete only what has one of these names, in which * stands for any run of characters." placeholder:"NAME"`
 	PruneLabel map[string]string `help:"With --prune, delete only rules that have all of these labels, and nothing that has none." placeholder:"KEY=VALUE;…"`

@@ -31,9 +31,9 @@ type cli struct {
 
 	Serve      serve           `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate    migrate         `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Export     filesExport     `cmd:"" help:"Write webhooks, users, teams, routes, rules and silences as YAML: defaults left out, webhooks by name, no secrets."`
+	Export     filesExport     `cmd:"" help:"Write webhooks, users, teams, routes, rules, silences and views as YAML: defaults left out, webhooks by name, no secrets."`
 	Diff       filesDiff       `cmd:"" help:"Print what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
-	Apply      filesApply      `cmd:"" help:"Make webhooks, users, teams, routes, rules and silences be as files say, after printing what changes and why. What is not in the files is left alone."`
+	Apply      filesApply      `cmd:"" help:"Make webhooks, users, teams, routes, rules, silences and views be as files say, after printing what changes and why. What is not in the files is left alone."`
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
 	Source     source          `cmd:"" help:"About the source of exchanges."`
@@ -119,6 +119,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	defer runtime.KeepAlive(&ballast)
 	o, err := s.replica(logger)
 	if err != nil {
+		return err
+	}
+	if err := app.CheckOptions(o); err != nil {
 		return err
 	}
 	if err := app.CheckPooling(ctx, o); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tocsin/internal/clickhouse"
@@ -185,8 +186,12 @@ func (d *examination) judgePostgres(s server) {
 
 func (d *examination) pooler(ctx context.Context) {
 	found, err := FindPooler(ctx, d.PostgresURL)
-	if err != nil {
+	if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached {
 		return // Reported above.
+	}
+	if err != nil {
+		d.failed("pooler", err, "")
+		return
 	}
 	if err := CheckPooling(ctx, d.Options); err != nil {
 		for line := range strings.Lines(err.Error()) {

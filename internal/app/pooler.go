@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/postgres"
 )
 
 // Pooling says what is between this process and Postgres.
@@ -31,9 +35,13 @@ type Pooler struct {
 	Statements error
 }
 
-// FindPooler finds out what is between this process and the database at url. It
-// compares who Postgres says answers with whom the connection was made to, and then
-// whether another connection's transaction takes this one's place.
+// errCrowded says that a pooler lets a client have one connection and no second one.
+var errCrowded = errors.New("the pooler gives no second connection; let it have more connections to Postgres (PgBouncer: default_pool_size)")
+
+// FindPooler finds out what is between this process and the database at url. Each
+// answer is proved: there is no pooler where the process of Postgres that answers is
+// the one that the connection was made to; a pooler is in session mode where a listener
+// hears what another connection publishes; otherwise it is in transaction mode.
 func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -52,25 +60,115 @@ func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	if first == conn.PgConn().PID() {
 		return Pooler{Mode: PoolingNone}, nil
 	}
-	var one int
-	if err := conn.QueryRow(ctx, "select $1::int", 1).Scan(&one); err != nil {
-		return Pooler{Mode: PoolingTransaction, Statements: statementLost(err)}, statementKept(err)
+	if err := prepare(ctx, conn); err != nil {
+		return transaction(err)
 	}
-	// Most poolers give away the server connection that was used last; more tries find
-	// it with the others.
-	const tries = 8
-	for range tries {
-		taken, release, err := hold(ctx, pool.ConnConfig)
-		defer release()
+	shared, err := takesOver(ctx, pool.ConnConfig, first)
+	if err != nil {
+		return Pooler{}, err
+	}
+	if !shared {
+		// Others may have been quicker to take the server connection that was free.
+		heard, err := hears(ctx, conn, pool.ConnConfig)
 		if err != nil {
-			break // No more server connections: each client keeps its own.
+			return Pooler{}, err
 		}
-		if taken == first {
-			err := conn.QueryRow(ctx, "select $1::int", 1).Scan(&one)
-			return Pooler{Mode: PoolingTransaction, Statements: statementLost(err)}, statementKept(err)
+		if heard {
+			return Pooler{Mode: PoolingSession}, nil
 		}
 	}
-	return Pooler{Mode: PoolingSession}, nil
+	return transaction(prepareAgain(ctx, conn, pool.ConnConfig))
+}
+
+// transaction is a pooler in transaction mode through which a prepared statement ended with err.
+func transaction(err error) (Pooler, error) {
+	if err != nil && !isStatement(err) {
+		return Pooler{}, err
+	}
+	return Pooler{Mode: PoolingTransaction, Statements: err}, nil
+}
+
+// prepare runs a statement that is prepared.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	var one int
+	return conn.QueryRow(ctx, "select $1::int", 1).Scan(&one)
+}
+
+// The tries of what depends on which server connection a pooler chooses. Most give away
+// the one that was used last; more tries find it with the others.
+const tries = 8
+
+// takesOver reports whether another client's transaction has the server connection that this
+// process had. That proves transaction mode; the contrary proves nothing.
+func takesOver(ctx context.Context, config *pgx.ConnConfig, first uint32) (bool, error) {
+	for range tries {
+		taken, release, err := hold(ctx, config)
+		defer release()
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			return false, nil //nolint:nilerr // There are no more server connections.
+		case taken == first:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hears reports whether conn, which listens, is sent what another connection publishes.
+func hears(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) (bool, error) {
+	const bound = 3 * time.Second
+	channel := "tocsin-" + rand.Text()
+	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{channel}.Sanitize(), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return false, err
+	}
+	within, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	other, err := pgx.ConnectConfig(within, config.Copy())
+	if err == nil {
+		defer closeConn(ctx, other)
+		_, err = other.Exec(within, "select pg_notify($1, '')", pgx.QueryExecModeSimpleProtocol, channel)
+	}
+	if err != nil && within.Err() != nil {
+		return false, cmp.Or(ctx.Err(), errCrowded)
+	}
+	if err != nil {
+		return false, err
+	}
+	within, cancel = context.WithTimeout(ctx, bound)
+	defer cancel()
+	for {
+		heard, err := conn.WaitForNotification(within)
+		switch {
+		case err == nil && heard.Channel == channel:
+			return true, nil
+		case err == nil: // What another client listens to, behind a pooler in transaction mode.
+		case within.Err() != nil:
+			return false, ctx.Err()
+		default:
+			return false, err
+		}
+	}
+}
+
+// prepareAgain has conn run its statement once more, and then other connections the same one.
+func prepareAgain(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) error {
+	if err := prepare(ctx, conn); err != nil {
+		return err
+	}
+	for range tries {
+		other, err := pgx.ConnectConfig(ctx, config.Copy())
+		if err != nil {
+			return err
+		}
+		err = prepare(ctx, other)
+		closeConn(ctx, other)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hold opens a transaction on a connection of its own, and returns which server
@@ -112,20 +210,6 @@ func isStatement(err error) bool {
 	return ok && (said.Code == unknown || said.Code == duplicate)
 }
 
-func statementLost(err error) error {
-	if isStatement(err) {
-		return err
-	}
-	return nil
-}
-
-func statementKept(err error) error {
-	if isStatement(err) {
-		return nil
-	}
-	return err
-}
-
 // The remedies for poolers in transaction mode.
 const (
 	remedyStatements = "add default_query_exec_mode=cache_describe to TOCSIN_POSTGRES_URL, or run PgBouncer 1.21 or newer with max_prepared_statements above 0"
@@ -134,16 +218,17 @@ const (
 )
 
 // CheckPooling returns an error that names the remedy where a pooler is in the way
-// that does not suit a replica, or the URL asks for queries that do not work. Where
-// Postgres cannot be reached it returns nil.
+// that does not suit a replica, and an error where that cannot be found out. The options
+// are ones that [CheckOptions] accepts. A bus that cannot be reached is none: whoever
+// listens later makes sure that it hears.
 func CheckPooling(ctx context.Context, o Options) error {
 	o.applyDefaults()
-	if err := checkExecMode(o.PostgresURL); err != nil {
-		return err
+	found, err := FindPooler(ctx, o.PostgresURL)
+	if err != nil {
+		return postgres.Explained(err)
 	}
 	var errs []error
-	found, err := FindPooler(ctx, o.PostgresURL)
-	if err == nil && found.Statements != nil {
+	if found.Statements != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_POSTGRES_URL leads through a pooler in transaction mode that loses prepared statements; %s: %w", remedyStatements, found.Statements))
 	}
 	if o.Bus.Provider == BusPostgres && (o.has(RoleEvaluate) || o.has(RoleDispatch)) {
@@ -158,9 +243,16 @@ func CheckPooling(ctx context.Context, o Options) error {
 }
 
 // CheckMigrationPooling returns an error that names the remedy where migrations would go
-// through a pooler in transaction mode.
+// through a pooler in transaction mode, and an error where that cannot be found out.
 func CheckMigrationPooling(ctx context.Context, postgresURL string) error {
-	if found, err := FindPooler(ctx, postgresURL); err == nil && found.Mode == PoolingTransaction {
+	if err := postgres.CheckURL("TOCSIN_POSTGRES_URL", postgresURL); err != nil {
+		return err
+	}
+	found, err := FindPooler(ctx, postgresURL)
+	if err != nil {
+		return postgres.Explained(err)
+	}
+	if found.Mode == PoolingTransaction {
 		return errors.New("TOCSIN_POSTGRES_URL leads through a pooler in transaction mode; " + remedyMigrate)
 	}
 	return nil

@@ -120,8 +120,11 @@ func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
 		if !bytes.Equal(a.TraceId, notification.TraceId) || !bytes.Equal(a.ParentSpanId, notification.SpanId) {
 			t.Errorf("an attempt is in the trace %x below %x; the notification is %x in %x", a.TraceId, a.ParentSpanId, notification.SpanId, notification.TraceId)
 		}
-		if len(a.Links) != 1 || hex.EncodeToString(a.Links[0].TraceId) != traceID || hex.EncodeToString(a.Links[0].SpanId) != spanID {
-			t.Errorf("an attempt links to %v, want the exchange's own span", a.Links)
+		if len(a.Links) != 2 || hex.EncodeToString(a.Links[0].TraceId) != traceID || hex.EncodeToString(a.Links[0].SpanId) != spanID {
+			t.Fatalf("an attempt links to %v, want the exchange's own span and the commit", a.Links)
+		}
+		if commit := notification.Links[0]; !bytes.Equal(a.Links[1].TraceId, commit.TraceId) || !bytes.Equal(a.Links[1].SpanId, commit.SpanId) {
+			t.Errorf("an attempt links to %v, want the commit %v", a.Links[1], commit)
 		}
 	}
 	id := w.column(`select replace(notification_id::text, '-', '') from notification where rule_id = $1`, rule.ID)

@@ -16,9 +16,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 const binary = "../../bin/tocsin"
@@ -50,6 +53,13 @@ func freeAddress(t *testing.T) string {
 // statements in transaction mode keep as many as prepared says.
 func pooler(t *testing.T, mode string, prepared int) string {
 	t.Helper()
+	const size = 20
+	return poolerOf(t, mode, prepared, size)
+}
+
+// poolerOf is pooler with a number of connections to Postgres.
+func poolerOf(t *testing.T, mode string, prepared, size int) string {
+	t.Helper()
 	said, err := exec.CommandContext(t.Context(), "pgbouncer", "--version").Output()
 	if err != nil {
 		t.Fatalf("pgbouncer: %v (apt-get install pgbouncer)", err)
@@ -73,8 +83,8 @@ listen_port = %s
 unix_socket_dir =
 auth_type = any
 pool_mode = %s
-default_pool_size = 20
-`, postgres.Hostname(), postgres.Port(), postgres.User.Username(), port, mode)
+default_pool_size = %d
+`, postgres.Hostname(), postgres.Port(), postgres.User.Username(), port, mode, size)
 	if keeps(said) {
 		config += "max_prepared_statements = " + strconv.Itoa(prepared) + "\n"
 	}
@@ -276,6 +286,48 @@ func TestAPoolerInTransactionModeIsRefusedOrWorks(t *testing.T) {
 		return
 	}
 	serves(t, pooler(t, "transaction", 200), "TOCSIN_BUS_URL="+direct.String())
+}
+
+// TestABusyPoolerIsRecognised has so many others use a pooler that hardly any connection is given twice to the same one
+// in a row, as when a replica is added to others.
+func TestABusyPoolerIsRecognised(t *testing.T) {
+	direct, _ := servers(t)
+	makeTable(t)
+	says(t, true, "", tocsin(t, direct.String(), nil, "migrate"))
+	through := pooler(t, "transaction", 0) + "&default_query_exec_mode=cache_describe"
+	busy, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	const clients = 30
+	for range clients {
+		others.Go(func() {
+			conn, err := pgx.Connect(busy, through)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close(context.WithoutCancel(busy)) //nolint:errcheck // nothing is pending on it
+			for busy.Err() == nil {
+				if _, err := conn.Exec(busy, "begin; select pg_sleep(0.01); commit"); err != nil && busy.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	const tries = 5
+	for range tries {
+		says(t, false, "LISTEN hears nothing through a pooler in transaction mode; set TOCSIN_BUS_URL", tocsin(t, through, nil, "serve"))
+	}
+}
+
+// TestAPoolerThatIsTooSmallIsRefused has a pooler give each client the same connection of its own, of which there is one.
+func TestAPoolerThatIsTooSmallIsRefused(t *testing.T) {
+	direct, _ := servers(t)
+	says(t, true, "", tocsin(t, direct.String(), nil, "migrate"))
+	through := poolerOf(t, "session", 0, 1)
+	says(t, false, "the pooler gives no second connection", tocsin(t, through, nil, "serve"))
 }
 
 func TestAPoolerInSessionModeWorks(t *testing.T) {

@@ -339,7 +339,7 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 	d := notify.Delivery{
 		Webhook: webhook, NotificationID: claimed.NotificationID, Reason: notify.Reason(m.Reason), Token: claimed.ClaimToken, Body: m.body,
 		Attempt: int(claimed.Attempts), Try: int(claimed.Tries), CountedAttempts: int(claimed.Counted), Generation: int(claimed.Generation), AfterUnknown: claimed.Unknown,
-		At: claimed.BegunAt, Waited: waitedOf(claimed),
+		At: claimed.BegunAt, Waited: waitedOf(claimed), CommitSpan: m.CommitSpan,
 	}
 	if claimed.Reached != "" {
 		d.Reached = strings.Split(claimed.Reached, "\n")

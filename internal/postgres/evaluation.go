@@ -206,11 +206,12 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, list []notify.Noti
 	n := len(list)
 	p := pgq.NotificationInsertParams{
 		NotificationIds: make([]uuid.UUID, n), TenantIds: make([]string, n), AlertIds: make([]uuid.UUID, n),
-		RuleIds: make([]uuid.UUID, n), WebhookIds: make([]uuid.UUID, n), Reasons: make([]string, n),
+		RuleIds: make([]uuid.UUID, n), WebhookIds: make([]uuid.UUID, n), Reasons: make([]string, n), CommitSpans: make([][]byte, n),
 	}
 	for i := range list {
 		p.NotificationIds[i], p.TenantIds[i], p.AlertIds[i] = list[i].ID, list[i].TenantID, list[i].AlertID
 		p.RuleIds[i], p.WebhookIds[i], p.Reasons[i] = list[i].RuleID, list[i].WebhookID, string(list[i].Reason)
+		p.CommitSpans[i] = list[i].CommitSpan
 		written[list[i].WebhookID]++
 	}
 	p.HeldIds = slices.Collect(maps.Keys(written))

@@ -27,7 +27,7 @@ func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 		logger.InfoContext(ctx, "migration applied", slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
 	}
 	if err != nil {
-		return fmt.Errorf("migrate: %w", explained(err))
+		return fmt.Errorf("migrate: %w", Explained(err))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func CheckSchema(ctx context.Context, url string) (Schema, error) {
 	have, want, err := provider.GetVersions(ctx)
 	switch {
 	case err != nil:
-		return Schema{}, fmt.Errorf("read schema version: %w", explained(err))
+		return Schema{}, fmt.Errorf("read schema version: %w", Explained(err))
 	case have < want:
 		return Schema{}, fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
 	case have == want:

@@ -62,7 +62,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("postgres: %w", explained(err))
+		return nil, fmt.Errorf("postgres: %w", Explained(err))
 	}
 	conn.Release()
 	return db, nil

@@ -47,10 +47,10 @@ func malformed(setting string, err error) error {
 	return fmt.Errorf("%s: %s", form, reason)
 }
 
-// explained says of an error which setting led to a server that was not reached
+// Explained says of an error which setting led to a server that was not reached
 // or let nobody in, and each reason once, on one line. Other errors it returns as
 // they are.
-func explained(err error) error {
+func Explained(err error) error {
 	refused, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
 		return err

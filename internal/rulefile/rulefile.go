@@ -1,6 +1,6 @@
-// Package rulefile reads and writes rules, webhooks, users, teams, routes and silences as YAML files.
+// Package rulefile reads and writes rules, webhooks, users, teams, routes, silences and views as YAML files.
 //
-// A file holds one document, {webhooks: […], users: […], teams: […], routes: […], rules: […], silences: […]}, whose entries
+// A file holds one document, {webhooks: […], users: […], teams: […], routes: […], rules: […], silences: […], views: […]}, whose entries
 // are the definitions of the API, field by field. The server alone knows what is
 // valid in them; this package turns YAML into the JSON that it takes and JSON into
 // YAML, and knows where in the files each value stands, so that what the server
@@ -35,10 +35,11 @@ const (
 	Routes   = "routes"
 	Rules    = "rules"
 	Silences = "silences"
+	Views    = "views"
 )
 
 // sections are in the order in which they are written.
-func sections() []string { return []string{Webhooks, Users, Teams, Routes, Rules, Silences} }
+func sections() []string { return []string{Webhooks, Users, Teams, Routes, Rules, Silences, Views} }
 
 // Document is what one file says, or several, one after the other.
 type Document struct {

@@ -24,7 +24,7 @@ func order() []string {
 		"groupBy", "groupByAttribute", "expected", "learnDays", "calendar", "timeZone", "weekdays", "from", "to", "forDurationSeconds", "reNotifyMinutes", "resolution", "afterSeconds", "evidence", "attribute", "notifyOnResolve",
 		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "reason", "match", "webhooks", "webhookIds", "useRoutingPolicy", "escalation", "afterMinutes", "teams", "continue", "default", "targets", "intervalSeconds", "lookBackSeconds",
 		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
-		"rules", "severities", "startsAt", "endsAt", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
+		"rules", "severities", "startsAt", "endsAt", "search", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
 		"key", "not", "op", "value", "values",
 	}
 }

@@ -28,6 +28,9 @@ func (s sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 		return s.Sender.Send(ctx, d)
 	}
 	links := linkTo(d.Alert.Exchange.ExecutionID)
+	if commit := decode(d.CommitSpan); commit.IsValid() {
+		links = append(links, trace.Link{SpanContext: commit})
+	}
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
 	if isCommitted(d) {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, root(d.NotificationID))

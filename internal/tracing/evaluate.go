@@ -140,6 +140,7 @@ func (s store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committ
 	ctx, span := s.tracer.Start(ctx, spanCommit, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("db.system.name", "postgresql"), keyPartition.Int(b.Partition), attribute.Int64("tocsin.revision", b.Revision)))
 	defer span.End()
+	s.name(span.SpanContext(), &b)
 	done, err := s.Store.Commit(ctx, b)
 	switch {
 	case errors.Is(err, evaluator.ErrStale):
@@ -161,6 +162,21 @@ func (s store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committ
 		s.begin(ctx, span.SpanContext(), &b, &done)
 	}
 	return done, nil
+}
+
+// name has notifications that are traced name the commit that writes them, for their attempts.
+func (t *Tracer) name(commit trace.SpanContext, b *evaluator.Batch) {
+	of := func(list []notify.Notification) {
+		for i := range list {
+			if list[i].CommitSpan = nil; t.samples(trace.TraceID(list[i].ID)) {
+				list[i].CommitSpan = encode(commit)
+			}
+		}
+	}
+	of(b.Notifications)
+	for i := range b.Changes {
+		of(b.Changes[i].Notifications)
+	}
 }
 
 // begin makes the root spans of the notifications that a commit wrote, of those that are traced.

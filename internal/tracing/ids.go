@@ -46,6 +46,22 @@ func ofExchange(executionID string) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
+// encode returns the ids of a span, 24 bytes.
+func encode(c trace.SpanContext) []byte {
+	traceID, spanID := c.TraceID(), c.SpanID()
+	return append(traceID[:], spanID[:]...)
+}
+
+// decode returns the span of such ids, one that is not valid of anything else.
+func decode(ids []byte) trace.SpanContext {
+	var c trace.SpanContextConfig
+	if len(ids) == len(c.TraceID)+len(c.SpanID) {
+		copy(c.SpanID[:], ids[copy(c.TraceID[:], ids):])
+		c.TraceFlags, c.Remote = trace.FlagsSampled, true
+	}
+	return trace.NewSpanContext(c)
+}
+
 // derived is the key under which a context holds the span context that the next root span gets.
 type derived struct{}
 

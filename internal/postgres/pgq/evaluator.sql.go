@@ -510,9 +510,9 @@ const notificationInsert = `-- name: NotificationInsert :execrows
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for key share
 ), recorded as (
-    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, commit_span)
     select unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[]),
-           unnest($5::uuid[]), unnest($6::uuid[]), unnest($7::text[])
+           unnest($5::uuid[]), unnest($6::uuid[]), unnest($7::text[]), unnest($8::bytea[])
     where (select count(*) from held) = cardinality($1::uuid[])
     returning notification_id, webhook_id
 )
@@ -528,6 +528,7 @@ type NotificationInsertParams struct {
 	RuleIds         []uuid.UUID
 	WebhookIds      []uuid.UUID
 	Reasons         []string
+	CommitSpans     [][]byte
 }
 
 // Records notifications and puts them into the outbox, in the order given, for webhooks
@@ -541,6 +542,7 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		arg.RuleIds,
 		arg.WebhookIds,
 		arg.Reasons,
+		arg.CommitSpans,
 	)
 	if err != nil {
 		return 0, err

@@ -243,6 +243,7 @@ type Notification struct {
 	Generation     int32
 	About          *uuid.UUID
 	Actor          string
+	CommitSpan     []byte
 }
 
 type NotificationBody struct {

@@ -152,14 +152,14 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, n.actor, n.created_at, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
+select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
        coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
        coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
                  where t.webhook_id = n.webhook_id and t.issue = md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid
                    and w.slack_threads and t.channel = w.slack_channel and t.begun_at > now() - interval '1 day'), '')::text as thread
 from unnest($1::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at,
+    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at, n.commit_span,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
@@ -175,6 +175,7 @@ type ClaimReadRow struct {
 	Reason         string
 	Actor          string
 	CreatedAt      time.Time
+	CommitSpan     []byte
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
@@ -198,6 +199,7 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Reason,
 			&i.Actor,
 			&i.CreatedAt,
+			&i.CommitSpan,
 			&i.Alert.AlertID,
 			&i.Alert.TenantID,
 			&i.Alert.RuleID,
@@ -509,7 +511,7 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]Out
 const undeliveredAbout = `-- name: UndeliveredAbout :many
 select n.notification_id, w.name as webhook, coalesce(s.status, '')::text as status, coalesce(s.error, '')::text as error
 from unnest($1::uuid[]) as c (id)
-cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about, actor from notification n where n.notification_id = c.id offset 0) n
+cross join lateral (select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at, generation, about, actor, commit_span from notification n where n.notification_id = c.id offset 0) n
 join notification t on t.notification_id = n.about
 join webhook w on w.webhook_id = t.webhook_id
 left join settlement s on s.notification_id = t.notification_id

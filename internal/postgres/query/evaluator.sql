@@ -178,9 +178,9 @@ returning alert_id;
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), recorded as (
-    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, commit_span)
     select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
-           unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[])
+           unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[]), unnest(@commit_spans::bytea[])
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
     returning notification_id, webhook_id
 )

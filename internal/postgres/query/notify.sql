@@ -104,14 +104,14 @@ where s.webhook_id = c.webhook_id;
 -- name: ClaimRead :many
 -- What claimed messages are about. A digest comes with the alert of one of its members.
 -- What is read is looked up row by row, whatever is believed of the sizes of the tables.
-select n.notification_id, n.reason, n.actor, n.created_at, sqlc.embed(a), r.name as rule_name, r.about as rule_about,
+select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span, sqlc.embed(a), r.name as rule_name, r.about as rule_about,
        coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
        coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
                  where t.webhook_id = n.webhook_id and t.issue = md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid
                    and w.slack_threads and t.channel = w.slack_channel and t.begun_at > now() - interval '1 day'), '')::text as thread
 from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (
-    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at,
+    select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at, n.commit_span,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
                where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)

@@ -9,11 +9,13 @@
 // while it commits.
 //
 // LISTEN is deaf behind a pooler in transaction mode, without an error.
-// Therefore a subscription stands only when it has heard a message of its own.
+// Therefore a subscription stands only when it has heard a message of its own. One of
+// somebody else's proves nothing: a pooler may hand it on with an answer.
 package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -68,9 +70,6 @@ func (d *Driver) Publish(ctx context.Context, payload []byte) error {
 	return d.Notifier.Notify(ctx, d.Channel, string(payload))
 }
 
-// probe is a wake-up for nothing.
-const probe = `{"notifications":0}`
-
 // Subscribe connects, listens, and makes sure that it hears.
 func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
@@ -89,14 +88,21 @@ func (d *Driver) tryOut(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{d.Channel}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	// A wake-up for nothing.
+	probe := `{"notifications":0,"probe":"` + rand.Text() + `"}`
 	if err := d.Notifier.Notify(ctx, d.Channel, probe); err != nil {
 		return err
 	}
-	if _, err := conn.WaitForNotification(ctx); err != nil {
-		return fmt.Errorf("LISTEN does not hear what is published; TOCSIN_BUS_URL must lead to the same database, "+
-			"without a pooler in transaction mode: %w", err)
+	for {
+		heard, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return fmt.Errorf("LISTEN does not hear what is published; TOCSIN_BUS_URL must lead to the same database, "+
+				"without a pooler in transaction mode: %w", err)
+		}
+		if heard.Payload == probe {
+			return nil
+		}
 	}
-	return nil
 }
 
 // subscription is a connection that listens.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,6 +104,27 @@ func TestADeafSubscriptionIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "TOCSIN_BUS_URL must lead to the same database") {
 		t.Errorf("Subscribe = %v", err)
 	}
+}
+
+// What others publish reaches a listener that is deaf to its own publisher, as it may by
+// chance behind a pooler. That is no proof.
+func TestWhatOthersPublishIsNoProof(t *testing.T) {
+	published, elsewhere := pgtest.URL(t), pgtest.URL(t)
+	driver := open(t, postgres.Options{URL: elsewhere, Notifier: notifier(t, published)})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	others := notifier(t, elsewhere)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			_ = others.Notify(ctx, driver.Channel, `{"notifications":0}`)
+		}
+	})
+	defer group.Wait()
+	if _, err := driver.Subscribe(ctx); err == nil {
+		t.Error("a subscription stands that hears nothing of what is published")
+	}
+	cancel()
 }
 
 func TestErrorsNameNoPassword(t *testing.T) {
