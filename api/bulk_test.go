@@ -18,6 +18,7 @@ import (
 // bulkMemory remembers what it was asked, and answers the same each time.
 type bulkMemory struct {
 	deed   api.BulkDeed
+	assign api.BulkAssignment
 	undo   api.Undo
 	mark   api.ReadMark
 	groups api.GroupQuery
@@ -28,6 +29,11 @@ type bulkMemory struct {
 
 func (m *bulkMemory) ActOnMany(_ context.Context, _ string, deed api.BulkDeed) (api.BulkCounts, error) {
 	m.deed = deed
+	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
+}
+
+func (m *bulkMemory) AssignMany(_ context.Context, _ string, of api.BulkAssignment) (api.BulkCounts, error) {
+	m.assign = of
 	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
 }
 

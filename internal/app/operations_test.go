@@ -310,6 +310,9 @@ func (s *stage) tries() map[string]func() try {
 		"assignAlert": func() try {
 			return try{path: "/alerts/" + s.alert() + "/assign", body: map[string]any{"assignee": adminEmail}}
 		},
+		"assignAlerts": func() try {
+			return try{path: "/alerts/assign", body: map[string]any{"ids": []string{s.alert()}, "assignee": adminEmail}}
+		},
 		"updateWebhook": func() try {
 			path := someWebhook()
 			return try{path: path, body: map[string]any{"name": s.newID().String()}, header: []string{"If-Match", s.tag(path)}}

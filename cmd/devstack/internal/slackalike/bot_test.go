@@ -194,10 +194,10 @@ func TestTocsinsBot(t *testing.T) {
 	}
 	b.must(t, 502, "POST", "/control/press", press(1, "tocsin_acknowledge")) // nobody listens
 	b.SetRequestURL(app.URL)
-	b.must(t, 204, "POST", "/control/press", press(1, "tocsin_acknowledge"))
+	b.must(t, 200, "POST", "/control/press", press(1, "tocsin_acknowledge"))
 	mu.Lock()
-	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Action != alerts.Acknowledge ||
-		pressed[0].At != *outcome.Posted || pressed[0].Actor != "slack:"+pressName {
+	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Deed != slack.DeedAcknowledge ||
+		pressed[0].Message != *outcome.Posted || pressed[0].User != (slack.User{ID: "U0YOU", Team: team, Name: "slack:you"}) {
 		t.Errorf("pressed %+v", pressed)
 	}
 	status = http.StatusUnauthorized
