@@ -98,11 +98,12 @@ export function InboxPage() {
   const [handing, setHanding] = useState<ReturnType<typeof many>>();
   // An alert that is open has a button and a field of its own.
   const assignable =
-    may && canAll(filter.state, "RESOLVED") && !bulk.isPending && (some ? (count ?? 0) > 0 : openId === undefined && here !== undefined && here.kind !== "rest");
+    may &&
+    canAll(filter.state, "RESOLVED") &&
+    !bulk.isPending &&
+    (some ? (count ?? 0) > 0 : openId === undefined && here !== undefined && here.kind !== "rest");
   const take =
-    assignable && self !== undefined
-      ? () => bulk.run({ assignee: self, reassign: false }, many().parts)
-      : undefined;
+    assignable && self !== undefined ? () => bulk.run({ assignee: self, reassign: false }, many().parts) : undefined;
   const assign = assignable ? () => setHanding(many()) : undefined;
   const move = (by: 1 | -1, range: boolean, event?: KeyboardEvent) => {
     if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;

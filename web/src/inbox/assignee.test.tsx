@@ -121,7 +121,12 @@ describe("many alerts", () => {
         const left = meant.filter(({ assignee }) => !order.reassign && assignee === "cy@example.com");
         for (const alert of meant.filter((one) => !left.includes(one))) {
           if (order.assignee === "") delete alert.assignee;
-          else Object.assign(alert, { assignee: order.assignee, assignedBy: "ada@example.com", assignedAt: alert.firedAt });
+          else
+            Object.assign(alert, {
+              assignee: order.assignee,
+              assignedBy: "ada@example.com",
+              assignedAt: alert.firedAt,
+            });
         }
         return HttpResponse.json({
           actionId: order.actionId,
